@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file platform.h
+ * Everything the library takes from the outside world that a simulator must be able to replace: time and randomness.
+ * Memory comes from libc. Nothing else in lib/ reads a clock.
+ */
+#ifndef WEFT_PLATFORM_H
+#define WEFT_PLATFORM_H
+
+#include <stdint.h>
+#include <stddef.h>
+
+struct weft_platform {
+	/** Monotonic time in ns; > 0. Called once per progress call and at set-up, never per message. */
+	uint64_t (*now)(void *arg);
+	/** Fill with unpredictable bytes (keys, epochs, ids). Set-up paths only. @return 0 or a negative error */
+	int (*random)(void *arg, void *buf, size_t len);
+	void *arg;
+};
+
+/** The real machine: TSC (invariant, calibrated) or clock_gettime(), getrandom(). */
+extern const struct weft_platform weft_platform_host;
+
+#endif
