@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wire.h
+ * Every structure that the protocol layer puts on the wire, and nothing else. Little-endian, packed, sizes asserted; doc/wire.md
+ * explains them byte by byte. Lane frames (below these messages) are in drivers/dpdk/frame.h.
+ *
+ * Trust: weft_wire_check() (wire.c) is the one gate. It looks at id, length and every field that can be judged without state; after it the
+ * length fields are trusted. References ({index, generation}) are checked where they are looked up. There are no pointers on the wire.
+ */
+#ifndef WEFT_WIRE_H
+#define WEFT_WIRE_H
+
+#include <assert.h>
+#include <stdint.h>
+#include <endian.h>
+
+/** Version of the protocol messages; peers with another major do not connect. */
+#define WEFT_WIRE_MAJOR 1
+#define WEFT_WIRE_MINOR 0
+
+typedef struct { uint16_t v; } __attribute__((packed)) weft_le16;
+typedef struct { uint32_t v; } __attribute__((packed)) weft_le32;
+typedef struct { uint64_t v; } __attribute__((packed)) weft_le64;
+
+static inline uint16_t weft_get16(weft_le16 x) { return le16toh(x.v); }
+static inline uint32_t weft_get32(weft_le32 x) { return le32toh(x.v); }
+static inline uint64_t weft_get64(weft_le64 x) { return le64toh(x.v); }
+static inline weft_le16 weft_put16(uint16_t x) { return (weft_le16){htole16(x)}; }
+static inline weft_le32 weft_put32(uint32_t x) { return (weft_le32){htole32(x)}; }
+static inline weft_le64 weft_put64(uint64_t x) { return (weft_le64){htole64(x)}; }
+
+/** Active-message ids on a lane. 0 is never used; unknown ids are dropped and counted. */
+enum weft_wire_id {
+	WEFT_WIRE_WIREUP = 1,   /**< struct weft_wire_wireup + records; all connection management (lib/wireup.c) */
+	WEFT_WIRE_EAGER = 2,    /**< struct weft_wire_eager + payload: a whole message */
+	WEFT_WIRE_EAGER_SYNC = 3, /**< struct weft_wire_eager_sync + payload: the same, to be answered by SYNC_ACK at the match */
+	WEFT_WIRE_FRAG = 4,     /**< struct weft_wire_frag + payload: a piece of a multi-eager message */
+	WEFT_WIRE_FRAG_SYNC = 5,
+	WEFT_WIRE_RTS = 6,      /**< struct weft_wire_rts: a rendezvous message is ready at the sender */
+	WEFT_WIRE_RTR = 7,      /**< struct weft_wire_rtr: matched; send the bytes as DATA */
+	WEFT_WIRE_DATA = 8,     /**< struct weft_wire_data + payload */
+	WEFT_WIRE_ATS = 9,      /**< struct weft_wire_ats: receiver to sender: the message is finished */
+	WEFT_WIRE_SYNC_ACK = 10, /**< struct weft_wire_ats: the synchronous message was matched */
+	WEFT_WIRE_CREDIT = 11,  /**< struct weft_wire_credit: eager bytes and sequences the sender may use */
+	/* 12.. later: pull request and data, active messages, put, get, atomics */
+};
+
+/** Reference to an object of the receiver of the message: slot and generation, both checked. */
+struct weft_wire_ref {
+	weft_le32 index;
+	weft_le32 generation;
+} __attribute__((packed));
+
+/** Whole message; its length is the lane message's length less this header. */
+struct weft_wire_eager {
+	weft_le32 seq;    /**< message sequence of this endpoint direction, tag space */
+	weft_le64 tag;
+} __attribute__((packed));
+
+struct weft_wire_eager_sync {
+	struct weft_wire_eager e;
+	struct weft_wire_ref req; /**< sender's request, for SYNC_ACK */
+} __attribute__((packed));
+
+/** A piece; describes itself, so that the first to arrive does the matching, whichever it is. */
+struct weft_wire_frag {
+	struct weft_wire_eager e;
+	weft_le64 total;  /**< length of the message, > 0 */
+	weft_le64 offset; /**< of this piece; offset + piece length <= total, piece length > 0 */
+} __attribute__((packed));
+
+struct weft_wire_frag_sync {
+	struct weft_wire_frag f;
+	struct weft_wire_ref req;
+} __attribute__((packed));
+
+struct weft_wire_rts {
+	struct weft_wire_eager e;
+	weft_le64 total;
+	struct weft_wire_ref req; /**< sender's request */
+	weft_le32 flags;          /**< WEFT_RTS_* */
+} __attribute__((packed));
+
+/** Receiver's answer to an RTS: send bytes [offset, offset + length) as DATA. */
+struct weft_wire_rtr {
+	struct weft_wire_ref sreq; /**< sender's request, from the RTS */
+	struct weft_wire_ref rreq; /**< receiver's request, for DATA */
+	weft_le64 offset;
+	weft_le64 length;          /**< > 0 */
+} __attribute__((packed));
+
+struct weft_wire_data {
+	struct weft_wire_ref rreq;
+	weft_le64 offset;
+} __attribute__((packed));
+
+/** End of a rendezvous (ATS), or of the wait of a synchronous eager send (SYNC_ACK). */
+struct weft_wire_ats {
+	struct weft_wire_ref sreq;
+	weft_le32 status; /**< 0 = fine; else a positive errno value, < 4096, for the sender's request */
+} __attribute__((packed));
+
+/**
+ * What the sender may do, cumulative since the endpoint was made, so that a lost or reordered CREDIT does no harm: values only grow (compared
+ * modulo 2^64 and 2^32).
+ */
+struct weft_wire_credit {
+	weft_le64 bytes; /**< sum of eager payloads (messages > WEFT_EAGER_FREE bytes only) the sender may have sent */
+	weft_le32 seq;   /**< first message sequence that must not be sent yet */
+} __attribute__((packed));
+
+/** Messages up to this many bytes need no byte credit. */
+#define WEFT_EAGER_FREE 256
+
+/** Sequences a sender may be ahead of the first one still missing at the receiver. */
+#define WEFT_SEQ_WINDOW 4096
+
+static_assert(sizeof(struct weft_wire_ref) == 8, "wire");
+static_assert(sizeof(struct weft_wire_eager) == 12, "wire");
+static_assert(sizeof(struct weft_wire_eager_sync) == 20, "wire");
+static_assert(sizeof(struct weft_wire_frag) == 28, "wire");
+static_assert(sizeof(struct weft_wire_frag_sync) == 36, "wire");
+static_assert(sizeof(struct weft_wire_rts) == 32, "wire");
+static_assert(sizeof(struct weft_wire_rtr) == 32, "wire");
+static_assert(sizeof(struct weft_wire_data) == 16, "wire");
+static_assert(sizeof(struct weft_wire_ats) == 12, "wire");
+static_assert(sizeof(struct weft_wire_credit) == 12, "wire");
+
+/* ------------------------------------------------------------------ wire-up */
+
+/** WIREUP message kinds. */
+enum weft_wireup_type {
+	WEFT_WIREUP_REQ = 1,    /**< here is my address, my ep, my proposal (lower id) or wish (higher id); retried until answered */
+	WEFT_WIREUP_REP = 2,    /**< lane map agreed, my ep, my starting credits */
+	WEFT_WIREUP_ATTACH = 3, /**< first message on a further lane: it belongs to your ep, as lane number n */
+	WEFT_WIREUP_ATTACHED = 4,
+	WEFT_WIREUP_CLOSE = 5,  /**< everything I sent is acknowledged; the ep is gone */
+	WEFT_WIREUP_ERROR = 6,  /**< refused: status and sentence */
+};
+
+/** Head of every WIREUP message; records (lib/wireup.c) follow, described in doc/wire.md. */
+struct weft_wire_wireup {
+	uint8_t type;         /**< enum weft_wireup_type */
+	uint8_t major;        /**< WEFT_WIRE_MAJOR of the sender */
+	uint8_t minor;
+	uint8_t lane;         /**< lane number the message speaks of */
+	weft_le32 conn_sn;    /**< which of the endpoints between the two workers */
+	weft_le64 src_worker; /**< sender's worker id */
+	weft_le64 dst_worker; /**< addressee's worker id; an addressee with another id refuses */
+	struct weft_wire_ref src_ep;
+	struct weft_wire_ref dst_ep; /**< 0,0 = not known yet */
+	weft_le32 status;     /**< ERROR: positive errno */
+	weft_le16 length;     /**< bytes of records that follow */
+	weft_le16 reserved;   /**< 0 */
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_wire_wireup) == 48, "wire");
+
+#endif /* WEFT_WIRE_H */
