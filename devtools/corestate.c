@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * corestate: how long a cache line takes from one core to another.
+ *
+ * On rented machines the hypervisor moves virtual cores: two of them share a cache now and don't a second later,
+ * which changes every figure by a factor of three to five. A benchmark runs this right before and after each
+ * trial and compares near with near and far with far.
+ *
+ * Two threads, pinned, pass one word back and forth; a one-way time is half a round trip. The smallest of several
+ * short batches is taken, because an interrupt only ever adds.
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define BATCHES 25
+#define ROUNDS 2000
+
+static _Alignas(256) _Atomic uint32_t ball;
+static _Atomic int failed;
+
+static void pin(int core)
+{
+	cpu_set_t set;
+	int err;
+
+	CPU_ZERO(&set);
+	CPU_SET(core, &set);
+	err = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	if (err) {
+		fprintf(stderr, "corestate: can't run on core %d: %s\n", core, strerror(err));
+		atomic_store(&failed, 1);
+	}
+}
+
+static int give_up(uint64_t *spins)
+{
+	/* The other side may have failed to start, or the core is taken away for long. */
+	return (++*spins & 0xffff) == 0 && atomic_load(&failed);
+}
+
+static void *echo(void *arg)
+{
+	uint64_t spins = 0;
+	uint32_t i;
+
+	pin(*(int *)arg);
+	for (i = 0; i < BATCHES * ROUNDS; i++) {
+		while (atomic_load_explicit(&ball, memory_order_acquire) != 2 * i + 1)
+			if (give_up(&spins))
+				return NULL;
+		atomic_store_explicit(&ball, 2 * i + 2, memory_order_release);
+	}
+	return NULL;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double measure(void)
+{
+	uint64_t spins = 0;
+	double best = 1, start, t;
+	uint32_t i = 0;
+	int batch, n;
+
+	for (batch = 0; batch < BATCHES; batch++) {
+		start = seconds();
+		for (n = 0; n < ROUNDS; n++, i++) {
+			atomic_store_explicit(&ball, 2 * i + 1, memory_order_release);
+			while (atomic_load_explicit(&ball, memory_order_acquire) != 2 * i + 2)
+				if (give_up(&spins))
+					return -1;
+		}
+		t = (seconds() - start) / ROUNDS / 2;
+		if (t < best)
+			best = t;
+	}
+	return best;
+}
+
+static int parse_cores(const char *arg, int cores[2])
+{
+	char tail;
+
+	if (sscanf(arg, "%d,%d%c", &cores[0], &cores[1], &tail) != 2)
+		return -EINVAL;
+	if (cores[0] < 0 || cores[1] < 0 || cores[0] >= CPU_SETSIZE || cores[1] >= CPU_SETSIZE)
+		return -EINVAL;
+	return cores[0] == cores[1] ? -EINVAL : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"cores", required_argument, NULL, 'c'},
+		{"limit", required_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int cores[2] = {0, 1}, opt;
+	double limit = 90, t;
+	pthread_t thread;
+	char *end;
+
+	while ((opt = getopt_long(argc, argv, "c:l:h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'c':
+			if (parse_cores(optarg, cores)) {
+				fprintf(stderr, "corestate: '%s' is not two different cores, as in 0,1\n",
+					optarg);
+				return 2;
+			}
+			break;
+		case 'l':
+			limit = strtod(optarg, &end);
+			if (*end || end == optarg || limit <= 0) {
+				fprintf(stderr, "corestate: '%s' is not a time in ns\n", optarg);
+				return 2;
+			}
+			break;
+		case 'h':
+			printf("Usage: corestate [-c A,B] [-l NS]\n"
+			       "Prints the one-way time of a cache line between two cores in ns, and near or far.\n"
+			       "  -c, --cores A,B  the two cores (0,1)\n"
+			       "  -l, --limit NS   the time above which cores are far (90)\n");
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	if (pthread_create(&thread, NULL, echo, &cores[1])) {
+		fprintf(stderr, "corestate: can't start a thread\n");
+		return 1;
+	}
+	pin(cores[0]);
+	t = measure();
+	pthread_join(thread, NULL);
+	if (t < 0 || atomic_load(&failed))
+		return 1;
+	printf("%.1f %s\n", t * 1e9, t * 1e9 <= limit ? "near" : "far");
+	return 0;
+}

@@ -1,0 +1,160 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Makes a Debian 12 ready for Weft: packages, hugepages, the build. Other scripts source it; called as a
+# program it installs the groups named:
+#
+#	devtools/setup.sh [--hugepages] [GROUP...]		groups: build test demo bench (default: build)
+#
+# As root it installs what is missing and nothing else; as somebody else it only says what is missing.
+# WEFT_NO_INSTALL=1 leaves packages alone. WEFT_HUGEPAGES=N asks for N pages of 2 MiB (default 512),
+# 0 for none.
+
+weft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck disable=SC2034 # read by those who source this
+weft_build=${WEFT_BUILD:-$weft_root/build}
+
+weft_say() { printf '== %s\n' "$*"; }
+weft_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+# weft_packages GROUP...: the packages of these groups, one per line.
+weft_packages() {
+	local group
+	for group; do
+		case $group in
+		build) printf '%s\n' gcc libc6-dev binutils meson ninja-build pkgconf python3 git libdpdk-dev \
+			libpcap-dev ;;
+		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen clang-format make \
+			man-db ;;
+		demo) printf '%s\n' tar coreutils ;;
+		bench) printf '%s\n' ucx-utils iproute2 ;;
+		*) weft_die "no package group called '$group'; there are build, test, demo and bench" ;;
+		esac
+	done | sort -u
+}
+
+weft_missing() {
+	local package
+	weft_packages "$@" | while read -r package; do
+		[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+			printf '%s\n' "$package"
+	done
+}
+
+# weft_install GROUP...: installs what is missing.
+weft_install() {
+	local missing log
+	if [ -n "${WEFT_NO_INSTALL:-}" ]; then
+		weft_say "packages: left alone"
+		return 0
+	fi
+	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+		weft_say "packages: this is no Debian; needed are (by Debian's names):" \
+			"$(weft_packages "$@" | tr '\n' ' ')"
+		return 0
+	fi
+	missing=$(weft_missing "$@" | tr '\n' ' ')
+	if [ -z "$missing" ]; then
+		weft_say "packages: all there"
+		return 0
+	fi
+	if [ "$(id -u)" != 0 ]; then
+		weft_die "these packages are missing and only root can install them: $missing"
+	fi
+	weft_say "packages: installing $missing"
+	log=$(mktemp "${TMPDIR:-/tmp}/weft-apt.XXXXXX")
+	# Package lists may be absent, or older than the mirror: fetch them when the first try fails.
+	# shellcheck disable=SC2086
+	if ! weft_apt install $missing >"$log" 2>&1; then
+		# shellcheck disable=SC2086
+		if ! weft_apt update >>"$log" 2>&1 || ! weft_apt install $missing >>"$log" 2>&1; then
+			tail -n 30 "$log" >&2
+			weft_die "apt-get could not install the packages; its log is $log"
+		fi
+	fi
+	rm -f "$log"
+}
+
+weft_apt() {
+	local action=$1
+	shift
+	[ "$action" = install ] && set -- --no-install-recommends "$@"
+	DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 apt-get -q -y -o Dpkg::Use-Pty=0 \
+		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$action" "$@" </dev/null
+}
+
+# weft_hugepages [PAGES]: reserves 2 MiB pages when they can be had; sets weft_huge to the EAL arguments to
+# use (empty, or --no-huge with a memory size) and says which.
+# shellcheck disable=SC2120,SC2034
+weft_hugepages() {
+	local want=${WEFT_HUGEPAGES:-${1:-512}} dir=/sys/kernel/mm/hugepages/hugepages-2048kB have free why=
+	weft_huge=()
+	if [ "$want" = 0 ]; then
+		why="not wanted (WEFT_HUGEPAGES=0)"
+	elif [ ! -r $dir/nr_hugepages ]; then
+		why="this kernel has no 2 MiB pages"
+	else
+		free=$(cat $dir/free_hugepages)
+		if [ "$free" -lt "$want" ]; then
+			have=$(cat $dir/nr_hugepages)
+			# A kernel short of memory gives fewer than asked for, and that is no error to it.
+			echo $((have + want - free)) 2>/dev/null >$dir/nr_hugepages || true
+			free=$(cat $dir/free_hugepages)
+		fi
+		if [ "$free" -lt "$want" ]; then
+			why="$free of $want pages of 2 MiB could be had"
+		elif ! weft_hugetlbfs; then
+			why="hugetlbfs is not mounted and can't be"
+		fi
+	fi
+	if [ -z "$why" ]; then
+		weft_say "hugepages: used ($free pages of 2 MiB are free)"
+	else
+		weft_huge=(--no-huge -m "${WEFT_NO_HUGE_MB:-512}")
+		weft_say "hugepages: not used, EAL runs with --no-huge: $why"
+	fi
+}
+
+weft_hugetlbfs() {
+	grep -q ' hugetlbfs ' /proc/mounts && return 0
+	mkdir -p /dev/hugepages 2>/dev/null && mount -t hugetlbfs hugetlbfs /dev/hugepages 2>/dev/null
+}
+
+# weft_compile DIR [MESON OPTION...]: configures DIR if it isn't yet, and builds; output only when it fails.
+weft_compile() {
+	local dir=$1 log
+	shift
+	log=$(mktemp "${TMPDIR:-/tmp}/weft-build.XXXXXX")
+	if [ ! -f "$dir/build.ninja" ]; then
+		if ! meson setup "$dir" "$weft_root" "$@" >"$log" 2>&1; then
+			tail -n 30 "$log" >&2
+			rm -f "$log"
+			printf '%s: meson could not configure %s\n' "${0##*/}" "$dir" >&2
+			return 1
+		fi
+	fi
+	if ! ninja -C "$dir" >"$log" 2>&1; then
+		grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 60 >&2
+		rm -f "$log"
+		printf '%s: ninja could not build %s\n' "${0##*/}" "$dir" >&2
+		return 1
+	fi
+	rm -f "$log"
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+	set -euo pipefail
+	huge=
+	groups=()
+	for arg; do
+		case $arg in
+		--hugepages) huge=1 ;;
+		-h | --help) sed -n '4,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+		-*) weft_die "no option '$arg'; see --help" ;;
+		*) groups+=("$arg") ;;
+		esac
+	done
+	[ ${#groups[@]} -gt 0 ] || groups=(build)
+	weft_install "${groups[@]}"
+	[ -z "$huge" ] || weft_hugepages
+fi

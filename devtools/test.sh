@@ -1,0 +1,226 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Installs what the tests need, builds, runs all tests, and ends with "N passed, N failed, N skipped".
+#
+#	devtools/test.sh [--quick] [-k PATTERN] [--no-install] [--clean]
+#
+#	--quick        unit, sim and proc suites of the normal build, and nothing else
+#	-k PATTERN     only tests and checks whose name matches this extended regular expression
+#	--no-install   leave the system's packages alone
+#	--clean        build everything anew
+#
+# The exit code is 0 when nothing failed and something passed.
+set -euo pipefail
+
+# shellcheck source=devtools/setup.sh
+. "$(dirname "$0")/setup.sh"
+
+quick=
+pattern=
+clean=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--quick) quick=1 ;;
+	--no-install) WEFT_NO_INSTALL=1 ;;
+	--clean) clean=1 ;;
+	-k)
+		[ $# -gt 1 ] || weft_die "-k needs a pattern"
+		pattern=$2
+		shift
+		;;
+	-h | --help)
+		sed -n '4,13s/^# \{0,1\}//p' "$0"
+		exit 0
+		;;
+	*) weft_die "no option '$1'; see --help" ;;
+	esac
+	shift
+done
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/weft-test.XXXXXX")
+records=$work/records
+: >"$records"
+begin=$SECONDS
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# step NAME COMMAND...: a part of the run, with its time; it may fail without ending the run.
+step() {
+	local name=$1 start=$SECONDS rc=0
+	shift
+	weft_say "$name"
+	"$@" || rc=$?
+	printf '   %s: %d s\n' "$name" $((SECONDS - start))
+	return $rc
+}
+
+count() { python3 "$weft_root/devtools/testcount.py" "$@"; }
+
+# check NAME COMMAND...: one test that is a command; its exit code 77 means skipped, and its last line says why.
+check() {
+	local name=$1 start=$SECONDS rc=0
+	shift
+	[[ -z $pattern || $name =~ $pattern ]] || return 0
+	("$@") >"$work/check.log" 2>&1 </dev/null || rc=$?
+	count check "$name" $rc "$work/check.log" "$records"
+	case $rc in
+	0) printf '   ok      %s (%d s)\n' "$name" $((SECONDS - start)) ;;
+	77) printf '   skipped %s\n' "$name" ;;
+	*) printf '   FAILED  %s (%d s)\n' "$name" $((SECONDS - start)) ;;
+	esac
+}
+
+# suites LABEL BUILDDIR TIMES SUITE... [-- MESON OPTION...]: runs these suites and counts them. TIMES stretches time limits.
+suites() {
+	local label=$1 dir=$2 times=$3 log args=() names=() name
+	shift 3
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		args+=(--suite "$1")
+		shift
+	done
+	[ $# -eq 0 ] || shift
+	mapfile -t names < <(meson test -C "$dir" --no-rebuild --list "${args[@]}" 2>/dev/null |
+		sed -n '/^ninja:/!s/^.* \/ //; /^ninja:/!p')
+	if [ -n "$pattern" ]; then
+		mapfile -t names < <(for name in "${names[@]}"; do
+			[[ ! $name =~ $pattern ]] || printf '%s\n' "$name"
+		done)
+	fi
+	if [ ${#names[@]} -eq 0 ]; then
+		printf '   no test here\n'
+		return 0
+	fi
+	log=$dir/meson-logs/weft-$label.json
+	rm -f "$log"
+	# meson's own output goes by: the end of this script tells failures with their logs.
+	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" \
+		--no-suite none "${args[@]}" "$@" "${names[@]}" 2>&1 </dev/null |
+		grep -E '^ *[0-9]+/[0-9]+ ' | sed 's/^/   /' || true
+	count meson "$label" "$log" "$records"
+}
+
+build() { # LABEL DIR MESON OPTION...: a build that counts as a test
+	local label=$1 dir=$2 rc=0
+	shift 2
+	weft_compile "$dir" "$@" >"$work/build.log" 2>&1 || rc=$?
+	count check "$label" $rc "$work/build.log" "$records"
+	[ $rc = 0 ] || tail -n 40 "$work/build.log"
+	return $rc
+}
+
+# ---- checks ---------------------------------------------------------------------------------
+
+check_symbols() {
+	"$weft_root/devtools/check-symbols.sh" "$weft_build/libweft.so" "$weft_root/lib/weft.h"
+}
+
+check_spdx() {
+	local bad
+	bad=$(cd "$weft_root" && git ls-files | grep -vE '^LICENSE$|\.(md|bin|pcapng)$|/corpus/' |
+		xargs -r grep -L 'SPDX-License-Identifier: BSD-3-Clause' --) || true
+	[ -z "$bad" ] || { printf 'no SPDX line in: %s\n' "$bad"; return 1; }
+}
+
+check_format() {
+	command -v clang-format >/dev/null || { echo "clang-format is not installed"; return 77; }
+	cd "$weft_root"
+	git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror 2>&1 | grep -E 'error:' | head -n 30
+	git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror 2>/dev/null
+}
+
+check_doxygen() {
+	command -v doxygen >/dev/null || { echo "doxygen is not installed"; return 77; }
+	ninja -C "$weft_build" doc/api.stamp
+}
+
+check_man() {
+	local page out
+	command -v man >/dev/null || { echo "man is not installed"; return 77; }
+	for page in "$weft_root"/doc/man/*.[1-8]; do
+		[ -e "$page" ] || { echo "no manual page in doc/man"; return 1; }
+		out=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+		[ -z "$out" ] || { printf '%s: %s\n' "$page" "$out"; return 1; }
+	done
+}
+
+check_install() {
+	local prefix=$work/prefix pc
+	rm -rf "$prefix"
+	meson configure "$weft_build" -Dprefix=/usr/local >/dev/null
+	DESTDIR=$prefix meson install -C "$weft_build" --no-rebuild --quiet || return 1
+	pc=$(find "$prefix" -name weft.pc)
+	[ -n "$pc" ] || { echo "weft.pc is not installed"; return 1; }
+	[ -f "$prefix/usr/local/include/weft.h" ] || { echo "weft.h is not installed"; return 1; }
+	[ -n "$(find "$prefix" -name 'libweft.so.0')" ] || { echo "libweft.so.0 is not installed"; return 1; }
+	if [ -n "$(find "$prefix" -name '*.a')" ]; then
+		echo "static archives are installed"
+		return 1
+	fi
+}
+
+# The example as a user builds it: out of tree, from the installed files, by pkg-config.
+check_example() { # make|meson
+	local dir=$work/example-$1 pcdir libdir
+	pcdir=$(dirname "$(find "$work/prefix" -name weft.pc)")
+	libdir=$(dirname "$pcdir")
+	[ -d "$weft_root/examples/hello" ] || { echo "there is no example yet"; return 77; }
+	rm -rf "$dir"
+	cp -r "$weft_root/examples/hello" "$dir"
+	export PKG_CONFIG_PATH=$pcdir PKG_CONFIG_SYSROOT_DIR=$work/prefix LD_LIBRARY_PATH=$libdir
+	if [ "$1" = make ]; then
+		make -C "$dir" || return 1
+		timeout 60 "$dir/hello" || return 1
+	else
+		meson setup "$dir/b" "$dir" || return 1
+		ninja -C "$dir/b" || return 1
+		timeout 60 "$dir/b/hello" || return 1
+	fi
+}
+
+# ---- the run --------------------------------------------------------------------------------
+
+step packages weft_install build test
+weft_hugepages
+[ ${#weft_huge[@]} -eq 0 ] || export WEFT_TEST_NO_HUGE=1
+
+san=$weft_build-asan
+bare=$weft_build-nodpdk
+[ -z "$clean" ] || rm -rf "$weft_build" "$san" "$bare"
+
+if step "build" build "build" "$weft_build"; then
+	step "unit" suites release "$weft_build" 1 unit
+	step "sim" suites release-sim "$weft_build" 1 sim
+	step "proc" suites release-proc "$weft_build" 1 proc
+fi
+
+if [ -z "$quick" ]; then
+	weft_say "checks"
+	check "exported symbols are those of weft.h" check_symbols
+	check "every file names its licence" check_spdx
+	check "clang-format" check_format
+	check "API reference without a warning" check_doxygen
+	check "manual pages without a warning" check_man
+	check "install" check_install
+	check "example by pkg-config and make" check_example make
+	check "example by pkg-config and meson" check_example meson
+
+	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
+		-Db_sanitize=address,undefined -Doptimization=1; then
+		step "unit, sanitized" suites asan "$san" 4 unit
+		step "sim, sanitized" suites asan-sim "$san" 6 sim
+		step "fuzz, sanitized" suites asan-fuzz "$san" 2 fuzz
+	fi
+
+	step "unit, valgrind" suites valgrind "$weft_build" 20 unit -- --wrapper \
+		'valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
+
+	if step "build without DPDK and rdma-core" build "build without DPDK and rdma-core" "$bare" \
+		-Ddpdk=disabled -Droce=disabled; then
+		step "unit, without DPDK" suites bare "$bare" 1 unit
+	fi
+fi
+
+printf '\n   all in all: %d s\n' $((SECONDS - begin))
+count sum "$records"

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts tests and prints the summary that ends devtools/test.sh.
+
+testcount.py meson LABEL TESTLOG.JSON RECORDS   adds the tests of one `meson test` run to RECORDS
+testcount.py check NAME RC LOG RECORDS          adds one check: exit code 0 passed, 77 skipped, else failed
+testcount.py sum RECORDS                        prints skips, failures and the last line
+
+A test program that prints TAP (cmocka does) counts once per test in it; one that doesn't counts once. A program
+that dies, times out, leaks, or ends before its plan is done counts as one more failure. RECORDS has one JSON
+object per line.
+"""
+
+import json
+import re
+import sys
+
+TAP = re.compile(r'^\s*(not )?ok\b\s*(\d+)?\s*(?:-\s*)?([^#]*?)\s*(?:#\s*(SKIP|TODO)\b:?\s*(.*))?$')
+PLAN = re.compile(r'^\s*1\.\.(\d+)\s*(?:#\s*SKIP\b\s*(.*))?$', re.I)
+TAIL = 40
+
+
+def tail(text, lines=TAIL):
+    return '\n'.join(text.rstrip().splitlines()[-lines:])
+
+
+def last_words(lines):
+    for line in reversed(lines):
+        line = line.strip().lstrip('#').strip()
+        if line:
+            return line
+    return 'no reason given'
+
+
+def record(out, name, result, why=''):
+    out.write(json.dumps({'name': name, 'result': result, 'why': why}) + '\n')
+
+
+def count_program(out, name, entry):
+    stdout = entry.get('stdout') or ''
+    stderr = entry.get('stderr') or ''
+    rc = entry.get('returncode', 0)
+    lines = stdout.splitlines()
+    planned = seen = failed = 0
+    said = []
+    for line in lines:
+        plan = PLAN.match(line)
+        tap = TAP.match(line)
+        if plan:
+            planned += int(plan.group(1))
+        elif tap:
+            seen += 1
+            test = '%s: %s' % (name, tap.group(3) or tap.group(5) or tap.group(2) or seen)
+            if tap.group(4) == 'SKIP':
+                why = tap.group(5) if tap.group(3) and tap.group(5) else last_words(said)
+                record(out, test, 'skipped', why)
+            elif tap.group(1):
+                failed += 1
+                record(out, test, 'failed', tail('\n'.join(said), 20) + '\n' + tail(stderr, 20))
+            else:
+                record(out, test, 'passed')
+            said = []
+        else:
+            said.append(line)
+    log = tail(stdout) + '\n' + tail(stderr)
+    if entry.get('result') == 'TIMEOUT':
+        record(out, name, 'failed', 'took longer than it may\n' + log)
+    elif rc == 77:
+        if not seen:
+            record(out, name, 'skipped', last_words((stderr + '\n' + stdout).splitlines()))
+    elif rc != 0 and not failed:
+        how = 'died of signal %d' % -rc if rc < 0 else 'ended with exit code %d' % rc
+        if planned:
+            how += ' after %d of %d tests' % (seen, planned)
+        record(out, name, 'failed', how + '\n' + log)
+    elif seen < planned:
+        record(out, name, 'failed', 'ended after %d of %d tests\n%s' % (seen, planned, log))
+    elif not seen:
+        record(out, name, 'passed' if rc == 0 else 'failed', '' if rc == 0 else log)
+
+
+def add_meson(label, path, records):
+    with open(records, 'a') as out:
+        try:
+            with open(path) as log:
+                entries = [json.loads(line) for line in log if line.strip()]
+        except OSError as err:
+            record(out, label, 'failed', 'meson left no log: %s' % err)
+            return
+        for entry in entries:
+            name = entry['name'].split(' / ')[-1]
+            suite = (entry.get('suite') or [''])[0].split(':')[-1]
+            count_program(out, '%s %s/%s' % (label, suite, name), entry)
+
+
+def add_check(name, rc, log, records):
+    with open(log, errors='replace') as f:
+        text = f.read()
+    with open(records, 'a') as out:
+        if rc == 0:
+            record(out, name, 'passed')
+        elif rc == 77:
+            record(out, name, 'skipped', last_words(text.splitlines()))
+        else:
+            record(out, name, 'failed', 'ended with exit code %d\n%s' % (rc, tail(text)))
+
+
+def summary(records):
+    with open(records) as f:
+        all_records = [json.loads(line) for line in f]
+    by = {'passed': [], 'failed': [], 'skipped': []}
+    for r in all_records:
+        by[r['result']].append(r)
+    if by['skipped']:
+        print('\nSkipped:')
+        reasons = {}
+        for r in by['skipped']:
+            reasons.setdefault(r['why'], []).append(r['name'])
+        for why, names in reasons.items():
+            for name in names:
+                print('  %s: %s' % (name, why))
+    if by['failed']:
+        print('\nFailed:')
+        for r in by['failed']:
+            print('  ' + r['name'])
+            for line in r['why'].splitlines():
+                if line.strip():
+                    print('      ' + line)
+    print('\n%d passed, %d failed, %d skipped'
+          % (len(by['passed']), len(by['failed']), len(by['skipped'])))
+    return 1 if by['failed'] or not by['passed'] else 0
+
+
+def main(argv):
+    if len(argv) == 5 and argv[1] == 'meson':
+        add_meson(argv[2], argv[3], argv[4])
+        return 0
+    if len(argv) == 6 and argv[1] == 'check':
+        add_check(argv[2], int(argv[3]), argv[4], argv[5])
+        return 0
+    if len(argv) == 3 and argv[1] == 'sum':
+        return summary(argv[2])
+    sys.stderr.write(__doc__)
+    return 2
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv))
