@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file core.h
+ * The library's own objects and who may touch which part of them.
+ *
+ * Two halves share them: *connections* (context.c, worker.c, address.c, wireup.c, ep.c: which lanes an endpoint has) and *messages*
+ * (match.c, msg_*.c, proto_*.c, request.c: what goes over them). The boundary is the functions at the end of this file.
+ * Hot fields stand together; the comment beside each group says which path reads it.
+ */
+#ifndef WEFT_CORE_H
+#define WEFT_CORE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "lane.h"
+#include "weft.h"
+#include "wire.h"
+
+struct weft_conf; /* parsed configuration: config.h */
+struct weft_msg_worker; /* message half of a worker: msg.h */
+struct weft_msg_ep;     /* message half of an ep: msg.h */
+struct weft_wireup;     /* connecting state of an ep: wireup.c */
+
+/* ------------------------------------------------------------------ context */
+
+struct weft_context {
+	const struct weft_conf *conf;
+	struct weft_config *config;
+	const struct weft_platform *platform;
+	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
+	uint64_t features;
+	char name[64];
+	pthread_mutex_t lock; /* workers, registrations, driver open/close */
+	LIST_HEAD(, weft_worker) workers;
+	LIST_HEAD(, weft_mem) mems;
+};
+
+/**
+ * As weft_context_create(), with another outside world: for the simulator and tests. NULL = the real one.
+ * @param drivers  NULL-terminated table, static storage; NULL = weft_drivers
+ */
+int weft_context_create_in(const struct weft_context_params *params, const struct weft_platform *platform,
+			   const struct weft_lane_driver *const *drivers, struct weft_context **ctx);
+
+/** All drivers of this build, NULL-terminated (drivers.c). */
+extern const struct weft_lane_driver *const weft_drivers[];
+
+/* ------------------------------------------------------------------ worker */
+
+#define WEFT_MAX_IFACES 16
+
+struct weft_worker {
+	/* progress */
+	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
+	unsigned int num_ifaces;
+	bool multi;               /* take the lock */
+	bool in_progress;         /* a callback runs: progress and destroy are refused */
+	uint64_t now;             /* time of this progress call */
+	struct weft_msg_worker *msg;
+	pthread_mutex_t lock;     /* recursive, only with multi */
+	/* set-up */
+	struct weft_context *ctx;
+	uint64_t id;              /* random, non-zero */
+	unsigned int num_eps;
+	struct weft_ep **ep_table;     /* slot -> ep; slot and generation make a struct weft_wire_ref */
+	uint32_t ep_table_size;
+	LIST_HEAD(, weft_ep) eps;
+	uint64_t next_timer;      /* earliest time at which wireup has something to do; UINT64_MAX = never */
+	LIST_ENTRY(weft_worker) entry;
+	/* Counters of the connection half; the message half has its own. */
+	struct {
+		uint64_t wireup_bad;      /* malformed or foreign wire-up messages */
+		uint64_t wireup_stale;    /* for an ep that is not there any more */
+		uint64_t unbound;         /* data on a connection that no ep owns */
+		uint64_t eps_created, eps_accepted, eps_failed;
+	} count;
+};
+
+static inline void weft_worker_lock(struct weft_worker *w)
+{
+	if (w->multi)
+		pthread_mutex_lock(&w->lock);
+}
+
+static inline void weft_worker_unlock(struct weft_worker *w)
+{
+	if (w->multi)
+		pthread_mutex_unlock(&w->lock);
+}
+
+/* ------------------------------------------------------------------ endpoint */
+
+enum weft_ep_state {
+	WEFT_EP_CONNECTING, /* operations queue up in the message half */
+	WEFT_EP_UP,
+	WEFT_EP_CLOSING,    /* closed by its owner, flushing */
+	WEFT_EP_FAILED,     /* ep->status says why; waits for its owner to close it */
+};
+
+/** One lane of an endpoint. */
+struct weft_ep_lane {
+	struct weft_lane_ep *lep;  /* NULL = not there */
+	bool up;                   /* attached at both ends: may carry messages */
+	/* counters, written by the message half */
+	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
+	/* numbers agreed at wire-up */
+	double bandwidth, latency;
+	size_t max_frag;           /* largest am_bcopy/am_zcopy message both ends take */
+	uint8_t local_iface, remote_iface;
+	char why[160];
+};
+
+struct weft_ep {
+	/* hot: every send and every receive */
+	struct weft_worker *worker;
+	struct weft_msg_ep *msg;
+	enum weft_ep_state state;
+	uint8_t num_lanes;
+	uint8_t am_lane;           /* up lane with the lowest latency: single-fragment messages and control */
+	uint16_t lanes_up;         /* bit i = lanes[i].up */
+	struct weft_ep_lane lanes[WEFT_MAX_LANES];
+	/* connection half */
+	int status;                /* why it failed */
+	bool owned;                /* the application created it (or adopted it); else the peer's connect did */
+	bool remote_closed;
+	uint32_t slot, generation; /* our reference, as the peer names us */
+	struct weft_wire_ref remote; /* the peer's reference; 0,0 = not known */
+	uint64_t remote_id;
+	uint32_t conn_sn;
+	char remote_name[64];
+	struct weft_wireup *wireup;
+	weft_ep_err_cb err_cb;
+	void *err_arg;
+	void *user_data;
+	LIST_ENTRY(weft_ep) entry;
+};
+
+/* ------------------------------------------------------------------ memory */
+
+struct weft_mem {
+	struct weft_context *ctx;
+	void *address;
+	size_t length;
+	uint32_t refs; /* operations using it */
+	struct {
+		struct weft_lane_iface *iface;
+		struct weft_mem_lane *mem;
+	} lanes[WEFT_MAX_IFACES];
+	unsigned int num_lanes;
+	LIST_ENTRY(weft_mem) entry;
+};
+
+/** Driver state of @p mem for @p iface, or NULL. */
+struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem, const struct weft_lane_iface *iface);
+
+/* ------------------------------------------------------------------ the boundary */
+
+/* Connections call messages: */
+
+int weft_msg_worker_init(struct weft_worker *worker);
+void weft_msg_worker_fini(struct weft_worker *worker);
+int weft_msg_ep_init(struct weft_ep *ep);
+/** Everything of the ep's messages ends with @p status; afterwards the ep may be freed. Unexpected messages that are complete stay receivable. */
+void weft_msg_ep_fini(struct weft_ep *ep, int status);
+/**
+ * Credits that this side grants the peer at connect. Called once per connection, before CONNECTED is told to the peer.
+ */
+void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
+/** The ep went UP (or a further lane joined); @p credit is what the peer granted, NULL when only lanes changed. Queued sends start. */
+void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
+/** The ep failed: complete all its requests with @p status. */
+void weft_msg_ep_failed(struct weft_ep *ep, int status);
+/** A message with id WEFT_WIRE_EAGER .. WEFT_WIRE_CREDIT arrived on lane @p lane of @p ep. @return 0 or WEFT_LANE_KEEP */
+int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data, size_t length, void *desc);
+/** Serve queued sends, credits. Called once per progress after the lanes. @return events */
+unsigned int weft_msg_progress(struct weft_worker *worker);
+void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);
+/**
+ * All that was posted on the ep before is sent and acknowledged by the peer's protocol layer (the peer has also finished rendezvous); then done(arg, status).
+ * @return 0 = it will be called, WEFT_LANE_IDLE = nothing was outstanding, or an error
+ */
+int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), void *arg);
+
+/* Messages call connections: */
+
+/** The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks. */
+void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#endif /* WEFT_CORE_H */
