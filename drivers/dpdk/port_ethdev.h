@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port_ethdev.h
+ * A frame port (frame_port.h) over one queue pair of a DPDK ethdev port.
+ *
+ * What a port can do is asked of the port: offloads, MTU, queue counts, ring depths. What no
+ * capability tells of virtual ports (memif's real frame limit, af_packet's sleep) stands in one
+ * table, port_quirks.c.
+ *
+ * Threads: list, open and close run under the caller's context-wide lock; the operations of an
+ * open port belong to one thread.
+ */
+#ifndef WEFT_PORT_ETHDEV_H
+#define WEFT_PORT_ETHDEV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "frame_port.h"
+
+struct weft_lane_resource;
+
+/** What the engine wants of a port. All zero is a good default. */
+struct weft_port_opts {
+	/** Largest frame, L2 header and VLAN tag included, without FCS; 0 = what the port gives. */
+	uint16_t frame_size;
+	/** IP MTU (from 1280); wins over frame_size; 0 = from frame_size. */
+	uint16_t mtu;
+	/** Frames carry a VLAN tag: a frame is MTU + 18 bytes. */
+	bool vlan;
+	/** No UDP: nothing to steer by, so the port has one queue pair only. */
+	bool raw_ethertype;
+	/** Don't look whether external buffers come back (WEFT_ZCOPY=n). */
+	bool no_extbuf;
+	/** UDP port wanted, host order; queue k of a port that steers gets udp_port + k. */
+	uint16_t udp_port;
+	/** Queue pairs to set up when the port is opened first; 0 = 1. */
+	uint16_t queues;
+	/** Receive buffers that receivers may keep, beyond what the rings hold; 0 = default. */
+	uint32_t rx_bufs;
+};
+
+/**
+ * List the ports of the (initialised) EAL.
+ *
+ * @param[out] list  malloc()ed array, freed by the caller; NULL with 0
+ * @return number of ports, or a negative errno
+ */
+int weft_port_ethdev_list(struct weft_lane_resource **list);
+
+/**
+ * Open a queue pair of a port. Link down is no error (a memif server waits for its client):
+ * ops->link_up() tells.
+ *
+ * @param resource  port id ("0") or device name ("net_memif0", "0000:00:06.0")
+ * @param opts      never NULL
+ * @param[out] port freed by (*port)->ops->close()
+ * @param[out] why  on error one sentence naming the port and the way out
+ * @return 0; -ENODEV no such port; -EBUSY every queue pair has a worker; -EINVAL a frame size or
+ *         MTU that the port can't take; -ENOMEM; or the PMD's error
+ */
+int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
+			  struct weft_frame_port **port, char *why, size_t why_len);
+
+/**
+ * Why frames don't move, for people: "port 0 (net_memif0) has no link: its memif peer has not
+ * connected; ...". Empty when the link is up.
+ *
+ * @param port  a port that weft_port_ethdev_open() made
+ */
+void weft_port_ethdev_link_text(struct weft_frame_port *port, char *buf, size_t size);
+
+#endif /* WEFT_PORT_ETHDEV_H */
