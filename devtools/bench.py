@@ -1,0 +1,446 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measures Weft against the bare port and against UCX. Called by devtools/bench.sh.
+
+A measure has variants (A, B, ...) that take turns, so that what drifts drifts for all of them. Every trial is two processes
+pinned to two cores. The time that a cache line takes between these cores is measured right before and right after; a trial
+whose two times fall into different states (near, far) is dropped, the others are sorted by state, and variants are compared
+only within a state. Printed are the median and the quartiles of each variant, and the ratio of the medians.
+"""
+
+import argparse
+import contextlib
+import csv
+import io
+import json
+import os
+import random
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+KIB = 1024
+MIB = 1024 * 1024
+
+
+class TrialError(Exception):
+    """A trial did not give a figure; the text says why."""
+
+
+# ---- processes ------------------------------------------------------------------------------
+
+def free_port():
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(('', port))
+                return port
+            except OSError:
+                continue
+
+
+def end(proc):
+    """Ends a process that this script started, and its children."""
+    if proc.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(proc.pid, signal.SIGTERM)
+        try:
+            proc.wait(timeout=3)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(proc.pid, signal.SIGKILL)
+            proc.wait()
+
+
+def pair(server, client, env_server, env_client, timeout):
+    """Runs server and client; returns the client's output."""
+    for cmd in (server, client):
+        if os.path.sep in cmd[0] and not os.access(cmd[0], os.X_OK):
+            raise TrialError('there is no program ' + cmd[0])
+    with tempfile.TemporaryFile('w+') as server_out:
+        srv = subprocess.Popen(server, env={**os.environ, **env_server}, stdin=subprocess.DEVNULL,
+                               stdout=server_out, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            time.sleep(0.15)
+            cli = subprocess.Popen(client, env={**os.environ, **env_client}, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+            try:
+                out, err = cli.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                end(cli)
+                out, err = cli.communicate()
+                raise TrialError('no end after %g s: %s' % (timeout, tail(err))) from None
+            if cli.returncode != 0:
+                server_out.seek(0)
+                raise TrialError('exit code %d: %s | server: %s'
+                                 % (cli.returncode, tail(err or out), tail(server_out.read())))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                srv.wait(timeout=2)
+            return out
+        finally:
+            end(srv)
+
+
+def tail(text, lines=3):
+    return ' / '.join((text or '').strip().splitlines()[-lines:])
+
+
+def csv_rows(text):
+    """Rows of the last CSV table in a program's output, as dictionaries."""
+    lines = [line for line in text.splitlines() if ',' in line and not line.startswith('#')]
+    heads = [i for i, line in enumerate(lines) if 'overall_lat' in line]
+    if not heads:
+        raise TrialError('no CSV in the output: ' + tail(text))
+    rows = list(csv.DictReader(io.StringIO('\n'.join(lines[heads[-1]:]))))
+    if not rows:
+        raise TrialError('no figure in the output: ' + tail(text))
+    return rows
+
+
+# ---- states of the two cores ----------------------------------------------------------------
+
+class Cores:
+    def __init__(self, program, a, b, limit):
+        self.cmd = [program, '-c', '%d,%d' % (a, b), '-l', str(limit)]
+
+    def state(self):
+        out = subprocess.run(self.cmd, capture_output=True, text=True, check=True).stdout.split()
+        return float(out[0]), out[1]
+
+
+# ---- links ----------------------------------------------------------------------------------
+
+class Bench:
+    def __init__(self, args):
+        self.args = args
+        self.a, self.b = (int(c) for c in args.cores.split(','))
+        self.cores = Cores(os.path.join(args.build, 'devtools/corestate'), self.a, self.b, args.near)
+        self.perf = os.path.join(args.build, 'app/weft-perf')
+        self.huge = args.huge.split()
+        self.dir = tempfile.mkdtemp(prefix='weft-bench.')
+        self.results = []
+
+    def eal(self, core, vdevs):
+        cmd = ['-l', str(core), '--in-memory', '--no-pci', '--log-level=error'] + self.huge
+        for vdev in vdevs:
+            cmd += ['--vdev', vdev]
+        return cmd
+
+    def memif(self, lanes=1):
+        """EAL vdev lists for server and client."""
+        tag = '%08x' % random.getrandbits(32)
+        return tuple(['net_memif%d,role=%s,id=0,socket-abstract=no,socket=%s/%s.%d,rsize=10,bsize=9216'
+                      % (i, role, self.dir, tag, i) for i in range(lanes)]
+                     for role in ('server', 'client'))
+
+    def weft(self, test, size, extra=(), lanes=1, env=None, iters=None):
+        """One run of weft-perf over memif lanes; the last CSV row."""
+        port = free_port()
+        srv, cli = self.memif(lanes)
+        environ = {'WEFT_LANES': ';'.join('dpdk:%d,mtu=9000' % i for i in range(lanes)), **(env or {})}
+        common = ['-p', str(port)]
+        test_args = ['-t', test, '-s', str(size), '-n', str(iters or self.iters(test, size)), '-f', '-v']
+        out = pair([self.perf] + self.eal(self.a, srv) + ['--'] + common,
+                   [self.perf] + self.eal(self.b, cli) + ['--'] + common + test_args + list(extra) + ['127.0.0.1'],
+                   environ, environ, timeout=60)
+        return csv_rows(out)[-1]
+
+    def ucx(self, tls, test, size):
+        port = free_port()
+        env = {'UCX_TLS': tls, 'UCX_LOG_LEVEL': 'error'}
+        iters = self.iters(test, size, 0.1 if tls.startswith('tcp') else 1)
+        common = ['ucx_perftest', '-p', str(port), '-c']
+        out = pair(common + [str(self.a)],
+                   common + [str(self.b), '127.0.0.1', '-t', test, '-s', str(size), '-n', str(iters),
+                             '-w', str(max(iters // 20, 10)), '-f', '-v'],
+                   env, env, timeout=60)
+        return csv_rows(out)[-1]
+
+    @staticmethod
+    def iters(test, size, scale=1.0):
+        """Iterations that take some tenths of a second."""
+        if test.endswith('lat'):
+            return max(int(400000 * scale / (1 + size / 4096)), 200)
+        return max(int(4000000 * scale / (1 + size / 512)), 100)
+
+    # ---- alternating ----
+
+    def alternate(self, title, variants, figure, unit, better, compare, note=''):
+        """variants: {name: function giving a CSV row}; compare: [(numerator, denominator, test, target)]."""
+        print('\n%s' % title)
+        if note:
+            print('  ' + note)
+        got = {name: {} for name in variants}
+        dropped = {name: 0 for name in variants}
+        errors = {name: [] for name in variants}
+        begin = time.monotonic()
+        want = self.args.trials
+
+        def enough():
+            states = [s for s in ('near', 'far') if any(s in g for g in got.values())]
+            live = [n for n in variants if len(errors[n]) < 3]
+            return states and all(len(got[n].get(s, [])) >= want for n in live for s in states)
+
+        while time.monotonic() - begin < self.args.seconds and not enough():
+            alive = False
+            for name, run in variants.items():
+                if len(errors[name]) >= 3:
+                    continue
+                alive = True
+                before = self.cores.state()
+                try:
+                    value = figure(run())
+                except (TrialError, KeyError, ValueError) as err:
+                    errors[name].append(str(err) or repr(err))
+                    continue
+                after = self.cores.state()
+                if before[1] != after[1]:
+                    dropped[name] += 1
+                else:
+                    got[name].setdefault(before[1], []).append(value)
+            if not alive:
+                break
+
+        record = {'title': title, 'unit': unit, 'better': better, 'values': got, 'dropped': dropped,
+                  'errors': errors, 'verdicts': []}
+        for name in variants:
+            for state in ('near', 'far'):
+                if state in got[name]:
+                    print('  %-4s  %-34s %s' % (state, name, spread(got[name][state], unit)))
+            if dropped[name]:
+                print('        %-34s %d trials dropped: the cores changed state' % (name, dropped[name]))
+            for text in errors[name]:
+                print('        %-34s failed: %s' % (name, text))
+        for a, b, what, target in compare:
+            for state in ('near', 'far'):
+                va, vb = got[a].get(state), got[b].get(state)
+                if not va or not vb:
+                    continue
+                ma, mb = statistics.median(va), statistics.median(vb)
+                value, ok, text = what(ma, mb, target)
+                few = min(len(va), len(vb)) < want
+                verdict = 'met' if ok else 'NOT MET'
+                if few:
+                    verdict += ' (only %d and %d trials)' % (len(va), len(vb))
+                print('  %-4s  %s against %s: %s: %s' % (state, a, b, text, verdict))
+                record['verdicts'].append({'state': state, 'a': a, 'b': b, 'value': value, 'target': target,
+                                           'met': ok, 'enough': not few})
+        sys.stdout.flush()
+        self.results.append(record)
+
+
+def spread(values, unit):
+    if len(values) > 1:
+        q = statistics.quantiles(values, n=4, method='inclusive')
+    else:
+        q = [values[0]] * 3
+    return 'median %10.4g  [%.4g .. %.4g] %s, %d trials' % (q[1], q[0], q[2], unit, len(values))
+
+
+def at_least(a, b, target):
+    return a / b, a / b >= target, '%.2f x, wanted at least %.2f x' % (a / b, target)
+
+
+def at_most(a, b, target):
+    return a / b, a / b <= target, '%.2f x, wanted at most %.2f x' % (a / b, target)
+
+
+def at_most_more(a, b, target):
+    return a - b, a - b <= target, '%+.0f ns, wanted at most %+.0f ns' % (a - b, target)
+
+
+def report(a, b, target):
+    return a / b, True, '%.2f x (for scale)' % (a / b)
+
+
+# Figures of a row. Latency in ns, rate in messages/s, bandwidth in MiB/s.
+def latency_ns(row):
+    return float(row.get('50.0_percentile_lat') or row['p50_lat']) * 1000
+
+
+def mean_latency_ns(row):
+    return float(row['overall_lat']) * 1000
+
+
+def rate(row):
+    return float(row['overall_mr']) / 1e6
+
+
+def bandwidth(row):
+    return float(row['overall_bw'])
+
+
+# ---- two shaped rails -----------------------------------------------------------------------
+
+class Rails:
+    """Two network namespaces, two veth rails between them behind a token bucket at both ends, and a veth for the programs'
+    own TCP connection."""
+
+    def __init__(self, bench, rate_bits=10**9, mtu=9000):
+        self.b = bench
+        tag = '%x' % os.getpid()
+        self.ns = ['weft-%s-%s' % (tag, side) for side in 'ab']
+        self.burst = rate_bits // 8 // 1000  # 1 ms of rate
+        self.rate_bits, self.mtu = rate_bits, mtu
+
+    @staticmethod
+    def run(cmd):
+        done = subprocess.run(cmd.split(), capture_output=True, text=True)
+        if done.returncode:
+            raise TrialError('%s: %s' % (cmd, tail(done.stderr)))
+
+    def __enter__(self):
+        try:
+            for ns in self.ns:
+                self.run('ip netns add ' + ns)
+                self.run('ip -n %s link set lo up' % ns)
+            for i, link in enumerate(('rail0', 'rail1', 'ctl')):
+                self.run('ip -n %s link add %s type veth peer name %s netns %s'
+                         % (self.ns[0], link, link, self.ns[1]))
+                for side, ns in enumerate(self.ns):
+                    if link == 'ctl':
+                        self.run('ip -n %s addr add 10.99.0.%d/24 dev ctl' % (ns, side + 1))
+                    else:
+                        self.run('ip -n %s link set %s mtu %d' % (ns, link, self.mtu))
+                        self.run('tc -n %s qdisc add dev %s root tbf rate %dbit burst %d latency 20ms'
+                                 % (ns, link, self.rate_bits, self.burst))
+                    self.run('ip -n %s link set %s up' % (ns, link))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        for ns in self.ns:
+            subprocess.run(['ip', 'netns', 'del', ns], stderr=subprocess.DEVNULL)
+
+    def weft(self, test, size, rails, iters):
+        port = free_port()
+        cmds, envs = [], []
+        for side, core in ((0, self.b.a), (1, self.b.b)):
+            vdevs = ['net_af_packet%d,iface=rail%d,qdisc_bypass=0,blocksz=16384,framesz=16384,framecnt=256'
+                     % (n, r) for n, r in enumerate(rails)]
+            cmds.append(['ip', 'netns', 'exec', self.ns[side], self.b.perf] + self.b.eal(core, vdevs)
+                        + ['--', '-p', str(port)])
+            envs.append({'WEFT_LANES': ';'.join('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d' % (n, r, side + 1, self.mtu)
+                                                for n, r in enumerate(rails))})
+        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-n', str(iters), '-f', '-v', '10.99.0.1'],
+                   envs[0], envs[1], timeout=60)
+        return csv_rows(out)[-1]
+
+    def each_alone(self, size, iters):
+        rows = [self.weft('raw_bw', size, [r], iters) for r in (0, 1)]
+        return {'overall_bw': sum(bandwidth(r) for r in rows)}
+
+
+# ---- measures -------------------------------------------------------------------------------
+
+def m_lat(b):
+    """8 B tag_lat over one memif lane: bare port + 200 ns, 0.15 x UCX tcp"""
+    b.alternate('8 B latency, one memif lane, frames of 9000 (half round trip)', {
+        'weft tag_lat': lambda: b.weft('tag_lat', 8),
+        'bare port raw_lat': lambda: b.weft('raw_lat', 8),
+        'UCX tcp tag_lat': lambda: b.ucx('tcp,self', 'tag_lat', 8),
+        'UCX posix tag_lat': lambda: b.ucx('posix,self', 'tag_lat', 8),
+    }, mean_latency_ns, 'ns', 'less', [
+        ('weft tag_lat', 'bare port raw_lat', at_most_more, 200),
+        ('weft tag_lat', 'UCX tcp tag_lat', at_most, 0.15),
+        ('weft tag_lat', 'UCX posix tag_lat', report, None),
+    ])
+
+
+def m_rate(b):
+    """8 B tag_bw over one memif lane: 0.7 x UCX posix, 20 x UCX tcp"""
+    b.alternate('8 B message rate, one memif lane, frames of 9000', {
+        'weft tag_bw': lambda: b.weft('tag_bw', 8),
+        'UCX posix tag_bw': lambda: b.ucx('posix,self', 'tag_bw', 8),
+        'UCX tcp tag_bw': lambda: b.ucx('tcp,self', 'tag_bw', 8),
+        'bare port raw_bw': lambda: b.weft('raw_bw', 8),
+    }, rate, 'M/s', 'more', [
+        ('weft tag_bw', 'UCX posix tag_bw', at_least, 0.7),
+        ('weft tag_bw', 'UCX tcp tag_bw', at_least, 20),
+        ('weft tag_bw', 'bare port raw_bw', report, None),
+    ])
+
+
+def m_bw(b):
+    """64 KiB and 1 MiB tag_bw over one memif lane: 0.7 x the bare port"""
+    for size in (64 * KIB, MIB):
+        b.alternate('%d KiB bandwidth, one memif lane, frames of 9000' % (size // KIB), {
+            'weft tag_bw': lambda: b.weft('tag_bw', size),
+            'bare port raw_bw': lambda: b.weft('raw_bw', size),
+            'UCX posix tag_bw': lambda: b.ucx('posix,self', 'tag_bw', size),
+            'UCX tcp tag_bw': lambda: b.ucx('tcp,self', 'tag_bw', size),
+        }, bandwidth, 'MiB/s', 'more', [
+            ('weft tag_bw', 'bare port raw_bw', at_least, 0.7),
+            ('weft tag_bw', 'UCX posix tag_bw', report, None),
+            ('weft tag_bw', 'UCX tcp tag_bw', report, None),
+        ])
+
+
+def m_rails(b):
+    """256 KiB and 1 MiB tag_bw over two veth rails of 1 Gb/s: 0.95 x the sum of the bare rails"""
+    with Rails(b) as rails:
+        for size in (256 * KIB, MIB):
+            iters = 300 * MIB // size
+            b.alternate('%d KiB bandwidth, two veth rails behind tbf 1 Gb/s, burst 1 ms, net_af_packet, MTU 9000'
+                        % (size // KIB), {
+                            'weft tag_bw, both rails': lambda s=size, n=iters: rails.weft('tag_bw', s, [0, 1], n),
+                            'bare ports raw_bw, sum': lambda s=size, n=iters: rails.each_alone(s, n // 2),
+                        }, bandwidth, 'MiB/s', 'more', [
+                            ('weft tag_bw, both rails', 'bare ports raw_bw, sum', at_least, 0.95),
+                        ])
+
+
+MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog='bench.sh', description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog='measures:\n' + '\n'.join(
+                                         '  %-8s %s' % (n, f.__doc__) for n, f in MEASURES.items()))
+    parser.add_argument('measure', nargs='*', help='which ones (all)')
+    parser.add_argument('--trials', type=int, default=7, help='trials per variant and state (7)')
+    parser.add_argument('--seconds', type=float, default=150, help='longest time per comparison (150)')
+    parser.add_argument('--cores', default='0,1', help='the two cores (0,1)')
+    parser.add_argument('--near', type=float, default=90, help='ns a cache line may take between near cores (90)')
+    parser.add_argument('--out', default='bench-results', help='folder for the raw figures (bench-results)')
+    parser.add_argument('--build', default='build', help=argparse.SUPPRESS)
+    parser.add_argument('--huge', default='', help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    for name in args.measure:
+        if name not in MEASURES:
+            parser.error("no measure '%s'; there are %s" % (name, ', '.join(MEASURES)))
+
+    bench = Bench(args)
+    print('weft-bench: %s, cores %d and %d, a cache line takes %.0f ns between them now (%s)'
+          % (time.strftime('%Y-%m-%d %H:%M:%S'), bench.a, bench.b, *bench.cores.state()))
+    try:
+        for name in args.measure or MEASURES:
+            try:
+                MEASURES[name](bench)
+            except TrialError as err:
+                print('  not measured: %s' % err)
+    finally:
+        os.makedirs(args.out, exist_ok=True)
+        path = os.path.join(args.out, time.strftime('%Y%m%d-%H%M%S.json'))
+        with open(path, 'w') as f:
+            json.dump({'cores': args.cores, 'results': bench.results}, f, indent=1)
+        print('\nraw figures: ' + path)
+        with contextlib.suppress(OSError):
+            os.rmdir(bench.dir)
+    verdicts = [v for r in bench.results for v in r['verdicts'] if v['target'] is not None]
+    print('%d comparisons met, %d not met' % (sum(v['met'] for v in verdicts),
+                                              sum(not v['met'] for v in verdicts)))
+
+
+if __name__ == '__main__':
+    main()
