@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *cli_program = "weft";
+
+static char last_error[256];
+
+void cli_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(last_error, sizeof(last_error), fmt, ap);
+	va_end(ap);
+	/* One write, so that the sentences of two processes on one terminal stay whole. */
+	fprintf(stderr, "%s: %s\n", cli_program, last_error);
+}
+
+const char *cli_last_error(void)
+{
+	return last_error;
+}
+
+/* ---- the two halves of a command line */
+
+int cli_split(int argc, char **argv, struct cli_args *args)
+{
+	int at = 1;
+
+	memset(args, 0, sizeof(*args));
+	args->argv = calloc((size_t)argc + 1, sizeof(char *));
+	args->eal_argv = calloc((size_t)argc + 1, sizeof(char *));
+	if (!args->argv || !args->eal_argv) {
+		cli_args_free(args);
+		return -ENOMEM;
+	}
+	while (at < argc && strcmp(argv[at], "--") != 0)
+		at++;
+	args->argv[args->argc++] = argv[0];
+	args->eal_argv[args->eal_argc++] = argv[0];
+	if (at < argc) {
+		for (int i = 1; i < at; i++)
+			args->eal_argv[args->eal_argc++] = argv[i];
+	} else {
+		at = 0;
+	}
+	for (int i = at + 1; i < argc; i++)
+		args->argv[args->argc++] = argv[i];
+	return 0;
+}
+
+void cli_args_free(struct cli_args *args)
+{
+	free(args->argv);
+	free(args->eal_argv);
+	args->argv = NULL;
+	args->eal_argv = NULL;
+}
+
+static bool is_long_option(const struct option *longs, int val)
+{
+	for (; longs->name; longs++)
+		if (longs->val == val)
+			return true;
+	return false;
+}
+
+/*
+ * getopt's optopt is the character of an unknown short option, 0 for an unknown long one, and the option's value when its argument
+ * is missing or not wanted.
+ */
+static void say_wrong_option(const struct cli_args *args, const struct option *longs, int what)
+{
+	const char *word = args->argv[optind > 1 ? optind - 1 : 1];
+
+	if (what == ':')
+		cli_error("option '%s' needs a value; see --help", word);
+	else if (optopt && (optopt > 255 || is_long_option(longs, optopt)) &&
+		 strncmp(word, "--", 2) == 0)
+		cli_error("option '%s' takes no value; see --help", word);
+	else if (optopt && optopt < 256)
+		cli_error("there is no option '-%c'; see --help (EAL's options go before a \"--\")",
+			  optopt);
+	else
+		cli_error("there is no option '%s'; see --help (EAL's options go before a \"--\")",
+			  word);
+}
+
+int cli_getopt(const struct cli_args *args, const char *shorts, const struct option *longs)
+{
+	int c;
+
+	opterr = 0;
+	c = getopt_long(args->argc, args->argv, shorts, longs, NULL);
+	if (c != '?' && c != ':')
+		return c;
+	say_wrong_option(args, longs, c);
+	return '?';
+}
+
+/* ---- numbers */
+
+/* Digits, then at most one unit letter; nothing else, not even a sign. */
+static int parse_number(const char *text, unsigned int kilo, uint64_t *value)
+{
+	unsigned long long number;
+	uint64_t unit = 1;
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return -EINVAL;
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (errno)
+		return -ERANGE;
+	switch (*end) {
+	case 'G':
+	case 'g':
+		unit *= kilo;
+		/* fall through */
+	case 'M':
+	case 'm':
+		unit *= kilo;
+		/* fall through */
+	case 'K':
+	case 'k':
+		unit *= kilo;
+		end++;
+	}
+	if (*end)
+		return -EINVAL;
+	if (number > UINT64_MAX / unit)
+		return -ERANGE;
+	*value = number * unit;
+	return 0;
+}
+
+int cli_size(const char *option, const char *text, uint64_t *value)
+{
+	if (parse_number(text, 1024, value) == 0 && *value <= SIZE_MAX / 2)
+		return 0;
+	cli_error("%s wants a size such as 8, 64k or 4M, not '%s'", option, text);
+	return -EINVAL;
+}
+
+int cli_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+	if (parse_number(text, 1000, value) == 0 && *value >= min && *value <= max)
+		return 0;
+	cli_error("%s wants a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, min, max,
+		  text);
+	return -EINVAL;
+}
+
+int cli_seconds(const char *option, const char *text, double min, double max, double *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtod(text, &end);
+	if (!errno && end != text && (*end == '\0' || strcmp(end, "s") == 0) && isfinite(*value) &&
+	    *value >= min && *value <= max)
+		return 0;
+	cli_error("%s wants seconds from %g to %g, not '%s'", option, min, max, text);
+	return -EINVAL;
+}
+
+int cli_port(const char *text, uint16_t *port)
+{
+	uint64_t value;
+
+	if (cli_count("-p", text, 1, 65535, &value))
+		return -EINVAL;
+	*port = (uint16_t)value;
+	return 0;
+}
+
+/* ---- lists of sizes */
+
+static int sizes_add(struct cli_sizes *sizes, uint64_t size)
+{
+	uint64_t *bigger = realloc(sizes->size, (sizes->count + 1) * sizeof(*bigger));
+
+	if (!bigger)
+		return -ENOMEM;
+	sizes->size = bigger;
+	sizes->size[sizes->count++] = size;
+	return 0;
+}
+
+static int sizes_add_item(const char *option, char *item, struct cli_sizes *sizes)
+{
+	char *colon = strchr(item, ':');
+	uint64_t min, max;
+	int ret;
+
+	if (colon)
+		*colon = '\0';
+	ret = cli_size(option, item, &min);
+	if (ret)
+		return ret;
+	if (!colon)
+		return sizes_add(sizes, min);
+	ret = cli_size(option, colon + 1, &max);
+	if (ret)
+		return ret;
+	if (max < min) {
+		cli_error("%s: the range %s:%s ends before it begins", option, item, colon + 1);
+		return -EINVAL;
+	}
+	for (uint64_t size = min; size <= max && !ret; size = size ? size * 2 : 1)
+		ret = sizes_add(sizes, size);
+	return ret;
+}
+
+int cli_sizes_parse(const char *option, const char *text, struct cli_sizes *sizes)
+{
+	char *copy = strdup(text), *rest = copy, *item;
+	int ret = copy ? 0 : -ENOMEM;
+
+	memset(sizes, 0, sizeof(*sizes));
+	while (!ret && (item = strsep(&rest, ",")))
+		ret = sizes_add_item(option, item, sizes);
+	free(copy);
+	if (ret)
+		cli_sizes_free(sizes);
+	return ret;
+}
+
+void cli_sizes_free(struct cli_sizes *sizes)
+{
+	free(sizes->size);
+	sizes->size = NULL;
+	sizes->count = 0;
+}
+
+const char *cli_size_text(uint64_t size, char *buf, size_t len)
+{
+	const char *unit = "";
+
+	if (size && size % (1ull << 30) == 0) {
+		size >>= 30;
+		unit = "G";
+	} else if (size && size % (1ull << 20) == 0) {
+		size >>= 20;
+		unit = "M";
+	} else if (size && size % 1024 == 0) {
+		size >>= 10;
+		unit = "k";
+	}
+	snprintf(buf, len, "%" PRIu64 "%s", size, unit);
+	return buf;
+}

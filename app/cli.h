@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file cli.h
+ * What the programs have in common on their command lines: EAL's part and their own, numbers with units, error sentences and exit
+ * codes. libc only: what needs no port needs no EAL.
+ */
+#ifndef APP_CLI_H
+#define APP_CLI_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Exit codes of all programs; 128 + N after signal N. */
+enum app_exit {
+	APP_OK = 0,
+	APP_FAIL = 1,  /**< could not start or go on: no lane, no peer, output gone */
+	APP_USAGE = 2, /**< wrong option, argument or WEFT_ variable */
+	APP_PEER = 3,  /**< the peer died, left early or failed */
+	APP_DATA = 4,  /**< bytes arrived wrong, or not as many as were sent */
+};
+
+/** Default TCP port of the out-of-band connection. */
+#define CLI_DEFAULT_PORT 13377
+
+/** Name in front of every sentence. Static storage. */
+extern const char *cli_program;
+
+/** "program: sentence" on standard error. */
+void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/** The last sentence of cli_error(): what the peer is told about our end. "" = none. */
+const char *cli_last_error(void);
+
+/** A command line, split at the first "--": before it EAL's, after it the program's; without it all is the program's. */
+struct cli_args {
+	int argc; /**< the program's: argv[0], then what follows "--" */
+	char **argv;
+	int eal_argc; /**< EAL's: argv[0], then what precedes "--"; 1 = EAL is given nothing here */
+	char **eal_argv;
+};
+
+/** @return 0 or -ENOMEM; release with cli_args_free() */
+int cli_split(int argc, char **argv, struct cli_args *args);
+void cli_args_free(struct cli_args *args);
+
+/**
+ * getopt_long() that says what is wrong itself.
+ * @return as getopt_long(); '?' after the sentence was printed
+ */
+int cli_getopt(const struct cli_args *args, const char *shorts, const struct option *longs);
+
+/*
+ * Parsers: 0, or -EINVAL after a sentence that names the option. Sizes take k, M, G (powers of 1024), counts the same letters
+ * as powers of 1000.
+ */
+int cli_size(const char *option, const char *text, uint64_t *value);
+int cli_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value);
+int cli_seconds(const char *option, const char *text, double min, double max, double *value);
+int cli_port(const char *text, uint16_t *port);
+
+/** Sizes as "8", "8,64,1k", "8:4M" (doubling, both ends counted when hit) or mixed. */
+struct cli_sizes {
+	uint64_t *size;
+	unsigned int count;
+};
+
+int cli_sizes_parse(const char *option, const char *text, struct cli_sizes *sizes);
+void cli_sizes_free(struct cli_sizes *sizes);
+
+/** A size in words: exact where a unit divides it ("64k", "1000"). @return buf */
+const char *cli_size_text(uint64_t size, char *buf, size_t len);
+
+#endif /* APP_CLI_H */
