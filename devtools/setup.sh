@@ -22,7 +22,7 @@ weft_packages() {
 	local group
 	for group; do
 		case $group in
-		build) printf '%s\n' gcc libc6-dev binutils meson ninja-build pkgconf python3 git libdpdk-dev \
+		build) printf '%s\n' gcc libc6-dev binutils dpkg-dev meson ninja-build pkgconf python3 git libdpdk-dev \
 			libpcap-dev ;;
 		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen clang-format make \
 			man-db ;;

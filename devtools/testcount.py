@@ -11,6 +11,7 @@ that dies, times out, leaks, or ends before its plan is done counts as one more 
 object per line.
 """
 
+import itertools
 import json
 import re
 import sys
@@ -43,7 +44,7 @@ def count_program(out, name, entry):
     lines = stdout.splitlines()
     planned = seen = failed = 0
     said = []
-    for line in lines:
+    for at, line in enumerate(lines):
         plan = PLAN.match(line)
         tap = TAP.match(line)
         if plan:
@@ -56,7 +57,9 @@ def count_program(out, name, entry):
                 record(out, test, 'skipped', why)
             elif tap.group(1):
                 failed += 1
-                record(out, test, 'failed', tail('\n'.join(said), 20) + '\n' + tail(stderr, 20))
+                # cmocka says why after the line, in comments.
+                why = list(itertools.takewhile(lambda s: s.startswith('#'), lines[at + 1:]))
+                record(out, test, 'failed', '\n'.join(said[-20:] + why) + '\n' + tail(stderr, 20))
             else:
                 record(out, test, 'passed')
             said = []
@@ -68,13 +71,13 @@ def count_program(out, name, entry):
     elif rc == 77:
         if not seen:
             record(out, name, 'skipped', last_words((stderr + '\n' + stdout).splitlines()))
-    elif rc != 0 and not failed:
-        how = 'died of signal %d' % -rc if rc < 0 else 'ended with exit code %d' % rc
+    elif seen < planned or (rc != 0 and not failed):
+        how = 'ended'
+        if rc:
+            how = 'died of signal %d' % -rc if rc < 0 else 'ended with exit code %d' % rc
         if planned:
             how += ' after %d of %d tests' % (seen, planned)
         record(out, name, 'failed', how + '\n' + log)
-    elif seen < planned:
-        record(out, name, 'failed', 'ended after %d of %d tests\n%s' % (seen, planned, log))
     elif not seen:
         record(out, name, 'passed' if rc == 0 else 'failed', '' if rc == 0 else log)
 
