@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file csum.h
+ * Checksums: CRC32C (Castagnoli) of lane frames, the Internet checksum of IPv4 and UDP.
+ */
+#ifndef WEFT_CSUM_H
+#define WEFT_CSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_CRC32C_INIT 0xffffffffu
+
+/** Continue a CRC32C. Start with WEFT_CRC32C_INIT; the value on the wire is the complement of the last result. */
+uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);
+
+/** The same without special instructions: the reference that tests compare with. */
+uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len);
+
+/** Add to a ones' complement sum of big-endian 16-bit words; @p len odd only for the last piece. */
+uint64_t weft_inet_sum(uint64_t sum, const void *data, size_t len);
+
+/** Fold and complement: the checksum in host order, to be stored big-endian. */
+static inline uint16_t weft_inet_fold(uint64_t sum)
+{
+	sum = (sum & 0xffffffffu) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
+
+#endif /* WEFT_CSUM_H */
