@@ -98,12 +98,15 @@ typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lep, uint8_t am
 				 void *desc);
 
 enum weft_lane_event {
-	WEFT_LANE_EV_UP,   /**< the connection is made; @p status 0 */
+	WEFT_LANE_EV_UP,   /**< the connection is made; status 0, or 1 when @p text is a warning */
 	WEFT_LANE_EV_DOWN, /**< the lane has failed: status is the error */
 	WEFT_LANE_EV_GONE, /**< the peer closed the connection in good order; nothing was lost */
 };
 
-/** Lane event; runs inside progress(). @p text is a sentence for people: device, peer, what, after how long. */
+/**
+ * Lane event; runs inside progress(). @p text is a sentence for people: device, peer, what, after how long. EV_UP has one too; it is worth a warning
+ * where @p status is > 0 (the lane works, but not as it should: the way carries smaller frames only).
+ */
 typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
 				   const char *text);
 
@@ -214,7 +217,9 @@ struct weft_lane_ep {
 	bool tx_room;                  /**< driver's hint: false = a send now returns -EAGAIN */
 	uint32_t queued;               /**< driver: payload bytes sent and not acknowledged; for striping */
 	uint32_t rtt_ns;               /**< driver: smoothed round trip; 0 = not known yet */
-	uint64_t retransmits;          /**< driver */
+	uint32_t max_msg;              /**< driver: largest message, header included, that this lep takes by any call: at most attr.max_short, max_bcopy, max_zcopy, and less when
+					    the peer or the way to it takes smaller frames only. Set before EV_UP; longer sends return -EMSGSIZE */
+	uint32_t retransmits;          /**< driver: frames sent again */
 };
 
 /** One thing a driver found. */
