@@ -183,7 +183,23 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
  */
 int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), void *arg);
 
-/* Messages call connections: */
+/**
+ * A request for an operation of the connection half (close, flush): made here, ended by weft_msg_request_done(), tested, queried and
+ * freed like any other; it cannot be cancelled.
+ * @param what    static text for weft_request_query(): "endpoint close"
+ * @param params  callback and its argument; NULL = none
+ * @param wanted  the caller asked for the request (req != NULL); else the library frees it after the callback
+ * @return NULL = no memory
+ */
+struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char *what,
+					  const struct weft_op_params *params, bool wanted);
+/** End a request of weft_msg_request_new(): its callback runs, unless the user has freed it. */
+void weft_msg_request_done(struct weft_request *req, int status);
+
+/*
+ * Messages call connections. weft_ep_close() and weft_ep_flush() are in ep.c, on top of weft_msg_ep_flush(); weft_ep_query_proto()
+ * belongs to messages.
+ */
 
 /** The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks. */
 void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...) __attribute__((format(printf, 3, 4)));
