@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file lane_opts.h
+ * Options of one raw-DPDK lane: what stands behind the port in an item of WEFT_LANES, as in
+ * `dpdk:0,ip=10.0.0.1/24,gw=10.0.0.254,mtu=9000`. Pure: no DPDK, no system.
+ */
+#ifndef WEFT_LANE_OPTS_H
+#define WEFT_LANE_OPTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lane.h"
+
+#define WEFT_MTU_MIN 1280         /**< smallest IP MTU of a lane */
+#define WEFT_MTU_MAX 65517        /**< a frame's length, VLAN tag included, has 16 bits */
+#define WEFT_LANE_PATHS_MAX 64    /**< UDP source ports of a lane */
+#define WEFT_LANE_QUEUES_MAX 64   /**< queue pairs of a port */
+#define WEFT_LANE_PREFIX_LOCAL 16 /**< prefix length of link-local addresses */
+
+/** Names of the options, for error messages and help. */
+#define WEFT_LANE_OPTS_KNOWN "ip, gw, port, mtu, vlan, paths, encap, csum, queues"
+
+enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
+
+/** 0 (or -1 where said) = not given: the configuration, or the port, decides. Host byte order. */
+struct weft_lane_opts {
+	uint32_t ip;       /**< own IPv4 address */
+	uint32_t gw;       /**< gateway; needs ip, lies in its network */
+	uint8_t prefix;    /**< prefix length of ip, 1..32 */
+	uint8_t paths;     /**< UDP source ports, 1..WEFT_LANE_PATHS_MAX */
+	uint16_t udp_port; /**< UDP destination port of frames to us */
+	uint16_t mtu;      /**< IP MTU, WEFT_MTU_MIN..WEFT_MTU_MAX */
+	uint16_t vlan;     /**< VLAN id, 1..4094 */
+	uint16_t queues;   /**< queue pairs to set up on a port that can steer */
+	int8_t encap;      /**< enum weft_encap; -1 = not given */
+	int8_t csum;       /**< enum weft_csum_mode; -1 = not given */
+};
+
+/**
+ * Parse options.
+ *
+ * @param text      "ip=10.0.0.1/24,mtu=9000"; NULL or "" = none
+ * @param[out] opts filled, "not given" where nothing was
+ * @param[out] why  on error one sentence that names the option and what it takes
+ * @return 0 or -EINVAL
+ */
+int weft_lane_opts_parse(const char *text, struct weft_lane_opts *opts, char *why, size_t why_len);
+
+/**
+ * The link-local address (169.254/16, RFC 3927's range) of a MAC: the same MAC gives the same
+ * address. Two MACs may share one (1 in 65024): lanes then need ip=.
+ *
+ * @return address, host byte order
+ */
+uint32_t weft_lane_link_local(const uint8_t mac[6]);
+
+#endif /* WEFT_LANE_OPTS_H */

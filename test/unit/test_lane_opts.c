@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lane_opts.h"
+
+static struct weft_lane_opts o;
+static char why[256];
+
+static void good(const char *text)
+{
+	why[0] = '\0';
+	if (weft_lane_opts_parse(text, &o, why, sizeof(why)))
+		fail_msg("'%s' was refused: %s", text, why);
+}
+
+/* Refused, and the sentence has @p part in it. */
+static void bad(const char *text, const char *part)
+{
+	why[0] = '\0';
+	assert_int_equal(weft_lane_opts_parse(text, &o, why, sizeof(why)), -EINVAL);
+	if (!strstr(why, part))
+		fail_msg("'%s' was refused with \"%s\", which lacks \"%s\"", text, why, part);
+}
+
+static void nothing_given_means_defaults(void **state)
+{
+	(void)state;
+	good(NULL);
+	good("");
+	assert_int_equal(o.ip, 0);
+	assert_int_equal(o.prefix, 0);
+	assert_int_equal(o.mtu, 0);
+	assert_int_equal(o.encap, -1);
+	assert_int_equal(o.csum, -1);
+}
+
+static void all_options_are_read(void **state)
+{
+	(void)state;
+	good("ip=10.1.2.3/20,gw=10.1.15.254,port=4000,mtu=9000,vlan=7,paths=8,encap=udp,"
+	     "csum=crc32c,queues=4");
+	assert_int_equal(o.ip, 0x0a010203);
+	assert_int_equal(o.prefix, 20);
+	assert_int_equal(o.gw, 0x0a010ffe);
+	assert_int_equal(o.udp_port, 4000);
+	assert_int_equal(o.mtu, 9000);
+	assert_int_equal(o.vlan, 7);
+	assert_int_equal(o.paths, 8);
+	assert_int_equal(o.encap, WEFT_ENCAP_UDP);
+	assert_int_equal(o.csum, WEFT_CSUM_CRC32C);
+	assert_int_equal(o.queues, 4);
+	good("encap=ether,csum=none");
+	assert_int_equal(o.encap, WEFT_ENCAP_ETHER);
+	assert_int_equal(o.csum, WEFT_CSUM_NONE);
+	good("csum=auto");
+	assert_int_equal(o.csum, WEFT_CSUM_AUTO);
+	good("csum=udp");
+	assert_int_equal(o.csum, WEFT_CSUM_UDP);
+}
+
+static void limits_are_inclusive(void **state)
+{
+	(void)state;
+	good("mtu=1280");
+	good("mtu=65517");
+	bad("mtu=1279", "1280 to 65517");
+	bad("mtu=65518", "1280 to 65517");
+	good("vlan=1");
+	good("vlan=4094");
+	bad("vlan=0", "1 to 4094");
+	bad("vlan=4095", "1 to 4094");
+	good("port=1");
+	good("port=65535");
+	bad("port=0", "1 to 65535");
+	bad("port=65536", "1 to 65535");
+	good("paths=64");
+	bad("paths=65", "1 to 64");
+	bad("paths=0", "1 to 64");
+	bad("queues=0", "1 to 64");
+}
+
+static void numbers_are_decimal_and_whole(void **state)
+{
+	(void)state;
+	bad("mtu=", "mtu=");
+	bad("mtu=9000B", "mtu=9000B");
+	bad("mtu=0x2328", "mtu=0x2328");
+	bad("mtu=-9000", "mtu=-9000");
+	bad("mtu= 9000", "mtu= 9000");
+	bad("mtu=99999999999999999999", "1280 to 65517");
+}
+
+static void unknown_names_list_the_known(void **state)
+{
+	(void)state;
+	bad("mut=9000", "no lane option 'mut'; there are ip, gw, port, mtu");
+	bad("ip=10.0.0.1/24,mtus=9000", "no lane option 'mtus'");
+	bad("i=1", "no lane option 'i'");
+	bad("mtu", "'mtu' is not of the form name=value");
+	bad("=3", "not of the form");
+	bad(",", "not of the form");
+	bad("mtu=1500,,vlan=3", "not of the form");
+	bad("mtu=1500,", "end with a comma");
+	bad("mtu=1500,mtu=1500", "'mtu' is given twice");
+}
+
+static void addresses(void **state)
+{
+	static const char *const wrong[] = {
+		"ip=10.0.0/24",
+		"ip=10.0.0.0.1/24",
+		"ip=10.0.0.256/24",
+		"ip=10..0.1/24",
+		"ip=10.0.0.01/24",
+		"ip=a.b.c.d/24",
+		"ip=",
+		"ip=/24",
+		"ip=0.0.0.1/24",
+		"ip=127.0.0.1/8",
+		"ip=224.0.0.1/24",
+		"ip=255.255.255.255/32",
+		"ip=10.0.0.0/24",
+		"ip=10.0.0.255/24",
+		"ip=10.0.0.1/33",
+		"ip=10.0.0.1/0",
+		"ip=10.0.0.1/",
+		"ip=10.0.0.1/24x",
+		"ip=10.0.0.1.",
+		"ip=10.0.0./24",
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		bad(wrong[i], "ip=");
+	bad("ip=10.0.0.1", "has no prefix length; write it as in ip=10.0.0.1/24");
+	good("ip=10.0.0.1/32");
+	good("ip=10.0.0.0/31");
+	good("ip=10.0.0.1/31");
+	good("ip=192.168.255.254/16");
+	assert_int_equal(o.ip, 0xc0a8fffe);
+}
+
+static void gateways(void **state)
+{
+	(void)state;
+	bad("gw=10.0.0.254", "'gw' needs 'ip'");
+	bad("ip=10.0.0.1/24,gw=10.0.1.254", "not in the network of 'ip'");
+	bad("ip=10.0.0.1/24,gw=10.0.0.1", "own address");
+	bad("ip=10.0.0.1/24,gw=gw", "gateway's IPv4 address");
+	bad("ip=10.0.0.1/24,gw=10.0.0.254/24", "gateway's IPv4 address");
+	good("gw=10.0.0.254,ip=10.0.0.1/24");
+}
+
+static void words_are_listed_when_wrong(void **state)
+{
+	(void)state;
+	bad("encap=vxlan", "one of udp, ether is wanted");
+	bad("csum=crc", "one of auto, none, udp, crc32c is wanted");
+	bad("csum=", "one of auto");
+	bad("encap=udpx", "one of udp, ether");
+}
+
+static void raw_ethertype_excludes_ip_and_udp(void **state)
+{
+	(void)state;
+	bad("encap=ether,ip=10.0.0.1/24", "encap=ether");
+	bad("port=4000,encap=ether", "encap=ether");
+	bad("encap=ether,paths=2", "encap=ether");
+	bad("encap=ether,csum=udp", "csum=udp");
+	good("encap=ether,vlan=5,mtu=9000,paths=1");
+}
+
+static void why_may_be_short_or_absent(void **state)
+{
+	char tiny[8];
+
+	(void)state;
+	assert_int_equal(weft_lane_opts_parse("mut=1", &o, NULL, 0), -EINVAL);
+	assert_int_equal(weft_lane_opts_parse("mut=1", &o, tiny, sizeof(tiny)), -EINVAL);
+	assert_int_equal(strlen(tiny), sizeof(tiny) - 1);
+}
+
+static void link_local_is_stable_and_in_range(void **state)
+{
+	uint8_t mac[6] = {2, 0, 0, 0, 0, 0};
+	uint32_t ip, last = 0;
+	unsigned int i, same = 0;
+
+	(void)state;
+	for (i = 0; i < 65536; i++) {
+		mac[4] = (uint8_t)(i >> 8);
+		mac[5] = (uint8_t)i;
+		ip = weft_lane_link_local(mac);
+		assert_int_equal(ip, weft_lane_link_local(mac));
+		assert_in_range(ip, 0xa9fe0100u, 0xa9fefeffu);
+		same += ip == last;
+		last = ip;
+	}
+	/* Neighbouring MACs, as ports of one card have, must not fall together. */
+	assert_true(same < 16);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_given_means_defaults),
+		cmocka_unit_test(all_options_are_read),
+		cmocka_unit_test(limits_are_inclusive),
+		cmocka_unit_test(numbers_are_decimal_and_whole),
+		cmocka_unit_test(unknown_names_list_the_known),
+		cmocka_unit_test(addresses),
+		cmocka_unit_test(gateways),
+		cmocka_unit_test(words_are_listed_when_wrong),
+		cmocka_unit_test(raw_ethertype_excludes_ip_and_udp),
+		cmocka_unit_test(why_may_be_short_or_absent),
+		cmocka_unit_test(link_local_is_stable_and_in_range),
+	};
+
+	return cmocka_run_group_tests_name("lane_opts", tests, NULL, NULL);
+}
