@@ -127,7 +127,7 @@ static int set_gw(struct weft_lane_opts *o, const struct item *it)
 
 static int set_port(struct weft_lane_opts *o, const struct item *it)
 {
-	uint32_t v;
+	uint32_t v = 0;
 	int rc = item_number(it, 1, 65535, &v);
 
 	if (rc == 0)
@@ -137,7 +137,7 @@ static int set_port(struct weft_lane_opts *o, const struct item *it)
 
 static int set_mtu(struct weft_lane_opts *o, const struct item *it)
 {
-	uint32_t v;
+	uint32_t v = 0;
 	int rc = item_number(it, WEFT_MTU_MIN, WEFT_MTU_MAX, &v);
 
 	if (rc == 0)
@@ -147,7 +147,7 @@ static int set_mtu(struct weft_lane_opts *o, const struct item *it)
 
 static int set_vlan(struct weft_lane_opts *o, const struct item *it)
 {
-	uint32_t v;
+	uint32_t v = 0;
 	int rc = item_number(it, 1, 4094, &v);
 
 	if (rc == 0)
@@ -157,7 +157,7 @@ static int set_vlan(struct weft_lane_opts *o, const struct item *it)
 
 static int set_paths(struct weft_lane_opts *o, const struct item *it)
 {
-	uint32_t v;
+	uint32_t v = 0;
 	int rc = item_number(it, 1, WEFT_LANE_PATHS_MAX, &v);
 
 	if (rc == 0)
@@ -167,7 +167,7 @@ static int set_paths(struct weft_lane_opts *o, const struct item *it)
 
 static int set_queues(struct weft_lane_opts *o, const struct item *it)
 {
-	uint32_t v;
+	uint32_t v = 0;
 	int rc = item_number(it, 1, WEFT_LANE_QUEUES_MAX, &v);
 
 	if (rc == 0)

@@ -19,7 +19,7 @@ static void good(const char *text)
 {
 	why[0] = '\0';
 	if (weft_lane_opts_parse(text, &o, why, sizeof(why)))
-		fail_msg("'%s' was refused: %s", text, why);
+		fail_msg("'%s' was refused: %s", text ? text : "", why);
 }
 
 /* Refused, and the sentence has @p part in it. */
