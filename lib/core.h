@@ -99,15 +99,19 @@ enum weft_ep_state {
 	WEFT_EP_FAILED,     /* ep->status says why; waits for its owner to close it */
 };
 
-/** One lane of an endpoint. */
+#define WEFT_MAX_LANES 16
+
+/** One lane of an endpoint: what every fragment reads. */
 struct weft_ep_lane {
 	struct weft_lane_ep *lep;  /* NULL = not there */
+	double bandwidth, latency; /* agreed at wire-up; measured rates refine them in the message half */
+	uint32_t max_frag;         /* largest lane message both ends take */
 	bool up;                   /* attached at both ends: may carry messages */
-	/* counters, written by the message half */
+};
+
+/** What only people and set-up look at, and counters (written by the message half). */
+struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
-	/* numbers agreed at wire-up */
-	double bandwidth, latency;
-	size_t max_frag;           /* largest am_bcopy/am_zcopy message both ends take */
 	uint8_t local_iface, remote_iface;
 	char why[160];
 };
@@ -121,6 +125,7 @@ struct weft_ep {
 	uint8_t am_lane;           /* up lane with the lowest latency: single-fragment messages and control */
 	uint16_t lanes_up;         /* bit i = lanes[i].up */
 	struct weft_ep_lane lanes[WEFT_MAX_LANES];
+	struct weft_ep_lane_info *lane_info; /* WEFT_MAX_LANES of them */
 	/* connection half */
 	int status;                /* why it failed */
 	bool owned;                /* the application created it (or adopted it); else the peer's connect did */

@@ -100,7 +100,7 @@ typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lep, uint8_t am
 enum weft_lane_event {
 	WEFT_LANE_EV_UP,   /**< the connection is made; status 0, or 1 when @p text is a warning */
 	WEFT_LANE_EV_DOWN, /**< the lane has failed: status is the error */
-	WEFT_LANE_EV_GONE, /**< the peer closed the connection in good order; nothing was lost */
+	WEFT_LANE_EV_GONE, /**< the peer closed the connection: all it sent has been delivered; own sends that it has not acknowledged end with -ECONNRESET */
 };
 
 /**
@@ -164,7 +164,16 @@ struct weft_lane_ops {
 	 */
 	int (*am_zcopy)(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const struct iovec *iov,
 			unsigned int iovcnt, struct weft_mem_lane *mem, struct weft_lane_comp *comp);
-	/** Receive, timers, transmit. @return events handled */
+	/**
+	 * Send the frames that are still open for coalescing. The worker calls it for each iface at the end of its progress call, after the
+	 * protocol layer has had its turn, so that what callbacks and queues sent leaves in the same call.
+	 */
+	void (*tx_flush)(struct weft_lane_iface *iface);
+	/**
+	 * Receive, timers, transmit. @return events handled; 0 only when nothing is held back for coalescing
+	 *
+	 * A frame sent outside progress() is stamped, and its timers start, with the `now` of the next progress(); it gives no RTT sample.
+	 */
 	unsigned int (*progress)(struct weft_lane_iface *iface, uint64_t now_ns);
 	/** Give back a buffer that a receive callback kept. Also allowed after the lep is destroyed, until close(). */
 	void (*release)(struct weft_lane_iface *iface, void *desc);
@@ -172,11 +181,17 @@ struct weft_lane_ops {
 	/* ---- connection */
 	/**
 	 * Start connecting to a remote iface whose get_address() bytes are @p addr. Returns at once; EV_UP or EV_DOWN follows. Sends are refused with -EAGAIN until EV_UP.
+	 * Each ep_connect() makes a connection of its own: one active lep here, one passive there; the driver never merges two (crossed connects are sorted out above). What arrives
+	 * on a loopback connection (own iface's address) comes on the passive lep, or on the same one with WEFT_LANE_F_LOOPBACK.
 	 * When the peer connects first, the driver makes a lep itself and its first message arrives with lep->user NULL; EV_UP
 	 * is reported for it too, before that message. The protocol layer must ep_destroy() every lep.
 	 */
 	int (*ep_connect)(struct weft_lane_iface *iface, const void *addr, size_t len, void *user, struct weft_lane_ep **lep);
-	/** Tear down: tell the peer (once, best effort) and forget. Pending completions run with -ECANCELED before it returns. Allowed inside callbacks. */
+	/**
+	 * Tear down. No further receive or event callback comes for the lep (remaining messages of the current frame included). The peer is told with the final acknowledgement state, and
+	 * a tombstone without buffers answers its late retransmissions for some 100 ms. Completions whose memory the hardware still holds run later with -ECANCELED, from progress() or close();
+	 * others before it returns. The driver frees the lep itself, never inside a callback. Allowed inside callbacks.
+	 */
 	void (*ep_destroy)(struct weft_lane_ep *lep);
 	/** comp->done(0) once all sent before is acknowledged. @return 0 = it will come, WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error */
 	int (*ep_flush)(struct weft_lane_ep *lep, struct weft_lane_comp *comp);

@@ -153,6 +153,13 @@ struct weft_worker_params {
 	 * different ports, or a port that can steer to queues.
 	 */
 	const char *lanes;
+	/**
+	 * A peer connected and no endpoint here was waiting for it: the application becomes the owner of @p ep and must close it; a later failure is reported by
+	 * weft_ep_query() and by operations on it. NULL: such endpoints belong to the library (they receive; weft_ep_create() to that worker adopts one; they vanish when
+	 * the peer closes) and completions carry ep == NULL for them.
+	 */
+	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id, const char *remote_name, void *arg);
+	void *accept_arg;
 };
 
 /**
@@ -248,7 +255,8 @@ struct weft_ep_params {
  * Create an endpoint to a remote worker (the own worker's address makes a loopback). Returns at once; operations posted before
  * the connection is up are queued and go out in order.
  *
- * The peer needs not create an endpoint back. When it does, both ends share one connection: the k-th endpoint here to that worker pairs with the k-th there.
+ * The peer needs not create an endpoint back. When it does, both ends share one connection: a new endpoint adopts the oldest live connection that the peer has made to
+ * this worker and nobody here owns; two that are created at the same time meet.
  * @return 0; -EINVAL damaged address; -EPROTONOSUPPORT; -EHOSTUNREACH when no local interface reaches any of the peer's (the log
  * lists each pair with its reason); -ENOMEM
  */
@@ -257,8 +265,9 @@ WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_par
 #define WEFT_EP_CLOSE_FORCE 1u /**< do not flush: outstanding operations end with -ECANCELED */
 
 /**
- * Close an endpoint. Without FORCE everything sent before is first delivered to the peer's protocol layer; the
- * endpoint must not be used afterwards in either case. Posted receives from this endpoint only end with -ECANCELED.
+ * Close an endpoint. Without FORCE everything sent before is first delivered to the peer's protocol layer (rendezvous and synchronous sends wait for their match;
+ * with both sides closing, unmatched ones end with -ECONNRESET). With FORCE outstanding operations end with -ECANCELED, those whose memory the hardware still holds a little later,
+ * from progress. The endpoint must not be used afterwards in either case. Posted receives from this endpoint only end with -ECANCELED.
  * @return 0, #WEFT_INPROGRESS with a request, or an error; the endpoint is gone in every case
  */
 WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_params *params,
@@ -267,10 +276,9 @@ WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct 
 /** Complete when every operation posted on the endpoint before it is complete at the peer's protocol layer. */
 WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params, struct weft_request **req);
 
-#define WEFT_MAX_LANES 16
-
 /** One lane of an endpoint. */
 struct weft_lane_info {
+	size_t size;
 	char name[64];     /**< local interface, e.g. "dpdk:0" */
 	char remote[128];  /**< remote network address in words */
 	char state[16];    /**< connecting, up, down */
@@ -289,10 +297,12 @@ struct weft_ep_attr {
 	char remote_name[64];
 	int status;            /**< 0 connected, WEFT_INPROGRESS connecting, or the error it failed with */
 	unsigned int num_lanes;
-	struct weft_lane_info lanes[WEFT_MAX_LANES];
 };
 
 WEFT_API int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr);
+
+/** Describe lane @p index of the endpoint. @return 0, or -ENOENT past the last one. */
+WEFT_API int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_info *info);
 
 enum weft_op {
 	WEFT_OP_TAG_SEND = 0,
@@ -304,7 +314,7 @@ struct weft_proto_info {
 	char name[32];     /**< e.g. "eager/short", "multi-eager", "rndv/am" */
 	char desc[96];     /**< in words */
 	size_t min, max;   /**< message sizes around the asked one for which the same protocol is used, inclusive */
-	uint32_t lanes;    /**< bit i = lane i of weft_ep_query() may carry it */
+	uint32_t lanes;    /**< bit i = lane i of weft_ep_query_lane() may carry it */
 };
 
 /** Which protocol an operation of @p length contiguous bytes would use now. @return 0 or -ENOTCONN while not connected. */
@@ -340,6 +350,7 @@ struct weft_generic_ops {
 
 /** A datatype: class and, for generic ones, its callbacks. Must stay valid while operations use it. */
 struct weft_datatype {
+	size_t size;
 	enum weft_dt_class dt_class;
 	const struct weft_generic_ops *ops;
 	void *arg;
@@ -349,10 +360,12 @@ struct weft_datatype {
 
 /** What is known of a finished operation. */
 struct weft_completion {
+	size_t size;     /**< set by whoever provides the struct */
 	int status;      /**< 0; -EMSGSIZE truncated; -ECANCELED; -ETIMEDOUT peer dead; -ECONNRESET peer closed; ... */
 	uint64_t tag;    /**< receives: the sender's full tag */
 	size_t length;   /**< receives: true length of the message, even if truncated. Sends: bytes sent */
-	struct weft_ep *ep; /**< receives: endpoint that the message came from (may be one the peer made by connecting); NULL if closed since */
+	struct weft_ep *ep; /**< receives: endpoint that the message came from; NULL if it is closed since, or unowned (see weft_worker_params.accept_cb) */
+	uint64_t source_id; /**< receives: id of the worker it came from */
 };
 
 /**

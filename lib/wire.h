@@ -29,7 +29,14 @@ static inline weft_le16 weft_put16(uint16_t x) { return (weft_le16){htole16(x)};
 static inline weft_le32 weft_put32(uint32_t x) { return (weft_le32){htole32(x)}; }
 static inline weft_le64 weft_put64(uint64_t x) { return (weft_le64){htole64(x)}; }
 
-/** Active-message ids on a lane. 0 is never used; unknown ids are dropped and counted. */
+/**
+ * Active-message ids on a lane. 0 is never used. An unknown id on a connected endpoint fails the endpoint (-EPROTO): the lane has
+ * acknowledged the message, so dropping it would lose data.
+ *
+ * Room for later minors: messages without payload (RTS, RTR, ATS, SYNC_ACK, CREDIT, ABORT) may be longer than their struct; what follows are
+ * records {le16 type, le16 length, bytes}: unknown types are skipped unless bit 15 of the type is set (then -EPROTO). Messages with payload change only by a new id.
+ * A reference is valid only if its object belongs to the endpoint that the message came on.
+ */
 enum weft_wire_id {
 	WEFT_WIRE_WIREUP = 1,   /**< struct weft_wire_wireup + records; all connection management (lib/wireup.c) */
 	WEFT_WIRE_EAGER = 2,    /**< struct weft_wire_eager + payload: a whole message */
@@ -42,7 +49,8 @@ enum weft_wire_id {
 	WEFT_WIRE_ATS = 9,      /**< struct weft_wire_ats: receiver to sender: the message is finished */
 	WEFT_WIRE_SYNC_ACK = 10, /**< struct weft_wire_ats: the synchronous message was matched */
 	WEFT_WIRE_CREDIT = 11,  /**< struct weft_wire_credit: eager bytes and sequences the sender may use */
-	/* 12.. later: pull request and data, active messages, put, get, atomics */
+	WEFT_WIRE_ABORT = 12,   /**< struct weft_wire_abort: the sender cannot finish message seq (its pack callback failed, ...) */
+	/* 13.. later: pull request and data, active messages, put, get, atomics */
 };
 
 /** Reference to an object of the receiver of the message: slot and generation, both checked. */
@@ -87,6 +95,7 @@ struct weft_wire_rtr {
 	struct weft_wire_ref rreq; /**< receiver's request, for DATA */
 	weft_le64 offset;
 	weft_le64 length;          /**< > 0 */
+	weft_le32 flags;           /**< 0 */
 } __attribute__((packed));
 
 struct weft_wire_data {
@@ -107,10 +116,24 @@ struct weft_wire_ats {
 struct weft_wire_credit {
 	weft_le64 bytes; /**< sum of eager payloads (messages > WEFT_EAGER_FREE bytes only) the sender may have sent */
 	weft_le32 seq;   /**< first message sequence that must not be sent yet */
+	weft_le32 small; /**< messages of <= WEFT_EAGER_FREE bytes that may have been sent whole; beyond: RTS. Bounds unexpected envelopes */
+	weft_le32 reserved; /**< 0; later: sequence of the active-message space */
 } __attribute__((packed));
 
-/** Messages up to this many bytes need no byte credit. */
+/** Sender to receiver: message @p e.seq ends with an error; the receiver consumes the sequence, a matched receive ends with the status. */
+struct weft_wire_abort {
+	struct weft_wire_eager e;
+	struct weft_wire_ref rreq; /**< 0,0 = no RTR seen */
+	weft_le64 total;           /**< whole length of the message: its eager credit returns */
+	weft_le32 status;          /**< positive errno, < 4096 */
+	weft_le32 flags;           /**< 0 */
+} __attribute__((packed));
+
+/** Messages up to this many bytes need no byte credit (they are counted, see weft_wire_credit.small). */
 #define WEFT_EAGER_FREE 256
+
+/** Small messages that may be outstanding (sent, not matched) per peer. */
+#define WEFT_SMALL_WINDOW (1u << 17)
 
 /** Sequences a sender may be ahead of the first one still missing at the receiver. */
 #define WEFT_SEQ_WINDOW 4096
@@ -121,10 +144,11 @@ static_assert(sizeof(struct weft_wire_eager_sync) == 20, "wire");
 static_assert(sizeof(struct weft_wire_frag) == 28, "wire");
 static_assert(sizeof(struct weft_wire_frag_sync) == 36, "wire");
 static_assert(sizeof(struct weft_wire_rts) == 32, "wire");
-static_assert(sizeof(struct weft_wire_rtr) == 32, "wire");
+static_assert(sizeof(struct weft_wire_rtr) == 36, "wire");
 static_assert(sizeof(struct weft_wire_data) == 16, "wire");
 static_assert(sizeof(struct weft_wire_ats) == 12, "wire");
-static_assert(sizeof(struct weft_wire_credit) == 12, "wire");
+static_assert(sizeof(struct weft_wire_credit) == 20, "wire");
+static_assert(sizeof(struct weft_wire_abort) == 36, "wire");
 
 /* ------------------------------------------------------------------ wire-up */
 
@@ -135,7 +159,8 @@ enum weft_wireup_type {
 	WEFT_WIREUP_ATTACH = 3, /**< first message on a further lane: it belongs to your ep, as lane number n */
 	WEFT_WIREUP_ATTACHED = 4,
 	WEFT_WIREUP_CLOSE = 5,  /**< everything I sent is acknowledged; the ep is gone */
-	WEFT_WIREUP_ERROR = 6,  /**< refused: status and sentence */
+	WEFT_WIREUP_ERROR = 6,  /**< refused: status and sentence; lane 0xff = the whole endpoint, else that lane */
+	WEFT_WIREUP_ACK = 7,    /**< REQ's sender: map of the REP accepted or trimmed; the other side retries REP until ACK or data comes */
 };
 
 /** Head of every WIREUP message; records (lib/wireup.c) follow, described in doc/wire.md. */
@@ -149,9 +174,10 @@ struct weft_wire_wireup {
 	weft_le64 dst_worker; /**< addressee's worker id; an addressee with another id refuses */
 	struct weft_wire_ref src_ep;
 	struct weft_wire_ref dst_ep; /**< 0,0 = not known yet */
-	weft_le32 status;     /**< ERROR: positive errno */
-	weft_le16 length;     /**< bytes of records that follow */
-	weft_le16 reserved;   /**< 0 */
+	weft_le16 status;     /**< ERROR: positive errno, < 4096 */
+	weft_le16 lane_epoch; /**< epoch of the lane; 0 until lanes can come back */
+	weft_le16 total;      /**< bytes of records of the whole message, <= 8192 */
+	weft_le16 offset;     /**< of the records in this piece; their length is what follows this head. Pieces let a REQ fit any MTU; retries are byte-identical */
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_wire_wireup) == 48, "wire");
