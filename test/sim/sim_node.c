@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Nodes: a host with a context and a worker, and the lane driver "sim" that puts the raw-DPDK engine on simulated ports.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+#include "raw_iface.h"
+#include "sim_priv.h"
+
+struct sim_node {
+	struct sim_host host; /* first */
+	struct weft_context *ctx;
+	struct weft_worker *worker;
+};
+
+/* ---- driver --------------------------------------------------------------------------------- */
+
+/* query() has no word on which host it is for: the one that is being made. */
+static struct sim_node *making;
+
+static int sim_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+{
+	struct weft_lane_resource *r;
+	unsigned int i, n = making ? making->host.num_ports : 0;
+
+	(void)conf;
+	*list = NULL;
+	if (!n)
+		return 0;
+	r = sim_alloc(n * sizeof(*r));
+	for (i = 0; i < n; i++) {
+		snprintf(r[i].name, sizeof(r[i].name), "%s", making->host.ports[i]->name);
+		snprintf(r[i].device, sizeof(r[i].device), "%s", making->host.ports[i]->fp.device);
+	}
+	*list = r;
+	return (int)n;
+}
+
+static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why, size_t why_len);
+
+static const struct weft_lane_driver sim_driver = {
+	.name = "sim",
+	.abi = WEFT_LANE_ABI,
+	.query = sim_query,
+	.open = sim_open,
+	.options = "",
+};
+
+static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why, size_t why_len)
+{
+	struct sim_port *port = sim_host_port(open->platform->arg, open->resource);
+	struct weft_raw_conf rc = {0};
+	int ret;
+
+	if (!port) {
+		snprintf(why, why_len, "there is no simulated port %s at this host", open->resource);
+		return -ENODEV;
+	}
+	ret = sim_port_open(port);
+	if (ret) {
+		snprintf(why, why_len, "simulated port %s: %s", port->name, strerror(-ret));
+		return ret;
+	}
+	rc.raw_ethertype = port->params.raw_ethertype;
+	rc.vlan = port->params.vlan;
+	rc.ip = port->params.ip;
+	rc.prefix = port->params.prefix;
+	rc.gateway = port->params.gateway;
+	rc.udp_port = port->params.udp_port;
+	rc.paths = port->params.paths;
+	rc.frame_size = port->params.lane_frame_size;
+	rc.set_first_seq = port->params.set_first_seq;
+	rc.first_seq = port->params.first_seq;
+	ret = weft_raw_iface_open(&port->fp, &rc, open, iface, why, why_len);
+	if (ret) {
+		port->fp.ops->close(&port->fp);
+		return ret;
+	}
+	(*iface)->driver = &sim_driver;
+	return 0;
+}
+
+extern const struct weft_lane_driver weft_self_driver;
+
+static const struct weft_lane_driver *const drivers[] = {&sim_driver, &weft_self_driver, NULL};
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static int read_config(const char *text, struct weft_config **config)
+{
+	char *copy, *word, *save = NULL, *value;
+	int ret = weft_config_read(config);
+
+	if (ret || !text)
+		return ret;
+	copy = strdup(text);
+	for (word = strtok_r(copy, " ", &save); word && !ret; word = strtok_r(NULL, " ", &save)) {
+		value = strchr(word, '=');
+		if (!value) {
+			ret = -EINVAL;
+			break;
+		}
+		*value++ = '\0';
+		ret = weft_config_modify(*config, word, value);
+		if (ret)
+			fprintf(stderr, "sim: %s=%s: %s\n", word, value, weft_strerror(ret));
+	}
+	free(copy);
+	if (ret)
+		weft_config_release(*config);
+	return ret;
+}
+
+static int node_start(struct sim_node *node, const struct sim_node_params *params)
+{
+	struct weft_context_params cp = WEFT_INIT(struct weft_context_params, .name = node->host.name);
+	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode);
+	struct weft_config *config;
+	char lanes[WEFT_MAX_LANES * 40] = "";
+	size_t at = 0;
+	unsigned int i;
+	int ret;
+
+	ret = read_config(params->config, &config);
+	if (ret)
+		return ret;
+	cp.config = config;
+	making = node;
+	ret = weft_context_create_in(&cp, &node->host.platform, drivers, &node->ctx);
+	making = NULL;
+	weft_config_release(config);
+	if (ret)
+		return ret;
+	for (i = 0; i < node->host.num_ports; i++)
+		at += (size_t)snprintf(lanes + at, sizeof(lanes) - at, "%ssim:%s", i ? ";" : "", node->host.ports[i]->name);
+	wp.lanes = lanes;
+	making = node;
+	ret = weft_worker_create(node->ctx, &wp, &node->worker);
+	making = NULL;
+	if (ret)
+		weft_context_destroy(node->ctx);
+	return ret;
+}
+
+static unsigned int node_progress(struct sim_host *host)
+{
+	return weft_worker_progress(((struct sim_node *)host)->worker);
+}
+
+static void node_stop(struct sim_host *host)
+{
+	struct sim_node *node = (struct sim_node *)host;
+	int ret;
+
+	weft_worker_destroy(node->worker);
+	ret = weft_context_destroy(node->ctx);
+	if (ret)
+		fprintf(stderr, "sim: context of host %s: %s\n", host->name, weft_strerror(ret));
+	node->worker = NULL;
+	node->ctx = NULL;
+}
+
+int sim_node_try(struct sim *sim, const struct sim_node_params *params, struct sim_node **out)
+{
+	struct sim_node *node = sim_alloc(sizeof(*node));
+	int ret;
+
+	node->host.progress = node_progress;
+	node->host.stop = node_stop;
+	sim_host_add(sim, &node->host, params->name, params->ports, params->num_ports);
+	ret = node_start(node, params);
+	/* Kept in the list even when it failed: numbers of hosts are part of a scenario. */
+	node->host.alive = !ret;
+	*out = node;
+	return ret;
+}
+
+struct sim_node *sim_node_create(struct sim *sim, const struct sim_node_params *params)
+{
+	struct sim_node *node;
+	int ret = sim_node_try(sim, params, &node);
+
+	if (ret) {
+		fprintf(stderr, "sim: host %s does not start: %s\n", node->host.name, weft_strerror(ret));
+		abort();
+	}
+	return node;
+}
+
+void sim_node_close(struct sim_node *node)
+{
+	sim_host_stop(&node->host, false);
+}
+
+void sim_node_kill(struct sim_node *node)
+{
+	sim_host_stop(&node->host, true);
+}
+
+void sim_node_pause(struct sim_node *node, uint64_t ns)
+{
+	node->host.paused_until = node->host.sim->now + ns;
+}
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+struct weft_worker *sim_worker(const struct sim_node *node)
+{
+	return node->worker;
+}
+
+struct weft_context *sim_context(const struct sim_node *node)
+{
+	return node->ctx;
+}
+
+bool sim_node_alive(const struct sim_node *node)
+{
+	return node->host.alive;
+}
+
+struct counter_sum {
+	const char *suffix;
+	uint64_t sum;
+};
+
+static void add_counter(const char *name, uint64_t value, void *arg)
+{
+	struct counter_sum *c = arg;
+	size_t n = strlen(name), s = strlen(c->suffix);
+
+	if (n >= s && !strcmp(name + n - s, c->suffix))
+		c->sum += value;
+}
+
+uint64_t sim_node_counter(const struct sim_node *node, const char *suffix)
+{
+	struct counter_sum c = {suffix, 0};
+
+	weft_worker_counters(node->worker, add_counter, &c);
+	return c.sum;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file sim_priv.h
+ * Insides of the simulator, shared by its files:
+ *   sim.c       clock, events, the loop
+ *   sim_net.c   links and switches: frames between ports
+ *   sim_port.c  struct weft_frame_port over a port, mbufs
+ *   sim_host.c  hosts: clock, dice, life and death
+ *   sim_node.c  nodes: a host with a Weft worker; lane driver "sim"
+ *   sim_pcap.c  capture
+ */
+#ifndef SIM_PRIV_H
+#define SIM_PRIV_H
+
+#include <sys/queue.h>
+
+#include <rte_mbuf.h>
+
+#include "frame_port.h"
+#include "lane.h"
+#include "sim.h"
+
+#define SIM_FRAME_MAX 16384 /* longest frame the network carries */
+#define SIM_WIRE_EXTRA 24   /* FCS, preamble, gap: what a frame costs on the wire beyond its bytes */
+#define SIM_MAX_PORTS 256
+#define SIM_HOST_PORTS 16
+
+/** A frame in the network: a copy, so that the sender's buffer is free as soon as a NIC would have read it. */
+struct sim_frame {
+	STAILQ_ENTRY(sim_frame) entry;
+	uint32_t len;
+	uint8_t data[];
+};
+
+STAILQ_HEAD(sim_frames, sim_frame);
+
+/** A direction of a link. */
+struct sim_wire {
+	struct sim_link link;
+	struct sim_rng rng;
+	uint64_t free_at; /* the rate is taken until then */
+	uint64_t last;    /* arrival of the last frame in order: jitter must not overtake */
+};
+
+/** A place in a port's TX ring: the mbuf stays the sender's until the wire has taken it and somebody reclaims it. */
+struct sim_tx {
+	TAILQ_ENTRY(sim_tx) entry;
+	struct sim_port *port;
+	struct rte_mbuf *mbuf;   /* NULL once reclaimed */
+	struct sim_frame *frame; /* injected, or copied early because the port was closed */
+	uint32_t len;            /* of the mbuf's frame: counts as unsent until the wire has it */
+	bool sent;
+	bool dead; /* of a host that died with the frame in its ring */
+};
+
+struct sim_port {
+	struct weft_frame_port fp; /* first: the engine's view */
+	struct sim *sim;
+	unsigned int index, net;
+	struct sim_port_params params;
+	char name[32];
+	struct sim_wire up, down;
+	struct sim_stats stats;
+	bool carrier;
+	/* owner: a frame port that is open, or a station */
+	bool open;
+	bool mute;  /* the host died: what it still says is not heard */
+	bool promisc;
+	sim_frame_cb station;
+	void *station_arg;
+	sim_filter_cb filter;
+	void *filter_arg;
+	TAILQ_HEAD(, sim_tx) ring;
+	unsigned int ring_used;
+	uint32_t unsent; /* bytes */
+	struct sim_frames rx;
+	unsigned int rx_used;
+};
+
+enum sim_event_kind { SIM_EV_CALL, SIM_EV_TX, SIM_EV_SWITCH, SIM_EV_ARRIVE };
+
+struct sim_event {
+	uint64_t when, number; /* the number makes the order of equal times definite */
+	enum sim_event_kind kind;
+	struct sim_port *port;
+	void *p; /* SIM_EV_CALL: argument; TX: struct sim_tx; else: struct sim_frame */
+	void (*fn)(void *arg);
+};
+
+/** Something that is polled: a node, or a bare lane engine. Owned by the simulation from sim_host_add() on. */
+struct sim_host {
+	TAILQ_ENTRY(sim_host) entry;
+	struct sim *sim;
+	char name[32];
+	unsigned int index;
+	struct sim_port *ports[SIM_HOST_PORTS];
+	unsigned int num_ports;
+	struct weft_platform platform; /* for the host's lanes: its clock, its dice */
+	struct sim_rng rng;
+	uint64_t clock_offset;
+	int64_t clock_ppm;
+	bool alive;
+	uint64_t paused_until;
+	unsigned int (*progress)(struct sim_host *host);
+	void (*stop)(struct sim_host *host); /* frees all but the struct itself */
+};
+
+struct sim_pcap;
+
+struct sim {
+	uint64_t seed, now, number, hash;
+	struct sim_event *heap;
+	size_t heap_len, heap_max;
+	struct sim_port *ports[SIM_MAX_PORTS];
+	unsigned int num_ports, num_hosts;
+	TAILQ_HEAD(, sim_host) hosts;
+	uint64_t busy_ns, idle_ns;
+	struct sim_rng rng;
+	struct sim_pcap *pcap;
+	bool running;
+};
+
+/* sim.c */
+void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, struct sim_port *port, void *p,
+		   void (*fn)(void *arg));
+void sim_hash_frame(struct sim *sim, unsigned int what, const struct sim_port *port, const uint8_t *data, size_t len);
+void *sim_alloc(size_t len);
+
+/* sim_net.c */
+struct sim_frame *sim_frame_new(const void *data, size_t len);
+/** The wire takes the frame of a TX place: now, or when the rate allows. */
+void sim_net_send(struct sim_port *port, struct sim_tx *tx, size_t len);
+void sim_net_event(struct sim *sim, const struct sim_event *ev);
+
+/* sim_port.c */
+/** A frame reaches the port's receive ring or station; takes the frame. */
+void sim_port_receive(struct sim_port *port, struct sim_frame *frame);
+/** Free what the port's rings hold. */
+void sim_port_drain(struct sim_port *port);
+/** Give the port an owner with mbufs. @return 0 or -errno */
+int sim_port_open(struct sim_port *port);
+/** Copy of the frame in a place's mbuf, with the checksums the port was asked for. */
+struct sim_frame *sim_tx_read(const struct sim_tx *tx);
+/** Free a TX place whose frame is sent and whose mbuf is reclaimed. */
+void sim_tx_put(struct sim_tx *tx);
+
+/* sim_host.c */
+/** Make @host, which the caller allocated and whose progress() and stop() are set, a host of the simulation; alive. */
+void sim_host_add(struct sim *sim, struct sim_host *host, const char *name, struct sim_port *const *ports, unsigned int n);
+/** @p mute: nothing it says from now on is heard. */
+void sim_host_stop(struct sim_host *host, bool mute);
+struct sim_port *sim_host_port(const struct sim_host *host, const char *name);
+unsigned int sim_hosts_poll(struct sim *sim);
+void sim_hosts_free(struct sim *sim);
+
+/* sim_pcap.c */
+struct sim_pcap *sim_pcap_open(const char *path);
+void sim_pcap_close(struct sim_pcap *pcap);
+void sim_pcap_frame(struct sim_pcap *pcap, const struct sim_port *port, bool out, uint64_t now, const uint8_t *data,
+		    size_t len);
+
+#endif /* SIM_PRIV_H */

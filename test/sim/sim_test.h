@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file sim_test.h
+ * Test programs of the simulated network: cmocka, a seed for every test, and how to reproduce a failure.
+ *
+ *	sim_NAME [-s SEED] [-n SEEDS] [-k PATTERN] [-w FILE.pcapng]
+ *
+ * A test gets a struct sim_case and makes its simulations with case_sim(): they are destroyed after the test, whatever its end, and
+ * a simulation that lost mbufs fails the test.
+ */
+#ifndef SIM_TEST_H
+#define SIM_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sim.h"
+
+struct sim_case {
+	const char *name;
+	void (*fn)(struct sim_case *c);
+	uint64_t seed;      /**< of the run under way; a test that runs several sets it by case_sim_seed() */
+	unsigned int seeds; /**< how many seeds a sweep runs; 0 = the test's own number */
+	struct sim *sim;    /**< the last one made */
+	bool finished;
+};
+
+/** A new simulation with the case's seed; the one before is destroyed (and checked for leaks). */
+struct sim *case_sim(struct sim_case *c);
+struct sim *case_sim_seed(struct sim_case *c, uint64_t seed);
+/** Destroy the simulation of the case and fail if it lost mbufs. */
+void case_end(struct sim_case *c);
+
+#define SIM_CASE(fn) {#fn, fn, 0, 0, NULL, false}
+
+/** Run the cases as a cmocka group; exit code for main(). */
+int sim_test_main(int argc, char **argv, const char *group, struct sim_case *cases, size_t n);
+
+#endif /* SIM_TEST_H */
