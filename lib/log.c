@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core.h"
+#include "log.h"
+
+/* The log stamps lines with wall-clock time; nothing but people reads it, so it needs no platform. */
+
+int weft_log_level = WEFT_LOG_WARN;
+
+static int log_fd = STDERR_FILENO;
+
+#define LIMIT_LINES  5
+#define LIMIT_PERIOD (10 * 1000000000ull)
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+/* "%p" and "%h" of WEFT_LOG_FILE. */
+static void expand(const char *file, char *path, size_t size)
+{
+	char host[64] = "localhost";
+	size_t n = 0;
+
+	gethostname(host, sizeof(host) - 1);
+	for (; *file != '\0' && n + 1 < size; file++) {
+		if (file[0] == '%' && file[1] == 'p') {
+			n += (size_t)snprintf(path + n, size - n, "%d", (int)getpid());
+			file++;
+		} else if (file[0] == '%' && file[1] == 'h') {
+			n += (size_t)snprintf(path + n, size - n, "%s", host);
+			file++;
+		} else {
+			path[n++] = *file;
+		}
+		if (n >= size)
+			n = size - 1;
+	}
+	path[n] = '\0';
+}
+
+int weft_log_setup(enum weft_log_level level, const char *file)
+{
+	static char current[512];
+	char path[512] = "";
+	int fd = STDERR_FILENO, old;
+
+	weft_log_level = (int)level;
+	if (file != NULL && file[0] != '\0')
+		expand(file, path, sizeof(path));
+	if (strcmp(path, current) == 0)
+		return 0;
+	if (path[0] != '\0') {
+		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+		if (fd < 0)
+			return -errno;
+	}
+	old = log_fd;
+	log_fd = fd;
+	if (old != STDERR_FILENO)
+		close(old);
+	memcpy(current, path, sizeof(current));
+	return 0;
+}
+
+__attribute__((format(printf, 3, 0)))
+static void log_line(enum weft_log_level level, const char *who, const char *fmt, va_list ap)
+{
+	char line[1024];
+	struct timespec ts;
+	struct tm tm;
+	size_t n, room = sizeof(line) - 1; /* the last byte is for the line feed */
+	int k;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	localtime_r(&ts.tv_sec, &tm);
+	n = strftime(line, room, "%F %T", &tm);
+	k = snprintf(line + n, room - n, ".%06ld weft %s%s%s: ", ts.tv_nsec / 1000, level_names[level],
+		     who != NULL ? " " : "", who != NULL ? who : "");
+	n += (size_t)k < room - n ? (size_t)k : room - n - 1;
+	k = vsnprintf(line + n, room - n, fmt, ap);
+	if (k > 0)
+		n += (size_t)k < room - n ? (size_t)k : room - n - 1;
+	line[n++] = '\n';
+	/* One write: lines of several threads or processes do not mix. A log that cannot be written is no reason to stop. */
+	if (write(log_fd, line, n) < 0)
+		return;
+}
+
+void weft_log_write(enum weft_log_level level, const char *who, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_line(level, who, fmt, ap);
+	va_end(ap);
+}
+
+void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker, const char *fmt, ...)
+{
+	char who[48];
+	va_list ap;
+
+	snprintf(who, sizeof(who), "[worker %08" PRIx32 "]", (uint32_t)(worker->id >> 32));
+	va_start(ap, fmt);
+	log_line(level, who, fmt, ap);
+	va_end(ap);
+}
+
+void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, const char *fmt, ...)
+{
+	char who[96];
+	va_list ap;
+
+	snprintf(who, sizeof(who), "[worker %08" PRIx32 " ep %" PRIu32 " to %.24s/%08" PRIx32 "]",
+		 (uint32_t)(ep->worker->id >> 32), ep->slot, ep->remote_name, (uint32_t)(ep->remote_id >> 32));
+	va_start(ap, fmt);
+	log_line(level, who, fmt, ap);
+	va_end(ap);
+}
+
+bool weft_log_allowed(struct weft_log_limit *limit)
+{
+	struct timespec ts;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+	if (limit->since_ns == 0 || now - limit->since_ns > LIMIT_PERIOD) {
+		if (limit->suppressed != 0)
+			weft_log_write(WEFT_LOG_WARN, NULL, "%" PRIu64 " lines like the next one were left out", limit->suppressed);
+		*limit = (struct weft_log_limit){.since_ns = now};
+	}
+	if (limit->lines >= LIMIT_LINES) {
+		limit->suppressed++;
+		return false;
+	}
+	limit->lines++;
+	return true;
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Driver "self": messages of a worker to itself, through a queue in memory.
+ *
+ * One queue per iface holds the messages of all its leps in the order of sending; progress() delivers what was queued before it
+ * began. A message is never delivered inside the send call: the caller's state may not be ready for its own callback. A lep is
+ * connected to itself: what it sends arrives on it.
+ *
+ * A message is one object of a pool with a bound; no object is "no room" (-EAGAIN). A receiver that keeps a buffer keeps the object, so near the
+ * bound buffers are no longer offered for keeping, and sends can always go on.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "mpool.h"
+#include "self_lane.h"
+
+#define SELF_MSG_MAX   (16 * 1024)    /* header + payload */
+#define SELF_MSGS      256            /* queued and kept together */
+#define SELF_KEEP_MAX  (SELF_MSGS / 2) /* above, callbacks must copy */
+#define SELF_ADDR_LEN  8              /* the worker's id */
+
+struct self_msg {
+	STAILQ_ENTRY(self_msg) entry;
+	struct self_lep *lep;        /* NULL = its lep is gone */
+	struct weft_lane_comp *comp; /* zcopy or flush; NULL = none */
+	uint32_t length;
+	uint8_t am_id;
+	bool marker;                 /* a flush: nothing to deliver */
+	_Alignas(64) uint8_t data[];
+};
+
+struct self_lep {
+	struct weft_lane_ep base; /* first */
+	LIST_ENTRY(self_lep) entry;
+	uint32_t outstanding;     /* messages and markers in the queue */
+	bool delivering;          /* one of its callbacks runs: free it afterwards */
+	bool dead;
+};
+
+struct self_iface {
+	struct weft_lane_iface base; /* first */
+	uint64_t worker_id;
+	weft_lane_recv_cb recv;
+	weft_lane_event_cb event;
+	void *arg;
+	STAILQ_HEAD(, self_msg) queue;
+	LIST_HEAD(, self_lep) leps;
+	uint32_t num_queued, num_kept;
+	uint32_t num_new;            /* leps whose EV_UP is due */
+	struct weft_mpool pool;
+	uint64_t tx, rx, no_room;
+};
+
+static inline struct self_iface *to_iface(struct weft_lane_iface *iface)
+{
+	return (struct self_iface *)iface;
+}
+
+static inline struct self_lep *to_lep(struct weft_lane_ep *lep)
+{
+	return (struct self_lep *)lep;
+}
+
+/* ------------------------------------------------------------------ send */
+
+/* An object for a message of @p lep, or NULL: no room, or the lep is not up yet. */
+static struct self_msg *msg_get(struct self_lep *lep)
+{
+	struct self_iface *s = to_iface(lep->base.iface);
+	struct self_msg *m;
+
+	m = lep->base.up ? weft_mpool_get(&s->pool) : NULL;
+	if (m == NULL)
+		s->no_room++;
+	return m;
+}
+
+static void msg_queue(struct self_lep *lep, struct self_msg *m, uint8_t am_id, size_t length,
+		      struct weft_lane_comp *comp)
+{
+	struct self_iface *s = to_iface(lep->base.iface);
+
+	m->lep = lep;
+	m->comp = comp;
+	m->length = (uint32_t)length;
+	m->am_id = am_id;
+	m->marker = false;
+	STAILQ_INSERT_TAIL(&s->queue, m, entry);
+	s->num_queued++;
+	s->tx++;
+	lep->outstanding++;
+	lep->base.queued += m->length;
+}
+
+static int self_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+			 const void *payload, size_t length)
+{
+	struct self_lep *lep = to_lep(base);
+	struct self_msg *m;
+
+	if (hdr_len > SELF_MSG_MAX || length > SELF_MSG_MAX - hdr_len)
+		return -EMSGSIZE;
+	m = msg_get(lep);
+	if (m == NULL)
+		return -EAGAIN;
+	memcpy(m->data, hdr, hdr_len);
+	if (length > 0)
+		memcpy(m->data + hdr_len, payload, length);
+	msg_queue(lep, m, am_id, hdr_len + length, NULL);
+	return 0;
+}
+
+static ssize_t self_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
+{
+	struct self_lep *lep = to_lep(base);
+	struct self_msg *m;
+	ssize_t n;
+
+	m = msg_get(lep);
+	if (m == NULL)
+		return -EAGAIN;
+	n = pack(m->data, SELF_MSG_MAX, arg);
+	if (n <= 0) {
+		weft_mpool_put(&to_iface(base->iface)->pool, m);
+		return n < 0 ? n : -EINVAL;
+	}
+	msg_queue(lep, m, am_id, (size_t)n, NULL);
+	return n;
+}
+
+/* In memory a copy is the cheapest way; the caller's buffer is nevertheless only given back when the message was delivered. */
+static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+			 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+			 struct weft_lane_comp *comp)
+{
+	struct self_lep *lep = to_lep(base);
+	struct self_msg *m;
+	size_t n = hdr_len;
+	unsigned int i;
+
+	(void)mem;
+	for (i = 0; i < iovcnt && n <= SELF_MSG_MAX; i++)
+		n = iov[i].iov_len > SELF_MSG_MAX ? SIZE_MAX : n + iov[i].iov_len;
+	if (n > SELF_MSG_MAX)
+		return -EMSGSIZE;
+	m = msg_get(lep);
+	if (m == NULL)
+		return -EAGAIN;
+	memcpy(m->data, hdr, hdr_len);
+	for (i = 0, n = hdr_len; i < iovcnt; n += iov[i++].iov_len)
+		if (iov[i].iov_len > 0)
+			memcpy(m->data + n, iov[i].iov_base, iov[i].iov_len);
+	msg_queue(lep, m, am_id, n, comp);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ receive */
+
+/* New connections come up: leps made before this progress call. EV_UP may destroy leps and connect new ones. */
+static unsigned int report_up(struct self_iface *s)
+{
+	struct self_lep *lep;
+	unsigned int events = 0;
+
+	while (s->num_new > 0) {
+		LIST_FOREACH(lep, &s->leps, entry)
+			if (!lep->base.up)
+				break;
+		if (lep == NULL)
+			break;
+		s->num_new--;
+		lep->base.up = true;
+		lep->base.tx_room = true;
+		s->event(s->arg, &lep->base, WEFT_LANE_EV_UP, 0, "loopback");
+		events++;
+	}
+	return events;
+}
+
+static void deliver(struct self_iface *s, struct self_msg *m)
+{
+	struct self_lep *lep = m->lep;
+	struct weft_lane_comp *comp = m->comp;
+	bool keep = false;
+
+	lep->delivering = true;
+	if (!m->marker) {
+		s->rx++;
+		keep = s->recv(s->arg, &lep->base, m->am_id, m->data, m->length,
+			       s->num_kept < SELF_KEEP_MAX ? m : NULL) == WEFT_LANE_KEEP;
+	}
+	lep->delivering = false;
+	lep->outstanding--;
+	lep->base.queued -= m->length;
+	if (keep)
+		s->num_kept++;
+	else
+		weft_mpool_put(&s->pool, m);
+	/* Delivered means acknowledged, even if the callback has just destroyed the lep. */
+	if (comp != NULL)
+		comp->done(comp, 0);
+	if (lep->dead)
+		free(lep);
+}
+
+static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
+{
+	struct self_iface *s = to_iface(base);
+	uint32_t n = s->num_queued; /* what callbacks send now is for the next call */
+	unsigned int events;
+	struct self_msg *m;
+
+	(void)now_ns; /* no timers */
+	events = report_up(s);
+	for (; n > 0 && (m = STAILQ_FIRST(&s->queue)) != NULL; n--) {
+		STAILQ_REMOVE_HEAD(&s->queue, entry);
+		s->num_queued--;
+		if (m->lep == NULL) {
+			weft_mpool_put(&s->pool, m);
+			continue;
+		}
+		deliver(s, m);
+		events++;
+	}
+	return events;
+}
+
+static void self_release(struct weft_lane_iface *base, void *desc)
+{
+	struct self_iface *s = to_iface(base);
+
+	s->num_kept--;
+	weft_mpool_put(&s->pool, desc);
+}
+
+/* ------------------------------------------------------------------ connection */
+
+static int self_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+			   struct weft_lane_ep **out)
+{
+	struct self_iface *s = to_iface(base);
+	struct self_lep *lep;
+
+	if (len != SELF_ADDR_LEN || memcmp(addr, &s->worker_id, SELF_ADDR_LEN) != 0)
+		return -EHOSTUNREACH;
+	lep = calloc(1, sizeof(*lep));
+	if (lep == NULL)
+		return -ENOMEM;
+	lep->base = (struct weft_lane_ep){
+		.iface = base,
+		.ops = base->ops,
+		.user = user,
+		.max_msg = SELF_MSG_MAX,
+	};
+	LIST_INSERT_HEAD(&s->leps, lep, entry);
+	s->num_new++;
+	*out = &lep->base;
+	return 0;
+}
+
+static void self_ep_destroy(struct weft_lane_ep *base)
+{
+	struct self_iface *s = to_iface(base->iface);
+	struct self_lep *lep = to_lep(base);
+	struct self_msg *m;
+
+	if (!lep->base.up)
+		s->num_new--;
+	LIST_REMOVE(lep, entry);
+	lep->dead = true;
+	lep->base.up = false;
+	/* Its messages stay in the queue without an owner: progress() gives them back. Completions run now. */
+	STAILQ_FOREACH(m, &s->queue, entry) {
+		struct weft_lane_comp *comp = m->comp;
+
+		if (m->lep != lep)
+			continue;
+		m->lep = NULL;
+		m->comp = NULL;
+		if (comp != NULL)
+			comp->done(comp, -ECANCELED);
+	}
+	if (!lep->delivering)
+		free(lep);
+}
+
+static int self_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
+{
+	struct self_lep *lep = to_lep(base);
+	struct self_msg *m;
+
+	if (lep->outstanding == 0)
+		return WEFT_LANE_IDLE;
+	m = msg_get(lep);
+	if (m == NULL)
+		return -EAGAIN;
+	msg_queue(lep, m, 0, 0, comp);
+	m->marker = true;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ cold */
+
+static void self_get_address(struct weft_lane_iface *base, void *buf)
+{
+	memcpy(buf, &to_iface(base)->worker_id, SELF_ADDR_LEN);
+}
+
+static int self_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why, size_t why_len)
+{
+	if (len == SELF_ADDR_LEN && memcmp(addr, &to_iface(base)->worker_id, SELF_ADDR_LEN) == 0)
+		return 0;
+	snprintf(why, why_len, "reaches its own worker only");
+	return -EHOSTUNREACH;
+}
+
+static void self_print_address(const void *addr, size_t len, char *buf, size_t size)
+{
+	(void)addr;
+	(void)len;
+	snprintf(buf, size, "own worker");
+}
+
+static bool self_link_up(struct weft_lane_iface *base)
+{
+	(void)base;
+	return true;
+}
+
+static void self_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
+{
+	snprintf(buf, size, "loopback, %u messages queued", to_lep(base)->outstanding);
+}
+
+static void self_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
+{
+	struct self_iface *s = to_iface(base);
+
+	cb("tx.messages", s->tx, arg);
+	cb("rx.messages", s->rx, arg);
+	cb("tx.no_room", s->no_room, arg);
+	cb("rx.kept", s->num_kept, arg);
+}
+
+static void self_close(struct weft_lane_iface *base)
+{
+	struct self_iface *s = to_iface(base);
+
+	while (!LIST_EMPTY(&s->leps))
+		self_ep_destroy(&LIST_FIRST(&s->leps)->base);
+	weft_mpool_fini(&s->pool);
+	free(s);
+}
+
+static const struct weft_lane_ops self_ops = {
+	.am_short = self_am_short,
+	.am_bcopy = self_am_bcopy,
+	.am_zcopy = self_am_zcopy,
+	.progress = self_progress,
+	.release = self_release,
+	.ep_connect = self_ep_connect,
+	.ep_destroy = self_ep_destroy,
+	.ep_flush = self_ep_flush,
+	.get_address = self_get_address,
+	.is_reachable = self_is_reachable,
+	.print_address = self_print_address,
+	.link_up = self_link_up,
+	.ep_print = self_ep_print,
+	.counters = self_counters,
+	.close = self_close,
+};
+
+/* ------------------------------------------------------------------ driver */
+
+static int self_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+{
+	struct weft_lane_resource *r = calloc(1, sizeof(*r));
+
+	(void)conf;
+	if (r == NULL)
+		return -ENOMEM;
+	snprintf(r->name, sizeof(r->name), "self");
+	snprintf(r->device, sizeof(r->device), "self");
+	*list = r;
+	return 1;
+}
+
+static int self_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why, size_t why_len)
+{
+	struct self_iface *s = calloc(1, sizeof(*s));
+
+	if (s == NULL) {
+		snprintf(why, why_len, "out of memory");
+		return -ENOMEM;
+	}
+	s->base.ops = &self_ops;
+	s->base.driver = &weft_self_driver;
+	snprintf(s->base.name, sizeof(s->base.name), "self");
+	/* Figures of a core copying within its cache; they only have to beat every network. */
+	s->base.attr = (struct weft_lane_attr){
+		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY | WEFT_LANE_F_TO_IFACE |
+			    WEFT_LANE_F_LOOPBACK,
+		.bandwidth = 10e9,
+		.latency = 50e-9,
+		.send_overhead = 20e-9,
+		.recv_overhead = 20e-9,
+		.max_short = SELF_MSG_MAX,
+		.max_bcopy = SELF_MSG_MAX,
+		.max_zcopy = SELF_MSG_MAX,
+		.max_zcopy_hdr = SELF_MSG_MAX,
+		.max_iov = 16,
+		.opt_align = 1,
+		.frame_size = SELF_MSG_MAX,
+		.dev_addr_len = SELF_ADDR_LEN,
+		.device = "self",
+		.domain = "self",
+	};
+	s->worker_id = params->worker_id;
+	s->recv = params->recv;
+	s->event = params->event;
+	s->arg = params->arg;
+	STAILQ_INIT(&s->queue);
+	LIST_INIT(&s->leps);
+	weft_mpool_init(&s->pool, sizeof(struct self_msg) + SELF_MSG_MAX, 8, SELF_MSGS);
+	*iface = &s->base;
+	return 0;
+}
+
+const struct weft_lane_driver weft_self_driver = {
+	.name = "self",
+	.abi = WEFT_LANE_ABI,
+	.query = self_query,
+	.open = self_open,
+	.options = "",
+};
