@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "eal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+
+/* Less than this in free hugepages and a pool of two lanes may fail half way. */
+#define HUGE_BYTES_MIN (96ull << 20)
+
+/* Address space with --no-huge; memory is taken only when it is touched. */
+#define NO_HUGE_MEGABYTES "512"
+
+/* What may be added: the most words start_words() puts in front of the user's. */
+#define EXTRA_WORDS 10
+
+static bool failed; /* an EAL that did not start can't be started again */
+
+bool weft_eal_is_up(void)
+{
+	/* Zero until rte_eal_init() has looked at the processors; there is no better question. */
+	return !failed && rte_lcore_count() > 0;
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+struct splitter {
+	const char *in;
+	char *out;
+	char **words;
+	int count;
+	bool open; /* in the middle of a word, which may be empty: '' */
+};
+
+static void begin_word(struct splitter *s)
+{
+	if (!s->open)
+		s->words[s->count++] = s->out;
+	s->open = true;
+}
+
+static void end_word(struct splitter *s)
+{
+	if (s->open)
+		*s->out++ = '\0';
+	s->open = false;
+}
+
+/* Copies up to the closing quote, which it eats. */
+static int quoted(struct splitter *s)
+{
+	char quote = *s->in++;
+
+	for (; *s->in != quote; s->in++) {
+		if (*s->in == '\\' && quote == '"' && (s->in[1] == '"' || s->in[1] == '\\'))
+			s->in++;
+		if (!*s->in)
+			return -EINVAL;
+		*s->out++ = *s->in;
+	}
+	s->in++;
+	return 0;
+}
+
+static int split(struct splitter *s)
+{
+	while (*s->in) {
+		if (strchr(" \t\r\n", *s->in)) {
+			end_word(s);
+			s->in++;
+			continue;
+		}
+		begin_word(s);
+		if (*s->in == '\'' || *s->in == '"') {
+			if (quoted(s))
+				return -EINVAL;
+			continue;
+		}
+		if (*s->in == '\\' && !*++s->in)
+			return -EINVAL;
+		*s->out++ = *s->in++;
+	}
+	end_word(s);
+	return s->count;
+}
+
+int weft_eal_words(const char *text, char ***words)
+{
+	size_t len = strlen(text), slots = len / 2 + 2;
+	struct splitter s = {.in = text};
+	int rc;
+
+	*words = NULL;
+	/* One block: the pointers, then the text, which never grows. */
+	s.words = calloc(1, slots * sizeof(char *) + len + 1);
+	if (!s.words)
+		return -ENOMEM;
+	s.out = (char *)(s.words + slots);
+	rc = split(&s);
+	if (rc < 0)
+		free(s.words);
+	else
+		*words = s.words;
+	return rc;
+}
+
+int weft_eal_split_args(int *argc, char ***argv, char ***eal_words)
+{
+	char **all = *argv;
+	int i;
+
+	*eal_words = NULL;
+	for (i = 1; i < *argc; i++) {
+		if (strcmp(all[i], "--"))
+			continue;
+		*eal_words = all + 1;
+		all[i] = all[0];
+		*argv = all + i;
+		*argc -= i;
+		return i - 1;
+	}
+	return -1;
+}
+
+/* ---- what to add ---------------------------------------------------------------------------- */
+
+/* Is a long option given, as --name or --name=value? */
+static bool has_long(int count, char *const *words, const char *name)
+{
+	size_t len = strlen(name);
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (!strncmp(words[i], "--", 2) && !strncmp(words[i] + 2, name, len) &&
+		    (words[i][2 + len] == '\0' || words[i][2 + len] == '='))
+			return true;
+	return false;
+}
+
+static bool has_short(int count, char *const *words, char letter)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (words[i][0] == '-' && words[i][1] == letter)
+			return true;
+	return false;
+}
+
+static uint64_t read_number(const char *dir, const char *file)
+{
+	char path[256];
+	unsigned long long v = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu", &v) != 1)
+		v = 0;
+	fclose(f);
+	return v;
+}
+
+/* Free huge memory of the page size that has most of it. */
+static uint64_t free_huge_bytes(void)
+{
+	unsigned long long kb;
+	uint64_t bytes, best = 0;
+	const char *size;
+	glob_t g;
+	size_t i;
+
+	if (glob("/sys/kernel/mm/hugepages/hugepages-*kB", 0, NULL, &g))
+		return 0;
+	for (i = 0; i < g.gl_pathc; i++) {
+		size = strrchr(g.gl_pathv[i], '-');
+		if (!size || sscanf(size, "-%llukB", &kb) != 1)
+			continue;
+		bytes = kb * 1024 * read_number(g.gl_pathv[i], "free_hugepages");
+		if (bytes > best)
+			best = bytes;
+	}
+	globfree(&g);
+	return best;
+}
+
+/* A hugetlbfs that we may write to: the EAL asks for one even when it makes no file there. */
+static bool hugetlbfs_is_there(void)
+{
+	char line[512], dir[256], type[64];
+	bool found = false;
+	FILE *f = fopen("/proc/mounts", "re");
+
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%*s %255s %63s", dir, type) == 2 &&
+			!strcmp(type, "hugetlbfs") && !access(dir, R_OK | W_OK | X_OK);
+	fclose(f);
+	return found;
+}
+
+/* Has the user chosen where memory comes from? */
+static bool memory_is_chosen(int count, char *const *words)
+{
+	static const char *const names[] = {
+		"no-huge",
+		"in-memory",
+		"huge-dir",
+		"huge-unlink",
+		"socket-mem",
+		"legacy-mem",
+		"single-file-segments",
+		"proc-type",
+		"no-shconf",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (has_long(count, words, names[i]))
+			return true;
+	return false;
+}
+
+struct command {
+	char *words[EXTRA_WORDS];
+	int count;
+	const char *memory; /* for the note */
+};
+
+static void add(struct command *c, const char *word)
+{
+	/* rte_eal_init() wants writable pointers and leaves the text alone. */
+	c->words[c->count++] = (char *)(uintptr_t)word;
+}
+
+/* No files: a killed process leaves no hugepages behind, and nobody waits for its lock. */
+static void choose_memory(struct command *c, int count, char *const *words)
+{
+	bool no_huge = has_long(count, words, "no-huge");
+
+	if (no_huge) {
+		c->memory = "no hugepages, as asked";
+	} else if (memory_is_chosen(count, words)) {
+		c->memory = "memory as asked";
+		return;
+	} else if (free_huge_bytes() >= HUGE_BYTES_MIN && hugetlbfs_is_there()) {
+		c->memory = "hugepages";
+		add(c, "--in-memory");
+		return;
+	} else {
+		c->memory = "no hugepages: fewer than 96 MiB of them are free";
+		add(c, "--no-huge");
+	}
+	if (!has_long(count, words, "proc-type"))
+		add(c, "--no-shconf");
+	if (!has_short(count, words, 'm'))
+		add(c, "-m" NO_HUGE_MEGABYTES);
+}
+
+static void choose_rest(struct command *c, int count, char *const *words)
+{
+	if (!has_long(count, words, "file-prefix") && !has_long(count, words, "proc-type"))
+		add(c, "--file-prefix=weft");
+	if (!has_long(count, words, "log-level"))
+		add(c, "--log-level=error");
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+/*
+ * When it dislikes an argument the EAL prints its whole help to stdout, which may be where a
+ * program's data goes, and buries the line that matters. Returns where stdout was, or -1.
+ */
+static int hide_stdout(int count, char *const *words)
+{
+	int null, saved;
+
+	if (has_long(count, words, "help") || has_long(count, words, "log-level") ||
+	    has_short(count, words, 'h'))
+		return -1; /* then the output is what was asked for */
+	fflush(stdout);
+	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	saved = null < 0 ? -1 : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (saved >= 0)
+		dup2(null, STDOUT_FILENO);
+	if (null >= 0)
+		close(null);
+	return saved;
+}
+
+static void show_stdout(int saved)
+{
+	if (saved < 0)
+		return;
+	fflush(stdout);
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+}
+
+static int explain(int rc, char *why, size_t why_len)
+{
+	const char *look = rc == -EINVAL   ? "the EAL arguments"
+			   : rc == -EACCES ? "your rights (ports and hugepages usually need root)"
+					   : "the EAL arguments and free memory";
+
+	snprintf(why, why_len,
+		 "DPDK's EAL did not start (%s): see its messages above, and check %s",
+		 rte_strerror(-rc), look);
+	return rc;
+}
+
+static int run(const struct command *c, int count, char *const *words, char *why, size_t why_len)
+{
+	char **argv;
+	int i, n = 0, saved, rc;
+
+	/* The EAL keeps pointers into argv (device arguments), so this is never freed. */
+	argv = calloc((size_t)(1 + c->count + count + 1), sizeof(*argv));
+	if (!argv)
+		return explain(-ENOMEM, why, why_len);
+	argv[n++] = strdup("weft");
+	for (i = 0; i < c->count; i++)
+		argv[n++] = strdup(c->words[i]);
+	for (i = 0; i < count; i++)
+		argv[n++] = strdup(words[i]);
+	for (i = 0; i < n; i++)
+		if (!argv[i])
+			return explain(-ENOMEM, why, why_len);
+	saved = hide_stdout(count, words);
+	rte_errno = 0;
+	rc = rte_eal_init(n, argv);
+	show_stdout(saved);
+	if (rc >= 0 || rte_errno == EALREADY)
+		return 0;
+	failed = true;
+	return explain(rte_errno ? -rte_errno : -EFAULT, why, why_len);
+}
+
+int weft_eal_start_words(int count, char *const *words, char *note, size_t note_len, char *why,
+			 size_t why_len)
+{
+	struct command c = {0};
+	int rc;
+
+	snprintf(note, note_len, "%s", "");
+	if (failed)
+		return explain(-EFAULT, why, why_len);
+	if (weft_eal_is_up())
+		return 0;
+	choose_memory(&c, count, words);
+	choose_rest(&c, count, words);
+	rc = run(&c, count, words, why, why_len);
+	if (rc == 0)
+		snprintf(note, note_len, "EAL started with %s", c.memory);
+	return rc;
+}
+
+int weft_eal_start(const char *args, char *note, size_t note_len, char *why, size_t why_len)
+{
+	char **words;
+	int count, rc;
+
+	snprintf(note, note_len, "%s", "");
+	if (weft_eal_is_up())
+		return 0;
+	count = weft_eal_words(args ? args : "", &words);
+	if (count < 0) {
+		snprintf(why, why_len,
+			 "WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", args);
+		return count;
+	}
+	rc = weft_eal_start_words(count, words, note, note_len, why, why_len);
+	free(words);
+	return rc;
+}
