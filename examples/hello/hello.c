@@ -39,7 +39,7 @@ static void wait_for(struct weft_worker *worker, struct weft_request *req, struc
 static uint64_t pass(struct weft_worker *worker, struct weft_ep *ep, const void *out, void *in, size_t length, uint64_t tag)
 {
 	struct weft_request *sent = NULL, *received = NULL;
-	struct weft_completion c = {0};
+	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_op_params recv_params = WEFT_INIT(struct weft_op_params, .completion = &c);
 
 	/* Any message whose lower 32 bits of the tag are right. The completion is filled if it is there already. */
