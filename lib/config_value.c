@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Values of options: text to field and back. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "config.h"
+
+static inline void *field(const struct weft_conf *conf, const struct weft_option *opt)
+{
+	return (char *)(uintptr_t)conf + opt->offset;
+}
+
+/* What the option takes, in words, for error messages. */
+static void expected(const struct weft_option *opt, char *buf, size_t size)
+{
+	static const char *const kinds[] = {
+		[WEFT_OPT_BYTES] = "a number of bytes such as 4096, 64k or 1M",
+		[WEFT_OPT_TIME] = "a time such as 500us, 20ms or 30s",
+		[WEFT_OPT_BOOL] = "y or n",
+		[WEFT_OPT_ENUM] = "one of ",
+		[WEFT_OPT_UINT] = "a whole number",
+		[WEFT_OPT_U32] = "a whole number below 2^32",
+		[WEFT_OPT_PORT] = "a port number",
+		[WEFT_OPT_DOUBLE] = "a number",
+		[WEFT_OPT_STRING] = "text",
+	};
+
+	snprintf(buf, size, "%s%s%s%s", kinds[opt->type], opt->type == WEFT_OPT_ENUM ? opt->words : "",
+		 opt->has_auto ? ", or auto" : "", opt->has_inf ? ", or inf" : "");
+}
+
+/* A decimal number at the start of @p text; *end = what follows. No sign, no hex, no nan. */
+static int number(const char *text, double *value, const char **end)
+{
+	char *stop;
+
+	if (*text != '.' && (*text < '0' || *text > '9'))
+		return -EINVAL;
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		return -EINVAL;
+	errno = 0;
+	*value = strtod(text, &stop);
+	if (stop == text || errno == ERANGE || !isfinite(*value))
+		return -EINVAL;
+	*end = stop;
+	return 0;
+}
+
+struct suffix {
+	const char *name;
+	double factor;
+};
+
+static int with_suffix(const char *text, const struct suffix *list, double *value)
+{
+	const char *end;
+
+	if (number(text, value, &end) < 0)
+		return -EINVAL;
+	for (; list->name != NULL; list++) {
+		if (strcasecmp(end, list->name) == 0) {
+			*value *= list->factor;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static const struct suffix sizes[] = {
+	{"", 1}, {"b", 1}, {"k", 1024.0}, {"kb", 1024.0}, {"kib", 1024.0}, {"m", 1048576.0}, {"mb", 1048576.0},
+	{"mib", 1048576.0}, {"g", 1073741824.0}, {"gb", 1073741824.0}, {"gib", 1073741824.0},
+	{"t", 1099511627776.0}, {NULL, 0},
+};
+
+static const struct suffix times[] = {
+	{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 60e9}, {"min", 60e9}, {NULL, 0},
+};
+
+static const struct suffix none[] = {{"", 1}, {NULL, 0}};
+
+static int parse_bool(const char *text, bool *value)
+{
+	static const char *const words[] = {"n", "no", "off", "false", "0", "y", "yes", "on", "true", "1"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcasecmp(text, words[i]) == 0) {
+			*value = i >= 5;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* Index of @p text among words separated by '|', or a negative error. */
+static int parse_enum(const char *text, const char *words)
+{
+	size_t len = strlen(text), n;
+	int i;
+
+	for (i = 0; *words != '\0'; i++) {
+		n = strcspn(words, "|");
+		/* A word may be cut short as long as it says which one is meant: "warn" for "warning". */
+		if (len > 0 && (n == len || (len >= 4 && n > len)) && strncasecmp(text, words, len) == 0)
+			return i;
+		words += n;
+		words += *words == '|';
+	}
+	return -EINVAL;
+}
+
+static int parse_number(const struct weft_option *opt, const char *text, double *value)
+{
+	const struct suffix *list = opt->type == WEFT_OPT_BYTES  ? sizes
+				    : opt->type == WEFT_OPT_TIME ? times
+								 : none;
+
+	if (with_suffix(text, list, value) < 0)
+		return -EINVAL;
+	if (opt->type != WEFT_OPT_DOUBLE) {
+		/* 2^53: doubles count exactly so far; and a size never collides with AUTO or INF. */
+		if (*value > 9007199254740992.0)
+			return -ERANGE;
+		if (opt->type != WEFT_OPT_BYTES && opt->type != WEFT_OPT_TIME && *value != floor(*value))
+			return -EINVAL;
+		*value = floor(*value + 0.5);
+	}
+	if (*value < opt->min || (opt->max > 0 && *value > opt->max))
+		return -ERANGE;
+	return 0;
+}
+
+static void store_number(struct weft_conf *conf, const struct weft_option *opt, double value)
+{
+	void *p = field(conf, opt);
+
+	switch (opt->type) {
+	case WEFT_OPT_BYTES:
+		*(size_t *)p = (size_t)value;
+		break;
+	case WEFT_OPT_TIME:
+		*(uint64_t *)p = (uint64_t)value;
+		break;
+	case WEFT_OPT_UINT:
+		*(unsigned int *)p = (unsigned int)value;
+		break;
+	case WEFT_OPT_U32:
+		*(uint32_t *)p = (uint32_t)value;
+		break;
+	case WEFT_OPT_PORT:
+		*(uint16_t *)p = (uint16_t)value;
+		break;
+	default:
+		*(double *)p = value;
+		break;
+	}
+}
+
+static void store_size(struct weft_conf *conf, const struct weft_option *opt, size_t value)
+{
+	if (opt->type == WEFT_OPT_BYTES)
+		*(size_t *)field(conf, opt) = value;
+	else
+		store_number(conf, opt, (double)value);
+}
+
+static int set_string(struct weft_conf *conf, const struct weft_option *opt, const char *text)
+{
+	const char **p = field(conf, opt);
+	char *copy = strdup(text);
+
+	if (copy == NULL)
+		return -ENOMEM;
+	free((void *)(uintptr_t)*p);
+	*p = copy;
+	return 0;
+}
+
+static int set_value(struct weft_conf *conf, const struct weft_option *opt, const char *text)
+{
+	double value;
+	int rc;
+
+	if (opt->type == WEFT_OPT_STRING)
+		return set_string(conf, opt, text);
+	if (opt->type == WEFT_OPT_BOOL)
+		return parse_bool(text, field(conf, opt));
+	if (opt->type == WEFT_OPT_ENUM) {
+		rc = parse_enum(text, opt->words);
+		if (rc >= 0)
+			*(unsigned int *)field(conf, opt) = (unsigned int)rc;
+		return rc < 0 ? rc : 0;
+	}
+	if (opt->has_auto && strcasecmp(text, "auto") == 0) {
+		store_size(conf, opt, opt->auto_value);
+		return 0;
+	}
+	if (opt->has_inf && strcasecmp(text, "inf") == 0) {
+		store_size(conf, opt, WEFT_CONF_INF);
+		return 0;
+	}
+	rc = parse_number(opt, text, &value);
+	if (rc == 0)
+		store_number(conf, opt, value);
+	return rc;
+}
+
+/* A bound in the option's own unit. */
+static void print_bound(const struct weft_option *opt, double bound, char *buf, size_t size)
+{
+	struct weft_conf tmp = {0};
+
+	store_number(&tmp, opt, bound);
+	weft_option_print(&tmp, opt, buf, size);
+}
+
+int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text, char *why, size_t why_len)
+{
+	char what[160], low[32], high[32];
+	int rc = set_value(conf, opt, text);
+
+	if (rc == 0 || rc == -ENOMEM)
+		return rc;
+	if (rc == -ERANGE) {
+		print_bound(opt, opt->min, low, sizeof(low));
+		if (opt->max > 0)
+			print_bound(opt, opt->max, high, sizeof(high));
+		else
+			snprintf(high, sizeof(high), "2^53");
+		snprintf(why, why_len, "WEFT_%s=%.64s is out of range: expected %s to %s", opt->name, text, low, high);
+	} else {
+		expected(opt, what, sizeof(what));
+		snprintf(why, why_len, "WEFT_%s=%.64s is not understood: expected %s", opt->name, text, what);
+	}
+	return -EINVAL;
+}
+
+static int print_size(size_t v, char *buf, size_t size)
+{
+	static const char suffix[] = "\0kMGT";
+	unsigned int i = 0;
+
+	if (v == WEFT_CONF_INF)
+		return snprintf(buf, size, "inf");
+	while (v != 0 && v % 1024 == 0 && i < 4) {
+		v /= 1024;
+		i++;
+	}
+	return i == 0 ? snprintf(buf, size, "%zu", v) : snprintf(buf, size, "%zu%c", v, suffix[i]);
+}
+
+static int print_time(uint64_t ns, char *buf, size_t size)
+{
+	if (ns % 1000000000 == 0)
+		return snprintf(buf, size, "%" PRIu64 "s", ns / 1000000000);
+	if (ns % 1000000 == 0)
+		return snprintf(buf, size, "%" PRIu64 "ms", ns / 1000000);
+	if (ns % 1000 == 0)
+		return snprintf(buf, size, "%" PRIu64 "us", ns / 1000);
+	return snprintf(buf, size, "%" PRIu64 "ns", ns);
+}
+
+static int print_word(const char *words, unsigned int index, char *buf, size_t size)
+{
+	for (; index > 0 && *words != '\0'; index--) {
+		words += strcspn(words, "|");
+		words += *words == '|';
+	}
+	return snprintf(buf, size, "%.*s", (int)strcspn(words, "|"), words);
+}
+
+int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf, size_t size)
+{
+	const void *p = field(conf, opt);
+	const char *s;
+
+	switch (opt->type) {
+	case WEFT_OPT_BYTES:
+		if (opt->has_auto && *(const size_t *)p == opt->auto_value)
+			return snprintf(buf, size, "auto");
+		return print_size(*(const size_t *)p, buf, size);
+	case WEFT_OPT_TIME:
+		return print_time(*(const uint64_t *)p, buf, size);
+	case WEFT_OPT_BOOL:
+		return snprintf(buf, size, "%c", *(const bool *)p ? 'y' : 'n');
+	case WEFT_OPT_ENUM:
+		return print_word(opt->words, *(const unsigned int *)p, buf, size);
+	case WEFT_OPT_UINT:
+		if (opt->has_auto && *(const unsigned int *)p == opt->auto_value)
+			return snprintf(buf, size, "auto");
+		return snprintf(buf, size, "%u", *(const unsigned int *)p);
+	case WEFT_OPT_U32:
+		return snprintf(buf, size, "%" PRIu32, *(const uint32_t *)p);
+	case WEFT_OPT_PORT:
+		return snprintf(buf, size, "%u", *(const uint16_t *)p);
+	case WEFT_OPT_DOUBLE:
+		return snprintf(buf, size, "%.15g", *(const double *)p);
+	case WEFT_OPT_STRING:
+		s = *(const char *const *)p;
+		return snprintf(buf, size, "%s", s != NULL ? s : "");
+	}
+	return snprintf(buf, size, "?");
+}
