@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The gate of the raw-DPDK lane: weft_frame_parse() on any bytes. First byte of an input: how the gate is set and which lengths and
+ * checksums are repaired, so that mutations get past them; the rest is the frame.
+ *
+ * What must hold: no read outside the frame (AddressSanitizer), and when the gate says OK, everything it promises.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "csum.h"
+#include "frame_parse.h"
+#include "lane.h"
+
+#define RAW_ETHERTYPE 0x01
+#define VLAN 0x02
+#define CHECK_IP 0x04
+#define FIX_ADDRESS 0x08
+#define FIX_IP 0x10
+#define FIX_LENGTH 0x20
+#define FIX_CRC 0x40
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct weft_gate_conf base = {
+	.udp_port = 18515,
+	.ip = 0x0a000001,
+	.mac = {2, 0x57, 0x46, 0, 0, 1},
+};
+
+#define MUST(cond)                                                                                                     \
+	do {                                                                                                           \
+		if (!(cond))                                                                                           \
+			abort();                                                                                       \
+	} while (0)
+
+/* Writes what the gate compares first, so that the bytes behind it matter. */
+static void repair(uint8_t how, uint8_t *f, size_t len)
+{
+	size_t l2 = WEFT_ETH_LEN + (how & VLAN ? WEFT_VLAN_LEN : 0), l3 = how & RAW_ETHERTYPE ? 0 : 28, lane = l2 + l3;
+	struct weft_frame_hdr *h = (struct weft_frame_hdr *)(f + lane);
+	uint16_t flags;
+	uint32_t crc;
+	size_t body;
+
+	if (len < lane + sizeof(*h))
+		return;
+	if (how & FIX_ADDRESS) {
+		memcpy(f, base.mac, 6);
+		if (how & VLAN)
+			memcpy(f + 12, "\x81\x00\x00\x05", 4);
+		memcpy(f + l2 - 2, how & RAW_ETHERTYPE ? "\x88\xb5" : "\x08\x00", 2);
+		h->magic = weft_le16(WEFT_FRAME_MAGIC);
+		h->version = WEFT_FRAME_VERSION;
+	}
+	if ((how & FIX_IP) && l3) {
+		f[l2] = 0x45;
+		f[l2 + 6] = f[l2 + 7] = 0;
+		f[l2 + 9] = 17;
+		weft_put_be16(f + l2 + 2, (uint16_t)(len - l2));
+		weft_put_be32(f + l2 + 16, base.ip);
+		weft_put_be16(f + l2 + 22, base.udp_port);
+		weft_put_be16(f + l2 + 24, (uint16_t)(len - l2 - 20));
+		memset(f + l2 + 10, 0, 2);
+		weft_put_be16(f + l2 + 10, weft_inet_fold(weft_inet_sum(0, f + l2, 20)));
+	}
+	flags = weft_le16(h->flags);
+	body = len - lane - (flags & WEFT_FRAME_F_CRC32C && len - lane >= sizeof(*h) + 4 ? 4 : 0);
+	if (how & FIX_LENGTH)
+		h->length = weft_le16((uint16_t)body);
+	body = weft_le16(h->length);
+	if ((how & FIX_CRC) && (flags & WEFT_FRAME_F_CRC32C) && len - lane >= 4 && body <= len - lane - 4) {
+		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, h, body));
+		memcpy((uint8_t *)h + body, &crc, 4);
+	}
+}
+
+static void inside(const uint8_t *f, size_t len, const void *p, size_t n)
+{
+	MUST((const uint8_t *)p >= f && n <= len && (size_t)((const uint8_t *)p - f) <= len - n);
+}
+
+static void check_data(const struct weft_frame_view *v)
+{
+	const struct weft_frame_msg *m;
+	uint32_t off = 0, end = 0;
+
+	while ((m = weft_frame_msg_next(v, &off))) {
+		MUST((const uint8_t *)m == v->body + end);
+		MUST(off <= v->body_len && m->am_id < WEFT_LANE_AM_MAX);
+		end = off;
+	}
+	MUST(end == v->body_len && end);
+}
+
+static void check_view(const uint8_t *f, size_t len, const struct weft_frame_view *v)
+{
+	volatile uint32_t sum = 0;
+	uint32_t i;
+
+	inside(f, len, v->hdr, sizeof(*v->hdr));
+	inside(f, len, v->body, v->body_len);
+	inside(f, len, v->src_mac, 6);
+	if (v->sack)
+		inside(f, len, v->sack, sizeof(*v->sack) + 8u * weft_le16(v->sack->words));
+	for (i = 0; i < v->body_len; i++)
+		sum += v->body[i];
+	if (v->type == WEFT_FRAME_DATA)
+		check_data(v);
+	if (v->src_port)
+		sum += weft_frame_udp_csum_ok(v);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct weft_gate_conf conf = base;
+	struct weft_frame_view view;
+	enum weft_gate g;
+	uint8_t *f;
+
+	if (!size || size > WEFT_FRAME_SIZE_MAX)
+		return 0;
+	conf.raw_ethertype = data[0] & RAW_ETHERTYPE;
+	conf.vlan = data[0] & VLAN ? 5 : 0;
+	conf.check_ip = data[0] & CHECK_IP;
+	size--;
+	/* Of exactly its length. */
+	f = malloc(size ? size : 1);
+	if (!f)
+		return 0;
+	memcpy(f, data + 1, size);
+	repair(data[0], f, size);
+	g = weft_frame_parse(&conf, f, size, &view);
+	MUST(g < WEFT_GATE_COUNT && weft_gate_name(g)[0]);
+	if (g == WEFT_GATE_OK)
+		check_view(f, size, &view);
+	if (g == WEFT_GATE_ARP)
+		inside(f, size, view.arp, sizeof(*view.arp));
+	if (g == WEFT_GATE_BAD_VERSION)
+		inside(f, size, view.hdr, 26);
+	free(f);
+	return 0;
+}
