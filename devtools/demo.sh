@@ -55,42 +55,80 @@ last=${cores##*[-,]}
 [ "$first" != "$last" ] || weft_say "there is one core only: expect milliseconds where two cores need less than a microsecond"
 
 export WEFT_LANES='dpdk:0,mtu=9000;dpdk:1,mtu=9000'
-port=$((20000 + RANDOM % 10000))
 
-# eal ROLE CORE: EAL's arguments of one end, two memif ports in it.
+# Sets port to one that nobody listens on.
+choose_port() {
+	port=$((20000 + RANDOM % 12000))
+	while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
+		port=$((20000 + RANDOM % 12000))
+	done
+}
+
+# eal ROLE CORE: EAL's arguments of one end, two memif ports among them.
 eal() {
-	local role=$1 core=$2 i
-	printf '%s\n' -l "$core" --in-memory --no-pci --log-level=error "${weft_huge[@]}"
+	local i
+	printf '%s\n' -l "$2" --in-memory --no-pci --log-level=error "${weft_huge[@]}"
 	for i in 0 1; do
 		printf '%s\n' --vdev \
-			"net_memif$i,role=$role,id=0,socket-abstract=no,socket=$work/memif$i,rsize=10,bsize=9216"
+			"net_memif$i,role=$1,id=0,socket-abstract=no,socket=$work/memif$i,rsize=10,bsize=9216"
 	done
 }
 mapfile -t eal_server < <(eal server "$first")
 mapfile -t eal_client < <(eal client "$last")
 
-# perf TEST SIZES ITERATIONS: one run of weft-perf; CSV on standard output.
-perf() {
-	local rc=0
-	port=$((port + 1))
-	"$weft_build/app/weft-perf" "${eal_server[@]}" -- -p $port >"$work/server.log" 2>&1 &
-	pids=($!)
-	timeout 60 "$weft_build/app/weft-perf" "${eal_client[@]}" -- -p $port -t "$1" -s "$2" -n "$3" -f -v 127.0.0.1 \
-		>"$work/client.csv" 2>"$work/client.log" || rc=$?
-	wait "${pids[0]}" || [ $rc != 0 ] || rc=$?
+# both_ended WHAT RC: waits for the server, and stops here if one of the two failed.
+both_ended() {
+	local what=$1 rc=$2 server_rc=0
+	wait "${pids[0]}" || server_rc=$?
 	pids=()
-	if [ $rc != 0 ]; then
-		printf 'server:\n' >&2
-		tail -n 5 "$work/server.log" >&2
-		printf 'client:\n' >&2
-		tail -n 5 "$work/client.log" >&2
-		weft_die "weft-perf $1 failed with exit code $rc"
+	if [ "$rc" != 0 ] || [ $server_rc != 0 ]; then
+		sed 's/^/server: /' "$work/server.log" | tail -n 10 >&2
+		sed 's/^/client: /' "$work/client.log" | tail -n 10 >&2
+		weft_die "$what failed: exit codes $server_rc (server) and $rc (client)"
 	fi
-	cat "$work/client.csv"
 }
 
-weft_say "two processes, cores $first and $last, two net_memif lanes"
-for part in 8:1k/50000 2k:64k/5000 128k:4M/300; do
-	perf tag_lat "${part%/*}" "${part#*/}" >>"$work/lat.csv"
-	perf tag_bw "${part%/*}" "${part#*/}" >>"$work/bw.csv"
-done
+weft_say "two processes on cores $first and $last, two net_memif lanes"
+choose_port
+"$weft_build/app/weft-perf" "${eal_server[@]}" -- -p $port -B 127.0.0.1 >"$work/server.log" 2>&1 </dev/null &
+pids=($!)
+rc=0
+timeout 100 "$weft_build/app/weft-perf" "${eal_client[@]}" -- -p $port -W 10 -t table -s 8:4M -D 0.3 127.0.0.1 \
+	2>"$work/client.log" </dev/null || rc=$?
+both_ended "the table" $rc
+
+# ---- a directory tree -----------------------------------------------------------------------
+
+size_mb() { du --apparent-size -smxc "$@" 2>/dev/null | tail -n 1 | cut -f 1; }
+dirs=(usr/share)
+[ "$(size_mb /usr/share)" -ge 220 ] || dirs+=(usr/lib)
+weft_say "a tar of /${dirs[0]}${dirs[1]:+ and /${dirs[1]}} ($(size_mb "${dirs[@]/#//}") MB) through weft-cat"
+
+# The tar goes to the sums as it passes, so nothing is written to disk, and files that change meanwhile do no harm.
+mkfifo "$work/sent" "$work/received" "$work/out"
+sha256sum <"$work/sent" >"$work/sent.sum" &
+sums=($!)
+sha256sum <"$work/received" >"$work/received.sum" &
+sums+=($!)
+choose_port
+tee "$work/received" <"$work/out" | wc -c >"$work/received.bytes" &
+sums+=($!)
+"$weft_build/app/weft-cat" "${eal_server[@]}" -- -l -p $port -s 127.0.0.1 </dev/null >"$work/out" \
+	2>"$work/server.log" &
+pids=($!)
+rc=0
+carried=$SECONDS
+{ tar -C / --one-file-system -cf - "${dirs[@]}" 2>"$work/tar.log" || true; } | tee "$work/sent" |
+	timeout 100 "$weft_build/app/weft-cat" "${eal_client[@]}" -- -p $port -W 10 -s 127.0.0.1 2>"$work/client.log" \
+		>/dev/null || rc=$?
+both_ended "weft-cat" $rc
+wait "${sums[@]}"
+cat "$work/client.log" >&2
+
+bytes=$(<"$work/received.bytes")
+read -r sent _ <"$work/sent.sum"
+read -r received _ <"$work/received.sum"
+printf 'sent      SHA-256 %s\nreceived  SHA-256 %s\n' "$sent" "$received"
+[ "$sent" = "$received" ] || weft_die "what came is not what was sent"
+[ "$bytes" -ge 200000000 ] || weft_die "only $bytes bytes were there to send"
+weft_say "the same at both ends: $bytes bytes in $((SECONDS - carried)) s; the demo took $((SECONDS - begin)) s after the build"
