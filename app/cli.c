@@ -31,41 +31,7 @@ const char *cli_last_error(void)
 	return last_error;
 }
 
-/* ---- the two halves of a command line */
-
-int cli_split(int argc, char **argv, struct cli_args *args)
-{
-	int at = 1;
-
-	memset(args, 0, sizeof(*args));
-	args->argv = calloc((size_t)argc + 1, sizeof(char *));
-	args->eal_argv = calloc((size_t)argc + 1, sizeof(char *));
-	if (!args->argv || !args->eal_argv) {
-		cli_args_free(args);
-		return -ENOMEM;
-	}
-	while (at < argc && strcmp(argv[at], "--") != 0)
-		at++;
-	args->argv[args->argc++] = argv[0];
-	args->eal_argv[args->eal_argc++] = argv[0];
-	if (at < argc) {
-		for (int i = 1; i < at; i++)
-			args->eal_argv[args->eal_argc++] = argv[i];
-	} else {
-		at = 0;
-	}
-	for (int i = at + 1; i < argc; i++)
-		args->argv[args->argc++] = argv[i];
-	return 0;
-}
-
-void cli_args_free(struct cli_args *args)
-{
-	free(args->argv);
-	free(args->eal_argv);
-	args->argv = NULL;
-	args->eal_argv = NULL;
-}
+/* ---- options */
 
 static bool is_long_option(const struct option *longs, int val)
 {
@@ -79,9 +45,9 @@ static bool is_long_option(const struct option *longs, int val)
  * getopt's optopt is the character of an unknown short option, 0 for an unknown long one, and the option's value when its argument
  * is missing or not wanted.
  */
-static void say_wrong_option(const struct cli_args *args, const struct option *longs, int what)
+static void say_wrong_option(char **argv, const struct option *longs, int what)
 {
-	const char *word = args->argv[optind > 1 ? optind - 1 : 1];
+	const char *word = argv[optind > 1 ? optind - 1 : 1];
 
 	if (what == ':')
 		cli_error("option '%s' needs a value; see --help", word);
@@ -96,16 +62,25 @@ static void say_wrong_option(const struct cli_args *args, const struct option *l
 			  word);
 }
 
-int cli_getopt(const struct cli_args *args, const char *shorts, const struct option *longs)
+int cli_getopt(int argc, char **argv, const char *shorts, const struct option *longs)
 {
 	int c;
 
 	opterr = 0;
-	c = getopt_long(args->argc, args->argv, shorts, longs, NULL);
+	c = getopt_long(argc, argv, shorts, longs, NULL);
 	if (c != '?' && c != ':')
 		return c;
-	say_wrong_option(args, longs, c);
+	say_wrong_option(argv, longs, c);
 	return '?';
+}
+
+bool cli_asks_for_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help") ||
+		    !strcmp(argv[i], "--version"))
+			return true;
+	return false;
 }
 
 /* ---- numbers */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file cli.h
- * What the programs have in common on their command lines: EAL's part and their own, numbers with units, error sentences and exit
- * codes. libc only: what needs no port needs no EAL.
+ * What the programs have in common on their command lines: options, numbers with units, error sentences and exit codes. libc only.
+ * EAL's half of a command line is split off by weft_eal_split_args() (drivers/dpdk/eal.h).
  */
 #ifndef APP_CLI_H
 #define APP_CLI_H
@@ -33,23 +33,14 @@ void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /** The last sentence of cli_error(): what the peer is told about our end. "" = none. */
 const char *cli_last_error(void);
 
-/** A command line, split at the first "--": before it EAL's, after it the program's; without it all is the program's. */
-struct cli_args {
-	int argc; /**< the program's: argv[0], then what follows "--" */
-	char **argv;
-	int eal_argc; /**< EAL's: argv[0], then what precedes "--"; 1 = EAL is given nothing here */
-	char **eal_argv;
-};
-
-/** @return 0 or -ENOMEM; release with cli_args_free() */
-int cli_split(int argc, char **argv, struct cli_args *args);
-void cli_args_free(struct cli_args *args);
-
 /**
  * getopt_long() that says what is wrong itself.
  * @return as getopt_long(); '?' after the sentence was printed
  */
-int cli_getopt(const struct cli_args *args, const char *shorts, const struct option *longs);
+int cli_getopt(int argc, char **argv, const char *shorts, const struct option *longs);
+
+/** Is help or the version asked for? These shall work whatever the environment holds. */
+bool cli_asks_for_help(int argc, char **argv);
 
 /*
  * Parsers: 0, or -EINVAL after a sentence that names the option. Sizes take k, M, G (powers of 1024), counts the same letters

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "eal_start.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+
+#include "cli.h"
+#include "drivers/dpdk/eal.h"
+#include "sys.h"
+#include "weft.h"
+
+static bool chooses_cores(int count, char *const *words)
+{
+	static const char *const options[] = {"-l", "-c", "-s", "-S", "--lcores", "--main-lcore"};
+
+	for (int i = 0; i < count; i++)
+		for (size_t k = 0; k < sizeof(options) / sizeof(options[0]); k++)
+			if (strncmp(words[i], options[k], strlen(options[k])) == 0)
+				return true;
+	return false;
+}
+
+/* One lcore that floats over the cores the process may use, instead of a pinned thread for each. */
+static void floating_lcore(char *buf, size_t len)
+{
+	size_t at = (size_t)snprintf(buf, len, "--lcores=0@(");
+	cpu_set_t mine;
+
+	if (sched_getaffinity(0, sizeof(mine), &mine)) {
+		buf[0] = '\0';
+		return;
+	}
+	for (int cpu = 0; cpu < CPU_SETSIZE && at + 8 < len; cpu++)
+		if (CPU_ISSET(cpu, &mine))
+			at += (size_t)snprintf(buf + at, len - at, "%d,", cpu);
+	buf[at - 1] = ')';
+}
+
+static int start_words(int count, char *const *words)
+{
+	char floating[6 * CPU_SETSIZE] = "", note[128], why[512];
+	char **all = calloc((size_t)count + 1, sizeof(*all));
+	int extra = 0, ret;
+
+	if (!all)
+		return -ENOMEM;
+	if (!chooses_cores(count, words))
+		floating_lcore(floating, sizeof(floating));
+	if (floating[0])
+		all[extra++] = floating;
+	for (int i = 0; i < count; i++)
+		all[extra + i] = words[i];
+	ret = weft_eal_start_words(extra + count, all, note, sizeof(note), why, sizeof(why));
+	free(all);
+	if (ret)
+		cli_error("%s", why);
+	return ret;
+}
+
+static int start_text(const struct weft_config *config)
+{
+	char text[4096], **words;
+	int count = weft_config_get(config, "EAL_ARGS", text, sizeof(text)), ret;
+
+	if (count < 0 || count >= (int)sizeof(text)) {
+		cli_error("WEFT_EAL_ARGS is longer than %zu bytes", sizeof(text) - 1);
+		return -EINVAL;
+	}
+	count = weft_eal_words(text, &words);
+	if (count < 0) {
+		cli_error("WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", text);
+		return count;
+	}
+	ret = start_words(count, words);
+	free(words);
+	return ret;
+}
+
+int eal_start(int count, char **words, const struct weft_config *config, int core)
+{
+	int ret = count < 0 ? start_text(config) : start_words(count, words);
+
+	if (ret)
+		return ret == -EINVAL ? APP_USAGE : APP_FAIL;
+	return core >= 0 && sys_pin((unsigned int)core) ? APP_USAGE : APP_OK;
+}
+
+int eal_need_port(void)
+{
+	if (rte_eth_dev_count_avail() > 0)
+		return APP_OK;
+	cli_error("there is no DPDK port: bind a NIC to vfio-pci, or give the EAL a virtual port, "
+		  "e.g. %s --vdev=net_af_packet0,iface=eth1 -- ...",
+		  cli_program);
+	return APP_FAIL;
+}
+
+void eal_stop(void)
+{
+	if (weft_eal_is_up())
+		rte_eal_cleanup();
+}

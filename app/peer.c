@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "sys.h"
+
+#define CLOSE_SECONDS 2.0
+
+/* ---- options */
+
+int peer_options_init(struct peer_options *opts)
+{
+	int ret;
+
+	*opts = (struct peer_options){.port = CLI_DEFAULT_PORT, .wait = 3, .core = -1};
+	ret = weft_config_read(&opts->config);
+	if (!ret)
+		return APP_OK;
+	cli_error("the configuration can't be used: %s; weft-info -c lists all variables",
+		  ret == -EINVAL ? "a WEFT_ variable is malformed (see above)"
+				 : weft_strerror(ret));
+	return APP_USAGE;
+}
+
+static int set_variable(struct weft_config *config, const char *name, const char *value)
+{
+	int ret = weft_config_modify(config, name, value);
+
+	if (!ret)
+		return APP_OK;
+	if (ret == -ENOENT)
+		cli_error("there is no variable '%s'; weft-info -c lists all", name);
+	else
+		cli_error("'%s' is no value for %s; weft-info -c tells what it takes", value, name);
+	return APP_USAGE;
+}
+
+static int option_set(struct weft_config *config, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	char name[64];
+
+	if (!equals || equals == text || (size_t)(equals - text) >= sizeof(name)) {
+		cli_error("-S wants NAME=VALUE, not '%s'", text);
+		return APP_USAGE;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
+	return set_variable(config, name, equals + 1);
+}
+
+int peer_option(struct peer_options *opts, int c, const char *value)
+{
+	uint64_t core;
+
+	switch (c) {
+	case 'p':
+		return cli_port(value, &opts->port) ? APP_USAGE : APP_OK;
+	case 'c':
+		if (cli_count("-c", value, 0, 1023, &core))
+			return APP_USAGE;
+		opts->core = (int)core;
+		return APP_OK;
+	case 'W':
+		return cli_seconds("-W", value, 0, 86400, &opts->wait) ? APP_USAGE : APP_OK;
+	case 'L':
+		return set_variable(opts->config, "LANES", value);
+	case 'S':
+		return option_set(opts->config, value);
+	default:
+		return -1;
+	}
+}
+
+/* ---- the end, expected or not */
+
+int peer_fail(struct peer *p, int exit_code)
+{
+	if (!p->exit_code)
+		p->exit_code = exit_code;
+	return p->exit_code;
+}
+
+int peer_fail_op(struct peer *p, const char *what, int status)
+{
+	if (p->exit_code)
+		return p->exit_code;
+	cli_error("%s: %s", what, weft_strerror(status));
+	return peer_fail(p, status == -ECONNRESET || status == -ETIMEDOUT ? APP_PEER : APP_FAIL);
+}
+
+static const char *other(const struct peer *p)
+{
+	return p->server ? "client" : "server";
+}
+
+/* The out-of-band connection is over, or says something that was not expected. */
+static int peer_lost(struct peer *p, int status)
+{
+	char text[256];
+	int code;
+
+	if (p->exit_code)
+		return p->exit_code;
+	if (oob_peer_bye(p->oob, &code, text, sizeof(text))) {
+		if (text[0])
+			cli_error("the %s gave up: %s", other(p), text);
+		else if (code)
+			cli_error("the %s gave up with exit code %d", other(p), code);
+		else
+			cli_error("the %s left before the end", other(p));
+	} else if (status == -EPROTO) {
+		cli_error("the %s (%s) sent something out of turn; are both ends the same version?",
+			  other(p), oob_peer_name(p->oob));
+	} else if (status == -ETIMEDOUT) {
+		cli_error("the %s (%s) does not answer any more", other(p), oob_peer_name(p->oob));
+	} else {
+		cli_error("the %s (%s) died: its connection ended", other(p),
+			  oob_peer_name(p->oob));
+	}
+	return peer_fail(p, APP_PEER);
+}
+
+int peer_check(struct peer *p)
+{
+	uint64_t now = rte_rdtsc();
+	int ret;
+
+	if (p->exit_code)
+		return -ECANCELED;
+	if (now < p->next_check)
+		return 0;
+	p->next_check = now + rte_get_tsc_hz() / 1000;
+	if (sys_signal()) {
+		cli_error("interrupted by signal %d", sys_signal());
+		peer_fail(p, 128 + sys_signal());
+		return -ECANCELED;
+	}
+	if (p->closing || !p->oob)
+		return 0;
+	ret = oob_poll(p->oob);
+	if (!ret && !oob_peer_bye(p->oob, NULL, NULL, 0))
+		return 0;
+	/* In good order both leave after a last barrier, so a BYE here is never the expected one. */
+	peer_lost(p, ret);
+	return -ECANCELED;
+}
+
+int peer_idle(void *arg)
+{
+	struct peer *p = arg;
+
+	if (p->worker)
+		return peer_poll(p);
+	return sys_idle(NULL);
+}
+
+/* ---- out-of-band messages */
+
+static int oob_result(struct peer *p, int ret)
+{
+	if (!ret)
+		return APP_OK;
+	if (p->exit_code)
+		return p->exit_code;
+	if (ret == -EINTR || ret == -ECANCELED) {
+		cli_error("interrupted by signal %d", sys_signal());
+		return peer_fail(p, 128 + sys_signal());
+	}
+	return peer_lost(p, ret);
+}
+
+int peer_barrier(struct peer *p)
+{
+	return oob_result(p, oob_barrier(p->oob, 0, peer_idle, p));
+}
+
+int peer_tell(struct peer *p, enum oob_type type, const void *data, size_t length)
+{
+	return oob_result(p, oob_send(p->oob, type, data, length));
+}
+
+int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length)
+{
+	size_t got = length;
+	int ret = oob_recv(p->oob, type, data, &got, 0, peer_idle, p);
+
+	return oob_result(p, !ret && got != length ? -EPROTO : ret);
+}
+
+int peer_take(struct peer *p, enum oob_type type, void *data, size_t length)
+{
+	size_t got = length;
+	int ret = p->exit_code ? -ECANCELED : oob_take(p->oob, type, data, &got);
+
+	if (ret == -EAGAIN)
+		return ret;
+	return oob_result(p, !ret && got != length ? -EPROTO : ret);
+}
+
+/* ---- stages */
+
+int peer_init(struct peer *p, const struct peer_options *opts)
+{
+	struct weft_context_params params = WEFT_INIT(
+		struct weft_context_params, .features = WEFT_FEATURE_TAG, .config = opts->config);
+	int ret;
+
+	memset(p, 0, sizeof(*p));
+	p->opts = opts;
+	p->server = !opts->host;
+	ret = weft_context_create(&params, &p->ctx);
+	if (!ret)
+		return APP_OK;
+	cli_error("Weft does not start: %s", weft_strerror(ret));
+	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
+}
+
+static int meet_client(struct peer *p)
+{
+	int fd = oob_listen(p->opts->local, p->opts->port), ret;
+
+	if (fd < 0)
+		return peer_fail(p, fd == -EINVAL ? APP_USAGE : APP_FAIL);
+	fprintf(stderr, "%s: waiting for a client on TCP port %u\n", cli_program, p->opts->port);
+	ret = oob_accept(fd, peer_idle, p, &p->oob);
+	close(fd);
+	return ret;
+}
+
+int peer_meet(struct peer *p)
+{
+	const struct peer_options *o = p->opts;
+	int ret;
+
+	if (p->server)
+		ret = meet_client(p);
+	else
+		ret = oob_connect(o->host, o->port, o->wait, peer_idle, p, &p->oob);
+	if (!ret || p->exit_code)
+		return p->exit_code;
+	if (ret == -EINTR || ret == -ECANCELED)
+		return oob_result(p, ret);
+	return peer_fail(p, APP_FAIL);
+}
+
+int peer_open(struct peer *p)
+{
+	int ret = weft_worker_create(p->ctx, NULL, &p->worker);
+
+	if (!ret)
+		return APP_OK;
+	if (ret == -ENODEV)
+		cli_error("no lane could be opened; weft-info -d tells what there is and why");
+	else
+		cli_error("the lanes could not be opened: %s", weft_strerror(ret));
+	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
+}
+
+static void on_ep_error(struct weft_ep *ep, int status, const char *why, void *arg)
+{
+	struct peer *p = arg;
+
+	(void)ep;
+	if (p->closing || p->exit_code)
+		return;
+	/* When the peer's process has died the TCP connection has the better sentence. */
+	if (oob_poll(p->oob) || oob_peer_bye(p->oob, NULL, NULL, 0)) {
+		peer_lost(p, oob_poll(p->oob));
+		return;
+	}
+	cli_error("the lanes to the %s failed: %s", other(p), why ? why : weft_strerror(status));
+	peer_fail(p, APP_PEER);
+}
+
+static int make_ep(struct peer *p, const void *address, size_t length)
+{
+	struct weft_ep_params params =
+		WEFT_INIT(struct weft_ep_params, .address = address, .address_length = length,
+			  .err_cb = on_ep_error, .err_arg = p);
+	int ret = weft_ep_create(p->worker, &params, &p->ep);
+
+	if (!ret)
+		return APP_OK;
+	if (ret == -EHOSTUNREACH)
+		cli_error("no lane here reaches a lane of the %s (the log above has each pair)",
+			  other(p));
+	else
+		cli_error("can't connect to the %s: %s", other(p), weft_strerror(ret));
+	return peer_fail(p, APP_FAIL);
+}
+
+static int exchange_addresses(struct peer *p, void *theirs, size_t *length)
+{
+	size_t mine_length;
+	void *mine;
+	int ret = weft_worker_get_address(p->worker, &mine, &mine_length);
+
+	if (ret)
+		return peer_fail_op(p, "the worker has no address", ret);
+	ret = oob_send(p->oob, OOB_ADDRESS, mine, mine_length);
+	weft_worker_release_address(p->worker, mine);
+	if (!ret)
+		ret = oob_recv(p->oob, OOB_ADDRESS, theirs, length, 0, peer_idle, p);
+	return oob_result(p, ret);
+}
+
+static int wait_until_up(struct peer *p)
+{
+	struct weft_ep_attr attr = {.size = sizeof(attr)};
+	int ret;
+
+	for (;;) {
+		ret = weft_ep_query(p->ep, &attr);
+		if (ret || attr.status < 0)
+			return peer_fail_op(p, "no connection over the lanes",
+					    ret ? ret : attr.status);
+		if (attr.status == 0)
+			return APP_OK;
+		for (int i = 0; i < 64; i++)
+			if (peer_poll(p))
+				return p->exit_code;
+	}
+}
+
+int peer_connect(struct peer *p)
+{
+	uint8_t address[OOB_MAX];
+	size_t length = sizeof(address);
+	int ret = exchange_addresses(p, address, &length);
+
+	if (!ret)
+		ret = make_ep(p, address, length);
+	if (!ret)
+		ret = wait_until_up(p);
+	return ret ? ret : peer_barrier(p);
+}
+
+/* ---- taking down */
+
+static void close_ep(struct peer *p, bool flush)
+{
+	struct weft_request *req = NULL;
+	double end = sys_seconds() + CLOSE_SECONDS;
+	int ret = weft_ep_close(p->ep, flush ? 0 : WEFT_EP_CLOSE_FORCE, NULL, &req);
+
+	while (ret == WEFT_INPROGRESS && weft_request_test(req, NULL) == WEFT_INPROGRESS &&
+	       sys_seconds() < end)
+		weft_worker_progress(p->worker);
+	if (ret == WEFT_INPROGRESS)
+		weft_request_free(req);
+	p->ep = NULL;
+}
+
+/*
+ * All is well: nobody closes before both have all they waited for, and nobody leaves before the other's flush is
+ * acknowledged.
+ */
+static int end_together(struct peer *p)
+{
+	int ret;
+
+	/* The peer may be through the barrier, and closing, before we have seen that. */
+	p->closing = true;
+	ret = p->ep ? peer_barrier(p) : APP_OK;
+	if (ret)
+		return ret;
+	if (p->ep)
+		close_ep(p, true);
+	if (p->oob && p->worker)
+		oob_barrier(p->oob, CLOSE_SECONDS, peer_idle, p);
+	return APP_OK;
+}
+
+int peer_end(struct peer *p, int exit_code)
+{
+	if (!exit_code)
+		exit_code = p->exit_code;
+	if (!exit_code)
+		exit_code = end_together(p);
+	/* The sentence goes out before the lanes go down: the peer shall not have to guess. */
+	if (p->oob)
+		oob_bye(p->oob, exit_code, exit_code ? cli_last_error() : "");
+	p->closing = true;
+	if (p->ep)
+		close_ep(p, false);
+	weft_worker_destroy(p->worker);
+	p->worker = NULL;
+	oob_close(p->oob);
+	p->oob = NULL;
+	weft_context_destroy(p->ctx);
+	p->ctx = NULL;
+	return exit_code;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file peer.h
+ * One peer of a program: the out-of-band connection, and beside it a worker with one endpoint over the lanes.
+ *
+ * The stages are separate calls, because a program may want something in between (a bare-port test needs the EAL and
+ * the TCP connection, but no worker). Each returns APP_OK or an exit code after a sentence; peer_end() takes down whatever is
+ * there, after any of them.
+ *
+ * A loop on the datapath calls peer_poll(): progress, and every millisecond a look at the TCP connection and at signals.
+ */
+#ifndef APP_PEER_H
+#define APP_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+
+#include "cli.h"
+#include "oob.h"
+#include "weft.h"
+
+/** Options that every two-ended program has. */
+struct peer_options {
+	const char *host;  /**< peer to connect to; NULL = be the server */
+	const char *local; /**< server: local address to listen on; NULL = all */
+	uint16_t port;
+	double wait; /**< client: seconds to wait for a server */
+	int core;    /**< -1 = not pinned */
+	struct weft_config *config;
+};
+
+#define PEER_SHORTS "p:c:L:W:S:"
+/* clang-format off */
+#define PEER_LONGS \
+	{"port", required_argument, NULL, 'p'}, \
+	{"core", required_argument, NULL, 'c'}, \
+	{"lanes", required_argument, NULL, 'L'}, \
+	{"wait", required_argument, NULL, 'W'}, \
+	{"set", required_argument, NULL, 'S'}
+/* clang-format on */
+#define PEER_HELP                                                                               \
+	"  -p, --port PORT        TCP port of the out-of-band connection (13377)\n"             \
+	"  -W, --wait SECONDS     client: how long to wait for a server (3)\n"                  \
+	"  -c, --core CORE        pin the program to this core\n"                               \
+	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;dpdk:1'\n" \
+	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=64k\n"
+
+/** Defaults, and the configuration from the environment. @return APP_OK or an exit code */
+int peer_options_init(struct peer_options *opts);
+
+/** One of PEER_SHORTS. @return APP_OK or an exit code; -1 = not an option of these */
+int peer_option(struct peer_options *opts, int c, const char *value);
+
+struct peer {
+	const struct peer_options *opts;
+	bool server;
+	struct oob *oob;
+	struct weft_context *ctx;
+	struct weft_worker *worker;
+	struct weft_ep *ep;
+	int exit_code; /* != 0: it is over, and a sentence was printed */
+	bool closing;  /* the end of the connection is no surprise now */
+	uint32_t polls;
+	uint64_t events;     /* that progress has handled */
+	uint64_t next_check; /* TSC */
+};
+
+/** Context: finds the lanes' resources. After the EAL is up. */
+int peer_init(struct peer *p, const struct peer_options *opts);
+
+/** Out-of-band connection: a server waits for its client, a client connects. */
+int peer_meet(struct peer *p);
+
+/** Worker with its lanes. */
+int peer_open(struct peer *p);
+
+/** Exchange addresses and connect over the lanes. */
+int peer_connect(struct peer *p);
+
+/** Slow part of peer_poll(). @return 0, or -ECANCELED with p->exit_code set */
+int peer_check(struct peer *p);
+
+/** Move everything forward. @return 0, or -ECANCELED once it is over (p->exit_code says how) */
+static inline int peer_poll(struct peer *p)
+{
+	p->events += weft_worker_progress(p->worker);
+	if (likely(++p->polls & 63))
+		return 0;
+	return peer_check(p);
+}
+
+/** oob_idle_cb for a peer (arg): peer_poll(), or only the checks before there is a worker. */
+int peer_idle(void *arg);
+
+/** Both sides call it. @return APP_OK or an exit code */
+int peer_barrier(struct peer *p);
+
+/** Send or wait for an out-of-band message while the lanes are kept moving. @return APP_OK or an exit code */
+int peer_tell(struct peer *p, enum oob_type type, const void *data, size_t length);
+int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length);
+
+/** Take an out-of-band message if it is there. @return APP_OK, an exit code, or -EAGAIN */
+int peer_take(struct peer *p, enum oob_type type, void *data, size_t length);
+
+/** It is over: remember the first exit code. @return it */
+int peer_fail(struct peer *p, int exit_code);
+
+/** What to say of a failed operation. @return exit code */
+int peer_fail_op(struct peer *p, const char *what, int status);
+
+/**
+ * Flush and close the endpoint in agreement with the peer when all is well, say BYE with @p exit_code, and take everything down.
+ * @return the exit code to end with
+ */
+int peer_end(struct peer *p, int exit_code);
+
+#endif /* APP_PEER_H */

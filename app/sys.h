@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file sys.h
+ * What the programs ask of the operating system: signals, cores, memory figures, time. libc only.
+ */
+#ifndef APP_SYS_H
+#define APP_SYS_H
+
+#include <stdint.h>
+
+/** SIGINT, SIGTERM and SIGHUP become sys_signal() so that the peer is told; SIGPIPE becomes EPIPE. */
+void sys_catch_signals(void);
+
+/** The signal that asked for the end, or 0. */
+int sys_signal(void);
+
+/** oob_idle_cb: -EINTR once a signal has come. */
+int sys_idle(void *arg);
+
+/** Pin the calling thread. @return 0 or a negative error after a sentence */
+int sys_pin(unsigned int core);
+
+/** Memory of this process in bytes, from /proc/self/status. */
+struct sys_memory {
+	uint64_t peak;    /**< VmHWM; hugepages are not in it */
+	uint64_t now;     /**< VmRSS */
+	uint64_t hugetlb; /**< HugetlbPages */
+};
+
+void sys_memory(struct sys_memory *memory);
+
+/** Let VmHWM start again from now. @return 0 or a negative error (the kernel may not allow it) */
+int sys_reset_peak(void);
+
+/** Monotonic time in seconds. */
+double sys_seconds(void);
+
+#endif /* APP_SYS_H */
