@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft-perf: latency, bandwidth and message rate between two processes. Options and start. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/dpdk/eal.h"
+#include "eal_start.h"
+#include "perf.h"
+
+static const char help[] =
+	"usage: weft-perf [EAL ARGUMENTS --] [options]            server: waits for one client\n"
+	"       weft-perf [EAL ARGUMENTS --] [options] HOST       client: measures, and prints\n"
+	"\n"
+	"Measures messages between two processes over all their lanes. The client's options rule; "
+	"the\n"
+	"server needs none but -p, -c, -L and -S. Without a \"--\" all arguments are weft-perf's, "
+	"and the EAL\n"
+	"gets those of WEFT_EAL_ARGS.\n"
+	"\n"
+	"What to measure:\n"
+	"  -t, --test TEST        tag_lat       ping-pong of tagged messages: half the round trip\n"
+	"                         tag_sync_lat  the same with synchronous sends\n"
+	"                         tag_bw        a stream to the server, until it has all of it "
+	"(default)\n"
+	"                         tag_bibw      a stream each way, counted together\n"
+	"                         tag_flood     messages received late and in reverse order: "
+	"memory\n"
+	"                         table         tag_lat and tag_bw of each size in one line\n"
+	"                         raw_lat, raw_bw  the bare ports under the same frames, without "
+	"Weft\n"
+	"  -s, --size SIZES       message sizes: 8 or 8,1k,64k or 8:4M (doubling); k, M, G are "
+	"2^10, 2^20,\n"
+	"                         2^30 (default 8; table 8:4M)\n"
+	"  -n, --iterations N     iterations, or messages of a flood (default: as many as fit in "
+	"-D)\n"
+	"  -D, --duration SECONDS how long a size takes without -n (1)\n"
+	"  -w, --warmup N         iterations before the clock starts (default: some)\n"
+	"  -O, --window N         messages in flight of a stream (32)\n"
+	"  -V, --validate         fill and compare every byte (takes its time, and shows in the "
+	"figures)\n"
+	"  -U, --unexpected       receive each message only after it has arrived\n"
+	"  -z, --registered       register the buffers\n"
+	"\n"
+	"What to print:\n"
+	"  -f, --final            only the last line of each size, no line per second\n"
+	"  -v, --csv              CSV with ucx_perftest's columns, then percentiles, lanes and "
+	"memory\n"
+	"\n"
+	"Where:\n" PEER_HELP "  -B, --bind ADDRESS     server: local address to listen on (all)\n"
+	"\n"
+	"  -h, --help             this text\n"
+	"      --version          version and build\n"
+	"\n"
+	"Figures mean what ucx_perftest's mean: a ping-pong's latency is half its round trip and "
+	"its\n"
+	"bandwidth counts both ways, MB/s are 2^20 bytes per second, avg is since the last line, "
+	"overall since\n"
+	"the start, times are in microseconds.\n"
+	"\n"
+	"Exit code: 0 all well, 1 could not start or go on, 2 wrong usage, 3 the peer died or gave "
+	"up,\n"
+	"4 bytes arrived wrong, 128+N ended by signal N.\n"
+	"\n"
+	"Two processes on one host over one memif lane:\n"
+	"  weft-perf --no-pci --vdev=net_memif0,role=server,socket=/run/m0 -- -L dpdk:0,mtu=9000\n"
+	"  weft-perf --no-pci --vdev=net_memif0,role=client,socket=/run/m0 -- -L dpdk:0,mtu=9000 "
+	"-t table localhost\n";
+
+static const struct {
+	const char *name;
+	enum perf_test test;
+} tests[] = {
+	{"tag_lat", PERF_TAG_LAT},   {"tag_sync_lat", PERF_TAG_SYNC_LAT}, {"tag_bw", PERF_TAG_BW},
+	{"tag_bibw", PERF_TAG_BIBW}, {"tag_flood", PERF_TAG_FLOOD},       {"raw_lat", PERF_RAW_LAT},
+	{"raw_bw", PERF_RAW_BW},
+};
+
+const char *perf_test_name(enum perf_test test)
+{
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		if (tests[i].test == test)
+			return tests[i].name;
+	return "?";
+}
+
+static int option_test(struct perf_options *o, const char *name)
+{
+	if (strcmp(name, "table") == 0) {
+		o->table = true;
+		o->tests[0] = PERF_TAG_LAT;
+		o->tests[1] = PERF_TAG_BW;
+		o->num_tests = 2;
+		return APP_OK;
+	}
+	o->table = false;
+	o->num_tests = 1;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		if (strcmp(tests[i].name, name) == 0) {
+			o->tests[0] = tests[i].test;
+			return APP_OK;
+		}
+	}
+	cli_error("there is no test '%s'; there are tag_lat, tag_sync_lat, tag_bw, tag_bibw, "
+		  "tag_flood, table, "
+		  "raw_lat and raw_bw",
+		  name);
+	return APP_USAGE;
+}
+
+enum { OPT_VERSION = 256 };
+
+static const char shorts[] = ":t:s:n:D:w:O:VUzfvB:h" PEER_SHORTS;
+static const struct option longs[] = {{"test", required_argument, NULL, 't'},
+				      {"size", required_argument, NULL, 's'},
+				      {"iterations", required_argument, NULL, 'n'},
+				      {"duration", required_argument, NULL, 'D'},
+				      {"warmup", required_argument, NULL, 'w'},
+				      {"window", required_argument, NULL, 'O'},
+				      {"validate", no_argument, NULL, 'V'},
+				      {"unexpected", no_argument, NULL, 'U'},
+				      {"registered", no_argument, NULL, 'z'},
+				      {"final", no_argument, NULL, 'f'},
+				      {"csv", no_argument, NULL, 'v'},
+				      {"bind", required_argument, NULL, 'B'},
+				      {"help", no_argument, NULL, 'h'},
+				      {"version", no_argument, NULL, OPT_VERSION},
+				      PEER_LONGS,
+				      {0}};
+
+/* What takes a value. @return APP_OK, an exit code, or -1 = not one of these */
+static int option_value(struct perf_options *o, int c, const char *value)
+{
+	switch (c) {
+	case 't':
+		return option_test(o, value);
+	case 's':
+		cli_sizes_free(&o->sizes);
+		return cli_sizes_parse("-s", value, &o->sizes) ? APP_USAGE : APP_OK;
+	case 'n':
+		return cli_count("-n", value, 1, 1ull << 40, &o->iters) ? APP_USAGE : APP_OK;
+	case 'D':
+		return cli_seconds("-D", value, 0.001, 1e6, &o->seconds) ? APP_USAGE : APP_OK;
+	case 'w':
+		return cli_count("-w", value, 0, 1ull << 40, &o->warmup) ? APP_USAGE : APP_OK;
+	case 'O':
+		return cli_count("-O", value, 1, 65536, &o->window) ? APP_USAGE : APP_OK;
+	case 'B':
+		o->peer.local = value;
+		return APP_OK;
+	default:
+		return -1;
+	}
+}
+
+static void option_flag(struct perf_options *o, int c)
+{
+	switch (c) {
+	case 'V':
+		o->flags |= PERF_F_VALIDATE;
+		break;
+	case 'U':
+		o->flags |= PERF_F_UNEXPECTED;
+		break;
+	case 'z':
+		o->flags |= PERF_F_REGISTERED;
+		break;
+	case 'f':
+		o->final_only = true;
+		break;
+	case 'v':
+		o->csv = true;
+		break;
+	}
+}
+
+/* What can only be judged when all options are known. */
+static int complete(struct perf_options *o, int argc, char **argv)
+{
+	if (argc - optind > 1) {
+		cli_error("one host is enough, but there are '%s' and '%s'", argv[optind],
+			  argv[optind + 1]);
+		return APP_USAGE;
+	}
+	if (optind < argc)
+		o->peer.host = argv[optind];
+	if (o->table && o->csv) {
+		cli_error("-t table is for people; for CSV (-v) run tag_lat and tag_bw one after "
+			  "the other");
+		return APP_USAGE;
+	}
+	if (o->tests[0] == PERF_TAG_FLOOD && !o->iters)
+		o->iters = 1000;
+	if (!o->sizes.count)
+		return cli_sizes_parse("-s", o->table ? "8:4M" : "8", &o->sizes) ? APP_FAIL
+										 : APP_OK;
+	return APP_OK;
+}
+
+/* @return APP_OK, an exit code, or -1 = done, end with 0 */
+static int parse(struct perf_options *o, int argc, char **argv)
+{
+	int c, ret;
+
+	o->num_tests = 1;
+	o->tests[0] = PERF_TAG_BW;
+	o->warmup = UINT64_MAX;
+	o->seconds = 1;
+	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
+		if (c == '?')
+			return APP_USAGE;
+		if (c == 'h') {
+			fputs(help, stdout);
+			return -1;
+		}
+		if (c == OPT_VERSION) {
+			fputs(weft_build_info(), stdout);
+			return -1;
+		}
+		ret = option_value(o, c, optarg);
+		if (ret == -1)
+			ret = peer_option(&o->peer, c, optarg);
+		if (ret > 0)
+			return ret;
+		if (ret == -1)
+			option_flag(o, c);
+	}
+	return complete(o, argc, argv);
+}
+
+static int run(struct perf_options *o, int eal_count, char **eal_words)
+{
+	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
+
+	if (!ret)
+		ret = eal_need_port();
+	if (!ret)
+		ret = o->peer.host ? perf_client(o) : perf_server(o);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct perf_options o = {0};
+	char **eal_words;
+	int eal_count, ret = APP_OK;
+
+	cli_program = "weft-perf";
+	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
+	sys_catch_signals();
+	if (!cli_asks_for_help(argc, argv))
+		ret = peer_options_init(&o.peer);
+	if (!ret)
+		ret = parse(&o, argc, argv);
+	if (!ret)
+		ret = run(&o, eal_count, eal_words);
+	eal_stop();
+	cli_sizes_free(&o.sizes);
+	weft_config_release(o.peer.config);
+	return ret < 0 ? APP_OK : ret;
+}

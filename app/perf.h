@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file perf.h
+ * The parts of weft-perf: options (perf.c), the conversation of client and server (perf_run.c), the datapaths (perf_tag.c,
+ * perf_flood.c, perf_raw.c), figures (perf_meter.h) and what is printed (perf_print.c).
+ *
+ * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of it and tells the
+ * server; warm-up is a run whose figures nobody prints.
+ */
+#ifndef APP_PERF_H
+#define APP_PERF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli.h"
+#include "peer.h"
+#include "perf_meter.h"
+#include "sys.h"
+
+enum perf_test {
+	PERF_END, /**< on the wire: no more runs */
+	PERF_TAG_LAT,
+	PERF_TAG_SYNC_LAT,
+	PERF_TAG_BW,
+	PERF_TAG_BIBW,
+	PERF_TAG_FLOOD,
+	PERF_RAW_LAT,
+	PERF_RAW_BW,
+	PERF_TESTS
+};
+
+#define PERF_F_VALIDATE 1u
+#define PERF_F_UNEXPECTED 2u
+#define PERF_F_REGISTERED 4u
+
+/** A run, as the client tells it to the server: little-endian u64 each on the wire, in this order. */
+struct perf_run {
+	uint64_t test; /**< enum perf_test */
+	uint64_t id;   /**< part of the tags: late messages of one run never match in the next */
+	uint64_t size;
+	uint64_t iters;
+	uint64_t window;
+	uint64_t flags;
+};
+
+/** What the server knows of a run that the client wants to print; on the wire as struct perf_run. */
+struct perf_remote {
+	uint64_t wrong; /**< messages that arrived with other bytes or another length than sent */
+	uint64_t idle_peak, peak, hugetlb;
+	uint64_t flood_before,
+		flood_peak;     /**< tag_flood: resident bytes before it, and their peak */
+	uint64_t flood_late_ns; /**< tag_flood: how long the matched later message took */
+};
+
+#define PERF_MAX_LANES 16u
+
+/** Bytes that each lane carried during a run, from this side. */
+struct perf_lanes {
+	unsigned int count;
+	char name[PERF_MAX_LANES][64];
+	uint64_t bytes[PERF_MAX_LANES];
+	uint64_t retransmits;
+};
+
+/** Everything there is to print about a run. */
+struct perf_report {
+	const struct perf_run *run;
+	const struct perf_meter *meter;
+	const char *protocol;
+	const struct perf_lanes *lanes;
+	const struct perf_remote *remote;
+	uint64_t idle_peak;
+	uint64_t wrong;
+	double seconds;
+};
+
+struct perf_options {
+	struct peer_options peer;
+	enum perf_test tests[PERF_TESTS];
+	unsigned int num_tests;
+	struct cli_sizes sizes;
+	uint64_t iters;  /**< 0 = as many as fit in `seconds` */
+	uint64_t warmup; /**< UINT64_MAX = chosen */
+	uint64_t window; /**< 0 = 1 for latencies, 32 for bandwidths */
+	double seconds;
+	uint32_t flags;
+	bool table; /**< latency and bandwidth of a size in one line */
+	bool final_only;
+	bool csv;
+};
+
+/** Names and kinds of tests. */
+const char *perf_test_name(enum perf_test test);
+bool perf_test_parse(const char *name, enum perf_test *test);
+
+static inline bool perf_is_latency(uint64_t test)
+{
+	return test == PERF_TAG_LAT || test == PERF_TAG_SYNC_LAT || test == PERF_RAW_LAT;
+}
+
+static inline bool perf_is_raw(uint64_t test)
+{
+	return test == PERF_RAW_LAT || test == PERF_RAW_BW;
+}
+
+/** The whole conversation, once the EAL is up. @return exit code */
+int perf_client(const struct perf_options *opts);
+int perf_server(const struct perf_options *opts);
+
+/** Tells of progress on a long run; called about once a second inside it, not for warm-up. */
+typedef void (*perf_tick_cb)(const struct perf_meter *meter, void *arg);
+
+/** One side's state of a run on tagged messages. */
+struct perf_side {
+	struct peer *peer;
+	const struct perf_run *run;
+	struct perf_meter *meter; /**< NULL on the server */
+	perf_tick_cb tick;        /**< NULL = silent */
+	void *tick_arg;
+	uint64_t wrong; /**< out: messages that came wrong */
+};
+
+/** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
+int perf_tag(struct perf_side *side);
+
+/** Run tag_flood. @p remote is filled by the server. @return APP_OK or an exit code */
+int perf_flood(struct perf_side *side, struct perf_remote *remote);
+
+/** Bytes of message @p index of a run: fill, and compare. */
+void perf_fill(void *buffer, uint64_t size, uint64_t index);
+bool perf_check(const void *buffer, uint64_t size, uint64_t index);
+
+/* ---- printing (client) */
+
+void perf_print_begin(const struct perf_options *opts, struct peer *p);
+void perf_print_run(const struct perf_options *opts, const struct perf_report *report);
+/** A line per second; arg = struct perf_ticker. */
+struct perf_ticker {
+	const struct perf_options *opts;
+	const struct perf_run *run;
+};
+void perf_print_tick(const struct perf_meter *meter, void *arg);
+/** One line of the table: latency and bandwidth of one size. */
+void perf_print_table(const struct perf_report *lat, const struct perf_report *bw);
+void perf_print_flood(const struct perf_options *opts, const struct perf_report *report);
+void perf_print_end(const struct perf_options *opts, const struct perf_report *last);
+
+#endif /* APP_PERF_H */

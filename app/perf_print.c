@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What weft-perf prints. Figures mean what ucx_perftest's mean: the latency of a ping-pong is half a round trip, its bandwidth and rate
+ * count both directions, "MB" is 2^20 bytes.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "perf.h"
+
+#define MIB 1048576.0
+
+/* Figures in the units that are printed. */
+struct printed {
+	uint64_t iters;
+	double recent, average, overall, p50, p99, p999; /* us */
+	double average_rate, overall_rate;               /* messages/s */
+	double average_bw, overall_bw;                   /* MiB/s */
+};
+
+static double per_second(double seconds)
+{
+	return seconds > 0 ? 1 / seconds : 0;
+}
+
+static struct printed figures(const struct perf_run *run, const struct perf_meter *meter)
+{
+	/* A ping-pong's iteration carries two messages one after the other, tag_bibw's two at a time. */
+	double halves = perf_is_latency(run->test) ? 2 : 1;
+	double messages = perf_is_latency(run->test) || run->test == PERF_TAG_BIBW ? 2 : 1;
+	struct perf_figures f;
+	struct printed p;
+
+	perf_meter_read(meter, &f);
+	p.iters = f.iters;
+	p.recent = f.recent_median / halves * 1e6;
+	p.average = f.average / halves * 1e6;
+	p.overall = f.overall / halves * 1e6;
+	p.p50 = f.p50 / halves * 1e6;
+	p.p99 = f.p99 / halves * 1e6;
+	p.p999 = f.p999 / halves * 1e6;
+	p.average_rate = per_second(f.average) * messages;
+	p.overall_rate = per_second(f.overall) * messages;
+	p.average_bw = p.average_rate * (double)run->size / MIB;
+	p.overall_bw = p.overall_rate * (double)run->size / MIB;
+	return p;
+}
+
+/* "dpdk:0=51.2%;dpdk:1=48.8%", or short: "51:49". */
+static void shares(const struct perf_lanes *lanes, bool brief, char *buf, size_t len)
+{
+	uint64_t sum = 0;
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (unsigned int i = 0; i < lanes->count; i++)
+		sum += lanes->bytes[i];
+	if (!lanes->count)
+		snprintf(buf, len, "-");
+	for (unsigned int i = 0; i < lanes->count && at < len; i++) {
+		double part = sum ? 100.0 * (double)lanes->bytes[i] / (double)sum : 0;
+
+		at += (size_t)(brief ? snprintf(buf + at, len - at, "%s%.0f", i ? ":" : "", part)
+				     : snprintf(buf + at, len - at, "%s%s=%.1f%%", i ? ";" : "",
+						lanes->name[i], part));
+	}
+}
+
+/* ---- CSV */
+
+static void csv_begin(const struct perf_options *opts)
+{
+	if (opts->tests[0] == PERF_TAG_FLOOD)
+		printf("messages,size,payload_bytes,before_bytes,peak_bytes,growth_bytes,bound_"
+		       "bytes,late_us,"
+		       "wrong\n");
+	else
+		printf("iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_"
+		       "mr,overall_mr,"
+		       "p50_lat,p99_lat,p99.9_lat,test,size,window,protocol,lanes,retransmits,"
+		       "wrong,"
+		       "idle_hwm_kb,hwm_kb,hugetlb_kb,peer_idle_hwm_kb,peer_hwm_kb,peer_hugetlb_"
+		       "kb\n");
+}
+
+static void csv_figures(const struct perf_run *run, const struct printed *p)
+{
+	printf("%" PRIu64 ",%.3f,%.3f,%.3f,%.2f,%.2f,%.0f,%.0f,%.3f,%.3f,%.3f,%s,%" PRIu64
+	       ",%" PRIu64,
+	       p->iters, p->recent, p->average, p->overall, p->average_bw, p->overall_bw,
+	       p->average_rate, p->overall_rate, p->p50, p->p99, p->p999, perf_test_name(run->test),
+	       run->size, run->window);
+}
+
+static void csv_run(const struct perf_report *r, const struct printed *p)
+{
+	struct sys_memory memory;
+	char lanes[512];
+
+	sys_memory(&memory);
+	shares(r->lanes, false, lanes, sizeof(lanes));
+	csv_figures(r->run, p);
+	printf(",%s,%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+	       ",%" PRIu64 ",%" PRIu64 "\n",
+	       r->protocol, lanes, r->lanes->retransmits, r->wrong, r->idle_peak / 1024,
+	       memory.peak / 1024, memory.hugetlb / 1024, r->remote->idle_peak / 1024,
+	       r->remote->peak / 1024, r->remote->hugetlb / 1024);
+}
+
+/* ---- for people */
+
+static void print_lanes(struct peer *p)
+{
+	struct weft_lane_info info = {.size = sizeof(info)};
+
+	for (unsigned int i = 0; p->ep && weft_ep_query_lane(p->ep, i, &info) == 0; i++)
+		printf("  lane %-8s %-10s to %s\n", info.name, info.state, info.remote);
+}
+
+static void columns(const struct perf_options *opts)
+{
+	if (opts->table)
+		printf("\n%8s  %-14s %-8s %9s %9s %12s %13s\n%8s  %-14s %-8s %9s %9s %12s %13s\n",
+		       "", "", "lane", "half rtt", "", "bandwidth", "rate", "size", "protocol",
+		       "shares %", "p50 us", "p99 us", "MB/s", "messages/s");
+	else if (opts->tests[0] == PERF_TAG_FLOOD)
+		printf("\n%8s %9s %12s %12s %12s %12s\n", "size", "messages", "payload kB",
+		       "growth kB", "bound kB", "expected us");
+	else
+		printf("\n%-12s %8s  %-14s %-8s %10s %9s %9s %9s %9s %9s %11s %13s\n", "test",
+		       "size", "protocol", "lanes %", "iterations", "p50 us", "avg us", "overall",
+		       "p99 us", "p99.9 us", "MB/s", "messages/s");
+}
+
+void perf_print_begin(const struct perf_options *opts, struct peer *p)
+{
+	if (opts->csv) {
+		csv_begin(opts);
+	} else {
+		printf("weft-perf %s, client of %s\n", weft_version_string(),
+		       oob_peer_name(p->oob));
+		print_lanes(p);
+		columns(opts);
+	}
+	fflush(stdout);
+}
+
+static void print_line(const struct perf_run *run, const struct printed *p, const char *protocol,
+		       const char *lanes)
+{
+	char size[24];
+
+	printf("%-12s %8s  %-14s %-8s %10" PRIu64 " %9.3f %9.3f %9.3f %9.3f %9.3f %11.2f %13.0f\n",
+	       perf_test_name(run->test), cli_size_text(run->size, size, sizeof(size)), protocol,
+	       lanes, p->iters, p->p50, p->average, p->overall, p->p99, p->p999, p->overall_bw,
+	       p->overall_rate);
+	fflush(stdout);
+}
+
+void perf_print_tick(const struct perf_meter *meter, void *arg)
+{
+	const struct perf_ticker *t = arg;
+	struct printed p = figures(t->run, meter);
+
+	if (t->opts->csv) {
+		csv_figures(t->run, &p);
+		printf(",,,,,,,,,,\n");
+		fflush(stdout);
+	} else {
+		print_line(t->run, &p, "...", "");
+	}
+	/* The tick is the meter's owner calling: the next "average" begins here. */
+	perf_meter_mark((struct perf_meter *)meter);
+}
+
+void perf_print_run(const struct perf_options *opts, const struct perf_report *r)
+{
+	struct printed p = figures(r->run, r->meter);
+	char lanes[64];
+
+	if (opts->csv) {
+		csv_run(r, &p);
+		fflush(stdout);
+		return;
+	}
+	shares(r->lanes, true, lanes, sizeof(lanes));
+	print_line(r->run, &p, r->protocol, lanes);
+}
+
+void perf_print_table(const struct perf_report *lat, const struct perf_report *bw)
+{
+	struct printed l = figures(lat->run, lat->meter), b = figures(bw->run, bw->meter);
+	char size[24], lanes[64];
+
+	shares(bw->lanes, true, lanes, sizeof(lanes));
+	printf("%8s  %-14s %-8s %9.3f %9.3f %12.2f %13.0f\n",
+	       cli_size_text(lat->run->size, size, sizeof(size)), bw->protocol, lanes, l.p50, l.p99,
+	       b.overall_bw, b.overall_rate);
+	fflush(stdout);
+}
+
+void perf_print_flood(const struct perf_options *opts, const struct perf_report *r)
+{
+	uint64_t payload = r->run->iters * r->run->size;
+	uint64_t growth = r->remote->flood_peak > r->remote->flood_before
+				  ? r->remote->flood_peak - r->remote->flood_before
+				  : 0;
+	uint64_t bound = payload / 10 * 11 + 256 * r->run->iters;
+	double late = (double)r->remote->flood_late_ns / 1e3;
+	char size[24];
+
+	if (opts->csv)
+		printf("%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+		       ",%" PRIu64 ",%.1f,%" PRIu64 "\n",
+		       r->run->iters, r->run->size, payload, r->remote->flood_before,
+		       r->remote->flood_peak, growth, bound, late, r->wrong);
+	else
+		printf("%8s %9" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12.1f\n",
+		       cli_size_text(r->run->size, size, sizeof(size)), r->run->iters,
+		       payload / 1024, growth / 1024, bound / 1024, late);
+	fflush(stdout);
+}
+
+void perf_print_end(const struct perf_options *opts, const struct perf_report *last)
+{
+	const struct perf_remote *r = last->remote;
+	struct sys_memory memory;
+
+	if (opts->csv || !r)
+		return;
+	sys_memory(&memory);
+	printf("\nmemory: VmHWM %.1f MB here (%.1f idle after connecting), %.1f MB at the server "
+	       "(%.1f); hugepages "
+	       "%.0f MB and %.0f MB\n",
+	       (double)memory.peak / MIB, (double)last->idle_peak / MIB, (double)r->peak / MIB,
+	       (double)r->idle_peak / MIB, (double)memory.hugetlb / MIB, (double)r->hugetlb / MIB);
+	fflush(stdout);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The conversation of client and server: the client tells each run (PARAMS), both make it, the server answers with what it saw
+ * (RESULT); PERF_END ends it. The first PARAMS only says of which kind the tests are, because a bare-port test wants the
+ * ports for itself.
+ */
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf.h"
+
+#define MIN_ITERS 10u
+#define DEFAULT_WARMUP 10000u
+#define CALIBRATE_PART 0.1 /* of the wanted seconds */
+
+/* The bare-port tests come with perf_raw.c. */
+struct perf_raw;
+
+static int perf_raw_open(struct peer *p, struct perf_raw **raw)
+{
+	(void)raw;
+	cli_error("raw_lat and raw_bw are not in this build");
+	return peer_fail(p, APP_FAIL);
+}
+
+static int perf_raw_run(struct perf_raw *raw, struct perf_side *side)
+{
+	(void)raw;
+	return peer_fail(side->peer, APP_FAIL);
+}
+
+static void perf_raw_close(struct perf_raw *raw)
+{
+	(void)raw;
+}
+
+struct session {
+	const struct perf_options *opts;
+	struct peer peer;
+	struct perf_raw *raw;
+	struct perf_meter *meter;
+	uint64_t idle_peak;
+	uint64_t next_id;
+	uint64_t wrong;
+};
+
+/* ---- structs of u64 on the wire */
+
+_Static_assert(sizeof(struct perf_run) % 8 == 0, "only u64");
+_Static_assert(sizeof(struct perf_remote) % 8 == 0, "only u64");
+
+static int tell(struct peer *p, enum oob_type type, const void *data, size_t length)
+{
+	uint64_t wire[16];
+
+	memcpy(wire, data, length);
+	for (size_t i = 0; i < length / 8; i++)
+		wire[i] = htole64(wire[i]);
+	return peer_tell(p, type, wire, length);
+}
+
+static int hear(struct peer *p, enum oob_type type, void *data, size_t length)
+{
+	uint64_t wire[16];
+	int ret = peer_hear(p, type, wire, length);
+
+	for (size_t i = 0; i < length / 8; i++)
+		wire[i] = le64toh(wire[i]);
+	memcpy(data, wire, length);
+	return ret;
+}
+
+/* ---- one run, either side */
+
+static int run_here(struct session *s, struct perf_side *side, struct perf_remote *remote)
+{
+	if (perf_is_raw(side->run->test))
+		return perf_raw_run(s->raw, side);
+	if (side->run->test == PERF_TAG_FLOOD)
+		return perf_flood(side, remote);
+	return perf_tag(side);
+}
+
+static int begin_session(struct session *s, bool raw)
+{
+	struct sys_memory memory;
+	int ret;
+
+	if (raw)
+		ret = perf_raw_open(&s->peer, &s->raw);
+	else
+		ret = s->peer.worker ? APP_OK : peer_open(&s->peer);
+	if (!ret && !raw)
+		ret = peer_connect(&s->peer);
+	sys_memory(&memory);
+	s->idle_peak = memory.peak;
+	return ret;
+}
+
+static int end_session(struct session *s, int ret)
+{
+	perf_raw_close(s->raw);
+	ret = peer_end(&s->peer, ret);
+	free(s->meter);
+	return ret;
+}
+
+/* ---- server */
+
+static bool run_is_sane(const struct perf_run *run)
+{
+	return run->test > PERF_END && run->test < PERF_TESTS && run->iters && run->window &&
+	       run->window <= 65536 && run->size <= 1ull << 40;
+}
+
+static int serve_run(struct session *s, const struct perf_run *run)
+{
+	struct perf_side side = {.peer = &s->peer, .run = run};
+	struct perf_remote remote = {0};
+	struct sys_memory memory;
+	int ret;
+
+	if (!run_is_sane(run) || perf_is_raw(run->test) != !!s->raw) {
+		cli_error("the client asked for something that makes no sense");
+		return peer_fail(&s->peer, APP_PEER);
+	}
+	ret = run_here(s, &side, &remote);
+	if (ret)
+		return ret;
+	sys_memory(&memory);
+	remote.wrong = side.wrong;
+	remote.idle_peak = s->idle_peak;
+	remote.peak = memory.peak;
+	remote.hugetlb = memory.hugetlb;
+	s->wrong += side.wrong;
+	return tell(&s->peer, OOB_RESULT, &remote, sizeof(remote));
+}
+
+static int serve(struct session *s)
+{
+	struct perf_run run;
+	int ret = hear(&s->peer, OOB_PARAMS, &run, sizeof(run));
+
+	if (!ret)
+		ret = begin_session(s, perf_is_raw(run.test));
+	while (!ret) {
+		ret = hear(&s->peer, OOB_PARAMS, &run, sizeof(run));
+		if (ret || run.test == PERF_END)
+			break;
+		ret = serve_run(s, &run);
+	}
+	if (!ret && s->wrong) {
+		cli_error("%llu messages arrived wrong", (unsigned long long)s->wrong);
+		ret = APP_DATA;
+	}
+	return ret;
+}
+
+int perf_server(const struct perf_options *opts)
+{
+	struct session s = {.opts = opts};
+	int ret = peer_init(&s.peer, &opts->peer);
+
+	if (!ret)
+		ret = peer_meet(&s.peer);
+	if (!ret)
+		ret = serve(&s);
+	return end_session(&s, ret);
+}
+
+/* ---- client */
+
+/* @param meter  NULL = a warm-up */
+static int measure(struct session *s, struct perf_run *run, struct perf_side *side,
+		   struct perf_remote *remote)
+{
+	struct perf_remote seen = {0};
+	int ret;
+
+	run->id = ++s->next_id;
+	side->wrong = 0;
+	ret = tell(&s->peer, OOB_PARAMS, run, sizeof(*run));
+	if (!ret)
+		ret = run_here(s, side, remote);
+	if (!ret)
+		ret = hear(&s->peer, OOB_RESULT, &seen, sizeof(seen));
+	seen.flood_late_ns = remote->flood_late_ns;
+	*remote = seen;
+	s->wrong += side->wrong + seen.wrong;
+	if (!ret && side->wrong + seen.wrong)
+		cli_error("%llu of %llu messages of %llu bytes arrived wrong",
+			  (unsigned long long)(side->wrong + seen.wrong),
+			  (unsigned long long)run->iters, (unsigned long long)run->size);
+	return ret;
+}
+
+static double seconds_of(const struct perf_meter *meter)
+{
+	struct perf_figures f;
+
+	perf_meter_read(meter, &f);
+	return f.overall * (double)f.iters;
+}
+
+/* How many iterations take the wanted time: run more and more of them until the measure is worth something. */
+static int calibrate(struct session *s, struct perf_run *run, struct perf_side *side)
+{
+	double want = s->opts->seconds * CALIBRATE_PART, took = 0;
+	struct perf_remote remote = {0};
+	int ret;
+
+	run->iters = MIN_ITERS;
+	for (int tries = 0; tries < 12; tries++) {
+		ret = measure(s, run, side, &remote);
+		if (ret)
+			return ret;
+		took = seconds_of(s->meter);
+		if (took >= want / 2)
+			break;
+		run->iters = took * 50 < want ? run->iters * 50
+					      : (uint64_t)((double)run->iters * want / took) + 1;
+	}
+	run->iters =
+		(uint64_t)((double)run->iters * s->opts->seconds / (took > 1e-9 ? took : 1e-9));
+	if (run->iters < MIN_ITERS)
+		run->iters = MIN_ITERS;
+	return APP_OK;
+}
+
+static int warm_up(struct session *s, struct perf_run *run, struct perf_side *side)
+{
+	const struct perf_options *o = s->opts;
+	struct perf_remote remote = {0};
+	uint64_t iters = o->warmup;
+	int ret = APP_OK;
+
+	run->iters = o->iters;
+	if (run->test == PERF_TAG_FLOOD)
+		return APP_OK;
+	if (iters == UINT64_MAX)
+		iters = o->iters / 20 < DEFAULT_WARMUP ? o->iters / 20 : DEFAULT_WARMUP;
+	if (iters) {
+		run->iters = iters;
+		ret = measure(s, run, side, &remote);
+	}
+	run->iters = o->iters;
+	if (!ret && !o->iters)
+		ret = calibrate(s, run, side);
+	return ret;
+}
+
+static void read_lanes(struct session *s, struct perf_lanes *lanes, int sign)
+{
+	struct weft_lane_info info = {.size = sizeof(info)};
+	unsigned int i;
+
+	for (i = 0; s->peer.ep && i < PERF_MAX_LANES; i++) {
+		if (weft_ep_query_lane(s->peer.ep, i, &info))
+			break;
+		snprintf(lanes->name[i], sizeof(lanes->name[i]), "%s", info.name);
+		lanes->bytes[i] += (uint64_t)sign * info.tx_bytes;
+		lanes->retransmits += (uint64_t)sign * info.retransmits;
+	}
+	lanes->count = i;
+}
+
+/* A test on a size. @p protocol, @p lanes and @p remote are filled for printing. */
+struct outcome {
+	struct perf_run run;
+	struct perf_meter meter;
+	struct perf_lanes lanes;
+	struct perf_remote remote;
+	struct weft_proto_info proto;
+	struct perf_report report;
+};
+
+static int run_test(struct session *s, enum perf_test test, uint64_t size, struct outcome *out)
+{
+	const struct perf_options *o = s->opts;
+	struct perf_ticker ticker = {.opts = o, .run = &out->run};
+	struct perf_side side = {.peer = &s->peer, .run = &out->run, .meter = s->meter};
+	int ret;
+
+	memset(out, 0, sizeof(*out));
+	out->run.test = test;
+	out->run.size = size;
+	out->run.flags = o->flags;
+	out->run.window = perf_is_latency(test) ? 1 : o->window ? o->window : 32;
+	ret = warm_up(s, &out->run, &side);
+	if (ret)
+		return ret;
+	if (!o->final_only && !o->table) {
+		side.tick = perf_print_tick;
+		side.tick_arg = &ticker;
+	}
+	read_lanes(s, &out->lanes, -1);
+	ret = measure(s, &out->run, &side, &out->remote);
+	read_lanes(s, &out->lanes, 1);
+	out->meter = *s->meter;
+	out->proto.size = sizeof(out->proto);
+	if (perf_is_raw(test) || !s->peer.ep ||
+	    weft_ep_query_proto(s->peer.ep,
+				test == PERF_TAG_SYNC_LAT ? WEFT_OP_TAG_SEND_SYNC
+							  : WEFT_OP_TAG_SEND,
+				size, &out->proto))
+		snprintf(out->proto.name, sizeof(out->proto.name), "%s",
+			 perf_is_raw(test) ? "bare port" : "?");
+	out->report = (struct perf_report){
+		.run = &out->run,
+		.meter = &out->meter,
+		.protocol = out->proto.name,
+		.lanes = &out->lanes,
+		.remote = &out->remote,
+		.idle_peak = s->idle_peak,
+		.wrong = side.wrong + out->remote.wrong,
+	};
+	return ret;
+}
+
+static int run_size(struct session *s, uint64_t size, struct outcome *out)
+{
+	const struct perf_options *o = s->opts;
+	int ret = APP_OK;
+
+	for (unsigned int i = 0; i < o->num_tests && !ret; i++) {
+		ret = run_test(s, o->tests[i], size, &out[i]);
+		if (ret || o->table)
+			continue;
+		if (o->tests[i] == PERF_TAG_FLOOD)
+			perf_print_flood(o, &out[i].report);
+		else
+			perf_print_run(o, &out[i].report);
+	}
+	if (!ret && o->table)
+		perf_print_table(&out[0].report, &out[1].report);
+	return ret;
+}
+
+static int run_all(struct session *s)
+{
+	const struct perf_options *o = s->opts;
+	struct perf_run end = {.test = PERF_END};
+	struct outcome *out = calloc(PERF_TESTS, sizeof(*out));
+	int ret = APP_OK;
+
+	if (!out)
+		return peer_fail(&s->peer, APP_FAIL);
+	perf_print_begin(o, &s->peer);
+	for (unsigned int i = 0; i < o->sizes.count && !ret; i++)
+		ret = run_size(s, o->sizes.size[i], out);
+	if (!ret)
+		ret = tell(&s->peer, OOB_PARAMS, &end, sizeof(end));
+	if (!ret)
+		perf_print_end(o, &out[0].report);
+	free(out);
+	if (!ret && s->wrong)
+		ret = APP_DATA;
+	return ret;
+}
+
+int perf_client(const struct perf_options *opts)
+{
+	struct session s = {.opts = opts, .meter = calloc(1, sizeof(struct perf_meter))};
+	struct perf_run first = {.test = opts->tests[0]};
+	int ret = peer_init(&s.peer, &opts->peer);
+
+	/* What can go wrong here alone comes first: the server shall not wait for a client that can't. */
+	if (!ret && !perf_is_raw(first.test))
+		ret = peer_open(&s.peer);
+	if (!ret)
+		ret = peer_meet(&s.peer);
+	if (!ret)
+		ret = tell(&s.peer, OOB_PARAMS, &first, sizeof(first));
+	if (!ret)
+		ret = begin_session(&s, perf_is_raw(first.test));
+	if (!ret)
+		ret = run_all(&s);
+	return end_session(&s, ret);
+}
