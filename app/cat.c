@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft-cat: standard input of one process to standard output of another, over all lanes. Options and start. */
+
+#include "cat.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "drivers/dpdk/eal.h"
+#include "eal_start.h"
+#include "sys.h"
+
+static const char help[] =
+	"usage: weft-cat [EAL ARGUMENTS --] -l [options] [ADDRESS]   waits for one peer (on this "
+	"local address)\n"
+	"       weft-cat [EAL ARGUMENTS --] [options] HOST           connects to it\n"
+	"\n"
+	"Carries standard input of each end to standard output of the other, as netcat does, over "
+	"all lanes\n"
+	"between them. It ends when both inputs have ended and all was written, and both ends have "
+	"compared the\n"
+	"number of bytes and their CRC. Without a \"--\" all arguments are weft-cat's, and the EAL "
+	"gets those of\n"
+	"WEFT_EAL_ARGS.\n"
+	"\n"
+	"  -l, --listen           wait for a peer\n"
+	"  -d, --no-stdin         don't read standard input: only receive\n"
+	"  -b, --block SIZE       largest message (1M)\n"
+	"  -O, --window N         messages in flight, each way (8)\n"
+	"  -q, --quiet            no progress line (it is shown when standard error is a "
+	"terminal)\n"
+	"  -s, --summary          one line at the end, also without a terminal\n" PEER_HELP
+	"  -h, --help             this text\n"
+	"      --version          version and build\n"
+	"\n"
+	"Exit code: 0 everything arrived, 1 could not start or go on (no lane, no peer, output "
+	"closed),\n"
+	"2 wrong usage, 3 the peer died or gave up before the end, 4 what was written is not what "
+	"was read,\n"
+	"128+N ended by signal N.\n"
+	"\n"
+	"Copy a tree:\n"
+	"  weft-cat [EAL ARGUMENTS --] -l </dev/null | tar x\n"
+	"  tar c dir | weft-cat [EAL ARGUMENTS --] HOST\n";
+
+enum { OPT_VERSION = 256 };
+
+static const char shorts[] = ":ldb:O:qsh" PEER_SHORTS;
+static const struct option longs[] = {{"listen", no_argument, NULL, 'l'},
+				      {"no-stdin", no_argument, NULL, 'd'},
+				      {"block", required_argument, NULL, 'b'},
+				      {"window", required_argument, NULL, 'O'},
+				      {"quiet", no_argument, NULL, 'q'},
+				      {"summary", no_argument, NULL, 's'},
+				      {"help", no_argument, NULL, 'h'},
+				      {"version", no_argument, NULL, OPT_VERSION},
+				      PEER_LONGS,
+				      {0}};
+
+static int option_block(struct cat_options *o, const char *value)
+{
+	if (cli_size("-b", value, &o->chunk))
+		return APP_USAGE;
+	if (o->chunk >= 1 && o->chunk <= CAT_CHUNK_MAX)
+		return APP_OK;
+	cli_error("-b wants a size from 1 to 64M, not '%s'", value);
+	return APP_USAGE;
+}
+
+/* @return APP_OK or an exit code */
+static int option(struct cat_options *o, int c, const char *value)
+{
+	switch (c) {
+	case 'l':
+		o->listen = true;
+		return APP_OK;
+	case 'd':
+		o->no_stdin = true;
+		return APP_OK;
+	case 'b':
+		return option_block(o, value);
+	case 'O':
+		return cli_count("-O", value, 1, CAT_WINDOW_MAX, &o->window) ? APP_USAGE : APP_OK;
+	case 'q':
+		o->quiet = true;
+		return APP_OK;
+	case 's':
+		o->summary = true;
+		return APP_OK;
+	default:
+		return peer_option(&o->peer, c, value);
+	}
+}
+
+static int complete(struct cat_options *o, int argc, char **argv)
+{
+	const char *host = optind < argc ? argv[optind] : NULL;
+
+	if (argc - optind > 1) {
+		cli_error("one address is enough, but there are '%s' and '%s'", argv[optind],
+			  argv[optind + 1]);
+		return APP_USAGE;
+	}
+	if (!o->listen && !host) {
+		cli_error("say which host to connect to, or -l to wait for a peer; see --help");
+		return APP_USAGE;
+	}
+	if (o->listen)
+		o->peer.local = host;
+	else
+		o->peer.host = host;
+	return APP_OK;
+}
+
+/* @return APP_OK, an exit code, or -1 = done, end with 0 */
+static int parse(struct cat_options *o, int argc, char **argv)
+{
+	int c, ret;
+
+	o->chunk = 1 << 20;
+	o->window = 8;
+	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
+		if (c == '?')
+			return APP_USAGE;
+		if (c == 'h' || c == OPT_VERSION) {
+			fputs(c == 'h' ? help : weft_build_info(), stdout);
+			return -1;
+		}
+		ret = option(o, c, optarg);
+		if (ret)
+			return ret;
+	}
+	return complete(o, argc, argv);
+}
+
+static int run(const struct cat_options *o, int eal_count, char **eal_words)
+{
+	struct cat *cat = NULL;
+	struct peer p;
+	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
+
+	if (!ret)
+		ret = eal_need_port();
+	if (ret)
+		return ret;
+	ret = peer_init(&p, &o->peer);
+	if (!ret)
+		ret = peer_open(&p);
+	if (!ret)
+		ret = peer_meet(&p);
+	if (!ret)
+		ret = peer_connect(&p);
+	if (!ret) {
+		cat = cat_new(o, &p);
+		ret = cat ? cat_run(cat) : peer_fail(&p, APP_FAIL);
+	}
+	ret = peer_end(&p, ret);
+	cat_free(cat);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct cat_options o = {0};
+	char **eal_words;
+	int eal_count, ret = APP_OK;
+
+	cli_program = "weft-cat";
+	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
+	sys_catch_signals();
+	if (!cli_asks_for_help(argc, argv))
+		ret = peer_options_init(&o.peer);
+	if (!ret)
+		ret = parse(&o, argc, argv);
+	if (!ret)
+		ret = run(&o, eal_count, eal_words);
+	eal_stop();
+	weft_config_release(o.peer.config);
+	return ret < 0 ? APP_OK : ret;
+}
