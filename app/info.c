@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft-info: what this Weft is, what it could use here, and how it is configured. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/dpdk/eal.h"
+#include "eal_start.h"
+#include "peer.h"
+#include "sys.h"
+
+static const char help[] =
+	"usage: weft-info [EAL ARGUMENTS --] options\n"
+	"\n"
+	"  -v, --version          version and build\n"
+	"  -c, --config           all WEFT_ variables with type, default and help, as they are set "
+	"now\n"
+	"  -C, --changed          only those that differ from their default\n"
+	"  -d, --devices          the interfaces that a program started like this would use, with "
+	"all their\n"
+	"                         attributes; needs the EAL, and the rights it needs\n"
+	"  -n, --counters         with -d: all counters of the interfaces too\n"
+	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;dpdk:1'\n"
+	"  -S, --set NAME=VALUE   set a configuration variable\n"
+	"  -h, --help             this text\n"
+	"\n"
+	"What stands before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
+	"Exit code: 0 all well, 1 no interface could be opened, 2 wrong usage.\n";
+
+static const char shorts[] = ":vcCdnhL:S:";
+static const struct option longs[] = {{"version", no_argument, NULL, 'v'},
+				      {"config", no_argument, NULL, 'c'},
+				      {"changed", no_argument, NULL, 'C'},
+				      {"devices", no_argument, NULL, 'd'},
+				      {"counters", no_argument, NULL, 'n'},
+				      {"lanes", required_argument, NULL, 'L'},
+				      {"set", required_argument, NULL, 'S'},
+				      {"help", no_argument, NULL, 'h'},
+				      {0}};
+
+struct info {
+	struct peer_options opts;
+	bool version, config, changed, devices, counters;
+};
+
+/* ---- interfaces */
+
+static void print_features(uint64_t features)
+{
+	/* The bits of lane.h, which programs don't include. */
+	static const char *const names[] = {"short",    "bcopy", "zcopy", "zcopy-registered",
+					    "to-iface", "to-ep", "get",   "put",
+					    "loopback"};
+
+	printf("  features        ");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (features & 1ull << i)
+			printf(" %s", names[i]);
+	printf("\n");
+}
+
+static void print_iface(const struct weft_iface_info *i)
+{
+	printf("%s\n", i->name);
+	printf("  driver           %s\n", i->driver);
+	printf("  device           %s\n", i->device);
+	printf("  address          %s\n", i->address);
+	printf("  link             %s\n", i->up ? "up" : "down");
+	if (i->why[0])
+		printf("  note             %s\n", i->why);
+	printf("  bandwidth        %.2f MB/s (%.2f Gb/s)\n", i->bandwidth / 1048576,
+	       i->bandwidth * 8e-9);
+	printf("  latency          %.0f ns\n", i->latency * 1e9);
+	printf("  overhead         %.0f ns to send, %.0f ns to receive a message\n",
+	       i->send_overhead * 1e9, i->recv_overhead * 1e9);
+	printf("  registration     %.0f ns + %.4f ns/byte\n", i->reg_cost * 1e9,
+	       i->reg_growth * 1e9);
+	printf("  frame            %zu bytes\n", i->frame_size);
+	printf("  short            up to %zu bytes\n", i->max_short);
+	printf("  bcopy            up to %zu bytes\n", i->max_bcopy);
+	printf("  zcopy            up to %zu bytes, %u pieces\n", i->max_zcopy, i->max_iov);
+	print_features(i->features);
+}
+
+static void print_counter(const char *name, uint64_t value, void *arg)
+{
+	(void)arg;
+	printf("  %-36s %llu\n", name, (unsigned long long)value);
+}
+
+static int print_devices(struct info *info)
+{
+	struct weft_iface_info iface = {.size = sizeof(iface)};
+	struct peer p;
+	int ret = peer_init(&p, &info->opts);
+
+	if (!ret)
+		ret = peer_open(&p);
+	for (unsigned int i = 0; !ret && weft_worker_query_iface(p.worker, i, &iface) == 0; i++)
+		print_iface(&iface);
+	if (!ret && info->counters) {
+		printf("counters\n");
+		weft_worker_counters(p.worker, print_counter, NULL);
+	}
+	return peer_end(&p, ret);
+}
+
+/* ---- options */
+
+static int parse(struct info *info, int argc, char **argv)
+{
+	int c, ret;
+
+	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
+		switch (c) {
+		case 'v':
+			info->version = true;
+			break;
+		case 'c':
+			info->config = true;
+			break;
+		case 'C':
+			info->changed = true;
+			break;
+		case 'n':
+			info->counters = true;
+			/* fall through */
+		case 'd':
+			info->devices = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return -1;
+		case '?':
+			return APP_USAGE;
+		default:
+			ret = peer_option(&info->opts, c, optarg);
+			if (ret)
+				return ret;
+		}
+	}
+	if (optind < argc) {
+		cli_error("'%s' is no option; see --help", argv[optind]);
+		return APP_USAGE;
+	}
+	if (info->version || info->config || info->changed || info->devices)
+		return APP_OK;
+	cli_error("say what to show: -v (version), -c (configuration) or -d (interfaces); see "
+		  "--help");
+	return APP_USAGE;
+}
+
+static int show(struct info *info, int eal_count, char **eal_words)
+{
+	unsigned int flags = info->config ? WEFT_CONFIG_PRINT_HELP : WEFT_CONFIG_PRINT_CHANGED;
+	int ret = APP_OK;
+
+	if (info->version)
+		fputs(weft_build_info(), stdout);
+	if (info->config || info->changed)
+		weft_config_print(info->opts.config, stdout, flags);
+	fflush(stdout);
+	if (info->devices) {
+		ret = eal_start(eal_count, eal_words, info->opts.config, -1);
+		if (!ret)
+			ret = print_devices(info);
+		eal_stop();
+	}
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct info info = {0};
+	char **eal_words;
+	int eal_count, ret = APP_OK;
+
+	cli_program = "weft-info";
+	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
+	if (!cli_asks_for_help(argc, argv))
+		ret = peer_options_init(&info.opts);
+	if (!ret)
+		ret = parse(&info, argc, argv);
+	if (!ret)
+		ret = show(&info, eal_count, eal_words);
+	weft_config_release(info.opts.config);
+	return ret < 0 ? APP_OK : ret;
+}
