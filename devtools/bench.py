@@ -95,7 +95,7 @@ def tail(text, lines=3):
 def csv_rows(text):
     """Rows of the last CSV table in a program's output, as dictionaries."""
     lines = [line for line in text.splitlines() if ',' in line and not line.startswith('#')]
-    heads = [i for i, line in enumerate(lines) if 'overall_lat' in line]
+    heads = [i for i, line in enumerate(lines) if 'overall_lat' in line or line.startswith('messages,')]
     if not heads:
         raise TrialError('no CSV in the output: ' + tail(text))
     rows = list(csv.DictReader(io.StringIO('\n'.join(lines[heads[-1]:]))))
@@ -127,8 +127,9 @@ class Bench:
         self.dir = tempfile.mkdtemp(prefix='weft-bench.')
         self.results = []
 
-    def eal(self, core, vdevs):
-        cmd = ['-l', str(core), '--in-memory', '--no-pci', '--log-level=error'] + self.huge
+    def eal(self, core, vdevs, huge=None):
+        cmd = ['-l', str(core), '--in-memory', '--no-pci', '--log-level=error']
+        cmd += self.huge if huge is None else huge
         for vdev in vdevs:
             cmd += ['--vdev', vdev]
         return cmd
@@ -140,15 +141,16 @@ class Bench:
                       % (i, role, self.dir, tag, i) for i in range(lanes)]
                      for role in ('server', 'client'))
 
-    def weft(self, test, size, extra=(), lanes=1, env=None, iters=None):
+    def weft(self, test, size, extra=(), lanes=1, env=None, iters=None, huge=None):
         """One run of weft-perf over memif lanes; the last CSV row."""
         port = free_port()
         srv, cli = self.memif(lanes)
         environ = {'WEFT_LANES': ';'.join('dpdk:%d,mtu=9000' % i for i in range(lanes)), **(env or {})}
         common = ['-p', str(port)]
         test_args = ['-t', test, '-s', str(size), '-n', str(iters or self.iters(test, size)), '-f', '-v']
-        out = pair([self.perf] + self.eal(self.a, srv) + ['--'] + common,
-                   [self.perf] + self.eal(self.b, cli) + ['--'] + common + test_args + list(extra) + ['127.0.0.1'],
+        out = pair([self.perf] + self.eal(self.a, srv, huge) + ['--'] + common,
+                   [self.perf] + self.eal(self.b, cli, huge) + ['--'] + common + test_args + list(extra)
+                   + ['127.0.0.1'],
                    environ, environ, timeout=60)
         return csv_rows(out)[-1]
 
@@ -232,6 +234,32 @@ class Bench:
                 print('  %-4s  %s against %s: %s: %s' % (state, a, b, text, verdict))
                 record['verdicts'].append({'state': state, 'a': a, 'b': b, 'value': value, 'target': target,
                                            'met': ok, 'enough': not few})
+        sys.stdout.flush()
+        self.results.append(record)
+
+
+    def series(self, title, run, columns):
+        """Trials of one thing that has a limit, not a rival. columns: [(name, unit, function of a row, limit of a row or
+        None)]."""
+        print('\n%s' % title)
+        rows, errors = [], []
+        while len(rows) < self.args.trials and len(errors) < 3:
+            try:
+                rows.append(run())
+            except TrialError as err:
+                errors.append(str(err))
+                print('        failed: %s' % err)
+        record = {'title': title, 'values': rows, 'errors': errors, 'verdicts': []}
+        for name, unit, value, limit in columns if rows else ():
+            values = [value(r) for r in rows]
+            line = '  %-40s %s' % (name, spread(values, unit))
+            if limit:
+                bound = max(limit(r) for r in rows)
+                ok = all(value(r) <= limit(r) for r in rows) and not errors
+                line += ', wanted at most %.4g: %s' % (bound, 'met' if ok else 'NOT MET')
+                record['verdicts'].append({'a': name, 'value': statistics.median(values), 'target': bound,
+                                           'met': ok, 'enough': len(rows) >= self.args.trials})
+            print(line)
         sys.stdout.flush()
         self.results.append(record)
 
@@ -399,7 +427,34 @@ def m_rails(b):
                         ])
 
 
-MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails}
+def m_memory(b):
+    """pre-posted 256 KiB ping-pong with --no-huge: at most 16 MiB above the same process idle"""
+    b.series('Memory of a pre-posted 256 KiB ping-pong, --no-huge, one memif lane',
+             lambda: b.weft('tag_lat', 256 * KIB, iters=3000, huge=['--no-huge', '-m', '512']), [
+                 ('client: peak above idle', 'KiB', lambda r: float(r['hwm_kb']) - float(r['idle_hwm_kb']),
+                  lambda r: 16 * KIB),
+                 ('server: peak above idle', 'KiB',
+                  lambda r: float(r['peer_hwm_kb']) - float(r['peer_idle_hwm_kb']), lambda r: 16 * KIB),
+                 ('client: idle', 'KiB', lambda r: float(r['idle_hwm_kb']), None),
+                 ('server: idle', 'KiB', lambda r: float(r['peer_idle_hwm_kb']), None),
+             ])
+
+
+def m_flood(b):
+    """unexpected floods, received late in reverse order: memory at most payload x 1.1 + 256 B per message"""
+    limit = 64 * MIB
+    for count, size in ((100000, 8), (1000, 64 * KIB), (300, 256 * KIB)):
+        b.series('Flood of %d unexpected messages of %d B, received late, in reverse tag order' % (count, size),
+                 lambda s=size, n=count: b.weft('tag_flood', s, iters=n), [
+                     ('receiver: growth', 'MiB', lambda r: float(r['growth_bytes']) / MIB,
+                      lambda r: (min(float(r['payload_bytes']), limit) * 1.1
+                                 + 256 * float(r['messages'])) / MIB),
+                     ('a matched message behind it takes', 'us', lambda r: float(r['late_us']), None),
+                     ('messages that came wrong', '', lambda r: float(r['wrong']), lambda r: 0),
+                 ])
+
+
+MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'memory': m_memory, 'flood': m_flood}
 
 
 def main():
@@ -437,7 +492,7 @@ def main():
         print('\nraw figures: ' + path)
         with contextlib.suppress(OSError):
             os.rmdir(bench.dir)
-    verdicts = [v for r in bench.results for v in r['verdicts'] if v['target'] is not None]
+    verdicts = [v for r in bench.results for v in r['verdicts'] if v['target'] is not None and v['enough']]
     print('%d comparisons met, %d not met' % (sum(v['met'] for v in verdicts),
                                               sum(not v['met'] for v in verdicts)))
 
