@@ -105,7 +105,7 @@ struct weft_frame_hello {
 	uint32_t rx_bufs;     /**< buffers behind it */
 	uint16_t frame_size;  /**< largest frame, L2 header included, FCS not */
 	uint8_t csum;         /**< enum weft_frame_csum: wanted (HELLO), agreed (HELLO_ACK) */
-	uint8_t paths;        /**< UDP source ports the sender will use, from its src port of this frame on */
+	uint8_t paths;        /**< UDP source ports the sender will use; path 0 is the port it listens on */
 	uint32_t features;    /**< 0; bits for failover, congestion control, ... */
 	uint32_t reserved;
 } __attribute__((packed));

@@ -50,7 +50,7 @@ struct weft_frame_port {
 	double bandwidth;          /**< bytes/s from link speed, or a stated figure for virtual ports */
 	double latency;            /**< s, first estimate */
 	struct rte_mempool *pool;  /**< frames (RX, and TX copies): data room >= headroom + frame_size, or chained (see rx_chained) */
-	struct rte_mempool *hdr_pool; /**< small mbufs: headers of zero-copy frames, external-buffer segments */
+	struct rte_mempool *hdr_pool; /**< small mbufs: control frames, headers of zero-copy frames, external-buffer segments; data room 512, headroom included */
 	bool rx_chained;           /**< received frames may be mbuf chains */
 	uint16_t udp_port;         /**< destination UDP port that brings frames home to this queue; 0 = any */
 };

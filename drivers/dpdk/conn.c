@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "raw.h"
+
+const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
+{
+	const uint8_t *m = c->peer_mac;
+
+	if (c->iface->gate.raw_ethertype)
+		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5]);
+	else
+		snprintf(buf, size, "%u.%u.%u.%u:%u", c->peer_ip >> 24, c->peer_ip >> 16 & 255, c->peer_ip >> 8 & 255,
+			 c->peer_ip & 255, c->peer_port);
+	return buf;
+}
+
+static int grow_refs(struct raw_iface *iface)
+{
+	uint32_t len = iface->refs_len == 0 ? 16 : 2 * iface->refs_len;
+	struct raw_ref *refs;
+
+	if (len > RAW_CONNS_MAX)
+		return -ENOSPC;
+	refs = realloc(iface->refs, len * sizeof(*refs));
+	if (refs == NULL)
+		return -ENOMEM;
+	memset(refs + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*refs));
+	iface->refs = refs;
+	iface->refs_len = len;
+	return 0;
+}
+
+/* An index goes round through all free ones before it is used again, and never with the same generation. */
+static int take_index(struct raw_iface *iface, uint32_t *index)
+{
+	for (;;) {
+		for (uint32_t i = 0; i < iface->refs_len; i++) {
+			uint32_t k = (iface->free_hint + i) % iface->refs_len;
+
+			if (iface->refs[k].conn == NULL) {
+				iface->free_hint = k + 1;
+				*index = k;
+				return 0;
+			}
+		}
+		iface->free_hint = iface->refs_len;
+		if (grow_refs(iface) != 0)
+			return -ENOSPC;
+	}
+}
+
+/*
+ * Source port of a path. Path 0 sends from the port it listens on, so that whoever must answer a frame of an unknown
+ * connection knows where to; the others are labels that make switches choose other ways.
+ */
+static uint16_t path_port(const struct raw_conn *c, unsigned int path)
+{
+	uint32_t h = (c->token ^ path * 0x9e3779b9u) * 0x85ebca6bu;
+
+	return path == 0 ? c->iface->gate.udp_port : (uint16_t)(0xc000u | h >> 18);
+}
+
+struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
+{
+	const struct weft_platform *pf = iface->platform;
+	struct raw_conn *c;
+	uint32_t index, rnd[2];
+
+	if (pf->random(pf->arg, rnd, sizeof(rnd)) != 0 || take_index(iface, &index) != 0)
+		return NULL;
+	c = aligned_alloc(64, sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	c->base.iface = &iface->base;
+	c->base.ops = iface->base.ops;
+	c->base.passive = passive;
+	c->iface = iface;
+	c->id = index | iface->generation++ << 16;
+	c->token = rnd[0];
+	c->snd_next = iface->set_first_seq ? iface->first_seq : rnd[1];
+	c->snd_una = c->snd_next;
+	c->sack_high = c->snd_next;
+	c->csum = iface->csum_wish;
+	c->paths = iface->paths;
+	c->seen = iface->lt;
+	c->state = RAW_HALF_OPEN;
+	for (unsigned int i = 0; i < c->paths; i++) {
+		c->path[i].sport = path_port(c, i);
+		weft_loss_init(&c->path[i].loss);
+	}
+	LIST_INIT(&c->zc);
+	STAILQ_INIT(&c->flushes);
+	TAILQ_INSERT_TAIL(&iface->conns, c, link);
+	iface->refs[index] = (struct raw_ref){.id = c->id, .token = c->token, .conn = c};
+	iface->conn_count++;
+	if (passive)
+		iface->half_open++;
+	raw_count(iface, passive ? RAW_CONN_PASSIVE : RAW_CONN_ACTIVE);
+	return c;
+}
+
+/* Only for connections that the protocol layer does not know (any more). */
+void raw_conn_free(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	raw_slots_release(c);
+	if (c->on_tx_list)
+		STAILQ_REMOVE(&iface->tx_list, c, raw_conn, tx_link);
+	if (c->on_ack_list)
+		STAILQ_REMOVE(&iface->ack_list, c, raw_conn, ack_link);
+	if (c->state == RAW_HALF_OPEN)
+		iface->half_open--;
+	if (c->state == RAW_TIME_WAIT)
+		iface->time_wait--;
+	TAILQ_REMOVE(&iface->conns, c, link);
+	iface->refs[c->id & 0xffff] = (struct raw_ref){0};
+	iface->conn_count--;
+	free(c->slots);
+	free(c);
+}
+
+/*
+ * The fixed window: what the configuration says, and never more frames than half the peer's receive ring, so that one sender
+ * alone cannot overrun it.
+ */
+static int make_window(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	uint32_t frames = RTE_MIN(c->peer_rx_frames / 2, RAW_WIN_FRAMES_MAX), slots = 1;
+
+	frames = RTE_MIN(frames, iface->tx_held_max);
+	c->win_frames = RTE_MAX(frames, 1u);
+	c->win_bytes = iface->conf.window != 0 ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
+					       : RAW_WIN_BYTES;
+	while (slots < c->win_frames)
+		slots *= 2;
+	c->slots = calloc(slots, sizeof(*c->slots));
+	c->slot_mask = slots - 1;
+	return c->slots == NULL ? -ENOMEM : 0;
+}
+
+static void up_text(const struct raw_conn *c, char *text, size_t size)
+{
+	char peer[64];
+
+	raw_peer_text(c, peer, sizeof(peer));
+	if (c->probe_full != 0 && c->frame_size < c->probe_full)
+		snprintf(text, size,
+			 "%s: frames of %u bytes do not reach %s, so %u are used: check the MTU of every link and switch between",
+			 c->iface->base.name, c->probe_full, peer, c->frame_size);
+	else
+		snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s", c->iface->base.name, peer,
+			 c->frame_size, c->csum == WEFT_FRAME_CSUM_CRC32C ? "CRC32C"
+			 : c->csum == WEFT_FRAME_CSUM_UDP ? "UDP checksum" : "no checksum");
+}
+
+void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
+{
+	struct raw_iface *iface = c->iface;
+	char text[256];
+
+	c->frame_size = frame_size;
+	if (make_window(c) != 0) {
+		raw_conn_fail(c, -ENOMEM, "out of memory for a connection's send window");
+		return;
+	}
+	if (c->state == RAW_HALF_OPEN)
+		iface->half_open--;
+	/* The CRC's place is kept in any case, so that sizes do not depend on what was agreed. */
+	c->room = frame_size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
+	c->base.max_msg = c->room - (uint32_t)sizeof(struct weft_frame_msg);
+	c->state = RAW_UP;
+	c->base.up = true;
+	c->base.tx_room = true;
+	c->seen = iface->lt;
+	c->next_ping = iface->lt + iface->conf.keepalive_ns;
+	raw_deadline_lt(iface, RTE_MIN(c->next_ping, iface->lt + iface->conf.peer_timeout_ns));
+	raw_count(iface, RAW_CONN_UP);
+	up_text(c, text, sizeof(text));
+	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, c->probe_full != 0 && frame_size < c->probe_full, text);
+}
+
+/* Nothing more is sent or delivered; completions come with the error; the event is the last word. */
+static void go_down(struct raw_conn *c, int error)
+{
+	if (c->state == RAW_HALF_OPEN)
+		c->iface->half_open--;
+	c->state = RAW_DOWN;
+	c->error = error;
+	c->base.up = false;
+	c->base.tx_room = false;
+	c->ack_state = RAW_ACK_NONE;
+	raw_zc_fail(c, error);
+	raw_slots_release(c);
+}
+
+void raw_conn_fail(struct raw_conn *c, int status, const char *text)
+{
+	struct raw_iface *iface = c->iface;
+	bool known = c->state != RAW_HALF_OPEN; /* to the protocol layer */
+
+	raw_count(iface, RAW_CONN_FAILED);
+	go_down(c, status);
+	if (!known) {
+		raw_conn_free(c);
+		return;
+	}
+	raw_flushes_end(c, status);
+	if (c->state == RAW_DOWN)
+		iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_DOWN, status, text);
+}
+
+/*
+ * The peer closed. When all that it sent is here, the connection is gone in good order, even though sends of ours that it did
+ * not acknowledge end with an error. When not, messages are lost and the lane has failed.
+ */
+void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	struct raw_iface *iface = c->iface;
+	bool all_in = weft_le32(v->hdr->seq) == c->rx.next;
+	char text[256], peer[64];
+
+	raw_ctl_send(c, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
+	c->bye_done = true;
+	raw_peer_text(c, peer, sizeof(peer));
+	if (!all_in) {
+		snprintf(text, sizeof(text), "%s: %s closed the connection before %u of its frames arrived",
+			 iface->base.name, peer, weft_le32(v->hdr->seq) - c->rx.next);
+		raw_conn_fail(c, -ECONNRESET, text);
+		return;
+	}
+	raw_count(iface, RAW_CONN_GONE);
+	snprintf(text, sizeof(text), "%s: %s closed the connection", iface->base.name, peer);
+	go_down(c, -ECONNRESET);
+	raw_flushes_end(c, -ECONNRESET);
+	if (c->state == RAW_DOWN)
+		iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_GONE, 0, text);
+}
+
+int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user, struct weft_lane_ep **lep)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+	struct raw_addr a;
+	struct raw_conn *c;
+	char why[160];
+	uint32_t hop = 0;
+	int err;
+
+	err = raw_is_reachable(base, addr, len, why, sizeof(why));
+	if (err != 0)
+		return err;
+	raw_addr_read(addr, len, &a);
+	if (!a.raw_ethertype)
+		raw_next_hop(iface, a.ip, &hop);
+	c = raw_conn_new(iface, false);
+	if (c == NULL)
+		return -ENOMEM;
+	c->base.user = user;
+	c->peer_ip = a.ip;
+	c->hop_ip = hop;
+	c->peer_port = a.udp_port;
+	memcpy(c->peer_mac, a.mac, 6);
+	c->remote_iface = a.iface_id;
+	raw_conn_template(c);
+	raw_hs_start(c);
+	*lep = &c->base;
+	return 0;
+}
+
+/*
+ * When there are too many, the oldest goes early: then a late frame finds nobody and is answered with RESET. It is freed by the
+ * timers, never here: we may be called from the middle of a walk over the connections.
+ */
+static void expire_oldest(struct raw_iface *iface)
+{
+	struct raw_conn *c, *old = NULL;
+
+	TAILQ_FOREACH(c, &iface->conns, link) {
+		if (c->state == RAW_TIME_WAIT && (old == NULL || c->hs_expire < old->hs_expire) &&
+		    c->hs_expire > iface->lt)
+			old = c;
+	}
+	if (old != NULL)
+		old->hs_expire = iface->lt;
+}
+
+static void enter_time_wait(struct raw_conn *c, bool met)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (iface->time_wait >= RAW_TIME_WAIT_MAX)
+		expire_oldest(iface);
+	iface->time_wait++;
+	c->state = RAW_TIME_WAIT;
+	c->hs_tries = 0;
+	c->hs_next = iface->lt + RAW_HS_RETRY_MIN;
+	c->hs_expire = iface->lt + (met ? RAW_TIME_WAIT_NS : 0);
+	raw_deadline_lt(iface, met ? c->hs_next : iface->lt);
+}
+
+/*
+ * What was sent before leaves the queue in any case; what was not acknowledged is forgotten. The entry stays a while, to
+ * acknowledge what the peer sends again and to repeat BYE.
+ */
+void raw_ep_destroy(struct weft_lane_ep *lep)
+{
+	struct raw_conn *c = raw_conn_of(lep);
+	struct raw_iface *iface = c->iface;
+	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_READY;
+	bool lingers = met || c->state == RAW_DOWN;
+
+	c->base.up = false;
+	c->base.tx_room = false;
+	c->base.user = NULL;
+	if (c->open != NULL)
+		raw_seal(c, 0);
+	if (met)
+		raw_ctl_send(c, WEFT_FRAME_BYE, 0, NULL, 0, 0);
+	else
+		c->bye_done = true;
+	enter_time_wait(c, lingers);
+	raw_slots_release(c);
+	raw_zc_cancel(c, -ECANCELED);
+	raw_flushes_end(c, -ECANCELED);
+	raw_txq_flush(iface);
+}
+
+void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)
+{
+	static const char *const names[] = {
+		[RAW_RESOLVE] = "asking ARP", [RAW_HELLO] = "connecting",   [RAW_PROBE] = "probing the frame size",
+		[RAW_READY] = "connecting",   [RAW_HALF_OPEN] = "half open", [RAW_UP] = "up",
+		[RAW_DOWN] = "down",          [RAW_TIME_WAIT] = "closed",
+	};
+	const struct raw_conn *c = raw_conn_of(lep);
+	char peer[64];
+	int n;
+
+	n = snprintf(buf, size, "%s -> %s: %s, frames of %u bytes, %u outstanding (%u bytes), window %u frames or %u bytes",
+		     c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), names[c->state], c->frame_size,
+		     c->snd_next - c->snd_una, c->inflight, c->win_frames, c->win_bytes);
+	for (unsigned int i = 0; i < c->paths && n > 0 && (size_t)n < size; i++)
+		n += snprintf(buf + n, size - (size_t)n, "; path %u: port %u, rtt %.1f us +- %.1f, %u sent, %u again", i,
+			      c->path[i].sport, c->path[i].rtt.srtt / 1e3, c->path[i].rtt.var / 1e3, c->path[i].order,
+			      c->path[i].retransmits);
+}

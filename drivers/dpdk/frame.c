@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <string.h>
+
+#include "csum.h"
+#include "raw.h"
+
+/* Everything in front of the body that does not change while the connection lives. */
+void raw_conn_template(struct raw_conn *c)
+{
+	const struct raw_iface *iface = c->iface;
+	struct weft_encap_addr a = {
+		.vlan = iface->gate.vlan,
+		.raw_ethertype = iface->gate.raw_ethertype,
+		.src_ip = iface->gate.ip,
+		.dst_ip = c->peer_ip,
+		.src_port = iface->gate.udp_port,
+		.dst_port = c->peer_port,
+	};
+	struct weft_frame_hdr *hdr;
+
+	memcpy(a.src_mac, iface->gate.mac, 6);
+	memcpy(a.dst_mac, c->peer_mac, 6);
+	weft_encap_build(&c->encap, &a);
+	memcpy(c->tmpl, c->encap.bytes, c->encap.len);
+	hdr = (struct weft_frame_hdr *)(c->tmpl + c->encap.len);
+	*hdr = (struct weft_frame_hdr){
+		.magic = weft_le16(WEFT_FRAME_MAGIC),
+		.version = WEFT_FRAME_VERSION,
+		.type = WEFT_FRAME_DATA,
+		.dst_conn = weft_le32(c->remote_id),
+		.token = weft_le32(c->remote_token),
+		.src_conn = weft_le16((uint16_t)c->id),
+	};
+}
+
+/* What every frame carries from the moment it leaves: acknowledgement, order, times. */
+void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path)
+{
+	const struct raw_iface *iface = c->iface;
+	uint64_t hold = (iface->now - c->ts_at) / WEFT_FRAME_HOLD_UNIT;
+
+	hdr->ack = weft_le32(c->rx.next);
+	hdr->path = (uint8_t)(path | c->echo_path << 4);
+	hdr->order = weft_le32(c->path[path].order);
+	hdr->ts = weft_le32((uint32_t)iface->now);
+	hdr->ts_echo = weft_le32(c->ts_echo);
+	if (!c->ts_valid || hold > WEFT_FRAME_NO_ECHO)
+		hold = WEFT_FRAME_NO_ECHO;
+	hdr->ts_hold = weft_le16((uint16_t)hold);
+}
+
+/* CRC32C over a chain that begins at the lane header; `len` bytes of it. */
+static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
+{
+	uint32_t crc = WEFT_CRC32C_INIT, n;
+
+	for (; m != NULL && len > 0; m = m->next, skip = 0) {
+		n = RTE_MIN((uint32_t)m->data_len - skip, len);
+		crc = weft_crc32c(crc, rte_pktmbuf_mtod_offset(m, const uint8_t *, skip), n);
+		len -= n;
+	}
+	return ~crc;
+}
+
+/* The CRC's four bytes are the last ones of the last segment, reserved by whoever built the frame. */
+static void put_crc(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len)
+{
+	struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
+	uint32_t crc = weft_le32(crc_chain(m, c->encap.len, lane_len));
+
+	memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - 4), &crc, 4);
+}
+
+static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_len)
+{
+	uint8_t *udp = rte_pktmbuf_mtod_offset(m, uint8_t *, c->encap.l2_len + WEFT_IPV4_LEN);
+	uint32_t skip = c->encap.l2_len + WEFT_IPV4_LEN, n, odd = 0;
+	uint64_t sum = (uint64_t)c->encap.udp_sum + udp_len, part;
+	uint16_t csum;
+
+	weft_put_be16(udp + 6, 0);
+	if (c->iface->port->flags & WEFT_FRAME_PORT_TX_CSUM) {
+		/* The NIC adds the rest to the pseudo header's sum. */
+		weft_put_be16(udp + 6, (uint16_t)~weft_inet_fold(sum));
+		m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
+		m->l2_len = c->encap.l2_len;
+		m->l3_len = WEFT_IPV4_LEN;
+		return;
+	}
+	for (const struct rte_mbuf *s = m; s != NULL; s = s->next, skip = 0) {
+		n = (uint32_t)s->data_len - skip;
+		part = (uint16_t)~weft_inet_fold(
+			weft_inet_sum(0, rte_pktmbuf_mtod_offset(s, const uint8_t *, skip), n));
+		/* A piece that begins at an odd byte has its halves exchanged. */
+		sum += odd ? (uint16_t)(part << 8 | part >> 8) : part;
+		odd ^= n & 1;
+	}
+	csum = weft_inet_fold(sum);
+	weft_put_be16(udp + 6, csum == 0 ? 0xffff : csum);
+}
+
+/*
+ * Last touch before a frame leaves (again): lengths, source port, checksums. `lane_len` counts the lane header and the
+ * body; with CRC32C the four bytes behind it are there already.
+ */
+void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint8_t path)
+{
+	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
+	struct weft_frame_hdr *hdr = raw_hdr(c, m);
+	bool crc = hdr->flags & weft_le16(WEFT_FRAME_F_CRC32C);
+
+	hdr->length = weft_le16((uint16_t)lane_len);
+	weft_encap_patch(&c->encap, frame, lane_len + (crc ? 4 : 0), c->path[path].sport);
+	if (crc)
+		put_crc(c, m, lane_len);
+	else if (c->csum == WEFT_FRAME_CSUM_UDP && c->encap.ip)
+		put_udp_csum(c, m, WEFT_UDP_LEN + lane_len);
+	c->iface->counter[RAW_TX_FRAMES]++;
+	c->iface->counter[RAW_TX_BYTES] += m->pkt_len;
+}
+
+static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
+{
+	struct rte_mempool *pool = iface->port->hdr_pool;
+	struct rte_mbuf *m;
+
+	if (raw_txq_space(iface) == 0) {
+		raw_txq_flush(iface);
+		if (raw_txq_space(iface) == 0)
+			return NULL;
+	}
+	if (size > (uint32_t)rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM)
+		pool = iface->port->pool;
+	m = rte_pktmbuf_alloc(pool);
+	if (m == NULL)
+		raw_count(iface, RAW_TX_NO_BUFFER);
+	return m;
+}
+
+/*
+ * A frame that is not DATA. Control frames always carry a CRC32C: they are rare, and what they set up decides about all
+ * that follows.
+ * @param pad_to  size of the whole frame, or 0
+ */
+int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body, uint32_t body_len,
+		 uint32_t pad_to)
+{
+	struct raw_iface *iface = c->iface;
+	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + body_len;
+	uint32_t total = c->encap.len + lane_len + 4;
+	struct weft_frame_hdr *hdr;
+	struct rte_mbuf *m;
+	uint8_t *p;
+
+	if (total < pad_to) {
+		lane_len += pad_to - total;
+		total = pad_to;
+	}
+	m = ctl_alloc(iface, total);
+	if (m == NULL)
+		return -EAGAIN;
+	p = rte_pktmbuf_mtod(m, uint8_t *);
+	memset(p, 0, total);
+	memcpy(p, c->tmpl, c->encap.len + sizeof(*hdr));
+	m->data_len = (uint16_t)total;
+	m->pkt_len = total;
+	hdr = raw_hdr(c, m);
+	hdr->type = type;
+	hdr->flags = weft_le16(flags | WEFT_FRAME_F_CRC32C);
+	hdr->seq = weft_le32(c->snd_next);
+	if (body_len > 0)
+		memcpy(hdr + 1, body, body_len);
+	raw_stamp(c, hdr, 0);
+	raw_finish(c, m, lane_len, 0);
+	raw_txq_push(iface, m);
+	raw_count(iface, RAW_TX_CONTROL);
+	return 0;
+}
+
+/* ACK with a SACK block when there are holes. */
+int raw_ack_send(struct raw_conn *c, uint16_t flags)
+{
+	struct raw_iface *iface = c->iface;
+	struct rte_mbuf *m = ctl_alloc(iface, RAW_TMPL + sizeof(struct weft_frame_sack) +
+						      8 * WEFT_FRAME_SACK_WORDS + 4);
+	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = 0;
+	struct weft_frame_sack *sack;
+	struct weft_frame_hdr *hdr;
+
+	if (m == NULL)
+		return -EAGAIN;
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->tmpl, RAW_TMPL);
+	hdr = raw_hdr(c, m);
+	hdr->type = WEFT_FRAME_ACK;
+	hdr->seq = weft_le32(c->snd_next);
+	if (weft_rxwin_has_hole(&c->rx)) {
+		sack = (struct weft_frame_sack *)(hdr + 1);
+		words = weft_rxwin_sack(&c->rx, sack + 1, WEFT_FRAME_SACK_WORDS);
+	}
+	if (words > 0) {
+		sack->words = weft_le16((uint16_t)words);
+		sack->reserved = 0;
+		lane_len += (uint32_t)sizeof(*sack) + 8 * words;
+		flags |= WEFT_FRAME_F_SACK;
+	}
+	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
+		flags |= WEFT_FRAME_F_CRC32C;
+	hdr->flags = weft_le16(flags);
+	raw_stamp(c, hdr, c->next_path);
+	m->data_len = (uint16_t)(c->encap.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0));
+	m->pkt_len = m->data_len;
+	raw_finish(c, m, lane_len, c->next_path);
+	raw_txq_push(iface, m);
+	raw_count(iface, RAW_TX_ACKS);
+	c->ack_state = RAW_ACK_NONE;
+	c->ack_frames = 0;
+	c->ack_bytes = 0;
+	return 0;
+}
+
+/* Addresses of an answer to a frame that belongs to no connection: all fields the other way round. */
+static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *v, struct weft_encap *e)
+{
+	struct weft_encap_addr a = {
+		.vlan = iface->gate.vlan,
+		.raw_ethertype = iface->gate.raw_ethertype,
+		.src_ip = iface->gate.ip,
+		.dst_ip = v->src_ip,
+		.src_port = iface->gate.udp_port,
+		/* Path 0 is sent from the port that its owner listens on; other source ports are only labels. */
+		.dst_port = (v->hdr->path & 15) == 0 ? v->src_port : iface->gate.udp_port,
+	};
+
+	memcpy(a.src_mac, iface->gate.mac, 6);
+	memcpy(a.dst_mac, v->src_mac, 6);
+	weft_encap_build(e, &a);
+}
+
+/*
+ * There is no such connection. Rate-limited, and proves to the other side that its frame was seen.
+ */
+void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
+{
+	const struct weft_frame_hello *hello = (const struct weft_frame_hello *)v->body;
+	bool is_hello = v->type == WEFT_FRAME_HELLO && v->body != NULL;
+	struct weft_frame_reset body = {
+		.reason = weft_le16(reason),
+		.version_min = WEFT_FRAME_VERSION,
+		.version_max = WEFT_FRAME_VERSION,
+		.echo_conn = is_hello ? hello->conn : v->hdr->dst_conn,
+		.echo_token = is_hello ? hello->token : v->hdr->token,
+	};
+	struct raw_conn tmp = {.iface = iface, .remote_id = weft_le16(v->hdr->src_conn)};
+
+	if (iface->now < iface->next_reset)
+		return;
+	iface->next_reset = iface->now + RAW_RESET_GAP;
+	tmp.path[0].sport = iface->gate.udp_port;
+	raw_conn_template(&tmp);
+	answer_encap(iface, v, &tmp.encap);
+	memcpy(tmp.tmpl, tmp.encap.bytes, tmp.encap.len);
+	if (raw_ctl_send(&tmp, WEFT_FRAME_RESET, 0, &body, sizeof(body), 0) == 0)
+		raw_count(iface, RAW_TX_RESET);
+}
+
+void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt)
+{
+	struct rte_mbuf *m = ctl_alloc(iface, 64);
+	uint8_t *p;
+
+	if (m == NULL)
+		return;
+	p = rte_pktmbuf_mtod(m, uint8_t *);
+	memset(p, 0, 64);
+	memcpy(p, dst, 6);
+	memcpy(p + 6, iface->gate.mac, 6);
+	p += 12;
+	if (iface->gate.vlan != 0) {
+		weft_put_be16(p, 0x8100);
+		weft_put_be16(p + 2, iface->gate.vlan);
+		p += WEFT_VLAN_LEN;
+	}
+	weft_put_be16(p, 0x0806);
+	memcpy(p + 2, pkt, sizeof(*pkt));
+	m->data_len = iface->gate.vlan != 0 ? 64 : 60; /* the shortest Ethernet frame */
+	m->pkt_len = m->data_len;
+	raw_txq_push(iface, m);
+	raw_count(iface, RAW_TX_FRAMES);
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * How a connection comes to be. Every step is a question that the initiator repeats until it is answered, and an answer that
+ * the responder gives as often as it is asked; the responder keeps no timer but the expiry of half-open entries.
+ *
+ *   initiator                         responder
+ *   RESOLVE    ARP for the next hop
+ *   HELLO      HELLO        ------>   new entry, HALF_OPEN
+ *              <------  HELLO_ACK
+ *   PROBE      PROBE, full size -->
+ *              <-- PROBE_ACK, full size
+ *   READY      READY{frame size} ->   UP
+ *   UP         <------  READY_ACK
+ *
+ * The probe finds out whether frames of the agreed size arrive. It is not enough that they don't: the peer may not be
+ * polling. So small probes go with it, and only when several of them have been answered and no big one, the size is stepped down.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "raw.h"
+
+static uint64_t retry_wait(const struct raw_conn *c)
+{
+	uint64_t wait = RAW_HS_RETRY_MIN << RTE_MIN(c->hs_tries, 10u);
+
+	return RTE_MIN(wait, RAW_HS_RETRY_MAX);
+}
+
+static void enter(struct raw_conn *c, enum raw_state state)
+{
+	c->state = (uint8_t)state;
+	c->hs_tries = 0;
+	c->hs_next = c->iface->lt;
+	raw_deadline_lt(c->iface, c->hs_next);
+}
+
+static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
+{
+	const struct raw_iface *iface = c->iface;
+
+	*h = (struct weft_frame_hello){
+		.conn = weft_le32(c->id),
+		.token = weft_le32(c->token),
+		.worker_id = weft_le64(iface->worker_id),
+		.iface_id = weft_le64(iface->iface_id),
+		.peer_iface = weft_le64(c->remote_iface),
+		.first_seq = weft_le32(c->snd_next),
+		.rx_frames = weft_le32(iface->port->rx_depth),
+		.rx_bufs = weft_le32(iface->port->pool->size),
+		.frame_size = weft_le16(iface->frame_size),
+		.csum = c->csum,
+		.paths = iface->paths,
+	};
+}
+
+static void send_hello(struct raw_conn *c, uint8_t type)
+{
+	struct weft_frame_hello h;
+
+	fill_hello(c, &h);
+	raw_ctl_send(c, type, 0, &h, sizeof(h), 0);
+}
+
+/* What the peer says of itself, from HELLO and HELLO_ACK alike. */
+static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
+{
+	c->remote_id = weft_le32(h->conn);
+	c->remote_token = weft_le32(h->token);
+	c->remote_worker = weft_le64(h->worker_id);
+	c->remote_iface = weft_le64(h->iface_id);
+	c->peer_rx_frames = weft_le32(h->rx_frames);
+	c->peer_rx_bufs = weft_le32(h->rx_bufs);
+	c->frame_size = RTE_MIN(c->iface->frame_size, weft_le16(h->frame_size));
+	/* The stronger of both wishes; both sides come to the same. */
+	c->csum = RTE_MAX(c->csum, h->csum);
+	weft_rxwin_init(&c->rx, weft_le32(h->first_seq));
+	raw_conn_template(c);
+}
+
+static bool hello_acceptable(const struct weft_frame_hello *h)
+{
+	return weft_le16(h->frame_size) >= WEFT_FRAME_SIZE_MIN && h->csum <= WEFT_FRAME_CSUM_CRC32C &&
+	       weft_le32(h->rx_frames) > 0 && h->paths > 0;
+}
+
+/* ---------------------------------------------------------------- initiator */
+
+static void resolve(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	const uint8_t *mac = weft_arp_lookup(&iface->arp, c->hop_ip, iface->lt);
+	struct weft_frame_arp ask;
+
+	if (mac != NULL) {
+		memcpy(c->peer_mac, mac, 6);
+		raw_conn_template(c);
+		enter(c, RAW_HELLO);
+		return;
+	}
+	if (weft_arp_ask(&iface->arp, c->hop_ip, iface->lt, &ask)) {
+		raw_arp_send(iface, everybody, &ask);
+		raw_count(iface, RAW_ARP_ASKED);
+		c->hs_tries++;
+	}
+	c->hs_next = iface->lt + WEFT_ARP_RETRY_MIN;
+}
+
+static void send_probes(struct raw_conn *c)
+{
+	struct weft_frame_probe p = {.id = weft_le16(++c->probe_id), .frame_size = weft_le16(c->probe_size)};
+
+	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), c->probe_size);
+	if (c->hs_tries > 0) {
+		p.frame_size = 0;
+		raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
+	}
+}
+
+static void send_ready(struct raw_conn *c)
+{
+	struct weft_frame_ready r = {.frame_size = weft_le16(c->frame_size)};
+
+	raw_ctl_send(c, WEFT_FRAME_READY, 0, &r, sizeof(r), 0);
+}
+
+static void too_narrow(struct raw_conn *c)
+{
+	char text[256], peer[64];
+
+	snprintf(text, sizeof(text),
+		 "%s: frames of %u bytes do not reach %s although small ones do: the way between must carry an MTU of at least 1280",
+		 c->iface->base.name, c->probe_size, raw_peer_text(c, peer, sizeof(peer)));
+	raw_conn_fail(c, -EMSGSIZE, text);
+}
+
+/* Small frames are answered and big ones are not: try the next usual size below. */
+static void step_down(struct raw_conn *c)
+{
+	static const uint16_t sizes[] = {9018, 4114, 1518, 1518 - 40, WEFT_FRAME_SIZE_MIN};
+
+	for (size_t i = 0; i < RTE_DIM(sizes); i++) {
+		if (sizes[i] < c->probe_size) {
+			c->probe_size = sizes[i];
+			c->probe_small_acks = 0;
+			enter(c, RAW_PROBE);
+			return;
+		}
+	}
+	too_narrow(c);
+}
+
+static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
+	uint16_t size = weft_le16(p->frame_size);
+
+	if (c->state != RAW_PROBE)
+		return;
+	if (size == c->probe_size) {
+		c->frame_size = size;
+		enter(c, RAW_READY);
+		raw_hs_timer(c);
+	} else if (size == 0 && ++c->probe_small_acks >= RAW_PROBE_SMALL_ACKS) {
+		step_down(c);
+	}
+}
+
+static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
+
+	if (c->state != RAW_HELLO)
+		return; /* an answer to a repeated HELLO */
+	if (!hello_acceptable(h) || weft_le64(h->iface_id) != c->remote_iface) {
+		raw_count(c->iface, RAW_DROP_BAD_TYPE);
+		return;
+	}
+	take_hello(c, h);
+	c->probe_size = c->frame_size;
+	c->probe_full = c->frame_size;
+	enter(c, RAW_PROBE);
+	raw_hs_timer(c);
+}
+
+static void no_answer(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	char text[320], peer[64], hop[32];
+	double s = (double)(iface->lt - c->hs_started) / 1e9;
+
+	raw_peer_text(c, peer, sizeof(peer));
+	snprintf(hop, sizeof(hop), "%u.%u.%u.%u", c->hop_ip >> 24, c->hop_ip >> 16 & 255, c->hop_ip >> 8 & 255,
+		 c->hop_ip & 255);
+	if (!iface->port->ops->link_up(iface->port))
+		snprintf(text, sizeof(text), "%s: the port has no link, so %s could not be reached in %.1f s",
+			 iface->base.name, peer, s);
+	else if (c->state == RAW_RESOLVE)
+		snprintf(text, sizeof(text),
+			 "%s: no ARP answer from %s in %.1f s (wanted for %s): check addresses, VLAN and that the peer runs",
+			 iface->base.name, hop, s, peer);
+	else if (c->state == RAW_HELLO)
+		snprintf(text, sizeof(text),
+			 "%s: no answer from %s in %.1f s: check that the peer runs, polls, and that UDP port %u is open",
+			 iface->base.name, peer, s, c->peer_port);
+	else if (c->state == RAW_PROBE && c->probe_small_acks > 0)
+		snprintf(text, sizeof(text),
+			 "%s: %s answers small frames but none of %u bytes: the way between carries a smaller MTU",
+			 iface->base.name, peer, c->probe_size);
+	else
+		snprintf(text, sizeof(text), "%s: %s stopped answering while connecting (%.1f s)", iface->base.name,
+			 peer, s);
+	raw_conn_fail(c, -ETIMEDOUT, text);
+}
+
+void raw_hs_start(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	c->hs_started = iface->lt;
+	c->hs_expire = iface->lt + iface->conf.connect_timeout_ns;
+	enter(c, iface->gate.raw_ethertype ? RAW_HELLO : RAW_RESOLVE);
+	/* The first question leaves with the next progress(). */
+}
+
+/* One step of a connection that is not up, when lt has reached hs_next or hs_expire. */
+void raw_hs_timer(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (iface->lt >= c->hs_expire) {
+		if (c->state == RAW_HALF_OPEN) {
+			raw_count(iface, RAW_CONN_EXPIRED);
+			raw_conn_free(c);
+		} else {
+			no_answer(c);
+		}
+		return;
+	}
+	if (c->state == RAW_HALF_OPEN || iface->lt < c->hs_next)
+		return;
+	if (c->state == RAW_RESOLVE) {
+		resolve(c);
+		if (c->state == RAW_RESOLVE)
+			return;
+	}
+	switch (c->state) {
+	case RAW_HELLO:
+		send_hello(c, WEFT_FRAME_HELLO);
+		break;
+	case RAW_PROBE:
+		send_probes(c);
+		break;
+	case RAW_READY:
+		send_ready(c);
+		break;
+	}
+	c->hs_next = iface->lt + retry_wait(c);
+	c->hs_tries++;
+	raw_deadline_lt(iface, c->hs_next);
+}
+
+/* ---------------------------------------------------------------- responder */
+
+static struct raw_conn *find_hello(struct raw_iface *iface, const struct weft_frame_hello *h)
+{
+	struct raw_conn *c;
+
+	TAILQ_FOREACH(c, &iface->conns, link) {
+		if (c->base.passive && c->remote_id == weft_le32(h->conn) && c->remote_token == weft_le32(h->token) &&
+		    c->remote_iface == weft_le64(h->iface_id))
+			return c;
+	}
+	return NULL;
+}
+
+void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
+	struct raw_conn *c;
+
+	if (!(v->flags & WEFT_FRAME_F_CRC32C)) {
+		raw_count(iface, RAW_DROP_BAD_CSUM);
+		return;
+	}
+	if (weft_le64(h->peer_iface) != iface->iface_id) {
+		raw_count(iface, RAW_DROP_STRANGER);
+		raw_reset_send(iface, v, WEFT_RESET_IFACE);
+		return;
+	}
+	if (!hello_acceptable(h) || weft_le64(h->iface_id) == iface->iface_id) {
+		raw_count(iface, RAW_DROP_BAD_TYPE);
+		raw_reset_send(iface, v, WEFT_RESET_REFUSED);
+		return;
+	}
+	c = find_hello(iface, h);
+	if (c == NULL) {
+		c = iface->half_open < RAW_HALF_OPEN_MAX ? raw_conn_new(iface, true) : NULL;
+		if (c == NULL) {
+			raw_count(iface, RAW_DROP_HALF_OPEN_FULL);
+			raw_reset_send(iface, v, WEFT_RESET_BUSY);
+			return;
+		}
+		memcpy(c->peer_mac, v->src_mac, 6);
+		c->peer_ip = v->src_ip;
+		c->hop_ip = v->src_ip;
+		c->peer_port = v->src_port;
+		take_hello(c, h);
+		c->hs_expire = iface->lt + RAW_HALF_OPEN_NS;
+		raw_deadline_lt(iface, c->hs_expire);
+	}
+	if (c->state == RAW_HALF_OPEN || c->state == RAW_UP)
+		send_hello(c, WEFT_FRAME_HELLO_ACK);
+}
+
+static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
+	uint16_t size = weft_le16(p->frame_size);
+
+	if (size > c->iface->frame_size)
+		raw_count(c->iface, RAW_DROP_BAD_TYPE);
+	else
+		raw_ctl_send(c, WEFT_FRAME_PROBE_ACK, 0, p, sizeof(*p), size);
+}
+
+static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
+	uint16_t size = weft_le16(r->frame_size);
+
+	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN || size > c->iface->frame_size) {
+		raw_count(c->iface, RAW_DROP_BAD_TYPE);
+		return;
+	}
+	raw_ctl_send(c, WEFT_FRAME_READY_ACK, 0, NULL, 0, 0);
+	if (c->state == RAW_HALF_OPEN) {
+		raw_conn_up(c, size);
+	}
+}
+
+/* Frames of the handshake, for a connection that their token has proven. */
+void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	switch (v->type) {
+	case WEFT_FRAME_HELLO_ACK:
+		hello_ack_input(c, v);
+		break;
+	case WEFT_FRAME_PROBE:
+		if (c->state == RAW_HALF_OPEN || c->state == RAW_UP)
+			probe_input(c, v);
+		break;
+	case WEFT_FRAME_PROBE_ACK:
+		probe_ack_input(c, v);
+		break;
+	case WEFT_FRAME_READY:
+		if (c->state == RAW_HALF_OPEN || c->state == RAW_UP)
+			ready_input(c, v);
+		break;
+	case WEFT_FRAME_READY_ACK:
+		if (c->state == RAW_READY)
+			raw_conn_up(c, c->frame_size);
+		break;
+	case WEFT_FRAME_BYE:
+		/* Closed before it was up here, or already down. */
+		raw_ctl_send(c, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
+		if (c->state == RAW_HALF_OPEN)
+			raw_conn_free(c);
+		else if (c->state != RAW_DOWN)
+			raw_conn_fail(c, -ECONNRESET, "the peer closed the connection while it was being made");
+		break;
+	default:
+		raw_count(c->iface, RAW_DROP_STATE);
+	}
+}
+
+/* ---------------------------------------------------------------- RESET and ARP */
+
+static const char *reset_text(uint16_t reason)
+{
+	switch (reason) {
+	case WEFT_RESET_IFACE:
+		return "the worker whose address this is has gone (its process ended or was restarted)";
+	case WEFT_RESET_VERSION:
+		return "it speaks another version of the lane protocol";
+	case WEFT_RESET_REFUSED:
+		return "it refused the connection";
+	default:
+		return "it does not know this connection any more: it was restarted, or gave the connection up";
+	}
+}
+
+void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	const struct weft_frame_reset *r = (const struct weft_frame_reset *)v->body;
+	uint32_t index = weft_le32(v->hdr->dst_conn) & 0xffff;
+	struct raw_conn *c = index < iface->refs_len ? iface->refs[index].conn : NULL;
+	uint16_t reason = weft_le16(r->reason);
+	char text[320], peer[64];
+	bool early;
+
+	if (c == NULL) {
+		raw_count(iface, RAW_DROP_RESET);
+		return;
+	}
+	early = c->state == RAW_HELLO;
+	if (weft_le32(r->echo_conn) != (early ? c->id : c->remote_id) ||
+	    weft_le32(r->echo_token) != (early ? c->token : c->remote_token) || c->state == RAW_RESOLVE) {
+		raw_count(iface, RAW_DROP_RESET);
+		return;
+	}
+	if (c->state == RAW_TIME_WAIT) {
+		c->bye_done = true;
+		return;
+	}
+	if (c->state == RAW_DOWN || reason == WEFT_RESET_BUSY)
+		return; /* busy: HELLO is repeated anyway */
+	if (c->state == RAW_HALF_OPEN) {
+		raw_conn_free(c);
+		return;
+	}
+	raw_count(iface, RAW_RESET_IN);
+	if (reason == WEFT_RESET_VERSION)
+		snprintf(text, sizeof(text), "%s: %s answers that %s (%u to %u, this side speaks %u)", iface->base.name,
+			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason), r->version_min, r->version_max,
+			 WEFT_FRAME_VERSION);
+	else
+		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
+			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason));
+	raw_conn_fail(c, early ? -ECONNREFUSED : -ECONNRESET, text);
+}
+
+void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	struct weft_frame_arp reply;
+	struct raw_conn *c;
+
+	raw_count(iface, RAW_ARP_IN);
+	switch (weft_arp_input(&iface->arp, v->arp, iface->lt, &reply)) {
+	case WEFT_ARP_ANSWER:
+		raw_arp_send(iface, reply.tha, &reply);
+		raw_count(iface, RAW_ARP_ANSWERED);
+		break;
+	case WEFT_ARP_CONFLICT:
+		raw_count(iface, RAW_ARP_CONFLICT);
+		return;
+	case WEFT_ARP_IGNORED:
+		return;
+	case WEFT_ARP_LEARNED:
+		break;
+	}
+	TAILQ_FOREACH(c, &iface->conns, link) {
+		if (c->state == RAW_RESOLVE)
+			c->hs_next = iface->lt;
+	}
+	raw_deadline_lt(iface, iface->lt);
+}

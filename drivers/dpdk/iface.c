@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "raw.h"
+
+/* Costs per message that protocol selection starts from; measured on memif, 2.5 GHz. */
+#define SEND_OVERHEAD 60e-9
+#define RECV_OVERHEAD 60e-9
+#define CTL_ROOM 128u /* bytes that a small buffer must hold behind its headroom; ACKs with long SACK blocks take a big one then */
+#define MAX_IOV 4u
+
+static const char *const counter_name[RAW_COUNTERS] = {
+#define RAW_COUNTER_NAME(id, name) [id] = name,
+	RAW_COUNTER_LIST(RAW_COUNTER_NAME)
+};
+
+/* ---------------------------------------------------------------- progress */
+
+static void advance_clocks(struct raw_iface *iface, uint64_t now)
+{
+	uint64_t step = now > iface->now ? now - iface->now : 0;
+
+	iface->gap = step > RAW_GAP;
+	if (unlikely(iface->gap))
+		raw_count(iface, RAW_GAPS);
+	if (iface->sent_outside) {
+		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole step. */
+		uint32_t ts = (uint32_t)iface->now, slot = ts / 64 % RAW_STALE;
+
+		iface->stale[slot].ts = ts;
+		iface->stale[slot].error = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
+		iface->sent_outside = false;
+		iface->et += RTE_MIN(step, RAW_OUTSIDE_STEP_MAX);
+	} else {
+		iface->et += RTE_MIN(step, RAW_STEP_MAX);
+	}
+	iface->now += step;
+	iface->lt += RTE_MIN(step, RAW_LIVE_STEP_MAX);
+}
+
+/*
+ * Sent buffers come back only when the port looks: right after the last frame, and then ever more seldom while nothing
+ * happens.
+ */
+static void idle(struct raw_iface *iface)
+{
+	unsigned int n = ++iface->idle_polls;
+
+	if ((n & (n - 1)) != 0 || !iface->tx_used)
+		return;
+	if (iface->port->ops->tx_kick != NULL)
+		iface->port->ops->tx_kick(iface->port);
+	if (n >= 4096)
+		iface->tx_used = false;
+}
+
+static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+	unsigned int n;
+
+	advance_clocks(iface, now);
+	iface->in_progress = true;
+	if (!STAILQ_EMPTY(&iface->tx_list))
+		raw_seal_all(iface);
+	if (iface->txq_count > 0)
+		raw_txq_flush(iface);
+
+	n = raw_rx(iface);
+	if (n == 0)
+		idle(iface);
+	else
+		iface->idle_polls = 0;
+	/* Timers only when what has arrived has been looked at; but a full ring must not put them off for ever. */
+	if (n == RAW_BURST && ++iface->full_bursts < 64)
+		goto acks;
+	iface->full_bursts = 0;
+	if (unlikely(iface->et >= iface->next_et || iface->lt >= iface->next_lt))
+		raw_timers(iface);
+acks:
+	if (!STAILQ_EMPTY(&iface->ack_list) &&
+	    (iface->acks_now || iface->et >= STAILQ_FIRST(&iface->ack_list)->ack_due))
+		raw_acks(iface);
+	if (iface->txq_count > 0)
+		raw_txq_flush(iface);
+	if (unlikely(!STAILQ_EMPTY(&iface->zc_released)))
+		n += raw_zc_complete(iface);
+	iface->in_progress = false;
+	return n + !STAILQ_EMPTY(&iface->tx_list);
+}
+
+/* Stamps are still true here: the worker calls this in the same breath as progress(). */
+static void raw_tx_flush(struct weft_lane_iface *base)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+
+	if (!STAILQ_EMPTY(&iface->tx_list)) {
+		iface->in_progress = true;
+		raw_seal_all(iface);
+		iface->in_progress = false;
+	}
+	if (iface->txq_count > 0)
+		raw_txq_flush(iface);
+}
+
+static void raw_release(struct weft_lane_iface *base, void *desc)
+{
+	raw_iface_of(base)->kept--;
+	rte_pktmbuf_free(desc);
+}
+
+/* ---------------------------------------------------------------- cold operations */
+
+static bool raw_link_up(struct weft_lane_iface *base)
+{
+	struct weft_frame_port *port = raw_iface_of(base)->port;
+
+	return port->ops->link_up(port);
+}
+
+static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+	char name[64];
+	struct raw_conn *c;
+
+	for (unsigned int i = 0; i < RAW_COUNTERS; i++)
+		cb(counter_name[i], iface->counter[i], arg);
+	cb("rx.kept", iface->kept, arg);
+	cb("tx.held", iface->tx_held, arg);
+	cb("conn.count", iface->conn_count, arg);
+	TAILQ_FOREACH(c, &iface->conns, link) {
+		for (unsigned int i = 0; i < c->paths && c->state == RAW_UP; i++) {
+			snprintf(name, sizeof(name), "conn%u.path%u.frames", c->id & 0xffff, i);
+			cb(name, c->path[i].order, arg);
+			snprintf(name, sizeof(name), "conn%u.path%u.retransmits", c->id & 0xffff, i);
+			cb(name, c->path[i].retransmits, arg);
+			snprintf(name, sizeof(name), "conn%u.path%u.rtt_ns", c->id & 0xffff, i);
+			cb(name, c->path[i].rtt.srtt, arg);
+		}
+	}
+	if (iface->port->ops->counters != NULL)
+		iface->port->ops->counters(iface->port, cb, arg);
+}
+
+static void raw_close(struct weft_lane_iface *base)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+	struct raw_conn *c;
+
+	raw_txq_flush(iface);
+	while ((c = TAILQ_FIRST(&iface->conns)) != NULL) {
+		raw_slots_release(c);
+		raw_zc_cancel(c, -ECANCELED);
+		raw_flushes_end(c, -ECANCELED);
+		raw_conn_free(c);
+	}
+	raw_txq_drop(iface);
+	iface->port->ops->close(iface->port);
+	raw_zc_destroy(iface);
+	free(iface->refs);
+	free(iface->scratch);
+	free(iface);
+}
+
+static const struct weft_lane_ops raw_ops = {
+	.am_short = raw_am_short,
+	.am_bcopy = raw_am_bcopy,
+	.am_zcopy = raw_am_zcopy,
+	.progress = raw_progress,
+	.tx_flush = raw_tx_flush,
+	.release = raw_release,
+	.ep_connect = raw_ep_connect,
+	.ep_destroy = raw_ep_destroy,
+	.ep_flush = raw_ep_flush,
+	.get_address = raw_get_address,
+	.is_reachable = raw_is_reachable,
+	.print_address = weft_raw_print_address,
+	.link_up = raw_link_up,
+	.ep_print = raw_ep_print,
+	.counters = raw_counters,
+	.close = raw_close,
+};
+
+/* ---------------------------------------------------------------- open */
+
+static uint8_t csum_wish(const struct weft_frame_port *port, unsigned int mode, bool raw_ethertype)
+{
+	switch (mode) {
+	case WEFT_CSUM_NONE:
+		return WEFT_FRAME_CSUM_NONE;
+	case WEFT_CSUM_UDP:
+		return raw_ethertype ? WEFT_FRAME_CSUM_CRC32C : WEFT_FRAME_CSUM_UDP;
+	case WEFT_CSUM_CRC32C:
+		return WEFT_FRAME_CSUM_CRC32C;
+	default:
+		if (port->flags & WEFT_FRAME_PORT_MEMORY)
+			return WEFT_FRAME_CSUM_NONE;
+		return port->flags & WEFT_FRAME_PORT_RX_CSUM && !raw_ethertype ? WEFT_FRAME_CSUM_UDP
+									       : WEFT_FRAME_CSUM_CRC32C;
+	}
+}
+
+/*
+ * Buffers are shared out so that nobody starves another: what the receive ring and the frame in hand need is never given away;
+ * of the rest, half may be held by sends until acknowledged and a quarter be kept by receivers.
+ */
+static void share_buffers(struct raw_iface *iface)
+{
+	const struct weft_frame_port *port = iface->port;
+	uint32_t size = port->pool->size, ring = RTE_MIN(port->rx_depth, size / 2), rest = size - ring;
+
+	iface->tx_held_max = RTE_MAX(rest / 2, 1u);
+	iface->keep_max = rest / 4;
+	iface->hdr_held_max = port->hdr_pool->size / 2;
+}
+
+static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why, size_t len)
+{
+	const struct weft_frame_port *port = iface->port;
+	uint32_t room = rte_pktmbuf_data_room_size(port->pool) - RTE_PKTMBUF_HEADROOM;
+	uint32_t small = rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM;
+	uint32_t size = rc->frame_size != 0 ? rc->frame_size : port->frame_size;
+
+	size = RTE_MIN(size, (uint32_t)port->frame_size);
+	size = RTE_MIN(size, room);
+	size = RTE_MIN(size, WEFT_FRAME_SIZE_MAX);
+	if (size < WEFT_FRAME_SIZE_MIN) {
+		snprintf(why, len, "%s: frames of %u bytes are too small: at least %u (MTU 1280) are needed", port->name, size,
+			 WEFT_FRAME_SIZE_MIN);
+		return -EINVAL;
+	}
+	if (small < CTL_ROOM) {
+		snprintf(why, len, "%s: header buffers hold %u bytes, %u are needed", port->name, small, CTL_ROOM);
+		return -EINVAL;
+	}
+	iface->frame_size = (uint16_t)size;
+	return 0;
+}
+
+static void fill_attr(struct raw_iface *iface)
+{
+	const struct weft_frame_port *port = iface->port;
+	struct weft_lane_attr *a = &iface->base.attr;
+	uint32_t room = iface->frame_size - iface->encap_len - (uint32_t)sizeof(struct weft_frame_hdr) - 4 -
+			(uint32_t)sizeof(struct weft_frame_msg);
+	uint32_t small = rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM - RAW_TMPL - 4;
+
+	*a = (struct weft_lane_attr){
+		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_TO_IFACE,
+		.bandwidth = port->bandwidth * room / iface->frame_size,
+		.latency = port->latency,
+		.send_overhead = SEND_OVERHEAD,
+		.recv_overhead = RECV_OVERHEAD,
+		.max_short = room,
+		.max_bcopy = room,
+		.opt_align = 1,
+		.frame_size = iface->frame_size,
+		.dev_addr_len = RAW_ADDR_LEN,
+		.domain = "dpdk",
+	};
+	snprintf(a->device, sizeof(a->device), "%s", port->device);
+	/* Ports that must map user memory for DMA first need a registration that this driver does not have yet. */
+	if (iface->conf.zcopy && !(port->flags & WEFT_FRAME_PORT_REG) &&
+	    (port->flags & WEFT_FRAME_PORT_EXTBUF) && (port->flags & WEFT_FRAME_PORT_MULTISEG)) {
+		a->features |= WEFT_LANE_F_ZCOPY;
+		a->max_zcopy = room;
+		a->max_zcopy_hdr = RTE_MIN(small, 128u);
+		a->max_iov = MAX_IOV;
+	}
+}
+
+static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
+{
+	const struct weft_frame_port *port = iface->port;
+	uint8_t paths = rc->paths != 0 ? rc->paths : (uint8_t)RTE_MIN(iface->conf.paths, WEFT_FRAME_PATHS_MAX);
+	uint16_t udp = rc->udp_port;
+
+	if (port->udp_port != 0)
+		udp = port->udp_port;
+	else if (udp == 0)
+		udp = iface->conf.udp_port != 0 ? iface->conf.udp_port : WEFT_RAW_UDP_PORT;
+	iface->gate = (struct weft_gate_conf){
+		.raw_ethertype = rc->raw_ethertype,
+		.check_ip = !(port->flags & WEFT_FRAME_PORT_RX_CSUM),
+		.vlan = rc->vlan,
+		.udp_port = udp,
+		.ip = rc->ip != 0 ? rc->ip : weft_raw_link_local(port->mac),
+	};
+	memcpy(iface->gate.mac, port->mac, 6);
+	iface->prefix = rc->ip != 0 ? rc->prefix : 16;
+	iface->gateway = rc->gateway;
+	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
+	if (rc->raw_ethertype)
+		iface->paths = 1; /* no UDP, no source ports */
+	iface->csum_wish = csum_wish(port, iface->conf.csum, rc->raw_ethertype);
+	iface->encap_len = WEFT_ETH_LEN + (rc->vlan != 0 ? WEFT_VLAN_LEN : 0) +
+			   (rc->raw_ethertype ? 0 : WEFT_IPV4_LEN + WEFT_UDP_LEN);
+	iface->set_first_seq = rc->set_first_seq;
+	iface->first_seq = rc->first_seq;
+	if (iface->conf.connect_timeout_ns == 0)
+		iface->conf.connect_timeout_ns = 10000000000ull;
+	if (iface->conf.peer_timeout_ns == 0)
+		iface->conf.peer_timeout_ns = 30000000000ull;
+	weft_arp_init(&iface->arp, iface->gate.ip, port->mac);
+}
+
+static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *open)
+{
+	const struct weft_platform *pf = open->platform;
+	struct { uint64_t id; uint32_t generation; } rnd;
+	int err = pf->random(pf->arg, &rnd, sizeof(rnd));
+
+	iface->platform = pf;
+	iface->worker_id = open->worker_id;
+	iface->iface_id = rnd.id | 1;
+	iface->generation = rnd.generation & 0xffff;
+	iface->now = pf->now(pf->arg);
+	/* Far from zero, so that "0 = not set" is never a time. */
+	iface->et = 1000000000ull;
+	iface->lt = 1000000000ull;
+	iface->next_et = RAW_NEVER;
+	iface->next_lt = RAW_NEVER;
+	return err;
+}
+
+int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,
+			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why, size_t len)
+{
+	struct raw_iface *iface = calloc(1, sizeof(*iface));
+	int err = -ENOMEM;
+
+	snprintf(why, len, "%s: out of memory", port->name);
+	if (iface == NULL)
+		return -ENOMEM;
+	iface->scratch = malloc(WEFT_FRAME_SIZE_MAX);
+	if (iface->scratch == NULL)
+		goto fail;
+	iface->port = port;
+	iface->base.ops = &raw_ops;
+	snprintf(iface->base.name, sizeof(iface->base.name), "dpdk:%.50s", port->name);
+	iface->conf = *open->conf;
+	iface->recv = open->recv;
+	iface->event = open->event;
+	iface->cb_arg = open->arg;
+	STAILQ_INIT(&iface->tx_list);
+	STAILQ_INIT(&iface->ack_list);
+	STAILQ_INIT(&iface->zc_free);
+	STAILQ_INIT(&iface->zc_released);
+	LIST_INIT(&iface->zc_orphans);
+	TAILQ_INIT(&iface->conns);
+	err = check_port(iface, rc, why, len);
+	if (err != 0)
+		goto fail;
+	err = fill_identity(iface, open);
+	if (err != 0) {
+		snprintf(why, len, "%s: no random numbers to be had", port->name);
+		goto fail;
+	}
+	take_conf(iface, rc);
+	share_buffers(iface);
+	fill_attr(iface);
+	*out = &iface->base;
+	why[0] = '\0';
+	return 0;
+
+fail:
+	free(iface->scratch);
+	free(iface);
+	return err;
+}

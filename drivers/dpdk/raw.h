@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file raw.h
+ * Inside of the raw-DPDK lane engine: the iface, the connection, and who provides what.
+ *
+ * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain until the frame is
+ * acknowledged, the TX queue or the NIC holds another while it is to be sent. Only when both are gone does the buffer return to
+ * its pool, and user memory of a zero-copy send to its owner.
+ *
+ * Three clocks, all in ns, all derived from the `now` of progress():
+ *   now   real time; timestamps and RTT samples
+ *   et    engine time: as now, but no step is longer than RAW_STEP_MAX. Retransmission timers run on it, so a pause of the
+ *         owner, in which nothing could be received, never looks like silence of the peer. When frames were sent between two
+ *         progress calls, nobody knows when in that step, and only RAW_OUTSIDE_STEP_MAX of it counts.
+ *   lt    liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and connect timeout run on it.
+ */
+#ifndef WEFT_RAW_H
+#define WEFT_RAW_H
+
+#include <sys/queue.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
+
+#include "arp.h"
+#include "encap.h"
+#include "frame_parse.h"
+#include "frame_port.h"
+#include "lane.h"
+#include "loss.h"
+#include "raw_counters.h"
+#include "raw_iface.h"
+#include "rtt.h"
+#include "sack.h"
+
+#define RAW_BURST 32u
+#define RAW_TXQ 64u              /* frames sealed and not yet taken by the port */
+#define RAW_TX_BATCH 4u          /* full frames that wait for each other before they go to the port */
+#define RAW_CONNS_MAX 4096u
+#define RAW_HALF_OPEN_MAX 256u
+#define RAW_TIME_WAIT_MAX 256u
+#define RAW_WIN_FRAMES_MAX 512u  /* half of the receiver's memory of sequences */
+#define RAW_WIN_BYTES (1024u * 1024)
+#define RAW_STEP_MAX 2000000ull
+#define RAW_LIVE_STEP_MAX 100000000ull
+#define RAW_GAP 200000ull        /* between two progress calls: samples across it are discarded */
+#define RAW_OUTSIDE_STEP_MAX 100000ull
+#define RAW_STALE 64u            /* timestamps of the last progress calls that had a stale one */
+#define RAW_STAMP_ERROR 1000u    /* ns that a timestamp may be wrong by in any case */
+#define RAW_ACK_DELAY 25000ull
+#define RAW_ACK_FRAMES 8u
+#define RAW_ACK_BYTES 65536u
+#define RAW_HS_RETRY_MIN 1000000ull
+#define RAW_HS_RETRY_MAX 100000000ull
+#define RAW_HALF_OPEN_NS 5000000000ull
+#define RAW_TIME_WAIT_NS 2000000000ull
+#define RAW_RESET_GAP 100000ull  /* between two RESETs: strangers can't make us loud */
+#define RAW_PROBE_SMALL_ACKS 6u  /* small frames answered while the big one is not: the way is too narrow */
+#define RAW_ROOM_MIN 64u         /* an open frame with less room than this is full */
+#define RAW_TMPL 96u             /* encapsulation + lane header, rounded up for the copy */
+#define RAW_NEVER UINT64_MAX
+
+static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
+static_assert(2 * RAW_WIN_FRAMES_MAX <= WEFT_RXWIN, "receive window");
+
+struct raw_iface;
+
+enum raw_state {
+	RAW_RESOLVE,   /* initiator: who has the next hop's address? */
+	RAW_HELLO,     /* initiator: HELLO is out */
+	RAW_PROBE,     /* initiator: looking for the frame size that arrives */
+	RAW_READY,     /* initiator: READY is out */
+	RAW_HALF_OPEN, /* responder: HELLO_ACK is out, READY awaited */
+	RAW_UP,
+	RAW_DOWN,      /* failed or closed by the peer; waits for ep_destroy() */
+	RAW_TIME_WAIT, /* destroyed; answers late frames, repeats BYE */
+};
+
+enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
+
+/* A frame that was sent and is not acknowledged. */
+struct raw_slot {
+	struct rte_mbuf *m; /* NULL = acknowledged */
+	uint64_t sent;      /* et of the last transmission */
+	uint32_t order;     /* of it, on its path */
+	uint32_t payload;   /* message bytes, for lep->queued */
+	uint16_t bytes;     /* lane bytes, for the window */
+	uint8_t path;
+	uint8_t tries;
+};
+
+/*
+ * A label inside the lane: one UDP source port. Congestion control will keep its window here; until then the connection's
+ * fixed window is the only limit.
+ */
+struct raw_path {
+	struct weft_rtt rtt;
+	struct weft_loss loss;
+	uint32_t order; /* of the next frame */
+	uint16_t sport;
+	uint32_t retransmits;
+};
+
+/* Zero-copy message under way. shinfo counts the mbufs that refer to user memory. */
+struct raw_zc {
+	struct rte_mbuf_ext_shared_info shinfo;
+	struct raw_iface *iface;
+	struct weft_lane_comp *comp; /* NULL = already told */
+	int status;
+	LIST_ENTRY(raw_zc) conn_link; /* of conn->zc, or iface->zc_orphans, while comp is set */
+	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc_free or zc_released */
+};
+
+struct raw_flush {
+	struct weft_lane_comp *comp;
+	uint32_t seq; /* done when all before it is acknowledged */
+	STAILQ_ENTRY(raw_flush) link;
+};
+
+struct raw_conn {
+	/* Line 0: all that a small send into an open frame touches. */
+	struct weft_lane_ep base;
+	uint8_t *open_pos;  /* where the next message goes */
+	uint32_t open_room; /* 0 = no open frame */
+	uint8_t state;      /* enum raw_state */
+	uint8_t csum;       /* enum weft_frame_csum, agreed */
+	uint8_t paths;
+	uint8_t ack_state;  /* enum raw_ack */
+
+	/* Line 1: sending a frame, taking an acknowledgement. */
+	struct rte_mbuf *open __rte_cache_aligned;
+	struct raw_slot *slots;
+	uint32_t slot_mask;
+	uint32_t snd_una, snd_next;
+	uint32_t sack_high;  /* one past the newest sequence that a SACK named; snd_una = none */
+	uint32_t inflight;   /* lane bytes */
+	uint32_t win_bytes, win_frames;
+	uint8_t next_path;
+	uint8_t backoff;
+	bool tail_probed;
+	bool on_tx_list;
+	uint64_t timer;      /* et of tail probe or RTO; 0 = nothing outstanding */
+
+	/* Line 2: receiving a frame. */
+	uint64_t seen __rte_cache_aligned; /* lt of the last valid frame */
+	uint64_t ack_due;
+	uint64_t ts_at;      /* now, when ts_echo came */
+	uint32_t ts_echo;
+	uint32_t ack_bytes;
+	uint16_t ack_frames;
+	uint8_t echo_path;
+	bool ts_valid;
+	bool on_ack_list;
+	struct weft_rxwin rx; /* next and high still on this line */
+
+	/* Per frame, but not per message. */
+	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
+	struct weft_encap encap;
+	uint16_t frame_size;  /* agreed */
+	uint32_t room;        /* bytes for messages in a frame */
+	struct raw_path path[WEFT_FRAME_PATHS_MAX];
+
+	/* Cold. */
+	struct raw_iface *iface;
+	uint32_t id, token;               /* ours */
+	uint32_t remote_id, remote_token; /* the peer's */
+	uint64_t remote_worker, remote_iface;
+	uint32_t peer_ip, hop_ip;
+	uint16_t peer_port;
+	uint8_t peer_mac[6];
+	uint64_t loss_timer;   /* et; 0 = no suspect waits for patience */
+	uint64_t next_ping;    /* lt */
+	uint32_t pings;        /* questions since the last sign of life */
+	uint64_t hs_next;      /* lt of the next try of a handshake step, or of BYE */
+	uint64_t hs_started;
+	uint64_t hs_expire;
+	uint32_t hs_tries;
+	uint16_t probe_size;
+	uint16_t probe_full;
+	uint16_t probe_id;
+	uint32_t probe_small_acks;
+	uint32_t peer_rx_frames, peer_rx_bufs;
+	bool bye_done;
+	int error;             /* while DOWN */
+	LIST_HEAD(, raw_zc) zc;
+	STAILQ_HEAD(, raw_flush) flushes;
+	STAILQ_ENTRY(raw_conn) tx_link;
+	STAILQ_ENTRY(raw_conn) ack_link;
+	TAILQ_ENTRY(raw_conn) link;
+};
+
+static_assert(offsetof(struct raw_conn, open) == 64, "hot line 0");
+static_assert(offsetof(struct raw_conn, seen) == 128, "hot line 1");
+
+/* What incoming frames are looked up by, without touching the connection. */
+struct raw_ref {
+	uint32_t id;
+	uint32_t token;
+	struct raw_conn *conn; /* NULL = free */
+};
+
+struct raw_iface {
+	struct weft_lane_iface base;
+	struct weft_frame_port *port;
+
+	uint64_t now, et, lt;
+	uint64_t next_et, next_lt; /* when run_timers() has something to do */
+	bool gap;                  /* this progress call came late */
+	bool in_progress;
+	bool sent_outside;         /* frames were sent since the last progress call: their `now` is stale */
+	struct { uint32_t ts, error; } stale[RAW_STALE]; /* how stale, by timestamp */
+	struct raw_ref *refs;
+	uint32_t refs_len;
+	uint32_t kept, keep_max;       /* receive buffers held by the protocol layer */
+	uint32_t tx_held, tx_held_max; /* frame buffers held until acknowledged */
+	uint32_t hdr_held, hdr_held_max; /* small buffers in zero-copy frames: acknowledgements need some too */
+	weft_lane_recv_cb recv;
+	void *cb_arg;
+	STAILQ_HEAD(, raw_conn) tx_list;  /* have an open frame */
+	STAILQ_HEAD(, raw_conn) ack_list; /* owe a delayed acknowledgement, oldest first */
+	bool acks_now;             /* some of them owe it at once */
+	unsigned int txq_head, txq_count;
+	unsigned int idle_polls;
+	unsigned int full_bursts;
+	bool tx_used;              /* something was sent since the port was last idle for long */
+	struct rte_mbuf *txq[RAW_TXQ];
+
+	struct weft_gate_conf gate;
+	uint64_t counter[RAW_COUNTERS];
+
+	weft_lane_event_cb event;
+	const struct weft_platform *platform;
+	struct weft_lane_conf conf;
+	STAILQ_HEAD(, raw_zc) zc_free;
+	STAILQ_HEAD(, raw_zc) zc_released; /* hardware and peer are done with it */
+	LIST_HEAD(, raw_zc) zc_orphans;    /* lane ep destroyed, hardware not done */
+	void *zc_chunks;
+	TAILQ_HEAD(, raw_conn) conns;
+	uint32_t conn_count, half_open, time_wait;
+	uint32_t free_hint;
+	uint32_t generation;
+	uint64_t worker_id, iface_id;
+	uint64_t next_reset;
+	struct weft_arp arp;
+	uint32_t gateway;
+	uint8_t prefix;
+	uint8_t paths;
+	uint8_t encap_len;
+	uint8_t csum_wish;
+	uint16_t frame_size;
+	bool set_first_seq;
+	uint32_t first_seq;
+	uint8_t *scratch; /* chained frames are made contiguous here */
+};
+
+static inline struct raw_iface *raw_iface_of(struct weft_lane_iface *i)
+{
+	return (struct raw_iface *)i;
+}
+
+static inline struct raw_conn *raw_conn_of(struct weft_lane_ep *lep)
+{
+	return (struct raw_conn *)lep;
+}
+
+static inline void raw_count(struct raw_iface *iface, enum raw_counter c)
+{
+	iface->counter[c]++;
+}
+
+/* Deadlines only ever move the next scan forward; a scan computes it anew. */
+static inline void raw_deadline_et(struct raw_iface *iface, uint64_t t)
+{
+	if (t < iface->next_et)
+		iface->next_et = t;
+}
+
+static inline void raw_deadline_lt(struct raw_iface *iface, uint64_t t)
+{
+	if (t < iface->next_lt)
+		iface->next_lt = t;
+}
+
+static inline struct raw_slot *raw_slot(struct raw_conn *c, uint32_t seq)
+{
+	return &c->slots[seq & c->slot_mask];
+}
+
+static inline struct weft_frame_hdr *raw_hdr(const struct raw_conn *c, struct rte_mbuf *m)
+{
+	return rte_pktmbuf_mtod_offset(m, struct weft_frame_hdr *, c->encap.len);
+}
+
+/* ---- txq.c: frames to the port, never waiting */
+
+static inline unsigned int raw_txq_space(const struct raw_iface *iface)
+{
+	return RAW_TXQ - iface->txq_count;
+}
+
+static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	iface->txq[(iface->txq_head + iface->txq_count++) % RAW_TXQ] = m;
+}
+
+void raw_txq_flush(struct raw_iface *iface);
+void raw_txq_drop(struct raw_iface *iface);
+
+/* ---- frame.c: building frames */
+
+/* One reference more for the queue, on every segment. */
+static inline void raw_ref_chain(struct rte_mbuf *m)
+{
+	do {
+		rte_mbuf_refcnt_update(m, 1);
+	} while ((m = m->next) != NULL);
+}
+
+void raw_conn_template(struct raw_conn *c);
+void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path);
+void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint8_t path);
+int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body, uint32_t body_len,
+		 uint32_t pad_to);
+int raw_ack_send(struct raw_conn *c, uint16_t flags);
+void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
+void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
+
+/* ---- tx.c */
+int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const void *payload,
+		 size_t length);
+ssize_t raw_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
+int raw_tx_ready(struct raw_conn *c);
+void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload, uint16_t flags);
+bool raw_seal(struct raw_conn *c, uint16_t flags);
+void raw_seal_all(struct raw_iface *iface);
+
+/* ---- zcopy.c */
+int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const struct iovec *iov,
+		 unsigned int iovcnt, struct weft_mem_lane *mem, struct weft_lane_comp *comp);
+unsigned int raw_zc_complete(struct raw_iface *iface);
+void raw_zc_cancel(struct raw_conn *c, int status);
+void raw_zc_fail(struct raw_conn *c, int status);
+void raw_zc_destroy(struct raw_iface *iface);
+
+/* ---- ack.c: the sender's half of reliability */
+unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
+void raw_loss_detect(struct raw_conn *c);
+int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags);
+void raw_timer_arm(struct raw_conn *c);
+void raw_timer_fire(struct raw_conn *c);
+void raw_slots_release(struct raw_conn *c);
+int raw_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
+void raw_flushes_end(struct raw_conn *c, int status);
+unsigned int raw_flushes_check(struct raw_conn *c);
+
+/* ---- rx.c */
+unsigned int raw_rx(struct raw_iface *iface);
+void raw_acks(struct raw_iface *iface);
+
+/* ---- handshake.c: HELLO .. READY, RESET, BYE */
+void raw_hs_start(struct raw_conn *c);
+void raw_hs_timer(struct raw_conn *c);
+void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v);
+void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
+void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
+void raw_version_input(struct raw_iface *iface, const struct weft_frame_view *v, size_t lane_len);
+void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
+
+/* ---- conn.c */
+struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
+void raw_conn_free(struct raw_conn *c);
+void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
+void raw_conn_fail(struct raw_conn *c, int status, const char *text);
+void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
+int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user, struct weft_lane_ep **lep);
+void raw_ep_destroy(struct weft_lane_ep *lep);
+void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
+const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
+
+/* ---- timer.c */
+void raw_timers(struct raw_iface *iface);
+
+/* ---- address.c */
+#define RAW_ADDR_LEN 32u
+
+struct raw_addr {
+	uint8_t version;
+	bool raw_ethertype;
+	uint16_t udp_port, vlan, frame_size;
+	uint32_t ip;
+	uint8_t prefix;
+	uint8_t mac[6];
+	uint64_t iface_id;
+};
+
+int raw_addr_read(const void *buf, size_t len, struct raw_addr *a);
+void raw_get_address(struct weft_lane_iface *iface, void *buf);
+int raw_is_reachable(struct weft_lane_iface *iface, const void *addr, size_t len, char *why, size_t why_len);
+int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop);
+
+#endif /* WEFT_RAW_H */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file raw_counters.h
+ * Everything that the engine counts, once: enumerator and the name that people see.
+ */
+#ifndef WEFT_RAW_COUNTERS_H
+#define WEFT_RAW_COUNTERS_H
+
+#define RAW_COUNTER_LIST(X) \
+	X(RAW_RX_FRAMES, "rx.frames") \
+	X(RAW_RX_BYTES, "rx.bytes") \
+	X(RAW_RX_MESSAGES, "rx.messages") \
+	X(RAW_RX_ACKS, "rx.acks") \
+	X(RAW_RX_CHAINED, "rx.chained") \
+	X(RAW_RX_COPY_ONLY, "rx.copy_only") \
+	X(RAW_TX_FRAMES, "tx.frames") \
+	X(RAW_TX_BYTES, "tx.bytes") \
+	X(RAW_TX_DATA, "tx.data") \
+	X(RAW_TX_ACKS, "tx.acks") \
+	X(RAW_TX_CONTROL, "tx.control") \
+	X(RAW_TX_FAST, "tx.retransmit.fast") \
+	X(RAW_TX_RTO, "tx.retransmit.rto") \
+	X(RAW_TX_PROBE, "tx.retransmit.probe") \
+	X(RAW_TX_RETX_COPY, "tx.retransmit.copied") \
+	X(RAW_TX_PING, "tx.keepalive") \
+	X(RAW_TX_RESET, "tx.reset") \
+	X(RAW_TX_NO_BUFFER, "tx.no_buffer") \
+	X(RAW_TX_RING_FULL, "tx.ring_full") \
+	X(RAW_TX_WINDOW_FULL, "tx.window_full") \
+	X(RAW_DROP_NOT_OURS, "drop.not_ours") \
+	X(RAW_DROP_BAD_LENGTH, "drop.bad_length") \
+	X(RAW_DROP_BAD_IP, "drop.bad_ip") \
+	X(RAW_DROP_BAD_MAGIC, "drop.bad_magic") \
+	X(RAW_DROP_BAD_VERSION, "drop.bad_version") \
+	X(RAW_DROP_BAD_TYPE, "drop.bad_type") \
+	X(RAW_DROP_BAD_MESSAGE, "drop.bad_message") \
+	X(RAW_DROP_BAD_CSUM, "drop.bad_csum") \
+	X(RAW_DROP_STRANGER, "drop.stranger") \
+	X(RAW_DROP_STALE, "drop.stale_epoch") \
+	X(RAW_DROP_DUPLICATE, "drop.duplicate") \
+	X(RAW_DROP_BEYOND, "drop.beyond_window") \
+	X(RAW_DROP_BAD_ACK, "drop.bad_ack") \
+	X(RAW_DROP_STATE, "drop.wrong_state") \
+	X(RAW_DROP_HALF_OPEN_FULL, "drop.half_open_full") \
+	X(RAW_DROP_TOO_LONG, "drop.too_long") \
+	X(RAW_DROP_RESET, "drop.reset_unproven") \
+	X(RAW_CONN_ACTIVE, "conn.active") \
+	X(RAW_CONN_PASSIVE, "conn.passive") \
+	X(RAW_CONN_UP, "conn.up") \
+	X(RAW_CONN_FAILED, "conn.failed") \
+	X(RAW_CONN_GONE, "conn.gone") \
+	X(RAW_CONN_EXPIRED, "conn.half_open_expired") \
+	X(RAW_RESET_IN, "conn.reset_by_peer") \
+	X(RAW_ARP_ASKED, "arp.asked") \
+	X(RAW_ARP_ANSWERED, "arp.answered") \
+	X(RAW_ARP_IN, "arp.received") \
+	X(RAW_ARP_CONFLICT, "arp.conflict") \
+	X(RAW_GAPS, "progress.gaps")
+
+#define RAW_COUNTER_ENUM(id, name) id,
+enum raw_counter { RAW_COUNTER_LIST(RAW_COUNTER_ENUM) RAW_COUNTERS };
+#undef RAW_COUNTER_ENUM
+
+#endif /* WEFT_RAW_COUNTERS_H */

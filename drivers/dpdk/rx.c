@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <rte_prefetch.h>
+
+#include "raw.h"
+
+static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (how > c->ack_state) {
+		if (c->ack_state == RAW_ACK_NONE)
+			c->ack_due = iface->et + RAW_ACK_DELAY;
+		c->ack_state = (uint8_t)how;
+	}
+	if (how == RAW_ACK_NOW)
+		iface->acks_now = true;
+	if (!c->on_ack_list) {
+		c->on_ack_list = true;
+		STAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
+	}
+}
+
+/* Messages in a frame go up one by one. A callback may destroy the lane ep; then the rest is nobody's. */
+static void deliver(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
+{
+	struct raw_iface *iface = c->iface;
+	const struct weft_frame_msg *msg;
+	uint32_t off = 0;
+	void *keep;
+
+	while ((msg = weft_frame_msg_next(v, &off)) != NULL) {
+		keep = desc;
+		if (unlikely(iface->kept >= iface->keep_max)) {
+			keep = NULL;
+			raw_count(iface, RAW_RX_COPY_ONLY);
+		}
+		raw_count(iface, RAW_RX_MESSAGES);
+		if (iface->recv(iface->cb_arg, &c->base, msg->am_id, msg + 1, weft_le16(msg->length), keep) ==
+			    WEFT_LANE_KEEP && keep != NULL) {
+			rte_mbuf_refcnt_update(desc, 1);
+			iface->kept++;
+		}
+		if (unlikely(c->state != RAW_UP))
+			return;
+	}
+}
+
+static void data_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
+{
+	struct raw_iface *iface = c->iface;
+	uint32_t seq = weft_le32(v->hdr->seq);
+	enum weft_rxwin_verdict verdict = weft_rxwin_check(&c->rx, seq);
+
+	/* Also of a duplicate: its sender wants to know how long the repeated frame took. */
+	c->ts_echo = weft_le32(v->hdr->ts);
+	c->ts_at = iface->now;
+	c->ts_valid = !iface->gap;
+	c->echo_path = v->hdr->path & 15;
+	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
+		raw_count(iface, verdict == WEFT_RXWIN_DUPLICATE ? RAW_DROP_DUPLICATE : RAW_DROP_BEYOND);
+		ack_soon(c, RAW_ACK_NOW);
+		return;
+	}
+	deliver(c, v, desc);
+	/* Only now: an acknowledgement says that the callback has returned. */
+	weft_rxwin_mark(&c->rx, seq);
+	c->ack_frames++;
+	c->ack_bytes += v->body_len;
+	ack_soon(c, weft_rxwin_has_hole(&c->rx) || v->flags & WEFT_FRAME_F_ACK_REQ ||
+				    c->ack_frames >= RAW_ACK_FRAMES || c->ack_bytes >= RAW_ACK_BYTES
+			    ? RAW_ACK_NOW : RAW_ACK_DELAYED);
+}
+
+/* A destroyed connection acknowledges what it had, and tells about its end whoever sends more. */
+static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	if (v->type == WEFT_FRAME_BYE) {
+		raw_ctl_send(c, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
+		c->bye_done = true; /* the peer is closing too: it needs no telling */
+	} else if (v->type == WEFT_FRAME_BYE_ACK) {
+		c->bye_done = true;
+	} else if (v->type == WEFT_FRAME_DATA || v->flags & WEFT_FRAME_F_ACK_REQ) {
+		if (v->type == WEFT_FRAME_DATA &&
+		    weft_rxwin_check(&c->rx, weft_le32(v->hdr->seq)) == WEFT_RXWIN_NEW)
+			raw_ctl_send(c, WEFT_FRAME_BYE, 0, NULL, 0, 0);
+		else
+			raw_ack_send(c, 0);
+	}
+}
+
+static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
+{
+	c->pings = 0;
+	raw_ack_input(c, v);
+	if (unlikely(c->state != RAW_UP))
+		return; /* a completion destroyed it */
+	switch (v->type) {
+	case WEFT_FRAME_DATA:
+		data_input(c, v, desc);
+		break;
+	case WEFT_FRAME_ACK:
+		raw_count(c->iface, RAW_RX_ACKS);
+		if (v->flags & WEFT_FRAME_F_ACK_REQ)
+			ack_soon(c, RAW_ACK_NOW);
+		break;
+	case WEFT_FRAME_BYE:
+		raw_conn_bye_input(c, v);
+		break;
+	default:
+		raw_hs_input(c, v);
+	}
+}
+
+static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
+{
+	struct raw_iface *iface = c->iface;
+
+	/* With CRC32C agreed, a frame without one is a frame whose flag has flipped. */
+	if (unlikely(c->csum == WEFT_FRAME_CSUM_CRC32C && !(v->flags & WEFT_FRAME_F_CRC32C))) {
+		raw_count(iface, RAW_DROP_BAD_CSUM);
+		return;
+	}
+	if (c->csum == WEFT_FRAME_CSUM_UDP && !(v->flags & WEFT_FRAME_F_CRC32C) &&
+	    (v->udp_csum == 0 || (!(iface->port->flags & WEFT_FRAME_PORT_RX_CSUM) && !weft_frame_udp_csum_ok(v)))) {
+		raw_count(iface, RAW_DROP_BAD_CSUM);
+		return;
+	}
+	c->seen = iface->lt;
+	if (likely(c->state == RAW_UP)) {
+		up_input(c, v, desc);
+	} else if (c->state == RAW_TIME_WAIT) {
+		time_wait_input(c, v);
+	} else if (c->state == RAW_READY && v->type == WEFT_FRAME_DATA) {
+		/* The answer to READY was overtaken; data says the same. */
+		raw_conn_up(c, c->frame_size);
+		if (c->state == RAW_UP)
+			up_input(c, v, desc);
+	} else if (c->state == RAW_DOWN && v->type != WEFT_FRAME_BYE) {
+		/* Given up here; the other side should not have to find out by silence. */
+		raw_count(iface, RAW_DROP_STATE);
+		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
+	} else {
+		raw_hs_input(c, v);
+	}
+}
+
+/* A frame that names no connection of ours. */
+static void stranger_input(struct raw_iface *iface, const struct weft_frame_view *v, uint32_t index)
+{
+	uint32_t id = weft_le32(v->hdr->dst_conn);
+
+	if (v->type == WEFT_FRAME_HELLO) {
+		raw_hello_input(iface, v);
+		return;
+	}
+	if (v->type == WEFT_FRAME_RESET) {
+		raw_reset_input(iface, v);
+		return;
+	}
+	raw_count(iface, index < iface->refs_len && iface->refs[index].conn != NULL &&
+				 iface->refs[index].id != id ? RAW_DROP_STALE : RAW_DROP_STRANGER);
+	if (v->type != WEFT_FRAME_BYE_ACK)
+		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
+}
+
+static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v, struct rte_mbuf *desc)
+{
+	uint32_t id = weft_le32(v->hdr->dst_conn), index = id & 0xffff;
+	const struct raw_ref *ref;
+
+	if (likely(index < iface->refs_len)) {
+		ref = &iface->refs[index];
+		if (likely(ref->conn != NULL && ref->id == id && ref->token == weft_le32(v->hdr->token) &&
+			   v->type != WEFT_FRAME_RESET && v->type != WEFT_FRAME_HELLO)) {
+			conn_input(ref->conn, v, desc);
+			return;
+		}
+	}
+	stranger_input(iface, v, index);
+}
+
+static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct weft_frame_view *v)
+{
+	static const enum raw_counter reason[WEFT_GATE_COUNT] = {
+		[WEFT_GATE_NOT_OURS] = RAW_DROP_NOT_OURS,
+		[WEFT_GATE_BAD_LENGTH] = RAW_DROP_BAD_LENGTH,
+		[WEFT_GATE_BAD_IP] = RAW_DROP_BAD_IP,
+		[WEFT_GATE_BAD_MAGIC] = RAW_DROP_BAD_MAGIC,
+		[WEFT_GATE_BAD_VERSION] = RAW_DROP_BAD_VERSION,
+		[WEFT_GATE_BAD_TYPE] = RAW_DROP_BAD_TYPE,
+		[WEFT_GATE_BAD_MESSAGE] = RAW_DROP_BAD_MESSAGE,
+		[WEFT_GATE_BAD_CSUM] = RAW_DROP_BAD_CSUM,
+	};
+
+	if (g == WEFT_GATE_ARP) {
+		raw_arp_input(iface, v);
+		return;
+	}
+	raw_count(iface, reason[g]);
+	if (g == WEFT_GATE_BAD_VERSION && v->type == WEFT_FRAME_HELLO)
+		raw_reset_send(iface, v, WEFT_RESET_VERSION);
+}
+
+static void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	const void *data = rte_pktmbuf_mtod(m, const void *);
+	struct rte_mbuf *desc = m;
+	struct weft_frame_view v;
+	enum weft_gate g;
+
+	iface->counter[RAW_RX_FRAMES]++;
+	iface->counter[RAW_RX_BYTES] += m->pkt_len;
+	if (unlikely(m->nb_segs > 1)) {
+		raw_count(iface, RAW_RX_CHAINED);
+		if (m->pkt_len > WEFT_FRAME_SIZE_MAX) {
+			raw_count(iface, RAW_DROP_TOO_LONG);
+			return;
+		}
+		data = rte_pktmbuf_read(m, 0, m->pkt_len, iface->scratch);
+		desc = NULL;
+	}
+	if (unlikely(iface->port->flags & WEFT_FRAME_PORT_RX_CSUM &&
+		     ((m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD ||
+		      (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_BAD))) {
+		raw_count(iface, RAW_DROP_BAD_CSUM);
+		return;
+	}
+	g = weft_frame_parse(&iface->gate, data, m->pkt_len, &v);
+	if (likely(g == WEFT_GATE_OK))
+		lane_input(iface, &v, desc);
+	else
+		drop_input(iface, g, &v);
+}
+
+/* @return frames received */
+unsigned int raw_rx(struct raw_iface *iface)
+{
+	struct weft_frame_port *port = iface->port;
+	struct rte_mbuf *pkts[RAW_BURST];
+	unsigned int n, i;
+
+	n = port->ops->rx_burst(port, pkts, RAW_BURST);
+	for (i = 0; i < n && i < 3; i++)
+		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
+	for (i = 0; i < n; i++) {
+		if (i + 3 < n)
+			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 3], void *));
+		frame_input(iface, pkts[i]);
+		rte_pktmbuf_free(pkts[i]);
+	}
+	return n;
+}
+
+/* Acknowledgements that are due. Those that rode along with data meanwhile fall off the list here. */
+void raw_acks(struct raw_iface *iface)
+{
+	STAILQ_HEAD(, raw_conn) list = STAILQ_HEAD_INITIALIZER(list);
+	struct raw_conn *c;
+
+	iface->acks_now = false;
+	STAILQ_CONCAT(&list, &iface->ack_list);
+	while ((c = STAILQ_FIRST(&list)) != NULL) {
+		STAILQ_REMOVE_HEAD(&list, ack_link);
+		if (c->ack_state != RAW_ACK_NONE && (c->ack_state == RAW_ACK_NOW || iface->et >= c->ack_due) &&
+		    (c->state != RAW_UP || raw_ack_send(c, 0) == 0))
+			c->ack_state = RAW_ACK_NONE;
+		if (c->ack_state != RAW_ACK_NONE) {
+			STAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
+			raw_deadline_et(iface, c->ack_due);
+		} else {
+			c->on_ack_list = false;
+		}
+	}
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <string.h>
+
+#include "raw.h"
+
+/*
+ * Copies of a few bytes are most of what small messages cost; memcpy() with a variable length is a call and several
+ * branches. Two overlapping moves do any length between their size and twice that.
+ */
+static inline void copy_small(uint8_t *dst, const uint8_t *src, size_t n)
+{
+	if (n >= 16) {
+		if (n > 32) {
+			memcpy(dst, src, n);
+			return;
+		}
+		memcpy(dst, src, 16);
+		memcpy(dst + n - 16, src + n - 16, 16);
+	} else if (n >= 8) {
+		memcpy(dst, src, 8);
+		memcpy(dst + n - 8, src + n - 8, 8);
+	} else if (n >= 4) {
+		memcpy(dst, src, 4);
+		memcpy(dst + n - 4, src + n - 4, 4);
+	} else {
+		while (n-- > 0)
+			*dst++ = *src++;
+	}
+}
+
+static inline uint8_t *put_msg_hdr(uint8_t *p, uint8_t am_id, size_t length)
+{
+	struct weft_frame_msg msg = {.length = weft_le16((uint16_t)length), .am_id = am_id};
+
+	memcpy(p, &msg, sizeof(msg));
+	return p + sizeof(msg);
+}
+
+static inline void append(struct raw_conn *c, uint8_t am_id, const void *hdr, size_t hdr_len, const void *payload,
+			  size_t length)
+{
+	uint8_t *p = put_msg_hdr(c->open_pos, am_id, hdr_len + length);
+
+	copy_small(p, hdr, hdr_len);
+	copy_small(p + hdr_len, payload, length);
+	c->open_pos = p + hdr_len + length;
+	c->open_room -= (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
+}
+
+/* May another frame be sent? Without side effect, except that the hint tx_room follows. */
+int raw_tx_ready(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (unlikely(c->state != RAW_UP))
+		return c->state == RAW_DOWN ? c->error : -EAGAIN;
+	if (unlikely(c->inflight >= c->win_bytes || c->snd_next - c->snd_una >= c->win_frames)) {
+		raw_count(iface, RAW_TX_WINDOW_FULL);
+		c->base.tx_room = false;
+		return -EAGAIN;
+	}
+	if (unlikely(iface->tx_held >= iface->tx_held_max)) {
+		raw_count(iface, RAW_TX_NO_BUFFER);
+		return -EAGAIN;
+	}
+	if (unlikely(raw_txq_space(iface) == 0)) {
+		raw_txq_flush(iface);
+		if (raw_txq_space(iface) == 0)
+			return -EAGAIN;
+	}
+	return 0;
+}
+
+static int open_frame(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	struct rte_mbuf *m;
+	uint8_t *p;
+	int err = raw_tx_ready(c);
+
+	if (unlikely(err != 0))
+		return err;
+	m = rte_pktmbuf_alloc(iface->port->pool);
+	if (unlikely(m == NULL)) {
+		raw_count(iface, RAW_TX_NO_BUFFER);
+		return -EAGAIN;
+	}
+	iface->tx_held++;
+	p = rte_pktmbuf_mtod(m, uint8_t *);
+	memcpy(p, c->tmpl, RAW_TMPL);
+	c->open = m;
+	c->open_pos = p + c->encap.len + sizeof(struct weft_frame_hdr);
+	c->open_room = c->room;
+	return 0;
+}
+
+/* Give back an open frame into which nothing was written. */
+static void unopen_frame(struct raw_conn *c)
+{
+	rte_pktmbuf_free(c->open);
+	c->iface->tx_held--;
+	c->open = NULL;
+	c->open_room = 0;
+}
+
+/*
+ * A finished frame gets its sequence, its slot and its place in the queue. From here on it is retransmitted until
+ * acknowledged.
+ */
+void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload, uint16_t flags)
+{
+	struct raw_iface *iface = c->iface;
+	struct weft_frame_hdr *hdr = raw_hdr(c, m);
+	struct raw_slot *slot = raw_slot(c, c->snd_next);
+	uint8_t path = c->next_path;
+
+	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
+		flags |= WEFT_FRAME_F_CRC32C;
+	hdr->flags = weft_le16(flags);
+	hdr->seq = weft_le32(c->snd_next);
+	raw_stamp(c, hdr, path);
+	raw_finish(c, m, lane_len, path);
+
+	*slot = (struct raw_slot){
+		.m = m,
+		.sent = iface->et,
+		.order = c->path[path].order++,
+		.payload = payload,
+		.bytes = (uint16_t)lane_len,
+		.path = path,
+		.tries = 1,
+	};
+	if (++c->next_path >= c->paths)
+		c->next_path = 0;
+	c->snd_next++;
+	c->inflight += lane_len;
+	c->base.queued += payload;
+	if (c->timer == 0)
+		raw_timer_arm(c);
+	/* The acknowledgement rides along; a SACK block does not, so holes are still told by an ACK. */
+	if (c->ack_state != RAW_ACK_NONE && !weft_rxwin_has_hole(&c->rx)) {
+		c->ack_state = RAW_ACK_NONE;
+		c->ack_frames = 0;
+		c->ack_bytes = 0;
+	}
+	if (!iface->in_progress)
+		iface->sent_outside = true;
+	raw_ref_chain(m);
+	raw_txq_push(iface, m);
+	raw_count(iface, RAW_TX_DATA);
+}
+
+/* Close the open frame and queue it. @return false when the queue has no room: it stays open */
+bool raw_seal(struct raw_conn *c, uint16_t flags)
+{
+	struct rte_mbuf *m = c->open;
+	uint32_t lane_len, payload;
+
+	if (unlikely(raw_txq_space(c->iface) == 0)) {
+		raw_txq_flush(c->iface);
+		if (raw_txq_space(c->iface) == 0)
+			return false;
+	}
+	lane_len = (uint32_t)(c->open_pos - (rte_pktmbuf_mtod(m, uint8_t *) + c->encap.len));
+	payload = lane_len - (uint32_t)sizeof(struct weft_frame_hdr);
+	m->data_len = (uint16_t)(c->encap.len + lane_len + (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4 : 0));
+	m->pkt_len = m->data_len;
+	c->open = NULL;
+	c->open_room = 0;
+	raw_tx_commit(c, m, lane_len, payload, flags);
+	return true;
+}
+
+/*
+ * The first message is in a frame. It leaves at once when the lane is idle (somebody may be waiting for just this one);
+ * a frame that has little room left goes to the queue; any other stays open for company until the next progress().
+ */
+static void opened(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (c->snd_una == c->snd_next) {
+		raw_seal(c, 0);
+		raw_txq_flush(iface);
+		return;
+	}
+	if (c->open_room < c->room / 2) {
+		raw_seal(c, 0);
+		if (iface->txq_count >= RAW_TX_BATCH)
+			raw_txq_flush(iface);
+		return;
+	}
+	if (!c->on_tx_list) {
+		c->on_tx_list = true;
+		STAILQ_INSERT_TAIL(&iface->tx_list, c, tx_link);
+	}
+}
+
+static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const void *hdr, size_t hdr_len,
+				     const void *payload, size_t length)
+{
+	int err;
+
+	if (unlikely(hdr_len + length > c->base.max_msg && c->state == RAW_UP))
+		return -EMSGSIZE;
+	if (c->open != NULL && !raw_seal(c, 0))
+		return -EAGAIN;
+	err = open_frame(c);
+	if (err != 0)
+		return err;
+	append(c, am_id, hdr, hdr_len, payload, length);
+	opened(c);
+	return 0;
+}
+
+int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const void *payload,
+		 size_t length)
+{
+	struct raw_conn *c = raw_conn_of(lep);
+
+	if (likely(hdr_len + length + sizeof(struct weft_frame_msg) <= c->open_room)) {
+		append(c, am_id, hdr, hdr_len, payload, length);
+		return 0;
+	}
+	return short_slow(c, am_id, hdr, hdr_len, payload, length);
+}
+
+/*
+ * The length is known only after packing, so the message gets a frame of its own; when it turns out to be small, the
+ * frame stays open for others.
+ */
+ssize_t raw_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
+{
+	struct raw_conn *c = raw_conn_of(lep);
+	ssize_t n;
+	int err;
+
+	if (c->open != NULL && !raw_seal(c, 0))
+		return -EAGAIN;
+	err = open_frame(c);
+	if (unlikely(err != 0))
+		return err;
+	n = pack(c->open_pos + sizeof(struct weft_frame_msg), c->base.max_msg, arg);
+	if (unlikely(n < 0 || (size_t)n > c->base.max_msg)) {
+		unopen_frame(c);
+		return n < 0 ? n : -EMSGSIZE;
+	}
+	put_msg_hdr(c->open_pos, am_id, (size_t)n);
+	c->open_pos += sizeof(struct weft_frame_msg) + (size_t)n;
+	c->open_room -= (uint32_t)sizeof(struct weft_frame_msg) + (uint32_t)n;
+	opened(c);
+	return n;
+}
+
+/* Open frames leave, at the latest now. */
+void raw_seal_all(struct raw_iface *iface)
+{
+	struct raw_conn *c;
+
+	while ((c = STAILQ_FIRST(&iface->tx_list)) != NULL) {
+		if (c->open != NULL && c->open_pos != NULL && !raw_seal(c, 0))
+			return;
+		STAILQ_REMOVE_HEAD(&iface->tx_list, tx_link);
+		c->on_tx_list = false;
+	}
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "raw.h"
+
+/*
+ * Hand the port what it takes. What it does not take stays, and senders are told -EAGAIN once the queue is full: nobody
+ * spins on a full ring.
+ */
+void raw_txq_flush(struct raw_iface *iface)
+{
+	struct weft_frame_port *port = iface->port;
+	unsigned int n, sent;
+
+	while (iface->txq_count > 0) {
+		n = RTE_MIN(iface->txq_count, RAW_TXQ - iface->txq_head);
+		n = RTE_MIN(n, RAW_BURST);
+		sent = port->ops->tx_burst(port, &iface->txq[iface->txq_head], (uint16_t)n);
+		iface->txq_head = (iface->txq_head + sent) % RAW_TXQ;
+		iface->txq_count -= sent;
+		iface->tx_used = true;
+		if (sent < n) {
+			raw_count(iface, RAW_TX_RING_FULL);
+			return;
+		}
+	}
+	/* An empty queue begins at 0, so that a burst is seldom cut in two by the end of the array. */
+	iface->txq_head = 0;
+}
+
+void raw_txq_drop(struct raw_iface *iface)
+{
+	while (iface->txq_count > 0) {
+		rte_pktmbuf_free(iface->txq[iface->txq_head]);
+		iface->txq_head = (iface->txq_head + 1) % RAW_TXQ;
+		iface->txq_count--;
+	}
+}
