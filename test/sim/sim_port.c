@@ -21,7 +21,7 @@
 #include "sim_priv.h"
 
 #define RECLAIM_AT 32 /* as tx_free_thresh of many PMDs */
-#define HDR_ROOM 256
+#define HDR_ROOM 512
 
 /* ---- EAL and pools -------------------------------------------------------------------------- */
 

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <rte_eal.h>
+
+#include "raw_pair.h"
+
+uint64_t pair_rand(struct pair *p)
+{
+	uint64_t z = p->rng += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static bool dice(struct pair *p, double chance)
+{
+	return chance > 0 && (double)(pair_rand(p) >> 11) / 9007199254740992.0 < chance;
+}
+
+static void eal_once(void)
+{
+	static bool done;
+	static char arg[][32] = {"raw", "--no-huge", "--no-pci", "--no-telemetry", "--no-shconf", "--iova-mode=va",
+				 "--log-level=lib.eal:error", "-m", "512", "--lcores", "0"};
+	char *argv[RTE_DIM(arg) + 1] = {NULL};
+	cpu_set_t cpus;
+
+	if (done)
+		return;
+	done = true;
+	for (size_t i = 0; i < RTE_DIM(arg); i++)
+		argv[i] = arg[i];
+	/* The EAL binds this thread to a core; tests that run side by side must not share one. */
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	if (rte_eal_init(RTE_DIM(arg), argv) < 0)
+		fail_msg("the EAL does not start");
+	sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+/* ---- wire ---- */
+
+static void enqueue(struct pair_end *to, const struct rte_mbuf *m, uint64_t due, bool corrupt)
+{
+	struct rte_mbuf *c;
+	uint8_t *d;
+
+	if (to->queued == RTE_DIM(to->queue))
+		return;
+	c = rte_pktmbuf_alloc(to->port.pool);
+	if (c == NULL)
+		return;
+	d = (uint8_t *)rte_pktmbuf_append(c, (uint16_t)m->pkt_len);
+	for (uint32_t off = 0; m != NULL; off += m->data_len, m = m->next)
+		memcpy(d + off, rte_pktmbuf_mtod(m, void *), m->data_len);
+	if (corrupt)
+		d[pair_rand(to->pair) % c->pkt_len] ^= (uint8_t)(1u << pair_rand(to->pair) % 8);
+	to->queue[to->queued].m = c;
+	to->queue[to->queued++].due = due;
+}
+
+static uint16_t wire_tx(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct pair_end *e = (struct pair_end *)port;
+	struct pair_wire *w = &e->wire;
+	uint64_t due;
+
+	if (w->full)
+		return 0;
+	for (uint16_t i = 0; i < n; i++) {
+		due = e->pair->now + w->delay_ns;
+		if (dice(e->pair, w->reorder))
+			due += 1000 + pair_rand(e->pair) % 50000;
+		if (!w->blackhole && !dice(e->pair, w->loss) &&
+		    (w->max_frame == 0 || pkts[i]->pkt_len <= w->max_frame)) {
+			enqueue(e->peer, pkts[i], due, dice(e->pair, w->corrupt));
+			if (dice(e->pair, w->dup))
+				enqueue(e->peer, pkts[i], due + 500, false);
+		}
+		if (w->hold_sent && e->held_count < RTE_DIM(e->held))
+			e->held[e->held_count++] = pkts[i];
+		else
+			rte_pktmbuf_free(pkts[i]);
+	}
+	return n;
+}
+
+static uint16_t wire_rx(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct pair_end *e = (struct pair_end *)port;
+	unsigned int i, k = 0;
+	uint16_t got = 0;
+
+	for (i = 0; i < e->queued; i++) {
+		if (got < n && e->queue[i].due <= e->pair->now)
+			pkts[got++] = e->queue[i].m;
+		else
+			e->queue[k++] = e->queue[i];
+	}
+	e->queued = k;
+	return got;
+}
+
+static void wire_kick(struct weft_frame_port *port)
+{
+	struct pair_end *e = (struct pair_end *)port;
+
+	e->kicks++;
+	while (e->held_count > 0)
+		rte_pktmbuf_free(e->held[--e->held_count]);
+}
+
+static bool wire_link(struct weft_frame_port *port)
+{
+	(void)port;
+	return true;
+}
+
+static void wire_close(struct weft_frame_port *port)
+{
+	struct pair_end *e = (struct pair_end *)port;
+
+	wire_kick(port);
+	while (e->queued > 0)
+		rte_pktmbuf_free(e->queue[--e->queued].m);
+}
+
+static const struct weft_frame_port_ops wire_ops = {
+	.rx_burst = wire_rx,
+	.tx_burst = wire_tx,
+	.tx_kick = wire_kick,
+	.link_up = wire_link,
+	.close = wire_close,
+};
+
+/* ---- callbacks ---- */
+
+struct msg {
+	uint32_t n, len;
+	uint8_t fill[];
+};
+
+static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t len, void *desc)
+{
+	struct pair_end *e = arg;
+	struct msg m;
+	const uint8_t *fill = (const uint8_t *)data + sizeof(m);
+
+	e->messages++;
+	e->bytes += len;
+	if (e->on_message != NULL) {
+		e->on_message(e, lep, data, len);
+		return 0;
+	}
+	memcpy(&m, data, RTE_MIN(len, sizeof(m)));
+	if (am_id != 5 || len != sizeof(m) + m.len)
+		e->bad++;
+	else
+		for (uint32_t i = 0; i < m.len; i++)
+			e->bad += fill[i] != (uint8_t)(m.n * 7 + i);
+	if (e->seen != NULL && m.n < e->seen_len)
+		e->seen[m.n]++;
+	if (e->keep && desc != NULL && e->kept_count < RTE_DIM(e->kept)) {
+		e->kept[e->kept_count++] = desc;
+		return WEFT_LANE_KEEP;
+	}
+	return 0;
+}
+
+static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status, const char *text)
+{
+	struct pair_end *e = arg;
+
+	e->ups += ev == WEFT_LANE_EV_UP;
+	e->downs += ev == WEFT_LANE_EV_DOWN;
+	e->gones += ev == WEFT_LANE_EV_GONE;
+	e->status = status;
+	snprintf(e->text, sizeof(e->text), "%s", text);
+	if (ev == WEFT_LANE_EV_UP && lep->passive)
+		e->accepted = lep;
+}
+
+static uint64_t pf_now(void *arg)
+{
+	return ((struct pair *)arg)->now;
+}
+
+static int pf_random(void *arg, void *buf, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] = (uint8_t)pair_rand(arg);
+	return 0;
+}
+
+static struct weft_platform platform = {.now = pf_now, .random = pf_random};
+
+static struct rte_mempool *pool(const char *what, unsigned int n, uint16_t room)
+{
+	static unsigned int number;
+	struct rte_mempool *mp;
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s%u", what, number++);
+	mp = rte_pktmbuf_pool_create(name, n, 0, 0, room, SOCKET_ID_ANY);
+	assert_non_null(mp);
+	return mp;
+}
+
+void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
+{
+	static const struct pair_params none;
+	const struct pair_params *pp = params != NULL ? params : &none;
+	struct weft_lane_conf conf = {
+		.peer_timeout_ns = 30000000000ull,
+		.connect_timeout_ns = 3000000000ull,
+		.keepalive_ns = 1000000000ull,
+		.csum = pp->csum,
+		.window = pp->window,
+		.zcopy = true,
+	};
+	char why[256];
+
+	eal_once();
+	memset(p, 0, sizeof(*p));
+	p->rng = seed;
+	p->now = 5000000000ull;
+	platform.arg = p;
+	for (int i = 0; i < 2; i++) {
+		struct pair_end *e = &p->end[i];
+		struct weft_raw_conf rc = {
+			.raw_ethertype = pp->raw_ethertype,
+			.vlan = pp->vlan,
+			.ip = i == 1 && pp->off_subnet ? 0x0a000102 : 0x0a000001 + (uint32_t)i,
+			.prefix = 24,
+			.gateway = pp->off_subnet ? (i == 0 ? 0x0a000002 : 0x0a000101) : 0,
+			.paths = pp->paths,
+			.set_first_seq = true,
+			.first_seq = pp->first_seq,
+		};
+		struct weft_lane_open open = {
+			.resource = "x",
+			.options = "",
+			.worker_id = (uint64_t)i + 1,
+			.platform = &platform,
+			.conf = &conf,
+			.recv = on_recv,
+			.event = on_event,
+			.arg = e,
+		};
+
+		e->pair = p;
+		e->peer = &p->end[1 - i];
+		e->wire.delay_ns = 2000;
+		e->port = (struct weft_frame_port){
+			.ops = &wire_ops,
+			.flags = WEFT_FRAME_PORT_MEMORY | WEFT_FRAME_PORT_MULTISEG |
+				 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF),
+			.mac = {2, 0, 0, 0, 0, (uint8_t)(i + 1)},
+			.frame_size = pp->frame_size[i] != 0 ? pp->frame_size[i] : 9018,
+			.tx_depth = 256,
+			.rx_depth = (uint16_t)(pp->rx_depth != 0 ? pp->rx_depth : 512),
+			.bandwidth = 1e9,
+			.latency = 1e-6,
+			.pool = pool("f", pp->bufs != 0 ? pp->bufs : 4095, RTE_PKTMBUF_HEADROOM + 9216),
+			.hdr_pool = pool("h", 4095, 512),
+		};
+		snprintf(e->port.name, sizeof(e->port.name), "%d", i);
+		assert_int_equal(weft_raw_iface_open(&e->port, &rc, &open, &e->iface, why, sizeof(why)), 0);
+	}
+}
+
+/* Everything must have come home: a leak is a failure. */
+void pair_close(struct pair *p)
+{
+	for (int i = 0; i < 2; i++) {
+		struct pair_end *e = &p->end[i];
+
+		while (e->kept_count > 0)
+			e->iface->ops->release(e->iface, e->kept[--e->kept_count]);
+		e->iface->ops->close(e->iface);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct pair_end *e = &p->end[i];
+
+		wire_close(&e->port);
+		assert_int_equal(rte_mempool_in_use_count(e->port.pool), 0);
+		assert_int_equal(rte_mempool_in_use_count(e->port.hdr_pool), 0);
+		rte_mempool_free(e->port.pool);
+		rte_mempool_free(e->port.hdr_pool);
+	}
+}
+
+void pair_step(struct pair *p, uint64_t ns)
+{
+	for (int i = 0; i < 2; i++) {
+		p->end[i].iface->ops->progress(p->end[i].iface, p->now);
+		p->end[i].iface->ops->tx_flush(p->end[i].iface);
+	}
+	p->now += ns;
+}
+
+bool pair_run(struct pair *p, uint64_t max_ns, bool (*cond)(struct pair *p))
+{
+	uint64_t end = p->now + max_ns;
+
+	while (p->now < end) {
+		if (cond != NULL && cond(p))
+			return true;
+		pair_step(p, 1000);
+	}
+	return cond == NULL || cond(p);
+}
+
+bool pair_both_up(struct pair *p)
+{
+	return p->end[0].lep != NULL && p->end[0].lep->up && p->end[1].accepted != NULL && p->end[1].accepted->up;
+}
+
+void pair_connect(struct pair *p)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+	struct pair_end *a = &p->end[0], *b = &p->end[1];
+
+	b->iface->ops->get_address(b->iface, addr);
+	assert_int_equal(a->iface->ops->ep_connect(a->iface, addr, b->iface->attr.dev_addr_len, a, &a->lep), 0);
+	if (!pair_run(p, 3000000000ull, pair_both_up))
+		fail_msg("not up: %s", a->text);
+}
+
+uint64_t pair_counter(struct pair_end *e, enum raw_counter c)
+{
+	return ((struct raw_iface *)e->iface)->counter[c];
+}
+
+int pair_send(struct pair_end *e, struct weft_lane_ep *lep, uint32_t n, uint32_t len)
+{
+	uint8_t fill[16384];
+	struct msg m = {.n = n, .len = len};
+
+	for (uint32_t i = 0; i < len; i++)
+		fill[i] = (uint8_t)(n * 7 + i);
+	return e->iface->ops->am_short(lep, 5, &m, sizeof(m), fill, len);
+}

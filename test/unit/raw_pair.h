@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file raw_pair.h
+ * Two raw-DPDK ifaces joined by a wire in memory, with a clock that the test moves. Small on purpose: what is tested is
+ * the engine alone, below the protocol layer; the simulator (test/sim) does everything else.
+ */
+#ifndef RAW_PAIR_H
+#define RAW_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "raw.h"
+
+struct pair_wire {
+	double loss, dup, reorder, corrupt;
+	uint32_t max_frame;  /* longer frames vanish; 0 = none do */
+	uint64_t delay_ns;
+	bool blackhole;
+	bool full;           /* tx_burst takes nothing */
+	bool hold_sent;      /* sent mbufs are freed only by tx_kick, as by a lazy NIC */
+};
+
+struct pair_end {
+	struct weft_frame_port port;
+	struct pair *pair;
+	struct pair_end *peer;
+	struct pair_wire wire;   /* of what this end sends */
+	struct weft_lane_iface *iface;
+	struct weft_lane_ep *lep;      /* the active one */
+	struct weft_lane_ep *accepted; /* the passive one, newest */
+	unsigned int ups, downs, gones;
+	int status;
+	char text[512];
+	unsigned int kicks;
+
+	/* what came: checked by the test */
+	uint64_t messages, bytes, bad;
+	uint8_t *seen;      /* one counter per message number, when set */
+	uint32_t seen_len;
+	bool keep;
+	void *kept[4096];
+	unsigned int kept_count;
+	void (*on_message)(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len);
+
+	/* frames under way to this end, and sent ones that the "NIC" holds */
+	struct { struct rte_mbuf *m; uint64_t due; } queue[4096];
+	unsigned int queued;
+	struct rte_mbuf *held[8192];
+	unsigned int held_count;
+};
+
+struct pair_params {
+	uint16_t frame_size[2]; /* 0 = 9018 */
+	unsigned int csum;      /* enum weft_csum_mode */
+	bool raw_ethertype;
+	uint16_t vlan;
+	uint8_t paths;
+	uint32_t first_seq;
+	size_t window;
+	uint32_t bufs;
+	uint32_t rx_depth;
+	bool no_extbuf;
+	bool off_subnet;
+};
+
+struct pair {
+	struct pair_end end[2];
+	uint64_t now;
+	uint64_t rng;
+};
+
+void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed);
+void pair_close(struct pair *p);
+uint64_t pair_rand(struct pair *p);
+/* One progress of both ends, then the clock goes on. */
+void pair_step(struct pair *p, uint64_t ns);
+/* Until cond or for max_ns in steps of 1 us. */
+bool pair_run(struct pair *p, uint64_t max_ns, bool (*cond)(struct pair *p));
+/* Connect end 0 to end 1; fails the test when it does not come up. */
+void pair_connect(struct pair *p);
+bool pair_both_up(struct pair *p);
+uint64_t pair_counter(struct pair_end *e, enum raw_counter c);
+/* Message number n of len bytes, filled so that the receiver can check it; -EAGAIN as the lane says. */
+int pair_send(struct pair_end *e, struct weft_lane_ep *lep, uint32_t n, uint32_t len);
+
+#endif
