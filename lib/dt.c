@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdint.h>
+
+#include "dt.h"
+
+static int init_iov(struct weft_dt *dt, const struct iovec *iov, size_t count)
+{
+	if (count > UINT32_MAX || (count && !iov))
+		return -EINVAL;
+	dt->iov = iov;
+	dt->iovcnt = count;
+	for (size_t i = 0; i < count; i++) {
+		if (iov[i].iov_len > SIZE_MAX - dt->length)
+			return -EINVAL;
+		dt->length += iov[i].iov_len;
+	}
+	return 0;
+}
+
+static int init_generic(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count,
+			bool unpack)
+{
+	const struct weft_generic_ops *ops = type->ops;
+
+	if (!ops || ops->size < sizeof(*ops))
+		return -EINVAL;
+	dt->ops = ops;
+	dt->state = unpack ? ops->start_unpack(type->arg, (void *)(uintptr_t)buffer, count) :
+			     ops->start_pack(type->arg, buffer, count);
+	if (!dt->state)
+		return -ENOMEM;
+	dt->length = ops->packed_size(dt->state);
+	return 0;
+}
+
+int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count, bool unpack)
+{
+	*dt = (struct weft_dt){.dt_class = type ? type->dt_class : WEFT_DT_CONTIG};
+	if (type && type->size < sizeof(*type))
+		return -EINVAL;
+	switch (dt->dt_class) {
+	case WEFT_DT_CONTIG:
+		dt->buf = (void *)(uintptr_t)buffer;
+		dt->length = count;
+		return count && !buffer ? -EINVAL : 0;
+	case WEFT_DT_IOV:
+		return init_iov(dt, buffer, count);
+	case WEFT_DT_GENERIC:
+		return init_generic(dt, type, buffer, count, unpack);
+	default:
+		return -EINVAL;
+	}
+}
+
+void weft_dt_finish(struct weft_dt *dt)
+{
+	void *state = dt->state;
+
+	if (dt->dt_class != WEFT_DT_GENERIC || !state)
+		return;
+	dt->state = NULL;
+	dt->ops->finish(state);
+}
+
+/* Put the cursor on the entry that holds byte @off (off < length). */
+static void seek(struct weft_dt *dt, size_t off)
+{
+	while (off < dt->base)
+		dt->base -= dt->iov[--dt->pos].iov_len;
+	while (off >= dt->base + dt->iov[dt->pos].iov_len)
+		dt->base += dt->iov[dt->pos++].iov_len;
+}
+
+/* The longest stretch of memory that begins with byte @off, at most @len. */
+static void *stretch(struct weft_dt *dt, size_t off, size_t *len)
+{
+	size_t skip, here;
+
+	seek(dt, off);
+	skip = off - dt->base;
+	here = dt->iov[dt->pos].iov_len - skip;
+	if (here < *len)
+		*len = here;
+	return (uint8_t *)dt->iov[dt->pos].iov_base + skip;
+}
+
+int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len)
+{
+	uint8_t *d = dst;
+
+	while (len) {
+		size_t n = len;
+
+		if (dt->dt_class == WEFT_DT_IOV) {
+			const void *s = stretch(dt, off, &n);
+
+			memcpy(d, s, n);
+		} else {
+			ssize_t rc = dt->ops->pack(dt->state, off, d, len);
+
+			if (rc < 0)
+				return (int)rc;
+			if (rc == 0 || (size_t)rc > len) /* would never end, or has overrun */
+				return -EINVAL;
+			n = (size_t)rc;
+		}
+		off += n;
+		d += n;
+		len -= n;
+	}
+	return 0;
+}
+
+int weft_dt_unpack_slow(struct weft_dt *dt, size_t off, const void *src, size_t len)
+{
+	const uint8_t *s = src;
+
+	if (dt->dt_class == WEFT_DT_GENERIC)
+		return len ? dt->ops->unpack(dt->state, off, src, len) : 0;
+	while (len) {
+		size_t n = len;
+		void *d = stretch(dt, off, &n);
+
+		memcpy(d, s, n);
+		off += n;
+		s += n;
+		len -= n;
+	}
+	return 0;
+}
+
+unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out, unsigned int max)
+{
+	unsigned int num = 0;
+
+	if (dt->dt_class == WEFT_DT_GENERIC)
+		return 0;
+	if (dt->dt_class == WEFT_DT_CONTIG) {
+		*out = (struct iovec){dt->buf + off, len};
+		return 1;
+	}
+	while (len) {
+		size_t n = len;
+		void *p = stretch(dt, off, &n);
+
+		if (num == max)
+			return 0;
+		out[num++] = (struct iovec){p, n};
+		off += n;
+		len -= n;
+	}
+	return num;
+}

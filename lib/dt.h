@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dt.h
+ * The buffer of one operation, whatever its datatype, seen as a row of packed bytes with random access.
+ *
+ * An iov keeps a cursor, so that walking forwards, or jumping a little, does not start from the first entry. The iovec array stays
+ * the caller's and must live as long as the operation.
+ */
+#ifndef WEFT_DT_H
+#define WEFT_DT_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "weft.h"
+
+struct weft_dt {
+	uint8_t *buf;    /* contig: first byte */
+	size_t length;   /* packed bytes; capacity when unpacking */
+	uint32_t dt_class;
+	uint32_t pos;    /* iov: entry the cursor is in */
+	size_t base;     /* iov: packed offset of that entry */
+	union {
+		struct {
+			const struct iovec *iov;
+			size_t iovcnt;
+		};
+		struct {
+			const struct weft_generic_ops *ops;
+			void *state; /* generic: NULL = finished */
+		};
+	};
+};
+
+/** @return 0; -EINVAL (a class that does not exist, lengths that overflow); -ENOMEM when a generic type's start fails */
+int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count, bool unpack);
+
+/** Ends a generic state, exactly once however often it is called. */
+void weft_dt_finish(struct weft_dt *dt);
+
+/** Write bytes [off, off + len) to @p dst. @return 0 or the pack callback's error */
+int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len);
+/** Take bytes [off, off + len) from @p src. @return 0 or the unpack callback's error */
+int weft_dt_unpack_slow(struct weft_dt *dt, size_t off, const void *src, size_t len);
+
+static inline int weft_dt_pack(struct weft_dt *dt, size_t off, void *dst, size_t len)
+{
+	if (dt->dt_class != WEFT_DT_CONTIG)
+		return weft_dt_pack_slow(dt, off, dst, len);
+	memcpy(dst, dt->buf + off, len);
+	return 0;
+}
+
+static inline int weft_dt_unpack(struct weft_dt *dt, size_t off, const void *src, size_t len)
+{
+	if (dt->dt_class != WEFT_DT_CONTIG)
+		return weft_dt_unpack_slow(dt, off, src, len);
+	memcpy(dt->buf + off, src, len);
+	return 0;
+}
+
+/** Describe bytes [off, off + len) as at most @p max pieces. @return how many; 0 = they are more, or the type is generic */
+unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out, unsigned int max);
+
+#endif /* WEFT_DT_H */

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "match.h"
+
+/* Fibonacci hashing: the high bits of the product depend on every bit of the key. */
+static inline size_t bucket_of(const struct weft_match *m, uint64_t key)
+{
+	return (size_t)((key * 0x9e3779b97f4a7c15ull) >> (64 - m->bits));
+}
+
+static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
+{
+	return s ? tag ^ s->key : tag;
+}
+
+static inline struct weft_match_recvs *recv_bucket(const struct weft_match *m, const struct weft_match_source *s,
+						   uint64_t tag)
+{
+	return &m->recv_table[bucket_of(m, pair_key(s, tag))];
+}
+
+static inline struct weft_match_msgs *tag_bucket(const struct weft_match *m, uint64_t tag)
+{
+	return &m->tag_table[bucket_of(m, tag)];
+}
+
+static inline struct weft_match_msgs *pair_bucket(const struct weft_match *m, const struct weft_match_source *s,
+						  uint64_t tag)
+{
+	return &m->pair_table[bucket_of(m, pair_key(s, tag))];
+}
+
+static inline bool is_exact(const struct weft_match_recv *r)
+{
+	return r->mask == UINT64_MAX;
+}
+
+size_t weft_match_table_size(unsigned int bits)
+{
+	return ((size_t)1 << bits) * (sizeof(struct weft_match_recvs) + 2 * sizeof(struct weft_match_msgs));
+}
+
+static void set_tables(struct weft_match *m, void *mem, unsigned int bits)
+{
+	size_t n = (size_t)1 << bits;
+
+	m->recv_table = mem;
+	m->tag_table = (void *)(m->recv_table + n);
+	m->pair_table = m->tag_table + n;
+	m->bits = bits;
+	m->crowd = 2 * n;
+	for (size_t i = 0; i < n; i++) {
+		TAILQ_INIT(&m->recv_table[i]);
+		TAILQ_INIT(&m->tag_table[i]);
+		TAILQ_INIT(&m->pair_table[i]);
+	}
+}
+
+void weft_match_init(struct weft_match *m, void *mem, unsigned int bits)
+{
+	*m = (struct weft_match){.order = 1};
+	set_tables(m, mem, bits);
+	TAILQ_INIT(&m->wild);
+	TAILQ_INIT(&m->msgs);
+}
+
+void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
+{
+	/* An odd multiple of a large odd constant: never 0, which stands for "no source". */
+	s->key = (2 * m->next_key++ + 1) * 0xd1b54a32d192ed03ull;
+	s->num_exact = 0;
+	TAILQ_INIT(&s->wild);
+	TAILQ_INIT(&s->recvs);
+	TAILQ_INIT(&s->msgs);
+}
+
+void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s)
+{
+	struct weft_match_msg *msg;
+
+	while ((msg = TAILQ_FIRST(&s->msgs))) {
+		TAILQ_REMOVE(&s->msgs, msg, source_link);
+		TAILQ_REMOVE(pair_bucket(m, s, msg->tag), msg, pair_link);
+		msg->source = NULL;
+	}
+}
+
+void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits)
+{
+	struct weft_match_recvs *old = m->recv_table;
+	size_t n = (size_t)1 << m->bits;
+	struct weft_match_recv *r;
+	struct weft_match_msg *msg;
+
+	/* Equal keys stand in one old bucket, in order, and are appended in that order. */
+	set_tables(m, mem, bits);
+	for (size_t i = 0; i < n; i++) {
+		while ((r = TAILQ_FIRST(&old[i]))) {
+			TAILQ_REMOVE(&old[i], r, link);
+			TAILQ_INSERT_TAIL(recv_bucket(m, r->source, r->tag), r, link);
+		}
+	}
+	TAILQ_FOREACH(msg, &m->msgs, arrival_link) {
+		TAILQ_INSERT_TAIL(tag_bucket(m, msg->tag), msg, tag_link);
+		if (msg->source)
+			TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag), msg, pair_link);
+	}
+	return old;
+}
+
+static struct weft_match_recv *first_exact(const struct weft_match *m, const struct weft_match_source *s,
+					   uint64_t tag)
+{
+	struct weft_match_recv *r;
+
+	TAILQ_FOREACH(r, recv_bucket(m, s, tag), link) {
+		if (r->tag == tag && r->source == s)
+			return r;
+	}
+	return NULL;
+}
+
+/* The first receive of a list of wildcards that matches and was posted before @best. */
+static struct weft_match_recv *earlier_wild(const struct weft_match_recvs *list, uint64_t tag,
+					    struct weft_match_recv *best)
+{
+	struct weft_match_recv *r;
+
+	TAILQ_FOREACH(r, list, link) {
+		if (best && r->order > best->order)
+			return best;
+		if (((r->tag ^ tag) & r->mask) == 0)
+			return r;
+	}
+	return best;
+}
+
+struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source, uint64_t tag)
+{
+	struct weft_match_recv *best = NULL, *r;
+
+	if (m->num_exact)
+		best = first_exact(m, NULL, tag);
+	if (source->num_exact) {
+		r = first_exact(m, source, tag);
+		if (r && (!best || r->order < best->order))
+			best = r;
+	}
+	best = earlier_wild(&m->wild, tag, best);
+	best = earlier_wild(&source->wild, tag, best);
+	if (best)
+		weft_match_cancel(m, best);
+	return best;
+}
+
+void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg)
+{
+	m->num_msgs++;
+	TAILQ_INSERT_TAIL(&m->msgs, msg, arrival_link);
+	TAILQ_INSERT_TAIL(tag_bucket(m, msg->tag), msg, tag_link);
+	if (!msg->source)
+		return;
+	TAILQ_INSERT_TAIL(&msg->source->msgs, msg, source_link);
+	TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag), msg, pair_link);
+}
+
+void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg)
+{
+	m->num_msgs--;
+	TAILQ_REMOVE(&m->msgs, msg, arrival_link);
+	TAILQ_REMOVE(tag_bucket(m, msg->tag), msg, tag_link);
+	if (!msg->source)
+		return;
+	TAILQ_REMOVE(&msg->source->msgs, msg, source_link);
+	TAILQ_REMOVE(pair_bucket(m, msg->source, msg->tag), msg, pair_link);
+}
+
+static struct weft_match_msg *find_exact(const struct weft_match *m, const struct weft_match_source *source,
+					 uint64_t tag)
+{
+	struct weft_match_msg *msg;
+
+	if (!source) {
+		TAILQ_FOREACH(msg, tag_bucket(m, tag), tag_link) {
+			if (msg->tag == tag)
+				return msg;
+		}
+		return NULL;
+	}
+	TAILQ_FOREACH(msg, pair_bucket(m, source, tag), pair_link) {
+		if (msg->tag == tag && msg->source == source)
+			return msg;
+	}
+	return NULL;
+}
+
+struct weft_match_msg *weft_match_find(const struct weft_match *m, const struct weft_match_source *source,
+				       uint64_t tag, uint64_t mask)
+{
+	struct weft_match_msg *msg;
+
+	if (m->num_msgs == 0)
+		return NULL;
+	if (mask == UINT64_MAX)
+		return find_exact(m, source, tag);
+	if (!source) {
+		TAILQ_FOREACH(msg, &m->msgs, arrival_link) {
+			if (((msg->tag ^ tag) & mask) == 0)
+				return msg;
+		}
+		return NULL;
+	}
+	TAILQ_FOREACH(msg, &source->msgs, source_link) {
+		if (((msg->tag ^ tag) & mask) == 0)
+			return msg;
+	}
+	return NULL;
+}
+
+void weft_match_post(struct weft_match *m, struct weft_match_recv *r)
+{
+	struct weft_match_source *s = r->source;
+
+	r->order = m->order++;
+	m->num_recvs++;
+	if (s)
+		TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
+	if (!is_exact(r)) {
+		TAILQ_INSERT_TAIL(s ? &s->wild : &m->wild, r, link);
+		return;
+	}
+	*(s ? &s->num_exact : &m->num_exact) += 1;
+	TAILQ_INSERT_TAIL(recv_bucket(m, s, r->tag), r, link);
+}
+
+void weft_match_cancel(struct weft_match *m, struct weft_match_recv *r)
+{
+	struct weft_match_source *s = r->source;
+
+	m->num_recvs--;
+	if (s)
+		TAILQ_REMOVE(&s->recvs, r, source_link);
+	if (!is_exact(r)) {
+		TAILQ_REMOVE(s ? &s->wild : &m->wild, r, link);
+		return;
+	}
+	*(s ? &s->num_exact : &m->num_exact) -= 1;
+	TAILQ_REMOVE(recv_bucket(m, s, r->tag), r, link);
+}
+
+struct weft_match_recv *weft_match_any_recv(const struct weft_match *m)
+{
+	if (m->num_recvs == 0)
+		return NULL;
+	if (!TAILQ_EMPTY(&m->wild))
+		return TAILQ_FIRST(&m->wild);
+	for (size_t i = 0; i < (size_t)1 << m->bits; i++) {
+		if (!TAILQ_EMPTY(&m->recv_table[i]))
+			return TAILQ_FIRST(&m->recv_table[i]);
+	}
+	return NULL; /* what is left names a source: its endpoint ends it */
+}
