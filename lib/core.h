@@ -177,7 +177,7 @@ void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
 /** The ep failed: complete all its requests with @p status. */
 void weft_msg_ep_failed(struct weft_ep *ep, int status);
-/** A message with id WEFT_WIRE_EAGER .. WEFT_WIRE_CREDIT arrived on lane @p lane of @p ep. @return 0 or WEFT_LANE_KEEP */
+/** A message with id WEFT_WIRE_EAGER .. WEFT_WIRE_ABORT arrived on lane @p lane of @p ep. @return 0 or WEFT_LANE_KEEP */
 int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data, size_t length, void *desc);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);

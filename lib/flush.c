@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flush: first every send before it must be over (handed to the lanes, rendezvous finished, synchronous ones matched), then each lane
+ * says when all it was given is acknowledged. Control messages go along, or a close right after an ATS would leave the peer waiting.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "msg.h"
+
+#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
+
+static void flush_end(struct weft_flush *f)
+{
+	void (*done)(void *arg, int status) = f->done;
+	void *arg = f->arg;
+	int status = f->status;
+
+	free(f);
+	if (done)
+		done(arg, status);
+}
+
+static void lane_flushed(struct weft_lane_comp *comp, int status)
+{
+	struct weft_flush *f = container_of(comp, struct weft_flush_lane, comp)->flush;
+
+	if (status && !f->status)
+		f->status = status;
+	if (--f->lanes == 0)
+		flush_end(f);
+}
+
+/* Everything is with the lanes. @return true when nothing is outstanding there, or the flush has ended */
+static bool ask_lanes(struct weft_msg_ep *me, struct weft_flush *f)
+{
+	uint32_t mask;
+	int rc;
+
+	f->lanes = 1;
+	for (mask = me->lanes_up; mask; mask &= mask - 1) {
+		int i = __builtin_ctz(mask);
+		struct weft_lane_ep *lep = me->lanes[i].lep;
+
+		f->lane[i].flush = f;
+		f->lane[i].comp.done = lane_flushed;
+		f->lanes++;
+		rc = lep->ops->ep_flush(lep, &f->lane[i].comp);
+		if (rc == 0)
+			continue;
+		f->lanes--;
+		if (rc < 0 && !f->status)
+			f->status = rc;
+	}
+	return --f->lanes == 0;
+}
+
+static bool is_ready(const struct weft_msg_ep *me, uint64_t op_sn)
+{
+	const struct weft_request *req = TAILQ_FIRST(&me->ops);
+
+	return (!req || req->send.op_sn >= op_sn) && STAILQ_EMPTY(&me->ctl);
+}
+
+int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), void *arg)
+{
+	struct weft_msg_ep *me = ep->msg;
+	struct weft_flush *f;
+	int status;
+
+	if (me->failed)
+		return ep->status ? ep->status : -ECONNRESET;
+	if (ep->state == WEFT_EP_CLOSING && !me->closing) {
+		me->closing = true;
+		weft_tx_update(me);
+		weft_rx_closing(me);
+	}
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->done = done;
+	f->arg = arg;
+	f->op_sn = me->op_sn;
+	if (!is_ready(me, f->op_sn) || !STAILQ_EMPTY(&me->flushes)) {
+		STAILQ_INSERT_TAIL(&me->flushes, f, link);
+		return 0;
+	}
+	if (me->up && !ask_lanes(me, f))
+		return 0;
+	status = f->status;
+	free(f);
+	return status ? status : WEFT_LANE_IDLE;
+}
+
+void weft_flush_check(struct weft_msg_ep *me)
+{
+	struct weft_flush *f;
+
+	while ((f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f->op_sn)) {
+		STAILQ_REMOVE_HEAD(&me->flushes, link);
+		if (ask_lanes(me, f))
+			flush_end(f);
+	}
+}
+
+void weft_flush_fail(struct weft_msg_ep *me, int status)
+{
+	struct weft_flush *f;
+
+	while ((f = STAILQ_FIRST(&me->flushes))) {
+		STAILQ_REMOVE_HEAD(&me->flushes, link);
+		f->status = status;
+		flush_end(f);
+	}
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "msg.h"
+
+/*
+ * A message of n bytes may cost n * 1.1 + 256 bytes. Envelope and payload up to the last size share a slot; the steps
+ * are small enough for the bound. malloc() would do nearly as well in memory, but not in time when 10^5 envelopes come and go.
+ */
+static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 16, 48, 96, 160, 208, 256};
+
+#define CHUNK_SIZE (64u << 10)
+
+static_assert(sizeof(struct weft_message) <= 200, "payload x 1.1 + 256 bytes per message");
+
+static size_t slot_size(unsigned int i)
+{
+	return sizeof(struct weft_message) + slot_payload[i];
+}
+
+void weft_message_pool_fini(struct weft_message_pool *pool)
+{
+	void *chunk;
+
+	while ((chunk = pool->chunks)) {
+		pool->chunks = *(void **)chunk;
+		free(chunk);
+	}
+}
+
+/* Cut a new chunk into slots of one size. */
+static int add_chunk(struct weft_message_pool *pool, unsigned int slot)
+{
+	size_t size = slot_size(slot);
+	uint8_t *chunk = malloc(CHUNK_SIZE);
+
+	if (!chunk)
+		return -ENOMEM;
+	*(void **)chunk = pool->chunks;
+	pool->chunks = chunk;
+	pool->slot_bytes += CHUNK_SIZE;
+	for (uint8_t *p = chunk + 16; p + size <= chunk + CHUNK_SIZE; p += size) {
+		struct weft_message *msg = (void *)p;
+
+		msg->link.le_next = pool->free[slot];
+		pool->free[slot] = msg;
+	}
+	return 0;
+}
+
+static unsigned int slot_for(uint64_t total)
+{
+	unsigned int i = 0;
+
+	while (slot_payload[i] < total)
+		i++;
+	return i;
+}
+
+struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t total,
+					bool with_data)
+{
+	struct weft_message_pool *pool = &mw->messages;
+	bool in_slot = with_data && total <= slot_payload[WEFT_MSG_SLOTS - 1];
+	unsigned int slot = in_slot ? slot_for(total) : 0;
+	struct weft_message *msg = pool->free[slot];
+	uint8_t *data = NULL;
+
+	if (!msg) {
+		if (add_chunk(pool, slot))
+			return NULL;
+		msg = pool->free[slot];
+	}
+	if (in_slot) {
+		data = (uint8_t *)(msg + 1);
+	} else if (with_data) {
+		data = malloc(total);
+		if (!data)
+			return NULL;
+	}
+	pool->free[slot] = msg->link.le_next;
+	msg->mw = mw;
+	msg->me = me;
+	msg->recv = NULL;
+	msg->total = total;
+	msg->source_id = me->ep->remote_id;
+	msg->data = data;
+	weft_ivals_init(&msg->got);
+	msg->error = 0;
+	msg->flags = 0;
+	msg->slot = (uint8_t)slot;
+	pool->num++;
+	if (with_data) {
+		pool->bytes += total;
+		if (pool->bytes > pool->bytes_peak)
+			pool->bytes_peak = pool->bytes;
+	}
+	return msg;
+}
+
+void weft_message_free_data(struct weft_message *msg)
+{
+	if (!msg->data)
+		return;
+	msg->mw->messages.bytes -= msg->total;
+	if (msg->data != (uint8_t *)(msg + 1))
+		free(msg->data);
+	msg->data = NULL;
+}
+
+void weft_message_free(struct weft_message *msg)
+{
+	struct weft_message_pool *pool = &msg->mw->messages;
+
+	weft_message_free_data(msg);
+	weft_ivals_fini(&msg->got);
+	pool->num--;
+	msg->link.le_next = pool->free[msg->slot];
+	pool->free[msg->slot] = msg;
+}
+
+/* ------------------------------------------------------------------ messages by sequence */
+
+struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq)
+{
+	struct weft_message *msg;
+
+	if (!me->rx_open)
+		return NULL;
+	LIST_FOREACH(msg, &me->rx_table[seq & me->rx_table_mask], link) {
+		if (msg->seq == seq)
+			return msg;
+	}
+	return NULL;
+}
+
+static int table_grow(struct weft_msg_ep *me)
+{
+	uint32_t n = me->rx_table ? (me->rx_table_mask + 1) * 4 : 16;
+	struct weft_message_list *table = calloc(n, sizeof(*table));
+	struct weft_message *msg;
+
+	if (!table)
+		return me->rx_table ? 0 : -ENOMEM; /* a crowded table works too */
+	for (uint32_t i = 0; me->rx_table && i <= me->rx_table_mask; i++) {
+		while ((msg = LIST_FIRST(&me->rx_table[i]))) {
+			LIST_REMOVE(msg, link);
+			LIST_INSERT_HEAD(&table[msg->seq & (n - 1)], msg, link);
+		}
+	}
+	free(me->rx_table);
+	me->rx_table = table;
+	me->rx_table_mask = n - 1;
+	return 0;
+}
+
+int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg)
+{
+	if ((!me->rx_table || me->rx_open > 2 * me->rx_table_mask) && table_grow(me))
+		return -ENOMEM;
+	LIST_INSERT_HEAD(&me->rx_table[msg->seq & me->rx_table_mask], msg, link);
+	msg->flags |= WEFT_MSG_HASHED;
+	me->rx_open++;
+	return 0;
+}
+
+void weft_rx_unhash(struct weft_message *msg)
+{
+	if (!(msg->flags & WEFT_MSG_HASHED))
+		return;
+	LIST_REMOVE(msg, link);
+	msg->flags &= ~WEFT_MSG_HASHED;
+	msg->me->rx_open--;
+}
+
+void weft_rx_hold_probed(struct weft_message *msg)
+{
+	LIST_INSERT_HEAD(msg->me ? &msg->me->probed : &msg->mw->probed, msg, link);
+	msg->flags |= WEFT_MSG_HELD;
+}
+
+void weft_rx_free(struct weft_message *msg)
+{
+	weft_rx_unhash(msg);
+	if (msg->flags & WEFT_MSG_HELD)
+		LIST_REMOVE(msg, link);
+	/* Its endpoint has left the bytes in the worker's account. */
+	if (!msg->me && msg->total > WEFT_EAGER_FREE && !msg->error)
+		msg->mw->granted -= msg->total;
+	weft_message_free(msg);
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file msg.h
+ * The message half's own objects: what it keeps per worker, per endpoint and per message that has come.
+ *
+ *	tag.c        the calls of weft.h
+ *	request.c    operations: life, references
+ *	msg_tx.c     send queues, order, service, pieces onto lanes
+ *	msg_rx.c     what arrives: sequence, reassembly
+ *	recv.c       receives and the messages they get
+ *	message.c    messages that nobody has taken yet, or that are still coming: memory, table by sequence
+ *	proto_*.c    protocols
+ *	credit.c     how much a peer may send unasked
+ *	flush.c      when everything is at the peer
+ *
+ * Callbacks of the user may close the endpoint whose message is being handled. A struct weft_msg_ep therefore lives until
+ * nobody uses it (weft_msg_ep_hold/release); `ep` is NULL once the connection half has let go.
+ */
+#ifndef WEFT_MSG_H
+#define WEFT_MSG_H
+
+#include "config.h"
+#include "core.h"
+#include "match.h"
+#include "request.h"
+
+/* ------------------------------------------------------------------ messages that have come */
+
+/* Message flags. */
+#define WEFT_MSG_AHEAD  (1u << 0) /**< waits for its turn in the sequence */
+#define WEFT_MSG_QUEUED (1u << 1) /**< in the unexpected lists */
+#define WEFT_MSG_PROBED (1u << 2) /**< taken out by a probe */
+#define WEFT_MSG_HASHED (1u << 3) /**< in its endpoint's table of messages that are not over (by sequence) */
+#define WEFT_MSG_SYNC   (1u << 4) /**< the sender wants to know of the match */
+#define WEFT_MSG_RTS    (1u << 5) /**< the data is still at the sender */
+#define WEFT_MSG_HELD   (1u << 6) /**< in the list of the endpoint, or of the worker, of probed and complete ones */
+
+/**
+ * A message between its first piece and its end, unless a receive was there and one piece was all: such a message never gets one.
+ * This is also the `struct weft_message` of a matched probe.
+ */
+struct weft_message {
+	struct weft_match_msg match;      /* tag, source */
+	LIST_ENTRY(weft_message) link;    /* HASHED or HELD */
+	struct weft_msg_worker *mw;
+	struct weft_msg_ep *me;           /* NULL = the endpoint is gone */
+	struct weft_request *recv;        /* the receive it is bound to */
+	uint64_t total;
+	uint64_t source_id;               /* worker it comes from */
+	uint8_t *data;                    /* total bytes, or NULL: bound, RTS or empty */
+	struct weft_ivals got;
+	struct weft_wire_ref sreq;        /* SYNC, RTS: the sender's request */
+	uint32_t seq;
+	int16_t error;                    /* its sender, or its endpoint, failed: no more pieces */
+	uint8_t flags;
+	uint8_t slot;                     /* size class, for giving the slot back */
+	/* The payload follows, when it is small. */
+};
+
+LIST_HEAD(weft_message_list, weft_message);
+
+static inline bool weft_message_complete(const struct weft_message *msg)
+{
+	return msg->error || (!(msg->flags & WEFT_MSG_RTS) && msg->got.covered == msg->total);
+}
+
+/** Payload sizes of the slots: steps small enough for payload x 1.1 + 256 bytes per message. */
+#define WEFT_MSG_SLOTS 7
+
+/** Memory of messages: slots of a few sizes out of large chunks; longer payloads are malloc()ed. */
+struct weft_message_pool {
+	struct weft_message *free[WEFT_MSG_SLOTS]; /* by link.le_next */
+	void *chunks;
+	uint64_t bytes;      /* payload kept now */
+	uint64_t bytes_peak;
+	uint64_t num;        /* messages kept now, envelopes alone included */
+	uint64_t slot_bytes; /* memory in chunks */
+};
+
+/** A message for @p total bytes; with @p with_data there is room for them. Flags, references and links are clear. @return NULL = no memory */
+struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t total,
+					bool with_data);
+/** Free the payload only: it has been copied, the rest goes elsewhere. */
+void weft_message_free_data(struct weft_message *msg);
+void weft_message_free(struct weft_message *msg);
+void weft_message_pool_fini(struct weft_message_pool *pool);
+
+/* Messages that have begun and are not over, by sequence. */
+
+struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq);
+int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg);
+void weft_rx_unhash(struct weft_message *msg);
+/** Complete, and known to the user: in the list of its endpoint, or of the worker when that is gone. */
+void weft_rx_hold_probed(struct weft_message *msg);
+/** Out of all lists of the endpoint, and freed. */
+void weft_rx_free(struct weft_message *msg);
+
+/* ------------------------------------------------------------------ protocols */
+
+enum weft_buf_type { WEFT_BUF_CONTIG, WEFT_BUF_CONTIG_REG, WEFT_BUF_IOV, WEFT_BUF_IOV_REG, WEFT_BUF_GENERIC, WEFT_NUM_BUF };
+
+/** One way to send a message. */
+struct weft_proto {
+	const char *name;
+	const char *desc;
+	/**
+	 * Hand to the lanes as much as they take. It may be called first when nothing of the message has left, and it takes the sequence with the first piece.
+	 * @return 0 nothing more to hand over for now; -EAGAIN no room (or no sequence), call again; or the error of the user's pack
+	 */
+	int (*progress)(struct weft_request *req);
+	/** May lane @p i carry it? For weft_ep_query_proto(). */
+	uint32_t (*lanes)(const struct weft_msg_ep *me);
+};
+
+extern const struct weft_proto weft_proto_eager_short;
+extern const struct weft_proto weft_proto_eager_bcopy;
+extern const struct weft_proto weft_proto_eager_zcopy;
+extern const struct weft_proto weft_proto_multi_eager;
+extern const struct weft_proto weft_proto_rndv;
+
+/** Sizes up to @p max (inclusive), above those of the entry before, use @p proto. The last max is SIZE_MAX. */
+struct weft_proto_range {
+	size_t max;
+	const struct weft_proto *proto;
+};
+
+#define WEFT_PROTO_RANGES 6
+
+struct weft_proto_select {
+	struct weft_proto_range ranges[WEFT_PROTO_RANGES];
+	unsigned int num;
+};
+
+/** Build the arrays of an endpoint for its present lanes: the one place where protocols are chosen (proto_select.c). */
+void weft_proto_select_build(struct weft_msg_ep *me);
+
+static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto_select *sel, size_t length)
+{
+	const struct weft_proto_range *r = sel->ranges;
+
+	while (length > r->max)
+		r++;
+	return r->proto;
+}
+
+/* ------------------------------------------------------------------ endpoint */
+
+/** A control message that found no room: {id, bytes}. They are few and short; order does not matter to them. */
+struct weft_ctl {
+	STAILQ_ENTRY(weft_ctl) link;
+	uint8_t id, length;
+	uint8_t data[38]; /* the longest is 36 */
+};
+
+/** What the striping looks at, per lane. */
+struct weft_msg_lane {
+	struct weft_lane_ep *lep; /* NULL = not usable */
+	float per_byte;           /* s */
+	float latency;            /* s */
+	uint32_t max_short;       /* header + payload, 0 = cannot */
+	uint32_t max_bcopy;
+	uint32_t max_zcopy;
+	uint32_t max_zcopy_hdr;
+	uint32_t align;
+	uint16_t max_iov;
+	bool zcopy_any;           /* zcopy of memory that is not registered */
+};
+
+struct weft_msg_ep {
+	/* line 0: the short send */
+	struct weft_lane_ep *short_lep;
+	size_t short_end;              /* one more than the longest message that may go out at once; 0 = none may */
+	struct weft_ep_lane_info *short_count;
+	uint32_t tx_seq;               /* of the next message */
+	uint32_t tx_seq_end;           /* first one that the peer has not allowed */
+	uint32_t tx_small, tx_small_end; /* messages of at most WEFT_EAGER_FREE bytes: sent, allowed; cumulative */
+	uint64_t tx_used, tx_credit;   /* eager bytes: sent, allowed; cumulative */
+	struct weft_ep *ep;            /* NULL = gone */
+	struct weft_msg_worker *mw;
+	/* line 1: a message in sequence */
+	uint32_t rx_seq;               /* of the next message to match */
+	uint32_t rx_seq_told;          /* first sequence not allowed, as the peer knows it */
+	uint32_t rx_open;              /* messages in rx_table */
+	uint32_t rx_ahead;             /* those of them that wait for their turn */
+	uint32_t rx_small, rx_small_allowed, rx_small_told; /* small messages: come, allowed, told; cumulative */
+	uint64_t rx_used;              /* eager bytes of the messages that have begun to come; cumulative */
+	uint64_t rx_allowed;           /* what the peer could be told: window + bytes matched */
+	uint64_t rx_told;              /* what it was told */
+	uint64_t rx_window;
+	struct weft_match_source source;
+	/* receive, the rest */
+	struct weft_message_list *rx_table; /* by sequence, lazily allocated */
+	uint32_t rx_table_mask;
+	bool draining;                 /* in the worker's list */
+	struct weft_requests rx_active; /* matched receives whose data is coming */
+	struct weft_message_list probed; /* complete and taken out by a probe */
+	TAILQ_ENTRY(weft_msg_ep) drain_link;
+	/* send, the rest */
+	struct weft_requests pending;  /* not begun, or partly handed over: in order */
+	struct weft_requests data;     /* rendezvous data to hand over, any order */
+	struct weft_requests ops;      /* every send that is not complete, in the order of the calls */
+	STAILQ_HEAD(, weft_ctl) ctl;
+	STAILQ_HEAD(, weft_flush) flushes;
+	TAILQ_ENTRY(weft_msg_ep) ready_link;
+	uint64_t op_sn;
+	bool ready;                    /* in the worker's list of endpoints with something to send */
+	bool up;                       /* connected, lanes known */
+	bool credit_due;               /* a CREDIT message found no room */
+	bool data_turn;                /* who goes first at the next service */
+	bool failed;
+	bool closing;                  /* nobody here will match any more */
+	uint32_t refs;
+	uint8_t num_lanes, am_lane;
+	uint16_t lanes_up;
+	struct weft_msg_lane lanes[WEFT_MAX_LANES];
+	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
+	struct weft_proto_select select[2][WEFT_NUM_BUF]; /* by enum weft_op and buffer */
+};
+
+TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
+
+/** Waits until everything before it is at the peer (flush.c). */
+struct weft_flush {
+	STAILQ_ENTRY(weft_flush) link;
+	uint64_t op_sn;          /* sends with a lower number must be over */
+	uint32_t lanes;          /* lanes that have not answered, + 1 while asking */
+	int status;
+	void (*done)(void *arg, int status);
+	void *arg;
+	struct weft_flush_lane { struct weft_lane_comp comp; struct weft_flush *flush; } lane[WEFT_MAX_LANES];
+};
+
+/* ------------------------------------------------------------------ worker */
+
+struct weft_msg_conf {
+	size_t rndv_thresh;       /* rendezvous from here on */
+	size_t zcopy_thresh;
+	size_t multi_eager_limit;
+	size_t min_chunk;
+	size_t unexp_limit, eager_credit;
+	unsigned int max_eager_lanes, max_rndv_lanes;
+	uint32_t seq_start;
+};
+
+struct weft_msg_worker {
+	struct weft_match match;
+	struct weft_request_table reqs;
+	struct weft_requests later;             /* complete, callback at the next progress */
+	struct weft_msg_eps ready;              /* something to send */
+	struct weft_msg_eps drain;              /* messages that are in sequence now */
+	struct weft_worker *worker;
+	struct weft_message_pool messages;
+	struct weft_message_list probed;        /* complete, taken out by a probe, endpoint gone */
+	void *match_mem;
+	uint64_t granted;                       /* sum of windows, and what dead endpoints left behind */
+	struct weft_msg_conf conf;
+	bool fini;
+	/* What came in and was dropped, and why; what happened. */
+	struct {
+		uint64_t malformed;        /* the gate: unknown id, lengths */
+		uint64_t old_seq;          /* a sequence that is over */
+		uint64_t far_seq;          /* beyond the window */
+		uint64_t no_credit;        /* more than was granted */
+		uint64_t mismatch;         /* pieces of one message contradict each other */
+		uint64_t overlap;          /* a byte that was there already */
+		uint64_t bad_ref;          /* a request that is not (any more) */
+		uint64_t expected, unexpected, ahead, rts;
+		uint64_t no_eager_credit;  /* sends that became rendezvous for want of credit */
+		uint64_t truncated;
+		uint64_t unclaimed;        /* messages that nobody had received at the end */
+	} count;
+};
+
+#define WEFT_RX_DRAIN 64  /* messages taken out of the waiting ones per call */
+#define WEFT_TX_BURST 64  /* requests served per endpoint and progress */
+
+static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
+{
+	me->refs++;
+}
+
+void weft_msg_ep_destroy(struct weft_msg_ep *me);
+
+static inline void weft_msg_ep_release(struct weft_msg_ep *me)
+{
+	/* Sends whose buffers a lane still holds need it too. */
+	if (--me->refs == 0 && TAILQ_EMPTY(&me->ops))
+		weft_msg_ep_destroy(me);
+}
+
+/** Larger tables for matching. */
+void weft_msg_match_grow(struct weft_msg_worker *mw);
+
+/** Settings out of the configuration. */
+void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from);
+
+/* ------------------------------------------------------------------ gate (wire.c) */
+
+/** @return 0 when id, length and every field that needs no state are right; else -EBADMSG */
+int weft_wire_check(uint8_t id, const void *data, size_t length);
+
+/* ------------------------------------------------------------------ sending (msg_tx.c) */
+
+/** Something of the endpoint waits: progress shall look at it. */
+void weft_tx_kick(struct weft_msg_ep *me);
+/** Decide anew whether short messages may go out at once. */
+void weft_tx_update(struct weft_msg_ep *me);
+/** Put a new send in line; it goes out at once where it may. @return 0 it is over and was dropped, WEFT_INPROGRESS, or an error (dropped) */
+int weft_tx_start(struct weft_request *req);
+/** Serve what waits. @return events */
+unsigned int weft_tx_service(struct weft_msg_ep *me);
+/** Send a control message now or as soon as there is room. */
+void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+/** A send may be over: look, and complete it. */
+void weft_send_check(struct weft_request *req);
+/** All sends and control messages end. */
+void weft_tx_fail(struct weft_msg_ep *me, int status);
+
+/** Send a message without payload on one lane. @return 0 or -EAGAIN */
+int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data, size_t length);
+/** The same on the lowest-latency lane if it has room, else on any that has. */
+int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+/** The longest piece after a header of @p hdr_len that lane @p lane takes of this request. */
+size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len);
+/** Send bytes [off, off + len) on one lane, by whichever call suits. @return 0, -EAGAIN, or the pack error */
+int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr, size_t hdr_len, size_t off,
+		  size_t len);
+/** The lane out of @p mask that can take @p len bytes soonest, or -1. */
+int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len);
+/** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
+size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
+/** Has the peer allowed a further message, and (over WEFT_EAGER_FREE) its bytes? */
+static inline bool weft_tx_has_seq(const struct weft_msg_ep *me)
+{
+	return me->tx_seq != me->tx_seq_end;
+}
+static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t length)
+{
+	if (length <= WEFT_EAGER_FREE)
+		return me->tx_small != me->tx_small_end;
+	return length <= me->tx_credit - me->tx_used;
+}
+/** The message's first piece is accepted: its sequence is taken, and its credit unless it goes as RTS. */
+static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
+{
+	req->send.seq = req->me->tx_seq++;
+	req->flags |= WEFT_REQ_STARTED;
+	if (!eager)
+		return;
+	if (req->length > WEFT_EAGER_FREE)
+		req->me->tx_used += req->length;
+	else
+		req->me->tx_small++;
+}
+
+/* ------------------------------------------------------------------ receiving (msg_rx.c, recv.c, proto_rndv.c) */
+
+/** The posted receive that gets a message with @p tag from here, taken out; or NULL. */
+struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag);
+/** Nobody has posted a receive for it. */
+void weft_rx_queue(struct weft_message *msg);
+/** Its pieces will go to @p req as they come. */
+void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req);
+/** All pieces are here, or no more will come. */
+void weft_rx_over(struct weft_message *msg);
+/** Its sender waits for a match that will not come, since this end is closing: say so, and forget the message. */
+void weft_rx_refuse(struct weft_message *msg);
+
+/**
+ * A receive takes a message (out of the unexpected lists by now): what has come is copied, what comes goes direct. The request completes when
+ * all is there. @p now: see weft_recv_done().
+ */
+void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now);
+/** Nobody will ever receive it. */
+void weft_rx_drop(struct weft_message *msg);
+/** Take the message out of matching for a probe. */
+void weft_rx_take(struct weft_message *msg);
+/** Match messages whose turn has come. @return how many */
+unsigned int weft_rx_drain(struct weft_msg_ep *me, unsigned int budget);
+/** Everything that is still coming from the endpoint ends. */
+void weft_rx_fail(struct weft_msg_ep *me, int status);
+/** Its owner has closed it: senders that wait for a match are told that none will come. */
+void weft_rx_closing(struct weft_msg_ep *me);
+/** The endpoint goes: what is complete stays. */
+void weft_rx_detach(struct weft_msg_ep *me);
+/** Note what a matched receive gets; truncation is known now. */
+void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag, uint64_t total);
+/** Put bytes where the user wants them; past the buffer's end they vanish. */
+void weft_recv_place(struct weft_request *req, uint64_t off, const void *src, size_t len);
+/** All there. @p now: inside the call of the user; the request is then marked WEFT_REQ_NOW, or completes at the next progress. */
+void weft_recv_done(struct weft_request *req, bool now);
+
+/** Rendezvous: hand over data that the receiver has asked for. @return 0 all handed over, -EAGAIN, or the pack error */
+int weft_rndv_data_progress(struct weft_request *req);
+/** Rendezvous: the receiver's and the sender's parts of what comes. */
+void weft_rndv_bind(struct weft_msg_ep *me, struct weft_request *req, struct weft_wire_ref sreq, bool now);
+void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr);
+void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length);
+void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort);
+void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wire_ats *ats);
+void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status);
+
+/* ------------------------------------------------------------------ credits (credit.c) */
+
+/** May the peer have begun a message of @p total bytes? Books it. */
+static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
+{
+	if (total <= WEFT_EAGER_FREE)
+		return me->rx_small++ != me->rx_small_allowed;
+	if (total > me->rx_allowed - me->rx_used)
+		return false;
+	me->rx_used += total;
+	return true;
+}
+
+/** An eager message of @p total bytes is matched, or dropped: another one may come. */
+static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
+{
+	if (total > WEFT_EAGER_FREE)
+		me->rx_allowed += total;
+	else
+		me->rx_small_allowed++;
+}
+
+void weft_credit_send(struct weft_msg_ep *me);
+
+/** Tell the peer when enough has become free. */
+static inline void weft_credit_update(struct weft_msg_ep *me)
+{
+	if (__builtin_expect((uint32_t)(me->rx_seq + WEFT_SEQ_WINDOW - me->rx_seq_told) >= WEFT_SEQ_WINDOW / 4, 0) ||
+	    __builtin_expect(me->rx_small_allowed - me->rx_small_told >= WEFT_SMALL_WINDOW / 4, 0) ||
+	    __builtin_expect(me->rx_allowed - me->rx_told > me->rx_window / 4, 0))
+		weft_credit_send(me);
+}
+
+void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c);
+/** Give the peer's window back to the worker; @p left = bytes that stay in unexpected memory. */
+void weft_credit_fini(struct weft_msg_ep *me, uint64_t left);
+
+/* ------------------------------------------------------------------ flush (flush.c) */
+
+/** Sends or control messages have ended: perhaps a flush may go on. */
+void weft_flush_check(struct weft_msg_ep *me);
+void weft_flush_fail(struct weft_msg_ep *me, int status);
+
+#endif /* WEFT_MSG_H */

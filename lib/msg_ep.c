@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The boundary to the connection half (end of core.h): life of the message part of workers and endpoints. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "log.h"
+#include "msg.h"
+
+#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
+
+#define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
+
+/* ------------------------------------------------------------------ worker */
+
+int weft_msg_worker_init(struct weft_worker *worker)
+{
+	struct weft_msg_worker *mw = aligned_alloc(64, (sizeof(*mw) + 63) / 64 * 64);
+
+	if (!mw)
+		return -ENOMEM;
+	*mw = (struct weft_msg_worker){.worker = worker};
+	mw->match_mem = malloc(weft_match_table_size(MATCH_BITS));
+	if (!mw->match_mem) {
+		free(mw);
+		return -ENOMEM;
+	}
+	weft_match_init(&mw->match, mw->match_mem, MATCH_BITS);
+	TAILQ_INIT(&mw->later);
+	TAILQ_INIT(&mw->ready);
+	TAILQ_INIT(&mw->drain);
+	LIST_INIT(&mw->probed);
+	weft_msg_conf_read(&mw->conf, worker->ctx->conf);
+	worker->msg = mw;
+	return 0;
+}
+
+void weft_msg_match_grow(struct weft_msg_worker *mw)
+{
+	unsigned int bits = mw->match.bits + 2;
+	void *mem = malloc(weft_match_table_size(bits));
+
+	if (!mem) {
+		mw->match.crowd *= 2; /* works crowded, too; try again later */
+		return;
+	}
+	free(weft_match_grow(&mw->match, mem, bits));
+	mw->match_mem = mem;
+}
+
+void weft_msg_worker_fini(struct weft_worker *worker)
+{
+	struct weft_msg_worker *mw = worker->msg;
+	struct weft_match_recv *recv;
+	struct weft_match_msg *m;
+	struct weft_message *msg;
+
+	if (!mw)
+		return;
+	mw->fini = true;
+	while ((recv = weft_match_any_recv(&mw->match))) {
+		struct weft_request *req = container_of(recv, struct weft_request, recv.match);
+
+		weft_match_cancel(&mw->match, recv);
+		req->flags &= ~WEFT_REQ_POSTED;
+		req->length = 0;
+		weft_request_complete(req, -ECANCELED);
+	}
+	while (!TAILQ_EMPTY(&mw->later))
+		weft_request_run_later(mw);
+	while ((m = TAILQ_FIRST(&mw->match.msgs))) {
+		weft_match_msg_remove(&mw->match, m);
+		weft_message_free(container_of(m, struct weft_message, match));
+		mw->count.unclaimed++;
+	}
+	while ((msg = LIST_FIRST(&mw->probed))) {
+		LIST_REMOVE(msg, link);
+		weft_message_free(msg);
+		mw->count.unclaimed++;
+	}
+	if (mw->count.unclaimed)
+		weft_log_worker(worker, WEFT_LOG_WARN, "%llu messages that had arrived were never received",
+				(unsigned long long)mw->count.unclaimed);
+	weft_message_pool_fini(&mw->messages);
+	weft_request_table_fini(mw);
+	free(mw->match_mem);
+	free(mw);
+	worker->msg = NULL;
+}
+
+unsigned int weft_msg_progress(struct weft_worker *worker)
+{
+	struct weft_msg_worker *mw = worker->msg;
+	struct weft_msg_ep *me, *last;
+	unsigned int n = 0;
+
+	if (!TAILQ_EMPTY(&mw->later))
+		n += weft_request_run_later(mw);
+	if (!TAILQ_EMPTY(&mw->drain)) {
+		me = TAILQ_FIRST(&mw->drain);
+		TAILQ_REMOVE(&mw->drain, me, drain_link);
+		me->draining = false;
+		n += weft_rx_drain(me, WEFT_RX_DRAIN);
+	}
+	/* Each once, in turn: who still has something queues up at the end, behind `last`. */
+	last = TAILQ_LAST(&mw->ready, weft_msg_eps);
+	while (last && (me = TAILQ_FIRST(&mw->ready))) {
+		TAILQ_REMOVE(&mw->ready, me, ready_link);
+		me->ready = false;
+		if (me == last)
+			last = NULL;
+		n += weft_tx_service(me);
+	}
+	return n;
+}
+
+void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg)
+{
+	const struct weft_msg_worker *mw = worker->msg;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} list[] = {
+		{"tag.expected", mw->count.expected},
+		{"tag.unexpected", mw->count.unexpected},
+		{"tag.unexpected_now", mw->messages.num},
+		{"tag.unexpected_bytes", mw->messages.bytes},
+		{"tag.unexpected_bytes_peak", mw->messages.bytes_peak},
+		{"tag.ahead", mw->count.ahead},
+		{"tag.rts", mw->count.rts},
+		{"tag.truncated", mw->count.truncated},
+		{"tag.no_eager_credit", mw->count.no_eager_credit},
+		{"tag.credit_granted", mw->granted},
+		{"tag.posted_now", mw->match.num_recvs},
+		{"tag.requests_now", mw->reqs.in_use},
+		{"tag.drop.malformed", mw->count.malformed},
+		{"tag.drop.old_sequence", mw->count.old_seq},
+		{"tag.drop.far_sequence", mw->count.far_seq},
+		{"tag.drop.no_credit", mw->count.no_credit},
+		{"tag.drop.mismatch", mw->count.mismatch},
+		{"tag.drop.overlap", mw->count.overlap},
+		{"tag.drop.bad_reference", mw->count.bad_ref},
+	};
+
+	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
+		cb(list[i].name, list[i].value, arg);
+}
+
+/* ------------------------------------------------------------------ endpoint */
+
+int weft_msg_ep_init(struct weft_ep *ep)
+{
+	struct weft_msg_worker *mw = ep->worker->msg;
+	struct weft_msg_ep *me = aligned_alloc(64, (sizeof(*me) + 63) / 64 * 64);
+
+	if (!me)
+		return -ENOMEM;
+	*me = (struct weft_msg_ep){.ep = ep, .mw = mw, .refs = 1};
+	me->rx_seq = mw->conf.seq_start;
+	me->rx_small_allowed = WEFT_SMALL_WINDOW;
+	weft_match_source_init(&mw->match, &me->source);
+	TAILQ_INIT(&me->rx_active);
+	LIST_INIT(&me->probed);
+	TAILQ_INIT(&me->pending);
+	TAILQ_INIT(&me->data);
+	TAILQ_INIT(&me->ops);
+	STAILQ_INIT(&me->ctl);
+	STAILQ_INIT(&me->flushes);
+	ep->msg = me;
+	return 0;
+}
+
+void weft_msg_ep_destroy(struct weft_msg_ep *me)
+{
+	free(me);
+}
+
+static void set_lane(struct weft_msg_ep *me, unsigned int i)
+{
+	const struct weft_ep_lane *lane = &me->ep->lanes[i];
+	const struct weft_lane_attr *attr = &lane->lep->iface->attr;
+	size_t max = lane->max_frag ? lane->max_frag : SIZE_MAX;
+
+	if (lane->lep->max_msg && lane->lep->max_msg < max)
+		max = lane->lep->max_msg;
+#define AT_MOST(x) ((uint32_t)((x) < max ? (x) : max < UINT32_MAX ? max : UINT32_MAX))
+	me->lanes[i] = (struct weft_msg_lane){
+		.lep = lane->lep,
+		.per_byte = lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : 1e-9f,
+		.latency = (float)lane->latency,
+		.max_short = attr->features & WEFT_LANE_F_SHORT ? AT_MOST(attr->max_short) : 0,
+		.max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? AT_MOST(attr->max_bcopy) : 0,
+		.max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? AT_MOST(attr->max_zcopy) : 0,
+		.max_zcopy_hdr = (uint32_t)attr->max_zcopy_hdr,
+		.align = attr->opt_align ? (uint32_t)attr->opt_align : 1,
+		.max_iov = (uint16_t)(attr->max_iov < UINT16_MAX ? attr->max_iov : UINT16_MAX),
+		.zcopy_any = !(attr->features & WEFT_LANE_F_ZCOPY_REG),
+	};
+#undef AT_MOST
+}
+
+void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit)
+{
+	struct weft_msg_ep *me = ep->msg;
+
+	if (credit && !me->up) {
+		/* The receiver says where its numbers begin. */
+		me->tx_seq_end = weft_get32(credit->seq);
+		me->tx_seq = me->tx_seq_end - WEFT_SEQ_WINDOW;
+		me->tx_credit = weft_get64(credit->bytes);
+		me->tx_small_end = weft_get32(credit->small);
+	}
+	me->lanes_up = 0;
+	for (unsigned int i = 0; i < ep->num_lanes; i++) {
+		if (!(ep->lanes_up & (1u << i)) || !ep->lanes[i].lep)
+			continue;
+		set_lane(me, i);
+		me->lanes_up |= (uint16_t)(1u << i);
+	}
+	if (!me->lanes_up || me->failed) {
+		me->up = false;
+		weft_tx_update(me);
+		return;
+	}
+	me->am_lane = ep->am_lane;
+	if (!(me->lanes_up & (1u << me->am_lane)))
+		me->am_lane = (uint8_t)__builtin_ctz(me->lanes_up);
+	me->short_lep = me->lanes[me->am_lane].lep;
+	me->short_count = &ep->lane_info[me->am_lane];
+	weft_proto_select_build(me);
+	me->up = true;
+	weft_tx_update(me);
+	weft_tx_kick(me);
+}
+
+void weft_msg_ep_failed(struct weft_ep *ep, int status)
+{
+	struct weft_msg_ep *me = ep->msg;
+
+	if (me->failed)
+		return;
+	weft_msg_ep_hold(me);
+	me->failed = true;
+	me->up = false;
+	me->short_end = 0;
+	if (me->ready)
+		TAILQ_REMOVE(&me->mw->ready, me, ready_link);
+	me->ready = false;
+	weft_tx_fail(me, status);
+	weft_rx_fail(me, status);
+	weft_flush_fail(me, status);
+	weft_msg_ep_release(me);
+}
+
+void weft_msg_ep_fini(struct weft_ep *ep, int status)
+{
+	struct weft_msg_ep *me = ep->msg;
+
+	if (!me)
+		return;
+	weft_msg_ep_failed(ep, status);
+	weft_rx_detach(me);
+	me->ep = NULL;
+	ep->msg = NULL;
+	weft_msg_ep_release(me);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "msg.h"
+
+#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
+
+/* ------------------------------------------------------------------ pieces onto lanes */
+
+struct pack_arg {
+	const void *hdr;
+	size_t hdr_len;
+	struct weft_dt *dt;
+	size_t off, len;
+	int err; /* the user's, told apart from the lane's */
+};
+
+static ssize_t pack_piece(void *dst, size_t max, void *arg)
+{
+	struct pack_arg *p = arg;
+
+	if (max < p->hdr_len + p->len)
+		return -EMSGSIZE;
+	memcpy(dst, p->hdr, p->hdr_len);
+	if (p->len)
+		p->err = weft_dt_pack(p->dt, p->off, (uint8_t *)dst + p->hdr_len, p->len);
+	return p->err ? p->err : (ssize_t)(p->hdr_len + p->len);
+}
+
+static void zcopy_done(struct weft_lane_comp *comp, int status)
+{
+	struct weft_request *req = container_of(comp, struct weft_request, send.comp);
+
+	req->send.zcopies--;
+	if (status && req->status == WEFT_INPROGRESS)
+		req->status = status;
+	weft_send_check(req);
+}
+
+/* Longest zcopy message of this request on the lane; 0 = it cannot. */
+static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_lane *l, size_t hdr_len)
+{
+	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC)
+		return 0;
+	if (!l->zcopy_any && (!req->send.mem || !weft_mem_lane_of(req->send.mem, l->lep->iface)))
+		return 0;
+	return l->max_zcopy;
+}
+
+size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len)
+{
+	const struct weft_msg_lane *l = &req->me->lanes[lane];
+	size_t max = l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
+
+	/* Of an iov nobody knows beforehand whether it fits into the lane's. */
+	if (req->dt.dt_class == WEFT_DT_CONTIG && req->length >= req->mw->conf.zcopy_thresh) {
+		size_t z = zcopy_max(req, l, hdr_len);
+
+		if (z > max)
+			max = z;
+	}
+	return max > hdr_len ? max - hdr_len : 0;
+}
+
+static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id, const void *hdr,
+		       size_t hdr_len, size_t off, size_t len)
+{
+	struct iovec iov[32];
+	unsigned int n = weft_dt_iov(&req->dt, off, len, iov, l->max_iov < 32 ? l->max_iov : 32);
+	struct weft_mem_lane *mem = req->send.mem ? weft_mem_lane_of(req->send.mem, l->lep->iface) : NULL;
+	int rc;
+
+	if (n == 0)
+		return -E2BIG;
+	req->send.comp.done = zcopy_done;
+	req->send.zcopies++;
+	rc = l->lep->ops->am_zcopy(l->lep, id, hdr, hdr_len, iov, n, mem, &req->send.comp);
+	if (rc)
+		req->send.zcopies--;
+	return rc;
+}
+
+static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id, const void *hdr,
+		       size_t hdr_len, size_t off, size_t len, int *err)
+{
+	struct pack_arg arg = {hdr, hdr_len, &req->dt, off, len, 0};
+	uint8_t buf[4096];
+	ssize_t rc;
+
+	if (hdr_len + len <= l->max_bcopy) {
+		rc = l->lep->ops->am_bcopy(l->lep, id, pack_piece, &arg);
+		*err = arg.err;
+		return rc < 0 ? (int)rc : 0;
+	}
+	/* A lane with short messages only. */
+	rc = pack_piece(buf, sizeof(buf), &arg);
+	*err = arg.err;
+	if (rc < 0)
+		return (int)rc;
+	return l->lep->ops->am_short(l->lep, id, buf, hdr_len, buf + hdr_len, len);
+}
+
+int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr, size_t hdr_len, size_t off,
+		  size_t len)
+{
+	struct weft_msg_lane *l = &req->me->lanes[lane];
+	struct weft_ep_lane_info *count = &req->me->ep->lane_info[lane];
+	int err = 0, rc = -E2BIG;
+
+	if (len >= req->mw->conf.zcopy_thresh && hdr_len + len <= zcopy_max(req, l, hdr_len))
+		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
+	if (rc == -E2BIG) {
+		if (req->dt.dt_class == WEFT_DT_CONTIG && hdr_len + len <= l->max_short)
+			rc = l->lep->ops->am_short(l->lep, id, hdr, hdr_len, req->dt.buf + off, len);
+		else
+			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
+	}
+	if (rc == 0) {
+		count->tx_msgs++;
+		count->tx_bytes += len;
+		return 0;
+	}
+	/* A lane that fails says so by an event, and the endpoint follows; until then it just has no room. */
+	return err ? err : -EAGAIN;
+}
+
+int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len)
+{
+	float best_time = 0;
+	int best = -1;
+
+	if ((mask & (mask - 1)) == 0)
+		return mask ? __builtin_ctz(mask) : -1;
+	for (; mask; mask &= mask - 1) {
+		int i = __builtin_ctz(mask);
+		const struct weft_msg_lane *l = &me->lanes[i];
+		float t = (float)(l->lep->queued + len) * l->per_byte + l->latency;
+
+		if (best < 0 || t < best_time) {
+			best = i;
+			best_time = t;
+		}
+	}
+	return best;
+}
+
+size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align)
+{
+	size_t min = me->mw->conf.min_chunk, len = max, end;
+
+	if (rest <= max)
+		return rest;
+	/* A rest smaller than a chunk is not worth a piece of its own: two equal ones instead. */
+	if (rest - max < min && rest / 2 >= min)
+		len = rest - rest / 2;
+	end = (off + len) / align * align;
+	return end > off && end - off >= min ? end - off : len;
+}
+
+/* ------------------------------------------------------------------ control messages */
+
+struct small_arg {
+	const void *data;
+	size_t length;
+};
+
+static ssize_t pack_small(void *dst, size_t max, void *arg)
+{
+	const struct small_arg *s = arg;
+
+	if (max < s->length)
+		return -EMSGSIZE;
+	memcpy(dst, s->data, s->length);
+	return (ssize_t)s->length;
+}
+
+static int small_on(struct weft_msg_lane *l, uint8_t id, const void *data, size_t length)
+{
+	struct small_arg arg = {data, length};
+
+	if (length <= l->max_short)
+		return l->lep->ops->am_short(l->lep, id, data, length, NULL, 0);
+	return l->lep->ops->am_bcopy(l->lep, id, pack_small, &arg) < 0 ? -EAGAIN : 0;
+}
+
+int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data, size_t length)
+{
+	if (small_on(&me->lanes[lane], id, data, length))
+		return -EAGAIN;
+	me->ep->lane_info[lane].tx_msgs++;
+	return 0;
+}
+
+/* The lowest-latency lane if it has room, else any that has. */
+int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+{
+	uint32_t rest;
+	int rc;
+
+	if (!me->up)
+		return -EAGAIN;
+	rc = weft_tx_envelope(me, me->am_lane, id, data, length);
+	for (rest = me->lanes_up & ~(1u << me->am_lane); rc && rest; rest &= rest - 1)
+		rc = weft_tx_envelope(me, (unsigned int)__builtin_ctz(rest), id, data, length);
+	return rc;
+}
+
+void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+{
+	struct weft_ctl *ctl;
+
+	if (me->failed || !me->ep)
+		return;
+	if (STAILQ_EMPTY(&me->ctl) && weft_tx_envelope_any(me, id, data, length) == 0)
+		return;
+	ctl = malloc(sizeof(*ctl));
+	if (!ctl) {
+		/* The peer would wait for ever: better an end that both see. */
+		weft_ep_fail(me->ep, -ENOMEM, "no memory for a control message");
+		return;
+	}
+	ctl->id = id;
+	ctl->length = (uint8_t)length;
+	memcpy(ctl->data, data, length);
+	STAILQ_INSERT_TAIL(&me->ctl, ctl, link);
+	weft_tx_kick(me);
+}
+
+static unsigned int serve_ctl(struct weft_msg_ep *me)
+{
+	struct weft_ctl *ctl;
+	unsigned int n = 0;
+
+	while ((ctl = STAILQ_FIRST(&me->ctl))) {
+		if (weft_tx_envelope_any(me, ctl->id, ctl->data, ctl->length))
+			break;
+		STAILQ_REMOVE_HEAD(&me->ctl, link);
+		free(ctl);
+		n++;
+	}
+	if (me->credit_due && STAILQ_EMPTY(&me->ctl))
+		weft_credit_send(me);
+	return n;
+}
+
+/* ------------------------------------------------------------------ ends */
+
+static void send_end(struct weft_request *req, int status)
+{
+	struct weft_msg_ep *me = req->me;
+
+	TAILQ_REMOVE(&me->ops, req, send.ops_link);
+	weft_msg_ep_hold(me);
+	weft_request_complete(req, status);
+	weft_flush_check(me);
+	weft_msg_ep_release(me);
+}
+
+void weft_send_check(struct weft_request *req)
+{
+	const uint32_t busy = WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK;
+
+	if (!(req->flags & WEFT_REQ_HANDED) || (req->flags & busy) || req->send.zcopies)
+		return;
+	send_end(req, req->status == WEFT_INPROGRESS ? 0 : req->status);
+}
+
+/* The pack callback has failed with the message half sent: the peer shall not wait for the rest. */
+static void send_abort(struct weft_request *req, int status)
+{
+	struct weft_wire_abort abort = {
+		.e = {weft_put32(req->send.seq), weft_put64(req->tag)},
+		.rreq = req->send.peer,
+		.total = weft_put64(req->length),
+		.status = weft_put32(status > -4096 ? (uint32_t)-status : EIO),
+	};
+
+	req->status = status;
+	if (!(req->flags & WEFT_REQ_RTR))
+		req->flags &= ~WEFT_REQ_WAIT_ACK; /* multi-eager: no acknowledgement is of interest now */
+	weft_tx_ctl(req->me, WEFT_WIRE_ABORT, &abort, sizeof(abort));
+}
+
+/* ------------------------------------------------------------------ queues */
+
+void weft_tx_kick(struct weft_msg_ep *me)
+{
+	if (me->ready || !me->up)
+		return;
+	me->ready = true;
+	TAILQ_INSERT_TAIL(&me->mw->ready, me, ready_link);
+}
+
+void weft_tx_update(struct weft_msg_ep *me)
+{
+	const struct weft_proto_range *r = &me->select[WEFT_OP_TAG_SEND][WEFT_BUF_CONTIG].ranges[0];
+
+	me->short_end = 0;
+	if (!me->up || me->closing || me->mw->worker->multi || !TAILQ_EMPTY(&me->pending) || r->proto != &weft_proto_eager_short)
+		return;
+	me->short_end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
+}
+
+static enum weft_buf_type buf_type(const struct weft_request *req)
+{
+	switch (req->dt.dt_class) {
+	case WEFT_DT_CONTIG:
+		return req->send.mem ? WEFT_BUF_CONTIG_REG : WEFT_BUF_CONTIG;
+	case WEFT_DT_IOV:
+		return req->send.mem ? WEFT_BUF_IOV_REG : WEFT_BUF_IOV;
+	default:
+		return WEFT_BUF_GENERIC;
+	}
+}
+
+/* One step of a send at the head of the line. 0 = nothing more to hand over; -EAGAIN; or the error it shall end with. */
+static int send_step(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+	int rc;
+
+	if (!(req->flags & WEFT_REQ_STARTED)) {
+		unsigned int op = req->flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
+
+		if (!weft_tx_has_seq(me))
+			return -EAGAIN;
+		req->send.proto = weft_proto_lookup(&me->select[op][buf_type(req)], req->length);
+	}
+	rc = req->send.proto->progress(req);
+	if (rc == 0 || rc == -EAGAIN || !(req->flags & WEFT_REQ_STARTED))
+		return rc;
+	send_abort(req, rc);
+	return 0;
+}
+
+int weft_tx_start(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+	int rc = -EAGAIN;
+
+	req->send.op_sn = me->op_sn++;
+	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
+	if (me->up && TAILQ_EMPTY(&me->pending))
+		rc = send_step(req);
+	if (rc == -EAGAIN) {
+		req->flags |= WEFT_REQ_PENDING;
+		TAILQ_INSERT_TAIL(&me->pending, req, link);
+		me->short_end = 0;
+		weft_tx_kick(me);
+		return WEFT_INPROGRESS;
+	}
+	if (rc == 0 && ((req->flags & WEFT_REQ_WAIT_ACK) || req->send.zcopies)) {
+		req->flags |= WEFT_REQ_HANDED;
+		return WEFT_INPROGRESS;
+	}
+	TAILQ_REMOVE(&me->ops, req, send.ops_link);
+	if (rc == 0 && (req->status != WEFT_INPROGRESS || (req->flags & WEFT_REQ_FORCE))) {
+		weft_request_complete_later(req, req->status == WEFT_INPROGRESS ? 0 : req->status);
+		return WEFT_INPROGRESS;
+	}
+	weft_request_drop(req);
+	return rc;
+}
+
+static unsigned int serve_pending(struct weft_msg_ep *me)
+{
+	struct weft_request *req;
+	unsigned int n = 0;
+
+	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&me->pending))) {
+		int rc = send_step(req);
+
+		if (rc == -EAGAIN)
+			break;
+		n++;
+		TAILQ_REMOVE(&me->pending, req, link);
+		req->flags = (req->flags & ~WEFT_REQ_PENDING) | WEFT_REQ_HANDED;
+		if (rc < 0)
+			send_end(req, rc);
+		else
+			weft_send_check(req);
+	}
+	if (n)
+		weft_tx_update(me);
+	return n;
+}
+
+static unsigned int serve_data(struct weft_msg_ep *me)
+{
+	struct weft_request *req;
+	unsigned int n = 0;
+
+	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&me->data))) {
+		int rc = weft_rndv_data_progress(req);
+
+		if (rc == -EAGAIN)
+			break;
+		n++;
+		TAILQ_REMOVE(&me->data, req, link);
+		req->flags &= ~WEFT_REQ_DATA;
+		if (rc < 0)
+			send_abort(req, rc);
+		weft_send_check(req);
+	}
+	return n;
+}
+
+/* Is there anything that a further look could move? What waits for the peer's credit is kicked by it. */
+static bool has_work(const struct weft_msg_ep *me)
+{
+	const struct weft_request *req = TAILQ_FIRST(&me->pending);
+
+	if (!me->up)
+		return false;
+	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due || !TAILQ_EMPTY(&me->data))
+		return true;
+	return req && ((req->flags & WEFT_REQ_STARTED) || weft_tx_has_seq(me));
+}
+
+unsigned int weft_tx_service(struct weft_msg_ep *me)
+{
+	unsigned int n;
+
+	weft_msg_ep_hold(me);
+	n = serve_ctl(me);
+	/* Messages in line and rendezvous data take turns, so that neither starves on a busy lane. */
+	me->data_turn = !me->data_turn;
+	if (me->data_turn)
+		n += serve_data(me);
+	n += serve_pending(me);
+	if (!me->data_turn)
+		n += serve_data(me);
+	if (n)
+		weft_flush_check(me);
+	if (has_work(me))
+		weft_tx_kick(me);
+	weft_msg_ep_release(me);
+	return n;
+}
+
+void weft_tx_fail(struct weft_msg_ep *me, int status)
+{
+	struct weft_request *req;
+	struct weft_ctl *ctl;
+
+	while ((ctl = STAILQ_FIRST(&me->ctl))) {
+		STAILQ_REMOVE_HEAD(&me->ctl, link);
+		free(ctl);
+	}
+	/* First out of all queues, then the callbacks: they may free anything. What lanes still hold ends with their completion. */
+	TAILQ_INIT(&me->pending);
+	TAILQ_INIT(&me->data);
+	TAILQ_FOREACH(req, &me->ops, send.ops_link) {
+		req->flags &= ~(WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK);
+		req->flags |= WEFT_REQ_HANDED;
+		if (req->status == WEFT_INPROGRESS)
+			req->status = status;
+	}
+	for (;;) {
+		TAILQ_FOREACH(req, &me->ops, send.ops_link) {
+			if (req->send.zcopies == 0)
+				break;
+		}
+		if (!req)
+			break;
+		send_end(req, req->status);
+	}
+}

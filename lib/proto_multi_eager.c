@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Multi-eager: pieces over all eager lanes, at once, without asking.
+ *
+ *	sender                                    receiver
+ *	  | FRAG seq tag total offset=0 ---- lane 0 --> | the first to arrive in sequence does the matching, whichever it is
+ *	  | FRAG seq tag total offset=n ---- lane 1 --> | later ones are found by sequence: direct to the user's buffer
+ *	  | FRAG ...                                    | when matched, else kept
+ *	  | <------------------------- SYNC_ACK req     | FRAG_SYNC only, at the match
+ *
+ * Each piece goes to the lane that can take it soonest. The message stays at the head of its endpoint's line until the last
+ * piece is handed over.
+ */
+
+#include <errno.h>
+
+#include "msg.h"
+
+static int send_piece(struct weft_request *req, unsigned int lane)
+{
+	struct weft_msg_ep *me = req->me;
+	bool sync = req->flags & WEFT_REQ_SYNC;
+	uint8_t id = sync ? WEFT_WIRE_FRAG_SYNC : WEFT_WIRE_FRAG;
+	size_t hdr_len = sync ? sizeof(struct weft_wire_frag_sync) : sizeof(struct weft_wire_frag);
+	size_t rest = req->length - req->send.offset, max = weft_tx_piece_max(req, lane, hdr_len), len;
+	struct weft_wire_frag_sync hdr = {
+		.f = {
+			.e = {weft_put32(req->flags & WEFT_REQ_STARTED ? req->send.seq : me->tx_seq),
+			      weft_put64(req->tag)},
+			.total = weft_put64(req->length),
+			.offset = weft_put64(req->send.offset),
+		},
+		.req = weft_request_ref(req),
+	};
+	int rc;
+
+	if (max == 0)
+		return -EAGAIN;
+	len = weft_tx_cut(me, req->send.offset, rest, max, me->lanes[lane].align);
+	rc = weft_tx_piece(req, lane, id, &hdr, hdr_len, req->send.offset, len);
+	if (rc)
+		return rc;
+	if (!(req->flags & WEFT_REQ_STARTED)) {
+		weft_tx_take_seq(req, true);
+		if (sync)
+			req->flags |= WEFT_REQ_WAIT_ACK;
+	}
+	req->send.offset += len;
+	return 0;
+}
+
+static int multi_eager_progress(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+	uint32_t mask = me->eager_lanes;
+
+	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length)) {
+		me->mw->count.no_eager_credit++;
+		req->send.proto = &weft_proto_rndv;
+		return weft_proto_rndv.progress(req);
+	}
+	while (req->send.offset < req->length) {
+		size_t rest = req->length - req->send.offset;
+		int lane = weft_tx_pick(me, mask, rest < 4096 ? rest : 4096), rc;
+
+		if (lane < 0)
+			return -EAGAIN;
+		rc = send_piece(req, (unsigned int)lane);
+		if (rc == -EAGAIN)
+			mask &= ~(1u << lane); /* full: the others may have room */
+		else if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static uint32_t multi_eager_lanes(const struct weft_msg_ep *me)
+{
+	return me->eager_lanes;
+}
+
+const struct weft_proto weft_proto_multi_eager = {
+	.name = "multi-eager",
+	.desc = "pieces over all eager lanes at once",
+	.progress = multi_eager_progress,
+	.lanes = multi_eager_lanes,
+};

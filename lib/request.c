@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "msg.h"
+
+/* ------------------------------------------------------------------ table */
+
+int weft_request_table_grow(struct weft_msg_worker *mw)
+{
+	struct weft_request_table *t = &mw->reqs;
+	struct weft_request **chunks, *chunk;
+
+	if (t->num_chunks >= UINT32_MAX / WEFT_REQ_CHUNK)
+		return -ENOMEM;
+	chunks = realloc(t->chunks, (t->num_chunks + 1) * sizeof(*chunks));
+	if (!chunks)
+		return -ENOMEM;
+	t->chunks = chunks;
+	chunk = aligned_alloc(64, WEFT_REQ_CHUNK * sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < WEFT_REQ_CHUNK; i++) {
+		chunk[i].mw = mw;
+		chunk[i].index = t->num_chunks * WEFT_REQ_CHUNK + i;
+		chunk[i].generation = 1;
+		chunk[i].flags = WEFT_REQ_DONE;
+		chunk[i].link.tqe_next = t->free;
+		t->free = &chunk[i];
+	}
+	t->chunks[t->num_chunks++] = chunk;
+	return 0;
+}
+
+void weft_request_table_fini(struct weft_msg_worker *mw)
+{
+	struct weft_request_table *t = &mw->reqs;
+
+	for (uint32_t i = 0; i < t->num_chunks; i++)
+		free(t->chunks[i]);
+	free(t->chunks);
+	t->chunks = NULL;
+	t->num_chunks = 0;
+}
+
+struct weft_request *weft_request_alloc(struct weft_msg_worker *mw, enum weft_req_kind kind,
+					const struct weft_op_params *params, bool held)
+{
+	struct weft_request *req = mw->reqs.free;
+
+	if (__builtin_expect(!req, 0)) {
+		if (weft_request_table_grow(mw))
+			return NULL;
+		req = mw->reqs.free;
+	}
+	/* The place given back last is taken first: it is warm. */
+	mw->reqs.free = req->link.tqe_next;
+	mw->reqs.in_use++;
+	req->flags = held ? WEFT_REQ_HELD : 0;
+	req->status = WEFT_INPROGRESS;
+	req->cb = NULL;
+	req->me = NULL;
+	req->kind = kind;
+	req->ep_generation = 0;
+	req->source_id = 0;
+	req->dt.dt_class = WEFT_DT_CONTIG;
+	if (params) {
+		req->cb = params->cb;
+		req->cb_arg = params->cb_arg;
+		if (params->flags & WEFT_OP_FORCE_REQUEST)
+			req->flags |= WEFT_REQ_FORCE;
+	}
+	return req;
+}
+
+static void give_back(struct weft_request *req)
+{
+	struct weft_msg_worker *mw = req->mw;
+
+	if (++req->generation == 0)
+		req->generation = 1;
+	mw->reqs.in_use--;
+	req->link.tqe_next = mw->reqs.free;
+	mw->reqs.free = req;
+}
+
+void weft_request_drop(struct weft_request *req)
+{
+	weft_dt_finish(&req->dt);
+	if (req->kind == WEFT_REQ_SEND && req->send.mem)
+		req->send.mem->refs--;
+	req->flags = WEFT_REQ_DONE;
+	give_back(req);
+}
+
+struct weft_request *weft_request_lookup(const struct weft_msg_worker *mw, struct weft_wire_ref ref)
+{
+	uint32_t index = weft_get32(ref.index);
+	struct weft_request *req;
+
+	if (index / WEFT_REQ_CHUNK >= mw->reqs.num_chunks)
+		return NULL;
+	req = &mw->reqs.chunks[index / WEFT_REQ_CHUNK][index % WEFT_REQ_CHUNK];
+	if (req->generation != weft_get32(ref.generation) || (req->flags & WEFT_REQ_DONE))
+		return NULL;
+	return req;
+}
+
+/* ------------------------------------------------------------------ completion */
+
+/* The endpoint may have been closed since: its slot then has another generation. */
+static struct weft_ep *ep_of(const struct weft_request *req)
+{
+	const struct weft_worker *w = req->mw->worker;
+	struct weft_ep *ep;
+
+	if (req->ep_generation == 0 || req->ep_slot >= w->ep_table_size)
+		return NULL;
+	ep = w->ep_table[req->ep_slot];
+	return ep && ep->generation == req->ep_generation && ep->owned ? ep : NULL;
+}
+
+void weft_request_result(const struct weft_request *req, struct weft_completion *c)
+{
+	struct weft_completion full = {
+		.status = req->status == WEFT_INPROGRESS ? 0 : req->status,
+		.tag = req->tag,
+		.length = req->length,
+		.ep = ep_of(req),
+		.source_id = req->source_id,
+	};
+
+	weft_completion_copy(c, &full);
+}
+
+void weft_request_settle(struct weft_request *req)
+{
+	if (req->me && req->me->ep) {
+		req->ep_slot = req->me->ep->slot;
+		req->ep_generation = req->me->ep->generation;
+	}
+	req->me = NULL;
+}
+
+static void finish(struct weft_request *req, int status)
+{
+	req->status = status;
+	weft_request_settle(req);
+	weft_dt_finish(&req->dt);
+	if (req->kind == WEFT_REQ_SEND) {
+		if (req->send.mem)
+			req->send.mem->refs--;
+		if (status)
+			req->length = 0;
+	}
+}
+
+static void call_back(struct weft_request *req)
+{
+	bool held = req->flags & WEFT_REQ_HELD;
+
+	req->flags |= WEFT_REQ_DONE;
+	if (req->cb) {
+		struct weft_completion c = {.size = sizeof(c)};
+
+		weft_request_result(req, &c);
+		req->flags |= WEFT_REQ_CALLING;
+		req->cb(held ? req : NULL, &c, req->cb_arg);
+		req->flags &= ~WEFT_REQ_CALLING;
+	}
+	if (!(req->flags & WEFT_REQ_HELD))
+		give_back(req);
+}
+
+void weft_request_complete(struct weft_request *req, int status)
+{
+	finish(req, status);
+	call_back(req);
+}
+
+void weft_request_complete_later(struct weft_request *req, int status)
+{
+	finish(req, status);
+	req->flags |= WEFT_REQ_LATER;
+	TAILQ_INSERT_TAIL(&req->mw->later, req, link);
+}
+
+unsigned int weft_request_run_later(struct weft_msg_worker *mw)
+{
+	struct weft_request *req, *last = TAILQ_LAST(&mw->later, weft_requests);
+	unsigned int n = 0;
+
+	/* Callbacks may add more: those are for the next time. */
+	while ((req = TAILQ_FIRST(&mw->later))) {
+		TAILQ_REMOVE(&mw->later, req, link);
+		req->flags &= ~WEFT_REQ_LATER;
+		n++;
+		call_back(req);
+		if (req == last)
+			break;
+	}
+	return n;
+}
+
+/* ------------------------------------------------------------------ for the connection half */
+
+struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char *what,
+					  const struct weft_op_params *params, bool wanted)
+{
+	struct weft_request *req = weft_request_alloc(worker->msg, WEFT_REQ_OTHER, params, wanted);
+
+	if (!req)
+		return NULL;
+	req->tag = 0;
+	req->length = 0;
+	req->what = what;
+	return req;
+}
+
+void weft_msg_request_done(struct weft_request *req, int status)
+{
+	weft_request_complete(req, status);
+}
+
+/* ------------------------------------------------------------------ calls of the user */
+
+int weft_request_test(struct weft_request *req, struct weft_completion *c)
+{
+	struct weft_worker *w = req->mw->worker;
+	int status = WEFT_INPROGRESS;
+
+	weft_worker_lock(w);
+	if (req->flags & WEFT_REQ_DONE) {
+		status = req->status;
+		if (c)
+			weft_request_result(req, c);
+	}
+	weft_worker_unlock(w);
+	return status;
+}
+
+void weft_request_free(struct weft_request *req)
+{
+	struct weft_worker *w;
+
+	if (!req)
+		return;
+	w = req->mw->worker;
+	weft_worker_lock(w);
+	req->flags &= ~WEFT_REQ_HELD;
+	if (!(req->flags & WEFT_REQ_DONE))
+		req->cb = NULL;
+	else if (!(req->flags & WEFT_REQ_CALLING))
+		give_back(req);
+	weft_worker_unlock(w);
+}
+
+int weft_request_cancel(struct weft_request *req)
+{
+	struct weft_msg_worker *mw = req->mw;
+	struct weft_worker *w = mw->worker;
+	int rc = 0;
+
+	weft_worker_lock(w);
+	if (req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER)) {
+		rc = -EALREADY;
+	} else if (!(req->flags & WEFT_REQ_POSTED)) {
+		rc = -EBUSY;
+	} else {
+		req->flags &= ~WEFT_REQ_POSTED;
+		weft_match_cancel(&mw->match, &req->recv.match);
+		req->length = 0;
+		weft_request_complete(req, -ECANCELED);
+	}
+	weft_worker_unlock(w);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ in words */
+
+static const char *state_of(const struct weft_request *req)
+{
+	if (req->flags & WEFT_REQ_DONE)
+		return weft_strerror(req->status);
+	if (req->flags & WEFT_REQ_LATER)
+		return "complete";
+	if (req->flags & WEFT_REQ_POSTED)
+		return "posted";
+	if (req->flags & WEFT_REQ_ACTIVE)
+		return "matched, data is coming";
+	if (req->kind == WEFT_REQ_OTHER)
+		return "in progress";
+	if (req->flags & WEFT_REQ_PENDING)
+		return req->flags & WEFT_REQ_STARTED ? "partly sent" : "queued";
+	if (req->flags & WEFT_REQ_DATA)
+		return "sending the data the receiver asked for";
+	if (req->flags & WEFT_REQ_WAIT_ACK)
+		return "waiting for the receiver";
+	return "waiting for the lanes";
+}
+
+static int query_send(const struct weft_request *req, char *buf, size_t size)
+{
+	const struct weft_proto *proto = req->flags & WEFT_REQ_DONE ? NULL : req->send.proto;
+
+	return snprintf(buf, size, "tag %s, %s, tag 0x%" PRIx64 ", %zu bytes, %zu handed to lanes, %s",
+			req->flags & WEFT_REQ_SYNC ? "synchronous send" : "send", proto ? proto->name : "no protocol yet",
+			req->tag, req->length, req->send.offset, state_of(req));
+}
+
+int weft_request_query(const struct weft_request *req, char *buf, size_t size)
+{
+	struct weft_worker *w = req->mw->worker;
+	int n;
+
+	weft_worker_lock(w);
+	if (req->kind == WEFT_REQ_OTHER)
+		n = snprintf(buf, size, "%s, %s", req->what, state_of(req));
+	else if (req->kind == WEFT_REQ_SEND)
+		n = query_send(req, buf, size);
+	else if (req->flags & WEFT_REQ_POSTED)
+		n = snprintf(buf, size, "tag receive, tag 0x%" PRIx64 " mask 0x%" PRIx64 ", room for %zu bytes, posted",
+			     req->recv.match.tag, req->recv.match.mask, req->dt.length);
+	else
+		n = snprintf(buf, size, "tag receive, tag 0x%" PRIx64 ", %zu bytes, room for %zu, %s", req->tag,
+			     req->length, req->dt.length, state_of(req));
+	weft_worker_unlock(w);
+	return n;
+}

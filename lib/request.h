@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file request.h
+ * One operation under way, from call to completion, and the table that gives every request a number for the wire.
+ *
+ * Life: weft_request_alloc() → (parts of the library hold it in their lists) → weft_request_complete(), once → the callback → free. A request is
+ * given back to the pool when it is complete **and** nobody holds it: the caller that asked for it (#WEFT_REQ_HELD) must
+ * have called weft_request_free(). A request freed before its end loses its callback and goes on.
+ *
+ * References on the wire are {index, generation}: the index is the request's place in the pool for ever, the generation changes
+ * each time the place is given back, so an old reference finds nothing.
+ */
+#ifndef WEFT_REQUEST_H
+#define WEFT_REQUEST_H
+
+#include <errno.h>
+
+#include "core.h"
+#include "dt.h"
+#include "ival.h"
+#include "match.h"
+
+struct weft_msg_ep;
+struct weft_msg_worker;
+struct weft_proto;
+
+enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER };
+
+/* Request flags. */
+#define WEFT_REQ_HELD      (1u << 0)  /**< the user has the pointer */
+#define WEFT_REQ_DONE      (1u << 1)
+#define WEFT_REQ_CALLING   (1u << 2)  /**< its callback runs: not given back before it returns */
+#define WEFT_REQ_POSTED    (1u << 3)  /**< receive: stands in the matching lists */
+#define WEFT_REQ_ACTIVE    (1u << 4)  /**< receive: matched, data to come; in its endpoint's rx_active */
+#define WEFT_REQ_PENDING   (1u << 5)  /**< send: in its endpoint's pending queue */
+#define WEFT_REQ_DATA      (1u << 6)  /**< send: in its endpoint's rendezvous data queue */
+#define WEFT_REQ_STARTED   (1u << 7)  /**< send: a sequence is taken, the peer knows of the message */
+#define WEFT_REQ_HANDED    (1u << 8)  /**< send: nothing more to hand to lanes, as far as is known */
+#define WEFT_REQ_SYNC      (1u << 9)  /**< send: done at the match */
+#define WEFT_REQ_WAIT_ACK  (1u << 10) /**< send: SYNC_ACK or ATS must come */
+#define WEFT_REQ_FORCE     (1u << 11) /**< never complete inside the call */
+#define WEFT_REQ_RTR       (1u << 12) /**< send: the receiver has asked for the data */
+#define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: no more of it */
+#define WEFT_REQ_LATER     (1u << 14) /**< complete, but the callback waits for the next progress */
+#define WEFT_REQ_NOW       (1u << 15) /**< receive: over inside the call that posted it */
+
+struct weft_request {
+	/* line 0: completion */
+	struct weft_msg_worker *mw;
+	uint32_t flags;
+	int32_t status;            /* WEFT_INPROGRESS until an error is known or it is done */
+	weft_complete_cb cb;
+	void *cb_arg;
+	uint64_t tag;              /* send: its tag; receive: the sender's, once matched */
+	size_t length;             /* send: bytes; receive: true length, once matched */
+	struct weft_msg_ep *me;    /* send: endpoint; receive: where the message comes from, once matched */
+	uint32_t index, generation;
+	/* line 1: data */
+	struct weft_dt dt;
+	uint32_t kind;
+	/* What test() tells of the endpoint: it may be gone by then. */
+	uint32_t ep_slot, ep_generation;
+	uint64_t source_id;
+	TAILQ_ENTRY(weft_request) link; /* the queue its flags name; also of free and of LATER requests */
+	union {
+		struct {
+			TAILQ_ENTRY(weft_request) ops_link; /* all sends of the endpoint, in order of their calls */
+			uint64_t op_sn;
+			const struct weft_proto *proto;
+			struct weft_mem *mem;
+			struct weft_lane_comp comp;  /* of every zcopy piece */
+			uint32_t zcopies;            /* zcopy pieces that the lanes still hold */
+			uint32_t seq;
+			size_t offset, end;          /* next byte to hand over, and where to stop */
+			struct weft_wire_ref peer;   /* rendezvous: the receiver's request */
+			uint8_t lane_turn;           /* lane of the last piece */
+		} send;
+		struct {
+			struct weft_match_recv match;
+			struct weft_ivals got;       /* rendezvous: bytes that have come */
+			struct weft_wire_ref peer;   /* rendezvous: the sender's request */
+			struct weft_message *msg;    /* multi-eager: what the later pieces find by sequence */
+		} recv;
+		const char *what;                    /* other: for people */
+	};
+};
+
+TAILQ_HEAD(weft_requests, weft_request);
+
+/** Requests of one worker; they never move. */
+struct weft_request_table {
+	struct weft_request **chunks;
+	uint32_t num_chunks;
+	uint32_t in_use;
+	struct weft_request *free; /* by link.tqe_next */
+};
+
+#define WEFT_REQ_CHUNK 256 /* requests per chunk */
+
+int weft_request_table_grow(struct weft_msg_worker *mw);
+void weft_request_table_fini(struct weft_msg_worker *mw);
+
+/** @return a request with the callback and flags of @p params, in progress; or NULL when memory is out */
+struct weft_request *weft_request_alloc(struct weft_msg_worker *mw, enum weft_req_kind kind,
+					const struct weft_op_params *params, bool held);
+
+/** Give back a request that the user never saw and that has not completed. */
+void weft_request_drop(struct weft_request *req);
+
+/**
+ * The end of an operation: datatype finished, callback called, given back if nobody holds it. After it the request, and whatever the
+ * callback may have closed, must not be touched.
+ */
+void weft_request_complete(struct weft_request *req, int status);
+
+/** The same at the next progress: for ends found inside the call that starts the operation. */
+void weft_request_complete_later(struct weft_request *req, int status);
+
+/** Run what waits from weft_request_complete_later(). @return how many */
+unsigned int weft_request_run_later(struct weft_msg_worker *mw);
+
+/** Copy as much of @p from as the owner of @p to knows of (to->size). */
+static inline void weft_completion_copy(struct weft_completion *to, const struct weft_completion *from)
+{
+	size_t size = to->size;
+
+	memcpy(to, from, size < sizeof(*from) ? size : sizeof(*from));
+	to->size = size;
+}
+
+/** Note the endpoint by number: the pointer is not to be trusted from now on. */
+void weft_request_settle(struct weft_request *req);
+
+/** Fill @p c from a request that is complete or about to be. */
+void weft_request_result(const struct weft_request *req, struct weft_completion *c);
+
+/** The request a wire reference names, or NULL. */
+struct weft_request *weft_request_lookup(const struct weft_msg_worker *mw, struct weft_wire_ref ref);
+
+static inline struct weft_wire_ref weft_request_ref(const struct weft_request *req)
+{
+	return (struct weft_wire_ref){weft_put32(req->index), weft_put32(req->generation)};
+}
+
+/** Are the parameters of a size and of flags that this version knows? @return 0 or -EINVAL */
+static inline int weft_op_params_check(const struct weft_op_params *params)
+{
+	if (!params)
+		return 0;
+	return params->size < sizeof(*params) || (params->flags & ~WEFT_OP_FORCE_REQUEST) ? -EINVAL : 0;
+}
+
+#endif /* WEFT_REQUEST_H */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tagged-message calls of weft.h. */
+
+#include <errno.h>
+
+#include "msg.h"
+
+#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
+#define likely(x) __builtin_expect(!!(x), 1)
+
+/* ------------------------------------------------------------------ send */
+
+static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
+		    const struct weft_op_params *params, uint32_t flags, struct weft_request **out)
+{
+	struct weft_msg_ep *me = ep->msg;
+	struct weft_request *req;
+	int rc;
+
+	if (weft_op_params_check(params))
+		return -EINVAL;
+	if (me->failed || ep->state == WEFT_EP_FAILED)
+		return ep->status < 0 ? ep->status : -ECONNRESET;
+	if (ep->state == WEFT_EP_CLOSING)
+		return -ENOTCONN;
+	req = weft_request_alloc(me->mw, WEFT_REQ_SEND, params, out != NULL);
+	if (!req)
+		return -ENOMEM;
+	req->send.mem = NULL;
+	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, false);
+	if (rc) {
+		weft_request_drop(req);
+		return rc;
+	}
+	if (params && params->mem) {
+		req->send.mem = params->mem;
+		params->mem->refs++;
+	}
+	req->flags |= flags;
+	req->me = me;
+	req->tag = tag;
+	req->length = req->dt.length;
+	req->send.proto = NULL;
+	req->send.peer = (struct weft_wire_ref){{0}, {0}};
+	req->send.zcopies = 0;
+	req->send.offset = 0;
+	rc = weft_tx_start(req);
+	if (out)
+		*out = rc == WEFT_INPROGRESS ? req : NULL;
+	return rc;
+}
+
+static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
+		       const struct weft_op_params *params, uint32_t flags, struct weft_request **out)
+{
+	struct weft_worker *w = ep->worker;
+	int rc;
+
+	if (!w->multi)
+		return send_new(ep, buffer, count, tag, params, flags, out);
+	weft_worker_lock(w);
+	rc = send_new(ep, buffer, count, tag, params, flags, out);
+	weft_worker_unlock(w);
+	return rc;
+}
+
+/*
+ * The short send, all of it: what it needs of the endpoint stands in one cache line, plus the lane's and its counters. short_end is 0 while
+ * anything of the endpoint waits, so that nothing overtakes.
+ */
+int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
+		  const struct weft_op_params *params, struct weft_request **req)
+{
+	struct weft_msg_ep *me = ep->msg;
+
+	if (likely(count < me->short_end && me->tx_seq != me->tx_seq_end &&
+		   me->tx_small != me->tx_small_end && (buffer || !count) &&
+		   (!params || !(params->flags || params->datatype || params->size < sizeof(*params))))) {
+		struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
+		struct weft_lane_ep *lep = me->short_lep;
+
+		if (likely(lep->ops->am_short(lep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr), buffer, count) == 0)) {
+			me->tx_seq++;
+			me->tx_small++;
+			me->short_count->tx_msgs++;
+			me->short_count->tx_bytes += count;
+			if (req)
+				*req = NULL;
+			return 0;
+		}
+	}
+	return send_locked(ep, buffer, count, tag, params, 0, req);
+}
+
+int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
+		       const struct weft_op_params *params, struct weft_request **req)
+{
+	return send_locked(ep, buffer, count, tag, params, WEFT_REQ_SYNC, req);
+}
+
+/* ------------------------------------------------------------------ receive */
+
+static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, size_t count,
+				     const struct weft_op_params *params, bool held, int *rc)
+{
+	struct weft_request *req;
+
+	*rc = weft_op_params_check(params);
+	if (*rc)
+		return NULL;
+	req = weft_request_alloc(mw, WEFT_REQ_RECV, params, held);
+	if (!req) {
+		*rc = -ENOMEM;
+		return NULL;
+	}
+	*rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, true);
+	if (*rc == 0)
+		return req;
+	weft_request_drop(req);
+	return NULL;
+}
+
+/* A message is there. */
+static int recv_message(struct weft_message *msg, struct weft_request *req, const struct weft_op_params *params,
+			struct weft_request **out)
+{
+	weft_rx_bind(msg, req, true);
+	if (!(req->flags & WEFT_REQ_NOW)) {
+		if (out)
+			*out = req;
+		return WEFT_INPROGRESS;
+	}
+	if (params && params->completion) {
+		weft_request_settle(req);
+		weft_request_result(req, params->completion);
+	}
+	weft_request_drop(req);
+	if (out)
+		*out = NULL;
+	return 0;
+}
+
+static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count, uint64_t tag,
+		    uint64_t mask, const struct weft_op_params *params, struct weft_request **out)
+{
+	struct weft_msg_worker *mw = worker->msg;
+	struct weft_match_source *src = source ? &source->msg->source : NULL;
+	struct weft_match_msg *m = weft_match_find(&mw->match, src, tag, mask);
+	struct weft_request *req;
+	int rc;
+
+	/* What a failed endpoint had delivered is still there for the taking; more will not come. */
+	if (source && !m && source->msg->failed)
+		return source->status < 0 ? source->status : -ECONNRESET;
+	req = recv_new(mw, buffer, count, params, out != NULL, &rc);
+	if (!req)
+		return rc;
+	if (m) {
+		struct weft_message *msg = container_of(m, struct weft_message, match);
+
+		weft_match_msg_remove(&mw->match, m);
+		msg->flags &= (uint8_t)~WEFT_MSG_QUEUED;
+		return recv_message(msg, req, params, out);
+	}
+	req->recv.match.tag = tag;
+	req->recv.match.mask = mask;
+	req->recv.match.source = src;
+	req->flags |= WEFT_REQ_POSTED;
+	weft_match_post(&mw->match, &req->recv.match);
+	if (__builtin_expect(weft_match_crowded(&mw->match), 0))
+		weft_msg_match_grow(mw);
+	if (out)
+		*out = req;
+	return WEFT_INPROGRESS;
+}
+
+int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count, uint64_t tag,
+		  uint64_t mask, const struct weft_op_params *params, struct weft_request **req)
+{
+	int rc;
+
+	weft_worker_lock(worker);
+	rc = recv_any(worker, source, buffer, count, tag, mask, params, req);
+	weft_worker_unlock(worker);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ probe */
+
+int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t tag, uint64_t mask,
+		   struct weft_message **message, struct weft_completion *c)
+{
+	struct weft_match_source *src;
+	struct weft_match_msg *m;
+	int rc = -ENOMSG;
+
+	weft_worker_lock(worker);
+	src = source ? &source->msg->source : NULL;
+	m = weft_match_find(&worker->msg->match, src, tag, mask);
+	if (m) {
+		struct weft_message *msg = container_of(m, struct weft_message, match);
+
+		if (c) {
+			struct weft_completion full = {
+				.tag = m->tag,
+				.length = msg->total,
+				.ep = msg->me && msg->me->ep->owned ? msg->me->ep : NULL,
+				.source_id = msg->source_id,
+			};
+
+			weft_completion_copy(c, &full);
+		}
+		if (message) {
+			weft_rx_take(msg);
+			*message = msg;
+		}
+		rc = 0;
+	}
+	weft_worker_unlock(worker);
+	return rc;
+}
+
+int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, void *buffer, size_t count,
+		      const struct weft_op_params *params, struct weft_request **out)
+{
+	struct weft_request *req;
+	int rc;
+
+	weft_worker_lock(worker);
+	req = recv_new(worker->msg, buffer, count, params, out != NULL, &rc);
+	if (req)
+		rc = recv_message(message, req, params, out);
+	weft_worker_unlock(worker);
+	return rc;
+}
+
+void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message)
+{
+	weft_worker_lock(worker);
+	weft_rx_drop(message);
+	weft_worker_unlock(worker);
+}
+
+/* ------------------------------------------------------------------ which protocol */
+
+int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length, struct weft_proto_info *info)
+{
+	struct weft_msg_ep *me = ep->msg;
+	const struct weft_proto_select *sel;
+	struct weft_proto_info full = {.min = 0};
+	unsigned int i = 0;
+	size_t size = info->size;
+
+	if ((unsigned int)op > WEFT_OP_TAG_SEND_SYNC || size < sizeof(full.size))
+		return -EINVAL;
+	weft_worker_lock(ep->worker);
+	if (!me->up) {
+		weft_worker_unlock(ep->worker);
+		return -ENOTCONN;
+	}
+	sel = &me->select[op][WEFT_BUF_CONTIG];
+	while (length > sel->ranges[i].max)
+		i++;
+	full.min = i ? sel->ranges[i - 1].max + 1 : 0;
+	full.max = sel->ranges[i].max;
+	full.lanes = sel->ranges[i].proto->lanes(me);
+	snprintf(full.name, sizeof(full.name), "%s", sel->ranges[i].proto->name);
+	snprintf(full.desc, sizeof(full.desc), "%s", sel->ranges[i].proto->desc);
+	weft_worker_unlock(ep->worker);
+	full.size = size;
+	memcpy(info, &full, size < sizeof(full) ? size : sizeof(full));
+	return 0;
+}
