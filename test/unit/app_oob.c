@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The programs' out-of-band connection: both ends in one process, the server's in a thread. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "app/cli.h"
+#include "app/oob.h"
+
+struct ends {
+	int fd;
+	struct oob *server, *client;
+	int result;
+};
+
+static int stop_after(void *arg)
+{
+	int *left = arg;
+
+	return --*left > 0 ? 0 : -EINTR;
+}
+
+static void *accept_thread(void *arg)
+{
+	struct ends *e = arg;
+
+	e->result = oob_accept(e->fd, NULL, NULL, &e->server);
+	return NULL;
+}
+
+static void join_ends(struct ends *e, const char *host)
+{
+	pthread_t thread;
+
+	e->fd = oob_listen(host, 0);
+	assert_true(e->fd >= 0);
+	assert_int_equal(pthread_create(&thread, NULL, accept_thread, e), 0);
+	assert_int_equal(oob_connect(host, oob_listen_port(e->fd), 1, NULL, NULL, &e->client), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(e->result, 0);
+}
+
+static void part_ends(struct ends *e)
+{
+	oob_close(e->client);
+	oob_close(e->server);
+	close(e->fd);
+}
+
+static void messages_keep_order_and_bytes(void **state)
+{
+	static uint8_t out[OOB_MAX], in[OOB_MAX];
+	struct ends e = {0};
+	size_t length;
+
+	(void)state;
+	join_ends(&e, "127.0.0.1");
+	for (size_t i = 0; i < sizeof(out); i++)
+		out[i] = (uint8_t)(i * 7);
+	assert_int_equal(oob_send(e.client, OOB_ADDRESS, out, 0), 0);
+	assert_int_equal(oob_send(e.client, OOB_PARAMS, out, 5), 0);
+	assert_int_equal(oob_send(e.client, OOB_RESULT, out, sizeof(out)), 0);
+	assert_int_equal(oob_send(e.client, OOB_RESULT, out, sizeof(out) + 1), -EMSGSIZE);
+	length = sizeof(in);
+	assert_int_equal(oob_recv(e.server, OOB_ADDRESS, in, &length, 1, NULL, NULL), 0);
+	assert_int_equal(length, 0);
+	length = 4;
+	assert_int_equal(oob_recv(e.server, OOB_PARAMS, in, &length, 1, NULL, NULL), -EPROTO);
+	length = sizeof(in);
+	assert_int_equal(oob_recv(e.server, OOB_PARAMS, in, &length, 1, NULL, NULL), 0);
+	assert_int_equal(length, 5);
+	length = sizeof(in);
+	assert_int_equal(oob_take(e.server, OOB_BARRIER, in, &length), -EPROTO);
+	assert_int_equal(oob_recv(e.server, OOB_RESULT, in, &length, 1, NULL, NULL), 0);
+	assert_int_equal(length, sizeof(out));
+	assert_memory_equal(in, out, sizeof(out));
+	assert_int_equal(oob_take(e.server, OOB_RESULT, in, &length), -EAGAIN);
+	part_ends(&e);
+}
+
+static void works_over_ipv6(void **state)
+{
+	struct ends e = {0};
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+	struct sockaddr_in6 lo = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	int ret = bind(fd, (struct sockaddr *)&lo, sizeof(lo));
+
+	(void)state;
+	close(fd);
+	if (ret)
+		skip();
+	join_ends(&e, "::1");
+	part_ends(&e);
+}
+
+static void waits_no_longer_than_asked(void **state)
+{
+	struct ends e = {0};
+	size_t length = 0;
+	int turns = 5;
+
+	(void)state;
+	join_ends(&e, "127.0.0.1");
+	assert_int_equal(oob_recv(e.server, OOB_RESULT, NULL, &length, 0.05, NULL, NULL),
+			 -ETIMEDOUT);
+	assert_int_equal(oob_recv(e.server, OOB_RESULT, NULL, &length, 0, stop_after, &turns),
+			 -EINTR);
+	part_ends(&e);
+}
+
+static void a_barrier_holds_both(void **state)
+{
+	struct ends e = {0};
+	size_t length = 4;
+	uint8_t number[4];
+
+	(void)state;
+	join_ends(&e, "127.0.0.1");
+	assert_int_equal(oob_barrier(e.client, 0.05, NULL, NULL), -ETIMEDOUT);
+	assert_int_equal(oob_barrier(e.server, 1, NULL, NULL), 0);
+	assert_int_equal(oob_recv(e.client, OOB_BARRIER, number, &length, 1, NULL, NULL), 0);
+	part_ends(&e);
+}
+
+static void the_end_of_the_peer_is_noticed(void **state)
+{
+	struct ends e = {0};
+	size_t length = 0;
+
+	(void)state;
+	join_ends(&e, "127.0.0.1");
+	assert_int_equal(oob_poll(e.server), 0);
+	oob_close(e.client);
+	e.client = NULL;
+	assert_int_equal(oob_recv(e.server, OOB_RESULT, NULL, &length, 1, NULL, NULL), -ECONNRESET);
+	assert_int_equal(oob_poll(e.server), -ECONNRESET);
+	assert_int_equal(oob_peer_bye(e.server, NULL, NULL, 0), 0);
+	part_ends(&e);
+}
+
+static void bye_is_seen_behind_other_messages(void **state)
+{
+	struct ends e = {0};
+	char text[64];
+	size_t length = sizeof(text);
+	int code = 0;
+
+	(void)state;
+	join_ends(&e, "127.0.0.1");
+	assert_int_equal(oob_send(e.client, OOB_RESULT, "abc", 3), 0);
+	assert_int_equal(oob_bye(e.client, 7, "no lane \033[2J"), 0);
+	usleep(20000);
+	assert_int_equal(oob_poll(e.server), 0);
+	assert_int_equal(oob_peer_bye(e.server, &code, text, sizeof(text)), 1);
+	assert_int_equal(code, 7);
+	assert_string_equal(text, "no lane  [2J");
+	assert_int_equal(oob_take(e.server, OOB_RESULT, text, &length), 0);
+	assert_int_equal(length, 3);
+	assert_int_equal(oob_take(e.server, OOB_RESULT, text, &length), -ESHUTDOWN);
+	part_ends(&e);
+}
+
+/* Whatever connects and is no peer is sent away, and the next one is served. */
+struct stranger {
+	uint16_t port;
+	const char *says;
+	size_t length;
+};
+
+static void *stranger_thread(void *arg)
+{
+	struct stranger *s = arg;
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons(s->port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	char byte;
+
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
+	    send(fd, s->says, s->length, MSG_NOSIGNAL) >= 0)
+		while (s->length && read(fd, &byte, 1) > 0)
+			;
+	close(fd);
+	return NULL;
+}
+
+static void strangers_are_sent_away(void **state)
+{
+	static const char http[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	/* Our header with a length past the limit, and one of another program's HELLO. */
+	static const char huge[] = "WFTO\1\0\0\0\377\377\377\377";
+	static const char other[] =
+		"WFTO\1\0\0\0\40\0\0\0\1\0\0\0netcat\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+	static const char old[] =
+		"WFTO\1\0\0\0\40\0\0\0\0\0\0\0test\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+	struct stranger all[] = {
+		{.says = http, .length = sizeof(http) - 1},
+		{.says = huge, .length = sizeof(huge) - 1},
+		{.says = other, .length = 44},
+		{.says = old, .length = 44},
+		{.says = "", .length = 0},
+	};
+	const unsigned int count = sizeof(all) / sizeof(all[0]);
+	pthread_t threads[sizeof(all) / sizeof(all[0])], accepter;
+	struct ends e = {0};
+
+	(void)state;
+	e.fd = oob_listen("127.0.0.1", 0);
+	assert_true(e.fd >= 0);
+	pthread_create(&accepter, NULL, accept_thread, &e);
+	for (unsigned int i = 0; i < count; i++) {
+		all[i].port = oob_listen_port(e.fd);
+		pthread_create(&threads[i], NULL, stranger_thread, &all[i]);
+		pthread_join(threads[i], NULL);
+	}
+	assert_int_equal(oob_connect("127.0.0.1", oob_listen_port(e.fd), 1, NULL, NULL, &e.client),
+			 0);
+	pthread_join(accepter, NULL);
+	assert_int_equal(e.result, 0);
+	part_ends(&e);
+}
+
+static void nobody_there_and_port_taken(void **state)
+{
+	struct oob *oob = NULL;
+	int fd = oob_listen("127.0.0.1", 0);
+	uint16_t port = oob_listen_port(fd);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(oob_listen("127.0.0.1", port), -EADDRINUSE);
+	assert_non_null(strstr(cli_last_error(), "taken"));
+	close(fd);
+	assert_int_equal(oob_connect("127.0.0.1", port, 0, NULL, NULL, &oob), -ECONNREFUSED);
+	assert_non_null(strstr(cli_last_error(), "nobody listens"));
+	assert_null(oob);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_keep_order_and_bytes),
+		cmocka_unit_test(works_over_ipv6),
+		cmocka_unit_test(waits_no_longer_than_asked),
+		cmocka_unit_test(a_barrier_holds_both),
+		cmocka_unit_test(the_end_of_the_peer_is_noticed),
+		cmocka_unit_test(bye_is_seen_behind_other_messages),
+		cmocka_unit_test(strangers_are_sent_away),
+		cmocka_unit_test(nobody_there_and_port_taken),
+	};
+
+	cli_program = "test";
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
