@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "port_ethdev.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_dev.h>
+#include <rte_log.h>
+#include <rte_malloc.h>
+
+#include "lane.h"
+#include "port_pool.h"
+#include "port_priv.h"
+
+#define RX_DESC 512 /* frames that may arrive while the owner computes */
+#define TX_DESC 256 /* deeper rings only add delay that congestion control can't see through */
+#define RETRY_MS 100
+
+static struct weft_port_dev *devs[RTE_MAX_ETHPORTS];
+
+__attribute__((format(printf, 4, 5))) static int fail(int rc, char *why, size_t why_len,
+						      const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (why_len)
+		vsnprintf(why, why_len, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+/* ---- which ports there are ------------------------------------------------------------------ */
+
+/* Ports that another part of the process has claimed (a bond's members, the application's). */
+static bool is_ours_to_use(uint16_t id)
+{
+	struct rte_eth_dev_owner owner;
+
+	if (devs[id])
+		return true;
+	return rte_eth_dev_is_valid_port(id) && rte_eth_dev_owner_get(id, &owner) == 0 &&
+	       owner.id == RTE_ETH_DEV_NO_OWNER;
+}
+
+static void port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN])
+{
+	if (rte_eth_dev_get_name_by_port(id, name))
+		snprintf(name, RTE_ETH_NAME_MAX_LEN, "?");
+}
+
+int weft_port_ethdev_list(struct weft_lane_resource **list)
+{
+	struct weft_lane_resource *r;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	uint16_t id;
+	int n = 0;
+
+	*list = NULL;
+	r = calloc(RTE_MAX_ETHPORTS, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
+		if (!is_ours_to_use(id))
+			continue;
+		port_name(id, name);
+		snprintf(r[n].name, sizeof(r[n].name), "%u", id);
+		snprintf(r[n].device, sizeof(r[n].device), "%s", name);
+		n++;
+	}
+	if (n == 0) {
+		free(r);
+		return 0;
+	}
+	*list = r;
+	return n;
+}
+
+static int no_such_port(const char *resource, char *why, size_t why_len)
+{
+	char name[RTE_ETH_NAME_MAX_LEN], all[256] = "";
+	size_t used = 0;
+	uint16_t id;
+
+	for (id = 0; id < RTE_MAX_ETHPORTS && used < sizeof(all) - 1; id++) {
+		if (!is_ours_to_use(id))
+			continue;
+		port_name(id, name);
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%u (%s)",
+					 used ? ", " : "", id, name);
+	}
+	if (!used)
+		return fail(-ENODEV, why, why_len,
+			    "there is no DPDK port '%s', nor any other: give one in the EAL "
+			    "arguments (--vdev=net_memif0,role=server) or bind a NIC with "
+			    "dpdk-devbind.py",
+			    resource);
+	return fail(-ENODEV, why, why_len, "there is no DPDK port '%s'; there are %s", resource,
+		    all);
+}
+
+static int find_port(const char *resource, uint16_t *id, char *why, size_t why_len)
+{
+	char *end;
+	unsigned long v = strtoul(resource, &end, 10);
+	int rc = 0;
+
+	if (*resource >= '0' && *resource <= '9' && !*end && v < RTE_MAX_ETHPORTS)
+		*id = (uint16_t)v;
+	else
+		rc = rte_eth_dev_get_port_by_name(resource, id);
+	if (rc || !is_ours_to_use(*id))
+		return no_such_port(resource, why, why_len);
+	return 0;
+}
+
+/* ---- claiming ------------------------------------------------------------------------------- */
+
+static int claim(struct weft_port_dev *d, char *why, size_t why_len)
+{
+	static struct rte_eth_dev_owner owner;
+
+	if (!owner.id) {
+		if (rte_eth_dev_owner_new(&owner.id))
+			return fail(-EBUSY, why, why_len, "port %u (%s) can't be claimed",
+				    d->port_id, d->name);
+		snprintf(owner.name, sizeof(owner.name), "weft");
+	}
+	if (rte_eth_dev_owner_set(d->port_id, &owner))
+		return fail(-EBUSY, why, why_len,
+			    "port %u (%s) belongs to another part of this process", d->port_id,
+			    d->name);
+	return 0;
+}
+
+static void unclaim(const struct weft_port_dev *d)
+{
+	struct rte_eth_dev_owner owner;
+
+	if (rte_eth_dev_owner_get(d->port_id, &owner) == 0 && owner.id != RTE_ETH_DEV_NO_OWNER)
+		rte_eth_dev_owner_unset(d->port_id, owner.id);
+}
+
+/* ---- size of a frame ------------------------------------------------------------------------ */
+
+static int choose_frame(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+			size_t why_len)
+{
+	const struct weft_port_limits *l = &d->limits;
+	uint32_t want = o->mtu ? o->mtu + weft_port_l2(d->vlan) : o->frame_size;
+	uint32_t least = 1280 + weft_port_l2(d->vlan);
+
+	if (want > l->frame_max)
+		return fail(-EINVAL, why, why_len,
+			    "port %u (%s) carries frames of at most %u bytes (MTU %u), wanted are "
+			    "%u (MTU %u): %s",
+			    d->port_id, d->name, l->frame_max, l->frame_max - weft_port_l2(d->vlan),
+			    want, want - weft_port_l2(d->vlan), l->frame_hint ? l->frame_hint : "");
+	d->frame_size = want ? want : l->frame_default;
+	if (d->frame_size < least)
+		return fail(-EINVAL, why, why_len,
+			    "port %u (%s): frames of %u bytes (MTU %u) are too small, lanes need "
+			    "an MTU of at least 1280%s%s",
+			    d->port_id, d->name, d->frame_size,
+			    d->frame_size - weft_port_l2(d->vlan), want ? "" : ": ",
+			    want || !l->frame_hint ? "" : l->frame_hint);
+	return 0;
+}
+
+/* ---- configure ------------------------------------------------------------------------------ */
+
+static void choose_offloads(const struct weft_port_dev *d, const struct weft_port_opts *o,
+			    struct rte_eth_conf *conf)
+{
+	uint64_t rx = 0, tx = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+
+	if (!o->raw_ethertype) {
+		rx |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+		tx |= RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	}
+	conf->rxmode.offloads = rx & d->info.rx_offload_capa;
+	conf->txmode.offloads = tx & d->info.tx_offload_capa;
+}
+
+static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint16_t nb_tx,
+		       const struct rte_eth_conf *conf, const struct weft_port_opts *o, char *why,
+		       size_t why_len)
+{
+	struct rte_eth_rxconf rxconf = d->info.default_rxconf;
+	struct rte_eth_txconf txconf = d->info.default_txconf;
+	int socket = rte_eth_dev_socket_id(d->port_id), rc;
+
+	rc = weft_port_pools_create(d, q, nb_rx, nb_tx, o->rx_bufs, why, why_len);
+	if (rc)
+		return rc;
+	rxconf.offloads = conf->rxmode.offloads;
+	txconf.offloads = conf->txmode.offloads;
+	rc = rte_eth_rx_queue_setup(d->port_id, q, nb_rx, (unsigned int)socket, &rxconf,
+				    d->pools[q]);
+	if (!rc)
+		rc = rte_eth_tx_queue_setup(d->port_id, q, nb_tx, (unsigned int)socket, &txconf);
+	if (rc)
+		return fail(
+			rc, why, why_len, "port %u (%s): queue %u can't be set up (%s)%s",
+			d->port_id, d->name, q, rte_strerror(-rc),
+			d->limits.object_max
+				? "; AF_XDP needs root, an MTU of at most about 3500 and a kernel "
+				  "that can attach an XDP program to the interface"
+				: "");
+	return 0;
+}
+
+static int set_mtu(struct weft_port_dev *d, char *why, size_t why_len)
+{
+	uint16_t mtu = (uint16_t)(d->frame_size - weft_port_l2(d->vlan));
+	int rc;
+
+	if (!d->limits.set_mtu)
+		return 0;
+	rc = rte_eth_dev_set_mtu(d->port_id, mtu);
+	if (rc == -ENOTSUP && mtu <= RTE_ETHER_MTU)
+		rc = 0;
+	if (rc)
+		return fail(rc, why, why_len, "port %u (%s) does not take an MTU of %u (%s)",
+			    d->port_id, d->name, mtu, rte_strerror(-rc));
+	return 0;
+}
+
+static int configure(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+		     size_t why_len)
+{
+	struct rte_eth_conf conf = {0};
+	uint16_t nb_rx = RX_DESC, nb_tx = TX_DESC, q;
+	int rc;
+
+	choose_offloads(d, o, &conf);
+	if (d->limits.set_mtu)
+		conf.rxmode.mtu = d->frame_size - weft_port_l2(d->vlan);
+	rc = rte_eth_dev_configure(d->port_id, d->num_queues, d->num_queues, &conf);
+	if (rc)
+		return fail(rc, why, why_len, "port %u (%s) can't be configured (%s)%s", d->port_id,
+			    d->name, rte_strerror(-rc),
+			    rc == -EBUSY ? "; somebody in this process has started it already, and "
+					   "a lane needs a port of its own"
+					 : "");
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(d->port_id, &nb_rx, &nb_tx);
+	if (rc)
+		return fail(rc, why, why_len, "port %u (%s): no ring size suits it", d->port_id,
+			    d->name);
+	if (!d->limits.rx_depth)
+		d->limits.rx_depth = nb_rx;
+	if (!d->limits.tx_depth)
+		d->limits.tx_depth = nb_tx;
+	rc = set_mtu(d, why, why_len);
+	for (q = 0; !rc && q < d->num_queues; q++)
+		rc = setup_queue(d, q, nb_rx, nb_tx, &conf, o, why, why_len);
+	if (rc)
+		return rc;
+	d->offloads_rx = conf.rxmode.offloads;
+	d->offloads_tx = conf.txmode.offloads;
+	return 0;
+}
+
+/* ---- start, and start again ----------------------------------------------------------------- */
+
+static int start_quietly(struct weft_port_dev *d)
+{
+	/* A memif client logs an error for each try while its server is not there yet. */
+	int type = d->limits.starts_later ? rte_log_register("pmd.net.memif") : -1;
+	int level = type >= 0 ? rte_log_get_level((uint32_t)type) : -1;
+	int rc;
+
+	if (level >= 0)
+		rte_log_set_level((uint32_t)type, RTE_LOG_EMERG);
+	rc = rte_eth_dev_start(d->port_id);
+	if (level >= 0)
+		rte_log_set_level((uint32_t)type, (uint32_t)level);
+	d->started = rc == 0;
+	return rc;
+}
+
+static bool is_connected(const struct weft_port_dev *d)
+{
+	struct rte_eth_link link;
+
+	return rte_eth_link_get_nowait(d->port_id, &link) == 0 &&
+	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+void weft_port_retry(struct weft_port_dev *d)
+{
+	uint64_t now = rte_rdtsc();
+
+	if (now < d->retry_tsc)
+		return;
+	d->retry_tsc = now + rte_get_tsc_hz() * RETRY_MS / 1000;
+	if (d->started && is_connected(d))
+		return;
+	/* Connecting takes a round trip of messages: what was begun 100 ms ago has failed. */
+	if (d->started)
+		rte_eth_dev_stop(d->port_id);
+	d->started = false;
+	start_quietly(d);
+}
+
+static int start(struct weft_port_dev *d, char *why, size_t why_len)
+{
+	int rc = start_quietly(d);
+
+	d->retry_tsc = rte_rdtsc() + rte_get_tsc_hz() * RETRY_MS / 1000;
+	if (rc == 0 || d->limits.starts_later)
+		return 0;
+	return fail(rc, why, why_len, "port %u (%s) does not start (%s)", d->port_id, d->name,
+		    rte_strerror(-rc));
+}
+
+/* ---- the device ----------------------------------------------------------------------------- */
+
+static void dev_close(struct weft_port_dev *d)
+{
+	uint16_t q;
+
+	if (d->started)
+		rte_eth_dev_stop(d->port_id);
+	for (q = 0; q < d->num_queues; q++)
+		weft_port_pools_free(d, q);
+	unclaim(d);
+	devs[d->port_id] = NULL;
+	free(d->queues);
+	free(d->pools);
+	free(d->hdr_pools);
+	free(d);
+}
+
+static int count_queues(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+			size_t why_len)
+{
+	uint16_t max = RTE_MIN(d->info.max_rx_queues, d->info.max_tx_queues);
+
+	d->num_queues = o->queues ? o->queues : 1;
+	if (d->num_queues > 1 && o->raw_ethertype)
+		return fail(-EINVAL, why, why_len,
+			    "port %u (%s): frames without UDP can't be steered, so queues=%u does "
+			    "not go with encap=ether",
+			    d->port_id, d->name, d->num_queues);
+	if (d->num_queues > max)
+		return fail(-EINVAL, why, why_len,
+			    "port %u (%s) has %u queue pairs, queues=%u is too many", d->port_id,
+			    d->name, max, d->num_queues);
+	return 0;
+}
+
+static int dev_prepare(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+		       size_t why_len)
+{
+	int rc = rte_eth_dev_info_get(d->port_id, &d->info);
+
+	if (rc)
+		return fail(rc, why, why_len, "port %u (%s) tells nothing about itself (%s)",
+			    d->port_id, d->name, rte_strerror(-rc));
+	rc = weft_port_limits_find(d, why, why_len);
+	if (!rc)
+		rc = choose_frame(d, o, why, why_len);
+	if (!rc)
+		rc = count_queues(d, o, why, why_len);
+	return rc;
+}
+
+static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size_t why_len)
+{
+	struct weft_port_dev *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (!d)
+		return fail(-ENOMEM, why, why_len, "no memory for port %u", id);
+	d->port_id = id;
+	d->vlan = o->vlan;
+	d->base_udp_port = o->udp_port;
+	port_name(id, d->name);
+	rc = dev_prepare(d, o, why, why_len);
+	if (!rc)
+		rc = claim(d, why, why_len);
+	if (rc) {
+		free(d);
+		return rc;
+	}
+	devs[id] = d;
+	d->queues = calloc(d->num_queues, sizeof(*d->queues));
+	d->pools = calloc(d->num_queues, sizeof(*d->pools));
+	d->hdr_pools = calloc(d->num_queues, sizeof(*d->hdr_pools));
+	if (!d->queues || !d->pools || !d->hdr_pools)
+		rc = fail(-ENOMEM, why, why_len, "no memory for port %u (%s)", id, d->name);
+	if (!rc)
+		rc = configure(d, o, why, why_len);
+	if (!rc)
+		rc = start(d, why, why_len);
+	if (rc)
+		dev_close(d);
+	return rc;
+}
+
+/* ---- one queue pair ------------------------------------------------------------------------- */
+
+static uint32_t port_flags(const struct weft_port_dev *d)
+{
+	uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+	uint64_t tx = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+	uint32_t flags = 0;
+
+	if (d->limits.memory)
+		flags |= WEFT_FRAME_PORT_MEMORY;
+	if ((d->offloads_rx & rx) == rx)
+		flags |= WEFT_FRAME_PORT_RX_CSUM;
+	if ((d->offloads_tx & tx) == tx)
+		flags |= WEFT_FRAME_PORT_TX_CSUM;
+	/* What gives away pointers copies chains into one buffer. */
+	if (d->offloads_tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS || d->limits.by_pointer)
+		flags |= WEFT_FRAME_PORT_MULTISEG;
+	return flags;
+}
+
+/* A PMD that copies gives buffers back at once; of others, hardware, one frame is the witness. */
+static uint32_t extbuf_flags(struct weft_port *p, const struct weft_port_opts *o)
+{
+	const struct weft_port_limits *l = &p->dev->limits;
+
+	if (o->no_extbuf || l->no_extbuf || !(p->fp.flags & WEFT_FRAME_PORT_MULTISEG))
+		return 0;
+	if (l->copies_tx)
+		return WEFT_FRAME_PORT_EXTBUF;
+	if (rte_eal_iova_mode() != RTE_IOVA_VA || !is_connected(p->dev))
+		return 0;
+	return weft_port_extbuf_probe(p) ? WEFT_FRAME_PORT_EXTBUF | WEFT_FRAME_PORT_REG : 0;
+}
+
+static double link_bandwidth(const struct weft_port_dev *d)
+{
+	struct rte_eth_link link = {0};
+
+	if (d->limits.bandwidth > 0)
+		return d->limits.bandwidth;
+	if (rte_eth_link_get_nowait(d->port_id, &link) || link.link_speed == 0 ||
+	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
+		return 1.25e9;
+	return link.link_speed * 1e6 / 8;
+}
+
+static const struct weft_frame_port_ops *ops_for(const struct weft_port_limits *l)
+{
+	if (l->packet_socket)
+		return &weft_port_packet_ops;
+	return l->by_pointer ? &weft_port_ring_ops : &weft_port_ops;
+}
+
+static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, size_t why_len)
+{
+	struct weft_port_dev *d = p->dev;
+	struct weft_frame_port *fp = &p->fp;
+	struct rte_ether_addr mac;
+
+	if (rte_eth_macaddr_get(d->port_id, &mac))
+		return fail(-EIO, why, why_len, "port %u (%s) has no MAC address", d->port_id,
+			    d->name);
+	memcpy(fp->mac, &mac, sizeof(fp->mac));
+	fp->ops = ops_for(&d->limits);
+	snprintf(fp->name, sizeof(fp->name), "%u", d->port_id);
+	snprintf(fp->device, sizeof(fp->device), "%s", d->name);
+	fp->flags = port_flags(d);
+	fp->socket = rte_eth_dev_socket_id(d->port_id);
+	fp->frame_size = (uint16_t)d->frame_size;
+	fp->rx_depth = d->limits.rx_depth;
+	fp->tx_depth = d->limits.tx_depth;
+	fp->bandwidth = link_bandwidth(d);
+	fp->latency = d->limits.latency;
+	fp->pool = d->pools[p->queue];
+	fp->hdr_pool = d->hdr_pools[p->queue];
+	fp->rx_chained =
+		rte_pktmbuf_data_room_size(fp->pool) - RTE_PKTMBUF_HEADROOM < (int)d->frame_size;
+	p->cleanup = true;
+	p->kick_cycles = rte_get_tsc_hz() / 20000; /* 50 us */
+	if (d->limits.packet_socket)
+		weft_packet_socket_init(p);
+	if (d->num_queues > 1)
+		fp->udp_port = (uint16_t)(d->base_udp_port + p->queue);
+	fp->flags |= extbuf_flags(p, o);
+	return 0;
+}
+
+static int next_queue(struct weft_port_dev *d, const struct weft_port_opts *o, uint16_t *queue,
+		      char *why, size_t why_len)
+{
+	uint16_t q;
+
+	for (q = 0; q < d->num_queues && d->queues[q]; q++)
+		;
+	if (q == d->num_queues)
+		return fail(
+			-EBUSY, why, why_len,
+			"port %u (%s) has %u queue pair%s and as many workers: give each worker "
+			"its own port%s",
+			d->port_id, d->name, d->num_queues, d->num_queues > 1 ? "s" : "",
+			weft_port_can_steer(d, 0) ? ", or more queues with queues=N"
+						  : "; this one can't steer frames to workers");
+	if (d->num_queues > 1 && !weft_port_can_steer(d, q))
+		return fail(
+			-EBUSY, why, why_len,
+			"port %u (%s) can't steer UDP ports to queues: give each worker its own "
+			"port, without queues=",
+			d->port_id, d->name);
+	*queue = q;
+	return 0;
+}
+
+static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
+		      struct weft_port **out, char *why, size_t why_len)
+{
+	struct weft_port *p;
+	uint16_t queue = 0;
+	int rc = next_queue(d, o, &queue, why, why_len);
+
+	if (rc)
+		return rc;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return fail(-ENOMEM, why, why_len, "no memory for port %u (%s)", d->port_id,
+			    d->name);
+	p->dev = d;
+	p->port_id = d->port_id;
+	p->queue = queue;
+	p->sock = -1;
+	rc = fill(p, o, why, why_len);
+	if (!rc && d->num_queues > 1)
+		rc = weft_port_steer(p, why, why_len);
+	if (rc) {
+		free(p);
+		return rc;
+	}
+	d->queues[queue] = p;
+	d->open_queues++;
+	*out = p;
+	return 0;
+}
+
+int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
+			  struct weft_frame_port **port, char *why, size_t why_len)
+{
+	struct weft_port *p = NULL;
+	uint16_t id = 0;
+	bool first;
+	int rc;
+
+	rc = find_port(resource, &id, why, why_len);
+	if (rc)
+		return rc;
+	first = !devs[id];
+	if (first) {
+		rc = dev_open(id, opts, why, why_len);
+		if (rc)
+			return rc;
+	}
+	rc = queue_open(devs[id], opts, &p, why, why_len);
+	if (rc) {
+		if (first)
+			dev_close(devs[id]);
+		return rc;
+	}
+	*port = &p->fp;
+	return 0;
+}
+
+void weft_port_close(struct weft_frame_port *fp)
+{
+	struct weft_port *p = weft_port_of(fp);
+	struct weft_port_dev *d = p->dev;
+
+	weft_port_unsteer(p);
+	d->queues[p->queue] = NULL;
+	free(p);
+	if (--d->open_queues == 0)
+		dev_close(d);
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+void weft_port_ethdev_link_text(struct weft_frame_port *fp, char *buf, size_t size)
+{
+	struct weft_port_dev *d = weft_port_of(fp)->dev;
+	char ifname[IF_NAMESIZE] = "?";
+
+	snprintf(buf, size, "%s", "");
+	if (fp->ops->link_up(fp))
+		return;
+	if (d->limits.kernel_link && !if_indextoname(d->limits.if_index, ifname))
+		snprintf(buf, size, "port %u (%s) has no link: its kernel interface is gone",
+			 d->port_id, d->name);
+	else if (d->limits.kernel_link)
+		snprintf(buf, size,
+			 "port %u (%s) has no link: bring its kernel interface and the one at the "
+			 "other end up (ip link set dev %s up)",
+			 d->port_id, d->name, ifname);
+	else if (d->limits.memory && d->limits.starts_later)
+		snprintf(buf, size,
+			 "port %u (%s) has no link: its memif server is not there; start the other "
+			 "side, and see that socket=, id= and secret= are the same",
+			 d->port_id, d->name);
+	else if (d->limits.memory)
+		snprintf(buf, size,
+			 "port %u (%s) has no link: no memif client has connected; start the other "
+			 "side, and see that socket=, id= and secret= are the same",
+			 d->port_id, d->name);
+	else
+		snprintf(buf, size, "port %u (%s) has no link: look at its cable and the switch",
+			 d->port_id, d->name);
+}

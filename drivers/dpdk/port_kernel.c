@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ports that stand on a kernel interface. Their PMDs say "up" and "MTU 1500" whatever the interface
+ * does, so the kernel is asked.
+ *
+ * net_af_packet's send has two traps. When the slot it wants is still in use it sleeps in poll() until
+ * the kernel has sent enough; and the kernel stops sending when the socket's bytes in flight reach
+ * SO_SNDBUF, leaving the rest in the ring until somebody calls send() again. Both are avoided by never
+ * giving it more than the socket takes at once: the socket is ours as much as the PMD's, so the bytes in
+ * flight are read from it (SIOCOUTQ), and what a full queue discipline made the kernel leave behind is
+ * sent by our own send() from tx_kick.
+ */
+
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "port_priv.h"
+
+static int interface_ioctl(unsigned int if_index, unsigned long request, struct ifreq *ifr)
+{
+	int fd, rc;
+
+	memset(ifr, 0, sizeof(*ifr));
+	if (!if_indextoname(if_index, ifr->ifr_name))
+		return -errno;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	rc = ioctl(fd, request, ifr) < 0 ? -errno : 0;
+	close(fd);
+	return rc;
+}
+
+bool weft_kernel_link_up(unsigned int if_index)
+{
+	struct ifreq ifr;
+
+	if (interface_ioctl(if_index, SIOCGIFFLAGS, &ifr))
+		return false;
+	return (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
+}
+
+uint32_t weft_kernel_mtu(unsigned int if_index)
+{
+	struct ifreq ifr;
+
+	if (interface_ioctl(if_index, SIOCGIFMTU, &ifr) || ifr.ifr_mtu < 0)
+		return 0;
+	return (uint32_t)ifr.ifr_mtu;
+}
+
+/* ---- packet socket -------------------------------------------------------------------------- */
+
+/*
+ * What the kernel charges for a frame beyond its bytes: the packet's own structures, about 0.8 to
+ * 1.2 KiB. Guess high when we count (a frame too few in flight does no harm), low when it bounds how
+ * many frames the bytes in flight may be (each holds a slot of the ring).
+ */
+#define CHARGE_HIGH 1280u
+#define CHARGE_LOW 768u
+
+/* Send what is left behind only after a while without sending: send() costs more than a poll. */
+#define KICK_AFTER_US 20
+
+/* Of the interface, and a member of a fanout group, which the PMD's are and a sniffer's are not. */
+static bool is_pmd_socket(int fd, unsigned int if_index)
+{
+	struct sockaddr_ll ll = {0};
+	socklen_t len = sizeof(ll);
+	int fanout = 0;
+
+	if (getsockname(fd, (struct sockaddr *)&ll, &len) || ll.sll_family != AF_PACKET ||
+	    (unsigned int)ll.sll_ifindex != if_index)
+		return false;
+	len = sizeof(fanout);
+	return getsockopt(fd, SOL_PACKET, PACKET_FANOUT, &fanout, &len) == 0 && fanout;
+}
+
+int weft_packet_socket_find(unsigned int if_index, unsigned int k)
+{
+	long max = sysconf(_SC_OPEN_MAX);
+	int fd;
+
+	if (max < 0 || max > 65536)
+		max = 65536;
+	/* The PMD opens one per queue, in order; descriptors are given lowest first. */
+	for (fd = 0; fd < max; fd++)
+		if (is_pmd_socket(fd, if_index) && k-- == 0)
+			return fd;
+	return -1;
+}
+
+void weft_packet_socket_init(struct weft_port *p)
+{
+	const struct weft_port_limits *l = &p->dev->limits;
+	uint32_t slots = l->tx_slots > 64 ? l->tx_slots - 32 : l->tx_slots / 2;
+	socklen_t len = sizeof(int);
+	int sndbuf = 0;
+
+	p->sock = weft_packet_socket_find(l->if_index, p->queue);
+	if (p->sock >= 0 && getsockopt(p->sock, SOL_SOCKET, SO_SNDBUF, &sndbuf, &len))
+		sndbuf = 0;
+	if (sndbuf <= 0)
+		sndbuf = 212992; /* Linux's default */
+	p->sock_limit = RTE_MIN((uint32_t)sndbuf, slots * CHARGE_LOW);
+	/* One frame must always go, however small the buffer is: the kernel looks before it charges. */
+	p->sock_limit = RTE_MAX(p->sock_limit, p->fp.frame_size + CHARGE_HIGH);
+	p->fp.tx_bytes_max = p->sock_limit / (p->fp.frame_size + CHARGE_HIGH) * p->fp.frame_size;
+	p->fp.tx_bytes_max = RTE_MAX(p->fp.tx_bytes_max, (uint32_t)p->fp.frame_size);
+	p->kick_cycles = rte_get_tsc_hz() * KICK_AFTER_US / 1000000;
+}
+
+static void refresh(struct weft_port *p)
+{
+	int used = 0;
+
+	if (p->sock < 0 || ioctl(p->sock, SIOCOUTQ, &used) < 0 || used < 0)
+		used = 0;
+	p->sock_used = (uint32_t)used;
+}
+
+uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint32_t need, mine = 0;
+	bool fresh = false;
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		need = pkts[i]->pkt_len + CHARGE_HIGH;
+		if (p->sock_used + mine + need > p->sock_limit && !fresh) {
+			refresh(p);
+			fresh = true;
+		}
+		/* With nothing in flight one frame goes, whatever the estimate says. */
+		if (p->sock_used + mine + need > p->sock_limit && p->sock_used + mine)
+			break;
+		mine += need;
+	}
+	p->sock_used += mine;
+	return i;
+}
+
+void weft_packet_socket_kick(struct weft_port *p)
+{
+	ssize_t sent;
+
+	if (!p->tail || p->sock < 0 || rte_rdtsc() - p->last_tx_tsc < p->kick_cycles)
+		return;
+	sent = send(p->sock, NULL, 0, MSG_DONTWAIT);
+	p->last_tx_tsc = rte_rdtsc();
+	/* 0: nothing was left. An error: the kernel still has no room for it. */
+	if (sent == 0)
+		p->tail = false;
+}

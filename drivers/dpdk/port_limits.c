@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a port can take. Capabilities tell it for hardware. Virtual ports of DPDK 22.11 report 1518 bytes
+ * and no more, whatever they carry, so for them the device arguments and the source of the PMD decide;
+ * what is known stands here and nowhere else.
+ */
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_kvargs.h>
+
+#include "port_priv.h"
+
+/* An Ethernet frame of MTU 9000: what a port in memory carries unless told otherwise. */
+#define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
+
+/* ---- device arguments ----------------------------------------------------------------------- */
+
+static struct rte_kvargs *device_args(const struct weft_port_dev *d)
+{
+	const struct rte_devargs *da = d->info.device ? rte_dev_devargs(d->info.device) : NULL;
+
+	return da && da->args ? rte_kvargs_parse(da->args, NULL) : NULL;
+}
+
+static unsigned long arg_number(const struct rte_kvargs *kv, const char *key, unsigned long other)
+{
+	const char *v = kv ? rte_kvargs_get(kv, key) : NULL;
+
+	return v ? strtoul(v, NULL, 10) : other;
+}
+
+static bool arg_is(const struct rte_kvargs *kv, const char *key, const char *word)
+{
+	const char *v = kv ? rte_kvargs_get(kv, key) : NULL;
+
+	return v && strstr(v, word);
+}
+
+/* ---- memif ---------------------------------------------------------------------------------- */
+
+/*
+ * A frame longer than a ring buffer (bsize) goes as chained descriptors, but the PMD's sender does not
+ * clear the chain flag of a frame's first descriptor: once a slot was in the middle of a chain, a later
+ * short frame in it is glued to the one that follows. So a frame must fit one buffer.
+ */
+static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
+{
+	struct weft_port_limits *l = &d->limits;
+	unsigned long rsize = arg_number(kv, "rsize", 10);
+
+	l->memory = true;
+	l->frame_max = (uint32_t)arg_number(kv, "bsize", 2048);
+	l->frame_default = RTE_MIN(l->frame_max, (uint32_t)JUMBO_FRAME);
+	l->frame_hint = "give a larger bsize= in its --vdev (a frame must fit one memif buffer; "
+			"bsize=9216 carries MTU 9000), the same at both ends";
+	l->rx_depth = l->tx_depth = (uint16_t)(1u << RTE_MIN(rsize, 14ul));
+	/* With zero-copy the peer reads our hugepages: nothing else may be pointed at. */
+	l->no_extbuf = arg_is(kv, "zero-copy", "yes") && !arg_is(kv, "role", "server");
+	l->copies_tx = !l->no_extbuf;
+	l->starts_later = !arg_is(kv, "role", "server") && !arg_is(kv, "role", "master");
+	l->bandwidth = 10e9;
+	l->latency = 300e-9;
+	return 0;
+}
+
+/* ---- ring ----------------------------------------------------------------------------------- */
+
+static int ring_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
+{
+	struct weft_port_limits *l = &d->limits;
+
+	RTE_SET_USED(kv);
+	l->memory = true;
+	l->by_pointer = true;
+	l->no_extbuf = true; /* the receiver would hold the user's memory */
+	l->frame_max = UINT16_MAX;
+	l->frame_default = JUMBO_FRAME;
+	l->bandwidth = 10e9;
+	l->latency = 300e-9;
+	return 0;
+}
+
+/* ---- kernel interfaces ---------------------------------------------------------------------- */
+
+static int kernel_limits(struct weft_port_dev *d)
+{
+	struct weft_port_limits *l = &d->limits;
+	uint32_t mtu;
+
+	l->if_index = d->info.if_index;
+	l->kernel_link = true;
+	mtu = weft_kernel_mtu(l->if_index);
+	if (!mtu)
+		return -ENODEV;
+	/* The kernel takes an MTU's worth and a VLAN tag. */
+	l->frame_max = mtu + weft_port_l2(d->vlan);
+	l->frame_hint =
+		"raise the MTU of the kernel interface (ip link set dev NAME mtu N), at both "
+		"ends";
+	return 0;
+}
+
+/*
+ * A ring frame (framesz) begins with headers: 32 bytes when sending, 66 when receiving, and the mbuf
+ * must hold the whole slot. A frame longer than the interface's MTU would block its slot forever.
+ */
+#define PACKET_RX_OVERHEAD 66u
+#define PACKET_TX_OVERHEAD 32u
+
+static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
+{
+	struct weft_port_limits *l = &d->limits;
+	uint32_t framesz = (uint32_t)arg_number(kv, "framesz", 2048);
+	uint32_t blocksz = (uint32_t)arg_number(kv, "blocksz", (unsigned long)getpagesize());
+	uint32_t framecnt = (uint32_t)arg_number(kv, "framecnt", 512);
+	int rc = kernel_limits(d);
+
+	if (rc)
+		return rc;
+	if (framesz < PACKET_RX_OVERHEAD + RTE_ETHER_MIN_LEN || framesz > blocksz)
+		return -EINVAL;
+	if (l->frame_max > framesz - PACKET_RX_OVERHEAD) {
+		l->frame_max = framesz - PACKET_RX_OVERHEAD;
+		l->frame_hint = "give a larger framesz= and blocksz= in its --vdev "
+				"(framesz=9216,blocksz=36864 carries MTU 9000)";
+	}
+	l->frame_default = l->frame_max;
+	l->data_room = framesz - PACKET_TX_OVERHEAD;
+	l->tx_slots = framecnt / (blocksz / framesz) * (blocksz / framesz);
+	l->rx_depth = l->tx_depth = (uint16_t)RTE_MIN(l->tx_slots, (uint32_t)UINT16_MAX);
+	l->packet_socket = true;
+	l->copies_tx = true;
+	l->latency = 5e-6;
+	return 0;
+}
+
+/* Frames live in 4 KiB chunks that are the mempool's objects, and the fill ring takes 2048 of them. */
+static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
+{
+	struct weft_port_limits *l = &d->limits;
+	int rc = kernel_limits(d);
+
+	RTE_SET_USED(kv);
+	if (rc)
+		return rc;
+	if (l->frame_max > d->info.max_rx_pktlen) {
+		l->frame_max = d->info.max_rx_pktlen;
+		l->frame_hint = "this port's buffers are one page each";
+	}
+	l->frame_default = l->frame_max;
+	l->object_max = (uint32_t)getpagesize();
+	l->data_room = l->object_max; /* all that the object holds */
+	l->rx_reserve = 2048;
+	l->no_extbuf = true;
+	l->latency = 5e-6;
+	return 0;
+}
+
+/* ---- hardware, and anything else ------------------------------------------------------------ */
+
+static int ethdev_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
+{
+	struct weft_port_limits *l = &d->limits;
+	uint16_t mtu = 0;
+
+	RTE_SET_USED(kv);
+	l->set_mtu = true;
+	l->frame_max = (d->info.max_mtu ? d->info.max_mtu : RTE_ETHER_MTU) + weft_port_l2(d->vlan);
+	if (d->info.max_mtu == UINT16_MAX && d->info.max_rx_pktlen > RTE_ETHER_CRC_LEN)
+		l->frame_max = d->info.max_rx_pktlen - RTE_ETHER_CRC_LEN;
+	l->frame_max = RTE_MIN(l->frame_max, (uint32_t)UINT16_MAX);
+	l->frame_hint = "that is the most this port takes";
+	if (rte_eth_dev_get_mtu(d->port_id, &mtu) || mtu < RTE_ETHER_MIN_MTU)
+		mtu = RTE_ETHER_MTU;
+	l->frame_default = RTE_MIN(mtu + weft_port_l2(d->vlan), l->frame_max);
+	l->latency = 3e-6;
+	return 0;
+}
+
+typedef int (*find_fn)(struct weft_port_dev *d, const struct rte_kvargs *kv);
+
+static const struct {
+	const char *driver;
+	find_fn find;
+} known[] = {
+	{"net_memif", memif_limits},
+	{"net_ring", ring_limits},
+	{"net_af_packet", packet_limits},
+	{"net_af_xdp", xdp_limits},
+};
+
+static find_fn find_for(const struct weft_port_dev *d)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(known); i++)
+		if (d->info.driver_name && !strcmp(d->info.driver_name, known[i].driver))
+			return known[i].find;
+	return ethdev_limits;
+}
+
+int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len)
+{
+	struct rte_kvargs *kv = device_args(d);
+	char ifname[IF_NAMESIZE] = "?";
+	int rc;
+
+	memset(&d->limits, 0, sizeof(d->limits));
+	rc = find_for(d)(d, kv);
+	rte_kvargs_free(kv);
+	if (rc == -ENODEV)
+		snprintf(why, why_len, "port %u (%s): its kernel interface (index %u, %s) is gone",
+			 d->port_id, d->name, d->info.if_index,
+			 if_indextoname(d->info.if_index, ifname) ? ifname : "?");
+	else if (rc)
+		snprintf(why, why_len,
+			 "port %u (%s): its device arguments make no sense: blocksz= "
+			 "must be at least framesz=",
+			 d->port_id, d->name);
+	return rc;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "port_pool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_mbuf.h>
+
+#include "port_priv.h"
+
+#define HDR_BUFS 1023      /* small mbufs */
+#define FRAME_BUFS 4095    /* more whole frames than this do no good by themselves */
+#define FRAME_BUFS_MIN 255 /* kept beyond the rings when nothing is said */
+#define CACHE 256
+
+/* Pools whose buffers were not all back when their port was closed. */
+static struct rte_mempool *late[64];
+
+static void free_or_keep(struct rte_mempool *mp)
+{
+	size_t i;
+
+	if (!mp)
+		return;
+	if (rte_mempool_full(mp)) {
+		rte_mempool_free(mp);
+		return;
+	}
+	for (i = 0; i < RTE_DIM(late); i++)
+		if (!late[i]) {
+			late[i] = mp;
+			return;
+		}
+}
+
+static void free_late(void)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(late); i++)
+		if (late[i] && rte_mempool_full(late[i])) {
+			rte_mempool_free(late[i]);
+			late[i] = NULL;
+		}
+}
+
+static uint16_t room_for(const struct weft_port_dev *d)
+{
+	uint32_t room = RTE_MAX(d->frame_size, d->limits.data_room);
+
+	/* Whole cache lines, so that copies of frames begin and end on them. */
+	room = RTE_ALIGN(RTE_PKTMBUF_HEADROOM + room, RTE_CACHE_LINE_SIZE);
+	if (d->limits.object_max)
+		room = RTE_MIN(room, d->limits.object_max - (uint32_t)sizeof(struct rte_mbuf) -
+					     (uint32_t)sizeof(struct rte_mempool_objhdr));
+	/* A frame longer than 16 bits allow (with headroom) would come as a chain. */
+	return (uint16_t)RTE_MIN(room, (uint32_t)RTE_ALIGN_FLOOR(UINT16_MAX, RTE_CACHE_LINE_SIZE));
+}
+
+static uint32_t object_size(uint16_t room)
+{
+	return rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room, 0, NULL);
+}
+
+static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint16_t nb_rx,
+			     uint16_t nb_tx, uint32_t rx_bufs)
+{
+	uint32_t rings = nb_rx + nb_tx + d->limits.rx_reserve, n;
+
+	/* Memory, kernel and ring ports keep no buffers of ours in their rings. */
+	if ((d->limits.copies_tx || d->limits.by_pointer) && !d->limits.rx_reserve)
+		rings = 0;
+	if (rx_bufs)
+		return rings + rx_bufs;
+	n = (WEFT_PORT_POOL_BYTES - HDR_BUFS * object_size(RTE_PKTMBUF_HEADROOM)) /
+	    object_size(room);
+	n = RTE_MIN(n, (uint32_t)FRAME_BUFS);
+	return RTE_MAX(n, rings + FRAME_BUFS_MIN);
+}
+
+static struct rte_mempool *make(const struct weft_port_dev *d, const char *kind, uint16_t q,
+				uint32_t n, uint16_t room)
+{
+	static unsigned int serial; /* a late pool keeps its name */
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "weft_%s_%u_%u_%u", kind, d->port_id, q, serial++);
+	return rte_pktmbuf_pool_create(name, n, n >= 2 * CACHE ? CACHE : 0, 0, room,
+				       rte_eth_dev_socket_id(d->port_id));
+}
+
+int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint16_t nb_tx,
+			   uint32_t rx_bufs, char *why, size_t why_len)
+{
+	uint16_t room = room_for(d);
+	uint32_t n = count_frames(d, room, nb_rx, nb_tx, rx_bufs);
+
+	free_late();
+	d->pools[q] = make(d, "frames", q, n, room);
+	d->hdr_pools[q] = make(d, "hdrs", q, HDR_BUFS, RTE_PKTMBUF_HEADROOM);
+	if (d->pools[q] && d->hdr_pools[q])
+		return 0;
+	snprintf(
+		why, why_len,
+		"port %u (%s): no memory for %u buffers of %u bytes; give the EAL more (hugepages, "
+		"or -m MB), or set WEFT_RX_BUFS lower",
+		d->port_id, d->name, n, object_size(room));
+	return -ENOMEM;
+}
+
+void weft_port_pools_free(struct weft_port_dev *d, uint16_t q)
+{
+	if (d->pools)
+		free_or_keep(d->pools[q]);
+	if (d->hdr_pools)
+		free_or_keep(d->hdr_pools[q]);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port_priv.h
+ * What the files of the ethdev port share:
+ *  - port_ethdev.c  open, configure, close;
+ *  - port_rxtx.c    the operations of an open port;
+ *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source tells;
+ *  - port_kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
+ *  - port_steer.c   flow rules that bring a queue's frames home.
+ */
+#ifndef WEFT_PORT_PRIV_H
+#define WEFT_PORT_PRIV_H
+
+#include <rte_ethdev.h>
+
+#include "port_ethdev.h"
+
+/** What a port can take, as found before it is configured. */
+struct weft_port_limits {
+	uint32_t frame_max;     /**< largest frame (no FCS) that passes */
+	uint32_t frame_default; /**< when the user wants nothing */
+	const char *frame_hint; /**< what to change when frame_max is too small; a sentence's end */
+	uint32_t data_room;     /**< least RX data room without headroom; 0 = the frame size */
+	uint32_t object_max;    /**< largest mempool object; 0 = any */
+	uint32_t rx_reserve;    /**< buffers that the PMD keeps beyond its rings */
+	uint16_t rx_depth;      /**< frames; 0 = what is configured */
+	uint16_t tx_depth;
+	bool memory;        /**< frames never leave memory */
+	bool by_pointer;    /**< the receiver gets our mbuf itself */
+	bool copies_tx;     /**< tx copies and frees at once: external buffers come back */
+	bool no_extbuf;     /**< external buffers must not be given to it */
+	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
+	bool starts_later;  /**< start fails until a peer is there: try again */
+	bool kernel_link;   /**< link state is that of the kernel interface if_index */
+	bool packet_socket; /**< stands on a packet socket whose send sleeps */
+	double bandwidth;   /**< bytes/s; 0 = link speed */
+	double latency;     /**< s */
+	unsigned int if_index;
+	unsigned int tx_slots; /**< packet socket: frames in its TX ring */
+};
+
+struct weft_port;
+
+/** One DPDK port of ours, with all its queue pairs. */
+struct weft_port_dev {
+	struct rte_eth_dev_info info;
+	struct weft_port_limits limits;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	uint16_t port_id;
+	uint16_t num_queues;
+	uint16_t open_queues;
+	uint16_t base_udp_port;
+	bool vlan;
+	bool started;
+	uint64_t retry_tsc;         /**< next try to start, or to connect again */
+	struct weft_port **queues;  /**< NULL where free */
+	struct rte_mempool **pools; /**< one per queue pair */
+	struct rte_mempool **hdr_pools;
+	uint32_t frame_size;
+	uint64_t offloads_rx;
+	uint64_t offloads_tx;
+};
+
+/** One queue pair: the frame port. */
+struct weft_port {
+	struct weft_frame_port fp; /* first */
+	struct weft_port_dev *dev;
+	uint16_t port_id;
+	uint16_t queue;
+	/* packet socket only: bytes charged to it, at most; see port_kernel.c */
+	int sock;
+	bool tail; /* frames may wait in the ring for another send() */
+	uint32_t sock_used;
+	uint32_t sock_limit;
+	uint64_t last_tx_tsc;
+	uint64_t kick_cycles;
+	uint64_t tx_refused; /* frames not taken */
+	uint64_t tx_copied;  /* frames copied because the sender keeps them */
+	uint64_t tx_too_long;
+	struct rte_flow *flow;
+	bool cleanup; /* rte_eth_tx_done_cleanup() is there */
+};
+
+static inline struct weft_port *weft_port_of(struct weft_frame_port *fp)
+{
+	return (struct weft_port *)fp;
+}
+
+/** Bytes of L2 header of this port's frames. */
+static inline uint32_t weft_port_l2(bool vlan)
+{
+	return RTE_ETHER_HDR_LEN + (vlan ? RTE_VLAN_HLEN : 0u);
+}
+
+/* port_limits.c */
+
+/** Fill @p d->limits from capabilities, device arguments and the kernel. @return 0, or an error with @p why */
+int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len);
+
+/* port_kernel.c */
+
+/** Is the kernel interface up and running? */
+bool weft_kernel_link_up(unsigned int if_index);
+/** Its MTU; 0 = there is none. */
+uint32_t weft_kernel_mtu(unsigned int if_index);
+/** Find the packet socket that the PMD has on the interface, for the k-th queue. @return fd or -1 */
+int weft_packet_socket_find(unsigned int if_index, unsigned int k);
+/** Set up p->sock and its limits. */
+void weft_packet_socket_init(struct weft_port *p);
+/** How many of the frames may be given to the PMD without its sleeping. */
+uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n);
+/** Send what the kernel has left in the ring. */
+void weft_packet_socket_kick(struct weft_port *p);
+
+/* port_steer.c */
+
+/** Can rte_flow bring a UDP port to a queue here? The port is started. */
+bool weft_port_can_steer(const struct weft_port_dev *d, uint16_t queue);
+/** Make the rules of a queue pair. @return 0 or an error with @p why */
+int weft_port_steer(struct weft_port *p, char *why, size_t why_len);
+void weft_port_unsteer(struct weft_port *p);
+
+/* port_rxtx.c */
+
+extern const struct weft_frame_port_ops weft_port_ops;        /**< hardware and memory */
+extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
+extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
+
+/** Does an external buffer come back after sending? Sends one frame to ourselves. */
+bool weft_port_extbuf_probe(struct weft_port *p);
+
+/* port_ethdev.c */
+
+/** Start, or start again, a port whose peer was not there. At most one try per 100 ms. */
+void weft_port_retry(struct weft_port_dev *d);
+void weft_port_close(struct weft_frame_port *fp);
+
+#endif /* WEFT_PORT_PRIV_H */

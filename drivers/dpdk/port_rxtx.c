@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The operations of an open port. Nothing here waits. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include "port_priv.h"
+
+/* ---- hardware and memory -------------------------------------------------------------------- */
+
+static uint16_t port_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct weft_port *p = weft_port_of(fp);
+
+	if (unlikely(!p->dev->started))
+		return 0;
+	return rte_eth_rx_burst(p->port_id, p->queue, pkts, n);
+}
+
+static uint16_t port_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct weft_port *p = weft_port_of(fp);
+	uint16_t sent;
+
+	if (unlikely(!p->dev->started))
+		return 0;
+	sent = rte_eth_tx_burst(p->port_id, p->queue, pkts, n);
+	if (unlikely(sent < n))
+		p->tx_refused += n - sent;
+	p->tail = true;
+	return sent;
+}
+
+/* Ask sent buffers back once sending has paused; and look after a port whose peer has gone. */
+static void port_kick(struct weft_frame_port *fp)
+{
+	struct weft_port *p = weft_port_of(fp);
+	uint64_t now;
+
+	if (p->dev->limits.starts_later)
+		weft_port_retry(p->dev);
+	if (!p->cleanup)
+		return;
+	now = rte_rdtsc();
+	if (p->tail) {
+		p->tail = false;
+		p->last_tx_tsc = now;
+		return;
+	}
+	if (!p->last_tx_tsc || now - p->last_tx_tsc < p->kick_cycles)
+		return;
+	p->last_tx_tsc = 0;
+	if (rte_eth_tx_done_cleanup(p->port_id, p->queue, 0) == -ENOTSUP)
+		p->cleanup = false;
+}
+
+static bool port_link_up(struct weft_frame_port *fp)
+{
+	struct weft_port *p = weft_port_of(fp);
+	struct rte_eth_link link;
+
+	if (p->dev->limits.starts_later)
+		weft_port_retry(p->dev);
+	if (!p->dev->started)
+		return false;
+	if (p->dev->limits.kernel_link)
+		return weft_kernel_link_up(p->dev->limits.if_index);
+	return rte_eth_link_get_nowait(p->port_id, &link) == 0 &&
+	       link.link_status == RTE_ETH_LINK_UP;
+}
+
+static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
+{
+	struct weft_port *p = weft_port_of(fp);
+	struct rte_eth_xstat_name *names = NULL;
+	struct rte_eth_xstat *values = NULL;
+	int i, n = rte_eth_xstats_get_names(p->port_id, NULL, 0);
+
+	cb("tx_refused", p->tx_refused, arg);
+	cb("tx_copied", p->tx_copied, arg);
+	cb("tx_too_long", p->tx_too_long, arg);
+	if (n <= 0)
+		return;
+	names = calloc((size_t)n, sizeof(*names));
+	values = calloc((size_t)n, sizeof(*values));
+	if (names && values && rte_eth_xstats_get_names(p->port_id, names, (unsigned int)n) == n &&
+	    rte_eth_xstats_get(p->port_id, values, (unsigned int)n) == n)
+		for (i = 0; i < n; i++)
+			cb(names[i].name, values[i].value, arg);
+	free(names);
+	free(values);
+}
+
+const struct weft_frame_port_ops weft_port_ops = {
+	.rx_burst = port_rx,
+	.tx_burst = port_tx,
+	.tx_kick = port_kick,
+	.link_up = port_link_up,
+	.counters = port_counters,
+	.close = weft_port_close,
+};
+
+/* ---- packet sockets ------------------------------------------------------------------------- */
+
+/* A frame that the kernel refuses would block its slot of the ring for good. */
+static uint16_t leading_good(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n)
+{
+	uint16_t i;
+
+	for (i = 0; i < n; i++)
+		if (unlikely(pkts[i]->pkt_len > p->fp.frame_size))
+			break;
+	return i;
+}
+
+static uint16_t packet_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct weft_port *p = weft_port_of(fp);
+	uint16_t good, sent;
+
+	if (unlikely(!p->dev->started || n == 0))
+		return 0;
+	good = leading_good(p, pkts, n);
+	if (unlikely(good == 0)) {
+		rte_pktmbuf_free(pkts[0]);
+		p->tx_too_long++;
+		return 1;
+	}
+	good = weft_packet_socket_room(p, pkts, good);
+	sent = good ? rte_eth_tx_burst(p->port_id, p->queue, pkts, good) : 0;
+	if (sent < n)
+		p->tx_refused += n - sent;
+	if (sent) {
+		p->tail = true;
+		p->last_tx_tsc = rte_rdtsc();
+	}
+	return sent;
+}
+
+static void packet_kick(struct weft_frame_port *fp)
+{
+	weft_packet_socket_kick(weft_port_of(fp));
+}
+
+const struct weft_frame_port_ops weft_port_packet_ops = {
+	.rx_burst = port_rx,
+	.tx_burst = packet_tx,
+	.tx_kick = packet_kick,
+	.link_up = port_link_up,
+	.counters = port_counters,
+	.close = weft_port_close,
+};
+
+/* ---- by pointer ----------------------------------------------------------------------------- */
+
+/*
+ * The receiver gets the mbuf itself, and may cut headers off it, keep it, write to it. So what the sender
+ * keeps (for retransmission) or what isn't an mbuf's own memory is copied, as a wire would.
+ */
+static struct rte_mbuf *to_give_away(struct weft_port *p, struct rte_mbuf *m)
+{
+	struct rte_mbuf *copy;
+
+	if (m->nb_segs == 1 && RTE_MBUF_DIRECT(m) && rte_mbuf_refcnt_read(m) == 1)
+		return m;
+	copy = rte_pktmbuf_copy(m, p->fp.pool, 0, UINT32_MAX);
+	p->tx_copied += copy != NULL;
+	return copy;
+}
+
+static uint16_t ring_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct weft_port *p = weft_port_of(fp);
+	struct rte_mbuf *m;
+	uint16_t i;
+
+	for (i = 0; i < n && p->dev->started; i++) {
+		m = to_give_away(p, pkts[i]);
+		if (unlikely(!m))
+			break;
+		if (unlikely(rte_eth_tx_burst(p->port_id, p->queue, &m, 1) == 0)) {
+			if (m != pkts[i])
+				rte_pktmbuf_free(m);
+			break;
+		}
+		if (m != pkts[i])
+			rte_pktmbuf_free(pkts[i]);
+	}
+	p->tx_refused += n - i;
+	return i;
+}
+
+const struct weft_frame_port_ops weft_port_ring_ops = {
+	.rx_burst = port_rx,
+	.tx_burst = ring_tx,
+	.tx_kick = NULL,
+	.link_up = port_link_up,
+	.counters = port_counters,
+	.close = weft_port_close,
+};
+
+/* ---- external buffers ----------------------------------------------------------------------- */
+
+#define PROBE_ETHERTYPE 0x88b5 /* IEEE 802: local experiments */
+#define PROBE_BYTES 256
+#define PROBE_WAIT_US 2000
+
+struct probe {
+	struct rte_mbuf_ext_shared_info shinfo;
+	volatile bool back;
+	uint8_t data[PROBE_BYTES];
+};
+
+static void probe_back(void *addr, void *opaque)
+{
+	struct probe *pr = opaque;
+
+	RTE_SET_USED(addr);
+	pr->back = true;
+}
+
+/* A frame to ourselves that no switch delivers to anybody else and no lane takes for its own. */
+static struct rte_mbuf *probe_frame(struct weft_port *p, struct probe *pr)
+{
+	struct rte_mbuf *head = rte_pktmbuf_alloc(p->fp.hdr_pool);
+	struct rte_mbuf *ext = rte_pktmbuf_alloc(p->fp.hdr_pool);
+	struct rte_ether_hdr *eth;
+
+	if (!head || !ext || !(eth = (void *)rte_pktmbuf_append(head, sizeof(*eth)))) {
+		rte_pktmbuf_free(head);
+		rte_pktmbuf_free(ext);
+		return NULL;
+	}
+	memcpy(&eth->dst_addr, p->fp.mac, RTE_ETHER_ADDR_LEN);
+	memcpy(&eth->src_addr, p->fp.mac, RTE_ETHER_ADDR_LEN);
+	eth->ether_type = rte_cpu_to_be_16(PROBE_ETHERTYPE);
+	pr->shinfo.free_cb = probe_back;
+	pr->shinfo.fcb_opaque = pr;
+	rte_mbuf_ext_refcnt_set(&pr->shinfo, 1);
+	rte_pktmbuf_attach_extbuf(ext, pr->data, rte_mem_virt2iova(pr->data), PROBE_BYTES,
+				  &pr->shinfo);
+	ext->data_off = 0;
+	rte_pktmbuf_append(ext, PROBE_BYTES);
+	if (rte_pktmbuf_chain(head, ext)) {
+		rte_pktmbuf_free(head);
+		rte_pktmbuf_free(ext);
+		return NULL;
+	}
+	return head;
+}
+
+bool weft_port_extbuf_probe(struct weft_port *p)
+{
+	struct probe *pr;
+	struct rte_mbuf *m;
+	bool back = false;
+	int us;
+
+	/* Its memory must outlive a frame that never comes back. */
+	pr = rte_zmalloc(NULL, sizeof(*pr), RTE_CACHE_LINE_SIZE);
+	m = pr ? probe_frame(p, pr) : NULL;
+	if (!m || rte_eth_tx_burst(p->port_id, p->queue, &m, 1) != 1) {
+		rte_pktmbuf_free(m);
+		rte_free(pr);
+		return false;
+	}
+	for (us = 0; us < PROBE_WAIT_US && !back; us += 10) {
+		if (us)
+			rte_delay_us_block(10);
+		rte_eth_tx_done_cleanup(p->port_id, p->queue, 0);
+		back = pr->back;
+	}
+	if (back)
+		rte_free(pr);
+	return back;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flow rules: frames to a queue's UDP port come to that queue. Asked by rte_flow_validate(), which is
+ * the only capability there is.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_flow.h>
+
+#include "port_priv.h"
+
+struct rule {
+	struct rte_flow_attr attr;
+	struct rte_flow_item_udp spec, mask;
+	struct rte_flow_action_queue queue;
+	struct rte_flow_item items[5];
+	struct rte_flow_action actions[2];
+};
+
+static void make_rule(struct rule *r, bool vlan, uint16_t udp_port, uint16_t queue)
+{
+	int i = 0;
+
+	memset(r, 0, sizeof(*r));
+	r->attr.ingress = 1;
+	r->spec.hdr.dst_port = rte_cpu_to_be_16(udp_port);
+	r->mask.hdr.dst_port = RTE_BE16(0xffff);
+	r->queue.index = queue;
+	r->items[i++].type = RTE_FLOW_ITEM_TYPE_ETH;
+	if (vlan)
+		r->items[i++].type = RTE_FLOW_ITEM_TYPE_VLAN;
+	r->items[i++].type = RTE_FLOW_ITEM_TYPE_IPV4;
+	r->items[i].type = RTE_FLOW_ITEM_TYPE_UDP;
+	r->items[i].spec = &r->spec;
+	r->items[i++].mask = &r->mask;
+	r->items[i].type = RTE_FLOW_ITEM_TYPE_END;
+	r->actions[0].type = RTE_FLOW_ACTION_TYPE_QUEUE;
+	r->actions[0].conf = &r->queue;
+	r->actions[1].type = RTE_FLOW_ACTION_TYPE_END;
+}
+
+bool weft_port_can_steer(const struct weft_port_dev *d, uint16_t queue)
+{
+	struct rte_flow_error error = {0};
+	struct rule r;
+
+	make_rule(&r, d->vlan, (uint16_t)(d->base_udp_port + queue), queue);
+	return rte_flow_validate(d->port_id, &r.attr, r.items, r.actions, &error) == 0;
+}
+
+int weft_port_steer(struct weft_port *p, char *why, size_t why_len)
+{
+	struct rte_flow_error error = {0};
+	struct rule r;
+
+	make_rule(&r, p->dev->vlan, p->fp.udp_port, p->queue);
+	p->flow = rte_flow_create(p->port_id, &r.attr, r.items, r.actions, &error);
+	if (p->flow)
+		return 0;
+	snprintf(why, why_len, "port %u (%s) can't steer UDP port %u to queue %u (%s)", p->port_id,
+		 p->dev->name, p->fp.udp_port, p->queue,
+		 error.message ? error.message : rte_strerror(rte_errno));
+	return rte_errno ? -rte_errno : -ENOTSUP;
+}
+
+void weft_port_unsteer(struct weft_port *p)
+{
+	struct rte_flow_error error;
+
+	if (p->flow)
+		rte_flow_destroy(p->port_id, p->flow, &error);
+	p->flow = NULL;
+}
