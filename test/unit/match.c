@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tag matching against a model that does everything by linear search over two lists. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "match.h"
+
+#define MAX 512
+#define SOURCES 4
+
+struct rig {
+	struct weft_match m;
+	void *mem;
+	struct weft_match_source src[SOURCES];
+	struct weft_match_recv recv[MAX];
+	struct weft_match_msg msg[MAX];
+	/* The model: what is there, in posting and in arrival order. */
+	struct weft_match_recv *posted[MAX];
+	struct weft_match_msg *arrived[MAX];
+	unsigned int num_posted, num_arrived;
+	bool recv_used[MAX], msg_used[MAX];
+};
+
+static uint64_t next_random(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	*s ^= *s << 17;
+	return *s;
+}
+
+static void rig_init(struct rig *r, unsigned int bits)
+{
+	memset(r, 0, sizeof(*r));
+	r->mem = malloc(weft_match_table_size(bits));
+	weft_match_init(&r->m, r->mem, bits);
+	for (int i = 0; i < SOURCES; i++)
+		weft_match_source_init(&r->m, &r->src[i]);
+}
+
+static int setup(void **state)
+{
+	struct rig *r = malloc(sizeof(*r));
+
+	rig_init(r, 4);
+	*state = r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *r = *state;
+
+	free(r->mem);
+	free(r);
+	return 0;
+}
+
+static void grow(struct rig *r)
+{
+	unsigned int bits = r->m.bits + 1;
+	void *mem = malloc(weft_match_table_size(bits));
+
+	free(weft_match_grow(&r->m, mem, bits));
+	r->mem = mem;
+}
+
+static struct weft_match_recv *post(struct rig *r, unsigned int i, struct weft_match_source *s, uint64_t tag,
+				    uint64_t mask)
+{
+	r->recv[i].tag = tag;
+	r->recv[i].mask = mask;
+	r->recv[i].source = s;
+	weft_match_post(&r->m, &r->recv[i]);
+	return &r->recv[i];
+}
+
+static struct weft_match_msg *keep(struct rig *r, unsigned int i, struct weft_match_source *s, uint64_t tag)
+{
+	r->msg[i].tag = tag;
+	r->msg[i].source = s;
+	weft_match_msg_add(&r->m, &r->msg[i]);
+	return &r->msg[i];
+}
+
+/* ------------------------------------------------------------------ model */
+
+static bool fits(const struct weft_match_recv *recv, const struct weft_match_source *s, uint64_t tag)
+{
+	return ((recv->tag ^ tag) & recv->mask) == 0 && (!recv->source || recv->source == s);
+}
+
+static struct weft_match_recv *model_arrive(struct rig *r, const struct weft_match_source *s, uint64_t tag)
+{
+	for (unsigned int i = 0; i < r->num_posted; i++) {
+		struct weft_match_recv *recv = r->posted[i];
+
+		if (!fits(recv, s, tag))
+			continue;
+		memmove(&r->posted[i], &r->posted[i + 1], (r->num_posted - i - 1) * sizeof(*r->posted));
+		r->num_posted--;
+		return recv;
+	}
+	return NULL;
+}
+
+static struct weft_match_msg *model_find(struct rig *r, const struct weft_match_source *s, uint64_t tag, uint64_t mask)
+{
+	const struct weft_match_recv probe = {.tag = tag, .mask = mask, .source = (struct weft_match_source *)(uintptr_t)s};
+
+	for (unsigned int i = 0; i < r->num_arrived; i++) {
+		if (fits(&probe, r->arrived[i]->source, r->arrived[i]->tag))
+			return r->arrived[i];
+	}
+	return NULL;
+}
+
+static void model_remove_msg(struct rig *r, const struct weft_match_msg *msg)
+{
+	unsigned int i = 0;
+
+	while (r->arrived[i] != msg)
+		i++;
+	memmove(&r->arrived[i], &r->arrived[i + 1], (r->num_arrived - i - 1) * sizeof(*r->arrived));
+	r->num_arrived--;
+}
+
+static void model_remove_recv(struct rig *r, unsigned int i)
+{
+	memmove(&r->posted[i], &r->posted[i + 1], (r->num_posted - i - 1) * sizeof(*r->posted));
+	r->num_posted--;
+}
+
+/* ------------------------------------------------------------------ random histories */
+
+static const uint64_t masks[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 1, 3, 0xff, UINT64_MAX << 2};
+
+static int free_slot(const bool *used)
+{
+	for (int i = 0; i < MAX; i++) {
+		if (!used[i])
+			return i;
+	}
+	return -1;
+}
+
+static void step_receive(struct rig *r, uint64_t *seed)
+{
+	struct weft_match_source *s = next_random(seed) % 3 ? NULL : &r->src[next_random(seed) % SOURCES];
+	uint64_t tag = next_random(seed) % 12, mask = masks[next_random(seed) % 8];
+	struct weft_match_msg *msg = weft_match_find(&r->m, s, tag, mask);
+	int i;
+
+	assert_ptr_equal(msg, model_find(r, s, tag, mask));
+	if (msg) {
+		weft_match_msg_remove(&r->m, msg);
+		model_remove_msg(r, msg);
+		r->msg_used[msg - r->msg] = false;
+		return;
+	}
+	i = free_slot(r->recv_used);
+	if (i < 0)
+		return;
+	r->recv_used[i] = true;
+	r->posted[r->num_posted++] = post(r, (unsigned int)i, s, tag, mask);
+}
+
+static void step_message(struct rig *r, uint64_t *seed)
+{
+	struct weft_match_source *s = &r->src[next_random(seed) % SOURCES];
+	uint64_t tag = next_random(seed) % 12;
+	int i = free_slot(r->msg_used);
+	struct weft_match_recv *recv;
+
+	if (i < 0)
+		return;
+	recv = weft_match_arrive(&r->m, s, tag);
+	assert_ptr_equal(recv, model_arrive(r, s, tag));
+	if (recv) {
+		r->recv_used[recv - r->recv] = false;
+		return;
+	}
+	r->msg_used[i] = true;
+	r->arrived[r->num_arrived++] = keep(r, (unsigned int)i, s, tag);
+}
+
+static void step_cancel(struct rig *r, uint64_t *seed)
+{
+	unsigned int i;
+
+	if (!r->num_posted)
+		return;
+	i = (unsigned int)(next_random(seed) % r->num_posted);
+	weft_match_cancel(&r->m, r->posted[i]);
+	r->recv_used[r->posted[i] - r->recv] = false;
+	model_remove_recv(r, i);
+}
+
+/* The endpoint behind a source goes away and another one takes its place. */
+static void step_source_gone(struct rig *r, uint64_t *seed)
+{
+	struct weft_match_source *s = &r->src[next_random(seed) % SOURCES];
+
+	for (unsigned int i = 0; i < r->num_posted;) {
+		if (r->posted[i]->source != s) {
+			i++;
+			continue;
+		}
+		weft_match_cancel(&r->m, r->posted[i]);
+		r->recv_used[r->posted[i] - r->recv] = false;
+		model_remove_recv(r, i);
+	}
+	weft_match_source_fini(&r->m, s);
+	weft_match_source_init(&r->m, s);
+}
+
+static void random_history(uint64_t seed)
+{
+	struct rig *r = malloc(sizeof(*r));
+
+	rig_init(r, 1);
+	for (int step = 0; step < 3000; step++) {
+		/* Phases with more receives, then with more messages. */
+		unsigned int more = (step / 500) % 2 ? 7 : 3, what = (unsigned int)(next_random(&seed) % 10);
+
+		if (next_random(&seed) % 20 == 0)
+			step_cancel(r, &seed);
+		else if (next_random(&seed) % 200 == 0)
+			step_source_gone(r, &seed);
+		else if (what < more)
+			step_receive(r, &seed);
+		else
+			step_message(r, &seed);
+		if (weft_match_crowded(&r->m) && r->m.bits < 6)
+			grow(r);
+		assert_int_equal(r->m.num_recvs, r->num_posted);
+		assert_int_equal(r->m.num_msgs, r->num_arrived);
+	}
+	free(r->mem);
+	free(r);
+}
+
+static void random_histories_agree_with_the_model(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 300; seed++)
+		random_history(seed * 0x9e3779b97f4a7c15ull);
+}
+
+/* ------------------------------------------------------------------ single rules */
+
+static void A2_posting_order_between_wildcard_source_and_directed_receives(void **state)
+{
+	struct rig *r = *state;
+	struct weft_match_recv *any, *directed;
+
+	any = post(r, 0, NULL, 7, UINT64_MAX);
+	directed = post(r, 1, &r->src[0], 7, UINT64_MAX);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7), any);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7), directed);
+
+	directed = post(r, 2, &r->src[0], 7, UINT64_MAX);
+	any = post(r, 3, NULL, 7, UINT64_MAX);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7), directed);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7), any);
+}
+
+static void A3_U11_posting_order_between_wildcard_tags_and_exact_ones(void **state)
+{
+	struct rig *r = *state;
+	struct weft_match_recv *wild = post(r, 0, NULL, 0, 0), *exact = post(r, 1, NULL, 7, UINT64_MAX);
+	struct weft_match_recv *wild2 = post(r, 2, &r->src[1], 6, UINT64_MAX << 1);
+
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7), wild);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7), exact);
+	assert_null(weft_match_arrive(&r->m, &r->src[0], 7));
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7), wild2);
+}
+
+static void A4_U12_unexpected_messages_are_taken_in_arrival_order(void **state)
+{
+	struct rig *r = *state;
+	struct weft_match_msg *a = keep(r, 0, &r->src[2], 9), *b = keep(r, 1, &r->src[0], 5);
+	struct weft_match_msg *c = keep(r, 2, &r->src[2], 5);
+
+	assert_ptr_equal(weft_match_find(&r->m, NULL, 0, 0), a);
+	assert_ptr_equal(weft_match_find(&r->m, NULL, 5, UINT64_MAX), b);
+	assert_ptr_equal(weft_match_find(&r->m, &r->src[2], 5, UINT64_MAX), c);
+	assert_ptr_equal(weft_match_find(&r->m, &r->src[2], 1, 1), a);
+	assert_null(weft_match_find(&r->m, &r->src[1], 0, 0));
+}
+
+static void A5_U3_tags_of_64_bits_and_mask_algebra(void **state)
+{
+	struct rig *r = *state;
+	const uint64_t tags[] = {0, UINT64_MAX, 1ull << 63, 0x123456789abcdef0ull};
+
+	for (unsigned int i = 0; i < 4; i++) {
+		for (unsigned int j = 0; j < 4; j++) {
+			struct weft_match_recv *recv = post(r, 0, NULL, tags[i], UINT64_MAX);
+			struct weft_match_recv *got = weft_match_arrive(&r->m, &r->src[0], tags[j]);
+
+			assert_ptr_equal(got, i == j ? recv : NULL);
+			if (!got)
+				weft_match_cancel(&r->m, recv);
+		}
+	}
+	post(r, 1, NULL, 0xabcd0000, 0xffff0000);
+	assert_null(weft_match_arrive(&r->m, &r->src[0], 0xabce1234));
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 0xff00abcd1234ull), &r->recv[1]);
+}
+
+static void messages_of_a_source_that_is_gone_stay_for_any_source(void **state)
+{
+	struct rig *r = *state;
+	struct weft_match_msg *a = keep(r, 0, &r->src[0], 1);
+
+	weft_match_source_fini(&r->m, &r->src[0]);
+	assert_ptr_equal(weft_match_find(&r->m, NULL, 1, UINT64_MAX), a);
+	weft_match_msg_remove(&r->m, a);
+	assert_null(weft_match_find(&r->m, NULL, 0, 0));
+}
+
+/* ------------------------------------------------------------------ large queues */
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Posting and matching n receives in reverse order: cost per entry must not grow with n. Steps of search are what a list would do. */
+static double reverse_order(unsigned int n, bool directed)
+{
+	struct weft_match_recv *recv = calloc(n, sizeof(*recv));
+	struct rig *r = malloc(sizeof(*r));
+	double t;
+
+	rig_init(r, 8);
+	t = seconds();
+	for (unsigned int i = 0; i < n; i++) {
+		recv[i] = (struct weft_match_recv){
+			.tag = i, .mask = UINT64_MAX, .source = directed ? &r->src[i % SOURCES] : NULL};
+		weft_match_post(&r->m, &recv[i]);
+		if (weft_match_crowded(&r->m))
+			grow(r);
+	}
+	for (unsigned int i = n; i-- > 0;)
+		assert_ptr_equal(weft_match_arrive(&r->m, &r->src[i % SOURCES], i), &recv[i]);
+	t = seconds() - t;
+	free(recv);
+	free(r->mem);
+	free(r);
+	return t / n;
+}
+
+static double reverse_order_unexpected(unsigned int n)
+{
+	struct weft_match_msg *msg = calloc(n, sizeof(*msg));
+	struct rig *r = malloc(sizeof(*r));
+	double t;
+
+	rig_init(r, 8);
+	t = seconds();
+	for (unsigned int i = 0; i < n; i++) {
+		msg[i] = (struct weft_match_msg){.tag = i, .source = &r->src[0]};
+		weft_match_msg_add(&r->m, &msg[i]);
+		if (weft_match_crowded(&r->m))
+			grow(r);
+	}
+	for (unsigned int i = n; i-- > 0;) {
+		assert_ptr_equal(weft_match_find(&r->m, i % 2 ? &r->src[0] : NULL, i, UINT64_MAX), &msg[i]);
+		weft_match_msg_remove(&r->m, &msg[i]);
+	}
+	t = seconds() - t;
+	free(msg);
+	free(r->mem);
+	free(r);
+	return t / n;
+}
+
+static void U25_E1_full_mask_tags_cost_the_same_with_1e5_entries(void **state)
+{
+	const unsigned int n = 100000;
+
+	(void)state;
+	/* A linear search would need some 10^5 times 50000 steps, more than 5 s; buckets need milliseconds. */
+	assert_true(reverse_order(n, false) * n < 2);
+	assert_true(reverse_order(n, true) * n < 2);
+	assert_true(reverse_order_unexpected(n) * n < 2);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(A2_posting_order_between_wildcard_source_and_directed_receives),
+		T(A3_U11_posting_order_between_wildcard_tags_and_exact_ones),
+		T(A4_U12_unexpected_messages_are_taken_in_arrival_order),
+		T(A5_U3_tags_of_64_bits_and_mask_algebra),
+		T(messages_of_a_source_that_is_gone_stay_for_any_source),
+		cmocka_unit_test(random_histories_agree_with_the_model),
+		cmocka_unit_test(U25_E1_full_mask_tags_cost_the_same_with_1e5_entries),
+	};
+
+	return cmocka_run_group_tests_name("match", tests, NULL, NULL);
+}
