@@ -115,10 +115,13 @@ unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		slot_acked(c, raw_slot(c, c->snd_una));
 		c->snd_una++;
 	}
-	if (weft_seq_diff(c->sack_high, c->snd_una) < 0)
-		c->sack_high = c->snd_una;
 	if (unlikely(v->sack != NULL))
 		acked += take_sack(c, v, ack);
+	/* A SACK has named it: only a peer that contradicts itself gets here, and snd_una must stay a frame we hold. */
+	while (c->snd_una != c->snd_next && raw_slot(c, c->snd_una)->m == NULL)
+		c->snd_una++;
+	if (weft_seq_diff(c->sack_high, c->snd_una) < 0)
+		c->sack_high = c->snd_una;
 	if (acked == 0)
 		return 0;
 
