@@ -17,7 +17,11 @@ void raw_txq_flush(struct raw_iface *iface)
 		sent = port->ops->tx_burst(port, &iface->txq[iface->txq_head], (uint16_t)n);
 		iface->txq_head = (iface->txq_head + sent) % RAW_TXQ;
 		iface->txq_count -= sent;
-		iface->tx_used = true;
+		if (sent > 0) {
+			/* The port is asked for these buffers soon, even if it has been idle for long before. */
+			iface->tx_used = true;
+			iface->idle_polls = 0;
+		}
 		if (sent < n) {
 			raw_count(iface, RAW_TX_RING_FULL);
 			return;
