@@ -163,6 +163,10 @@ struct sim_node_params {
 	/** Configuration, "NAME=VALUE" separated by blanks, without the WEFT_ prefix; NULL = defaults */
 	const char *config;
 	enum weft_thread_mode thread_mode;
+	/** See struct weft_worker_params. */
+	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id, const char *remote_name,
+			  void *arg);
+	void *accept_arg;
 };
 
 /** Make a host with a context and a worker on these ports; fails the test when that fails. */

@@ -3,10 +3,36 @@
  * Hosts: a clock and dice of their own, polled by the loop, paused, closed, killed.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim_priv.h"
+
+int sim_config(const char *text, struct weft_config **config)
+{
+	char *copy, *word, *save = NULL, *value;
+	int ret = weft_config_read(config);
+
+	if (ret || !text)
+		return ret;
+	copy = strdup(text);
+	for (word = strtok_r(copy, " ", &save); word && !ret; word = strtok_r(NULL, " ", &save)) {
+		value = strchr(word, '=');
+		if (!value) {
+			ret = -EINVAL;
+			break;
+		}
+		*value++ = '\0';
+		ret = weft_config_modify(*config, word, value);
+		if (ret)
+			fprintf(stderr, "sim: %s=%s: %s\n", word, value, weft_strerror(ret));
+	}
+	free(copy);
+	if (ret)
+		weft_config_release(*config);
+	return ret;
+}
 
 /* Hosts' clocks have nothing in common but their pace, and that only nearly. */
 static uint64_t host_now(void *arg)

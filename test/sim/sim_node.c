@@ -90,42 +90,18 @@ static const struct weft_lane_driver *const drivers[] = {&sim_driver, &weft_self
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static int read_config(const char *text, struct weft_config **config)
-{
-	char *copy, *word, *save = NULL, *value;
-	int ret = weft_config_read(config);
-
-	if (ret || !text)
-		return ret;
-	copy = strdup(text);
-	for (word = strtok_r(copy, " ", &save); word && !ret; word = strtok_r(NULL, " ", &save)) {
-		value = strchr(word, '=');
-		if (!value) {
-			ret = -EINVAL;
-			break;
-		}
-		*value++ = '\0';
-		ret = weft_config_modify(*config, word, value);
-		if (ret)
-			fprintf(stderr, "sim: %s=%s: %s\n", word, value, weft_strerror(ret));
-	}
-	free(copy);
-	if (ret)
-		weft_config_release(*config);
-	return ret;
-}
-
 static int node_start(struct sim_node *node, const struct sim_node_params *params)
 {
 	struct weft_context_params cp = WEFT_INIT(struct weft_context_params, .name = node->host.name);
-	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode);
+	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode,
+						 .accept_cb = params->accept_cb, .accept_arg = params->accept_arg);
 	struct weft_config *config;
 	char lanes[WEFT_MAX_LANES * 40] = "";
 	size_t at = 0;
 	unsigned int i;
 	int ret;
 
-	ret = read_config(params->config, &config);
+	ret = sim_config(params->config, &config);
 	if (ret)
 		return ret;
 	cp.config = config;

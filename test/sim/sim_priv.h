@@ -145,6 +145,8 @@ struct sim_frame *sim_tx_read(const struct sim_tx *tx);
 void sim_tx_put(struct sim_tx *tx);
 
 /* sim_host.c */
+/** The environment's configuration, changed by "NAME=VALUE ..." (NULL = nothing). @return 0 or -errno */
+int sim_config(const char *text, struct weft_config **config);
 /** Make @host, which the caller allocated and whose progress() and stop() are set, a host of the simulation; alive. */
 void sim_host_add(struct sim *sim, struct sim_host *host, const char *name, struct sim_port *const *ports, unsigned int n);
 /** @p mute: nothing it says from now on is heard. */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file traffic_priv.h
+ * Insides of the traffic generator: traffic.c (connections, the run), traffic_tx.c (senders), traffic_rx.c (receivers and
+ * the oracle).
+ */
+#ifndef SIM_TRAFFIC_PRIV_H
+#define SIM_TRAFFIC_PRIV_H
+
+#include "buffers.h"
+#include "traffic.h"
+
+#define TAG_ANY (1ull << 63)
+#define TAG_FLOW(f) ((uint64_t)(f) << 48)
+#define TAG_CLASS(c) ((uint64_t)(c) << 40)
+#define CLASSES 4
+#define WILD 0xff
+
+struct flow;
+struct inbox;
+
+/** A message under way at its sender. */
+struct tx {
+	struct flow *flow;
+	unsigned int number;
+	struct buf *buf;
+	struct weft_request *req;
+	bool kept; /* we asked for the request */
+	bool sync;
+};
+
+/** A receive, in the order of posting. */
+struct rx {
+	struct inbox *inbox;
+	uint64_t tag, mask;
+	struct buf *buf;
+	size_t cap;
+	struct weft_request *req;
+	struct weft_message *msg; /* taken out by a probe */
+	bool looked;              /* a probe said which message it will be: expect */
+	uint64_t expect;
+	enum { RX_POSTED, RX_DONE, RX_CANCELLED } state;
+	uint64_t got;             /* tag of the message */
+};
+
+/** Where messages are received: one per flow, and one per node for the any plane. */
+struct inbox {
+	struct traffic *t;
+	struct sim_node *node;
+	struct flow *flow;  /* NULL: any plane */
+	struct weft_ep *source;
+	struct sim_rng rng;
+	uint8_t *plan;      /* classes to ask for, or WILD */
+	unsigned int plan_len, plan_next;
+	struct rx **rx;
+	unsigned int num_rx, outstanding, messages, done;
+	uint64_t idle_until;
+	bool sealed;        /* nothing is left over: only completions are missing */
+};
+
+/** All messages of one node to another. */
+struct flow {
+	struct traffic *t;
+	unsigned int id;
+	struct sim_node *src, *dst;
+	struct weft_ep *ep;
+	struct sim_rng rng;
+	struct inbox in;
+	unsigned int messages, next, under_way;
+	bool flushing, closed;
+	unsigned int flush_mark, unfinished_at_flush;
+	uint32_t *order;    /* per message: index + 1 of the receive that got it */
+	uint8_t *tx_done;
+};
+
+/** An endpoint of a node. */
+struct link_end {
+	struct traffic *t;
+	struct sim_node *node, *peer;
+	struct weft_ep *ep;
+	uint64_t create_at;
+	bool wanted, closing, closed;
+};
+
+struct traffic {
+	struct sim *sim;
+	struct traffic_conf conf;
+	struct sim_node **nodes;
+	unsigned int num_nodes, num_flows, num_ends;
+	struct flow *flows;
+	struct inbox *any; /* one per node */
+	struct link_end *ends;
+	uint64_t done, bytes;
+	struct sim_rng rng;
+	char error[300];
+	char last_words[200];
+};
+
+void traffic_fail(struct traffic *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static inline uint64_t message_id(const struct flow *f, unsigned int number)
+{
+	return sim_mix64(sim_seed(f->t->sim) + ((uint64_t)f->id << 32) + number);
+}
+
+/* All of a message follows from its number. */
+size_t message_size(const struct flow *f, unsigned int number);
+bool message_any(const struct flow *f, unsigned int number);
+unsigned int message_class(const struct flow *f, unsigned int number);
+uint64_t message_tag(const struct flow *f, unsigned int number);
+
+/* traffic_tx.c */
+void flow_send_step(struct flow *f);
+bool flow_sent(const struct flow *f);
+
+/* traffic_rx.c */
+void inbox_init(struct inbox *in, struct traffic *t, struct sim_node *node, struct flow *f, unsigned int messages);
+void inbox_step(struct inbox *in);
+/** Everything has come, and went where it had to. */
+bool inbox_finished(struct inbox *in);
+/** The final look at who got what. */
+void inbox_check(struct inbox *in);
+void inbox_free(struct inbox *in);
+
+#endif

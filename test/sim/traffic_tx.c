@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <stdlib.h>
+
+#include "traffic_priv.h"
+
+/* ---- what a message is ---------------------------------------------------------------------- */
+
+static struct sim_rng message_dice(const struct flow *f, unsigned int number)
+{
+	return sim_rng_make(sim_seed(f->t->sim) ^ 0x6d657373616765ull, ((uint64_t)f->id << 32) + number);
+}
+
+size_t message_size(const struct flow *f, unsigned int number)
+{
+	/* Edges of protocols and frames, and a stretch around each. */
+	static const uint16_t edge[] = {0, 1, 8, 64, 255, 256, 257, 1024, 1400, 1440, 2048, 4096, 8192, 8900, 16384};
+	struct sim_rng r = message_dice(f, number);
+	size_t max = f->t->conf.max_size, size;
+
+	if (sim_chance(&r, f->t->conf.large) && max > 16384)
+		size = 16384 + sim_below(&r, max - 16384);
+	else if (sim_chance(&r, 0.5))
+		size = edge[sim_below(&r, sizeof(edge) / sizeof(edge[0]))] + sim_below(&r, 40);
+	else
+		size = sim_below(&r, 1ull << sim_between(&r, 4, 14));
+	return size < max ? size : max;
+}
+
+bool message_any(const struct flow *f, unsigned int number)
+{
+	struct sim_rng r = message_dice(f, number);
+
+	sim_rand(&r);
+	r.state ^= 1;
+	return sim_chance(&r, f->t->conf.any);
+}
+
+unsigned int message_class(const struct flow *f, unsigned int number)
+{
+	struct sim_rng r = message_dice(f, number);
+
+	r.state ^= 2;
+	return (unsigned int)sim_below(&r, CLASSES);
+}
+
+uint64_t message_tag(const struct flow *f, unsigned int number)
+{
+	return (message_any(f, number) ? TAG_ANY : 0) | TAG_FLOW(f->id) | TAG_CLASS(message_class(f, number)) | number;
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+static void finish(struct tx *tx, int status)
+{
+	struct flow *f = tx->flow;
+	const char *wrong = buf_free(tx->buf);
+
+	f->under_way--;
+	if (f->tx_done[tx->number]++)
+		traffic_fail(f->t, "send %u of flow %u completed twice", tx->number, f->id);
+	if (status)
+		traffic_fail(f->t, "send %u of flow %u: %s", tx->number, f->id, weft_strerror(status));
+	if (wrong)
+		traffic_fail(f->t, "send %u of flow %u: %s", tx->number, f->id, wrong);
+	free(tx);
+}
+
+static void sent(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct tx *tx = arg;
+
+	if (tx->kept != (req != NULL))
+		traffic_fail(tx->flow->t, "a send's callback got a request it was not asked for, or none");
+	finish(tx, c->status);
+	weft_request_free(req);
+}
+
+static void send_one(struct flow *f)
+{
+	const struct traffic_conf *conf = &f->t->conf;
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = sent);
+	struct tx *tx = calloc(1, sizeof(*tx));
+	enum buf_kind kind = sim_chance(&f->rng, conf->iov) ? BUF_IOV : sim_chance(&f->rng, conf->generic) ? BUF_GENERIC
+													   : BUF_CONTIG;
+	uint64_t tag;
+	int ret;
+
+	if (!tx)
+		abort();
+	tx->flow = f;
+	tx->number = f->next++;
+	tx->buf = buf_send(&f->rng, kind, message_id(f, tx->number), message_size(f, tx->number));
+	tx->sync = sim_chance(&f->rng, conf->sync);
+	tx->kept = sim_chance(&f->rng, 0.5);
+	tag = message_tag(f, tx->number);
+	f->under_way++;
+	p.cb_arg = tx;
+	p.datatype = buf_datatype(tx->buf);
+	if (sim_chance(&f->rng, 0.1))
+		p.flags = WEFT_OP_FORCE_REQUEST;
+	ret = (tx->sync ? weft_tag_send_sync : weft_tag_send)(f->ep, buf_pointer(tx->buf), buf_count(tx->buf), tag, &p,
+							      tx->kept ? &tx->req : NULL);
+	if (ret == WEFT_INPROGRESS)
+		return;
+	if (!ret && (tx->sync || p.flags))
+		traffic_fail(f->t, "a send was done in the call that must not be");
+	finish(tx, ret);
+}
+
+/* All sends before a flush must be complete when it is. Looked at in the next step, since the order of callbacks is free. */
+static void flushed(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct flow *f = arg;
+	unsigned int i;
+
+	weft_request_free(req);
+	f->flushing = false;
+	if (c->status)
+		traffic_fail(f->t, "flush of flow %u: %s", f->id, weft_strerror(c->status));
+	for (i = 0; i < f->flush_mark; i++)
+		f->unfinished_at_flush += !f->tx_done[i];
+}
+
+static void flush(struct flow *f)
+{
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = flushed, .cb_arg = f);
+	struct weft_request *req;
+	int ret;
+
+	f->flushing = true;
+	f->flush_mark = f->next;
+	ret = weft_ep_flush(f->ep, &p, &req);
+	if (ret == WEFT_INPROGRESS)
+		return;
+	f->flushing = false;
+	if (ret)
+		traffic_fail(f->t, "flush of flow %u: %s", f->id, weft_strerror(ret));
+}
+
+void flow_send_step(struct flow *f)
+{
+	unsigned int n = (unsigned int)sim_below(&f->rng, 4);
+
+	if (!f->ep)
+		return;
+	if (f->unfinished_at_flush) {
+		traffic_fail(f->t, "flush of flow %u was done before %u sends", f->id, f->unfinished_at_flush);
+		return;
+	}
+	for (; n && f->next < f->messages && f->under_way < f->t->conf.window; n--)
+		send_one(f);
+	if (!f->flushing && f->next < f->messages && sim_chance(&f->rng, 0.002))
+		flush(f);
+}
+
+bool flow_sent(const struct flow *f)
+{
+	return f->next == f->messages && !f->under_way && !f->flushing;
+}
