@@ -15,7 +15,7 @@
 
 #define WEFT_MTU_MIN 1280         /**< smallest IP MTU of a lane */
 #define WEFT_MTU_MAX 65517        /**< a frame's length, VLAN tag included, has 16 bits */
-#define WEFT_LANE_PATHS_MAX 64    /**< UDP source ports of a lane */
+#define WEFT_LANE_PATHS_MAX 16    /**< UDP source ports of a lane */
 #define WEFT_LANE_QUEUES_MAX 64   /**< queue pairs of a port */
 #define WEFT_LANE_PREFIX_LOCAL 16 /**< prefix length of link-local addresses */
 

@@ -456,6 +456,8 @@ static const struct weft_frame_port_ops *ops_for(const struct weft_port_limits *
 {
 	if (l->packet_socket)
 		return &weft_port_packet_ops;
+	if (l->starts_later)
+		return &weft_port_client_ops;
 	return l->by_pointer ? &weft_port_ring_ops : &weft_port_ops;
 }
 

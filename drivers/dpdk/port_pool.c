@@ -10,7 +10,8 @@
 
 #include "port_priv.h"
 
-#define HDR_BUFS 1023      /* small mbufs */
+#define HDR_BUFS 1023      /* small mbufs, each with */
+#define HDR_ROOM 256       /* bytes: the longest headers */
 #define FRAME_BUFS 4095    /* more whole frames than this do no good by themselves */
 #define FRAME_BUFS_MIN 255 /* kept beyond the rings when nothing is said */
 #define CACHE 256
@@ -74,7 +75,7 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 		rings = 0;
 	if (rx_bufs)
 		return rings + rx_bufs;
-	n = (WEFT_PORT_POOL_BYTES - HDR_BUFS * object_size(RTE_PKTMBUF_HEADROOM)) /
+	n = (WEFT_PORT_POOL_BYTES - HDR_BUFS * object_size(RTE_PKTMBUF_HEADROOM + HDR_ROOM)) /
 	    object_size(room);
 	n = RTE_MIN(n, (uint32_t)FRAME_BUFS);
 	return RTE_MAX(n, rings + FRAME_BUFS_MIN);
@@ -99,7 +100,7 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 
 	free_late();
 	d->pools[q] = make(d, "frames", q, n, room);
-	d->hdr_pools[q] = make(d, "hdrs", q, HDR_BUFS, RTE_PKTMBUF_HEADROOM);
+	d->hdr_pools[q] = make(d, "hdrs", q, HDR_BUFS, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
 	if (d->pools[q] && d->hdr_pools[q])
 		return 0;
 	snprintf(

@@ -74,6 +74,7 @@ struct weft_port {
 	uint32_t sock_limit;
 	uint64_t last_tx_tsc;
 	uint64_t kick_cycles;
+	uint32_t idle;       /* polls without a frame */
 	uint64_t tx_refused; /* frames not taken */
 	uint64_t tx_copied;  /* frames copied because the sender keeps them */
 	uint64_t tx_too_long;
@@ -123,6 +124,7 @@ void weft_port_unsteer(struct weft_port *p);
 /* port_rxtx.c */
 
 extern const struct weft_frame_port_ops weft_port_ops;        /**< hardware and memory */
+extern const struct weft_frame_port_ops weft_port_client_ops; /**< start when the peer is there */
 extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
 extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
 

@@ -36,15 +36,13 @@ static uint16_t port_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	return sent;
 }
 
-/* Ask sent buffers back once sending has paused; and look after a port whose peer has gone. */
+/* Ask sent buffers back once sending has paused. */
 static void port_kick(struct weft_frame_port *fp)
 {
 	struct weft_port *p = weft_port_of(fp);
 	uint64_t now;
 
-	if (p->dev->limits.starts_later)
-		weft_port_retry(p->dev);
-	if (!p->cleanup)
+	if (!p->cleanup || !p->dev->started)
 		return;
 	now = rte_rdtsc();
 	if (p->tail) {
@@ -100,6 +98,35 @@ const struct weft_frame_port_ops weft_port_ops = {
 	.rx_burst = port_rx,
 	.tx_burst = port_tx,
 	.tx_kick = port_kick,
+	.link_up = port_link_up,
+	.counters = port_counters,
+	.close = weft_port_close,
+};
+
+/* ---- memif clients --------------------------------------------------------------------------- */
+
+/* Polls without a frame between two looks at the link. */
+#define LOOK_EVERY 65536u
+
+/* The link is made, and made again, from here: nobody else may touch the port while it is polled. */
+static uint16_t client_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct weft_port *p = weft_port_of(fp);
+	uint16_t got = 0;
+
+	if (likely(p->dev->started))
+		got = rte_eth_rx_burst(p->port_id, p->queue, pkts, n);
+	if (got)
+		return got;
+	if (unlikely(!p->dev->started || ++p->idle % LOOK_EVERY == 0))
+		weft_port_retry(p->dev);
+	return 0;
+}
+
+const struct weft_frame_port_ops weft_port_client_ops = {
+	.rx_burst = client_rx,
+	.tx_burst = port_tx,
+	.tx_kick = NULL,
 	.link_up = port_link_up,
 	.counters = port_counters,
 	.close = weft_port_close,
@@ -206,7 +233,7 @@ const struct weft_frame_port_ops weft_port_ring_ops = {
 
 /* ---- external buffers ----------------------------------------------------------------------- */
 
-#define PROBE_ETHERTYPE 0x88b5 /* IEEE 802: local experiments */
+#define PROBE_ETHERTYPE 0x88b6 /* IEEE 802: local experiments, and not the lanes' 0x88b5 */
 #define PROBE_BYTES 256
 #define PROBE_WAIT_US 2000
 

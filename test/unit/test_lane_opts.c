@@ -82,9 +82,9 @@ static void limits_are_inclusive(void **state)
 	good("port=65535");
 	bad("port=0", "1 to 65535");
 	bad("port=65536", "1 to 65535");
-	good("paths=64");
-	bad("paths=65", "1 to 64");
-	bad("paths=0", "1 to 64");
+	good("paths=16");
+	bad("paths=17", "1 to 16");
+	bad("paths=0", "1 to 16");
 	bad("queues=0", "1 to 64");
 }
 
