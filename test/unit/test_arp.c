@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "arp.h"
+
+#define OUR_IP 0x0a000001u
+#define PEER_IP 0x0a000002u
+
+static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2}, other_mac[6] = {2, 0, 0, 0, 0, 3};
+
+static struct weft_frame_arp packet(uint16_t op, const uint8_t *sha, uint32_t spa, uint32_t tpa)
+{
+	struct weft_frame_arp p = {
+		.htype = weft_be16(1), .ptype = weft_be16(0x0800), .hlen = 6, .plen = 4, .op = weft_be16(op),
+	};
+
+	memcpy(p.sha, sha, 6);
+	weft_put_be32(p.spa, spa);
+	weft_put_be32(p.tpa, tpa);
+	return p;
+}
+
+static void asks_with_growing_pauses(void **state)
+{
+	static const uint64_t wait[] = {2, 4, 8, 16, 32, 64, 128, 256, 500, 500};
+	struct weft_frame_arp pkt;
+	struct weft_arp a;
+	uint64_t now = 1000;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac);
+	assert_null(weft_arp_lookup(&a, PEER_IP, now));
+	for (size_t i = 0; i < sizeof(wait) / sizeof(*wait); i++) {
+		assert_true(weft_arp_ask(&a, PEER_IP, now, &pkt));
+		assert_int_equal(weft_get_be32(pkt.spa), OUR_IP);
+		assert_int_equal(weft_get_be32(pkt.tpa), PEER_IP);
+		assert_int_equal(pkt.op, weft_be16(1));
+		assert_memory_equal(pkt.sha, our_mac, 6);
+		now += wait[i] * 1000000;
+		assert_false(weft_arp_ask(&a, PEER_IP, now - 1, &pkt));
+	}
+	assert_int_equal(weft_arp_asked(&a, PEER_IP), 10);
+}
+
+static void learns_only_what_was_asked(void **state)
+{
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac);
+	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
+	assert_null(weft_arp_lookup(&a, PEER_IP, 1));
+	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
+	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
+	assert_memory_equal(weft_arp_lookup(&a, PEER_IP, 3), peer_mac, 6);
+	assert_false(weft_arp_ask(&a, PEER_IP, 1ull << 40, &reply));
+	weft_arp_forget(&a, PEER_IP);
+	assert_null(weft_arp_lookup(&a, PEER_IP, 3));
+	assert_true(weft_arp_ask(&a, PEER_IP, 4, &reply));
+}
+
+static void answers_for_its_own_address_only(void **state)
+{
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac);
+	pkt = packet(1, peer_mac, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_ANSWER);
+	assert_int_equal(reply.op, weft_be16(2));
+	assert_memory_equal(reply.sha, our_mac, 6);
+	assert_memory_equal(reply.tha, peer_mac, 6);
+	assert_int_equal(weft_get_be32(reply.tpa), PEER_IP);
+	/* The asker will be written to next: it is known now. */
+	assert_memory_equal(weft_arp_lookup(&a, PEER_IP, 2), peer_mac, 6);
+	pkt = packet(1, peer_mac, PEER_IP, OUR_IP + 5);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_LEARNED);
+	pkt = packet(1, other_mac, PEER_IP + 9, OUR_IP + 5);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
+}
+
+static void garbage_and_conflicts(void **state)
+{
+	static const uint8_t group[6] = {1, 0, 0, 0, 0, 9};
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac);
+	pkt = packet(2, peer_mac, OUR_IP, PEER_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_CONFLICT);
+	assert_int_equal(a.conflicts, 1);
+	pkt = packet(1, our_mac, OUR_IP, PEER_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
+	pkt = packet(7, peer_mac, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
+	pkt = packet(1, group, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
+}
+
+static void a_probe_without_address_is_answered_and_not_learned(void **state)
+{
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac);
+	pkt = packet(1, peer_mac, 0, OUR_IP); /* RFC 5227: is this address taken? */
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_ANSWER);
+	assert_null(weft_arp_lookup(&a, 0, 2));
+	for (size_t i = 0; i < WEFT_ARP_ENTRIES; i++)
+		assert_int_equal(a.entry[i].ip, 0);
+}
+
+static void full_cache_gives_up_the_oldest(void **state)
+{
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac);
+	for (uint32_t i = 0; i < WEFT_ARP_ENTRIES; i++) {
+		pkt = packet(1, peer_mac, PEER_IP + i, OUR_IP);
+		weft_arp_input(&a, &pkt, i + 1, &reply);
+	}
+	assert_non_null(weft_arp_lookup(&a, PEER_IP, 1000));
+	pkt = packet(1, other_mac, PEER_IP + 1000, OUR_IP);
+	weft_arp_input(&a, &pkt, 1001, &reply);
+	assert_non_null(weft_arp_lookup(&a, PEER_IP, 1002));
+	assert_null(weft_arp_lookup(&a, PEER_IP + 1, 1002));
+	assert_memory_equal(weft_arp_lookup(&a, PEER_IP + 1000, 1002), other_mac, 6);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(asks_with_growing_pauses),
+		cmocka_unit_test(learns_only_what_was_asked),
+		cmocka_unit_test(answers_for_its_own_address_only),
+		cmocka_unit_test(garbage_and_conflicts),
+		cmocka_unit_test(a_probe_without_address_is_answered_and_not_learned),
+		cmocka_unit_test(full_cache_gives_up_the_oldest),
+	};
+
+	return cmocka_run_group_tests_name("arp", tests, NULL, NULL);
+}

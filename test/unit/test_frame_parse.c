@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The gate, the encapsulation and the checksums: a good frame passes, everything that is wrong with it is named.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "csum.h"
+#include "encap.h"
+#include "frame_parse.h"
+
+static const struct weft_encap_addr addr = {
+	.src_mac = {2, 0, 0, 0, 0, 1},
+	.dst_mac = {2, 0, 0, 0, 0, 2},
+	.src_ip = 0x0a000001,
+	.dst_ip = 0x0a000002,
+	.src_port = 0xc123,
+	.dst_port = 18515,
+};
+
+static const struct weft_gate_conf gate = {
+	.check_ip = true,
+	.udp_port = 18515,
+	.ip = 0x0a000002,
+	.mac = {2, 0, 0, 0, 0, 2},
+};
+
+struct built {
+	uint8_t *bytes; /* of exactly this length, so that ASan sees one byte too far */
+	size_t len;
+	uint8_t *lane;
+};
+
+enum { MSG_A = 17, MSG_B = 0, MSG_C = 300 };
+
+/* A DATA frame of three messages, optionally with SACK and CRC. */
+static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint32_t sack_words)
+{
+	static const uint16_t lens[] = {MSG_A, MSG_B, MSG_C};
+	struct weft_encap_hdr e;
+	struct weft_frame_hdr *h;
+	struct built b;
+	uint32_t lane_len = sizeof(*h) + 3 * sizeof(struct weft_frame_msg) + MSG_A + MSG_B + MSG_C;
+	uint32_t crc;
+	uint8_t *p;
+
+	if (flags & WEFT_FRAME_F_SACK)
+		lane_len += (uint32_t)sizeof(struct weft_frame_sack) + 8 * sack_words;
+	weft_encap_build(&e, a);
+	b.len = e.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0);
+	b.bytes = malloc(b.len);
+	memset(b.bytes, 0xa5, b.len);
+	memcpy(b.bytes, e.bytes, e.len);
+	b.lane = b.bytes + e.len;
+	h = (struct weft_frame_hdr *)b.lane;
+	*h = (struct weft_frame_hdr){
+		.magic = weft_le16(WEFT_FRAME_MAGIC), .version = 1, .type = WEFT_FRAME_DATA, .flags = weft_le16(flags),
+		.length = weft_le16((uint16_t)lane_len), .dst_conn = weft_le32(0x70001), .seq = weft_le32(42),
+	};
+	p = (uint8_t *)(h + 1);
+	if (flags & WEFT_FRAME_F_SACK) {
+		struct weft_frame_sack *s = (struct weft_frame_sack *)p;
+
+		s->words = weft_le16((uint16_t)sack_words);
+		s->reserved = 0;
+		p += sizeof(*s) + 8 * sack_words;
+	}
+	for (int i = 0; i < 3; i++) {
+		struct weft_frame_msg m = {.length = weft_le16(lens[i]), .am_id = (uint8_t)(i + 1)};
+
+		memcpy(p, &m, sizeof(m));
+		memset(p + sizeof(m), i, lens[i]);
+		p += sizeof(m) + lens[i];
+	}
+	weft_encap_patch(&e, b.bytes, lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0), a->src_port);
+	if (flags & WEFT_FRAME_F_CRC32C) {
+		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, b.lane, lane_len));
+		memcpy(p, &crc, 4);
+	}
+	return b;
+}
+
+static enum weft_gate parse(const struct weft_gate_conf *g, const struct built *b, struct weft_frame_view *v)
+{
+	return weft_frame_parse(g, b->bytes, b->len, v);
+}
+
+static void good_frame_passes_with_all_its_messages(void **state)
+{
+	static const uint16_t flags[] = {0, WEFT_FRAME_F_CRC32C, WEFT_FRAME_F_SACK, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C};
+	const struct weft_frame_msg *m;
+	struct weft_frame_view v;
+	uint32_t off;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct built b = build(&addr, flags[i], 5);
+
+		assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+		assert_int_equal(v.type, WEFT_FRAME_DATA);
+		assert_int_equal(v.src_ip, 0x0a000001);
+		assert_int_equal(v.src_port, 0xc123);
+		assert_int_equal(v.sack != NULL, (flags[i] & WEFT_FRAME_F_SACK) != 0);
+		off = 0;
+		m = weft_frame_msg_next(&v, &off);
+		assert_int_equal(weft_le16(m->length), MSG_A);
+		assert_int_equal(m->am_id, 1);
+		m = weft_frame_msg_next(&v, &off);
+		assert_int_equal(weft_le16(m->length), MSG_B);
+		m = weft_frame_msg_next(&v, &off);
+		assert_int_equal(weft_le16(m->length), MSG_C);
+		assert_int_equal(((const uint8_t *)(m + 1))[MSG_C - 1], 2);
+		assert_null(weft_frame_msg_next(&v, &off));
+		free(b.bytes);
+	}
+}
+
+static void first_message_of_a_udp_frame_is_aligned(void **state)
+{
+	struct built b = build(&addr, 0, 0);
+	struct weft_frame_view v;
+
+	(void)state;
+	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	assert_int_equal((v.body + sizeof(struct weft_frame_msg) - b.bytes) % 8, 0);
+	free(b.bytes);
+}
+
+static void ethernet_padding_is_not_part_of_the_frame(void **state)
+{
+	struct built b = build(&addr, WEFT_FRAME_F_CRC32C, 0);
+	struct weft_frame_view v;
+	size_t len = b.len;
+
+	(void)state;
+	b.bytes = realloc(b.bytes, len + 18);
+	memset(b.bytes + len, 0xff, 18);
+	b.len = len + 18;
+	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	free(b.bytes);
+}
+
+static void every_truncation_is_refused(void **state)
+{
+	static const uint16_t flags[] = {0, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C};
+	struct weft_encap_addr variant[3] = {addr, addr, addr};
+	struct weft_gate_conf g[3] = {gate, gate, gate};
+	struct weft_frame_view v;
+
+	(void)state;
+	variant[1].vlan = g[1].vlan = 7;
+	variant[2].raw_ethertype = g[2].raw_ethertype = true;
+	for (int k = 0; k < 3; k++) {
+		for (size_t i = 0; i < 2; i++) {
+			struct built b = build(&variant[k], flags[i], 3);
+
+			assert_int_equal(parse(&g[k], &b, &v), WEFT_GATE_OK);
+			for (size_t len = 0; len < b.len; len++) {
+				uint8_t *cut = malloc(len ? len : 1);
+
+				memcpy(cut, b.bytes, len);
+				assert_int_not_equal(weft_frame_parse(&g[k], cut, len, &v), WEFT_GATE_OK);
+				free(cut);
+			}
+			free(b.bytes);
+		}
+	}
+}
+
+/* Bytes that a single change must turn into one particular reason. */
+static void each_wrong_field_is_named(void **state)
+{
+	enum { ANY = WEFT_GATE_COUNT };
+	static const struct { int at; uint8_t value; unsigned int want; } t[] = {
+		{0, 0x04, WEFT_GATE_NOT_OURS},      /* MAC of somebody else */
+		{0, 0xff, WEFT_GATE_NOT_OURS},      /* group address */
+		{13, 0x06, ANY}, /* ARP type: not ARP inside */
+		{13, 0xdd, WEFT_GATE_NOT_OURS},     /* another protocol */
+		{14, 0x46, WEFT_GATE_BAD_IP},       /* IP options */
+		{14, 0x65, WEFT_GATE_BAD_IP},       /* version 6 */
+		{20, 0x20, WEFT_GATE_BAD_IP},       /* more fragments */
+		{21, 0x01, WEFT_GATE_BAD_IP},       /* fragment offset */
+		{22, 63, WEFT_GATE_BAD_IP},         /* TTL changed, checksum not */
+		{23, 6, WEFT_GATE_NOT_OURS},        /* TCP */
+		{33, 9, WEFT_GATE_NOT_OURS},        /* other IP address */
+		{36, 0, WEFT_GATE_NOT_OURS},        /* other port */
+		{38, 0xff, WEFT_GATE_BAD_LENGTH},   /* UDP longer than IP */
+		{38, 0, ANY}, /* UDP shorter: lane header does not fit */
+		{42, 0, WEFT_GATE_BAD_MAGIC},
+		{44, 2, WEFT_GATE_BAD_VERSION},
+		{45, 0, WEFT_GATE_BAD_TYPE},
+		{45, 12, WEFT_GATE_BAD_TYPE},
+		{45, 200, WEFT_GATE_BAD_TYPE},
+		{46, 0x10, WEFT_GATE_BAD_TYPE},     /* unknown flag */
+		{47, 0x80, WEFT_GATE_BAD_TYPE},
+		{46, 0x02, WEFT_GATE_BAD_LENGTH},   /* SACK flag, but a message where the block should be */
+		{48, 41, ANY}, /* shorter than a header */
+		{49, 0xff, WEFT_GATE_BAD_LENGTH},   /* longer than the frame */
+		{69, 1, WEFT_GATE_BAD_TYPE},        /* another epoch */
+		{84, 12, WEFT_GATE_BAD_MESSAGE},    /* message lengths do not tile the body */
+		{85, 0xff, WEFT_GATE_BAD_MESSAGE},
+		{86, 32, WEFT_GATE_BAD_MESSAGE},    /* am_id */
+		{87, 1, WEFT_GATE_BAD_MESSAGE},     /* message flags */
+	};
+	struct weft_frame_view v;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		struct built b = build(&addr, 0, 0);
+		enum weft_gate g;
+
+		b.bytes[t[i].at] = t[i].value;
+		g = parse(&gate, &b, &v);
+		if (t[i].want != ANY && g != t[i].want)
+			fail_msg("byte %d = %u: %s", t[i].at, t[i].value, weft_gate_name(g));
+		assert_int_not_equal(g, WEFT_GATE_OK);
+		free(b.bytes);
+	}
+}
+
+static void any_flipped_bit_is_seen_by_the_crc(void **state)
+{
+	struct built b = build(&addr, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C, 2);
+	struct weft_frame_view v;
+	size_t lane = (size_t)(b.lane - b.bytes);
+
+	(void)state;
+	for (size_t bit = 8 * lane; bit < 8 * b.len; bit++) {
+		/* A flip of the CRC flag itself turns the check off: the connection, which knows what was agreed, sees that. */
+		if (bit == 8 * (lane + 4) + 2)
+			continue;
+		b.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_not_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+		b.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	free(b.bytes);
+}
+
+static void garbage_never_passes_and_never_reads_too_far(void **state)
+{
+	struct weft_frame_view v;
+	uint64_t rng = 1;
+
+	(void)state;
+	for (int i = 0; i < 200000; i++) {
+		struct built b = build(&addr, i & 1 ? WEFT_FRAME_F_SACK : 0, 1);
+		int hits = i % 7;
+
+		while (hits-- >= 0) {
+			rng = rng * 6364136223846793005ull + 1442695040888963407ull;
+			b.bytes[(rng >> 33) % b.len] = (uint8_t)(rng >> 25);
+		}
+		if (parse(&gate, &b, &v) == WEFT_GATE_OK && v.type == WEFT_FRAME_DATA) {
+			const struct weft_frame_msg *m;
+			uint32_t off = 0;
+
+			while ((m = weft_frame_msg_next(&v, &off)) != NULL)
+				assert_true((const uint8_t *)(m + 1) + weft_le16(m->length) <= b.bytes + b.len);
+		}
+		free(b.bytes);
+	}
+}
+
+static void vlan_must_be_the_own_one(void **state)
+{
+	struct weft_encap_addr a = addr;
+	struct weft_gate_conf g = gate;
+	struct weft_frame_view v;
+	struct built b;
+
+	(void)state;
+	a.vlan = 7;
+	b = build(&a, 0, 0);
+	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_NOT_OURS);
+	g.vlan = 7;
+	assert_int_equal(parse(&g, &b, &v), WEFT_GATE_OK);
+	b.bytes[14] |= 0xe0; /* priority bits say nothing about whose it is */
+	assert_int_equal(parse(&g, &b, &v), WEFT_GATE_OK);
+	g.vlan = 8;
+	assert_int_equal(parse(&g, &b, &v), WEFT_GATE_NOT_OURS);
+	free(b.bytes);
+}
+
+static void arp_is_recognised(void **state)
+{
+	uint8_t f[60] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
+	struct weft_frame_view v;
+
+	(void)state;
+	assert_int_equal(weft_frame_parse(&gate, f, sizeof(f), &v), WEFT_GATE_ARP);
+	assert_non_null(v.arp);
+	assert_int_equal(weft_frame_parse(&gate, f, 41, &v), WEFT_GATE_BAD_LENGTH);
+	f[18] = 8;
+	assert_int_equal(weft_frame_parse(&gate, f, sizeof(f), &v), WEFT_GATE_NOT_OURS);
+}
+
+static void ip_header_checksum_is_right_for_all_lengths(void **state)
+{
+	struct weft_encap_hdr e;
+	uint8_t f[WEFT_ENCAP_MAX];
+
+	(void)state;
+	weft_encap_build(&e, &addr);
+	for (uint32_t len = 42; len < 9000; len++) {
+		memcpy(f, e.bytes, e.len);
+		weft_encap_patch(&e, f, len, (uint16_t)(0xc000 + len));
+		assert_int_equal(weft_inet_fold(weft_inet_sum(0, f + 14, 20)), 0);
+		assert_int_equal(weft_get_be16(f + 16), 28 + len);
+		assert_int_equal(weft_get_be16(f + 38), 8 + len);
+	}
+}
+
+static void crc32c_known_answers(void **state)
+{
+	static uint8_t buf[20000];
+	uint32_t whole;
+
+	(void)state;
+	assert_int_equal(~weft_crc32c(WEFT_CRC32C_INIT, "123456789", 9), 0xe3069283u);
+	memset(buf, 0, 32);
+	assert_int_equal(~weft_crc32c(WEFT_CRC32C_INIT, buf, 32), 0x8a9136aau); /* RFC 3720 B.4 */
+	memset(buf, 0xff, 32);
+	assert_int_equal(~weft_crc32c(WEFT_CRC32C_INIT, buf, 32), 0x62a8ab43u);
+	for (size_t i = 0; i < sizeof(buf); i++)
+		buf[i] = (uint8_t)(i * 31 + i / 7);
+	for (size_t len = 0; len < 7000; len += 13)
+		assert_int_equal(weft_crc32c(WEFT_CRC32C_INIT, buf + len % 9, len),
+				 weft_crc32c_soft(WEFT_CRC32C_INIT, buf + len % 9, len));
+	whole = weft_crc32c(WEFT_CRC32C_INIT, buf, sizeof(buf));
+	for (size_t cut = 0; cut < sizeof(buf); cut += 997)
+		assert_int_equal(weft_crc32c(weft_crc32c(WEFT_CRC32C_INIT, buf, cut), buf + cut, sizeof(buf) - cut),
+				 whole);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(good_frame_passes_with_all_its_messages),
+		cmocka_unit_test(first_message_of_a_udp_frame_is_aligned),
+		cmocka_unit_test(ethernet_padding_is_not_part_of_the_frame),
+		cmocka_unit_test(every_truncation_is_refused),
+		cmocka_unit_test(each_wrong_field_is_named),
+		cmocka_unit_test(any_flipped_bit_is_seen_by_the_crc),
+		cmocka_unit_test(garbage_never_passes_and_never_reads_too_far),
+		cmocka_unit_test(vlan_must_be_the_own_one),
+		cmocka_unit_test(arp_is_recognised),
+		cmocka_unit_test(ip_header_checksum_is_right_for_all_lengths),
+		cmocka_unit_test(crc32c_known_answers),
+	};
+
+	return cmocka_run_group_tests_name("frame_parse", tests, NULL, NULL);
+}
