@@ -141,14 +141,3 @@ void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size
 	else
 		snprintf(buf, size, "%s/%u:%u vlan %u frames of %u", ip, a.prefix, a.udp_port, a.vlan, a.frame_size);
 }
-
-/* RFC 3927 leaves out the first and the last 256 addresses. */
-uint32_t weft_raw_link_local(const uint8_t mac[6])
-{
-	uint32_t h = 0x811c9dc5u;
-
-	for (int i = 0; i < 6; i++)
-		h = (h ^ mac[i]) * 0x01000193u;
-	h ^= h >> 16;
-	return 0xa9fe0000u | (0x100u + h % 0xfe00u);
-}

@@ -9,7 +9,7 @@
 #define IP_PROTO_UDP 17
 #define IP_DF 0x4000
 
-static void build_ip_udp(struct weft_encap *e, uint8_t *ip, const struct weft_encap_addr *a)
+static void build_ip_udp(struct weft_encap_hdr *e, uint8_t *ip, const struct weft_encap_addr *a)
 {
 	uint8_t *udp = ip + WEFT_IPV4_LEN;
 
@@ -25,7 +25,7 @@ static void build_ip_udp(struct weft_encap *e, uint8_t *ip, const struct weft_en
 	e->udp_sum = (uint16_t)~weft_inet_fold(weft_inet_sum(IP_PROTO_UDP, ip + 12, 8));
 }
 
-void weft_encap_build(struct weft_encap *e, const struct weft_encap_addr *a)
+void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
 {
 	uint8_t *p = e->bytes;
 

@@ -12,7 +12,7 @@
 
 #include "frame.h"
 
-struct weft_encap {
+struct weft_encap_hdr {
 	uint8_t bytes[WEFT_ENCAP_MAX];
 	uint8_t len;      /**< bytes in use; the lane header follows */
 	uint8_t l2_len;   /**< Ethernet, with tag */
@@ -29,13 +29,13 @@ struct weft_encap_addr {
 	uint16_t src_port, dst_port;
 };
 
-void weft_encap_build(struct weft_encap *e, const struct weft_encap_addr *a);
+void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a);
 
 /**
  * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4 total length and
  * header checksum, UDP length and source port. The UDP checksum is left 0: none.
  */
-static inline void weft_encap_patch(const struct weft_encap *e, uint8_t *frame, uint32_t lane_len,
+static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t lane_len,
 				    uint16_t src_port)
 {
 	uint8_t *ip = frame + e->l2_len;

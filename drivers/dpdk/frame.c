@@ -220,7 +220,7 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 }
 
 /* Addresses of an answer to a frame that belongs to no connection: all fields the other way round. */
-static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *v, struct weft_encap *e)
+static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *v, struct weft_encap_hdr *e)
 {
 	struct weft_encap_addr a = {
 		.vlan = iface->gate.vlan,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lane_opts.h"
 #include "raw.h"
 
 /* Costs per message that protocol selection starts from; measured on memif, 2.5 GHz. */
@@ -42,19 +43,21 @@ static void advance_clocks(struct raw_iface *iface, uint64_t now)
 	iface->lt += RTE_MIN(step, RAW_LIVE_STEP_MAX);
 }
 
+#define IDLE_KICK 4096u
+
 /*
  * Sent buffers come back only when the port looks: right after the last frame, and then ever more seldom while nothing
- * happens.
+ * happens. Once in a while in any case: a port may have to look after a peer that comes late.
  */
 static void idle(struct raw_iface *iface)
 {
 	unsigned int n = ++iface->idle_polls;
 
-	if ((n & (n - 1)) != 0 || !iface->tx_used)
+	if (n % IDLE_KICK != 0 && ((n & (n - 1)) != 0 || !iface->tx_used))
 		return;
 	if (iface->port->ops->tx_kick != NULL)
 		iface->port->ops->tx_kick(iface->port);
-	if (n >= 4096)
+	if (n >= IDLE_KICK)
 		iface->tx_used = false;
 }
 
@@ -289,7 +292,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		.check_ip = !(port->flags & WEFT_FRAME_PORT_RX_CSUM),
 		.vlan = rc->vlan,
 		.udp_port = udp,
-		.ip = rc->ip != 0 ? rc->ip : weft_raw_link_local(port->mac),
+		.ip = rc->ip != 0 ? rc->ip : weft_lane_link_local(port->mac),
 	};
 	memcpy(iface->gate.mac, port->mac, 6);
 	iface->prefix = rc->ip != 0 ? rc->prefix : 16;

@@ -155,7 +155,7 @@ struct raw_conn {
 
 	/* Per frame, but not per message. */
 	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
-	struct weft_encap encap;
+	struct weft_encap_hdr encap;
 	uint16_t frame_size;  /* agreed */
 	uint32_t room;        /* bytes for messages in a frame */
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];

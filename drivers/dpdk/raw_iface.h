@@ -37,9 +37,6 @@ struct weft_raw_conf {
 int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,
 			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why, size_t len);
 
-/** 169.254.x.y derived from a MAC address, host order. */
-uint32_t weft_raw_link_local(const uint8_t mac[6]);
-
 /** The driver's address functions, which need no open iface. */
 void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size);
 
