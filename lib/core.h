@@ -10,8 +10,10 @@
 #ifndef WEFT_CORE_H
 #define WEFT_CORE_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "lane.h"
@@ -21,7 +23,45 @@
 struct weft_conf; /* parsed configuration: config.h */
 struct weft_msg_worker; /* message half of a worker: msg.h */
 struct weft_msg_ep;     /* message half of an ep: msg.h */
-struct weft_wireup;     /* connecting state of an ep: wireup.c */
+struct weft_wireup;     /* connecting state of an ep: wireup.h */
+struct weft_conns;      /* connection state of a worker: wireup.h */
+struct weft_peer;       /* what is known of a remote worker: wireup.h */
+struct weft_ep_closing; /* an ep on its way out: ep.c */
+
+/* ------------------------------------------------------------------ parameter structs */
+
+/**
+ * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes: what the caller does not know is zero.
+ * NULL = all zero. @return 0, or -EINVAL when size is not set
+ */
+static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
+{
+	size_t n;
+
+	memset(mine, 0, size);
+	if (theirs == NULL)
+		return 0;
+	memcpy(&n, theirs, sizeof(n));
+	if (n < sizeof(n))
+		return -EINVAL;
+	memcpy(mine, theirs, n < size ? n : size);
+	return 0;
+}
+
+/** Fill a caller's struct, whose `size` must be set, from ours. Fields that we do not know become zero. @return 0 or -EINVAL */
+static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
+{
+	size_t n;
+
+	if (theirs == NULL)
+		return -EINVAL;
+	memcpy(&n, theirs, sizeof(n));
+	if (n < sizeof(n))
+		return -EINVAL;
+	memset((char *)theirs + sizeof(n), 0, n - sizeof(n));
+	memcpy((char *)theirs + sizeof(n), (const char *)mine + sizeof(n), (n < size ? n : size) - sizeof(n));
+	return 0;
+}
 
 /* ------------------------------------------------------------------ context */
 
@@ -32,7 +72,8 @@ struct weft_context {
 	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
 	uint64_t features;
 	char name[64];
-	pthread_mutex_t lock; /* workers, registrations, driver open/close */
+	struct weft_found *found;  /* resources per driver, same order: context.c */
+	pthread_mutex_t lock; /* workers, registrations, driver query/open/close */
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
 };
@@ -66,6 +107,12 @@ struct weft_worker {
 	unsigned int num_eps;
 	struct weft_ep **ep_table;     /* slot -> ep; slot and generation make a struct weft_wire_ref */
 	uint32_t ep_table_size;
+	uint32_t next_generation;
+	bool destroying;          /* only teardown goes on: nothing is delivered or accepted */
+	struct weft_conns *conns;
+	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id, const char *remote_name,
+			  void *arg);
+	void *accept_arg;
 	LIST_HEAD(, weft_ep) eps;
 	uint64_t next_timer;      /* earliest time at which wireup has something to do; UINT64_MAX = never */
 	LIST_ENTRY(weft_worker) entry;
@@ -113,6 +160,7 @@ struct weft_ep_lane {
 struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
 	uint8_t local_iface, remote_iface;
+	char remote[128];          /* remote network address in words */
 	char why[160];
 };
 
@@ -135,11 +183,16 @@ struct weft_ep {
 	uint64_t remote_id;
 	uint32_t conn_sn;
 	char remote_name[64];
-	struct weft_wireup *wireup;
+	struct weft_wireup *wireup; /* NULL once connected and all lanes are settled */
+	struct weft_ep_closing *closing;
+	struct weft_peer *peer;     /* NULL on loopback */
+	uint64_t timer;             /* when this ep wants weft_conns_timers(); UINT64_MAX = not */
 	weft_ep_err_cb err_cb;
 	void *err_arg;
 	void *user_data;
-	LIST_ENTRY(weft_ep) entry;
+	LIST_ENTRY(weft_ep) entry;       /* worker->eps, or the worker's dead ones */
+	LIST_ENTRY(weft_ep) peer_entry;  /* peer->eps */
+	LIST_ENTRY(weft_ep) timer_entry; /* while timer is set */
 };
 
 /* ------------------------------------------------------------------ memory */
@@ -200,6 +253,11 @@ struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char
 					  const struct weft_op_params *params, bool wanted);
 /** End a request of weft_msg_request_new(): its callback runs, unless the user has freed it. */
 void weft_msg_request_done(struct weft_request *req, int status);
+/**
+ * The operation was over at once. @return what the call answers: @p status, and the request is gone; or WEFT_INPROGRESS with
+ * WEFT_OP_FORCE_REQUEST, and it ends with @p status at the next progress
+ */
+int weft_msg_request_at_once(struct weft_request *req, int status);
 
 /*
  * Messages call connections. weft_ep_close() and weft_ep_flush() are in ep.c, on top of weft_msg_ep_flush(); weft_ep_query_proto()

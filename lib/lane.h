@@ -193,6 +193,11 @@ struct weft_lane_ops {
 	 * others before it returns. The driver frees the lep itself, never inside a callback. Allowed inside callbacks.
 	 */
 	void (*ep_destroy)(struct weft_lane_ep *lep);
+	/**
+	 * Optional (NULL = cannot tell): is the far end of @p lep the iface with this address? The protocol layer asks when a worker connects from an address that a
+	 * connected peer had: a port has one owner, so the old peer is gone. The answer must rest on what the lane itself has seen on the wire.
+	 */
+	bool (*ep_is_from)(struct weft_lane_ep *lep, const void *addr, size_t len);
 	/** comp->done(0) once all sent before is acknowledged. @return 0 = it will come, WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error */
 	int (*ep_flush)(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 

@@ -224,6 +224,16 @@ void weft_msg_request_done(struct weft_request *req, int status)
 	weft_request_complete(req, status);
 }
 
+int weft_msg_request_at_once(struct weft_request *req, int status)
+{
+	if (req->flags & WEFT_REQ_FORCE) {
+		weft_request_complete_later(req, status);
+		return WEFT_INPROGRESS;
+	}
+	weft_request_drop(req);
+	return status;
+}
+
 /* ------------------------------------------------------------------ calls of the user */
 
 int weft_request_test(struct weft_request *req, struct weft_completion *c)

@@ -39,6 +39,7 @@ struct self_lep {
 	struct weft_lane_ep base; /* first */
 	LIST_ENTRY(self_lep) entry;
 	uint32_t outstanding;     /* messages and markers in the queue */
+	bool announced;           /* EV_UP was reported */
 	bool delivering;          /* one of its callbacks runs: free it afterwards */
 	bool dead;
 };
@@ -69,13 +70,13 @@ static inline struct self_lep *to_lep(struct weft_lane_ep *lep)
 
 /* ------------------------------------------------------------------ send */
 
-/* An object for a message of @p lep, or NULL: no room, or the lep is not up yet. */
+/* An object for a message of @p lep, or NULL: no room. */
 static struct self_msg *msg_get(struct self_lep *lep)
 {
 	struct self_iface *s = to_iface(lep->base.iface);
 	struct self_msg *m;
 
-	m = lep->base.up ? weft_mpool_get(&s->pool) : NULL;
+	m = weft_mpool_get(&s->pool);
 	if (m == NULL)
 		s->no_room++;
 	return m;
@@ -162,7 +163,7 @@ static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 
 /* ------------------------------------------------------------------ receive */
 
-/* New connections come up: leps made before this progress call. EV_UP may destroy leps and connect new ones. */
+/* Leps are up from the start, but events come from progress() only. The callback may destroy leps and connect new ones. */
 static unsigned int report_up(struct self_iface *s)
 {
 	struct self_lep *lep;
@@ -170,13 +171,12 @@ static unsigned int report_up(struct self_iface *s)
 
 	while (s->num_new > 0) {
 		LIST_FOREACH(lep, &s->leps, entry)
-			if (!lep->base.up)
+			if (!lep->announced)
 				break;
 		if (lep == NULL)
 			break;
 		s->num_new--;
-		lep->base.up = true;
-		lep->base.tx_room = true;
+		lep->announced = true;
 		s->event(s->arg, &lep->base, WEFT_LANE_EV_UP, 0, "loopback");
 		events++;
 	}
@@ -231,6 +231,12 @@ static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	return events;
 }
 
+/* Nothing is held back for coalescing. */
+static void self_tx_flush(struct weft_lane_iface *base)
+{
+	(void)base;
+}
+
 static void self_release(struct weft_lane_iface *base, void *desc)
 {
 	struct self_iface *s = to_iface(base);
@@ -256,6 +262,8 @@ static int self_ep_connect(struct weft_lane_iface *base, const void *addr, size_
 		.iface = base,
 		.ops = base->ops,
 		.user = user,
+		.up = true,
+		.tx_room = true,
 		.max_msg = SELF_MSG_MAX,
 	};
 	LIST_INSERT_HEAD(&s->leps, lep, entry);
@@ -270,7 +278,7 @@ static void self_ep_destroy(struct weft_lane_ep *base)
 	struct self_lep *lep = to_lep(base);
 	struct self_msg *m;
 
-	if (!lep->base.up)
+	if (!lep->announced)
 		s->num_new--;
 	LIST_REMOVE(lep, entry);
 	lep->dead = true;
@@ -362,6 +370,7 @@ static const struct weft_lane_ops self_ops = {
 	.am_short = self_am_short,
 	.am_bcopy = self_am_bcopy,
 	.am_zcopy = self_am_zcopy,
+	.tx_flush = self_tx_flush,
 	.progress = self_progress,
 	.release = self_release,
 	.ep_connect = self_ep_connect,

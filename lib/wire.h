@@ -182,4 +182,78 @@ struct weft_wire_wireup {
 
 static_assert(sizeof(struct weft_wire_wireup) == 48, "wire");
 
+/** weft_wire_wireup.lane of an ERROR that ends the whole endpoint. */
+#define WEFT_WIREUP_ALL_LANES 0xff
+
+/** Most bytes of records of one WIREUP message, over all its pieces. */
+#define WEFT_WIREUP_MAX 8192
+
+/** Records of WIREUP messages: this head, then @p length bytes. Unknown types are skipped unless bit 15 of the type is set. */
+struct weft_wire_record {
+	weft_le16 type;   /**< enum weft_wire_record_type */
+	weft_le16 length; /**< bytes that follow; no padding */
+} __attribute__((packed));
+
+enum weft_wire_record_type {
+	WEFT_RECORD_ADDRESS = 1, /**< struct weft_wire_address...: the sender's worker address, of the ifaces it offers */
+	WEFT_RECORD_LANES = 2,   /**< struct weft_wire_lane, one or more: the lane map */
+	WEFT_RECORD_BOOT = 3,    /**< struct weft_wire_boot: which pair of ifaces this connection joins */
+	WEFT_RECORD_CREDIT = 4,  /**< struct weft_wire_credit: what the receiver of the message may send at first */
+	WEFT_RECORD_TEXT = 5,    /**< a sentence in UTF-8, not terminated, <= 255 bytes */
+};
+
+/** One lane of the map. "Lower" is the worker with the lower id. */
+struct weft_wire_lane {
+	uint8_t lane;         /**< lane number, each once; 0 = the connection that carries the message */
+	uint8_t lower_iface;  /**< iface number at the lower worker */
+	uint8_t higher_iface;
+	uint8_t flags;        /**< 0 */
+	weft_le32 max_frag;   /**< largest lane message that both ends take */
+	weft_le32 bandwidth;  /**< bytes/s, IEEE 754 single: the number that decided */
+	weft_le32 latency;    /**< s, single */
+} __attribute__((packed));
+
+struct weft_wire_boot {
+	uint8_t src_iface;    /**< iface number at the sender of the message */
+	uint8_t dst_iface;
+	weft_le16 reserved;   /**< 0 */
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_wire_record) == 4, "wire");
+static_assert(sizeof(struct weft_wire_lane) == 16, "wire");
+static_assert(sizeof(struct weft_wire_boot) == 4, "wire");
+
+/* ------------------------------------------------------------------ worker address */
+
+#define WEFT_ADDRESS_MAGIC 0x54464557u /* "WEFT" */
+
+/** Head of a worker address. The first 16 bytes are the same in every version: who reads them can tell damage from age. */
+struct weft_wire_address {
+	weft_le32 magic;
+	uint8_t major, minor; /**< WEFT_WIRE_MAJOR, WEFT_WIRE_MINOR of its maker */
+	weft_le16 length;     /**< of the whole address */
+	weft_le32 crc;        /**< CRC-32C of the whole address, with this field 0 */
+	weft_le32 reserved;   /**< 0 */
+	weft_le64 worker_id;
+	weft_le64 features;   /**< WEFT_FEATURE_* */
+	uint8_t name_len;     /**< bytes of the name that follows the head, <= 63 */
+	uint8_t num_ifaces;   /**< struct weft_wire_iface after the name, <= 16 */
+	weft_le16 reserved2;  /**< 0 */
+} __attribute__((packed));
+
+/** One iface: this, then driver_len bytes of the driver's name, then addr_len bytes of the driver's own address. */
+struct weft_wire_iface {
+	uint8_t index;
+	uint8_t driver_len;   /**< 1..15 */
+	uint8_t addr_len;     /**< 1..64 */
+	uint8_t reserved;     /**< 0 */
+	weft_le64 device;     /**< equal = same hardware */
+	weft_le32 features;   /**< WEFT_LANE_F_* */
+	weft_le32 bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth; /**< singles: bytes/s, s, s, s, s, s/byte */
+	weft_le32 max_short, max_bcopy, max_zcopy;
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_wire_address) == 36, "wire");
+static_assert(sizeof(struct weft_wire_iface) == 52, "wire");
+
 #endif /* WEFT_WIRE_H */

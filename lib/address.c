@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "core.h"
+
+/* ------------------------------------------------------------------ small parts */
+
+/* CRC-32C, bit by bit: addresses are read at set-up only. */
+static uint32_t crc32c(uint32_t crc, const uint8_t *p, size_t n)
+{
+	int k;
+
+	for (crc = ~crc; n > 0; n--) {
+		crc ^= *p++;
+		for (k = 0; k < 8; k++)
+			crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+	}
+	return ~crc;
+}
+
+/* Of the whole address with the field itself taken as 0. */
+static uint32_t address_crc(const uint8_t *p, size_t n)
+{
+	static const uint8_t zero[4];
+	const size_t at = offsetof(struct weft_wire_address, crc);
+	uint32_t crc = crc32c(0, p, at);
+
+	crc = crc32c(crc, zero, sizeof(zero));
+	return crc32c(crc, p + at + sizeof(zero), n - at - sizeof(zero));
+}
+
+static weft_le32 put_float(float f)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	return weft_put32(bits);
+}
+
+/* A figure that may be used in arithmetic: finite, not negative. */
+static int get_float(weft_le32 x, float *f)
+{
+	uint32_t bits = weft_get32(x);
+
+	memcpy(f, &bits, sizeof(*f));
+	return isfinite(*f) && *f >= 0 ? 0 : -EINVAL;
+}
+
+static uint32_t clamp32(size_t v)
+{
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+/* FNV-1a: device identities only need to be told apart. */
+static uint64_t hash_string(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (; *s != '\0'; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3ull;
+	return h;
+}
+
+void weft_address_from_iface(struct weft_address_iface *a, unsigned int index, struct weft_lane_iface *iface)
+{
+	const struct weft_lane_attr *attr = &iface->attr;
+
+	*a = (struct weft_address_iface){
+		.index = (uint8_t)index,
+		.device = hash_string(attr->device[0] != '\0' ? attr->device : iface->name),
+		.features = (uint32_t)attr->features,
+		.bandwidth = (float)attr->bandwidth,
+		.latency = (float)attr->latency,
+		.send_overhead = (float)attr->send_overhead,
+		.recv_overhead = (float)attr->recv_overhead,
+		.reg_cost = (float)attr->reg_cost,
+		.reg_growth = (float)attr->reg_growth,
+		.max_short = attr->features & WEFT_LANE_F_SHORT ? clamp32(attr->max_short) : 0,
+		.max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? clamp32(attr->max_bcopy) : 0,
+		.max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? clamp32(attr->max_zcopy) : 0,
+		.addr_len = (uint8_t)attr->dev_addr_len,
+	};
+	snprintf(a->driver, sizeof(a->driver), "%s", iface->driver->name);
+	iface->ops->get_address(iface, a->addr);
+}
+
+/* ------------------------------------------------------------------ pack */
+
+size_t weft_address_size(const struct weft_address *a)
+{
+	size_t n = sizeof(struct weft_wire_address) + strlen(a->name);
+	unsigned int i;
+
+	for (i = 0; i < a->num_ifaces; i++)
+		n += sizeof(struct weft_wire_iface) + strlen(a->ifaces[i].driver) + a->ifaces[i].addr_len;
+	return n;
+}
+
+static uint8_t *pack_iface(uint8_t *p, const struct weft_address_iface *a)
+{
+	size_t driver_len = strlen(a->driver);
+	struct weft_wire_iface w = {
+		.index = a->index,
+		.driver_len = (uint8_t)driver_len,
+		.addr_len = a->addr_len,
+		.device = weft_put64(a->device),
+		.features = weft_put32(a->features),
+		.bandwidth = put_float(a->bandwidth),
+		.latency = put_float(a->latency),
+		.send_overhead = put_float(a->send_overhead),
+		.recv_overhead = put_float(a->recv_overhead),
+		.reg_cost = put_float(a->reg_cost),
+		.reg_growth = put_float(a->reg_growth),
+		.max_short = weft_put32(a->max_short),
+		.max_bcopy = weft_put32(a->max_bcopy),
+		.max_zcopy = weft_put32(a->max_zcopy),
+	};
+
+	memcpy(p, &w, sizeof(w));
+	p += sizeof(w);
+	memcpy(p, a->driver, driver_len);
+	p += driver_len;
+	memcpy(p, a->addr, a->addr_len);
+	return p + a->addr_len;
+}
+
+size_t weft_address_pack(const struct weft_address *a, void *buf)
+{
+	size_t name_len = strlen(a->name), length = weft_address_size(a);
+	struct weft_wire_address head = {
+		.magic = weft_put32(WEFT_ADDRESS_MAGIC),
+		.major = WEFT_WIRE_MAJOR,
+		.minor = WEFT_WIRE_MINOR,
+		.length = weft_put16((uint16_t)length),
+		.worker_id = weft_put64(a->worker_id),
+		.features = weft_put64(a->features),
+		.name_len = (uint8_t)name_len,
+		.num_ifaces = (uint8_t)a->num_ifaces,
+	};
+	uint8_t *p = buf;
+	unsigned int i;
+
+	memcpy(p, &head, sizeof(head));
+	p += sizeof(head);
+	memcpy(p, a->name, name_len);
+	p += name_len;
+	for (i = 0; i < a->num_ifaces; i++)
+		p = pack_iface(p, &a->ifaces[i]);
+	head.crc = weft_put32(address_crc(buf, length));
+	memcpy(buf, &head, sizeof(head));
+	return length;
+}
+
+/* ------------------------------------------------------------------ unpack */
+
+static int bad(char *why, size_t why_len, const char *text)
+{
+	if (why != NULL)
+		snprintf(why, why_len, "%s", text);
+	return -EINVAL;
+}
+
+/* Names go to logs and terminals. */
+static void copy_name(char *dst, const uint8_t *src, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		dst[i] = src[i] >= 0x20 && src[i] != 0x7f ? (char)src[i] : '?';
+	dst[n] = '\0';
+}
+
+static int unpack_iface(struct weft_address_iface *a, const uint8_t **pos, const uint8_t *end)
+{
+	struct weft_wire_iface w;
+	const uint8_t *p = *pos;
+
+	if ((size_t)(end - p) < sizeof(w))
+		return -EINVAL;
+	memcpy(&w, p, sizeof(w));
+	p += sizeof(w);
+	if (w.driver_len == 0 || w.driver_len >= sizeof(a->driver) || w.addr_len == 0 || w.addr_len > WEFT_LANE_ADDR_MAX ||
+	    (size_t)(end - p) < (size_t)w.driver_len + w.addr_len || w.index >= WEFT_MAX_IFACES)
+		return -EINVAL;
+	a->index = w.index;
+	a->addr_len = w.addr_len;
+	a->device = weft_get64(w.device);
+	a->features = weft_get32(w.features);
+	a->max_short = weft_get32(w.max_short);
+	a->max_bcopy = weft_get32(w.max_bcopy);
+	a->max_zcopy = weft_get32(w.max_zcopy);
+	if (get_float(w.bandwidth, &a->bandwidth) < 0 || get_float(w.latency, &a->latency) < 0 ||
+	    get_float(w.send_overhead, &a->send_overhead) < 0 || get_float(w.recv_overhead, &a->recv_overhead) < 0 ||
+	    get_float(w.reg_cost, &a->reg_cost) < 0 || get_float(w.reg_growth, &a->reg_growth) < 0)
+		return -EINVAL;
+	copy_name(a->driver, p, w.driver_len);
+	p += w.driver_len;
+	memcpy(a->addr, p, w.addr_len);
+	*pos = p + w.addr_len;
+	return 0;
+}
+
+static int unpack_ifaces(struct weft_address *a, const uint8_t *p, const uint8_t *end)
+{
+	uint32_t seen = 0;
+	unsigned int i;
+
+	for (i = 0; i < a->num_ifaces; i++) {
+		if (unpack_iface(&a->ifaces[i], &p, end) < 0)
+			return -EINVAL;
+		if (seen & 1u << a->ifaces[i].index)
+			return -EINVAL;
+		seen |= 1u << a->ifaces[i].index;
+	}
+	return 0; /* what is left was added by a later minor version */
+}
+
+int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why, size_t why_len)
+{
+	const uint8_t *p = buf, *end = p + length;
+	struct weft_wire_address head = {0};
+	const size_t fixed = offsetof(struct weft_wire_address, worker_id);
+
+	memset(a, 0, sizeof(*a));
+	if (buf == NULL || length == 0)
+		return bad(why, why_len, "the worker address is empty");
+	if (length < fixed)
+		return bad(why, why_len, "the worker address is truncated");
+	memcpy(&head, p, length < sizeof(head) ? length : sizeof(head));
+	if (weft_get32(head.magic) != WEFT_ADDRESS_MAGIC)
+		return bad(why, why_len, "this is no worker address");
+	if (weft_get16(head.length) != length)
+		return bad(why, why_len, "the worker address is truncated or has something behind it");
+	if (weft_get32(head.crc) != address_crc(p, length))
+		return bad(why, why_len, "the worker address is damaged");
+	a->major = head.major;
+	a->minor = head.minor;
+	if (head.major != WEFT_WIRE_MAJOR) {
+		if (why != NULL)
+			snprintf(why, why_len, "the worker address was made by protocol version %u.%u, this is %u.%u",
+				 head.major, head.minor, WEFT_WIRE_MAJOR, WEFT_WIRE_MINOR);
+		return -EPROTONOSUPPORT;
+	}
+	if (length < sizeof(head) || head.name_len >= sizeof(a->name) || length - sizeof(head) < head.name_len ||
+	    head.num_ifaces > WEFT_ADDRESS_MAX_IFACES)
+		return bad(why, why_len, "the worker address contradicts itself");
+	a->worker_id = weft_get64(head.worker_id);
+	a->features = weft_get64(head.features);
+	a->num_ifaces = head.num_ifaces;
+	copy_name(a->name, p + sizeof(head), head.name_len);
+	if (a->worker_id == 0 || unpack_ifaces(a, p + sizeof(head) + head.name_len, end) < 0)
+		return bad(why, why_len, "the worker address contradicts itself");
+	return 0;
+}
+
+/* ------------------------------------------------------------------ weft.h */
+
+int weft_address_query(const void *address, size_t length, struct weft_address_attr *attr)
+{
+	struct weft_address *a;
+	struct weft_address_attr out = {0};
+	int rc;
+
+	if (weft_struct_out(attr, &out, sizeof(out)) < 0)
+		return -EINVAL;
+	a = malloc(sizeof(*a));
+	if (a == NULL)
+		return -ENOMEM;
+	rc = weft_address_unpack(a, address, length, NULL, 0);
+	if (rc == 0 || rc == -EPROTONOSUPPORT) {
+		out.worker_id = a->worker_id;
+		out.version = (unsigned int)a->major << 8 | a->minor;
+		out.num_ifaces = a->num_ifaces;
+		memcpy(out.name, a->name, sizeof(out.name));
+		weft_struct_out(attr, &out, sizeof(out));
+	}
+	free(a);
+	return rc;
+}

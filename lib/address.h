@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file address.h
+ * Worker addresses: what a peer must know to choose lanes and to reach them. Bytes in doc/wire.md, structures in wire.h.
+ */
+#ifndef WEFT_ADDRESS_H
+#define WEFT_ADDRESS_H
+
+#include "lane.h"
+#include "wire.h"
+
+#define WEFT_ADDRESS_MAX_IFACES 16
+#define WEFT_ADDRESS_MAX 4096 /**< bytes: more than any valid address has */
+
+/** One interface of a worker, as its peers see it. */
+struct weft_address_iface {
+	uint8_t index;       /**< number of the iface at its worker */
+	char driver[16];
+	uint64_t device;     /**< identity of the card or port, unique within the worker; equal = same hardware */
+	uint32_t features;   /**< WEFT_LANE_F_*, low 32 bits */
+	float bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth;
+	uint32_t max_short, max_bcopy, max_zcopy;
+	uint8_t addr_len;
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+};
+
+struct weft_address {
+	uint64_t worker_id;
+	uint64_t features;   /**< WEFT_FEATURE_* of the context */
+	uint8_t major, minor;
+	char name[64];
+	unsigned int num_ifaces;
+	struct weft_address_iface ifaces[WEFT_ADDRESS_MAX_IFACES];
+};
+
+/** Can an iface with these features be connected to by its address alone, and carry wire-up? */
+static inline bool weft_address_bootable(uint64_t features)
+{
+	return (features & WEFT_LANE_F_TO_IFACE) && (features & WEFT_LANE_F_SHORT);
+}
+
+/** Describe an open iface. */
+void weft_address_from_iface(struct weft_address_iface *a, unsigned int index, struct weft_lane_iface *iface);
+
+/** @return bytes of the packed address */
+size_t weft_address_size(const struct weft_address *a);
+
+/** Pack into @p buf of at least weft_address_size() bytes. @return bytes written */
+size_t weft_address_pack(const struct weft_address *a, void *buf);
+
+/**
+ * Unpack; every length is checked before it is believed.
+ * @param why  gets a sentence on error; may be NULL
+ * @return 0, -EINVAL (truncated, damaged, contradictory), -EPROTONOSUPPORT (another major version)
+ */
+int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why, size_t why_len);
+
+#endif /* WEFT_ADDRESS_H */

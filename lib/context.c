@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "context.h"
+#include "lanes_spec.h"
+#include "log.h"
+#include "self_lane.h"
+
+static unsigned int driver_index(const struct weft_context *ctx, const struct weft_lane_driver *driver)
+{
+	unsigned int i;
+
+	for (i = 0; ctx->drivers[i] != driver; i++)
+		;
+	return i;
+}
+
+struct weft_found *weft_context_find(struct weft_context *ctx, const struct weft_lane_driver *driver)
+{
+	struct weft_found *found = &ctx->found[driver_index(ctx, driver)];
+
+	if (found->asked)
+		return found;
+	found->asked = true;
+	found->num = driver->query(&ctx->conf->lane, &found->list);
+	if (found->num < 0)
+		weft_warn("driver %s: no resources: %s", driver->name, weft_strerror(found->num));
+	else
+		weft_debug("driver %s: %d resources", driver->name, found->num);
+	return found;
+}
+
+/* Look at every driver that the configured lanes name. Drivers start what they stand on (the EAL) here. */
+static int find_resources(struct weft_context *ctx)
+{
+	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));
+	char why[320];
+	int i, n;
+
+	if (items == NULL)
+		return -ENOMEM;
+	n = weft_lanes_parse(ctx->conf->lanes, ctx->drivers, items, why, sizeof(why));
+	if (n < 0)
+		weft_error("WEFT_LANES: %s", why);
+	for (i = 0; i < n; i++)
+		weft_context_find(ctx, items[i].driver);
+	free(items);
+	return n < 0 ? n : 0;
+}
+
+static void set_name(struct weft_context *ctx, const char *name)
+{
+	if (name != NULL)
+		snprintf(ctx->name, sizeof(ctx->name), "%s", name);
+	else
+		snprintf(ctx->name, sizeof(ctx->name), "%.50s-%d", program_invocation_short_name, (int)getpid());
+}
+
+static void context_free(struct weft_context *ctx)
+{
+	unsigned int i;
+
+	for (i = 0; ctx->found != NULL && ctx->drivers[i] != NULL; i++)
+		free(ctx->found[i].list);
+	free(ctx->found);
+	weft_config_release(ctx->config);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
+static int context_setup(struct weft_context *ctx, const struct weft_config *config)
+{
+	unsigned int n;
+	int rc;
+
+	rc = weft_config_copy(config, &ctx->config);
+	if (rc < 0)
+		return rc;
+	ctx->conf = &ctx->config->conf;
+	rc = weft_log_setup(ctx->conf->log_level, ctx->conf->log_file);
+	if (rc < 0) {
+		weft_error("WEFT_LOG_FILE=%.128s cannot be opened: %s", ctx->conf->log_file, strerror(-rc));
+		return -EINVAL;
+	}
+	for (n = 0; ctx->drivers[n] != NULL; n++) {
+		if (ctx->drivers[n]->abi != WEFT_LANE_ABI) {
+			weft_error("driver %s was built for lane interface %u, this is %u", ctx->drivers[n]->name, ctx->drivers[n]->abi,
+				   WEFT_LANE_ABI);
+			return -EINVAL;
+		}
+	}
+	ctx->found = calloc(n + 1, sizeof(*ctx->found));
+	return ctx->found != NULL ? find_resources(ctx) : -ENOMEM;
+}
+
+int weft_context_create_in(const struct weft_context_params *params, const struct weft_platform *platform,
+			   const struct weft_lane_driver *const *drivers, struct weft_context **out)
+{
+	struct weft_context_params p;
+	struct weft_context *ctx;
+	int rc;
+
+	if (out == NULL || weft_struct_in(&p, sizeof(p), params) < 0)
+		return -EINVAL;
+	if (p.features & ~WEFT_FEATURE_TAG) {
+		weft_error("features 0x%llx are not known to this version", (unsigned long long)(p.features & ~WEFT_FEATURE_TAG));
+		return -EINVAL;
+	}
+	ctx = calloc(1, sizeof(*ctx));
+	if (ctx == NULL)
+		return -ENOMEM;
+	ctx->platform = platform != NULL ? platform : &weft_platform_host;
+	ctx->drivers = drivers != NULL ? drivers : weft_drivers;
+	ctx->features = p.features != 0 ? p.features : WEFT_FEATURE_TAG;
+	pthread_mutex_init(&ctx->lock, NULL);
+	LIST_INIT(&ctx->workers);
+	LIST_INIT(&ctx->mems);
+	set_name(ctx, p.name);
+	rc = context_setup(ctx, p.config);
+	if (rc < 0) {
+		context_free(ctx);
+		return rc;
+	}
+	*out = ctx;
+	return 0;
+}
+
+int weft_context_create(const struct weft_context_params *params, struct weft_context **ctx)
+{
+	return weft_context_create_in(params, NULL, NULL, ctx);
+}
+
+int weft_context_destroy(struct weft_context *ctx)
+{
+	bool busy;
+
+	if (ctx == NULL)
+		return 0;
+	pthread_mutex_lock(&ctx->lock);
+	busy = !LIST_EMPTY(&ctx->workers) || !LIST_EMPTY(&ctx->mems);
+	pthread_mutex_unlock(&ctx->lock);
+	if (busy)
+		return -EBUSY;
+	context_free(ctx);
+	return 0;
+}
+
+int weft_context_query(const struct weft_context *ctx, struct weft_context_attr *attr)
+{
+	struct weft_context_attr out = {0};
+	unsigned int i;
+	int k;
+
+	if (ctx == NULL)
+		return -EINVAL;
+	out.features = ctx->features;
+	memcpy(out.name, ctx->name, sizeof(out.name));
+	for (i = 0; ctx->drivers[i] != NULL; i++) {
+		if (ctx->drivers[i] == &weft_self_driver)
+			continue; /* every worker has that */
+		for (k = 0; k < ctx->found[i].num; k++)
+			out.num_resources += ctx->found[i].list[k].why[0] == '\0';
+	}
+	return weft_struct_out(attr, &out, sizeof(out));
+}
+
+void weft_context_print_config(const struct weft_context *ctx, FILE *out, unsigned int flags)
+{
+	if (ctx != NULL)
+		weft_config_print(ctx->config, out, flags);
+}

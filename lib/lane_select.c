@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lane_select.h"
+
+/* An iface is worth another lane while it has this share of its bandwidth left. */
+#define REST_MIN 0.25
+
+static inline double min_double(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* 0 stands for "not known": something small, so that known ones win. */
+static inline double nominal(const struct weft_address_iface *a)
+{
+	return a->bandwidth > 0 ? (double)a->bandwidth : 1.0;
+}
+
+double weft_pair_bandwidth(const struct weft_address_iface *l, const struct weft_address_iface *r)
+{
+	return min_double(nominal(l), nominal(r));
+}
+
+/* One way for a small message: the slower end's estimate, and the CPUs. Overheads are symmetric here, so both ends compute the same. */
+double weft_pair_latency(const struct weft_address_iface *l, const struct weft_address_iface *r)
+{
+	double lat = (double)l->latency > (double)r->latency ? (double)l->latency : (double)r->latency;
+	double there = (double)l->send_overhead + (double)r->recv_overhead;
+	double back = (double)r->send_overhead + (double)l->recv_overhead;
+
+	return lat + (there > back ? there : back);
+}
+
+static uint32_t largest(const struct weft_address_iface *a)
+{
+	uint32_t m = a->max_short;
+
+	if (a->max_bcopy > m)
+		m = a->max_bcopy;
+	if (a->max_zcopy > m)
+		m = a->max_zcopy;
+	return m;
+}
+
+uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r)
+{
+	return largest(l) < largest(r) ? largest(l) : largest(r);
+}
+
+static inline bool reaches(const struct weft_select *in, unsigned int l, unsigned int r)
+{
+	return in->reach[l] >> r & 1;
+}
+
+/* ------------------------------------------------------------------ bootstrap */
+
+/* Is pair a better than pair b to connect with? */
+static bool boot_better(const struct weft_select *in, struct weft_pair a, struct weft_pair b)
+{
+	double la = weft_pair_latency(&in->local[a.local], &in->remote[a.remote]);
+	double lb = weft_pair_latency(&in->local[b.local], &in->remote[b.remote]);
+	double ba, bb;
+
+	if (la < lb || la > lb)
+		return la < lb;
+	ba = weft_pair_bandwidth(&in->local[a.local], &in->remote[a.remote]);
+	bb = weft_pair_bandwidth(&in->local[b.local], &in->remote[b.remote]);
+	if (ba < bb || ba > bb)
+		return ba > bb;
+	if (a.local != b.local)
+		return a.local < b.local;
+	return a.remote < b.remote;
+}
+
+unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out, unsigned int max)
+{
+	unsigned int used_l[WEFT_MAX_IFACES] = {0}, used_r[WEFT_MAX_IFACES] = {0};
+	uint16_t taken[WEFT_MAX_IFACES] = {0};
+	unsigned int n, l, r, use, best_use;
+	struct weft_pair best = {0, 0}, p;
+	bool found;
+
+	for (n = 0; n < max; n++) {
+		found = false;
+		best_use = 0;
+		for (l = 0; l < in->num_local; l++) {
+			for (r = 0; r < in->num_remote; r++) {
+				if (!reaches(in, l, r) || taken[l] >> r & 1 ||
+				    !weft_address_bootable(in->local[l].features) ||
+				    !weft_address_bootable(in->remote[r].features))
+					continue;
+				p = (struct weft_pair){(uint8_t)l, (uint8_t)r};
+				use = used_l[l] + used_r[r];
+				if (!found || use < best_use || (use == best_use && boot_better(in, p, best))) {
+					best = p;
+					best_use = use;
+					found = true;
+				}
+			}
+		}
+		if (!found)
+			break;
+		taken[best.local] |= (uint16_t)(1u << best.remote);
+		used_l[best.local]++;
+		used_r[best.remote]++;
+		out[n] = best;
+	}
+	return n;
+}
+
+/* ------------------------------------------------------------------ lanes */
+
+/* Work state of a selection. */
+struct state {
+	double rest_l[WEFT_MAX_IFACES], rest_r[WEFT_MAX_IFACES]; /* bandwidth not given to a lane yet */
+	uint16_t taken[WEFT_MAX_IFACES];
+};
+
+/* How often the lanes chosen so far use the device of iface @p i of that side. */
+static unsigned int device_use(const struct weft_select *in, const struct weft_select_lane *lanes, unsigned int n,
+			       bool local, unsigned int i)
+{
+	const struct weft_address_iface *side = local ? in->local : in->remote;
+	unsigned int k, use = 0;
+
+	for (k = 0; k < n; k++)
+		use += side[local ? lanes[k].pair.local : lanes[k].pair.remote].device == side[i].device;
+	return use;
+}
+
+static double rest_of(const struct state *st, struct weft_pair p)
+{
+	return min_double(st->rest_l[p.local], st->rest_r[p.remote]);
+}
+
+static bool has_rest(const struct weft_select *in, const struct state *st, struct weft_pair p)
+{
+	return st->rest_l[p.local] >= REST_MIN * nominal(&in->local[p.local]) &&
+	       st->rest_r[p.remote] >= REST_MIN * nominal(&in->remote[p.remote]);
+}
+
+static void take(const struct weft_select *in, struct state *st, struct weft_pair p, struct weft_select_lane *lane)
+{
+	const struct weft_address_iface *l = &in->local[p.local], *r = &in->remote[p.remote];
+	double bw = rest_of(st, p);
+
+	lane->pair = p;
+	lane->bandwidth = bw;
+	lane->latency = weft_pair_latency(l, r);
+	lane->max_frag = weft_pair_max_frag(l, r);
+	st->rest_l[p.local] -= bw;
+	st->rest_r[p.remote] -= bw;
+	st->taken[p.local] |= (uint16_t)(1u << p.remote);
+}
+
+/* The best pair that uses no device @p round times already. */
+static bool best_pair(const struct weft_select *in, const struct state *st, const struct weft_select_lane *lanes,
+		      unsigned int n, unsigned int round, struct weft_pair *best)
+{
+	unsigned int l, r;
+	struct weft_pair p;
+	bool found = false;
+	double a, b;
+
+	for (l = 0; l < in->num_local; l++) {
+		if (device_use(in, lanes, n, true, l) >= round)
+			continue;
+		for (r = 0; r < in->num_remote; r++) {
+			p = (struct weft_pair){(uint8_t)l, (uint8_t)r};
+			if (!reaches(in, l, r) || st->taken[l] >> r & 1 || !has_rest(in, st, p) ||
+			    device_use(in, lanes, n, false, r) >= round)
+				continue;
+			a = rest_of(st, p);
+			b = found ? rest_of(st, *best) : 0;
+			if (!found || a > b || (!(a < b) && boot_better(in, p, *best))) {
+				*best = p;
+				found = true;
+			}
+		}
+	}
+	return found;
+}
+
+unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out, unsigned int max)
+{
+	struct state st = {0};
+	unsigned int n = 0, round, i;
+	struct weft_pair p;
+
+	for (i = 0; i < in->num_local; i++)
+		st.rest_l[i] = nominal(&in->local[i]);
+	for (i = 0; i < in->num_remote; i++)
+		st.rest_r[i] = nominal(&in->remote[i]);
+
+	if (in->have_boot && max > 0) {
+		take(in, &st, in->boot, &out[0]);
+		snprintf(out[0].why, sizeof(out[0].why), "connected first; %.3g GB/s, %.3g us", out[0].bandwidth / 1e9,
+			 out[0].latency * 1e6);
+		n = 1;
+	}
+	for (round = 1; round <= WEFT_MAX_IFACES && n < max; round++) {
+		while (n < max && best_pair(in, &st, out, n, round, &p)) {
+			take(in, &st, p, &out[n]);
+			snprintf(out[n].why, sizeof(out[n].why), "%s; %.3g GB/s, %.3g us",
+				 round == 1 ? "both devices were free" : "bandwidth was left on the shared device",
+				 out[n].bandwidth / 1e9, out[n].latency * 1e6);
+			n++;
+		}
+	}
+	return n;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file lane_select.h
+ * Which pairs of interfaces become lanes. Pure: numbers in, numbers out, no state; the same input gives the same result on
+ * every machine. Wire-up asks, weft-info and tests may ask as well.
+ */
+#ifndef WEFT_LANE_SELECT_H
+#define WEFT_LANE_SELECT_H
+
+#include "address.h"
+#include "core.h"
+
+/** A pair of ifaces: positions in the arrays of struct weft_select. */
+struct weft_pair {
+	uint8_t local, remote;
+};
+
+/** What is chosen from. */
+struct weft_select {
+	const struct weft_address_iface *local, *remote;
+	unsigned int num_local, num_remote; /* <= 16 each */
+	uint16_t reach[WEFT_MAX_IFACES];    /* bit r of reach[l]: local l reaches remote r */
+	bool have_boot;                     /* `boot` is connected already: it becomes lane 0 */
+	struct weft_pair boot;
+};
+
+/** One lane of the result. */
+struct weft_select_lane {
+	struct weft_pair pair;
+	double bandwidth, latency;
+	uint32_t max_frag;
+	char why[160];
+};
+
+/** Score of a pair. */
+double weft_pair_bandwidth(const struct weft_address_iface *l, const struct weft_address_iface *r);
+double weft_pair_latency(const struct weft_address_iface *l, const struct weft_address_iface *r);
+/** Largest lane message that both take. */
+uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r);
+
+/**
+ * Pairs that can carry wire-up, best first: lowest latency, then highest bandwidth, then lowest numbers; but pairs of ifaces
+ * that no earlier pair uses come before others, so that one dead iface does not cost many tries.
+ * @return how many
+ */
+unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out, unsigned int max);
+
+/**
+ * Lanes for bulk data, lane 0 first. Each local and each remote device is used once before any is used twice, and an iface is used again only
+ * while it has bandwidth left that the other end can take (one 100G port against two of 25G).
+ * @return how many lanes, at most @p max
+ */
+unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out, unsigned int max);
+
+#endif /* WEFT_LANE_SELECT_H */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+#include "lanes_spec.h"
+
+/* Copy [p, end) without blanks around it. @return false if it does not fit */
+static bool copy_trimmed(char *dst, size_t size, const char *p, const char *end)
+{
+	while (p < end && isspace((unsigned char)*p))
+		p++;
+	while (end > p && isspace((unsigned char)end[-1]))
+		end--;
+	if ((size_t)(end - p) >= size)
+		return false;
+	memcpy(dst, p, (size_t)(end - p));
+	dst[end - p] = '\0';
+	return true;
+}
+
+/* "dpdk, self" */
+static void driver_names(const struct weft_lane_driver *const *drivers, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	buf[0] = '\0';
+	for (; *drivers != NULL && n < size; drivers++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", n > 0 ? ", " : "", (*drivers)->name);
+}
+
+static const struct weft_lane_driver *find_driver(const struct weft_lane_driver *const *drivers, const char *name)
+{
+	for (; *drivers != NULL; drivers++)
+		if (strcmp((*drivers)->name, name) == 0)
+			return *drivers;
+	return NULL;
+}
+
+/* Is the name part of "name=value" one that the driver knows? */
+static bool option_known(const char *known, const char *name, size_t len)
+{
+	size_t n;
+
+	for (;;) {
+		known += strspn(known, ", ");
+		if (*known == '\0')
+			return false;
+		n = strcspn(known, ", =");
+		if (n == len && strncmp(known, name, len) == 0)
+			return true;
+		known += strcspn(known, ",");
+	}
+}
+
+static int check_options(const struct weft_lanes_item *item, char *why, size_t why_len)
+{
+	const char *known = item->driver->options != NULL ? item->driver->options : "";
+	const char *p = item->options;
+	char name[64], near[64];
+	size_t n, len;
+
+	for (; *p != '\0'; p += n) {
+		p += strspn(p, ", ");
+		n = strcspn(p, ",");
+		len = strcspn(p, "=, ");
+		if (n == 0 || option_known(known, p, len))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)len, p);
+		if (weft_nearest_word(name, known, ", ", near, sizeof(near)) != NULL)
+			snprintf(why, why_len, "lane %s:%s: unknown option '%s'; is '%s' meant? (known: %s)", item->driver->name,
+				 item->all ? "*" : item->resource, name, near, known);
+		else
+			snprintf(why, why_len, "lane %s:%s: unknown option '%s' (known: %s)", item->driver->name,
+				 item->all ? "*" : item->resource, name, known[0] != '\0' ? known : "none");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int parse_item(const char *p, const char *end, const struct weft_lane_driver *const *drivers,
+		      struct weft_lanes_item *item, char *why, size_t why_len)
+{
+	char name[32], names[128], near[32];
+	const char *comma = memchr(p, ',', (size_t)(end - p));
+	const char *head_end = comma != NULL ? comma : end;
+	const char *colon = memchr(p, ':', (size_t)(head_end - p));
+
+	memset(item, 0, sizeof(*item));
+	if (!copy_trimmed(name, sizeof(name), p, colon != NULL ? colon : head_end))
+		name[0] = '\0';
+	item->driver = find_driver(drivers, name);
+	if (item->driver == NULL) {
+		driver_names(drivers, names, sizeof(names));
+		if (weft_nearest_word(name, names, ", ", near, sizeof(near)) != NULL)
+			snprintf(why, why_len, "lane '%.*s': there is no driver '%s'; is '%s' meant?", (int)(end - p), p, name, near);
+		else
+			snprintf(why, why_len, "lane '%.*s': there is no driver '%s'; this build has %s", (int)(end - p), p, name,
+				 names);
+		return -EINVAL;
+	}
+	if (colon != NULL && !copy_trimmed(item->resource, sizeof(item->resource), colon + 1, head_end)) {
+		snprintf(why, why_len, "lane '%.*s': the resource's name is too long", (int)(end - p), p);
+		return -EINVAL;
+	}
+	if (comma != NULL && !copy_trimmed(item->options, sizeof(item->options), comma + 1, end)) {
+		snprintf(why, why_len, "lane '%.*s': the options are too long", (int)(end - p), p);
+		return -EINVAL;
+	}
+	if (colon != NULL && item->resource[0] == '\0') {
+		snprintf(why, why_len, "lane '%.*s': a resource must follow the colon, or '*' for all", (int)(end - p), p);
+		return -EINVAL;
+	}
+	item->all = colon == NULL || strcmp(item->resource, "*") == 0;
+	return check_options(item, why, why_len);
+}
+
+static int all_drivers(const struct weft_lane_driver *const *drivers, struct weft_lanes_item *items)
+{
+	int n = 0;
+
+	for (; *drivers != NULL && n < WEFT_LANES_MAX_ITEMS; drivers++)
+		items[n++] = (struct weft_lanes_item){.driver = *drivers, .all = true};
+	return n;
+}
+
+int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers, struct weft_lanes_item *items,
+		     char *why, size_t why_len)
+{
+	const char *p = text, *end;
+	int n = 0, rc;
+
+	for (; *p != '\0'; p = *end == ';' ? end + 1 : end) {
+		end = p + strcspn(p, ";");
+		while (p < end && isspace((unsigned char)*p))
+			p++;
+		if (p == end)
+			continue; /* an empty item: a semicolon too many does no harm */
+		if (strncmp(p, "all", (size_t)(end - p)) == 0 && end - p == 3)
+			return all_drivers(drivers, items);
+		if (end - p == 1 && *p == '*')
+			return all_drivers(drivers, items);
+		if (n == WEFT_LANES_MAX_ITEMS) {
+			snprintf(why, why_len, "more than %d lanes", WEFT_LANES_MAX_ITEMS);
+			return -EINVAL;
+		}
+		rc = parse_item(p, end, drivers, &items[n], why, why_len);
+		if (rc < 0)
+			return rc;
+		n++;
+	}
+	return n > 0 ? n : all_drivers(drivers, items);
+}

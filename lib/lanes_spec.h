@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file lanes_spec.h
+ * The text of WEFT_LANES: items separated by ';', each `driver:resource[,option=value...]`.
+ */
+#ifndef WEFT_LANES_SPEC_H
+#define WEFT_LANES_SPEC_H
+
+#include "lane.h"
+
+#define WEFT_LANES_MAX_ITEMS 32
+
+/** One item. "driver" alone and "driver:*" ask for all resources of the driver. */
+struct weft_lanes_item {
+	const struct weft_lane_driver *driver;
+	bool all;           /**< every usable resource; one that does not open is left out */
+	char resource[64];
+	char options[256];  /**< what follows the first comma; "" = none */
+};
+
+/**
+ * Parse. Empty text, "all" and "*" mean all resources of all drivers.
+ * @param drivers  NULL-terminated
+ * @param why      gets a sentence on error
+ * @return number of items, or -EINVAL
+ */
+int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers, struct weft_lanes_item *items,
+		     char *why, size_t why_len);
+
+#endif /* WEFT_LANES_SPEC_H */

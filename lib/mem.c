@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Registered memory. A registration belongs to the context and has one driver state per domain; interfaces come and go with workers, so
+ * a domain's state moves to another interface of the same domain when its own closes. Everything here holds the context's lock, except the look-up
+ * on the hot path: it reads what does not change while the worker that asks is alive.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "mem.h"
+
+static bool same_domain(const struct weft_lane_iface *a, const struct weft_lane_iface *b)
+{
+	return a->driver == b->driver && strcmp(a->attr.domain, b->attr.domain) == 0;
+}
+
+struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem, const struct weft_lane_iface *iface)
+{
+	unsigned int i;
+
+	for (i = 0; i < mem->num_lanes; i++)
+		if (mem->lanes[i].iface == iface || same_domain(mem->lanes[i].iface, iface))
+			return mem->lanes[i].mem;
+	return NULL;
+}
+
+/* Register with the iface's domain unless that has been done. */
+static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
+{
+	struct weft_mem_lane *lane;
+	unsigned int i;
+	int rc;
+
+	if (iface->driver->mem_register == NULL)
+		return 0;
+	for (i = 0; i < mem->num_lanes; i++)
+		if (same_domain(mem->lanes[i].iface, iface))
+			return 0;
+	if (mem->num_lanes == WEFT_MAX_IFACES)
+		return 0; /* more domains than one worker can have: those lanes copy */
+	rc = iface->driver->mem_register(iface, mem->address, mem->length, &lane);
+	if (rc < 0) {
+		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length, mem->address, weft_strerror(rc));
+		return rc;
+	}
+	mem->lanes[mem->num_lanes].iface = iface;
+	mem->lanes[mem->num_lanes].mem = lane;
+	mem->num_lanes++;
+	return 0;
+}
+
+static void drop_domain(struct weft_mem *mem, unsigned int i)
+{
+	mem->lanes[i].iface->driver->mem_deregister(mem->lanes[i].iface, mem->lanes[i].mem);
+	mem->lanes[i] = mem->lanes[--mem->num_lanes];
+}
+
+static void free_mem(struct weft_mem *mem)
+{
+	while (mem->num_lanes > 0)
+		drop_domain(mem, mem->num_lanes - 1);
+	free(mem);
+}
+
+void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface)
+{
+	struct weft_mem *mem;
+
+	LIST_FOREACH(mem, &ctx->mems, entry)
+		add_domain(mem, iface); /* on error the lane copies; it has been logged */
+}
+
+/* Another open iface of the same domain, in any worker. */
+static struct weft_lane_iface *heir(struct weft_context *ctx, const struct weft_lane_iface *iface)
+{
+	struct weft_worker *w;
+	unsigned int i;
+
+	LIST_FOREACH(w, &ctx->workers, entry)
+		for (i = 0; i < w->num_ifaces; i++)
+			if (w->ifaces[i] != NULL && w->ifaces[i] != iface && same_domain(w->ifaces[i], iface))
+				return w->ifaces[i];
+	return NULL;
+}
+
+void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *iface)
+{
+	struct weft_lane_iface *next = heir(ctx, iface);
+	struct weft_mem *mem;
+	unsigned int i;
+
+	LIST_FOREACH(mem, &ctx->mems, entry) {
+		for (i = 0; i < mem->num_lanes; i++) {
+			if (mem->lanes[i].iface != iface)
+				continue;
+			if (next != NULL)
+				mem->lanes[i].iface = next;
+			else
+				drop_domain(mem, i--);
+		}
+	}
+}
+
+static int mem_register(struct weft_context *ctx, struct weft_mem *mem)
+{
+	struct weft_worker *w;
+	unsigned int i;
+	int rc;
+
+	LIST_FOREACH(w, &ctx->workers, entry) {
+		for (i = 0; i < w->num_ifaces; i++) {
+			rc = add_domain(mem, w->ifaces[i]);
+			if (rc < 0)
+				return rc;
+		}
+	}
+	LIST_INSERT_HEAD(&ctx->mems, mem, entry);
+	return 0;
+}
+
+int weft_mem_register(struct weft_context *ctx, void *address, size_t length, const struct weft_mem_params *params,
+		      struct weft_mem **out)
+{
+	struct weft_mem_params p;
+	struct weft_mem *mem;
+	int rc;
+
+	if (ctx == NULL || out == NULL || address == NULL || length == 0 || weft_struct_in(&p, sizeof(p), params) < 0 ||
+	    p.flags != 0 || length > SIZE_MAX - (uintptr_t)address)
+		return -EINVAL;
+	mem = calloc(1, sizeof(*mem));
+	if (mem == NULL)
+		return -ENOMEM;
+	mem->ctx = ctx;
+	mem->address = address;
+	mem->length = length;
+	pthread_mutex_lock(&ctx->lock);
+	rc = mem_register(ctx, mem);
+	if (rc < 0)
+		free_mem(mem);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc == 0)
+		*out = mem;
+	return rc;
+}
+
+int weft_mem_deregister(struct weft_mem *mem)
+{
+	struct weft_context *ctx;
+	int rc = 0;
+
+	if (mem == NULL)
+		return 0;
+	ctx = mem->ctx;
+	pthread_mutex_lock(&ctx->lock);
+	if (mem->refs > 0) {
+		rc = -EBUSY;
+	} else {
+		LIST_REMOVE(mem, entry);
+		free_mem(mem);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}

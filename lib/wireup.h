@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wireup.h
+ * Connecting endpoints: state and the functions that the connection half's files share. The exchange is described in doc/wire.md.
+ *
+ *   wireup.c        who says what when: REQ, REP, ACK, retries, failing over, closing messages
+ *   wireup_lanes.c  the lane map: proposing, trimming, attaching further lanes
+ *   wireup_msg.c    bytes: building, cutting, joining, parsing
+ *   peer.c          what is known of remote workers, pairing by connection number
+ *   ep.c            life of an endpoint as its user sees it
+ */
+#ifndef WEFT_WIREUP_H
+#define WEFT_WIREUP_H
+
+#include "address.h"
+#include "core.h"
+#include "lane_select.h"
+#include "log.h"
+
+/* ------------------------------------------------------------------ messages */
+
+/** A WIREUP message, checked. Pointers go into the received bytes. */
+struct weft_wireup_msg {
+	struct weft_wire_wireup head;
+	const void *address;
+	size_t address_len;
+	const struct weft_wire_lane *lanes; /* num_lanes of them; each lane number < WEFT_MAX_LANES, once */
+	unsigned int num_lanes;
+	bool have_boot, have_credit;
+	struct weft_wire_boot boot;
+	struct weft_wire_credit credit;
+	char text[256]; /* fit for printing */
+};
+
+/** Records of a message to be sent. */
+struct weft_records {
+	size_t len;
+	uint8_t buf[WEFT_WIREUP_MAX];
+};
+
+void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data, size_t len);
+
+/** Send a message, in pieces if need be. @return 0, -EAGAIN (send all of it again later), or the lane's error */
+int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, const void *records, size_t len);
+
+/** Judge a whole message by itself. @return 0, or -EPROTO with a reason in @p why */
+int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len, struct weft_wireup_msg *m,
+		      const char **why);
+
+/** A message being put together from its pieces. */
+struct weft_partial {
+	TAILQ_ENTRY(weft_partial) entry;
+	struct weft_lane_ep *lep;
+	struct weft_wire_wireup head; /* of its first piece */
+	size_t total, got;
+	uint8_t have[WEFT_WIREUP_MAX / 8]; /* bit per byte */
+	uint8_t data[];
+};
+
+/** Partial messages a worker keeps; the oldest one makes room. */
+#define WEFT_MAX_PARTIALS 64
+
+struct weft_conns;
+
+/**
+ * Take a received piece.
+ * @param[out] records  the whole message's records when it is complete: valid until weft_partial_done(), or the end of the callback
+ * @param[out] done     to be passed to weft_partial_done() after use; NULL = nothing to do
+ * @return 1 complete, 0 more to come, -EPROTO malformed, -ENOMEM
+ */
+int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const void *data, size_t length,
+		     struct weft_wire_wireup *head, const void **records, size_t *len, struct weft_partial **done);
+void weft_partial_done(struct weft_partial *p);
+/** The lep goes: so do its partial messages. */
+void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lep);
+
+/* ------------------------------------------------------------------ peers */
+
+/** A remote worker. */
+struct weft_peer {
+	LIST_ENTRY(weft_peer) hash_entry;
+	TAILQ_ENTRY(weft_peer) idle_entry; /* while it has no endpoint */
+	uint64_t id;
+	uint32_t next_sn; /* number of the next endpoint made here */
+	uint64_t used;    /* bit i: next_sn - 1 - i was used; what is further back counts as used */
+	unsigned int num_eps;
+	LIST_HEAD(, weft_ep) eps;
+};
+
+#define WEFT_PEER_BUCKETS  256
+#define WEFT_MAX_IDLE_PEERS 1024
+
+struct weft_peer *weft_peer_find(struct weft_conns *conns, uint64_t id);
+/** Find or make. NULL = no memory. */
+struct weft_peer *weft_peer_get(struct weft_conns *conns, uint64_t id);
+/** Was this number used by an endpoint already? */
+bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);
+void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
+struct weft_ep *weft_peer_ep(const struct weft_peer *peer, uint32_t sn);
+/** The oldest live endpoint that the peer made and nobody owns, or NULL. */
+struct weft_ep *weft_peer_unclaimed(const struct weft_peer *peer);
+void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep);
+void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep);
+void weft_peers_fini(struct weft_conns *conns);
+
+/* ------------------------------------------------------------------ a worker's connections */
+
+/** A connection that a peer made and that has not said yet which endpoint it is for. */
+struct weft_pending {
+	struct weft_lane_ep *lep;
+	uint64_t deadline;
+};
+
+#define WEFT_MAX_PENDING 1024
+
+struct weft_conns {
+	LIST_HEAD(, weft_ep) timers; /* eps with a timer */
+	LIST_HEAD(, weft_ep) dead;   /* freed when no call is on the stack */
+	LIST_HEAD(, weft_peer) peers[WEFT_PEER_BUCKETS];
+	TAILQ_HEAD(, weft_peer) idle; /* least recently used first */
+	unsigned int num_idle;
+	TAILQ_HEAD(, weft_partial) partials; /* oldest first */
+	unsigned int num_partials;
+	struct weft_pending pending[WEFT_MAX_PENDING];
+	unsigned int num_pending;
+	unsigned int num_unclaimed; /* eps that nobody owns */
+	struct weft_log_limit limit_bad, limit_refused;
+};
+
+int weft_conns_init(struct weft_worker *worker);
+void weft_conns_fini(struct weft_worker *worker);
+/** Run what is due at worker->now. @return events */
+unsigned int weft_conns_timers(struct weft_worker *worker);
+/** Free dead endpoints. No callback may be on the stack. */
+void weft_conns_reap(struct weft_worker *worker);
+
+/* Callbacks of the worker's ifaces (worker.c sends other ids than WIREUP of attached lanes straight to the messages). */
+int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length,
+		     void *desc);
+void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+		       const char *text);
+
+/* ------------------------------------------------------------------ an endpoint being connected */
+
+/** lep->index of a connection that carries no lane. */
+#define WEFT_NO_LANE 0xff
+
+enum weft_wireup_step {
+	WEFT_STEP_BOOT,     /* opener: a pair of ifaces is being connected */
+	WEFT_STEP_ASKED,    /* opener: REQ sent, REP awaited */
+	WEFT_STEP_ANSWERED, /* acceptor: REP sent, ACK or data awaited */
+	WEFT_STEP_JOINED,   /* both ends know: up, further lanes are being attached */
+};
+
+enum weft_attach_state {
+	WEFT_ATTACH_NONE,   /* no such lane, or settled */
+	WEFT_ATTACH_START,  /* ours to open: not begun */
+	WEFT_ATTACH_OPENING, /* ours to open: lep is connecting */
+	WEFT_ATTACH_SENT,   /* ours to open: ATTACH sent, or to be sent */
+	WEFT_ATTACH_AWAIT,  /* the peer opens it */
+	WEFT_ATTACH_DROP,   /* left out; the peer is still to be told */
+};
+
+#define WEFT_MAX_BOOT_PAIRS 64
+
+struct weft_wireup {
+	enum weft_wireup_step step;
+	bool opener;      /* we sent the REQ */
+	bool authority;   /* our id is the lower one: the lane map is ours */
+	bool map_final;   /* both ends have agreed on the map */
+	bool granted;     /* credit_out is set */
+	uint64_t deadline;
+	uint64_t retry_at, backoff;
+	/* who the peer is */
+	struct weft_address remote;
+	struct weft_address_iface local[WEFT_MAX_IFACES]; /* our network ifaces */
+	struct weft_select select;
+	/* opener: pairs to connect with, in order */
+	struct weft_pair pairs[WEFT_MAX_BOOT_PAIRS];
+	bool pair_down[WEFT_MAX_BOOT_PAIRS]; /* the lane said no in this round, not merely no answer in time */
+	unsigned int num_pairs, pair;
+	uint64_t patience, pair_deadline;
+	/* connections */
+	struct weft_lane_ep *boot;   /* becomes lane 0 */
+	struct weft_lane_ep *spare;  /* higher id: own connection that lost a crossing; goes when the other one is confirmed */
+	struct weft_lane_ep *stored_lep; /* lower id: connection whose REQ crossed ours... */
+	void *stored;                /* ...and the REQ, answered if our connection fails */
+	size_t stored_len;
+	struct weft_wire_credit credit_out, credit_in;
+	/* the map */
+	struct weft_select_lane map[WEFT_MAX_LANES]; /* by lane number; max_frag 0 = no such lane */
+	enum weft_attach_state attach[WEFT_MAX_LANES];
+	uint64_t attach_deadline;
+	/* the message that is retried */
+	enum weft_wireup_type msg_type;
+	struct weft_records msg;
+	char reason[256]; /* last thing that went wrong */
+};
+
+/** Start connecting: @p remote is the peer's address. @return 0 or an error, after which the ep is to be released */
+int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote);
+/** The ep's timer has come. */
+void weft_wireup_timer(struct weft_ep *ep);
+/** Destroy every connection of the ep and its connecting state. */
+void weft_wireup_drop(struct weft_ep *ep);
+/** Say CLOSE on the lane. @return as weft_wireup_send() */
+int weft_wireup_send_close(struct weft_ep *ep, struct weft_lane_ep *lep);
+/** Tell the peer, best effort, that the endpoint failed. */
+void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
+/** Both ends are connected over lane 0: the messages may start. */
+void weft_wireup_joined(struct weft_ep *ep);
+/** Fill the fields of a head that follow from the ep. */
+void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane, struct weft_wire_wireup *h);
+/** Destroy a connection; what is being put together from it goes too. */
+void weft_lep_destroy(struct weft_worker *worker, struct weft_lane_ep *lep);
+
+/* wireup_lanes.c */
+void weft_lanes_describe_local(struct weft_ep *ep);
+void weft_lanes_find_reachable(struct weft_ep *ep, bool complain);
+/** The authority's choice, with @p boot as lane 0. */
+void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
+/** Take a map from the peer, leaving out what cannot be. @return lanes kept, or -EPROTO: not even lane 0 fits */
+int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot);
+void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
+/** Bind a connection as lane @p n. */
+void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep);
+/** Lane @p n is attached at both ends. */
+void weft_lane_up(struct weft_ep *ep, unsigned int n);
+/** The map is agreed: open or await the further lanes. */
+void weft_lanes_start(struct weft_ep *ep);
+void weft_lanes_timer(struct weft_ep *ep);
+void weft_lane_lep_up(struct weft_ep *ep, unsigned int n);
+/** Leave a lane out that is not attached. @p tell: the peer does not know yet */
+void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool tell);
+bool weft_lanes_settled(const struct weft_ep *ep);
+void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lep,
+		       const struct weft_wireup_msg *m);
+void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
+
+/* ------------------------------------------------------------------ ep.c */
+
+/** A new endpoint with a slot and message state, CONNECTING. @return NULL = no memory */
+struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn, bool owned);
+/** Take it out of every table, destroy its connections, end its messages with @p status; freed later. */
+void weft_ep_retire(struct weft_ep *ep, int status);
+/** The worker goes: the ep ends with -ECANCELED, and so does its close. */
+void weft_ep_close_now(struct weft_ep *ep);
+/** The peer has closed. */
+void weft_ep_remote_closed(struct weft_ep *ep, const char *text);
+/** A lane in use has failed. */
+void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text);
+/** Endpoint of a reference that the peer used, or NULL. */
+struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wire_ref ref);
+/** Wake the ep's timer at @p when at the latest. */
+void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
+/** An ep that is being closed has gone up, or its timer came. */
+void weft_ep_closing_step(struct weft_ep *ep);
+
+#endif /* WEFT_WIREUP_H */

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The lane map of an endpoint. The worker with the lower id is its authority: it proposes, and it opens the further lanes; the other one may
+ * leave lanes out and binds what is opened. Pairs are kept as positions in select.local and select.remote, on the wire they are iface numbers.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+#include "wireup.h"
+
+#define ATTACH_RETRY_NS 500000000ull
+
+static inline float get_single(weft_le32 x)
+{
+	uint32_t bits = weft_get32(x);
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+static inline weft_le32 put_single(double d)
+{
+	float f = (float)d;
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	return weft_put32(bits);
+}
+
+static inline struct weft_lane_iface *local_iface(const struct weft_ep *ep, unsigned int pos)
+{
+	return ep->worker->ifaces[ep->wireup->local[pos].index];
+}
+
+void weft_lanes_describe_local(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_worker *w = ep->worker;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < w->num_ifaces; i++)
+		if (!(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK))
+			weft_address_from_iface(&wu->local[n++], i, w->ifaces[i]);
+	wu->select.local = wu->local;
+	wu->select.num_local = n;
+	wu->select.remote = wu->remote.ifaces;
+	wu->select.num_remote = wu->remote.num_ifaces;
+}
+
+void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
+{
+	enum weft_log_level level = complain ? WEFT_LOG_ERROR : WEFT_LOG_DEBUG;
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_lane_iface *iface;
+	const struct weft_address_iface *a;
+	char why[160], words[128];
+	unsigned int l, r;
+
+	for (l = 0; l < wu->select.num_local; l++) {
+		wu->select.reach[l] = 0;
+		iface = local_iface(ep, l);
+		for (r = 0; r < wu->select.num_remote; r++) {
+			a = &wu->remote.ifaces[r];
+			if (strcmp(a->driver, iface->driver->name) != 0) {
+				weft_log_ep(ep, level, "%s does not reach the peer's %s interface %u: another kind of lane",
+					    iface->name, a->driver, a->index);
+				continue;
+			}
+			why[0] = '\0';
+			if (iface->ops->is_reachable(iface, a->addr, a->addr_len, why, sizeof(why)) == 0) {
+				wu->select.reach[l] |= (uint16_t)(1u << r);
+				continue;
+			}
+			iface->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
+			weft_log_ep(ep, level, "%s does not reach %s: %s", iface->name, words, why);
+		}
+	}
+	if (complain && (wu->select.num_local == 0 || wu->select.num_remote == 0))
+		weft_log_ep(ep, level, "%s has no network interface", wu->select.num_local == 0 ? "this worker" : "the peer");
+}
+
+void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	memset(wu->map, 0, sizeof(wu->map));
+	wu->select.have_boot = true;
+	wu->select.boot = boot;
+	weft_select_lanes(&wu->select, wu->map, WEFT_MAX_LANES);
+}
+
+static int position(const struct weft_address_iface *list, unsigned int n, unsigned int index)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (list[i].index == index)
+			return (int)i;
+	return -1;
+}
+
+/* One entry of a map that the peer sent. @return false: leave it out */
+static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, struct weft_pair boot,
+			 struct weft_select_lane *out)
+{
+	struct weft_wireup *wu = ep->wireup;
+	bool lower = ep->worker->id < ep->remote_id;
+	int l = position(wu->local, wu->select.num_local, lower ? wl->lower_iface : wl->higher_iface);
+	int r = position(wu->remote.ifaces, wu->select.num_remote, lower ? wl->higher_iface : wl->lower_iface);
+	const struct weft_select_lane *mine = &wu->map[wl->lane];
+	uint32_t max;
+
+	if (l < 0 || r < 0)
+		return false;
+	if (wl->lane == 0 && (l != boot.local || r != boot.remote))
+		return false;
+	if (wl->lane != 0 && !(wu->select.reach[l] >> r & 1))
+		return false;
+	/* What the authority gets back is a part of what it proposed. */
+	if (wu->authority && (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
+		return false;
+	*out = *mine;
+	out->pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
+	max = weft_pair_max_frag(&wu->local[l], &wu->remote.ifaces[r]);
+	out->max_frag = weft_get32(wl->max_frag) < max ? weft_get32(wl->max_frag) : max;
+	out->bandwidth = (double)get_single(wl->bandwidth);
+	out->latency = (double)get_single(wl->latency);
+	if (!wu->authority)
+		snprintf(out->why, sizeof(out->why), "%s; %.3g GB/s, %.3g us",
+			 wl->lane == 0 ? "connected first" : "proposed by the peer", out->bandwidth / 1e9, out->latency * 1e6);
+	return out->max_frag > 0;
+}
+
+int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot)
+{
+	struct weft_select_lane map[WEFT_MAX_LANES] = {0}, lane;
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < m->num_lanes; i++) {
+		if (!accept_entry(ep, &m->lanes[i], boot, &lane)) {
+			weft_log_ep(ep, WEFT_LOG_INFO, "lane %u of the peer's map is left out", m->lanes[i].lane);
+			continue;
+		}
+		map[m->lanes[i].lane] = lane;
+		n++;
+	}
+	if (map[0].max_frag == 0)
+		return -EPROTO;
+	memcpy(wu->map, map, sizeof(map));
+	return (int)n;
+}
+
+void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	bool lower = ep->worker->id < ep->remote_id;
+	struct weft_wire_lane out[WEFT_MAX_LANES] = {0};
+	const struct weft_select_lane *lane;
+	unsigned int i, n = 0;
+	uint8_t mine, theirs;
+
+	for (i = 0; i < WEFT_MAX_LANES; i++) {
+		lane = &wu->map[i];
+		if (lane->max_frag == 0)
+			continue;
+		mine = wu->local[lane->pair.local].index;
+		theirs = wu->remote.ifaces[lane->pair.remote].index;
+		out[n++] = (struct weft_wire_lane){
+			.lane = (uint8_t)i,
+			.lower_iface = lower ? mine : theirs,
+			.higher_iface = lower ? theirs : mine,
+			.max_frag = weft_put32(lane->max_frag),
+			.bandwidth = put_single(lane->bandwidth),
+			.latency = put_single(lane->latency),
+		};
+	}
+	weft_records_add(r, WEFT_RECORD_LANES, out, n * sizeof(out[0]));
+}
+
+/* ------------------------------------------------------------------ lanes of the endpoint */
+
+void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep)
+{
+	const struct weft_select_lane *from = &ep->wireup->map[n];
+	const struct weft_address_iface *remote = &ep->wireup->remote.ifaces[from->pair.remote];
+	struct weft_ep_lane_info *info = &ep->lane_info[n];
+	struct weft_ep_lane *lane = &ep->lanes[n];
+
+	lep->user = ep;
+	lep->index = (uint8_t)n;
+	lane->lep = lep;
+	lane->bandwidth = from->bandwidth;
+	lane->latency = from->latency;
+	lane->max_frag = from->max_frag;
+	info->local_iface = ep->wireup->local[from->pair.local].index;
+	info->remote_iface = remote->index;
+	snprintf(info->why, sizeof(info->why), "%s", from->why);
+	lep->iface->ops->print_address(remote->addr, remote->addr_len, info->remote, sizeof(info->remote));
+	if (ep->num_lanes <= n)
+		ep->num_lanes = (uint8_t)(n + 1);
+}
+
+/* Single-fragment messages go over the lane with the lowest latency; both ends have the same numbers. */
+static void choose_am_lane(struct weft_ep *ep)
+{
+	unsigned int i, best = WEFT_MAX_LANES;
+
+	for (i = 0; i < ep->num_lanes; i++)
+		if (ep->lanes[i].up && (best == WEFT_MAX_LANES || ep->lanes[i].latency < ep->lanes[best].latency))
+			best = i;
+	if (best < WEFT_MAX_LANES)
+		ep->am_lane = (uint8_t)best;
+}
+
+void weft_lane_up(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_ep_lane *lane = &ep->lanes[n];
+
+	/* The connection may take less than its ends: a way between them with a smaller MTU. */
+	if (lane->lep->max_msg != 0 && lane->lep->max_msg < lane->max_frag)
+		lane->max_frag = lane->lep->max_msg;
+	lane->up = true;
+	ep->lanes_up |= (uint16_t)(1u << n);
+	choose_am_lane(ep);
+	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lep->iface->name, ep->lane_info[n].remote,
+		    ep->lane_info[n].why);
+	if (n != 0)
+		weft_msg_ep_connected(ep, NULL);
+}
+
+/* ------------------------------------------------------------------ further lanes */
+
+bool weft_lanes_settled(const struct weft_ep *ep)
+{
+	unsigned int i;
+
+	for (i = 1; i < WEFT_MAX_LANES; i++)
+		if (ep->wireup->attach[i] != WEFT_ATTACH_NONE)
+			return false;
+	return true;
+}
+
+void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool tell)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_lane_ep *lep = ep->lanes[n].lep;
+	char text[200];
+
+	snprintf(text, sizeof(text), "left out: %s", why);
+	weft_log_ep(ep, WEFT_LOG_WARN, "lane %u (%s to the peer's interface %u) is %s", n,
+		    local_iface(ep, wu->map[n].pair.local)->name, wu->remote.ifaces[wu->map[n].pair.remote].index, text);
+	snprintf(ep->lane_info[n].why, sizeof(ep->lane_info[n].why), "%.*s", (int)sizeof(ep->lane_info[n].why) - 1, text);
+	snprintf(wu->reason, sizeof(wu->reason), "%s", text);
+	wu->map[n].max_frag = 0;
+	wu->attach[n] = tell ? WEFT_ATTACH_DROP : WEFT_ATTACH_NONE;
+	if (lep != NULL) {
+		ep->lanes[n].lep = NULL;
+		weft_lep_destroy(ep->worker, lep);
+	}
+	if (tell)
+		weft_ep_timer_at(ep, 0);
+}
+
+static void open_lane(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_lane_iface *iface = local_iface(ep, wu->map[n].pair.local);
+	const struct weft_address_iface *remote = &wu->remote.ifaces[wu->map[n].pair.remote];
+	struct weft_lane_ep *lep;
+	int rc;
+
+	wu->attach[n] = WEFT_ATTACH_OPENING;
+	rc = iface->ops->ep_connect(iface, remote->addr, remote->addr_len, ep, &lep);
+	if (rc < 0) {
+		weft_lane_leave_out(ep, n, weft_strerror(rc), true);
+		return;
+	}
+	weft_lane_bind(ep, n, lep);
+}
+
+void weft_lanes_start(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int i;
+
+	wu->map_final = true;
+	wu->attach_deadline = ep->worker->now + ep->worker->ctx->conf->lane.connect_timeout_ns;
+	for (i = 1; i < WEFT_MAX_LANES; i++) {
+		if (wu->map[i].max_frag == 0)
+			continue;
+		if (wu->authority)
+			open_lane(ep, i);
+		else
+			wu->attach[i] = WEFT_ATTACH_AWAIT;
+	}
+	weft_ep_timer_at(ep, wu->authority ? wu->attach_deadline : UINT64_MAX);
+}
+
+static void send_attach(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_wire_wireup h;
+	int rc;
+
+	weft_wireup_head(ep, WEFT_WIREUP_ATTACH, n, &h);
+	rc = weft_wireup_send(ep->lanes[n].lep, &h, NULL, 0);
+	weft_ep_timer_at(ep, rc == -EAGAIN ? 0 : ep->worker->now + ATTACH_RETRY_NS);
+}
+
+void weft_lane_lep_up(struct weft_ep *ep, unsigned int n)
+{
+	if (ep->wireup->attach[n] != WEFT_ATTACH_OPENING)
+		return;
+	ep->wireup->attach[n] = WEFT_ATTACH_SENT;
+	send_attach(ep, n);
+}
+
+/* The peer waits for a lane that will not come. @return false = no room, try again */
+static bool tell_left_out(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_records r = {.len = 0};
+	struct weft_wire_wireup h;
+
+	weft_records_add(&r, WEFT_RECORD_TEXT, ep->lane_info[n].why, strlen(ep->lane_info[n].why));
+	weft_wireup_head(ep, WEFT_WIREUP_ERROR, n, &h);
+	h.status = weft_put16(EHOSTUNREACH);
+	return weft_wireup_send(ep->lanes[0].lep, &h, r.buf, r.len) != -EAGAIN;
+}
+
+void weft_lanes_timer(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	uint64_t now = ep->worker->now;
+	unsigned int i;
+
+	for (i = 1; i < WEFT_MAX_LANES; i++) {
+		switch (wu->attach[i]) {
+		case WEFT_ATTACH_OPENING:
+			if (now >= wu->attach_deadline)
+				weft_lane_leave_out(ep, i, "no connection within WEFT_CONNECT_TIMEOUT", true);
+			else
+				weft_ep_timer_at(ep, wu->attach_deadline);
+			break;
+		case WEFT_ATTACH_SENT:
+			send_attach(ep, i);
+			break;
+		case WEFT_ATTACH_DROP:
+			if (tell_left_out(ep, i))
+				wu->attach[i] = WEFT_ATTACH_NONE;
+			else
+				weft_ep_timer_at(ep, 0);
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static void answer_attach(struct weft_ep *ep, struct weft_lane_ep *lep, unsigned int n)
+{
+	struct weft_wire_wireup h;
+
+	/* No room is no harm: ATTACH comes again. */
+	weft_wireup_head(ep, WEFT_WIREUP_ATTACHED, n, &h);
+	weft_wireup_send(lep, &h, NULL, 0);
+}
+
+void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lep,
+		       const struct weft_wireup_msg *m)
+{
+	unsigned int n = m->head.lane;
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_wire_wireup h;
+
+	if (ep->lanes[n].lep == lep) {
+		answer_attach(ep, lep, n);
+		return;
+	}
+	if (wu != NULL && lep->user == NULL && wu->attach[n] == WEFT_ATTACH_AWAIT &&
+	    lep->iface == local_iface(ep, wu->map[n].pair.local)) {
+		wu->attach[n] = WEFT_ATTACH_NONE;
+		weft_lane_bind(ep, n, lep);
+		answer_attach(ep, lep, n);
+		weft_lane_up(ep, n);
+		return;
+	}
+	worker->count.wireup_stale++;
+	weft_wireup_head(ep, WEFT_WIREUP_ERROR, n, &h);
+	h.status = weft_put16(ESTALE);
+	weft_wireup_send(lep, &h, NULL, 0);
+}
+
+void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m)
+{
+	unsigned int n = m->head.lane;
+
+	if (ep->wireup == NULL || ep->wireup->attach[n] != WEFT_ATTACH_SENT || ep->lanes[n].lep != lep)
+		return; /* a second one */
+	ep->wireup->attach[n] = WEFT_ATTACH_NONE;
+	weft_lane_up(ep, n);
+}

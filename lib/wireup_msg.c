@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* WIREUP messages as bytes: records, pieces, and the gate that judges what comes in. */
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wireup.h"
+
+/* ------------------------------------------------------------------ out */
+
+void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data, size_t len)
+{
+	struct weft_wire_record rec = {
+		.type = weft_put16((uint16_t)type),
+		.length = weft_put16((uint16_t)len),
+	};
+
+	assert(r->len + sizeof(rec) + len <= sizeof(r->buf)); /* an address has at most 2.2 KiB, a map 256 bytes */
+	memcpy(r->buf + r->len, &rec, sizeof(rec));
+	memcpy(r->buf + r->len + sizeof(rec), data, len);
+	r->len += sizeof(rec) + len;
+}
+
+struct pack_arg {
+	const struct weft_wire_wireup *head;
+	const void *records;
+	size_t len;
+};
+
+static ssize_t pack_piece(void *dst, size_t max, void *arg)
+{
+	const struct pack_arg *a = arg;
+
+	if (sizeof(*a->head) + a->len > max)
+		return -EMSGSIZE;
+	memcpy(dst, a->head, sizeof(*a->head));
+	if (a->len > 0)
+		memcpy((char *)dst + sizeof(*a->head), a->records, a->len);
+	return (ssize_t)(sizeof(*a->head) + a->len);
+}
+
+static int send_piece(struct weft_lane_ep *lep, const struct weft_wire_wireup *head, const void *records, size_t len)
+{
+	struct pack_arg arg = {head, records, len};
+	ssize_t n;
+
+	if (sizeof(*head) + len <= lep->iface->attr.max_short)
+		return lep->ops->am_short(lep, WEFT_WIRE_WIREUP, head, sizeof(*head), records, len);
+	n = lep->ops->am_bcopy(lep, WEFT_WIRE_WIREUP, pack_piece, &arg);
+	return n < 0 ? (int)n : 0;
+}
+
+int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, const void *records, size_t len)
+{
+	const struct weft_lane_attr *attr = &lep->iface->attr;
+	size_t max = attr->features & WEFT_LANE_F_BCOPY && attr->max_bcopy > attr->max_short ? attr->max_bcopy
+												 : attr->max_short;
+	size_t offset = 0, n;
+	int rc;
+
+	if (lep->max_msg != 0 && lep->max_msg < max)
+		max = lep->max_msg;
+	if (max <= sizeof(*head))
+		return -EMSGSIZE;
+	max -= sizeof(*head);
+	head->total = weft_put16((uint16_t)len);
+	do {
+		n = len - offset < max ? len - offset : max;
+		head->offset = weft_put16((uint16_t)offset);
+		rc = send_piece(lep, head, (const char *)records + offset, n);
+		if (rc < 0)
+			return rc;
+		offset += n;
+	} while (offset < len);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ pieces */
+
+static bool same_message(const struct weft_partial *p, const struct weft_lane_ep *lep, const struct weft_wire_wireup *h)
+{
+	return p->lep == lep && p->head.type == h->type && weft_get32(p->head.conn_sn) == weft_get32(h->conn_sn) &&
+	       weft_get64(p->head.src_worker) == weft_get64(h->src_worker) && p->total == weft_get16(h->total) &&
+	       memcmp(&p->head.src_ep, &h->src_ep, sizeof(h->src_ep)) == 0;
+}
+
+static void unlink_partial(struct weft_conns *conns, struct weft_partial *p)
+{
+	TAILQ_REMOVE(&conns->partials, p, entry);
+	conns->num_partials--;
+}
+
+static struct weft_partial *partial_get(struct weft_conns *conns, struct weft_lane_ep *lep,
+					const struct weft_wire_wireup *h)
+{
+	struct weft_partial *p;
+
+	TAILQ_FOREACH(p, &conns->partials, entry)
+		if (same_message(p, lep, h))
+			return p;
+	if (conns->num_partials >= WEFT_MAX_PARTIALS) {
+		p = TAILQ_FIRST(&conns->partials);
+		unlink_partial(conns, p);
+		free(p);
+	}
+	p = calloc(1, sizeof(*p) + weft_get16(h->total));
+	if (p == NULL)
+		return NULL;
+	p->lep = lep;
+	p->head = *h;
+	p->total = weft_get16(h->total);
+	TAILQ_INSERT_TAIL(&conns->partials, p, entry);
+	conns->num_partials++;
+	return p;
+}
+
+void weft_partial_done(struct weft_partial *p)
+{
+	free(p);
+}
+
+void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lep)
+{
+	struct weft_partial *p, *next;
+
+	for (p = TAILQ_FIRST(&conns->partials); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, entry);
+		if (p->lep == lep) {
+			unlink_partial(conns, p);
+			free(p);
+		}
+	}
+}
+
+static void place(struct weft_partial *p, size_t offset, const uint8_t *data, size_t n)
+{
+	size_t i, b;
+
+	for (i = 0; i < n; i++) {
+		b = offset + i;
+		if (p->have[b / 8] >> b % 8 & 1)
+			continue; /* a retry: the same bytes */
+		p->have[b / 8] |= (uint8_t)(1u << b % 8);
+		p->data[b] = data[i];
+		p->got++;
+	}
+}
+
+int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const void *data, size_t length,
+		     struct weft_wire_wireup *head, const void **records, size_t *len, struct weft_partial **done)
+{
+	size_t total, offset, n;
+	struct weft_partial *p;
+
+	*done = NULL;
+	if (length < sizeof(*head))
+		return -EPROTO;
+	memcpy(head, data, sizeof(*head));
+	data = (const char *)data + sizeof(*head);
+	n = length - sizeof(*head);
+	total = weft_get16(head->total);
+	offset = weft_get16(head->offset);
+	if (total > WEFT_WIREUP_MAX || offset > total || n > total - offset || (n == 0 && total != 0))
+		return -EPROTO;
+	if (n == total) {
+		*records = data;
+		*len = n;
+		return 1;
+	}
+	p = partial_get(conns, lep, head);
+	if (p == NULL)
+		return -ENOMEM;
+	place(p, offset, data, n);
+	if (p->got < p->total)
+		return 0;
+	/* Off the list: handling the message may destroy the lep and what hangs on it. */
+	unlink_partial(conns, p);
+	*records = p->data;
+	*len = p->total;
+	*done = p;
+	return 1;
+}
+
+/* ------------------------------------------------------------------ the gate */
+
+static bool float_good(weft_le32 x)
+{
+	uint32_t bits = weft_get32(x);
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return isfinite(f) && f >= 0;
+}
+
+static const char *check_lanes(const uint8_t *p, size_t len, struct weft_wireup_msg *m)
+{
+	const struct weft_wire_lane *l = (const void *)p;
+	uint32_t seen = 0;
+	unsigned int i, n = (unsigned int)(len / sizeof(*l));
+
+	if (len % sizeof(*l) != 0 || n == 0 || n > WEFT_MAX_LANES)
+		return "bad length of the lane map";
+	for (i = 0; i < n; i++, l++) {
+		if (l->lane >= WEFT_MAX_LANES || seen & 1u << l->lane || l->lower_iface >= WEFT_MAX_IFACES ||
+		    l->higher_iface >= WEFT_MAX_IFACES || weft_get32(l->max_frag) == 0 || !float_good(l->bandwidth) ||
+		    !float_good(l->latency))
+			return "bad entry in the lane map";
+		seen |= 1u << l->lane;
+	}
+	m->lanes = (const void *)p;
+	m->num_lanes = n;
+	return NULL;
+}
+
+static void copy_text(char *dst, size_t size, const uint8_t *src, size_t n)
+{
+	size_t i;
+
+	if (n >= size)
+		n = size - 1;
+	for (i = 0; i < n; i++)
+		dst[i] = src[i] >= 0x20 && src[i] != 0x7f ? (char)src[i] : '?';
+	dst[n] = '\0';
+}
+
+static const char *check_record(unsigned int type, const uint8_t *p, size_t len, struct weft_wireup_msg *m)
+{
+	switch (type) {
+	case WEFT_RECORD_ADDRESS:
+		m->address = p;
+		m->address_len = len;
+		return NULL;
+	case WEFT_RECORD_LANES:
+		return check_lanes(p, len, m);
+	case WEFT_RECORD_BOOT:
+		if (len < sizeof(m->boot))
+			return "short BOOT record";
+		memcpy(&m->boot, p, sizeof(m->boot));
+		m->have_boot = true;
+		return NULL;
+	case WEFT_RECORD_CREDIT:
+		if (len < sizeof(m->credit))
+			return "short CREDIT record";
+		memcpy(&m->credit, p, sizeof(m->credit));
+		m->have_credit = true;
+		return NULL;
+	case WEFT_RECORD_TEXT:
+		copy_text(m->text, sizeof(m->text), p, len);
+		return NULL;
+	default:
+		return type & 0x8000u ? "unknown record that must be understood" : NULL;
+	}
+}
+
+/* What every message of a type must have. */
+static const char *check_complete(const struct weft_wireup_msg *m)
+{
+	switch (m->head.type) {
+	case WEFT_WIREUP_REQ:
+		if (m->address == NULL || !m->have_boot || !m->have_credit)
+			return "REQ without address, pair or credit";
+		return NULL;
+	case WEFT_WIREUP_REP:
+		if (m->lanes == NULL || !m->have_credit)
+			return "REP without lane map or credit";
+		return NULL;
+	case WEFT_WIREUP_ATTACH:
+	case WEFT_WIREUP_ATTACHED:
+		if (m->head.lane == 0 || m->head.lane >= WEFT_MAX_LANES)
+			return "bad lane number";
+		return NULL;
+	case WEFT_WIREUP_ERROR:
+		if (weft_get16(m->head.status) == 0 || weft_get16(m->head.status) >= 4096)
+			return "ERROR with a bad status";
+		if (m->head.lane != WEFT_WIREUP_ALL_LANES && (m->head.lane == 0 || m->head.lane >= WEFT_MAX_LANES))
+			return "ERROR with a bad lane";
+		return NULL;
+	case WEFT_WIREUP_ACK:
+	case WEFT_WIREUP_CLOSE:
+		return NULL;
+	default:
+		return "unknown type";
+	}
+}
+
+int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len, struct weft_wireup_msg *m,
+		      const char **why)
+{
+	const uint8_t *p = records, *end = p + len;
+	struct weft_wire_record rec;
+	size_t n;
+
+	memset(m, 0, sizeof(*m));
+	m->head = *head;
+	*why = "truncated record";
+	if (weft_get64(head->src_worker) == 0) {
+		*why = "no sender";
+		return -EPROTO;
+	}
+	while (p < end) {
+		if ((size_t)(end - p) < sizeof(rec))
+			return -EPROTO;
+		memcpy(&rec, p, sizeof(rec));
+		p += sizeof(rec);
+		n = weft_get16(rec.length);
+		if ((size_t)(end - p) < n)
+			return -EPROTO;
+		*why = check_record(weft_get16(rec.type), p, n, m);
+		if (*why != NULL)
+			return -EPROTO;
+		*why = "truncated record";
+		p += n;
+	}
+	*why = check_complete(m);
+	return *why != NULL ? -EPROTO : 0;
+}

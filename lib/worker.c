@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "config.h"
+#include "context.h"
+#include "lanes_spec.h"
+#include "log.h"
+#include "mem.h"
+#include "self_lane.h"
+#include "wireup.h"
+
+/* ------------------------------------------------------------------ what lanes call */
+
+/* The hot receive path: one load of the ep, one of its bits. */
+static int worker_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length, void *desc)
+{
+	struct weft_ep *ep = lep->user;
+
+	if (__builtin_expect(ep != NULL && am_id != WEFT_WIRE_WIREUP && (ep->lanes_up >> (lep->index & 31) & 1), 1))
+		return weft_msg_recv(ep, lep->index, am_id, data, length, desc);
+	return weft_wireup_recv(arg, lep, am_id, data, length, desc);
+}
+
+static void worker_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status, const char *text)
+{
+	weft_wireup_event(arg, lep, ev, status, text);
+}
+
+/* ------------------------------------------------------------------ interfaces */
+
+static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *driver, const char *resource)
+{
+	char name[64];
+	unsigned int i;
+
+	snprintf(name, sizeof(name), "%s:%.40s", driver->name, resource);
+	for (i = 0; i < w->num_ifaces; i++)
+		if (strcmp(w->ifaces[i]->name, name) == 0)
+			return true;
+	return false;
+}
+
+static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driver, const char *resource, const char *options,
+		      enum weft_log_level level)
+{
+	struct weft_lane_open params = {
+		.resource = resource,
+		.options = options,
+		.worker_id = w->id,
+		.platform = w->ctx->platform,
+		.conf = &w->ctx->conf->lane,
+		.recv = worker_recv,
+		.event = worker_event,
+		.arg = w,
+	};
+	struct weft_lane_iface *iface = NULL;
+	char why[256] = "";
+	int rc;
+
+	if (w->num_ifaces == WEFT_MAX_IFACES) {
+		weft_warn("%s:%s is left out: a worker has at most %d lanes", driver->name, resource, WEFT_MAX_IFACES);
+		return -ENOSPC;
+	}
+	rc = driver->open(&params, &iface, why, sizeof(why));
+	if (rc < 0) {
+		weft_log(level, "%s:%s cannot be opened: %s", driver->name, resource, why[0] != '\0' ? why : weft_strerror(rc));
+		return rc;
+	}
+	iface->user = w;
+	w->ifaces[w->num_ifaces++] = iface;
+	weft_mem_iface_opened(w->ctx, iface);
+	return 0;
+}
+
+/* "driver:*": what can be used is used. */
+static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
+{
+	struct weft_found *found = weft_context_find(w->ctx, item->driver);
+	const struct weft_lane_resource *r;
+	int i;
+
+	for (i = 0; i < found->num; i++) {
+		r = &found->list[i];
+		if (is_open(w, item->driver, r->name))
+			continue;
+		if (r->why[0] != '\0')
+			weft_warn("%s:%s is left out: %s", item->driver->name, r->name, r->why);
+		else
+			open_iface(w, item->driver, r->name, item->options, WEFT_LOG_WARN);
+	}
+}
+
+static int open_items(struct weft_worker *w, const char *lanes, struct weft_lanes_item *items, bool *self_named)
+{
+	struct weft_found *found;
+	char why[320];
+	int i, n, rc;
+
+	n = weft_lanes_parse(lanes, w->ctx->drivers, items, why, sizeof(why));
+	if (n < 0) {
+		weft_error("WEFT_LANES: %s", why);
+		return n;
+	}
+	/* Those asked for by name first: '*' takes the rest, and numbers follow the order of the text. */
+	for (i = 0; i < n; i++) {
+		if (items[i].driver == &weft_self_driver) {
+			*self_named = *self_named || strstr(lanes, "self") != NULL;
+			continue;
+		}
+		if (items[i].all)
+			continue;
+		found = weft_context_find(w->ctx, items[i].driver);
+		if (found->num < 0) {
+			weft_error("%s:%s cannot be opened: its driver did not start: %s", items[i].driver->name, items[i].resource,
+				   weft_strerror(found->num));
+			return -ENODEV;
+		}
+		rc = open_iface(w, items[i].driver, items[i].resource, items[i].options, WEFT_LOG_ERROR);
+		if (rc < 0)
+			return rc;
+	}
+	for (i = 0; i < n; i++)
+		if (items[i].all && items[i].driver != &weft_self_driver)
+			open_all(w, &items[i]);
+	return 0;
+}
+
+static void close_last(struct weft_worker *w)
+{
+	struct weft_lane_iface *iface = w->ifaces[w->num_ifaces - 1];
+
+	weft_mem_iface_closing(w->ctx, iface);
+	w->num_ifaces--;
+	iface->ops->close(iface);
+}
+
+/* Network lanes as the text says, then the loopback, which every worker has. */
+static int open_ifaces(struct weft_worker *w, const char *lanes)
+{
+	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));
+	bool self_named = false;
+	int rc;
+
+	if (items == NULL)
+		return -ENOMEM;
+	rc = open_items(w, lanes, items, &self_named);
+	free(items);
+	if (rc < 0)
+		return rc;
+	if (w->num_ifaces == 0 && !self_named) {
+		weft_error("no lane could be opened (WEFT_LANES='%s'): give DPDK a port, for example with WEFT_EAL_ARGS, or set "
+			   "WEFT_LANES=self for messages to the own worker only",
+			   lanes);
+		return -ENODEV;
+	}
+	if (w->num_ifaces == WEFT_MAX_IFACES) {
+		weft_warn("%s is left out: one place is for the loopback", w->ifaces[w->num_ifaces - 1]->name);
+		close_last(w);
+	}
+	return open_iface(w, &weft_self_driver, "self", "", WEFT_LOG_ERROR);
+}
+
+
+/* ------------------------------------------------------------------ life */
+
+static int make_id(struct weft_worker *w)
+{
+	int rc;
+
+	do {
+		rc = w->ctx->platform->random(w->ctx->platform->arg, &w->id, sizeof(w->id));
+	} while (rc == 0 && w->id == 0);
+	return rc;
+}
+
+static void init_lock(struct weft_worker *w)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	/* Recursive: callbacks run with the lock held and may call back in. */
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&w->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+/* Both halves' state and the ifaces. On error weft_worker_destroy() cleans up what there is. */
+static int worker_setup(struct weft_worker *w, const char *lanes)
+{
+	int rc;
+
+	rc = make_id(w);
+	if (rc == 0)
+		rc = weft_conns_init(w);
+	if (rc == 0)
+		rc = weft_msg_worker_init(w);
+	if (rc == 0)
+		rc = open_ifaces(w, lanes);
+	return rc;
+}
+
+static void worker_free(struct weft_worker *w)
+{
+	struct weft_context *ctx = w->ctx;
+
+	pthread_mutex_lock(&ctx->lock);
+	while (w->num_ifaces > 0)
+		close_last(w);
+	LIST_REMOVE(w, entry);
+	pthread_mutex_unlock(&ctx->lock);
+	free(w->ep_table);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params *params, struct weft_worker **out)
+{
+	struct weft_worker_params p;
+	struct weft_worker *w;
+	int rc;
+
+	if (ctx == NULL || out == NULL || weft_struct_in(&p, sizeof(p), params) < 0 ||
+	    (p.thread_mode != WEFT_THREAD_SINGLE && p.thread_mode != WEFT_THREAD_MULTI))
+		return -EINVAL;
+	w = calloc(1, sizeof(*w));
+	if (w == NULL)
+		return -ENOMEM;
+	w->ctx = ctx;
+	w->multi = p.thread_mode == WEFT_THREAD_MULTI || ctx->conf->thread_multi;
+	w->accept_cb = p.accept_cb;
+	w->accept_arg = p.accept_arg;
+	w->now = ctx->platform->now(ctx->platform->arg);
+	init_lock(w);
+	LIST_INIT(&w->eps);
+	pthread_mutex_lock(&ctx->lock);
+	LIST_INSERT_HEAD(&ctx->workers, w, entry);
+	rc = worker_setup(w, p.lanes != NULL ? p.lanes : ctx->conf->lanes);
+	pthread_mutex_unlock(&ctx->lock);
+	if (rc < 0) {
+		weft_worker_destroy(w);
+		return rc;
+	}
+	*out = w;
+	return 0;
+}
+
+/* Peers are told once. Callbacks of the user run (requests end), lanes deliver nothing any more. */
+static void close_endpoints(struct weft_worker *w)
+{
+	struct weft_ep *ep;
+	unsigned int i;
+
+	w->destroying = true;
+	w->in_progress = true;
+	LIST_FOREACH(ep, &w->eps, entry)
+		if (ep->peer != NULL && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) && ep->lanes[0].up)
+			weft_wireup_send_close(ep, ep->lanes[0].lep);
+	for (i = 0; i < w->num_ifaces; i++)
+		w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
+	while ((ep = LIST_FIRST(&w->eps)) != NULL)
+		weft_ep_close_now(ep);
+	if (w->conns != NULL)
+		weft_conns_reap(w);
+}
+
+void weft_worker_destroy(struct weft_worker *w)
+{
+	if (w == NULL)
+		return;
+	weft_worker_lock(w);
+	if (w->in_progress) {
+		weft_log_worker(w, WEFT_LOG_ERROR, "weft_worker_destroy() called inside a callback of the worker: refused");
+		weft_worker_unlock(w);
+		return;
+	}
+	close_endpoints(w);
+	if (w->conns != NULL)
+		weft_conns_fini(w);
+	weft_msg_worker_fini(w);
+	weft_worker_unlock(w);
+	worker_free(w);
+}
+
+/* ------------------------------------------------------------------ progress */
+
+unsigned int weft_worker_progress(struct weft_worker *w)
+{
+	const struct weft_platform *platform = w->ctx->platform;
+	unsigned int i, n = 0;
+
+	weft_worker_lock(w);
+	if (__builtin_expect(w->in_progress, 0)) {
+		/* Inside a callback: the lanes and queues above us on the stack are in the middle of something. */
+		weft_worker_unlock(w);
+		return 0;
+	}
+	w->in_progress = true;
+	w->now = platform->now(platform->arg);
+	for (i = 0; i < w->num_ifaces; i++)
+		n += w->ifaces[i]->ops->progress(w->ifaces[i], w->now);
+	n += weft_msg_progress(w);
+	if (__builtin_expect(w->now >= w->next_timer, 0))
+		n += weft_conns_timers(w);
+	for (i = 0; i < w->num_ifaces; i++)
+		w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
+	weft_conns_reap(w);
+	w->in_progress = false;
+	weft_worker_unlock(w);
+	return n;
+}
+
+/* ------------------------------------------------------------------ address */
+
+static void describe(const struct weft_worker *w, struct weft_address *a)
+{
+	unsigned int i;
+
+	memset(a, 0, sizeof(*a));
+	a->worker_id = w->id;
+	a->features = w->ctx->features;
+	memcpy(a->name, w->ctx->name, sizeof(a->name));
+	for (i = 0; i < w->num_ifaces; i++)
+		if (!(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK))
+			weft_address_from_iface(&a->ifaces[a->num_ifaces++], i, w->ifaces[i]);
+}
+
+int weft_worker_get_address(struct weft_worker *w, void **address, size_t *length)
+{
+	struct weft_address *a;
+	void *buf = NULL;
+
+	if (w == NULL || address == NULL || length == NULL)
+		return -EINVAL;
+	a = malloc(sizeof(*a));
+	if (a == NULL)
+		return -ENOMEM;
+	weft_worker_lock(w);
+	describe(w, a);
+	weft_worker_unlock(w);
+	buf = malloc(weft_address_size(a));
+	if (buf != NULL) {
+		*length = weft_address_pack(a, buf);
+		*address = buf;
+	}
+	free(a);
+	return buf != NULL ? 0 : -ENOMEM;
+}
+
+void weft_worker_release_address(struct weft_worker *w, void *address)
+{
+	(void)w;
+	free(address);
+}
+
+/* ------------------------------------------------------------------ query */
+
+static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_info *info)
+{
+	const struct weft_lane_attr *attr = &iface->attr;
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	snprintf(info->driver, sizeof(info->driver), "%s", iface->driver->name);
+	snprintf(info->name, sizeof(info->name), "%s", iface->name);
+	snprintf(info->device, sizeof(info->device), "%s", attr->device);
+	iface->ops->get_address(iface, addr);
+	iface->ops->print_address(addr, attr->dev_addr_len, info->address, sizeof(info->address));
+	info->up = iface->ops->link_up(iface);
+	if (attr->features & WEFT_LANE_F_LOOPBACK)
+		snprintf(info->why, sizeof(info->why), "messages to the own worker");
+	else if (!info->up)
+		snprintf(info->why, sizeof(info->why), "link is down: check the cable, the switch or the other end");
+	else if (!weft_address_bootable(attr->features))
+		snprintf(info->why, sizeof(info->why), "used once another lane has connected the peers");
+	else
+		snprintf(info->why, sizeof(info->why), "used");
+	info->bandwidth = attr->bandwidth;
+	info->latency = attr->latency;
+	info->send_overhead = attr->send_overhead;
+	info->recv_overhead = attr->recv_overhead;
+	info->reg_cost = attr->reg_cost;
+	info->reg_growth = attr->reg_growth;
+	info->max_short = attr->max_short;
+	info->max_bcopy = attr->max_bcopy;
+	info->max_zcopy = attr->max_zcopy;
+	info->max_iov = attr->max_iov;
+	info->frame_size = attr->frame_size;
+	info->features = attr->features;
+}
+
+int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct weft_iface_info *info)
+{
+	struct weft_iface_info out = {0};
+
+	if (w == NULL || info == NULL)
+		return -EINVAL;
+	if (index >= w->num_ifaces)
+		return -ENOENT;
+	weft_worker_lock(w);
+	fill_iface_info(w->ifaces[index], &out);
+	weft_worker_unlock(w);
+	return weft_struct_out(info, &out, sizeof(out));
+}
+
+/* Counters of an iface get its name in front. */
+struct prefix {
+	const char *name;
+	void (*cb)(const char *name, uint64_t value, void *arg);
+	void *arg;
+};
+
+static void prefixed(const char *name, uint64_t value, void *arg)
+{
+	const struct prefix *p = arg;
+	char full[160];
+
+	snprintf(full, sizeof(full), "%s.%s", p->name, name);
+	p->cb(full, value, p->arg);
+}
+
+void weft_worker_counters(struct weft_worker *w, void (*cb)(const char *name, uint64_t value, void *arg), void *arg)
+{
+	struct prefix p = {.cb = cb, .arg = arg};
+	unsigned int i;
+
+	if (w == NULL || cb == NULL)
+		return;
+	weft_worker_lock(w);
+	for (i = 0; i < w->num_ifaces; i++) {
+		p.name = w->ifaces[i]->name;
+		w->ifaces[i]->ops->counters(w->ifaces[i], prefixed, &p);
+	}
+	cb("ep.open", w->num_eps, arg);
+	cb("ep.created", w->count.eps_created, arg);
+	cb("ep.accepted", w->count.eps_accepted, arg);
+	cb("ep.unclaimed", w->conns->num_unclaimed, arg);
+	cb("ep.failed", w->count.eps_failed, arg);
+	cb("wireup.pending", w->conns->num_pending, arg);
+	cb("wireup.drop.bad", w->count.wireup_bad, arg);
+	cb("wireup.drop.stale", w->count.wireup_stale, arg);
+	cb("wireup.drop.unbound", w->count.unbound, arg);
+	weft_msg_counters(w, cb, arg);
+	weft_worker_unlock(w);
+}
