@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The raw-DPDK lane driver: lane options and configuration become a port and an engine on it.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eal.h"
+#include "lane.h"
+#include "lane_opts.h"
+#include "log.h"
+#include "port_ethdev.h"
+#include "raw_iface.h"
+
+extern const struct weft_lane_driver weft_dpdk_driver;
+
+static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+{
+	char note[256], why[256];
+	int err;
+
+	*list = NULL;
+	err = weft_eal_start(conf->eal_args, note, sizeof(note), why, sizeof(why));
+	if (err != 0) {
+		weft_error("dpdk: %s", why);
+		return err;
+	}
+	if (note[0] != '\0')
+		weft_info("dpdk: %s", note);
+	return weft_port_ethdev_list(list);
+}
+
+static bool is_ether(const struct weft_lane_opts *o, const struct weft_lane_conf *conf)
+{
+	return o->encap >= 0 ? o->encap == WEFT_ENCAP_ETHER : conf->raw_ethertype;
+}
+
+static int open_port(const struct weft_lane_open *params, const struct weft_lane_opts *o,
+		     struct weft_frame_port **port, char *why, size_t why_len)
+{
+	const struct weft_lane_conf *conf = params->conf;
+	struct weft_port_opts po = {
+		.frame_size = (uint16_t)(conf->frame_size < UINT16_MAX ? conf->frame_size : UINT16_MAX),
+		.mtu = o->mtu,
+		.vlan = o->vlan != 0,
+		.raw_ethertype = is_ether(o, conf),
+		.no_extbuf = !conf->zcopy,
+		.udp_port = o->udp_port != 0 ? o->udp_port
+			    : conf->udp_port != 0 ? conf->udp_port : WEFT_RAW_UDP_PORT,
+		.queues = o->queues,
+		.rx_bufs = conf->rx_bufs,
+	};
+
+	return weft_port_ethdev_open(params->resource, &po, port, why, why_len);
+}
+
+static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why, size_t why_len)
+{
+	struct weft_lane_conf conf = *params->conf;
+	struct weft_lane_open open = *params;
+	struct weft_frame_port *port;
+	struct weft_lane_opts o;
+	struct weft_raw_conf rc;
+	int err;
+
+	err = weft_lane_opts_parse(params->options, &o, why, why_len);
+	if (err != 0)
+		return err;
+	err = open_port(params, &o, &port, why, why_len);
+	if (err != 0)
+		return err;
+	if (o.csum >= 0)
+		conf.csum = (unsigned int)o.csum;
+	open.conf = &conf;
+	rc = (struct weft_raw_conf){
+		.raw_ethertype = is_ether(&o, &conf),
+		.vlan = o.vlan,
+		.ip = o.ip,
+		.prefix = o.prefix,
+		.gateway = o.gw,
+		.udp_port = o.udp_port,
+		.paths = o.paths,
+	};
+	err = weft_raw_iface_open(port, &rc, &open, iface, why, why_len);
+	if (err != 0) {
+		port->ops->close(port);
+		return err;
+	}
+	(*iface)->driver = &weft_dpdk_driver;
+	return 0;
+}
+
+const struct weft_lane_driver weft_dpdk_driver = {
+	.name = "dpdk",
+	.abi = WEFT_LANE_ABI,
+	.query = dpdk_query,
+	.open = dpdk_open,
+	.options = WEFT_LANE_OPTS_KNOWN,
+};
