@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Wrong options, variables, ports and peers: each gives a sentence that names the thing, and its exit code.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# refuses CODE PATTERN COMMAND...: the command ends with this code and says this.
+refuses() {
+	local code=$1 pattern=$2 rc=0
+	shift 2
+	timeout 20 "$@" >"$dir/client.out" 2>"$dir/client.err" </dev/null || rc=$?
+	[ $rc = "$code" ] || { echo "exit code $rc, not $code"; return 1; }
+	sentence "$dir/client.err" "$pattern"
+}
+
+# shows PATTERN COMMAND...: ends with 0, prints this, and says nothing on standard error.
+shows() {
+	local pattern=$1 rc=0
+	shift
+	timeout 20 "$@" >"$dir/client.out" 2>"$dir/client.err" </dev/null || rc=$?
+	[ $rc = 0 ] && [ ! -s "$dir/client.err" ] && grep -qE -- "$pattern" "$dir/client.out"
+}
+
+eal=(--no-huge -m 512 --no-pci)
+memif=(--vdev="net_memif0,role=server,id=0,socket-abstract=no,socket=$dir/alone")
+
+for program in perf cat info; do
+	binary=$build/app/weft-$program
+	check "weft-$program --help" shows "usage: weft-$program" "$binary" --help
+	check "weft-$program --help after --" shows "usage: weft-$program" "$binary" -l 0 -- --help
+	check "weft-$program --version" shows "^version [0-9]" "$binary" --version
+	check "weft-$program: unknown option" refuses 2 "no option '--nonsense'" "$binary" --nonsense
+	check "weft-$program: unknown short option" refuses 2 "no option '-Q'" "$binary" -Q
+	check "weft-$program: malformed WEFT_ variable" refuses 2 "configuration" \
+		env WEFT_PEER_TIMEOUT=soon "$binary" -d localhost
+	check "weft-$program: unknown variable by -S" refuses 2 "no variable 'NONSENSE'" "$binary" -S NONSENSE=1
+	check "weft-$program: malformed value by -S" refuses 2 "PEER_TIMEOUT" "$binary" -S PEER_TIMEOUT=soon
+	check "weft-$program: -S without a value" refuses 2 "NAME=VALUE" "$binary" -S PEER_TIMEOUT
+done
+
+check "weft-perf: missing value" refuses 2 "'-s' needs a value" "$perf" -s
+check "weft-perf: malformed size" refuses 2 "-s wants a size .*'8x'" "$perf" -s 8x
+check "weft-perf: range that ends before it begins" refuses 2 "ends before it begins" "$perf" -s 8:4
+check "weft-perf: no iterations" refuses 2 "-n wants" "$perf" -n 0
+check "weft-perf: endless duration" refuses 2 "-D wants" "$perf" -D inf
+check "weft-perf: window out of range" refuses 2 "-O wants" "$perf" -O 100000
+check "weft-perf: unknown test" refuses 2 "no test 'tag_fast'" "$perf" -t tag_fast
+check "weft-perf: two hosts" refuses 2 "one host is enough" "$perf" a b
+check "weft-perf: port out of range" refuses 2 "-p wants .*'70000'" "$perf" -p 70000
+check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@]}" "${memif[@]}" -- -c 1000
+check "weft-cat: neither -l nor a host" refuses 2 "say which host" "$cat"
+check "weft-cat: block too large" refuses 2 "-b wants" "$cat" -l -b 1G
+check "weft-info: nothing to show" refuses 2 "say what to show" "$info"
+check "weft-info -c needs no EAL: all variables with help" shows "^WEFT_PEER_TIMEOUT=" "$info" -c
+check "weft-info -C: only what was changed" shows "^WEFT_PEER_TIMEOUT=" env WEFT_PEER_TIMEOUT=7s "$info" -C
+
+unknown_variable() {
+	timeout 20 env WEFT_PEER_TIMEOT=3s "$info" -C >"$dir/client.out" 2>"$dir/client.err" || return 1
+	grep -q "WEFT_PEER_TIMEOT.*WEFT_PEER_TIMEOUT" "$dir/client.err"
+}
+check "an unknown WEFT_ variable is warned about with the nearest name" unknown_variable
+
+check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$perf" --no-huge --nonsense -- -t tag_lat
+check "weft-perf: no port at all" refuses 1 "no DPDK port" "$perf" "${eal[@]}" --
+check "weft-perf: lane list that is none" refuses 2 "LANES" "$perf" "${eal[@]}" "${memif[@]}" -- -L "token:ring" localhost
+check "weft-perf: port that is not there" refuses 1 "lane" "$perf" "${eal[@]}" "${memif[@]}" -- -L dpdk:7 localhost
+check "weft-cat: port that is not there" refuses 1 "lane" "$cat" "${eal[@]}" "${memif[@]}" -- -L dpdk:7 -l
+check "weft-perf: malformed lane option" refuses 2 "." "$perf" "${eal[@]}" "${memif[@]}" -- -L dpdk:0,mtu=huge localhost
+check "weft-perf: nobody listens" refuses 1 "nobody listens on 127.0.0.1 port 1;" \
+	"$perf" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
+check "weft-perf: host that does not exist" refuses 1 "no host 'no.such.host.invalid'" \
+	"$perf" "${eal[@]}" "${memif[@]}" -- no.such.host.invalid
+check "weft-cat: nobody listens" refuses 1 "nobody listens" "$cat" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
+
+port_taken() {
+	new_pair 1
+	start_server "$perf" || return 1
+	refuses 1 "TCP port $port is taken" "$perf" "${eal[@]}" "${memif[@]}" -- -p "$port"
+	local rc=$?
+	kill -TERM "$(program_pid "$server_pid")"
+	server_code
+	return $rc
+}
+check "weft-perf: TCP port taken" port_taken
+
+# A cat and a perf that meet part again, and the server goes on waiting for its own kind.
+wrong_program() {
+	new_pair 1
+	start_server "$cat" -l || return 1
+	refuses 1 "is weft-cat" "$perf" "${eal_client[@]}" -- -p "$port" 127.0.0.1 || return 1
+	grep -q "sent .* away: what answers there is weft-perf" "$dir/server.err" || return 1
+	client "$cat" </dev/null || return 1
+	server_code
+}
+check "weft-perf meets weft-cat" wrong_program
+
+stranger() {
+	new_pair 1
+	start_server "$perf" || return 1
+	exec 7<>"/dev/tcp/127.0.0.1/$port"
+	printf 'GET / HTTP/1.1\r\n\r\n' >&7
+	cat <&7 >/dev/null
+	exec 7>&-
+	client "$perf" -t tag_lat -n 10 || return 1
+	server_code
+}
+check "a stranger on the TCP port is sent away" stranger
+
+# The peer's lanes lead somewhere else: nothing answers there.
+no_answer() {
+	local rc=0
+	new_pair 1
+	start_server "$perf" -S CONNECT_TIMEOUT=1s || return 1
+	timeout 30 "$perf" "${eal[@]}" "${memif[@]}" -- -p "$port" -S CONNECT_TIMEOUT=1s 127.0.0.1 \
+		>"$dir/client.out" 2>"$dir/client.err" || rc=$?
+	server_code && return 1
+	[ $rc != 0 ] && sentence "$dir/client.err" "lane|link|reach|connect"
+}
+check "lanes that don't meet: a sentence within WEFT_CONNECT_TIMEOUT" no_answer
+tap_end

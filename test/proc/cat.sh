@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# weft-cat between two processes over two net_memif lanes: what goes in at one end comes out at the other.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+head -c 20000003 /dev/urandom >"$dir/big"
+head -c 300001 /dev/urandom >"$dir/small"
+
+same() { cmp "$1" "$2"; }
+
+both_ways() {
+	new_pair 2
+	server_in=$dir/small
+	start_server "$cat" -l || return 1
+	server_in=
+	client "$cat" "$@" <"$dir/big" || return 1
+	server_code || return 1
+	[ "$(sha256sum <"$dir/big")" = "$(sha256sum <"$dir/server.out")" ] &&
+		[ "$(sha256sum <"$dir/small")" = "$(sha256sum <"$dir/client.out")" ]
+}
+
+# one_way SENDER...: a shell pipeline whose output goes through to the server.
+one_way() {
+	new_pair 2
+	start_server "$cat" -l || return 1
+	eval "$1" | client "$cat" || return 1
+	server_code || return 1
+}
+
+# Half-close: the answer comes long after the question's end.
+half_close() {
+	new_pair 2
+	timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l 2>"$dir/server.err" \
+		< <(sleep 2; echo answer) >"$dir/server.out" &
+	server_pid=$!
+	echo question | client "$cat" -W 10 || return 1
+	server_code || return 1
+	[ "$(cat "$dir/server.out")" = question ] && [ "$(cat "$dir/client.out")" = answer ]
+}
+
+# Who reads the server's output sees its end when the client's input ends, though the server's own input goes on.
+output_ends_with_input() {
+	local i pid begin=$SECONDS
+	new_pair 2
+	# Without timeout, which would hold the pipe open.
+	"$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l 2>"$dir/server.err" < <(sleep 6) |
+		{ cat >"$dir/server.out"; touch "$dir/ended"; } &
+	echo all | client "$cat" -W 10 &
+	pid=$!
+	for ((i = 0; i < 80; i++)); do
+		[ ! -e "$dir/ended" ] || break
+		sleep 0.05
+	done
+	[ -e "$dir/ended" ] || { echo "not ended after $((SECONDS - begin)) s"; wait $pid; return 1; }
+	wait $pid && [ "$(cat "$dir/server.out")" = all ]
+}
+
+output_closed() {
+	new_pair 2
+	{
+		timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l </dev/null 2>"$dir/server.err"
+		echo $? >"$dir/server.code"
+	} | head -c 10 >/dev/null &
+	local rc=0
+	client "$cat" -W 10 <"$dir/big" || rc=$?
+	wait
+	[ $rc = 3 ] && [ "$(cat "$dir/server.code")" = 1 ] &&
+		sentence "$dir/server.err" "output was closed" && sentence "$dir/client.err" "output was closed"
+}
+
+output_full() {
+	local rc=0
+	new_pair 2
+	timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l </dev/null 2>"$dir/server.err" >/dev/full &
+	server_pid=$!
+	client "$cat" -W 10 <"$dir/small" || rc=$?
+	server_code && return 1
+	[ $rc = 3 ] && sentence "$dir/server.err" "No space left"
+}
+
+ticks() { # PID...: CPU time of these processes, in 10 ms
+	local pid
+	for pid; do
+		awk '{ print $14 + $15 }' "/proc/$pid/stat"
+	done | awk '{ sum += $1 } END { print sum }'
+}
+
+# CPU time of both programs over a second in which nobody says anything.
+idle_cpu() {
+	local pids=() pid before after client_pid
+	new_pair 2
+	start_server "$cat" -l || return 1
+	client "$cat" < <(sleep 4) &
+	client_pid=$!
+	sleep 1.5
+	for pid in $(pgrep -f -- "-p $port -L"); do
+		[ "$(<"/proc/$pid/comm")" != weft-cat ] || pids+=("$pid")
+	done
+	[ ${#pids[@]} = 2 ] || { echo "${#pids[@]} processes"; return 1; }
+	before=$(ticks "${pids[@]}")
+	sleep 1
+	after=$(ticks "${pids[@]}")
+	wait $client_pid || return 1
+	server_code || return 1
+	echo "$((after - before)) of 200 ticks"
+	[ $((after - before)) -le 30 ]
+}
+
+summary_line() {
+	new_pair 1
+	start_server "$cat" -l || return 1
+	client "$cat" -s <"$dir/small" || return 1
+	server_code && grep -qE '^sent 293\.0 KiB .*received 0 B' "$dir/client.err"
+}
+
+check "a file each way, SHA-256" both_ways
+check "pieces of 100 bytes, one in flight" both_ways -b 100 -O 1
+check "pieces of 3 MB" both_ways -b 3000000
+check "nothing at all" one_way true
+check "an empty output for it" test ! -s "$dir/server.out"
+# shellcheck disable=SC2016
+check "input that comes in drops" one_way 'for i in 1 2 3; do echo $i; sleep 0.2; done'
+check "the drops are there" same "$dir/server.out" <(seq 3)
+# shellcheck disable=SC2016
+check "slow input in odd pieces" one_way 'for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done'
+check "the odd pieces are there" same "$dir/server.out" <(for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done)
+check "an answer after the question's end" half_close
+check "output ends when the peer's input does" output_ends_with_input
+check "output closed by its reader: exit codes 1 and 3" output_closed
+check "output full: a sentence" output_full
+check "idle without a busy core" idle_cpu
+check "one line at the end with -s" summary_line
+tap_end

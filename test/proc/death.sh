@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A peer that dies, stops or never was: the other end says so in a sentence within 2 s and ends with its exit code.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# wait_within MS PID: its exit code in rc; fails when it took longer.
+wait_within() {
+	local begin took
+	begin=$(ms)
+	rc=0
+	wait "$2" || rc=$?
+	took=$(($(ms) - begin))
+	echo "took $took ms, exit code $rc"
+	[ $took -le "$1" ]
+}
+
+# victim SIGNAL END CLIENT_ARGS...: weft-perf runs, END (server or client) gets SIGNAL; the other one must notice.
+victim() {
+	local signal=$1 end=$2 pid
+	shift 2
+	new_pair 2
+	start_server "$perf" || return 1
+	client "$perf" "$@" &
+	pid=$!
+	sleep 1.5
+	if [ "$end" = server ]; then
+		kill "-$signal" "$(program_pid "$server_pid")" || return 1
+		wait_within 2000 $pid || return 1
+		[ $rc = 3 ] && sentence "$dir/client.err" "$expect"
+	else
+		kill "-$signal" "$(pgrep -f -- "-p $port -L.*127.0.0.1" | while read -r p; do
+			[ "$(cat "/proc/$p/comm")" = weft-perf ] && echo "$p"
+		done)" || return 1
+		wait_within 2000 "$server_pid" || return 1
+		server_pid=
+		wait "$pid"
+		[ $rc = 3 ] && grep -v waiting "$dir/server.err" >"$dir/said" && sentence "$dir/said" "$expect"
+	fi
+}
+
+interrupted_code() {
+	local rc=0 pid
+	new_pair 1
+	start_server "$perf" || return 1
+	pid=$(program_pid "$server_pid")
+	kill -TERM "$pid"
+	server_code || rc=$?
+	echo "exit code $rc"
+	[ $rc = 143 ]
+}
+
+cat_killed() {
+	local pid rc
+	new_pair 2
+	server_in=/dev/zero
+	start_server "$cat" -l || return 1
+	server_in=
+	client "$cat" </dev/null &
+	pid=$!
+	sleep 1.5
+	kill -9 "$(program_pid "$server_pid")"
+	wait_within 2000 $pid || return 1
+	[ "$rc" = 3 ] && sentence "$dir/client.err" "died"
+}
+
+# A process that is stopped is slow, not dead.
+stopped_and_woken() {
+	local pid victim rc=0
+	new_pair 1
+	start_server "$perf" || return 1
+	client "$perf" -t tag_bw -s 4k -D 3 -f -V &
+	pid=$!
+	sleep 1.5
+	victim=$(program_pid "$server_pid")
+	kill -STOP "$victim"
+	sleep 3
+	kill -CONT "$victim"
+	wait $pid || rc=$?
+	server_code || return 1
+	[ $rc = 0 ]
+}
+
+expect="died"
+check "server killed in a stream" victim KILL server -t tag_bw -s 64k -D 30 -f
+check "server killed in a ping-pong" victim KILL server -t tag_lat -s 8 -D 30 -f
+check "client killed in a stream" victim KILL client -t tag_bw -s 64k -D 30 -f
+check "client killed in a stream both ways" victim KILL client -t tag_bibw -s 1M -D 30 -f
+expect="gave up: interrupted by signal 15"
+check "server interrupted" victim TERM server -t tag_bw -s 1k -D 30 -f
+check "client interrupted" victim TERM client -t tag_bw -s 1k -D 30 -f
+check "a waiting server ends by its signal" interrupted_code
+check "weft-cat: peer killed" cat_killed
+check "a server that stops for 3 s is not lost" stopped_and_woken
+tap_end

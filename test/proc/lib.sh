@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What the two-process tests share. A test sources this with the build directory in $1, uses pair and friends, reports each case with
+# check, and ends with tap_end. Every case has lanes, sockets and a TCP port of its own, so nothing is left of the one before.
+# shellcheck shell=bash
+
+build=$1
+perf=$build/app/weft-perf
+cat=$build/app/weft-cat
+# shellcheck disable=SC2034
+info=$build/app/weft-info
+
+for program in "$perf" "$cat" "$info"; do
+	[ -x "$program" ] || { echo "there is no ${program##*/} in this build"; exit 77; }
+done
+
+# Nothing of the caller's environment shall decide what is tested.
+for variable in "${!WEFT_@}"; do
+	[ "$variable" = WEFT_TEST_NO_HUGE ] || unset "$variable"
+done
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/weft-proc.XXXXXX")
+server_pid=
+tap=0
+tap_failed=0
+
+tidy() {
+	[ -z "$server_pid" ] || kill -9 "$server_pid" 2>/dev/null
+	wait 2>/dev/null
+	rm -rf "$dir"
+}
+trap tidy EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# check NAME COMMAND...: one case; it passes when the command does. What went wrong is shown.
+check() {
+	local name=$1
+	shift
+	tap=$((tap + 1))
+	if "$@" >"$dir/check.log" 2>&1; then
+		echo "ok $tap - $name"
+		return
+	fi
+	tap_failed=$((tap_failed + 1))
+	for log in check.log server.err client.err client.out; do
+		[ ! -s "$dir/$log" ] || tail -n 8 "$dir/$log" | sed "s/^/# $log: /"
+	done
+	echo "not ok $tap - $name"
+}
+
+skip() {
+	tap=$((tap + 1))
+	echo "ok $tap - $1 # SKIP $2"
+}
+
+tap_end() {
+	echo "1..$tap"
+	[ $tap_failed = 0 ]
+}
+
+# new_pair LANES: fresh TCP port and memif lanes; sets port, eal_server, eal_client.
+new_pair() {
+	local i memif
+	port=$((20000 + RANDOM % 12000))
+	while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do
+		port=$((20000 + RANDOM % 12000))
+	done
+	pair_number=$((${pair_number:-0} + 1))
+	eal_server=(--no-huge -m 512 --no-pci)
+	eal_client=(--no-huge -m 512 --no-pci)
+	for ((i = 0; i < $1; i++)); do
+		memif="id=0,socket-abstract=no,socket=$dir/m$pair_number.$i,rsize=10,bsize=9216"
+		eal_server+=(--vdev="net_memif$i,role=server,$memif")
+		eal_client+=(--vdev="net_memif$i,role=client,$memif")
+	done
+	lanes=
+	for ((i = 0; i < $1; i++)); do
+		lanes+="${lanes:+;}dpdk:$i,mtu=9000"
+	done
+}
+
+# start_server PROGRAM ARGS...: in the background, until it waits for its client. Its standard input is $server_in.
+start_server() {
+	local program=$1 i
+	shift
+	: >"$dir/server.err"
+	timeout 100 "$program" "${eal_server[@]}" -- -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
+		>"$dir/server.out" 2>"$dir/server.err" &
+	server_pid=$!
+	for ((i = 0; i < 200; i++)); do
+		! grep -q "waiting for a client" "$dir/server.err" || return 0
+		kill -0 "$server_pid" 2>/dev/null || break
+		sleep 0.05
+	done
+	echo "the server did not start"
+	return 1
+}
+
+# client PROGRAM ARGS...: to its end; returns its exit code.
+client() {
+	local program=$1
+	shift
+	timeout 100 "$program" "${eal_client[@]}" -- -p "$port" -L "$lanes" "$@" 127.0.0.1 \
+		>"$dir/client.out" 2>"$dir/client.err"
+}
+
+# server_code: waits for the server's end and returns its exit code.
+server_code() {
+	local rc=0
+	wait "$server_pid" || rc=$?
+	server_pid=
+	return $rc
+}
+
+# program_pid: the program below the server's timeout.
+program_pid() {
+	pgrep -P "$1"
+}
+
+# perf_pair LANES CLIENT_ARGS...: a whole run of weft-perf that must end well at both ends.
+perf_pair() {
+	local count=$1 rc=0
+	shift
+	new_pair "$count"
+	start_server "$perf" || return 1
+	client "$perf" "$@" || rc=$?
+	[ $rc = 0 ] || { echo "the client's exit code is $rc"; kill -9 $server_pid; server_code; return 1; }
+	server_code || { echo "the server's exit code is $?"; return 1; }
+}
+
+# sentence FILE PATTERN: is there a line of the program with these words, and are there no more than four lines?
+sentence() {
+	grep -qE "^weft-(perf|cat|info): .*($2)" "$1" || { echo "no sentence with '$2':"; cat "$1"; return 1; }
+	[ "$(wc -l <"$1")" -le 4 ] || { echo "more than a sentence:"; cat "$1"; return 1; }
+}

@@ -1,0 +1,70 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# weft-perf between two processes over net_memif: every test, all sizes with every byte compared, both output formats.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# column NAME: the value in the last line of the CSV.
+column() {
+	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } END { print $c }' "$dir/client.out"
+}
+
+ping_pong() {
+	perf_pair 1 -t tag_lat -n 1000 -f -v || return 1
+	[ "$(column iterations)" = 1000 ] && [ "$(column test)" = tag_lat ] || return 1
+	# Half a round trip counts for two messages: rate x latency is 1.
+	awk -v l="$(column overall_lat)" -v r="$(column overall_mr)" 'BEGIN { p = l * r / 1e6; exit !(p > 0.99 && p < 1.01) }'
+}
+
+both_lanes_carry() {
+	perf_pair 2 -t tag_bw -s 1M -n 200 -f -v || return 1
+	[ "$(column lanes | tr ';' '\n' | grep -cE '^dpdk:[01]=([2-7][0-9])\.')" = 2 ] ||
+		{ echo "shares: $(column lanes)"; return 1; }
+}
+
+ucx_columns() {
+	[ "$(head -n 1 "$dir/client.out" | cut -d, -f1-8)" = \
+		"iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr" ]
+}
+
+line_per_second() {
+	perf_pair 1 -t tag_bw -s 64 -D 2.3 -v || return 1
+	[ "$(wc -l <"$dir/client.out")" -ge 4 ]
+}
+
+table() {
+	perf_pair 2 -t table -s 8,64k,1M -D 0.05 || return 1
+	[ "$(grep -cE '^ +(8|64k|1M)  [a-z/-]+ +[0-9]+:[0-9]+ ' "$dir/client.out")" = 3 ]
+}
+
+nothing_wrong() { [ "$(column wrong)" = 0 ]; }
+
+flood_arrives() {
+	perf_pair 1 -t tag_flood -s "$1" -n "$2" -v || return 1
+	[ "$(column messages)" = "$2" ] && [ "$(column wrong)" = 0 ]
+}
+
+check "tag_lat: half round trips" ping_pong
+check "CSV has ucx_perftest's columns first" ucx_columns
+check "tag_lat: 0 bytes" perf_pair 1 -t tag_lat -s 0 -n 100 -f -V
+check "tag_lat: all sizes over two lanes, every byte" perf_pair 2 -t tag_lat -s 1:4M -n 20 -w 2 -f -V
+check "tag_lat: odd sizes, every byte" perf_pair 2 -t tag_lat -s 3,255,256,257,1500,8999,9001,65537,262143,262145,1000003 -n 20 -w 2 -f -V
+check "tag_lat: unexpected, every byte" perf_pair 2 -t tag_lat -s 8,1k,64k,1M -n 50 -w 2 -f -V -U
+check "tag_sync_lat: every byte" perf_pair 2 -t tag_sync_lat -s 0,8,4k,256k,2M -n 50 -w 2 -f -V
+check "tag_bw: all sizes over two lanes, every byte" perf_pair 2 -t tag_bw -s 1:4M -n 100 -w 2 -f -V -v
+check "tag_bw: no message came wrong" nothing_wrong
+check "tag_bw: unexpected, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 200 -w 2 -f -V -U
+check "tag_bw: both lanes carry a large message" both_lanes_carry
+check "tag_bibw: every byte" perf_pair 2 -t tag_bibw -s 8,1k,64k,1M -n 200 -w 2 -f -V
+check "tag_bw: a window of one and of a thousand" perf_pair 1 -t tag_bw -s 64 -n 5000 -O 1000 -f -V
+check "tag_bw: registered memory" perf_pair 2 -t tag_bw -s 64k,1M -n 100 -f -V -z
+check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V -S MULTI_EAGER_LIMIT=0
+check "a line per second" line_per_second
+check "the table: size, protocol, shares, latency, bandwidth" table
+check "tag_flood: 64 KiB messages late and in reverse order" flood_arrives 64k 500
+check "tag_flood: 8 B messages late and in reverse order" flood_arrives 8 20000
+check "raw_lat" perf_pair 1 -t raw_lat -n 1000 -f -v
+check "raw_bw" perf_pair 1 -t raw_bw -s 64k -n 1000 -f -v
+tap_end
