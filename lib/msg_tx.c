@@ -107,12 +107,15 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 {
 	struct weft_msg_lane *l = &req->me->lanes[lane];
 	struct weft_ep_lane_info *count = &req->me->ep->lane_info[lane];
+	size_t whole = hdr_len + len;
 	int err = 0, rc = -E2BIG;
 
-	if (len >= req->mw->conf.zcopy_thresh && hdr_len + len <= zcopy_max(req, l, hdr_len))
+	/* Short tails are copied, unless nothing but zcopy takes them. */
+	if ((len >= req->mw->conf.zcopy_thresh || (whole > l->max_bcopy && whole > l->max_short)) &&
+	    whole <= zcopy_max(req, l, hdr_len))
 		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
 	if (rc == -E2BIG) {
-		if (req->dt.dt_class == WEFT_DT_CONTIG && hdr_len + len <= l->max_short)
+		if (req->dt.dt_class == WEFT_DT_CONTIG && whole <= l->max_short)
 			rc = l->lep->ops->am_short(l->lep, id, hdr, hdr_len, req->dt.buf + off, len);
 		else
 			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
