@@ -72,12 +72,16 @@ check() {
 	esac
 }
 
-# suites LABEL BUILDDIR TIMES SUITE... [-- MESON OPTION...]: runs these suites and counts them. TIMES stretches time limits.
+# suites LABEL BUILDDIR TIMES SUITE... [-- MESON OPTION...]: runs these suites (without one given as -SUITE) and counts
+# them. TIMES stretches time limits.
 suites() {
 	local label=$1 dir=$2 times=$3 log args=() names=() name
 	shift 3
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
-		args+=(--suite "$1")
+		case $1 in
+		-*) args+=(--no-suite "${1#-}") ;;
+		*) args+=(--suite "$1") ;;
+		esac
 		shift
 	done
 	[ $# -eq 0 ] || shift
@@ -97,7 +101,7 @@ suites() {
 	rm -f "$log".json "$log"-*.json
 	# meson's own output goes by: the end of this script tells failures with their logs.
 	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" \
-		--no-suite none "${args[@]}" "$@" "${names[@]}" 2>&1 </dev/null |
+		"${args[@]}" "$@" "${names[@]}" 2>&1 </dev/null |
 		grep -E '^ *[0-9]+/[0-9]+ ' | sed 's/^/   /' || true
 	for name in "$log".json "$log"-*.json; do
 		[ ! -f "$name" ] || log=$name
@@ -212,7 +216,7 @@ if [ -z "$quick" ]; then
 		step "fuzz, sanitized" suites asan-fuzz "$san" 2 fuzz
 	fi
 
-	step "unit, valgrind" suites valgrind "$weft_build" 20 unit -- --wrapper \
+	step "unit, valgrind" suites valgrind "$weft_build" 20 unit -long -- --wrapper \
 		'valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
 
 	if step "build without DPDK and rdma-core" build "build without DPDK and rdma-core" "$bare" \
