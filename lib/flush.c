@@ -97,7 +97,7 @@ void weft_flush_check(struct weft_msg_ep *me)
 {
 	struct weft_flush *f;
 
-	while ((f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f->op_sn)) {
+	while (!me->failed && (f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f->op_sn)) {
 		STAILQ_REMOVE_HEAD(&me->flushes, link);
 		if (ask_lanes(me, f))
 			flush_end(f);

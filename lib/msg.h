@@ -33,6 +33,7 @@
 #define WEFT_MSG_HASHED (1u << 3) /**< in its endpoint's table of messages that are not over (by sequence) */
 #define WEFT_MSG_SYNC   (1u << 4) /**< the sender wants to know of the match */
 #define WEFT_MSG_RTS    (1u << 5) /**< the data is still at the sender */
+#define WEFT_MSG_ACKED  (1u << 7) /**< it has been told */
 #define WEFT_MSG_HELD   (1u << 6) /**< in the list of the endpoint, or of the worker, of probed and complete ones */
 
 /**
@@ -355,6 +356,8 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 
 /* ------------------------------------------------------------------ receiving (msg_rx.c, recv.c, proto_rndv.c) */
 
+/** Tell the sender of a synchronous message, once, that it is matched (or why it never will be). */
+void weft_rx_ack(struct weft_message *msg, int status);
 /** The posted receive that gets a message with @p tag from here, taken out; or NULL. */
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag);
 /** Nobody has posted a receive for it. */

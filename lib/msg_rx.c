@@ -224,7 +224,7 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f, co
 		msg->flags |= WEFT_MSG_SYNC;
 		msg->sreq = *sreq;
 		if (msg->recv)
-			weft_rndv_send_ats(me, WEFT_WIRE_SYNC_ACK, *sreq, 0);
+			weft_rx_ack(msg, 0);
 		else if (me->closing && (msg->flags & WEFT_MSG_QUEUED))
 			weft_rx_refuse(msg);
 	}

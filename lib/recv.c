@@ -84,6 +84,14 @@ static void copy_kept(struct weft_message *msg, struct weft_request *req)
 		weft_recv_place(req, v[i].lo, msg->data + v[i].lo, v[i].hi - v[i].lo);
 }
 
+void weft_rx_ack(struct weft_message *msg, int status)
+{
+	if (!msg->me || (msg->flags & (WEFT_MSG_SYNC | WEFT_MSG_ACKED)) != WEFT_MSG_SYNC)
+		return;
+	msg->flags |= WEFT_MSG_ACKED;
+	weft_rndv_send_ats(msg->me, WEFT_WIRE_SYNC_ACK, msg->sreq, status);
+}
+
 void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 {
 	struct weft_msg_ep *me = msg->me;
@@ -102,8 +110,7 @@ void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 		weft_rndv_bind(me, req, sreq, now);
 		return;
 	}
-	if (me && (msg->flags & WEFT_MSG_SYNC))
-		weft_rndv_send_ats(me, WEFT_WIRE_SYNC_ACK, sreq, 0);
+	weft_rx_ack(msg, 0);
 	copy_kept(msg, req);
 	if (me) {
 		weft_credit_give(me, msg->total);
@@ -167,16 +174,16 @@ void weft_rx_over(struct weft_message *msg)
 /* Its sender waits for a match, and the owner of this end has closed it: two closing peers would wait for each other. */
 void weft_rx_refuse(struct weft_message *msg)
 {
-	uint8_t id = msg->flags & WEFT_MSG_RTS ? WEFT_WIRE_ATS : WEFT_WIRE_SYNC_ACK;
-
-	weft_rndv_send_ats(msg->me, id, msg->sreq, -ECONNRESET);
 	if (msg->flags & WEFT_MSG_QUEUED)
 		weft_match_msg_remove(&msg->mw->match, &msg->match);
-	msg->flags &= (uint8_t)~(WEFT_MSG_QUEUED | WEFT_MSG_SYNC);
-	if (msg->flags & WEFT_MSG_RTS)
+	msg->flags &= (uint8_t)~WEFT_MSG_QUEUED;
+	if (msg->flags & WEFT_MSG_RTS) {
+		weft_rndv_send_ats(msg->me, WEFT_WIRE_ATS, msg->sreq, -ECONNRESET);
 		weft_rx_free(msg);
-	else
+	} else {
+		weft_rx_ack(msg, -ECONNRESET);
 		weft_rx_drop(msg);
+	}
 }
 
 void weft_rx_closing(struct weft_msg_ep *me)

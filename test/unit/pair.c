@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "log.h"
 #include "pair.h"
 
 /* ------------------------------------------------------------------ lanes */
@@ -221,6 +222,7 @@ void pair_room(struct pair *p, unsigned int side, int room)
 
 void pair_defaults(struct pair *p)
 {
+	weft_log_level = WEFT_LOG_ERROR; /* messages left over on purpose are warned about */
 	memset(p, 0, sizeof(*p));
 	p->conf = (struct weft_conf){
 		.rndv_thresh = WEFT_CONF_AUTO,
