@@ -12,31 +12,11 @@
 #include <string.h>
 
 #include "perf.h"
+#include "perf_raw.h"
 
 #define MIN_ITERS 10u
 #define DEFAULT_WARMUP 10000u
 #define CALIBRATE_PART 0.1 /* of the wanted seconds */
-
-/* The bare-port tests come with perf_raw.c. */
-struct perf_raw;
-
-static int perf_raw_open(struct peer *p, struct perf_raw **raw)
-{
-	(void)raw;
-	cli_error("raw_lat and raw_bw are not in this build");
-	return peer_fail(p, APP_FAIL);
-}
-
-static int perf_raw_run(struct perf_raw *raw, struct perf_side *side)
-{
-	(void)raw;
-	return peer_fail(side->peer, APP_FAIL);
-}
-
-static void perf_raw_close(struct perf_raw *raw)
-{
-	(void)raw;
-}
 
 struct session {
 	const struct perf_options *opts;

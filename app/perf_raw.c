@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "perf_raw.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
+
+#define BURST 32u
+#define ZCOPY_MIN 1024u    /* below, copying is cheaper than a second mbuf */
+#define RESEND_US 20000u   /* raw_lat: a message not answered by then was lost */
+#define FIN_EVERY_US 1000u /* raw_bw: until it is answered */
+#define FIN_SECONDS 5u
+#define LINGER_US 20000u /* the last FIN_ACK may be lost */
+
+enum { RAW_DATA = 1, RAW_FIN, RAW_FIN_ACK };
+
+/* Stands where a lane's header would; another magic, so that no lane takes it for its own. */
+struct raw_hdr {
+	uint32_t magic;
+	uint32_t type;
+	uint64_t run;
+	uint64_t message;
+	uint64_t offset;
+	uint64_t total; /* FIN_ACK: bytes received */
+	uint32_t length;
+} __attribute__((packed));
+
+#define RAW_MAGIC 0x77617257u /* "Wraw" */
+#define RAW_HDR_AT (RTE_ETHER_HDR_LEN + sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
+
+_Static_assert(RAW_HDR_AT + sizeof(struct raw_hdr) <= PERF_RAW_HEAD, "header");
+
+struct run {
+	struct perf_raw *raw;
+	struct weft_frame_port *port;
+	struct perf_side *side;
+	uint64_t id, size;
+	uint8_t *tx_buf, *rx_buf;
+	bool zcopy, validate;
+	unsigned int turns;
+	/* sending: frames made and not yet taken by the port */
+	struct rte_mbuf *queue[BURST];
+	unsigned int queued;
+	struct rte_mbuf_ext_shared_info shinfo;
+	/* receiving */
+	uint64_t message, got; /* the message of the last frame, and how much of it has come */
+	uint64_t whole;        /* number of the last message that came whole */
+	bool news;             /* one has come since this was cleared */
+	uint64_t bytes;
+	bool fin, fin_ack;
+	uint64_t fin_bytes;
+};
+
+/* ---- frames */
+
+static void put_head(const struct run *r, uint8_t *at, uint32_t type, uint64_t message,
+		     uint64_t offset, uint64_t total, uint32_t length)
+{
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(at + RTE_ETHER_HDR_LEN);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+	struct raw_hdr *h = (struct raw_hdr *)(at + RAW_HDR_AT);
+	uint32_t sum, bytes = PERF_RAW_HEAD - RTE_ETHER_HDR_LEN + length;
+
+	memcpy(at, r->raw->head, PERF_RAW_HEAD);
+	ip->total_length = rte_cpu_to_be_16((uint16_t)bytes);
+	udp->dgram_len = rte_cpu_to_be_16((uint16_t)(bytes - sizeof(*ip)));
+	sum = r->raw->ip_sum + ip->total_length;
+	sum = (sum & 0xffff) + (sum >> 16);
+	ip->hdr_checksum = (uint16_t) ~((sum & 0xffff) + (sum >> 16));
+	*h = (struct raw_hdr){RAW_MAGIC, type, r->id, message, offset, total, length};
+}
+
+/* Nothing to do: the run's end looks at the count, and the memory is the run's. */
+static void extbuf_back(void *addr, void *opaque)
+{
+	(void)addr;
+	(void)opaque;
+}
+
+static bool add_external(struct run *r, struct rte_mbuf *head, const uint8_t *data, uint32_t length)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r->port->hdr_pool);
+
+	if (!m)
+		return false;
+	rte_mbuf_ext_refcnt_update(&r->shinfo, 1);
+	rte_pktmbuf_attach_extbuf(m, (void *)(uintptr_t)data, (rte_iova_t)(uintptr_t)data,
+				  (uint16_t)length, &r->shinfo);
+	m->data_off = 0;
+	m->data_len = (uint16_t)length;
+	m->pkt_len = length;
+	head->next = m;
+	head->nb_segs = 2;
+	head->pkt_len += length;
+	return true;
+}
+
+/* @return NULL when there is no buffer now */
+static struct rte_mbuf *make_frame(struct run *r, uint32_t type, uint64_t message, uint64_t offset,
+				   uint64_t total, const uint8_t *data, uint32_t length)
+{
+	bool zcopy = r->zcopy && length >= ZCOPY_MIN;
+	struct rte_mbuf *m = rte_pktmbuf_alloc(zcopy ? r->port->hdr_pool : r->port->pool);
+	uint8_t *at;
+
+	if (unlikely(!m))
+		return NULL;
+	at = rte_pktmbuf_mtod(m, uint8_t *);
+	put_head(r, at, type, message, offset, total, length);
+	m->data_len = PERF_RAW_HEAD;
+	m->pkt_len = PERF_RAW_HEAD;
+	if (zcopy) {
+		if (add_external(r, m, data, length))
+			return m;
+		rte_pktmbuf_free(m);
+		return NULL;
+	}
+	if (length)
+		memcpy(at + PERF_RAW_HEAD, data, length);
+	m->data_len = (uint16_t)(PERF_RAW_HEAD + length);
+	m->pkt_len = m->data_len;
+	return m;
+}
+
+/* ---- sending */
+
+static void push(struct run *r)
+{
+	unsigned int sent = r->port->ops->tx_burst(r->port, r->queue, (uint16_t)r->queued);
+
+	if (unlikely(sent < r->queued && sent))
+		memmove(r->queue, r->queue + sent, (r->queued - sent) * sizeof(r->queue[0]));
+	r->queued -= sent;
+}
+
+/* The port may hold something back, and the peer may be dead: looked at seldom. */
+static int look_around(struct run *r)
+{
+	if (likely(++r->turns & 255))
+		return 0;
+	if (r->port->ops->tx_kick)
+		r->port->ops->tx_kick(r->port);
+	return peer_check(r->side->peer);
+}
+
+static int flush(struct run *r)
+{
+	while (r->queued) {
+		push(r);
+		if (r->queued && look_around(r))
+			return -ECANCELED;
+	}
+	return 0;
+}
+
+static int add_frame(struct run *r, uint32_t type, uint64_t message, uint64_t offset,
+		     uint64_t total, uint32_t length)
+{
+	struct rte_mbuf *m;
+
+	if (r->queued == BURST)
+		push(r);
+	while (r->queued == BURST ||
+	       !(m = make_frame(r, type, message, offset, total, r->tx_buf + offset, length))) {
+		if (r->queued)
+			push(r);
+		if (look_around(r))
+			return -ECANCELED;
+	}
+	r->queue[r->queued++] = m;
+	return 0;
+}
+
+/* All frames of a message go to the queue; full bursts go to the port. */
+static int add_message(struct run *r, uint64_t message)
+{
+	uint64_t offset = 0;
+	uint32_t length;
+
+	if (r->validate) {
+		/* External buffers are the message: none may be in flight when it changes. */
+		if (flush(r))
+			return -ECANCELED;
+		perf_fill(r->tx_buf, r->size, message);
+	}
+	do {
+		length = (uint32_t)RTE_MIN(r->size - offset, (uint64_t)r->raw->room);
+		if (add_frame(r, RAW_DATA, message, offset, r->size, length))
+			return -ECANCELED;
+		offset += length;
+	} while (offset < r->size);
+	return 0;
+}
+
+static int send_control(struct run *r, uint32_t type, uint64_t total)
+{
+	return add_frame(r, type, 0, 0, total, 0) || flush(r) ? -ECANCELED : 0;
+}
+
+/* ---- receiving */
+
+static void take_data(struct run *r, const struct raw_hdr *h, struct rte_mbuf *m)
+{
+	uint8_t *at = r->rx_buf + h->offset;
+
+	if (unlikely(h->offset > r->size || h->length > r->size - h->offset ||
+		     PERF_RAW_HEAD + h->length > m->pkt_len)) {
+		r->side->wrong++;
+		return;
+	}
+	if (likely(m->nb_segs == 1))
+		memcpy(at, rte_pktmbuf_mtod_offset(m, uint8_t *, PERF_RAW_HEAD), h->length);
+	else
+		for (uint32_t done = 0, part; done < h->length; done += part) {
+			const uint8_t *from;
+			uint8_t chunk[512];
+
+			part = RTE_MIN(h->length - done, (uint32_t)sizeof(chunk));
+			from = rte_pktmbuf_read(m, PERF_RAW_HEAD + done, part, chunk);
+			memcpy(at + done, from, part);
+		}
+	r->bytes += h->length;
+	if (h->message != r->message || h->offset == 0) {
+		r->message = h->message;
+		r->got = 0;
+	}
+	r->got += h->length;
+	if (r->got == r->size) {
+		r->whole = h->message;
+		r->news = true;
+		if (r->validate && !perf_check(r->rx_buf, r->size, h->message))
+			r->side->wrong++;
+	}
+}
+
+static void take_frame(struct run *r, struct rte_mbuf *m)
+{
+	const struct raw_hdr *h = rte_pktmbuf_mtod_offset(m, const struct raw_hdr *, RAW_HDR_AT);
+
+	if (unlikely(m->data_len < PERF_RAW_HEAD || h->magic != RAW_MAGIC || h->run != r->id))
+		return; /* the kernel's, or of a run that is over */
+	if (likely(h->type == RAW_DATA)) {
+		take_data(r, h, m);
+	} else if (h->type == RAW_FIN) {
+		r->fin = true;
+	} else if (h->type == RAW_FIN_ACK) {
+		r->fin_ack = true;
+		r->fin_bytes = h->total;
+	}
+}
+
+static inline unsigned int receive(struct run *r)
+{
+	struct rte_mbuf *pkts[BURST];
+	unsigned int i, n = r->port->ops->rx_burst(r->port, pkts, BURST);
+
+	for (i = 0; i < n; i++) {
+		if (i + 1 < n)
+			rte_prefetch0(rte_pktmbuf_mtod_offset(pkts[i + 1], void *, RAW_HDR_AT));
+		take_frame(r, pkts[i]);
+		rte_pktmbuf_free(pkts[i]);
+	}
+	return n;
+}
+
+/* ---- the end of a run */
+
+static uint64_t us_to_tsc(uint64_t us)
+{
+	return us * (rte_get_tsc_hz() / 1000000);
+}
+
+/* Sender: tell the end until the receiver has answered with what it got. */
+static int finish(struct run *r)
+{
+	uint64_t now = rte_rdtsc(), next = 0, end = now + FIN_SECONDS * rte_get_tsc_hz();
+
+	while (!r->fin_ack) {
+		now = rte_rdtsc();
+		if (now > end) {
+			cli_error("frames do not arrive, or their answers don't: the end of the "
+				  "run got no answer for %u s",
+				  FIN_SECONDS);
+			return peer_fail(r->side->peer, APP_PEER);
+		}
+		if (now >= next) {
+			if (send_control(r, RAW_FIN, 0))
+				return -ECANCELED;
+			next = now + us_to_tsc(FIN_EVERY_US);
+		}
+		if (!receive(r) && look_around(r))
+			return -ECANCELED;
+	}
+	return 0;
+}
+
+/* Receiver: answer each FIN; stay a little, because the answer may be lost. */
+static int answer_fin(struct run *r)
+{
+	uint64_t end = rte_rdtsc() + us_to_tsc(LINGER_US);
+
+	do {
+		if (r->fin) {
+			r->fin = false;
+			if (send_control(r, RAW_FIN_ACK, r->bytes))
+				return -ECANCELED;
+		}
+		receive(r);
+		if (look_around(r))
+			return -ECANCELED;
+	} while (rte_rdtsc() < end);
+	return 0;
+}
+
+/* ---- tests */
+
+static void count(struct run *r, uint64_t iters)
+{
+	struct perf_side *s = r->side;
+
+	if (s->meter && perf_meter_add(s->meter, rte_rdtsc(), iters) && s->tick)
+		s->tick(s->meter, s->tick_arg);
+}
+
+static int ping(struct run *r)
+{
+	uint64_t i, resend_after = us_to_tsc(RESEND_US), sent;
+
+	for (i = 0; i < r->side->run->iters; i++) {
+		do {
+			if (add_message(r, i) || flush(r))
+				return -ECANCELED;
+			sent = rte_rdtsc();
+			while (r->whole != i) {
+				if (receive(r))
+					continue;
+				if (look_around(r))
+					return -ECANCELED;
+				if (unlikely(rte_rdtsc() - sent > resend_after))
+					break;
+			}
+		} while (unlikely(r->whole != i));
+		count(r, 1);
+	}
+	return finish(r);
+}
+
+static int pong(struct run *r)
+{
+	while (!r->fin) {
+		if (!receive(r) && look_around(r))
+			return -ECANCELED;
+		if (r->news) {
+			r->news = false;
+			if (add_message(r, r->whole) || flush(r))
+				return -ECANCELED;
+		}
+	}
+	return answer_fin(r);
+}
+
+static int stream(struct run *r)
+{
+	uint64_t i, iters = r->side->run->iters, each, got;
+
+	/* Small messages are counted by the burst: reading the clock takes as long as one of them. */
+	each = r->size >= r->raw->room ? 1 : BURST;
+	for (i = 0; i < iters; i++) {
+		if (add_message(r, i))
+			return -ECANCELED;
+		if ((i + 1) % each == 0)
+			count(r, each);
+	}
+	if (flush(r) || finish(r))
+		return -ECANCELED;
+	if (!r->side->meter)
+		return 0;
+	/* The clock stops when the receiver has answered, and what counts is what it got. */
+	r->side->meter->last = rte_rdtsc();
+	got = r->size ? r->fin_bytes / r->size : iters;
+	r->side->meter->iters = got ? got : 1;
+	return 0;
+}
+
+static int sink(struct run *r)
+{
+	while (!r->fin)
+		if (!receive(r) && look_around(r))
+			return -ECANCELED;
+	return answer_fin(r);
+}
+
+/* ---- set-up */
+
+static int set_up(struct run *r, struct perf_raw *raw, struct perf_side *side)
+{
+	size_t bytes = (side->run->size + 4095) / 4096 * 4096 + 4096;
+
+	memset(r, 0, sizeof(*r));
+	r->raw = raw;
+	r->port = raw->port;
+	r->side = side;
+	r->id = side->run->id;
+	r->size = side->run->size;
+	r->message = UINT64_MAX;
+	r->whole = UINT64_MAX;
+	r->validate = side->run->flags & PERF_F_VALIDATE;
+	r->zcopy = raw->port->flags & WEFT_FRAME_PORT_EXTBUF &&
+		   !(raw->port->flags & WEFT_FRAME_PORT_REG);
+	r->shinfo.free_cb = extbuf_back;
+	rte_mbuf_ext_refcnt_set(&r->shinfo, 1);
+	if (posix_memalign((void **)&r->tx_buf, 4096, bytes) ||
+	    posix_memalign((void **)&r->rx_buf, 4096, bytes))
+		return -ENOMEM;
+	/* Page faults are not what is measured. */
+	memset(r->tx_buf, 0x5a, bytes);
+	memset(r->rx_buf, 0xa5, bytes);
+	return 0;
+}
+
+/* A port that failed may still hold the message: the process ends soon, so it keeps it. */
+static void tear_down(struct run *r, int ret)
+{
+	while (r->queued)
+		rte_pktmbuf_free(r->queue[--r->queued]);
+	if (!ret && rte_mbuf_ext_refcnt_read(&r->shinfo) == 1) {
+		free(r->tx_buf);
+		free(r->rx_buf);
+		free(r);
+	}
+}
+
+int perf_raw_run(struct perf_raw *raw, struct perf_side *side)
+{
+	struct run *r = malloc(sizeof(*r));
+	bool latency = perf_is_latency(side->run->test);
+	struct peer *p = side->peer;
+	int ret;
+
+	if (!r || set_up(r, raw, side)) {
+		cli_error("no memory for messages of %llu bytes",
+			  (unsigned long long)side->run->size);
+		return peer_fail(p, APP_FAIL);
+	}
+	if (peer_barrier(p))
+		return p->exit_code;
+	if (side->meter)
+		perf_meter_start(side->meter);
+	if (p->server)
+		ret = latency ? pong(r) : sink(r);
+	else
+		ret = latency ? ping(r) : stream(r);
+	tear_down(r, ret);
+	if (!ret)
+		return APP_OK;
+	return p->exit_code ? p->exit_code : peer_fail(p, APP_FAIL);
+}

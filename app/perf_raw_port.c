@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port of the bare-port tests: found in the configuration as a lane's would be, opened by the same code. */
+
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "drivers/dpdk/lane_opts.h"
+#include "drivers/dpdk/port_ethdev.h"
+#include "perf_raw.h"
+
+#define UDP_PORT 18515
+#define LINK_SECONDS 10.0
+
+/* ---- which port */
+
+/* The first "dpdk:..." item of a list like WEFT_LANES; "" when there is none. */
+static void first_item(const char *list, char *item, size_t len)
+{
+	const char *end;
+
+	item[0] = '\0';
+	while (*list) {
+		end = strchrnul(list, ';');
+		while (*list == ' ')
+			list++;
+		if (!strncmp(list, "dpdk:", 5)) {
+			snprintf(item, len, "%.*s", (int)(end - list - 5), list + 5);
+			return;
+		}
+		list = *end ? end + 1 : end;
+	}
+}
+
+/* Resource and options. No item, or a star: the first port there is. */
+static int choose_port(struct peer *p, char *resource, size_t len, struct weft_lane_opts *opts)
+{
+	char list[1024] = "", item[256], why[256], *comma;
+
+	weft_config_get(p->opts->config, "LANES", list, sizeof(list));
+	first_item(list, item, sizeof(item));
+	comma = strchr(item, ',');
+	if (comma)
+		*comma++ = '\0';
+	if (weft_lane_opts_parse(comma, opts, why, sizeof(why))) {
+		cli_error("%s", why);
+		return peer_fail(p, APP_USAGE);
+	}
+	snprintf(resource, len, "%s", item[0] && strcmp(item, "*") ? item : "0");
+	return APP_OK;
+}
+
+static uint64_t config_number(struct peer *p, const char *name)
+{
+	char text[64];
+	int n = weft_config_get(p->opts->config, name, text, sizeof(text));
+	uint64_t v = 0;
+
+	if (n > 0 && text[0] >= '0' && text[0] <= '9')
+		cli_size(name, text, &v);
+	return v;
+}
+
+/* ---- frames */
+
+static void make_head(struct perf_raw *r, uint64_t peer_mac)
+{
+	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)r->head;
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(eth + 1);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+	uint8_t dst[8];
+	uint16_t w[sizeof(*ip) / 2];
+
+	memcpy(dst, &peer_mac, sizeof(dst));
+	memcpy(&eth->dst_addr, dst, RTE_ETHER_ADDR_LEN);
+	memcpy(&eth->src_addr, r->port->mac, RTE_ETHER_ADDR_LEN);
+	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4);
+	ip->version_ihl = RTE_IPV4_VHL_DEF;
+	ip->time_to_live = 64;
+	ip->next_proto_id = IPPROTO_UDP;
+	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
+	ip->src_addr = rte_cpu_to_be_32(weft_lane_link_local(r->port->mac));
+	ip->dst_addr = rte_cpu_to_be_32(weft_lane_link_local(dst));
+	udp->src_port = udp->dst_port = RTE_BE16(UDP_PORT);
+	memcpy(w, ip, sizeof(w));
+	for (size_t i = 0; i < sizeof(w) / 2; i++)
+		r->ip_sum += w[i];
+}
+
+/* Both say what they have; the smaller frame is used. */
+static int agree(struct perf_raw *r)
+{
+	uint64_t mine_size = r->port->frame_size, size;
+	struct perf_raw_hello mine = {.frame_size = mine_size}, theirs;
+	struct peer *p = r->peer;
+	int ret;
+
+	memcpy(&mine.mac, r->port->mac, RTE_ETHER_ADDR_LEN);
+	mine.mac = htole64(mine.mac);
+	mine.frame_size = htole64(mine.frame_size);
+	ret = peer_tell(p, OOB_ADDRESS, &mine, sizeof(mine));
+	if (!ret)
+		ret = peer_hear(p, OOB_ADDRESS, &theirs, sizeof(theirs));
+	if (ret)
+		return ret;
+	size = RTE_MIN(mine_size, le64toh(theirs.frame_size));
+	if (size < 2 * PERF_RAW_HEAD) {
+		cli_error("the peer's port carries frames of %llu bytes only",
+			  (unsigned long long)size);
+		return peer_fail(p, APP_PEER);
+	}
+	r->room = (uint32_t)size - PERF_RAW_HEAD;
+	make_head(r, le64toh(theirs.mac));
+	return APP_OK;
+}
+
+static int wait_link(struct perf_raw *r)
+{
+	double end = sys_seconds() + LINK_SECONDS;
+	struct rte_mbuf *m;
+	char why[512];
+
+	while (!r->port->ops->link_up(r->port)) {
+		if (peer_check(r->peer))
+			return r->peer->exit_code;
+		if (r->port->ops->rx_burst(r->port, &m, 1))
+			rte_pktmbuf_free(m);
+		if (sys_seconds() > end) {
+			weft_port_ethdev_link_text(r->port, why, sizeof(why));
+			cli_error("%s", why);
+			return peer_fail(r->peer, APP_FAIL);
+		}
+	}
+	return peer_barrier(r->peer);
+}
+
+int perf_raw_open(struct peer *p, struct perf_raw **raw)
+{
+	struct perf_raw *r = calloc(1, sizeof(*r));
+	struct weft_port_opts po = {.udp_port = UDP_PORT};
+	struct weft_lane_opts lo;
+	char resource[64], why[512];
+	int ret;
+
+	if (!r) {
+		cli_error("no memory");
+		return peer_fail(p, APP_FAIL);
+	}
+	r->peer = p;
+	ret = choose_port(p, resource, sizeof(resource), &lo);
+	if (!ret) {
+		po.mtu = lo.mtu;
+		po.frame_size = (uint16_t)config_number(p, "FRAME_SIZE");
+		if (weft_port_ethdev_open(resource, &po, &r->port, why, sizeof(why))) {
+			cli_error("%s", why);
+			ret = peer_fail(p, APP_FAIL);
+		}
+	}
+	if (!ret)
+		ret = agree(r);
+	if (!ret)
+		ret = wait_link(r);
+	*raw = r;
+	return ret;
+}
+
+void perf_raw_close(struct perf_raw *raw)
+{
+	if (raw && raw->port)
+		raw->port->ops->close(raw->port);
+	free(raw);
+}
