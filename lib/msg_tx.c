@@ -54,8 +54,9 @@ size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size
 	const struct weft_msg_lane *l = &req->me->lanes[lane];
 	size_t max = l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
 
-	/* Of an iov nobody knows beforehand whether it fits into the lane's. */
-	if (req->dt.dt_class == WEFT_DT_CONTIG && req->length >= req->mw->conf.zcopy_thresh) {
+	/* Below the threshold zcopy is for what no copying call takes. Of an iov nobody knows beforehand whether it fits into the lane's. */
+	if (req->dt.dt_class == WEFT_DT_CONTIG &&
+	    (req->length >= req->mw->conf.zcopy_thresh || hdr_len + req->length > max)) {
 		size_t z = zcopy_max(req, l, hdr_len);
 
 		if (z > max)
