@@ -194,8 +194,13 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 		return;
 	if (status >= 0)
 		status = -EIO;
-	ep->worker->count.eps_failed++;
-	weft_log_ep(ep, ep->owned ? WEFT_LOG_ERROR : WEFT_LOG_INFO, "failed: %s (%s)", why, weft_strerror(status));
+	if (ep->remote_closed) {
+		/* The normal end of many programs: the owner hears of it, the log need not. */
+		weft_log_ep(ep, WEFT_LOG_INFO, "%s", why);
+	} else {
+		ep->worker->count.eps_failed++;
+		weft_log_ep(ep, ep->owned ? WEFT_LOG_ERROR : WEFT_LOG_INFO, "failed: %s (%s)", why, weft_strerror(status));
+	}
 	if (tell)
 		weft_wireup_send_failed(ep, status, why);
 	if (ep->closing != NULL) {

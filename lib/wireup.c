@@ -659,6 +659,9 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep, const str
 	struct weft_worker *w = ep->worker;
 
 	if (wu == NULL || wu->step == WEFT_STEP_JOINED || ep->state == WEFT_EP_FAILED) {
+		/* The very endpoint we are joined with: its REQ lost the crossing and was late. It ends that connection itself. */
+		if (ep->state != WEFT_EP_FAILED && ref_equal(ep->remote, m->head.src_ep))
+			return;
 		refuse(w, lep, &m->head, -ESTALE, "this endpoint is connected already");
 		return;
 	}

@@ -252,7 +252,7 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 	struct weft_lane_ep *lep = ep->lanes[n].lep;
 	char text[200];
 
-	snprintf(text, sizeof(text), "left out: %s", why);
+	snprintf(text, sizeof(text), "%s%s", strncmp(why, "left out", 8) == 0 ? "" : "left out: ", why);
 	weft_log_ep(ep, WEFT_LOG_WARN, "lane %u (%s to the peer's interface %u) is %s", n,
 		    local_iface(ep, wu->map[n].pair.local)->name, wu->remote.ifaces[wu->map[n].pair.remote].index, text);
 	snprintf(ep->lane_info[n].why, sizeof(ep->lane_info[n].why), "%.*s", (int)sizeof(ep->lane_info[n].why) - 1, text);
