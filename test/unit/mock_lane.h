@@ -14,6 +14,8 @@
  *	short= bcopy= zcopy=   largest message of each kind (defaults 256, 4096, 16384; 0 = the iface has no such call)
  *	iov=        max_iov (default 8)
  *	align=      opt_align (default 1)
+ *	addr=N      address; default: a new one. Two ifaces with one address stand for a process and its successor
+ *	reg         am_zcopy() needs registered memory
  *	noboot      the iface cannot be connected to by its address (feature TO_EP instead)
  *	fail        open() fails with -ENODEV and a sentence
  *	busy        open() fails with -EBUSY
@@ -91,6 +93,9 @@ void mock_set_window(unsigned int n);
 
 /** Receive callbacks get desc == NULL (must copy). */
 void mock_set_no_keep(bool on);
+
+/** Registrations that exist. */
+unsigned int mock_num_mems(void);
 
 /** Receive buffers that callbacks have kept and not released. */
 unsigned int mock_num_kept(void);
