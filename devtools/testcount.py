@@ -91,9 +91,10 @@ def add_meson(label, path, records):
             record(out, label, 'failed', 'meson left no log: %s' % err)
             return
         for entry in entries:
-            name = entry['name'].split(' / ')[-1]
-            suite = (entry.get('suite') or [''])[0].split(':')[-1]
-            count_program(out, '%s %s/%s' % (label, suite, name), entry)
+            # "weft:unit / name", or just "name" when there is one suite only.
+            suite, _, name = entry['name'].rpartition(' / ')
+            suite = suite.split(':')[-1] + '/' if suite else ''
+            count_program(out, '%s %s%s' % (label, suite, name), entry)
 
 
 def add_check(name, rc, log, records):
