@@ -14,6 +14,9 @@ int sim_config(const char *text, struct weft_config **config)
 	char *copy, *word, *save = NULL, *value;
 	int ret = weft_config_read(config);
 
+	/* What tests provoke is no news. SIM_LOG=debug shows all. */
+	if (!ret)
+		ret = weft_config_modify(*config, "LOG_LEVEL", getenv("SIM_LOG") ? getenv("SIM_LOG") : "error");
 	if (ret || !text)
 		return ret;
 	copy = strdup(text);

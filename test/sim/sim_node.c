@@ -96,7 +96,7 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode,
 						 .accept_cb = params->accept_cb, .accept_arg = params->accept_arg);
 	struct weft_config *config;
-	char lanes[WEFT_MAX_LANES * 40] = "";
+	char lanes[SIM_HOST_PORTS * 40] = "";
 	size_t at = 0;
 	unsigned int i;
 	int ret;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,8 @@ static void ep_failed(struct weft_ep *ep, int status, const char *why, void *arg
 	struct link_end *e = arg;
 
 	(void)ep;
+	if (e->t->closing && status == -ECONNRESET)
+		return;
 	traffic_fail(e->t, "an endpoint failed: %s: %s", weft_strerror(status), why);
 }
 
@@ -115,7 +118,8 @@ static void add_flow(struct traffic *t, struct sim_node *src, struct sim_node *d
 	f->rng = sim_stream(t->sim, 3000 + f->id);
 	f->order = calloc(f->messages + 1, sizeof(*f->order));
 	f->tx_done = calloc(f->messages + 1, 1);
-	if (!f->order || !f->tx_done)
+	f->tx = calloc(f->messages + 1, sizeof(struct tx *));
+	if (!f->order || !f->tx_done || !f->tx)
 		abort();
 	inbox_init(&f->in, t, dst, f, 0);
 }
@@ -246,6 +250,33 @@ static bool close_step(void *arg)
 	return t->error[0] || all;
 }
 
+/* What the library says about operations that do not end. */
+static void tell(const struct flow *f)
+{
+	char text[200];
+	unsigned int i;
+
+	for (i = 0; i < f->messages; i++) {
+		if (!f->tx[i])
+			continue;
+		text[0] = '\0';
+		if (f->tx[i]->req)
+			weft_request_query(f->tx[i]->req, text, sizeof(text));
+		fprintf(stderr, "  flow %u message %u of %zu bytes, tag %llx, sync %d, got by receive %d: %s\n", f->id, i,
+			message_size(f, i), (unsigned long long)message_tag(f, i), f->tx[i]->sync,
+			(int)f->order[i] - 1, text);
+	}
+	for (i = 0; i < f->in.num_rx; i++) {
+		text[0] = '\0';
+		if (f->in.rx[i]->req)
+			weft_request_query(f->in.rx[i]->req, text, sizeof(text));
+		if (f->in.rx[i]->buf)
+			fprintf(stderr, "  flow %u receive %u tag %llx mask %llx, %zu bytes: %s\n", f->id, i,
+				(unsigned long long)f->in.rx[i]->tag, (unsigned long long)f->in.rx[i]->mask,
+				f->in.rx[i]->cap, text);
+	}
+}
+
 static void stuck(struct traffic *t)
 {
 	char words[256] = "";
@@ -257,6 +288,7 @@ static void stuck(struct traffic *t)
 
 		if (flow_sent(f) && inbox_finished(&t->flows[i].in))
 			continue;
+		tell(f);
 		if (n++ < 3)
 			at += (size_t)snprintf(words + at, sizeof(words) - at,
 					       " [flow %u: sent %u/%u, under way %u, received %u/%u, posted %u]", f->id,
@@ -280,6 +312,7 @@ const char *traffic_run(struct traffic *t, uint64_t max_ns)
 		inbox_check(&t->flows[i].in);
 	for (i = 0; i < t->num_nodes && !t->error[0]; i++)
 		inbox_check(&t->any[i]);
+	t->closing = true;
 	if (!t->error[0] && !sim_run(t->sim, max_ns, close_step, t))
 		traffic_fail(t, "endpoints are not closed in time");
 	return t->error[0] ? t->error : NULL;
@@ -295,6 +328,7 @@ void traffic_destroy(struct traffic *t)
 		inbox_free(&t->flows[i].in);
 		free(t->flows[i].order);
 		free(t->flows[i].tx_done);
+		free(t->flows[i].tx);
 	}
 	for (i = 0; i < t->num_nodes; i++)
 		inbox_free(&t->any[i]);

@@ -67,10 +67,11 @@ struct flow {
 	struct sim_rng rng;
 	struct inbox in;
 	unsigned int messages, next, under_way;
-	bool flushing, closed;
-	unsigned int flush_mark, unfinished_at_flush;
+	bool flushing, flushed;
+	unsigned int flush_mark;
 	uint32_t *order;    /* per message: index + 1 of the receive that got it */
 	uint8_t *tx_done;
+	struct tx **tx;     /* under way, by number */
 };
 
 /** An endpoint of a node. */
@@ -91,6 +92,7 @@ struct traffic {
 	struct inbox *any; /* one per node */
 	struct link_end *ends;
 	uint64_t done, bytes;
+	bool closing; /* all is received: whose peer closes first may hear of it as an error */
 	struct sim_rng rng;
 	char error[300];
 	char last_words[200];

@@ -265,11 +265,13 @@ static void cancel_one(struct inbox *in)
 	ret = weft_request_cancel(rx->req);
 	if (!ret && rx->state != RX_CANCELLED)
 		traffic_fail(in->t, "a cancelled receive did not end inside the call");
-	else if (ret && ret != -EBUSY)
+	else if (ret && ret != -EBUSY && ret != -EALREADY)
 		traffic_fail(in->t, "cancel said: %s", weft_strerror(ret));
-	/* Somebody else must take its message. */
-	if (!ret)
-		plan_add(in, (rx->mask & 0xfull << 40) ? (uint8_t)(rx->tag >> 40 & 0xf) : WILD);
+	if (ret)
+		return;
+	/* Somebody else must take its message; who gets what is open again. */
+	plan_add(in, (rx->mask & 0xfull << 40) ? (uint8_t)(rx->tag >> 40 & 0xf) : WILD);
+	in->sealed = false;
 }
 
 /* ---- oracle --------------------------------------------------------------------------------- */

@@ -57,6 +57,7 @@ static void finish(struct tx *tx, int status)
 	const char *wrong = buf_free(tx->buf);
 
 	f->under_way--;
+	f->tx[tx->number] = NULL;
 	if (f->tx_done[tx->number]++)
 		traffic_fail(f->t, "send %u of flow %u completed twice", tx->number, f->id);
 	if (status)
@@ -95,6 +96,7 @@ static void send_one(struct flow *f)
 	tx->kept = sim_chance(&f->rng, 0.5);
 	tag = message_tag(f, tx->number);
 	f->under_way++;
+	f->tx[tx->number] = tx;
 	p.cb_arg = tx;
 	p.datatype = buf_datatype(tx->buf);
 	if (sim_chance(&f->rng, 0.1))
@@ -112,14 +114,22 @@ static void send_one(struct flow *f)
 static void flushed(struct weft_request *req, const struct weft_completion *c, void *arg)
 {
 	struct flow *f = arg;
-	unsigned int i;
 
 	weft_request_free(req);
 	f->flushing = false;
+	f->flushed = true;
 	if (c->status)
 		traffic_fail(f->t, "flush of flow %u: %s", f->id, weft_strerror(c->status));
+}
+
+static void check_flushed(struct flow *f)
+{
+	unsigned int i;
+
+	f->flushed = false;
 	for (i = 0; i < f->flush_mark; i++)
-		f->unfinished_at_flush += !f->tx_done[i];
+		if (!f->tx_done[i])
+			traffic_fail(f->t, "flush of flow %u was done before send %u", f->id, i);
 }
 
 static void flush(struct flow *f)
@@ -144,10 +154,8 @@ void flow_send_step(struct flow *f)
 
 	if (!f->ep)
 		return;
-	if (f->unfinished_at_flush) {
-		traffic_fail(f->t, "flush of flow %u was done before %u sends", f->id, f->unfinished_at_flush);
-		return;
-	}
+	if (f->flushed)
+		check_flushed(f);
 	for (; n && f->next < f->messages && f->under_way < f->t->conf.window; n--)
 		send_one(f);
 	if (!f->flushing && f->next < f->messages && sim_chance(&f->rng, 0.002))

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file mixed.h
+ * Whole scenarios from a seed: nodes, lanes, links, thresholds and traffic are diced. For sys_mixed and sim_soak.
+ */
+#ifndef SIM_MIXED_H
+#define SIM_MIXED_H
+
+#include "traffic.h"
+
+enum mixed_kind {
+	MIXED_CLEAN,
+	MIXED_FAULTY,  /**< 1 % loss, 1 % duplication, 5 % reordering on every lane */
+	MIXED_CORRUPT, /**< 2 % corruption besides, with crc32c */
+	MIXED_PAUSES,  /**< faulty, and nodes that do not poll for up to 2 s now and then */
+	MIXED_WRAP,    /**< faulty, all sequences just before their wrap */
+	MIXED_SMALL,   /**< faulty, small windows, credits, rings and buffers */
+	MIXED_KINDS,
+};
+
+struct mixed_conf {
+	enum mixed_kind kind;
+	unsigned int messages; /**< per flow; 0 = 60 */
+};
+
+/** @return NULL, or what went wrong (in static memory). @p hash may be NULL */
+const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *hash);
+/** Messages and bytes verified by the last run. */
+extern uint64_t mixed_messages, mixed_bytes;
+/** "2 nodes, 3 lanes, ..." of the last run. */
+extern char mixed_text[400];
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Many seeds of mixed traffic, one after the other:
+ *
+ *	sim_soak [--seeds N] [--seed FIRST] [--kind faulty|corrupt|clean|pauses|wrap|small] [--messages N] [--capture FILE] [-v]
+ *
+ * Prints one line per failing seed with the command that reproduces it, and a summary. Exit code 1 when a seed failed.
+ */
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "mixed.h"
+
+static const char *const kinds[MIXED_KINDS] = {"clean", "faulty", "corrupt", "pauses", "wrap", "small"};
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int kind_of(const char *name)
+{
+	int k;
+
+	for (k = 0; k < MIXED_KINDS; k++)
+		if (!strcmp(name, kinds[k]))
+			return k;
+	return -1;
+}
+
+static const char *one(uint64_t seed, const struct mixed_conf *conf, const char *capture)
+{
+	struct sim *sim = sim_create(seed);
+	static char text[400];
+	const char *why;
+
+	if (capture && sim_capture(sim, capture))
+		fprintf(stderr, "sim_soak: can't write %s\n", capture);
+	why = mixed_run(sim, conf, NULL);
+	if (!why && sim_leaked(sim))
+		why = "mbufs were lost";
+	if (why)
+		snprintf(text, sizeof(text), "%s", why);
+	sim_destroy(sim);
+	return why ? text : NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"seeds", required_argument, NULL, 'n'}, {"seed", required_argument, NULL, 's'},
+		{"kind", required_argument, NULL, 'k'}, {"messages", required_argument, NULL, 'm'},
+		{"capture", required_argument, NULL, 'w'}, {"verbose", no_argument, NULL, 'v'}, {0},
+	};
+	struct mixed_conf conf = {.kind = MIXED_FAULTY};
+	uint64_t seeds = 1000, seed = 1, i, messages = 0, bytes = 0, failed = 0;
+	const char *capture = NULL, *why;
+	double start = seconds();
+	bool verbose = false;
+	int opt, kind;
+
+	while ((opt = getopt_long(argc, argv, "n:s:k:m:w:v", options, NULL)) != -1) {
+		switch (opt) {
+		case 'n':
+			seeds = strtoull(optarg, NULL, 0);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'm':
+			conf.messages = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'w':
+			capture = optarg;
+			break;
+		case 'v':
+			verbose = true;
+			break;
+		case 'k':
+			kind = kind_of(optarg);
+			if (kind >= 0) {
+				conf.kind = (enum mixed_kind)kind;
+				break;
+			}
+			/* fall through */
+		default:
+			fprintf(stderr, "usage: %s [--seeds N] [--seed FIRST] [--kind clean|faulty|corrupt|pauses|wrap|small] "
+					"[--messages N] [--capture FILE] [-v]\n", argv[0]);
+			return 2;
+		}
+	}
+	for (i = 0; i < seeds; i++) {
+		why = one(seed + i, &conf, capture);
+		messages += mixed_messages;
+		bytes += mixed_bytes;
+		if (verbose || why)
+			printf("seed %llu: %s: %s\n", (unsigned long long)(seed + i), mixed_text, why ? why : "ok");
+		if (why) {
+			failed++;
+			printf("  reproduce: %s --kind %s --seeds 1 --seed %llu\n", argv[0], kinds[conf.kind],
+			       (unsigned long long)(seed + i));
+		}
+		fflush(stdout);
+	}
+	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages, %.1f MB verified, %.0f s\n", kinds[conf.kind],
+	       (unsigned long long)seeds, (unsigned long long)failed, (unsigned long long)messages, (double)bytes / 1e6,
+	       seconds() - start);
+	return failed != 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Mixed traffic with full verification (traffic.h) through bad networks.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mixed.h"
+#include "sim_test.h"
+
+static void sweep(struct sim_case *c, const struct mixed_conf *conf, unsigned int seeds)
+{
+	uint64_t first = c->seed, last = first + (c->seeds ? c->seeds : seeds);
+	const char *why;
+
+	for (; c->seed < last; c->seed++) {
+		why = mixed_run(case_sim_seed(c, c->seed), conf, NULL);
+		if (why)
+			fail_msg("%s", why);
+	}
+	c->seed = first;
+}
+
+static void mixed_traffic_on_a_clean_network(struct sim_case *c)
+{
+	sweep(c, &(struct mixed_conf){.kind = MIXED_CLEAN}, 10);
+}
+
+static void mixed_traffic_under_loss_duplication_and_reordering(struct sim_case *c)
+{
+	sweep(c, &(struct mixed_conf){.kind = MIXED_FAULTY}, 60);
+}
+
+static void mixed_traffic_under_corruption_with_crc32c(struct sim_case *c)
+{
+	sweep(c, &(struct mixed_conf){.kind = MIXED_CORRUPT}, 20);
+}
+
+static void mixed_traffic_with_pausing_nodes(struct sim_case *c)
+{
+	sweep(c, &(struct mixed_conf){.kind = MIXED_PAUSES}, 10);
+}
+
+static void mixed_traffic_with_sequences_that_wrap(struct sim_case *c)
+{
+	sweep(c, &(struct mixed_conf){.kind = MIXED_WRAP}, 10);
+}
+
+static void mixed_traffic_with_little_memory(struct sim_case *c)
+{
+	sweep(c, &(struct mixed_conf){.kind = MIXED_SMALL}, 20);
+}
+
+static void the_same_seed_gives_the_same_traffic(struct sim_case *c)
+{
+	uint64_t hash;
+
+	assert_null(mixed_run(case_sim(c), &(struct mixed_conf){.kind = MIXED_FAULTY}, &hash));
+	for (int i = 0; i < 2; i++) {
+		uint64_t again;
+
+		assert_null(mixed_run(case_sim(c), &(struct mixed_conf){.kind = MIXED_FAULTY}, &again));
+		assert_true(again == hash);
+	}
+}
+
+static struct sim_case cases[] = {
+	SIM_CASE(mixed_traffic_on_a_clean_network),
+	SIM_CASE(mixed_traffic_under_loss_duplication_and_reordering),
+	SIM_CASE(mixed_traffic_under_corruption_with_crc32c),
+	SIM_CASE(mixed_traffic_with_pausing_nodes),
+	SIM_CASE(mixed_traffic_with_sequences_that_wrap),
+	SIM_CASE(mixed_traffic_with_little_memory),
+	SIM_CASE(the_same_seed_gives_the_same_traffic),
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, "sys_mixed", cases, sizeof(cases) / sizeof(cases[0]));
+}
