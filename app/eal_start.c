@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include <rte_eal.h>
 #include <rte_ethdev.h>
 
 #include "cli.h"
@@ -103,8 +103,10 @@ int eal_need_port(void)
 	return APP_FAIL;
 }
 
-void eal_stop(void)
+int eal_exit(int code)
 {
-	if (weft_eal_is_up())
-		rte_eal_cleanup();
+	if (!weft_eal_is_up())
+		return code;
+	fflush(NULL);
+	_exit(code);
 }

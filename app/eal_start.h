@@ -22,6 +22,11 @@ int eal_start(int count, char **words, const struct weft_config *config, int cor
 /** Is there any DPDK port? @return APP_OK or the exit code, after a sentence */
 int eal_need_port(void);
 
-void eal_stop(void);
+/**
+ * What main() returns with. Once the EAL is up the process ends here, past rte_eal_cleanup() and all destructors: they unmap
+ * memory under the feet of EAL's interrupt thread, which may just be serving a memif peer that hangs up. Unless EAL was asked to use
+ * files there are none to clean up.
+ */
+int eal_exit(int code);
 
 #endif /* APP_EAL_START_H */

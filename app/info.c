@@ -165,7 +165,6 @@ static int show(struct info *info, int eal_count, char **eal_words)
 		ret = eal_start(eal_count, eal_words, info->opts.config, -1);
 		if (!ret)
 			ret = print_devices(info);
-		eal_stop();
 	}
 	return ret;
 }
@@ -185,5 +184,5 @@ int main(int argc, char **argv)
 	if (!ret)
 		ret = show(&info, eal_count, eal_words);
 	weft_config_release(info.opts.config);
-	return ret < 0 ? APP_OK : ret;
+	return eal_exit(ret < 0 ? APP_OK : ret);
 }

@@ -255,8 +255,7 @@ int main(int argc, char **argv)
 		ret = parse(&o, argc, argv);
 	if (!ret)
 		ret = run(&o, eal_count, eal_words);
-	eal_stop();
 	cli_sizes_free(&o.sizes);
 	weft_config_release(o.peer.config);
-	return ret < 0 ? APP_OK : ret;
+	return eal_exit(ret < 0 ? APP_OK : ret);
 }
