@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_alarm.h>
 #include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_log.h>
@@ -294,6 +295,37 @@ static bool is_connected(const struct weft_port_dev *d)
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
+struct stopping {
+	uint16_t port_id;
+	int done; /* atomic */
+};
+
+static void stop_now(void *arg)
+{
+	struct stopping *s = arg;
+
+	rte_eth_dev_stop(s->port_id);
+	__atomic_store_n(&s->done, 1, __ATOMIC_RELEASE);
+}
+
+/*
+ * memif's connection is taken down by whoever comes first: the owner who stops the port, or the EAL's interrupt thread when
+ * the peer hangs up. When both ends close at the same time both do it, and free the same memory twice. An alarm
+ * runs on the interrupt thread, so there the two come one after the other.
+ */
+static void stop(struct weft_port_dev *d)
+{
+	struct stopping s = {.port_id = d->port_id};
+
+	d->started = false;
+	if (!d->limits.stops_in_intr || rte_eal_alarm_set(1, stop_now, &s)) {
+		rte_eth_dev_stop(d->port_id);
+		return;
+	}
+	while (!__atomic_load_n(&s.done, __ATOMIC_ACQUIRE))
+		rte_delay_us_sleep(20);
+}
+
 void weft_port_retry(struct weft_port_dev *d)
 {
 	uint64_t now = rte_rdtsc();
@@ -305,8 +337,7 @@ void weft_port_retry(struct weft_port_dev *d)
 		return;
 	/* Connecting takes a round trip of messages: what was begun 100 ms ago has failed. */
 	if (d->started)
-		rte_eth_dev_stop(d->port_id);
-	d->started = false;
+		stop(d);
 	start_quietly(d);
 }
 
@@ -328,7 +359,7 @@ static void dev_close(struct weft_port_dev *d)
 	uint16_t q;
 
 	if (d->started)
-		rte_eth_dev_stop(d->port_id);
+		stop(d);
 	for (q = 0; q < d->num_queues; q++)
 		weft_port_pools_free(d, q);
 	unclaim(d);

@@ -58,6 +58,7 @@ static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	unsigned long rsize = arg_number(kv, "rsize", 10);
 
 	l->memory = true;
+	l->stops_in_intr = true;
 	l->frame_max = (uint32_t)arg_number(kv, "bsize", 2048);
 	l->frame_default = RTE_MIN(l->frame_max, (uint32_t)JUMBO_FRAME);
 	l->frame_hint = "give a larger bsize= in its --vdev (a frame must fit one memif buffer; "

@@ -25,11 +25,12 @@ struct weft_port_limits {
 	uint32_t rx_reserve;    /**< buffers that the PMD keeps beyond its rings */
 	uint16_t rx_depth;      /**< frames; 0 = what is configured */
 	uint16_t tx_depth;
-	bool memory;        /**< frames never leave memory */
-	bool by_pointer;    /**< the receiver gets our mbuf itself */
-	bool copies_tx;     /**< tx copies and frees at once: external buffers come back */
-	bool no_extbuf;     /**< external buffers must not be given to it */
-	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
+	bool memory;     /**< frames never leave memory */
+	bool by_pointer; /**< the receiver gets our mbuf itself */
+	bool copies_tx;  /**< tx copies and frees at once: external buffers come back */
+	bool no_extbuf;  /**< external buffers must not be given to it */
+	bool set_mtu;    /**< the MTU is set by rte_eth_dev_set_mtu() */
+	bool stops_in_intr; /**< the EAL's interrupt thread takes connections down: stop the port there */
 	bool starts_later;  /**< start fails until a peer is there: try again */
 	bool kernel_link;   /**< link state is that of the kernel interface if_index */
 	bool packet_socket; /**< stands on a packet socket whose send sleeps */
