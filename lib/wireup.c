@@ -808,8 +808,14 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lep
 	struct weft_ep *ep = weft_ep_of_ref(w, h->dst_ep);
 	bool bound = lep->user == ep || (lep->user == NULL && h->type == WEFT_WIREUP_ATTACH);
 
-	if (ep != NULL && bound && ep->remote_id == weft_get64(h->src_worker) && ep->state != WEFT_EP_FAILED)
-		return ep;
+	if (ep != NULL && bound && ep->state != WEFT_EP_FAILED) {
+		if (ep->remote_id == weft_get64(h->src_worker))
+			return ep;
+		/* Who refuses our REQ may be another worker than we asked for: the one that has its address now. */
+		if (h->type == WEFT_WIREUP_ERROR && ep->wireup != NULL && ep->wireup->boot == lep &&
+		    ep->wireup->step == WEFT_STEP_ASKED)
+			return ep;
+	}
 	w->count.wireup_stale++;
 	return NULL;
 }

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Wire-up messages that are malformed, foreign, late or hostile: dropped and counted; nobody else suffers. */
+
+#include "conn_util.h"
+
+/* A stranger that is connected to worker w and knows how to speak. */
+struct stranger {
+	struct weft_lane_ep *lep;
+	uint64_t id;
+	uint64_t net_addr;
+};
+
+static struct weft_wire_wireup head(struct stranger *s, struct weft_worker *w, enum weft_wireup_type type, uint32_t sn)
+{
+	return (struct weft_wire_wireup){
+		.type = (uint8_t)type,
+		.major = WEFT_WIRE_MAJOR,
+		.minor = WEFT_WIRE_MINOR,
+		.conn_sn = weft_put32(sn),
+		.src_worker = weft_put64(s->id),
+		.dst_worker = weft_put64(w->id),
+		.src_ep = {weft_put32(3), weft_put32(5)},
+	};
+}
+
+static void say(struct stranger *s, struct weft_worker *w, struct weft_wire_wireup *h, const struct weft_records *r)
+{
+	uint8_t buf[sizeof(*h) + WEFT_WIREUP_MAX];
+	size_t len = r != NULL ? r->len : 0;
+
+	h->total = weft_put16((uint16_t)len);
+	memcpy(buf, h, sizeof(*h));
+	if (len > 0)
+		memcpy(buf + sizeof(*h), r->buf, len);
+	mock_stranger_send(s->lep, WEFT_WIRE_WIREUP, buf, sizeof(*h) + len);
+	mock_run(3, MS, w, NULL);
+}
+
+/* The records of a good REQ from an id above or below the worker's. */
+static void good_req(struct stranger *s, struct weft_worker *w, struct weft_records *r)
+{
+	struct weft_wire_boot boot = {.src_iface = 2, .dst_iface = 0};
+	struct weft_wire_credit credit = {.bytes = weft_put64(1 << 20), .seq = weft_put32(4096), .small = weft_put32(1000)};
+	struct weft_wire_lane lane = {.max_frag = weft_put32(4096)};
+	struct weft_address a = {.worker_id = s->id, .name = "stranger", .num_ifaces = 1};
+	uint8_t buf[WEFT_ADDRESS_MAX];
+
+	a.ifaces[0] = (struct weft_address_iface){.index = 2, .driver = "mock", .device = 7, .addr_len = 16,
+						  .features = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY,
+						  .bandwidth = 1e9f, .max_short = 256, .max_bcopy = 4096};
+	memcpy(a.ifaces[0].addr, &s->net_addr, 8);
+	r->len = 0;
+	weft_records_add(r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
+	weft_records_add(r, WEFT_RECORD_BOOT, &boot, sizeof(boot));
+	weft_records_add(r, WEFT_RECORD_CREDIT, &credit, sizeof(credit));
+	if (s->id < w->id) {
+		lane.lower_iface = 2;
+		weft_records_add(r, WEFT_RECORD_LANES, &lane, sizeof(lane));
+	}
+}
+
+/* Type of the last wire-up message that the stranger got, or 0. */
+static unsigned int answer(struct stranger *s, struct weft_wire_wireup *h)
+{
+	const void *data;
+	uint8_t id;
+
+	if (mock_stranger_last(s->lep, &id, &data) < sizeof(*h) || id != WEFT_WIRE_WIREUP)
+		return 0;
+	memcpy(h, data, sizeof(*h));
+	return h->type;
+}
+
+static void fill(uint8_t *p, size_t n, uint32_t *r)
+{
+	while (n-- > 0) {
+		*r = *r * 1664525u + 1013904223u;
+		*p++ = (uint8_t)(*r >> 24);
+	}
+}
+
+static void garbage_is_dropped_and_counted(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *good = mock_worker(ctx, "mock:0");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct weft_ep *ep = mock_connect(good, w);
+	struct weft_wire_wireup h;
+	uint8_t buf[400];
+	uint32_t r = 7;
+	unsigned int i;
+	size_t n;
+
+	(void)state;
+	for (i = 0; i < 20000; i++) {
+		fill(buf, sizeof(buf), &r);
+		n = r % sizeof(buf);
+		if (i % 2) {
+			/* A plausible head, so that the records are looked at. */
+			h = head(&s, w, (enum weft_wireup_type)(r >> 8 & 7), 0);
+			h.total = weft_put16((uint16_t)(n > sizeof(h) ? n - sizeof(h) : 0));
+			memcpy(buf, &h, sizeof(h));
+		}
+		mock_stranger_send(s.lep, WEFT_WIRE_WIREUP, buf, n);
+		if (i % 16 == 0)
+			mock_run(1, 0, w, NULL);
+	}
+	mock_run(3, MS, w, NULL);
+	assert_int_equal(conn_counter(w, "ep.accepted"), 0);
+	assert_true(conn_counter(w, "wireup.drop.bad") + conn_counter(w, "wireup.drop.stale") > 10000);
+	conn_message(ep, w, 5000, 1);
+	mock_stranger_close(s.lep);
+	mock_run(3, MS, w, NULL);
+	conn_destroy(ctx, w, good);
+}
+
+/* Every truncation and every single changed byte of a good REQ: accepted as another good one, refused, or dropped. */
+static void damaged_requests_do_no_harm(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct weft_records r, bad;
+	struct weft_wire_wireup h;
+	struct stranger s;
+	unsigned int side;
+	size_t i;
+
+	(void)state;
+	for (side = 0; side < 2; side++) {
+		for (i = 0; i < 400; i++) {
+			s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = side ? w->id - 1 : w->id + 1};
+			good_req(&s, w, &r);
+			bad = r;
+			h = head(&s, w, WEFT_WIREUP_REQ, (uint32_t)i);
+			if (i < r.len)
+				bad.len = i;
+			else
+				bad.buf[i % r.len] ^= (uint8_t)(1u << i % 8);
+			say(&s, w, &h, &bad);
+			mock_stranger_close(s.lep);
+			mock_run(3, MS, w, NULL);
+			assert_int_equal(w->num_eps, 0);
+		}
+	}
+	assert_int_equal(mock_num_leps(), 0);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void a_good_request_is_answered_and_repeated_ones_change_nothing(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct weft_wire_wireup h, ans;
+	struct weft_records r;
+	struct stranger s;
+	unsigned int side;
+
+	(void)state;
+	for (side = 0; side < 2; side++) {
+		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = side ? w->id - 1 : w->id + 1};
+		good_req(&s, w, &r);
+		h = head(&s, w, WEFT_WIREUP_REQ, 0);
+		say(&s, w, &h, &r);
+		assert_int_equal(answer(&s, &ans), WEFT_WIREUP_REP);
+		say(&s, w, &h, &r);
+		say(&s, w, &h, &r);
+		assert_int_equal(answer(&s, &ans), WEFT_WIREUP_REP);
+		assert_int_equal(w->num_eps, 1);
+		h = head(&s, w, WEFT_WIREUP_ACK, 0);
+		h.dst_ep = ans.src_ep;
+		say(&s, w, &h, NULL);
+		say(&s, w, &h, NULL);
+		assert_int_equal(conn_first_ep(w)->state, WEFT_EP_UP);
+		/* The number is used: after the end a late copy of the REQ is refused, not accepted anew. */
+		h = head(&s, w, WEFT_WIREUP_CLOSE, 0);
+		h.dst_ep = ans.src_ep;
+		say(&s, w, &h, NULL);
+		assert_int_equal(w->num_eps, 0);
+		mock_stranger_close(s.lep);
+		s.lep = mock_stranger(mock_iface(w, 0));
+		h = head(&s, w, WEFT_WIREUP_REQ, 0);
+		say(&s, w, &h, &r);
+		assert_int_equal(answer(&s, &ans), WEFT_WIREUP_ERROR);
+		assert_int_equal(weft_get16(ans.status), ESTALE);
+		assert_int_equal(w->num_eps, 0);
+		mock_stranger_close(s.lep);
+		mock_run(3, MS, w, NULL);
+	}
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void an_unanswered_rep_is_repeated_and_then_given_up(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = head(&s, w, WEFT_WIREUP_REQ, 0);
+	struct weft_records r;
+
+	(void)state;
+	good_req(&s, w, &r);
+	say(&s, w, &h, &r);
+	mock_run(4000, MS, w, NULL);
+	assert_in_range(mock_stranger_received(s.lep), 4, 8);
+	mock_run(1100, MS, w, NULL);
+	assert_int_equal(w->num_eps, 0);
+	assert_int_equal(conn_counter(w, "ep.unclaimed"), 0);
+	mock_stranger_close(s.lep);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void unclaimed_endpoints_are_bounded(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=500s", "LOG_FILE=/dev/null", "MAX_UNCLAIMED_EPS=10", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct stranger s[20];
+	struct weft_wire_wireup h, ans;
+	struct weft_records r;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		s[i] = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = 100 + i, .net_addr = 500 + i};
+		good_req(&s[i], w, &r);
+		h = head(&s[i], w, WEFT_WIREUP_REQ, 0);
+		say(&s[i], w, &h, &r);
+		assert_int_equal(answer(&s[i], &ans), i < 10 ? WEFT_WIREUP_REP : WEFT_WIREUP_ERROR);
+		if (i >= 10)
+			assert_int_equal(weft_get16(ans.status), EUSERS);
+	}
+	assert_int_equal(w->num_eps, 10);
+	for (i = 0; i < 20; i++)
+		mock_stranger_close(s[i].lep);
+	mock_run(50, MS, w, NULL);
+	assert_int_equal(w->num_eps, 0);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void connections_that_say_nothing_are_bounded_and_end(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	static struct weft_lane_ep *s[WEFT_MAX_PENDING + 100];
+	unsigned int i, n = WEFT_MAX_PENDING + 100;
+
+	(void)state;
+	for (i = 0; i < n; i++)
+		s[i] = mock_stranger(mock_iface(w, 0));
+	mock_run(5, MS, w, NULL);
+	assert_int_equal(conn_counter(w, "wireup.pending"), WEFT_MAX_PENDING);
+	mock_run(6, S, w, NULL);
+	assert_int_equal(conn_counter(w, "wireup.pending"), 0);
+	for (i = 0; i < n; i++)
+		mock_stranger_close(s[i]);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void records_of_past_peers_are_bounded(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct weft_wire_wireup h, ans;
+	struct weft_records r;
+	struct stranger s;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < WEFT_MAX_IDLE_PEERS + 200; i++) {
+		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = 1000 + i, .net_addr = 500};
+		good_req(&s, w, &r);
+		h = head(&s, w, WEFT_WIREUP_REQ, 0);
+		say(&s, w, &h, &r);
+		assert_int_equal(answer(&s, &ans), WEFT_WIREUP_REP);
+		mock_stranger_close(s.lep);
+		mock_run(2, 0, w, NULL);
+	}
+	assert_int_equal(w->num_eps, 0);
+	assert_int_equal(w->conns->num_idle, WEFT_MAX_IDLE_PEERS);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void data_on_a_connection_without_endpoint_ends_it(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct weft_lane_ep *s = mock_stranger(mock_iface(w, 0));
+	struct weft_wire_eager e = {0};
+
+	(void)state;
+	mock_stranger_send(s, WEFT_WIRE_EAGER, &e, sizeof(e));
+	mock_run(3, MS, w, NULL);
+	assert_int_equal(conn_counter(w, "wireup.drop.unbound"), 1);
+	assert_int_equal(mock_num_leps(), 1); /* the stranger's own */
+	mock_stranger_close(s);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void another_version_is_refused_with_both_numbers(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct mock_err err = {0};
+	struct weft_records r;
+	struct weft_ep *ep;
+
+	(void)state;
+	good_req(&s, w, &r);
+	h.major = WEFT_WIRE_MAJOR + 1;
+	say(&s, w, &h, &r);
+	assert_int_equal(answer(&s, &ans), WEFT_WIREUP_ERROR);
+	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
+	mock_stranger_close(s.lep);
+	/* And the one that is refused: its endpoint fails with a sentence. */
+	ep = conn_create(b, w, &err);
+	mock_hold(mock_iface(b, 0));
+	mock_run(5, MS, b, w, NULL);
+	h = (struct weft_wire_wireup){.type = WEFT_WIREUP_ERROR, .major = WEFT_WIRE_MAJOR + 1, .lane = 0xff,
+				      .status = weft_put16(EPROTONOSUPPORT)};
+	mock_release(mock_iface(b, 0));
+	mock_set_order(MOCK_REVERSE);
+	mock_inject(ep->wireup->boot, WEFT_WIRE_WIREUP, &h, sizeof(h));
+	mock_run(1, MS, b, NULL);
+	assert_int_equal(err.calls, 1);
+	assert_int_equal(err.status, -EPROTONOSUPPORT);
+	assert_non_null(strstr(err.why, "1.0 here, 2.0 there"));
+	conn_destroy(ctx, w, b);
+}
+
+static void a_restarted_peer_ends_the_old_endpoint(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *old = mock_worker(ctx, "mock:0,addr=7"), *new;
+	struct mock_err err = {0};
+	struct weft_ep *ep = conn_create(w, old, &err), *back;
+
+	(void)state;
+	mock_run(50, MS, w, old, NULL);
+	assert_int_equal(ep->state, WEFT_EP_UP);
+	/* The old process dies without a word; its successor has the same network address. */
+	mock_mute(mock_iface(old, 0));
+	new = mock_worker(ctx, "mock:0,addr=7");
+	back = mock_connect(new, w);
+	mock_run(100, MS, w, new, NULL);
+	assert_int_equal(err.calls, 1);
+	assert_int_equal(err.status, -ECONNRESET);
+	assert_non_null(strstr(err.why, "restarted"));
+	assert_int_equal(back->state, WEFT_EP_UP);
+	assert_int_equal(weft_ep_close(ep, 0, NULL, NULL), 0);
+	conn_message(back, w, 1000, 1);
+	weft_worker_destroy(old);
+	weft_worker_destroy(new);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void an_address_of_an_earlier_life_is_refused(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *old = mock_worker(ctx, "mock:0,addr=7"), *new;
+	struct mock_err err = {0};
+	struct weft_ep *ep = conn_create(w, old, &err);
+
+	(void)state;
+	weft_worker_destroy(old);
+	new = mock_worker(ctx, "mock:0,addr=7");
+	mock_run(100, MS, w, new, NULL);
+	assert_int_equal(err.calls, 1);
+	assert_int_equal(err.status, -ECONNREFUSED);
+	assert_non_null(strstr(err.why, "not here any more"));
+	assert_int_equal(weft_ep_close(ep, 0, NULL, NULL), 0);
+	conn_destroy(ctx, w, new);
+}
+
+/* Somebody who is connected properly speaks about endpoints that are not his. */
+static void nobody_speaks_for_another_peer(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"), *b = mock_worker(ctx, "mock:0;mock:1");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct weft_ep *ep = mock_connect(b, w), *mine;
+	struct weft_wire_wireup h;
+	unsigned int type;
+
+	(void)state;
+	mock_run(100, MS, w, b, NULL);
+	mine = conn_first_ep(w);
+	assert_int_equal(mine->lanes_up, 3);
+	for (type = WEFT_WIREUP_REP; type <= WEFT_WIREUP_ACK; type++) {
+		h = head(&s, w, (enum weft_wireup_type)type, mine->conn_sn);
+		h.dst_ep = (struct weft_wire_ref){weft_put32(mine->slot), weft_put32(mine->generation)};
+		h.lane = type == WEFT_WIREUP_ERROR ? 0xff : 1;
+		h.status = weft_put16(EIO);
+		say(&s, w, &h, NULL);
+		h.src_worker = weft_put64(b->id); /* a lie */
+		say(&s, w, &h, NULL);
+	}
+	assert_int_equal(mine->state, WEFT_EP_UP);
+	assert_int_equal(mine->lanes_up, 3);
+	assert_int_equal(ep->lanes_up, 3);
+	conn_message(ep, w, 100000, 1);
+	mock_stranger_close(s.lep);
+	mock_run(2, MS, w, NULL);
+	conn_destroy(ctx, w, b);
+}
+
+static void partial_messages_are_bounded(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h;
+	uint8_t buf[sizeof(h) + 10] = {0};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++) {
+		h = head(&s, w, WEFT_WIREUP_REQ, i);
+		h.total = weft_put16(8192);
+		h.offset = weft_put16((uint16_t)(i % 8000));
+		memcpy(buf, &h, sizeof(h));
+		mock_stranger_send(s.lep, WEFT_WIRE_WIREUP, buf, sizeof(buf));
+	}
+	mock_run(3, MS, w, NULL);
+	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS);
+	mock_stranger_close(s.lep);
+	mock_run(3, MS, w, NULL);
+	assert_int_equal(w->conns->num_partials, 0);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		CONN_TEST(garbage_is_dropped_and_counted),
+		CONN_TEST(damaged_requests_do_no_harm),
+		CONN_TEST(a_good_request_is_answered_and_repeated_ones_change_nothing),
+		CONN_TEST(an_unanswered_rep_is_repeated_and_then_given_up),
+		CONN_TEST(unclaimed_endpoints_are_bounded),
+		CONN_TEST(connections_that_say_nothing_are_bounded_and_end),
+		CONN_TEST(records_of_past_peers_are_bounded),
+		CONN_TEST(data_on_a_connection_without_endpoint_ends_it),
+		CONN_TEST(another_version_is_refused_with_both_numbers),
+		CONN_TEST(a_restarted_peer_ends_the_old_endpoint),
+		CONN_TEST(an_address_of_an_earlier_life_is_refused),
+		CONN_TEST(nobody_speaks_for_another_peer),
+		CONN_TEST(partial_messages_are_bounded),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests_name("wireup_bad", tests, NULL, NULL);
+}
