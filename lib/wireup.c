@@ -58,8 +58,9 @@ void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsi
 
 /* ------------------------------------------------------------------ connections nobody has bound */
 
-static void pending_remove(struct weft_conns *conns, const struct weft_lane_ep *lep)
+void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lep)
 {
+	struct weft_conns *conns = worker->conns;
 	unsigned int i;
 
 	for (i = 0; i < conns->num_pending; i++) {
@@ -87,7 +88,7 @@ static void pending_add(struct weft_worker *w, struct weft_lane_ep *lep)
 
 void weft_lep_destroy(struct weft_worker *worker, struct weft_lane_ep *lep)
 {
-	pending_remove(worker->conns, lep);
+	weft_pending_remove(worker, lep);
 	weft_partial_forget(worker->conns, lep);
 	lep->user = NULL;
 	lep->ops->ep_destroy(lep);
@@ -599,7 +600,7 @@ static void accept_req(struct weft_ep *ep, struct weft_lane_ep *lep, const struc
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_pair pair;
 
-	pending_remove(ep->worker->conns, lep);
+	weft_pending_remove(ep->worker, lep);
 	if (wu->boot != NULL && wu->boot != lep) {
 		wu->boot->index = WEFT_NO_LANE;
 		if (wu->spare != NULL)
@@ -701,7 +702,7 @@ static bool store_req(struct weft_ep *ep, struct weft_lane_ep *lep, const struct
 	wu->stored_lep = lep;
 	lep->user = ep;
 	lep->index = WEFT_NO_LANE;
-	pending_remove(ep->worker->conns, lep);
+	weft_pending_remove(ep->worker, lep);
 	return true;
 }
 

@@ -213,6 +213,8 @@ void weft_wireup_joined(struct weft_ep *ep);
 void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane, struct weft_wire_wireup *h);
 /** Destroy a connection; what is being put together from it goes too. */
 void weft_lep_destroy(struct weft_worker *worker, struct weft_lane_ep *lep);
+/** The connection belongs to an endpoint now: it no longer ends with WEFT_CONNECT_TIMEOUT. */
+void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lep);
 
 /* wireup_lanes.c */
 void weft_lanes_describe_local(struct weft_ep *ep);

@@ -192,6 +192,7 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep
 	struct weft_ep_lane_info *info = &ep->lane_info[n];
 	struct weft_ep_lane *lane = &ep->lanes[n];
 
+	weft_pending_remove(ep->worker, lep);
 	lep->user = ep;
 	lep->index = (uint8_t)n;
 	lane->lep = lep;
