@@ -35,7 +35,8 @@ static int init_generic(struct weft_dt *dt, const struct weft_datatype *type, co
 	return 0;
 }
 
-int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count, bool unpack)
+int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count,
+		      bool unpack)
 {
 	*dt = (struct weft_dt){.dt_class = type ? type->dt_class : WEFT_DT_CONTIG};
 	if (type && type->size < sizeof(*type))
@@ -52,16 +53,6 @@ int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type, const voi
 	default:
 		return -EINVAL;
 	}
-}
-
-void weft_dt_finish(struct weft_dt *dt)
-{
-	void *state = dt->state;
-
-	if (dt->dt_class != WEFT_DT_GENERIC || !state)
-		return;
-	dt->state = NULL;
-	dt->ops->finish(state);
 }
 
 /* Put the cursor on the entry that holds byte @off (off < length). */

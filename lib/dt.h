@@ -32,11 +32,34 @@ struct weft_dt {
 	};
 };
 
+int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count,
+		      bool unpack);
+
 /** @return 0; -EINVAL (a class that does not exist, lengths that overflow); -ENOMEM when a generic type's start fails */
-int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count, bool unpack);
+static inline int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count,
+			       bool unpack)
+{
+	if (type || (count && !buffer))
+		return weft_dt_init_slow(dt, type, buffer, count, unpack);
+	/* The common case touches no more than this. */
+	dt->dt_class = WEFT_DT_CONTIG;
+	dt->buf = (uint8_t *)(uintptr_t)buffer;
+	dt->length = count;
+	return 0;
+}
 
 /** Ends a generic state, exactly once however often it is called. */
-void weft_dt_finish(struct weft_dt *dt);
+static inline void weft_dt_finish(struct weft_dt *dt)
+{
+	void *state;
+
+	if (dt->dt_class != WEFT_DT_GENERIC)
+		return;
+	state = dt->state;
+	dt->state = NULL;
+	if (state)
+		dt->ops->finish(state);
+}
 
 /** Write bytes [off, off + len) to @p dst. @return 0 or the pack callback's error */
 int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len);

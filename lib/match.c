@@ -135,6 +135,21 @@ static struct weft_match_recv *earlier_wild(const struct weft_match_recvs *list,
 	return best;
 }
 
+static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
+{
+	struct weft_match_source *s = r->source;
+
+	m->num_recvs--;
+	if (s)
+		TAILQ_REMOVE(&s->recvs, r, source_link);
+	if (!is_exact(r)) {
+		TAILQ_REMOVE(s ? &s->wild : &m->wild, r, link);
+		return;
+	}
+	*(s ? &s->num_exact : &m->num_exact) -= 1;
+	TAILQ_REMOVE(recv_bucket(m, s, r->tag), r, link);
+}
+
 struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source, uint64_t tag)
 {
 	struct weft_match_recv *best = NULL, *r;
@@ -146,10 +161,12 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 		if (r && (!best || r->order < best->order))
 			best = r;
 	}
-	best = earlier_wild(&m->wild, tag, best);
-	best = earlier_wild(&source->wild, tag, best);
+	if (!TAILQ_EMPTY(&m->wild))
+		best = earlier_wild(&m->wild, tag, best);
+	if (!TAILQ_EMPTY(&source->wild))
+		best = earlier_wild(&source->wild, tag, best);
 	if (best)
-		weft_match_cancel(m, best);
+		take_out(m, best);
 	return best;
 }
 
@@ -235,17 +252,7 @@ void weft_match_post(struct weft_match *m, struct weft_match_recv *r)
 
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *r)
 {
-	struct weft_match_source *s = r->source;
-
-	m->num_recvs--;
-	if (s)
-		TAILQ_REMOVE(&s->recvs, r, source_link);
-	if (!is_exact(r)) {
-		TAILQ_REMOVE(s ? &s->wild : &m->wild, r, link);
-		return;
-	}
-	*(s ? &s->num_exact : &m->num_exact) -= 1;
-	TAILQ_REMOVE(recv_bucket(m, s, r->tag), r, link);
+	take_out(m, r);
 }
 
 struct weft_match_recv *weft_match_any_recv(const struct weft_match *m)

@@ -289,6 +289,50 @@ static inline void weft_msg_ep_release(struct weft_msg_ep *me)
 		weft_msg_ep_destroy(me);
 }
 
+/* ------------------------------------------------------------------ requests, the hot part */
+
+/** @return a request with the callback and flags of @p params, in progress; or NULL when memory is out */
+static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw, enum weft_req_kind kind,
+						      const struct weft_op_params *params, bool held)
+{
+	/* The place given back last is taken first: it is warm. */
+	struct weft_request *req = mw->reqs.free;
+
+	if (__builtin_expect(!req, 0)) {
+		req = weft_request_more(mw);
+		if (!req)
+			return NULL;
+	}
+	mw->reqs.free = req->link.tqe_next;
+	mw->reqs.in_use++;
+	req->flags = held ? WEFT_REQ_HELD : 0;
+	req->status = WEFT_INPROGRESS;
+	req->cb = NULL;
+	req->me = NULL;
+	req->kind = kind;
+	req->ep_generation = 0;
+	req->source_id = 0;
+	req->dt.dt_class = WEFT_DT_CONTIG;
+	if (params) {
+		req->cb = params->cb;
+		req->cb_arg = params->cb_arg;
+		if (params->flags & WEFT_OP_FORCE_REQUEST)
+			req->flags |= WEFT_REQ_FORCE;
+	}
+	return req;
+}
+
+static inline void weft_request_give_back(struct weft_request *req)
+{
+	struct weft_msg_worker *mw = req->mw;
+
+	if (++req->generation == 0)
+		req->generation = 1;
+	mw->reqs.in_use--;
+	req->link.tqe_next = mw->reqs.free;
+	mw->reqs.free = req;
+}
+
 /** Larger tables for matching. */
 void weft_msg_match_grow(struct weft_msg_worker *mw);
 

@@ -34,6 +34,11 @@ int weft_request_table_grow(struct weft_msg_worker *mw)
 	return 0;
 }
 
+struct weft_request *weft_request_more(struct weft_msg_worker *mw)
+{
+	return weft_request_table_grow(mw) ? NULL : mw->reqs.free;
+}
+
 void weft_request_table_fini(struct weft_msg_worker *mw)
 {
 	struct weft_request_table *t = &mw->reqs;
@@ -45,54 +50,13 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 	t->num_chunks = 0;
 }
 
-struct weft_request *weft_request_alloc(struct weft_msg_worker *mw, enum weft_req_kind kind,
-					const struct weft_op_params *params, bool held)
-{
-	struct weft_request *req = mw->reqs.free;
-
-	if (__builtin_expect(!req, 0)) {
-		if (weft_request_table_grow(mw))
-			return NULL;
-		req = mw->reqs.free;
-	}
-	/* The place given back last is taken first: it is warm. */
-	mw->reqs.free = req->link.tqe_next;
-	mw->reqs.in_use++;
-	req->flags = held ? WEFT_REQ_HELD : 0;
-	req->status = WEFT_INPROGRESS;
-	req->cb = NULL;
-	req->me = NULL;
-	req->kind = kind;
-	req->ep_generation = 0;
-	req->source_id = 0;
-	req->dt.dt_class = WEFT_DT_CONTIG;
-	if (params) {
-		req->cb = params->cb;
-		req->cb_arg = params->cb_arg;
-		if (params->flags & WEFT_OP_FORCE_REQUEST)
-			req->flags |= WEFT_REQ_FORCE;
-	}
-	return req;
-}
-
-static void give_back(struct weft_request *req)
-{
-	struct weft_msg_worker *mw = req->mw;
-
-	if (++req->generation == 0)
-		req->generation = 1;
-	mw->reqs.in_use--;
-	req->link.tqe_next = mw->reqs.free;
-	mw->reqs.free = req;
-}
-
 void weft_request_drop(struct weft_request *req)
 {
 	weft_dt_finish(&req->dt);
 	if (req->kind == WEFT_REQ_SEND && req->send.mem)
 		req->send.mem->refs--;
 	req->flags = WEFT_REQ_DONE;
-	give_back(req);
+	weft_request_give_back(req);
 }
 
 struct weft_request *weft_request_lookup(const struct weft_msg_worker *mw, struct weft_wire_ref ref)
@@ -171,7 +135,7 @@ static void call_back(struct weft_request *req)
 		req->flags &= ~WEFT_REQ_CALLING;
 	}
 	if (!(req->flags & WEFT_REQ_HELD))
-		give_back(req);
+		weft_request_give_back(req);
 }
 
 void weft_request_complete(struct weft_request *req, int status)
@@ -263,7 +227,7 @@ void weft_request_free(struct weft_request *req)
 	if (!(req->flags & WEFT_REQ_DONE))
 		req->cb = NULL;
 	else if (!(req->flags & WEFT_REQ_CALLING))
-		give_back(req);
+		weft_request_give_back(req);
 	weft_worker_unlock(w);
 }
 

@@ -100,9 +100,8 @@ struct weft_request_table {
 int weft_request_table_grow(struct weft_msg_worker *mw);
 void weft_request_table_fini(struct weft_msg_worker *mw);
 
-/** @return a request with the callback and flags of @p params, in progress; or NULL when memory is out */
-struct weft_request *weft_request_alloc(struct weft_msg_worker *mw, enum weft_req_kind kind,
-					const struct weft_op_params *params, bool held);
+/** No request is free: make more. @return one of them, or NULL when memory is out */
+struct weft_request *weft_request_more(struct weft_msg_worker *mw);
 
 /** Give back a request that the user never saw and that has not completed. */
 void weft_request_drop(struct weft_request *req);
