@@ -152,9 +152,15 @@ size_t weft_address_pack(const struct weft_address *a, void *buf)
 	p += name_len;
 	for (i = 0; i < a->num_ifaces; i++)
 		p = pack_iface(p, &a->ifaces[i]);
-	head.crc = weft_put32(address_crc(buf, length));
-	memcpy(buf, &head, sizeof(head));
+	weft_address_seal(buf, length);
 	return length;
+}
+
+void weft_address_seal(void *address, size_t length)
+{
+	struct weft_wire_address *head = address;
+
+	head->crc = weft_put32(address_crc(address, length));
 }
 
 /* ------------------------------------------------------------------ unpack */

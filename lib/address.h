@@ -48,6 +48,9 @@ size_t weft_address_size(const struct weft_address *a);
 /** Pack into @p buf of at least weft_address_size() bytes. @return bytes written */
 size_t weft_address_pack(const struct weft_address *a, void *buf);
 
+/** Put the checksum into an address whose bytes were changed (tests, fuzzers). */
+void weft_address_seal(void *address, size_t length);
+
 /**
  * Unpack; every length is checked before it is believed.
  * @param why  gets a sentence on error; may be NULL

@@ -12,7 +12,7 @@
 extern char **environ;
 
 /* Environment variables of the project that are not the library's: the scripts' and tests' own. */
-static const char script_variables[] = "WEFT_BUILD WEFT_NO_INSTALL WEFT_HUGEPAGES";
+static const char script_variables[] = "WEFT_BUILD WEFT_NO_INSTALL WEFT_HUGEPAGES WEFT_NO_HUGE_MB WEFT_TEST_NO_HUGE";
 
 const struct weft_option *weft_option_find(const char *name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Every WEFT_* variable. doc/weft.7 describes the same ones; a test compares. */
+/* Every WEFT_* variable. The manual page weft-config(7) comes out of this table (doc/confman.c). */
 
 #include "config.h"
 

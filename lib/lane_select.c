@@ -147,6 +147,7 @@ static void take(const struct weft_select *in, struct state *st, struct weft_pai
 	const struct weft_address_iface *l = &in->local[p.local], *r = &in->remote[p.remote];
 	double bw = rest_of(st, p);
 
+	memset(lane, 0, sizeof(*lane));
 	lane->pair = p;
 	lane->bandwidth = bw;
 	lane->latency = weft_pair_latency(l, r);

@@ -130,13 +130,16 @@ static int all_drivers(const struct weft_lane_driver *const *drivers, struct wef
 int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers, struct weft_lanes_item *items,
 		     char *why, size_t why_len)
 {
-	const char *p = text, *end;
+	const char *p = text, *end, *next;
 	int n = 0, rc;
 
-	for (; *p != '\0'; p = *end == ';' ? end + 1 : end) {
+	for (; *p != '\0'; p = next) {
 		end = p + strcspn(p, ";");
+		next = *end == ';' ? end + 1 : end;
 		while (p < end && isspace((unsigned char)*p))
 			p++;
+		while (end > p && isspace((unsigned char)end[-1]))
+			end--;
 		if (p == end)
 			continue; /* an empty item: a semicolon too many does no harm */
 		if (strncmp(p, "all", (size_t)(end - p)) == 0 && end - p == 3)
