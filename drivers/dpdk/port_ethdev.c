@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_alarm.h>
 #include <rte_cycles.h>
 #include <rte_dev.h>
 #include <rte_log.h>
@@ -22,7 +21,6 @@
 
 #define RX_DESC 512 /* frames that may arrive while the owner computes */
 #define TX_DESC 256 /* deeper rings only add delay that congestion control can't see through */
-#define RETRY_MS 100
 
 static struct weft_port_dev *devs[RTE_MAX_ETHPORTS];
 
@@ -269,23 +267,7 @@ static int configure(struct weft_port_dev *d, const struct weft_port_opts *o, ch
 	return 0;
 }
 
-/* ---- start, and start again ----------------------------------------------------------------- */
-
-static int start_quietly(struct weft_port_dev *d)
-{
-	/* A memif client logs an error for each try while its server is not there yet. */
-	int type = d->limits.starts_later ? rte_log_register("pmd.net.memif") : -1;
-	int level = type >= 0 ? rte_log_get_level((uint32_t)type) : -1;
-	int rc;
-
-	if (level >= 0)
-		rte_log_set_level((uint32_t)type, RTE_LOG_EMERG);
-	rc = rte_eth_dev_start(d->port_id);
-	if (level >= 0)
-		rte_log_set_level((uint32_t)type, (uint32_t)level);
-	d->started = rc == 0;
-	return rc;
-}
+/* ---- start and stop ------------------------------------------------------------------------- */
 
 static bool is_connected(const struct weft_port_dev *d)
 {
@@ -295,61 +277,30 @@ static bool is_connected(const struct weft_port_dev *d)
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
-struct stopping {
-	uint16_t port_id;
-	int done; /* atomic */
-};
-
-static void stop_now(void *arg)
-{
-	struct stopping *s = arg;
-
-	rte_eth_dev_stop(s->port_id);
-	__atomic_store_n(&s->done, 1, __ATOMIC_RELEASE);
-}
-
-/*
- * memif's connection is taken down by whoever comes first: the owner who stops the port, or the EAL's interrupt thread when
- * the peer hangs up. When both ends close at the same time both do it, and free the same memory twice. An alarm
- * runs on the interrupt thread, so there the two come one after the other.
- */
-static void stop(struct weft_port_dev *d)
-{
-	struct stopping s = {.port_id = d->port_id};
-
-	d->started = false;
-	if (!d->limits.stops_in_intr || rte_eal_alarm_set(1, stop_now, &s)) {
-		rte_eth_dev_stop(d->port_id);
-		return;
-	}
-	while (!__atomic_load_n(&s.done, __ATOMIC_ACQUIRE))
-		rte_delay_us_sleep(20);
-}
-
-void weft_port_retry(struct weft_port_dev *d)
-{
-	uint64_t now = rte_rdtsc();
-
-	if (now < d->retry_tsc)
-		return;
-	d->retry_tsc = now + rte_get_tsc_hz() * RETRY_MS / 1000;
-	if (d->started && is_connected(d))
-		return;
-	/* Connecting takes a round trip of messages: what was begun 100 ms ago has failed. */
-	if (d->started)
-		stop(d);
-	start_quietly(d);
-}
-
 static int start(struct weft_port_dev *d, char *why, size_t why_len)
 {
-	int rc = start_quietly(d);
+	int rc;
 
-	d->retry_tsc = rte_rdtsc() + rte_get_tsc_hz() * RETRY_MS / 1000;
-	if (rc == 0 || d->limits.starts_later)
+	if (d->limits.memif) {
+		/* A client whose server is not there yet starts later. */
+		weft_memif_start(d);
+		return 0;
+	}
+	rc = rte_eth_dev_start(d->port_id);
+	d->started = rc == 0;
+	if (rc == 0)
 		return 0;
 	return fail(rc, why, why_len, "port %u (%s) does not start (%s)", d->port_id, d->name,
 		    rte_strerror(-rc));
+}
+
+static void stop(struct weft_port_dev *d)
+{
+	if (d->limits.memif)
+		weft_memif_stop(d);
+	else if (d->started)
+		rte_eth_dev_stop(d->port_id);
+	d->started = false;
 }
 
 /* ---- the device ----------------------------------------------------------------------------- */
@@ -358,8 +309,7 @@ static void dev_close(struct weft_port_dev *d)
 {
 	uint16_t q;
 
-	if (d->started)
-		stop(d);
+	stop(d);
 	for (q = 0; q < d->num_queues; q++)
 		weft_port_pools_free(d, q);
 	unclaim(d);
@@ -487,8 +437,8 @@ static const struct weft_frame_port_ops *ops_for(const struct weft_port_limits *
 {
 	if (l->packet_socket)
 		return &weft_port_packet_ops;
-	if (l->starts_later)
-		return &weft_port_client_ops;
+	if (l->memif)
+		return &weft_port_memif_ops;
 	return l->by_pointer ? &weft_port_ring_ops : &weft_port_ops;
 }
 
@@ -638,12 +588,12 @@ void weft_port_ethdev_link_text(struct weft_frame_port *fp, char *buf, size_t si
 			 "port %u (%s) has no link: bring its kernel interface and the one at the "
 			 "other end up (ip link set dev %s up)",
 			 d->port_id, d->name, ifname);
-	else if (d->limits.memory && d->limits.starts_later)
+	else if (d->limits.memif && !d->memif.server)
 		snprintf(buf, size,
 			 "port %u (%s) has no link: its memif server is not there; start the other "
 			 "side, and see that socket=, id= and secret= are the same",
 			 d->port_id, d->name);
-	else if (d->limits.memory)
+	else if (d->limits.memif)
 		snprintf(buf, size,
 			 "port %u (%s) has no link: no memif client has connected; start the other "
 			 "side, and see that socket=, id= and secret= are the same",

@@ -47,6 +47,48 @@ static bool arg_is(const struct rte_kvargs *kv, const char *key, const char *wor
 
 /* ---- memif ---------------------------------------------------------------------------------- */
 
+static const char *socket_path(const struct rte_kvargs *kv)
+{
+	const char *v = kv ? rte_kvargs_get(kv, "socket") : NULL;
+
+	return v ? v : "/run/memif.sock";
+}
+
+static bool is_server(const struct rte_kvargs *kv)
+{
+	return arg_is(kv, "role", "server") || arg_is(kv, "role", "master");
+}
+
+/* How many memif ports of this process have this end of this socket? */
+static unsigned int count_on_socket(const char *path, bool server)
+{
+	struct weft_port_dev other = {0};
+	struct rte_kvargs *kv;
+	unsigned int n = 0;
+	uint16_t id;
+
+	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
+		if (!rte_eth_dev_is_valid_port(id) || rte_eth_dev_info_get(id, &other.info) ||
+		    strcmp(other.info.driver_name, "net_memif"))
+			continue;
+		kv = device_args(&other);
+		n += is_server(kv) == server && !strcmp(socket_path(kv), path);
+		rte_kvargs_free(kv);
+	}
+	return n;
+}
+
+static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
+{
+	struct weft_port_memif *mi = &d->memif;
+
+	snprintf(mi->path, sizeof(mi->path), "%s", socket_path(kv));
+	mi->abstract = !arg_is(kv, "socket-abstract", "no");
+	mi->server = is_server(kv);
+	mi->alone = count_on_socket(mi->path, mi->server) == 1;
+	mi->control = mi->silent = -1;
+}
+
 /*
  * A frame longer than a ring buffer (bsize) goes as chained descriptors, but the PMD's sender does not
  * clear the chain flag of a frame's first descriptor: once a slot was in the middle of a chain, a later
@@ -58,16 +100,16 @@ static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	unsigned long rsize = arg_number(kv, "rsize", 10);
 
 	l->memory = true;
-	l->stops_in_intr = true;
 	l->frame_max = (uint32_t)arg_number(kv, "bsize", 2048);
 	l->frame_default = RTE_MIN(l->frame_max, (uint32_t)JUMBO_FRAME);
 	l->frame_hint = "give a larger bsize= in its --vdev (a frame must fit one memif buffer; "
 			"bsize=9216 carries MTU 9000), the same at both ends";
 	l->rx_depth = l->tx_depth = (uint16_t)(1u << RTE_MIN(rsize, 14ul));
 	/* With zero-copy the peer reads our hugepages: nothing else may be pointed at. */
-	l->no_extbuf = arg_is(kv, "zero-copy", "yes") && !arg_is(kv, "role", "server");
+	l->no_extbuf = arg_is(kv, "zero-copy", "yes") && !is_server(kv);
 	l->copies_tx = !l->no_extbuf;
-	l->starts_later = !arg_is(kv, "role", "server") && !arg_is(kv, "role", "master");
+	l->memif = true;
+	memif_socket(d, kv);
 	l->bandwidth = 10e9;
 	l->latency = 300e-9;
 	return 0;

@@ -6,6 +6,7 @@
  *  - port_rxtx.c    the operations of an open port;
  *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source tells;
  *  - port_kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
+ *  - port_memif.c   a memif connection's life;
  *  - port_steer.c   flow rules that bring a queue's frames home.
  */
 #ifndef WEFT_PORT_PRIV_H
@@ -25,13 +26,12 @@ struct weft_port_limits {
 	uint32_t rx_reserve;    /**< buffers that the PMD keeps beyond its rings */
 	uint16_t rx_depth;      /**< frames; 0 = what is configured */
 	uint16_t tx_depth;
-	bool memory;     /**< frames never leave memory */
-	bool by_pointer; /**< the receiver gets our mbuf itself */
-	bool copies_tx;  /**< tx copies and frees at once: external buffers come back */
-	bool no_extbuf;  /**< external buffers must not be given to it */
-	bool set_mtu;    /**< the MTU is set by rte_eth_dev_set_mtu() */
-	bool stops_in_intr; /**< the EAL's interrupt thread takes connections down: stop the port there */
-	bool starts_later;  /**< start fails until a peer is there: try again */
+	bool memory;        /**< frames never leave memory */
+	bool by_pointer;    /**< the receiver gets our mbuf itself */
+	bool copies_tx;     /**< tx copies and frees at once: external buffers come back */
+	bool no_extbuf;     /**< external buffers must not be given to it */
+	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
+	bool memif;         /**< its connection is looked after by port_memif.c */
 	bool kernel_link;   /**< link state is that of the kernel interface if_index */
 	bool packet_socket; /**< stands on a packet socket whose send sleeps */
 	double bandwidth;   /**< bytes/s; 0 = link speed */
@@ -40,12 +40,28 @@ struct weft_port_limits {
 	unsigned int tx_slots; /**< packet socket: frames in its TX ring */
 };
 
+/** A memif connection; see port_memif.c for which thread touches what. */
+struct weft_port_memif {
+	char path[108];
+	bool abstract;
+	bool server;
+	bool alone;         /**< no other port of the process uses the socket */
+	bool running;       /**< interrupt thread: between start and stop */
+	bool busy;          /**< something is scheduled in the interrupt thread */
+	int control;        /**< the control socket, taken from the PMD; -1 = it still has it */
+	int silent;         /**< other end of what the PMD has instead */
+	uint64_t began_tsc; /**< last start */
+	uint64_t next_tsc;  /**< next try to start */
+	uint64_t adopt_tsc; /**< next try to take the control socket */
+};
+
 struct weft_port;
 
 /** One DPDK port of ours, with all its queue pairs. */
 struct weft_port_dev {
 	struct rte_eth_dev_info info;
 	struct weft_port_limits limits;
+	struct weft_port_memif memif;
 	char name[RTE_ETH_NAME_MAX_LEN];
 	uint16_t port_id;
 	uint16_t num_queues;
@@ -53,7 +69,6 @@ struct weft_port_dev {
 	uint16_t base_udp_port;
 	bool vlan;
 	bool started;
-	uint64_t retry_tsc;         /**< next try to start, or to connect again */
 	struct weft_port **queues;  /**< NULL where free */
 	struct rte_mempool **pools; /**< one per queue pair */
 	struct rte_mempool **hdr_pools;
@@ -75,7 +90,7 @@ struct weft_port {
 	uint32_t sock_limit;
 	uint64_t last_tx_tsc;
 	uint64_t kick_cycles;
-	uint32_t idle;       /* polls without a frame */
+	uint32_t polls;
 	uint64_t tx_refused; /* frames not taken */
 	uint64_t tx_copied;  /* frames copied because the sender keeps them */
 	uint64_t tx_too_long;
@@ -114,6 +129,14 @@ uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, ui
 /** Send what the kernel has left in the ring. */
 void weft_packet_socket_kick(struct weft_port *p);
 
+/* port_memif.c: from the port's owner, whose thread polls it */
+
+void weft_memif_start(struct weft_port_dev *d);
+void weft_memif_stop(struct weft_port_dev *d);
+/** Has the peer come, or left? Cheap enough for every few thousand polls. */
+void weft_memif_look(struct weft_port_dev *d);
+bool weft_memif_link_up(struct weft_port_dev *d);
+
 /* port_steer.c */
 
 /** Can rte_flow bring a UDP port to a queue here? The port is started. */
@@ -124,8 +147,8 @@ void weft_port_unsteer(struct weft_port *p);
 
 /* port_rxtx.c */
 
-extern const struct weft_frame_port_ops weft_port_ops;        /**< hardware and memory */
-extern const struct weft_frame_port_ops weft_port_client_ops; /**< start when the peer is there */
+extern const struct weft_frame_port_ops weft_port_ops; /**< hardware and memory */
+extern const struct weft_frame_port_ops weft_port_memif_ops;
 extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
 extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
 
@@ -134,8 +157,6 @@ bool weft_port_extbuf_probe(struct weft_port *p);
 
 /* port_ethdev.c */
 
-/** Start, or start again, a port whose peer was not there. At most one try per 100 ms. */
-void weft_port_retry(struct weft_port_dev *d);
 void weft_port_close(struct weft_frame_port *fp);
 
 #endif /* WEFT_PORT_PRIV_H */

@@ -62,8 +62,6 @@ static bool port_link_up(struct weft_frame_port *fp)
 	struct weft_port *p = weft_port_of(fp);
 	struct rte_eth_link link;
 
-	if (p->dev->limits.starts_later)
-		weft_port_retry(p->dev);
 	if (!p->dev->started)
 		return false;
 	if (p->dev->limits.kernel_link)
@@ -103,31 +101,42 @@ const struct weft_frame_port_ops weft_port_ops = {
 	.close = weft_port_close,
 };
 
-/* ---- memif clients --------------------------------------------------------------------------- */
+/* ---- memif ---------------------------------------------------------------------------------- */
 
-/* Polls without a frame between two looks at the link. */
-#define LOOK_EVERY 65536u
+/* Polls between two looks at the connection, and how often it is looked at while frames come. */
+#define LOOK_EVERY 16384u
 
-/* The link is made, and made again, from here: nobody else may touch the port while it is polled. */
-static uint16_t client_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t memif_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct weft_port *p = weft_port_of(fp);
-	uint16_t got = 0;
 
-	if (likely(p->dev->started))
-		got = rte_eth_rx_burst(p->port_id, p->queue, pkts, n);
-	if (got)
-		return got;
-	if (unlikely(!p->dev->started || ++p->idle % LOOK_EVERY == 0))
-		weft_port_retry(p->dev);
-	return 0;
+	if (unlikely(++p->polls % LOOK_EVERY == 0))
+		weft_memif_look(p->dev);
+	if (unlikely(!p->dev->started))
+		return 0;
+	return rte_eth_rx_burst(p->port_id, p->queue, pkts, n);
 }
 
-const struct weft_frame_port_ops weft_port_client_ops = {
-	.rx_burst = client_rx,
-	.tx_burst = port_tx,
+static uint16_t memif_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct weft_port *p = weft_port_of(fp);
+
+	/* Who only sends does not poll, and a dead peer's ring stays full. */
+	if (unlikely(++p->polls % LOOK_EVERY == 0))
+		weft_memif_look(p->dev);
+	return port_tx(fp, pkts, n);
+}
+
+static bool memif_link_up(struct weft_frame_port *fp)
+{
+	return weft_memif_link_up(weft_port_of(fp)->dev);
+}
+
+const struct weft_frame_port_ops weft_port_memif_ops = {
+	.rx_burst = memif_rx,
+	.tx_burst = memif_tx,
 	.tx_kick = NULL,
-	.link_up = port_link_up,
+	.link_up = memif_link_up,
 	.counters = port_counters,
 	.close = weft_port_close,
 };
