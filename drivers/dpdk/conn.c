@@ -219,20 +219,24 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 
 /*
  * The peer closed. When all that it sent is here, the connection is gone in good order, even though sends of ours that it did
- * not acknowledge end with an error. When not, messages are lost and the lane has failed.
+ * not acknowledge end with an error. When not, BYE may have overtaken the rest: it has RAW_BYE_GRACE to arrive. After
+ * that messages are lost (the peer keeps none) and the lane has failed.
  */
-void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
+void raw_conn_bye(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	bool all_in = weft_le32(v->hdr->seq) == c->rx.next;
 	char text[256], peer[64];
 
+	if (c->rx.next != c->bye_seq && iface->lt < c->bye_at) {
+		raw_deadline_lt(iface, c->bye_at);
+		return;
+	}
 	raw_ctl_send(c, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
 	c->bye_done = true;
 	raw_peer_text(c, peer, sizeof(peer));
-	if (!all_in) {
+	if (c->rx.next != c->bye_seq) {
 		snprintf(text, sizeof(text), "%s: %s closed the connection before %u of its frames arrived",
-			 iface->base.name, peer, weft_le32(v->hdr->seq) - c->rx.next);
+			 iface->base.name, peer, c->bye_seq - c->rx.next);
 		raw_conn_fail(c, -ECONNRESET, text);
 		return;
 	}
@@ -242,6 +246,15 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 	raw_flushes_end(c, -ECONNRESET);
 	if (c->state == RAW_DOWN)
 		iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_GONE, 0, text);
+}
+
+void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	if (c->bye_at == 0) {
+		c->bye_at = c->iface->lt + RAW_BYE_GRACE;
+		c->bye_seq = weft_le32(v->hdr->seq);
+	}
+	raw_conn_bye(c);
 }
 
 int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user, struct weft_lane_ep **lep)

@@ -36,18 +36,26 @@ static inline uint64_t load64(const uint8_t *p)
 	return v;
 }
 
-/* Multiply a CRC by x^(8 * n) mod P: one matrix column per bit, computed once from the definition. */
+/*
+ * What LANE_BYTES zeros do to a CRC: linear, so 32 columns, computed once from the definition, give the table of all
+ * bytes.
+ */
 #define LANE_BYTES 1024u
 
 static uint32_t shift_table[4][256];
 
 __attribute__((constructor)) static void shift_table_init(void)
 {
-	static const uint8_t zeros[LANE_BYTES];
+	uint32_t column;
 
-	for (unsigned int byte = 0; byte < 4; byte++) {
-		for (unsigned int v = 0; v < 256; v++)
-			shift_table[byte][v] = weft_crc32c_soft((uint32_t)v << (8 * byte), zeros, LANE_BYTES);
+	for (unsigned int bit = 0; bit < 32; bit++) {
+		column = 1u << bit;
+		for (unsigned int i = 0; i < LANE_BYTES / 8; i++)
+			column = (uint32_t)__builtin_ia32_crc32di(column, 0);
+		for (unsigned int v = 0; v < 256; v++) {
+			if (v >> (bit % 8) & 1)
+				shift_table[bit / 8][v] ^= column;
+		}
 	}
 }
 

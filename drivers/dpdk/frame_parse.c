@@ -59,7 +59,7 @@ static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cur
 		return WEFT_GATE_BAD_IP;
 	if (total > c->left || total < WEFT_IPV4_LEN + WEFT_UDP_LEN)
 		return WEFT_GATE_BAD_LENGTH;
-	if (conf->check_ip && weft_inet_fold(weft_inet_sum(0, ip, WEFT_IPV4_LEN)) != 0)
+	if (conf->check_ip && !weft_ipv4_header_ok(ip))
 		return WEFT_GATE_BAD_IP;
 	if (weft_get_be16(udp + 2) != conf->udp_port)
 		return WEFT_GATE_NOT_OURS;

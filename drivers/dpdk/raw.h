@@ -54,6 +54,7 @@
 #define RAW_HS_RETRY_MAX 100000000ull
 #define RAW_HALF_OPEN_NS 5000000000ull
 #define RAW_TIME_WAIT_NS 2000000000ull
+#define RAW_BYE_GRACE 2000000ull
 #define RAW_RESET_GAP 100000ull  /* between two RESETs: strangers can't make us loud */
 #define RAW_PROBE_SMALL_ACKS 6u  /* small frames answered while the big one is not: the way is too narrow */
 #define RAW_ROOM_MIN 64u         /* an open frame with less room than this is full */
@@ -180,6 +181,8 @@ struct raw_conn {
 	uint16_t probe_id;
 	uint32_t probe_small_acks;
 	uint32_t peer_rx_frames, peer_rx_bufs;
+	uint64_t bye_at;       /* lt; the peer has closed, and what it sent before may still arrive until then; 0 = it has not */
+	uint32_t bye_seq;
 	bool bye_done;
 	int error;             /* while DOWN */
 	LIST_HEAD(, raw_zc) zc;
@@ -371,6 +374,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
 void raw_conn_free(struct raw_conn *c);
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
 void raw_conn_fail(struct raw_conn *c, int status, const char *text);
+void raw_conn_bye(struct raw_conn *c);
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
 int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user, struct weft_lane_ep **lep);
 void raw_ep_destroy(struct weft_lane_ep *lep);

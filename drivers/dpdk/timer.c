@@ -54,6 +54,10 @@ static void up_timer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
+	if (c->bye_at != 0) {
+		raw_conn_bye(c);
+		return;
+	}
 	if (c->loss_timer != 0 && iface->et >= c->loss_timer)
 		raw_loss_detect(c);
 	if (c->timer != 0 && iface->et >= c->timer)

@@ -313,6 +313,10 @@ static void ip_header_checksum_is_right_for_all_lengths(void **state)
 		memcpy(f, e.bytes, e.len);
 		weft_encap_patch(&e, f, len, (uint16_t)(0xc000 + len));
 		assert_int_equal(weft_inet_fold(weft_inet_sum(0, f + 14, 20)), 0);
+		assert_true(weft_ipv4_header_ok(f + 14));
+		f[14 + len % 20] ^= 0x10;
+		assert_false(weft_ipv4_header_ok(f + 14));
+		f[14 + len % 20] ^= 0x10;
 		assert_int_equal(weft_get_be16(f + 16), 28 + len);
 		assert_int_equal(weft_get_be16(f + 38), 8 + len);
 	}

@@ -427,6 +427,42 @@ static void close_in_good_order_is_gone(void **state)
 	pair_close(&pair);
 }
 
+static void bye_may_overtake_data(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 29);
+	pair_connect(&pair);
+	pair_send(A, A->lep, 0, 100);
+	A->wire.delay_ns = 500000; /* the second message is slow */
+	pair_send(A, A->lep, 1, 8000);
+	pair_step(&pair, 1000);
+	A->wire.delay_ns = 2000;
+	A->iface->ops->ep_destroy(A->lep);
+	pair_run(&pair, 300000, NULL);
+	assert_int_equal(B->gones + B->downs, 0);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(B->messages, 2);
+	assert_int_equal(B->gones, 1);
+	pair_close(&pair);
+}
+
+static void bye_before_lost_data_is_a_failure(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 30);
+	pair_connect(&pair);
+	A->wire.blackhole = true;
+	pair_send(A, A->lep, 0, 100);
+	pair_step(&pair, 1000);
+	A->wire.blackhole = false;
+	A->iface->ops->ep_destroy(A->lep);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(B->downs, 1);
+	assert_int_equal(B->status, -ECONNRESET);
+	assert_int_equal(B->gones, 0);
+	pair_close(&pair);
+}
+
 static void closed_ep_still_acknowledges(void **state)
 {
 	struct weft_lane_comp comp = {.done = on_done};
@@ -581,6 +617,8 @@ int main(void)
 		cmocka_unit_test(zcopy_of_destroyed_ep_waits_for_hardware),
 		cmocka_unit_test(flush_waits_for_acknowledgement),
 		cmocka_unit_test(close_in_good_order_is_gone),
+		cmocka_unit_test(bye_may_overtake_data),
+		cmocka_unit_test(bye_before_lost_data_is_a_failure),
 		cmocka_unit_test(closed_ep_still_acknowledges),
 		cmocka_unit_test(kept_buffers_never_stop_acknowledgements),
 		cmocka_unit_test(full_tx_ring_is_an_answer),
