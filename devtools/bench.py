@@ -4,8 +4,8 @@
 
 A measure has variants (A, B, ...) that take turns, so that what drifts drifts for all of them. Every trial is two processes
 pinned to two cores. The time that a cache line takes between these cores is measured right before and right after; a trial
-whose two times fall into different states (near, far) is dropped, the others are sorted by state, and variants are compared
-only within a state. Printed are the median and the quartiles of each variant, and the ratio of the medians.
+whose two times fall into different states (near, far) is dropped, and so is one during which other processes used the
+machine; the others are sorted by state, and variants are compared only within a state. Printed are the median and the quartiles of each variant, and the ratio of the medians.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import io
 import json
 import os
 import random
+import resource
 import signal
 import socket
 import statistics
@@ -115,6 +116,28 @@ class Cores:
         return float(out[0]), out[1]
 
 
+class Others:
+    """How much of the machine processes other than the trial's used since the last call."""
+
+    def __init__(self):
+        self.last = self.read()
+
+    @staticmethod
+    def read():
+        with open('/proc/stat') as f:
+            ticks = [int(x) for x in f.readline().split()[1:9]]
+        used = sum(getattr(resource.getrusage(who), field) for field in ('ru_utime', 'ru_stime')
+                   for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
+        hz = os.sysconf('SC_CLK_TCK')
+        return sum(ticks) / hz, (ticks[3] + ticks[4]) / hz, used
+
+    def part(self):
+        now = self.read()
+        total, idle, own = (n - l for n, l in zip(now, self.last))
+        self.last = now
+        return max(total - idle - own, 0) / total if total else 0
+
+
 # ---- links ----------------------------------------------------------------------------------
 
 class Bench:
@@ -180,7 +203,8 @@ class Bench:
         if note:
             print('  ' + note)
         got = {name: {} for name in variants}
-        dropped = {name: 0 for name in variants}
+        dropped = {name: {'state': 0, 'busy': 0} for name in variants}
+        others = Others()
         errors = {name: [] for name in variants}
         begin = time.monotonic()
         want = self.args.trials
@@ -197,14 +221,18 @@ class Bench:
                     continue
                 alive = True
                 before = self.cores.state()
+                others.part()
                 try:
                     value = figure(run())
                 except (TrialError, KeyError, ValueError) as err:
                     errors[name].append(str(err) or repr(err))
                     continue
+                busy = others.part()
                 after = self.cores.state()
-                if before[1] != after[1]:
-                    dropped[name] += 1
+                if busy > self.args.busy / 100:
+                    dropped[name]['busy'] += 1
+                elif before[1] != after[1]:
+                    dropped[name]['state'] += 1
                 else:
                     got[name].setdefault(before[1], []).append(value)
             if not alive:
@@ -216,8 +244,10 @@ class Bench:
             for state in ('near', 'far'):
                 if state in got[name]:
                     print('  %-4s  %-34s %s' % (state, name, spread(got[name][state], unit)))
-            if dropped[name]:
-                print('        %-34s %d trials dropped: the cores changed state' % (name, dropped[name]))
+            for why, text in (('state', 'the cores changed state'),
+                              ('busy', 'other processes used more than %g %% of the machine' % self.args.busy)):
+                if dropped[name][why]:
+                    print('        %-34s %d trials dropped: %s' % (name, dropped[name][why], text))
             for text in errors[name]:
                 print('        %-34s failed: %s' % (name, text))
         for a, b, what, target in compare:
@@ -467,6 +497,8 @@ def main():
     parser.add_argument('--seconds', type=float, default=150, help='longest time per comparison (150)')
     parser.add_argument('--cores', default='0,1', help='the two cores (0,1)')
     parser.add_argument('--near', type=float, default=90, help='ns a cache line may take between near cores (90)')
+    parser.add_argument('--busy', type=float, default=5,
+                        help='percent of the machine that others may use during a trial (5)')
     parser.add_argument('--out', default='bench-results', help='folder for the raw figures (bench-results)')
     parser.add_argument('--build', default='build', help=argparse.SUPPRESS)
     parser.add_argument('--huge', default='', help=argparse.SUPPRESS)
