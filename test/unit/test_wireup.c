@@ -524,6 +524,104 @@ static void crossed_requests_survive_the_loss_of_one_connection(void **state)
 	}
 }
 
+/* A lane that is attached stays, however long ago it was connected. */
+static void attached_lanes_outlive_the_connect_timeout(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0;mock:1;mock:2"), *b = mock_worker(ctx, "mock:0;mock:1;mock:2");
+	struct weft_ep *x = mock_connect(a, b);
+
+	(void)state;
+	mock_run(100, 200 * MS, a, b, NULL);
+	assert_int_equal(x->state, WEFT_EP_UP);
+	assert_int_equal(x->lanes_up, 7);
+	assert_int_equal(conn_first_ep(b)->lanes_up, 7);
+	assert_int_equal(conn_counter(a, "wireup.pending") + conn_counter(b, "wireup.pending"), 0);
+	conn_message(x, b, 100000, 1);
+	conn_destroy(ctx, a, b);
+}
+
+/* ------------------------------------------------------------------ the document */
+
+struct seen {
+	uint8_t type;
+	size_t len;
+	uint8_t data[1024];
+};
+
+static enum mock_verdict see(const struct mock_msg_view *msg, void *arg)
+{
+	struct seen *s = arg;
+
+	if (msg->am_id != WEFT_WIRE_WIREUP || ((const uint8_t *)msg->data)[0] != s->type || s->len != 0)
+		return MOCK_DELIVER;
+	s->len = msg->length;
+	memcpy(s->data, msg->data, msg->length);
+	return MOCK_DELIVER;
+}
+
+/* The bytes of one message in the example: hex pairs at the beginning of the lines, up to an empty line. */
+static size_t example(const char *text, const char *name, uint8_t *out)
+{
+	const char *p = strstr(text, name);
+	unsigned int byte;
+	size_t n = 0;
+
+	assert_non_null(p);
+	for (p += strlen(name); p[0] != '\n' || p[1] != '\n';) {
+		p += strspn(p, " \n");
+		if (strspn(p, "0123456789abcdef") == 2 && (p[2] == ' ' || p[2] == '\n') && sscanf(p, "%2x", &byte) == 1) {
+			out[n++] = (uint8_t)byte;
+			p += 2;
+			if (p[0] == '\n' && p[1] == '\n')
+				break;
+		} else {
+			p += strcspn(p, "\n"); /* the rest is for people */
+		}
+	}
+	return n;
+}
+
+static void the_example_in_the_document_is_what_is_sent(void **state)
+{
+	static const struct {
+		const char *name;
+		enum weft_wireup_type type;
+	} list[] = {{"\nREQ  ", WEFT_WIREUP_REQ}, {"\nREP  ", WEFT_WIREUP_REP}, {"\nACK  ", WEFT_WIREUP_ACK}};
+	const char *slash = strstr(__FILE__, "test/unit/");
+	static char path[512], text[262144];
+	struct weft_context *ctx;
+	struct weft_worker *a, *b;
+	uint8_t bytes[1024];
+	struct seen seen;
+	size_t i, n;
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%.*sdoc/wire.md", (int)(slash - __FILE__), __FILE__);
+	f = fopen(path, "r");
+	if (f == NULL)
+		skip(); /* run from elsewhere */
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	for (i = 0; i < 3; i++) {
+		mock_reset();
+		ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+		a = mock_worker(ctx, "mock:0");
+		b = mock_worker(ctx, "mock:0");
+		conn_order(&a, &b);
+		seen = (struct seen){.type = (uint8_t)list[i].type};
+		mock_set_filter(see, &seen);
+		mock_connect(a, b);
+		mock_run(50, MS, a, b, NULL);
+		n = example(strstr(text, "### An example\n\nLane messages of two workers"), list[i].name, bytes);
+		assert_int_equal(n, seen.len);
+		assert_memory_equal(bytes, seen.data, n);
+		conn_destroy(ctx, a, b);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -547,6 +645,8 @@ int main(int argc, char **argv)
 		CONN_TEST(a_peer_that_does_not_poll_is_waited_for),
 		CONN_TEST(bootstrap_fails_over_before_the_answer),
 		CONN_TEST(crossed_requests_survive_the_loss_of_one_connection),
+		CONN_TEST(attached_lanes_outlive_the_connect_timeout),
+		CONN_TEST(the_example_in_the_document_is_what_is_sent),
 	};
 
 	weft_log_level = WEFT_LOG_ERROR;
