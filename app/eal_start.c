@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
+#include <rte_eal.h>
 #include <rte_ethdev.h>
 
 #include "cli.h"
@@ -103,10 +105,25 @@ int eal_need_port(void)
 	return APP_FAIL;
 }
 
+static void end_process(void *arg)
+{
+	uint16_t port;
+
+	RTE_ETH_FOREACH_DEV(port)
+		rte_eth_dev_close(port);
+	rte_eal_cleanup();
+	_exit(*(int *)arg);
+}
+
 int eal_exit(int code)
 {
+	static int last;
+
 	if (!weft_eal_is_up())
 		return code;
+	last = code;
 	fflush(NULL);
+	if (rte_eal_alarm_set(1, end_process, &last) == 0)
+		sleep(2);
 	_exit(code);
 }

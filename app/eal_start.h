@@ -23,9 +23,9 @@ int eal_start(int count, char **words, const struct weft_config *config, int cor
 int eal_need_port(void);
 
 /**
- * What main() returns with. Once the EAL is up the process ends here, past rte_eal_cleanup() and all destructors: they unmap
- * memory under the feet of EAL's interrupt thread, which may just be serving a memif peer that hangs up. Unless EAL was asked to use
- * files there are none to clean up.
+ * What main() returns with. Once the EAL is up the process ends in here, and on the EAL's interrupt thread: only there nothing
+ * happens to ports meanwhile. memif serves peers that connect and hang up on that thread, and would do it on memory that
+ * rte_eal_cleanup() or a destructor has just taken away. Closed ports leave no sockets behind, and the cleanup no hugepages.
  */
 int eal_exit(int code);
 

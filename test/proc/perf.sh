@@ -31,7 +31,7 @@ ucx_columns() {
 
 line_per_second() {
 	perf_pair 1 -t tag_bw -s 64 -D 2.3 -v || return 1
-	[ "$(wc -l <"$dir/client.out")" -ge 4 ]
+	[ "$(wc -l <"$dir/client.out")" -ge 3 ]
 }
 
 table() {
