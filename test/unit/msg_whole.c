@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages over the whole library: several peers, the loopback lane, threads, closing. Mock lanes, so any order and no room. */
+
+#include <pthread.h>
+
+#include "mock_lane.h"
+#include "msg_util.h"
+
+#define MS 1000000ull
+
+static int setup(void **state)
+{
+	(void)state;
+	mock_reset();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(mock_num_ifaces(), 0);
+	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_kept(), 0);
+	return 0;
+}
+
+#define MAX_PEERS 8
+
+/** Some workers that send to one. */
+struct star {
+	struct weft_context *ctx;
+	struct weft_worker *hub, *peer[MAX_PEERS];
+	struct weft_ep *to_hub[MAX_PEERS];
+	int n;
+};
+
+static void star_open(struct star *s, int n, const char *lanes)
+{
+	s->ctx = mock_context("CONNECT_TIMEOUT=30s", "MULTI_EAGER_LIMIT=64k", "LOG_LEVEL=error", NULL);
+	s->hub = mock_worker(s->ctx, lanes);
+	s->n = n;
+	for (int i = 0; i < n; i++) {
+		s->peer[i] = mock_worker(s->ctx, lanes);
+		s->to_hub[i] = mock_connect(s->peer[i], s->hub);
+	}
+}
+
+static void star_run(struct star *s, int rounds)
+{
+	while (rounds--) {
+		mock_run(1, MS, s->hub, NULL);
+		for (int i = 0; i < s->n; i++)
+			mock_run(1, 0, s->peer[i], NULL);
+	}
+}
+
+static void star_close(struct star *s)
+{
+	for (int i = 0; i < s->n; i++)
+		weft_worker_destroy(s->peer[i]);
+	weft_worker_destroy(s->hub);
+	assert_int_equal(weft_context_destroy(s->ctx), 0);
+}
+
+static void A7_wildcard_receives_serve_all_senders_and_keep_each_ones_order(void **state)
+{
+	enum { PER = 200 };
+	struct star s;
+	uint64_t got, expect[MAX_PEERS] = {0}, first_lag = 0;
+
+	(void)state;
+	star_open(&s, 5, "mock:0;mock:1");
+	mock_set_burst(3);
+	star_run(&s, 50);
+	for (uint64_t k = 0; k < PER; k++) {
+		for (int i = 0; i < s.n; i++) {
+			uint64_t v = (uint64_t)i << 32 | k;
+
+			assert_in_range(weft_tag_send(s.to_hub[i], &v, sizeof(v), (uint64_t)i, NULL, NULL), 0, 1);
+		}
+	}
+	for (int k = 0; k < PER * s.n; k++) {
+		struct op r;
+		uint64_t who, most = 0, least = PER;
+
+		op_recv(&r, s.hub, &got, sizeof(got), 0, 0);
+		for (int t = 0; !op_done(&r) && t < 1000; t++)
+			star_run(&s, 1);
+		op_end(&r, 0);
+		who = got >> 32;
+		assert_true(who == r.c.tag);
+		assert_true((got & UINT32_MAX) == expect[who]);
+		assert_true(r.c.source_id == s.peer[who]->id);
+		expect[who]++;
+		for (int i = 0; i < s.n; i++) {
+			most = expect[i] > most ? expect[i] : most;
+			least = expect[i] < least ? expect[i] : least;
+		}
+		first_lag = most - least > first_lag ? most - least : first_lag;
+	}
+	/* Nobody waits until the others are through. */
+	assert_true(first_lag < PER / 2);
+	star_close(&s);
+}
+
+static void A11_interleaved_pieces_of_messages_from_several_peers(void **state)
+{
+	enum { K = 6, LEN = 30000 };
+	struct star s;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 10; seed++) {
+		uint8_t *sbuf[4][K], *rbuf[4][K];
+		struct op so[4][K], ro[4][K];
+
+		mock_reset();
+		mock_seed(seed);
+		star_open(&s, 4, "mock:0,bcopy=1500,zcopy=0;mock:1,bcopy=900,zcopy=2000");
+		mock_set_order(MOCK_RANDOM);
+		star_run(&s, 30);
+		for (int k = 0; k < K; k++) {
+			for (int i = 0; i < s.n; i++) {
+				uint64_t id = (uint64_t)(i * K + k);
+
+				sbuf[i][k] = malloc(LEN);
+				rbuf[i][k] = malloc(LEN);
+				fill(sbuf[i][k], LEN, id);
+				if (k % 2)
+					op_recv(&ro[i][k], s.hub, rbuf[i][k], LEN, id, FULL);
+				op_send(&so[i][k], s.to_hub[i], sbuf[i][k], LEN, id);
+			}
+			mock_set_burst(2);
+			star_run(&s, 2);
+		}
+		for (int k = 0; k < K; k += 2) {
+			for (int i = 0; i < s.n; i++)
+				op_recv(&ro[i][k], s.hub, rbuf[i][k], LEN, (uint64_t)(i * K + k), FULL);
+		}
+		mock_set_burst(0);
+		star_run(&s, 400);
+		for (int i = 0; i < s.n; i++) {
+			for (int k = 0; k < K; k++) {
+				op_end(&so[i][k], 0);
+				op_end_recv(&ro[i][k], rbuf[i][k], LEN, (uint64_t)(i * K + k), (uint64_t)(i * K + k));
+				free(sbuf[i][k]);
+				free(rbuf[i][k]);
+			}
+		}
+		star_close(&s);
+	}
+}
+
+static void U5_two_senders_two_wildcard_receives_each_gets_one_whole_message(void **state)
+{
+	static const size_t lens[] = {50000, 3u << 20};
+	struct star s;
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		size_t len = lens[how & 1];
+		uint8_t *buf[4];
+		struct op so[2], ro[2];
+
+		mock_reset();
+		star_open(&s, 2, "mock:0;mock:1");
+		mock_set_order(MOCK_RANDOM);
+		star_run(&s, 30);
+		for (int i = 0; i < 4; i++)
+			buf[i] = malloc(len);
+		for (int i = 0; i < 2; i++) {
+			fill(buf[i], len, (uint64_t)i);
+			if (how & 2)
+				op_recv(&ro[i], s.hub, buf[2 + i], len, 0, 0);
+		}
+		for (int i = 0; i < 2; i++)
+			op_send(&so[i], s.to_hub[i], buf[i], len, (uint64_t)i);
+		star_run(&s, 20);
+		for (int i = 0; i < 2 && !(how & 2); i++)
+			op_recv(&ro[i], s.hub, buf[2 + i], len, 0, 0);
+		star_run(&s, 200);
+		for (int i = 0; i < 2; i++) {
+			op_end(&so[i], 0);
+			op_end(&ro[i], 0);
+			assert_int_equal(ro[i].c.length, len);
+			check(buf[2 + i], len, ro[i].c.tag);
+		}
+		assert_true(ro[0].c.tag != ro[1].c.tag);
+		for (int i = 0; i < 4; i++)
+			free(buf[i]);
+		star_close(&s);
+	}
+}
+
+static void E5_a_lane_that_stands_still_does_not_stop_the_others(void **state)
+{
+	static uint8_t buf[100];
+	struct star s;
+	struct op r;
+
+	(void)state;
+	star_open(&s, 1, "mock:0,lat=1e-6;mock:1,lat=5e-6");
+	star_run(&s, 50);
+	assert_int_equal(s.to_hub[0]->lanes_up, 3);
+	mock_hold(mock_iface(s.hub, 1));
+	for (int i = 0; i < 500; i++) {
+		op_recv(&r, s.hub, buf, sizeof(buf), 1, FULL);
+		assert_in_range(weft_tag_send(s.to_hub[0], buf, sizeof(buf), 1, NULL, NULL), 0, 1);
+		star_run(&s, 3);
+		op_end(&r, 0);
+	}
+	mock_release(mock_iface(s.hub, 1));
+	star_run(&s, 3);
+	star_close(&s);
+}
+
+static void E7_incast_of_80_KB_rendezvous_from_eight_senders_ends(void **state)
+{
+	enum { K = 10, LEN = 80000 };
+	static uint8_t sbuf[LEN], rbuf[MAX_PEERS * K][LEN];
+	struct op so[MAX_PEERS * K], ro[MAX_PEERS * K];
+	struct star s;
+
+	(void)state;
+	star_open(&s, MAX_PEERS, "mock:0");
+	mock_set_window(8);
+	fill(sbuf, LEN, 3);
+	for (int k = 0; k < K * s.n; k++)
+		op_send(&so[k], s.to_hub[k % s.n], sbuf, LEN, (uint64_t)k);
+	star_run(&s, 30);
+	for (int k = K * s.n; k-- > 0;)
+		op_recv(&ro[k], s.hub, rbuf[k], LEN, (uint64_t)k, FULL);
+	star_run(&s, 2000);
+	for (int k = 0; k < K * s.n; k++) {
+		op_end(&so[k], 0);
+		op_end_recv(&ro[k], rbuf[k], LEN, (uint64_t)k, 3);
+	}
+	star_close(&s);
+}
+
+/* ------------------------------------------------------------------ random traffic */
+
+#define OPS 120
+
+static void random_traffic(uint64_t seed, const char *lanes_a, const char *lanes_b)
+{
+	struct weft_context *ctx;
+	struct weft_worker *w[2];
+	struct weft_ep *ep[2];
+	struct { struct op s, r; uint8_t *sb, *rb; size_t len, room; } *o;
+	uint64_t x = seed * 0x9e3779b97f4a7c15ull + 1;
+
+	mock_reset();
+	mock_seed(seed);
+	ctx = mock_context("CONNECT_TIMEOUT=60s", "MULTI_EAGER_LIMIT=20k", "EAGER_CREDIT=200k", "SEQ_START=4294967200",
+			   "LOG_LEVEL=error", NULL);
+	w[0] = mock_worker(ctx, lanes_a);
+	w[1] = mock_worker(ctx, lanes_b);
+	ep[0] = mock_connect(w[0], w[1]);
+	ep[1] = mock_connect(w[1], w[0]);
+	mock_set_order(MOCK_RANDOM);
+	mock_set_eagain(NULL, seed % 4 * 200);
+	mock_set_window(seed % 3 ? 0 : 5);
+	mock_set_no_keep(seed % 2);
+	mock_set_burst((unsigned int)(seed % 5));
+	o = calloc(2 * OPS, sizeof(*o));
+	for (int i = 0; i < 2 * OPS; i++) {
+		int from = i & 1;
+		static const size_t lens[] = {0, 8, 200, 256, 300, 2000, 5000, 19000, 60000};
+
+		o[i].len = lens[pair_random(&x) % 9];
+		o[i].room = pair_random(&x) % 8 ? o[i].len + pair_random(&x) % 100 : o[i].len / 2;
+		o[i].sb = malloc(o[i].len + 1);
+		o[i].rb = malloc(o[i].room + 1);
+		fill(o[i].sb, o[i].len, (uint64_t)i);
+		if (pair_random(&x) % 2)
+			op_recv(&o[i].r, w[!from], o[i].rb, o[i].room, (uint64_t)i, FULL);
+		op_send_dt(&o[i].s, ep[from], o[i].sb, o[i].len, (uint64_t)i, pair_random(&x) % 4 == 0, NULL);
+		mock_run((unsigned int)(pair_random(&x) % 3), MS / 10, w[0], w[1], NULL);
+	}
+	for (int i = 0; i < 2 * OPS; i++) {
+		if (!o[i].r.c.size)
+			op_recv(&o[i].r, w[!(i & 1)], o[i].rb, o[i].room, (uint64_t)i, FULL);
+	}
+	for (int i = 0; i < 2 * OPS; i++) {
+		for (int t = 0; t < 20000 && !(op_done(&o[i].s) && op_done(&o[i].r)); t++)
+			mock_run(1, MS / 10, w[0], w[1], NULL);
+		if (!op_done(&o[i].s) || !op_done(&o[i].r))
+			fail_msg("seed %llu: message %d of %zu bytes is not over", (unsigned long long)seed, i, o[i].len);
+		op_end(&o[i].s, 0);
+		op_end(&o[i].r, o[i].len > o[i].room ? -EMSGSIZE : 0);
+		assert_int_equal(o[i].r.c.length, o[i].len);
+		if (o[i].len <= o[i].room)
+			check(o[i].rb, o[i].len, (uint64_t)i);
+		free(o[i].sb);
+		free(o[i].rb);
+	}
+	free(o);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(w[i]->msg->reqs.in_use, 0);
+		assert_int_equal(w[i]->msg->messages.num, 0);
+		weft_worker_destroy(w[i]);
+	}
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void random_traffic_in_any_order_without_room_arrives_exactly(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 40; seed++)
+		random_traffic(seed, "mock:0;mock:1,bcopy=1500,zcopy=3000,lat=2e-6;mock:2,bw=4e9,zcopy=0",
+			       seed % 2 ? "mock:0;mock:1,bcopy=1500;mock:2" : "mock:0,short=100,bcopy=1000;mock:1");
+}
+
+static void E7_no_room_anywhere_for_long_still_ends(void **state)
+{
+	(void)state;
+	random_traffic(203, "mock:0", "mock:0");
+	random_traffic(207, "mock:0,short=100", "mock:0,bcopy=600,zcopy=0");
+}
+
+/* ------------------------------------------------------------------ loopback, threads, closing */
+
+static void A15_loopback_follows_the_same_rules(void **state)
+{
+	static const size_t lens[] = {0, 8, 300, 20000, 70000, 3u << 20};
+	struct weft_context *ctx = mock_context("LOG_LEVEL=error", NULL);
+	struct weft_worker *w = mock_worker(ctx, "self");
+	struct weft_ep *ep = mock_connect(w, w);
+	uint8_t *sbuf = malloc(3u << 20), *rbuf[6];
+	struct op s[6], r[6];
+
+	(void)state;
+	fill(sbuf, 3u << 20, 1);
+	for (int late = 0; late < 2; late++) {
+		for (int i = 0; i < 6; i++) {
+			rbuf[i] = calloc(1, lens[i] + 1);
+			if (!late)
+				op_recv(&r[i], w, rbuf[i], lens[i], 1, FULL);
+		}
+		for (int i = 0; i < 6; i++)
+			op_send_dt(&s[i], ep, sbuf, lens[i], 1, i % 2, NULL);
+		if (late)
+			mock_run(20, MS, w, NULL);
+		for (int i = 0; late && i < 6; i++)
+			op_recv(&r[i], w, rbuf[i], lens[i], 1, FULL);
+		mock_run(200, MS, w, NULL);
+		for (int i = 0; i < 6; i++) {
+			op_end(&s[i], 0);
+			op_end_recv(&r[i], rbuf[i], lens[i], 1, 1);
+			free(rbuf[i]);
+		}
+	}
+	free(sbuf);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void what_was_sent_before_an_orderly_close_arrives(void **state)
+{
+	static uint8_t small[8], mid[5000], rbuf[5000];
+	struct star s;
+	struct op r;
+
+	(void)state;
+	star_open(&s, 1, "mock:0;mock:1");
+	fill(mid, sizeof(mid), 4);
+	for (int i = 0; i < 50; i++) {
+		assert_in_range(weft_tag_send(s.to_hub[0], small, sizeof(small), 1, NULL, NULL), 0, 1);
+		assert_in_range(weft_tag_send(s.to_hub[0], mid, sizeof(mid), 2, NULL, NULL), 0, 1);
+	}
+	assert_in_range(weft_ep_close(s.to_hub[0], 0, NULL, NULL), 0, 1);
+	star_run(&s, 300);
+	assert_int_equal(s.peer[0]->num_eps, 0);
+	assert_int_equal(s.hub->num_eps, 0);
+	for (int i = 0; i < 50; i++) {
+		op_recv(&r, s.hub, rbuf, sizeof(rbuf), 1, FULL);
+		op_end(&r, 0);
+		op_recv(&r, s.hub, rbuf, sizeof(rbuf), 2, FULL);
+		op_end_recv(&r, rbuf, sizeof(mid), 2, 4);
+		assert_null(r.c.ep);
+	}
+	star_close(&s);
+}
+
+static void a_forced_close_ends_everything_under_way(void **state)
+{
+	static uint8_t buf[100000];
+	struct op s[4], r;
+	struct star st;
+
+	(void)state;
+	for (int rounds = 0; rounds < 12; rounds++) {
+		mock_reset();
+		star_open(&st, 1, "mock:0;mock:1");
+		star_run(&st, 20);
+		op_recv(&r, st.hub, buf, sizeof(buf), 1, FULL);
+		for (int i = 0; i < 4; i++)
+			op_send_dt(&s[i], st.to_hub[0], buf, i ? sizeof(buf) >> (4 * i) : sizeof(buf), 1, i & 1, NULL);
+		mock_set_burst(1);
+		star_run(&st, rounds);
+		weft_ep_close(st.to_hub[0], WEFT_EP_CLOSE_FORCE, NULL, NULL);
+		star_run(&st, 100);
+		for (int i = 0; i < 4; i++) {
+			assert_true(op_done(&s[i]));
+			op_end(&s[i], s[i].rc == 0 ? 0 : s[i].c.status);
+			assert_true(s[i].c.status == 0 || s[i].c.status == -ECANCELED);
+		}
+		if (op_done(&r))
+			op_end(&r, r.c.status);
+		else
+			weft_request_free(r.req);
+		star_close(&st);
+	}
+}
+
+struct thread_arg {
+	struct weft_worker *w;
+	struct weft_ep *ep;
+	uint64_t id;
+	int bad;
+};
+
+static void *thread_main(void *p)
+{
+	struct thread_arg *a = p;
+
+	for (uint64_t i = 0; i < 3000; i++) {
+		uint64_t out = a->id << 32 | i, in[300] = {0};
+		size_t len = i % 7 ? sizeof(out) : sizeof(in);
+		struct weft_request *r, *s = NULL;
+		uint64_t buf[300] = {out};
+
+		if (weft_tag_recv(a->w, NULL, in, sizeof(in), a->id, UINT64_MAX, NULL, &r) < 0)
+			a->bad++;
+		if (weft_tag_send(a->ep, buf, len, a->id, NULL, &s) < 0)
+			a->bad++;
+		while (r && weft_request_test(r, NULL) == WEFT_INPROGRESS)
+			weft_worker_progress(a->w);
+		while (s && weft_request_test(s, NULL) == WEFT_INPROGRESS)
+			weft_worker_progress(a->w);
+		weft_request_free(r);
+		weft_request_free(s);
+		a->bad += in[0] != out;
+	}
+	return NULL;
+}
+
+static void G1_threads_share_a_worker(void **state)
+{
+	struct weft_context *ctx = mock_context("LOG_LEVEL=error", "THREAD_MULTI=y", NULL);
+	struct weft_worker *w = mock_worker(ctx, "self");
+	struct weft_ep *ep = mock_connect(w, w);
+	struct thread_arg arg[3];
+	pthread_t t[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		arg[i] = (struct thread_arg){w, ep, (uint64_t)i + 1, 0};
+		assert_int_equal(pthread_create(&t[i], NULL, thread_main, &arg[i]), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		pthread_join(t[i], NULL);
+		assert_int_equal(arg[i].bad, 0);
+	}
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(A7_wildcard_receives_serve_all_senders_and_keep_each_ones_order),
+		T(A11_interleaved_pieces_of_messages_from_several_peers),
+		T(U5_two_senders_two_wildcard_receives_each_gets_one_whole_message),
+		T(E5_a_lane_that_stands_still_does_not_stop_the_others),
+		T(E7_incast_of_80_KB_rendezvous_from_eight_senders_ends),
+		T(random_traffic_in_any_order_without_room_arrives_exactly),
+		T(E7_no_room_anywhere_for_long_still_ends),
+		T(A15_loopback_follows_the_same_rules),
+		T(what_was_sent_before_an_orderly_close_arrives),
+		T(a_forced_close_ends_everything_under_way),
+		T(G1_threads_share_a_worker),
+	};
+
+	return cmocka_run_group_tests_name("messages, whole library", tests, NULL, NULL);
+}
