@@ -370,8 +370,15 @@ size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size
 /** Send bytes [off, off + len) on one lane, by whichever call suits. @return 0, -EAGAIN, or the pack error */
 int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr, size_t hdr_len, size_t off,
 		  size_t len);
-/** The lane out of @p mask that can take @p len bytes soonest, or -1. */
-int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len);
+/** Seconds; more than any lane needs. */
+#define WEFT_TX_NO_LIMIT 1e30f
+/** The lane out of @p mask that is done with @p len bytes soonest, and sooner than in @p limit seconds, or -1. */
+int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit);
+/**
+ * Lane @p full has no room now: when would it have been done with a piece? Others are worth it only if they are no later, or a
+ * slow lane with an open window keeps the end of a message for itself. @return the smaller of that and @p limit
+ */
+float weft_tx_limit(const struct weft_msg_ep *me, int full, size_t len, float limit);
 /** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
 /** Has the peer allowed a further message, and (over WEFT_EAGER_FREE) its bytes? */

@@ -130,24 +130,36 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 	return err ? err : -EAGAIN;
 }
 
-int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len)
+static inline float done_in(const struct weft_msg_lane *l, size_t len)
 {
-	float best_time = 0;
+	return (float)(l->lep->queued + len) * l->per_byte + l->latency;
+}
+
+int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit)
+{
+	float best_time = limit;
 	int best = -1;
 
-	if ((mask & (mask - 1)) == 0)
+	if ((mask & (mask - 1)) == 0 && limit >= WEFT_TX_NO_LIMIT)
 		return mask ? __builtin_ctz(mask) : -1;
 	for (; mask; mask &= mask - 1) {
 		int i = __builtin_ctz(mask);
-		const struct weft_msg_lane *l = &me->lanes[i];
-		float t = (float)(l->lep->queued + len) * l->per_byte + l->latency;
+		float t = done_in(&me->lanes[i], len);
 
-		if (best < 0 || t < best_time) {
+		if (t < best_time) {
 			best = i;
 			best_time = t;
 		}
 	}
 	return best;
+}
+
+float weft_tx_limit(const struct weft_msg_ep *me, int full, size_t len, float limit)
+{
+	/* Some slack: nominal rates are not exact, and a lane that stalls must not stop the others. */
+	float t = done_in(&me->lanes[full], len) * 1.25f + 50e-6f;
+
+	return t < limit ? t : limit;
 }
 
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align)

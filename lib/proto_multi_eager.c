@@ -53,6 +53,7 @@ static int multi_eager_progress(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 	uint32_t mask = me->eager_lanes;
+	float limit = WEFT_TX_NO_LIMIT;
 
 	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length)) {
 		me->mw->count.no_eager_credit++;
@@ -61,15 +62,19 @@ static int multi_eager_progress(struct weft_request *req)
 	}
 	while (req->send.offset < req->length) {
 		size_t rest = req->length - req->send.offset;
-		int lane = weft_tx_pick(me, mask, rest < 4096 ? rest : 4096), rc;
+		size_t look = rest < 4096 ? rest : 4096;
+		int lane = weft_tx_pick(me, mask, look, limit), rc;
 
 		if (lane < 0)
 			return -EAGAIN;
 		rc = send_piece(req, (unsigned int)lane);
-		if (rc == -EAGAIN)
-			mask &= ~(1u << lane); /* full: the others may have room */
-		else if (rc)
+		if (rc == -EAGAIN) {
+			/* Full: the others may have room. */
+			limit = weft_tx_limit(me, lane, look, limit);
+			mask &= ~(1u << lane);
+		} else if (rc) {
 			return rc;
+		}
 	}
 	return 0;
 }

@@ -51,11 +51,13 @@ int weft_rndv_data_progress(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 	uint32_t mask = me->rndv_lanes;
+	float limit = WEFT_TX_NO_LIMIT;
 
 	while (req->send.offset < req->send.end) {
 		size_t off = req->send.offset, rest = req->send.end - off, max;
 		struct weft_wire_data hdr = {.rreq = req->send.peer, .offset = weft_put64(off)};
-		int lane = weft_tx_pick(me, mask, rest < 4096 ? rest : 4096), rc;
+		size_t look = rest < 4096 ? rest : 4096;
+		int lane = weft_tx_pick(me, mask, look, limit), rc;
 
 		if (lane < 0)
 			return -EAGAIN;
@@ -65,12 +67,14 @@ int weft_rndv_data_progress(struct weft_request *req)
 			max = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
 			rc = weft_tx_piece(req, (unsigned int)lane, WEFT_WIRE_DATA, &hdr, sizeof(hdr), off, max);
 		}
-		if (rc == -EAGAIN)
+		if (rc == -EAGAIN) {
+			limit = weft_tx_limit(me, lane, look, limit);
 			mask &= ~(1u << lane);
-		else if (rc)
+		} else if (rc) {
 			return rc;
-		else
+		} else {
 			req->send.offset += max;
+		}
 	}
 	return 0;
 }
