@@ -222,6 +222,10 @@ struct weft_lane_iface {
 	const struct weft_lane_ops *ops;
 	const struct weft_lane_driver *driver;
 	void *user;                 /**< protocol layer's */
+	bool tx_open;               /**< driver: something waits for tx_flush(); the worker skips the call otherwise. An indirect call
+					 that does nothing costs as much as a small message */
+	bool quiet;                 /**< driver: progress() has nothing to do until the next send or connect over this iface, which clears
+					 the bit; only for lanes that need not poll */
 	char name[64];              /**< "dpdk:0" */
 	struct weft_lane_attr attr;
 };

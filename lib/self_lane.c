@@ -94,6 +94,7 @@ static void msg_queue(struct self_lep *lep, struct self_msg *m, uint8_t am_id, s
 	m->marker = false;
 	STAILQ_INSERT_TAIL(&s->queue, m, entry);
 	s->num_queued++;
+	s->base.quiet = false;
 	s->tx++;
 	lep->outstanding++;
 	lep->base.queued += m->length;
@@ -228,6 +229,7 @@ static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
 		deliver(s, m);
 		events++;
 	}
+	s->base.quiet = s->num_queued == 0 && s->num_new == 0;
 	return events;
 }
 
@@ -268,6 +270,7 @@ static int self_ep_connect(struct weft_lane_iface *base, const void *addr, size_
 	};
 	LIST_INSERT_HEAD(&s->leps, lep, entry);
 	s->num_new++;
+	base->quiet = false;
 	*out = &lep->base;
 	return 0;
 }

@@ -302,13 +302,16 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	w->in_progress = true;
 	w->now = platform->now(platform->arg);
 	for (i = 0; i < w->num_ifaces; i++)
-		n += w->ifaces[i]->ops->progress(w->ifaces[i], w->now);
+		if (!w->ifaces[i]->quiet)
+			n += w->ifaces[i]->ops->progress(w->ifaces[i], w->now);
 	n += weft_msg_progress(w);
 	if (__builtin_expect(w->now >= w->next_timer, 0))
 		n += weft_conns_timers(w);
 	for (i = 0; i < w->num_ifaces; i++)
-		w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
-	weft_conns_reap(w);
+		if (w->ifaces[i]->tx_open)
+			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
+	if (__builtin_expect(!LIST_EMPTY(&w->conns->dead), 0))
+		weft_conns_reap(w);
 	w->in_progress = false;
 	weft_worker_unlock(w);
 	return n;

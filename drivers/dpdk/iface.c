@@ -108,6 +108,7 @@ static void raw_tx_flush(struct weft_lane_iface *base)
 	}
 	if (iface->txq_count > 0)
 		raw_txq_flush(iface);
+	base->tx_open = iface->txq_count > 0 || !STAILQ_EMPTY(&iface->tx_list);
 }
 
 static void raw_release(struct weft_lane_iface *base, void *desc)

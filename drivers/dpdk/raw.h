@@ -304,6 +304,7 @@ static inline unsigned int raw_txq_space(const struct raw_iface *iface)
 static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	iface->txq[(iface->txq_head + iface->txq_count++) % RAW_TXQ] = m;
+	iface->base.tx_open = true;
 }
 
 void raw_txq_flush(struct raw_iface *iface);

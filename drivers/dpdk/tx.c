@@ -194,6 +194,7 @@ static void opened(struct raw_conn *c)
 	if (!c->on_tx_list) {
 		c->on_tx_list = true;
 		STAILQ_INSERT_TAIL(&iface->tx_list, c, tx_link);
+		iface->base.tx_open = true;
 	}
 }
 
