@@ -131,7 +131,7 @@ static int wait_link(struct perf_raw *r)
 		if (r->port->ops->rx_burst(r->port, &m, 1))
 			rte_pktmbuf_free(m);
 		if (sys_seconds() > end) {
-			weft_port_ethdev_link_text(r->port, why, sizeof(why));
+			weft_frame_port_link_text(r->port, why, sizeof(why));
 			cli_error("%s", why);
 			return peer_fail(r->peer, APP_FAIL);
 		}

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "eal.h"
 #include "lane.h"
 #include "lane_opts.h"
@@ -58,6 +59,21 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 	return weft_port_ethdev_open(params->resource, &po, port, why, why_len);
 }
 
+/* The engine then sees the capture's port; what is not captured has nothing in its way. */
+static int capture_port(const struct weft_lane_open *params, struct weft_frame_port **port, char *why,
+			size_t why_len)
+{
+	int err;
+
+	if (params->conf->capture == NULL)
+		return 0;
+	err = weft_capture_port(params->conf->capture, params->platform, params->worker_id, *port, port, why,
+				why_len);
+	if (err != 0)
+		(*port)->ops->close(*port);
+	return err;
+}
+
 static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why, size_t why_len)
 {
 	struct weft_lane_conf conf = *params->conf;
@@ -71,6 +87,8 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 	if (err != 0)
 		return err;
 	err = open_port(params, &o, &port, why, why_len);
+	if (err == 0)
+		err = capture_port(params, &port, why, why_len);
 	if (err != 0)
 		return err;
 	if (o.csum >= 0)

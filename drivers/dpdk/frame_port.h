@@ -8,6 +8,7 @@
 #define WEFT_FRAME_PORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <rte_mbuf.h>
@@ -25,6 +26,8 @@ struct weft_frame_port_ops {
 	/** Push out what the PMD holds back and reclaim sent buffers (af_packet's tail, idle TX queues). Called on idle progress and by timers; may be NULL. */
 	void (*tx_kick)(struct weft_frame_port *port);
 	bool (*link_up)(struct weft_frame_port *port);
+	/** Why there is no link, in a sentence; "" when there is one. NULL = nothing to say. */
+	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
 	void (*close)(struct weft_frame_port *port);
 };
@@ -54,5 +57,14 @@ struct weft_frame_port {
 	bool rx_chained;           /**< received frames may be mbuf chains */
 	uint16_t udp_port;         /**< destination UDP port that brings frames home to this queue; 0 = any */
 };
+
+/** Why there is no link, in a sentence that says what to do; "" when there is one. */
+static inline void weft_frame_port_link_text(struct weft_frame_port *port, char *buf, size_t size)
+{
+	if (size)
+		buf[0] = '\0';
+	if (port->ops->link_text)
+		port->ops->link_text(port, buf, size);
+}
 
 #endif /* WEFT_FRAME_PORT_H */

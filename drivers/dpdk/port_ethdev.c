@@ -572,7 +572,7 @@ void weft_port_close(struct weft_frame_port *fp)
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-void weft_port_ethdev_link_text(struct weft_frame_port *fp, char *buf, size_t size)
+void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 {
 	struct weft_port_dev *d = weft_port_of(fp)->dev;
 	char ifname[IF_NAMESIZE] = "?";

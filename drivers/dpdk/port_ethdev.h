@@ -63,12 +63,4 @@ int weft_port_ethdev_list(struct weft_lane_resource **list);
 int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
 			  struct weft_frame_port **port, char *why, size_t why_len);
 
-/**
- * Why frames don't move, for people: "port 0 (net_memif0) has no link: its memif peer has not
- * connected; ...". Empty when the link is up.
- *
- * @param port  a port that weft_port_ethdev_open() made
- */
-void weft_port_ethdev_link_text(struct weft_frame_port *port, char *buf, size_t size);
-
 #endif /* WEFT_PORT_ETHDEV_H */

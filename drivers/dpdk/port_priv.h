@@ -157,6 +157,7 @@ bool weft_port_extbuf_probe(struct weft_port *p);
 
 /* port_ethdev.c */
 
+void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size);
 void weft_port_close(struct weft_frame_port *fp);
 
 #endif /* WEFT_PORT_PRIV_H */

@@ -97,6 +97,7 @@ const struct weft_frame_port_ops weft_port_ops = {
 	.tx_burst = port_tx,
 	.tx_kick = port_kick,
 	.link_up = port_link_up,
+	.link_text = weft_port_link_text,
 	.counters = port_counters,
 	.close = weft_port_close,
 };
@@ -137,6 +138,7 @@ const struct weft_frame_port_ops weft_port_memif_ops = {
 	.tx_burst = memif_tx,
 	.tx_kick = NULL,
 	.link_up = memif_link_up,
+	.link_text = weft_port_link_text,
 	.counters = port_counters,
 	.close = weft_port_close,
 };
@@ -188,6 +190,7 @@ const struct weft_frame_port_ops weft_port_packet_ops = {
 	.tx_burst = packet_tx,
 	.tx_kick = packet_kick,
 	.link_up = port_link_up,
+	.link_text = weft_port_link_text,
 	.counters = port_counters,
 	.close = weft_port_close,
 };
@@ -236,6 +239,7 @@ const struct weft_frame_port_ops weft_port_ring_ops = {
 	.tx_burst = ring_tx,
 	.tx_kick = NULL,
 	.link_up = port_link_up,
+	.link_text = weft_port_link_text,
 	.counters = port_counters,
 	.close = weft_port_close,
 };

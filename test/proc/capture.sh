@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# WEFT_CAPTURE: both processes of a weft-perf run over two lanes write every frame, and tshark reads it.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+command -v tshark >/dev/null || { echo "tshark is not installed"; exit 77; }
+
+# fields FILTER FIELD...: of the frames of $file that pass the filter.
+fields() {
+	local filter=$1 args=() field
+	shift
+	for field; do args+=(-e "$field"); done
+	tshark -r "$file" -Y "$filter" -T fields "${args[@]}" 2>/dev/null
+}
+
+both_write() {
+	export WEFT_CAPTURE="$dir/cap-%p.pcapng"
+	perf_pair 2 -t tag_bw -s 64k -n 50 -w 0 -f -v || return 1
+	unset WEFT_CAPTURE
+	[ "$(find "$dir" -name 'cap-*.pcapng' | wc -l)" = 2 ]
+}
+
+reads_without_complaint() {
+	for file in "$dir"/cap-*.pcapng; do
+		# What is cut short or damaged tshark says on standard error, and exits with an error.
+		tshark -r "$file" -o ip.check_checksum:TRUE >/dev/null 2>"$dir/tshark.err" || return 1
+		! grep -qiE 'damaged|cut short|malformed' "$dir/tshark.err" || return 1
+		[ -z "$(fields '_ws.malformed || ip.checksum.status == 0' frame.number)" ] || return 1
+	done
+}
+
+names_both_lanes() {
+	for file in "$dir"/cap-*.pcapng; do
+		[ "$(fields frame frame.interface_name | sort -u | wc -l)" = 2 ] || return 1
+		fields frame frame.interface_name | grep -q '^dpdk:1 (net_memif1)$' || return 1
+	done
+}
+
+tells_directions() {
+	for file in "$dir"/cap-*.pcapng; do
+		# The low two bits of the flags: 1 = received, 2 = sent.
+		[ "$(fields frame frame.packet_flags_direction | sort -u | tr -d '\n')" = \
+			0x000000010x00000002 ] || return 1
+	done
+}
+
+# What one side sent, the other received: memif loses nothing, so the frames are the same, both ways. The very last ones may have come
+# after their receiver closed.
+both_ends_agree() {
+	local files=("$dir"/cap-*.pcapng) sent got
+	file=${files[0]} && sent=$(fields 'frame.packet_flags_direction == 2 && ip.len > 5000' ip.len | wc -l)
+	file=${files[1]} && got=$(fields 'frame.packet_flags_direction == 1 && ip.len > 5000' ip.len | wc -l)
+	echo "sent $sent, received $got"
+	[ "$sent" = "$got" ] || return 1
+	file=${files[1]} && sent=$(fields 'frame.packet_flags_direction == 2 && ip.len > 5000' ip.len | wc -l)
+	file=${files[0]} && got=$(fields 'frame.packet_flags_direction == 1 && ip.len > 5000' ip.len | wc -l)
+	echo "sent $sent, received $got"
+	[ "$sent" = "$got" ]
+}
+
+times_are_of_day() {
+	local now
+	now=$(date +%s)
+	for file in "$dir"/cap-*.pcapng; do
+		fields 'frame.number == 1' frame.time_epoch |
+			awk -v now="$now" '{ exit !($1 > now - 120 && $1 < now + 1) }' || return 1
+	done
+}
+
+one_file_for_two_is_refused() {
+	export WEFT_CAPTURE="$dir/one.pcapng"
+	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
+	unset WEFT_CAPTURE
+	grep -h 'another process is writing' "$dir/server.err" "$dir/client.err" | grep -q '%p'
+}
+
+check "both processes write their own file" both_write
+check "tshark reads them without complaint" reads_without_complaint
+check "frames are of named lanes" names_both_lanes
+check "frames have directions" tells_directions
+check "both ends saw the same frames" both_ends_agree
+check "times are of day" times_are_of_day
+check "two processes do not share a file" one_file_for_two_is_refused
+tap_end
