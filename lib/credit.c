@@ -2,12 +2,15 @@
 /*
  * How much a peer may send unasked.
  *
- * A window of eager bytes per peer, out of the worker's WEFT_UNEXP_LIMIT: a new peer gets at most a quarter of what is left, at most
- * WEFT_EAGER_CREDIT. A message of more than WEFT_EAGER_FREE bytes is booked with its whole length when it begins, at both ends, and comes back
- * whole at its match: from then on its bytes go to the user. So what a peer has in our memory never exceeds its window, and the sum of windows
- * never the limit. Shorter messages are counted instead, WEFT_SMALL_WINDOW of them, so that envelopes are bounded too.
+ * A window of eager bytes per peer, out of the worker's WEFT_UNEXP_LIMIT: a new peer gets at most a
+ * quarter of what is left, at most WEFT_EAGER_CREDIT. A message of more than WEFT_EAGER_FREE bytes
+ * is booked with its whole length when it begins, at both ends, and comes back whole at its match:
+ * from then on its bytes go to the user. So what a peer has in our memory never exceeds its window,
+ * and the sum of windows never the limit. Shorter messages are counted instead, WEFT_SMALL_WINDOW
+ * of them, so that envelopes are bounded too.
  *
- * All values told are totals since the connection was made: CREDIT messages may overtake each other.
+ * All values told are totals since the connection was made: CREDIT messages may overtake each
+ * other.
  */
 
 #include "msg.h"

@@ -19,24 +19,24 @@ static int init_iov(struct weft_dt *dt, const struct iovec *iov, size_t count)
 	return 0;
 }
 
-static int init_generic(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count,
-			bool unpack)
+static int init_generic(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer,
+			size_t count, bool unpack)
 {
 	const struct weft_generic_ops *ops = type->ops;
 
 	if (!ops || ops->size < sizeof(*ops))
 		return -EINVAL;
 	dt->ops = ops;
-	dt->state = unpack ? ops->start_unpack(type->arg, (void *)(uintptr_t)buffer, count) :
-			     ops->start_pack(type->arg, buffer, count);
+	dt->state = unpack ? ops->start_unpack(type->arg, (void *)(uintptr_t)buffer, count)
+			   : ops->start_pack(type->arg, buffer, count);
 	if (!dt->state)
 		return -ENOMEM;
 	dt->length = ops->packed_size(dt->state);
 	return 0;
 }
 
-int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count,
-		      bool unpack)
+int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer,
+		      size_t count, bool unpack)
 {
 	*dt = (struct weft_dt){.dt_class = type ? type->dt_class : WEFT_DT_CONTIG};
 	if (type && type->size < sizeof(*type))
@@ -122,7 +122,8 @@ int weft_dt_unpack_slow(struct weft_dt *dt, size_t off, const void *src, size_t 
 	return 0;
 }
 
-unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out, unsigned int max)
+unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out,
+			 unsigned int max)
 {
 	unsigned int num = 0;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file dt.h
- * The buffer of one operation, whatever its datatype, seen as a row of packed bytes with random access.
+ * The buffer of one operation, whatever its datatype, seen as a row of packed bytes with random
+ * access.
  *
- * An iov keeps a cursor, so that walking forwards, or jumping a little, does not start from the first entry. The iovec array stays
- * the caller's and must live as long as the operation.
+ * An iov keeps a cursor, so that walking forwards, or jumping a little, does not start from the
+ * first entry. The iovec array stays the caller's and must live as long as the operation.
  */
 #ifndef WEFT_DT_H
 #define WEFT_DT_H
@@ -15,11 +16,11 @@
 #include "weft.h"
 
 struct weft_dt {
-	uint8_t *buf;    /* contig: first byte */
-	size_t length;   /* packed bytes; capacity when unpacking */
+	uint8_t *buf;  /* contig: first byte */
+	size_t length; /* packed bytes; capacity when unpacking */
 	uint32_t dt_class;
-	uint32_t pos;    /* iov: entry the cursor is in */
-	size_t base;     /* iov: packed offset of that entry */
+	uint32_t pos; /* iov: entry the cursor is in */
+	size_t base;  /* iov: packed offset of that entry */
 	union {
 		struct {
 			const struct iovec *iov;
@@ -32,12 +33,15 @@ struct weft_dt {
 	};
 };
 
-int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count,
-		      bool unpack);
+int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer,
+		      size_t count, bool unpack);
 
-/** @return 0; -EINVAL (a class that does not exist, lengths that overflow); -ENOMEM when a generic type's start fails */
-static inline int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer, size_t count,
-			       bool unpack)
+/**
+ * @return 0; -EINVAL (a class that does not exist, lengths that overflow); -ENOMEM when a generic
+ * type's start fails
+ */
+static inline int weft_dt_init(struct weft_dt *dt, const struct weft_datatype *type,
+			       const void *buffer, size_t count, bool unpack)
 {
 	if (type || (count && !buffer))
 		return weft_dt_init_slow(dt, type, buffer, count, unpack);
@@ -82,7 +86,11 @@ static inline int weft_dt_unpack(struct weft_dt *dt, size_t off, const void *src
 	return 0;
 }
 
-/** Describe bytes [off, off + len) as at most @p max pieces. @return how many; 0 = they are more, or the type is generic */
-unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out, unsigned int max);
+/**
+ * Describe bytes [off, off + len) as at most @p max pieces. @return how many; 0 = they are more, or
+ * the type is generic
+ */
+unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out,
+			 unsigned int max);
 
 #endif /* WEFT_DT_H */

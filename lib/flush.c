@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flush: first every send before it must be over (handed to the lanes, rendezvous finished, synchronous ones matched), then each lane
- * says when all it was given is acknowledged. Control messages go along, or a close right after an ATS would leave the peer waiting.
+ * Flush: first every send before it must be over (handed to the lanes, rendezvous finished,
+ * synchronous ones matched), then each lane says when all it was given is acknowledged. Control
+ * messages go along, or a close right after an ATS would leave the peer waiting.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "msg.h"
-
-#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 
 static void flush_end(struct weft_flush *f)
 {
@@ -32,7 +31,10 @@ static void lane_flushed(struct weft_lane_comp *comp, int status)
 		flush_end(f);
 }
 
-/* Everything is with the lanes. @return true when nothing is outstanding there, or the flush has ended */
+/*
+ * Everything is with the lanes. @return true when nothing is outstanding there, or the flush has
+ * ended
+ */
 static bool ask_lanes(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	uint32_t mask;

@@ -55,7 +55,10 @@ int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 	uint32_t i = lower(v, s->num, lo);
 	int rc;
 
-	/* v[i] is the first that may touch: v[i].hi >= lo. When it only ends at lo, the next one matters too. */
+	/*
+	 * v[i] is the first that may touch: v[i].hi >= lo. When it only ends at lo, the next one
+	 * matters too.
+	 */
 	if (i < s->num && v[i].hi == lo) {
 		if (i + 1 < s->num && v[i + 1].lo < hi)
 			return -EEXIST;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file ival.h
- * Which bytes of a message have been placed: a sorted set of disjoint intervals. In the common case (pieces in order, or nearly) it
- * is one interval held in place; only a message that arrives torn into many islands allocates.
+ * Which bytes of a message have been placed: a sorted set of disjoint intervals. In the common case
+ * (pieces in order, or nearly) it is one interval held in place; only a message that arrives torn
+ * into many islands allocates.
  *
  * Intervals and not piece numbers, because lanes cut messages differently.
  */
@@ -16,8 +17,8 @@ struct weft_ival {
 };
 
 struct weft_ivals {
-	uint64_t covered;      /**< distinct bytes in the set */
-	uint32_t num, cap;     /**< cap 0 = the one interval is `one` */
+	uint64_t covered;  /**< distinct bytes in the set */
+	uint32_t num, cap; /**< cap 0 = the one interval is `one` */
 	struct weft_ival one;
 	struct weft_ival *v;
 };
@@ -36,7 +37,8 @@ void weft_ivals_fini(struct weft_ivals *s);
 
 /**
  * Add [lo, hi), lo < hi.
- * @return 0; -EEXIST when a byte of it is there already (nothing changes); -ENOMEM; -E2BIG past #WEFT_IVAL_MAX
+ * @return 0; -EEXIST when a byte of it is there already (nothing changes); -ENOMEM; -E2BIG past
+ *         #WEFT_IVAL_MAX
  */
 int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi);
 

@@ -13,8 +13,8 @@ static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
 	return s ? tag ^ s->key : tag;
 }
 
-static inline struct weft_match_recvs *recv_bucket(const struct weft_match *m, const struct weft_match_source *s,
-						   uint64_t tag)
+static inline struct weft_match_recvs *recv_bucket(const struct weft_match *m,
+						   const struct weft_match_source *s, uint64_t tag)
 {
 	return &m->recv_table[bucket_of(m, pair_key(s, tag))];
 }
@@ -24,8 +24,8 @@ static inline struct weft_match_msgs *tag_bucket(const struct weft_match *m, uin
 	return &m->tag_table[bucket_of(m, tag)];
 }
 
-static inline struct weft_match_msgs *pair_bucket(const struct weft_match *m, const struct weft_match_source *s,
-						  uint64_t tag)
+static inline struct weft_match_msgs *pair_bucket(const struct weft_match *m,
+						  const struct weft_match_source *s, uint64_t tag)
 {
 	return &m->pair_table[bucket_of(m, pair_key(s, tag))];
 }
@@ -37,7 +37,8 @@ static inline bool is_exact(const struct weft_match_recv *r)
 
 size_t weft_match_table_size(unsigned int bits)
 {
-	return ((size_t)1 << bits) * (sizeof(struct weft_match_recvs) + 2 * sizeof(struct weft_match_msgs));
+	return ((size_t)1 << bits) *
+	       (sizeof(struct weft_match_recvs) + 2 * sizeof(struct weft_match_msgs));
 }
 
 static void set_tables(struct weft_match *m, void *mem, unsigned int bits)
@@ -108,8 +109,8 @@ void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits)
 	return old;
 }
 
-static struct weft_match_recv *first_exact(const struct weft_match *m, const struct weft_match_source *s,
-					   uint64_t tag)
+static struct weft_match_recv *first_exact(const struct weft_match *m,
+					   const struct weft_match_source *s, uint64_t tag)
 {
 	struct weft_match_recv *r;
 
@@ -150,7 +151,8 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 	TAILQ_REMOVE(recv_bucket(m, s, r->tag), r, link);
 }
 
-struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source, uint64_t tag)
+struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
+					  uint64_t tag)
 {
 	struct weft_match_recv *best = NULL, *r;
 
@@ -192,8 +194,8 @@ void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg)
 	TAILQ_REMOVE(pair_bucket(m, msg->source, msg->tag), msg, pair_link);
 }
 
-static struct weft_match_msg *find_exact(const struct weft_match *m, const struct weft_match_source *source,
-					 uint64_t tag)
+static struct weft_match_msg *find_exact(const struct weft_match *m,
+					 const struct weft_match_source *source, uint64_t tag)
 {
 	struct weft_match_msg *msg;
 
@@ -211,8 +213,9 @@ static struct weft_match_msg *find_exact(const struct weft_match *m, const struc
 	return NULL;
 }
 
-struct weft_match_msg *weft_match_find(const struct weft_match *m, const struct weft_match_source *source,
-				       uint64_t tag, uint64_t mask)
+struct weft_match_msg *weft_match_find(const struct weft_match *m,
+				       const struct weft_match_source *source, uint64_t tag,
+				       uint64_t mask)
 {
 	struct weft_match_msg *msg;
 

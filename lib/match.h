@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file match.h
- * Tag matching, and nothing else: no allocation, no clock, no lanes. Receives that wait for a message and messages that wait for
- * a receive are links inside their owners' structures.
+ * Tag matching, and nothing else: no allocation, no clock, no lanes. Receives that wait for a
+ * message and messages that wait for a receive are links inside their owners' structures.
  *
  * Rules
- *  - A receive matches a message when `((message tag ^ tag) & mask) == 0` and it names no source or the message's.
- *  - A message goes to the matching receive that was posted first, whichever list it stands in (#weft_match_recv.order decides).
- *  - A receive takes the matching message that arrived first. The caller adds messages of one source in send order.
+ *  - A receive matches a message when `((message tag ^ tag) & mask) == 0` and it names no source or
+ *    the message's.
+ *  - A message goes to the matching receive that was posted first, whichever list it stands in
+ *    (#weft_match_recv.order decides).
+ *  - A receive takes the matching message that arrived first. The caller adds messages of one
+ *    source in send order.
  *
  * Where things stand, so that a full-mask tag costs the same with 10 or 10^5 entries:
  *  - receives with a full mask: hash buckets keyed by (tag, source or none);
  *  - receives with wildcards: one list without a source, and one list per source;
- *  - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and each source's in arrival order.
+ *  - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and each
+ *    source's in arrival order.
  *
  * The hash tables are memory that the owner gives; weft_match_crowded() says when to give more.
  */
@@ -29,9 +33,9 @@ struct weft_match_source;
 /** A posted receive. The owner fills tag, mask and source. */
 struct weft_match_recv {
 	uint64_t tag, mask;
-	struct weft_match_source *source; /**< NULL = any */
-	uint64_t order;                   /**< posting order */
-	TAILQ_ENTRY(weft_match_recv) link; /**< in a bucket, or in a list of wildcards */
+	struct weft_match_source *source;         /**< NULL = any */
+	uint64_t order;                           /**< posting order */
+	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket, or in a list of wildcards */
 	TAILQ_ENTRY(weft_match_recv) source_link; /**< all receives that name this source */
 };
 
@@ -62,14 +66,14 @@ struct weft_match {
 	struct weft_match_recvs *recv_table; /**< full-mask receives by (tag, source or none) */
 	struct weft_match_msgs *tag_table;
 	struct weft_match_msgs *pair_table;
-	unsigned int bits;             /**< each table has 2^bits buckets */
-	uint64_t order;                /**< of the next receive */
+	unsigned int bits; /**< each table has 2^bits buckets */
+	uint64_t order;    /**< of the next receive */
 	uint64_t next_key;
-	size_t num_exact;              /**< full-mask receives without a source */
-	size_t num_recvs, num_msgs;    /**< all */
-	size_t crowd;                  /**< entries of the fuller table at which it is crowded */
-	struct weft_match_recvs wild;  /**< wildcard receives without a source */
-	struct weft_match_msgs msgs;   /**< all messages in arrival order */
+	size_t num_exact;             /**< full-mask receives without a source */
+	size_t num_recvs, num_msgs;   /**< all */
+	size_t crowd;                 /**< entries of the fuller table at which it is crowded */
+	struct weft_match_recvs wild; /**< wildcard receives without a source */
+	struct weft_match_msgs msgs;  /**< all messages in arrival order */
 };
 
 /** Bytes that the tables of 2^bits buckets need. */
@@ -80,7 +84,10 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits);
 
 void weft_match_source_init(struct weft_match *m, struct weft_match_source *s);
 
-/** The endpoint goes away: its messages stay, without a source. Its receives must have been cancelled. */
+/**
+ * The endpoint goes away: its messages stay, without a source. Its receives must have been
+ * cancelled.
+ */
 void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s);
 
 /** Larger tables would help: weft_match_grow() with more bits. */
@@ -93,15 +100,17 @@ static inline bool weft_match_crowded(const struct weft_match *m)
 void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits);
 
 /** A message has arrived. @return the receive that gets it, taken out; or NULL */
-struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source, uint64_t tag);
+struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
+					  uint64_t tag);
 
 /** Nobody takes it: keep it. */
 void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg);
 void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg);
 
 /** The message that a receive would take; it stays in. @param source  NULL = any */
-struct weft_match_msg *weft_match_find(const struct weft_match *m, const struct weft_match_source *source,
-				       uint64_t tag, uint64_t mask);
+struct weft_match_msg *weft_match_find(const struct weft_match *m,
+				       const struct weft_match_source *source, uint64_t tag,
+				       uint64_t mask);
 
 /** Post a receive for which weft_match_find() had nothing. */
 void weft_match_post(struct weft_match *m, struct weft_match_recv *recv);

@@ -6,8 +6,9 @@
 #include "msg.h"
 
 /*
- * A message of n bytes may cost n * 1.1 + 256 bytes. Envelope and payload up to the last size share a slot; the steps
- * are small enough for the bound. malloc() would do nearly as well in memory, but not in time when 10^5 envelopes come and go.
+ * A message of n bytes may cost n * 1.1 + 256 bytes. Envelope and payload up to the last size share
+ * a slot; the steps are small enough for the bound. malloc() would do nearly as well in memory, but
+ * not in time when 10^5 envelopes come and go.
  */
 static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 16, 48, 96, 160, 208, 256};
 
@@ -59,8 +60,8 @@ static unsigned int slot_for(uint64_t total)
 	return i;
 }
 
-struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t total,
-					bool with_data)
+struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_msg_ep *me,
+					uint64_t total, bool with_data)
 {
 	struct weft_message_pool *pool = &mw->messages;
 	bool in_slot = with_data && total <= slot_payload[WEFT_MSG_SLOTS - 1];

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg.h
- * The message half's own objects: what it keeps per worker, per endpoint and per message that has come.
+ * The message half's own objects: what it keeps per worker, per endpoint and per message that has
+ * come.
  *
  *	tag.c        the calls of weft.h
  *	request.c    operations: life, references
  *	msg_tx.c     send queues, order, service, pieces onto lanes
  *	msg_rx.c     what arrives: sequence, reassembly
  *	recv.c       receives and the messages they get
- *	message.c    messages that nobody has taken yet, or that are still coming: memory, table by sequence
+ *	message.c    messages that are still coming or wait: memory, table by sequence
  *	proto_*.c    protocols
  *	credit.c     how much a peer may send unasked
  *	flush.c      when everything is at the peer
  *
- * Callbacks of the user may close the endpoint whose message is being handled. A struct weft_msg_ep therefore lives until
- * nobody uses it (weft_msg_ep_hold/release); `ep` is NULL once the connection half has let go.
+ * Callbacks of the user may close the endpoint whose message is being handled. A struct weft_msg_ep
+ * therefore lives until nobody uses it (weft_msg_ep_hold/release); `ep` is NULL once the connection
+ * half has let go.
  */
 #ifndef WEFT_MSG_H
 #define WEFT_MSG_H
@@ -27,35 +29,36 @@
 /* ------------------------------------------------------------------ messages that have come */
 
 /* Message flags. */
-#define WEFT_MSG_AHEAD  (1u << 0) /**< waits for its turn in the sequence */
+#define WEFT_MSG_AHEAD (1u << 0)  /**< waits for its turn in the sequence */
 #define WEFT_MSG_QUEUED (1u << 1) /**< in the unexpected lists */
 #define WEFT_MSG_PROBED (1u << 2) /**< taken out by a probe */
-#define WEFT_MSG_HASHED (1u << 3) /**< in its endpoint's table of messages that are not over (by sequence) */
-#define WEFT_MSG_SYNC   (1u << 4) /**< the sender wants to know of the match */
-#define WEFT_MSG_RTS    (1u << 5) /**< the data is still at the sender */
-#define WEFT_MSG_ACKED  (1u << 7) /**< it has been told */
-#define WEFT_MSG_HELD   (1u << 6) /**< in the list of the endpoint, or of the worker, of probed and complete ones */
+#define WEFT_MSG_HASHED \
+	(1u << 3) /**< in its endpoint's table of messages that are not over (by sequence) */
+#define WEFT_MSG_SYNC (1u << 4)  /**< the sender wants to know of the match */
+#define WEFT_MSG_RTS (1u << 5)   /**< the data is still at the sender */
+#define WEFT_MSG_ACKED (1u << 7) /**< it has been told */
+#define WEFT_MSG_HELD \
+	(1u << 6) /**< in the list of the endpoint, or of the worker, of probed and complete ones */
 
 /**
- * A message between its first piece and its end, unless a receive was there and one piece was all: such a message never gets one.
- * This is also the `struct weft_message` of a matched probe.
+ * A message between its first piece and its end, unless a receive was there and one piece was all:
+ * such a message never gets one. This is also the `struct weft_message` of a matched probe.
  */
 struct weft_message {
-	struct weft_match_msg match;      /* tag, source */
-	LIST_ENTRY(weft_message) link;    /* HASHED or HELD */
+	struct weft_match_msg match;   /* tag, source */
+	LIST_ENTRY(weft_message) link; /* HASHED or HELD */
 	struct weft_msg_worker *mw;
-	struct weft_msg_ep *me;           /* NULL = the endpoint is gone */
-	struct weft_request *recv;        /* the receive it is bound to */
+	struct weft_msg_ep *me;    /* NULL = the endpoint is gone */
+	struct weft_request *recv; /* the receive it is bound to */
 	uint64_t total;
-	uint64_t source_id;               /* worker it comes from */
-	uint8_t *data;                    /* total bytes, or NULL: bound, RTS or empty */
+	uint64_t source_id; /* worker it comes from */
+	uint8_t *data;      /* total bytes, or NULL: bound, RTS or empty */
 	struct weft_ivals got;
-	struct weft_wire_ref sreq;        /* SYNC, RTS: the sender's request */
+	struct weft_wire_ref sreq; /* SYNC, RTS: the sender's request */
 	uint32_t seq;
-	int16_t error;                    /* its sender, or its endpoint, failed: no more pieces */
+	int16_t error; /* its sender, or its endpoint, failed: no more pieces */
 	uint8_t flags;
-	uint8_t slot;                     /* size class, for giving the slot back */
-	/* The payload follows, when it is small. */
+	uint8_t slot; /* size class, for giving it back; a small payload follows */
 };
 
 LIST_HEAD(weft_message_list, weft_message);
@@ -72,15 +75,18 @@ static inline bool weft_message_complete(const struct weft_message *msg)
 struct weft_message_pool {
 	struct weft_message *free[WEFT_MSG_SLOTS]; /* by link.le_next */
 	void *chunks;
-	uint64_t bytes;      /* payload kept now */
+	uint64_t bytes; /* payload kept now */
 	uint64_t bytes_peak;
 	uint64_t num;        /* messages kept now, envelopes alone included */
 	uint64_t slot_bytes; /* memory in chunks */
 };
 
-/** A message for @p total bytes; with @p with_data there is room for them. Flags, references and links are clear. @return NULL = no memory */
-struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_msg_ep *me, uint64_t total,
-					bool with_data);
+/**
+ * A message for @p total bytes; with @p with_data there is room for them. Flags, references and
+ * links are clear. @return NULL = no memory
+ */
+struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_msg_ep *me,
+					uint64_t total, bool with_data);
 /** Free the payload only: it has been copied, the rest goes elsewhere. */
 void weft_message_free_data(struct weft_message *msg);
 void weft_message_free(struct weft_message *msg);
@@ -91,22 +97,33 @@ void weft_message_pool_fini(struct weft_message_pool *pool);
 struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq);
 int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg);
 void weft_rx_unhash(struct weft_message *msg);
-/** Complete, and known to the user: in the list of its endpoint, or of the worker when that is gone. */
+/**
+ * Complete, and known to the user: in the list of its endpoint, or of the worker when that is gone.
+ */
 void weft_rx_hold_probed(struct weft_message *msg);
 /** Out of all lists of the endpoint, and freed. */
 void weft_rx_free(struct weft_message *msg);
 
 /* ------------------------------------------------------------------ protocols */
 
-enum weft_buf_type { WEFT_BUF_CONTIG, WEFT_BUF_CONTIG_REG, WEFT_BUF_IOV, WEFT_BUF_IOV_REG, WEFT_BUF_GENERIC, WEFT_NUM_BUF };
+enum weft_buf_type {
+	WEFT_BUF_CONTIG,
+	WEFT_BUF_CONTIG_REG,
+	WEFT_BUF_IOV,
+	WEFT_BUF_IOV_REG,
+	WEFT_BUF_GENERIC,
+	WEFT_NUM_BUF
+};
 
 /** One way to send a message. */
 struct weft_proto {
 	const char *name;
 	const char *desc;
 	/**
-	 * Hand to the lanes as much as they take. It may be called first when nothing of the message has left, and it takes the sequence with the first piece.
-	 * @return 0 nothing more to hand over for now; -EAGAIN no room (or no sequence), call again; or the error of the user's pack
+	 * Hand to the lanes as much as they take. It may be called first when nothing of the
+	 * message has left, and it takes the sequence with the first piece.
+	 * @return 0 nothing more to hand over for now; -EAGAIN no room (or no sequence), call
+	 *         again; or the error of the user's pack
 	 */
 	int (*progress)(struct weft_request *req);
 	/** May lane @p i carry it? For weft_ep_query_proto(). */
@@ -119,7 +136,10 @@ extern const struct weft_proto weft_proto_eager_zcopy;
 extern const struct weft_proto weft_proto_multi_eager;
 extern const struct weft_proto weft_proto_rndv;
 
-/** Sizes up to @p max (inclusive), above those of the entry before, use @p proto. The last max is SIZE_MAX. */
+/**
+ * Sizes up to @p max (inclusive), above those of the entry before, use @p proto. The last max is
+ * SIZE_MAX.
+ */
 struct weft_proto_range {
 	size_t max;
 	const struct weft_proto *proto;
@@ -132,10 +152,14 @@ struct weft_proto_select {
 	unsigned int num;
 };
 
-/** Build the arrays of an endpoint for its present lanes: the one place where protocols are chosen (proto_select.c). */
+/**
+ * Build the arrays of an endpoint for its present lanes: the one place where protocols are chosen
+ * (proto_select.c).
+ */
 void weft_proto_select_build(struct weft_msg_ep *me);
 
-static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto_select *sel, size_t length)
+static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto_select *sel,
+							 size_t length)
 {
 	const struct weft_proto_range *r = sel->ranges;
 
@@ -146,7 +170,10 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
 
 /* ------------------------------------------------------------------ endpoint */
 
-/** A control message that found no room: {id, bytes}. They are few and short; order does not matter to them. */
+/**
+ * A control message that found no room: {id, bytes}. They are few and short; order does not matter
+ * to them.
+ */
 struct weft_ctl {
 	STAILQ_ENTRY(weft_ctl) link;
 	uint8_t id, length;
@@ -164,54 +191,56 @@ struct weft_msg_lane {
 	uint32_t max_zcopy_hdr;
 	uint32_t align;
 	uint16_t max_iov;
-	bool zcopy_any;           /* zcopy of memory that is not registered */
+	bool zcopy_any; /* zcopy of memory that is not registered */
 };
 
 struct weft_msg_ep {
 	/* line 0: the short send */
 	struct weft_lane_ep *short_lep;
-	size_t short_end;              /* one more than the longest message that may go out at once; 0 = none may */
+	size_t short_end; /* messages shorter than this may go out at once */
 	struct weft_ep_lane_info *short_count;
-	uint32_t tx_seq;               /* of the next message */
-	uint32_t tx_seq_end;           /* first one that the peer has not allowed */
-	uint32_t tx_small, tx_small_end; /* messages of at most WEFT_EAGER_FREE bytes: sent, allowed; cumulative */
-	uint64_t tx_used, tx_credit;   /* eager bytes: sent, allowed; cumulative */
-	struct weft_ep *ep;            /* NULL = gone */
+	uint32_t tx_seq;     /* of the next message */
+	uint32_t tx_seq_end; /* first one that the peer has not allowed */
+	uint32_t tx_small;     /* messages of at most WEFT_EAGER_FREE bytes sent; cumulative */
+	uint32_t tx_small_end; /* and allowed */
+	uint64_t tx_used, tx_credit; /* eager bytes: sent, allowed; cumulative */
+	struct weft_ep *ep;          /* NULL = gone */
 	struct weft_msg_worker *mw;
 	/* line 1: a message in sequence */
-	uint32_t rx_seq;               /* of the next message to match */
-	uint32_t rx_seq_told;          /* first sequence not allowed, as the peer knows it */
-	uint32_t rx_open;              /* messages in rx_table */
-	uint32_t rx_ahead;             /* those of them that wait for their turn */
-	uint32_t rx_small, rx_small_allowed, rx_small_told; /* small messages: come, allowed, told; cumulative */
-	uint64_t rx_used;              /* eager bytes of the messages that have begun to come; cumulative */
-	uint64_t rx_allowed;           /* what the peer could be told: window + bytes matched */
-	uint64_t rx_told;              /* what it was told */
+	uint32_t rx_seq;      /* of the next message to match */
+	uint32_t rx_seq_told; /* first sequence not allowed, as the peer knows it */
+	uint32_t rx_open;     /* messages in rx_table */
+	uint32_t rx_ahead;    /* those of them that wait for their turn */
+	/* small messages: come, allowed, told; cumulative */
+	uint32_t rx_small, rx_small_allowed, rx_small_told;
+	uint64_t rx_used;      /* eager bytes of the messages that have begun to come; cumulative */
+	uint64_t rx_allowed;   /* what the peer could be told: window + bytes matched */
+	uint64_t rx_told;      /* what it was told */
 	uint64_t rx_window;
 	struct weft_match_source source;
 	/* receive, the rest */
 	struct weft_message_list *rx_table; /* by sequence, lazily allocated */
 	uint32_t rx_table_mask;
-	bool draining;                 /* in the worker's list */
-	struct weft_requests rx_active; /* matched receives whose data is coming */
+	bool draining;                   /* in the worker's list */
+	struct weft_requests rx_active;  /* matched receives whose data is coming */
 	struct weft_message_list probed; /* complete and taken out by a probe */
 	TAILQ_ENTRY(weft_msg_ep) drain_link;
 	/* send, the rest */
-	struct weft_requests pending;  /* not begun, or partly handed over: in order */
-	struct weft_requests data;     /* rendezvous data to hand over, any order */
-	struct weft_requests ops;      /* every send that is not complete, in the order of the calls */
+	struct weft_requests pending; /* not begun, or partly handed over: in order */
+	struct weft_requests data;    /* rendezvous data to hand over, any order */
+	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
 	STAILQ_HEAD(, weft_ctl) ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
 	TAILQ_ENTRY(weft_msg_ep) ready_link;
 	uint64_t op_sn;
-	bool ready;                    /* in the worker's list of endpoints with something to send */
-	bool up;                       /* connected, lanes known */
-	bool credit_due;               /* a CREDIT message found no room */
-	bool data_turn;                /* who goes first at the next service */
+	bool ready;      /* in the worker's list of endpoints with something to send */
+	bool up;         /* connected, lanes known */
+	bool credit_due; /* a CREDIT message found no room */
+	bool data_turn;  /* who goes first at the next service */
 	bool failed;
-	bool closing;                  /* nobody here will match any more */
+	bool closing; /* nobody here will match any more */
 	uint32_t refs;
-	uint8_t num_lanes, am_lane;
+	uint8_t am_lane;
 	uint16_t lanes_up;
 	struct weft_msg_lane lanes[WEFT_MAX_LANES];
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
@@ -223,18 +252,21 @@ TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
 /** Waits until everything before it is at the peer (flush.c). */
 struct weft_flush {
 	STAILQ_ENTRY(weft_flush) link;
-	uint64_t op_sn;          /* sends with a lower number must be over */
-	uint32_t lanes;          /* lanes that have not answered, + 1 while asking */
+	uint64_t op_sn; /* sends with a lower number must be over */
+	uint32_t lanes; /* lanes that have not answered, + 1 while asking */
 	int status;
 	void (*done)(void *arg, int status);
 	void *arg;
-	struct weft_flush_lane { struct weft_lane_comp comp; struct weft_flush *flush; } lane[WEFT_MAX_LANES];
+	struct weft_flush_lane {
+		struct weft_lane_comp comp;
+		struct weft_flush *flush;
+	} lane[WEFT_MAX_LANES];
 };
 
 /* ------------------------------------------------------------------ worker */
 
 struct weft_msg_conf {
-	size_t rndv_thresh;       /* rendezvous from here on */
+	size_t rndv_thresh; /* rendezvous from here on */
 	size_t zcopy_thresh;
 	size_t multi_eager_limit;
 	size_t min_chunk;
@@ -246,34 +278,34 @@ struct weft_msg_conf {
 struct weft_msg_worker {
 	struct weft_match match;
 	struct weft_request_table reqs;
-	struct weft_requests later;             /* complete, callback at the next progress */
-	struct weft_msg_eps ready;              /* something to send */
-	struct weft_msg_eps drain;              /* messages that are in sequence now */
+	struct weft_requests later; /* complete, callback at the next progress */
+	struct weft_msg_eps ready;  /* something to send */
+	struct weft_msg_eps drain;  /* messages that are in sequence now */
 	struct weft_worker *worker;
 	struct weft_message_pool messages;
-	struct weft_message_list probed;        /* complete, taken out by a probe, endpoint gone */
+	struct weft_message_list probed; /* complete, taken out by a probe, endpoint gone */
 	void *match_mem;
-	uint64_t granted;                       /* sum of windows, and what dead endpoints left behind */
+	uint64_t granted; /* sum of windows, and what dead endpoints left behind */
 	struct weft_msg_conf conf;
 	bool fini;
 	/* What came in and was dropped, and why; what happened. */
 	struct {
-		uint64_t malformed;        /* the gate: unknown id, lengths */
-		uint64_t old_seq;          /* a sequence that is over */
-		uint64_t far_seq;          /* beyond the window */
-		uint64_t no_credit;        /* more than was granted */
-		uint64_t mismatch;         /* pieces of one message contradict each other */
-		uint64_t overlap;          /* a byte that was there already */
-		uint64_t bad_ref;          /* a request that is not (any more) */
+		uint64_t malformed; /* the gate: unknown id, lengths */
+		uint64_t old_seq;   /* a sequence that is over */
+		uint64_t far_seq;   /* beyond the window */
+		uint64_t no_credit; /* more than was granted */
+		uint64_t mismatch;  /* pieces of one message contradict each other */
+		uint64_t overlap;   /* a byte that was there already */
+		uint64_t bad_ref;   /* a request that is not (any more) */
 		uint64_t expected, unexpected, ahead, rts;
-		uint64_t no_eager_credit;  /* sends that became rendezvous for want of credit */
+		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
 		uint64_t truncated;
-		uint64_t unclaimed;        /* messages that nobody had received at the end */
+		uint64_t unclaimed; /* messages that nobody had received at the end */
 	} count;
 };
 
-#define WEFT_RX_DRAIN 64  /* messages taken out of the waiting ones per call */
-#define WEFT_TX_BURST 64  /* requests served per endpoint and progress */
+#define WEFT_RX_DRAIN 64 /* messages taken out of the waiting ones per call */
+#define WEFT_TX_BURST 64 /* requests served per endpoint and progress */
 
 static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
 {
@@ -291,9 +323,14 @@ static inline void weft_msg_ep_release(struct weft_msg_ep *me)
 
 /* ------------------------------------------------------------------ requests, the hot part */
 
-/** @return a request with the callback and flags of @p params, in progress; or NULL when memory is out */
-static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw, enum weft_req_kind kind,
-						      const struct weft_op_params *params, bool held)
+/**
+ * @return a request with the callback and flags of @p params, in progress; or NULL when memory is
+ * out
+ */
+static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw,
+						      enum weft_req_kind kind,
+						      const struct weft_op_params *params,
+						      bool held)
 {
 	/* The place given back last is taken first: it is warm. */
 	struct weft_request *req = mw->reqs.free;
@@ -350,7 +387,10 @@ int weft_wire_check(uint8_t id, const void *data, size_t length);
 void weft_tx_kick(struct weft_msg_ep *me);
 /** Decide anew whether short messages may go out at once. */
 void weft_tx_update(struct weft_msg_ep *me);
-/** Put a new send in line; it goes out at once where it may. @return 0 it is over and was dropped, WEFT_INPROGRESS, or an error (dropped) */
+/**
+ * Put a new send in line; it goes out at once where it may. @return 0 it is over and was dropped,
+ * WEFT_INPROGRESS, or an error (dropped)
+ */
 int weft_tx_start(struct weft_request *req);
 /** Serve what waits. @return events */
 unsigned int weft_tx_service(struct weft_msg_ep *me);
@@ -362,21 +402,29 @@ void weft_send_check(struct weft_request *req);
 void weft_tx_fail(struct weft_msg_ep *me, int status);
 
 /** Send a message without payload on one lane. @return 0 or -EAGAIN */
-int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data, size_t length);
+int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
+		     size_t length);
 /** The same on the lowest-latency lane if it has room, else on any that has. */
 int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 /** The longest piece after a header of @p hdr_len that lane @p lane takes of this request. */
 size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len);
-/** Send bytes [off, off + len) on one lane, by whichever call suits. @return 0, -EAGAIN, or the pack error */
-int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr, size_t hdr_len, size_t off,
-		  size_t len);
+/**
+ * Send bytes [off, off + len) on one lane, by whichever call suits. @return 0, -EAGAIN, or the pack
+ * error
+ */
+int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
+		  size_t hdr_len, size_t off, size_t len);
 /** Seconds; more than any lane needs. */
 #define WEFT_TX_NO_LIMIT 1e30f
-/** The lane out of @p mask that is done with @p len bytes soonest, and sooner than in @p limit seconds, or -1. */
+/**
+ * The lane out of @p mask that is done with @p len bytes soonest, and sooner than in @p limit
+ * seconds, or -1.
+ */
 int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit);
 /**
- * Lane @p full has no room now: when would it have been done with a piece? Others are worth it only if they are no later, or a
- * slow lane with an open window keeps the end of a message for itself. @return the smaller of that and @p limit
+ * Lane @p full has no room now: when would it have been done with a piece? Others are worth it only
+ * if they are no later, or a slow lane with an open window keeps the end of a message for itself.
+ * @return the smaller of that and @p limit
  */
 float weft_tx_limit(const struct weft_msg_ep *me, int full, size_t len, float limit);
 /** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
@@ -392,7 +440,10 @@ static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t lengt
 		return me->tx_small != me->tx_small_end;
 	return length <= me->tx_credit - me->tx_used;
 }
-/** The message's first piece is accepted: its sequence is taken, and its credit unless it goes as RTS. */
+/**
+ * The message's first piece is accepted: its sequence is taken, and its credit unless it goes as
+ * RTS.
+ */
 static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 {
 	req->send.seq = req->me->tx_seq++;
@@ -405,7 +456,7 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 		req->me->tx_small++;
 }
 
-/* ------------------------------------------------------------------ receiving (msg_rx.c, recv.c, proto_rndv.c) */
+/* ------------------------------------------------------------------ receiving (msg_rx.c, recv.c) */
 
 /** Tell the sender of a synchronous message, once, that it is matched (or why it never will be). */
 void weft_rx_ack(struct weft_message *msg, int status);
@@ -417,12 +468,15 @@ void weft_rx_queue(struct weft_message *msg);
 void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req);
 /** All pieces are here, or no more will come. */
 void weft_rx_over(struct weft_message *msg);
-/** Its sender waits for a match that will not come, since this end is closing: say so, and forget the message. */
+/**
+ * Its sender waits for a match that will not come, since this end is closing: say so, and forget
+ * the message.
+ */
 void weft_rx_refuse(struct weft_message *msg);
 
 /**
- * A receive takes a message (out of the unexpected lists by now): what has come is copied, what comes goes direct. The request completes when
- * all is there. @p now: see weft_recv_done().
+ * A receive takes a message (out of the unexpected lists by now): what has come is copied, what
+ * comes goes direct. The request completes when all is there. @p now: see weft_recv_done().
  */
 void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now);
 /** Nobody will ever receive it. */
@@ -438,16 +492,24 @@ void weft_rx_closing(struct weft_msg_ep *me);
 /** The endpoint goes: what is complete stays. */
 void weft_rx_detach(struct weft_msg_ep *me);
 /** Note what a matched receive gets; truncation is known now. */
-void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag, uint64_t total);
+void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag,
+		       uint64_t total);
 /** Put bytes where the user wants them; past the buffer's end they vanish. */
 void weft_recv_place(struct weft_request *req, uint64_t off, const void *src, size_t len);
-/** All there. @p now: inside the call of the user; the request is then marked WEFT_REQ_NOW, or completes at the next progress. */
+/**
+ * All there. @p now: inside the call of the user; the request is then marked WEFT_REQ_NOW, or
+ * completes at the next progress.
+ */
 void weft_recv_done(struct weft_request *req, bool now);
 
-/** Rendezvous: hand over data that the receiver has asked for. @return 0 all handed over, -EAGAIN, or the pack error */
+/**
+ * Rendezvous: hand over data that the receiver has asked for. @return 0 all handed over, -EAGAIN,
+ * or the pack error
+ */
 int weft_rndv_data_progress(struct weft_request *req);
 /** Rendezvous: the receiver's and the sender's parts of what comes. */
-void weft_rndv_bind(struct weft_msg_ep *me, struct weft_request *req, struct weft_wire_ref sreq, bool now);
+void weft_rndv_bind(struct weft_msg_ep *me, struct weft_request *req, struct weft_wire_ref sreq,
+		    bool now);
 void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr);
 void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length);
 void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort);
@@ -481,8 +543,11 @@ void weft_credit_send(struct weft_msg_ep *me);
 /** Tell the peer when enough has become free. */
 static inline void weft_credit_update(struct weft_msg_ep *me)
 {
-	if (__builtin_expect((uint32_t)(me->rx_seq + WEFT_SEQ_WINDOW - me->rx_seq_told) >= WEFT_SEQ_WINDOW / 4, 0) ||
-	    __builtin_expect(me->rx_small_allowed - me->rx_small_told >= WEFT_SMALL_WINDOW / 4, 0) ||
+	if (__builtin_expect((uint32_t)(me->rx_seq + WEFT_SEQ_WINDOW - me->rx_seq_told) >=
+				     WEFT_SEQ_WINDOW / 4,
+			     0) ||
+	    __builtin_expect(me->rx_small_allowed - me->rx_small_told >= WEFT_SMALL_WINDOW / 4,
+			     0) ||
 	    __builtin_expect(me->rx_allowed - me->rx_told > me->rx_window / 4, 0))
 		weft_credit_send(me);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The boundary to the connection half (end of core.h): life of the message part of workers and endpoints. */
+/*
+ * The boundary to the connection half (end of core.h): life of the message part of workers and
+ * endpoints.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "log.h"
 #include "msg.h"
-
-#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 
 #define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
 
@@ -79,7 +80,8 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 		mw->count.unclaimed++;
 	}
 	if (mw->count.unclaimed)
-		weft_log_worker(worker, WEFT_LOG_WARN, "%llu messages that had arrived were never received",
+		weft_log_worker(worker, WEFT_LOG_WARN,
+				"%llu messages that had arrived were never received",
 				(unsigned long long)mw->count.unclaimed);
 	weft_message_pool_fini(&mw->messages);
 	weft_request_table_fini(mw);

@@ -2,12 +2,14 @@
 /*
  * From lane messages in any order to receives in send order.
  *
- * Per endpoint: `rx_seq` is the next sequence to match. The first piece of it that arrives is matched at once, whichever piece it is, and rx_seq
- * moves on, matched or not. What is ahead waits in rx_table; so do, by sequence, all messages that have begun and are not
- * over, where later pieces find them. A message that is one piece, in sequence and expected never gets a struct weft_message.
+ * Per endpoint: `rx_seq` is the next sequence to match. The first piece of it that arrives is
+ * matched at once, whichever piece it is, and rx_seq moves on, matched or not. What is ahead waits
+ * in rx_table; so do, by sequence, all messages that have begun and are not over, where later
+ * pieces find them. A message that is one piece, in sequence and expected never gets a struct
+ * weft_message.
  *
- * The piece that has just arrived is placed, and its receive completed, before anything that waited is looked at, and then at most
- * WEFT_RX_DRAIN are: so the lanes are always read.
+ * The piece that has just arrived is placed, and its receive completed, before anything that waited
+ * is looked at, and then at most WEFT_RX_DRAIN are: so the lanes are always read.
  */
 
 #include <errno.h>
@@ -17,7 +19,8 @@
 /* ------------------------------------------------------------------ sequence */
 
 /*
- * May a message with this sequence begin now? The lane has acknowledged it, so what must not be dropped silently ends the endpoint.
+ * May a message with this sequence begin now? The lane has acknowledged it, so what must not be
+ * dropped silently ends the endpoint.
  */
 static bool may_begin(struct weft_msg_ep *me, uint32_t seq, bool eager, uint64_t total)
 {
@@ -30,7 +33,8 @@ static bool may_begin(struct weft_msg_ep *me, uint32_t seq, bool eager, uint64_t
 	}
 	if (ahead >= WEFT_SEQ_WINDOW) {
 		me->mw->count.far_seq++;
-		weft_ep_fail(me->ep, -EPROTO, "message %u is beyond the window (%u is next)", seq, me->rx_seq);
+		weft_ep_fail(me->ep, -EPROTO, "message %u is beyond the window (%u is next)", seq,
+			     me->rx_seq);
 		return false;
 	}
 	if (eager && !weft_credit_take(me, total)) {
@@ -41,13 +45,14 @@ static bool may_begin(struct weft_msg_ep *me, uint32_t seq, bool eager, uint64_t
 	return true;
 }
 
-static struct weft_message *new_message(struct weft_msg_ep *me, const struct weft_wire_eager *e, uint64_t total,
-					bool with_data)
+static struct weft_message *new_message(struct weft_msg_ep *me, const struct weft_wire_eager *e,
+					uint64_t total, bool with_data)
 {
 	struct weft_message *msg = weft_message_alloc(me->mw, me, total, with_data);
 
 	if (!msg) {
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for a message of %llu bytes", (unsigned long long)total);
+		weft_ep_fail(me->ep, -ENOMEM, "no memory for a message of %llu bytes",
+			     (unsigned long long)total);
 		return NULL;
 	}
 	msg->seq = weft_get32(e->seq);
@@ -117,8 +122,9 @@ unsigned int weft_rx_drain(struct weft_msg_ep *me, unsigned int budget)
 
 /* ------------------------------------------------------------------ what arrives */
 
-static void keep_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e, const struct weft_wire_ref *sreq,
-		       const void *payload, size_t len, bool ahead)
+static void keep_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e,
+		       const struct weft_wire_ref *sreq, const void *payload, size_t len,
+		       bool ahead)
 {
 	struct weft_message *msg = new_message(me, e, len, true);
 
@@ -138,8 +144,8 @@ static void keep_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e, 
 		weft_rx_queue(msg);
 }
 
-static void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e, const struct weft_wire_ref *sreq,
-		       const void *payload, size_t len)
+static void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e,
+		       const struct weft_wire_ref *sreq, const void *payload, size_t len)
 {
 	uint32_t seq = weft_get32(e->seq);
 	struct weft_request *req;
@@ -201,16 +207,18 @@ static struct weft_message *begin(struct weft_msg_ep *me, const struct weft_wire
 	return msg;
 }
 
-static bool same_message(struct weft_msg_ep *me, const struct weft_message *msg, const struct weft_wire_frag *f)
+static bool same_message(struct weft_msg_ep *me, const struct weft_message *msg,
+			 const struct weft_wire_frag *f)
 {
-	if (!(msg->flags & WEFT_MSG_RTS) && msg->total == weft_get64(f->total) && msg->match.tag == weft_get64(f->e.tag))
+	if (!(msg->flags & WEFT_MSG_RTS) && msg->total == weft_get64(f->total) &&
+	    msg->match.tag == weft_get64(f->e.tag))
 		return true;
 	me->mw->count.mismatch++;
 	return false;
 }
 
-static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f, const struct weft_wire_ref *sreq,
-		      const void *payload, size_t len)
+static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
+		      const struct weft_wire_ref *sreq, const void *payload, size_t len)
 {
 	uint64_t off = weft_get64(f->offset);
 	struct weft_message *msg = weft_rx_lookup(me, weft_get32(f->e.seq));
@@ -388,14 +396,16 @@ static const uint8_t header_size[] = {
 	[WEFT_WIRE_ABORT] = sizeof(struct weft_wire_abort),
 };
 
-int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data, size_t length, void *desc)
+int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
+		  size_t length, void *desc)
 {
 	struct weft_msg_ep *me = ep->msg;
 
 	if (me->failed)
 		return 0;
 	/* The commonest message needs no more of the gate than this. */
-	if ((id != WEFT_WIRE_EAGER || length < sizeof(struct weft_wire_eager)) && weft_wire_check(id, data, length)) {
+	if ((id != WEFT_WIRE_EAGER || length < sizeof(struct weft_wire_eager)) &&
+	    weft_wire_check(id, data, length)) {
 		me->mw->count.malformed++;
 		weft_ep_fail(ep, -EPROTO, "malformed message, id %u, %zu bytes", id, length);
 		return 0;

@@ -5,8 +5,6 @@
 
 #include "msg.h"
 
-#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
-
 /* ------------------------------------------------------------------ pieces onto lanes */
 
 struct pack_arg {
@@ -40,7 +38,8 @@ static void zcopy_done(struct weft_lane_comp *comp, int status)
 }
 
 /* Longest zcopy message of this request on the lane; 0 = it cannot. */
-static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_lane *l, size_t hdr_len)
+static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_lane *l,
+			size_t hdr_len)
 {
 	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC)
 		return 0;
@@ -54,7 +53,10 @@ size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size
 	const struct weft_msg_lane *l = &req->me->lanes[lane];
 	size_t max = l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
 
-	/* Below the threshold zcopy is for what no copying call takes. Of an iov nobody knows beforehand whether it fits into the lane's. */
+	/*
+	 * Below the threshold zcopy is for what no copying call takes. Of an iov nobody knows
+	 * beforehand whether it fits into the lane's.
+	 */
 	if (req->dt.dt_class == WEFT_DT_CONTIG &&
 	    (req->length >= req->mw->conf.zcopy_thresh || hdr_len + req->length > max)) {
 		size_t z = zcopy_max(req, l, hdr_len);
@@ -65,12 +67,13 @@ size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size
 	return max > hdr_len ? max - hdr_len : 0;
 }
 
-static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id, const void *hdr,
-		       size_t hdr_len, size_t off, size_t len)
+static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id,
+		       const void *hdr, size_t hdr_len, size_t off, size_t len)
 {
 	struct iovec iov[32];
 	unsigned int n = weft_dt_iov(&req->dt, off, len, iov, l->max_iov < 32 ? l->max_iov : 32);
-	struct weft_mem_lane *mem = req->send.mem ? weft_mem_lane_of(req->send.mem, l->lep->iface) : NULL;
+	struct weft_mem_lane *mem =
+		req->send.mem ? weft_mem_lane_of(req->send.mem, l->lep->iface) : NULL;
 	int rc;
 
 	if (n == 0)
@@ -83,8 +86,8 @@ static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 	return rc;
 }
 
-static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id, const void *hdr,
-		       size_t hdr_len, size_t off, size_t len, int *err)
+static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id,
+		       const void *hdr, size_t hdr_len, size_t off, size_t len, int *err)
 {
 	struct pack_arg arg = {hdr, hdr_len, &req->dt, off, len, 0};
 	uint8_t buf[4096];
@@ -103,8 +106,8 @@ static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 	return l->lep->ops->am_short(l->lep, id, buf, hdr_len, buf + hdr_len, len);
 }
 
-int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr, size_t hdr_len, size_t off,
-		  size_t len)
+int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
+		  size_t hdr_len, size_t off, size_t len)
 {
 	struct weft_msg_lane *l = &req->me->lanes[lane];
 	struct weft_ep_lane_info *count = &req->me->ep->lane_info[lane];
@@ -117,7 +120,8 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
 	if (rc == -E2BIG) {
 		if (req->dt.dt_class == WEFT_DT_CONTIG && whole <= l->max_short)
-			rc = l->lep->ops->am_short(l->lep, id, hdr, hdr_len, req->dt.buf + off, len);
+			rc = l->lep->ops->am_short(l->lep, id, hdr, hdr_len, req->dt.buf + off,
+						   len);
 		else
 			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
 	}
@@ -126,7 +130,10 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		count->tx_bytes += len;
 		return 0;
 	}
-	/* A lane that fails says so by an event, and the endpoint follows; until then it just has no room. */
+	/*
+	 * A lane that fails says so by an event, and the endpoint follows; until then it just has
+	 * no room.
+	 */
 	return err ? err : -EAGAIN;
 }
 
@@ -201,7 +208,8 @@ static int small_on(struct weft_msg_lane *l, uint8_t id, const void *data, size_
 	return l->lep->ops->am_bcopy(l->lep, id, pack_small, &arg) < 0 ? -EAGAIN : 0;
 }
 
-int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data, size_t length)
+int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
+		     size_t length)
 {
 	if (small_on(&me->lanes[lane], id, data, length))
 		return -EAGAIN;
@@ -295,7 +303,8 @@ static void send_abort(struct weft_request *req, int status)
 
 	req->status = status;
 	if (!(req->flags & WEFT_REQ_RTR))
-		req->flags &= ~WEFT_REQ_WAIT_ACK; /* multi-eager: no acknowledgement is of interest now */
+		req->flags &=
+			~WEFT_REQ_WAIT_ACK; /* multi-eager: no acknowledgement is of interest now */
 	weft_tx_ctl(req->me, WEFT_WIRE_ABORT, &abort, sizeof(abort));
 }
 
@@ -314,7 +323,8 @@ void weft_tx_update(struct weft_msg_ep *me)
 	const struct weft_proto_range *r = &me->select[WEFT_OP_TAG_SEND][WEFT_BUF_CONTIG].ranges[0];
 
 	me->short_end = 0;
-	if (!me->up || me->closing || me->mw->worker->multi || !TAILQ_EMPTY(&me->pending) || r->proto != &weft_proto_eager_short)
+	if (!me->up || me->closing || me->mw->worker->multi || !TAILQ_EMPTY(&me->pending) ||
+	    r->proto != &weft_proto_eager_short)
 		return;
 	me->short_end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
 }
@@ -331,14 +341,18 @@ static enum weft_buf_type buf_type(const struct weft_request *req)
 	}
 }
 
-/* One step of a send at the head of the line. 0 = nothing more to hand over; -EAGAIN; or the error it shall end with. */
+/*
+ * One step of a send at the head of the line. 0 = nothing more to hand over; -EAGAIN; or the error
+ * it shall end with.
+ */
 static int send_step(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 	int rc;
 
 	if (!(req->flags & WEFT_REQ_STARTED)) {
-		unsigned int op = req->flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
+		unsigned int op =
+			req->flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
 
 		if (!weft_tx_has_seq(me))
 			return -EAGAIN;
@@ -423,7 +437,10 @@ static unsigned int serve_data(struct weft_msg_ep *me)
 	return n;
 }
 
-/* Is there anything that a further look could move? What waits for the peer's credit is kicked by it. */
+/*
+ * Is there anything that a further look could move? What waits for the peer's credit is kicked by
+ * it.
+ */
 static bool has_work(const struct weft_msg_ep *me)
 {
 	const struct weft_request *req = TAILQ_FIRST(&me->pending);
@@ -441,7 +458,9 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 
 	weft_msg_ep_hold(me);
 	n = serve_ctl(me);
-	/* Messages in line and rendezvous data take turns, so that neither starves on a busy lane. */
+	/*
+	 * Messages in line and rendezvous data take turns, so that neither starves on a busy lane.
+	 */
 	me->data_turn = !me->data_turn;
 	if (me->data_turn)
 		n += serve_data(me);
@@ -465,7 +484,10 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 		STAILQ_REMOVE_HEAD(&me->ctl, link);
 		free(ctl);
 	}
-	/* First out of all queues, then the callbacks: they may free anything. What lanes still hold ends with their completion. */
+	/*
+	 * First out of all queues, then the callbacks: they may free anything. What lanes still
+	 * hold ends with their completion.
+	 */
 	TAILQ_INIT(&me->pending);
 	TAILQ_INIT(&me->data);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link) {

@@ -8,8 +8,9 @@
  *	  | EAGER_SYNC seq tag req payload >| kept until a receive matches
  *	  | <---------------- SYNC_ACK req  | at the match
  *
- * short: copied by the lane's inline call; bcopy: packed into the lane's buffer; zcopy: sent from the user's memory, which is the lane's
- * until it says so. Without credit the message goes as a rendezvous.
+ * short: copied by the lane's inline call; bcopy: packed into the lane's buffer; zcopy: sent from
+ * the user's memory, which is the lane's until it says so. Without credit the message goes as a
+ * rendezvous.
  */
 
 #include <errno.h>
@@ -45,7 +46,9 @@ static int eager_progress(struct weft_request *req)
 		req->send.proto = &weft_proto_rndv;
 		return weft_proto_rndv.progress(req);
 	}
-	/* One lane while it has room, so that order is the common case; another rather than none. */
+	/*
+	 * One lane while it has room, so that order is the common case; another rather than none.
+	 */
 	rc = send_on(req, me->am_lane);
 	for (; rc == -EAGAIN && rest; rest &= rest - 1)
 		rc = send_on(req, (unsigned int)__builtin_ctz(rest));

@@ -3,13 +3,13 @@
  * Multi-eager: pieces over all eager lanes, at once, without asking.
  *
  *	sender                                    receiver
- *	  | FRAG seq tag total offset=0 ---- lane 0 --> | the first to arrive in sequence does the matching, whichever it is
- *	  | FRAG seq tag total offset=n ---- lane 1 --> | later ones are found by sequence: direct to the user's buffer
- *	  | FRAG ...                                    | when matched, else kept
+ *	  | FRAG seq tag total offset=0 ---- lane 0 --> | the first to arrive matches,
+ *	  | FRAG seq tag total offset=n ---- lane 1 --> | whichever it is; the others go
+ *	  | FRAG ...                                    | to the same place
  *	  | <------------------------- SYNC_ACK req     | FRAG_SYNC only, at the match
  *
- * Each piece goes to the lane that can take it soonest. The message stays at the head of its endpoint's line until the last
- * piece is handed over.
+ * Each piece goes to the lane that can take it soonest. The message stays at the head of its
+ * endpoint's line until the last piece is handed over.
  */
 
 #include <errno.h>
@@ -22,14 +22,17 @@ static int send_piece(struct weft_request *req, unsigned int lane)
 	bool sync = req->flags & WEFT_REQ_SYNC;
 	uint8_t id = sync ? WEFT_WIRE_FRAG_SYNC : WEFT_WIRE_FRAG;
 	size_t hdr_len = sync ? sizeof(struct weft_wire_frag_sync) : sizeof(struct weft_wire_frag);
-	size_t rest = req->length - req->send.offset, max = weft_tx_piece_max(req, lane, hdr_len), len;
+	size_t rest = req->length - req->send.offset, max = weft_tx_piece_max(req, lane, hdr_len),
+	       len;
 	struct weft_wire_frag_sync hdr = {
-		.f = {
-			.e = {weft_put32(req->flags & WEFT_REQ_STARTED ? req->send.seq : me->tx_seq),
-			      weft_put64(req->tag)},
-			.total = weft_put64(req->length),
-			.offset = weft_put64(req->send.offset),
-		},
+		.f =
+			{
+				.e = {weft_put32(req->flags & WEFT_REQ_STARTED ? req->send.seq
+									       : me->tx_seq),
+				      weft_put64(req->tag)},
+				.total = weft_put64(req->length),
+				.offset = weft_put64(req->send.offset),
+			},
 		.req = weft_request_ref(req),
 	};
 	int rc;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous by active messages: the data moves only once a receive is there, straight to its place.
+ * Rendezvous by active messages: the data moves only once a receive is there, straight to its
+ * place.
  *
  *	sender                                      receiver
  *	  | RTS seq tag total sreq ------------------> | matched at its turn in the sequence
  *	  | <------------- RTR sreq rreq offset length | "send these bytes"
  *	  | DATA rreq offset --------------- lane 0 -> | direct to the user's buffer
  *	  | DATA rreq offset --------------- lane 1 -> |
- *	  | <------------------------- ATS sreq status | all there, or not wanted (truncation): the sender is done
+ *	  | <------------------------- ATS sreq status | all there, or not wanted
  *
- * Who may send what: one RTR covers one stretch; a further one must continue where the one before ends. Our receivers ask for the whole
- * message at once, the lanes' windows are the flow control. A buffer that is too small takes nothing: the receive ends with
- * -EMSGSIZE, ATS releases the sender, which sees success.
+ * Who may send what: one RTR covers one stretch; a further one must continue where the one before
+ * ends. Our receivers ask for the whole message at once, the lanes' windows are the flow control. A
+ * buffer that is too small takes nothing: the receive ends with -EMSGSIZE, ATS releases the sender,
+ * which sees success.
  */
 
 #include <errno.h>
@@ -65,7 +67,8 @@ int weft_rndv_data_progress(struct weft_request *req)
 		rc = -EAGAIN;
 		if (max) {
 			max = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
-			rc = weft_tx_piece(req, (unsigned int)lane, WEFT_WIRE_DATA, &hdr, sizeof(hdr), off, max);
+			rc = weft_tx_piece(req, (unsigned int)lane, WEFT_WIRE_DATA, &hdr,
+					   sizeof(hdr), off, max);
 		}
 		if (rc == -EAGAIN) {
 			limit = weft_tx_limit(me, lane, look, limit);
@@ -97,7 +100,8 @@ void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr)
 
 	if (!req)
 		return;
-	if (req->send.proto != &weft_proto_rndv || offset != req->send.end || length > req->length - offset) {
+	if (req->send.proto != &weft_proto_rndv || offset != req->send.end ||
+	    length > req->length - offset) {
 		me->mw->count.mismatch++;
 		return;
 	}
@@ -146,7 +150,8 @@ static void recv_over(struct weft_msg_ep *me, struct weft_request *req, bool now
 	weft_recv_done(req, now);
 }
 
-void weft_rndv_bind(struct weft_msg_ep *me, struct weft_request *req, struct weft_wire_ref sreq, bool now)
+void weft_rndv_bind(struct weft_msg_ep *me, struct weft_request *req, struct weft_wire_ref sreq,
+		    bool now)
 {
 	struct weft_wire_rtr rtr = {
 		.sreq = sreq,
@@ -166,12 +171,16 @@ void weft_rndv_bind(struct weft_msg_ep *me, struct weft_request *req, struct wef
 	weft_tx_ctl(me, WEFT_WIRE_RTR, &rtr, sizeof(rtr));
 }
 
-/* The receive of this endpoint that @ref names and that waits for rendezvous data, or NULL (counted). */
+/*
+ * The receive of this endpoint that @ref names and that waits for rendezvous data, or NULL
+ * (counted).
+ */
 static struct weft_request *find_recv(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
 
-	if (req && req->kind == WEFT_REQ_RECV && (req->flags & WEFT_REQ_ACTIVE) && !req->recv.msg && req->me == me)
+	if (req && req->kind == WEFT_REQ_RECV && (req->flags & WEFT_REQ_ACTIVE) && !req->recv.msg &&
+	    req->me == me)
 		return req;
 	me->mw->count.bad_ref++;
 	return NULL;

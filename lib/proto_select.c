@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which protocol for which message: per operation and kind of buffer an array {max size, protocol} that a send looks through.
+ * Which protocol for which message: per operation and kind of buffer an array {max size, protocol}
+ * that a send looks through.
  *
- * This is the seat of the cost model: weft_proto_select_build() is the only function that decides. For now it obeys
- * thresholds from the configuration, bounded by what the lanes can carry; the model will fill the same arrays.
+ * This is the seat of the cost model: weft_proto_select_build() is the only function that decides.
+ * For now it obeys thresholds from the configuration, bounded by what the lanes can carry; the
+ * model will fill the same arrays.
  */
 
 #include <stdint.h>
@@ -31,11 +33,13 @@ static size_t less(size_t max, size_t hdr)
 	return max > hdr ? max - hdr : 0;
 }
 
-static void build_one(struct weft_msg_ep *me, struct weft_proto_select *sel, enum weft_op op, enum weft_buf_type buf)
+static void build_one(struct weft_msg_ep *me, struct weft_proto_select *sel, enum weft_op op,
+		      enum weft_buf_type buf)
 {
 	const struct weft_msg_conf *conf = &me->mw->conf;
 	const struct weft_msg_lane *l = &me->lanes[me->am_lane];
-	size_t hdr = op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_eager_sync) : sizeof(struct weft_wire_eager);
+	size_t hdr = op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_eager_sync)
+						 : sizeof(struct weft_wire_eager);
 	bool contig = buf == WEFT_BUF_CONTIG || buf == WEFT_BUF_CONTIG_REG;
 	bool zcopy = contig && l->max_zcopy && hdr <= l->max_zcopy_hdr &&
 		     (l->zcopy_any || buf == WEFT_BUF_CONTIG_REG);
@@ -53,7 +57,8 @@ static void build_one(struct weft_msg_ep *me, struct weft_proto_select *sel, enu
 	if (zcopy && less(l->max_zcopy, hdr) >= conf->zcopy_thresh)
 		add(sel, less(l->max_zcopy, hdr) < eager_end ? less(l->max_zcopy, hdr) : eager_end,
 		    &weft_proto_eager_zcopy);
-	add(sel, conf->multi_eager_limit < eager_end ? conf->multi_eager_limit : eager_end, &weft_proto_multi_eager);
+	add(sel, conf->multi_eager_limit < eager_end ? conf->multi_eager_limit : eager_end,
+	    &weft_proto_multi_eager);
 	add(sel, SIZE_MAX, &weft_proto_rndv);
 }
 
@@ -83,7 +88,8 @@ void weft_proto_select_build(struct weft_msg_ep *me)
 	me->rndv_lanes = best_lanes(me, me->mw->conf.max_rndv_lanes);
 	for (int op = 0; op < 2; op++) {
 		for (int buf = 0; buf < WEFT_NUM_BUF; buf++)
-			build_one(me, &me->select[op][buf], (enum weft_op)op, (enum weft_buf_type)buf);
+			build_one(me, &me->select[op][buf], (enum weft_op)op,
+				  (enum weft_buf_type)buf);
 	}
 }
 
@@ -91,7 +97,8 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from)
 {
 	*to = (struct weft_msg_conf){
 		.rndv_thresh = from->rndv_thresh,
-		.zcopy_thresh = from->zcopy_thresh == WEFT_CONF_AUTO ? ZCOPY_THRESH_AUTO : from->zcopy_thresh,
+		.zcopy_thresh = from->zcopy_thresh == WEFT_CONF_AUTO ? ZCOPY_THRESH_AUTO
+								     : from->zcopy_thresh,
 		.multi_eager_limit = from->multi_eager_limit,
 		.min_chunk = from->min_chunk ? from->min_chunk : 1,
 		.unexp_limit = from->unexp_limit,
@@ -100,9 +107,13 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from)
 		.max_rndv_lanes = from->max_rndv_lanes,
 		.seq_start = from->seq_start,
 	};
-	/* Until the model computes a crossing, the cap decides: rendezvous begins where multi-eager ends. */
+	/*
+	 * Until the model computes a crossing, the cap decides: rendezvous begins where multi-eager
+	 * ends.
+	 */
 	if (from->rndv_thresh == WEFT_CONF_AUTO)
-		to->rndv_thresh = from->multi_eager_limit < SIZE_MAX ? from->multi_eager_limit + 1 : SIZE_MAX;
+		to->rndv_thresh =
+			from->multi_eager_limit < SIZE_MAX ? from->multi_eager_limit + 1 : SIZE_MAX;
 	if (!from->lane.zcopy)
 		to->zcopy_thresh = SIZE_MAX;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receives, and the messages that find them: from the match to the completion, and the ends that neither has hoped for.
+ * Receives, and the messages that find them: from the match to the completion, and the ends that
+ * neither has hoped for.
  */
 
 #include <errno.h>
@@ -8,11 +9,10 @@
 
 #include "msg.h"
 
-#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
-
 /* ------------------------------------------------------------------ receives */
 
-void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag, uint64_t total)
+void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag,
+		       uint64_t total)
 {
 	req->me = me;
 	req->source_id = me ? me->ep->remote_id : 0;
@@ -143,7 +143,10 @@ void weft_rx_drop(struct weft_message *msg)
 		weft_rx_free(msg);
 		return;
 	}
-	/* The rest of its pieces must be consumed: a receive that takes everything and keeps nothing. */
+	/*
+	 * The rest of its pieces must be consumed: a receive that takes everything and keeps
+	 * nothing.
+	 */
 	sink = weft_request_alloc(msg->mw, WEFT_REQ_RECV, NULL, false);
 	if (!sink)
 		return; /* stays with its endpoint until that ends */
@@ -171,7 +174,10 @@ void weft_rx_over(struct weft_message *msg)
 		weft_rx_hold_probed(msg);
 }
 
-/* Its sender waits for a match, and the owner of this end has closed it: two closing peers would wait for each other. */
+/*
+ * Its sender waits for a match, and the owner of this end has closed it: two closing peers would
+ * wait for each other.
+ */
 void weft_rx_refuse(struct weft_message *msg)
 {
 	if (msg->flags & WEFT_MSG_QUEUED)
@@ -232,7 +238,10 @@ static void fail_active(struct weft_msg_ep *me, int status)
 	}
 }
 
-/* A message that will not be complete. Somebody may have its handle from a probe: then it stays, as an error. */
+/*
+ * A message that will not be complete. Somebody may have its handle from a probe: then it stays, as
+ * an error.
+ */
 static void fail_message(struct weft_message *msg, int status)
 {
 	if (msg->flags & WEFT_MSG_QUEUED)

@@ -279,9 +279,11 @@ static int query_send(const struct weft_request *req, char *buf, size_t size)
 {
 	const struct weft_proto *proto = req->flags & WEFT_REQ_DONE ? NULL : req->send.proto;
 
-	return snprintf(buf, size, "tag %s, %s, tag 0x%" PRIx64 ", %zu bytes, %zu handed to lanes, %s",
-			req->flags & WEFT_REQ_SYNC ? "synchronous send" : "send", proto ? proto->name : "no protocol yet",
-			req->tag, req->length, req->send.offset, state_of(req));
+	return snprintf(buf, size,
+			"tag %s, %s, tag 0x%" PRIx64 ", %zu bytes, %zu handed to lanes, %s",
+			req->flags & WEFT_REQ_SYNC ? "synchronous send" : "send",
+			proto ? proto->name : "no protocol yet", req->tag, req->length,
+			req->send.offset, state_of(req));
 }
 
 int weft_request_query(const struct weft_request *req, char *buf, size_t size)
@@ -295,11 +297,14 @@ int weft_request_query(const struct weft_request *req, char *buf, size_t size)
 	else if (req->kind == WEFT_REQ_SEND)
 		n = query_send(req, buf, size);
 	else if (req->flags & WEFT_REQ_POSTED)
-		n = snprintf(buf, size, "tag receive, tag 0x%" PRIx64 " mask 0x%" PRIx64 ", room for %zu bytes, posted",
+		n = snprintf(buf, size,
+			     "tag receive, tag 0x%" PRIx64 " mask 0x%" PRIx64
+			     ", room for %zu bytes, posted",
 			     req->recv.match.tag, req->recv.match.mask, req->dt.length);
 	else
-		n = snprintf(buf, size, "tag receive, tag 0x%" PRIx64 ", %zu bytes, room for %zu, %s", req->tag,
-			     req->length, req->dt.length, state_of(req));
+		n = snprintf(buf, size,
+			     "tag receive, tag 0x%" PRIx64 ", %zu bytes, room for %zu, %s",
+			     req->tag, req->length, req->dt.length, state_of(req));
 	weft_worker_unlock(w);
 	return n;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file request.h
- * One operation under way, from call to completion, and the table that gives every request a number for the wire.
+ * One operation under way, from call to completion, and the table that gives every request a number
+ * for the wire.
  *
- * Life: weft_request_alloc() → (parts of the library hold it in their lists) → weft_request_complete(), once → the callback → free. A request is
- * given back to the pool when it is complete **and** nobody holds it: the caller that asked for it (#WEFT_REQ_HELD) must
- * have called weft_request_free(). A request freed before its end loses its callback and goes on.
+ * Life: weft_request_alloc(), then parts of the library hold it in their lists, then
+ * weft_request_complete(), once, and its callback. A request is given back to the pool when it is
+ * complete **and** nobody holds it: the caller that asked for it (#WEFT_REQ_HELD) must have
+ * called weft_request_free(). A request freed before its end loses its callback and goes on.
  *
- * References on the wire are {index, generation}: the index is the request's place in the pool for ever, the generation changes
- * each time the place is given back, so an old reference finds nothing.
+ * References on the wire are {index, generation}: the index is the request's place in the pool for
+ * ever, the generation changes each time the place is given back, so an old reference finds
+ * nothing.
  */
 #ifndef WEFT_REQUEST_H
 #define WEFT_REQUEST_H
@@ -24,36 +27,38 @@ struct weft_msg_ep;
 struct weft_msg_worker;
 struct weft_proto;
 
+#define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
+
 enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER };
 
 /* Request flags. */
-#define WEFT_REQ_HELD      (1u << 0)  /**< the user has the pointer */
-#define WEFT_REQ_DONE      (1u << 1)
-#define WEFT_REQ_CALLING   (1u << 2)  /**< its callback runs: not given back before it returns */
-#define WEFT_REQ_POSTED    (1u << 3)  /**< receive: stands in the matching lists */
-#define WEFT_REQ_ACTIVE    (1u << 4)  /**< receive: matched, data to come; in its endpoint's rx_active */
-#define WEFT_REQ_PENDING   (1u << 5)  /**< send: in its endpoint's pending queue */
-#define WEFT_REQ_DATA      (1u << 6)  /**< send: in its endpoint's rendezvous data queue */
-#define WEFT_REQ_STARTED   (1u << 7)  /**< send: a sequence is taken, the peer knows of the message */
-#define WEFT_REQ_HANDED    (1u << 8)  /**< send: nothing more to hand to lanes, as far as is known */
-#define WEFT_REQ_SYNC      (1u << 9)  /**< send: done at the match */
-#define WEFT_REQ_WAIT_ACK  (1u << 10) /**< send: SYNC_ACK or ATS must come */
-#define WEFT_REQ_FORCE     (1u << 11) /**< never complete inside the call */
-#define WEFT_REQ_RTR       (1u << 12) /**< send: the receiver has asked for the data */
+#define WEFT_REQ_HELD (1u << 0) /**< the user has the pointer */
+#define WEFT_REQ_DONE (1u << 1)
+#define WEFT_REQ_CALLING (1u << 2) /**< its callback runs: not given back before it returns */
+#define WEFT_REQ_POSTED (1u << 3)  /**< receive: stands in the matching lists */
+#define WEFT_REQ_ACTIVE (1u << 4)  /**< receive: matched, data is coming */
+#define WEFT_REQ_PENDING (1u << 5) /**< send: in its endpoint's pending queue */
+#define WEFT_REQ_DATA (1u << 6)    /**< send: in its endpoint's rendezvous data queue */
+#define WEFT_REQ_STARTED (1u << 7) /**< send: a sequence is taken, the peer knows of the message */
+#define WEFT_REQ_HANDED (1u << 8)  /**< send: nothing more to hand to lanes, as far as is known */
+#define WEFT_REQ_SYNC (1u << 9)    /**< send: done at the match */
+#define WEFT_REQ_WAIT_ACK (1u << 10)  /**< send: SYNC_ACK or ATS must come */
+#define WEFT_REQ_FORCE (1u << 11)     /**< never complete inside the call */
+#define WEFT_REQ_RTR (1u << 12)       /**< send: the receiver has asked for the data */
 #define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: no more of it */
-#define WEFT_REQ_LATER     (1u << 14) /**< complete, but the callback waits for the next progress */
-#define WEFT_REQ_NOW       (1u << 15) /**< receive: over inside the call that posted it */
+#define WEFT_REQ_LATER (1u << 14)     /**< complete, but the callback waits for the next progress */
+#define WEFT_REQ_NOW (1u << 15)       /**< receive: over inside the call that posted it */
 
 struct weft_request {
 	/* line 0: completion */
 	struct weft_msg_worker *mw;
 	uint32_t flags;
-	int32_t status;            /* WEFT_INPROGRESS until an error is known or it is done */
+	int32_t status; /* WEFT_INPROGRESS until an error is known or it is done */
 	weft_complete_cb cb;
 	void *cb_arg;
-	uint64_t tag;              /* send: its tag; receive: the sender's, once matched */
-	size_t length;             /* send: bytes; receive: true length, once matched */
-	struct weft_msg_ep *me;    /* send: endpoint; receive: where the message comes from, once matched */
+	uint64_t tag;  /* send: its tag; receive: the sender's, once matched */
+	size_t length; /* send: bytes; receive: true length, once matched */
+	struct weft_msg_ep *me; /* send: endpoint; receive: source, once matched */
 	uint32_t index, generation;
 	/* line 1: data */
 	struct weft_dt dt;
@@ -61,27 +66,27 @@ struct weft_request {
 	/* What test() tells of the endpoint: it may be gone by then. */
 	uint32_t ep_slot, ep_generation;
 	uint64_t source_id;
-	TAILQ_ENTRY(weft_request) link; /* the queue its flags name; also of free and of LATER requests */
+	TAILQ_ENTRY(weft_request) link; /* in the queue its flags name, LATER's, or free */
 	union {
 		struct {
-			TAILQ_ENTRY(weft_request) ops_link; /* all sends of the endpoint, in order of their calls */
+			TAILQ_ENTRY(weft_request) ops_link; /* in order of the calls */
 			uint64_t op_sn;
 			const struct weft_proto *proto;
 			struct weft_mem *mem;
-			struct weft_lane_comp comp;  /* of every zcopy piece */
-			uint32_t zcopies;            /* zcopy pieces that the lanes still hold */
+			struct weft_lane_comp comp; /* of every zcopy piece */
+			uint32_t zcopies;           /* zcopy pieces that the lanes still hold */
 			uint32_t seq;
-			size_t offset, end;          /* next byte to hand over, and where to stop */
-			struct weft_wire_ref peer;   /* rendezvous: the receiver's request */
-			uint8_t lane_turn;           /* lane of the last piece */
+			size_t offset, end;        /* next byte to hand over, and where to stop */
+			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
 		} send;
 		struct {
 			struct weft_match_recv match;
-			struct weft_ivals got;       /* rendezvous: bytes that have come */
-			struct weft_wire_ref peer;   /* rendezvous: the sender's request */
-			struct weft_message *msg;    /* multi-eager: what the later pieces find by sequence */
+			struct weft_ivals got;     /* rendezvous: bytes that have come */
+			struct weft_wire_ref peer; /* rendezvous: the sender's request */
+			struct weft_message
+				*msg; /* multi-eager: what the later pieces find by sequence */
 		} recv;
-		const char *what;                    /* other: for people */
+		const char *what; /* other: for people */
 	};
 };
 
@@ -107,8 +112,8 @@ struct weft_request *weft_request_more(struct weft_msg_worker *mw);
 void weft_request_drop(struct weft_request *req);
 
 /**
- * The end of an operation: datatype finished, callback called, given back if nobody holds it. After it the request, and whatever the
- * callback may have closed, must not be touched.
+ * The end of an operation: datatype finished, callback called, given back if nobody holds it. After
+ * it the request, and whatever the callback may have closed, must not be touched.
  */
 void weft_request_complete(struct weft_request *req, int status);
 
@@ -119,7 +124,8 @@ void weft_request_complete_later(struct weft_request *req, int status);
 unsigned int weft_request_run_later(struct weft_msg_worker *mw);
 
 /** Copy as much of @p from as the owner of @p to knows of (to->size). */
-static inline void weft_completion_copy(struct weft_completion *to, const struct weft_completion *from)
+static inline void weft_completion_copy(struct weft_completion *to,
+					const struct weft_completion *from)
 {
 	size_t size = to->size;
 
@@ -134,7 +140,8 @@ void weft_request_settle(struct weft_request *req);
 void weft_request_result(const struct weft_request *req, struct weft_completion *c);
 
 /** The request a wire reference names, or NULL. */
-struct weft_request *weft_request_lookup(const struct weft_msg_worker *mw, struct weft_wire_ref ref);
+struct weft_request *weft_request_lookup(const struct weft_msg_worker *mw,
+					 struct weft_wire_ref ref);
 
 static inline struct weft_wire_ref weft_request_ref(const struct weft_request *req)
 {
@@ -146,7 +153,8 @@ static inline int weft_op_params_check(const struct weft_op_params *params)
 {
 	if (!params)
 		return 0;
-	return params->size < sizeof(*params) || (params->flags & ~WEFT_OP_FORCE_REQUEST) ? -EINVAL : 0;
+	return params->size < sizeof(*params) || (params->flags & ~WEFT_OP_FORCE_REQUEST) ? -EINVAL
+											  : 0;
 }
 
 #endif /* WEFT_REQUEST_H */

@@ -5,7 +5,6 @@
 
 #include "msg.h"
 
-#define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))
 #define likely(x) __builtin_expect(!!(x), 1)
 
 /* ------------------------------------------------------------------ send */
@@ -51,7 +50,8 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 }
 
 static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
-		       const struct weft_op_params *params, uint32_t flags, struct weft_request **out)
+		       const struct weft_op_params *params, uint32_t flags,
+		       struct weft_request **out)
 {
 	struct weft_worker *w = ep->worker;
 	int rc;
@@ -65,8 +65,9 @@ static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uin
 }
 
 /*
- * The short send, all of it: what it needs of the endpoint stands in one cache line, plus the lane's and its counters. short_end is 0 while
- * anything of the endpoint waits, so that nothing overtakes.
+ * The short send, all of it: what it needs of the endpoint stands in one cache line, plus the
+ * lane's and its counters. short_end is 0 while anything of the endpoint waits, so that nothing
+ * overtakes.
  */
 int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
 		  const struct weft_op_params *params, struct weft_request **req)
@@ -75,11 +76,13 @@ int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t
 
 	if (likely(count < me->short_end && me->tx_seq != me->tx_seq_end &&
 		   me->tx_small != me->tx_small_end && (buffer || !count) &&
-		   (!params || !(params->flags || params->datatype || params->size < sizeof(*params))))) {
+		   (!params ||
+		    !(params->flags || params->datatype || params->size < sizeof(*params))))) {
 		struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
 		struct weft_lane_ep *lep = me->short_lep;
 
-		if (likely(lep->ops->am_short(lep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr), buffer, count) == 0)) {
+		if (likely(lep->ops->am_short(lep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr), buffer,
+					      count) == 0)) {
 			me->tx_seq++;
 			me->tx_small++;
 			me->short_count->tx_msgs++;
@@ -121,8 +124,8 @@ static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, s
 }
 
 /* A message is there. */
-static int recv_message(struct weft_message *msg, struct weft_request *req, const struct weft_op_params *params,
-			struct weft_request **out)
+static int recv_message(struct weft_message *msg, struct weft_request *req,
+			const struct weft_op_params *params, struct weft_request **out)
 {
 	weft_rx_bind(msg, req, true);
 	if (!(req->flags & WEFT_REQ_NOW)) {
@@ -140,8 +143,9 @@ static int recv_message(struct weft_message *msg, struct weft_request *req, cons
 	return 0;
 }
 
-static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count, uint64_t tag,
-		    uint64_t mask, const struct weft_op_params *params, struct weft_request **out)
+static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count,
+		    uint64_t tag, uint64_t mask, const struct weft_op_params *params,
+		    struct weft_request **out)
 {
 	struct weft_msg_worker *mw = worker->msg;
 	struct weft_match_source *src = source ? &source->msg->source : NULL;
@@ -149,7 +153,9 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	struct weft_request *req;
 	int rc;
 
-	/* What a failed endpoint had delivered is still there for the taking; more will not come. */
+	/*
+	 * What a failed endpoint had delivered is still there for the taking; more will not come.
+	 */
 	if (source && !m && source->msg->failed)
 		return source->status < 0 ? source->status : -ECONNRESET;
 	req = recv_new(mw, buffer, count, params, out != NULL, &rc);
@@ -174,8 +180,9 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	return WEFT_INPROGRESS;
 }
 
-int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count, uint64_t tag,
-		  uint64_t mask, const struct weft_op_params *params, struct weft_request **req)
+int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count,
+		  uint64_t tag, uint64_t mask, const struct weft_op_params *params,
+		  struct weft_request **req)
 {
 	int rc;
 
@@ -220,8 +227,8 @@ int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t 
 	return rc;
 }
 
-int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, void *buffer, size_t count,
-		      const struct weft_op_params *params, struct weft_request **out)
+int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, void *buffer,
+		      size_t count, const struct weft_op_params *params, struct weft_request **out)
 {
 	struct weft_request *req;
 	int rc;
@@ -243,7 +250,8 @@ void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message)
 
 /* ------------------------------------------------------------------ which protocol */
 
-int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length, struct weft_proto_info *info)
+int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
+			struct weft_proto_info *info)
 {
 	struct weft_msg_ep *me = ep->msg;
 	const struct weft_proto_select *sel;

@@ -28,7 +28,8 @@ static int check_data(const struct weft_wire_data *hdr, size_t payload)
 {
 	uint64_t offset = weft_get64(hdr->offset);
 
-	return payload == 0 || offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ? -EBADMSG : 0;
+	return payload == 0 || offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ? -EBADMSG
+										      : 0;
 }
 
 /* What later minors may append: records, skipped unless marked as indispensable. */
@@ -57,7 +58,8 @@ static int check_control(uint8_t id, const void *data, size_t size, size_t lengt
 
 	if (length < size)
 		return -EBADMSG;
-	if (id == WEFT_WIRE_RTS && weft_get64(((const struct weft_wire_rts *)data)->total) > PTRDIFF_MAX)
+	if (id == WEFT_WIRE_RTS &&
+	    weft_get64(((const struct weft_wire_rts *)data)->total) > PTRDIFF_MAX)
 		return -EBADMSG;
 	if (id == WEFT_WIRE_RTR && check_rtr(data))
 		return -EBADMSG;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Arbitrary messages into weft_msg_recv(), with sends, receives and probes going on beside them. The input is a row of
- * commands; a message is {length, id, bytes}. What references name is patched in now and then, or no input would get past them.
+ * Arbitrary messages into weft_msg_recv(), with sends, receives and probes going on beside them.
+ * The input is a row of commands; a message is {length, id, bytes}. What references name is patched
+ * in now and then, or no input would get past them.
  *
  * Nothing may crash, hang or leak. What arrives may be wrong: the peer is.
  */
@@ -88,7 +89,10 @@ static void step(struct world *w, uint8_t op, uint8_t arg)
 
 	switch (op % 8) {
 	case 0:
-		hold(w, weft_tag_recv(worker, NULL, buf, arg * 16u, 0, arg & 1 ? 0 : UINT64_MAX, NULL, &req), req);
+		hold(w,
+		     weft_tag_recv(worker, NULL, buf, arg * 16u, 0, arg & 1 ? 0 : UINT64_MAX, NULL,
+				   &req),
+		     req);
 		break;
 	case 1:
 		hold(w, weft_tag_recv(worker, ep, buf, arg, arg & 3, UINT64_MAX, NULL, &req), req);

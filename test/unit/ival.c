@@ -118,7 +118,8 @@ static void B5_iov_gives_the_same_bytes_at_any_offset(void **state)
 			k = weft_dt_iov(&dt, off, len, pieces, 64);
 			assert_true(k > 0);
 			for (unsigned int j = 0; j < k; j++) {
-				assert_memory_equal(pieces[j].iov_base, flat + off + at, pieces[j].iov_len);
+				assert_memory_equal(pieces[j].iov_base, flat + off + at,
+						    pieces[j].iov_len);
 				at += pieces[j].iov_len;
 			}
 			assert_int_equal(at, len);

@@ -74,8 +74,8 @@ static void grow(struct rig *r)
 	r->mem = mem;
 }
 
-static struct weft_match_recv *post(struct rig *r, unsigned int i, struct weft_match_source *s, uint64_t tag,
-				    uint64_t mask)
+static struct weft_match_recv *post(struct rig *r, unsigned int i, struct weft_match_source *s,
+				    uint64_t tag, uint64_t mask)
 {
 	r->recv[i].tag = tag;
 	r->recv[i].mask = mask;
@@ -84,7 +84,8 @@ static struct weft_match_recv *post(struct rig *r, unsigned int i, struct weft_m
 	return &r->recv[i];
 }
 
-static struct weft_match_msg *keep(struct rig *r, unsigned int i, struct weft_match_source *s, uint64_t tag)
+static struct weft_match_msg *keep(struct rig *r, unsigned int i, struct weft_match_source *s,
+				   uint64_t tag)
 {
 	r->msg[i].tag = tag;
 	r->msg[i].source = s;
@@ -94,28 +95,33 @@ static struct weft_match_msg *keep(struct rig *r, unsigned int i, struct weft_ma
 
 /* ------------------------------------------------------------------ model */
 
-static bool fits(const struct weft_match_recv *recv, const struct weft_match_source *s, uint64_t tag)
+static bool fits(const struct weft_match_recv *recv, const struct weft_match_source *s,
+		 uint64_t tag)
 {
 	return ((recv->tag ^ tag) & recv->mask) == 0 && (!recv->source || recv->source == s);
 }
 
-static struct weft_match_recv *model_arrive(struct rig *r, const struct weft_match_source *s, uint64_t tag)
+static struct weft_match_recv *model_arrive(struct rig *r, const struct weft_match_source *s,
+					    uint64_t tag)
 {
 	for (unsigned int i = 0; i < r->num_posted; i++) {
 		struct weft_match_recv *recv = r->posted[i];
 
 		if (!fits(recv, s, tag))
 			continue;
-		memmove(&r->posted[i], &r->posted[i + 1], (r->num_posted - i - 1) * sizeof(*r->posted));
+		memmove(&r->posted[i], &r->posted[i + 1],
+			(r->num_posted - i - 1) * sizeof(*r->posted));
 		r->num_posted--;
 		return recv;
 	}
 	return NULL;
 }
 
-static struct weft_match_msg *model_find(struct rig *r, const struct weft_match_source *s, uint64_t tag, uint64_t mask)
+static struct weft_match_msg *model_find(struct rig *r, const struct weft_match_source *s,
+					 uint64_t tag, uint64_t mask)
 {
-	const struct weft_match_recv probe = {.tag = tag, .mask = mask, .source = (struct weft_match_source *)(uintptr_t)s};
+	const struct weft_match_recv probe = {
+		.tag = tag, .mask = mask, .source = (struct weft_match_source *)(uintptr_t)s};
 
 	for (unsigned int i = 0; i < r->num_arrived; i++) {
 		if (fits(&probe, r->arrived[i]->source, r->arrived[i]->tag))
@@ -142,7 +148,8 @@ static void model_remove_recv(struct rig *r, unsigned int i)
 
 /* ------------------------------------------------------------------ random histories */
 
-static const uint64_t masks[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 1, 3, 0xff, UINT64_MAX << 2};
+static const uint64_t masks[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, 0,
+				 1,          3,          0xff,       UINT64_MAX << 2};
 
 static int free_slot(const bool *used)
 {
@@ -155,7 +162,8 @@ static int free_slot(const bool *used)
 
 static void step_receive(struct rig *r, uint64_t *seed)
 {
-	struct weft_match_source *s = next_random(seed) % 3 ? NULL : &r->src[next_random(seed) % SOURCES];
+	struct weft_match_source *s =
+		next_random(seed) % 3 ? NULL : &r->src[next_random(seed) % SOURCES];
 	uint64_t tag = next_random(seed) % 12, mask = masks[next_random(seed) % 8];
 	struct weft_match_msg *msg = weft_match_find(&r->m, s, tag, mask);
 	int i;
@@ -230,7 +238,8 @@ static void random_history(uint64_t seed)
 	rig_init(r, 1);
 	for (int step = 0; step < 3000; step++) {
 		/* Phases with more receives, then with more messages. */
-		unsigned int more = (step / 500) % 2 ? 7 : 3, what = (unsigned int)(next_random(&seed) % 10);
+		unsigned int more = (step / 500) % 2 ? 7 : 3,
+			     what = (unsigned int)(next_random(&seed) % 10);
 
 		if (next_random(&seed) % 20 == 0)
 			step_cancel(r, &seed);
@@ -277,7 +286,8 @@ static void A2_posting_order_between_wildcard_source_and_directed_receives(void 
 static void A3_U11_posting_order_between_wildcard_tags_and_exact_ones(void **state)
 {
 	struct rig *r = *state;
-	struct weft_match_recv *wild = post(r, 0, NULL, 0, 0), *exact = post(r, 1, NULL, 7, UINT64_MAX);
+	struct weft_match_recv *wild = post(r, 0, NULL, 0, 0),
+			       *exact = post(r, 1, NULL, 7, UINT64_MAX);
 	struct weft_match_recv *wild2 = post(r, 2, &r->src[1], 6, UINT64_MAX << 1);
 
 	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7), wild);
@@ -340,7 +350,10 @@ static double seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Posting and matching n receives in reverse order: cost per entry must not grow with n. Steps of search are what a list would do. */
+/*
+ * Posting and matching n receives in reverse order: cost per entry must not grow with n. Steps of
+ * search are what a list would do.
+ */
 static double reverse_order(unsigned int n, bool directed)
 {
 	struct weft_match_recv *recv = calloc(n, sizeof(*recv));
@@ -350,8 +363,10 @@ static double reverse_order(unsigned int n, bool directed)
 	rig_init(r, 8);
 	t = seconds();
 	for (unsigned int i = 0; i < n; i++) {
-		recv[i] = (struct weft_match_recv){
-			.tag = i, .mask = UINT64_MAX, .source = directed ? &r->src[i % SOURCES] : NULL};
+		recv[i] =
+			(struct weft_match_recv){.tag = i,
+						 .mask = UINT64_MAX,
+						 .source = directed ? &r->src[i % SOURCES] : NULL};
 		weft_match_post(&r->m, &recv[i]);
 		if (weft_match_crowded(&r->m))
 			grow(r);
@@ -380,7 +395,8 @@ static double reverse_order_unexpected(unsigned int n)
 			grow(r);
 	}
 	for (unsigned int i = n; i-- > 0;) {
-		assert_ptr_equal(weft_match_find(&r->m, i % 2 ? &r->src[0] : NULL, i, UINT64_MAX), &msg[i]);
+		assert_ptr_equal(weft_match_find(&r->m, i % 2 ? &r->src[0] : NULL, i, UINT64_MAX),
+				 &msg[i]);
 		weft_match_msg_remove(&r->m, &msg[i]);
 	}
 	t = seconds() - t;
@@ -395,7 +411,10 @@ static void U25_E1_full_mask_tags_cost_the_same_with_1e5_entries(void **state)
 	const unsigned int n = 100000;
 
 	(void)state;
-	/* A linear search would need some 10^5 times 50000 steps, more than 5 s; buckets need milliseconds. */
+	/*
+	 * A linear search would need some 10^5 times 50000 steps, more than 5 s; buckets need
+	 * milliseconds.
+	 */
 	assert_true(reverse_order(n, false) * n < 2);
 	assert_true(reverse_order(n, true) * n < 2);
 	assert_true(reverse_order_unexpected(n) * n < 2);

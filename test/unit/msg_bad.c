@@ -19,10 +19,12 @@ struct frag {
 
 static struct frag frag(uint32_t seq, uint64_t tag, uint64_t total, uint64_t offset)
 {
-	return (struct frag){.f = {{weft_put32(seq), weft_put64(tag)}, weft_put64(total), weft_put64(offset)}};
+	return (struct frag){
+		.f = {{weft_put32(seq), weft_put64(tag)}, weft_put64(total), weft_put64(offset)}};
 }
 
-static void push_frag(struct pair *p, uint32_t seq, uint64_t tag, uint64_t total, uint64_t offset, size_t len)
+static void push_frag(struct pair *p, uint32_t seq, uint64_t tag, uint64_t total, uint64_t offset,
+		      size_t len)
 {
 	struct frag f = frag(seq, tag, total, offset);
 
@@ -47,8 +49,8 @@ static void B10_overlapping_and_contradicting_pieces_are_rejected_and_counted(vo
 		push_frag(&p, 0, 1, 3000, 500, 1000);  /* overlaps */
 		push_frag(&p, 0, 1, 3000, 1999, 1);
 		assert_int_equal(p.w[1].msg->count.overlap, 3);
-		push_frag(&p, 0, 1, 2999, 0, 1000);    /* another total */
-		push_frag(&p, 0, 2, 3000, 0, 1000);    /* another tag */
+		push_frag(&p, 0, 1, 2999, 0, 1000); /* another total */
+		push_frag(&p, 0, 2, 3000, 0, 1000); /* another tag */
 		assert_int_equal(p.w[1].msg->count.mismatch, 2);
 		push_frag(&p, 0, 1, 3000, 0, 1000);
 		push_frag(&p, 0, 1, 3000, 2000, 1000);
@@ -180,9 +182,14 @@ static void F7_references_to_nothing_or_to_the_past_are_ignored_and_counted(void
 	static uint8_t buf[20000];
 	struct weft_wire_rtr rtr = {.length = weft_put64(10)};
 	struct weft_wire_ats ats = {.status = weft_put32(0)};
-	struct { struct weft_wire_data d; uint8_t x[10]; } __attribute__((packed)) data = {.x = {0}};
+	struct {
+		struct weft_wire_data d;
+		uint8_t x[10];
+	} __attribute__((packed)) data = {.x = {0}};
 	const struct weft_wire_ref wrong[] = {
-		{{0}, {0}}, {weft_put32(0), weft_put32(77)}, {weft_put32(UINT32_MAX), weft_put32(1)},
+		{{0}, {0}},
+		{weft_put32(0), weft_put32(77)},
+		{weft_put32(UINT32_MAX), weft_put32(1)},
 		{weft_put32(WEFT_REQ_CHUNK - 1), weft_put32(1)},
 	};
 	struct op s, r;
@@ -191,10 +198,11 @@ static void F7_references_to_nothing_or_to_the_past_are_ignored_and_counted(void
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	op_send_sync(&s, &p.ep[1], buf, 10, 1);     /* a live send, but not a rendezvous */
-	op_recv(&r, &p.w[1], buf, 10, 5, FULL);     /* a live receive, but not matched */
+	op_send_sync(&s, &p.ep[1], buf, 10, 1); /* a live send, but not a rendezvous */
+	op_recv(&r, &p.w[1], buf, 10, 5, FULL); /* a live receive, but not matched */
 	for (unsigned int i = 0; i < 6; i++) {
-		struct weft_wire_ref ref = i < 4 ? wrong[i] : weft_request_ref(i == 4 ? s.req : r.req);
+		struct weft_wire_ref ref =
+			i < 4 ? wrong[i] : weft_request_ref(i == 4 ? s.req : r.req);
 
 		rtr.sreq = ats.sreq = data.d.rreq = ref;
 		push(&p, WEFT_WIRE_RTR, &rtr, sizeof(rtr));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the message half costs per 8-byte message, without any lane: not a test, run by hand. Median of 15 rounds.
+ * What the message half costs per 8-byte message, without any lane: not a test, run by hand. Median
+ * of 15 rounds.
  *
  *	taskset -c 0 build/test/unit/msg_bench
  */
@@ -32,7 +33,8 @@ static int cmp(const void *a, const void *b)
 static void report(const char *what, double *ns)
 {
 	qsort(ns, ROUNDS, sizeof(*ns), cmp);
-	printf("%-58s %6.1f ns  (quartiles %.1f %.1f)\n", what, ns[ROUNDS / 2], ns[ROUNDS / 4], ns[3 * ROUNDS / 4]);
+	printf("%-58s %6.1f ns  (quartiles %.1f %.1f)\n", what, ns[ROUNDS / 2], ns[ROUNDS / 4],
+	       ns[3 * ROUNDS / 4]);
 }
 
 static void credit(struct pair *p)
@@ -63,14 +65,18 @@ static double send_round(struct pair *p)
 static double recv_round(struct pair *p, int batch, bool late, bool held)
 {
 	static struct weft_request *req[4096];
-	struct { struct weft_wire_eager e; uint64_t v; } __attribute__((packed)) m;
+	struct {
+		struct weft_wire_eager e;
+		uint64_t v;
+	} __attribute__((packed)) m;
 	uint64_t got;
 	double t = now_ns();
 
 	for (int n = 0; n < N; n += batch) {
 		for (int step = 0; step < 2; step++) {
 			for (int i = 0; (step == late) && i < batch; i++)
-				weft_tag_recv(&p->w[1], NULL, &got, sizeof(got), (uint64_t)i, UINT64_MAX, NULL, held ? &req[i] : NULL);
+				weft_tag_recv(&p->w[1], NULL, &got, sizeof(got), (uint64_t)i,
+					      UINT64_MAX, NULL, held ? &req[i] : NULL);
 			for (int i = 0; (step != late) && i < batch; i++) {
 				m.e.seq = weft_put32(p->ep[1].msg->rx_seq);
 				m.e.tag = weft_put64((uint64_t)i);

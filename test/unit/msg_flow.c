@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Probe, cancel, credits, memory, flush, failure: items D and E, C5, C6, and U n of the tag-matching list. */
+/*
+ * Probe, cancel, credits, memory, flush, failure: items D and E, C5, C6, and U n of the
+ * tag-matching list.
+ */
 
 #include "msg_util.h"
 
@@ -68,7 +71,8 @@ struct chain {
 static void chain_cb(struct weft_request *req, const struct weft_completion *c, void *arg)
 {
 	struct chain *ch = arg;
-	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = chain_cb, .cb_arg = ch);
+	struct weft_op_params params =
+		WEFT_INIT(struct weft_op_params, .cb = chain_cb, .cb_arg = ch);
 	uint32_t n;
 
 	assert_int_equal(c->status, 0);
@@ -78,7 +82,8 @@ static void chain_cb(struct weft_request *req, const struct weft_completion *c, 
 	if (ch->left-- == 0)
 		return;
 	n = ch->buf + 1;
-	assert_int_equal(weft_tag_recv(&ch->p->w[1], NULL, &ch->buf, sizeof(ch->buf), 1, FULL, &params, &ch->req),
+	assert_int_equal(weft_tag_recv(&ch->p->w[1], NULL, &ch->buf, sizeof(ch->buf), 1, FULL,
+				       &params, &ch->req),
 			 WEFT_INPROGRESS);
 	assert_in_range(weft_tag_send(&ch->p->ep[0], &n, sizeof(n), 1, NULL, NULL), 0, 1);
 }
@@ -87,13 +92,16 @@ static void U7_G2_a_callback_frees_its_request_and_posts_sends_and_receives(void
 {
 	struct pair p;
 	struct chain ch = {.p = &p, .left = 1000};
-	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = chain_cb, .cb_arg = &ch);
+	struct weft_op_params params =
+		WEFT_INIT(struct weft_op_params, .cb = chain_cb, .cb_arg = &ch);
 	uint32_t n = 0;
 
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	assert_int_equal(weft_tag_recv(&p.w[1], NULL, &ch.buf, sizeof(ch.buf), 1, FULL, &params, &ch.req), 1);
+	assert_int_equal(weft_tag_recv(&p.w[1], NULL, &ch.buf, sizeof(ch.buf), 1, FULL, &params,
+				       &ch.req),
+			 1);
 	assert_int_equal(weft_tag_send(&p.ep[0], &n, sizeof(n), 1, NULL, NULL), 0);
 	pair_run(&p);
 	assert_int_equal(ch.done, 1001);
@@ -120,13 +128,16 @@ static void a_callback_may_close_the_endpoint_its_message_came_from(void **state
 		static uint8_t sbuf[20000], rbuf[20000];
 		struct weft_request *req;
 		struct pair p;
-		struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = close_cb, .cb_arg = &p);
+		struct weft_op_params params =
+			WEFT_INIT(struct weft_op_params, .cb = close_cb, .cb_arg = &p);
 		struct op r2, s;
 		uint64_t x = 5;
 
 		pair_defaults(&p);
 		pair_open(&p, 2, NULL);
-		assert_int_equal(weft_tag_recv(&p.w[1], NULL, rbuf, sizeof(rbuf), 1, FULL, &params, &req), 1);
+		assert_int_equal(weft_tag_recv(&p.w[1], NULL, rbuf, sizeof(rbuf), 1, FULL, &params,
+					       &req),
+				 1);
 		op_recv(&r2, &p.w[1], &x, sizeof(x), 2, FULL);
 		op_send(&s, &p.ep[0], sbuf, lens[i], 1);
 		for (int k = 0; k < 20; k++) /* waits ahead when the first comes last */
@@ -251,7 +262,8 @@ static void requests_tell_about_themselves_in_words(void **state)
 
 static void bad_parameters_are_refused_without_a_trace(void **state)
 {
-	const struct weft_datatype bad = WEFT_INIT(struct weft_datatype, .dt_class = (enum weft_dt_class)9);
+	const struct weft_datatype bad =
+		WEFT_INIT(struct weft_datatype, .dt_class = (enum weft_dt_class)9);
 	struct weft_op_params p1 = WEFT_INIT(struct weft_op_params, .datatype = &bad);
 	struct weft_op_params p2 = {.size = 4};
 	struct weft_op_params p3 = WEFT_INIT(struct weft_op_params, .flags = 1u << 30);
@@ -265,7 +277,8 @@ static void bad_parameters_are_refused_without_a_trace(void **state)
 	pair_open(&p, 1, NULL);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(weft_tag_send(&p.ep[0], buf, 4, 1, all[i], &req), -EINVAL);
-		assert_int_equal(weft_tag_recv(&p.w[0], NULL, buf, 4, 1, FULL, all[i], &req), -EINVAL);
+		assert_int_equal(weft_tag_recv(&p.w[0], NULL, buf, 4, 1, FULL, all[i], &req),
+				 -EINVAL);
 	}
 	assert_int_equal(weft_tag_send(&p.ep[0], NULL, 4, 1, NULL, &req), -EINVAL);
 	assert_int_equal(p.num, 0);
@@ -293,8 +306,11 @@ static void D1_D2_U15_U17_U18_probe_tells_tag_source_and_whole_length(void **sta
 		op_send(&s, &p.ep[0], sbuf, probe_lens[i], 0xab);
 		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0xab, FULL, NULL, &c), -ENOMSG);
 		pair_deliver(&p, p.num - 1); /* one piece, not the first if there are more */
-		for (int k = 0; k < 3; k++) { /* again and again the same, and nothing is consumed */
-			assert_int_equal(weft_tag_probe(&p.w[1], k ? &p.ep[1] : NULL, 0xa0, 0xf0, NULL, &c), 0);
+		for (int k = 0; k < 3;
+		     k++) { /* again and again the same, and nothing is consumed */
+			assert_int_equal(weft_tag_probe(&p.w[1], k ? &p.ep[1] : NULL, 0xa0, 0xf0,
+							NULL, &c),
+					 0);
 			assert_int_equal(c.tag, 0xab);
 			assert_int_equal(c.length, probe_lens[i]);
 			assert_ptr_equal(c.ep, &p.ep[1]);
@@ -339,11 +355,12 @@ static void D3_U16_a_message_taken_by_a_probe_belongs_to_its_handle(void **state
 		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, &m[1], NULL), 0);
 		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, &none, NULL), -ENOMSG);
 		if (i % 3 == 0)
-			pair_run(&p); /* complete while it is held */
+			pair_run(&p);          /* complete while it is held */
 		for (int k = 1; k >= 0; k--) { /* in reverse order, each its own data */
 			struct weft_op_params params = op_params(&r[k], NULL);
 
-			r[k].rc = weft_tag_msg_recv(&p.w[1], m[k], rbuf[k], len, &params, &r[k].req);
+			r[k].rc =
+				weft_tag_msg_recv(&p.w[1], m[k], rbuf[k], len, &params, &r[k].req);
 		}
 		pair_run(&p);
 		for (int k = 0; k < 2; k++) {
@@ -549,14 +566,15 @@ static void a_failed_endpoint_ends_all_its_operations_exactly_once(void **state)
 		pair_defaults(&p);
 		pair_open(&p, 2, zlane);
 		for (int i = 0; i < 6; i++)
-			op_recv_dt(&r[i], &p.w[1], i % 2 ? &p.ep[1] : NULL, in[i], 20000, (uint64_t)(i % 4),
-				   i == 5 ? 0x100 : FULL, NULL);
+			op_recv_dt(&r[i], &p.w[1], i % 2 ? &p.ep[1] : NULL, in[i], 20000,
+				   (uint64_t)(i % 4), i == 5 ? 0x100 : FULL, NULL);
 		if (seed % 3 == 0)
 			pair_room(&p, 0, 3);
 		for (int i = 0; i < 8; i++) {
 			static const size_t lens[] = {8, 900, 5000, 20000};
 
-			op_send_dt(&s[i], &p.ep[0], buf, lens[i % 4], (uint64_t)(i % 5), i & 4, NULL);
+			op_send_dt(&s[i], &p.ep[0], buf, lens[i % 4], (uint64_t)(i % 5), i & 4,
+				   NULL);
 		}
 		for (uint64_t n = pair_random(&x) % 40; n && p.num; n--) {
 			pair_deliver(&p, pair_random(&x) % p.num);
@@ -680,7 +698,8 @@ static void E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one(void **
 	for (uint32_t i = n; i-- > 0;) { /* received late, in reverse order */
 		uint64_t v;
 
-		assert_int_equal(weft_tag_recv(&p.w[1], NULL, &v, sizeof(v), i, FULL, NULL, NULL), 0);
+		assert_int_equal(weft_tag_recv(&p.w[1], NULL, &v, sizeof(v), i, FULL, NULL, NULL),
+				 0);
 		assert_int_equal(v, i);
 	}
 	pair_run(&p);
@@ -812,7 +831,10 @@ static void the_sender_holds_back_at_the_sequence_window(void **state)
 		x = (uint32_t)i;
 		op_send(&s[i], &p.ep[0], &x, sizeof(x), (uint64_t)i);
 	}
-	/* The first is missing: nothing of the rest may be matched, and no more than the window is under way. */
+	/*
+	 * The first is missing: nothing of the rest may be matched, and no more than the window is
+	 * under way.
+	 */
 	assert_int_equal(p.num, WEFT_SEQ_WINDOW);
 	while (p.num > 1)
 		pair_deliver(&p, p.num - 1);
@@ -894,7 +916,7 @@ static void control_goes_before_queued_data(void **state)
 	pair_close(&p);
 }
 
-/* ------------------------------------------------------------------ before the connection, flush, lanes */
+/* ------------------------------------------------------------------ connection, flush, lanes */
 
 static void sends_before_the_connection_is_up_go_out_in_order(void **state)
 {
@@ -1048,11 +1070,14 @@ int main(void)
 		cmocka_unit_test(D3_a_message_taken_by_a_probe_can_be_dropped),
 		cmocka_unit_test(U17_truncation_through_a_probed_message),
 		cmocka_unit_test(D4_a_probe_that_finds_nothing_leaves_nothing),
-		cmocka_unit_test(D5_D7_U20_a_cancelled_receive_ends_once_and_the_next_gets_the_message),
+		cmocka_unit_test(
+			D5_D7_U20_a_cancelled_receive_ends_once_and_the_next_gets_the_message),
 		cmocka_unit_test(D6_U21_cancel_of_a_matched_or_finished_operation_does_nothing),
-		cmocka_unit_test(D8_U26_closing_with_posted_receives_and_unmatched_messages_leaks_nothing),
+		cmocka_unit_test(
+			D8_U26_closing_with_posted_receives_and_unmatched_messages_leaks_nothing),
 		cmocka_unit_test(a_failed_endpoint_ends_all_its_operations_exactly_once),
-		cmocka_unit_test(messages_that_are_complete_stay_receivable_after_their_endpoint_is_gone),
+		cmocka_unit_test(
+			messages_that_are_complete_stay_receivable_after_their_endpoint_is_gone),
 		cmocka_unit_test(two_closing_ends_do_not_wait_for_each_others_match),
 		cmocka_unit_test(E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one),
 		cmocka_unit_test(E2_unexpected_bytes_stay_below_the_peers_credit),

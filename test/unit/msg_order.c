@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Matching and order of messages: items A of the behaviour list, U n = item n of the tag-matching list. */
+/*
+ * Matching and order of messages: items A of the behaviour list, U n = item n of the tag-matching
+ * list.
+ */
 
 #include "msg_util.h"
 
@@ -164,8 +167,12 @@ static void A9_a_piece_of_the_next_message_before_any_piece_of_this_one(void **s
 
 enum when { BEFORE, MIDWAY, AFTER };
 
-/* Send one message of @n pieces and deliver them in the order @perm; the receive is posted as @when says. */
-static void one_permutation(struct pair *p, const unsigned int *perm, unsigned int n, enum when when, bool rndv)
+/*
+ * Send one message of @n pieces and deliver them in the order @perm; the receive is posted as @when
+ * says.
+ */
+static void one_permutation(struct pair *p, const unsigned int *perm, unsigned int n,
+			    enum when when, bool rndv)
 {
 	static uint8_t sbuf[16384], rbuf[16384];
 	size_t len = rndv ? 8200 : n * 900;
@@ -292,7 +299,8 @@ static void A11_U6_interleaved_pieces_of_many_messages(void **state)
 		for (int i = 0; i < K; i++) {
 			fill(sbuf[i], sizeof(sbuf[i]), (uint64_t)i);
 			if (pair_random(&x) % 2) {
-				op_recv(&r[i], &p.w[1], rbuf[i], sizeof(rbuf[i]), (uint64_t)i, FULL);
+				op_recv(&r[i], &p.w[1], rbuf[i], sizeof(rbuf[i]), (uint64_t)i,
+					FULL);
 			} else {
 				r[i].req = NULL;
 			}
@@ -303,7 +311,8 @@ static void A11_U6_interleaved_pieces_of_many_messages(void **state)
 			pair_deliver(&p, pair_random(&x) % p.num);
 		for (int i = 0; i < K; i++) {
 			if (!r[i].req)
-				op_recv(&r[i], &p.w[1], rbuf[i], sizeof(rbuf[i]), (uint64_t)i, FULL);
+				op_recv(&r[i], &p.w[1], rbuf[i], sizeof(rbuf[i]), (uint64_t)i,
+					FULL);
 		}
 		pair_run_random(&p, &x);
 		for (int i = 0; i < K; i++) {
@@ -333,7 +342,7 @@ static void A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_d
 	assert_int_equal(p.w[1].msg->messages.bytes, sizeof(sbuf));
 	op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 3, FULL);
 	assert_int_equal(r.rc, WEFT_INPROGRESS);
-	check(rbuf, 900, 3); /* what had come is there */
+	check(rbuf, 900, 3);                             /* what had come is there */
 	assert_int_equal(p.w[1].msg->messages.bytes, 0); /* and its memory is gone */
 	assert_int_equal(rbuf[1000], 0xee);
 	pair_deliver(&p, 0); /* piece 1: direct */
@@ -438,7 +447,8 @@ int main(void)
 		cmocka_unit_test(A10_every_permutation_of_2_to_8_pieces_receive_posted_after),
 		cmocka_unit_test(A10_every_permutation_of_rendezvous_data),
 		cmocka_unit_test(A11_U6_interleaved_pieces_of_many_messages),
-		cmocka_unit_test(A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_direct),
+		cmocka_unit_test(
+			A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_direct),
 		cmocka_unit_test(A14_U13_zero_bytes_through_every_path),
 		cmocka_unit_test(U9_1000_unexpected_messages_are_received_later_in_order),
 		cmocka_unit_test(U3_U12_wildcards_take_the_earliest_arrived_and_tell_the_full_tag),

@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sizes, datatypes, truncation, completion: items B and C of the behaviour list, U n = item n of the tag-matching list. */
+/*
+ * Sizes, datatypes, truncation, completion: items B and C of the behaviour list, U n = item n of
+ * the tag-matching list.
+ */
 
 #include "msg_util.h"
 
 static const struct pair_lane_params four_lanes[4] = {
 	{.max_short = 256, .max_bcopy = 1024, .max_zcopy = 4096, .max_iov = 4},
 	{.max_short = 128, .max_bcopy = 2048, .latency = 2e-6, .align = 64},
-	{.max_short = 256, .max_bcopy = 777, .max_zcopy = 1500, .bandwidth = 5e9, .zcopy_reg = true},
+	{.max_short = 256,
+	 .max_bcopy = 777,
+	 .max_zcopy = 1500,
+	 .bandwidth = 5e9,
+	 .zcopy_reg = true},
 	{.max_bcopy = 512, .max_zcopy = 900},
 };
 
 /* Sizes at which something changes, for any of the lanes and the settings of pair_defaults(). */
-static const size_t edges[] = {1, 64, 116, 244, 256, 512, 1004, 1012, 1024, 2048, 4060, 4084, 8192, 12288};
+static const size_t edges[] = {1,    64,   116,  244,  256,  512,  1004,
+			       1012, 1024, 2048, 4060, 4084, 8192, 12288};
 
 struct transfer {
 	size_t len, room;
@@ -20,8 +28,8 @@ struct transfer {
 	uint64_t seed;
 };
 
-static void transfer(const struct transfer *t, const struct weft_datatype *stype, const void *sbuf, size_t scount,
-		     const struct weft_datatype *rtype, void *rbuf, size_t rcount)
+static void transfer(const struct transfer *t, const struct weft_datatype *stype, const void *sbuf,
+		     size_t scount, const struct weft_datatype *rtype, void *rbuf, size_t rcount)
 {
 	uint64_t seed = t->seed + 1;
 	struct op s, r, s2, r2;
@@ -122,7 +130,8 @@ static void U8_U29_a_buffer_of_no_bytes_truncates_everything(void **state)
 	}
 }
 
-static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_receive(void **state)
+static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_receive(
+	void **state)
 {
 	static uint8_t sbuf[5000], small[100], other[5000];
 	struct op s, r, r2;
@@ -158,15 +167,16 @@ static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other
 
 /* ------------------------------------------------------------------ datatypes */
 
-static const struct weft_datatype iov_type = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_IOV);
+static const struct weft_datatype iov_type =
+	WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_IOV);
 
 /* A generic type: bytes of a pattern, counted. */
 static struct {
 	int starts, finishes;
 	size_t len;
 	uint64_t id;
-	uint8_t *seen;         /* how often each byte was unpacked */
-	size_t fail_from;      /* pack and unpack fail at and after this offset */
+	uint8_t *seen;    /* how often each byte was unpacked */
+	size_t fail_from; /* pack and unpack fail at and after this offset */
 	int error;
 } gen;
 
@@ -214,10 +224,12 @@ static void gen_finish(void *state)
 	gen.finishes++;
 }
 
-static const struct weft_generic_ops gen_ops = WEFT_INIT(struct weft_generic_ops,
-	.start_pack = gen_start_pack, .start_unpack = gen_start_unpack, .packed_size = gen_size, .pack = gen_pack,
-	.unpack = gen_unpack, .finish = gen_finish);
-static const struct weft_datatype gen_type = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_GENERIC, .ops = &gen_ops);
+static const struct weft_generic_ops gen_ops =
+	WEFT_INIT(struct weft_generic_ops, .start_pack = gen_start_pack,
+		  .start_unpack = gen_start_unpack, .packed_size = gen_size, .pack = gen_pack,
+		  .unpack = gen_unpack, .finish = gen_finish);
+static const struct weft_datatype gen_type =
+	WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_GENERIC, .ops = &gen_ops);
 
 static size_t make_iov(struct iovec *iov, size_t max, uint8_t *mem, size_t len, uint64_t *seed)
 {
@@ -245,17 +257,21 @@ static void one_pairing(const struct transfer *t, enum kind from, enum kind to)
 	uint8_t *sbuf = malloc(t->len + 1), *rbuf = malloc(t->room + 1);
 	struct iovec siov[30], riov[30];
 	uint64_t seed = t->seed * 77 + 5;
-	size_t sn = make_iov(siov, 30, sbuf, t->len, &seed), rn = make_iov(riov, 30, rbuf, t->room, &seed);
+	size_t sn = make_iov(siov, 30, sbuf, t->len, &seed),
+	       rn = make_iov(riov, 30, rbuf, t->room, &seed);
 	const struct weft_datatype *types[] = {NULL, &iov_type, &gen_type};
 	const void *sb = from == IOV ? (const void *)siov : sbuf;
 	void *rb = to == IOV ? (void *)riov : rbuf;
 
 	/* One generic state serves both sides: a truncated generic receive needs its own length. */
-	gen = (typeof(gen)){.len = to == GENERIC ? t->room : t->len, .id = t->len, .fail_from = SIZE_MAX,
+	gen = (typeof(gen)){.len = to == GENERIC ? t->room : t->len,
+			    .id = t->len,
+			    .fail_from = SIZE_MAX,
 			    .seen = calloc(1, t->len + t->room + 1)};
 	fill(sbuf, t->len, t->len);
 	memset(rbuf, 0, t->room + 1);
-	transfer(t, types[from], sb, from == IOV ? sn : t->len, types[to], rb, to == IOV ? rn : t->room);
+	transfer(t, types[from], sb, from == IOV ? sn : t->len, types[to], rb,
+		 to == IOV ? rn : t->room);
 	assert_int_equal(gen.starts, (from == GENERIC) + (to == GENERIC));
 	assert_int_equal(gen.finishes, gen.starts);
 	if (t->len <= t->room && to != GENERIC)
@@ -275,8 +291,12 @@ static void matrix(bool truncated)
 		for (int to = CONTIG; to <= GENERIC; to++) {
 			for (unsigned int i = 0; i < 8 * 4 * 2; i++) {
 				struct transfer t = {
-					.len = lens[i % 8], .room = lens[i % 8], .lanes = i & 32 ? 1 : 4,
-					.sync = i & 8, .late = i & 16, .seed = i,
+					.len = lens[i % 8],
+					.room = lens[i % 8],
+					.lanes = i & 32 ? 1 : 4,
+					.sync = i & 8,
+					.late = i & 16,
+					.seed = i,
 				};
 
 				if (truncated) {
@@ -325,7 +345,11 @@ static void U23_an_unpack_error_ends_the_receive_and_the_sender_sees_success(voi
 
 		pair_defaults(&p);
 		pair_open(&p, 2, four_lanes);
-		gen = (typeof(gen)){.len = len, .id = 8, .fail_from = len / 2, .error = -EILSEQ, .seen = calloc(1, len)};
+		gen = (typeof(gen)){.len = len,
+				    .id = 8,
+				    .fail_from = len / 2,
+				    .error = -EILSEQ,
+				    .seen = calloc(1, len)};
 		fill(sbuf, len, 8);
 		if (i < 6)
 			op_recv_dt(&r, &p.w[1], NULL, NULL, 0, 1, FULL, &gen_type);
@@ -421,7 +445,8 @@ static int huge_unpack(void *state, size_t offset, const void *src, size_t lengt
 {
 	const uint8_t *s = src;
 
-	if (s[0] != (uint8_t)(offset >> 24) || (length > 1 && s[length - 1] != (uint8_t)(offset >> 20)))
+	if (s[0] != (uint8_t)(offset >> 24) ||
+	    (length > 1 && s[length - 1] != (uint8_t)(offset >> 20)))
 		return -EILSEQ;
 	huge_bytes += length;
 	return 0;
@@ -429,10 +454,12 @@ static int huge_unpack(void *state, size_t offset, const void *src, size_t lengt
 
 static void B4_U32_a_message_of_3_GiB(void **state)
 {
-	static const struct weft_generic_ops ops = WEFT_INIT(struct weft_generic_ops,
-		.start_pack = gen_start_pack, .start_unpack = gen_start_unpack, .packed_size = gen_size,
-		.pack = huge_pack, .unpack = huge_unpack, .finish = gen_finish);
-	const struct weft_datatype type = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_GENERIC, .ops = &ops);
+	static const struct weft_generic_ops ops =
+		WEFT_INIT(struct weft_generic_ops, .start_pack = gen_start_pack,
+			  .start_unpack = gen_start_unpack, .packed_size = gen_size,
+			  .pack = huge_pack, .unpack = huge_unpack, .finish = gen_finish);
+	const struct weft_datatype type =
+		WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_GENERIC, .ops = &ops);
 	const struct pair_lane_params lane = {.max_short = 256, .max_bcopy = (256 << 10) + 16};
 	struct op s, r;
 	struct pair p;
@@ -693,19 +720,22 @@ int main(void)
 		cmocka_unit_test(B2_U30_a_larger_buffer_gets_the_length_sent_and_no_more),
 		cmocka_unit_test(B3_U8_truncation_in_every_size_class),
 		cmocka_unit_test(U8_U29_a_buffer_of_no_bytes_truncates_everything),
-		cmocka_unit_test(U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_receive),
+		cmocka_unit_test(
+			U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_receive),
 		cmocka_unit_test(B4_U32_a_message_of_3_GiB),
 		cmocka_unit_test(B5_U4_U22_contig_iov_generic_on_both_sides),
 		cmocka_unit_test(U22_contig_iov_generic_truncated),
 		cmocka_unit_test(U4_iov_of_no_entries),
 		cmocka_unit_test(U23_an_unpack_error_ends_the_receive_and_the_sender_sees_success),
-		cmocka_unit_test(U23_a_pack_error_ends_the_send_and_the_receive_completes_with_the_error),
+		cmocka_unit_test(
+			U23_a_pack_error_ends_the_send_and_the_receive_completes_with_the_error),
 		cmocka_unit_test(U23_a_pack_error_before_the_first_piece_leaves_no_trace),
 		cmocka_unit_test(B6_many_outstanding_rendezvous),
 		cmocka_unit_test(B7_U33_large_messages_head_to_head),
 		cmocka_unit_test(C1_a_buffer_may_be_scribbled_on_when_its_send_is_complete),
 		cmocka_unit_test(C2_U14_U28_a_synchronous_send_is_done_at_the_match_and_not_before),
-		cmocka_unit_test(C2_a_matched_multi_eager_message_acknowledges_before_it_is_complete),
+		cmocka_unit_test(
+			C2_a_matched_multi_eager_message_acknowledges_before_it_is_complete),
 		cmocka_unit_test(C4_a_send_that_returns_0_has_let_go_of_the_buffer),
 		cmocka_unit_test(C9_E6_no_room_has_no_side_effect_and_the_message_goes_later),
 	};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/** @file msg_util.h What the tests of messages share: operations that count their callbacks, and bytes that tell whose they are. */
+/**
+ * @file msg_util.h What the tests of messages share: operations that count their callbacks, and
+ * bytes that tell whose they are.
+ */
 #ifndef WEFT_TEST_MSG_UTIL_H
 #define WEFT_TEST_MSG_UTIL_H
 
@@ -50,48 +53,54 @@ static inline void check(const void *buf, size_t len, uint64_t id)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (((const uint8_t *)buf)[i] != byte_of(id, i))
-			fail_msg("byte %zu of %zu of message %llu is wrong", i, len, (unsigned long long)id);
+			fail_msg("byte %zu of %zu of message %llu is wrong", i, len,
+				 (unsigned long long)id);
 	}
 }
 
 static inline struct weft_op_params op_params(struct op *op, const struct weft_datatype *type)
 {
 	*op = (struct op){.c.size = sizeof(op->c)};
-	return WEFT_INIT(struct weft_op_params, .cb = op_cb, .cb_arg = op, .datatype = type, .completion = &op->c);
+	return WEFT_INIT(struct weft_op_params, .cb = op_cb, .cb_arg = op, .datatype = type,
+			 .completion = &op->c);
 }
 
-static inline void op_send_dt(struct op *op, struct weft_ep *ep, const void *buf, size_t count, uint64_t tag, bool sync,
-			      const struct weft_datatype *type)
+static inline void op_send_dt(struct op *op, struct weft_ep *ep, const void *buf, size_t count,
+			      uint64_t tag, bool sync, const struct weft_datatype *type)
 {
 	struct weft_op_params p = op_params(op, type);
 
-	op->rc = sync ? weft_tag_send_sync(ep, buf, count, tag, &p, &op->req) :
-			weft_tag_send(ep, buf, count, tag, &p, &op->req);
+	op->rc = sync ? weft_tag_send_sync(ep, buf, count, tag, &p, &op->req)
+		      : weft_tag_send(ep, buf, count, tag, &p, &op->req);
 	if (sync && op->rc == 0)
 		fail_msg("a synchronous send was done at once");
 }
 
-static inline void op_send(struct op *op, struct weft_ep *ep, const void *buf, size_t len, uint64_t tag)
+static inline void op_send(struct op *op, struct weft_ep *ep, const void *buf, size_t len,
+			   uint64_t tag)
 {
 	op_send_dt(op, ep, buf, len, tag, false, NULL);
 	assert_in_range(op->rc, 0, 1);
 }
 
-static inline void op_send_sync(struct op *op, struct weft_ep *ep, const void *buf, size_t len, uint64_t tag)
+static inline void op_send_sync(struct op *op, struct weft_ep *ep, const void *buf, size_t len,
+				uint64_t tag)
 {
 	op_send_dt(op, ep, buf, len, tag, true, NULL);
 	assert_int_equal(op->rc, WEFT_INPROGRESS);
 }
 
-static inline void op_recv_dt(struct op *op, struct weft_worker *w, struct weft_ep *src, void *buf, size_t count,
-			      uint64_t tag, uint64_t mask, const struct weft_datatype *type)
+static inline void op_recv_dt(struct op *op, struct weft_worker *w, struct weft_ep *src, void *buf,
+			      size_t count, uint64_t tag, uint64_t mask,
+			      const struct weft_datatype *type)
 {
 	struct weft_op_params p = op_params(op, type);
 
 	op->rc = weft_tag_recv(w, src, buf, count, tag, mask, &p, &op->req);
 }
 
-static inline void op_recv(struct op *op, struct weft_worker *w, void *buf, size_t len, uint64_t tag, uint64_t mask)
+static inline void op_recv(struct op *op, struct weft_worker *w, void *buf, size_t len,
+			   uint64_t tag, uint64_t mask)
 {
 	op_recv_dt(op, w, NULL, buf, len, tag, mask, NULL);
 	assert_in_range(op->rc, 0, 1);
@@ -120,7 +129,8 @@ static inline void op_end(struct op *op, int status)
 	op->rc = -ENOENT; /* used up */
 }
 
-static inline void op_end_recv(struct op *op, const void *buf, size_t len, uint64_t tag, uint64_t id)
+static inline void op_end_recv(struct op *op, const void *buf, size_t len, uint64_t tag,
+			       uint64_t id)
 {
 	op_end(op, 0);
 	assert_int_equal(op->c.length, len);
@@ -139,7 +149,9 @@ static inline void pair_check_empty(struct pair *p)
 		assert_int_equal(mw->messages.bytes, 0);
 		assert_int_equal(mw->match.num_recvs, 0);
 		assert_int_equal(p->ep[s].msg->rx_open, 0);
-		assert_int_equal(mw->count.overlap + mw->count.mismatch + mw->count.bad_ref + mw->count.old_seq, 0);
+		assert_int_equal(mw->count.overlap + mw->count.mismatch + mw->count.bad_ref +
+					 mw->count.old_seq,
+				 0);
 	}
 }
 

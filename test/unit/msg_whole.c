@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages over the whole library: several peers, the loopback lane, threads, closing. Mock lanes, so any order and no room. */
+/*
+ * Messages over the whole library: several peers, the loopback lane, threads, closing. Mock lanes,
+ * so any order and no room.
+ */
 
 #include <pthread.h>
 
@@ -36,7 +39,8 @@ struct star {
 
 static void star_open(struct star *s, int n, const char *lanes)
 {
-	s->ctx = mock_context("CONNECT_TIMEOUT=30s", "MULTI_EAGER_LIMIT=64k", "LOG_LEVEL=error", NULL);
+	s->ctx = mock_context("CONNECT_TIMEOUT=30s", "MULTI_EAGER_LIMIT=64k", "LOG_LEVEL=error",
+			      NULL);
 	s->hub = mock_worker(s->ctx, lanes);
 	s->n = n;
 	for (int i = 0; i < n; i++) {
@@ -76,7 +80,9 @@ static void A7_wildcard_receives_serve_all_senders_and_keep_each_ones_order(void
 		for (int i = 0; i < s.n; i++) {
 			uint64_t v = (uint64_t)i << 32 | k;
 
-			assert_in_range(weft_tag_send(s.to_hub[i], &v, sizeof(v), (uint64_t)i, NULL, NULL), 0, 1);
+			assert_in_range(weft_tag_send(s.to_hub[i], &v, sizeof(v), (uint64_t)i, NULL,
+						      NULL),
+					0, 1);
 		}
 	}
 	for (int k = 0; k < PER * s.n; k++) {
@@ -134,14 +140,16 @@ static void A11_interleaved_pieces_of_messages_from_several_peers(void **state)
 		}
 		for (int k = 0; k < K; k += 2) {
 			for (int i = 0; i < s.n; i++)
-				op_recv(&ro[i][k], s.hub, rbuf[i][k], LEN, (uint64_t)(i * K + k), FULL);
+				op_recv(&ro[i][k], s.hub, rbuf[i][k], LEN, (uint64_t)(i * K + k),
+					FULL);
 		}
 		mock_set_burst(0);
 		star_run(&s, 400);
 		for (int i = 0; i < s.n; i++) {
 			for (int k = 0; k < K; k++) {
 				op_end(&so[i][k], 0);
-				op_end_recv(&ro[i][k], rbuf[i][k], LEN, (uint64_t)(i * K + k), (uint64_t)(i * K + k));
+				op_end_recv(&ro[i][k], rbuf[i][k], LEN, (uint64_t)(i * K + k),
+					    (uint64_t)(i * K + k));
 				free(sbuf[i][k]);
 				free(rbuf[i][k]);
 			}
@@ -246,13 +254,17 @@ static void random_traffic(uint64_t seed, const char *lanes_a, const char *lanes
 	struct weft_context *ctx;
 	struct weft_worker *w[2];
 	struct weft_ep *ep[2];
-	struct { struct op s, r; uint8_t *sb, *rb; size_t len, room; } *o;
+	struct {
+		struct op s, r;
+		uint8_t *sb, *rb;
+		size_t len, room;
+	} * o;
 	uint64_t x = seed * 0x9e3779b97f4a7c15ull + 1;
 
 	mock_reset();
 	mock_seed(seed);
-	ctx = mock_context("CONNECT_TIMEOUT=60s", "MULTI_EAGER_LIMIT=20k", "EAGER_CREDIT=200k", "SEQ_START=4294967200",
-			   "LOG_LEVEL=error", NULL);
+	ctx = mock_context("CONNECT_TIMEOUT=60s", "MULTI_EAGER_LIMIT=20k", "EAGER_CREDIT=200k",
+			   "SEQ_START=4294967200", "LOG_LEVEL=error", NULL);
 	w[0] = mock_worker(ctx, lanes_a);
 	w[1] = mock_worker(ctx, lanes_b);
 	ep[0] = mock_connect(w[0], w[1]);
@@ -274,7 +286,8 @@ static void random_traffic(uint64_t seed, const char *lanes_a, const char *lanes
 		fill(o[i].sb, o[i].len, (uint64_t)i);
 		if (pair_random(&x) % 2)
 			op_recv(&o[i].r, w[!from], o[i].rb, o[i].room, (uint64_t)i, FULL);
-		op_send_dt(&o[i].s, ep[from], o[i].sb, o[i].len, (uint64_t)i, pair_random(&x) % 4 == 0, NULL);
+		op_send_dt(&o[i].s, ep[from], o[i].sb, o[i].len, (uint64_t)i,
+			   pair_random(&x) % 4 == 0, NULL);
 		mock_run((unsigned int)(pair_random(&x) % 3), MS / 10, w[0], w[1], NULL);
 	}
 	for (int i = 0; i < 2 * OPS; i++) {
@@ -285,7 +298,8 @@ static void random_traffic(uint64_t seed, const char *lanes_a, const char *lanes
 		for (int t = 0; t < 20000 && !(op_done(&o[i].s) && op_done(&o[i].r)); t++)
 			mock_run(1, MS / 10, w[0], w[1], NULL);
 		if (!op_done(&o[i].s) || !op_done(&o[i].r))
-			fail_msg("seed %llu: message %d of %zu bytes is not over", (unsigned long long)seed, i, o[i].len);
+			fail_msg("seed %llu: message %d of %zu bytes is not over",
+				 (unsigned long long)seed, i, o[i].len);
 		op_end(&o[i].s, 0);
 		op_end(&o[i].r, o[i].len > o[i].room ? -EMSGSIZE : 0);
 		assert_int_equal(o[i].r.c.length, o[i].len);
@@ -307,8 +321,10 @@ static void random_traffic_in_any_order_without_room_arrives_exactly(void **stat
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++)
-		random_traffic(seed, "mock:0;mock:1,bcopy=1500,zcopy=3000,lat=2e-6;mock:2,bw=4e9,zcopy=0",
-			       seed % 2 ? "mock:0;mock:1,bcopy=1500;mock:2" : "mock:0,short=100,bcopy=1000;mock:1");
+		random_traffic(seed,
+			       "mock:0;mock:1,bcopy=1500,zcopy=3000,lat=2e-6;mock:2,bw=4e9,zcopy=0",
+			       seed % 2 ? "mock:0;mock:1,bcopy=1500;mock:2"
+					: "mock:0,short=100,bcopy=1000;mock:1");
 }
 
 static void E7_no_room_anywhere_for_long_still_ends(void **state)
@@ -365,7 +381,8 @@ static void what_was_sent_before_an_orderly_close_arrives(void **state)
 	star_open(&s, 1, "mock:0;mock:1");
 	fill(mid, sizeof(mid), 4);
 	for (int i = 0; i < 50; i++) {
-		assert_in_range(weft_tag_send(s.to_hub[0], small, sizeof(small), 1, NULL, NULL), 0, 1);
+		assert_in_range(weft_tag_send(s.to_hub[0], small, sizeof(small), 1, NULL, NULL), 0,
+				1);
 		assert_in_range(weft_tag_send(s.to_hub[0], mid, sizeof(mid), 2, NULL, NULL), 0, 1);
 	}
 	assert_in_range(weft_ep_close(s.to_hub[0], 0, NULL, NULL), 0, 1);
@@ -395,7 +412,8 @@ static void a_forced_close_ends_everything_under_way(void **state)
 		star_run(&st, 20);
 		op_recv(&r, st.hub, buf, sizeof(buf), 1, FULL);
 		for (int i = 0; i < 4; i++)
-			op_send_dt(&s[i], st.to_hub[0], buf, i ? sizeof(buf) >> (4 * i) : sizeof(buf), 1, i & 1, NULL);
+			op_send_dt(&s[i], st.to_hub[0], buf,
+				   i ? sizeof(buf) >> (4 * i) : sizeof(buf), 1, i & 1, NULL);
 		mock_set_burst(1);
 		star_run(&st, rounds);
 		weft_ep_close(st.to_hub[0], WEFT_EP_CLOSE_FORCE, NULL, NULL);

@@ -36,13 +36,14 @@ static uint8_t *add(struct pair_lep *l, uint8_t id, size_t length, struct weft_l
 		assert_non_null(p->msgs);
 	}
 	m = &p->msgs[p->num++];
-	*m = (struct pair_msg){!l->side, l->lane, id, malloc(length ? length : 1), length, comp, false};
+	*m = (struct pair_msg){!l->side, l->lane, id,   malloc(length ? length : 1),
+			       length,   comp,    false};
 	l->base.queued += (uint32_t)length;
 	return m->data;
 }
 
-static int fake_short(struct weft_lane_ep *lep, uint8_t id, const void *hdr, size_t hdr_len, const void *payload,
-		      size_t length)
+static int fake_short(struct weft_lane_ep *lep, uint8_t id, const void *hdr, size_t hdr_len,
+		      const void *payload, size_t length)
 {
 	struct pair_lep *l = (struct pair_lep *)lep;
 	uint8_t *d;
@@ -85,8 +86,9 @@ static ssize_t fake_bcopy(struct weft_lane_ep *lep, uint8_t id, weft_lane_pack_c
 	return n;
 }
 
-static int fake_zcopy(struct weft_lane_ep *lep, uint8_t id, const void *hdr, size_t hdr_len, const struct iovec *iov,
-		      unsigned int iovcnt, struct weft_mem_lane *mem, struct weft_lane_comp *comp)
+static int fake_zcopy(struct weft_lane_ep *lep, uint8_t id, const void *hdr, size_t hdr_len,
+		      const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		      struct weft_lane_comp *comp)
 {
 	struct pair_lep *l = (struct pair_lep *)lep;
 	size_t length = hdr_len;
@@ -238,7 +240,8 @@ void pair_defaults(struct pair *p)
 	};
 }
 
-static void open_lane(struct pair *p, unsigned int side, unsigned int i, const struct pair_lane_params *lp)
+static void open_lane(struct pair *p, unsigned int side, unsigned int i,
+		      const struct pair_lane_params *lp)
 {
 	struct pair_iface *f = &p->iface[side][i];
 	struct pair_lep *l = &p->lep[side][i];
@@ -246,8 +249,10 @@ static void open_lane(struct pair *p, unsigned int side, unsigned int i, const s
 	f->pair = p;
 	f->base.ops = &fake_ops;
 	f->base.attr = (struct weft_lane_attr){
-		.features = (lp->max_short ? WEFT_LANE_F_SHORT : 0) | (lp->max_bcopy ? WEFT_LANE_F_BCOPY : 0) |
-			    (lp->max_zcopy ? WEFT_LANE_F_ZCOPY : 0) | (lp->zcopy_reg ? WEFT_LANE_F_ZCOPY_REG : 0),
+		.features = (lp->max_short ? WEFT_LANE_F_SHORT : 0) |
+			    (lp->max_bcopy ? WEFT_LANE_F_BCOPY : 0) |
+			    (lp->max_zcopy ? WEFT_LANE_F_ZCOPY : 0) |
+			    (lp->zcopy_reg ? WEFT_LANE_F_ZCOPY_REG : 0),
 		.max_short = lp->max_short,
 		.max_bcopy = lp->max_bcopy,
 		.max_zcopy = lp->max_zcopy,
@@ -269,7 +274,8 @@ static void open_lane(struct pair *p, unsigned int side, unsigned int i, const s
 	};
 }
 
-void pair_open_unconnected(struct pair *p, unsigned int num_lanes, const struct pair_lane_params *lanes)
+void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
+			   const struct pair_lane_params *lanes)
 {
 	static const struct pair_lane_params one = {.max_short = 256, .max_bcopy = 1024};
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file pair.h
- * Two endpoints' message halves, joined by lanes that do nothing by themselves: what is sent lies in one queue, in order of sending, and
- * the test delivers any entry of it at any time, twice, or never. No connection half, no clock.
+ * Two endpoints' message halves, joined by lanes that do nothing by themselves: what is sent lies
+ * in one queue, in order of sending, and the test delivers any entry of it at any time, twice, or
+ * never. No connection half, no clock.
  *
- * The mock lane driver (mock_lane.h) runs the whole library; this runs the message half alone, to the piece.
+ * The mock lane driver (mock_lane.h) runs the whole library; this runs the message half alone, to
+ * the piece.
  */
 #ifndef WEFT_TEST_PAIR_H
 #define WEFT_TEST_PAIR_H
@@ -27,7 +29,7 @@ struct pair_msg {
 struct pair_lane_params {
 	size_t max_short, max_bcopy, max_zcopy; /**< 0 = no such call */
 	size_t max_iov;
-	bool zcopy_reg;    /**< zcopy wants registered memory */
+	bool zcopy_reg; /**< zcopy wants registered memory */
 	double bandwidth, latency;
 	size_t align;
 };
@@ -41,7 +43,7 @@ struct pair_lep {
 	struct weft_lane_ep base;
 	struct pair *pair;
 	unsigned int side, lane;
-	int room;                  /**< sends that still succeed; -1 = any number */
+	int room; /**< sends that still succeed; -1 = any number */
 	struct weft_lane_comp *flush;
 };
 
@@ -55,10 +57,10 @@ struct pair {
 	struct pair_iface iface[2][PAIR_LANES];
 	struct pair_lep lep[2][PAIR_LANES];
 	unsigned int num_lanes;
-	struct pair_msg *msgs;     /**< under way, in order of sending */
+	struct pair_msg *msgs; /**< under way, in order of sending */
 	size_t num, cap;
-	int fail_status[2];        /**< what weft_ep_fail() was called with */
-	bool null;                 /**< throw away what is sent (benchmarks) */
+	int fail_status[2]; /**< what weft_ep_fail() was called with */
+	bool null;          /**< throw away what is sent (benchmarks) */
 	uint64_t sent;
 };
 
@@ -67,7 +69,8 @@ void pair_defaults(struct pair *p);
 /** Make workers and endpoints, connected. @param lanes  NULL = all like the default one */
 void pair_open(struct pair *p, unsigned int num_lanes, const struct pair_lane_params *lanes);
 /** The same, but the two sides are not connected before pair_connect(). */
-void pair_open_unconnected(struct pair *p, unsigned int num_lanes, const struct pair_lane_params *lanes);
+void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
+			   const struct pair_lane_params *lanes);
 void pair_connect(struct pair *p);
 /** Ends both sides; fails the test when requests or messages are left that nobody holds. */
 void pair_close(struct pair *p);
