@@ -484,7 +484,21 @@ def m_flood(b):
                  ])
 
 
-MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'memory': m_memory, 'flood': m_flood}
+def m_soak(b):
+    """simulator: 1 % loss + 1 % duplication + 5 % reordering, and 2 % corruption, 1000 seeds each"""
+    print('\nSimulated network, mixed traffic, %d seeds each' % b.args.seeds)
+    for kind, text in (('faulty', '1 % loss, 1 % duplication, 5 % reordering'), ('corrupt', '2 % corruption, crc32c')):
+        begin = time.monotonic()
+        done = subprocess.run([os.path.join(b.args.build, 'test/sim/sim_soak'), '--seeds', str(b.args.seeds),
+                               '--kind', kind], capture_output=True, text=True)
+        ok = done.returncode == 0
+        print('  %s: %s (%.0f s): %s' % (text, tail(done.stdout + done.stderr, 3), time.monotonic() - begin,
+                                         'met' if ok else 'NOT MET'))
+        b.results.append({'title': 'soak ' + kind, 'output': done.stdout + done.stderr, 'verdicts': [
+            {'a': kind, 'value': done.returncode, 'target': 0, 'met': ok, 'enough': True}]})
+
+
+MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'memory': m_memory, 'flood': m_flood, 'soak': m_soak}
 
 
 def main():
@@ -497,6 +511,7 @@ def main():
     parser.add_argument('--seconds', type=float, default=150, help='longest time per comparison (150)')
     parser.add_argument('--cores', default='0,1', help='the two cores (0,1)')
     parser.add_argument('--near', type=float, default=90, help='ns a cache line may take between near cores (90)')
+    parser.add_argument('--seeds', type=int, default=1000, help='seeds of the soak (1000)')
     parser.add_argument('--busy', type=float, default=5,
                         help='percent of the machine that others may use during a trial (5)')
     parser.add_argument('--out', default='bench-results', help='folder for the raw figures (bench-results)')
