@@ -34,7 +34,7 @@ struct weft_conf {
 	const char *log_file;         /**< WEFT_LOG_FILE: "" = stderr */
 	unsigned int encap;           /**< WEFT_ENCAP: 0 udp, 1 ether */
 	bool thread_multi;            /**< WEFT_THREAD_MULTI: every worker takes its lock, whatever its thread mode */
-	size_t max_passive_eps;       /**< WEFT_MAX_UNCLAIMED_EPS: endpoints that peers made and nobody has claimed, per worker */
+	unsigned int max_passive_eps; /**< WEFT_MAX_UNCLAIMED_EPS: endpoints that peers made and nobody has claimed, per worker */
 
 	/* messages */
 	size_t rndv_thresh;           /**< WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never */

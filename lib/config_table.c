@@ -73,7 +73,7 @@ const struct weft_option weft_options[] = {
 		.help = "After so long without traffic a lane asks its peer for a sign of life.",
 	},
 	{
-		"MAX_UNCLAIMED_EPS", WEFT_OPT_BYTES, FIELD(max_passive_eps), .def = "1024", .unit = "number", .min = 1,
+		"MAX_UNCLAIMED_EPS", WEFT_OPT_UINT, FIELD(max_passive_eps), .def = "1024", .unit = "number", .min = 1,
 		.max = 1 << 20,
 		.help = "Endpoints that peers made by connecting and that the program has not claimed, per worker. "
 			"Further peers are refused.",

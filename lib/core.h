@@ -202,11 +202,12 @@ struct weft_mem {
 	void *address;
 	size_t length;
 	uint32_t refs; /* operations using it */
-	struct {
-		struct weft_lane_iface *iface;
+	struct weft_mem_domain {
+		struct weft_lane_iface *iface; /* that it was registered with, or that has taken it over; NULL = unused entry */
+		const struct weft_lane_driver *driver;
+		char domain[32];
 		struct weft_mem_lane *mem;
-	} lanes[WEFT_MAX_IFACES];
-	unsigned int num_lanes;
+	} domains[WEFT_MAX_IFACES];
 	LIST_ENTRY(weft_mem) entry;
 };
 

@@ -13,56 +13,65 @@
 #include "log.h"
 #include "mem.h"
 
-static bool same_domain(const struct weft_lane_iface *a, const struct weft_lane_iface *b)
+static bool is_domain_of(const struct weft_mem_domain *d, const struct weft_lane_iface *iface)
 {
-	return a->driver == b->driver && strcmp(a->attr.domain, b->attr.domain) == 0;
+	return d->iface != NULL && d->driver == iface->driver && strcmp(d->domain, iface->attr.domain) == 0;
 }
 
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem, const struct weft_lane_iface *iface)
 {
 	unsigned int i;
 
-	for (i = 0; i < mem->num_lanes; i++)
-		if (mem->lanes[i].iface == iface || same_domain(mem->lanes[i].iface, iface))
-			return mem->lanes[i].mem;
+	/* The entry's iface may be closing in another worker: it is compared, never followed. */
+	for (i = 0; i < WEFT_MAX_IFACES; i++)
+		if (mem->domains[i].iface == iface || is_domain_of(&mem->domains[i], iface))
+			return mem->domains[i].mem;
 	return NULL;
 }
 
 /* Register with the iface's domain unless that has been done. */
 static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 {
-	struct weft_mem_lane *lane;
+	struct weft_mem_domain *d = NULL;
 	unsigned int i;
 	int rc;
 
 	if (iface->driver->mem_register == NULL)
 		return 0;
-	for (i = 0; i < mem->num_lanes; i++)
-		if (same_domain(mem->lanes[i].iface, iface))
+	for (i = WEFT_MAX_IFACES; i-- > 0;) {
+		if (is_domain_of(&mem->domains[i], iface))
 			return 0;
-	if (mem->num_lanes == WEFT_MAX_IFACES)
+		if (mem->domains[i].iface == NULL)
+			d = &mem->domains[i];
+	}
+	if (d == NULL)
 		return 0; /* more domains than one worker can have: those lanes copy */
-	rc = iface->driver->mem_register(iface, mem->address, mem->length, &lane);
+	rc = iface->driver->mem_register(iface, mem->address, mem->length, &d->mem);
 	if (rc < 0) {
 		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length, mem->address, weft_strerror(rc));
 		return rc;
 	}
-	mem->lanes[mem->num_lanes].iface = iface;
-	mem->lanes[mem->num_lanes].mem = lane;
-	mem->num_lanes++;
+	d->driver = iface->driver;
+	memcpy(d->domain, iface->attr.domain, sizeof(d->domain));
+	d->iface = iface;
 	return 0;
 }
 
-static void drop_domain(struct weft_mem *mem, unsigned int i)
+static void drop_domain(struct weft_mem_domain *d)
 {
-	mem->lanes[i].iface->driver->mem_deregister(mem->lanes[i].iface, mem->lanes[i].mem);
-	mem->lanes[i] = mem->lanes[--mem->num_lanes];
+	struct weft_lane_iface *iface = d->iface;
+
+	d->iface = NULL;
+	iface->driver->mem_deregister(iface, d->mem);
 }
 
 static void free_mem(struct weft_mem *mem)
 {
-	while (mem->num_lanes > 0)
-		drop_domain(mem, mem->num_lanes - 1);
+	unsigned int i;
+
+	for (i = 0; i < WEFT_MAX_IFACES; i++)
+		if (mem->domains[i].iface != NULL)
+			drop_domain(&mem->domains[i]);
 	free(mem);
 }
 
@@ -77,13 +86,18 @@ void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *ifa
 /* Another open iface of the same domain, in any worker. */
 static struct weft_lane_iface *heir(struct weft_context *ctx, const struct weft_lane_iface *iface)
 {
+	struct weft_lane_iface *other;
 	struct weft_worker *w;
 	unsigned int i;
 
-	LIST_FOREACH(w, &ctx->workers, entry)
-		for (i = 0; i < w->num_ifaces; i++)
-			if (w->ifaces[i] != NULL && w->ifaces[i] != iface && same_domain(w->ifaces[i], iface))
-				return w->ifaces[i];
+	LIST_FOREACH(w, &ctx->workers, entry) {
+		for (i = 0; i < w->num_ifaces; i++) {
+			other = w->ifaces[i];
+			if (other != iface && other->driver == iface->driver &&
+			    strcmp(other->attr.domain, iface->attr.domain) == 0)
+				return other;
+		}
+	}
 	return NULL;
 }
 
@@ -94,13 +108,13 @@ void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *if
 	unsigned int i;
 
 	LIST_FOREACH(mem, &ctx->mems, entry) {
-		for (i = 0; i < mem->num_lanes; i++) {
-			if (mem->lanes[i].iface != iface)
+		for (i = 0; i < WEFT_MAX_IFACES; i++) {
+			if (mem->domains[i].iface != iface)
 				continue;
 			if (next != NULL)
-				mem->lanes[i].iface = next;
+				mem->domains[i].iface = next;
 			else
-				drop_domain(mem, i--);
+				drop_domain(&mem->domains[i]);
 		}
 	}
 }

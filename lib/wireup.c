@@ -961,6 +961,14 @@ static void event_up(struct weft_worker *w, struct weft_lane_ep *lep, int status
 		weft_lane_lep_up(ep, lep->index);
 }
 
+/* Drivers' sentences often begin with the iface; those that don't get it in front. */
+static void note_reason(struct weft_wireup *wu, const char *iface, const char *text)
+{
+	bool named = strncmp(text, iface, strlen(iface)) == 0;
+
+	snprintf(wu->reason, sizeof(wu->reason), "%s%s%s", named ? "" : iface, named ? "" : ": ", text);
+}
+
 /* A connection of an ep that is not connected yet, or one beside its lanes. @return false: it is a lane in use */
 static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lep, bool gone, const char *text)
 {
@@ -981,8 +989,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lep, bool g
 		return true;
 	}
 	if (lep == wu->boot && wu->step != WEFT_STEP_JOINED) {
-		snprintf(wu->reason, sizeof(wu->reason), "%s: %s", lep->iface->name,
-			 gone && text[0] == '\0' ? "the peer closed the connection" : text);
+		note_reason(wu, lep->iface->name, gone && text[0] == '\0' ? "the peer closed the connection" : text);
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
 		if (wu->opener)
 			boot_failed(ep, true);

@@ -226,6 +226,13 @@ static void printed_configuration_is_read_back_by_a_shell(void **state)
 	FILE *f;
 
 	(void)state;
+	/* Defaults print as they stand in the table. */
+	f = open_memstream(&text, &len);
+	weft_config_print(config, f, WEFT_CONFIG_PRINT_CHANGED);
+	fclose(f);
+	assert_string_equal(text, "");
+	free(text);
+	text = NULL;
 	assert_int_equal(set("EAL_ARGS", "--no-huge it's \"so\" $HOME; *"), 0);
 	assert_int_equal(set("MIN_CHUNK", "8k"), 0);
 	f = open_memstream(&text, &len);
