@@ -146,13 +146,12 @@ class Bench:
         self.a, self.b = (int(c) for c in args.cores.split(','))
         self.cores = Cores(os.path.join(args.build, 'devtools/corestate'), self.a, self.b, args.near)
         self.perf = os.path.join(args.build, 'app/weft-perf')
-        self.huge = args.huge.split()
+        self.memory = args.memory.split()
         self.dir = tempfile.mkdtemp(prefix='weft-bench.')
         self.results = []
 
-    def eal(self, core, vdevs, huge=None):
-        cmd = ['-l', str(core), '--in-memory', '--no-pci', '--log-level=error']
-        cmd += self.huge if huge is None else huge
+    def eal(self, core, vdevs, memory=None):
+        cmd = ['-l', str(core), '--no-pci', '--log-level=error'] + (memory or self.memory)
         for vdev in vdevs:
             cmd += ['--vdev', vdev]
         return cmd
@@ -160,19 +159,19 @@ class Bench:
     def memif(self, lanes=1):
         """EAL vdev lists for server and client."""
         tag = '%08x' % random.getrandbits(32)
-        return tuple(['net_memif%d,role=%s,id=0,socket-abstract=no,socket=%s/%s.%d,rsize=10,bsize=9216'
+        return tuple(['net_memif%d,role=%s,id=0,socket-abstract=no,socket=%s/%s.%d,rsize=8,bsize=9216'
                       % (i, role, self.dir, tag, i) for i in range(lanes)]
                      for role in ('server', 'client'))
 
-    def weft(self, test, size, extra=(), lanes=1, env=None, iters=None, huge=None):
+    def weft(self, test, size, extra=(), lanes=1, env=None, iters=None, memory=None):
         """One run of weft-perf over memif lanes; the last CSV row."""
         port = free_port()
         srv, cli = self.memif(lanes)
         environ = {'WEFT_LANES': ';'.join('dpdk:%d,mtu=9000' % i for i in range(lanes)), **(env or {})}
         common = ['-p', str(port)]
         test_args = ['-t', test, '-s', str(size), '-n', str(iters or self.iters(test, size)), '-f', '-v']
-        out = pair([self.perf] + self.eal(self.a, srv, huge) + ['--'] + common,
-                   [self.perf] + self.eal(self.b, cli, huge) + ['--'] + common + test_args + list(extra)
+        out = pair([self.perf] + self.eal(self.a, srv, memory) + ['--'] + common,
+                   [self.perf] + self.eal(self.b, cli, memory) + ['--'] + common + test_args + list(extra)
                    + ['127.0.0.1'],
                    environ, environ, timeout=60)
         return csv_rows(out)[-1]
@@ -460,7 +459,8 @@ def m_rails(b):
 def m_memory(b):
     """pre-posted 256 KiB ping-pong with --no-huge: at most 16 MiB above the same process idle"""
     b.series('Memory of a pre-posted 256 KiB ping-pong, --no-huge, one memif lane',
-             lambda: b.weft('tag_lat', 256 * KIB, iters=3000, huge=['--no-huge', '-m', '512']), [
+             lambda: b.weft('tag_lat', 256 * KIB, iters=3000,
+                            memory=['--no-huge', '--no-shconf', '-m', '512']), [
                  ('client: peak above idle', 'KiB', lambda r: float(r['hwm_kb']) - float(r['idle_hwm_kb']),
                   lambda r: 16 * KIB),
                  ('server: peak above idle', 'KiB',
@@ -516,7 +516,7 @@ def main():
                         help='percent of the machine that others may use during a trial (5)')
     parser.add_argument('--out', default='bench-results', help='folder for the raw figures (bench-results)')
     parser.add_argument('--build', default='build', help=argparse.SUPPRESS)
-    parser.add_argument('--huge', default='', help=argparse.SUPPRESS)
+    parser.add_argument('--memory', default='--in-memory', help=argparse.SUPPRESS)
     args = parser.parse_args()
     for name in args.measure:
         if name not in MEASURES:

@@ -67,10 +67,10 @@ choose_port() {
 # eal ROLE CORE: EAL's arguments of one end, two memif ports among them.
 eal() {
 	local i
-	printf '%s\n' -l "$2" --in-memory --no-pci --log-level=error "${weft_huge[@]}"
+	printf '%s\n' -l "$2" --no-pci --log-level=error "${weft_memory[@]}"
 	for i in 0 1; do
 		printf '%s\n' --vdev \
-			"net_memif$i,role=$1,id=0,socket-abstract=no,socket=$work/memif$i,rsize=10,bsize=9216"
+			"net_memif$i,role=$1,id=0,socket-abstract=no,socket=$work/memif$i,rsize=8,bsize=9216"
 	done
 }
 mapfile -t eal_server < <(eal server "$first")

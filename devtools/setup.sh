@@ -83,12 +83,12 @@ weft_apt() {
 		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$action" "$@" </dev/null
 }
 
-# weft_hugepages [PAGES]: reserves 2 MiB pages when they can be had; sets weft_huge to the EAL arguments to
-# use (empty, or --no-huge with a memory size) and says which.
+# weft_hugepages [PAGES]: reserves 2 MiB pages when they can be had; sets weft_memory to the EAL arguments for
+# memory and says which. Either way nothing is shared between processes and nothing stays behind in the file system.
 # shellcheck disable=SC2120,SC2034
 weft_hugepages() {
 	local want=${WEFT_HUGEPAGES:-${1:-512}} dir=/sys/kernel/mm/hugepages/hugepages-2048kB have free why=
-	weft_huge=()
+	weft_memory=(--in-memory)
 	if [ "$want" = 0 ]; then
 		why="not wanted (WEFT_HUGEPAGES=0)"
 	elif [ ! -r $dir/nr_hugepages ]; then
@@ -110,7 +110,8 @@ weft_hugepages() {
 	if [ -z "$why" ]; then
 		weft_say "hugepages: used ($free pages of 2 MiB are free)"
 	else
-		weft_huge=(--no-huge -m "${WEFT_NO_HUGE_MB:-512}")
+		# EAL refuses --in-memory together with --no-huge.
+		weft_memory=(--no-huge --no-shconf -m "${WEFT_NO_HUGE_MB:-512}")
 		weft_say "hugepages: not used, EAL runs with --no-huge: $why"
 	fi
 }

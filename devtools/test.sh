@@ -187,7 +187,7 @@ check_example() { # make|meson
 
 step packages weft_install build test
 weft_hugepages
-[ ${#weft_huge[@]} -eq 0 ] || export WEFT_TEST_NO_HUGE=1
+[ "${weft_memory[0]}" = --in-memory ] || export WEFT_TEST_NO_HUGE=1
 
 san=$weft_build-asan
 bare=$weft_build-nodpdk
