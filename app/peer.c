@@ -219,7 +219,9 @@ int peer_init(struct peer *p, const struct peer_options *opts)
 	ret = weft_context_create(&params, &p->ctx);
 	if (!ret)
 		return APP_OK;
-	cli_error("Weft does not start: %s", weft_strerror(ret));
+	cli_error("Weft does not start: %s",
+		  ret == -EINVAL ? "a setting is wrong (the log above says which)"
+				 : weft_strerror(ret));
 	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
 }
 

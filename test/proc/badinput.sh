@@ -64,7 +64,7 @@ check "an unknown WEFT_ variable is warned about with the nearest name" unknown_
 
 check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$perf" --no-huge --nonsense -- -t tag_lat
 check "weft-perf: no port at all" refuses 1 "no DPDK port" "$perf" "${eal[@]}" --
-check "weft-perf: lane list that is none" refuses 2 "LANES" "$perf" "${eal[@]}" "${memif[@]}" -- -L "token:ring" localhost
+check "weft-perf: lane list that is none" refuses 2 "does not start: a setting" "$perf" "${eal[@]}" "${memif[@]}" -- -L "token:ring" localhost
 check "weft-perf: port that is not there" refuses 1 "lane" "$perf" "${eal[@]}" "${memif[@]}" -- -L dpdk:7 localhost
 check "weft-cat: port that is not there" refuses 1 "lane" "$cat" "${eal[@]}" "${memif[@]}" -- -L dpdk:7 -l
 check "weft-perf: malformed lane option" refuses 2 "." "$perf" "${eal[@]}" "${memif[@]}" -- -L dpdk:0,mtu=huge localhost

@@ -21,6 +21,10 @@ done
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/weft-proc.XXXXXX")
 server_pid=
+# What runs the two ends (ip netns exec ...), and where the client finds the server.
+server_run=()
+client_run=()
+host=127.0.0.1
 tap=0
 tap_failed=0
 
@@ -85,7 +89,7 @@ start_server() {
 	local program=$1 i
 	shift
 	: >"$dir/server.err"
-	timeout 100 "$program" "${eal_server[@]}" -- -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
+	timeout 100 "${server_run[@]}" "$program" "${eal_server[@]}" -- -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
 		>"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
 	for ((i = 0; i < 200; i++)); do
@@ -101,7 +105,7 @@ start_server() {
 client() {
 	local program=$1
 	shift
-	timeout 100 "$program" "${eal_client[@]}" -- -p "$port" -L "$lanes" "$@" 127.0.0.1 \
+	timeout 100 "${client_run[@]}" "$program" "${eal_client[@]}" -- -p "$port" -L "$lanes" "$@" "$host" \
 		>"$dir/client.out" 2>"$dir/client.err"
 }
 

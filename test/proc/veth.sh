@@ -1,0 +1,140 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The programs over two veth rails between two network namespaces, through net_af_packet: the kernel in between, real MTUs,
+# frames that are not ours, and a third veth for the programs' TCP connection.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root"; exit 77; }
+command -v ip >/dev/null || { echo "ip(8) is not installed (iproute2)"; exit 77; }
+
+ns=("weft-$$-a" "weft-$$-b")
+untidy() {
+	ip netns del "${ns[0]}" 2>/dev/null
+	ip netns del "${ns[1]}" 2>/dev/null
+	tidy
+}
+trap untidy EXIT
+{ ip netns add "${ns[0]}" && ip netns add "${ns[1]}"; } 2>/dev/null ||
+	{ echo "no network namespace can be made here"; exit 77; }
+
+# link NAME MTU [ADDRESS PREFIX]: a veth of this name in both namespaces.
+link() {
+	local side
+	ip -n "${ns[0]}" link add "$1" mtu "$2" type veth peer name "$1" mtu "$2" netns "${ns[1]}" || return 1
+	for side in 0 1; do
+		[ -z "${3:-}" ] || ip -n "${ns[$side]}" addr add "$3.$((side + 1))/24" dev "$1" || return 1
+		ip -n "${ns[$side]}" link set "$1" up || return 1
+	done
+}
+{ link rail0 9000 && link rail1 9000 && link ctl 1500 10.99.7; } >"$dir/ip.log" 2>&1 ||
+	{ cat "$dir/ip.log"; echo "no veth can be made here"; exit 77; }
+
+server_run=(ip netns exec "${ns[0]}")
+client_run=(ip netns exec "${ns[1]}")
+host=10.99.7.1
+
+packet="blocksz=16384,framesz=16384,framecnt=256"
+new_pair() {
+	local i
+	port=$((20000 + RANDOM % 12000))
+	eal_server=(--no-huge -m 512 --no-pci)
+	for ((i = 0; i < $1; i++)); do
+		eal_server+=(--vdev="net_af_packet$i,iface=rail$i,$packet")
+	done
+	eal_client=("${eal_server[@]}")
+	lanes=
+	for ((i = 0; i < $1; i++)); do
+		lanes+="${lanes:+;}dpdk:$i"
+	done
+}
+
+cat_file() {
+	head -c 5000001 /dev/urandom >"$dir/big"
+	new_pair 2
+	start_server "$cat" -l || return 1
+	client "$cat" <"$dir/big" || return 1
+	server_code && cmp "$dir/big" "$dir/server.out"
+}
+
+# The sentence counts: closing packet sockets may then take the kernel a second each.
+server_killed() {
+	local pid i rc=0
+	new_pair 2
+	start_server "$perf" || return 1
+	client "$perf" -t tag_bw -s 64k -D 30 -f &
+	pid=$!
+	sleep 1.5
+	kill -9 "$(program_pid "$server_pid")"
+	for ((i = 0; i < 40; i++)); do
+		! grep -q died "$dir/client.err" || break
+		sleep 0.05
+	done
+	wait $pid || rc=$?
+	server_code
+	echo "exit code $rc, the sentence after $i x 50 ms"
+	[ $rc = 3 ] && [ $i -lt 40 ] && sentence "$dir/client.err" died
+}
+
+# A MTU of 1500 at one end and of 9000 at the other: the smaller one counts.
+mtus_differ() {
+	new_pair 1
+	lanes="dpdk:0,mtu=1500"
+	start_server "$perf" || return 1
+	lanes="dpdk:0"
+	client "$perf" -t tag_bw -s 8,4k,1M -n 100 -f -V || return 1
+	server_code
+}
+
+link_down() {
+	local rc=0
+	ip -n "${ns[1]}" link set rail0 down
+	new_pair 1
+	start_server "$perf" -S CONNECT_TIMEOUT=2s
+	client "$perf" -S CONNECT_TIMEOUT=2s || rc=$?
+	ip -n "${ns[1]}" link set rail0 up
+	server_code && return 1
+	[ $rc != 0 ] && grep -qE "no link" "$dir/client.err" "$dir/server.err" && grep -q "rail\|dpdk:0" "$dir/client.err"
+}
+
+# Only one of two rails works: the other one is named, and the test goes on over it.
+one_rail_cut() {
+	ip -n "${ns[1]}" link set rail1 down
+	perf_pair 2 -t tag_bw -s 8,64k -n 100 -f -V
+	local rc=$?
+	ip -n "${ns[1]}" link set rail1 up
+	return $rc
+}
+
+own_ethertype() {
+	local rc=0
+	export WEFT_ENCAP=ether
+	perf_pair 2 -t tag_bw -s 8,64k -n 100 -f -V || rc=$?
+	unset WEFT_ENCAP
+	return $rc
+}
+
+# UDP at one end, the own ethertype at the other: no lane reaches the other, and the reason is said.
+encaps_differ() {
+	local rc=0
+	new_pair 1
+	start_server "$perf" || return 1
+	client "$perf" -S ENCAP=ether || rc=$?
+	server_code && return 1
+	[ $rc = 1 ] && grep -q "WEFT_ENCAP" "$dir/client.err" && grep -q "no lane here reaches" "$dir/client.err"
+}
+
+check "tag_lat: all sizes over two rails, every byte" perf_pair 2 -t tag_lat -s 1:1M -n 20 -w 2 -f -V
+check "tag_bw: sizes over two rails, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 100 -w 2 -f -V
+check "tag_bibw: sizes over two rails, every byte" perf_pair 2 -t tag_bibw -s 8,1k,64k,1M -n 50 -w 2 -f -V
+check "own ethertype instead of UDP" own_ethertype
+check "UDP at one end, own ethertype at the other: a sentence" encaps_differ
+check "CRC32C over every frame" perf_pair 2 -t tag_bw -s 8,64k -n 100 -f -V -S CSUM=crc32c
+check "MTU 1500 at one end, 9000 at the other" mtus_differ
+check "weft-cat: a file" cat_file
+check "server killed in a stream" server_killed
+check "link down: a sentence" link_down
+check "one rail of two is cut before the start" one_rail_cut
+tap_end
