@@ -67,7 +67,8 @@ static uint64_t hash_string(const char *s)
 	return h;
 }
 
-void weft_address_from_iface(struct weft_address_iface *a, unsigned int index, struct weft_lane_iface *iface)
+void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
+			     struct weft_lane_iface *iface)
 {
 	const struct weft_lane_attr *attr = &iface->attr;
 
@@ -98,7 +99,8 @@ size_t weft_address_size(const struct weft_address *a)
 	unsigned int i;
 
 	for (i = 0; i < a->num_ifaces; i++)
-		n += sizeof(struct weft_wire_iface) + strlen(a->ifaces[i].driver) + a->ifaces[i].addr_len;
+		n += sizeof(struct weft_wire_iface) + strlen(a->ifaces[i].driver) +
+		     a->ifaces[i].addr_len;
 	return n;
 }
 
@@ -191,7 +193,8 @@ static int unpack_iface(struct weft_address_iface *a, const uint8_t **pos, const
 		return -EINVAL;
 	memcpy(&w, p, sizeof(w));
 	p += sizeof(w);
-	if (w.driver_len == 0 || w.driver_len >= sizeof(a->driver) || w.addr_len == 0 || w.addr_len > WEFT_LANE_ADDR_MAX ||
+	if (w.driver_len == 0 || w.driver_len >= sizeof(a->driver) || w.addr_len == 0 ||
+	    w.addr_len > WEFT_LANE_ADDR_MAX ||
 	    (size_t)(end - p) < (size_t)w.driver_len + w.addr_len || w.index >= WEFT_MAX_IFACES)
 		return -EINVAL;
 	a->index = w.index;
@@ -202,7 +205,8 @@ static int unpack_iface(struct weft_address_iface *a, const uint8_t **pos, const
 	a->max_bcopy = weft_get32(w.max_bcopy);
 	a->max_zcopy = weft_get32(w.max_zcopy);
 	if (get_float(w.bandwidth, &a->bandwidth) < 0 || get_float(w.latency, &a->latency) < 0 ||
-	    get_float(w.send_overhead, &a->send_overhead) < 0 || get_float(w.recv_overhead, &a->recv_overhead) < 0 ||
+	    get_float(w.send_overhead, &a->send_overhead) < 0 ||
+	    get_float(w.recv_overhead, &a->recv_overhead) < 0 ||
 	    get_float(w.reg_cost, &a->reg_cost) < 0 || get_float(w.reg_growth, &a->reg_growth) < 0)
 		return -EINVAL;
 	copy_name(a->driver, p, w.driver_len);
@@ -227,7 +231,8 @@ static int unpack_ifaces(struct weft_address *a, const uint8_t *p, const uint8_t
 	return 0; /* what is left was added by a later minor version */
 }
 
-int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why, size_t why_len)
+int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why,
+			size_t why_len)
 {
 	const uint8_t *p = buf, *end = p + length;
 	struct weft_wire_address head = {0};
@@ -242,19 +247,22 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 	if (weft_get32(head.magic) != WEFT_ADDRESS_MAGIC)
 		return bad(why, why_len, "this is no worker address");
 	if (weft_get16(head.length) != length)
-		return bad(why, why_len, "the worker address is truncated or has something behind it");
+		return bad(why, why_len,
+			   "the worker address is truncated or has something behind it");
 	if (weft_get32(head.crc) != address_crc(p, length))
 		return bad(why, why_len, "the worker address is damaged");
 	a->major = head.major;
 	a->minor = head.minor;
 	if (head.major != WEFT_WIRE_MAJOR) {
 		if (why != NULL)
-			snprintf(why, why_len, "the worker address was made by protocol version %u.%u, this is %u.%u",
+			snprintf(why, why_len,
+				 "the worker address was made by protocol version %u.%u, this is "
+				 "%u.%u",
 				 head.major, head.minor, WEFT_WIRE_MAJOR, WEFT_WIRE_MINOR);
 		return -EPROTONOSUPPORT;
 	}
-	if (length < sizeof(head) || head.name_len >= sizeof(a->name) || length - sizeof(head) < head.name_len ||
-	    head.num_ifaces > WEFT_ADDRESS_MAX_IFACES)
+	if (length < sizeof(head) || head.name_len >= sizeof(a->name) ||
+	    length - sizeof(head) < head.name_len || head.num_ifaces > WEFT_ADDRESS_MAX_IFACES)
 		return bad(why, why_len, "the worker address contradicts itself");
 	a->worker_id = weft_get64(head.worker_id);
 	a->features = weft_get64(head.features);

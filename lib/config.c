@@ -12,7 +12,8 @@
 extern char **environ;
 
 /* Environment variables of the project that are not the library's: the scripts' and tests' own. */
-static const char script_variables[] = "WEFT_BUILD WEFT_NO_INSTALL WEFT_HUGEPAGES WEFT_NO_HUGE_MB WEFT_TEST_NO_HUGE";
+static const char script_variables[] =
+	"WEFT_BUILD WEFT_NO_INSTALL WEFT_HUGEPAGES WEFT_NO_HUGE_MB WEFT_TEST_NO_HUGE";
 
 const struct weft_option *weft_option_find(const char *name)
 {
@@ -30,7 +31,9 @@ const struct weft_option *weft_option_find(const char *name)
 
 #define WORD_MAX 40
 
-/* Levenshtein distance, without regard to case. Words longer than WORD_MAX are far from everything. */
+/*
+ * Levenshtein distance, without regard to case. Words longer than WORD_MAX are far from everything.
+ */
 static unsigned int distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	unsigned int row[WORD_MAX + 1], i, j, diag, up;
@@ -44,7 +47,8 @@ static unsigned int distance(const char *a, size_t a_len, const char *b, size_t 
 		row[0] = i;
 		for (j = 1; j <= b_len; j++) {
 			up = row[j];
-			row[j] = diag + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+			row[j] = diag + (tolower((unsigned char)a[i - 1]) !=
+					 tolower((unsigned char)b[j - 1]));
 			if (up + 1 < row[j])
 				row[j] = up + 1;
 			if (row[j - 1] + 1 < row[j])
@@ -55,7 +59,8 @@ static unsigned int distance(const char *a, size_t a_len, const char *b, size_t 
 	return row[b_len];
 }
 
-const char *weft_nearest_word(const char *word, const char *list, const char *sep, char *buf, size_t size)
+const char *weft_nearest_word(const char *word, const char *list, const char *sep, char *buf,
+			      size_t size)
 {
 	size_t len = strlen(word), n;
 	unsigned int best = (unsigned int)len / 2 + 1, d;
@@ -81,7 +86,8 @@ static const char *nearest_option(const char *name, char *buf, size_t size)
 	const struct weft_option *found = NULL;
 
 	for (i = 0; i < weft_num_options; i++) {
-		d = distance(name, strlen(name), weft_options[i].name, strlen(weft_options[i].name));
+		d = distance(name, strlen(name), weft_options[i].name,
+			     strlen(weft_options[i].name));
 		if (d < best) {
 			best = d;
 			found = &weft_options[i];
@@ -137,7 +143,8 @@ static bool is_script_variable(const char *name, size_t len)
 {
 	const char *p = strstr(script_variables, name);
 
-	return p != NULL && (p[len] == ' ' || p[len] == '\0') && (p == script_variables || p[-1] == ' ');
+	return p != NULL && (p[len] == ' ' || p[len] == '\0') &&
+	       (p == script_variables || p[-1] == ' ');
 }
 
 /* One "WEFT_NAME=value" of the environment. */
@@ -159,9 +166,12 @@ static int read_variable(struct weft_config *config, const char *var)
 		if (is_script_variable(name, len))
 			return 0;
 		if (nearest_option(name + 5, near, sizeof(near)) != NULL)
-			weft_log_limited(&limit, WEFT_LOG_WARN, "unknown variable %s is ignored; is %s meant?", name, near);
+			weft_log_limited(&limit, WEFT_LOG_WARN,
+					 "unknown variable %s is ignored; is %s meant?", name,
+					 near);
 		else
-			weft_log_limited(&limit, WEFT_LOG_WARN, "unknown variable %s is ignored", name);
+			weft_log_limited(&limit, WEFT_LOG_WARN, "unknown variable %s is ignored",
+					 name);
 		return 0;
 	}
 	rc = weft_option_set(&config->conf, opt, var + len + 1, why, sizeof(why));
@@ -235,7 +245,8 @@ int weft_config_copy(const struct weft_config *src, struct weft_config **out)
 			/* What is not copied yet still belongs to the source. */
 			for (i++; i < weft_num_options; i++)
 				if (weft_options[i].type == WEFT_OPT_STRING)
-					*(const char **)((char *)&config->conf + weft_options[i].offset) = NULL;
+					*(const char **)((char *)&config->conf +
+							 weft_options[i].offset) = NULL;
 			weft_config_release(config);
 			return -ENOMEM;
 		}
@@ -287,8 +298,10 @@ static void print_quoted(FILE *out, const char *value)
 {
 	const char *p;
 
-	if (value[0] != '\0' && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:/=+-") ==
-				       strlen(value)) {
+	if (value[0] != '\0' &&
+	    strspn(value,
+		   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:/=+-") ==
+		    strlen(value)) {
 		fputs(value, out);
 		return;
 	}
@@ -319,8 +332,8 @@ static void print_help(FILE *out, const struct weft_option *opt)
 		col += n + 1;
 	}
 	fprintf(out, "\n#   %s%s%s%s%s, default %s\n", opt->unit, opt->words != NULL ? ": " : "",
-		opt->words != NULL ? opt->words : "", opt->has_auto ? " or auto" : "", opt->has_inf ? " or inf" : "",
-		opt->def[0] != '\0' ? opt->def : "empty");
+		opt->words != NULL ? opt->words : "", opt->has_auto ? " or auto" : "",
+		opt->has_inf ? " or inf" : "", opt->def[0] != '\0' ? opt->def : "empty");
 }
 
 void weft_config_print(const struct weft_config *config, FILE *out, unsigned int flags)

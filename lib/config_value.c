@@ -32,8 +32,9 @@ static void expected(const struct weft_option *opt, char *buf, size_t size)
 		[WEFT_OPT_STRING] = "text",
 	};
 
-	snprintf(buf, size, "%s%s%s%s", kinds[opt->type], opt->type == WEFT_OPT_ENUM ? opt->words : "",
-		 opt->has_auto ? ", or auto" : "", opt->has_inf ? ", or inf" : "");
+	snprintf(buf, size, "%s%s%s%s", kinds[opt->type],
+		 opt->type == WEFT_OPT_ENUM ? opt->words : "", opt->has_auto ? ", or auto" : "",
+		 opt->has_inf ? ", or inf" : "");
 }
 
 /* A decimal number at the start of @p text; *end = what follows. No sign, no hex, no nan. */
@@ -74,20 +75,32 @@ static int with_suffix(const char *text, const struct suffix *list, double *valu
 }
 
 static const struct suffix sizes[] = {
-	{"", 1}, {"b", 1}, {"k", 1024.0}, {"kb", 1024.0}, {"kib", 1024.0}, {"m", 1048576.0}, {"mb", 1048576.0},
-	{"mib", 1048576.0}, {"g", 1073741824.0}, {"gb", 1073741824.0}, {"gib", 1073741824.0},
-	{"t", 1099511627776.0}, {NULL, 0},
+	{"", 1},
+	{"b", 1},
+	{"k", 1024.0},
+	{"kb", 1024.0},
+	{"kib", 1024.0},
+	{"m", 1048576.0},
+	{"mb", 1048576.0},
+	{"mib", 1048576.0},
+	{"g", 1073741824.0},
+	{"gb", 1073741824.0},
+	{"gib", 1073741824.0},
+	{"t", 1099511627776.0},
+	{NULL, 0},
 };
 
 static const struct suffix times[] = {
-	{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 60e9}, {"min", 60e9}, {NULL, 0},
+	{"", 1e9}, {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
+	{"ns", 1}, {"m", 60e9}, {"min", 60e9}, {NULL, 0},
 };
 
 static const struct suffix none[] = {{"", 1}, {NULL, 0}};
 
 static int parse_bool(const char *text, bool *value)
 {
-	static const char *const words[] = {"n", "no", "off", "false", "0", "y", "yes", "on", "true", "1"};
+	static const char *const words[] = {"n", "no",  "off", "false", "0",
+					    "y", "yes", "on",  "true",  "1"};
 	size_t i;
 
 	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -107,8 +120,12 @@ static int parse_enum(const char *text, const char *words)
 
 	for (i = 0; *words != '\0'; i++) {
 		n = strcspn(words, "|");
-		/* A word may be cut short as long as it says which one is meant: "warn" for "warning". */
-		if (len > 0 && (n == len || (len >= 4 && n > len)) && strncasecmp(text, words, len) == 0)
+		/*
+		 * A word may be cut short as long as it says which one is meant: "warn" for
+		 * "warning".
+		 */
+		if (len > 0 && (n == len || (len >= 4 && n > len)) &&
+		    strncasecmp(text, words, len) == 0)
 			return i;
 		words += n;
 		words += *words == '|';
@@ -125,10 +142,13 @@ static int parse_number(const struct weft_option *opt, const char *text, double 
 	if (with_suffix(text, list, value) < 0)
 		return -EINVAL;
 	if (opt->type != WEFT_OPT_DOUBLE) {
-		/* 2^53: doubles count exactly so far; and a size never collides with AUTO or INF. */
+		/*
+		 * 2^53: doubles count exactly so far; and a size never collides with AUTO or INF.
+		 */
 		if (*value > 9007199254740992.0)
 			return -ERANGE;
-		if (opt->type != WEFT_OPT_BYTES && opt->type != WEFT_OPT_TIME && *value != floor(*value))
+		if (opt->type != WEFT_OPT_BYTES && opt->type != WEFT_OPT_TIME &&
+		    *value != floor(*value))
 			return -EINVAL;
 		*value = floor(*value + 0.5);
 	}
@@ -221,7 +241,8 @@ static void print_bound(const struct weft_option *opt, double bound, char *buf, 
 	weft_option_print(&tmp, opt, buf, size);
 }
 
-int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text, char *why, size_t why_len)
+int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text,
+		    char *why, size_t why_len)
 {
 	char what[160], low[32], high[32];
 	int rc = set_value(conf, opt, text);
@@ -234,10 +255,12 @@ int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const
 			print_bound(opt, opt->max, high, sizeof(high));
 		else
 			snprintf(high, sizeof(high), "2^53");
-		snprintf(why, why_len, "WEFT_%s=%.64s is out of range: expected %s to %s", opt->name, text, low, high);
+		snprintf(why, why_len, "WEFT_%s=%.64s is out of range: expected %s to %s",
+			 opt->name, text, low, high);
 	} else {
 		expected(opt, what, sizeof(what));
-		snprintf(why, why_len, "WEFT_%s=%.64s is not understood: expected %s", opt->name, text, what);
+		snprintf(why, why_len, "WEFT_%s=%.64s is not understood: expected %s", opt->name,
+			 text, what);
 	}
 	return -EINVAL;
 }
@@ -276,7 +299,8 @@ static int print_word(const char *words, unsigned int index, char *buf, size_t s
 	return snprintf(buf, size, "%.*s", (int)strcspn(words, "|"), words);
 }
 
-int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf, size_t size)
+int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf,
+		      size_t size)
 {
 	const void *p = field(conf, opt);
 	const char *s;

@@ -12,7 +12,8 @@
 #include "log.h"
 #include "self_lane.h"
 
-static unsigned int driver_index(const struct weft_context *ctx, const struct weft_lane_driver *driver)
+static unsigned int driver_index(const struct weft_context *ctx,
+				 const struct weft_lane_driver *driver)
 {
 	unsigned int i;
 
@@ -21,7 +22,8 @@ static unsigned int driver_index(const struct weft_context *ctx, const struct we
 	return i;
 }
 
-struct weft_found *weft_context_find(struct weft_context *ctx, const struct weft_lane_driver *driver)
+struct weft_found *weft_context_find(struct weft_context *ctx,
+				     const struct weft_lane_driver *driver)
 {
 	struct weft_found *found = &ctx->found[driver_index(ctx, driver)];
 
@@ -36,7 +38,10 @@ struct weft_found *weft_context_find(struct weft_context *ctx, const struct weft
 	return found;
 }
 
-/* Look at every driver that the configured lanes name. Drivers start what they stand on (the EAL) here. */
+/*
+ * Look at every driver that the configured lanes name. Drivers start what they stand on (the EAL)
+ * here.
+ */
 static int find_resources(struct weft_context *ctx)
 {
 	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));
@@ -59,7 +64,8 @@ static void set_name(struct weft_context *ctx, const char *name)
 	if (name != NULL)
 		snprintf(ctx->name, sizeof(ctx->name), "%s", name);
 	else
-		snprintf(ctx->name, sizeof(ctx->name), "%.50s-%d", program_invocation_short_name, (int)getpid());
+		snprintf(ctx->name, sizeof(ctx->name), "%.50s-%d", program_invocation_short_name,
+			 (int)getpid());
 }
 
 static void context_free(struct weft_context *ctx)
@@ -85,13 +91,14 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 	ctx->conf = &ctx->config->conf;
 	rc = weft_log_setup(ctx->conf->log_level, ctx->conf->log_file);
 	if (rc < 0) {
-		weft_error("WEFT_LOG_FILE=%.128s cannot be opened: %s", ctx->conf->log_file, strerror(-rc));
+		weft_error("WEFT_LOG_FILE=%.128s cannot be opened: %s", ctx->conf->log_file,
+			   strerror(-rc));
 		return -EINVAL;
 	}
 	for (n = 0; ctx->drivers[n] != NULL; n++) {
 		if (ctx->drivers[n]->abi != WEFT_LANE_ABI) {
-			weft_error("driver %s was built for lane interface %u, this is %u", ctx->drivers[n]->name, ctx->drivers[n]->abi,
-				   WEFT_LANE_ABI);
+			weft_error("driver %s was built for lane interface %u, this is %u",
+				   ctx->drivers[n]->name, ctx->drivers[n]->abi, WEFT_LANE_ABI);
 			return -EINVAL;
 		}
 	}
@@ -99,7 +106,8 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 	return ctx->found != NULL ? find_resources(ctx) : -ENOMEM;
 }
 
-int weft_context_create_in(const struct weft_context_params *params, const struct weft_platform *platform,
+int weft_context_create_in(const struct weft_context_params *params,
+			   const struct weft_platform *platform,
 			   const struct weft_lane_driver *const *drivers, struct weft_context **out)
 {
 	struct weft_context_params p;
@@ -109,7 +117,8 @@ int weft_context_create_in(const struct weft_context_params *params, const struc
 	if (out == NULL || weft_struct_in(&p, sizeof(p), params) < 0)
 		return -EINVAL;
 	if (p.features & ~WEFT_FEATURE_TAG) {
-		weft_error("features 0x%llx are not known to this version", (unsigned long long)(p.features & ~WEFT_FEATURE_TAG));
+		weft_error("features 0x%llx are not known to this version",
+			   (unsigned long long)(p.features & ~WEFT_FEATURE_TAG));
 		return -EINVAL;
 	}
 	ctx = calloc(1, sizeof(*ctx));

@@ -5,11 +5,15 @@
 #include "weft_build.h"
 
 #if WEFT_HAVE_DPDK
-/* Weak: the library links, and has no raw lanes, while the driver's sources are not in the build. */
+/*
+ * Weak: the library links, and has no raw lanes, while the driver's sources are not in the build.
+ */
 extern const struct weft_lane_driver weft_dpdk_driver __attribute__((weak));
 #endif
 
-/* The one place that knows which drivers there are. Order is the order of interfaces in a worker. */
+/*
+ * The one place that knows which drivers there are. Order is the order of interfaces in a worker.
+ */
 const struct weft_lane_driver *const weft_drivers[] = {
 	&weft_self_driver,
 #if WEFT_HAVE_DPDK

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Life of an endpoint as its user sees it: made, failed, flushed, closed, described. How it gets connected is in wireup.c.
+ * Life of an endpoint as its user sees it: made, failed, described; ep_close.c closes it. How it
+ * gets connected is in wireup.c.
  *
- * An endpoint that has ended is *retired*: out of every table, without connections, its requests ended. Its memory goes when no callback can be on
- * the stack (weft_conns_reap()), so that whoever fails or closes an endpoint inside its own callback can return in peace.
- *
- * Closing in good order: the messages' flush, then a flush of every lane, CLOSE over lane 0, a flush of that, and all connections go.
+ * An endpoint that has ended is *retired*: out of every table, without connections, its requests
+ * ended. Its memory goes when no callback can be on the stack (weft_conns_reap()), so that whoever
+ * fails or closes an endpoint inside its own callback can return in peace.
  */
 
 #include <errno.h>
@@ -16,30 +16,6 @@
 #include <stdlib.h>
 
 #include "wireup.h"
-
-/* Everything was delivered before CLOSE; its acknowledgement is not worth a longer wait. */
-#define CLOSE_LINGER_NS 1000000000ull
-
-enum closing_step {
-	CLOSING_FLUSH, /* messages are being flushed */
-	CLOSING_LANES, /* lanes are being flushed */
-	CLOSING_SAY,   /* CLOSE is to be sent */
-	CLOSING_SAID,  /* CLOSE is to be acknowledged */
-};
-
-struct closing_comp {
-	struct weft_lane_comp base; /* first */
-	struct weft_ep *ep;
-	bool pending;
-	bool done;
-};
-
-struct weft_ep_closing {
-	enum closing_step step;
-	struct weft_request *req;
-	uint64_t deadline;
-	struct closing_comp lanes[WEFT_MAX_LANES];
-};
 
 /* ------------------------------------------------------------------ table and timer */
 
@@ -88,7 +64,8 @@ void weft_ep_timer_at(struct weft_ep *ep, uint64_t when)
 
 /* ------------------------------------------------------------------ birth and death */
 
-struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uint32_t conn_sn, bool owned)
+struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uint32_t conn_sn,
+			      bool owned)
 {
 	struct weft_ep *ep = calloc(1, sizeof(*ep));
 
@@ -123,16 +100,9 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	return ep;
 }
 
-static void closing_end(struct weft_ep *ep, int status)
-{
-	struct weft_request *req = ep->closing->req;
-
-	ep->closing->req = NULL;
-	if (req != NULL)
-		weft_msg_request_done(req, status);
-}
-
-/* Connections go first: their completions run, and nothing arrives any more. Then the requests end. */
+/*
+ * Connections go first: their completions run, and nothing arrives any more. Then the requests end.
+ */
 static void end_messages(struct weft_ep *ep, int status)
 {
 	ep->state = WEFT_EP_FAILED;
@@ -168,7 +138,7 @@ void weft_ep_close_now(struct weft_ep *ep)
 
 	weft_ep_retire(ep, -ECANCELED);
 	if (closing)
-		closing_end(ep, -ECANCELED);
+		weft_ep_closing_end(ep, -ECANCELED);
 }
 
 void weft_conns_reap(struct weft_worker *w)
@@ -199,15 +169,16 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", why);
 	} else {
 		ep->worker->count.eps_failed++;
-		weft_log_ep(ep, ep->owned ? WEFT_LOG_ERROR : WEFT_LOG_INFO, "failed: %s (%s)", why, weft_strerror(status));
+		weft_log_ep(ep, ep->owned ? WEFT_LOG_ERROR : WEFT_LOG_INFO, "failed: %s (%s)", why,
+			    weft_strerror(status));
 	}
 	if (tell)
 		weft_wireup_send_failed(ep, status, why);
 	if (ep->closing != NULL) {
 		/* What was to be flushed is lost, unless the flush was over. */
-		close_status = ep->closing->step == CLOSING_FLUSH ? status : 0;
+		close_status = weft_ep_closing_status(ep, status);
 		weft_ep_retire(ep, status);
-		closing_end(ep, close_status);
+		weft_ep_closing_end(ep, close_status);
 		return;
 	}
 	if (!ep->owned) {
@@ -239,9 +210,12 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 	ep->remote_closed = true;
 	snprintf(why, sizeof(why), "%s %s", ep->remote_name, text);
 	if (ep->closing != NULL) {
-		/* Both close: that is how it should be. Sends that the peer has not taken end with the error. */
+		/*
+		 * Both close: that is how it should be. Sends that the peer has not taken end with
+		 * the error.
+		 */
 		weft_ep_retire(ep, -ECONNRESET);
-		closing_end(ep, 0);
+		weft_ep_closing_end(ep, 0);
 	} else if (!ep->owned) {
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", why);
 		weft_ep_retire(ep, -ECONNRESET);
@@ -252,7 +226,8 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text)
 {
-	weft_ep_fail(ep, status < 0 ? status : -EIO, "%s", text[0] != '\0' ? text : "a lane failed");
+	weft_ep_fail(ep, status < 0 ? status : -EIO, "%s",
+		     text[0] != '\0' ? text : "a lane failed");
 }
 
 /* ------------------------------------------------------------------ create */
@@ -297,7 +272,8 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 		.up = true,
 	};
 	snprintf(ep->lane_info[0].why, sizeof(ep->lane_info[0].why), "loopback");
-	iface->ops->print_address(addr, iface->attr.dev_addr_len, ep->lane_info[0].remote, sizeof(ep->lane_info[0].remote));
+	iface->ops->print_address(addr, iface->attr.dev_addr_len, ep->lane_info[0].remote,
+				  sizeof(ep->lane_info[0].remote));
 	ep->lane_info[0].local_iface = index;
 	ep->lanes_up = 1;
 	weft_msg_ep_grant(ep, &credit);
@@ -307,7 +283,8 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	return 0;
 }
 
-static int create_remote(struct weft_worker *w, const struct weft_address *remote, struct weft_ep **out)
+static int create_remote(struct weft_worker *w, const struct weft_address *remote,
+			 struct weft_ep **out)
 {
 	struct weft_peer *peer = weft_peer_get(w->conns, remote->worker_id);
 	struct weft_ep *ep;
@@ -330,7 +307,9 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 	rc = weft_wireup_start(ep, remote);
 	if (rc < 0) {
 		weft_log_ep(ep, WEFT_LOG_ERROR, "cannot connect to %s: %s", remote->name,
-			    ep->wireup != NULL && ep->wireup->reason[0] != '\0' ? ep->wireup->reason : weft_strerror(rc));
+			    ep->wireup != NULL && ep->wireup->reason[0] != '\0'
+				    ? ep->wireup->reason
+				    : weft_strerror(rc));
 		weft_ep_retire(ep, rc);
 		return rc;
 	}
@@ -365,237 +344,24 @@ static int ep_create(struct weft_worker *w, const struct weft_ep_params *p, stru
 	return 0;
 }
 
-int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *params, struct weft_ep **ep)
+int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *params,
+		   struct weft_ep **ep)
 {
 	struct weft_ep_params p;
 	int rc;
 
-	if (worker == NULL || ep == NULL || params == NULL || weft_struct_in(&p, sizeof(p), params) < 0)
+	if (worker == NULL || ep == NULL || params == NULL ||
+	    weft_struct_in(&p, sizeof(p), params) < 0)
 		return -EINVAL;
 	weft_worker_lock(worker);
-	/* Outside of progress the worker's time is that of its last call, which may be long ago: timeouts begin now. */
+	/*
+	 * Outside of progress the worker's time is that of its last call, which may be long ago:
+	 * timeouts begin now.
+	 */
 	if (!worker->in_progress)
 		worker->now = worker->ctx->platform->now(worker->ctx->platform->arg);
 	rc = worker->destroying ? -EINVAL : ep_create(worker, &p, ep);
 	weft_worker_unlock(worker);
-	return rc;
-}
-
-/* ------------------------------------------------------------------ close */
-
-static void lane_flushed(struct weft_lane_comp *base, int status)
-{
-	struct closing_comp *c = (struct closing_comp *)base;
-
-	(void)status; /* failed lanes are reported by their event */
-	c->pending = false;
-	c->done = true;
-	if (c->ep->state != WEFT_EP_FAILED)
-		weft_ep_timer_at(c->ep, 0);
-}
-
-/* Flush one lane. @return true when that is over */
-static bool flush_lane(struct weft_ep *ep, unsigned int n)
-{
-	struct closing_comp *c = &ep->closing->lanes[n];
-	int rc;
-
-	if (c->done || c->pending)
-		return c->done;
-	c->base.done = lane_flushed;
-	c->ep = ep;
-	c->pending = true;
-	rc = ep->lanes[n].lep->ops->ep_flush(ep->lanes[n].lep, &c->base);
-	if (rc == 0)
-		return c->done;
-	c->pending = false;
-	if (rc == -EAGAIN) {
-		weft_ep_timer_at(ep, 0);
-		return false;
-	}
-	c->done = true; /* idle; or failed, and the event says so */
-	return true;
-}
-
-static void closing_over(struct weft_ep *ep)
-{
-	weft_ep_retire(ep, -ECANCELED);
-	closing_end(ep, 0);
-}
-
-void weft_ep_closing_step(struct weft_ep *ep)
-{
-	struct weft_ep_closing *c = ep->closing;
-	bool all = true;
-	unsigned int i;
-	int rc;
-
-	if (ep->state != WEFT_EP_CLOSING)
-		return;
-	if (c->step == CLOSING_LANES) {
-		for (i = 0; i < ep->num_lanes; i++)
-			if (ep->lanes[i].up && !flush_lane(ep, i))
-				all = false;
-		if (!all)
-			return;
-		if (ep->peer == NULL) { /* loopback: nobody to tell */
-			closing_over(ep);
-			return;
-		}
-		c->step = CLOSING_SAY;
-		c->deadline = ep->worker->now + CLOSE_LINGER_NS;
-	}
-	if (c->step == CLOSING_SAY) {
-		rc = ep->lanes[0].up ? weft_wireup_send_close(ep, ep->lanes[0].lep) : -ENOTCONN;
-		if (rc == -EAGAIN && ep->worker->now < c->deadline) {
-			weft_ep_timer_at(ep, 0);
-			return;
-		}
-		if (rc < 0) {
-			closing_over(ep);
-			return;
-		}
-		c->step = CLOSING_SAID;
-		c->lanes[0].done = false;
-	}
-	if (c->step == CLOSING_SAID) {
-		if (flush_lane(ep, 0) || ep->worker->now >= c->deadline)
-			closing_over(ep);
-		else
-			weft_ep_timer_at(ep, c->deadline);
-	}
-}
-
-static void messages_flushed(void *arg, int status)
-{
-	struct weft_ep *ep = arg;
-
-	if (ep->closing == NULL || ep->closing->step != CLOSING_FLUSH)
-		return;
-	ep->closing->step = CLOSING_LANES;
-	if (status < 0)
-		return; /* the ep has failed or is about to: whoever failed it ends the close */
-	/* At the next progress: the message half is in the middle of something. */
-	weft_ep_timer_at(ep, 0);
-}
-
-static void force_close(struct weft_ep *ep)
-{
-	if (ep->state == WEFT_EP_UP && !(ep->lanes[0].lep->iface->attr.features & WEFT_LANE_F_LOOPBACK))
-		weft_wireup_send_close(ep, ep->lanes[0].lep);
-	weft_ep_retire(ep, -ECANCELED);
-}
-
-static int flush_close(struct weft_ep *ep, const struct weft_op_params *params, struct weft_request **req)
-{
-	struct weft_worker *w = ep->worker;
-	struct weft_request *r;
-	int rc;
-
-	ep->closing = calloc(1, sizeof(*ep->closing));
-	if (ep->closing != NULL)
-		ep->closing->req = weft_msg_request_new(w, "endpoint close", params, req != NULL);
-	if (ep->closing == NULL || ep->closing->req == NULL) {
-		force_close(ep);
-		return -ENOMEM;
-	}
-	if (req != NULL)
-		*req = ep->closing->req;
-	if (ep->state == WEFT_EP_UP)
-		ep->state = WEFT_EP_CLOSING;
-	rc = weft_msg_ep_flush(ep, messages_flushed, ep);
-	if (rc < 0 || (rc == WEFT_LANE_IDLE && ep->state == WEFT_EP_CONNECTING)) {
-		/* Nothing was sent, nobody is connected: nothing to wait for. */
-		r = ep->closing->req;
-		ep->closing->req = NULL;
-		weft_ep_retire(ep, -ECANCELED);
-		rc = weft_msg_request_at_once(r, rc < 0 ? rc : 0);
-		if (rc != WEFT_INPROGRESS && req != NULL)
-			*req = NULL;
-		return rc;
-	}
-	if (rc == WEFT_LANE_IDLE) {
-		ep->closing->step = CLOSING_LANES;
-		weft_ep_timer_at(ep, 0);
-	}
-	return WEFT_INPROGRESS;
-}
-
-int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_params *params, struct weft_request **req)
-{
-	struct weft_worker *w;
-	int rc = 0;
-
-	if (req != NULL)
-		*req = NULL;
-	if (ep == NULL)
-		return -EINVAL;
-	w = ep->worker;
-	weft_worker_lock(w);
-	if (!ep->owned || ep->closing != NULL || ep->generation == 0)
-		rc = -EINVAL;
-	else if (ep->state == WEFT_EP_FAILED)
-		weft_ep_retire(ep, ep->status);
-	else if (flags & WEFT_EP_CLOSE_FORCE)
-		force_close(ep);
-	else
-		rc = flush_close(ep, params, req);
-	weft_worker_unlock(w);
-	return rc;
-}
-
-struct flush {
-	struct weft_ep *ep;
-	struct weft_request *req;
-};
-
-static void flush_done(void *arg, int status)
-{
-	struct flush *f = arg;
-	struct weft_request *req = f->req;
-
-	/* A lane that was torn down says "canceled"; what ended the endpoint says more. */
-	if (status < 0 && f->ep->state == WEFT_EP_FAILED)
-		status = f->ep->status;
-	free(f);
-	weft_msg_request_done(req, status);
-}
-
-static int ep_flush(struct weft_ep *ep, const struct weft_op_params *params, struct weft_request **req)
-{
-	struct flush *f = malloc(sizeof(*f));
-	struct weft_request *r;
-	int rc;
-
-	r = f != NULL ? weft_msg_request_new(ep->worker, "endpoint flush", params, req != NULL) : NULL;
-	if (r == NULL) {
-		free(f);
-		return -ENOMEM;
-	}
-	*f = (struct flush){ep, r};
-	rc = weft_msg_ep_flush(ep, flush_done, f);
-	if (rc != 0) {
-		free(f);
-		rc = weft_msg_request_at_once(r, rc == WEFT_LANE_IDLE ? 0 : rc);
-	} else {
-		rc = WEFT_INPROGRESS;
-	}
-	if (rc == WEFT_INPROGRESS && req != NULL)
-		*req = r;
-	return rc;
-}
-
-int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params, struct weft_request **req)
-{
-	int rc;
-
-	if (req != NULL)
-		*req = NULL;
-	if (ep == NULL)
-		return -EINVAL;
-	weft_worker_lock(ep->worker);
-	rc = ep->state == WEFT_EP_FAILED ? ep->status : ep_flush(ep, params, req);
-	weft_worker_unlock(ep->worker);
 	return rc;
 }
 
@@ -611,7 +377,9 @@ int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr)
 	out.user_data = ep->user_data;
 	out.remote_id = ep->remote_id;
 	memcpy(out.remote_name, ep->remote_name, sizeof(out.remote_name));
-	out.status = ep->state == WEFT_EP_FAILED ? ep->status : ep->state == WEFT_EP_CONNECTING ? WEFT_INPROGRESS : 0;
+	out.status = ep->state == WEFT_EP_FAILED       ? ep->status
+		     : ep->state == WEFT_EP_CONNECTING ? WEFT_INPROGRESS
+						       : 0;
 	out.num_lanes = ep->num_lanes;
 	weft_worker_unlock(ep->worker);
 	return weft_struct_out(attr, &out, sizeof(out));
@@ -632,7 +400,10 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	from = &ep->lane_info[index];
 	snprintf(out.name, sizeof(out.name), "%s", ep->worker->ifaces[from->local_iface]->name);
 	snprintf(out.remote, sizeof(out.remote), "%s", from->remote);
-	snprintf(out.state, sizeof(out.state), "%s", lane->up ? "up" : lane->lep != NULL ? "connecting" : "down");
+	snprintf(out.state, sizeof(out.state), "%s",
+		 lane->up            ? "up"
+		 : lane->lep != NULL ? "connecting"
+				     : "down");
 	snprintf(out.why, sizeof(out.why), "%s", from->why);
 	out.bandwidth = lane->bandwidth;
 	out.latency = lane->latency;

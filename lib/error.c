@@ -30,8 +30,8 @@ const char *weft_build_info(void)
 }
 
 /*
- * What a status means in Weft, which is often not what libc's strerror() says of the same number. Sentences name no object: the log
- * and the callbacks do that.
+ * What a status means in Weft, which is often not what libc's strerror() says of the same number.
+ * Sentences name no object: the log and the callbacks do that.
  */
 static const struct {
 	int err;

@@ -24,10 +24,14 @@ double weft_pair_bandwidth(const struct weft_address_iface *l, const struct weft
 	return min_double(nominal(l), nominal(r));
 }
 
-/* One way for a small message: the slower end's estimate, and the CPUs. Overheads are symmetric here, so both ends compute the same. */
+/*
+ * One way for a small message: the slower end's estimate, and the CPUs. Overheads are symmetric
+ * here, so both ends compute the same.
+ */
 double weft_pair_latency(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
-	double lat = (double)l->latency > (double)r->latency ? (double)l->latency : (double)r->latency;
+	double lat =
+		(double)l->latency > (double)r->latency ? (double)l->latency : (double)r->latency;
 	double there = (double)l->send_overhead + (double)r->recv_overhead;
 	double back = (double)r->send_overhead + (double)l->recv_overhead;
 
@@ -94,7 +98,8 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 					continue;
 				p = (struct weft_pair){(uint8_t)l, (uint8_t)r};
 				use = used_l[l] + used_r[r];
-				if (!found || use < best_use || (use == best_use && boot_better(in, p, best))) {
+				if (!found || use < best_use ||
+				    (use == best_use && boot_better(in, p, best))) {
 					best = p;
 					best_use = use;
 					found = true;
@@ -115,19 +120,21 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 
 /* Work state of a selection. */
 struct state {
-	double rest_l[WEFT_MAX_IFACES], rest_r[WEFT_MAX_IFACES]; /* bandwidth not given to a lane yet */
+	double rest_l[WEFT_MAX_IFACES],
+		rest_r[WEFT_MAX_IFACES]; /* bandwidth not given to a lane yet */
 	uint16_t taken[WEFT_MAX_IFACES];
 };
 
 /* How often the lanes chosen so far use the device of iface @p i of that side. */
-static unsigned int device_use(const struct weft_select *in, const struct weft_select_lane *lanes, unsigned int n,
-			       bool local, unsigned int i)
+static unsigned int device_use(const struct weft_select *in, const struct weft_select_lane *lanes,
+			       unsigned int n, bool local, unsigned int i)
 {
 	const struct weft_address_iface *side = local ? in->local : in->remote;
 	unsigned int k, use = 0;
 
 	for (k = 0; k < n; k++)
-		use += side[local ? lanes[k].pair.local : lanes[k].pair.remote].device == side[i].device;
+		use += side[local ? lanes[k].pair.local : lanes[k].pair.remote].device ==
+		       side[i].device;
 	return use;
 }
 
@@ -142,7 +149,8 @@ static bool has_rest(const struct weft_select *in, const struct state *st, struc
 	       st->rest_r[p.remote] >= REST_MIN * nominal(&in->remote[p.remote]);
 }
 
-static void take(const struct weft_select *in, struct state *st, struct weft_pair p, struct weft_select_lane *lane)
+static void take(const struct weft_select *in, struct state *st, struct weft_pair p,
+		 struct weft_select_lane *lane)
 {
 	const struct weft_address_iface *l = &in->local[p.local], *r = &in->remote[p.remote];
 	double bw = rest_of(st, p);
@@ -158,8 +166,9 @@ static void take(const struct weft_select *in, struct state *st, struct weft_pai
 }
 
 /* The best pair that uses no device @p round times already. */
-static bool best_pair(const struct weft_select *in, const struct state *st, const struct weft_select_lane *lanes,
-		      unsigned int n, unsigned int round, struct weft_pair *best)
+static bool best_pair(const struct weft_select *in, const struct state *st,
+		      const struct weft_select_lane *lanes, unsigned int n, unsigned int round,
+		      struct weft_pair *best)
 {
 	unsigned int l, r;
 	struct weft_pair p;
@@ -185,7 +194,8 @@ static bool best_pair(const struct weft_select *in, const struct state *st, cons
 	return found;
 }
 
-unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out, unsigned int max)
+unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out,
+			       unsigned int max)
 {
 	struct state st = {0};
 	unsigned int n = 0, round, i;
@@ -198,15 +208,16 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 
 	if (in->have_boot && max > 0) {
 		take(in, &st, in->boot, &out[0]);
-		snprintf(out[0].why, sizeof(out[0].why), "connected first; %.3g GB/s, %.3g us", out[0].bandwidth / 1e9,
-			 out[0].latency * 1e6);
+		snprintf(out[0].why, sizeof(out[0].why), "connected first; %.3g GB/s, %.3g us",
+			 out[0].bandwidth / 1e9, out[0].latency * 1e6);
 		n = 1;
 	}
 	for (round = 1; round <= WEFT_MAX_IFACES && n < max; round++) {
 		while (n < max && best_pair(in, &st, out, n, round, &p)) {
 			take(in, &st, p, &out[n]);
 			snprintf(out[n].why, sizeof(out[n].why), "%s; %.3g GB/s, %.3g us",
-				 round == 1 ? "both devices were free" : "bandwidth was left on the shared device",
+				 round == 1 ? "both devices were free"
+					    : "bandwidth was left on the shared device",
 				 out[n].bandwidth / 1e9, out[n].latency * 1e6);
 			n++;
 		}

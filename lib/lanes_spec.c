@@ -29,10 +29,12 @@ static void driver_names(const struct weft_lane_driver *const *drivers, char *bu
 
 	buf[0] = '\0';
 	for (; *drivers != NULL && n < size; drivers++)
-		n += (size_t)snprintf(buf + n, size - n, "%s%s", n > 0 ? ", " : "", (*drivers)->name);
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", n > 0 ? ", " : "",
+				      (*drivers)->name);
 }
 
-static const struct weft_lane_driver *find_driver(const struct weft_lane_driver *const *drivers, const char *name)
+static const struct weft_lane_driver *find_driver(const struct weft_lane_driver *const *drivers,
+						  const char *name)
 {
 	for (; *drivers != NULL; drivers++)
 		if (strcmp((*drivers)->name, name) == 0)
@@ -71,11 +73,14 @@ static int check_options(const struct weft_lanes_item *item, char *why, size_t w
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)len, p);
 		if (weft_nearest_word(name, known, ", ", near, sizeof(near)) != NULL)
-			snprintf(why, why_len, "lane %s:%s: unknown option '%s'; is '%s' meant? (known: %s)", item->driver->name,
-				 item->all ? "*" : item->resource, name, near, known);
+			snprintf(why, why_len,
+				 "lane %s:%s: unknown option '%s'; is '%s' meant? (known: %s)",
+				 item->driver->name, item->all ? "*" : item->resource, name, near,
+				 known);
 		else
-			snprintf(why, why_len, "lane %s:%s: unknown option '%s' (known: %s)", item->driver->name,
-				 item->all ? "*" : item->resource, name, known[0] != '\0' ? known : "none");
+			snprintf(why, why_len, "lane %s:%s: unknown option '%s' (known: %s)",
+				 item->driver->name, item->all ? "*" : item->resource, name,
+				 known[0] != '\0' ? known : "none");
 		return -EINVAL;
 	}
 	return 0;
@@ -96,14 +101,19 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 	if (item->driver == NULL) {
 		driver_names(drivers, names, sizeof(names));
 		if (weft_nearest_word(name, names, ", ", near, sizeof(near)) != NULL)
-			snprintf(why, why_len, "lane '%.*s': there is no driver '%s'; is '%s' meant?", (int)(end - p), p, name, near);
+			snprintf(why, why_len,
+				 "lane '%.*s': there is no driver '%s'; is '%s' meant?",
+				 (int)(end - p), p, name, near);
 		else
-			snprintf(why, why_len, "lane '%.*s': there is no driver '%s'; this build has %s", (int)(end - p), p, name,
-				 names);
+			snprintf(why, why_len,
+				 "lane '%.*s': there is no driver '%s'; this build has %s",
+				 (int)(end - p), p, name, names);
 		return -EINVAL;
 	}
-	if (colon != NULL && !copy_trimmed(item->resource, sizeof(item->resource), colon + 1, head_end)) {
-		snprintf(why, why_len, "lane '%.*s': the resource's name is too long", (int)(end - p), p);
+	if (colon != NULL &&
+	    !copy_trimmed(item->resource, sizeof(item->resource), colon + 1, head_end)) {
+		snprintf(why, why_len, "lane '%.*s': the resource's name is too long",
+			 (int)(end - p), p);
 		return -EINVAL;
 	}
 	if (comma != NULL && !copy_trimmed(item->options, sizeof(item->options), comma + 1, end)) {
@@ -111,7 +121,9 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 		return -EINVAL;
 	}
 	if (colon != NULL && item->resource[0] == '\0') {
-		snprintf(why, why_len, "lane '%.*s': a resource must follow the colon, or '*' for all", (int)(end - p), p);
+		snprintf(why, why_len,
+			 "lane '%.*s': a resource must follow the colon, or '*' for all",
+			 (int)(end - p), p);
 		return -EINVAL;
 	}
 	item->all = colon == NULL || strcmp(item->resource, "*") == 0;
@@ -127,8 +139,8 @@ static int all_drivers(const struct weft_lane_driver *const *drivers, struct wef
 	return n;
 }
 
-int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers, struct weft_lanes_item *items,
-		     char *why, size_t why_len)
+int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers,
+		     struct weft_lanes_item *items, char *why, size_t why_len)
 {
 	const char *p = text, *end, *next;
 	int n = 0, rc;

@@ -13,13 +13,15 @@
 #include "core.h"
 #include "log.h"
 
-/* The log stamps lines with wall-clock time; nothing but people reads it, so it needs no platform. */
+/*
+ * The log stamps lines with wall-clock time; nothing but people reads it, so it needs no platform.
+ */
 
 int weft_log_level = WEFT_LOG_WARN;
 
 static int log_fd = STDERR_FILENO;
 
-#define LIMIT_LINES  5
+#define LIMIT_LINES 5
 #define LIMIT_PERIOD (10 * 1000000000ull)
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
@@ -71,8 +73,9 @@ int weft_log_setup(enum weft_log_level level, const char *file)
 	return 0;
 }
 
-__attribute__((format(printf, 3, 0)))
-static void log_line(enum weft_log_level level, const char *who, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void log_line(enum weft_log_level level,
+							   const char *who, const char *fmt,
+							   va_list ap)
 {
 	char line[1024];
 	struct timespec ts;
@@ -83,14 +86,17 @@ static void log_line(enum weft_log_level level, const char *who, const char *fmt
 	clock_gettime(CLOCK_REALTIME, &ts);
 	localtime_r(&ts.tv_sec, &tm);
 	n = strftime(line, room, "%F %T", &tm);
-	k = snprintf(line + n, room - n, ".%06ld weft %s%s%s: ", ts.tv_nsec / 1000, level_names[level],
-		     who != NULL ? " " : "", who != NULL ? who : "");
+	k = snprintf(line + n, room - n, ".%06ld weft %s%s%s: ", ts.tv_nsec / 1000,
+		     level_names[level], who != NULL ? " " : "", who != NULL ? who : "");
 	n += (size_t)k < room - n ? (size_t)k : room - n - 1;
 	k = vsnprintf(line + n, room - n, fmt, ap);
 	if (k > 0)
 		n += (size_t)k < room - n ? (size_t)k : room - n - 1;
 	line[n++] = '\n';
-	/* One write: lines of several threads or processes do not mix. A log that cannot be written is no reason to stop. */
+	/*
+	 * One write: lines of several threads or processes do not mix. A log that cannot be written
+	 * is no reason to stop.
+	 */
 	if (write(log_fd, line, n) < 0)
 		return;
 }
@@ -104,7 +110,8 @@ void weft_log_write(enum weft_log_level level, const char *who, const char *fmt,
 	va_end(ap);
 }
 
-void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker, const char *fmt, ...)
+void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,
+			   const char *fmt, ...)
 {
 	char who[48];
 	va_list ap;
@@ -121,7 +128,8 @@ void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, cons
 	va_list ap;
 
 	snprintf(who, sizeof(who), "[worker %08" PRIx32 " ep %" PRIu32 " to %.24s/%08" PRIx32 "]",
-		 (uint32_t)(ep->worker->id >> 32), ep->slot, ep->remote_name, (uint32_t)(ep->remote_id >> 32));
+		 (uint32_t)(ep->worker->id >> 32), ep->slot, ep->remote_name,
+		 (uint32_t)(ep->remote_id >> 32));
 	va_start(ap, fmt);
 	log_line(level, who, fmt, ap);
 	va_end(ap);
@@ -136,7 +144,9 @@ bool weft_log_allowed(struct weft_log_limit *limit)
 	now = (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 	if (limit->since_ns == 0 || now - limit->since_ns > LIMIT_PERIOD) {
 		if (limit->suppressed != 0)
-			weft_log_write(WEFT_LOG_WARN, NULL, "%" PRIu64 " lines like the next one were left out", limit->suppressed);
+			weft_log_write(WEFT_LOG_WARN, NULL,
+				       "%" PRIu64 " lines like the next one were left out",
+				       limit->suppressed);
 		*limit = (struct weft_log_limit){.since_ns = now};
 	}
 	if (limit->lines >= LIMIT_LINES) {

@@ -3,9 +3,10 @@
  * @file log.h
  * The library's log: one line per event, on stderr or in WEFT_LOG_FILE.
  *
- * A line is `date time level [who] text`; *who* names the worker or endpoint. Nothing logs per message: what a peer can
- * provoke goes through weft_log_limited(), so that nobody can flood a disk. The level and the file belong to the process; the context
- * created last sets them. Any thread may log: a line is one write.
+ * A line is `date time level [who] text`; *who* names the worker or endpoint. Nothing logs per
+ * message: what a peer can provoke goes through weft_log_limited(), so that nobody can flood a
+ * disk. The level and the file belong to the process; the context created last sets them. Any
+ * thread may log: a line is one write.
  */
 #ifndef WEFT_LOG_H
 #define WEFT_LOG_H
@@ -66,8 +67,8 @@ struct weft_log_limit {
 };
 
 /**
- * May another line be written? At most 5 in 10 seconds; when a new period begins a line tells how many were left out.
- * Reads the clock, so ask only when a line is due.
+ * May another line be written? At most 5 in 10 seconds; when a new period begins a line tells how
+ * many were left out. Reads the clock, so ask only when a line is due.
  */
 bool weft_log_allowed(struct weft_log_limit *limit);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Registered memory. A registration belongs to the context and has one driver state per domain; interfaces come and go with workers, so
- * a domain's state moves to another interface of the same domain when its own closes. Everything here holds the context's lock, except the look-up
- * on the hot path: it reads what does not change while the worker that asks is alive.
+ * Registered memory. A registration belongs to the context and has one driver state per domain;
+ * interfaces come and go with workers, so a domain's state moves to another interface of the same
+ * domain when its own closes. Everything here holds the context's lock, except the look-up on the
+ * hot path: it reads what does not change while the worker that asks is alive.
  */
 
 #include <errno.h>
@@ -15,10 +16,12 @@
 
 static bool is_domain_of(const struct weft_mem_domain *d, const struct weft_lane_iface *iface)
 {
-	return d->iface != NULL && d->driver == iface->driver && strcmp(d->domain, iface->attr.domain) == 0;
+	return d->iface != NULL && d->driver == iface->driver &&
+	       strcmp(d->domain, iface->attr.domain) == 0;
 }
 
-struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem, const struct weft_lane_iface *iface)
+struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
+				       const struct weft_lane_iface *iface)
 {
 	unsigned int i;
 
@@ -48,7 +51,8 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 		return 0; /* more domains than one worker can have: those lanes copy */
 	rc = iface->driver->mem_register(iface, mem->address, mem->length, &d->mem);
 	if (rc < 0) {
-		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length, mem->address, weft_strerror(rc));
+		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length,
+			   mem->address, weft_strerror(rc));
 		return rc;
 	}
 	d->driver = iface->driver;
@@ -136,15 +140,16 @@ static int mem_register(struct weft_context *ctx, struct weft_mem *mem)
 	return 0;
 }
 
-int weft_mem_register(struct weft_context *ctx, void *address, size_t length, const struct weft_mem_params *params,
-		      struct weft_mem **out)
+int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
+		      const struct weft_mem_params *params, struct weft_mem **out)
 {
 	struct weft_mem_params p;
 	struct weft_mem *mem;
 	int rc;
 
-	if (ctx == NULL || out == NULL || address == NULL || length == 0 || weft_struct_in(&p, sizeof(p), params) < 0 ||
-	    p.flags != 0 || length > SIZE_MAX - (uintptr_t)address)
+	if (ctx == NULL || out == NULL || address == NULL || length == 0 ||
+	    weft_struct_in(&p, sizeof(p), params) < 0 || p.flags != 0 ||
+	    length > SIZE_MAX - (uintptr_t)address)
 		return -EINVAL;
 	mem = calloc(1, sizeof(*mem));
 	if (mem == NULL)

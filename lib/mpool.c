@@ -11,7 +11,9 @@ struct chunk {
 	size_t bytes;
 };
 
-/* Chunks double up to this many bytes: a burst costs few allocations, a quiet pool little memory. */
+/*
+ * Chunks double up to this many bytes: a burst costs few allocations, a quiet pool little memory.
+ */
 #define CHUNK_MAX_BYTES ((size_t)1 << 20)
 
 void weft_mpool_init(struct weft_mpool *pool, size_t size, size_t first, size_t max)

@@ -4,7 +4,8 @@
  * A pool of objects of one size. Getting and putting is a few instructions, no malloc(); memory comes in chunks that double
  * and goes back to libc only with the pool. The last object put is the first one got: it is warm in the cache.
  *
- * No lock: a pool belongs to a worker. Under AddressSanitizer objects in the pool are poisoned, so that using one after its put is seen.
+ * No lock: a pool belongs to a worker. Under AddressSanitizer objects in the pool are poisoned, so
+ * that using one after its put is seen.
  */
 #ifndef WEFT_MPOOL_H
 #define WEFT_MPOOL_H

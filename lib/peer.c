@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What is known of remote workers, which is little: the numbers of the endpoints between them and us. A record without endpoints is kept
- * for a while, so that a late REQ of a closed endpoint is told from a new one; strangers cannot make these records pile up.
+ * What is known of remote workers, which is little: the numbers of the endpoints between them and
+ * us. A record without endpoints is kept for a while, so that a late REQ of a closed endpoint is
+ * told from a new one; strangers cannot make these records pile up.
  */
 
 #include <stdlib.h>

@@ -17,8 +17,9 @@
 #include "platform.h"
 
 /*
- * The clock of the real machine. A progress call reads it once, so it should cost a few ns: the CPU's counter where it runs at a
- * constant rate on all cores, else clock_gettime(). ns = base + (ticks - start) * mult / 2^32.
+ * The clock of the real machine. A progress call reads it once, so it should cost a few ns: the
+ * CPU's counter where it runs at a constant rate on all cores, else clock_gettime(). ns = base +
+ * (ticks - start) * mult / 2^32.
  */
 
 #define NS_PER_S 1000000000ull
@@ -27,10 +28,10 @@ __extension__ typedef unsigned __int128 u128;
 
 static struct {
 	atomic_bool ready;
-	bool counter;       /* use the counter; else clock_gettime() */
-	uint64_t start;     /* ticks */
+	bool counter;   /* use the counter; else clock_gettime() */
+	uint64_t start; /* ticks */
 	uint64_t base_ns;
-	uint64_t mult;      /* ns per tick, 32 fraction bits */
+	uint64_t mult; /* ns per tick, 32 fraction bits */
 } clk;
 
 static pthread_once_t clk_once = PTHREAD_ONCE_INIT;
@@ -50,7 +51,10 @@ static inline uint64_t ticks(void)
 	return __rdtsc();
 }
 
-/* The CPU says that the TSC is invariant, and the kernel has not thrown it out (unsynchronised sockets, bad firmware). */
+/*
+ * The CPU says that the TSC is invariant, and the kernel has not thrown it out (unsynchronised
+ * sockets, bad firmware).
+ */
 static bool counter_usable(void)
 {
 	unsigned int a, b, c, d;
@@ -69,8 +73,9 @@ static bool counter_usable(void)
 }
 
 /*
- * Ticks per second: two pairs of readings about 10 ms apart. Each pair is the tightest of some tries, so that being interrupted
- * between the two clocks does not count; that leaves an error of a few ppm.
+ * Ticks per second: two pairs of readings about 10 ms apart. Each pair is the tightest of some
+ * tries, so that being interrupted between the two clocks does not count; that leaves an error of a
+ * few ppm.
  */
 static void read_pair(uint64_t *t, uint64_t *ns)
 {

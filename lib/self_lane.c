@@ -3,12 +3,14 @@
 /*
  * Driver "self": messages of a worker to itself, through a queue in memory.
  *
- * One queue per iface holds the messages of all its leps in the order of sending; progress() delivers what was queued before it
- * began. A message is never delivered inside the send call: the caller's state may not be ready for its own callback. A lep is
- * connected to itself: what it sends arrives on it.
+ * One queue per iface holds the messages of all its leps in the order of sending; progress()
+ * delivers what was queued before it began. A message is never delivered inside the send call: the
+ * caller's state may not be ready for its own callback. A lep is connected to itself: what it sends
+ * arrives on it.
  *
- * A message is one object of a pool with a bound; no object is "no room" (-EAGAIN). A receiver that keeps a buffer keeps the object, so near the
- * bound buffers are no longer offered for keeping, and sends can always go on.
+ * A message is one object of a pool with a bound; no object is "no room" (-EAGAIN). A receiver that
+ * keeps a buffer keeps the object, so near the bound buffers are no longer offered for keeping, and
+ * sends can always go on.
  */
 
 #include <errno.h>
@@ -20,10 +22,10 @@
 #include "mpool.h"
 #include "self_lane.h"
 
-#define SELF_MSG_MAX   (16 * 1024)    /* header + payload */
-#define SELF_MSGS      256            /* queued and kept together */
-#define SELF_KEEP_MAX  (SELF_MSGS / 2) /* above, callbacks must copy */
-#define SELF_ADDR_LEN  8              /* the worker's id */
+#define SELF_MSG_MAX (16 * 1024)      /* header + payload */
+#define SELF_MSGS 256                 /* queued and kept together */
+#define SELF_KEEP_MAX (SELF_MSGS / 2) /* above, callbacks must copy */
+#define SELF_ADDR_LEN 8               /* the worker's id */
 
 struct self_msg {
 	STAILQ_ENTRY(self_msg) entry;
@@ -31,16 +33,16 @@ struct self_msg {
 	struct weft_lane_comp *comp; /* zcopy or flush; NULL = none */
 	uint32_t length;
 	uint8_t am_id;
-	bool marker;                 /* a flush: nothing to deliver */
+	bool marker; /* a flush: nothing to deliver */
 	_Alignas(64) uint8_t data[];
 };
 
 struct self_lep {
 	struct weft_lane_ep base; /* first */
 	LIST_ENTRY(self_lep) entry;
-	uint32_t outstanding;     /* messages and markers in the queue */
-	bool announced;           /* EV_UP was reported */
-	bool delivering;          /* one of its callbacks runs: free it afterwards */
+	uint32_t outstanding; /* messages and markers in the queue */
+	bool announced;       /* EV_UP was reported */
+	bool delivering;      /* one of its callbacks runs: free it afterwards */
 	bool dead;
 };
 
@@ -53,7 +55,7 @@ struct self_iface {
 	STAILQ_HEAD(, self_msg) queue;
 	LIST_HEAD(, self_lep) leps;
 	uint32_t num_queued, num_kept;
-	uint32_t num_new;            /* leps whose EV_UP is due */
+	uint32_t num_new; /* leps whose EV_UP is due */
 	struct weft_mpool pool;
 	uint64_t tx, rx, no_room;
 };
@@ -118,7 +120,8 @@ static int self_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *h
 	return 0;
 }
 
-static ssize_t self_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
+static ssize_t self_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack,
+			     void *arg)
 {
 	struct self_lep *lep = to_lep(base);
 	struct self_msg *m;
@@ -136,7 +139,10 @@ static ssize_t self_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane
 	return n;
 }
 
-/* In memory a copy is the cheapest way; the caller's buffer is nevertheless only given back when the message was delivered. */
+/*
+ * In memory a copy is the cheapest way; the caller's buffer is nevertheless only given back when
+ * the message was delivered.
+ */
 static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 			 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 			 struct weft_lane_comp *comp)
@@ -164,7 +170,10 @@ static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 
 /* ------------------------------------------------------------------ receive */
 
-/* Leps are up from the start, but events come from progress() only. The callback may destroy leps and connect new ones. */
+/*
+ * Leps are up from the start, but events come from progress() only. The callback may destroy leps
+ * and connect new ones.
+ */
 static unsigned int report_up(struct self_iface *s)
 {
 	struct self_lep *lep;
@@ -286,7 +295,10 @@ static void self_ep_destroy(struct weft_lane_ep *base)
 	LIST_REMOVE(lep, entry);
 	lep->dead = true;
 	lep->base.up = false;
-	/* Its messages stay in the queue without an owner: progress() gives them back. Completions run now. */
+	/*
+	 * Its messages stay in the queue without an owner: progress() gives them back. Completions
+	 * run now.
+	 */
 	STAILQ_FOREACH(m, &s->queue, entry) {
 		struct weft_lane_comp *comp = m->comp;
 
@@ -323,7 +335,8 @@ static void self_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(buf, &to_iface(base)->worker_id, SELF_ADDR_LEN);
 }
 
-static int self_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why, size_t why_len)
+static int self_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
+			     size_t why_len)
 {
 	if (len == SELF_ADDR_LEN && memcmp(addr, &to_iface(base)->worker_id, SELF_ADDR_LEN) == 0)
 		return 0;
@@ -403,7 +416,8 @@ static int self_query(const struct weft_lane_conf *conf, struct weft_lane_resour
 	return 1;
 }
 
-static int self_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why, size_t why_len)
+static int self_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
+		     size_t why_len)
 {
 	struct self_iface *s = calloc(1, sizeof(*s));
 
@@ -416,8 +430,8 @@ static int self_open(const struct weft_lane_open *params, struct weft_lane_iface
 	snprintf(s->base.name, sizeof(s->base.name), "self");
 	/* Figures of a core copying within its cache; they only have to beat every network. */
 	s->base.attr = (struct weft_lane_attr){
-		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY | WEFT_LANE_F_TO_IFACE |
-			    WEFT_LANE_F_LOOPBACK,
+		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |
+			    WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_LOOPBACK,
 		.bandwidth = 10e9,
 		.latency = 50e-9,
 		.send_overhead = 20e-9,

@@ -3,11 +3,15 @@
  * @file wireup.h
  * Connecting endpoints: state and the functions that the connection half's files share. The exchange is described in doc/wire.md.
  *
- *   wireup.c        who says what when: REQ, REP, ACK, retries, failing over, closing messages
+ *   wireup.c        the opener, retries, being joined, time
+ *   wireup_accept.c the acceptor: what a REQ leads to
+ *   wireup_recv.c   messages and events: which endpoint they are for
  *   wireup_lanes.c  the lane map: proposing, trimming, attaching further lanes
  *   wireup_msg.c    bytes: building, cutting, joining, parsing
  *   peer.c          what is known of remote workers, pairing by connection number
+ *   conns.c         a worker's connections that nobody has bound, timers
  *   ep.c            life of an endpoint as its user sees it
+ *   ep_close.c      closing and flushing
  */
 #ifndef WEFT_WIREUP_H
 #define WEFT_WIREUP_H
@@ -134,7 +138,10 @@ unsigned int weft_conns_timers(struct weft_worker *worker);
 /** Free dead endpoints. No callback may be on the stack. */
 void weft_conns_reap(struct weft_worker *worker);
 
-/* Callbacks of the worker's ifaces (worker.c sends other ids than WIREUP of attached lanes straight to the messages). */
+/*
+ * Callbacks of the worker's ifaces (worker.c sends other ids than WIREUP of attached lanes straight
+ * to the messages).
+ */
 int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length,
 		     void *desc);
 void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
@@ -216,7 +223,51 @@ void weft_lep_destroy(struct weft_worker *worker, struct weft_lane_ep *lep);
 /** The connection belongs to an endpoint now: it no longer ends with WEFT_CONNECT_TIMEOUT. */
 void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lep);
 
+
+/* Among the wire-up files. */
+
+static inline bool weft_ref_equal(struct weft_wire_ref a, struct weft_wire_ref b)
+{
+	return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+/** WEFT_CONNECT_TIMEOUT, ns. */
+uint64_t weft_connect_timeout(const struct weft_worker *w);
+/** Put a connection on the list of those that nobody has bound. */
+void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lep);
+/** Count and log a message that is dropped. */
+void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lep, const char *why);
+/** Answer a REQ with "no". */
+void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep, const struct weft_wire_wireup *req, int status,
+			const char *text);
+/** Connecting state of an ep; NULL = no memory. */
+struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
+/** Free the connecting state when nothing is left to do. */
+void weft_wireup_settle(struct weft_ep *ep);
+/** Send wireup->msg as a message of this type, and again until it is answered. */
+void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
+/** Send what the current step wants sent, once more. */
+void weft_wireup_resend(struct weft_ep *ep);
+/** Make wireup->credit_out, once. */
+void weft_wireup_grant(struct weft_ep *ep);
+/** Opener: its connection is up. */
+void weft_wireup_boot_up(struct weft_ep *ep);
+/** Opener: its connection is lost before the REP. @p definite: the lane said so; else it gave no answer in time */
+void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
+/** Acceptor that lost its opener, and whose user wants the endpoint: it becomes the opener. */
+void weft_wireup_restart(struct weft_ep *ep);
+/** Acceptor: the opener has the REP. */
+void weft_wireup_confirm(struct weft_ep *ep);
+/** Acceptor: @p lep, over which the REQ @p m came, becomes lane 0. */
+void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
+void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep, const struct weft_wireup_msg *m, const void *records,
+		     size_t len);
+void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
+void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
+
 /* wireup_lanes.c */
+/** Position of iface number @p index in the list, or -1. */
+int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index);
 void weft_lanes_describe_local(struct weft_ep *ep);
 void weft_lanes_find_reachable(struct weft_ep *ep, bool complain);
 /** The authority's choice, with @p boot as lane 0. */
@@ -255,7 +306,13 @@ void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text);
 struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wire_ref ref);
 /** Wake the ep's timer at @p when at the latest. */
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
+
+/* ep_close.c */
 /** An ep that is being closed has gone up, or its timer came. */
 void weft_ep_closing_step(struct weft_ep *ep);
+/** The ep being closed is retired: its close ends. */
+void weft_ep_closing_end(struct weft_ep *ep, int status);
+/** What the close has to say if the ep ends now with @p status: nothing is lost once the flush is over. */
+int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
 #endif /* WEFT_WIREUP_H */

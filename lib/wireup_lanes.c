@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The lane map of an endpoint. The worker with the lower id is its authority: it proposes, and it opens the further lanes; the other one may
- * leave lanes out and binds what is opened. Pairs are kept as positions in select.local and select.remote, on the wire they are iface numbers.
+ * The lane map of an endpoint. The worker with the lower id is its authority: it proposes, and it
+ * opens the further lanes; the other one may leave lanes out and binds what is opened. Pairs are
+ * kept as positions in select.local and select.remote, on the wire they are iface numbers.
  */
 
 #include <errno.h>
@@ -67,12 +68,15 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 		for (r = 0; r < wu->select.num_remote; r++) {
 			a = &wu->remote.ifaces[r];
 			if (strcmp(a->driver, iface->driver->name) != 0) {
-				weft_log_ep(ep, level, "%s does not reach the peer's %s interface %u: another kind of lane",
+				weft_log_ep(ep, level,
+					    "%s does not reach the peer's %s interface %u: another "
+					    "kind of lane",
 					    iface->name, a->driver, a->index);
 				continue;
 			}
 			why[0] = '\0';
-			if (iface->ops->is_reachable(iface, a->addr, a->addr_len, why, sizeof(why)) == 0) {
+			if (iface->ops->is_reachable(iface, a->addr, a->addr_len, why,
+						     sizeof(why)) == 0) {
 				wu->select.reach[l] |= (uint16_t)(1u << r);
 				continue;
 			}
@@ -81,7 +85,8 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 		}
 	}
 	if (complain && (wu->select.num_local == 0 || wu->select.num_remote == 0))
-		weft_log_ep(ep, level, "%s has no network interface", wu->select.num_local == 0 ? "this worker" : "the peer");
+		weft_log_ep(ep, level, "%s has no network interface",
+			    wu->select.num_local == 0 ? "this worker" : "the peer");
 }
 
 void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
@@ -94,7 +99,7 @@ void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
 	weft_select_lanes(&wu->select, wu->map, WEFT_MAX_LANES);
 }
 
-static int position(const struct weft_address_iface *list, unsigned int n, unsigned int index)
+int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index)
 {
 	unsigned int i;
 
@@ -110,8 +115,10 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 {
 	struct weft_wireup *wu = ep->wireup;
 	bool lower = ep->worker->id < ep->remote_id;
-	int l = position(wu->local, wu->select.num_local, lower ? wl->lower_iface : wl->higher_iface);
-	int r = position(wu->remote.ifaces, wu->select.num_remote, lower ? wl->higher_iface : wl->lower_iface);
+	int l = weft_lanes_position(wu->local, wu->select.num_local,
+				    lower ? wl->lower_iface : wl->higher_iface);
+	int r = weft_lanes_position(wu->remote.ifaces, wu->select.num_remote,
+				    lower ? wl->higher_iface : wl->lower_iface);
 	const struct weft_select_lane *mine = &wu->map[wl->lane];
 	uint32_t max;
 
@@ -122,7 +129,8 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 	if (wl->lane != 0 && !(wu->select.reach[l] >> r & 1))
 		return false;
 	/* What the authority gets back is a part of what it proposed. */
-	if (wu->authority && (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
+	if (wu->authority &&
+	    (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
 		return false;
 	*out = *mine;
 	out->pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
@@ -132,7 +140,8 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 	out->latency = (double)get_single(wl->latency);
 	if (!wu->authority)
 		snprintf(out->why, sizeof(out->why), "%s; %.3g GB/s, %.3g us",
-			 wl->lane == 0 ? "connected first" : "proposed by the peer", out->bandwidth / 1e9, out->latency * 1e6);
+			 wl->lane == 0 ? "connected first" : "proposed by the peer",
+			 out->bandwidth / 1e9, out->latency * 1e6);
 	return out->max_frag > 0;
 }
 
@@ -144,7 +153,8 @@ int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struc
 
 	for (i = 0; i < m->num_lanes; i++) {
 		if (!accept_entry(ep, &m->lanes[i], boot, &lane)) {
-			weft_log_ep(ep, WEFT_LOG_INFO, "lane %u of the peer's map is left out", m->lanes[i].lane);
+			weft_log_ep(ep, WEFT_LOG_INFO, "lane %u of the peer's map is left out",
+				    m->lanes[i].lane);
 			continue;
 		}
 		map[m->lanes[i].lane] = lane;
@@ -202,18 +212,23 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep
 	info->local_iface = ep->wireup->local[from->pair.local].index;
 	info->remote_iface = remote->index;
 	snprintf(info->why, sizeof(info->why), "%s", from->why);
-	lep->iface->ops->print_address(remote->addr, remote->addr_len, info->remote, sizeof(info->remote));
+	lep->iface->ops->print_address(remote->addr, remote->addr_len, info->remote,
+				       sizeof(info->remote));
 	if (ep->num_lanes <= n)
 		ep->num_lanes = (uint8_t)(n + 1);
 }
 
-/* Single-fragment messages go over the lane with the lowest latency; both ends have the same numbers. */
+/*
+ * Single-fragment messages go over the lane with the lowest latency; both ends have the same
+ * numbers.
+ */
 static void choose_am_lane(struct weft_ep *ep)
 {
 	unsigned int i, best = WEFT_MAX_LANES;
 
 	for (i = 0; i < ep->num_lanes; i++)
-		if (ep->lanes[i].up && (best == WEFT_MAX_LANES || ep->lanes[i].latency < ep->lanes[best].latency))
+		if (ep->lanes[i].up &&
+		    (best == WEFT_MAX_LANES || ep->lanes[i].latency < ep->lanes[best].latency))
 			best = i;
 	if (best < WEFT_MAX_LANES)
 		ep->am_lane = (uint8_t)best;
@@ -229,8 +244,8 @@ void weft_lane_up(struct weft_ep *ep, unsigned int n)
 	lane->up = true;
 	ep->lanes_up |= (uint16_t)(1u << n);
 	choose_am_lane(ep);
-	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lep->iface->name, ep->lane_info[n].remote,
-		    ep->lane_info[n].why);
+	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lep->iface->name,
+		    ep->lane_info[n].remote, ep->lane_info[n].why);
 	if (n != 0)
 		weft_msg_ep_connected(ep, NULL);
 }
@@ -253,10 +268,13 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 	struct weft_lane_ep *lep = ep->lanes[n].lep;
 	char text[200];
 
-	snprintf(text, sizeof(text), "%s%s", strncmp(why, "left out", 8) == 0 ? "" : "left out: ", why);
+	snprintf(text, sizeof(text), "%s%s",
+		 strncmp(why, "left out", 8) == 0 ? "" : "left out: ", why);
 	weft_log_ep(ep, WEFT_LOG_WARN, "lane %u (%s to the peer's interface %u) is %s", n,
-		    local_iface(ep, wu->map[n].pair.local)->name, wu->remote.ifaces[wu->map[n].pair.remote].index, text);
-	snprintf(ep->lane_info[n].why, sizeof(ep->lane_info[n].why), "%.*s", (int)sizeof(ep->lane_info[n].why) - 1, text);
+		    local_iface(ep, wu->map[n].pair.local)->name,
+		    wu->remote.ifaces[wu->map[n].pair.remote].index, text);
+	snprintf(ep->lane_info[n].why, sizeof(ep->lane_info[n].why), "%.*s",
+		 (int)sizeof(ep->lane_info[n].why) - 1, text);
 	snprintf(wu->reason, sizeof(wu->reason), "%s", text);
 	wu->map[n].max_frag = 0;
 	wu->attach[n] = tell ? WEFT_ATTACH_DROP : WEFT_ATTACH_NONE;
@@ -343,7 +361,8 @@ void weft_lanes_timer(struct weft_ep *ep)
 		switch (wu->attach[i]) {
 		case WEFT_ATTACH_OPENING:
 			if (now >= wu->attach_deadline)
-				weft_lane_leave_out(ep, i, "no connection within WEFT_CONNECT_TIMEOUT", true);
+				weft_lane_leave_out(
+					ep, i, "no connection within WEFT_CONNECT_TIMEOUT", true);
 			else
 				weft_ep_timer_at(ep, wu->attach_deadline);
 			break;
@@ -396,11 +415,13 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	weft_wireup_send(lep, &h, NULL, 0);
 }
 
-void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m)
+void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep,
+			 const struct weft_wireup_msg *m)
 {
 	unsigned int n = m->head.lane;
 
-	if (ep->wireup == NULL || ep->wireup->attach[n] != WEFT_ATTACH_SENT || ep->lanes[n].lep != lep)
+	if (ep->wireup == NULL || ep->wireup->attach[n] != WEFT_ATTACH_SENT ||
+	    ep->lanes[n].lep != lep)
 		return; /* a second one */
 	ep->wireup->attach[n] = WEFT_ATTACH_NONE;
 	weft_lane_up(ep, n);

@@ -11,14 +11,16 @@
 
 /* ------------------------------------------------------------------ out */
 
-void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data, size_t len)
+void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data,
+		      size_t len)
 {
 	struct weft_wire_record rec = {
 		.type = weft_put16((uint16_t)type),
 		.length = weft_put16((uint16_t)len),
 	};
 
-	assert(r->len + sizeof(rec) + len <= sizeof(r->buf)); /* an address has at most 2.2 KiB, a map 256 bytes */
+	if (r->len + sizeof(rec) + len > sizeof(r->buf))
+		return; /* cannot be: an address has at most 2.2 KiB, a map 256 bytes */
 	memcpy(r->buf + r->len, &rec, sizeof(rec));
 	memcpy(r->buf + r->len + sizeof(rec), data, len);
 	r->len += sizeof(rec) + len;
@@ -42,7 +44,8 @@ static ssize_t pack_piece(void *dst, size_t max, void *arg)
 	return (ssize_t)(sizeof(*a->head) + a->len);
 }
 
-static int send_piece(struct weft_lane_ep *lep, const struct weft_wire_wireup *head, const void *records, size_t len)
+static int send_piece(struct weft_lane_ep *lep, const struct weft_wire_wireup *head,
+		      const void *records, size_t len)
 {
 	struct pack_arg arg = {head, records, len};
 	ssize_t n;
@@ -53,11 +56,13 @@ static int send_piece(struct weft_lane_ep *lep, const struct weft_wire_wireup *h
 	return n < 0 ? (int)n : 0;
 }
 
-int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, const void *records, size_t len)
+int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, const void *records,
+		     size_t len)
 {
 	const struct weft_lane_attr *attr = &lep->iface->attr;
-	size_t max = attr->features & WEFT_LANE_F_BCOPY && attr->max_bcopy > attr->max_short ? attr->max_bcopy
-												 : attr->max_short;
+	size_t max = attr->features & WEFT_LANE_F_BCOPY && attr->max_bcopy > attr->max_short
+			     ? attr->max_bcopy
+			     : attr->max_short;
 	size_t offset = 0, n;
 	int rc;
 
@@ -80,10 +85,13 @@ int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, co
 
 /* ------------------------------------------------------------------ pieces */
 
-static bool same_message(const struct weft_partial *p, const struct weft_lane_ep *lep, const struct weft_wire_wireup *h)
+static bool same_message(const struct weft_partial *p, const struct weft_lane_ep *lep,
+			 const struct weft_wire_wireup *h)
 {
-	return p->lep == lep && p->head.type == h->type && weft_get32(p->head.conn_sn) == weft_get32(h->conn_sn) &&
-	       weft_get64(p->head.src_worker) == weft_get64(h->src_worker) && p->total == weft_get16(h->total) &&
+	return p->lep == lep && p->head.type == h->type &&
+	       weft_get32(p->head.conn_sn) == weft_get32(h->conn_sn) &&
+	       weft_get64(p->head.src_worker) == weft_get64(h->src_worker) &&
+	       p->total == weft_get16(h->total) &&
 	       memcmp(&p->head.src_ep, &h->src_ep, sizeof(h->src_ep)) == 0;
 }
 
@@ -149,8 +157,9 @@ static void place(struct weft_partial *p, size_t offset, const uint8_t *data, si
 	}
 }
 
-int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const void *data, size_t length,
-		     struct weft_wire_wireup *head, const void **records, size_t *len, struct weft_partial **done)
+int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const void *data,
+		     size_t length, struct weft_wire_wireup *head, const void **records,
+		     size_t *len, struct weft_partial **done)
 {
 	size_t total, offset, n;
 	struct weft_partial *p;
@@ -163,7 +172,8 @@ int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const v
 	n = length - sizeof(*head);
 	total = weft_get16(head->total);
 	offset = weft_get16(head->offset);
-	if (total > WEFT_WIREUP_MAX || offset > total || n > total - offset || (n == 0 && total != 0))
+	if (total > WEFT_WIREUP_MAX || offset > total || n > total - offset ||
+	    (n == 0 && total != 0))
 		return -EPROTO;
 	if (n == total) {
 		*records = data;
@@ -204,8 +214,9 @@ static const char *check_lanes(const uint8_t *p, size_t len, struct weft_wireup_
 	if (len % sizeof(*l) != 0 || n == 0 || n > WEFT_MAX_LANES)
 		return "bad length of the lane map";
 	for (i = 0; i < n; i++, l++) {
-		if (l->lane >= WEFT_MAX_LANES || seen & 1u << l->lane || l->lower_iface >= WEFT_MAX_IFACES ||
-		    l->higher_iface >= WEFT_MAX_IFACES || weft_get32(l->max_frag) == 0 || !float_good(l->bandwidth) ||
+		if (l->lane >= WEFT_MAX_LANES || seen & 1u << l->lane ||
+		    l->lower_iface >= WEFT_MAX_IFACES || l->higher_iface >= WEFT_MAX_IFACES ||
+		    weft_get32(l->max_frag) == 0 || !float_good(l->bandwidth) ||
 		    !float_good(l->latency))
 			return "bad entry in the lane map";
 		seen |= 1u << l->lane;
@@ -226,7 +237,8 @@ static void copy_text(char *dst, size_t size, const uint8_t *src, size_t n)
 	dst[n] = '\0';
 }
 
-static const char *check_record(unsigned int type, const uint8_t *p, size_t len, struct weft_wireup_msg *m)
+static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
+				struct weft_wireup_msg *m)
 {
 	switch (type) {
 	case WEFT_RECORD_ADDRESS:
@@ -275,7 +287,8 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 	case WEFT_WIREUP_ERROR:
 		if (weft_get16(m->head.status) == 0 || weft_get16(m->head.status) >= 4096)
 			return "ERROR with a bad status";
-		if (m->head.lane != WEFT_WIREUP_ALL_LANES && (m->head.lane == 0 || m->head.lane >= WEFT_MAX_LANES))
+		if (m->head.lane != WEFT_WIREUP_ALL_LANES &&
+		    (m->head.lane == 0 || m->head.lane >= WEFT_MAX_LANES))
 			return "ERROR with a bad lane";
 		return NULL;
 	case WEFT_WIREUP_ACK:
@@ -286,8 +299,8 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 	}
 }
 
-int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len, struct weft_wireup_msg *m,
-		      const char **why)
+int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len,
+		      struct weft_wireup_msg *m, const char **why)
 {
 	const uint8_t *p = records, *end = p + len;
 	struct weft_wire_record rec;

@@ -17,23 +17,28 @@
 /* ------------------------------------------------------------------ what lanes call */
 
 /* The hot receive path: one load of the ep, one of its bits. */
-static int worker_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length, void *desc)
+static int worker_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data,
+		       size_t length, void *desc)
 {
 	struct weft_ep *ep = lep->user;
 
-	if (__builtin_expect(ep != NULL && am_id != WEFT_WIRE_WIREUP && (ep->lanes_up >> (lep->index & 31) & 1), 1))
+	if (__builtin_expect(ep != NULL && am_id != WEFT_WIRE_WIREUP &&
+				     (ep->lanes_up >> (lep->index & 31) & 1),
+			     1))
 		return weft_msg_recv(ep, lep->index, am_id, data, length, desc);
 	return weft_wireup_recv(arg, lep, am_id, data, length, desc);
 }
 
-static void worker_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status, const char *text)
+static void worker_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+			 const char *text)
 {
 	weft_wireup_event(arg, lep, ev, status, text);
 }
 
 /* ------------------------------------------------------------------ interfaces */
 
-static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *driver, const char *resource)
+static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *driver,
+		    const char *resource)
 {
 	char name[64];
 	unsigned int i;
@@ -45,8 +50,8 @@ static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *
 	return false;
 }
 
-static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driver, const char *resource, const char *options,
-		      enum weft_log_level level)
+static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driver,
+		      const char *resource, const char *options, enum weft_log_level level)
 {
 	struct weft_lane_open params = {
 		.resource = resource,
@@ -63,12 +68,14 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	int rc;
 
 	if (w->num_ifaces == WEFT_MAX_IFACES) {
-		weft_warn("%s:%s is left out: a worker has at most %d lanes", driver->name, resource, WEFT_MAX_IFACES);
+		weft_warn("%s:%s is left out: a worker has at most %d lanes", driver->name,
+			  resource, WEFT_MAX_IFACES);
 		return -ENOSPC;
 	}
 	rc = driver->open(&params, &iface, why, sizeof(why));
 	if (rc < 0) {
-		weft_log(level, "%s:%s cannot be opened: %s", driver->name, resource, why[0] != '\0' ? why : weft_strerror(rc));
+		weft_log(level, "%s:%s cannot be opened: %s", driver->name, resource,
+			 why[0] != '\0' ? why : weft_strerror(rc));
 		return rc;
 	}
 	iface->user = w;
@@ -95,7 +102,8 @@ static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 	}
 }
 
-static int open_items(struct weft_worker *w, const char *lanes, struct weft_lanes_item *items, bool *self_named)
+static int open_items(struct weft_worker *w, const char *lanes, struct weft_lanes_item *items,
+		      bool *self_named)
 {
 	struct weft_found *found;
 	char why[320];
@@ -106,7 +114,10 @@ static int open_items(struct weft_worker *w, const char *lanes, struct weft_lane
 		weft_error("WEFT_LANES: %s", why);
 		return n;
 	}
-	/* Those asked for by name first: '*' takes the rest, and numbers follow the order of the text. */
+	/*
+	 * Those asked for by name first: '*' takes the rest, and numbers follow the order of the
+	 * text.
+	 */
 	for (i = 0; i < n; i++) {
 		if (items[i].driver == &weft_self_driver) {
 			*self_named = *self_named || strstr(lanes, "self") != NULL;
@@ -116,11 +127,13 @@ static int open_items(struct weft_worker *w, const char *lanes, struct weft_lane
 			continue;
 		found = weft_context_find(w->ctx, items[i].driver);
 		if (found->num < 0) {
-			weft_error("%s:%s cannot be opened: its driver did not start: %s", items[i].driver->name, items[i].resource,
+			weft_error("%s:%s cannot be opened: its driver did not start: %s",
+				   items[i].driver->name, items[i].resource,
 				   weft_strerror(found->num));
 			return -ENODEV;
 		}
-		rc = open_iface(w, items[i].driver, items[i].resource, items[i].options, WEFT_LOG_ERROR);
+		rc = open_iface(w, items[i].driver, items[i].resource, items[i].options,
+				WEFT_LOG_ERROR);
 		if (rc < 0)
 			return rc;
 	}
@@ -153,18 +166,19 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 	if (rc < 0)
 		return rc;
 	if (w->num_ifaces == 0 && !self_named) {
-		weft_error("no lane could be opened (WEFT_LANES='%s'): give DPDK a port, for example with WEFT_EAL_ARGS, or set "
+		weft_error("no lane could be opened (WEFT_LANES='%s'): give DPDK a port, for "
+			   "example with WEFT_EAL_ARGS, or set "
 			   "WEFT_LANES=self for messages to the own worker only",
 			   lanes);
 		return -ENODEV;
 	}
 	if (w->num_ifaces == WEFT_MAX_IFACES) {
-		weft_warn("%s is left out: one place is for the loopback", w->ifaces[w->num_ifaces - 1]->name);
+		weft_warn("%s is left out: one place is for the loopback",
+			  w->ifaces[w->num_ifaces - 1]->name);
 		close_last(w);
 	}
 	return open_iface(w, &weft_self_driver, "self", "", WEFT_LOG_ERROR);
 }
-
 
 /* ------------------------------------------------------------------ life */
 
@@ -218,7 +232,8 @@ static void worker_free(struct weft_worker *w)
 	free(w);
 }
 
-int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params *params, struct weft_worker **out)
+int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params *params,
+		       struct weft_worker **out)
 {
 	struct weft_worker_params p;
 	struct weft_worker *w;
@@ -258,7 +273,8 @@ static void close_endpoints(struct weft_worker *w)
 	w->destroying = true;
 	w->in_progress = true;
 	LIST_FOREACH(ep, &w->eps, entry)
-		if (ep->peer != NULL && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) && ep->lanes[0].up)
+		if (ep->peer != NULL && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) &&
+		    ep->lanes[0].up)
 			weft_wireup_send_close(ep, ep->lanes[0].lep);
 	for (i = 0; i < w->num_ifaces; i++)
 		w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
@@ -274,7 +290,9 @@ void weft_worker_destroy(struct weft_worker *w)
 		return;
 	weft_worker_lock(w);
 	if (w->in_progress) {
-		weft_log_worker(w, WEFT_LOG_ERROR, "weft_worker_destroy() called inside a callback of the worker: refused");
+		weft_log_worker(
+			w, WEFT_LOG_ERROR,
+			"weft_worker_destroy() called inside a callback of the worker: refused");
 		weft_worker_unlock(w);
 		return;
 	}
@@ -295,7 +313,10 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 
 	weft_worker_lock(w);
 	if (__builtin_expect(w->in_progress, 0)) {
-		/* Inside a callback: the lanes and queues above us on the stack are in the middle of something. */
+		/*
+		 * Inside a callback: the lanes and queues above us on the stack are in the middle
+		 * of something.
+		 */
 		weft_worker_unlock(w);
 		return 0;
 	}
@@ -376,9 +397,11 @@ static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_inf
 	if (attr->features & WEFT_LANE_F_LOOPBACK)
 		snprintf(info->why, sizeof(info->why), "messages to the own worker");
 	else if (!info->up)
-		snprintf(info->why, sizeof(info->why), "link is down: check the cable, the switch or the other end");
+		snprintf(info->why, sizeof(info->why),
+			 "link is down: check the cable, the switch or the other end");
 	else if (!weft_address_bootable(attr->features))
-		snprintf(info->why, sizeof(info->why), "used once another lane has connected the peers");
+		snprintf(info->why, sizeof(info->why),
+			 "used once another lane has connected the peers");
 	else
 		snprintf(info->why, sizeof(info->why), "used");
 	info->bandwidth = attr->bandwidth;
@@ -425,7 +448,8 @@ static void prefixed(const char *name, uint64_t value, void *arg)
 	p->cb(full, value, p->arg);
 }
 
-void weft_worker_counters(struct weft_worker *w, void (*cb)(const char *name, uint64_t value, void *arg), void *arg)
+void weft_worker_counters(struct weft_worker *w,
+			  void (*cb)(const char *name, uint64_t value, void *arg), void *arg)
 {
 	struct prefix p = {.cb = cb, .arg = arg};
 	unsigned int i;

@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		n = weft_address_size(&a);
 		again = malloc(n);
 		if (again == NULL || weft_address_pack(&a, again) != n ||
-		    weft_address_unpack(&b, again, n, why, sizeof(why)) != 0 || b.num_ifaces != a.num_ifaces ||
+		    weft_address_unpack(&b, again, n, why, sizeof(why)) != 0 ||
+		    b.num_ifaces != a.num_ifaces ||
 		    memcmp(a.ifaces, b.ifaces, sizeof(a.ifaces)) != 0)
 			abort();
 		free(again);

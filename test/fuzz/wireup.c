@@ -22,7 +22,8 @@ static void one(struct weft_conns *conns, struct weft_lane_ep *lep, const uint8_
 		return;
 	memcpy(exact, data, n);
 	if (weft_partial_add(conns, lep, exact, n, &head, &records, &len, &done) == 1) {
-		if (weft_wireup_parse(&head, records, len, &m, &why) == 0 && m.num_lanes > WEFT_MAX_LANES)
+		if (weft_wireup_parse(&head, records, len, &m, &why) == 0 &&
+		    m.num_lanes > WEFT_MAX_LANES)
 			abort();
 		weft_partial_done(done);
 	}

@@ -22,7 +22,7 @@
 #include "wireup.h"
 
 #define MS 1000000ull
-#define S  1000000000ull
+#define S 1000000000ull
 
 static inline int conn_setup(void **state)
 {
@@ -62,7 +62,8 @@ static inline struct weft_ep *conn_first_ep(struct weft_worker *w)
 	return LIST_FIRST(&w->eps);
 }
 
-static inline struct weft_ep *conn_create(struct weft_worker *from, struct weft_worker *to, struct mock_err *err)
+static inline struct weft_ep *conn_create(struct weft_worker *from, struct weft_worker *to,
+					  struct mock_err *err)
 {
 	struct weft_ep *ep = mock_connect(from, to);
 
@@ -95,7 +96,8 @@ static inline unsigned int conn_lanes_up(const struct weft_ep *ep)
 }
 
 /* Send one message from @p ep and receive it at @p to, progressing both. */
-static inline void conn_message(struct weft_ep *ep, struct weft_worker *to, size_t size, uint64_t tag)
+static inline void conn_message(struct weft_ep *ep, struct weft_worker *to, size_t size,
+				uint64_t tag)
 {
 	uint8_t *out = malloc(size + 1), *in = malloc(size + 1);
 	struct weft_completion c = {.size = sizeof(c)};
@@ -145,7 +147,8 @@ static inline int conn_close(struct weft_ep *ep, struct weft_worker *peer)
 	return rc;
 }
 
-static inline void conn_destroy(struct weft_context *ctx, struct weft_worker *a, struct weft_worker *b)
+static inline void conn_destroy(struct weft_context *ctx, struct weft_worker *a,
+				struct weft_worker *b)
 {
 	weft_worker_destroy(a);
 	weft_worker_destroy(b);

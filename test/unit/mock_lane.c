@@ -15,20 +15,21 @@
 #include "self_lane.h"
 
 /*
- * One network for the process. A message lies in the inbox of the iface it goes to until that iface's progress delivers it; connects likewise
- * need the progress of the iface they go to. Events wait in the lep they are for.
+ * One network for the process. A message lies in the inbox of the iface it goes to until that
+ * iface's progress delivers it; connects likewise need the progress of the iface they go to. Events
+ * wait in the lep they are for.
  */
 
 struct mock_lep {
 	struct weft_lane_ep base; /* first */
 	LIST_ENTRY(mock_lep) entry;
-	struct mock_lep *peer;    /* other end; NULL = not connected (yet), or gone */
-	bool dead;                /* destroyed: freed at the next progress */
+	struct mock_lep *peer; /* other end; NULL = not connected (yet), or gone */
+	bool dead;             /* destroyed: freed at the next progress */
 	bool stranger;
 	/* connecting */
-	uint64_t target;          /* address id; 0 = connected or passive */
-	bool asked;               /* lies in the target's list of connects */
-	uint64_t deadline;        /* of the connect, or of a silent peer; UINT64_MAX = none */
+	uint64_t target;   /* address id; 0 = connected or passive */
+	bool asked;        /* lies in the target's list of connects */
+	uint64_t deadline; /* of the connect, or of a silent peer; UINT64_MAX = none */
 	char text[128];
 	/* events due */
 	bool up_due, gone_due, down_due;
@@ -47,10 +48,10 @@ struct mock_msg {
 	TAILQ_ENTRY(mock_msg) entry;
 	struct mock_lep *from, *to; /* from: NULL = injected, or gone */
 	struct weft_lane_comp *comp;
-	uint64_t ready;             /* not before */
+	uint64_t ready; /* not before */
 	uint8_t am_id;
 	size_t length;
-	uint8_t *data;              /* own allocation: overruns are seen */
+	uint8_t *data; /* own allocation: overruns are seen */
 };
 
 /* A completion that is due at the sender's progress. */
@@ -76,7 +77,7 @@ struct mock_iface {
 	LIST_HEAD(, mock_lep) leps;
 	TAILQ_HEAD(, mock_msg) inbox;
 	STAILQ_HEAD(, mock_done) done;
-	struct mock_lep *zombies;    /* by peer */
+	struct mock_lep *zombies; /* by peer */
 	bool in_progress;
 	uint64_t tx, rx;
 };
@@ -193,14 +194,15 @@ static void stranger_take(struct mock_lep *lep, uint8_t am_id, const void *data,
 	memcpy(lep->last, data, length);
 }
 
-static void enqueue(struct mock_lep *from, struct mock_lep *to, uint8_t am_id, const void *data, size_t length,
-		    struct weft_lane_comp *comp)
+static void enqueue(struct mock_lep *from, struct mock_lep *to, uint8_t am_id, const void *data,
+		    size_t length, struct weft_lane_comp *comp)
 {
 	struct mock_iface *src = from != NULL ? iface_of(from) : NULL;
 	struct mock_msg *m = calloc(1, sizeof(*m));
 
 	assert_non_null(m);
-	*m = (struct mock_msg){.from = from, .to = to, .comp = comp, .am_id = am_id, .length = length};
+	*m = (struct mock_msg){
+		.from = from, .to = to, .comp = comp, .am_id = am_id, .length = length};
 	m->ready = mock_now + (src != NULL && src->delay ? src->delay : net.delay);
 	m->data = malloc(length > 0 ? length : 1);
 	assert_non_null(m->data);
@@ -257,8 +259,8 @@ static int check_send(struct mock_lep *lep, size_t length, size_t max)
 	return 0;
 }
 
-static int mock_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len, const void *payload,
-			 size_t length)
+static int mock_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+			 const void *payload, size_t length)
 {
 	struct mock_lep *lep = to_lep(base);
 	int rc = check_send(lep, hdr_len + length, base->iface->attr.max_short);
@@ -274,7 +276,8 @@ static int mock_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *h
 	return 0;
 }
 
-static ssize_t mock_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
+static ssize_t mock_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack,
+			     void *arg)
 {
 	struct mock_lep *lep = to_lep(base);
 	size_t max = base->iface->attr.max_bcopy;
@@ -295,8 +298,9 @@ static ssize_t mock_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane
 	return n != 0 ? n : -EINVAL;
 }
 
-static int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len, const struct iovec *iov,
-			 unsigned int iovcnt, struct weft_mem_lane *mem, struct weft_lane_comp *comp)
+static int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+			 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+			 struct weft_lane_comp *comp)
 {
 	const struct weft_lane_attr *attr = &base->iface->attr;
 	struct mock_lep *lep = to_lep(base);
@@ -334,7 +338,9 @@ static struct mock_lep *lep_new(struct weft_lane_iface *iface, void *user)
 	lep->base.iface = iface;
 	lep->base.ops = iface->ops;
 	lep->base.user = user;
-	lep->base.max_msg = (uint32_t)(iface->attr.max_zcopy > iface->attr.max_bcopy ? iface->attr.max_zcopy : iface->attr.max_bcopy);
+	lep->base.max_msg =
+		(uint32_t)(iface->attr.max_zcopy > iface->attr.max_bcopy ? iface->attr.max_zcopy
+									 : iface->attr.max_bcopy);
 	if (lep->base.max_msg < iface->attr.max_short)
 		lep->base.max_msg = (uint32_t)iface->attr.max_short;
 	lep->deadline = UINT64_MAX;
@@ -363,7 +369,8 @@ static const struct refusal *refusal_of(const struct mock_iface *from, const str
 	return NULL;
 }
 
-static int mock_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user, struct weft_lane_ep **out)
+static int mock_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+			   struct weft_lane_ep **out)
 {
 	struct mock_iface *f = to_iface(base);
 	struct mock_lep *lep;
@@ -375,7 +382,8 @@ static int mock_ep_connect(struct weft_lane_iface *base, const void *addr, size_
 	lep = lep_new(base, user);
 	memcpy(&lep->target, addr, sizeof(lep->target));
 	lep->deadline = mock_now + f->connect_timeout;
-	snprintf(lep->text, sizeof(lep->text), "mock-%llu gave no answer", (unsigned long long)lep->target);
+	snprintf(lep->text, sizeof(lep->text), "mock-%llu gave no answer",
+		 (unsigned long long)lep->target);
 	LIST_INSERT_HEAD(&f->leps, lep, entry);
 	*out = &lep->base;
 	return 0;
@@ -442,7 +450,8 @@ static void mock_ep_destroy(struct weft_lane_ep *base)
 	for (i = 0; i < lep->num_flush; i++)
 		comp_due(lep, lep->flush[i], -ECANCELED);
 	lep->num_flush = 0;
-	for (d = STAILQ_FIRST(&f->done); d != NULL; d = d == NULL ? STAILQ_FIRST(&f->done) : STAILQ_NEXT(d, entry)) {
+	for (d = STAILQ_FIRST(&f->done); d != NULL;
+	     d = d == NULL ? STAILQ_FIRST(&f->done) : STAILQ_NEXT(d, entry)) {
 		if (d->lep != lep)
 			continue;
 		STAILQ_REMOVE(&f->done, d, mock_done, entry);
@@ -540,13 +549,15 @@ static bool run_event(struct mock_iface *f)
 		if (lep->down_due && lep->deadline != 0) {
 			lep->deadline = 0; /* reported */
 			lep->base.up = false;
-			f->event(f->arg, &lep->base, WEFT_LANE_EV_DOWN, lep->down_status, lep->text);
+			f->event(f->arg, &lep->base, WEFT_LANE_EV_DOWN, lep->down_status,
+				 lep->text);
 			return true;
 		}
 		if (lep->gone_due && !has_messages(f, lep)) {
 			lep->gone_due = false;
 			lep->base.up = false;
-			f->event(f->arg, &lep->base, WEFT_LANE_EV_GONE, 0, "the peer closed the connection");
+			f->event(f->arg, &lep->base, WEFT_LANE_EV_GONE, 0,
+				 "the peer closed the connection");
 			return true;
 		}
 	}
@@ -584,7 +595,8 @@ static struct mock_msg *pick(struct mock_iface *f, unsigned int n, bool *twice, 
 		if (v == MOCK_LATER)
 			continue;
 		seen++;
-		if (found == NULL || net.order == MOCK_REVERSE || (net.order == MOCK_RANDOM && rnd() % seen == 0)) {
+		if (found == NULL || net.order == MOCK_REVERSE ||
+		    (net.order == MOCK_RANDOM && rnd() % seen == 0)) {
 			found = m;
 			kept = v;
 		}
@@ -638,7 +650,8 @@ static unsigned int mock_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	TAILQ_FOREACH(m, &f->inbox, entry)
 		n++;
 	limit = net.burst != 0 && net.burst < n ? net.burst : n;
-	while (!f->held && !net.held && !f->muted && limit-- > 0 && (m = pick(f, n, &twice, &drop)) != NULL) {
+	while (!f->held && !net.held && !f->muted && limit-- > 0 &&
+	       (m = pick(f, n, &twice, &drop)) != NULL) {
 		TAILQ_REMOVE(&f->inbox, m, entry);
 		n--;
 		if (drop) {
@@ -681,7 +694,8 @@ static void mock_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(p + 8, &f->net, 4);
 }
 
-static int mock_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why, size_t why_len)
+static int mock_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
+			     size_t why_len)
 {
 	uint32_t other;
 
@@ -813,10 +827,11 @@ static void set_attr(struct mock_iface *f, const char *o)
 	a->recv_overhead = number(o, "ro", 1e-7);
 	a->frame_size = 9000;
 	a->dev_addr_len = 16;
-	a->features = (a->max_short ? WEFT_LANE_F_SHORT : 0) | (a->max_bcopy ? WEFT_LANE_F_BCOPY : 0) |
-		      (a->max_zcopy ? WEFT_LANE_F_ZCOPY : 0) |
-		      (option(o, "noboot", buf, sizeof(buf)) ? WEFT_LANE_F_TO_EP : WEFT_LANE_F_TO_IFACE) |
-		      (option(o, "reg", buf, sizeof(buf)) ? WEFT_LANE_F_ZCOPY_REG : 0);
+	a->features =
+		(a->max_short ? WEFT_LANE_F_SHORT : 0) | (a->max_bcopy ? WEFT_LANE_F_BCOPY : 0) |
+		(a->max_zcopy ? WEFT_LANE_F_ZCOPY : 0) |
+		(option(o, "noboot", buf, sizeof(buf)) ? WEFT_LANE_F_TO_EP : WEFT_LANE_F_TO_IFACE) |
+		(option(o, "reg", buf, sizeof(buf)) ? WEFT_LANE_F_ZCOPY_REG : 0);
 	if (option(o, "dev", buf, sizeof(buf)) != NULL)
 		snprintf(a->device, sizeof(a->device), "%s", buf);
 	else
@@ -824,7 +839,8 @@ static void set_attr(struct mock_iface *f, const char *o)
 	snprintf(a->domain, sizeof(a->domain), "mock");
 }
 
-static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why, size_t why_len)
+static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
+		     size_t why_len)
 {
 	struct mock_iface *f;
 	char buf[64];
@@ -861,7 +877,8 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	return 0;
 }
 
-static int mock_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, struct weft_mem_lane **mem)
+static int mock_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
+			     struct weft_mem_lane **mem)
 {
 	(void)iface;
 	(void)addr;
@@ -885,7 +902,8 @@ const struct weft_lane_driver mock_driver = {
 	.open = mock_open,
 	.mem_register = mock_mem_register,
 	.mem_deregister = mock_mem_deregister,
-	.options = "net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,noboot,reg,fail,busy,down",
+	.options =
+		"net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,noboot,reg,fail,busy,down",
 };
 
 const struct weft_lane_driver *const mock_drivers[] = {&mock_driver, &weft_self_driver, NULL};
@@ -962,7 +980,8 @@ void mock_set_delay(struct weft_lane_iface *iface, uint64_t ns)
 	*(iface != NULL ? &to_iface(iface)->delay : &net.delay) = ns;
 }
 
-void mock_set_filter(enum mock_verdict (*filter)(const struct mock_msg_view *msg, void *arg), void *arg)
+void mock_set_filter(enum mock_verdict (*filter)(const struct mock_msg_view *msg, void *arg),
+		     void *arg)
 {
 	net.filter = filter;
 	net.filter_arg = arg;
@@ -983,13 +1002,15 @@ void mock_set_no_keep(bool on)
 	net.no_keep = on;
 }
 
-void mock_refuse(struct weft_lane_iface *from, struct weft_lane_iface *to, int status, const char *text)
+void mock_refuse(struct weft_lane_iface *from, struct weft_lane_iface *to, int status,
+		 const char *text)
 {
 	struct refusal *r;
 
 	assert_true(net.num_refusals < 16);
 	r = &net.refusals[net.num_refusals++];
-	*r = (struct refusal){from != NULL ? to_iface(from) : NULL, to != NULL ? to_iface(to) : NULL, status, ""};
+	*r = (struct refusal){from != NULL ? to_iface(from) : NULL,
+			      to != NULL ? to_iface(to) : NULL, status, ""};
 	snprintf(r->text, sizeof(r->text), "%s", text != NULL ? text : "");
 }
 
@@ -1016,7 +1037,8 @@ void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status,
 		LIST_FOREACH(lep, &f->leps, entry) {
 			if (lep->peer == NULL || lep->peer->stranger || lep->down_due)
 				continue;
-			if (!((a == NULL || a == &f->base) && (b == NULL || b == lep->peer->base.iface)))
+			if (!((a == NULL || a == &f->base) &&
+			      (b == NULL || b == lep->peer->base.iface)))
 				continue;
 			kill_end(lep->peer, status, text);
 			kill_end(lep, status, text);

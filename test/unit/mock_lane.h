@@ -21,8 +21,9 @@
  *	busy        open() fails with -EBUSY
  *	down        link is down
  *
- * Messages wait in the network until the *receiving* worker's progress delivers them, in order of sending unless the test says otherwise.
- * An acknowledgement (zcopy completion, flush) comes at the *sender's* progress after delivery.
+ * Messages wait in the network until the *receiving* worker's progress delivers them, in order of
+ * sending unless the test says otherwise. An acknowledgement (zcopy completion, flush) comes at the
+ * *sender's* progress after delivery.
  */
 #ifndef WEFT_TEST_MOCK_LANE_H
 #define WEFT_TEST_MOCK_LANE_H
@@ -103,8 +104,9 @@ unsigned int mock_num_kept(void);
 /* ------------------------------------------------------------------ connections and faults */
 
 /**
- * Connects from @p from to @p to (NULL = any): fail at once with EV_DOWN(@p status, text), or, with status 0, are never answered until
- * the driver's connect timeout ends them with -ETIMEDOUT "no answer".
+ * Connects from @p from to @p to (NULL = any): fail at once with EV_DOWN(@p status, text), or, with
+ * status 0, are never answered until the driver's connect timeout ends them with -ETIMEDOUT "no
+ * answer".
  */
 void mock_refuse(struct weft_lane_iface *from, struct weft_lane_iface *to, int status, const char *text);
 void mock_allow_all(void);

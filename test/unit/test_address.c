@@ -8,14 +8,27 @@
 
 static struct weft_address sample(unsigned int ifaces)
 {
-	struct weft_address a = {.worker_id = 0x0123456789abcdefull, .features = 1, .name = "somebody", .num_ifaces = ifaces};
+	struct weft_address a = {.worker_id = 0x0123456789abcdefull,
+				 .features = 1,
+				 .name = "somebody",
+				 .num_ifaces = ifaces};
 	unsigned int i;
 
 	for (i = 0; i < ifaces; i++) {
 		a.ifaces[i] = (struct weft_address_iface){
-			.index = (uint8_t)i, .driver = "dpdk", .device = 77 + i, .features = 0x17, .bandwidth = 1.25e9f,
-			.latency = 2e-6f, .send_overhead = 1e-7f, .recv_overhead = 2e-7f, .reg_cost = 1e-5f,
-			.reg_growth = 1e-11f, .max_short = 200, .max_bcopy = 8900, .max_zcopy = 8900,
+			.index = (uint8_t)i,
+			.driver = "dpdk",
+			.device = 77 + i,
+			.features = 0x17,
+			.bandwidth = 1.25e9f,
+			.latency = 2e-6f,
+			.send_overhead = 1e-7f,
+			.recv_overhead = 2e-7f,
+			.reg_cost = 1e-5f,
+			.reg_growth = 1e-11f,
+			.max_short = 200,
+			.max_bcopy = 8900,
+			.max_zcopy = 8900,
 			.addr_len = WEFT_LANE_ADDR_MAX,
 		};
 		memset(a.ifaces[i].addr, (int)i + 1, WEFT_LANE_ADDR_MAX);
@@ -79,7 +92,10 @@ static void truncated_and_changed_addresses_are_refused(void **state)
 	assert_non_null(strstr(why, "empty"));
 }
 
-/* Damage that the checksum does not see, because its maker computed it: lengths and figures that lie. */
+/*
+ * Damage that the checksum does not see, because its maker computed it: lengths and figures that
+ * lie.
+ */
 static void hostile_addresses_are_refused(void **state)
 {
 	struct weft_address a = sample(2), b;
@@ -92,7 +108,8 @@ static void hostile_addresses_are_refused(void **state)
 	(void)state;
 	a.ifaces[1].index = a.ifaces[0].index;
 	len = weft_address_pack(&a, buf);
-	assert_int_equal(weft_address_unpack(&b, buf, len, NULL, 0), -EINVAL); /* one number twice */
+	assert_int_equal(weft_address_unpack(&b, buf, len, NULL, 0),
+			 -EINVAL); /* one number twice */
 	a = sample(1);
 	a.ifaces[0].bandwidth = -1;
 	len = weft_address_pack(&a, buf);
@@ -145,7 +162,8 @@ static void another_version_is_told_from_damage(void **state)
 static void a_workers_address_holds_its_network_interfaces(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", NULL);
-	struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"), *alone = mock_worker(ctx, "self");
+	struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"),
+			   *alone = mock_worker(ctx, "self");
 	struct weft_address_attr attr = {.size = sizeof(attr)};
 	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params);
 	struct weft_ep *ep;
@@ -177,8 +195,14 @@ static struct weft_address_iface local[16], remote[16];
 static struct weft_address_iface port(uint8_t index, double bw, double lat, uint64_t device)
 {
 	return (struct weft_address_iface){
-		.index = index, .driver = "dpdk", .device = device, .bandwidth = (float)bw, .latency = (float)lat,
-		.features = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_SHORT, .max_short = 200, .max_bcopy = 8000,
+		.index = index,
+		.driver = "dpdk",
+		.device = device,
+		.bandwidth = (float)bw,
+		.latency = (float)lat,
+		.features = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_SHORT,
+		.max_short = 200,
+		.max_bcopy = 8000,
 	};
 }
 
@@ -293,9 +317,12 @@ static void selection_is_the_same_from_both_ends(void **state)
 		l = 1 + (seed >> 28) % 5;
 		r = 1 + (seed >> 24) % 5;
 		for (i = 0; i < l; i++)
-			local[i] = port((uint8_t)i, 1e9 * (1 + (seed >> i) % 4), 1e-6 * (1 + (seed >> (i + 3)) % 3), 1 + (seed >> i) % 3);
+			local[i] = port((uint8_t)i, 1e9 * (1 + (seed >> i) % 4),
+					1e-6 * (1 + (seed >> (i + 3)) % 3), 1 + (seed >> i) % 3);
 		for (i = 0; i < r; i++)
-			remote[i] = port((uint8_t)i, 1e9 * (1 + (seed >> (i + 7)) % 4), 1e-6 * (1 + (seed >> (i + 9)) % 3), 1 + (seed >> (i + 2)) % 3);
+			remote[i] =
+				port((uint8_t)i, 1e9 * (1 + (seed >> (i + 7)) % 4),
+				     1e-6 * (1 + (seed >> (i + 9)) % 3), 1 + (seed >> (i + 2)) % 3);
 		in = all_reach(l, r);
 		back = all_reach(r, l);
 		back.local = remote;
@@ -303,12 +330,16 @@ static void selection_is_the_same_from_both_ends(void **state)
 		n = weft_select_lanes(&in, here, 16);
 		assert_true(n >= 1 && n <= 16);
 		assert_int_equal(weft_select_lanes(&back, there, 16), n);
-		/* Ties are broken by number, which may pair differently; what both ends get out of it is the same. */
+		/*
+		 * Ties are broken by number, which may pair differently; what both ends get out of
+		 * it is the same.
+		 */
 		for (i = 0; i < n; i++) {
 			assert_true(here[i].bandwidth == there[i].bandwidth);
 			assert_true(here[i].latency == there[i].latency);
 			for (k = 0; k < i; k++)
-				assert_false(here[i].pair.local == here[k].pair.local && here[i].pair.remote == here[k].pair.remote);
+				assert_false(here[i].pair.local == here[k].pair.local &&
+					     here[i].pair.remote == here[k].pair.remote);
 		}
 		assert_int_equal(weft_select_lanes(&in, there, 16), n);
 		assert_memory_equal(here, there, n * sizeof(here[0]));

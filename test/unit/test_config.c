@@ -122,11 +122,33 @@ static void sizes_times_and_words_are_understood(void **state)
 static void malformed_values_are_refused_and_change_nothing(void **state)
 {
 	static const char *const bad[][2] = {
-		{"RNDV_THRESH", ""}, {"RNDV_THRESH", "64q"}, {"RNDV_THRESH", "-1"}, {"RNDV_THRESH", "0x10"}, {"RNDV_THRESH", "nan"},
-		{"RNDV_THRESH", "1e300"}, {"RNDV_THRESH", "64 k"}, {"MIN_CHUNK", "0"}, {"MIN_CHUNK", "auto"}, {"MIN_CHUNK", "inf"},
-		{"PATHS", "1.5"}, {"PATHS", "0"}, {"PATHS", "65"}, {"UDP_PORT", "0"}, {"UDP_PORT", "65536"}, {"PEER_TIMEOUT", "0"},
-		{"PEER_TIMEOUT", "10h"}, {"PEER_TIMEOUT", "inf"}, {"ZCOPY", "maybe"}, {"ZCOPY", ""}, {"CSUM", "crc"}, {"CSUM", "crc32"},
-		{"CSUM", ""}, {"ENCAP", "u"}, {"SEQ_START", "4294967296"}, {"UNEXP_LIMIT", "1"}, {"LOG_LEVEL", "loud"},
+		{"RNDV_THRESH", ""},
+		{"RNDV_THRESH", "64q"},
+		{"RNDV_THRESH", "-1"},
+		{"RNDV_THRESH", "0x10"},
+		{"RNDV_THRESH", "nan"},
+		{"RNDV_THRESH", "1e300"},
+		{"RNDV_THRESH", "64 k"},
+		{"MIN_CHUNK", "0"},
+		{"MIN_CHUNK", "auto"},
+		{"MIN_CHUNK", "inf"},
+		{"PATHS", "1.5"},
+		{"PATHS", "0"},
+		{"PATHS", "65"},
+		{"UDP_PORT", "0"},
+		{"UDP_PORT", "65536"},
+		{"PEER_TIMEOUT", "0"},
+		{"PEER_TIMEOUT", "10h"},
+		{"PEER_TIMEOUT", "inf"},
+		{"ZCOPY", "maybe"},
+		{"ZCOPY", ""},
+		{"CSUM", "crc"},
+		{"CSUM", "crc32"},
+		{"CSUM", ""},
+		{"ENCAP", "u"},
+		{"SEQ_START", "4294967296"},
+		{"UNEXP_LIMIT", "1"},
+		{"LOG_LEVEL", "loud"},
 	};
 	char before[64], after[64];
 	size_t i;
@@ -195,7 +217,10 @@ static void the_environment_sets_values(void **state)
 	clear_environment(NULL);
 }
 
-/* Every option: a default that is valid, help worth reading, and a printed form that reads back as the same value. */
+/*
+ * Every option: a default that is valid, help worth reading, and a printed form that reads back as
+ * the same value.
+ */
 static void every_option_has_help_and_prints_what_it_reads(void **state)
 {
 	char text[256], again[256], why[256];
@@ -334,7 +359,9 @@ static void nearest_words_are_near(void **state)
 	char near[32];
 
 	(void)state;
-	assert_string_equal(weft_nearest_word("gateway", "ip,gw,mtu,gatewey", ",", near, sizeof(near)), "gatewey");
+	assert_string_equal(weft_nearest_word("gateway", "ip,gw,mtu,gatewey", ",", near,
+					      sizeof(near)),
+			    "gatewey");
 	assert_null(weft_nearest_word("qqqqqq", "ip,gw,mtu", ",", near, sizeof(near)));
 	assert_null(weft_nearest_word("x", "", ",", near, sizeof(near)));
 }
@@ -352,7 +379,8 @@ static void manual_pages_name_no_unknown_option(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(pages) / sizeof(pages[0]); i++) {
-		snprintf(path, sizeof(path), "%.*sdoc/man/%s", (int)(slash - __FILE__), __FILE__, pages[i]);
+		snprintf(path, sizeof(path), "%.*sdoc/man/%s", (int)(slash - __FILE__), __FILE__,
+			 pages[i]);
 		f = fopen(path, "r");
 		if (f == NULL)
 			continue; /* run from elsewhere */

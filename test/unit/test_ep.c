@@ -18,7 +18,8 @@ struct pair {
 static void pair_up(struct pair *p, const char *lanes)
 {
 	memset(p, 0, sizeof(*p));
-	p->ctx = mock_context("CONNECT_TIMEOUT=30s", "PEER_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
+	p->ctx =
+		mock_context("CONNECT_TIMEOUT=30s", "PEER_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
 	p->a = mock_worker(p->ctx, lanes);
 	p->b = mock_worker(p->ctx, lanes);
 	p->x = conn_create(p->a, p->b, &p->ex);
@@ -65,13 +66,19 @@ static void send_then_close_delivers_everything(void **state)
 		/* Short, long, rendezvous; the receives are there before or come after. */
 		for (i = 0; i < 9; i++) {
 			if (seed % 4 < 2)
-				assert_true(weft_tag_recv(b, NULL, in, sizeof(in), i, UINT64_MAX, NULL, &r[i]) >= 0);
-			assert_true(weft_tag_send(ep, out, i % 3 == 0 ? 8 : i % 3 == 1 ? 5000 : 200000, i, NULL, NULL) >= 0);
+				assert_true(weft_tag_recv(b, NULL, in, sizeof(in), i, UINT64_MAX,
+							  NULL, &r[i]) >= 0);
+			assert_true(weft_tag_send(ep, out,
+						  i % 3 == 0   ? 8
+						  : i % 3 == 1 ? 5000
+							       : 200000,
+						  i, NULL, NULL) >= 0);
 		}
 		assert_int_equal(weft_ep_close(ep, 0, NULL, &close), WEFT_INPROGRESS);
 		mock_run(100, MS, a, b, NULL);
 		for (i = 0; i < 9; i++)
-			if (seed % 4 >= 2 && weft_tag_recv(b, NULL, in, sizeof(in), i, UINT64_MAX, NULL, &r[i]) == 0)
+			if (seed % 4 >= 2 &&
+			    weft_tag_recv(b, NULL, in, sizeof(in), i, UINT64_MAX, NULL, &r[i]) == 0)
 				r[i] = NULL;
 		mock_run(3000, MS, a, b, NULL);
 		for (i = 0; i < 9; i++)
@@ -131,11 +138,15 @@ static void both_sides_close_at_once(void **state)
 		mock_seed(i + 1);
 		pair_up(&p, two_nics);
 		mock_set_order(MOCK_RANDOM);
-		/* With an unmatched rendezvous each way, which would wait for the other for ever. */
+		/*
+		 * With an unmatched rendezvous each way, which would wait for the other for ever.
+		 */
 		if (i % 2) {
-			assert_int_equal(weft_tag_send(p.x, big, sizeof(big), 1, NULL, &s), WEFT_INPROGRESS);
+			assert_int_equal(weft_tag_send(p.x, big, sizeof(big), 1, NULL, &s),
+					 WEFT_INPROGRESS);
 			weft_request_free(s);
-			assert_int_equal(weft_tag_send(p.y, big, sizeof(big), 1, NULL, &s), WEFT_INPROGRESS);
+			assert_int_equal(weft_tag_send(p.y, big, sizeof(big), 1, NULL, &s),
+					 WEFT_INPROGRESS);
 			weft_request_free(s);
 		}
 		assert_int_equal(weft_ep_close(p.x, 0, NULL, &cx), WEFT_INPROGRESS);
@@ -189,7 +200,8 @@ static void closing_while_connecting_still_delivers(void **state)
 	struct weft_ep *ep;
 
 	(void)state;
-	assert_int_equal(weft_tag_recv(b, NULL, in, sizeof(in), 1, UINT64_MAX, NULL, &r), WEFT_INPROGRESS);
+	assert_int_equal(weft_tag_recv(b, NULL, in, sizeof(in), 1, UINT64_MAX, NULL, &r),
+			 WEFT_INPROGRESS);
 	ep = mock_connect(a, b);
 	memset(out, 5, sizeof(out));
 	assert_true(weft_tag_send(ep, out, sizeof(out), 1, NULL, NULL) >= 0);
@@ -232,7 +244,10 @@ static void connect_and_close_again_and_again(void **state)
 	conn_destroy(ctx, a, b);
 }
 
-/* Endpoints made and closed by both sides at random, with and without force, while messages go to and fro. */
+/*
+ * Endpoints made and closed by both sides at random, with and without force, while messages go to
+ * and fro.
+ */
 static void create_and_close_by_both_sides_at_random(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=20s", "LOG_FILE=/dev/null", NULL);
@@ -257,7 +272,8 @@ static void create_and_close_by_both_sides_at_random(void **state)
 			if (eps[who][k] == NULL)
 				eps[who][k] = mock_connect(w[who], w[1 - who]);
 			else if ((r >> 16 & 3) == 0) {
-				assert_true(weft_ep_close(eps[who][k], r >> 18 & 1, NULL, NULL) >= 0);
+				assert_true(weft_ep_close(eps[who][k], r >> 18 & 1, NULL, NULL) >=
+					    0);
 				eps[who][k] = NULL;
 			} else
 				weft_tag_send(eps[who][k], data, r >> 8 & 0x3fff, 1, NULL, NULL);
@@ -272,7 +288,8 @@ static void create_and_close_by_both_sides_at_random(void **state)
 		mock_run(3000, 20 * MS, w[0], w[1], NULL);
 		/* All gone, on both sides, whatever crossed. */
 		if (w[0]->num_eps + w[1]->num_eps != 0 || mock_num_leps() != 0)
-			fail_msg("seed %u: endpoints %u %u, connections %u", seed, w[0]->num_eps, w[1]->num_eps, mock_num_leps());
+			fail_msg("seed %u: endpoints %u %u, connections %u", seed, w[0]->num_eps,
+				 w[1]->num_eps, mock_num_leps());
 		weft_worker_destroy(w[0]);
 		weft_worker_destroy(w[1]);
 	}
@@ -281,7 +298,8 @@ static void create_and_close_by_both_sides_at_random(void **state)
 
 static void many_endpoints(void **state)
 {
-	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "MAX_UNCLAIMED_EPS=2000", NULL);
+	struct weft_context *ctx =
+		mock_context("CONNECT_TIMEOUT=60s", "MAX_UNCLAIMED_EPS=2000", NULL);
 	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
 	static struct weft_ep *eps[1000];
 	unsigned int i;
@@ -308,14 +326,19 @@ static void force_close_cancels_what_is_under_way(void **state)
 
 	(void)state;
 	pair_up(&p, two_nics);
-	/* A rendezvous in the middle, one unmatched, a synchronous send, a directed receive, a flush. */
-	assert_int_equal(weft_tag_recv(p.b, NULL, in, sizeof(in), 1, UINT64_MAX, NULL, &req[5]), WEFT_INPROGRESS);
+	/*
+	 * A rendezvous in the middle, one unmatched, a synchronous send, a directed receive, a
+	 * flush.
+	 */
+	assert_int_equal(weft_tag_recv(p.b, NULL, in, sizeof(in), 1, UINT64_MAX, NULL, &req[5]),
+			 WEFT_INPROGRESS);
 	assert_int_equal(weft_tag_send(p.x, big, sizeof(big), 1, NULL, &req[0]), WEFT_INPROGRESS);
 	mock_set_window(2);
 	mock_run(3, MS, p.a, p.b, NULL);
 	assert_int_equal(weft_tag_send(p.x, big, sizeof(big), 2, NULL, &req[1]), WEFT_INPROGRESS);
 	assert_int_equal(weft_tag_send_sync(p.x, "x", 1, 3, NULL, &req[2]), WEFT_INPROGRESS);
-	assert_int_equal(weft_tag_recv(p.a, p.x, in, 1, 4, UINT64_MAX, NULL, &req[3]), WEFT_INPROGRESS);
+	assert_int_equal(weft_tag_recv(p.a, p.x, in, 1, 4, UINT64_MAX, NULL, &req[3]),
+			 WEFT_INPROGRESS);
 	assert_int_equal(weft_ep_flush(p.x, NULL, &req[4]), WEFT_INPROGRESS);
 	assert_int_equal(weft_ep_close(p.x, WEFT_EP_CLOSE_FORCE, NULL, NULL), 0);
 	mock_run(2, MS, p.a, NULL);
@@ -336,7 +359,8 @@ static void force_close_cancels_what_is_under_way(void **state)
 
 static void flush_completes_in_every_situation(void **state)
 {
-	struct weft_op_params force = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
+	struct weft_op_params force =
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
 	static uint8_t big[300000], in[300000];
 	struct weft_request *req, *r;
 	struct pair p;
@@ -355,7 +379,8 @@ static void flush_completes_in_every_situation(void **state)
 	assert_int_equal(weft_ep_flush(p.x, NULL, &req), WEFT_INPROGRESS);
 	mock_run(50, MS, p.a, p.b, NULL);
 	assert_int_equal(weft_request_test(req, NULL), WEFT_INPROGRESS);
-	assert_int_equal(weft_tag_recv(p.b, NULL, in, sizeof(in), 1, UINT64_MAX, NULL, &r), WEFT_INPROGRESS);
+	assert_int_equal(weft_tag_recv(p.b, NULL, in, sizeof(in), 1, UINT64_MAX, NULL, &r),
+			 WEFT_INPROGRESS);
 	mock_run(50, MS, p.a, p.b, NULL);
 	assert_int_equal(status_of(req), 0);
 	assert_int_equal(status_of(r), 0);
@@ -399,8 +424,10 @@ static void a_killed_peer_fails_its_endpoint_and_no_other(void **state)
 	mock_hold(NULL);
 	assert_true(weft_tag_send(p.x, big, 5000, 1, NULL, &req[0]) >= 0);
 	assert_int_equal(weft_tag_send(p.x, big, sizeof(big), 1, NULL, &req[1]), WEFT_INPROGRESS);
-	assert_int_equal(weft_tag_recv(p.a, p.x, big, 1, 1, UINT64_MAX, NULL, &req[2]), WEFT_INPROGRESS);
-	mock_kill(mock_iface(p.a, 0), mock_iface(p.b, 0), -ETIMEDOUT, "mock:0: peer mock-103 gave no answer in 30 s");
+	assert_int_equal(weft_tag_recv(p.a, p.x, big, 1, 1, UINT64_MAX, NULL, &req[2]),
+			 WEFT_INPROGRESS);
+	mock_kill(mock_iface(p.a, 0), mock_iface(p.b, 0), -ETIMEDOUT,
+		  "mock:0: peer mock-103 gave no answer in 30 s");
 	mock_run(10, MS, p.a, NULL);
 	mock_release(NULL);
 	assert_int_equal(p.ex.calls, 1);
@@ -466,7 +493,8 @@ static void an_endpoint_may_be_closed_in_its_own_error_callback(void **state)
 
 static struct weft_ep *to_close;
 
-static void close_in_a_callback(struct weft_request *req, const struct weft_completion *c, void *arg)
+static void close_in_a_callback(struct weft_request *req, const struct weft_completion *c,
+				void *arg)
 {
 	(void)req;
 	(void)c;
@@ -488,7 +516,11 @@ static void an_endpoint_may_be_closed_in_a_completion_on_it(void **state)
 		pair_up(&p, two_nics);
 		to_close = p.y;
 		weft_tag_recv(p.b, p.y, in, sizeof(in), 1, UINT64_MAX, &params, NULL);
-		weft_tag_send(p.x, big, size == 0 ? 8 : size == 1 ? 30000 : sizeof(big), 1, NULL, NULL);
+		weft_tag_send(p.x, big,
+			      size == 0   ? 8
+			      : size == 1 ? 30000
+					  : sizeof(big),
+			      1, NULL, NULL);
 		mock_run(100, MS, p.a, p.b, NULL);
 		assert_null(to_close);
 		assert_int_equal(p.b->num_eps, 0);
@@ -569,7 +601,8 @@ static void wrong_parameters_are_refused(void **state)
 
 static unsigned int inner;
 
-static void progress_in_a_callback(struct weft_request *req, const struct weft_completion *c, void *arg)
+static void progress_in_a_callback(struct weft_request *req, const struct weft_completion *c,
+				   void *arg)
 {
 	(void)req;
 	(void)c;
@@ -579,7 +612,8 @@ static void progress_in_a_callback(struct weft_request *req, const struct weft_c
 
 static void progress_inside_a_callback_is_refused(void **state)
 {
-	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = progress_in_a_callback);
+	struct weft_op_params params =
+		WEFT_INIT(struct weft_op_params, .cb = progress_in_a_callback);
 	char in[8];
 	struct pair p;
 
@@ -587,7 +621,8 @@ static void progress_inside_a_callback_is_refused(void **state)
 	pair_up(&p, two_nics);
 	params.cb_arg = p.b;
 	inner = 0;
-	assert_int_equal(weft_tag_recv(p.b, NULL, in, 8, 1, UINT64_MAX, &params, NULL), WEFT_INPROGRESS);
+	assert_int_equal(weft_tag_recv(p.b, NULL, in, 8, 1, UINT64_MAX, &params, NULL),
+			 WEFT_INPROGRESS);
 	weft_tag_send(p.x, "x", 1, 1, NULL, NULL);
 	mock_run(5, MS, p.a, p.b, NULL);
 	assert_int_equal(inner, 0);
@@ -626,7 +661,8 @@ static void *job_run(void *arg)
 		memset(out, (int)(i + job->n), sizeof(out));
 		rr = weft_tag_recv(job->w, NULL, in, sizeof(in), job->n, UINT64_MAX, NULL, &r);
 		rs = weft_tag_send(ep, out, sizeof(out), job->n, NULL, &s);
-		while ((rr == 1 && weft_request_test(r, NULL) == 1) || (rs == 1 && weft_request_test(s, NULL) == 1))
+		while ((rr == 1 && weft_request_test(r, NULL) == 1) ||
+		       (rs == 1 && weft_request_test(s, NULL) == 1))
 			weft_worker_progress(job->w);
 		if (rr == 1)
 			weft_request_free(r);
@@ -641,7 +677,8 @@ static void *job_run(void *arg)
 static void a_multi_threaded_worker_serves_all_threads(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", NULL);
-	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .thread_mode = WEFT_THREAD_MULTI, .lanes = "self");
+	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params,
+						 .thread_mode = WEFT_THREAD_MULTI, .lanes = "self");
 	struct job jobs[THREADS] = {0};
 	pthread_t threads[THREADS];
 	struct weft_worker *w;
@@ -674,7 +711,8 @@ static void registered_memory_follows_the_interfaces(void **state)
 	/* One registration for the domain, whatever opens and closes. */
 	assert_int_equal(mock_num_mems(), 1);
 	assert_non_null(weft_mem_lane_of(mem, mock_iface(a, 0)));
-	assert_ptr_equal(weft_mem_lane_of(mem, mock_iface(a, 0)), weft_mem_lane_of(mem, mock_iface(a, 1)));
+	assert_ptr_equal(weft_mem_lane_of(mem, mock_iface(a, 0)),
+			 weft_mem_lane_of(mem, mock_iface(a, 1)));
 	assert_null(weft_mem_lane_of(mem, mock_iface(a, 2))); /* self */
 	b = mock_worker(ctx, "mock:0,reg");
 	assert_int_equal(mock_num_mems(), 1);

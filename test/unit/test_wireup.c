@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connecting: who may begin, which lanes come of it, and what happens when some of them can't be had. */
+/*
+ * Connecting: who may begin, which lanes come of it, and what happens when some of them can't be
+ * had.
+ */
 
 #include "conn_util.h"
 
@@ -76,12 +79,15 @@ static void connects_meet_in_any_order_of_events(void **state)
 			if (i % 3 != seed % 3)
 				mock_run(1, MS, b, NULL);
 		}
-		if (x->state != WEFT_EP_UP || y->state != WEFT_EP_UP || a->num_eps != 1 || b->num_eps != 1)
-			fail_msg("seed %u: states %d %d, endpoints %u %u", seed, x->state, y->state, a->num_eps, b->num_eps);
+		if (x->state != WEFT_EP_UP || y->state != WEFT_EP_UP || a->num_eps != 1 ||
+		    b->num_eps != 1)
+			fail_msg("seed %u: states %d %d, endpoints %u %u", seed, x->state, y->state,
+				 a->num_eps, b->num_eps);
 		if (x->lanes_up != y->lanes_up || conn_lanes_up(x) != (seed % 4 == 0 ? 1u : 2u))
 			fail_msg("seed %u: lanes %x %x", seed, x->lanes_up, y->lanes_up);
 		if (mock_num_leps() != 2 * conn_lanes_up(x))
-			fail_msg("seed %u: %u connections for %u lanes", seed, mock_num_leps(), conn_lanes_up(x));
+			fail_msg("seed %u: %u connections for %u lanes", seed, mock_num_leps(),
+				 conn_lanes_up(x));
 		mock_set_eagain(NULL, 0);
 		weft_worker_destroy(a);
 		weft_worker_destroy(b);
@@ -141,7 +147,8 @@ static void claiming_while_the_connection_is_being_made(void **state)
 
 static struct weft_ep *accepted;
 
-static void accept_cb(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id, const char *remote_name, void *arg)
+static void accept_cb(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
+		      const char *remote_name, void *arg)
 {
 	(void)worker;
 	assert_string_equal(remote_name, "test");
@@ -152,7 +159,8 @@ static void accept_cb(struct weft_worker *worker, struct weft_ep *ep, uint64_t r
 static void accept_callback_makes_the_application_the_owner(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
-	struct weft_worker_params p = WEFT_INIT(struct weft_worker_params, .lanes = "mock:0", .accept_cb = accept_cb);
+	struct weft_worker_params p =
+		WEFT_INIT(struct weft_worker_params, .lanes = "mock:0", .accept_cb = accept_cb);
 	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b;
 	uint64_t id = 0;
 	struct weft_ep *ep;
@@ -212,11 +220,14 @@ static void messages_sent_before_the_connection_arrive_in_order(void **state)
 	(void)state;
 	for (i = 0; i < 20; i++) {
 		memset(big[i], (int)i, sizeof(big[i]));
-		assert_true(weft_tag_send(ep, big[i], i % 3 == 0 ? sizeof(big[i]) : i, 5, NULL, NULL) >= 0);
+		assert_true(weft_tag_send(ep, big[i], i % 3 == 0 ? sizeof(big[i]) : i, 5, NULL,
+					  NULL) >= 0);
 	}
 	for (i = 0; i < 20; i++) {
 		rc = weft_tag_recv(b, NULL, in, sizeof(in), 5, WEFT_TAG_MASK_FULL, &p, &r);
-		for (k = 0; rc == WEFT_INPROGRESS && k < 1000 && weft_request_test(r, &c) == WEFT_INPROGRESS; k++)
+		for (k = 0; rc == WEFT_INPROGRESS && k < 1000 &&
+			    weft_request_test(r, &c) == WEFT_INPROGRESS;
+		     k++)
 			mock_run(1, MS, a, b, NULL);
 		assert_int_equal(c.status, 0);
 		assert_int_equal(c.length, i % 3 == 0 ? sizeof(big[i]) : i);
@@ -300,7 +311,10 @@ static void lanes_that_differ_in_size_take_what_both_can(void **state)
 	conn_destroy(ctx, a, b);
 }
 
-/* An address of 16 interfaces does not fit into a message of 200 bytes, nor into 1200: it goes in pieces. */
+/*
+ * An address of 16 interfaces does not fit into a message of 200 bytes, nor into 1200: it goes in
+ * pieces.
+ */
 static void a_request_fits_any_mtu(void **state)
 {
 	static const char *const lists[] = {
@@ -314,7 +328,8 @@ static void a_request_fits_any_mtu(void **state)
 	for (i = 0; i < 3; i++) {
 		for (order = MOCK_FIFO; order <= MOCK_REVERSE; order++) {
 			struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
-			struct weft_worker *a = mock_worker(ctx, lists[i]), *b = mock_worker(ctx, lists[i]);
+			struct weft_worker *a = mock_worker(ctx, lists[i]),
+					   *b = mock_worker(ctx, lists[i]);
 			struct weft_ep *x = mock_connect(a, b);
 
 			mock_set_order((enum mock_order)order);
@@ -363,7 +378,8 @@ static void a_further_lane_that_cannot_attach_is_left_out(void **state)
 
 		conn_order(&a, &b);
 		/* Refused at once, or never answered; the connection begun by either side. */
-		mock_refuse(mock_iface(a, 1), mock_iface(b, 1), variant & 1 ? -EHOSTUNREACH : 0, "no ARP answer");
+		mock_refuse(mock_iface(a, 1), mock_iface(b, 1), variant & 1 ? -EHOSTUNREACH : 0,
+			    "no ARP answer");
 		x = variant & 2 ? mock_connect(b, a) : mock_connect(a, b);
 		mock_run(7000, MS, a, b, NULL);
 		y = conn_first_ep(variant & 2 ? a : b);
@@ -381,8 +397,10 @@ static void a_further_lane_that_cannot_attach_is_left_out(void **state)
 
 static void unreachable_peer_is_refused_at_creation(void **state)
 {
-	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", "LOG_LEVEL=error", "LOG_FILE=/dev/null", NULL);
-	struct weft_worker *a = mock_worker(ctx, "mock:0,net=1"), *b = mock_worker(ctx, "mock:0,net=2");
+	struct weft_context *ctx =
+		mock_context("CONNECT_TIMEOUT=30s", "LOG_LEVEL=error", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0,net=1"),
+			   *b = mock_worker(ctx, "mock:0,net=2");
 	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params);
 	struct weft_ep *ep;
 	void *address;
@@ -451,7 +469,10 @@ static void a_peer_that_does_not_poll_is_waited_for(void **state)
 	conn_destroy(ctx, a, b);
 }
 
-/* The first connection dies between REQ and REP: the other pair is used, and nothing is lost or doubled. */
+/*
+ * The first connection dies between REQ and REP: the other pair is used, and nothing is lost or
+ * doubled.
+ */
 static void bootstrap_fails_over_before_the_answer(void **state)
 {
 	unsigned int round, swap;
@@ -459,8 +480,10 @@ static void bootstrap_fails_over_before_the_answer(void **state)
 	(void)state;
 	for (swap = 0; swap < 2; swap++) {
 		for (round = 0; round < 12; round++) {
-			struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
-			struct weft_worker *a = mock_worker(ctx, two_nics), *b = mock_worker(ctx, two_nics);
+			struct weft_context *ctx =
+				mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
+			struct weft_worker *a = mock_worker(ctx, two_nics),
+					   *b = mock_worker(ctx, two_nics);
 			struct mock_err err = {0};
 			struct weft_ep *x;
 
@@ -477,7 +500,9 @@ static void bootstrap_fails_over_before_the_answer(void **state)
 				mock_run(1, MS, a, NULL);
 			mock_kill(mock_iface(a, 0), NULL, -ENETDOWN, "cable pulled");
 			mock_run(3000, MS, a, b, NULL);
-			/* Either it got over to the other pair, or it had been in use and says so. */
+			/*
+			 * Either it got over to the other pair, or it had been in use and says so.
+			 */
 			if (x->state == WEFT_EP_UP)
 				conn_message(x, b, 5000, 1);
 			else
@@ -497,7 +522,8 @@ static void crossed_requests_survive_the_loss_of_one_connection(void **state)
 
 	(void)state;
 	for (round = 0; round < 10; round++) {
-		struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
+		struct weft_context *ctx =
+			mock_context("CONNECT_TIMEOUT=30s", "LOG_FILE=/dev/null", NULL);
 		struct weft_worker *a = mock_worker(ctx, two_nics), *b = mock_worker(ctx, two_nics);
 		struct mock_err ea = {0}, eb = {0};
 		struct weft_ep *x, *y;
@@ -528,7 +554,8 @@ static void crossed_requests_survive_the_loss_of_one_connection(void **state)
 static void attached_lanes_outlive_the_connect_timeout(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", NULL);
-	struct weft_worker *a = mock_worker(ctx, "mock:0;mock:1;mock:2"), *b = mock_worker(ctx, "mock:0;mock:1;mock:2");
+	struct weft_worker *a = mock_worker(ctx, "mock:0;mock:1;mock:2"),
+			   *b = mock_worker(ctx, "mock:0;mock:1;mock:2");
 	struct weft_ep *x = mock_connect(a, b);
 
 	(void)state;
@@ -553,14 +580,18 @@ static enum mock_verdict see(const struct mock_msg_view *msg, void *arg)
 {
 	struct seen *s = arg;
 
-	if (msg->am_id != WEFT_WIRE_WIREUP || ((const uint8_t *)msg->data)[0] != s->type || s->len != 0)
+	if (msg->am_id != WEFT_WIRE_WIREUP || ((const uint8_t *)msg->data)[0] != s->type ||
+	    s->len != 0)
 		return MOCK_DELIVER;
 	s->len = msg->length;
 	memcpy(s->data, msg->data, msg->length);
 	return MOCK_DELIVER;
 }
 
-/* The bytes of one message in the example: hex pairs at the beginning of the lines, up to an empty line. */
+/*
+ * The bytes of one message in the example: hex pairs at the beginning of the lines, up to an empty
+ * line.
+ */
 static size_t example(const char *text, const char *name, uint8_t *out)
 {
 	const char *p = strstr(text, name);
@@ -570,7 +601,8 @@ static size_t example(const char *text, const char *name, uint8_t *out)
 	assert_non_null(p);
 	for (p += strlen(name); p[0] != '\n' || p[1] != '\n';) {
 		p += strspn(p, " \n");
-		if (strspn(p, "0123456789abcdef") == 2 && (p[2] == ' ' || p[2] == '\n') && sscanf(p, "%2x", &byte) == 1) {
+		if (strspn(p, "0123456789abcdef") == 2 && (p[2] == ' ' || p[2] == '\n') &&
+		    sscanf(p, "%2x", &byte) == 1) {
 			out[n++] = (uint8_t)byte;
 			p += 2;
 			if (p[0] == '\n' && p[1] == '\n')
@@ -587,7 +619,9 @@ static void the_example_in_the_document_is_what_is_sent(void **state)
 	static const struct {
 		const char *name;
 		enum weft_wireup_type type;
-	} list[] = {{"\nREQ  ", WEFT_WIREUP_REQ}, {"\nREP  ", WEFT_WIREUP_REP}, {"\nACK  ", WEFT_WIREUP_ACK}};
+	} list[] = {{"\nREQ  ", WEFT_WIREUP_REQ},
+		    {"\nREP  ", WEFT_WIREUP_REP},
+		    {"\nACK  ", WEFT_WIREUP_ACK}};
 	const char *slash = strstr(__FILE__, "test/unit/");
 	static char path[512], text[262144];
 	struct weft_context *ctx;
@@ -615,7 +649,8 @@ static void the_example_in_the_document_is_what_is_sent(void **state)
 		mock_set_filter(see, &seen);
 		mock_connect(a, b);
 		mock_run(50, MS, a, b, NULL);
-		n = example(strstr(text, "### An example\n\nLane messages of two workers"), list[i].name, bytes);
+		n = example(strstr(text, "### An example\n\nLane messages of two workers"),
+			    list[i].name, bytes);
 		assert_int_equal(n, seen.len);
 		assert_memory_equal(bytes, seen.data, n);
 		conn_destroy(ctx, a, b);

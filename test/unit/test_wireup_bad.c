@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Wire-up messages that are malformed, foreign, late or hostile: dropped and counted; nobody else suffers. */
+/*
+ * Wire-up messages that are malformed, foreign, late or hostile: dropped and counted; nobody else
+ * suffers.
+ */
 
 #include "conn_util.h"
 
@@ -11,7 +14,8 @@ struct stranger {
 	uint64_t net_addr;
 };
 
-static struct weft_wire_wireup head(struct stranger *s, struct weft_worker *w, enum weft_wireup_type type, uint32_t sn)
+static struct weft_wire_wireup head(struct stranger *s, struct weft_worker *w,
+				    enum weft_wireup_type type, uint32_t sn)
 {
 	return (struct weft_wire_wireup){
 		.type = (uint8_t)type,
@@ -24,7 +28,8 @@ static struct weft_wire_wireup head(struct stranger *s, struct weft_worker *w, e
 	};
 }
 
-static void say(struct stranger *s, struct weft_worker *w, struct weft_wire_wireup *h, const struct weft_records *r)
+static void say(struct stranger *s, struct weft_worker *w, struct weft_wire_wireup *h,
+		const struct weft_records *r)
 {
 	uint8_t buf[sizeof(*h) + WEFT_WIREUP_MAX];
 	size_t len = r != NULL ? r->len : 0;
@@ -41,14 +46,21 @@ static void say(struct stranger *s, struct weft_worker *w, struct weft_wire_wire
 static void good_req(struct stranger *s, struct weft_worker *w, struct weft_records *r)
 {
 	struct weft_wire_boot boot = {.src_iface = 2, .dst_iface = 0};
-	struct weft_wire_credit credit = {.bytes = weft_put64(1 << 20), .seq = weft_put32(4096), .small = weft_put32(1000)};
+	struct weft_wire_credit credit = {
+		.bytes = weft_put64(1 << 20), .seq = weft_put32(4096), .small = weft_put32(1000)};
 	struct weft_wire_lane lane = {.max_frag = weft_put32(4096)};
 	struct weft_address a = {.worker_id = s->id, .name = "stranger", .num_ifaces = 1};
 	uint8_t buf[WEFT_ADDRESS_MAX];
 
-	a.ifaces[0] = (struct weft_address_iface){.index = 2, .driver = "mock", .device = 7, .addr_len = 16,
-						  .features = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY,
-						  .bandwidth = 1e9f, .max_short = 256, .max_bcopy = 4096};
+	a.ifaces[0] = (struct weft_address_iface){.index = 2,
+						  .driver = "mock",
+						  .device = 7,
+						  .addr_len = 16,
+						  .features = WEFT_LANE_F_TO_IFACE |
+							      WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY,
+						  .bandwidth = 1e9f,
+						  .max_short = 256,
+						  .max_bcopy = 4096};
 	memcpy(a.ifaces[0].addr, &s->net_addr, 8);
 	r->len = 0;
 	weft_records_add(r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
@@ -108,14 +120,18 @@ static void garbage_is_dropped_and_counted(void **state)
 	}
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(conn_counter(w, "ep.accepted"), 0);
-	assert_true(conn_counter(w, "wireup.drop.bad") + conn_counter(w, "wireup.drop.stale") > 10000);
+	assert_true(conn_counter(w, "wireup.drop.bad") + conn_counter(w, "wireup.drop.stale") >
+		    10000);
 	conn_message(ep, w, 5000, 1);
 	mock_stranger_close(s.lep);
 	mock_run(3, MS, w, NULL);
 	conn_destroy(ctx, w, good);
 }
 
-/* Every truncation and every single changed byte of a good REQ: accepted as another good one, refused, or dropped. */
+/*
+ * Every truncation and every single changed byte of a good REQ: accepted as another good one,
+ * refused, or dropped.
+ */
 static void damaged_requests_do_no_harm(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -129,7 +145,8 @@ static void damaged_requests_do_no_harm(void **state)
 	(void)state;
 	for (side = 0; side < 2; side++) {
 		for (i = 0; i < 400; i++) {
-			s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = side ? w->id - 1 : w->id + 1};
+			s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)),
+					      .id = side ? w->id - 1 : w->id + 1};
 			good_req(&s, w, &r);
 			bad = r;
 			h = head(&s, w, WEFT_WIREUP_REQ, (uint32_t)i);
@@ -159,7 +176,8 @@ static void a_good_request_is_answered_and_repeated_ones_change_nothing(void **s
 
 	(void)state;
 	for (side = 0; side < 2; side++) {
-		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = side ? w->id - 1 : w->id + 1};
+		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)),
+				      .id = side ? w->id - 1 : w->id + 1};
 		good_req(&s, w, &r);
 		h = head(&s, w, WEFT_WIREUP_REQ, 0);
 		say(&s, w, &h, &r);
@@ -173,7 +191,10 @@ static void a_good_request_is_answered_and_repeated_ones_change_nothing(void **s
 		say(&s, w, &h, NULL);
 		say(&s, w, &h, NULL);
 		assert_int_equal(conn_first_ep(w)->state, WEFT_EP_UP);
-		/* The number is used: after the end a late copy of the REQ is refused, not accepted anew. */
+		/*
+		 * The number is used: after the end a late copy of the REQ is refused, not accepted
+		 * anew.
+		 */
 		h = head(&s, w, WEFT_WIREUP_CLOSE, 0);
 		h.dst_ep = ans.src_ep;
 		say(&s, w, &h, NULL);
@@ -215,7 +236,8 @@ static void an_unanswered_rep_is_repeated_and_then_given_up(void **state)
 
 static void unclaimed_endpoints_are_bounded(void **state)
 {
-	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=500s", "LOG_FILE=/dev/null", "MAX_UNCLAIMED_EPS=10", NULL);
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=500s", "LOG_FILE=/dev/null",
+						"MAX_UNCLAIMED_EPS=10", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
 	struct stranger s[20];
 	struct weft_wire_wireup h, ans;
@@ -224,7 +246,8 @@ static void unclaimed_endpoints_are_bounded(void **state)
 
 	(void)state;
 	for (i = 0; i < 20; i++) {
-		s[i] = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = 100 + i, .net_addr = 500 + i};
+		s[i] = (struct stranger){
+			.lep = mock_stranger(mock_iface(w, 0)), .id = 100 + i, .net_addr = 500 + i};
 		good_req(&s[i], w, &r);
 		h = head(&s[i], w, WEFT_WIREUP_REQ, 0);
 		say(&s[i], w, &h, &r);
@@ -272,7 +295,8 @@ static void records_of_past_peers_are_bounded(void **state)
 
 	(void)state;
 	for (i = 0; i < WEFT_MAX_IDLE_PEERS + 200; i++) {
-		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = 1000 + i, .net_addr = 500};
+		s = (struct stranger){
+			.lep = mock_stranger(mock_iface(w, 0)), .id = 1000 + i, .net_addr = 500};
 		good_req(&s, w, &r);
 		h = head(&s, w, WEFT_WIREUP_REQ, 0);
 		say(&s, w, &h, &r);
@@ -324,7 +348,9 @@ static void another_version_is_refused_with_both_numbers(void **state)
 	ep = conn_create(b, w, &err);
 	mock_hold(mock_iface(b, 0));
 	mock_run(5, MS, b, w, NULL);
-	h = (struct weft_wire_wireup){.type = WEFT_WIREUP_ERROR, .major = WEFT_WIRE_MAJOR + 1, .lane = 0xff,
+	h = (struct weft_wire_wireup){.type = WEFT_WIREUP_ERROR,
+				      .major = WEFT_WIRE_MAJOR + 1,
+				      .lane = 0xff,
 				      .status = weft_put16(EPROTONOSUPPORT)};
 	mock_release(mock_iface(b, 0));
 	mock_set_order(MOCK_REVERSE);
@@ -339,7 +365,8 @@ static void another_version_is_refused_with_both_numbers(void **state)
 static void a_restarted_peer_ends_the_old_endpoint(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
-	struct weft_worker *w = mock_worker(ctx, "mock:0"), *old = mock_worker(ctx, "mock:0,addr=7"), *new;
+	struct weft_worker *w = mock_worker(ctx, "mock:0"),
+			   *old = mock_worker(ctx, "mock:0,addr=7"), *new;
 	struct mock_err err = {0};
 	struct weft_ep *ep = conn_create(w, old, &err), *back;
 
@@ -366,7 +393,8 @@ static void a_restarted_peer_ends_the_old_endpoint(void **state)
 static void an_address_of_an_earlier_life_is_refused(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
-	struct weft_worker *w = mock_worker(ctx, "mock:0"), *old = mock_worker(ctx, "mock:0,addr=7"), *new;
+	struct weft_worker *w = mock_worker(ctx, "mock:0"),
+			   *old = mock_worker(ctx, "mock:0,addr=7"), *new;
 	struct mock_err err = {0};
 	struct weft_ep *ep = conn_create(w, old, &err);
 
@@ -385,7 +413,8 @@ static void an_address_of_an_earlier_life_is_refused(void **state)
 static void nobody_speaks_for_another_peer(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
-	struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"), *b = mock_worker(ctx, "mock:0;mock:1");
+	struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"),
+			   *b = mock_worker(ctx, "mock:0;mock:1");
 	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_ep *ep = mock_connect(b, w), *mine;
 	struct weft_wire_wireup h;
@@ -397,7 +426,8 @@ static void nobody_speaks_for_another_peer(void **state)
 	assert_int_equal(mine->lanes_up, 3);
 	for (type = WEFT_WIREUP_REP; type <= WEFT_WIREUP_ACK; type++) {
 		h = head(&s, w, (enum weft_wireup_type)type, mine->conn_sn);
-		h.dst_ep = (struct weft_wire_ref){weft_put32(mine->slot), weft_put32(mine->generation)};
+		h.dst_ep = (struct weft_wire_ref){weft_put32(mine->slot),
+						  weft_put32(mine->generation)};
 		h.lane = type == WEFT_WIREUP_ERROR ? 0xff : 1;
 		h.status = weft_put16(EIO);
 		say(&s, w, &h, NULL);

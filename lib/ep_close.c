@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Closing and flushing. Closing in good order: the messages' flush, then a flush of every lane,
+ * CLOSE over lane 0, a flush of that, and all connections go.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "wireup.h"
+
+/* Everything was delivered before CLOSE; its acknowledgement is not worth a longer wait. */
+#define CLOSE_LINGER_NS 1000000000ull
+
+enum closing_step {
+	CLOSING_FLUSH, /* messages are being flushed */
+	CLOSING_LANES, /* lanes are being flushed */
+	CLOSING_SAY,   /* CLOSE is to be sent */
+	CLOSING_SAID,  /* CLOSE is to be acknowledged */
+};
+
+struct closing_comp {
+	struct weft_lane_comp base; /* first */
+	struct weft_ep *ep;
+	bool pending;
+	bool done;
+};
+
+struct weft_ep_closing {
+	enum closing_step step;
+	struct weft_request *req;
+	uint64_t deadline;
+	struct closing_comp lanes[WEFT_MAX_LANES];
+};
+
+void weft_ep_closing_end(struct weft_ep *ep, int status)
+{
+	struct weft_request *req = ep->closing->req;
+
+	ep->closing->req = NULL;
+	if (req != NULL)
+		weft_msg_request_done(req, status);
+}
+
+int weft_ep_closing_status(const struct weft_ep *ep, int status)
+{
+	return ep->closing->step == CLOSING_FLUSH ? status : 0;
+}
+
+static void lane_flushed(struct weft_lane_comp *base, int status)
+{
+	struct closing_comp *c = (struct closing_comp *)base;
+
+	(void)status; /* failed lanes are reported by their event */
+	c->pending = false;
+	c->done = true;
+	if (c->ep->state != WEFT_EP_FAILED)
+		weft_ep_timer_at(c->ep, 0);
+}
+
+/* Flush one lane. @return true when that is over */
+static bool flush_lane(struct weft_ep *ep, unsigned int n)
+{
+	struct closing_comp *c = &ep->closing->lanes[n];
+	int rc;
+
+	if (c->done || c->pending)
+		return c->done;
+	c->base.done = lane_flushed;
+	c->ep = ep;
+	c->pending = true;
+	rc = ep->lanes[n].lep->ops->ep_flush(ep->lanes[n].lep, &c->base);
+	if (rc == 0)
+		return c->done;
+	c->pending = false;
+	if (rc == -EAGAIN) {
+		weft_ep_timer_at(ep, 0);
+		return false;
+	}
+	c->done = true; /* idle; or failed, and the event says so */
+	return true;
+}
+
+static void closing_over(struct weft_ep *ep)
+{
+	weft_ep_retire(ep, -ECANCELED);
+	weft_ep_closing_end(ep, 0);
+}
+
+void weft_ep_closing_step(struct weft_ep *ep)
+{
+	struct weft_ep_closing *c = ep->closing;
+	bool all = true;
+	unsigned int i;
+	int rc;
+
+	if (ep->state != WEFT_EP_CLOSING)
+		return;
+	if (c->step == CLOSING_LANES) {
+		for (i = 0; i < ep->num_lanes; i++)
+			if (ep->lanes[i].up && !flush_lane(ep, i))
+				all = false;
+		if (!all)
+			return;
+		if (ep->peer == NULL) { /* loopback: nobody to tell */
+			closing_over(ep);
+			return;
+		}
+		c->step = CLOSING_SAY;
+		c->deadline = ep->worker->now + CLOSE_LINGER_NS;
+	}
+	if (c->step == CLOSING_SAY) {
+		rc = ep->lanes[0].up ? weft_wireup_send_close(ep, ep->lanes[0].lep) : -ENOTCONN;
+		if (rc == -EAGAIN && ep->worker->now < c->deadline) {
+			weft_ep_timer_at(ep, 0);
+			return;
+		}
+		if (rc < 0) {
+			closing_over(ep);
+			return;
+		}
+		c->step = CLOSING_SAID;
+		c->lanes[0].done = false;
+	}
+	if (c->step == CLOSING_SAID) {
+		if (flush_lane(ep, 0) || ep->worker->now >= c->deadline)
+			closing_over(ep);
+		else
+			weft_ep_timer_at(ep, c->deadline);
+	}
+}
+
+static void messages_flushed(void *arg, int status)
+{
+	struct weft_ep *ep = arg;
+
+	if (ep->closing == NULL || ep->closing->step != CLOSING_FLUSH)
+		return;
+	ep->closing->step = CLOSING_LANES;
+	if (status < 0)
+		return; /* the ep has failed or is about to: whoever failed it ends the close */
+	/* At the next progress: the message half is in the middle of something. */
+	weft_ep_timer_at(ep, 0);
+}
+
+static void force_close(struct weft_ep *ep)
+{
+	if (ep->state == WEFT_EP_UP &&
+	    !(ep->lanes[0].lep->iface->attr.features & WEFT_LANE_F_LOOPBACK))
+		weft_wireup_send_close(ep, ep->lanes[0].lep);
+	weft_ep_retire(ep, -ECANCELED);
+}
+
+static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
+		       struct weft_request **req)
+{
+	struct weft_worker *w = ep->worker;
+	struct weft_request *r;
+	int rc;
+
+	ep->closing = calloc(1, sizeof(*ep->closing));
+	if (ep->closing != NULL)
+		ep->closing->req = weft_msg_request_new(w, "endpoint close", params, req != NULL);
+	if (ep->closing == NULL || ep->closing->req == NULL) {
+		force_close(ep);
+		return -ENOMEM;
+	}
+	if (req != NULL)
+		*req = ep->closing->req;
+	if (ep->state == WEFT_EP_UP)
+		ep->state = WEFT_EP_CLOSING;
+	rc = weft_msg_ep_flush(ep, messages_flushed, ep);
+	if (rc < 0 || (rc == WEFT_LANE_IDLE && ep->state == WEFT_EP_CONNECTING)) {
+		/* Nothing was sent, nobody is connected: nothing to wait for. */
+		r = ep->closing->req;
+		ep->closing->req = NULL;
+		weft_ep_retire(ep, -ECANCELED);
+		rc = weft_msg_request_at_once(r, rc < 0 ? rc : 0);
+		if (rc != WEFT_INPROGRESS && req != NULL)
+			*req = NULL;
+		return rc;
+	}
+	if (rc == WEFT_LANE_IDLE) {
+		ep->closing->step = CLOSING_LANES;
+		weft_ep_timer_at(ep, 0);
+	}
+	return WEFT_INPROGRESS;
+}
+
+int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_params *params,
+		  struct weft_request **req)
+{
+	struct weft_worker *w;
+	int rc = 0;
+
+	if (req != NULL)
+		*req = NULL;
+	if (ep == NULL)
+		return -EINVAL;
+	w = ep->worker;
+	weft_worker_lock(w);
+	if (!ep->owned || ep->closing != NULL || ep->generation == 0)
+		rc = -EINVAL;
+	else if (ep->state == WEFT_EP_FAILED)
+		weft_ep_retire(ep, ep->status);
+	else if (flags & WEFT_EP_CLOSE_FORCE)
+		force_close(ep);
+	else
+		rc = flush_close(ep, params, req);
+	weft_worker_unlock(w);
+	return rc;
+}
+
+struct flush {
+	struct weft_ep *ep;
+	struct weft_request *req;
+};
+
+static void flush_done(void *arg, int status)
+{
+	struct flush *f = arg;
+	struct weft_request *req = f->req;
+
+	/* A lane that was torn down says "canceled"; what ended the endpoint says more. */
+	if (status < 0 && f->ep->state == WEFT_EP_FAILED)
+		status = f->ep->status;
+	free(f);
+	weft_msg_request_done(req, status);
+}
+
+static int ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
+		    struct weft_request **req)
+{
+	struct flush *f = malloc(sizeof(*f));
+	struct weft_request *r;
+	int rc;
+
+	r = f != NULL ? weft_msg_request_new(ep->worker, "endpoint flush", params, req != NULL)
+		      : NULL;
+	if (r == NULL) {
+		free(f);
+		return -ENOMEM;
+	}
+	*f = (struct flush){ep, r};
+	rc = weft_msg_ep_flush(ep, flush_done, f);
+	if (rc != 0) {
+		free(f);
+		rc = weft_msg_request_at_once(r, rc == WEFT_LANE_IDLE ? 0 : rc);
+	} else {
+		rc = WEFT_INPROGRESS;
+	}
+	if (rc == WEFT_INPROGRESS && req != NULL)
+		*req = r;
+	return rc;
+}
+
+int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
+		  struct weft_request **req)
+{
+	int rc;
+
+	if (req != NULL)
+		*req = NULL;
+	if (ep == NULL)
+		return -EINVAL;
+	weft_worker_lock(ep->worker);
+	rc = ep->state == WEFT_EP_FAILED ? ep->status : ep_flush(ep, params, req);
+	weft_worker_unlock(ep->worker);
+	return rc;
+}

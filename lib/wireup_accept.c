@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The acceptor: a REQ has come. It may be new, a retry, cross ours, be late, or its sender may have
+ * nothing to ask for here.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "wireup.h"
+
+/*
+ * A worker that connects from an address of a peer we know is that peer's successor: a port has one
+ * owner.
+ */
+static void check_restarted(struct weft_worker *w, uint64_t id, struct weft_lane_ep *lep,
+			    const struct weft_address_iface *a)
+{
+	struct weft_ep *ep, *next;
+	char words[128];
+	unsigned int i;
+
+	if (lep->ops->ep_is_from == NULL || !lep->ops->ep_is_from(lep, a->addr, a->addr_len))
+		return;
+	lep->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
+	for (ep = LIST_FIRST(&w->eps); ep != NULL; ep = next) {
+		next = LIST_NEXT(ep, entry);
+		if (ep->remote_id == id || ep->state == WEFT_EP_FAILED)
+			continue;
+		for (i = 0; i < ep->num_lanes; i++)
+			if (ep->lanes[i].lep != NULL &&
+			    ep->lanes[i].lep->iface->driver == lep->iface->driver &&
+			    strcmp(ep->lane_info[i].remote, words) == 0)
+				break;
+		if (i == ep->num_lanes)
+			continue;
+		weft_ep_fail(ep, -ECONNRESET,
+			     "%s was restarted: its address %s now belongs to worker %016" PRIx64,
+			     ep->remote_name, words, id);
+		next = LIST_FIRST(
+			&w->eps); /* callbacks may have changed the list; failed ones are skipped */
+	}
+}
+
+/* Which pair the connection joins, by the REQ and by what we see. */
+static int pair_of(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m,
+		   struct weft_pair *pair)
+{
+	struct weft_wireup *wu = ep->wireup;
+	int l = weft_lanes_position(wu->local, wu->select.num_local, m->boot.dst_iface);
+	int r = weft_lanes_position(wu->remote.ifaces, wu->select.num_remote, m->boot.src_iface);
+
+	if (l < 0 || r < 0 || ep->worker->ifaces[m->boot.dst_iface] != lep->iface ||
+	    strcmp(wu->remote.ifaces[r].driver, lep->iface->driver->name) != 0)
+		return -EPROTO;
+	*pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
+	return 0;
+}
+
+static void send_rep(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	weft_wireup_grant(ep);
+	wu->step = WEFT_STEP_ANSWERED;
+	wu->msg.len = 0;
+	weft_lanes_record(ep, &wu->msg);
+	weft_records_add(&wu->msg, WEFT_RECORD_CREDIT, &wu->credit_out, sizeof(wu->credit_out));
+	weft_wireup_send_new(ep, WEFT_WIREUP_REP);
+}
+
+/*
+ * Answer a REQ: @p lep becomes lane 0 of @p ep. A connection of our own that lost the crossing
+ * waits as spare.
+ */
+void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
+			const struct weft_wireup_msg *m)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_pair pair;
+
+	weft_pending_remove(ep->worker, lep);
+	if (wu->boot != NULL && wu->boot != lep) {
+		wu->boot->index = WEFT_NO_LANE;
+		if (wu->spare != NULL)
+			weft_lep_destroy(ep->worker, wu->spare);
+		wu->spare = wu->boot;
+	}
+	wu->opener = false;
+	wu->boot = lep;
+	lep->user = ep;
+	lep->index = 0;
+	ep->remote = m->head.src_ep;
+	wu->credit_in = m->credit;
+	if (pair_of(ep, lep, m, &pair) < 0) {
+		weft_ep_fail(ep, -EPROTO,
+			     "%s connected and named a pair of interfaces that does not exist",
+			     ep->remote_name);
+		return;
+	}
+	if (wu->authority) {
+		weft_lanes_propose(ep, pair);
+	} else if (m->lanes == NULL || weft_lanes_accept(ep, m, pair) < 0) {
+		weft_ep_fail(ep, -EPROTO,
+			     "%s connected without a lane map that has this connection",
+			     ep->remote_name);
+		return;
+	}
+	weft_lane_bind(ep, 0, lep);
+	weft_ep_timer_at(ep, wu->deadline);
+	send_rep(ep);
+}
+
+/* Somebody new, or an endpoint nobody here has made yet. */
+static void accept_new(struct weft_worker *w, struct weft_lane_ep *lep,
+		       const struct weft_wireup_msg *m, const struct weft_address *remote,
+		       struct weft_peer *peer)
+{
+	struct weft_conns *conns = w->conns;
+	struct weft_ep *ep;
+	char text[192];
+
+	if (conns->num_unclaimed >= w->ctx->conf->max_passive_eps) {
+		snprintf(text, sizeof(text),
+			 "%s has %u connections that nobody has claimed (WEFT_MAX_UNCLAIMED_EPS)",
+			 w->ctx->name, conns->num_unclaimed);
+		weft_wireup_refuse(w, lep, &m->head, -EUSERS, text);
+		return;
+	}
+	ep = weft_ep_alloc(w, peer, weft_get32(m->head.conn_sn), false);
+	if (ep == NULL || weft_wireup_new(ep, remote) == NULL) {
+		weft_wireup_refuse(w, lep, &m->head, -ENOMEM, "out of memory");
+		if (ep != NULL)
+			weft_ep_retire(ep, -ENOMEM);
+		return;
+	}
+	w->count.eps_accepted++;
+	weft_wireup_accept(ep, lep, m);
+}
+
+/* The REQ crossed ours, or its opener tries another pair, or it is a retry. */
+static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep,
+			 const struct weft_wireup_msg *m)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_worker *w = ep->worker;
+
+	if (wu == NULL || wu->step == WEFT_STEP_JOINED || ep->state == WEFT_EP_FAILED) {
+		/*
+		 * The very endpoint we are joined with: its REQ lost the crossing and was late. It
+		 * ends that connection itself.
+		 */
+		if (ep->state != WEFT_EP_FAILED && weft_ref_equal(ep->remote, m->head.src_ep))
+			return;
+		weft_wireup_refuse(w, lep, &m->head, -ESTALE, "this endpoint is connected already");
+		return;
+	}
+	if (!wu->opener) {
+		/* The opener gave its first connection up before our REP got there. */
+		if (!weft_ref_equal(ep->remote, m->head.src_ep)) {
+			weft_wireup_refuse(w, lep, &m->head, -ESTALE,
+					   "this endpoint is being connected by another one");
+			return;
+		}
+		if (ep->lanes[0].lep != NULL)
+			weft_lep_destroy(w, ep->lanes[0].lep);
+		ep->lanes[0].lep = wu->boot = NULL;
+		weft_wireup_accept(ep, lep, m);
+		return;
+	}
+	weft_wireup_accept(ep, lep, m);
+}
+
+/*
+ * The lower id has asked too, so its own connection wins; the other REQ is kept for the case that
+ * this connection fails.
+ */
+static bool store_req(struct weft_ep *ep, struct weft_lane_ep *lep,
+		      const struct weft_wire_wireup *head, const void *records, size_t len)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	if (wu == NULL || !wu->opener || !wu->authority || wu->step != WEFT_STEP_ASKED)
+		return false;
+	if (wu->stored != NULL && wu->stored_lep != lep)
+		weft_lep_destroy(ep->worker, wu->stored_lep);
+	free(wu->stored);
+	wu->stored_len = sizeof(*head) + len;
+	wu->stored = malloc(wu->stored_len);
+	wu->stored_lep = NULL;
+	if (wu->stored == NULL)
+		return true; /* the peer asks again */
+	memcpy(wu->stored, head, sizeof(*head));
+	memcpy((char *)wu->stored + sizeof(*head), records, len);
+	wu->stored_lep = lep;
+	lep->user = ep;
+	lep->index = WEFT_NO_LANE;
+	weft_pending_remove(ep->worker, lep);
+	return true;
+}
+
+/* A REQ on a connection that is bound already: a retry. */
+static void req_again(struct weft_ep *ep, struct weft_lane_ep *lep)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	if (wu != NULL && !wu->opener && wu->step == WEFT_STEP_ANSWERED && wu->boot == lep)
+		weft_wireup_resend(ep);
+}
+
+void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
+		     const struct weft_wireup_msg *m, const void *records, size_t len)
+{
+	uint64_t id = weft_get64(m->head.src_worker);
+	uint32_t sn = weft_get32(m->head.conn_sn);
+	struct weft_address remote;
+	struct weft_peer *peer;
+	struct weft_ep *ep;
+	char why[128];
+	int r;
+
+	if (lep->user != NULL) {
+		req_again(lep->user, lep);
+		return;
+	}
+	if (weft_address_unpack(&remote, m->address, m->address_len, why, sizeof(why)) < 0 ||
+	    remote.worker_id != id) {
+		weft_wireup_bad(w, lep,
+				remote.worker_id != 0 && remote.worker_id != id
+					? "the address is another worker's"
+					: why);
+		return;
+	}
+	r = weft_lanes_position(remote.ifaces, remote.num_ifaces, m->boot.src_iface);
+	if (r >= 0)
+		check_restarted(w, id, lep, &remote.ifaces[r]);
+	peer = weft_peer_get(w->conns, id);
+	if (peer == NULL) {
+		weft_wireup_refuse(w, lep, &m->head, -ENOMEM, "out of memory");
+		return;
+	}
+	ep = weft_peer_ep(peer, sn);
+	if (ep != NULL) {
+		if (!store_req(ep, lep, &m->head, records, len))
+			accept_known(ep, lep, m);
+	} else if (weft_peer_sn_used(peer, sn)) {
+		weft_wireup_refuse(w, lep, &m->head, -ESTALE, "this endpoint was closed");
+	} else {
+		accept_new(w, lep, m, &remote, peer);
+	}
+}

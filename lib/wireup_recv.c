@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What comes in over the lanes and is not data of an attached lane: wire-up messages, early data,
+ * events. Here it is decided which endpoint something is for; what it means is decided in wireup.c,
+ * wireup_accept.c and wireup_lanes.c.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "wireup.h"
+
+/* ------------------------------------------------------------------ errors */
+
+/* Our number was used up at the peer before we knew: take the next one and ask again. */
+static bool renumber(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	if (wu == NULL || !wu->opener || wu->step != WEFT_STEP_ASKED || ep->peer == NULL ||
+	    ep->worker->now >= wu->deadline)
+		return false;
+	ep->conn_sn = ep->peer->next_sn;
+	weft_peer_sn_use(ep->peer, ep->conn_sn);
+	weft_wireup_send_new(ep, WEFT_WIREUP_REQ);
+	return true;
+}
+
+static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
+{
+	const char *text =
+		m->text[0] != '\0' ? m->text : weft_strerror(-(int)weft_get16(m->head.status));
+	int status = -(int)weft_get16(m->head.status);
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int n = m->head.lane;
+
+	if (n != WEFT_WIREUP_ALL_LANES) {
+		if (wu != NULL && wu->attach[n] != WEFT_ATTACH_NONE &&
+		    wu->attach[n] != WEFT_ATTACH_DROP) {
+			weft_lane_leave_out(ep, n, text, false);
+			weft_wireup_settle(ep);
+		}
+		return;
+	}
+	if (wu == NULL || wu->step == WEFT_STEP_JOINED)
+		weft_ep_fail(ep, -ECONNRESET, "%s gave up: %s", ep->remote_name, text);
+	else if (status != -ESTALE || !renumber(ep))
+		weft_ep_fail(ep, status, "%s refused: %s", ep->remote_name, text);
+}
+
+/* ------------------------------------------------------------------ in */
+
+static void other_version(struct weft_worker *w, struct weft_lane_ep *lep,
+			  const struct weft_wire_wireup *h)
+{
+	struct weft_ep *ep = lep->user;
+	char text[128];
+
+	w->count.wireup_bad++;
+	snprintf(text, sizeof(text), "protocol version %u.%u here, %u.%u there", WEFT_WIRE_MAJOR,
+		 WEFT_WIRE_MINOR, h->major, h->minor);
+	if (ep != NULL)
+		weft_ep_fail(ep, -EPROTONOSUPPORT, "%s runs an incompatible Weft: %s",
+			     ep->remote_name, text);
+	else if (h->type == WEFT_WIREUP_REQ)
+		weft_wireup_refuse(w, lep, h, -EPROTONOSUPPORT, text);
+}
+
+/* Which endpoint a message other than REQ is for. NULL = none that is here; counted */
+static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lep,
+				 const struct weft_wire_wireup *h)
+{
+	struct weft_ep *ep = weft_ep_of_ref(w, h->dst_ep);
+	bool bound = lep->user == ep || (lep->user == NULL && h->type == WEFT_WIREUP_ATTACH);
+
+	if (ep != NULL && bound && ep->state != WEFT_EP_FAILED) {
+		if (ep->remote_id == weft_get64(h->src_worker))
+			return ep;
+		/*
+		 * Who refuses our REQ may be another worker than we asked for: the one that has its
+		 * address now.
+		 */
+		if (h->type == WEFT_WIREUP_ERROR && ep->wireup != NULL && ep->wireup->boot == lep &&
+		    ep->wireup->step == WEFT_STEP_ASKED)
+			return ep;
+	}
+	w->count.wireup_stale++;
+	return NULL;
+}
+
+static void dispatch(struct weft_worker *w, struct weft_lane_ep *lep,
+		     const struct weft_wire_wireup *h, const void *records, size_t len)
+{
+	struct weft_wireup_msg m;
+	const char *why;
+	struct weft_ep *ep;
+	char text[160];
+
+	if (h->major != WEFT_WIRE_MAJOR) {
+		other_version(w, lep, h);
+		return;
+	}
+	if (weft_wireup_parse(h, records, len, &m, &why) < 0) {
+		weft_wireup_bad(w, lep, why);
+		return;
+	}
+	if (weft_get64(h->src_worker) == w->id) {
+		weft_wireup_bad(w, lep, "it claims to be from this worker");
+		return;
+	}
+	if (weft_get64(h->dst_worker) != w->id) {
+		w->count.wireup_stale++;
+		snprintf(text, sizeof(text),
+			 "worker %016" PRIx64
+			 " is not here any more; %.64s has its network address now",
+			 weft_get64(h->dst_worker), w->ctx->name);
+		if (h->type == WEFT_WIREUP_REQ)
+			weft_wireup_refuse(w, lep, h, -ECONNREFUSED, text);
+		return;
+	}
+	if (h->type == WEFT_WIREUP_REQ) {
+		weft_wireup_req(w, lep, &m, records, len);
+		return;
+	}
+	ep = addressee(w, lep, h);
+	if (ep == NULL)
+		return;
+	switch (h->type) {
+	case WEFT_WIREUP_REP:
+		weft_wireup_rep(ep, lep, &m);
+		break;
+	case WEFT_WIREUP_ACK:
+		weft_wireup_ack(ep, lep, &m);
+		break;
+	case WEFT_WIREUP_ATTACH:
+		if (ep->wireup != NULL && !ep->wireup->opener &&
+		    ep->wireup->step == WEFT_STEP_ANSWERED)
+			weft_wireup_confirm(ep);
+		if (ep->state != WEFT_EP_FAILED && ep->worker == w)
+			weft_lanes_attach(w, ep, lep, &m);
+		weft_wireup_settle(ep);
+		break;
+	case WEFT_WIREUP_ATTACHED:
+		weft_lanes_attached(ep, lep, &m);
+		weft_wireup_settle(ep);
+		break;
+	case WEFT_WIREUP_CLOSE:
+		weft_ep_remote_closed(ep, "closed the connection");
+		break;
+	case WEFT_WIREUP_ERROR:
+		handle_error(ep, &m);
+		break;
+	}
+}
+
+/* Data where none is due yet: it may have overtaken the message that makes it due. */
+static int early_data(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t am_id,
+		      const void *data, size_t length, void *desc)
+{
+	struct weft_ep *ep = lep->user;
+	unsigned int n = lep->index;
+
+	if (ep == NULL || n >= WEFT_MAX_LANES) {
+		/*
+		 * The lane has acknowledged it, so it cannot be dropped in silence: end the
+		 * connection.
+		 */
+		w->count.unbound++;
+		weft_log_limited(
+			&w->conns->limit_bad, WEFT_LOG_WARN,
+			"%s: data on a connection that belongs to no endpoint; connection closed",
+			lep->iface->name);
+		if (ep == NULL)
+			weft_lep_destroy(w, lep);
+		else
+			weft_wireup_event(w, lep, WEFT_LANE_EV_DOWN, -EPROTO,
+					  "data on a connection that carries no lane");
+		return 0;
+	}
+	if (ep->state == WEFT_EP_FAILED)
+		return 0;
+	if (ep->wireup != NULL && ep->wireup->step == WEFT_STEP_ANSWERED)
+		weft_wireup_confirm(ep);
+	else if (ep->wireup != NULL && ep->wireup->attach[n] == WEFT_ATTACH_SENT) {
+		ep->wireup->attach[n] = WEFT_ATTACH_NONE;
+		weft_lane_up(ep, n);
+		weft_wireup_settle(ep);
+	}
+	/* A callback on the way here may have closed the ep. */
+	if (lep->user != ep || ep->state == WEFT_EP_FAILED)
+		return 0;
+	return weft_msg_recv(ep, n, am_id, data, length, desc);
+}
+
+int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t am_id,
+		     const void *data, size_t length, void *desc)
+{
+	struct weft_wire_wireup head;
+	struct weft_partial *done;
+	const void *records;
+	size_t len;
+	int rc;
+
+	if (w->destroying)
+		return 0;
+	if (am_id != WEFT_WIRE_WIREUP)
+		return early_data(w, lep, am_id, data, length, desc);
+	rc = weft_partial_add(w->conns, lep, data, length, &head, &records, &len, &done);
+	if (rc < 0)
+		weft_wireup_bad(w, lep,
+				rc == -ENOMEM ? "out of memory" : "its length fields are wrong");
+	if (rc <= 0)
+		return 0;
+	dispatch(w, lep, &head, records, len);
+	weft_partial_done(done);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void event_up(struct weft_worker *w, struct weft_lane_ep *lep, int status, const char *text)
+{
+	struct weft_ep *ep = lep->user;
+	struct weft_wireup *wu;
+
+	if (status > 0)
+		weft_log_worker(w, WEFT_LOG_WARN, "%s: %s", lep->iface->name, text);
+	if (ep == NULL) {
+		weft_pending_add(w, lep);
+		return;
+	}
+	wu = ep->wireup;
+	if (wu == NULL)
+		return; /* loopback */
+	if (lep == wu->boot && wu->opener && wu->step == WEFT_STEP_BOOT)
+		weft_wireup_boot_up(ep);
+	else if (lep->index != 0 && lep->index < WEFT_MAX_LANES)
+		weft_lane_lep_up(ep, lep->index);
+}
+
+/* Drivers' sentences often begin with the iface; those that don't get it in front. */
+static void note_reason(struct weft_wireup *wu, const char *iface, const char *text)
+{
+	bool named = strncmp(text, iface, strlen(iface)) == 0;
+
+	snprintf(wu->reason, sizeof(wu->reason), "%s%s%s", named ? "" : iface, named ? "" : ": ",
+		 text);
+}
+
+/*
+ * A connection of an ep that is not connected yet, or one beside its lanes. @return false: it is a
+ * lane in use
+ */
+static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lep, bool gone,
+			    const char *text)
+{
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int n = lep->index;
+
+	if (wu == NULL)
+		return false;
+	if (lep == wu->spare || lep == wu->stored_lep) {
+		if (lep == wu->spare) {
+			wu->spare = NULL;
+		} else {
+			wu->stored_lep = NULL;
+			free(wu->stored);
+			wu->stored = NULL;
+		}
+		weft_lep_destroy(ep->worker, lep);
+		return true;
+	}
+	if (lep == wu->boot && wu->step != WEFT_STEP_JOINED) {
+		note_reason(wu, lep->iface->name,
+			    gone && text[0] == '\0' ? "the peer closed the connection" : text);
+		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
+		if (wu->opener)
+			weft_wireup_boot_failed(ep, true);
+		else if (ep->owned)
+			weft_wireup_restart(ep);
+		else
+			weft_ep_retire(ep, -ECONNRESET);
+		return true;
+	}
+	if (n < WEFT_MAX_LANES && wu->attach[n] != WEFT_ATTACH_NONE) {
+		weft_lane_leave_out(ep, n, text, true);
+		return true;
+	}
+	return false;
+}
+
+void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lep, enum weft_lane_event ev,
+		       int status, const char *text)
+{
+	struct weft_ep *ep = lep->user;
+
+	if (w->destroying)
+		return;
+	if (text == NULL)
+		text = "";
+	if (ev == WEFT_LANE_EV_UP) {
+		event_up(w, lep, status, text);
+		return;
+	}
+	if (ep == NULL) {
+		weft_lep_destroy(w, lep);
+		return;
+	}
+	if (connecting_lost(ep, lep, ev == WEFT_LANE_EV_GONE, text))
+		return;
+	if (ev == WEFT_LANE_EV_GONE)
+		weft_ep_remote_closed(ep, "closed the connection");
+	else
+		weft_ep_lane_down(ep, status, text);
+}
