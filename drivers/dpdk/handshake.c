@@ -423,6 +423,11 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_conn_free(c);
 		return;
 	}
+	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_READY)) {
+		/* Our half-open entry there expired while we did not poll. Nothing was sent on it: begin again. */
+		enter(c, RAW_HELLO);
+		return;
+	}
 	raw_count(iface, RAW_RESET_IN);
 	if (reason == WEFT_RESET_VERSION)
 		snprintf(text, sizeof(text), "%s: %s answers that %s (%u to %u, this side speaks %u)", iface->base.name,

@@ -469,6 +469,22 @@ static void a_peer_that_pauses_10_s_is_not_lost(struct sim_case *c)
 	assert_true(lane_exactly_once(t.a, 200, 220));
 }
 
+static void a_pause_in_the_middle_of_connecting_is_survived(struct sim_case *c)
+{
+	struct two t = two_hosts(c, NULL);
+	struct lane_end *e = lane_connect(t.a, t.b);
+
+	while (lane_counter(t.b, "conn.passive") == 0)
+		sim_run(t.sim, SIM_US, NULL, NULL);
+	/* The peer's half-open entry expires meanwhile. */
+	lane_host_pause(t.a, 8 * SIM_S);
+	sim_run(t.sim, 9 * SIM_S, NULL, NULL);
+	assert_int_equal(e->downs, 0);
+	assert_true(e->up);
+	assert_true(lane_send_all(e, 0, 10, SIM_S));
+	assert_true(lane_exactly_once(t.b, 0, 10));
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(connect_makes_one_end_each),
 	SIM_CASE(connect_both_ways_makes_two_connections),
@@ -490,6 +506,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_restarted_peer_is_noticed_quickly),
 	SIM_CASE(idle_connections_live),
 	SIM_CASE(a_peer_that_pauses_10_s_is_not_lost),
+	SIM_CASE(a_pause_in_the_middle_of_connecting_is_survived),
 };
 
 int main(int argc, char **argv)
