@@ -339,8 +339,9 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
 	else
 		c->bye_done = true;
 	enter_time_wait(c, lingers);
+	raw_zc_fail(c, -ECANCELED);
 	raw_slots_release(c);
-	raw_zc_cancel(c, -ECANCELED);
+	raw_zc_cancel(c);
 	raw_flushes_end(c, -ECANCELED);
 	raw_txq_flush(iface);
 }

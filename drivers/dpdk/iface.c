@@ -158,8 +158,9 @@ static void raw_close(struct weft_lane_iface *base)
 
 	raw_txq_flush(iface);
 	while ((c = TAILQ_FIRST(&iface->conns)) != NULL) {
+		raw_zc_fail(c, -ECANCELED);
 		raw_slots_release(c);
-		raw_zc_cancel(c, -ECANCELED);
+		raw_zc_cancel(c);
 		raw_flushes_end(c, -ECANCELED);
 		raw_conn_free(c);
 	}

@@ -342,7 +342,7 @@ void raw_seal_all(struct raw_iface *iface);
 int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const struct iovec *iov,
 		 unsigned int iovcnt, struct weft_mem_lane *mem, struct weft_lane_comp *comp);
 unsigned int raw_zc_complete(struct raw_iface *iface);
-void raw_zc_cancel(struct raw_conn *c, int status);
+void raw_zc_cancel(struct raw_conn *c);
 void raw_zc_fail(struct raw_conn *c, int status);
 void raw_zc_destroy(struct raw_iface *iface);
 

@@ -109,7 +109,8 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	struct raw_conn *c = raw_conn_of(lep);
 	struct raw_iface *iface = c->iface;
 	struct weft_frame_msg msg = {.am_id = am_id};
-	uint32_t payload = (uint32_t)(sizeof(msg) + hdr_len), data = 0;
+	uint32_t payload = (uint32_t)(sizeof(msg) + hdr_len);
+	size_t data = 0;
 	struct rte_mbuf *head;
 	struct raw_zc *zc;
 	uint8_t *p;
@@ -117,22 +118,22 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 
 	(void)mem; /* IOVA is VA: the registration only has to exist */
 	for (unsigned int i = 0; i < iovcnt; i++)
-		data += (uint32_t)iov[i].iov_len;
+		data += iov[i].iov_len;
 	if (unlikely(data == 0))
 		return header_only(lep, am_id, hdr, hdr_len, comp);
-	payload += data;
 	if (c->open != NULL && !raw_seal(c, 0))
 		return -EAGAIN;
 	err = raw_tx_ready(c);
 	if (unlikely(err != 0))
 		return err;
-	if (unlikely(payload > c->room || hdr_len > iface->base.attr.max_zcopy_hdr ||
+	if (unlikely(data > c->room || payload + data > c->room || hdr_len > iface->base.attr.max_zcopy_hdr ||
 		     iovcnt > iface->base.attr.max_iov))
 		return -EMSGSIZE;
 	if (unlikely(iface->hdr_held + iovcnt + 2 > iface->hdr_held_max)) {
 		raw_count(iface, RAW_TX_NO_BUFFER);
 		return -EAGAIN;
 	}
+	payload += (uint32_t)data;
 	zc = zc_get(iface);
 	head = rte_pktmbuf_alloc(iface->port->hdr_pool);
 	if (unlikely(zc == NULL || head == NULL))
@@ -194,20 +195,25 @@ unsigned int raw_zc_complete(struct raw_iface *iface)
 	return n;
 }
 
-/* The lane failed: completions still wait for the NIC to let go, and then carry the error. */
+/*
+ * The lane ends; called while the slots still hold what is not acknowledged. Completions still wait for the NIC to let go, and
+ * then carry the error. What is acknowledged and released, and only not told yet, has succeeded.
+ */
 void raw_zc_fail(struct raw_conn *c, int status)
 {
 	struct raw_zc *zc;
 
-	LIST_FOREACH(zc, &c->zc, conn_link)
-		zc->status = status;
+	LIST_FOREACH(zc, &c->zc, conn_link) {
+		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
+			zc->status = status;
+	}
 }
 
 /*
  * The lane ep ends; its slots have been released. What the port lets go of now is told now. What the hardware may still read
  * stays with the iface and is told by a later progress(), or by close().
  */
-void raw_zc_cancel(struct raw_conn *c, int status)
+void raw_zc_cancel(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	struct weft_lane_comp *comp;
@@ -220,7 +226,6 @@ void raw_zc_cancel(struct raw_conn *c, int status)
 		iface->port->ops->tx_kick(iface->port);
 	while ((zc = LIST_FIRST(&c->zc)) != NULL) {
 		LIST_REMOVE(zc, conn_link);
-		zc->status = status;
 		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0) {
 			LIST_INSERT_HEAD(&iface->zc_orphans, zc, conn_link);
 			iface->tx_used = true; /* keeps the port being asked */
@@ -229,7 +234,7 @@ void raw_zc_cancel(struct raw_conn *c, int status)
 		/* It is in the list of released ones and returns to the free ones from there. */
 		comp = zc->comp;
 		zc->comp = NULL;
-		comp->done(comp, status);
+		comp->done(comp, zc->status);
 	}
 }
 
