@@ -127,6 +127,7 @@ unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 
 	take_sample(c, v->hdr);
 	c->backoff = 0;
+	c->acked_at = c->iface->lt;
 	c->tail_probed = false;
 	c->base.tx_room = true;
 	raw_timer_arm(c);

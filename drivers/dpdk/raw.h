@@ -141,6 +141,7 @@ struct raw_conn {
 	bool tail_probed;
 	bool on_tx_list;
 	uint64_t timer;      /* et of tail probe or RTO; 0 = nothing outstanding */
+	uint64_t acked_at;   /* lt of the last new acknowledgement, or of the first frame outstanding since */
 
 	/* Line 2: receiving a frame. */
 	uint64_t seen __rte_cache_aligned; /* lt of the last valid frame */

@@ -23,6 +23,25 @@ static void dead(struct raw_conn *c)
 }
 
 /*
+ * A peer that answers but acknowledges nothing for so long does not get our frames. It is said, and does not hang.
+ */
+static bool stuck(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	char text[320], peer[64];
+
+	if (c->timer == 0 || c->backoff < 3 || iface->lt - c->acked_at < iface->conf.peer_timeout_ns ||
+	    iface->lt - c->seen >= iface->conf.peer_timeout_ns)
+		return false;
+	snprintf(text, sizeof(text),
+		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s (WEFT_PEER_TIMEOUT): does the way between still carry frames of %u bytes?",
+		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)), raw_slot(c, c->snd_una)->bytes + c->encap.len,
+		 (double)(iface->lt - c->acked_at) / 1e9, c->frame_size);
+	raw_conn_fail(c, -ETIMEDOUT, text);
+	return true;
+}
+
+/*
  * Silence kills only when it was asked for: a peer that has nothing to say, or an owner that was away itself, is no
  * reason. Liveness time passes only while we poll.
  */
@@ -38,10 +57,10 @@ static void live_timer(struct raw_conn *c)
 	if (every == 0)
 		return;
 	if (silent >= every && iface->lt >= c->next_ping) {
-		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0) {
-			c->pings++;
+		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 			raw_count(iface, RAW_TX_PING);
-		}
+		/* A port that takes nothing (its link or its peer is gone) is silence, too. */
+		c->pings++;
 		c->next_ping = iface->lt + every;
 	} else if (silent < every) {
 		c->next_ping = c->seen + every;
@@ -58,6 +77,8 @@ static void up_timer(struct raw_conn *c)
 		raw_conn_bye(c);
 		return;
 	}
+	if (stuck(c))
+		return;
 	if (c->loss_timer != 0 && iface->et >= c->loss_timer)
 		raw_loss_detect(c);
 	if (c->timer != 0 && iface->et >= c->timer)

@@ -136,8 +136,10 @@ void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, ui
 	c->snd_next++;
 	c->inflight += lane_len;
 	c->base.queued += payload;
-	if (c->timer == 0)
+	if (c->timer == 0) {
+		c->acked_at = iface->lt;
 		raw_timer_arm(c);
+	}
 	/* The acknowledgement rides along; a SACK block does not, so holes are still told by an ACK. */
 	if (c->ack_state != RAW_ACK_NONE && !weft_rxwin_has_hole(&c->rx)) {
 		c->ack_state = RAW_ACK_NONE;
