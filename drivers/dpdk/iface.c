@@ -86,7 +86,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 		raw_timers(iface);
 acks:
 	if (!STAILQ_EMPTY(&iface->ack_list) &&
-	    (iface->acks_now || iface->et >= STAILQ_FIRST(&iface->ack_list)->ack_due))
+	    (iface->acks_now || iface->et >= iface->acks_due))
 		raw_acks(iface);
 	if (iface->txq_count > 0)
 		raw_txq_flush(iface);
@@ -330,6 +330,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->lt = 1000000000ull;
 	iface->next_et = RAW_NEVER;
 	iface->next_lt = RAW_NEVER;
+	iface->acks_due = RAW_NEVER;
 	return err;
 }
 

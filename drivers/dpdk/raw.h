@@ -210,6 +210,7 @@ struct raw_iface {
 	uint64_t now, et, lt;
 	uint64_t next_et, next_lt; /* when run_timers() has something to do */
 	bool gap;                  /* this progress call came late */
+	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
 	bool in_progress;
 	bool sent_outside;         /* frames were sent since the last progress call: their `now` is stale */
 	struct { uint32_t ts, error; } stale[RAW_STALE]; /* how stale, by timestamp */
@@ -221,8 +222,9 @@ struct raw_iface {
 	weft_lane_recv_cb recv;
 	void *cb_arg;
 	STAILQ_HEAD(, raw_conn) tx_list;  /* have an open frame */
-	STAILQ_HEAD(, raw_conn) ack_list; /* owe a delayed acknowledgement, oldest first */
+	STAILQ_HEAD(, raw_conn) ack_list; /* owe a delayed acknowledgement */
 	bool acks_now;             /* some of them owe it at once */
+	uint64_t acks_due;         /* et; when the first of the others is due */
 	unsigned int txq_head, txq_count;
 	unsigned int idle_polls;
 	unsigned int full_bursts;

@@ -11,6 +11,9 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 	if (how > c->ack_state) {
 		if (c->ack_state == RAW_ACK_NONE)
 			c->ack_due = iface->et + RAW_ACK_DELAY;
+		/* Of who is first in the list it says nothing: an answer may have taken that one's along. */
+		if (c->ack_due < iface->acks_due)
+			iface->acks_due = c->ack_due;
 		c->ack_state = (uint8_t)how;
 	}
 	if (how == RAW_ACK_NOW)
@@ -63,6 +66,8 @@ static void data_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 		return;
 	}
 	deliver(c, v, desc);
+	if (unlikely(c->state != RAW_UP))
+		return; /* destroyed: what it did not take is not acknowledged either */
 	/* Only now: an acknowledgement says that the callback has returned. */
 	weft_rxwin_mark(&c->rx, seq);
 	c->ack_frames++;
@@ -122,7 +127,7 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 		return;
 	}
 	if (c->csum == WEFT_FRAME_CSUM_UDP && !(v->flags & WEFT_FRAME_F_CRC32C) &&
-	    (v->udp_csum == 0 || (!(iface->port->flags & WEFT_FRAME_PORT_RX_CSUM) && !weft_frame_udp_csum_ok(v)))) {
+	    (v->udp_csum == 0 || (!iface->rx_l4_ok && !weft_frame_udp_csum_ok(v)))) {
 		raw_count(iface, RAW_DROP_BAD_CSUM);
 		return;
 	}
@@ -208,6 +213,7 @@ static void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
 	struct rte_mbuf *desc = m;
 	struct weft_frame_view v;
 	enum weft_gate g;
+	uint64_t l4;
 
 	iface->counter[RAW_RX_FRAMES]++;
 	iface->counter[RAW_RX_BYTES] += m->pkt_len;
@@ -220,11 +226,15 @@ static void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
 		data = rte_pktmbuf_read(m, 0, m->pkt_len, iface->scratch);
 		desc = NULL;
 	}
-	if (unlikely(iface->port->flags & WEFT_FRAME_PORT_RX_CSUM &&
-		     ((m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD ||
-		      (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_BAD))) {
-		raw_count(iface, RAW_DROP_BAD_CSUM);
-		return;
+	if (iface->port->flags & WEFT_FRAME_PORT_RX_CSUM) {
+		l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+		if (unlikely(l4 == RTE_MBUF_F_RX_L4_CKSUM_BAD ||
+			     (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD)) {
+			raw_count(iface, RAW_DROP_BAD_CSUM);
+			return;
+		}
+		/* "Unknown" is an answer, too: NICs don't look at everything they could. */
+		iface->rx_l4_ok = l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN;
 	}
 	g = weft_frame_parse(&iface->gate, data, m->pkt_len, &v);
 	if (likely(g == WEFT_GATE_OK))
@@ -259,6 +269,7 @@ void raw_acks(struct raw_iface *iface)
 	struct raw_conn *c;
 
 	iface->acks_now = false;
+	iface->acks_due = RAW_NEVER;
 	STAILQ_CONCAT(&list, &iface->ack_list);
 	while ((c = STAILQ_FIRST(&list)) != NULL) {
 		STAILQ_REMOVE_HEAD(&list, ack_link);
@@ -267,7 +278,7 @@ void raw_acks(struct raw_iface *iface)
 			c->ack_state = RAW_ACK_NONE;
 		if (c->ack_state != RAW_ACK_NONE) {
 			STAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
-			raw_deadline_et(iface, c->ack_due);
+			iface->acks_due = RTE_MIN(iface->acks_due, c->ack_due);
 		} else {
 			c->on_ack_list = false;
 		}

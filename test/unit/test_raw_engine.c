@@ -279,6 +279,83 @@ static void silent_peer_is_dead_after_the_timeout(void **state)
 	pair_close(&pair);
 }
 
+static void silent_peer_behind_a_full_port_is_dead_too(void **state)
+{
+	uint32_t n = 0;
+
+	(void)state;
+	pair_open(&pair, NULL, 115);
+	pair_connect(&pair);
+	A->wire.full = true; /* as memif does when its peer has gone */
+	B->wire.blackhole = true;
+	for (int i = 0; i < 40000 && A->downs == 0; i++) {
+		while (A->downs == 0 && pair_send(A, A->lep, n, 8000) == 0)
+			n++;
+		pair_step(&pair, 1000000);
+		B->queued = 0;
+	}
+	assert_in_range(n, RAW_TXQ, 2 * RAW_TXQ);
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -ETIMEDOUT);
+	A->wire.full = false;
+	pair_close(&pair);
+}
+
+static void way_that_becomes_too_narrow_is_said(void **state)
+{
+	struct weft_lane_comp comp = {.done = on_done};
+
+	(void)state;
+	pair_open(&pair, NULL, 116);
+	pair_connect(&pair);
+	A->wire.max_frame = 1518;
+	done_count = 0;
+	assert_int_equal(pair_send(A, A->lep, 0, 8000), 0);
+	assert_int_equal(A->iface->ops->ep_flush(A->lep, &comp), 0);
+	for (int i = 0; i < 40000 && A->downs == 0; i++)
+		pair_step(&pair, 1000000);
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -ETIMEDOUT);
+	assert_non_null(strstr(A->text, "answers, but a frame of"));
+	assert_int_equal(done_count, 1);
+	assert_int_equal(done_status, -ETIMEDOUT);
+	pair_close(&pair);
+}
+
+static void destroy_at_second(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len)
+{
+	(void)data;
+	(void)len;
+	if (e->messages != 2)
+		return;
+	e->wire.blackhole = true; /* BYE is lost */
+	lep->ops->ep_destroy(lep);
+}
+
+static void what_a_destroyed_ep_did_not_take_is_not_acknowledged(void **state)
+{
+	struct weft_lane_comp comp = {.done = on_done};
+
+	(void)state;
+	pair_open(&pair, NULL, 117);
+	pair_connect(&pair);
+	/* One frame under way, so that the next two messages share one. */
+	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	for (uint32_t i = 1; i < 3; i++)
+		assert_int_equal(pair_send(A, A->lep, i, 8), 0);
+	done_count = 0;
+	assert_int_equal(A->iface->ops->ep_flush(A->lep, &comp), 0);
+	B->on_message = destroy_at_second;
+	while (B->messages < 2)
+		pair_step(&pair, 100);
+	B->wire.blackhole = false;
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(B->messages, 2);
+	assert_int_equal(done_count, 1);
+	assert_int_equal(done_status, -ECONNRESET);
+	pair_close(&pair);
+}
+
 static void restarted_peer_is_known_at_once(void **state)
 {
 	struct raw_iface *b;
@@ -326,6 +403,33 @@ static void zcopy_completes_after_ack_and_release(void **state)
 		assert_int_equal(done_status, 0);
 		pair_close(&pair);
 	}
+}
+
+static void destroy_on_done(struct weft_lane_comp *comp, int status)
+{
+	(void)comp;
+	(void)status;
+	A->lep->ops->ep_destroy(A->lep);
+}
+
+static void acknowledged_zcopy_has_succeeded_though_its_ep_is_destroyed(void **state)
+{
+	static uint8_t user[8000];
+	struct weft_lane_comp comp = {.done = on_done}, flush = {.done = destroy_on_done};
+	struct { uint32_t n, len; } hdr = {3, sizeof(user)};
+	struct iovec iov = {user, sizeof(user)};
+
+	(void)state;
+	pair_open(&pair, NULL, 118);
+	pair_connect(&pair);
+	done_count = 0;
+	assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
+	assert_int_equal(A->iface->ops->ep_flush(A->lep, &flush), 0);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(B->messages, 1);
+	assert_int_equal(done_count, 1);
+	assert_int_equal(done_status, 0);
+	pair_close(&pair);
 }
 
 static void zcopy_survives_loss(void **state)
@@ -611,6 +715,10 @@ int main(void)
 		cmocka_unit_test(pause_of_ten_seconds_is_no_failure),
 		cmocka_unit_test(own_pause_is_no_failure),
 		cmocka_unit_test(silent_peer_is_dead_after_the_timeout),
+		cmocka_unit_test(silent_peer_behind_a_full_port_is_dead_too),
+		cmocka_unit_test(way_that_becomes_too_narrow_is_said),
+		cmocka_unit_test(what_a_destroyed_ep_did_not_take_is_not_acknowledged),
+		cmocka_unit_test(acknowledged_zcopy_has_succeeded_though_its_ep_is_destroyed),
 		cmocka_unit_test(restarted_peer_is_known_at_once),
 		cmocka_unit_test(zcopy_completes_after_ack_and_release),
 		cmocka_unit_test(zcopy_survives_loss),
