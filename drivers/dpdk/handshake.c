@@ -214,6 +214,9 @@ static void no_answer(struct raw_conn *c)
 	else
 		snprintf(text, sizeof(text), "%s: %s stopped answering while connecting (%.1f s)", iface->base.name,
 			 peer, s);
+	/* The next attempt asks again: the address may have moved to another card. */
+	if (!iface->gate.raw_ethertype)
+		weft_arp_forget(&iface->arp, c->hop_ip);
 	raw_conn_fail(c, -ETIMEDOUT, text);
 }
 

@@ -675,6 +675,36 @@ static void address_of_a_former_life_is_refused(void **state)
 	pair_close(&pair);
 }
 
+enum { MANY = 600 };
+
+static bool many_up(struct pair *p)
+{
+	return p->end[0].ups == MANY && p->end[1].ups == MANY;
+}
+
+/* More than may be half-open at a time: some are told to try again, all come up, each exactly once. */
+static void six_hundred_connects_at_once(void **state)
+{
+	static struct weft_lane_ep *lep[MANY];
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	(void)state;
+	pair_open(&pair, NULL, 31);
+	B->iface->ops->get_address(B->iface, addr);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+							   &lep[i]), 0);
+	assert_true(pair_run(&pair, 2000000000, many_up));
+	assert_int_equal(A->downs + B->downs, 0);
+	assert_int_equal(((struct raw_iface *)B->iface)->half_open, 0);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(pair_send(A, lep[i], i, 10), 0);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(B->messages, MANY);
+	assert_int_equal(B->bad, 0);
+	pair_close(&pair);
+}
+
 static void ping_pong(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len)
 {
 	(void)len;
@@ -733,6 +763,7 @@ int main(void)
 		cmocka_unit_test(connects_through_a_gateway),
 		cmocka_unit_test(nobody_answers_names_the_step),
 		cmocka_unit_test(address_of_a_former_life_is_refused),
+		cmocka_unit_test(six_hundred_connects_at_once),
 		cmocka_unit_test(acknowledgements_ride_on_answers),
 	};
 
