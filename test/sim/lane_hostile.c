@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csum.h"
-#include "frame.h"
 #include "lane_host.h"
+#include "reseal.h"
 #include "sim_test.h"
 
 #define RECORD_MAX 4000
@@ -219,34 +218,13 @@ static void foreign_frames_are_not_ours(struct sim_case *c)
 
 /* ---- strangers ------------------------------------------------------------------------------ */
 
-static struct weft_frame_hdr *lane_header(uint8_t *f)
-{
-	return (struct weft_frame_hdr *)(f + 42);
-}
-
-/* After a change: checksums right again. */
-static void seal(uint8_t *f, size_t len)
-{
-	struct weft_frame_hdr *h = lane_header(f);
-	uint16_t body = weft_le16(h->length);
-	uint32_t crc;
-
-	memset(f + 24, 0, 2);
-	weft_put_be16(f + 24, weft_inet_fold(weft_inet_sum(0, f + 14, 20)));
-	memset(f + 40, 0, 2);
-	if ((weft_le16(h->flags) & WEFT_FRAME_F_CRC32C) && 42u + body + 4 <= len) {
-		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, h, body));
-		memcpy((uint8_t *)h + body, &crc, 4);
-	}
-}
-
 static const uint8_t *find_type(struct record *r, uint8_t type, size_t *len)
 {
 	unsigned int i;
 
 	for (i = 0; i < r->n; i++) {
-		if (r->len[i] >= 84 && r->data[i][12] == 8 && r->data[i][13] == 0 &&
-		    lane_header(r->data[i])->type == type) {
+		if (reseal_is_lane(r->data[i], r->len[i]) &&
+		    reseal_header(r->data[i])->type == type) {
 			*len = r->len[i];
 			return r->data[i];
 		}
@@ -273,12 +251,12 @@ static void a_stranger_without_the_token_is_not_heard(struct sim_case *c)
 	/* Everything right but the token, as somebody off the path might guess. */
 	for (i = 0; i < 6000; i++) {
 		memcpy(f, data, len);
-		lane_header(f)->type = types[i % 6];
-		lane_header(f)->token = (uint32_t)sim_rand(&s.rng);
+		reseal_header(f)->type = types[i % 6];
+		reseal_header(f)->token = (uint32_t)sim_rand(&s.rng);
 		if (i & 1)
-			lane_header(f)->seq = (uint32_t)sim_rand(&s.rng);
-		lane_header(f)->ack = (uint32_t)sim_rand(&s.rng);
-		seal(f, len);
+			reseal_header(f)->seq = (uint32_t)sim_rand(&s.rng);
+		reseal_header(f)->ack = (uint32_t)sim_rand(&s.rng);
+		reseal(f, len);
 		sim_inject(s.px, f, len);
 		sim_run(s.sim, 2 * SIM_US, NULL, NULL);
 	}
@@ -307,13 +285,13 @@ static void half_open_connections_are_bounded(struct sim_case *c)
 		memcpy(f, hello, len);
 		n = 0x10000 + i;
 		memcpy(f + 28, &n, 2); /* another host of the subnet */
-		body = (struct weft_frame_hello *)(lane_header(f) + 1);
+		body = (struct weft_frame_hello *)(reseal_header(f) + 1);
 		body->conn = (uint32_t)sim_rand(&s.rng);
 		body->token = (uint32_t)sim_rand(&s.rng);
 		body->iface_id = sim_rand(&s.rng);
 		body->worker_id = sim_rand(&s.rng);
-		lane_header(f)->src_conn = (uint16_t)body->conn;
-		seal(f, len);
+		reseal_header(f)->src_conn = (uint16_t)body->conn;
+		reseal(f, len);
 		sim_inject(s.px, f, len);
 		if (i % 8 == 0)
 			sim_run(s.sim, 20 * SIM_US, NULL, NULL);
@@ -360,8 +338,8 @@ static void another_version_is_refused_with_a_sentence(struct sim_case *c)
 	hello = find_type(&s.rec, WEFT_FRAME_HELLO, &len);
 	memcpy(f, hello, len);
 	memcpy(f + 6, sim_port_mac(s.px), 6);
-	lane_header(f)->version = 9;
-	seal(f, len);
+	reseal_header(f)->version = 9;
+	reseal(f, len);
 	before = sim_port_stats(s.pb)->tx_frames;
 	sim_inject(s.px, f, len);
 	sim_run(s.sim, SIM_MS, NULL, NULL);
@@ -395,8 +373,8 @@ static enum sim_verdict mutate(struct sim_port *port, uint8_t *data, size_t *len
 		at = sim_between(&m->rng, 12, *len - 1);
 		data[at] = sim_chance(&m->rng, 0.5) ? (uint8_t)sim_rand(&m->rng) : (uint8_t)(data[at] ^ (1 << sim_below(&m->rng, 8)));
 	}
-	if (m->reseal && *len >= 84 && data[12] == 8 && data[13] == 0)
-		seal(data, *len);
+	if (m->reseal && reseal_is_lane(data, *len))
+		reseal(data, *len);
 	return SIM_PASS;
 }
 
