@@ -376,9 +376,6 @@ __attribute__((weak)) void weft_ep_fail(struct weft_ep *ep, int status, const ch
 __attribute__((weak)) struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 							     const struct weft_lane_iface *iface)
 {
-	for (unsigned int i = 0; i < mem->num_lanes; i++) {
-		if (mem->lanes[i].iface == iface)
-			return mem->lanes[i].mem;
-	}
-	return NULL;
+	/* A registration covers all of the pair's lanes. */
+	return mem->address;
 }
