@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The sender's half of reliability: what acknowledgements say, what they do not say, and when to send again.
+ * The sender's half of reliability: what acknowledgements say, what they do not say, and when to
+ * send again.
  *
- * Sequences [snd_una, snd_next) are outstanding. A slot whose mbuf is NULL has been acknowledged by a SACK bit.
+ * Sequences [snd_una, snd_next) are outstanding. A slot whose mbuf is NULL has been acknowledged by
+ * a SACK bit.
  */
 
 #include <stdlib.h>
@@ -105,7 +107,8 @@ unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->snd_una > c->snd_next - c->snd_una)) {
-		/* Older than what we know: overtaken on its way. Newer than what we sent: nonsense. */
+		/* Older than what we know: overtaken on its way. Newer than what we sent: nonsense.
+		 */
 		if (weft_seq_diff(ack, c->snd_una) > 0)
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 		return 0;
@@ -117,7 +120,8 @@ unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	}
 	if (unlikely(v->sack != NULL))
 		acked += take_sack(c, v, ack);
-	/* A SACK has named it: only a peer that contradicts itself gets here, and snd_una must stay a frame we hold. */
+	/* A SACK has named it: only a peer that contradicts itself gets here, and snd_una must stay
+	 * a frame we hold. */
 	while (c->snd_una != c->snd_next && raw_slot(c, c->snd_una)->m == NULL)
 		c->snd_una++;
 	if (weft_seq_diff(c->sack_high, c->snd_una) < 0)
@@ -139,8 +143,8 @@ unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 }
 
 /*
- * Send again what newer frames of the same path have overtaken, once each had time to arrive. Frames that only lack time set
- * loss_timer.
+ * Send again what newer frames of the same path have overtaken, once each had time to arrive.
+ * Frames that only lack time set loss_timer.
  */
 void raw_loss_detect(struct raw_conn *c)
 {
@@ -172,7 +176,8 @@ void raw_loss_detect(struct raw_conn *c)
 	}
 }
 
-/* The same bytes in a buffer of our own, for the NIC may still read the first. User memory is shared, not copied. */
+/* The same bytes in a buffer of our own, for the NIC may still read the first. User memory is
+ * shared, not copied. */
 static struct rte_mbuf *copy_frame(struct raw_iface *iface, const struct rte_mbuf *m)
 {
 	struct rte_mempool *pool = m->nb_segs == 1 ? iface->port->pool : iface->port->hdr_pool;
@@ -263,8 +268,9 @@ static uint32_t last_unacked(struct raw_conn *c)
 }
 
 /*
- * Silence although frames are outstanding. First the last frame goes out again with the wish for an answer: the SACK
- * that comes back tells what is missing. Only then, and at growing intervals, the oldest one.
+ * Silence although frames are outstanding. First the last frame goes out again with the wish for an
+ * answer: the SACK that comes back tells what is missing. Only then, and at growing intervals, the
+ * oldest one.
  */
 void raw_timer_fire(struct raw_conn *c)
 {
@@ -280,7 +286,8 @@ void raw_timer_fire(struct raw_conn *c)
 		if (raw_retransmit(c, last_unacked(c), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) == 0)
 			c->tail_probed = true;
 	} else {
-		if (raw_retransmit(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0 && c->backoff < 16) {
+		if (raw_retransmit(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0 &&
+		    c->backoff < 16) {
 			c->backoff++;
 			c->pings++;
 		}

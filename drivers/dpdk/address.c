@@ -7,8 +7,8 @@
 
 /*
  * Address of an iface, 32 bytes, little-endian:
- *   0 version (1)  1 flags (1 = own ethertype)  2 UDP port  4 VLAN  6 frame size  8 IPv4  12 prefix  13 0
- *   14 MAC (6)  20 0 (4)  24 iface id (8)
+ *   0 version (1)  1 flags (1 = own ethertype)  2 UDP port  4 VLAN  6 frame size  8 IPv4  12 prefix
+ * 13 0 14 MAC (6)  20 0 (4)  24 iface id (8)
  */
 #define ADDR_VERSION 1
 #define ADDR_F_ETHER 1
@@ -90,7 +90,8 @@ static void ip_text(uint32_t ip, char *buf, size_t size)
 	snprintf(buf, size, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
 }
 
-int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why, size_t why_len)
+int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
+		     size_t why_len)
 {
 	const struct raw_iface *iface = raw_iface_of(base);
 	char ours[16], theirs[16];
@@ -106,7 +107,9 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		return -EHOSTUNREACH;
 	}
 	if (a.raw_ethertype != iface->gate.raw_ethertype) {
-		snprintf(why, why_len, "%s: one side uses UDP, the other its own ethertype (WEFT_ENCAP)", base->name);
+		snprintf(why, why_len,
+			 "%s: one side uses UDP, the other its own ethertype (WEFT_ENCAP)",
+			 base->name);
 		return -EHOSTUNREACH;
 	}
 	if (a.raw_ethertype)
@@ -118,8 +121,9 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		return -EHOSTUNREACH;
 	}
 	if (raw_next_hop(iface, a.ip, &hop) != 0) {
-		snprintf(why, why_len, "%s: %s is not in our subnet %s/%u and there is no gateway (gw=)", base->name, theirs,
-			 ours, iface->prefix);
+		snprintf(why, why_len,
+			 "%s: %s is not in our subnet %s/%u and there is no gateway (gw=)",
+			 base->name, theirs, ours, iface->prefix);
 		return -EHOSTUNREACH;
 	}
 	return 0;
@@ -136,8 +140,9 @@ void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size
 	}
 	ip_text(a.ip, ip, sizeof(ip));
 	if (a.raw_ethertype)
-		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x vlan %u frames of %u", a.mac[0], a.mac[1], a.mac[2],
-			 a.mac[3], a.mac[4], a.mac[5], a.vlan, a.frame_size);
+		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x vlan %u frames of %u", a.mac[0],
+			 a.mac[1], a.mac[2], a.mac[3], a.mac[4], a.mac[5], a.vlan, a.frame_size);
 	else
-		snprintf(buf, size, "%s/%u:%u vlan %u frames of %u", ip, a.prefix, a.udp_port, a.vlan, a.frame_size);
+		snprintf(buf, size, "%s/%u:%u vlan %u frames of %u", ip, a.prefix, a.udp_port,
+			 a.vlan, a.frame_size);
 }

@@ -45,8 +45,8 @@ const uint8_t *weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now)
 	return e->mac;
 }
 
-static void build(const struct weft_arp *a, struct weft_frame_arp *pkt, uint16_t op, const uint8_t tha[6],
-		  uint32_t tpa)
+static void build(const struct weft_arp *a, struct weft_frame_arp *pkt, uint16_t op,
+		  const uint8_t tha[6], uint32_t tpa)
 {
 	*pkt = (struct weft_frame_arp){
 		.htype = weft_be16(1),
@@ -97,8 +97,8 @@ void weft_arp_forget(struct weft_arp *a, uint32_t ip)
 	}
 }
 
-enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt, uint64_t now,
-				    struct weft_frame_arp *reply)
+enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt,
+				    uint64_t now, struct weft_frame_arp *reply)
 {
 	uint32_t spa = weft_get_be32(pkt->spa), tpa = weft_get_be32(pkt->tpa);
 	uint16_t op = weft_be16(pkt->op);

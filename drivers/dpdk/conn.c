@@ -12,10 +12,11 @@ const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 	const uint8_t *m = c->peer_mac;
 
 	if (c->iface->gate.raw_ethertype)
-		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5]);
+		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
+			 m[5]);
 	else
-		snprintf(buf, size, "%u.%u.%u.%u:%u", c->peer_ip >> 24, c->peer_ip >> 16 & 255, c->peer_ip >> 8 & 255,
-			 c->peer_ip & 255, c->peer_port);
+		snprintf(buf, size, "%u.%u.%u.%u:%u", c->peer_ip >> 24, c->peer_ip >> 16 & 255,
+			 c->peer_ip >> 8 & 255, c->peer_ip & 255, c->peer_port);
 	return buf;
 }
 
@@ -35,7 +36,8 @@ static int grow_refs(struct raw_iface *iface)
 	return 0;
 }
 
-/* An index goes round through all free ones before it is used again, and never with the same generation. */
+/* An index goes round through all free ones before it is used again, and never with the same
+ * generation. */
 static int take_index(struct raw_iface *iface, uint32_t *index)
 {
 	for (;;) {
@@ -55,8 +57,9 @@ static int take_index(struct raw_iface *iface, uint32_t *index)
 }
 
 /*
- * Source port of a path. Path 0 sends from the port it listens on, so that whoever must answer a frame of an unknown
- * connection knows where to; the others are labels that make switches choose other ways.
+ * Source port of a path. Path 0 sends from the port it listens on, so that whoever must answer a
+ * frame of an unknown connection knows where to; the others are labels that make switches choose
+ * other ways.
  */
 static uint16_t path_port(const struct raw_conn *c, unsigned int path)
 {
@@ -127,8 +130,8 @@ void raw_conn_free(struct raw_conn *c)
 }
 
 /*
- * The fixed window: what the configuration says, and never more frames than half the peer's receive ring, so that one sender
- * alone cannot overrun it.
+ * The fixed window: what the configuration says, and never more frames than half the peer's receive
+ * ring, so that one sender alone cannot overrun it.
  */
 static int make_window(struct raw_conn *c)
 {
@@ -137,8 +140,9 @@ static int make_window(struct raw_conn *c)
 
 	frames = RTE_MIN(frames, iface->tx_held_max);
 	c->win_frames = RTE_MAX(frames, 1u);
-	c->win_bytes = iface->conf.window != 0 ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
-					       : RAW_WIN_BYTES;
+	c->win_bytes = iface->conf.window != 0
+			       ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
+			       : RAW_WIN_BYTES;
 	while (slots < c->win_frames)
 		slots *= 2;
 	c->slots = calloc(slots, sizeof(*c->slots));
@@ -153,12 +157,15 @@ static void up_text(const struct raw_conn *c, char *text, size_t size)
 	raw_peer_text(c, peer, sizeof(peer));
 	if (c->probe_full != 0 && c->frame_size < c->probe_full)
 		snprintf(text, size,
-			 "%s: frames of %u bytes do not reach %s, so %u are used: check the MTU of every link and switch between",
+			 "%s: frames of %u bytes do not reach %s, so %u are used: check the MTU of "
+			 "every link and switch between",
 			 c->iface->base.name, c->probe_full, peer, c->frame_size);
 	else
-		snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s", c->iface->base.name, peer,
-			 c->frame_size, c->csum == WEFT_FRAME_CSUM_CRC32C ? "CRC32C"
-			 : c->csum == WEFT_FRAME_CSUM_UDP ? "UDP checksum" : "no checksum");
+		snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s",
+			 c->iface->base.name, peer, c->frame_size,
+			 c->csum == WEFT_FRAME_CSUM_CRC32C ? "CRC32C"
+			 : c->csum == WEFT_FRAME_CSUM_UDP  ? "UDP checksum"
+							   : "no checksum");
 }
 
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
@@ -184,10 +191,12 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	raw_deadline_lt(iface, RTE_MIN(c->next_ping, iface->lt + iface->conf.peer_timeout_ns));
 	raw_count(iface, RAW_CONN_UP);
 	up_text(c, text, sizeof(text));
-	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, c->probe_full != 0 && frame_size < c->probe_full, text);
+	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP,
+		     c->probe_full != 0 && frame_size < c->probe_full, text);
 }
 
-/* Nothing more is sent or delivered; completions come with the error; the event is the last word. */
+/* Nothing more is sent or delivered; completions come with the error; the event is the last word.
+ */
 static void go_down(struct raw_conn *c, int error)
 {
 	if (c->state == RAW_HALF_OPEN)
@@ -218,9 +227,10 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text)
 }
 
 /*
- * The peer closed. When all that it sent is here, the connection is gone in good order, even though sends of ours that it did
- * not acknowledge end with an error. When not, BYE may have overtaken the rest: it has RAW_BYE_GRACE to arrive. After
- * that messages are lost (the peer keeps none) and the lane has failed.
+ * The peer closed. When all that it sent is here, the connection is gone in good order, even though
+ * sends of ours that it did not acknowledge end with an error. When not, BYE may have overtaken the
+ * rest: it has RAW_BYE_GRACE to arrive. After that messages are lost (the peer keeps none) and the
+ * lane has failed.
  */
 void raw_conn_bye(struct raw_conn *c)
 {
@@ -235,7 +245,8 @@ void raw_conn_bye(struct raw_conn *c)
 	c->bye_done = true;
 	raw_peer_text(c, peer, sizeof(peer));
 	if (c->rx.next != c->bye_seq) {
-		snprintf(text, sizeof(text), "%s: %s closed the connection before %u of its frames arrived",
+		snprintf(text, sizeof(text),
+			 "%s: %s closed the connection before %u of its frames arrived",
 			 iface->base.name, peer, c->bye_seq - c->rx.next);
 		raw_conn_fail(c, -ECONNRESET, text);
 		return;
@@ -257,7 +268,8 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 	raw_conn_bye(c);
 }
 
-int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user, struct weft_lane_ep **lep)
+int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+		   struct weft_lane_ep **lep)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 	struct raw_addr a;
@@ -288,8 +300,9 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 }
 
 /*
- * When there are too many, the oldest goes early: then a late frame finds nobody and is answered with RESET. It is freed by the
- * timers, never here: we may be called from the middle of a walk over the connections.
+ * When there are too many, the oldest goes early: then a late frame finds nobody and is answered
+ * with RESET. It is freed by the timers, never here: we may be called from the middle of a walk
+ * over the connections.
  */
 static void expire_oldest(struct raw_iface *iface)
 {
@@ -319,8 +332,8 @@ static void enter_time_wait(struct raw_conn *c, bool met)
 }
 
 /*
- * What was sent before leaves the queue in any case; what was not acknowledged is forgotten. The entry stays a while, to
- * acknowledge what the peer sends again and to repeat BYE.
+ * What was sent before leaves the queue in any case; what was not acknowledged is forgotten. The
+ * entry stays a while, to acknowledge what the peer sends again and to repeat BYE.
  */
 void raw_ep_destroy(struct weft_lane_ep *lep)
 {
@@ -349,19 +362,28 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)
 {
 	static const char *const names[] = {
-		[RAW_RESOLVE] = "asking ARP", [RAW_HELLO] = "connecting",   [RAW_PROBE] = "probing the frame size",
-		[RAW_READY] = "connecting",   [RAW_HALF_OPEN] = "half open", [RAW_UP] = "up",
-		[RAW_DOWN] = "down",          [RAW_TIME_WAIT] = "closed",
+		[RAW_RESOLVE] = "asking ARP",
+		[RAW_HELLO] = "connecting",
+		[RAW_PROBE] = "probing the frame size",
+		[RAW_READY] = "connecting",
+		[RAW_HALF_OPEN] = "half open",
+		[RAW_UP] = "up",
+		[RAW_DOWN] = "down",
+		[RAW_TIME_WAIT] = "closed",
 	};
 	const struct raw_conn *c = raw_conn_of(lep);
 	char peer[64];
 	int n;
 
-	n = snprintf(buf, size, "%s -> %s: %s, frames of %u bytes, %u outstanding (%u bytes), window %u frames or %u bytes",
-		     c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), names[c->state], c->frame_size,
-		     c->snd_next - c->snd_una, c->inflight, c->win_frames, c->win_bytes);
+	n = snprintf(buf, size,
+		     "%s -> %s: %s, frames of %u bytes, %u outstanding (%u bytes), window %u "
+		     "frames or %u bytes",
+		     c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), names[c->state],
+		     c->frame_size, c->snd_next - c->snd_una, c->inflight, c->win_frames,
+		     c->win_bytes);
 	for (unsigned int i = 0; i < c->paths && n > 0 && (size_t)n < size; i++)
-		n += snprintf(buf + n, size - (size_t)n, "; path %u: port %u, rtt %.1f us +- %.1f, %u sent, %u again", i,
-			      c->path[i].sport, c->path[i].rtt.srtt / 1e3, c->path[i].rtt.var / 1e3, c->path[i].order,
-			      c->path[i].retransmits);
+		n += snprintf(buf + n, size - (size_t)n,
+			      "; path %u: port %u, rtt %.1f us +- %.1f, %u sent, %u again", i,
+			      c->path[i].sport, c->path[i].rtt.srtt / 1e3, c->path[i].rtt.var / 1e3,
+			      c->path[i].order, c->path[i].retransmits);
 }

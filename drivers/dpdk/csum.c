@@ -6,8 +6,8 @@
 #include "frame.h"
 
 /*
- * Bytewise with a table of 16 entries: slow, small, and obviously the definition (reflected polynomial
- * 0x82f63b78).
+ * Bytewise with a table of 16 entries: slow, small, and obviously the definition (reflected
+ * polynomial 0x82f63b78).
  */
 uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len)
 {
@@ -37,8 +37,8 @@ static inline uint64_t load64(const uint8_t *p)
 }
 
 /*
- * What LANE_BYTES zeros do to a CRC: linear, so 32 columns, computed once from the definition, give the table of all
- * bytes.
+ * What LANE_BYTES zeros do to a CRC: linear, so 32 columns, computed once from the definition, give
+ * the table of all bytes.
  */
 #define LANE_BYTES 1024u
 
@@ -66,8 +66,8 @@ static inline uint32_t shift_lane(uint32_t crc)
 }
 
 /*
- * The instruction takes 3 cycles but one can start in each: three independent runs over thirds of a block,
- * joined by the linearity of the CRC.
+ * The instruction takes 3 cycles but one can start in each: three independent runs over thirds of a
+ * block, joined by the linearity of the CRC.
  */
 static uint32_t crc_block(uint32_t crc, const uint8_t *p)
 {
@@ -103,7 +103,8 @@ uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len)
 
 #endif
 
-/* Sums 32-bit halves in native order: the ones' complement sum does not care, the result is swapped once. */
+/* Sums 32-bit halves in native order: the ones' complement sum does not care, the result is swapped
+ * once. */
 uint64_t weft_inet_sum(uint64_t sum, const void *data, size_t len)
 {
 	const uint8_t *p = data;

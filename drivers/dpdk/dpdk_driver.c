@@ -45,13 +45,15 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 {
 	const struct weft_lane_conf *conf = params->conf;
 	struct weft_port_opts po = {
-		.frame_size = (uint16_t)(conf->frame_size < UINT16_MAX ? conf->frame_size : UINT16_MAX),
+		.frame_size =
+			(uint16_t)(conf->frame_size < UINT16_MAX ? conf->frame_size : UINT16_MAX),
 		.mtu = o->mtu,
 		.vlan = o->vlan != 0,
 		.raw_ethertype = is_ether(o, conf),
 		.no_extbuf = !conf->zcopy,
-		.udp_port = o->udp_port != 0 ? o->udp_port
-			    : conf->udp_port != 0 ? conf->udp_port : WEFT_RAW_UDP_PORT,
+		.udp_port = o->udp_port != 0      ? o->udp_port
+			    : conf->udp_port != 0 ? conf->udp_port
+						  : WEFT_RAW_UDP_PORT,
 		.queues = o->queues,
 		.rx_bufs = conf->rx_bufs,
 	};
@@ -60,21 +62,22 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 }
 
 /* The engine then sees the capture's port; what is not captured has nothing in its way. */
-static int capture_port(const struct weft_lane_open *params, struct weft_frame_port **port, char *why,
-			size_t why_len)
+static int capture_port(const struct weft_lane_open *params, struct weft_frame_port **port,
+			char *why, size_t why_len)
 {
 	int err;
 
 	if (params->conf->capture == NULL)
 		return 0;
-	err = weft_capture_port(params->conf->capture, params->platform, params->worker_id, *port, port, why,
-				why_len);
+	err = weft_capture_port(params->conf->capture, params->platform, params->worker_id, *port,
+				port, why, why_len);
 	if (err != 0)
 		(*port)->ops->close(*port);
 	return err;
 }
 
-static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why, size_t why_len)
+static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
+		     size_t why_len)
 {
 	struct weft_lane_conf conf = *params->conf;
 	struct weft_lane_open open = *params;

@@ -14,7 +14,8 @@ static void build_ip_udp(struct weft_encap_hdr *e, uint8_t *ip, const struct wef
 	uint8_t *udp = ip + WEFT_IPV4_LEN;
 
 	ip[0] = 0x45;
-	weft_put_be16(ip + 6, IP_DF); /* so that a wrong MTU loses frames, which the probe sees, and makes no fragments */
+	weft_put_be16(ip + 6, IP_DF); /* so that a wrong MTU loses frames, which the probe sees, and
+					 makes no fragments */
 	ip[8] = IP_TTL;
 	ip[9] = IP_PROTO_UDP;
 	weft_put_be32(ip + 12, a->src_ip);

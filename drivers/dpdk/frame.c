@@ -63,7 +63,8 @@ static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 	return ~crc;
 }
 
-/* The CRC's four bytes are the last ones of the last segment, reserved by whoever built the frame. */
+/* The CRC's four bytes are the last ones of the last segment, reserved by whoever built the frame.
+ */
 static void put_crc(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len)
 {
 	struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
@@ -101,8 +102,8 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 }
 
 /*
- * Last touch before a frame leaves (again): lengths, source port, checksums. `lane_len` counts the lane header and the
- * body; with CRC32C the four bytes behind it are there already.
+ * Last touch before a frame leaves (again): lengths, source port, checksums. `lane_len` counts the
+ * lane header and the body; with CRC32C the four bytes behind it are there already.
  */
 void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint8_t path)
 {
@@ -139,12 +140,12 @@ static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
 }
 
 /*
- * A frame that is not DATA. Control frames always carry a CRC32C: they are rare, and what they set up decides about all
- * that follows.
+ * A frame that is not DATA. Control frames always carry a CRC32C: they are rare, and what they set
+ * up decides about all that follows.
  * @param pad_to  size of the whole frame, or 0
  */
-int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body, uint32_t body_len,
-		 uint32_t pad_to)
+int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
+		 uint32_t body_len, uint32_t pad_to)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + body_len;
@@ -219,8 +220,10 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 	return 0;
 }
 
-/* Addresses of an answer to a frame that belongs to no connection: all fields the other way round. */
-static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *v, struct weft_encap_hdr *e)
+/* Addresses of an answer to a frame that belongs to no connection: all fields the other way round.
+ */
+static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *v,
+			 struct weft_encap_hdr *e)
 {
 	struct weft_encap_addr a = {
 		.vlan = iface->gate.vlan,
@@ -228,7 +231,8 @@ static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *
 		.src_ip = iface->gate.ip,
 		.dst_ip = v->src_ip,
 		.src_port = iface->gate.udp_port,
-		/* Path 0 is sent from the port that its owner listens on; other source ports are only labels. */
+		/* Path 0 is sent from the port that its owner listens on; other source ports are
+		   only labels. */
 		.dst_port = (v->hdr->path & 15) == 0 ? v->src_port : iface->gate.udp_port,
 	};
 

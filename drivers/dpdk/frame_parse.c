@@ -36,7 +36,8 @@ static enum weft_gate parse_arp(struct cursor *c, struct weft_frame_view *view)
 
 	if (c->left < sizeof(*arp))
 		return WEFT_GATE_BAD_LENGTH;
-	if (arp->htype != weft_be16(1) || arp->ptype != weft_be16(0x0800) || arp->hlen != 6 || arp->plen != 4)
+	if (arp->htype != weft_be16(1) || arp->ptype != weft_be16(0x0800) || arp->hlen != 6 ||
+	    arp->plen != 4)
 		return WEFT_GATE_NOT_OURS;
 	view->arp = arp;
 	return WEFT_GATE_ARP;
@@ -54,7 +55,8 @@ static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cur
 	if (ip[9] != 17 || weft_get_be32(ip + 16) != conf->ip)
 		return WEFT_GATE_NOT_OURS;
 	total = weft_get_be16(ip + 2);
-	/* No options, no fragments (MF or offset): nobody sends these to us, and they would hide the ports. */
+	/* No options, no fragments (MF or offset): nobody sends these to us, and they would hide
+	 * the ports. */
 	if (ip[0] != 0x45 || (weft_get_be16(ip + 6) & 0x3fff))
 		return WEFT_GATE_BAD_IP;
 	if (total > c->left || total < WEFT_IPV4_LEN + WEFT_UDP_LEN)
@@ -126,7 +128,8 @@ static enum weft_gate check_messages(const struct weft_frame_view *view)
 	return off == view->body_len && off != 0 ? WEFT_GATE_OK : WEFT_GATE_BAD_MESSAGE;
 }
 
-/* Shortest body of each type; 0xffff = unknown type. Longer ones are allowed for what versions append. */
+/* Shortest body of each type; 0xffff = unknown type. Longer ones are allowed for what versions
+ * append. */
 static uint32_t body_min(uint8_t type)
 {
 	static const uint16_t min[WEFT_FRAME_TYPE_END] = {
@@ -149,8 +152,9 @@ static enum weft_gate check_crc(const uint8_t *lane, size_t len)
 	uint32_t want;
 
 	memcpy(&want, lane + len, 4);
-	return (uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, lane, len) == weft_le32(want) ? WEFT_GATE_OK
-										    : WEFT_GATE_BAD_CSUM;
+	return (uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, lane, len) == weft_le32(want)
+		       ? WEFT_GATE_OK
+		       : WEFT_GATE_BAD_CSUM;
 }
 
 static enum weft_gate parse_sack(struct weft_frame_view *view)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How a connection comes to be. Every step is a question that the initiator repeats until it is answered, and an answer that
- * the responder gives as often as it is asked; the responder keeps no timer but the expiry of half-open entries.
+ * How a connection comes to be. Every step is a question that the initiator repeats until it is
+ * answered, and an answer that the responder gives as often as it is asked; the responder keeps no
+ * timer but the expiry of half-open entries.
  *
  *   initiator                         responder
  *   RESOLVE    ARP for the next hop
@@ -13,8 +14,9 @@
  *   READY      READY{frame size} ->   UP
  *   UP         <------  READY_ACK
  *
- * The probe finds out whether frames of the agreed size arrive. It is not enough that they don't: the peer may not be
- * polling. So small probes go with it, and only when several of them have been answered and no big one, the size is stepped down.
+ * The probe finds out whether frames of the agreed size arrive. It is not enough that they don't:
+ * the peer may not be polling. So small probes go with it, and only when several of them have been
+ * answered and no big one, the size is stepped down.
  */
 
 #include <inttypes.h>
@@ -83,8 +85,8 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 
 static bool hello_acceptable(const struct weft_frame_hello *h)
 {
-	return weft_le16(h->frame_size) >= WEFT_FRAME_SIZE_MIN && h->csum <= WEFT_FRAME_CSUM_CRC32C &&
-	       weft_le32(h->rx_frames) > 0 && h->paths > 0;
+	return weft_le16(h->frame_size) >= WEFT_FRAME_SIZE_MIN &&
+	       h->csum <= WEFT_FRAME_CSUM_CRC32C && weft_le32(h->rx_frames) > 0 && h->paths > 0;
 }
 
 /* ---------------------------------------------------------------- initiator */
@@ -112,7 +114,8 @@ static void resolve(struct raw_conn *c)
 
 static void send_probes(struct raw_conn *c)
 {
-	struct weft_frame_probe p = {.id = weft_le16(++c->probe_id), .frame_size = weft_le16(c->probe_size)};
+	struct weft_frame_probe p = {.id = weft_le16(++c->probe_id),
+				     .frame_size = weft_le16(c->probe_size)};
 
 	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), c->probe_size);
 	if (c->hs_tries > 0) {
@@ -133,7 +136,8 @@ static void too_narrow(struct raw_conn *c)
 	char text[256], peer[64];
 
 	snprintf(text, sizeof(text),
-		 "%s: frames of %u bytes do not reach %s although small ones do: the way between must carry an MTU of at least 1280",
+		 "%s: frames of %u bytes do not reach %s although small ones do: the way between "
+		 "must carry an MTU of at least 1280",
 		 c->iface->base.name, c->probe_size, raw_peer_text(c, peer, sizeof(peer)));
 	raw_conn_fail(c, -EMSGSIZE, text);
 }
@@ -194,26 +198,30 @@ static void no_answer(struct raw_conn *c)
 	double s = (double)(iface->lt - c->hs_started) / 1e9;
 
 	raw_peer_text(c, peer, sizeof(peer));
-	snprintf(hop, sizeof(hop), "%u.%u.%u.%u", c->hop_ip >> 24, c->hop_ip >> 16 & 255, c->hop_ip >> 8 & 255,
-		 c->hop_ip & 255);
+	snprintf(hop, sizeof(hop), "%u.%u.%u.%u", c->hop_ip >> 24, c->hop_ip >> 16 & 255,
+		 c->hop_ip >> 8 & 255, c->hop_ip & 255);
 	if (!iface->port->ops->link_up(iface->port))
-		snprintf(text, sizeof(text), "%s: the port has no link, so %s could not be reached in %.1f s",
+		snprintf(text, sizeof(text),
+			 "%s: the port has no link, so %s could not be reached in %.1f s",
 			 iface->base.name, peer, s);
 	else if (c->state == RAW_RESOLVE)
 		snprintf(text, sizeof(text),
-			 "%s: no ARP answer from %s in %.1f s (wanted for %s): check addresses, VLAN and that the peer runs",
+			 "%s: no ARP answer from %s in %.1f s (wanted for %s): check addresses, "
+			 "VLAN and that the peer runs",
 			 iface->base.name, hop, s, peer);
 	else if (c->state == RAW_HELLO)
 		snprintf(text, sizeof(text),
-			 "%s: no answer from %s in %.1f s: check that the peer runs, polls, and that UDP port %u is open",
+			 "%s: no answer from %s in %.1f s: check that the peer runs, polls, and "
+			 "that UDP port %u is open",
 			 iface->base.name, peer, s, c->peer_port);
 	else if (c->state == RAW_PROBE && c->probe_small_acks > 0)
 		snprintf(text, sizeof(text),
-			 "%s: %s answers small frames but none of %u bytes: the way between carries a smaller MTU",
+			 "%s: %s answers small frames but none of %u bytes: the way between "
+			 "carries a smaller MTU",
 			 iface->base.name, peer, c->probe_size);
 	else
-		snprintf(text, sizeof(text), "%s: %s stopped answering while connecting (%.1f s)", iface->base.name,
-			 peer, s);
+		snprintf(text, sizeof(text), "%s: %s stopped answering while connecting (%.1f s)",
+			 iface->base.name, peer, s);
 	/* The next attempt asks again: the address may have moved to another card. */
 	if (!iface->gate.raw_ethertype)
 		weft_arp_forget(&iface->arp, c->hop_ip);
@@ -274,7 +282,8 @@ static struct raw_conn *find_hello(struct raw_iface *iface, const struct weft_fr
 	struct raw_conn *c;
 
 	TAILQ_FOREACH(c, &iface->conns, link) {
-		if (c->base.passive && c->remote_id == weft_le32(h->conn) && c->remote_token == weft_le32(h->token) &&
+		if (c->base.passive && c->remote_id == weft_le32(h->conn) &&
+		    c->remote_token == weft_le32(h->token) &&
 		    c->remote_iface == weft_le64(h->iface_id))
 			return c;
 	}
@@ -374,7 +383,8 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 		if (c->state == RAW_HALF_OPEN)
 			raw_conn_free(c);
 		else if (c->state != RAW_DOWN)
-			raw_conn_fail(c, -ECONNRESET, "the peer closed the connection while it was being made");
+			raw_conn_fail(c, -ECONNRESET,
+				      "the peer closed the connection while it was being made");
 		break;
 	default:
 		raw_count(c->iface, RAW_DROP_STATE);
@@ -387,13 +397,15 @@ static const char *reset_text(uint16_t reason)
 {
 	switch (reason) {
 	case WEFT_RESET_IFACE:
-		return "the worker whose address this is has gone (its process ended or was restarted)";
+		return "the worker whose address this is has gone (its process ended or was "
+		       "restarted)";
 	case WEFT_RESET_VERSION:
 		return "it speaks another version of the lane protocol";
 	case WEFT_RESET_REFUSED:
 		return "it refused the connection";
 	default:
-		return "it does not know this connection any more: it was restarted, or gave the connection up";
+		return "it does not know this connection any more: it was restarted, or gave the "
+		       "connection up";
 	}
 }
 
@@ -412,7 +424,8 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	}
 	early = c->state == RAW_HELLO;
 	if (weft_le32(r->echo_conn) != (early ? c->id : c->remote_id) ||
-	    weft_le32(r->echo_token) != (early ? c->token : c->remote_token) || c->state == RAW_RESOLVE) {
+	    weft_le32(r->echo_token) != (early ? c->token : c->remote_token) ||
+	    c->state == RAW_RESOLVE) {
 		raw_count(iface, RAW_DROP_RESET);
 		return;
 	}
@@ -427,15 +440,17 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		return;
 	}
 	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_READY)) {
-		/* Our half-open entry there expired while we did not poll. Nothing was sent on it: begin again. */
+		/* Our half-open entry there expired while we did not poll. Nothing was sent on it:
+		 * begin again. */
 		enter(c, RAW_HELLO);
 		return;
 	}
 	raw_count(iface, RAW_RESET_IN);
 	if (reason == WEFT_RESET_VERSION)
-		snprintf(text, sizeof(text), "%s: %s answers that %s (%u to %u, this side speaks %u)", iface->base.name,
-			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason), r->version_min, r->version_max,
-			 WEFT_FRAME_VERSION);
+		snprintf(text, sizeof(text),
+			 "%s: %s answers that %s (%u to %u, this side speaks %u)", iface->base.name,
+			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason), r->version_min,
+			 r->version_max, WEFT_FRAME_VERSION);
 	else
 		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
 			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason));

@@ -11,13 +11,14 @@
 /* Costs per message that protocol selection starts from; measured on memif, 2.5 GHz. */
 #define SEND_OVERHEAD 60e-9
 #define RECV_OVERHEAD 60e-9
-#define CTL_ROOM 128u /* bytes that a small buffer must hold behind its headroom; ACKs with long SACK blocks take a big one then */
+#define CTL_ROOM                                                                             \
+	128u /* bytes that a small buffer must hold behind its headroom; ACKs with long SACK \
+		blocks take a big one then */
 #define MAX_IOV 4u
 
 static const char *const counter_name[RAW_COUNTERS] = {
 #define RAW_COUNTER_NAME(id, name) [id] = name,
-	RAW_COUNTER_LIST(RAW_COUNTER_NAME)
-};
+	RAW_COUNTER_LIST(RAW_COUNTER_NAME)};
 
 /* ---------------------------------------------------------------- progress */
 
@@ -29,7 +30,8 @@ static void advance_clocks(struct raw_iface *iface, uint64_t now)
 	if (unlikely(iface->gap))
 		raw_count(iface, RAW_GAPS);
 	if (iface->sent_outside) {
-		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole step. */
+		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole
+		 * step. */
 		uint32_t ts = (uint32_t)iface->now, slot = ts / 64 % RAW_STALE;
 
 		iface->stale[slot].ts = ts;
@@ -46,8 +48,9 @@ static void advance_clocks(struct raw_iface *iface, uint64_t now)
 #define IDLE_KICK 4096u
 
 /*
- * Sent buffers come back only when the port looks: right after the last frame, and then ever more seldom while nothing
- * happens. Once in a while in any case: a port may have to look after a peer that comes late.
+ * Sent buffers come back only when the port looks: right after the last frame, and then ever more
+ * seldom while nothing happens. Once in a while in any case: a port may have to look after a peer
+ * that comes late.
  */
 static void idle(struct raw_iface *iface)
 {
@@ -78,15 +81,15 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 		idle(iface);
 	else
 		iface->idle_polls = 0;
-	/* Timers only when what has arrived has been looked at; but a full ring must not put them off for ever. */
+	/* Timers only when what has arrived has been looked at; but a full ring must not put them
+	 * off for ever. */
 	if (n == RAW_BURST && ++iface->full_bursts < 64)
 		goto acks;
 	iface->full_bursts = 0;
 	if (unlikely(iface->et >= iface->next_et || iface->lt >= iface->next_lt))
 		raw_timers(iface);
 acks:
-	if (!STAILQ_EMPTY(&iface->ack_list) &&
-	    (iface->acks_now || iface->et >= iface->acks_due))
+	if (!STAILQ_EMPTY(&iface->ack_list) && (iface->acks_now || iface->et >= iface->acks_due))
 		raw_acks(iface);
 	if (iface->txq_count > 0)
 		raw_txq_flush(iface);
@@ -141,7 +144,8 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 		for (unsigned int i = 0; i < c->paths && c->state == RAW_UP; i++) {
 			snprintf(name, sizeof(name), "conn%u.path%u.frames", c->id & 0xffff, i);
 			cb(name, c->path[i].order, arg);
-			snprintf(name, sizeof(name), "conn%u.path%u.retransmits", c->id & 0xffff, i);
+			snprintf(name, sizeof(name), "conn%u.path%u.retransmits", c->id & 0xffff,
+				 i);
 			cb(name, c->path[i].retransmits, arg);
 			snprintf(name, sizeof(name), "conn%u.path%u.rtt_ns", c->id & 0xffff, i);
 			cb(name, c->path[i].rtt.srtt, arg);
@@ -205,26 +209,30 @@ static uint8_t csum_wish(const struct weft_frame_port *port, unsigned int mode, 
 	default:
 		if (port->flags & WEFT_FRAME_PORT_MEMORY)
 			return WEFT_FRAME_CSUM_NONE;
-		return port->flags & WEFT_FRAME_PORT_RX_CSUM && !raw_ethertype ? WEFT_FRAME_CSUM_UDP
-									       : WEFT_FRAME_CSUM_CRC32C;
+		return port->flags & WEFT_FRAME_PORT_RX_CSUM && !raw_ethertype
+			       ? WEFT_FRAME_CSUM_UDP
+			       : WEFT_FRAME_CSUM_CRC32C;
 	}
 }
 
 /*
- * Buffers are shared out so that nobody starves another: what the receive ring and the frame in hand need is never given away;
- * of the rest, half may be held by sends until acknowledged and a quarter be kept by receivers.
+ * Buffers are shared out so that nobody starves another: what the receive ring and the frame in
+ * hand need is never given away; of the rest, half may be held by sends until acknowledged and a
+ * quarter be kept by receivers.
  */
 static void share_buffers(struct raw_iface *iface)
 {
 	const struct weft_frame_port *port = iface->port;
-	uint32_t size = port->pool->size, ring = RTE_MIN(port->rx_depth, size / 2), rest = size - ring;
+	uint32_t size = port->pool->size, ring = RTE_MIN(port->rx_depth, size / 2),
+		 rest = size - ring;
 
 	iface->tx_held_max = RTE_MAX(rest / 2, 1u);
 	iface->keep_max = rest / 4;
 	iface->hdr_held_max = port->hdr_pool->size / 2;
 }
 
-static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why, size_t len)
+static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why,
+		      size_t len)
 {
 	const struct weft_frame_port *port = iface->port;
 	uint32_t room = rte_pktmbuf_data_room_size(port->pool) - RTE_PKTMBUF_HEADROOM;
@@ -235,12 +243,14 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 	size = RTE_MIN(size, room);
 	size = RTE_MIN(size, WEFT_FRAME_SIZE_MAX);
 	if (size < WEFT_FRAME_SIZE_MIN) {
-		snprintf(why, len, "%s: frames of %u bytes are too small: at least %u (MTU 1280) are needed", port->name, size,
-			 WEFT_FRAME_SIZE_MIN);
+		snprintf(why, len,
+			 "%s: frames of %u bytes are too small: at least %u (MTU 1280) are needed",
+			 port->name, size, WEFT_FRAME_SIZE_MIN);
 		return -EINVAL;
 	}
 	if (small < CTL_ROOM) {
-		snprintf(why, len, "%s: header buffers hold %u bytes, %u are needed", port->name, small, CTL_ROOM);
+		snprintf(why, len, "%s: header buffers hold %u bytes, %u are needed", port->name,
+			 small, CTL_ROOM);
 		return -EINVAL;
 	}
 	iface->frame_size = (uint16_t)size;
@@ -251,9 +261,11 @@ static void fill_attr(struct raw_iface *iface)
 {
 	const struct weft_frame_port *port = iface->port;
 	struct weft_lane_attr *a = &iface->base.attr;
-	uint32_t room = iface->frame_size - iface->encap_len - (uint32_t)sizeof(struct weft_frame_hdr) - 4 -
+	uint32_t room = iface->frame_size - iface->encap_len -
+			(uint32_t)sizeof(struct weft_frame_hdr) - 4 -
 			(uint32_t)sizeof(struct weft_frame_msg);
-	uint32_t small = rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM - RAW_TMPL - 4;
+	uint32_t small =
+		rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM - RAW_TMPL - 4;
 
 	*a = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_TO_IFACE,
@@ -269,7 +281,8 @@ static void fill_attr(struct raw_iface *iface)
 		.domain = "dpdk",
 	};
 	snprintf(a->device, sizeof(a->device), "%s", port->device);
-	/* Ports that must map user memory for DMA first need a registration that this driver does not have yet. */
+	/* Ports that must map user memory for DMA first need a registration that this driver does
+	 * not have yet. */
 	if (iface->conf.zcopy && !(port->flags & WEFT_FRAME_PORT_REG) &&
 	    (port->flags & WEFT_FRAME_PORT_EXTBUF) && (port->flags & WEFT_FRAME_PORT_MULTISEG)) {
 		a->features |= WEFT_LANE_F_ZCOPY;
@@ -282,7 +295,8 @@ static void fill_attr(struct raw_iface *iface)
 static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 {
 	const struct weft_frame_port *port = iface->port;
-	uint8_t paths = rc->paths != 0 ? rc->paths : (uint8_t)RTE_MIN(iface->conf.paths, WEFT_FRAME_PATHS_MAX);
+	uint8_t paths = rc->paths != 0 ? rc->paths
+				       : (uint8_t)RTE_MIN(iface->conf.paths, WEFT_FRAME_PATHS_MAX);
 	uint16_t udp = rc->udp_port;
 
 	if (port->udp_port != 0)
@@ -317,7 +331,10 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *open)
 {
 	const struct weft_platform *pf = open->platform;
-	struct { uint64_t id; uint32_t generation; } rnd;
+	struct {
+		uint64_t id;
+		uint32_t generation;
+	} rnd;
 	int err = pf->random(pf->arg, &rnd, sizeof(rnd));
 
 	iface->platform = pf;
@@ -335,7 +352,8 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 }
 
 int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,
-			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why, size_t len)
+			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
+			size_t len)
 {
 	struct raw_iface *iface = calloc(1, sizeof(*iface));
 	int err = -ENOMEM;

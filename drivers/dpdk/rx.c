@@ -11,7 +11,8 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 	if (how > c->ack_state) {
 		if (c->ack_state == RAW_ACK_NONE)
 			c->ack_due = iface->et + RAW_ACK_DELAY;
-		/* Of who is first in the list it says nothing: an answer may have taken that one's along. */
+		/* Of who is first in the list it says nothing: an answer may have taken that one's
+		 * along. */
 		if (c->ack_due < iface->acks_due)
 			iface->acks_due = c->ack_due;
 		c->ack_state = (uint8_t)how;
@@ -24,7 +25,8 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 	}
 }
 
-/* Messages in a frame go up one by one. A callback may destroy the lane ep; then the rest is nobody's. */
+/* Messages in a frame go up one by one. A callback may destroy the lane ep; then the rest is
+ * nobody's. */
 static void deliver(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
 {
 	struct raw_iface *iface = c->iface;
@@ -39,8 +41,9 @@ static void deliver(struct raw_conn *c, const struct weft_frame_view *v, struct 
 			raw_count(iface, RAW_RX_COPY_ONLY);
 		}
 		raw_count(iface, RAW_RX_MESSAGES);
-		if (iface->recv(iface->cb_arg, &c->base, msg->am_id, msg + 1, weft_le16(msg->length), keep) ==
-			    WEFT_LANE_KEEP && keep != NULL) {
+		if (iface->recv(iface->cb_arg, &c->base, msg->am_id, msg + 1,
+				weft_le16(msg->length), keep) == WEFT_LANE_KEEP &&
+		    keep != NULL) {
 			rte_mbuf_refcnt_update(desc, 1);
 			iface->kept++;
 		}
@@ -61,7 +64,8 @@ static void data_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	c->ts_valid = !iface->gap;
 	c->echo_path = v->hdr->path & 15;
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
-		raw_count(iface, verdict == WEFT_RXWIN_DUPLICATE ? RAW_DROP_DUPLICATE : RAW_DROP_BEYOND);
+		raw_count(iface,
+			  verdict == WEFT_RXWIN_DUPLICATE ? RAW_DROP_DUPLICATE : RAW_DROP_BEYOND);
 		ack_soon(c, RAW_ACK_NOW);
 		return;
 	}
@@ -74,7 +78,8 @@ static void data_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	c->ack_bytes += v->body_len;
 	ack_soon(c, weft_rxwin_has_hole(&c->rx) || v->flags & WEFT_FRAME_F_ACK_REQ ||
 				    c->ack_frames >= RAW_ACK_FRAMES || c->ack_bytes >= RAW_ACK_BYTES
-			    ? RAW_ACK_NOW : RAW_ACK_DELAYED);
+			    ? RAW_ACK_NOW
+			    : RAW_ACK_DELAYED);
 }
 
 /* A destroyed connection acknowledges what it had, and tells about its end whoever sends more. */
@@ -164,20 +169,24 @@ static void stranger_input(struct raw_iface *iface, const struct weft_frame_view
 		return;
 	}
 	raw_count(iface, index < iface->refs_len && iface->refs[index].conn != NULL &&
-				 iface->refs[index].id != id ? RAW_DROP_STALE : RAW_DROP_STRANGER);
+					 iface->refs[index].id != id
+				 ? RAW_DROP_STALE
+				 : RAW_DROP_STRANGER);
 	if (v->type != WEFT_FRAME_BYE_ACK)
 		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
 }
 
-static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v, struct rte_mbuf *desc)
+static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
+		       struct rte_mbuf *desc)
 {
 	uint32_t id = weft_le32(v->hdr->dst_conn), index = id & 0xffff;
 	const struct raw_ref *ref;
 
 	if (likely(index < iface->refs_len)) {
 		ref = &iface->refs[index];
-		if (likely(ref->conn != NULL && ref->id == id && ref->token == weft_le32(v->hdr->token) &&
-			   v->type != WEFT_FRAME_RESET && v->type != WEFT_FRAME_HELLO)) {
+		if (likely(ref->conn != NULL && ref->id == id &&
+			   ref->token == weft_le32(v->hdr->token) && v->type != WEFT_FRAME_RESET &&
+			   v->type != WEFT_FRAME_HELLO)) {
 			conn_input(ref->conn, v, desc);
 			return;
 		}
@@ -229,7 +238,8 @@ static void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
 	if (iface->port->flags & WEFT_FRAME_PORT_RX_CSUM) {
 		l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 		if (unlikely(l4 == RTE_MBUF_F_RX_L4_CKSUM_BAD ||
-			     (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD)) {
+			     (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) ==
+				     RTE_MBUF_F_RX_IP_CKSUM_BAD)) {
 			raw_count(iface, RAW_DROP_BAD_CSUM);
 			return;
 		}
@@ -262,7 +272,8 @@ unsigned int raw_rx(struct raw_iface *iface)
 	return n;
 }
 
-/* Acknowledgements that are due. Those that rode along with data meanwhile fall off the list here. */
+/* Acknowledgements that are due. Those that rode along with data meanwhile fall off the list here.
+ */
 void raw_acks(struct raw_iface *iface)
 {
 	STAILQ_HEAD(, raw_conn) list = STAILQ_HEAD_INITIALIZER(list);
@@ -273,7 +284,8 @@ void raw_acks(struct raw_iface *iface)
 	STAILQ_CONCAT(&list, &iface->ack_list);
 	while ((c = STAILQ_FIRST(&list)) != NULL) {
 		STAILQ_REMOVE_HEAD(&list, ack_link);
-		if (c->ack_state != RAW_ACK_NONE && (c->ack_state == RAW_ACK_NOW || iface->et >= c->ack_due) &&
+		if (c->ack_state != RAW_ACK_NONE &&
+		    (c->ack_state == RAW_ACK_NOW || iface->et >= c->ack_due) &&
 		    (c->state != RAW_UP || raw_ack_send(c, 0) == 0))
 			c->ack_state = RAW_ACK_NONE;
 		if (c->ack_state != RAW_ACK_NONE) {

@@ -57,7 +57,8 @@ uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max)
 		uint32_t left = w->high - first;
 
 		v = ring_word(w, first);
-		/* The ring goes round: what lies past `high` belongs to the other end of the window. */
+		/* The ring goes round: what lies past `high` belongs to the other end of the
+		 * window. */
 		if (left < 64)
 			v &= (1ull << left) - 1;
 		v = weft_le64(v);

@@ -16,34 +16,39 @@ static void dead(struct raw_conn *c)
 {
 	char text[256], peer[64];
 
-	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), asked %u times",
+	snprintf(text, sizeof(text),
+		 "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), asked %u times",
 		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 (double)(c->iface->lt - c->seen) / 1e9, c->pings);
 	raw_conn_fail(c, -ETIMEDOUT, text);
 }
 
 /*
- * A peer that answers but acknowledges nothing for so long does not get our frames. It is said, and does not hang.
+ * A peer that answers but acknowledges nothing for so long does not get our frames. It is said, and
+ * does not hang.
  */
 static bool stuck(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	char text[320], peer[64];
 
-	if (c->timer == 0 || c->backoff < 3 || iface->lt - c->acked_at < iface->conf.peer_timeout_ns ||
+	if (c->timer == 0 || c->backoff < 3 ||
+	    iface->lt - c->acked_at < iface->conf.peer_timeout_ns ||
 	    iface->lt - c->seen >= iface->conf.peer_timeout_ns)
 		return false;
 	snprintf(text, sizeof(text),
-		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s (WEFT_PEER_TIMEOUT): does the way between still carry frames of %u bytes?",
-		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)), raw_slot(c, c->snd_una)->bytes + c->encap.len,
+		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s "
+		 "(WEFT_PEER_TIMEOUT): does the way between still carry frames of %u bytes?",
+		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
+		 raw_slot(c, c->snd_una)->bytes + c->encap.len,
 		 (double)(iface->lt - c->acked_at) / 1e9, c->frame_size);
 	raw_conn_fail(c, -ETIMEDOUT, text);
 	return true;
 }
 
 /*
- * Silence kills only when it was asked for: a peer that has nothing to say, or an owner that was away itself, is no
- * reason. Liveness time passes only while we poll.
+ * Silence kills only when it was asked for: a peer that has nothing to say, or an owner that was
+ * away itself, is no reason. Liveness time passes only while we poll.
  */
 static void live_timer(struct raw_conn *c)
 {
@@ -65,8 +70,8 @@ static void live_timer(struct raw_conn *c)
 	} else if (silent < every) {
 		c->next_ping = c->seen + every;
 	}
-	raw_deadline_lt(iface, RTE_MIN(c->next_ping, c->seen + iface->conf.peer_timeout_ns +
-							     RAW_LIVE_STEP_MAX));
+	raw_deadline_lt(iface, RTE_MIN(c->next_ping,
+				       c->seen + iface->conf.peer_timeout_ns + RAW_LIVE_STEP_MAX));
 }
 
 static void up_timer(struct raw_conn *c)

@@ -5,8 +5,8 @@
 #include "raw.h"
 
 /*
- * Copies of a few bytes are most of what small messages cost; memcpy() with a variable length is a call and several
- * branches. Two overlapping moves do any length between their size and twice that.
+ * Copies of a few bytes are most of what small messages cost; memcpy() with a variable length is a
+ * call and several branches. Two overlapping moves do any length between their size and twice that.
  */
 static inline void copy_small(uint8_t *dst, const uint8_t *src, size_t n)
 {
@@ -37,8 +37,8 @@ static inline uint8_t *put_msg_hdr(uint8_t *p, uint8_t am_id, size_t length)
 	return p + sizeof(msg);
 }
 
-static inline void append(struct raw_conn *c, uint8_t am_id, const void *hdr, size_t hdr_len, const void *payload,
-			  size_t length)
+static inline void append(struct raw_conn *c, uint8_t am_id, const void *hdr, size_t hdr_len,
+			  const void *payload, size_t length)
 {
 	uint8_t *p = put_msg_hdr(c->open_pos, am_id, hdr_len + length);
 
@@ -105,10 +105,11 @@ static void unopen_frame(struct raw_conn *c)
 }
 
 /*
- * A finished frame gets its sequence, its slot and its place in the queue. From here on it is retransmitted until
- * acknowledged.
+ * A finished frame gets its sequence, its slot and its place in the queue. From here on it is
+ * retransmitted until acknowledged.
  */
-void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload, uint16_t flags)
+void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
+		   uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	struct weft_frame_hdr *hdr = raw_hdr(c, m);
@@ -140,7 +141,8 @@ void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, ui
 		c->acked_at = iface->lt;
 		raw_timer_arm(c);
 	}
-	/* The acknowledgement rides along; a SACK block does not, so holes are still told by an ACK. */
+	/* The acknowledgement rides along; a SACK block does not, so holes are still told by an
+	 * ACK. */
 	if (c->ack_state != RAW_ACK_NONE && !weft_rxwin_has_hole(&c->rx)) {
 		c->ack_state = RAW_ACK_NONE;
 		c->ack_frames = 0;
@@ -166,7 +168,8 @@ bool raw_seal(struct raw_conn *c, uint16_t flags)
 	}
 	lane_len = (uint32_t)(c->open_pos - (rte_pktmbuf_mtod(m, uint8_t *) + c->encap.len));
 	payload = lane_len - (uint32_t)sizeof(struct weft_frame_hdr);
-	m->data_len = (uint16_t)(c->encap.len + lane_len + (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4 : 0));
+	m->data_len =
+		(uint16_t)(c->encap.len + lane_len + (c->csum == WEFT_FRAME_CSUM_CRC32C ? 4 : 0));
 	m->pkt_len = m->data_len;
 	c->open = NULL;
 	c->open_room = 0;
@@ -175,8 +178,9 @@ bool raw_seal(struct raw_conn *c, uint16_t flags)
 }
 
 /*
- * The first message is in a frame. It leaves at once when the lane is idle (somebody may be waiting for just this one);
- * a frame that has little room left goes to the queue; any other stays open for company until the next progress().
+ * The first message is in a frame. It leaves at once when the lane is idle (somebody may be waiting
+ * for just this one); a frame that has little room left goes to the queue; any other stays open for
+ * company until the next progress().
  */
 static void opened(struct raw_conn *c)
 {
@@ -200,8 +204,8 @@ static void opened(struct raw_conn *c)
 	}
 }
 
-static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const void *hdr, size_t hdr_len,
-				     const void *payload, size_t length)
+static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const void *hdr,
+				     size_t hdr_len, const void *payload, size_t length)
 {
 	int err;
 
@@ -217,8 +221,8 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 	return 0;
 }
 
-int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const void *payload,
-		 size_t length)
+int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const void *payload, size_t length)
 {
 	struct raw_conn *c = raw_conn_of(lep);
 
@@ -230,8 +234,8 @@ int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 }
 
 /*
- * The length is known only after packing, so the message gets a frame of its own; when it turns out to be small, the
- * frame stays open for others.
+ * The length is known only after packing, so the message gets a frame of its own; when it turns out
+ * to be small, the frame stays open for others.
  */
 ssize_t raw_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {

@@ -3,8 +3,8 @@
 #include "raw.h"
 
 /*
- * Hand the port what it takes. What it does not take stays, and senders are told -EAGAIN once the queue is full: nobody
- * spins on a full ring.
+ * Hand the port what it takes. What it does not take stays, and senders are told -EAGAIN once the
+ * queue is full: nobody spins on a full ring.
  */
 void raw_txq_flush(struct raw_iface *iface)
 {
@@ -18,7 +18,8 @@ void raw_txq_flush(struct raw_iface *iface)
 		iface->txq_head = (iface->txq_head + sent) % RAW_TXQ;
 		iface->txq_count -= sent;
 		if (sent > 0) {
-			/* The port is asked for these buffers soon, even if it has been idle for long before. */
+			/* The port is asked for these buffers soon, even if it has been idle for
+			 * long before. */
 			iface->tx_used = true;
 			iface->idle_polls = 0;
 		}
@@ -27,7 +28,8 @@ void raw_txq_flush(struct raw_iface *iface)
 			return;
 		}
 	}
-	/* An empty queue begins at 0, so that a burst is seldom cut in two by the end of the array. */
+	/* An empty queue begins at 0, so that a burst is seldom cut in two by the end of the array.
+	 */
 	iface->txq_head = 0;
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Zero-copy sends: an mbuf with the headers, and behind it one per piece of user memory, attached as an external buffer.
+ * Zero-copy sends: an mbuf with the headers, and behind it one per piece of user memory, attached
+ * as an external buffer.
  *
- * The pieces share one counter (shinfo). It reaches zero when the slot has let go (the peer acknowledged, or the lane
- * failed) and the NIC has let go; only then the memory is the user's again. That moment may lie inside a tx_burst() of
- * somebody else, so the callback only queues, and completions run in progress().
+ * The pieces share one counter (shinfo). It reaches zero when the slot has let go (the peer
+ * acknowledged, or the lane failed) and the NIC has let go; only then the memory is the user's
+ * again. That moment may lie inside a tx_burst() of somebody else, so the callback only queues, and
+ * completions run in progress().
  */
 
 #include <stdlib.h>
@@ -54,17 +56,18 @@ static struct rte_mbuf *attach(struct raw_iface *iface, const struct iovec *iov,
 
 	if (m == NULL)
 		return NULL;
-	rte_pktmbuf_attach_extbuf(m, iov->iov_base, (rte_iova_t)(uintptr_t)iov->iov_base, (uint16_t)iov->iov_len,
-				  &zc->shinfo);
+	rte_pktmbuf_attach_extbuf(m, iov->iov_base, (rte_iova_t)(uintptr_t)iov->iov_base,
+				  (uint16_t)iov->iov_len, &zc->shinfo);
 	m->data_off = 0;
 	m->data_len = (uint16_t)iov->iov_len;
 	m->pkt_len = m->data_len;
 	return m;
 }
 
-/* Link the segments behind the head. On error the head alone is left, and nothing refers to user memory. */
-static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct iovec *iov, unsigned int iovcnt,
-		      struct raw_zc *zc)
+/* Link the segments behind the head. On error the head alone is left, and nothing refers to user
+ * memory. */
+static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct iovec *iov,
+		      unsigned int iovcnt, struct raw_zc *zc)
 {
 	struct rte_mbuf **tail = &head->next, *m;
 	unsigned int i;
@@ -103,8 +106,9 @@ static int header_only(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr,
 	return err != 0 ? err : raw_ep_flush(lep, comp);
 }
 
-int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const struct iovec *iov,
-		 unsigned int iovcnt, struct weft_mem_lane *mem, struct weft_lane_comp *comp)
+int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		 struct weft_lane_comp *comp)
 {
 	struct raw_conn *c = raw_conn_of(lep);
 	struct raw_iface *iface = c->iface;
@@ -126,8 +130,8 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	err = raw_tx_ready(c);
 	if (unlikely(err != 0))
 		return err;
-	if (unlikely(data > c->room || payload + data > c->room || hdr_len > iface->base.attr.max_zcopy_hdr ||
-		     iovcnt > iface->base.attr.max_iov))
+	if (unlikely(data > c->room || payload + data > c->room ||
+		     hdr_len > iface->base.attr.max_zcopy_hdr || iovcnt > iface->base.attr.max_iov))
 		return -EMSGSIZE;
 	if (unlikely(iface->hdr_held + iovcnt + 2 > iface->hdr_held_max)) {
 		raw_count(iface, RAW_TX_NO_BUFFER);
@@ -149,10 +153,12 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	msg.length = weft_le16((uint16_t)(payload - sizeof(msg)));
 	memcpy(p, &msg, sizeof(msg));
 	memcpy(p + sizeof(msg), hdr, hdr_len);
-	head->data_len = (uint16_t)(c->encap.len + sizeof(struct weft_frame_hdr) + sizeof(msg) + hdr_len);
+	head->data_len =
+		(uint16_t)(c->encap.len + sizeof(struct weft_frame_hdr) + sizeof(msg) + hdr_len);
 	head->pkt_len = head->data_len;
 	if (unlikely(attach_all(c, head, iov, iovcnt, zc) != 0)) {
-		/* Freeing the last reference would queue zc as released: hold one, then take it back by hand. */
+		/* Freeing the last reference would queue zc as released: hold one, then take it
+		 * back by hand. */
 		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
 		goto no_buffer;
 	}
@@ -196,8 +202,9 @@ unsigned int raw_zc_complete(struct raw_iface *iface)
 }
 
 /*
- * The lane ends; called while the slots still hold what is not acknowledged. Completions still wait for the NIC to let go, and
- * then carry the error. What is acknowledged and released, and only not told yet, has succeeded.
+ * The lane ends; called while the slots still hold what is not acknowledged. Completions still wait
+ * for the NIC to let go, and then carry the error. What is acknowledged and released, and only not
+ * told yet, has succeeded.
  */
 void raw_zc_fail(struct raw_conn *c, int status)
 {
@@ -210,8 +217,9 @@ void raw_zc_fail(struct raw_conn *c, int status)
 }
 
 /*
- * The lane ep ends; its slots have been released. What the port lets go of now is told now. What the hardware may still read
- * stays with the iface and is told by a later progress(), or by close().
+ * The lane ep ends; its slots have been released. What the port lets go of now is told now. What
+ * the hardware may still read stays with the iface and is told by a later progress(), or by
+ * close().
  */
 void raw_zc_cancel(struct raw_conn *c)
 {

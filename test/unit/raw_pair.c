@@ -31,8 +31,17 @@ static bool dice(struct pair *p, double chance)
 static void eal_once(void)
 {
 	static bool done;
-	static char arg[][32] = {"raw", "--no-huge", "--no-pci", "--no-telemetry", "--no-shconf", "--iova-mode=va",
-				 "--log-level=lib.eal:error", "-m", "512", "--lcores", "0"};
+	static char arg[][32] = {"raw",
+				 "--no-huge",
+				 "--no-pci",
+				 "--no-telemetry",
+				 "--no-shconf",
+				 "--iova-mode=va",
+				 "--log-level=lib.eal:error",
+				 "-m",
+				 "512",
+				 "--lcores",
+				 "0"};
 	char *argv[RTE_DIM(arg) + 1] = {NULL};
 	cpu_set_t cpus;
 
@@ -150,7 +159,8 @@ struct msg {
 	uint8_t fill[];
 };
 
-static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t len, void *desc)
+static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t len,
+		   void *desc)
 {
 	struct pair_end *e = arg;
 	struct msg m;
@@ -177,7 +187,8 @@ static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const voi
 	return 0;
 }
 
-static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status, const char *text)
+static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+		     const char *text)
 {
 	struct pair_end *e = arg;
 
@@ -271,11 +282,13 @@ void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 			.rx_depth = (uint16_t)(pp->rx_depth != 0 ? pp->rx_depth : 512),
 			.bandwidth = 1e9,
 			.latency = 1e-6,
-			.pool = pool("f", pp->bufs != 0 ? pp->bufs : 4095, RTE_PKTMBUF_HEADROOM + 9216),
+			.pool = pool("f", pp->bufs != 0 ? pp->bufs : 4095,
+				     RTE_PKTMBUF_HEADROOM + 9216),
 			.hdr_pool = pool("h", 4095, 512),
 		};
 		snprintf(e->port.name, sizeof(e->port.name), "%d", i);
-		assert_int_equal(weft_raw_iface_open(&e->port, &rc, &open, &e->iface, why, sizeof(why)), 0);
+		assert_int_equal(
+			weft_raw_iface_open(&e->port, &rc, &open, &e->iface, why, sizeof(why)), 0);
 	}
 }
 
@@ -323,7 +336,8 @@ bool pair_run(struct pair *p, uint64_t max_ns, bool (*cond)(struct pair *p))
 
 bool pair_both_up(struct pair *p)
 {
-	return p->end[0].lep != NULL && p->end[0].lep->up && p->end[1].accepted != NULL && p->end[1].accepted->up;
+	return p->end[0].lep != NULL && p->end[0].lep->up && p->end[1].accepted != NULL &&
+	       p->end[1].accepted->up;
 }
 
 void pair_connect(struct pair *p)
@@ -332,7 +346,9 @@ void pair_connect(struct pair *p)
 	struct pair_end *a = &p->end[0], *b = &p->end[1];
 
 	b->iface->ops->get_address(b->iface, addr);
-	assert_int_equal(a->iface->ops->ep_connect(a->iface, addr, b->iface->attr.dev_addr_len, a, &a->lep), 0);
+	assert_int_equal(a->iface->ops->ep_connect(a->iface, addr, b->iface->attr.dev_addr_len, a,
+						   &a->lep),
+			 0);
 	if (!pair_run(p, 3000000000ull, pair_both_up))
 		fail_msg("not up: %s", a->text);
 }

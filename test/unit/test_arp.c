@@ -13,12 +13,17 @@
 #define OUR_IP 0x0a000001u
 #define PEER_IP 0x0a000002u
 
-static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2}, other_mac[6] = {2, 0, 0, 0, 0, 3};
+static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2},
+		     other_mac[6] = {2, 0, 0, 0, 0, 3};
 
 static struct weft_frame_arp packet(uint16_t op, const uint8_t *sha, uint32_t spa, uint32_t tpa)
 {
 	struct weft_frame_arp p = {
-		.htype = weft_be16(1), .ptype = weft_be16(0x0800), .hlen = 6, .plen = 4, .op = weft_be16(op),
+		.htype = weft_be16(1),
+		.ptype = weft_be16(0x0800),
+		.hlen = 6,
+		.plen = 4,
+		.op = weft_be16(op),
 	};
 
 	memcpy(p.sha, sha, 6);

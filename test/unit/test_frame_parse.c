@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The gate, the encapsulation and the checksums: a good frame passes, everything that is wrong with it is named.
+ * The gate, the encapsulation and the checksums: a good frame passes, everything that is wrong with
+ * it is named.
  */
 
 #include <setjmp.h>
@@ -61,8 +62,13 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	b.lane = b.bytes + e.len;
 	h = (struct weft_frame_hdr *)b.lane;
 	*h = (struct weft_frame_hdr){
-		.magic = weft_le16(WEFT_FRAME_MAGIC), .version = 1, .type = WEFT_FRAME_DATA, .flags = weft_le16(flags),
-		.length = weft_le16((uint16_t)lane_len), .dst_conn = weft_le32(0x70001), .seq = weft_le32(42),
+		.magic = weft_le16(WEFT_FRAME_MAGIC),
+		.version = 1,
+		.type = WEFT_FRAME_DATA,
+		.flags = weft_le16(flags),
+		.length = weft_le16((uint16_t)lane_len),
+		.dst_conn = weft_le32(0x70001),
+		.seq = weft_le32(42),
 	};
 	p = (uint8_t *)(h + 1);
 	if (flags & WEFT_FRAME_F_SACK) {
@@ -79,7 +85,8 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 		memset(p + sizeof(m), i, lens[i]);
 		p += sizeof(m) + lens[i];
 	}
-	weft_encap_patch(&e, b.bytes, lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0), a->src_port);
+	weft_encap_patch(&e, b.bytes, lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0),
+			 a->src_port);
 	if (flags & WEFT_FRAME_F_CRC32C) {
 		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, b.lane, lane_len));
 		memcpy(p, &crc, 4);
@@ -87,14 +94,16 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	return b;
 }
 
-static enum weft_gate parse(const struct weft_gate_conf *g, const struct built *b, struct weft_frame_view *v)
+static enum weft_gate parse(const struct weft_gate_conf *g, const struct built *b,
+			    struct weft_frame_view *v)
 {
 	return weft_frame_parse(g, b->bytes, b->len, v);
 }
 
 static void good_frame_passes_with_all_its_messages(void **state)
 {
-	static const uint16_t flags[] = {0, WEFT_FRAME_F_CRC32C, WEFT_FRAME_F_SACK, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C};
+	static const uint16_t flags[] = {0, WEFT_FRAME_F_CRC32C, WEFT_FRAME_F_SACK,
+					 WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C};
 	const struct weft_frame_msg *m;
 	struct weft_frame_view v;
 	uint32_t off;
@@ -166,7 +175,8 @@ static void every_truncation_is_refused(void **state)
 				uint8_t *cut = malloc(len ? len : 1);
 
 				memcpy(cut, b.bytes, len);
-				assert_int_not_equal(weft_frame_parse(&g[k], cut, len, &v), WEFT_GATE_OK);
+				assert_int_not_equal(weft_frame_parse(&g[k], cut, len, &v),
+						     WEFT_GATE_OK);
 				free(cut);
 			}
 			free(b.bytes);
@@ -178,36 +188,41 @@ static void every_truncation_is_refused(void **state)
 static void each_wrong_field_is_named(void **state)
 {
 	enum { ANY = WEFT_GATE_COUNT };
-	static const struct { int at; uint8_t value; unsigned int want; } t[] = {
-		{0, 0x04, WEFT_GATE_NOT_OURS},      /* MAC of somebody else */
-		{0, 0xff, WEFT_GATE_NOT_OURS},      /* group address */
-		{13, 0x06, ANY}, /* ARP type: not ARP inside */
-		{13, 0xdd, WEFT_GATE_NOT_OURS},     /* another protocol */
-		{14, 0x46, WEFT_GATE_BAD_IP},       /* IP options */
-		{14, 0x65, WEFT_GATE_BAD_IP},       /* version 6 */
-		{20, 0x20, WEFT_GATE_BAD_IP},       /* more fragments */
-		{21, 0x01, WEFT_GATE_BAD_IP},       /* fragment offset */
-		{22, 63, WEFT_GATE_BAD_IP},         /* TTL changed, checksum not */
-		{23, 6, WEFT_GATE_NOT_OURS},        /* TCP */
-		{33, 9, WEFT_GATE_NOT_OURS},        /* other IP address */
-		{36, 0, WEFT_GATE_NOT_OURS},        /* other port */
-		{38, 0xff, WEFT_GATE_BAD_LENGTH},   /* UDP longer than IP */
-		{38, 0, ANY}, /* UDP shorter: lane header does not fit */
+	static const struct {
+		int at;
+		uint8_t value;
+		unsigned int want;
+	} t[] = {
+		{0, 0x04, WEFT_GATE_NOT_OURS},    /* MAC of somebody else */
+		{0, 0xff, WEFT_GATE_NOT_OURS},    /* group address */
+		{13, 0x06, ANY},                  /* ARP type: not ARP inside */
+		{13, 0xdd, WEFT_GATE_NOT_OURS},   /* another protocol */
+		{14, 0x46, WEFT_GATE_BAD_IP},     /* IP options */
+		{14, 0x65, WEFT_GATE_BAD_IP},     /* version 6 */
+		{20, 0x20, WEFT_GATE_BAD_IP},     /* more fragments */
+		{21, 0x01, WEFT_GATE_BAD_IP},     /* fragment offset */
+		{22, 63, WEFT_GATE_BAD_IP},       /* TTL changed, checksum not */
+		{23, 6, WEFT_GATE_NOT_OURS},      /* TCP */
+		{33, 9, WEFT_GATE_NOT_OURS},      /* other IP address */
+		{36, 0, WEFT_GATE_NOT_OURS},      /* other port */
+		{38, 0xff, WEFT_GATE_BAD_LENGTH}, /* UDP longer than IP */
+		{38, 0, ANY},                     /* UDP shorter: lane header does not fit */
 		{42, 0, WEFT_GATE_BAD_MAGIC},
 		{44, 2, WEFT_GATE_BAD_VERSION},
 		{45, 0, WEFT_GATE_BAD_TYPE},
 		{45, 12, WEFT_GATE_BAD_TYPE},
 		{45, 200, WEFT_GATE_BAD_TYPE},
-		{46, 0x10, WEFT_GATE_BAD_TYPE},     /* unknown flag */
+		{46, 0x10, WEFT_GATE_BAD_TYPE}, /* unknown flag */
 		{47, 0x80, WEFT_GATE_BAD_TYPE},
-		{46, 0x02, WEFT_GATE_BAD_LENGTH},   /* SACK flag, but a message where the block should be */
-		{48, 41, ANY}, /* shorter than a header */
-		{49, 0xff, WEFT_GATE_BAD_LENGTH},   /* longer than the frame */
-		{69, 1, WEFT_GATE_BAD_TYPE},        /* another epoch */
-		{84, 12, WEFT_GATE_BAD_MESSAGE},    /* message lengths do not tile the body */
+		{46, 0x02,
+		 WEFT_GATE_BAD_LENGTH}, /* SACK flag, but a message where the block should be */
+		{48, 41, ANY},          /* shorter than a header */
+		{49, 0xff, WEFT_GATE_BAD_LENGTH}, /* longer than the frame */
+		{69, 1, WEFT_GATE_BAD_TYPE},      /* another epoch */
+		{84, 12, WEFT_GATE_BAD_MESSAGE},  /* message lengths do not tile the body */
 		{85, 0xff, WEFT_GATE_BAD_MESSAGE},
-		{86, 32, WEFT_GATE_BAD_MESSAGE},    /* am_id */
-		{87, 1, WEFT_GATE_BAD_MESSAGE},     /* message flags */
+		{86, 32, WEFT_GATE_BAD_MESSAGE}, /* am_id */
+		{87, 1, WEFT_GATE_BAD_MESSAGE},  /* message flags */
 	};
 	struct weft_frame_view v;
 
@@ -233,7 +248,8 @@ static void any_flipped_bit_is_seen_by_the_crc(void **state)
 
 	(void)state;
 	for (size_t bit = 8 * lane; bit < 8 * b.len; bit++) {
-		/* A flip of the CRC flag itself turns the check off: the connection, which knows what was agreed, sees that. */
+		/* A flip of the CRC flag itself turns the check off: the connection, which knows
+		 * what was agreed, sees that. */
 		if (bit == 8 * (lane + 4) + 2)
 			continue;
 		b.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -263,7 +279,8 @@ static void garbage_never_passes_and_never_reads_too_far(void **state)
 			uint32_t off = 0;
 
 			while ((m = weft_frame_msg_next(&v, &off)) != NULL)
-				assert_true((const uint8_t *)(m + 1) + weft_le16(m->length) <= b.bytes + b.len);
+				assert_true((const uint8_t *)(m + 1) + weft_le16(m->length) <=
+					    b.bytes + b.len);
 		}
 		free(b.bytes);
 	}
@@ -291,7 +308,8 @@ static void vlan_must_be_the_own_one(void **state)
 
 static void arp_is_recognised(void **state)
 {
-	uint8_t f[60] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
+	uint8_t f[60] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0,
+			 1,    0x08, 0x06, 0,    1,    8,    0, 6, 4, 0, 1};
 	struct weft_frame_view v;
 
 	(void)state;
@@ -340,7 +358,8 @@ static void crc32c_known_answers(void **state)
 				 weft_crc32c_soft(WEFT_CRC32C_INIT, buf + len % 9, len));
 	whole = weft_crc32c(WEFT_CRC32C_INIT, buf, sizeof(buf));
 	for (size_t cut = 0; cut < sizeof(buf); cut += 997)
-		assert_int_equal(weft_crc32c(weft_crc32c(WEFT_CRC32C_INIT, buf, cut), buf + cut, sizeof(buf) - cut),
+		assert_int_equal(weft_crc32c(weft_crc32c(WEFT_CRC32C_INIT, buf, cut), buf + cut,
+					     sizeof(buf) - cut),
 				 whole);
 }
 

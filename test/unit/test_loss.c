@@ -52,7 +52,11 @@ static void estimate_follows_slowly_and_forgets_spikes(void **state)
 
 static void timeouts_stay_within_their_bounds(void **state)
 {
-	static const struct { uint32_t srtt, var; unsigned int backoff; uint64_t rto; } t[] = {
+	static const struct {
+		uint32_t srtt, var;
+		unsigned int backoff;
+		uint64_t rto;
+	} t[] = {
 		{0, 0, 0, WEFT_RTO_INITIAL},
 		{0, 0, 1, 2 * WEFT_RTO_INITIAL},
 		{1000, 100, 0, WEFT_RTO_MIN},
@@ -88,11 +92,17 @@ static void probe_comes_before_the_timeout(void **state)
 static void lost_needs_newer_arrivals_and_time(void **state)
 {
 	/* acked order, own order, sent, srtt, now -> lost? */
-	static const struct { uint32_t acked, order; uint64_t sent; uint32_t srtt; uint64_t now; bool lost; } t[] = {
+	static const struct {
+		uint32_t acked, order;
+		uint64_t sent;
+		uint32_t srtt;
+		uint64_t now;
+		bool lost;
+	} t[] = {
 		{10, 10, 0, 1000, MS, false}, /* nothing newer */
 		{10, 9, 0, 1000, MS, false},  /* one newer: reordering */
 		{10, 8, 0, 1000, MS, false},
-		{10, 7, 0, 1000, MS, true},   /* three newer */
+		{10, 7, 0, 1000, MS, true}, /* three newer */
 		{10, 0, 0, 1000, MS, true},
 		{10, 7, 0, 1000, 1249, false}, /* had not the time */
 		{10, 7, 0, 1000, 1250, true},
@@ -113,7 +123,8 @@ static void lost_needs_newer_arrivals_and_time(void **state)
 		weft_loss_init(&l);
 		assert_false(weft_loss_suspect(&l, t[i].order));
 		weft_loss_acked(&l, &r, t[i].acked, 1, 0, MS);
-		assert_int_equal(weft_loss_lost(&l, &r, t[i].order, t[i].sent, t[i].now), t[i].lost);
+		assert_int_equal(weft_loss_lost(&l, &r, t[i].order, t[i].sent, t[i].now),
+				 t[i].lost);
 	}
 }
 

@@ -122,7 +122,8 @@ static void survives_loss_duplication_and_reordering(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
-		struct pair_params pp = {.first_seq = 0xffffffffu - 700, .paths = (uint8_t)(1 + seed % 4)};
+		struct pair_params pp = {.first_seq = 0xffffffffu - 700,
+					 .paths = (uint8_t)(1 + seed % 4)};
 
 		pair_open(&pair, &pp, seed);
 		for (int i = 0; i < 2; i++) {
@@ -209,7 +210,9 @@ static void narrow_way_is_found_and_named(void **state)
 	pair_open(&pair, NULL, 11);
 	A->wire.max_frame = 1000;
 	B->iface->ops->get_address(B->iface, A->text);
-	assert_int_equal(A->iface->ops->ep_connect(A->iface, A->text, B->iface->attr.dev_addr_len, A, &A->lep), 0);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, A->text, B->iface->attr.dev_addr_len,
+						   A, &A->lep),
+			 0);
 	pair_run(&pair, 3000000000ull, NULL);
 	assert_int_equal(A->downs, 1);
 	assert_int_equal(A->status, -EMSGSIZE);
@@ -224,7 +227,9 @@ static void peer_that_does_not_poll_keeps_its_frame_size(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 12);
 	B->iface->ops->get_address(B->iface, addr);
-	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A, &A->lep), 0);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
 	for (int i = 0; i < 1000; i++) {
 		A->iface->ops->progress(A->iface, pair.now);
 		pair.now += 1000000;
@@ -322,7 +327,8 @@ static void way_that_becomes_too_narrow_is_said(void **state)
 	pair_close(&pair);
 }
 
-static void destroy_at_second(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len)
+static void destroy_at_second(struct pair_end *e, struct weft_lane_ep *lep, const void *data,
+			      size_t len)
 {
 	(void)data;
 	(void)len;
@@ -380,7 +386,9 @@ static void zcopy_completes_after_ack_and_release(void **state)
 {
 	static uint8_t user[8000];
 	struct weft_lane_comp comp = {.done = on_done};
-	struct { uint32_t n, len; } hdr = {3, sizeof(user)};
+	struct {
+		uint32_t n, len;
+	} hdr = {3, sizeof(user)};
 	struct iovec iov[2] = {{user, 3000}, {user + 3000, 5000}};
 
 	(void)state;
@@ -394,7 +402,9 @@ static void zcopy_completes_after_ack_and_release(void **state)
 		A->wire.hold_sent = true;
 		done_count = 0;
 		assert_true(A->iface->attr.features & WEFT_LANE_F_ZCOPY);
-		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), iov, 2, NULL, &comp), 0);
+		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), iov, 2, NULL,
+							 &comp),
+				 0);
 		assert_int_equal(done_count, 0);
 		pair_run(&pair, 10000000, NULL);
 		assert_int_equal(B->messages, 1);
@@ -416,14 +426,17 @@ static void acknowledged_zcopy_has_succeeded_though_its_ep_is_destroyed(void **s
 {
 	static uint8_t user[8000];
 	struct weft_lane_comp comp = {.done = on_done}, flush = {.done = destroy_on_done};
-	struct { uint32_t n, len; } hdr = {3, sizeof(user)};
+	struct {
+		uint32_t n, len;
+	} hdr = {3, sizeof(user)};
 	struct iovec iov = {user, sizeof(user)};
 
 	(void)state;
 	pair_open(&pair, NULL, 118);
 	pair_connect(&pair);
 	done_count = 0;
-	assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
+	assert_int_equal(
+		A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
 	assert_int_equal(A->iface->ops->ep_flush(A->lep, &flush), 0);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(B->messages, 1);
@@ -436,14 +449,17 @@ static void zcopy_survives_loss(void **state)
 {
 	static uint8_t user[8000];
 	static struct weft_lane_comp comp = {.done = on_done};
-	struct { uint32_t n, len; } hdr = {.len = 7000};
+	struct {
+		uint32_t n, len;
+	} hdr = {.len = 7000};
 	struct iovec iov = {user, 7000};
 	unsigned int sent = 0;
 	int err;
 
 	(void)state;
 	for (int late = 0; late < 2; late++) {
-		struct pair_params pp = {.csum = late ? WEFT_CSUM_CRC32C : WEFT_CSUM_AUTO, .paths = 2};
+		struct pair_params pp = {.csum = late ? WEFT_CSUM_CRC32C : WEFT_CSUM_AUTO,
+					 .paths = 2};
 
 		pair_open(&pair, &pp, 18);
 		A->wire.loss = 0.1;
@@ -455,7 +471,8 @@ static void zcopy_survives_loss(void **state)
 		done_count = 0;
 		for (sent = 0; sent < 400;) {
 			hdr.n = 256 * sent; /* the same fill for all */
-			err = A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp);
+			err = A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL,
+						      &comp);
 			if (err == 0)
 				sent++;
 			else
@@ -475,7 +492,9 @@ static void zcopy_of_destroyed_ep_waits_for_hardware(void **state)
 {
 	static uint8_t user[8000];
 	struct weft_lane_comp comp = {.done = on_done};
-	struct { uint32_t n, len; } hdr = {3, sizeof(user)};
+	struct {
+		uint32_t n, len;
+	} hdr = {3, sizeof(user)};
 	struct iovec iov = {user, sizeof(user)};
 
 	(void)state;
@@ -483,7 +502,8 @@ static void zcopy_of_destroyed_ep_waits_for_hardware(void **state)
 	pair_connect(&pair);
 	done_count = 0;
 	A->wire.full = true;
-	assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
+	assert_int_equal(
+		A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
 	A->iface->ops->ep_destroy(A->lep);
 	assert_int_equal(done_count, 0);
 	A->wire.full = false;
@@ -635,7 +655,9 @@ static void connects_through_a_gateway(void **state)
 	b = (struct raw_iface *)B->iface;
 	b->arp.ip = 0x0a000002;
 	B->iface->ops->get_address(B->iface, addr);
-	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A, &A->lep), 0);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
 	assert_true(pair_run(&pair, 1000000000, pair_both_up));
 	stream(10, 100, 100000000);
 	pair_close(&pair);
@@ -649,7 +671,9 @@ static void nobody_answers_names_the_step(void **state)
 	pair_open(&pair, NULL, 26);
 	B->iface->ops->get_address(B->iface, addr);
 	B->wire.blackhole = true;
-	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A, &A->lep), 0);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
 	for (int i = 0; i < 4000; i++)
 		pair_step(&pair, 1000000);
 	assert_int_equal(A->downs, 1);
@@ -667,7 +691,9 @@ static void address_of_a_former_life_is_refused(void **state)
 	pair_open(&pair, NULL, 27);
 	B->iface->ops->get_address(B->iface, addr);
 	addr[24] ^= 0x10;
-	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A, &A->lep), 0);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(A->downs, 1);
 	assert_int_equal(A->status, -ECONNREFUSED);
@@ -682,7 +708,8 @@ static bool many_up(struct pair *p)
 	return p->end[0].ups == MANY && p->end[1].ups == MANY;
 }
 
-/* More than may be half-open at a time: some are told to try again, all come up, each exactly once. */
+/* More than may be half-open at a time: some are told to try again, all come up, each exactly once.
+ */
 static void six_hundred_connects_at_once(void **state)
 {
 	static struct weft_lane_ep *lep[MANY];
@@ -692,8 +719,9 @@ static void six_hundred_connects_at_once(void **state)
 	pair_open(&pair, NULL, 31);
 	B->iface->ops->get_address(B->iface, addr);
 	for (unsigned int i = 0; i < MANY; i++)
-		assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-							   &lep[i]), 0);
+		assert_int_equal(A->iface->ops->ep_connect(A->iface, addr,
+							   B->iface->attr.dev_addr_len, A, &lep[i]),
+				 0);
 	assert_true(pair_run(&pair, 2000000000, many_up));
 	assert_int_equal(A->downs + B->downs, 0);
 	assert_int_equal(((struct raw_iface *)B->iface)->half_open, 0);
@@ -724,7 +752,9 @@ static void acknowledgements_ride_on_answers(void **state)
 	assert_true(A->messages >= 999);
 	assert_true(pair_counter(A, RAW_TX_ACKS) < 20);
 	assert_true(pair_counter(B, RAW_TX_ACKS) < 20);
-	assert_int_equal(pair_counter(A, RAW_TX_FAST) + pair_counter(A, RAW_TX_PROBE) + pair_counter(A, RAW_TX_RTO), 0);
+	assert_int_equal(pair_counter(A, RAW_TX_FAST) + pair_counter(A, RAW_TX_PROBE) +
+				 pair_counter(A, RAW_TX_RTO),
+			 0);
 	assert_in_range(A->lep->rtt_ns, 1000, 20000);
 	pair_close(&pair);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Receive window and SACK bitmap: word boundaries, the wrap of sequences, and a model that keeps a plain array.
+ * Receive window and SACK bitmap: word boundaries, the wrap of sequences, and a model that keeps a
+ * plain array.
  */
 
 #include <setjmp.h>
@@ -15,7 +16,8 @@
 #include "frame.h"
 #include "sack.h"
 
-static const uint32_t starts[] = {0, 1, 63, 64, 65, 1023, 1024, 0x7fffffffu, 0xffffffffu, 0xfffffc00u, 0xffffffc1u};
+static const uint32_t starts[] = {0,    1,           63,          64,          65,         1023,
+				  1024, 0x7fffffffu, 0xffffffffu, 0xfffffc00u, 0xffffffc1u};
 
 static bool in_sack(const uint64_t *word, uint32_t words, uint32_t bit)
 {
@@ -81,7 +83,8 @@ static void beyond_the_window_is_refused(void **state)
 		assert_int_equal(weft_rxwin_check(&w, starts[s] + WEFT_RXWIN), WEFT_RXWIN_BEYOND);
 		assert_int_equal(weft_rxwin_check(&w, starts[s] + 0x7fffffffu), WEFT_RXWIN_BEYOND);
 		assert_int_equal(weft_rxwin_check(&w, starts[s] - 1), WEFT_RXWIN_DUPLICATE);
-		assert_int_equal(weft_rxwin_check(&w, starts[s] - 0x7fffffffu), WEFT_RXWIN_DUPLICATE);
+		assert_int_equal(weft_rxwin_check(&w, starts[s] - 0x7fffffffu),
+				 WEFT_RXWIN_DUPLICATE);
 	}
 }
 
@@ -95,7 +98,8 @@ static void full_window_with_a_hole_at_its_start(void **state)
 		weft_rxwin_init(&w, starts[s]);
 		for (uint32_t i = 1; i < WEFT_RXWIN; i++)
 			weft_rxwin_mark(&w, starts[s] + i);
-		assert_int_equal(weft_rxwin_sack(&w, word, WEFT_FRAME_SACK_WORDS), WEFT_FRAME_SACK_WORDS);
+		assert_int_equal(weft_rxwin_sack(&w, word, WEFT_FRAME_SACK_WORDS),
+				 WEFT_FRAME_SACK_WORDS);
 		for (uint32_t i = 0; i + 1 < WEFT_RXWIN; i++)
 			assert_true(in_sack(word, WEFT_FRAME_SACK_WORDS, i));
 		assert_false(in_sack(word, WEFT_FRAME_SACK_WORDS, WEFT_RXWIN - 1));
@@ -139,7 +143,8 @@ static void agrees_with_a_simple_model(void **state)
 		rng ^= rng << 17;
 		uint32_t i = rng % 3 == 0 ? next : next + (uint32_t)(rng >> 32) % 300;
 
-		assert_int_equal(weft_rxwin_check(&w, start + i), came[i] ? WEFT_RXWIN_DUPLICATE : WEFT_RXWIN_NEW);
+		assert_int_equal(weft_rxwin_check(&w, start + i),
+				 came[i] ? WEFT_RXWIN_DUPLICATE : WEFT_RXWIN_NEW);
 		if (came[i])
 			continue;
 		came[i] = 1;
