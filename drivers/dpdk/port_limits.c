@@ -186,7 +186,12 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	return 0;
 }
 
-/* Frames live in 4 KiB chunks that are the mempool's objects, and the fill ring takes 2048 of them. */
+/*
+ * Frames live in chunks of at most a page that are the mempool's objects: its header, the mbuf, our headroom and
+ * the kernel's come off, and a cache line of padding. The fill ring takes 2048 of them.
+ */
+#define XDP_OVERHEAD (64u + 64u + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256u)
+
 static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
 	struct weft_port_limits *l = &d->limits;
@@ -195,12 +200,12 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	RTE_SET_USED(kv);
 	if (rc)
 		return rc;
-	if (l->frame_max > d->info.max_rx_pktlen) {
-		l->frame_max = d->info.max_rx_pktlen;
-		l->frame_hint = "this port's buffers are one page each";
+	l->object_max = (uint32_t)getpagesize();
+	if (l->frame_max > l->object_max - XDP_OVERHEAD) {
+		l->frame_max = l->object_max - (uint32_t)XDP_OVERHEAD;
+		l->frame_hint = "this port's buffers are a page each, with headers";
 	}
 	l->frame_default = l->frame_max;
-	l->object_max = (uint32_t)getpagesize();
 	l->data_room = l->object_max; /* all that the object holds */
 	l->rx_reserve = 2048;
 	l->no_extbuf = true;

@@ -47,22 +47,23 @@ static void free_late(void)
 		}
 }
 
+static uint32_t object_size(uint32_t room)
+{
+	return rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room, 0, NULL);
+}
+
 static uint16_t room_for(const struct weft_port_dev *d)
 {
 	uint32_t room = RTE_MAX(d->frame_size, d->limits.data_room);
 
 	/* Whole cache lines, so that copies of frames begin and end on them. */
 	room = RTE_ALIGN(RTE_PKTMBUF_HEADROOM + room, RTE_CACHE_LINE_SIZE);
-	if (d->limits.object_max)
-		room = RTE_MIN(room, d->limits.object_max - (uint32_t)sizeof(struct rte_mbuf) -
-					     (uint32_t)sizeof(struct rte_mempool_objhdr));
 	/* A frame longer than 16 bits allow (with headroom) would come as a chain. */
-	return (uint16_t)RTE_MIN(room, (uint32_t)RTE_ALIGN_FLOOR(UINT16_MAX, RTE_CACHE_LINE_SIZE));
-}
-
-static uint32_t object_size(uint16_t room)
-{
-	return rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room, 0, NULL);
+	room = RTE_MIN(room, (uint32_t)RTE_ALIGN_FLOOR(UINT16_MAX, RTE_CACHE_LINE_SIZE));
+	/* The pool adds its own header, and padding that spreads objects over memory channels. */
+	while (d->limits.object_max && object_size(room) > d->limits.object_max)
+		room -= RTE_CACHE_LINE_SIZE;
+	return (uint16_t)room;
 }
 
 static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint16_t nb_rx,
