@@ -319,10 +319,13 @@ static void next_pair(struct weft_ep *ep)
 	rc = try_pairs(ep);
 	if (rc < 0) {
 		memcpy(reason, wu->reason, sizeof(reason));
-		weft_ep_fail(
-			ep, rc,
-			"no connection to %s over any of %u pairs of interfaces; the last one: %s",
-			ep->remote_name, wu->num_pairs, reason);
+		if (wu->num_pairs == 1)
+			weft_ep_fail(ep, rc, "no connection to %s: %s", ep->remote_name, reason);
+		else
+			weft_ep_fail(ep, rc,
+				     "no connection to %s over any of %u pairs of interfaces; "
+				     "the last one: %s",
+				     ep->remote_name, wu->num_pairs, reason);
 	}
 }
 
