@@ -325,7 +325,7 @@ WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t len
 /** Class of a datatype. */
 enum weft_dt_class {
 	WEFT_DT_CONTIG = 0,  /**< buffer = first byte, count = bytes */
-	WEFT_DT_IOV = 1,     /**< buffer = const struct iovec *, count = entries (empty ones are allowed) */
+	WEFT_DT_IOV = 1,     /**< buffer = const struct iovec *, count = entries (empty ones are allowed); the array, too, must live until the operation ends */
 	WEFT_DT_GENERIC = 2, /**< pack/unpack callbacks, buffer and count are passed to start_*() */
 };
 
@@ -424,7 +424,7 @@ WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t c
  * the earliest posted receive.
  *
  * A message longer than the buffer ends with -EMSGSIZE and the true length; bytes past the buffer stay untouched, the sender
- * sees success.
+ * sees success. 0 is returned only for a message that is there, whole and without an error; an error found in the call makes a request that ends at the next progress.
  * @param source  only messages from this endpoint; NULL = from any
  */
 WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count, uint64_t tag,
@@ -440,7 +440,7 @@ WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, v
 WEFT_API int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t tag, uint64_t mask,
 			    struct weft_message **message, struct weft_completion *c);
 
-/** Receive a message that a probe took out. */
+/** Receive a message that a probe took out. As weft_tag_recv(); with -EINVAL or -ENOMEM the message is still the caller's. */
 WEFT_API int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, void *buffer, size_t count,
 			       const struct weft_op_params *params, struct weft_request **req);
 
