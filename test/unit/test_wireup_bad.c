@@ -469,6 +469,36 @@ static void partial_messages_are_bounded(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* Which numbers of endpoints were used: out of order, with gaps, and over the wrap of 32 bits. */
+static void connection_numbers_wrap(void **state)
+{
+	struct weft_peer peer = {.next_sn = 0};
+	uint32_t sn;
+	unsigned int i;
+
+	(void)state;
+	assert_false(weft_peer_sn_used(&peer, 0));
+	weft_peer_sn_use(&peer, 2); /* 0 and 1 are still on their way */
+	assert_int_equal(peer.next_sn, 3);
+	assert_false(weft_peer_sn_used(&peer, 0));
+	assert_false(weft_peer_sn_used(&peer, 1));
+	assert_true(weft_peer_sn_used(&peer, 2));
+	weft_peer_sn_use(&peer, 0);
+	assert_true(weft_peer_sn_used(&peer, 0));
+	assert_false(weft_peer_sn_used(&peer, 1));
+	assert_int_equal(peer.next_sn, 3);
+	peer = (struct weft_peer){.next_sn = UINT32_MAX - 100};
+	for (i = 0, sn = UINT32_MAX - 100; i < 300; i++, sn++) {
+		assert_false(weft_peer_sn_used(&peer, sn));
+		weft_peer_sn_use(&peer, sn);
+		assert_true(weft_peer_sn_used(&peer, sn));
+		assert_true(peer.next_sn == sn + 1);
+	}
+	/* What is further back than the record reaches counts as used. */
+	assert_true(weft_peer_sn_used(&peer, UINT32_MAX - 50));
+	assert_false(weft_peer_sn_used(&peer, sn));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +515,7 @@ int main(int argc, char **argv)
 		CONN_TEST(an_address_of_an_earlier_life_is_refused),
 		CONN_TEST(nobody_speaks_for_another_peer),
 		CONN_TEST(partial_messages_are_bounded),
+		CONN_TEST(connection_numbers_wrap),
 	};
 
 	if (argc > 1)
