@@ -194,16 +194,16 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 static void no_answer(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	char text[320], peer[64], hop[32];
+	char text[512], link[320], peer[64], hop[32];
 	double s = (double)(iface->lt - c->hs_started) / 1e9;
 
 	raw_peer_text(c, peer, sizeof(peer));
 	snprintf(hop, sizeof(hop), "%u.%u.%u.%u", c->hop_ip >> 24, c->hop_ip >> 16 & 255,
 		 c->hop_ip >> 8 & 255, c->hop_ip & 255);
+	weft_frame_port_link_text(iface->port, link, sizeof(link));
 	if (!iface->port->ops->link_up(iface->port))
-		snprintf(text, sizeof(text),
-			 "%s: the port has no link, so %s could not be reached in %.1f s",
-			 iface->base.name, peer, s);
+		snprintf(text, sizeof(text), "%s: %s could not be reached in %.1f s: %s",
+			 iface->base.name, peer, s, link[0] ? link : "the port has no link");
 	else if (c->state == RAW_RESOLVE)
 		snprintf(text, sizeof(text),
 			 "%s: no ARP answer from %s in %.1f s (wanted for %s): check addresses, "
