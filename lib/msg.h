@@ -199,23 +199,24 @@ struct weft_msg_ep {
 	struct weft_lane_ep *short_lep;
 	size_t short_end; /* messages shorter than this may go out at once */
 	struct weft_ep_lane_info *short_count;
-	uint32_t tx_seq;     /* of the next message */
-	uint32_t tx_seq_end; /* first one that the peer has not allowed */
+	uint32_t tx_seq;       /* of the next message */
+	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
 	uint32_t tx_small;     /* messages of at most WEFT_EAGER_FREE bytes sent; cumulative */
 	uint32_t tx_small_end; /* and allowed */
-	uint64_t tx_used, tx_credit; /* eager bytes: sent, allowed; cumulative */
-	struct weft_ep *ep;          /* NULL = gone */
+	struct weft_ep *ep;    /* NULL = gone */
 	struct weft_msg_worker *mw;
-	/* line 1: a message in sequence */
+	uint32_t refs;
+	bool failed;
+	/* line 1: a message in sequence; then `source` */
 	uint32_t rx_seq;      /* of the next message to match */
 	uint32_t rx_seq_told; /* first sequence not allowed, as the peer knows it */
 	uint32_t rx_open;     /* messages in rx_table */
 	uint32_t rx_ahead;    /* those of them that wait for their turn */
 	/* small messages: come, allowed, told; cumulative */
 	uint32_t rx_small, rx_small_allowed, rx_small_told;
-	uint64_t rx_used;      /* eager bytes of the messages that have begun to come; cumulative */
-	uint64_t rx_allowed;   /* what the peer could be told: window + bytes matched */
-	uint64_t rx_told;      /* what it was told */
+	uint64_t rx_used;    /* eager bytes of the messages that have begun to come; cumulative */
+	uint64_t rx_allowed; /* what the peer could be told: window + bytes matched */
+	uint64_t rx_told;    /* what it was told */
 	uint64_t rx_window;
 	struct weft_match_source source;
 	/* receive, the rest */
@@ -226,6 +227,7 @@ struct weft_msg_ep {
 	struct weft_message_list probed; /* complete and taken out by a probe */
 	TAILQ_ENTRY(weft_msg_ep) drain_link;
 	/* send, the rest */
+	uint64_t tx_used, tx_credit;  /* eager bytes: sent, allowed; cumulative */
 	struct weft_requests pending; /* not begun, or partly handed over: in order */
 	struct weft_requests data;    /* rendezvous data to hand over, any order */
 	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
@@ -237,9 +239,7 @@ struct weft_msg_ep {
 	bool up;         /* connected, lanes known */
 	bool credit_due; /* a CREDIT message found no room */
 	bool data_turn;  /* who goes first at the next service */
-	bool failed;
-	bool closing; /* nobody here will match any more */
-	uint32_t refs;
+	bool closing;    /* nobody here will match any more */
 	uint8_t am_lane;
 	uint16_t lanes_up;
 	struct weft_msg_lane lanes[WEFT_MAX_LANES];
