@@ -35,7 +35,11 @@
 #include "port_priv.h"
 
 #define RETRY_MS 100
-#define PATIENCE_MS 1000 /* a handshake that takes longer has failed */
+/*
+ * A handshake that takes longer has failed, and some do. Beware: a server that is stopped for longer in the middle of one finds a
+ * connection given up when it wakes, DPDK's memif then closes a socket that its interrupt thread still polls, and the EAL aborts.
+ */
+#define PATIENCE_MS 1000
 
 /* ---- the control socket --------------------------------------------------------------------- */
 

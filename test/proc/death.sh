@@ -75,7 +75,11 @@ stopped_and_woken() {
 	start_server "$perf" || return 1
 	client "$perf" -t tag_bw -s 4k -D 3 -f -V &
 	pid=$!
-	sleep 1.5
+	for _ in $(seq 100); do
+		! grep -q '^test ' "$dir/client.out" 2>/dev/null || break
+		sleep 0.1
+	done
+	sleep 0.5
 	victim=$(program_pid "$server_pid")
 	kill -STOP "$victim"
 	sleep 3
