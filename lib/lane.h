@@ -38,7 +38,7 @@
 
 #include "platform.h"
 
-#define WEFT_LANE_ABI 1u
+#define WEFT_LANE_ABI 2u
 
 /* Feature bits of an iface. */
 #define WEFT_LANE_F_SHORT       (1ull << 0)  /**< am_short() */
@@ -47,9 +47,15 @@
 #define WEFT_LANE_F_ZCOPY_REG   (1ull << 3)  /**< am_zcopy() needs registered memory; without the bit any memory does */
 #define WEFT_LANE_F_TO_IFACE    (1ull << 4)  /**< connects to an iface address alone (bootable) */
 #define WEFT_LANE_F_TO_EP       (1ull << 5)  /**< needs the remote lep's address, exchanged by wire-up */
-#define WEFT_LANE_F_GET         (1ull << 6)  /**< native remote read (place kept: no driver has it yet) */
-#define WEFT_LANE_F_PUT         (1ull << 7)  /**< native remote write (place kept) */
+#define WEFT_LANE_F_GET         (1ull << 6)  /**< get_zcopy(): native remote read */
+#define WEFT_LANE_F_PUT         (1ull << 7)  /**< put_zcopy(): native remote write */
 #define WEFT_LANE_F_LOOPBACK    (1ull << 8)  /**< reaches only the worker it belongs to */
+#define WEFT_LANE_F_AMO64       (1ull << 9)  /**< amo64(): native atomics on aligned 64-bit words */
+/**
+ * An unreliable control channel: am_short() of WEFT_WIREUP messages only; what it loses or doubles, wire-up retries and
+ * recognises. Never a lane of an endpoint. With #WEFT_LANE_F_TO_IFACE.
+ */
+#define WEFT_LANE_F_CONTROL     (1ull << 10)
 
 #define WEFT_LANE_AM_MAX 32          /**< active-message ids of the protocol layer are 0..31 */
 #define WEFT_LANE_ADDR_MAX 64        /**< longest device + iface address */
@@ -73,6 +79,10 @@ struct weft_lane_attr {
 	unsigned int max_iov;   /**< of am_zcopy() */
 	size_t opt_align;       /**< cuts of a striped message are best multiples of this; 1 = no matter */
 	size_t frame_size;      /**< largest frame on the wire, L2 header included, FCS not */
+	size_t max_get;         /**< bytes of one get_zcopy() */
+	size_t max_put;         /**< bytes of one put_zcopy() */
+	unsigned int max_rma_iov; /**< of get_zcopy() and put_zcopy() */
+	size_t ep_addr_len;     /**< bytes that ep_get_address() writes; <= WEFT_LANE_ADDR_MAX; 0 without #WEFT_LANE_F_TO_EP */
 	size_t dev_addr_len;    /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
 	char device[64];        /**< identity of the card/port: equal strings = the same hardware */
 	char domain[32];        /**< registration domain: registrations are shared inside one */
@@ -147,6 +157,9 @@ enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_C
  */
 typedef ssize_t (*weft_lane_pack_cb)(void *dst, size_t max, void *arg);
 
+/** Native atomics; all return the old value. */
+enum weft_lane_amo { WEFT_LANE_AMO_ADD, WEFT_LANE_AMO_CSWAP };
+
 /** Counters every iface keeps; drivers have more behind counters(). */
 typedef void (*weft_lane_counter_cb)(const char *name, uint64_t value, void *arg);
 
@@ -178,6 +191,22 @@ struct weft_lane_ops {
 	/** Give back a buffer that a receive callback kept. Also allowed after the lep is destroyed, until close(). */
 	void (*release)(struct weft_lane_iface *iface, void *desc);
 
+	/* ---- remote memory (NULL without the feature bit) */
+	/**
+	 * Read remote memory into @p iov, which lies in @p mem. Native reads and writes name remote memory by the registration's key
+	 * (weft_lane_driver.mem_key()) and a byte offset from its start: no addresses on the wire. The memory belongs to the lane until
+	 * comp->done(): the data is there. Nothing is ordered against other operations.
+	 * @return 0, -EAGAIN (outstanding operations are bounded), or the lane's error
+	 */
+	int (*get_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+			 uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp);
+	/** Write remote memory; comp->done(): the bytes are visible to a remote CPU that learns of it later. As get_zcopy(). */
+	int (*put_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+			 uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp);
+	/** @p result (host order, any memory) has the old value at comp->done(). @p compare: CSWAP only. As get_zcopy(). */
+	int (*amo64)(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand, uint64_t compare, uint64_t *result,
+		     uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp);
+
 	/* ---- connection */
 	/**
 	 * Start connecting to a remote iface whose get_address() bytes are @p addr. Returns at once; EV_UP or EV_DOWN follows. Sends are refused with -EAGAIN until EV_UP.
@@ -187,6 +216,18 @@ struct weft_lane_ops {
 	 * is reported for it too, before that message. The protocol layer must ep_destroy() every lep.
 	 */
 	int (*ep_connect)(struct weft_lane_iface *iface, const void *addr, size_t len, void *user, struct weft_lane_ep **lep);
+	/**
+	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lep that is not connected yet, so that its address can be sent to the peer. It is
+	 * not passive, whichever side asked first. Receives may come as soon as the peer is connected to it.
+	 */
+	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lep);
+	/** Write attr.ep_addr_len bytes: what the peer's lep needs to connect to this one; little-endian. */
+	void (*ep_get_address)(struct weft_lane_ep *lep, void *buf);
+	/**
+	 * Connect to the remote lep: its iface's get_address() bytes and its ep_get_address() bytes. Once per lep. @return 0: EV_UP follows, from
+	 * progress(), when sends are possible; that the peer has connected too must be known from wire-up. Or an error: the addresses are not usable
+	 */
+	int (*ep_connect_ep)(struct weft_lane_ep *lep, const void *dev_addr, size_t dev_len, const void *ep_addr, size_t ep_len);
 	/**
 	 * Tear down. No further receive or event callback comes for the lep (remaining messages of the current frame included). The peer is told with the final acknowledgement state, and
 	 * a tombstone without buffers answers its late retransmissions for some 100 ms. Completions whose memory the hardware still holds run later with -ECANCELED, from progress() or close();
@@ -268,6 +309,8 @@ struct weft_lane_driver {
 	/** Optional (NULL = no registration): register memory for zcopy in the domain of @p iface. */
 	int (*mem_register)(struct weft_lane_iface *iface, void *addr, size_t len, struct weft_mem_lane **mem);
 	void (*mem_deregister)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+	/** Of drivers whose ifaces read or write remote memory: the key by which the peer's lanes of the same driver reach @p mem. */
+	uint64_t (*mem_key)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/** Names of options that open() knows, comma-separated, for error messages. */
 	const char *options;
 };

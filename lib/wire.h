@@ -50,7 +50,7 @@ enum weft_wire_id {
 	WEFT_WIRE_SYNC_ACK = 10, /**< struct weft_wire_ats: the synchronous message was matched */
 	WEFT_WIRE_CREDIT = 11,  /**< struct weft_wire_credit: eager bytes and sequences the sender may use */
 	WEFT_WIRE_ABORT = 12,   /**< struct weft_wire_abort: the sender cannot finish message seq (its pack callback failed, ...) */
-	/* 13.. later: pull request and data, active messages, put, get, atomics */
+	/* 13..15 rendezvous: pulls, puts; 16..19 active messages; 20..27 remote memory, atomics; 28..31 lanes that die */
 };
 
 /** Reference to an object of the receiver of the message: slot and generation, both checked. */
