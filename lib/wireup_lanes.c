@@ -206,8 +206,14 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep
 	lep->user = ep;
 	lep->index = (uint8_t)n;
 	lane->lep = lep;
-	lane->bandwidth = from->bandwidth;
-	lane->latency = from->latency;
+	/*
+	 * One side has computed these numbers, the other got them in single precision: rounded, they are the
+	 * same at both ends, and so is what is chosen by them. Else two equal lanes look different to one
+	 * side, answers do not come back over the lane of the question, and acknowledgements do not ride on
+	 * them.
+	 */
+	lane->bandwidth = (double)(float)from->bandwidth;
+	lane->latency = (double)(float)from->latency;
 	lane->max_frag = from->max_frag;
 	info->local_iface = ep->wireup->local[from->pair.local].index;
 	info->remote_iface = remote->index;

@@ -133,6 +133,7 @@ unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	c->backoff = 0;
 	c->acked_at = c->iface->lt;
 	c->tail_probed = false;
+	c->ack_asked = false;
 	c->base.tx_room = true;
 	raw_timer_arm(c);
 	if (unlikely(c->sack_high != c->snd_una))

@@ -63,6 +63,7 @@ static void data_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	c->ts_at = iface->now;
 	c->ts_valid = !iface->gap;
 	c->echo_path = v->hdr->path & 15;
+	c->heard = true;
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
 		raw_count(iface,
 			  verdict == WEFT_RXWIN_DUPLICATE ? RAW_DROP_DUPLICATE : RAW_DROP_BEYOND);

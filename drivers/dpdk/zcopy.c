@@ -106,6 +106,22 @@ static int header_only(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr,
 	return err != 0 ? err : raw_ep_flush(lep, comp);
 }
 
+/*
+ * Somebody waits for this memory, and an acknowledgement that is delayed for company lets him wait for all of the
+ * delay. So it is asked for at once, on the frame that looks like the last one of a message (it is not full), unless
+ * one that was asked for is still to come, or the peer keeps sending: then it rides on an answer and costs nothing.
+ */
+static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
+{
+	bool heard = c->heard;
+
+	c->heard = false;
+	if (heard || c->ack_asked || payload >= c->room)
+		return 0;
+	c->ack_asked = true;
+	return WEFT_FRAME_F_ACK_REQ;
+}
+
 int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp)
@@ -165,7 +181,8 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
 	iface->tx_held++;
 	iface->hdr_held += head->nb_segs;
-	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload, 0);
+	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
+		      want_ack(c, payload));
 	if (c->snd_next - c->snd_una == 1 || iface->txq_count >= RAW_TX_BATCH)
 		raw_txq_flush(iface);
 	return 0;

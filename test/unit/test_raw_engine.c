@@ -74,6 +74,20 @@ static void on_done(struct weft_lane_comp *comp, int status)
 	done_status = status;
 }
 
+static bool comp_done(struct pair *p)
+{
+	(void)p;
+	return done_count > 0;
+}
+
+static void nothing(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len)
+{
+	(void)e;
+	(void)lep;
+	(void)data;
+	(void)len;
+}
+
 /* ---- tests ---- */
 
 static void connects_and_says_so(void **state)
@@ -759,6 +773,64 @@ static void acknowledgements_ride_on_answers(void **state)
 	pair_close(&pair);
 }
 
+/* One way only: nothing comes back that an acknowledgement could ride on, and the sender waits for its memory. */
+static void zcopy_one_way_does_not_wait_for_a_delayed_ack(void **state)
+{
+	static uint8_t buf[8192];
+	struct weft_lane_comp comp = {.done = on_done};
+	struct iovec iov = {.iov_base = buf, .iov_len = sizeof(buf)};
+	uint64_t begin, acks;
+
+	(void)state;
+	pair_open(&pair, NULL, 41);
+	pair_connect(&pair);
+	pair_run(&pair, 1000000, NULL);
+	B->on_message = nothing;
+	for (unsigned int i = 0; i < 20; i++) {
+		done_count = 0;
+		begin = pair.now;
+		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL, &comp), 0);
+		assert_true(pair_run(&pair, 1000000, comp_done));
+		/* Two ways of 2 us, and a poll in between. */
+		assert_true(pair.now - begin <= 7000);
+	}
+	/* A stream asks once per round trip, not with each frame. */
+	acks = pair_counter(B, RAW_TX_ACKS);
+	done_count = 0;
+	for (unsigned int i = 0; i < 64; i++)
+		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL, &comp), 0);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(done_count, 64);
+	assert_true(pair_counter(B, RAW_TX_ACKS) - acks < 24);
+	pair_close(&pair);
+}
+
+static void zcopy_pong(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len)
+{
+	static uint8_t buf[8192];
+	static struct weft_lane_comp comp = {.done = on_done};
+	struct iovec iov = {.iov_base = buf, .iov_len = sizeof(buf)};
+
+	(void)len;
+	if (e->messages < 500)
+		assert_int_equal(e->iface->ops->am_zcopy(lep, 5, data, 8, &iov, 1, NULL, &comp), 0);
+}
+
+static void zcopy_answers_carry_the_acknowledgement(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 42);
+	pair_connect(&pair);
+	A->on_message = zcopy_pong;
+	B->on_message = zcopy_pong;
+	pair_send(A, A->lep, 0, 0);
+	pair_run(&pair, 20000000, NULL);
+	assert_true(A->messages >= 499);
+	assert_true(pair_counter(A, RAW_TX_ACKS) < 20);
+	assert_true(pair_counter(B, RAW_TX_ACKS) < 20);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -795,6 +867,8 @@ int main(void)
 		cmocka_unit_test(address_of_a_former_life_is_refused),
 		cmocka_unit_test(six_hundred_connects_at_once),
 		cmocka_unit_test(acknowledgements_ride_on_answers),
+		cmocka_unit_test(zcopy_one_way_does_not_wait_for_a_delayed_ack),
+		cmocka_unit_test(zcopy_answers_carry_the_acknowledgement),
 	};
 
 	return cmocka_run_group_tests_name("raw_engine", tests, NULL, NULL);

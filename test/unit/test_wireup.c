@@ -264,6 +264,37 @@ static void two_nics_in_one_subnet_make_two_lanes(void **state)
 }
 
 /* Rails: how many lanes come of L interfaces here and R there, whoever connects. */
+/*
+ * The numbers cross the wire in single precision: whoever computed them must not find another lane the fastest than
+ * whoever read them.
+ */
+static void equal_lanes_are_equal_at_both_ends(void **state)
+{
+	static const char *const latency[] = {"1e-6", "3e-7", "7e-7", "3e-6", "5e-6"};
+	char lanes[64];
+
+	(void)state;
+	for (unsigned int i = 0; i < 10; i++) {
+		struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+		struct weft_worker *a, *b;
+		struct weft_ep *x, *y;
+
+		snprintf(lanes, sizeof(lanes), "mock:0,lat=%s;mock:1,lat=%s", latency[i / 2],
+			 latency[i / 2]);
+		a = mock_worker(ctx, lanes);
+		b = mock_worker(ctx, lanes);
+		x = i % 2 ? mock_connect(a, b) : mock_connect(b, a);
+		mock_run(1000, MS, a, b, NULL);
+		y = i % 2 ? mock_connect(b, a) : mock_connect(a, b);
+		mock_run(1000, MS, a, b, NULL);
+		assert_int_equal(x->lanes_up, 3);
+		assert_int_equal(y->lanes_up, 3);
+		assert_int_equal(x->am_lane, y->am_lane);
+		assert_true(x->lanes[0].latency == x->lanes[1].latency);
+		conn_destroy(ctx, a, b);
+	}
+}
+
 static void check_rails(const char *left, const char *right, unsigned int lanes)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
@@ -669,6 +700,7 @@ int main(int argc, char **argv)
 		CONN_TEST(loopback_is_up_at_creation),
 		CONN_TEST(messages_sent_before_the_connection_arrive_in_order),
 		CONN_TEST(two_nics_in_one_subnet_make_two_lanes),
+		CONN_TEST(equal_lanes_are_equal_at_both_ends),
 		CONN_TEST(unequal_rail_counts_use_each_device_once),
 		CONN_TEST(lanes_that_differ_in_size_take_what_both_can),
 		CONN_TEST(a_request_fits_any_mtu),
