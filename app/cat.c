@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* weft-cat: standard input of one process to standard output of another, over all lanes. Options and start. */
+/*
+ * weft-cat: standard input of one process to standard output of another, over all lanes. Options
+ * and start.
+ */
 
 #include "cat.h"
 

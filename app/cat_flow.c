@@ -382,8 +382,8 @@ static void maybe_line(struct cat *c)
 /* ---- the loop */
 
 /*
- * Nothing to do: sleep until a descriptor wants something, but never longer than a millisecond, since lanes have no descriptor: it
- * bounds the latency after a pause, and keepalives stay in time.
+ * Nothing to do: sleep until a descriptor wants something, but never longer than a millisecond,
+ * since lanes have no descriptor: it bounds the latency after a pause, and keepalives stay in time.
  */
 static void rest(struct cat *c, long ns)
 {

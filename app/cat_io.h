@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file cat_io.h
- * Standard input and output that never block, so that the lanes keep moving while a reader or writer is slow.
+ * Standard input and output that never block, so that the lanes keep moving while a reader or
+ * writer is slow.
  *
- * O_NONBLOCK belongs to the open file that other processes share (a shell and its terminal), so it is not set on what we
- * were given: pipes and terminals are opened anew through /proc/self/fd, sockets are asked call by call, regular files
- * don't block. Where none of that works, poll() comes first and pieces are small.
+ * O_NONBLOCK belongs to the open file that other processes share (a shell and its terminal), so it
+ * is not set on what we were given: pipes and terminals are opened anew through /proc/self/fd,
+ * sockets are asked call by call, regular files don't block. Where none of that works, poll() comes
+ * first and pieces are small.
  */
 #ifndef APP_CAT_IO_H
 #define APP_CAT_IO_H
@@ -39,7 +41,10 @@ ssize_t cat_io_write(struct cat_io *io, const void *buf, size_t len);
 /** May poll() tell when it goes on? */
 bool cat_io_can_poll(const struct cat_io *io);
 
-/** Close, with what the kernel only says at the end (no space, I/O error). @return 0 or a negative error */
+/**
+ * Close, with what the kernel only says at the end (no space, I/O error). @return 0 or a negative
+ * error
+ */
 int cat_io_close(struct cat_io *io);
 
 #endif /* APP_CAT_IO_H */

@@ -42,8 +42,8 @@ static bool is_long_option(const struct option *longs, int val)
 }
 
 /*
- * getopt's optopt is the character of an unknown short option, 0 for an unknown long one, and the option's value when its argument
- * is missing or not wanted.
+ * getopt's optopt is the character of an unknown short option, 0 for an unknown long one, and the
+ * option's value when its argument is missing or not wanted.
  */
 static void say_wrong_option(char **argv, const struct option *longs, int what)
 {

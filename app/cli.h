@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file cli.h
- * What the programs have in common on their command lines: options, numbers with units, error sentences and exit codes. libc only.
- * EAL's half of a command line is split off by weft_eal_split_args() (drivers/dpdk/eal.h).
+ * What the programs have in common on their command lines: options, numbers with units, error
+ * sentences and exit codes. libc only. EAL's half of a command line is split off by
+ * weft_eal_split_args() (drivers/dpdk/eal.h).
  */
 #ifndef APP_CLI_H
 #define APP_CLI_H
@@ -43,8 +44,8 @@ int cli_getopt(int argc, char **argv, const char *shorts, const struct option *l
 bool cli_asks_for_help(int argc, char **argv);
 
 /*
- * Parsers: 0, or -EINVAL after a sentence that names the option. Sizes take k, M, G (powers of 1024), counts the same letters
- * as powers of 1000.
+ * Parsers: 0, or -EINVAL after a sentence that names the option. Sizes take k, M, G (powers of
+ * 1024), counts the same letters as powers of 1000.
  */
 int cli_size(const char *option, const char *text, uint64_t *value);
 int cli_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value);

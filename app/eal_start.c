@@ -106,8 +106,9 @@ int eal_need_port(void)
 }
 
 /*
- * On the EAL's interrupt thread: no handler of a port runs at the same time, and none may run after the ports are closed, so the process
- * ends right here. rte_eal_cleanup() would wait for the alarm that this is, for ever.
+ * On the EAL's interrupt thread: no handler of a port runs at the same time, and none may run after
+ * the ports are closed, so the process ends right here. rte_eal_cleanup() would wait for the alarm
+ * that this is, for ever.
  */
 static void end_process(void *arg)
 {

@@ -11,8 +11,8 @@ struct weft_config;
 /**
  * Start the EAL; where it stays silent is drivers/dpdk/eal.h's business.
  *
- * The EAL would pin the thread to its first core, and so all programs of a host to core 0. Here the thread keeps the cores that it had,
- * unless the words choose some.
+ * The EAL would pin the thread to its first core, and so all programs of a host to core 0. Here the
+ * thread keeps the cores that it had, unless the words choose some.
  * @param count, words  from weft_eal_split_args(); count < 0 = WEFT_EAL_ARGS
  * @param core          core to pin the calling thread to afterwards, -1 = none
  * @return APP_OK or the exit code, after a sentence
@@ -23,9 +23,10 @@ int eal_start(int count, char **words, const struct weft_config *config, int cor
 int eal_need_port(void);
 
 /**
- * What main() returns with. Once the EAL is up the process ends in here, and on the EAL's interrupt thread: only there nothing
- * happens to ports meanwhile. memif serves peers that connect and hang up on that thread, and would do it on memory that
- * rte_eal_cleanup() or a destructor has just taken away. Closed ports leave no sockets behind, and the cleanup no hugepages.
+ * What main() returns with. Once the EAL is up the process ends in here, and on the EAL's interrupt
+ * thread: only there nothing happens to ports meanwhile. memif serves peers that connect and hang
+ * up on that thread, and would do it on memory that rte_eal_cleanup() or a destructor has just
+ * taken away. Closed ports leave no sockets behind, and the cleanup no hugepages.
  */
 int eal_exit(int code);
 

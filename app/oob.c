@@ -91,7 +91,9 @@ int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t lengt
 	return 0;
 }
 
-/* Length of the first kept message with its header; 0 = not complete; -EPROTO = no message of ours. */
+/*
+ * Length of the first kept message with its header; 0 = not complete; -EPROTO = no message of ours.
+ */
 static ssize_t first_message(const struct oob *oob)
 {
 	uint32_t type, length;
@@ -244,8 +246,8 @@ static void name_of(const struct sockaddr_storage *ss, socklen_t len, char *buf,
 }
 
 /*
- * The end of a dead process closes the connection at once. For a dead host or a cut wire there are TCP's keepalives: 3 probes
- * after 5 s of silence, and data that nobody acknowledges for 10 s.
+ * The end of a dead process closes the connection at once. For a dead host or a cut wire there are
+ * TCP's keepalives: 3 probes after 5 s of silence, and data that nobody acknowledges for 10 s.
  */
 static void set_options(int fd)
 {
@@ -410,7 +412,10 @@ int oob_accept(int fd, oob_idle_cb idle, void *arg, struct oob **oob)
 	}
 }
 
-/* Connect without blocking, so that a signal or a silent host does not hold the program. @return socket or error */
+/*
+ * Connect without blocking, so that a signal or a silent host does not hold the program. @return
+ * socket or error
+ */
 static int connect_to(const struct addrinfo *ai, double end, oob_idle_cb idle, void *arg)
 {
 	int fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file oob.h
- * The out-of-band connection of two programs: one TCP connection beside the lanes. It carries worker addresses, parameters, barriers and
- * results, and its end means that the peer is gone: a kernel closes it when a process dies, long before the lanes' own
- * timeout.
+ * The out-of-band connection of two programs: one TCP connection beside the lanes. It carries
+ * worker addresses, parameters, barriers and results, and its end means that the peer is gone: a
+ * kernel closes it when a process dies, long before the lanes' own timeout.
  *
- * The socket never blocks: oob_poll() is cheap enough to be called every millisecond from a datapath loop. Messages are a 12-byte
- * header {magic, type, length} and up to OOB_MAX bytes, little-endian; whatever else arrives ends the connection with -EPROTO.
+ * The socket never blocks: oob_poll() is cheap enough to be called every millisecond from a
+ * datapath loop. Messages are a 12-byte header {magic, type, length} and up to OOB_MAX bytes,
+ * little-endian; whatever else arrives ends the connection with -EPROTO.
  */
 #ifndef APP_OOB_H
 #define APP_OOB_H
@@ -28,7 +29,10 @@ enum oob_type {
 
 struct oob;
 
-/** Called while something is waited for. @return 0 to go on, or a negative error that ends the waiting */
+/**
+ * Called while something is waited for. @return 0 to go on, or a negative error that ends the
+ * waiting
+ */
 typedef int (*oob_idle_cb)(void *arg);
 
 /**
@@ -41,7 +45,8 @@ int oob_listen(const char *host, uint16_t port);
 uint16_t oob_listen_port(int fd);
 
 /**
- * Wait for a peer that runs the same program, sleeping. Others that connect are sent away with a warning.
+ * Wait for a peer that runs the same program, sleeping. Others that connect are sent away with a
+ * warning.
  * @param idle  called at least every 100 ms; may be NULL
  * @return 0, idle's error, or a negative error after a sentence
  */
@@ -57,7 +62,10 @@ int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, 
 /** "host:port" of the peer. */
 const char *oob_peer_name(const struct oob *oob);
 
-/** Send a message. The socket's buffer takes it unless the peer has stopped reading for seconds. @return 0 or a negative error */
+/**
+ * Send a message. The socket's buffer takes it unless the peer has stopped reading for seconds.
+ * @return 0 or a negative error
+ */
 int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t length);
 
 /**
@@ -67,13 +75,18 @@ int oob_send(struct oob *oob, enum oob_type type, const void *data, size_t lengt
 int oob_poll(struct oob *oob);
 
 /**
- * Take the next message if it is there. A BYE that comes instead of another type ends the connection (-ESHUTDOWN).
+ * Take the next message if it is there. A BYE that comes instead of another type ends the
+ * connection (-ESHUTDOWN).
  * @param[out] length  in: room, out: length
- * @return 0, -EAGAIN when nothing is there, -EPROTO for another type or a too long one, or what oob_poll() says
+ * @return 0, -EAGAIN when nothing is there, -EPROTO for another type or a too long one, or what
+ *   oob_poll() says
  */
 int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length);
 
-/** Wait for a message: oob_poll() and @p idle in turns until it is there or @p timeout seconds (0 = any time) are over (-ETIMEDOUT). */
+/**
+ * Wait for a message: oob_poll() and @p idle in turns until it is there or @p timeout seconds (0 =
+ * any time) are over (-ETIMEDOUT).
+ */
 int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, double timeout,
 	     oob_idle_cb idle, void *arg);
 

@@ -150,7 +150,9 @@ int peer_check(struct peer *p)
 	ret = oob_poll(p->oob);
 	if (!ret && !oob_peer_bye(p->oob, NULL, NULL, 0))
 		return 0;
-	/* In good order both leave after a last barrier, so a BYE here is never the expected one. */
+	/*
+	 * In good order both leave after a last barrier, so a BYE here is never the expected one.
+	 */
 	peer_lost(p, ret);
 	return -ECANCELED;
 }
@@ -345,8 +347,9 @@ static bool a_lane_connects(struct peer *p)
 }
 
 /*
- * An endpoint is up with its first lane; the others follow within a round trip or two, and the side that does not open them hears of each
- * only then. What is printed and measured shall have them all.
+ * An endpoint is up with its first lane; the others follow within a round trip or two, and the side
+ * that does not open them hears of each only then. What is printed and measured shall have them
+ * all.
  */
 static int wait_for_lanes(struct peer *p)
 {
@@ -394,8 +397,8 @@ static void close_ep(struct peer *p, bool flush)
 }
 
 /*
- * All is well: nobody closes before both have all they waited for, and nobody leaves before the other's flush is
- * acknowledged.
+ * All is well: nobody closes before both have all they waited for, and nobody leaves before the
+ * other's flush is acknowledged.
  */
 static int end_together(struct peer *p)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file peer.h
- * One peer of a program: the out-of-band connection, and beside it a worker with one endpoint over the lanes.
+ * One peer of a program: the out-of-band connection, and beside it a worker with one endpoint over
+ * the lanes.
  *
- * The stages are separate calls, because a program may want something in between (a bare-port test needs the EAL and
- * the TCP connection, but no worker). Each returns APP_OK or an exit code after a sentence; peer_end() takes down whatever is
- * there, after any of them.
+ * The stages are separate calls, because a program may want something in between (a bare-port test
+ * needs the EAL and the TCP connection, but no worker). Each returns APP_OK or an exit code after a
+ * sentence; peer_end() takes down whatever is there, after any of them.
  *
- * A loop on the datapath calls peer_poll(): progress, and every millisecond a look at the TCP connection and at signals.
+ * A loop on the datapath calls peer_poll(): progress, and every millisecond a look at the TCP
+ * connection and at signals.
  */
 #ifndef APP_PEER_H
 #define APP_PEER_H
@@ -97,7 +99,10 @@ int peer_idle(void *arg);
 /** Both sides call it. @return APP_OK or an exit code */
 int peer_barrier(struct peer *p);
 
-/** Send or wait for an out-of-band message while the lanes are kept moving. @return APP_OK or an exit code */
+/**
+ * Send or wait for an out-of-band message while the lanes are kept moving. @return APP_OK or an
+ * exit code
+ */
 int peer_tell(struct peer *p, enum oob_type type, const void *data, size_t length);
 int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length);
 
@@ -111,7 +116,8 @@ int peer_fail(struct peer *p, int exit_code);
 int peer_fail_op(struct peer *p, const char *what, int status);
 
 /**
- * Flush and close the endpoint in agreement with the peer when all is well, say BYE with @p exit_code, and take everything down.
+ * Flush and close the endpoint in agreement with the peer when all is well, say BYE with @p
+ * exit_code, and take everything down.
  * @return the exit code to end with
  */
 int peer_end(struct peer *p, int exit_code);

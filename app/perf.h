@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf.h
- * The parts of weft-perf: options (perf.c), the conversation of client and server (perf_run.c), the datapaths (perf_tag.c,
- * perf_flood.c, perf_raw.c), figures (perf_meter.h) and what is printed (perf_print.c).
+ * The parts of weft-perf: options (perf.c), the conversation of client and server (perf_run.c), the
+ * datapaths (perf_tag.c, perf_flood.c, perf_raw.c), figures (perf_meter.h) and what is printed
+ * (perf_print.c).
  *
- * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of it and tells the
- * server; warm-up is a run whose figures nobody prints.
+ * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of
+ * it and tells the server; warm-up is a run whose figures nobody prints.
  */
 #ifndef APP_PERF_H
 #define APP_PERF_H
@@ -34,7 +35,9 @@ enum perf_test {
 #define PERF_F_UNEXPECTED 2u
 #define PERF_F_REGISTERED 4u
 
-/** A run, as the client tells it to the server: little-endian u64 each on the wire, in this order. */
+/**
+ * A run, as the client tells it to the server: little-endian u64 each on the wire, in this order.
+ */
 struct perf_run {
 	uint64_t test; /**< enum perf_test */
 	uint64_t id;   /**< part of the tags: late messages of one run never match in the next */
@@ -44,7 +47,9 @@ struct perf_run {
 	uint64_t flags;
 };
 
-/** What the server knows of a run that the client wants to print; on the wire as struct perf_run. */
+/**
+ * What the server knows of a run that the client wants to print; on the wire as struct perf_run.
+ */
 struct perf_remote {
 	uint64_t wrong; /**< messages that arrived with other bytes or another length than sent */
 	uint64_t idle_peak, peak, hugetlb;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tag_flood: N messages that nobody has posted a receive for, then one that is expected, then receives for the N in
- * reverse order of their tags. Asked is: does all arrive, is the expected one held up, and how much memory does the
- * receiver take meanwhile?
+ * tag_flood: N messages that nobody has posted a receive for, then one that is expected, then
+ * receives for the N in reverse order of their tags. Asked is: does all arrive, is the expected one
+ * held up, and how much memory does the receiver take meanwhile?
  */
 
 #include <errno.h>
@@ -11,7 +11,10 @@
 
 #include "perf.h"
 
-/* The flood has come to rest when no send has completed for so long: the others wait for the receiver. */
+/*
+ * The flood has come to rest when no send has completed for so long: the others wait for the
+ * receiver.
+ */
 #define REST_SECONDS 0.05
 #define LATE_SECONDS 10.0
 

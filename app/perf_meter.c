@@ -13,8 +13,8 @@ static uint64_t origin_tsc;
 static double origin_seconds;
 
 /*
- * The EAL may only know the TSC's rate to 10 MHz. The longer the program runs the better the comparison with the kernel's clock
- * becomes.
+ * The EAL may only know the TSC's rate to 10 MHz. The longer the program runs the better the
+ * comparison with the kernel's clock becomes.
  */
 static double tsc_rate(void)
 {

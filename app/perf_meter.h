@@ -3,9 +3,10 @@
  * @file perf_meter.h
  * Figures of a run: times of iterations by the TSC, their distribution, and rates.
  *
- * The meaning of the figures is ucx_perftest's, so that they can be compared: "average" is since the last report, "overall" since the
- * start, the first percentile is the median of the last 2048 times; p50, p99 and p99.9 are of all times, kept in a histogram
- * whose buckets are at most 1/64 wide.
+ * The meaning of the figures is ucx_perftest's, so that they can be compared: "average" is since
+ * the last report, "overall" since the start, the first percentile is the median of the last 2048
+ * times; p50, p99 and p99.9 are of all times, kept in a histogram whose buckets are at most 1/64
+ * wide.
  */
 #ifndef APP_PERF_METER_H
 #define APP_PERF_METER_H
@@ -39,7 +40,9 @@ static inline unsigned int perf_hist_index(uint64_t v)
 	       (unsigned int)((v >> shift) & ((1u << PERF_HIST_BITS) - 1));
 }
 
-/** @p count iterations have ended at @p now. @return non-zero when it is time for a line of progress */
+/**
+ * @p count iterations have ended at @p now. @return non-zero when it is time for a line of progress
+ */
 static inline int perf_meter_add(struct perf_meter *m, uint64_t now, uint64_t count)
 {
 	uint64_t each = (now - m->last) / count;
@@ -51,7 +54,10 @@ static inline int perf_meter_add(struct perf_meter *m, uint64_t now, uint64_t co
 	return now >= m->next_tick;
 }
 
-/** What one line shows, in seconds and iterations/second of the iteration itself (a ping-pong's is a round trip). */
+/**
+ * What one line shows, in seconds and iterations/second of the iteration itself (a ping-pong's is a
+ * round trip).
+ */
 struct perf_figures {
 	uint64_t iters;
 	double recent_median;

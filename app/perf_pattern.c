@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What messages contain under -V: 64-bit words that depend on the message's number and the word's place, so that a byte that is
- * missing, moved, or from another message is seen. Sums only: the compiler makes vector code of it.
+ * What messages contain under -V: 64-bit words that depend on the message's number and the word's
+ * place, so that a byte that is missing, moved, or from another message is seen. Sums only: the
+ * compiler makes vector code of it.
  */
 
 #include <string.h>

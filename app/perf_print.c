@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What weft-perf prints. Figures mean what ucx_perftest's mean: the latency of a ping-pong is half a round trip, its bandwidth and rate
- * count both directions, "MB" is 2^20 bytes.
+ * What weft-perf prints. Figures mean what ucx_perftest's mean: the latency of a ping-pong is half
+ * a round trip, its bandwidth and rate count both directions, "MB" is 2^20 bytes.
  */
 
 #include <inttypes.h>
@@ -27,7 +27,10 @@ static double per_second(double seconds)
 
 static struct printed figures(const struct perf_run *run, const struct perf_meter *meter)
 {
-	/* A ping-pong's iteration carries two messages one after the other, tag_bibw's two at a time. */
+	/*
+	 * A ping-pong's iteration carries two messages one after the other, tag_bibw's two at a
+	 * time.
+	 */
 	double halves = perf_is_latency(run->test) ? 2 : 1;
 	double messages = perf_is_latency(run->test) || run->test == PERF_TAG_BIBW ? 2 : 1;
 	struct perf_figures f;

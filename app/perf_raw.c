@@ -369,7 +369,9 @@ static int stream(struct run *r)
 {
 	uint64_t i, iters = r->side->run->iters, each, got;
 
-	/* Small messages are counted by the burst: reading the clock takes as long as one of them. */
+	/*
+	 * Small messages are counted by the burst: reading the clock takes as long as one of them.
+	 */
 	each = r->size >= r->raw->room ? 1 : BURST;
 	for (i = 0; i < iters; i++) {
 		if (add_message(r, i))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf_raw.h
- * raw_lat and raw_bw: what a lane's port can do with nothing of Weft on it but the frames. The same port code, the same frame
- * sizes and as many header bytes as a lane's; bursts only; the sender copies each payload into frames once (or hands
- * the port external buffers, where a lane would), the receiver copies it once into a user buffer. No window, no
- * acknowledgements: what is lost is lost, and raw_bw counts what arrived.
+ * raw_lat and raw_bw: what a lane's port can do with nothing of Weft on it but the frames. The same
+ * port code, the same frame sizes and as many header bytes as a lane's; bursts only; the sender
+ * copies each payload into frames once (or hands the port external buffers, where a lane would),
+ * the receiver copies it once into a user buffer. No window, no acknowledgements: what is lost is
+ * lost, and raw_bw counts what arrived.
  */
 #ifndef APP_PERF_RAW_H
 #define APP_PERF_RAW_H
@@ -15,7 +16,9 @@
 #include "drivers/dpdk/frame_port.h"
 #include "perf.h"
 
-/** Bytes in front of the payload: Ethernet, IPv4, UDP, lane header, message header, protocol header. */
+/**
+ * Bytes in front of the payload: Ethernet, IPv4, UDP, lane header, message header, protocol header.
+ */
 #define PERF_RAW_HEAD 100u
 
 /** What both sides tell each other about their port; on the wire as u64 each. */
@@ -34,7 +37,10 @@ struct perf_raw {
 
 /* ---- perf_raw_port.c */
 
-/** Open the first raw-DPDK lane's port of the configuration, agree with the peer on frames. @return APP_OK or an exit code */
+/**
+ * Open the first raw-DPDK lane's port of the configuration, agree with the peer on frames. @return
+ * APP_OK or an exit code
+ */
 int perf_raw_open(struct peer *p, struct perf_raw **raw);
 /** NULL is allowed. */
 void perf_raw_close(struct perf_raw *raw);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port of the bare-port tests: found in the configuration as a lane's would be, opened by the same code. */
+/*
+ * The port of the bare-port tests: found in the configuration as a lane's would be, opened by the
+ * same code.
+ */
 
 #include <endian.h>
 #include <stdio.h>

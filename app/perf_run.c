@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The conversation of client and server: the client tells each run (PARAMS), both make it, the server answers with what it saw
- * (RESULT); PERF_END ends it. The first PARAMS only says of which kind the tests are, because a bare-port test wants the
- * ports for itself.
+ * The conversation of client and server: the client tells each run (PARAMS), both make it, the
+ * server answers with what it saw (RESULT); PERF_END ends it. The first PARAMS only says of which
+ * kind the tests are, because a bare-port test wants the ports for itself.
  */
 
 #include <endian.h>
@@ -186,7 +186,10 @@ static double seconds_of(const struct perf_meter *meter)
 	return f.overall * (double)f.iters;
 }
 
-/* How many iterations take the wanted time: run more and more of them until the measure is worth something. */
+/*
+ * How many iterations take the wanted time: run more and more of them until the measure is worth
+ * something.
+ */
 static int calibrate(struct session *s, struct perf_run *run, struct perf_side *side)
 {
 	double want = s->opts->seconds * CALIBRATE_PART, took = 0;
@@ -348,7 +351,10 @@ int perf_client(const struct perf_options *opts)
 	struct perf_run first = {.test = opts->tests[0]};
 	int ret = peer_init(&s.peer, &opts->peer);
 
-	/* What can go wrong here alone comes first: the server shall not wait for a client that can't. */
+	/*
+	 * What can go wrong here alone comes first: the server shall not wait for a client that
+	 * can't.
+	 */
 	if (!ret && !perf_is_raw(first.test))
 		ret = peer_open(&s.peer);
 	if (!ret)

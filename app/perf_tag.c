@@ -2,9 +2,9 @@
 /*
  * The datapath of tag_lat, tag_sync_lat, tag_bw and tag_bibw.
  *
- * Without -V all messages of a direction share one buffer, as ucx_perftest does it; with -V each message in flight has its own,
- * filled and compared. Receives are always posted ahead of the messages, unless -U: then each message is probed for first,
- * so that it is unexpected.
+ * Without -V all messages of a direction share one buffer, as ucx_perftest does it; with -V each
+ * message in flight has its own, filled and compared. Receives are always posted ahead of the
+ * messages, unless -U: then each message is probed for first, so that it is unexpected.
  */
 
 #include <errno.h>
@@ -216,8 +216,8 @@ static int send_one(struct flow *f)
 }
 
 /*
- * Two receives are posted at any time, and the next only after the send: so posting is off the critical path, and no message is
- * unexpected unless that was asked for.
+ * Two receives are posted at any time, and the next only after the send: so posting is off the
+ * critical path, and no message is unexpected unless that was asked for.
  */
 static int ping(struct flow *f)
 {
@@ -258,7 +258,10 @@ static int stream(struct flow *f)
 	return 0;
 }
 
-/* A last message each way that had something to receive: the sender's clock stops when the receiver has got all. */
+/*
+ * A last message each way that had something to receive: the sender's clock stops when the receiver
+ * has got all.
+ */
 static int acknowledge(struct flow *f)
 {
 	uint64_t up = f->run->id << 8 | KIND_ACK_UP, down = f->run->id << 8 | KIND_ACK_DOWN;

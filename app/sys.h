@@ -8,7 +8,9 @@
 
 #include <stdint.h>
 
-/** SIGINT, SIGTERM and SIGHUP become sys_signal() so that the peer is told; SIGPIPE becomes EPIPE. */
+/**
+ * SIGINT, SIGTERM and SIGHUP become sys_signal() so that the peer is told; SIGPIPE becomes EPIPE.
+ */
 void sys_catch_signals(void);
 
 /** The signal that asked for the end, or 0. */

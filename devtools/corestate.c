@@ -2,12 +2,12 @@
  *
  * corestate: how long a cache line takes from one core to another.
  *
- * On rented machines the hypervisor moves virtual cores: two of them share a cache now and don't a second later,
- * which changes every figure by a factor of three to five. A benchmark runs this right before and after each
- * trial and compares near with near and far with far.
+ * On rented machines the hypervisor moves virtual cores: two of them share a cache now and don't a
+ * second later, which changes every figure by a factor of three to five. A benchmark runs this
+ * right before and after each trial and compares near with near and far with far.
  *
- * Two threads, pinned, pass one word back and forth; a one-way time is half a round trip. The smallest of several
- * short batches is taken, because an interrupt only ever adds.
+ * Two threads, pinned, pass one word back and forth; a one-way time is half a round trip. The
+ * smallest of several short batches is taken, because an interrupt only ever adds.
  */
 
 #include <errno.h>
@@ -120,7 +120,8 @@ int main(int argc, char **argv)
 		switch (opt) {
 		case 'c':
 			if (parse_cores(optarg, cores)) {
-				fprintf(stderr, "corestate: '%s' is not two different cores, as in 0,1\n",
+				fprintf(stderr,
+					"corestate: '%s' is not two different cores, as in 0,1\n",
 					optarg);
 				return 2;
 			}

@@ -131,6 +131,16 @@ check_spdx() {
 	[ -z "$bad" ] || { printf 'no SPDX line in: %s\n' "$bad"; return 1; }
 }
 
+# Other versions of clang-format break lines elsewhere: Debian 12's has the word.
+check_format() {
+	command -v clang-format >/dev/null || { echo "clang-format is not installed"; return 77; }
+	if ! clang-format --version | grep -q 'version 14\.'; then
+		echo "clang-format is not version 14, whose output the tree follows"
+		return 77
+	fi
+	(cd "$weft_root" && git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror)
+}
+
 check_doxygen() {
 	command -v doxygen >/dev/null || { echo "doxygen is not installed"; return 77; }
 	ninja -C "$weft_build" doc/api.stamp
@@ -203,6 +213,7 @@ if [ -z "$quick" ]; then
 	weft_say "checks"
 	check "exported symbols are those of weft.h" check_symbols
 	check "every file names its licence" check_spdx
+	check "every source file is formatted by .clang-format" check_format
 	check "API reference without a warning" check_doxygen
 	check "manual pages without a warning" check_man
 	check "install" check_install

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes the manual page weft-config(7) from the configuration table, so that the page can't leave anything out.
+ * Writes the manual page weft-config(7) from the configuration table, so that the page can't leave
+ * anything out.
  */
 
 #include <ctype.h>
@@ -43,7 +44,10 @@ static const char foot[] = ".El\n"
 			   ".Xr weft-info 1 ,\n"
 			   ".Xr weft 7\n";
 
-/* Text for roff: no backslash or quote with a meaning, no control line. Sentences begin on lines of their own. */
+/*
+ * Text for roff: no backslash or quote with a meaning, no control line. Sentences begin on lines of
+ * their own.
+ */
 static void text(const char *s)
 {
 	int start = 1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file address.h
- * Worker addresses: what a peer must know to choose lanes and to reach them. Bytes in doc/wire.md, structures in wire.h.
+ * Worker addresses: what a peer must know to choose lanes and to reach them. Bytes in doc/wire.md,
+ * structures in wire.h.
  */
 #ifndef WEFT_ADDRESS_H
 #define WEFT_ADDRESS_H
@@ -14,10 +15,11 @@
 
 /** One interface of a worker, as its peers see it. */
 struct weft_address_iface {
-	uint8_t index;       /**< number of the iface at its worker */
+	uint8_t index; /**< number of the iface at its worker */
 	char driver[16];
-	uint64_t device;     /**< identity of the card or port, unique within the worker; equal = same hardware */
-	uint32_t features;   /**< WEFT_LANE_F_*, low 32 bits */
+	/** identity of the card or port, unique within the worker; equal = same hardware */
+	uint64_t device;
+	uint32_t features; /**< WEFT_LANE_F_*, low 32 bits */
 	float bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth;
 	uint32_t max_short, max_bcopy, max_zcopy;
 	uint8_t addr_len;
@@ -26,7 +28,7 @@ struct weft_address_iface {
 
 struct weft_address {
 	uint64_t worker_id;
-	uint64_t features;   /**< WEFT_FEATURE_* of the context */
+	uint64_t features; /**< WEFT_FEATURE_* of the context */
 	uint8_t major, minor;
 	char name[64];
 	unsigned int num_ifaces;
@@ -40,7 +42,8 @@ static inline bool weft_address_bootable(uint64_t features)
 }
 
 /** Describe an open iface. */
-void weft_address_from_iface(struct weft_address_iface *a, unsigned int index, struct weft_lane_iface *iface);
+void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
+			     struct weft_lane_iface *iface);
 
 /** @return bytes of the packed address */
 size_t weft_address_size(const struct weft_address *a);
@@ -56,6 +59,7 @@ void weft_address_seal(void *address, size_t length);
  * @param why  gets a sentence on error; may be NULL
  * @return 0, -EINVAL (truncated, damaged, contradictory), -EPROTONOSUPPORT (another major version)
  */
-int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why, size_t why_len);
+int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why,
+			size_t why_len);
 
 #endif /* WEFT_ADDRESS_H */

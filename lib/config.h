@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file config.h
- * Configuration: one table (config_table.c) with name, type, unit, default and help of every `WEFT_*` variable, parsed once
- * into plain typed fields that both halves of the library and the drivers read.
+ * Configuration: one table (config_table.c) with name, type, unit, default and help of every
+ * `WEFT_*` variable, parsed once into plain typed fields that both halves of the library and the
+ * drivers read.
  *
  * Values as text:
- *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M"); "inf"; "auto" where the option says so
+ *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M"); "inf"; "auto" where
+ *    the option says so
  *  - time: a number with ns, us, ms, s or m; a bare number is seconds
  *  - bool: y/n, yes/no, on/off, true/false, 1/0
  *  - enum: one of the words in the table
@@ -26,26 +28,45 @@
 /** A size the library chooses itself ("auto"). Sizes that are never auto never have this value. */
 #define WEFT_CONF_AUTO (SIZE_MAX - 1)
 
-/** The configuration that a context runs with. Strings are never NULL, except lane.capture when unset. */
+/**
+ * The configuration that a context runs with. Strings are never NULL, except lane.capture when
+ * unset.
+ */
 struct weft_conf {
 	/* connections */
-	const char *lanes;            /**< WEFT_LANES: which lanes workers open; "" = all */
-	unsigned int log_level;       /**< WEFT_LOG_LEVEL: enum weft_log_level */
-	const char *log_file;         /**< WEFT_LOG_FILE: "" = stderr */
-	unsigned int encap;           /**< WEFT_ENCAP: 0 udp, 1 ether */
-	bool thread_multi;            /**< WEFT_THREAD_MULTI: every worker takes its lock, whatever its thread mode */
-	unsigned int max_passive_eps; /**< WEFT_MAX_UNCLAIMED_EPS: endpoints that peers made and nobody has claimed, per worker */
+	const char *lanes;      /**< WEFT_LANES: which lanes workers open; "" = all */
+	unsigned int log_level; /**< WEFT_LOG_LEVEL: enum weft_log_level */
+	const char *log_file;   /**< WEFT_LOG_FILE: "" = stderr */
+	unsigned int encap;     /**< WEFT_ENCAP: 0 udp, 1 ether */
+	/** WEFT_THREAD_MULTI: every worker takes its lock, whatever its thread mode */
+	bool thread_multi;
+	/** WEFT_MAX_UNCLAIMED_EPS: endpoints that peers made and nobody has claimed, per worker */
+	unsigned int max_passive_eps;
 
 	/* messages */
-	size_t rndv_thresh;           /**< WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never */
-	size_t zcopy_thresh;          /**< WEFT_ZCOPY_THRESH: eager zcopy from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never */
-	size_t multi_eager_limit;     /**< WEFT_MULTI_EAGER_LIMIT: largest multi-eager message; 0 = no multi-eager */
-	unsigned int max_eager_lanes; /**< WEFT_MAX_EAGER_LANES: lanes that one eager message may use, >= 1 */
-	unsigned int max_rndv_lanes;  /**< WEFT_MAX_RNDV_LANES: lanes that one rendezvous message may use, >= 1 */
-	size_t min_chunk;             /**< WEFT_MIN_CHUNK: smallest piece worth a lane of its own, >= 1 */
-	size_t unexp_limit;           /**< WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps, all peers together */
-	size_t eager_credit;          /**< WEFT_EAGER_CREDIT: eager payload that one peer may have on the way */
-	uint32_t seq_start;           /**< WEFT_SEQ_START: first message sequence of every endpoint (for wrap tests); same at both ends */
+	/** WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never */
+	size_t rndv_thresh;
+	/**
+	 * WEFT_ZCOPY_THRESH: eager zcopy from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never
+	 */
+	size_t zcopy_thresh;
+	/** WEFT_MULTI_EAGER_LIMIT: largest multi-eager message; 0 = no multi-eager */
+	size_t multi_eager_limit;
+	/** WEFT_MAX_EAGER_LANES: lanes that one eager message may use, >= 1 */
+	unsigned int max_eager_lanes;
+	/** WEFT_MAX_RNDV_LANES: lanes that one rendezvous message may use, >= 1 */
+	unsigned int max_rndv_lanes;
+	/** WEFT_MIN_CHUNK: smallest piece worth a lane of its own, >= 1 */
+	size_t min_chunk;
+	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps, all peers together */
+	size_t unexp_limit;
+	/** WEFT_EAGER_CREDIT: eager payload that one peer may have on the way */
+	size_t eager_credit;
+	/**
+	 * WEFT_SEQ_START: first message sequence of every endpoint (for wrap tests); same at both
+	 * ends
+	 */
+	uint32_t seq_start;
 
 	/* lanes: handed to the drivers as it is */
 	struct weft_lane_conf lane;
@@ -74,17 +95,18 @@ enum weft_option_type {
 };
 
 struct weft_option {
-	const char *name;   /**< without WEFT_ */
+	const char *name; /**< without WEFT_ */
 	enum weft_option_type type;
-	size_t offset;      /**< in struct weft_conf */
-	const char *def;    /**< default, as text */
-	const char *unit;   /**< what a value means, for help: "bytes", "time", ... */
-	const char *words;  /**< enum: "udp|ether" */
-	bool has_auto;      /**< "auto" is allowed... */
-	size_t auto_value;  /**< ... and stored as this */
+	size_t offset;     /**< in struct weft_conf */
+	const char *def;   /**< default, as text */
+	const char *unit;  /**< what a value means, for help: "bytes", "time", ... */
+	const char *words; /**< enum: "udp|ether" */
+	bool has_auto;     /**< "auto" is allowed... */
+	size_t auto_value; /**< ... and stored as this */
 	bool has_inf;
-	double min, max;    /**< bounds in the stored unit; max 0 = none. "auto" and "inf" are exempt */
-	const char *help;   /**< sentences, one paragraph */
+	/** bounds in the stored unit; max 0 = none. "auto" and "inf" are exempt */
+	double min, max;
+	const char *help; /**< sentences, one paragraph */
 };
 
 extern const struct weft_option weft_options[];
@@ -98,13 +120,18 @@ const struct weft_option *weft_option_find(const char *name);
  * @param why  gets a sentence that names variable, value and what was expected
  * @return 0, -EINVAL, -ENOMEM; on error the field keeps its value
  */
-int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text, char *why,
-		    size_t why_len);
+int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text,
+		    char *why, size_t why_len);
 
 /** Value as text that weft_option_set() reads back. @return as snprintf() */
-int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf, size_t size);
+int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf,
+		      size_t size);
 
-/** Nearest of the words in @p list (separated by any of @p sep) to @p word by edit distance, or NULL if none is near. Copied to @p buf. */
-const char *weft_nearest_word(const char *word, const char *list, const char *sep, char *buf, size_t size);
+/**
+ * Nearest of the words in @p list (separated by any of @p sep) to @p word by edit distance, or NULL
+ * if none is near. Copied to @p buf.
+ */
+const char *weft_nearest_word(const char *word, const char *list, const char *sep, char *buf,
+			      size_t size);
 
 #endif /* WEFT_CONFIG_H */

@@ -6,51 +6,66 @@
 
 #define FIELD(f) .offset = offsetof(struct weft_conf, f)
 
+/* clang-format off */
 const struct weft_option weft_options[] = {
 	/* ---- which lanes */
 	{
 		"LANES", WEFT_OPT_STRING, FIELD(lanes), .def = "", .unit = "lanes",
-		.help = "Lanes that a worker opens: items separated by ';', each DRIVER:RESOURCE[,OPTION=VALUE...], "
-			"for example 'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a driver, "
-			"empty all of all drivers. A lane asked for by name must open; of '*' those are used that can be.",
+		.help = "Lanes that a worker opens: items separated by ';', each "
+			"DRIVER:RESOURCE[,OPTION=VALUE...], for example "
+			"'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a "
+			"driver, empty all of all drivers. A lane asked for by name must open; of "
+			"'*' those are used that can be.",
 	},
 	{
 		"EAL_ARGS", WEFT_OPT_STRING, FIELD(lane.eal_args), .def = "", .unit = "arguments",
-		.help = "Arguments for DPDK's EAL when the program does not initialise it itself, separated by spaces.",
+		.help = "Arguments for DPDK's EAL when the program does not initialise it itself, "
+			"separated by spaces.",
 	},
 	{
-		"ENCAP", WEFT_OPT_ENUM, FIELD(encap), .def = "udp", .unit = "word", .words = "udp|ether",
-		.help = "How raw lanes wrap their frames: udp (IPv4 and UDP, which clouds let pass) or ether (an own "
-			"ethertype, for links without a router). Must be the same at both ends.",
+		"ENCAP", WEFT_OPT_ENUM, FIELD(encap), .def = "udp", .unit = "word",
+		.words = "udp|ether",
+		.help = "How raw lanes wrap their frames: udp (IPv4 and UDP, which clouds let "
+			"pass) or ether (an own ethertype, for links without a router). Must be "
+			"the same at both ends.",
 	},
 	{
-		"UDP_PORT", WEFT_OPT_PORT, FIELD(lane.udp_port), .def = "9338", .unit = "port", .min = 1, .max = 65535,
+		"UDP_PORT", WEFT_OPT_PORT, FIELD(lane.udp_port), .def = "9338", .unit = "port",
+		.min = 1, .max = 65535,
 		.help = "UDP destination port of raw lanes, and the first of their source ports.",
 	},
 	{
-		"PATHS", WEFT_OPT_UINT, FIELD(lane.paths), .def = "1", .unit = "number", .min = 1, .max = 64,
-		.help = "Paths per raw lane. Each has its own UDP source port, so that a network which spreads flows "
-			"(ECMP, limits per flow) carries one lane over several ways.",
+		"PATHS", WEFT_OPT_UINT, FIELD(lane.paths), .def = "1", .unit = "number", .min = 1,
+		.max = 64,
+		.help = "Paths per raw lane. Each has its own UDP source port, so that a network "
+			"which spreads flows (ECMP, limits per flow) carries one lane over "
+			"several ways.",
 	},
 	{
-		"FRAME_SIZE", WEFT_OPT_BYTES, FIELD(lane.frame_size), .def = "auto", .unit = "bytes", .has_auto = true,
+		"FRAME_SIZE", WEFT_OPT_BYTES, FIELD(lane.frame_size), .def = "auto",
+		.unit = "bytes", .has_auto = true,
 		.auto_value = 0, .min = 128, .max = 65536,
-		.help = "Largest frame of raw lanes, Ethernet header included. auto: from the port's MTU. For ports that "
-			"cannot set an MTU (memif, ring). Peers agree on the smaller of their sizes.",
+		.help = "Largest frame of raw lanes, Ethernet header included. auto: from the "
+			"port's MTU. For ports that cannot set an MTU (memif, ring). Peers agree "
+			"on the smaller of their sizes.",
 	},
 	{
-		"CSUM", WEFT_OPT_ENUM, FIELD(lane.csum), .def = "auto", .unit = "word", .words = "auto|none|udp|crc32c",
-		.help = "Checksum over raw frames. auto: CRC32C, unless the port is memory or the NIC checks UDP "
-			"checksums itself. Headers are validated in every case.",
+		"CSUM", WEFT_OPT_ENUM, FIELD(lane.csum), .def = "auto", .unit = "word",
+		.words = "auto|none|udp|crc32c",
+		.help = "Checksum over raw frames. auto: CRC32C, unless the port is memory or the "
+			"NIC checks UDP checksums itself. Headers are validated in every case.",
 	},
 	/* ---- lanes at work */
 	{
-		"WINDOW", WEFT_OPT_BYTES, FIELD(lane.window), .def = "auto", .unit = "bytes", .has_auto = true,
+		"WINDOW", WEFT_OPT_BYTES, FIELD(lane.window), .def = "auto", .unit = "bytes",
+		.has_auto = true,
 		.auto_value = 0, .min = 1024,
-		.help = "Bytes a raw lane may have sent and not acknowledged. auto: the driver's choice.",
+		.help = "Bytes a raw lane may have sent and not acknowledged. auto: the driver's "
+			"choice.",
 	},
 	{
-		"RX_BUFS", WEFT_OPT_UINT, FIELD(lane.rx_bufs), .def = "auto", .unit = "number", .has_auto = true,
+		"RX_BUFS", WEFT_OPT_UINT, FIELD(lane.rx_bufs), .def = "auto", .unit = "number",
+		.has_auto = true,
 		.auto_value = 0, .min = 64, .max = 1 << 20,
 		.help = "Receive buffers of each raw interface. auto: the driver's choice.",
 	},
@@ -59,62 +74,78 @@ const struct weft_option weft_options[] = {
 		.help = "Let raw lanes send from user memory where the port can; n: always copy.",
 	},
 	{
-		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s", .unit = "time", .min = 1e6,
-		.help = "A peer that gave no sign of life for so long is dead. A peer that merely does not poll counts as "
-			"dead after this time too, so do not set it below the longest pause of the program.",
+		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
+		.unit = "time", .min = 1e6,
+		.help = "A peer that gave no sign of life for so long is dead. A peer that merely "
+			"does not poll counts as dead after this time too, so do not set it below "
+			"the longest pause of the program.",
 	},
 	{
-		"CONNECT_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.connect_timeout_ns), .def = "30s", .unit = "time", .min = 1e6,
-		.help = "An endpoint that is not connected after so long fails; a further lane that cannot be attached in "
-			"this time is left out.",
+		"CONNECT_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.connect_timeout_ns), .def = "30s",
+		.unit = "time", .min = 1e6,
+		.help = "An endpoint that is not connected after so long fails; a further lane "
+			"that cannot be attached in this time is left out.",
 	},
 	{
-		"KEEPALIVE_INTERVAL", WEFT_OPT_TIME, FIELD(lane.keepalive_ns), .def = "5s", .unit = "time", .min = 1e6,
+		"KEEPALIVE_INTERVAL", WEFT_OPT_TIME, FIELD(lane.keepalive_ns), .def = "5s",
+		.unit = "time", .min = 1e6,
 		.help = "After so long without traffic a lane asks its peer for a sign of life.",
 	},
 	{
-		"MAX_UNCLAIMED_EPS", WEFT_OPT_UINT, FIELD(max_passive_eps), .def = "1024", .unit = "number", .min = 1,
+		"MAX_UNCLAIMED_EPS", WEFT_OPT_UINT, FIELD(max_passive_eps), .def = "1024",
+		.unit = "number", .min = 1,
 		.max = 1 << 20,
-		.help = "Endpoints that peers made by connecting and that the program has not claimed, per worker. "
-			"Further peers are refused.",
+		.help = "Endpoints that peers made by connecting and that the program has not "
+			"claimed, per worker. Further peers are refused.",
 	},
 	/* ---- which protocol */
 	{
-		"RNDV_THRESH", WEFT_OPT_BYTES, FIELD(rndv_thresh), .def = "auto", .unit = "bytes", .has_auto = true,
+		"RNDV_THRESH", WEFT_OPT_BYTES, FIELD(rndv_thresh), .def = "auto", .unit = "bytes",
+		.has_auto = true,
 		.auto_value = WEFT_CONF_AUTO, .has_inf = true,
-		.help = "Messages of this size and more go by rendezvous, exactly. inf: never. auto: the library's choice.",
+		.help = "Messages of this size and more go by rendezvous, exactly. inf: never. "
+			"auto: the library's choice.",
 	},
 	{
-		"ZCOPY_THRESH", WEFT_OPT_BYTES, FIELD(zcopy_thresh), .def = "auto", .unit = "bytes", .has_auto = true,
+		"ZCOPY_THRESH", WEFT_OPT_BYTES, FIELD(zcopy_thresh), .def = "auto", .unit = "bytes",
+		.has_auto = true,
 		.auto_value = WEFT_CONF_AUTO, .has_inf = true,
-		.help = "Eager messages of this size and more are sent from user memory where the lane can. inf: never.",
+		.help = "Eager messages of this size and more are sent from user memory where the "
+			"lane can. inf: never.",
 	},
 	{
-		"MULTI_EAGER_LIMIT", WEFT_OPT_BYTES, FIELD(multi_eager_limit), .def = "256k", .unit = "bytes",
+		"MULTI_EAGER_LIMIT", WEFT_OPT_BYTES, FIELD(multi_eager_limit), .def = "256k",
+		.unit = "bytes",
 		.has_inf = true,
-		.help = "Largest message that goes out at once over all lanes, without asking the receiver. 0: only "
-			"messages of one fragment are eager.",
+		.help = "Largest message that goes out at once over all lanes, without asking the "
+			"receiver. 0: only messages of one fragment are eager.",
 	},
 	{
-		"MAX_EAGER_LANES", WEFT_OPT_UINT, FIELD(max_eager_lanes), .def = "16", .unit = "number", .min = 1, .max = 16,
+		"MAX_EAGER_LANES", WEFT_OPT_UINT, FIELD(max_eager_lanes), .def = "16",
+		.unit = "number", .min = 1, .max = 16,
 		.help = "Lanes over which one eager message may be striped.",
 	},
 	{
-		"MAX_RNDV_LANES", WEFT_OPT_UINT, FIELD(max_rndv_lanes), .def = "16", .unit = "number", .min = 1, .max = 16,
+		"MAX_RNDV_LANES", WEFT_OPT_UINT, FIELD(max_rndv_lanes), .def = "16",
+		.unit = "number", .min = 1, .max = 16,
 		.help = "Lanes over which one rendezvous message may be striped.",
 	},
 	{
-		"MIN_CHUNK", WEFT_OPT_BYTES, FIELD(min_chunk), .def = "4k", .unit = "bytes", .min = 1,
+		"MIN_CHUNK", WEFT_OPT_BYTES, FIELD(min_chunk), .def = "4k", .unit = "bytes",
+		.min = 1,
 		.help = "Smallest piece worth a lane of its own when a message is striped.",
 	},
 	/* ---- memory */
 	{
-		"UNEXP_LIMIT", WEFT_OPT_BYTES, FIELD(unexp_limit), .def = "64M", .unit = "bytes", .min = 65536,
-		.help = "Payload of unexpected messages that a worker is ready to keep, all peers together. Peers get "
-			"credit within it; without credit a message waits at its sender.",
+		"UNEXP_LIMIT", WEFT_OPT_BYTES, FIELD(unexp_limit), .def = "64M", .unit = "bytes",
+		.min = 65536,
+		.help = "Payload of unexpected messages that a worker is ready to keep, all peers "
+			"together. Peers get credit within it; without credit a message waits at "
+			"its sender.",
 	},
 	{
-		"EAGER_CREDIT", WEFT_OPT_BYTES, FIELD(eager_credit), .def = "1M", .unit = "bytes", .min = 4096,
+		"EAGER_CREDIT", WEFT_OPT_BYTES, FIELD(eager_credit), .def = "1M", .unit = "bytes",
+		.min = 4096,
 		.help = "Eager payload that one peer may have on the way and unmatched.",
 	},
 	/* ---- seen from outside */
@@ -125,22 +156,27 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"LOG_FILE", WEFT_OPT_STRING, FIELD(log_file), .def = "", .unit = "file",
-		.help = "Where the log goes; empty: stderr. %p becomes the process id, %h the host's name.",
+		.help = "Where the log goes; empty: stderr. %p becomes the process id, %h the "
+			"host's name.",
 	},
 	{
 		"CAPTURE", WEFT_OPT_STRING, FIELD(lane.capture), .def = "", .unit = "file",
-		.help = "Write every frame of every raw lane, both directions, to this file (pcapng).",
+		.help = "Write every frame of every raw lane, both directions, to this file "
+			"(pcapng).",
 	},
 	/* ---- for tests and for finding faults */
 	{
 		"THREAD_MULTI", WEFT_OPT_BOOL, FIELD(thread_multi), .def = "n", .unit = "y|n",
-		.help = "Every worker takes its lock, even one made for a single thread. To find out whether a fault comes "
-			"from using a worker in two threads.",
+		.help = "Every worker takes its lock, even one made for a single thread. To find "
+			"out whether a fault comes from using a worker in two threads.",
 	},
 	{
-		"SEQ_START", WEFT_OPT_U32, FIELD(seq_start), .def = "0", .unit = "number", .max = 4294967295.0,
-		.help = "First message sequence of every endpoint, for testing its wrap. Must be the same at both ends.",
+		"SEQ_START", WEFT_OPT_U32, FIELD(seq_start), .def = "0", .unit = "number",
+		.max = 4294967295.0,
+		.help = "First message sequence of every endpoint, for testing its wrap. Must be "
+			"the same at both ends.",
 	},
 };
+/* clang-format on */
 
 const unsigned int weft_num_options = sizeof(weft_options) / sizeof(weft_options[0]);

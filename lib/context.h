@@ -15,7 +15,11 @@ struct weft_found {
 	struct weft_lane_resource *list;
 };
 
-/** Resources of a driver, asked for once. The context's lock is held, or the context is not shared yet. */
-struct weft_found *weft_context_find(struct weft_context *ctx, const struct weft_lane_driver *driver);
+/**
+ * Resources of a driver, asked for once. The context's lock is held, or the context is not shared
+ * yet.
+ */
+struct weft_found *weft_context_find(struct weft_context *ctx,
+				     const struct weft_lane_driver *driver);
 
 #endif /* WEFT_CONTEXT_H */

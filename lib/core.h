@@ -3,9 +3,10 @@
  * @file core.h
  * The library's own objects and who may touch which part of them.
  *
- * Two halves share them: *connections* (context.c, worker.c, address.c, wireup.c, ep.c: which lanes an endpoint has) and *messages*
- * (match.c, msg_*.c, proto_*.c, request.c: what goes over them). The boundary is the functions at the end of this file.
- * Hot fields stand together; the comment beside each group says which path reads it.
+ * Two halves share them: *connections* (context.c, worker.c, address.c, wireup.c, ep.c: which lanes
+ * an endpoint has) and *messages* (match.c, msg_*.c, proto_*.c, request.c: what goes over them).
+ * The boundary is the functions at the end of this file. Hot fields stand together; the comment
+ * beside each group says which path reads it.
  */
 #ifndef WEFT_CORE_H
 #define WEFT_CORE_H
@@ -20,7 +21,7 @@
 #include "weft.h"
 #include "wire.h"
 
-struct weft_conf; /* parsed configuration: config.h */
+struct weft_conf;       /* parsed configuration: config.h */
 struct weft_msg_worker; /* message half of a worker: msg.h */
 struct weft_msg_ep;     /* message half of an ep: msg.h */
 struct weft_wireup;     /* connecting state of an ep: wireup.h */
@@ -31,8 +32,8 @@ struct weft_ep_closing; /* an ep on its way out: ep.c */
 /* ------------------------------------------------------------------ parameter structs */
 
 /**
- * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes: what the caller does not know is zero.
- * NULL = all zero. @return 0, or -EINVAL when size is not set
+ * Copy a caller's parameter struct (its first member is `size`) into ours of @p size bytes: what
+ * the caller does not know is zero. NULL = all zero. @return 0, or -EINVAL when size is not set
  */
 static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 {
@@ -48,7 +49,10 @@ static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 	return 0;
 }
 
-/** Fill a caller's struct, whose `size` must be set, from ours. Fields that we do not know become zero. @return 0 or -EINVAL */
+/**
+ * Fill a caller's struct, whose `size` must be set, from ours. Fields that we do not know become
+ * zero. @return 0 or -EINVAL
+ */
 static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 {
 	size_t n;
@@ -59,7 +63,8 @@ static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 	if (n < sizeof(n))
 		return -EINVAL;
 	memset((char *)theirs + sizeof(n), 0, n - sizeof(n));
-	memcpy((char *)theirs + sizeof(n), (const char *)mine + sizeof(n), (n < size ? n : size) - sizeof(n));
+	memcpy((char *)theirs + sizeof(n), (const char *)mine + sizeof(n),
+	       (n < size ? n : size) - sizeof(n));
 	return 0;
 }
 
@@ -72,18 +77,21 @@ struct weft_context {
 	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
 	uint64_t features;
 	char name[64];
-	struct weft_found *found;  /* resources per driver, same order: context.c */
-	pthread_mutex_t lock; /* workers, registrations, driver query/open/close */
+	struct weft_found *found; /* resources per driver, same order: context.c */
+	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
 };
 
 /**
- * As weft_context_create(), with another outside world: for the simulator and tests. NULL = the real one.
+ * As weft_context_create(), with another outside world: for the simulator and tests. NULL = the
+ * real one.
  * @param drivers  NULL-terminated table, static storage; NULL = weft_drivers
  */
-int weft_context_create_in(const struct weft_context_params *params, const struct weft_platform *platform,
-			   const struct weft_lane_driver *const *drivers, struct weft_context **ctx);
+int weft_context_create_in(const struct weft_context_params *params,
+			   const struct weft_platform *platform,
+			   const struct weft_lane_driver *const *drivers,
+			   struct weft_context **ctx);
 
 /** All drivers of this build, NULL-terminated (drivers.c). */
 extern const struct weft_lane_driver *const weft_drivers[];
@@ -96,31 +104,33 @@ struct weft_worker {
 	/* progress */
 	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
 	unsigned int num_ifaces;
-	bool multi;               /* take the lock */
-	bool in_progress;         /* a callback runs: progress and destroy are refused */
-	uint64_t now;             /* time of this progress call */
+	bool multi;       /* take the lock */
+	bool in_progress; /* a callback runs: progress and destroy are refused */
+	uint64_t now;     /* time of this progress call */
 	struct weft_msg_worker *msg;
-	pthread_mutex_t lock;     /* recursive, only with multi */
+	pthread_mutex_t lock; /* recursive, only with multi */
 	/* set-up */
 	struct weft_context *ctx;
-	uint64_t id;              /* random, non-zero */
+	uint64_t id; /* random, non-zero */
 	unsigned int num_eps;
-	struct weft_ep **ep_table;     /* slot -> ep; slot and generation make a struct weft_wire_ref */
+	/* slot -> ep; slot and generation make a struct weft_wire_ref */
+	struct weft_ep **ep_table;
 	uint32_t ep_table_size;
 	uint32_t next_generation;
-	bool destroying;          /* only teardown goes on: nothing is delivered or accepted */
+	bool destroying; /* only teardown goes on: nothing is delivered or accepted */
 	struct weft_conns *conns;
-	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id, const char *remote_name,
-			  void *arg);
+	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
+			  const char *remote_name, void *arg);
 	void *accept_arg;
 	LIST_HEAD(, weft_ep) eps;
-	uint64_t next_timer;      /* earliest time at which wireup has something to do; UINT64_MAX = never */
+	/* earliest time at which wireup has something to do; UINT64_MAX = never */
+	uint64_t next_timer;
 	LIST_ENTRY(weft_worker) entry;
 	/* Counters of the connection half; the message half has its own. */
 	struct {
-		uint64_t wireup_bad;      /* malformed or foreign wire-up messages */
-		uint64_t wireup_stale;    /* for an ep that is not there any more */
-		uint64_t unbound;         /* data on a connection that no ep owns */
+		uint64_t wireup_bad;   /* malformed or foreign wire-up messages */
+		uint64_t wireup_stale; /* for an ep that is not there any more */
+		uint64_t unbound;      /* data on a connection that no ep owns */
 		uint64_t eps_created, eps_accepted, eps_failed;
 	} count;
 };
@@ -142,25 +152,26 @@ static inline void weft_worker_unlock(struct weft_worker *w)
 enum weft_ep_state {
 	WEFT_EP_CONNECTING, /* operations queue up in the message half */
 	WEFT_EP_UP,
-	WEFT_EP_CLOSING,    /* closed by its owner, flushing */
-	WEFT_EP_FAILED,     /* ep->status says why; waits for its owner to close it */
+	WEFT_EP_CLOSING, /* closed by its owner, flushing */
+	WEFT_EP_FAILED,  /* ep->status says why; waits for its owner to close it */
 };
 
 #define WEFT_MAX_LANES 16
 
 /** One lane of an endpoint: what every fragment reads. */
 struct weft_ep_lane {
-	struct weft_lane_ep *lep;  /* NULL = not there */
-	double bandwidth, latency; /* agreed at wire-up; measured rates refine them in the message half */
-	uint32_t max_frag;         /* largest lane message both ends take */
-	bool up;                   /* attached at both ends: may carry messages */
+	struct weft_lane_ep *lep; /* NULL = not there */
+	/* agreed at wire-up; measured rates refine them in the message half */
+	double bandwidth, latency;
+	uint32_t max_frag; /* largest lane message both ends take */
+	bool up;           /* attached at both ends: may carry messages */
 };
 
 /** What only people and set-up look at, and counters (written by the message half). */
 struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
 	uint8_t local_iface, remote_iface;
-	char remote[128];          /* remote network address in words */
+	char remote[128]; /* remote network address in words */
 	char why[160];
 };
 
@@ -170,23 +181,25 @@ struct weft_ep {
 	struct weft_msg_ep *msg;
 	enum weft_ep_state state;
 	uint8_t num_lanes;
-	uint8_t am_lane;           /* up lane with the lowest latency: single-fragment messages and control */
-	uint16_t lanes_up;         /* bit i = lanes[i].up */
+	/* up lane with the lowest latency: single-fragment messages and control */
+	uint8_t am_lane;
+	uint16_t lanes_up; /* bit i = lanes[i].up */
 	struct weft_ep_lane lanes[WEFT_MAX_LANES];
 	struct weft_ep_lane_info *lane_info; /* WEFT_MAX_LANES of them */
 	/* connection half */
-	int status;                /* why it failed */
-	bool owned;                /* the application created it (or adopted it); else the peer's connect did */
+	int status; /* why it failed */
+	/* the application created it (or adopted it); else the peer's connect did */
+	bool owned;
 	bool remote_closed;
-	uint32_t slot, generation; /* our reference, as the peer names us */
+	uint32_t slot, generation;   /* our reference, as the peer names us */
 	struct weft_wire_ref remote; /* the peer's reference; 0,0 = not known */
 	uint64_t remote_id;
 	uint32_t conn_sn;
 	char remote_name[64];
 	struct weft_wireup *wireup; /* NULL once connected and all lanes are settled */
 	struct weft_ep_closing *closing;
-	struct weft_peer *peer;     /* NULL on loopback */
-	uint64_t timer;             /* when this ep wants weft_conns_timers(); UINT64_MAX = not */
+	struct weft_peer *peer; /* NULL on loopback */
+	uint64_t timer;         /* when this ep wants weft_conns_timers(); UINT64_MAX = not */
 	weft_ep_err_cb err_cb;
 	void *err_arg;
 	void *user_data;
@@ -203,7 +216,8 @@ struct weft_mem {
 	size_t length;
 	uint32_t refs; /* operations using it */
 	struct weft_mem_domain {
-		struct weft_lane_iface *iface; /* that it was registered with, or that has taken it over; NULL = unused entry */
+		/* that it was registered with, or that has taken it over; NULL = unused entry */
+		struct weft_lane_iface *iface;
 		const struct weft_lane_driver *driver;
 		char domain[32];
 		struct weft_mem_lane *mem;
@@ -212,7 +226,8 @@ struct weft_mem {
 };
 
 /** Driver state of @p mem for @p iface, or NULL. */
-struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem, const struct weft_lane_iface *iface);
+struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
+				       const struct weft_lane_iface *iface);
 
 /* ------------------------------------------------------------------ the boundary */
 
@@ -221,33 +236,46 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem, const struct 
 int weft_msg_worker_init(struct weft_worker *worker);
 void weft_msg_worker_fini(struct weft_worker *worker);
 int weft_msg_ep_init(struct weft_ep *ep);
-/** Everything of the ep's messages ends with @p status; afterwards the ep may be freed. Unexpected messages that are complete stay receivable. */
+/**
+ * Everything of the ep's messages ends with @p status; afterwards the ep may be freed. Unexpected
+ * messages that are complete stay receivable.
+ */
 void weft_msg_ep_fini(struct weft_ep *ep, int status);
 /**
- * Credits that this side grants the peer at connect. Called once per connection, before CONNECTED is told to the peer.
+ * Credits that this side grants the peer at connect. Called once per connection, before CONNECTED
+ * is told to the peer.
  */
 void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
-/** The ep went UP (or a further lane joined); @p credit is what the peer granted, NULL when only lanes changed. Queued sends start. */
+/**
+ * The ep went UP (or a further lane joined); @p credit is what the peer granted, NULL when only
+ * lanes changed. Queued sends start.
+ */
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
 /** The ep failed: complete all its requests with @p status. */
 void weft_msg_ep_failed(struct weft_ep *ep, int status);
-/** A message with id WEFT_WIRE_EAGER .. WEFT_WIRE_ABORT arrived on lane @p lane of @p ep. @return 0 or WEFT_LANE_KEEP */
-int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data, size_t length, void *desc);
+/**
+ * A message with id WEFT_WIRE_EAGER .. WEFT_WIRE_ABORT arrived on lane @p lane of @p ep. @return 0
+ * or WEFT_LANE_KEEP
+ */
+int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
+		  size_t length, void *desc);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);
 void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);
 /**
- * All that was posted on the ep before is sent and acknowledged by the peer's protocol layer (the peer has also finished rendezvous); then done(arg, status).
+ * All that was posted on the ep before is sent and acknowledged by the peer's protocol layer (the
+ * peer has also finished rendezvous); then done(arg, status).
  * @return 0 = it will be called, WEFT_LANE_IDLE = nothing was outstanding, or an error
  */
 int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), void *arg);
 
 /**
- * A request for an operation of the connection half (close, flush): made here, ended by weft_msg_request_done(), tested, queried and
- * freed like any other; it cannot be cancelled.
+ * A request for an operation of the connection half (close, flush): made here, ended by
+ * weft_msg_request_done(), tested, queried and freed like any other; it cannot be cancelled.
  * @param what    static text for weft_request_query(): "endpoint close"
  * @param params  callback and its argument; NULL = none
- * @param wanted  the caller asked for the request (req != NULL); else the library frees it after the callback
+ * @param wanted  the caller asked for the request (req != NULL); else the library frees it after
+ *   the callback
  * @return NULL = no memory
  */
 struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char *what,
@@ -255,17 +283,21 @@ struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char
 /** End a request of weft_msg_request_new(): its callback runs, unless the user has freed it. */
 void weft_msg_request_done(struct weft_request *req, int status);
 /**
- * The operation was over at once. @return what the call answers: @p status, and the request is gone; or WEFT_INPROGRESS with
- * WEFT_OP_FORCE_REQUEST, and it ends with @p status at the next progress
+ * The operation was over at once. @return what the call answers: @p status, and the request is
+ * gone; or WEFT_INPROGRESS with WEFT_OP_FORCE_REQUEST, and it ends with @p status at the next
+ * progress
  */
 int weft_msg_request_at_once(struct weft_request *req, int status);
 
 /*
- * Messages call connections. weft_ep_close() and weft_ep_flush() are in ep.c, on top of weft_msg_ep_flush(); weft_ep_query_proto()
- * belongs to messages.
+ * Messages call connections. weft_ep_close() and weft_ep_flush() are in ep.c, on top of
+ * weft_msg_ep_flush(); weft_ep_query_proto() belongs to messages.
  */
 
-/** The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks. */
-void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...) __attribute__((format(printf, 3, 4)));
+/**
+ * The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks.
+ */
+void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif /* WEFT_CORE_H */

@@ -1,29 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane.h
- * The contract between the protocol layer (lib/) and a lane driver (drivers/...). A third driver can be written from this file
- * alone.
+ * The contract between the protocol layer (lib/) and a lane driver (drivers/...). A third driver
+ * can be written from this file alone.
  *
- * Words: a **driver** is code; a **resource** is something it found that could be opened (a DPDK port, a verbs device port); an
- * **iface** is a resource opened for one worker; a **lane ep** (lep) is a connection over one iface to one remote iface.
+ * Words: a **driver** is code; a **resource** is something it found that could be opened (a DPDK
+ * port, a verbs device port); an **iface** is a resource opened for one worker; a **lane ep** (lep)
+ * is a connection over one iface to one remote iface.
  *
  * What a lane promises
- *  1. A message handed to a lane (a send call that returned >= 0) arrives at the peer's receive callback **exactly once**, in any order relative to others, or the
- *     lane fails: #WEFT_LANE_EV_DOWN is reported once, after which no callback comes for that lep except completions (with the error) and no send succeeds.
- *     An acknowledgement (completion of a zcopy send or of a flush) means that the peer's receive callback has returned for the message.
- *  2. No room is an answer: a send returns -EAGAIN, has no side effect, and may be tried again later. It is never a wait. No call sleeps.
- *     Room is looked for by trying again after progress(); #weft_lane_ep.tx_room is a hint that may skip useless tries.
- *  3. Receive callbacks run only inside ops->progress(). A callback may send on any lane. It may keep the lane's buffer
- *     (return #WEFT_LANE_KEEP when the descriptor is given) and give it back later with ops->release(); when the driver is below its low-water mark of
- *     buffers it passes desc == NULL and the callback must copy. Kept buffers never stop acknowledgements.
- *  4. Time: progress() gets `now`, logic never reads a clock. Receive is handled before timers, and RTT samples or timeouts across a gap
- *     between two progress calls are discarded: a peer, or an owner, that does not poll is slow, not dead.
- *  5. Small messages sent to one peer between two progress() calls may share a frame; they leave at the latest at the next progress().
- *     When nothing is unacknowledged on the lep the first leaves at once.
- *  6. Nothing from the wire is believed before the driver's gate has checked it; what is dropped is counted by reason.
+ *  1. A message handed to a lane (a send call that returned >= 0) arrives at the peer's receive
+ *     callback **exactly once**, in any order relative to others, or the lane fails:
+ *     #WEFT_LANE_EV_DOWN is reported once, after which no callback comes for that lep except
+ *     completions (with the error) and no send succeeds. An acknowledgement (completion of a zcopy
+ *     send or of a flush) means that the peer's receive callback has returned for the message.
+ *  2. No room is an answer: a send returns -EAGAIN, has no side effect, and may be tried again
+ *     later. It is never a wait. No call sleeps. Room is looked for by trying again after
+ *     progress(); #weft_lane_ep.tx_room is a hint that may skip useless tries.
+ *  3. Receive callbacks run only inside ops->progress(). A callback may send on any lane. It may
+ *     keep the lane's buffer (return #WEFT_LANE_KEEP when the descriptor is given) and give it back
+ *     later with ops->release(); when the driver is below its low-water mark of buffers it passes
+ *     desc == NULL and the callback must copy. Kept buffers never stop acknowledgements.
+ *  4. Time: progress() gets `now`, logic never reads a clock. Receive is handled before timers, and
+ *     RTT samples or timeouts across a gap between two progress calls are discarded: a peer, or an
+ *     owner, that does not poll is slow, not dead.
+ *  5. Small messages sent to one peer between two progress() calls may share a frame; they leave at
+ *     the latest at the next progress(). When nothing is unacknowledged on the lep the first leaves
+ *     at once.
+ *  6. Nothing from the wire is believed before the driver's gate has checked it; what is dropped is
+ *     counted by reason.
  *
- * Threads: an iface and its leps belong to their worker's thread; the protocol layer holds the worker's lock where there is one. query(), open() and close()
- * are called under a context-wide lock.
+ * Threads: an iface and its leps belong to their worker's thread; the protocol layer holds the
+ * worker's lock where there is one. query(), open() and close() are called under a context-wide
+ * lock.
  *
  * Units: bytes, seconds (double), ns (`_ns`), bytes per second.
  */
@@ -41,24 +50,26 @@
 #define WEFT_LANE_ABI 2u
 
 /* Feature bits of an iface. */
-#define WEFT_LANE_F_SHORT       (1ull << 0)  /**< am_short() */
-#define WEFT_LANE_F_BCOPY       (1ull << 1)  /**< am_bcopy() */
-#define WEFT_LANE_F_ZCOPY       (1ull << 2)  /**< am_zcopy() */
-#define WEFT_LANE_F_ZCOPY_REG   (1ull << 3)  /**< am_zcopy() needs registered memory; without the bit any memory does */
-#define WEFT_LANE_F_TO_IFACE    (1ull << 4)  /**< connects to an iface address alone (bootable) */
-#define WEFT_LANE_F_TO_EP       (1ull << 5)  /**< needs the remote lep's address, exchanged by wire-up */
-#define WEFT_LANE_F_GET         (1ull << 6)  /**< get_zcopy(): native remote read */
-#define WEFT_LANE_F_PUT         (1ull << 7)  /**< put_zcopy(): native remote write */
-#define WEFT_LANE_F_LOOPBACK    (1ull << 8)  /**< reaches only the worker it belongs to */
-#define WEFT_LANE_F_AMO64       (1ull << 9)  /**< amo64(): native atomics on aligned 64-bit words */
+#define WEFT_LANE_F_SHORT (1ull << 0) /**< am_short() */
+#define WEFT_LANE_F_BCOPY (1ull << 1) /**< am_bcopy() */
+#define WEFT_LANE_F_ZCOPY (1ull << 2) /**< am_zcopy() */
+/** am_zcopy() needs registered memory; without the bit any memory does */
+#define WEFT_LANE_F_ZCOPY_REG (1ull << 3)
+#define WEFT_LANE_F_TO_IFACE (1ull << 4) /**< connects to an iface address alone (bootable) */
+/** needs the remote lep's address, exchanged by wire-up */
+#define WEFT_LANE_F_TO_EP (1ull << 5)
+#define WEFT_LANE_F_GET (1ull << 6)      /**< get_zcopy(): native remote read */
+#define WEFT_LANE_F_PUT (1ull << 7)      /**< put_zcopy(): native remote write */
+#define WEFT_LANE_F_LOOPBACK (1ull << 8) /**< reaches only the worker it belongs to */
+#define WEFT_LANE_F_AMO64 (1ull << 9)    /**< amo64(): native atomics on aligned 64-bit words */
 /**
- * An unreliable control channel: am_short() of WEFT_WIREUP messages only; what it loses or doubles, wire-up retries and
- * recognises. Never a lane of an endpoint. With #WEFT_LANE_F_TO_IFACE.
+ * An unreliable control channel: am_short() of WEFT_WIREUP messages only; what it loses or doubles,
+ * wire-up retries and recognises. Never a lane of an endpoint. With #WEFT_LANE_F_TO_IFACE.
  */
-#define WEFT_LANE_F_CONTROL     (1ull << 10)
+#define WEFT_LANE_F_CONTROL (1ull << 10)
 
-#define WEFT_LANE_AM_MAX 32          /**< active-message ids of the protocol layer are 0..31 */
-#define WEFT_LANE_ADDR_MAX 64        /**< longest device + iface address */
+#define WEFT_LANE_AM_MAX 32   /**< active-message ids of the protocol layer are 0..31 */
+#define WEFT_LANE_ADDR_MAX 64 /**< longest device + iface address */
 
 struct weft_lane_iface;
 struct weft_lane_ep;
@@ -67,28 +78,35 @@ struct weft_mem_lane; /* driver's own per-registration state */
 /** Attributes of an iface, fixed while it is open. */
 struct weft_lane_attr {
 	uint64_t features;
-	double bandwidth;       /**< nominal rate of payload, bytes/s */
-	double latency;         /**< one way, s, first estimate */
-	double send_overhead;   /**< CPU per message, s */
+	double bandwidth;     /**< nominal rate of payload, bytes/s */
+	double latency;       /**< one way, s, first estimate */
+	double send_overhead; /**< CPU per message, s */
 	double recv_overhead;
 	double reg_cost, reg_growth; /**< registration: s, s/byte; 0 where none is needed */
-	size_t max_short;       /**< header + payload of am_short() */
-	size_t max_bcopy;       /**< bytes that the pack callback of am_bcopy() may write */
-	size_t max_zcopy;       /**< header + payload of am_zcopy() */
-	size_t max_zcopy_hdr;   /**< header part of it */
-	unsigned int max_iov;   /**< of am_zcopy() */
-	size_t opt_align;       /**< cuts of a striped message are best multiples of this; 1 = no matter */
-	size_t frame_size;      /**< largest frame on the wire, L2 header included, FCS not */
-	size_t max_get;         /**< bytes of one get_zcopy() */
-	size_t max_put;         /**< bytes of one put_zcopy() */
+	size_t max_short;            /**< header + payload of am_short() */
+	size_t max_bcopy;            /**< bytes that the pack callback of am_bcopy() may write */
+	size_t max_zcopy;            /**< header + payload of am_zcopy() */
+	size_t max_zcopy_hdr;        /**< header part of it */
+	unsigned int max_iov;        /**< of am_zcopy() */
+	/** cuts of a striped message are best multiples of this; 1 = no matter */
+	size_t opt_align;
+	size_t frame_size;        /**< largest frame on the wire, L2 header included, FCS not */
+	size_t max_get;           /**< bytes of one get_zcopy() */
+	size_t max_put;           /**< bytes of one put_zcopy() */
 	unsigned int max_rma_iov; /**< of get_zcopy() and put_zcopy() */
-	size_t ep_addr_len;     /**< bytes that ep_get_address() writes; <= WEFT_LANE_ADDR_MAX; 0 without #WEFT_LANE_F_TO_EP */
-	size_t dev_addr_len;    /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
-	char device[64];        /**< identity of the card/port: equal strings = the same hardware */
-	char domain[32];        /**< registration domain: registrations are shared inside one */
+	/**
+	 * bytes that ep_get_address() writes; <= WEFT_LANE_ADDR_MAX; 0 without #WEFT_LANE_F_TO_EP
+	 */
+	size_t ep_addr_len;
+	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
+	char device[64];     /**< identity of the card/port: equal strings = the same hardware */
+	char domain[32];     /**< registration domain: registrations are shared inside one */
 };
 
-/** Zero-copy / flush completion. Owned by the caller until done() runs; done() runs inside progress() or ep_destroy(). */
+/**
+ * Zero-copy / flush completion. Owned by the caller until done() runs; done() runs inside
+ * progress() or ep_destroy().
+ */
 struct weft_lane_comp {
 	void (*done)(struct weft_lane_comp *comp, int status);
 };
@@ -96,35 +114,46 @@ struct weft_lane_comp {
 #define WEFT_LANE_KEEP 1 /**< receive callback: I keep the buffer; release() comes later */
 
 /**
- * Receive callback. @p data is valid during the call, or until release(desc) when the callback returns #WEFT_LANE_KEEP.
+ * Receive callback. @p data is valid during the call, or until release(desc) when the callback
+ * returns #WEFT_LANE_KEEP.
  *
  * @param arg   weft_lane_open.arg
- * @param lep   lane ep it came over. lep->user is NULL on a passively accepted connection until the protocol layer sets it
+ * @param lep   lane ep it came over. lep->user is NULL on a passively accepted connection until the
+ *   protocol layer sets it
  * @param am_id 0 .. WEFT_LANE_AM_MAX-1, checked by the driver
  * @param desc  handle for keeping the buffer; NULL = copy what you need
  * @return 0, or WEFT_LANE_KEEP
  */
-typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length,
-				 void *desc);
+typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lep, uint8_t am_id,
+				 const void *data, size_t length, void *desc);
 
 enum weft_lane_event {
 	WEFT_LANE_EV_UP,   /**< the connection is made; status 0, or 1 when @p text is a warning */
 	WEFT_LANE_EV_DOWN, /**< the lane has failed: status is the error */
-	WEFT_LANE_EV_GONE, /**< the peer closed the connection: all it sent has been delivered; own sends that it has not acknowledged end with -ECONNRESET */
+	/**
+	 * the peer closed the connection: all it sent has been delivered; own sends that it has not
+	 * acknowledged end with -ECONNRESET
+	 */
+	WEFT_LANE_EV_GONE,
 };
 
 /**
- * Lane event; runs inside progress(). @p text is a sentence for people: device, peer, what, after how long. EV_UP has one too; it is worth a warning
- * where @p status is > 0 (the lane works, but not as it should: the way carries smaller frames only).
+ * Lane event; runs inside progress(). @p text is a sentence for people: device, peer, what, after
+ * how long. EV_UP has one too; it is worth a warning where @p status is > 0 (the lane works, but
+ * not as it should: the way carries smaller frames only).
  */
-typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
-				   const char *text);
+typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev,
+				   int status, const char *text);
 
 /** What the protocol layer gives when it opens an iface. */
 struct weft_lane_open {
-	const char *resource;      /**< name as query() gave it, e.g. "0" or "net_memif0" */
-	const char *options;       /**< rest of the WEFT_LANES item after the resource, e.g. "ip=10.0.0.1/24,mtu=9000"; "" = none */
-	uint64_t worker_id;        /**< random, non-zero; part of the iface's identity on the wire */
+	const char *resource; /**< name as query() gave it, e.g. "0" or "net_memif0" */
+	/**
+	 * rest of the WEFT_LANES item after the resource, e.g. "ip=10.0.0.1/24,mtu=9000"; "" = none
+	 */
+	const char *options;
+	/** random, non-zero; part of the iface's identity on the wire */
+	uint64_t worker_id;
 	const struct weft_platform *platform;
 	const struct weft_lane_conf *conf;
 	weft_lane_recv_cb recv;
@@ -138,21 +167,24 @@ struct weft_lane_conf {
 	uint64_t connect_timeout_ns; /**< WEFT_CONNECT_TIMEOUT */
 	uint64_t keepalive_ns;       /**< WEFT_KEEPALIVE_INTERVAL */
 	unsigned int csum;           /**< enum weft_csum_mode */
-	size_t window;               /**< WEFT_WINDOW: bytes unacknowledged per lep; 0 = driver's default */
-	unsigned int paths;          /**< WEFT_PATHS: UDP source ports per lane */
-	size_t frame_size;           /**< WEFT_FRAME_SIZE: 0 = from the port */
-	bool raw_ethertype;          /**< WEFT_ENCAP=ether */
-	uint16_t udp_port;           /**< WEFT_UDP_PORT */
-	const char *capture;         /**< WEFT_CAPTURE, or NULL */
-	const char *eal_args;        /**< WEFT_EAL_ARGS */
-	unsigned int rx_bufs;        /**< WEFT_RX_BUFS: receive buffers per iface; 0 = driver's default */
-	bool zcopy;                  /**< WEFT_ZCOPY */
+	/** WEFT_WINDOW: bytes unacknowledged per lep; 0 = driver's default */
+	size_t window;
+	unsigned int paths;   /**< WEFT_PATHS: UDP source ports per lane */
+	size_t frame_size;    /**< WEFT_FRAME_SIZE: 0 = from the port */
+	bool raw_ethertype;   /**< WEFT_ENCAP=ether */
+	uint16_t udp_port;    /**< WEFT_UDP_PORT */
+	const char *capture;  /**< WEFT_CAPTURE, or NULL */
+	const char *eal_args; /**< WEFT_EAL_ARGS */
+	/** WEFT_RX_BUFS: receive buffers per iface; 0 = driver's default */
+	unsigned int rx_bufs;
+	bool zcopy; /**< WEFT_ZCOPY */
 };
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
 
 /**
- * Pack callback of am_bcopy(): write at most @p max bytes. It may be called again for the same message after an -EAGAIN, so it has no side effect.
+ * Pack callback of am_bcopy(): write at most @p max bytes. It may be called again for the same
+ * message after an -EAGAIN, so it has no side effect.
  * @return bytes written (> 0), or a negative error, which am_bcopy() returns
  */
 typedef ssize_t (*weft_lane_pack_cb)(void *dst, size_t max, void *arg);
@@ -166,87 +198,138 @@ typedef void (*weft_lane_counter_cb)(const char *name, uint64_t value, void *arg
 /** Hot and cold operations of an iface. All functions are required unless marked optional. */
 struct weft_lane_ops {
 	/* ---- hot */
-	/** Copy header and payload into a frame. No completion: the buffers are free on return. @return 0, -EAGAIN, or the lane's error */
-	int (*am_short)(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const void *payload,
-			size_t length);
-	/** Let @p pack write the message into a frame. @return bytes packed, -EAGAIN, pack's error, or the lane's error */
-	ssize_t (*am_bcopy)(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
 	/**
-	 * Send header (copied) and iov in place. The memory belongs to the lane until comp->done(): acknowledged by the peer **and** released by the hardware.
-	 * @p mem is the driver's state of the registration that covers the iov, or NULL. @return 0, -EAGAIN, or the lane's error
+	 * Copy header and payload into a frame. No completion: the buffers are free on return.
+	 * @return 0, -EAGAIN, or the lane's error
 	 */
-	int (*am_zcopy)(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const struct iovec *iov,
-			unsigned int iovcnt, struct weft_mem_lane *mem, struct weft_lane_comp *comp);
+	int (*am_short)(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+			const void *payload, size_t length);
 	/**
-	 * Send the frames that are still open for coalescing. The worker calls it for each iface at the end of its progress call, after the
-	 * protocol layer has had its turn, so that what callbacks and queues sent leaves in the same call.
+	 * Let @p pack write the message into a frame. @return bytes packed, -EAGAIN, pack's error,
+	 * or the lane's error
+	 */
+	ssize_t (*am_bcopy)(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack,
+			    void *arg);
+	/**
+	 * Send header (copied) and iov in place. The memory belongs to the lane until comp->done():
+	 * acknowledged by the peer **and** released by the hardware. @p mem is the driver's state
+	 * of the registration that covers the iov, or NULL. @return 0, -EAGAIN, or the lane's error
+	 */
+	int (*am_zcopy)(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+			const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+			struct weft_lane_comp *comp);
+	/**
+	 * Send the frames that are still open for coalescing. The worker calls it for each iface at
+	 * the end of its progress call, after the protocol layer has had its turn, so that what
+	 * callbacks and queues sent leaves in the same call.
 	 */
 	void (*tx_flush)(struct weft_lane_iface *iface);
 	/**
-	 * Receive, timers, transmit. @return events handled; 0 only when nothing is held back for coalescing
+	 * Receive, timers, transmit. @return events handled; 0 only when nothing is held back for
+	 * coalescing
 	 *
-	 * A frame sent outside progress() is stamped, and its timers start, with the `now` of the next progress(); it gives no RTT sample.
+	 * A frame sent outside progress() is stamped, and its timers start, with the `now` of the
+	 * next progress(); it gives no RTT sample.
 	 */
 	unsigned int (*progress)(struct weft_lane_iface *iface, uint64_t now_ns);
-	/** Give back a buffer that a receive callback kept. Also allowed after the lep is destroyed, until close(). */
+	/**
+	 * Give back a buffer that a receive callback kept. Also allowed after the lep is destroyed,
+	 * until close().
+	 */
 	void (*release)(struct weft_lane_iface *iface, void *desc);
 
 	/* ---- remote memory (NULL without the feature bit) */
 	/**
-	 * Read remote memory into @p iov, which lies in @p mem. Native reads and writes name remote memory by the registration's key
-	 * (weft_lane_driver.mem_key()) and a byte offset from its start: no addresses on the wire. The memory belongs to the lane until
-	 * comp->done(): the data is there. Nothing is ordered against other operations.
+	 * Read remote memory into @p iov, which lies in @p mem. Native reads and writes name remote
+	 * memory by the registration's key (weft_lane_driver.mem_key()) and a byte offset from its
+	 * start: no addresses on the wire. The memory belongs to the lane until comp->done(): the
+	 * data is there. Nothing is ordered against other operations.
 	 * @return 0, -EAGAIN (outstanding operations are bounded), or the lane's error
 	 */
-	int (*get_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
-			 uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp);
-	/** Write remote memory; comp->done(): the bytes are visible to a remote CPU that learns of it later. As get_zcopy(). */
-	int (*put_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
-			 uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp);
-	/** @p result (host order, any memory) has the old value at comp->done(). @p compare: CSWAP only. As get_zcopy(). */
-	int (*amo64)(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand, uint64_t compare, uint64_t *result,
-		     uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp);
+	int (*get_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+			 struct weft_lane_comp *comp);
+	/**
+	 * Write remote memory; comp->done(): the bytes are visible to a remote CPU that learns of
+	 * it later. As get_zcopy().
+	 */
+	int (*put_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+			 struct weft_lane_comp *comp);
+	/**
+	 * @p result (host order, any memory) has the old value at comp->done(). @p compare: CSWAP
+	 * only. As get_zcopy().
+	 */
+	int (*amo64)(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand,
+		     uint64_t compare, uint64_t *result, uint64_t remote_offset, uint64_t key,
+		     struct weft_lane_comp *comp);
 
 	/* ---- connection */
 	/**
-	 * Start connecting to a remote iface whose get_address() bytes are @p addr. Returns at once; EV_UP or EV_DOWN follows. Sends are refused with -EAGAIN until EV_UP.
-	 * Each ep_connect() makes a connection of its own: one active lep here, one passive there; the driver never merges two (crossed connects are sorted out above). What arrives
-	 * on a loopback connection (own iface's address) comes on the passive lep, or on the same one with WEFT_LANE_F_LOOPBACK.
-	 * When the peer connects first, the driver makes a lep itself and its first message arrives with lep->user NULL; EV_UP
-	 * is reported for it too, before that message. The protocol layer must ep_destroy() every lep.
+	 * Start connecting to a remote iface whose get_address() bytes are @p addr. Returns at
+	 * once; EV_UP or EV_DOWN follows. Sends are refused with -EAGAIN until EV_UP. Each
+	 * ep_connect() makes a connection of its own: one active lep here, one passive there; the
+	 * driver never merges two (crossed connects are sorted out above). What arrives on a
+	 * loopback connection (own iface's address) comes on the passive lep, or on the same one
+	 * with WEFT_LANE_F_LOOPBACK. When the peer connects first, the driver makes a lep itself
+	 * and its first message arrives with lep->user NULL; EV_UP is reported for it too, before
+	 * that message. The protocol layer must ep_destroy() every lep.
 	 */
-	int (*ep_connect)(struct weft_lane_iface *iface, const void *addr, size_t len, void *user, struct weft_lane_ep **lep);
+	int (*ep_connect)(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
+			  struct weft_lane_ep **lep);
 	/**
-	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lep that is not connected yet, so that its address can be sent to the peer. It is
-	 * not passive, whichever side asked first. Receives may come as soon as the peer is connected to it.
+	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lep that is not connected yet, so that
+	 * its address can be sent to the peer. It is not passive, whichever side asked first.
+	 * Receives may come as soon as the peer is connected to it.
 	 */
 	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lep);
-	/** Write attr.ep_addr_len bytes: what the peer's lep needs to connect to this one; little-endian. */
+	/**
+	 * Write attr.ep_addr_len bytes: what the peer's lep needs to connect to this one;
+	 * little-endian.
+	 */
 	void (*ep_get_address)(struct weft_lane_ep *lep, void *buf);
 	/**
-	 * Connect to the remote lep: its iface's get_address() bytes and its ep_get_address() bytes. Once per lep. @return 0: EV_UP follows, from
-	 * progress(), when sends are possible; that the peer has connected too must be known from wire-up. Or an error: the addresses are not usable
+	 * Connect to the remote lep: its iface's get_address() bytes and its ep_get_address()
+	 * bytes. Once per lep. @return 0: EV_UP follows, from progress(), when sends are possible;
+	 * that the peer has connected too must be known from wire-up. Or an error: the addresses
+	 * are not usable
 	 */
-	int (*ep_connect_ep)(struct weft_lane_ep *lep, const void *dev_addr, size_t dev_len, const void *ep_addr, size_t ep_len);
+	int (*ep_connect_ep)(struct weft_lane_ep *lep, const void *dev_addr, size_t dev_len,
+			     const void *ep_addr, size_t ep_len);
 	/**
-	 * Tear down. No further receive or event callback comes for the lep (remaining messages of the current frame included). The peer is told with the final acknowledgement state, and
-	 * a tombstone without buffers answers its late retransmissions for some 100 ms. Completions whose memory the hardware still holds run later with -ECANCELED, from progress() or close();
-	 * others before it returns. The driver frees the lep itself, never inside a callback. Allowed inside callbacks.
+	 * Tear down. No further receive or event callback comes for the lep (remaining messages of
+	 * the current frame included). The peer is told with the final acknowledgement state, and a
+	 * tombstone without buffers answers its late retransmissions for some 100 ms. Completions
+	 * whose memory the hardware still holds run later with -ECANCELED, from progress() or
+	 * close(); others before it returns. The driver frees the lep itself, never inside a
+	 * callback. Allowed inside callbacks.
 	 */
 	void (*ep_destroy)(struct weft_lane_ep *lep);
 	/**
-	 * Optional (NULL = cannot tell): is the far end of @p lep the iface with this address? The protocol layer asks when a worker connects from an address that a
-	 * connected peer had: a port has one owner, so the old peer is gone. The answer must rest on what the lane itself has seen on the wire.
+	 * Optional (NULL = cannot tell): is the far end of @p lep the iface with this address? The
+	 * protocol layer asks when a worker connects from an address that a connected peer had: a
+	 * port has one owner, so the old peer is gone. The answer must rest on what the lane itself
+	 * has seen on the wire.
 	 */
 	bool (*ep_is_from)(struct weft_lane_ep *lep, const void *addr, size_t len);
-	/** comp->done(0) once all sent before is acknowledged. @return 0 = it will come, WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error */
+	/**
+	 * comp->done(0) once all sent before is acknowledged. @return 0 = it will come,
+	 * WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error
+	 */
 	int (*ep_flush)(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 
 	/* ---- cold */
-	/** Write attr.dev_addr_len bytes: everything a peer needs to reach this iface; little-endian. */
+	/**
+	 * Write attr.dev_addr_len bytes: everything a peer needs to reach this iface;
+	 * little-endian.
+	 */
 	void (*get_address)(struct weft_lane_iface *iface, void *buf);
-	/** Can a peer's address be reached from here? @return 0, or a negative error with the reason in @p why */
-	int (*is_reachable)(struct weft_lane_iface *iface, const void *addr, size_t len, char *why, size_t why_len);
+	/**
+	 * Can a peer's address be reached from here? @return 0, or a negative error with the reason
+	 * in @p why
+	 */
+	int (*is_reachable)(struct weft_lane_iface *iface, const void *addr, size_t len, char *why,
+			    size_t why_len);
 	/** Address bytes (of any iface of this driver) in words. */
 	void (*print_address)(const void *addr, size_t len, char *buf, size_t size);
 	bool (*link_up)(struct weft_lane_iface *iface);
@@ -262,36 +345,50 @@ struct weft_lane_ops {
 struct weft_lane_iface {
 	const struct weft_lane_ops *ops;
 	const struct weft_lane_driver *driver;
-	void *user;                 /**< protocol layer's */
-	bool tx_open;               /**< driver: something waits for tx_flush(); the worker skips the call otherwise. An indirect call
-					 that does nothing costs as much as a small message */
-	bool quiet;                 /**< driver: progress() has nothing to do until the next send or connect over this iface, which clears
-					 the bit; only for lanes that need not poll */
-	char name[64];              /**< "dpdk:0" */
+	void *user; /**< protocol layer's */
+	/**
+	 * driver: something waits for tx_flush(); the worker skips the call otherwise. An indirect
+	 * call that does nothing costs as much as a small message
+	 */
+	bool tx_open;
+	/**
+	 * driver: progress() has nothing to do until the next send or connect over this iface,
+	 * which clears the bit; only for lanes that need not poll
+	 */
+	bool quiet;
+	char name[64]; /**< "dpdk:0" */
 	struct weft_lane_attr attr;
 };
 
-/** Base of a lane ep; the driver embeds it as its first member. The protocol layer reads and writes only these. */
+/**
+ * Base of a lane ep; the driver embeds it as its first member. The protocol layer reads and writes
+ * only these.
+ */
 struct weft_lane_ep {
-	struct weft_lane_iface *iface; /**< driver */
+	struct weft_lane_iface *iface;   /**< driver */
 	const struct weft_lane_ops *ops; /**< = iface->ops, for one load less on the hot path */
-	void *user;                    /**< protocol layer; NULL on passive leps until it sets it */
-	uint8_t index;                 /**< protocol layer: lane index in its endpoint */
-	bool up;                       /**< driver */
-	bool passive;                  /**< driver: made by the peer's connect */
-	bool tx_room;                  /**< driver's hint: false = a send now returns -EAGAIN */
-	uint32_t queued;               /**< driver: payload bytes sent and not acknowledged; for striping */
-	uint32_t rtt_ns;               /**< driver: smoothed round trip; 0 = not known yet */
-	uint32_t max_msg;              /**< driver: largest message, header included, that this lep takes by any call: at most attr.max_short, max_bcopy, max_zcopy, and less when
-					    the peer or the way to it takes smaller frames only. Set before EV_UP; longer sends return -EMSGSIZE */
-	uint32_t retransmits;          /**< driver: frames sent again */
+	void *user;    /**< protocol layer; NULL on passive leps until it sets it */
+	uint8_t index; /**< protocol layer: lane index in its endpoint */
+	bool up;       /**< driver */
+	bool passive;  /**< driver: made by the peer's connect */
+	bool tx_room;  /**< driver's hint: false = a send now returns -EAGAIN */
+	/** driver: payload bytes sent and not acknowledged; for striping */
+	uint32_t queued;
+	uint32_t rtt_ns; /**< driver: smoothed round trip; 0 = not known yet */
+	/**
+	 * driver: largest message, header included, that this lep takes by any call: at most
+	 * attr.max_short, max_bcopy, max_zcopy, and less when the peer or the way to it takes
+	 * smaller frames only. Set before EV_UP; longer sends return -EMSGSIZE
+	 */
+	uint32_t max_msg;
+	uint32_t retransmits; /**< driver: frames sent again */
 };
 
 /** One thing a driver found. */
 struct weft_lane_resource {
-	char name[64];   /**< what comes after "driver:" in WEFT_LANES */
+	char name[64]; /**< what comes after "driver:" in WEFT_LANES */
 	char device[64];
-	char why[160];   /**< "" = usable; else why not */
+	char why[160]; /**< "" = usable; else why not */
 };
 
 /** A driver. Drivers stand in one explicit table (lib/drivers.c). */
@@ -304,12 +401,22 @@ struct weft_lane_driver {
 	 * @return number of resources, or a negative error (the driver logs why)
 	 */
 	int (*query)(const struct weft_lane_conf *conf, struct weft_lane_resource **list);
-	/** Open an iface. On error nothing stays behind and @p why has a sentence naming the thing and the way out. */
-	int (*open)(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why, size_t why_len);
-	/** Optional (NULL = no registration): register memory for zcopy in the domain of @p iface. */
-	int (*mem_register)(struct weft_lane_iface *iface, void *addr, size_t len, struct weft_mem_lane **mem);
+	/**
+	 * Open an iface. On error nothing stays behind and @p why has a sentence naming the thing
+	 * and the way out.
+	 */
+	int (*open)(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
+		    size_t why_len);
+	/**
+	 * Optional (NULL = no registration): register memory for zcopy in the domain of @p iface.
+	 */
+	int (*mem_register)(struct weft_lane_iface *iface, void *addr, size_t len,
+			    struct weft_mem_lane **mem);
 	void (*mem_deregister)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
-	/** Of drivers whose ifaces read or write remote memory: the key by which the peer's lanes of the same driver reach @p mem. */
+	/**
+	 * Of drivers whose ifaces read or write remote memory: the key by which the peer's lanes of
+	 * the same driver reach @p mem.
+	 */
 	uint64_t (*mem_key)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/** Names of options that open() knows, comma-separated, for error messages. */
 	const char *options;

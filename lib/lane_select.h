@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane_select.h
- * Which pairs of interfaces become lanes. Pure: numbers in, numbers out, no state; the same input gives the same result on
- * every machine. Wire-up asks, weft-info and tests may ask as well.
+ * Which pairs of interfaces become lanes. Pure: numbers in, numbers out, no state; the same input
+ * gives the same result on every machine. Wire-up asks, weft-info and tests may ask as well.
  */
 #ifndef WEFT_LANE_SELECT_H
 #define WEFT_LANE_SELECT_H
@@ -39,17 +39,21 @@ double weft_pair_latency(const struct weft_address_iface *l, const struct weft_a
 uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r);
 
 /**
- * Pairs that can carry wire-up, best first: lowest latency, then highest bandwidth, then lowest numbers; but pairs of ifaces
- * that no earlier pair uses come before others, so that one dead iface does not cost many tries.
+ * Pairs that can carry wire-up, best first: lowest latency, then highest bandwidth, then lowest
+ * numbers; but pairs of ifaces that no earlier pair uses come before others, so that one dead iface
+ * does not cost many tries.
  * @return how many
  */
-unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out, unsigned int max);
+unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out,
+			      unsigned int max);
 
 /**
- * Lanes for bulk data, lane 0 first. Each local and each remote device is used once before any is used twice, and an iface is used again only
- * while it has bandwidth left that the other end can take (one 100G port against two of 25G).
+ * Lanes for bulk data, lane 0 first. Each local and each remote device is used once before any is
+ * used twice, and an iface is used again only while it has bandwidth left that the other end can
+ * take (one 100G port against two of 25G).
  * @return how many lanes, at most @p max
  */
-unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out, unsigned int max);
+unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_lane *out,
+			       unsigned int max);
 
 #endif /* WEFT_LANE_SELECT_H */

@@ -13,9 +13,9 @@
 /** One item. "driver" alone and "driver:*" ask for all resources of the driver. */
 struct weft_lanes_item {
 	const struct weft_lane_driver *driver;
-	bool all;           /**< every usable resource; one that does not open is left out */
+	bool all; /**< every usable resource; one that does not open is left out */
 	char resource[64];
-	char options[256];  /**< what follows the first comma; "" = none */
+	char options[256]; /**< what follows the first comma; "" = none */
 };
 
 /**
@@ -24,7 +24,7 @@ struct weft_lanes_item {
  * @param why      gets a sentence on error
  * @return number of items, or -EINVAL
  */
-int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers, struct weft_lanes_item *items,
-		     char *why, size_t why_len);
+int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers,
+		     struct weft_lanes_item *items, char *why, size_t why_len);
 
 #endif /* WEFT_LANES_SPEC_H */

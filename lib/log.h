@@ -19,7 +19,10 @@ struct weft_ep;
 
 enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEBUG };
 
-/** Lines of this level and below are written. Read without a lock: a torn change costs a line, no more. */
+/**
+ * Lines of this level and below are written. Read without a lock: a torn change costs a line, no
+ * more.
+ */
 extern int weft_log_level;
 
 /**
@@ -32,31 +35,31 @@ int weft_log_setup(enum weft_log_level level, const char *file);
 /** Write a line. @p who = NULL: nobody in particular. */
 void weft_log_write(enum weft_log_level level, const char *who, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,
+			   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-#define weft_log(level, ...) \
-	do { \
+#define weft_log(level, ...)                                             \
+	do {                                                             \
 		if (__builtin_expect((int)(level) <= weft_log_level, 0)) \
-			weft_log_write(level, NULL, __VA_ARGS__); \
+			weft_log_write(level, NULL, __VA_ARGS__);        \
 	} while (0)
 #define weft_error(...) weft_log(WEFT_LOG_ERROR, __VA_ARGS__)
-#define weft_warn(...)  weft_log(WEFT_LOG_WARN, __VA_ARGS__)
-#define weft_info(...)  weft_log(WEFT_LOG_INFO, __VA_ARGS__)
+#define weft_warn(...) weft_log(WEFT_LOG_WARN, __VA_ARGS__)
+#define weft_info(...) weft_log(WEFT_LOG_INFO, __VA_ARGS__)
 #define weft_debug(...) weft_log(WEFT_LOG_DEBUG, __VA_ARGS__)
 
 /** The same with the worker or the endpoint in the line. */
-#define weft_log_worker(worker, level, ...) \
-	do { \
-		if (__builtin_expect((int)(level) <= weft_log_level, 0)) \
+#define weft_log_worker(worker, level, ...)                                \
+	do {                                                               \
+		if (__builtin_expect((int)(level) <= weft_log_level, 0))   \
 			weft_log_worker_write(level, worker, __VA_ARGS__); \
 	} while (0)
-#define weft_log_ep(ep, level, ...) \
-	do { \
+#define weft_log_ep(ep, level, ...)                                      \
+	do {                                                             \
 		if (__builtin_expect((int)(level) <= weft_log_level, 0)) \
-			weft_log_ep_write(level, ep, __VA_ARGS__); \
+			weft_log_ep_write(level, ep, __VA_ARGS__);       \
 	} while (0)
 
 /** State of one rate limit; zero-initialised, static or in an object. */
@@ -73,10 +76,10 @@ struct weft_log_limit {
 bool weft_log_allowed(struct weft_log_limit *limit);
 
 /** weft_log() at a place that a peer can make run often. */
-#define weft_log_limited(limit, level, ...) \
-	do { \
+#define weft_log_limited(limit, level, ...)                                    \
+	do {                                                                   \
 		if ((int)(level) <= weft_log_level && weft_log_allowed(limit)) \
-			weft_log_write(level, NULL, __VA_ARGS__); \
+			weft_log_write(level, NULL, __VA_ARGS__);              \
 	} while (0)
 
 #endif /* WEFT_LOG_H */

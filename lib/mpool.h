@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mpool.h
- * A pool of objects of one size. Getting and putting is a few instructions, no malloc(); memory comes in chunks that double
- * and goes back to libc only with the pool. The last object put is the first one got: it is warm in the cache.
+ * A pool of objects of one size. Getting and putting is a few instructions, no malloc(); memory
+ * comes in chunks that double and goes back to libc only with the pool. The last object put is the
+ * first one got: it is warm in the cache.
  *
  * No lock: a pool belongs to a worker. Under AddressSanitizer objects in the pool are poisoned, so
  * that using one after its put is seen.
@@ -20,20 +21,20 @@
 #endif
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
-#define WEFT_MPOOL_POISON(p, n)   __asan_poison_memory_region(p, n)
+#define WEFT_MPOOL_POISON(p, n) __asan_poison_memory_region(p, n)
 #define WEFT_MPOOL_UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
 #else
-#define WEFT_MPOOL_POISON(p, n)   ((void)(p), (void)(n))
+#define WEFT_MPOOL_POISON(p, n) ((void)(p), (void)(n))
 #define WEFT_MPOOL_UNPOISON(p, n) ((void)(p), (void)(n))
 #endif
 
 struct weft_mpool {
-	void *free;         /* first free object; each holds the next in its first word */
-	size_t size;        /* of one object, rounded up to WEFT_MPOOL_ALIGN */
+	void *free;  /* first free object; each holds the next in its first word */
+	size_t size; /* of one object, rounded up to WEFT_MPOOL_ALIGN */
 	size_t in_use;
-	size_t total;       /* objects in all chunks */
-	size_t max;         /* never more objects than this; 0 = no bound */
-	size_t next_chunk;  /* objects in the chunk to come */
+	size_t total;      /* objects in all chunks */
+	size_t max;        /* never more objects than this; 0 = no bound */
+	size_t next_chunk; /* objects in the chunk to come */
 	void *chunks;
 };
 

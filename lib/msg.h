@@ -456,7 +456,9 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 		req->me->tx_small++;
 }
 
-/* ------------------------------------------------------------------ receiving (msg_rx.c, recv.c) */
+/*
+ * ------------------------------------------------------------------ receiving (msg_rx.c, recv.c)
+ */
 
 /** Tell the sender of a synchronous message, once, that it is matched (or why it never will be). */
 void weft_rx_ack(struct weft_message *msg, int status);

@@ -163,7 +163,9 @@ int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float 
 
 float weft_tx_limit(const struct weft_msg_ep *me, int full, size_t len, float limit)
 {
-	/* Some slack: nominal rates are not exact, and a lane that stalls must not stop the others. */
+	/*
+	 * Some slack: nominal rates are not exact, and a lane that stalls must not stop the others.
+	 */
 	float t = done_in(&me->lanes[full], len) * 1.25f + 50e-6f;
 
 	return t < limit ? t : limit;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file platform.h
- * Everything the library takes from the outside world that a simulator must be able to replace: time and randomness.
- * Memory comes from libc. Nothing else in lib/ reads a clock.
+ * Everything the library takes from the outside world that a simulator must be able to replace:
+ * time and randomness. Memory comes from libc. Nothing else in lib/ reads a clock.
  */
 #ifndef WEFT_PLATFORM_H
 #define WEFT_PLATFORM_H
@@ -11,9 +11,15 @@
 #include <stddef.h>
 
 struct weft_platform {
-	/** Monotonic time in ns; > 0. Called once per progress call and at set-up, never per message. */
+	/**
+	 * Monotonic time in ns; > 0. Called once per progress call and at set-up, never per
+	 * message.
+	 */
 	uint64_t (*now)(void *arg);
-	/** Fill with unpredictable bytes (keys, epochs, ids). Set-up paths only. @return 0 or a negative error */
+	/**
+	 * Fill with unpredictable bytes (keys, epochs, ids). Set-up paths only. @return 0 or a
+	 * negative error
+	 */
 	int (*random)(void *arg, void *buf, size_t len);
 	void *arg;
 };

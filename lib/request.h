@@ -56,8 +56,8 @@ struct weft_request {
 	int32_t status; /* WEFT_INPROGRESS until an error is known or it is done */
 	weft_complete_cb cb;
 	void *cb_arg;
-	uint64_t tag;  /* send: its tag; receive: the sender's, once matched */
-	size_t length; /* send: bytes; receive: true length, once matched */
+	uint64_t tag;           /* send: its tag; receive: the sender's, once matched */
+	size_t length;          /* send: bytes; receive: true length, once matched */
 	struct weft_msg_ep *me; /* send: endpoint; receive: source, once matched */
 	uint32_t index, generation;
 	/* line 1: data */

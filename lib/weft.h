@@ -3,22 +3,26 @@
  * @file weft.h
  * Weft: messages between processes over Ethernet, woven over several lanes at once.
  *
- * The objects follow UCX's UCP, smaller: a *context* holds configuration and lane drivers, a *worker* is one progress engine
- * (one thread, or several behind its lock) with one interface per lane it can use, an *endpoint* (ep) is a connection from a
- * worker to a remote worker over one or more lanes, a *request* is one operation under way.
+ * The objects follow UCX's UCP, smaller: a *context* holds configuration and lane drivers, a
+ * *worker* is one progress engine (one thread, or several behind its lock) with one interface per
+ * lane it can use, an *endpoint* (ep) is a connection from a worker to a remote worker over one or
+ * more lanes, a *request* is one operation under way.
  *
  * Conventions, valid for every call unless it says otherwise:
- *  - **Errors** are negative errno values; weft_strerror() gives the sentence. Nothing that arrives from the wire, the
- *    environment or the caller aborts the process.
- *  - **Non-blocking calls** return 0 when the operation is done (no callback is invoked, no request exists), a negative error when
- *    it was not started and left no trace, or #WEFT_INPROGRESS when it goes on; then `*req` (if asked for) is its request.
- *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled with (the WEFT_INIT() macro does
- *    that). Fields that the caller does not know are taken as zero, and zero always means the default; so structs can grow.
+ *  - **Errors** are negative errno values; weft_strerror() gives the sentence. Nothing that arrives
+ *    from the wire, the environment or the caller aborts the process.
+ *  - **Non-blocking calls** return 0 when the operation is done (no callback is invoked, no request
+ *    exists), a negative error when it was not started and left no trace, or #WEFT_INPROGRESS when
+ *    it goes on; then `*req` (if asked for) is its request.
+ *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled
+ *    with (the WEFT_INIT() macro does that). Fields that the caller does not know are taken as
+ *    zero, and zero always means the default; so structs can grow.
  *  - **Units**: bytes, seconds (double) or nanoseconds (names end in `_ns`), bytes per second.
- *  - **Threads**: a context may be used from any thread for worker creation. A worker and everything that belongs to it (endpoints, requests,
- *    probes, progress) belongs to one thread at a time with #WEFT_THREAD_SINGLE, to any thread with #WEFT_THREAD_MULTI.
- *    Callbacks run inside a call on the worker, mostly weft_worker_progress(); they may post operations, and may free their
- *    own request, but must not call weft_worker_progress() or destroy the worker.
+ *  - **Threads**: a context may be used from any thread for worker creation. A worker and
+ *    everything that belongs to it (endpoints, requests, probes, progress) belongs to one thread at
+ *    a time with #WEFT_THREAD_SINGLE, to any thread with #WEFT_THREAD_MULTI. Callbacks run inside a
+ *    call on the worker, mostly weft_worker_progress(); they may post operations, and may free
+ *    their own request, but must not call weft_worker_progress() or destroy the worker.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -45,7 +49,10 @@ extern "C" {
 /** Every bit of a tag counts. */
 #define WEFT_TAG_MASK_FULL UINT64_MAX
 
-/** Initialiser of a parameter struct: `struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .address = a);` */
+/**
+ * Initialiser of a parameter struct: `struct weft_ep_params p = WEFT_INIT(struct weft_ep_params,
+ * .address = a);`
+ */
 #define WEFT_INIT(type, ...) ((type){.size = sizeof(type), __VA_ARGS__})
 
 struct weft_context;
@@ -68,17 +75,21 @@ WEFT_API const char *weft_version_string(void);
  */
 WEFT_API const char *weft_build_info(void);
 
-/** A sentence for a status (0, #WEFT_INPROGRESS or a negative error). Static storage, never NULL. Any thread. */
+/**
+ * A sentence for a status (0, #WEFT_INPROGRESS or a negative error). Static storage, never NULL.
+ * Any thread.
+ */
 WEFT_API const char *weft_strerror(int status);
 
 /* ------------------------------------------------------------------ configuration */
 
 /**
- * Read the configuration: defaults, then the environment (`WEFT_*`). Unknown `WEFT_*` variables are warned about, with the
- * nearest known name.
+ * Read the configuration: defaults, then the environment (`WEFT_*`). Unknown `WEFT_*` variables are
+ * warned about, with the nearest known name.
  *
  * @param[out] config  to be released with weft_config_release()
- * @return 0, -ENOMEM, or -EINVAL when a variable is malformed (the log says which, and what was expected)
+ * @return 0, -ENOMEM, or -EINVAL when a variable is malformed (the log says which, and what was
+ *   expected)
  */
 WEFT_API int weft_config_read(struct weft_config **config);
 
@@ -88,8 +99,12 @@ WEFT_API int weft_config_read(struct weft_config **config);
  */
 WEFT_API int weft_config_modify(struct weft_config *config, const char *name, const char *value);
 
-/** Value of one option as text into @p buf (always terminated). @return length as snprintf() would, or -ENOENT. */
-WEFT_API int weft_config_get(const struct weft_config *config, const char *name, char *buf, size_t size);
+/**
+ * Value of one option as text into @p buf (always terminated). @return length as snprintf() would,
+ * or -ENOENT.
+ */
+WEFT_API int weft_config_get(const struct weft_config *config, const char *name, char *buf,
+			     size_t size);
 
 #define WEFT_CONFIG_PRINT_HELP 1u    /**< with type, unit, default and help of each option */
 #define WEFT_CONFIG_PRINT_CHANGED 2u /**< only options that differ from their default */
@@ -102,27 +117,36 @@ WEFT_API void weft_config_release(struct weft_config *config);
 
 /* ------------------------------------------------------------------ context */
 
-/** What the application will use; decides which lanes an endpoint needs. More bits come with later versions. */
+/**
+ * What the application will use; decides which lanes an endpoint needs. More bits come with later
+ * versions.
+ */
 #define WEFT_FEATURE_TAG 1ull
 
 struct weft_context_params {
 	size_t size;
 	uint64_t features;                /**< WEFT_FEATURE_*; 0 = WEFT_FEATURE_TAG */
 	const struct weft_config *config; /**< copied; NULL = read from the environment */
-	const char *name;                 /**< shown in logs and to peers; copied; NULL = program name and pid */
+	/** shown in logs and to peers; copied; NULL = program name and pid */
+	const char *name;
 };
 
 /**
- * Create a context: reads configuration (if none is given), finds the resources of every lane driver.
+ * Create a context: reads configuration (if none is given), finds the resources of every lane
+ * driver.
  *
- * With raw-DPDK lanes wanted, the EAL is taken as it is when the application has initialised it; else it is initialised from
- * `WEFT_EAL_ARGS`.
+ * With raw-DPDK lanes wanted, the EAL is taken as it is when the application has initialised it;
+ * else it is initialised from `WEFT_EAL_ARGS`.
  * @param params  NULL = defaults
  * @return 0, -ENOMEM, -EINVAL (configuration; the log names the variable)
  */
-WEFT_API int weft_context_create(const struct weft_context_params *params, struct weft_context **ctx);
+WEFT_API int weft_context_create(const struct weft_context_params *params,
+				 struct weft_context **ctx);
 
-/** Destroy a context. All its workers and registrations must be gone: else -EBUSY and nothing happens. NULL is allowed. */
+/**
+ * Destroy a context. All its workers and registrations must be gone: else -EBUSY and nothing
+ * happens. NULL is allowed.
+ */
 WEFT_API int weft_context_destroy(struct weft_context *ctx);
 
 struct weft_context_attr {
@@ -136,7 +160,8 @@ struct weft_context_attr {
 WEFT_API int weft_context_query(const struct weft_context *ctx, struct weft_context_attr *attr);
 
 /** Print the configuration a context runs with. */
-WEFT_API void weft_context_print_config(const struct weft_context *ctx, FILE *out, unsigned int flags);
+WEFT_API void weft_context_print_config(const struct weft_context *ctx, FILE *out,
+					unsigned int flags);
 
 /* ------------------------------------------------------------------ worker */
 
@@ -149,43 +174,48 @@ struct weft_worker_params {
 	size_t size;
 	enum weft_thread_mode thread_mode;
 	/**
-	 * Which lanes, as in `WEFT_LANES` (see weft(7)); NULL = the context's configuration. Several workers in one process need
-	 * different ports, or a port that can steer to queues.
+	 * Which lanes, as in `WEFT_LANES` (see weft(7)); NULL = the context's configuration.
+	 * Several workers in one process need different ports, or a port that can steer to queues.
 	 */
 	const char *lanes;
 	/**
-	 * A peer connected and no endpoint here was waiting for it: the application becomes the owner of @p ep and must close it; a later failure is reported by
-	 * weft_ep_query() and by operations on it. NULL: such endpoints belong to the library (they receive; weft_ep_create() to that worker adopts one; they vanish when
-	 * the peer closes) and completions carry ep == NULL for them.
+	 * A peer connected and no endpoint here was waiting for it: the application becomes the
+	 * owner of @p ep and must close it; a later failure is reported by weft_ep_query() and by
+	 * operations on it. NULL: such endpoints belong to the library (they receive;
+	 * weft_ep_create() to that worker adopts one; they vanish when the peer closes) and
+	 * completions carry ep == NULL for them.
 	 */
-	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id, const char *remote_name, void *arg);
+	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
+			  const char *remote_name, void *arg);
 	void *accept_arg;
 };
 
 /**
  * Create a worker and open its interfaces.
- * @return 0; -ENODEV when no lane at all could be opened; -EINVAL for a malformed lane list; -EBUSY when a port is taken by another
- * worker and cannot steer; -ENOMEM
+ * @return 0; -ENODEV when no lane at all could be opened; -EINVAL for a malformed lane list; -EBUSY
+ * when a port is taken by another worker and cannot steer; -ENOMEM
  */
 WEFT_API int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params *params,
 				struct weft_worker **worker);
 
 /**
- * Destroy a worker: endpoints still open are force-closed (their peers are told once, without waiting), requests end with -ECANCELED, unmatched messages are
- * freed (and counted in a warning). NULL is allowed.
+ * Destroy a worker: endpoints still open are force-closed (their peers are told once, without
+ * waiting), requests end with -ECANCELED, unmatched messages are freed (and counted in a warning).
+ * NULL is allowed.
  */
 WEFT_API void weft_worker_destroy(struct weft_worker *worker);
 
 /**
- * Move everything forward: receive, deliver, acknowledge, retransmit, send what waits. Never sleeps.
- * A program that stops calling it is slow to its peers, not dead, up to their `WEFT_PEER_TIMEOUT`.
+ * Move everything forward: receive, deliver, acknowledge, retransmit, send what waits. Never
+ * sleeps. A program that stops calling it is slow to its peers, not dead, up to their
+ * `WEFT_PEER_TIMEOUT`.
  * @return number of events (messages, completions) handled; 0 = nothing happened
  */
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);
 
 /**
- * The worker's address: to be carried to peers by any means. At most 2 KiB for 8 interfaces, no pointers inside, valid on
- * machines of any byte order, versioned.
+ * The worker's address: to be carried to peers by any means. At most 2 KiB for 8 interfaces, no
+ * pointers inside, valid on machines of any byte order, versioned.
  * @param[out] address  release with weft_worker_release_address()
  */
 WEFT_API int weft_worker_get_address(struct weft_worker *worker, void **address, size_t *length);
@@ -209,36 +239,40 @@ WEFT_API int weft_address_query(const void *address, size_t length, struct weft_
 struct weft_iface_info {
 	size_t size;
 	char driver[16];
-	char name[64];       /**< as in WEFT_LANES, e.g. "dpdk:0" */
-	char device[64];     /**< card or port identity; two lanes with the same device share it */
-	char address[128];   /**< network address in words */
-	char why[160];       /**< why it is used the way it is, or why it is down */
-	int up;              /**< link is up */
-	double bandwidth;    /**< bytes/s */
-	double latency;      /**< s, one way */
+	char name[64];     /**< as in WEFT_LANES, e.g. "dpdk:0" */
+	char device[64];   /**< card or port identity; two lanes with the same device share it */
+	char address[128]; /**< network address in words */
+	char why[160];     /**< why it is used the way it is, or why it is down */
+	int up;            /**< link is up */
+	double bandwidth;  /**< bytes/s */
+	double latency;    /**< s, one way */
 	double send_overhead, recv_overhead; /**< s per message */
 	double reg_cost, reg_growth;         /**< registration: s, s/byte */
 	size_t max_short, max_bcopy, max_zcopy;
 	unsigned int max_iov;
-	size_t frame_size;   /**< largest frame on the wire (L2 header included, FCS not) */
-	uint64_t features;   /**< WEFT_LANE_F_* of lane.h */
+	size_t frame_size; /**< largest frame on the wire (L2 header included, FCS not) */
+	uint64_t features; /**< WEFT_LANE_F_* of lane.h */
 };
 
 /** Describe interface @p index. @return 0, or -ENOENT past the last one. */
-WEFT_API int weft_worker_query_iface(struct weft_worker *worker, unsigned int index, struct weft_iface_info *info);
+WEFT_API int weft_worker_query_iface(struct weft_worker *worker, unsigned int index,
+				     struct weft_iface_info *info);
 
 /**
- * Walk all counters of the worker, its lanes and paths: what was sent, received, retransmitted, dropped and for which reason.
- * Names look like "dpdk:0.drop.bad_csum" or "tag.unexpected_bytes". The callback must not call into the worker.
+ * Walk all counters of the worker, its lanes and paths: what was sent, received, retransmitted,
+ * dropped and for which reason. Names look like "dpdk:0.drop.bad_csum" or "tag.unexpected_bytes".
+ * The callback must not call into the worker.
  */
 WEFT_API void weft_worker_counters(struct weft_worker *worker,
-				   void (*cb)(const char *name, uint64_t value, void *arg), void *arg);
+				   void (*cb)(const char *name, uint64_t value, void *arg),
+				   void *arg);
 
 /* ------------------------------------------------------------------ endpoint */
 
 /**
- * Called once when an endpoint fails (peer dead or gone, last lane lost). All its requests end with @p status; new operations return it.
- * The endpoint must still be closed by its owner. @p why is a sentence for people, valid during the call.
+ * Called once when an endpoint fails (peer dead or gone, last lane lost). All its requests end with
+ * @p status; new operations return it. The endpoint must still be closed by its owner. @p why is a
+ * sentence for people, valid during the call.
  */
 typedef void (*weft_ep_err_cb)(struct weft_ep *ep, int status, const char *why, void *arg);
 
@@ -252,39 +286,47 @@ struct weft_ep_params {
 };
 
 /**
- * Create an endpoint to a remote worker (the own worker's address makes a loopback). Returns at once; operations posted before
- * the connection is up are queued and go out in order.
+ * Create an endpoint to a remote worker (the own worker's address makes a loopback). Returns at
+ * once; operations posted before the connection is up are queued and go out in order.
  *
- * The peer needs not create an endpoint back. When it does, both ends share one connection: a new endpoint adopts the oldest live connection that the peer has made to
- * this worker and nobody here owns; two that are created at the same time meet.
- * @return 0; -EINVAL damaged address; -EPROTONOSUPPORT; -EHOSTUNREACH when no local interface reaches any of the peer's (the log
- * lists each pair with its reason); -ENOMEM
+ * The peer needs not create an endpoint back. When it does, both ends share one connection: a new
+ * endpoint adopts the oldest live connection that the peer has made to this worker and nobody here
+ * owns; two that are created at the same time meet.
+ * @return 0; -EINVAL damaged address; -EPROTONOSUPPORT; -EHOSTUNREACH when no local interface
+ * reaches any of the peer's (the log lists each pair with its reason); -ENOMEM
  */
-WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *params, struct weft_ep **ep);
+WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *params,
+			    struct weft_ep **ep);
 
 #define WEFT_EP_CLOSE_FORCE 1u /**< do not flush: outstanding operations end with -ECANCELED */
 
 /**
- * Close an endpoint. Without FORCE everything sent before is first delivered to the peer's protocol layer (rendezvous and synchronous sends wait for their match;
- * with both sides closing, unmatched ones end with -ECONNRESET). With FORCE outstanding operations end with -ECANCELED, those whose memory the hardware still holds a little later,
- * from progress. The endpoint must not be used afterwards in either case. Posted receives from this endpoint only end with -ECANCELED.
+ * Close an endpoint. Without FORCE everything sent before is first delivered to the peer's protocol
+ * layer (rendezvous and synchronous sends wait for their match; with both sides closing, unmatched
+ * ones end with -ECONNRESET). With FORCE outstanding operations end with -ECANCELED, those whose
+ * memory the hardware still holds a little later, from progress. The endpoint must not be used
+ * afterwards in either case. Posted receives from this endpoint only end with -ECANCELED.
  * @return 0, #WEFT_INPROGRESS with a request, or an error; the endpoint is gone in every case
  */
-WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_params *params,
-			   struct weft_request **req);
+WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
+			   const struct weft_op_params *params, struct weft_request **req);
 
-/** Complete when every operation posted on the endpoint before it is complete at the peer's protocol layer. */
-WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params, struct weft_request **req);
+/**
+ * Complete when every operation posted on the endpoint before it is complete at the peer's protocol
+ * layer.
+ */
+WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
+			   struct weft_request **req);
 
 /** One lane of an endpoint. */
 struct weft_lane_info {
 	size_t size;
-	char name[64];     /**< local interface, e.g. "dpdk:0" */
-	char remote[128];  /**< remote network address in words */
-	char state[16];    /**< connecting, up, down */
-	char why[160];     /**< why this lane is here and what it carries */
-	double bandwidth;  /**< bytes/s, as used for choices */
-	double latency;    /**< s */
+	char name[64];               /**< local interface, e.g. "dpdk:0" */
+	char remote[128];            /**< remote network address in words */
+	char state[16];              /**< connecting, up, down */
+	char why[160];               /**< why this lane is here and what it carries */
+	double bandwidth;            /**< bytes/s, as used for choices */
+	double latency;              /**< s */
 	uint64_t tx_bytes, rx_bytes; /**< payload bytes of messages, headers of Weft not counted */
 	uint64_t tx_msgs, rx_msgs;   /**< lane-level messages (fragments) */
 	uint64_t retransmits;        /**< frames sent again */
@@ -293,16 +335,18 @@ struct weft_lane_info {
 struct weft_ep_attr {
 	size_t size;
 	void *user_data;
-	uint64_t remote_id;    /**< remote worker id */
+	uint64_t remote_id; /**< remote worker id */
 	char remote_name[64];
-	int status;            /**< 0 connected, WEFT_INPROGRESS connecting, or the error it failed with */
+	/** 0 connected, WEFT_INPROGRESS connecting, or the error it failed with */
+	int status;
 	unsigned int num_lanes;
 };
 
 WEFT_API int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr);
 
 /** Describe lane @p index of the endpoint. @return 0, or -ENOENT past the last one. */
-WEFT_API int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_info *info);
+WEFT_API int weft_ep_query_lane(struct weft_ep *ep, unsigned int index,
+				struct weft_lane_info *info);
 
 enum weft_op {
 	WEFT_OP_TAG_SEND = 0,
@@ -311,27 +355,37 @@ enum weft_op {
 
 struct weft_proto_info {
 	size_t size;
-	char name[32];     /**< e.g. "eager/short", "multi-eager", "rndv/am" */
-	char desc[96];     /**< in words */
-	size_t min, max;   /**< message sizes around the asked one for which the same protocol is used, inclusive */
-	uint32_t lanes;    /**< bit i = lane i of weft_ep_query_lane() may carry it */
+	char name[32]; /**< e.g. "eager/short", "multi-eager", "rndv/am" */
+	char desc[96]; /**< in words */
+	/** message sizes around the asked one for which the same protocol is used, inclusive */
+	size_t min, max;
+	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
 };
 
-/** Which protocol an operation of @p length contiguous bytes would use now. @return 0 or -ENOTCONN while not connected. */
-WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length, struct weft_proto_info *info);
+/**
+ * Which protocol an operation of @p length contiguous bytes would use now. @return 0 or -ENOTCONN
+ * while not connected.
+ */
+WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
+				 struct weft_proto_info *info);
 
 /* ------------------------------------------------------------------ datatypes */
 
 /** Class of a datatype. */
 enum weft_dt_class {
-	WEFT_DT_CONTIG = 0,  /**< buffer = first byte, count = bytes */
-	WEFT_DT_IOV = 1,     /**< buffer = const struct iovec *, count = entries (empty ones are allowed); the array, too, must live until the operation ends */
+	WEFT_DT_CONTIG = 0, /**< buffer = first byte, count = bytes */
+	/**
+	 * buffer = const struct iovec *, count = entries (empty ones are allowed); the array, too,
+	 * must live until the operation ends
+	 */
+	WEFT_DT_IOV = 1,
 	WEFT_DT_GENERIC = 2, /**< pack/unpack callbacks, buffer and count are passed to start_*() */
 };
 
 /**
- * Callbacks of a generic datatype. A state is made for each operation. pack() and unpack() may be asked for any
- * offsets, in any order, and pack() again for the same bytes: they must have no side effect on the operation.
+ * Callbacks of a generic datatype. A state is made for each operation. pack() and unpack() may be
+ * asked for any offsets, in any order, and pack() again for the same bytes: they must have no side
+ * effect on the operation.
  */
 struct weft_generic_ops {
 	size_t size;
@@ -340,15 +394,23 @@ struct weft_generic_ops {
 	void *(*start_unpack)(void *arg, void *buffer, size_t count);
 	/** @return packed size in bytes of the whole operation (capacity, when unpacking) */
 	size_t (*packed_size)(void *state);
-	/** Pack up to @p max bytes from packed offset @p offset into @p dst. @return bytes packed (> 0), or a negative error */
+	/**
+	 * Pack up to @p max bytes from packed offset @p offset into @p dst. @return bytes packed (>
+	 * 0), or a negative error
+	 */
 	ssize_t (*pack)(void *state, size_t offset, void *dst, size_t max);
-	/** Unpack @p length bytes at packed offset @p offset. Each byte comes once. @return 0 or a negative error: the receive ends with it */
+	/**
+	 * Unpack @p length bytes at packed offset @p offset. Each byte comes once. @return 0 or a
+	 * negative error: the receive ends with it
+	 */
 	int (*unpack)(void *state, size_t offset, const void *src, size_t length);
 	/** Called exactly once per state. */
 	void (*finish)(void *state);
 };
 
-/** A datatype: class and, for generic ones, its callbacks. Must stay valid while operations use it. */
+/**
+ * A datatype: class and, for generic ones, its callbacks. Must stay valid while operations use it.
+ */
 struct weft_datatype {
 	size_t size;
 	enum weft_dt_class dt_class;
@@ -360,89 +422,119 @@ struct weft_datatype {
 
 /** What is known of a finished operation. */
 struct weft_completion {
-	size_t size;     /**< set by whoever provides the struct */
-	int status;      /**< 0; -EMSGSIZE truncated; -ECANCELED; -ETIMEDOUT peer dead; -ECONNRESET peer closed; ... */
-	uint64_t tag;    /**< receives: the sender's full tag */
-	size_t length;   /**< receives: true length of the message, even if truncated. Sends: bytes sent */
-	struct weft_ep *ep; /**< receives: endpoint that the message came from; NULL if it is closed since, or unowned (see weft_worker_params.accept_cb) */
+	size_t size; /**< set by whoever provides the struct */
+	/**
+	 * 0; -EMSGSIZE truncated; -ECANCELED; -ETIMEDOUT peer dead; -ECONNRESET peer closed; ...
+	 */
+	int status;
+	uint64_t tag; /**< receives: the sender's full tag */
+	/** receives: true length of the message, even if truncated. Sends: bytes sent */
+	size_t length;
+	/**
+	 * receives: endpoint that the message came from; NULL if it is closed since, or unowned
+	 * (see weft_worker_params.accept_cb)
+	 */
+	struct weft_ep *ep;
 	uint64_t source_id; /**< receives: id of the worker it came from */
 };
 
 /**
- * Completion callback. @p req is NULL when the caller kept no request (req == NULL in the call). The request is not freed by
- * the library when the caller asked for it; the callback may free it.
+ * Completion callback. @p req is NULL when the caller kept no request (req == NULL in the call).
+ * The request is not freed by the library when the caller asked for it; the callback may free it.
  */
-typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_completion *c, void *arg);
+typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_completion *c,
+				 void *arg);
 
 #define WEFT_OP_FORCE_REQUEST 1u /**< never complete in the call: always a request and a callback */
 
 /** Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only. */
 struct weft_op_params {
 	size_t size;
-	uint32_t flags;                    /**< WEFT_OP_* */
-	weft_complete_cb cb;               /**< not called when the call returns 0 */
+	uint32_t flags;      /**< WEFT_OP_* */
+	weft_complete_cb cb; /**< not called when the call returns 0 */
 	void *cb_arg;
 	const struct weft_datatype *datatype; /**< NULL = contiguous bytes */
-	struct weft_mem *mem;              /**< registration that covers the buffer; NULL = none */
-	struct weft_completion *completion; /**< receives: filled when the call returns 0; may be NULL */
+	struct weft_mem *mem; /**< registration that covers the buffer; NULL = none */
+	/** receives: filled when the call returns 0; may be NULL */
+	struct weft_completion *completion;
 };
 
-/** Status of a request: #WEFT_INPROGRESS, or its end. @p c may be NULL. Does not progress anything. */
+/**
+ * Status of a request: #WEFT_INPROGRESS, or its end. @p c may be NULL. Does not progress anything.
+ */
 WEFT_API int weft_request_test(struct weft_request *req, struct weft_completion *c);
 
 /**
- * Give a request back. If it is still under way it goes on, but its callback will not be called. NULL is allowed.
+ * Give a request back. If it is still under way it goes on, but its callback will not be called.
+ * NULL is allowed.
  */
 WEFT_API void weft_request_free(struct weft_request *req);
 
 /**
- * Cancel a posted receive that is not matched yet: it ends with -ECANCELED (its callback runs inside this call).
- * @return 0 if cancelled; -EBUSY if matched, under way or of a kind that cannot be cancelled; -EALREADY when it is complete
+ * Cancel a posted receive that is not matched yet: it ends with -ECANCELED (its callback runs
+ * inside this call).
+ * @return 0 if cancelled; -EBUSY if matched, under way or of a kind that cannot be cancelled;
+ *   -EALREADY when it is complete
  */
 WEFT_API int weft_request_cancel(struct weft_request *req);
 
-/** One line about a request in any state ("tag send, rndv/am, 1048576 bytes, 512 KiB acknowledged, ..."). @return as snprintf() */
+/**
+ * One line about a request in any state ("tag send, rndv/am, 1048576 bytes, 512 KiB acknowledged,
+ * ..."). @return as snprintf()
+ */
 WEFT_API int weft_request_query(const struct weft_request *req, char *buf, size_t size);
 
 /* ------------------------------------------------------------------ tagged messages */
 
 /**
- * Send. Messages of one endpoint match in the order of their send calls, whatever their size.
- * Done means that the buffer may be reused, not that the peer has the message; see weft_tag_send_sync() and weft_ep_flush().
+ * Send. Messages of one endpoint match in the order of their send calls, whatever their size. Done
+ * means that the buffer may be reused, not that the peer has the message; see weft_tag_send_sync()
+ * and weft_ep_flush().
  * @param count  see enum weft_dt_class
  * @param req    NULL = no request is wanted (a callback may still be)
  */
 WEFT_API int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
 			   const struct weft_op_params *params, struct weft_request **req);
 
-/** As weft_tag_send(), but done only once the message was matched to a receive at the peer. Never returns 0. */
+/**
+ * As weft_tag_send(), but done only once the message was matched to a receive at the peer. Never
+ * returns 0.
+ */
 WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
 				const struct weft_op_params *params, struct weft_request **req);
 
 /**
- * Receive: matches a message with `((sender_tag ^ tag) & mask) == 0`, the earliest arrived one (per endpoint: sent one), and a message matches
- * the earliest posted receive.
+ * Receive: matches a message with `((sender_tag ^ tag) & mask) == 0`, the earliest arrived one (per
+ * endpoint: sent one), and a message matches the earliest posted receive.
  *
- * A message longer than the buffer ends with -EMSGSIZE and the true length; bytes past the buffer stay untouched, the sender
- * sees success. 0 is returned only for a message that is there, whole and without an error; an error found in the call makes a request that ends at the next progress.
+ * A message longer than the buffer ends with -EMSGSIZE and the true length; bytes past the buffer
+ * stay untouched, the sender sees success. 0 is returned only for a message that is there, whole
+ * and without an error; an error found in the call makes a request that ends at the next progress.
  * @param source  only messages from this endpoint; NULL = from any
  */
-WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count, uint64_t tag,
-			   uint64_t mask, const struct weft_op_params *params, struct weft_request **req);
+WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer,
+			   size_t count, uint64_t tag, uint64_t mask,
+			   const struct weft_op_params *params, struct weft_request **req);
 
 /**
- * Is there a message? Does not progress. The length is the whole message's, even while it is still arriving.
- * @param[out] message  NULL = only look; else the message is taken out of matching and must be received with
- *                      weft_tag_msg_recv() or dropped with weft_tag_msg_drop()
+ * Is there a message? Does not progress. The length is the whole message's, even while it is still
+ * arriving.
+ * @param[out] message  NULL = only look; else the message is taken out of matching and must be
+ *                      received with weft_tag_msg_recv() or dropped with weft_tag_msg_drop()
  * @param[out] c        tag, length, source; may be NULL
  * @return 0, or -ENOMSG when there is none
  */
-WEFT_API int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t tag, uint64_t mask,
-			    struct weft_message **message, struct weft_completion *c);
+WEFT_API int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t tag,
+			    uint64_t mask, struct weft_message **message,
+			    struct weft_completion *c);
 
-/** Receive a message that a probe took out. As weft_tag_recv(); with -EINVAL or -ENOMEM the message is still the caller's. */
-WEFT_API int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, void *buffer, size_t count,
-			       const struct weft_op_params *params, struct weft_request **req);
+/**
+ * Receive a message that a probe took out. As weft_tag_recv(); with -EINVAL or -ENOMEM the message
+ * is still the caller's.
+ */
+WEFT_API int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message,
+			       void *buffer, size_t count, const struct weft_op_params *params,
+			       struct weft_request **req);
 
 /** Drop a message that a probe took out; its sender sees success. */
 WEFT_API void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message);
@@ -455,12 +547,13 @@ struct weft_mem_params {
 };
 
 /**
- * Register memory for zero-copy sends with every lane driver that needs it. The memory must stay mapped until
- * weft_mem_deregister().
- * @return 0, -EINVAL (empty range), -ENOMEM, or the driver's error (the log says which driver and why)
+ * Register memory for zero-copy sends with every lane driver that needs it. The memory must stay
+ * mapped until weft_mem_deregister().
+ * @return 0, -EINVAL (empty range), -ENOMEM, or the driver's error (the log says which driver and
+ *   why)
  */
-WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t length, const struct weft_mem_params *params,
-			       struct weft_mem **mem);
+WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
+			       const struct weft_mem_params *params, struct weft_mem **mem);
 
 /** @return 0, or -EBUSY when operations still use it (nothing happens then). NULL is allowed. */
 WEFT_API int weft_mem_deregister(struct weft_mem *mem);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wire.h
- * Every structure that the protocol layer puts on the wire, and nothing else. Little-endian, packed, sizes asserted; doc/wire.md
- * explains them byte by byte. Lane frames (below these messages) are in drivers/dpdk/frame.h.
+ * Every structure that the protocol layer puts on the wire, and nothing else. Little-endian,
+ * packed, sizes asserted; doc/wire.md explains them byte by byte. Lane frames (below these
+ * messages) are in drivers/dpdk/frame.h.
  *
- * Trust: weft_wire_check() (wire.c) is the one gate. It looks at id, length and every field that can be judged without state; after it the
- * length fields are trusted. References ({index, generation}) are checked where they are looked up. There are no pointers on the wire.
+ * Trust: weft_wire_check() (wire.c) is the one gate. It looks at id, length and every field that
+ * can be judged without state; after it the length fields are trusted. References ({index,
+ * generation}) are checked where they are looked up. There are no pointers on the wire.
  */
 #ifndef WEFT_WIRE_H
 #define WEFT_WIRE_H
@@ -18,39 +20,80 @@
 #define WEFT_WIRE_MAJOR 1
 #define WEFT_WIRE_MINOR 0
 
-typedef struct { uint16_t v; } __attribute__((packed)) weft_le16;
-typedef struct { uint32_t v; } __attribute__((packed)) weft_le32;
-typedef struct { uint64_t v; } __attribute__((packed)) weft_le64;
+typedef struct {
+	uint16_t v;
+} __attribute__((packed)) weft_le16;
+typedef struct {
+	uint32_t v;
+} __attribute__((packed)) weft_le32;
+typedef struct {
+	uint64_t v;
+} __attribute__((packed)) weft_le64;
 
-static inline uint16_t weft_get16(weft_le16 x) { return le16toh(x.v); }
-static inline uint32_t weft_get32(weft_le32 x) { return le32toh(x.v); }
-static inline uint64_t weft_get64(weft_le64 x) { return le64toh(x.v); }
-static inline weft_le16 weft_put16(uint16_t x) { return (weft_le16){htole16(x)}; }
-static inline weft_le32 weft_put32(uint32_t x) { return (weft_le32){htole32(x)}; }
-static inline weft_le64 weft_put64(uint64_t x) { return (weft_le64){htole64(x)}; }
+static inline uint16_t weft_get16(weft_le16 x)
+{
+	return le16toh(x.v);
+}
+static inline uint32_t weft_get32(weft_le32 x)
+{
+	return le32toh(x.v);
+}
+static inline uint64_t weft_get64(weft_le64 x)
+{
+	return le64toh(x.v);
+}
+static inline weft_le16 weft_put16(uint16_t x)
+{
+	return (weft_le16){htole16(x)};
+}
+static inline weft_le32 weft_put32(uint32_t x)
+{
+	return (weft_le32){htole32(x)};
+}
+static inline weft_le64 weft_put64(uint64_t x)
+{
+	return (weft_le64){htole64(x)};
+}
 
 /**
- * Active-message ids on a lane. 0 is never used. An unknown id on a connected endpoint fails the endpoint (-EPROTO): the lane has
- * acknowledged the message, so dropping it would lose data.
+ * Active-message ids on a lane. 0 is never used. An unknown id on a connected endpoint fails the
+ * endpoint (-EPROTO): the lane has acknowledged the message, so dropping it would lose data.
  *
- * Room for later minors: messages without payload (RTS, RTR, ATS, SYNC_ACK, CREDIT, ABORT) may be longer than their struct; what follows are
- * records {le16 type, le16 length, bytes}: unknown types are skipped unless bit 15 of the type is set (then -EPROTO). Messages with payload change only by a new id.
- * A reference is valid only if its object belongs to the endpoint that the message came on.
+ * Room for later minors: messages without payload (RTS, RTR, ATS, SYNC_ACK, CREDIT, ABORT) may be
+ * longer than their struct; what follows are records {le16 type, le16 length, bytes}: unknown types
+ * are skipped unless bit 15 of the type is set (then -EPROTO). Messages with payload change only by
+ * a new id. A reference is valid only if its object belongs to the endpoint that the message came
+ * on.
  */
 enum weft_wire_id {
-	WEFT_WIRE_WIREUP = 1,   /**< struct weft_wire_wireup + records; all connection management (lib/wireup.c) */
-	WEFT_WIRE_EAGER = 2,    /**< struct weft_wire_eager + payload: a whole message */
-	WEFT_WIRE_EAGER_SYNC = 3, /**< struct weft_wire_eager_sync + payload: the same, to be answered by SYNC_ACK at the match */
-	WEFT_WIRE_FRAG = 4,     /**< struct weft_wire_frag + payload: a piece of a multi-eager message */
+	/** struct weft_wire_wireup + records; all connection management (lib/wireup.c) */
+	WEFT_WIRE_WIREUP = 1,
+	WEFT_WIRE_EAGER = 2, /**< struct weft_wire_eager + payload: a whole message */
+	/**
+	 * struct weft_wire_eager_sync + payload: the same, to be answered by SYNC_ACK at the match
+	 */
+	WEFT_WIRE_EAGER_SYNC = 3,
+	/** struct weft_wire_frag + payload: a piece of a multi-eager message */
+	WEFT_WIRE_FRAG = 4,
 	WEFT_WIRE_FRAG_SYNC = 5,
-	WEFT_WIRE_RTS = 6,      /**< struct weft_wire_rts: a rendezvous message is ready at the sender */
-	WEFT_WIRE_RTR = 7,      /**< struct weft_wire_rtr: matched; send the bytes as DATA */
-	WEFT_WIRE_DATA = 8,     /**< struct weft_wire_data + payload */
-	WEFT_WIRE_ATS = 9,      /**< struct weft_wire_ats: receiver to sender: the message is finished */
+	/** struct weft_wire_rts: a rendezvous message is ready at the sender */
+	WEFT_WIRE_RTS = 6,
+	WEFT_WIRE_RTR = 7,  /**< struct weft_wire_rtr: matched; send the bytes as DATA */
+	WEFT_WIRE_DATA = 8, /**< struct weft_wire_data + payload */
+	/** struct weft_wire_ats: receiver to sender: the message is finished */
+	WEFT_WIRE_ATS = 9,
 	WEFT_WIRE_SYNC_ACK = 10, /**< struct weft_wire_ats: the synchronous message was matched */
-	WEFT_WIRE_CREDIT = 11,  /**< struct weft_wire_credit: eager bytes and sequences the sender may use */
-	WEFT_WIRE_ABORT = 12,   /**< struct weft_wire_abort: the sender cannot finish message seq (its pack callback failed, ...) */
-	/* 13..15 rendezvous: pulls, puts; 16..19 active messages; 20..27 remote memory, atomics; 28..31 lanes that die */
+	/** struct weft_wire_credit: eager bytes and sequences the sender may use */
+	WEFT_WIRE_CREDIT = 11,
+	/**
+	 * struct weft_wire_abort: the sender cannot finish message seq (its pack callback failed,
+	 * ...)
+	 */
+	WEFT_WIRE_ABORT = 12,
+	/*
+	 * 13..15 rendezvous: pulls, puts; 16..19 active messages; 20..27 remote memory, atomics;
+	 * 28..31 lanes that die
+	 */
 };
 
 /** Reference to an object of the receiver of the message: slot and generation, both checked. */
@@ -61,7 +104,7 @@ struct weft_wire_ref {
 
 /** Whole message; its length is the lane message's length less this header. */
 struct weft_wire_eager {
-	weft_le32 seq;    /**< message sequence of this endpoint direction, tag space */
+	weft_le32 seq; /**< message sequence of this endpoint direction, tag space */
 	weft_le64 tag;
 } __attribute__((packed));
 
@@ -94,8 +137,8 @@ struct weft_wire_rtr {
 	struct weft_wire_ref sreq; /**< sender's request, from the RTS */
 	struct weft_wire_ref rreq; /**< receiver's request, for DATA */
 	weft_le64 offset;
-	weft_le64 length;          /**< > 0 */
-	weft_le32 flags;           /**< 0 */
+	weft_le64 length; /**< > 0 */
+	weft_le32 flags;  /**< 0 */
 } __attribute__((packed));
 
 struct weft_wire_data {
@@ -106,21 +149,32 @@ struct weft_wire_data {
 /** End of a rendezvous (ATS), or of the wait of a synchronous eager send (SYNC_ACK). */
 struct weft_wire_ats {
 	struct weft_wire_ref sreq;
-	weft_le32 status; /**< 0 = fine; else a positive errno value, < 4096, for the sender's request */
+	/** 0 = fine; else a positive errno value, < 4096, for the sender's request */
+	weft_le32 status;
 } __attribute__((packed));
 
 /**
- * What the sender may do, cumulative since the endpoint was made, so that a lost or reordered CREDIT does no harm: values only grow (compared
- * modulo 2^64 and 2^32).
+ * What the sender may do, cumulative since the endpoint was made, so that a lost or reordered
+ * CREDIT does no harm: values only grow (compared modulo 2^64 and 2^32).
  */
 struct weft_wire_credit {
-	weft_le64 bytes; /**< sum of eager payloads (messages > WEFT_EAGER_FREE bytes only) the sender may have sent */
-	weft_le32 seq;   /**< first message sequence that must not be sent yet */
-	weft_le32 small; /**< messages of <= WEFT_EAGER_FREE bytes that may have been sent whole; beyond: RTS. Bounds unexpected envelopes */
+	/**
+	 * sum of eager payloads (messages > WEFT_EAGER_FREE bytes only) the sender may have sent
+	 */
+	weft_le64 bytes;
+	weft_le32 seq; /**< first message sequence that must not be sent yet */
+	/**
+	 * messages of <= WEFT_EAGER_FREE bytes that may have been sent whole; beyond: RTS. Bounds
+	 * unexpected envelopes
+	 */
+	weft_le32 small;
 	weft_le32 reserved; /**< 0; later: sequence of the active-message space */
 } __attribute__((packed));
 
-/** Sender to receiver: message @p e.seq ends with an error; the receiver consumes the sequence, a matched receive ends with the status. */
+/**
+ * Sender to receiver: message @p e.seq ends with an error; the receiver consumes the sequence, a
+ * matched receive ends with the status.
+ */
 struct weft_wire_abort {
 	struct weft_wire_eager e;
 	struct weft_wire_ref rreq; /**< 0,0 = no RTR seen */
@@ -129,7 +183,10 @@ struct weft_wire_abort {
 	weft_le32 flags;           /**< 0 */
 } __attribute__((packed));
 
-/** Messages up to this many bytes need no byte credit (they are counted, see weft_wire_credit.small). */
+/**
+ * Messages up to this many bytes need no byte credit (they are counted, see
+ * weft_wire_credit.small).
+ */
 #define WEFT_EAGER_FREE 256
 
 /** Small messages that may be outstanding (sent, not matched) per peer. */
@@ -154,19 +211,29 @@ static_assert(sizeof(struct weft_wire_abort) == 36, "wire");
 
 /** WIREUP message kinds. */
 enum weft_wireup_type {
-	WEFT_WIREUP_REQ = 1,    /**< here is my address, my ep, my proposal (lower id) or wish (higher id); retried until answered */
-	WEFT_WIREUP_REP = 2,    /**< lane map agreed, my ep, my starting credits */
-	WEFT_WIREUP_ATTACH = 3, /**< first message on a further lane: it belongs to your ep, as lane number n */
+	/**
+	 * here is my address, my ep, my proposal (lower id) or wish (higher id); retried until
+	 * answered
+	 */
+	WEFT_WIREUP_REQ = 1,
+	WEFT_WIREUP_REP = 2, /**< lane map agreed, my ep, my starting credits */
+	/** first message on a further lane: it belongs to your ep, as lane number n */
+	WEFT_WIREUP_ATTACH = 3,
 	WEFT_WIREUP_ATTACHED = 4,
-	WEFT_WIREUP_CLOSE = 5,  /**< everything I sent is acknowledged; the ep is gone */
-	WEFT_WIREUP_ERROR = 6,  /**< refused: status and sentence; lane 0xff = the whole endpoint, else that lane */
-	WEFT_WIREUP_ACK = 7,    /**< REQ's sender: map of the REP accepted or trimmed; the other side retries REP until ACK or data comes */
+	WEFT_WIREUP_CLOSE = 5, /**< everything I sent is acknowledged; the ep is gone */
+	/** refused: status and sentence; lane 0xff = the whole endpoint, else that lane */
+	WEFT_WIREUP_ERROR = 6,
+	/**
+	 * REQ's sender: map of the REP accepted or trimmed; the other side retries REP until ACK or
+	 * data comes
+	 */
+	WEFT_WIREUP_ACK = 7,
 };
 
 /** Head of every WIREUP message; records (lib/wireup.c) follow, described in doc/wire.md. */
 struct weft_wire_wireup {
-	uint8_t type;         /**< enum weft_wireup_type */
-	uint8_t major;        /**< WEFT_WIRE_MAJOR of the sender */
+	uint8_t type;  /**< enum weft_wireup_type */
+	uint8_t major; /**< WEFT_WIRE_MAJOR of the sender */
 	uint8_t minor;
 	uint8_t lane;         /**< lane number the message speaks of */
 	weft_le32 conn_sn;    /**< which of the endpoints between the two workers */
@@ -174,10 +241,14 @@ struct weft_wire_wireup {
 	weft_le64 dst_worker; /**< addressee's worker id; an addressee with another id refuses */
 	struct weft_wire_ref src_ep;
 	struct weft_wire_ref dst_ep; /**< 0,0 = not known yet */
-	weft_le16 status;     /**< ERROR: positive errno, < 4096 */
-	weft_le16 lane_epoch; /**< epoch of the lane; 0 until lanes can come back */
-	weft_le16 total;      /**< bytes of records of the whole message, <= 8192 */
-	weft_le16 offset;     /**< of the records in this piece; their length is what follows this head. Pieces let a REQ fit any MTU; retries are byte-identical */
+	weft_le16 status;            /**< ERROR: positive errno, < 4096 */
+	weft_le16 lane_epoch;        /**< epoch of the lane; 0 until lanes can come back */
+	weft_le16 total;             /**< bytes of records of the whole message, <= 8192 */
+	/**
+	 * of the records in this piece; their length is what follows this head. Pieces let a REQ
+	 * fit any MTU; retries are byte-identical
+	 */
+	weft_le16 offset;
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_wire_wireup) == 48, "wire");
@@ -188,35 +259,42 @@ static_assert(sizeof(struct weft_wire_wireup) == 48, "wire");
 /** Most bytes of records of one WIREUP message, over all its pieces. */
 #define WEFT_WIREUP_MAX 8192
 
-/** Records of WIREUP messages: this head, then @p length bytes. Unknown types are skipped unless bit 15 of the type is set. */
+/**
+ * Records of WIREUP messages: this head, then @p length bytes. Unknown types are skipped unless bit
+ * 15 of the type is set.
+ */
 struct weft_wire_record {
 	weft_le16 type;   /**< enum weft_wire_record_type */
 	weft_le16 length; /**< bytes that follow; no padding */
 } __attribute__((packed));
 
 enum weft_wire_record_type {
-	WEFT_RECORD_ADDRESS = 1, /**< struct weft_wire_address...: the sender's worker address, of the ifaces it offers */
-	WEFT_RECORD_LANES = 2,   /**< struct weft_wire_lane, one or more: the lane map */
-	WEFT_RECORD_BOOT = 3,    /**< struct weft_wire_boot: which pair of ifaces this connection joins */
-	WEFT_RECORD_CREDIT = 4,  /**< struct weft_wire_credit: what the receiver of the message may send at first */
-	WEFT_RECORD_TEXT = 5,    /**< a sentence in UTF-8, not terminated, <= 255 bytes */
+	/** struct weft_wire_address...: the sender's worker address, of the ifaces it offers */
+	WEFT_RECORD_ADDRESS = 1,
+	WEFT_RECORD_LANES = 2, /**< struct weft_wire_lane, one or more: the lane map */
+	/** struct weft_wire_boot: which pair of ifaces this connection joins */
+	WEFT_RECORD_BOOT = 3,
+	/** struct weft_wire_credit: what the receiver of the message may send at first */
+	WEFT_RECORD_CREDIT = 4,
+	WEFT_RECORD_TEXT = 5, /**< a sentence in UTF-8, not terminated, <= 255 bytes */
 };
 
 /** One lane of the map. "Lower" is the worker with the lower id. */
 struct weft_wire_lane {
-	uint8_t lane;         /**< lane number, each once; 0 = the connection that carries the message */
-	uint8_t lower_iface;  /**< iface number at the lower worker */
+	/** lane number, each once; 0 = the connection that carries the message */
+	uint8_t lane;
+	uint8_t lower_iface; /**< iface number at the lower worker */
 	uint8_t higher_iface;
-	uint8_t flags;        /**< 0 */
-	weft_le32 max_frag;   /**< largest lane message that both ends take */
-	weft_le32 bandwidth;  /**< bytes/s, IEEE 754 single: the number that decided */
-	weft_le32 latency;    /**< s, single */
+	uint8_t flags;       /**< 0 */
+	weft_le32 max_frag;  /**< largest lane message that both ends take */
+	weft_le32 bandwidth; /**< bytes/s, IEEE 754 single: the number that decided */
+	weft_le32 latency;   /**< s, single */
 } __attribute__((packed));
 
 struct weft_wire_boot {
-	uint8_t src_iface;    /**< iface number at the sender of the message */
+	uint8_t src_iface; /**< iface number at the sender of the message */
 	uint8_t dst_iface;
-	weft_le16 reserved;   /**< 0 */
+	weft_le16 reserved; /**< 0 */
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_wire_record) == 4, "wire");
@@ -227,7 +305,10 @@ static_assert(sizeof(struct weft_wire_boot) == 4, "wire");
 
 #define WEFT_ADDRESS_MAGIC 0x54464557u /* "WEFT" */
 
-/** Head of a worker address. The first 16 bytes are the same in every version: who reads them can tell damage from age. */
+/**
+ * Head of a worker address. The first 16 bytes are the same in every version: who reads them can
+ * tell damage from age.
+ */
 struct weft_wire_address {
 	weft_le32 magic;
 	uint8_t major, minor; /**< WEFT_WIRE_MAJOR, WEFT_WIRE_MINOR of its maker */
@@ -235,21 +316,25 @@ struct weft_wire_address {
 	weft_le32 crc;        /**< CRC-32C of the whole address, with this field 0 */
 	weft_le32 reserved;   /**< 0 */
 	weft_le64 worker_id;
-	weft_le64 features;   /**< WEFT_FEATURE_* */
-	uint8_t name_len;     /**< bytes of the name that follows the head, <= 63 */
-	uint8_t num_ifaces;   /**< struct weft_wire_iface after the name, <= 16 */
-	weft_le16 reserved2;  /**< 0 */
+	weft_le64 features;  /**< WEFT_FEATURE_* */
+	uint8_t name_len;    /**< bytes of the name that follows the head, <= 63 */
+	uint8_t num_ifaces;  /**< struct weft_wire_iface after the name, <= 16 */
+	weft_le16 reserved2; /**< 0 */
 } __attribute__((packed));
 
-/** One iface: this, then driver_len bytes of the driver's name, then addr_len bytes of the driver's own address. */
+/**
+ * One iface: this, then driver_len bytes of the driver's name, then addr_len bytes of the driver's
+ * own address.
+ */
 struct weft_wire_iface {
 	uint8_t index;
-	uint8_t driver_len;   /**< 1..15 */
-	uint8_t addr_len;     /**< 1..64 */
-	uint8_t reserved;     /**< 0 */
-	weft_le64 device;     /**< equal = same hardware */
-	weft_le32 features;   /**< WEFT_LANE_F_* */
-	weft_le32 bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth; /**< singles: bytes/s, s, s, s, s, s/byte */
+	uint8_t driver_len; /**< 1..15 */
+	uint8_t addr_len;   /**< 1..64 */
+	uint8_t reserved;   /**< 0 */
+	weft_le64 device;   /**< equal = same hardware */
+	weft_le32 features; /**< WEFT_LANE_F_* */
+	/** singles: bytes/s, s, s, s, s, s/byte */
+	weft_le32 bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth;
 	weft_le32 max_short, max_bcopy, max_zcopy;
 } __attribute__((packed));
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup.h
- * Connecting endpoints: state and the functions that the connection half's files share. The exchange is described in doc/wire.md.
+ * Connecting endpoints: state and the functions that the connection half's files share. The
+ * exchange is described in doc/wire.md.
  *
  *   wireup.c        the opener, retries, being joined, time
  *   wireup_accept.c the acceptor: what a REQ leads to
@@ -28,7 +29,8 @@ struct weft_wireup_msg {
 	struct weft_wire_wireup head;
 	const void *address;
 	size_t address_len;
-	const struct weft_wire_lane *lanes; /* num_lanes of them; each lane number < WEFT_MAX_LANES, once */
+	/* num_lanes of them; each lane number < WEFT_MAX_LANES, once */
+	const struct weft_wire_lane *lanes;
 	unsigned int num_lanes;
 	bool have_boot, have_credit;
 	struct weft_wire_boot boot;
@@ -42,14 +44,19 @@ struct weft_records {
 	uint8_t buf[WEFT_WIREUP_MAX];
 };
 
-void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data, size_t len);
+void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, const void *data,
+		      size_t len);
 
-/** Send a message, in pieces if need be. @return 0, -EAGAIN (send all of it again later), or the lane's error */
-int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, const void *records, size_t len);
+/**
+ * Send a message, in pieces if need be. @return 0, -EAGAIN (send all of it again later), or the
+ * lane's error
+ */
+int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, const void *records,
+		     size_t len);
 
 /** Judge a whole message by itself. @return 0, or -EPROTO with a reason in @p why */
-int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len, struct weft_wireup_msg *m,
-		      const char **why);
+int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len,
+		      struct weft_wireup_msg *m, const char **why);
 
 /** A message being put together from its pieces. */
 struct weft_partial {
@@ -68,12 +75,14 @@ struct weft_conns;
 
 /**
  * Take a received piece.
- * @param[out] records  the whole message's records when it is complete: valid until weft_partial_done(), or the end of the callback
+ * @param[out] records  the whole message's records when it is complete: valid until
+ *   weft_partial_done(), or the end of the callback
  * @param[out] done     to be passed to weft_partial_done() after use; NULL = nothing to do
  * @return 1 complete, 0 more to come, -EPROTO malformed, -ENOMEM
  */
-int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const void *data, size_t length,
-		     struct weft_wire_wireup *head, const void **records, size_t *len, struct weft_partial **done);
+int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const void *data,
+		     size_t length, struct weft_wire_wireup *head, const void **records,
+		     size_t *len, struct weft_partial **done);
 void weft_partial_done(struct weft_partial *p);
 /** The lep goes: so do its partial messages. */
 void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lep);
@@ -91,7 +100,7 @@ struct weft_peer {
 	LIST_HEAD(, weft_ep) eps;
 };
 
-#define WEFT_PEER_BUCKETS  256
+#define WEFT_PEER_BUCKETS 256
 #define WEFT_MAX_IDLE_PEERS 1024
 
 struct weft_peer *weft_peer_find(struct weft_conns *conns, uint64_t id);
@@ -142,10 +151,10 @@ void weft_conns_reap(struct weft_worker *worker);
  * Callbacks of the worker's ifaces (worker.c sends other ids than WIREUP of attached lanes straight
  * to the messages).
  */
-int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length,
-		     void *desc);
-void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
-		       const char *text);
+int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lep, uint8_t am_id,
+		     const void *data, size_t length, void *desc);
+void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lep,
+		       enum weft_lane_event ev, int status, const char *text);
 
 /* ------------------------------------------------------------------ an endpoint being connected */
 
@@ -160,22 +169,22 @@ enum weft_wireup_step {
 };
 
 enum weft_attach_state {
-	WEFT_ATTACH_NONE,   /* no such lane, or settled */
-	WEFT_ATTACH_START,  /* ours to open: not begun */
+	WEFT_ATTACH_NONE,    /* no such lane, or settled */
+	WEFT_ATTACH_START,   /* ours to open: not begun */
 	WEFT_ATTACH_OPENING, /* ours to open: lep is connecting */
-	WEFT_ATTACH_SENT,   /* ours to open: ATTACH sent, or to be sent */
-	WEFT_ATTACH_AWAIT,  /* the peer opens it */
-	WEFT_ATTACH_DROP,   /* left out; the peer is still to be told */
+	WEFT_ATTACH_SENT,    /* ours to open: ATTACH sent, or to be sent */
+	WEFT_ATTACH_AWAIT,   /* the peer opens it */
+	WEFT_ATTACH_DROP,    /* left out; the peer is still to be told */
 };
 
 #define WEFT_MAX_BOOT_PAIRS 64
 
 struct weft_wireup {
 	enum weft_wireup_step step;
-	bool opener;      /* we sent the REQ */
-	bool authority;   /* our id is the lower one: the lane map is ours */
-	bool map_final;   /* both ends have agreed on the map */
-	bool granted;     /* credit_out is set */
+	bool opener;    /* we sent the REQ */
+	bool authority; /* our id is the lower one: the lane map is ours */
+	bool map_final; /* both ends have agreed on the map */
+	bool granted;   /* credit_out is set */
 	uint64_t deadline;
 	uint64_t retry_at, backoff;
 	/* who the peer is */
@@ -184,14 +193,16 @@ struct weft_wireup {
 	struct weft_select select;
 	/* opener: pairs to connect with, in order */
 	struct weft_pair pairs[WEFT_MAX_BOOT_PAIRS];
-	bool pair_down[WEFT_MAX_BOOT_PAIRS]; /* the lane said no in this round, not merely no answer in time */
+	/* the lane said no in this round, not merely no answer in time */
+	bool pair_down[WEFT_MAX_BOOT_PAIRS];
 	unsigned int num_pairs, pair;
 	uint64_t patience, pair_deadline;
 	/* connections */
-	struct weft_lane_ep *boot;   /* becomes lane 0 */
-	struct weft_lane_ep *spare;  /* higher id: own connection that lost a crossing; goes when the other one is confirmed */
+	struct weft_lane_ep *boot; /* becomes lane 0 */
+	/* higher id: own connection that lost a crossing; goes when the other one is confirmed */
+	struct weft_lane_ep *spare;
 	struct weft_lane_ep *stored_lep; /* lower id: connection whose REQ crossed ours... */
-	void *stored;                /* ...and the REQ, answered if our connection fails */
+	void *stored;                    /* ...and the REQ, answered if our connection fails */
 	size_t stored_len;
 	struct weft_wire_credit credit_out, credit_in;
 	/* the map */
@@ -204,7 +215,10 @@ struct weft_wireup {
 	char reason[256]; /* last thing that went wrong */
 };
 
-/** Start connecting: @p remote is the peer's address. @return 0 or an error, after which the ep is to be released */
+/**
+ * Start connecting: @p remote is the peer's address. @return 0 or an error, after which the ep is
+ * to be released
+ */
 int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote);
 /** The ep's timer has come. */
 void weft_wireup_timer(struct weft_ep *ep);
@@ -217,12 +231,12 @@ void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
 /** Both ends are connected over lane 0: the messages may start. */
 void weft_wireup_joined(struct weft_ep *ep);
 /** Fill the fields of a head that follow from the ep. */
-void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane, struct weft_wire_wireup *h);
+void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane,
+		      struct weft_wire_wireup *h);
 /** Destroy a connection; what is being put together from it goes too. */
 void weft_lep_destroy(struct weft_worker *worker, struct weft_lane_ep *lep);
 /** The connection belongs to an endpoint now: it no longer ends with WEFT_CONNECT_TIMEOUT. */
 void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lep);
-
 
 /* Among the wire-up files. */
 
@@ -238,8 +252,8 @@ void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lep);
 /** Count and log a message that is dropped. */
 void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lep, const char *why);
 /** Answer a REQ with "no". */
-void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep, const struct weft_wire_wireup *req, int status,
-			const char *text);
+void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
+			const struct weft_wire_wireup *req, int status, const char *text);
 /** Connecting state of an ep; NULL = no memory. */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
 /** Free the connecting state when nothing is left to do. */
@@ -252,16 +266,20 @@ void weft_wireup_resend(struct weft_ep *ep);
 void weft_wireup_grant(struct weft_ep *ep);
 /** Opener: its connection is up. */
 void weft_wireup_boot_up(struct weft_ep *ep);
-/** Opener: its connection is lost before the REP. @p definite: the lane said so; else it gave no answer in time */
+/**
+ * Opener: its connection is lost before the REP. @p definite: the lane said so; else it gave no
+ * answer in time
+ */
 void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
 /** Acceptor that lost its opener, and whose user wants the endpoint: it becomes the opener. */
 void weft_wireup_restart(struct weft_ep *ep);
 /** Acceptor: the opener has the REP. */
 void weft_wireup_confirm(struct weft_ep *ep);
 /** Acceptor: @p lep, over which the REQ @p m came, becomes lane 0. */
-void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
-void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep, const struct weft_wireup_msg *m, const void *records,
-		     size_t len);
+void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
+			const struct weft_wireup_msg *m);
+void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
+		     const struct weft_wireup_msg *m, const void *records, size_t len);
 void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
 void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
 
@@ -272,7 +290,10 @@ void weft_lanes_describe_local(struct weft_ep *ep);
 void weft_lanes_find_reachable(struct weft_ep *ep, bool complain);
 /** The authority's choice, with @p boot as lane 0. */
 void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
-/** Take a map from the peer, leaving out what cannot be. @return lanes kept, or -EPROTO: not even lane 0 fits */
+/**
+ * Take a map from the peer, leaving out what cannot be. @return lanes kept, or -EPROTO: not even
+ * lane 0 fits
+ */
 int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot);
 void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
 /** Bind a connection as lane @p n. */
@@ -288,13 +309,18 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 bool weft_lanes_settled(const struct weft_ep *ep);
 void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lep,
 		       const struct weft_wireup_msg *m);
-void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
+void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep,
+			 const struct weft_wireup_msg *m);
 
 /* ------------------------------------------------------------------ ep.c */
 
 /** A new endpoint with a slot and message state, CONNECTING. @return NULL = no memory */
-struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn, bool owned);
-/** Take it out of every table, destroy its connections, end its messages with @p status; freed later. */
+struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn,
+			      bool owned);
+/**
+ * Take it out of every table, destroy its connections, end its messages with @p status; freed
+ * later.
+ */
 void weft_ep_retire(struct weft_ep *ep, int status);
 /** The worker goes: the ep ends with -ECANCELED, and so does its close. */
 void weft_ep_close_now(struct weft_ep *ep);
@@ -312,7 +338,10 @@ void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
 void weft_ep_closing_step(struct weft_ep *ep);
 /** The ep being closed is retired: its close ends. */
 void weft_ep_closing_end(struct weft_ep *ep, int status);
-/** What the close has to say if the ep ends now with @p status: nothing is lost once the flush is over. */
+/**
+ * What the close has to say if the ep ends now with @p status: nothing is lost once the flush is
+ * over.
+ */
 int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
 #endif /* WEFT_WIREUP_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file arp.h
- * ARP: a small cache per iface, asks with backoff, answers. Pure: builds and reads packets, sends none.
+ * ARP: a small cache per iface, asks with backoff, answers. Pure: builds and reads packets, sends
+ * none.
  */
 #ifndef WEFT_ARP_H
 #define WEFT_ARP_H
@@ -13,12 +14,12 @@
 #include "frame.h"
 
 #define WEFT_ARP_ENTRIES 64u
-#define WEFT_ARP_RETRY_MIN 2000000ull   /**< ns; doubles */
+#define WEFT_ARP_RETRY_MIN 2000000ull /**< ns; doubles */
 #define WEFT_ARP_RETRY_MAX 500000000ull
 
 struct weft_arp_entry {
-	uint32_t ip;       /**< host order; 0 = free */
-	uint32_t asked;    /**< asks without an answer */
+	uint32_t ip;    /**< host order; 0 = free */
+	uint32_t asked; /**< asks without an answer */
 	uint64_t next_ask;
 	uint64_t used;
 	uint8_t mac[6];
@@ -58,10 +59,10 @@ uint32_t weft_arp_asked(const struct weft_arp *a, uint32_t ip);
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
- * Handle a received packet. Only addresses that were asked for, or that ask us, enter the cache, so that strangers cannot
- * fill it.
+ * Handle a received packet. Only addresses that were asked for, or that ask us, enter the cache, so
+ * that strangers cannot fill it.
  */
-enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt, uint64_t now,
-				    struct weft_frame_arp *reply);
+enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt,
+				    uint64_t now, struct weft_frame_arp *reply);
 
 #endif /* WEFT_ARP_H */

@@ -127,8 +127,8 @@ static struct file *file_get(const char *name, int *rc, char *why, size_t why_le
 	expand(name, full, sizeof(full));
 	pthread_mutex_lock(&files_lock);
 	LIST_FOREACH(f, &files, entry)
-	if (!strcmp(f->name, full))
-		break;
+		if (!strcmp(f->name, full))
+			break;
 	if (!f)
 		f = file_make(full, rc, why, why_len);
 	pthread_mutex_unlock(&files_lock);
@@ -209,7 +209,10 @@ static uint16_t captured_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, 
 	return got;
 }
 
-/* The port frees what it sends, and says only afterwards how much that is: hold on to all of it meanwhile. */
+/*
+ * The port frees what it sends, and says only afterwards how much that is: hold on to all of it
+ * meanwhile.
+ */
 static uint16_t captured_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct captured *c = captured_of(fp);

@@ -3,11 +3,12 @@
  * @file capture.h
  * WEFT_CAPTURE: every frame of every raw lane, both directions, into one pcapng file per process.
  *
- * A captured port is a frame port that stands in front of the real one, so a port that is not captured has
- * nothing of this on its way. Ports of several workers share a file; each is an interface in it.
+ * A captured port is a frame port that stands in front of the real one, so a port that is not
+ * captured has nothing of this on its way. Ports of several workers share a file; each is an
+ * interface in it.
  *
- * Frames stand in the file as the port got or gave them: what a NIC fills in (checksums) is not there yet, and
- * frames that the port did not accept are not in it. Times are those of the burst.
+ * Frames stand in the file as the port got or gave them: what a NIC fills in (checksums) is not
+ * there yet, and frames that the port did not accept are not in it. Times are those of the burst.
  */
 #ifndef WEFT_CAPTURE_H
 #define WEFT_CAPTURE_H
@@ -20,8 +21,10 @@
 /**
  * Put a capture in front of @p port.
  *
- * @param file      name of the file; %p in it becomes the process id. It is made anew by the first port of a process
- * @param platform  whose clock stamps; the host's is shown as time of day, another (a simulator's) as it is
+ * @param file      name of the file; %p in it becomes the process id. It is made anew by the first
+ *   port of a process
+ * @param platform  whose clock stamps; the host's is shown as time of day, another (a simulator's)
+ *   as it is
  * @param worker_id shown in the interface's description
  * @param[out] out  to be used, and closed, instead of @p port
  * @return 0, or a negative errno with a sentence; @p port is then as before

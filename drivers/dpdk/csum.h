@@ -13,7 +13,10 @@
 
 #define WEFT_CRC32C_INIT 0xffffffffu
 
-/** Continue a CRC32C. Start with WEFT_CRC32C_INIT; the value on the wire is the complement of the last result. */
+/**
+ * Continue a CRC32C. Start with WEFT_CRC32C_INIT; the value on the wire is the complement of the
+ * last result.
+ */
 uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);
 
 /** The same without special instructions: the reference that tests compare with. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file encap.h
- * The bytes in front of a lane header: Ethernet, VLAN tag, IPv4, UDP. Built once per connection; a send copies them
- * and patches lengths, source port and checksums. Pure.
+ * The bytes in front of a lane header: Ethernet, VLAN tag, IPv4, UDP. Built once per connection; a
+ * send copies them and patches lengths, source port and checksums. Pure.
  */
 #ifndef WEFT_ENCAP_H
 #define WEFT_ENCAP_H
@@ -32,11 +32,11 @@ struct weft_encap_addr {
 void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a);
 
 /**
- * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4 total length and
- * header checksum, UDP length and source port. The UDP checksum is left 0: none.
+ * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4
+ * total length and header checksum, UDP length and source port. The UDP checksum is left 0: none.
  */
-static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame, uint32_t lane_len,
-				    uint16_t src_port)
+static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame,
+				    uint32_t lane_len, uint16_t src_port)
 {
 	uint8_t *ip = frame + e->l2_len;
 	uint32_t total = WEFT_IPV4_LEN + WEFT_UDP_LEN + lane_len, sum;

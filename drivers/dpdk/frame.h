@@ -4,9 +4,10 @@
  * Every byte that a raw-DPDK lane puts on the wire, and nothing else. doc/wire.md ("Lane frames")
  * explains them to people; frame_parse.c is the one gate that checks them.
  *
- * All fields are little-endian, except those of the Ethernet, IPv4, UDP and ARP headers. No field is
- * aligned: 14 + 20 + 8 bytes stand in front, so the structs are packed and a lane header is 42 bytes
- * long, which puts the data of the first message of an untagged UDP frame at byte 88, a multiple of 8.
+ * All fields are little-endian, except those of the Ethernet, IPv4, UDP and ARP headers. No field
+ * is aligned: 14 + 20 + 8 bytes stand in front, so the structs are packed and a lane header is 42
+ * bytes long, which puts the data of the first message of an untagged UDP frame at byte 88, a
+ * multiple of 8.
  */
 #ifndef WEFT_FRAME_H
 #define WEFT_FRAME_H
@@ -24,60 +25,73 @@
 #define WEFT_UDP_LEN 8u
 #define WEFT_ENCAP_MAX (WEFT_ETH_LEN + WEFT_VLAN_LEN + WEFT_IPV4_LEN + WEFT_UDP_LEN)
 
-/** Smallest frame size a lane works with: IPv6's minimum MTU of 1280, and an Ethernet header with a tag. */
+/**
+ * Smallest frame size a lane works with: IPv6's minimum MTU of 1280, and an Ethernet header with a
+ * tag.
+ */
 #define WEFT_FRAME_SIZE_MIN (1280u + WEFT_ETH_LEN + WEFT_VLAN_LEN)
 #define WEFT_FRAME_SIZE_MAX 16384u
 
 enum weft_frame_type {
-	WEFT_FRAME_HELLO = 1,      /**< "connect": struct weft_frame_hello */
-	WEFT_FRAME_HELLO_ACK = 2,  /**< the responder's half: struct weft_frame_hello */
-	WEFT_FRAME_PROBE = 3,      /**< is a frame of this size carried? struct weft_frame_probe, zeros */
-	WEFT_FRAME_PROBE_ACK = 4,  /**< it is; padded to the same size */
-	WEFT_FRAME_READY = 5,      /**< the initiator settles the frame size: struct weft_frame_ready */
-	WEFT_FRAME_READY_ACK = 6,  /**< the responder has it */
-	WEFT_FRAME_DATA = 7,       /**< messages; the only type that uses up sequences */
-	WEFT_FRAME_ACK = 8,        /**< no body; with WEFT_FRAME_F_ACK_REQ also the keepalive */
-	WEFT_FRAME_RESET = 9,      /**< there is no such connection: struct weft_frame_reset */
-	WEFT_FRAME_BYE = 10,       /**< closed in good order; seq = sequences used up in all */
-	WEFT_FRAME_BYE_ACK = 11,   /**< stop repeating BYE */
-	WEFT_FRAME_LANE_DOWN = 12, /**< place kept for lane failover; dropped as unknown by version 1 */
+	WEFT_FRAME_HELLO = 1,     /**< "connect": struct weft_frame_hello */
+	WEFT_FRAME_HELLO_ACK = 2, /**< the responder's half: struct weft_frame_hello */
+	/** is a frame of this size carried? struct weft_frame_probe, zeros */
+	WEFT_FRAME_PROBE = 3,
+	WEFT_FRAME_PROBE_ACK = 4, /**< it is; padded to the same size */
+	/** the initiator settles the frame size: struct weft_frame_ready */
+	WEFT_FRAME_READY = 5,
+	WEFT_FRAME_READY_ACK = 6, /**< the responder has it */
+	WEFT_FRAME_DATA = 7,      /**< messages; the only type that uses up sequences */
+	WEFT_FRAME_ACK = 8,       /**< no body; with WEFT_FRAME_F_ACK_REQ also the keepalive */
+	WEFT_FRAME_RESET = 9,     /**< there is no such connection: struct weft_frame_reset */
+	WEFT_FRAME_BYE = 10,      /**< closed in good order; seq = sequences used up in all */
+	WEFT_FRAME_BYE_ACK = 11,  /**< stop repeating BYE */
+	/** place kept for lane failover; dropped as unknown by version 1 */
+	WEFT_FRAME_LANE_DOWN = 12,
 	WEFT_FRAME_TYPE_END,
 };
 
 #define WEFT_FRAME_F_ACK_REQ 0x0001u /**< acknowledge at once */
 #define WEFT_FRAME_F_SACK 0x0002u    /**< a SACK block follows the header */
 #define WEFT_FRAME_F_CRC32C 0x0004u  /**< CRC32C of header .. end of body follows the body */
-#define WEFT_FRAME_F_RETX 0x0008u    /**< not the first transmission of this sequence; for readers of captures */
-#define WEFT_FRAME_F_KNOWN 0x000fu   /**< other bits must be 0 in version 1 */
+/** not the first transmission of this sequence; for readers of captures */
+#define WEFT_FRAME_F_RETX 0x0008u
+#define WEFT_FRAME_F_KNOWN 0x000fu /**< other bits must be 0 in version 1 */
 
 #define WEFT_FRAME_HOLD_UNIT 64u   /**< ns per unit of ts_hold */
 #define WEFT_FRAME_NO_ECHO 0xffffu /**< ts_hold: ts_echo means nothing */
 #define WEFT_FRAME_PATHS_MAX 16u
 
 /**
- * Lane header. The first 26 bytes keep their meaning in all versions, so that a peer of another version can
- * be answered with a RESET that says so.
+ * Lane header. The first 26 bytes keep their meaning in all versions, so that a peer of another
+ * version can be answered with a RESET that says so.
  */
 struct weft_frame_hdr {
 	uint16_t magic;
 	uint8_t version;
-	uint8_t type;      /**< enum weft_frame_type */
-	uint16_t flags;    /**< WEFT_FRAME_F_* */
-	uint16_t length;   /**< from the first byte of this header to the end of the body; without the CRC */
+	uint8_t type;   /**< enum weft_frame_type */
+	uint16_t flags; /**< WEFT_FRAME_F_* */
+	/** from the first byte of this header to the end of the body; without the CRC */
+	uint16_t length;
 	uint32_t dst_conn; /**< receiver's connection: index | generation << 16; 0 in HELLO */
 	uint32_t token;    /**< receiver's random token of that connection; 0 in HELLO and RESET */
 	uint32_t seq;      /**< DATA: sequence of this frame. Others: the next one to be used */
 	uint32_t ack;      /**< all sequences before this one have arrived and been processed */
 	uint16_t src_conn; /**< index of the sender's connection, so that a RESET finds it */
-	uint8_t path;      /**< low nibble: path of this frame; high nibble: path of the echoed one */
-	uint8_t epoch;     /**< lane epoch, for failover; 0 in version 1 */
-	uint32_t order;    /**< send order of DATA on this path, retransmissions counted */
-	uint32_t ts;       /**< sender's clock when this was sent, ns modulo 2^32 */
-	uint32_t ts_echo;  /**< ts of the newest DATA frame received */
-	uint16_t ts_hold;  /**< how long that one waited here, in WEFT_FRAME_HOLD_UNIT, or NO_ECHO */
+	/** low nibble: path of this frame; high nibble: path of the echoed one */
+	uint8_t path;
+	uint8_t epoch;    /**< lane epoch, for failover; 0 in version 1 */
+	uint32_t order;   /**< send order of DATA on this path, retransmissions counted */
+	uint32_t ts;      /**< sender's clock when this was sent, ns modulo 2^32 */
+	uint32_t ts_echo; /**< ts of the newest DATA frame received */
+	/** how long that one waited here, in WEFT_FRAME_HOLD_UNIT, or NO_ECHO */
+	uint16_t ts_hold;
 } __attribute__((packed));
 
-/** SACK block: bit i of the words, counted from the low bit of the first: sequence ack + 1 + i has arrived. */
+/**
+ * SACK block: bit i of the words, counted from the low bit of the first: sequence ack + 1 + i has
+ * arrived.
+ */
 struct weft_frame_sack {
 	uint16_t words; /**< 1 .. WEFT_FRAME_SACK_WORDS */
 	uint16_t reserved;
@@ -95,22 +109,27 @@ struct weft_frame_msg {
 
 /** Body of HELLO and HELLO_ACK. Later versions may append; a reader takes what it knows. */
 struct weft_frame_hello {
-	uint32_t conn;        /**< sender's connection: what the other writes into dst_conn */
-	uint32_t token;       /**< and into token */
-	uint64_t worker_id;   /**< sender's worker */
-	uint64_t iface_id;    /**< sender's iface */
-	uint64_t peer_iface;  /**< the iface meant: an address may outlive its owner */
-	uint32_t first_seq;   /**< of the sender's first DATA frame */
-	uint32_t rx_frames;   /**< frames that the sender's receive ring holds */
-	uint32_t rx_bufs;     /**< buffers behind it */
-	uint16_t frame_size;  /**< largest frame, L2 header included, FCS not */
-	uint8_t csum;         /**< enum weft_frame_csum: wanted (HELLO), agreed (HELLO_ACK) */
-	uint8_t paths;        /**< UDP source ports the sender will use; path 0 is the port it listens on */
-	uint32_t features;    /**< 0; bits for failover, congestion control, ... */
+	uint32_t conn;       /**< sender's connection: what the other writes into dst_conn */
+	uint32_t token;      /**< and into token */
+	uint64_t worker_id;  /**< sender's worker */
+	uint64_t iface_id;   /**< sender's iface */
+	uint64_t peer_iface; /**< the iface meant: an address may outlive its owner */
+	uint32_t first_seq;  /**< of the sender's first DATA frame */
+	uint32_t rx_frames;  /**< frames that the sender's receive ring holds */
+	uint32_t rx_bufs;    /**< buffers behind it */
+	uint16_t frame_size; /**< largest frame, L2 header included, FCS not */
+	uint8_t csum;        /**< enum weft_frame_csum: wanted (HELLO), agreed (HELLO_ACK) */
+	/** UDP source ports the sender will use; path 0 is the port it listens on */
+	uint8_t paths;
+	uint32_t features; /**< 0; bits for failover, congestion control, ... */
 	uint32_t reserved;
 } __attribute__((packed));
 
-enum weft_frame_csum { WEFT_FRAME_CSUM_NONE = 0, WEFT_FRAME_CSUM_UDP = 1, WEFT_FRAME_CSUM_CRC32C = 2 };
+enum weft_frame_csum {
+	WEFT_FRAME_CSUM_NONE = 0,
+	WEFT_FRAME_CSUM_UDP = 1,
+	WEFT_FRAME_CSUM_CRC32C = 2
+};
 
 /** Body of PROBE and PROBE_ACK; zeros follow up to the size probed. */
 struct weft_frame_probe {
@@ -132,13 +151,17 @@ enum weft_frame_reset_reason {
 	WEFT_RESET_REFUSED = 5, /**< no agreement on frame size or checksum, or out of memory */
 };
 
-/** Body of RESET. It proves that its sender saw the frame it answers: nobody else knows these two numbers. */
+/**
+ * Body of RESET. It proves that its sender saw the frame it answers: nobody else knows these two
+ * numbers.
+ */
 struct weft_frame_reset {
-	uint16_t reason;      /**< enum weft_frame_reset_reason */
-	uint8_t version_min;  /**< versions that the sender speaks */
+	uint16_t reason;     /**< enum weft_frame_reset_reason */
+	uint8_t version_min; /**< versions that the sender speaks */
 	uint8_t version_max;
-	uint32_t echo_conn;   /**< dst_conn of the frame answered; weft_frame_hello.conn if it was a HELLO */
-	uint32_t echo_token;  /**< token of it; weft_frame_hello.token if it was a HELLO */
+	/** dst_conn of the frame answered; weft_frame_hello.conn if it was a HELLO */
+	uint32_t echo_conn;
+	uint32_t echo_token; /**< token of it; weft_frame_hello.token if it was a HELLO */
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_frame_hdr) == 42, "lane header");

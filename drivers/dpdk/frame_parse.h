@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame_parse.h
- * The gate: bytes from the wire become a view whose lengths and offsets can be trusted. Receive path, unit tests
- * and fuzzer all come through here. No allocation, no state, no DPDK.
+ * The gate: bytes from the wire become a view whose lengths and offsets can be trusted. Receive
+ * path, unit tests and fuzzer all come through here. No allocation, no state, no DPDK.
  */
 #ifndef WEFT_FRAME_PARSE_H
 #define WEFT_FRAME_PARSE_H
@@ -16,12 +16,13 @@
 /** What the gate says; everything but OK and ARP is a drop with its reason. */
 enum weft_gate {
 	WEFT_GATE_OK,
-	WEFT_GATE_ARP,         /**< ARP for Ethernet/IPv4, whole */
-	WEFT_GATE_NOT_OURS,    /**< another protocol, address, port or VLAN */
-	WEFT_GATE_BAD_LENGTH,  /**< truncated, or lengths that contradict each other */
-	WEFT_GATE_BAD_IP,      /**< options, fragment, or header checksum */
+	WEFT_GATE_ARP,        /**< ARP for Ethernet/IPv4, whole */
+	WEFT_GATE_NOT_OURS,   /**< another protocol, address, port or VLAN */
+	WEFT_GATE_BAD_LENGTH, /**< truncated, or lengths that contradict each other */
+	WEFT_GATE_BAD_IP,     /**< options, fragment, or header checksum */
 	WEFT_GATE_BAD_MAGIC,
-	WEFT_GATE_BAD_VERSION, /**< the first 26 bytes of the lane header are there and can be answered */
+	/** the first 26 bytes of the lane header are there and can be answered */
+	WEFT_GATE_BAD_VERSION,
 	WEFT_GATE_BAD_TYPE,    /**< unknown type or flags, or a body that does not fit the type */
 	WEFT_GATE_BAD_MESSAGE, /**< messages do not tile the body, unknown am_id or flags */
 	WEFT_GATE_BAD_CSUM,
@@ -31,10 +32,10 @@ enum weft_gate {
 /** What is "ours"; fixed while the iface is open. */
 struct weft_gate_conf {
 	bool raw_ethertype;
-	bool check_ip;      /**< verify the IPv4 header checksum (the NIC does not) */
-	uint16_t vlan;      /**< 0 = untagged */
-	uint16_t udp_port;  /**< our port */
-	uint32_t ip;        /**< our address, host order */
+	bool check_ip;     /**< verify the IPv4 header checksum (the NIC does not) */
+	uint16_t vlan;     /**< 0 = untagged */
+	uint16_t udp_port; /**< our port */
+	uint32_t ip;       /**< our address, host order */
 	uint8_t mac[6];
 };
 
@@ -48,7 +49,7 @@ struct weft_frame_view {
 	uint16_t src_port; /**< 0 without UDP */
 	uint16_t udp_csum; /**< as on the wire; 0 = none */
 	const uint8_t *src_mac;
-	const uint8_t *l3; /**< IPv4 header, for the UDP checksum */
+	const uint8_t *l3;                /**< IPv4 header, for the UDP checksum */
 	const struct weft_frame_arp *arp; /**< with WEFT_GATE_ARP */
 	uint8_t type;
 	uint16_t flags;
@@ -68,7 +69,8 @@ bool weft_frame_udp_csum_ok(const struct weft_frame_view *view);
 const char *weft_gate_name(enum weft_gate g);
 
 /** Step through the messages of a checked body. @p off starts at 0. @return NULL at the end */
-static inline const struct weft_frame_msg *weft_frame_msg_next(const struct weft_frame_view *v, uint32_t *off)
+static inline const struct weft_frame_msg *weft_frame_msg_next(const struct weft_frame_view *v,
+							       uint32_t *off)
 {
 	const struct weft_frame_msg *msg;
 

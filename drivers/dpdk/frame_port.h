@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame_port.h
- * What the raw-DPDK lane's engine stands on: a port that sends and receives bursts of Ethernet frames. Two implementations: an ethdev queue pair
- * (port_ethdev.c) and the simulated network (test/sim/). Buffers are rte_mbufs in both, so that the engine runs unchanged.
+ * What the raw-DPDK lane's engine stands on: a port that sends and receives bursts of Ethernet
+ * frames. Two implementations: an ethdev queue pair (port_ethdev.c) and the simulated network
+ * (test/sim/). Buffers are rte_mbufs in both, so that the engine runs unchanged.
  */
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
@@ -21,9 +22,15 @@ typedef void (*weft_frame_port_counter_cb)(const char *name, uint64_t value, voi
 struct weft_frame_port_ops {
 	/** Receive up to @p n frames; never waits. */
 	uint16_t (*rx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
-	/** Send; takes ownership of the frames it accepts (a prefix). Never waits: the port keeps what a PMD would sleep on below the PMD's limits. */
+	/**
+	 * Send; takes ownership of the frames it accepts (a prefix). Never waits: the port keeps
+	 * what a PMD would sleep on below the PMD's limits.
+	 */
 	uint16_t (*tx_burst)(struct weft_frame_port *port, struct rte_mbuf **pkts, uint16_t n);
-	/** Push out what the PMD holds back and reclaim sent buffers (af_packet's tail, idle TX queues). Called on idle progress and by timers; may be NULL. */
+	/**
+	 * Push out what the PMD holds back and reclaim sent buffers (af_packet's tail, idle TX
+	 * queues). Called on idle progress and by timers; may be NULL.
+	 */
 	void (*tx_kick)(struct weft_frame_port *port);
 	bool (*link_up)(struct weft_frame_port *port);
 	/** Why there is no link, in a sentence; "" when there is one. NULL = nothing to say. */
@@ -32,30 +39,47 @@ struct weft_frame_port_ops {
 	void (*close)(struct weft_frame_port *port);
 };
 
-#define WEFT_FRAME_PORT_MEMORY   (1u << 0) /**< frames never leave memory (memif, ring): bits cannot rot on a wire */
-#define WEFT_FRAME_PORT_RX_CSUM  (1u << 1) /**< the NIC checks IPv4/UDP checksums and marks bad ones in ol_flags */
-#define WEFT_FRAME_PORT_TX_CSUM  (1u << 2) /**< the NIC fills IPv4/UDP checksums */
+/** frames never leave memory (memif, ring): bits cannot rot on a wire */
+#define WEFT_FRAME_PORT_MEMORY (1u << 0)
+/** the NIC checks IPv4/UDP checksums and marks bad ones in ol_flags */
+#define WEFT_FRAME_PORT_RX_CSUM (1u << 1)
+#define WEFT_FRAME_PORT_TX_CSUM (1u << 2)  /**< the NIC fills IPv4/UDP checksums */
 #define WEFT_FRAME_PORT_MULTISEG (1u << 3) /**< tx takes chained mbufs */
-#define WEFT_FRAME_PORT_EXTBUF   (1u << 4) /**< a probe saw an external buffer come back after tx: zero-copy is possible */
-#define WEFT_FRAME_PORT_REG      (1u << 5) /**< memory of external buffers must be registered and DMA-mapped first (real NIC) */
+/** a probe saw an external buffer come back after tx: zero-copy is possible */
+#define WEFT_FRAME_PORT_EXTBUF (1u << 4)
+/** memory of external buffers must be registered and DMA-mapped first (real NIC) */
+#define WEFT_FRAME_PORT_REG (1u << 5)
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
-	char name[64];             /**< resource name, e.g. "0" */
-	char device[64];           /**< hardware identity, e.g. PCI address; vdev name for virtual ports */
-	uint32_t flags;            /**< WEFT_FRAME_PORT_* */
+	char name[64]; /**< resource name, e.g. "0" */
+	/** hardware identity, e.g. PCI address; vdev name for virtual ports */
+	char device[64];
+	uint32_t flags; /**< WEFT_FRAME_PORT_* */
 	uint8_t mac[6];
-	int socket;                /**< NUMA node, or SOCKET_ID_ANY */
-	uint16_t frame_size;       /**< largest frame with L2 header (VLAN tag included), without FCS */
-	uint16_t tx_depth;         /**< frames the TX ring holds */
-	uint16_t rx_depth;         /**< frames the RX ring holds */
-	uint32_t tx_bytes_max;     /**< bytes that may be unsent in the port before the PMD would sleep; 0 = no limit */
-	double bandwidth;          /**< bytes/s from link speed, or a stated figure for virtual ports */
-	double latency;            /**< s, first estimate */
-	struct rte_mempool *pool;  /**< frames (RX, and TX copies): data room >= headroom + frame_size, or chained (see rx_chained) */
-	struct rte_mempool *hdr_pool; /**< small mbufs: control frames, headers of zero-copy frames, external-buffer segments; data room 512, headroom included */
-	bool rx_chained;           /**< received frames may be mbuf chains */
-	uint16_t udp_port;         /**< destination UDP port that brings frames home to this queue; 0 = any */
+	int socket; /**< NUMA node, or SOCKET_ID_ANY */
+	/** largest frame with L2 header (VLAN tag included), without FCS */
+	uint16_t frame_size;
+	uint16_t tx_depth; /**< frames the TX ring holds */
+	uint16_t rx_depth; /**< frames the RX ring holds */
+	/** bytes that may be unsent in the port before the PMD would sleep; 0 = no limit */
+	uint32_t tx_bytes_max;
+	/** bytes/s from link speed, or a stated figure for virtual ports */
+	double bandwidth;
+	double latency; /**< s, first estimate */
+	/**
+	 * frames (RX, and TX copies): data room >= headroom + frame_size, or chained (see
+	 * rx_chained)
+	 */
+	struct rte_mempool *pool;
+	/**
+	 * small mbufs: control frames, headers of zero-copy frames, external-buffer segments; data
+	 * room 512, headroom included
+	 */
+	struct rte_mempool *hdr_pool;
+	bool rx_chained; /**< received frames may be mbuf chains */
+	/** destination UDP port that brings frames home to this queue; 0 = any */
+	uint16_t udp_port;
 };
 
 /** Why there is no link, in a sentence that says what to do; "" when there is one. */

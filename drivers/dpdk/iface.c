@@ -11,7 +11,7 @@
 /* Costs per message that protocol selection starts from; measured on memif, 2.5 GHz. */
 #define SEND_OVERHEAD 60e-9
 #define RECV_OVERHEAD 60e-9
-#define CTL_ROOM                                                                             \
+#define CTL_ROOM \
 	128u /* bytes that a small buffer must hold behind its headroom; ACKs with long SACK \
 		blocks take a big one then */
 #define MAX_IOV 4u

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file loss.h
- * Which frames are lost? RACK's idea, per path: a frame is lost when frames that left later **on the same path** have
- * arrived, several of them, and it has had a round trip's time itself. Two paths never blame each other. Pure.
+ * Which frames are lost? RACK's idea, per path: a frame is lost when frames that left later **on
+ * the same path** have arrived, several of them, and it has had a round trip's time itself. Two
+ * paths never blame each other. Pure.
  */
 #ifndef WEFT_LOSS_H
 #define WEFT_LOSS_H
@@ -26,11 +27,12 @@ void weft_loss_init(struct weft_loss *l);
 
 /**
  * A frame sent as @p order at @p sent has been acknowledged at @p now.
- * @param tries  transmissions of it. When an answer to a repeated frame comes sooner than any answer ever did, an
- *               earlier transmission is what arrived, and nothing is learned about this order.
+ * @param tries  transmissions of it. When an answer to a repeated frame comes sooner than any
+ *               answer ever did, an earlier transmission is what arrived, and nothing is learned
+ *               about this order.
  */
-void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r, uint32_t order, unsigned int tries,
-		     uint64_t sent, uint64_t now);
+void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r, uint32_t order,
+		     unsigned int tries, uint64_t sent, uint64_t now);
 
 /** A retransmission was needless: the first transmission was late, not lost. Be more patient. */
 void weft_loss_spurious(struct weft_loss *l);
@@ -41,14 +43,17 @@ static inline uint64_t weft_loss_patience(const struct weft_rtt *r)
 	return (uint64_t)r->srtt + r->srtt / 4;
 }
 
-/** Newer frames of its path have arrived and it has not: it is a candidate, and lost once patience is over. */
+/**
+ * Newer frames of its path have arrived and it has not: it is a candidate, and lost once patience
+ * is over.
+ */
 static inline bool weft_loss_suspect(const struct weft_loss *l, uint32_t order)
 {
 	return l->any && (int32_t)(l->acked - order) >= (int32_t)l->reorder;
 }
 
-static inline bool weft_loss_lost(const struct weft_loss *l, const struct weft_rtt *r, uint32_t order,
-				  uint64_t sent, uint64_t now)
+static inline bool weft_loss_lost(const struct weft_loss *l, const struct weft_rtt *r,
+				  uint32_t order, uint64_t sent, uint64_t now)
 {
 	return weft_loss_suspect(l, order) && now >= sent + weft_loss_patience(r);
 }

@@ -3,8 +3,9 @@
  * @file pcapng.h
  * Writing pcapng: section, interfaces, packets; buffered. Pure: libc only.
  *
- * DPDK 22.11's rte_pcapng is not used: its interfaces are ethdev ports (a simulated port is none), the length it
- * writes includes padding, it copies each packet into an mbuf first, and its clock is shared without a lock.
+ * DPDK 22.11's rte_pcapng is not used: its interfaces are ethdev ports (a simulated port is none),
+ * the length it writes includes padding, it copies each packet into an mbuf first, and its clock is
+ * shared without a lock.
  */
 #ifndef WEFT_PCAPNG_H
 #define WEFT_PCAPNG_H
@@ -45,7 +46,9 @@ void weft_pcapng_packet(struct weft_pcapng *w, uint32_t interface,
 			enum weft_pcapng_direction direction, uint64_t time_ns,
 			const struct iovec *iov, unsigned int iovcnt);
 
-/** Write what is buffered. @return 0, or the first error of all writing: nothing is written after it */
+/**
+ * Write what is buffered. @return 0, or the first error of all writing: nothing is written after it
+ */
 int weft_pcapng_flush(struct weft_pcapng *w);
 
 /** Bytes that wait for a flush. */

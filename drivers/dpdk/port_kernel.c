@@ -3,12 +3,12 @@
  * Ports that stand on a kernel interface. Their PMDs say "up" and "MTU 1500" whatever the interface
  * does, so the kernel is asked.
  *
- * net_af_packet's send has two traps. When the slot it wants is still in use it sleeps in poll() until
- * the kernel has sent enough; and the kernel stops sending when the socket's bytes in flight reach
- * SO_SNDBUF, leaving the rest in the ring until somebody calls send() again. Both are avoided by never
- * giving it more than the socket takes at once: the socket is ours as much as the PMD's, so the bytes in
- * flight are read from it (SIOCOUTQ), and what a full queue discipline made the kernel leave behind is
- * sent by our own send() from tx_kick.
+ * net_af_packet's send has two traps. When the slot it wants is still in use it sleeps in poll()
+ * until the kernel has sent enough; and the kernel stops sending when the socket's bytes in flight
+ * reach SO_SNDBUF, leaving the rest in the ring until somebody calls send() again. Both are avoided
+ * by never giving it more than the socket takes at once: the socket is ours as much as the PMD's,
+ * so the bytes in flight are read from it (SIOCOUTQ), and what a full queue discipline made the
+ * kernel leave behind is sent by our own send() from tx_kick.
  */
 
 #include <errno.h>
@@ -62,8 +62,8 @@ uint32_t weft_kernel_mtu(unsigned int if_index)
 
 /*
  * What the kernel charges for a frame beyond its bytes: the packet's own structures, about 0.8 to
- * 1.2 KiB. Guess high when we count (a frame too few in flight does no harm), low when it bounds how
- * many frames the bytes in flight may be (each holds a slot of the ring).
+ * 1.2 KiB. Guess high when we count (a frame too few in flight does no harm), low when it bounds
+ * how many frames the bytes in flight may be (each holds a slot of the ring).
  */
 #define CHARGE_HIGH 1280u
 #define CHARGE_LOW 768u
@@ -112,7 +112,10 @@ void weft_packet_socket_init(struct weft_port *p)
 	if (sndbuf <= 0)
 		sndbuf = 212992; /* Linux's default */
 	p->sock_limit = RTE_MIN((uint32_t)sndbuf, slots * CHARGE_LOW);
-	/* One frame must always go, however small the buffer is: the kernel looks before it charges. */
+	/*
+	 * One frame must always go, however small the buffer is: the kernel looks before it
+	 * charges.
+	 */
 	p->sock_limit = RTE_MAX(p->sock_limit, p->fp.frame_size + CHARGE_HIGH);
 	p->fp.tx_bytes_max = p->sock_limit / (p->fp.frame_size + CHARGE_HIGH) * p->fp.frame_size;
 	p->fp.tx_bytes_max = RTE_MAX(p->fp.tx_bytes_max, (uint32_t)p->fp.frame_size);

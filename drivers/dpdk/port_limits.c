@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port can take. Capabilities tell it for hardware. Virtual ports of DPDK 22.11 report 1518 bytes
- * and no more, whatever they carry, so for them the device arguments and the source of the PMD decide;
- * what is known stands here and nowhere else.
+ * What a port can take. Capabilities tell it for hardware. Virtual ports of DPDK 22.11 report 1518
+ * bytes and no more, whatever they carry, so for them the device arguments and the source of the
+ * PMD decide; what is known stands here and nowhere else.
  */
 
 #include <errno.h>
@@ -90,9 +90,9 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
 }
 
 /*
- * A frame longer than a ring buffer (bsize) goes as chained descriptors, but the PMD's sender does not
- * clear the chain flag of a frame's first descriptor: once a slot was in the middle of a chain, a later
- * short frame in it is glued to the one that follows. So a frame must fit one buffer.
+ * A frame longer than a ring buffer (bsize) goes as chained descriptors, but the PMD's sender does
+ * not clear the chain flag of a frame's first descriptor: once a slot was in the middle of a chain,
+ * a later short frame in it is glued to the one that follows. So a frame must fit one buffer.
  */
 static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
@@ -153,8 +153,9 @@ static int kernel_limits(struct weft_port_dev *d)
 }
 
 /*
- * A ring frame (framesz) begins with headers: 32 bytes when sending, 66 when receiving, and the mbuf
- * must hold the whole slot. A frame longer than the interface's MTU would block its slot forever.
+ * A ring frame (framesz) begins with headers: 32 bytes when sending, 66 when receiving, and the
+ * mbuf must hold the whole slot. A frame longer than the interface's MTU would block its slot
+ * forever.
  */
 #define PACKET_RX_OVERHEAD 66u
 #define PACKET_TX_OVERHEAD 32u
@@ -187,8 +188,9 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 }
 
 /*
- * Frames live in chunks of at most a page that are the mempool's objects: its header, the mbuf, our headroom and
- * the kernel's come off, and a cache line of padding. The fill ring takes 2048 of them.
+ * Frames live in chunks of at most a page that are the mempool's objects: its header, the mbuf, our
+ * headroom and the kernel's come off, and a cache line of padding. The fill ring takes 2048 of
+ * them.
  */
 #define XDP_OVERHEAD (64u + 64u + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256u)
 

@@ -2,16 +2,16 @@
 /*
  * The life of a memif connection.
  *
- * The PMD takes a connection down in the EAL's interrupt thread, as soon as its peer's end of the control socket
- * closes: it unmaps the rings while another thread may be copying out of them, and frees what a stop in another
- * thread frees too. Both end in a crash, of the survivor. So (a) every start and stop of ours runs in the
- * interrupt thread, as an alarm, where it can't meet the PMD's handler; and (b) once a connection is up, its
- * control socket is taken away from the interrupt thread: the PMD's descriptor becomes one end of a silent
- * socket pair, the real socket is watched by the thread that polls the port, which stops touching the rings
- * before it has them taken down.
+ * The PMD takes a connection down in the EAL's interrupt thread, as soon as its peer's end of the
+ * control socket closes: it unmaps the rings while another thread may be copying out of them, and
+ * frees what a stop in another thread frees too. Both end in a crash, of the survivor. So (a) every
+ * start and stop of ours runs in the interrupt thread, as an alarm, where it can't meet the PMD's
+ * handler; and (b) once a connection is up, its control socket is taken away from the interrupt
+ * thread: the PMD's descriptor becomes one end of a silent socket pair, the real socket is watched
+ * by the thread that polls the port, which stops touching the rings before it has them taken down.
  *
- * A client's start fails while its server is not there, and its connection is not made again by itself: then it
- * is started anew, every 100 ms.
+ * A client's start fails while its server is not there, and its connection is not made again by
+ * itself: then it is started anew, every 100 ms.
  */
 
 /* Interrupt handles are experimental in 22.11 and stable since. */
@@ -36,8 +36,9 @@
 
 #define RETRY_MS 100
 /*
- * A handshake that takes longer has failed, and some do. Beware: a server that is stopped for longer in the middle of one finds a
- * connection given up when it wakes, DPDK's memif then closes a socket that its interrupt thread still polls, and the EAL aborts.
+ * A handshake that takes longer has failed, and some do. Beware: a server that is stopped for
+ * longer in the middle of one finds a connection given up when it wakes, DPDK's memif then closes a
+ * socket that its interrupt thread still polls, and the EAL aborts.
  */
 #define PATIENCE_MS 1000
 

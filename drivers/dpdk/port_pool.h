@@ -24,8 +24,8 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 			   uint32_t rx_bufs, char *why, size_t why_len);
 
 /**
- * Free the pools of queue pair @p q, once all their buffers are back: a peer in this process may still
- * hold some (net_ring), and then they are freed by a later call for any port.
+ * Free the pools of queue pair @p q, once all their buffers are back: a peer in this process may
+ * still hold some (net_ring), and then they are freed by a later call for any port.
  */
 void weft_port_pools_free(struct weft_port_dev *d, uint16_t q);
 

@@ -4,7 +4,8 @@
  * What the files of the ethdev port share:
  *  - port_ethdev.c  open, configure, close;
  *  - port_rxtx.c    the operations of an open port;
- *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source tells;
+ *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source
+ *                   tells;
  *  - port_kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
  *  - port_memif.c   a memif connection's life;
  *  - port_steer.c   flow rules that bring a queue's frames home.
@@ -111,7 +112,10 @@ static inline uint32_t weft_port_l2(bool vlan)
 
 /* port_limits.c */
 
-/** Fill @p d->limits from capabilities, device arguments and the kernel. @return 0, or an error with @p why */
+/**
+ * Fill @p d->limits from capabilities, device arguments and the kernel. @return 0, or an error with
+ * @p why
+ */
 int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len);
 
 /* port_kernel.c */
@@ -120,7 +124,9 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len);
 bool weft_kernel_link_up(unsigned int if_index);
 /** Its MTU; 0 = there is none. */
 uint32_t weft_kernel_mtu(unsigned int if_index);
-/** Find the packet socket that the PMD has on the interface, for the k-th queue. @return fd or -1 */
+/**
+ * Find the packet socket that the PMD has on the interface, for the k-th queue. @return fd or -1
+ */
 int weft_packet_socket_find(unsigned int if_index, unsigned int k);
 /** Set up p->sock and its limits. */
 void weft_packet_socket_init(struct weft_port *p);

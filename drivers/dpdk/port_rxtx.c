@@ -198,8 +198,8 @@ const struct weft_frame_port_ops weft_port_packet_ops = {
 /* ---- by pointer ----------------------------------------------------------------------------- */
 
 /*
- * The receiver gets the mbuf itself, and may cut headers off it, keep it, write to it. So what the sender
- * keeps (for retransmission) or what isn't an mbuf's own memory is copied, as a wire would.
+ * The receiver gets the mbuf itself, and may cut headers off it, keep it, write to it. So what the
+ * sender keeps (for retransmission) or what isn't an mbuf's own memory is copied, as a wire would.
  */
 static struct rte_mbuf *to_give_away(struct weft_port *p, struct rte_mbuf *m)
 {

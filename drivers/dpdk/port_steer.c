@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flow rules: frames to a queue's UDP port come to that queue. Asked by rte_flow_validate(), which is
- * the only capability there is.
+ * Flow rules: frames to a queue's UDP port come to that queue. Asked by rte_flow_validate(), which
+ * is the only capability there is.
  */
 
 #include <errno.h>

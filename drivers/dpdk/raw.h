@@ -3,16 +3,19 @@
  * @file raw.h
  * Inside of the raw-DPDK lane engine: the iface, the connection, and who provides what.
  *
- * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain until the frame is
- * acknowledged, the TX queue or the NIC holds another while it is to be sent. Only when both are gone does the buffer return to
- * its pool, and user memory of a zero-copy send to its owner.
+ * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain
+ * until the frame is acknowledged, the TX queue or the NIC holds another while it is to be sent.
+ * Only when both are gone does the buffer return to its pool, and user memory of a zero-copy send
+ * to its owner.
  *
  * Three clocks, all in ns, all derived from the `now` of progress():
  *   now   real time; timestamps and RTT samples
- *   et    engine time: as now, but no step is longer than RAW_STEP_MAX. Retransmission timers run on it, so a pause of the
- *         owner, in which nothing could be received, never looks like silence of the peer. When frames were sent between two
- *         progress calls, nobody knows when in that step, and only RAW_OUTSIDE_STEP_MAX of it counts.
- *   lt    liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and connect timeout run on it.
+ *   et    engine time: as now, but no step is longer than RAW_STEP_MAX. Retransmission timers run
+ *         on it, so a pause of the owner, in which nothing could be received, never looks like
+ *         silence of the peer. When frames were sent between two progress calls, nobody knows when
+ *         in that step, and only RAW_OUTSIDE_STEP_MAX of it counts.
+ *   lt    liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and connect
+ *         timeout run on it.
  */
 #ifndef WEFT_RAW_H
 #define WEFT_RAW_H
@@ -34,19 +37,20 @@
 #include "sack.h"
 
 #define RAW_BURST 32u
-#define RAW_TXQ 64u              /* frames sealed and not yet taken by the port */
-#define RAW_TX_BATCH 4u          /* full frames that wait for each other before they go to the port */
+#define RAW_TXQ 64u /* frames sealed and not yet taken by the port */
+/* full frames that wait for each other before they go to the port */
+#define RAW_TX_BATCH 4u
 #define RAW_CONNS_MAX 4096u
 #define RAW_HALF_OPEN_MAX 256u
 #define RAW_TIME_WAIT_MAX 256u
-#define RAW_WIN_FRAMES_MAX 512u  /* half of the receiver's memory of sequences */
+#define RAW_WIN_FRAMES_MAX 512u /* half of the receiver's memory of sequences */
 #define RAW_WIN_BYTES (1024u * 1024)
 #define RAW_STEP_MAX 2000000ull
 #define RAW_LIVE_STEP_MAX 100000000ull
-#define RAW_GAP 200000ull        /* between two progress calls: samples across it are discarded */
+#define RAW_GAP 200000ull /* between two progress calls: samples across it are discarded */
 #define RAW_OUTSIDE_STEP_MAX 100000ull
-#define RAW_STALE 64u            /* timestamps of the last progress calls that had a stale one */
-#define RAW_STAMP_ERROR 1000u    /* ns that a timestamp may be wrong by in any case */
+#define RAW_STALE 64u         /* timestamps of the last progress calls that had a stale one */
+#define RAW_STAMP_ERROR 1000u /* ns that a timestamp may be wrong by in any case */
 #define RAW_ACK_DELAY 25000ull
 #define RAW_ACK_FRAMES 8u
 #define RAW_ACK_BYTES 65536u
@@ -55,10 +59,11 @@
 #define RAW_HALF_OPEN_NS 5000000000ull
 #define RAW_TIME_WAIT_NS 2000000000ull
 #define RAW_BYE_GRACE 2000000ull
-#define RAW_RESET_GAP 100000ull  /* between two RESETs: strangers can't make us loud */
-#define RAW_PROBE_SMALL_ACKS 6u  /* small frames answered while the big one is not: the way is too narrow */
-#define RAW_ROOM_MIN 64u         /* an open frame with less room than this is full */
-#define RAW_TMPL 96u             /* encapsulation + lane header, rounded up for the copy */
+#define RAW_RESET_GAP 100000ull /* between two RESETs: strangers can't make us loud */
+/* small frames answered while the big one is not: the way is too narrow */
+#define RAW_PROBE_SMALL_ACKS 6u
+#define RAW_ROOM_MIN 64u /* an open frame with less room than this is full */
+#define RAW_TMPL 96u     /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER UINT64_MAX
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
@@ -91,8 +96,8 @@ struct raw_slot {
 };
 
 /*
- * A label inside the lane: one UDP source port. Congestion control will keep its window here; until then the connection's
- * fixed window is the only limit.
+ * A label inside the lane: one UDP source port. Congestion control will keep its window here; until
+ * then the connection's fixed window is the only limit.
  */
 struct raw_path {
 	struct weft_rtt rtt;
@@ -126,27 +131,28 @@ struct raw_conn {
 	uint8_t state;      /* enum raw_state */
 	uint8_t csum;       /* enum weft_frame_csum, agreed */
 	uint8_t paths;
-	uint8_t ack_state;  /* enum raw_ack */
+	uint8_t ack_state; /* enum raw_ack */
 
 	/* Line 1: sending a frame, taking an acknowledgement. */
 	struct rte_mbuf *open __rte_cache_aligned;
 	struct raw_slot *slots;
 	uint32_t slot_mask;
 	uint32_t snd_una, snd_next;
-	uint32_t sack_high;  /* one past the newest sequence that a SACK named; snd_una = none */
-	uint32_t inflight;   /* lane bytes */
+	uint32_t sack_high; /* one past the newest sequence that a SACK named; snd_una = none */
+	uint32_t inflight;  /* lane bytes */
 	uint32_t win_bytes, win_frames;
 	uint8_t next_path;
 	uint8_t backoff;
 	bool tail_probed;
 	bool on_tx_list;
-	uint64_t timer;      /* et of tail probe or RTO; 0 = nothing outstanding */
-	uint64_t acked_at;   /* lt of the last new acknowledgement, or of the first frame outstanding since */
+	uint64_t timer; /* et of tail probe or RTO; 0 = nothing outstanding */
+	/* lt of the last new acknowledgement, or of the first frame outstanding since */
+	uint64_t acked_at;
 
 	/* Line 2: receiving a frame. */
 	uint64_t seen __rte_cache_aligned; /* lt of the last valid frame */
 	uint64_t ack_due;
-	uint64_t ts_at;      /* now, when ts_echo came */
+	uint64_t ts_at; /* now, when ts_echo came */
 	uint32_t ts_echo;
 	uint32_t ack_bytes;
 	uint16_t ack_frames;
@@ -160,8 +166,8 @@ struct raw_conn {
 	/* Per frame, but not per message. */
 	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
 	struct weft_encap_hdr encap;
-	uint16_t frame_size;  /* agreed */
-	uint32_t room;        /* bytes for messages in a frame */
+	uint16_t frame_size; /* agreed */
+	uint32_t room;       /* bytes for messages in a frame */
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];
 
 	/* Cold. */
@@ -172,10 +178,10 @@ struct raw_conn {
 	uint32_t peer_ip, hop_ip;
 	uint16_t peer_port;
 	uint8_t peer_mac[6];
-	uint64_t loss_timer;   /* et; 0 = no suspect waits for patience */
-	uint64_t next_ping;    /* lt */
-	uint32_t pings;        /* questions since the last sign of life */
-	uint64_t hs_next;      /* lt of the next try of a handshake step, or of BYE */
+	uint64_t loss_timer; /* et; 0 = no suspect waits for patience */
+	uint64_t next_ping;  /* lt */
+	uint32_t pings;      /* questions since the last sign of life */
+	uint64_t hs_next;    /* lt of the next try of a handshake step, or of BYE */
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;
@@ -184,10 +190,14 @@ struct raw_conn {
 	uint16_t probe_id;
 	uint32_t probe_small_acks;
 	uint32_t peer_rx_frames, peer_rx_bufs;
-	uint64_t bye_at;       /* lt; the peer has closed, and what it sent before may still arrive until then; 0 = it has not */
+	/*
+	 * lt; the peer has closed, and what it sent before may still arrive until then; 0 = it has
+	 * not
+	 */
+	uint64_t bye_at;
 	uint32_t bye_seq;
 	bool bye_done;
-	int error;             /* while DOWN */
+	int error; /* while DOWN */
 	LIST_HEAD(, raw_zc) zc;
 	STAILQ_HEAD(, raw_flush) flushes;
 	STAILQ_ENTRY(raw_conn) tx_link;
@@ -214,23 +224,27 @@ struct raw_iface {
 	bool gap;                  /* this progress call came late */
 	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
 	bool in_progress;
-	bool sent_outside;         /* frames were sent since the last progress call: their `now` is stale */
-	struct { uint32_t ts, error; } stale[RAW_STALE]; /* how stale, by timestamp */
+	/* frames were sent since the last progress call: their `now` is stale */
+	bool sent_outside;
+	struct {
+		uint32_t ts, error;
+	} stale[RAW_STALE]; /* how stale, by timestamp */
 	struct raw_ref *refs;
 	uint32_t refs_len;
 	uint32_t kept, keep_max;       /* receive buffers held by the protocol layer */
 	uint32_t tx_held, tx_held_max; /* frame buffers held until acknowledged */
-	uint32_t hdr_held, hdr_held_max; /* small buffers in zero-copy frames: acknowledgements need some too */
+	/* small buffers in zero-copy frames: acknowledgements need some too */
+	uint32_t hdr_held, hdr_held_max;
 	weft_lane_recv_cb recv;
 	void *cb_arg;
 	STAILQ_HEAD(, raw_conn) tx_list;  /* have an open frame */
 	STAILQ_HEAD(, raw_conn) ack_list; /* owe a delayed acknowledgement */
-	bool acks_now;             /* some of them owe it at once */
-	uint64_t acks_due;         /* et; when the first of the others is due */
+	bool acks_now;                    /* some of them owe it at once */
+	uint64_t acks_due;                /* et; when the first of the others is due */
 	unsigned int txq_head, txq_count;
 	unsigned int idle_polls;
 	unsigned int full_bursts;
-	bool tx_used;              /* something was sent since the port was last idle for long */
+	bool tx_used; /* something was sent since the port was last idle for long */
 	struct rte_mbuf *txq[RAW_TXQ];
 
 	struct weft_gate_conf gate;
@@ -328,24 +342,26 @@ static inline void raw_ref_chain(struct rte_mbuf *m)
 void raw_conn_template(struct raw_conn *c);
 void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path);
 void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint8_t path);
-int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body, uint32_t body_len,
-		 uint32_t pad_to);
+int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
+		 uint32_t body_len, uint32_t pad_to);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
 
 /* ---- tx.c */
-int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const void *payload,
-		 size_t length);
+int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const void *payload, size_t length);
 ssize_t raw_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
 int raw_tx_ready(struct raw_conn *c);
-void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload, uint16_t flags);
+void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
+		   uint16_t flags);
 bool raw_seal(struct raw_conn *c, uint16_t flags);
 void raw_seal_all(struct raw_iface *iface);
 
 /* ---- zcopy.c */
-int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len, const struct iovec *iov,
-		 unsigned int iovcnt, struct weft_mem_lane *mem, struct weft_lane_comp *comp);
+int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		 struct weft_lane_comp *comp);
 unsigned int raw_zc_complete(struct raw_iface *iface);
 void raw_zc_cancel(struct raw_conn *c);
 void raw_zc_fail(struct raw_conn *c, int status);
@@ -382,7 +398,8 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
 void raw_conn_fail(struct raw_conn *c, int status, const char *text);
 void raw_conn_bye(struct raw_conn *c);
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
-int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user, struct weft_lane_ep **lep);
+int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
+		   struct weft_lane_ep **lep);
 void raw_ep_destroy(struct weft_lane_ep *lep);
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
@@ -405,7 +422,8 @@ struct raw_addr {
 
 int raw_addr_read(const void *buf, size_t len, struct raw_addr *a);
 void raw_get_address(struct weft_lane_iface *iface, void *buf);
-int raw_is_reachable(struct weft_lane_iface *iface, const void *addr, size_t len, char *why, size_t why_len);
+int raw_is_reachable(struct weft_lane_iface *iface, const void *addr, size_t len, char *why,
+		     size_t why_len);
 int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop);
 
 #endif /* WEFT_RAW_H */

@@ -13,29 +13,35 @@
 #include "frame_port.h"
 #include "lane.h"
 
-/** Settings of one iface that are not of the whole context (those are in open->conf). Zero = default. */
+/**
+ * Settings of one iface that are not of the whole context (those are in open->conf). Zero =
+ * default.
+ */
 struct weft_raw_conf {
 	bool raw_ethertype; /**< own ethertype instead of IPv4/UDP */
 	uint16_t vlan;      /**< 1..4094; 0 = untagged */
 	uint32_t ip;        /**< host order; 0 = link-local, 169.254/16, derived from the MAC */
 	uint8_t prefix;     /**< bits of the subnet; with ip 0: 16 */
 	uint32_t gateway;   /**< host order; 0 = none */
-	uint16_t udp_port;  /**< ours; 0 = port->udp_port, else open->conf->udp_port, else WEFT_RAW_UDP_PORT */
-	uint8_t paths;      /**< UDP source ports per lane, <= 16; 0 = open->conf->paths, else 1 */
+	/** ours; 0 = port->udp_port, else open->conf->udp_port, else WEFT_RAW_UDP_PORT */
+	uint16_t udp_port;
+	uint8_t paths;       /**< UDP source ports per lane, <= 16; 0 = open->conf->paths, else 1 */
 	uint16_t frame_size; /**< at most port->frame_size; 0 = that */
-	bool set_first_seq; /**< tests: begin sequences at first_seq, near the wrap, instead of at random */
+	/** tests: begin sequences at first_seq, near the wrap, instead of at random */
+	bool set_first_seq;
 	uint32_t first_seq;
 };
 
 #define WEFT_RAW_UDP_PORT 18515u /**< default */
 
 /**
- * Open the engine over @p port. The port belongs to the iface from here on, and is closed with it; on error it stays the
- * caller's.
+ * Open the engine over @p port. The port belongs to the iface from here on, and is closed with it;
+ * on error it stays the caller's.
  * @return 0 or a negative error with a sentence in @p why
  */
 int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,
-			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why, size_t len);
+			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
+			size_t len);
 
 /** The driver's address functions, which need no open iface. */
 void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file rtt.h
- * Round-trip estimate and the timeouts that follow from it (RFC 6298's smoothing). Pure; times in ns.
+ * Round-trip estimate and the timeouts that follow from it (RFC 6298's smoothing). Pure; times in
+ * ns.
  */
 #ifndef WEFT_RTT_H
 #define WEFT_RTT_H
 
 #include <stdint.h>
 
-#define WEFT_RTO_MIN 1000000ull     /**< 1 ms: on a shared machine a peer is off its core that long */
+/** 1 ms: on a shared machine a peer is off its core that long */
+#define WEFT_RTO_MIN 1000000ull
 #define WEFT_RTO_MAX 50000000ull    /**< between two tries, backoff included */
 #define WEFT_RTO_INITIAL 5000000ull /**< before the first sample */
 #define WEFT_PROBE_MIN 200000ull    /**< a tail probe is not sent earlier */
@@ -26,7 +28,10 @@ void weft_rtt_sample(struct weft_rtt *r, uint32_t ns);
 /** Retransmission timeout of try number @p backoff (0 = first). */
 uint64_t weft_rtt_rto(const struct weft_rtt *r, unsigned int backoff);
 
-/** When the tail is silent for this long, a probe goes out. @p ack_delay: how long the peer may hold an ack. */
+/**
+ * When the tail is silent for this long, a probe goes out. @p ack_delay: how long the peer may hold
+ * an ack.
+ */
 uint64_t weft_rtt_probe(const struct weft_rtt *r, uint64_t ack_delay);
 
 #endif /* WEFT_RTT_H */

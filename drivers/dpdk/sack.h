@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file sack.h
- * The receiver's memory of which sequences have come: it drops duplicates and writes the SACK block. Pure.
+ * The receiver's memory of which sequences have come: it drops duplicates and writes the SACK
+ * block. Pure.
  *
- * Sequences are 32-bit and wrap. `next` is the first one missing; `high` is one past the newest that came. A
- * ring of WEFT_RXWIN bits, indexed by the sequence itself, holds what came in [next, next + WEFT_RXWIN).
+ * Sequences are 32-bit and wrap. `next` is the first one missing; `high` is one past the newest
+ * that came. A ring of WEFT_RXWIN bits, indexed by the sequence itself, holds what came in [next,
+ * next + WEFT_RXWIN).
  */
 #ifndef WEFT_SACK_H
 #define WEFT_SACK_H
@@ -49,7 +51,8 @@ static inline enum weft_rxwin_verdict weft_rxwin_check(const struct weft_rxwin *
 		return WEFT_RXWIN_DUPLICATE;
 	if ((uint32_t)d >= WEFT_RXWIN)
 		return WEFT_RXWIN_BEYOND;
-	return w->bits[seq % WEFT_RXWIN / 64] >> (seq % 64) & 1 ? WEFT_RXWIN_DUPLICATE : WEFT_RXWIN_NEW;
+	return w->bits[seq % WEFT_RXWIN / 64] >> (seq % 64) & 1 ? WEFT_RXWIN_DUPLICATE
+								: WEFT_RXWIN_NEW;
 }
 
 /** The slow half of weft_rxwin_mark(). */
@@ -71,7 +74,10 @@ static inline void weft_rxwin_mark(struct weft_rxwin *w, uint32_t seq)
  */
 uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max);
 
-/** Walks the set bits of a received bitmap in ascending order; starts with *pos = 0. @return false at the end */
+/**
+ * Walks the set bits of a received bitmap in ascending order; starts with *pos = 0. @return false
+ * at the end
+ */
 bool weft_sack_next(const void *word, uint32_t words, uint32_t *pos, uint32_t *bit);
 
 #endif /* WEFT_SACK_H */

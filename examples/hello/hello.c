@@ -2,8 +2,9 @@
  *
  * hello: the smallest program that sends and receives with Weft.
  *
- * A worker makes an endpoint to its own address, so no Ethernet port, no root and no DPDK is needed; between two processes
- * only the way changes by which the address gets from one to the other. See weft.h for every call.
+ * A worker makes an endpoint to its own address, so no Ethernet port, no root and no DPDK is
+ * needed; between two processes only the way changes by which the address gets from one to the
+ * other. See weft.h for every call.
  */
 
 #include <stdio.h>
@@ -23,7 +24,8 @@ static void check(int status, const char *what)
 }
 
 /* Progresses until the request is done, and gives it back. A NULL request was done at once. */
-static void wait_for(struct weft_worker *worker, struct weft_request *req, struct weft_completion *c, const char *what)
+static void wait_for(struct weft_worker *worker, struct weft_request *req,
+		     struct weft_completion *c, const char *what)
 {
 	int status;
 
@@ -36,14 +38,19 @@ static void wait_for(struct weft_worker *worker, struct weft_request *req, struc
 }
 
 /* One message of this length from the worker to itself; returns the tag it came with. */
-static uint64_t pass(struct weft_worker *worker, struct weft_ep *ep, const void *out, void *in, size_t length, uint64_t tag)
+static uint64_t pass(struct weft_worker *worker, struct weft_ep *ep, const void *out, void *in,
+		     size_t length, uint64_t tag)
 {
 	struct weft_request *sent = NULL, *received = NULL;
 	struct weft_completion c = {.size = sizeof(c)};
 	struct weft_op_params recv_params = WEFT_INIT(struct weft_op_params, .completion = &c);
 
-	/* Any message whose lower 32 bits of the tag are right. The completion is filled if it is there already. */
-	check(weft_tag_recv(worker, NULL, in, length, tag, 0xffffffff, &recv_params, &received), "receive");
+	/*
+	 * Any message whose lower 32 bits of the tag are right. The completion is filled if it is
+	 * there already.
+	 */
+	check(weft_tag_recv(worker, NULL, in, length, tag, 0xffffffff, &recv_params, &received),
+	      "receive");
 	check(weft_tag_send(ep, out, length, tag | (7ull << 32), NULL, &sent), "send");
 	wait_for(worker, sent, NULL, "send");
 	wait_for(worker, received, &c, "receive");
@@ -56,8 +63,10 @@ static uint64_t pass(struct weft_worker *worker, struct weft_ep *ep, const void 
 
 int main(void)
 {
-	struct weft_context_params context_params = WEFT_INIT(struct weft_context_params, .name = "hello");
-	struct weft_worker_params worker_params = WEFT_INIT(struct weft_worker_params, .lanes = "self");
+	struct weft_context_params context_params =
+		WEFT_INIT(struct weft_context_params, .name = "hello");
+	struct weft_worker_params worker_params =
+		WEFT_INIT(struct weft_worker_params, .lanes = "self");
 	struct weft_ep_params ep_params = WEFT_INIT(struct weft_ep_params, .address = NULL);
 	struct weft_proto_info proto = {.size = sizeof(proto)};
 	static const char text[] = "hello, weft";
@@ -73,7 +82,8 @@ int main(void)
 	check(weft_context_create(&context_params, &context), "context");
 	check(weft_worker_create(context, &worker_params, &worker), "worker");
 	check(weft_worker_get_address(worker, &address, &ep_params.address_length), "address");
-	printf("hello: Weft %s, worker address of %zu bytes\n", weft_version_string(), ep_params.address_length);
+	printf("hello: Weft %s, worker address of %zu bytes\n", weft_version_string(),
+	       ep_params.address_length);
 
 	ep_params.address = address;
 	check(weft_ep_create(worker, &ep_params, &ep), "endpoint");

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Drives a libFuzzer target without libFuzzer: replays a corpus, then throws mutations of it at the target. Not guided by
- * coverage, but needs no clang, and a seed reproduces. Takes the subset of libFuzzer's options that devtools/test.sh uses:
+ * Drives a libFuzzer target without libFuzzer: replays a corpus, then throws mutations of it at the
+ * target. Not guided by coverage, but needs no clang, and a seed reproduces. Takes the subset of
+ * libFuzzer's options that devtools/test.sh uses:
  *
  *	fuzz_NAME [-runs=N] [-seed=N] [-max_len=N] [FILE or DIRECTORY...]
  *
- * The input under way is written to $WEFT_FUZZ_CRASH (or ./crash-NAME) when the target dies of a signal or a sanitizer.
+ * The input under way is written to $WEFT_FUZZ_CRASH (or ./crash-NAME) when the target dies of a
+ * signal or a sanitizer.
  */
 
 #include <dirent.h>
@@ -143,9 +145,10 @@ static void add(const char *path)
 
 static void mutate_once(uint8_t *buf, size_t *size)
 {
-	static const uint64_t magic[] = {0, 1, 2, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x10000,
-					 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, UINT64_MAX,
-					 UINT64_MAX >> 1};
+	static const uint64_t magic[] = {
+		0,          1,          2,           0x7f,       0x80,           0xff,
+		0x100,      0x7fff,     0x8000,      0xffff,     0x10000,        0x7fffffff,
+		0x80000000, 0xffffffff, 0x100000000, UINT64_MAX, UINT64_MAX >> 1};
 	size_t at, n, width;
 	const struct input *other;
 	uint64_t value;
@@ -272,8 +275,8 @@ int main(int argc, char **argv)
 			mutate_once(buf, &size);
 		run(buf, size);
 	}
-	printf("fuzz: %s: %zu inputs replayed, %lu mutations of seed %llu\n", name, corpus_len, runs,
-	       (unsigned long long)seed);
+	printf("fuzz: %s: %zu inputs replayed, %lu mutations of seed %llu\n", name, corpus_len,
+	       runs, (unsigned long long)seed);
 	free(buf);
 	for (i = 0; i < corpus_len; i++)
 		free(corpus[i].data);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The gate of the raw-DPDK lane: weft_frame_parse() on any bytes. First byte of an input: how the gate is set and which lengths and
- * checksums are repaired, so that mutations get past them; the rest is the frame.
+ * The gate of the raw-DPDK lane: weft_frame_parse() on any bytes. First byte of an input: how the
+ * gate is set and which lengths and checksums are repaired, so that mutations get past them; the
+ * rest is the frame.
  *
- * What must hold: no read outside the frame (AddressSanitizer), and when the gate says OK, everything it promises.
+ * What must hold: no read outside the frame (AddressSanitizer), and when the gate says OK,
+ * everything it promises.
  */
 
 #include <stdlib.h>
@@ -29,16 +31,17 @@ static const struct weft_gate_conf base = {
 	.mac = {2, 0x57, 0x46, 0, 0, 1},
 };
 
-#define MUST(cond)                                                                                                     \
-	do {                                                                                                           \
-		if (!(cond))                                                                                           \
-			abort();                                                                                       \
+#define MUST(cond)               \
+	do {                     \
+		if (!(cond))     \
+			abort(); \
 	} while (0)
 
 /* Writes what the gate compares first, so that the bytes behind it matter. */
 static void repair(uint8_t how, uint8_t *f, size_t len)
 {
-	size_t l2 = WEFT_ETH_LEN + (how & VLAN ? WEFT_VLAN_LEN : 0), l3 = how & RAW_ETHERTYPE ? 0 : 28, lane = l2 + l3;
+	size_t l2 = WEFT_ETH_LEN + (how & VLAN ? WEFT_VLAN_LEN : 0),
+	       l3 = how & RAW_ETHERTYPE ? 0 : 28, lane = l2 + l3;
 	struct weft_frame_hdr *h = (struct weft_frame_hdr *)(f + lane);
 	uint16_t flags;
 	uint32_t crc;
@@ -70,7 +73,8 @@ static void repair(uint8_t how, uint8_t *f, size_t len)
 	if (how & FIX_LENGTH)
 		h->length = weft_le16((uint16_t)body);
 	body = weft_le16(h->length);
-	if ((how & FIX_CRC) && (flags & WEFT_FRAME_F_CRC32C) && len - lane >= 4 && body <= len - lane - 4) {
+	if ((how & FIX_CRC) && (flags & WEFT_FRAME_F_CRC32C) && len - lane >= 4 &&
+	    body <= len - lane - 4) {
 		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, h, body));
 		memcpy((uint8_t *)h + body, &crc, 4);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Seeds of the frame fuzzer from real frames: runs short sessions in the simulator and writes what is on the wire, one file for
- * each kind of frame, with the fuzzer's byte of settings in front.
+ * Seeds of the frame fuzzer from real frames: runs short sessions in the simulator and writes what
+ * is on the wire, one file for each kind of frame, with the fuzzer's byte of settings in front.
  *
  *	make_frames DIRECTORY
  */
@@ -29,7 +29,8 @@ static bool is_new(uint8_t settings, const uint8_t *f, size_t len)
 		bits++;
 	key = key << 8 | bits;
 	if (len > lane + 8)
-		key = key << 32 | (uint64_t)f[lane + 3] << 16 | (uint64_t)f[lane + 4] << 8 | f[lane - 1];
+		key = key << 32 | (uint64_t)f[lane + 3] << 16 | (uint64_t)f[lane + 4] << 8 |
+		      f[lane - 1];
 	if (len > lane + 46)
 		key ^= (uint64_t)f[lane + 44] << 24;
 	key = key % 4093;
@@ -39,7 +40,8 @@ static bool is_new(uint8_t settings, const uint8_t *f, size_t len)
 	return true;
 }
 
-static enum sim_verdict keep(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict keep(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			     void *arg)
 {
 	uint8_t settings = *(uint8_t *)arg | 0x78; /* all repairs */
 	char path[4096];
@@ -60,9 +62,15 @@ static enum sim_verdict keep(struct sim_port *port, uint8_t *data, size_t *len, 
 
 static void session(bool raw, bool vlan, const char *config)
 {
-	const struct traffic_conf conf = {.messages = 30, .max_size = 60000, .window = 8, .large = 0.1, .sync = 0.2};
-	struct sim_link up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.03, .reorder = 0.05};
-	struct sim_port_params pp = {.up = up, .ip = 0x0a000001, .prefix = 24, .vlan = vlan ? 5 : 0, .raw_ethertype = raw,
+	const struct traffic_conf conf = {
+		.messages = 30, .max_size = 60000, .window = 8, .large = 0.1, .sync = 0.2};
+	struct sim_link up = {
+		.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.03, .reorder = 0.05};
+	struct sim_port_params pp = {.up = up,
+				     .ip = 0x0a000001,
+				     .prefix = 24,
+				     .vlan = vlan ? 5 : 0,
+				     .raw_ethertype = raw,
 				     .udp_port = 18515};
 	uint8_t settings = (uint8_t)(raw | vlan << 1);
 	struct sim *sim = sim_create(7);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A whole session of two simulated nodes, wire-up, messages, close, with frames changed on their way and their checksums made
- * right again: what a peer could do that lies at any layer. An input is a row of 6-byte commands
+ * A whole session of two simulated nodes, wire-up, messages, close, with frames changed on their
+ * way and their checksums made right again: what a peer could do that lies at any layer. An input
+ * is a row of 6-byte commands
  *
  *	which   frame of a side: skip so many, low bit of "how" says which side
  *	how     2..: flip, set, add, edge value of 1, 2 or 4 bytes; drop; repeat; cut
  *	offset  two bytes
  *	value   two bytes
  *
- * Nothing may crash, hang, read outside or leak, and both nodes end. What arrives may be wrong: the peer is.
+ * Nothing may crash, hang, read outside or leak, and both nodes end. What arrives may be wrong: the
+ * peer is.
  */
 
 #include <stdio.h>
@@ -75,7 +77,8 @@ static void change(uint8_t how, uint8_t *f, size_t len, uint16_t offset, uint16_
 		reseal(f, len);
 }
 
-static enum sim_verdict meddle(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict meddle(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			       void *arg)
 {
 	struct side *s = arg;
 	const uint8_t *c;
@@ -128,9 +131,10 @@ static struct weft_ep *start(struct sim_node *from, struct sim_node *to, unsigne
 	for (i = 0; i < MESSAGES; i++) {
 		/* Some come unexpected. */
 		if (i & 1)
-			weft_tag_recv(sim_worker(from), i & 2 ? ep : NULL, in[me][i], sizes[i], i, i & 4 ? 0xff : UINT64_MAX, NULL,
-				      NULL);
-		(i == 2 || i == 6 ? weft_tag_send_sync : weft_tag_send)(ep, out[me], sizes[i], i, NULL, NULL);
+			weft_tag_recv(sim_worker(from), i & 2 ? ep : NULL, in[me][i], sizes[i], i,
+				      i & 4 ? 0xff : UINT64_MAX, NULL, NULL);
+		(i == 2 || i == 6 ? weft_tag_send_sync : weft_tag_send)(ep, out[me], sizes[i], i,
+									NULL, NULL);
 	}
 	return ep;
 }
@@ -140,13 +144,15 @@ static void finish(struct sim_node *node, unsigned int me)
 	unsigned int i;
 
 	for (i = 0; i < MESSAGES; i += 2)
-		weft_tag_recv(sim_worker(node), NULL, in[me][i], sizeof(in[me][i]), i, UINT64_MAX, NULL, NULL);
+		weft_tag_recv(sim_worker(node), NULL, in[me][i], sizeof(in[me][i]), i, UINT64_MAX,
+			      NULL, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const config = "PEER_TIMEOUT=400ms CONNECT_TIMEOUT=400ms KEEPALIVE_INTERVAL=50ms RNDV_THRESH=16k "
-					  "EAGER_CREDIT=16k UNEXP_LIMIT=64k LOG_LEVEL=error LOG_FILE=/dev/null CSUM=crc32c";
+	static const char *const config =
+		"PEER_TIMEOUT=400ms CONNECT_TIMEOUT=400ms KEEPALIVE_INTERVAL=50ms RNDV_THRESH=16k "
+		"EAGER_CREDIT=16k UNEXP_LIMIT=64k LOG_LEVEL=error LOG_FILE=/dev/null CSUM=crc32c";
 	struct sim_port_params pp = {.up = {.rate = SIM_GBIT, .delay_ns = 5000}, .bufs = 512};
 	struct side side[2] = {{data, size, 0, 0, 0}, {data, size, 0, 1, 0}};
 	struct sim *sim = sim_create(1);

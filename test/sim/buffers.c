@@ -91,7 +91,10 @@ static void *need(void *p)
 	return p;
 }
 
-/* Cuts at random places, so that some entries are empty and some are single bytes; each piece has its own guarded memory. */
+/*
+ * Cuts at random places, so that some entries are empty and some are single bytes; each piece has
+ * its own guarded memory.
+ */
 static void make_iov(struct sim_rng *rng, struct buf *b)
 {
 	size_t left = b->size, n, max = b->size / 3 + 1;
@@ -100,7 +103,10 @@ static void make_iov(struct sim_rng *rng, struct buf *b)
 	b->iov = need(calloc(entries, sizeof(*b->iov)));
 	b->iovcnt = entries;
 	for (i = 0; i < entries; i++) {
-		n = i == entries - 1 ? left : sim_chance(rng, 0.2) ? 0 : sim_chance(rng, 0.2) ? 1 : sim_below(rng, max);
+		n = i == entries - 1       ? left
+		    : sim_chance(rng, 0.2) ? 0
+		    : sim_chance(rng, 0.2) ? 1
+					   : sim_below(rng, max);
 		if (n > left)
 			n = left;
 		left -= n;
@@ -125,7 +131,9 @@ static struct buf *make(struct sim_rng *rng, enum buf_kind kind, size_t size, bo
 	b->mem = need(malloc(size + GUARD_LEN));
 	memset(b->mem, GUARD, size + GUARD_LEN);
 	if (kind == BUF_GENERIC) {
-		b->dt = (struct weft_datatype){.size = sizeof(b->dt), .dt_class = WEFT_DT_GENERIC, .ops = &generic_ops,
+		b->dt = (struct weft_datatype){.size = sizeof(b->dt),
+					       .dt_class = WEFT_DT_GENERIC,
+					       .ops = &generic_ops,
 					       .arg = b};
 		b->seen = need(calloc(1, size + 1));
 	}
@@ -185,7 +193,8 @@ static bool guarded(const uint8_t *p, size_t len)
 }
 
 /* One piece of memory that holds bytes [at, at + len) of the message and a guard. */
-static const char *check_piece(const uint8_t *p, size_t len, size_t at, uint64_t id, size_t length, bool truncated)
+static const char *check_piece(const uint8_t *p, size_t len, size_t at, uint64_t id, size_t length,
+			       bool truncated)
 {
 	size_t good = length > at ? length - at : 0;
 
@@ -213,7 +222,8 @@ const char *buf_verify(struct buf *b, uint64_t id, size_t length, bool truncated
 	if (b->mem)
 		wrong = check_piece(b->mem, b->size, 0, id, length, truncated);
 	for (e = 0; e < b->iovcnt && !wrong; e++) {
-		wrong = check_piece(b->iov[e].iov_base, b->iov[e].iov_len, at, id, length, truncated);
+		wrong = check_piece(b->iov[e].iov_base, b->iov[e].iov_len, at, id, length,
+				    truncated);
 		at += b->iov[e].iov_len;
 	}
 	for (i = 0; b->seen && !truncated && i < length && !wrong; i++)

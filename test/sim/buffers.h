@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file buffers.h
- * Message buffers of test traffic in every datatype: contiguous, iov with odd cuts and empty entries, generic callbacks that check
- * how they are called. Receive buffers have guards behind every piece.
+ * Message buffers of test traffic in every datatype: contiguous, iov with odd cuts and empty
+ * entries, generic callbacks that check how they are called. Receive buffers have guards behind
+ * every piece.
  */
 #ifndef SIM_BUFFERS_H
 #define SIM_BUFFERS_H
@@ -16,14 +17,14 @@ struct buf {
 	enum buf_kind kind;
 	size_t size;
 	bool recv;
-	uint64_t id;          /* content, when sending */
-	uint8_t *mem;         /* contig and generic: size bytes, with guard */
+	uint64_t id;  /* content, when sending */
+	uint8_t *mem; /* contig and generic: size bytes, with guard */
 	struct iovec *iov;
 	unsigned int iovcnt;
 	struct weft_datatype dt;
 	/* generic: how it was called */
 	unsigned int started, finished;
-	uint8_t *seen;        /* bytes unpacked */
+	uint8_t *seen; /* bytes unpacked */
 	const char *error;
 };
 
@@ -36,13 +37,17 @@ void *buf_pointer(const struct buf *b);
 size_t buf_count(const struct buf *b);
 const struct weft_datatype *buf_datatype(const struct buf *b);
 /**
- * A finished receive of message @p id with true length @p length: bytes right, everything behind untouched; with @p truncated only the latter.
+ * A finished receive of message @p id with true length @p length: bytes right, everything behind
+ * untouched; with @p truncated only the latter.
  * @return NULL or what is wrong
  */
 const char *buf_verify(struct buf *b, uint64_t id, size_t length, bool truncated);
 /** No byte was written at all. */
 const char *buf_untouched(struct buf *b);
-/** Overwrite and free: whoever still reads it sends rubbish. @return NULL or what is wrong with the use of callbacks */
+/**
+ * Overwrite and free: whoever still reads it sends rubbish. @return NULL or what is wrong with the
+ * use of callbacks
+ */
 const char *buf_free(struct buf *b);
 
 #endif

@@ -87,7 +87,8 @@ static void connecting_to_oneself_is_refused_at_once(struct sim_case *c)
 
 	/* A switch sends no frame back where it came from: this is the self lane's business. */
 	lane_iface(t.a)->ops->get_address(lane_iface(t.a), addr);
-	assert_true(lane_iface(t.a)->ops->is_reachable(lane_iface(t.a), addr, lane_iface(t.a)->attr.dev_addr_len, why,
+	assert_true(lane_iface(t.a)->ops->is_reachable(lane_iface(t.a), addr,
+						       lane_iface(t.a)->attr.dev_addr_len, why,
 						       sizeof(why)) < 0);
 	assert_true(strlen(why) > 20);
 	assert_true(lane_connect(t.a, t.a)->down);
@@ -98,7 +99,8 @@ struct dropper {
 	unsigned int from, to, count;
 };
 
-static enum sim_verdict drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				  void *arg)
 {
 	struct dropper *d = arg;
 	unsigned int n = d->count++;
@@ -119,9 +121,11 @@ static void try_with_loss(struct sim_case *c, bool of_a, unsigned int k, unsigne
 	sim_filter(of_a ? t.pa : t.pb, drop_some, &d);
 	e = lane_connect(t.a, t.b);
 	if (!sim_run(t.sim, SIM_S, end_up, e))
-		fail_msg("no connection without frames %u..%u of %s: %s", k, k + n - 1, of_a ? "a" : "b", e->text);
+		fail_msg("no connection without frames %u..%u of %s: %s", k, k + n - 1,
+			 of_a ? "a" : "b", e->text);
 	if (!lane_send_all(e, 0, 20, SIM_S) || !lane_exactly_once(t.b, 0, 20))
-		fail_msg("messages went wrong without frames %u..%u of %s", k, k + n - 1, of_a ? "a" : "b");
+		fail_msg("messages went wrong without frames %u..%u of %s", k, k + n - 1,
+			 of_a ? "a" : "b");
 	assert_int_equal(lane_num_passive(t.b), 1);
 	assert_int_equal(e->ups, 1);
 	assert_int_equal(lane_passive(t.b)->ups, 1);
@@ -141,7 +145,8 @@ static void any_lost_frame_of_the_handshake_is_recovered(struct sim_case *c)
 
 static void connect_under_heavy_loss(struct sim_case *c)
 {
-	const struct sim_link bad = {.rate = SIM_GBIT, .delay_ns = 20000, .loss = 0.3, .dup = 0.2, .reorder = 0.3};
+	const struct sim_link bad = {
+		.rate = SIM_GBIT, .delay_ns = 20000, .loss = 0.3, .dup = 0.2, .reorder = 0.3};
 	uint64_t last = c->seed + (c->seeds ? c->seeds : 50);
 
 	for (; c->seed < last; c->seed++) {
@@ -270,7 +275,8 @@ static void an_address_that_has_a_new_owner_is_refused_at_once(struct sim_case *
 }
 
 /* The way carries small frames only, whatever both ends say. */
-static enum sim_verdict narrow(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict narrow(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			       void *arg)
 {
 	(void)port;
 	(void)data;
@@ -283,7 +289,8 @@ static void a_way_too_narrow_for_the_mtu_is_named_or_used(struct sim_case *c)
 	const struct sim_port_params p = {.frame_size = 9014};
 	struct sim *sim = case_sim(c);
 	struct sim_port *pa = sim_port_create(sim, &p), *pb = sim_port_create(sim, &p);
-	struct lane_host *a = lane_host_create(sim, pa, QUICK), *b = lane_host_create(sim, pb, QUICK);
+	struct lane_host *a = lane_host_create(sim, pa, QUICK),
+			 *b = lane_host_create(sim, pb, QUICK);
 	size_t limit = 1514;
 	struct lane_end *e;
 

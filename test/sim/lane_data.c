@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The raw-DPDK engine over the simulated network: messages, each exactly once, whatever the network does.
+ * The raw-DPDK engine over the simulated network: messages, each exactly once, whatever the network
+ * does.
  */
 
 #include <errno.h>
@@ -35,7 +36,9 @@ static struct two connect_with(struct sim_case *c, struct sim_port_params p, con
 
 static struct two connected(struct sim_case *c, const char *config)
 {
-	return connect_with(c, (struct sim_port_params){.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}}, config);
+	return connect_with(
+		c, (struct sim_port_params){.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}},
+		config);
 }
 
 /* Both ways, n messages of all kinds and sizes. */
@@ -51,7 +54,8 @@ static void exchange(struct two *t, unsigned int n, uint64_t max_ns)
 	sim_run(t->sim, 10 * SIM_MS, NULL, NULL);
 	assert_int_equal(lane_zcopy_pending(t->a) + lane_zcopy_pending(t->b), 0);
 	assert_int_equal(sim_port_stats(t->pa)->oversize + sim_port_stats(t->pb)->oversize, 0);
-	assert_int_equal(sim_port_stats(t->pa)->not_allowed + sim_port_stats(t->pb)->not_allowed, 0);
+	assert_int_equal(sim_port_stats(t->pa)->not_allowed + sim_port_stats(t->pb)->not_allowed,
+			 0);
 }
 
 static void messages_of_all_sizes_and_kinds(struct sim_case *c)
@@ -63,7 +67,8 @@ static void messages_of_all_sizes_and_kinds(struct sim_case *c)
 
 	for (how = LANE_SHORT; how <= LANE_ZCOPY; how++) {
 		max = lane_max(t.e, how);
-		for (size = how == LANE_ZCOPY; size <= max; size = size < 300 || size > max - 50 ? size + 1 : size + 97) {
+		for (size = how == LANE_ZCOPY; size <= max;
+		     size = size < 300 || size > max - 50 ? size + 1 : size + 97) {
 			while (lane_send(t.e, how, n, size) == -EAGAIN)
 				sim_run(t.sim, 50 * SIM_US, NULL, NULL);
 			n++;
@@ -86,7 +91,8 @@ static void a_clean_link_needs_no_retransmission(struct sim_case *c)
 	assert_int_equal(lane_passive(t.b)->lep->retransmits, 0);
 }
 
-static void faulty(struct sim_case *c, const struct sim_link *link, const char *config, unsigned int seeds, unsigned int n)
+static void faulty(struct sim_case *c, const struct sim_link *link, const char *config,
+		   unsigned int seeds, unsigned int n)
 {
 	uint64_t first = c->seed;
 
@@ -103,36 +109,49 @@ static void faulty(struct sim_case *c, const struct sim_link *link, const char *
 
 static void exactly_once_under_loss(struct sim_case *c)
 {
-	faulty(c, &(struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.01}, NULL, 20, 1000);
+	faulty(c, &(struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.01}, NULL,
+	       20, 1000);
 }
 
 static void exactly_once_under_duplication(struct sim_case *c)
 {
-	faulty(c, &(struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 5000, .dup = 0.3}, NULL, 10, 1000);
+	faulty(c, &(struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 5000, .dup = 0.3}, NULL, 10,
+	       1000);
 }
 
 static void exactly_once_under_reordering(struct sim_case *c)
 {
-	faulty(c, &(struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 5000, .reorder = 0.2}, NULL, 10, 1000);
+	faulty(c, &(struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 5000, .reorder = 0.2}, NULL,
+	       10, 1000);
 }
 
 static void exactly_once_under_everything(struct sim_case *c)
 {
-	faulty(c, &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 50000, .jitter_ns = 50000, .loss = 0.05, .dup = 0.05,
-				     .reorder = 0.1, .reorder_ns = SIM_MS, .corrupt = 0.02, .truncate = 0.01},
+	faulty(c,
+	       &(struct sim_link){.rate = SIM_GBIT,
+				  .delay_ns = 50000,
+				  .jitter_ns = 50000,
+				  .loss = 0.05,
+				  .dup = 0.05,
+				  .reorder = 0.1,
+				  .reorder_ns = SIM_MS,
+				  .corrupt = 0.02,
+				  .truncate = 0.01},
 	       "CSUM=crc32c", 20, 500);
 }
 
 static void exactly_once_under_one_third_loss(struct sim_case *c)
 {
-	faulty(c, &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.33}, NULL, 5, 200);
+	faulty(c, &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.33}, NULL, 5,
+	       200);
 }
 
 static void corruption_with_crc32c_delivers_nothing_wrong(struct sim_case *c)
 {
 	struct two t = connected(c, "CSUM=crc32c");
 
-	sim_link_set(t.pa, t.pb, &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 5000, .corrupt = 0.02});
+	sim_link_set(t.pa, t.pb,
+		     &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 5000, .corrupt = 0.02});
 	exchange(&t, 4000, 60 * SIM_S);
 	assert_true(lane_counter(t.a, "bad_csum") + lane_counter(t.b, "bad_csum") > 20);
 }
@@ -142,7 +161,8 @@ static void corruption_with_udp_checksums_delivers_nothing_wrong(struct sim_case
 	struct two t = connected(c, "CSUM=udp");
 
 	/* Single flips: the Internet checksum sees them all; it does not see every pair. */
-	sim_link_set(t.pa, t.pb, &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 5000, .truncate = 0.02});
+	sim_link_set(t.pa, t.pb,
+		     &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 5000, .truncate = 0.02});
 	exchange(&t, 2000, 60 * SIM_S);
 }
 
@@ -198,36 +218,46 @@ static void a_full_window_says_again_and_opens(struct sim_case *c)
 
 static void tiny_rings_are_enough(struct sim_case *c)
 {
-	struct two t = connect_with(c, (struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
-								.tx_depth = 8, .rx_depth = 16, .bufs = 512},
-				    NULL);
+	struct two t =
+		connect_with(c,
+			     (struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
+						      .tx_depth = 8,
+						      .rx_depth = 16,
+						      .bufs = 512},
+			     NULL);
 
 	exchange(&t, 2000, 60 * SIM_S);
 }
 
 static void a_port_that_takes_few_bytes_is_enough(struct sim_case *c)
 {
-	struct two t = connect_with(c, (struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
-								.tx_bytes_max = 4000},
-				    NULL);
+	struct two t =
+		connect_with(c,
+			     (struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
+						      .tx_bytes_max = 4000},
+			     NULL);
 
 	exchange(&t, 2000, 60 * SIM_S);
 }
 
 static void ports_without_chains_or_external_buffers(struct sim_case *c)
 {
-	struct two t = connect_with(c, (struct sim_port_params){.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
-								.no_flags = ~0u},
-				    NULL);
+	struct two t = connect_with(
+		c,
+		(struct sim_port_params){.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
+					 .no_flags = ~0u},
+		NULL);
 
 	exchange(&t, 1000, 10 * SIM_S);
 }
 
 static void kept_buffers_do_not_stop_acknowledgements(struct sim_case *c)
 {
-	struct two t = connect_with(c, (struct sim_port_params){.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
-								.bufs = 512},
-				    NULL);
+	struct two t =
+		connect_with(c,
+			     (struct sim_port_params){
+				     .up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .bufs = 512},
+			     NULL);
 
 	lane_keep(t.b, 4000);
 	assert_true(lane_send_all(t.e, 0, 5000, 20 * SIM_S));
@@ -274,13 +304,19 @@ static void user_memory_comes_back_after_the_card_only(struct sim_case *c)
 	struct two t = connected(c, "WINDOW=1M");
 	unsigned int i;
 
-	/* A very slow card: acknowledgements of duplicates can't come before, so destroy while the ring is full. */
+	/*
+	 * A very slow card: acknowledgements of duplicates can't come before, so destroy while the
+	 * ring is full.
+	 */
 	sim_port_up(t.pa)->rate = 10000000;
 	for (i = 0; i < 20; i++)
 		assert_int_equal(lane_send(t.e, LANE_ZCOPY, i, 1000), 0);
 	sim_run(t.sim, 3 * SIM_MS, NULL, NULL);
 	lane_destroy(t.e);
-	/* Still in the ring: whoever gets it back now would overwrite it, and the receiver would see that. */
+	/*
+	 * Still in the ring: whoever gets it back now would overwrite it, and the receiver would
+	 * see that.
+	 */
 	assert_true(lane_zcopy_pending(t.a) > 0);
 	sim_run(t.sim, SIM_S, NULL, NULL);
 	assert_int_equal(lane_zcopy_pending(t.a), 0);
@@ -320,8 +356,13 @@ static void small_messages_share_frames(struct sim_case *c)
 
 static void frame_sequences_wrap(struct sim_case *c)
 {
-	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.02, .dup = 0.02, .reorder = 0.05},
-				    .set_first_seq = true, .first_seq = UINT32_MAX - 200};
+	struct sim_port_params p = {.up = {.rate = SIM_GBIT,
+					   .delay_ns = 5000,
+					   .loss = 0.02,
+					   .dup = 0.02,
+					   .reorder = 0.05},
+				    .set_first_seq = true,
+				    .first_seq = UINT32_MAX - 200};
 	struct two t = connect_with(c, p, NULL);
 
 	exchange(&t, 2000, 60 * SIM_S);
@@ -331,21 +372,24 @@ struct port_count {
 	unsigned int frames[65536];
 };
 
-static enum sim_verdict count_ports(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict count_ports(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				    void *arg)
 {
 	struct port_count *p = arg;
 
 	(void)port;
 	(void)room;
 	/* DATA frames only. */
-	if (*len > 42 + sizeof(struct weft_frame_hdr) && data[12] == 8 && data[13] == 0 && data[45] == WEFT_FRAME_DATA)
+	if (*len > 42 + sizeof(struct weft_frame_hdr) && data[12] == 8 && data[13] == 0 &&
+	    data[45] == WEFT_FRAME_DATA)
 		p->frames[weft_get_be16(data + 34)]++;
 	return SIM_PASS;
 }
 
 static void paths_use_their_own_source_ports(struct sim_case *c)
 {
-	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01}, .paths = 4};
+	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01},
+				    .paths = 4};
 	struct two t = connect_with(c, p, NULL);
 	struct port_count *count = calloc(1, sizeof(*count));
 	unsigned int i, used = 0, most = 0;
@@ -362,7 +406,8 @@ static void paths_use_their_own_source_ports(struct sim_case *c)
 	assert_true(most < 1500);
 }
 
-static enum sim_verdict slow_path(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict slow_path(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				  void *arg)
 {
 	static unsigned int n;
 
@@ -387,7 +432,8 @@ static void a_bad_path_does_not_stop_the_lane(struct sim_case *c)
 
 static void over_a_vlan(struct sim_case *c)
 {
-	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01}, .vlan = 7};
+	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01},
+				    .vlan = 7};
 	struct two t = connect_with(c, p, NULL);
 
 	exchange(&t, 500, 10 * SIM_S);
@@ -395,8 +441,9 @@ static void over_a_vlan(struct sim_case *c)
 
 static void over_an_own_ethertype(struct sim_case *c)
 {
-	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .corrupt = 0.01},
-				    .raw_ethertype = true};
+	struct sim_port_params p = {
+		.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .corrupt = 0.01},
+		.raw_ethertype = true};
 	struct two t = connect_with(c, p, "CSUM=crc32c");
 
 	exchange(&t, 500, 10 * SIM_S);
@@ -404,8 +451,10 @@ static void over_an_own_ethertype(struct sim_case *c)
 
 static void with_big_frames(struct sim_case *c)
 {
-	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .reorder = 0.05},
-				    .frame_size = 9014, .bufs = 1024};
+	struct sim_port_params p = {
+		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .reorder = 0.05},
+		.frame_size = 9014,
+		.bufs = 1024};
 	struct two t = connect_with(c, p, NULL);
 
 	assert_true(lane_max(t.e, LANE_BCOPY) > 8000);
@@ -414,8 +463,9 @@ static void with_big_frames(struct sim_case *c)
 
 static void with_checksums_of_the_card(struct sim_case *c)
 {
-	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .truncate = 0.01},
-				    .flags = 6 /* RX_CSUM | TX_CSUM */};
+	struct sim_port_params p = {
+		.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .truncate = 0.01},
+		.flags = 6 /* RX_CSUM | TX_CSUM */};
 	struct two t = connect_with(c, p, "CSUM=udp");
 
 	exchange(&t, 1000, 10 * SIM_S);
@@ -425,7 +475,11 @@ static void with_checksums_of_the_card(struct sim_case *c)
 
 static uint64_t run_hash(struct sim_case *c)
 {
-	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.03, .dup = 0.03, .reorder = 0.1}};
+	struct sim_port_params p = {.up = {.rate = SIM_GBIT,
+					   .delay_ns = 5000,
+					   .loss = 0.03,
+					   .dup = 0.03,
+					   .reorder = 0.1}};
 	struct two t = connect_with(c, p, NULL);
 
 	exchange(&t, 500, 10 * SIM_S);

@@ -51,7 +51,8 @@ static struct lane_end *new_end(struct lane_host *h, struct weft_lane_ep *lep)
 	return e;
 }
 
-static int recv_message(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length, void *desc)
+static int recv_message(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data,
+			size_t length, void *desc)
 {
 	struct lane_host *h = arg;
 	const uint8_t *p = data;
@@ -78,7 +79,8 @@ static int recv_message(void *arg, struct weft_lane_ep *lep, uint8_t am_id, cons
 	return 0;
 }
 
-static void lane_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status, const char *text)
+static void lane_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+		       const char *text)
 {
 	struct lane_host *h = arg;
 	struct lane_end *e = end_of(h, lep);
@@ -136,12 +138,23 @@ static const struct weft_lane_driver no_driver = {.name = "sim", .abi = WEFT_LAN
 static int open_iface(struct lane_host *h, char *why)
 {
 	const struct sim_port_params *p = &h->port->params;
-	struct weft_raw_conf rc = {.raw_ethertype = p->raw_ethertype, .vlan = p->vlan, .ip = p->ip, .prefix = p->prefix,
-				   .gateway = p->gateway, .udp_port = p->udp_port, .paths = p->paths,
-				   .frame_size = p->lane_frame_size, .set_first_seq = p->set_first_seq,
+	struct weft_raw_conf rc = {.raw_ethertype = p->raw_ethertype,
+				   .vlan = p->vlan,
+				   .ip = p->ip,
+				   .prefix = p->prefix,
+				   .gateway = p->gateway,
+				   .udp_port = p->udp_port,
+				   .paths = p->paths,
+				   .frame_size = p->lane_frame_size,
+				   .set_first_seq = p->set_first_seq,
 				   .first_seq = p->first_seq};
-	struct weft_lane_open open = {.resource = h->port->name, .options = "", .platform = &h->host.platform,
-				      .conf = &h->config->conf.lane, .recv = recv_message, .event = lane_event, .arg = h};
+	struct weft_lane_open open = {.resource = h->port->name,
+				      .options = "",
+				      .platform = &h->host.platform,
+				      .conf = &h->config->conf.lane,
+				      .recv = recv_message,
+				      .event = lane_event,
+				      .arg = h};
 	int ret = sim_port_open(h->port);
 
 	if (ret)
@@ -155,7 +168,8 @@ static int open_iface(struct lane_host *h, char *why)
 	return ret;
 }
 
-int lane_host_try(struct sim *sim, struct sim_port *port, const char *config, struct lane_host **out, char *why)
+int lane_host_try(struct sim *sim, struct sim_port *port, const char *config,
+		  struct lane_host **out, char *why)
 {
 	struct lane_host *h = sim_alloc(sizeof(*h));
 	int ret;
@@ -332,7 +346,8 @@ static int send_zcopy(struct lane_end *e, const uint32_t *head, size_t size)
 	iov[0] = (struct iovec){z->mem, cut};
 	iov[1] = (struct iovec){z->mem + cut, size - cut};
 	e->host->zcopies++;
-	ret = e->lep->ops->am_zcopy(e->lep, LANE_AM, head, LANE_HDR, cut ? iov : iov + 1, cut ? 2 : 1, NULL, &z->comp);
+	ret = e->lep->ops->am_zcopy(e->lep, LANE_AM, head, LANE_HDR, cut ? iov : iov + 1,
+				    cut ? 2 : 1, NULL, &z->comp);
 	if (ret < 0) {
 		e->host->zcopies--;
 		free(z->mem);
@@ -357,7 +372,9 @@ ssize_t lane_send(struct lane_end *e, enum lane_how how, uint32_t number, size_t
 size_t lane_max(const struct lane_end *e, enum lane_how how)
 {
 	const struct weft_lane_attr *a = &e->host->iface->attr;
-	size_t max = how == LANE_SHORT ? a->max_short : how == LANE_BCOPY ? a->max_bcopy : a->max_zcopy;
+	size_t max = how == LANE_SHORT   ? a->max_short
+		     : how == LANE_BCOPY ? a->max_bcopy
+					 : a->max_zcopy;
 
 	if (e->lep->max_msg && e->lep->max_msg < max)
 		max = e->lep->max_msg;
@@ -386,7 +403,8 @@ static bool send_step(void *arg)
 		/* A message is the same each time it is tried. */
 		dice = s->rng;
 		how = (enum lane_how)sim_below(&dice, s->e->host->iface->attr.max_zcopy ? 3 : 2);
-		size = sim_chance(&dice, 0.5) ? sim_below(&dice, 100) : sim_below(&dice, lane_max(s->e, how) + 1);
+		size = sim_chance(&dice, 0.5) ? sim_below(&dice, 100)
+					      : sim_below(&dice, lane_max(s->e, how) + 1);
 		if (size > lane_max(s->e, how))
 			size = lane_max(s->e, how);
 		if (how == LANE_ZCOPY && !size)
@@ -395,7 +413,8 @@ static bool send_step(void *arg)
 		if (ret == -EAGAIN)
 			return false;
 		if (ret < 0) {
-			fprintf(stderr, "sim: send of %zu bytes, kind %d: %zd\n", size, (int)how, ret);
+			fprintf(stderr, "sim: send of %zu bytes, kind %d: %zd\n", size, (int)how,
+				ret);
 			return true;
 		}
 		s->next++;
@@ -413,7 +432,8 @@ static bool send_step(void *arg)
 
 bool lane_send_all(struct lane_end *e, uint32_t from, uint32_t to, uint64_t max_ns)
 {
-	struct send_all s = {.e = e, .next = from, .to = to, .rng = sim_stream(e->host->host.sim, 9500 + from)};
+	struct send_all s = {
+		.e = e, .next = from, .to = to, .rng = sim_stream(e->host->host.sim, 9500 + from)};
 
 	e->flushed = 0;
 	return sim_run(e->host->host.sim, max_ns, send_step, &s) && e->flushed == 1;

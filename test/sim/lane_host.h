@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file lane_host.h
- * A host with bare raw-DPDK ifaces and no protocol layer: for tests of the engine by its contract (lib/lane.h).
+ * A host with bare raw-DPDK ifaces and no protocol layer: for tests of the engine by its contract
+ * (lib/lane.h).
  *
- * Messages are {number, pattern}: the receiver checks every byte and counts each number, so that "exactly once" can be asserted.
+ * Messages are {number, pattern}: the receiver checks every byte and counts each number, so that
+ * "exactly once" can be asserted.
  */
 #ifndef SIM_LANE_HOST_H
 #define SIM_LANE_HOST_H
@@ -25,14 +27,15 @@ struct lane_end {
 	unsigned int ups, downs;
 	int status;
 	char text[300];
-	int flushed;           /* lane_send_all(): outlives it when it gives up */
+	int flushed;            /* lane_send_all(): outlives it when it gives up */
 	uint64_t up_at, end_at; /* simulated time */
 	struct lane_end *next;  /* of the host */
 };
 
 struct lane_host *lane_host_create(struct sim *sim, struct sim_port *port, const char *config);
 /** As above, but gives the error; @p why of at least 300 bytes. */
-int lane_host_try(struct sim *sim, struct sim_port *port, const char *config, struct lane_host **host, char *why);
+int lane_host_try(struct sim *sim, struct sim_port *port, const char *config,
+		  struct lane_host **host, char *why);
 struct weft_lane_iface *lane_iface(struct lane_host *h);
 void lane_host_close(struct lane_host *h);
 void lane_host_kill(struct lane_host *h);
@@ -51,7 +54,8 @@ void lane_destroy(struct lane_end *e);
 struct lane_end *lane_up(struct lane_host *a, struct lane_host *b);
 
 /**
- * Send message @p number of LANE_HDR + @p size bytes by am_short, am_bcopy or am_zcopy, whatever @p how says.
+ * Send message @p number of LANE_HDR + @p size bytes by am_short, am_bcopy or am_zcopy, whatever @p
+ * how says.
  * @return what the lane said (>= 0 sent)
  */
 enum lane_how { LANE_SHORT, LANE_BCOPY, LANE_ZCOPY };
@@ -59,7 +63,10 @@ ssize_t lane_send(struct lane_end *e, enum lane_how how, uint32_t number, size_t
 /** Largest payload for lane_send() this way. */
 size_t lane_max(const struct lane_end *e, enum lane_how how);
 
-/** Send numbers [from, to) of mixed sizes and kinds as room allows, until all are sent and have been acknowledged. @return done in time */
+/**
+ * Send numbers [from, to) of mixed sizes and kinds as room allows, until all are sent and have been
+ * acknowledged. @return done in time
+ */
 bool lane_send_all(struct lane_end *e, uint32_t from, uint32_t to, uint64_t max_ns);
 
 /** Zero-copy completions that are still to come, and the status of the last one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The raw-DPDK engine over the simulated network: garbage, truncated, replayed and foreign frames, strangers, floods.
- * All are dropped, counted by reason, and do no harm to the traffic under way.
+ * The raw-DPDK engine over the simulated network: garbage, truncated, replayed and foreign frames,
+ * strangers, floods. All are dropped, counted by reason, and do no harm to the traffic under way.
  */
 
 #include <stdlib.h>
@@ -28,7 +28,8 @@ struct scene {
 	struct sim_rng rng;
 };
 
-static enum sim_verdict record(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict record(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			       void *arg)
 {
 	struct record *r = arg;
 
@@ -160,7 +161,9 @@ static void replayed_frames_are_dropped(struct sim_case *c)
 	assert_int_equal(lane_received(s.b), received);
 	assert_int_equal(lane_wrong(s.b), 0);
 	traffic_is_unharmed(&s, 1000);
-	assert_true(lane_counter(s.b, "dup") + lane_counter(s.b, "duplicate") + lane_counter(s.b, "duplicates") > 0);
+	assert_true(lane_counter(s.b, "dup") + lane_counter(s.b, "duplicate") +
+			    lane_counter(s.b, "duplicates") >
+		    0);
 	forget(&s.rec);
 }
 
@@ -203,7 +206,8 @@ static void foreign_frames_are_not_ours(struct sim_case *c)
 		sim_fill(&s.rng, f, sizeof(f));
 		/* A DNS answer, an IPv6 frame, LLDP, another VLAN. */
 		memcpy(f, sim_port_mac(s.pb), 6);
-		memcpy(f + 12, (const char *[]){"\x08\x00", "\x86\xdd", "\x88\xcc", "\x81\x00"}[i % 4], 2);
+		memcpy(f + 12,
+		       (const char *[]){"\x08\x00", "\x86\xdd", "\x88\xcc", "\x81\x00"}[i % 4], 2);
 		if (i % 4 == 0) {
 			memcpy(f + 14, "\x45\x00\x00\xba\x00\x00\x00\x00\x40\x11\x00\x00", 12);
 			memcpy(f + 34, "\x00\x35\x00\x35\x00\xa6\x00\x00", 8);
@@ -236,8 +240,8 @@ static const uint8_t *find_type(struct record *r, uint8_t type, size_t *len)
 
 static void a_stranger_without_the_token_is_not_heard(struct sim_case *c)
 {
-	static const uint8_t types[] = {WEFT_FRAME_DATA, WEFT_FRAME_ACK, WEFT_FRAME_RESET, WEFT_FRAME_BYE,
-					WEFT_FRAME_BYE_ACK, WEFT_FRAME_READY};
+	static const uint8_t types[] = {WEFT_FRAME_DATA, WEFT_FRAME_ACK,     WEFT_FRAME_RESET,
+					WEFT_FRAME_BYE,  WEFT_FRAME_BYE_ACK, WEFT_FRAME_READY};
 	static struct scene s;
 	const uint8_t *data;
 	uint8_t f[2000];
@@ -358,7 +362,8 @@ struct mutator {
 	unsigned int n;
 };
 
-static enum sim_verdict mutate(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict mutate(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			       void *arg)
 {
 	struct mutator *m = arg;
 	unsigned int n;
@@ -371,7 +376,9 @@ static enum sim_verdict mutate(struct sim_port *port, uint8_t *data, size_t *len
 	m->n++;
 	for (n = (unsigned int)sim_between(&m->rng, 1, 4); n; n--) {
 		at = sim_between(&m->rng, 12, *len - 1);
-		data[at] = sim_chance(&m->rng, 0.5) ? (uint8_t)sim_rand(&m->rng) : (uint8_t)(data[at] ^ (1 << sim_below(&m->rng, 8)));
+		data[at] = sim_chance(&m->rng, 0.5)
+				   ? (uint8_t)sim_rand(&m->rng)
+				   : (uint8_t)(data[at] ^ (1 << sim_below(&m->rng, 8)));
 	}
 	if (m->reseal && reseal_is_lane(data, *len))
 		reseal(data, *len);
@@ -398,8 +405,10 @@ static void mutated_frames_with_crc32c_change_nothing(struct sim_case *c)
 	c->seed = first;
 }
 
-/* With checksums made right again the engine is lied to by its peer, sequences and contents included: anything may happen to
- * this lane, but no crash, no read outside, one end at most, and others are still served.
+/*
+ * With checksums made right again the engine is lied to by its peer, sequences and contents
+ * included: anything may happen to this lane, but no crash, no read outside, one end at most, and
+ * others are still served.
  */
 static void a_lying_peer_breaks_only_its_own_lane(struct sim_case *c)
 {

@@ -35,8 +35,9 @@ static void dice_config(enum mixed_kind kind, struct sim_rng *r, char *text, siz
 	static const char *const limit[] = {"256k", "256k", "32k", "0"};
 	size_t at;
 
-	at = (size_t)snprintf(text, size, "RNDV_THRESH=%s MULTI_EAGER_LIMIT=%s ZCOPY=%s", rndv[sim_below(r, 6)],
-			      limit[sim_below(r, 4)], sim_chance(r, 0.7) ? "y" : "n");
+	at = (size_t)snprintf(text, size, "RNDV_THRESH=%s MULTI_EAGER_LIMIT=%s ZCOPY=%s",
+			      rndv[sim_below(r, 6)], limit[sim_below(r, 4)],
+			      sim_chance(r, 0.7) ? "y" : "n");
 	if (kind == MIXED_CORRUPT)
 		at += (size_t)snprintf(text + at, size - at, " CSUM=crc32c");
 	if (kind == MIXED_WRAP)
@@ -116,11 +117,14 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 		node[i] = sim_node_create(sim, &np);
 	}
 	tc.messages = conf->messages ? conf->messages : 60;
-	snprintf(mixed_text, sizeof(mixed_text), "%u nodes, %u %u %u lanes, frames of %u, %u paths%s, %s", nodes, lanes[0],
-		 lanes[1], nodes > 2 ? lanes[2] : 0, pp.frame_size, pp.paths, pp.no_flags ? ", bare port" : "", config);
+	snprintf(mixed_text, sizeof(mixed_text),
+		 "%u nodes, %u %u %u lanes, frames of %u, %u paths%s, %s", nodes, lanes[0],
+		 lanes[1], nodes > 2 ? lanes[2] : 0, pp.frame_size, pp.paths,
+		 pp.no_flags ? ", bare port" : "", config);
 	t = traffic_create(sim, node, nodes, &tc);
 	if (conf->kind == MIXED_PAUSES) {
-		pauses = (struct pauses){.sim = sim, .nodes = nodes, .rng = sim_stream(sim, 11), .left = 10};
+		pauses = (struct pauses){
+			.sim = sim, .nodes = nodes, .rng = sim_stream(sim, 11), .left = 10};
 		memcpy(pauses.node, node, sizeof(node));
 		sim_at(sim, 0, pause_one, &pauses);
 	}

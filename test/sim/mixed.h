@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mixed.h
- * Whole scenarios from a seed: nodes, lanes, links, thresholds and traffic are diced. For sys_mixed and sim_soak.
+ * Whole scenarios from a seed: nodes, lanes, links, thresholds and traffic are diced. For sys_mixed
+ * and sim_soak.
  */
 #ifndef SIM_MIXED_H
 #define SIM_MIXED_H

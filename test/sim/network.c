@@ -18,7 +18,8 @@ struct sink {
 	uint64_t sent_at[4096], longest, shortest;
 };
 
-static void make_frame(uint8_t *f, const struct sim_port *to, const struct sim_port *from, uint32_t number, size_t len)
+static void make_frame(uint8_t *f, const struct sim_port *to, const struct sim_port *from,
+		       uint32_t number, size_t len)
 {
 	size_t i;
 
@@ -295,7 +296,8 @@ static void a_broadcast_reaches_all_others(struct sim_case *c)
 }
 
 /* Drops the second frame and marks the others. */
-static enum sim_verdict second(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict second(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			       void *arg)
 {
 	unsigned int *count = arg;
 
@@ -323,8 +325,14 @@ static void a_filter_drops_and_changes(struct sim_case *c)
 
 static uint64_t noisy_run(struct sim_case *c, uint64_t seed)
 {
-	const struct sim_link up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000, .jitter_ns = 3000, .loss = 0.1, .dup = 0.1,
-				    .reorder = 0.1, .corrupt = 0.1, .truncate = 0.05};
+	const struct sim_link up = {.rate = 10 * SIM_GBIT,
+				    .delay_ns = 5000,
+				    .jitter_ns = 3000,
+				    .loss = 0.1,
+				    .dup = 0.1,
+				    .reorder = 0.1,
+				    .corrupt = 0.1,
+				    .truncate = 0.05};
 	struct sim *sim = case_sim_seed(c, seed);
 	struct sim_port *b, *a = pair(sim, &up, &b);
 
@@ -373,7 +381,8 @@ static void calls_come_in_order_of_time(struct sim_case *c)
 
 static struct rte_mbuf *mbuf_frame(struct sim_port *from, struct sim_port *to, uint32_t number)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(from->fp.pool), *tail = rte_pktmbuf_alloc(from->fp.pool);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(from->fp.pool),
+			*tail = rte_pktmbuf_alloc(from->fp.pool);
 	uint8_t f[LEN];
 
 	/* In two segments. */
@@ -386,7 +395,8 @@ static struct rte_mbuf *mbuf_frame(struct sim_port *from, struct sim_port *to, u
 
 static struct sim_port *open_pair(struct sim *sim, uint64_t rate, struct sim_port **to)
 {
-	const struct sim_port_params p = {.up = {.rate = rate}, .tx_depth = 64, .rx_depth = 128, .bufs = 512};
+	const struct sim_port_params p = {
+		.up = {.rate = rate}, .tx_depth = 64, .rx_depth = 128, .bufs = 512};
 	struct sim_port *a = sim_port_create(sim, &p);
 
 	*to = sim_port_create(sim, &p);
@@ -404,7 +414,8 @@ static void receive_all(struct sim_port *b)
 	while ((n = b->fp.ops->rx_burst(&b->fp, got, 32))) {
 		for (i = 0; i < n; i++) {
 			assert_int_equal(rte_pktmbuf_pkt_len(got[i]), rte_pktmbuf_data_len(got[i]));
-			sink_frame(b, rte_pktmbuf_mtod(got[i], uint8_t *), rte_pktmbuf_data_len(got[i]), &sink);
+			sink_frame(b, rte_pktmbuf_mtod(got[i], uint8_t *),
+				   rte_pktmbuf_data_len(got[i]), &sink);
 			rte_pktmbuf_free(got[i]);
 		}
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file pattern.h
- * Contents of test messages: byte @p i of message @p id. Any piece can be made and checked by itself.
+ * Contents of test messages: byte @p i of message @p id. Any piece can be made and checked by
+ * itself.
  */
 #ifndef SIM_PATTERN_H
 #define SIM_PATTERN_H
@@ -10,7 +11,10 @@
 
 static inline uint8_t pattern_byte(uint64_t id, size_t i)
 {
-	/* One mixing for each 8 bytes: dear enough to tell neighbours apart, cheap enough for megabytes. */
+	/*
+	 * One mixing for each 8 bytes: dear enough to tell neighbours apart, cheap enough for
+	 * megabytes.
+	 */
 	return (uint8_t)(sim_mix64(id + (i >> 3) * 0x9e3779b97f4a7c15ull) >> ((i & 7) * 8));
 }
 

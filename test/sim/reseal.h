@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file reseal.h
- * Lane frames (UDP, untagged) that a test has changed get right checksums again, so that they pass the gate as a lying peer's would.
+ * Lane frames (UDP, untagged) that a test has changed get right checksums again, so that they pass
+ * the gate as a lying peer's would.
  */
 #ifndef SIM_RESEAL_H
 #define SIM_RESEAL_H

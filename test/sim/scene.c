@@ -83,7 +83,8 @@ struct accept_arg {
 
 static struct accept_arg accept_args[SCENE_NODES];
 
-static void accepted(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id, const char *remote_name, void *arg)
+static void accepted(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
+		     const char *remote_name, void *arg)
 {
 	struct accept_arg *a = arg;
 
@@ -97,7 +98,8 @@ static void accepted(struct weft_worker *worker, struct weft_ep *ep, uint64_t re
 struct sim_node *scene_start(struct scene *s, unsigned int i)
 {
 	char name[2] = {(char)('a' + i), 0};
-	struct sim_node_params p = {.name = name, .ports = s->port[i],
+	struct sim_node_params p = {.name = name,
+				    .ports = s->port[i],
 				    .num_ports = s->conf.lanes[i] ? s->conf.lanes[i] : 1};
 
 	p.config = s->conf.node_config[i] ? s->conf.node_config[i] : s->conf.config;
@@ -145,7 +147,8 @@ void scene_run(struct scene *s, uint64_t ns)
 struct scene_ep *scene_connect(struct scene *s, unsigned int from, unsigned int to)
 {
 	struct scene_ep *e = new_ep(s);
-	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .err_cb = ep_error, .err_arg = e, .user_data = e);
+	struct weft_ep_params p =
+		WEFT_INIT(struct weft_ep_params, .err_cb = ep_error, .err_arg = e, .user_data = e);
 	void *address;
 	size_t len;
 	int ret;
@@ -271,12 +274,14 @@ struct op *op_send_sync(struct scene_ep *e, uint64_t id, size_t size, uint64_t t
 	return started(op, weft_tag_send_sync(e->ep, op->buf, size, tag, &p, &op->req));
 }
 
-struct op *op_recv_mask(struct scene *s, unsigned int node, struct weft_ep *source, size_t cap, uint64_t tag, uint64_t mask)
+struct op *op_recv_mask(struct scene *s, unsigned int node, struct weft_ep *source, size_t cap,
+			uint64_t tag, uint64_t mask)
 {
 	struct op *op = new_op(s, cap);
 	struct weft_op_params p = params(op);
 
-	return started(op, weft_tag_recv(scene_worker(s, node), source, op->buf, cap, tag, mask, &p, &op->req));
+	return started(op, weft_tag_recv(scene_worker(s, node), source, op->buf, cap, tag, mask, &p,
+					 &op->req));
 }
 
 struct op *op_recv(struct scene *s, unsigned int node, size_t cap, uint64_t tag)
@@ -289,7 +294,8 @@ struct op *op_msg_recv(struct scene *s, unsigned int node, struct weft_message *
 	struct op *op = new_op(s, cap);
 	struct weft_op_params p = params(op);
 
-	return started(op, weft_tag_msg_recv(scene_worker(s, node), msg, op->buf, cap, &p, &op->req));
+	return started(op,
+		       weft_tag_msg_recv(scene_worker(s, node), msg, op->buf, cap, &p, &op->req));
 }
 
 struct op *op_flush(struct scene_ep *e)
@@ -323,9 +329,11 @@ bool op_wait(struct op *op, uint64_t max_ns)
 void op_expect(struct op *op, uint64_t max_ns, int status)
 {
 	if (!op_wait(op, max_ns))
-		fail_msg("an operation has not ended after %llu us", (unsigned long long)(max_ns / SIM_US));
+		fail_msg("an operation has not ended after %llu us",
+			 (unsigned long long)(max_ns / SIM_US));
 	if (op->c.status != status)
-		fail_msg("an operation ended with: %s; not: %s", weft_strerror(op->c.status), weft_strerror(status));
+		fail_msg("an operation ended with: %s; not: %s", weft_strerror(op->c.status),
+			 weft_strerror(status));
 	if (op->completions != 1)
 		fail_msg("an operation ended %u times", op->completions);
 }
@@ -336,7 +344,8 @@ void op_holds(struct op *op, uint64_t id, size_t size)
 
 	assert_true(op->done);
 	if (op->c.status || op->c.length != size)
-		fail_msg("%zu bytes received, %s; not %zu", op->c.length, weft_strerror(op->c.status), size);
+		fail_msg("%zu bytes received, %s; not %zu", op->c.length,
+			 weft_strerror(op->c.status), size);
 	good = pattern_check(id, 0, op->buf, size);
 	if (good != size)
 		fail_msg("byte %zu of %zu is wrong", good, size);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file scene.h
- * Stages for system tests: nodes with lanes, endpoints that remember their errors, operations that remember their end.
+ * Stages for system tests: nodes with lanes, endpoints that remember their errors, operations that
+ * remember their end.
  */
 #ifndef SIM_SCENE_H
 #define SIM_SCENE_H
@@ -13,14 +14,15 @@
 #define SCENE_LANES 4
 
 struct scene_conf {
-	unsigned int nodes;                /**< 0 = 2 */
-	unsigned int lanes[SCENE_NODES];   /**< of each node; 0 = 1 */
-	bool one_net;                      /**< all ports on one switch and in one subnet; else lane i of all is on net i */
-	struct sim_link up;                /**< all zero: 10 Gbit/s, 5 us */
-	struct sim_port_params port;       /**< the rest of a port */
+	unsigned int nodes;              /**< 0 = 2 */
+	unsigned int lanes[SCENE_NODES]; /**< of each node; 0 = 1 */
+	/** all ports on one switch and in one subnet; else lane i of all is on net i */
+	bool one_net;
+	struct sim_link up;          /**< all zero: 10 Gbit/s, 5 us */
+	struct sim_port_params port; /**< the rest of a port */
 	const char *config;
 	const char *node_config[SCENE_NODES]; /**< instead of config */
-	bool lazy;                         /**< make ports, but no nodes */
+	bool lazy;                            /**< make ports, but no nodes */
 };
 
 struct scene_ep {
@@ -37,7 +39,8 @@ struct scene {
 	struct scene_conf conf;
 	struct sim_port *port[SCENE_NODES][SCENE_LANES];
 	struct sim_node *node[SCENE_NODES];
-	struct scene_ep *accepted[SCENE_NODES]; /**< the last endpoint that a peer's connect made there, with accept */
+	/** the last endpoint that a peer's connect made there, with accept */
+	struct scene_ep *accepted[SCENE_NODES];
 	bool accept;
 	struct scene_ep **eps;
 	unsigned int num_eps;
@@ -79,7 +82,8 @@ struct op *op_send(struct scene_ep *e, uint64_t id, size_t size, uint64_t tag);
 struct op *op_send_sync(struct scene_ep *e, uint64_t id, size_t size, uint64_t tag);
 /** Receive into a buffer of @p cap bytes; mask: all bits. */
 struct op *op_recv(struct scene *s, unsigned int node, size_t cap, uint64_t tag);
-struct op *op_recv_mask(struct scene *s, unsigned int node, struct weft_ep *source, size_t cap, uint64_t tag, uint64_t mask);
+struct op *op_recv_mask(struct scene *s, unsigned int node, struct weft_ep *source, size_t cap,
+			uint64_t tag, uint64_t mask);
 struct op *op_msg_recv(struct scene *s, unsigned int node, struct weft_message *msg, size_t cap);
 struct op *op_flush(struct scene_ep *e);
 /** Close; the endpoint is gone. */

@@ -41,8 +41,8 @@ static bool earlier(const struct sim_event *a, const struct sim_event *b)
 	return a->when != b->when ? a->when < b->when : a->number < b->number;
 }
 
-void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, struct sim_port *port, void *p,
-		   void (*fn)(void *arg))
+void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, struct sim_port *port,
+		   void *p, void (*fn)(void *arg))
 {
 	struct sim_event ev = {when > sim->now ? when : sim->now, sim->number++, kind, port, p, fn};
 	size_t i, parent;
@@ -144,7 +144,10 @@ bool sim_run(struct sim *sim, uint64_t max_ns, sim_done_cb done, void *arg)
 		else if (step < sim->idle_ns)
 			step = step * 2 < sim->idle_ns ? step * 2 : sim->idle_ns;
 		next = sim->now + step;
-		/* A frame that comes earlier wakes an idle host; a busy one sees it at its next poll. */
+		/*
+		 * A frame that comes earlier wakes an idle host; a busy one sees it at its next
+		 * poll.
+		 */
 		if (!busy && sim->heap_len && sim->heap[0].when < next)
 			next = sim->heap[0].when > sim->now ? sim->heap[0].when : sim->now + 1;
 		sim->now = next < end ? next : end;
@@ -192,7 +195,8 @@ static uint64_t hash_word(uint64_t hash, uint64_t word)
 	return hash ^ (hash >> 29);
 }
 
-void sim_hash_frame(struct sim *sim, unsigned int what, const struct sim_port *port, const uint8_t *data, size_t len)
+void sim_hash_frame(struct sim *sim, unsigned int what, const struct sim_port *port,
+		    const uint8_t *data, size_t len)
 {
 	uint64_t hash = hash_word(sim->hash, sim->now), word;
 	size_t n;

@@ -3,14 +3,16 @@
  * @file sim.h
  * A network in one process, in virtual time. See doc/testing.md.
  *
- * A **net** is a switch. A **port** hangs on one net by a link with two directions, each with its own rate, delay and faults. A **node** is a
- * host: its own clock, its own randomness, a Weft context and worker whose lanes are ports of the simulation. A port without a node is a
+ * A **net** is a switch. A **port** hangs on one net by a link with two directions, each with its
+ * own rate, delay and faults. A **node** is a host: its own clock, its own randomness, a Weft
+ * context and worker whose lanes are ports of the simulation. A port without a node is a
  * **station**: the test sees and sends raw frames there.
  *
- * Everything that happens is a function of the seed: events are ordered by time and then by number, dice are streams of
- * the seed, and nothing reads the machine's clock. sim_hash() sums up a run.
+ * Everything that happens is a function of the seed: events are ordered by time and then by number,
+ * dice are streams of the seed, and nothing reads the machine's clock. sim_hash() sums up a run.
  *
- * Time is in ns since the start of the simulation. Nodes see other clocks (an offset and a drift of their own), as hosts do.
+ * Time is in ns since the start of the simulation. Nodes see other clocks (an offset and a drift of
+ * their own), as hosts do.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -47,8 +49,8 @@ uint64_t sim_hash(const struct sim *sim);
 struct sim_rng sim_stream(const struct sim *sim, uint64_t purpose);
 
 /**
- * Polling: a node that had work is polled again after @p busy_ns, an idle one after steps that double up to @p idle_ns, or
- * when the next frame comes.
+ * Polling: a node that had work is polled again after @p busy_ns, an idle one after steps that
+ * double up to @p idle_ns, or when the next frame comes.
  */
 void sim_set_poll(struct sim *sim, uint64_t busy_ns, uint64_t idle_ns);
 
@@ -58,7 +60,10 @@ void sim_at(struct sim *sim, uint64_t when, void (*fn)(void *arg), void *arg);
 /** Is it over? Called after each round of progress. */
 typedef bool (*sim_done_cb)(void *arg);
 
-/** Run until @p done says so, or for @p max_ns. @return what @p done said last (NULL: true after @p max_ns) */
+/**
+ * Run until @p done says so, or for @p max_ns. @return what @p done said last (NULL: true after @p
+ * max_ns)
+ */
 bool sim_run(struct sim *sim, uint64_t max_ns, sim_done_cb done, void *arg);
 
 /** Write every frame of every port to a pcapng. @return 0 or -errno */
@@ -66,62 +71,72 @@ int sim_capture(struct sim *sim, const char *path);
 
 /* ------------------------------------------------------------------ links */
 
-/** One direction of a port's link. All zero: perfect, immediate. May be changed at any time; frames under way keep their fate. */
+/**
+ * One direction of a port's link. All zero: perfect, immediate. May be changed at any time; frames
+ * under way keep their fate.
+ */
 struct sim_link {
-	uint64_t rate;        /**< bit/s, 0 = no limit; 24 bytes of FCS, preamble and gap count with every frame */
+	/** bit/s, 0 = no limit; 24 bytes of FCS, preamble and gap count with every frame */
+	uint64_t rate;
 	uint64_t delay_ns;
-	uint64_t jitter_ns;   /**< added: uniform in [0, jitter); keeps order */
-	uint64_t queue_bytes; /**< what waits for the rate in front of a slow direction; 0 = no limit; beyond it: tail drop */
-	double loss;          /**< probabilities per frame */
+	uint64_t jitter_ns; /**< added: uniform in [0, jitter); keeps order */
+	/**
+	 * what waits for the rate in front of a slow direction; 0 = no limit; beyond it: tail drop
+	 */
+	uint64_t queue_bytes;
+	double loss; /**< probabilities per frame */
 	double dup;
-	double reorder;       /**< held back by up to reorder_ns while others pass */
-	uint64_t reorder_ns;  /**< 0 = 100 us */
-	double corrupt;       /**< 1 to 3 bits flipped anywhere */
-	double truncate;      /**< cut short */
-	bool blackhole;       /**< all frames vanish; the link stays up */
+	double reorder;      /**< held back by up to reorder_ns while others pass */
+	uint64_t reorder_ns; /**< 0 = 100 us */
+	double corrupt;      /**< 1 to 3 bits flipped anywhere */
+	double truncate;     /**< cut short */
+	bool blackhole;      /**< all frames vanish; the link stays up */
 };
 
 struct sim_stats {
-	uint64_t tx_frames, tx_bytes;   /**< put on the wire by the port's owner */
-	uint64_t rx_frames, rx_bytes;   /**< put in the port's receive ring */
+	uint64_t tx_frames, tx_bytes; /**< put on the wire by the port's owner */
+	uint64_t rx_frames, rx_bytes; /**< put in the port's receive ring */
 	uint64_t lost, dupped, reordered, corrupted, truncated, blackholed;
-	uint64_t tail_drops;            /**< queue_bytes */
-	uint64_t rx_full;               /**< receive ring */
-	uint64_t rx_nobuf;              /**< no mbuf */
-	uint64_t nobody;                /**< for a MAC address that no port of the net has, or nobody listens at the port */
+	uint64_t tail_drops; /**< queue_bytes */
+	uint64_t rx_full;    /**< receive ring */
+	uint64_t rx_nobuf;   /**< no mbuf */
+	/** for a MAC address that no port of the net has, or nobody listens at the port */
+	uint64_t nobody;
 	uint64_t filtered;
-	uint64_t leaked;                /**< mbufs missing when the port was closed */
-	uint64_t tx_busy;               /**< tx_burst that did not take all */
-	uint64_t oversize;              /**< frames the owner sent that are longer than its port's frame_size */
-	uint64_t not_allowed;           /**< frames the owner sent that need a flag the port has not */
+	uint64_t leaked;  /**< mbufs missing when the port was closed */
+	uint64_t tx_busy; /**< tx_burst that did not take all */
+	/** frames the owner sent that are longer than its port's frame_size */
+	uint64_t oversize;
+	/** frames the owner sent that need a flag the port has not */
+	uint64_t not_allowed;
 };
 
 /* ------------------------------------------------------------------ ports */
 
 struct sim_port_params {
-	const char *name;     /**< resource name; NULL = "p0", "p1", ... */
-	unsigned int net;     /**< which switch */
-	struct sim_link up;   /**< towards the net */
-	struct sim_link down; /**< from the net */
-	uint16_t frame_size;  /**< 0 = 1514 */
-	uint16_t tx_depth;    /**< 0 = 256 */
-	uint16_t rx_depth;    /**< 0 = 512 */
+	const char *name;      /**< resource name; NULL = "p0", "p1", ... */
+	unsigned int net;      /**< which switch */
+	struct sim_link up;    /**< towards the net */
+	struct sim_link down;  /**< from the net */
+	uint16_t frame_size;   /**< 0 = 1514 */
+	uint16_t tx_depth;     /**< 0 = 256 */
+	uint16_t rx_depth;     /**< 0 = 512 */
 	uint32_t tx_bytes_max; /**< see frame_port.h */
-	uint32_t bufs;        /**< frame mbufs; 0 = 2048 */
-	uint32_t flags;       /**< WEFT_FRAME_PORT_* in addition to MULTISEG | EXTBUF */
-	uint32_t no_flags;    /**< without these of them */
-	double bandwidth;     /**< claimed, bytes/s; 0 = up.rate / 8, or 1.25e9 */
-	double latency;       /**< claimed, s; 0 = 1e-6 */
-	const char *device;   /**< hardware identity; NULL = one of its own */
+	uint32_t bufs;         /**< frame mbufs; 0 = 2048 */
+	uint32_t flags;        /**< WEFT_FRAME_PORT_* in addition to MULTISEG | EXTBUF */
+	uint32_t no_flags;     /**< without these of them */
+	double bandwidth;      /**< claimed, bytes/s; 0 = up.rate / 8, or 1.25e9 */
+	double latency;        /**< claimed, s; 0 = 1e-6 */
+	const char *device;    /**< hardware identity; NULL = one of its own */
 	/* The lane on it, as the options of WEFT_LANES would say; 0 = default */
-	uint32_t ip;          /**< host order; 0 = link-local from the MAC */
+	uint32_t ip; /**< host order; 0 = link-local from the MAC */
 	uint8_t prefix;
 	uint32_t gateway;
 	uint16_t vlan, udp_port;
 	uint16_t lane_frame_size; /**< below frame_size: as if the user had said mtu= */
 	uint8_t paths;
 	bool raw_ethertype;
-	bool set_first_seq;   /**< begin frame sequences at first_seq: wrap tests */
+	bool set_first_seq; /**< begin frame sequences at first_seq: wrap tests */
 	uint32_t first_seq;
 };
 
@@ -142,30 +157,38 @@ void sim_port_move(struct sim_port *port, unsigned int net);
 
 /** Frame at a station. @p data is valid during the call. */
 typedef void (*sim_frame_cb)(struct sim_port *port, const uint8_t *data, size_t len, void *arg);
-/** Make the port a station: frames for its MAC, and broadcasts, go to @p cb; with @p promisc all frames of the net. */
+/**
+ * Make the port a station: frames for its MAC, and broadcasts, go to @p cb; with @p promisc all
+ * frames of the net.
+ */
 void sim_station(struct sim_port *port, bool promisc, sim_frame_cb cb, void *arg);
 /** Put a frame on the wire at @p port, as its owner would, whoever that is. */
 void sim_inject(struct sim_port *port, const void *data, size_t len);
 
 enum sim_verdict { SIM_PASS, SIM_DROP };
 /**
- * Sees, and may change or drop, each frame that @p port sends, before the link's own faults. @p data has room for @p room bytes.
+ * Sees, and may change or drop, each frame that @p port sends, before the link's own faults. @p
+ * data has room for @p room bytes.
  */
-typedef enum sim_verdict (*sim_filter_cb)(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg);
+typedef enum sim_verdict (*sim_filter_cb)(struct sim_port *port, uint8_t *data, size_t *len,
+					  size_t room, void *arg);
 void sim_filter(struct sim_port *port, sim_filter_cb cb, void *arg);
 
 /* ------------------------------------------------------------------ nodes */
 
 struct sim_node_params {
-	const char *name;            /**< NULL = "n0", "n1", ... */
+	const char *name; /**< NULL = "n0", "n1", ... */
 	struct sim_port *const *ports;
 	unsigned int num_ports;
-	/** Configuration, "NAME=VALUE" separated by blanks, without the WEFT_ prefix; NULL = defaults */
+	/**
+	 * Configuration, "NAME=VALUE" separated by blanks, without the WEFT_ prefix; NULL =
+	 * defaults
+	 */
 	const char *config;
 	enum weft_thread_mode thread_mode;
 	/** See struct weft_worker_params. */
-	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id, const char *remote_name,
-			  void *arg);
+	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
+			  const char *remote_name, void *arg);
 	void *accept_arg;
 };
 
@@ -179,7 +202,10 @@ struct weft_context *sim_context(const struct sim_node *node);
 void sim_node_pause(struct sim_node *node, uint64_t ns);
 /** Destroy the worker in good order (it may tell its peers). */
 void sim_node_close(struct sim_node *node);
-/** The host loses its power: it says nothing more. Its ports are free for a new node with the same addresses. */
+/**
+ * The host loses its power: it says nothing more. Its ports are free for a new node with the same
+ * addresses.
+ */
 void sim_node_kill(struct sim_node *node);
 /** Close all nodes that live, in the order they were made. */
 void sim_close_nodes(struct sim *sim);
@@ -191,7 +217,10 @@ uint64_t sim_leaked(const struct sim *sim);
 
 /* ------------------------------------------------------------------ DPDK */
 
-/** Start the EAL for simulations: no hugepages, no devices, no files. Once per process; fails loudly. */
+/**
+ * Start the EAL for simulations: no hugepages, no devices, no files. Once per process; fails
+ * loudly.
+ */
 void sim_eal_init(void);
 
 #endif /* SIM_H */

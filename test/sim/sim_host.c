@@ -16,7 +16,8 @@ int sim_config(const char *text, struct weft_config **config)
 
 	/* What tests provoke is no news. SIM_LOG=debug shows all. */
 	if (!ret)
-		ret = weft_config_modify(*config, "LOG_LEVEL", getenv("SIM_LOG") ? getenv("SIM_LOG") : "error");
+		ret = weft_config_modify(*config, "LOG_LEVEL",
+					 getenv("SIM_LOG") ? getenv("SIM_LOG") : "error");
 	if (ret || !text)
 		return ret;
 	copy = strdup(text);
@@ -54,7 +55,8 @@ static int host_random(void *arg, void *buf, size_t len)
 	return 0;
 }
 
-void sim_host_add(struct sim *sim, struct sim_host *host, const char *name, struct sim_port *const *ports, unsigned int n)
+void sim_host_add(struct sim *sim, struct sim_host *host, const char *name,
+		  struct sim_port *const *ports, unsigned int n)
 {
 	host->sim = sim;
 	host->index = sim->num_hosts++;
@@ -67,7 +69,8 @@ void sim_host_add(struct sim *sim, struct sim_host *host, const char *name, stru
 		snprintf(host->name, sizeof(host->name), "%s", name);
 	else
 		snprintf(host->name, sizeof(host->name), "n%u", host->index);
-	for (host->num_ports = 0; host->num_ports < n && host->num_ports < SIM_HOST_PORTS; host->num_ports++)
+	for (host->num_ports = 0; host->num_ports < n && host->num_ports < SIM_HOST_PORTS;
+	     host->num_ports++)
 		host->ports[host->num_ports] = ports[host->num_ports];
 	host->alive = true;
 	TAILQ_INSERT_TAIL(&sim->hosts, host, entry);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Links and switches. A frame's way: TX ring -> (rate of the port's "up" direction) -> faults, delay -> switch -> (queue and
- * rate of the other port's "down" direction) -> faults, delay -> receive ring or station.
+ * Links and switches. A frame's way: TX ring -> (rate of the port's "up" direction) -> faults,
+ * delay -> switch -> (queue and rate of the other port's "down" direction) -> faults, delay ->
+ * receive ring or station.
  */
 
 #include <stdlib.h>
@@ -39,7 +40,8 @@ static void flip_bits(struct sim_rng *rng, struct sim_frame *f)
 }
 
 /* One copy of a frame leaves for the other end of a direction. */
-static void pass(struct sim_port *port, struct sim_wire *w, enum sim_event_kind kind, struct sim_frame *f, uint64_t when)
+static void pass(struct sim_port *port, struct sim_wire *w, enum sim_event_kind kind,
+		 struct sim_frame *f, uint64_t when)
 {
 	const struct sim_link *l = &w->link;
 
@@ -67,7 +69,8 @@ static void pass(struct sim_port *port, struct sim_wire *w, enum sim_event_kind 
 }
 
 /* Takes the frame, which has been on the wire at @when. */
-static void impair(struct sim_port *port, struct sim_wire *w, enum sim_event_kind kind, struct sim_frame *f, uint64_t when)
+static void impair(struct sim_port *port, struct sim_wire *w, enum sim_event_kind kind,
+		   struct sim_frame *f, uint64_t when)
 {
 	struct sim_stats *s = &port->stats;
 
@@ -116,8 +119,9 @@ static bool filtered(struct sim_port *port, struct sim_frame **f)
 	return false;
 }
 
-/* The last bit is on the wire: only now is the buffer's content read, as a NIC might, so that a sender that reuses memory
- * too early is caught by its receiver.
+/*
+ * The last bit is on the wire: only now is the buffer's content read, as a NIC might, so that a
+ * sender that reuses memory too early is caught by its receiver.
  */
 static void tx_done(struct sim *sim, struct sim_port *port, struct sim_tx *tx)
 {
@@ -157,7 +161,8 @@ static void forward(struct sim_port *to, struct sim_frame *f)
 
 	/* What waits is the time that the direction is taken, in bytes. */
 	if (w->link.rate && w->link.queue_bytes &&
-	    (double)(start - now) * (double)w->link.rate / 8e9 + f->len > (double)w->link.queue_bytes) {
+	    (double)(start - now) * (double)w->link.rate / 8e9 + f->len >
+		    (double)w->link.queue_bytes) {
 		to->stats.tail_drops++;
 		free(f);
 		return;

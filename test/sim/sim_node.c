@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Nodes: a host with a context and a worker, and the lane driver "sim" that puts the raw-DPDK engine on simulated ports.
+ * Nodes: a host with a context and a worker, and the lane driver "sim" that puts the raw-DPDK
+ * engine on simulated ports.
  */
 
 #include <errno.h>
@@ -40,7 +41,8 @@ static int sim_query(const struct weft_lane_conf *conf, struct weft_lane_resourc
 	return (int)n;
 }
 
-static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why, size_t why_len);
+static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,
+		    size_t why_len);
 
 static const struct weft_lane_driver sim_driver = {
 	.name = "sim",
@@ -50,14 +52,16 @@ static const struct weft_lane_driver sim_driver = {
 	.options = "",
 };
 
-static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why, size_t why_len)
+static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,
+		    size_t why_len)
 {
 	struct sim_port *port = sim_host_port(open->platform->arg, open->resource);
 	struct weft_raw_conf rc = {0};
 	int ret;
 
 	if (!port) {
-		snprintf(why, why_len, "there is no simulated port %s at this host", open->resource);
+		snprintf(why, why_len, "there is no simulated port %s at this host",
+			 open->resource);
 		return -ENODEV;
 	}
 	ret = sim_port_open(port);
@@ -92,9 +96,11 @@ static const struct weft_lane_driver *const drivers[] = {&sim_driver, &weft_self
 
 static int node_start(struct sim_node *node, const struct sim_node_params *params)
 {
-	struct weft_context_params cp = WEFT_INIT(struct weft_context_params, .name = node->host.name);
-	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode,
-						 .accept_cb = params->accept_cb, .accept_arg = params->accept_arg);
+	struct weft_context_params cp =
+		WEFT_INIT(struct weft_context_params, .name = node->host.name);
+	struct weft_worker_params wp =
+		WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode,
+			  .accept_cb = params->accept_cb, .accept_arg = params->accept_arg);
 	struct weft_config *config;
 	char lanes[SIM_HOST_PORTS * 40] = "";
 	size_t at = 0;
@@ -112,7 +118,8 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 	if (ret)
 		return ret;
 	for (i = 0; i < node->host.num_ports; i++)
-		at += (size_t)snprintf(lanes + at, sizeof(lanes) - at, "%ssim:%s", i ? ";" : "", node->host.ports[i]->name);
+		at += (size_t)snprintf(lanes + at, sizeof(lanes) - at, "%ssim:%s", i ? ";" : "",
+				       node->host.ports[i]->name);
 	wp.lanes = lanes;
 	making = node;
 	ret = weft_worker_create(node->ctx, &wp, &node->worker);
@@ -161,7 +168,8 @@ struct sim_node *sim_node_create(struct sim *sim, const struct sim_node_params *
 	int ret = sim_node_try(sim, params, &node);
 
 	if (ret) {
-		fprintf(stderr, "sim: host %s does not start: %s\n", node->host.name, weft_strerror(ret));
+		fprintf(stderr, "sim: host %s does not start: %s\n", node->host.name,
+			weft_strerror(ret));
 		abort();
 	}
 	return node;

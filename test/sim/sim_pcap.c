@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Every frame of a simulation as pcapng: one interface per port, ns, with direction. Frames going out are as the sender gave them;
- * those coming in are as they reached the receiver's ring.
+ * Every frame of a simulation as pcapng: one interface per port, ns, with direction. Frames going
+ * out are as the sender gave them; those coming in are as they reached the receiver's ring.
  */
 
 #include <errno.h>
@@ -60,13 +60,19 @@ static void describe(struct sim_pcap *p, const struct sim_port *port)
 		uint16_t res_code, res_len; /* if_tsresol: ns */
 		uint8_t res[4];
 		uint32_t end;
-	} b = {.linktype = 1, .name_code = 2, .name_len = sizeof(b.name), .res_code = 9, .res_len = 1, .res = {9}};
+	} b = {.linktype = 1,
+	       .name_code = 2,
+	       .name_len = sizeof(b.name),
+	       .res_code = 9,
+	       .res_len = 1,
+	       .res = {9}};
 
 	memcpy(b.name, port->name, sizeof(b.name));
 	put_block(p->f, 1, &b, sizeof(b));
 }
 
-void sim_pcap_frame(struct sim_pcap *p, const struct sim_port *port, bool out, uint64_t now, const uint8_t *data, size_t len)
+void sim_pcap_frame(struct sim_pcap *p, const struct sim_port *port, bool out, uint64_t now,
+		    const uint8_t *data, size_t len)
 {
 	struct {
 		uint32_t iface, high, low, caplen, len;

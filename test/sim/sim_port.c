@@ -2,9 +2,10 @@
  *
  * Ports: a struct weft_frame_port for the engine, and raw stations for tests.
  *
- * Two things are as nasty as on real cards. Sent mbufs come back late (only when tx_burst() runs short or on tx_kick()), and their content is read when
- * the wire has taken the frame, not before. And received frames lie in memory of exactly their length, so that
- * AddressSanitizer sees one byte read too far.
+ * Two things are as nasty as on real cards. Sent mbufs come back late (only when tx_burst() runs
+ * short or on tx_kick()), and their content is read when the wire has taken the frame, not before.
+ * And received frames lie in memory of exactly their length, so that AddressSanitizer sees one byte
+ * read too far.
  */
 
 #include <errno.h>
@@ -28,8 +29,17 @@
 void sim_eal_init(void)
 {
 	static bool done;
-	static char arg[][32] = {"sim", "--no-huge", "--no-pci", "--no-telemetry", "--no-shconf", "--iova-mode=va",
-				 "--log-level=lib.eal:error", "-m", "1024", "--lcores", "0"};
+	static char arg[][32] = {"sim",
+				 "--no-huge",
+				 "--no-pci",
+				 "--no-telemetry",
+				 "--no-shconf",
+				 "--iova-mode=va",
+				 "--log-level=lib.eal:error",
+				 "-m",
+				 "1024",
+				 "--lcores",
+				 "0"};
 	char *argv[12];
 	cpu_set_t cpus;
 	int i, n = (int)(sizeof(arg) / sizeof(arg[0]));
@@ -40,7 +50,10 @@ void sim_eal_init(void)
 	for (i = 0; i < n; i++)
 		argv[i] = arg[i];
 	argv[n] = NULL;
-	/* The EAL binds this thread to a core; simulations that run at the same time must not share one. */
+	/*
+	 * The EAL binds this thread to a core; simulations that run at the same time must not share
+	 * one.
+	 */
 	sched_getaffinity(0, sizeof(cpus), &cpus);
 	if (rte_eal_init(n, argv) < 0) {
 		fprintf(stderr, "sim: the EAL does not start: %s\n", rte_strerror(rte_errno));
@@ -120,7 +133,8 @@ static struct rte_udp_hdr *find_udp(uint8_t *data, size_t len, struct rte_ipv4_h
 		return NULL;
 	*ip = (struct rte_ipv4_hdr *)(data + at);
 	ihl = rte_ipv4_hdr_len(*ip);
-	if (ihl < sizeof(**ip) || (*ip)->next_proto_id != IPPROTO_UDP || len < at + ihl + sizeof(struct rte_udp_hdr) ||
+	if (ihl < sizeof(**ip) || (*ip)->next_proto_id != IPPROTO_UDP ||
+	    len < at + ihl + sizeof(struct rte_udp_hdr) ||
 	    rte_be_to_cpu_16((*ip)->total_length) < ihl + sizeof(struct rte_udp_hdr) ||
 	    len < at + rte_be_to_cpu_16((*ip)->total_length))
 		return NULL;
@@ -157,13 +171,15 @@ static void rx_checksums(struct rte_mbuf *m, struct sim_frame *f)
 		return;
 	sum = ip->hdr_checksum;
 	ip->hdr_checksum = 0;
-	m->ol_flags |= rte_ipv4_cksum(ip) == sum ? RTE_MBUF_F_RX_IP_CKSUM_GOOD : RTE_MBUF_F_RX_IP_CKSUM_BAD;
+	m->ol_flags |= rte_ipv4_cksum(ip) == sum ? RTE_MBUF_F_RX_IP_CKSUM_GOOD
+						 : RTE_MBUF_F_RX_IP_CKSUM_BAD;
 	ip->hdr_checksum = sum;
 	sum = udp->dgram_cksum;
 	if (!sum)
 		return;
 	udp->dgram_cksum = 0;
-	m->ol_flags |= rte_ipv4_udptcp_cksum(ip, udp) == sum ? RTE_MBUF_F_RX_L4_CKSUM_GOOD : RTE_MBUF_F_RX_L4_CKSUM_BAD;
+	m->ol_flags |= rte_ipv4_udptcp_cksum(ip, udp) == sum ? RTE_MBUF_F_RX_L4_CKSUM_GOOD
+							     : RTE_MBUF_F_RX_L4_CKSUM_BAD;
 	udp->dgram_cksum = sum;
 }
 
@@ -213,7 +229,8 @@ static uint16_t port_tx_burst(struct weft_frame_port *fp, struct rte_mbuf **pkts
 		reclaim(port);
 	for (i = 0; i < n; i++) {
 		len = rte_pktmbuf_pkt_len(pkts[i]);
-		if (port->ring_used == fp->tx_depth || (fp->tx_bytes_max && port->unsent + len > fp->tx_bytes_max))
+		if (port->ring_used == fp->tx_depth ||
+		    (fp->tx_bytes_max && port->unsent + len > fp->tx_bytes_max))
 			break;
 		rte_mbuf_sanity_check(pkts[i], 1);
 		if (len > fp->frame_size)
@@ -357,7 +374,10 @@ void sim_port_drain(struct sim_port *port)
 		free(f);
 	}
 	port->rx_used = 0;
-	/* What a card has taken it sends, even if its driver is stopped; of a dead host nothing is heard (mute). */
+	/*
+	 * What a card has taken it sends, even if its driver is stopped; of a dead host nothing is
+	 * heard (mute).
+	 */
 	while ((tx = TAILQ_FIRST(&port->ring))) {
 		TAILQ_REMOVE(&port->ring, tx, entry);
 		if (!tx->sent)
@@ -426,10 +446,14 @@ static void fill_frame_port(struct sim_port *port)
 	fp->tx_depth = p->tx_depth ? p->tx_depth : 256;
 	fp->rx_depth = p->rx_depth ? p->rx_depth : 512;
 	fp->tx_bytes_max = p->tx_bytes_max;
-	fp->bandwidth = p->bandwidth > 0 ? p->bandwidth : p->up.rate ? (double)p->up.rate / 8 : 1.25e9;
+	fp->bandwidth = p->bandwidth > 0 ? p->bandwidth
+			: p->up.rate     ? (double)p->up.rate / 8
+					 : 1.25e9;
 	fp->latency = p->latency > 0 ? p->latency : 1e-6;
 	/* Locally administered; unlike any other in this simulation. */
-	memcpy(fp->mac, (uint8_t[6]){0x02, 0x57, 0x46, 0, (uint8_t)(port->index >> 8), (uint8_t)port->index}, 6);
+	memcpy(fp->mac,
+	       (uint8_t[6]){0x02, 0x57, 0x46, 0, (uint8_t)(port->index >> 8), (uint8_t)port->index},
+	       6);
 }
 
 struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *params)
@@ -455,8 +479,10 @@ struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *
 		snprintf(port->name, sizeof(port->name), "p%u", port->index);
 	TAILQ_INIT(&port->ring);
 	STAILQ_INIT(&port->rx);
-	port->up = (struct sim_wire){.link = port->params.up, .rng = sim_rng_make(sim->seed, 1000 + 2 * port->index)};
-	port->down = (struct sim_wire){.link = port->params.down, .rng = sim_rng_make(sim->seed, 1001 + 2 * port->index)};
+	port->up = (struct sim_wire){.link = port->params.up,
+				     .rng = sim_rng_make(sim->seed, 1000 + 2 * port->index)};
+	port->down = (struct sim_wire){.link = port->params.down,
+				       .rng = sim_rng_make(sim->seed, 1001 + 2 * port->index)};
 	fill_frame_port(port);
 	sim->ports[sim->num_ports++] = port;
 	return port;

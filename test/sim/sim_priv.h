@@ -21,11 +21,15 @@
 #include "sim.h"
 
 #define SIM_FRAME_MAX 16384 /* longest frame the network carries */
-#define SIM_WIRE_EXTRA 24   /* FCS, preamble, gap: what a frame costs on the wire beyond its bytes */
+/* FCS, preamble, gap: what a frame costs on the wire beyond its bytes */
+#define SIM_WIRE_EXTRA 24
 #define SIM_MAX_PORTS 256
 #define SIM_HOST_PORTS 16
 
-/** A frame in the network: a copy, so that the sender's buffer is free as soon as a NIC would have read it. */
+/**
+ * A frame in the network: a copy, so that the sender's buffer is free as soon as a NIC would have
+ * read it.
+ */
 struct sim_frame {
 	STAILQ_ENTRY(sim_frame) entry;
 	uint32_t len;
@@ -42,7 +46,10 @@ struct sim_wire {
 	uint64_t last;    /* arrival of the last frame in order: jitter must not overtake */
 };
 
-/** A place in a port's TX ring: the mbuf stays the sender's until the wire has taken it and somebody reclaims it. */
+/**
+ * A place in a port's TX ring: the mbuf stays the sender's until the wire has taken it and somebody
+ * reclaims it.
+ */
 struct sim_tx {
 	TAILQ_ENTRY(sim_tx) entry;
 	struct sim_port *port;
@@ -64,7 +71,7 @@ struct sim_port {
 	bool carrier;
 	/* owner: a frame port that is open, or a station */
 	bool open;
-	bool mute;  /* the host died: what it still says is not heard */
+	bool mute; /* the host died: what it still says is not heard */
 	bool promisc;
 	sim_frame_cb station;
 	void *station_arg;
@@ -87,7 +94,10 @@ struct sim_event {
 	void (*fn)(void *arg);
 };
 
-/** Something that is polled: a node, or a bare lane engine. Owned by the simulation from sim_host_add() on. */
+/**
+ * Something that is polled: a node, or a bare lane engine. Owned by the simulation from
+ * sim_host_add() on.
+ */
 struct sim_host {
 	TAILQ_ENTRY(sim_host) entry;
 	struct sim *sim;
@@ -121,9 +131,10 @@ struct sim {
 };
 
 /* sim.c */
-void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, struct sim_port *port, void *p,
-		   void (*fn)(void *arg));
-void sim_hash_frame(struct sim *sim, unsigned int what, const struct sim_port *port, const uint8_t *data, size_t len);
+void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, struct sim_port *port,
+		   void *p, void (*fn)(void *arg));
+void sim_hash_frame(struct sim *sim, unsigned int what, const struct sim_port *port,
+		    const uint8_t *data, size_t len);
 void *sim_alloc(size_t len);
 
 /* sim_net.c */
@@ -145,10 +156,17 @@ struct sim_frame *sim_tx_read(const struct sim_tx *tx);
 void sim_tx_put(struct sim_tx *tx);
 
 /* sim_host.c */
-/** The environment's configuration, changed by "NAME=VALUE ..." (NULL = nothing). @return 0 or -errno */
+/**
+ * The environment's configuration, changed by "NAME=VALUE ..." (NULL = nothing). @return 0 or
+ * -errno
+ */
 int sim_config(const char *text, struct weft_config **config);
-/** Make @host, which the caller allocated and whose progress() and stop() are set, a host of the simulation; alive. */
-void sim_host_add(struct sim *sim, struct sim_host *host, const char *name, struct sim_port *const *ports, unsigned int n);
+/**
+ * Make @host, which the caller allocated and whose progress() and stop() are set, a host of the
+ * simulation; alive.
+ */
+void sim_host_add(struct sim *sim, struct sim_host *host, const char *name,
+		  struct sim_port *const *ports, unsigned int n);
 /** @p mute: nothing it says from now on is heard. */
 void sim_host_stop(struct sim_host *host, bool mute);
 struct sim_port *sim_host_port(const struct sim_host *host, const char *name);
@@ -158,7 +176,7 @@ void sim_hosts_free(struct sim *sim);
 /* sim_pcap.c */
 struct sim_pcap *sim_pcap_open(const char *path);
 void sim_pcap_close(struct sim_pcap *pcap);
-void sim_pcap_frame(struct sim_pcap *pcap, const struct sim_port *port, bool out, uint64_t now, const uint8_t *data,
-		    size_t len);
+void sim_pcap_frame(struct sim_pcap *pcap, const struct sim_port *port, bool out, uint64_t now,
+		    const uint8_t *data, size_t len);
 
 #endif /* SIM_PRIV_H */

@@ -44,7 +44,8 @@ void case_end(struct sim_case *c)
 	leaked = sim_leaked(c->sim);
 	drop(c);
 	if (leaked)
-		fail_msg("%llu mbufs did not come back when ports were closed", (unsigned long long)leaked);
+		fail_msg("%llu mbufs did not come back when ports were closed",
+			 (unsigned long long)leaked);
 }
 
 static void run_case(void **state)
@@ -61,7 +62,8 @@ static int after_case(void **state)
 	struct sim_case *c = *state;
 
 	if (!c->finished) {
-		print_message("# reproduce: %s -k %s -s %llu -n 1\n", program, c->name, (unsigned long long)c->seed);
+		print_message("# reproduce: %s -k %s -s %llu -n 1\n", program, c->name,
+			      (unsigned long long)c->seed);
 		drop(c);
 	}
 	return 0;
@@ -92,7 +94,9 @@ int sim_test_main(int argc, char **argv, const char *group, struct sim_case *cas
 			capture = optarg;
 			break;
 		default:
-			fprintf(stderr, "usage: %s [-s SEED] [-n SEEDS] [-k PATTERN] [-w FILE.pcapng]\n", argv[0]);
+			fprintf(stderr,
+				"usage: %s [-s SEED] [-n SEEDS] [-k PATTERN] [-w FILE.pcapng]\n",
+				argv[0]);
 			free(tests);
 			return 2;
 		}
@@ -102,7 +106,8 @@ int sim_test_main(int argc, char **argv, const char *group, struct sim_case *cas
 			continue;
 		cases[i].seed = seed;
 		cases[i].seeds = seeds;
-		tests[chosen++] = (struct CMUnitTest){cases[i].name, run_case, NULL, after_case, &cases[i]};
+		tests[chosen++] =
+			(struct CMUnitTest){cases[i].name, run_case, NULL, after_case, &cases[i]};
 	}
 	ret = _cmocka_run_group_tests(group, tests, chosen, NULL, NULL);
 	free(tests);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file sim_test.h
- * Test programs of the simulated network: cmocka, a seed for every test, and how to reproduce a failure.
+ * Test programs of the simulated network: cmocka, a seed for every test, and how to reproduce a
+ * failure.
  *
  *	sim_NAME [-s SEED] [-n SEEDS] [-k PATTERN] [-w FILE.pcapng]
  *
- * A test gets a struct sim_case and makes its simulations with case_sim(): they are destroyed after the test, whatever its end, and
- * a simulation that lost mbufs fails the test.
+ * A test gets a struct sim_case and makes its simulations with case_sim(): they are destroyed after
+ * the test, whatever its end, and a simulation that lost mbufs fails the test.
  */
 #ifndef SIM_TEST_H
 #define SIM_TEST_H
@@ -23,7 +24,8 @@
 struct sim_case {
 	const char *name;
 	void (*fn)(struct sim_case *c);
-	uint64_t seed;      /**< of the run under way; a test that runs several sets it by case_sim_seed() */
+	/** of the run under way; a test that runs several sets it by case_sim_seed() */
+	uint64_t seed;
 	unsigned int seeds; /**< how many seeds a sweep runs; 0 = the test's own number */
 	struct sim *sim;    /**< the last one made */
 	bool finished;
@@ -35,7 +37,10 @@ struct sim *case_sim_seed(struct sim_case *c, uint64_t seed);
 /** Destroy the simulation of the case and fail if it lost mbufs. */
 void case_end(struct sim_case *c);
 
-#define SIM_CASE(fn) {#fn, fn, 0, 0, NULL, false}
+#define SIM_CASE(fn)                       \
+	{                                  \
+#fn, fn, 0, 0, NULL, false \
+	}
 
 /** Run the cases as a cmocka group; exit code for main(). */
 int sim_test_main(int argc, char **argv, const char *group, struct sim_case *cases, size_t n);

@@ -2,9 +2,11 @@
  *
  * Many seeds of mixed traffic, one after the other:
  *
- *	sim_soak [--seeds N] [--seed FIRST] [--kind faulty|corrupt|clean|pauses|wrap|small] [--messages N] [--capture FILE] [-v]
+ *	sim_soak [--seeds N] [--seed FIRST] [--kind faulty|corrupt|clean|pauses|wrap|small]
+ *		 [--messages N] [--capture FILE] [-v]
  *
- * Prints one line per failing seed with the command that reproduces it, and a summary. Exit code 1 when a seed failed.
+ * Prints one line per failing seed with the command that reproduces it, and a summary. Exit code 1
+ * when a seed failed.
  */
 
 #include <getopt.h>
@@ -14,7 +16,8 @@
 
 #include "mixed.h"
 
-static const char *const kinds[MIXED_KINDS] = {"clean", "faulty", "corrupt", "pauses", "wrap", "small"};
+static const char *const kinds[MIXED_KINDS] = {"clean",  "faulty", "corrupt",
+					       "pauses", "wrap",   "small"};
 
 static double seconds(void)
 {
@@ -54,9 +57,13 @@ static const char *one(uint64_t seed, const struct mixed_conf *conf, const char 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seeds", required_argument, NULL, 'n'}, {"seed", required_argument, NULL, 's'},
-		{"kind", required_argument, NULL, 'k'}, {"messages", required_argument, NULL, 'm'},
-		{"capture", required_argument, NULL, 'w'}, {"verbose", no_argument, NULL, 'v'}, {0},
+		{"seeds", required_argument, NULL, 'n'},
+		{"seed", required_argument, NULL, 's'},
+		{"kind", required_argument, NULL, 'k'},
+		{"messages", required_argument, NULL, 'm'},
+		{"capture", required_argument, NULL, 'w'},
+		{"verbose", no_argument, NULL, 'v'},
+		{0},
 	};
 	struct mixed_conf conf = {.kind = MIXED_FAULTY};
 	uint64_t seeds = 1000, seed = 1, i, messages = 0, bytes = 0, failed = 0;
@@ -90,8 +97,10 @@ int main(int argc, char **argv)
 			}
 			/* fall through */
 		default:
-			fprintf(stderr, "usage: %s [--seeds N] [--seed FIRST] [--kind clean|faulty|corrupt|pauses|wrap|small] "
-					"[--messages N] [--capture FILE] [-v]\n", argv[0]);
+			fprintf(stderr,
+				"usage: %s [--seeds N] [--seed FIRST] "
+				"[--kind clean|faulty|corrupt|pauses|wrap|small] [--messages N] [--capture FILE] [-v]\n",
+				argv[0]);
 			return 2;
 		}
 	}
@@ -100,16 +109,17 @@ int main(int argc, char **argv)
 		messages += mixed_messages;
 		bytes += mixed_bytes;
 		if (verbose || why)
-			printf("seed %llu: %s: %s\n", (unsigned long long)(seed + i), mixed_text, why ? why : "ok");
+			printf("seed %llu: %s: %s\n", (unsigned long long)(seed + i), mixed_text,
+			       why ? why : "ok");
 		if (why) {
 			failed++;
-			printf("  reproduce: %s --kind %s --seeds 1 --seed %llu\n", argv[0], kinds[conf.kind],
-			       (unsigned long long)(seed + i));
+			printf("  reproduce: %s --kind %s --seeds 1 --seed %llu\n", argv[0],
+			       kinds[conf.kind], (unsigned long long)(seed + i));
 		}
 		fflush(stdout);
 	}
-	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages, %.1f MB verified, %.0f s\n", kinds[conf.kind],
-	       (unsigned long long)seeds, (unsigned long long)failed, (unsigned long long)messages, (double)bytes / 1e6,
-	       seconds() - start);
+	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages, %.1f MB verified, %.0f s\n",
+	       kinds[conf.kind], (unsigned long long)seeds, (unsigned long long)failed,
+	       (unsigned long long)messages, (double)bytes / 1e6, seconds() - start);
 	return failed != 0;
 }

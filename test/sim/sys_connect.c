@@ -44,7 +44,9 @@ static void simultaneous_connects_share_one_connection(struct sim_case *c)
 	assert_int_equal(scene_lanes_up(a), 2);
 	assert_int_equal(scene_lanes_up(b), 2);
 	/* Nothing was made beside them: a directed receive sees the message. */
-	assert_int_equal(sim_node_counter(s->node[0], "eps_accepted") + sim_node_counter(s->node[1], "eps_accepted"), 0);
+	assert_int_equal(sim_node_counter(s->node[0], "eps_accepted") +
+				 sim_node_counter(s->node[1], "eps_accepted"),
+			 0);
 }
 
 static void a_later_endpoint_adopts_the_connection(struct sim_case *c)
@@ -167,7 +169,8 @@ struct dropper {
 	unsigned int from, to, count;
 };
 
-static enum sim_verdict drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				  void *arg)
 {
 	struct dropper *d = arg;
 	unsigned int n = d->count++;
@@ -179,7 +182,8 @@ static enum sim_verdict drop_some(struct sim_port *port, uint8_t *data, size_t *
 	return n >= d->from && n < d->to ? SIM_DROP : SIM_PASS;
 }
 
-static void connect_without(struct sim_case *c, unsigned int side, unsigned int k, unsigned int n, bool both)
+static void connect_without(struct sim_case *c, unsigned int side, unsigned int k, unsigned int n,
+			    bool both)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
 	struct scene *s = scene_open(c, &conf);
@@ -194,8 +198,8 @@ static void connect_without(struct sim_case *c, unsigned int side, unsigned int 
 		b = scene_connect(s, 1, 0);
 	op_send(a, 3, 50000, 3);
 	if (!op_wait(r, 3 * SIM_S))
-		fail_msg("no message without frames %u..%u of node %u%s: %s", k, k + n - 1, side, both ? ", both" : "",
-			 a->why);
+		fail_msg("no message without frames %u..%u of node %u%s: %s", k, k + n - 1, side,
+			 both ? ", both" : "", a->why);
 	op_holds(r, 3, 50000);
 	if (both) {
 		assert_int_equal(scene_wait_up(b, SIM_S), 0);
@@ -220,8 +224,13 @@ static void any_lost_frame_of_wireup_is_recovered(struct sim_case *c)
 
 static void connects_under_loss_duplication_and_reordering(struct sim_case *c)
 {
-	const struct scene_conf conf = {.lanes = {3, 3}, .up = {.rate = SIM_GBIT, .delay_ns = 20000, .loss = 0.1,
-								.dup = 0.1, .reorder = 0.2, .reorder_ns = SIM_MS}};
+	const struct scene_conf conf = {.lanes = {3, 3},
+					.up = {.rate = SIM_GBIT,
+					       .delay_ns = 20000,
+					       .loss = 0.1,
+					       .dup = 0.1,
+					       .reorder = 0.2,
+					       .reorder_ns = SIM_MS}};
 	uint64_t first = c->seed, last = first + (c->seeds ? c->seeds : 30);
 
 	for (; c->seed < last; c->seed++) {
@@ -292,7 +301,8 @@ static void four_lanes_all_carry_bytes(struct sim_case *c)
 	op_holds(r, 1, 4000000);
 	for (i = 0; i < 4; i++)
 		if (scene_lane(e, i).tx_bytes < 500000)
-			fail_msg("lane %u carried %llu bytes", i, (unsigned long long)scene_lane(e, i).tx_bytes);
+			fail_msg("lane %u carried %llu bytes", i,
+				 (unsigned long long)scene_lane(e, i).tx_bytes);
 }
 
 static void a_lane_that_does_not_work_is_left_out(struct sim_case *c)
@@ -333,7 +343,8 @@ static void lanes_of_different_mtu_work_together(struct sim_case *c)
 {
 	struct scene_conf conf = {.lanes = {2, 2}, .lazy = true};
 	struct scene *s = scene_open(c, &conf);
-	struct sim_port_params p = {.frame_size = 9014, .ip = 0x0a010001, .prefix = 24, .net = 1, .name = "big"};
+	struct sim_port_params p = {
+		.frame_size = 9014, .ip = 0x0a010001, .prefix = 24, .net = 1, .name = "big"};
 	struct scene_ep *e;
 	struct op *r, *r2;
 
@@ -360,7 +371,8 @@ static void peers_of_different_frame_size_agree(struct sim_case *c)
 {
 	struct scene_conf conf = {.lazy = true};
 	struct scene *s = scene_open(c, &conf);
-	struct sim_port_params p = {.frame_size = 9014, .ip = 0x0a000064, .prefix = 24, .name = "big"};
+	struct sim_port_params p = {
+		.frame_size = 9014, .ip = 0x0a000064, .prefix = 24, .name = "big"};
 	struct scene_ep *e;
 
 	s->port[1][0] = sim_port_create(s->sim, &p);
@@ -376,7 +388,8 @@ static void peers_of_different_frame_size_agree(struct sim_case *c)
 static void close_delivers_everything_sent_before(struct sim_case *c)
 {
 	static const size_t sizes[] = {0, 8, 1000, 5000, 100000};
-	const struct scene_conf conf = {.lanes = {2, 2}, .up = {.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.02}};
+	const struct scene_conf conf = {.lanes = {2, 2},
+					.up = {.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.02}};
 	struct scene *s = scene_open(c, &conf);
 	struct scene_ep *e = scene_connect(s, 0, 1);
 	struct op *r[5], *w[5], *closed;
@@ -455,10 +468,14 @@ static void connect_and_close_again_and_again(struct sim_case *c)
 		struct op *r = op_recv(s, !(i & 1), 100, i);
 
 		op_send(e, i, 100, i);
-		op_expect(op_close(e, i % 3 == 2 && op_wait(r, SIM_S) ? WEFT_EP_CLOSE_FORCE : 0), SIM_S, 0);
+		op_expect(op_close(e, i % 3 == 2 && op_wait(r, SIM_S) ? WEFT_EP_CLOSE_FORCE : 0),
+			  SIM_S, 0);
 		op_expect(r, SIM_S, 0);
 		op_holds(r, i, 100);
-		/* Else the peer's next endpoint may adopt a connection whose end it has not heard of. */
+		/*
+		 * Else the peer's next endpoint may adopt a connection whose end it has not heard
+		 * of.
+		 */
 		scene_run(s, SIM_MS);
 	}
 }

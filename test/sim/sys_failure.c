@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole library in virtual time: peers that pause, die, come back, or are not there; hostile frames; idle connections.
+ * The whole library in virtual time: peers that pause, die, come back, or are not there; hostile
+ * frames; idle connections.
  */
 
 #include <errno.h>
@@ -88,7 +89,8 @@ static void a_worker_that_is_gone_is_told_at_once(struct sim_case *c)
 	free((void *)(uintptr_t)p.address);
 }
 
-static enum sim_verdict narrow(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict narrow(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			       void *arg)
 {
 	(void)port;
 	(void)data;
@@ -183,7 +185,9 @@ static void a_killed_peer_ends_every_request(struct sim_case *c)
 			fail_msg("operation %u ended well", i);
 		assert_int_equal(op[i]->completions, 1);
 	}
-	/* A receive from anybody waits on; others are untouched; the dead endpoint says what is up. */
+	/*
+	 * A receive from anybody waits on; others are untouched; the dead endpoint says what is up.
+	 */
 	assert_false(any->done);
 	talk(s, other, 2, 50);
 	op_expect(op_send(e, 8, 10, 8), 0, e->status);
@@ -302,9 +306,14 @@ static void idle_endpoints_live(struct sim_case *c)
 /* Whatever was left over from connecting must not end an endpoint when its time-out comes. */
 static void endpoints_live_beyond_the_connect_timeout(struct sim_case *c)
 {
-	const struct scene_conf conf = {.lanes = {2, 3}, .config = "CONNECT_TIMEOUT=2s",
-					.up = {.rate = SIM_GBIT, .delay_ns = 20000, .loss = 0.05, .dup = 0.05,
-					       .reorder = 0.3, .reorder_ns = SIM_MS}};
+	const struct scene_conf conf = {.lanes = {2, 3},
+					.config = "CONNECT_TIMEOUT=2s",
+					.up = {.rate = SIM_GBIT,
+					       .delay_ns = 20000,
+					       .loss = 0.05,
+					       .dup = 0.05,
+					       .reorder = 0.3,
+					       .reorder_ns = SIM_MS}};
 	uint64_t first = c->seed, last = first + (c->seeds ? c->seeds : 100);
 
 	for (; c->seed < last; c->seed++) {
@@ -337,7 +346,8 @@ struct storm {
 	unsigned int n, injected;
 };
 
-static enum sim_verdict remember(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict remember(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				 void *arg)
 {
 	struct storm *st = arg;
 	unsigned int slot = st->n++ % 64;
@@ -401,7 +411,9 @@ static void hostile_frames_do_not_harm_traffic(struct sim_case *c)
 	scene_run(s, 50 * SIM_MS);
 	assert_int_equal(e->errors, 0);
 	assert_true(sim_node_counter(s->node[1], "drop.duplicate") > 0);
-	assert_true(sim_node_counter(s->node[1], "drop.not_ours") + sim_node_counter(s->node[1], "drop.bad_length") > 0);
+	assert_true(sim_node_counter(s->node[1], "drop.not_ours") +
+			    sim_node_counter(s->node[1], "drop.bad_length") >
+		    0);
 }
 
 static struct sim_case cases[] = {

@@ -14,7 +14,10 @@ static const char *const unexp = "UNEXP_LIMIT=4M EAGER_CREDIT=1M";
 
 /* ---- unexpected floods ---------------------------------------------------------------------- */
 
-/* n messages that nobody asked for; then one that somebody did; then all, the last first. Memory in bytes beside them. */
+/*
+ * n messages that nobody asked for; then one that somebody did; then all, the last first. Memory in
+ * bytes beside them.
+ */
 static size_t flood(struct scene *s, struct scene_ep *e, unsigned int n, size_t size)
 {
 	struct op **r = calloc(n, sizeof(*r)), *asked;
@@ -53,7 +56,10 @@ static void flood_of_10000_small_messages(struct sim_case *c)
 	struct scene_ep *e = scene_up(s, 0, 1);
 	size_t used = flood(s, e, 10000, 8);
 
-	/* Both ends are in this process: 256 bytes per message at the receiver, and a request at the sender. */
+	/*
+	 * Both ends are in this process: 256 bytes per message at the receiver, and a request at
+	 * the sender.
+	 */
 	if (used > 10000 * (256 + 512))
 		fail_msg("%zu bytes for 10000 messages of 8", used);
 }
@@ -155,7 +161,8 @@ static void more_messages_than_the_sequence_window(struct sim_case *c)
 /* Everybody to one, large and small: terminates, and nobody starves. */
 static void incast_terminates(struct sim_case *c)
 {
-	const struct scene_conf conf = {.nodes = 8, .port = {.down = {.rate = 10 * SIM_GBIT, .queue_bytes = 100000}}};
+	const struct scene_conf conf = {
+		.nodes = 8, .port = {.down = {.rate = 10 * SIM_GBIT, .queue_bytes = 100000}}};
 	struct scene *s = scene_open(c, &conf);
 	struct op *r[7][20];
 	unsigned int i, k;
@@ -192,8 +199,11 @@ static void unequal(struct sim_case *c, bool claimed, double low, double high, d
 	double share, rate;
 
 	for (i = 0; i < 4; i++) {
-		struct sim_port_params p = {.ip = 0x0a000001 + ((i % 2) << 16) + i / 2, .prefix = 24, .net = i % 2,
-					    .bandwidth = claimed ? 0 : 125e6, .frame_size = 9014};
+		struct sim_port_params p = {.ip = 0x0a000001 + ((i % 2) << 16) + i / 2,
+					    .prefix = 24,
+					    .net = i % 2,
+					    .bandwidth = claimed ? 0 : 125e6,
+					    .frame_size = 9014};
 		char name[8];
 
 		snprintf(name, sizeof(name), "u%u", i);
@@ -218,9 +228,11 @@ static void unequal(struct sim_case *c, bool claimed, double low, double high, d
 	share = (double)l[0].tx_bytes / (double)(l[0].tx_bytes + l[1].tx_bytes);
 	if (!strcmp(l[1].name + strlen(l[1].name) - 2, "u0"))
 		share = 1 - share;
-	print_message("# the slow lane carries %.1f %%, together %.2f Gbit/s of 5\n", share * 100, rate / 1e9);
+	print_message("# the slow lane carries %.1f %%, together %.2f Gbit/s of 5\n", share * 100,
+		      rate / 1e9);
 	if (share < low || share > high || rate < fill * 5e9)
-		fail_msg("the slow lane carries %.1f %%, together %.2f Gbit/s of 5", share * 100, rate / 1e9);
+		fail_msg("the slow lane carries %.1f %%, together %.2f Gbit/s of 5", share * 100,
+			 rate / 1e9);
 }
 
 static void lanes_of_1_to_4_share_as_their_rates(struct sim_case *c)
@@ -240,7 +252,8 @@ static void two_equal_lanes_are_twice_as_fast(struct sim_case *c)
 	unsigned int lanes, i;
 
 	for (lanes = 1; lanes <= 2; lanes++) {
-		const struct scene_conf conf = {.lanes = {lanes, lanes}, .up = {.rate = SIM_GBIT, .delay_ns = 5000},
+		const struct scene_conf conf = {.lanes = {lanes, lanes},
+						.up = {.rate = SIM_GBIT, .delay_ns = 5000},
 						.port = {.frame_size = 9014}};
 		struct scene *s = scene_open(c, &conf);
 		struct scene_ep *e = scene_up(s, 0, 1);
@@ -257,11 +270,13 @@ static void two_equal_lanes_are_twice_as_fast(struct sim_case *c)
 			op_expect(r[i], 5 * SIM_S, 0);
 		seconds[lanes - 1] = (double)(sim_now(s->sim) - start) * 1e-9;
 	}
-	print_message("# 20 MB: %.1f ms over one lane, %.1f ms over two\n", seconds[0] * 1e3, seconds[1] * 1e3);
+	print_message("# 20 MB: %.1f ms over one lane, %.1f ms over two\n", seconds[0] * 1e3,
+		      seconds[1] * 1e3);
 	assert_true(seconds[0] / seconds[1] > 1.8);
 }
 
-static enum sim_verdict note_port(struct sim_port *port, uint8_t *data, size_t *len, size_t room, void *arg)
+static enum sim_verdict note_port(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				  void *arg)
 {
 	unsigned int *count = arg;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole library in virtual time: tagged messages of every size over 1 to 4 lanes, matching, probes, synchronous sends.
+ * The whole library in virtual time: tagged messages of every size over 1 to 4 lanes, matching,
+ * probes, synchronous sends.
  */
 
 #include <errno.h>
@@ -11,15 +12,20 @@
 #include "scene.h"
 
 /* Around every edge: classes of headers, frames, credits, thresholds. */
-static const size_t sizes[] = {0, 1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 1000, 1023, 1024, 1300, 1390, 1400, 1410, 1420, 1430,
-			       1440, 1450, 1460, 1472, 1500, 2000, 2800, 4095, 4096, 4097, 8191, 8192, 8193, 16383, 16384, 16385,
-			       32767, 32768, 65535, 65536, 65537, 100003, 131072, 262143, 262144, 262145, 300007, 524288,
-			       1000003, 1048576, 3000017};
+static const size_t sizes[] = {0,      1,       2,       7,      8,      9,      63,     64,
+			       65,     255,     256,     257,    1000,   1023,   1024,   1300,
+			       1390,   1400,    1410,    1420,   1430,   1440,   1450,   1460,
+			       1472,   1500,    2000,    2800,   4095,   4096,   4097,   8191,
+			       8192,   8193,    16383,   16384,  16385,  32767,  32768,  65535,
+			       65536,  65537,   100003,  131072, 262143, 262144, 262145, 300007,
+			       524288, 1000003, 1048576, 3000017};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-static struct scene *open_lanes(struct sim_case *c, unsigned int lanes, const char *config, uint16_t frame)
+static struct scene *open_lanes(struct sim_case *c, unsigned int lanes, const char *config,
+				uint16_t frame)
 {
-	const struct scene_conf conf = {.lanes = {lanes, lanes}, .config = config, .port = {.frame_size = frame}};
+	const struct scene_conf conf = {
+		.lanes = {lanes, lanes}, .config = config, .port = {.frame_size = frame}};
 
 	return scene_open(c, &conf);
 }
@@ -115,8 +121,8 @@ static bool both_done(void *arg)
 	return c[0].status != WEFT_INPROGRESS && c[1].status != WEFT_INPROGRESS;
 }
 
-static void transfer(struct scene *s, struct scene_ep *e, enum buf_kind from, enum buf_kind to, size_t size, bool expected,
-		     bool sync, bool truncated)
+static void transfer(struct scene *s, struct scene_ep *e, enum buf_kind from, enum buf_kind to,
+		     size_t size, bool expected, bool sync, bool truncated)
 {
 	/* The callbacks outlive a failing test. */
 	static struct weft_completion c[2];
@@ -135,15 +141,16 @@ static void transfer(struct scene *s, struct scene_ep *e, enum buf_kind from, en
 			p.datatype = buf_datatype(r);
 			p.cb_arg = &c[1];
 			p.completion = &c[1];
-			ret = weft_tag_recv(scene_worker(s, 1), NULL, buf_pointer(r), buf_count(r), 9, WEFT_TAG_MASK_FULL, &p,
-					    NULL);
+			ret = weft_tag_recv(scene_worker(s, 1), NULL, buf_pointer(r), buf_count(r),
+					    9, WEFT_TAG_MASK_FULL, &p, NULL);
 			if (ret != WEFT_INPROGRESS)
 				c[1].status = ret;
 		} else {
 			p.datatype = buf_datatype(w);
 			p.cb_arg = &c[0];
 			p.completion = NULL;
-			ret = (sync ? weft_tag_send_sync : weft_tag_send)(e->ep, buf_pointer(w), buf_count(w), 9, &p, NULL);
+			ret = (sync ? weft_tag_send_sync : weft_tag_send)(
+				e->ep, buf_pointer(w), buf_count(w), 9, &p, NULL);
 			if (ret != WEFT_INPROGRESS)
 				c[0].status = ret;
 		}
@@ -193,8 +200,12 @@ static void all_datatypes_by_rendezvous(struct sim_case *c)
 static void same_tag_matches_in_send_order_whatever_the_size(struct sim_case *c)
 {
 	static const size_t mix[] = {2000000, 1, 100000, 0, 5000, 300000, 8, 1300, 256, 70000};
-	const struct scene_conf conf = {.lanes = {4, 4}, .up = {.rate = SIM_GBIT, .delay_ns = 10000, .loss = 0.03,
-								.reorder = 0.2, .reorder_ns = SIM_MS}};
+	const struct scene_conf conf = {.lanes = {4, 4},
+					.up = {.rate = SIM_GBIT,
+					       .delay_ns = 10000,
+					       .loss = 0.03,
+					       .reorder = 0.2,
+					       .reorder_ns = SIM_MS}};
 	uint64_t first = c->seed;
 	int late;
 
@@ -255,7 +266,8 @@ static void two_senders_two_wildcards_get_whole_messages(struct sim_case *c)
 static void a_late_receive_binds_in_the_middle_of_a_message(struct sim_case *c)
 {
 	/* Slow lanes: a message takes 20 ms. */
-	const struct scene_conf conf = {.lanes = {2, 2}, .up = {.rate = 50000000, .delay_ns = 5000},
+	const struct scene_conf conf = {.lanes = {2, 2},
+					.up = {.rate = 50000000, .delay_ns = 5000},
 					.config = "MULTI_EAGER_LIMIT=1M RNDV_THRESH=inf"};
 	unsigned int at;
 
@@ -268,7 +280,8 @@ static void a_late_receive_binds_in_the_middle_of_a_message(struct sim_case *c)
 		op_send(e, 1, 250000, 1);
 		scene_run(s, at * SIM_MS);
 		/* A probe knows the whole length from the first piece on. */
-		if (weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, NULL, &look) == 0)
+		if (weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, NULL, &look) ==
+		    0)
 			assert_int_equal(look.length, 250000);
 		r = op_recv(s, 1, 300000, 1);
 		op_expect(r, SIM_S, 0);
@@ -286,14 +299,20 @@ static void probes_take_messages_out(struct sim_case *c)
 	struct op *r[3], *other;
 	unsigned int i;
 
-	assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, &m[0], &look), -ENOMSG);
+	assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, &m[0],
+					&look),
+			 -ENOMSG);
 	for (i = 0; i < 3; i++)
 		op_send(e, i, some[i], 1);
 	scene_run(s, 20 * SIM_MS);
 	for (i = 0; i < 3; i++) {
-		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, NULL, &look), 0);
+		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL,
+						NULL, &look),
+				 0);
 		assert_int_equal(look.length, some[i]);
-		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, &m[i], &look), 0);
+		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL,
+						&m[i], &look),
+				 0);
 		assert_int_equal(look.length, some[i]);
 	}
 	/* Claimed: nobody else gets them. */
@@ -321,7 +340,9 @@ static void dropped_messages_free_their_sender(struct sim_case *c)
 	for (i = 0; i < 3; i++) {
 		w = op_send_sync(e, i, some[i], 1);
 		scene_run(s, 10 * SIM_MS);
-		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, &m, NULL), 0);
+		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, &m,
+						NULL),
+				 0);
 		weft_tag_msg_drop(scene_worker(s, 1), m);
 		op_expect(w, SIM_S, 0);
 	}

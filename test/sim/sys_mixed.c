@@ -60,7 +60,8 @@ static void the_same_seed_gives_the_same_traffic(struct sim_case *c)
 	for (int i = 0; i < 2; i++) {
 		uint64_t again;
 
-		assert_null(mixed_run(case_sim(c), &(struct mixed_conf){.kind = MIXED_FAULTY}, &again));
+		assert_null(
+			mixed_run(case_sim(c), &(struct mixed_conf){.kind = MIXED_FAULTY}, &again));
 		assert_true(again == hash);
 	}
 }

@@ -33,7 +33,8 @@ void traffic_fail(struct traffic *t, const char *fmt, ...)
 	/* The first one counts: what follows are often consequences. */
 	if (t->error[0])
 		return;
-	n = snprintf(t->error, sizeof(t->error), "t=%llu us: ", (unsigned long long)(sim_now(t->sim) / SIM_US));
+	n = snprintf(t->error, sizeof(t->error),
+		     "t=%llu us: ", (unsigned long long)(sim_now(t->sim) / SIM_US));
 	va_start(ap, fmt);
 	vsnprintf(t->error + n, sizeof(t->error) - (size_t)n, fmt, ap);
 	va_end(ap);
@@ -53,7 +54,8 @@ static void ep_failed(struct weft_ep *ep, int status, const char *why, void *arg
 
 static void connect_end(struct link_end *e)
 {
-	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .err_cb = ep_failed, .err_arg = e);
+	struct weft_ep_params p =
+		WEFT_INIT(struct weft_ep_params, .err_cb = ep_failed, .err_arg = e);
 	void *address = NULL;
 	size_t len = 0;
 	unsigned int i;
@@ -106,7 +108,10 @@ static void close_end(struct link_end *e)
 
 static void add_end(struct traffic *t, struct sim_node *node, struct sim_node *peer, uint64_t when)
 {
-	t->ends[t->num_ends++] = (struct link_end){.t = t, .node = node, .peer = peer, .wanted = true,
+	t->ends[t->num_ends++] = (struct link_end){.t = t,
+						   .node = node,
+						   .peer = peer,
+						   .wanted = true,
 						   .create_at = sim_now(t->sim) + when};
 }
 
@@ -114,7 +119,8 @@ static void add_flow(struct traffic *t, struct sim_node *src, struct sim_node *d
 {
 	struct flow *f = &t->flows[t->num_flows];
 
-	*f = (struct flow){.t = t, .id = t->num_flows++, .src = src, .dst = dst, .messages = t->conf.messages};
+	*f = (struct flow){
+		.t = t, .id = t->num_flows++, .src = src, .dst = dst, .messages = t->conf.messages};
 	f->rng = sim_stream(t->sim, 3000 + f->id);
 	f->order = calloc(f->messages + 1, sizeof(*f->order));
 	f->tx_done = calloc(f->messages + 1, 1);
@@ -203,7 +209,8 @@ static void connect_step(struct traffic *t)
 	unsigned int i;
 
 	for (i = 0; i < t->num_ends; i++)
-		if (!t->ends[i].ep && !t->ends[i].closing && sim_now(t->sim) >= t->ends[i].create_at)
+		if (!t->ends[i].ep && !t->ends[i].closing &&
+		    sim_now(t->sim) >= t->ends[i].create_at)
 			connect_end(&t->ends[i]);
 }
 
@@ -262,18 +269,19 @@ static void tell(const struct flow *f)
 		text[0] = '\0';
 		if (f->tx[i]->req)
 			weft_request_query(f->tx[i]->req, text, sizeof(text));
-		fprintf(stderr, "  flow %u message %u of %zu bytes, tag %llx, sync %d, got by receive %d: %s\n", f->id, i,
-			message_size(f, i), (unsigned long long)message_tag(f, i), f->tx[i]->sync,
-			(int)f->order[i] - 1, text);
+		fprintf(stderr,
+			"  flow %u message %u of %zu bytes, tag %llx, sync %d, got by receive %d: %s\n",
+			f->id, i, message_size(f, i), (unsigned long long)message_tag(f, i),
+			f->tx[i]->sync, (int)f->order[i] - 1, text);
 	}
 	for (i = 0; i < f->in.num_rx; i++) {
 		text[0] = '\0';
 		if (f->in.rx[i]->req)
 			weft_request_query(f->in.rx[i]->req, text, sizeof(text));
 		if (f->in.rx[i]->buf)
-			fprintf(stderr, "  flow %u receive %u tag %llx mask %llx, %zu bytes: %s\n", f->id, i,
-				(unsigned long long)f->in.rx[i]->tag, (unsigned long long)f->in.rx[i]->mask,
-				f->in.rx[i]->cap, text);
+			fprintf(stderr, "  flow %u receive %u tag %llx mask %llx, %zu bytes: %s\n",
+				f->id, i, (unsigned long long)f->in.rx[i]->tag,
+				(unsigned long long)f->in.rx[i]->mask, f->in.rx[i]->cap, text);
 	}
 }
 
@@ -290,15 +298,16 @@ static void stuck(struct traffic *t)
 			continue;
 		tell(f);
 		if (n++ < 3)
-			at += (size_t)snprintf(words + at, sizeof(words) - at,
-					       " [flow %u: sent %u/%u, under way %u, received %u/%u, posted %u]", f->id,
-					       f->next, f->messages, f->under_way, f->in.done, f->in.messages,
-					       f->in.outstanding);
+			at += (size_t)snprintf(
+				words + at, sizeof(words) - at,
+				" [flow %u: sent %u/%u, under way %u, received %u/%u, posted %u]",
+				f->id, f->next, f->messages, f->under_way, f->in.done,
+				f->in.messages, f->in.outstanding);
 	}
 	for (i = 0; i < t->num_nodes; i++)
 		if (!inbox_finished(&t->any[i]) && n++ < 4)
-			at += (size_t)snprintf(words + at, sizeof(words) - at, " [any %u: %u/%u]", i, t->any[i].done,
-					       t->any[i].messages);
+			at += (size_t)snprintf(words + at, sizeof(words) - at, " [any %u: %u/%u]",
+					       i, t->any[i].done, t->any[i].messages);
 	traffic_fail(t, "not finished in time:%s", words);
 }
 

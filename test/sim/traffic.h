@@ -3,14 +3,16 @@
  * @file traffic.h
  * Random tagged traffic with full verification, for system tests and the soak.
  *
- * A **flow** is all that one node sends to another over one endpoint. Every message has a number, a class and a size that follow from the seed, its content is a
- * function of (seed, flow, number), and its tag names flow, class and number:
+ * A **flow** is all that one node sends to another over one endpoint. Every message has a number, a
+ * class and a size that follow from the seed, its content is a function of (seed, flow, number),
+ * and its tag names flow, class and number:
  *
  *	63 plane   55..48 flow   43..40 class   31..0 number
  *
- * Receives ask for one class or for any, in random order, with random buffers, some from the flow's endpoint only, some by probes; some are
- * cancelled. What must match what is known exactly (see oracle() in traffic.c): for one source matching does not depend on time. Messages of the "any" plane are received
- * with the flow masked out; of those only the order per flow is certain.
+ * Receives ask for one class or for any, in random order, with random buffers, some from the flow's
+ * endpoint only, some by probes; some are cancelled. What must match what is known exactly (see
+ * oracle() in traffic.c): for one source matching does not depend on time. Messages of the "any"
+ * plane are received with the flow masked out; of those only the order per flow is certain.
  */
 #ifndef SIM_TRAFFIC_H
 #define SIM_TRAFFIC_H
@@ -18,13 +20,14 @@
 #include "sim.h"
 
 struct traffic_conf {
-	unsigned int messages;  /**< per flow */
-	size_t max_size;        /**< of a message */
-	unsigned int window;    /**< sends, and receives, under way per flow */
-	double large;           /**< share of messages above 16 KiB */
+	unsigned int messages; /**< per flow */
+	size_t max_size;       /**< of a message */
+	unsigned int window;   /**< sends, and receives, under way per flow */
+	double large;          /**< share of messages above 16 KiB */
 	double sync, iov, generic, cancel, probe, trunc, any, drop, source; /**< shares */
-	double lag;             /**< chance per step that a receiver sits idle for a while: makes unexpected messages */
-	bool loopback;          /**< flows from each node to itself */
+	/** chance per step that a receiver sits idle for a while: makes unexpected messages */
+	double lag;
+	bool loopback; /**< flows from each node to itself */
 };
 
 /** A mixture with everything in it. */
@@ -32,7 +35,9 @@ extern const struct traffic_conf traffic_mixed;
 
 struct traffic;
 
-/** Connect all nodes with each other and make flows both ways. The nodes' order is that of @p nodes. */
+/**
+ * Connect all nodes with each other and make flows both ways. The nodes' order is that of @p nodes.
+ */
 struct traffic *traffic_create(struct sim *sim, struct sim_node *const *nodes, unsigned int n,
 			       const struct traffic_conf *conf);
 /**

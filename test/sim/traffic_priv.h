@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file traffic_priv.h
- * Insides of the traffic generator: traffic.c (connections, the run), traffic_tx.c (senders), traffic_rx.c (receivers and
- * the oracle).
+ * Insides of the traffic generator: traffic.c (connections, the run), traffic_tx.c (senders),
+ * traffic_rx.c (receivers and the oracle).
  */
 #ifndef SIM_TRAFFIC_PRIV_H
 #define SIM_TRAFFIC_PRIV_H
@@ -40,22 +40,22 @@ struct rx {
 	bool looked;              /* a probe said which message it will be: expect */
 	uint64_t expect;
 	enum { RX_POSTED, RX_DONE, RX_CANCELLED } state;
-	uint64_t got;             /* tag of the message */
+	uint64_t got; /* tag of the message */
 };
 
 /** Where messages are received: one per flow, and one per node for the any plane. */
 struct inbox {
 	struct traffic *t;
 	struct sim_node *node;
-	struct flow *flow;  /* NULL: any plane */
+	struct flow *flow; /* NULL: any plane */
 	struct weft_ep *source;
 	struct sim_rng rng;
-	uint8_t *plan;      /* classes to ask for, or WILD */
+	uint8_t *plan; /* classes to ask for, or WILD */
 	unsigned int plan_len, plan_next;
 	struct rx **rx;
 	unsigned int num_rx, outstanding, messages, done;
 	uint64_t idle_until;
-	bool sealed;        /* nothing is left over: only completions are missing */
+	bool sealed; /* nothing is left over: only completions are missing */
 };
 
 /** All messages of one node to another. */
@@ -69,9 +69,9 @@ struct flow {
 	unsigned int messages, next, under_way;
 	bool flushing, flushed;
 	unsigned int flush_mark;
-	uint32_t *order;    /* per message: index + 1 of the receive that got it */
+	uint32_t *order; /* per message: index + 1 of the receive that got it */
 	uint8_t *tx_done;
-	struct tx **tx;     /* under way, by number */
+	struct tx **tx; /* under way, by number */
 };
 
 /** An endpoint of a node. */
@@ -116,7 +116,8 @@ void flow_send_step(struct flow *f);
 bool flow_sent(const struct flow *f);
 
 /* traffic_rx.c */
-void inbox_init(struct inbox *in, struct traffic *t, struct sim_node *node, struct flow *f, unsigned int messages);
+void inbox_init(struct inbox *in, struct traffic *t, struct sim_node *node, struct flow *f,
+		unsigned int messages);
 void inbox_step(struct inbox *in);
 /** Everything has come, and went where it had to. */
 bool inbox_finished(struct inbox *in);

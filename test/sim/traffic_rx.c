@@ -17,8 +17,9 @@ static void plan_add(struct inbox *in, uint8_t what)
 	in->plan[in->plan_len++] = what;
 }
 
-/* Receives for the classes of 16 messages at a time, in another order, some as wildcards. What does not fit in the end is
- * sorted out by settle().
+/*
+ * Receives for the classes of 16 messages at a time, in another order, some as wildcards. What does
+ * not fit in the end is sorted out by settle().
  */
 static void make_plan(struct inbox *in)
 {
@@ -28,7 +29,8 @@ static void make_plan(struct inbox *in)
 	for (i = 0; i < in->flow->messages; i++) {
 		if (message_any(in->flow, i))
 			continue;
-		plan_add(in, sim_chance(&in->rng, 0.2) ? WILD : (uint8_t)message_class(in->flow, i));
+		plan_add(in,
+			 sim_chance(&in->rng, 0.2) ? WILD : (uint8_t)message_class(in->flow, i));
 		if (++n % 16 && i + 1 < in->flow->messages)
 			continue;
 		for (j = in->plan_len - 1; j > from; j--) {
@@ -42,7 +44,8 @@ static void make_plan(struct inbox *in)
 	}
 }
 
-void inbox_init(struct inbox *in, struct traffic *t, struct sim_node *node, struct flow *f, unsigned int messages)
+void inbox_init(struct inbox *in, struct traffic *t, struct sim_node *node, struct flow *f,
+		unsigned int messages)
 {
 	unsigned int i;
 
@@ -76,17 +79,19 @@ static void took(struct rx *rx, uint64_t tag)
 	rx->got = tag;
 	in->done++;
 	in->t->done++;
-	if (!f || number >= f->messages || tag != message_tag(f, number) || (in->flow && f != in->flow) ||
-	    f->dst != in->node || !!(tag & TAG_ANY) != !in->flow) {
-		traffic_fail(in->t, "a receive got a message with tag %llx, which nobody sent to it",
+	if (!f || number >= f->messages || tag != message_tag(f, number) ||
+	    (in->flow && f != in->flow) || f->dst != in->node || !!(tag & TAG_ANY) != !in->flow) {
+		traffic_fail(in->t,
+			     "a receive got a message with tag %llx, which nobody sent to it",
 			     (unsigned long long)tag);
 		return;
 	}
 	if ((tag ^ rx->tag) & rx->mask)
-		traffic_fail(in->t, "tag %llx does not match what was asked for", (unsigned long long)tag);
-	if (rx->looked && rx->expect != tag)
-		traffic_fail(in->t, "a probe saw tag %llx, the receive after it got %llx", (unsigned long long)rx->expect,
+		traffic_fail(in->t, "tag %llx does not match what was asked for",
 			     (unsigned long long)tag);
+	if (rx->looked && rx->expect != tag)
+		traffic_fail(in->t, "a probe saw tag %llx, the receive after it got %llx",
+			     (unsigned long long)rx->expect, (unsigned long long)tag);
 	if (f->order[number])
 		traffic_fail(in->t, "message %u of flow %u was received twice", number, f->id);
 	for (i = 0; i < in->num_rx && in->rx[i] != rx; i++)
@@ -106,14 +111,14 @@ static void check_content(struct rx *rx, const struct weft_completion *c)
 	size = message_size(f, number);
 	rx->inbox->t->bytes += size;
 	if (c->length != size || c->status != (size > rx->cap ? -EMSGSIZE : 0)) {
-		traffic_fail(f->t, "message %u of flow %u: %zu bytes into %zu gave length %zu, %s", number, f->id, size,
-			     rx->cap, c->length, weft_strerror(c->status));
+		traffic_fail(f->t, "message %u of flow %u: %zu bytes into %zu gave length %zu, %s",
+			     number, f->id, size, rx->cap, c->length, weft_strerror(c->status));
 		return;
 	}
 	wrong = buf_verify(rx->buf, message_id(f, number), size, size > rx->cap);
 	if (wrong)
-		traffic_fail(f->t, "message %u of flow %u, %zu bytes into %zu, kind %d: %s", number, f->id, size, rx->cap,
-			     (int)rx->buf->kind, wrong);
+		traffic_fail(f->t, "message %u of flow %u, %zu bytes into %zu, kind %d: %s", number,
+			     f->id, size, rx->cap, (int)rx->buf->kind, wrong);
 }
 
 static void ended(struct rx *rx, const struct weft_completion *c)
@@ -189,8 +194,9 @@ static void make_buffer(struct rx *rx)
 	const struct traffic_conf *conf = &in->t->conf;
 	enum buf_kind kind = BUF_CONTIG;
 
-	rx->cap = sim_chance(&in->rng, conf->trunc) ? sim_below(&in->rng, 1ull << sim_between(&in->rng, 0, 15)) :
-		  conf->max_size + sim_below(&in->rng, 100);
+	rx->cap = sim_chance(&in->rng, conf->trunc)
+			  ? sim_below(&in->rng, 1ull << sim_between(&in->rng, 0, 15))
+			  : conf->max_size + sim_below(&in->rng, 100);
 	if (sim_chance(&in->rng, conf->iov))
 		kind = BUF_IOV;
 	else if (sim_chance(&in->rng, conf->generic))
@@ -203,18 +209,20 @@ static void post(struct rx *rx)
 {
 	struct inbox *in = rx->inbox;
 	struct weft_completion c = {.size = sizeof(c)};
-	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = received, .cb_arg = rx, .completion = &c);
-	struct weft_ep *source = in->source && sim_chance(&in->rng, in->t->conf.source) ? in->source : NULL;
+	struct weft_op_params p =
+		WEFT_INIT(struct weft_op_params, .cb = received, .cb_arg = rx, .completion = &c);
+	struct weft_ep *source =
+		in->source && sim_chance(&in->rng, in->t->conf.source) ? in->source : NULL;
 	int ret;
 
 	make_buffer(rx);
 	p.datatype = buf_datatype(rx->buf);
 	if (rx->msg)
-		ret = weft_tag_msg_recv(sim_worker(in->node), rx->msg, buf_pointer(rx->buf), buf_count(rx->buf), &p,
-					&rx->req);
+		ret = weft_tag_msg_recv(sim_worker(in->node), rx->msg, buf_pointer(rx->buf),
+					buf_count(rx->buf), &p, &rx->req);
 	else
-		ret = weft_tag_recv(sim_worker(in->node), source, buf_pointer(rx->buf), buf_count(rx->buf), rx->tag,
-				    rx->mask, &p, &rx->req);
+		ret = weft_tag_recv(sim_worker(in->node), source, buf_pointer(rx->buf),
+				    buf_count(rx->buf), rx->tag, rx->mask, &p, &rx->req);
 	if (ret == WEFT_INPROGRESS)
 		return;
 	if (ret && ret != -EMSGSIZE) {
@@ -224,7 +232,10 @@ static void post(struct rx *rx)
 	ended(rx, &c);
 }
 
-/* Looks first; may take the message out and receive or drop it itself. @return true if a message was there */
+/*
+ * Looks first; may take the message out and receive or drop it itself. @return true if a message
+ * was there
+ */
 static bool probe(struct rx *rx)
 {
 	struct inbox *in = rx->inbox;
@@ -232,11 +243,13 @@ static bool probe(struct rx *rx)
 	bool take = sim_chance(&in->rng, 0.5);
 	struct flow *f;
 
-	if (weft_tag_probe(sim_worker(in->node), NULL, rx->tag, rx->mask, take ? &rx->msg : NULL, &c))
+	if (weft_tag_probe(sim_worker(in->node), NULL, rx->tag, rx->mask, take ? &rx->msg : NULL,
+			   &c))
 		return false;
 	f = flow_of(in->t, c.tag);
 	if (!f || c.length != message_size(f, (unsigned int)c.tag)) {
-		traffic_fail(in->t, "a probe gave tag %llx and length %zu", (unsigned long long)c.tag, c.length);
+		traffic_fail(in->t, "a probe gave tag %llx and length %zu",
+			     (unsigned long long)c.tag, c.length);
 		return true;
 	}
 	rx->looked = true;
@@ -277,9 +290,10 @@ static void cancel_one(struct inbox *in)
 /* ---- oracle --------------------------------------------------------------------------------- */
 
 /*
- * For one source, what a receive gets does not depend on when things happen: messages in their order, receives in theirs, each message goes to the first
- * receive that is left and matches. (A cancelled receive had no message by then, so it is as if it had never been.)
- * @want[i] becomes the number + 1 of the message for receive i. @return messages without a receive
+ * For one source, what a receive gets does not depend on when things happen: messages in their
+ * order, receives in theirs, each message goes to the first receive that is left and matches. (A
+ * cancelled receive had no message by then, so it is as if it had never been.) @want[i] becomes the
+ * number + 1 of the message for receive i. @return messages without a receive
  */
 static unsigned int oracle(struct inbox *in, uint32_t *want)
 {
@@ -294,7 +308,8 @@ static unsigned int oracle(struct inbox *in, uint32_t *want)
 		while (first < in->num_rx && (want[first] || in->rx[first]->state == RX_CANCELLED))
 			first++;
 		for (i = first; i < in->num_rx; i++)
-			if (!want[i] && in->rx[i]->state != RX_CANCELLED && !((tag ^ in->rx[i]->tag) & in->rx[i]->mask))
+			if (!want[i] && in->rx[i]->state != RX_CANCELLED &&
+			    !((tag ^ in->rx[i]->tag) & in->rx[i]->mask))
 				break;
 		if (i < in->num_rx)
 			want[i] = m + 1;
@@ -304,7 +319,10 @@ static unsigned int oracle(struct inbox *in, uint32_t *want)
 	return left;
 }
 
-/* All is posted. Receives that no message will ever match must be cancellable; messages that none asked for are taken by wildcards. */
+/*
+ * All is posted. Receives that no message will ever match must be cancellable; messages that none
+ * asked for are taken by wildcards.
+ */
 static void settle(struct inbox *in)
 {
 	uint32_t *want = calloc(in->num_rx + 1, sizeof(*want));
@@ -317,8 +335,10 @@ static void settle(struct inbox *in)
 		if (want[i] || in->rx[i]->state != RX_POSTED)
 			continue;
 		if (weft_request_cancel(in->rx[i]->req) || in->rx[i]->state != RX_CANCELLED)
-			traffic_fail(in->t, "receive %u of flow %u can't match anything, but can't be cancelled", i,
-				     in->flow->id);
+			traffic_fail(
+				in->t,
+				"receive %u of flow %u can't match anything, but can't be cancelled",
+				i, in->flow->id);
 	}
 	for (i = 0; i < left; i++)
 		plan_add(in, WILD);
@@ -339,7 +359,9 @@ void inbox_step(struct inbox *in)
 		in->idle_until = now + sim_below(&in->rng, 3 * SIM_MS);
 		return;
 	}
-	for (; n && in->plan_next < in->plan_len && in->outstanding < conf->window && !in->t->error[0]; n--) {
+	for (; n && in->plan_next < in->plan_len && in->outstanding < conf->window &&
+	       !in->t->error[0];
+	     n--) {
 		rx = new_rx(in, in->plan[in->plan_next++]);
 		if (!sim_chance(&in->rng, conf->probe) || !probe(rx))
 			post(rx);
@@ -368,7 +390,8 @@ void inbox_check(struct inbox *in)
 		for (i = 0; i < in->num_rx; i++) {
 			flow = (unsigned int)(in->rx[i]->got >> 48 & 0xff);
 			if ((uint32_t)in->rx[i]->got + 1 <= last[flow])
-				traffic_fail(in->t, "wildcard receives got flow %u out of order", flow);
+				traffic_fail(in->t, "wildcard receives got flow %u out of order",
+					     flow);
 			last[flow] = (uint32_t)in->rx[i]->got + 1;
 		}
 		return;
@@ -379,8 +402,8 @@ void inbox_check(struct inbox *in)
 	oracle(in, want);
 	for (i = 0; i < in->num_rx; i++)
 		if (in->rx[i]->state == RX_DONE && (uint32_t)in->rx[i]->got + 1 != want[i])
-			traffic_fail(in->t, "receive %u of flow %u got message %u, not %d", i, in->flow->id,
-				     (uint32_t)in->rx[i]->got, (int)want[i] - 1);
+			traffic_fail(in->t, "receive %u of flow %u got message %u, not %d", i,
+				     in->flow->id, (uint32_t)in->rx[i]->got, (int)want[i] - 1);
 	free(want);
 }
 

@@ -8,13 +8,15 @@
 
 static struct sim_rng message_dice(const struct flow *f, unsigned int number)
 {
-	return sim_rng_make(sim_seed(f->t->sim) ^ 0x6d657373616765ull, ((uint64_t)f->id << 32) + number);
+	return sim_rng_make(sim_seed(f->t->sim) ^ 0x6d657373616765ull,
+			    ((uint64_t)f->id << 32) + number);
 }
 
 size_t message_size(const struct flow *f, unsigned int number)
 {
 	/* Edges of protocols and frames, and a stretch around each. */
-	static const uint16_t edge[] = {0, 1, 8, 64, 255, 256, 257, 1024, 1400, 1440, 2048, 4096, 8192, 8900, 16384};
+	static const uint16_t edge[] = {0,    1,    8,    64,   255,  256,  257,  1024,
+					1400, 1440, 2048, 4096, 8192, 8900, 16384};
 	struct sim_rng r = message_dice(f, number);
 	size_t max = f->t->conf.max_size, size;
 
@@ -46,7 +48,8 @@ unsigned int message_class(const struct flow *f, unsigned int number)
 
 uint64_t message_tag(const struct flow *f, unsigned int number)
 {
-	return (message_any(f, number) ? TAG_ANY : 0) | TAG_FLOW(f->id) | TAG_CLASS(message_class(f, number)) | number;
+	return (message_any(f, number) ? TAG_ANY : 0) | TAG_FLOW(f->id) |
+	       TAG_CLASS(message_class(f, number)) | number;
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */
@@ -61,7 +64,8 @@ static void finish(struct tx *tx, int status)
 	if (f->tx_done[tx->number]++)
 		traffic_fail(f->t, "send %u of flow %u completed twice", tx->number, f->id);
 	if (status)
-		traffic_fail(f->t, "send %u of flow %u: %s", tx->number, f->id, weft_strerror(status));
+		traffic_fail(f->t, "send %u of flow %u: %s", tx->number, f->id,
+			     weft_strerror(status));
 	if (wrong)
 		traffic_fail(f->t, "send %u of flow %u: %s", tx->number, f->id, wrong);
 	free(tx);
@@ -72,7 +76,8 @@ static void sent(struct weft_request *req, const struct weft_completion *c, void
 	struct tx *tx = arg;
 
 	if (tx->kept != (req != NULL))
-		traffic_fail(tx->flow->t, "a send's callback got a request it was not asked for, or none");
+		traffic_fail(tx->flow->t,
+			     "a send's callback got a request it was not asked for, or none");
 	finish(tx, c->status);
 	weft_request_free(req);
 }
@@ -82,8 +87,9 @@ static void send_one(struct flow *f)
 	const struct traffic_conf *conf = &f->t->conf;
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = sent);
 	struct tx *tx = calloc(1, sizeof(*tx));
-	enum buf_kind kind = sim_chance(&f->rng, conf->iov) ? BUF_IOV : sim_chance(&f->rng, conf->generic) ? BUF_GENERIC
-													   : BUF_CONTIG;
+	enum buf_kind kind = sim_chance(&f->rng, conf->iov)       ? BUF_IOV
+			     : sim_chance(&f->rng, conf->generic) ? BUF_GENERIC
+								  : BUF_CONTIG;
 	uint64_t tag;
 	int ret;
 
@@ -101,7 +107,8 @@ static void send_one(struct flow *f)
 	p.datatype = buf_datatype(tx->buf);
 	if (sim_chance(&f->rng, 0.1))
 		p.flags = WEFT_OP_FORCE_REQUEST;
-	ret = (tx->sync ? weft_tag_send_sync : weft_tag_send)(f->ep, buf_pointer(tx->buf), buf_count(tx->buf), tag, &p,
+	ret = (tx->sync ? weft_tag_send_sync : weft_tag_send)(f->ep, buf_pointer(tx->buf),
+							      buf_count(tx->buf), tag, &p,
 							      tx->kept ? &tx->req : NULL);
 	if (ret == WEFT_INPROGRESS)
 		return;
@@ -110,7 +117,10 @@ static void send_one(struct flow *f)
 	finish(tx, ret);
 }
 
-/* All sends before a flush must be complete when it is. Looked at in the next step, since the order of callbacks is free. */
+/*
+ * All sends before a flush must be complete when it is. Looked at in the next step, since the order
+ * of callbacks is free.
+ */
 static void flushed(struct weft_request *req, const struct weft_completion *c, void *arg)
 {
 	struct flow *f = arg;

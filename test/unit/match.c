@@ -342,17 +342,17 @@ static void messages_of_a_source_that_is_gone_stay_for_any_source(void **state)
 /* ------------------------------------------------------------------ large queues */
 
 /* The longest chain that a search may have to walk. */
-#define LONGEST(table, link) \
-	({ \
-		size_t longest_ = 0; \
-		for (size_t b_ = 0; b_ < (size_t)1 << r->m.bits; b_++) { \
-			size_t n_ = 0; \
+#define LONGEST(table, link)                                                              \
+	({                                                                                \
+		size_t longest_ = 0;                                                      \
+		for (size_t b_ = 0; b_ < (size_t)1 << r->m.bits; b_++) {                  \
+			size_t n_ = 0;                                                    \
 			for (typeof((table)[0].tqh_first) e_ = (table)[b_].tqh_first; e_; \
-			     e_ = e_->link.tqe_next) \
-				n_++; \
-			longest_ = n_ > longest_ ? n_ : longest_; \
-		} \
-		longest_; \
+			     e_ = e_->link.tqe_next)                                      \
+				n_++;                                                     \
+			longest_ = n_ > longest_ ? n_ : longest_;                         \
+		}                                                                         \
+		longest_;                                                                 \
 	})
 
 static void many_receives(unsigned int n, bool directed)
@@ -362,9 +362,10 @@ static void many_receives(unsigned int n, bool directed)
 
 	rig_init(r, 8);
 	for (unsigned int i = 0; i < n; i++) {
-		recv[i] = (struct weft_match_recv){.tag = i,
-						   .mask = UINT64_MAX,
-						   .source = directed ? &r->src[i % SOURCES] : NULL};
+		recv[i] =
+			(struct weft_match_recv){.tag = i,
+						 .mask = UINT64_MAX,
+						 .source = directed ? &r->src[i % SOURCES] : NULL};
 		weft_match_post(&r->m, &recv[i]);
 		if (weft_match_crowded(&r->m))
 			grow(r);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock_lane.h
- * Driver "mock": lanes between workers of one process, under the test's control. For tests of the protocol layer, which
- * run on virtual time (struct mock_clock, weft_platform) and see what lanes are allowed to do: any order, delay, no room, death.
+ * Driver "mock": lanes between workers of one process, under the test's control. For tests of the
+ * protocol layer, which run on virtual time (struct mock_clock, weft_platform) and see what lanes
+ * are allowed to do: any order, delay, no room, death.
  *
  * Resources "0".."15" exist without set-up; everything is said in the lanes string of a worker:
  *
@@ -10,11 +11,14 @@
  *
  *	net=N       ifaces reach each other when their net is the same (default 0)
  *	dev=NAME    device identity (default: "mock-<serial>", different for every iface opened)
- *	bw= lat= so= ro=   bytes/s, s, send and receive overhead in s (defaults 1e9, 1e-6, 1e-7, 1e-7)
- *	short= bcopy= zcopy=   largest message of each kind (defaults 256, 4096, 16384; 0 = the iface has no such call)
+ *	bw= lat= so= ro=   bytes/s, s, send and receive overhead in s
+ *		    (defaults 1e9, 1e-6, 1e-7, 1e-7)
+ *	short= bcopy= zcopy=   largest message of each kind (defaults 256, 4096, 16384;
+ *		    0 = the iface has no such call)
  *	iov=        max_iov (default 8)
  *	align=      opt_align (default 1)
- *	addr=N      address; default: a new one. Two ifaces with one address stand for a process and its successor
+ *	addr=N      address; default: a new one. Two ifaces with one address stand for a process
+ *		    and its successor
  *	reg         am_zcopy() needs registered memory
  *	noboot      the iface cannot be connected to by its address (feature TO_EP instead)
  *	fail        open() fails with -ENODEV and a sentence
@@ -39,7 +43,10 @@ extern const struct weft_lane_driver *const mock_drivers[];
 extern const struct weft_platform mock_platform;
 extern uint64_t mock_now; /* ns; starts at 1 s at mock_reset() */
 
-/** Forget everything (all ifaces must be closed): time 1 s, seed 1, no holds, no faults. Call it in every setup. */
+/**
+ * Forget everything (all ifaces must be closed): time 1 s, seed 1, no holds, no faults. Call it in
+ * every setup.
+ */
 void mock_reset(void);
 void mock_seed(uint64_t seed);
 
@@ -64,7 +71,10 @@ void mock_set_order(enum mock_order order);
 /** At most @p n messages per progress of an iface (default 0 = all). */
 void mock_set_burst(unsigned int n);
 
-/** Hold back every message to @p iface (NULL = everywhere) until mock_release(). Connects and acknowledgements go on. */
+/**
+ * Hold back every message to @p iface (NULL = everywhere) until mock_release(). Connects and
+ * acknowledgements go on.
+ */
 void mock_hold(struct weft_lane_iface *iface);
 void mock_release(struct weft_lane_iface *iface);
 
@@ -79,14 +89,23 @@ struct mock_msg_view {
 	size_t length;
 };
 
-enum mock_verdict { MOCK_DELIVER, MOCK_LATER, MOCK_TWICE /* as if the sender had sent two */, MOCK_DROP /* breaks the lane contract */ };
+enum mock_verdict {
+	MOCK_DELIVER,
+	MOCK_LATER,
+	MOCK_TWICE /* as if the sender had sent two */,
+	MOCK_DROP /* breaks the lane contract */
+};
 
 /** Asked for each message about to be delivered; NULL = deliver. */
-void mock_set_filter(enum mock_verdict (*filter)(const struct mock_msg_view *msg, void *arg), void *arg);
+void mock_set_filter(enum mock_verdict (*filter)(const struct mock_msg_view *msg, void *arg),
+		     void *arg);
 
 /* ------------------------------------------------------------------ no room */
 
-/** Every send from @p iface (NULL = all) returns -EAGAIN with this probability in permille, from the seed; 0 = never. */
+/**
+ * Every send from @p iface (NULL = all) returns -EAGAIN with this probability in permille, from the
+ * seed; 0 = never.
+ */
 void mock_set_eagain(struct weft_lane_iface *iface, unsigned int permille);
 
 /** At most @p n messages of a lep unacknowledged, else -EAGAIN; 0 = no bound. */
@@ -108,19 +127,29 @@ unsigned int mock_num_kept(void);
  * status 0, are never answered until the driver's connect timeout ends them with -ETIMEDOUT "no
  * answer".
  */
-void mock_refuse(struct weft_lane_iface *from, struct weft_lane_iface *to, int status, const char *text);
+void mock_refuse(struct weft_lane_iface *from, struct weft_lane_iface *to, int status,
+		 const char *text);
 void mock_allow_all(void);
 
-/** Both ends of every lep between the two ifaces (NULL = any) see EV_DOWN(status, text) at their next progress; messages are lost. */
+/**
+ * Both ends of every lep between the two ifaces (NULL = any) see EV_DOWN(status, text) at their
+ * next progress; messages are lost.
+ */
 void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status, const char *text);
 
-/** The iface falls silent: nothing gets in or out and nobody is told. Its peers see EV_DOWN(-ETIMEDOUT) after WEFT_PEER_TIMEOUT of mock time. */
+/**
+ * The iface falls silent: nothing gets in or out and nobody is told. Its peers see
+ * EV_DOWN(-ETIMEDOUT) after WEFT_PEER_TIMEOUT of mock time.
+ */
 void mock_mute(struct weft_lane_iface *iface);
 
 /** As if the peer at the other end of @p lep had sent this. Delivered at the next progress. */
 void mock_inject(struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length);
 
-/** A stranger connects to @p to; returns its end. mock_stranger_send() sends from it, mock_stranger_close() closes. */
+/**
+ * A stranger connects to @p to; returns its end. mock_stranger_send() sends from it,
+ * mock_stranger_close() closes.
+ */
 struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to);
 void mock_stranger_send(struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length);
 void mock_stranger_close(struct weft_lane_ep *lep);
@@ -130,7 +159,10 @@ unsigned int mock_stranger_received(struct weft_lane_ep *lep);
 
 /* ------------------------------------------------------------------ helpers for tests */
 
-/** A context on mock_platform and mock_drivers with these settings ("NAME=VALUE", ..., NULL). Fails the test on error. */
+/**
+ * A context on mock_platform and mock_drivers with these settings ("NAME=VALUE", ..., NULL). Fails
+ * the test on error.
+ */
 struct weft_context *mock_context(const char *setting, ...) __attribute__((sentinel));
 
 /** A worker with these lanes. Fails the test on error. */
@@ -140,9 +172,12 @@ struct weft_worker *mock_worker(struct weft_context *ctx, const char *lanes);
 struct weft_ep *mock_connect(struct weft_worker *from, struct weft_worker *to);
 
 /** Progress the workers (NULL-terminated list) @p rounds times, @p step_ns of mock time apart. */
-void mock_run(unsigned int rounds, uint64_t step_ns, struct weft_worker *worker, ...) __attribute__((sentinel));
+void mock_run(unsigned int rounds, uint64_t step_ns, struct weft_worker *worker, ...)
+	__attribute__((sentinel));
 
-/** Error callback for tests: counts calls and keeps the last status and sentence. arg may be NULL. */
+/**
+ * Error callback for tests: counts calls and keeps the last status and sentence. arg may be NULL.
+ */
 struct mock_err {
 	unsigned int calls;
 	int status;

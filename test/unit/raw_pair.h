@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file raw_pair.h
- * Two raw-DPDK ifaces joined by a wire in memory, with a clock that the test moves. Small on purpose: what is tested is
- * the engine alone, below the protocol layer; the simulator (test/sim) does everything else.
+ * Two raw-DPDK ifaces joined by a wire in memory, with a clock that the test moves. Small on
+ * purpose: what is tested is the engine alone, below the protocol layer; the simulator (test/sim)
+ * does everything else.
  */
 #ifndef RAW_PAIR_H
 #define RAW_PAIR_H
@@ -14,18 +15,18 @@
 
 struct pair_wire {
 	double loss, dup, reorder, corrupt;
-	uint32_t max_frame;  /* longer frames vanish; 0 = none do */
+	uint32_t max_frame; /* longer frames vanish; 0 = none do */
 	uint64_t delay_ns;
 	bool blackhole;
-	bool full;           /* tx_burst takes nothing */
-	bool hold_sent;      /* sent mbufs are freed only by tx_kick, as by a lazy NIC */
+	bool full;      /* tx_burst takes nothing */
+	bool hold_sent; /* sent mbufs are freed only by tx_kick, as by a lazy NIC */
 };
 
 struct pair_end {
 	struct weft_frame_port port;
 	struct pair *pair;
 	struct pair_end *peer;
-	struct pair_wire wire;   /* of what this end sends */
+	struct pair_wire wire; /* of what this end sends */
 	struct weft_lane_iface *iface;
 	struct weft_lane_ep *lep;      /* the active one */
 	struct weft_lane_ep *accepted; /* the passive one, newest */
@@ -36,15 +37,19 @@ struct pair_end {
 
 	/* what came: checked by the test */
 	uint64_t messages, bytes, bad;
-	uint8_t *seen;      /* one counter per message number, when set */
+	uint8_t *seen; /* one counter per message number, when set */
 	uint32_t seen_len;
 	bool keep;
 	void *kept[4096];
 	unsigned int kept_count;
-	void (*on_message)(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len);
+	void (*on_message)(struct pair_end *e, struct weft_lane_ep *lep, const void *data,
+			   size_t len);
 
 	/* frames under way to this end, and sent ones that the "NIC" holds */
-	struct { struct rte_mbuf *m; uint64_t due; } queue[4096];
+	struct {
+		struct rte_mbuf *m;
+		uint64_t due;
+	} queue[4096];
 	unsigned int queued;
 	struct rte_mbuf *held[8192];
 	unsigned int held_count;
@@ -81,7 +86,10 @@ bool pair_run(struct pair *p, uint64_t max_ns, bool (*cond)(struct pair *p));
 void pair_connect(struct pair *p);
 bool pair_both_up(struct pair *p);
 uint64_t pair_counter(struct pair_end *e, enum raw_counter c);
-/* Message number n of len bytes, filled so that the receiver can check it; -EAGAIN as the lane says. */
+/*
+ * Message number n of len bytes, filled so that the receiver can check it; -EAGAIN as the lane
+ * says.
+ */
 int pair_send(struct pair_end *e, struct weft_lane_ep *lep, uint32_t n, uint32_t len);
 
 #endif
