@@ -207,10 +207,10 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep
 	lep->index = (uint8_t)n;
 	lane->lep = lep;
 	/*
-	 * One side has computed these numbers, the other got them in single precision: rounded, they are the
-	 * same at both ends, and so is what is chosen by them. Else two equal lanes look different to one
-	 * side, answers do not come back over the lane of the question, and acknowledgements do not ride on
-	 * them.
+	 * One side has computed these numbers, the other got them in single precision: rounded,
+	 * they are the same at both ends, and so is what is chosen by them. Else two equal lanes
+	 * look different to one side, answers do not come back over the lane of the question, and
+	 * acknowledgements do not ride on them.
 	 */
 	lane->bandwidth = (double)(float)from->bandwidth;
 	lane->latency = (double)(float)from->latency;

@@ -159,8 +159,8 @@ struct raw_conn {
 	uint8_t echo_path;
 	bool ts_valid;
 	bool on_ack_list;
-	bool heard;          /* DATA has come since the last zero-copy send */
-	bool ack_asked;      /* ACK_REQ is out for one, and nothing has been acknowledged since */
+	bool heard;           /* DATA has come since the last zero-copy send */
+	bool ack_asked;       /* ACK_REQ is out for one, and nothing has been acknowledged since */
 	struct weft_rxwin rx; /* next and high still on this line */
 
 	/* Per frame, but not per message. */

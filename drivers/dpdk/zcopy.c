@@ -107,9 +107,10 @@ static int header_only(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr,
 }
 
 /*
- * Somebody waits for this memory, and an acknowledgement that is delayed for company lets him wait for all of the
- * delay. So it is asked for at once, on the frame that looks like the last one of a message (it is not full), unless
- * one that was asked for is still to come, or the peer keeps sending: then it rides on an answer and costs nothing.
+ * Somebody waits for this memory, and an acknowledgement that is delayed for company lets him wait
+ * for all of the delay. So it is asked for at once, on the frame that looks like the last one of a
+ * message (it is not full), unless one that was asked for is still to come, or the peer keeps
+ * sending: then it rides on an answer and costs nothing.
  */
 static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 {

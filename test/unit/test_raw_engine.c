@@ -773,7 +773,10 @@ static void acknowledgements_ride_on_answers(void **state)
 	pair_close(&pair);
 }
 
-/* One way only: nothing comes back that an acknowledgement could ride on, and the sender waits for its memory. */
+/*
+ * One way only: nothing comes back that an acknowledgement could ride on, and the sender waits for
+ * its memory.
+ */
 static void zcopy_one_way_does_not_wait_for_a_delayed_ack(void **state)
 {
 	static uint8_t buf[8192];
@@ -789,7 +792,8 @@ static void zcopy_one_way_does_not_wait_for_a_delayed_ack(void **state)
 	for (unsigned int i = 0; i < 20; i++) {
 		done_count = 0;
 		begin = pair.now;
-		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL, &comp), 0);
+		assert_int_equal(
+			A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL, &comp), 0);
 		assert_true(pair_run(&pair, 1000000, comp_done));
 		/* Two ways of 2 us, and a poll in between. */
 		assert_true(pair.now - begin <= 7000);
@@ -798,7 +802,8 @@ static void zcopy_one_way_does_not_wait_for_a_delayed_ack(void **state)
 	acks = pair_counter(B, RAW_TX_ACKS);
 	done_count = 0;
 	for (unsigned int i = 0; i < 64; i++)
-		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL, &comp), 0);
+		assert_int_equal(
+			A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL, &comp), 0);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(done_count, 64);
 	assert_true(pair_counter(B, RAW_TX_ACKS) - acks < 24);

@@ -265,8 +265,8 @@ static void two_nics_in_one_subnet_make_two_lanes(void **state)
 
 /* Rails: how many lanes come of L interfaces here and R there, whoever connects. */
 /*
- * The numbers cross the wire in single precision: whoever computed them must not find another lane the fastest than
- * whoever read them.
+ * The numbers cross the wire in single precision: whoever computed them must not find another lane
+ * the fastest than whoever read them.
  */
 static void equal_lanes_are_equal_at_both_ends(void **state)
 {
