@@ -23,9 +23,10 @@ weft_packages() {
 	for group; do
 		case $group in
 		build) printf '%s\n' gcc libc6-dev binutils dpkg-dev meson ninja-build pkgconf python3 git libdpdk-dev \
-			libpcap-dev ;;
+			libpcap-dev libibverbs-dev ibverbs-providers ;;
 		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen clang-format make \
-			man-db ;;
+			man-db qemu-system-x86 busybox-static cpio libibverbs-dev ibverbs-utils ibverbs-providers rdma-core \
+			perftest ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iproute2 ;;
 		*) weft_die "no package group called '$group'; there are build, test, demo and bench" ;;

@@ -207,6 +207,7 @@ if step "build" build "build" "$weft_build"; then
 	step "unit" suites release "$weft_build" 1 unit
 	step "sim" suites release-sim "$weft_build" 1 sim
 	step "proc" suites release-proc "$weft_build" 1 proc
+	[ -n "$quick" ] || step "guest with RoCE devices" suites release-guest "$weft_build" 1 guest
 fi
 
 if [ -z "$quick" ]; then

@@ -1,0 +1,159 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Boots a small guest that has what this machine's kernel may lack: RoCE devices (rdma_rxe). In it the test programs of this build
+# run, over the host's own root file system (read-only, with an overlay in the guest's memory). Nothing of the host is changed.
+#
+#	test/guest/run.sh BUILDDIR [CASE...]		a CASE is a file of test/guest/cases, without .sh; default: all
+#
+# Prints TAP, one line per behaviour. Logs stay in BUILDDIR/guest/out: console.log, and CASE.log of each case.
+# Exit code 77: QEMU can't run here. WEFT_GUEST_KERNEL=DIR names an unpacked linux-image package (DIR/boot, DIR/lib/modules) to use
+# instead of fetching Debian's. WEFT_GUEST_SHELL=1 gives a shell on the console instead of running cases.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+source_root=$(cd "$here/../.." && pwd)
+[ $# -ge 1 ] || { sed -n '4,12s/^# \{0,1\}//p' "$0"; exit 2; }
+build=$(cd "$1" && pwd)
+shift
+work=$build/guest
+out=$work/out
+time_limit=${WEFT_GUEST_TIMEOUT:-225}
+
+skip() { printf '# %s\n' "$*"; exit 77; }
+fail() { printf 'not ok 1 - the guest boots\n# %s\n1..1\n' "$*"; exit 1; }
+
+# In the order in which they must be loaded. Without crc32_generic no RoCE device can be made, and the kernel's words do not say so.
+modules=(crc32_generic udp_tunnel ip6_udp_tunnel ib_core ib_uverbs rdma_rxe configfs ib_cm iw_cm rdma_cm rdma_ucm netfs fscache
+	9pnet 9p virtio virtio_ring 9pnet_virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover
+	virtio_net veth overlay dummy af_packet)
+
+can_run() {
+	local kb
+	[ "$(uname -m)" = x86_64 ] || skip "the guest is for x86_64, this machine is $(uname -m)"
+	command -v qemu-system-x86_64 >/dev/null || skip "qemu-system-x86_64 is not installed"
+	for tool in cpio /bin/busybox; do
+		command -v $tool >/dev/null || skip "$tool is not installed (Debian: cpio, busybox-static)"
+	done
+	kb=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
+	[ "$kb" -ge 2600000 ] || skip "the guest wants 2 GiB of memory, $((kb / 1024)) MiB are available"
+}
+
+# find_kernel: sets kernel (image) and modules_dir. Debian's generic image is fetched and unpacked once per build folder; nothing is
+# installed. The cloud flavour has no rdma_rxe.
+find_kernel() {
+	local dir=${WEFT_GUEST_KERNEL:-$work/kernel} package
+	if [ ! -d "$dir/lib/modules" ]; then
+		[ -z "${WEFT_GUEST_KERNEL:-}" ] || fail "there is no lib/modules in WEFT_GUEST_KERNEL=$dir"
+		fetch_kernel "$dir"
+	fi
+	kernel=$(find "$dir/boot" -name 'vmlinuz-*' | sort -V | tail -n 1)
+	[ -n "$kernel" ] || fail "there is no boot/vmlinuz-* in $dir"
+	modules_dir=$dir/lib/modules/${kernel##*/vmlinuz-}
+	[ -n "$(find "$modules_dir" -name 'rdma_rxe.ko*')" ] || fail "the kernel in $dir has no rdma_rxe"
+}
+
+fetch_kernel() {
+	local dir=$1 package log=$work/fetch.log
+	mkdir -p "$work"
+	rm -rf "$work/deb" "$work/kernel.new"
+	mkdir "$work/deb"
+	command -v apt-get >/dev/null || fail "no apt-get to fetch Debian's kernel with; unpack a linux-image and set WEFT_GUEST_KERNEL"
+	package=$(kernel_package)
+	if [ -z "$package" ] || ! (cd "$work/deb" && apt-get -q download "$package") >"$log" 2>&1; then
+		# Package lists may be absent or older than the mirror.
+		[ "$(id -u)" != 0 ] || apt-get -q update >>"$log" 2>&1 || true
+		package=$(kernel_package)
+		[ -n "$package" ] || fail "apt knows no linux-image-amd64; unpack one and set WEFT_GUEST_KERNEL to its folder"
+		(cd "$work/deb" && apt-get -q download "$package") >>"$log" 2>&1 ||
+			fail "apt-get could not download $package: $(tail -n 1 "$log")"
+	fi
+	dpkg -x "$work"/deb/*.deb "$work/kernel.new" || fail "dpkg could not unpack $package"
+	rm -rf "$work/deb"
+	mv "$work/kernel.new" "$dir"
+}
+
+# The versioned image that linux-image-amd64 stands for.
+kernel_package() {
+	apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | head -n 1
+}
+
+make_initramfs() {
+	local root=$work/initramfs module file
+	rm -rf "$root"
+	mkdir -p "$root"/{bin,proc,sys,dev,host,lower,upper,new,modules}
+	cp /bin/busybox "$root/bin/"
+	cp "$here/init" "$root/init"
+	chmod 755 "$root/init"
+	: >"$root/modules/list"
+	for module in "${modules[@]}"; do
+		file=$(find "$modules_dir" -name "${module//_/[-_]}.ko*" | head -n 1)
+		[ -n "$file" ] || continue # built into this kernel
+		case $file in
+		*.xz) xz -dc "$file" >"$root/modules/$module.ko" ;;
+		*.zst) zstd -qdc "$file" >"$root/modules/$module.ko" ;;
+		*) cp "$file" "$root/modules/$module.ko" ;;
+		esac
+		echo "$module.ko" >>"$root/modules/list"
+	done
+	# What init hands to inside.sh; it lies in the host's root, which the guest sees.
+	{
+		printf 'weft_source=%q\nweft_build=%q\nweft_cases=%q\n' "$source_root" "$build" "$*"
+		printf 'weft_shell=%q\n' "${WEFT_GUEST_SHELL:-}"
+	} >"$root/settings"
+	(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet | gzip -1) >"$work/initramfs.gz"
+}
+
+boot() {
+	local console=(-display none -serial "file:$out/console.log")
+	[ -z "${WEFT_GUEST_SHELL:-}" ] || { console=(-nographic); time_limit=36000; }
+	# Not KVM: where /dev/kvm opens inside a virtual machine a guest may nevertheless never start under it.
+	timeout -k 5 "$time_limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 2048 -no-reboot -nodefaults \
+		"${console[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
+		-append "console=ttyS0 quiet panic=1 mitigations=off tsc=reliable rdinit=/init" \
+		-virtfs local,path=/,security_model=none,mount_tag=host,readonly=on,multidevs=remap \
+		-virtfs "local,path=$out,security_model=none,mount_tag=out,multidevs=remap" \
+		>"$out/qemu.log" 2>&1
+}
+
+# report CASES...: the TAP of all cases, numbered through; a case that did not end counts as failed.
+report() {
+	local name
+	{
+		for name; do
+			if [ -f "$out/$name.tap" ]; then
+				sed "s/^\(\(not \)\{0,1\}ok\) [0-9]* - /\1 - $name: /" "$out/$name.tap"
+			fi
+			if [ "$(cat "$out/$name.rc" 2>/dev/null)" != 0 ]; then
+				if ! grep -q '^not ok' "$out/$name.tap" 2>/dev/null; then
+					printf 'not ok - %s: it ends well\n' "$name"
+				fi
+				printf '# exit code: %s\n' "$(cat "$out/$name.rc" 2>/dev/null || echo 'none, the guest was gone before')"
+				tail -n 12 "$out/$name.log" 2>/dev/null | cut -c1-300 | tr -d '\0\r' | sed 's/^/# /'
+			fi
+		done
+		if [ ! -f "$out/finished" ]; then
+			printf 'not ok - the guest comes to its end within %s s\n' "$time_limit"
+			cat "$out/console.log" "$out/qemu.log" 2>/dev/null | tr -d '\0\r' | tail -n 15 | cut -c1-300 | sed 's/^/# /'
+		fi
+	} | awk '/^(not )?ok - / { n++; sub(/ok - /, "ok " n " - ") } { print; fflush() }
+		/^not ok/ { bad++ } END { print "1.." n + 0; exit bad > 0 || n == 0 }'
+}
+
+can_run
+mkdir -p "$work"
+find_kernel
+cases=("$@")
+if [ ${#cases[@]} -eq 0 ]; then
+	for file in "$here"/cases/*.sh; do
+		file=${file##*/}
+		cases+=("${file%.sh}")
+	done
+fi
+rm -rf "$out"
+mkdir -p "$out"
+make_initramfs "${cases[*]}"
+begin=$SECONDS
+boot || true
+printf '# the guest ran for %d s; its logs are in %s\n' $((SECONDS - begin)) "$out"
+report "${cases[@]}"
