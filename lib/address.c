@@ -85,6 +85,8 @@ void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
 		.max_short = attr->features & WEFT_LANE_F_SHORT ? clamp32(attr->max_short) : 0,
 		.max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? clamp32(attr->max_bcopy) : 0,
 		.max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? clamp32(attr->max_zcopy) : 0,
+		.ep_addr_len = (uint8_t)attr->ep_addr_len,
+		.domain = iface->domain,
 		.addr_len = (uint8_t)attr->dev_addr_len,
 	};
 	snprintf(a->driver, sizeof(a->driver), "%s", iface->driver->name);
@@ -122,6 +124,8 @@ static uint8_t *pack_iface(uint8_t *p, const struct weft_address_iface *a)
 		.max_short = weft_put32(a->max_short),
 		.max_bcopy = weft_put32(a->max_bcopy),
 		.max_zcopy = weft_put32(a->max_zcopy),
+		.ep_addr_len = a->ep_addr_len,
+		.domain = a->domain,
 	};
 
 	memcpy(p, &w, sizeof(w));
@@ -194,11 +198,13 @@ static int unpack_iface(struct weft_address_iface *a, const uint8_t **pos, const
 	memcpy(&w, p, sizeof(w));
 	p += sizeof(w);
 	if (w.driver_len == 0 || w.driver_len >= sizeof(a->driver) || w.addr_len == 0 ||
-	    w.addr_len > WEFT_LANE_ADDR_MAX ||
+	    w.addr_len > WEFT_LANE_ADDR_MAX || w.ep_addr_len > WEFT_LANE_ADDR_MAX ||
 	    (size_t)(end - p) < (size_t)w.driver_len + w.addr_len || w.index >= WEFT_MAX_IFACES)
 		return -EINVAL;
 	a->index = w.index;
 	a->addr_len = w.addr_len;
+	a->ep_addr_len = w.ep_addr_len;
+	a->domain = w.domain;
 	a->device = weft_get64(w.device);
 	a->features = weft_get32(w.features);
 	a->max_short = weft_get32(w.max_short);

@@ -22,6 +22,8 @@ struct weft_address_iface {
 	uint32_t features; /**< WEFT_LANE_F_*, low 32 bits */
 	float bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth;
 	uint32_t max_short, max_bcopy, max_zcopy;
+	uint8_t ep_addr_len; /**< of its lane eps' addresses; 0 without WEFT_LANE_F_TO_EP */
+	uint8_t domain; /**< number of its registration domain, for remote keys; WEFT_NO_DOMAIN = none */
 	uint8_t addr_len;
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
 };

@@ -70,6 +70,9 @@ static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 
 /* ------------------------------------------------------------------ context */
 
+/** Registration domains one context can number; ifaces of further ones have no remote keys. */
+#define WEFT_MAX_DOMAINS 32
+
 struct weft_context {
 	const struct weft_conf *conf;
 	struct weft_config *config;
@@ -81,6 +84,12 @@ struct weft_context {
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
+	/** Registration domains that ifaces of this context have had; a domain's position is its number, for good. */
+	struct weft_ctx_domain {
+		const struct weft_lane_driver *driver;
+		char name[32];
+	} domains[WEFT_MAX_DOMAINS];
+	unsigned int num_domains;
 };
 
 /**
@@ -165,6 +174,8 @@ struct weft_ep_lane {
 	double bandwidth, latency;
 	uint32_t max_frag; /* largest lane message both ends take */
 	bool up;           /* attached at both ends: may carry messages */
+	/* number of the remote iface's registration domain at the peer: which remote key is for it */
+	uint8_t remote_domain;
 };
 
 /** What only people and set-up look at, and counters (written by the message half). */
@@ -214,7 +225,7 @@ struct weft_mem {
 	struct weft_context *ctx;
 	void *address;
 	size_t length;
-	uint32_t refs; /* operations using it */
+	_Atomic uint32_t refs; /* operations using it, of any worker */
 	struct weft_mem_domain {
 		/* that it was registered with, or that has taken it over; NULL = unused entry */
 		struct weft_lane_iface *iface;

@@ -270,6 +270,7 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 		.latency = iface->attr.latency,
 		.max_frag = lep->max_msg,
 		.up = true,
+		.remote_domain = iface->domain,
 	};
 	snprintf(ep->lane_info[0].why, sizeof(ep->lane_info[0].why), "loopback");
 	iface->ops->print_address(addr, iface->attr.dev_addr_len, ep->lane_info[0].remote,

@@ -70,6 +70,8 @@
 
 #define WEFT_LANE_AM_MAX 32   /**< active-message ids of the protocol layer are 0..31 */
 #define WEFT_LANE_ADDR_MAX 64 /**< longest device + iface address */
+/** weft_lane_iface.domain: nothing is registered, or peers need no keys */
+#define WEFT_NO_DOMAIN 0xff
 
 struct weft_lane_iface;
 struct weft_lane_ep;
@@ -291,8 +293,8 @@ struct weft_lane_ops {
 	/**
 	 * Connect to the remote lep: its iface's get_address() bytes and its ep_get_address()
 	 * bytes. Once per lep. @return 0: EV_UP follows, from progress(), when sends are possible;
-	 * that the peer has connected too must be known from wire-up. Or an error: the addresses
-	 * are not usable
+	 * that the peer has connected too must be known from wire-up. What the peer sends is
+	 * received from the return of this call on. Or an error: the addresses are not usable
 	 */
 	int (*ep_connect_ep)(struct weft_lane_ep *lep, const void *dev_addr, size_t dev_len,
 			     const void *ep_addr, size_t ep_len);
@@ -346,6 +348,8 @@ struct weft_lane_iface {
 	const struct weft_lane_ops *ops;
 	const struct weft_lane_driver *driver;
 	void *user; /**< protocol layer's */
+	/** protocol layer's: number of attr.domain in its context, or WEFT_NO_DOMAIN */
+	uint8_t domain;
 	/**
 	 * driver: something waits for tx_flush(); the worker skips the call otherwise. An indirect
 	 * call that does nothing costs as much as a small message

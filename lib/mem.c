@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,10 +80,36 @@ static void free_mem(struct weft_mem *mem)
 	free(mem);
 }
 
+/* Domains keep their number as long as the context lives: peers have it in their keys. */
+static uint8_t domain_number(struct weft_context *ctx, const struct weft_lane_iface *iface)
+{
+	struct weft_ctx_domain *d;
+	unsigned int i;
+
+	if (iface->driver->mem_key == NULL)
+		return WEFT_NO_DOMAIN;
+	for (i = 0; i < ctx->num_domains; i++) {
+		d = &ctx->domains[i];
+		if (d->driver == iface->driver && strcmp(d->name, iface->attr.domain) == 0)
+			return (uint8_t)i;
+	}
+	if (i == WEFT_MAX_DOMAINS) {
+		weft_warn("%s: the context has had %d registration domains; this one has no "
+			  "remote keys",
+			  iface->name, WEFT_MAX_DOMAINS);
+		return WEFT_NO_DOMAIN;
+	}
+	d = &ctx->domains[ctx->num_domains++];
+	d->driver = iface->driver;
+	snprintf(d->name, sizeof(d->name), "%s", iface->attr.domain);
+	return (uint8_t)i;
+}
+
 void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface)
 {
 	struct weft_mem *mem;
 
+	iface->domain = domain_number(ctx, iface);
 	LIST_FOREACH(mem, &ctx->mems, entry)
 		add_domain(mem, iface); /* on error the lane copies; it has been logged */
 }
@@ -184,4 +211,43 @@ int weft_mem_deregister(struct weft_mem *mem)
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
+}
+
+/* ------------------------------------------------------------------ remote keys */
+
+unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max)
+{
+	const struct weft_mem_domain *d;
+	unsigned int i, n = 0;
+
+	pthread_mutex_lock(&mem->ctx->lock);
+	for (i = 0; i < WEFT_MAX_IFACES && n < max; i++) {
+		d = &mem->domains[i];
+		if (d->iface == NULL || d->iface->domain == WEFT_NO_DOMAIN)
+			continue;
+		keys[n++] = (struct weft_mem_key){
+			.domain = d->iface->domain,
+			.driver = d->driver,
+			.key = d->driver->mem_key(d->iface, d->mem),
+		};
+	}
+	pthread_mutex_unlock(&mem->ctx->lock);
+	return n;
+}
+
+/* ------------------------------------------------------------------ on the fly */
+
+int weft_mem_get(struct weft_context *ctx, void *address, size_t length, struct weft_mem **out)
+{
+	int rc = weft_mem_register(ctx, address, length, NULL, out);
+
+	if (rc == 0)
+		(*out)->refs++;
+	return rc;
+}
+
+void weft_mem_put(struct weft_mem *mem)
+{
+	mem->refs--;
+	weft_mem_deregister(mem);
 }

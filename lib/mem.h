@@ -1,12 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mem.h
- * Registered memory follows the interfaces that come and go. Called with the context's lock held.
+ * Registered memory: it follows the interfaces that come and go; the keys by which peers reach it; registration on the fly.
  */
 #ifndef WEFT_MEM_H
 #define WEFT_MEM_H
 
 #include "core.h"
+
+/* ------------------------------------------------------------------ remote keys */
+
+/** What a peer's lanes need to read and write a registration. */
+struct weft_mem_key {
+	/**
+	 * Number of the domain in this context. The peer learned it from the worker address: its lane with
+	 * weft_ep_lane.remote_domain equal to this uses this key.
+	 */
+	uint8_t domain;
+	const struct weft_lane_driver *driver;
+	uint64_t key; /**< weft_lane_driver.mem_key() */
+};
+
+/**
+ * The keys of @p mem, one per domain whose driver has mem_key(). A domain that loses its last iface takes its key with it. Takes the
+ * context's lock.
+ * @return how many were written, at most @p max; WEFT_MAX_IFACES is always enough
+ */
+unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max);
+
+/* ------------------------------------------------------------------ on the fly */
+
+/**
+ * A registration that covers [address, address + length), for an operation on memory that its user has not registered: from the registration
+ * cache, or made now (system calls: not for small messages). Its start and length may be larger than asked for. Any thread; takes the
+ * context's lock.
+ * @param[out] mem  to be given back with weft_mem_put() when no lane uses it any more
+ * @return 0, or the driver's error
+ */
+int weft_mem_get(struct weft_context *ctx, void *address, size_t length, struct weft_mem **mem);
+void weft_mem_put(struct weft_mem *mem);
+
+/* ------------------------------------------------------------------ set-up: the context's lock is held */
 
 /** A new iface of a worker: what is registered is registered with its domain, too. */
 void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface);

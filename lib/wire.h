@@ -336,9 +336,12 @@ struct weft_wire_iface {
 	/** singles: bytes/s, s, s, s, s, s/byte */
 	weft_le32 bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth;
 	weft_le32 max_short, max_bcopy, max_zcopy;
+	uint8_t ep_addr_len; /**< bytes of an EP_ADDR record for a lane to it, 1..64; 0 = lanes connect to the address above alone */
+	uint8_t domain; /**< number of its registration domain at its owner, as in remote keys; 255 = none */
+	weft_le16 reserved2; /**< 0 */
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_wire_address) == 36, "wire");
-static_assert(sizeof(struct weft_wire_iface) == 52, "wire");
+static_assert(sizeof(struct weft_wire_iface) == 56, "wire");
 
 #endif /* WEFT_WIRE_H */

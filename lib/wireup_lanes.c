@@ -215,6 +215,7 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep
 	lane->bandwidth = (double)(float)from->bandwidth;
 	lane->latency = (double)(float)from->latency;
 	lane->max_frag = from->max_frag;
+	lane->remote_domain = remote->domain;
 	info->local_iface = ep->wireup->local[from->pair.local].index;
 	info->remote_iface = remote->index;
 	snprintf(info->why, sizeof(info->why), "%s", from->why);
