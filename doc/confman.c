@@ -94,12 +94,17 @@ static void value(const struct weft_option *opt)
 	case WEFT_OPT_PORT:
 		printf("port");
 		break;
+	case WEFT_OPT_RATE:
+		printf("rate");
+		break;
 	default:
 		printf("number");
 		break;
 	}
 	if (opt->has_auto)
 		printf("|auto");
+	if (opt->word)
+		printf("|%s", opt->word);
 	if (opt->has_inf)
 		printf("|inf");
 }

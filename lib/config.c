@@ -331,9 +331,11 @@ static void print_help(FILE *out, const struct weft_option *opt)
 		fprintf(out, " %.*s", (int)n, p);
 		col += n + 1;
 	}
-	fprintf(out, "\n#   %s%s%s%s%s, default %s\n", opt->unit, opt->words != NULL ? ": " : "",
-		opt->words != NULL ? opt->words : "", opt->has_auto ? " or auto" : "",
-		opt->has_inf ? " or inf" : "", opt->def[0] != '\0' ? opt->def : "empty");
+	fprintf(out, "\n#   %s%s%s%s%s%s%s, default %s\n", opt->unit,
+		opt->words != NULL ? ": " : "", opt->words != NULL ? opt->words : "",
+		opt->has_auto ? " or auto" : "", opt->word != NULL ? " or " : "",
+		opt->word != NULL ? opt->word : "", opt->has_inf ? " or inf" : "",
+		opt->def[0] != '\0' ? opt->def : "empty");
 }
 
 void weft_config_print(const struct weft_config *config, FILE *out, unsigned int flags)

@@ -9,6 +9,7 @@
  *  - bytes: a number with an optional binary suffix k, M, G, T ("64k", "1.5M"); "inf"; "auto" where
  *    the option says so
  *  - time: a number with ns, us, ms, s or m; a bare number is seconds
+ *  - rate: a number with a unit and decimal prefixes ("25Gbps", "3GBs", "1.25e9Bs"); never without
  *  - bool: y/n, yes/no, on/off, true/false, 1/0
  *  - enum: one of the words in the table
  *  - number, double, string: as they are
@@ -27,6 +28,8 @@
 #define WEFT_CONF_INF SIZE_MAX
 /** A size the library chooses itself ("auto"). Sizes that are never auto never have this value. */
 #define WEFT_CONF_AUTO (SIZE_MAX - 1)
+/** WEFT_RNDV_THRESH=model: the staged model decides. */
+#define WEFT_CONF_MODEL (SIZE_MAX - 2)
 
 /**
  * The configuration that a context runs with. Strings are never NULL, except lane.capture when
@@ -49,6 +52,12 @@ struct weft_conf {
 	/**
 	 * WEFT_ZCOPY_THRESH: eager zcopy from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never
 	 */
+	/** WEFT_RNDV_PERF_DIFF: percent that rendezvous may be slower and still be taken, 0..100 */
+	double rndv_perf_diff;
+	/** WEFT_RNDV_THRESH_FALLBACK: threshold where the formula has none */
+	size_t rndv_fallback;
+	/** WEFT_BCOPY_BW: bytes/s at which a CPU copies; 0 = measure */
+	double bcopy_bw;
 	size_t zcopy_thresh;
 	/** WEFT_MULTI_EAGER_LIMIT: largest multi-eager message; 0 = no multi-eager */
 	size_t multi_eager_limit;
@@ -59,6 +68,8 @@ struct weft_conf {
 	/** WEFT_MIN_CHUNK: smallest piece worth a lane of its own, >= 1 */
 	size_t min_chunk;
 	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps, all peers together */
+	/** WEFT_PROTO_INFO: print which protocols each endpoint uses, and why */
+	bool proto_info;
 	size_t unexp_limit;
 	/** WEFT_EAGER_CREDIT: eager payload that one peer may have on the way */
 	size_t eager_credit;
@@ -91,6 +102,7 @@ enum weft_option_type {
 	WEFT_OPT_U32,    /**< uint32_t, the whole range */
 	WEFT_OPT_PORT,   /**< uint16_t */
 	WEFT_OPT_DOUBLE, /**< double */
+	WEFT_OPT_RATE,   /**< double, bytes/s */
 	WEFT_OPT_STRING, /**< const char *, malloc()ed */
 };
 
@@ -101,6 +113,8 @@ struct weft_option {
 	const char *def;   /**< default, as text */
 	const char *unit;  /**< what a value means, for help: "bytes", "time", ... */
 	const char *words; /**< enum: "udp|ether" */
+	const char *word;  /**< a further word that is allowed... */
+	size_t word_value; /**< ... and stored as this */
 	bool has_auto;     /**< "auto" is allowed... */
 	size_t auto_value; /**< ... and stored as this */
 	bool has_inf;

@@ -101,10 +101,34 @@ const struct weft_option weft_options[] = {
 	/* ---- which protocol */
 	{
 		"RNDV_THRESH", WEFT_OPT_BYTES, FIELD(rndv_thresh), .def = "auto", .unit = "bytes",
-		.has_auto = true,
-		.auto_value = WEFT_CONF_AUTO, .has_inf = true,
+		.has_auto = true, .auto_value = WEFT_CONF_AUTO, .has_inf = true,
+		.word = "model", .word_value = WEFT_CONF_MODEL,
 		.help = "Messages of this size and more go by rendezvous, exactly. inf: never. "
-			"auto: the library's choice.",
+			"auto: from the formula of doc/thresholds.md, at most "
+			"WEFT_MULTI_EAGER_LIMIT. model: where the staged model says so.",
+	},
+	{
+		"RNDV_PERF_DIFF", WEFT_OPT_DOUBLE, FIELD(rndv_perf_diff), .def = "1",
+		.unit = "percent", .max = 99.999999,
+		.help = "Rendezvous is taken though it is so much slower by the model: it needs no "
+			"memory for messages that nobody has asked for yet.",
+	},
+	{
+		"RNDV_THRESH_FALLBACK", WEFT_OPT_BYTES, FIELD(rndv_fallback), .def = "inf",
+		.unit = "bytes", .has_inf = true,
+		.help = "What WEFT_RNDV_THRESH=auto uses where the formula has no answer: eager and "
+			"rendezvous never meet. WEFT_MULTI_EAGER_LIMIT caps it.",
+	},
+	{
+		"BCOPY_BW", WEFT_OPT_RATE, FIELD(bcopy_bw), .def = "auto", .unit = "rate",
+		.has_auto = true, .min = 1e6, .max = 1e13,
+		.help = "How fast a CPU copies, for the choice of protocols. auto: measured once, "
+			"in a few milliseconds. Peers agree on the slower of theirs.",
+	},
+	{
+		"PROTO_INFO", WEFT_OPT_BOOL, FIELD(proto_info), .def = "n", .unit = "y|n",
+		.help = "Print for every set of lanes that endpoints have which protocol is used for "
+			"which size, and why each lane is there.",
 	},
 	{
 		"ZCOPY_THRESH", WEFT_OPT_BYTES, FIELD(zcopy_thresh), .def = "auto", .unit = "bytes",
@@ -117,8 +141,9 @@ const struct weft_option weft_options[] = {
 		"MULTI_EAGER_LIMIT", WEFT_OPT_BYTES, FIELD(multi_eager_limit), .def = "256k",
 		.unit = "bytes",
 		.has_inf = true,
-		.help = "Largest message that goes out at once over all lanes, without asking the "
-			"receiver. 0: only messages of one fragment are eager.",
+		.help = "Messages below this size may go out at once over all lanes, without asking "
+			"the receiver. 0: only messages of one fragment are eager. A number in "
+			"WEFT_RNDV_THRESH goes first.",
 	},
 	{
 		"MAX_EAGER_LANES", WEFT_OPT_UINT, FIELD(max_eager_lanes), .def = "16",

@@ -29,11 +29,13 @@ static void expected(const struct weft_option *opt, char *buf, size_t size)
 		[WEFT_OPT_U32] = "a whole number below 2^32",
 		[WEFT_OPT_PORT] = "a port number",
 		[WEFT_OPT_DOUBLE] = "a number",
+		[WEFT_OPT_RATE] = "a rate such as 25Gbps, 3GBs or 1.25e9Bs",
 		[WEFT_OPT_STRING] = "text",
 	};
 
-	snprintf(buf, size, "%s%s%s%s", kinds[opt->type],
+	snprintf(buf, size, "%s%s%s%s%s%s", kinds[opt->type],
 		 opt->type == WEFT_OPT_ENUM ? opt->words : "", opt->has_auto ? ", or auto" : "",
+		 opt->word != NULL ? ", or " : "", opt->word != NULL ? opt->word : "",
 		 opt->has_inf ? ", or inf" : "");
 }
 
@@ -59,14 +61,14 @@ struct suffix {
 	double factor;
 };
 
-static int with_suffix(const char *text, const struct suffix *list, double *value)
+static int with_suffix(const char *text, const struct suffix *list, bool exact, double *value)
 {
 	const char *end;
 
 	if (number(text, value, &end) < 0)
 		return -EINVAL;
 	for (; list->name != NULL; list++) {
-		if (strcasecmp(end, list->name) == 0) {
+		if ((exact ? strcmp : strcasecmp)(end, list->name) == 0) {
 			*value *= list->factor;
 			return 0;
 		}
@@ -93,6 +95,14 @@ static const struct suffix sizes[] = {
 static const struct suffix times[] = {
 	{"", 1e9}, {"s", 1e9},  {"ms", 1e6},   {"us", 1e3},
 	{"ns", 1}, {"m", 60e9}, {"min", 60e9}, {NULL, 0},
+};
+
+static const struct suffix rates[] = {
+	{"Bs", 1},          {"kBs", 1e3},       {"MBs", 1e6},       {"GBs", 1e9},
+	{"TBs", 1e12},      {"B/s", 1},         {"kB/s", 1e3},      {"MB/s", 1e6},
+	{"GB/s", 1e9},      {"TB/s", 1e12},     {"bps", .125},      {"kbps", .125e3},
+	{"Mbps", .125e6},   {"Gbps", .125e9},   {"Tbps", .125e12},  {"bit/s", .125},
+	{"kbit/s", .125e3}, {"Mbit/s", .125e6}, {"Gbit/s", .125e9}, {NULL, 0},
 };
 
 static const struct suffix none[] = {{"", 1}, {NULL, 0}};
@@ -137,11 +147,13 @@ static int parse_number(const struct weft_option *opt, const char *text, double 
 {
 	const struct suffix *list = opt->type == WEFT_OPT_BYTES  ? sizes
 				    : opt->type == WEFT_OPT_TIME ? times
+				    : opt->type == WEFT_OPT_RATE ? rates
 								 : none;
 
-	if (with_suffix(text, list, value) < 0)
+	/* A rate in bits and one in bytes differ by the case of a letter. */
+	if (with_suffix(text, list, list == rates, value) < 0)
 		return -EINVAL;
-	if (opt->type != WEFT_OPT_DOUBLE) {
+	if (opt->type != WEFT_OPT_DOUBLE && opt->type != WEFT_OPT_RATE) {
 		/*
 		 * 2^53: doubles count exactly so far; and a size never collides with AUTO or INF.
 		 */
@@ -224,6 +236,10 @@ static int set_value(struct weft_conf *conf, const struct weft_option *opt, cons
 	}
 	if (opt->has_inf && strcasecmp(text, "inf") == 0) {
 		store_size(conf, opt, WEFT_CONF_INF);
+		return 0;
+	}
+	if (opt->word != NULL && strcasecmp(text, opt->word) == 0) {
+		store_size(conf, opt, opt->word_value);
 		return 0;
 	}
 	rc = parse_number(opt, text, &value);
@@ -309,6 +325,8 @@ int weft_option_print(const struct weft_conf *conf, const struct weft_option *op
 	case WEFT_OPT_BYTES:
 		if (opt->has_auto && *(const size_t *)p == opt->auto_value)
 			return snprintf(buf, size, "auto");
+		if (opt->word != NULL && *(const size_t *)p == opt->word_value)
+			return snprintf(buf, size, "%s", opt->word);
 		return print_size(*(const size_t *)p, buf, size);
 	case WEFT_OPT_TIME:
 		return print_time(*(const uint64_t *)p, buf, size);
@@ -326,6 +344,10 @@ int weft_option_print(const struct weft_conf *conf, const struct weft_option *op
 		return snprintf(buf, size, "%u", *(const uint16_t *)p);
 	case WEFT_OPT_DOUBLE:
 		return snprintf(buf, size, "%.15g", *(const double *)p);
+	case WEFT_OPT_RATE:
+		if (opt->has_auto && !(*(const double *)p > 0))
+			return snprintf(buf, size, "auto");
+		return snprintf(buf, size, "%.15gBs", *(const double *)p);
 	case WEFT_OPT_STRING:
 		s = *(const char *const *)p;
 		return snprintf(buf, size, "%s", s != NULL ? s : "");

@@ -181,6 +181,9 @@ struct weft_ep_lane {
 /** What only people and set-up look at, and counters (written by the message half). */
 struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
+	/* Agreed at wire-up, the same at both ends: s, s/byte. */
+	double send_overhead, recv_overhead, reg_cost, reg_growth;
+	double cpu; /* CPU time that weft_ep_lane.latency includes */
 	uint8_t local_iface, remote_iface;
 	char remote[128]; /* remote network address in words */
 	char why[160];
@@ -198,7 +201,8 @@ struct weft_ep {
 	struct weft_ep_lane lanes[WEFT_MAX_LANES];
 	struct weft_ep_lane_info *lane_info; /* WEFT_MAX_LANES of them */
 	/* connection half */
-	int status; /* why it failed */
+	double bcopy_bw; /* bytes/s, the slower end's; 0 = the peer did not tell */
+	int status;      /* why it failed */
 	/* the application created it (or adopted it); else the peer's connect did */
 	bool owned;
 	bool remote_closed;

@@ -23,7 +23,9 @@
 
 #include "config.h"
 #include "core.h"
+#include "ep_config.h"
 #include "match.h"
+#include "proto.h"
 #include "request.h"
 
 /* ------------------------------------------------------------------ messages that have come */
@@ -106,30 +108,6 @@ void weft_rx_free(struct weft_message *msg);
 
 /* ------------------------------------------------------------------ protocols */
 
-enum weft_buf_type {
-	WEFT_BUF_CONTIG,
-	WEFT_BUF_CONTIG_REG,
-	WEFT_BUF_IOV,
-	WEFT_BUF_IOV_REG,
-	WEFT_BUF_GENERIC,
-	WEFT_NUM_BUF
-};
-
-/** One way to send a message. */
-struct weft_proto {
-	const char *name;
-	const char *desc;
-	/**
-	 * Hand to the lanes as much as they take. It may be called first when nothing of the
-	 * message has left, and it takes the sequence with the first piece.
-	 * @return 0 nothing more to hand over for now; -EAGAIN no room (or no sequence), call
-	 *         again; or the error of the user's pack
-	 */
-	int (*progress)(struct weft_request *req);
-	/** May lane @p i carry it? For weft_ep_query_proto(). */
-	uint32_t (*lanes)(const struct weft_msg_ep *me);
-};
-
 extern const struct weft_proto weft_proto_eager_short;
 extern const struct weft_proto weft_proto_eager_bcopy;
 extern const struct weft_proto weft_proto_eager_zcopy;
@@ -137,36 +115,11 @@ extern const struct weft_proto weft_proto_multi_eager;
 extern const struct weft_proto weft_proto_rndv;
 
 /**
- * Sizes up to @p max (inclusive), above those of the entry before, use @p proto. The last max is
- * SIZE_MAX.
+ * The endpoint's lanes are known, or have changed: find the configuration for them, shared with endpoints whose lanes are equal
+ * (ep_config.c). Requests that have not begun are selected anew by their next step.
+ * @return 0, -ENOMEM
  */
-struct weft_proto_range {
-	size_t max;
-	const struct weft_proto *proto;
-};
-
-#define WEFT_PROTO_RANGES 6
-
-struct weft_proto_select {
-	struct weft_proto_range ranges[WEFT_PROTO_RANGES];
-	unsigned int num;
-};
-
-/**
- * Build the arrays of an endpoint for its present lanes: the one place where protocols are chosen
- * (proto_select.c).
- */
-void weft_proto_select_build(struct weft_msg_ep *me);
-
-static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto_select *sel,
-							 size_t length)
-{
-	const struct weft_proto_range *r = sel->ranges;
-
-	while (length > r->max)
-		r++;
-	return r->proto;
-}
+int weft_proto_select_build(struct weft_msg_ep *me);
 
 /* ------------------------------------------------------------------ endpoint */
 
@@ -244,7 +197,8 @@ struct weft_msg_ep {
 	uint16_t lanes_up;
 	struct weft_msg_lane lanes[WEFT_MAX_LANES];
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
-	struct weft_proto_select select[2][WEFT_NUM_BUF]; /* by enum weft_op and buffer */
+	size_t zcopy_from;             /* pieces of this size go from user memory where they can */
+	struct weft_ep_config *config; /* which protocol for what; NULL until there are lanes */
 };
 
 TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
@@ -266,12 +220,9 @@ struct weft_flush {
 /* ------------------------------------------------------------------ worker */
 
 struct weft_msg_conf {
-	size_t rndv_thresh; /* rendezvous from here on */
-	size_t zcopy_thresh;
-	size_t multi_eager_limit;
+	struct weft_model_conf model;
 	size_t min_chunk;
 	size_t unexp_limit, eager_credit;
-	unsigned int max_eager_lanes, max_rndv_lanes;
 	uint32_t seq_start;
 };
 
@@ -287,6 +238,7 @@ struct weft_msg_worker {
 	void *match_mem;
 	uint64_t granted; /* sum of windows, and what dead endpoints left behind */
 	struct weft_msg_conf conf;
+	struct weft_ep_configs configs;
 	bool fini;
 	/* What came in and was dropped, and why; what happened. */
 	struct {
@@ -374,7 +326,10 @@ static inline void weft_request_give_back(struct weft_request *req)
 void weft_msg_match_grow(struct weft_msg_worker *mw);
 
 /** Settings out of the configuration. */
-void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from);
+void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw);
+/** The part of them that decides about protocols. @param bcopy_bw  used when none is set */
+void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from,
+			  double bcopy_bw);
 
 /* ------------------------------------------------------------------ gate (wire.c) */
 
@@ -385,6 +340,11 @@ int weft_wire_check(uint8_t id, const void *data, size_t length);
 
 /** Something of the endpoint waits: progress shall look at it. */
 void weft_tx_kick(struct weft_msg_ep *me);
+/**
+ * An eager protocol has no credit for the request: it goes by the protocol that needs none. @return as
+ * progress()
+ */
+int weft_tx_uncredited(struct weft_request *req);
 /** Decide anew whether short messages may go out at once. */
 void weft_tx_update(struct weft_msg_ep *me);
 /**

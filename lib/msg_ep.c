@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "bcopy_bw.h"
 #include "log.h"
 #include "msg.h"
 
@@ -31,7 +32,8 @@ int weft_msg_worker_init(struct weft_worker *worker)
 	TAILQ_INIT(&mw->ready);
 	TAILQ_INIT(&mw->drain);
 	LIST_INIT(&mw->probed);
-	weft_msg_conf_read(&mw->conf, worker->ctx->conf);
+	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform));
+	LIST_INIT(&mw->configs);
 	worker->msg = mw;
 	return 0;
 }
@@ -174,6 +176,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 
 void weft_msg_ep_destroy(struct weft_msg_ep *me)
 {
+	weft_ep_config_put(me->config);
 	free(me);
 }
 
@@ -229,7 +232,10 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		me->am_lane = (uint8_t)__builtin_ctz(me->lanes_up);
 	me->short_lep = me->lanes[me->am_lane].lep;
 	me->short_count = &ep->lane_info[me->am_lane];
-	weft_proto_select_build(me);
+	if (weft_proto_select_build(me) < 0) {
+		weft_ep_fail(ep, -ENOMEM, "no memory for the choice of protocols");
+		return;
+	}
 	me->up = true;
 	weft_tx_update(me);
 	weft_tx_kick(me);

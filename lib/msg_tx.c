@@ -58,7 +58,7 @@ size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size
 	 * beforehand whether it fits into the lane's.
 	 */
 	if (req->dt.dt_class == WEFT_DT_CONTIG &&
-	    (req->length >= req->mw->conf.zcopy_thresh || hdr_len + req->length > max)) {
+	    (req->length >= req->me->zcopy_from || hdr_len + req->length > max)) {
 		size_t z = zcopy_max(req, l, hdr_len);
 
 		if (z > max)
@@ -115,7 +115,7 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 	int err = 0, rc = -E2BIG;
 
 	/* Short tails are copied, unless nothing but zcopy takes them. */
-	if ((len >= req->mw->conf.zcopy_thresh || (whole > l->max_bcopy && whole > l->max_short)) &&
+	if ((len >= req->me->zcopy_from || (whole > l->max_bcopy && whole > l->max_short)) &&
 	    whole <= zcopy_max(req, l, hdr_len))
 		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
 	if (rc == -E2BIG) {
@@ -322,25 +322,38 @@ void weft_tx_kick(struct weft_msg_ep *me)
 
 void weft_tx_update(struct weft_msg_ep *me)
 {
-	const struct weft_proto_range *r = &me->select[WEFT_OP_TAG_SEND][WEFT_BUF_CONTIG].ranges[0];
+	const struct weft_proto_range *r;
 
 	me->short_end = 0;
-	if (!me->up || me->closing || me->mw->worker->multi || !TAILQ_EMPTY(&me->pending) ||
-	    r->proto != &weft_proto_eager_short)
+	if (!me->up || me->closing || me->mw->worker->multi || !TAILQ_EMPTY(&me->pending))
 		return;
-	me->short_end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
+	r = &me->config->select[WEFT_OP_TAG_SEND][WEFT_BUF_CONTIG].ranges[0];
+	if (r->proto && (r->proto->flags & WEFT_PROTO_F_SHORT))
+		me->short_end = (r->max < WEFT_EAGER_FREE ? r->max : WEFT_EAGER_FREE) + 1;
 }
 
-static enum weft_buf_type buf_type(const struct weft_request *req)
+static const struct weft_proto_select *select_of(const struct weft_request *req)
 {
-	switch (req->dt.dt_class) {
-	case WEFT_DT_CONTIG:
-		return req->send.mem ? WEFT_BUF_CONTIG_REG : WEFT_BUF_CONTIG;
-	case WEFT_DT_IOV:
-		return req->send.mem ? WEFT_BUF_IOV_REG : WEFT_BUF_IOV;
-	default:
-		return WEFT_BUF_GENERIC;
-	}
+	enum weft_op op = req->flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
+	bool reg = req->send.mem != NULL;
+
+	if (req->dt.dt_class == WEFT_DT_CONTIG)
+		return &req->me->config->select[op][WEFT_BUF_CONTIG + reg];
+	return weft_ep_config_select(
+		req->me->config, op,
+		weft_buf_make(req->dt.dt_class,
+			      req->dt.dt_class == WEFT_DT_IOV ? req->dt.iovcnt : 0, reg));
+}
+
+int weft_tx_uncredited(struct weft_request *req)
+{
+	const struct weft_proto *proto = select_of(req)->uncredited;
+
+	req->mw->count.no_eager_credit++;
+	if (!proto)
+		return -EAGAIN;
+	req->send.proto = proto;
+	return proto->progress(req);
 }
 
 /*
@@ -353,12 +366,11 @@ static int send_step(struct weft_request *req)
 	int rc;
 
 	if (!(req->flags & WEFT_REQ_STARTED)) {
-		unsigned int op =
-			req->flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
-
 		if (!weft_tx_has_seq(me))
 			return -EAGAIN;
-		req->send.proto = weft_proto_lookup(&me->select[op][buf_type(req)], req->length);
+		req->send.proto = weft_proto_lookup(select_of(req), req->length);
+		if (__builtin_expect(!req->send.proto, 0))
+			return -EOPNOTSUPP;
 	}
 	rc = req->send.proto->progress(req);
 	if (rc == 0 || rc == -EAGAIN || !(req->flags & WEFT_REQ_STARTED))

@@ -14,7 +14,9 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 
+#include "cost.h"
 #include "msg.h"
 
 static int send_on(struct weft_request *req, unsigned int lane)
@@ -42,9 +44,7 @@ static int eager_progress(struct weft_request *req)
 	int rc;
 
 	if (!weft_tx_has_credit(me, req->length)) {
-		me->mw->count.no_eager_credit++;
-		req->send.proto = &weft_proto_rndv;
-		return weft_proto_rndv.progress(req);
+		return weft_tx_uncredited(req);
 	}
 	/*
 	 * One lane while it has room, so that order is the common case; another rather than none.
@@ -61,28 +61,114 @@ static int eager_progress(struct weft_request *req)
 	return 0;
 }
 
-static uint32_t eager_lanes(const struct weft_msg_ep *me)
+/* ------------------------------------------------------------------ time */
+
+static size_t header(const struct weft_proto_key *key)
 {
-	return 1u << me->am_lane;
+	return key->op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_eager_sync)
+						: sizeof(struct weft_wire_eager);
+}
+
+/* What every whole message costs; @p post names the sending call. */
+static void cost_whole(const struct weft_model *m, uint32_t lanes, struct weft_curve *cv,
+		       const char *post, double extra)
+{
+	const struct weft_model_lane *l = &m->lanes[m->am_lane];
+
+	weft_curve_lanes(cv, m, lanes);
+	weft_curve_once(cv, WEFT_STAGE_SEND_CPU, (struct weft_linear){l->send_overhead + extra, 0},
+			post, NULL);
+	weft_curve_once(cv, WEFT_STAGE_WIRE, (struct weft_linear){0, 1 / l->bandwidth},
+			"data on the wire", NULL);
+	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){l->latency, 0}, "data", NULL);
+	weft_curve_once(cv, WEFT_STAGE_RECV_CPU, (struct weft_linear){l->recv_overhead, 0},
+			"take in", NULL);
+	weft_curve_once(cv, WEFT_STAGE_RECV_COPY, (struct weft_linear){0, 1 / m->conf.bcopy_bw},
+			"copy to the user's buffer", "one CPU");
+}
+
+static void cost_copy(const struct weft_model *m, struct weft_curve *cv)
+{
+	weft_curve_once(cv, WEFT_STAGE_SEND_COPY, (struct weft_linear){0, 1 / m->conf.bcopy_bw},
+			"copy into the frame", "one CPU");
+}
+
+static int cost_short(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		      struct weft_curve *cv)
+{
+	size_t max = m->lanes[m->am_lane].max_short, hdr = header(key);
+
+	if (max < hdr) {
+		snprintf(cv->why, sizeof(cv->why), "the lane has no short messages");
+		return -ENOTSUP;
+	}
+	weft_curve_begin(cv, 0, max - hdr);
+	cost_copy(m, cv);
+	cost_whole(m, lanes, cv, "post inline", 0);
+	weft_curve_end(cv);
+	return 0;
+}
+
+static int cost_bcopy(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		      struct weft_curve *cv)
+{
+	const struct weft_model_lane *l = &m->lanes[m->am_lane];
+	size_t hdr = header(key);
+
+	if (l->max_bcopy < hdr && l->max_short < hdr) {
+		snprintf(cv->why, sizeof(cv->why), "the lane has no messages that are packed");
+		return -ENOTSUP;
+	}
+	weft_curve_begin(cv, 0, weft_cost_copy_max(m, m->am_lane, hdr));
+	cost_copy(m, cv);
+	cost_whole(m, lanes, cv, "pack and post", WEFT_COST_PACK);
+	weft_curve_end(cv);
+	return 0;
+}
+
+static int cost_zcopy(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		      struct weft_curve *cv)
+{
+	size_t max = weft_cost_zcopy_max(m, m->am_lane, header(key), key->buf);
+
+	if (!max) {
+		snprintf(cv->why, sizeof(cv->why), "the lane cannot send this memory in place");
+		return -ENOTSUP;
+	}
+	weft_curve_begin(cv, 1, max);
+	cost_whole(m, lanes, cv, "describe and post", WEFT_COST_ZCOPY);
+	weft_curve_end(cv);
+	return 0;
 }
 
 const struct weft_proto weft_proto_eager_short = {
 	.name = "eager/short",
 	.desc = "whole message, copied inline, lowest-latency lane",
+	.ops = WEFT_OPS_TAG,
+	.classes = 1u << WEFT_DT_CONTIG,
+	.flags = WEFT_PROTO_F_SHORT,
+	.lanes = &weft_lanes_am,
+	.cost = cost_short,
 	.progress = eager_progress,
-	.lanes = eager_lanes,
 };
 
 const struct weft_proto weft_proto_eager_bcopy = {
 	.name = "eager/bcopy",
 	.desc = "whole message, packed into the lane's buffer, lowest-latency lane",
+	.ops = WEFT_OPS_TAG,
+	.classes = WEFT_CLASSES_ALL,
+	.lanes = &weft_lanes_am,
+	.cost = cost_bcopy,
 	.progress = eager_progress,
-	.lanes = eager_lanes,
 };
 
 const struct weft_proto weft_proto_eager_zcopy = {
 	.name = "eager/zcopy",
 	.desc = "whole message, sent from user memory, lowest-latency lane",
+	.ops = WEFT_OPS_TAG,
+	.classes = 1u << WEFT_DT_CONTIG,
+	.flags = WEFT_PROTO_F_ZCOPY,
+	.lanes = &weft_lanes_am,
+	.cost = cost_zcopy,
 	.progress = eager_progress,
-	.lanes = eager_lanes,
 };

@@ -13,7 +13,9 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 
+#include "cost.h"
 #include "msg.h"
 
 static int send_piece(struct weft_request *req, unsigned int lane)
@@ -59,9 +61,7 @@ static int multi_eager_progress(struct weft_request *req)
 	float limit = WEFT_TX_NO_LIMIT;
 
 	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length)) {
-		me->mw->count.no_eager_credit++;
-		req->send.proto = &weft_proto_rndv;
-		return weft_proto_rndv.progress(req);
+		return weft_tx_uncredited(req);
 	}
 	while (req->send.offset < req->length) {
 		size_t rest = req->length - req->send.offset;
@@ -82,14 +82,55 @@ static int multi_eager_progress(struct weft_request *req)
 	return 0;
 }
 
-static uint32_t multi_eager_lanes(const struct weft_msg_ep *me)
+/* ------------------------------------------------------------------ time */
+
+/*
+ * How much it may carry: the limit, in which a threshold set by hand has the last word unless there
+ * shall be no multi-eager at all.
+ */
+static size_t limit_of(const struct weft_model_conf *conf)
 {
-	return me->eager_lanes;
+	size_t limit = conf->multi_eager_limit, fixed = conf->rndv_thresh;
+
+	if (!limit || fixed == WEFT_CONF_AUTO || fixed == WEFT_CONF_MODEL || !fixed)
+		return limit;
+	if (fixed == WEFT_CONF_INF)
+		return SIZE_MAX;
+	return fixed - 1 > limit ? fixed - 1 : limit;
+}
+
+static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_key *key,
+			    uint32_t lanes, struct weft_curve *cv)
+{
+	bool sync = key->op == WEFT_OP_TAG_SEND_SYNC;
+	size_t hdr = sync ? sizeof(struct weft_wire_frag_sync) : sizeof(struct weft_wire_frag);
+	size_t whole = weft_cost_copy_max(m, m->am_lane,
+					  sync ? sizeof(struct weft_wire_eager_sync)
+					       : sizeof(struct weft_wire_eager));
+	size_t limit = limit_of(&m->conf);
+	int rc;
+
+	if (!limit) {
+		snprintf(cv->why, sizeof(cv->why), "WEFT_MULTI_EAGER_LIMIT is 0");
+		return -ENOTSUP;
+	}
+	weft_curve_begin(cv, 1, limit);
+	rc = weft_cost_fragments(cv, m, lanes, hdr, key->buf);
+	if (rc)
+		return rc;
+	/* What fits one lane message goes whole. */
+	cv->min = whole + 1;
+	weft_curve_end(cv);
+	return 0;
 }
 
 const struct weft_proto weft_proto_multi_eager = {
 	.name = "multi-eager",
 	.desc = "pieces over all eager lanes at once",
+	.ops = WEFT_OPS_TAG,
+	.classes = WEFT_CLASSES_ALL,
+	.flags = WEFT_PROTO_F_MULTI,
+	.lanes = &weft_lanes_eager,
+	.cost = multi_eager_cost,
 	.progress = multi_eager_progress,
-	.lanes = multi_eager_lanes,
 };

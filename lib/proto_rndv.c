@@ -18,6 +18,7 @@
 
 #include <errno.h>
 
+#include "cost.h"
 #include "msg.h"
 
 /* ------------------------------------------------------------------ sender */
@@ -100,7 +101,7 @@ void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr)
 
 	if (!req)
 		return;
-	if (req->send.proto != &weft_proto_rndv || offset != req->send.end ||
+	if (!(req->send.proto->flags & WEFT_PROTO_F_RNDV) || offset != req->send.end ||
 	    length > req->length - offset) {
 		me->mw->count.mismatch++;
 		return;
@@ -123,7 +124,7 @@ void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wi
 
 	if (!req)
 		return;
-	if ((id == WEFT_WIRE_ATS) != (req->send.proto == &weft_proto_rndv)) {
+	if ((id == WEFT_WIRE_ATS) != ((req->send.proto->flags & WEFT_PROTO_F_RNDV) != 0)) {
 		me->mw->count.mismatch++;
 		return;
 	}
@@ -231,14 +232,41 @@ void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *
 	recv_over(me, req, false);
 }
 
-static uint32_t rndv_lanes(const struct weft_msg_ep *me)
+/* ------------------------------------------------------------------ time */
+
+/*
+ * Until the receiver has the data: RTS, RTR, DATA. The ATS that ends it is only work for its CPU;
+ * the sender's buffer is free one way later.
+ */
+static int rndv_cost(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		     struct weft_curve *cv)
 {
-	return me->rndv_lanes;
+	const struct weft_model_lane *l = &m->lanes[m->am_lane];
+	int rc;
+
+	weft_curve_begin(cv, 0, SIZE_MAX);
+	weft_cost_control(cv, m, "RTS");
+	weft_cost_control(cv, m, "RTR");
+	rc = weft_cost_fragments(cv, m, lanes, sizeof(struct weft_wire_data), key->buf);
+	if (rc)
+		return rc;
+	weft_curve_once(cv, WEFT_STAGE_SEND_CPU, (struct weft_linear){WEFT_COST_RNDV, 0},
+			"keep the request", NULL);
+	weft_curve_once(cv, WEFT_STAGE_RECV_CPU,
+			(struct weft_linear){WEFT_COST_RNDV + l->send_overhead, 0}, "end, ATS",
+			NULL);
+	cv->scale = 1 - m->conf.perf_diff / 100;
+	weft_curve_end(cv);
+	return 0;
 }
 
 const struct weft_proto weft_proto_rndv = {
 	.name = "rndv/am",
 	.desc = "asks first; data over all lanes when the receive is there",
+	.ops = WEFT_OPS_TAG,
+	.classes = WEFT_CLASSES_ALL,
+	.flags = WEFT_PROTO_F_RNDV,
+	.lanes = &weft_lanes_rndv_am,
+	.cost = rndv_cost,
 	.progress = rts_progress,
-	.lanes = rndv_lanes,
 };

@@ -1,119 +1,369 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which protocol for which message: per operation and kind of buffer an array {max size, protocol}
- * that a send looks through.
- *
- * This is the seat of the cost model: weft_proto_select_build() is the only function that decides.
- * For now it obeys thresholds from the configuration, bounded by what the lanes can carry; the
- * model will fill the same arrays.
+ * Which protocol for which message. Every protocol of the table states its time for an operation and a kind of buffer; the lower envelope of
+ * all of them, within the bounds that thresholds set, is the array that a send looks through.
  */
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "msg.h"
+#include "config.h"
+#include "proto_select.h"
 
-/* From here on sending out of user memory beats copying, where nothing is known better. */
-#define ZCOPY_THRESH_AUTO (8u << 10)
+/* ------------------------------------------------------------------ lane selectors */
 
-static void add(struct weft_proto_select *sel, size_t max, const struct weft_proto *proto)
+uint32_t weft_lanes_choose(const struct weft_model *m, const struct weft_lane_selector *sel,
+			   const struct weft_proto_key *key, char *why, size_t why_len)
 {
-	struct weft_proto_range *last = sel->num ? &sel->ranges[sel->num - 1] : NULL;
+	unsigned int max = sel->max(m), best;
+	struct weft_lane_rating best_r, r;
+	uint32_t mask = 0;
 
-	if (last && max <= last->max)
-		return;
-	if (last && last->proto == proto) {
-		last->max = max;
-		return;
-	}
-	sel->ranges[sel->num++] = (struct weft_proto_range){max, proto};
-}
+	if (why && why_len)
+		snprintf(why, why_len, "there is no lane");
+	for (unsigned int n = 0; n < max; n++) {
+		best = WEFT_MODEL_LANES;
+		for (uint32_t left = m->lanes_up & ~mask; left; left &= left - 1) {
+			unsigned int i = (unsigned int)__builtin_ctz(left);
 
-static size_t less(size_t max, size_t hdr)
-{
-	return max > hdr ? max - hdr : 0;
-}
-
-static void build_one(struct weft_msg_ep *me, struct weft_proto_select *sel, enum weft_op op,
-		      enum weft_buf_type buf)
-{
-	const struct weft_msg_conf *conf = &me->mw->conf;
-	const struct weft_msg_lane *l = &me->lanes[me->am_lane];
-	size_t hdr = op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_eager_sync)
-						 : sizeof(struct weft_wire_eager);
-	bool contig = buf == WEFT_BUF_CONTIG || buf == WEFT_BUF_CONTIG_REG;
-	bool zcopy = contig && l->max_zcopy && hdr <= l->max_zcopy_hdr &&
-		     (l->zcopy_any || buf == WEFT_BUF_CONTIG_REG);
-	size_t eager_end = conf->rndv_thresh ? conf->rndv_thresh - 1 : 0;
-	size_t small = less(l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short, hdr);
-
-	sel->num = 0;
-	/* Empty messages have no data to ask for: they are eager whatever the threshold. */
-	if (contig && l->max_short >= hdr)
-		add(sel, less(l->max_short, hdr) < eager_end ? less(l->max_short, hdr) : eager_end,
-		    &weft_proto_eager_short);
-	if (zcopy && conf->zcopy_thresh && conf->zcopy_thresh - 1 < small)
-		small = conf->zcopy_thresh - 1;
-	add(sel, small < eager_end ? small : eager_end, &weft_proto_eager_bcopy);
-	if (zcopy && less(l->max_zcopy, hdr) >= conf->zcopy_thresh)
-		add(sel, less(l->max_zcopy, hdr) < eager_end ? less(l->max_zcopy, hdr) : eager_end,
-		    &weft_proto_eager_zcopy);
-	add(sel, conf->multi_eager_limit < eager_end ? conf->multi_eager_limit : eager_end,
-	    &weft_proto_multi_eager);
-	add(sel, SIZE_MAX, &weft_proto_rndv);
-}
-
-/* The fastest lanes, at most @max of them. */
-static uint32_t best_lanes(const struct weft_msg_ep *me, unsigned int max)
-{
-	uint32_t left = me->lanes_up, mask = 0;
-
-	while (left && max--) {
-		int best = -1;
-
-		for (uint32_t m = left; m; m &= m - 1) {
-			int i = __builtin_ctz(m);
-
-			if (best < 0 || me->lanes[i].per_byte < me->lanes[best].per_byte)
+			r = (struct weft_lane_rating){.score = 0};
+			if (!sel->rate(m, key, i, &r)) {
+				if (!mask && why)
+					snprintf(why, why_len, "lane %u %s", i, r.why);
+				continue;
+			}
+			if (best == WEFT_MODEL_LANES || r.priority > best_r.priority ||
+			    (r.priority == best_r.priority && r.score > best_r.score)) {
 				best = i;
+				best_r = r;
+			}
 		}
+		if (best == WEFT_MODEL_LANES)
+			break;
 		mask |= 1u << best;
-		left &= ~(1u << best);
 	}
 	return mask;
 }
 
-void weft_proto_select_build(struct weft_msg_ep *me)
+static bool carries_messages(const struct weft_model_lane *l, struct weft_lane_rating *r)
 {
-	me->eager_lanes = best_lanes(me, me->mw->conf.max_eager_lanes);
-	me->rndv_lanes = best_lanes(me, me->mw->conf.max_rndv_lanes);
-	for (int op = 0; op < 2; op++) {
-		for (int buf = 0; buf < WEFT_NUM_BUF; buf++)
-			build_one(me, &me->select[op][buf], (enum weft_op)op,
-				  (enum weft_buf_type)buf);
+	if (l->max_short || l->max_bcopy || l->max_zcopy)
+		return true;
+	snprintf(r->why, sizeof(r->why), "carries no active messages");
+	return false;
+}
+
+static bool rate_am(const struct weft_model *m, const struct weft_proto_key *key, unsigned int lane,
+		    struct weft_lane_rating *r)
+{
+	if (lane == m->am_lane)
+		return carries_messages(&m->lanes[lane], r);
+	snprintf(r->why, sizeof(r->why), "is not the one with the lowest latency");
+	return false;
+}
+
+static bool rate_bandwidth(const struct weft_model *m, const struct weft_proto_key *key,
+			   unsigned int lane, struct weft_lane_rating *r)
+{
+	r->score = m->lanes[lane].bandwidth;
+	return carries_messages(&m->lanes[lane], r);
+}
+
+static bool rate_feature(const struct weft_model *m, unsigned int lane, uint64_t feature,
+			 const char *what, struct weft_lane_rating *r)
+{
+	r->score = m->lanes[lane].bandwidth;
+	if (m->lanes[lane].features & feature)
+		return true;
+	snprintf(r->why, sizeof(r->why), "has no native remote %s", what);
+	return false;
+}
+
+static bool rate_get(const struct weft_model *m, const struct weft_proto_key *key,
+		     unsigned int lane, struct weft_lane_rating *r)
+{
+	return rate_feature(m, lane, WEFT_LANE_F_GET, "read", r);
+}
+
+static bool rate_put(const struct weft_model *m, const struct weft_proto_key *key,
+		     unsigned int lane, struct weft_lane_rating *r)
+{
+	return rate_feature(m, lane, WEFT_LANE_F_PUT, "write", r);
+}
+
+static unsigned int one_lane(const struct weft_model *m)
+{
+	return 1;
+}
+
+static unsigned int eager_lanes(const struct weft_model *m)
+{
+	return m->conf.max_eager_lanes;
+}
+
+static unsigned int rndv_lanes(const struct weft_model *m)
+{
+	return m->conf.max_rndv_lanes;
+}
+
+const struct weft_lane_selector weft_lanes_am = {"lowest latency", rate_am, one_lane};
+const struct weft_lane_selector weft_lanes_eager = {"eager", rate_bandwidth, eager_lanes};
+const struct weft_lane_selector weft_lanes_rndv_am = {"bulk messages", rate_bandwidth, rndv_lanes};
+const struct weft_lane_selector weft_lanes_rndv_get = {"remote read", rate_get, rndv_lanes};
+const struct weft_lane_selector weft_lanes_rndv_put = {"remote write", rate_put, rndv_lanes};
+
+/* ------------------------------------------------------------------ candidates */
+
+#define MAX_PROTOS 32
+
+/* A protocol that can carry something, and its pieces. */
+struct candidate {
+	const struct weft_proto *proto;
+	size_t min, max;
+	uint32_t lanes;
+	unsigned int num;
+	struct weft_piece pieces[WEFT_CURVE_PIECES];
+};
+
+struct candidates {
+	struct candidate list[MAX_PROTOS];
+	unsigned int num;
+	unsigned int implement; /* protocols that know the operation and the buffer type */
+	size_t single;          /* longest eager message in one fragment */
+	bool zcopy;             /* there is a single-fragment one from user memory */
+	char why[256];          /* why those that can't serve can't */
+};
+
+static bool implements(const struct weft_proto *p, const struct weft_proto_key *key)
+{
+	return (p->ops & WEFT_OP_BIT(key->op)) && (p->classes >> weft_buf_class(key->buf) & 1);
+}
+
+int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
+		     const struct weft_proto *proto, struct weft_curve *cv)
+{
+	uint32_t lanes;
+	int rc;
+
+	*cv = (struct weft_curve){.min = 1};
+	if (!implements(proto, key)) {
+		snprintf(cv->why, sizeof(cv->why), "does not do this with such a buffer");
+		return -ENOTSUP;
+	}
+	lanes = weft_lanes_choose(m, proto->lanes, key, cv->why, sizeof(cv->why));
+	if (!lanes)
+		return -EHOSTUNREACH;
+	rc = proto->cost(m, key, lanes, cv);
+	if (rc == 0 && cv->min > cv->max) {
+		snprintf(cv->why, sizeof(cv->why), "its lanes are too small for any message");
+		rc = -EHOSTUNREACH;
+	}
+	return rc;
+}
+
+static void find_candidates(const struct weft_model *m, const struct weft_proto_key *key,
+			    struct candidates *c)
+{
+	struct weft_curve cv;
+	size_t n = 0;
+
+	c->num = 0;
+	c->implement = 0;
+	c->single = 0;
+	c->zcopy = false;
+	c->why[0] = '\0';
+	for (const struct weft_proto *const *p = weft_protos; *p && c->num < MAX_PROTOS; p++) {
+		if (!implements(*p, key))
+			continue;
+		c->implement++;
+		if (weft_proto_curve(m, key, *p, &cv) < 0) {
+			if (n < sizeof(c->why))
+				n += (size_t)snprintf(c->why + n, sizeof(c->why) - n, "%s%s: %s",
+						      n ? "; " : "", (*p)->name, cv.why);
+			continue;
+		}
+		c->list[c->num] =
+			(struct candidate){*p, cv.min, cv.max, cv.lanes, cv.num_pieces, {{0}}};
+		for (unsigned int i = 0; i < cv.num_pieces; i++)
+			c->list[c->num].pieces[i] = cv.pieces[i];
+		c->num++;
+		if (!((*p)->flags & (WEFT_PROTO_F_RNDV | WEFT_PROTO_F_MULTI)) && cv.max > c->single)
+			c->single = cv.max;
+		c->zcopy |= ((*p)->flags & WEFT_PROTO_F_ZCOPY) != 0;
 	}
 }
 
-void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from)
+/* ------------------------------------------------------------------ bounds */
+
+void weft_proto_bounds(const struct weft_model *m, const struct weft_proto_key *key, size_t single,
+		       struct weft_proto_bounds *b)
 {
-	*to = (struct weft_msg_conf){
-		.rndv_thresh = from->rndv_thresh,
-		.zcopy_thresh = from->zcopy_thresh == WEFT_CONF_AUTO ? ZCOPY_THRESH_AUTO
-								     : from->zcopy_thresh,
-		.multi_eager_limit = from->multi_eager_limit,
-		.min_chunk = from->min_chunk ? from->min_chunk : 1,
-		.unexp_limit = from->unexp_limit,
-		.eager_credit = from->eager_credit,
-		.max_eager_lanes = from->max_eager_lanes,
-		.max_rndv_lanes = from->max_rndv_lanes,
-		.seq_start = from->seq_start,
-	};
-	/*
-	 * Until the model computes a crossing, the cap decides: rendezvous begins where multi-eager
-	 * ends.
-	 */
-	if (from->rndv_thresh == WEFT_CONF_AUTO)
-		to->rndv_thresh =
-			from->multi_eager_limit < SIZE_MAX ? from->multi_eager_limit + 1 : SIZE_MAX;
-	if (!from->lane.zcopy)
-		to->zcopy_thresh = SIZE_MAX;
+	size_t zcopy = m->conf.zcopy_thresh;
+
+	*b = (struct weft_proto_bounds){.by_model = m->conf.rndv_thresh == WEFT_CONF_MODEL};
+	b->zcopy_by_model = zcopy == WEFT_CONF_AUTO;
+	b->zcopy_from = b->zcopy_by_model ? 0 : zcopy;
+	b->eager = weft_lanes_choose(m, &weft_lanes_eager, key, NULL, 0);
+	b->rndv = weft_lanes_choose(m, &weft_lanes_rndv_get, key, NULL, 0);
+	b->rma = b->rndv != 0;
+	if (!b->rma)
+		b->rndv = weft_lanes_choose(m, &weft_lanes_rndv_am, key, NULL, 0);
+	if (!b->eager || !b->rndv) {
+		b->thresh.rule = WEFT_THRESH_FALLBACK;
+		b->thresh.bytes = m->conf.rndv_fallback;
+	} else {
+		weft_threshold_of(m, b->eager, b->rndv, b->rma, single, &b->thresh);
+	}
+	b->rndv_from = b->by_model ? 0 : b->thresh.bytes;
+}
+
+/* Sizes lo..hi for which a protocol is wanted. lo > hi: none. */
+struct window {
+	size_t lo, hi;
+};
+
+static struct window window_of(const struct candidates *c, const struct candidate *cand,
+			       const struct weft_proto_bounds *b)
+{
+	struct window w = {cand->min, cand->max};
+	uint32_t flags = cand->proto->flags;
+
+	if (flags & WEFT_PROTO_F_RNDV) {
+		/* Empty messages have no data to ask for: they are eager whatever the threshold. */
+		size_t from = b->rndv_from > 1 ? b->rndv_from : 1;
+
+		w.lo = from > w.lo ? from : w.lo;
+		if (b->rndv_from == SIZE_MAX)
+			w = (struct window){1, 0};
+		return w;
+	}
+	if (!b->by_model && b->rndv_from < SIZE_MAX) {
+		size_t end = b->rndv_from ? b->rndv_from - 1 : 0;
+
+		w.hi = end < w.hi ? end : w.hi;
+	}
+	if (b->zcopy_by_model || !c->zcopy || (flags & WEFT_PROTO_F_MULTI))
+		return w;
+	if (flags & WEFT_PROTO_F_ZCOPY)
+		w.lo = b->zcopy_from > w.lo ? b->zcopy_from : w.lo;
+	else if (b->zcopy_from == 0)
+		w = (struct window){1, 0};
+	else if (b->zcopy_from - 1 < w.hi)
+		w.hi = b->zcopy_from - 1;
+	return w;
+}
+
+/* ------------------------------------------------------------------ lines */
+
+#define MAX_LINES (MAX_PROTOS * (WEFT_CURVE_PIECES + 2))
+#define MAX_RANGES 64
+
+struct lines {
+	struct weft_env_line list[MAX_LINES];
+	unsigned int num;
+};
+
+static void add_line(struct lines *l, size_t lo, size_t hi, const struct weft_piece *piece,
+		     unsigned int rank, unsigned int id)
+{
+	if (lo > hi || l->num == MAX_LINES)
+		return;
+	l->list[l->num++] = (struct weft_env_line){lo, hi, piece->f, rank, id};
+}
+
+/*
+ * The pieces of a candidate: within its window they compete; outside, where thresholds do not want
+ * it, it is there for sizes that nobody else can carry.
+ */
+static void add_candidate(struct lines *l, const struct candidates *c, unsigned int id,
+			  const struct weft_proto_bounds *b)
+{
+	const struct candidate *cand = &c->list[id];
+	struct window w = window_of(c, cand, b);
+	size_t lo = cand->min;
+
+	for (unsigned int i = 0; i < cand->num; i++) {
+		const struct weft_piece *p = &cand->pieces[i];
+		size_t hi = p->max, in_lo = w.lo > lo ? w.lo : lo, in_hi = w.hi < hi ? w.hi : hi;
+
+		if (in_lo > in_hi) {
+			add_line(l, lo, hi, p, 1, id);
+		} else {
+			add_line(l, in_lo, in_hi, p, 0, id);
+			if (in_lo > lo)
+				add_line(l, lo, in_lo - 1, p, 1, id);
+			if (in_hi < hi)
+				add_line(l, in_hi + 1, hi, p, 1, id);
+		}
+		if (hi == SIZE_MAX)
+			break;
+		lo = hi + 1;
+	}
+}
+
+/* ------------------------------------------------------------------ the choice */
+
+static const struct weft_proto *best_rndv(const struct candidates *c)
+{
+	for (unsigned int i = 0; i < c->num; i++)
+		if ((c->list[i].proto->flags & WEFT_PROTO_F_RNDV) && c->list[i].max == SIZE_MAX)
+			return c->list[i].proto;
+	return NULL;
+}
+
+static int nothing(struct weft_proto_select *sel, int status)
+{
+	*sel = (struct weft_proto_select){.ranges = {{SIZE_MAX, NULL, 0}}, .num = 1};
+	return status;
+}
+
+static int fill(struct weft_proto_select *sel, const struct candidates *c, const struct lines *l,
+		char *why, size_t why_len)
+{
+	struct weft_env_range out[WEFT_PROTO_RANGES];
+	size_t from = 0;
+	int n = weft_envelope(l->list, l->num, out, WEFT_PROTO_RANGES);
+
+	if (n < 0) {
+		if (why)
+			snprintf(why, why_len, "more than %d ranges of protocols",
+				 WEFT_PROTO_RANGES);
+		return nothing(sel, n);
+	}
+	sel->num = (unsigned int)n;
+	sel->uncredited = best_rndv(c);
+	for (int i = 0; i < n; i++) {
+		const struct candidate *cand;
+
+		if (out[i].line < 0) {
+			if (why)
+				snprintf(why, why_len, "no protocol for %zu bytes: %s", from,
+					 c->why[0] ? c->why : "all end below");
+			return nothing(sel, -EHOSTUNREACH);
+		}
+		cand = &c->list[l->list[out[i].line].id];
+		sel->ranges[i] = (struct weft_proto_range){out[i].max, cand->proto, cand->lanes};
+		from = out[i].max + 1;
+	}
+	return 0;
+}
+
+int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
+		      struct weft_proto_select *sel, char *why, size_t why_len)
+{
+	struct weft_proto_bounds b;
+	struct candidates c;
+	struct lines l = {.num = 0};
+
+	find_candidates(m, key, &c);
+	if (!c.implement) {
+		if (why)
+			snprintf(why, why_len, "no protocol implements this operation");
+		return nothing(sel, -ENOTSUP);
+	}
+	weft_proto_bounds(m, key, c.single, &b);
+	for (unsigned int i = 0; i < c.num; i++)
+		add_candidate(&l, &c, i, &b);
+	return fill(sel, &c, &l, why, why_len);
 }

@@ -259,19 +259,23 @@ int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
 	unsigned int i = 0;
 	size_t size = info->size;
 
-	if ((unsigned int)op > WEFT_OP_TAG_SEND_SYNC || size < sizeof(full.size))
+	if ((unsigned int)op >= WEFT_OP_LAST || size < sizeof(full.size))
 		return -EINVAL;
 	weft_worker_lock(ep->worker);
 	if (!me->up) {
 		weft_worker_unlock(ep->worker);
 		return -ENOTCONN;
 	}
-	sel = &me->select[op][WEFT_BUF_CONTIG];
+	sel = weft_ep_config_select(me->config, op, WEFT_BUF_CONTIG);
 	while (length > sel->ranges[i].max)
 		i++;
+	if (!sel->ranges[i].proto) {
+		weft_worker_unlock(ep->worker);
+		return -EOPNOTSUPP;
+	}
 	full.min = i ? sel->ranges[i - 1].max + 1 : 0;
 	full.max = sel->ranges[i].max;
-	full.lanes = sel->ranges[i].proto->lanes(me);
+	full.lanes = sel->ranges[i].lanes;
 	snprintf(full.name, sizeof(full.name), "%s", sel->ranges[i].proto->name);
 	snprintf(full.desc, sizeof(full.desc), "%s", sel->ranges[i].proto->desc);
 	weft_worker_unlock(ep->worker);

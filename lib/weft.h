@@ -351,6 +351,12 @@ WEFT_API int weft_ep_query_lane(struct weft_ep *ep, unsigned int index,
 enum weft_op {
 	WEFT_OP_TAG_SEND = 0,
 	WEFT_OP_TAG_SEND_SYNC = 1,
+	WEFT_OP_AM_SEND = 2, /**< active message */
+	WEFT_OP_PUT = 3,
+	WEFT_OP_GET = 4,
+	WEFT_OP_AMO = 5,       /**< atomic without a result */
+	WEFT_OP_AMO_FETCH = 6, /**< atomic with one, compare-and-swap included */
+	WEFT_OP_LAST,          /**< number of operations; grows with versions */
 };
 
 struct weft_proto_info {

@@ -228,6 +228,8 @@ void pair_defaults(struct pair *p)
 	memset(p, 0, sizeof(*p));
 	p->conf = (struct weft_conf){
 		.rndv_thresh = WEFT_CONF_AUTO,
+		.rndv_perf_diff = 1,
+		.rndv_fallback = SIZE_MAX,
 		.zcopy_thresh = 512,
 		.multi_eager_limit = 8192,
 		.max_eager_lanes = 4,

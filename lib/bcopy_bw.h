@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file bcopy_bw.h
+ * How fast a CPU of this machine copies, for the model (model.h).
+ */
+#ifndef WEFT_BCOPY_BW_H
+#define WEFT_BCOPY_BW_H
+
+#include "platform.h"
+
+/** Used where nothing can be measured: a clock that stands still (the simulator's). */
+#define WEFT_BCOPY_BW_DEFAULT 7e9
+
+/**
+ * Bytes per second of memcpy() between buffers that the nearest cache does not hold. Measured once per process, in about 3 ms; later calls
+ * return the same number. The best of several rounds counts, so that being preempted in some of them does no harm.
+ * @param platform  its clock is used; one that does not advance gives #WEFT_BCOPY_BW_DEFAULT
+ */
+double weft_bcopy_bw(const struct weft_platform *platform);
+
+#endif /* WEFT_BCOPY_BW_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ep_config.h"
+#include "log.h"
+#include "proto_select.h"
+
+void weft_ep_config_fill(struct weft_ep_config *config, enum weft_op op, weft_buf buf)
+{
+	struct weft_proto_key key = {op, buf};
+
+	weft_proto_choose(&config->model, &key, &config->select[op][buf], NULL, 0);
+}
+
+static struct weft_ep_config *config_new(const struct weft_model *model)
+{
+	struct weft_ep_config *config = calloc(1, sizeof(*config));
+
+	if (!config)
+		return NULL;
+	config->model = *model;
+	/* What the hot path looks into without asking. */
+	for (unsigned int op = 0; op < WEFT_NUM_OPS; op++) {
+		weft_ep_config_fill(config, (enum weft_op)op, WEFT_BUF_CONTIG);
+		weft_ep_config_fill(config, (enum weft_op)op, WEFT_BUF_CONTIG | WEFT_BUF_REG);
+	}
+	return config;
+}
+
+struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
+					  const struct weft_model *model)
+{
+	struct weft_ep_config *config;
+
+	LIST_FOREACH(config, list, link) {
+		if (memcmp(&config->model, model, sizeof(*model)) == 0) {
+			config->refs++;
+			return config;
+		}
+	}
+	config = config_new(model);
+	if (!config)
+		return NULL;
+	config->refs = 1;
+	LIST_INSERT_HEAD(list, config, link);
+	return config;
+}
+
+void weft_ep_config_put(struct weft_ep_config *config)
+{
+	if (!config || --config->refs)
+		return;
+	LIST_REMOVE(config, link);
+	free(config);
+}

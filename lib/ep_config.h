@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file ep_config.h
+ * What endpoints with equal lanes share: the model that they stand for, and the arrays that say which protocol is used
+ * for what. Computed once per set of lanes and settings, kept per worker, counted.
+ */
+#ifndef WEFT_EP_CONFIG_H
+#define WEFT_EP_CONFIG_H
+
+#include <sys/queue.h>
+
+#include "proto.h"
+
+struct weft_ep_config {
+	/** By operation and buffer type. num == 0: not computed yet (buffers that are not contiguous, on first use). */
+	struct weft_proto_select select[WEFT_NUM_OPS][WEFT_NUM_BUFS];
+	struct weft_model model;
+	LIST_ENTRY(weft_ep_config) link;
+	uint32_t refs;
+};
+
+LIST_HEAD(weft_ep_configs, weft_ep_config);
+
+/** The configuration for @p model: one that is there, or a new one. Released by weft_ep_config_put(). @return NULL = no memory */
+struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
+					  const struct weft_model *model);
+void weft_ep_config_put(struct weft_ep_config *config);
+
+/** Compute the array of a buffer type that was not used yet. */
+void weft_ep_config_fill(struct weft_ep_config *config, enum weft_op op, weft_buf buf);
+
+/** The array for an operation and a buffer. */
+static inline const struct weft_proto_select *weft_ep_config_select(struct weft_ep_config *config,
+								    enum weft_op op, weft_buf buf)
+{
+	struct weft_proto_select *sel = &config->select[op][buf];
+
+	if (__builtin_expect(sel->num == 0, 0))
+		weft_ep_config_fill(config, op, buf);
+	return sel;
+}
+
+#endif /* WEFT_EP_CONFIG_H */

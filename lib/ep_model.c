@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From an endpoint's lanes to the model that its protocols are chosen by (model.h), and back to what the hot paths
+ * read. Numbers that both ends must see alike were agreed at wire-up (wireup_lanes.c); sizes are what this end and the
+ * connection take.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cost.h"
+#include "msg.h"
+#include "proto_select.h"
+
+/* Small numbers for names: the position of the first lane with the same one. */
+static uint32_t same_as(const struct weft_msg_ep *me, unsigned int lane, size_t field)
+{
+	const char *mine = (const char *)&me->lanes[lane].lep->iface->attr + field;
+
+	for (unsigned int i = 0; i < lane; i++) {
+		if (!(me->lanes_up >> i & 1))
+			continue;
+		if (mine[0] &&
+		    strcmp((const char *)&me->lanes[i].lep->iface->attr + field, mine) == 0)
+			return i;
+	}
+	return lane;
+}
+
+static void model_lane(const struct weft_msg_ep *me, unsigned int i, struct weft_model_lane *out)
+{
+	const struct weft_ep_lane_info *info = &me->ep->lane_info[i];
+	const struct weft_msg_lane *l = &me->lanes[i];
+	const struct weft_lane_attr *attr = &l->lep->iface->attr;
+	const struct weft_ep_lane *lane = &me->ep->lanes[i];
+
+	out->bandwidth = lane->bandwidth > 0 ? lane->bandwidth : 1e9;
+	out->latency = lane->latency > info->cpu ? lane->latency - info->cpu : 0;
+	out->send_overhead = info->send_overhead;
+	out->recv_overhead = info->recv_overhead;
+	out->reg_cost = info->reg_cost;
+	out->reg_growth = info->reg_growth;
+	out->max_short = l->max_short;
+	out->max_bcopy = l->max_bcopy;
+	out->max_zcopy = l->max_zcopy;
+	out->max_zcopy_hdr = l->max_zcopy_hdr;
+	out->max_iov = l->max_iov;
+	out->max_get = attr->max_get;
+	out->max_put = attr->max_put;
+	out->max_rma_iov = attr->max_rma_iov;
+	out->features = attr->features;
+	out->domain = same_as(me, i, offsetof(struct weft_lane_attr, domain));
+	out->device = same_as(me, i, offsetof(struct weft_lane_attr, device));
+}
+
+static void model_of(const struct weft_msg_ep *me, struct weft_model *m)
+{
+	/* Compared byte by byte: also what is between the fields. */
+	memset(m, 0, sizeof(*m));
+	for (unsigned int i = 0; i < WEFT_MAX_LANES; i++)
+		if (me->lanes_up >> i & 1)
+			model_lane(me, i, &m->lanes[i]);
+	m->lanes_up = me->lanes_up;
+	m->am_lane = me->am_lane;
+	memcpy(&m->conf, &me->mw->conf.model, sizeof(m->conf));
+	if (me->ep->bcopy_bw > 0)
+		m->conf.bcopy_bw = me->ep->bcopy_bw;
+}
+
+int weft_proto_select_build(struct weft_msg_ep *me)
+{
+	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, WEFT_BUF_CONTIG};
+	struct weft_ep_config *config;
+	struct weft_model m;
+
+	model_of(me, &m);
+	config = weft_ep_config_get(&me->mw->configs, &m);
+	if (!config)
+		return -ENOMEM;
+	weft_ep_config_put(me->config);
+	me->config = config;
+	me->eager_lanes = weft_lanes_choose(&m, &weft_lanes_eager, &key, NULL, 0);
+	me->rndv_lanes = weft_lanes_choose(&m, &weft_lanes_rndv_am, &key, NULL, 0);
+	me->zcopy_from = weft_cost_zcopy_from(&m);
+	return 0;
+}
+
+void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw)
+{
+	memset(to, 0, sizeof(*to));
+	to->bcopy_bw = from->bcopy_bw > 0 ? from->bcopy_bw : bcopy_bw;
+	to->perf_diff = from->rndv_perf_diff;
+	to->rndv_thresh = from->rndv_thresh;
+	to->rndv_fallback = from->rndv_fallback;
+	to->zcopy_thresh = from->lane.zcopy ? from->zcopy_thresh : SIZE_MAX;
+	to->multi_eager_limit = from->multi_eager_limit;
+	to->max_eager_lanes = from->max_eager_lanes;
+	to->max_rndv_lanes = from->max_rndv_lanes;
+}
+
+void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw)
+{
+	*to = (struct weft_msg_conf){
+		.min_chunk = from->min_chunk ? from->min_chunk : 1,
+		.unexp_limit = from->unexp_limit,
+		.eager_credit = from->eager_credit,
+		.seq_start = from->seq_start,
+	};
+	weft_model_conf_read(&to->model, from, bcopy_bw);
+}

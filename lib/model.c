@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "model.h"
+
+const char *const weft_stage_names[WEFT_NUM_STAGES] = {
+	[WEFT_STAGE_SEND_CPU] = "send CPU",
+	[WEFT_STAGE_SEND_COPY] = "send copy",
+	[WEFT_STAGE_SEND_REG] = "registration at the sender",
+	[WEFT_STAGE_WIRE] = "wire",
+	[WEFT_STAGE_RECV_CPU] = "receive CPU",
+	[WEFT_STAGE_RECV_COPY] = "receive copy",
+	[WEFT_STAGE_RECV_REG] = "registration at the receiver",
+	[WEFT_STAGE_LATENCY] = "latency",
+};
+
+/* ------------------------------------------------------------------ curves */
+
+/* What a stage keeps busy. Rounds overlap between resources, never within one. */
+enum resource { SENDER, WIRE, RECEIVER, NOTHING, NUM_RESOURCES };
+
+static const enum resource resource_of[WEFT_NUM_STAGES] = {
+	[WEFT_STAGE_SEND_CPU] = SENDER,   [WEFT_STAGE_SEND_COPY] = SENDER,
+	[WEFT_STAGE_SEND_REG] = SENDER,   [WEFT_STAGE_WIRE] = WIRE,
+	[WEFT_STAGE_RECV_CPU] = RECEIVER, [WEFT_STAGE_RECV_COPY] = RECEIVER,
+	[WEFT_STAGE_RECV_REG] = RECEIVER, [WEFT_STAGE_LATENCY] = NOTHING,
+};
+
+/* For people: the stage that stands for its resource. */
+static const enum weft_stage stage_of[NOTHING] = {
+	[SENDER] = WEFT_STAGE_SEND_CPU,
+	[WIRE] = WEFT_STAGE_WIRE,
+	[RECEIVER] = WEFT_STAGE_RECV_CPU,
+};
+
+void weft_curve_begin(struct weft_curve *cv, size_t min, size_t max)
+{
+	*cv = (struct weft_curve){.min = min, .max = max, .scale = 1, .round = SIZE_MAX};
+}
+
+static void add_term(struct weft_curve *cv, const struct weft_term *term, const char *name,
+		     const char *note)
+{
+	struct weft_term *t;
+
+	/*
+	 * What costs nothing explains nothing. More terms than there is room for would be a bug;
+	 * the sum stays right.
+	 */
+	if (!(term->f.c > 0) && !(term->f.m > 0))
+		return;
+	if (cv->num_terms == WEFT_CURVE_TERMS) {
+		t = &cv->terms[WEFT_CURVE_TERMS - 1];
+		t->f.c += term->f.c;
+		t->f.m += term->f.m;
+		return;
+	}
+	t = &cv->terms[cv->num_terms++];
+	*t = *term;
+	snprintf(t->name, sizeof(t->name), "%s", name);
+	snprintf(t->note, sizeof(t->note), "%s", note ? note : "");
+}
+
+void weft_curve_once(struct weft_curve *cv, enum weft_stage stage, struct weft_linear f,
+		     const char *name, const char *note)
+{
+	add_term(cv, &(struct weft_term){.stage = stage, .f = f}, name, note);
+}
+
+void weft_curve_round(struct weft_curve *cv, enum weft_stage stage, struct weft_linear one,
+		      struct weft_linear round, const char *name, const char *note)
+{
+	add_term(cv, &(struct weft_term){.stage = stage, .round = true, .f = round, .one = one},
+		 name, note);
+}
+
+static void add_piece(struct weft_curve *cv, size_t max, struct weft_linear f, int pace)
+{
+	if (max > cv->max)
+		max = cv->max;
+	/* Pieces that end before the sizes begin, or begin after they end. */
+	if (max < cv->min || (cv->num_pieces && max <= cv->pieces[cv->num_pieces - 1].max))
+		return;
+	cv->pieces[cv->num_pieces++] = (struct weft_piece){
+		.max = max,
+		.f = {f.c * cv->scale, f.m * cv->scale},
+		.pace = pace,
+	};
+}
+
+/* Terms by what they keep busy. */
+struct sums {
+	struct weft_linear once, one, first, round[NUM_RESOURCES];
+};
+
+static void add_up(const struct weft_curve *cv, struct sums *s)
+{
+	*s = (struct sums){.once = {0}};
+	for (unsigned int i = 0; i < cv->num_terms; i++) {
+		const struct weft_term *t = &cv->terms[i];
+		struct weft_linear *to = t->round ? &s->round[resource_of[t->stage]] : &s->once;
+		const struct weft_linear *one = t->round ? &t->one : &t->f;
+
+		to->c += t->f.c;
+		to->m += t->f.m;
+		s->one.c += one->c;
+		s->one.m += one->m;
+		s->first.c += t->f.c;
+		s->first.m += t->f.m;
+	}
+}
+
+void weft_curve_end(struct weft_curve *cv)
+{
+	struct weft_linear rest = {0};
+	double f = (double)cv->round, slope[NOTHING];
+	int pace = SENDER;
+	struct sums s;
+
+	cv->num_pieces = 0;
+	add_up(cv, &s);
+	if (cv->round == SIZE_MAX) {
+		add_piece(cv, cv->max, s.one, WEFT_PACE_ONE);
+		return;
+	}
+	add_piece(cv, cv->fragment, s.one, WEFT_PACE_ONE);
+	add_piece(cv, cv->round, s.first, WEFT_PACE_FIRST);
+	/*
+	 * From the second round on each resource adds what a round costs it; the slowest sets the
+	 * pace, the others have been paid in the first. Both pieces are equal at x = f.
+	 */
+	for (int r = 0; r < NOTHING; r++) {
+		slope[r] = s.round[r].m + s.round[r].c / f;
+		if (slope[r] > slope[pace])
+			pace = r;
+	}
+	rest.m = s.once.m + slope[pace];
+	rest.c = weft_linear_at(s.first, f) - rest.m * f;
+	add_piece(cv, cv->max, rest, (int)stage_of[pace]);
+}
+
+double weft_curve_at(const struct weft_curve *cv, size_t x)
+{
+	unsigned int i = 0;
+
+	while (i + 1 < cv->num_pieces && x > cv->pieces[i].max)
+		i++;
+	return weft_linear_at(cv->pieces[i].f, (double)x);
+}
+
+/* ------------------------------------------------------------------ sets of lanes */
+
+void weft_lanes_sum(const struct weft_model *m, uint32_t lanes, struct weft_lanes_sum *sum)
+{
+	*sum = (struct weft_lanes_sum){0};
+	for (uint32_t left = lanes; left; left &= left - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(left);
+		const struct weft_model_lane *l = &m->lanes[i];
+		bool again = false;
+
+		sum->num++;
+		sum->bandwidth += l->bandwidth;
+		sum->send_overhead += l->send_overhead;
+		sum->recv_overhead += l->recv_overhead;
+		if (l->latency > sum->latency)
+			sum->latency = l->latency;
+		for (uint32_t k = lanes & ((1u << i) - 1); k; k &= k - 1)
+			again |= m->lanes[__builtin_ctz(k)].domain == l->domain;
+		if (again)
+			continue;
+		sum->reg_cost += l->reg_cost;
+		sum->reg_growth += l->reg_growth;
+	}
+}
+
+void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes)
+{
+	struct weft_lanes_sum sum;
+
+	weft_lanes_sum(m, lanes, &sum);
+	cv->lanes = lanes;
+	for (unsigned int i = 0; i < WEFT_MODEL_LANES; i++)
+		cv->share[i] = lanes >> i & 1 ? m->lanes[i].bandwidth / sum.bandwidth : 0;
+}

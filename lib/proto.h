@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file proto.h
+ * What a protocol is to the engine: one table entry in one file. The engine (proto_select.c) knows no protocol by name; adding one touches
+ * its file and the table (protos.c).
+ *
+ *	operation      what is asked for: enum weft_op (weft.h), or the data phase of a rendezvous
+ *	protocol       one way to do it: struct weft_proto
+ *	lane selector  which lanes it wants: struct weft_lane_selector
+ *	buffer type    what the memory is like: weft_buf, a few packed bits
+ *
+ * Selection: for an operation and a buffer type every entry that implements them chooses its lanes and states its time as a curve (cost());
+ * the lower envelope over 0..SIZE_MAX, with the thresholds that the configuration sets, becomes an array {max size, protocol} that sends look through.
+ */
+#ifndef WEFT_PROTO_H
+#define WEFT_PROTO_H
+
+#include "model.h"
+#include "weft.h"
+
+struct weft_request;
+
+/* ------------------------------------------------------------------ operations */
+
+/** Operations that programs don't call, after those of weft.h. */
+#define WEFT_OP_RNDV_DATA WEFT_OP_LAST /**< receiver's choice: how the bytes of a rendezvous come */
+#define WEFT_NUM_OPS (WEFT_OP_LAST + 1)
+
+#define WEFT_OP_BIT(op) (1u << (op))
+/** All datatype classes. */
+#define WEFT_CLASSES_ALL (1u << WEFT_DT_CONTIG | 1u << WEFT_DT_IOV | 1u << WEFT_DT_GENERIC)
+#define WEFT_OPS_TAG (WEFT_OP_BIT(WEFT_OP_TAG_SEND) | WEFT_OP_BIT(WEFT_OP_TAG_SEND_SYNC))
+
+/* ------------------------------------------------------------------ buffer types */
+
+/**
+ * A buffer type: datatype class, number of iov entries (in classes), memory registered or not, in one small number that is the place of its array. Host memory is
+ * the only memory type so far; another one multiplies the numbers. Contiguous memory is 0 (or 1 if registered): nothing to compute. All others put the number together once
+ * per operation, which is what a hash would be for; no two types collide.
+ */
+typedef uint8_t weft_buf;
+
+enum {
+	WEFT_BUF_CONTIG = 0,
+	WEFT_BUF_IOV_FEW = 2,  /**< up to WEFT_IOV_FEW entries */
+	WEFT_BUF_IOV_SOME = 4, /**< up to WEFT_IOV_SOME */
+	WEFT_BUF_IOV_MANY = 6,
+	WEFT_BUF_GENERIC = 8,
+	WEFT_BUF_REG = 1, /**< added: the memory is registered */
+	WEFT_NUM_BUFS = 10
+};
+
+#define WEFT_IOV_FEW 4
+#define WEFT_IOV_SOME 32
+
+static inline weft_buf weft_buf_make(unsigned int dt_class, size_t iovcnt, bool reg)
+{
+	unsigned int buf = WEFT_BUF_CONTIG;
+
+	if (dt_class == WEFT_DT_GENERIC)
+		buf = WEFT_BUF_GENERIC;
+	else if (dt_class == WEFT_DT_IOV)
+		buf = iovcnt <= WEFT_IOV_FEW    ? WEFT_BUF_IOV_FEW
+		      : iovcnt <= WEFT_IOV_SOME ? WEFT_BUF_IOV_SOME
+						: WEFT_BUF_IOV_MANY;
+	return (weft_buf)(buf + reg);
+}
+
+/** Datatype class: WEFT_DT_*. */
+static inline unsigned int weft_buf_class(weft_buf buf)
+{
+	return buf < WEFT_BUF_IOV_FEW   ? WEFT_DT_CONTIG
+	       : buf < WEFT_BUF_GENERIC ? WEFT_DT_IOV
+					: WEFT_DT_GENERIC;
+}
+
+/** Most entries that an iov of this type has; 1 for contiguous memory. */
+static inline size_t weft_buf_iovs(weft_buf buf)
+{
+	static const size_t most[WEFT_NUM_BUFS / 2] = {1, WEFT_IOV_FEW, WEFT_IOV_SOME, SIZE_MAX,
+						       SIZE_MAX};
+
+	return most[buf / 2];
+}
+
+/** What an array of protocols is made for. */
+struct weft_proto_key {
+	enum weft_op op; /**< or WEFT_OP_RNDV_DATA */
+	weft_buf buf;
+};
+
+/* ------------------------------------------------------------------ lane selectors */
+
+/** Opinion of a selector on one lane. */
+struct weft_lane_rating {
+	unsigned int priority; /**< larger first */
+	double score;          /**< then larger first; then the lower lane number */
+	char why[96];          /**< if it is not valid: why */
+};
+
+/** Which lanes a protocol wants. Asked for every lane that is left, best first, until no more are valid or enough are found. */
+struct weft_lane_selector {
+	const char *name;
+	/** May @p lane serve? @return true, and the rating; false, and the reason */
+	bool (*rate)(const struct weft_model *m, const struct weft_proto_key *key,
+		     unsigned int lane, struct weft_lane_rating *r);
+	/** Most lanes it takes of this model. */
+	unsigned int (*max)(const struct weft_model *m);
+};
+
+/**
+ * Run a selector.
+ * @param why  gets the reasons when no lane is found; NULL = not wanted
+ * @return mask of lanes
+ */
+uint32_t weft_lanes_choose(const struct weft_model *m, const struct weft_lane_selector *sel,
+			   const struct weft_proto_key *key, char *why, size_t why_len);
+
+extern const struct weft_lane_selector weft_lanes_am; /**< the lowest-latency lane */
+extern const struct weft_lane_selector
+	weft_lanes_eager; /**< fastest lanes, up to WEFT_MAX_EAGER_LANES */
+extern const struct weft_lane_selector
+	weft_lanes_rndv_am; /**< fastest lanes, up to WEFT_MAX_RNDV_LANES */
+extern const struct weft_lane_selector weft_lanes_rndv_get; /**< those of them that read natively */
+extern const struct weft_lane_selector
+	weft_lanes_rndv_put; /**< those of them that write natively */
+
+/* ------------------------------------------------------------------ protocols */
+
+#define WEFT_PROTO_F_SHORT \
+	(1u << 0) /**< short messages may bypass the request (the short send of msg_tx.c) */
+#define WEFT_PROTO_F_RNDV \
+	(1u               \
+	 << 1) /**< asks the receiver first: used from the rendezvous threshold on; needs no eager credit */
+#define WEFT_PROTO_F_ZCOPY (1u << 2) /**< eager from user memory: used from WEFT_ZCOPY_THRESH on */
+#define WEFT_PROTO_F_MULTI \
+	(1u << 3) /**< eager in several fragments: up to WEFT_MULTI_EAGER_LIMIT */
+
+struct weft_proto {
+	const char *name; /**< "eager/short" */
+	const char *desc; /**< in words, up to 95 characters */
+	uint32_t ops;     /**< WEFT_OP_BIT() of what it implements */
+	uint32_t classes; /**< datatype classes: 1 << WEFT_DT_CONTIG, ... */
+	uint32_t flags;   /**< WEFT_PROTO_F_* */
+	const struct weft_lane_selector *lanes;
+	/**
+	 * Sizes that it can carry over @p lanes (what its selector found, not empty), and its time: weft_curve_begin() ... weft_curve_end().
+	 * Lanes of @p lanes that can't serve after all are left out by weft_curve_lanes().
+	 * @return 0, or a negative error with the reason in cv->why: it can't serve this key at all
+	 */
+	int (*cost)(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		    struct weft_curve *cv);
+	/**
+	 * Hand to the lanes as much as they take. It may be called first when nothing of the
+	 * message has left, and it takes the sequence with the first piece.
+	 * @return 0 nothing more to hand over for now; -EAGAIN no room (or no sequence), call
+	 *         again; or the error of the user's pack
+	 */
+	int (*progress)(struct weft_request *req);
+	/** Optional: the request ends with @p status before its time; give back what the protocol alone knows of. */
+	void (*abort)(struct weft_request *req, int status);
+	/**
+	 * Optional: the endpoint's lanes have changed while the request is under way. @return 0 = it is as if not begun, and is selected anew; 1 = it goes on over the lanes
+	 * that are there now (what NULL means); or a negative error that it shall end with
+	 */
+	int (*reset)(struct weft_request *req);
+};
+
+/** All protocols, NULL-terminated. Order decides between equal times. */
+extern const struct weft_proto *const weft_protos[];
+
+/* ------------------------------------------------------------------ the result */
+
+/** Sizes up to @p max (inclusive), above those of the entry before, use @p proto. The last max is SIZE_MAX. */
+struct weft_proto_range {
+	size_t max;
+	const struct weft_proto *proto;
+	uint32_t lanes;
+};
+
+#define WEFT_PROTO_RANGES 12
+
+struct weft_proto_select {
+	struct weft_proto_range ranges[WEFT_PROTO_RANGES];
+	unsigned int num;
+	const struct weft_proto *
+		uncredited; /**< instead of an eager protocol when there is no credit; NULL = wait */
+};
+
+/** Hot: no hash, no call. */
+static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto_select *sel,
+							 size_t length)
+{
+	const struct weft_proto_range *r = sel->ranges;
+
+	while (length > r->max)
+		r++;
+	return r->proto;
+}
+
+#endif /* WEFT_PROTO_H */

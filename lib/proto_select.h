@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file proto_select.h
+ * The engine: protocols that state their times in, arrays {max size, protocol} out. Pure: a model in, the choice out; live endpoints and
+ * profile files go the same way.
+ */
+#ifndef WEFT_PROTO_SELECT_H
+#define WEFT_PROTO_SELECT_H
+
+#include "proto.h"
+#include "threshold.h"
+
+/** Lanes that eager messages and rendezvous data may use, and the threshold between them. */
+struct weft_proto_bounds {
+	uint32_t eager, rndv;      /**< lane sets of the closed form */
+	bool rma;                  /**< rendezvous by remote access */
+	struct weft_thresh thresh; /**< closed form, whatever the setting */
+	size_t rndv_from;          /**< eager below, rendezvous from here on; 0 with by_model */
+	size_t zcopy_from;         /**< by hand; SIZE_MAX = never; 0 with by_model */
+	bool by_model, zcopy_by_model;
+};
+
+/**
+ * Choose the protocols for a key.
+ * @param why  gets a sentence when sizes are left without a protocol: which lanes are missing; may be NULL
+ * @return 0; -ENOTSUP when no protocol implements the operation for this buffer type, -EHOSTUNREACH when lanes are missing for some sizes; then
+ *         sel->num is 1 and its protocol NULL
+ */
+int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
+		      struct weft_proto_select *sel, char *why, size_t why_len);
+
+/** Time and range of one protocol for a key. @return 0, or a negative error with the reason in cv->why */
+int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
+		     const struct weft_proto *proto, struct weft_curve *cv);
+
+/** The bounds for a key; @p single is the longest eager message in one fragment. */
+void weft_proto_bounds(const struct weft_model *m, const struct weft_proto_key *key, size_t single,
+		       struct weft_proto_bounds *b);
+
+#endif /* WEFT_PROTO_SELECT_H */
