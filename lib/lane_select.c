@@ -59,6 +59,22 @@ static inline bool reaches(const struct weft_select *in, unsigned int l, unsigne
 	return in->reach[l] >> r & 1;
 }
 
+static inline bool is_control(const struct weft_select *in, unsigned int l)
+{
+	return in->local[l].features & WEFT_LANE_F_CONTROL;
+}
+
+/* Can the pair be a lane? */
+static inline bool carries(const struct weft_select *in, unsigned int l, unsigned int r)
+{
+	return reaches(in, l, r) && !is_control(in, l);
+}
+
+static inline bool links(const struct weft_select *in, unsigned int l, unsigned int r)
+{
+	return carries(in, l, r) && in->local[l].features & WEFT_LANE_F_TO_EP;
+}
+
 /* ------------------------------------------------------------------ bootstrap */
 
 /* Is pair a better than pair b to connect with? */
@@ -79,7 +95,9 @@ static bool boot_better(const struct weft_select *in, struct weft_pair a, struct
 	return a.remote < b.remote;
 }
 
-unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out, unsigned int max)
+/* Pairs that become lane 0, or those that carry the exchange only. */
+static unsigned int boot_pairs(const struct weft_select *in, bool control, struct weft_pair *out,
+			       unsigned int max)
 {
 	unsigned int used_l[WEFT_MAX_IFACES] = {0}, used_r[WEFT_MAX_IFACES] = {0};
 	uint16_t taken[WEFT_MAX_IFACES] = {0};
@@ -93,6 +111,7 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 		for (l = 0; l < in->num_local; l++) {
 			for (r = 0; r < in->num_remote; r++) {
 				if (!reaches(in, l, r) || taken[l] >> r & 1 ||
+				    is_control(in, l) != control ||
 				    !weft_address_bootable(in->local[l].features) ||
 				    !weft_address_bootable(in->remote[r].features))
 					continue;
@@ -113,6 +132,36 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 		used_r[best.remote]++;
 		out[n] = best;
 	}
+	return n;
+}
+
+/* The first lane of ends that have met over a control channel. */
+static bool first_link(const struct weft_select *in, struct weft_pair *best)
+{
+	struct weft_pair p;
+	bool found = false;
+	unsigned int l, r;
+
+	for (l = 0; l < in->num_local; l++) {
+		for (r = 0; r < in->num_remote; r++) {
+			p = (struct weft_pair){(uint8_t)l, (uint8_t)r};
+			if (links(in, l, r) && (!found || boot_better(in, p, *best))) {
+				*best = p;
+				found = true;
+			}
+		}
+	}
+	return found;
+}
+
+unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out, unsigned int max)
+{
+	unsigned int n = boot_pairs(in, false, out, max);
+	struct weft_pair link;
+
+	/* A control channel alone connects nobody. */
+	if (first_link(in, &link))
+		n += boot_pairs(in, true, out + n, max - n);
 	return n;
 }
 
@@ -180,7 +229,7 @@ static bool best_pair(const struct weft_select *in, const struct state *st,
 			continue;
 		for (r = 0; r < in->num_remote; r++) {
 			p = (struct weft_pair){(uint8_t)l, (uint8_t)r};
-			if (!reaches(in, l, r) || st->taken[l] >> r & 1 || !has_rest(in, st, p) ||
+			if (!carries(in, l, r) || st->taken[l] >> r & 1 || !has_rest(in, st, p) ||
 			    device_use(in, lanes, n, false, r) >= round)
 				continue;
 			a = rest_of(st, p);
@@ -206,7 +255,16 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 	for (i = 0; i < in->num_remote; i++)
 		st.rest_r[i] = nominal(&in->remote[i]);
 
-	if (in->have_boot && max > 0) {
+	if (in->control_boot) {
+		if (max == 0 || !first_link(in, &p))
+			return 0;
+		take(in, &st, p, &out[0]);
+		snprintf(out[0].why, sizeof(out[0].why),
+			 "lowest latency of those that need no other lane's help; %.3g GB/s, "
+			 "%.3g us",
+			 out[0].bandwidth / 1e9, out[0].latency * 1e6);
+		n = 1;
+	} else if (in->have_boot && max > 0) {
 		take(in, &st, in->boot, &out[0]);
 		snprintf(out[0].why, sizeof(out[0].why), "connected first; %.3g GB/s, %.3g us",
 			 out[0].bandwidth / 1e9, out[0].latency * 1e6);

@@ -276,6 +276,8 @@ enum weft_wire_record_type {
 	WEFT_RECORD_BOOT = 3,
 	/** struct weft_wire_credit: what the receiver of the message may send at first */
 	WEFT_RECORD_CREDIT = 4,
+	/** struct weft_wire_ep_addr, then the address; once per lane, only with LANES that has the lane */
+	WEFT_RECORD_EP_ADDR = 6,
 	WEFT_RECORD_TEXT = 5, /**< a sentence in UTF-8, not terminated, <= 255 bytes */
 };
 
@@ -291,15 +293,23 @@ struct weft_wire_lane {
 	weft_le32 latency;   /**< s, single */
 } __attribute__((packed));
 
+/** What a lane's other end needs to connect to the sender's end of it. The driver's own bytes follow, 1..64 of them. */
+struct weft_wire_ep_addr {
+	uint8_t lane;     /**< lane number in the map of the same message */
+	uint8_t reserved; /**< 0 */
+} __attribute__((packed));
+
 struct weft_wire_boot {
 	uint8_t src_iface; /**< iface number at the sender of the message */
 	uint8_t dst_iface;
-	weft_le16 reserved; /**< 0 */
+	/** counts the opener's connections: over a channel that loses and doubles, an older REQ is told from a newer one */
+	weft_le16 attempt;
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_wire_record) == 4, "wire");
 static_assert(sizeof(struct weft_wire_lane) == 16, "wire");
 static_assert(sizeof(struct weft_wire_boot) == 4, "wire");
+static_assert(sizeof(struct weft_wire_ep_addr) == 2, "wire");
 
 /* ------------------------------------------------------------------ worker address */
 

@@ -11,6 +11,12 @@
  * States (weft_wireup.step):
  *	opener    BOOT --up--> ASKED --REP--> JOINED
  *	acceptor  ANSWERED --ACK or data--> JOINED
+ *
+ * Over a control channel, which loses, doubles and reorders, neither end is joined before lane 0,
+ * a connection of its own whose addresses the exchange carries, has spoken (wireup_link.c):
+ *	opener    BOOT --up--> ASKED --REP--> LINKING --ATTACH or ATTACHED on lane 0--> JOINED
+ *	acceptor  ANSWERED --ACK--> LINKING --ATTACHED--> JOINED     (the authority)
+ *	acceptor  ANSWERED --ATTACH on lane 0--> JOINED              (the other one)
  */
 
 #include <errno.h>
@@ -23,6 +29,7 @@
 #include "wireup.h"
 
 #define RETRY_FIRST_NS 200000000ull
+#define RETRY_CONTROL_NS 20000000ull /* a retry is what makes up for a loss there */
 #define RETRY_MAX_NS 2000000000ull
 /* For a pair that gives no answer, in the first round, when there are others. */
 #define PATIENCE_NS 1000000000ull
@@ -61,6 +68,13 @@ static void send_error(struct weft_lane_ep *lep, const struct weft_wire_wireup *
 	weft_wireup_send(lep, &head, r.buf, r.len);
 }
 
+/* Nobody ends the connections that copies of a message make: we do when they have no use. */
+void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lep)
+{
+	if (lep->user == NULL && lep->iface->attr.features & WEFT_LANE_F_CONTROL)
+		weft_lep_destroy(w, lep);
+}
+
 /* Answer a REQ with "no". */
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
 			const struct weft_wire_wireup *req, int status, const char *text)
@@ -80,6 +94,7 @@ void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
 	weft_log_limited(&w->conns->limit_refused, WEFT_LOG_INFO,
 			 "refused a connection over %s: %s", lep->iface->name, text);
 	send_error(lep, &h, text);
+	weft_wireup_unwanted(w, lep);
 }
 
 void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)
@@ -97,6 +112,8 @@ void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)
 			return;
 		}
 	}
+	if (ep->wireup != NULL && ep->wireup->control && ep->wireup->boot != NULL)
+		send_error(ep->wireup->boot, &h, text);
 }
 
 int weft_wireup_send_close(struct weft_ep *ep, struct weft_lane_ep *lep)
@@ -163,8 +180,8 @@ void weft_wireup_drop(struct weft_ep *ep)
 	struct weft_lane_ep *lep;
 	unsigned int i;
 
-	/* Before lane 0 is bound the connection is known to the connecting state only. */
-	if (wu != NULL && wu->boot != NULL && ep->lanes[0].lep == NULL)
+	/* A connection that is not lane 0, or not yet, is known to the connecting state only. */
+	if (wu != NULL && wu->boot != NULL && ep->lanes[0].lep != wu->boot)
 		weft_lep_destroy(ep->worker, wu->boot);
 	wireup_free(ep);
 	ep->lanes_up = 0;
@@ -189,7 +206,7 @@ void weft_wireup_resend(struct weft_ep *ep)
 	if (rc == -EAGAIN) {
 		wu->retry_at = 0;
 	} else if (wu->msg_type == WEFT_WIREUP_ACK) {
-		wu->msg_type = 0; /* sent once: a lane loses nothing */
+		wu->msg_type = 0; /* sent once: a lane loses nothing; else REP comes again */
 		wu->retry_at = UINT64_MAX;
 	} else {
 		wu->retry_at = ep->worker->now + wu->backoff;
@@ -201,7 +218,7 @@ void weft_wireup_resend(struct weft_ep *ep)
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type)
 {
 	ep->wireup->msg_type = type;
-	ep->wireup->backoff = RETRY_FIRST_NS;
+	ep->wireup->backoff = ep->wireup->control ? RETRY_CONTROL_NS : RETRY_FIRST_NS;
 	weft_wireup_resend(ep);
 }
 
@@ -237,8 +254,16 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 	struct weft_wire_boot boot = {
 		.src_iface = wu->local[pair.local].index,
 		.dst_iface = wu->remote.ifaces[pair.remote].index,
+		.attempt = weft_put16(++wu->attempt_out),
 	};
 
+	if (wu->authority) {
+		weft_lanes_propose(ep, pair);
+		if (weft_links_create(ep) < 0) {
+			weft_wireup_boot_failed(ep, true);
+			return;
+		}
+	}
 	weft_wireup_grant(ep);
 	wu->step = WEFT_STEP_ASKED;
 	wu->msg.len = 0;
@@ -246,8 +271,8 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 	weft_records_add(&wu->msg, WEFT_RECORD_BOOT, &boot, sizeof(boot));
 	weft_records_add(&wu->msg, WEFT_RECORD_CREDIT, &wu->credit_out, sizeof(wu->credit_out));
 	if (wu->authority) {
-		weft_lanes_propose(ep, pair);
 		weft_lanes_record(ep, &wu->msg);
+		weft_links_record(ep, &wu->msg);
 	}
 	weft_wireup_send_new(ep, WEFT_WIREUP_REQ);
 }
@@ -274,7 +299,8 @@ static int open_pair(struct weft_ep *ep)
 			 weft_strerror(rc));
 		return rc;
 	}
-	wu->boot->index = 0;
+	wu->control = iface->attr.features & WEFT_LANE_F_CONTROL;
+	wu->boot->index = wu->control ? WEFT_NO_LANE : 0;
 	if (wu->reason[0] == '\0')
 		snprintf(wu->reason, sizeof(wu->reason), "%s to %s: no answer", iface->name, words);
 	weft_log_ep(ep, WEFT_LOG_DEBUG, "connecting %s to %s", iface->name, words);
@@ -355,9 +381,7 @@ void weft_wireup_boot_failed(struct weft_ep *ep, bool definite)
 	const char *why;
 	void *stored;
 
-	if (wu->boot != NULL)
-		weft_lep_destroy(ep->worker, wu->boot);
-	wu->boot = NULL;
+	weft_links_reset(ep);
 	wu->pair_down[wu->pair] = definite;
 	if (wu->stored == NULL) {
 		next_pair(ep);
@@ -382,9 +406,7 @@ void weft_wireup_restart(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 
 	drop_extra(ep);
-	if (ep->lanes[0].lep != NULL)
-		weft_lep_destroy(ep->worker, ep->lanes[0].lep);
-	ep->lanes[0].lep = wu->boot = NULL;
+	weft_links_reset(ep);
 	memset(&ep->remote, 0, sizeof(ep->remote));
 	wu->opener = true;
 	wu->patience = PATIENCE_NS;
@@ -403,6 +425,12 @@ void weft_wireup_joined(struct weft_ep *ep)
 	wu->step = WEFT_STEP_JOINED;
 	if (wu->msg_type != WEFT_WIREUP_ACK)
 		wu->msg_type = 0;
+	if (wu->control) {
+		wu->msg_type = 0;
+		if (wu->boot != NULL)
+			weft_lep_destroy(w, wu->boot);
+		wu->boot = NULL;
+	}
 	drop_extra(ep);
 	weft_lane_up(ep, 0);
 	ep->state = WEFT_EP_UP;
@@ -434,12 +462,51 @@ void weft_wireup_confirm(struct weft_ep *ep)
 	weft_wireup_settle(ep);
 }
 
+void weft_wireup_linked(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	weft_wireup_joined(ep);
+	if (ep->wireup == wu)
+		weft_lanes_start(ep);
+	weft_wireup_settle(ep);
+}
+
+/* The opener's ends of lanes that need addresses. @return 0, or the error of lane 0 */
+static int link_opener(struct weft_ep *ep, const struct weft_wireup_msg *m)
+{
+	int rc = 0;
+
+	if (!ep->wireup->authority)
+		rc = weft_links_create(ep);
+	return rc < 0 ? rc : weft_links_connect(ep, m, ep->wireup->authority);
+}
+
+/* The REP has come over a control channel: lane 0 is connected before anything else. */
+static void link_after_rep(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	wu->msg_type = 0;
+	if (!wu->authority)
+		weft_wireup_send_new(ep, WEFT_WIREUP_ACK);
+	weft_links_begin(ep);
+}
+
 void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu == NULL || !wu->opener || wu->step != WEFT_STEP_ASKED || lep != wu->boot)
+	if (wu == NULL || !wu->opener || lep != wu->boot)
 		return; /* a second one */
+	if (wu->step == WEFT_STEP_LINKING && !wu->authority)
+		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the first one got lost */
+	if (wu->step != WEFT_STEP_ASKED)
+		return;
+	if (!weft_links_good(ep, m)) {
+		weft_wireup_bad(ep->worker, lep, "an endpoint address has the wrong length");
+		return;
+	}
 	wu->msg.len = 0;
 	if (weft_lanes_accept(ep, m, wu->pairs[wu->pair]) < 0) {
 		weft_ep_fail(ep, -EPROTO,
@@ -447,10 +514,20 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 			     ep->remote_name);
 		return;
 	}
-	if (!wu->authority)
+	if (link_opener(ep, m) < 0) {
+		weft_wireup_boot_failed(ep, true);
+		return;
+	}
+	if (!wu->authority) {
 		weft_lanes_record(ep, &wu->msg);
+		weft_links_record(ep, &wu->msg);
+	}
 	ep->remote = m->head.src_ep;
 	wu->credit_in = m->credit;
+	if (wu->control) {
+		link_after_rep(ep);
+		return;
+	}
 	weft_lane_bind(ep, 0, lep);
 	weft_wireup_send_new(ep, WEFT_WIREUP_ACK);
 	weft_wireup_joined(ep);
@@ -459,18 +536,46 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 	weft_wireup_settle(ep);
 }
 
+/* The map and the addresses in an ACK. @return false: nothing more to do with it */
+static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	if (!weft_links_good(ep, m)) {
+		weft_wireup_bad(ep->worker, lep, "an endpoint address has the wrong length");
+		return false;
+	}
+	if (weft_lanes_accept(ep, m, wu->map[0].pair) < 0) {
+		weft_ep_fail(ep, -EPROTO, "%s confirmed a lane map without lane 0",
+			     ep->remote_name);
+		return false;
+	}
+	if (weft_links_connect(ep, m, true) < 0) {
+		weft_ep_fail(ep, -EHOSTUNREACH, "%s cannot be connected: %s", ep->remote_name,
+			     wu->reason);
+		return false;
+	}
+	return true;
+}
+
 void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
 	if (wu == NULL || wu->opener || lep != wu->boot)
 		return;
-	if (wu->authority && !wu->map_final && m->lanes != NULL &&
-	    weft_lanes_accept(ep, m, wu->map[0].pair) < 0) {
-		weft_ep_fail(ep, -EPROTO, "%s confirmed a lane map without lane 0",
-			     ep->remote_name);
+	if (wu->control) {
+		/* A second one, or none that is due. */
+		if (!wu->authority || wu->step != WEFT_STEP_ANSWERED || m->lanes == NULL)
+			return;
+		if (take_ack(ep, lep, m)) {
+			wu->msg_type = 0;
+			weft_links_begin(ep);
+		}
 		return;
 	}
+	if (wu->authority && !wu->map_final && m->lanes != NULL && !take_ack(ep, lep, m))
+		return;
 	if (wu->step == WEFT_STEP_ANSWERED)
 		weft_wireup_confirm(ep);
 	if (ep->wireup == wu && wu->authority && !wu->map_final)
@@ -492,6 +597,15 @@ static void timed_out(struct weft_ep *ep)
 	else if (!wu->opener)
 		weft_ep_fail(ep, -ETIMEDOUT, "%s connected and then did not confirm within %g s",
 			     ep->remote_name, s);
+	else if (wu->step == WEFT_STEP_LINKING)
+		weft_ep_fail(ep, -ETIMEDOUT,
+			     "%s answered, but the lane %s to it did not come up within %g s",
+			     ep->remote_name, ep->lanes[0].lep->iface->name, s);
+	else if (wu->step == WEFT_STEP_ASKED && wu->control)
+		weft_ep_fail(ep, -ETIMEDOUT,
+			     "no answer from %s within %g s, asked over %s, which does not tell "
+			     "whether anybody is there",
+			     ep->remote_name, s, wu->boot->iface->name);
 	else if (wu->step == WEFT_STEP_ASKED)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "%s is connected to %s, but its program did not answer within %g s: "
@@ -500,6 +614,12 @@ static void timed_out(struct weft_ep *ep)
 	else
 		weft_ep_fail(ep, -ETIMEDOUT, "no connection to %s within %g s; %s", ep->remote_name,
 			     s, reason);
+}
+
+/* Nothing has shown yet that there is anybody at the other end of the current pair. */
+static bool waits_for_pair(const struct weft_wireup *wu)
+{
+	return wu->step == WEFT_STEP_BOOT || (wu->step == WEFT_STEP_ASKED && wu->control);
 }
 
 void weft_wireup_timer(struct weft_ep *ep)
@@ -515,18 +635,18 @@ void weft_wireup_timer(struct weft_ep *ep)
 			return;
 		}
 		weft_ep_timer_at(ep, wu->deadline);
-		if (wu->step == WEFT_STEP_BOOT && now >= wu->pair_deadline) {
+		if (waits_for_pair(wu) && now >= wu->pair_deadline) {
 			weft_wireup_boot_failed(ep, false);
 			return;
 		}
-		if (wu->step == WEFT_STEP_BOOT)
+		if (waits_for_pair(wu))
 			weft_ep_timer_at(ep, wu->pair_deadline);
 	}
 	if (wu->msg_type != 0 && now >= wu->retry_at)
 		weft_wireup_resend(ep);
 	else if (wu->msg_type != 0)
 		weft_ep_timer_at(ep, wu->retry_at);
-	if (wu->step == WEFT_STEP_JOINED)
+	if (wu->step == WEFT_STEP_JOINED || wu->step == WEFT_STEP_LINKING)
 		weft_lanes_timer(ep);
 	weft_wireup_settle(ep);
 }

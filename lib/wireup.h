@@ -8,6 +8,7 @@
  *   wireup_accept.c the acceptor: what a REQ leads to
  *   wireup_recv.c   messages and events: which endpoint they are for
  *   wireup_lanes.c  the lane map: proposing, trimming, attaching further lanes
+ *   wireup_link.c   lanes whose two ends need each other's address
  *   wireup_msg.c    bytes: building, cutting, joining, parsing
  *   peer.c          what is known of remote workers, pairing by connection number
  *   conns.c         a worker's connections that nobody has bound, timers
@@ -35,6 +36,11 @@ struct weft_wireup_msg {
 	bool have_boot, have_credit;
 	struct weft_wire_boot boot;
 	struct weft_wire_credit credit;
+	/* Addresses of the sender's ends of lanes; len 0 = none. The lane is in `lanes`. */
+	struct {
+		const uint8_t *bytes;
+		uint8_t len;
+	} ep_addr[WEFT_MAX_LANES];
 	char text[256]; /* fit for printing */
 };
 
@@ -165,7 +171,12 @@ enum weft_wireup_step {
 	WEFT_STEP_BOOT,     /* opener: a pair of ifaces is being connected */
 	WEFT_STEP_ASKED,    /* opener: REQ sent, REP awaited */
 	WEFT_STEP_ANSWERED, /* acceptor: REP sent, ACK or data awaited */
-	WEFT_STEP_JOINED,   /* both ends know: up, further lanes are being attached */
+	/*
+	 * Over a control channel, addresses of lane 0 exchanged: it is being connected. Its ATTACH
+	 * and ATTACHED join the two ends.
+	 */
+	WEFT_STEP_LINKING,
+	WEFT_STEP_JOINED, /* both ends know: up, further lanes are being attached */
 };
 
 enum weft_attach_state {
@@ -174,6 +185,7 @@ enum weft_attach_state {
 	WEFT_ATTACH_OPENING, /* ours to open: lep is connecting */
 	WEFT_ATTACH_SENT,    /* ours to open: ATTACH sent, or to be sent */
 	WEFT_ATTACH_AWAIT,   /* the peer opens it */
+	WEFT_ATTACH_EARLY,   /* the peer has said ATTACH, our end is not up yet */
 	WEFT_ATTACH_DROP,    /* left out; the peer is still to be told */
 };
 
@@ -185,6 +197,13 @@ struct weft_wireup {
 	bool authority; /* our id is the lower one: the lane map is ours */
 	bool map_final; /* both ends have agreed on the map */
 	bool granted;   /* credit_out is set */
+	/*
+	 * The boot connection is a channel that loses and doubles: it carries the exchange only,
+	 * and lane 0 is a connection of its own.
+	 */
+	bool control;
+	/* Connections we have asked on, as the opener; number of the REQ we have answered. */
+	uint16_t attempt_out, attempt_in;
 	uint64_t deadline;
 	uint64_t retry_at, backoff;
 	/* who the peer is */
@@ -198,7 +217,7 @@ struct weft_wireup {
 	unsigned int num_pairs, pair;
 	uint64_t patience, pair_deadline;
 	/* connections */
-	struct weft_lane_ep *boot; /* becomes lane 0 */
+	struct weft_lane_ep *boot; /* becomes lane 0, unless it is a control channel */
 	/* higher id: own connection that lost a crossing; goes when the other one is confirmed */
 	struct weft_lane_ep *spare;
 	struct weft_lane_ep *stored_lep; /* lower id: connection whose REQ crossed ours... */
@@ -254,6 +273,8 @@ void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lep, const char
 /** Answer a REQ with "no". */
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
 			const struct weft_wire_wireup *req, int status, const char *text);
+/** @p lep brought something that leads to nothing: over a control channel it goes at once. */
+void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lep);
 /** Connecting state of an ep; NULL = no memory. */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
 /** Free the connecting state when nothing is left to do. */
@@ -282,6 +303,31 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
 		     const struct weft_wireup_msg *m, const void *records, size_t len);
 void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
 void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
+
+/** Both ends of lane 0 have heard each other over it, after an exchange over a control channel. */
+void weft_wireup_linked(struct weft_ep *ep);
+
+/* wireup_link.c */
+/** Is lane @p n of the map one whose ends need each other's address? */
+bool weft_link_needed(const struct weft_ep *ep, unsigned int n);
+/** Make our ends of such lanes. Lanes that cannot be had leave the map. @return 0, or the error of lane 0 */
+int weft_links_create(struct weft_ep *ep);
+/** Add our ends' addresses to a message that has the map. */
+void weft_links_record(const struct weft_ep *ep, struct weft_records *r);
+/** Are the addresses in @p m, with the map it has, as long as the peer's interfaces say? */
+bool weft_links_good(const struct weft_ep *ep, const struct weft_wireup_msg *m);
+/**
+ * Connect our ends to the peer's; ends of lanes that the map has lost go.
+ * @param final  both maps are made: the peer must be told of lanes that are left out now
+ * @return 0, or the error of lane 0
+ */
+int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool final);
+/** Forget all lanes that are connected or being connected, and the boot connection. */
+void weft_links_reset(struct weft_ep *ep);
+/** Addresses are exchanged over a control channel: from here on lane 0 is connected. */
+void weft_links_begin(struct weft_ep *ep);
+/** Lane @p n is connected at both ends, and both know. */
+void weft_link_attached(struct weft_ep *ep, unsigned int n);
 
 /* wireup_lanes.c */
 /** Position of iface number @p index in the list, or -1. */

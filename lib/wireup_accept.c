@@ -25,7 +25,8 @@ static void check_restarted(struct weft_worker *w, uint64_t id, struct weft_lane
 	char words[128];
 	unsigned int i;
 
-	if (lep->ops->ep_is_from == NULL || !lep->ops->ep_is_from(lep, a->addr, a->addr_len))
+	if (lep->iface->attr.features & WEFT_LANE_F_CONTROL || lep->ops->ep_is_from == NULL ||
+	    !lep->ops->ep_is_from(lep, a->addr, a->addr_len))
 		return;
 	lep->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
 	for (ep = LIST_FIRST(&w->eps); ep != NULL; ep = next) {
@@ -71,7 +72,36 @@ static void send_rep(struct weft_ep *ep)
 	wu->msg.len = 0;
 	weft_lanes_record(ep, &wu->msg);
 	weft_records_add(&wu->msg, WEFT_RECORD_CREDIT, &wu->credit_out, sizeof(wu->credit_out));
+	weft_links_record(ep, &wu->msg);
 	weft_wireup_send_new(ep, WEFT_WIREUP_REP);
+}
+
+/* The map, and our ends of lanes that need addresses. @return 0, or the ep has failed */
+static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair pair)
+{
+	struct weft_wireup *wu = ep->wireup;
+	int rc;
+
+	if (wu->authority) {
+		weft_lanes_propose(ep, pair);
+	} else if (m->lanes == NULL || weft_lanes_accept(ep, m, pair) < 0) {
+		weft_ep_fail(ep, -EPROTO,
+			     "%s connected without a lane map that has this connection",
+			     ep->remote_name);
+		return -EPROTO;
+	}
+	if (wu->control && wu->map[0].max_frag == 0) {
+		weft_ep_fail(ep, -EHOSTUNREACH,
+			     "%s connected over %s, and no lane leads from here to it",
+			     ep->remote_name, wu->boot->iface->name);
+		return -EHOSTUNREACH;
+	}
+	rc = weft_links_create(ep);
+	if (rc == 0 && !wu->authority)
+		rc = weft_links_connect(ep, m, false);
+	if (rc < 0)
+		weft_ep_fail(ep, rc, "%s cannot be connected: %s", ep->remote_name, wu->reason);
+	return rc;
 }
 
 /*
@@ -91,10 +121,14 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
 			weft_lep_destroy(ep->worker, wu->spare);
 		wu->spare = wu->boot;
 	}
+	wu->boot = NULL;
+	weft_links_reset(ep);
 	wu->opener = false;
 	wu->boot = lep;
+	wu->control = lep->iface->attr.features & WEFT_LANE_F_CONTROL;
+	wu->attempt_in = weft_get16(m->boot.attempt);
 	lep->user = ep;
-	lep->index = 0;
+	lep->index = wu->control ? WEFT_NO_LANE : 0;
 	ep->remote = m->head.src_ep;
 	wu->credit_in = m->credit;
 	if (pair_of(ep, lep, m, &pair) < 0) {
@@ -103,15 +137,12 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
 			     ep->remote_name);
 		return;
 	}
-	if (wu->authority) {
-		weft_lanes_propose(ep, pair);
-	} else if (m->lanes == NULL || weft_lanes_accept(ep, m, pair) < 0) {
-		weft_ep_fail(ep, -EPROTO,
-			     "%s connected without a lane map that has this connection",
-			     ep->remote_name);
+	if (make_map(ep, m, pair) < 0)
 		return;
-	}
-	weft_lane_bind(ep, 0, lep);
+	if (!wu->control)
+		weft_lane_bind(ep, 0, lep);
+	else if (!wu->authority)
+		wu->attach[0] = WEFT_ATTACH_AWAIT;
 	weft_ep_timer_at(ep, wu->deadline);
 	send_rep(ep);
 }
@@ -155,8 +186,10 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep,
 		 * The very endpoint we are joined with: its REQ lost the crossing and was late. It
 		 * ends that connection itself.
 		 */
-		if (ep->state != WEFT_EP_FAILED && weft_ref_equal(ep->remote, m->head.src_ep))
+		if (ep->state != WEFT_EP_FAILED && weft_ref_equal(ep->remote, m->head.src_ep)) {
+			weft_wireup_unwanted(w, lep);
 			return;
+		}
 		weft_wireup_refuse(w, lep, &m->head, -ESTALE, "this endpoint is connected already");
 		return;
 	}
@@ -167,9 +200,13 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep,
 					   "this endpoint is being connected by another one");
 			return;
 		}
-		if (ep->lanes[0].lep != NULL)
-			weft_lep_destroy(w, ep->lanes[0].lep);
-		ep->lanes[0].lep = wu->boot = NULL;
+		if (lep->iface->attr.features & WEFT_LANE_F_CONTROL &&
+		    (int16_t)(weft_get16(m->boot.attempt) - wu->attempt_in) <= 0) {
+			w->count.wireup_stale++; /* a copy that comes late */
+			weft_wireup_unwanted(w, lep);
+			return;
+		}
+		weft_links_reset(ep);
 		weft_wireup_accept(ep, lep, m);
 		return;
 	}

@@ -53,6 +53,16 @@ void weft_lanes_describe_local(struct weft_ep *ep)
 	wu->select.num_remote = wu->remote.num_ifaces;
 }
 
+/* Ends that connect in the same way; one that should give endpoint addresses and has none is no use. */
+static bool same_kind(const struct weft_address_iface *l, const struct weft_address_iface *r)
+{
+	const uint32_t kind = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_TO_EP | WEFT_LANE_F_CONTROL;
+
+	if ((l->features ^ r->features) & kind)
+		return false;
+	return !(l->features & WEFT_LANE_F_TO_EP) || (l->ep_addr_len != 0 && r->ep_addr_len != 0);
+}
+
 void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 {
 	enum weft_log_level level = complain ? WEFT_LOG_ERROR : WEFT_LOG_DEBUG;
@@ -67,7 +77,8 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 		iface = local_iface(ep, l);
 		for (r = 0; r < wu->select.num_remote; r++) {
 			a = &wu->remote.ifaces[r];
-			if (strcmp(a->driver, iface->driver->name) != 0) {
+			if (strcmp(a->driver, iface->driver->name) != 0 ||
+			    !same_kind(&wu->local[l], a)) {
 				weft_log_ep(ep, level,
 					    "%s does not reach the peer's %s interface %u: another "
 					    "kind of lane",
@@ -94,7 +105,8 @@ void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
 	struct weft_wireup *wu = ep->wireup;
 
 	memset(wu->map, 0, sizeof(wu->map));
-	wu->select.have_boot = true;
+	wu->select.have_boot = !wu->control;
+	wu->select.control_boot = wu->control;
 	wu->select.boot = boot;
 	weft_select_lanes(&wu->select, wu->map, WEFT_MAX_LANES);
 }
@@ -124,9 +136,13 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 
 	if (l < 0 || r < 0)
 		return false;
-	if (wl->lane == 0 && (l != boot.local || r != boot.remote))
+	if (wl->lane == 0 && !wu->control && (l != boot.local || r != boot.remote))
 		return false;
-	if (wl->lane != 0 && !(wu->select.reach[l] >> r & 1))
+	if (wl->lane == 0 && wu->control && !(wu->local[l].features & WEFT_LANE_F_TO_EP))
+		return false;
+	if ((wl->lane != 0 || wu->control) && !(wu->select.reach[l] >> r & 1))
+		return false;
+	if (wu->local[l].features & WEFT_LANE_F_CONTROL)
 		return false;
 	/* What the authority gets back is a part of what it proposed. */
 	if (wu->authority &&
@@ -140,7 +156,7 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 	out->latency = (double)get_single(wl->latency);
 	if (!wu->authority)
 		snprintf(out->why, sizeof(out->why), "%s; %.3g GB/s, %.3g us",
-			 wl->lane == 0 ? "connected first" : "proposed by the peer",
+			 wl->lane == 0 && !wu->control ? "connected first" : "proposed by the peer",
 			 out->bandwidth / 1e9, out->latency * 1e6);
 	return out->max_frag > 0;
 }
@@ -263,7 +279,7 @@ bool weft_lanes_settled(const struct weft_ep *ep)
 {
 	unsigned int i;
 
-	for (i = 1; i < WEFT_MAX_LANES; i++)
+	for (i = 0; i < WEFT_MAX_LANES; i++)
 		if (ep->wireup->attach[i] != WEFT_ATTACH_NONE)
 			return false;
 	return true;
@@ -310,6 +326,21 @@ static void open_lane(struct weft_ep *ep, unsigned int n)
 	weft_lane_bind(ep, n, lep);
 }
 
+static void start_lane(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	if (!wu->authority) {
+		wu->attach[n] = WEFT_ATTACH_AWAIT;
+	} else if (!weft_link_needed(ep, n)) {
+		open_lane(ep, n);
+	} else {
+		wu->attach[n] = WEFT_ATTACH_OPENING;
+		if (ep->lanes[n].lep->up)
+			weft_lane_lep_up(ep, n);
+	}
+}
+
 void weft_lanes_start(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -317,15 +348,22 @@ void weft_lanes_start(struct weft_ep *ep)
 
 	wu->map_final = true;
 	wu->attach_deadline = ep->worker->now + ep->worker->ctx->conf->lane.connect_timeout_ns;
-	for (i = 1; i < WEFT_MAX_LANES; i++) {
-		if (wu->map[i].max_frag == 0)
-			continue;
-		if (wu->authority)
-			open_lane(ep, i);
-		else
-			wu->attach[i] = WEFT_ATTACH_AWAIT;
-	}
+	for (i = 1; i < WEFT_MAX_LANES; i++)
+		if (wu->map[i].max_frag != 0)
+			start_lane(ep, i);
+	for (i = 1; i < WEFT_MAX_LANES; i++)
+		if (wu->attach[i] == WEFT_ATTACH_DROP)
+			weft_ep_timer_at(ep, 0);
 	weft_ep_timer_at(ep, wu->authority ? wu->attach_deadline : UINT64_MAX);
+}
+
+static void answer_attach(struct weft_ep *ep, struct weft_lane_ep *lep, unsigned int n)
+{
+	struct weft_wire_wireup h;
+
+	/* No room is no harm: ATTACH comes again. */
+	weft_wireup_head(ep, WEFT_WIREUP_ATTACHED, n, &h);
+	weft_wireup_send(lep, &h, NULL, 0);
 }
 
 static void send_attach(struct weft_ep *ep, unsigned int n)
@@ -340,10 +378,13 @@ static void send_attach(struct weft_ep *ep, unsigned int n)
 
 void weft_lane_lep_up(struct weft_ep *ep, unsigned int n)
 {
-	if (ep->wireup->attach[n] != WEFT_ATTACH_OPENING)
-		return;
-	ep->wireup->attach[n] = WEFT_ATTACH_SENT;
-	send_attach(ep, n);
+	if (ep->wireup->attach[n] == WEFT_ATTACH_EARLY) {
+		answer_attach(ep, ep->lanes[n].lep, n);
+		weft_link_attached(ep, n);
+	} else if (ep->wireup->attach[n] == WEFT_ATTACH_OPENING) {
+		ep->wireup->attach[n] = WEFT_ATTACH_SENT;
+		send_attach(ep, n);
+	}
 }
 
 /* The peer waits for a lane that will not come. @return false = no room, try again */
@@ -364,9 +405,11 @@ void weft_lanes_timer(struct weft_ep *ep)
 	uint64_t now = ep->worker->now;
 	unsigned int i;
 
-	for (i = 1; i < WEFT_MAX_LANES; i++) {
+	for (i = 0; i < WEFT_MAX_LANES; i++) {
 		switch (wu->attach[i]) {
 		case WEFT_ATTACH_OPENING:
+			if (i == 0)
+				break; /* bounded by the connect timeout as a whole */
 			if (now >= wu->attach_deadline)
 				weft_lane_leave_out(
 					ep, i, "no connection within WEFT_CONNECT_TIMEOUT", true);
@@ -377,6 +420,8 @@ void weft_lanes_timer(struct weft_ep *ep)
 			send_attach(ep, i);
 			break;
 		case WEFT_ATTACH_DROP:
+			if (wu->step != WEFT_STEP_JOINED)
+				break;
 			if (tell_left_out(ep, i))
 				wu->attach[i] = WEFT_ATTACH_NONE;
 			else
@@ -388,13 +433,20 @@ void weft_lanes_timer(struct weft_ep *ep)
 	}
 }
 
-static void answer_attach(struct weft_ep *ep, struct weft_lane_ep *lep, unsigned int n)
+/* ATTACH on a connection that is bound: a lane that was connected by addresses, or a retry. */
+static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lep, unsigned int n)
 {
-	struct weft_wire_wireup h;
+	struct weft_wireup *wu = ep->wireup;
 
-	/* No room is no harm: ATTACH comes again. */
-	weft_wireup_head(ep, WEFT_WIREUP_ATTACHED, n, &h);
-	weft_wireup_send(lep, &h, NULL, 0);
+	if (wu == NULL || wu->attach[n] != WEFT_ATTACH_AWAIT) {
+		if (wu == NULL || wu->attach[n] == WEFT_ATTACH_NONE)
+			answer_attach(ep, lep, n);
+	} else if (!lep->up) {
+		wu->attach[n] = WEFT_ATTACH_EARLY;
+	} else {
+		answer_attach(ep, lep, n);
+		weft_link_attached(ep, n);
+	}
 }
 
 void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lep,
@@ -405,11 +457,11 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	struct weft_wire_wireup h;
 
 	if (ep->lanes[n].lep == lep) {
-		answer_attach(ep, lep, n);
+		attach_again(ep, lep, n);
 		return;
 	}
 	if (wu != NULL && lep->user == NULL && wu->attach[n] == WEFT_ATTACH_AWAIT &&
-	    lep->iface == local_iface(ep, wu->map[n].pair.local)) {
+	    ep->lanes[n].lep == NULL && lep->iface == local_iface(ep, wu->map[n].pair.local)) {
 		wu->attach[n] = WEFT_ATTACH_NONE;
 		weft_lane_bind(ep, n, lep);
 		answer_attach(ep, lep, n);
@@ -430,6 +482,5 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep,
 	if (ep->wireup == NULL || ep->wireup->attach[n] != WEFT_ATTACH_SENT ||
 	    ep->lanes[n].lep != lep)
 		return; /* a second one */
-	ep->wireup->attach[n] = WEFT_ATTACH_NONE;
-	weft_lane_up(ep, n);
+	weft_link_attached(ep, n);
 }

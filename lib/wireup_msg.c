@@ -226,6 +226,22 @@ static const char *check_lanes(const uint8_t *p, size_t len, struct weft_wireup_
 	return NULL;
 }
 
+static const char *check_ep_addr(const uint8_t *p, size_t len, struct weft_wireup_msg *m)
+{
+	struct weft_wire_ep_addr a;
+
+	if (len <= sizeof(a) || len - sizeof(a) > WEFT_LANE_ADDR_MAX)
+		return "bad length of an endpoint address";
+	memcpy(&a, p, sizeof(a));
+	if (a.lane >= WEFT_MAX_LANES)
+		return "endpoint address of a lane that cannot be";
+	if (m->ep_addr[a.lane].len != 0)
+		return "two endpoint addresses of one lane";
+	m->ep_addr[a.lane].bytes = p + sizeof(a);
+	m->ep_addr[a.lane].len = (uint8_t)(len - sizeof(a));
+	return NULL;
+}
+
 static void copy_text(char *dst, size_t size, const uint8_t *src, size_t n)
 {
 	size_t i;
@@ -259,6 +275,8 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 		memcpy(&m->credit, p, sizeof(m->credit));
 		m->have_credit = true;
 		return NULL;
+	case WEFT_RECORD_EP_ADDR:
+		return check_ep_addr(p, len, m);
 	case WEFT_RECORD_TEXT:
 		copy_text(m->text, sizeof(m->text), p, len);
 		return NULL;
@@ -267,9 +285,25 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 	}
 }
 
+/* An endpoint address makes sense for a lane that the same message speaks of. */
+static bool addrs_have_lanes(const struct weft_wireup_msg *m)
+{
+	uint32_t lanes = 0;
+	unsigned int i;
+
+	for (i = 0; i < m->num_lanes; i++)
+		lanes |= 1u << m->lanes[i].lane;
+	for (i = 0; i < WEFT_MAX_LANES; i++)
+		if (m->ep_addr[i].len != 0 && !(lanes >> i & 1))
+			return false;
+	return true;
+}
+
 /* What every message of a type must have. */
 static const char *check_complete(const struct weft_wireup_msg *m)
 {
+	if (!addrs_have_lanes(m))
+		return "endpoint address of a lane that is not in the map";
 	switch (m->head.type) {
 	case WEFT_WIREUP_REQ:
 		if (m->address == NULL || !m->have_boot || !m->have_credit)
@@ -281,7 +315,7 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 		return NULL;
 	case WEFT_WIREUP_ATTACH:
 	case WEFT_WIREUP_ATTACHED:
-		if (m->head.lane == 0 || m->head.lane >= WEFT_MAX_LANES)
+		if (m->head.lane >= WEFT_MAX_LANES)
 			return "bad lane number";
 		return NULL;
 	case WEFT_WIREUP_ERROR:

@@ -138,7 +138,7 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lep,
 		weft_wireup_ack(ep, lep, &m);
 		break;
 	case WEFT_WIREUP_ATTACH:
-		if (ep->wireup != NULL && !ep->wireup->opener &&
+		if (ep->wireup != NULL && !ep->wireup->opener && !ep->wireup->control &&
 		    ep->wireup->step == WEFT_STEP_ANSWERED)
 			weft_wireup_confirm(ep);
 		if (ep->state != WEFT_EP_FAILED && ep->worker == w)
@@ -155,6 +155,19 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lep,
 	case WEFT_WIREUP_ERROR:
 		handle_error(ep, &m);
 		break;
+	}
+}
+
+/* Data says as much as the ACK or ATTACHED that it has overtaken. */
+static void early_lane(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	if (wu != NULL && wu->step == WEFT_STEP_ANSWERED && !wu->control) {
+		weft_wireup_confirm(ep);
+	} else if (wu != NULL && wu->attach[n] == WEFT_ATTACH_SENT) {
+		weft_link_attached(ep, n);
+		weft_wireup_settle(ep);
 	}
 }
 
@@ -184,13 +197,7 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t a
 	}
 	if (ep->state == WEFT_EP_FAILED)
 		return 0;
-	if (ep->wireup != NULL && ep->wireup->step == WEFT_STEP_ANSWERED)
-		weft_wireup_confirm(ep);
-	else if (ep->wireup != NULL && ep->wireup->attach[n] == WEFT_ATTACH_SENT) {
-		ep->wireup->attach[n] = WEFT_ATTACH_NONE;
-		weft_lane_up(ep, n);
-		weft_wireup_settle(ep);
-	}
+	early_lane(ep, n);
 	/* A callback on the way here may have closed the ep. */
 	if (lep->user != ep || ep->state == WEFT_EP_FAILED)
 		return 0;
@@ -208,8 +215,12 @@ int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t am
 
 	if (w->destroying)
 		return 0;
-	if (am_id != WEFT_WIRE_WIREUP)
-		return early_data(w, lep, am_id, data, length, desc);
+	if (am_id != WEFT_WIRE_WIREUP) {
+		if (!(lep->iface->attr.features & WEFT_LANE_F_CONTROL))
+			return early_data(w, lep, am_id, data, length, desc);
+		weft_wireup_bad(w, lep, "data on a control channel");
+		return 0;
+	}
 	rc = weft_partial_add(w->conns, lep, data, length, &head, &records, &len, &done);
 	if (rc < 0)
 		weft_wireup_bad(w, lep,
@@ -239,7 +250,7 @@ static void event_up(struct weft_worker *w, struct weft_lane_ep *lep, int status
 		return; /* loopback */
 	if (lep == wu->boot && wu->opener && wu->step == WEFT_STEP_BOOT)
 		weft_wireup_boot_up(ep);
-	else if (lep->index != 0 && lep->index < WEFT_MAX_LANES)
+	else if (lep != wu->boot && lep->index < WEFT_MAX_LANES)
 		weft_lane_lep_up(ep, lep->index);
 }
 
@@ -275,7 +286,14 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lep, bool g
 		weft_lep_destroy(ep->worker, lep);
 		return true;
 	}
-	if (lep == wu->boot && wu->step != WEFT_STEP_JOINED) {
+	if (lep == wu->boot && wu->step == WEFT_STEP_LINKING) {
+		/* It has done its part, unless our ACK got lost: then the timeout ends it. */
+		wu->boot = NULL;
+		wu->msg_type = 0;
+		weft_lep_destroy(ep->worker, lep);
+		return true;
+	}
+	if (wu->step != WEFT_STEP_JOINED && (lep == wu->boot || n == 0)) {
 		note_reason(wu, lep->iface->name,
 			    gone && text[0] == '\0' ? "the peer closed the connection" : text);
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
@@ -287,7 +305,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lep, bool g
 			weft_ep_retire(ep, -ECONNRESET);
 		return true;
 	}
-	if (n < WEFT_MAX_LANES && wu->attach[n] != WEFT_ATTACH_NONE) {
+	if (n < WEFT_MAX_LANES && !ep->lanes[n].up) {
 		weft_lane_leave_out(ep, n, text, true);
 		return true;
 	}
