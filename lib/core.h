@@ -206,6 +206,7 @@ struct weft_ep {
 	/* the application created it (or adopted it); else the peer's connect did */
 	bool owned;
 	bool remote_closed;
+	bool remote_closing;         /**< CLOSE will come: not to be adopted */
 	uint32_t slot, generation;   /* our reference, as the peer names us */
 	struct weft_wire_ref remote; /* the peer's reference; 0,0 = not known */
 	uint64_t remote_id;

@@ -226,6 +226,15 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text)
 {
+	/*
+	 * We are closing, everything of ours is delivered, and the peer ends the connection, perhaps
+	 * before its last frames came: it closes too, and nothing is lost that anybody waits for.
+	 */
+	if (status == -ECONNRESET && ep->closing != NULL &&
+	    weft_ep_closing_status(ep, status) == 0) {
+		weft_ep_remote_closed(ep, "closed the connection");
+		return;
+	}
 	weft_ep_fail(ep, status < 0 ? status : -EIO, "%s",
 		     text[0] != '\0' ? text : "a lane failed");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Closing and flushing. Closing in good order: the messages' flush, then a flush of every lane,
- * CLOSE over lane 0, a flush of that, and all connections go.
+ * Closing and flushing. Closing in good order: the messages' flush (CLOSING tells the peer when it
+ * is not over at once), then a flush of every lane, CLOSE over lane 0, a flush of that, and all
+ * connections go.
  */
 
 #include <errno.h>
@@ -17,7 +18,7 @@ enum closing_step {
 	CLOSING_FLUSH, /* messages are being flushed */
 	CLOSING_LANES, /* lanes are being flushed */
 	CLOSING_SAY,   /* CLOSE is to be sent */
-	CLOSING_SAID,  /* CLOSE is to be acknowledged */
+	CLOSING_SAID,  /* CLOSE is to be acknowledged, and what went out with it */
 };
 
 struct closing_comp {
@@ -29,6 +30,7 @@ struct closing_comp {
 
 struct weft_ep_closing {
 	enum closing_step step;
+	bool announced; /* the peer knows that CLOSE will come, or need not */
 	struct weft_request *req;
 	uint64_t deadline;
 	struct closing_comp lanes[WEFT_MAX_LANES];
@@ -82,6 +84,33 @@ static bool flush_lane(struct weft_ep *ep, unsigned int n)
 	return true;
 }
 
+static bool flush_lanes(struct weft_ep *ep)
+{
+	bool all = true;
+	unsigned int i;
+
+	for (i = 0; i < ep->num_lanes; i++)
+		if (ep->lanes[i].up && !flush_lane(ep, i))
+			all = false;
+	return all;
+}
+
+/*
+ * It may take long until everything is delivered (a peer that posts its receive late). The peer
+ * must not take this endpoint for a living one meanwhile, and hand it to a new owner.
+ */
+static void announce(struct weft_ep *ep)
+{
+	struct weft_ep_closing *c = ep->closing;
+
+	if (c->announced || ep->state != WEFT_EP_CLOSING)
+		return;
+	c->announced = ep->peer == NULL || !ep->lanes[0].up ||
+		       weft_wireup_send_close(ep, WEFT_WIREUP_CLOSING) != -EAGAIN;
+	if (!c->announced)
+		weft_ep_timer_at(ep, 0);
+}
+
 static void closing_over(struct weft_ep *ep)
 {
 	weft_ep_retire(ep, -ECANCELED);
@@ -91,17 +120,15 @@ static void closing_over(struct weft_ep *ep)
 void weft_ep_closing_step(struct weft_ep *ep)
 {
 	struct weft_ep_closing *c = ep->closing;
-	bool all = true;
 	unsigned int i;
 	int rc;
 
 	if (ep->state != WEFT_EP_CLOSING)
 		return;
+	if (c->step == CLOSING_FLUSH)
+		announce(ep);
 	if (c->step == CLOSING_LANES) {
-		for (i = 0; i < ep->num_lanes; i++)
-			if (ep->lanes[i].up && !flush_lane(ep, i))
-				all = false;
-		if (!all)
+		if (!flush_lanes(ep))
 			return;
 		if (ep->peer == NULL) { /* loopback: nobody to tell */
 			closing_over(ep);
@@ -111,7 +138,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 		c->deadline = ep->worker->now + CLOSE_LINGER_NS;
 	}
 	if (c->step == CLOSING_SAY) {
-		rc = ep->lanes[0].up ? weft_wireup_send_close(ep, ep->lanes[0].lep) : -ENOTCONN;
+		rc = ep->lanes[0].up ? weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE) : -ENOTCONN;
 		if (rc == -EAGAIN && ep->worker->now < c->deadline) {
 			weft_ep_timer_at(ep, 0);
 			return;
@@ -121,10 +148,12 @@ void weft_ep_closing_step(struct weft_ep *ep)
 			return;
 		}
 		c->step = CLOSING_SAID;
-		c->lanes[0].done = false;
+		/* Answers and credits have gone out meanwhile, over any lane. */
+		for (i = 0; i < ep->num_lanes; i++)
+			c->lanes[i].done = false;
 	}
 	if (c->step == CLOSING_SAID) {
-		if (flush_lane(ep, 0) || ep->worker->now >= c->deadline)
+		if (flush_lanes(ep) || ep->worker->now >= c->deadline)
 			closing_over(ep);
 		else
 			weft_ep_timer_at(ep, c->deadline);
@@ -148,7 +177,7 @@ static void force_close(struct weft_ep *ep)
 {
 	if (ep->state == WEFT_EP_UP &&
 	    !(ep->lanes[0].lep->iface->attr.features & WEFT_LANE_F_LOOPBACK))
-		weft_wireup_send_close(ep, ep->lanes[0].lep);
+		weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 	weft_ep_retire(ep, -ECANCELED);
 }
 
@@ -184,6 +213,8 @@ static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
 	if (rc == WEFT_LANE_IDLE) {
 		ep->closing->step = CLOSING_LANES;
 		weft_ep_timer_at(ep, 0);
+	} else {
+		announce(ep);
 	}
 	return WEFT_INPROGRESS;
 }

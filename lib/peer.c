@@ -103,6 +103,7 @@ struct weft_ep *weft_peer_unclaimed(const struct weft_peer *peer)
 
 	LIST_FOREACH(ep, &peer->eps, peer_entry)
 		if (!ep->owned && ep->state != WEFT_EP_FAILED && ep->closing == NULL &&
+		    !ep->remote_closing &&
 		    (best == NULL || (int32_t)(ep->conn_sn - best->conn_sn) < 0))
 			best = ep;
 	return best;

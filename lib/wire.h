@@ -228,6 +228,8 @@ enum weft_wireup_type {
 	 * data comes
 	 */
 	WEFT_WIREUP_ACK = 7,
+	/** I am closing, and CLOSE follows when all is delivered: no new owner for this ep */
+	WEFT_WIREUP_CLOSING = 8,
 };
 
 /** Head of every WIREUP message; records (lib/wireup.c) follow, described in doc/wire.md. */

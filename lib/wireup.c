@@ -116,12 +116,12 @@ void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)
 		send_error(ep->wireup->boot, &h, text);
 }
 
-int weft_wireup_send_close(struct weft_ep *ep, struct weft_lane_ep *lep)
+int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type)
 {
 	struct weft_wire_wireup h;
 
-	weft_wireup_head(ep, WEFT_WIREUP_CLOSE, 0, &h);
-	return weft_wireup_send(lep, &h, NULL, 0);
+	weft_wireup_head(ep, type, 0, &h);
+	return weft_wireup_send(ep->lanes[0].lep, &h, NULL, 0);
 }
 
 /* ------------------------------------------------------------------ state of an ep */

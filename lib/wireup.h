@@ -243,8 +243,8 @@ int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote);
 void weft_wireup_timer(struct weft_ep *ep);
 /** Destroy every connection of the ep and its connecting state. */
 void weft_wireup_drop(struct weft_ep *ep);
-/** Say CLOSE on the lane. @return as weft_wireup_send() */
-int weft_wireup_send_close(struct weft_ep *ep, struct weft_lane_ep *lep);
+/** Say CLOSE, or CLOSING, over lane 0. @return as weft_wireup_send() */
+int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type);
 /** Tell the peer, best effort, that the endpoint failed. */
 void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
 /** Both ends are connected over lane 0: the messages may start. */

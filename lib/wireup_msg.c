@@ -327,6 +327,7 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 		return NULL;
 	case WEFT_WIREUP_ACK:
 	case WEFT_WIREUP_CLOSE:
+	case WEFT_WIREUP_CLOSING:
 		return NULL;
 	default:
 		return "unknown type";

@@ -149,6 +149,9 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lep,
 		weft_lanes_attached(ep, lep, &m);
 		weft_wireup_settle(ep);
 		break;
+	case WEFT_WIREUP_CLOSING:
+		ep->remote_closing = true;
+		break;
 	case WEFT_WIREUP_CLOSE:
 		weft_ep_remote_closed(ep, "closed the connection");
 		break;

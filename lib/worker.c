@@ -275,7 +275,7 @@ static void close_endpoints(struct weft_worker *w)
 	LIST_FOREACH(ep, &w->eps, entry)
 		if (ep->peer != NULL && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) &&
 		    ep->lanes[0].up)
-			weft_wireup_send_close(ep, ep->lanes[0].lep);
+			weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 	for (i = 0; i < w->num_ifaces; i++)
 		w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 	while ((ep = LIST_FIRST(&w->eps)) != NULL)

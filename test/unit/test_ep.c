@@ -162,6 +162,72 @@ static void both_sides_close_at_once(void **state)
 	}
 }
 
+/* ------------------------------------------------------------------ what is closing is not adopted */
+
+static void a_new_endpoint_does_not_adopt_one_whose_peer_is_closing(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+	struct weft_worker *a = mock_worker(ctx, two_nics), *b = mock_worker(ctx, two_nics);
+	static uint8_t data[100];
+	struct weft_request *sent, *close, *got;
+	struct weft_ep *x = mock_connect(a, b), *y;
+	struct mock_err err = {0};
+
+	(void)state;
+	mock_run(100, MS, a, b, NULL);
+	/* The close waits for a match at b, which comes after b has made an endpoint of its own. */
+	assert_int_equal(weft_tag_send_sync(x, data, sizeof(data), 1, NULL, &sent),
+			 WEFT_INPROGRESS);
+	assert_int_equal(weft_ep_close(x, 0, NULL, &close), WEFT_INPROGRESS);
+	mock_run(100, MS, a, b, NULL);
+	y = conn_create(b, a, &err);
+	mock_run(100, MS, a, b, NULL);
+	assert_int_equal(y->state, WEFT_EP_UP);
+	assert_true(weft_tag_recv(b, NULL, data, sizeof(data), 1, UINT64_MAX, NULL, &got) >= 0);
+	mock_run(3000, MS, a, b, NULL);
+	assert_int_equal(status_of(sent), 0);
+	assert_int_equal(status_of(close), 0);
+	weft_request_free(got);
+	/* The old connection is gone, the new one lives. */
+	assert_int_equal(err.calls, 0);
+	assert_int_equal(y->state, WEFT_EP_UP);
+	conn_message(y, a, 5000, 2);
+	assert_int_equal(conn_close(y, a), 0);
+	conn_destroy(ctx, a, b);
+}
+
+static enum mock_verdict lose_close(const struct mock_msg_view *m, void *arg)
+{
+	const struct weft_wire_wireup *h = m->data;
+
+	return m->from == arg && m->am_id == WEFT_WIRE_WIREUP && h->type == WEFT_WIREUP_CLOSE
+		       ? MOCK_LATER
+		       : MOCK_DELIVER;
+}
+
+static void a_peer_that_closes_before_its_last_frame_came_is_a_good_end_for_who_closes(void **state)
+{
+	struct weft_request *close;
+	struct pair p;
+
+	(void)state;
+	pair_up(&p, "mock:0");
+	/* b's CLOSE does not come through; its connection ends all the same. */
+	mock_set_filter(lose_close, p.b->ifaces[0]);
+	assert_int_equal(weft_ep_close(p.x, 0, NULL, &close), WEFT_INPROGRESS);
+	mock_set_window(1);
+	weft_worker_progress(p.a);
+	assert_int_equal(p.x->state, WEFT_EP_CLOSING);
+	mock_kill(p.a->ifaces[0], p.b->ifaces[0], -ECONNRESET,
+		  "mock:0: b closed the connection before 1 of its frames arrived");
+	weft_worker_progress(p.a);
+	assert_int_equal(status_of(close), 0);
+	assert_int_equal(p.a->count.eps_failed, 0);
+	mock_set_filter(NULL, NULL);
+	mock_set_window(0);
+	pair_down(&p);
+}
+
 static void closing_a_never_connected_endpoint_is_harmless(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", "LOG_FILE=/dev/null", NULL);
@@ -735,6 +801,9 @@ int main(int argc, char **argv)
 		CONN_TEST(send_then_close_delivers_everything),
 		CONN_TEST(close_calls_back_once),
 		CONN_TEST(both_sides_close_at_once),
+		CONN_TEST(a_new_endpoint_does_not_adopt_one_whose_peer_is_closing),
+		CONN_TEST(
+			a_peer_that_closes_before_its_last_frame_came_is_a_good_end_for_who_closes),
 		CONN_TEST(closing_a_never_connected_endpoint_is_harmless),
 		CONN_TEST(closing_while_connecting_still_delivers),
 		CONN_TEST(connect_and_close_again_and_again),
