@@ -160,6 +160,33 @@ const struct weft_option weft_options[] = {
 		.min = 1,
 		.help = "Smallest piece worth a lane of its own when a message is striped.",
 	},
+	{
+		"RNDV_SCHEME", WEFT_OPT_ENUM, FIELD(rndv_scheme), .def = "auto", .unit = "word",
+		.words = "auto|get|put|am",
+		.help = "How rendezvous data moves. get: the receiver reads it, by remote memory access where the lane "
+			"can, else by asking the sender piece by piece. put: the sender writes it where the lane can. am: the "
+			"sender sends it as messages. auto: the first of these that both ends can. Each end obeys its own "
+			"setting; what the other does not allow falls back to am.",
+	},
+	{
+		"RNDV_MIN_PIECE", WEFT_OPT_BYTES, FIELD(rndv_min_piece), .def = "16k", .unit = "bytes", .min = 1,
+		.help = "Smallest piece of a rendezvous message that the receiver asks for over one lane.",
+	},
+	{
+		"RNDV_ALIGN", WEFT_OPT_BYTES, FIELD(rndv_align), .def = "1", .unit = "bytes", .min = 1, .max = 1 << 20,
+		.help = "Pieces of a rendezvous message are cut at multiples of this, or of what the lane likes if that is "
+			"more.",
+	},
+	{
+		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "1M", .unit = "bytes", .min = 65536,
+		.help = "Rendezvous data that a receiver has asked for over one lane and not got, at most. Within it the "
+			"lane's measured rate and round trip decide.",
+	},
+	{
+		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "4M", .unit = "bytes", .min = 65536,
+		.help = "The same for a worker, all peers and lanes together: with many senders this is what arrives at a "
+			"time.",
+	},
 	/* ---- memory */
 	{
 		"UNEXP_LIMIT", WEFT_OPT_BYTES, FIELD(unexp_limit), .def = "64M", .unit = "bytes",

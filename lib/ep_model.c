@@ -106,6 +106,12 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 		.unexp_limit = from->unexp_limit,
 		.eager_credit = from->eager_credit,
 		.seq_start = from->seq_start,
+		.rndv_scheme = (enum weft_rndv_scheme)from->rndv_scheme,
+		.rndv_min_piece = from->rndv_min_piece,
+		.rndv_align = from->rndv_align,
+		.rndv_window = from->rndv_window,
+		.rndv_limit = from->rndv_limit,
+		.zcopy = from->lane.zcopy,
 	};
 	weft_model_conf_read(&to->model, from, bcopy_bw);
 }

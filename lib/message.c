@@ -116,10 +116,39 @@ void weft_message_free(struct weft_message *msg)
 	struct weft_message_pool *pool = &msg->mw->messages;
 
 	weft_message_free_data(msg);
-	weft_ivals_fini(&msg->got);
+	if (msg->flags & WEFT_MSG_RTS)
+		free(msg->rts.keys);
+	else
+		weft_ivals_fini(&msg->got);
 	pool->num--;
 	msg->link.le_next = pool->free[msg->slot];
 	pool->free[msg->slot] = msg;
+}
+
+void weft_message_set_offer(struct weft_message *msg, const struct weft_rndv_offer *offer)
+{
+	msg->flags |= WEFT_MSG_RTS;
+	msg->sreq = offer->sreq;
+	msg->rts.flags = offer->flags;
+	msg->rts.withdrawn = false;
+	msg->rts.keys = NULL;
+	if (!offer->lanes)
+		return;
+	/* Without memory the keys are forgotten, and the data comes another way. */
+	msg->rts.keys = malloc(sizeof(*offer));
+	if (msg->rts.keys)
+		*msg->rts.keys = *offer;
+}
+
+void weft_message_get_offer(const struct weft_message *msg, struct weft_rndv_offer *offer)
+{
+	if (msg->rts.keys) {
+		*offer = *msg->rts.keys;
+		return;
+	}
+	offer->sreq = msg->sreq;
+	offer->flags = msg->rts.flags;
+	offer->lanes = 0;
 }
 
 /* ------------------------------------------------------------------ messages by sequence */

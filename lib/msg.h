@@ -11,6 +11,7 @@
  *	recv.c       receives and the messages they get
  *	message.c    messages that are still coming or wait: memory, table by sequence
  *	proto_*.c    protocols
+ *	rndv_*.c     rendezvous: the data of messages that ask first
  *	credit.c     how much a peer may send unasked
  *	flush.c      when everything is at the peer
  *
@@ -27,6 +28,7 @@
 #include "match.h"
 #include "proto.h"
 #include "request.h"
+#include "rndv.h"
 
 /* ------------------------------------------------------------------ messages that have come */
 
@@ -55,7 +57,14 @@ struct weft_message {
 	uint64_t total;
 	uint64_t source_id; /* worker it comes from */
 	uint8_t *data;      /* total bytes, or NULL: bound, RTS or empty */
-	struct weft_ivals got;
+	union {
+		struct weft_ivals got;
+		struct {
+			struct weft_rndv_offer *keys; /* the offer, if it has keys; else NULL */
+			uint32_t flags;
+			bool withdrawn; /* waits for its turn, and is forgotten then */
+		} rts;
+	};
 	struct weft_wire_ref sreq; /* SYNC, RTS: the sender's request */
 	uint32_t seq;
 	int16_t error; /* its sender, or its endpoint, failed: no more pieces */
@@ -92,6 +101,9 @@ struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_
 /** Free the payload only: it has been copied, the rest goes elsewhere. */
 void weft_message_free_data(struct weft_message *msg);
 void weft_message_free(struct weft_message *msg);
+/** It is an RTS: keep what it offers. */
+void weft_message_set_offer(struct weft_message *msg, const struct weft_rndv_offer *offer);
+void weft_message_get_offer(const struct weft_message *msg, struct weft_rndv_offer *offer);
 void weft_message_pool_fini(struct weft_message_pool *pool);
 
 /* Messages that have begun and are not over, by sequence. */
@@ -129,8 +141,9 @@ int weft_proto_select_build(struct weft_msg_ep *me);
  */
 struct weft_ctl {
 	STAILQ_ENTRY(weft_ctl) link;
-	uint8_t id, length;
-	uint8_t data[38]; /* the longest is 36 */
+	uint8_t id;
+	uint16_t length;
+	uint8_t data[];
 };
 
 /** What the striping looks at, per lane. */
@@ -196,6 +209,13 @@ struct weft_msg_ep {
 	uint8_t am_lane;
 	uint16_t lanes_up;
 	struct weft_msg_lane lanes[WEFT_MAX_LANES];
+	/* rendezvous */
+	struct weft_fetches fetches; /* those with something left to ask for, in order */
+	uint64_t unasked;            /* how much */
+	TAILQ_ENTRY(weft_msg_ep) fetching_link;
+	bool fetching;      /* in the worker's list of those that may ask */
+	uint32_t num_pulls; /* the peer's, waiting */
+	struct weft_rndv_lane rndv[WEFT_MAX_LANES];
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
 	size_t zcopy_from;             /* pieces of this size go from user memory where they can */
 	struct weft_ep_config *config; /* which protocol for what; NULL until there are lanes */
@@ -224,6 +244,11 @@ struct weft_msg_conf {
 	size_t min_chunk;
 	size_t unexp_limit, eager_credit;
 	uint32_t seq_start;
+	enum weft_rndv_scheme rndv_scheme;
+	size_t rndv_min_piece, rndv_align;
+	size_t rndv_window; /* asked for, per lane */
+	size_t rndv_limit;  /* and per worker */
+	bool zcopy;
 };
 
 struct weft_msg_worker {
@@ -235,6 +260,11 @@ struct weft_msg_worker {
 	struct weft_worker *worker;
 	struct weft_message_pool messages;
 	struct weft_message_list probed; /* complete, taken out by a probe, endpoint gone */
+	struct weft_msg_eps fetching;    /* may ask for more */
+	uint64_t pull_out;               /* bytes asked for that have not come */
+	STAILQ_HEAD(, weft_pull) free_pulls;
+	struct weft_asks free_asks;
+	struct weft_fetches free_fetches;
 	void *match_mem;
 	uint64_t granted; /* sum of windows, and what dead endpoints left behind */
 	struct weft_msg_conf conf;
@@ -252,7 +282,10 @@ struct weft_msg_worker {
 		uint64_t expected, unexpected, ahead, rts;
 		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
 		uint64_t truncated;
-		uint64_t unclaimed; /* messages that nobody had received at the end */
+		uint64_t copied_bytes; /* sent out of a copy, the shortest sends not counted */
+		uint64_t pulls;        /* pieces asked for */
+		uint64_t withdrawn;    /* sends that their sender took back before a match */
+		uint64_t unclaimed;    /* messages that nobody had received at the end */
 	} count;
 };
 
@@ -358,6 +391,13 @@ unsigned int weft_tx_service(struct weft_msg_ep *me);
 void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 /** A send may be over: look, and complete it. */
 void weft_send_check(struct weft_request *req);
+/**
+ * Take a send back. @return 0: it has ended, or the receiver will tell how it ends; -EBUSY: too
+ * late, or of a kind that cannot be
+ */
+int weft_send_cancel(struct weft_request *req);
+/** It ends with an error, half sent: the peer shall not wait for the rest. */
+void weft_send_abort(struct weft_request *req, int status);
 /** All sends and control messages end. */
 void weft_tx_fail(struct weft_msg_ep *me, int status);
 
@@ -463,20 +503,6 @@ void weft_recv_place(struct weft_request *req, uint64_t off, const void *src, si
  * completes at the next progress.
  */
 void weft_recv_done(struct weft_request *req, bool now);
-
-/**
- * Rendezvous: hand over data that the receiver has asked for. @return 0 all handed over, -EAGAIN,
- * or the pack error
- */
-int weft_rndv_data_progress(struct weft_request *req);
-/** Rendezvous: the receiver's and the sender's parts of what comes. */
-void weft_rndv_bind(struct weft_msg_ep *me, struct weft_request *req, struct weft_wire_ref sreq,
-		    bool now);
-void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr);
-void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length);
-void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort);
-void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wire_ats *ats);
-void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status);
 
 /* ------------------------------------------------------------------ credits (credit.c) */
 

@@ -32,6 +32,7 @@ int weft_msg_worker_init(struct weft_worker *worker)
 	TAILQ_INIT(&mw->ready);
 	TAILQ_INIT(&mw->drain);
 	LIST_INIT(&mw->probed);
+	weft_rndv_worker_init(mw);
 	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform));
 	LIST_INIT(&mw->configs);
 	worker->msg = mw;
@@ -85,6 +86,7 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 		weft_log_worker(worker, WEFT_LOG_WARN,
 				"%llu messages that had arrived were never received",
 				(unsigned long long)mw->count.unclaimed);
+	weft_rndv_worker_fini(mw);
 	weft_message_pool_fini(&mw->messages);
 	weft_request_table_fini(mw);
 	free(mw->match_mem);
@@ -115,6 +117,8 @@ unsigned int weft_msg_progress(struct weft_worker *worker)
 			last = NULL;
 		n += weft_tx_service(me);
 	}
+	if (!TAILQ_EMPTY(&mw->fetching))
+		n += weft_rndv_pump(mw);
 	return n;
 }
 
@@ -133,6 +137,10 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"tag.ahead", mw->count.ahead},
 		{"tag.rts", mw->count.rts},
 		{"tag.truncated", mw->count.truncated},
+		{"tag.withdrawn", mw->count.withdrawn},
+		{"rndv.pulls", mw->count.pulls},
+		{"rndv.asked_now", mw->pull_out},
+		{"copied_bytes", mw->count.copied_bytes},
 		{"tag.no_eager_credit", mw->count.no_eager_credit},
 		{"tag.credit_granted", mw->granted},
 		{"tag.posted_now", mw->match.num_recvs},
@@ -170,6 +178,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	TAILQ_INIT(&me->ops);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
+	weft_rndv_ep_init(me);
 	ep->msg = me;
 	return 0;
 }
@@ -237,6 +246,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		return;
 	}
 	me->up = true;
+	weft_rndv_ep_lanes(me);
 	weft_tx_update(me);
 	weft_tx_kick(me);
 }

@@ -88,6 +88,10 @@ static void turn(struct weft_msg_ep *me, struct weft_message *msg)
 
 	me->rx_seq++;
 	me->rx_ahead--;
+	if ((msg->flags & WEFT_MSG_RTS) && msg->rts.withdrawn) {
+		weft_rx_free(msg);
+		return;
+	}
 	msg->flags &= (uint8_t)~WEFT_MSG_AHEAD;
 	req = weft_rx_match(me, msg->match.tag);
 	if (req) {
@@ -312,12 +316,13 @@ static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a)
 	weft_rx_over(msg);
 }
 
-static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts)
+static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, size_t length)
 {
 	uint32_t seq = weft_get32(rts->e.seq);
 	uint64_t total = weft_get64(rts->total);
 	bool ahead = seq != me->rx_seq;
 	struct weft_request *req = NULL;
+	struct weft_rndv_offer offer;
 	struct weft_message *msg;
 
 	if (weft_rx_lookup(me, seq)) {
@@ -326,6 +331,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts)
 	}
 	if (!may_begin(me, seq, false, total))
 		return;
+	weft_rndv_offer_read(&offer, rts->req, rts->flags, rts + 1, length - sizeof(*rts));
 	me->mw->count.rts++;
 	if (!ahead) {
 		me->rx_seq++;
@@ -334,18 +340,65 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts)
 	if (req) {
 		me->mw->count.expected++;
 		weft_recv_matched(req, me, weft_get64(rts->e.tag), total);
-		weft_rndv_bind(me, req, rts->req, false);
+		weft_rndv_fetch(me, req, &offer, false);
 		return;
 	}
 	msg = new_message(me, &rts->e, total, false);
 	if (!msg)
 		return;
-	msg->flags |= WEFT_MSG_RTS;
-	msg->sreq = rts->req;
+	weft_message_set_offer(msg, &offer);
 	if (ahead)
 		keep_ahead(me, msg);
 	else if (keep_by_seq(me, msg) == 0)
 		weft_rx_queue(msg);
+}
+
+/* The RTS comes later, and shall find nothing to do. */
+static void withdraw_early(struct weft_msg_ep *me, const struct weft_wire_withdraw *w)
+{
+	const struct weft_rndv_offer offer = {.sreq = w->sreq};
+	struct weft_message *msg;
+
+	if (weft_get32(w->e.seq) == me->rx_seq) {
+		me->rx_seq++;
+		return;
+	}
+	msg = new_message(me, &w->e, 0, false);
+	if (!msg)
+		return;
+	weft_message_set_offer(msg, &offer);
+	msg->rts.withdrawn = true;
+	keep_ahead(me, msg);
+}
+
+/*
+ * The sender takes its message back. It is too late when a receive, or a matched probe, has it: then
+ * the sender learns that from what it is asked for. Who was first is decided here alone.
+ */
+static void recv_withdraw(struct weft_msg_ep *me, const struct weft_wire_withdraw *w)
+{
+	struct weft_message *msg = weft_rx_lookup(me, weft_get32(w->e.seq));
+
+	if (!msg) {
+		if ((int32_t)(weft_get32(w->e.seq) - me->rx_seq) < 0 ||
+		    !may_begin(me, weft_get32(w->e.seq), false, 0))
+			return;
+		withdraw_early(me, w);
+	} else if (!(msg->flags & WEFT_MSG_RTS) || msg->error || msg->rts.withdrawn ||
+		   memcmp(&msg->sreq, &w->sreq, sizeof(w->sreq))) {
+		me->mw->count.mismatch++;
+		return;
+	} else if (msg->flags & WEFT_MSG_AHEAD) {
+		msg->rts.withdrawn = true;
+	} else if (msg->flags & WEFT_MSG_QUEUED) {
+		weft_match_msg_remove(&me->mw->match, &msg->match);
+		weft_rx_free(msg);
+	} else {
+		return;
+	}
+	me->mw->count.withdrawn++;
+	if (!me->failed)
+		weft_rndv_refuse(me, w->sreq, -ECANCELED);
 }
 
 /* A tagged message, or a piece: afterwards the turn of others may have come. */
@@ -368,10 +421,13 @@ static void recv_tagged(struct weft_msg_ep *me, uint8_t id, const void *data, si
 		recv_frag(me, &fs->f, &fs->req, fs + 1, length - sizeof(*fs));
 		break;
 	case WEFT_WIRE_RTS:
-		recv_rts(me, data);
+		recv_rts(me, data, length);
 		break;
 	case WEFT_WIRE_ABORT:
 		recv_abort(me, data);
+		break;
+	case WEFT_WIRE_WITHDRAW:
+		recv_withdraw(me, data);
 		break;
 	}
 	if (me->failed)
@@ -394,6 +450,9 @@ static const uint8_t header_size[] = {
 	[WEFT_WIRE_SYNC_ACK] = sizeof(struct weft_wire_ats),
 	[WEFT_WIRE_CREDIT] = sizeof(struct weft_wire_credit),
 	[WEFT_WIRE_ABORT] = sizeof(struct weft_wire_abort),
+	[WEFT_WIRE_PULL] = sizeof(struct weft_wire_pull),
+	[WEFT_WIRE_WITHDRAW] = sizeof(struct weft_wire_withdraw),
+	[WEFT_WIRE_PUT_DONE] = sizeof(struct weft_wire_put_done),
 };
 
 int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
@@ -415,7 +474,13 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 	weft_msg_ep_hold(me);
 	switch (id) {
 	case WEFT_WIRE_RTR:
-		weft_rndv_recv_rtr(me, data);
+		weft_rndv_recv_rtr(me, data, length);
+		break;
+	case WEFT_WIRE_PULL:
+		weft_rndv_recv_pull(me, data);
+		break;
+	case WEFT_WIRE_PUT_DONE:
+		weft_rndv_recv_put_done(me, data);
 		break;
 	case WEFT_WIRE_DATA:
 		weft_rndv_recv_data(me, data, length - sizeof(struct weft_wire_data));

@@ -48,17 +48,25 @@ static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_la
 	return l->max_zcopy;
 }
 
+/* From this length on user memory is worth it. Rendezvous is the promise not to copy. */
+static size_t zcopy_from(const struct weft_request *req)
+{
+	if (req->flags & WEFT_REQ_RNDV)
+		return req->mw->conf.zcopy ? 0 : SIZE_MAX;
+	return req->me->zcopy_from;
+}
+
 size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len)
 {
 	const struct weft_msg_lane *l = &req->me->lanes[lane];
 	size_t max = l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
 
 	/*
-	 * Below the threshold zcopy is for what no copying call takes. Of an iov nobody knows
-	 * beforehand whether it fits into the lane's.
+	 * Below the threshold zcopy is for what no copying call takes, and for rendezvous. Of an
+	 * iov nobody knows beforehand whether it fits into the lane's.
 	 */
 	if (req->dt.dt_class == WEFT_DT_CONTIG &&
-	    (req->length >= req->me->zcopy_from || hdr_len + req->length > max)) {
+	    (req->length >= zcopy_from(req) || hdr_len + req->length > max)) {
 		size_t z = zcopy_max(req, l, hdr_len);
 
 		if (z > max)
@@ -115,7 +123,7 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 	int err = 0, rc = -E2BIG;
 
 	/* Short tails are copied, unless nothing but zcopy takes them. */
-	if ((len >= req->me->zcopy_from || (whole > l->max_bcopy && whole > l->max_short)) &&
+	if ((len >= zcopy_from(req) || (whole > l->max_bcopy && whole > l->max_short)) &&
 	    whole <= zcopy_max(req, l, hdr_len))
 		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
 	if (rc == -E2BIG) {
@@ -124,6 +132,8 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 						   len);
 		else
 			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
+		if (rc == 0)
+			req->mw->count.copied_bytes += len;
 	}
 	if (rc == 0) {
 		count->tx_msgs++;
@@ -241,14 +251,14 @@ void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t le
 		return;
 	if (STAILQ_EMPTY(&me->ctl) && weft_tx_envelope_any(me, id, data, length) == 0)
 		return;
-	ctl = malloc(sizeof(*ctl));
+	ctl = malloc(sizeof(*ctl) + length);
 	if (!ctl) {
 		/* The peer would wait for ever: better an end that both see. */
 		weft_ep_fail(me->ep, -ENOMEM, "no memory for a control message");
 		return;
 	}
 	ctl->id = id;
-	ctl->length = (uint8_t)length;
+	ctl->length = (uint16_t)length;
 	memcpy(ctl->data, data, length);
 	STAILQ_INSERT_TAIL(&me->ctl, ctl, link);
 	weft_tx_kick(me);
@@ -294,7 +304,7 @@ void weft_send_check(struct weft_request *req)
 }
 
 /* The pack callback has failed with the message half sent: the peer shall not wait for the rest. */
-static void send_abort(struct weft_request *req, int status)
+void weft_send_abort(struct weft_request *req, int status)
 {
 	struct weft_wire_abort abort = {
 		.e = {weft_put32(req->send.seq), weft_put64(req->tag)},
@@ -308,6 +318,36 @@ static void send_abort(struct weft_request *req, int status)
 		req->flags &=
 			~WEFT_REQ_WAIT_ACK; /* multi-eager: no acknowledgement is of interest now */
 	weft_tx_ctl(req->me, WEFT_WIRE_ABORT, &abort, sizeof(abort));
+}
+
+/* The receiver is asked to forget the RTS; only it knows whether a receive has matched. */
+static void withdraw(struct weft_request *req)
+{
+	struct weft_wire_withdraw w = {
+		.e = {weft_put32(req->send.seq), weft_put64(req->tag)},
+		.sreq = weft_request_ref(req),
+	};
+
+	req->flags |= WEFT_REQ_CANCEL;
+	weft_tx_ctl(req->me, WEFT_WIRE_WITHDRAW, &w, sizeof(w));
+}
+
+int weft_send_cancel(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if ((req->flags & (WEFT_REQ_PENDING | WEFT_REQ_STARTED)) == WEFT_REQ_PENDING) {
+		TAILQ_REMOVE(&me->pending, req, link);
+		req->flags = (req->flags & ~WEFT_REQ_PENDING) | WEFT_REQ_HANDED;
+		weft_tx_update(me);
+		send_end(req, -ECANCELED);
+		return 0;
+	}
+	if ((req->flags & (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK | WEFT_REQ_RTR | WEFT_REQ_CANCEL)) !=
+	    (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK))
+		return -EBUSY;
+	withdraw(req);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ queues */
@@ -375,7 +415,7 @@ static int send_step(struct weft_request *req)
 	rc = req->send.proto->progress(req);
 	if (rc == 0 || rc == -EAGAIN || !(req->flags & WEFT_REQ_STARTED))
 		return rc;
-	send_abort(req, rc);
+	weft_send_abort(req, rc);
 	return 0;
 }
 
@@ -445,10 +485,10 @@ static unsigned int serve_data(struct weft_msg_ep *me)
 		TAILQ_REMOVE(&me->data, req, link);
 		req->flags &= ~WEFT_REQ_DATA;
 		if (rc < 0)
-			send_abort(req, rc);
+			weft_send_abort(req, rc);
 		weft_send_check(req);
 	}
-	return n;
+	return n + weft_rndv_serve(me);
 }
 
 /*
@@ -461,7 +501,7 @@ static bool has_work(const struct weft_msg_ep *me)
 
 	if (!me->up)
 		return false;
-	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due || !TAILQ_EMPTY(&me->data))
+	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due || !TAILQ_EMPTY(&me->data) || me->num_pulls)
 		return true;
 	return req && ((req->flags & WEFT_REQ_STARTED) || weft_tx_has_seq(me));
 }
@@ -504,6 +544,7 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	 */
 	TAILQ_INIT(&me->pending);
 	TAILQ_INIT(&me->data);
+	weft_rndv_ep_fail(me);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link) {
 		req->flags &= ~(WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK);
 		req->flags |= WEFT_REQ_HANDED;

@@ -95,7 +95,7 @@ void weft_rx_ack(struct weft_message *msg, int status)
 void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 {
 	struct weft_msg_ep *me = msg->me;
-	struct weft_wire_ref sreq = msg->sreq;
+	struct weft_rndv_offer offer;
 
 	weft_recv_matched(req, me, msg->match.tag, msg->total);
 	req->source_id = msg->source_id;
@@ -106,8 +106,9 @@ void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 		return;
 	}
 	if (msg->flags & WEFT_MSG_RTS) {
+		weft_message_get_offer(msg, &offer);
 		weft_rx_free(msg);
-		weft_rndv_bind(me, req, sreq, now);
+		weft_rndv_fetch(me, req, &offer, now);
 		return;
 	}
 	weft_rx_ack(msg, 0);
@@ -139,7 +140,7 @@ void weft_rx_drop(struct weft_message *msg)
 
 	if (msg->flags & WEFT_MSG_RTS) {
 		if (msg->me)
-			weft_rndv_send_ats(msg->me, WEFT_WIRE_ATS, msg->sreq, 0);
+			weft_rndv_refuse(msg->me, msg->sreq, 0);
 		weft_rx_free(msg);
 		return;
 	}
@@ -184,7 +185,7 @@ void weft_rx_refuse(struct weft_message *msg)
 		weft_match_msg_remove(&msg->mw->match, &msg->match);
 	msg->flags &= (uint8_t)~WEFT_MSG_QUEUED;
 	if (msg->flags & WEFT_MSG_RTS) {
-		weft_rndv_send_ats(msg->me, WEFT_WIRE_ATS, msg->sreq, -ECONNRESET);
+		weft_rndv_refuse(msg->me, msg->sreq, -ECONNRESET);
 		weft_rx_free(msg);
 	} else {
 		weft_rx_ack(msg, -ECONNRESET);
@@ -230,10 +231,11 @@ static void fail_active(struct weft_msg_ep *me, int status)
 	while ((req = TAILQ_FIRST(&me->rx_active))) {
 		TAILQ_REMOVE(&me->rx_active, req, link);
 		req->flags &= ~WEFT_REQ_ACTIVE;
-		if (req->recv.msg)
-			weft_rx_free(req->recv.msg);
-		else
-			weft_ivals_fini(&req->recv.got);
+		if (!req->recv.msg) {
+			weft_rndv_fetch_fail(req, status);
+			continue;
+		}
+		weft_rx_free(req->recv.msg);
 		weft_request_complete(req, status);
 	}
 }

@@ -240,6 +240,8 @@ int weft_request_cancel(struct weft_request *req)
 	weft_worker_lock(w);
 	if (req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER)) {
 		rc = -EALREADY;
+	} else if (req->kind == WEFT_REQ_SEND) {
+		rc = weft_send_cancel(req);
 	} else if (!(req->flags & WEFT_REQ_POSTED)) {
 		rc = -EBUSY;
 	} else {
@@ -268,7 +270,7 @@ static const char *state_of(const struct weft_request *req)
 		return "in progress";
 	if (req->flags & WEFT_REQ_PENDING)
 		return req->flags & WEFT_REQ_STARTED ? "partly sent" : "queued";
-	if (req->flags & WEFT_REQ_DATA)
+	if ((req->flags & WEFT_REQ_DATA) || ((req->flags & WEFT_REQ_RNDV) && req->send.pulls))
 		return "sending the data the receiver asked for";
 	if (req->flags & WEFT_REQ_WAIT_ACK)
 		return "waiting for the receiver";

@@ -26,6 +26,7 @@
 struct weft_msg_ep;
 struct weft_msg_worker;
 struct weft_proto;
+struct weft_fetch;
 
 #define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 
@@ -47,6 +48,8 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER };
 #define WEFT_REQ_RTR (1u << 12)       /**< send: the receiver has asked for the data */
 #define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: no more of it */
 #define WEFT_REQ_LATER (1u << 14)     /**< complete, but the callback waits for the next progress */
+#define WEFT_REQ_RNDV (1u << 16)      /**< send: offered: the receiver asks, or says ATS */
+#define WEFT_REQ_CANCEL (1u << 17)    /**< send: withdrawn; the receiver says who was first */
 #define WEFT_REQ_NOW (1u << 15)       /**< receive: over inside the call that posted it */
 
 struct weft_request {
@@ -75,14 +78,14 @@ struct weft_request {
 			struct weft_mem *mem;
 			struct weft_lane_comp comp; /* of every zcopy piece */
 			uint32_t zcopies;           /* zcopy pieces that the lanes still hold */
+			uint32_t pulls;             /* asked for, and not handed to a lane yet */
 			uint32_t seq;
 			size_t offset, end;        /* next byte to hand over, and where to stop */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
 		} send;
 		struct {
 			struct weft_match_recv match;
-			struct weft_ivals got;     /* rendezvous: bytes that have come */
-			struct weft_wire_ref peer; /* rendezvous: the sender's request */
+			struct weft_fetch *fetch; /* rendezvous, while ACTIVE */
 			struct weft_message
 				*msg; /* multi-eager: what the later pieces find by sequence */
 		} recv;

@@ -477,10 +477,13 @@ WEFT_API int weft_request_test(struct weft_request *req, struct weft_completion 
 WEFT_API void weft_request_free(struct weft_request *req);
 
 /**
- * Cancel a posted receive that is not matched yet: it ends with -ECANCELED (its callback runs
- * inside this call).
- * @return 0 if cancelled; -EBUSY if matched, under way or of a kind that cannot be cancelled;
- *   -EALREADY when it is complete
+ * Cancel what has not met its other half.
+ *  - A posted receive that is not matched yet ends with -ECANCELED (its callback runs inside this
+ *    call). So does a send of which nothing has left.
+ *  - A rendezvous send that waits for its receive is withdrawn: it ends later, with -ECANCELED when
+ *    no receive had matched it (then none ever will), or as if nothing had happened.
+ * @return 0 if cancelled or withdrawn; -EBUSY if matched, under way or of a kind that cannot be
+ *   cancelled; -EALREADY when it is complete
  */
 WEFT_API int weft_request_cancel(struct weft_request *req);
 

@@ -17,9 +17,10 @@ static int check_frag(const struct weft_wire_frag *f, size_t payload)
 	return 0;
 }
 
-static int check_rtr(const struct weft_wire_rtr *rtr)
+/* A stretch of a message. */
+static int check_range(weft_le64 first, weft_le64 bytes)
 {
-	uint64_t offset = weft_get64(rtr->offset), length = weft_get64(rtr->length);
+	uint64_t offset = weft_get64(first), length = weft_get64(bytes);
 
 	return length == 0 || length > PTRDIFF_MAX || offset > PTRDIFF_MAX - length ? -EBADMSG : 0;
 }
@@ -32,13 +33,30 @@ static int check_data(const struct weft_wire_data *hdr, size_t payload)
 										      : 0;
 }
 
-/* What later minors may append: records, skipped unless marked as indispensable. */
-static int check_records(const uint8_t *p, size_t left)
+/* Keys: each lane at most once. */
+static int check_keys(const struct weft_wire_keys *keys, size_t length)
 {
+	const struct weft_wire_key *key = (const void *)(keys + 1);
+	uint32_t seen = 0;
+
+	if (length < sizeof(*keys) || (length - sizeof(*keys)) % sizeof(*key) ||
+	    weft_get64(keys->offset) > PTRDIFF_MAX)
+		return -EBADMSG;
+	for (size_t n = (length - sizeof(*keys)) / sizeof(*key); n; n--, key++) {
+		if (key->lane >= 32 || (seen & 1u << key->lane))
+			return -EBADMSG;
+		seen |= 1u << key->lane;
+	}
+	return 0;
+}
+
+/* Records: unknown ones are skipped unless marked as indispensable. */
+static int check_records(uint8_t id, const uint8_t *p, size_t left)
+{
+	bool keys = id == WEFT_WIRE_RTS || id == WEFT_WIRE_RTR;
+
 	while (left) {
-		const struct record {
-			weft_le16 type, length;
-		} __attribute__((packed)) *r = (const void *)p;
+		const struct weft_wire_record *r = (const void *)p;
 		size_t size;
 
 		if (left < sizeof(*r) || (weft_get16(r->type) & 0x8000))
@@ -46,35 +64,60 @@ static int check_records(const uint8_t *p, size_t left)
 		size = sizeof(*r) + weft_get16(r->length);
 		if (size > left)
 			return -EBADMSG;
+		if (keys && weft_get16(r->type) == WEFT_MSG_RECORD_KEYS &&
+		    check_keys((const void *)(r + 1), weft_get16(r->length)))
+			return -EBADMSG;
 		p += size;
 		left -= size;
 	}
 	return 0;
 }
 
+static int check_status(weft_le32 status)
+{
+	return weft_get32(status) < 4096 ? 0 : -EBADMSG;
+}
+
+static int check_abort(const struct weft_wire_abort *a)
+{
+	if (weft_get32(a->status) == 0 || weft_get64(a->total) > PTRDIFF_MAX)
+		return -EBADMSG;
+	return check_status(a->status);
+}
+
+/* The fields of a message without payload. */
+static int check_fields(uint8_t id, const void *data)
+{
+	const struct weft_wire_put_done *done = data;
+	const struct weft_wire_pull *pull = data;
+	const struct weft_wire_rtr *rtr = data;
+	const struct weft_wire_rts *rts = data;
+	const struct weft_wire_ats *ats = data;
+
+	switch (id) {
+	case WEFT_WIRE_RTS:
+		return weft_get64(rts->total) > PTRDIFF_MAX ? -EBADMSG : 0;
+	case WEFT_WIRE_RTR:
+		return check_range(rtr->offset, rtr->length);
+	case WEFT_WIRE_PULL:
+		return check_range(pull->offset, pull->length);
+	case WEFT_WIRE_PUT_DONE:
+		return check_range(done->offset, done->length);
+	case WEFT_WIRE_ATS:
+	case WEFT_WIRE_SYNC_ACK:
+		return check_status(ats->status);
+	case WEFT_WIRE_ABORT:
+		return check_abort(data);
+	default:
+		return 0;
+	}
+}
+
 static int check_control(uint8_t id, const void *data, size_t size, size_t length)
 {
-	uint32_t status = 0;
-
-	if (length < size)
+	if (length < size || check_fields(id, data))
 		return -EBADMSG;
-	if (id == WEFT_WIRE_RTS &&
-	    weft_get64(((const struct weft_wire_rts *)data)->total) > PTRDIFF_MAX)
-		return -EBADMSG;
-	if (id == WEFT_WIRE_RTR && check_rtr(data))
-		return -EBADMSG;
-	if (id == WEFT_WIRE_ATS || id == WEFT_WIRE_SYNC_ACK)
-		status = weft_get32(((const struct weft_wire_ats *)data)->status);
-	if (id == WEFT_WIRE_ABORT) {
-		const struct weft_wire_abort *a = data;
-
-		status = weft_get32(a->status);
-		if (status == 0 || weft_get64(a->total) > PTRDIFF_MAX)
-			return -EBADMSG;
-	}
-	if (status >= 4096)
-		return -EBADMSG;
-	return length == size ? 0 : check_records((const uint8_t *)data + size, length - size);
+	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);
 }
 
 int weft_wire_check(uint8_t id, const void *data, size_t length)
@@ -107,6 +150,12 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 		return check_control(id, data, sizeof(struct weft_wire_credit), length);
 	case WEFT_WIRE_ABORT:
 		return check_control(id, data, sizeof(struct weft_wire_abort), length);
+	case WEFT_WIRE_PULL:
+		return check_control(id, data, sizeof(struct weft_wire_pull), length);
+	case WEFT_WIRE_WITHDRAW:
+		return check_control(id, data, sizeof(struct weft_wire_withdraw), length);
+	case WEFT_WIRE_PUT_DONE:
+		return check_control(id, data, sizeof(struct weft_wire_put_done), length);
 	default:
 		return -EBADMSG;
 	}

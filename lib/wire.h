@@ -90,10 +90,13 @@ enum weft_wire_id {
 	 * ...)
 	 */
 	WEFT_WIRE_ABORT = 12,
-	/*
-	 * 13..15 rendezvous: pulls, puts; 16..19 active messages; 20..27 remote memory, atomics;
-	 * 28..31 lanes that die
-	 */
+	/** struct weft_wire_pull: receiver to sender: these bytes as DATA, over this lane */
+	WEFT_WIRE_PULL = 13,
+	/** struct weft_wire_withdraw: sender to receiver: forget the RTS, unless it is matched */
+	WEFT_WIRE_WITHDRAW = 14,
+	/** struct weft_wire_put_done: sender to receiver: these bytes are written */
+	WEFT_WIRE_PUT_DONE = 15,
+	/* 16..19 active messages; 20..27 remote memory, atomics; 28..31 lanes that die */
 };
 
 /** Reference to an object of the receiver of the message: slot and generation, both checked. */
@@ -129,7 +132,30 @@ struct weft_wire_rts {
 	struct weft_wire_eager e;
 	weft_le64 total;
 	struct weft_wire_ref req; /**< sender's request */
-	weft_le32 flags;          /**< WEFT_RTS_* */
+	weft_le32 flags;          /**< WEFT_RTS_F_* */
+} __attribute__((packed));
+
+/** RTS flags: the ways in which the sender gives its data; DATA after RTR it gives always. */
+#define WEFT_RTS_F_PULL (1u << 0) /**< it answers PULL */
+#define WEFT_RTS_F_PUT (1u << 1)  /**< it writes, when RTR has keys */
+
+/** Records behind RTS and RTR. */
+enum weft_msg_record_type {
+	/**
+	 * struct weft_wire_keys, then struct weft_wire_key for each lane that can read (RTS) or
+	 * write (RTR) the message's memory itself.
+	 */
+	WEFT_MSG_RECORD_KEYS = 1,
+};
+
+struct weft_wire_keys {
+	weft_le64 offset; /**< of the message's first byte from the start of the registration */
+} __attribute__((packed));
+
+struct weft_wire_key {
+	uint8_t lane;     /**< lane number; each once */
+	uint8_t reserved; /**< 0 */
+	weft_le64 key;
 } __attribute__((packed));
 
 /** Receiver's answer to an RTS: send bytes [offset, offset + length) as DATA. */
@@ -184,6 +210,32 @@ struct weft_wire_abort {
 } __attribute__((packed));
 
 /**
+ * Receiver's other answer to an RTS, any number of times: send bytes [offset, offset + length) as
+ * DATA over this lane. Good until the ATS, for the bytes of this message only.
+ */
+struct weft_wire_pull {
+	struct weft_wire_ref sreq; /**< sender's request, from the RTS */
+	struct weft_wire_ref rreq; /**< receiver's request, for DATA; the same in all of them */
+	weft_le64 offset;
+	weft_le64 length; /**< > 0; offset + length <= total */
+	weft_le32 lane;   /**< lane number; of one that is gone: any */
+} __attribute__((packed));
+
+/** The sender has cancelled: answered by ATS(ECANCELED) if no receive had taken the message. */
+struct weft_wire_withdraw {
+	struct weft_wire_eager e;  /**< of the RTS */
+	struct weft_wire_ref sreq; /**< of the RTS */
+	weft_le32 flags;           /**< 0 */
+} __attribute__((packed));
+
+/** Bytes [offset, offset + length) are in the receiver's memory. */
+struct weft_wire_put_done {
+	struct weft_wire_ref rreq; /**< receiver's request, from the RTR */
+	weft_le64 offset;
+	weft_le64 length; /**< > 0 */
+} __attribute__((packed));
+
+/**
  * Messages up to this many bytes need no byte credit (they are counted, see
  * weft_wire_credit.small).
  */
@@ -206,6 +258,11 @@ static_assert(sizeof(struct weft_wire_data) == 16, "wire");
 static_assert(sizeof(struct weft_wire_ats) == 12, "wire");
 static_assert(sizeof(struct weft_wire_credit) == 20, "wire");
 static_assert(sizeof(struct weft_wire_abort) == 36, "wire");
+static_assert(sizeof(struct weft_wire_pull) == 36, "wire");
+static_assert(sizeof(struct weft_wire_withdraw) == 24, "wire");
+static_assert(sizeof(struct weft_wire_put_done) == 24, "wire");
+static_assert(sizeof(struct weft_wire_keys) == 8, "wire");
+static_assert(sizeof(struct weft_wire_key) == 10, "wire");
 
 /* ------------------------------------------------------------------ wire-up */
 

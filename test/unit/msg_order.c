@@ -181,6 +181,7 @@ static void one_permutation(struct pair *p, const unsigned int *perm, unsigned i
 
 	fill(sbuf, len, n);
 	memset(rbuf, 0, len);
+	p->w[1].msg->conf.rndv_scheme = WEFT_RNDV_AM; /* all pieces are there at once */
 	if (when == BEFORE)
 		op_recv(&r, &p->w[1], rbuf, sizeof(rbuf), 9, FULL);
 	op_send(&s, &p->ep[0], sbuf, len, 9);

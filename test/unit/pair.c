@@ -238,6 +238,10 @@ void pair_defaults(struct pair *p)
 		.unexp_limit = 64u << 20,
 		.eager_credit = 1u << 20,
 		.seq_start = 0,
+		.rndv_min_piece = 512,
+		.rndv_align = 1,
+		.rndv_window = 6000, /* several pieces per lane, several pulls per message */
+		.rndv_limit = 64u << 10,
 		.lane.zcopy = true,
 	};
 }

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rendezvous, the receiver's half: from the match to the last byte.
+ *
+ * A fetch lives from weft_rndv_fetch() until its request has ended and no lane writes into the
+ * user's memory any more: an end with native reads under way (f->reads) waits for them. A buffer
+ * that is too small takes nothing: the receive ends with -EMSGSIZE, ATS releases the sender, which
+ * sees success.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "msg.h"
+
+/* ------------------------------------------------------------------ offers */
+
+void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sreq, weft_le32 flags,
+			  const void *records, size_t length)
+{
+	offer->sreq = sreq;
+	offer->flags = weft_get32(flags);
+	offer->lanes = 0;
+	(void)records;
+	(void)length;
+}
+
+void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status)
+{
+	struct weft_wire_ats ats = {.sreq = sreq, .status = weft_put32((uint32_t)-status)};
+
+	weft_tx_ctl(me, id, &ats, sizeof(ats));
+}
+
+void weft_rndv_refuse(struct weft_msg_ep *me, struct weft_wire_ref sreq, int status)
+{
+	weft_rndv_send_ats(me, WEFT_WIRE_ATS, sreq, status);
+}
+
+/* ------------------------------------------------------------------ life of a fetch */
+
+static struct weft_fetch *fetch_new(struct weft_msg_ep *me, struct weft_request *req)
+{
+	struct weft_msg_worker *mw = me->mw;
+	struct weft_fetch *f = TAILQ_FIRST(&mw->free_fetches);
+
+	if (f)
+		TAILQ_REMOVE(&mw->free_fetches, f, link);
+	else
+		f = malloc(sizeof(*f));
+	if (!f)
+		return NULL;
+	f->req = req;
+	f->me = me;
+	weft_ivals_init(&f->got);
+	f->next = 0;
+	TAILQ_INIT(&f->asks);
+	TAILQ_INIT(&f->again);
+	f->reads = 0;
+	f->queued = false;
+	f->over = false;
+	f->mem = NULL;
+	f->own_mem = false;
+	weft_msg_ep_hold(me);
+	return f;
+}
+
+/* The last of it: the request ends, unless it has. */
+static void fetch_free(struct weft_fetch *f)
+{
+	struct weft_msg_worker *mw = f->req->mw;
+	struct weft_msg_ep *me = f->me;
+
+	weft_ivals_fini(&f->got);
+	TAILQ_INSERT_HEAD(&mw->free_fetches, f, link);
+	weft_msg_ep_release(me);
+}
+
+/*
+ * No more of it is wanted. @return true when the request may end now; else weft_rndv_read_done()
+ * ends it
+ */
+static bool fetch_end(struct weft_fetch *f)
+{
+	weft_rndv_pull_end(f);
+	f->over = true;
+	return f->reads == 0;
+}
+
+static void fetch_done(struct weft_fetch *f, bool now)
+{
+	struct weft_request *req = f->req;
+	struct weft_msg_ep *me = f->me;
+
+	weft_msg_ep_hold(me);
+	if (!me->failed)
+		weft_rndv_refuse(me, f->offer.sreq, 0);
+	req->recv.fetch = NULL;
+	fetch_free(f);
+	weft_recv_done(req, now);
+	weft_msg_ep_release(me);
+}
+
+/* Everything is there, or nothing more is wanted: out of the list, and done as soon as may be. */
+static void fetch_over(struct weft_fetch *f)
+{
+	struct weft_request *req = f->req;
+
+	TAILQ_REMOVE(&f->me->rx_active, req, link);
+	req->flags &= ~WEFT_REQ_ACTIVE;
+	if (fetch_end(f))
+		fetch_done(f, false);
+}
+
+void weft_rndv_fetch_fail(struct weft_request *req, int status)
+{
+	struct weft_fetch *f = req->recv.fetch;
+
+	if (req->status == WEFT_INPROGRESS)
+		req->status = status;
+	if (fetch_end(f))
+		fetch_done(f, false);
+}
+
+/* ------------------------------------------------------------------ ways */
+
+static void send_rtr(struct weft_fetch *f)
+{
+	struct weft_wire_rtr rtr = {
+		.sreq = f->offer.sreq,
+		.rreq = weft_request_ref(f->req),
+		.length = weft_put64(f->req->length),
+	};
+
+	weft_tx_ctl(f->me, WEFT_WIRE_RTR, &rtr, sizeof(rtr));
+}
+
+/* The first way, in the order of the configuration, that both ends can go. */
+static enum weft_rndv_scheme choose(const struct weft_fetch *f)
+{
+	enum weft_rndv_scheme want = f->req->mw->conf.rndv_scheme;
+	bool any = want == WEFT_RNDV_AUTO;
+
+	if ((any || want == WEFT_RNDV_GET) && (f->offer.flags & WEFT_RTS_F_PULL))
+		return WEFT_RNDV_GET;
+	return WEFT_RNDV_AM;
+}
+
+void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
+		     const struct weft_rndv_offer *offer, bool now)
+{
+	struct weft_fetch *f = NULL;
+
+	if (req->length && req->status == WEFT_INPROGRESS) {
+		f = fetch_new(me, req);
+		if (!f)
+			req->status = -ENOMEM;
+	}
+	if (!f) {
+		weft_rndv_refuse(me, offer->sreq, 0);
+		weft_recv_done(req, now);
+		return;
+	}
+	f->offer = *offer;
+	f->scheme = choose(f);
+	req->recv.fetch = f;
+	req->recv.msg = NULL;
+	req->flags |= WEFT_REQ_ACTIVE;
+	TAILQ_INSERT_TAIL(&me->rx_active, req, link);
+	if (f->scheme != WEFT_RNDV_GET) {
+		send_rtr(f);
+		return;
+	}
+	weft_rndv_pull_add(f);
+	weft_rndv_pump(me->mw);
+}
+
+/* ------------------------------------------------------------------ what comes */
+
+/* The fetch of this endpoint whose request @ref names, or NULL (counted). */
+static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_ref ref)
+{
+	struct weft_request *req = weft_request_lookup(me->mw, ref);
+
+	if (req && req->kind == WEFT_REQ_RECV && (req->flags & WEFT_REQ_ACTIVE) && !req->recv.msg &&
+	    req->me == me)
+		return req->recv.fetch;
+	me->mw->count.bad_ref++;
+	return NULL;
+}
+
+/* Bytes [off, off + len) are new. @return 0, or the error that is counted or has ended all */
+static int take(struct weft_fetch *f, uint64_t off, uint64_t len)
+{
+	struct weft_msg_ep *me = f->me;
+	int rc = weft_ivals_add(&f->got, off, off + len);
+
+	if (rc == -EEXIST)
+		me->mw->count.overlap++;
+	else if (rc)
+		weft_ep_fail(me->ep, rc, "no memory to keep track of the pieces of a message");
+	return rc;
+}
+
+void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length)
+{
+	struct weft_fetch *f = find_fetch(me, hdr->rreq);
+	uint64_t off = weft_get64(hdr->offset);
+
+	if (!f)
+		return;
+	if (off + length > f->req->length ||
+	    (f->scheme == WEFT_RNDV_GET && !weft_rndv_pull_asked(f, off, length))) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	if (take(f, off, length))
+		return;
+	weft_recv_place(f->req, off, hdr + 1, length);
+	if (f->scheme == WEFT_RNDV_GET)
+		weft_rndv_pull_came(f, off, length);
+	if (f->got.covered == f->req->length)
+		fetch_over(f);
+	if (!TAILQ_EMPTY(&me->mw->fetching))
+		weft_rndv_pump(me->mw);
+}
+
+void weft_rndv_recv_put_done(struct weft_msg_ep *me, const struct weft_wire_put_done *done)
+{
+	me->mw->count.mismatch++; /* nothing here was offered for writing */
+	(void)done;
+}
+
+void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort)
+{
+	struct weft_fetch *f = find_fetch(me, abort->rreq);
+
+	if (!f)
+		return;
+	/* Pieces that other lanes still carry find nobody, and are dropped. */
+	if (f->req->status == WEFT_INPROGRESS)
+		f->req->status = -(int)weft_get32(abort->status);
+	fetch_over(f);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rendezvous, the sender's half: it offers its data and gives what it is asked for, out of the
+ * user's memory, until ATS.
+ *
+ * What the peer may name is a request of its own endpoint that waits for it, by index and
+ * generation, and bytes inside that message; anything else is dropped and counted. So is what comes
+ * after the end. Pulls that wait for their lanes are bounded: who asks for more at a time than
+ * WEFT_RNDV_PULLS_MAX does not keep to the protocol, and fails.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "msg.h"
+
+/* ------------------------------------------------------------------ offer */
+
+size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records)
+{
+	enum weft_rndv_scheme scheme = req->mw->conf.rndv_scheme;
+	uint32_t f = 0;
+
+	if (scheme == WEFT_RNDV_AUTO || scheme == WEFT_RNDV_GET)
+		f |= WEFT_RTS_F_PULL;
+	*flags = weft_put32(f);
+	(void)records;
+	return 0;
+}
+
+void weft_rndv_offered(struct weft_request *req)
+{
+	req->send.offset = 0;
+	req->send.end = 0;
+	req->send.pulls = 0;
+	req->flags |= WEFT_REQ_WAIT_ACK | WEFT_REQ_RNDV;
+}
+
+/* A request of this endpoint that waits for an acknowledgement, or NULL (counted). */
+static struct weft_request *find_send(struct weft_msg_ep *me, struct weft_wire_ref ref)
+{
+	struct weft_request *req = weft_request_lookup(me->mw, ref);
+
+	if (req && req->kind == WEFT_REQ_SEND && req->me == me && (req->flags & WEFT_REQ_WAIT_ACK))
+		return req;
+	me->mw->count.bad_ref++;
+	return NULL;
+}
+
+/* One that has offered [offset, offset + length). */
+static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_ref ref,
+				       uint64_t offset, uint64_t length)
+{
+	struct weft_request *req = find_send(me, ref);
+
+	if (!req)
+		return NULL;
+	if (!(req->flags & WEFT_REQ_RNDV) || length > req->length ||
+	    offset > req->length - length) {
+		me->mw->count.mismatch++;
+		return NULL;
+	}
+	/* The pack callback has failed: ABORT is on its way. */
+	return req->status == WEFT_INPROGRESS ? req : NULL;
+}
+
+/* ------------------------------------------------------------------ pulls */
+
+static struct weft_pull *pull_new(struct weft_msg_worker *mw)
+{
+	struct weft_pull *p = STAILQ_FIRST(&mw->free_pulls);
+
+	if (!p)
+		return malloc(sizeof(*p));
+	STAILQ_REMOVE_HEAD(&mw->free_pulls, link);
+	return p;
+}
+
+static void pull_free(struct weft_msg_ep *me, struct weft_pull *p)
+{
+	p->req->send.pulls--;
+	me->num_pulls--;
+	STAILQ_INSERT_HEAD(&me->mw->free_pulls, p, link);
+}
+
+/* The lane it was asked over, or another when that is gone. */
+static unsigned int lane_for(const struct weft_msg_ep *me, uint32_t lane)
+{
+	return lane < WEFT_MAX_LANES && (me->lanes_up & 1u << lane) ? lane : me->am_lane;
+}
+
+void weft_rndv_recv_pull(struct weft_msg_ep *me, const struct weft_wire_pull *pull)
+{
+	uint64_t offset = weft_get64(pull->offset), length = weft_get64(pull->length);
+	struct weft_request *req = find_offer(me, pull->sreq, offset, length);
+	struct weft_pull *p;
+
+	if (!req)
+		return;
+	if (me->num_pulls == WEFT_RNDV_PULLS_MAX) {
+		weft_ep_fail(me->ep, -EPROTO, "the peer has more than %u pulls waiting",
+			     WEFT_RNDV_PULLS_MAX);
+		return;
+	}
+	p = pull_new(me->mw);
+	if (!p) {
+		/* The peer would wait for ever: better an end that both see. */
+		weft_ep_fail(me->ep, -ENOMEM, "no memory for what the peer asks for");
+		return;
+	}
+	*p = (struct weft_pull){.req = req, .offset = offset, .end = offset + length};
+	req->send.peer = pull->rreq;
+	req->send.pulls++;
+	req->flags |= WEFT_REQ_RTR;
+	me->num_pulls++;
+	STAILQ_INSERT_TAIL(&me->rndv[lane_for(me, weft_get32(pull->lane))].pulls, p, link);
+	weft_tx_kick(me);
+}
+
+/* Take the request's pulls out of a lane's line. */
+static void drop_pulls(struct weft_msg_ep *me, struct weft_rndv_lane *l,
+		       const struct weft_request *req)
+{
+	struct weft_pull *p, *next;
+
+	for (p = STAILQ_FIRST(&l->pulls); p; p = next) {
+		next = STAILQ_NEXT(p, link);
+		if (req && p->req != req)
+			continue;
+		STAILQ_REMOVE(&l->pulls, p, weft_pull, link);
+		pull_free(me, p);
+	}
+}
+
+void weft_rndv_send_end(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if (req->flags & WEFT_REQ_DATA)
+		TAILQ_REMOVE(&me->data, req, link);
+	req->flags &= ~WEFT_REQ_DATA;
+	for (unsigned int i = 0; req->send.pulls && i < WEFT_MAX_LANES; i++)
+		drop_pulls(me, &me->rndv[i], req);
+}
+
+/* One piece of a stretch. @return its length, -EAGAIN, or the pack error */
+static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+{
+	struct weft_wire_data hdr = {.rreq = req->send.peer, .offset = weft_put64(off)};
+	size_t len = weft_tx_piece_max(req, lane, sizeof(hdr));
+	int rc;
+
+	if (len == 0)
+		return -EAGAIN;
+	len = weft_tx_cut(req->me, off, rest, len, req->me->lanes[lane].align);
+	rc = weft_tx_piece(req, lane, WEFT_WIRE_DATA, &hdr, sizeof(hdr), off, len);
+	return rc ? rc : (ssize_t)len;
+}
+
+/* @return pieces handed over */
+static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
+{
+	struct weft_pull *p;
+	unsigned int n = 0;
+
+	while ((p = STAILQ_FIRST(&me->rndv[lane].pulls))) {
+		struct weft_request *req = p->req;
+		ssize_t rc = send_piece(req, lane, p->offset, p->end - p->offset);
+
+		if (rc == -EAGAIN)
+			break;
+		n++;
+		if (rc < 0) {
+			weft_rndv_send_end(req);
+			weft_send_abort(req, (int)rc);
+			weft_send_check(req);
+			continue;
+		}
+		p->offset += (size_t)rc;
+		req->send.offset += (size_t)rc;
+		if (p->offset == p->end) {
+			STAILQ_REMOVE_HEAD(&me->rndv[lane].pulls, link);
+			pull_free(me, p);
+		}
+	}
+	return n;
+}
+
+unsigned int weft_rndv_serve(struct weft_msg_ep *me)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; me->num_pulls && i < WEFT_MAX_LANES; i++) {
+		if (me->up && (me->lanes_up & 1u << i))
+			n += serve_lane(me, i);
+	}
+	return n;
+}
+
+/* ------------------------------------------------------------------ RTR, ATS */
+
+int weft_rndv_data_progress(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+	uint32_t mask = me->rndv_lanes;
+	float limit = WEFT_TX_NO_LIMIT;
+
+	while (req->send.offset < req->send.end) {
+		size_t off = req->send.offset, rest = req->send.end - off;
+		size_t look = rest < 4096 ? rest : 4096;
+		int lane = weft_tx_pick(me, mask, look, limit);
+		ssize_t rc;
+
+		if (lane < 0)
+			return -EAGAIN;
+		rc = send_piece(req, (unsigned int)lane, off, rest);
+		if (rc == -EAGAIN) {
+			limit = weft_tx_limit(me, lane, look, limit);
+			mask &= ~(1u << lane);
+		} else if (rc < 0) {
+			return (int)rc;
+		} else {
+			req->send.offset += (size_t)rc;
+		}
+	}
+	return 0;
+}
+
+void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr, size_t length)
+{
+	uint64_t offset = weft_get64(rtr->offset), len = weft_get64(rtr->length);
+	struct weft_request *req = find_offer(me, rtr->sreq, offset, len);
+
+	(void)length;
+	if (!req)
+		return;
+	if (offset != req->send.end || req->send.pulls) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	req->send.peer = rtr->rreq;
+	req->send.end = offset + len;
+	req->flags |= WEFT_REQ_RTR;
+	if (req->flags & WEFT_REQ_DATA)
+		return;
+	req->send.offset = offset;
+	req->flags |= WEFT_REQ_DATA;
+	TAILQ_INSERT_TAIL(&me->data, req, link);
+	weft_tx_kick(me);
+}
+
+void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wire_ats *ats)
+{
+	struct weft_request *req = find_send(me, ats->sreq);
+
+	if (!req)
+		return;
+	if ((id == WEFT_WIRE_ATS) != !!(req->flags & WEFT_REQ_RNDV)) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	if (weft_get32(ats->status) && req->status == WEFT_INPROGRESS)
+		req->status = -(int)weft_get32(ats->status);
+	if (req->flags & WEFT_REQ_RNDV)
+		weft_rndv_send_end(req);
+	req->flags &= ~WEFT_REQ_WAIT_ACK;
+	weft_send_check(req);
+}
+
+/* ------------------------------------------------------------------ endpoint */
+
+void weft_rndv_send_ep_fail(struct weft_msg_ep *me)
+{
+	for (unsigned int i = 0; me->num_pulls && i < WEFT_MAX_LANES; i++)
+		drop_pulls(me, &me->rndv[i], NULL);
+}
+
+void weft_rndv_send_ep_lanes(struct weft_msg_ep *me)
+{
+	struct weft_rndv_lane *to = &me->rndv[me->am_lane];
+
+	for (unsigned int i = 0; me->num_pulls && i < WEFT_MAX_LANES; i++) {
+		if (!(me->lanes_up & 1u << i))
+			STAILQ_CONCAT(&to->pulls, &me->rndv[i].pulls);
+	}
+}
