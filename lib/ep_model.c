@@ -66,6 +66,7 @@ static void model_of(const struct weft_msg_ep *me, struct weft_model *m)
 	memcpy(&m->conf, &me->mw->conf.model, sizeof(m->conf));
 	if (me->ep->bcopy_bw > 0)
 		m->conf.bcopy_bw = me->ep->bcopy_bw;
+	m->conf.forced = me->forced;
 }
 
 int weft_proto_select_build(struct weft_msg_ep *me)

@@ -56,6 +56,8 @@ struct weft_model_conf {
 	size_t zcopy_thresh;      /**< bytes, WEFT_CONF_INF, WEFT_CONF_AUTO */
 	size_t multi_eager_limit; /**< 0 = no multi-eager */
 	unsigned int max_eager_lanes, max_rndv_lanes;
+	/** 1 + place in weft_protos of the protocol that is used wherever it can be; 0 = none */
+	unsigned int forced;
 };
 
 /** Everything that decides which protocols an endpoint uses. Equal bytes = equal choices: unused bytes are 0. */

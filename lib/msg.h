@@ -216,6 +216,7 @@ struct weft_msg_ep {
 	bool fetching;      /* in the worker's list of those that may ask */
 	uint32_t num_pulls; /* the peer's, waiting */
 	struct weft_rndv_lane rndv[WEFT_MAX_LANES];
+	unsigned int forced;              /* weft_model_conf.forced */
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
 	size_t zcopy_from;             /* pieces of this size go from user memory where they can */
 	struct weft_ep_config *config; /* which protocol for what; NULL until there are lanes */

@@ -274,27 +274,31 @@ static void add_line(struct lines *l, size_t lo, size_t hi, const struct weft_pi
 
 /*
  * The pieces of a candidate: within its window they compete; outside, where thresholds do not want
- * it, it is there for sizes that nobody else can carry.
+ * it, it is there for sizes that nobody else can carry. A forced one goes before all others, whatever its time.
  */
 static void add_candidate(struct lines *l, const struct candidates *c, unsigned int id,
-			  const struct weft_proto_bounds *b)
+			  const struct weft_proto_bounds *b, const struct weft_proto *forced)
 {
 	const struct candidate *cand = &c->list[id];
 	struct window w = window_of(c, cand, b);
+	unsigned int rank = forced && cand->proto != forced;
 	size_t lo = cand->min;
+
+	if (cand->proto == forced)
+		w = (struct window){lo > 1 ? lo : 1, cand->max};
 
 	for (unsigned int i = 0; i < cand->num; i++) {
 		const struct weft_piece *p = &cand->pieces[i];
 		size_t hi = p->max, in_lo = w.lo > lo ? w.lo : lo, in_hi = w.hi < hi ? w.hi : hi;
 
 		if (in_lo > in_hi) {
-			add_line(l, lo, hi, p, 1, id);
+			add_line(l, lo, hi, p, rank + 1, id);
 		} else {
-			add_line(l, in_lo, in_hi, p, 0, id);
+			add_line(l, in_lo, in_hi, p, rank, id);
 			if (in_lo > lo)
-				add_line(l, lo, in_lo - 1, p, 1, id);
+				add_line(l, lo, in_lo - 1, p, rank + 1, id);
 			if (in_hi < hi)
-				add_line(l, in_hi + 1, hi, p, 1, id);
+				add_line(l, in_hi + 1, hi, p, rank + 1, id);
 		}
 		if (hi == SIZE_MAX)
 			break;
@@ -364,6 +368,7 @@ int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *k
 	}
 	weft_proto_bounds(m, key, c.single, &b);
 	for (unsigned int i = 0; i < c.num; i++)
-		add_candidate(&l, &c, i, &b);
+		add_candidate(&l, &c, i, &b,
+			      m->conf.forced ? weft_protos[m->conf.forced - 1] : NULL);
 	return fill(sel, &c, &l, why, why_len);
 }

@@ -247,39 +247,3 @@ void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message)
 	weft_rx_drop(message);
 	weft_worker_unlock(worker);
 }
-
-/* ------------------------------------------------------------------ which protocol */
-
-int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
-			struct weft_proto_info *info)
-{
-	struct weft_msg_ep *me = ep->msg;
-	const struct weft_proto_select *sel;
-	struct weft_proto_info full = {.min = 0};
-	unsigned int i = 0;
-	size_t size = info->size;
-
-	if ((unsigned int)op >= WEFT_OP_LAST || size < sizeof(full.size))
-		return -EINVAL;
-	weft_worker_lock(ep->worker);
-	if (!me->up) {
-		weft_worker_unlock(ep->worker);
-		return -ENOTCONN;
-	}
-	sel = weft_ep_config_select(me->config, op, WEFT_BUF_CONTIG);
-	while (length > sel->ranges[i].max)
-		i++;
-	if (!sel->ranges[i].proto) {
-		weft_worker_unlock(ep->worker);
-		return -EOPNOTSUPP;
-	}
-	full.min = i ? sel->ranges[i - 1].max + 1 : 0;
-	full.max = sel->ranges[i].max;
-	full.lanes = sel->ranges[i].lanes;
-	snprintf(full.name, sizeof(full.name), "%s", sel->ranges[i].proto->name);
-	snprintf(full.desc, sizeof(full.desc), "%s", sel->ranges[i].proto->desc);
-	weft_worker_unlock(ep->worker);
-	full.size = size;
-	memcpy(info, &full, size < sizeof(full) ? size : sizeof(full));
-	return 0;
-}

@@ -366,6 +366,9 @@ struct weft_proto_info {
 	/** message sizes around the asked one for which the same protocol is used, inclusive */
 	size_t min, max;
 	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
+	int chosen;     /**< it is what is used now */
+	/** what the model expects of the asked size: from the call to the last byte at its place, s; 0 = it can't tell */
+	double time;
 };
 
 /**
@@ -374,6 +377,21 @@ struct weft_proto_info {
  */
 WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
 				 struct weft_proto_info *info);
+
+/**
+ * Walk the protocols that could carry it: number @p index, in no special order; min and max are what it can carry at all.
+ * @return 0; -ENOENT past the last one; -ENOTCONN while not connected
+ */
+WEFT_API int weft_ep_query_candidate(struct weft_ep *ep, enum weft_op op, size_t length,
+				     unsigned int index, struct weft_proto_info *info);
+
+/**
+ * For measurements: use one protocol for everything that it can carry, whatever the model says of it (a message without credit still goes as
+ * a rendezvous). It concerns what has not begun to be sent, and this end only.
+ * @param name  as in struct weft_proto_info; NULL = choose again
+ * @return 0; -ENOENT there is no such protocol; -ENOMEM, and nothing has changed
+ */
+WEFT_API int weft_ep_force_proto(struct weft_ep *ep, const char *name);
 
 /* ------------------------------------------------------------------ datatypes */
 
