@@ -304,7 +304,9 @@ struct weft_lane_ops {
 	 * tombstone without buffers answers its late retransmissions for some 100 ms. Completions
 	 * whose memory the hardware still holds run later with -ECANCELED, from progress() or
 	 * close(); others before it returns. The driver frees the lep itself, never inside a
-	 * callback. Allowed inside callbacks.
+	 * callback. Allowed inside callbacks. Messages sent before still go out, as far as the peer
+	 * takes them soon: the last one often says that the endpoint is closed, and nobody can
+	 * wait for it when a worker goes.
 	 */
 	void (*ep_destroy)(struct weft_lane_ep *lep);
 	/**

@@ -181,7 +181,8 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep,
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_worker *w = ep->worker;
 
-	if (wu == NULL || wu->step == WEFT_STEP_JOINED || ep->state == WEFT_EP_FAILED) {
+	if (wu == NULL || wu->step == WEFT_STEP_JOINED || ep->state == WEFT_EP_FAILED ||
+	    (wu->opener && wu->step == WEFT_STEP_LINKING)) {
 		/*
 		 * The very endpoint we are joined with: its REQ lost the crossing and was late. It
 		 * ends that connection itself.
