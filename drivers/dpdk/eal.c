@@ -15,6 +15,8 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
+#include "memif_dead.h"
+
 /* Less than this in free hugepages and a pool of two lanes may fail half way. */
 #define HUGE_BYTES_MIN (96ull << 20)
 
@@ -360,6 +362,9 @@ int weft_eal_start_words(int count, char *const *words, char *note, size_t note_
 		return explain(-EFAULT, why, why_len);
 	if (weft_eal_is_up())
 		return 0;
+	rc = weft_memif_dead_remove(count, words, why, why_len);
+	if (rc)
+		return rc;
 	choose_memory(&c, count, words);
 	choose_rest(&c, count, words);
 	rc = run(&c, count, words, why, why_len);

@@ -588,7 +588,7 @@ void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 			 "port %u (%s) has no link: bring its kernel interface and the one at the "
 			 "other end up (ip link set dev %s up)",
 			 d->port_id, d->name, ifname);
-	else if (d->limits.memif && !d->memif.server)
+	else if (d->limits.memif && !d->memif.name.server)
 		snprintf(buf, size,
 			 "port %u (%s) has no link: its memif server is not there; start the other "
 			 "side, and see that socket=, id= and secret= are the same",

@@ -82,11 +82,10 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
 	struct weft_port_memif *mi = &d->memif;
 
-	snprintf(mi->path, sizeof(mi->path), "%s", socket_path(kv));
-	mi->abstract = !arg_is(kv, "socket-abstract", "no");
-	mi->server = is_server(kv);
-	mi->alone = count_on_socket(mi->path, mi->server) == 1;
-	mi->control = mi->silent = -1;
+	snprintf(mi->name.path, sizeof(mi->name.path), "%s", socket_path(kv));
+	mi->name.abstract = !arg_is(kv, "socket-abstract", "no");
+	mi->name.server = is_server(kv);
+	mi->alone = count_on_socket(mi->name.path, mi->name.server) == 1;
 }
 
 /*

@@ -7,7 +7,7 @@
  *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source
  *                   tells;
  *  - port_kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
- *  - port_memif.c   a memif connection's life;
+ *  - port_memif.c   a memif connection's life, with memif_relay.c;
  *  - port_steer.c   flow rules that bring a queue's frames home.
  */
 #ifndef WEFT_PORT_PRIV_H
@@ -15,6 +15,7 @@
 
 #include <rte_ethdev.h>
 
+#include "memif_relay.h"
 #include "port_ethdev.h"
 
 /** What a port can take, as found before it is configured. */
@@ -43,17 +44,12 @@ struct weft_port_limits {
 
 /** A memif connection; see port_memif.c for which thread touches what. */
 struct weft_port_memif {
-	char path[108];
-	bool abstract;
-	bool server;
-	bool alone;         /**< no other port of the process uses the socket */
-	bool running;       /**< interrupt thread: between start and stop */
-	bool busy;          /**< something is scheduled in the interrupt thread */
-	int control;        /**< the control socket, taken from the PMD; -1 = it still has it */
-	int silent;         /**< other end of what the PMD has instead */
-	uint64_t began_tsc; /**< last start */
-	uint64_t next_tsc;  /**< next try to start */
-	uint64_t adopt_tsc; /**< next try to take the control socket */
+	struct weft_memif_name name;
+	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD is on its own */
+	bool alone;                     /**< no other port of the process uses the socket */
+	bool running;                   /**< interrupt thread: between start and stop */
+	bool busy;                      /**< something is scheduled in the interrupt thread */
+	uint64_t next_tsc;              /**< next try to start */
 };
 
 struct weft_port;
@@ -89,6 +85,9 @@ struct weft_port {
 	bool tail; /* frames may wait in the ring for another send() */
 	uint32_t sock_used;
 	uint32_t sock_limit;
+	uint32_t unproven; /* frames given since the kernel last said that it had taken all */
+	uint32_t unproven_max;
+	bool stuck; /* it did not take them */
 	uint64_t last_tx_tsc;
 	uint64_t kick_cycles;
 	uint32_t polls;

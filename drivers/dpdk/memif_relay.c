@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Interrupt handles are experimental in 22.11 and stable since. */
+#define ALLOW_EXPERIMENTAL_API
+
+#include "memif_relay.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_config.h>
+#include <rte_interrupts.h>
+
+#define MESSAGE_MAX 512 /* memif's messages have 128 bytes */
+#define FDS_MAX 4       /* and one descriptor at most */
+#define BACKLOG 64      /* a client's connect() sleeps when the backlog is full */
+
+/* One connection. It may live a little longer than its port's interest in it. */
+struct link {
+	struct weft_memif_relay *relay; /* NULL: nobody is interested any more */
+	int peer;                       /* -1 = closed */
+	int pmd;                        /* our end of what the PMD has */
+	bool pmd_is_there;              /* the PMD has accepted it, and has said hello */
+};
+
+/* A server's listening socket; lives as long as the process. */
+struct listener {
+	struct weft_memif_name name;
+	struct weft_memif_relay *relay; /* of the port while it is open */
+	int real;
+	int pmd; /* the PMD's descriptor, which has another socket behind it now */
+};
+
+struct weft_memif_relay {
+	struct weft_memif_name name;
+	struct listener *listener; /* server */
+	struct link *link;         /* NULL = not connected */
+	bool started;
+	bool left; /* atomic */
+};
+
+static struct listener *listeners[RTE_MAX_ETHPORTS];
+
+/* ---- the interrupt thread's descriptors ----------------------------------------------------- */
+
+static struct rte_intr_handle *handle_of(int fd)
+{
+	struct rte_intr_handle *h = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
+
+	if (h && !rte_intr_fd_set(h, fd) && !rte_intr_type_set(h, RTE_INTR_HANDLE_EXT))
+		return h;
+	rte_intr_instance_free(h);
+	return NULL;
+}
+
+static int watch(int fd, rte_intr_callback_fn fn, void *arg)
+{
+	struct rte_intr_handle *h = handle_of(fd);
+	int rc = h ? rte_intr_callback_register(h, fn, arg) : -ENOMEM;
+
+	rte_intr_instance_free(h);
+	return rc < 0 ? rc : 0;
+}
+
+static void close_watched(struct rte_intr_handle *h, void *arg)
+{
+	RTE_SET_USED(arg);
+	close(rte_intr_fd_get(h));
+}
+
+/*
+ * A descriptor must leave the interrupt thread's set before it is closed, or the EAL aborts; from
+ * its own callback it leaves a moment later.
+ */
+static void unwatch_and_close(int fd, rte_intr_callback_fn fn, void *arg)
+{
+	struct rte_intr_handle *h = handle_of(fd);
+	int rc = h ? rte_intr_callback_unregister(h, fn, arg) : -ENOMEM;
+
+	if (rc == -EAGAIN)
+		rte_intr_callback_unregister_pending(h, fn, arg, close_watched);
+	else if (rc > 0)
+		close(fd);
+	rte_intr_instance_free(h);
+}
+
+/* ---- finding the PMD's sockets -------------------------------------------------------------- */
+
+static bool is_path(const struct weft_memif_name *name, const struct sockaddr_un *un, socklen_t len)
+{
+	size_t n = strlen(name->path), at = name->abstract ? 1 : 0;
+	size_t have = len - offsetof(struct sockaddr_un, sun_path);
+
+	if (len <= offsetof(struct sockaddr_un, sun_path) || have < at + n)
+		return false;
+	if (name->abstract && un->sun_path[0])
+		return false;
+	return !memcmp(un->sun_path + at, name->path, n) &&
+	       (have == at + n || un->sun_path[at + n] == '\0');
+}
+
+static int int_option(int fd, int option)
+{
+	socklen_t len = sizeof(int);
+	int v = -1;
+
+	return getsockopt(fd, SOL_SOCKET, option, &v, &len) ? -1 : v;
+}
+
+/* The listening socket of a server, or the connected one of a client, and not one of ours. */
+static bool is_pmd_socket(const struct weft_memif_name *name, int fd, int ours)
+{
+	struct sockaddr_un un = {0};
+	socklen_t len = sizeof(un);
+	int rc;
+
+	if (fd == ours || int_option(fd, SO_DOMAIN) != AF_UNIX ||
+	    int_option(fd, SO_TYPE) != SOCK_SEQPACKET ||
+	    int_option(fd, SO_ACCEPTCONN) != (name->server ? 1 : 0))
+		return false;
+	/* What the PMD opens is inherited by children; what is ours is not. */
+	if (fcntl(fd, F_GETFD) & FD_CLOEXEC)
+		return false;
+	rc = name->server ? getsockname(fd, (struct sockaddr *)&un, &len)
+			  : getpeername(fd, (struct sockaddr *)&un, &len);
+	return rc == 0 && un.sun_family == AF_UNIX && is_path(name, &un, len);
+}
+
+static int find_socket(const struct weft_memif_name *name, int ours)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *e;
+	int fd, found = -1;
+
+	if (!dir)
+		return -1;
+	while (found < 0 && (e = readdir(dir))) {
+		fd = atoi(e->d_name);
+		if (e->d_name[0] != '.' && is_pmd_socket(name, fd, ours))
+			found = fd;
+	}
+	closedir(dir);
+	return found;
+}
+
+/* ---- passing on ----------------------------------------------------------------------------- */
+
+union control {
+	char buf[CMSG_SPACE(FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+	struct cmsghdr align;
+};
+
+/* Keeps the descriptors only (credentials are the kernel's to add). @return how many */
+static size_t take_fds(struct msghdr *mh, int fds[FDS_MAX])
+{
+	struct cmsghdr *c;
+	size_t i, n = 0, here;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < here; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (n < FDS_MAX)
+				fds[n++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return n;
+}
+
+static int send_on(int to, void *data, size_t len, const int *fds, size_t n)
+{
+	union control control = {0};
+	struct iovec iov = {.iov_base = data, .iov_len = len};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c;
+
+	if (n) {
+		mh.msg_control = control.buf;
+		mh.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		c = CMSG_FIRSTHDR(&mh);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	return sendmsg(to, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* One message. @return 1 if one came, 0 if none is there, or an error: this end is over. */
+static int pass_on(int from, int to)
+{
+	char data[MESSAGE_MAX];
+	union control control = {0};
+	struct iovec iov = {.iov_base = data, .iov_len = sizeof(data)};
+	struct msghdr mh = {.msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.buf,
+			    .msg_controllen = sizeof(control.buf)};
+	int fds[FDS_MAX], rc = 0;
+	ssize_t len = recvmsg(from, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	size_t i, n;
+
+	if (len < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	n = take_fds(&mh, fds);
+	if (len == 0)
+		rc = -ECONNRESET;
+	else if (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		rc = -EPROTO;
+	else if (to >= 0)
+		/* That the other end is over is found at the other end. */
+		send_on(to, data, (size_t)len, fds, n);
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+	return rc ? rc : 1;
+}
+
+/* ---- a connection --------------------------------------------------------------------------- */
+
+static void on_pmd(void *arg);
+static void on_peer(void *arg);
+
+static void close_peer(struct link *l)
+{
+	if (l->peer >= 0)
+		unwatch_and_close(l->peer, on_peer, l);
+	l->peer = -1;
+}
+
+/*
+ * What the PMD has not accepted yet stays until it has: it would say hello to nobody, which it
+ * survives no better than our peers do.
+ */
+static void link_free(struct link *l)
+{
+	close_peer(l);
+	if (l->pmd >= 0 && !l->pmd_is_there)
+		return;
+	if (l->pmd >= 0)
+		unwatch_and_close(l->pmd, on_pmd, l);
+	free(l);
+}
+
+static void tell_left(struct link *l)
+{
+	if (l->relay)
+		__atomic_store_n(&l->relay->left, true, __ATOMIC_RELEASE);
+}
+
+static void on_peer(void *arg)
+{
+	struct link *l = arg;
+
+	if (l->peer < 0 || pass_on(l->peer, l->pmd) >= 0)
+		return;
+	close_peer(l);
+	tell_left(l);
+}
+
+static void on_pmd(void *arg)
+{
+	struct link *l = arg;
+	int rc = l->pmd < 0 ? 0 : pass_on(l->pmd, l->peer);
+
+	if (rc > 0)
+		l->pmd_is_there = true;
+	if (rc < 0) {
+		unwatch_and_close(l->pmd, on_pmd, l);
+		l->pmd = -1;
+		tell_left(l);
+	}
+	if (rc && !l->relay)
+		link_free(l);
+}
+
+static struct link *link_make(struct weft_memif_relay *r, int peer, int pmd)
+{
+	struct link *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->relay = r;
+	l->peer = peer;
+	l->pmd = pmd;
+	if (watch(pmd, on_pmd, l)) {
+		free(l);
+		return NULL;
+	}
+	return l;
+}
+
+/* ---- client --------------------------------------------------------------------------------- */
+
+static int client_started(struct weft_memif_relay *r)
+{
+	int fd = find_socket(&r->name, -1), pair[2], peer;
+
+	if (fd < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return fd < 0 ? -ENOTCONN : -errno;
+	peer = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	r->link = peer < 0 ? NULL : link_make(r, peer, pair[1]);
+	if (!r->link) {
+		close(pair[0]);
+		close(pair[1]);
+		if (peer >= 0)
+			close(peer);
+		return -ENOMEM;
+	}
+	r->link->pmd_is_there = true;
+	/* The thread has not yet seen the descriptor, so it will not poll the real socket by it. */
+	if (dup2(pair[0], fd) < 0 || watch(peer, on_peer, r->link)) {
+		close(pair[0]);
+		link_free(r->link);
+		r->link = NULL;
+		return -ENOMEM;
+	}
+	close(pair[0]);
+	return 0;
+}
+
+/* ---- server --------------------------------------------------------------------------------- */
+
+static int private_dir(char *buf, size_t size)
+{
+	static const char *const places[] = {"/tmp", "/run", "/dev/shm"};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(places); i++) {
+		snprintf(buf, size, "%s/weft-memif-XXXXXX", places[i]);
+		if (mkdtemp(buf))
+			return 0;
+	}
+	return -errno;
+}
+
+/*
+ * A listening socket that has one connection waiting, ours, and can get no other: its name is gone
+ * before anybody knows it.
+ */
+static int make_listener(int *ours)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	char dir[32];
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = private_dir(dir, sizeof(dir));
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/control", dir);
+	rc = bind(fd, (struct sockaddr *)&un, sizeof(un)) || listen(fd, 1) ? -errno : 0;
+	if (!rc && ours) {
+		*ours = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		rc = *ours < 0 || connect(*ours, (struct sockaddr *)&un, sizeof(un)) ? -errno : 0;
+		if (rc && *ours >= 0)
+			close(*ours);
+	}
+	unlink(un.sun_path);
+	rmdir(dir);
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* Put it where the PMD looks for its clients. */
+static int give_listener(struct listener *ls, int *ours)
+{
+	int fd = make_listener(ours), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = dup2(fd, ls->pmd) < 0 ? -errno : 0;
+	close(fd);
+	if (rc && ours)
+		close(*ours);
+	return rc;
+}
+
+static struct link *let_in(struct weft_memif_relay *r, int peer)
+{
+	struct link *l;
+	int pmd;
+
+	if (give_listener(r->listener, &pmd))
+		return NULL;
+	/* From here on the PMD will accept it: it may not be closed before that. */
+	l = link_make(r, -1, pmd);
+	if (!l || watch(peer, on_peer, l)) {
+		/* Out of memory: the PMD waits on a connection where nobody speaks. */
+		if (l)
+			l->relay = NULL;
+		return NULL;
+	}
+	l->peer = peer;
+	return l;
+}
+
+static void on_listener(void *arg)
+{
+	struct listener *ls = arg;
+	struct weft_memif_relay *r = ls->relay;
+	int peer = accept4(ls->real, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (peer < 0)
+		return;
+	/* Who is sent away tries again. */
+	if (r && r->started && !r->link && !weft_memif_relay_left(r))
+		r->link = let_in(r, peer);
+	if (!r || !r->link || r->link->peer != peer)
+		close(peer);
+}
+
+static void listener_forget(struct listener *ls)
+{
+	unwatch_and_close(ls->real, on_listener, ls);
+	free(ls);
+}
+
+static int listener_take(struct weft_memif_relay *r, int fd, struct listener **out)
+{
+	struct listener *ls = calloc(1, sizeof(*ls));
+	int flags, rc;
+
+	if (!ls)
+		return -ENOMEM;
+	ls->name = r->name;
+	ls->pmd = fd;
+	ls->real = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	rc = ls->real < 0 ? -errno : 0;
+	flags = rc ? -1 : fcntl(ls->real, F_GETFL);
+	if (flags >= 0 && fcntl(ls->real, F_SETFL, flags | O_NONBLOCK) == 0)
+		listen(ls->real, BACKLOG);
+	if (!rc)
+		rc = watch(ls->real, on_listener, ls);
+	if (!rc) {
+		rc = give_listener(ls, NULL);
+		if (rc) {
+			listener_forget(ls);
+			return rc;
+		}
+		*out = ls;
+		return 0;
+	}
+	if (ls->real >= 0)
+		close(ls->real);
+	free(ls);
+	return rc;
+}
+
+static int server_open(struct weft_memif_relay *r, uint16_t port_id)
+{
+	struct listener *ls = listeners[port_id];
+	int fd = find_socket(&r->name, ls ? ls->real : -1), rc;
+
+	if (fd >= 0) {
+		/* A port that was made anew with the number of an old one. */
+		if (ls)
+			listener_forget(ls);
+		listeners[port_id] = ls = NULL;
+		rc = listener_take(r, fd, &ls);
+		if (rc)
+			return rc;
+		listeners[port_id] = ls;
+	}
+	if (!ls || strcmp(ls->name.path, r->name.path))
+		return -ENOENT;
+	ls->relay = r;
+	r->listener = ls;
+	return 0;
+}
+
+/* ---- the port's view ------------------------------------------------------------------------ */
+
+int weft_memif_relay_open(uint16_t port_id, const struct weft_memif_name *name,
+			  struct weft_memif_relay **out)
+{
+	struct weft_memif_relay *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r)
+		return -ENOMEM;
+	r->name = *name;
+	rc = name->server ? server_open(r, port_id) : 0;
+	if (rc) {
+		free(r);
+		return rc;
+	}
+	*out = r;
+	return 0;
+}
+
+void weft_memif_relay_close(struct weft_memif_relay *r)
+{
+	if (!r)
+		return;
+	weft_memif_relay_stopped(r);
+	if (r->listener)
+		r->listener->relay = NULL;
+	free(r);
+}
+
+int weft_memif_relay_started(struct weft_memif_relay *r)
+{
+	int rc = r->name.server ? 0 : client_started(r);
+
+	r->started = rc == 0;
+	return rc;
+}
+
+void weft_memif_relay_stopped(struct weft_memif_relay *r)
+{
+	struct link *l = r->link;
+
+	r->started = false;
+	r->link = NULL;
+	if (l) {
+		l->relay = NULL;
+		link_free(l);
+	}
+	__atomic_store_n(&r->left, false, __ATOMIC_RELEASE);
+}
+
+bool weft_memif_relay_left(const struct weft_memif_relay *r)
+{
+	return __atomic_load_n(&r->left, __ATOMIC_ACQUIRE);
+}
