@@ -2,10 +2,14 @@
 
 #include "match.h"
 
-/* Fibonacci hashing: the high bits of the product depend on every bit of the key. */
+/*
+ * The high bits of a product with a random odd number: any two keys meet with a probability of at
+ * most 2^(1 - bits) (Dietzfelbinger et al., 1997), so that a peer which chooses its tags, but can't
+ * know the number, can't have them all meet.
+ */
 static inline size_t bucket_of(const struct weft_match *m, uint64_t key)
 {
-	return (size_t)((key * 0x9e3779b97f4a7c15ull) >> (64 - m->bits));
+	return (size_t)((key * m->multiplier) >> (64 - m->bits));
 }
 
 static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
@@ -57,9 +61,9 @@ static void set_tables(struct weft_match *m, void *mem, unsigned int bits)
 	}
 }
 
-void weft_match_init(struct weft_match *m, void *mem, unsigned int bits)
+void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_t seed)
 {
-	*m = (struct weft_match){.order = 1};
+	*m = (struct weft_match){.order = 1, .multiplier = seed | 1};
 	set_tables(m, mem, bits);
 	TAILQ_INIT(&m->wild);
 	TAILQ_INIT(&m->msgs);

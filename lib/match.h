@@ -66,8 +66,9 @@ struct weft_match {
 	struct weft_match_recvs *recv_table; /**< full-mask receives by (tag, source or none) */
 	struct weft_match_msgs *tag_table;
 	struct weft_match_msgs *pair_table;
-	unsigned int bits; /**< each table has 2^bits buckets */
-	uint64_t order;    /**< of the next receive */
+	uint64_t multiplier; /**< odd and secret */
+	unsigned int bits;   /**< each table has 2^bits buckets */
+	uint64_t order;      /**< of the next receive */
 	uint64_t next_key;
 	size_t num_exact;             /**< full-mask receives without a source */
 	size_t num_recvs, num_msgs;   /**< all */
@@ -79,8 +80,11 @@ struct weft_match {
 /** Bytes that the tables of 2^bits buckets need. */
 size_t weft_match_table_size(unsigned int bits);
 
-/** @param mem  weft_match_table_size(bits) bytes; stays the caller's, must outlive @p m */
-void weft_match_init(struct weft_match *m, void *mem, unsigned int bits);
+/**
+ * @param mem   weft_match_table_size(bits) bytes; stays the caller's, must outlive @p m
+ * @param seed  random: tags that meet in one bucket can't be chosen without it
+ */
+void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_t seed);
 
 void weft_match_source_init(struct weft_match *m, struct weft_match_source *s);
 

@@ -17,17 +17,26 @@
 
 int weft_msg_worker_init(struct weft_worker *worker)
 {
+	const struct weft_platform *platform = worker->ctx->platform;
 	struct weft_msg_worker *mw = aligned_alloc(64, (sizeof(*mw) + 63) / 64 * 64);
+
+	uint64_t seed;
+	int rc;
 
 	if (!mw)
 		return -ENOMEM;
+	rc = platform->random(platform->arg, &seed, sizeof(seed));
+	if (rc) {
+		free(mw);
+		return rc;
+	}
 	*mw = (struct weft_msg_worker){.worker = worker};
 	mw->match_mem = malloc(weft_match_table_size(MATCH_BITS));
 	if (!mw->match_mem) {
 		free(mw);
 		return -ENOMEM;
 	}
-	weft_match_init(&mw->match, mw->match_mem, MATCH_BITS);
+	weft_match_init(&mw->match, mw->match_mem, MATCH_BITS, seed);
 	TAILQ_INIT(&mw->later);
 	TAILQ_INIT(&mw->ready);
 	TAILQ_INIT(&mw->drain);

@@ -68,6 +68,9 @@ uint32_t weft_kernel_mtu(unsigned int if_index)
 #define CHARGE_HIGH 1280u
 #define CHARGE_LOW 768u
 
+/* Frames given to the kernel before it is asked whether it has taken all. */
+#define UNPROVEN_MAX 16u
+
 /* Send what is left behind only after a while without sending: send() costs more than a poll. */
 #define KICK_AFTER_US 20
 
@@ -119,6 +122,7 @@ void weft_packet_socket_init(struct weft_port *p)
 	p->sock_limit = RTE_MAX(p->sock_limit, p->fp.frame_size + CHARGE_HIGH);
 	p->fp.tx_bytes_max = p->sock_limit / (p->fp.frame_size + CHARGE_HIGH) * p->fp.frame_size;
 	p->fp.tx_bytes_max = RTE_MAX(p->fp.tx_bytes_max, (uint32_t)p->fp.frame_size);
+	p->unproven_max = RTE_MIN(UNPROVEN_MAX, l->tx_slots / 8);
 	p->kick_cycles = rte_get_tsc_hz() * KICK_AFTER_US / 1000000;
 }
 
@@ -131,12 +135,36 @@ static void refresh(struct weft_port *p)
 	p->sock_used = (uint32_t)used;
 }
 
+/*
+ * What the kernel does not take (the interface is down, its queue is full) stays in the ring
+ * without being in flight, and the PMD hides the error. So now and then the kernel is asked to take
+ * all that is left, before there is so much that the PMD finds no free slot, and sleeps.
+ */
+static bool is_stuck(struct weft_port *p)
+{
+	uint64_t now;
+
+	if (p->sock < 0 || p->unproven < p->unproven_max)
+		return false;
+	now = rte_rdtsc();
+	if (p->stuck && now - p->last_tx_tsc < p->kick_cycles)
+		return true;
+	p->stuck = send(p->sock, NULL, 0, MSG_DONTWAIT) < 0;
+	if (p->stuck)
+		p->last_tx_tsc = now;
+	else
+		p->unproven = 0;
+	return p->stuck;
+}
+
 uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint32_t need, mine = 0;
 	bool fresh = false;
 	uint16_t i;
 
+	if (is_stuck(p))
+		return 0;
 	for (i = 0; i < n; i++) {
 		need = pkts[i]->pkt_len + CHARGE_HIGH;
 		if (p->sock_used + mine + need > p->sock_limit && !fresh) {
@@ -149,6 +177,7 @@ uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, ui
 		mine += need;
 	}
 	p->sock_used += mine;
+	p->unproven += i;
 	return i;
 }
 
@@ -161,6 +190,9 @@ void weft_packet_socket_kick(struct weft_port *p)
 	sent = send(p->sock, NULL, 0, MSG_DONTWAIT);
 	p->last_tx_tsc = rte_rdtsc();
 	/* 0: nothing was left. An error: the kernel still has no room for it. */
+	p->stuck = sent < 0;
+	if (sent >= 0)
+		p->unproven = 0;
 	if (sent == 0)
 		p->tail = false;
 }

@@ -108,6 +108,38 @@ one_rail_cut() {
 	return $rc
 }
 
+# flap SECONDS CLIENT_ARGS...: the client's rail goes down in the middle of a stream, for so long.
+flap() {
+	local down=$1 pid rc=0 i
+	shift
+	new_pair 1
+	start_server "$perf" -S PEER_TIMEOUT=4s || return 1
+	client "$perf" -S PEER_TIMEOUT=4s "$@" &
+	pid=$!
+	for ((i = 0; i < 100; i++)); do
+		! grep -q '^test ' "$dir/client.out" 2>/dev/null || break
+		sleep 0.05
+	done
+	sleep 0.7
+	ip -n "${ns[1]}" link set rail0 down
+	flapped=$SECONDS
+	sleep "$down"
+	ip -n "${ns[1]}" link set rail0 up
+	wait $pid || rc=$?
+	server_code
+	return $rc
+}
+
+link_flaps() { flap 1 -t tag_bw -s "$1" -D 4 -f -V; }
+
+# Down for longer than the peer timeout: both ends say so in time, and nobody sleeps in a send.
+link_lost() {
+	local rc=0
+	flap 9 -t tag_bw -s 64k -D 30 -f || rc=$?
+	echo "exit code $rc after $((SECONDS - flapped)) s"
+	[ $rc != 0 ] && [ $((SECONDS - flapped)) -le 12 ] && sentence "$dir/client.err" "no sign of|died|link"
+}
+
 own_ethertype() {
 	local rc=0
 	export WEFT_ENCAP=ether
@@ -136,5 +168,8 @@ check "MTU 1500 at one end, 9000 at the other" mtus_differ
 check "weft-cat: a file" cat_file
 check "server killed in a stream" server_killed
 check "link down: a sentence" link_down
+check "link down for 1 s in a stream of 64 KiB: nothing is lost" link_flaps 64k
+check "link down for 1 s in a stream of 64 B: nothing is lost" link_flaps 64
+check "link down for good in a stream: a sentence in time" link_lost
 check "one rail of two is cut before the start" one_rail_cut
 tap_end

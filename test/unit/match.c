@@ -15,6 +15,7 @@
 
 #define MAX 512
 #define SOURCES 4
+#define SEED 0x9e3779b97f4a7c15ull
 
 struct rig {
 	struct weft_match m;
@@ -41,7 +42,7 @@ static void rig_init(struct rig *r, unsigned int bits)
 {
 	memset(r, 0, sizeof(*r));
 	r->mem = malloc(weft_match_table_size(bits));
-	weft_match_init(&r->m, r->mem, bits);
+	weft_match_init(&r->m, r->mem, bits, SEED);
 	for (int i = 0; i < SOURCES; i++)
 		weft_match_source_init(&r->m, &r->src[i]);
 }
@@ -412,6 +413,55 @@ static void U25_E1_full_mask_tags_cost_the_same_with_1e5_entries(void **state)
 	many_messages(100000);
 }
 
+/* The longest list of messages in a bucket, when these come in. */
+static size_t longest(const uint64_t *tags, unsigned int n, unsigned int bits, uint64_t seed)
+{
+	struct weft_match_msg *msgs = calloc(n, sizeof(*msgs)), *msg;
+	void *mem = malloc(weft_match_table_size(bits));
+	size_t len, max = 0;
+	struct weft_match m;
+
+	weft_match_init(&m, mem, bits, seed);
+	for (unsigned int i = 0; i < n; i++) {
+		msgs[i].tag = tags[i];
+		weft_match_msg_add(&m, &msgs[i]);
+	}
+	for (size_t b = 0; b < (size_t)1 << bits; b++) {
+		len = 0;
+		TAILQ_FOREACH(msg, &m.tag_table[b], tag_link)
+			len++;
+		if (len > max)
+			max = len;
+	}
+	free(mem);
+	free(msgs);
+	return max;
+}
+
+/* Tags that all meet under one seed, as a peer that knows it would choose them, meet under no other. */
+static void tags_chosen_to_collide_do_not_without_the_seed(void **state)
+{
+	enum { BITS = 12, N = 1 << BITS };
+	uint64_t *tags = malloc(N * sizeof(*tags)), inverse = SEED, s = 1;
+	unsigned int bad = 0;
+	size_t len;
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		inverse *= 2 - SEED * inverse; /* Newton: modulo 2^64 */
+	assert_true(inverse * SEED == 1);
+	for (unsigned int i = 0; i < N; i++)
+		tags[i] = inverse * i;
+	assert_int_equal(longest(tags, N, BITS, SEED), N);
+	for (int i = 0; i < 200; i++) {
+		len = longest(tags, N, BITS, next_random(&s));
+		bad += len > N / 16;
+	}
+	/* Of random multipliers a few are unlucky for any one progression, and none can be aimed at. */
+	assert_true(bad <= 10);
+	free(tags);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -422,6 +472,7 @@ int main(void)
 		T(A5_U3_tags_of_64_bits_and_mask_algebra),
 		T(messages_of_a_source_that_is_gone_stay_for_any_source),
 		cmocka_unit_test(random_histories_agree_with_the_model),
+		cmocka_unit_test(tags_chosen_to_collide_do_not_without_the_seed),
 		cmocka_unit_test(U25_E1_full_mask_tags_cost_the_same_with_1e5_entries),
 	};
 
