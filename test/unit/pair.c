@@ -280,6 +280,15 @@ static void open_lane(struct pair *p, unsigned int side, unsigned int i,
 	};
 }
 
+static int platform_random(void *arg, void *buf, size_t len)
+{
+	(void)arg;
+	memset(buf, 0x5a, len);
+	return 0;
+}
+
+static const struct weft_platform platform = {.random = platform_random};
+
 void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 			   const struct pair_lane_params *lanes)
 {
@@ -287,6 +296,7 @@ void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 
 	p->num_lanes = num_lanes;
 	p->ctx.conf = &p->conf;
+	p->ctx.platform = &platform;
 	for (unsigned int s = 0; s < 2; s++) {
 		struct weft_ep *ep = &p->ep[s];
 
