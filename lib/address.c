@@ -24,15 +24,19 @@ static uint32_t crc32c(uint32_t crc, const uint8_t *p, size_t n)
 	return ~crc;
 }
 
-/* Of the whole address with the field itself taken as 0. */
-static uint32_t address_crc(const uint8_t *p, size_t n)
+uint32_t weft_crc32c_of(const uint8_t *p, size_t n, size_t at)
 {
 	static const uint8_t zero[4];
-	const size_t at = offsetof(struct weft_wire_address, crc);
 	uint32_t crc = crc32c(0, p, at);
 
 	crc = crc32c(crc, zero, sizeof(zero));
 	return crc32c(crc, p + at + sizeof(zero), n - at - sizeof(zero));
+}
+
+/* Of the whole address with the field itself taken as 0. */
+static uint32_t address_crc(const uint8_t *p, size_t n)
+{
+	return weft_crc32c_of(p, n, offsetof(struct weft_wire_address, crc));
 }
 
 static weft_le32 put_float(float f)

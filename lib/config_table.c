@@ -200,6 +200,14 @@ const struct weft_option weft_options[] = {
 		.min = 4096,
 		.help = "Eager payload that one peer may have on the way and unmatched.",
 	},
+	{
+		"ATOMIC_MODE", WEFT_OPT_ENUM, FIELD(atomic_device), .def = "cpu", .unit = "word",
+		.words = "cpu|device",
+		.help = "Who carries out weft_atomic(): cpu (the peer's progress, atomic with its threads' own "
+			"atomics, all operations) or device (lanes that have atomics, without the peer's "
+			"processor; add and compare-swap of 8 bytes only). The two are not atomic against each "
+			"other: the same for all peers that share a word.",
+	},
 	/* ---- seen from outside */
 	{
 		"LOG_LEVEL", WEFT_OPT_ENUM, FIELD(log_level), .def = "warning", .unit = "word",

@@ -12,6 +12,8 @@
 #include "log.h"
 #include "self_lane.h"
 
+#define FEATURES (WEFT_FEATURE_TAG | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64)
+
 static unsigned int driver_index(const struct weft_context *ctx,
 				 const struct weft_lane_driver *driver)
 {
@@ -75,6 +77,7 @@ static void context_free(struct weft_context *ctx)
 	for (i = 0; ctx->found != NULL && ctx->drivers[i] != NULL; i++)
 		free(ctx->found[i].list);
 	free(ctx->found);
+	weft_mem_table_fini(&ctx->keys);
 	weft_config_release(ctx->config);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
@@ -116,9 +119,9 @@ int weft_context_create_in(const struct weft_context_params *params,
 
 	if (out == NULL || weft_struct_in(&p, sizeof(p), params) < 0)
 		return -EINVAL;
-	if (p.features & ~WEFT_FEATURE_TAG) {
+	if (p.features & ~FEATURES) {
 		weft_error("features 0x%llx are not known to this version",
-			   (unsigned long long)(p.features & ~WEFT_FEATURE_TAG));
+			   (unsigned long long)(p.features & ~FEATURES));
 		return -EINVAL;
 	}
 	ctx = calloc(1, sizeof(*ctx));

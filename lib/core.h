@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 
 #include "lane.h"
+#include "mem_key.h"
 #include "weft.h"
 #include "wire.h"
 
@@ -90,6 +91,7 @@ struct weft_context {
 		char name[32];
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
+	struct weft_mem_table keys; /* read without the lock: mem_key.h */
 };
 
 /**
@@ -230,7 +232,11 @@ struct weft_mem {
 	struct weft_context *ctx;
 	void *address;
 	size_t length;
-	_Atomic uint32_t refs; /* operations using it, of any worker */
+	_Atomic uint32_t refs;      /* operations using it, of any worker */
+	unsigned int rights;        /* WEFT_MEM_REMOTE_* */
+	uint64_t key;               /* with rights: what peers name it by */
+	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
+	_Atomic bool revoked;
 	struct weft_mem_domain {
 		/* that it was registered with, or that has taken it over; NULL = unused entry */
 		struct weft_lane_iface *iface;

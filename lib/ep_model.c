@@ -113,6 +113,7 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 		.rndv_window = from->rndv_window,
 		.rndv_limit = from->rndv_limit,
 		.zcopy = from->lane.zcopy,
+		.atomic_device = from->atomic_device == 1,
 	};
 	weft_model_conf_read(&to->model, from, bcopy_bw);
 }

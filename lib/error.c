@@ -72,6 +72,7 @@ static const struct {
 	{EBADMSG, "damaged message"},
 	{EFAULT, "bad address"},
 	{EEXIST, "it exists already"},
+	{EKEYREJECTED, "the remote key is not (or no longer) one of the peer"},
 };
 
 const char *weft_strerror(int status)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "msg.h"
+#include "rma.h"
 
 static void flush_end(struct weft_flush *f)
 {
@@ -58,11 +59,21 @@ static bool ask_lanes(struct weft_msg_ep *me, struct weft_flush *f)
 	return --f->lanes == 0;
 }
 
-static bool is_ready(const struct weft_msg_ep *me, uint64_t op_sn)
+static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	const struct weft_request *req = TAILQ_FIRST(&me->ops);
 
-	return (!req || req->send.op_sn >= op_sn) && STAILQ_EMPTY(&me->ctl);
+	return (!req || req->send.op_sn >= f->op_sn) && STAILQ_EMPTY(&me->ctl) &&
+	       weft_rma_flushed(me, &f->rma_count);
+}
+
+/* A close has nobody to tell, and must not end early for it. */
+static void take_status(struct weft_msg_ep *me, struct weft_flush *f)
+{
+	int status = weft_rma_take_status(me);
+
+	if (status && !f->status && !me->closing)
+		f->status = status;
 }
 
 int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), void *arg)
@@ -84,10 +95,11 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 	f->done = done;
 	f->arg = arg;
 	f->op_sn = me->op_sn;
-	if (!is_ready(me, f->op_sn) || !STAILQ_EMPTY(&me->flushes)) {
+	if (!is_ready(me, f) || !STAILQ_EMPTY(&me->flushes)) {
 		STAILQ_INSERT_TAIL(&me->flushes, f, link);
 		return 0;
 	}
+	take_status(me, f);
 	if (me->up && !ask_lanes(me, f))
 		return 0;
 	status = f->status;
@@ -99,8 +111,9 @@ void weft_flush_check(struct weft_msg_ep *me)
 {
 	struct weft_flush *f;
 
-	while (!me->failed && (f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f->op_sn)) {
+	while (!me->failed && (f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f)) {
 		STAILQ_REMOVE_HEAD(&me->flushes, link);
+		take_status(me, f);
 		if (ask_lanes(me, f))
 			flush_end(f);
 	}

@@ -163,8 +163,38 @@ static int mem_register(struct weft_context *ctx, struct weft_mem *mem)
 				return rc;
 		}
 	}
-	LIST_INSERT_HEAD(&ctx->mems, mem, entry);
 	return 0;
+}
+
+/* Are these rights known, and does the context's use allow for them? */
+static int rights_check(const struct weft_context *ctx, unsigned int rights)
+{
+	const unsigned int rma = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE;
+
+	if (rights & ~(rma | WEFT_MEM_REMOTE_ATOMIC))
+		return -EINVAL;
+	if ((rights & rma) && !(ctx->features & WEFT_FEATURE_RMA)) {
+		weft_error("memory cannot be registered for puts and gets by peers: the context "
+			   "was created without WEFT_FEATURE_RMA");
+		return -EOPNOTSUPP;
+	}
+	if ((rights & WEFT_MEM_REMOTE_ATOMIC) &&
+	    !(ctx->features & (WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64))) {
+		weft_error("memory cannot be registered for atomics by peers: the context was "
+			   "created without WEFT_FEATURE_AMO32 or WEFT_FEATURE_AMO64");
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/* No peer gets at it any more. */
+static void revoke(struct weft_mem *mem)
+{
+	if (mem->slot == NULL)
+		return;
+	atomic_store(&mem->revoked, true);
+	weft_mem_key_revoke(mem->slot);
+	mem->slot = NULL;
 }
 
 int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
@@ -175,18 +205,25 @@ int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 	int rc;
 
 	if (ctx == NULL || out == NULL || address == NULL || length == 0 ||
-	    weft_struct_in(&p, sizeof(p), params) < 0 || p.flags != 0 ||
-	    length > SIZE_MAX - (uintptr_t)address)
+	    weft_struct_in(&p, sizeof(p), params) < 0 || length > SIZE_MAX - (uintptr_t)address)
 		return -EINVAL;
+	rc = rights_check(ctx, p.flags);
+	if (rc < 0)
+		return rc;
 	mem = calloc(1, sizeof(*mem));
 	if (mem == NULL)
 		return -ENOMEM;
 	mem->ctx = ctx;
 	mem->address = address;
 	mem->length = length;
+	mem->rights = p.flags;
 	pthread_mutex_lock(&ctx->lock);
 	rc = mem_register(ctx, mem);
-	if (rc < 0)
+	if (rc == 0 && mem->rights)
+		rc = weft_mem_key_make(&ctx->keys, ctx->platform, mem, &mem->slot, &mem->key);
+	if (rc == 0)
+		LIST_INSERT_HEAD(&ctx->mems, mem, entry);
+	else
 		free_mem(mem);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == 0)
@@ -203,6 +240,7 @@ int weft_mem_deregister(struct weft_mem *mem)
 		return 0;
 	ctx = mem->ctx;
 	pthread_mutex_lock(&ctx->lock);
+	revoke(mem); /* even if the memory cannot be let go yet */
 	if (mem->refs > 0) {
 		rc = -EBUSY;
 	} else {

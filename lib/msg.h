@@ -217,6 +217,7 @@ struct weft_msg_ep {
 	uint32_t num_pulls; /* the peer's, waiting */
 	struct weft_rndv_lane rndv[WEFT_MAX_LANES];
 	unsigned int forced;              /* weft_model_conf.forced */
+	struct weft_rma *rma;             /* remote memory; NULL = never used */
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
 	size_t zcopy_from;             /* pieces of this size go from user memory where they can */
 	struct weft_ep_config *config; /* which protocol for what; NULL until there are lanes */
@@ -227,8 +228,9 @@ TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
 /** Waits until everything before it is at the peer (flush.c). */
 struct weft_flush {
 	STAILQ_ENTRY(weft_flush) link;
-	uint64_t op_sn; /* sends with a lower number must be over */
-	uint32_t lanes; /* lanes that have not answered, + 1 while asking */
+	uint64_t op_sn;     /* sends with a lower number must be over */
+	uint64_t rma_count; /* puts and atomics that must be confirmed; 0 = not known yet */
+	uint32_t lanes;     /* lanes that have not answered, + 1 while asking */
 	int status;
 	void (*done)(void *arg, int status);
 	void *arg;
@@ -250,6 +252,7 @@ struct weft_msg_conf {
 	size_t rndv_window; /* asked for, per lane */
 	size_t rndv_limit;  /* and per worker */
 	bool zcopy;
+	bool atomic_device; /* atomics by the lanes only */
 };
 
 struct weft_msg_worker {
@@ -270,7 +273,20 @@ struct weft_msg_worker {
 	uint64_t granted; /* sum of windows, and what dead endpoints left behind */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
+	uint32_t fence_sn, fence_done; /* fences of the worker: called for, passed */
 	bool fini;
+	/* Remote memory: what peers did to ours, what we did, and what was refused. */
+	struct {
+		uint64_t puts, put_bytes, gets, get_bytes, amos;
+		uint64_t native_bytes;
+		uint64_t naks;    /* of ours, refused by peers */
+		uint64_t bad_key; /* revoked, forged, foreign */
+		uint64_t bad_rights;
+		uint64_t bad_range;
+		uint64_t misaligned;
+		uint64_t bad_ref;  /* answers to what is over */
+		uint64_t too_many; /* asked for beyond the window */
+	} rma;
 	/* What came in and was dropped, and why; what happened. */
 	struct {
 		uint64_t malformed; /* the gate: unknown id, lengths */

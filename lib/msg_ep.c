@@ -10,6 +10,7 @@
 #include "bcopy_bw.h"
 #include "log.h"
 #include "msg.h"
+#include "rma.h"
 
 #define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
 
@@ -161,6 +162,19 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"tag.drop.mismatch", mw->count.mismatch},
 		{"tag.drop.overlap", mw->count.overlap},
 		{"tag.drop.bad_reference", mw->count.bad_ref},
+		{"rma.puts", mw->rma.puts},
+		{"rma.put_bytes", mw->rma.put_bytes},
+		{"rma.gets", mw->rma.gets},
+		{"rma.get_bytes", mw->rma.get_bytes},
+		{"rma.atomics", mw->rma.amos},
+		{"rma.native_bytes", mw->rma.native_bytes},
+		{"rma.refused_by_peers", mw->rma.naks},
+		{"rma.drop.bad_key", mw->rma.bad_key},
+		{"rma.drop.bad_rights", mw->rma.bad_rights},
+		{"rma.drop.bad_range", mw->rma.bad_range},
+		{"rma.drop.misaligned", mw->rma.misaligned},
+		{"rma.drop.bad_reference", mw->rma.bad_ref},
+		{"rma.drop.too_many", mw->rma.too_many},
 	};
 
 	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
@@ -195,6 +209,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 void weft_msg_ep_destroy(struct weft_msg_ep *me)
 {
 	weft_ep_config_put(me->config);
+	free(me->rma);
 	free(me);
 }
 

@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #include "msg.h"
+#include "rma.h"
 
 /* ------------------------------------------------------------------ sequence */
 
@@ -453,6 +454,14 @@ static const uint8_t header_size[] = {
 	[WEFT_WIRE_PULL] = sizeof(struct weft_wire_pull),
 	[WEFT_WIRE_WITHDRAW] = sizeof(struct weft_wire_withdraw),
 	[WEFT_WIRE_PUT_DONE] = sizeof(struct weft_wire_put_done),
+	[WEFT_WIRE_PUT] = sizeof(struct weft_wire_put),
+	[WEFT_WIRE_GET] = sizeof(struct weft_wire_get),
+	[WEFT_WIRE_GET_DATA] = sizeof(struct weft_wire_data),
+	[WEFT_WIRE_AMO] = sizeof(struct weft_wire_amo),
+	[WEFT_WIRE_AMO_REP] = sizeof(struct weft_wire_amo_rep),
+	[WEFT_WIRE_RMA_NAK] = sizeof(struct weft_wire_rma_nak),
+	[WEFT_WIRE_RMA_FLUSH] = sizeof(struct weft_wire_rma_flush),
+	[WEFT_WIRE_RMA_FLUSHED] = sizeof(struct weft_wire_rma_flushed),
 };
 
 int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
@@ -491,6 +500,16 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 		break;
 	case WEFT_WIRE_CREDIT:
 		weft_credit_recv(me, data);
+		break;
+	case WEFT_WIRE_PUT:
+	case WEFT_WIRE_GET:
+	case WEFT_WIRE_GET_DATA:
+	case WEFT_WIRE_AMO:
+	case WEFT_WIRE_AMO_REP:
+	case WEFT_WIRE_RMA_NAK:
+	case WEFT_WIRE_RMA_FLUSH:
+	case WEFT_WIRE_RMA_FLUSHED:
+		weft_rma_recv(me, id, data, length);
 		break;
 	default:
 		recv_tagged(me, id, data, length);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "msg.h"
+#include "rma.h"
 
 /* ------------------------------------------------------------------ pieces onto lanes */
 
@@ -298,6 +299,10 @@ void weft_send_check(struct weft_request *req)
 {
 	const uint32_t busy = WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK;
 
+	if (req->kind == WEFT_REQ_RMA) {
+		weft_rma_check(req);
+		return;
+	}
 	if (!(req->flags & WEFT_REQ_HANDED) || (req->flags & busy) || req->send.zcopies)
 		return;
 	send_end(req, req->status == WEFT_INPROGRESS ? 0 : req->status);
@@ -501,7 +506,8 @@ static bool has_work(const struct weft_msg_ep *me)
 
 	if (!me->up)
 		return false;
-	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due || !TAILQ_EMPTY(&me->data) || me->num_pulls)
+	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due || !TAILQ_EMPTY(&me->data) || me->num_pulls ||
+	    weft_rma_has_work(me))
 		return true;
 	return req && ((req->flags & WEFT_REQ_STARTED) || weft_tx_has_seq(me));
 }
@@ -521,6 +527,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 	n += serve_pending(me);
 	if (!me->data_turn)
 		n += serve_data(me);
+	n += weft_rma_serve(me);
 	if (n)
 		weft_flush_check(me);
 	if (has_work(me))
@@ -545,6 +552,7 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	TAILQ_INIT(&me->pending);
 	TAILQ_INIT(&me->data);
 	weft_rndv_ep_fail(me);
+	weft_rma_fail(me);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link) {
 		req->flags &= ~(WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK);
 		req->flags |= WEFT_REQ_HANDED;

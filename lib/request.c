@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "msg.h"
+#include "rma.h"
 
 /* ------------------------------------------------------------------ table */
 
@@ -50,11 +51,21 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 	t->num_chunks = 0;
 }
 
-void weft_request_drop(struct weft_request *req)
+/* What the operation has borrowed. */
+static void let_go(struct weft_request *req)
 {
 	weft_dt_finish(&req->dt);
-	if (req->kind == WEFT_REQ_SEND && req->send.mem)
+	if (req->kind != WEFT_REQ_SEND && req->kind != WEFT_REQ_RMA)
+		return;
+	if (req->send.mem)
 		req->send.mem->refs--;
+	if (req->kind == WEFT_REQ_RMA)
+		weft_rma_let_go(req);
+}
+
+void weft_request_drop(struct weft_request *req)
+{
+	let_go(req);
 	req->flags = WEFT_REQ_DONE;
 	weft_request_give_back(req);
 }
@@ -112,13 +123,9 @@ static void finish(struct weft_request *req, int status)
 {
 	req->status = status;
 	weft_request_settle(req);
-	weft_dt_finish(&req->dt);
-	if (req->kind == WEFT_REQ_SEND) {
-		if (req->send.mem)
-			req->send.mem->refs--;
-		if (status)
-			req->length = 0;
-	}
+	let_go(req);
+	if (status && (req->kind == WEFT_REQ_SEND || req->kind == WEFT_REQ_RMA))
+		req->length = 0;
 }
 
 static void call_back(struct weft_request *req)
@@ -273,7 +280,8 @@ static const char *state_of(const struct weft_request *req)
 	if ((req->flags & WEFT_REQ_DATA) || ((req->flags & WEFT_REQ_RNDV) && req->send.pulls))
 		return "sending the data the receiver asked for";
 	if (req->flags & WEFT_REQ_WAIT_ACK)
-		return "waiting for the receiver";
+		return req->kind == WEFT_REQ_RMA ? "waiting for the peer"
+						 : "waiting for the receiver";
 	return "waiting for the lanes";
 }
 
@@ -298,6 +306,8 @@ int weft_request_query(const struct weft_request *req, char *buf, size_t size)
 		n = snprintf(buf, size, "%s, %s", req->what, state_of(req));
 	else if (req->kind == WEFT_REQ_SEND)
 		n = query_send(req, buf, size);
+	else if (req->kind == WEFT_REQ_RMA)
+		n = weft_rma_query(req, state_of(req), buf, size);
 	else if (req->flags & WEFT_REQ_POSTED)
 		n = snprintf(buf, size,
 			     "tag receive, tag 0x%" PRIx64 " mask 0x%" PRIx64

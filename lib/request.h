@@ -30,7 +30,7 @@ struct weft_fetch;
 
 #define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 
-enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER };
+enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA };
 
 /* Request flags. */
 #define WEFT_REQ_HELD (1u << 0) /**< the user has the pointer */
@@ -51,6 +51,31 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER };
 #define WEFT_REQ_RNDV (1u << 16)      /**< send: offered: the receiver asks, or says ATS */
 #define WEFT_REQ_CANCEL (1u << 17)    /**< send: withdrawn; the receiver says who was first */
 #define WEFT_REQ_NOW (1u << 15)       /**< receive: over inside the call that posted it */
+
+/** Remote memory: what rma.c and rma_target.c keep of an operation, or of an answer to one. */
+struct weft_req_rma {
+	struct weft_rkey *rkey; /* NULL: an answer */
+	uint64_t remote;        /* offset in the peer's memory; of an answer: at the asker */
+	uint64_t count;         /* DELIVERED: complete when so many messages are confirmed */
+	uint32_t epoch;         /* worker fences before it */
+	uint16_t pieces;        /* answers that it waits for, of those that the window counts */
+	uint8_t kind;           /* enum weft_rma_kind */
+	bool fence;             /* waits for what was posted before it */
+	bool delivered;         /* WEFT_OP_DELIVERED */
+	bool native;            /* by the lanes themselves */
+	uint8_t op, width;      /* atomic */
+	union {
+		struct weft_ivals got; /* get by messages: what has come */
+		struct {
+			uint64_t operand, compare, old;
+			void *result;
+		} amo;
+		struct {
+			uint8_t id, length;
+			uint8_t data[38];
+		} small; /* answer without payload */
+	};
+};
 
 struct weft_request {
 	/* line 0: completion */
@@ -82,7 +107,8 @@ struct weft_request {
 			uint32_t seq;
 			size_t offset, end;        /* next byte to hand over, and where to stop */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
-		} send;
+			struct weft_req_rma rma;
+		} send; /* remote memory, too */
 		struct {
 			struct weft_match_recv match;
 			struct weft_fetch *fetch; /* rendezvous, while ACTIVE */

@@ -113,6 +113,65 @@ static int check_fields(uint8_t id, const void *data)
 	}
 }
 
+static int check_put(const struct weft_wire_put *p, size_t payload)
+{
+	uint64_t offset = weft_get64(p->offset);
+
+	return payload == 0 || offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ? -EBADMSG
+										      : 0;
+}
+
+static int check_get(const struct weft_wire_get *g)
+{
+	uint64_t offset = weft_get64(g->offset), length = weft_get64(g->length);
+	uint64_t local = weft_get64(g->local);
+
+	if (length == 0 || length > WEFT_WIRE_GET_MAX || offset > PTRDIFF_MAX - length ||
+	    local > PTRDIFF_MAX - length)
+		return -EBADMSG;
+	return 0;
+}
+
+static int check_amo(const struct weft_wire_amo *a)
+{
+	if ((weft_get16(a->flags) & ~WEFT_WIRE_AMO_FETCH) || a->op > WEFT_WIRE_AMO_CSWAP ||
+	    (a->width != 4 && a->width != 8) ||
+	    weft_get64(a->offset) > (uint64_t)PTRDIFF_MAX - a->width)
+		return -EBADMSG;
+	return 0;
+}
+
+static int check_nak(const struct weft_wire_rma_nak *n)
+{
+	uint32_t status = weft_get32(n->status);
+
+	return status == 0 || status >= 4096 || weft_get64(n->length) > WEFT_WIRE_GET_MAX ? -EBADMSG
+											  : 0;
+}
+
+/* Remote memory, without payload. */
+static int check_rma(uint8_t id, const void *data, size_t length)
+{
+	static const uint8_t sizes[] = {
+		[WEFT_WIRE_GET - WEFT_WIRE_GET] = sizeof(struct weft_wire_get),
+		[WEFT_WIRE_AMO - WEFT_WIRE_GET] = sizeof(struct weft_wire_amo),
+		[WEFT_WIRE_AMO_REP - WEFT_WIRE_GET] = sizeof(struct weft_wire_amo_rep),
+		[WEFT_WIRE_RMA_NAK - WEFT_WIRE_GET] = sizeof(struct weft_wire_rma_nak),
+		[WEFT_WIRE_RMA_FLUSH - WEFT_WIRE_GET] = sizeof(struct weft_wire_rma_flush),
+		[WEFT_WIRE_RMA_FLUSHED - WEFT_WIRE_GET] = sizeof(struct weft_wire_rma_flushed),
+	};
+	const struct weft_wire_rma_flushed *f = data;
+	size_t size = sizes[id - WEFT_WIRE_GET];
+
+	if (length < size)
+		return -EBADMSG;
+	if ((id == WEFT_WIRE_GET && check_get(data)) || (id == WEFT_WIRE_AMO && check_amo(data)) ||
+	    (id == WEFT_WIRE_RMA_NAK && check_nak(data)) ||
+	    (id == WEFT_WIRE_RMA_FLUSHED && weft_get32(f->status) >= 4096))
+		return -EBADMSG;
+	return length == size ? 0 : check_records((const uint8_t *)data + size, length - size);
+}
+
 static int check_control(uint8_t id, const void *data, size_t size, size_t length)
 {
 	if (length < size || check_fields(id, data))
@@ -156,6 +215,21 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 		return check_control(id, data, sizeof(struct weft_wire_withdraw), length);
 	case WEFT_WIRE_PUT_DONE:
 		return check_control(id, data, sizeof(struct weft_wire_put_done), length);
+	case WEFT_WIRE_PUT:
+		if (length < sizeof(struct weft_wire_put))
+			return -EBADMSG;
+		return check_put(data, length - sizeof(struct weft_wire_put));
+	case WEFT_WIRE_GET_DATA:
+		if (length < sizeof(struct weft_wire_data))
+			return -EBADMSG;
+		return check_data(data, length - sizeof(struct weft_wire_data));
+	case WEFT_WIRE_GET:
+	case WEFT_WIRE_AMO:
+	case WEFT_WIRE_AMO_REP:
+	case WEFT_WIRE_RMA_NAK:
+	case WEFT_WIRE_RMA_FLUSH:
+	case WEFT_WIRE_RMA_FLUSHED:
+		return check_rma(id, data, length);
 	default:
 		return -EBADMSG;
 	}

@@ -96,7 +96,20 @@ enum weft_wire_id {
 	WEFT_WIRE_WITHDRAW = 14,
 	/** struct weft_wire_put_done: sender to receiver: these bytes are written */
 	WEFT_WIRE_PUT_DONE = 15,
-	/* 16..19 active messages; 20..27 remote memory, atomics; 28..31 lanes that die */
+	/* 16..19 active messages */
+	/** struct weft_wire_put + payload: write it into registered memory */
+	WEFT_WIRE_PUT = 20,
+	/** struct weft_wire_get: answer with these bytes of registered memory */
+	WEFT_WIRE_GET = 21,
+	/** struct weft_wire_data + payload; ref and offset are the asker's */
+	WEFT_WIRE_GET_DATA = 22,
+	WEFT_WIRE_AMO = 23,     /**< struct weft_wire_amo */
+	WEFT_WIRE_AMO_REP = 24, /**< struct weft_wire_amo_rep: the old value */
+	/** struct weft_wire_rma_nak: refused, nothing was read or written */
+	WEFT_WIRE_RMA_NAK = 25,
+	WEFT_WIRE_RMA_FLUSH = 26, /**< struct weft_wire_rma_flush: answer when so many are done */
+	/** struct weft_wire_rma_flushed; 28..31 are for lanes that die */
+	WEFT_WIRE_RMA_FLUSHED = 27,
 };
 
 /** Reference to an object of the receiver of the message: slot and generation, both checked. */
@@ -236,6 +249,88 @@ struct weft_wire_put_done {
 } __attribute__((packed));
 
 /**
+ * Remote memory over active messages. Memory is named by the registration's random key and a byte
+ * offset from its start. `ref` names the asker's request; 0,0 in a PUT: nobody waits for it,
+ * RMA_FLUSHED tells of its errors.
+ */
+struct weft_wire_put {
+	weft_le64 key;
+	weft_le64 offset;
+	struct weft_wire_ref ref; /**< for RMA_NAK only: a PUT has no answer of its own */
+} __attribute__((packed));
+
+struct weft_wire_get {
+	weft_le64 key;
+	weft_le64 offset;
+	weft_le64 length; /**< > 0, <= WEFT_WIRE_GET_MAX */
+	/** offset at the asker of the first byte: GET_DATA counts from there */
+	weft_le64 local;
+	struct weft_wire_ref ref;
+	weft_le32 flags; /**< 0 */
+} __attribute__((packed));
+
+/** What an AMO does to the word; the old value is what it answers. */
+enum weft_wire_amo_op {
+	WEFT_WIRE_AMO_ADD = 0,
+	WEFT_WIRE_AMO_AND = 1,
+	WEFT_WIRE_AMO_OR = 2,
+	WEFT_WIRE_AMO_XOR = 3,
+	WEFT_WIRE_AMO_SWAP = 4,
+	WEFT_WIRE_AMO_CSWAP = 5, /**< operand is stored if the word equals compare */
+};
+
+struct weft_wire_amo {
+	weft_le64 key;
+	weft_le64 offset;
+	weft_le64 operand;
+	weft_le64 compare;        /**< CSWAP; else 0 */
+	struct weft_wire_ref ref; /**< of AMO_REP, or RMA_NAK */
+	uint8_t op;               /**< enum weft_wire_amo_op */
+	/** 4 or 8 bytes; with 4 the upper halves of operands are ignored */
+	uint8_t width;
+	weft_le16 flags; /**< WEFT_WIRE_AMO_FETCH, or 0 */
+} __attribute__((packed));
+
+/** Answer with AMO_REP. Without it the AMO is counted, as a PUT is. */
+#define WEFT_WIRE_AMO_FETCH 1u
+
+struct weft_wire_amo_rep {
+	struct weft_wire_ref ref;
+	weft_le64 value;
+} __attribute__((packed));
+
+struct weft_wire_rma_nak {
+	struct weft_wire_ref ref;
+	weft_le64 length; /**< bytes of a GET that will not come; 0 for PUT and AMO */
+	weft_le32 status; /**< positive errno, 1..4095 */
+} __attribute__((packed));
+
+/**
+ * PUT and AMO messages are counted at both ends. Cumulative since the endpoint was made, so order
+ * and loss of these do no harm.
+ */
+struct weft_wire_rma_flush {
+	weft_le64 count;
+} __attribute__((packed));
+
+struct weft_wire_rma_flushed {
+	weft_le64 count; /**< so many PUT and AMO are over */
+	/** RMA_NAK sent for those that had a ref: they count before the flush does */
+	weft_le64 naks;
+	weft_le64 errors; /**< PUT and AMO refused that had none */
+	weft_le32 status; /**< of the last of those, positive errno < 4096; 0 = none */
+} __attribute__((packed));
+
+/** Longest GET: an asker cuts longer ones. */
+#define WEFT_WIRE_GET_MAX (1u << 20)
+
+/**
+ * GETs that may wait for their answer, per endpoint direction: more end the endpoint. Askers stay
+ * at half of it or below.
+ */
+#define WEFT_WIRE_ANSWERS 256
+
+/**
  * Messages up to this many bytes need no byte credit (they are counted, see
  * weft_wire_credit.small).
  */
@@ -263,6 +358,13 @@ static_assert(sizeof(struct weft_wire_withdraw) == 24, "wire");
 static_assert(sizeof(struct weft_wire_put_done) == 24, "wire");
 static_assert(sizeof(struct weft_wire_keys) == 8, "wire");
 static_assert(sizeof(struct weft_wire_key) == 10, "wire");
+static_assert(sizeof(struct weft_wire_put) == 24, "wire");
+static_assert(sizeof(struct weft_wire_get) == 44, "wire");
+static_assert(sizeof(struct weft_wire_amo) == 44, "wire");
+static_assert(sizeof(struct weft_wire_amo_rep) == 16, "wire");
+static_assert(sizeof(struct weft_wire_rma_nak) == 20, "wire");
+static_assert(sizeof(struct weft_wire_rma_flush) == 8, "wire");
+static_assert(sizeof(struct weft_wire_rma_flushed) == 28, "wire");
 
 /* ------------------------------------------------------------------ wire-up */
 
@@ -412,5 +514,42 @@ struct weft_wire_iface {
 
 static_assert(sizeof(struct weft_wire_address) == 36, "wire");
 static_assert(sizeof(struct weft_wire_iface) == 56, "wire");
+
+/* ------------------------------------------------------------------ remote keys */
+
+#define WEFT_RKEY_MAGIC 0x594b5457u /* "WTKY" */
+
+/**
+ * A packed remote key, carried to peers by the application. Checked like a worker address: it may
+ * come from anywhere.
+ */
+struct weft_wire_rkey {
+	weft_le32 magic;
+	uint8_t major, minor; /**< WEFT_WIRE_MAJOR, WEFT_WIRE_MINOR of its maker */
+	weft_le16 length;     /**< of the whole blob */
+	weft_le32 crc;        /**< CRC-32C of the whole blob, with this field 0 */
+	weft_le32 rights;     /**< WEFT_MEM_REMOTE_* */
+	weft_le64 key;        /**< random; what PUT, GET and AMO name */
+	weft_le64 size;       /**< bytes of the memory */
+	uint8_t low;          /**< lowest 3 bits of its address: tells which offsets are aligned */
+	uint8_t num_domains;  /**< struct weft_wire_rkey_domain that follow */
+	uint8_t num_workers; /**< then so many weft_le64: workers at which the domains' keys are valid */
+	uint8_t reserved;    /**< 0 */
+	weft_le32 reserved2; /**< 0 */
+} __attribute__((packed));
+
+/** Key of a registration domain whose lanes read and write remote memory themselves. */
+struct weft_wire_rkey_domain {
+	weft_le64 key;
+	uint8_t domain; /**< as in struct weft_wire_iface */
+	uint8_t reserved[7];
+} __attribute__((packed));
+
+/** Most domains, and workers, in one key. */
+#define WEFT_RKEY_DOMAINS 16
+#define WEFT_RKEY_WORKERS 64
+
+static_assert(sizeof(struct weft_wire_rkey) == 40, "wire");
+static_assert(sizeof(struct weft_wire_rkey_domain) == 16, "wire");
 
 #endif /* WEFT_WIRE_H */

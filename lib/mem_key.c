@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "mem_key.h"
+
+/* Random keys that are tried for a free slot before the next level is. */
+#define TRIES 8
+
+static uint32_t level_mask(unsigned int level)
+{
+	return (256u << level) - 1;
+}
+
+static struct weft_mem_slot *level_get(struct weft_mem_table *keys, unsigned int level)
+{
+	struct weft_mem_slot *slots =
+		atomic_load_explicit(&keys->level[level], memory_order_relaxed);
+
+	if (slots)
+		return slots;
+	slots = calloc(level_mask(level) + 1, sizeof(*slots));
+	/* Release: a reader that finds the level finds it zeroed. */
+	atomic_store_explicit(&keys->level[level], slots, memory_order_release);
+	return slots;
+}
+
+int weft_mem_key_make(struct weft_mem_table *keys, const struct weft_platform *platform,
+		      struct weft_mem *mem, struct weft_mem_slot **out, uint64_t *out_key)
+{
+	for (unsigned int level = 0; level < WEFT_MEM_KEY_LEVELS; level++) {
+		struct weft_mem_slot *slots = level_get(keys, level), *slot;
+
+		if (!slots)
+			return -ENOMEM;
+		for (unsigned int i = 0; i < TRIES; i++) {
+			uint64_t key;
+			int rc = platform->random(platform->arg, &key, sizeof(key));
+
+			if (rc < 0)
+				return rc;
+			slot = &slots[key & level_mask(level)];
+			if (key == 0 || atomic_load_explicit(&slot->key, memory_order_relaxed))
+				continue;
+			slot->mem = mem;
+			/* Release: whoever sees the key sees its memory. */
+			atomic_store_explicit(&slot->key, key, memory_order_release);
+			*out = slot;
+			*out_key = key;
+			return 0;
+		}
+	}
+	return -ENOMEM;
+}
+
+struct weft_mem_slot *weft_mem_key_enter(struct weft_mem_table *keys, uint64_t key)
+{
+	struct weft_mem_slot *slots, *slot;
+
+	if (key == 0)
+		return NULL;
+	for (unsigned int level = 0; level < WEFT_MEM_KEY_LEVELS; level++) {
+		slots = atomic_load_explicit(&keys->level[level], memory_order_acquire);
+		if (!slots)
+			return NULL;
+		slot = &slots[key & level_mask(level)];
+		if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
+			continue;
+		/*
+		 * Both in sequential order, as in weft_mem_key_revoke(): either we see the key
+		 * gone, or the one who revokes sees us.
+		 */
+		atomic_fetch_add(&slot->users, 1);
+		if (atomic_load(&slot->key) == key)
+			return slot;
+		weft_mem_key_leave(slot);
+	}
+	return NULL;
+}
+
+void weft_mem_key_revoke(struct weft_mem_slot *slot)
+{
+	atomic_store(&slot->key, 0);
+	/* Inside are copies of one lane message at most: no time worth a wait queue. */
+	while (atomic_load(&slot->users))
+		sched_yield();
+}
+
+void weft_mem_table_fini(struct weft_mem_table *keys)
+{
+	for (unsigned int level = 0; level < WEFT_MEM_KEY_LEVELS; level++)
+		free(atomic_load_explicit(&keys->level[level], memory_order_relaxed));
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote keys: packed by the owner of the memory, unpacked by who uses it. The blob goes through the
+ * application's hands, so it is as hostile as anything from the wire.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "address.h"
+#include "log.h"
+#include "mem.h"
+#include "rma.h"
+
+#define RIGHTS (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC)
+#define FEATURES (WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64)
+
+static unsigned int list_workers(struct weft_context *ctx, weft_le64 *ids, unsigned int max)
+{
+	struct weft_worker *w;
+	unsigned int n = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	LIST_FOREACH(w, &ctx->workers, entry) {
+		if (n < max)
+			ids[n++] = weft_put64(w->id);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return n;
+}
+
+int weft_rkey_pack(struct weft_mem *mem, void **blob, size_t *length)
+{
+	struct weft_mem_key keys[WEFT_RKEY_DOMAINS];
+	struct weft_wire_rkey *head;
+	struct weft_wire_rkey_domain *d;
+	unsigned int num, workers = 0;
+	size_t size;
+
+	if (mem == NULL || blob == NULL || length == NULL)
+		return -EINVAL;
+	if (mem->rights == 0)
+		return -EACCES;
+	num = weft_mem_keys(mem, keys, WEFT_RKEY_DOMAINS);
+	size = sizeof(*head) + num * sizeof(*d) + WEFT_RKEY_WORKERS * sizeof(weft_le64);
+	head = calloc(1, size);
+	if (head == NULL)
+		return -ENOMEM;
+	d = (struct weft_wire_rkey_domain *)(head + 1);
+	for (unsigned int i = 0; i < num; i++) {
+		d[i].key = weft_put64(keys[i].key);
+		d[i].domain = keys[i].domain;
+	}
+	if (num)
+		workers = list_workers(mem->ctx, (weft_le64 *)(d + num), WEFT_RKEY_WORKERS);
+	size = sizeof(*head) + num * sizeof(*d) + workers * sizeof(weft_le64);
+	head->magic = weft_put32(WEFT_RKEY_MAGIC);
+	head->major = WEFT_WIRE_MAJOR;
+	head->minor = WEFT_WIRE_MINOR;
+	head->length = weft_put16((uint16_t)size);
+	head->rights = weft_put32(mem->rights);
+	head->key = weft_put64(mem->key);
+	head->size = weft_put64(mem->length);
+	head->low = (uintptr_t)mem->address & 7;
+	head->num_domains = (uint8_t)num;
+	head->num_workers = (uint8_t)workers;
+	head->crc = weft_put32(
+		weft_crc32c_of((uint8_t *)head, size, offsetof(struct weft_wire_rkey, crc)));
+	*blob = head;
+	*length = size;
+	return 0;
+}
+
+void weft_rkey_release_blob(void *blob)
+{
+	free(blob);
+}
+
+/* ------------------------------------------------------------------ the other end */
+
+/* The one gate for what an application has brought. */
+static int check_blob(const void *blob, size_t length)
+{
+	const struct weft_wire_rkey *head = blob;
+	size_t size;
+
+	if (length < 16 || weft_get32(head->magic) != WEFT_RKEY_MAGIC)
+		return -EINVAL;
+	if (head->major != WEFT_WIRE_MAJOR)
+		return -EPROTONOSUPPORT;
+	if (length < sizeof(*head) || weft_get16(head->length) != length)
+		return -EINVAL;
+	if (weft_get32(head->crc) !=
+	    weft_crc32c_of(blob, length, offsetof(struct weft_wire_rkey, crc)))
+		return -EINVAL;
+	size = sizeof(*head) + head->num_domains * sizeof(struct weft_wire_rkey_domain) +
+	       head->num_workers * sizeof(weft_le64);
+	if (head->num_domains > WEFT_RKEY_DOMAINS || head->num_workers > WEFT_RKEY_WORKERS ||
+	    length < size)
+		return -EINVAL; /* later minors may append */
+	if (weft_get64(head->size) == 0 || weft_get64(head->size) > PTRDIFF_MAX || head->low > 7 ||
+	    weft_get64(head->key) == 0)
+		return -EINVAL;
+	return 0;
+}
+
+/* Native keys are small numbers, valid at the worker they are for and misleading elsewhere. */
+static void take_native(struct weft_rkey *rkey, const struct weft_wire_rkey *head)
+{
+	const struct weft_wire_rkey_domain *d = (const void *)(head + 1);
+	const weft_le64 *ids = (const void *)(d + head->num_domains);
+	bool found = false;
+
+	for (unsigned int i = 0; i < head->num_workers; i++)
+		found = found || weft_get64(ids[i]) == rkey->remote_id;
+	if (!found)
+		return;
+	for (unsigned int i = 0; i < head->num_domains; i++) {
+		rkey->native[i].key = weft_get64(d[i].key);
+		rkey->native[i].domain = d[i].domain;
+	}
+	rkey->num_native = head->num_domains;
+}
+
+int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t length, struct weft_rkey **out)
+{
+	const struct weft_wire_rkey *head = blob;
+	struct weft_rkey *rkey;
+	int rc;
+
+	if (ep == NULL || blob == NULL || out == NULL)
+		return -EINVAL;
+	if (!(ep->worker->ctx->features & FEATURES)) {
+		weft_error("a remote key cannot be used: the context was created without "
+			   "WEFT_FEATURE_RMA, WEFT_FEATURE_AMO32 and WEFT_FEATURE_AMO64");
+		return -EOPNOTSUPP;
+	}
+	rc = check_blob(blob, length);
+	if (rc < 0) {
+		weft_error("a remote key of %zu bytes is %s", length,
+			   rc == -EPROTONOSUPPORT ? "of another version of Weft"
+						  : "damaged, cut off or something else");
+		return rc;
+	}
+	rkey = calloc(1, sizeof(*rkey));
+	if (rkey == NULL)
+		return -ENOMEM;
+	rkey->worker = ep->worker;
+	rkey->remote_id = ep->remote_id;
+	rkey->key = weft_get64(head->key);
+	rkey->size = weft_get64(head->size);
+	rkey->rights = weft_get32(head->rights) & RIGHTS;
+	rkey->low = head->low;
+	rkey->refs = 1;
+	take_native(rkey, head);
+	*out = rkey;
+	return 0;
+}
+
+void weft_rkey_destroy(struct weft_rkey *rkey)
+{
+	struct weft_worker *w;
+
+	if (rkey == NULL)
+		return;
+	w = rkey->worker;
+	weft_worker_lock(w);
+	if (--rkey->refs == 0)
+		free(rkey);
+	weft_worker_unlock(w);
+}

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Puts, gets and atomics by messages: the asker's part. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rma.h"
+
+struct weft_rma *weft_rma_of(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (rma)
+		return rma;
+	rma = calloc(1, sizeof(*rma));
+	if (!rma)
+		return NULL;
+	TAILQ_INIT(&rma->pending);
+	TAILQ_INIT(&rma->waiting);
+	TAILQ_INIT(&rma->answers);
+	me->rma = rma;
+	return rma;
+}
+
+/* ------------------------------------------------------------------ life of an operation */
+
+/* Pieces of the window that the operation holds, given what has been asked and has not come. */
+static void set_pieces(struct weft_request *req, uint64_t left)
+{
+	uint16_t now = (uint16_t)((left + WEFT_RMA_CHUNK - 1) / WEFT_RMA_CHUNK);
+
+	req->me->rma->open -= req->send.rma.pieces;
+	req->me->rma->open += now;
+	req->send.rma.pieces = now;
+}
+
+static bool is_over(const struct weft_request *req)
+{
+	return (req->flags & WEFT_REQ_HANDED) && req->send.zcopies == 0 &&
+	       !(req->flags & (WEFT_REQ_PENDING | WEFT_REQ_WAIT_ACK));
+}
+
+/* Out of the books of its endpoint. */
+static void take_out(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	TAILQ_REMOVE(&me->ops, req, send.ops_link);
+	if (me->failed)
+		return;
+	set_pieces(req, 0);
+	me->rma->running--;
+}
+
+void weft_rma_check(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if (req->send.rma.kind >= WEFT_RMA_ANSWER) {
+		weft_rma_answer_check(req);
+		return;
+	}
+	if (!is_over(req))
+		return;
+	take_out(req);
+	weft_msg_ep_hold(me);
+	weft_request_complete(req, req->status == WEFT_INPROGRESS ? 0 : req->status);
+	weft_rma_moved(me);
+	weft_msg_ep_release(me);
+}
+
+void weft_rma_let_go(struct weft_request *req)
+{
+	struct weft_req_rma *r = &req->send.rma;
+
+	if (r->kind == WEFT_RMA_GET)
+		weft_ivals_fini(&r->got);
+	if (r->rkey && --r->rkey->refs == 0)
+		free(r->rkey);
+	r->rkey = NULL;
+}
+
+void weft_rma_fail(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (!rma)
+		return;
+	TAILQ_INIT(&rma->pending);
+	TAILQ_INIT(&rma->waiting);
+	TAILQ_INIT(&rma->answers);
+	rma->answers_open = 0;
+	rma->running = rma->open = 0;
+	rma->confirmed = rma->wanted = rma->sent;
+	weft_rma_moved(me);
+}
+
+/* ------------------------------------------------------------------ by messages */
+
+static int put_step(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+	uint32_t mask = me->rndv_lanes | 1u << me->am_lane;
+	float limit = WEFT_TX_NO_LIMIT;
+
+	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
+		size_t off = req->send.offset, rest = req->length - off, max;
+		struct weft_wire_put hdr = {
+			.key = weft_put64(req->send.rma.rkey->key),
+			.offset = weft_put64(req->send.rma.remote + off),
+			.ref = weft_request_ref(req),
+		};
+		size_t look = rest < 4096 ? rest : 4096;
+		int lane = weft_tx_pick(me, mask, look, limit), rc = -EAGAIN;
+
+		if (lane < 0)
+			return -EAGAIN;
+		max = weft_tx_piece_max(req, (unsigned int)lane, sizeof(hdr));
+		if (max) {
+			max = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
+			rc = weft_tx_piece(req, (unsigned int)lane, WEFT_WIRE_PUT, &hdr,
+					   sizeof(hdr), off, max);
+		}
+		if (rc == -EAGAIN) {
+			limit = weft_tx_limit(me, lane, look, limit);
+			mask &= ~(1u << lane);
+		} else if (rc) {
+			return rc;
+		} else {
+			me->rma->sent++;
+			req->send.offset += max;
+		}
+	}
+	return 0;
+}
+
+static int get_step(struct weft_request *req)
+{
+	struct weft_rma *rma = req->me->rma;
+	struct weft_req_rma *r = &req->send.rma;
+
+	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
+		size_t off = req->send.offset, len = req->length - off;
+		struct weft_wire_get get = {
+			.key = weft_put64(r->rkey->key),
+			.offset = weft_put64(r->remote + off),
+			.local = weft_put64(off),
+			.ref = weft_request_ref(req),
+		};
+
+		if (rma->open >= WEFT_RMA_OPEN)
+			return -EAGAIN;
+		len = len < WEFT_RMA_CHUNK ? len : WEFT_RMA_CHUNK;
+		get.length = weft_put64(len);
+		if (weft_tx_envelope_any(req->me, WEFT_WIRE_GET, &get, sizeof(get)))
+			return -EAGAIN;
+		req->send.offset += len;
+		set_pieces(req, req->send.offset - r->count);
+	}
+	return 0;
+}
+
+static int amo_step(struct weft_request *req)
+{
+	struct weft_rma *rma = req->me->rma;
+	struct weft_req_rma *r = &req->send.rma;
+	bool fetch = r->amo.result != NULL;
+	struct weft_wire_amo amo = {
+		.key = weft_put64(r->rkey->key),
+		.offset = weft_put64(r->remote),
+		.operand = weft_put64(r->amo.operand),
+		.compare = weft_put64(r->amo.compare),
+		.ref = weft_request_ref(req),
+		.op = r->op,
+		.width = r->width,
+		.flags = weft_put16(fetch ? WEFT_WIRE_AMO_FETCH : 0),
+	};
+
+	if (fetch && rma->open >= WEFT_RMA_OPEN)
+		return -EAGAIN;
+	if (weft_tx_envelope_any(req->me, WEFT_WIRE_AMO, &amo, sizeof(amo)))
+		return -EAGAIN;
+	req->send.offset = req->length;
+	if (fetch)
+		set_pieces(req, req->length);
+	else
+		rma->sent++;
+	return 0;
+}
+
+/* ------------------------------------------------------------------ handing over */
+
+static int begin(struct weft_request *req)
+{
+	struct weft_req_rma *r = &req->send.rma;
+
+	if (!weft_rma_may_start(req))
+		return -EAGAIN;
+	req->me->rma->running++;
+	req->me->rma->epoch = r->epoch;
+	req->flags |= WEFT_REQ_STARTED;
+	r->native = weft_rma_native_lanes(req) != 0;
+	return 0;
+}
+
+/* Everything is with the lanes, or the rest is of no use: what does it still wait for? */
+static void handed(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+	struct weft_rma *rma = me->rma;
+	struct weft_req_rma *r = &req->send.rma;
+	bool fetch = r->kind == WEFT_RMA_AMO && r->amo.result;
+
+	req->flags |= WEFT_REQ_HANDED;
+	if (r->native)
+		return;
+	if (r->kind == WEFT_RMA_GET || fetch) {
+		if (r->pieces)
+			req->flags |= WEFT_REQ_WAIT_ACK;
+	} else if (r->delivered && rma->sent != rma->confirmed) {
+		req->flags |= WEFT_REQ_WAIT_ACK;
+		r->count = rma->sent;
+		TAILQ_INSERT_TAIL(&rma->waiting, req, link);
+		weft_rma_want(me, rma->sent);
+	}
+}
+
+/* @return 0 everything is handed over; -EAGAIN. Errors stand in the status. */
+static int step(struct weft_request *req)
+{
+	int rc;
+
+	if (!(req->flags & WEFT_REQ_STARTED) && begin(req))
+		return -EAGAIN;
+	if (req->send.rma.native)
+		rc = weft_rma_native_step(req);
+	else if (req->send.rma.kind == WEFT_RMA_AMO && req->mw->conf.atomic_device)
+		rc = -EOPNOTSUPP; /* by message it would not be atomic with the others */
+	else if (req->send.rma.kind == WEFT_RMA_PUT)
+		rc = put_step(req);
+	else if (req->send.rma.kind == WEFT_RMA_GET)
+		rc = get_step(req);
+	else
+		rc = amo_step(req);
+	if (rc == -EAGAIN)
+		return rc;
+	if (rc && req->status == WEFT_INPROGRESS)
+		req->status = rc;
+	return 0;
+}
+
+int weft_rma_start(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+	struct weft_rma *rma = me->rma;
+	int rc = -EAGAIN, status;
+
+	req->send.op_sn = me->op_sn++;
+	req->send.rma.epoch = me->mw->fence_sn;
+	req->send.rma.fence = rma->fence;
+	rma->fence = false;
+	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
+	if (me->up && TAILQ_EMPTY(&rma->pending))
+		rc = step(req);
+	if (rc == -EAGAIN) {
+		req->flags |= WEFT_REQ_PENDING;
+		TAILQ_INSERT_TAIL(&rma->pending, req, link);
+		weft_tx_kick(me);
+		return WEFT_INPROGRESS;
+	}
+	handed(req);
+	if (!is_over(req))
+		return WEFT_INPROGRESS;
+	take_out(req);
+	status = req->status == WEFT_INPROGRESS ? 0 : req->status;
+	if ((req->flags & WEFT_REQ_FORCE) || (status && req->send.offset)) {
+		weft_request_complete_later(req, status);
+		return WEFT_INPROGRESS;
+	}
+	weft_request_drop(req);
+	return status;
+}
+
+static unsigned int serve_pending(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+	struct weft_request *req;
+	unsigned int n = 0;
+
+	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&rma->pending))) {
+		if (step(req))
+			break;
+		n++;
+		TAILQ_REMOVE(&rma->pending, req, link);
+		req->flags &= ~WEFT_REQ_PENDING;
+		handed(req);
+		weft_rma_check(req);
+	}
+	return n;
+}
+
+unsigned int weft_rma_serve(struct weft_msg_ep *me)
+{
+	unsigned int n;
+
+	if (!me->rma || !me->up)
+		return 0;
+	n = weft_rma_serve_answers(me);
+	n += serve_pending(me);
+	if (me->rma->ask_due)
+		weft_rma_ask(me);
+	return n;
+}
+
+/* What waits for the window, a fence or an answer is kicked when that comes. */
+bool weft_rma_has_work(const struct weft_msg_ep *me)
+{
+	const struct weft_rma *rma = me->rma;
+	const struct weft_request *req;
+
+	if (!rma)
+		return false;
+	if (!TAILQ_EMPTY(&rma->answers) || rma->ask_due ||
+	    (rma->asked && rma->done >= rma->asked_count))
+		return true;
+	req = TAILQ_FIRST(&rma->pending);
+	if (!req)
+		return false;
+	if (!(req->flags & WEFT_REQ_STARTED))
+		return !weft_rma_blocked(req);
+	return rma->open < WEFT_RMA_OPEN || req->send.rma.kind == WEFT_RMA_PUT ||
+	       req->send.rma.native || req->status != WEFT_INPROGRESS;
+}
+
+/* ------------------------------------------------------------------ answers */
+
+/* The operation of this endpoint that @p ref names, or NULL. */
+static struct weft_request *find(struct weft_msg_ep *me, struct weft_wire_ref ref)
+{
+	struct weft_request *req = weft_request_lookup(me->mw, ref);
+
+	if (req && req->kind == WEFT_REQ_RMA && req->me == me &&
+	    req->send.rma.kind < WEFT_RMA_ANSWER && (req->flags & WEFT_REQ_STARTED) &&
+	    !req->send.rma.native && !(req->flags & WEFT_REQ_LATER))
+		return req;
+	return NULL;
+}
+
+/* Bytes that were asked for have come, or will not. */
+static void account(struct weft_request *req, uint64_t length)
+{
+	struct weft_msg_ep *me = req->me;
+	struct weft_req_rma *r = &req->send.rma;
+
+	r->count += length;
+	set_pieces(req, req->send.offset - r->count);
+	if (!TAILQ_EMPTY(&me->rma->pending))
+		weft_tx_kick(me);
+	if (r->count == req->send.offset) {
+		req->flags &= ~WEFT_REQ_WAIT_ACK;
+		weft_rma_check(req);
+	}
+}
+
+void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length)
+{
+	struct weft_request *req = find(me, hdr->rreq);
+	uint64_t off = weft_get64(hdr->offset);
+	int rc;
+
+	if (!req || req->send.rma.kind != WEFT_RMA_GET) {
+		me->mw->rma.bad_ref++;
+		return;
+	}
+	if (off + length > req->send.offset) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	rc = weft_ivals_add(&req->send.rma.got, off, off + length);
+	if (rc == -EEXIST) {
+		me->mw->count.overlap++;
+		return;
+	}
+	if (rc) {
+		weft_ep_fail(me->ep, rc, "no memory to keep track of the pieces of a get");
+		return;
+	}
+	if (req->status == WEFT_INPROGRESS) {
+		rc = weft_dt_unpack(&req->dt, off, hdr + 1, length);
+		if (rc < 0)
+			req->status = rc;
+	}
+	account(req, length);
+}
+
+void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const struct weft_wire_amo_rep *rep)
+{
+	struct weft_request *req = find(me, rep->ref);
+	uint64_t value = weft_get64(rep->value);
+	uint32_t half = (uint32_t)value;
+
+	if (!req || req->send.rma.kind != WEFT_RMA_AMO || !(req->flags & WEFT_REQ_WAIT_ACK) ||
+	    !req->send.rma.amo.result) {
+		me->mw->rma.bad_ref++;
+		return;
+	}
+	memcpy(req->send.rma.amo.result,
+	       req->send.rma.width == 8 ? (const void *)&value : (const void *)&half,
+	       req->send.rma.width);
+	req->flags &= ~WEFT_REQ_WAIT_ACK;
+	weft_rma_check(req);
+}
+
+/* Nobody is there to be told by a request: flush tells. */
+static bool is_silent(const struct weft_request *req)
+{
+	return !(req->flags & WEFT_REQ_HELD) && !req->cb;
+}
+
+void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *nak)
+{
+	struct weft_rma *rma = weft_rma_of(me);
+	struct weft_request *req = find(me, nak->ref);
+	int status = -(int)weft_get32(nak->status);
+	uint64_t length = weft_get64(nak->length);
+
+	if (!rma)
+		return; /* never asked: nothing to count either */
+	rma->naks++;
+	me->mw->rma.naks++;
+	if (!req || is_silent(req)) {
+		if (!rma->status)
+			rma->status = status;
+	}
+	if (req && req->status == WEFT_INPROGRESS)
+		req->status = status;
+	weft_msg_ep_hold(me);
+	if (req && req->send.rma.kind == WEFT_RMA_GET) {
+		if (length <= req->send.offset - req->send.rma.count)
+			account(req, length);
+		else
+			me->mw->count.mismatch++;
+	} else if (req && req->send.rma.kind == WEFT_RMA_AMO && req->send.rma.amo.result &&
+		   (req->flags & WEFT_REQ_WAIT_ACK)) {
+		req->flags &= ~WEFT_REQ_WAIT_ACK;
+		weft_rma_check(req);
+	}
+	if (!me->failed)
+		weft_rma_nak_counted(me);
+	weft_msg_ep_release(me);
+}
+
+void weft_rma_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+{
+	if (!weft_rma_of(me)) {
+		weft_ep_fail(me->ep, -ENOMEM, "no memory for what a peer does with ours");
+		return;
+	}
+	switch (id) {
+	case WEFT_WIRE_PUT:
+		weft_rma_recv_put(me, data, length - sizeof(struct weft_wire_put));
+		break;
+	case WEFT_WIRE_GET:
+		weft_rma_recv_get(me, data);
+		break;
+	case WEFT_WIRE_GET_DATA:
+		weft_rma_recv_data(me, data, length - sizeof(struct weft_wire_data));
+		break;
+	case WEFT_WIRE_AMO:
+		weft_rma_recv_amo(me, data);
+		break;
+	case WEFT_WIRE_AMO_REP:
+		weft_rma_recv_amo_rep(me, data);
+		break;
+	case WEFT_WIRE_RMA_NAK:
+		weft_rma_recv_nak(me, data);
+		break;
+	case WEFT_WIRE_RMA_FLUSH:
+		weft_rma_recv_flush(me, data);
+		break;
+	case WEFT_WIRE_RMA_FLUSHED:
+		weft_rma_recv_flushed(me, data);
+		break;
+	}
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file rma.h
+ * Remote memory: puts, gets and atomics of an endpoint, by the lanes themselves where they can, else
+ * by messages that the peer's progress carries out.
+ *
+ *	rkey.c        remote keys
+ *	rma_call.c    the calls of weft.h
+ *	rma.c         the asker's part of what goes over the wire
+ *	rma_native.c  the asker's part over lanes that access remote memory
+ *	rma_target.c  what peers ask of us
+ *	rma_fence.c   order: what is confirmed, fences, and flush's question for it
+ *
+ * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at both
+ * ends. RMA_FLUSH asks whether a number of them is done; the answer also says how many RMA_NAK were
+ * sent, so that it takes effect only after them, whatever order lanes deliver in. GETs are answered
+ * by data or a NAK, byte for byte.
+ *
+ *	sent       PUT and counted AMO messages handed to lanes
+ *	wanted     so many must be confirmed, for somebody who waits
+ *	confirmed  so many are done at the peer, errors told
+ *
+ * An endpoint is *quiet* when nothing is running and sent == confirmed: a fence lets go then.
+ */
+#ifndef WEFT_RMA_H
+#define WEFT_RMA_H
+
+#include "msg.h"
+
+enum weft_rma_kind {
+	WEFT_RMA_PUT,
+	WEFT_RMA_GET,
+	WEFT_RMA_AMO,
+	WEFT_RMA_ANSWER, /**< ours to a peer's GET */
+	WEFT_RMA_SMALL,  /**< ours without payload, that found no room */
+};
+
+/** Answers that an endpoint has asked for: GETs of WEFT_RMA_CHUNK bytes, fetching atomics. */
+#define WEFT_RMA_OPEN 64
+#define WEFT_RMA_CHUNK (64u << 10)
+
+static_assert(WEFT_RMA_OPEN * 2 <= WEFT_WIRE_ANSWERS, "room for what crosses");
+static_assert(WEFT_RMA_CHUNK <= WEFT_WIRE_GET_MAX, "wire");
+
+/** A peer's memory. */
+struct weft_rkey {
+	struct weft_worker *worker; /* ours */
+	uint64_t remote_id;         /* worker it is used with */
+	uint64_t key, size;
+	uint32_t rights;
+	uint32_t refs; /* the user, and operations */
+	uint8_t low;   /* of the memory's address */
+	uint8_t num_native;
+	struct {
+		uint64_t key;
+		uint8_t domain;
+	} native[WEFT_RKEY_DOMAINS];
+};
+
+/** Remote memory of one endpoint, made with its first use at either end. */
+struct weft_rma {
+	/* what we ask */
+	struct weft_requests pending; /* not handed over, in order */
+	struct weft_requests waiting; /* DELIVERED, by the count they wait for */
+	uint64_t sent, wanted, confirmed;
+	uint64_t naks;                  /* that have come */
+	uint64_t told_count, told_naks; /* of the last RMA_FLUSHED */
+	uint64_t errors;                /* that an RMA_FLUSHED has told, as seen */
+	int status;                     /* error that no request could tell; for flush */
+	uint32_t running;               /* started, not over */
+	uint32_t open;                  /* of WEFT_RMA_OPEN */
+	uint32_t epoch;                 /* worker fence before what is running */
+	bool asking;                    /* an RMA_FLUSH is under way */
+	bool ask_due;                   /* one found no room */
+	bool fence;                     /* the next operation waits for those before it */
+	bool warned;
+	/* what the peer asks */
+	struct weft_requests answers;
+	uint32_t answers_open;
+	bool asked; /* an RMA_FLUSH waits for */
+	uint64_t asked_count;
+	uint64_t done; /* PUT and counted AMO messages, refused ones included */
+	uint64_t naks_sent, refused;
+	int refused_status;
+	struct weft_wire_ref last_nak; /* one is enough for the pieces of one PUT */
+};
+
+/** The endpoint's, made if need be. @return NULL = no memory */
+struct weft_rma *weft_rma_of(struct weft_msg_ep *me);
+
+static inline bool weft_rma_quiet(const struct weft_rma *rma)
+{
+	return rma->running == 0 && rma->sent == rma->confirmed;
+}
+
+/* ------------------------------------------------------------------ asker (rma.c) */
+
+/**
+ * Put a new operation in line; it goes out at once where it may. @return 0 it is over and was
+ * dropped; WEFT_INPROGRESS; an error (dropped)
+ */
+int weft_rma_start(struct weft_request *req);
+/** Something of the operation is over: look whether all is. */
+void weft_rma_check(struct weft_request *req);
+void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length);
+void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const struct weft_wire_amo_rep *rep);
+void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *nak);
+
+/** Lanes that can carry the operation themselves; 0 = by messages. */
+uint32_t weft_rma_native_lanes(const struct weft_request *req);
+/** Hand over to @p lanes. @return 0, -EAGAIN, or the lane's error */
+int weft_rma_native_step(struct weft_request *req);
+
+/* ------------------------------------------------------------------ target (rma_target.c) */
+
+void weft_rma_recv_put(struct weft_msg_ep *me, const struct weft_wire_put *put, size_t length);
+void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get);
+void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *amo);
+void weft_rma_recv_flush(struct weft_msg_ep *me, const struct weft_wire_rma_flush *flush);
+/** Answers that found no room. @return events */
+unsigned int weft_rma_serve_answers(struct weft_msg_ep *me);
+/** An answer's memory is no longer read by a lane. */
+void weft_rma_answer_check(struct weft_request *req);
+
+/* ------------------------------------------------------------------ order (rma_fence.c) */
+
+/** Must it wait for what was posted before a fence? */
+bool weft_rma_blocked(const struct weft_request *req);
+/** May the operation, the next one of its endpoint, start? If not, what it waits for is asked for. */
+bool weft_rma_may_start(struct weft_request *req);
+/** So many shall be confirmed. */
+void weft_rma_want(struct weft_msg_ep *me, uint64_t count);
+/** Send what RMA_FLUSH is due. */
+void weft_rma_ask(struct weft_msg_ep *me);
+void weft_rma_recv_flushed(struct weft_msg_ep *me, const struct weft_wire_rma_flushed *f);
+/** A NAK has come: perhaps an RMA_FLUSHED waits for it. */
+void weft_rma_nak_counted(struct weft_msg_ep *me);
+/** An operation has ended, or is confirmed: others may go on. */
+void weft_rma_moved(struct weft_msg_ep *me);
+
+/* ------------------------------------------------------------------ for the rest of messages */
+
+/** A message with id WEFT_WIRE_PUT .. WEFT_WIRE_RMA_FLUSHED, past the gate. */
+void weft_rma_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+/** Serve what waits. @return events */
+unsigned int weft_rma_serve(struct weft_msg_ep *me);
+/** Would weft_rma_serve() find something to try? */
+bool weft_rma_has_work(const struct weft_msg_ep *me);
+/**
+ * Flush: is everything at the peer? @p count is 0 at first, and kept between calls.
+ * @return false: asked for, weft_flush_check() follows
+ */
+bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count);
+/** The error that flush shall tell, once. */
+int weft_rma_take_status(struct weft_msg_ep *me);
+/** The endpoint fails: out of all queues; the requests themselves end in weft_tx_fail(). */
+void weft_rma_fail(struct weft_msg_ep *me);
+/** What a request has borrowed. */
+void weft_rma_let_go(struct weft_request *req);
+int weft_rma_query(const struct weft_request *req, const char *state, char *buf, size_t size);
+
+#endif /* WEFT_RMA_H */

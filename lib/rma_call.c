@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Puts, gets and atomics: the calls of weft.h. */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "log.h"
+#include "rma.h"
+
+/* ------------------------------------------------------------------ calls */
+
+static bool params_ok(const struct weft_op_params *params)
+{
+	return !params || (params->size >= sizeof(*params) &&
+			   !(params->flags & ~(WEFT_OP_FORCE_REQUEST | WEFT_OP_DELIVERED)));
+}
+
+/* May this endpoint ask, and with this key? */
+static int check_call(struct weft_ep *ep, uint64_t feature, const struct weft_rkey *rkey,
+		      unsigned int right, const struct weft_op_params *params)
+{
+	struct weft_rma *rma;
+
+	if (!rkey || !params_ok(params))
+		return -EINVAL;
+	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
+		return ep->status < 0 ? ep->status : -ECONNRESET;
+	if (ep->state == WEFT_EP_CLOSING)
+		return -ENOTCONN;
+	rma = weft_rma_of(ep->msg);
+	if (!rma)
+		return -ENOMEM;
+	if (!(ep->worker->ctx->features & feature)) {
+		if (!rma->warned)
+			weft_error("an operation on remote memory needs WEFT_FEATURE_%s when the "
+				   "context is created",
+				   feature == WEFT_FEATURE_RMA     ? "RMA"
+				   : feature == WEFT_FEATURE_AMO32 ? "AMO32"
+								   : "AMO64");
+		rma->warned = true;
+		return -EOPNOTSUPP;
+	}
+	if (rkey->remote_id != ep->remote_id)
+		return -EINVAL;
+	return rkey->rights & right ? 0 : -EACCES;
+}
+
+static struct weft_request *new_request(struct weft_ep *ep, enum weft_rma_kind kind,
+					struct weft_rkey *rkey, uint64_t remote,
+					const struct weft_op_params *params, bool held)
+{
+	struct weft_request *req = weft_request_alloc(ep->msg->mw, WEFT_REQ_RMA, params, held);
+
+	if (!req)
+		return NULL;
+	req->me = ep->msg;
+	req->tag = 0;
+	req->send.proto = NULL;
+	req->send.mem = NULL;
+	req->send.zcopies = 0;
+	req->send.offset = 0;
+	req->send.rma =
+		(struct weft_req_rma){.rkey = rkey, .remote = remote, .kind = (uint8_t)kind};
+	req->send.rma.delivered = params && (params->flags & WEFT_OP_DELIVERED);
+	rkey->refs++;
+	return req;
+}
+
+static int transfer(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, size_t count,
+		    struct weft_rkey *rkey, uint64_t remote, const struct weft_op_params *params,
+		    struct weft_request **out)
+{
+	bool get = kind == WEFT_RMA_GET;
+	struct weft_request *req;
+	int rc;
+
+	rc = check_call(ep, WEFT_FEATURE_RMA, rkey,
+			get ? WEFT_MEM_REMOTE_READ : WEFT_MEM_REMOTE_WRITE, params);
+	if (rc)
+		return rc;
+	req = new_request(ep, kind, rkey, remote, params, out != NULL);
+	if (!req)
+		return -ENOMEM;
+	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, get);
+	if (rc == 0 && (remote > rkey->size || req->dt.length > rkey->size - remote))
+		rc = -ERANGE;
+	if (rc) {
+		weft_request_drop(req);
+		return rc;
+	}
+	if (params && params->mem) {
+		req->send.mem = params->mem;
+		params->mem->refs++;
+	}
+	req->length = req->dt.length;
+	if (get)
+		weft_ivals_init(&req->send.rma.got);
+	rc = weft_rma_start(req);
+	if (out && rc == WEFT_INPROGRESS)
+		*out = req;
+	return rc;
+}
+
+static int transfer_locked(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, size_t count,
+			   struct weft_rkey *rkey, uint64_t remote,
+			   const struct weft_op_params *params, struct weft_request **out)
+{
+	int rc;
+
+	if (out)
+		*out = NULL;
+	if (!ep)
+		return -EINVAL;
+	weft_worker_lock(ep->worker);
+	rc = transfer(ep, kind, buffer, count, rkey, remote, params, out);
+	weft_worker_unlock(ep->worker);
+	return rc;
+}
+
+int weft_put(struct weft_ep *ep, const void *buffer, size_t count, struct weft_rkey *rkey,
+	     uint64_t remote_offset, const struct weft_op_params *params, struct weft_request **req)
+{
+	return transfer_locked(ep, WEFT_RMA_PUT, (void *)(uintptr_t)buffer, count, rkey,
+			       remote_offset, params, req);
+}
+
+int weft_get(struct weft_ep *ep, void *buffer, size_t count, struct weft_rkey *rkey,
+	     uint64_t remote_offset, const struct weft_op_params *params, struct weft_request **req)
+{
+	return transfer_locked(ep, WEFT_RMA_GET, buffer, count, rkey, remote_offset, params, req);
+}
+
+static int atomic_check(struct weft_ep *ep, const struct weft_atomic *a,
+			const struct weft_rkey *rkey, uint64_t remote,
+			const struct weft_op_params *params)
+{
+	int rc;
+
+	if ((unsigned int)a->op > WEFT_ATOMIC_CSWAP || (a->width != 4 && a->width != 8))
+		return -EINVAL;
+	rc = check_call(ep, a->width == 4 ? WEFT_FEATURE_AMO32 : WEFT_FEATURE_AMO64, rkey,
+			WEFT_MEM_REMOTE_ATOMIC, params);
+	if (rc)
+		return rc;
+	if (remote > rkey->size || a->width > rkey->size - remote)
+		return -ERANGE;
+	if ((remote + rkey->low) % a->width)
+		return -EINVAL;
+	/* Only what is atomic among all that the device does. */
+	if (ep->msg->mw->conf.atomic_device &&
+	    (a->width != 8 || (a->op != WEFT_ATOMIC_ADD && a->op != WEFT_ATOMIC_CSWAP)))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+static int atomic_locked(struct weft_ep *ep, const struct weft_atomic *a, struct weft_rkey *rkey,
+			 uint64_t remote, const struct weft_op_params *params,
+			 struct weft_request **out)
+{
+	struct weft_request *req;
+	int rc = atomic_check(ep, a, rkey, remote, params);
+
+	if (rc)
+		return rc;
+	req = new_request(ep, WEFT_RMA_AMO, rkey, remote, params, out != NULL);
+	if (!req)
+		return -ENOMEM;
+	req->length = a->width;
+	req->send.rma.op = (uint8_t)a->op;
+	req->send.rma.width = (uint8_t)a->width;
+	req->send.rma.amo.operand = a->operand;
+	req->send.rma.amo.compare = a->op == WEFT_ATOMIC_CSWAP ? a->compare : 0;
+	req->send.rma.amo.result = a->result;
+	rc = weft_rma_start(req);
+	if (out && rc == WEFT_INPROGRESS)
+		*out = req;
+	return rc;
+}
+
+int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic, struct weft_rkey *rkey,
+		uint64_t remote_offset, const struct weft_op_params *params,
+		struct weft_request **req)
+{
+	struct weft_atomic a;
+	int rc;
+
+	if (req)
+		*req = NULL;
+	if (!ep || !atomic || weft_struct_in(&a, sizeof(a), atomic))
+		return -EINVAL;
+	weft_worker_lock(ep->worker);
+	rc = atomic_locked(ep, &a, rkey, remote_offset, params, req);
+	weft_worker_unlock(ep->worker);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ in words */
+
+int weft_rma_query(const struct weft_request *req, const char *state, char *buf, size_t size)
+{
+	static const char *const names[] = {"put", "get", "atomic", "answer to a get", "answer"};
+	const struct weft_req_rma *r = &req->send.rma;
+
+	return snprintf(buf, size,
+			"%s, %s, %zu bytes at remote offset %" PRIu64 ", %zu handed to lanes, %s",
+			names[r->kind], r->native ? "by the lane" : "by messages", req->length,
+			r->remote, req->send.offset, state);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Order among operations on remote memory. Lanes deliver in any order, so a fence is kept here: what
+ * was posted after it starts when what was posted before it is confirmed.
+ *
+ * A worker's fences are numbered. An operation carries the number of those before it (epoch) and
+ * starts when the worker has left as many behind: when no operation of an earlier epoch is under way
+ * on any endpoint. So all that runs on one endpoint has one epoch.
+ */
+
+#include <errno.h>
+
+#include "rma.h"
+
+/* ------------------------------------------------------------------ what is confirmed */
+
+void weft_rma_ask(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+	struct weft_wire_rma_flush flush = {.count = weft_put64(rma->sent)};
+
+	rma->ask_due = false;
+	if (rma->asking || rma->wanted <= rma->confirmed || me->failed)
+		return;
+	if (weft_tx_envelope_any(me, WEFT_WIRE_RMA_FLUSH, &flush, sizeof(flush))) {
+		rma->ask_due = true;
+		weft_tx_kick(me);
+		return;
+	}
+	rma->asking = true;
+	rma->told_count = 0;
+}
+
+void weft_rma_want(struct weft_msg_ep *me, uint64_t count)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (count > rma->wanted)
+		rma->wanted = count;
+	weft_rma_ask(me);
+}
+
+static void confirm(struct weft_msg_ep *me, uint64_t count)
+{
+	struct weft_rma *rma = me->rma;
+	struct weft_request *req;
+
+	if (count > rma->confirmed)
+		rma->confirmed = count;
+	while (!me->failed && (req = TAILQ_FIRST(&rma->waiting)) &&
+	       req->send.rma.count <= rma->confirmed) {
+		TAILQ_REMOVE(&rma->waiting, req, link);
+		req->flags &= ~WEFT_REQ_WAIT_ACK;
+		weft_rma_check(req);
+	}
+	if (!me->failed)
+		weft_rma_moved(me);
+}
+
+/* The last answer counts once the refusals it speaks of are here. */
+static void take_answer(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (!rma->asking || rma->told_count == 0 || rma->naks < rma->told_naks)
+		return;
+	rma->asking = false;
+	confirm(me, rma->told_count);
+	if (!me->failed)
+		weft_rma_ask(me);
+}
+
+void weft_rma_nak_counted(struct weft_msg_ep *me)
+{
+	take_answer(me);
+}
+
+/* Refused, and nobody knows which: whoever waits may be meant, and flush tells. */
+static void refused(struct weft_rma *rma, int status)
+{
+	struct weft_request *req;
+
+	if (!rma->status)
+		rma->status = status;
+	TAILQ_FOREACH(req, &rma->waiting, link) {
+		if (req->status == WEFT_INPROGRESS)
+			req->status = status;
+	}
+}
+
+void weft_rma_recv_flushed(struct weft_msg_ep *me, const struct weft_wire_rma_flushed *f)
+{
+	struct weft_rma *rma = me->rma;
+	uint64_t count = weft_get64(f->count), errors = weft_get64(f->errors);
+
+	if (!rma->asking || count > rma->sent || count <= rma->confirmed) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	if (errors > rma->errors && weft_get32(f->status)) {
+		rma->errors = errors;
+		refused(rma, -(int)weft_get32(f->status));
+	}
+	rma->told_count = count;
+	rma->told_naks = weft_get64(f->naks);
+	take_answer(me);
+}
+
+/* ------------------------------------------------------------------ fences */
+
+bool weft_rma_blocked(const struct weft_request *req)
+{
+	const struct weft_msg_ep *me = req->me;
+
+	return (req->send.rma.fence && !weft_rma_quiet(me->rma)) ||
+	       (int32_t)(req->send.rma.epoch - me->mw->fence_done) > 0;
+}
+
+bool weft_rma_may_start(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if (!weft_rma_blocked(req))
+		return true;
+	if (me->rma->running == 0 && me->rma->sent != me->rma->confirmed)
+		weft_rma_want(me, me->rma->sent);
+	return false;
+}
+
+/* Fences of the worker that nothing stands before any more. */
+static void pass_fences(struct weft_msg_worker *mw)
+{
+	uint32_t oldest = mw->fence_sn;
+	struct weft_ep *ep;
+
+	LIST_FOREACH(ep, &mw->worker->eps, entry) {
+		struct weft_msg_ep *me = ep->msg;
+		struct weft_request *req;
+		uint32_t epoch;
+
+		if (!me || !me->rma || me->failed)
+			continue;
+		req = TAILQ_FIRST(&me->rma->pending);
+		if (!weft_rma_quiet(me->rma))
+			epoch = me->rma->epoch;
+		else if (req)
+			epoch = req->send.rma.epoch;
+		else
+			continue;
+		if ((int32_t)(epoch - oldest) < 0)
+			oldest = epoch;
+		if (epoch != mw->fence_sn && me->rma->running == 0)
+			weft_rma_want(me, me->rma->sent);
+	}
+	if (oldest == mw->fence_done)
+		return;
+	mw->fence_done = oldest;
+	LIST_FOREACH(ep, &mw->worker->eps, entry) {
+		if (ep->msg && ep->msg->rma && !TAILQ_EMPTY(&ep->msg->rma->pending))
+			weft_tx_kick(ep->msg);
+	}
+}
+
+void weft_rma_moved(struct weft_msg_ep *me)
+{
+	struct weft_request *req;
+
+	if (me->mw->fence_done != me->mw->fence_sn)
+		pass_fences(me->mw);
+	if (me->failed)
+		return;
+	weft_flush_check(me);
+	if (me->failed || !(req = TAILQ_FIRST(&me->rma->pending)))
+		return;
+	if ((req->flags & WEFT_REQ_STARTED) || weft_rma_may_start(req))
+		weft_tx_kick(me);
+}
+
+static bool has_any(const struct weft_msg_ep *me)
+{
+	return me->rma && !me->failed &&
+	       (!weft_rma_quiet(me->rma) || !TAILQ_EMPTY(&me->rma->pending));
+}
+
+int weft_ep_fence(struct weft_ep *ep)
+{
+	int rc = 0;
+
+	if (!ep)
+		return -EINVAL;
+	weft_worker_lock(ep->worker);
+	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
+		rc = ep->status < 0 ? ep->status : -ECONNRESET;
+	else if (has_any(ep->msg))
+		ep->msg->rma->fence = true;
+	weft_worker_unlock(ep->worker);
+	return rc;
+}
+
+int weft_worker_fence(struct weft_worker *worker)
+{
+	struct weft_ep *ep;
+	bool any = false;
+
+	if (!worker)
+		return -EINVAL;
+	weft_worker_lock(worker);
+	LIST_FOREACH(ep, &worker->eps, entry)
+		any = any || has_any(ep->msg);
+	if (any) {
+		worker->msg->fence_sn++;
+		pass_fences(worker->msg);
+	}
+	weft_worker_unlock(worker);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ for flush */
+
+bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (!rma)
+		return true;
+	if (*count == 0)
+		*count = rma->sent;
+	if (rma->confirmed >= *count)
+		return true;
+	weft_rma_want(me, *count);
+	return false;
+}
+
+int weft_rma_take_status(struct weft_msg_ep *me)
+{
+	int status = me->rma ? me->rma->status : 0;
+
+	if (status)
+		me->rma->status = 0;
+	return status;
+}

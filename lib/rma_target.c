@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What peers ask of our memory. Every message names its memory anew, so a key that was revoked stops
+ * the rest of what is half done. Nothing is touched before key, rights and bounds are right; what is
+ * refused is counted, and its asker told.
+ *
+ * The keys belong to the context: any of its workers serves any of its memory.
+ */
+
+#include <errno.h>
+
+#include "rma.h"
+
+/* ------------------------------------------------------------------ the check */
+
+/*
+ * Enter the memory for [offset, offset + length). @return 0: to be left again; or why not
+ */
+static int enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
+		 unsigned int right, struct weft_mem_slot **out)
+{
+	struct weft_mem_slot *slot = weft_mem_key_enter(&me->mw->worker->ctx->keys, key);
+	const struct weft_mem *mem;
+	int rc = 0;
+
+	if (!slot) {
+		me->mw->rma.bad_key++;
+		return -EKEYREJECTED;
+	}
+	mem = slot->mem;
+	if (!(mem->rights & right)) {
+		me->mw->rma.bad_rights++;
+		rc = -EACCES;
+	} else if (offset > mem->length || length > mem->length - offset) {
+		me->mw->rma.bad_range++;
+		rc = -ERANGE;
+	}
+	if (rc)
+		weft_mem_key_leave(slot);
+	else
+		*out = slot;
+	return rc;
+}
+
+/* ------------------------------------------------------------------ answers */
+
+static struct weft_request *new_answer(struct weft_msg_ep *me, enum weft_rma_kind kind)
+{
+	struct weft_rma *rma = me->rma;
+	struct weft_request *req;
+
+	if (rma->answers_open >= WEFT_WIRE_ANSWERS) {
+		me->mw->rma.too_many++;
+		weft_ep_fail(me->ep, -EPROTO, "the peer asks for more than %u answers at a time",
+			     WEFT_WIRE_ANSWERS);
+		return NULL;
+	}
+	req = weft_request_alloc(me->mw, WEFT_REQ_RMA, NULL, false);
+	if (!req) {
+		weft_ep_fail(me->ep, -ENOMEM, "no memory for an answer to the peer");
+		return NULL;
+	}
+	req->me = me;
+	req->tag = 0;
+	req->length = 0;
+	req->send.proto = NULL;
+	req->send.mem = NULL;
+	req->send.zcopies = 0;
+	req->send.offset = 0;
+	req->send.rma = (struct weft_req_rma){.kind = (uint8_t)kind};
+	/* A flush of ours, and a close, take them along. */
+	req->send.op_sn = me->op_sn++;
+	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
+	rma->answers_open++;
+	return req;
+}
+
+void weft_rma_answer_check(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if ((req->flags & WEFT_REQ_PENDING) || req->send.zcopies)
+		return;
+	TAILQ_REMOVE(&me->ops, req, send.ops_link);
+	if (!me->failed)
+		me->rma->answers_open--;
+	weft_msg_ep_hold(me);
+	weft_request_complete(req, 0);
+	weft_flush_check(me);
+	weft_msg_ep_release(me);
+}
+
+static void queue_answer(struct weft_msg_ep *me, struct weft_request *req)
+{
+	req->flags |= WEFT_REQ_PENDING;
+	TAILQ_INSERT_TAIL(&me->rma->answers, req, link);
+	weft_tx_kick(me);
+}
+
+/* Send an answer without payload, now or as soon as there is room. */
+static void answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+{
+	struct weft_request *req;
+
+	if (weft_tx_envelope_any(me, id, data, length) == 0)
+		return;
+	req = new_answer(me, WEFT_RMA_SMALL);
+	if (!req)
+		return;
+	req->send.rma.small.id = id;
+	req->send.rma.small.length = (uint8_t)length;
+	memcpy(req->send.rma.small.data, data, length);
+	queue_answer(me, req);
+}
+
+static void refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status)
+{
+	struct weft_wire_rma_nak nak = {
+		.ref = ref,
+		.length = weft_put64(length),
+		.status = weft_put32((uint32_t)-status),
+	};
+
+	me->rma->naks_sent++;
+	answer(me, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
+}
+
+/* ------------------------------------------------------------------ counted messages */
+
+static void answer_flush(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+	struct weft_wire_rma_flushed f = {
+		.count = weft_put64(rma->done),
+		.naks = weft_put64(rma->naks_sent),
+		.errors = weft_put64(rma->refused),
+		.status = weft_put32((uint32_t)-rma->refused_status),
+	};
+
+	if (!rma->asked || rma->done < rma->asked_count)
+		return;
+	if (weft_tx_envelope_any(me, WEFT_WIRE_RMA_FLUSHED, &f, sizeof(f)))
+		weft_tx_kick(me);
+	else
+		rma->asked = false;
+}
+
+/* A PUT or counted AMO is over, with an error if @p status is one. */
+static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, int status)
+{
+	struct weft_rma *rma = me->rma;
+
+	rma->done++;
+	/* Not a queue without end for a peer that goes on with a dead key. */
+	if (status && (ref.generation.v == 0 || rma->answers_open >= WEFT_WIRE_ANSWERS / 2)) {
+		rma->refused++;
+		rma->refused_status = status;
+	} else if (status && memcmp(&ref, &rma->last_nak, sizeof(ref)) != 0) {
+		/* The other pieces of a PUT meet the same end: one NAK will do. */
+		rma->last_nak = ref;
+		refuse(me, ref, 0, status);
+	}
+	if (rma->asked && !me->failed)
+		answer_flush(me);
+}
+
+void weft_rma_recv_put(struct weft_msg_ep *me, const struct weft_wire_put *put, size_t length)
+{
+	struct weft_mem_slot *slot;
+	uint64_t offset = weft_get64(put->offset);
+	int rc = enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE, &slot);
+
+	if (rc == 0) {
+		memcpy((uint8_t *)slot->mem->address + offset, put + 1, length);
+		weft_mem_key_leave(slot);
+		me->mw->rma.puts++;
+		me->mw->rma.put_bytes += length;
+	}
+	counted(me, put->ref, rc);
+}
+
+void weft_rma_recv_flush(struct weft_msg_ep *me, const struct weft_wire_rma_flush *flush)
+{
+	struct weft_rma *rma = me->rma;
+
+	/* The asker has one under way at a time. */
+	rma->asked = true;
+	rma->asked_count = weft_get64(flush->count);
+	answer_flush(me);
+}
+
+/* ------------------------------------------------------------------ atomics */
+
+/*
+ * On a naturally aligned word these are the processor's own instructions: atomic among all threads
+ * of this process that use such, so among our workers, too. Sequentially consistent, which is what
+ * somebody expects who takes a lock with them.
+ */
+#define DO_AMO(type)                                                                     \
+	static type do_amo_##type(type *word, uint8_t op, type operand, type compare)    \
+	{                                                                                \
+		switch (op) {                                                            \
+		case WEFT_WIRE_AMO_ADD:                                                  \
+			return __atomic_fetch_add(word, operand, __ATOMIC_SEQ_CST);      \
+		case WEFT_WIRE_AMO_AND:                                                  \
+			return __atomic_fetch_and(word, operand, __ATOMIC_SEQ_CST);      \
+		case WEFT_WIRE_AMO_OR:                                                   \
+			return __atomic_fetch_or(word, operand, __ATOMIC_SEQ_CST);       \
+		case WEFT_WIRE_AMO_XOR:                                                  \
+			return __atomic_fetch_xor(word, operand, __ATOMIC_SEQ_CST);      \
+		case WEFT_WIRE_AMO_SWAP:                                                 \
+			return __atomic_exchange_n(word, operand, __ATOMIC_SEQ_CST);     \
+		default: /* the gate has seen to it: CSWAP */                            \
+			__atomic_compare_exchange_n(word, &compare, operand, false,      \
+						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+			return compare; /* the old value, stored or not */               \
+		}                                                                        \
+	}
+
+DO_AMO(uint32_t)
+DO_AMO(uint64_t)
+
+static int amo(struct weft_msg_ep *me, const struct weft_wire_amo *a, uint64_t *old)
+{
+	uint64_t offset = weft_get64(a->offset), operand = weft_get64(a->operand);
+	uint64_t compare = weft_get64(a->compare);
+	struct weft_mem_slot *slot;
+	uint8_t *word;
+	int rc = enter(me, weft_get64(a->key), offset, a->width, WEFT_MEM_REMOTE_ATOMIC, &slot);
+
+	if (rc)
+		return rc;
+	word = (uint8_t *)slot->mem->address + offset;
+	if ((uintptr_t)word % a->width) {
+		me->mw->rma.misaligned++;
+		rc = -EINVAL;
+	} else if (a->width == 8) {
+		*old = do_amo_uint64_t((void *)word, a->op, operand, compare);
+	} else {
+		*old = do_amo_uint32_t((void *)word, a->op, (uint32_t)operand, (uint32_t)compare);
+	}
+	weft_mem_key_leave(slot);
+	me->mw->rma.amos += rc == 0;
+	return rc;
+}
+
+void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *a)
+{
+	uint64_t old = 0;
+	int rc = amo(me, a, &old);
+
+	if (!(weft_get16(a->flags) & WEFT_WIRE_AMO_FETCH)) {
+		counted(me, a->ref, rc);
+	} else if (rc) {
+		refuse(me, a->ref, 0, rc);
+	} else {
+		struct weft_wire_amo_rep rep = {a->ref, weft_put64(old)};
+
+		answer(me, WEFT_WIRE_AMO_REP, &rep, sizeof(rep));
+	}
+}
+
+/* ------------------------------------------------------------------ gets */
+
+/* Hand over what lanes take, straight from the memory. @return 0 all of it, or it was revoked; -EAGAIN */
+static int get_data_step(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+	uint32_t mask = me->rndv_lanes | 1u << me->am_lane;
+	float limit = WEFT_TX_NO_LIMIT;
+
+	while (req->send.offset < req->length) {
+		size_t off = req->send.offset, rest = req->length - off, max;
+		struct weft_wire_data hdr = {req->send.peer,
+					     weft_put64(req->send.rma.remote + off)};
+		size_t look = rest < 4096 ? rest : 4096;
+		int lane = weft_tx_pick(me, mask, look, limit), rc = -EAGAIN;
+
+		if (atomic_load(&req->send.mem->revoked)) {
+			me->mw->rma.bad_key++;
+			req->length = req->send.offset;
+			refuse(me, req->send.peer, rest, -EKEYREJECTED);
+			return 0;
+		}
+		if (lane < 0)
+			return -EAGAIN;
+		max = weft_tx_piece_max(req, (unsigned int)lane, sizeof(hdr));
+		if (max) {
+			max = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
+			rc = weft_tx_piece(req, (unsigned int)lane, WEFT_WIRE_GET_DATA, &hdr,
+					   sizeof(hdr), off, max);
+		}
+		if (rc) { /* contiguous memory: no error but the want of room */
+			limit = weft_tx_limit(me, lane, look, limit);
+			mask &= ~(1u << lane);
+		} else {
+			req->send.offset += max;
+			me->mw->rma.get_bytes += max;
+		}
+	}
+	return 0;
+}
+
+void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get)
+{
+	uint64_t offset = weft_get64(get->offset), length = weft_get64(get->length);
+	struct weft_mem_slot *slot;
+	struct weft_request *req;
+	int rc = enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
+
+	if (rc) {
+		refuse(me, get->ref, length, rc);
+		return;
+	}
+	req = new_answer(me, WEFT_RMA_ANSWER);
+	if (req) {
+		/* From here on the reference keeps the memory, and `revoked` tells of its end. */
+		req->send.mem = slot->mem;
+		slot->mem->refs++;
+		req->dt.buf = (uint8_t *)slot->mem->address + offset;
+		req->dt.length = req->length = length;
+		req->send.peer = get->ref;
+		req->send.rma.remote = weft_get64(get->local);
+	}
+	weft_mem_key_leave(slot);
+	if (!req)
+		return;
+	me->mw->rma.gets++;
+	if (!TAILQ_EMPTY(&me->rma->answers) || get_data_step(req))
+		queue_answer(me, req);
+	else if (!me->failed)
+		weft_rma_answer_check(req);
+}
+
+/* ------------------------------------------------------------------ service */
+
+static int answer_step(struct weft_request *req)
+{
+	const struct weft_req_rma *r = &req->send.rma;
+
+	if (r->kind == WEFT_RMA_ANSWER)
+		return get_data_step(req);
+	return weft_tx_envelope_any(req->me, r->small.id, r->small.data, r->small.length);
+}
+
+unsigned int weft_rma_serve_answers(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+	struct weft_request *req;
+	unsigned int n = 0;
+
+	answer_flush(me);
+	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&rma->answers))) {
+		if (answer_step(req))
+			break;
+		n++;
+		if (me->failed)
+			break; /* its refusal found no memory */
+		TAILQ_REMOVE(&rma->answers, req, link);
+		req->flags &= ~WEFT_REQ_PENDING;
+		weft_rma_answer_check(req);
+	}
+	return n;
+}
