@@ -82,6 +82,14 @@ struct mock_iface {
 	uint64_t tx, rx;
 };
 
+/* A registration: what lanes with native remote memory reach by its key. */
+struct weft_mem_lane {
+	LIST_ENTRY(weft_mem_lane) entry;
+	uint8_t *addr;
+	size_t len;
+	uint64_t key;
+};
+
 struct refusal {
 	const struct mock_iface *from, *to;
 	int status;
@@ -100,11 +108,13 @@ static struct {
 	void *filter_arg;
 	struct refusal refusals[16];
 	unsigned int num_refusals;
-	unsigned int num_ifaces, num_leps, num_msgs, num_kept, num_mems;
+	unsigned int num_ifaces, num_leps, num_msgs, num_kept, num_mems, native;
+	LIST_HEAD(, weft_mem_lane) mems;
+	uint64_t next_key;
 	struct weft_lane_iface stranger_iface;
 } net;
 
-uint64_t mock_now;
+uint64_t mock_now, mock_features;
 
 static uint64_t rnd(void)
 {
@@ -325,6 +335,85 @@ static int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 	iface_of(lep)->tx++;
 	enqueue(lep, lep->peer, am_id, buf, n, comp);
 	free(buf);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ remote memory */
+
+/* Done at once at the target; the asker learns of it at its next progress. */
+static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64_t key,
+		  struct weft_lane_comp *comp, uint8_t **at)
+{
+	struct mock_lep *lep = to_lep(base);
+	int rc = check_send(lep, len, SIZE_MAX);
+	struct weft_mem_lane *m;
+
+	if (rc < 0)
+		return rc;
+	net.native++;
+	LIST_FOREACH(m, &net.mems, entry) {
+		if (m->key == key && offset <= m->len && len <= m->len - offset)
+			break;
+	}
+	comp_due(lep, comp, m != NULL ? 0 : -EKEYREJECTED);
+	*at = m != NULL ? m->addr + offset : NULL;
+	return 0;
+}
+
+static void covered(const struct iovec *iov, unsigned int iovcnt, const struct weft_mem_lane *mem)
+{
+	assert_int_equal(iovcnt, 1);
+	assert_non_null(mem);
+	assert_true((uint8_t *)iov->iov_base >= mem->addr &&
+		    (uint8_t *)iov->iov_base + iov->iov_len <= mem->addr + mem->len);
+}
+
+static int mock_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+			  struct weft_mem_lane *mem, uint64_t offset, uint64_t key,
+			  struct weft_lane_comp *comp)
+{
+	uint8_t *at = NULL;
+	int rc = native(lep, iov->iov_len, offset, key, comp, &at);
+
+	covered(iov, iovcnt, mem);
+	assert_true(iov->iov_len <= lep->iface->attr.max_get);
+	if (rc == 0 && at != NULL)
+		memcpy(iov->iov_base, at, iov->iov_len);
+	return rc;
+}
+
+static int mock_put_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+			  struct weft_mem_lane *mem, uint64_t offset, uint64_t key,
+			  struct weft_lane_comp *comp)
+{
+	uint8_t *at = NULL;
+	int rc = native(lep, iov->iov_len, offset, key, comp, &at);
+
+	covered(iov, iovcnt, mem);
+	assert_true(iov->iov_len <= lep->iface->attr.max_put);
+	if (rc == 0 && at != NULL)
+		memcpy(at, iov->iov_base, iov->iov_len);
+	return rc;
+}
+
+static int mock_amo64(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand,
+		      uint64_t compare, uint64_t *result, uint64_t offset, uint64_t key,
+		      struct weft_lane_comp *comp)
+{
+	uint8_t *at = NULL;
+	int rc = native(lep, 8, offset, key, comp, &at);
+	uint64_t word;
+
+	assert_int_equal(offset % 8, 0);
+	if (rc < 0 || at == NULL)
+		return rc;
+	memcpy(&word, at, 8);
+	*result = word;
+	if (op == WEFT_LANE_AMO_ADD)
+		word += operand;
+	else if (word == compare)
+		word = operand;
+	memcpy(at, &word, 8);
 	return 0;
 }
 
@@ -757,6 +846,9 @@ static const struct weft_lane_ops mock_ops = {
 	.am_short = mock_am_short,
 	.am_bcopy = mock_am_bcopy,
 	.am_zcopy = mock_am_zcopy,
+	.get_zcopy = mock_get_zcopy,
+	.put_zcopy = mock_put_zcopy,
+	.amo64 = mock_amo64,
 	.tx_flush = mock_tx_flush,
 	.progress = mock_progress,
 	.release = mock_give_back,
@@ -831,7 +923,12 @@ static void set_attr(struct mock_iface *f, const char *o)
 		(a->max_short ? WEFT_LANE_F_SHORT : 0) | (a->max_bcopy ? WEFT_LANE_F_BCOPY : 0) |
 		(a->max_zcopy ? WEFT_LANE_F_ZCOPY : 0) |
 		(option(o, "noboot", buf, sizeof(buf)) ? WEFT_LANE_F_TO_EP : WEFT_LANE_F_TO_IFACE) |
-		(option(o, "reg", buf, sizeof(buf)) ? WEFT_LANE_F_ZCOPY_REG : 0);
+		(option(o, "reg", buf, sizeof(buf)) ? WEFT_LANE_F_ZCOPY_REG : 0) |
+		(option(o, "native", buf, sizeof(buf))
+			 ? WEFT_LANE_F_GET | WEFT_LANE_F_PUT | WEFT_LANE_F_AMO64
+			 : 0);
+	a->max_get = a->max_put = (size_t)number(o, "native", 0);
+	a->max_rma_iov = 1;
 	if (option(o, "dev", buf, sizeof(buf)) != NULL)
 		snprintf(a->device, sizeof(a->device), "%s", buf);
 	else
@@ -881,16 +978,24 @@ static int mock_mem_register(struct weft_lane_iface *iface, void *addr, size_t l
 			     struct weft_mem_lane **mem)
 {
 	(void)iface;
-	(void)addr;
-	(void)len;
-	*mem = malloc(1);
+	*mem = malloc(sizeof(**mem));
+	assert_non_null(*mem);
+	**mem = (struct weft_mem_lane){.addr = addr, .len = len, .key = ++net.next_key};
+	LIST_INSERT_HEAD(&net.mems, *mem, entry);
 	net.num_mems++;
-	return *mem != NULL ? 0 : -ENOMEM;
+	return 0;
+}
+
+static uint64_t mock_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
+{
+	(void)iface;
+	return mem->key;
 }
 
 static void mock_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
 {
 	(void)iface;
+	LIST_REMOVE(mem, entry);
 	free(mem);
 	net.num_mems--;
 }
@@ -902,8 +1007,9 @@ const struct weft_lane_driver mock_driver = {
 	.open = mock_open,
 	.mem_register = mock_mem_register,
 	.mem_deregister = mock_mem_deregister,
+	.mem_key = mock_mem_key,
 	.options =
-		"net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,noboot,reg,fail,busy,down",
+		"net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,noboot,reg,native,fail,busy,down",
 };
 
 const struct weft_lane_driver *const mock_drivers[] = {&mock_driver, &weft_self_driver, NULL};
@@ -917,6 +1023,7 @@ void mock_reset(void)
 	net.rng = 88172645463325252ull;
 	net.next_id = 100;
 	mock_now = 1000000000ull;
+	mock_features = 0;
 }
 
 void mock_seed(uint64_t seed)
@@ -942,6 +1049,11 @@ unsigned int mock_num_messages(void)
 unsigned int mock_num_kept(void)
 {
 	return net.num_kept;
+}
+
+unsigned int mock_num_native(void)
+{
+	return net.native;
 }
 
 unsigned int mock_num_mems(void)
@@ -1144,6 +1256,7 @@ struct weft_context *mock_context(const char *setting, ...)
 	}
 	va_end(ap);
 	p.config = config;
+	p.features = mock_features;
 	assert_int_equal(weft_context_create_in(&p, &mock_platform, mock_drivers, &ctx), 0);
 	weft_config_release(config);
 	return ctx;

@@ -20,6 +20,7 @@
  *	addr=N      address; default: a new one. Two ifaces with one address stand for a process
  *		    and its successor
  *	reg         am_zcopy() needs registered memory
+ *	native=N    reads and writes remote memory itself, N bytes at most at a time, and has 64-bit atomics
  *	noboot      the iface cannot be connected to by its address (feature TO_EP instead)
  *	fail        open() fails with -ENODEV and a sentence
  *	busy        open() fails with -EBUSY
@@ -41,7 +42,8 @@ extern const struct weft_lane_driver *const mock_drivers[];
 
 /** Virtual time and repeatable randomness. */
 extern const struct weft_platform mock_platform;
-extern uint64_t mock_now; /* ns; starts at 1 s at mock_reset() */
+extern uint64_t mock_features; /* of the next contexts; 0 = the default */
+extern uint64_t mock_now;      /* ns; starts at 1 s at mock_reset() */
 
 /**
  * Forget everything (all ifaces must be closed): time 1 s, seed 1, no holds, no faults. Call it in
@@ -113,6 +115,9 @@ void mock_set_window(unsigned int n);
 
 /** Receive callbacks get desc == NULL (must copy). */
 void mock_set_no_keep(bool on);
+
+/** Native reads, writes and atomics accepted. */
+unsigned int mock_num_native(void);
 
 /** Registrations that exist. */
 unsigned int mock_num_mems(void);

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote memory over the whole library: flush and fence of endpoints and workers, native lanes,
+ * loopback, threads. Mock lanes, so any order and no room.
+ */
+
+#include <pthread.h>
+
+#include "mock_lane.h"
+#include "msg_util.h"
+
+#define MS 1000000ull
+#define RIGHTS (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC)
+
+static int setup(void **state)
+{
+	(void)state;
+	mock_reset();
+	mock_features =
+		WEFT_FEATURE_TAG | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	assert_int_equal(mock_num_ifaces(), 0);
+	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_kept(), 0);
+	assert_int_equal(mock_num_mems(), 0);
+	return 0;
+}
+
+/* One asks (ctx[0]), the others have memory (ctx[1]); peer 0 may be the asker itself. */
+#define PEERS 3
+struct world {
+	struct weft_context *ctx[2];
+	struct weft_worker *w, *peer[PEERS];
+	struct weft_ep *ep[PEERS];
+	struct weft_mem *mem[PEERS], *local;
+	struct weft_rkey *rkey[PEERS];
+	uint8_t *bytes[PEERS], *buf;
+	size_t size;
+	int n;
+};
+
+static struct weft_mem *reg(struct weft_context *ctx, void *at, size_t size, unsigned int rights)
+{
+	struct weft_mem_params mp = WEFT_INIT(struct weft_mem_params, .flags = rights);
+	struct weft_mem *m;
+
+	assert_int_equal(weft_mem_register(ctx, at, size, &mp, &m), 0);
+	return m;
+}
+
+static void share(struct world *x, int i, struct weft_context *ctx)
+{
+	size_t length;
+	void *blob;
+
+	x->mem[i] = reg(ctx, x->bytes[i], x->size, RIGHTS);
+	assert_int_equal(weft_rkey_pack(x->mem[i], &blob, &length), 0);
+	assert_int_equal(weft_rkey_unpack(x->ep[i], blob, length, &x->rkey[i]), 0);
+	weft_rkey_release_blob(blob);
+}
+
+static void world_run(struct world *x, int rounds)
+{
+	while (rounds--) {
+		mock_run(1, MS, x->w, NULL);
+		for (int i = 0; i < x->n; i++)
+			if (x->peer[i] != x->w)
+				mock_run(1, 0, x->peer[i], NULL);
+	}
+}
+
+static void world_open(struct world *x, int n, const char *lanes, const char *mode, bool loopback)
+{
+	*x = (struct world){.n = n, .size = 300000};
+	for (int i = 0; i < 2; i++)
+		x->ctx[i] = mock_context("CONNECT_TIMEOUT=30s", "LOG_LEVEL=error", mode, NULL);
+	x->w = mock_worker(x->ctx[0], lanes);
+	x->buf = malloc(x->size);
+	x->local = reg(x->ctx[0], x->buf, x->size, 0);
+	for (int i = 0; i < n; i++) {
+		x->peer[i] = loopback ? x->w : mock_worker(x->ctx[1], lanes);
+		x->ep[i] = mock_connect(x->w, x->peer[i]);
+	}
+	world_run(x, 20);
+	for (int i = 0; i < n; i++) {
+		x->bytes[i] = calloc(1, x->size);
+		share(x, i, x->ctx[!loopback]);
+	}
+}
+
+static void world_close(struct world *x)
+{
+	for (int i = 0; i < x->n; i++) {
+		weft_rkey_destroy(x->rkey[i]);
+		if (x->peer[i] != x->w)
+			weft_worker_destroy(x->peer[i]);
+	}
+	weft_worker_destroy(x->w);
+	for (int i = 0; i < x->n; i++) {
+		assert_int_equal(weft_mem_deregister(x->mem[i]), 0);
+		free(x->bytes[i]);
+	}
+	assert_int_equal(weft_mem_deregister(x->local), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(weft_context_destroy(x->ctx[i]), 0);
+	free(x->buf);
+}
+
+static void wait_op(struct world *x, struct op *op)
+{
+	for (int t = 0; !op_done(op) && t < 3000; t++)
+		world_run(x, 1);
+	assert_true(op_done(op));
+}
+
+static struct weft_op_params params(struct op *op, struct weft_mem *mem)
+{
+	struct weft_op_params p = op_params(op, NULL);
+
+	p.mem = mem;
+	return p;
+}
+
+static void put(struct world *x, struct op *op, int i, size_t off, size_t len)
+{
+	struct weft_op_params p = params(op, x->local);
+
+	op->rc = weft_put(x->ep[i], x->buf + off, len, x->rkey[i], off, &p, &op->req);
+}
+
+static void get(struct world *x, struct op *op, int i, size_t off, size_t len)
+{
+	struct weft_op_params p = params(op, x->local);
+
+	op->rc = weft_get(x->ep[i], x->buf + off, len, x->rkey[i], off, &p, &op->req);
+}
+
+static void amo(struct world *x, struct op *op, int i, enum weft_atomic_op what, uint64_t operand,
+		uint64_t compare, uint64_t *result, uint64_t at)
+{
+	struct weft_op_params p = params(op, NULL);
+	struct weft_atomic a = WEFT_INIT(struct weft_atomic, .op = what, .width = 8,
+					 .operand = operand, .compare = compare, .result = result);
+
+	op->rc = weft_atomic(x->ep[i], &a, x->rkey[i], at, &p, &op->req);
+}
+
+static void flush(struct world *x, int i, int status)
+{
+	struct op op;
+	struct weft_op_params p = params(&op, NULL);
+
+	op.rc = i < 0 ? weft_worker_flush(x->w, &p, &op.req) : weft_ep_flush(x->ep[i], &p, &op.req);
+	wait_op(x, &op);
+	op_end(&op, status);
+}
+
+/* ------------------------------------------------------------------ by messages */
+
+static void U79_put_get_and_atomics_between_workers(void **state)
+{
+	static const size_t sizes[] = {1, 200, 5000, 100000, 300000};
+
+	(void)state;
+	for (int loopback = 0; loopback < 2; loopback++) {
+		for (uint64_t seed = 1; seed <= 5; seed++) {
+			struct world x;
+			uint64_t old;
+			struct op op;
+
+			mock_seed(seed);
+			world_open(&x, 1, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", loopback);
+			mock_set_order(MOCK_RANDOM);
+			mock_set_eagain(NULL, 200);
+			for (int i = 0; i < 5; i++) {
+				fill(x.buf, sizes[i], seed + (uint64_t)i);
+				put(&x, &op, 0, 0, sizes[i]);
+				flush(&x, 0, 0);
+				op_end(&op, 0);
+				check(x.bytes[0], sizes[i], seed + (uint64_t)i);
+				memset(x.buf, 0, sizes[i]);
+				get(&x, &op, 0, 0, sizes[i]);
+				wait_op(&x, &op);
+				op_end(&op, 0);
+				check(x.buf, sizes[i], seed + (uint64_t)i);
+			}
+			memset(x.bytes[0], 0, 8);
+			for (uint64_t k = 0; k < 20; k++) {
+				amo(&x, &op, 0, WEFT_ATOMIC_CSWAP, k + 1, k, &old, 0);
+				wait_op(&x, &op);
+				op_end(&op, 0);
+				assert_int_equal(old, k);
+			}
+			mock_set_eagain(NULL, 0);
+			world_close(&x);
+		}
+	}
+}
+
+static void U76_worker_flush_covers_every_endpoint(void **state)
+{
+	struct world x;
+	struct op op[PEERS], none;
+
+	(void)state;
+	world_open(&x, PEERS, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", false);
+	mock_set_order(MOCK_RANDOM);
+	flush(&x, -1, 0); /* nothing outstanding */
+	fill(x.buf, x.size, 3);
+	for (int i = 0; i < PEERS; i++)
+		put(&x, &op[i], i, 0, x.size - 1000 * (size_t)i);
+	assert_int_equal(weft_worker_flush(NULL, NULL, NULL), -EINVAL);
+	flush(&x, -1, 0);
+	for (int i = 0; i < PEERS; i++) {
+		op_end(&op[i], 0);
+		check(x.bytes[i], x.size - 1000 * (size_t)i, 3);
+	}
+	/* One peer has withdrawn its memory. */
+	assert_int_equal(weft_mem_deregister(x.mem[1]), 0);
+	for (int i = 0; i < PEERS; i++)
+		assert_in_range(weft_put(x.ep[i], x.buf, 8, x.rkey[i], 0, NULL, NULL), 0, 1);
+	flush(&x, -1, -EKEYREJECTED);
+	flush(&x, -1, 0);
+	weft_rkey_destroy(x.rkey[1]);
+	share(&x, 1, x.ctx[1]);
+	/* A dead peer does not stop the others' flush. */
+	put(&x, &op[0], 0, 0, 100000);
+	put(&x, &none, 1, 0, 100000);
+	mock_kill(mock_iface(x.w, 0), mock_iface(x.peer[0], 0), -ETIMEDOUT, "pulled");
+	flush(&x, 1, 0);
+	world_run(&x, 50);
+	flush(&x, -1, 0);
+	assert_int_equal(op[0].rc == 0 ? 0 : op[0].c.status, op[0].rc == 0 ? 0 : -ETIMEDOUT);
+	op_end(&op[0], op[0].rc == 0 ? 0 : -ETIMEDOUT);
+	op_end(&none, 0);
+	world_close(&x);
+}
+
+static void a_worker_fence_orders_operations_of_different_endpoints(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 30; seed++) {
+		uint64_t flag = 0, data;
+		struct world x;
+		struct op a, b;
+
+		mock_seed(seed);
+		world_open(&x, 2, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", false);
+		mock_set_order(MOCK_RANDOM);
+		mock_set_burst(2);
+		fill(x.buf, 100000, seed);
+		put(&x, &a, 0, 0, 100000);
+		assert_int_equal(weft_worker_fence(x.w), 0);
+		flag = 1;
+		amo(&x, &b, 1, WEFT_ATOMIC_SWAP, 1, 0, NULL, 0);
+		assert_int_equal(b.rc, WEFT_INPROGRESS);
+		/* Whoever sees the flag at one peer finds the data at the other. */
+		for (int t = 0; t < 5000; t++) {
+			memcpy(&data, x.bytes[1], 8);
+			if (data == flag)
+				break;
+			world_run(&x, 1);
+		}
+		assert_int_equal(data, flag);
+		check(x.bytes[0], 100000, seed);
+		mock_set_burst(0);
+		flush(&x, -1, 0);
+		op_end(&a, 0);
+		op_end(&b, 0);
+		world_close(&x);
+	}
+}
+
+static void a_fence_does_not_wait_for_a_peer_that_has_failed(void **state)
+{
+	struct world x;
+	struct op a, b;
+
+	(void)state;
+	world_open(&x, 2, "mock:0", "ATOMIC_MODE=cpu", false);
+	put(&x, &a, 0, 0, 200000);
+	assert_int_equal(weft_worker_fence(x.w), 0);
+	put(&x, &b, 1, 0, 100);
+	assert_int_equal(b.rc, WEFT_INPROGRESS);
+	mock_kill(mock_iface(x.w, 0), mock_iface(x.peer[0], 0), -ETIMEDOUT, "pulled");
+	wait_op(&x, &b);
+	op_end(&b, 0);
+	wait_op(&x, &a);
+	op_end(&a, -ETIMEDOUT);
+	assert_int_equal(weft_ep_fence(x.ep[0]), -ETIMEDOUT);
+	world_close(&x);
+}
+
+static void U63_put_then_close_delivers(void **state)
+{
+	struct world x;
+	struct op a, c;
+	struct weft_op_params p;
+
+	(void)state;
+	world_open(&x, 1, "mock:0;mock:1,net=1", "ATOMIC_MODE=cpu", false);
+	mock_set_order(MOCK_RANDOM);
+	fill(x.buf, x.size, 9);
+	put(&x, &a, 0, 0, x.size);
+	p = params(&c, NULL);
+	c.rc = weft_ep_close(x.ep[0], 0, &p, &c.req);
+	wait_op(&x, &c);
+	op_end(&c, 0);
+	op_end(&a, 0);
+	check(x.bytes[0], x.size, 9);
+	world_close(&x);
+}
+
+/* ------------------------------------------------------------------ native lanes */
+
+#define NATIVE "mock:0,native=20000,reg;mock:1,net=1,native=50000,reg,bw=5e8"
+
+static void lanes_with_native_memory_move_registered_buffers(void **state)
+{
+	static const size_t sizes[] = {1, 200, 5000, 100000, 300000};
+	struct world x;
+	uint64_t word = 5;
+	struct op op;
+
+	(void)state;
+	world_open(&x, 1, NATIVE, "ATOMIC_MODE=cpu", false);
+	mock_set_eagain(NULL, 300);
+	for (int i = 0; i < 5; i++) {
+		unsigned int before = mock_num_native();
+
+		fill(x.buf, sizes[i], (uint64_t)i);
+		put(&x, &op, 0, 0, sizes[i]);
+		wait_op(&x, &op);
+		op_end(&op, 0);
+		check(x.bytes[0], sizes[i], (uint64_t)i); /* visible without a flush */
+		memset(x.buf, 0, sizes[i]);
+		get(&x, &op, 0, 0, sizes[i]);
+		wait_op(&x, &op);
+		op_end(&op, 0);
+		check(x.buf, sizes[i], (uint64_t)i);
+		assert_true(mock_num_native() >= before + 2);
+		flush(&x, 0, 0);
+	}
+	/* What is not registered here, and atomics, go by messages. */
+	{
+		unsigned int before = mock_num_native();
+
+		assert_in_range(weft_put(x.ep[0], &word, 8, x.rkey[0], 8, NULL, NULL), 0, 1);
+		flush(&x, 0, 0);
+		amo(&x, &op, 0, WEFT_ATOMIC_ADD, 1, 0, &word, 8);
+		wait_op(&x, &op);
+		op_end(&op, 0);
+		assert_int_equal(word, 5);
+		assert_int_equal(mock_num_native(), before);
+	}
+	mock_set_eagain(NULL, 0);
+	world_close(&x);
+}
+
+static void native_keys_of_withdrawn_memory_are_refused_by_the_lane(void **state)
+{
+	struct world x;
+	struct op op;
+
+	(void)state;
+	world_open(&x, 1, NATIVE, "ATOMIC_MODE=cpu", false);
+	assert_int_equal(weft_mem_deregister(x.mem[0]), 0);
+	put(&x, &op, 0, 0, 100);
+	wait_op(&x, &op);
+	op_end(&op, -EKEYREJECTED);
+	get(&x, &op, 0, 0, 100000);
+	wait_op(&x, &op);
+	op_end(&op, -EKEYREJECTED);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(x.bytes[0][i], 0);
+	x.mem[0] = reg(x.ctx[1], x.bytes[0], x.size, RIGHTS);
+	world_close(&x);
+}
+
+static void a_foreign_key_never_reaches_a_native_lane(void **state)
+{
+	struct weft_rkey *foreign;
+	struct world x;
+	size_t length;
+	void *blob;
+	struct op op;
+	struct weft_rkey *right;
+
+	(void)state;
+	world_open(&x, 1, NATIVE, "ATOMIC_MODE=cpu", false);
+	/* The asker's own memory, said to be the peer's: its native key means something there. */
+	assert_int_equal(weft_mem_deregister(x.local), 0);
+	x.local = reg(x.ctx[0], x.buf, x.size, RIGHTS);
+	assert_int_equal(weft_rkey_pack(x.local, &blob, &length), 0);
+	assert_int_equal(weft_rkey_unpack(x.ep[0], blob, length, &foreign), 0);
+	weft_rkey_release_blob(blob);
+	right = x.rkey[0];
+	x.rkey[0] = foreign;
+	memset(x.buf, 7, 100);
+	put(&x, &op, 0, 0, 100);
+	flush(&x, 0, op.rc == 0 ? -EKEYREJECTED : 0);
+	op_end(&op, op.rc == 0 ? 0 : -EKEYREJECTED);
+	assert_int_equal(mock_num_native(), 0);
+	weft_rkey_destroy(foreign);
+	x.rkey[0] = right;
+	world_close(&x);
+}
+
+static void device_atomics_are_the_lanes_or_nobodys(void **state)
+{
+	uint64_t old = 0, word = 0;
+	struct weft_atomic and = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_AND, .width = 8);
+	struct weft_atomic four = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 4);
+	struct world x;
+	struct op op;
+
+	(void)state;
+	world_open(&x, 1, NATIVE, "ATOMIC_MODE=device", false);
+	amo(&x, &op, 0, WEFT_ATOMIC_ADD, 5, 0, &old, 0);
+	wait_op(&x, &op);
+	op_end(&op, 0);
+	assert_int_equal(old, 0);
+	amo(&x, &op, 0, WEFT_ATOMIC_CSWAP, 9, 5, &old, 0);
+	wait_op(&x, &op);
+	op_end(&op, 0);
+	assert_int_equal(old, 5);
+	amo(&x, &op, 0, WEFT_ATOMIC_ADD, 1, 0, NULL, 0);
+	wait_op(&x, &op);
+	op_end(&op, 0);
+	memcpy(&word, x.bytes[0], 8);
+	assert_int_equal(word, 10);
+	assert_int_equal(mock_num_native(), 3);
+	assert_int_equal(weft_atomic(x.ep[0], &and, x.rkey[0], 0, NULL, NULL), -EOPNOTSUPP);
+	assert_int_equal(weft_atomic(x.ep[0], &four, x.rkey[0], 0, NULL, NULL), -EOPNOTSUPP);
+	world_close(&x);
+	/* Lanes without: not by messages behind the device's back. */
+	world_open(&x, 1, "mock:0", "ATOMIC_MODE=device", false);
+	amo(&x, &op, 0, WEFT_ATOMIC_ADD, 5, 0, &old, 0);
+	op_end(&op, -EOPNOTSUPP);
+	world_close(&x);
+}
+
+static void U77_a_fence_orders_native_and_message_operations(void **state)
+{
+	struct world x;
+	struct op a, b;
+	uint64_t old;
+
+	(void)state;
+	world_open(&x, 1, NATIVE, "ATOMIC_MODE=cpu", false);
+	for (int k = 0; k < 20; k++) {
+		fill(x.buf + 8, 100000, (uint64_t)k);
+		put(&x, &a, 0, 8, 100000);
+		assert_int_equal(weft_ep_fence(x.ep[0]), 0);
+		amo(&x, &b, 0, WEFT_ATOMIC_ADD, 1, 0, &old, 0);
+		wait_op(&x, &b);
+		op_end(&b, 0);
+		op_end(&a, 0);
+		assert_int_equal(old, k);
+		check(x.bytes[0] + 8, 100000, (uint64_t)k);
+	}
+	world_close(&x);
+}
+
+int main(void)
+{
+#define T(x) cmocka_unit_test_setup_teardown(x, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(U79_put_get_and_atomics_between_workers),
+		T(U76_worker_flush_covers_every_endpoint),
+		T(a_worker_fence_orders_operations_of_different_endpoints),
+		T(a_fence_does_not_wait_for_a_peer_that_has_failed),
+		T(U63_put_then_close_delivers),
+		T(lanes_with_native_memory_move_registered_buffers),
+		T(native_keys_of_withdrawn_memory_are_refused_by_the_lane),
+		T(a_foreign_key_never_reaches_a_native_lane),
+		T(device_atomics_are_the_lanes_or_nobodys),
+		T(U77_a_fence_orders_native_and_message_operations),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
