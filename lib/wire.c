@@ -169,7 +169,7 @@ static int check_rma(uint8_t id, const void *data, size_t length)
 	    (id == WEFT_WIRE_RMA_NAK && check_nak(data)) ||
 	    (id == WEFT_WIRE_RMA_FLUSHED && weft_get32(f->status) >= 4096))
 		return -EBADMSG;
-	return length == size ? 0 : check_records((const uint8_t *)data + size, length - size);
+	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);
 }
 
 static int check_control(uint8_t id, const void *data, size_t size, size_t length)
