@@ -60,8 +60,8 @@ static inline void stage_open(struct stage *s, unsigned int lanes,
 	static const struct weft_platform platform = {.random = stage_random};
 
 	s->p.ctx.features = ALL_FEATURES;
-	s->p.ctx.platform = &platform;
 	pair_open(&s->p, lanes, params);
+	s->p.ctx.platform = &platform; /* the pair's own always says the same */
 	s->ep = &s->p.ep[0];
 	s->size = size;
 	s->mem = malloc(size + 128);
