@@ -11,6 +11,11 @@
 extern const struct weft_lane_driver weft_dpdk_driver __attribute__((weak));
 #endif
 
+#if WEFT_HAVE_ROCE
+extern const struct weft_lane_driver weft_roce_driver;
+extern const struct weft_lane_driver weft_roce_ud_driver;
+#endif
+
 /*
  * The one place that knows which drivers there are. Order is the order of interfaces in a worker.
  */
@@ -18,6 +23,10 @@ const struct weft_lane_driver *const weft_drivers[] = {
 	&weft_self_driver,
 #if WEFT_HAVE_DPDK
 	&weft_dpdk_driver,
+#endif
+#if WEFT_HAVE_ROCE
+	&weft_roce_driver,
+	&weft_roce_ud_driver,
 #endif
 	NULL,
 };

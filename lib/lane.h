@@ -424,6 +424,11 @@ struct weft_lane_driver {
 	 * the same driver reach @p mem.
 	 */
 	uint64_t (*mem_key)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+	/**
+	 * Optional: the driver of the control channel (#WEFT_LANE_F_CONTROL) for the same resources.
+	 * Whoever opens an iface of this driver gets one of that driver too, with the same resource and options.
+	 */
+	const struct weft_lane_driver *control;
 	/** Names of options that open() knows, comma-separated, for error messages. */
 	const char *options;
 };

@@ -81,6 +81,9 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	iface->user = w;
 	w->ifaces[w->num_ifaces++] = iface;
 	weft_mem_iface_opened(w->ctx, iface);
+	/* Without its control channel it can still be reached over other lanes. */
+	if (driver->control != NULL && !is_open(w, driver->control, resource))
+		open_iface(w, driver->control, resource, options, WEFT_LOG_WARN);
 	return 0;
 }
 

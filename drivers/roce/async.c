@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What the device reports by itself: ports that go down, queue pairs that fail, addresses that vanish. Looked at every few milliseconds, besides
+ * what is rare anyway: keepalive, ports that stay down, devices that give nothing back.
+ *
+ * A device is shared by workers. Whoever looks first reads all events and puts copies where they belong.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "log.h"
+#include "roce.h"
+
+#define SLOW_NS 5000000 /* between two looks */
+#define ABANDON_NS 1000000000
+
+/* ------------------------------------------------------------------ events of a device */
+
+void roce_watch_add(struct roce_dev *dev, struct roce_watch *watch, unsigned int port)
+{
+	STAILQ_INIT(&watch->events);
+	watch->port = port;
+	atomic_init(&watch->pending, false);
+	pthread_mutex_lock(&dev->lock);
+	LIST_INSERT_HEAD(&dev->watches, watch, link);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch)
+{
+	struct roce_event *e;
+
+	pthread_mutex_lock(&dev->lock);
+	LIST_REMOVE(watch, link);
+	while ((e = STAILQ_FIRST(&watch->events)) != NULL) {
+		STAILQ_REMOVE_HEAD(&watch->events, link);
+		free(e);
+	}
+	pthread_mutex_unlock(&dev->lock);
+}
+
+static bool is_qp_event(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+	       type == IBV_EVENT_QP_ACCESS_ERR;
+}
+
+static bool is_port_event(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_PORT_ACTIVE || type == IBV_EVENT_PORT_ERR ||
+	       type == IBV_EVENT_GID_CHANGE;
+}
+
+/* A copy for everybody it may concern: queue pairs are looked up by number, each iface knows its own. */
+static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
+{
+	struct roce_watch *w;
+	struct roce_event *e;
+
+	LIST_FOREACH(w, &dev->watches, link) {
+		if (is_port_event(event->event_type) &&
+		    (unsigned int)event->element.port_num != w->port)
+			continue;
+		e = calloc(1, sizeof(*e));
+		if (e == NULL)
+			continue;
+		e->type = event->event_type;
+		if (is_qp_event(event->event_type))
+			e->qpn = event->element.qp->qp_num;
+		STAILQ_INSERT_TAIL(&w->events, e, link);
+		atomic_store_explicit(&w->pending, true, memory_order_release);
+	}
+}
+
+void roce_watch_poll(struct roce_dev *dev)
+{
+	struct ibv_async_event event;
+
+	if (pthread_mutex_trylock(&dev->lock) != 0)
+		return; /* somebody else looks */
+	while (ibv_get_async_event(dev->ctx, &event) == 0) {
+		hand_out(dev, &event);
+		/* Before it is acknowledged no queue pair it names can be destroyed. */
+		ibv_ack_async_event(&event);
+	}
+	pthread_mutex_unlock(&dev->lock);
+}
+
+bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce_event *event)
+{
+	struct roce_event *e;
+
+	if (!atomic_load_explicit(&watch->pending, memory_order_acquire))
+		return false;
+	pthread_mutex_lock(&dev->lock);
+	e = STAILQ_FIRST(&watch->events);
+	if (e != NULL)
+		STAILQ_REMOVE_HEAD(&watch->events, link);
+	else
+		atomic_store_explicit(&watch->pending, false, memory_order_relaxed);
+	pthread_mutex_unlock(&dev->lock);
+	if (e == NULL)
+		return false;
+	*event = *e;
+	free(e);
+	return true;
+}
+
+/* ------------------------------------------------------------------ what they mean for lanes */
+
+/* All lanes of the iface end. The callbacks may destroy leps, so the list is begun anew each time. */
+static void fail_all(struct roce_iface *r, int status, const char *what)
+{
+	struct roce_lep *lep;
+	char text[256];
+
+	for (;;) {
+		LIST_FOREACH(lep, &r->leps, link)
+			if (lep->state < ROCE_FAILED)
+				break;
+		if (lep == NULL)
+			return;
+		snprintf(text, sizeof(text), "%s: %s; peer %s can't be reached any more",
+			 r->dev->name, what, lep->peer);
+		roce_lep_fail(lep, WEFT_LANE_EV_DOWN, status, text);
+	}
+}
+
+static void gid_changed(struct roce_iface *r)
+{
+	char gid[48], what[128];
+
+	if (roce_dev_gid_is(r->dev, r->port, r->gid.index, r->gid.gid))
+		return;
+	weft_roce_gid_print(r->gid.gid, gid, sizeof(gid));
+	snprintf(what, sizeof(what), "its address %s (GID %u) was removed", gid, r->gid.index);
+	fail_all(r, -EADDRNOTAVAIL, what);
+}
+
+static void handle(struct roce_iface *r, const struct roce_event *e)
+{
+	struct roce_chan *chan;
+	struct weft_roce_who who;
+	char text[256];
+
+	r->count.events++;
+	weft_debug("%s: event %s", r->base.name, ibv_event_type_str(e->type));
+	if (is_qp_event(e->type)) {
+		chan = roce_chan_find(r, e->qpn);
+		if (chan == NULL || chan->lep->state >= ROCE_FAILED)
+			return;
+		who = roce_who(chan->lep);
+		weft_roce_text_qp_event(&who, e->type, text, sizeof(text));
+		roce_lep_fail(chan->lep, WEFT_LANE_EV_DOWN,
+			      e->type == IBV_EVENT_QP_FATAL ? -EIO : -EPROTO, text);
+		return;
+	}
+	switch (e->type) {
+	case IBV_EVENT_PORT_ERR:
+		if (r->port_up)
+			weft_warn("%s: port %u went down", r->base.name, r->port);
+		r->port_up = false;
+		r->port_down_since = r->now;
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		r->port_up = true;
+		break;
+	case IBV_EVENT_GID_CHANGE:
+		gid_changed(r);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		r->port_up = false;
+		fail_all(r, -ENODEV, "the device failed or was removed");
+		break;
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_SRQ_ERR:
+		fail_all(r, -EIO, "a queue of the device failed");
+		break;
+	default:
+		break;
+	}
+}
+
+/* ------------------------------------------------------------------ what is rare */
+
+static void check_leps(struct roce_iface *r)
+{
+	struct roce_lep *lep;
+	unsigned int i;
+
+	LIST_FOREACH(lep, &r->leps, link) {
+		for (i = 0; i < lep->num_qps; i++) {
+			struct roce_chan *chan = lep->chans[i];
+			bool idle = chan->sq.head == chan->sq.tail;
+
+			/* Nothing has been asked of the peer for long: is it there? */
+			if (lep->state == ROCE_UP && idle && r->keepalive_ns != 0 &&
+			    r->now - chan->busy_since > r->keepalive_ns)
+				roce_chan_tell(chan);
+			/* May run callbacks that destroy the lep: the rest waits for the next look. */
+			if (lep->state == ROCE_FAILED && !idle &&
+			    r->now - lep->since > ABANDON_NS &&
+			    (lep->job.run == NULL || roce_job_done(&lep->job))) {
+				roce_chan_abandon(chan, chan->sq.tail);
+				return;
+			}
+		}
+	}
+}
+
+static void check_port(struct roce_iface *r)
+{
+	uint64_t patience = r->give_up_ns > 1000000000 ? r->give_up_ns : 1000000000;
+	char what[64];
+
+	if (r->port_up || r->port_down_since == 0 || r->now - r->port_down_since < patience)
+		return;
+	snprintf(what, sizeof(what), "port %u has been down for %.1f s", r->port,
+		 (double)(r->now - r->port_down_since) * 1e-9);
+	fail_all(r, -ENETDOWN, what);
+}
+
+void roce_slow(struct roce_iface *r)
+{
+	struct roce_event e;
+
+	if (r->now < r->next_slow)
+		return;
+	r->next_slow = r->now + SLOW_NS;
+	roce_watch_poll(r->dev);
+	while (roce_watch_next(r->dev, &r->watch, &e))
+		handle(r, &e);
+	check_port(r);
+	check_leps(r);
+}

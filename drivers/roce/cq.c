@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Completions: what the device is done with, and what of it is over. */
+
+#include <string.h>
+
+#include "roce.h"
+
+/* One request comes back. Its place is free already, so that callbacks may send. */
+static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int status)
+{
+	struct roce_iface *r = roce_lep_iface(chan->lep);
+
+	if (slot->buf != NULL)
+		roce_pool_put(&r->tx_pool, slot->buf);
+	switch (slot->kind) {
+	case ROCE_SLOT_SEND:
+		chan->on_wire = slot->sent;
+		break;
+	case ROCE_SLOT_AMO:
+		if (status == 0)
+			memcpy(slot->result, roce_slot_mem(chan, slot), sizeof(uint64_t));
+		/* fall through */
+	case ROCE_SLOT_READ:
+		chan->reads--;
+		/* fall through */
+	case ROCE_SLOT_WRITE:
+		if (slot->comp != NULL)
+			slot->comp->done(slot->comp, status);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Requests up to number @p at are back, the last with @p status. */
+static void complete(struct roce_chan *chan, uint32_t n, int status)
+{
+	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct roce_slot slot;
+
+	chan->busy_since = r->now;
+	for (; n > 0; n--) {
+		slot = chan->slots[chan->sq.tail & (ROCE_SQ_DEPTH - 1)];
+		chan->sq.tail++;
+		r->tx_room++;
+		slot_end(chan, &slot, n == 1 ? status : 0);
+	}
+	chan->lep->base.tx_room = true;
+	roce_chan_done(chan);
+}
+
+void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
+{
+	struct roce_iface *r = roce_lep_iface(chan->lep);
+	int status = chan->lep->status ? chan->lep->status : -ECANCELED;
+	struct roce_slot slot;
+
+	if ((int32_t)(chan->sq.tail - from) < 0)
+		return; /* the device still has some before it */
+	chan->sq.posted = chan->sq.head;
+	while (chan->sq.tail != chan->sq.head) {
+		slot = chan->slots[chan->sq.tail & (ROCE_SQ_DEPTH - 1)];
+		chan->sq.tail++;
+		r->tx_room++;
+		slot_end(chan, &slot, status);
+	}
+	roce_chan_done(chan);
+}
+
+void roce_chan_done(struct roce_chan *chan)
+{
+	struct roce_lep *lep = chan->lep;
+	uint32_t end = chan->on_wire;
+	struct roce_unacked *u;
+	int status = 0;
+
+	/* Of a lane that is over nobody will hear more than what the hardware gives back. */
+	if (lep->state >= ROCE_FAILED)
+		status = lep->state == ROCE_FAILED ? lep->status : -ECANCELED;
+	else if ((int32_t)(chan->credit.acked - end) < 0)
+		end = chan->credit.acked;
+	while (chan->done != end) {
+		struct weft_lane_comp *comp;
+		bool acked = (int32_t)(chan->credit.acked - chan->done) > 0;
+
+		u = &chan->unacked[chan->done++ & chan->unacked_mask];
+		lep->base.queued -= u->bytes;
+		comp = u->comp;
+		u->comp = NULL;
+		if (comp != NULL)
+			comp->done(comp, acked ? 0 : status);
+	}
+	if (!STAILQ_EMPTY(&lep->flushes))
+		roce_flush_check(lep);
+}
+
+static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
+{
+	struct roce_slot *slot = (struct roce_slot *)(uintptr_t)wc->wr_id;
+	struct roce_chan *chan = slot->chan;
+	struct roce_lep *lep = chan->lep;
+	uint32_t n = weft_roce_sq_complete(&chan->sq, slot->at);
+
+	if (n == 0) {
+		r->count.stray++;
+		return;
+	}
+	if (__builtin_expect(wc->status == IBV_WC_SUCCESS, 1)) {
+		complete(chan, n, 0);
+		return;
+	}
+	if (lep->state < ROCE_FAILED)
+		roce_lep_fail_wc(lep, chan, wc->status);
+	complete(chan, n, lep->status ? lep->status : -ECANCELED);
+	if (chan->lost)
+		roce_chan_abandon(chan, chan->lost_from);
+}
+
+static void recv_done(struct roce_iface *r, const struct ibv_wc *wc)
+{
+	struct roce_buf *buf = (struct roce_buf *)(uintptr_t)(wc->wr_id & ~1ull);
+	struct roce_chan *chan;
+
+	r->posted--;
+	if (__builtin_expect(wc->status == IBV_WC_SUCCESS, 1)) {
+		roce_recv(r, wc, buf);
+		return;
+	}
+	roce_pool_put(&r->rx_pool, buf);
+	chan = roce_chan_find(r, wc->qp_num);
+	if (chan == NULL || wc->status == IBV_WC_WR_FLUSH_ERR)
+		return;
+	r->count.oversize += wc->status == IBV_WC_LOC_LEN_ERR;
+	if (chan->lep->state < ROCE_FAILED)
+		roce_lep_fail_wc(chan->lep, chan, wc->status);
+}
+
+unsigned int roce_cq_poll(struct roce_iface *r)
+{
+	struct ibv_wc wc[ROCE_POLL];
+	int n, i;
+
+	n = ibv_poll_cq(r->cq, ROCE_POLL, wc);
+	for (i = 0; i < n; i++) {
+		if (wc[i].wr_id & 1)
+			recv_done(r, &wc[i]);
+		else
+			send_done(r, &wc[i]);
+	}
+	return n > 0 ? (unsigned int)n : 0;
+}

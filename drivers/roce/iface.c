@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* The driver `roce`: reliable connections (RC queue pairs) over a port of a verbs device. */
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "roce.h"
+
+#define TX_REQUESTS \
+	8192 /* under way per iface: the completion queue holds one completion for each */
+#define TX_BUFS 4096
+#define RINGS 4096 /* queue pairs */
+#define RMA_MAX \
+	(1u << 20) /* of one read or write: so that others get their turn, and rails their share */
+#define CLOSE_NS 3000000000ull
+
+/* ------------------------------------------------------------------ the port */
+
+static uint8_t mtu_code(unsigned int bytes)
+{
+	uint8_t code = 5;
+
+	while (code > 1 && (128u << code) > bytes)
+		code--;
+	return code;
+}
+
+static int pick_gid(struct roce_port_info *info, char *why, size_t why_len)
+{
+	struct weft_roce_gid table[64];
+	int num = roce_dev_gids(info->dev, info->port, table, 64);
+	char reason[320];
+	int i;
+
+	i = weft_roce_gid_pick(table, num, info->opts.gid, &info->opts.subnet, reason,
+			       sizeof(reason));
+	if (i < 0) {
+		snprintf(why, why_len, "%s", reason);
+		return i;
+	}
+	info->gid = table[i];
+	snprintf(info->why, sizeof(info->why), "%s", reason);
+	roce_dev_netdev(info->dev, info->port, info->gid.index, info->netdev);
+	return 0;
+}
+
+static int check_port(struct roce_port_info *info, char *why, size_t why_len)
+{
+	if (info->port > info->dev->attr.phys_port_cnt ||
+	    ibv_query_port(info->dev->ctx, (uint8_t)info->port, &info->attr) != 0) {
+		snprintf(why, why_len, "it has no port %u (there are %u)", info->port,
+			 info->dev->attr.phys_port_cnt);
+		return -ENODEV;
+	}
+	if (info->attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
+		snprintf(why, why_len, "its port is InfiniBand: Weft drives Ethernet only");
+		return -ENODEV;
+	}
+	info->mtu = (uint8_t)info->attr.active_mtu;
+	if (info->opts.mtu && mtu_code(info->opts.mtu) < info->mtu)
+		info->mtu = mtu_code(info->opts.mtu);
+	return 0;
+}
+
+int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *info, char *why,
+		   size_t why_len)
+{
+	char device[64];
+	int rc;
+
+	memset(info, 0, sizeof(*info));
+	rc = weft_roce_opts_parse(params->options, &info->opts, why, why_len);
+	if (rc < 0)
+		return rc;
+	if (weft_roce_resource_parse(params->resource, device, sizeof(device), &info->port) < 0) {
+		snprintf(why, why_len, "'%s' is not of the form DEVICE or DEVICE:PORT",
+			 params->resource);
+		return -EINVAL;
+	}
+	info->dev = roce_dev_get(device, &rc, why, why_len);
+	if (info->dev == NULL)
+		return rc;
+	rc = check_port(info, why, why_len);
+	if (rc == 0)
+		rc = pick_gid(info, why, why_len);
+	if (rc < 0)
+		roce_dev_put(info->dev);
+	return rc;
+}
+
+void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const uint8_t gid[16],
+		    uint8_t mtu, uint32_t seg)
+{
+	*addr = (struct weft_roce_addr){
+		.version = WEFT_ROCE_VERSION,
+		.kind = (uint8_t)kind,
+		.mtu = mtu,
+		.seg = weft_put32(seg),
+	};
+	memcpy(addr->gid, gid, 16);
+}
+
+int roce_reachable(const uint8_t own[16], const char *netdev, enum weft_roce_kind kind,
+		   const void *addr, size_t len, char *why, size_t why_len)
+{
+	struct weft_roce_addr a;
+	int rc = weft_roce_addr_check(addr, len, kind, why, why_len);
+
+	if (rc < 0)
+		return rc;
+	memcpy(&a, addr, sizeof(a));
+	return roce_route(netdev, own, a.gid, why, why_len);
+}
+
+void roce_print_address(const void *addr, size_t len, char *buf, size_t size)
+{
+	struct weft_roce_addr a;
+	char gid[48];
+
+	if (len != sizeof(a)) {
+		snprintf(buf, size, "damaged RoCE address");
+		return;
+	}
+	memcpy(&a, addr, sizeof(a));
+	weft_roce_gid_print(a.gid, gid, sizeof(gid));
+	if (a.kind == WEFT_ROCE_UD)
+		snprintf(buf, size, "%s queue pair %u", gid, weft_get32(a.qpn));
+	else
+		snprintf(buf, size, "%s", gid);
+}
+
+/* ------------------------------------------------------------------ progress */
+
+static unsigned int fail_broken(struct roce_iface *r)
+{
+	struct weft_roce_who who;
+	struct roce_lep *lep;
+	char text[160];
+	unsigned int n = 0;
+
+	for (;;) {
+		LIST_FOREACH(lep, &r->leps, link)
+			if (lep->broken != 0 && lep->state < ROCE_FAILED)
+				break;
+		if (lep == NULL)
+			break;
+		who = roce_who(lep);
+		snprintf(text, sizeof(text), "%s: peer %s can't be sent to: the device refuses: %s",
+			 who.device, who.peer, strerror(lep->broken));
+		roce_lep_fail(lep, WEFT_LANE_EV_DOWN, -EIO, text);
+		n++;
+	}
+	r->failing = false;
+	return n;
+}
+
+static unsigned int roce_progress(struct weft_lane_iface *base, uint64_t now_ns)
+{
+	struct roce_iface *r = roce_iface_of(base);
+	unsigned int n;
+
+	r->now = now_ns;
+	n = TAILQ_EMPTY(&r->connecting) ? 0 : roce_connect_progress(r);
+	n += roce_cq_poll(r);
+	if (!TAILQ_EMPTY(&r->waits))
+		n += roce_words_read(r);
+	if (r->posted < r->promised + ROCE_POLL)
+		roce_srq_fill(r);
+	if (!TAILQ_EMPTY(&r->acks))
+		roce_acks_send(r);
+	if (__builtin_expect(r->failing, 0))
+		n += fail_broken(r);
+	if (!LIST_EMPTY(&r->dying))
+		roce_reap(r);
+	roce_slow(r);
+	roce_tx_flush(base);
+	return n;
+}
+
+/* ------------------------------------------------------------------ cold */
+
+static void roce_get_address(struct weft_lane_iface *base, void *buf)
+{
+	struct roce_iface *r = roce_iface_of(base);
+	struct weft_roce_addr a;
+
+	roce_addr_fill(&a, WEFT_ROCE_RC, r->gid.gid, r->mtu, r->opts.seg);
+	memcpy(buf, &a, sizeof(a));
+}
+
+static int roce_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
+			     size_t why_len)
+{
+	struct roce_iface *r = roce_iface_of(base);
+
+	return roce_reachable(r->gid.gid, r->netdev, WEFT_ROCE_RC, addr, len, why, why_len);
+}
+
+static bool roce_link_up(struct weft_lane_iface *base)
+{
+	return roce_iface_of(base)->port_up;
+}
+
+static void roce_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
+{
+	static const char *const states[] = {"not connected", "connecting", "up",
+					     "failed",        "closing",    "closing"};
+	struct roce_lep *lep = roce_lep_of(base);
+	uint32_t sent = 0, acked = 0;
+	unsigned int i;
+
+	for (i = 0; i < lep->num_qps; i++) {
+		sent += lep->chans[i]->credit.sent;
+		acked += lep->chans[i]->credit.acked;
+	}
+	snprintf(buf, size,
+		 "peer %s, %s, %u queue pair%s, path MTU %u, %u of %u messages under way",
+		 lep->peer, states[lep->state], lep->num_qps, lep->num_qps == 1 ? "" : "s",
+		 lep->mtu ? 128u << lep->mtu : 0, sent - acked, sent);
+}
+
+static void roce_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
+{
+	struct roce_iface *r = roce_iface_of(base);
+
+	cb("tx.messages", r->count.tx, arg);
+	cb("tx.bytes", r->count.tx_bytes, arg);
+	cb("tx.doorbells", r->count.doorbells, arg);
+	cb("tx.counts", r->count.words, arg);
+	cb("tx.no_credit", r->count.no_credit, arg);
+	cb("tx.no_place", r->count.no_place, arg);
+	cb("tx.no_buffer", r->count.no_buffer, arg);
+	cb("rx.messages", r->count.rx, arg);
+	cb("rx.bytes", r->count.rx_bytes, arg);
+	cb("rx.copied", r->count.rx_copied, arg);
+	cb("rx.kept", r->kept, arg);
+	cb("rx.posted", r->posted, arg);
+	cb("rx.promised", r->promised, arg);
+	cb("rx.torn_count", r->count.torn_word, arg);
+	cb("rma.gets", r->count.gets, arg);
+	cb("rma.get_bytes", r->count.get_bytes, arg);
+	cb("rma.puts", r->count.puts, arg);
+	cb("rma.put_bytes", r->count.put_bytes, arg);
+	cb("rma.atomics", r->count.amos, arg);
+	cb("drop.bad_immediate", r->count.bad_imm, arg);
+	cb("drop.bad_count", r->count.bad_ack, arg);
+	cb("drop.too_long", r->count.oversize, arg);
+	cb("drop.late", r->count.late, arg);
+	cb("drop.stray_completion", r->count.stray, arg);
+	cb("lanes.failed", r->count.failed, arg);
+	cb("device.events", r->count.events, arg);
+}
+
+static void free_iface(struct roce_iface *r)
+{
+	unsigned int i;
+
+	roce_watch_remove(r->dev, &r->watch);
+	if (r->srq != NULL)
+		ibv_destroy_srq(r->srq);
+	if (r->cq != NULL)
+		ibv_destroy_cq(r->cq);
+	roce_pool_fini(&r->rx_pool);
+	roce_pool_fini(&r->tx_pool);
+	roce_pool_fini(&r->ring_pool);
+	weft_mpool_fini(&r->flush_pool);
+	for (i = 0; i < 4096; i++)
+		free(r->by_qpn[i]);
+	roce_dev_put(r->dev);
+	free(r);
+}
+
+static void roce_close(struct weft_lane_iface *base)
+{
+	struct roce_iface *r = roce_iface_of(base);
+	uint64_t end;
+
+	while (!LIST_EMPTY(&r->leps))
+		roce_ep_destroy(&LIST_FIRST(&r->leps)->base);
+	/* Last words, and requests that come back: the device needs some milliseconds, a dead peer its time. */
+	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
+	while (!LIST_EMPTY(&r->dying) && r->now < end) {
+		roce_progress(base, r->platform->now(r->platform->arg));
+		sched_yield();
+	}
+	if (!LIST_EMPTY(&r->dying))
+		weft_error("%s: the device does not give back its requests; they are left to it",
+			   r->base.name);
+	free_iface(r);
+}
+
+const struct weft_lane_ops roce_ops = {
+	.am_short = roce_am_short,
+	.am_bcopy = roce_am_bcopy,
+	.am_zcopy = roce_am_zcopy,
+	.tx_flush = roce_tx_flush,
+	.progress = roce_progress,
+	.release = roce_release,
+	.get_zcopy = roce_get_zcopy,
+	.put_zcopy = roce_put_zcopy,
+	.amo64 = roce_amo64,
+	.ep_create = roce_ep_create,
+	.ep_get_address = roce_ep_get_address,
+	.ep_connect_ep = roce_ep_connect_ep,
+	.ep_destroy = roce_ep_destroy,
+	.ep_flush = roce_ep_flush,
+	.get_address = roce_get_address,
+	.is_reachable = roce_is_reachable,
+	.print_address = roce_print_address,
+	.link_up = roce_link_up,
+	.ep_print = roce_ep_print,
+	.counters = roce_counters,
+	.close = roce_close,
+};
+
+/* ------------------------------------------------------------------ open */
+
+/* How much inline data the device takes, by asking for it: there is no attribute. */
+static uint32_t probe_inline(struct roce_iface *r)
+{
+	static const uint32_t sizes[] = {ROCE_SLOT, 128, 96, 64, 32};
+	struct ibv_qp_init_attr attr;
+	struct ibv_qp *qp;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		attr = (struct ibv_qp_init_attr){
+			.send_cq = r->cq,
+			.recv_cq = r->cq,
+			.srq = r->srq,
+			.cap = {.max_send_wr = ROCE_SQ_DEPTH,
+				.max_send_sge = r->max_sge,
+				.max_inline_data = sizes[i]},
+			.qp_type = IBV_QPT_RC,
+		};
+		qp = ibv_create_qp(r->dev->pd, &attr);
+		if (qp == NULL)
+			continue;
+		ibv_destroy_qp(qp);
+		return sizes[i];
+	}
+	return 0;
+}
+
+static int open_queues(struct roce_iface *r, char *why, size_t why_len)
+{
+	uint32_t cqe;
+	int rc;
+
+	rc = roce_srq_open(r, why, why_len);
+	if (rc < 0)
+		return rc;
+	cqe = r->rx_total + TX_REQUESTS;
+	if (cqe > (uint32_t)r->dev->attr.max_cqe)
+		cqe = (uint32_t)r->dev->attr.max_cqe;
+	if (cqe < r->rx_total + 2 * ROCE_SQ_DEPTH) {
+		snprintf(why, why_len,
+			 "%s: its completion queues hold %u entries, %u are needed: lower "
+			 "WEFT_RX_BUFS",
+			 r->dev->name, cqe, r->rx_total + 2 * ROCE_SQ_DEPTH);
+		return -EINVAL;
+	}
+	r->cq = ibv_create_cq(r->dev->ctx, (int)cqe, r, NULL, 0);
+	if (r->cq == NULL) {
+		rc = -errno;
+		roce_setup_failed(r->dev, "completion queue", -rc, why, why_len);
+		return rc;
+	}
+	r->tx_room = cqe - r->rx_total;
+	r->max_sge =
+		r->dev->attr.max_sge < ROCE_MAX_SGE ? (uint32_t)r->dev->attr.max_sge : ROCE_MAX_SGE;
+	r->max_inline = probe_inline(r);
+	if (r->max_inline == 0) {
+		snprintf(why, why_len, "%s: no reliable queue pair with inline data can be made",
+			 r->dev->name);
+		return -ENOTSUP;
+	}
+	roce_pool_init(&r->tx_pool, r->dev, r->opts.seg, TX_BUFS);
+	roce_pool_init(&r->ring_pool, r->dev, (size_t)ROCE_SQ_DEPTH * ROCE_SLOT, RINGS);
+	weft_mpool_init(&r->flush_pool, sizeof(struct roce_flush), 16, 0);
+	return 0;
+}
+
+static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
+{
+	struct weft_lane_attr *a = &r->base.attr;
+	/* Devices in software (rdma_rxe, siw) have no vendor; their figures are those of the kernel's network stack. */
+	bool soft = r->dev->attr.vendor_id == 0 || r->dev->attr.vendor_id == 0xffffff;
+	size_t rma = port->max_msg_sz && port->max_msg_sz < RMA_MAX ? port->max_msg_sz : RMA_MAX;
+
+	*a = (struct weft_lane_attr){
+		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |
+			    WEFT_LANE_F_ZCOPY_REG | WEFT_LANE_F_TO_EP | WEFT_LANE_F_GET |
+			    WEFT_LANE_F_PUT,
+		.bandwidth = roce_port_rate(port),
+		.latency = soft ? 20e-6 : 1.2e-6,
+		.send_overhead = soft ? 2e-6 : 60e-9,
+		.recv_overhead = soft ? 1e-6 : 60e-9,
+		.reg_cost = r->dev->reg_cost,
+		.reg_growth = r->dev->reg_growth,
+		.max_short = r->max_inline,
+		.max_bcopy = r->opts.seg,
+		.max_zcopy = r->opts.seg,
+		.max_zcopy_hdr = ROCE_SLOT,
+		.max_iov = r->max_sge - 1,
+		.opt_align = 128u << r->mtu,
+		.frame_size = 14 + 40 + 8 + 12 + 16 + (128u << r->mtu) + 4,
+		.max_get = rma,
+		.max_put = rma,
+		.max_rma_iov = r->max_sge,
+		.ep_addr_len = sizeof(struct weft_roce_ep_addr),
+		.dev_addr_len = sizeof(struct weft_roce_addr),
+	};
+	if (r->dev->attr.atomic_cap != IBV_ATOMIC_NONE)
+		a->features |= WEFT_LANE_F_AMO64;
+	/* Reads need resources at both ends. */
+	if (r->dev->attr.max_qp_rd_atom < 1 || r->dev->attr.max_qp_init_rd_atom < 1)
+		a->features &= ~(WEFT_LANE_F_GET | WEFT_LANE_F_AMO64);
+	roce_dev_identity(r->dev, a->device, sizeof(a->device));
+	snprintf(a->domain, sizeof(a->domain), "%.31s", r->dev->name);
+}
+
+static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface **out, char *why,
+		     size_t why_len)
+{
+	struct roce_port_info info;
+	struct roce_iface *r;
+	char gid[48];
+	int rc;
+
+	rc = roce_port_open(params, &info, why, why_len);
+	if (rc < 0)
+		return rc;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL) {
+		roce_dev_put(info.dev);
+		return -ENOMEM;
+	}
+	r->dev = info.dev;
+	r->port = info.port;
+	r->opts = info.opts;
+	r->gid = info.gid;
+	r->mtu = info.mtu;
+	memcpy(r->gid_why, info.why, sizeof(r->gid_why));
+	memcpy(r->netdev, info.netdev, sizeof(r->netdev));
+	r->port_up = info.attr.state == IBV_PORT_ACTIVE;
+	r->recv = params->recv;
+	r->event = params->event;
+	r->arg = params->arg;
+	r->platform = params->platform;
+	r->now = params->platform->now(params->platform->arg);
+	r->keepalive_ns = params->conf->keepalive_ns;
+	r->give_up_ns = weft_roce_give_up_ns(&r->opts);
+	r->rx_total = params->conf->rx_bufs;
+	r->base.ops = &roce_ops;
+	r->base.driver = &weft_roce_driver;
+	snprintf(r->base.name, sizeof(r->base.name), "roce:%.58s", params->resource);
+	TAILQ_INIT(&r->acks);
+	TAILQ_INIT(&r->batches);
+	TAILQ_INIT(&r->waits);
+	TAILQ_INIT(&r->connecting);
+	LIST_INIT(&r->leps);
+	LIST_INIT(&r->dying);
+	roce_watch_add(r->dev, &r->watch, r->port);
+	rc = open_queues(r, why, why_len);
+	if (rc < 0) {
+		free_iface(r);
+		return rc;
+	}
+	fill_attr(r, &info.attr);
+	weft_roce_gid_print(r->gid.gid, gid, sizeof(gid));
+	weft_info("%s: GID %u, %s: %s; path MTU %u", r->base.name, r->gid.index, gid, r->gid_why,
+		  128u << r->mtu);
+	*out = &r->base;
+	return 0;
+}
+
+static int roce_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+{
+	(void)conf;
+	return roce_dev_list(list);
+}
+
+const struct weft_lane_driver weft_roce_driver = {
+	.name = "roce",
+	.abi = WEFT_LANE_ABI,
+	.query = roce_query,
+	.open = roce_open,
+	.mem_register = roce_mem_register,
+	.mem_deregister = roce_mem_deregister,
+	.mem_key = roce_mem_key,
+	.control = &weft_roce_ud_driver,
+	.options = WEFT_ROCE_OPTS_KNOWN,
+};

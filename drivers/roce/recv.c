@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What arrives. The gate is here: immediate data is judged before anything of it is believed. A message that breaks the rules was acknowledged
+ * by the hardware, so it can't be dropped and waited for again: it is dropped and counted, and its lane ends.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "roce.h"
+
+/* A count that no message takes along is told this much later. */
+#define ACK_DELAY_NS 30000
+
+/* ------------------------------------------------------------------ which queue pair */
+
+struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn)
+{
+	struct roce_chan **table = r->by_qpn[qpn >> 12 & 4095];
+
+	return table != NULL ? table[qpn & 4095] : NULL;
+}
+
+int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan)
+{
+	uint32_t qpn = chan->qp->qp_num;
+	struct roce_chan ***table = &r->by_qpn[qpn >> 12 & 4095];
+
+	if (*table == NULL) {
+		*table = calloc(4096, sizeof(**table));
+		if (*table == NULL)
+			return -ENOMEM;
+	}
+	(*table)[qpn & 4095] = chan;
+	return 0;
+}
+
+void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan)
+{
+	uint32_t qpn = chan->qp->qp_num;
+
+	if (roce_chan_find(r, qpn) == chan)
+		r->by_qpn[qpn >> 12 & 4095][qpn & 4095] = NULL;
+}
+
+/* ------------------------------------------------------------------ counts */
+
+static void misbehaves(struct roce_lep *lep, const char *how)
+{
+	struct weft_roce_who who = roce_who(lep);
+	char text[160];
+
+	snprintf(text, sizeof(text), "%s: peer %s breaks the protocol: %s", who.device, who.peer,
+		 how);
+	roce_lep_fail(lep, WEFT_LANE_EV_DOWN, -EPROTO, text);
+}
+
+void roce_chan_ack(struct roce_chan *chan, uint32_t count)
+{
+	struct roce_lep *lep = chan->lep;
+
+	switch (weft_roce_credit_ack(&chan->credit, count)) {
+	case WEFT_ROCE_ACK_NEW:
+		lep->base.tx_room = true;
+		roce_chan_done(chan);
+		break;
+	case WEFT_ROCE_ACK_BAD:
+		roce_lep_iface(lep)->count.bad_ack++;
+		misbehaves(lep, "it acknowledges messages that were not sent");
+		break;
+	default:
+		break;
+	}
+}
+
+unsigned int roce_words_read(struct roce_iface *r)
+{
+	struct roce_chan *chan, *next;
+	unsigned int events = 0;
+	uint32_t count;
+
+	for (chan = TAILQ_FIRST(&r->waits); chan != NULL; chan = next) {
+		next = TAILQ_NEXT(chan, wait_link);
+		if (chan->lep->state != ROCE_UP || chan->credit.acked == chan->credit.sent) {
+			TAILQ_REMOVE(&r->waits, chan, wait_link);
+			chan->in_wait = false;
+			continue;
+		}
+		if (!weft_roce_word_read(chan->word, &count)) {
+			r->count.torn_word++; /* it is being written: next time */
+			continue;
+		}
+		/* What messages have told since then is not older news: only changes count. */
+		if (count != chan->word_seen) {
+			uint32_t before = chan->credit.acked;
+
+			chan->word_seen = count;
+			roce_chan_ack(chan, count);
+			events += chan->credit.acked != before;
+			/* Its completions may have destroyed others in the list. */
+			next = chan->in_wait ? TAILQ_NEXT(chan, wait_link) : TAILQ_FIRST(&r->waits);
+		}
+	}
+	return events;
+}
+
+void roce_acks_send(struct roce_iface *r)
+{
+	struct roce_chan *chan, *next;
+
+	for (chan = TAILQ_FIRST(&r->acks); chan != NULL; chan = next) {
+		next = TAILQ_NEXT(chan, ack_link);
+		if (chan->lep->state == ROCE_UP && chan->credit.told != chan->credit.processed) {
+			if (!chan->ack_now && !weft_roce_credit_due(&chan->credit) &&
+			    r->now - chan->ack_since < ACK_DELAY_NS)
+				continue;
+			if (roce_chan_tell(chan) != 0)
+				continue;
+		}
+		TAILQ_REMOVE(&r->acks, chan, ack_link);
+		chan->in_acks = false;
+		chan->ack_now = false;
+	}
+}
+
+/* ------------------------------------------------------------------ messages */
+
+static void control(struct roce_chan *chan, uint32_t imm)
+{
+	struct roce_lep *lep = chan->lep;
+	struct weft_roce_who who = roce_who(lep);
+	char text[128];
+	unsigned int i;
+
+	if (weft_roce_imm_id(imm) != WEFT_ROCE_BYE) {
+		roce_lep_iface(lep)->count.bad_imm++;
+		misbehaves(lep, "a control message that is not known");
+		return;
+	}
+	chan->bye = true;
+	for (i = 0; i < lep->num_qps; i++)
+		if (!lep->chans[i]->bye)
+			return;
+	snprintf(text, sizeof(text), "%s: peer %s has closed the lane", who.device, who.peer);
+	roce_lep_fail(lep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
+}
+
+/* @return true when the message may be delivered */
+static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_wc *wc,
+		 uint32_t *imm)
+{
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || wc->opcode != IBV_WC_RECV) {
+		r->count.bad_imm++;
+		misbehaves(chan->lep, "a message without immediate data");
+		return false;
+	}
+	*imm = ntohl(wc->imm_data);
+	roce_chan_ack(chan, *imm & WEFT_ROCE_COUNT_MASK);
+	if (chan->lep->state >= ROCE_FAILED)
+		return false;
+	if (*imm & WEFT_ROCE_IMM_CONTROL) {
+		control(chan, *imm);
+		return false;
+	}
+	if (chan->bye || chan->credit.processed - chan->credit.told >= chan->credit.own_window) {
+		r->count.bad_imm++;
+		misbehaves(chan->lep, chan->bye ? "a message after the last one"
+						: "more messages than it was allowed");
+		return false;
+	}
+	return true;
+}
+
+/* Both ends close at the same time: nobody needs to wait for the other's hardware. */
+static void crossed(struct roce_chan *chan, const struct ibv_wc *wc)
+{
+	struct roce_lep *lep = chan->lep;
+	unsigned int i;
+
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(ntohl(wc->imm_data) & WEFT_ROCE_IMM_CONTROL))
+		return;
+	chan->bye = true;
+	for (i = 0; i < lep->num_qps; i++)
+		if (!lep->chans[i]->bye)
+			return;
+	lep->since = 0;
+}
+
+void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf)
+{
+	struct roce_chan *chan = roce_chan_find(r, wc->qp_num);
+	struct roce_lep *lep;
+	uint32_t imm;
+	bool may_keep;
+	int keep;
+
+	if (chan == NULL || chan->lep->state >= ROCE_FAILED) {
+		if (chan != NULL && chan->lep->state == ROCE_BYE)
+			crossed(chan, wc);
+		r->count.late++;
+		roce_pool_put(&r->rx_pool, buf);
+		return;
+	}
+	if (!gate(r, chan, wc, &imm)) {
+		roce_pool_put(&r->rx_pool, buf);
+		return;
+	}
+	lep = chan->lep;
+	r->count.rx++;
+	r->count.rx_bytes += wc->byte_len;
+	may_keep = roce_srq_may_keep(r);
+	r->count.rx_copied += !may_keep;
+	keep = r->recv(r->arg, &lep->base, weft_roce_imm_id(imm), buf->data, wc->byte_len,
+		       may_keep ? buf : NULL);
+	/* The callback may have destroyed the lep; it is freed later. */
+	if (keep == WEFT_LANE_KEEP && may_keep)
+		r->kept++;
+	else
+		roce_pool_put(&r->rx_pool, buf);
+	chan->credit.processed++;
+	chan->ack_now = chan->ack_now || (imm & WEFT_ROCE_IMM_ASK);
+	if (!chan->in_acks) {
+		chan->in_acks = true;
+		chan->ack_since = r->now;
+		TAILQ_INSERT_TAIL(&r->acks, chan, ack_link);
+	}
+}

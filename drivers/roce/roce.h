@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file roce.h
+ * The RoCE driver's own objects. A *device* is one verbs device, opened once per process and shared by workers (with its protection
+ * domain, so that a registration serves them all); an *iface* is one port of it for one worker, with a completion queue and a shared receive
+ * queue; a *lep* is a connection; a *chan* is one of its queue pairs.
+ *
+ *	device.c   devices of the process, GID table, events of the device
+ *	mem.c      registration, its keys and its cost; pools of registered buffers
+ *	job.c      the thread for kernel calls that sleep (address resolution)
+ *	iface.c    opening, attributes, progress, closing
+ *	qp.c       leps: create, connect, fail, destroy
+ *	srq.c      receive buffers
+ *	recv.c     what arrives
+ *	cq.c       completions
+ *	send.c     messages
+ *	rma.c      remote reads, writes, atomics
+ *	async.c    events of the device become events of lanes
+ *	route.c    which peers can be reached
+ *	ud.c       the control channel
+ */
+#ifndef WEFT_ROCE_H
+#define WEFT_ROCE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+
+#include "lane.h"
+#include "mpool.h"
+#include "roce_credit.h"
+#include "roce_gid.h"
+#include "roce_opts.h"
+#include "roce_sq.h"
+#include "roce_text.h"
+#include "roce_wire.h"
+
+/* ------------------------------------------------------------------ device (device.c, async.c) */
+
+/** What happened to a device or to a queue pair, waiting for the iface that it concerns. */
+struct roce_event {
+	STAILQ_ENTRY(roce_event) link;
+	enum ibv_event_type type;
+	uint32_t qpn;
+};
+
+struct roce_watch {
+	LIST_ENTRY(roce_watch) link;
+	STAILQ_HEAD(, roce_event) events; /* under the device's lock */
+	atomic_bool pending;              /* events is not empty; read without the lock */
+	unsigned int port;
+};
+
+struct roce_job {
+	STAILQ_ENTRY(roce_job) link;
+	void (*run)(struct roce_job *job); /* in the device's thread */
+	int err;                           /* positive errno, written before done */
+	atomic_bool done;
+};
+
+struct roce_dev {
+	LIST_ENTRY(roce_dev) link;
+	unsigned int refs;
+	char name[64];
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr attr;
+	double reg_cost, reg_growth;
+	pthread_mutex_t lock; /* watches, jobs */
+	LIST_HEAD(, roce_watch) watches;
+	pthread_t thread;
+	pthread_cond_t wake;
+	STAILQ_HEAD(, roce_job) jobs;
+	bool thread_runs, thread_ends;
+};
+
+/** Open a device or take another reference. @return NULL with @p why filled and *err set */
+struct roce_dev *roce_dev_get(const char *name, int *err, char *why, size_t why_len);
+void roce_dev_put(struct roce_dev *dev);
+
+/** Names of all devices and their Ethernet ports as resources "rxe0" or "mlx5_0:2". @return count or a negative error */
+int roce_dev_list(struct weft_lane_resource **list);
+
+/** The port's entries that are in use. @return count */
+int roce_dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max);
+/** Is the entry at @p index still this GID? */
+bool roce_dev_gid_is(struct roce_dev *dev, unsigned int port, unsigned int index,
+		     const uint8_t gid[16]);
+/** Network device of a GID entry, "" when it can't be seen from here (another namespace). */
+void roce_dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64]);
+/** Identity of the hardware: PCI address, or the device's name. */
+void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
+/** bytes/s of the port as it says itself. */
+double roce_port_rate(const struct ibv_port_attr *port);
+/** A way from our address to the peer's, as the kernel's routes have it. @return 0 or a negative error with @p why filled */
+int roce_route(const char *netdev, const uint8_t own[16], const uint8_t peer[16], char *why,
+	       size_t why_len);
+
+/** Verbs objects for which locked memory may be short: the sentence. */
+void roce_setup_failed(const struct roce_dev *dev, const char *what, int err, char *why,
+		       size_t why_len);
+
+void roce_watch_add(struct roce_dev *dev, struct roce_watch *watch, unsigned int port);
+void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch);
+/** Read the device's events and hand them to those they concern. Never waits. */
+void roce_watch_poll(struct roce_dev *dev);
+/** Next event of @p watch. @return false = none */
+bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce_event *event);
+
+/** Run @p job in the device's thread. @return 0, or a negative error: no thread */
+int roce_job_start(struct roce_dev *dev, struct roce_job *job);
+static inline bool roce_job_done(const struct roce_job *job)
+{
+	/* Pairs with the release in the thread: what run() wrote is seen. */
+	return atomic_load_explicit(&job->done, memory_order_acquire);
+}
+
+/* ------------------------------------------------------------------ memory (mem.c) */
+
+/** A registration. */
+struct weft_mem_lane {
+	struct ibv_mr *mr;
+	uintptr_t start;
+	size_t length;
+	uint64_t
+		iova; /* what the device calls the first byte: its offset in its page, so that no address goes onto the wire */
+};
+
+/** For a local scatter entry; the caller has checked the range. */
+static inline uint64_t roce_mem_iova(const struct weft_mem_lane *mem, const void *p)
+{
+	return (uintptr_t)p - mem->start + mem->iova;
+}
+
+static inline bool roce_mem_holds(const struct weft_mem_lane *mem, const void *p, size_t n)
+{
+	uintptr_t at = (uintptr_t)p;
+
+	return at >= mem->start && n <= mem->length && at - mem->start <= mem->length - n;
+}
+
+/** Keys carry the remote key and the first byte's offset in its page. */
+static inline uint64_t roce_key(const struct weft_mem_lane *mem)
+{
+	return mem->mr->rkey | mem->iova << 32;
+}
+
+int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
+		      struct weft_mem_lane **mem);
+void roce_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+uint64_t roce_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+/** Register and deregister some memory, and fill dev->reg_cost and reg_growth. */
+void roce_mem_measure(struct roce_dev *dev);
+
+/** One object of a pool of registered memory. */
+struct roce_buf {
+	struct roce_buf *next;
+	uint32_t lkey;
+	_Alignas(64) uint8_t data[];
+};
+
+struct roce_pool {
+	struct roce_dev *dev;
+	struct roce_buf *free;
+	size_t size; /* of data */
+	size_t total, in_use, max;
+	struct roce_chunk *chunks;
+};
+
+void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, size_t max);
+void roce_pool_fini(struct roce_pool *pool);
+/** Make sure that @p n objects are free, if the bound allows. @return 0 or a negative error */
+int roce_pool_reserve(struct roce_pool *pool, size_t n);
+
+static inline struct roce_buf *roce_pool_get(struct roce_pool *pool)
+{
+	struct roce_buf *buf = pool->free;
+
+	if (__builtin_expect(buf == NULL, 0)) {
+		if (roce_pool_reserve(pool, 1) < 0)
+			return NULL;
+		buf = pool->free;
+	}
+	pool->free = buf->next;
+	pool->in_use++;
+	return buf;
+}
+
+static inline void roce_pool_put(struct roce_pool *pool, struct roce_buf *buf)
+{
+	buf->next = pool->free;
+	pool->free = buf;
+	pool->in_use--;
+}
+
+/* ------------------------------------------------------------------ connection */
+
+/** Bytes of a send queue place: inline data, the header of a zero-copy message, or an atomic's result. */
+#define ROCE_SLOT 192
+#define ROCE_MAX_SGE 8
+#define ROCE_SQ_DEPTH 128
+#define ROCE_POLL 32
+
+enum roce_slot_kind {
+	ROCE_SLOT_SEND,
+	ROCE_SLOT_WORD,
+	ROCE_SLOT_READ,
+	ROCE_SLOT_WRITE,
+	ROCE_SLOT_AMO
+};
+
+/** One request on a send queue. */
+struct roce_slot {
+	struct roce_chan *chan;
+	struct roce_buf *buf;        /* bcopy buffer */
+	struct weft_lane_comp *comp; /* remote memory */
+	uint64_t *result;            /* atomics */
+	uint32_t at;                 /* its number */
+	uint32_t sent;               /* SEND: messages sent, this one included */
+	uint8_t kind;
+};
+
+/** A message that the peer has not processed. */
+struct roce_unacked {
+	struct weft_lane_comp *comp; /* zero copy */
+	uint32_t bytes;
+};
+
+struct roce_chan {
+	struct roce_lep *lep;
+	struct ibv_qp *qp;
+	struct weft_roce_credit credit;
+	struct weft_roce_sq sq;
+	uint32_t reads, max_reads; /* reads and atomics under way */
+	uint32_t on_wire;          /* messages whose memory the hardware is done with; cumulative */
+	uint32_t done;             /* min(on_wire, acked): messages that are over */
+	uint32_t unacked_mask;
+	volatile struct weft_roce_word *word; /* where the peer writes */
+	uint32_t word_seen;                   /* what it was when it was looked at last */
+	uint64_t word_remote;
+	uint64_t busy_since; /* ns: when the oldest request was posted, or the last one answered */
+	uint64_t ack_since; /* ns: when the first message came that the peer has not been told of */
+	bool ack_now, bye;
+	bool lost; /* the device refused requests: those from lost_from on never come back */
+	uint32_t lost_from;
+	bool in_acks, in_batch, in_wait;
+	TAILQ_ENTRY(roce_chan) ack_link, batch_link, wait_link;
+	struct roce_buf *ring; /* ROCE_SLOT bytes per place */
+	struct roce_slot *slots;
+	struct roce_unacked *unacked;
+	struct ibv_send_wr wr[WEFT_ROCE_BATCH];
+	struct ibv_sge sge[WEFT_ROCE_BATCH][ROCE_MAX_SGE];
+};
+
+enum roce_lep_state {
+	ROCE_CREATED,
+	ROCE_CONNECTING, /* the thread is at it */
+	ROCE_UP,
+	ROCE_FAILED, /* or closed by the peer; waits for its owner to destroy it */
+	ROCE_BYE,    /* destroyed: last words under way */
+	ROCE_DRAIN,  /* destroyed: queue pairs in error, requests come back */
+};
+
+/** A flush waits until, on each queue pair, these are over. */
+struct roce_flush {
+	STAILQ_ENTRY(roce_flush) link;
+	struct weft_lane_comp *comp;
+	uint32_t sent[WEFT_ROCE_MAX_QPS], tail[WEFT_ROCE_MAX_QPS];
+};
+
+struct roce_lep {
+	struct weft_lane_ep base; /* first */
+	enum roce_lep_state state;
+	uint8_t num_qps, next_qp;
+	int status; /* why it failed */
+	int broken; /* the device refused a request, in a call that may not report events */
+	struct roce_chan *chans[WEFT_ROCE_MAX_QPS];
+	STAILQ_HEAD(, roce_flush) flushes;
+	LIST_ENTRY(roce_lep) link; /* iface->leps, or iface->dying */
+	TAILQ_ENTRY(roce_lep) connect_link;
+	struct roce_job job;
+	struct ibv_mr *word_mr;
+	struct weft_roce_word *words;
+	uint32_t psn;
+	uint32_t remote_rkey, remote_psn, remote_qpn[WEFT_ROCE_MAX_QPS];
+	uint8_t mtu, remote_reads;
+	uint8_t remote_gid[16];
+	uint32_t promised; /* receive buffers */
+	uint64_t since;    /* ns: BYE: when to end it; DRAIN: when it began */
+	char peer[48];
+};
+
+struct roce_iface {
+	struct weft_lane_iface base; /* first */
+	struct roce_dev *dev;
+	unsigned int port;
+	struct weft_roce_opts opts;
+	struct weft_roce_gid gid;
+	char gid_why[96], netdev[64];
+	uint8_t mtu; /* IBTA code */
+	bool port_up, failing;
+	uint64_t now, next_slow, port_down_since;
+	weft_lane_recv_cb recv;
+	weft_lane_event_cb event;
+	void *arg;
+	const struct weft_platform *platform;
+	uint64_t keepalive_ns, give_up_ns;
+	uint32_t max_inline, max_sge;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	uint32_t
+		tx_room; /* requests that may still be under way: the completion queue holds them all */
+	/* receive buffers */
+	struct roce_pool rx_pool;
+	uint32_t rx_total; /* buffers at most */
+	uint32_t promised; /* sum of windows, with one more each */
+	uint32_t posted;   /* in the shared queue */
+	uint32_t kept;     /* at the protocol layer */
+	struct roce_pool tx_pool, ring_pool;
+	struct weft_mpool flush_pool;
+	struct roce_chan **by_qpn[4096];
+	TAILQ_HEAD(, roce_chan) acks, batches, waits;
+	TAILQ_HEAD(, roce_lep) connecting;
+	LIST_HEAD(, roce_lep) leps;
+	LIST_HEAD(, roce_lep) dying;
+	struct roce_watch watch;
+	struct {
+		uint64_t tx, tx_bytes, rx, rx_bytes, doorbells, words, gets, puts, amos, get_bytes,
+			put_bytes;
+		uint64_t no_credit, no_place, no_buffer;
+		uint64_t bad_imm, bad_ack, stray, late, oversize, torn_word;
+		uint64_t rx_copied, failed, events;
+	} count;
+};
+
+static inline struct roce_iface *roce_iface_of(struct weft_lane_iface *iface)
+{
+	return (struct roce_iface *)iface;
+}
+
+static inline struct roce_lep *roce_lep_of(struct weft_lane_ep *lep)
+{
+	return (struct roce_lep *)lep;
+}
+
+static inline struct roce_iface *roce_lep_iface(const struct roce_lep *lep)
+{
+	return (struct roce_iface *)lep->base.iface;
+}
+
+/* iface.c */
+extern const struct weft_lane_driver weft_roce_driver;
+extern const struct weft_lane_driver weft_roce_ud_driver;
+extern const struct weft_lane_ops roce_ops;
+
+/** What opening an iface of either kind begins with: device, port, GID, path MTU. */
+struct roce_port_info {
+	struct roce_dev *dev;
+	unsigned int port;
+	struct weft_roce_opts opts;
+	struct ibv_port_attr attr;
+	struct weft_roce_gid gid;
+	uint8_t mtu;
+	char why[96], netdev[64];
+};
+
+int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *info, char *why,
+		   size_t why_len);
+void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const uint8_t gid[16],
+		    uint8_t mtu, uint32_t seg);
+/** is_reachable() and print_address() of both kinds. */
+int roce_reachable(const uint8_t own[16], const char *netdev, enum weft_roce_kind kind,
+		   const void *addr, size_t len, char *why, size_t why_len);
+void roce_print_address(const void *addr, size_t len, char *buf, size_t size);
+
+/* qp.c */
+int roce_ep_create(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lep);
+void roce_ep_get_address(struct weft_lane_ep *lep, void *buf);
+int roce_ep_connect_ep(struct weft_lane_ep *lep, const void *dev_addr, size_t dev_len,
+		       const void *ep_addr, size_t ep_len);
+void roce_ep_destroy(struct weft_lane_ep *lep);
+int roce_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
+/** The lane is over: queue pairs to error; completions come back with @p status; then the event. */
+void roce_lep_fail(struct roce_lep *lep, enum weft_lane_event event, int status, const char *text);
+void roce_lep_fail_wc(struct roce_lep *lep, struct roce_chan *chan, enum ibv_wc_status status);
+/** Leps whose connecting has come to an end. @return events */
+unsigned int roce_connect_progress(struct roce_iface *r);
+/** Destroyed leps go their way. */
+void roce_reap(struct roce_iface *r);
+void roce_flush_check(struct roce_lep *lep);
+struct weft_roce_who roce_who(const struct roce_lep *lep);
+
+/* srq.c */
+int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);
+/** Post until every promise is covered. */
+void roce_srq_fill(struct roce_iface *r);
+void roce_release(struct weft_lane_iface *iface, void *desc);
+/** May the protocol layer keep the buffer? */
+static inline bool roce_srq_may_keep(const struct roce_iface *r)
+{
+	return r->kept + r->promised + 2 * ROCE_POLL < r->rx_total;
+}
+
+/* recv.c */
+void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf);
+void roce_chan_ack(struct roce_chan *chan, uint32_t count);
+/** Tell peers what was processed, where it is time. */
+void roce_acks_send(struct roce_iface *r);
+/** Look at the words that peers write. @return true when something went on */
+unsigned int roce_words_read(struct roce_iface *r);
+struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn);
+int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan);
+void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
+
+/* cq.c */
+unsigned int roce_cq_poll(struct roce_iface *r);
+/** Messages of @p chan that are over: completions, flushes. */
+void roce_chan_done(struct roce_chan *chan);
+/** Requests that will never come back from the device end with the lep's status. */
+void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
+
+/* send.c */
+int roce_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		  const void *payload, size_t length);
+ssize_t roce_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
+int roce_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		  const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		  struct weft_lane_comp *comp);
+void roce_tx_flush(struct weft_lane_iface *iface);
+/** Hand the batch to the device. */
+void roce_chan_ring(struct roce_chan *chan);
+/** Write our count into the peer's memory. @return 0 or -EAGAIN */
+int roce_chan_tell(struct roce_chan *chan);
+/** Last words. @return false = no place */
+bool roce_chan_bye(struct roce_chan *chan);
+/** A place for a request with @p kind; its work request, cleared but for the links. The caller has looked for room. */
+struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
+				  struct roce_slot **slot);
+/** The request is complete: ring now or later. */
+void roce_chan_commit(struct roce_chan *chan);
+
+static inline uint8_t *roce_slot_mem(const struct roce_chan *chan, const struct roce_slot *slot)
+{
+	return chan->ring->data + (size_t)(slot->at & (ROCE_SQ_DEPTH - 1)) * ROCE_SLOT;
+}
+
+/* rma.c */
+int roce_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+		   struct weft_lane_comp *comp);
+int roce_put_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+		   struct weft_lane_comp *comp);
+int roce_amo64(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand, uint64_t compare,
+	       uint64_t *result, uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp);
+/** Scatter entries for @p iov, which must lie in @p mem. @return total bytes or a negative error */
+ssize_t roce_sge_fill(struct ibv_sge *sge, const struct iovec *iov, unsigned int iovcnt,
+		      const struct weft_mem_lane *mem);
+
+/* async.c */
+void roce_slow(struct roce_iface *r);
+
+#endif /* WEFT_ROCE_H */

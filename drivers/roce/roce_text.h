@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file roce_text.h
+ * Sentences for people: what a completion error or an event of the device means, with device, peer and time. Pure: verbs' codes, no calls.
+ */
+#ifndef WEFT_ROCE_TEXT_H
+#define WEFT_ROCE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+/** Whom a sentence is about. */
+struct weft_roce_who {
+	const char *device; /**< "rxe0" */
+	const char *peer;   /**< "10.0.0.2" */
+};
+
+/**
+ * "rxe0: peer 10.0.0.2 gave no answer for 1.9 s (transport retry counter exceeded)".
+ * @param waited_ns  since the oldest request on the queue pair that has no answer
+ */
+void weft_roce_text_wc(const struct weft_roce_who *who, enum ibv_wc_status status,
+		       uint64_t waited_ns, char *buf, size_t size);
+
+/** The error that a lane ends with. @return negative errno */
+int weft_roce_wc_error(enum ibv_wc_status status);
+
+/** Why a queue pair could not be connected: @p err is the positive errno of ibv_modify_qp() or ibv_create_ah(). */
+void weft_roce_text_connect(const struct weft_roce_who *who, int err, char *buf, size_t size);
+
+/** Event of a queue pair. */
+void weft_roce_text_qp_event(const struct weft_roce_who *who, enum ibv_event_type type, char *buf,
+			     size_t size);
+
+/**
+ * Why a verbs call failed at set-up, with the way out where there is one.
+ * @param what      "a completion queue for 8192 entries"
+ * @param memlock   RLIMIT_MEMLOCK in bytes, UINT64_MAX = unlimited
+ */
+void weft_roce_text_setup(const char *device, const char *what, int err, uint64_t memlock,
+			  char *buf, size_t size);
+
+#endif /* WEFT_ROCE_TEXT_H */

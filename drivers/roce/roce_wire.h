@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file roce_wire.h
+ * Everything that RoCE lanes put on the wire besides the protocol layer's messages, and the gate for it. Little-endian, packed, sizes
+ * asserted. Pure: no verbs calls.
+ *
+ * A message is one SEND with immediate data; the immediate data is its header:
+ *
+ *	bit 31     control: the am id is enum weft_roce_control, there is no payload
+ *	bit 30     the sender would like to know at once when this message is processed
+ *	bits 25-29 am id
+ *	bits 0-24  messages of the other direction, on this queue pair, that the sender has processed; cumulative, modulo 2^25
+ *
+ * The same count, when there is no message to carry it, is an RDMA WRITE of a struct weft_roce_word into the peer's memory: it needs no
+ * receive buffer, so it can't be refused for want of one, and the last one says all.
+ */
+#ifndef WEFT_ROCE_WIRE_H
+#define WEFT_ROCE_WIRE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+#define WEFT_ROCE_VERSION 1
+#define WEFT_ROCE_MAX_QPS 8
+
+/* ------------------------------------------------------------------ immediate data */
+
+#define WEFT_ROCE_IMM_CONTROL (1u << 31)
+#define WEFT_ROCE_IMM_ASK (1u << 30)
+#define WEFT_ROCE_COUNT_BITS 25
+#define WEFT_ROCE_COUNT_MASK ((1u << WEFT_ROCE_COUNT_BITS) - 1)
+
+enum weft_roce_control {
+	WEFT_ROCE_BYE = 1, /**< last message: the sender has closed the lane */
+};
+
+static inline uint32_t weft_roce_imm(uint32_t flags, uint8_t am_id, uint32_t processed)
+{
+	return flags | (uint32_t)am_id << WEFT_ROCE_COUNT_BITS | (processed & WEFT_ROCE_COUNT_MASK);
+}
+
+static inline uint8_t weft_roce_imm_id(uint32_t imm)
+{
+	return imm >> WEFT_ROCE_COUNT_BITS & 31;
+}
+
+/* ------------------------------------------------------------------ counts without a message */
+
+/**
+ * Written by the peer, read while it may be being written: a count is believed only together with its complement.
+ */
+struct weft_roce_word {
+	weft_le32 processed;
+	weft_le32 check; /**< ~processed */
+} __attribute__((packed, aligned(8)));
+
+static_assert(sizeof(struct weft_roce_word) == 8, "wire");
+
+static inline struct weft_roce_word weft_roce_word(uint32_t processed)
+{
+	return (struct weft_roce_word){weft_put32(processed), weft_put32(~processed)};
+}
+
+/** @return true when the word is whole */
+static inline bool weft_roce_word_read(const volatile struct weft_roce_word *word,
+				       uint32_t *processed)
+{
+	uint32_t p = le32toh(word->processed.v), c = le32toh(word->check.v);
+
+	*processed = p;
+	return p == ~c;
+}
+
+/* ------------------------------------------------------------------ addresses */
+
+/** Address of an iface, of either kind. */
+struct weft_roce_addr {
+	uint8_t version; /**< WEFT_ROCE_VERSION */
+	uint8_t kind;    /**< enum weft_roce_kind */
+	uint8_t mtu;     /**< largest path MTU, 128 << mtu bytes (IBTA code, 1..5) */
+	uint8_t reserved;
+	weft_le32 qpn;   /**< UD: queue pair that takes wire-up; RC: 0 */
+	weft_le32 qkey;  /**< UD: its key; RC: 0 */
+	weft_le32 seg;   /**< bytes of a receive buffer */
+	uint8_t gid[16]; /**< IPv6 address, or IPv4-mapped one */
+} __attribute__((packed));
+
+enum weft_roce_kind { WEFT_ROCE_RC = 1, WEFT_ROCE_UD = 2 };
+
+static_assert(sizeof(struct weft_roce_addr) == 32, "wire");
+
+/** Address of one lep of an RC iface. */
+struct weft_roce_ep_addr {
+	uint8_t version;
+	uint8_t num_qps; /**< 1..WEFT_ROCE_MAX_QPS; the lower of both ends' counts is used */
+	uint8_t reads; /**< reads and atomics from the peer that may be under way per queue pair, 0..128 */
+	uint8_t reserved;
+	weft_le32
+		window; /**< messages per queue pair that the peer may have sent and not seen processed, 1..WEFT_ROCE_WINDOW_MAX */
+	weft_le32 psn;  /**< first packet sequence number, 24 bits, of every queue pair */
+	weft_le32
+		word_rkey; /**< where the peer writes its struct weft_roce_word, one per queue pair */
+	weft_le64 word_addr;
+	weft_le32 qpn[WEFT_ROCE_MAX_QPS]; /**< 24 bits */
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_roce_ep_addr) == 56, "wire");
+
+#define WEFT_ROCE_WINDOW_MAX 1024
+#define WEFT_ROCE_SEG_MIN 1024
+#define WEFT_ROCE_SEG_MAX 65536
+
+/**
+ * Judge an iface's address that came from a peer.
+ * @param why  gets a sentence on error; may be NULL
+ * @return 0, -EINVAL, or -EPROTONOSUPPORT for another version
+ */
+int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind, char *why,
+			 size_t why_len);
+
+/** The same for a lep's address. */
+int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_len);
+
+/** A GID in words: "10.0.0.1", "fe80::1". @p buf of 46 bytes at least. */
+void weft_roce_gid_print(const uint8_t gid[16], char *buf, size_t size);
+
+/** Is it an IPv4-mapped address? */
+static inline bool weft_roce_gid_is_ipv4(const uint8_t gid[16])
+{
+	int i;
+
+	for (i = 0; i < 10; i++)
+		if (gid[i])
+			return false;
+	return gid[10] == 0xff && gid[11] == 0xff;
+}
+
+/* ------------------------------------------------------------------ wire-up over UD */
+
+/** Before every datagram of the control channel. Followed by @p length bytes. */
+struct weft_roce_ud_head {
+	weft_le16 magic; /**< WEFT_ROCE_UD_MAGIC */
+	uint8_t version;
+	uint8_t am_id;      /**< 0..31; WEFT_ROCE_UD_BYE: the sender has closed this connection */
+	weft_le32 src_conn; /**< sender's connection, random, not 0 */
+	weft_le32 dst_conn; /**< addressee's, 0 = not known yet */
+	weft_le32 src_qkey; /**< key of the sender's queue pair, for the answer */
+	weft_le16 length;
+	weft_le16 reserved; /**< 0 */
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_roce_ud_head) == 20, "wire");
+
+#define WEFT_ROCE_UD_MAGIC 0x5557 /* "WU" */
+#define WEFT_ROCE_UD_BYE 0xff
+#define WEFT_ROCE_GRH 40 /**< bytes before every datagram in its receive buffer */
+
+/** What the gate found in a datagram. */
+struct weft_roce_ud_packet {
+	uint8_t gid[16]; /**< where it comes from, by its IP header */
+	uint8_t am_id;
+	uint32_t src_conn, dst_conn, src_qkey;
+	const uint8_t *data;
+	size_t length;
+};
+
+/**
+ * Judge a received datagram: @p buf is the receive buffer, network header included, @p len the completion's byte count.
+ * @return 0 or -EBADMSG
+ */
+int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packet *out);
+
+#endif /* WEFT_ROCE_WIRE_H */

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Messages. Short ones are copied into their place of the send queue and go inline; others are packed into a registered buffer; zero-copy ones have
+ * their header in the place and the rest where it is.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "roce.h"
+
+/* Places kept for the last word and for one count. */
+#define RESERVE 2
+
+static inline bool has_room(const struct roce_chan *chan)
+{
+	return weft_roce_sq_room(&chan->sq, RESERVE) && weft_roce_credit_room(&chan->credit);
+}
+
+/* A queue pair that takes a message; @p spread: begin with another one each time. */
+static struct roce_chan *pick(struct roce_lep *lep, bool spread)
+{
+	struct roce_iface *r = roce_lep_iface(lep);
+	unsigned int i, at = 0;
+
+	if (spread && lep->num_qps > 1)
+		at = lep->next_qp++ % lep->num_qps;
+	if (r->tx_room <= RESERVE) {
+		r->count.no_place++;
+		return NULL;
+	}
+	for (i = 0; i < lep->num_qps; i++) {
+		struct roce_chan *chan = lep->chans[(at + i) % lep->num_qps];
+
+		if (has_room(chan))
+			return chan;
+	}
+	if (weft_roce_credit_room(&lep->chans[at]->credit))
+		r->count.no_place++;
+	else
+		r->count.no_credit++;
+	lep->base.tx_room = false;
+	return NULL;
+}
+
+static int not_up(const struct roce_lep *lep)
+{
+	return lep->status ? lep->status : -EAGAIN;
+}
+
+struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
+				  struct roce_slot **out)
+{
+	struct roce_iface *r = roce_lep_iface(chan->lep);
+	uint32_t at = chan->sq.head, n = at - chan->sq.posted;
+	struct roce_slot *slot = &chan->slots[at & (ROCE_SQ_DEPTH - 1)];
+	struct ibv_send_wr *wr = &chan->wr[n];
+
+	slot->buf = NULL;
+	slot->comp = NULL;
+	slot->at = at;
+	slot->kind = (uint8_t)kind;
+	wr->wr_id = (uintptr_t)slot;
+	wr->next = wr + 1;
+	wr->sg_list = chan->sge[n];
+	wr->num_sge = 1;
+	wr->send_flags = 0;
+	if (at == chan->sq.tail)
+		chan->busy_since = r->now;
+	chan->sq.head++;
+	r->tx_room--;
+	*out = slot;
+	return wr;
+}
+
+void roce_chan_commit(struct roce_chan *chan)
+{
+	struct roce_iface *r = roce_lep_iface(chan->lep);
+
+	if (weft_roce_sq_ring(&chan->sq, chan->sq.head - chan->sq.tail == 1)) {
+		roce_chan_ring(chan);
+	} else if (!chan->in_batch) {
+		chan->in_batch = true;
+		TAILQ_INSERT_TAIL(&r->batches, chan, batch_link);
+		r->base.tx_open = true;
+	}
+}
+
+void roce_chan_ring(struct roce_chan *chan)
+{
+	struct roce_iface *r = roce_lep_iface(chan->lep);
+	uint32_t n = chan->sq.head - chan->sq.posted, i;
+	struct ibv_send_wr *bad = NULL;
+	int err;
+
+	if (n == 0)
+		return;
+	for (i = 0; i < n; i++) {
+		if (chan->wr[i].opcode != IBV_WR_SEND_WITH_IMM)
+			continue;
+		chan->wr[i].imm_data = htonl(chan->wr[i].imm_data |
+					     (chan->credit.processed & WEFT_ROCE_COUNT_MASK));
+		chan->credit.told = chan->credit.processed;
+	}
+	chan->wr[n - 1].next = NULL;
+	chan->wr[n - 1].send_flags |= IBV_SEND_SIGNALED;
+	err = ibv_post_send(chan->qp, chan->wr, &bad);
+	r->count.doorbells++;
+	if (__builtin_expect(err != 0, 0) && !chan->lost) {
+		chan->lost = true;
+		chan->lost_from = chan->sq.posted + (bad != NULL ? (uint32_t)(bad - chan->wr) : 0);
+		chan->lep->broken = err;
+		r->failing = true;
+	}
+	chan->sq.posted = chan->sq.head;
+}
+
+/* The message is in its work request: its number, its unacknowledged bytes. */
+static void sent(struct roce_chan *chan, struct roce_slot *slot, size_t bytes,
+		 struct weft_lane_comp *comp)
+{
+	struct roce_lep *lep = chan->lep;
+	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_unacked *u = &chan->unacked[chan->credit.sent & chan->unacked_mask];
+
+	u->comp = comp;
+	u->bytes = (uint32_t)bytes;
+	slot->sent = ++chan->credit.sent;
+	lep->base.queued += (uint32_t)bytes;
+	r->count.tx++;
+	r->count.tx_bytes += bytes;
+	if (!chan->in_wait) {
+		chan->in_wait = true;
+		TAILQ_INSERT_TAIL(&r->waits, chan, wait_link);
+	}
+	roce_chan_commit(chan);
+}
+
+int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+		  const void *payload, size_t length)
+{
+	struct roce_lep *lep = roce_lep_of(base);
+	size_t total = hdr_len + length;
+	struct roce_chan *chan;
+	struct ibv_send_wr *wr;
+	struct roce_slot *slot;
+	uint8_t *mem;
+
+	if (__builtin_expect(!base->up, 0))
+		return not_up(lep);
+	if (total > base->iface->attr.max_short || length > total)
+		return -EMSGSIZE;
+	/* On the first queue pair while it has room: order is then the common case. */
+	chan = pick(lep, false);
+	if (chan == NULL)
+		return -EAGAIN;
+	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	mem = roce_slot_mem(chan, slot);
+	memcpy(mem, hdr, hdr_len);
+	if (length > 0)
+		memcpy(mem + hdr_len, payload, length);
+	wr->opcode = IBV_WR_SEND_WITH_IMM;
+	wr->send_flags = IBV_SEND_INLINE;
+	wr->imm_data = weft_roce_imm(0, am_id, 0);
+	wr->sg_list[0] = (struct ibv_sge){.addr = (uintptr_t)mem, .length = (uint32_t)total};
+	sent(chan, slot, total, NULL);
+	return 0;
+}
+
+ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
+{
+	struct roce_lep *lep = roce_lep_of(base);
+	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_chan *chan;
+	struct ibv_send_wr *wr;
+	struct roce_slot *slot;
+	struct roce_buf *buf;
+	ssize_t n;
+
+	if (__builtin_expect(!base->up, 0))
+		return not_up(lep);
+	chan = pick(lep, true);
+	if (chan == NULL)
+		return -EAGAIN;
+	buf = roce_pool_get(&r->tx_pool);
+	if (buf == NULL) {
+		r->count.no_buffer++;
+		return -EAGAIN;
+	}
+	n = pack(buf->data, base->max_msg, arg);
+	if (n <= 0 || (size_t)n > base->max_msg) {
+		roce_pool_put(&r->tx_pool, buf);
+		return n < 0 ? n : -EINVAL;
+	}
+	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	slot->buf = buf;
+	wr->opcode = IBV_WR_SEND_WITH_IMM;
+	wr->imm_data = weft_roce_imm(0, am_id, 0);
+	wr->sg_list[0] = (struct ibv_sge){
+		.addr = (uintptr_t)buf->data,
+		.length = (uint32_t)n,
+		.lkey = buf->lkey,
+	};
+	sent(chan, slot, (size_t)n, NULL);
+	return n;
+}
+
+ssize_t roce_sge_fill(struct ibv_sge *sge, const struct iovec *iov, unsigned int iovcnt,
+		      const struct weft_mem_lane *mem)
+{
+	size_t total = 0;
+	unsigned int i;
+
+	for (i = 0; i < iovcnt; i++) {
+		if (!roce_mem_holds(mem, iov[i].iov_base, iov[i].iov_len) ||
+		    iov[i].iov_len > UINT32_MAX - total)
+			return -EINVAL;
+		sge[i] = (struct ibv_sge){
+			.addr = roce_mem_iova(mem, iov[i].iov_base),
+			.length = (uint32_t)iov[i].iov_len,
+			.lkey = mem->mr->lkey,
+		};
+		total += iov[i].iov_len;
+	}
+	return (ssize_t)total;
+}
+
+int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+		  const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		  struct weft_lane_comp *comp)
+{
+	struct roce_lep *lep = roce_lep_of(base);
+	struct ibv_sge sge[ROCE_MAX_SGE];
+	struct roce_chan *chan;
+	struct ibv_send_wr *wr;
+	struct roce_slot *slot;
+	unsigned int used = 0;
+	ssize_t n;
+
+	if (__builtin_expect(!base->up, 0))
+		return not_up(lep);
+	if (mem == NULL || iovcnt > base->iface->attr.max_iov ||
+	    hdr_len > base->iface->attr.max_zcopy_hdr)
+		return -EINVAL;
+	n = roce_sge_fill(sge + 1, iov, iovcnt, mem);
+	if (n < 0)
+		return (int)n;
+	if (hdr_len + (size_t)n > base->max_msg)
+		return -EMSGSIZE;
+	chan = pick(lep, true);
+	if (chan == NULL)
+		return -EAGAIN;
+	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	if (hdr_len > 0) {
+		memcpy(roce_slot_mem(chan, slot), hdr, hdr_len);
+		wr->sg_list[used++] = (struct ibv_sge){
+			.addr = (uintptr_t)roce_slot_mem(chan, slot),
+			.length = (uint32_t)hdr_len,
+			.lkey = chan->ring->lkey,
+		};
+	}
+	memcpy(&wr->sg_list[used], sge + 1, iovcnt * sizeof(sge[0]));
+	wr->num_sge = (int)(used + iovcnt);
+	wr->opcode = IBV_WR_SEND_WITH_IMM;
+	/* Somebody waits for the end. */
+	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_ASK, am_id, 0);
+	sent(chan, slot, hdr_len + (size_t)n, comp);
+	return 0;
+}
+
+int roce_chan_tell(struct roce_chan *chan)
+{
+	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct weft_roce_word word = weft_roce_word(chan->credit.processed);
+	struct ibv_send_wr *wr;
+	struct roce_slot *slot;
+
+	/* One place stays for the last word. */
+	if (!weft_roce_sq_room(&chan->sq, 1) || r->tx_room <= 1)
+		return -EAGAIN;
+	wr = roce_chan_add(chan, ROCE_SLOT_WORD, &slot);
+	memcpy(roce_slot_mem(chan, slot), &word, sizeof(word));
+	wr->opcode = IBV_WR_RDMA_WRITE;
+	wr->wr.rdma.remote_addr = chan->word_remote;
+	wr->wr.rdma.rkey = chan->lep->remote_rkey;
+	wr->sg_list[0] = (struct ibv_sge){
+		.addr = (uintptr_t)roce_slot_mem(chan, slot),
+		.length = sizeof(word),
+		.lkey = chan->ring->lkey,
+	};
+	if (r->max_inline >= sizeof(word))
+		wr->send_flags = IBV_SEND_INLINE;
+	chan->credit.told = chan->credit.processed;
+	r->count.words++;
+	roce_chan_commit(chan);
+	return 0;
+}
+
+bool roce_chan_bye(struct roce_chan *chan)
+{
+	struct ibv_send_wr *wr;
+	struct roce_slot *slot;
+
+	if (!weft_roce_sq_room(&chan->sq, 0) || roce_lep_iface(chan->lep)->tx_room == 0)
+		return false;
+	wr = roce_chan_add(chan, ROCE_SLOT_WORD, &slot);
+	wr->opcode = IBV_WR_SEND_WITH_IMM;
+	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, WEFT_ROCE_BYE, 0);
+	wr->num_sge = 0;
+	roce_chan_ring(chan);
+	return true;
+}
+
+void roce_tx_flush(struct weft_lane_iface *base)
+{
+	struct roce_iface *r = roce_iface_of(base);
+	struct roce_chan *chan;
+
+	while ((chan = TAILQ_FIRST(&r->batches)) != NULL) {
+		TAILQ_REMOVE(&r->batches, chan, batch_link);
+		chan->in_batch = false;
+		roce_chan_ring(chan);
+	}
+	base->tx_open = false;
+}
