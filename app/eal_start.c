@@ -2,6 +2,7 @@
 
 #include "eal_start.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -95,12 +96,27 @@ int eal_start(int count, char **words, const struct weft_config *config, int cor
 	return core >= 0 && sys_pin((unsigned int)core) ? APP_USAGE : APP_OK;
 }
 
+/* A NIC whose RDMA driver is loaded, or a device in software: lanes need no DPDK port then. */
+static bool have_rdma(void)
+{
+	DIR *dir = opendir("/sys/class/infiniband");
+	const struct dirent *entry;
+	bool found = false;
+
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		found = entry->d_name[0] != '.';
+	closedir(dir);
+	return found;
+}
+
 int eal_need_port(void)
 {
-	if (rte_eth_dev_count_avail() > 0)
+	if (rte_eth_dev_count_avail() > 0 || have_rdma())
 		return APP_OK;
-	cli_error("there is no DPDK port: bind a NIC to vfio-pci, or give the EAL a virtual port, "
-		  "e.g. %s --vdev=net_af_packet0,iface=eth1 -- ...",
+	cli_error("there is no DPDK port and no RDMA device: bind a NIC to vfio-pci, or give the "
+		  "EAL a virtual port, e.g. %s --vdev=net_af_packet0,iface=eth1 -- ...",
 		  cli_program);
 	return APP_FAIL;
 }

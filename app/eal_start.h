@@ -19,7 +19,7 @@ struct weft_config;
  */
 int eal_start(int count, char **words, const struct weft_config *config, int core);
 
-/** Is there any DPDK port? @return APP_OK or the exit code, after a sentence */
+/** Is there any DPDK port, or RDMA device? @return APP_OK or the exit code, after a sentence */
 int eal_need_port(void);
 
 /**

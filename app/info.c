@@ -49,9 +49,9 @@ struct info {
 static void print_features(uint64_t features)
 {
 	/* The bits of lane.h, which programs don't include. */
-	static const char *const names[] = {"short",    "bcopy", "zcopy", "zcopy-registered",
-					    "to-iface", "to-ep", "get",   "put",
-					    "loopback"};
+	static const char *const names[] = {"short",    "bcopy",   "zcopy",  "zcopy-registered",
+					    "to-iface", "to-ep",   "get",    "put",
+					    "loopback", "atomics", "control"};
 
 	printf("  features        ");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -363,6 +363,8 @@ struct weft_lane_iface {
 	 */
 	bool quiet;
 	char name[64]; /**< "dpdk:0" */
+	char note
+		[128]; /**< driver: how it was set up and why so, for people: which address by which rule. "" = nothing to say */
 	struct weft_lane_attr attr;
 };
 

@@ -386,6 +386,19 @@ void weft_worker_release_address(struct weft_worker *w, void *address)
 
 /* ------------------------------------------------------------------ query */
 
+static const char *use_of(uint64_t features, bool up)
+{
+	if (features & WEFT_LANE_F_LOOPBACK)
+		return "messages to the own worker";
+	if (!up)
+		return "link is down: check the cable, the switch or the other end";
+	if (features & WEFT_LANE_F_CONTROL)
+		return "connects peers where no other lane can";
+	if (!weft_address_bootable(features))
+		return "used once another lane has connected the peers";
+	return "used";
+}
+
 static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_info *info)
 {
 	const struct weft_lane_attr *attr = &iface->attr;
@@ -397,16 +410,8 @@ static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_inf
 	iface->ops->get_address(iface, addr);
 	iface->ops->print_address(addr, attr->dev_addr_len, info->address, sizeof(info->address));
 	info->up = iface->ops->link_up(iface);
-	if (attr->features & WEFT_LANE_F_LOOPBACK)
-		snprintf(info->why, sizeof(info->why), "messages to the own worker");
-	else if (!info->up)
-		snprintf(info->why, sizeof(info->why),
-			 "link is down: check the cable, the switch or the other end");
-	else if (!weft_address_bootable(attr->features))
-		snprintf(info->why, sizeof(info->why),
-			 "used once another lane has connected the peers");
-	else
-		snprintf(info->why, sizeof(info->why), "used");
+	snprintf(info->why, sizeof(info->why), "%s%s%s", iface->note,
+		 iface->note[0] != '\0' ? "; " : "", use_of(attr->features, info->up));
 	info->bandwidth = attr->bandwidth;
 	info->latency = attr->latency;
 	info->send_overhead = attr->send_overhead;

@@ -473,6 +473,8 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 		return rc;
 	}
 	fill_attr(r, &info.attr);
+	snprintf(r->base.note, sizeof(r->base.note), "GID %u, %.60s; path MTU %u", r->gid.index,
+		 r->gid_why, 128u << r->mtu);
 	weft_roce_gid_print(r->gid.gid, gid, sizeof(gid));
 	weft_info("%s: GID %u, %s: %s; path MTU %u", r->base.name, r->gid.index, gid, r->gid_why,
 		  128u << r->mtu);

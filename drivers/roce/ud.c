@@ -678,6 +678,7 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	u->base.ops = &ud_ops;
 	u->base.driver = &weft_roce_ud_driver;
 	snprintf(u->base.name, sizeof(u->base.name), "roce_ud:%.55s", params->resource);
+	snprintf(u->base.note, sizeof(u->base.note), "GID %u, %.60s", u->gid.index, info.why);
 	LIST_INIT(&u->leps);
 	LIST_INIT(&u->dead);
 	roce_watch_add(u->dev, &u->watch, u->port);

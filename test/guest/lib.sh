@@ -4,7 +4,12 @@
 # check, and ends with tap_end. Emulated time is slow and jumpy: assert on data, order and counters, never on speed.
 # shellcheck shell=bash
 
-[ -n "${WEFT_GUEST:-}" ] || { echo "cases run inside the guest only: test/guest/run.sh BUILDDIR CASE"; exit 2; }
+[ -d /run/weft-guest ] || { echo "cases run inside the guest only: test/guest/run.sh BUILDDIR CASE"; exit 2; }
+
+# Nothing of the caller's environment shall decide what is tested.
+for variable in "${!WEFT_@}"; do
+	unset "$variable"
+done
 
 build=$1
 dir=$(mktemp -d /tmp/weft-case.XXXXXX)
@@ -86,5 +91,67 @@ wait_for() {
 	until "$@"; do
 		[ $SECONDS -lt $end ] || { echo "waited in vain for: $*"; return 1; }
 		sleep 0.1
+	done
+}
+
+# ---- weft-perf between two processes
+
+perf=$build/app/weft-perf
+# shellcheck disable=SC2034
+info=$build/app/weft-info
+eal=(--no-huge -m 96 --no-pci --no-telemetry)
+port=20000
+# What runs each end (ip netns exec ...), its EAL's further arguments, and where the client finds the server.
+server_run=()
+client_run=()
+server_eal=()
+client_eal=()
+host=127.0.0.1
+
+# server LANES ARGS...: in the background, until it waits for its client; sets server_pid.
+server() {
+	local lanes=$1
+	shift
+	port=$((port + 1))
+	: >"$dir/server.err"
+	timeout "${limit:-60}" "${server_run[@]}" "$perf" "${eal[@]}" --file-prefix=server "${server_eal[@]}" -- -p $port -L "$lanes" "$@" \
+		</dev/null >"$dir/server.out" 2>"$dir/server.err" &
+	server_pid=$!
+	wait_for 30 grep -qE 'waiting for a client|^weft-perf: ' "$dir/server.err"
+	grep -q 'waiting for a client' "$dir/server.err" || { cat "$dir/server.err"; return 1; }
+}
+
+# client LANES ARGS...: to its end.
+client() {
+	local lanes=$1
+	shift
+	timeout "${limit:-60}" "${client_run[@]}" "$perf" "${eal[@]}" --file-prefix=client "${client_eal[@]}" -- -p $port -L "$lanes" "$@" "$host" \
+		</dev/null >"$dir/client.out" 2>"$dir/client.err"
+}
+
+# perf_pair SERVER_LANES CLIENT_LANES CLIENT_ARGS...: a run that must end well at both ends.
+perf_pair() {
+	local lanes=$2 rc=0
+	server "$1" || return 1
+	shift 2
+	client "$lanes" "$@" || rc=$?
+	wait "$server_pid" || { echo "the server's exit code is $?"; cat "$dir/server.err"; rc=1; }
+	[ $rc = 0 ] || { echo "the client's exit code is $rc"; tail -n 15 "$dir/client.err" "$dir/client.out"; }
+	return $rc
+}
+
+# column NAME: the value in the last line of the client's CSV.
+column() {
+	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } END { print $c }' "$dir/client.out"
+}
+
+# quiet_counters DEVICE...: the kernel saw no receiver-not-ready and no exhausted retry.
+quiet_counters() {
+	local device name value
+	for device; do
+		for name in send_rnr_err rcvd_rnr_err retry_rnr_exceeded_err retry_exceeded_err; do
+			value=$(counter "$device" $name)
+			[ "$value" = 0 ] || { echo "$device: $name is $value"; return 1; }
+		done
 	done
 }

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The whole library over RoCE lanes, as a user starts it: weft-perf and weft-info.
+. "$(dirname "$0")/../lib.sh"
+
+info_explains() {
+	"$info" "${eal[@]}" -- -d -L "roce:rxe0a" >"$dir/out" 2>"$dir/err" || { cat "$dir/out" "$dir/err"; return 1; }
+	cat "$dir/out"
+	grep -q '^roce:rxe0a$' "$dir/out" && grep -q '^roce_ud:rxe0a$' "$dir/out" &&
+		grep -qE 'note +GID 1, RoCE v2 over IPv4' "$dir/out"
+}
+
+rail 0 || exit
+check "weft-info -d shows the device, its address and why that one" info_explains
+check "RoCE alone: ping-pong of all protocols, every byte" \
+	perf_pair roce:rxe0b roce:rxe0a -t tag_lat -s 0,8,200,4k,64k,1M -n 10 -w 2 -f -V
+check "RoCE alone: a stream, every byte" perf_pair roce:rxe0b roce:rxe0a -t tag_bw -s 8,4k,1M -n 60 -w 2 -f -V
+check "no receiver was ever not ready" quiet_counters rxe0a rxe0b
+tap_end
