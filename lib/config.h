@@ -59,6 +59,9 @@ struct weft_conf {
 	/** WEFT_BCOPY_BW: bytes/s at which a CPU copies; 0 = measure */
 	double bcopy_bw;
 	size_t zcopy_thresh;
+	unsigned int reg_cache; /* enum weft_regcache_mode */
+	unsigned int reg_cache_entries;
+	size_t reg_cache_bytes;
 	/** WEFT_MULTI_EAGER_LIMIT: largest multi-eager message; 0 = no multi-eager */
 	size_t multi_eager_limit;
 	/** WEFT_MAX_EAGER_LANES: lanes that one eager message may use, >= 1 */
@@ -82,10 +85,10 @@ struct weft_conf {
 	unsigned int atomic_device;
 
 	unsigned int rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
-	size_t rndv_min_piece;    /**< WEFT_RNDV_MIN_PIECE: smallest piece asked for over one lane */
-	size_t rndv_align;        /**< WEFT_RNDV_ALIGN: cuts are at multiples of this */
-	size_t rndv_window;       /**< WEFT_RNDV_WINDOW: asked for and not come, per lane */
-	size_t rndv_limit;        /**< WEFT_RNDV_LIMIT: the same per worker */
+	size_t rndv_min_piece; /**< WEFT_RNDV_MIN_PIECE: smallest piece asked for over one lane */
+	size_t rndv_align;     /**< WEFT_RNDV_ALIGN: cuts are at multiples of this */
+	size_t rndv_window;    /**< WEFT_RNDV_WINDOW: asked for and not come, per lane */
+	size_t rndv_limit;     /**< WEFT_RNDV_LIMIT: the same per worker */
 
 	/* lanes: handed to the drivers as it is */
 	struct weft_lane_conf lane;

@@ -138,6 +138,24 @@ const struct weft_option weft_options[] = {
 			"lane can. inf: never.",
 	},
 	{
+		"REG_CACHE", WEFT_OPT_ENUM, FIELD(reg_cache), .def = "auto", .unit = "word",
+		.words = "auto|on|off",
+		.help = "Keep registrations of memory that large messages came from or went to, for "
+			"the next one. auto, on: where userfaultfd tells for certain when memory "
+			"is unmapped; without it none are kept, and a notice says so.",
+	},
+	{
+		"REG_CACHE_ENTRIES", WEFT_OPT_UINT, FIELD(reg_cache_entries), .def = "1024",
+		.unit = "number", .min = 1, .max = 16384,
+		.help = "Registrations that WEFT_REG_CACHE keeps; the longest unused ones go.",
+	},
+	{
+		"REG_CACHE_SIZE", WEFT_OPT_BYTES, FIELD(reg_cache_bytes), .def = "1g",
+		.unit = "bytes", .min = 4096, .has_inf = true,
+		.help = "Bytes of memory that WEFT_REG_CACHE keeps registered, and so out of reach "
+			"of swapping.",
+	},
+	{
 		"MULTI_EAGER_LIMIT", WEFT_OPT_BYTES, FIELD(multi_eager_limit), .def = "256k",
 		.unit = "bytes",
 		.has_inf = true,

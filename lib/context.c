@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "context.h"
+#include "regcache.h"
 #include "lanes_spec.h"
 #include "log.h"
 #include "self_lane.h"
@@ -77,6 +78,7 @@ static void context_free(struct weft_context *ctx)
 	for (i = 0; ctx->found != NULL && ctx->drivers[i] != NULL; i++)
 		free(ctx->found[i].list);
 	free(ctx->found);
+	weft_regcache_free(ctx->regcache);
 	weft_mem_table_fini(&ctx->keys);
 	weft_config_release(ctx->config);
 	pthread_mutex_destroy(&ctx->lock);
@@ -106,7 +108,8 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 		}
 	}
 	ctx->found = calloc(n + 1, sizeof(*ctx->found));
-	return ctx->found != NULL ? find_resources(ctx) : -ENOMEM;
+	ctx->regcache = weft_regcache_new(ctx);
+	return ctx->found != NULL && ctx->regcache != NULL ? find_resources(ctx) : -ENOMEM;
 }
 
 int weft_context_create_in(const struct weft_context_params *params,
@@ -150,12 +153,15 @@ int weft_context_create(const struct weft_context_params *params, struct weft_co
 
 int weft_context_destroy(struct weft_context *ctx)
 {
+	struct weft_mem *mem;
 	bool busy;
 
 	if (ctx == NULL)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
-	busy = !LIST_EMPTY(&ctx->workers) || !LIST_EMPTY(&ctx->mems);
+	busy = !LIST_EMPTY(&ctx->workers);
+	LIST_FOREACH(mem, &ctx->mems, entry)
+		busy = busy || mem->cached == NULL;
 	pthread_mutex_unlock(&ctx->lock);
 	if (busy)
 		return -EBUSY;

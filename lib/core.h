@@ -85,10 +85,15 @@ struct weft_context {
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
+	struct weft_regcache *regcache;
+	_Atomic bool mem_garbage; /* registrations wait for regcache_reap(); progress looks */
 	/** Registration domains that ifaces of this context have had; a domain's position is its number, for good. */
 	struct weft_ctx_domain {
 		const struct weft_lane_driver *driver;
 		char name[32];
+		struct weft_reg_cost {
+			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
+		} measured;
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
 	struct weft_mem_table keys; /* read without the lock: mem_key.h */
@@ -237,6 +242,7 @@ struct weft_mem {
 	uint64_t key;               /* with rights: what peers name it by */
 	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
 	_Atomic bool revoked;
+	struct weft_regcache_entry *cached; /* made by weft_mem_get() and kept; NULL = not */
 	struct weft_mem_domain {
 		/* that it was registered with, or that has taken it over; NULL = unused entry */
 		struct weft_lane_iface *iface;

@@ -14,6 +14,7 @@
 
 #include "log.h"
 #include "mem.h"
+#include "regcache.h"
 
 static bool is_domain_of(const struct weft_mem_domain *d, const struct weft_lane_iface *iface)
 {
@@ -33,9 +34,82 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 	return NULL;
 }
 
+/* Domains keep their number as long as the context lives: peers have it in their keys. */
+static unsigned int domain_index(struct weft_context *ctx, const struct weft_lane_iface *iface)
+{
+	struct weft_ctx_domain *d;
+	unsigned int i;
+
+	for (i = 0; i < ctx->num_domains; i++) {
+		d = &ctx->domains[i];
+		if (d->driver == iface->driver && strcmp(d->name, iface->attr.domain) == 0)
+			return i;
+	}
+	if (i == WEFT_MAX_DOMAINS)
+		return i;
+	d = &ctx->domains[ctx->num_domains++];
+	d->driver = iface->driver;
+	snprintf(d->name, sizeof(d->name), "%s", iface->attr.domain);
+	return i;
+}
+
+/* Least squares over what was measured, the last 64 or so counting most. */
+static void note_cost(struct weft_reg_cost *c, double bytes, double s)
+{
+	const double keep = 1 - 1.0 / 64;
+
+	c->n = c->n * keep + 1;
+	c->x = c->x * keep + bytes;
+	c->t = c->t * keep + s;
+	c->xx = c->xx * keep + bytes * bytes;
+	c->xt = c->xt * keep + bytes * s;
+}
+
+static bool get_cost(struct weft_context *ctx, const struct weft_lane_iface *iface, double *cost,
+		     double *growth)
+{
+	const struct weft_reg_cost *c;
+	unsigned int i;
+	double var;
+
+	*cost = iface->attr.reg_cost;
+	*growth = iface->attr.reg_growth;
+	if (iface->driver->mem_register == NULL)
+		return false;
+	i = domain_index(ctx, iface);
+	if (i == WEFT_MAX_DOMAINS || ctx->domains[i].measured.n < 4)
+		return false;
+	c = &ctx->domains[i].measured;
+	/* Of one size alone no slope can be told: the driver's stays. */
+	var = c->xx - c->x * c->x / c->n;
+	if (var > 0.01 * c->xx)
+		*growth = (c->xt - c->x * c->t / c->n) / var;
+	if (*growth < 0)
+		*growth = 0;
+	*cost = (c->t - *growth * c->x) / c->n;
+	if (*cost < 0)
+		*cost = 0;
+	return true;
+}
+
+static int register_timed(struct weft_mem *mem, struct weft_lane_iface *iface,
+			  struct weft_mem_lane **out)
+{
+	const struct weft_platform *platform = mem->ctx->platform;
+	unsigned int i = domain_index(mem->ctx, iface);
+	uint64_t before = platform->now(platform->arg);
+	int rc = iface->driver->mem_register(iface, mem->address, mem->length, out);
+
+	if (rc == 0 && i < WEFT_MAX_DOMAINS)
+		note_cost(&mem->ctx->domains[i].measured, (double)mem->length,
+			  (double)(platform->now(platform->arg) - before) * 1e-9);
+	return rc;
+}
+
 /* Register with the iface's domain unless that has been done. */
 static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 {
+	static _Thread_local struct weft_log_limit limit; /* large messages may ask for it each */
 	struct weft_mem_domain *d = NULL;
 	unsigned int i;
 	int rc;
@@ -50,10 +124,10 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 	}
 	if (d == NULL)
 		return 0; /* more domains than one worker can have: those lanes copy */
-	rc = iface->driver->mem_register(iface, mem->address, mem->length, &d->mem);
+	rc = register_timed(mem, iface, &d->mem);
 	if (rc < 0) {
-		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length,
-			   mem->address, weft_strerror(rc));
+		weft_log_limited(&limit, WEFT_LOG_ERROR, "%s: cannot register %zu bytes at %p: %s",
+				 iface->name, mem->length, mem->address, weft_strerror(rc));
 		return rc;
 	}
 	d->driver = iface->driver;
@@ -80,29 +154,19 @@ static void free_mem(struct weft_mem *mem)
 	free(mem);
 }
 
-/* Domains keep their number as long as the context lives: peers have it in their keys. */
+/* The number that peers learn, if they need one. */
 static uint8_t domain_number(struct weft_context *ctx, const struct weft_lane_iface *iface)
 {
-	struct weft_ctx_domain *d;
 	unsigned int i;
 
-	if (iface->driver->mem_key == NULL)
+	if (iface->driver->mem_register == NULL)
 		return WEFT_NO_DOMAIN;
-	for (i = 0; i < ctx->num_domains; i++) {
-		d = &ctx->domains[i];
-		if (d->driver == iface->driver && strcmp(d->name, iface->attr.domain) == 0)
-			return (uint8_t)i;
-	}
-	if (i == WEFT_MAX_DOMAINS) {
+	i = domain_index(ctx, iface);
+	if (i == WEFT_MAX_DOMAINS)
 		weft_warn("%s: the context has had %d registration domains; this one has no "
 			  "remote keys",
 			  iface->name, WEFT_MAX_DOMAINS);
-		return WEFT_NO_DOMAIN;
-	}
-	d = &ctx->domains[ctx->num_domains++];
-	d->driver = iface->driver;
-	snprintf(d->name, sizeof(d->name), "%s", iface->attr.domain);
-	return (uint8_t)i;
+	return i < WEFT_MAX_DOMAINS && iface->driver->mem_key != NULL ? (uint8_t)i : WEFT_NO_DOMAIN;
 }
 
 void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface)
@@ -110,6 +174,7 @@ void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *ifa
 	struct weft_mem *mem;
 
 	iface->domain = domain_number(ctx, iface);
+	get_cost(ctx, iface, &iface->attr.reg_cost, &iface->attr.reg_growth);
 	LIST_FOREACH(mem, &ctx->mems, entry)
 		add_domain(mem, iface); /* on error the lane copies; it has been logged */
 }
@@ -277,15 +342,28 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 
 int weft_mem_get(struct weft_context *ctx, void *address, size_t length, struct weft_mem **out)
 {
-	int rc = weft_mem_register(ctx, address, length, NULL, out);
-
-	if (rc == 0)
-		(*out)->refs++;
-	return rc;
+	if (ctx->regcache == NULL)
+		return weft_mem_register(ctx, address, length, NULL, out);
+	return weft_regcache_get(ctx->regcache, address, length, out);
 }
 
 void weft_mem_put(struct weft_mem *mem)
 {
-	mem->refs--;
-	weft_mem_deregister(mem);
+	if (mem->ctx->regcache == NULL)
+		weft_mem_deregister(mem);
+	else
+		weft_regcache_put(mem->ctx->regcache, mem);
+}
+
+/* ------------------------------------------------------------------ what registering costs */
+
+bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface, double *cost,
+		   double *growth)
+{
+	bool measured;
+
+	pthread_mutex_lock(&ctx->lock);
+	measured = get_cost(ctx, iface, cost, growth);
+	pthread_mutex_unlock(&ctx->lock);
+	return measured;
 }

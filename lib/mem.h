@@ -40,6 +40,15 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 int weft_mem_get(struct weft_context *ctx, void *address, size_t length, struct weft_mem **mem);
 void weft_mem_put(struct weft_mem *mem);
 
+/**
+ * What registering costs in the domain of @p iface: measured (an average over the last registrations of this context), else the driver's figures.
+ * @param[out] cost    s
+ * @param[out] growth  s/byte
+ * @return true = measured
+ */
+bool weft_mem_cost(struct weft_context *ctx, const struct weft_lane_iface *iface, double *cost,
+		   double *growth);
+
 /* ------------------------------------------------------------------ set-up: the context's lock is held */
 
 /** A new iface of a worker: what is registered is registered with its domain, too. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "lanes_spec.h"
 #include "log.h"
 #include "mem.h"
+#include "regcache.h"
 #include "self_lane.h"
 #include "wireup.h"
 
@@ -336,6 +338,8 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 	if (__builtin_expect(!LIST_EMPTY(&w->conns->dead), 0))
 		weft_conns_reap(w);
+	if (__builtin_expect(atomic_load_explicit(&w->ctx->mem_garbage, memory_order_relaxed), 0))
+		weft_regcache_reap(w->ctx->regcache);
 	w->in_progress = false;
 	weft_worker_unlock(w);
 	return n;
@@ -416,8 +420,8 @@ static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_inf
 	info->latency = attr->latency;
 	info->send_overhead = attr->send_overhead;
 	info->recv_overhead = attr->recv_overhead;
-	info->reg_cost = attr->reg_cost;
-	info->reg_growth = attr->reg_growth;
+	weft_mem_cost(((struct weft_worker *)iface->user)->ctx, iface, &info->reg_cost,
+		      &info->reg_growth);
 	info->max_short = attr->max_short;
 	info->max_bcopy = attr->max_bcopy;
 	info->max_zcopy = attr->max_zcopy;

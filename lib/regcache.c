@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "log.h"
+#include "mem.h"
+#include "regcache.h"
+#include "uffd.h"
+
+struct weft_regcache_entry {
+	uintptr_t start, end; /* whole pages */
+	struct weft_mem *mem;
+	uint32_t refs;                         /* operations */
+	bool listed;                           /* in the table: hits are possible */
+	TAILQ_ENTRY(weft_regcache_entry) link; /* lru while listed and idle; garbage when neither */
+};
+
+/* Entries that one new one may drive out; if it takes more, it is not kept. */
+#define MAX_EVICT 64
+
+TAILQ_HEAD(entry_list, weft_regcache_entry);
+
+struct weft_regcache {
+	struct weft_context *ctx;
+	pthread_mutex_t slow;
+	/* under slow */
+	bool tried; /* to start: once */
+	pid_t pid;  /* that started it */
+	pthread_t thread;
+	int uffd, wake;
+	uintptr_t page; /* one watched page of our own */
+	size_t page_size;
+	/* under lock */
+	pthread_mutex_t lock;
+	struct weft_regcache_entry **table; /* by address; they do not overlap */
+	unsigned int num;
+	struct entry_list lru;     /* listed, idle: the longest unused first */
+	struct entry_list garbage; /* to be deregistered by whoever comes */
+	uint64_t events;
+	struct weft_regcache_stats stats;
+	/* read without a lock */
+	_Atomic bool running;
+	_Atomic bool *dirty; /* there is garbage: ctx->mem_garbage */
+};
+
+/* ------------------------------------------------------------------ the table; lock is held */
+
+/* First entry that ends behind @p start. */
+static unsigned int position(const struct weft_regcache *rc, uintptr_t start)
+{
+	unsigned int lo = 0, hi = rc->num, mid;
+
+	while (lo < hi) {
+		mid = (lo + hi) / 2;
+		if (rc->table[mid]->end <= start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static void to_garbage(struct weft_regcache *rc, struct weft_regcache_entry *e)
+{
+	TAILQ_INSERT_TAIL(&rc->garbage, e, link);
+	atomic_store_explicit(rc->dirty, true, memory_order_release);
+}
+
+/* No more hits. What nobody uses becomes garbage; else its last user makes it that. */
+static struct weft_regcache_entry *unlist(struct weft_regcache *rc, unsigned int i)
+{
+	struct weft_regcache_entry *e = rc->table[i];
+
+	memmove(&rc->table[i], &rc->table[i + 1], (rc->num - i - 1) * sizeof(rc->table[0]));
+	rc->num--;
+	rc->stats.bytes -= e->end - e->start;
+	e->listed = false;
+	if (e->refs == 0) {
+		TAILQ_REMOVE(&rc->lru, e, link);
+		to_garbage(rc, e);
+	}
+	return e;
+}
+
+static void insert(struct weft_regcache *rc, struct weft_regcache_entry *e)
+{
+	unsigned int i = position(rc, e->start);
+
+	memmove(&rc->table[i + 1], &rc->table[i], (rc->num - i) * sizeof(rc->table[0]));
+	rc->table[i] = e;
+	rc->num++;
+	rc->stats.bytes += e->end - e->start;
+	e->listed = true;
+}
+
+static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
+{
+	unsigned int i = position(rc, start);
+	struct weft_regcache_entry *e = i < rc->num ? rc->table[i] : NULL;
+
+	if (e == NULL || e->start > start || e->end < end)
+		return NULL;
+	if (e->refs++ == 0)
+		TAILQ_REMOVE(&rc->lru, e, link);
+	rc->stats.hits++;
+	return e->mem;
+}
+
+static void forget(struct weft_regcache *rc, const struct weft_uffd_range *r)
+{
+	unsigned int i = position(rc, r->start);
+
+	rc->events++;
+	while (i < rc->num && rc->table[i]->start < r->end) {
+		unlist(rc, i);
+		rc->stats.invalidated++;
+	}
+}
+
+/* ------------------------------------------------------------------ the monitor */
+
+static void *monitor(void *arg)
+{
+	struct weft_regcache *rc = arg;
+	struct pollfd fds[2] = {{.fd = rc->uffd, .events = POLLIN},
+				{.fd = rc->wake, .events = POLLIN}};
+	struct weft_uffd_range gone[16];
+	unsigned int i, n;
+
+	while (!(fds[1].revents & POLLIN)) {
+		if (poll(fds, 2, -1) < 0)
+			continue; /* EINTR; signals are blocked, a debugger is not */
+		/*
+		 * Who waits for the event goes on once it is read, and may look up the same
+		 * address: the lock makes that wait until the entries are gone.
+		 */
+		pthread_mutex_lock(&rc->lock);
+		while ((n = weft_uffd_read(rc->uffd, gone, 16)) > 0)
+			for (i = 0; i < n; i++)
+				forget(rc, &gone[i]);
+		pthread_mutex_unlock(&rc->lock);
+	}
+	return NULL;
+}
+
+/* A thread that runs none of the program's signal handlers. */
+static int start_thread(struct weft_regcache *rc)
+{
+	sigset_t all, old;
+	int rc2;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc2 = pthread_create(&rc->thread, NULL, monitor, rc);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc2 == 0)
+		pthread_setname_np(rc->thread, "weft-regcache");
+	return -rc2;
+}
+
+static void close_all(struct weft_regcache *rc)
+{
+	if (rc->uffd >= 0)
+		close(rc->uffd);
+	if (rc->wake >= 0)
+		close(rc->wake);
+	if (rc->page != 0)
+		munmap((void *)rc->page, rc->page_size);
+	rc->uffd = rc->wake = -1;
+	rc->page = 0;
+}
+
+static int start(struct weft_regcache *rc, char *why, size_t why_len)
+{
+	void *page;
+	int rc2;
+
+	rc->uffd = weft_uffd_open(why, why_len);
+	if (rc->uffd < 0)
+		return rc->uffd;
+	snprintf(why, why_len, "out of memory");
+	rc->table = calloc(rc->ctx->conf->reg_cache_entries, sizeof(rc->table[0]));
+	page = mmap(NULL, rc->page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (rc->table == NULL || page == MAP_FAILED)
+		return -ENOMEM;
+	rc->page = (uintptr_t)page;
+	rc->wake = eventfd(0, EFD_CLOEXEC);
+	if (rc->wake < 0)
+		return -errno;
+	rc2 = weft_uffd_watch(rc->uffd, rc->page, rc->page + rc->page_size);
+	if (rc2 < 0 || weft_uffd_changing(rc->uffd, rc->page)) {
+		snprintf(why, why_len, "userfaultfd of this kernel cannot watch memory: %s",
+			 strerror(rc2 < 0 ? -rc2 : EAGAIN));
+		return rc2 < 0 ? rc2 : -EOPNOTSUPP;
+	}
+	return start_thread(rc);
+}
+
+/* At the first miss; slow is held. */
+static void try_start(struct weft_regcache *rc)
+{
+	char why[256] = "";
+
+	rc->tried = true;
+	if (rc->ctx->conf->reg_cache == WEFT_REGCACHE_OFF)
+		return;
+	if (start(rc, why, sizeof(why)) < 0) {
+		close_all(rc);
+		weft_warn("registration cache is off, every large message from memory that is not "
+			  "registered costs a registration: %s",
+			  why);
+		return;
+	}
+	rc->pid = getpid();
+	atomic_store(&rc->running, true);
+	weft_info("registration cache: up to %u entries, %zu bytes",
+		  rc->ctx->conf->reg_cache_entries, rc->ctx->conf->reg_cache_bytes);
+}
+
+/* ------------------------------------------------------------------ life */
+
+struct weft_regcache *weft_regcache_new(struct weft_context *ctx)
+{
+	struct weft_regcache *rc = calloc(1, sizeof(*rc));
+
+	if (rc == NULL)
+		return NULL;
+	rc->ctx = ctx;
+	rc->uffd = rc->wake = -1;
+	rc->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	rc->dirty = &ctx->mem_garbage;
+	pthread_mutex_init(&rc->slow, NULL);
+	pthread_mutex_init(&rc->lock, NULL);
+	TAILQ_INIT(&rc->lru);
+	TAILQ_INIT(&rc->garbage);
+	return rc;
+}
+
+void weft_regcache_free(struct weft_regcache *rc)
+{
+	const uint64_t one = 1;
+
+	if (rc == NULL)
+		return;
+	if (atomic_load(&rc->running) && rc->pid == getpid()) {
+		/* An eventfd with the value 0 takes it. */
+		if (write(rc->wake, &one, sizeof(one)) == sizeof(one))
+			pthread_join(rc->thread, NULL);
+	}
+	/* First of all: nobody reads events any more, and what follows may give memory back. */
+	close_all(rc);
+	pthread_mutex_lock(&rc->lock);
+	while (rc->num > 0)
+		unlist(rc, rc->num - 1);
+	pthread_mutex_unlock(&rc->lock);
+	weft_regcache_reap(rc);
+	pthread_mutex_destroy(&rc->slow);
+	pthread_mutex_destroy(&rc->lock);
+	free(rc->table);
+	free(rc);
+}
+
+void weft_regcache_reap(struct weft_regcache *rc)
+{
+	struct weft_regcache_entry *e;
+	struct entry_list list;
+
+	if (rc == NULL || !atomic_load_explicit(rc->dirty, memory_order_acquire))
+		return;
+	TAILQ_INIT(&list);
+	pthread_mutex_lock(&rc->lock);
+	TAILQ_CONCAT(&list, &rc->garbage, link);
+	atomic_store_explicit(rc->dirty, false, memory_order_relaxed);
+	pthread_mutex_unlock(&rc->lock);
+	while ((e = TAILQ_FIRST(&list)) != NULL) {
+		TAILQ_REMOVE(&list, e, link);
+		weft_mem_deregister(e->mem);
+		free(e);
+	}
+}
+
+void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *stats)
+{
+	pthread_mutex_lock(&rc->lock);
+	*stats = rc->stats;
+	stats->entries = rc->num;
+	pthread_mutex_unlock(&rc->lock);
+}
+
+/* ------------------------------------------------------------------ get, put */
+
+/* For one operation. */
+static int get_once(struct weft_regcache *rc, void *address, size_t length, struct weft_mem **mem)
+{
+	pthread_mutex_lock(&rc->lock);
+	rc->stats.uncached++;
+	pthread_mutex_unlock(&rc->lock);
+	return weft_mem_register(rc->ctx, address, length, NULL, mem);
+}
+
+/*
+ * Room for @p bytes in one more entry: the longest unused go; slow and lock are held. Their ranges, which nobody watches any more, are
+ * listed in @p gone.
+ */
+static bool make_room(struct weft_regcache *rc, size_t bytes, struct weft_uffd_range *gone,
+		      unsigned int *num_gone)
+{
+	const struct weft_conf *conf = rc->ctx->conf;
+	struct weft_regcache_entry *e;
+
+	while (rc->num >= conf->reg_cache_entries ||
+	       rc->stats.bytes + bytes > conf->reg_cache_bytes) {
+		e = TAILQ_FIRST(&rc->lru);
+		if (e == NULL || *num_gone == MAX_EVICT)
+			return false;
+		gone[(*num_gone)++] = (struct weft_uffd_range){e->start, e->end};
+		unlist(rc, position(rc, e->start));
+		rc->stats.evicted++;
+	}
+	return true;
+}
+
+/* Put a new registration into the table. @return false: it is for one operation only. slow is held */
+static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64_t events)
+{
+	struct weft_uffd_range gone[MAX_EVICT];
+	unsigned int num_gone = 0, i;
+	bool kept;
+
+	pthread_mutex_lock(&rc->lock);
+	/* Something went away meanwhile: it may have been this. */
+	kept = events == rc->events;
+	for (i = position(rc, e->start); kept && i < rc->num && rc->table[i]->start < e->end;)
+		unlist(rc, i); /* parts of the new one */
+	kept = kept && make_room(rc, e->end - e->start, gone, &num_gone);
+	if (kept) {
+		insert(rc, e);
+		e->refs = 1;
+		rc->stats.misses++;
+	} else {
+		rc->stats.uncached++;
+	}
+	pthread_mutex_unlock(&rc->lock);
+	for (i = 0; i < num_gone; i++)
+		weft_uffd_unwatch(rc->uffd, gone[i].start, gone[i].end);
+	return kept;
+}
+
+/* What is wanted, and what overlaps it: entries do not overlap, so the new one takes their place. */
+static uint64_t widen(struct weft_regcache *rc, uintptr_t *start, uintptr_t *end)
+{
+	unsigned int i;
+	uint64_t events;
+
+	pthread_mutex_lock(&rc->lock);
+	events = rc->events;
+	for (i = position(rc, *start); i < rc->num && rc->table[i]->start < *end; i++) {
+		if (rc->table[i]->start < *start)
+			*start = rc->table[i]->start;
+		if (rc->table[i]->end > *end)
+			*end = rc->table[i]->end;
+	}
+	pthread_mutex_unlock(&rc->lock);
+	return events;
+}
+
+/* slow is held. */
+static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, struct weft_mem **mem)
+{
+	uint64_t events = widen(rc, &start, &end);
+	struct weft_regcache_entry *e;
+	int err;
+
+	if (end - start > rc->ctx->conf->reg_cache_bytes || !weft_uffd_anonymous(start, end) ||
+	    weft_uffd_watch(rc->uffd, start, end) < 0)
+		return -EAGAIN;
+	e = calloc(1, sizeof(*e));
+	if (e == NULL)
+		return -ENOMEM;
+	err = weft_mem_register(rc->ctx, (void *)start, end - start, NULL, &e->mem);
+	if (err < 0) {
+		free(e);
+		return err;
+	}
+	e->start = start;
+	e->end = end;
+	*mem = e->mem;
+	e->mem->cached = e;
+	if (!keep(rc, e, events)) {
+		e->mem->cached = NULL;
+		free(e);
+	}
+	return 0;
+}
+
+static struct weft_mem *lookup(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
+{
+	struct weft_mem *mem;
+
+	pthread_mutex_lock(&rc->lock);
+	mem = hit(rc, start, end);
+	pthread_mutex_unlock(&rc->lock);
+	return mem;
+}
+
+int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, struct weft_mem **mem)
+{
+	uintptr_t start = (uintptr_t)address & ~(rc->page_size - 1);
+	uintptr_t end = ((uintptr_t)address + length + rc->page_size - 1) & ~(rc->page_size - 1);
+
+	weft_regcache_reap(rc);
+	if (end <= start)
+		return -EINVAL;
+	if (!atomic_load(&rc->running)) {
+		pthread_mutex_lock(&rc->slow);
+		if (!rc->tried)
+			try_start(rc);
+		pthread_mutex_unlock(&rc->slow);
+	}
+	if (!atomic_load(&rc->running) || rc->pid != getpid() ||
+	    weft_uffd_changing(rc->uffd, rc->page))
+		return get_once(rc, address, length, mem);
+	*mem = lookup(rc, start, end);
+	if (*mem != NULL)
+		return 0;
+	pthread_mutex_lock(&rc->slow);
+	*mem = lookup(rc, start, end); /* another thread may have been here */
+	if (*mem == NULL)
+		miss(rc, start, end, mem); /* else it cannot be kept */
+	pthread_mutex_unlock(&rc->slow);
+	weft_regcache_reap(rc);
+	return *mem != NULL ? 0 : get_once(rc, address, length, mem);
+}
+
+void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem)
+{
+	struct weft_regcache_entry *e = mem->cached;
+
+	if (e == NULL) {
+		weft_mem_deregister(mem);
+		return;
+	}
+	pthread_mutex_lock(&rc->lock);
+	if (--e->refs == 0) {
+		if (e->listed)
+			TAILQ_INSERT_TAIL(&rc->lru, e, link);
+		else
+			to_garbage(rc, e);
+	}
+	pthread_mutex_unlock(&rc->lock);
+	weft_regcache_reap(rc);
+}

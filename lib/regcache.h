@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file regcache.h
+ * Registrations made on the fly, kept for the next message from the same memory. Behind weft_mem_get() and weft_mem_put() (mem.h).
+ *
+ * **A hit is certain.** What is kept is watched (uffd.h): the call that unmaps, moves or empties the memory waits until the cache has heard of it,
+ * and a look-up asks the kernel whether such a call is under way. What cannot be watched is registered for one operation and not kept.
+ *
+ * Locks, outermost first: `slow` (who registers and evicts; never held for a hit), the context's lock, `lock` (the table; a few instructions).
+ * The monitor thread takes `lock` around reading events, so nobody may do anything under it that might give memory back to the system: no
+ * malloc(), no free(), no driver call. The thread itself does neither either; what it invalidates is deregistered by whoever comes next, a progress call at the latest.
+ *
+ * A child process after fork() has the table but neither the thread nor the events: there nothing is kept.
+ */
+#ifndef WEFT_REGCACHE_H
+#define WEFT_REGCACHE_H
+
+#include "core.h"
+
+enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OFF };
+
+struct weft_regcache_stats {
+	uint64_t hits, misses, uncached, evicted, invalidated;
+	uint64_t entries, bytes; /**< now, in use included */
+};
+
+/** A cache that does nothing before the first miss. @return NULL = no memory */
+struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
+/** Everything is given back: deregisters what is kept, ends the thread. The context's lock is not held. */
+void weft_regcache_free(struct weft_regcache *rc);
+
+int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length,
+		      struct weft_mem **mem);
+void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem);
+
+/** Deregister what has been invalidated. Any thread that holds none of the locks. */
+void weft_regcache_reap(struct weft_regcache *rc);
+void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *stats);
+
+#endif /* WEFT_REGCACHE_H */
