@@ -150,7 +150,7 @@ const struct weft_option weft_options[] = {
 		.help = "Registrations that WEFT_REG_CACHE keeps; the longest unused ones go.",
 	},
 	{
-		"REG_CACHE_SIZE", WEFT_OPT_BYTES, FIELD(reg_cache_bytes), .def = "1g",
+		"REG_CACHE_SIZE", WEFT_OPT_BYTES, FIELD(reg_cache_bytes), .def = "1G",
 		.unit = "bytes", .min = 4096, .has_inf = true,
 		.help = "Bytes of memory that WEFT_REG_CACHE keeps registered, and so out of reach "
 			"of swapping.",
