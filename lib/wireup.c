@@ -503,7 +503,7 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the first one got lost */
 	if (wu->step != WEFT_STEP_ASKED)
 		return;
-	if (!weft_links_good(ep, m)) {
+	if (!weft_links_good(ep->worker, &wu->remote, m)) {
 		weft_wireup_bad(ep->worker, lep, "an endpoint address has the wrong length");
 		return;
 	}
@@ -541,7 +541,7 @@ static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!weft_links_good(ep, m)) {
+	if (!weft_links_good(ep->worker, &wu->remote, m)) {
 		weft_wireup_bad(ep->worker, lep, "an endpoint address has the wrong length");
 		return false;
 	}

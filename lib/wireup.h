@@ -314,8 +314,9 @@ bool weft_link_needed(const struct weft_ep *ep, unsigned int n);
 int weft_links_create(struct weft_ep *ep);
 /** Add our ends' addresses to a message that has the map. */
 void weft_links_record(const struct weft_ep *ep, struct weft_records *r);
-/** Are the addresses in @p m, with the map it has, as long as the peer's interfaces say? */
-bool weft_links_good(const struct weft_ep *ep, const struct weft_wireup_msg *m);
+/** Are the addresses in @p m, of lanes to @p remote, as long as its interfaces say? */
+bool weft_links_good(const struct weft_worker *w, const struct weft_address *remote,
+		     const struct weft_wireup_msg *m);
 /**
  * Connect our ends to the peer's; ends of lanes that the map has lost go.
  * @param final  both maps are made: the peer must be told of lanes that are left out now

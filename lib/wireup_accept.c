@@ -274,6 +274,11 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
 					: why);
 		return;
 	}
+	if (!weft_links_good(w, &remote, m)) {
+		weft_wireup_bad(w, lep, "an endpoint address has the wrong length");
+		weft_wireup_unwanted(w, lep);
+		return;
+	}
 	r = weft_lanes_position(remote.ifaces, remote.num_ifaces, m->boot.src_iface);
 	if (r >= 0)
 		check_restarted(w, id, lep, &remote.ifaces[r]);

@@ -117,10 +117,10 @@ void weft_links_record(const struct weft_ep *ep, struct weft_records *r)
 
 /* ------------------------------------------------------------------ the peer's ends */
 
-bool weft_links_good(const struct weft_ep *ep, const struct weft_wireup_msg *m)
+bool weft_links_good(const struct weft_worker *w, const struct weft_address *remote,
+		     const struct weft_wireup_msg *m)
 {
-	const struct weft_wireup *wu = ep->wireup;
-	bool lower = ep->worker->id < ep->remote_id;
+	bool lower = w->id < remote->worker_id;
 	const struct weft_wire_lane *wl;
 	unsigned int i;
 	int r;
@@ -129,9 +129,9 @@ bool weft_links_good(const struct weft_ep *ep, const struct weft_wireup_msg *m)
 		wl = &m->lanes[i];
 		if (m->ep_addr[wl->lane].len == 0)
 			continue;
-		r = weft_lanes_position(wu->remote.ifaces, wu->select.num_remote,
+		r = weft_lanes_position(remote->ifaces, remote->num_ifaces,
 					lower ? wl->higher_iface : wl->lower_iface);
-		if (r < 0 || wu->remote.ifaces[r].ep_addr_len != m->ep_addr[wl->lane].len)
+		if (r < 0 || remote->ifaces[r].ep_addr_len != m->ep_addr[wl->lane].len)
 			return false;
 	}
 	return true;
