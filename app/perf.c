@@ -7,6 +7,7 @@
 
 #include "drivers/dpdk/eal.h"
 #include "eal_start.h"
+#include "gnuplot.h"
 #include "perf.h"
 
 static const char help[] =
@@ -42,6 +43,12 @@ static const char help[] =
 	"figures)\n"
 	"  -U, --unexpected       receive each message only after it has arrived\n"
 	"  -z, --registered       register the buffers\n"
+	"      --sweep            every usable protocol forced at every size: predicted and measured "
+	"times, crossings,\n"
+	"                         and what the automatic choice loses (default sizes 1 B to 16 MiB "
+	"with half steps;\n"
+	"                         -D is the duration of one trial, 0.02)\n"
+	"      --graph FILE       with --sweep: draw it with gnuplot into FILE (.svg or .png)\n"
 	"\n"
 	"What to print:\n"
 	"  -f, --final            only the last line of each size, no line per second\n"
@@ -109,7 +116,14 @@ static int option_test(struct perf_options *o, const char *name)
 	return APP_USAGE;
 }
 
-enum { OPT_VERSION = 256 };
+/* 1 B to 16 MiB, doubling with half steps. */
+#define SWEEP_SIZES                                                                      \
+	"1,2,3,4,6,8,12,16,24,32,48,64,96,128,192,256,384,512,768,1024,1536,2048,3072,"  \
+	"4096,6144,8192,12288,16384,24576,32768,49152,65536,98304,131072,196608,262144," \
+	"393216,524288,786432,1048576,1572864,2097152,3145728,4194304,6291456,8388608,"  \
+	"12582912,16777216"
+
+enum { OPT_VERSION = 256, OPT_SWEEP, OPT_GRAPH };
 
 static const char shorts[] = ":t:s:n:D:w:O:VUzfvB:h" PEER_SHORTS;
 static const struct option longs[] = {{"test", required_argument, NULL, 't'},
@@ -126,8 +140,20 @@ static const struct option longs[] = {{"test", required_argument, NULL, 't'},
 				      {"bind", required_argument, NULL, 'B'},
 				      {"help", no_argument, NULL, 'h'},
 				      {"version", no_argument, NULL, OPT_VERSION},
+				      {"sweep", no_argument, NULL, OPT_SWEEP},
+				      {"graph", required_argument, NULL, OPT_GRAPH},
 				      PEER_LONGS,
 				      {0}};
+
+static int option_graph(struct perf_options *o, const char *path)
+{
+	if (!gnuplot_can_draw(path)) {
+		cli_error("--graph: '%s' shall end in .svg or .png", path);
+		return APP_USAGE;
+	}
+	o->graph = path;
+	return APP_OK;
+}
 
 /* What takes a value. @return APP_OK, an exit code, or -1 = not one of these */
 static int option_value(struct perf_options *o, int c, const char *value)
@@ -141,6 +167,7 @@ static int option_value(struct perf_options *o, int c, const char *value)
 	case 'n':
 		return cli_count("-n", value, 1, 1ull << 40, &o->iters) ? APP_USAGE : APP_OK;
 	case 'D':
+		o->seconds_given = true;
 		return cli_seconds("-D", value, 0.001, 1e6, &o->seconds) ? APP_USAGE : APP_OK;
 	case 'w':
 		return cli_count("-w", value, 0, 1ull << 40, &o->warmup) ? APP_USAGE : APP_OK;
@@ -149,6 +176,8 @@ static int option_value(struct perf_options *o, int c, const char *value)
 	case 'B':
 		o->peer.local = value;
 		return APP_OK;
+	case OPT_GRAPH:
+		return option_graph(o, value);
 	default:
 		return -1;
 	}
@@ -172,6 +201,12 @@ static void option_flag(struct perf_options *o, int c)
 	case 'v':
 		o->csv = true;
 		break;
+	case OPT_SWEEP:
+		o->sweep = true;
+		o->table = false;
+		o->num_tests = 1;
+		o->tests[0] = PERF_TAG_LAT;
+		break;
 	}
 }
 
@@ -192,6 +227,12 @@ static int complete(struct perf_options *o, int argc, char **argv)
 	}
 	if (o->tests[0] == PERF_TAG_FLOOD && !o->iters)
 		o->iters = 1000;
+	if (o->graph && !o->sweep) {
+		cli_error("--graph draws a --sweep");
+		return APP_USAGE;
+	}
+	if (o->sweep && !o->sizes.count)
+		return cli_sizes_parse("-s", SWEEP_SIZES, &o->sizes) ? APP_FAIL : APP_OK;
 	if (!o->sizes.count)
 		return cli_sizes_parse("-s", o->table ? "8:4M" : "8", &o->sizes) ? APP_FAIL
 										 : APP_OK;

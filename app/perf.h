@@ -45,7 +45,14 @@ struct perf_run {
 	uint64_t iters;
 	uint64_t window;
 	uint64_t flags;
+	uint64_t proto
+		[4]; /**< name of the protocol to send by, first byte lowest; 0 = the library's choice */
 };
+
+#define PERF_PROTO_MAX 32u
+
+/** Set run->proto. "" = the library's choice */
+void perf_force_put(struct perf_run *run, const char *proto);
 
 /**
  * What the server knows of a run that the client wants to print; on the wire as struct perf_run.
@@ -89,8 +96,11 @@ struct perf_options {
 	uint64_t warmup; /**< UINT64_MAX = chosen */
 	uint64_t window; /**< 0 = 1 for latencies, 32 for bandwidths */
 	double seconds;
+	bool seconds_given;
 	uint32_t flags;
-	bool table; /**< latency and bandwidth of a size in one line */
+	bool sweep;        /**< all protocols at all sizes */
+	const char *graph; /**< --sweep: picture to draw; NULL = none */
+	bool table;        /**< latency and bandwidth of a size in one line */
 	bool final_only;
 	bool csv;
 };

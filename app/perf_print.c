@@ -139,13 +139,14 @@ static void columns(const struct perf_options *opts)
 
 void perf_print_begin(const struct perf_options *opts, struct peer *p)
 {
-	if (opts->csv) {
+	if (opts->csv && !opts->sweep) {
 		csv_begin(opts);
-	} else {
+	} else if (!opts->csv) {
 		printf("weft-perf %s, client of %s\n", weft_version_string(),
 		       oob_peer_name(p->oob));
 		print_lanes(p);
-		columns(opts);
+		if (!opts->sweep)
+			columns(opts);
 	}
 	fflush(stdout);
 }

@@ -11,22 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf.h"
-#include "perf_raw.h"
+#include "perf_session.h"
 
 #define MIN_ITERS 10u
 #define DEFAULT_WARMUP 10000u
 #define CALIBRATE_PART 0.1 /* of the wanted seconds */
-
-struct session {
-	const struct perf_options *opts;
-	struct peer peer;
-	struct perf_raw *raw;
-	struct perf_meter *meter;
-	uint64_t idle_peak;
-	uint64_t next_id;
-	uint64_t wrong;
-};
 
 /* ---- structs of u64 on the wire */
 
@@ -56,8 +45,36 @@ static int hear(struct peer *p, enum oob_type type, void *data, size_t length)
 
 /* ---- one run, either side */
 
-static int run_here(struct session *s, struct perf_side *side, struct perf_remote *remote)
+void perf_force_put(struct perf_run *run, const char *proto)
 {
+	memset(run->proto, 0, sizeof(run->proto));
+	for (size_t i = 0; proto[i] && i < PERF_PROTO_MAX; i++)
+		run->proto[i / 8] |= (uint64_t)(uint8_t)proto[i] << i % 8 * 8;
+}
+
+/* Both ends send by the run's protocol. */
+static int force(struct perf_session *s, const struct perf_run *run)
+{
+	char name[PERF_PROTO_MAX + 1] = "";
+	int ret;
+
+	for (size_t i = 0; i < PERF_PROTO_MAX; i++)
+		name[i] = (char)(run->proto[i / 8] >> i % 8 * 8);
+	if (!s->peer.ep)
+		return APP_OK;
+	ret = weft_ep_force_proto(s->peer.ep, name[0] ? name : NULL);
+	if (!ret)
+		return APP_OK;
+	cli_error("the protocol '%.31s' cannot be used: %s", name, weft_strerror(ret));
+	return peer_fail(&s->peer, APP_PEER);
+}
+
+static int run_here(struct perf_session *s, struct perf_side *side, struct perf_remote *remote)
+{
+	int ret = force(s, side->run);
+
+	if (ret)
+		return ret;
 	if (perf_is_raw(side->run->test))
 		return perf_raw_run(s->raw, side);
 	if (side->run->test == PERF_TAG_FLOOD)
@@ -65,7 +82,7 @@ static int run_here(struct session *s, struct perf_side *side, struct perf_remot
 	return perf_tag(side);
 }
 
-static int begin_session(struct session *s, bool raw)
+static int begin_session(struct perf_session *s, bool raw)
 {
 	struct sys_memory memory;
 	int ret;
@@ -81,7 +98,7 @@ static int begin_session(struct session *s, bool raw)
 	return ret;
 }
 
-static int end_session(struct session *s, int ret)
+static int end_session(struct perf_session *s, int ret)
 {
 	perf_raw_close(s->raw);
 	ret = peer_end(&s->peer, ret);
@@ -97,7 +114,7 @@ static bool run_is_sane(const struct perf_run *run)
 	       run->window <= 65536 && run->size <= 1ull << 40;
 }
 
-static int serve_run(struct session *s, const struct perf_run *run)
+static int serve_run(struct perf_session *s, const struct perf_run *run)
 {
 	struct perf_side side = {.peer = &s->peer, .run = run};
 	struct perf_remote remote = {0};
@@ -120,7 +137,7 @@ static int serve_run(struct session *s, const struct perf_run *run)
 	return tell(&s->peer, OOB_RESULT, &remote, sizeof(remote));
 }
 
-static int serve(struct session *s)
+static int serve(struct perf_session *s)
 {
 	struct perf_run run;
 	int ret = hear(&s->peer, OOB_PARAMS, &run, sizeof(run));
@@ -142,7 +159,7 @@ static int serve(struct session *s)
 
 int perf_server(const struct perf_options *opts)
 {
-	struct session s = {.opts = opts};
+	struct perf_session s = {.opts = opts};
 	int ret = peer_init(&s.peer, &opts->peer);
 
 	if (!ret)
@@ -154,9 +171,8 @@ int perf_server(const struct perf_options *opts)
 
 /* ---- client */
 
-/* @param meter  NULL = a warm-up */
-static int measure(struct session *s, struct perf_run *run, struct perf_side *side,
-		   struct perf_remote *remote)
+int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side *side,
+		 struct perf_remote *remote)
 {
 	struct perf_remote seen = {0};
 	int ret;
@@ -190,7 +206,7 @@ static double seconds_of(const struct perf_meter *meter)
  * How many iterations take the wanted time: run more and more of them until the measure is worth
  * something.
  */
-static int calibrate(struct session *s, struct perf_run *run, struct perf_side *side)
+static int calibrate(struct perf_session *s, struct perf_run *run, struct perf_side *side)
 {
 	double want = s->opts->seconds * CALIBRATE_PART, took = 0;
 	struct perf_remote remote = {0};
@@ -198,7 +214,7 @@ static int calibrate(struct session *s, struct perf_run *run, struct perf_side *
 
 	run->iters = MIN_ITERS;
 	for (int tries = 0; tries < 12; tries++) {
-		ret = measure(s, run, side, &remote);
+		ret = perf_measure(s, run, side, &remote);
 		if (ret)
 			return ret;
 		took = seconds_of(s->meter);
@@ -214,7 +230,7 @@ static int calibrate(struct session *s, struct perf_run *run, struct perf_side *
 	return APP_OK;
 }
 
-static int warm_up(struct session *s, struct perf_run *run, struct perf_side *side)
+static int warm_up(struct perf_session *s, struct perf_run *run, struct perf_side *side)
 {
 	const struct perf_options *o = s->opts;
 	struct perf_remote remote = {0};
@@ -228,7 +244,7 @@ static int warm_up(struct session *s, struct perf_run *run, struct perf_side *si
 		iters = o->iters / 20 < DEFAULT_WARMUP ? o->iters / 20 : DEFAULT_WARMUP;
 	if (iters) {
 		run->iters = iters;
-		ret = measure(s, run, side, &remote);
+		ret = perf_measure(s, run, side, &remote);
 	}
 	run->iters = o->iters;
 	if (!ret && !o->iters)
@@ -236,7 +252,7 @@ static int warm_up(struct session *s, struct perf_run *run, struct perf_side *si
 	return ret;
 }
 
-static void read_lanes(struct session *s, struct perf_lanes *lanes, int sign)
+static void read_lanes(struct perf_session *s, struct perf_lanes *lanes, int sign)
 {
 	struct weft_lane_info info = {.size = sizeof(info)};
 	unsigned int i;
@@ -261,7 +277,7 @@ struct outcome {
 	struct perf_report report;
 };
 
-static int run_test(struct session *s, enum perf_test test, uint64_t size, struct outcome *out)
+static int run_test(struct perf_session *s, enum perf_test test, uint64_t size, struct outcome *out)
 {
 	const struct perf_options *o = s->opts;
 	struct perf_ticker ticker = {.opts = o, .run = &out->run};
@@ -281,7 +297,7 @@ static int run_test(struct session *s, enum perf_test test, uint64_t size, struc
 		side.tick_arg = &ticker;
 	}
 	read_lanes(s, &out->lanes, -1);
-	ret = measure(s, &out->run, &side, &out->remote);
+	ret = perf_measure(s, &out->run, &side, &out->remote);
 	read_lanes(s, &out->lanes, 1);
 	out->meter = *s->meter;
 	out->proto.size = sizeof(out->proto);
@@ -304,7 +320,7 @@ static int run_test(struct session *s, enum perf_test test, uint64_t size, struc
 	return ret;
 }
 
-static int run_size(struct session *s, uint64_t size, struct outcome *out)
+static int run_size(struct perf_session *s, uint64_t size, struct outcome *out)
 {
 	const struct perf_options *o = s->opts;
 	int ret = APP_OK;
@@ -323,7 +339,7 @@ static int run_size(struct session *s, uint64_t size, struct outcome *out)
 	return ret;
 }
 
-static int run_all(struct session *s)
+static int run_all(struct perf_session *s)
 {
 	const struct perf_options *o = s->opts;
 	struct perf_run end = {.test = PERF_END};
@@ -333,11 +349,13 @@ static int run_all(struct session *s)
 	if (!out)
 		return peer_fail(&s->peer, APP_FAIL);
 	perf_print_begin(o, &s->peer);
-	for (unsigned int i = 0; i < o->sizes.count && !ret; i++)
+	if (o->sweep)
+		ret = perf_sweep(s);
+	for (unsigned int i = 0; i < o->sizes.count && !ret && !o->sweep; i++)
 		ret = run_size(s, o->sizes.size[i], out);
 	if (!ret)
 		ret = tell(&s->peer, OOB_PARAMS, &end, sizeof(end));
-	if (!ret)
+	if (!ret && !o->sweep)
 		perf_print_end(o, &out[0].report);
 	free(out);
 	if (!ret && s->wrong)
@@ -347,7 +365,7 @@ static int run_all(struct session *s)
 
 int perf_client(const struct perf_options *opts)
 {
-	struct session s = {.opts = opts, .meter = calloc(1, sizeof(struct perf_meter))};
+	struct perf_session s = {.opts = opts, .meter = calloc(1, sizeof(struct perf_meter))};
 	struct perf_run first = {.test = opts->tests[0]};
 	int ret = peer_init(&s.peer, &opts->peer);
 

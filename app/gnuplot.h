@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file gnuplot.h
+ * Pictures by gnuplot: the script goes to its standard input, data and all.
+ */
+#ifndef APP_GNUPLOT_H
+#define APP_GNUPLOT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/** Can a picture have this name? .svg and .png can. */
+bool gnuplot_can_draw(const char *file);
+/**
+ * Start gnuplot with the terminal and output that @p file asks for, and a title (any text).
+ * @return where the script goes, or NULL: gnuplot_close() says why
+ */
+FILE *gnuplot_open(const char *file, const char *title);
+/** "64 KiB": a size for a label. */
+void gnuplot_size(FILE *out, double size);
+/** Axes of time (us) over size (bytes), both logarithmic, up to @p top bytes. */
+void gnuplot_size_time_axes(FILE *out, double top, const char *ylabel);
+/** Colour number @p i, as "#0072B2": most people can tell them apart. */
+const char *gnuplot_colour(unsigned int i);
+/**
+ * The script is written. @param out  may be NULL
+ * @return APP_OK, or an exit code after a sentence
+ */
+int gnuplot_close(FILE *out, const char *file);
+
+#endif /* APP_GNUPLOT_H */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Judging a sweep: medians, losses, crossings. Pure. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf_sweep.h"
+
+void sweep_add(struct sweep_proto *p, double seconds)
+{
+	if (p->trials < SWEEP_TRIALS_MAX)
+		p->trial[p->trials++] = seconds;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Value at part @q of the sorted values, between neighbours linearly. */
+static double quantile(const double *sorted, unsigned int num, double q)
+{
+	double at = q * (double)(num - 1);
+	unsigned int i = (unsigned int)at;
+
+	if (i + 1 >= num)
+		return sorted[num - 1];
+	return sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]);
+}
+
+struct sweep_stat sweep_stat(const struct sweep_proto *p)
+{
+	double sorted[SWEEP_TRIALS_MAX];
+
+	if (p->trials == 0)
+		return (struct sweep_stat){0};
+	memcpy(sorted, p->trial, p->trials * sizeof(sorted[0]));
+	qsort(sorted, p->trials, sizeof(sorted[0]), by_value);
+	return (struct sweep_stat){
+		.median = quantile(sorted, p->trials, 0.5),
+		.q1 = quantile(sorted, p->trials, 0.25),
+		.q3 = quantile(sorted, p->trials, 0.75),
+	};
+}
+
+void sweep_judge(struct sweep_point *pt)
+{
+	struct sweep_stat chosen = sweep_stat(&pt->proto[pt->chosen]), best = chosen;
+	double a, b;
+
+	pt->best = pt->chosen;
+	for (unsigned int i = 0; i < pt->num; i++) {
+		struct sweep_stat s = sweep_stat(&pt->proto[i]);
+
+		if (pt->proto[i].trials && s.median < best.median) {
+			pt->best = i;
+			best = s;
+		}
+	}
+	a = chosen.q3 - chosen.q1;
+	b = best.q3 - best.q1;
+	pt->loss = best.median > 0 ? chosen.median / best.median - 1 : 0;
+	pt->spread = best.median > 0 ? (a > b ? a : b) / best.median : 0;
+}
+
+/* Time of a protocol at a point, or -1 when it can't carry that size. */
+static double time_at(const struct sweep_point *pt, const char *name, bool predicted)
+{
+	for (unsigned int i = 0; i < pt->num; i++)
+		if (strcmp(pt->proto[i].name, name) == 0 && (predicted || pt->proto[i].trials))
+			return predicted ? pt->proto[i].predicted
+					 : sweep_stat(&pt->proto[i]).median;
+	return -1;
+}
+
+double sweep_crossing(const struct sweep_point *a, const struct sweep_point *b, const char *from,
+		      const char *to, bool predicted)
+{
+	double fa = time_at(a, from, predicted), fb = time_at(b, from, predicted);
+	double ta = time_at(a, to, predicted), tb = time_at(b, to, predicted);
+	double before = ta - fa, after = tb - fb;
+
+	if (fa < 0 || fb < 0 || ta < 0 || tb < 0 || before <= 0 || after > 0)
+		return -1;
+	return (double)a->size + (double)(b->size - a->size) * before / (before - after);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* --sweep: measuring every candidate of every size; perf_sweep.h says how a size is judged. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "perf_session.h"
+#include "perf_sweep.h"
+
+#define FIRST_TRIALS 3u  /* of each candidate */
+#define SECOND_TRIALS 9u /* of the chosen one and its best rival, in turn */
+#define TRIAL_SECONDS 0.02
+#define MIN_ITERS 4u
+#define MAX_ITERS 20000u
+
+/* @param proto  "" = the library's choice. @param[out] seconds  half round trip */
+static int trial(struct perf_session *s, uint64_t size, const char *proto, uint64_t iters,
+		 double *seconds)
+{
+	struct perf_run run = {.test = PERF_TAG_LAT,
+			       .size = size,
+			       .iters = iters,
+			       .window = 1,
+			       .flags = s->opts->flags};
+	struct perf_side side = {.peer = &s->peer, .run = &run, .meter = s->meter};
+	struct perf_remote remote = {0};
+	struct perf_figures f;
+	int ret;
+
+	perf_force_put(&run, proto);
+	ret = perf_measure(s, &run, &side, &remote);
+	perf_meter_read(s->meter, &f);
+	*seconds = f.p50 / 2;
+	return ret;
+}
+
+static uint64_t iterations(const struct perf_options *o, double half_rtt)
+{
+	double want = (o->seconds_given ? o->seconds : TRIAL_SECONDS) / (2 * half_rtt + 1e-9);
+
+	if (o->iters)
+		return o->iters;
+	return want < MIN_ITERS ? MIN_ITERS : want > MAX_ITERS ? MAX_ITERS : (uint64_t)want;
+}
+
+static int find_candidates(struct perf_session *s, struct sweep_point *pt)
+{
+	struct weft_proto_info info = {.size = sizeof(info)};
+
+	/* The last trial's protocol is still forced. */
+	weft_ep_force_proto(s->peer.ep, NULL);
+	for (unsigned int i = 0; pt->num < SWEEP_PROTOS; i++) {
+		struct sweep_proto *p = &pt->proto[pt->num];
+
+		if (weft_ep_query_candidate(s->peer.ep, WEFT_OP_TAG_SEND, pt->size, i, &info))
+			break;
+		memcpy(p->name, info.name, sizeof(p->name));
+		p->predicted = info.time;
+		if (info.chosen)
+			pt->chosen = pt->num;
+		pt->num++;
+	}
+	if (pt->num)
+		return APP_OK;
+	cli_error("no protocol can be asked for %llu bytes", (unsigned long long)pt->size);
+	return peer_fail(&s->peer, APP_FAIL);
+}
+
+static int trials_of(struct perf_session *s, struct sweep_point *pt, const unsigned int *which,
+		     unsigned int num, unsigned int rounds, uint64_t iters)
+{
+	double seconds;
+	int ret = APP_OK;
+
+	for (unsigned int r = 0; r < rounds && !ret; r++) {
+		for (unsigned int i = 0; i < num && !ret; i++) {
+			/* Each order as often as the other. */
+			struct sweep_proto *p = &pt->proto[which[r & 1 ? num - 1 - i : i]];
+
+			ret = trial(s, pt->size, p->name, iters, &seconds);
+			if (!ret)
+				sweep_add(p, seconds);
+		}
+	}
+	return ret;
+}
+
+/* The best of all but the chosen one, or the chosen one where there is no other. */
+static unsigned int rival(const struct sweep_point *pt)
+{
+	unsigned int best = pt->chosen;
+
+	for (unsigned int i = 0; i < pt->num; i++)
+		if (i != pt->chosen &&
+		    (best == pt->chosen ||
+		     sweep_stat(&pt->proto[i]).median < sweep_stat(&pt->proto[best]).median))
+			best = i;
+	return best;
+}
+
+static int sweep_size(struct perf_session *s, struct sweep_point *pt)
+{
+	unsigned int all[SWEEP_PROTOS], two[2];
+	double seconds = 0;
+	uint64_t iters;
+	int ret = find_candidates(s, pt);
+
+	for (unsigned int i = 0; i < pt->num; i++)
+		all[i] = i;
+	if (!ret)
+		ret = trial(s, pt->size, "", MIN_ITERS, &seconds);
+	if (ret)
+		return ret;
+	iters = iterations(s->opts, seconds);
+	ret = trials_of(s, pt, all, pt->num, FIRST_TRIALS, iters);
+	two[0] = pt->chosen;
+	two[1] = rival(pt);
+	if (!ret && two[0] != two[1]) {
+		/* What made it the winner may have been luck: only the second round counts. */
+		pt->proto[two[0]].trials = pt->proto[two[1]].trials = 0;
+		ret = trials_of(s, pt, two, 2, SECOND_TRIALS, iters);
+	}
+	sweep_judge(pt);
+	return ret;
+}
+
+int perf_sweep(struct perf_session *s)
+{
+	const struct perf_options *o = s->opts;
+	struct sweep_point *pts = calloc(o->sizes.count, sizeof(*pts));
+	double seconds;
+	int ret = APP_OK;
+
+	if (!pts)
+		return peer_fail(&s->peer, APP_FAIL);
+	sweep_print_begin(o->csv);
+	/* Warm-up. */
+	ret = trial(s, 8, "", 10000, &seconds);
+	for (unsigned int i = 0; i < o->sizes.count && !ret; i++) {
+		pts[i].size = o->sizes.size[i];
+		ret = sweep_size(s, &pts[i]);
+		if (!ret)
+			sweep_print_point(&pts[i], o->csv);
+	}
+	if (!ret)
+		sweep_print_end(pts, o->sizes.count, o->csv);
+	if (!ret && o->graph)
+		ret = sweep_draw(pts, o->sizes.count, o->graph);
+	free(pts);
+	return ret;
+}
