@@ -30,39 +30,57 @@ static double quantile(const double *sorted, unsigned int num, double q)
 	return sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]);
 }
 
-struct sweep_stat sweep_stat(const struct sweep_proto *p)
+static struct sweep_stat stat_of(const double *values, unsigned int num)
 {
 	double sorted[SWEEP_TRIALS_MAX];
 
-	if (p->trials == 0)
+	if (num == 0)
 		return (struct sweep_stat){0};
-	memcpy(sorted, p->trial, p->trials * sizeof(sorted[0]));
-	qsort(sorted, p->trials, sizeof(sorted[0]), by_value);
+	memcpy(sorted, values, num * sizeof(sorted[0]));
+	qsort(sorted, num, sizeof(sorted[0]), by_value);
 	return (struct sweep_stat){
-		.median = quantile(sorted, p->trials, 0.5),
-		.q1 = quantile(sorted, p->trials, 0.25),
-		.q3 = quantile(sorted, p->trials, 0.75),
+		.median = quantile(sorted, num, 0.5),
+		.q1 = quantile(sorted, num, 0.25),
+		.q3 = quantile(sorted, num, 0.75),
 	};
+}
+
+struct sweep_stat sweep_stat(const struct sweep_proto *p)
+{
+	return stat_of(p->trial, p->trials);
+}
+
+void sweep_rival(struct sweep_point *pt)
+{
+	pt->rival = pt->chosen;
+	for (unsigned int i = 0; i < pt->num; i++) {
+		if (i == pt->chosen || pt->proto[i].trials == 0)
+			continue;
+		if (pt->rival == pt->chosen ||
+		    sweep_stat(&pt->proto[i]).median < sweep_stat(&pt->proto[pt->rival]).median)
+			pt->rival = i;
+	}
 }
 
 void sweep_judge(struct sweep_point *pt)
 {
-	struct sweep_stat chosen = sweep_stat(&pt->proto[pt->chosen]), best = chosen;
-	double a, b;
+	const struct sweep_proto *c = &pt->proto[pt->chosen], *r = &pt->proto[pt->rival];
+	unsigned int pairs = c->trials < r->trials ? c->trials : r->trials;
+	double ratio[SWEEP_TRIALS_MAX];
+	struct sweep_stat s;
 
 	pt->best = pt->chosen;
-	for (unsigned int i = 0; i < pt->num; i++) {
-		struct sweep_stat s = sweep_stat(&pt->proto[i]);
-
-		if (pt->proto[i].trials && s.median < best.median) {
-			pt->best = i;
-			best = s;
-		}
+	pt->loss = pt->spread = 0;
+	if (pt->chosen == pt->rival || pairs == 0)
+		return;
+	for (unsigned int i = 0; i < pairs; i++)
+		ratio[i] = c->trial[i] / r->trial[i];
+	s = stat_of(ratio, pairs);
+	pt->spread = s.q3 - s.q1;
+	if (s.median > 1) {
+		pt->loss = s.median - 1;
+		pt->best = pt->rival;
 	}
-	a = chosen.q3 - chosen.q1;
-	b = best.q3 - best.q1;
-	pt->loss = best.median > 0 ? chosen.median / best.median - 1 : 0;
-	pt->spread = best.median > 0 ? (a > b ? a : b) / best.median : 0;
 }
 
 /* Time of a protocol at a point, or -1 when it can't carry that size. */

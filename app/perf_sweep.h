@@ -4,10 +4,12 @@
  * weft-perf --sweep: every usable protocol forced at every size, what the model predicted and what was measured, and what the
  * automatic choice loses against the best forced one.
  *
- * One size is judged in two rounds, so that luck does not pick the winner: each candidate is measured a few times in turn, then the automatic
- * choice and the best of the others again, alternating. A **loss** is how much longer the automatic choice's median takes than the
- * winner's; the **spread** is the wider one of their two ranges between quartiles, relative to the winner's median. A choice is good
- * when the loss is at most 10 % beyond the spread.
+ * One size is judged in two rounds, so that luck does not pick the winner: each candidate is measured
+ * a few times in turn, then the automatic choice and the best of the others again, in pairs. A pair is
+ * over in some hundredths of a second, so what changes the machine's speed for longer (cores that are
+ * near or far from each other) changes both alike: the **loss** is the median over the pairs of how much
+ * longer the automatic choice took than its rival, the **spread** the range between the quartiles of
+ * that. A choice is good when the loss is at most 10 % beyond the spread.
  */
 #ifndef APP_PERF_SWEEP_H
 #define APP_PERF_SWEEP_H
@@ -38,14 +40,17 @@ struct sweep_point {
 	struct sweep_proto proto[SWEEP_PROTOS];
 	unsigned int num;
 	unsigned int chosen; /**< what the library uses by itself */
-	unsigned int best;   /**< least median; @ref chosen when that is as good */
-	double loss, spread; /**< relative to the best's median */
+	unsigned int rival;  /**< best of the others; = chosen when there is none */
+	unsigned int best;   /**< chosen or rival */
+	double loss, spread; /**< part of the rival's time; a loss below 0 counts as 0 */
 };
 
 /** Add a trial; more than SWEEP_TRIALS_MAX are ignored. */
 void sweep_add(struct sweep_proto *p, double seconds);
 struct sweep_stat sweep_stat(const struct sweep_proto *p);
-/** Find the best, and what the chosen one loses. */
+/** Find the rival by what has been measured so far. */
+void sweep_rival(struct sweep_point *pt);
+/** From trials in pairs: which one is best, and what the chosen one loses. */
 void sweep_judge(struct sweep_point *pt);
 static inline bool sweep_good(const struct sweep_point *pt)
 {

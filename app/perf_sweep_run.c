@@ -85,19 +85,6 @@ static int trials_of(struct perf_session *s, struct sweep_point *pt, const unsig
 	return ret;
 }
 
-/* The best of all but the chosen one, or the chosen one where there is no other. */
-static unsigned int rival(const struct sweep_point *pt)
-{
-	unsigned int best = pt->chosen;
-
-	for (unsigned int i = 0; i < pt->num; i++)
-		if (i != pt->chosen &&
-		    (best == pt->chosen ||
-		     sweep_stat(&pt->proto[i]).median < sweep_stat(&pt->proto[best]).median))
-			best = i;
-	return best;
-}
-
 static int sweep_size(struct perf_session *s, struct sweep_point *pt)
 {
 	unsigned int all[SWEEP_PROTOS], two[2];
@@ -113,8 +100,9 @@ static int sweep_size(struct perf_session *s, struct sweep_point *pt)
 		return ret;
 	iters = iterations(s->opts, seconds);
 	ret = trials_of(s, pt, all, pt->num, FIRST_TRIALS, iters);
+	sweep_rival(pt);
 	two[0] = pt->chosen;
-	two[1] = rival(pt);
+	two[1] = pt->rival;
 	if (!ret && two[0] != two[1]) {
 		/* What made it the winner may have been luck: only the second round counts. */
 		pt->proto[two[0]].trials = pt->proto[two[1]].trials = 0;
