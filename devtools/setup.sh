@@ -25,10 +25,10 @@ weft_packages() {
 		build) printf '%s\n' gcc libc6-dev binutils dpkg-dev meson ninja-build pkgconf python3 git libdpdk-dev \
 			libpcap-dev libibverbs-dev ibverbs-providers ;;
 		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen clang-format make \
-			man-db qemu-system-x86 busybox-static cpio libibverbs-dev ibverbs-utils ibverbs-providers rdma-core \
+			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev ibverbs-utils ibverbs-providers rdma-core \
 			perftest ;;
 		demo) printf '%s\n' tar coreutils ;;
-		bench) printf '%s\n' ucx-utils iproute2 ;;
+		bench) printf '%s\n' ucx-utils iproute2 gnuplot-nox ;;
 		*) weft_die "no package group called '$group'; there are build, test, demo and bench" ;;
 		esac
 	done | sort -u

@@ -40,6 +40,8 @@ for program in perf cat info; do
 	check "weft-$program: -S without a value" refuses 2 "NAME=VALUE" "$binary" -S PEER_TIMEOUT
 done
 
+check "weft-perf: a picture that is neither .svg nor .png" refuses 2 "shall end in .svg or .png" "$perf" --sweep --graph x.jpg
+check "weft-perf: a picture of nothing" refuses 2 "draws a --sweep" "$perf" --graph x.svg
 check "weft-perf: missing value" refuses 2 "'-s' needs a value" "$perf" -s
 check "weft-perf: malformed size" refuses 2 "-s wants a size .*'8x'" "$perf" -s 8x
 check "weft-perf: range that ends before it begins" refuses 2 "ends before it begins" "$perf" -s 8:4

@@ -47,6 +47,20 @@ flood_arrives() {
 	[ "$(column messages)" = "$2" ] && [ "$(column wrong)" = 0 ]
 }
 
+# Every protocol of 64 bytes and of 20 kB is there with its times, one of them chosen, and a picture.
+sweep() {
+	local out=$dir/client.out
+
+	perf_pair 2 --sweep -s 64,20k -n 20 -v --graph "$dir/sweep.svg" || return 1
+	grep -q "^size,protocol,predicted_us,measured_us" "$out" || return 1
+	grep -qE "^64,eager/short,[0-9.]+,[0-9.]+," "$out" || return 1
+	grep -qE "^20480,multi-eager,[0-9.]+,[0-9.]+," "$out" || return 1
+	grep -qE "^20480,rndv/[a-z]+,[0-9.]+,[0-9.]+," "$out" || return 1
+	awk -F, 'NR > 1 { n[$1] += $8; if ($3 <= 0 || $4 <= 0 || $7 < 3) bad = 1 }
+		END { exit bad || n[64] != 1 || n[20480] != 1 }' "$out" || return 1
+	grep -q "<svg" "$dir/sweep.svg"
+}
+
 check "tag_lat: half round trips" ping_pong
 check "CSV has ucx_perftest's columns first" ucx_columns
 check "tag_lat: 0 bytes" perf_pair 1 -t tag_lat -s 0 -n 100 -f -V
@@ -68,4 +82,5 @@ check "tag_flood: 64 KiB messages late and in reverse order" flood_arrives 64k 5
 check "tag_flood: 8 B messages late and in reverse order" flood_arrives 8 20000
 check "raw_lat" perf_pair 1 -t raw_lat -n 1000 -f -v
 check "raw_bw" perf_pair 1 -t raw_bw -s 64k -n 1000 -f -v
+check "--sweep: every protocol at every size, and a picture" sweep
 tap_end
