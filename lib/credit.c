@@ -29,10 +29,12 @@ void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit)
 	me->rx_told = me->rx_allowed;
 	me->rx_seq_told = me->rx_seq + WEFT_SEQ_WINDOW;
 	me->rx_small_told = me->rx_small_allowed;
+	me->rx_am_told = me->rx_am_seq + WEFT_SEQ_WINDOW;
 	*credit = (struct weft_wire_credit){
 		.bytes = weft_put64(me->rx_told),
 		.seq = weft_put32(me->rx_seq_told),
 		.small = weft_put32(me->rx_small_told),
+		.am_seq = weft_put32(me->rx_am_told),
 	};
 }
 
@@ -42,6 +44,7 @@ void weft_credit_send(struct weft_msg_ep *me)
 		.bytes = weft_put64(me->rx_allowed),
 		.seq = weft_put32(me->rx_seq + WEFT_SEQ_WINDOW),
 		.small = weft_put32(me->rx_small_allowed),
+		.am_seq = weft_put32(me->rx_am_seq + WEFT_SEQ_WINDOW),
 	};
 
 	if (me->failed)
@@ -55,18 +58,22 @@ void weft_credit_send(struct weft_msg_ep *me)
 	me->rx_told = me->rx_allowed;
 	me->rx_small_told = me->rx_small_allowed;
 	me->rx_seq_told = me->rx_seq + WEFT_SEQ_WINDOW;
+	me->rx_am_told = me->rx_am_seq + WEFT_SEQ_WINDOW;
 }
 
 void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c)
 {
 	uint64_t bytes = weft_get64(c->bytes);
 	uint32_t seq = weft_get32(c->seq), small = weft_get32(c->small);
+	uint32_t am_seq = weft_get32(c->am_seq);
 
 	if ((int64_t)(bytes - me->tx_credit) > 0)
 		me->tx_credit = bytes;
 	/* Never more than a window ahead of what we have sent, whatever the peer says. */
 	if ((int32_t)(seq - me->tx_seq_end) > 0 && seq - me->tx_seq <= WEFT_SEQ_WINDOW)
 		me->tx_seq_end = seq;
+	if ((int32_t)(am_seq - me->tx_am_seq_end) > 0 && am_seq - me->tx_am_seq <= WEFT_SEQ_WINDOW)
+		me->tx_am_seq_end = am_seq;
 	if ((int32_t)(small - me->tx_small_end) > 0 && small - me->tx_small <= WEFT_SMALL_WINDOW)
 		me->tx_small_end = small;
 	if (!TAILQ_EMPTY(&me->pending))

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "msg.h"
+#include "am.h"
 #include "rma.h"
 
 static void flush_end(struct weft_flush *f)
@@ -88,6 +89,7 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 		me->closing = true;
 		weft_tx_update(me);
 		weft_rx_closing(me);
+		weft_am_closing(me);
 	}
 	f = calloc(1, sizeof(*f));
 	if (!f)

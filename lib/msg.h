@@ -216,7 +216,10 @@ struct weft_msg_ep {
 	bool fetching;      /* in the worker's list of those that may ask */
 	uint32_t num_pulls; /* the peer's, waiting */
 	struct weft_rndv_lane rndv[WEFT_MAX_LANES];
-	unsigned int forced;              /* weft_model_conf.forced */
+	unsigned int forced; /* weft_model_conf.forced */
+	struct weft_am *am;  /* active messages that are ahead; NULL = never any */
+	uint32_t tx_am_seq, tx_am_seq_end, rx_am_seq, rx_am_told; /* as tx_seq, rx_seq of tags */
+	size_t am_rndv_from;
 	struct weft_rma *rma;             /* remote memory; NULL = never used */
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
 	size_t zcopy_from;             /* pieces of this size go from user memory where they can */
@@ -273,6 +276,8 @@ struct weft_msg_worker {
 	uint64_t granted; /* sum of windows, and what dead endpoints left behind */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
+	struct weft_am_table *am; /* handlers */
+	LIST_HEAD(, weft_am_data) am_kept;
 	uint32_t fence_sn, fence_done; /* fences of the worker: called for, passed */
 	bool fini;
 	/* Remote memory: what peers did to ours, what we did, and what was refused. */
@@ -299,6 +304,7 @@ struct weft_msg_worker {
 		uint64_t expected, unexpected, ahead, rts;
 		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
 		uint64_t truncated;
+		uint64_t am_received, am_unknown, am_not_kept;
 		uint64_t copied_bytes; /* sent out of a copy, the shortest sends not counted */
 		uint64_t pulls;        /* pieces asked for */
 		uint64_t withdrawn;    /* sends that their sender took back before a match */
@@ -549,6 +555,9 @@ void weft_credit_send(struct weft_msg_ep *me);
 static inline void weft_credit_update(struct weft_msg_ep *me)
 {
 	if (__builtin_expect((uint32_t)(me->rx_seq + WEFT_SEQ_WINDOW - me->rx_seq_told) >=
+				     WEFT_SEQ_WINDOW / 4,
+			     0) ||
+	    __builtin_expect((uint32_t)(me->rx_am_seq + WEFT_SEQ_WINDOW - me->rx_am_told) >=
 				     WEFT_SEQ_WINDOW / 4,
 			     0) ||
 	    __builtin_expect(me->rx_small_allowed - me->rx_small_told >= WEFT_SMALL_WINDOW / 4,

@@ -10,6 +10,7 @@
 #include "bcopy_bw.h"
 #include "log.h"
 #include "msg.h"
+#include "am.h"
 #include "rma.h"
 
 #define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
@@ -96,6 +97,7 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 		weft_log_worker(worker, WEFT_LOG_WARN,
 				"%llu messages that had arrived were never received",
 				(unsigned long long)mw->count.unclaimed);
+	weft_am_fini(mw);
 	weft_rndv_worker_fini(mw);
 	weft_message_pool_fini(&mw->messages);
 	weft_request_table_fini(mw);
@@ -162,6 +164,9 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"tag.drop.mismatch", mw->count.mismatch},
 		{"tag.drop.overlap", mw->count.overlap},
 		{"tag.drop.bad_reference", mw->count.bad_ref},
+		{"am.received", mw->count.am_received},
+		{"am.drop.unknown_id", mw->count.am_unknown},
+		{"am.drop.not_kept", mw->count.am_not_kept},
 		{"rma.puts", mw->rma.puts},
 		{"rma.put_bytes", mw->rma.put_bytes},
 		{"rma.gets", mw->rma.gets},
@@ -192,6 +197,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 		return -ENOMEM;
 	*me = (struct weft_msg_ep){.ep = ep, .mw = mw, .refs = 1};
 	me->rx_seq = mw->conf.seq_start;
+	me->rx_am_seq = mw->conf.seq_start;
 	me->rx_small_allowed = WEFT_SMALL_WINDOW;
 	weft_match_source_init(&mw->match, &me->source);
 	TAILQ_INIT(&me->rx_active);
@@ -210,6 +216,7 @@ void weft_msg_ep_destroy(struct weft_msg_ep *me)
 {
 	weft_ep_config_put(me->config);
 	free(me->rma);
+	free(me->am);
 	free(me);
 }
 
@@ -247,6 +254,8 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		me->tx_seq = me->tx_seq_end - WEFT_SEQ_WINDOW;
 		me->tx_credit = weft_get64(credit->bytes);
 		me->tx_small_end = weft_get32(credit->small);
+		me->tx_am_seq_end = weft_get32(credit->am_seq);
+		me->tx_am_seq = me->tx_am_seq_end - WEFT_SEQ_WINDOW;
 	}
 	me->lanes_up = 0;
 	for (unsigned int i = 0; i < ep->num_lanes; i++) {

@@ -15,6 +15,7 @@
 #include <errno.h>
 
 #include "msg.h"
+#include "am.h"
 #include "rma.h"
 
 /* ------------------------------------------------------------------ sequence */
@@ -454,6 +455,8 @@ static const uint8_t header_size[] = {
 	[WEFT_WIRE_PULL] = sizeof(struct weft_wire_pull),
 	[WEFT_WIRE_WITHDRAW] = sizeof(struct weft_wire_withdraw),
 	[WEFT_WIRE_PUT_DONE] = sizeof(struct weft_wire_put_done),
+	[WEFT_WIRE_AM] = sizeof(struct weft_wire_am),
+	[WEFT_WIRE_AM_RTS] = sizeof(struct weft_wire_am_rts),
 	[WEFT_WIRE_PUT] = sizeof(struct weft_wire_put),
 	[WEFT_WIRE_GET] = sizeof(struct weft_wire_get),
 	[WEFT_WIRE_GET_DATA] = sizeof(struct weft_wire_data),
@@ -500,6 +503,10 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 		break;
 	case WEFT_WIRE_CREDIT:
 		weft_credit_recv(me, data);
+		break;
+	case WEFT_WIRE_AM:
+	case WEFT_WIRE_AM_RTS:
+		weft_am_recv(me, id, data, length);
 		break;
 	case WEFT_WIRE_PUT:
 	case WEFT_WIRE_GET:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "msg.h"
+#include "am.h"
 #include "rma.h"
 
 /* ------------------------------------------------------------------ pieces onto lanes */
@@ -348,8 +349,10 @@ int weft_send_cancel(struct weft_request *req)
 		send_end(req, -ECANCELED);
 		return 0;
 	}
-	if ((req->flags & (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK | WEFT_REQ_RTR | WEFT_REQ_CANCEL)) !=
-	    (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK))
+	/* Of active messages handlers have heard already. */
+	if ((req->flags & WEFT_REQ_AM) ||
+	    (req->flags & (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK | WEFT_REQ_RTR | WEFT_REQ_CANCEL)) !=
+		    (WEFT_REQ_RNDV | WEFT_REQ_WAIT_ACK))
 		return -EBUSY;
 	withdraw(req);
 	return 0;
@@ -410,6 +413,8 @@ static int send_step(struct weft_request *req)
 	struct weft_msg_ep *me = req->me;
 	int rc;
 
+	if (req->flags & WEFT_REQ_AM)
+		return weft_am_step(req);
 	if (!(req->flags & WEFT_REQ_STARTED)) {
 		if (!weft_tx_has_seq(me))
 			return -EAGAIN;
@@ -553,6 +558,7 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	TAILQ_INIT(&me->data);
 	weft_rndv_ep_fail(me);
 	weft_rma_fail(me);
+	weft_am_fail(me);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link) {
 		req->flags &= ~(WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK);
 		req->flags |= WEFT_REQ_HANDED;

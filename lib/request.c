@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "msg.h"
+#include "am.h"
 #include "rma.h"
 
 /* ------------------------------------------------------------------ table */
@@ -61,6 +62,8 @@ static void let_go(struct weft_request *req)
 		req->send.mem->refs--;
 	if (req->kind == WEFT_REQ_RMA)
 		weft_rma_let_go(req);
+	else if (req->flags & WEFT_REQ_AM)
+		weft_am_let_go(req);
 }
 
 void weft_request_drop(struct weft_request *req)

@@ -49,6 +49,7 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA 
 #define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: no more of it */
 #define WEFT_REQ_LATER (1u << 14)     /**< complete, but the callback waits for the next progress */
 #define WEFT_REQ_RNDV (1u << 16)      /**< send: offered: the receiver asks, or says ATS */
+#define WEFT_REQ_AM (1u << 18)        /**< send: of the active messages' space */
 #define WEFT_REQ_CANCEL (1u << 17)    /**< send: withdrawn; the receiver says who was first */
 #define WEFT_REQ_NOW (1u << 15)       /**< receive: over inside the call that posted it */
 
@@ -75,6 +76,13 @@ struct weft_req_rma {
 			uint8_t data[38];
 		} small; /* answer without payload */
 	};
+};
+
+/** Active message: what am.c keeps of a send. */
+struct weft_req_am {
+	const void *header;
+	void *copy; /* of the header, where it does not go at once */
+	uint16_t id, flags, header_length;
 };
 
 struct weft_request {
@@ -107,7 +115,10 @@ struct weft_request {
 			uint32_t seq;
 			size_t offset, end;        /* next byte to hand over, and where to stop */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
-			struct weft_req_rma rma;
+			union {
+				struct weft_req_rma rma;
+				struct weft_req_am am; /* WEFT_REQ_AM */
+			};
 		} send; /* remote memory, too */
 		struct {
 			struct weft_match_recv match;

@@ -60,6 +60,7 @@ struct weft_worker;
 struct weft_ep;
 struct weft_request;
 struct weft_mem;     /**< registered memory */
+struct weft_am_data; /**< an active message that its handler may keep, or has yet to receive */
 struct weft_rkey;    /**< a peer's memory, as its remote key describes it */
 struct weft_message; /**< a message taken out of matching by a probe */
 struct weft_config;
@@ -124,6 +125,7 @@ WEFT_API void weft_config_release(struct weft_config *config);
  * says which.
  */
 #define WEFT_FEATURE_TAG 1ull
+#define WEFT_FEATURE_AM (1ull << 1)    /**< active messages */
 #define WEFT_FEATURE_RMA (1ull << 2)   /**< weft_put(), weft_get() */
 #define WEFT_FEATURE_AMO32 (1ull << 3) /**< weft_atomic() on 4 bytes */
 #define WEFT_FEATURE_AMO64 (1ull << 4) /**< weft_atomic() on 8 bytes */
@@ -392,7 +394,10 @@ struct weft_proto_info {
 	size_t min, max;
 	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
 	int chosen;     /**< it is what is used now */
-	/** what the model expects of the asked size: from the call to the last byte at its place, s; 0 = it can't tell */
+	/**
+	 * what the model expects of the asked size: from the call to the last byte at its place, s;
+	 * 0 = it can't tell
+	 */
 	double time;
 };
 
@@ -404,15 +409,17 @@ WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t len
 				 struct weft_proto_info *info);
 
 /**
- * Walk the protocols that could carry it: number @p index, in no special order; min and max are what it can carry at all.
+ * Walk the protocols that could carry it: number @p index, in no special order; min and max are
+ * what it can carry at all.
  * @return 0; -ENOENT past the last one; -ENOTCONN while not connected
  */
 WEFT_API int weft_ep_query_candidate(struct weft_ep *ep, enum weft_op op, size_t length,
 				     unsigned int index, struct weft_proto_info *info);
 
 /**
- * For measurements: use one protocol for everything that it can carry, whatever the model says of it (a message without credit still goes as
- * a rendezvous). It concerns what has not begun to be sent, and this end only.
+ * For measurements: use one protocol for everything that it can carry, whatever the model says of
+ * it (a message without credit still goes as a rendezvous). It concerns what has not begun to be
+ * sent, and this end only.
  * @param name  as in struct weft_proto_info; NULL = choose again
  * @return 0; -ENOENT there is no such protocol; -ENOMEM, and nothing has changed
  */
@@ -592,6 +599,96 @@ WEFT_API int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *
 
 /** Drop a message that a probe took out; its sender sees success. */
 WEFT_API void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message);
+
+/* ------------------------------------------------------------------ active messages */
+
+/** Longest header, bytes. */
+#define WEFT_AM_HEADER_MAX 256
+
+#define WEFT_AM_F_KEEPABLE 1u /**< data stays until weft_am_data_release() if the handler says so */
+#define WEFT_AM_F_RNDV 2u     /**< data is still at the sender: weft_am_recv_data() gets it */
+
+/** What a handler gets. Valid during the call, except what it may keep. */
+struct weft_am_msg {
+	size_t size;
+	unsigned int id;
+	unsigned int flags; /**< WEFT_AM_F_* */
+	const void *header;
+	size_t header_length;
+	const void *data;          /**< payload, unaligned; NULL with #WEFT_AM_F_RNDV */
+	size_t length;             /**< of the payload */
+	struct weft_am_data *desc; /**< NULL: nothing can be kept */
+	uint64_t source_id;        /**< worker it comes from */
+	/**
+	 * To reply on, during the call. Beyond it only if the application owns the endpoint (it
+	 * created it, or has it from accept_cb).
+	 */
+	struct weft_ep *ep;
+};
+
+/**
+ * A message has come, in its turn: messages of one endpoint are delivered in the order of their
+ * send calls, whatever their size; with #WEFT_AM_F_RNDV in the order of the sends too, only the
+ * data comes when it is asked for.
+ * @return 0: done with it; data that was not received is dropped, its sender sees success.
+ *   #WEFT_INPROGRESS: `desc` and `data` are kept until weft_am_data_release() or
+ *   weft_am_recv_data(). A negative error (above -4096): done, and the sender of a message with
+ *   #WEFT_AM_F_RNDV sees it
+ */
+typedef int (*weft_am_cb)(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg);
+
+#define WEFT_AM_PERSISTENT_DATA 1u /**< data can always be kept; costs a copy per message */
+
+/**
+ * Set, replace or (NULL) remove the handler of an id. Messages with an id that has none are dropped
+ * and counted ("am.drop.unknown_id"), their senders see success.
+ * @param id     0..65535
+ * @param flags  #WEFT_AM_PERSISTENT_DATA; without it only data with #WEFT_AM_F_RNDV, and what had
+ *   come ahead of its turn, can be kept
+ * @return 0; -EINVAL; -EOPNOTSUPP (context without #WEFT_FEATURE_AM); -ENOMEM
+ */
+WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft_am_cb cb,
+					void *arg, unsigned int flags);
+
+/** never ask first; -EMSGSIZE if it does not fit into one lane message */
+#define WEFT_AM_SEND_EAGER 1u
+#define WEFT_AM_SEND_RNDV 2u /**< always ask first, even without data */
+
+struct weft_am_send {
+	size_t size;
+	unsigned int id;
+	unsigned int flags; /**< WEFT_AM_SEND_* */
+	const void *header; /**< may be reused when the call returns */
+	size_t header_length;
+};
+
+/**
+ * Send an active message. Done means that header and buffer may be reused; with rendezvous that the
+ * handler has the data, or did not want it. What fits into one message of a lane goes at once,
+ * longer ones by rendezvous (from WEFT_RNDV_THRESH on, if that is a number).
+ * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long), -EOPNOTSUPP, -ENOMEM, or the
+ *   endpoint's error
+ */
+WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *buffer,
+			  size_t count, const struct weft_op_params *params,
+			  struct weft_request **req);
+
+/**
+ * Get the data of a message with #WEFT_AM_F_RNDV, inside its handler or later. The descriptor is
+ * used up unless the call returns -EINVAL or -ENOMEM. As weft_tag_recv() for buffers, truncation,
+ * completion (`tag` is the id).
+ * @return 0, #WEFT_INPROGRESS, -ECONNRESET when the sender is gone
+ */
+WEFT_API int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, void *buffer,
+			       size_t count, const struct weft_op_params *params,
+			       struct weft_request **req);
+
+/**
+ * Done with a message that a handler has kept; one with #WEFT_AM_F_RNDV is dropped, its sender sees
+ * success.
+ * @return 0, or -EINVAL when it was used up inside its handler
+ */
+WEFT_API int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc);
 
 /* ------------------------------------------------------------------ memory */
 

@@ -53,7 +53,7 @@ static int check_keys(const struct weft_wire_keys *keys, size_t length)
 /* Records: unknown ones are skipped unless marked as indispensable. */
 static int check_records(uint8_t id, const uint8_t *p, size_t left)
 {
-	bool keys = id == WEFT_WIRE_RTS || id == WEFT_WIRE_RTR;
+	bool keys = id == WEFT_WIRE_RTS || id == WEFT_WIRE_RTR || id == WEFT_WIRE_AM_RTS;
 
 	while (left) {
 		const struct weft_wire_record *r = (const void *)p;
@@ -179,6 +179,24 @@ static int check_control(uint8_t id, const void *data, size_t size, size_t lengt
 	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);
 }
 
+/* An active message, or its RTS: the header lies inside. */
+static int check_am(uint8_t id, const void *data, size_t length)
+{
+	const struct weft_wire_am_rts *rts = data;
+	const struct weft_wire_am *am = data;
+	size_t size = id == WEFT_WIRE_AM ? sizeof(*am) : sizeof(*rts);
+
+	if (length < size || weft_get16(am->header_length) > WEFT_WIRE_AM_HEADER ||
+	    length - size < weft_get16(am->header_length))
+		return -EBADMSG;
+	if (id == WEFT_WIRE_AM)
+		return 0;
+	if (weft_get64(rts->total) > PTRDIFF_MAX)
+		return -EBADMSG;
+	size += weft_get16(am->header_length);
+	return check_records(id, (const uint8_t *)data + size, length - size);
+}
+
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
 	switch (id) {
@@ -215,6 +233,9 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 		return check_control(id, data, sizeof(struct weft_wire_withdraw), length);
 	case WEFT_WIRE_PUT_DONE:
 		return check_control(id, data, sizeof(struct weft_wire_put_done), length);
+	case WEFT_WIRE_AM:
+	case WEFT_WIRE_AM_RTS:
+		return check_am(id, data, length);
 	case WEFT_WIRE_PUT:
 		if (length < sizeof(struct weft_wire_put))
 			return -EBADMSG;

@@ -96,7 +96,11 @@ enum weft_wire_id {
 	WEFT_WIRE_WITHDRAW = 14,
 	/** struct weft_wire_put_done: sender to receiver: these bytes are written */
 	WEFT_WIRE_PUT_DONE = 15,
-	/* 16..19 active messages */
+	/** struct weft_wire_am, header, payload: a whole active message */
+	WEFT_WIRE_AM = 16,
+	/** struct weft_wire_am_rts, header, records: the payload is ready at the sender */
+	WEFT_WIRE_AM_RTS = 17,
+	/* 18, 19 active messages in several fragments */
 	/** struct weft_wire_put + payload: write it into registered memory */
 	WEFT_WIRE_PUT = 20,
 	/** struct weft_wire_get: answer with these bytes of registered memory */
@@ -207,7 +211,7 @@ struct weft_wire_credit {
 	 * unexpected envelopes
 	 */
 	weft_le32 small;
-	weft_le32 reserved; /**< 0; later: sequence of the active-message space */
+	weft_le32 am_seq; /**< as seq, of the active messages' space */
 } __attribute__((packed));
 
 /**
@@ -247,6 +251,26 @@ struct weft_wire_put_done {
 	weft_le64 offset;
 	weft_le64 length; /**< > 0 */
 } __attribute__((packed));
+
+/** Active message; its payload is what follows struct and header. */
+struct weft_wire_am {
+	weft_le32 seq; /**< of this endpoint direction, active messages' space */
+	weft_le16 id;
+	weft_le16 header_length; /**< bytes of the user's header, <= WEFT_WIRE_AM_HEADER */
+} __attribute__((packed));
+
+/** As RTS: RTR, PULL, DATA, ABORT and ATS move the payload. Begins as struct weft_wire_am. */
+struct weft_wire_am_rts {
+	weft_le32 seq;
+	weft_le16 id;
+	weft_le16 header_length;
+	weft_le64 total;          /**< of the payload */
+	struct weft_wire_ref req; /**< sender's request */
+	weft_le32 flags;          /**< WEFT_RTS_F_* */
+} __attribute__((packed));
+
+/** Longest header of an active message: it fits into any lane's message, beside an RTS. */
+#define WEFT_WIRE_AM_HEADER 256
 
 /**
  * Remote memory over active messages. Memory is named by the registration's random key and a byte
@@ -358,6 +382,8 @@ static_assert(sizeof(struct weft_wire_withdraw) == 24, "wire");
 static_assert(sizeof(struct weft_wire_put_done) == 24, "wire");
 static_assert(sizeof(struct weft_wire_keys) == 8, "wire");
 static_assert(sizeof(struct weft_wire_key) == 10, "wire");
+static_assert(sizeof(struct weft_wire_am) == 8, "wire");
+static_assert(sizeof(struct weft_wire_am_rts) == 28, "wire");
 static_assert(sizeof(struct weft_wire_put) == 24, "wire");
 static_assert(sizeof(struct weft_wire_get) == 44, "wire");
 static_assert(sizeof(struct weft_wire_amo) == 44, "wire");

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Active messages that come. The one whose turn it is goes to its handler out of the lane's buffer;
+ * what is ahead is copied and waits. An id without a handler is dropped and counted; its sender sees
+ * success, as with a handler that looks away.
+ *
+ * Data that a handler may keep is copied before the call (its address must not change after it), in
+ * pieces of memory of its size: no lane's buffer is ever kept.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "am.h"
+
+static const struct weft_am_handler *find_handler(const struct weft_msg_worker *mw, uint16_t id)
+{
+	const struct weft_am_handler *page = mw->am ? mw->am->page[id >> 8] : NULL;
+
+	return page && page[id & 255].cb ? &page[id & 255] : NULL;
+}
+
+static struct weft_am *am_of(struct weft_msg_ep *me)
+{
+	if (!me->am)
+		me->am = calloc(1, sizeof(*me->am));
+	return me->am;
+}
+
+/* What the message holds of the sender's credit. */
+static void give_credit(struct weft_msg_ep *me, const struct weft_am_data *d)
+{
+	if (!d->rndv && !me->failed)
+		weft_credit_give(me, d->length);
+}
+
+static void data_free(struct weft_am_data *d)
+{
+	struct weft_msg_ep *me = d->me;
+
+	give_credit(me, d);
+	if (!me->failed)
+		weft_credit_update(me);
+	free(d);
+	weft_msg_ep_release(me);
+}
+
+/* A message, parsed: bytes still in the lane's buffer, or in @c d. */
+struct am {
+	uint16_t id, header_length;
+	const uint8_t *header, *payload;
+	uint64_t length;
+	bool rndv;
+	struct weft_rndv_offer offer;
+};
+
+static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
+{
+	size_t size = a->header_length + (a->rndv ? 0 : a->length);
+	struct weft_am_data *d = malloc(sizeof(*d) + size);
+
+	if (!d) {
+		weft_ep_fail(me->ep, -ENOMEM, "no memory for an active message of %llu bytes",
+			     (unsigned long long)a->length);
+		return NULL;
+	}
+	d->me = me;
+	d->offer = a->offer;
+	d->length = a->length;
+	d->id = a->id;
+	d->header_length = a->header_length;
+	d->rndv = a->rndv;
+	d->kept = d->consumed = d->calling = d->gone = false;
+	if (a->header_length)
+		memcpy(d->bytes, a->header, a->header_length);
+	if (!a->rndv && a->length)
+		memcpy(d->bytes + a->header_length, a->payload, a->length);
+	weft_msg_ep_hold(me);
+	return d;
+}
+
+/* ------------------------------------------------------------------ to the handler */
+
+/* The handler has returned. */
+static void after_call(struct weft_am_data *d, int rc)
+{
+	struct weft_msg_ep *me = d->me;
+
+	d->calling = false;
+	if (d->consumed) {
+		data_free(d);
+		return;
+	}
+	if (rc == WEFT_INPROGRESS) {
+		d->kept = true;
+		LIST_INSERT_HEAD(&me->mw->am_kept, d, link);
+		return;
+	}
+	if (d->rndv && !me->failed && !d->gone)
+		weft_rndv_refuse(me, d->offer.sreq, rc < 0 && rc > -4096 ? rc : 0);
+	data_free(d);
+}
+
+/* @param d  a copy that is there already, or NULL */
+static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
+{
+	const struct weft_am_handler *h = find_handler(me->mw, a->id);
+	struct weft_am_msg msg = {
+		.size = sizeof(msg),
+		.id = a->id,
+		.header = a->header,
+		.header_length = a->header_length,
+		.length = a->length,
+		.source_id = me->ep->remote_id,
+		.ep = me->ep,
+	};
+	int rc;
+
+	if (!h) {
+		me->mw->count.am_unknown++;
+		if (a->rndv)
+			weft_rndv_refuse(me, a->offer.sreq, 0);
+		if (d)
+			data_free(d);
+		else if (!a->rndv)
+			weft_credit_give(me, a->length);
+		return;
+	}
+	me->mw->count.am_received++;
+	if (!d && (a->rndv || (h->flags & WEFT_AM_PERSISTENT_DATA))) {
+		d = data_new(me, a);
+		if (!d)
+			return;
+	}
+	if (!d) {
+		msg.data = a->payload;
+		rc = h->cb(me->mw->worker, &msg, h->arg);
+		if (rc == WEFT_INPROGRESS)
+			me->mw->count.am_not_kept++; /* it is not: there was no descriptor */
+		if (!me->failed)
+			weft_credit_give(me, a->length);
+		return;
+	}
+	d->calling = true;
+	msg.header = d->bytes;
+	msg.data = d->rndv ? NULL : d->bytes + d->header_length;
+	msg.flags = d->rndv ? WEFT_AM_F_RNDV : WEFT_AM_F_KEEPABLE;
+	msg.desc = d;
+	after_call(d, h->cb(me->mw->worker, &msg, h->arg));
+}
+
+static void deliver_kept(struct weft_msg_ep *me, struct weft_am_data *d)
+{
+	struct am a = {
+		.id = d->id,
+		.header_length = d->header_length,
+		.header = d->bytes,
+		.payload = d->bytes + d->header_length,
+		.length = d->length,
+		.rndv = d->rndv,
+		.offer = d->offer,
+	};
+
+	deliver(me, &a, d);
+}
+
+/* ------------------------------------------------------------------ in order */
+
+static void drain(struct weft_msg_ep *me)
+{
+	struct weft_am *am = me->am;
+	struct weft_am_data *d;
+
+	while (!me->failed && am->waiting &&
+	       (d = am->ahead[me->rx_am_seq % WEFT_SEQ_WINDOW]) != NULL) {
+		am->ahead[me->rx_am_seq % WEFT_SEQ_WINDOW] = NULL;
+		am->waiting--;
+		me->rx_am_seq++;
+		deliver_kept(me, d);
+	}
+}
+
+/* May it begin? As may_begin() of tags: what the lane has acknowledged is not dropped silently. */
+static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
+{
+	uint32_t ahead = seq - me->rx_am_seq;
+
+	if ((int32_t)ahead < 0 ||
+	    (ahead && me->am && ahead < WEFT_SEQ_WINDOW && me->am->ahead[seq % WEFT_SEQ_WINDOW])) {
+		me->mw->count.old_seq++;
+		return false;
+	}
+	if (ahead >= WEFT_SEQ_WINDOW) {
+		me->mw->count.far_seq++;
+		weft_ep_fail(me->ep, -EPROTO, "active message %u is beyond the window (%u is next)",
+			     seq, me->rx_am_seq);
+		return false;
+	}
+	if (!a->rndv && !weft_credit_take(me, a->length)) {
+		me->mw->count.no_credit++;
+		weft_ep_fail(me->ep, -EPROTO, "the peer sends more than it was granted");
+		return false;
+	}
+	return true;
+}
+
+static void came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
+{
+	struct weft_am_data *d;
+
+	if (!may_come(me, a, seq))
+		return;
+	if (seq != me->rx_am_seq) {
+		if (!am_of(me)) {
+			weft_ep_fail(me->ep, -ENOMEM, "no memory for messages that are ahead");
+			return;
+		}
+		d = data_new(me, a);
+		if (!d)
+			return;
+		me->am->ahead[seq % WEFT_SEQ_WINDOW] = d;
+		me->am->waiting++;
+		me->mw->count.ahead++;
+		return;
+	}
+	me->rx_am_seq++;
+	deliver(me, a, NULL);
+	if (me->am && !me->failed)
+		drain(me);
+	if (!me->failed)
+		weft_credit_update(me);
+}
+
+void weft_am_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+{
+	const struct weft_wire_am_rts *rts = data;
+	const struct weft_wire_am *w = data;
+	struct am a = {.header_length = weft_get16(w->header_length), .id = weft_get16(w->id)};
+
+	if (id == WEFT_WIRE_AM) {
+		a.header = (const uint8_t *)(w + 1);
+		a.payload = a.header + a.header_length;
+		a.length = length - sizeof(*w) - a.header_length;
+	} else {
+		a.header = (const uint8_t *)(rts + 1);
+		a.length = weft_get64(rts->total);
+		a.rndv = true;
+		weft_rndv_offer_read(&a.offer, rts->req, rts->flags, a.header + a.header_length,
+				     length - sizeof(*rts) - a.header_length);
+		me->mw->count.rts++;
+	}
+	came(me, &a, weft_get32(w->seq));
+}
+
+/* ------------------------------------------------------------------ kept data */
+
+/* Its handler, or the one who keeps it, is done with it. */
+static void consume(struct weft_am_data *d)
+{
+	d->consumed = true;
+	if (d->calling)
+		return; /* after_call() frees it */
+	if (d->kept)
+		LIST_REMOVE(d, link);
+	data_free(d);
+}
+
+int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc)
+{
+	if (!worker || !desc || desc->consumed)
+		return -EINVAL;
+	weft_worker_lock(worker);
+	if (desc->rndv && !desc->me->failed && !desc->gone)
+		weft_rndv_refuse(desc->me, desc->offer.sreq, 0);
+	consume(desc);
+	weft_worker_unlock(worker);
+	return 0;
+}
+
+static int recv_data(struct weft_worker *worker, struct weft_am_data *d, void *buffer, size_t count,
+		     const struct weft_op_params *params, struct weft_request **out)
+{
+	struct weft_msg_ep *me = d->me;
+	struct weft_request *req;
+	int rc;
+
+	if (!d->rndv || d->consumed)
+		return -EINVAL;
+	if (me->failed || d->gone) {
+		consume(d);
+		return -ECONNRESET;
+	}
+	req = weft_request_alloc(worker->msg, WEFT_REQ_RECV, params, out != NULL);
+	if (!req)
+		return -ENOMEM;
+	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, true);
+	if (rc) {
+		weft_request_drop(req);
+		return rc;
+	}
+	weft_recv_matched(req, me, d->id, d->length);
+	weft_rndv_fetch(me, req, &d->offer, true);
+	consume(d);
+	if (!(req->flags & WEFT_REQ_NOW)) {
+		if (out)
+			*out = req;
+		return WEFT_INPROGRESS;
+	}
+	if (params && params->completion) {
+		weft_request_settle(req);
+		weft_request_result(req, params->completion);
+	}
+	weft_request_drop(req);
+	return 0;
+}
+
+int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, void *buffer,
+		      size_t count, const struct weft_op_params *params, struct weft_request **req)
+{
+	int rc;
+
+	if (req)
+		*req = NULL;
+	if (!worker || !desc || weft_op_params_check(params))
+		return -EINVAL;
+	weft_worker_lock(worker);
+	rc = recv_data(worker, desc, buffer, count, params, req);
+	weft_worker_unlock(worker);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ ends */
+
+void weft_am_fail(struct weft_msg_ep *me)
+{
+	struct weft_am *am = me->am;
+
+	if (!am || !am->waiting)
+		return;
+	for (unsigned int i = 0; i < WEFT_SEQ_WINDOW; i++) {
+		struct weft_am_data *d = am->ahead[i];
+
+		if (!d)
+			continue;
+		am->ahead[i] = NULL;
+		data_free(d);
+	}
+	am->waiting = 0;
+}
+
+void weft_am_closing(struct weft_msg_ep *me)
+{
+	struct weft_am_data *d;
+
+	LIST_FOREACH(d, &me->mw->am_kept, link) {
+		if (d->me != me || !d->rndv || d->gone)
+			continue;
+		d->gone = true;
+		weft_rndv_refuse(me, d->offer.sreq, -ECONNRESET);
+	}
+}
+
+void weft_am_fini(struct weft_msg_worker *mw)
+{
+	struct weft_am_data *d;
+
+	while ((d = LIST_FIRST(&mw->am_kept))) {
+		LIST_REMOVE(d, link);
+		data_free(d);
+	}
+	for (unsigned int i = 0; mw->am && i < 256; i++)
+		free(mw->am->page[i]);
+	free(mw->am);
+	mw->am = NULL;
+}
