@@ -7,11 +7,13 @@
 
 #include "drivers/dpdk/eal.h"
 #include "eal_start.h"
+#include "info_protocols.h"
 #include "peer.h"
 #include "sys.h"
 
 static const char help[] =
 	"usage: weft-info [EAL ARGUMENTS --] options\n"
+	"       weft-info protocols --lanes FILE [options]   see weft-info protocols --help\n"
 	"\n"
 	"  -v, --version          version and build\n"
 	"  -c, --config           all WEFT_ variables with type, default and help, as they are set "
@@ -176,6 +178,9 @@ int main(int argc, char **argv)
 	int eal_count, ret = APP_OK;
 
 	cli_program = "weft-info";
+	/* Nothing but a file is needed for that: no EAL. */
+	if (argc > 1 && strcmp(argv[1], "protocols") == 0)
+		return info_protocols(argc - 1, argv + 1);
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
 	if (!cli_asks_for_help(argc, argv))
 		ret = peer_options_init(&info.opts);

@@ -152,6 +152,9 @@ int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const
 int weft_option_print(const struct weft_conf *conf, const struct weft_option *opt, char *buf,
 		      size_t size);
 
+/** A rate in words ("25Gbps", "3GBs"), bytes/s. @return false: it is none */
+bool weft_rate_parse(const char *text, double *value);
+
 /**
  * Nearest of the words in @p list (separated by any of @p sep) to @p word by edit distance, or NULL
  * if none is near. Copied to @p buf.

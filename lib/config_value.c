@@ -105,6 +105,11 @@ static const struct suffix rates[] = {
 	{"kbit/s", .125e3}, {"Mbit/s", .125e6}, {"Gbit/s", .125e9}, {NULL, 0},
 };
 
+bool weft_rate_parse(const char *text, double *value)
+{
+	return with_suffix(text, rates, true, value) == 0;
+}
+
 static const struct suffix none[] = {{"", 1}, {NULL, 0}};
 
 static int parse_bool(const char *text, bool *value)

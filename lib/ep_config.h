@@ -11,6 +11,12 @@
 
 #include "proto.h"
 
+struct weft_conf;
+
+/** The settings that decide about protocols. @param bcopy_bw  used when none is set, bytes/s */
+void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from,
+			  double bcopy_bw);
+
 struct weft_ep_config {
 	/** By operation and buffer type. num == 0: not computed yet (buffers that are not contiguous, on first use). */
 	struct weft_proto_select select[WEFT_NUM_OPS][WEFT_NUM_BUFS];

@@ -103,6 +103,7 @@ void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *fr
 	to->multi_eager_limit = from->multi_eager_limit;
 	to->max_eager_lanes = from->max_eager_lanes;
 	to->max_rndv_lanes = from->max_rndv_lanes;
+	to->rndv_scheme = from->rndv_scheme;
 }
 
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw)

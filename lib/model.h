@@ -58,6 +58,7 @@ struct weft_model_conf {
 	unsigned int max_eager_lanes, max_rndv_lanes;
 	/** 1 + place in weft_protos of the protocol that is used wherever it can be; 0 = none */
 	unsigned int forced;
+	uint32_t rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
 };
 
 /** Everything that decides which protocols an endpoint uses. Equal bytes = equal choices: unused bytes are 0. */

@@ -124,7 +124,10 @@ extern const struct weft_proto weft_proto_eager_short;
 extern const struct weft_proto weft_proto_eager_bcopy;
 extern const struct weft_proto weft_proto_eager_zcopy;
 extern const struct weft_proto weft_proto_multi_eager;
-extern const struct weft_proto weft_proto_rndv;
+extern const struct weft_proto weft_proto_rndv_get;
+extern const struct weft_proto weft_proto_rndv_pull;
+extern const struct weft_proto weft_proto_rndv_put;
+extern const struct weft_proto weft_proto_rndv_am;
 
 /**
  * The endpoint's lanes are known, or have changed: find the configuration for them, shared with endpoints whose lanes are equal
@@ -383,9 +386,6 @@ void weft_msg_match_grow(struct weft_msg_worker *mw);
 
 /** Settings out of the configuration. */
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw);
-/** The part of them that decides about protocols. @param bcopy_bw  used when none is set */
-void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from,
-			  double bcopy_bw);
 
 /* ------------------------------------------------------------------ gate (wire.c) */
 

@@ -136,6 +136,8 @@ static int cost_zcopy(const struct weft_model *m, const struct weft_proto_key *k
 		return -ENOTSUP;
 	}
 	weft_curve_begin(cv, 1, max);
+	if (!(key->buf & WEFT_BUF_REG))
+		weft_cost_register(cv, m, lanes, WEFT_STAGE_SEND_REG);
 	cost_whole(m, lanes, cv, "describe and post", WEFT_COST_ZCOPY);
 	weft_curve_end(cv);
 	return 0;

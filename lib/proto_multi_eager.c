@@ -85,18 +85,18 @@ static int multi_eager_progress(struct weft_request *req)
 /* ------------------------------------------------------------------ time */
 
 /*
- * How much it may carry: the limit, in which a threshold set by hand has the last word unless there
- * shall be no multi-eager at all.
+ * The longest message: shorter than the limit, in which a threshold set by hand has the last word
+ * unless there shall be no multi-eager at all.
  */
-static size_t limit_of(const struct weft_model_conf *conf)
+static size_t longest(const struct weft_model_conf *conf)
 {
-	size_t limit = conf->multi_eager_limit, fixed = conf->rndv_thresh;
+	size_t end = conf->multi_eager_limit, fixed = conf->rndv_thresh;
 
-	if (!limit || fixed == WEFT_CONF_AUTO || fixed == WEFT_CONF_MODEL || !fixed)
-		return limit;
-	if (fixed == WEFT_CONF_INF)
-		return SIZE_MAX;
-	return fixed - 1 > limit ? fixed - 1 : limit;
+	if (!end)
+		return 0;
+	if (fixed != WEFT_CONF_AUTO && fixed != WEFT_CONF_MODEL && fixed > end)
+		end = fixed;
+	return end == SIZE_MAX ? SIZE_MAX : end - 1;
 }
 
 static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_key *key,
@@ -107,7 +107,7 @@ static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_
 	size_t whole = weft_cost_copy_max(m, m->am_lane,
 					  sync ? sizeof(struct weft_wire_eager_sync)
 					       : sizeof(struct weft_wire_eager));
-	size_t limit = limit_of(&m->conf);
+	size_t limit = longest(&m->conf);
 	int rc;
 
 	if (!limit) {

@@ -18,8 +18,8 @@
 
 #include <errno.h>
 
-#include "cost.h"
 #include "msg.h"
+#include "rndv_cost.h"
 
 /* ------------------------------------------------------------------ sender */
 
@@ -54,41 +54,52 @@ static int rts_progress(struct weft_request *req)
 	return 0;
 }
 
-/* ------------------------------------------------------------------ time */
-
 /*
- * Until the receiver has the data: RTS, RTR, DATA. The ATS that ends it is only work for its CPU;
- * the sender's buffer is free one way later.
+ * What the sender does first is the same for all: it offers what it can, and the receiver decides
+ * how the data moves (rndv.h). The sender's table says what the receiver is going to do by the same
+ * rules; the times are rndv_cost.c's.
  */
-static int rndv_cost(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
-		     struct weft_curve *cv)
-{
-	const struct weft_model_lane *l = &m->lanes[m->am_lane];
-	int rc;
 
-	weft_curve_begin(cv, 0, SIZE_MAX);
-	weft_cost_control(cv, m, "RTS");
-	weft_cost_control(cv, m, "RTR");
-	rc = weft_cost_fragments(cv, m, lanes, sizeof(struct weft_wire_data), key->buf);
-	if (rc)
-		return rc;
-	weft_curve_once(cv, WEFT_STAGE_SEND_CPU, (struct weft_linear){WEFT_COST_RNDV, 0},
-			"keep the request", NULL);
-	weft_curve_once(cv, WEFT_STAGE_RECV_CPU,
-			(struct weft_linear){WEFT_COST_RNDV + l->send_overhead, 0}, "end, ATS",
-			NULL);
-	cv->scale = 1 - m->conf.perf_diff / 100;
-	weft_curve_end(cv);
-	return 0;
-}
+const struct weft_proto weft_proto_rndv_get = {
+	.name = "rndv/get",
+	.desc = "asks first; the receiver reads user memory over all lanes that can",
+	.ops = WEFT_OPS_TAG,
+	.classes = 1u << WEFT_DT_CONTIG,
+	.flags = WEFT_PROTO_F_RNDV,
+	.lanes = &weft_lanes_rndv_get,
+	.cost = weft_rndv_cost_get,
+	.progress = rts_progress,
+};
 
-const struct weft_proto weft_proto_rndv = {
+const struct weft_proto weft_proto_rndv_pull = {
+	.name = "rndv/pull",
+	.desc = "asks first; the receiver asks for pieces over all lanes",
+	.ops = WEFT_OPS_TAG,
+	.classes = WEFT_CLASSES_ALL,
+	.flags = WEFT_PROTO_F_RNDV,
+	.lanes = &weft_lanes_rndv_am,
+	.cost = weft_rndv_cost_pull,
+	.progress = rts_progress,
+};
+
+const struct weft_proto weft_proto_rndv_put = {
+	.name = "rndv/put",
+	.desc = "asks first; written to the receiver's memory over all lanes that can",
+	.ops = WEFT_OPS_TAG,
+	.classes = 1u << WEFT_DT_CONTIG,
+	.flags = WEFT_PROTO_F_RNDV,
+	.lanes = &weft_lanes_rndv_put,
+	.cost = weft_rndv_cost_put,
+	.progress = rts_progress,
+};
+
+const struct weft_proto weft_proto_rndv_am = {
 	.name = "rndv/am",
 	.desc = "asks first; data over all lanes when the receive is there",
 	.ops = WEFT_OPS_TAG,
 	.classes = WEFT_CLASSES_ALL,
 	.flags = WEFT_PROTO_F_RNDV,
 	.lanes = &weft_lanes_rndv_am,
-	.cost = rndv_cost,
+	.cost = weft_rndv_cost_am,
 	.progress = rts_progress,
 };

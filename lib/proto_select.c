@@ -135,11 +135,6 @@ struct candidates {
 	char why[256];          /* why those that can't serve can't */
 };
 
-static bool implements(const struct weft_proto *p, const struct weft_proto_key *key)
-{
-	return (p->ops & WEFT_OP_BIT(key->op)) && (p->classes >> weft_buf_class(key->buf) & 1);
-}
-
 int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
 		     const struct weft_proto *proto, struct weft_curve *cv)
 {
@@ -147,7 +142,7 @@ int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *ke
 	int rc;
 
 	*cv = (struct weft_curve){.min = 1};
-	if (!implements(proto, key)) {
+	if (!weft_proto_implements(proto, key)) {
 		snprintf(cv->why, sizeof(cv->why), "does not do this with such a buffer");
 		return -ENOTSUP;
 	}
@@ -174,7 +169,7 @@ static void find_candidates(const struct weft_model *m, const struct weft_proto_
 	c->zcopy = false;
 	c->why[0] = '\0';
 	for (const struct weft_proto *const *p = weft_protos; *p && c->num < MAX_PROTOS; p++) {
-		if (!implements(*p, key))
+		if (!weft_proto_implements(*p, key))
 			continue;
 		c->implement++;
 		if (weft_proto_curve(m, key, *p, &cv) < 0) {
@@ -192,6 +187,14 @@ static void find_candidates(const struct weft_model *m, const struct weft_proto_
 			c->single = cv.max;
 		c->zcopy |= ((*p)->flags & WEFT_PROTO_F_ZCOPY) != 0;
 	}
+}
+
+size_t weft_proto_single(const struct weft_model *m, const struct weft_proto_key *key)
+{
+	struct candidates c;
+
+	find_candidates(m, key, &c);
+	return c.single;
 }
 
 /* ------------------------------------------------------------------ bounds */

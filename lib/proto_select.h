@@ -29,6 +29,16 @@ struct weft_proto_bounds {
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);
 
+/** Does the protocol do this operation with such a buffer? */
+static inline bool weft_proto_implements(const struct weft_proto *p,
+					 const struct weft_proto_key *key)
+{
+	return (p->ops & WEFT_OP_BIT(key->op)) && (p->classes >> weft_buf_class(key->buf) & 1);
+}
+
+/** The longest eager message in one fragment, for weft_proto_bounds(). */
+size_t weft_proto_single(const struct weft_model *m, const struct weft_proto_key *key);
+
 /** Time and range of one protocol for a key. @return 0, or a negative error with the reason in cv->why */
 int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
 		     const struct weft_proto *proto, struct weft_curve *cv);

@@ -5,7 +5,16 @@
 /*
  * The one place that knows which protocols there are. Between equal times the first wins.
  */
+/* clang-format off */
 const struct weft_proto *const weft_protos[] = {
-	&weft_proto_eager_short, &weft_proto_eager_bcopy, &weft_proto_eager_zcopy,
-	&weft_proto_multi_eager, &weft_proto_rndv,        NULL,
+	&weft_proto_eager_short,
+	&weft_proto_eager_bcopy,
+	&weft_proto_eager_zcopy,
+	&weft_proto_multi_eager,
+	&weft_proto_rndv_get,
+	&weft_proto_rndv_pull,
+	&weft_proto_rndv_put,
+	&weft_proto_rndv_am,
+	NULL,
 };
+/* clang-format on */

@@ -250,7 +250,7 @@ static void requests_tell_about_themselves_in_words(void **state)
 	assert_non_null(strstr(text, "posted"));
 	op_send(&s, &p.ep[0], buf, sizeof(buf), 0x10);
 	weft_request_query(s.req, text, sizeof(text));
-	assert_non_null(strstr(text, "rndv/am"));
+	assert_non_null(strstr(text, "rndv/pull"));
 	assert_non_null(strstr(text, "waiting for the receiver"));
 	pair_run(&p);
 	weft_request_query(s.req, text, sizeof(text));
@@ -1052,7 +1052,7 @@ static void thresholds_are_obeyed_and_can_be_asked_for(void **state)
 	assert_int_equal(info.max, 2999);
 	assert_int_equal(info.lanes, 3);
 	assert_int_equal(weft_ep_query_proto(&p.ep[0], WEFT_OP_TAG_SEND_SYNC, 3000, &info), 0);
-	assert_string_equal(info.name, "rndv/am");
+	assert_string_equal(info.name, "rndv/pull");
 	assert_int_equal(info.max, SIZE_MAX);
 	assert_int_equal(weft_ep_query_proto(&p.ep[0], (enum weft_op)7, 1, &info), -EINVAL);
 	pair_close(&p);

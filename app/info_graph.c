@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The curves of a plan, drawn by gnuplot: this writes the script, data and all, to its standard input. */
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "info_protocols.h"
+
+#define STEPS 12 /* samples per doubling */
+#define MAX_CURVES 16
+#define MAX_CROSSINGS 24
+#define SMALLEST 1.0
+#define DEFAULT_TOP (4.0 * 1024 * 1024)
+#define LARGEST (4.0 * 1024 * 1024 * 1024)
+
+struct curve {
+	unsigned int index; /* for weft_plan_query() */
+	char name[32];
+	size_t min, max;
+	bool used; /* chosen somewhere */
+};
+
+struct graph {
+	const struct weft_plan *plan;
+	enum weft_op op;
+	struct curve curves[MAX_CURVES];
+	unsigned int num;
+	size_t crossing[MAX_CROSSINGS]; /* first size of the later protocol */
+	double at[MAX_CROSSINGS];       /* its time there, us */
+	unsigned int crossings;
+	double top;
+};
+
+/* The chosen protocol for a size: position in curves, and its time in us. */
+static int chosen(const struct graph *g, size_t size, double *us)
+{
+	struct weft_plan_time t = {.size = sizeof(t)};
+
+	for (unsigned int i = 0; i < g->num; i++) {
+		if (weft_plan_query(g->plan, g->op, size, g->curves[i].index, &t) == 0 &&
+		    t.chosen) {
+			*us = t.seconds * 1e6;
+			return (int)i;
+		}
+	}
+	return -1;
+}
+
+static void find_curves(struct graph *g)
+{
+	struct weft_plan_time t = {.size = sizeof(t)};
+
+	for (unsigned int i = 0; g->num < MAX_CURVES; i++) {
+		if (weft_plan_query(g->plan, g->op, 1, i, &t) < 0)
+			break;
+		if (t.min > t.max)
+			continue;
+		g->curves[g->num] = (struct curve){.index = i, .min = t.min, .max = t.max};
+		snprintf(g->curves[g->num++].name, sizeof(t.name), "%s", t.name);
+	}
+}
+
+/* The size where the choice changes, between two sizes with different ones. */
+static size_t bisect(const struct graph *g, size_t lo, size_t hi, int who)
+{
+	double us;
+
+	while (hi - lo > 1) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (chosen(g, mid, &us) == who)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return hi;
+}
+
+static void find_crossings(struct graph *g)
+{
+	size_t before = 1, size;
+	double us;
+	int last = chosen(g, 1, &us), now;
+
+	if (last >= 0)
+		g->curves[last].used = true;
+	for (double x = 1; x <= LARGEST; x *= exp2(1.0 / STEPS)) {
+		size = (size_t)x;
+		now = chosen(g, size, &us);
+		/* Two changes between samples: each bisection finds one of them. */
+		while (now != last && now >= 0 && g->crossings < MAX_CROSSINGS) {
+			size_t at = bisect(g, before, size, last);
+
+			last = chosen(g, at, &us);
+			g->curves[last].used = true;
+			g->crossing[g->crossings] = at;
+			g->at[g->crossings++] = us;
+			before = at;
+		}
+		before = size;
+	}
+	g->top = DEFAULT_TOP;
+	while (g->crossings && g->top < 16.0 * (double)g->crossing[g->crossings - 1] &&
+	       g->top < LARGEST)
+		g->top *= 2;
+}
+
+/* ------------------------------------------------------------------ the script */
+
+/* Colours that most people can tell apart (Okabe and Ito), on white. */
+static const char *const colours[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
+				      "#D55E00", "#56B4E9", "#7F7F7F", "#000000"};
+
+#define NUM_COLOURS (sizeof(colours) / sizeof(colours[0]))
+
+static void write_data(FILE *out, const struct graph *g)
+{
+	struct weft_plan_time t = {.size = sizeof(t)};
+	double us;
+
+	for (unsigned int i = 0; i < g->num; i++) {
+		const struct curve *c = &g->curves[i];
+
+		fprintf(out, "$curve%u << EOD\n", i);
+		for (double x = SMALLEST; x <= g->top * 1.001; x *= exp2(1.0 / STEPS)) {
+			/* End exactly where the protocol ends. */
+			size_t size = (size_t)x;
+			bool end = size < c->max && x * exp2(1.0 / STEPS) > (double)c->max;
+
+			if (weft_plan_query(g->plan, g->op, size, c->index, &t) == 0 && t.usable)
+				fprintf(out, "%zu %.9g\n", size, t.seconds * 1e6);
+			if (end && weft_plan_query(g->plan, g->op, c->max, c->index, &t) == 0)
+				fprintf(out, "%zu %.9g\n", c->max, t.seconds * 1e6);
+		}
+		fprintf(out, "EOD\n");
+	}
+	fprintf(out, "$envelope << EOD\n");
+	for (double x = SMALLEST; x <= g->top * 1.001; x *= exp2(1.0 / STEPS))
+		if (chosen(g, (size_t)x, &us) >= 0)
+			fprintf(out, "%zu %.9g\n", (size_t)x, us);
+	fprintf(out, "EOD\n$crossings << EOD\n");
+	for (unsigned int i = 0; i < g->crossings; i++)
+		fprintf(out, "%zu %.9g\n", g->crossing[i], g->at[i]);
+	fprintf(out, "EOD\n");
+}
+
+static void write_size(FILE *out, size_t size)
+{
+	static const char *const units[] = {"", " KiB", " MiB", " GiB"};
+	unsigned int u = 0;
+
+	while (size >= 1024 && size % 1024 == 0 && u < 3) {
+		size /= 1024;
+		u++;
+	}
+	fprintf(out, "%zu%s", size, units[u]);
+}
+
+static void write_axes(FILE *out, const struct graph *g)
+{
+	const char *comma = "";
+
+	fprintf(out, "set logscale x 2\nset logscale y 10\nset xrange [1:%.0f]\nset xtics (",
+		g->top);
+	for (double x = 1; x <= g->top; x *= 4) {
+		fprintf(out, "%s\"", comma);
+		write_size(out, (size_t)x);
+		fprintf(out, "\" %.0f", x);
+		comma = ", ";
+	}
+	fprintf(out,
+		") nomirror\n"
+		"set ytics (\"10 ns\" 0.01, \"100 ns\" 0.1, \"1 us\" 1, \"10 us\" 10, \"100 us\" 100, "
+		"\"1 ms\" 1e3, \"10 ms\" 1e4, \"100 ms\" 1e5, \"1 s\" 1e6, \"10 s\" 1e7) nomirror\n"
+		"set xlabel \"message size\"\n"
+		"set ylabel \"predicted time until the receiver has the data\"\n"
+		"set grid xtics ytics lc rgb \"#E4E4E4\" lw 1\n"
+		"set border 3 lc rgb \"#404040\"\n"
+		"set key top left Left reverse samplen 3 spacing 1.25 box lc rgb \"#C8C8C8\" "
+		"opaque\n");
+}
+
+/* Sizes where the choice changes: dotted lines down to the axis, with the size beside them, at changing heights so that near ones do not overlap. */
+static void write_crossings(FILE *out, const struct graph *g)
+{
+	for (unsigned int i = 0; i < g->crossings; i++) {
+		fprintf(out,
+			"set arrow from %zu, graph 0 to %zu, %.9g nohead dt 3 lw 1.2 lc rgb "
+			"\"#606060\" back\n",
+			g->crossing[i], g->crossing[i], g->at[i]);
+		fprintf(out, "set label \"");
+		write_size(out, g->crossing[i]);
+		fprintf(out,
+			"\" at %zu, graph %.3f rotate by 90 offset character -0.7,0 font \",11\" "
+			"tc rgb \"#404040\" front\n",
+			g->crossing[i], 0.02);
+	}
+}
+
+static void write_script(FILE *out, const struct graph *g, const char *file)
+{
+	bool svg = strcmp(strrchr(file, '.'), ".svg") == 0;
+
+	fprintf(out,
+		svg ? "set terminal svg size 1150,720 dynamic enhanced font \"Helvetica,14\" background "
+		      "\"white\"\n"
+		    : "set terminal pngcairo size 1150,720 enhanced font \"Sans,12\" background "
+		      "\"white\"\n");
+	/* The title is the user's text: no markup, no quotes. */
+	fprintf(out, "set output ARG_FILE\nset title ARG_TITLE noenhanced\n");
+	write_data(out, g);
+	write_axes(out, g);
+	write_crossings(out, g);
+	fprintf(out, "plot $envelope using 1:2 with lines lw 9 lc rgb \"#C9C9C9\" title \"what is "
+		     "used\"");
+	for (unsigned int i = 0; i < g->num; i++)
+		fprintf(out,
+			", \\\n  $curve%u using 1:2 with lines lw %s dt %d lc rgb \"%s\" title "
+			"\"%s%s\" noenhanced",
+			i, g->curves[i].used ? "2.4" : "1.6", g->curves[i].used ? 1 : 2,
+			colours[i % NUM_COLOURS], g->curves[i].name,
+			g->curves[i].used ? "" : " (never used)");
+	fprintf(out,
+		", \\\n  $crossings using 1:2 with points pt 7 ps 0.9 lc rgb \"#202020\" title "
+		"\"change of protocol\"\n");
+}
+
+/* A string of gnuplot in single quotes, in which only those need care. */
+static void write_quoted(FILE *out, const char *variable, const char *text)
+{
+	fprintf(out, "%s = '", variable);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputc('\'', out);
+		if (*text != '\n')
+			fputc(*text, out);
+	}
+	fprintf(out, "'\n");
+}
+
+int info_graph(const struct weft_plan *plan, enum weft_op op, const char *title, const char *file)
+{
+	struct graph *g = calloc(1, sizeof(*g));
+	char text[300];
+	FILE *out;
+	int status;
+
+	if (!g) {
+		cli_error("no memory");
+		return APP_FAIL;
+	}
+	g->plan = plan;
+	g->op = op;
+	find_curves(g);
+	find_crossings(g);
+	fflush(stdout);
+	out = popen("gnuplot", "we");
+	if (out) {
+		snprintf(text, sizeof(text), "%s over %s", weft_op_name(op), title);
+		write_quoted(out, "ARG_FILE", file);
+		write_quoted(out, "ARG_TITLE", text);
+		write_script(out, g, file);
+	}
+	free(g);
+	status = out ? pclose(out) : -1;
+	if (status == 0)
+		return APP_OK;
+	cli_error("--graph %s: gnuplot could not draw it%s", file,
+		  status == 127 << 8 ? ": there is no gnuplot here (Debian: gnuplot-nox)" : "");
+	return APP_FAIL;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file plan.h
+ * What a plan (weft.h) holds, for the files that make and print one.
+ */
+#ifndef WEFT_PLAN_H
+#define WEFT_PLAN_H
+
+#include <stdio.h>
+
+#include "ep_config.h"
+#include "proto_select.h"
+#include "weft.h"
+
+struct weft_plan_lane {
+	char name[64];
+	char driver[16];
+	char device[64];
+	char domain[32];
+	char why[160]; /* why it is there; "" = a profile says so */
+};
+
+struct weft_plan {
+	char title[128]; /* where the lanes are from */
+	struct weft_model model;
+	struct weft_plan_lane lanes[WEFT_MODEL_LANES];
+	bool measured; /* the copy bandwidth was measured here */
+};
+
+struct weft_msg_ep;
+
+/** Fill a plan from an endpoint that is up. */
+void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan);
+
+/** The profile parser (profile.c), into a plan whose model.conf holds what applies where the file is silent. As weft_plan_read() */
+int weft_profile_parse(FILE *in, const char *name, struct weft_plan *plan, char *why,
+		       size_t why_len);
+
+/** Lanes of @p mask by name, joined by @p sep. @return buf */
+const char *weft_plan_lane_names(const struct weft_plan *plan, uint32_t mask, const char *sep,
+				 char *buf, size_t size);
+
+/** A size for people: "4096", "256 KiB", "inf". @return buf */
+const char *weft_plan_size_text(size_t size, char *buf, size_t len);
+
+/** The same with all digits: "256 KiB (262144 bytes)", "no size". @return buf */
+const char *weft_plan_bytes_text(size_t size, char *buf, size_t len);
+
+/** A time for people: "750 ns", "12.3 us". @return buf */
+const char *weft_plan_time_text(double s, char *buf, size_t len);
+
+/** The sentences about the rendezvous threshold, both verdicts. */
+void weft_plan_print_threshold(const struct weft_plan *plan, FILE *out,
+			       const struct weft_proto_key *key, const char *indent);
+
+/** The same as weft_plan_print() for a buffer type. */
+int weft_plan_print_key(const struct weft_plan *plan, FILE *out, const struct weft_proto_key *key,
+			enum weft_plan_format format);
+
+#endif /* WEFT_PLAN_H */

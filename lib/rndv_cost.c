@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "cost.h"
+#include "rndv.h"
+#include "rndv_cost.h"
+#include "wire.h"
+
+/* The receiver's rule (rndv_recv.c): auto is get, natively or by pulls, which every lane can. */
+static bool wanted(const struct weft_model *m, uint32_t schemes, struct weft_curve *cv)
+{
+	static const char *const names[] = {"auto", "get", "put", "am"};
+
+	if (schemes >> m->conf.rndv_scheme & 1)
+		return true;
+	snprintf(cv->why, sizeof(cv->why), "WEFT_RNDV_SCHEME=%s does not move data so",
+		 m->conf.rndv_scheme < 4 ? names[m->conf.rndv_scheme] : "?");
+	return false;
+}
+
+#define BY_GET (1u << WEFT_RNDV_AUTO | 1u << WEFT_RNDV_GET)
+#define BY_PUT (1u << WEFT_RNDV_PUT)
+/* Lanes that cannot write get the data as messages. */
+#define BY_AM (1u << WEFT_RNDV_AM | 1u << WEFT_RNDV_PUT)
+
+/* What all of them have: both ends keep a request, the receiver ends with an ATS, d. */
+static void begin(const struct weft_model *m, const struct weft_proto_key *key,
+		  struct weft_curve *cv)
+{
+	weft_curve_begin(cv, 0, SIZE_MAX);
+	cv->scale = 1 - m->conf.perf_diff / 100;
+	weft_curve_once(cv, WEFT_STAGE_SEND_CPU, (struct weft_linear){WEFT_COST_RNDV, 0},
+			"keep the request", NULL);
+	weft_curve_once(cv, WEFT_STAGE_RECV_CPU,
+			(struct weft_linear){WEFT_COST_RNDV + m->lanes[m->am_lane].send_overhead,
+					     0},
+			"end, send ATS", NULL);
+	if (key->op != WEFT_OP_RNDV_DATA)
+		weft_cost_control(cv, m, "RTS");
+}
+
+int weft_rndv_cost_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		      struct weft_curve *cv)
+{
+	int rc;
+
+	if (!wanted(m, BY_AM, cv))
+		return -ENOTSUP;
+	begin(m, key, cv);
+	weft_cost_control(cv, m, "RTR");
+	rc = weft_cost_fragments(cv, m, lanes, sizeof(struct weft_wire_data), key->buf);
+	if (rc == 0)
+		weft_curve_end(cv);
+	return rc;
+}
+
+int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key *key,
+			uint32_t lanes, struct weft_curve *cv)
+{
+	int rc;
+
+	if (!wanted(m, BY_GET, cv))
+		return -ENOTSUP;
+	begin(m, key, cv);
+	/* Further requests are on their way while data comes. */
+	weft_cost_control(cv, m, "pull request");
+	rc = weft_cost_fragments(cv, m, lanes, sizeof(struct weft_wire_data), key->buf);
+	if (rc == 0)
+		weft_curve_end(cv);
+	return rc;
+}
+
+/* Memory that the NICs read and write by themselves: the same work for get and put. */
+static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		    struct weft_curve *cv, enum weft_stage poster)
+{
+	struct weft_lanes_sum sum;
+	char note[64];
+
+	if (weft_buf_class(key->buf) != WEFT_DT_CONTIG) {
+		snprintf(cv->why, sizeof(cv->why),
+			 "only contiguous memory is read and written remotely");
+		return -ENOTSUP;
+	}
+	weft_lanes_sum(m, lanes, &sum);
+	weft_curve_lanes(cv, m, lanes);
+	if (!(key->buf & WEFT_BUF_REG))
+		weft_cost_register(cv, m, lanes, WEFT_STAGE_SEND_REG);
+	weft_cost_register(cv, m, lanes, WEFT_STAGE_RECV_REG);
+	snprintf(note, sizeof(note), "%u lane%s, sum", sum.num, sum.num == 1 ? "" : "s");
+	weft_curve_once(cv, poster, (struct weft_linear){sum.send_overhead, 0}, "post pieces",
+			note);
+	snprintf(note, sizeof(note), "%u lane%s together %.4g GB/s", sum.num,
+		 sum.num == 1 ? "" : "s", sum.bandwidth / 1e9);
+	weft_curve_once(cv, WEFT_STAGE_WIRE, (struct weft_linear){0, 1 / sum.bandwidth},
+			"data on the wire", note);
+	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0}, "data",
+			"the slowest lane");
+	return 0;
+}
+
+int weft_rndv_cost_get(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		       struct weft_curve *cv)
+{
+	struct weft_lanes_sum sum;
+	int rc;
+
+	if (!wanted(m, BY_GET, cv))
+		return -ENOTSUP;
+	begin(m, key, cv);
+	rc = cost_rma(m, key, lanes, cv, WEFT_STAGE_RECV_CPU);
+	if (rc)
+		return rc;
+	weft_lanes_sum(m, lanes, &sum);
+	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0},
+			"read requests", "the slowest lane");
+	weft_curve_end(cv);
+	return 0;
+}
+
+int weft_rndv_cost_put(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		       struct weft_curve *cv)
+{
+	int rc;
+
+	if (!wanted(m, BY_PUT, cv))
+		return -ENOTSUP;
+	begin(m, key, cv);
+	weft_cost_control(cv, m, "RTR");
+	rc = cost_rma(m, key, lanes, cv, WEFT_STAGE_SEND_CPU);
+	if (rc)
+		return rc;
+	/* The writes must be complete, which takes an answer, before the message says so. */
+	weft_cost_control(cv, m, "acknowledgement of the writes");
+	weft_cost_control(cv, m, "all is written");
+	weft_curve_end(cv);
+	return 0;
+}
