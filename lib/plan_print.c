@@ -262,10 +262,15 @@ static void csv_threshold(const struct weft_plan *plan, FILE *out, const struct 
 
 	if (!rndv) {
 		/* Nobody reads remotely: there is no such line to cross. */
+		bool fixed = m->conf.rndv_thresh != WEFT_CONF_AUTO &&
+			     m->conf.rndv_thresh != WEFT_CONF_MODEL;
+
 		fprintf(out,
-			"threshold.%s.num=none\nthreshold.%s.den=none\nthreshold.%s.quotient=none\n"
-			"threshold.%s.bytes=inf\nthreshold.%s.rule=fallback\n",
-			name, name, name, name, name);
+			"threshold.%s.num=none\nthreshold.%s.den=none\n"
+			"threshold.%s.quotient=none\nthreshold.%s.bytes=",
+			name, name, name, name);
+		csv_size(out, fixed ? m->conf.rndv_thresh : m->conf.rndv_fallback);
+		fprintf(out, "\nthreshold.%s.rule=%s\n", name, fixed ? "fixed" : "fallback");
 		return;
 	}
 	weft_threshold_of(m, eager, rndv, rma, weft_proto_single(m, key), &t);
