@@ -289,6 +289,7 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	weft_msg_ep_grant(ep, &credit);
 	ep->state = WEFT_EP_UP;
 	weft_msg_ep_connected(ep, &credit);
+	weft_msg_ep_settled(ep);
 	*out = ep;
 	return 0;
 }

@@ -24,6 +24,14 @@ double weft_pair_bandwidth(const struct weft_address_iface *l, const struct weft
 	return min_double(nominal(l), nominal(r));
 }
 
+double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_address_iface *r)
+{
+	double there = (double)l->send_overhead + (double)r->recv_overhead;
+	double back = (double)r->send_overhead + (double)l->recv_overhead;
+
+	return there > back ? there : back;
+}
+
 /*
  * One way for a small message: the slower end's estimate, and the CPUs. Overheads are symmetric
  * here, so both ends compute the same.
@@ -32,10 +40,8 @@ double weft_pair_latency(const struct weft_address_iface *l, const struct weft_a
 {
 	double lat =
 		(double)l->latency > (double)r->latency ? (double)l->latency : (double)r->latency;
-	double there = (double)l->send_overhead + (double)r->recv_overhead;
-	double back = (double)r->send_overhead + (double)l->recv_overhead;
 
-	return lat + (there > back ? there : back);
+	return lat + weft_pair_cpu(l, r);
 }
 
 static uint32_t largest(const struct weft_address_iface *a)

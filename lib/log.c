@@ -101,6 +101,12 @@ __attribute__((format(printf, 3, 0))) static void log_line(enum weft_log_level l
 		return;
 }
 
+void weft_log_block(const char *text, size_t length)
+{
+	if (write(log_fd, text, length) < 0)
+		return; /* as above */
+}
+
 void weft_log_write(enum weft_log_level level, const char *who, const char *fmt, ...)
 {
 	va_list ap;

@@ -11,6 +11,8 @@
 #ifndef WEFT_LOG_H
 #define WEFT_LOG_H
 
+#include <stddef.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,6 +33,9 @@ extern int weft_log_level;
  * @return 0, or the error of opening the file; the log then goes on as before
  */
 int weft_log_setup(enum weft_log_level level, const char *file);
+
+/** Write text of several lines as it is, whatever the level: something that was asked for. */
+void weft_log_block(const char *text, size_t length);
 
 /** Write a line. @p who = NULL: nobody in particular. */
 void weft_log_write(enum weft_log_level level, const char *who, const char *fmt, ...)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bcopy_bw.h"
+#include "log.h"
 #include "msg.h"
 #include "plan.h"
 
@@ -112,6 +113,41 @@ void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan)
 		snprintf(l->domain, sizeof(l->domain), "%s", iface->attr.domain);
 		snprintf(l->why, sizeof(l->why), "%s", ep->lane_info[i].why);
 	}
+}
+
+/* Tables of the operations and buffers that programs commonly use. */
+static void print_all(const struct weft_plan *plan, FILE *out)
+{
+	for (unsigned int op = 0; op < WEFT_OP_LAST; op++) {
+		struct weft_proto_key key = {(enum weft_op)op, WEFT_BUF_CONTIG};
+		struct weft_proto_select sel;
+
+		/* Operations that nobody implements, or that these lanes lack, are not news. */
+		if (weft_proto_choose(&plan->model, &key, &sel, NULL, 0) == 0)
+			weft_plan_print_key(plan, out, &key, WEFT_PLAN_TABLE);
+	}
+}
+
+void weft_msg_ep_settled(struct weft_ep *ep)
+{
+	struct weft_plan *plan;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out;
+
+	if (!ep->worker->ctx->conf->proto_info || !ep->msg || !ep->msg->up || ep->msg->config->told)
+		return;
+	plan = calloc(1, sizeof(*plan));
+	out = plan ? open_memstream(&text, &length) : NULL;
+	if (out) {
+		weft_plan_fill(ep->msg, plan);
+		print_all(plan, out);
+		if (fclose(out) == 0)
+			weft_log_block(text, length);
+		ep->msg->config->told = true;
+	}
+	free(text);
+	free(plan);
 }
 
 void weft_plan_destroy(struct weft_plan *plan)

@@ -465,6 +465,8 @@ enum weft_wire_record_type {
 	WEFT_RECORD_CREDIT = 4,
 	/** struct weft_wire_ep_addr, then the address; once per lane, only with LANES that has the lane */
 	WEFT_RECORD_EP_ADDR = 6,
+	WEFT_RECORD_MODEL =
+		7, /**< struct weft_wire_model: what the sender's choices of protocols rest on */
 	WEFT_RECORD_TEXT = 5, /**< a sentence in UTF-8, not terminated, <= 255 bytes */
 };
 
@@ -493,7 +495,14 @@ struct weft_wire_boot {
 	weft_le16 attempt;
 } __attribute__((packed));
 
+/** In REQ and REP. Both ends use the smaller of their numbers. */
+struct weft_wire_model {
+	weft_le32 bcopy_bw; /**< bytes/s at which a CPU copies, IEEE 754 single, > 0 */
+	weft_le32 reserved; /**< 0 */
+} __attribute__((packed));
+
 static_assert(sizeof(struct weft_wire_record) == 4, "wire");
+static_assert(sizeof(struct weft_wire_model) == 8, "wire");
 static_assert(sizeof(struct weft_wire_lane) == 16, "wire");
 static_assert(sizeof(struct weft_wire_boot) == 4, "wire");
 static_assert(sizeof(struct weft_wire_ep_addr) == 2, "wire");

@@ -170,8 +170,10 @@ void weft_wireup_settle(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 
 	if (wu != NULL && wu->step == WEFT_STEP_JOINED && wu->map_final && wu->msg_type == 0 &&
-	    weft_lanes_settled(ep))
+	    weft_lanes_settled(ep)) {
 		wireup_free(ep);
+		weft_msg_ep_settled(ep);
+	}
 }
 
 void weft_wireup_drop(struct weft_ep *ep)
@@ -270,6 +272,7 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 	add_address(ep, &wu->msg);
 	weft_records_add(&wu->msg, WEFT_RECORD_BOOT, &boot, sizeof(boot));
 	weft_records_add(&wu->msg, WEFT_RECORD_CREDIT, &wu->credit_out, sizeof(wu->credit_out));
+	weft_wireup_add_model(ep, &wu->msg);
 	if (wu->authority) {
 		weft_lanes_record(ep, &wu->msg);
 		weft_links_record(ep, &wu->msg);
@@ -524,6 +527,7 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 	}
 	ep->remote = m->head.src_ep;
 	wu->credit_in = m->credit;
+	weft_wireup_agree_model(ep, m);
 	if (wu->control) {
 		link_after_rep(ep);
 		return;

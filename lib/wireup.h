@@ -36,6 +36,7 @@ struct weft_wireup_msg {
 	bool have_boot, have_credit;
 	struct weft_wire_boot boot;
 	struct weft_wire_credit credit;
+	float bcopy_bw; /* bytes/s; 0 = not told */
 	/* Addresses of the sender's ends of lanes; len 0 = none. The lane is in `lanes`. */
 	struct {
 		const uint8_t *bytes;
@@ -283,6 +284,10 @@ void weft_wireup_settle(struct weft_ep *ep);
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
 /** Send what the current step wants sent, once more. */
 void weft_wireup_resend(struct weft_ep *ep);
+/** Tell the peer how fast our CPU copies. */
+void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r);
+/** The peer has told its own: ep->bcopy_bw is the smaller one. */
+void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m);
 /** Make wireup->credit_out, once. */
 void weft_wireup_grant(struct weft_ep *ep);
 /** Opener: its connection is up. */

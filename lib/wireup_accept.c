@@ -72,6 +72,7 @@ static void send_rep(struct weft_ep *ep)
 	wu->msg.len = 0;
 	weft_lanes_record(ep, &wu->msg);
 	weft_records_add(&wu->msg, WEFT_RECORD_CREDIT, &wu->credit_out, sizeof(wu->credit_out));
+	weft_wireup_add_model(ep, &wu->msg);
 	weft_links_record(ep, &wu->msg);
 	weft_wireup_send_new(ep, WEFT_WIREUP_REP);
 }
@@ -131,6 +132,7 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
 	lep->index = wu->control ? WEFT_NO_LANE : 0;
 	ep->remote = m->head.src_ep;
 	wu->credit_in = m->credit;
+	weft_wireup_agree_model(ep, m);
 	if (pair_of(ep, lep, m, &pair) < 0) {
 		weft_ep_fail(ep, -EPROTO,
 			     "%s connected and named a pair of interfaces that does not exist",

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bcopy_bw.h"
 #include "config.h"
 #include "wireup.h"
 
@@ -31,6 +32,47 @@ static inline weft_le32 put_single(double d)
 
 	memcpy(&bits, &f, sizeof(bits));
 	return weft_put32(bits);
+}
+
+/* ------------------------------------------------------------------ numbers to choose protocols by */
+
+static float own_bcopy_bw(const struct weft_ep *ep)
+{
+	const struct weft_context *ctx = ep->worker->ctx;
+
+	return (float)(ctx->conf->bcopy_bw > 0 ? ctx->conf->bcopy_bw
+					       : weft_bcopy_bw(ctx->platform));
+}
+
+void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r)
+{
+	struct weft_wire_model model = {.bcopy_bw = put_single((double)own_bcopy_bw(ep))};
+
+	weft_records_add(r, WEFT_RECORD_MODEL, &model, sizeof(model));
+}
+
+void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m)
+{
+	float own = own_bcopy_bw(ep);
+
+	/* Nothing copies at less than a megabyte per second: nonsense does not count. */
+	ep->bcopy_bw = (double)(m->bcopy_bw >= 1e6f && m->bcopy_bw < own ? m->bcopy_bw : own);
+}
+
+static double larger(float a, float b)
+{
+	return (double)(a > b ? a : b);
+}
+
+/* Both ends have both addresses: the larger of each number is the same at both. */
+static void agree_lane(const struct weft_address_iface *l, const struct weft_address_iface *r,
+		       struct weft_ep_lane_info *info)
+{
+	info->send_overhead = larger(l->send_overhead, r->send_overhead);
+	info->recv_overhead = larger(l->recv_overhead, r->recv_overhead);
+	info->reg_cost = larger(l->reg_cost, r->reg_cost);
+	info->reg_growth = larger(l->reg_growth, r->reg_growth);
+	info->cpu = weft_pair_cpu(l, r);
 }
 
 static inline struct weft_lane_iface *local_iface(const struct weft_ep *ep, unsigned int pos)
@@ -234,6 +276,7 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep
 	lane->remote_domain = remote->domain;
 	info->local_iface = ep->wireup->local[from->pair.local].index;
 	info->remote_iface = remote->index;
+	agree_lane(&ep->wireup->local[from->pair.local], remote, info);
 	snprintf(info->why, sizeof(info->why), "%s", from->why);
 	lep->iface->ops->print_address(remote->addr, remote->addr_len, info->remote,
 				       sizeof(info->remote));

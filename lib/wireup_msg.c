@@ -242,6 +242,21 @@ static const char *check_ep_addr(const uint8_t *p, size_t len, struct weft_wireu
 	return NULL;
 }
 
+static const char *check_model(const uint8_t *p, size_t len, struct weft_wireup_msg *m)
+{
+	struct weft_wire_model model;
+	uint32_t bits;
+
+	if (len < sizeof(model))
+		return "short MODEL record";
+	memcpy(&model, p, sizeof(model));
+	if (!float_good(model.bcopy_bw) || weft_get32(model.bcopy_bw) == 0)
+		return "bad copy bandwidth";
+	bits = weft_get32(model.bcopy_bw);
+	memcpy(&m->bcopy_bw, &bits, sizeof(bits));
+	return NULL;
+}
+
 static void copy_text(char *dst, size_t size, const uint8_t *src, size_t n)
 {
 	size_t i;
@@ -275,6 +290,8 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 		memcpy(&m->credit, p, sizeof(m->credit));
 		m->have_credit = true;
 		return NULL;
+	case WEFT_RECORD_MODEL:
+		return check_model(p, len, m);
 	case WEFT_RECORD_EP_ADDR:
 		return check_ep_addr(p, len, m);
 	case WEFT_RECORD_TEXT:

@@ -6,6 +6,7 @@
  */
 
 #include "conn_util.h"
+#include "msg.h"
 
 static const char two_nics[] = "mock:0;mock:1";
 
@@ -505,6 +506,38 @@ static void a_peer_that_does_not_poll_is_waited_for(void **state)
  * The first connection dies between REQ and REP: the other pair is used, and nothing is lost or
  * doubled.
  */
+/* What protocols are chosen by is the same at both ends, though each end knows only its own numbers at first. */
+static void both_ends_choose_by_the_same_numbers(void **state)
+{
+	static const char mine[] = "mock:0,bw=3e9,lat=1e-6,so=2e-7,ro=1e-7;mock:1,so=3e-8";
+	static const char theirs[] = "mock:0,bw=2e9,lat=3e-6,so=1e-7,ro=3e-7;mock:1,ro=5e-7";
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++) {
+		struct weft_context *c = mock_context("BCOPY_BW=5GBs", NULL);
+		struct weft_context *d = mock_context("BCOPY_BW=3GBs", NULL);
+		struct weft_worker *a = mock_worker(c, mine), *b = mock_worker(d, theirs);
+		struct weft_ep *x = i % 2 ? mock_connect(a, b) : mock_connect(b, a), *y;
+
+		mock_run(1000, MS, a, b, NULL);
+		y = i % 2 ? mock_connect(b, a) : mock_connect(a, b);
+		mock_run(1000, MS, a, b, NULL);
+		assert_int_equal(x->lanes_up, 3);
+		assert_int_equal(y->lanes_up, 3);
+		assert_true(x->msg->config->model.conf.bcopy_bw == 3e9);
+		assert_memory_equal(&x->msg->config->model, &y->msg->config->model,
+				    sizeof(x->msg->config->model));
+		assert_true(x->msg->config->model.lanes[0].send_overhead == (double)2e-7f ||
+			    x->msg->config->model.lanes[1].send_overhead == (double)2e-7f);
+		/* Own ends share their configuration only with equal ones: there are two workers. */
+		assert_ptr_not_equal(x->msg->config, y->msg->config);
+		weft_worker_destroy(a);
+		weft_worker_destroy(b);
+		assert_int_equal(weft_context_destroy(c), 0);
+		assert_int_equal(weft_context_destroy(d), 0);
+	}
+}
+
 static void bootstrap_fails_over_before_the_answer(void **state)
 {
 	unsigned int round, swap;
@@ -704,6 +737,7 @@ int main(int argc, char **argv)
 		CONN_TEST(messages_sent_before_the_connection_arrive_in_order),
 		CONN_TEST(two_nics_in_one_subnet_make_two_lanes),
 		CONN_TEST(equal_lanes_are_equal_at_both_ends),
+		CONN_TEST(both_ends_choose_by_the_same_numbers),
 		CONN_TEST(unequal_rail_counts_use_each_device_once),
 		CONN_TEST(lanes_that_differ_in_size_take_what_both_can),
 		CONN_TEST(a_request_fits_any_mtu),
