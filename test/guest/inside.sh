@@ -18,7 +18,7 @@ fi
 for name in $weft_cases; do
 	begin=$SECONDS
 	dmesg -C
-	timeout -k 5 "${WEFT_CASE_TIMEOUT:-100}" bash "$weft_source/test/guest/cases/$name.sh" "$weft_build" \
+	timeout -k 5 "${WEFT_CASE_TIMEOUT:-120}" bash "$weft_source/test/guest/cases/$name.sh" "$weft_build" \
 		>"/run/$name.tap" 2>"/run/$name.log" </dev/null
 	rc=$?
 	dmesg | grep -E 'BUG|WARNING|Oops|soft lockup|blocked for' >>"/run/$name.log"

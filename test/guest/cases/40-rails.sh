@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Several lanes: two RoCE rails, RoCE beside raw-DPDK, hosts that differ.
+. "$(dirname "$0")/../lib.sh"
+
+# share LANE: percent of the bytes that the client sent over it.
+share() { column lanes | tr ';' '\n' | sed -n "s/^$1=\([0-9]*\).*/\1/p"; }
+
+# both_carry LANE LANE LEAST: each has at least LEAST percent.
+both_carry() {
+	echo "shares: $(column lanes)"
+	[ "$(column wrong)" = 0 ] && [ "$(share "$1")" -ge "$3" ] && [ "$(share "$2")" -ge "$3" ]
+}
+
+two_rails() {
+	perf_pair "roce:rxe0b;roce:rxe1b" "roce:rxe0a;roce:rxe1a" -t tag_bw -s 4k,64k,1M -n 40 -w 2 -f -V -v
+}
+
+# What the kernel's devices sent and received confirms what the library counts.
+both_devices_worked() {
+	local n0 n1
+	n0=$(counter rxe0b sent_pkts)
+	n1=$(counter rxe1b sent_pkts)
+	echo "packets: $n0 $n1"
+	[ "$n0" -gt 1000 ] && [ "$n1" -gt 1000 ] && [ $((n0 * 3)) -gt "$n1" ] && [ $((n1 * 3)) -gt "$n0" ]
+}
+
+mixed() {
+	server_eal=(--vdev=net_af_packet0,iface=v2b,blocksz=8192,framesz=4096)
+	client_eal=(--vdev=net_af_packet0,iface=v2a,blocksz=8192,framesz=4096)
+	perf_pair "roce:rxe0b;dpdk:0,ip=10.2.0.2/24,mtu=3000" "roce:rxe0a;dpdk:0,ip=10.2.0.1/24,mtu=3000" "$@"
+}
+
+only_one_has_roce() {
+	perf_pair "dpdk:0,ip=10.2.0.2/24,mtu=3000" "roce:rxe0a;dpdk:0,ip=10.2.0.1/24,mtu=3000" -t tag_lat -s 8,64k -n 10 -w 2 -f -V -v
+}
+
+rail 0 && rail 1 || exit
+ip link add v2a mtu 3000 type veth peer name v2b mtu 3000 && ip link set v2a up && ip link set v2b up || exit
+check "two RoCE rails: a stream, every byte" two_rails
+check "two RoCE rails: both carry a large message" both_carry roce:rxe0a roce:rxe1a 25
+check "two RoCE rails: both devices worked" both_devices_worked
+check "no receiver was ever not ready" quiet_counters rxe0a rxe0b rxe1a rxe1b
+check "RoCE beside raw-DPDK: a stream, every byte" mixed -t tag_bw -s 4k,1M -n 40 -w 2 -f -V -v
+check "RoCE beside raw-DPDK: both carry a large message" both_carry roce:rxe0a dpdk:0 2
+check "a host with RoCE and one without meet over raw-DPDK" only_one_has_roce
+tap_end
