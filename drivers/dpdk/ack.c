@@ -313,9 +313,20 @@ void raw_slots_release(struct raw_conn *c)
 		if (raw_slot(c, c->snd_una)->m != NULL)
 			slot_free(c->iface, raw_slot(c, c->snd_una));
 	}
+	/* What is left of the connection waits for seconds, and there may be hundreds of them. */
+	free(c->slots);
+	c->slots = NULL;
 }
 
 /* ---------------------------------------------------------------- flush */
+
+/* @p f, from malloc(), waits for all that was sent. */
+void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp)
+{
+	/* An open frame that found the queue full will be the next sequence. */
+	*f = (struct raw_flush){.comp = comp, .seq = c->snd_next + (c->open != NULL)};
+	STAILQ_INSERT_TAIL(&c->flushes, f, link);
+}
 
 int raw_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp)
 {
@@ -331,9 +342,7 @@ int raw_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp)
 	f = malloc(sizeof(*f));
 	if (f == NULL)
 		return -ENOMEM;
-	/* An open frame that found the queue full will be the next sequence. */
-	*f = (struct raw_flush){.comp = comp, .seq = c->snd_next + (c->open != NULL)};
-	STAILQ_INSERT_TAIL(&c->flushes, f, link);
+	raw_flush_queue(c, f, comp);
 	return 0;
 }
 

@@ -348,7 +348,7 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
 	if (c->open != NULL)
 		raw_seal(c, 0);
 	if (met)
-		raw_ctl_send(c, WEFT_FRAME_BYE, 0, NULL, 0, 0);
+		raw_bye_send(c);
 	else
 		c->bye_done = true;
 	enter_time_wait(c, lingers);
@@ -357,6 +357,24 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
 	raw_zc_cancel(c);
 	raw_flushes_end(c, -ECANCELED);
 	raw_txq_flush(iface);
+}
+
+/*
+ * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the
+ * HELLO. An iface that was opened anew on the same port has another number, and is the same far end.
+ */
+bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len)
+{
+	const struct raw_conn *c = raw_conn_of(lep);
+	struct raw_addr a;
+
+	if (c->remote_token == 0 && c->remote_id == 0)
+		return false; /* nobody has answered yet */
+	if (raw_addr_read(addr, len, &a) != 0 || a.raw_ethertype != c->iface->gate.raw_ethertype)
+		return false;
+	if (a.raw_ethertype)
+		return memcmp(a.mac, c->peer_mac, sizeof(a.mac)) == 0;
+	return a.ip == c->peer_ip && a.udp_port == c->peer_port;
 }
 
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)

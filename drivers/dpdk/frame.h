@@ -73,8 +73,10 @@ struct weft_frame_hdr {
 	uint16_t flags; /**< WEFT_FRAME_F_* */
 	/** from the first byte of this header to the end of the body; without the CRC */
 	uint16_t length;
-	uint32_t dst_conn; /**< receiver's connection: index | generation << 16; 0 in HELLO */
-	uint32_t token;    /**< receiver's random token of that connection; 0 in HELLO and RESET */
+	uint32_t
+		dst_conn; /**< receiver's connection: index | generation << 16; in HELLO the sender's */
+	uint32_t
+		token; /**< receiver's random token of that connection; in HELLO the sender's; 0 in RESET */
 	uint32_t seq;      /**< DATA: sequence of this frame. Others: the next one to be used */
 	uint32_t ack;      /**< all sequences before this one have arrived and been processed */
 	uint16_t src_conn; /**< index of the sender's connection, so that a RESET finds it */
@@ -87,6 +89,9 @@ struct weft_frame_hdr {
 	/** how long that one waited here, in WEFT_FRAME_HOLD_UNIT, or NO_ECHO */
 	uint16_t ts_hold;
 } __attribute__((packed));
+
+/** Bytes of the lane header that mean the same in all versions; RESET is the same as a whole. */
+#define WEFT_FRAME_FIXED 26u
 
 /**
  * SACK block: bit i of the words, counted from the low bit of the first: sequence ack + 1 + i has
@@ -159,9 +164,8 @@ struct weft_frame_reset {
 	uint16_t reason;     /**< enum weft_frame_reset_reason */
 	uint8_t version_min; /**< versions that the sender speaks */
 	uint8_t version_max;
-	/** dst_conn of the frame answered; weft_frame_hello.conn if it was a HELLO */
-	uint32_t echo_conn;
-	uint32_t echo_token; /**< token of it; weft_frame_hello.token if it was a HELLO */
+	uint32_t echo_conn;  /**< dst_conn of the frame answered */
+	uint32_t echo_token; /**< token of it */
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_frame_hdr) == 42, "lane header");

@@ -180,14 +180,17 @@ static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 	enum weft_gate g;
 	uint16_t length;
 
-	if (c->left < sizeof(*hdr))
+	if (c->left < WEFT_FRAME_FIXED)
 		return WEFT_GATE_BAD_LENGTH;
 	if (hdr->magic != weft_le16(WEFT_FRAME_MAGIC))
 		return WEFT_GATE_BAD_MAGIC;
 	view->hdr = hdr;
 	view->type = hdr->type;
-	if (hdr->version != WEFT_FRAME_VERSION)
+	/* RESET looks the same in all versions: it is how one version tells another. */
+	if (hdr->version != WEFT_FRAME_VERSION && hdr->type != WEFT_FRAME_RESET)
 		return WEFT_GATE_BAD_VERSION;
+	if (c->left < sizeof(*hdr))
+		return WEFT_GATE_BAD_LENGTH;
 	view->flags = weft_le16(hdr->flags);
 	length = weft_le16(hdr->length);
 	if (length < sizeof(*hdr) ||

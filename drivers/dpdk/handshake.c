@@ -16,7 +16,12 @@
  *
  * The probe finds out whether frames of the agreed size arrive. It is not enough that they don't:
  * the peer may not be polling. So small probes go with it, and only when several of them have been
- * answered and no big one, the size is stepped down.
+ * answered and no big one, the size is stepped down. Mere loss shall not be taken for a narrow way:
+ * for each small probe go three big ones, so that with 40 % loss both ways it takes some 10^5 connects
+ * until six small ones are answered before any of the big ones is.
+ *
+ * Sizes on the wire are those of untagged frames: a switch may take the VLAN tag off between two
+ * ifaces, and then both must come to the same room for messages.
  */
 
 #include <inttypes.h>
@@ -40,6 +45,11 @@ static void enter(struct raw_conn *c, enum raw_state state)
 	raw_deadline_lt(c->iface, c->hs_next);
 }
 
+static uint16_t tag_len(const struct raw_iface *iface)
+{
+	return iface->gate.vlan != 0 ? WEFT_VLAN_LEN : 0;
+}
+
 static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 {
 	const struct raw_iface *iface = c->iface;
@@ -53,7 +63,7 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.first_seq = weft_le32(c->snd_next),
 		.rx_frames = weft_le32(iface->port->rx_depth),
 		.rx_bufs = weft_le32(iface->port->pool->size),
-		.frame_size = weft_le16(iface->frame_size),
+		.frame_size = weft_le16((uint16_t)(iface->frame_size - tag_len(iface))),
 		.csum = c->csum,
 		.paths = iface->paths,
 	};
@@ -76,7 +86,8 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->remote_iface = weft_le64(h->iface_id);
 	c->peer_rx_frames = weft_le32(h->rx_frames);
 	c->peer_rx_bufs = weft_le32(h->rx_bufs);
-	c->frame_size = RTE_MIN(c->iface->frame_size, weft_le16(h->frame_size));
+	c->frame_size = (uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
+					  (uint32_t)weft_le16(h->frame_size) + tag_len(c->iface));
 	/* The stronger of both wishes; both sides come to the same. */
 	c->csum = RTE_MAX(c->csum, h->csum);
 	weft_rxwin_init(&c->rx, weft_le32(h->first_seq));
@@ -85,7 +96,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 
 static bool hello_acceptable(const struct weft_frame_hello *h)
 {
-	return weft_le16(h->frame_size) >= WEFT_FRAME_SIZE_MIN &&
+	return weft_le16(h->frame_size) >= WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN &&
 	       h->csum <= WEFT_FRAME_CSUM_CRC32C && weft_le32(h->rx_frames) > 0 && h->paths > 0;
 }
 
@@ -114,10 +125,14 @@ static void resolve(struct raw_conn *c)
 
 static void send_probes(struct raw_conn *c)
 {
-	struct weft_frame_probe p = {.id = weft_le16(++c->probe_id),
-				     .frame_size = weft_le16(c->probe_size)};
+	struct weft_frame_probe p = {
+		.id = weft_le16(++c->probe_id),
+		.frame_size = weft_le16((uint16_t)(c->probe_size - tag_len(c->iface))),
+	};
+	unsigned int big = c->hs_tries > 0 ? RAW_PROBE_BIG : 1;
 
-	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), c->probe_size);
+	while (big-- > 0)
+		raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), c->probe_size);
 	if (c->hs_tries > 0) {
 		p.frame_size = 0;
 		raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
@@ -126,7 +141,8 @@ static void send_probes(struct raw_conn *c)
 
 static void send_ready(struct raw_conn *c)
 {
-	struct weft_frame_ready r = {.frame_size = weft_le16(c->frame_size)};
+	uint16_t size = (uint16_t)(c->frame_size - tag_len(c->iface));
+	struct weft_frame_ready r = {.frame_size = weft_le16(size)};
 
 	raw_ctl_send(c, WEFT_FRAME_READY, 0, &r, sizeof(r), 0);
 }
@@ -165,8 +181,8 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 
 	if (c->state != RAW_PROBE)
 		return;
-	if (size == c->probe_size) {
-		c->frame_size = size;
+	if (size == c->probe_size - tag_len(c->iface)) {
+		c->frame_size = c->probe_size;
 		enter(c, RAW_READY);
 		raw_hs_timer(c);
 	} else if (size == 0 && ++c->probe_small_acks >= RAW_PROBE_SMALL_ACKS) {
@@ -332,8 +348,10 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
-	uint16_t size = weft_le16(p->frame_size);
+	uint32_t size = weft_le16(p->frame_size);
 
+	if (size != 0)
+		size += tag_len(c->iface);
 	if (size > c->iface->frame_size)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 	else
@@ -343,15 +361,16 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
-	uint16_t size = weft_le16(r->frame_size);
+	uint32_t size = weft_le16(r->frame_size) + tag_len(c->iface);
 
-	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN || size > c->iface->frame_size) {
+	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN ||
+	    size > c->iface->frame_size) {
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}
 	raw_ctl_send(c, WEFT_FRAME_READY_ACK, 0, NULL, 0, 0);
 	if (c->state == RAW_HALF_OPEN) {
-		raw_conn_up(c, size);
+		raw_conn_up(c, (uint16_t)size);
 	}
 }
 

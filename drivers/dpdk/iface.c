@@ -29,13 +29,17 @@ static void advance_clocks(struct raw_iface *iface, uint64_t now)
 	iface->gap = step > RAW_GAP;
 	if (unlikely(iface->gap))
 		raw_count(iface, RAW_GAPS);
-	if (iface->sent_outside) {
+	iface->step = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
+	if (iface->sent) {
 		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole
 		 * step. */
 		uint32_t ts = (uint32_t)iface->now, slot = ts / 64 % RAW_STALE;
 
 		iface->stale[slot].ts = ts;
-		iface->stale[slot].error = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
+		iface->stale[slot].error = iface->step;
+		iface->sent = false;
+	}
+	if (iface->sent_outside) {
 		iface->sent_outside = false;
 		iface->et += RTE_MIN(step, RAW_OUTSIDE_STEP_MAX);
 	} else {
@@ -116,7 +120,14 @@ static void raw_tx_flush(struct weft_lane_iface *base)
 
 static void raw_release(struct weft_lane_iface *base, void *desc)
 {
-	raw_iface_of(base)->kept--;
+	struct raw_iface *iface = raw_iface_of(base);
+
+	/* Inside the callback that is about to keep it: counted there once it has returned. */
+	if (unlikely(desc == iface->in_hand)) {
+		iface->in_hand_back++;
+		return;
+	}
+	iface->kept--;
 	rte_pktmbuf_free(desc);
 }
 
@@ -185,6 +196,7 @@ static const struct weft_lane_ops raw_ops = {
 	.release = raw_release,
 	.ep_connect = raw_ep_connect,
 	.ep_destroy = raw_ep_destroy,
+	.ep_is_from = raw_ep_is_from,
 	.ep_flush = raw_ep_flush,
 	.get_address = raw_get_address,
 	.is_reachable = raw_is_reachable,

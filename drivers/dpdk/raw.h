@@ -51,6 +51,9 @@
 #define RAW_OUTSIDE_STEP_MAX 100000ull
 #define RAW_STALE 64u         /* timestamps of the last progress calls that had a stale one */
 #define RAW_STAMP_ERROR 1000u /* ns that a timestamp may be wrong by in any case */
+#define RAW_ECHO_EVERY 16u    /* of so many DATA frames one echoes: it costs a look at the clock */
+#define RAW_STEP_ROUGH 20000u /* between two looks at the port: a rough time of arrival */
+#define RAW_ECHO_ROUGH 255u   /* arrivals in vain until a rough echo is better than none */
 #define RAW_ACK_DELAY 25000ull
 #define RAW_ACK_FRAMES 8u
 #define RAW_ACK_BYTES 65536u
@@ -62,6 +65,7 @@
 #define RAW_RESET_GAP 100000ull /* between two RESETs: strangers can't make us loud */
 /* small frames answered while the big one is not: the way is too narrow */
 #define RAW_PROBE_SMALL_ACKS 6u
+#define RAW_PROBE_BIG 3u /* big probes for each small one */
 #define RAW_ROOM_MIN 64u /* an open frame with less room than this is full */
 #define RAW_TMPL 96u     /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER UINT64_MAX
@@ -160,6 +164,8 @@ struct raw_conn {
 	bool ts_valid;
 	bool on_ack_list;
 	bool heard;           /* DATA has come since the last zero-copy send */
+	uint8_t echo_wait;    /* DATA frames that go without an echo before the next one with */
+	uint8_t echo_missed;  /* arrivals of which nobody knows when they were */
 	bool ack_asked;       /* ACK_REQ is out for one, and nothing has been acknowledged since */
 	struct weft_rxwin rx; /* next and high still on this line */
 
@@ -224,14 +230,17 @@ struct raw_iface {
 	bool gap;                  /* this progress call came late */
 	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
 	bool in_progress;
-	/* frames were sent since the last progress call: their `now` is stale */
-	bool sent_outside;
+	bool sent_outside; /* frames were sent since the last progress call ended */
+	bool sent;     /* frames were stamped with the present `now`: computing makes it stale */
+	uint32_t step; /* ns between the last two progress calls */
 	struct {
 		uint32_t ts, error;
 	} stale[RAW_STALE]; /* how stale, by timestamp */
 	struct raw_ref *refs;
 	uint32_t refs_len;
 	uint32_t kept, keep_max;       /* receive buffers held by the protocol layer */
+	struct rte_mbuf *in_hand;      /* its messages are being delivered */
+	uint32_t in_hand_back;         /* so often it was given back meanwhile */
 	uint32_t tx_held, tx_held_max; /* frame buffers held until acknowledged */
 	/* small buffers in zero-copy frames: acknowledgements need some too */
 	uint32_t hdr_held, hdr_held_max;
@@ -345,6 +354,7 @@ void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint8
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
+int raw_bye_send(struct raw_conn *c);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
 
@@ -374,6 +384,7 @@ int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint1
 void raw_timer_arm(struct raw_conn *c);
 void raw_timer_fire(struct raw_conn *c);
 void raw_slots_release(struct raw_conn *c);
+void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp);
 int raw_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 void raw_flushes_end(struct raw_conn *c, int status);
 unsigned int raw_flushes_check(struct raw_conn *c);
@@ -388,7 +399,7 @@ void raw_hs_timer(struct raw_conn *c);
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v);
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
-void raw_version_input(struct raw_iface *iface, const struct weft_frame_view *v, size_t lane_len);
+
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 /* ---- conn.c */
@@ -401,6 +412,7 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
 int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
 		   struct weft_lane_ep **lep);
 void raw_ep_destroy(struct weft_lane_ep *lep);
+bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 

@@ -34,6 +34,7 @@ static void deliver(struct raw_conn *c, const struct weft_frame_view *v, struct 
 	uint32_t off = 0;
 	void *keep;
 
+	iface->in_hand = desc;
 	while ((msg = weft_frame_msg_next(v, &off)) != NULL) {
 		keep = desc;
 		if (unlikely(iface->kept >= iface->keep_max)) {
@@ -47,9 +48,37 @@ static void deliver(struct raw_conn *c, const struct weft_frame_view *v, struct 
 			rte_mbuf_refcnt_update(desc, 1);
 			iface->kept++;
 		}
+		while (unlikely(iface->in_hand_back > 0)) {
+			iface->in_hand_back--;
+			iface->kept--;
+			rte_mbuf_refcnt_update(desc, -1);
+		}
 		if (unlikely(c->state != RAW_UP))
-			return;
+			break;
 	}
+	iface->in_hand = NULL;
+}
+
+/*
+ * Do we know when the frame in hand arrived? Some time since the last look at the port; when that is
+ * long ago, because the application computed, its age must not pass for the network's time. Long is
+ * measured by the round trip; without an estimate of our own (we only receive) a rough echo comes now
+ * and then, or the sender would never get any.
+ */
+static inline bool arrival_known(struct raw_conn *c)
+{
+	const struct raw_iface *iface = c->iface;
+
+	if (likely(iface->step <= RAW_STAMP_ERROR))
+		return true;
+	if (iface->gap)
+		return false;
+	if (c->base.rtt_ns != 0)
+		return iface->step <= c->base.rtt_ns / 4;
+	if (iface->step > RAW_STEP_ROUGH && ++c->echo_missed < RAW_ECHO_ROUGH)
+		return false;
+	c->echo_missed = 0;
+	return true;
 }
 
 static void data_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
@@ -61,7 +90,7 @@ static void data_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	/* Also of a duplicate: its sender wants to know how long the repeated frame took. */
 	c->ts_echo = weft_le32(v->hdr->ts);
 	c->ts_at = iface->now;
-	c->ts_valid = !iface->gap;
+	c->ts_valid = arrival_known(c);
 	c->echo_path = v->hdr->path & 15;
 	c->heard = true;
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
@@ -94,7 +123,7 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 	} else if (v->type == WEFT_FRAME_DATA || v->flags & WEFT_FRAME_F_ACK_REQ) {
 		if (v->type == WEFT_FRAME_DATA &&
 		    weft_rxwin_check(&c->rx, weft_le32(v->hdr->seq)) == WEFT_RXWIN_NEW)
-			raw_ctl_send(c, WEFT_FRAME_BYE, 0, NULL, 0, 0);
+			raw_bye_send(c);
 		else
 			raw_ack_send(c, 0);
 	}

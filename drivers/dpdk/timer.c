@@ -104,7 +104,7 @@ static void time_wait_timer(struct raw_conn *c)
 		return;
 	}
 	if (!c->bye_done && iface->lt >= c->hs_next) {
-		raw_ctl_send(c, WEFT_FRAME_BYE, 0, NULL, 0, 0);
+		raw_bye_send(c);
 		c->hs_tries++;
 		c->hs_next = iface->lt + (RAW_HS_RETRY_MIN << RTE_MIN(c->hs_tries, 7u));
 	}

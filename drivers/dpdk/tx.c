@@ -148,6 +148,7 @@ void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, ui
 		c->ack_frames = 0;
 		c->ack_bytes = 0;
 	}
+	iface->sent = true;
 	if (!iface->in_progress)
 		iface->sent_outside = true;
 	raw_ref_chain(m);

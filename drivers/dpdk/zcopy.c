@@ -101,9 +101,19 @@ static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct io
 static int header_only(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		       struct weft_lane_comp *comp)
 {
-	int err = raw_am_short(lep, am_id, hdr, hdr_len, NULL, 0);
+	/* First all that can fail: what has been sent cannot be refused afterwards. */
+	struct raw_flush *f = malloc(sizeof(*f));
+	int err;
 
-	return err != 0 ? err : raw_ep_flush(lep, comp);
+	if (f == NULL)
+		return -ENOMEM;
+	err = raw_am_short(lep, am_id, hdr, hdr_len, NULL, 0);
+	if (err != 0) {
+		free(f);
+		return err;
+	}
+	raw_flush_queue(raw_conn_of(lep), f, comp);
+	return 0;
 }
 
 /*

@@ -74,6 +74,14 @@ static void enqueue(struct pair_end *to, const struct rte_mbuf *m, uint64_t due,
 		memcpy(d + off, rte_pktmbuf_mtod(m, void *), m->data_len);
 	if (corrupt)
 		d[pair_rand(to->pair) % c->pkt_len] ^= (uint8_t)(1u << pair_rand(to->pair) % 8);
+	if (to->peer->wire.edit != NULL) {
+		c->pkt_len = to->peer->wire.edit(to->peer, d, c->pkt_len);
+		c->data_len = (uint16_t)c->pkt_len;
+		if (c->pkt_len == 0) {
+			rte_pktmbuf_free(c);
+			return;
+		}
+	}
 	to->queue[to->queued].m = c;
 	to->queue[to->queued++].due = due;
 }
@@ -159,6 +167,18 @@ struct msg {
 	uint8_t fill[];
 };
 
+/* What has gone back to the pool is somebody else's now. */
+static void use_free_buffers(struct rte_mempool *mp)
+{
+	static struct rte_mbuf *m[8192];
+	unsigned int n = 0;
+
+	while (n < RTE_DIM(m) && (m[n] = rte_pktmbuf_alloc(mp)) != NULL)
+		memset(rte_pktmbuf_mtod(m[n++], void *), 0xff, 512);
+	while (n > 0)
+		rte_pktmbuf_free(m[--n]);
+}
+
 static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t len,
 		   void *desc)
 {
@@ -180,6 +200,11 @@ static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const voi
 			e->bad += fill[i] != (uint8_t)(m.n * 7 + i);
 	if (e->seen != NULL && m.n < e->seen_len)
 		e->seen[m.n]++;
+	if (e->keep && desc != NULL && e->release_at_once) {
+		e->iface->ops->release(e->iface, desc);
+		use_free_buffers(e->port.pool);
+		return WEFT_LANE_KEEP;
+	}
 	if (e->keep && desc != NULL && e->kept_count < RTE_DIM(e->kept)) {
 		e->kept[e->kept_count++] = desc;
 		return WEFT_LANE_KEEP;
@@ -250,7 +275,7 @@ void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 		struct pair_end *e = &p->end[i];
 		struct weft_raw_conf rc = {
 			.raw_ethertype = pp->raw_ethertype,
-			.vlan = pp->vlan,
+			.vlan = i == 1 && pp->untagged_1 ? 0 : pp->vlan,
 			.ip = i == 1 && pp->off_subnet ? 0x0a000102 : 0x0a000001 + (uint32_t)i,
 			.prefix = 24,
 			.gateway = pp->off_subnet ? (i == 0 ? 0x0a000002 : 0x0a000101) : 0,

@@ -13,12 +13,16 @@
 
 #include "raw.h"
 
+struct pair_end;
+
 struct pair_wire {
 	double loss, dup, reorder, corrupt;
 	uint32_t max_frame; /* longer frames vanish; 0 = none do */
 	uint64_t delay_ns;
 	bool blackhole;
-	bool full;      /* tx_burst takes nothing */
+	bool full; /* tx_burst takes nothing */
+	/* Change a frame under way; new length, 0 = it is lost. */
+	uint32_t (*edit)(struct pair_end *from, uint8_t *frame, uint32_t len);
 	bool hold_sent; /* sent mbufs are freed only by tx_kick, as by a lazy NIC */
 };
 
@@ -40,6 +44,7 @@ struct pair_end {
 	uint8_t *seen; /* one counter per message number, when set */
 	uint32_t seen_len;
 	bool keep;
+	bool release_at_once; /* with keep: inside the callback already */
 	void *kept[4096];
 	unsigned int kept_count;
 	void (*on_message)(struct pair_end *e, struct weft_lane_ep *lep, const void *data,
@@ -60,6 +65,7 @@ struct pair_params {
 	unsigned int csum;      /* enum weft_csum_mode */
 	bool raw_ethertype;
 	uint16_t vlan;
+	bool untagged_1; /* the vlan is that of end 0 only */
 	uint8_t paths;
 	uint32_t first_seq;
 	size_t window;

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The raw-DPDK lane engine at its edges: ends, other versions, ways that change frames, times that are not what they seem.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "csum.h"
+#include "raw_pair.h"
+
+#define LANE_AT 42 /* the lane header in an untagged UDP frame */
+
+static struct pair pair;
+
+static struct pair_end *A = &pair.end[0], *B = &pair.end[1];
+
+/* ---- helpers ---- */
+
+static bool no_memory;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	return no_memory ? NULL : __real_malloc(size);
+}
+
+static unsigned int done_count, failed_count;
+
+static void on_done(struct weft_lane_comp *comp, int status)
+{
+	(void)comp;
+	done_count++;
+	failed_count += status != 0;
+}
+
+static struct weft_frame_hdr *lane_hdr(uint8_t *frame)
+{
+	return (struct weft_frame_hdr *)(frame + LANE_AT);
+}
+
+static bool is_lane(const uint8_t *frame)
+{
+	return frame[12] == 8 && frame[13] == 0;
+}
+
+/* The CRC behind a control frame, anew. */
+static void reseal(uint8_t *frame)
+{
+	struct weft_frame_hdr *h = lane_hdr(frame);
+	uint32_t crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, h, weft_le16(h->length)));
+
+	memcpy((uint8_t *)h + weft_le16(h->length), &crc, 4);
+}
+
+static void begin_connect(void)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	B->iface->ops->get_address(B->iface, addr);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
+}
+
+static struct raw_conn *conn_of(struct weft_lane_ep *lep)
+{
+	return (struct raw_conn *)lep;
+}
+
+/* ---- times ---- */
+
+/* A polls each microsecond. B polls, too, until a message comes; then it computes, answers, and polls again. */
+static void a_computing_peer_does_not_lengthen_the_round_trip(void **state)
+{
+	uint64_t busy_until = 0, b_seen = 0, a_seen = 0;
+
+	(void)state;
+	pair_open(&pair, NULL, 1);
+	pair_connect(&pair);
+	pair_send(A, A->lep, 0, 8);
+	for (unsigned int i = 0; i < 60000; i++, pair.now += 1000) {
+		A->iface->ops->progress(A->iface, pair.now);
+		if (A->messages > a_seen) {
+			a_seen = A->messages;
+			pair_send(A, A->lep, 0, 8);
+		}
+		A->iface->ops->tx_flush(A->iface);
+		if (pair.now < busy_until)
+			continue;
+		if (B->messages > b_seen) {
+			b_seen = B->messages;
+			pair_send(B, B->accepted, 0, 8);
+		}
+		B->iface->ops->progress(B->iface, pair.now);
+		B->iface->ops->tx_flush(B->iface);
+		if (B->messages > b_seen)
+			busy_until = pair.now + 50000;
+	}
+	assert_true(a_seen > 900);
+	/* Two ways of 2 us, polls of 1 us. */
+	assert_in_range(A->lep->rtt_ns, 3000, 8000);
+	pair_close(&pair);
+}
+
+/* B looks at its port every 50 us only: how long frames wait there is not the network's time. */
+static void a_peer_that_polls_seldom_does_not_lengthen_the_round_trip(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 2);
+	pair_connect(&pair);
+	for (unsigned int i = 0; i < 1000; i++)
+		pair_step(&pair, 1000);
+	for (unsigned int i = 0; i < 100; i++) {
+		pair_send(A, A->lep, i, 8);
+		pair_send(B, B->accepted, i, 8);
+		pair_run(&pair, 30000, NULL);
+	}
+	assert_in_range(A->lep->rtt_ns, 3000, 8000);
+	for (unsigned int i = 0; i < 50000; i++, pair.now += 1000) {
+		if (i % 97 == 0)
+			pair_send(A, A->lep, i, 8);
+		A->iface->ops->progress(A->iface, pair.now);
+		A->iface->ops->tx_flush(A->iface);
+		if (i % 50 == 0) {
+			B->iface->ops->progress(B->iface, pair.now);
+			B->iface->ops->tx_flush(B->iface);
+		}
+	}
+	assert_in_range(A->lep->rtt_ns, 3000, 8000);
+	pair_close(&pair);
+}
+
+/* ---- ends ---- */
+
+static uint64_t drop_data;
+
+static uint32_t lose_one_data(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	return is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_DATA && drop_data++ == 0 ? 0
+											      : len;
+}
+
+static uint32_t lose_acks(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	return is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_ACK ? 0 : len;
+}
+
+static void bye_tells_what_came_out_of_order(void **state)
+{
+	static uint8_t buf[2000];
+	struct weft_lane_comp comp[3] = {{on_done}, {on_done}, {on_done}};
+	struct iovec iov = {.iov_base = buf, .iov_len = sizeof(buf)};
+
+	(void)state;
+	pair_open(&pair, NULL, 3);
+	pair_connect(&pair);
+	done_count = failed_count = 0;
+	drop_data = 0;
+	A->wire.edit = lose_one_data;
+	B->wire.edit = lose_acks;
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL,
+							 &comp[i]),
+				 0);
+	pair_run(&pair, 20000, NULL);
+	assert_int_equal(B->messages, 2);
+	assert_int_equal(done_count, 0);
+	B->iface->ops->ep_destroy(B->accepted);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(A->gones, 1);
+	assert_int_equal(done_count, 3);
+	assert_int_equal(failed_count, 1);
+	pair_close(&pair);
+}
+
+static void a_zero_copy_send_without_data_is_sent_or_refused(void **state)
+{
+	struct weft_lane_comp comp = {on_done};
+	int err;
+
+	(void)state;
+	pair_open(&pair, NULL, 4);
+	pair_connect(&pair);
+	done_count = 0;
+	no_memory = true;
+	err = A->iface->ops->am_zcopy(A->lep, 5, "header", 6, NULL, 0, NULL, &comp);
+	no_memory = false;
+	assert_int_equal(err, -ENOMEM);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(B->messages, 0);
+	assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, "header", 6, NULL, 0, NULL, &comp), 0);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(B->messages, 1);
+	assert_int_equal(done_count, 1);
+	pair_close(&pair);
+}
+
+static void a_closed_connection_keeps_no_window(void **state)
+{
+	struct raw_conn *a, *b;
+
+	(void)state;
+	pair_open(&pair, NULL, 5);
+	pair_connect(&pair);
+	a = conn_of(A->lep);
+	b = conn_of(B->accepted);
+	pair_send(A, A->lep, 0, 100);
+	A->iface->ops->ep_destroy(A->lep);
+	assert_int_equal(a->state, RAW_TIME_WAIT);
+	assert_null(a->slots);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(B->gones, 1);
+	B->iface->ops->ep_destroy(B->accepted);
+	assert_int_equal(b->state, RAW_TIME_WAIT);
+	assert_null(b->slots);
+	pair_close(&pair);
+}
+
+static void a_buffer_may_be_released_before_the_callback_returns(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 6);
+	pair_connect(&pair);
+	B->keep = true;
+	B->release_at_once = true;
+	/* Alone in its frame, and several in one. */
+	for (unsigned int i = 0; i < 30; i++) {
+		assert_int_equal(pair_send(A, A->lep, i, 100), 0);
+		if (i % 7 == 0)
+			pair_run(&pair, 20000, NULL);
+	}
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(B->messages, 30);
+	assert_int_equal(((struct raw_iface *)B->iface)->kept, 0);
+	/* Of messages in one frame, earlier ones are given back while a later one is delivered. */
+	B->release_at_once = false;
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(pair_send(A, A->lep, i, 100), 0);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(((struct raw_iface *)B->iface)->kept, 5);
+	while (B->kept_count > 0)
+		B->iface->ops->release(B->iface, B->kept[--B->kept_count]);
+	assert_int_equal(((struct raw_iface *)B->iface)->kept, 0);
+	pair_close(&pair);
+}
+
+/* ---- other versions ---- */
+
+static uint32_t hello_of_version_2(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	/* Not even the CRC is where version 1 looks for it. */
+	if (is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_HELLO)
+		lane_hdr(frame)->version = 2;
+	return len;
+}
+
+static uint32_t reset_of_version_2(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	if (is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_RESET) {
+		lane_hdr(frame)->version = 2;
+		reseal(frame);
+	}
+	return len;
+}
+
+static void a_peer_of_another_version_says_so(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		pair_open(&pair, NULL, 7);
+		A->wire.edit = hello_of_version_2;
+		B->wire.edit = i == 0 ? NULL : reset_of_version_2;
+		begin_connect();
+		pair_run(&pair, 5000000, NULL);
+		assert_int_equal(A->downs, 1);
+		assert_int_equal(A->status, -ECONNREFUSED);
+		assert_non_null(strstr(A->text, "version"));
+		pair_close(&pair);
+	}
+}
+
+static uint32_t reset_without_proof(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	struct weft_frame_reset *r = (struct weft_frame_reset *)(lane_hdr(frame) + 1);
+
+	if (is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_RESET) {
+		r->echo_token ^= weft_le32(1);
+		reseal(frame);
+	}
+	return hello_of_version_2(from, frame, len);
+}
+
+static void a_reset_without_proof_is_not_believed(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 8);
+	A->wire.edit = hello_of_version_2;
+	B->wire.edit = reset_without_proof;
+	begin_connect();
+	pair_run(&pair, 5000000, NULL);
+	assert_int_equal(A->downs, 0);
+	assert_true(pair_counter(A, RAW_DROP_RESET) > 0);
+	pair_close(&pair);
+}
+
+/* ---- ways ---- */
+
+static void loss_is_not_taken_for_a_narrow_way(void **state)
+{
+	(void)state;
+	/* One side is wrong about one connect of some hundred when each size is tried as often. */
+	for (uint64_t seed = 300; seed <= 700; seed++) {
+		pair_open(&pair, NULL, seed);
+		A->wire.loss = B->wire.loss = 0.4;
+		begin_connect();
+		pair_run(&pair, 3000000000ull, pair_both_up);
+		if (A->status != 0 && A->status != -ETIMEDOUT)
+			fail_msg("seed %llu: %s", (unsigned long long)seed, A->text);
+		if (A->ups == 1)
+			assert_true(A->lep->max_msg > 8900);
+		pair_close(&pair);
+	}
+}
+
+static uint32_t tag_off(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	if (len < 18 || frame[12] != 0x81)
+		return len;
+	memmove(frame + 12, frame + 16, len - 16);
+	return len - 4;
+}
+
+/* The card of the other side takes frames of its own size at most. */
+static uint32_t tag_on(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	static const uint8_t tag[4] = {0x81, 0, 0, 7};
+
+	memmove(frame + 16, frame + 12, len - 12);
+	memcpy(frame + 12, tag, 4);
+	return len + 4 > from->peer->port.frame_size ? 0 : len + 4;
+}
+
+static void a_switch_may_take_the_tag_off(void **state)
+{
+	const struct pair_params pp = {.vlan = 7, .untagged_1 = true};
+
+	(void)state;
+	pair_open(&pair, &pp, 9);
+	A->wire.edit = tag_off;
+	B->wire.edit = tag_on;
+	pair_connect(&pair);
+	assert_int_equal(A->status, 0);
+	assert_int_equal(A->lep->max_msg, B->accepted->max_msg);
+	/* The largest message goes both ways. */
+	assert_int_equal(pair_send(A, A->lep, 1, A->lep->max_msg - 8), 0);
+	assert_int_equal(pair_send(B, B->accepted, 2, B->accepted->max_msg - 8), 0);
+	pair_run(&pair, 50000000, NULL);
+	assert_int_equal(A->messages + B->messages, 2);
+	assert_int_equal(A->bad + B->bad, 0);
+	pair_close(&pair);
+}
+
+static void the_far_end_is_known_by_its_frames(void **state)
+{
+	uint8_t a[WEFT_LANE_ADDR_MAX], b[WEFT_LANE_ADDR_MAX];
+	const struct weft_lane_ops *ops;
+	size_t len;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const struct pair_params pp = {.raw_ethertype = i == 1};
+
+		pair_open(&pair, &pp, 10);
+		ops = A->iface->ops;
+		len = A->iface->attr.dev_addr_len;
+		ops->get_address(A->iface, a);
+		ops->get_address(B->iface, b);
+		begin_connect();
+		assert_false(ops->ep_is_from(A->lep, b, len)); /* nothing heard yet */
+		assert_true(pair_run(&pair, 1000000000, pair_both_up));
+		assert_true(ops->ep_is_from(A->lep, b, len));
+		assert_false(ops->ep_is_from(A->lep, a, len));
+		assert_true(ops->ep_is_from(B->accepted, a, len));
+		assert_false(ops->ep_is_from(B->accepted, b, len));
+		assert_false(ops->ep_is_from(B->accepted, a, 3));
+		/* The port opened anew: another iface, the same far end. */
+		a[RAW_ADDR_LEN - 1] ^= 1;
+		assert_true(ops->ep_is_from(B->accepted, a, len));
+		pair_close(&pair);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_computing_peer_does_not_lengthen_the_round_trip),
+		cmocka_unit_test(a_peer_that_polls_seldom_does_not_lengthen_the_round_trip),
+		cmocka_unit_test(bye_tells_what_came_out_of_order),
+		cmocka_unit_test(a_zero_copy_send_without_data_is_sent_or_refused),
+		cmocka_unit_test(a_closed_connection_keeps_no_window),
+		cmocka_unit_test(a_buffer_may_be_released_before_the_callback_returns),
+		cmocka_unit_test(a_peer_of_another_version_says_so),
+		cmocka_unit_test(a_reset_without_proof_is_not_believed),
+		cmocka_unit_test(loss_is_not_taken_for_a_narrow_way),
+		cmocka_unit_test(a_switch_may_take_the_tag_off),
+		cmocka_unit_test(the_far_end_is_known_by_its_frames),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
