@@ -10,7 +10,7 @@
  * a slot; the steps are small enough for the bound. malloc() would do nearly as well in memory, but
  * not in time when 10^5 envelopes come and go.
  */
-static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 16, 48, 96, 160, 208, 256};
+static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 8, 48, 96, 160, 208, 256};
 
 #define CHUNK_SIZE (64u << 10)
 

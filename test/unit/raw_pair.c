@@ -173,8 +173,8 @@ static void use_free_buffers(struct rte_mempool *mp)
 	static struct rte_mbuf *m[8192];
 	unsigned int n = 0;
 
-	while (n < RTE_DIM(m) && (m[n] = rte_pktmbuf_alloc(mp)) != NULL)
-		memset(rte_pktmbuf_mtod(m[n++], void *), 0xff, 512);
+	for (; n < RTE_DIM(m) && (m[n] = rte_pktmbuf_alloc(mp)) != NULL; n++)
+		memset(rte_pktmbuf_mtod(m[n], void *), 0xff, 512);
 	while (n > 0)
 		rte_pktmbuf_free(m[--n]);
 }

@@ -243,6 +243,7 @@ static void a_buffer_may_be_released_before_the_callback_returns(void **state)
 	}
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(B->messages, 30);
+	assert_int_equal(B->bad, 0);
 	assert_int_equal(((struct raw_iface *)B->iface)->kept, 0);
 	/* Of messages in one frame, earlier ones are given back while a later one is delivered. */
 	B->release_at_once = false;
