@@ -439,26 +439,57 @@ static size_t longest(const uint64_t *tags, unsigned int n, unsigned int bits, u
 }
 
 /* Tags that all meet under one seed, as a peer that knows it would choose them, meet under no other. */
+/* Of an odd number, modulo 2^64, by Newton. */
+static uint64_t inverse_of(uint64_t odd)
+{
+	uint64_t inverse = odd;
+
+	for (int i = 0; i < 6; i++)
+		inverse *= 2 - odd * inverse;
+	assert_true(inverse * odd == 1);
+	return inverse;
+}
+
 static void tags_chosen_to_collide_do_not_without_the_seed(void **state)
 {
 	enum { BITS = 12, N = 1 << BITS };
-	uint64_t *tags = malloc(N * sizeof(*tags)), inverse = SEED, s = 1;
+	uint64_t *tags = malloc(N * sizeof(*tags)), undo = inverse_of(SEED), s = 1;
+	uint64_t unscramble = inverse_of(0x9e3779b97f4a7c15u);
 	unsigned int bad = 0;
 	size_t len;
 
 	(void)state;
-	for (int i = 0; i < 6; i++)
-		inverse *= 2 - SEED * inverse; /* Newton: modulo 2^64 */
-	assert_true(inverse * SEED == 1);
-	for (unsigned int i = 0; i < N; i++)
-		tags[i] = inverse * i;
+	for (uint64_t i = 0; i < N; i++) {
+		tags[i] = undo * i;
+		tags[i] = (tags[i] ^ tags[i] >> 32) * unscramble;
+	}
 	assert_int_equal(longest(tags, N, BITS, SEED), N);
 	for (int i = 0; i < 200; i++) {
 		len = longest(tags, N, BITS, next_random(&s));
 		bad += len > N / 16;
 	}
-	/* Of random multipliers a few are unlucky for any one progression, and none can be aimed at. */
+	/* Of random multipliers a few are unlucky for any one choice, and none can be aimed at. */
 	assert_true(bad <= 10);
+	free(tags);
+}
+
+/* What programs do: they count, by any step. No seed may be unlucky for that. */
+static void tags_that_count_up_spread_with_every_seed(void **state)
+{
+	static const uint64_t steps[] = {1, 2, 3, 16, 256, 1ull << 16, 1ull << 32, 1ull << 48};
+	static const uint64_t seeds[] = {0x5a5a5a5a5a5a5a5a, 0x0123456789abcdef, UINT64_MAX / 3};
+	enum { BITS = 12, N = 1 << BITS };
+	uint64_t *tags = malloc(N * sizeof(*tags)), s = 7;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(steps) / sizeof(steps[0]); k++) {
+		for (uint64_t i = 0; i < N; i++)
+			tags[i] = steps[k] * i;
+		for (size_t i = 0; i < sizeof(seeds) / sizeof(seeds[0]); i++)
+			assert_in_range(longest(tags, N, BITS, seeds[i]), 1, N / 64);
+		for (int i = 0; i < 100; i++)
+			assert_in_range(longest(tags, N, BITS, next_random(&s)), 1, N / 64);
+	}
 	free(tags);
 }
 
@@ -473,6 +504,7 @@ int main(void)
 		T(messages_of_a_source_that_is_gone_stay_for_any_source),
 		cmocka_unit_test(random_histories_agree_with_the_model),
 		cmocka_unit_test(tags_chosen_to_collide_do_not_without_the_seed),
+		cmocka_unit_test(tags_that_count_up_spread_with_every_seed),
 		cmocka_unit_test(U25_E1_full_mask_tags_cost_the_same_with_1e5_entries),
 	};
 
