@@ -59,8 +59,8 @@ def end(proc):
             proc.wait()
 
 
-def pair(server, client, env_server, env_client, timeout):
-    """Runs server and client; returns the client's output."""
+def pair(server, client, env_server, env_client, timeout, live=None):
+    """Runs server and client; returns the client's output. live(client): called when both run; returns what it has read."""
     for cmd in (server, client):
         if os.path.sep in cmd[0] and not os.access(cmd[0], os.X_OK):
             raise TrialError('there is no program ' + cmd[0])
@@ -73,7 +73,9 @@ def pair(server, client, env_server, env_client, timeout):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
             try:
+                begin = live(cli) if live else ''
                 out, err = cli.communicate(timeout=timeout)
+                out = begin + out
             except subprocess.TimeoutExpired:
                 end(cli)
                 out, err = cli.communicate()
@@ -340,12 +342,12 @@ class Rails:
     """Two network namespaces, two veth rails between them behind a token bucket at both ends, and a veth for the programs'
     own TCP connection."""
 
-    def __init__(self, bench, rate_bits=10**9, mtu=9000):
+    def __init__(self, bench, rates=(10**9, 10**9), mtu=9000, burst=None, name=''):
         self.b = bench
-        tag = '%x' % os.getpid()
+        tag = '%x%s' % (os.getpid(), name)
         self.ns = ['weft-%s-%s' % (tag, side) for side in 'ab']
-        self.burst = rate_bits // 8 // 1000  # 1 ms of rate
-        self.rate_bits, self.mtu = rate_bits, mtu
+        self.burst = burst
+        self.rates, self.mtu = rates, mtu
 
     @staticmethod
     def run(cmd):
@@ -366,8 +368,7 @@ class Rails:
                         self.run('ip -n %s addr add 10.99.0.%d/24 dev ctl' % (ns, side + 1))
                     else:
                         self.run('ip -n %s link set %s mtu %d' % (ns, link, self.mtu))
-                        self.run('tc -n %s qdisc add dev %s root tbf rate %dbit burst %d latency 20ms'
-                                 % (ns, link, self.rate_bits, self.burst))
+                        self.shape('add', ns, i, self.rates[i])
                     self.run('ip -n %s link set %s up' % (ns, link))
         except BaseException:
             self.__exit__()
@@ -378,7 +379,19 @@ class Rails:
         for ns in self.ns:
             subprocess.run(['ip', 'netns', 'del', ns], stderr=subprocess.DEVNULL)
 
-    def weft(self, test, size, rails, iters):
+    def shape(self, what, ns, rail, rate):
+        burst = self.burst or rate // 8 // 1000  # 1 ms of rate
+        self.run('tc -n %s qdisc %s dev rail%d root tbf rate %dbit burst %d latency 20ms'
+                 % (ns, what, rail, rate, max(burst, 16000)))
+
+    def set_rate(self, rail, rate):
+        """Both directions of a rail, while it is in use."""
+        for ns in self.ns:
+            self.shape('change', ns, rail, rate)
+
+    def weft(self, test, size, rails, amount, live=None):
+        """One run; amount: options that say how long. live(client): called when it runs, returns what it has read of the
+        output; the rows of every second are returned then."""
         port = free_port()
         cmds, envs = [], []
         for side, core in ((0, self.b.a), (1, self.b.b)):
@@ -388,13 +401,37 @@ class Rails:
                         + ['--', '-p', str(port)])
             envs.append({'WEFT_LANES': ';'.join('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d' % (n, r, side + 1, self.mtu)
                                                 for n, r in enumerate(rails))})
-        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-n', str(iters), '-f', '-v', '10.99.0.1'],
-                   envs[0], envs[1], timeout=60)
-        return csv_rows(out)[-1]
+        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount + ([] if live else ['-f'])
+                   + ['10.99.0.1'], envs[0], envs[1], timeout=60, live=live)
+        return csv_rows(out) if live else csv_rows(out)[-1]
 
-    def each_alone(self, size, iters):
-        rows = [self.weft('raw_bw', size, [r], iters) for r in (0, 1)]
-        return {'overall_bw': sum(bandwidth(r) for r in rows)}
+    def stream(self, test, size, rails, nbytes):
+        return self.weft(test, size, rails, ['-n', str(max(nbytes // size, 8))])
+
+    def each_alone(self, size, nbytes):
+        """The bare port on each rail by itself: the sum."""
+        return {'overall_bw': sum(bandwidth(self.stream('raw_bw', size, [r], nbytes * self.rates[r] // sum(self.rates)))
+                                  for r in (0, 1))}
+
+    def cut(self, size, before=2, settle=2, after=2, divisor=4):
+        """A stream over both rails; after some seconds the second one is cut. What moves when it has had time to settle."""
+        def live(client):
+            lines = []
+            while sum(line[:1].isdigit() for line in lines) < before:
+                line = client.stdout.readline()
+                if not line:
+                    return ''.join(lines)
+                lines.append(line)
+            self.set_rate(1, self.rates[1] // divisor)
+            return ''.join(lines)
+
+        try:
+            rows = self.weft('tag_bw', size, [0, 1], ['-D', str(before + settle + after + 1)], live=live)
+        finally:
+            self.set_rate(1, self.rates[1])
+        # A row is a second; the one in which the cut fell counts to the settling.
+        rows = rows[before + settle + 1:-1] or rows[-1:]
+        return {'overall_bw': statistics.mean(float(r['avg_bw']) for r in rows)}
 
 
 # ---- measures -------------------------------------------------------------------------------
@@ -443,17 +480,51 @@ def m_bw(b):
 
 
 def m_rails(b):
-    """256 KiB and 1 MiB tag_bw over two veth rails of 1 Gb/s: 0.95 x the sum of the bare rails"""
-    with Rails(b) as rails:
-        for size in (256 * KIB, MIB):
-            iters = 300 * MIB // size
-            b.alternate('%d KiB bandwidth, two veth rails behind tbf 1 Gb/s, burst 1 ms, net_af_packet, MTU 9000'
-                        % (size // KIB), {
-                            'weft tag_bw, both rails': lambda s=size, n=iters: rails.weft('tag_bw', s, [0, 1], n),
-                            'bare ports raw_bw, sum': lambda s=size, n=iters: rails.each_alone(s, n // 2),
+    """256 KiB, 1 and 16 MiB tag_bw over two veth rails of 1 Gb/s: 0.95 x the sum of the bare rails"""
+    rails_measure(b, (10**9, 10**9), (256 * KIB, MIB, 16 * MIB))
+
+
+def m_unequal(b):
+    """1 and 16 MiB tag_bw over rails of 1.5 and 0.5 Gb/s: 0.95 x the sum of the bare rails"""
+    rails_measure(b, (1500 * 10**6, 500 * 10**6), (MIB, 16 * MIB))
+
+
+def rails_measure(b, rates, sizes):
+    with Rails(b, rates) as rails:
+        for size in sizes:
+            nbytes = 300 * MIB
+            b.alternate('%d KiB bandwidth, two veth rails behind tbf %g and %g Gb/s, burst 1 ms, net_af_packet, MTU 9000'
+                        % (size // KIB, rates[0] / 1e9, rates[1] / 1e9), {
+                            'weft tag_bw, both rails': lambda s=size, n=nbytes: rails.stream('tag_bw', s, [0, 1], n),
+                            'bare ports raw_bw, sum': lambda s=size, n=nbytes: rails.each_alone(s, n // 2),
                         }, bandwidth, 'MiB/s', 'more', [
                             ('weft tag_bw, both rails', 'bare ports raw_bw, sum', at_least, 0.95),
                         ])
+
+
+def m_cut(b):
+    """1 and 16 MiB tag_bw over two rails of 1 Gb/s, one cut to a quarter under way: 0.9 x what is then there, after 2 s"""
+    rates = (10**9, 10**9)
+    with Rails(b, rates) as rails, Rails(b, (rates[0], rates[1] // 4), name='cut') as then:
+        for size in (MIB, 16 * MIB):
+            b.alternate('%d KiB bandwidth, two veth rails of 1 Gb/s, one cut to 0.25 Gb/s under way; from 2 s after that'
+                        % (size // KIB), {
+                            'weft tag_bw, after the cut': lambda s=size: rails.cut(s),
+                            'bare ports raw_bw, sum, as cut': lambda s=size: then.each_alone(s, 100 * MIB),
+                        }, bandwidth, 'MiB/s', 'more', [
+                            ('weft tag_bw, after the cut', 'bare ports raw_bw, sum, as cut', at_least, 0.9),
+                        ])
+
+
+def m_striped_lat(b):
+    """64 KiB multi-eager ping-pong over two rails of 1 Gb/s, tbf burst 16 kB: 0.65 x one rail"""
+    with Rails(b, burst=16000) as rails:
+        b.alternate('64 KiB latency, multi-eager, veth rails behind tbf 1 Gb/s, burst 16 kB (half round trip)', {
+            'weft tag_lat, both rails': lambda: rails.weft('tag_lat', 64 * KIB, [0, 1], ['-n', '300']),
+            'weft tag_lat, one rail': lambda: rails.weft('tag_lat', 64 * KIB, [0], ['-n', '300']),
+        }, mean_latency_ns, 'ns', 'less', [
+            ('weft tag_lat, both rails', 'weft tag_lat, one rail', at_most, 0.65),
+        ])
 
 
 def m_memory(b):
@@ -499,14 +570,15 @@ def m_soak(b):
             {'a': kind, 'value': done.returncode, 'target': 0, 'met': ok, 'enough': True}]})
 
 
-MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'memory': m_memory, 'flood': m_flood, 'soak': m_soak}
+MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'unequal': m_unequal,
+            'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory, 'flood': m_flood, 'soak': m_soak}
 
 
 def main():
     parser = argparse.ArgumentParser(prog='bench.sh', description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog='measures:\n' + '\n'.join(
-                                         '  %-8s %s' % (n, f.__doc__) for n, f in MEASURES.items()))
+                                         '  %-12s %s' % (n, f.__doc__) for n, f in MEASURES.items()))
     parser.add_argument('measure', nargs='*', help='which ones (all)')
     parser.add_argument('--trials', type=int, default=7, help='trials per variant and state (7)')
     parser.add_argument('--seconds', type=float, default=150, help='longest time per comparison (150)')

@@ -158,6 +158,8 @@ struct weft_msg_lane {
 	uint32_t max_bcopy;
 	uint32_t max_zcopy;
 	uint32_t max_zcopy_hdr;
+	uint32_t max_get; /* native read and write, 0 = cannot */
+	uint32_t max_put;
 	uint32_t align;
 	uint16_t max_iov;
 	bool zcopy_any; /* zcopy of memory that is not registered */
@@ -275,6 +277,7 @@ struct weft_msg_worker {
 	STAILQ_HEAD(, weft_pull) free_pulls;
 	struct weft_asks free_asks;
 	struct weft_fetches free_fetches;
+	SLIST_HEAD(, weft_put) free_puts;
 	void *match_mem;
 	uint64_t granted; /* sum of windows, and what dead endpoints left behind */
 	struct weft_msg_conf conf;
@@ -308,10 +311,12 @@ struct weft_msg_worker {
 		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
 		uint64_t truncated;
 		uint64_t am_received, am_unknown, am_not_kept;
-		uint64_t copied_bytes; /* sent out of a copy, the shortest sends not counted */
-		uint64_t pulls;        /* pieces asked for */
-		uint64_t withdrawn;    /* sends that their sender took back before a match */
-		uint64_t unclaimed;    /* messages that nobody had received at the end */
+		uint64_t copied_bytes;  /* sent out of a copy, the shortest sends not counted */
+		uint64_t pulls;         /* pieces asked for */
+		uint64_t gets, puts;    /* pieces read and written natively */
+		uint64_t native_failed; /* which then came another way */
+		uint64_t withdrawn;     /* sends that their sender took back before a match */
+		uint64_t unclaimed;     /* messages that nobody had received at the end */
 	} count;
 };
 

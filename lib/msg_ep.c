@@ -151,6 +151,9 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"tag.truncated", mw->count.truncated},
 		{"tag.withdrawn", mw->count.withdrawn},
 		{"rndv.pulls", mw->count.pulls},
+		{"rndv.gets", mw->count.gets},
+		{"rndv.puts", mw->count.puts},
+		{"rndv.native_failed", mw->count.native_failed},
 		{"rndv.asked_now", mw->pull_out},
 		{"copied_bytes", mw->count.copied_bytes},
 		{"tag.no_eager_credit", mw->count.no_eager_credit},
@@ -220,6 +223,11 @@ void weft_msg_ep_destroy(struct weft_msg_ep *me)
 	free(me);
 }
 
+static uint32_t at_most_u32(size_t x)
+{
+	return x < UINT32_MAX ? (uint32_t)x : UINT32_MAX;
+}
+
 static void set_lane(struct weft_msg_ep *me, unsigned int i)
 {
 	const struct weft_ep_lane *lane = &me->ep->lanes[i];
@@ -237,6 +245,8 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		.max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? AT_MOST(attr->max_bcopy) : 0,
 		.max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? AT_MOST(attr->max_zcopy) : 0,
 		.max_zcopy_hdr = (uint32_t)attr->max_zcopy_hdr,
+		.max_get = attr->features & WEFT_LANE_F_GET ? at_most_u32(attr->max_get) : 0,
+		.max_put = attr->features & WEFT_LANE_F_PUT ? at_most_u32(attr->max_put) : 0,
 		.align = attr->opt_align ? (uint32_t)attr->opt_align : 1,
 		.max_iov = (uint16_t)(attr->max_iov < UINT16_MAX ? attr->max_iov : UINT16_MAX),
 		.zcopy_any = !(attr->features & WEFT_LANE_F_ZCOPY_REG),

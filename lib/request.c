@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "mem.h"
 #include "msg.h"
 #include "am.h"
 #include "rma.h"
@@ -52,14 +53,26 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 	t->num_chunks = 0;
 }
 
+static void let_go_mem(struct weft_request *req)
+{
+	if (!req->send.mem)
+		return;
+	if (req->flags & WEFT_REQ_OWN_MEM)
+		weft_mem_put(req->send.mem);
+	else
+		req->send.mem->refs--;
+	req->send.mem = NULL;
+}
+
 /* What the operation has borrowed. */
 static void let_go(struct weft_request *req)
 {
 	weft_dt_finish(&req->dt);
 	if (req->kind != WEFT_REQ_SEND && req->kind != WEFT_REQ_RMA)
 		return;
-	if (req->send.mem)
-		req->send.mem->refs--;
+	let_go_mem(req);
+	if (req->flags & WEFT_REQ_RNDV)
+		free(req->send.put);
 	if (req->kind == WEFT_REQ_RMA)
 		weft_rma_let_go(req);
 	else if (req->flags & WEFT_REQ_AM)

@@ -51,6 +51,7 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA 
 #define WEFT_REQ_RNDV (1u << 16)      /**< send: offered: the receiver asks, or says ATS */
 #define WEFT_REQ_AM (1u << 18)        /**< send: of the active messages' space */
 #define WEFT_REQ_CANCEL (1u << 17)    /**< send: withdrawn; the receiver says who was first */
+#define WEFT_REQ_OWN_MEM (1u << 18)   /**< send: its registration was made on the fly */
 #define WEFT_REQ_NOW (1u << 15)       /**< receive: over inside the call that posted it */
 
 /** Remote memory: what rma.c and rma_target.c keep of an operation, or of an answer to one. */
@@ -109,9 +110,10 @@ struct weft_request {
 			uint64_t op_sn;
 			const struct weft_proto *proto;
 			struct weft_mem *mem;
-			struct weft_lane_comp comp; /* of every zcopy piece */
-			uint32_t zcopies;           /* zcopy pieces that the lanes still hold */
-			uint32_t pulls;             /* asked for, and not handed to a lane yet */
+			struct weft_lane_comp comp;  /* of every zcopy piece */
+			uint32_t zcopies;            /* zcopy pieces that the lanes still hold */
+			uint32_t pulls;              /* asked for, and not handed to a lane yet */
+			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */
 			uint32_t seq;
 			size_t offset, end;        /* next byte to hand over, and where to stop */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */

@@ -37,6 +37,7 @@
 #include "rate.h"
 #include "wire.h"
 
+struct weft_ask;
 struct weft_fetch;
 struct weft_mem;
 struct weft_msg_ep;
@@ -125,7 +126,22 @@ struct weft_rndv_lane {
 	uint64_t window;       /**< and how many may be */
 	struct weft_rate rate; /**< of what comes */
 	uint32_t min_rtt_ns;
+	/* sender */
+	uint64_t put_out; /**< bytes being written natively */
 };
+
+/** Registered memory of [buf, buf + len) and its keys (rndv_keys.c). */
+
+/**
+ * Describe memory to the peer: for each lane of @p lanes that has a key for it, in a record.
+ * @return bytes written to @p record, 0 = no lane has
+ */
+size_t weft_rndv_keys_write(const struct weft_msg_ep *me, uint32_t lanes,
+			    const struct weft_mem *mem, const void *buf, void *record);
+/** Find and read the KEYS record among records that have passed the gate. */
+void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, size_t length);
+/** Lanes of @p me that rendezvous may use and that read (@p put: write) remote memory. */
+uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);
 
 /** Sender: hand over what RTR asked for. @return 0 all handed over, -EAGAIN, or the pack error */
 int weft_rndv_data_progress(struct weft_request *req);
@@ -142,8 +158,22 @@ unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
 bool weft_rndv_pull_asked(struct weft_fetch *f, uint64_t off, uint64_t len);
 /** They have come, for the first time. */
 void weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
+/** Receiver: read a->left bytes at a->offset over its lane. @return 0, -EAGAIN, or a refusal */
+int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a);
+/** Receiver: a native read has ended: the bytes are there, or (if still wanted) asked for anew. */
+void weft_rndv_pull_read(struct weft_ask *a, bool good);
+/** Receiver: a piece of a fetch is in its place. It may have been the last. */
+void weft_rndv_fetch_progress(struct weft_fetch *f);
+/** Receiver: the last native read of a fetch that is over has ended. */
+void weft_rndv_fetch_reads_over(struct weft_fetch *f);
+/** Receiver: note new bytes. @return 0, or an error that is counted or has ended all */
+int weft_rndv_fetch_take(struct weft_fetch *f, uint64_t off, uint64_t len);
 /** The fetch is over: nothing is outstanding any more, except native reads (f->reads). */
 void weft_rndv_pull_end(struct weft_fetch *f);
+
+/** Bytes of a native piece at @p off: at most @p max and a share of the lane's window, well cut. */
+size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
+		       size_t max);
 
 void weft_rndv_ep_init(struct weft_msg_ep *me);
 /** Its lanes are up, or others than before. */
@@ -177,6 +207,17 @@ struct weft_ask {
 
 TAILQ_HEAD(weft_asks, weft_ask);
 
+void weft_rndv_ask_free(struct weft_msg_worker *mw, struct weft_ask *a);
+
+/** Sender: a native write. */
+struct weft_put {
+	SLIST_ENTRY(weft_put) link;
+	struct weft_lane_comp comp;
+	struct weft_request *req;
+	uint64_t offset, length;
+	uint8_t lane;
+};
+
 /** Receiver: a message on its way. */
 struct weft_fetch {
 	TAILQ_ENTRY(weft_fetch) link; /**< of me->fetches, while something is left to ask for */
@@ -192,7 +233,7 @@ struct weft_fetch {
 	bool over;   /**< waits for native reads only */
 	int status;
 	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */
-	bool own_mem;
+	uint32_t native;      /**< lanes that read by themselves */
 	struct weft_rndv_offer offer;
 };
 

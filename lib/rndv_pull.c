@@ -80,11 +80,11 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
  * How much of [off, end) shall the lane be asked for at a time: whole frames, a quarter of its
  * window, but towards the end no more than its share of what is left.
  */
-static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, double share, uint64_t off,
-		    uint64_t end)
+static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, double share,
+		    uint64_t off, uint64_t end)
 {
 	uint64_t min = me->mw->conf.rndv_min_piece, len = me->rndv[lane].window / 4;
-	uint64_t frame = frame_of(me, lane), align = align_of(me, lane);
+	uint64_t frame = native ? 1 : frame_of(me, lane), align = align_of(me, lane);
 	double part = share * (double)me->unasked;
 
 	if (len > PIECE_MAX)
@@ -96,7 +96,11 @@ static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, double share, uin
 	len = (len + frame - 1) / frame * frame;
 	/* A rest that is not worth asking for by itself comes along. */
 	if (end - off <= len + min)
-		return end - off;
+		len = end - off;
+	if (native && len > me->lanes[lane].max_get)
+		len = me->lanes[lane].max_get;
+	if (len == end - off)
+		return len;
 	if (align > 1 && (off + len) / align * align > off + len / 2)
 		len = (off + len) / align * align - off;
 	return len;
@@ -121,7 +125,8 @@ static double done_in(const struct weft_msg_ep *me, unsigned int lane, uint64_t 
 	return (double)(me->rndv[lane].out + len) / rate + me->lanes[lane].latency;
 }
 
-static void look(struct weft_msg_ep *me, uint32_t mask, uint64_t off, uint64_t end, struct pick *p)
+static void look(struct weft_msg_ep *me, uint32_t mask, uint32_t native, uint64_t off, uint64_t end,
+		 struct pick *p)
 {
 	*p = (struct pick){.lane = -1, .with_room = -1};
 	for (uint32_t m = mask; m; m &= m - 1) {
@@ -133,7 +138,7 @@ static void look(struct weft_msg_ep *me, uint32_t mask, uint64_t off, uint64_t e
 	for (uint32_t m = mask; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 		double rate = me->rndv[i].rate.rate;
-		uint64_t len = cut(me, i, rate / p->rates, off, end);
+		uint64_t len = cut(me, i, native >> i & 1, rate / p->rates, off, end);
 		double t = done_in(me, i, len, rate);
 
 		if (p->lane < 0 || t < p->best) {
@@ -148,12 +153,13 @@ static void look(struct weft_msg_ep *me, uint32_t mask, uint64_t off, uint64_t e
 }
 
 /* @return the lane that shall get the next piece now, or -1 */
-static int pick_lane(struct weft_msg_ep *me, uint64_t off, uint64_t end, double *share)
+static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
+		     double *share)
 {
 	double others, without;
 	struct pick p;
 
-	look(me, me->rndv_lanes, off, end, &p);
+	look(me, me->rndv_lanes, native, off, end, &p);
 	if (p.with_room < 0)
 		return -1;
 	others = p.rates - me->rndv[p.with_room].rate.rate;
@@ -162,6 +168,22 @@ static int pick_lane(struct weft_msg_ep *me, uint64_t off, uint64_t end, double 
 		return p.with_room;
 	without = (double)(p.out - me->rndv[p.with_room].out + me->unasked) / others;
 	return p.room <= without ? p.with_room : -1;
+}
+
+size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
+		       size_t max)
+{
+	uint64_t len = me->rndv[lane].window / 4, align = align_of(me, lane);
+
+	if (len > PIECE_MAX)
+		len = PIECE_MAX;
+	if (len < me->mw->conf.rndv_min_piece || rest <= len + me->mw->conf.rndv_min_piece)
+		len = rest;
+	if (len > max)
+		len = max;
+	if (len < rest && (off + len) / align * align > off + len / 2)
+		len = (off + len) / align * align - off;
+	return len;
 }
 
 /* ------------------------------------------------------------------ asking */
@@ -176,7 +198,7 @@ static struct weft_ask *ask_new(struct weft_msg_worker *mw)
 	return a;
 }
 
-static void ask_free(struct weft_msg_worker *mw, struct weft_ask *a)
+void weft_rndv_ask_free(struct weft_msg_worker *mw, struct weft_ask *a)
 {
 	TAILQ_INSERT_HEAD(&mw->free_asks, a, link);
 }
@@ -208,65 +230,6 @@ static void booked(struct weft_fetch *f, struct weft_ask *a)
 	weft_rate_start(&l->rate);
 }
 
-/* What is left of an ask will not come. */
-static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes)
-{
-	f->me->rndv[a->lane].out -= bytes;
-	f->me->mw->pull_out -= bytes;
-	a->left -= bytes;
-}
-
-static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
-{
-	struct weft_msg_ep *me = f->me;
-	struct weft_ask *a = TAILQ_FIRST(&f->again);
-
-	me->unasked -= len;
-	if (!a) {
-		f->next = off + len;
-	} else if ((a->offset += len) == a->end) {
-		TAILQ_REMOVE(&f->again, a, link);
-		ask_free(me->mw, a);
-	}
-	if (f->next == f->req->length && TAILQ_EMPTY(&f->again)) {
-		TAILQ_REMOVE(&me->fetches, f, link);
-		f->queued = false;
-	}
-}
-
-/* Ask for one piece. @return 1; 0 nothing to ask for, or no window; -EAGAIN no room */
-static int ask_one(struct weft_msg_ep *me)
-{
-	struct weft_fetch *f = TAILQ_FIRST(&me->fetches);
-	uint64_t off, end, len;
-	struct weft_ask *a;
-	double share = 1;
-	int lane;
-
-	if (!f || !me->up)
-		return 0;
-	if (!STAILQ_EMPTY(&me->ctl))
-		return -EAGAIN; /* what waits for room goes first */
-	off = next_range(f, &end);
-	lane = pick_lane(me, off, end, &share);
-	if (lane < 0)
-		return 0;
-	len = cut(me, (unsigned int)lane, share, off, end);
-	a = ask_new(me->mw);
-	if (!a)
-		return -EAGAIN;
-	*a = (struct weft_ask){.fetch = f, .offset = off, .end = off + len, .left = len};
-	a->lane = (uint8_t)lane;
-	if (send_pull(f, (unsigned int)lane, off, len)) {
-		ask_free(me->mw, a);
-		return -EAGAIN;
-	}
-	me->mw->count.pulls++;
-	booked(f, a);
-	set_asked(f, off, len);
-	return 1;
-}
-
 /* In the worker's list of endpoints that may ask. */
 static void want(struct weft_msg_ep *me)
 {
@@ -288,6 +251,109 @@ static void limited(struct weft_msg_ep *me)
 {
 	for (uint32_t m = me->rndv_lanes; m; m &= m - 1)
 		weft_rate_limited(&me->rndv[__builtin_ctz(m)].rate);
+}
+
+/* Bytes of an ask have come, or will not. */
+static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes)
+{
+	f->me->rndv[a->lane].out -= bytes;
+	f->me->mw->pull_out -= bytes;
+	a->left -= bytes;
+}
+
+/* And the lane is measured by them. */
+static void came(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes)
+{
+	struct weft_msg_ep *me = f->me;
+	struct weft_rndv_lane *l = &me->rndv[a->lane];
+	uint64_t now = me->mw->worker->now;
+	bool changed = weft_rate_add(&l->rate, bytes, now);
+
+	unbook(f, a, bytes);
+	if (l->out == 0)
+		changed |= weft_rate_stop(&l->rate, now);
+	if (changed && me->up && (me->lanes_up & 1u << a->lane))
+		set_window(me, a->lane);
+	want(me);
+}
+
+static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
+{
+	struct weft_msg_ep *me = f->me;
+	struct weft_ask *a = TAILQ_FIRST(&f->again);
+
+	me->unasked -= len;
+	if (!a) {
+		f->next = off + len;
+	} else if ((a->offset += len) == a->end) {
+		TAILQ_REMOVE(&f->again, a, link);
+		weft_rndv_ask_free(me->mw, a);
+	}
+	if (f->next == f->req->length && TAILQ_EMPTY(&f->again)) {
+		TAILQ_REMOVE(&me->fetches, f, link);
+		f->queued = false;
+	}
+}
+
+/* Native reads from memory that was refused once come by PULL. */
+static uint32_t native_of(const struct weft_fetch *f)
+{
+	return TAILQ_EMPTY(&f->again) ? f->native & f->me->rndv_lanes : 0;
+}
+
+/* @return 0, or -EAGAIN: nothing is under way */
+static int ask(struct weft_fetch *f, struct weft_ask *a)
+{
+	int rc;
+
+	if (!a->native)
+		return send_pull(f, a->lane, a->offset, a->left);
+	rc = weft_rndv_native_read(f, a);
+	if (rc == 0 || rc == -EAGAIN)
+		return rc;
+	/* Refused: this lane does as the others. The piece may be longer than its own, no matter. */
+	f->native &= ~(1u << a->lane);
+	f->req->mw->count.native_failed++;
+	a->native = false;
+	return send_pull(f, a->lane, a->offset, a->left);
+}
+
+/* Ask for one piece. @return 1; 0 nothing to ask for, or no window; -EAGAIN no room */
+static int ask_one(struct weft_msg_ep *me)
+{
+	struct weft_fetch *f = TAILQ_FIRST(&me->fetches);
+	uint64_t off, end, len;
+	struct weft_ask *a;
+	double share = 1;
+	int lane;
+
+	if (!f || !me->up)
+		return 0;
+	if (!STAILQ_EMPTY(&me->ctl))
+		return -EAGAIN; /* what waits for room goes first */
+	off = next_range(f, &end);
+	lane = pick_lane(me, native_of(f), off, end, &share);
+	if (lane < 0)
+		return 0;
+	a = ask_new(me->mw);
+	if (!a)
+		return -EAGAIN;
+	*a = (struct weft_ask){.fetch = f, .offset = off, .lane = (uint8_t)lane};
+	a->native = native_of(f) >> lane & 1;
+	len = cut(me, (unsigned int)lane, a->native, share, off, end);
+	a->end = off + len;
+	a->left = len;
+	if (ask(f, a)) {
+		weft_rndv_ask_free(me->mw, a);
+		return -EAGAIN;
+	}
+	if (a->native)
+		me->mw->count.gets++;
+	else
+		me->mw->count.pulls++;
+	booked(f, a);
+	set_asked(f, off, len);
+	return 1;
 }
 
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
@@ -352,21 +418,35 @@ bool weft_rndv_pull_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
 void weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
 	struct weft_ask *a = find_ask(f, off, len);
-	struct weft_msg_ep *me = f->me;
-	unsigned int lane = a->lane;
-	struct weft_rndv_lane *l = &me->rndv[lane];
-	bool changed = weft_rate_add(&l->rate, len, me->mw->worker->now);
 
-	unbook(f, a, len);
-	if (a->left == 0) {
-		TAILQ_REMOVE(&f->asks, a, link);
-		ask_free(me->mw, a);
+	came(f, a, len);
+	if (a->left)
+		return;
+	TAILQ_REMOVE(&f->asks, a, link);
+	weft_rndv_ask_free(f->me->mw, a);
+}
+
+void weft_rndv_pull_read(struct weft_ask *a, bool good)
+{
+	struct weft_fetch *f = a->fetch;
+
+	TAILQ_REMOVE(&f->asks, a, link);
+	if (good) {
+		came(f, a, a->left);
+		weft_rndv_ask_free(f->me->mw, a);
+		return;
 	}
-	if (l->out == 0)
-		changed |= weft_rate_stop(&l->rate, me->mw->worker->now);
-	if (changed && me->up && (me->lanes_up & 1u << lane))
-		set_window(me, lane);
-	want(me);
+	unbook(f, a, a->left);
+	if (f->over) {
+		weft_rndv_ask_free(f->me->mw, a);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&f->again, a, link);
+	f->me->unasked += a->end - a->offset;
+	if (!f->queued)
+		TAILQ_INSERT_TAIL(&f->me->fetches, f, link);
+	f->queued = true;
+	want(f->me);
 }
 
 void weft_rndv_pull_end(struct weft_fetch *f)
@@ -384,7 +464,7 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 	while ((a = TAILQ_FIRST(&f->again))) {
 		TAILQ_REMOVE(&f->again, a, link);
 		me->unasked -= a->end - a->offset;
-		ask_free(me->mw, a);
+		weft_rndv_ask_free(me->mw, a);
 	}
 	for (a = TAILQ_FIRST(&f->asks); a; a = next) {
 		next = TAILQ_NEXT(a, link);
@@ -392,7 +472,7 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 			continue;
 		unbook(f, a, a->left);
 		TAILQ_REMOVE(&f->asks, a, link);
-		ask_free(me->mw, a);
+		weft_rndv_ask_free(me->mw, a);
 	}
 }
 
@@ -431,14 +511,20 @@ void weft_rndv_worker_init(struct weft_msg_worker *mw)
 	TAILQ_INIT(&mw->free_asks);
 	TAILQ_INIT(&mw->free_fetches);
 	TAILQ_INIT(&mw->fetching);
+	SLIST_INIT(&mw->free_puts);
 }
 
 void weft_rndv_worker_fini(struct weft_msg_worker *mw)
 {
 	struct weft_fetch *f;
+	struct weft_put *put;
 	struct weft_pull *p;
 	struct weft_ask *a;
 
+	while ((put = SLIST_FIRST(&mw->free_puts))) {
+		SLIST_REMOVE_HEAD(&mw->free_puts, link);
+		free(put);
+	}
 	while ((f = TAILQ_FIRST(&mw->free_fetches))) {
 		TAILQ_REMOVE(&mw->free_fetches, f, link);
 		free(f);

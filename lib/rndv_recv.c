@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mem.h"
 #include "msg.h"
 
 /* ------------------------------------------------------------------ offers */
@@ -20,9 +21,7 @@ void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sr
 {
 	offer->sreq = sreq;
 	offer->flags = weft_get32(flags);
-	offer->lanes = 0;
-	(void)records;
-	(void)length;
+	weft_rndv_keys_read(offer, records, length);
 }
 
 void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status)
@@ -60,7 +59,7 @@ static struct weft_fetch *fetch_new(struct weft_msg_ep *me, struct weft_request 
 	f->queued = false;
 	f->over = false;
 	f->mem = NULL;
-	f->own_mem = false;
+	f->native = 0;
 	weft_msg_ep_hold(me);
 	return f;
 }
@@ -72,13 +71,15 @@ static void fetch_free(struct weft_fetch *f)
 	struct weft_msg_ep *me = f->me;
 
 	weft_ivals_fini(&f->got);
+	if (f->mem)
+		weft_mem_put(f->mem);
 	TAILQ_INSERT_HEAD(&mw->free_fetches, f, link);
 	weft_msg_ep_release(me);
 }
 
 /*
- * No more of it is wanted. @return true when the request may end now; else weft_rndv_read_done()
- * ends it
+ * No more of it is wanted. @return true when the request may end now; else
+ * weft_rndv_fetch_reads_over() ends it
  */
 static bool fetch_end(struct weft_fetch *f)
 {
@@ -112,6 +113,17 @@ static void fetch_over(struct weft_fetch *f)
 		fetch_done(f, false);
 }
 
+void weft_rndv_fetch_reads_over(struct weft_fetch *f)
+{
+	fetch_done(f, false);
+}
+
+void weft_rndv_fetch_progress(struct weft_fetch *f)
+{
+	if (f->got.covered == f->req->length)
+		fetch_over(f);
+}
+
 void weft_rndv_fetch_fail(struct weft_request *req, int status)
 {
 	struct weft_fetch *f = req->recv.fetch;
@@ -124,15 +136,57 @@ void weft_rndv_fetch_fail(struct weft_request *req, int status)
 
 /* ------------------------------------------------------------------ ways */
 
+static bool is_plain(const struct weft_fetch *f)
+{
+	return f->req->dt.dt_class == WEFT_DT_CONTIG;
+}
+
+/* Of the bytes that will come, not of the whole buffer. */
+static int register_it(struct weft_fetch *f)
+{
+	int rc = weft_mem_get(f->req->mw->worker->ctx, f->req->dt.buf, f->req->length, &f->mem);
+
+	if (rc) {
+		f->mem = NULL;
+		f->req->mw->count.native_failed++;
+	}
+	return rc;
+}
+
 static void send_rtr(struct weft_fetch *f)
 {
-	struct weft_wire_rtr rtr = {
-		.sreq = f->offer.sreq,
-		.rreq = weft_request_ref(f->req),
-		.length = weft_put64(f->req->length),
+	struct {
+		struct weft_wire_rtr rtr;
+		uint8_t records[WEFT_RNDV_RECORDS_MAX];
+	} __attribute__((packed)) m = {
+		.rtr =
+			{
+				.sreq = f->offer.sreq,
+				.rreq = weft_request_ref(f->req),
+				.length = weft_put64(f->req->length),
+			},
 	};
+	size_t length = sizeof(m.rtr);
 
-	weft_tx_ctl(f->me, WEFT_WIRE_RTR, &rtr, sizeof(rtr));
+	if (f->scheme == WEFT_RNDV_PUT && register_it(f) == 0)
+		length += weft_rndv_keys_write(f->me, weft_rndv_native_lanes(f->me, true), f->mem,
+					       f->req->dt.buf, m.records);
+	weft_tx_ctl(f->me, WEFT_WIRE_RTR, &m, length);
+}
+
+/* Lanes that the offer has keys for read into our memory, if that can be registered. */
+static void use_keys(struct weft_fetch *f)
+{
+	uint32_t lanes = f->offer.lanes & weft_rndv_native_lanes(f->me, false);
+
+	if (!lanes || !is_plain(f) || register_it(f))
+		return;
+	for (; lanes; lanes &= lanes - 1) {
+		int i = __builtin_ctz(lanes);
+
+		if (weft_mem_lane_of(f->mem, f->me->lanes[i].lep->iface))
+			f->native |= 1u << i;
+	}
 }
 
 /* The first way, in the order of the configuration, that both ends can go. */
@@ -143,6 +197,9 @@ static enum weft_rndv_scheme choose(const struct weft_fetch *f)
 
 	if ((any || want == WEFT_RNDV_GET) && (f->offer.flags & WEFT_RTS_F_PULL))
 		return WEFT_RNDV_GET;
+	if ((any || want == WEFT_RNDV_PUT) && (f->offer.flags & WEFT_RTS_F_PUT) && is_plain(f) &&
+	    weft_rndv_native_lanes(f->me, true))
+		return WEFT_RNDV_PUT;
 	return WEFT_RNDV_AM;
 }
 
@@ -171,6 +228,7 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 		send_rtr(f);
 		return;
 	}
+	use_keys(f);
 	weft_rndv_pull_add(f);
 	weft_rndv_pump(me->mw);
 }
@@ -189,8 +247,7 @@ static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_re
 	return NULL;
 }
 
-/* Bytes [off, off + len) are new. @return 0, or the error that is counted or has ended all */
-static int take(struct weft_fetch *f, uint64_t off, uint64_t len)
+int weft_rndv_fetch_take(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
 	struct weft_msg_ep *me = f->me;
 	int rc = weft_ivals_add(&f->got, off, off + len);
@@ -214,21 +271,30 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hd
 		me->mw->count.mismatch++;
 		return;
 	}
-	if (take(f, off, length))
+	if (weft_rndv_fetch_take(f, off, length))
 		return;
 	weft_recv_place(f->req, off, hdr + 1, length);
 	if (f->scheme == WEFT_RNDV_GET)
 		weft_rndv_pull_came(f, off, length);
-	if (f->got.covered == f->req->length)
-		fetch_over(f);
+	weft_rndv_fetch_progress(f);
 	if (!TAILQ_EMPTY(&me->mw->fetching))
 		weft_rndv_pump(me->mw);
 }
 
 void weft_rndv_recv_put_done(struct weft_msg_ep *me, const struct weft_wire_put_done *done)
 {
-	me->mw->count.mismatch++; /* nothing here was offered for writing */
-	(void)done;
+	struct weft_fetch *f = find_fetch(me, done->rreq);
+	uint64_t off = weft_get64(done->offset), len = weft_get64(done->length);
+
+	if (!f)
+		return;
+	if (f->scheme != WEFT_RNDV_PUT || !f->mem || len > f->req->length ||
+	    off > f->req->length - len) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	if (weft_rndv_fetch_take(f, off, len) == 0)
+		weft_rndv_fetch_progress(f);
 }
 
 void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort)

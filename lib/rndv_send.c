@@ -12,20 +12,52 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mem.h"
 #include "msg.h"
 
 /* ------------------------------------------------------------------ offer */
 
+/* Native lanes read and write one stretch of memory. */
+static bool is_plain(const struct weft_request *req)
+{
+	return req->dt.dt_class == WEFT_DT_CONTIG && req->length;
+}
+
+/* Unless the user has, or it was done when the RTS found no room before. */
+static int register_it(struct weft_request *req)
+{
+	int rc;
+
+	if (req->send.mem)
+		return 0;
+	rc = weft_mem_get(req->mw->worker->ctx, req->dt.buf, req->length, &req->send.mem);
+	if (rc) {
+		req->send.mem = NULL;
+		req->mw->count.native_failed++;
+		return rc;
+	}
+	req->flags |= WEFT_REQ_OWN_MEM;
+	return 0;
+}
+
 size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records)
 {
 	enum weft_rndv_scheme scheme = req->mw->conf.rndv_scheme;
-	uint32_t f = 0;
+	struct weft_msg_ep *me = req->me;
+	uint32_t f = 0, lanes = 0;
 
-	if (scheme == WEFT_RNDV_AUTO || scheme == WEFT_RNDV_GET)
+	if (scheme == WEFT_RNDV_AUTO || scheme == WEFT_RNDV_GET) {
 		f |= WEFT_RTS_F_PULL;
+		lanes = weft_rndv_native_lanes(me, false);
+	}
+	if ((scheme == WEFT_RNDV_AUTO || scheme == WEFT_RNDV_PUT) && is_plain(req) &&
+	    weft_rndv_native_lanes(me, true))
+		f |= WEFT_RTS_F_PUT;
 	*flags = weft_put32(f);
-	(void)records;
-	return 0;
+	/* What cannot be registered is pulled. */
+	if (!lanes || !is_plain(req) || register_it(req))
+		return 0;
+	return weft_rndv_keys_write(me, lanes, req->send.mem, req->dt.buf, records);
 }
 
 void weft_rndv_offered(struct weft_request *req)
@@ -33,6 +65,7 @@ void weft_rndv_offered(struct weft_request *req)
 	req->send.offset = 0;
 	req->send.end = 0;
 	req->send.pulls = 0;
+	req->send.put = NULL;
 	req->flags |= WEFT_REQ_WAIT_ACK | WEFT_REQ_RNDV;
 }
 
@@ -177,7 +210,8 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 			continue;
 		}
 		p->offset += (size_t)rc;
-		req->send.offset += (size_t)rc;
+		if (req->send.end == 0)
+			req->send.offset += (size_t)rc; /* for people; RTR uses it itself */
 		if (p->offset == p->end) {
 			STAILQ_REMOVE_HEAD(&me->rndv[lane].pulls, link);
 			pull_free(me, p);
@@ -197,6 +231,125 @@ unsigned int weft_rndv_serve(struct weft_msg_ep *me)
 	return n;
 }
 
+/* ------------------------------------------------------------------ native writes */
+
+static struct weft_put *put_new(struct weft_msg_worker *mw)
+{
+	struct weft_put *p = SLIST_FIRST(&mw->free_puts);
+
+	if (!p)
+		return malloc(sizeof(*p));
+	SLIST_REMOVE_HEAD(&mw->free_puts, link);
+	return p;
+}
+
+/* It could not be written: send it. */
+static void put_again(struct weft_request *req, unsigned int lane, uint64_t off, uint64_t len)
+{
+	struct weft_msg_ep *me = req->me;
+	struct weft_pull *p = pull_new(me->mw);
+
+	me->mw->count.native_failed++;
+	if (req->send.put)
+		req->send.put->lanes &= ~(1u << lane);
+	if (!p) {
+		weft_ep_fail(me->ep, -ENOMEM, "no memory for what the peer asks for");
+		return;
+	}
+	*p = (struct weft_pull){.req = req, .offset = off, .end = off + len};
+	req->send.pulls++;
+	me->num_pulls++;
+	STAILQ_INSERT_TAIL(&me->rndv[me->am_lane].pulls, p, link);
+	weft_tx_kick(me);
+}
+
+static void put_done(struct weft_lane_comp *comp, int status)
+{
+	struct weft_put *p = container_of(comp, struct weft_put, comp);
+	struct weft_request *req = p->req;
+	struct weft_msg_ep *me = req->me;
+	struct weft_wire_put_done done = {
+		.rreq = req->send.peer,
+		.offset = weft_put64(p->offset),
+		.length = weft_put64(p->length),
+	};
+	uint64_t off = p->offset, len = p->length;
+	unsigned int lane = p->lane;
+
+	weft_msg_ep_hold(me);
+	me->rndv[lane].put_out -= p->length;
+	SLIST_INSERT_HEAD(&me->mw->free_puts, p, link);
+	req->send.zcopies--;
+	/* Only while the receiver waits for it; the endpoint's end, or ATS, has settled it else. */
+	if (!me->failed && (req->flags & WEFT_REQ_WAIT_ACK) && req->status == WEFT_INPROGRESS) {
+		if (status)
+			put_again(req, lane, off, len);
+		else
+			weft_tx_ctl(me, WEFT_WIRE_PUT_DONE, &done, sizeof(done));
+	}
+	weft_send_check(req);
+	weft_msg_ep_release(me);
+}
+
+/* @return bytes being written, -EAGAIN; the lane that cannot after all has no key any more then */
+static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+{
+	const struct weft_msg_lane *l = &req->me->lanes[lane];
+	struct weft_rndv_lane *rl = &req->me->rndv[lane];
+	struct weft_rndv_offer *to = req->send.put;
+	struct weft_put *p;
+	struct iovec iov;
+	int rc;
+
+	if (rl->put_out && rl->put_out + rest > rl->window)
+		rest = rl->put_out < rl->window ? rl->window - rl->put_out : 0;
+	if (rest < req->mw->conf.rndv_min_piece && rest < req->send.end - off)
+		return -EAGAIN;
+	p = put_new(req->mw);
+	if (!p)
+		return -EAGAIN;
+	iov.iov_base = req->dt.buf + off;
+	iov.iov_len = weft_rndv_piece(req->me, lane, off, rest, l->max_put);
+	*p = (struct weft_put){.comp.done = put_done, .req = req, .offset = off};
+	p->length = iov.iov_len;
+	p->lane = (uint8_t)lane;
+	rc = l->lep->ops->put_zcopy(l->lep, &iov, 1, weft_mem_lane_of(req->send.mem, l->lep->iface),
+				    to->offset + off, to->key[lane], &p->comp);
+	if (rc) {
+		SLIST_INSERT_HEAD(&req->mw->free_puts, p, link);
+		if (rc != -EAGAIN) {
+			to->lanes &= ~(1u << lane);
+			req->mw->count.native_failed++;
+		}
+		return -EAGAIN;
+	}
+	req->send.zcopies++;
+	req->mw->count.puts++;
+	rl->put_out += iov.iov_len;
+	return (ssize_t)iov.iov_len;
+}
+
+/* The receiver's keys: for the lanes that write, if our side of the memory can be registered. */
+static void read_put_keys(struct weft_request *req, const void *records, size_t length)
+{
+	struct weft_rndv_offer keys = {.lanes = 0};
+
+	weft_rndv_keys_read(&keys, records, length);
+	keys.lanes &= weft_rndv_native_lanes(req->me, true);
+	if (!keys.lanes || !is_plain(req) || register_it(req))
+		return;
+	for (uint32_t m = keys.lanes; m; m &= m - 1) {
+		int i = __builtin_ctz(m);
+
+		if (!weft_mem_lane_of(req->send.mem, req->me->lanes[i].lep->iface))
+			keys.lanes &= ~(1u << i);
+	}
+	free(req->send.put);
+	req->send.put = malloc(sizeof(keys));
+	if (req->send.put)
+		*req->send.put = keys;
+}
+
 /* ------------------------------------------------------------------ RTR, ATS */
 
 int weft_rndv_data_progress(struct weft_request *req)
@@ -213,7 +366,10 @@ int weft_rndv_data_progress(struct weft_request *req)
 
 		if (lane < 0)
 			return -EAGAIN;
-		rc = send_piece(req, (unsigned int)lane, off, rest);
+		if (req->send.put && (req->send.put->lanes & 1u << lane))
+			rc = put_piece(req, (unsigned int)lane, off, rest);
+		else
+			rc = send_piece(req, (unsigned int)lane, off, rest);
 		if (rc == -EAGAIN) {
 			limit = weft_tx_limit(me, lane, look, limit);
 			mask &= ~(1u << lane);
@@ -231,7 +387,6 @@ void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr,
 	uint64_t offset = weft_get64(rtr->offset), len = weft_get64(rtr->length);
 	struct weft_request *req = find_offer(me, rtr->sreq, offset, len);
 
-	(void)length;
 	if (!req)
 		return;
 	if (offset != req->send.end || req->send.pulls) {
@@ -244,6 +399,7 @@ void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr,
 	if (req->flags & WEFT_REQ_DATA)
 		return;
 	req->send.offset = offset;
+	read_put_keys(req, rtr + 1, length - sizeof(*rtr));
 	req->flags |= WEFT_REQ_DATA;
 	TAILQ_INSERT_TAIL(&me->data, req, link);
 	weft_tx_kick(me);

@@ -62,6 +62,16 @@ struct mock_done {
 	int status;
 };
 
+/* A native read or write under way. */
+struct mock_rma {
+	TAILQ_ENTRY(mock_rma) entry;
+	struct mock_lep *lep;
+	struct iovec iov;
+	uint64_t offset, key;
+	bool write;
+	struct weft_lane_comp *comp;
+};
+
 struct mock_iface {
 	struct weft_lane_iface base; /* first */
 	LIST_ENTRY(mock_iface) entry;
@@ -77,6 +87,7 @@ struct mock_iface {
 	LIST_HEAD(, mock_lep) leps;
 	TAILQ_HEAD(, mock_msg) inbox;
 	STAILQ_HEAD(, mock_done) done;
+	TAILQ_HEAD(, mock_rma) rmas;
 	struct mock_lep *zombies; /* by peer */
 	bool in_progress;
 	uint64_t tx, rx;
@@ -111,6 +122,8 @@ static struct {
 	unsigned int num_ifaces, num_leps, num_msgs, num_kept, num_mems, native;
 	LIST_HEAD(, weft_mem_lane) mems;
 	uint64_t next_key;
+	unsigned int rma_window;
+	int rma_refuse, rma_fail, register_fail;
 	struct weft_lane_iface stranger_iface;
 } net;
 
@@ -360,40 +373,100 @@ static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64
 	return 0;
 }
 
-static void covered(const struct iovec *iov, unsigned int iovcnt, const struct weft_mem_lane *mem)
+static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
+	       struct weft_mem_lane *mem, uint64_t offset, uint64_t key, bool write,
+	       struct weft_lane_comp *comp)
 {
+	struct mock_lep *lep = to_lep(base);
+	struct mock_iface *f = iface_of(lep);
+	unsigned int n = 0;
+	struct mock_rma *r;
+	int rc;
+
 	assert_int_equal(iovcnt, 1);
 	assert_non_null(mem);
 	assert_true((uint8_t *)iov->iov_base >= mem->addr &&
 		    (uint8_t *)iov->iov_base + iov->iov_len <= mem->addr + mem->len);
+	assert_true(iov->iov_len > 0);
+	rc = check_send(lep, iov->iov_len,
+			write ? base->iface->attr.max_put : base->iface->attr.max_get);
+	if (rc == 0 && net.rma_refuse)
+		rc = net.rma_refuse;
+	TAILQ_FOREACH(r, &f->rmas, entry)
+		n += r->lep == lep;
+	if (rc == 0 && n >= (net.rma_window ? net.rma_window : 16))
+		rc = -EAGAIN;
+	if (rc)
+		return rc;
+	r = malloc(sizeof(*r));
+	assert_non_null(r);
+	*r = (struct mock_rma){.lep = lep, .iov = *iov, .offset = offset, .key = key};
+	r->write = write;
+	r->comp = comp;
+	f->tx++;
+	net.native++;
+	TAILQ_INSERT_TAIL(&f->rmas, r, entry);
+	return 0;
 }
 
 static int mock_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
-			  struct weft_mem_lane *mem, uint64_t offset, uint64_t key,
+			  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 			  struct weft_lane_comp *comp)
 {
-	uint8_t *at = NULL;
-	int rc = native(lep, iov->iov_len, offset, key, comp, &at);
-
-	covered(iov, iovcnt, mem);
-	assert_true(iov->iov_len <= lep->iface->attr.max_get);
-	if (rc == 0 && at != NULL)
-		memcpy(iov->iov_base, at, iov->iov_len);
-	return rc;
+	return rma(lep, iov, iovcnt, mem, remote_offset, key, false, comp);
 }
 
 static int mock_put_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
-			  struct weft_mem_lane *mem, uint64_t offset, uint64_t key,
+			  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 			  struct weft_lane_comp *comp)
 {
-	uint8_t *at = NULL;
-	int rc = native(lep, iov->iov_len, offset, key, comp, &at);
+	return rma(lep, iov, iovcnt, mem, remote_offset, key, true, comp);
+}
 
-	covered(iov, iovcnt, mem);
-	assert_true(iov->iov_len <= lep->iface->attr.max_put);
-	if (rc == 0 && at != NULL)
-		memcpy(at, iov->iov_base, iov->iov_len);
-	return rc;
+/* A key that is gone, or bytes outside: as the hardware would say. */
+static int rma_do(const struct mock_rma *r)
+{
+	struct weft_mem_lane *m;
+
+	if (!r->lep->base.up || r->lep->down_due || r->lep->peer == NULL)
+		return -ECONNRESET;
+	if (net.rma_fail)
+		return net.rma_fail;
+	LIST_FOREACH(m, &net.mems, entry)
+		if (m->key == r->key)
+			break;
+	if (m == NULL || r->offset > m->len || r->iov.iov_len > m->len - r->offset)
+		return -EKEYREJECTED;
+	if (r->write)
+		memcpy(m->addr + r->offset, r->iov.iov_base, r->iov.iov_len);
+	else
+		memcpy(r->iov.iov_base, m->addr + r->offset, r->iov.iov_len);
+	return 0;
+}
+
+static void run_rmas(struct mock_iface *f)
+{
+	struct mock_rma *r;
+
+	while (!f->held && !net.held && !f->muted && (r = TAILQ_FIRST(&f->rmas)) != NULL) {
+		TAILQ_REMOVE(&f->rmas, r, entry);
+		comp_due(r->lep, r->comp, rma_do(r));
+		free(r);
+	}
+}
+
+static void cancel_rmas(struct mock_iface *f, struct mock_lep *lep)
+{
+	struct mock_rma *r, *next;
+
+	for (r = TAILQ_FIRST(&f->rmas); r != NULL; r = next) {
+		next = TAILQ_NEXT(r, entry);
+		if (r->lep != lep)
+			continue;
+		TAILQ_REMOVE(&f->rmas, r, entry);
+		comp_due(lep, r->comp, -ECANCELED);
+		free(r);
+	}
 }
 
 static int mock_amo64(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand,
@@ -539,6 +612,7 @@ static void mock_ep_destroy(struct weft_lane_ep *base)
 	for (i = 0; i < lep->num_flush; i++)
 		comp_due(lep, lep->flush[i], -ECANCELED);
 	lep->num_flush = 0;
+	cancel_rmas(f, lep);
 	for (d = STAILQ_FIRST(&f->done); d != NULL;
 	     d = d == NULL ? STAILQ_FIRST(&f->done) : STAILQ_NEXT(d, entry)) {
 		if (d->lep != lep)
@@ -751,6 +825,7 @@ static unsigned int mock_progress(struct weft_lane_iface *base, uint64_t now_ns)
 		deliver(f, m, twice);
 		events++;
 	}
+	run_rmas(f);
 	events += run_done(f);
 	while (run_event(f))
 		events++;
@@ -918,17 +993,17 @@ static void set_attr(struct mock_iface *f, const char *o)
 	a->send_overhead = number(o, "so", 1e-7);
 	a->recv_overhead = number(o, "ro", 1e-7);
 	a->frame_size = 9000;
+	a->max_get = (size_t)number(o, "get", number(o, "native", 0));
+	a->max_put = (size_t)number(o, "put", number(o, "native", 0));
+	a->max_rma_iov = 1;
 	a->dev_addr_len = 16;
 	a->features =
 		(a->max_short ? WEFT_LANE_F_SHORT : 0) | (a->max_bcopy ? WEFT_LANE_F_BCOPY : 0) |
 		(a->max_zcopy ? WEFT_LANE_F_ZCOPY : 0) |
 		(option(o, "noboot", buf, sizeof(buf)) ? WEFT_LANE_F_TO_EP : WEFT_LANE_F_TO_IFACE) |
 		(option(o, "reg", buf, sizeof(buf)) ? WEFT_LANE_F_ZCOPY_REG : 0) |
-		(option(o, "native", buf, sizeof(buf))
-			 ? WEFT_LANE_F_GET | WEFT_LANE_F_PUT | WEFT_LANE_F_AMO64
-			 : 0);
-	a->max_get = a->max_put = (size_t)number(o, "native", 0);
-	a->max_rma_iov = 1;
+		(option(o, "native", buf, sizeof(buf)) ? WEFT_LANE_F_AMO64 : 0) |
+		(a->max_get ? WEFT_LANE_F_GET : 0) | (a->max_put ? WEFT_LANE_F_PUT : 0);
 	if (option(o, "dev", buf, sizeof(buf)) != NULL)
 		snprintf(a->device, sizeof(a->device), "%s", buf);
 	else
@@ -968,6 +1043,7 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	LIST_INIT(&f->leps);
 	TAILQ_INIT(&f->inbox);
 	STAILQ_INIT(&f->done);
+	TAILQ_INIT(&f->rmas);
 	LIST_INSERT_HEAD(&net.ifaces, f, entry);
 	net.num_ifaces++;
 	*iface = &f->base;
@@ -978,6 +1054,8 @@ static int mock_mem_register(struct weft_lane_iface *iface, void *addr, size_t l
 			     struct weft_mem_lane **mem)
 {
 	(void)iface;
+	if (net.register_fail)
+		return net.register_fail;
 	*mem = malloc(sizeof(**mem));
 	assert_non_null(*mem);
 	**mem = (struct weft_mem_lane){.addr = addr, .len = len, .key = ++net.next_key};
@@ -1009,7 +1087,7 @@ const struct weft_lane_driver mock_driver = {
 	.mem_deregister = mock_mem_deregister,
 	.mem_key = mock_mem_key,
 	.options =
-		"net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,noboot,reg,native,fail,busy,down",
+		"net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,reg,native,fail,busy,down",
 };
 
 const struct weft_lane_driver *const mock_drivers[] = {&mock_driver, &weft_self_driver, NULL};
@@ -1024,6 +1102,22 @@ void mock_reset(void)
 	net.next_id = 100;
 	mock_now = 1000000000ull;
 	mock_features = 0;
+}
+
+void mock_set_rma_window(unsigned int n)
+{
+	net.rma_window = n;
+}
+
+void mock_fail_rma(int refuse, int status)
+{
+	net.rma_refuse = refuse;
+	net.rma_fail = status;
+}
+
+void mock_fail_register(int status)
+{
+	net.register_fail = status;
 }
 
 void mock_seed(uint64_t seed)

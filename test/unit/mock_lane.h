@@ -19,6 +19,7 @@
  *	align=      opt_align (default 1)
  *	addr=N      address; default: a new one. Two ifaces with one address stand for a process
  *		    and its successor
+ *	get= put=   largest native read and write (default 0: no such call)
  *	reg         am_zcopy() needs registered memory
  *	native=N    reads and writes remote memory itself, N bytes at most at a time, and has 64-bit atomics
  *	noboot      the iface cannot be connected to by its address (feature TO_EP instead)
@@ -118,6 +119,15 @@ void mock_set_no_keep(bool on);
 
 /** Native reads, writes and atomics accepted. */
 unsigned int mock_num_native(void);
+
+/** Native reads and writes of a lep that may be under way (default 16), else -EAGAIN; 0 = 16. */
+void mock_set_rma_window(unsigned int n);
+
+/** Native reads and writes: refused inside the call with @p refuse, or end with @p status; 0 = go well. */
+void mock_fail_rma(int refuse, int status);
+
+/** Registering fails with this; 0 = goes well. */
+void mock_fail_register(int status);
 
 /** Registrations that exist. */
 unsigned int mock_num_mems(void);

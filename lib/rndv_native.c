@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Native reads of a fetch. A lane writes into the user's memory until the read has ended, whatever
+ * became of the fetch: so the request's end waits for it.
+ */
+
+#include <errno.h>
+
+#include "msg.h"
+
+static void read_done(struct weft_lane_comp *comp, int status)
+{
+	struct weft_ask *a = container_of(comp, struct weft_ask, comp);
+	struct weft_fetch *f = a->fetch;
+	struct weft_msg_worker *mw = f->req->mw;
+	uint64_t off = a->offset, len = a->left;
+	uint8_t lane = a->lane;
+
+	f->reads--;
+	if (status && !f->over) {
+		/* It may have been the key, or the lane: the bytes come another way. */
+		f->native &= ~(1u << lane);
+		mw->count.native_failed++;
+	}
+	weft_rndv_pull_read(a, status == 0);
+	if (f->over) {
+		if (f->reads == 0)
+			weft_rndv_fetch_reads_over(f);
+		return;
+	}
+	if (status == 0 && weft_rndv_fetch_take(f, off, len) == 0)
+		weft_rndv_fetch_progress(f);
+	if (!TAILQ_EMPTY(&mw->fetching))
+		weft_rndv_pump(mw);
+}
+
+int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a)
+{
+	struct weft_lane_ep *lep = f->me->lanes[a->lane].lep;
+	const struct iovec iov = {f->req->dt.buf + a->offset, a->left};
+	int rc;
+
+	a->comp.done = read_done;
+	rc = lep->ops->get_zcopy(lep, &iov, 1, weft_mem_lane_of(f->mem, lep->iface),
+				 f->offer.offset + a->offset, f->offer.key[a->lane], &a->comp);
+	if (rc == 0)
+		f->reads++;
+	return rc;
+}
