@@ -163,6 +163,10 @@ struct weft_msg_lane {
 	uint32_t align;
 	uint16_t max_iov;
 	bool zcopy_any; /* zcopy of memory that is not registered */
+	/* how fast it takes what is sent: per_byte follows */
+	struct weft_rate tx;
+	uint64_t sent;        /* since the last look, headers included */
+	uint32_t queued_seen; /* lep->queued then */
 };
 
 struct weft_msg_ep {
@@ -213,6 +217,7 @@ struct weft_msg_ep {
 	bool closing;    /* nobody here will match any more */
 	uint8_t am_lane;
 	uint16_t lanes_up;
+	uint16_t tx_full; /* lanes that were full and are measured */
 	struct weft_msg_lane lanes[WEFT_MAX_LANES];
 	/* rendezvous */
 	struct weft_fetches fetches; /* those with something left to ask for, in order */
@@ -454,7 +459,7 @@ int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float 
  * if they are no later, or a slow lane with an open window keeps the end of a message for itself.
  * @return the smaller of that and @p limit
  */
-float weft_tx_limit(const struct weft_msg_ep *me, int full, size_t len, float limit);
+float weft_tx_limit(struct weft_msg_ep *me, int full, size_t len, float limit);
 /** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
 /** Has the peer allowed a further message, and (over WEFT_EAGER_FREE) its bytes? */

@@ -234,6 +234,8 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 	const struct weft_lane_attr *attr = &lane->lep->iface->attr;
 	size_t max = lane->max_frag ? lane->max_frag : SIZE_MAX;
 
+	if (me->lanes[i].lep == lane->lep)
+		return; /* what was measured stays */
 	if (lane->lep->max_msg && lane->lep->max_msg < max)
 		max = lane->lep->max_msg;
 #define AT_MOST(x) ((uint32_t)((x) < max ? (x) : max < UINT32_MAX ? max : UINT32_MAX))
@@ -252,6 +254,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		.zcopy_any = !(attr->features & WEFT_LANE_F_ZCOPY_REG),
 	};
 #undef AT_MOST
+	weft_rate_init(&me->lanes[i].tx, 1 / (double)me->lanes[i].per_byte);
 }
 
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit)

@@ -138,6 +138,7 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 			req->mw->count.copied_bytes += len;
 	}
 	if (rc == 0) {
+		l->sent += whole;
 		count->tx_msgs++;
 		count->tx_bytes += len;
 		return 0;
@@ -173,8 +174,53 @@ int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float 
 	return best;
 }
 
-float weft_tx_limit(const struct weft_msg_ep *me, int full, size_t len, float limit)
+/* It had no room for what there was: from now on it shows how fast it is. */
+static void measure_begin(struct weft_msg_ep *me, int lane)
 {
+	struct weft_msg_lane *l = &me->lanes[lane];
+
+	if (me->tx_full & 1u << lane)
+		return;
+	me->tx_full |= (uint16_t)(1u << lane);
+	l->sent = 0;
+	l->queued_seen = l->lep->queued;
+	weft_rate_start(&l->tx);
+}
+
+/* What has been acknowledged since: sent, and not under way any more. */
+static void measure(struct weft_msg_ep *me)
+{
+	uint64_t now = me->mw->worker->now;
+
+	for (uint32_t m = me->tx_full; m; m &= m - 1) {
+		struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
+		int64_t acked = (int64_t)(l->sent + l->queued_seen) - (int64_t)l->lep->queued;
+
+		if (acked <= 0)
+			continue;
+		l->sent = 0;
+		l->queued_seen = l->lep->queued;
+		weft_rate_add(&l->tx, (uint64_t)acked, now);
+	}
+	/* All of them: one that gets nothing because it was slow is tried again after a while. */
+	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+		struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
+
+		l->per_byte = (float)(1 / weft_rate_get(&l->tx, now));
+	}
+}
+
+/* Nothing waits for room any more: what is under way says little. */
+static void measure_end(struct weft_msg_ep *me)
+{
+	for (uint32_t m = me->tx_full; m; m &= m - 1)
+		weft_rate_stop(&me->lanes[__builtin_ctz(m)].tx, me->mw->worker->now);
+	me->tx_full = 0;
+}
+
+float weft_tx_limit(struct weft_msg_ep *me, int full, size_t len, float limit)
+{
+	measure_begin(me, full);
 	/*
 	 * Some slack: nominal rates are not exact, and a lane that stalls must not stop the others.
 	 */
@@ -522,6 +568,8 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 	unsigned int n;
 
 	weft_msg_ep_hold(me);
+	if (me->tx_full)
+		measure(me);
 	n = serve_ctl(me);
 	/*
 	 * Messages in line and rendezvous data take turns, so that neither starves on a busy lane.
@@ -537,6 +585,8 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 		weft_flush_check(me);
 	if (has_work(me))
 		weft_tx_kick(me);
+	else if (me->tx_full)
+		measure_end(me);
 	weft_msg_ep_release(me);
 	return n;
 }

@@ -48,7 +48,7 @@ static void patch(struct world *w, uint8_t id, uint8_t *m, size_t len)
 	if (!req)
 		return;
 	ref = weft_request_ref(req);
-	at = id == WEFT_WIRE_RTS ? 20 : id == WEFT_WIRE_ABORT ? 12 : 0;
+	at = id == WEFT_WIRE_RTS ? 20 : id == WEFT_WIRE_ABORT || id == WEFT_WIRE_WITHDRAW ? 12 : 0;
 	if (id >= WEFT_WIRE_RTS && id != WEFT_WIRE_CREDIT && len >= at + sizeof(ref))
 		memcpy(m + at, &ref, sizeof(ref));
 }
@@ -69,7 +69,7 @@ static size_t message(struct world *w, const uint8_t *d, size_t size)
 	if (len > 1 && d[len - 1] & 1)
 		patch(w, id, copy, len);
 	/* A sequence near the expected one, or hardly any would be of interest. */
-	if (len >= 4 && id <= WEFT_WIRE_RTS && w->p.ep[1].msg) {
+	if (len >= 4 && (id <= WEFT_WIRE_RTS || id == WEFT_WIRE_WITHDRAW) && w->p.ep[1].msg) {
 		weft_le32 seq = weft_put32(w->p.ep[1].msg->rx_seq + (copy[0] & 7) - (copy[1] & 1));
 
 		memcpy(copy, &seq, sizeof(seq));
