@@ -97,7 +97,9 @@ static const struct weft_lane_driver *const drivers[] = {&sim_driver, &weft_self
 static int node_start(struct sim_node *node, const struct sim_node_params *params)
 {
 	struct weft_context_params cp =
-		WEFT_INIT(struct weft_context_params, .name = node->host.name);
+		WEFT_INIT(struct weft_context_params, .name = node->host.name,
+			  .features = WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA |
+				      WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64);
 	struct weft_worker_params wp =
 		WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode,
 			  .accept_cb = params->accept_cb, .accept_arg = params->accept_arg);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Arbitrary messages of remote memory and active messages into weft_msg_recv(), with puts, gets,
+ * atomics, fences and active messages going on beside them. The input is a row of commands; keys and
+ * references that exist are patched in, or no input would get past them.
+ *
+ * Nothing may crash, hang, leak, or be written outside the registered memory.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "am.h"
+#include "log.h"
+#include "pair.h"
+#include "rma.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define NUM 16
+#define MEM 512
+
+struct world {
+	struct pair p;
+	struct weft_request *req[NUM];
+	struct weft_am_data *kept[NUM];
+	uint8_t buf[NUM][4096];
+	unsigned int next, num_kept;
+	uint8_t *mem;
+	struct weft_mem *m;
+	struct weft_rkey *rkey;
+};
+
+static uint64_t dice = 1;
+
+static int a_random(void *arg, void *buf, size_t len)
+{
+	(void)arg;
+	while (len--)
+		((uint8_t *)buf)[len] = (uint8_t)(pair_random(&dice) >> 16);
+	return 0;
+}
+
+static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
+{
+	struct world *w = arg;
+
+	(void)worker;
+	if (msg->desc && w->num_kept < NUM && (msg->id & 1)) {
+		w->kept[w->num_kept++] = msg->desc;
+		return WEFT_INPROGRESS;
+	}
+	return msg->id & 2 ? -ENOSPC : 0;
+}
+
+static void hold(struct world *w, int rc, struct weft_request *req)
+{
+	if (rc != WEFT_INPROGRESS)
+		return;
+	weft_request_free(w->req[w->next % NUM]);
+	w->req[w->next++ % NUM] = req;
+}
+
+/* Keys, references and sequences in the places where messages have them. */
+static void patch(struct world *w, uint8_t id, uint8_t *m, size_t len)
+{
+	static const uint8_t ref_at[32] = {[WEFT_WIRE_PUT] = 16,
+					   [WEFT_WIRE_GET] = 32,
+					   [WEFT_WIRE_AMO] = 32,
+					   [WEFT_WIRE_AM_RTS] = 16};
+	struct weft_request *req = w->req[(w->next + NUM - 1) % NUM];
+	weft_le64 key = weft_put64(w->m ? w->m->key : 0);
+	struct weft_wire_ref ref;
+
+	if ((id == WEFT_WIRE_PUT || id == WEFT_WIRE_GET || id == WEFT_WIRE_AMO) &&
+	    len >= sizeof(key) + 8) {
+		memcpy(m, &key, sizeof(key));
+		memset(m + 10, 0, 6); /* an offset near the memory */
+	}
+	if (id == WEFT_WIRE_AM || id == WEFT_WIRE_AM_RTS) {
+		weft_le32 seq = weft_put32(w->p.ep[1].msg->rx_am_seq + (m[0] & 3) - (m[1] & 1));
+
+		if (len >= sizeof(seq))
+			memcpy(m, &seq, sizeof(seq));
+	}
+	if (!req || len < ref_at[id] + sizeof(ref) || id == WEFT_WIRE_AM)
+		return;
+	ref = weft_request_ref(req);
+	memcpy(m + ref_at[id], &ref, sizeof(ref));
+}
+
+static size_t message(struct world *w, const uint8_t *d, size_t size)
+{
+	size_t len = d[1] * 2u;
+	uint8_t id = d[0] & 31, *copy;
+
+	d += 2;
+	size -= 2;
+	if (len > size)
+		len = size;
+	copy = malloc(len ? len : 1);
+	memcpy(copy, d, len);
+	if (len > 1 && d[len - 1] & 1)
+		patch(w, id, copy, len);
+	weft_msg_recv(&w->p.ep[1], 0, id, copy, len, NULL);
+	free(copy);
+	return len + 2;
+}
+
+static void step(struct world *w, uint8_t op, uint8_t arg)
+{
+	struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = arg & 7, .flags = arg >> 6 & 2,
+					  .header = w->buf[0], .header_length = arg & 31);
+	struct weft_op_params p =
+		WEFT_INIT(struct weft_op_params, .flags = arg & 1 ? WEFT_OP_DELIVERED : 0);
+	struct weft_atomic at = WEFT_INIT(struct weft_atomic, .op = op % 6, .width = 8,
+					  .result = arg & 1 ? w->buf[1] : NULL);
+	struct weft_ep *ep = &w->p.ep[1];
+	uint8_t *buf = w->buf[w->next % NUM];
+	struct weft_request *req = NULL;
+
+	switch (op % 10) {
+	case 0:
+		hold(w, weft_put(ep, buf, arg, w->rkey, 0, &p, &req), req);
+		break;
+	case 1:
+		hold(w, weft_get(ep, buf, arg * 2u, w->rkey, 0, NULL, &req), req);
+		break;
+	case 2:
+		hold(w, weft_atomic(ep, &at, w->rkey, arg & 0x78, NULL, &req), req);
+		break;
+	case 3:
+		weft_ep_fence(ep);
+		break;
+	case 4:
+		hold(w, weft_am_send(ep, &a, buf, arg * 8u, NULL, &req), req);
+		break;
+	case 5:
+		if (w->num_kept)
+			weft_am_data_release(&w->p.w[1], w->kept[--w->num_kept]);
+		break;
+	case 6:
+		if (w->num_kept && (w->kept[w->num_kept - 1]->rndv || (arg & 1))) {
+			struct weft_am_data *d = w->kept[--w->num_kept];
+
+			if (d->rndv)
+				hold(w,
+				     weft_am_recv_data(&w->p.w[1], d, buf, arg * 16u, NULL, &req),
+				     req);
+			else
+				weft_am_data_release(&w->p.w[1], d);
+		}
+		break;
+	case 7:
+		/* Dead at once; gone when nothing reads it. */
+		if (arg == 77 && weft_mem_deregister(w->m) == 0)
+			w->m = NULL;
+		break;
+	default:
+		w->p.lep[1][0].room = arg % 4 ? -1 : 0;
+		weft_msg_progress(&w->p.w[1]);
+	}
+}
+
+static void open_world(struct world *w)
+{
+	static const struct weft_platform platform = {.random = a_random};
+	struct weft_mem_params mp = WEFT_INIT(struct weft_mem_params, .flags = 7);
+	size_t length;
+	void *blob;
+
+	memset(w, 0, sizeof(*w));
+	pair_defaults(&w->p);
+	weft_log_level = -1;
+	w->p.conf.seq_start = UINT32_MAX - 3;
+	w->p.conf.eager_credit = 65536;
+	w->p.ctx.features = WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA |
+			    WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64;
+	pair_open(&w->p, 1, NULL);
+	w->p.ctx.platform = &platform;
+	for (unsigned int i = 0; i < 8; i++)
+		weft_worker_set_am_handler(&w->p.w[1], i, handler, w,
+					   i & 4 ? WEFT_AM_PERSISTENT_DATA : 0);
+	w->mem = malloc(MEM); /* an allocation of its own: overruns are seen */
+	memset(w->mem, 0, MEM);
+	assert_int_equal(weft_mem_register(&w->p.ctx, w->mem, MEM, &mp, &w->m), 0);
+	assert_int_equal(weft_rkey_pack(w->m, &blob, &length), 0);
+	assert_int_equal(weft_rkey_unpack(&w->p.ep[1], blob, length, &w->rkey), 0);
+	weft_rkey_release_blob(blob);
+}
+
+static void close_world(struct world *w)
+{
+	weft_msg_progress(&w->p.w[1]);
+	while (w->num_kept)
+		weft_am_data_release(&w->p.w[1], w->kept[--w->num_kept]);
+	for (int i = 0; i < NUM; i++)
+		weft_request_free(w->req[i]);
+	weft_rkey_destroy(w->rkey);
+	pair_close(&w->p);
+	assert_int_equal(weft_mem_deregister(w->m), 0);
+	weft_mem_table_fini(&w->p.ctx.keys);
+	free(w->mem);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct world w;
+	struct weft_rkey *rkey;
+
+	open_world(&w);
+	/* The blob's gate. */
+	if (weft_rkey_unpack(&w.p.ep[1], data, size, &rkey) == 0)
+		weft_rkey_destroy(rkey);
+	while (size >= 3 && w.p.ep[1].msg && !w.p.ep[1].msg->failed) {
+		size_t n = 2;
+
+		if (data[0] & 1)
+			n = 1 + message(&w, data + 1, size - 1);
+		else
+			step(&w, data[0] >> 1, data[1]);
+		data += n;
+		size -= n;
+		while (w.p.num > 64)
+			pair_deliver(&w.p, 0);
+	}
+	close_world(&w);
+	return 0;
+}

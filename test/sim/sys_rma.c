@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Remote memory and active messages over real lane engines in virtual time: loss, duplicates,
+ * reordering, several lanes. What is checked is what their users rely on: bytes, counts, order.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+#include "scene.h"
+
+#define BLOCKS 16
+#define BLOCK (64u << 10)
+#define SIZE (BLOCKS * BLOCK + 64)
+
+struct side {
+	uint8_t *bytes; /* registered; counters at the end */
+	struct weft_mem *mem;
+	struct weft_rkey *rkey; /* of the other side's memory */
+	struct scene_ep *e;
+};
+
+struct stage {
+	struct scene *s;
+	struct side side[2];
+};
+
+static const struct scene_conf lossy = {
+	.lanes = {3, 3},
+	.up = {.rate = SIM_GBIT,
+	       .delay_ns = 10000,
+	       .loss = 0.03,
+	       .reorder = 0.2,
+	       .reorder_ns = SIM_MS,
+	       .dup = 0.02},
+};
+
+static void share(struct stage *t, int owner)
+{
+	struct weft_mem_params mp = WEFT_INIT(
+		struct weft_mem_params,
+		.flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC);
+	struct weft_context *ctx = scene_worker(t->s, (unsigned int)owner)->ctx;
+	size_t length;
+	void *blob;
+
+	t->side[owner].bytes = calloc(1, SIZE);
+	assert_int_equal(
+		weft_mem_register(ctx, t->side[owner].bytes, SIZE, &mp, &t->side[owner].mem), 0);
+	assert_int_equal(weft_rkey_pack(t->side[owner].mem, &blob, &length), 0);
+	assert_int_equal(
+		weft_rkey_unpack(t->side[!owner].e->ep, blob, length, &t->side[!owner].rkey), 0);
+	weft_rkey_release_blob(blob);
+}
+
+static void stage_open(struct stage *t, struct sim_case *c, const struct scene_conf *conf)
+{
+	t->s = scene_open(c, conf);
+	t->side[0].e = scene_up(t->s, 0, 1);
+	t->side[1].e = scene_up(t->s, 1, 0);
+	scene_run(t->s, 50 * SIM_MS);
+	share(t, 0);
+	share(t, 1);
+}
+
+static void stage_close(struct stage *t)
+{
+	for (int i = 0; i < 2; i++) {
+		weft_rkey_destroy(t->side[i].rkey);
+		assert_int_equal(weft_mem_deregister(t->side[i].mem), 0);
+		free(t->side[i].bytes);
+	}
+}
+
+struct wait {
+	unsigned int left;
+	int status;
+};
+
+static void done(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct wait *w = arg;
+
+	w->left--;
+	if (c->status)
+		w->status = c->status;
+	weft_request_free(req);
+}
+
+static bool none_left(void *arg)
+{
+	return ((struct wait *)arg)->left == 0;
+}
+
+static void settle(struct stage *t, struct wait *w)
+{
+	assert_true(sim_run(t->s->sim, 20 * SIM_S, none_left, w));
+	assert_int_equal(w->status, 0);
+}
+
+static void flush(struct stage *t, int side)
+{
+	static struct wait w; /* outlives a failing case */
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = &w);
+
+	w = (struct wait){1, 0};
+	if (weft_worker_flush(scene_worker(t->s, (unsigned int)side), &p, NULL) == 0)
+		w.left = 0;
+	settle(t, &w);
+}
+
+static void random_puts_gets_and_atomics_keep_every_byte_and_count(struct sim_case *c)
+{
+	static struct wait w;
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = &w);
+	uint64_t first = c->seed;
+
+	for (; c->seed < first + 5; c->seed++) {
+		struct sim_rng dice = sim_rng_make(c->seed, 1);
+		uint64_t adds[2] = {0, 0}, count;
+		struct stage t;
+		uint8_t *buf = malloc(2 * BLOCKS * BLOCK);
+
+		stage_open(&t, c, &lossy);
+		for (int round = 0; round < 10; round++) {
+			uint64_t olds[2][BLOCKS];
+
+			w = (struct wait){0, 0};
+			for (unsigned int i = 0; i < 2 * BLOCKS; i++) {
+				int from = i & 1;
+				struct side *s = &t.side[from];
+				unsigned int b = i / 2;
+				size_t len =
+					1 + sim_below(&dice, sim_chance(&dice, 0.5) ? 100 : BLOCK);
+				uint8_t *mine = buf + i * BLOCK;
+				struct weft_atomic add =
+					WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD,
+						  .width = 8, .operand = 1,
+						  .result = &olds[from][b]);
+				int rc;
+
+				memset(mine, (int)(round * 7 + (int)i), len);
+				w.left += 2;
+				p.flags = b & 1 ? WEFT_OP_DELIVERED : 0;
+				rc = weft_put(s->e->ep, mine, len, s->rkey, b * BLOCK, &p, NULL);
+				assert_in_range(rc, 0, 1);
+				w.left -= rc == 0;
+				p.flags = 0;
+				rc = weft_atomic(s->e->ep, &add, s->rkey, BLOCKS * BLOCK, &p, NULL);
+				assert_int_equal(rc, WEFT_INPROGRESS);
+				adds[!from]++;
+			}
+			settle(&t, &w);
+			flush(&t, 0);
+			flush(&t, 1);
+			for (int side = 0; side < 2; side++) {
+				memcpy(&count, t.side[side].bytes + BLOCKS * BLOCK, 8);
+				assert_int_equal(count, adds[side]);
+			}
+			/* Read all of it back, and compare with what lies there. */
+			w = (struct wait){2, 0};
+			for (int from = 0; from < 2; from++)
+				assert_int_equal(weft_get(t.side[from].e->ep,
+							  buf + from * (int)(BLOCKS * BLOCK),
+							  BLOCKS * BLOCK, t.side[from].rkey, 0, &p,
+							  NULL),
+						 WEFT_INPROGRESS);
+			settle(&t, &w);
+			for (int from = 0; from < 2; from++) {
+				const uint8_t *got = buf + from * (int)(BLOCKS * BLOCK);
+
+				assert_memory_equal(got, t.side[!from].bytes, BLOCKS * BLOCK);
+				for (unsigned int b = 0; b < BLOCKS; b++)
+					assert_int_equal(
+						got[b * BLOCK],
+						(uint8_t)(round * 7 + (int)(2 * b) + from));
+			}
+		}
+		stage_close(&t);
+		free(buf);
+	}
+	c->seed = first;
+}
+
+static void a_flag_after_a_fence_is_seen_after_the_data(struct sim_case *c)
+{
+	struct stage t;
+	uint8_t *buf = malloc(BLOCK);
+
+	stage_open(&t, c, &lossy);
+	for (uint64_t i = 1; i <= 40; i++) {
+		uint64_t seen = 0;
+		struct weft_ep *ep = t.side[0].e->ep;
+		unsigned int steps = 0;
+
+		memset(buf, (int)i, BLOCK);
+		assert_in_range(weft_put(ep, buf, BLOCK, t.side[0].rkey, 0, NULL, NULL), 0, 1);
+		assert_int_equal(weft_ep_fence(ep), 0);
+		assert_in_range(weft_put(ep, &i, 8, t.side[0].rkey, BLOCKS * BLOCK, NULL, NULL), 0,
+				1);
+		while (seen != i) {
+			assert_true(steps++ < 100000);
+			scene_run(t.s, 20000);
+			memcpy(&seen, t.side[1].bytes + BLOCKS * BLOCK, 8);
+		}
+		for (unsigned int k = 0; k < BLOCK; k++)
+			assert_int_equal(t.side[1].bytes[k], (uint8_t)i);
+		/* `i` is on the stack of this loop. */
+		flush(&t, 0);
+	}
+	stage_close(&t);
+	free(buf);
+}
+
+struct inbox {
+	uint64_t next;
+	uint64_t done;
+	uint8_t into[200000];
+	struct weft_worker *w;
+	size_t length;
+};
+
+static void got_data(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct inbox *in = arg;
+
+	(void)req;
+	assert_int_equal(c->status, 0);
+	in->done++;
+}
+
+static int on_message(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
+{
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = got_data, .cb_arg = arg);
+	struct inbox *in = arg;
+	uint64_t n;
+	int rc;
+
+	memcpy(&n, msg->header, 8);
+	assert_int_equal(n, in->next);
+	in->next++;
+	if (!(msg->flags & WEFT_AM_F_RNDV)) {
+		for (size_t i = 0; i < msg->length; i++)
+			assert_int_equal(((const uint8_t *)msg->data)[i], (uint8_t)n);
+		in->done++;
+		return 0;
+	}
+	rc = weft_am_recv_data(worker, msg->desc, in->into, msg->length, &p, NULL);
+	assert_in_range(rc, 0, 1);
+	in->done += rc == 0;
+	return 0;
+}
+
+static void active_messages_come_once_and_in_order(struct sim_case *c)
+{
+	enum { N = 600 };
+	static struct inbox in;
+	static uint8_t buf[N / 10 + 1][200000];
+	static struct wait w;
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = &w);
+	struct sim_rng dice = sim_rng_make(c->seed, 2);
+	struct stage t;
+
+	in = (struct inbox){.next = 0};
+	stage_open(&t, c, &lossy);
+	assert_int_equal(weft_worker_set_am_handler(scene_worker(t.s, 1), 3, on_message, &in, 0),
+			 0);
+	w = (struct wait){N, 0};
+	for (uint64_t n = 0; n < N; n++) {
+		struct weft_am_send a =
+			WEFT_INIT(struct weft_am_send, .id = 3, .header = &n, .header_length = 8);
+		static uint8_t small[N][1200];
+		size_t len = n % 10 ? sim_below(&dice, 1200) : 2000 + sim_below(&dice, 198000);
+		uint8_t *b = n % 10 ? small[n] : buf[n / 10];
+		int rc;
+
+		memset(b, (int)n, len);
+		rc = weft_am_send(t.side[0].e->ep, &a, b, len, &p, NULL);
+		assert_in_range(rc, 0, 1);
+		w.left -= rc == 0;
+		if (n % 7 == 0)
+			scene_run(t.s, 100000);
+	}
+	settle(&t, &w);
+	flush(&t, 0);
+	assert_int_equal(in.next, N);
+	assert_int_equal(in.done, N);
+	stage_close(&t);
+}
+
+static struct sim_case cases[] = {
+	SIM_CASE(random_puts_gets_and_atomics_keep_every_byte_and_count),
+	SIM_CASE(a_flag_after_a_fence_is_seen_after_the_data),
+	SIM_CASE(active_messages_come_once_and_in_order),
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, "sys_rma", cases, sizeof(cases) / sizeof(cases[0]));
+}
