@@ -24,6 +24,8 @@ import sys
 import tempfile
 import time
 
+import bench_multi_eager
+
 KIB = 1024
 MIB = 1024 * 1024
 
@@ -570,8 +572,14 @@ def m_soak(b):
             {'a': kind, 'value': done.returncode, 'target': 0, 'met': ok, 'enough': True}]})
 
 
+def m_multi_eager(b):
+    """what multi-eager is worth: ping-pongs up to 256 KiB in four settings, latency and memory"""
+    bench_multi_eager.measure(b, TrialError, pair=pair, csv_rows=csv_rows, free_port=free_port)
+
+
 MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'unequal': m_unequal,
-            'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory, 'flood': m_flood, 'soak': m_soak}
+            'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory, 'flood': m_flood,
+            'multi-eager': m_multi_eager, 'soak': m_soak}
 
 
 def main():
