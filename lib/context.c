@@ -13,7 +13,9 @@
 #include "log.h"
 #include "self_lane.h"
 
-#define FEATURES (WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64)
+#define FEATURES                                                                      \
+	(WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | \
+	 WEFT_FEATURE_AMO64)
 
 static unsigned int driver_index(const struct weft_context *ctx,
 				 const struct weft_lane_driver *driver)
