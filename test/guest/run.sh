@@ -145,7 +145,8 @@ mkdir -p "$work"
 find_kernel
 cases=("$@")
 if [ ${#cases[@]} -eq 0 ]; then
-	for file in "$here"/cases/*.sh; do
+	# Those with a number; the others are run by name only.
+	for file in "$here"/cases/[0-9]*.sh; do
 		file=${file##*/}
 		cases+=("${file%.sh}")
 	done
