@@ -204,6 +204,7 @@ static void check_leps(struct roce_iface *r)
 			if (lep->state == ROCE_FAILED && !idle &&
 			    r->now - lep->since > ABANDON_NS &&
 			    (lep->job.run == NULL || roce_job_done(&lep->job))) {
+				chan->abandoned = true;
 				roce_chan_abandon(chan, chan->sq.tail);
 				return;
 			}

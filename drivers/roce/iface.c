@@ -258,6 +258,7 @@ static void roce_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb,
 
 static void free_iface(struct roce_iface *r)
 {
+	struct roce_chan *chan;
 	unsigned int i;
 
 	roce_watch_remove(r->dev, &r->watch);
@@ -265,6 +266,11 @@ static void free_iface(struct roce_iface *r)
 		ibv_destroy_srq(r->srq);
 	if (r->cq != NULL)
 		ibv_destroy_cq(r->cq);
+	while ((chan = TAILQ_FIRST(&r->graves)) != NULL) {
+		TAILQ_REMOVE(&r->graves, chan, ack_link);
+		free(chan->slots);
+		free(chan);
+	}
 	roce_pool_fini(&r->rx_pool);
 	roce_pool_fini(&r->tx_pool);
 	roce_pool_fini(&r->ring_pool);
@@ -463,6 +469,7 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 	TAILQ_INIT(&r->acks);
 	TAILQ_INIT(&r->batches);
 	TAILQ_INIT(&r->waits);
+	TAILQ_INIT(&r->graves);
 	TAILQ_INIT(&r->connecting);
 	LIST_INIT(&r->leps);
 	LIST_INIT(&r->dying);

@@ -63,6 +63,10 @@ static void chan_free(struct roce_iface *r, struct roce_chan *chan)
 	if (chan->ring != NULL)
 		roce_pool_put(&r->ring_pool, chan->ring);
 	free(chan->unacked);
+	if (chan->abandoned) {
+		TAILQ_INSERT_TAIL(&r->graves, chan, ack_link);
+		return;
+	}
 	free(chan->slots);
 	free(chan);
 }
@@ -485,8 +489,10 @@ static void abandon(struct roce_lep *lep)
 {
 	unsigned int i;
 
-	for (i = 0; i < lep->num_qps; i++)
+	for (i = 0; i < lep->num_qps; i++) {
+		lep->chans[i]->abandoned = true;
 		roce_chan_abandon(lep->chans[i], lep->chans[i]->sq.tail);
+	}
 }
 
 void roce_reap(struct roce_iface *r)

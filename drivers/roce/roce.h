@@ -243,7 +243,8 @@ struct roce_chan {
 	uint64_t busy_since; /* ns: when the oldest request was posted, or the last one answered */
 	uint64_t ack_since; /* ns: when the first message came that the peer has not been told of */
 	bool ack_now, bye;
-	bool lost; /* the device refused requests: those from lost_from on never come back */
+	bool abandoned; /* completions may still come: its memory stays until the end */
+	bool lost;      /* the device refused requests: those from lost_from on never come back */
 	uint32_t lost_from;
 	bool in_acks, in_batch, in_wait;
 	TAILQ_ENTRY(roce_chan) ack_link, batch_link, wait_link;
@@ -321,7 +322,7 @@ struct roce_iface {
 	struct roce_pool tx_pool, ring_pool;
 	struct weft_mpool flush_pool;
 	struct roce_chan **by_qpn[4096];
-	TAILQ_HEAD(, roce_chan) acks, batches, waits;
+	TAILQ_HEAD(, roce_chan) acks, batches, waits, graves;
 	TAILQ_HEAD(, roce_lep) connecting;
 	LIST_HEAD(, roce_lep) leps;
 	LIST_HEAD(, roce_lep) dying;
