@@ -197,6 +197,8 @@ static void open_world(struct world *w)
 
 static void close_world(struct world *w)
 {
+	struct weft_mem_table keys = w->p.ctx.keys; /* pair_close() forgets the context */
+
 	weft_msg_progress(&w->p.w[1]);
 	while (w->num_kept)
 		weft_am_data_release(&w->p.w[1], w->kept[--w->num_kept]);
@@ -205,7 +207,7 @@ static void close_world(struct world *w)
 	weft_rkey_destroy(w->rkey);
 	pair_close(&w->p);
 	assert_int_equal(weft_mem_deregister(w->m), 0);
-	weft_mem_table_fini(&w->p.ctx.keys);
+	weft_mem_table_fini(&keys);
 	free(w->mem);
 }
 

@@ -81,11 +81,13 @@ static inline void stage_guards(const struct stage *s)
 
 static inline void stage_close(struct stage *s)
 {
+	struct weft_mem_table keys = s->p.ctx.keys; /* pair_close() forgets the context */
+
 	stage_guards(s);
 	weft_rkey_destroy(s->rkey);
 	pair_close(&s->p);
 	assert_int_equal(weft_mem_deregister(s->m), 0);
-	weft_mem_table_fini(&s->p.ctx.keys);
+	weft_mem_table_fini(&keys);
 	free(s->mem - 64);
 }
 
