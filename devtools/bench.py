@@ -572,6 +572,21 @@ def m_soak(b):
             {'a': kind, 'value': done.returncode, 'target': 0, 'met': ok, 'enough': True}]})
 
 
+def m_select(b):
+    """choosing a send's protocol: at most 20 ns for contiguous memory"""
+    cmd = ['taskset', '-c', str(b.a), os.path.join(b.args.build, 'test/unit/select_bench')]
+    print('\nChoosing the protocol of a send, four lanes: ns per look-up, median and quartiles of 15 rounds')
+    run = subprocess.run(cmd, capture_output=True, text=True)
+    if run.returncode:
+        raise TrialError('select_bench: ' + tail(run.stderr))
+    for line in run.stdout.splitlines():
+        what, median, low, high = line.split(',')
+        target = ''
+        if what.startswith('contiguous'):
+            target = '  (target: at most 20; %s)' % ('met' if float(median) <= 20 else 'MISSED')
+        print('  %-34s %6s  %s .. %s%s' % (what, median, low, high, target))
+
+
 def m_multi_eager(b):
     """what multi-eager is worth: ping-pongs up to 256 KiB in four settings, latency and memory"""
     bench_multi_eager.measure(b, TrialError, pair=pair, csv_rows=csv_rows, free_port=free_port)
@@ -579,7 +594,7 @@ def m_multi_eager(b):
 
 MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'unequal': m_unequal,
             'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory, 'flood': m_flood,
-            'multi-eager': m_multi_eager, 'soak': m_soak}
+            'multi-eager': m_multi_eager, 'soak': m_soak, 'select': m_select}
 
 
 def main():

@@ -154,6 +154,8 @@ int weft_option_print(const struct weft_conf *conf, const struct weft_option *op
 
 /** A rate in words ("25Gbps", "3GBs"), bytes/s. @return false: it is none */
 bool weft_rate_parse(const char *text, double *value);
+/** A time with its unit ("750ns"), s. @return false: it is none */
+bool weft_time_parse(const char *text, double *seconds);
 
 /**
  * Nearest of the words in @p list (separated by any of @p sep) to @p word by edit distance, or NULL

@@ -105,6 +105,16 @@ static const struct suffix rates[] = {
 	{"kbit/s", .125e3}, {"Mbit/s", .125e6}, {"Gbit/s", .125e9}, {NULL, 0},
 };
 
+bool weft_time_parse(const char *text, double *seconds)
+{
+	/* A bare number would be seconds, and surely not be meant so. */
+	if (text[0] == '\0' || strchr("0123456789.", text[strlen(text) - 1]) ||
+	    with_suffix(text, times, false, seconds) < 0)
+		return false;
+	*seconds *= 1e-9;
+	return true;
+}
+
 bool weft_rate_parse(const char *text, double *value)
 {
 	return with_suffix(text, rates, true, value) == 0;

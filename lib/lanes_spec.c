@@ -58,6 +58,93 @@ static bool option_known(const char *known, const char *name, size_t len)
 	}
 }
 
+/* ------------------------------------------------------------------ numbers */
+
+static const struct {
+	const char *name, *expected;
+	size_t offset;
+	bool rate;
+	double min, max;
+} numbers[] = {
+	{"bw", "a rate such as 25Gbps or 3GBs, from 1kBs to 10TBs",
+	 offsetof(struct weft_lane_numbers, bandwidth), true, 1e3, 1e13},
+	{"lat", "a time such as 12us, from 1ns to 10s", offsetof(struct weft_lane_numbers, latency),
+	 false, 1e-9, 10},
+	{"overhead", "a time such as 100ns, up to 1s", offsetof(struct weft_lane_numbers, overhead),
+	 false, 0, 1},
+	{"reg", "a time such as 16us, up to 10s", offsetof(struct weft_lane_numbers, reg_cost),
+	 false, 0, 10},
+};
+
+#define NUM_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
+void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane_attr *attr)
+{
+	if (n->given & 1u << 0)
+		attr->bandwidth = n->bandwidth;
+	if (n->given & 1u << 1)
+		attr->latency = n->latency;
+	if (n->given & 1u << 2)
+		attr->send_overhead = attr->recv_overhead = n->overhead;
+	if (n->given & 1u << 3)
+		attr->reg_cost = n->reg_cost;
+}
+
+/* "name=value" of @p len characters: is it one of these numbers? @return 1 taken, 0 no, -EINVAL */
+static int take_number(struct weft_lanes_item *item, const char *p, size_t len, char *why,
+		       size_t why_len)
+{
+	char text[64];
+	double value;
+	size_t n;
+
+	for (size_t i = 0; i < NUM_NUMBERS; i++) {
+		n = strlen(numbers[i].name);
+		if (len <= n || strncmp(p, numbers[i].name, n) != 0 || p[n] != '=')
+			continue;
+		snprintf(text, sizeof(text), "%.*s", (int)(len - n - 1), p + n + 1);
+		if (!(numbers[i].rate ? weft_rate_parse(text, &value)
+				      : weft_time_parse(text, &value)) ||
+		    value < numbers[i].min || value > numbers[i].max) {
+			snprintf(why, why_len, "lane %s:%s: %s=%s: expected %s", item->driver->name,
+				 item->all ? "*" : item->resource, numbers[i].name, text,
+				 numbers[i].expected);
+			return -EINVAL;
+		}
+		*(double *)((char *)&item->numbers + numbers[i].offset) = value;
+		item->numbers.given |= 1u << i;
+		return 1;
+	}
+	return 0;
+}
+
+/* Take the numbers out of the options, except those that the driver knows itself. */
+static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
+{
+	const char *known = item->driver->options != NULL ? item->driver->options : "";
+	char rest[sizeof(item->options)] = "";
+	const char *p = item->options;
+	size_t n, used = 0;
+	int rc;
+
+	for (; *p != '\0'; p += n) {
+		p += strspn(p, ", ");
+		n = strcspn(p, ",");
+		if (n == 0)
+			continue;
+		rc = option_known(known, p, strcspn(p, "=, "))
+			     ? 0
+			     : take_number(item, p, n, why, why_len);
+		if (rc < 0)
+			return rc;
+		if (rc == 0)
+			used += (size_t)snprintf(rest + used, sizeof(rest) - used, "%s%.*s",
+						 used > 0 ? "," : "", (int)n, p);
+	}
+	memcpy(item->options, rest, sizeof(rest));
+	return 0;
+}
+
 static int check_options(const struct weft_lanes_item *item, char *why, size_t why_len)
 {
 	const char *known = item->driver->options != NULL ? item->driver->options : "";
@@ -127,6 +214,8 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 		return -EINVAL;
 	}
 	item->all = colon == NULL || strcmp(item->resource, "*") == 0;
+	if (take_numbers(item, why, why_len) < 0)
+		return -EINVAL;
 	return check_options(item, why, why_len);
 }
 

@@ -10,12 +10,28 @@
 
 #define WEFT_LANES_MAX_ITEMS 32
 
+/**
+ * Numbers of a lane that its user knows better than its driver: what protocols and lanes are chosen by. Every driver's lanes have these options; a
+ * driver that lists one itself gets it.
+ */
+struct weft_lane_numbers {
+	uint32_t given;   /**< bit per field, in this order */
+	double bandwidth; /**< bw=25Gbps, bytes/s */
+	double latency;   /**< lat=12us, s */
+	double overhead;  /**< overhead=100ns: CPU per message, sending and receiving alike, s */
+	double reg_cost;  /**< reg=16us, s */
+};
+
+/** Put what is given into the attributes. */
+void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane_attr *attr);
+
 /** One item. "driver" alone and "driver:*" ask for all resources of the driver. */
 struct weft_lanes_item {
 	const struct weft_lane_driver *driver;
 	bool all; /**< every usable resource; one that does not open is left out */
 	char resource[64];
-	char options[256]; /**< what follows the first comma; "" = none */
+	struct weft_lane_numbers numbers; /**< taken out of the options */
+	char options[256];                /**< what follows the first comma; "" = none */
 };
 
 /**

@@ -53,7 +53,8 @@ static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *
 }
 
 static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driver,
-		      const char *resource, const char *options, enum weft_log_level level)
+		      const char *resource, const char *options,
+		      const struct weft_lane_numbers *numbers, enum weft_log_level level)
 {
 	struct weft_lane_open params = {
 		.resource = resource,
@@ -80,12 +81,14 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 			 why[0] != '\0' ? why : weft_strerror(rc));
 		return rc;
 	}
+	if (numbers != NULL)
+		weft_lane_numbers_apply(numbers, &iface->attr);
 	iface->user = w;
 	w->ifaces[w->num_ifaces++] = iface;
 	weft_mem_iface_opened(w->ctx, iface);
 	/* Without its control channel it can still be reached over other lanes. */
 	if (driver->control != NULL && !is_open(w, driver->control, resource))
-		open_iface(w, driver->control, resource, options, WEFT_LOG_WARN);
+		open_iface(w, driver->control, resource, options, NULL, WEFT_LOG_WARN);
 	return 0;
 }
 
@@ -103,7 +106,8 @@ static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 		if (r->why[0] != '\0')
 			weft_warn("%s:%s is left out: %s", item->driver->name, r->name, r->why);
 		else
-			open_iface(w, item->driver, r->name, item->options, WEFT_LOG_WARN);
+			open_iface(w, item->driver, r->name, item->options, &item->numbers,
+				   WEFT_LOG_WARN);
 	}
 }
 
@@ -138,7 +142,7 @@ static int open_items(struct weft_worker *w, const char *lanes, struct weft_lane
 			return -ENODEV;
 		}
 		rc = open_iface(w, items[i].driver, items[i].resource, items[i].options,
-				WEFT_LOG_ERROR);
+				&items[i].numbers, WEFT_LOG_ERROR);
 		if (rc < 0)
 			return rc;
 	}
@@ -182,7 +186,7 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 			  w->ifaces[w->num_ifaces - 1]->name);
 		close_last(w);
 	}
-	return open_iface(w, &weft_self_driver, "self", "", WEFT_LOG_ERROR);
+	return open_iface(w, &weft_self_driver, "self", "", NULL, WEFT_LOG_ERROR);
 }
 
 /* ------------------------------------------------------------------ life */

@@ -328,6 +328,32 @@ static void lanes_are_parsed(void **state)
 	assert_int_equal(parse(" ; * "), 2);
 }
 
+static void numbers_of_a_lane_go_before_its_drivers(void **state)
+{
+	struct weft_lane_attr attr = {.bandwidth = 1, .latency = 2, .recv_overhead = 3};
+
+	(void)state;
+	/* The mock has bw= and lat= of its own; overhead= is everybody's. */
+	assert_int_equal(parse("mock:0,bw=1e9,overhead=100ns,net=1"), 1);
+	assert_string_equal(items[0].options, "bw=1e9,net=1");
+	assert_int_equal(items[0].numbers.given, 4);
+	assert_true(items[0].numbers.overhead == 100 * 1e-9);
+	assert_int_equal(parse("self,bw=25Gbps,lat=12us,reg=16us"), 1);
+	assert_string_equal(items[0].options, "");
+	weft_lane_numbers_apply(&items[0].numbers, &attr);
+	assert_true(attr.bandwidth == 25 * 0.125e9);
+	assert_true(attr.latency > 11.9e-6 && attr.latency < 12.1e-6);
+	assert_true(attr.recv_overhead == 3);
+	assert_true(attr.reg_cost > 15.9e-6 && attr.reg_cost < 16.1e-6);
+	assert_int_equal(parse("self,bw=25"), -EINVAL);
+	assert_non_null(strstr(why, "25Gbps"));
+	assert_int_equal(parse("self,lat=12"), -EINVAL);
+	assert_non_null(strstr(why, "12us"));
+	assert_int_equal(parse("self,overhead=-1ns"), -EINVAL);
+	assert_int_equal(parse("mock:0,overhead=2h"), -EINVAL);
+	assert_int_equal(parse("self,bw=0Gbps"), -EINVAL);
+}
+
 static void bad_lanes_are_refused_with_a_sentence(void **state)
 {
 	char many[400] = "";
@@ -446,6 +472,7 @@ int main(int argc, char **argv)
 		CONFIG_TEST(printed_configuration_is_read_back_by_a_shell),
 		CONFIG_TEST(a_copy_is_independent),
 		CONFIG_TEST(lanes_are_parsed),
+		CONFIG_TEST(numbers_of_a_lane_go_before_its_drivers),
 		CONFIG_TEST(bad_lanes_are_refused_with_a_sentence),
 		CONFIG_TEST(nearest_words_are_near),
 		CONFIG_TEST(manual_pages_name_no_unknown_option),
