@@ -11,6 +11,7 @@
 
 #include "drivers/dpdk/eal.h"
 #include "eal_start.h"
+#include "program.h"
 #include "sys.h"
 
 static const char help[] =
@@ -116,8 +117,9 @@ static int complete(struct cat_options *o, int argc, char **argv)
 }
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */
-static int parse(struct cat_options *o, int argc, char **argv)
+static int parse(void *options, int argc, char **argv)
 {
+	struct cat_options *o = options;
 	int c, ret;
 
 	o->chunk = 1 << 20;
@@ -136,8 +138,9 @@ static int parse(struct cat_options *o, int argc, char **argv)
 	return complete(o, argc, argv);
 }
 
-static int run(const struct cat_options *o, int eal_count, char **eal_words)
+static int run(void *options, int eal_count, char **eal_words)
 {
+	const struct cat_options *o = options;
 	struct cat *cat = NULL;
 	struct peer p;
 	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
@@ -164,19 +167,9 @@ static int run(const struct cat_options *o, int eal_count, char **eal_words)
 
 int main(int argc, char **argv)
 {
+	static const struct program program = {.name = "weft-cat", .parse = parse, .run = run};
 	struct cat_options o = {0};
-	char **eal_words;
-	int eal_count, ret = APP_OK;
+	int ret = program_main(&program, &o.peer, argc, argv);
 
-	cli_program = "weft-cat";
-	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
-	sys_catch_signals();
-	if (!cli_asks_for_help(argc, argv))
-		ret = peer_options_init(&o.peer);
-	if (!ret)
-		ret = parse(&o, argc, argv);
-	if (!ret)
-		ret = run(&o, eal_count, eal_words);
-	weft_config_release(o.peer.config);
-	return eal_exit(ret < 0 ? APP_OK : ret);
+	return eal_exit(ret);
 }

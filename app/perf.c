@@ -9,6 +9,7 @@
 #include "eal_start.h"
 #include "gnuplot.h"
 #include "perf.h"
+#include "program.h"
 
 static const char help[] =
 	"usage: weft-perf [EAL ARGUMENTS --] [options]            server: waits for one client\n"
@@ -240,8 +241,9 @@ static int complete(struct perf_options *o, int argc, char **argv)
 }
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */
-static int parse(struct perf_options *o, int argc, char **argv)
+static int parse(void *options, int argc, char **argv)
 {
+	struct perf_options *o = options;
 	int c, ret;
 
 	o->num_tests = 1;
@@ -270,8 +272,9 @@ static int parse(struct perf_options *o, int argc, char **argv)
 	return complete(o, argc, argv);
 }
 
-static int run(struct perf_options *o, int eal_count, char **eal_words)
+static int run(void *options, int eal_count, char **eal_words)
 {
+	struct perf_options *o = options;
 	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
 
 	if (!ret)
@@ -283,20 +286,10 @@ static int run(struct perf_options *o, int eal_count, char **eal_words)
 
 int main(int argc, char **argv)
 {
+	static const struct program program = {.name = "weft-perf", .parse = parse, .run = run};
 	struct perf_options o = {0};
-	char **eal_words;
-	int eal_count, ret = APP_OK;
+	int ret = program_main(&program, &o.peer, argc, argv);
 
-	cli_program = "weft-perf";
-	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
-	sys_catch_signals();
-	if (!cli_asks_for_help(argc, argv))
-		ret = peer_options_init(&o.peer);
-	if (!ret)
-		ret = parse(&o, argc, argv);
-	if (!ret)
-		ret = run(&o, eal_count, eal_words);
 	cli_sizes_free(&o.sizes);
-	weft_config_release(o.peer.config);
-	return eal_exit(ret < 0 ? APP_OK : ret);
+	return eal_exit(ret);
 }

@@ -201,7 +201,8 @@ weft_hugepages
 
 san=$weft_build-asan
 bare=$weft_build-nodpdk
-[ -z "$clean" ] || rm -rf "$weft_build" "$san" "$bare"
+tsan=$weft_build-tsan
+[ -z "$clean" ] || rm -rf "$weft_build" "$san" "$bare" "$tsan"
 
 if step "build" build "build" "$weft_build"; then
 	step "unit" suites release "$weft_build" 1 unit
@@ -226,6 +227,12 @@ if [ -z "$quick" ]; then
 		step "unit, sanitized" suites asan "$san" 4 unit
 		step "sim, sanitized" suites asan-sim "$san" 6 sim -slow
 		step "fuzz, sanitized" suites asan-fuzz "$san" 2 fuzz
+	fi
+
+	# Without DPDK, whose own threads it does not know; without randomised addresses, some of which it can't use.
+	if step "build with ThreadSanitizer" build "thread sanitizer build" "$tsan" -Db_sanitize=thread \
+		-Db_lundef=false -Dwerror=false -Ddpdk=disabled -Droce=disabled; then
+		step "threads, sanitized" suites tsan "$tsan" 10 threads -- --wrapper 'setarch -R'
 	fi
 
 	step "unit, valgrind" suites valgrind "$weft_build" 20 unit -long -- --wrapper \

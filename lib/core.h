@@ -257,11 +257,17 @@ struct weft_mem {
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 				       const struct weft_lane_iface *iface);
 
+/** What the worker tells its lanes' drivers about itself; report.c. */
+struct weft_lane_report weft_worker_report(struct weft_worker *w);
+
 /* ------------------------------------------------------------------ the boundary */
 
 /* Connections call messages: */
 
 int weft_msg_worker_init(struct weft_worker *worker);
+/** All receives end, all messages are dropped; sends end when the lanes close. Callbacks run. */
+void weft_msg_worker_stop(struct weft_worker *worker);
+/** After the lanes have closed: the last callbacks, and the memory. */
 void weft_msg_worker_fini(struct weft_worker *worker);
 int weft_msg_ep_init(struct weft_ep *ep);
 /**

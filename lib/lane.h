@@ -147,6 +147,19 @@ enum weft_lane_event {
 typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev,
 				   int status, const char *text);
 
+/**
+ * What a worker can tell about itself, for drivers that have a management interface. All optional
+ * (NULL). To be called by the worker's thread inside progress(), and not inside a callback.
+ */
+struct weft_lane_report {
+	/** All counters of the worker, those of its lanes included. */
+	void (*counters)(void *arg, void (*cb)(const char *name, uint64_t value, void *arg),
+			 void *cb_arg);
+	/** A line of text per endpoint. */
+	void (*endpoints)(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg);
+	void *arg;
+};
+
 /** What the protocol layer gives when it opens an iface. */
 struct weft_lane_open {
 	const char *resource; /**< name as query() gave it, e.g. "0" or "net_memif0" */
@@ -161,6 +174,7 @@ struct weft_lane_open {
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;
+	struct weft_lane_report report;
 };
 
 /** Settings from the configuration table that drivers obey. */

@@ -63,7 +63,7 @@ void weft_msg_match_grow(struct weft_msg_worker *mw)
 	mw->match_mem = mem;
 }
 
-void weft_msg_worker_fini(struct weft_worker *worker)
+void weft_msg_worker_stop(struct weft_worker *worker)
 {
 	struct weft_msg_worker *mw = worker->msg;
 	struct weft_match_recv *recv;
@@ -98,6 +98,16 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 				"%llu messages that had arrived were never received",
 				(unsigned long long)mw->count.unclaimed);
 	weft_am_fini(mw);
+}
+
+void weft_msg_worker_fini(struct weft_worker *worker)
+{
+	struct weft_msg_worker *mw = worker->msg;
+
+	if (!mw)
+		return;
+	while (!TAILQ_EMPTY(&mw->later))
+		weft_request_run_later(mw);
 	weft_rndv_worker_fini(mw);
 	weft_message_pool_fini(&mw->messages);
 	weft_request_table_fini(mw);

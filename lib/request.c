@@ -163,6 +163,11 @@ static void call_back(struct weft_request *req)
 
 void weft_request_complete(struct weft_request *req, int status)
 {
+	/* Lanes that close tell what they still held, under the context's lock. */
+	if (__builtin_expect(req->mw->fini, 0)) {
+		weft_request_complete_later(req, status);
+		return;
+	}
 	finish(req, status);
 	call_back(req);
 }

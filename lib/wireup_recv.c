@@ -93,36 +93,44 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lep
 	return NULL;
 }
 
-static void dispatch(struct weft_worker *w, struct weft_lane_ep *lep,
-		     const struct weft_wire_wireup *h, const void *records, size_t len)
+/* Is it whole, and for this worker? Who asks a worker that is gone is told so. */
+static bool admit(struct weft_worker *w, struct weft_lane_ep *lep, const struct weft_wire_wireup *h,
+		  const void *records, size_t len, struct weft_wireup_msg *m)
 {
-	struct weft_wireup_msg m;
 	const char *why;
-	struct weft_ep *ep;
 	char text[160];
 
 	if (h->major != WEFT_WIRE_MAJOR) {
 		other_version(w, lep, h);
-		return;
+		return false;
 	}
-	if (weft_wireup_parse(h, records, len, &m, &why) < 0) {
+	if (weft_wireup_parse(h, records, len, m, &why) < 0) {
 		weft_wireup_bad(w, lep, why);
-		return;
+		return false;
 	}
 	if (weft_get64(h->src_worker) == w->id) {
 		weft_wireup_bad(w, lep, "it claims to be from this worker");
-		return;
+		return false;
 	}
-	if (weft_get64(h->dst_worker) != w->id) {
-		w->count.wireup_stale++;
-		snprintf(text, sizeof(text),
-			 "worker %016" PRIx64
-			 " is not here any more; %.64s has its network address now",
-			 weft_get64(h->dst_worker), w->ctx->name);
-		if (h->type == WEFT_WIREUP_REQ)
-			weft_wireup_refuse(w, lep, h, -ECONNREFUSED, text);
+	if (weft_get64(h->dst_worker) == w->id)
+		return true;
+	w->count.wireup_stale++;
+	snprintf(text, sizeof(text),
+		 "worker %016" PRIx64 " is not here any more; %.64s has its network address now",
+		 weft_get64(h->dst_worker), w->ctx->name);
+	if (h->type == WEFT_WIREUP_REQ)
+		weft_wireup_refuse(w, lep, h, -ECONNREFUSED, text);
+	return false;
+}
+
+static void dispatch(struct weft_worker *w, struct weft_lane_ep *lep,
+		     const struct weft_wire_wireup *h, const void *records, size_t len)
+{
+	struct weft_wireup_msg m;
+	struct weft_ep *ep;
+
+	if (!admit(w, lep, h, records, len, &m))
 		return;
-	}
 	if (h->type == WEFT_WIREUP_REQ) {
 		weft_wireup_req(w, lep, &m, records, len);
 		return;

@@ -65,6 +65,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		.recv = worker_recv,
 		.event = worker_event,
 		.arg = w,
+		.report = weft_worker_report(w),
 	};
 	struct weft_lane_iface *iface = NULL;
 	char why[256] = "";
@@ -236,6 +237,7 @@ static void worker_free(struct weft_worker *w)
 		close_last(w);
 	LIST_REMOVE(w, entry);
 	pthread_mutex_unlock(&ctx->lock);
+	weft_msg_worker_fini(w); /* its requests were the lanes' until now */
 	free(w->ep_table);
 	pthread_mutex_destroy(&w->lock);
 	free(w);
@@ -308,7 +310,7 @@ void weft_worker_destroy(struct weft_worker *w)
 	close_endpoints(w);
 	if (w->conns != NULL)
 		weft_conns_fini(w);
-	weft_msg_worker_fini(w);
+	weft_msg_worker_stop(w);
 	weft_worker_unlock(w);
 	worker_free(w);
 }

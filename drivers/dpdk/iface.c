@@ -100,6 +100,7 @@ acks:
 	if (unlikely(!STAILQ_EMPTY(&iface->zc_released)))
 		n += raw_zc_complete(iface);
 	iface->in_progress = false;
+	weft_telemetry_poll(iface->telemetry);
 	return n + !STAILQ_EMPTY(&iface->tx_list);
 }
 
@@ -171,6 +172,7 @@ static void raw_close(struct weft_lane_iface *base)
 	struct raw_iface *iface = raw_iface_of(base);
 	struct raw_conn *c;
 
+	weft_telemetry_remove(iface->telemetry);
 	raw_txq_flush(iface);
 	while ((c = TAILQ_FIRST(&iface->conns)) != NULL) {
 		raw_zc_fail(c, -ECANCELED);
@@ -400,6 +402,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	take_conf(iface, rc);
 	share_buffers(iface);
 	fill_attr(iface);
+	iface->telemetry = weft_telemetry_add(&iface->base, open);
 	*out = &iface->base;
 	why[0] = '\0';
 	return 0;

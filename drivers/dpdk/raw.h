@@ -35,6 +35,7 @@
 #include "raw_iface.h"
 #include "rtt.h"
 #include "sack.h"
+#include "telemetry.h"
 
 #define RAW_BURST 32u
 #define RAW_TXQ 64u /* frames sealed and not yet taken by the port */
@@ -254,6 +255,7 @@ struct raw_iface {
 	unsigned int idle_polls;
 	unsigned int full_bursts;
 	bool tx_used; /* something was sent since the port was last idle for long */
+	struct weft_telemetry *telemetry; /* NULL = nobody can ask */
 	struct rte_mbuf *txq[RAW_TXQ];
 
 	struct weft_gate_conf gate;

@@ -133,18 +133,33 @@ static uint16_t want_ack(struct raw_conn *c, uint32_t payload)
 	return WEFT_FRAME_F_ACK_REQ;
 }
 
+/* Everything of the frame but the user's memory. */
+static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, uint8_t am_id,
+			       const void *hdr, size_t hdr_len, uint32_t payload)
+{
+	struct weft_frame_msg msg = {.am_id = am_id};
+	size_t front = c->encap.len + sizeof(struct weft_frame_hdr);
+	uint8_t *p = rte_pktmbuf_mtod(head, uint8_t *);
+
+	memcpy(p, c->tmpl, RAW_TMPL);
+	p += front;
+	msg.length = weft_le16((uint16_t)(payload - sizeof(msg)));
+	memcpy(p, &msg, sizeof(msg));
+	memcpy(p + sizeof(msg), hdr, hdr_len);
+	head->data_len = (uint16_t)(front + sizeof(msg) + hdr_len);
+	head->pkt_len = head->data_len;
+}
+
 int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp)
 {
 	struct raw_conn *c = raw_conn_of(lep);
 	struct raw_iface *iface = c->iface;
-	struct weft_frame_msg msg = {.am_id = am_id};
-	uint32_t payload = (uint32_t)(sizeof(msg) + hdr_len);
+	uint32_t payload = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len);
 	size_t data = 0;
 	struct rte_mbuf *head;
 	struct raw_zc *zc;
-	uint8_t *p;
 	int err;
 
 	(void)mem; /* IOVA is VA: the registration only has to exist */
@@ -174,15 +189,7 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 		.iface = iface,
 		.comp = comp,
 	};
-	p = rte_pktmbuf_mtod(head, uint8_t *);
-	memcpy(p, c->tmpl, RAW_TMPL);
-	p += c->encap.len + sizeof(struct weft_frame_hdr);
-	msg.length = weft_le16((uint16_t)(payload - sizeof(msg)));
-	memcpy(p, &msg, sizeof(msg));
-	memcpy(p + sizeof(msg), hdr, hdr_len);
-	head->data_len =
-		(uint16_t)(c->encap.len + sizeof(struct weft_frame_hdr) + sizeof(msg) + hdr_len);
-	head->pkt_len = head->data_len;
+	put_headers(c, head, am_id, hdr, hdr_len, payload);
 	if (unlikely(attach_all(c, head, iov, iovcnt, zc) != 0)) {
 		/* Freeing the last reference would queue zc as released: hold one, then take it
 		 * back by hand. */

@@ -2,44 +2,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The programs over two veth rails between two network namespaces, through net_af_packet: the kernel in between, real MTUs,
-# frames that are not ours, and a third veth for the programs' TCP connection.
+# frames that are not ours.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-[ "$(id -u)" = 0 ] || { echo "network namespaces need root"; exit 77; }
-command -v ip >/dev/null || { echo "ip(8) is not installed (iproute2)"; exit 77; }
+# shellcheck source=test/proc/netns.sh
+. "$(dirname "$0")/netns.sh"
 
-ns=("weft-$$-a" "weft-$$-b")
-untidy() {
-	ip netns del "${ns[0]}" 2>/dev/null
-	ip netns del "${ns[1]}" 2>/dev/null
-	tidy
-}
-trap untidy EXIT
-{ ip netns add "${ns[0]}" && ip netns add "${ns[1]}"; } 2>/dev/null ||
-	{ echo "no network namespace can be made here"; exit 77; }
-
-# link NAME MTU [ADDRESS PREFIX]: a veth of this name in both namespaces.
-link() {
-	local side
-	ip -n "${ns[0]}" link add "$1" mtu "$2" type veth peer name "$1" mtu "$2" netns "${ns[1]}" || return 1
-	for side in 0 1; do
-		[ -z "${3:-}" ] || ip -n "${ns[$side]}" addr add "$3.$((side + 1))/24" dev "$1" || return 1
-		ip -n "${ns[$side]}" link set "$1" up || return 1
-	done
-}
-{ link rail0 9000 && link rail1 9000 && link ctl 1500 10.99.7; } >"$dir/ip.log" 2>&1 ||
-	{ cat "$dir/ip.log"; echo "no veth can be made here"; exit 77; }
-
-server_run=(ip netns exec "${ns[0]}")
-client_run=(ip netns exec "${ns[1]}")
-host=10.99.7.1
+link rail0 9000 && link rail1 9000 || exit 1
 
 packet="blocksz=16384,framesz=16384,framecnt=256"
 new_pair() {
 	local i
-	port=$((20000 + RANDOM % 12000))
+	free_port
 	eal_server=(--no-huge -m 512 --no-pci)
 	for ((i = 0; i < $1; i++)); do
 		eal_server+=(--vdev="net_af_packet$i,iface=rail$i,$packet")

@@ -94,31 +94,13 @@ static void connecting_to_oneself_is_refused_at_once(struct sim_case *c)
 	assert_true(lane_connect(t.a, t.a)->down);
 }
 
-/* The k-th frame from one side, and as many after it as said, vanish. */
-struct dropper {
-	unsigned int from, to, count;
-};
-
-static enum sim_verdict drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
-				  void *arg)
-{
-	struct dropper *d = arg;
-	unsigned int n = d->count++;
-
-	(void)port;
-	(void)data;
-	(void)len;
-	(void)room;
-	return n >= d->from && n < d->to ? SIM_DROP : SIM_PASS;
-}
-
 static void try_with_loss(struct sim_case *c, bool of_a, unsigned int k, unsigned int n)
 {
 	struct two t = two_hosts(c, QUICK);
-	struct dropper d = {k, k + n, 0};
+	struct sim_dropper d = {k, k + n, 0};
 	struct lane_end *e;
 
-	sim_filter(of_a ? t.pa : t.pb, drop_some, &d);
+	sim_filter(of_a ? t.pa : t.pb, sim_drop_some, &d);
 	e = lane_connect(t.a, t.b);
 	if (!sim_run(t.sim, SIM_S, end_up, e))
 		fail_msg("no connection without frames %u..%u of %s: %s", k, k + n - 1,

@@ -113,3 +113,16 @@ int sim_test_main(int argc, char **argv, const char *group, struct sim_case *cas
 	free(tests);
 	return ret;
 }
+
+enum sim_verdict sim_drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			       void *arg)
+{
+	struct sim_dropper *d = arg;
+	unsigned int n = d->count++;
+
+	(void)port;
+	(void)data;
+	(void)len;
+	(void)room;
+	return n >= d->from && n < d->to ? SIM_DROP : SIM_PASS;
+}

@@ -45,4 +45,13 @@ void case_end(struct sim_case *c);
 /** Run the cases as a cmocka group; exit code for main(). */
 int sim_test_main(int argc, char **argv, const char *group, struct sim_case *cases, size_t n);
 
+/** The frames of a port from number @p from on, and before @p to, vanish. */
+struct sim_dropper {
+	unsigned int from, to, count;
+};
+
+/** A filter (sim_port_filter()) for a struct sim_dropper. */
+enum sim_verdict sim_drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			       void *arg);
+
 #endif /* SIM_TEST_H */

@@ -165,34 +165,17 @@ static void messages_before_the_connection_arrive_in_order(struct sim_case *c)
 
 /* ---- lost frames ---------------------------------------------------------------------------- */
 
-struct dropper {
-	unsigned int from, to, count;
-};
-
-static enum sim_verdict drop_some(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
-				  void *arg)
-{
-	struct dropper *d = arg;
-	unsigned int n = d->count++;
-
-	(void)port;
-	(void)data;
-	(void)len;
-	(void)room;
-	return n >= d->from && n < d->to ? SIM_DROP : SIM_PASS;
-}
-
 static void connect_without(struct sim_case *c, unsigned int side, unsigned int k, unsigned int n,
 			    bool both)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
 	struct scene *s = scene_open(c, &conf);
-	struct dropper d[2] = {{k, k + n, 0}, {k, k + n, 0}};
+	struct sim_dropper d[2] = {{k, k + n, 0}, {k, k + n, 0}};
 	struct scene_ep *a, *b = NULL;
 	struct op *r = op_recv(s, 1, 50000, 3);
 
-	sim_filter(s->port[side][0], drop_some, &d[0]);
-	sim_filter(s->port[side][1], drop_some, &d[1]);
+	sim_filter(s->port[side][0], sim_drop_some, &d[0]);
+	sim_filter(s->port[side][1], sim_drop_some, &d[1]);
 	a = scene_connect(s, 0, 1);
 	if (both)
 		b = scene_connect(s, 1, 0);

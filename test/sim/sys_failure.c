@@ -26,6 +26,26 @@ static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t 
 	op_holds(r, tag, 3000);
 }
 
+/* ---- a worker ends ------------------------------------------------------------------------- */
+
+/* The lanes still hold the user's memory, and the requests, when their endpoint is gone already. */
+static void sends_that_a_port_still_holds_end_with_their_worker(struct sim_case *c)
+{
+	const struct scene_conf conf = {.up = {.rate = SIM_GBIT / 1000, .delay_ns = 5000},
+					.config = "RNDV_THRESH=inf MULTI_EAGER_LIMIT=0"};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+	struct op *w[4];
+	unsigned int i;
+
+	for (i = 0; i < 4; i++)
+		w[i] = op_send(e, i, 8000, i);
+	scene_run(s, 100000);
+	sim_node_close(s->node[0]);
+	for (i = 0; i < 4; i++)
+		op_expect(w[i], 0, -ECANCELED);
+}
+
 /* ---- nobody there --------------------------------------------------------------------------- */
 
 static void no_arp_answer_ends_with_a_sentence(struct sim_case *c)
@@ -417,6 +437,7 @@ static void hostile_frames_do_not_harm_traffic(struct sim_case *c)
 }
 
 static struct sim_case cases[] = {
+	SIM_CASE(sends_that_a_port_still_holds_end_with_their_worker),
 	SIM_CASE(no_arp_answer_ends_with_a_sentence),
 	SIM_CASE(a_link_without_peer_ends_with_a_sentence),
 	SIM_CASE(a_worker_that_is_gone_is_told_at_once),

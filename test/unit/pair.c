@@ -367,8 +367,10 @@ void pair_close(struct pair *p)
 		p->table[s][0] = NULL;
 	}
 	drop_all(p);
-	for (unsigned int s = 0; s < 2; s++)
+	for (unsigned int s = 0; s < 2; s++) {
+		weft_msg_worker_stop(&p->w[s]);
 		weft_msg_worker_fini(&p->w[s]);
+	}
 	free(p->msgs);
 	memset(p, 0, sizeof(*p));
 }

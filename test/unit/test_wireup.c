@@ -75,8 +75,8 @@ static void connects_meet_in_any_order_of_events(void **state)
 		for (i = 0; i < seed % 7; i++)
 			mock_run(1, MS, seed % 2 ? a : b, NULL);
 		y = mock_connect(b, a);
-		for (i = 0; i < 12000;
-		     i++) { /* three of five sends refused: retries take seconds */
+		/* Where three of five sends are refused, retries take seconds. */
+		for (i = 0; i < 12000; i++) {
 			mock_run(1, MS, a, NULL);
 			if (i % 3 != seed % 3)
 				mock_run(1, MS, b, NULL);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "program.h"
+
+#include "cli.h"
+#include "drivers/dpdk/eal.h"
+#include "sys.h"
+
+int program_main(const struct program *p, struct peer_options *options, int argc, char **argv)
+{
+	char **eal_words;
+	int eal_count, ret = APP_OK;
+
+	cli_program = p->name;
+	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
+	sys_catch_signals();
+	if (!cli_asks_for_help(argc, argv))
+		ret = peer_options_init(options);
+	if (!ret)
+		ret = p->parse(options, argc, argv);
+	if (!ret)
+		ret = p->run(options, eal_count, eal_words);
+	weft_config_release(options->config);
+	return ret < 0 ? APP_OK : ret;
+}

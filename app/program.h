@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file program.h
+ * What the main() of every program with a peer does.
+ */
+#ifndef WEFT_APP_PROGRAM_H
+#define WEFT_APP_PROGRAM_H
+
+#include "peer.h"
+
+/** A program: its own options begin with struct peer_options. */
+struct program {
+	const char *name;
+	/** @return 0, an exit code, or -1: what was asked for is done (--help) */
+	int (*parse)(void *options, int argc, char **argv);
+	/** @return exit code */
+	int (*run)(void *options, int eal_count, char **eal_words);
+};
+
+/**
+ * Split the command line, catch signals, read configuration, parse, run. The caller ends with
+ * eal_exit(), after it has freed what its options hold.
+ * @return exit code
+ */
+int program_main(const struct program *p, struct peer_options *options, int argc, char **argv);
+
+#endif /* WEFT_APP_PROGRAM_H */

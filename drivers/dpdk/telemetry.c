@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "telemetry.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include <rte_config.h>
+#include <rte_telemetry.h>
+
+#define ENTRIES_MAX 250  /* of a dictionary or an array of DPDK's, nearly */
+#define PATIENCE_MS 1000 /* for a worker that does not poll */
+
+enum question { COUNTERS, ENDPOINTS };
+
+struct entry {
+	char text[RTE_TEL_MAX_STRING_LEN]; /* its name, or all of it */
+	uint64_t value;
+};
+
+struct weft_telemetry {
+	struct weft_telemetry_ask ask; /* first */
+	atomic_bool leaving;           /* the worker waits to go: ask nothing any more */
+	uint64_t worker_id;
+	struct weft_lane_report report;
+	char lane[64];
+	LIST_ENTRY(weft_telemetry) link;
+	/* The question and its answer; the worker's while asked is set, else the asker's. */
+	enum question question;
+	char prefix[64];
+	unsigned int num, left_out;
+	struct entry entries[ENTRIES_MAX];
+};
+
+/* The list, and everybody's questions: one at a time. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, weft_telemetry) all = LIST_HEAD_INITIALIZER(all);
+
+/* ---- the worker's side ---------------------------------------------------------------------- */
+
+static struct entry *new_entry(struct weft_telemetry *t)
+{
+	if (t->num == ENTRIES_MAX) {
+		t->left_out++;
+		return NULL;
+	}
+	return &t->entries[t->num++];
+}
+
+/* What has never happened is left out. */
+static void on_counter(const char *name, uint64_t value, void *arg)
+{
+	struct weft_telemetry *t = arg;
+	struct entry *e;
+
+	if (value == 0 || strncmp(name, t->prefix, strlen(t->prefix)))
+		return;
+	e = new_entry(t);
+	if (!e)
+		return;
+	/* DPDK's names have less than 64 bytes, and letters, digits, '_' and '/' only. */
+	snprintf(e->text, sizeof(e->text), "%.63s", name);
+	for (char *p = e->text; *p; p++)
+		if (*p == '.')
+			*p = '/';
+		else if (*p != '/' && !(*p >= '0' && *p <= '9') &&
+			 !((*p | 0x20) >= 'a' && (*p | 0x20) <= 'z'))
+			*p = '_';
+	e->value = value;
+}
+
+static void on_endpoint(const char *text, void *arg)
+{
+	struct entry *e = new_entry(arg);
+
+	if (e)
+		snprintf(e->text, sizeof(e->text), "%s", text);
+}
+
+void weft_telemetry_answer(struct weft_telemetry *t)
+{
+	unsigned int asked = WEFT_TELEMETRY_ASKED;
+
+	/* Acquires what the asker wrote. It may have lost patience meanwhile. */
+	if (!atomic_compare_exchange_strong(&t->ask.state, &asked, WEFT_TELEMETRY_ANSWERING))
+		return;
+	t->num = t->left_out = 0;
+	if (t->question == COUNTERS)
+		t->report.counters(t->report.arg, on_counter, t);
+	else
+		t->report.endpoints(t->report.arg, on_endpoint, t);
+	/* The answer is whole before the asker reads it. */
+	atomic_store_explicit(&t->ask.state, WEFT_TELEMETRY_IDLE, memory_order_release);
+}
+
+/* ---- DPDK's side ---------------------------------------------------------------------------- */
+
+static unsigned int state_of(struct weft_telemetry *t)
+{
+	return atomic_load_explicit(&t->ask.state, memory_order_acquire);
+}
+
+/* Under the lock. @return true when there is an answer */
+static bool wait_for_answer(struct weft_telemetry *t)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	unsigned int asked = WEFT_TELEMETRY_ASKED;
+	int i;
+
+	for (i = 0; i < PATIENCE_MS; i++) {
+		if (state_of(t) == WEFT_TELEMETRY_IDLE)
+			return true;
+		if (atomic_load_explicit(&t->leaving, memory_order_relaxed))
+			break;
+		nanosleep(&ms, NULL);
+	}
+	/* Take the question back, so that nobody answers it while the next one is asked. */
+	return !atomic_compare_exchange_strong(&t->ask.state, &asked, WEFT_TELEMETRY_IDLE) &&
+	       asked == WEFT_TELEMETRY_IDLE;
+}
+
+/* The worker that is meant: by the beginning of its id, or the only one. Under the lock. */
+static struct weft_telemetry *find(const char *id, size_t len)
+{
+	struct weft_telemetry *t, *found = NULL;
+	char text[24];
+
+	LIST_FOREACH(t, &all, link) {
+		snprintf(text, sizeof(text), "%016" PRIx64, t->worker_id);
+		if (strncmp(text, id, len))
+			continue;
+		if (found && found->worker_id != t->worker_id)
+			return NULL;
+		found = t;
+	}
+	return found;
+}
+
+static void add_entries(const struct weft_telemetry *t, struct rte_tel_data *d)
+{
+	unsigned int i;
+
+	if (t->question == ENDPOINTS) {
+		rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+		for (i = 0; i < t->num; i++)
+			rte_tel_data_add_array_string(d, t->entries[i].text);
+		return;
+	}
+	rte_tel_data_start_dict(d);
+	for (i = 0; i < t->num; i++)
+		rte_tel_data_add_dict_u64(d, t->entries[i].text, t->entries[i].value);
+	if (t->left_out)
+		rte_tel_data_add_dict_u64(d, "left_out", t->left_out);
+}
+
+static int say(struct rte_tel_data *d, const char *text)
+{
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "error", text);
+	return 0;
+}
+
+static int put(struct weft_telemetry *t, enum question question, const char *prefix,
+	       struct rte_tel_data *d)
+{
+	/* A worker that was stopped in the middle of the last answer: it still writes there. */
+	if (state_of(t) != WEFT_TELEMETRY_IDLE)
+		return say(d, "the worker has not finished its last answer");
+	t->question = question;
+	snprintf(t->prefix, sizeof(t->prefix), "%s", prefix);
+	atomic_store_explicit(&t->ask.state, WEFT_TELEMETRY_ASKED, memory_order_release);
+	if (!wait_for_answer(t))
+		return say(d, "the worker has not polled for a second, or is going");
+	add_entries(t, d);
+	return 0;
+}
+
+/* @p params  [WORKER][,PREFIX] */
+static int ask(enum question question, const char *params, struct rte_tel_data *d)
+{
+	const char *comma;
+	struct weft_telemetry *t;
+	size_t len;
+	int rc = 0;
+
+	params = params ? params : "";
+	comma = strchr(params, ',');
+	len = comma ? (size_t)(comma - params) : strlen(params);
+	pthread_mutex_lock(&lock);
+	t = find(params, len);
+	if (!t) {
+		rc = say(d, "no worker has this id, or several have: see /weft/workers");
+	} else {
+		rc = put(t, question, comma ? comma + 1 : "", d);
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+static int on_counters(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return ask(COUNTERS, params, d);
+}
+
+static int on_endpoints(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return ask(ENDPOINTS, params, d);
+}
+
+static int on_workers(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	struct weft_telemetry *t;
+	char text[RTE_TEL_MAX_STRING_LEN];
+	unsigned int n = 0;
+
+	(void)cmd;
+	(void)params;
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(t, &all, link) {
+		if (n++ == ENTRIES_MAX)
+			break;
+		snprintf(text, sizeof(text), "%016" PRIx64 " %s", t->worker_id, t->lane);
+		rte_tel_data_add_array_string(d, text);
+	}
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static void register_once(void)
+{
+	rte_telemetry_register_cmd("/weft/workers", on_workers,
+				   "Lanes of Weft's workers: the worker's id and the lane. "
+				   "Takes no parameters");
+	rte_telemetry_register_cmd("/weft/endpoints", on_endpoints,
+				   "Endpoints of a worker. Parameters: beginning of its id, none "
+				   "when there is one worker");
+	rte_telemetry_register_cmd("/weft/counters", on_counters,
+				   "A worker's counters that are not 0. Parameters: beginning of "
+				   "its id, beginning of the names wanted");
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+struct weft_telemetry *weft_telemetry_add(const struct weft_lane_iface *iface,
+					  const struct weft_lane_open *open)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct weft_telemetry *t;
+
+	if (!open->report.counters || !open->report.endpoints)
+		return NULL;
+	t = aligned_alloc(64, (sizeof(*t) + 63) / 64 * 64);
+	if (!t)
+		return NULL;
+	memset(t, 0, sizeof(*t));
+	t->worker_id = open->worker_id;
+	t->report = open->report;
+	snprintf(t->lane, sizeof(t->lane), "%s %s", iface->name, iface->attr.device);
+	pthread_once(&once, register_once);
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&all, t, link);
+	pthread_mutex_unlock(&lock);
+	return t;
+}
+
+void weft_telemetry_remove(struct weft_telemetry *t)
+{
+	if (!t)
+		return;
+	/* Who asks holds the lock, and waits for nobody who leaves. */
+	atomic_store_explicit(&t->leaving, true, memory_order_relaxed);
+	pthread_mutex_lock(&lock);
+	LIST_REMOVE(t, link);
+	pthread_mutex_unlock(&lock);
+	free(t);
+}

@@ -1,0 +1,120 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What a network in between asks for, over real interfaces: VLAN tags, a router, AF_XDP.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=test/proc/netns.sh
+. "$(dirname "$0")/netns.sh"
+
+link flat 2000 && link xdp 1500 || exit 1
+# A router: its own namespace, an interface in the network of each side.
+link left 1500 "" 0 2 && link right 1500 "" 1 2 || exit 1
+ip -n "${ns[2]}" addr add 10.1.0.254/24 dev left
+ip -n "${ns[2]}" addr add 10.2.0.254/24 dev right
+ip netns exec "${ns[2]}" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+
+packet="blocksz=4096,framesz=4096,framecnt=256"
+
+# pair SERVER_IFACE CLIENT_IFACE SERVER_LANE CLIENT_LANE [CLIENT_ARGS...]: a run of weft-perf whose ends differ.
+pair() {
+	local rc=0 client_lane=$4
+	free_port
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=$1,$packet")
+	eal_client=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=$2,$packet")
+	lanes=$3
+	shift 4
+	start_server "$perf" -S CONNECT_TIMEOUT=5s || return 1
+	lanes=$client_lane
+	client "$perf" -S CONNECT_TIMEOUT=5s "$@" || rc=$?
+	server_code || [ $rc != 0 ] || rc=99
+	return $rc
+}
+
+vlan() { pair flat flat "dpdk:0,vlan=$1" "dpdk:0,vlan=$2" -t tag_bw -s 8,4k,256k -n 200 -f -V; }
+
+# What is on the wire, as somebody sees it who is not Weft.
+vlan_seen() {
+	command -v tshark >/dev/null || return 77
+	ip netns exec "${ns[0]}" timeout 60 tshark -q -i flat -w "$dir/wire.pcapng" >/dev/null 2>&1 &
+	local sniffer=$!
+	sleep 2
+	vlan 77 77 || return 1
+	sleep 1
+	kill -INT $sniffer
+	wait $sniffer
+	tagged=$(tshark -r "$dir/wire.pcapng" -Y 'vlan.id == 77 && udp.dstport == 9338' 2>/dev/null | wc -l)
+	others=$(tshark -r "$dir/wire.pcapng" -Y '!vlan && udp.dstport == 9338' 2>/dev/null | wc -l)
+	echo "$tagged frames with the tag, $others without"
+	[ "$tagged" -gt 100 ] && [ "$others" = 0 ]
+}
+
+vlans_differ() {
+	! vlan "$1" "$2" && grep -qi "vlan" "$dir/client.err"
+}
+
+# Neither end is in the other's network: all goes to the router's MAC address, which ARP tells.
+routed() {
+	pair left right "dpdk:0,ip=10.1.0.1/24,gw=10.1.0.254" "dpdk:0,ip=10.2.0.1/24,gw=10.2.0.254" \
+		-t "$1" -s 8,4k,256k -n 200 -f -V
+}
+
+# The router has done it: it counts the packets that it passed on.
+through_the_router() {
+	local before after
+	before=$(ip netns exec "${ns[2]}" awk '/^Ip: [0-9]/ { print $7 }' /proc/net/snmp)
+	routed tag_bibw || return 1
+	after=$(ip netns exec "${ns[2]}" awk '/^Ip: [0-9]/ { print $7 }' /proc/net/snmp)
+	echo "$((after - before)) packets passed on"
+	[ $((after - before)) -gt 200 ]
+}
+
+without_gateway() {
+	! pair left right "dpdk:0,ip=10.1.0.1/24" "dpdk:0,ip=10.2.0.1/24" -t tag_bw -n 10 &&
+		grep -q "gw=" "$dir/client.err"
+}
+
+gateway_silent() {
+	! pair left right "dpdk:0,ip=10.1.0.1/24,gw=10.1.0.99" "dpdk:0,ip=10.2.0.1/24,gw=10.2.0.99" -t tag_bw -n 10 &&
+		grep -q "10\.2\.0\.99" "$dir/client.err"
+}
+
+xdp() {
+	local rc=0
+	free_port
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_xdp0,iface=xdp")
+	eal_client=("${eal_server[@]}")
+	lanes=dpdk:0
+	start_server "$perf" || return 1
+	client "$perf" "$@" || rc=$?
+	server_code || return 1
+	return $rc
+}
+
+# xdp_works: can this kernel and this machine do it at all?
+xdp_works() {
+	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1 &&
+		grep -q "dpdk:0" "$dir/xdp" && ! grep -q "cannot be opened" "$dir/xdp"
+}
+
+check "one VLAN at both ends, every byte" vlan 5 5
+if command -v tshark >/dev/null; then
+	check "a sniffer sees the tag on every frame" vlan_seen
+else
+	skip "a sniffer sees the tag on every frame" "tshark is not installed"
+fi
+check "different VLANs do not meet, and the error says so" vlans_differ 5 6
+check "a VLAN at one end only does not meet, and the error says so" vlans_differ 5 0
+check "through a router, a stream" routed tag_bw
+check "through a router, ping-pong" routed tag_lat
+check "the router has passed them on" through_the_router
+check "another network without a gateway: a sentence" without_gateway
+check "a gateway that does not answer: a sentence that names it" gateway_silent
+if xdp_works; then
+	check "AF_XDP: a stream, every byte" xdp -t tag_bw -s 8,4k,256k,1M -n 100 -f -V
+	check "AF_XDP: ping-pong, every byte" xdp -t tag_lat -s 8,4k,256k -n 100 -f -V
+else
+	skip "AF_XDP" "no AF_XDP socket can be made here: $(tail -n 1 "$dir/xdp" | cut -c1-200)"
+fi
+tap_end

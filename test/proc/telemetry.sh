@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# DPDK's telemetry socket: what a worker tells about itself while it works.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }
+
+prefix=weft-telemetry-$$
+
+# ask COMMAND...: the answers of the server's process, a line of JSON each.
+ask() {
+	python3 - "$prefix" "$@" <<'PYTHON'
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.settimeout(10)
+s.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % sys.argv[1])
+s.recv(65536)
+for command in sys.argv[2:]:
+    s.send(command.encode())
+    print(s.recv(1 << 20).decode())
+PYTHON
+}
+
+# during COMMAND...: while a stream is on, with its server's process.
+during() {
+	local pid rc=0
+	new_pair 2
+	eal_server+=(--file-prefix="$prefix")
+	start_server "$perf" || return 1
+	client "$perf" -t tag_bw -s 4k -n 1000000000 -f -V &
+	pid=$!
+	for _ in $(seq 100); do
+		! grep -q '^test ' "$dir/client.out" 2>/dev/null || break
+		sleep 0.05
+	done
+	sleep 0.5
+	"$@" || rc=$?
+	# It would go on for hours: the server's end ends it.
+	kill -TERM "$(program_pid "$server_pid")"
+	wait $pid
+	server_code
+	return $rc
+}
+
+workers_are_listed() {
+	ask /weft/workers | tee "$dir/answer"
+	[ "$(grep -oE '[0-9a-f]{16} dpdk:[01] net_memif[01]' "$dir/answer" | wc -l)" = 2 ]
+}
+
+endpoints_are_told() {
+	ask /weft/endpoints | tee "$dir/answer"
+	grep -qE 'to weft-perf[^"]*: up, 2 of 2 lanes up, [0-9]+ bytes sent, [1-9][0-9]+ received' "$dir/answer"
+}
+
+# Twice, and they go up: the worker answers anew each time.
+counters_go_up() {
+	local id
+	id=$(ask /weft/workers | grep -oE '[0-9a-f]{16}' | head -n 1)
+	ask "/weft/counters,$id,dpdk" >"$dir/first" || return 1
+	ask "/weft/counters,$id,ep" | tee "$dir/answer"
+	sleep 0.3
+	ask "/weft/counters,$id,dpdk" >"$dir/second" || return 1
+	grep -q '"ep/open": *1[,}]' "$dir/answer" || return 1
+	! grep -q '"dpdk' "$dir/answer" || return 1
+	python3 - "$dir/first" "$dir/second" <<'PYTHON'
+import json, sys
+a, b = (json.load(open(f))["/weft/counters"] for f in sys.argv[1:])
+up = [k for k in a if b.get(k, 0) > a[k]]
+print("%d counters, %d of them have gone up" % (len(a), len(up)))
+sys.exit(not (len(a) > 5 and up and all(b.get(k, 0) >= v for k, v in a.items())))
+PYTHON
+}
+
+# Many at once, as monitoring does it: no answer is mixed with another's.
+many_ask() {
+	local i pids=() rc=0 pid
+	for i in 1 2 3 4 5 6; do
+		ask /weft/counters /weft/endpoints /weft/workers /weft/counters /weft/endpoints >"$dir/many.$i" &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid" || rc=1; done
+	for i in 1 2 3 4 5 6; do
+		python3 - "$dir/many.$i" <<'PYTHON' || rc=1
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+ok = len(lines) == 5 and all("/weft/" in next(iter(l)) for l in lines)
+ok = ok and all("ep/open" in l["/weft/counters"] for l in lines if "/weft/counters" in l)
+ok = ok and all(len(l["/weft/endpoints"]) == 1 for l in lines if "/weft/endpoints" in l)
+sys.exit(not ok)
+PYTHON
+	done
+	return $rc
+}
+
+unknown_worker() {
+	ask /weft/counters,nobody | tee "$dir/answer"
+	grep -q '"error": *"no worker has this id' "$dir/answer"
+}
+
+check "the lanes of a worker are listed" during workers_are_listed
+check "its endpoints are told" during endpoints_are_told
+check "its counters go up" during counters_go_up
+check "several ask at once" during many_ask
+check "a worker that is not there: a sentence" during unknown_worker
+tap_end
