@@ -51,7 +51,8 @@ static void post(unsigned int i)
 	static uint64_t buf[2];
 	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = on_recv);
 
-	check(weft_tag_recv(worker[i], NULL, &buf[i], sizeof(buf[i]), i, WEFT_TAG_MASK_FULL, &params, NULL),
+	check(weft_tag_recv(worker[i], NULL, &buf[i], sizeof(buf[i]), i, WEFT_TAG_MASK_FULL,
+			    &params, NULL),
 	      "receive");
 }
 
@@ -109,7 +110,8 @@ static int cmp(const void *a, const void *b)
 static void report(const char *what, double *ns)
 {
 	qsort(ns, ROUNDS, sizeof(*ns), cmp);
-	printf("%-44s %6.1f ns  (quartiles %.1f %.1f)\n", what, ns[ROUNDS / 2], ns[ROUNDS / 4], ns[3 * ROUNDS / 4]);
+	printf("%-44s %6.1f ns  (quartiles %.1f %.1f)\n", what, ns[ROUNDS / 2], ns[ROUNDS / 4],
+	       ns[3 * ROUNDS / 4]);
 }
 
 static double since(uint64_t t)
@@ -119,8 +121,9 @@ static double since(uint64_t t)
 
 static void start_eal(const char *dir, unsigned int lanes)
 {
-	static char words[][32] = {"hop_bench", "--no-huge", "-m", "512", "--no-pci", "--no-shconf", "--no-telemetry",
-				   "--log-level=error", "--lcores", "0"};
+	static char words[][32] = {
+		"hop_bench",      "--no-huge",         "-m",       "512", "--no-pci", "--no-shconf",
+		"--no-telemetry", "--log-level=error", "--lcores", "0"};
 	static char vdev[4][192];
 	char *argv[RTE_DIM(words) + RTE_DIM(vdev) + 1] = {NULL};
 	int argc = 0;
@@ -130,9 +133,10 @@ static void start_eal(const char *dir, unsigned int lanes)
 		argv[argc++] = words[i];
 	/* The two ends of a lane share a socket. */
 	for (unsigned int i = 0; i < 2 * lanes; i++) {
-		snprintf(vdev[i], sizeof(vdev[i]),
-			 "--vdev=net_memif%u,role=%s,id=0,socket-abstract=no,socket=%s/s%u,rsize=8,bsize=9216", i,
-			 i % 2 ? "client" : "server", dir, i / 2);
+		snprintf(
+			vdev[i], sizeof(vdev[i]),
+			"--vdev=net_memif%u,role=%s,id=0,socket-abstract=no,socket=%s/s%u,rsize=8,bsize=9216",
+			i, i % 2 ? "client" : "server", dir, i / 2);
 		argv[argc++] = vdev[i];
 	}
 	sched_getaffinity(0, sizeof(cpus), &cpus);
@@ -143,12 +147,14 @@ static void start_eal(const char *dir, unsigned int lanes)
 static void connect_both(struct weft_context *ctx, unsigned int lanes)
 {
 	static const char *const list[2][2] = {{"dpdk:0,mtu=9000", "dpdk:1,mtu=9000"},
-					       {"dpdk:0,mtu=9000;dpdk:2,mtu=9000", "dpdk:1,mtu=9000;dpdk:3,mtu=9000"}};
+					       {"dpdk:0,mtu=9000;dpdk:2,mtu=9000",
+						"dpdk:1,mtu=9000;dpdk:3,mtu=9000"}};
 	void *addr;
 	size_t len;
 
 	for (unsigned int i = 0; i < 2; i++) {
-		struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .lanes = list[lanes - 1][i]);
+		struct weft_worker_params wp =
+			WEFT_INIT(struct weft_worker_params, .lanes = list[lanes - 1][i]);
 
 		check(weft_worker_create(ctx, &wp, &worker[i]), "worker");
 	}
