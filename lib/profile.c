@@ -395,9 +395,9 @@ static void set_lane(struct weft_plan *plan, unsigned int i, const struct lane *
 
 	snprintf(l->driver, sizeof(l->driver), "%s", lane->roce ? "roce_rc" : "dpdk");
 	if (!l->device[0])
-		snprintf(l->device, sizeof(l->device), "%s", l->name);
+		memcpy(l->device, l->name, sizeof(l->device));
 	if (!l->domain[0])
-		snprintf(l->domain, sizeof(l->domain), "%.31s", l->name);
+		memcpy(l->domain, l->name, sizeof(l->domain) - 1); /* the last byte is 0 */
 	plan->model.lanes[i] = (struct weft_model_lane){
 		.bandwidth = lane->bandwidth,
 		.latency = lane->latency,
