@@ -150,6 +150,9 @@ static void *monitor(void *arg)
 				forget(rc, &gone[i]);
 		pthread_mutex_unlock(&rc->lock);
 	}
+	/* The end of a thread gives memory back, too, and nobody reads events from here on. */
+	close(rc->uffd);
+	rc->uffd = -1;
 	return NULL;
 }
 
@@ -258,7 +261,7 @@ void weft_regcache_free(struct weft_regcache *rc)
 		if (write(rc->wake, &one, sizeof(one)) == sizeof(one))
 			pthread_join(rc->thread, NULL);
 	}
-	/* First of all: nobody reads events any more, and what follows may give memory back. */
+	/* First of all, should the thread not have run here: nobody reads events any more. */
 	close_all(rc);
 	pthread_mutex_lock(&rc->lock);
 	while (rc->num > 0)

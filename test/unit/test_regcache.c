@@ -102,6 +102,24 @@ struct scene {
 	struct weft_regcache_stats stats;
 };
 
+static uint8_t *map_pages(void *at, size_t pages, int fill);
+
+/*
+ * A starting thread maps memory for itself, which must not take the place of what a test has just
+ * unmapped. Unmapping what is watched ends when the thread is at work.
+ */
+static void start_monitor(struct scene *s)
+{
+	uint8_t *p = map_pages(NULL, 1, 0);
+	struct weft_mem *mem;
+
+	assert_int_equal(weft_mem_get(s->ctx, p, PAGE, &mem), 0);
+	weft_mem_put(mem);
+	munmap(p, PAGE);
+	weft_worker_progress(s->w);
+	memset(&s->ctx->domains[0].measured, 0, sizeof(s->ctx->domains[0].measured));
+}
+
 static void open_scene(struct scene *s, const char *entries, const char *bytes, const char *mode)
 {
 	struct weft_context_params p = WEFT_INIT(struct weft_context_params, .name = "test");
@@ -116,6 +134,7 @@ static void open_scene(struct scene *s, const char *entries, const char *bytes, 
 	assert_int_equal(weft_context_create_in(&p, &mock_platform, drivers, &s->ctx), 0);
 	weft_config_release(config);
 	s->w = mock_worker(s->ctx, "snap:0");
+	start_monitor(s);
 }
 
 static void close_scene(struct scene *s)
