@@ -24,6 +24,7 @@ enum oob_type {
 	OOB_PARAMS,    /**< program-defined */
 	OOB_RESULT,    /**< program-defined */
 	OOB_BYE,       /**< i32 exit code, then a sentence; nothing follows */
+	OOB_KEY,       /**< packed remote key, opaque */
 	OOB_TYPES
 };
 

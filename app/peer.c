@@ -199,6 +199,11 @@ int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length)
 	return oob_result(p, !ret && got != length ? -EPROTO : ret);
 }
 
+int peer_hear_some(struct peer *p, enum oob_type type, void *data, size_t *length)
+{
+	return oob_result(p, oob_recv(p->oob, type, data, length, 0, peer_idle, p));
+}
+
 int peer_take(struct peer *p, enum oob_type type, void *data, size_t length)
 {
 	size_t got = length;
@@ -214,7 +219,7 @@ int peer_take(struct peer *p, enum oob_type type, void *data, size_t length)
 int peer_init(struct peer *p, const struct peer_options *opts)
 {
 	struct weft_context_params params = WEFT_INIT(
-		struct weft_context_params, .features = WEFT_FEATURE_TAG, .config = opts->config);
+		struct weft_context_params, .features = opts->features, .config = opts->config);
 	int ret;
 
 	memset(p, 0, sizeof(*p));

@@ -31,6 +31,7 @@ struct peer_options {
 	double wait; /**< client: seconds to wait for a server */
 	int core;    /**< -1 = not pinned */
 	struct weft_config *config;
+	uint64_t features; /**< WEFT_FEATURE_*; 0 = tagged messages */
 };
 
 #define PEER_SHORTS "p:c:L:W:S:"
@@ -105,6 +106,9 @@ int peer_barrier(struct peer *p);
  */
 int peer_tell(struct peer *p, enum oob_type type, const void *data, size_t length);
 int peer_hear(struct peer *p, enum oob_type type, void *data, size_t length);
+
+/** As peer_hear() for a message of any length up to *length, which becomes its length. */
+int peer_hear_some(struct peer *p, enum oob_type type, void *data, size_t *length);
 
 /** Take an out-of-band message if it is there. @return APP_OK, an exit code, or -EAGAIN */
 int peer_take(struct peer *p, enum oob_type type, void *data, size_t length);

@@ -15,7 +15,7 @@ static const char help[] =
 	"usage: weft-perf [EAL ARGUMENTS --] [options]            server: waits for one client\n"
 	"       weft-perf [EAL ARGUMENTS --] [options] HOST       client: measures, and prints\n"
 	"\n"
-	"Measures messages between two processes over all their lanes. The client's options rule; "
+	"Measures messages and remote memory between two processes over all their lanes. The client's options rule; "
 	"the\n"
 	"server needs none but -p, -c, -L and -S. Without a \"--\" all arguments are weft-perf's, "
 	"and the EAL\n"
@@ -30,6 +30,19 @@ static const char help[] =
 	"                         tag_flood     messages received late and in reverse order: "
 	"memory\n"
 	"                         table         tag_lat and tag_bw of each size in one line\n"
+	"                         am_lat        ping-pong of active messages: half the round "
+	"trip\n"
+	"                         am_bw         a stream of them, until all have arrived\n"
+	"                         put_lat       each side polls on the last byte of its own "
+	"memory, which\n"
+	"                                       the other's put writes: half the round trip\n"
+	"                         put_bw        a stream of puts, until the server's memory has "
+	"them all\n"
+	"                         get_lat, get_bw      gets, one at a time or many: the whole "
+	"operation\n"
+	"                         fadd_lat, cswap_lat  fetch-and-add, compare-and-swap of 4 or 8 "
+	"bytes:\n"
+	"                                       the whole operation\n"
 	"                         raw_lat, raw_bw  the bare ports under the same frames, without "
 	"Weft\n"
 	"  -s, --size SIZES       message sizes: 8 or 8,1k,64k or 8:4M (doubling); k, M, G are "
@@ -42,7 +55,7 @@ static const char help[] =
 	"  -O, --window N         messages in flight of a stream (32)\n"
 	"  -V, --validate         fill and compare every byte (takes its time, and shows in the "
 	"figures)\n"
-	"  -U, --unexpected       receive each message only after it has arrived\n"
+	"  -U, --unexpected       tag_*: receive each message only after it has arrived\n"
 	"  -z, --registered       register the buffers\n"
 	"      --sweep            every usable protocol forced at every size: predicted and measured "
 	"times, crossings,\n"
@@ -63,7 +76,9 @@ static const char help[] =
 	"\n"
 	"Figures mean what ucx_perftest's mean: a ping-pong's latency is half its round trip and "
 	"its\n"
-	"bandwidth counts both ways, MB/s are 2^20 bytes per second, avg is since the last line, "
+	"bandwidth counts both ways; the latency of get_lat, fadd_lat and cswap_lat is from the "
+	"call until\n"
+	"the answer is there, and the server only progresses. MB/s are 2^20 bytes per second, avg is since the last line, "
 	"overall since\n"
 	"the start, times are in microseconds.\n"
 	"\n"
@@ -80,9 +95,14 @@ static const struct {
 	const char *name;
 	enum perf_test test;
 } tests[] = {
-	{"tag_lat", PERF_TAG_LAT},   {"tag_sync_lat", PERF_TAG_SYNC_LAT}, {"tag_bw", PERF_TAG_BW},
-	{"tag_bibw", PERF_TAG_BIBW}, {"tag_flood", PERF_TAG_FLOOD},       {"raw_lat", PERF_RAW_LAT},
-	{"raw_bw", PERF_RAW_BW},
+	{"tag_lat", PERF_TAG_LAT},     {"tag_sync_lat", PERF_TAG_SYNC_LAT},
+	{"tag_bw", PERF_TAG_BW},       {"tag_bibw", PERF_TAG_BIBW},
+	{"tag_flood", PERF_TAG_FLOOD}, {"raw_lat", PERF_RAW_LAT},
+	{"raw_bw", PERF_RAW_BW},       {"am_lat", PERF_AM_LAT},
+	{"am_bw", PERF_AM_BW},         {"put_lat", PERF_PUT_LAT},
+	{"put_bw", PERF_PUT_BW},       {"get_lat", PERF_GET_LAT},
+	{"get_bw", PERF_GET_BW},       {"fadd_lat", PERF_FADD_LAT},
+	{"cswap_lat", PERF_CSWAP_LAT},
 };
 
 const char *perf_test_name(enum perf_test test)
@@ -111,8 +131,8 @@ static int option_test(struct perf_options *o, const char *name)
 		}
 	}
 	cli_error("there is no test '%s'; there are tag_lat, tag_sync_lat, tag_bw, tag_bibw, "
-		  "tag_flood, table, "
-		  "raw_lat and raw_bw",
+		  "tag_flood, table, am_lat, am_bw, put_lat, put_bw, get_lat, get_bw, fadd_lat, "
+		  "cswap_lat, raw_lat and raw_bw",
 		  name);
 	return APP_USAGE;
 }
@@ -211,6 +231,29 @@ static void option_flag(struct perf_options *o, int c)
 	}
 }
 
+/* Options and sizes that a test of active messages or remote memory has no use for. */
+static int judge_test(const struct perf_options *o)
+{
+	enum perf_test test = o->tests[0];
+
+	if (!perf_is_am(test) && !perf_is_rma(test))
+		return APP_OK;
+	if (o->flags & PERF_F_UNEXPECTED) {
+		cli_error("-U is for tagged messages: %s has no receives that could come late",
+			  perf_test_name(test));
+		return APP_USAGE;
+	}
+	for (unsigned int i = 0; i < o->sizes.count; i++) {
+		if (perf_size_fits(test, o->sizes.size[i]))
+			continue;
+		cli_error("-s %llu: %s takes %s", (unsigned long long)o->sizes.size[i],
+			  perf_test_name(test),
+			  perf_is_atomic(test) ? "4 or 8 bytes" : "at least 1 byte");
+		return APP_USAGE;
+	}
+	return APP_OK;
+}
+
 /* What can only be judged when all options are known. */
 static int complete(struct perf_options *o, int argc, char **argv)
 {
@@ -232,12 +275,13 @@ static int complete(struct perf_options *o, int argc, char **argv)
 		cli_error("--graph draws a --sweep");
 		return APP_USAGE;
 	}
-	if (o->sweep && !o->sizes.count)
-		return cli_sizes_parse("-s", SWEEP_SIZES, &o->sizes) ? APP_FAIL : APP_OK;
-	if (!o->sizes.count)
-		return cli_sizes_parse("-s", o->table ? "8:4M" : "8", &o->sizes) ? APP_FAIL
-										 : APP_OK;
-	return APP_OK;
+	if (!o->sizes.count && cli_sizes_parse("-s",
+					       o->sweep   ? SWEEP_SIZES
+					       : o->table ? "8:4M"
+							  : "8",
+					       &o->sizes))
+		return APP_FAIL;
+	return judge_test(o);
 }
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */
@@ -246,6 +290,9 @@ static int parse(void *options, int argc, char **argv)
 	struct perf_options *o = options;
 	int c, ret;
 
+	/* A server learns only later what its client wants. */
+	o->peer.features = WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA |
+			   WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64;
 	o->num_tests = 1;
 	o->tests[0] = PERF_TAG_BW;
 	o->warmup = UINT64_MAX;

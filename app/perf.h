@@ -2,7 +2,7 @@
 /**
  * @file perf.h
  * The parts of weft-perf: options (perf.c), the conversation of client and server (perf_run.c), the
- * datapaths (perf_tag.c, perf_flood.c, perf_raw.c), figures (perf_meter.h) and what is printed
+ * datapaths (perf_tag.c, perf_flood.c, perf_am.c, perf_rma.c, perf_raw.c), figures (perf_meter.h) and what is printed
  * (perf_print.c).
  *
  * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of
@@ -13,6 +13,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include <rte_cycles.h>
 
 #include "cli.h"
 #include "peer.h"
@@ -28,6 +30,14 @@ enum perf_test {
 	PERF_TAG_FLOOD,
 	PERF_RAW_LAT,
 	PERF_RAW_BW,
+	PERF_AM_LAT,
+	PERF_AM_BW,
+	PERF_PUT_LAT,
+	PERF_PUT_BW,
+	PERF_GET_LAT,
+	PERF_GET_BW,
+	PERF_FADD_LAT,
+	PERF_CSWAP_LAT,
 	PERF_TESTS
 };
 
@@ -63,11 +73,12 @@ struct perf_remote {
 	uint64_t flood_before,
 		flood_peak;     /**< tag_flood: resident bytes before it, and their peak */
 	uint64_t flood_late_ns; /**< tag_flood: how long the matched later message took */
+	uint64_t am_rndv;       /**< am_*: messages that came by rendezvous */
 };
 
 #define PERF_MAX_LANES 16u
 
-/** Bytes that each lane carried during a run, from this side. */
+/** Bytes (of atomics: messages) that each lane carried during a run, from this side. */
 struct perf_lanes {
 	unsigned int count;
 	char name[PERF_MAX_LANES][64];
@@ -109,9 +120,40 @@ struct perf_options {
 const char *perf_test_name(enum perf_test test);
 bool perf_test_parse(const char *name, enum perf_test *test);
 
+/** An iteration is a message there and one back. */
+static inline bool perf_is_ping_pong(uint64_t test)
+{
+	return test == PERF_TAG_LAT || test == PERF_TAG_SYNC_LAT || test == PERF_RAW_LAT ||
+	       test == PERF_AM_LAT || test == PERF_PUT_LAT;
+}
+
+static inline bool perf_is_atomic(uint64_t test)
+{
+	return test == PERF_FADD_LAT || test == PERF_CSWAP_LAT;
+}
+
+/** One thing is under way at a time: a ping-pong, or a whole operation on remote memory. */
 static inline bool perf_is_latency(uint64_t test)
 {
-	return test == PERF_TAG_LAT || test == PERF_TAG_SYNC_LAT || test == PERF_RAW_LAT;
+	return perf_is_ping_pong(test) || test == PERF_GET_LAT || perf_is_atomic(test);
+}
+
+static inline bool perf_is_am(uint64_t test)
+{
+	return test == PERF_AM_LAT || test == PERF_AM_BW;
+}
+
+static inline bool perf_is_rma(uint64_t test)
+{
+	return test >= PERF_PUT_LAT && test <= PERF_CSWAP_LAT;
+}
+
+/** Can the test run with this size? An atomic is of 4 or 8 bytes; nothing to poll on in 0 bytes. */
+static inline bool perf_size_fits(uint64_t test, uint64_t size)
+{
+	if (perf_is_atomic(test))
+		return size == 4 || size == 8;
+	return size || !perf_is_rma(test);
 }
 
 static inline bool perf_is_raw(uint64_t test)
@@ -138,6 +180,19 @@ struct perf_side {
 
 /** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
 int perf_tag(struct perf_side *side);
+
+/** Run am_lat or am_bw (perf_am.c). @p remote is filled by the server. @return APP_OK or an exit code */
+int perf_am(struct perf_side *side, struct perf_remote *remote);
+
+/** Run put_*, get_*, fadd_lat or cswap_lat (perf_rma.c). @return APP_OK or an exit code */
+int perf_rma(struct perf_side *side);
+
+/** So many iterations have ended now. */
+static inline void perf_count(struct perf_side *side, uint64_t iters)
+{
+	if (side->meter && iters && perf_meter_add(side->meter, rte_rdtsc(), iters) && side->tick)
+		side->tick(side->meter, side->tick_arg);
+}
 
 /** Run tag_flood. @p remote is filled by the server. @return APP_OK or an exit code */
 int perf_flood(struct perf_side *side, struct perf_remote *remote);

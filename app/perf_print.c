@@ -29,10 +29,10 @@ static struct printed figures(const struct perf_run *run, const struct perf_mete
 {
 	/*
 	 * A ping-pong's iteration carries two messages one after the other, tag_bibw's two at a
-	 * time.
+	 * time. One of get_lat, fadd_lat and cswap_lat is a whole operation.
 	 */
-	double halves = perf_is_latency(run->test) ? 2 : 1;
-	double messages = perf_is_latency(run->test) || run->test == PERF_TAG_BIBW ? 2 : 1;
+	double halves = perf_is_ping_pong(run->test) ? 2 : 1;
+	double messages = perf_is_ping_pong(run->test) || run->test == PERF_TAG_BIBW ? 2 : 1;
 	struct perf_figures f;
 	struct printed p;
 

@@ -79,6 +79,10 @@ static int run_here(struct perf_session *s, struct perf_side *side, struct perf_
 		return perf_raw_run(s->raw, side);
 	if (side->run->test == PERF_TAG_FLOOD)
 		return perf_flood(side, remote);
+	if (perf_is_am(side->run->test))
+		return perf_am(side, remote);
+	if (perf_is_rma(side->run->test))
+		return perf_rma(side);
 	return perf_tag(side);
 }
 
@@ -111,7 +115,8 @@ static int end_session(struct perf_session *s, int ret)
 static bool run_is_sane(const struct perf_run *run)
 {
 	return run->test > PERF_END && run->test < PERF_TESTS && run->iters && run->window &&
-	       run->window <= 65536 && run->size <= 1ull << 40;
+	       run->window <= 65536 && run->size <= 1ull << 40 &&
+	       perf_size_fits(run->test, run->size);
 }
 
 static int serve_run(struct perf_session *s, const struct perf_run *run)
@@ -252,7 +257,16 @@ static int warm_up(struct perf_session *s, struct perf_run *run, struct perf_sid
 	return ret;
 }
 
-static void read_lanes(struct perf_session *s, struct perf_lanes *lanes, int sign)
+/* What a lane's share is of: what is sent, what gets bring, and of atomics their messages. */
+static uint64_t carried(enum perf_test test, const struct weft_lane_info *info)
+{
+	if (test == PERF_GET_LAT || test == PERF_GET_BW)
+		return info->rx_bytes;
+	return perf_is_atomic(test) ? info->tx_msgs : info->tx_bytes;
+}
+
+static void read_lanes(struct perf_session *s, enum perf_test test, struct perf_lanes *lanes,
+		       int sign)
 {
 	struct weft_lane_info info = {.size = sizeof(info)};
 	unsigned int i;
@@ -261,7 +275,7 @@ static void read_lanes(struct perf_session *s, struct perf_lanes *lanes, int sig
 		if (weft_ep_query_lane(s->peer.ep, i, &info))
 			break;
 		snprintf(lanes->name[i], sizeof(lanes->name[i]), "%s", info.name);
-		lanes->bytes[i] += (uint64_t)sign * info.tx_bytes;
+		lanes->bytes[i] += (uint64_t)sign * carried(test, &info);
 		lanes->retransmits += (uint64_t)sign * info.retransmits;
 	}
 	lanes->count = i;
@@ -276,6 +290,49 @@ struct outcome {
 	struct weft_proto_info proto;
 	struct perf_report report;
 };
+
+static enum weft_op operation_of(enum perf_test test)
+{
+	switch (test) {
+	case PERF_TAG_SYNC_LAT:
+		return WEFT_OP_TAG_SEND_SYNC;
+	case PERF_PUT_LAT:
+	case PERF_PUT_BW:
+		return WEFT_OP_PUT;
+	case PERF_GET_LAT:
+	case PERF_GET_BW:
+		return WEFT_OP_GET;
+	case PERF_FADD_LAT:
+	case PERF_CSWAP_LAT:
+		return WEFT_OP_AMO_FETCH;
+	default:
+		return WEFT_OP_TAG_SEND;
+	}
+}
+
+/*
+ * The protocol to print. The library chooses the way of an active message by what fits, not by a
+ * protocol: there it is what the server has seen. Puts, gets and atomics have one way each.
+ */
+static void name_protocol(struct perf_session *s, struct outcome *out)
+{
+	enum perf_test test = (enum perf_test)out->run.test;
+	enum weft_op op = operation_of(test);
+	const char *name = "?";
+
+	out->proto.size = sizeof(out->proto);
+	if (perf_is_raw(test))
+		name = "bare port";
+	else if (perf_is_am(test))
+		name = !out->remote.am_rndv                    ? "am/eager"
+		       : out->remote.am_rndv == out->run.iters ? "am/rndv"
+							       : "am/both";
+	else if (s->peer.ep && !weft_ep_query_proto(s->peer.ep, op, out->run.size, &out->proto))
+		return;
+	else if (perf_is_rma(test))
+		name = weft_op_name(op);
+	snprintf(out->proto.name, sizeof(out->proto.name), "%s", name);
+}
 
 static int run_test(struct perf_session *s, enum perf_test test, uint64_t size, struct outcome *out)
 {
@@ -296,18 +353,11 @@ static int run_test(struct perf_session *s, enum perf_test test, uint64_t size, 
 		side.tick = perf_print_tick;
 		side.tick_arg = &ticker;
 	}
-	read_lanes(s, &out->lanes, -1);
+	read_lanes(s, test, &out->lanes, -1);
 	ret = perf_measure(s, &out->run, &side, &out->remote);
-	read_lanes(s, &out->lanes, 1);
+	read_lanes(s, test, &out->lanes, 1);
 	out->meter = *s->meter;
-	out->proto.size = sizeof(out->proto);
-	if (perf_is_raw(test) || !s->peer.ep ||
-	    weft_ep_query_proto(s->peer.ep,
-				test == PERF_TAG_SYNC_LAT ? WEFT_OP_TAG_SEND_SYNC
-							  : WEFT_OP_TAG_SEND,
-				size, &out->proto))
-		snprintf(out->proto.name, sizeof(out->proto.name), "%s",
-			 perf_is_raw(test) ? "bare port" : "?");
+	name_protocol(s, out);
 	out->report = (struct perf_report){
 		.run = &out->run,
 		.meter = &out->meter,

@@ -187,14 +187,6 @@ static inline int turn(struct flow *f)
 	return f->error;
 }
 
-static inline void count(struct flow *f, uint64_t messages)
-{
-	struct perf_side *s = f->side;
-
-	if (s->meter && messages && perf_meter_add(s->meter, rte_rdtsc(), messages) && s->tick)
-		s->tick(s->meter, s->tick_arg);
-}
-
 /* ---- ping-pong */
 
 static int wait_received(struct flow *f, uint64_t number)
@@ -228,7 +220,7 @@ static int ping(struct flow *f)
 			post_recv(f, &f->rx[(i + 1) % f->rx_slots]);
 		if (wait_received(f, i + 1))
 			return -ECANCELED;
-		count(f, 1);
+		perf_count(f->side, 1);
 	}
 	return 0;
 }
@@ -253,7 +245,7 @@ static int stream(struct flow *f)
 
 		if (turn(f))
 			return -ECANCELED;
-		count(f, messages);
+		perf_count(f->side, messages);
 	}
 	return 0;
 }

@@ -48,7 +48,12 @@ check "weft-perf: range that ends before it begins" refuses 2 "ends before it be
 check "weft-perf: no iterations" refuses 2 "-n wants" "$perf" -n 0
 check "weft-perf: endless duration" refuses 2 "-D wants" "$perf" -D inf
 check "weft-perf: window out of range" refuses 2 "-O wants" "$perf" -O 100000
-check "weft-perf: unknown test" refuses 2 "no test 'tag_fast'" "$perf" -t tag_fast
+check "weft-perf: unknown test, and those there are" refuses 2 "no test 'tag_fast'; there are tag_lat.* put_lat.* cswap_lat" \
+	"$perf" -t tag_fast
+check "weft-perf: unexpected puts" refuses 2 "-U is for tagged messages: put_lat has no receives" "$perf" -t put_lat -U
+check "weft-perf: unexpected active messages" refuses 2 "-U is for tagged messages: am_bw" "$perf" -U -t am_bw
+check "weft-perf: atomic of 16 bytes" refuses 2 "-s 16: fadd_lat takes 4 or 8 bytes" "$perf" -t fadd_lat -s 8,16
+check "weft-perf: put without a byte to poll on" refuses 2 "-s 0: put_lat takes at least 1 byte" "$perf" -t put_lat -s 0
 check "weft-perf: two hosts" refuses 2 "one host is enough" "$perf" a b
 check "weft-perf: port out of range" refuses 2 "-p wants .*'70000'" "$perf" -p 70000
 check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@]}" "${memif[@]}" -- -c 1000

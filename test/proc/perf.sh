@@ -47,6 +47,35 @@ flood_arrives() {
 	[ "$(column messages)" = "$2" ] && [ "$(column wrong)" = 0 ]
 }
 
+# whole TEST SIZES: over two lanes, with every byte (or the counter) compared; a line for each size, nothing wrong.
+whole() {
+	perf_pair 2 -t "$1" -s "$2" -n 150 -w 2 -f -v -V || return 1
+	awk -F, -v sizes="$2" -v test="$1" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; n = split(sizes, s, ","); next }
+		$c["iterations"] != 150 || $c["test"] != test || $c["wrong"] != 0 || $c["overall_lat"] <= 0 { bad = 1 }
+		END { exit bad || NR != n + 1 }' "$dir/client.out"
+}
+
+# figure TEST: the latency is of one message or operation, and the rate counts as many.
+figure() {
+	perf_pair 1 -t "$1" -n 500 -f -v || return 1
+	awk -v l="$(column overall_lat)" -v r="$(column overall_mr)" -v p50="$(column 50.0_percentile_lat)" \
+		'BEGIN { p = l * r / 1e6; exit !(p > 0.99 && p < 1.01 && p50 > 0) }'
+}
+
+# am_way SIZE NAME: active messages of this size go this way.
+am_way() {
+	perf_pair 2 -t am_bw -s "$1" -n 100 -f -v || return 1
+	[ "$(column protocol)" = "$2" ] || { echo "by $(column protocol)"; return 1; }
+}
+
+# What a get brings is counted by lane, and both carry a large one.
+get_shares() {
+	perf_pair 2 -t get_bw -s 1M -n 50 -f -v || return 1
+	[ "$(column protocol)" = get ] || return 1
+	[ "$(column lanes | tr ';' '\n' | grep -cE '^dpdk:[01]=([2-7][0-9])\.')" = 2 ] ||
+		{ echo "shares: $(column lanes)"; return 1; }
+}
+
 # Every protocol of 64 bytes and of 20 kB is there with its times, one of them chosen, and a picture.
 sweep() {
 	local out=$dir/client.out
@@ -82,5 +111,22 @@ check "tag_flood: 64 KiB messages late and in reverse order" flood_arrives 64k 5
 check "tag_flood: 8 B messages late and in reverse order" flood_arrives 8 20000
 check "raw_lat" perf_pair 1 -t raw_lat -n 1000 -f -v
 check "raw_bw" perf_pair 1 -t raw_bw -s 64k -n 1000 -f -v
+check "am_lat: every byte" whole am_lat 0,1,255,8k,64k,1M
+check "am_bw: every byte" whole am_bw 0,1,255,8k,64k,1M
+check "am_bw: short ones at once" am_way 64 am/eager
+check "am_bw: long ones by rendezvous" am_way 1M am/rndv
+check "am_bw: a window of a thousand, registered memory" perf_pair 2 -t am_bw -s 64,64k -n 3000 -O 1000 -f -V -z
+check "put_lat: every byte" whole put_lat 1,8,9,8k,64k,1M
+check "put_bw: every byte of every put" whole put_bw 1,8,9,8k,64k,1M
+check "get_lat: every byte" whole get_lat 1,8,9,8k,64k,1M
+check "get_bw: every byte" whole get_bw 1,8,9,8k,64k,1M
+check "fadd_lat: what it returns, and the sum" whole fadd_lat 4,8
+check "cswap_lat: what it returns, and the last value" whole cswap_lat 4,8
+check "put_bw, registered memory" perf_pair 2 -t put_bw -s 64,1M -n 100 -f -V -z
+check "get_bw, registered memory" perf_pair 2 -t get_bw -s 64,1M -n 100 -f -V -z
+check "put_lat: half round trips" figure put_lat
+check "get_lat: whole operations" figure get_lat
+check "fadd_lat: whole operations" figure fadd_lat
+check "get_bw: both lanes carry a large one" get_shares
 check "--sweep: every protocol at every size, and a picture" sweep
 tap_end
