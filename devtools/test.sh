@@ -174,22 +174,21 @@ check_install() {
 	fi
 }
 
-# The example as a user builds it: out of tree, from the installed files, by pkg-config.
-check_example() { # make|meson
-	local dir=$work/example-$1 pcdir libdir
+# An example as a user builds it: out of tree, from the installed files, by pkg-config.
+check_example() { # NAME make|meson
+	local dir=$work/example-$1-$2 pcdir libdir
 	pcdir=$(dirname "$(find "$work/prefix" -name weft.pc)")
 	libdir=$(dirname "$pcdir")
-	[ -d "$weft_root/examples/hello" ] || { echo "there is no example yet"; return 77; }
 	rm -rf "$dir"
-	cp -r "$weft_root/examples/hello" "$dir"
+	cp -r "$weft_root/examples/$1" "$dir"
 	export PKG_CONFIG_PATH=$pcdir PKG_CONFIG_SYSROOT_DIR=$work/prefix LD_LIBRARY_PATH=$libdir
-	if [ "$1" = make ]; then
+	if [ "$2" = make ]; then
 		make -C "$dir" || return 1
-		timeout 60 "$dir/hello" || return 1
+		timeout 60 "$dir/$1" || return 1
 	else
 		meson setup "$dir/b" "$dir" || return 1
 		ninja -C "$dir/b" || return 1
-		timeout 60 "$dir/b/hello" || return 1
+		timeout 60 "$dir/b/$1" || return 1
 	fi
 }
 
@@ -219,8 +218,10 @@ if [ -z "$quick" ]; then
 	check "API reference without a warning" check_doxygen
 	check "manual pages without a warning" check_man
 	check "install" check_install
-	check "example by pkg-config and make" check_example make
-	check "example by pkg-config and meson" check_example meson
+	for example in hello rma; do
+		check "example $example by pkg-config and make" check_example $example make
+		check "example $example by pkg-config and meson" check_example $example meson
+	done
 
 	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
 		-Db_sanitize=address,undefined -Doptimization=1 -Dwerror=false; then

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rma: remote memory and active messages with Weft, after hello.
+ *
+ * A worker makes an endpoint to its own address, so no Ethernet port, no root and no DPDK is
+ * needed; between two processes the address and the remote key go from one to the other by some
+ * way of the application's, here they are just handed over. See weft.h for every call.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft.h>
+
+#define AM_NOTE 1
+#define SIZE 65536
+#define COUNTER 0 /* the memory's first word; it is aligned as atomics want it */
+#define TEXT 64   /* where the text begins */
+
+static void check(int status, const char *what)
+{
+	if (status < 0) {
+		fprintf(stderr, "rma: %s: %s\n", what, weft_strerror(status));
+		exit(1);
+	}
+}
+
+static void expect(int right, const char *what)
+{
+	if (!right) {
+		fprintf(stderr, "rma: %s is not what it should be\n", what);
+		exit(1);
+	}
+}
+
+/* To the end of an operation that returned @status. @return how it ended */
+static int end_of(struct weft_worker *worker, int status, struct weft_request *req)
+{
+	while (status == WEFT_INPROGRESS) {
+		weft_worker_progress(worker);
+		status = weft_request_test(req, NULL);
+	}
+	weft_request_free(req);
+	return status;
+}
+
+/* The peer's part of an active message: it is called from the peer's progress. */
+static int on_note(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
+{
+	int *notes = arg;
+
+	(void)worker;
+	if (msg->header_length == 4 && msg->length == 5 && !memcmp(msg->header, "note", 4) &&
+	    msg->data && !memcmp(msg->data, "done.", 5))
+		++*notes;
+	return 0;
+}
+
+/* Write there, wait until it is there, and read it back. */
+static void put_and_get(struct weft_worker *worker, struct weft_ep *ep, struct weft_rkey *rkey)
+{
+	static const char text[] = "written from afar";
+	struct weft_request *req = NULL;
+	char back[sizeof(text)];
+	int ret;
+
+	/* This is done when `text` may be reused; with WEFT_OP_DELIVERED it would be when it is there. */
+	ret = weft_put(ep, text, sizeof(text), rkey, TEXT, NULL, &req);
+	check(end_of(worker, ret, req), "put");
+	ret = weft_ep_flush(ep, NULL, &req);
+	check(end_of(worker, ret, req), "flush");
+	ret = weft_get(ep, back, sizeof(back), rkey, TEXT, NULL, &req);
+	check(end_of(worker, ret, req), "get");
+	expect(!memcmp(back, text, sizeof(text)), "what a get brought");
+	printf("rma: put, and read back: \"%s\"\n", back);
+}
+
+static void count(struct weft_worker *worker, struct weft_ep *ep, struct weft_rkey *rkey)
+{
+	uint64_t old = 0;
+	struct weft_atomic add = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8,
+					   .operand = 1, .result = &old);
+	struct weft_atomic swap = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_CSWAP, .width = 8,
+					    .compare = 3, .operand = 100, .result = &old);
+	struct weft_request *req = NULL;
+	int ret;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		ret = weft_atomic(ep, &add, rkey, COUNTER, NULL, &req);
+		check(end_of(worker, ret, req), "fetch and add");
+		expect(old == i, "what fetch and add returned");
+	}
+	ret = weft_atomic(ep, &swap, rkey, COUNTER, NULL, &req);
+	check(end_of(worker, ret, req), "compare and swap");
+	expect(old == 3, "what compare and swap returned");
+	printf("rma: a counter went 0, 1, 2, 3, and was swapped for 100\n");
+}
+
+static void note(struct weft_worker *worker, struct weft_ep *ep)
+{
+	struct weft_am_send am =
+		WEFT_INIT(struct weft_am_send, .id = AM_NOTE, .header = "note", .header_length = 4);
+	struct weft_request *req = NULL;
+	int notes = 0, ret;
+
+	check(weft_worker_set_am_handler(worker, AM_NOTE, on_note, &notes, 0), "handler");
+	ret = weft_am_send(ep, &am, "done.", 5, NULL, &req);
+	check(end_of(worker, ret, req), "active message");
+	ret = weft_ep_flush(ep, NULL, &req);
+	check(end_of(worker, ret, req), "flush");
+	expect(notes == 1, "the number of notes");
+	weft_worker_set_am_handler(worker, AM_NOTE, NULL, NULL, 0);
+	printf("rma: an active message came to its handler\n");
+}
+
+/* Memory for peers, and its key as the peer uses it. */
+static struct weft_rkey *share(struct weft_context *context, struct weft_ep *ep, void *memory,
+			       struct weft_mem **mem)
+{
+	struct weft_mem_params params = WEFT_INIT(
+		struct weft_mem_params,
+		.flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC);
+	struct weft_rkey *rkey;
+	size_t length;
+	void *blob;
+
+	check(weft_mem_register(context, memory, SIZE, &params, mem), "register");
+	check(weft_rkey_pack(*mem, &blob, &length), "pack");
+	printf("rma: %d bytes of memory, a key of %zu bytes\n", SIZE, length);
+	check(weft_rkey_unpack(ep, blob, length, &rkey), "unpack");
+	weft_rkey_release_blob(blob);
+	return rkey;
+}
+
+static struct weft_ep *connect_to_self(struct weft_worker *worker)
+{
+	struct weft_ep_params params = WEFT_INIT(struct weft_ep_params, .address = NULL);
+	struct weft_ep *ep;
+	void *address;
+
+	check(weft_worker_get_address(worker, &address, &params.address_length), "address");
+	params.address = address;
+	check(weft_ep_create(worker, &params, &ep), "endpoint");
+	weft_worker_release_address(worker, address);
+	return ep;
+}
+
+int main(void)
+{
+	struct weft_context_params context_params =
+		WEFT_INIT(struct weft_context_params, .name = "rma",
+			  .features = WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO64);
+	struct weft_worker_params worker_params =
+		WEFT_INIT(struct weft_worker_params, .lanes = "self");
+	struct weft_op_params delivered =
+		WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_DELIVERED);
+	struct weft_request *req = NULL;
+	struct weft_context *context;
+	struct weft_worker *worker;
+	struct weft_rkey *rkey;
+	struct weft_mem *mem;
+	struct weft_ep *ep;
+	char *memory = aligned_alloc(4096, SIZE);
+	int ret;
+
+	expect(memory != NULL, "memory");
+	memset(memory, 0, SIZE);
+	check(weft_context_create(&context_params, &context), "context");
+	check(weft_worker_create(context, &worker_params, &worker), "worker");
+	ep = connect_to_self(worker);
+	rkey = share(context, ep, memory, &mem);
+
+	put_and_get(worker, ep, rkey);
+	count(worker, ep, rkey);
+	note(worker, ep);
+
+	/* Past the end, and after the owner has taken it back: nothing is written. */
+	expect(weft_put(ep, memory, 2, rkey, SIZE - 1, NULL, NULL) == -ERANGE,
+	       "a put past the end");
+	while ((ret = weft_mem_deregister(mem)) == -EBUSY)
+		weft_worker_progress(worker);
+	check(ret, "deregister");
+	ret = weft_put(ep, "late", 4, rkey, TEXT, &delivered, &req);
+	expect(end_of(worker, ret, req) == -EKEYREJECTED,
+	       "the end of a put to memory that is gone");
+	expect(!strcmp(memory + TEXT, "written from afar"), "the memory");
+	printf("rma: the key is dead with the registration\n");
+
+	weft_rkey_destroy(rkey);
+	ret = weft_ep_close(ep, 0, NULL, &req);
+	check(end_of(worker, ret, req), "close");
+	weft_worker_destroy(worker);
+	check(weft_context_destroy(context), "context");
+	free(memory);
+	return 0;
+}
