@@ -115,6 +115,32 @@ stranger() {
 }
 check "a stranger on the TCP port is sent away" stranger
 
+# spoiled_key HOW PATTERN: the key of the server's memory comes spoiled; both ends say so and end.
+spoiled_key() {
+	local rc=0 i
+	new_pair 1
+	start_server "$perf" || return 1
+	rm -f "$dir/tamper.out"
+	timeout 60 python3 "$(dirname "$0")/tamper.py" "$port" "$1" >"$dir/tamper.out" 2>&1 &
+	for ((i = 0; i < 100; i++)); do
+		[ ! -s "$dir/tamper.out" ] || break
+		sleep 0.05
+	done
+	port=$(cat "$dir/tamper.out")
+	client "$perf" -t put_bw -s 4k -n 100 || rc=$?
+	[ $rc = 3 ] || { echo "the client's exit code is $rc"; return 1; }
+	sentence "$dir/client.err" "$2" || return 1
+	server_code && return 1
+	sentence "$dir/server.err" "the client gave up: .*$2"
+}
+if command -v python3 >/dev/null; then
+	check "weft-perf: remote key with a wrong bit" spoiled_key flip "remote key of [0-9]+ bytes cannot be used"
+	check "weft-perf: remote key cut off" spoiled_key cut "remote key of [0-9]+ bytes cannot be used"
+	check "weft-perf: remote key of 4 KiB" spoiled_key long "out of turn"
+else
+	skip "weft-perf: spoiled remote keys" "there is no python3"
+fi
+
 # The peer's lanes lead somewhere else: nothing answers there.
 no_answer() {
 	local rc=0
