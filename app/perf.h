@@ -64,6 +64,8 @@ struct perf_run {
 /** Set run->proto. "" = the library's choice */
 void perf_force_put(struct perf_run *run, const char *proto);
 
+#define PERF_MAX_LANES 16u
+
 /**
  * What the server knows of a run that the client wants to print; on the wire as struct perf_run.
  */
@@ -74,11 +76,11 @@ struct perf_remote {
 		flood_peak;     /**< tag_flood: resident bytes before it, and their peak */
 	uint64_t flood_late_ns; /**< tag_flood: how long the matched later message took */
 	uint64_t am_rndv;       /**< am_*: messages that came by rendezvous */
+	/** what came over each lane: lanes that read by themselves tell only here */
+	uint64_t rx_bytes[PERF_MAX_LANES];
 };
 
-#define PERF_MAX_LANES 16u
-
-/** Bytes (of atomics: messages) that each lane carried during a run, from this side. */
+/** Bytes (of atomics: messages) that each lane carried during a run. */
 struct perf_lanes {
 	unsigned int count;
 	char name[PERF_MAX_LANES][64];

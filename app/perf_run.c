@@ -19,12 +19,15 @@
 
 /* ---- structs of u64 on the wire */
 
+#define WIRE_MAX 64u
+
 _Static_assert(sizeof(struct perf_run) % 8 == 0, "only u64");
+_Static_assert(sizeof(struct perf_remote) <= 8 * WIRE_MAX, "room for it");
 _Static_assert(sizeof(struct perf_remote) % 8 == 0, "only u64");
 
 static int tell(struct peer *p, enum oob_type type, const void *data, size_t length)
 {
-	uint64_t wire[16];
+	uint64_t wire[WIRE_MAX];
 
 	memcpy(wire, data, length);
 	for (size_t i = 0; i < length / 8; i++)
@@ -34,7 +37,7 @@ static int tell(struct peer *p, enum oob_type type, const void *data, size_t len
 
 static int hear(struct peer *p, enum oob_type type, void *data, size_t length)
 {
-	uint64_t wire[16];
+	uint64_t wire[WIRE_MAX];
 	int ret = peer_hear(p, type, wire, length);
 
 	for (size_t i = 0; i < length / 8; i++)
@@ -119,6 +122,16 @@ static bool run_is_sane(const struct perf_run *run)
 	       perf_size_fits(run->test, run->size);
 }
 
+/* @sign  -1 before a run, 1 after it */
+static void read_received(struct perf_session *s, struct perf_remote *remote, int sign)
+{
+	struct weft_lane_info info = {.size = sizeof(info)};
+
+	for (unsigned int i = 0; s->peer.ep && i < PERF_MAX_LANES; i++)
+		if (weft_ep_query_lane(s->peer.ep, i, &info) == 0)
+			remote->rx_bytes[i] += (uint64_t)sign * info.rx_bytes;
+}
+
 static int serve_run(struct perf_session *s, const struct perf_run *run)
 {
 	struct perf_side side = {.peer = &s->peer, .run = run};
@@ -130,9 +143,11 @@ static int serve_run(struct perf_session *s, const struct perf_run *run)
 		cli_error("the client asked for something that makes no sense");
 		return peer_fail(&s->peer, APP_PEER);
 	}
+	read_received(s, &remote, -1);
 	ret = run_here(s, &side, &remote);
 	if (ret)
 		return ret;
+	read_received(s, &remote, 1);
 	sys_memory(&memory);
 	remote.wrong = side.wrong;
 	remote.idle_peak = s->idle_peak;
@@ -356,6 +371,9 @@ static int run_test(struct perf_session *s, enum perf_test test, uint64_t size, 
 	read_lanes(s, test, &out->lanes, -1);
 	ret = perf_measure(s, &out->run, &side, &out->remote);
 	read_lanes(s, test, &out->lanes, 1);
+	for (unsigned int i = 0; i < PERF_MAX_LANES && !perf_is_rma(test); i++)
+		if (out->remote.rx_bytes[i] > out->lanes.bytes[i])
+			out->lanes.bytes[i] = out->remote.rx_bytes[i];
 	out->meter = *s->meter;
 	name_protocol(s, out);
 	out->report = (struct perf_report){

@@ -489,6 +489,23 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 		req->me->tx_small++;
 }
 
+/** Bytes that a lane writes or reads by itself, for those who look at shares. */
+static inline void weft_lane_wrote(struct weft_msg_ep *me, unsigned int lane, size_t length)
+{
+	if (!me->ep)
+		return;
+	me->ep->lane_info[lane].tx_bytes += length;
+	me->ep->lane_info[lane].tx_msgs++;
+}
+
+static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, size_t length)
+{
+	if (!me->ep)
+		return;
+	me->ep->lane_info[lane].rx_bytes += length;
+	me->ep->lane_info[lane].rx_msgs++;
+}
+
 /*
  * ------------------------------------------------------------------ receiving (msg_rx.c, recv.c)
  */

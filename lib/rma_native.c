@@ -85,10 +85,18 @@ static int piece(struct weft_request *req, unsigned int lane, size_t off, size_t
 	struct iovec iov = {req->dt.buf + off, len};
 	uint64_t key = *native_key(req, lane), remote = req->send.rma.remote + off;
 	struct weft_mem_lane *mem = local_mem(req, lane);
+	int rc;
 
-	if (req->send.rma.kind == WEFT_RMA_PUT)
-		return lep->ops->put_zcopy(lep, &iov, 1, mem, remote, key, &req->send.comp);
-	return lep->ops->get_zcopy(lep, &iov, 1, mem, remote, key, &req->send.comp);
+	if (req->send.rma.kind == WEFT_RMA_PUT) {
+		rc = lep->ops->put_zcopy(lep, &iov, 1, mem, remote, key, &req->send.comp);
+		if (rc == 0)
+			weft_lane_wrote(req->me, lane, len);
+		return rc;
+	}
+	rc = lep->ops->get_zcopy(lep, &iov, 1, mem, remote, key, &req->send.comp);
+	if (rc == 0)
+		weft_lane_read(req->me, lane, len);
+	return rc;
 }
 
 static int transfer(struct weft_request *req, uint32_t mask)

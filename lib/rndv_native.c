@@ -17,6 +17,8 @@ static void read_done(struct weft_lane_comp *comp, int status)
 	uint8_t lane = a->lane;
 
 	f->reads--;
+	if (status == 0)
+		weft_lane_read(f->me, lane, len);
 	if (status && !f->over) {
 		/* It may have been the key, or the lane: the bytes come another way. */
 		f->native &= ~(1u << lane);

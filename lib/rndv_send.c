@@ -323,6 +323,7 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 		}
 		return -EAGAIN;
 	}
+	weft_lane_wrote(req->me, lane, iov.iov_len);
 	req->send.zcopies++;
 	req->mw->count.puts++;
 	rl->put_out += iov.iov_len;
