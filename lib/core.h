@@ -287,6 +287,8 @@ void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
 /** The ep is up and no further lane is going to join: WEFT_PROTO_INFO prints what it will use. */
 void weft_msg_ep_settled(struct weft_ep *ep);
+/** Its lanes are about to be destroyed: their last completions shall start nothing on them. */
+void weft_msg_ep_down(struct weft_ep *ep);
 /** The ep failed: complete all its requests with @p status. */
 void weft_msg_ep_failed(struct weft_ep *ep, int status);
 /**

@@ -107,6 +107,7 @@ static void end_messages(struct weft_ep *ep, int status)
 {
 	ep->state = WEFT_EP_FAILED;
 	ep->status = status;
+	weft_msg_ep_down(ep);
 	weft_wireup_drop(ep);
 	weft_msg_ep_failed(ep, status);
 }

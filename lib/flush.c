@@ -113,6 +113,9 @@ void weft_flush_check(struct weft_msg_ep *me)
 {
 	struct weft_flush *f;
 
+	/* Its lanes are going: weft_flush_fail() will end what waits. */
+	if (me->ep && me->ep->state == WEFT_EP_FAILED)
+		return;
 	while (!me->failed && (f = STAILQ_FIRST(&me->flushes)) && is_ready(me, f)) {
 		STAILQ_REMOVE_HEAD(&me->flushes, link);
 		take_status(me, f);

@@ -307,6 +307,12 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 	weft_tx_kick(me);
 }
 
+void weft_msg_ep_down(struct weft_ep *ep)
+{
+	ep->msg->up = false;
+	ep->msg->short_end = 0;
+}
+
 void weft_msg_ep_failed(struct weft_ep *ep, int status)
 {
 	struct weft_msg_ep *me = ep->msg;
