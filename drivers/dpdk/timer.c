@@ -25,7 +25,8 @@ static void dead(struct raw_conn *c)
 
 /*
  * A peer that answers but acknowledges nothing for so long does not get our frames. It is said, and
- * does not hang.
+ * does not hang. Only a peer that was heard of late "answers": where the link is gone, the last
+ * acknowledgement may be a little older than the last frame, and that is silence (live_timer()).
  */
 static bool stuck(struct raw_conn *c)
 {
@@ -34,7 +35,7 @@ static bool stuck(struct raw_conn *c)
 
 	if (c->timer == 0 || c->backoff < 3 ||
 	    iface->lt - c->acked_at < iface->conf.peer_timeout_ns ||
-	    iface->lt - c->seen >= iface->conf.peer_timeout_ns)
+	    iface->lt - c->seen >= iface->conf.peer_timeout_ns / 2)
 		return false;
 	snprintf(text, sizeof(text),
 		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s "
