@@ -18,7 +18,7 @@ build=$(cd "$1" && pwd)
 shift
 work=$build/guest
 out=$work/out
-time_limit=${WEFT_GUEST_TIMEOUT:-225}
+time_limit=${WEFT_GUEST_TIMEOUT:-330}
 
 skip() { printf '# %s\n' "$*"; exit 77; }
 fail() { printf 'not ok 1 - the guest boots\n# %s\n1..1\n' "$*"; exit 1; }
