@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "gnuplot.h"
 #include "info_protocols.h"
 
 #define STEPS 12 /* samples per doubling */
@@ -111,12 +112,6 @@ static void find_crossings(struct graph *g)
 
 /* ------------------------------------------------------------------ the script */
 
-/* Colours that most people can tell apart (Okabe and Ito), on white. */
-static const char *const colours[] = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
-				      "#D55E00", "#56B4E9", "#7F7F7F", "#000000"};
-
-#define NUM_COLOURS (sizeof(colours) / sizeof(colours[0]))
-
 static void write_data(FILE *out, const struct graph *g)
 {
 	struct weft_plan_time t = {.size = sizeof(t)};
@@ -148,42 +143,6 @@ static void write_data(FILE *out, const struct graph *g)
 	fprintf(out, "EOD\n");
 }
 
-static void write_size(FILE *out, size_t size)
-{
-	static const char *const units[] = {"", " KiB", " MiB", " GiB"};
-	unsigned int u = 0;
-
-	while (size >= 1024 && size % 1024 == 0 && u < 3) {
-		size /= 1024;
-		u++;
-	}
-	fprintf(out, "%zu%s", size, units[u]);
-}
-
-static void write_axes(FILE *out, const struct graph *g)
-{
-	const char *comma = "";
-
-	fprintf(out, "set logscale x 2\nset logscale y 10\nset xrange [1:%.0f]\nset xtics (",
-		g->top);
-	for (double x = 1; x <= g->top; x *= 4) {
-		fprintf(out, "%s\"", comma);
-		write_size(out, (size_t)x);
-		fprintf(out, "\" %.0f", x);
-		comma = ", ";
-	}
-	fprintf(out,
-		") nomirror\n"
-		"set ytics (\"10 ns\" 0.01, \"100 ns\" 0.1, \"1 us\" 1, \"10 us\" 10, \"100 us\" 100, "
-		"\"1 ms\" 1e3, \"10 ms\" 1e4, \"100 ms\" 1e5, \"1 s\" 1e6, \"10 s\" 1e7) nomirror\n"
-		"set xlabel \"message size\"\n"
-		"set ylabel \"predicted time until the receiver has the data\"\n"
-		"set grid xtics ytics lc rgb \"#E4E4E4\" lw 1\n"
-		"set border 3 lc rgb \"#404040\"\n"
-		"set key top left Left reverse samplen 3 spacing 1.25 box lc rgb \"#C8C8C8\" "
-		"opaque\n");
-}
-
 /* Sizes where the choice changes: dotted lines down to the axis, with the size beside them, at changing heights so that near ones do not overlap. */
 static void write_crossings(FILE *out, const struct graph *g)
 {
@@ -193,7 +152,7 @@ static void write_crossings(FILE *out, const struct graph *g)
 			"\"#606060\" back\n",
 			g->crossing[i], g->crossing[i], g->at[i]);
 		fprintf(out, "set label \"");
-		write_size(out, g->crossing[i]);
+		gnuplot_size(out, (double)g->crossing[i]);
 		fprintf(out,
 			"\" at %zu, graph %.3f rotate by 90 offset character -0.7,0 font \",11\" "
 			"tc rgb \"#404040\" front\n",
@@ -201,19 +160,10 @@ static void write_crossings(FILE *out, const struct graph *g)
 	}
 }
 
-static void write_script(FILE *out, const struct graph *g, const char *file)
+static void write_script(FILE *out, const struct graph *g)
 {
-	bool svg = strcmp(strrchr(file, '.'), ".svg") == 0;
-
-	fprintf(out,
-		svg ? "set terminal svg size 1150,720 dynamic enhanced font \"Helvetica,14\" background "
-		      "\"white\"\n"
-		    : "set terminal pngcairo size 1150,720 enhanced font \"Sans,12\" background "
-		      "\"white\"\n");
-	/* The title is the user's text: no markup, no quotes. */
-	fprintf(out, "set output ARG_FILE\nset title ARG_TITLE noenhanced\n");
 	write_data(out, g);
-	write_axes(out, g);
+	gnuplot_size_time_axes(out, g->top, "predicted time until the receiver has the data");
 	write_crossings(out, g);
 	fprintf(out, "plot $envelope using 1:2 with lines lw 9 lc rgb \"#C9C9C9\" title \"what is "
 		     "used\"");
@@ -222,24 +172,11 @@ static void write_script(FILE *out, const struct graph *g, const char *file)
 			", \\\n  $curve%u using 1:2 with lines lw %s dt %d lc rgb \"%s\" title "
 			"\"%s%s\" noenhanced",
 			i, g->curves[i].used ? "2.4" : "1.6", g->curves[i].used ? 1 : 2,
-			colours[i % NUM_COLOURS], g->curves[i].name,
+			gnuplot_colour(i), g->curves[i].name,
 			g->curves[i].used ? "" : " (never used)");
 	fprintf(out,
 		", \\\n  $crossings using 1:2 with points pt 7 ps 0.9 lc rgb \"#202020\" title "
 		"\"change of protocol\"\n");
-}
-
-/* A string of gnuplot in single quotes, in which only those need care. */
-static void write_quoted(FILE *out, const char *variable, const char *text)
-{
-	fprintf(out, "%s = '", variable);
-	for (; *text; text++) {
-		if (*text == '\'')
-			fputc('\'', out);
-		if (*text != '\n')
-			fputc(*text, out);
-	}
-	fprintf(out, "'\n");
 }
 
 int info_graph(const struct weft_plan *plan, enum weft_op op, const char *title, const char *file)
@@ -247,7 +184,6 @@ int info_graph(const struct weft_plan *plan, enum weft_op op, const char *title,
 	struct graph *g = calloc(1, sizeof(*g));
 	char text[300];
 	FILE *out;
-	int status;
 
 	if (!g) {
 		cli_error("no memory");
@@ -257,19 +193,10 @@ int info_graph(const struct weft_plan *plan, enum weft_op op, const char *title,
 	g->op = op;
 	find_curves(g);
 	find_crossings(g);
-	fflush(stdout);
-	out = popen("gnuplot", "we");
-	if (out) {
-		snprintf(text, sizeof(text), "%s over %s", weft_op_name(op), title);
-		write_quoted(out, "ARG_FILE", file);
-		write_quoted(out, "ARG_TITLE", text);
-		write_script(out, g, file);
-	}
+	snprintf(text, sizeof(text), "%s over %s", weft_op_name(op), title);
+	out = gnuplot_open(file, text);
+	if (out)
+		write_script(out, g);
 	free(g);
-	status = out ? pclose(out) : -1;
-	if (status == 0)
-		return APP_OK;
-	cli_error("--graph %s: gnuplot could not draw it%s", file,
-		  status == 127 << 8 ? ": there is no gnuplot here (Debian: gnuplot-nox)" : "");
-	return APP_FAIL;
+	return gnuplot_close(out, file);
 }
