@@ -16,6 +16,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import socket
 import statistics
@@ -65,7 +66,7 @@ def end(proc):
 def pair(server, client, env_server, env_client, timeout, live=None):
     """Runs server and client; returns the client's output. live(client): called when both run; returns what it has read."""
     for cmd in (server, client):
-        if os.path.sep in cmd[0] and not os.access(cmd[0], os.X_OK):
+        if shutil.which(cmd[0]) is None:
             raise TrialError('there is no program ' + cmd[0])
     with tempfile.TemporaryFile('w+') as server_out:
         srv = subprocess.Popen(server, env={**os.environ, **env_server}, stdin=subprocess.DEVNULL,
