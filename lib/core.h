@@ -94,6 +94,7 @@ struct weft_context {
 		struct weft_reg_cost {
 			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
 		} measured;
+		int told[4]; /* errors of registrations on the fly whose sentence has been logged */
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
 	struct weft_mem_table keys; /* read without the lock: mem_key.h */
@@ -239,10 +240,15 @@ struct weft_mem {
 	size_t length;
 	_Atomic uint32_t refs;      /* operations using it, of any worker */
 	unsigned int rights;        /* WEFT_MEM_REMOTE_* */
+	unsigned int access;        /* WEFT_LANE_ACCESS_* it is registered with */
+	bool write_optional;        /* try LOCAL_WRITE, do without it if the memory is not writable */
+	bool on_the_fly;            /* for an operation, not by the user */
 	uint64_t key;               /* with rights: what peers name it by */
 	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
 	_Atomic bool revoked;
 	struct weft_regcache_entry *cached; /* made by weft_mem_get() and kept; NULL = not */
+	/* the same memory with keys that allow reading, or writing, alone; weft_mem_export() */
+	struct weft_mem *_Atomic narrow[2];
 	struct weft_mem_domain {
 		/* that it was registered with, or that has taken it over; NULL = unused entry */
 		struct weft_lane_iface *iface;

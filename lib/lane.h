@@ -47,7 +47,7 @@
 
 #include "platform.h"
 
-#define WEFT_LANE_ABI 2u
+#define WEFT_LANE_ABI 3u
 
 /* Feature bits of an iface. */
 #define WEFT_LANE_F_SHORT (1ull << 0) /**< am_short() */
@@ -67,6 +67,22 @@
  * wire-up retries and recognises. Never a lane of an endpoint. With #WEFT_LANE_F_TO_IFACE.
  */
 #define WEFT_LANE_F_CONTROL (1ull << 10)
+
+/*
+ * What a registration allows besides being read by the lane's own sends. A key that leaves the process allows what
+ * its use needs and no more.
+ */
+/** the lane's own gets and atomics write into it */
+#define WEFT_LANE_ACCESS_LOCAL_WRITE (1u << 0)
+#define WEFT_LANE_ACCESS_REMOTE_READ (1u << 1) /**< peers with the key get_zcopy() from it */
+/** peers with the key put_zcopy() into it; with LOCAL_WRITE */
+#define WEFT_LANE_ACCESS_REMOTE_WRITE (1u << 2)
+/** peers with the key amo64() on it; with LOCAL_WRITE */
+#define WEFT_LANE_ACCESS_REMOTE_ATOMIC (1u << 3)
+/** what peers may do */
+#define WEFT_LANE_ACCESS_REMOTE                                         \
+	(WEFT_LANE_ACCESS_REMOTE_READ | WEFT_LANE_ACCESS_REMOTE_WRITE | \
+	 WEFT_LANE_ACCESS_REMOTE_ATOMIC)
 
 #define WEFT_LANE_AM_MAX 32   /**< active-message ids of the protocol layer are 0..31 */
 #define WEFT_LANE_ADDR_MAX 64 /**< longest device + iface address */
@@ -431,9 +447,16 @@ struct weft_lane_driver {
 		    size_t why_len);
 	/**
 	 * Optional (NULL = no registration): register memory for zcopy in the domain of @p iface.
+	 * @param access  WEFT_LANE_ACCESS_*; 0 = the lane only reads it. The hardware enforces them: a key does
+	 *   not allow more to peers than it was made for
+	 * @param why     gets a sentence on error: device, what, and the way out. The driver logs nothing: this
+	 *   may be asked for with every message
+	 * @return 0; -EFAULT, -EACCES or -EPERM also for memory that this process itself may not write, which
+	 *   may do without #WEFT_LANE_ACCESS_LOCAL_WRITE; or another error
 	 */
 	int (*mem_register)(struct weft_lane_iface *iface, void *addr, size_t len,
-			    struct weft_mem_lane **mem);
+			    unsigned int access, struct weft_mem_lane **mem, char *why,
+			    size_t why_len);
 	void (*mem_deregister)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/**
 	 * Of drivers whose ifaces read or write remote memory: the key by which the peer's lanes of

@@ -16,6 +16,9 @@
 #include "mem.h"
 #include "regcache.h"
 
+/* Memory that must be writable; else it is only tried. */
+#define MUST_WRITE (WEFT_LANE_ACCESS_REMOTE_WRITE | WEFT_LANE_ACCESS_REMOTE_ATOMIC)
+
 static bool is_domain_of(const struct weft_mem_domain *d, const struct weft_lane_iface *iface)
 {
 	return d->iface != NULL && d->driver == iface->driver &&
@@ -93,12 +96,13 @@ static bool get_cost(struct weft_context *ctx, const struct weft_lane_iface *ifa
 }
 
 static int register_timed(struct weft_mem *mem, struct weft_lane_iface *iface,
-			  struct weft_mem_lane **out)
+			  struct weft_mem_lane **out, char *why, size_t why_len)
 {
 	const struct weft_platform *platform = mem->ctx->platform;
 	unsigned int i = domain_index(mem->ctx, iface);
 	uint64_t before = platform->now(platform->arg);
-	int rc = iface->driver->mem_register(iface, mem->address, mem->length, out);
+	int rc = iface->driver->mem_register(iface, mem->address, mem->length, mem->access, out,
+					     why, why_len);
 
 	if (rc == 0 && i < WEFT_MAX_DOMAINS)
 		note_cost(&mem->ctx->domains[i].measured, (double)mem->length,
@@ -106,11 +110,61 @@ static int register_timed(struct weft_mem *mem, struct weft_lane_iface *iface,
 	return rc;
 }
 
+/*
+ * Constants, or a file that is mapped for reading, can be sent all the same, and read by peers. Only
+ * who must write there is refused.
+ */
+static int register_as_can(struct weft_mem *mem, struct weft_lane_iface *iface,
+			   struct weft_mem_lane **out, char *why, size_t why_len)
+{
+	int rc = register_timed(mem, iface, out, why, why_len);
+
+	if ((rc != -EFAULT && rc != -EACCES && rc != -EPERM) || !mem->write_optional)
+		return rc;
+	mem->access &= ~WEFT_LANE_ACCESS_LOCAL_WRITE;
+	mem->write_optional = false;
+	return register_timed(mem, iface, out, why, why_len);
+}
+
+/* Is it the first time that this domain fails so? A message a millisecond may ask for it. */
+static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *iface, int err)
+{
+	unsigned int i = domain_index(ctx, iface), k;
+	struct weft_ctx_domain *d = &ctx->domains[i];
+
+	if (i == WEFT_MAX_DOMAINS)
+		return true;
+	for (k = 0; k < sizeof(d->told) / sizeof(d->told[0]); k++) {
+		if (d->told[k] == err)
+			return false;
+		if (d->told[k] == 0) {
+			d->told[k] = err;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void failed(const struct weft_mem *mem, const struct weft_lane_iface *iface, int err,
+		   const char *why)
+{
+	bool news = is_news(mem->ctx, iface, err);
+
+	/* Who registers asks once and gets the error; what is done on the fly goes another way. */
+	if (!mem->on_the_fly)
+		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length,
+			   mem->address, why[0] ? why : weft_strerror(err));
+	else if (news)
+		weft_warn("%s: cannot register memory of large messages (%zu bytes at %p): %s. They "
+			  "are copied; this is said once, rndv.register_failed counts",
+			  iface->name, mem->length, mem->address, why[0] ? why : weft_strerror(err));
+}
+
 /* Register with the iface's domain unless that has been done. */
 static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 {
-	static _Thread_local struct weft_log_limit limit; /* large messages may ask for it each */
 	struct weft_mem_domain *d = NULL;
+	char why[256] = "";
 	unsigned int i;
 	int rc;
 
@@ -124,10 +178,9 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 	}
 	if (d == NULL)
 		return 0; /* more domains than one worker can have: those lanes copy */
-	rc = register_timed(mem, iface, &d->mem);
+	rc = register_as_can(mem, iface, &d->mem, why, sizeof(why));
 	if (rc < 0) {
-		weft_log_limited(&limit, WEFT_LOG_ERROR, "%s: cannot register %zu bytes at %p: %s",
-				 iface->name, mem->length, mem->address, weft_strerror(rc));
+		failed(mem, iface, rc, why);
 		return rc;
 	}
 	d->driver = iface->driver;
@@ -215,7 +268,7 @@ void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *if
 	}
 }
 
-static int mem_register(struct weft_context *ctx, struct weft_mem *mem)
+static int register_all(struct weft_context *ctx, struct weft_mem *mem)
 {
 	struct weft_worker *w;
 	unsigned int i;
@@ -252,6 +305,32 @@ static int rights_check(const struct weft_context *ctx, unsigned int rights)
 	return 0;
 }
 
+/* Out of the context's list, with what was made for its sake. */
+static void drop(struct weft_mem *mem)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(mem->narrow) / sizeof(mem->narrow[0]); i++)
+		if (mem->narrow[i] != NULL)
+			drop(mem->narrow[i]);
+	LIST_REMOVE(mem, entry);
+	free_mem(mem);
+}
+
+/* What lanes must allow so that peers have these rights. */
+static unsigned int access_of(unsigned int rights)
+{
+	unsigned int access = 0;
+
+	if (rights & WEFT_MEM_REMOTE_READ)
+		access |= WEFT_LANE_ACCESS_REMOTE_READ;
+	if (rights & WEFT_MEM_REMOTE_WRITE)
+		access |= WEFT_LANE_ACCESS_REMOTE_WRITE;
+	if (rights & WEFT_MEM_REMOTE_ATOMIC)
+		access |= WEFT_LANE_ACCESS_REMOTE_ATOMIC;
+	return access;
+}
+
 /* No peer gets at it any more. */
 static void revoke(struct weft_mem *mem)
 {
@@ -262,11 +341,36 @@ static void revoke(struct weft_mem *mem)
 	mem->slot = NULL;
 }
 
+/* A registration of all domains, in the context's list; the lock is held. */
+static int make(struct weft_context *ctx, const struct weft_mem *like, struct weft_mem **out)
+{
+	struct weft_mem *mem = calloc(1, sizeof(*mem));
+	int rc;
+
+	if (mem == NULL)
+		return -ENOMEM;
+	mem->ctx = ctx;
+	mem->address = like->address;
+	mem->length = like->length;
+	mem->rights = like->rights;
+	mem->access = like->access | WEFT_LANE_ACCESS_LOCAL_WRITE;
+	mem->write_optional = !(like->access & (MUST_WRITE | WEFT_LANE_ACCESS_LOCAL_WRITE));
+	mem->on_the_fly = like->on_the_fly;
+	rc = register_all(ctx, mem);
+	if (rc < 0) {
+		free_mem(mem);
+		return rc;
+	}
+	LIST_INSERT_HEAD(&ctx->mems, mem, entry);
+	*out = mem;
+	return 0;
+}
+
 int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 		      const struct weft_mem_params *params, struct weft_mem **out)
 {
+	struct weft_mem *mem = NULL, like;
 	struct weft_mem_params p;
-	struct weft_mem *mem;
 	int rc;
 
 	if (ctx == NULL || out == NULL || address == NULL || length == 0 ||
@@ -275,21 +379,14 @@ int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 	rc = rights_check(ctx, p.flags);
 	if (rc < 0)
 		return rc;
-	mem = calloc(1, sizeof(*mem));
-	if (mem == NULL)
-		return -ENOMEM;
-	mem->ctx = ctx;
-	mem->address = address;
-	mem->length = length;
-	mem->rights = p.flags;
+	like = (struct weft_mem){.address = address, .length = length, .rights = p.flags};
+	like.access = access_of(p.flags);
 	pthread_mutex_lock(&ctx->lock);
-	rc = mem_register(ctx, mem);
+	rc = make(ctx, &like, &mem);
 	if (rc == 0 && mem->rights)
 		rc = weft_mem_key_make(&ctx->keys, ctx->platform, mem, &mem->slot, &mem->key);
-	if (rc == 0)
-		LIST_INSERT_HEAD(&ctx->mems, mem, entry);
-	else
-		free_mem(mem);
+	if (rc < 0 && mem != NULL)
+		drop(mem);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == 0)
 		*out = mem;
@@ -309,8 +406,7 @@ int weft_mem_deregister(struct weft_mem *mem)
 	if (mem->refs > 0) {
 		rc = -EBUSY;
 	} else {
-		LIST_REMOVE(mem, entry);
-		free_mem(mem);
+		drop(mem);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
@@ -340,11 +436,27 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 
 /* ------------------------------------------------------------------ on the fly */
 
-int weft_mem_get(struct weft_context *ctx, void *address, size_t length, struct weft_mem **out)
+int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsigned int access,
+		  struct weft_mem **out)
+{
+	struct weft_mem like = {
+		.address = address, .length = length, .access = access, .on_the_fly = true};
+	int rc;
+
+	if (length > SIZE_MAX - (uintptr_t)address)
+		return -EINVAL;
+	pthread_mutex_lock(&ctx->lock);
+	rc = make(ctx, &like, out);
+	pthread_mutex_unlock(&ctx->lock);
+	return rc;
+}
+
+int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigned int access,
+		 struct weft_mem **out)
 {
 	if (ctx->regcache == NULL)
-		return weft_mem_register(ctx, address, length, NULL, out);
-	return weft_regcache_get(ctx->regcache, address, length, out);
+		return weft_mem_make(ctx, address, length, access, out);
+	return weft_regcache_get(ctx->regcache, address, length, access, out);
 }
 
 void weft_mem_put(struct weft_mem *mem)
@@ -353,6 +465,28 @@ void weft_mem_put(struct weft_mem *mem)
 		weft_mem_deregister(mem);
 	else
 		weft_regcache_put(mem->ctx->regcache, mem);
+}
+
+struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
+{
+	const unsigned int mask = WEFT_LANE_ACCESS_REMOTE;
+	struct weft_mem like = {.address = mem->address, .length = mem->length, .access = remote};
+	unsigned int i = remote == WEFT_LANE_ACCESS_REMOTE_WRITE;
+	struct weft_mem *narrow;
+
+	if ((mem->access & mask) == remote)
+		return mem;
+	/* Pairs with the release below: what was registered is seen. */
+	narrow = atomic_load_explicit(&mem->narrow[i], memory_order_acquire);
+	if (narrow != NULL)
+		return narrow;
+	like.on_the_fly = true;
+	pthread_mutex_lock(&mem->ctx->lock);
+	narrow = atomic_load_explicit(&mem->narrow[i], memory_order_relaxed);
+	if (narrow == NULL && make(mem->ctx, &like, &narrow) == 0)
+		atomic_store_explicit(&mem->narrow[i], narrow, memory_order_release);
+	pthread_mutex_unlock(&mem->ctx->lock);
+	return narrow;
 }
 
 /* ------------------------------------------------------------------ what registering costs */

@@ -34,11 +34,34 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
  * A registration that covers [address, address + length), for an operation on memory that its user has not registered: from the registration
  * cache, or made now (system calls: not for small messages). Its start and length may be larger than asked for. Any thread; takes the
  * context's lock.
+ * @param access  WEFT_LANE_ACCESS_*. What peers may do with its keys is exactly this; without a REMOTE right here its keys must not be
+ *   given away, for they may allow anything
  * @param[out] mem  to be given back with weft_mem_put() when no lane uses it any more
- * @return 0, or the driver's error
+ * @return 0, or the driver's error, which has been logged (once per device and error, then counted)
  */
-int weft_mem_get(struct weft_context *ctx, void *address, size_t length, struct weft_mem **mem);
+int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigned int access,
+		 struct weft_mem **mem);
 void weft_mem_put(struct weft_mem *mem);
+
+/**
+ * Of memory that its user has registered: a registration of all of it whose keys allow peers exactly @p remote. It may be @p mem itself; else
+ * it is made at the first call and lives as long as @p mem. Any thread; may take the context's lock.
+ * @param remote  #WEFT_LANE_ACCESS_REMOTE_READ or #WEFT_LANE_ACCESS_REMOTE_WRITE
+ * @return NULL = it can't be registered so; logged as with weft_mem_get()
+ */
+struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote);
+
+/** Does the registration cover the buffer? */
+static inline bool weft_mem_covers(const struct weft_mem *mem, const void *buf, size_t length)
+{
+	uintptr_t base = (uintptr_t)mem->address, at = (uintptr_t)buf;
+
+	return at >= base && at - base <= mem->length && length <= mem->length - (at - base);
+}
+
+/** weft_mem_get() without the cache. */
+int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsigned int access,
+		  struct weft_mem **mem);
 
 /**
  * What registering costs in the domain of @p iface: measured (an average over the last registrations of this context), else the driver's figures.

@@ -164,6 +164,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"rndv.gets", mw->count.gets},
 		{"rndv.puts", mw->count.puts},
 		{"rndv.native_failed", mw->count.native_failed},
+		{"rndv.register_failed", mw->count.register_failed},
 		{"rndv.asked_now", mw->pull_out},
 		{"copied_bytes", mw->count.copied_bytes},
 		{"tag.no_eager_credit", mw->count.no_eager_credit},

@@ -103,12 +103,22 @@ static void insert(struct weft_regcache *rc, struct weft_regcache_entry *e)
 	e->listed = true;
 }
 
-static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
+/* No key leaves that allows more than it was asked for. */
+static bool allows(const struct weft_mem *mem, unsigned int access)
+{
+	unsigned int remote = access & WEFT_LANE_ACCESS_REMOTE;
+
+	return (mem->access & access) == access &&
+	       (remote == 0 || (mem->access & WEFT_LANE_ACCESS_REMOTE) == remote);
+}
+
+static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
+			    unsigned int access)
 {
 	unsigned int i = position(rc, start);
 	struct weft_regcache_entry *e = i < rc->num ? rc->table[i] : NULL;
 
-	if (e == NULL || e->start > start || e->end < end)
+	if (e == NULL || e->start > start || e->end < end || !allows(e->mem, access))
 		return NULL;
 	if (e->refs++ == 0)
 		TAILQ_REMOVE(&rc->lru, e, link);
@@ -304,12 +314,13 @@ void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *s
 /* ------------------------------------------------------------------ get, put */
 
 /* For one operation. */
-static int get_once(struct weft_regcache *rc, void *address, size_t length, struct weft_mem **mem)
+static int get_once(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
+		    struct weft_mem **mem)
 {
 	pthread_mutex_lock(&rc->lock);
 	rc->stats.uncached++;
 	pthread_mutex_unlock(&rc->lock);
-	return weft_mem_register(rc->ctx, address, length, NULL, mem);
+	return weft_mem_make(rc->ctx, address, length, access, mem);
 }
 
 /*
@@ -361,9 +372,10 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 }
 
 /* What is wanted, and what overlaps it: entries do not overlap, so the new one takes their place. */
-static uint64_t widen(struct weft_regcache *rc, uintptr_t *start, uintptr_t *end)
+static uint64_t widen(struct weft_regcache *rc, uintptr_t *start, uintptr_t *end,
+		      unsigned int *access)
 {
-	unsigned int i;
+	unsigned int i, remote = 0;
 	uint64_t events;
 
 	pthread_mutex_lock(&rc->lock);
@@ -373,15 +385,20 @@ static uint64_t widen(struct weft_regcache *rc, uintptr_t *start, uintptr_t *end
 			*start = rc->table[i]->start;
 		if (rc->table[i]->end > *end)
 			*end = rc->table[i]->end;
+		/* Whose keys stay here gets along with what peers were allowed before. */
+		if (!(*access & WEFT_LANE_ACCESS_REMOTE))
+			remote |= rc->table[i]->mem->access & WEFT_LANE_ACCESS_REMOTE;
 	}
+	*access |= remote;
 	pthread_mutex_unlock(&rc->lock);
 	return events;
 }
 
 /* slow is held. */
-static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, struct weft_mem **mem)
+static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
+		struct weft_mem **mem)
 {
-	uint64_t events = widen(rc, &start, &end);
+	uint64_t events = widen(rc, &start, &end, &access);
 	struct weft_regcache_entry *e;
 	int err;
 
@@ -391,7 +408,7 @@ static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, struct
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return -ENOMEM;
-	err = weft_mem_register(rc->ctx, (void *)start, end - start, NULL, &e->mem);
+	err = weft_mem_make(rc->ctx, (void *)start, end - start, access, &e->mem);
 	if (err < 0) {
 		free(e);
 		return err;
@@ -407,17 +424,19 @@ static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, struct
 	return 0;
 }
 
-static struct weft_mem *lookup(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
+static struct weft_mem *lookup(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
+			       unsigned int access)
 {
 	struct weft_mem *mem;
 
 	pthread_mutex_lock(&rc->lock);
-	mem = hit(rc, start, end);
+	mem = hit(rc, start, end, access);
 	pthread_mutex_unlock(&rc->lock);
 	return mem;
 }
 
-int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, struct weft_mem **mem)
+int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
+		      struct weft_mem **mem)
 {
 	uintptr_t start = (uintptr_t)address & ~(rc->page_size - 1);
 	uintptr_t end = ((uintptr_t)address + length + rc->page_size - 1) & ~(rc->page_size - 1);
@@ -433,17 +452,17 @@ int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, st
 	}
 	if (!atomic_load(&rc->running) || rc->pid != getpid() ||
 	    weft_uffd_changing(rc->uffd, rc->page))
-		return get_once(rc, address, length, mem);
-	*mem = lookup(rc, start, end);
+		return get_once(rc, address, length, access, mem);
+	*mem = lookup(rc, start, end, access);
 	if (*mem != NULL)
 		return 0;
 	pthread_mutex_lock(&rc->slow);
-	*mem = lookup(rc, start, end); /* another thread may have been here */
+	*mem = lookup(rc, start, end, access); /* another thread may have been here */
 	if (*mem == NULL)
-		miss(rc, start, end, mem); /* else it cannot be kept */
+		miss(rc, start, end, access, mem); /* else it cannot be kept */
 	pthread_mutex_unlock(&rc->slow);
 	weft_regcache_reap(rc);
-	return *mem != NULL ? 0 : get_once(rc, address, length, mem);
+	return *mem != NULL ? 0 : get_once(rc, address, length, access, mem);
 }
 
 void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem)

@@ -10,6 +10,9 @@
  * The monitor thread takes `lock` around reading events, so nobody may do anything under it that might give memory back to the system: no
  * malloc(), no free(), no driver call. The thread itself does neither either; what it invalidates is deregistered by whoever comes next, a progress call at the latest.
  *
+ * An entry is a hit only for who may use it: whose keys go to a peer wants one that allows peers exactly the same; others any. What has fewer
+ * rights, or other ones, is replaced by a new registration.
+ *
  * A child process after fork() has the table but neither the thread nor the events: there nothing is kept.
  */
 #ifndef WEFT_REGCACHE_H
@@ -29,7 +32,8 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
 /** Everything is given back: deregisters what is kept, ends the thread. The context's lock is not held. */
 void weft_regcache_free(struct weft_regcache *rc);
 
-int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length,
+/** As weft_mem_get(). */
+int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
 		      struct weft_mem **mem);
 void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem);
 

@@ -142,13 +142,14 @@ static bool is_plain(const struct weft_fetch *f)
 }
 
 /* Of the bytes that will come, not of the whole buffer. */
-static int register_it(struct weft_fetch *f)
+static int register_it(struct weft_fetch *f, unsigned int access)
 {
-	int rc = weft_mem_get(f->req->mw->worker->ctx, f->req->dt.buf, f->req->length, &f->mem);
+	int rc = weft_mem_get(f->req->mw->worker->ctx, f->req->dt.buf, f->req->length, access,
+			      &f->mem);
 
 	if (rc) {
 		f->mem = NULL;
-		f->req->mw->count.native_failed++;
+		f->req->mw->count.register_failed++;
 	}
 	return rc;
 }
@@ -168,7 +169,7 @@ static void send_rtr(struct weft_fetch *f)
 	};
 	size_t length = sizeof(m.rtr);
 
-	if (f->scheme == WEFT_RNDV_PUT && register_it(f) == 0)
+	if (f->scheme == WEFT_RNDV_PUT && register_it(f, WEFT_LANE_ACCESS_REMOTE_WRITE) == 0)
 		length += weft_rndv_keys_write(f->me, weft_rndv_native_lanes(f->me, true), f->mem,
 					       f->req->dt.buf, m.records);
 	weft_tx_ctl(f->me, WEFT_WIRE_RTR, &m, length);
@@ -179,7 +180,7 @@ static void use_keys(struct weft_fetch *f)
 {
 	uint32_t lanes = f->offer.lanes & weft_rndv_native_lanes(f->me, false);
 
-	if (!lanes || !is_plain(f) || register_it(f))
+	if (!lanes || !is_plain(f) || register_it(f, WEFT_LANE_ACCESS_LOCAL_WRITE))
 		return;
 	for (; lanes; lanes &= lanes - 1) {
 		int i = __builtin_ctz(lanes);

@@ -23,17 +23,20 @@ static bool is_plain(const struct weft_request *req)
 	return req->dt.dt_class == WEFT_DT_CONTIG && req->length;
 }
 
-/* Unless the user has, or it was done when the RTS found no room before. */
-static int register_it(struct weft_request *req)
+/*
+ * Unless the user has, or it was done when the RTS found no room before. @access: for the peer; 0 =
+ * our lanes only read it.
+ */
+static int register_it(struct weft_request *req, unsigned int access)
 {
 	int rc;
 
 	if (req->send.mem)
-		return 0;
-	rc = weft_mem_get(req->mw->worker->ctx, req->dt.buf, req->length, &req->send.mem);
+		return weft_mem_covers(req->send.mem, req->dt.buf, req->length) ? 0 : -EINVAL;
+	rc = weft_mem_get(req->mw->worker->ctx, req->dt.buf, req->length, access, &req->send.mem);
 	if (rc) {
 		req->send.mem = NULL;
-		req->mw->count.native_failed++;
+		req->mw->count.register_failed++;
 		return rc;
 	}
 	req->flags |= WEFT_REQ_OWN_MEM;
@@ -44,6 +47,7 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
 {
 	enum weft_rndv_scheme scheme = req->mw->conf.rndv_scheme;
 	struct weft_msg_ep *me = req->me;
+	struct weft_mem *mem;
 	uint32_t f = 0, lanes = 0;
 
 	if (scheme == WEFT_RNDV_AUTO || scheme == WEFT_RNDV_GET) {
@@ -55,9 +59,10 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
 		f |= WEFT_RTS_F_PUT;
 	*flags = weft_put32(f);
 	/* What cannot be registered is pulled. */
-	if (!lanes || !is_plain(req) || register_it(req))
+	if (!lanes || !is_plain(req) || register_it(req, WEFT_LANE_ACCESS_REMOTE_READ))
 		return 0;
-	return weft_rndv_keys_write(me, lanes, req->send.mem, req->dt.buf, records);
+	mem = weft_mem_export(req->send.mem, WEFT_LANE_ACCESS_REMOTE_READ);
+	return mem ? weft_rndv_keys_write(me, lanes, mem, req->dt.buf, records) : 0;
 }
 
 void weft_rndv_offered(struct weft_request *req)
@@ -337,7 +342,7 @@ static void read_put_keys(struct weft_request *req, const void *records, size_t 
 
 	weft_rndv_keys_read(&keys, records, length);
 	keys.lanes &= weft_rndv_native_lanes(req->me, true);
-	if (!keys.lanes || !is_plain(req) || register_it(req))
+	if (!keys.lanes || !is_plain(req) || register_it(req, 0))
 		return;
 	for (uint32_t m = keys.lanes; m; m &= m - 1) {
 		int i = __builtin_ctz(m);

@@ -15,46 +15,50 @@
 #include "log.h"
 #include "roce.h"
 
-#define ROCE_ACCESS                                                                  \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
-	 IBV_ACCESS_REMOTE_ATOMIC)
-
 static struct roce_dev *dev_of(struct weft_lane_iface *iface)
 {
 	return roce_iface_of(iface)->dev;
 }
 
-static int reg(struct roce_dev *dev, void *addr, size_t len, struct weft_mem_lane *m)
+/* Rights in the device's words. Remote writes and atomics go only with local ones (InfiniBand specification 10.6.3.1). */
+static int verbs_access(const struct roce_dev *dev, unsigned int access)
 {
-	int access = dev->attr.atomic_cap != IBV_ATOMIC_NONE
-			     ? ROCE_ACCESS
-			     : ROCE_ACCESS & ~IBV_ACCESS_REMOTE_ATOMIC;
+	int flags = 0;
 
+	if (access & WEFT_LANE_ACCESS_LOCAL_WRITE)
+		flags |= IBV_ACCESS_LOCAL_WRITE;
+	if (access & WEFT_LANE_ACCESS_REMOTE_READ)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if (access & WEFT_LANE_ACCESS_REMOTE_WRITE)
+		flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+	/* A device without atomics refuses the flag; its lanes have no amo64() either. */
+	if ((access & WEFT_LANE_ACCESS_REMOTE_ATOMIC) && dev->attr.atomic_cap != IBV_ATOMIC_NONE)
+		flags |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
+	return flags;
+}
+
+static int reg(struct roce_dev *dev, void *addr, size_t len, unsigned int access,
+	       struct weft_mem_lane *m)
+{
 	m->start = (uintptr_t)addr;
 	m->length = len;
 	m->iova = m->start & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 	errno = 0;
-	m->mr = ibv_reg_mr_iova(dev->pd, addr, len, m->iova, access);
-	if (m->mr == NULL && (errno == EACCES || errno == EFAULT || errno == EPERM)) {
-		/* Memory that can't be written (constants, a file mapped read-only) can be sent. */
-		m->mr = ibv_reg_mr_iova(dev->pd, addr, len, m->iova, IBV_ACCESS_REMOTE_READ);
-	}
+	m->mr = ibv_reg_mr_iova(dev->pd, addr, len, m->iova, verbs_access(dev, access));
 	return m->mr != NULL ? 0 : errno ? -errno : -EIO;
 }
 
-int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
-		      struct weft_mem_lane **mem)
+int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
+		      struct weft_mem_lane **mem, char *why, size_t why_len)
 {
 	struct weft_mem_lane *m = calloc(1, sizeof(*m));
-	char why[256];
 	int rc;
 
 	if (m == NULL)
 		return -ENOMEM;
-	rc = reg(dev_of(iface), addr, len, m);
+	rc = reg(dev_of(iface), addr, len, access, m);
 	if (rc < 0) {
-		roce_setup_failed(dev_of(iface), "registration of memory", -rc, why, sizeof(why));
-		weft_warn("%s", why);
+		roce_setup_failed(dev_of(iface), "registration of memory", -rc, why, why_len);
 		free(m);
 		return rc;
 	}
@@ -97,7 +101,7 @@ static double reg_time(struct roce_dev *dev, void *addr, size_t len)
 
 	for (i = 0; i < 5; i++) {
 		t = seconds();
-		if (reg(dev, addr, len, &m) < 0)
+		if (reg(dev, addr, len, WEFT_LANE_ACCESS_LOCAL_WRITE, &m) < 0)
 			return -1;
 		t = seconds() - t;
 		ibv_dereg_mr(m.mr);

@@ -147,8 +147,8 @@ static inline uint64_t roce_key(const struct weft_mem_lane *mem)
 	return mem->mr->rkey | mem->iova << 32;
 }
 
-int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
-		      struct weft_mem_lane **mem);
+int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
+		      struct weft_mem_lane **mem, char *why, size_t why_len);
 void roce_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 uint64_t roce_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 /** Register and deregister some memory, and fill dev->reg_cost and reg_growth. */

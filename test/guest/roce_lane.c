@@ -428,6 +428,19 @@ static bool a_flush_ends_when_the_peer_has_taken_everything(void)
 	return true;
 }
 
+#define ALL_RIGHTS (WEFT_LANE_ACCESS_LOCAL_WRITE | WEFT_LANE_ACCESS_REMOTE)
+
+static bool reg_mem(struct host *end, void *addr, size_t len, unsigned int access,
+		    struct weft_mem_lane **reg)
+{
+	char why[256] = "";
+	int rc = weft_roce_driver.mem_register(end->iface, addr, len, access, reg, why, sizeof(why));
+
+	if (rc != 0)
+		printf("# registering: %s (%d)\n", why, rc);
+	return rc == 0;
+}
+
 static bool zero_copy_sends_from_pieces_and_waits_for_the_peer(void)
 {
 	static uint8_t mem[16384];
@@ -438,7 +451,7 @@ static bool zero_copy_sends_from_pieces_and_waits_for_the_peer(void)
 	double end;
 
 	CHECK(open_pair(""));
-	CHECK(weft_roce_driver.mem_register(a.iface, mem + 3, sizeof(mem) - 3, &reg) == 0);
+	CHECK(reg_mem(&a, mem + 3, sizeof(mem) - 3, ALL_RIGHTS, &reg));
 	fill(mem + 100, 0, 6000);
 	iov[0] = (struct iovec){mem + 104, 1};
 	iov[1] = (struct iovec){mem + 105, 2995};
@@ -528,8 +541,8 @@ static bool open_memory(void)
 	mem_a = mmap(NULL, MEM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mem_b = mmap(NULL, MEM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	/* Not at the beginning of a page: keys must carry that. */
-	CHECK(weft_roce_driver.mem_register(a.iface, mem_a + 72, MEM - 72, &reg_a) == 0);
-	CHECK(weft_roce_driver.mem_register(b.iface, mem_b + 40, MEM - 40, &reg_b) == 0);
+	CHECK(reg_mem(&a, mem_a + 72, MEM - 72, ALL_RIGHTS, &reg_a));
+	CHECK(reg_mem(&b, mem_b + 40, MEM - 40, ALL_RIGHTS, &reg_b));
 	for (i = 0; i < MEM; i++)
 		mem_b[i] = byte_of(9, i);
 	return true;
@@ -685,8 +698,65 @@ static bool a_deregistered_key_is_dead(void)
 	CHECK(a.lep->ops->get_zcopy(a.lep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
 	WITHIN(10, op.done == 1);
 	CHECK(op.status < 0);
-	CHECK(weft_roce_driver.mem_register(b.iface, mem_b, MEM, &reg_b) == 0);
+	CHECK(reg_mem(&b, mem_b, MEM, ALL_RIGHTS, &reg_b));
 	close_memory();
+	return true;
+}
+
+static bool a_key_allows_no_more_than_it_was_made_for(void)
+{
+	static const unsigned int rights[] = {WEFT_LANE_ACCESS_REMOTE_READ,
+					      WEFT_LANE_ACCESS_REMOTE_WRITE};
+	struct weft_mem_lane *narrow;
+	struct iovec iov;
+	struct op op;
+	uint64_t key;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		bool reads = rights[i] == WEFT_LANE_ACCESS_REMOTE_READ;
+
+		CHECK(open_pair(""));
+		CHECK(open_memory());
+		memset(mem_a, 1, 4096);
+		memset(mem_b, 2, 4096);
+		CHECK(reg_mem(&b, mem_b, 4096, rights[i], &narrow));
+		key = weft_roce_driver.mem_key(b.iface, narrow);
+		iov = (struct iovec){mem_a + 100, 64};
+		op = (struct op){.comp.done = op_done};
+		CHECK((reads ? a.lep->ops->get_zcopy : a.lep->ops->put_zcopy)(
+			      a.lep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
+		WITHIN(10, op.done == 1);
+		CHECK(op.status == 0);
+		CHECK((reads ? mem_a[100] : mem_b[0]) == (reads ? 2 : 1));
+		/* And now what it does not allow: refused, and nothing is touched. */
+		op = (struct op){.comp.done = op_done};
+		memset(mem_a, 3, 4096);
+		CHECK((reads ? a.lep->ops->put_zcopy : a.lep->ops->get_zcopy)(
+			      a.lep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
+		WITHIN(10, op.done == 1);
+		CHECK(op.status == -EACCES || op.status == -EPROTO);
+		CHECK(mem_a[100] == 3 && mem_b[0] == (reads ? 2 : 1));
+		weft_roce_driver.mem_deregister(b.iface, narrow);
+		close_memory();
+	}
+	return true;
+}
+
+static bool read_only_memory_is_registered_for_sending_only(void)
+{
+	uint8_t *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct weft_mem_lane *reg;
+	char why[256] = "";
+
+	CHECK(open_pair(""));
+	CHECK(page != MAP_FAILED);
+	CHECK(weft_roce_driver.mem_register(a.iface, page, 4096, WEFT_LANE_ACCESS_LOCAL_WRITE, &reg,
+					    why, sizeof(why)) < 0);
+	CHECK(why[0] != '\0');
+	CHECK(reg_mem(&a, page, 4096, WEFT_LANE_ACCESS_REMOTE_READ, &reg));
+	weft_roce_driver.mem_deregister(a.iface, reg);
+	munmap(page, 4096);
 	return true;
 }
 
@@ -1165,6 +1235,8 @@ static const struct {
 	B(atomics_return_the_old_value),
 	B(a_wrong_key_ends_the_lane_and_says_so),
 	B(a_deregistered_key_is_dead),
+	B(a_key_allows_no_more_than_it_was_made_for),
+	B(read_only_memory_is_registered_for_sending_only),
 	B(peers_with_different_path_mtus_use_the_smaller),
 	B(an_address_without_a_route_is_not_reachable),
 	B(closing_tells_the_peer),

@@ -99,6 +99,7 @@ struct weft_mem_lane {
 	uint8_t *addr;
 	size_t len;
 	uint64_t key;
+	unsigned int access;
 };
 
 struct refusal {
@@ -120,6 +121,9 @@ static struct {
 	struct refusal refusals[16];
 	unsigned int num_refusals;
 	unsigned int num_ifaces, num_leps, num_msgs, num_kept, num_mems, native;
+	unsigned int num_registers, denied;
+	const uint8_t *read_only;
+	size_t read_only_len;
 	LIST_HEAD(, weft_mem_lane) mems;
 	uint64_t next_key;
 	unsigned int rma_window;
@@ -353,6 +357,14 @@ static int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 
 /* ------------------------------------------------------------------ remote memory */
 
+static bool allowed(const struct weft_mem_lane *m, unsigned int access)
+{
+	bool yes = (m->access & access) == access;
+
+	net.denied += !yes;
+	return yes;
+}
+
 /* Done at once at the target; the asker learns of it at its next progress. */
 static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64_t key,
 		  struct weft_lane_comp *comp, uint8_t **at)
@@ -365,7 +377,8 @@ static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64
 		return rc;
 	net.native++;
 	LIST_FOREACH(m, &net.mems, entry) {
-		if (m->key == key && offset <= m->len && len <= m->len - offset)
+		if (m->key == key && offset <= m->len && len <= m->len - offset &&
+		    allowed(m, WEFT_LANE_ACCESS_REMOTE_ATOMIC))
 			break;
 	}
 	comp_due(lep, comp, m != NULL ? 0 : -EKEYREJECTED);
@@ -388,6 +401,7 @@ static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int 
 	assert_true((uint8_t *)iov->iov_base >= mem->addr &&
 		    (uint8_t *)iov->iov_base + iov->iov_len <= mem->addr + mem->len);
 	assert_true(iov->iov_len > 0);
+	assert_true(write || (mem->access & WEFT_LANE_ACCESS_LOCAL_WRITE));
 	rc = check_send(lep, iov->iov_len,
 			write ? base->iface->attr.max_put : base->iface->attr.max_get);
 	if (rc == 0 && net.rma_refuse)
@@ -437,6 +451,8 @@ static int rma_do(const struct mock_rma *r)
 			break;
 	if (m == NULL || r->offset > m->len || r->iov.iov_len > m->len - r->offset)
 		return -EKEYREJECTED;
+	if (!allowed(m, r->write ? WEFT_LANE_ACCESS_REMOTE_WRITE : WEFT_LANE_ACCESS_REMOTE_READ))
+		return -EACCES;
 	if (r->write)
 		memcpy(m->addr + r->offset, r->iov.iov_base, r->iov.iov_len);
 	else
@@ -1050,15 +1066,30 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	return 0;
 }
 
+/* Not the pages that a test has said are for reading. */
+static bool writable(const uint8_t *addr)
+{
+	return addr < net.read_only || addr >= net.read_only + net.read_only_len;
+}
+
 static int mock_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
-			     struct weft_mem_lane **mem)
+			     unsigned int access, struct weft_mem_lane **mem, char *why,
+			     size_t why_len)
 {
 	(void)iface;
-	if (net.register_fail)
+	net.num_registers++;
+	if (net.register_fail) {
+		snprintf(why, why_len, "the mock was told to refuse: tell it not to");
 		return net.register_fail;
+	}
+	if ((access & (WEFT_LANE_ACCESS_LOCAL_WRITE | WEFT_LANE_ACCESS_REMOTE_WRITE |
+		       WEFT_LANE_ACCESS_REMOTE_ATOMIC)) &&
+	    !writable(addr))
+		return -EFAULT;
 	*mem = malloc(sizeof(**mem));
 	assert_non_null(*mem);
-	**mem = (struct weft_mem_lane){.addr = addr, .len = len, .key = ++net.next_key};
+	**mem = (struct weft_mem_lane){
+		.addr = addr, .len = len, .key = ++net.next_key, .access = access};
 	LIST_INSERT_HEAD(&net.mems, *mem, entry);
 	net.num_mems++;
 	return 0;
@@ -1148,6 +1179,32 @@ unsigned int mock_num_kept(void)
 unsigned int mock_num_native(void)
 {
 	return net.native;
+}
+
+void mock_set_read_only(const void *addr, size_t len)
+{
+	net.read_only = addr;
+	net.read_only_len = len;
+}
+
+unsigned int mock_num_registers(void)
+{
+	return net.num_registers;
+}
+
+unsigned int mock_num_denied(void)
+{
+	return net.denied;
+}
+
+unsigned int mock_mem_remote_rights(void)
+{
+	struct weft_mem_lane *m;
+	unsigned int access = 0;
+
+	LIST_FOREACH(m, &net.mems, entry)
+		access |= m->access & WEFT_LANE_ACCESS_REMOTE;
+	return access;
 }
 
 unsigned int mock_num_mems(void)

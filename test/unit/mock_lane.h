@@ -131,6 +131,14 @@ void mock_fail_register(int status);
 
 /** Registrations that exist. */
 unsigned int mock_num_mems(void);
+/** Registrations that were tried. */
+unsigned int mock_num_registers(void);
+/** WEFT_LANE_ACCESS_REMOTE_* of all registrations that exist, together. */
+unsigned int mock_mem_remote_rights(void);
+/** Native operations that a key did not allow. */
+unsigned int mock_num_denied(void);
+/** Registrations with write access that begin here fail with -EFAULT, as those of read-only pages do. */
+void mock_set_read_only(const void *addr, size_t len);
 
 /** Receive buffers that callbacks have kept and not released. */
 unsigned int mock_num_kept(void);

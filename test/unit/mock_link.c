@@ -769,11 +769,15 @@ static int ctl_open(const struct weft_lane_open *p, struct weft_lane_iface **ifa
 }
 
 static int link_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
-			     struct weft_mem_lane **mem)
+			     unsigned int access, struct weft_mem_lane **mem, char *why,
+			     size_t why_len)
 {
 	uint64_t *key = malloc(sizeof(*key));
 
 	(void)addr;
+	(void)access;
+	(void)why;
+	(void)why_len;
 	assert_non_null(key);
 	*key = to_iface(iface)->id << 32 | len;
 	*mem = (struct weft_mem_lane *)key;

@@ -330,6 +330,143 @@ static void U38_a_death_amid_reads_ends_the_receive_once_and_nothing_is_written_
 	}
 }
 
+/* ------------------------------------------------------------------ rights */
+
+static void the_key_of_a_send_buffer_allows_reading_and_that_of_a_receive_buffer_writing(void **state)
+{
+	static const struct {
+		const char *scheme;
+		unsigned int rights;
+	} cases[] = {{"get", WEFT_LANE_ACCESS_REMOTE_READ}, {"put", WEFT_LANE_ACCESS_REMOTE_WRITE}};
+	struct op s, r;
+	struct duo d;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		mock_reset();
+		duo_open(&d, "mock:0,get=4096,put=4096", cases[i].scheme, cases[i].scheme);
+		mock_set_rma_window(1);
+		op_recv(&r, d.w[1], d.rbuf, LEN, 1, FULL);
+		op_send_sync(&s, d.ep, d.sbuf, LEN, 1);
+		duo_run(&d, 20);
+		assert_false(op_done(&r));
+		assert_int_equal(mock_mem_remote_rights(), cases[i].rights);
+		wait_for(&d, &s, &r);
+		op_end(&s, 0);
+		op_end_recv(&r, d.rbuf, LEN, 1, 5);
+		assert_int_equal(mock_num_denied(), 0);
+		duo_close(&d);
+	}
+}
+
+static void send_from(struct duo *d, struct weft_mem *mem, const uint8_t *buf, struct op *op)
+{
+	struct weft_op_params p = op_params(op, NULL);
+
+	p.mem = mem;
+	op->rc = weft_tag_send_sync(d->ep, buf, LEN, 1, &p, &op->req);
+	assert_int_equal(op->rc, WEFT_INPROGRESS);
+}
+
+static void memory_of_the_user_is_sent_by_a_key_for_reading_that_is_made_once(void **state)
+{
+	static const unsigned int flags[] = {0, WEFT_MEM_REMOTE_READ,
+					     WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct weft_mem_params mp =
+			WEFT_INIT(struct weft_mem_params, .flags = flags[i]);
+		struct weft_mem *mem;
+		struct op s, r;
+		struct duo d;
+		unsigned int before;
+
+		mock_reset();
+		mock_features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA;
+		duo_open(&d, "mock:0,get=65536", "auto", "auto");
+		assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN, &mp, &mem), 0);
+		before = mock_num_registers();
+		for (int k = 0; k < 3; k++) {
+			op_recv(&r, d.w[1], d.rbuf, LEN, 1, FULL);
+			send_from(&d, mem, d.sbuf, &s);
+			wait_for(&d, &s, &r);
+			op_end(&s, 0);
+			op_end_recv(&r, d.rbuf, LEN, 1, 5);
+		}
+		assert_true(gets(&d) >= 3 * LEN / 65536);
+		assert_int_equal(mock_num_denied(), 0);
+		/* Three of the receiver, and one of the sender unless it has just these rights. */
+		assert_int_equal(mock_num_registers() - before, flags[i] == 1 ? 3 : 4);
+		assert_int_equal(weft_mem_deregister(mem), 0);
+		assert_int_equal(mock_num_mems(), 0);
+		duo_close(&d);
+	}
+	mock_features = 0;
+}
+
+static void memory_that_the_user_may_only_read_is_registered_and_sent(void **state)
+{
+	struct weft_mem_params mp = WEFT_INIT(struct weft_mem_params, .flags = 0);
+	struct weft_mem *mem;
+	struct op s, r;
+	struct duo d;
+
+	(void)state;
+	duo_open(&d, "mock:0,get=65536", "auto", "auto");
+	mock_set_read_only(d.sbuf, LEN);
+	assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN, &mp, &mem), 0);
+	op_recv(&r, d.w[1], d.rbuf, LEN, 1, FULL);
+	send_from(&d, mem, d.sbuf, &s);
+	wait_for(&d, &s, &r);
+	op_end(&s, 0);
+	op_end_recv(&r, d.rbuf, LEN, 1, 5);
+	assert_true(gets(&d) > 0);
+	assert_int_equal(weft_mem_deregister(mem), 0);
+	/* Nor on the fly. */
+	one(&d, LEN);
+	assert_int_equal(pulls(&d), 0);
+	duo_close(&d);
+}
+
+static void memory_that_may_not_be_written_has_no_key_for_writing(void **state)
+{
+	struct weft_mem_params mp =
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_REMOTE_WRITE);
+	struct weft_mem *mem;
+	struct duo d;
+
+	(void)state;
+	mock_features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA;
+	duo_open(&d, "mock:0,get=65536,put=65536", "auto", "auto");
+	mock_set_read_only(d.sbuf, LEN);
+	assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN, &mp, &mem), -EFAULT);
+	mp.flags = WEFT_MEM_REMOTE_READ;
+	assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN, &mp, &mem), 0);
+	assert_int_equal(weft_mem_deregister(mem), 0);
+	duo_close(&d);
+	mock_features = 0;
+}
+
+static void a_registration_beside_the_buffer_is_not_offered(void **state)
+{
+	struct weft_mem *mem;
+	struct op s, r;
+	struct duo d;
+
+	(void)state;
+	duo_open(&d, "mock:0,get=65536", "auto", "auto");
+	assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN / 2, NULL, &mem), 0);
+	op_recv(&r, d.w[1], d.rbuf, LEN, 1, FULL);
+	send_from(&d, mem, d.sbuf, &s);
+	wait_for(&d, &s, &r);
+	op_end(&s, 0);
+	op_end_recv(&r, d.rbuf, LEN, 1, 5);
+	assert_int_equal(gets(&d), 0);
+	assert_int_equal(weft_mem_deregister(mem), 0);
+	duo_close(&d);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -343,6 +480,11 @@ int main(void)
 		T(iov_and_generic_receivers_pull_what_a_plain_one_would_read),
 		T(U29_U39_truncation_reads_nothing_and_frees_the_sender),
 		T(an_unexpected_offer_keeps_its_keys_until_it_is_received),
+		T(the_key_of_a_send_buffer_allows_reading_and_that_of_a_receive_buffer_writing),
+		T(memory_of_the_user_is_sent_by_a_key_for_reading_that_is_made_once),
+		T(memory_that_the_user_may_only_read_is_registered_and_sent),
+		T(memory_that_may_not_be_written_has_no_key_for_writing),
+		T(a_registration_beside_the_buffer_is_not_offered),
 		T(U38_a_death_amid_reads_ends_the_receive_once_and_nothing_is_written_after),
 	};
 

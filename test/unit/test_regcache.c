@@ -26,25 +26,32 @@ struct snapshot {
 	uint8_t first[64];
 	void *addr;
 	size_t len;
+	unsigned int access;
 };
 
 static _Atomic unsigned int snapshots, registered;
 static int refuse;
+static const void *read_only; /* pages that begin here can't be written */
 static uint64_t reg_ns; /* what a registration takes on the mock's clock, per page; plus 1 us */
 
-static int snap_register(struct weft_lane_iface *iface, void *addr, size_t len,
-			 struct weft_mem_lane **mem)
+static int snap_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
+			 struct weft_mem_lane **mem, char *why, size_t why_len)
 {
 	struct snapshot *s;
 	size_t i;
 
 	(void)iface;
-	if (refuse < 0)
+	if (refuse < 0) {
+		snprintf(why, why_len, "the limit of locked memory is 64 KiB: raise it");
 		return refuse;
+	}
+	if (addr == read_only && (access & WEFT_LANE_ACCESS_LOCAL_WRITE))
+		return -EFAULT;
 	s = calloc(1, sizeof(*s));
 	assert_non_null(s);
 	s->addr = addr;
 	s->len = len;
+	s->access = access;
 	for (i = 0; i < 64 && i * PAGE < len; i++)
 		s->first[i] = ((uint8_t *)addr)[i * PAGE];
 	snapshots++;
@@ -113,7 +120,7 @@ static void start_monitor(struct scene *s)
 	uint8_t *p = map_pages(NULL, 1, 0);
 	struct weft_mem *mem;
 
-	assert_int_equal(weft_mem_get(s->ctx, p, PAGE, &mem), 0);
+	assert_int_equal(weft_mem_get(s->ctx, p, PAGE, 0, &mem), 0);
 	weft_mem_put(mem);
 	munmap(p, PAGE);
 	weft_worker_progress(s->w);
@@ -171,14 +178,31 @@ static uint8_t seen(struct scene *s, const struct weft_mem *mem, const uint8_t *
 	return snap->first[(addr - (uint8_t *)snap->addr) / PAGE];
 }
 
-static struct weft_mem *get(struct scene *s, void *addr, size_t len)
+static struct weft_mem *get_for(struct scene *s, void *addr, size_t len, unsigned int access)
 {
 	struct weft_mem *mem = NULL;
 
-	assert_int_equal(weft_mem_get(s->ctx, addr, len, &mem), 0);
+	assert_int_equal(weft_mem_get(s->ctx, addr, len, access, &mem), 0);
 	assert_true((uintptr_t)mem->address <= (uintptr_t)addr);
 	assert_true((uintptr_t)mem->address + mem->length >= (uintptr_t)addr + len);
 	return mem;
+}
+
+static struct weft_mem *get(struct scene *s, void *addr, size_t len)
+{
+	return get_for(s, addr, len, 0);
+}
+
+/* What the registration of a use with @p access allows. */
+static unsigned int access_for(struct scene *s, void *addr, size_t len, unsigned int access)
+{
+	struct weft_mem *mem = get_for(s, addr, len, access);
+	unsigned int got =
+		((struct snapshot *)weft_mem_lane_of(mem, mock_iface(s->w, 0)))->access;
+
+	assert_int_equal(got, mem->access);
+	weft_mem_put(mem);
+	return got;
 }
 
 /* Register, use, give back. */
@@ -254,6 +278,76 @@ static void overlapping_uses_become_one_entry(void **state)
 	assert_int_equal(snapshots, 1);
 	close_scene(&s);
 	munmap(p, 30 * PAGE);
+}
+
+/* ------------------------------------------------------------------ rights */
+
+#define LOCAL WEFT_LANE_ACCESS_LOCAL_WRITE
+#define READ WEFT_LANE_ACCESS_REMOTE_READ
+#define WRITE WEFT_LANE_ACCESS_REMOTE_WRITE
+
+static void a_key_allows_what_it_was_asked_for_and_an_entry_with_other_rights_is_no_hit(void **state)
+{
+	struct scene s;
+	uint8_t *p;
+
+	NEEDS_UFFD();
+	open_scene(&s, "16", "1g", "auto");
+	p = map_pages(NULL, 8, 1);
+	registered = 0;
+	/* Sent from, without a key that leaves; then offered; then received into. */
+	assert_int_equal(access_for(&s, p, 8 * PAGE, 0), LOCAL);
+	assert_int_equal(access_for(&s, p, 8 * PAGE, READ), LOCAL | READ);
+	assert_int_equal(registered, 2);
+	assert_int_equal(access_for(&s, p, PAGE, LOCAL), LOCAL | READ);
+	assert_int_equal(access_for(&s, p, PAGE, 0), LOCAL | READ);
+	assert_int_equal(registered, 2);
+	/* A peer that may write shall not get the key with which others read, nor the other way round. */
+	assert_int_equal(access_for(&s, p, PAGE, WRITE), LOCAL | WRITE);
+	assert_int_equal(access_for(&s, p, PAGE, READ), LOCAL | READ);
+	assert_int_equal(registered, 4);
+	assert_int_equal(stats(&s)->entries, 1);
+	assert_int_equal(stats(&s)->bytes, 8 * PAGE);
+	close_scene(&s);
+	munmap(p, 8 * PAGE);
+}
+
+static void an_entry_that_is_replaced_for_its_rights_stays_for_its_user(void **state)
+{
+	struct weft_mem *old;
+	struct scene s;
+	uint8_t *p;
+
+	NEEDS_UFFD();
+	open_scene(&s, "16", "1g", "auto");
+	p = map_pages(NULL, 8, 1);
+	old = get_for(&s, p, 8 * PAGE, READ);
+	access_for(&s, p + PAGE, PAGE, WRITE);
+	assert_int_equal(seen(&s, old, p), 1);
+	assert_int_equal(snapshots, 2);
+	weft_mem_put(old);
+	assert_int_equal(snapshots, 1);
+	close_scene(&s);
+	munmap(p, 8 * PAGE);
+}
+
+static void memory_for_reading_only_can_be_sent_but_not_received_into(void **state)
+{
+	struct weft_mem *mem;
+	struct scene s;
+	uint8_t *p;
+
+	(void)state;
+	open_scene(&s, "16", "1g", "auto");
+	p = map_pages(NULL, 2, 1);
+	read_only = p;
+	assert_int_equal(access_for(&s, p, PAGE, 0), 0);
+	assert_int_equal(access_for(&s, p, PAGE, READ), READ);
+	assert_int_equal(weft_mem_get(s.ctx, p, PAGE, LOCAL, &mem), -EFAULT);
+	assert_int_equal(weft_mem_get(s.ctx, p, PAGE, WRITE, &mem), -EFAULT);
+	read_only = NULL;
+	close_scene(&s);
+	munmap(p, 2 * PAGE);
 }
 
 /* ------------------------------------------------------------------ what goes away */
@@ -535,11 +629,58 @@ static void a_refused_registration_is_the_callers_error(void **state)
 	open_scene(&s, "16", "1g", "auto");
 	p = map_pages(NULL, 4, 1);
 	refuse = -ENOMEM;
-	assert_int_equal(weft_mem_get(s.ctx, p, PAGE, &mem), -ENOMEM);
+	assert_int_equal(weft_mem_get(s.ctx, p, PAGE, 0, &mem), -ENOMEM);
 	refuse = 0;
 	assert_int_equal(use(&s, p, PAGE), 1);
 	close_scene(&s);
 	munmap(p, 4 * PAGE);
+}
+
+/* Lines of the log file with @p what. */
+static unsigned int count_lines(const char *path, const char *what)
+{
+	FILE *f = fopen(path, "r");
+	unsigned int n = 0;
+	char line[600];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) != NULL)
+		n += strstr(line, what) != NULL;
+	fclose(f);
+	return n;
+}
+
+static void a_registration_that_fails_with_every_message_is_told_once_per_reason(void **state)
+{
+	char path[] = "/tmp/weft-regcache-XXXXXX";
+	int fd = mkstemp(path), level = weft_log_level;
+	struct weft_mem *mem;
+	struct scene s;
+	uint8_t *p;
+	int i;
+
+	(void)state;
+	assert_true(fd >= 0);
+	open_scene(&s, "16", "1g", "off");
+	p = map_pages(NULL, 4, 1);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
+	for (i = 0; i < 100; i++) {
+		refuse = i % 2 ? -ENOMEM : -EPERM;
+		assert_int_equal(weft_mem_get(s.ctx, p, PAGE, 0, &mem), refuse);
+	}
+	/* Who registers asks himself, and is told each time. */
+	assert_int_equal(weft_mem_register(s.ctx, p, PAGE, NULL, &mem), refuse);
+	assert_int_equal(weft_mem_register(s.ctx, p, PAGE, NULL, &mem), refuse);
+	refuse = 0;
+	assert_int_equal(weft_log_setup(WEFT_LOG_ERROR, "/dev/null"), 0);
+	assert_int_equal(count_lines(path, "large messages"), 2);
+	assert_int_equal(count_lines(path, "raise it"), 4);
+	assert_int_equal(count_lines(path, "weft error"), 2);
+	weft_log_level = level;
+	close_scene(&s);
+	munmap(p, 4 * PAGE);
+	close(fd);
+	unlink(path);
 }
 
 /* Workers come and go; what is kept follows, and the context can be destroyed with it. */
@@ -591,6 +732,10 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		CONN_TEST(the_second_use_is_a_hit),
 		CONN_TEST(overlapping_uses_become_one_entry),
+		CONN_TEST(
+			a_key_allows_what_it_was_asked_for_and_an_entry_with_other_rights_is_no_hit),
+		CONN_TEST(an_entry_that_is_replaced_for_its_rights_stays_for_its_user),
+		CONN_TEST(memory_for_reading_only_can_be_sent_but_not_received_into),
 		CONN_TEST(unmapped_memory_is_never_found_again),
 		CONN_TEST(emptied_memory_is_registered_anew),
 		CONN_TEST(moved_memory_is_registered_at_its_new_place),
@@ -601,6 +746,7 @@ int main(int argc, char **argv)
 		CONN_TEST(what_cannot_be_watched_for_certain_is_not_kept),
 		CONN_TEST(off_registers_every_time),
 		CONN_TEST(a_refused_registration_is_the_callers_error),
+		CONN_TEST(a_registration_that_fails_with_every_message_is_told_once_per_reason),
 		CONN_TEST(kept_registrations_follow_the_interfaces),
 		CONN_TEST(registering_is_measured),
 	};
