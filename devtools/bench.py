@@ -10,15 +10,9 @@ machine; the others are sorted by state, and variants are compared only within a
 
 import argparse
 import contextlib
-import csv
-import io
 import json
 import os
 import random
-import resource
-import shutil
-import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -26,125 +20,17 @@ import tempfile
 import time
 
 import bench_multi_eager
+import bench_report
 import bench_sweep
+from bench_rails import Rails
+from bench_report import FIGURES, figures_row, number, spread
+from bench_run import Cores, Others, TrialError, bandwidth, csv_rows, free_port, mean_latency_ns, pair, rate, tail
 
 KIB = 1024
 MIB = 1024 * 1024
+STATES = ('near', 'far', 'any')
+DROPPED = {'changed': 'the cores changed state', 'busy': 'other processes used the machine'}
 
-
-class TrialError(Exception):
-    """A trial did not give a figure; the text says why."""
-
-
-# ---- processes ------------------------------------------------------------------------------
-
-def free_port():
-    while True:
-        port = random.randrange(20000, 32000)
-        with socket.socket() as s:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                s.bind(('', port))
-                return port
-            except OSError:
-                continue
-
-
-def end(proc):
-    """Ends a process that this script started, and its children."""
-    if proc.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(proc.pid, signal.SIGTERM)
-        try:
-            proc.wait(timeout=3)
-        except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(proc.pid, signal.SIGKILL)
-            proc.wait()
-
-
-def pair(server, client, env_server, env_client, timeout, live=None):
-    """Runs server and client; returns the client's output. live(client): called when both run; returns what it has read."""
-    for cmd in (server, client):
-        if shutil.which(cmd[0]) is None:
-            raise TrialError('there is no program ' + cmd[0])
-    with tempfile.TemporaryFile('w+') as server_out:
-        srv = subprocess.Popen(server, env={**os.environ, **env_server}, stdin=subprocess.DEVNULL,
-                               stdout=server_out, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            time.sleep(0.15)
-            cli = subprocess.Popen(client, env={**os.environ, **env_client}, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True)
-            try:
-                begin = live(cli) if live else ''
-                out, err = cli.communicate(timeout=timeout)
-                out = begin + out
-            except subprocess.TimeoutExpired:
-                end(cli)
-                out, err = cli.communicate()
-                raise TrialError('no end after %g s: %s' % (timeout, tail(err))) from None
-            if cli.returncode != 0:
-                server_out.seek(0)
-                raise TrialError('exit code %d: %s | server: %s'
-                                 % (cli.returncode, tail(err or out), tail(server_out.read())))
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                srv.wait(timeout=2)
-            return out
-        finally:
-            end(srv)
-
-
-def tail(text, lines=3):
-    return ' / '.join((text or '').strip().splitlines()[-lines:])
-
-
-def csv_rows(text):
-    """Rows of the last CSV table in a program's output, as dictionaries."""
-    lines = [line for line in text.splitlines() if ',' in line and not line.startswith('#')]
-    heads = [i for i, line in enumerate(lines) if 'overall_lat' in line or line.startswith('messages,')]
-    if not heads:
-        raise TrialError('no CSV in the output: ' + tail(text))
-    rows = list(csv.DictReader(io.StringIO('\n'.join(lines[heads[-1]:]))))
-    if not rows:
-        raise TrialError('no figure in the output: ' + tail(text))
-    return rows
-
-
-# ---- states of the two cores ----------------------------------------------------------------
-
-class Cores:
-    def __init__(self, program, a, b, limit):
-        self.cmd = [program, '-c', '%d,%d' % (a, b), '-l', str(limit)]
-
-    def state(self):
-        out = subprocess.run(self.cmd, capture_output=True, text=True, check=True).stdout.split()
-        return float(out[0]), out[1]
-
-
-class Others:
-    """How much of the machine processes other than the trial's used since the last call."""
-
-    def __init__(self):
-        self.last = self.read()
-
-    @staticmethod
-    def read():
-        with open('/proc/stat') as f:
-            ticks = [int(x) for x in f.readline().split()[1:9]]
-        used = sum(getattr(resource.getrusage(who), field) for field in ('ru_utime', 'ru_stime')
-                   for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
-        hz = os.sysconf('SC_CLK_TCK')
-        return sum(ticks) / hz, (ticks[3] + ticks[4]) / hz, used
-
-    def part(self):
-        now = self.read()
-        total, idle, own = (n - l for n, l in zip(now, self.last))
-        self.last = now
-        return max(total - idle - own, 0) / total if total else 0
-
-
-# ---- links ----------------------------------------------------------------------------------
 
 class Bench:
     def __init__(self, args):
@@ -155,6 +41,7 @@ class Bench:
         self.memory = args.memory.split()
         self.dir = tempfile.mkdtemp(prefix='weft-bench.')
         self.results = []
+        self.measure = ''
 
     def eal(self, core, vdevs, memory=None):
         cmd = ['-l', str(core), '--no-pci', '--log-level=error'] + (memory or self.memory)
@@ -200,78 +87,73 @@ class Bench:
             return max(int(400000 * scale / (1 + size / 4096)), 200)
         return max(int(4000000 * scale / (1 + size / 512)), 100)
 
-    # ---- alternating ----
+    # ---- trials ----
 
-    def alternate(self, title, variants, figure, unit, better, compare, note=''):
-        """variants: {name: function giving a CSV row}; compare: [(numerator, denominator, test, target)]."""
+    def trial(self, run, others):
+        """Runs one trial: (state of the cores, what it returned), or a reason in the place of the state to drop it."""
+        before = self.cores.state()
+        others.part()
+        value = run()
+        busy = others.part()
+        after = self.cores.state()
+        if busy > self.args.busy / 100:
+            return 'busy', value
+        return (before[1] if before[1] == after[1] else 'changed'), value
+
+    def alternate(self, title, variants, figure, unit, compare, sort=True):
+        """variants: {name: function giving a CSV row}; compare: [(numerator, denominator, test, target, state)]: the target
+        holds in that state only, or in both when there is none. Without sort the cores' state does not matter."""
         print('\n%s' % title)
-        if note:
-            print('  ' + note)
         got = {name: {} for name in variants}
-        dropped = {name: {'state': 0, 'busy': 0} for name in variants}
-        others = Others()
+        dropped = {name: dict.fromkeys(DROPPED, 0) for name in variants}
         errors = {name: [] for name in variants}
+        others = Others()
         begin = time.monotonic()
         want = self.args.trials
 
         def enough():
-            states = [s for s in ('near', 'far') if any(s in g for g in got.values())]
+            """All variants in every state that was seen; in one of them when half of the time is over."""
             live = [n for n in variants if len(errors[n]) < 3]
-            return states and all(len(got[n].get(s, [])) >= want for n in live for s in states)
+            full = [all(len(got[n].get(s, [])) >= want for n in live)
+                    for s in STATES if any(s in g for g in got.values())]
+            late = time.monotonic() - begin > self.args.seconds / 2
+            return not live or (full and (any if late else all)(full))
 
         while time.monotonic() - begin < self.args.seconds and not enough():
-            alive = False
             for name, run in variants.items():
                 if len(errors[name]) >= 3:
                     continue
-                alive = True
-                before = self.cores.state()
-                others.part()
                 try:
-                    value = figure(run())
+                    state, value = self.trial(lambda: figure(run()), others)
                 except (TrialError, KeyError, ValueError) as err:
                     errors[name].append(str(err) or repr(err))
                     continue
-                busy = others.part()
-                after = self.cores.state()
-                if busy > self.args.busy / 100:
-                    dropped[name]['busy'] += 1
-                elif before[1] != after[1]:
-                    dropped[name]['state'] += 1
+                if not sort and state != 'busy':
+                    state = 'any'
+                if state in DROPPED:
+                    dropped[name][state] += 1
                 else:
-                    got[name].setdefault(before[1], []).append(value)
-            if not alive:
-                break
+                    got[name].setdefault(state, []).append(value)
 
-        record = {'title': title, 'unit': unit, 'better': better, 'values': got, 'dropped': dropped,
-                  'errors': errors, 'verdicts': []}
+        record = self.record(title, unit=unit, values=got, dropped=dropped, errors=errors)
+        rows = [(name, state, got[name][state]) for name in variants for state in STATES if state in got[name]]
+        record['tables'] = [(FIGURES, [figures_row(name, unit, state, values) for name, state, values in rows])]
+        for name, state, values in rows:
+            print('  %-4s  %-34s %s' % (state, name, spread(values, unit)))
         for name in variants:
-            for state in ('near', 'far'):
-                if state in got[name]:
-                    print('  %-4s  %-34s %s' % (state, name, spread(got[name][state], unit)))
-            for why, text in (('state', 'the cores changed state'),
-                              ('busy', 'other processes used more than %g %% of the machine' % self.args.busy)):
+            for why, text in DROPPED.items():
                 if dropped[name][why]:
-                    print('        %-34s %d trials dropped: %s' % (name, dropped[name][why], text))
+                    self.note('%s: %d trials dropped: %s' % (name, dropped[name][why], text))
             for text in errors[name]:
-                print('        %-34s failed: %s' % (name, text))
-        for a, b, what, target in compare:
-            for state in ('near', 'far'):
+                self.note('%s failed: %s' % (name, text))
+        for a, b, what, target, only in compare:
+            for state in STATES:
                 va, vb = got[a].get(state), got[b].get(state)
-                if not va or not vb:
-                    continue
-                ma, mb = statistics.median(va), statistics.median(vb)
-                value, ok, text = what(ma, mb, target)
-                few = min(len(va), len(vb)) < want
-                verdict = 'met' if ok else 'NOT MET'
-                if few:
-                    verdict += ' (only %d and %d trials)' % (len(va), len(vb))
-                print('  %-4s  %s against %s: %s: %s' % (state, a, b, text, verdict))
-                record['verdicts'].append({'state': state, 'a': a, 'b': b, 'value': value, 'target': target,
-                                           'met': ok, 'enough': not few})
+                if va and vb:
+                    ok, result, wanted = what(statistics.median(va), statistics.median(vb), target)
+                    self.verdict(a + ' against ' + b, ok, result, wanted if only in (None, state) else '',
+                                 state=state, enough=min(len(va), len(vb)) >= want)
         sys.stdout.flush()
-        self.results.append(record)
-
 
     def series(self, title, run, columns):
         """Trials of one thing that has a limit, not a rival. columns: [(name, unit, function of a row, limit of a row or
@@ -283,163 +165,58 @@ class Bench:
                 rows.append(run())
             except TrialError as err:
                 errors.append(str(err))
-                print('        failed: %s' % err)
-        record = {'title': title, 'values': rows, 'errors': errors, 'verdicts': []}
+        record = self.record(title, values=rows, errors=errors)
+        figures = []
         for name, unit, value, limit in columns if rows else ():
             values = [value(r) for r in rows]
-            line = '  %-40s %s' % (name, spread(values, unit))
+            figures.append(figures_row(name, unit, '', values))
+            print('  %-40s %s' % (name, spread(values, unit)))
             if limit:
-                bound = max(limit(r) for r in rows)
                 ok = all(value(r) <= limit(r) for r in rows) and not errors
-                line += ', wanted at most %.4g: %s' % (bound, 'met' if ok else 'NOT MET')
-                record['verdicts'].append({'a': name, 'value': statistics.median(values), 'target': bound,
-                                           'met': ok, 'enough': len(rows) >= self.args.trials})
-            print(line)
+                self.verdict(name, ok, ('at most %s %s' % (number(max(values)), unit)).strip(),
+                             ('at most %s %s' % (number(max(limit(r) for r in rows)), unit)).strip(),
+                             enough=len(rows) >= self.args.trials)
+        record['tables'] = [(FIGURES, figures)]
+        for text in errors:
+            self.note('failed: %s' % text)
         sys.stdout.flush()
-        self.results.append(record)
+
+    # ---- records ----
+
+    def record(self, title, **more):
+        """Begins a record; verdicts and notes go to the last one."""
+        self.results.append({'measure': self.measure, 'title': title, 'tables': [], 'verdicts': [], 'notes': [], **more})
+        return self.results[-1]
+
+    def verdict(self, what, met, result, wanted, state='', enough=True):
+        """wanted: '' when the figure is for scale only."""
+        v = {'what': what, 'state': state, 'result': result, 'wanted': wanted, 'target': wanted or None, 'met': met,
+             'enough': enough}
+        self.results[-1]['verdicts'].append(v)
+        text = 'for scale' if not wanted else 'wanted %s: %s%s' % (wanted, 'met' if met else 'NOT MET',
+                                                                  '' if enough else ' (too few trials)')
+        print('  %-4s  %s: %s, %s' % (state, what, result, text))
+
+    def note(self, text):
+        self.results[-1]['notes'].append(text)
+        print('        ' + text)
 
 
-def spread(values, unit):
-    if len(values) > 1:
-        q = statistics.quantiles(values, n=4, method='inclusive')
-    else:
-        q = [values[0]] * 3
-    return 'median %10.4g  [%.4g .. %.4g] %s, %d trials' % (q[1], q[0], q[2], unit, len(values))
-
-
+# Comparisons of two medians with a target: whether it is met, the result, what is wanted.
 def at_least(a, b, target):
-    return a / b, a / b >= target, '%.2f x, wanted at least %.2f x' % (a / b, target)
+    return a / b >= target, '%.2f x' % (a / b), 'at least %.2f x' % target
 
 
 def at_most(a, b, target):
-    return a / b, a / b <= target, '%.2f x, wanted at most %.2f x' % (a / b, target)
+    return a / b <= target, '%.2f x' % (a / b), 'at most %.2f x' % target
 
 
 def at_most_more(a, b, target):
-    return a - b, a - b <= target, '%+.0f ns, wanted at most %+.0f ns' % (a - b, target)
+    return a - b <= target, '%+.0f ns' % (a - b), 'at most %+.0f ns' % target
 
 
-def report(a, b, target):
-    return a / b, True, '%.2f x (for scale)' % (a / b)
-
-
-# Figures of a row. Latency in ns, rate in messages/s, bandwidth in MiB/s.
-def latency_ns(row):
-    return float(row.get('50.0_percentile_lat') or row['p50_lat']) * 1000
-
-
-def mean_latency_ns(row):
-    return float(row['overall_lat']) * 1000
-
-
-def rate(row):
-    return float(row['overall_mr']) / 1e6
-
-
-def bandwidth(row):
-    return float(row['overall_bw'])
-
-
-# ---- two shaped rails -----------------------------------------------------------------------
-
-class Rails:
-    """Two network namespaces, two veth rails between them behind a token bucket at both ends, and a veth for the programs'
-    own TCP connection."""
-
-    def __init__(self, bench, rates=(10**9, 10**9), mtu=9000, burst=None, name=''):
-        self.b = bench
-        tag = '%x%s' % (os.getpid(), name)
-        self.ns = ['weft-%s-%s' % (tag, side) for side in 'ab']
-        self.burst = burst
-        self.rates, self.mtu = rates, mtu
-
-    @staticmethod
-    def run(cmd):
-        done = subprocess.run(cmd.split(), capture_output=True, text=True)
-        if done.returncode:
-            raise TrialError('%s: %s' % (cmd, tail(done.stderr)))
-
-    def __enter__(self):
-        try:
-            for ns in self.ns:
-                self.run('ip netns add ' + ns)
-                self.run('ip -n %s link set lo up' % ns)
-            for i, link in enumerate(('rail0', 'rail1', 'ctl')):
-                self.run('ip -n %s link add %s type veth peer name %s netns %s'
-                         % (self.ns[0], link, link, self.ns[1]))
-                for side, ns in enumerate(self.ns):
-                    if link == 'ctl':
-                        self.run('ip -n %s addr add 10.99.0.%d/24 dev ctl' % (ns, side + 1))
-                    else:
-                        self.run('ip -n %s link set %s mtu %d' % (ns, link, self.mtu))
-                        self.shape('add', ns, i, self.rates[i])
-                    self.run('ip -n %s link set %s up' % (ns, link))
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *exc):
-        for ns in self.ns:
-            subprocess.run(['ip', 'netns', 'del', ns], stderr=subprocess.DEVNULL)
-
-    def shape(self, what, ns, rail, rate):
-        burst = self.burst or rate // 8 // 1000  # 1 ms of rate
-        self.run('tc -n %s qdisc %s dev rail%d root tbf rate %dbit burst %d latency 20ms'
-                 % (ns, what, rail, rate, max(burst, 16000)))
-
-    def set_rate(self, rail, rate):
-        """Both directions of a rail, while it is in use."""
-        for ns in self.ns:
-            self.shape('change', ns, rail, rate)
-
-    def weft(self, test, size, rails, amount, live=None):
-        """One run; amount: options that say how long. live(client): called when it runs, returns what it has read of the
-        output; the rows of every second are returned then."""
-        cmds, envs = self.commands(rails, free_port())
-        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount + ([] if live else ['-f'])
-                   + ['10.99.0.1'], envs[0], envs[1], timeout=60, live=live)
-        return csv_rows(out) if live else csv_rows(out)[-1]
-
-    def commands(self, rails, port):
-        """Command lines and environments of the two ends."""
-        cmds, envs = [], []
-        for side, core in ((0, self.b.a), (1, self.b.b)):
-            vdevs = ['net_af_packet%d,iface=rail%d,qdisc_bypass=0,blocksz=16384,framesz=16384,framecnt=256'
-                     % (n, r) for n, r in enumerate(rails)]
-            cmds.append(['ip', 'netns', 'exec', self.ns[side], self.b.perf] + self.b.eal(core, vdevs)
-                        + ['--', '-p', str(port)])
-            envs.append({'WEFT_LANES': ';'.join('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d' % (n, r, side + 1, self.mtu)
-                                                for n, r in enumerate(rails))})
-        return cmds, envs
-
-    def stream(self, test, size, rails, nbytes):
-        return self.weft(test, size, rails, ['-n', str(max(nbytes // size, 8))])
-
-    def each_alone(self, size, nbytes):
-        """The bare port on each rail by itself: the sum."""
-        return {'overall_bw': sum(bandwidth(self.stream('raw_bw', size, [r], nbytes * self.rates[r] // sum(self.rates)))
-                                  for r in (0, 1))}
-
-    def cut(self, size, before=2, settle=2, after=2, divisor=4):
-        """A stream over both rails; after some seconds the second one is cut. What moves when it has had time to settle."""
-        def live(client):
-            lines = []
-            while sum(line[:1].isdigit() for line in lines) < before:
-                line = client.stdout.readline()
-                if not line:
-                    return ''.join(lines)
-                lines.append(line)
-            self.set_rate(1, self.rates[1] // divisor)
-            return ''.join(lines)
-
-        try:
-            rows = self.weft('tag_bw', size, [0, 1], ['-D', str(before + settle + after + 1)], live=live)
-        finally:
-            self.set_rate(1, self.rates[1])
-        # A row is a second; the one in which the cut fell counts to the settling.
-        rows = rows[before + settle + 1:-1] or rows[-1:]
-        return {'overall_bw': statistics.mean(float(r['avg_bw']) for r in rows)}
+def report(a, b, _):
+    return True, '%.2f x' % (a / b), ''
 
 
 # ---- measures -------------------------------------------------------------------------------
@@ -451,10 +228,10 @@ def m_lat(b):
         'bare port raw_lat': lambda: b.weft('raw_lat', 8),
         'UCX tcp tag_lat': lambda: b.ucx('tcp,self', 'tag_lat', 8),
         'UCX posix tag_lat': lambda: b.ucx('posix,self', 'tag_lat', 8),
-    }, mean_latency_ns, 'ns', 'less', [
-        ('weft tag_lat', 'bare port raw_lat', at_most_more, 200),
-        ('weft tag_lat', 'UCX tcp tag_lat', at_most, 0.15),
-        ('weft tag_lat', 'UCX posix tag_lat', report, None),
+    }, mean_latency_ns, 'ns', [
+        ('weft tag_lat', 'bare port raw_lat', at_most_more, 200, 'near'),
+        ('weft tag_lat', 'UCX tcp tag_lat', at_most, 0.15, 'near'),
+        ('weft tag_lat', 'UCX posix tag_lat', report, None, None),
     ])
 
 
@@ -465,10 +242,10 @@ def m_rate(b):
         'UCX posix tag_bw': lambda: b.ucx('posix,self', 'tag_bw', 8),
         'UCX tcp tag_bw': lambda: b.ucx('tcp,self', 'tag_bw', 8),
         'bare port raw_bw': lambda: b.weft('raw_bw', 8),
-    }, rate, 'M/s', 'more', [
-        ('weft tag_bw', 'UCX posix tag_bw', at_least, 0.7),
-        ('weft tag_bw', 'UCX tcp tag_bw', at_least, 20),
-        ('weft tag_bw', 'bare port raw_bw', report, None),
+    }, rate, 'M/s', [
+        ('weft tag_bw', 'UCX posix tag_bw', at_least, 0.7, 'near'),
+        ('weft tag_bw', 'UCX tcp tag_bw', at_least, 20, 'near'),
+        ('weft tag_bw', 'bare port raw_bw', report, None, None),
     ])
 
 
@@ -480,10 +257,10 @@ def m_bw(b):
             'bare port raw_bw': lambda: b.weft('raw_bw', size),
             'UCX posix tag_bw': lambda: b.ucx('posix,self', 'tag_bw', size),
             'UCX tcp tag_bw': lambda: b.ucx('tcp,self', 'tag_bw', size),
-        }, bandwidth, 'MiB/s', 'more', [
-            ('weft tag_bw', 'bare port raw_bw', at_least, 0.7),
-            ('weft tag_bw', 'UCX posix tag_bw', report, None),
-            ('weft tag_bw', 'UCX tcp tag_bw', report, None),
+        }, bandwidth, 'MiB/s', [
+            ('weft tag_bw', 'bare port raw_bw', at_least, 0.7, 'near'),
+            ('weft tag_bw', 'UCX posix tag_bw', report, None, None),
+            ('weft tag_bw', 'UCX tcp tag_bw', report, None, None),
         ])
 
 
@@ -500,14 +277,14 @@ def m_unequal(b):
 def rails_measure(b, rates, sizes):
     with Rails(b, rates) as rails:
         for size in sizes:
-            nbytes = 300 * MIB
+            nbytes = 600 * MIB
             b.alternate('%d KiB bandwidth, two veth rails behind tbf %g and %g Gb/s, burst 1 ms, net_af_packet, MTU 9000'
                         % (size // KIB, rates[0] / 1e9, rates[1] / 1e9), {
                             'weft tag_bw, both rails': lambda s=size, n=nbytes: rails.stream('tag_bw', s, [0, 1], n),
                             'bare ports raw_bw, sum': lambda s=size, n=nbytes: rails.each_alone(s, n // 2),
-                        }, bandwidth, 'MiB/s', 'more', [
-                            ('weft tag_bw, both rails', 'bare ports raw_bw, sum', at_least, 0.95),
-                        ])
+                        }, bandwidth, 'MiB/s', [
+                            ('weft tag_bw, both rails', 'bare ports raw_bw, sum', at_least, 0.95, None),
+                        ], sort=False)
 
 
 def m_cut(b):
@@ -519,9 +296,9 @@ def m_cut(b):
                         % (size // KIB), {
                             'weft tag_bw, after the cut': lambda s=size: rails.cut(s),
                             'bare ports raw_bw, sum, as cut': lambda s=size: then.each_alone(s, 100 * MIB),
-                        }, bandwidth, 'MiB/s', 'more', [
-                            ('weft tag_bw, after the cut', 'bare ports raw_bw, sum, as cut', at_least, 0.9),
-                        ])
+                        }, bandwidth, 'MiB/s', [
+                            ('weft tag_bw, after the cut', 'bare ports raw_bw, sum, as cut', at_least, 0.9, None),
+                        ], sort=False)
 
 
 def m_striped_lat(b):
@@ -530,8 +307,8 @@ def m_striped_lat(b):
         b.alternate('64 KiB latency, multi-eager, veth rails behind tbf 1 Gb/s, burst 16 kB (half round trip)', {
             'weft tag_lat, both rails': lambda: rails.weft('tag_lat', 64 * KIB, [0, 1], ['-n', '300']),
             'weft tag_lat, one rail': lambda: rails.weft('tag_lat', 64 * KIB, [0], ['-n', '300']),
-        }, mean_latency_ns, 'ns', 'less', [
-            ('weft tag_lat, both rails', 'weft tag_lat, one rail', at_most, 0.65),
+        }, mean_latency_ns, 'ns', [
+            ('weft tag_lat, both rails', 'weft tag_lat, one rail', at_most, 0.65, None),
         ])
 
 
@@ -567,35 +344,33 @@ def m_flood(b):
 def m_soak(b):
     """simulator: 1 % loss + 1 % duplication + 5 % reordering, and 2 % corruption, 1000 seeds each"""
     print('\nSimulated network, mixed traffic, %d seeds each' % b.args.seeds)
-    for kind, text in (('faulty', '1 % loss, 1 % duplication, 5 % reordering'), ('corrupt', '2 % corruption, crc32c')):
-        begin = time.monotonic()
-        done = subprocess.run([os.path.join(b.args.build, 'test/sim/sim_soak'), '--seeds', str(b.args.seeds),
-                               '--kind', kind], capture_output=True, text=True)
-        ok = done.returncode == 0
-        print('  %s: %s (%.0f s): %s' % (text, tail(done.stdout + done.stderr, 3), time.monotonic() - begin,
-                                         'met' if ok else 'NOT MET'))
-        b.results.append({'title': 'soak ' + kind, 'output': done.stdout + done.stderr, 'verdicts': [
-            {'a': kind, 'value': done.returncode, 'target': 0, 'met': ok, 'enough': True}]})
+    b.record('Simulated network, mixed traffic, %d seeds each' % b.args.seeds)
+    kinds = {'faulty': '1 % loss, 1 % duplication, 5 % reordering', 'corrupt': '2 % corruption, crc32c'}
+    running = {kind: subprocess.Popen([os.path.join(b.args.build, 'test/sim/sim_soak'), '--seeds', str(b.args.seeds),
+                                       '--kind', kind], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+               for kind in kinds}
+    for kind, proc in running.items():
+        out, _ = proc.communicate()
+        b.verdict(kinds[kind], proc.returncode == 0, tail(out, 1), 'every byte right, every seed')
 
 
 def m_select(b):
     """choosing a send's protocol: at most 20 ns for contiguous memory"""
-    cmd = ['taskset', '-c', str(b.a), os.path.join(b.args.build, 'test/unit/select_bench')]
-    print('\nChoosing the protocol of a send, four lanes: ns per look-up, median and quartiles of 15 rounds')
-    run = subprocess.run(cmd, capture_output=True, text=True)
+    run = subprocess.run(['taskset', '-c', str(b.a), os.path.join(b.args.build, 'test/unit/select_bench')],
+                         capture_output=True, text=True)
     if run.returncode:
         raise TrialError('select_bench: ' + tail(run.stderr))
+    print('\nChoosing the protocol of a send, four lanes')
+    b.record('Choosing the protocol of a send, four lanes: ns per look-up, median and quartiles of 15 rounds')
     for line in run.stdout.splitlines():
         what, median, low, high = line.split(',')
-        target = ''
-        if what.startswith('contiguous'):
-            target = '  (target: at most 20; %s)' % ('met' if float(median) <= 20 else 'MISSED')
-        print('  %-34s %6s  %s .. %s%s' % (what, median, low, high, target))
+        b.verdict(what.replace('_', ' '), float(median) <= 20, '%s ns [%s .. %s]' % (median, low, high),
+                  'at most 20 ns' if what.startswith('contiguous') else '')
 
 
 def m_multi_eager(b):
     """what multi-eager is worth: ping-pongs up to 256 KiB in four settings, latency and memory"""
-    bench_multi_eager.measure(b, TrialError, pair=pair, csv_rows=csv_rows, free_port=free_port)
+    bench_multi_eager.measure(b)
 
 
 def m_sweep(b):
@@ -612,7 +387,7 @@ def m_sweep(b):
 
     with Rails(b) as rails:
         bench_sweep.measure(b, [('two memif lanes', 'sweep-memif.svg', memif),
-                                ('two veth rails behind tbf 1 Gb/s', 'sweep-veth.svg', veth)], pair, free_port)
+                                ('two veth rails behind tbf 1 Gb/s', 'sweep-veth.svg', veth)])
 
 
 MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'unequal': m_unequal,
@@ -620,48 +395,78 @@ MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'unequal
             'multi-eager': m_multi_eager, 'sweep': m_sweep, 'soak': m_soak, 'select': m_select}
 
 
-def main():
+def options():
     parser = argparse.ArgumentParser(prog='bench.sh', description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog='measures:\n' + '\n'.join(
                                          '  %-12s %s' % (n, f.__doc__) for n, f in MEASURES.items()))
     parser.add_argument('measure', nargs='*', help='which ones (all)')
     parser.add_argument('--trials', type=int, default=7, help='trials per variant and state (7)')
-    parser.add_argument('--seconds', type=float, default=150, help='longest time per comparison (150)')
+    parser.add_argument('--seconds', type=float, default=80, help='longest time per comparison (80)')
     parser.add_argument('--cores', default='0,1', help='the two cores (0,1)')
     parser.add_argument('--near', type=float, default=90, help='ns a cache line may take between near cores (90)')
     parser.add_argument('--seeds', type=int, default=1000, help='seeds of the soak (1000)')
     parser.add_argument('--busy', type=float, default=5,
                         help='percent of the machine that others may use during a trial (5)')
     parser.add_argument('--out', default='bench-results', help='folder for the raw figures (bench-results)')
+    parser.add_argument('--markdown', metavar='FILE', help='write the tables into this document, each measure at its place')
+    parser.add_argument('--replay', metavar='JSON', help='with --markdown: the tables of these raw figures; measures nothing')
     parser.add_argument('--build', default='build', help=argparse.SUPPRESS)
     parser.add_argument('--memory', default='--in-memory', help=argparse.SUPPRESS)
     args = parser.parse_args()
     for name in args.measure:
         if name not in MEASURES:
             parser.error("no measure '%s'; there are %s" % (name, ', '.join(MEASURES)))
+    if args.replay and not args.markdown:
+        parser.error('--replay needs --markdown FILE')
+    return args
 
+
+def replay(args):
+    with open(args.replay) as f:
+        raw = json.load(f)
+    bench_report.merge(args.markdown, raw['results'], raw['where'])
+
+
+def save(bench, where):
+    os.makedirs(bench.args.out, exist_ok=True)
+    path = os.path.join(bench.args.out, time.strftime('%Y%m%d-%H%M%S.json'))
+    with open(path, 'w') as f:
+        json.dump({'where': where, 'results': bench.results}, f, indent=1)
+    print('\nraw figures: ' + path)
+    if bench.args.markdown:
+        bench_report.merge(bench.args.markdown, bench.results, where)
+        print('tables: ' + bench.args.markdown)
+
+
+def main():
+    args = options()
+    if args.replay:
+        return replay(args)
     bench = Bench(args)
-    print('weft-bench: %s, cores %d and %d, a cache line takes %.0f ns between them now (%s)'
-          % (time.strftime('%Y-%m-%d %H:%M:%S'), bench.a, bench.b, *bench.cores.state()))
+    line = bench.cores.state()
+    where = ', '.join([time.strftime('%Y-%m-%d %H:%M'), *bench_report.machine(args.build), 'EAL with ' + args.memory]) + '.'
+    print('weft-bench: %s\ncores %d and %d; a cache line takes %.0f ns between them now (%s)'
+          % (where, bench.a, bench.b, *line))
     try:
         for name in args.measure or MEASURES:
+            bench.measure = name
+            begin = time.monotonic()
             try:
                 MEASURES[name](bench)
             except TrialError as err:
-                print('  not measured: %s' % err)
+                bench.record(name)
+                bench.note('not measured: %s' % err)
+            print('  (%s took %.0f s)' % (name, time.monotonic() - begin))
     finally:
-        os.makedirs(args.out, exist_ok=True)
-        path = os.path.join(args.out, time.strftime('%Y%m%d-%H%M%S.json'))
-        with open(path, 'w') as f:
-            json.dump({'cores': args.cores, 'results': bench.results}, f, indent=1)
-        print('\nraw figures: ' + path)
+        save(bench, where)
         with contextlib.suppress(OSError):
             os.rmdir(bench.dir)
     verdicts = [v for r in bench.results for v in r['verdicts'] if v['target'] is not None and v['enough']]
     print('%d comparisons met, %d not met' % (sum(v['met'] for v in verdicts),
                                               sum(not v['met'] for v in verdicts)))
+    return 0
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(main())

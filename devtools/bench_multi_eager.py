@@ -14,6 +14,9 @@ import os
 import statistics
 import subprocess
 
+from bench_report import quartiles
+from bench_run import Others, TrialError, csv_rows, free_port, pair
+
 KIB = 1024
 SIZES = [16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB]
 NO_HUGE = ['--no-huge', '--no-shconf', '-m', '1024']
@@ -26,7 +29,7 @@ SETTINGS = {
 }
 
 
-def weft_run(bench, setting, lanes, unexpected, pair, csv_rows, free_port):
+def weft_run(bench, setting, lanes, unexpected):
     """Rows of all sizes."""
     conf = SETTINGS[setting]
     port = free_port()
@@ -40,51 +43,52 @@ def weft_run(bench, setting, lanes, unexpected, pair, csv_rows, free_port):
     return csv_rows(out)
 
 
-def collect(bench, error, **kit):
-    """{(setting, lanes, unexpected): {'us': {size: [..]}, 'mib': [..], 'protocol': {size: name}}}"""
-    got = {}
-    runs = [(s, n, u) for u in (False, True) for n in (1, 2) for s in SETTINGS]
+def ucx_run(bench, tls):
+    return [{'size': s, 'p50_lat': bench.ucx(tls, 'tag_lat', s)['50.0_percentile_lat']} for s in SIZES]
+
+
+def collect(bench):
+    """{(setting, lanes, receives, state): {'us': {size: [..]}, 'mib': [..]}}, and what went wrong."""
+    got, notes = {}, []
+    others = Others()
+    runs = [((s, n, u), lambda s=s, n=n, u=u: weft_run(bench, s, n, u == 'unexpected'))
+            for u in ('expected', 'unexpected') for n in (1, 2) for s in SETTINGS]
+    runs += [(('UCX ' + tls, 1, 'expected'), lambda tls=tls: ucx_run(bench, tls + ',self')) for tls in ('tcp', 'posix')]
     for trial in range(bench.args.trials):
-        for key in runs if trial % 2 == 0 else runs[::-1]:
+        for key, run in runs if trial % 2 == 0 else runs[::-1]:
             try:
-                rows = weft_run(bench, *key, **kit)
-            except error as err:
-                print('        %s failed: %s' % (key, err))
+                state, rows = bench.trial(run, others)
+            except TrialError as err:
+                notes.append('%s, %s lanes, %s, failed: %s' % (*key, err))
                 continue
-            g = got.setdefault(key, {'us': {s: [] for s in SIZES}, 'mib': [], 'protocol': {}})
+            if state not in ('near', 'far'):
+                notes.append('%s, %s lanes, %s: a trial dropped: %s' % (*key, state))
+                continue
+            g = got.setdefault((*key, state), {'us': {s: [] for s in SIZES}, 'mib': []})
             for row in rows:
                 g['us'][int(row['size'])].append(float(row['p50_lat']))
-                g['protocol'][int(row['size'])] = row['protocol']
-            g['mib'].append(float(rows[-1]['peer_hwm_kb']) / KIB)
-        for tls in ('tcp,self', 'posix,self'):
-            g = got.setdefault(('UCX ' + tls.split(',')[0], 1, False), {'us': {s: [] for s in SIZES}, 'mib': [],
-                                                                      'protocol': {}})
-            for size in SIZES:
-                g['us'][size].append(float(bench.ucx(tls, 'tag_lat', size)['50.0_percentile_lat']))
-    return got
+            if 'peer_hwm_kb' in rows[-1]:
+                g['mib'].append(float(rows[-1]['peer_hwm_kb']) / KIB)
+    order = [key for key, _ in runs]
+    return dict(sorted(got.items(), key=lambda kv: (kv[0][3] != 'near', order.index(kv[0][:3])))), notes
 
 
-def quartiles(values):
-    return statistics.quantiles(values, n=4, method='inclusive') if len(values) > 1 else [values[0]] * 3
+HEAD = ['setting', 'lanes', 'receives', 'cores', 'trials'] + ['%d KiB' % (s // KIB) for s in SIZES] + ['server, MiB']
 
 
-def table(got):
-    """Markdown."""
-    lines = ['| setting | lanes | receives | ' + ' | '.join('%d KiB' % (s // KIB) for s in SIZES) + ' | server, MiB |',
-             '|---|---|---|' + '---|' * (len(SIZES) + 1)]
-    for (setting, lanes, unexpected), g in got.items():
-        cells = []
-        for s in SIZES:
-            q = quartiles(g['us'][s])
-            cells.append('%.1f [%.1f..%.1f]' % (q[1], q[0], q[2]))
-        cells.append('%.1f' % statistics.median(g['mib']) if g['mib'] else '')
-        lines.append('| %s | %s | %s | %s |' % (setting, '' if setting.startswith('UCX') else lanes,
-                                                'unexpected' if unexpected else 'expected', ' | '.join(cells)))
-    return '\n'.join(lines)
+def table_rows(got):
+    rows = []
+    for (setting, lanes, receives, state), g in got.items():
+        cells = ['%.1f [%.1f .. %.1f]' % (q[1], q[0], q[2]) for q in (quartiles(g['us'][s]) for s in SIZES)]
+        rows.append([setting, '' if setting.startswith('UCX') else str(lanes), receives, state, str(len(g['us'][SIZES[0]])),
+                     *cells, '%.1f' % statistics.median(g['mib']) if g['mib'] else ''])
+    return rows
 
 
 def draw(got, path):
-    """Latency over size, expected receives, by gnuplot."""
+    """Latency over size, expected receives, by gnuplot, in the state of the cores that most trials had."""
+    seen = [key[3] for key, g in got.items() for _ in g['us'][SIZES[0]]]
+    state = max(set(seen), key=seen.count)
     script = ['set terminal svg size 1100,520 dynamic font "Helvetica,14" background "white"',
               "set output '%s'" % path, 'set logscale x 2', 'set logscale y 10', 'set key bottom right Left reverse',
               'set grid xtics ytics lc rgb "#E4E4E4"', 'set border 3', 'set xlabel "message size, KiB"',
@@ -94,8 +98,8 @@ def draw(got, path):
                'UCX posix': '#7F7F7F'}
     for lanes in (1, 2):
         plots = []
-        for i, ((setting, n, unexpected), g) in enumerate(got.items()):
-            if unexpected or (n != lanes and not setting.startswith('UCX')):
+        for i, ((setting, n, receives, of), g) in enumerate(got.items()):
+            if of != state or receives != 'expected' or (n != lanes and not setting.startswith('UCX')):
                 continue
             script.append('$d%d_%d << EOD' % (lanes, i))
             for s in SIZES:
@@ -104,18 +108,28 @@ def draw(got, path):
             script.append('EOD')
             plots.append('$d%d_%d using 1:2:3:4 with yerrorlines lw 2 pt 7 ps 0.6 lc rgb "%s" title "%s"'
                          % (lanes, i, colours[setting], setting))
-        script.append('set title "%s"' % ('one lane' if lanes == 1 else 'two lanes'))
-        script.append('plot ' + ', \\\n  '.join(plots))
-    subprocess.run(['gnuplot'], input='\n'.join(script) + '\n', text=True, check=True)
+        script.append('set title "%s, cores %s"' % ('one lane' if lanes == 1 else 'two lanes', state))
+        if plots:
+            script.append('plot ' + ', \\\n  '.join(plots))
+    try:
+        subprocess.run(['gnuplot'], input='\n'.join(script) + '\n', text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as err:
+        raise TrialError('no picture: %s' % err) from None
 
 
-def measure(bench, error, **kit):
-    print('\nPing-pongs up to 256 KiB over memif in four settings, half round trips in us, %d trials' % bench.args.trials)
-    got = collect(bench, error, **kit)
-    print(table(got))
+def measure(bench):
+    title = 'Ping-pongs up to 256 KiB over memif in four settings, half round trips in us: median and quartiles'
+    print('\n%s, %d trials' % (title, bench.args.trials))
+    got, notes = collect(bench)
+    record = bench.record(title, values=[[*k, v] for k, v in got.items()])
+    record['tables'] = [(HEAD, table_rows(got))]
+    for row in [HEAD] + table_rows(got):
+        print('  ' + ' | '.join(row))
+    for note in sorted(set(notes)):
+        bench.note('%s (%d times)' % (note, notes.count(note)))
+    if not got:
+        return
     os.makedirs(bench.args.out, exist_ok=True)
     path = os.path.join(bench.args.out, 'multi-eager.svg')
     draw(got, path)
-    print('picture: ' + path)
-    bench.results.append({'title': 'multi-eager', 'verdicts': [],
-                          'values': [{'setting': k[0], 'lanes': k[1], 'unexpected': k[2], **v} for k, v in got.items()]})
+    print('  picture: ' + path)

@@ -5,6 +5,8 @@ import csv
 import io
 import os
 
+from bench_run import TrialError, free_port, pair
+
 LIMIT = 10  # percent of loss beyond the spread
 WANTED = 95  # percent of sizes
 
@@ -23,32 +25,34 @@ def judge(text):
     return points
 
 
-def report(title, text):
+def report(bench, title, text):
     points = judge(text)
+    if not points:
+        raise TrialError('no figure in the output of --sweep')
     bad = {s: p for s, p in points.items() if p['loss'] > LIMIT + p['spread']}
-    good = 100.0 * (len(points) - len(bad)) / len(points) if points else 0
+    good = 100.0 * (len(points) - len(bad)) / len(points)
     print('\n%s' % title)
-    last = None
+    record = bench.record(title, values={str(s): p for s, p in points.items()})
+    ranges, last = [], None
     for size, p in sorted(points.items()):
         if p['chosen'] != last:
-            print('  from %9d B  %s' % (size, p['chosen']))
+            ranges.append([str(size), p['chosen'], '%.4g' % p['us'], '%.4g' % p['predicted']])
             last = p['chosen']
+            print('  from %9d B  %s' % (size, p['chosen']))
+    record['tables'] = [(['from, B', 'chosen', 'measured there, us', 'predicted there, us'], ranges)]
     for size, p in sorted(bad.items()):
-        print('  %9d B: %s takes %.1f %% more than %s, spread %.1f %%'
-              % (size, p['chosen'], p['loss'], p['best'], p['spread']))
-    print('  loses at most %d %% beyond the spread at %.1f %% of %d sizes, wanted %d %%: %s'
-          % (LIMIT, good, len(points), WANTED, 'met' if good >= WANTED else 'NOT MET'))
-    return {'title': title, 'values': {str(s): p for s, p in points.items()},
-            'verdicts': [{'a': 'automatic choice', 'value': good, 'target': WANTED, 'met': good >= WANTED,
-                          'enough': len(points) > 0}]}
+        bench.note('%d B: %s takes %.1f %% more than %s, spread %.1f %%'
+                   % (size, p['chosen'], p['loss'], p['best'], p['spread']))
+    bench.verdict('sizes of %d at which the choice loses at most %d %% beyond the spread' % (len(points), LIMIT),
+                  good >= WANTED, '%.1f %%' % good, 'at least %d %%' % WANTED)
 
 
-def measure(bench, links, pair, free_port):
+def measure(bench, links):
     """links: [(title, file name, function of a port giving (server, client, env, env, host))]"""
     os.makedirs(bench.args.out, exist_ok=True)
     for title, name, commands in links:
         server, client, env_server, env_client, host = commands(free_port())
         out = pair(server, client + ['--sweep', '-v', '--graph', os.path.join(bench.args.out, name), host],
                    env_server, env_client, timeout=280)
-        bench.results.append(report('Sweep of all protocols, ' + title, out))
+        report(bench, 'Sweep of all protocols, ' + title, out)
         print('  picture: ' + os.path.join(bench.args.out, name))

@@ -6,6 +6,7 @@
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+decode=$(dirname "$0")/../../devtools/weft-decode.py
 command -v tshark >/dev/null || { echo "tshark is not installed"; exit 77; }
 
 # fields FILTER FIELD...: of the frames of $file that pass the filter.
@@ -70,6 +71,37 @@ times_are_of_day() {
 	done
 }
 
+# doc/wire.md is enough: a decoder written from that page alone understands every frame and message of these kinds of traffic, checksums
+# included. The amounts are small, it is slow.
+every_frame_reads_by_the_page() {
+	local test size kind
+	for test in tag_lat,8,WIREUP tag_sync_lat,64k,FRAG_SYNC tag_bw,64k,FRAG tag_bw,1M,PULL am_bw,64k,AM_RTS put_bw,64k,PUT \
+		get_lat,64k,GET_DATA fadd_lat,8,AMO_REP; do
+		IFS=, read -r test size kind <<<"$test"
+		rm -f "$dir"/page-*
+		export WEFT_CAPTURE="$dir/page-%p.pcapng"
+		perf_pair 2 -t "$test" -s "$size" -n 4 -w 0 -f -v || return 1
+		unset WEFT_CAPTURE
+		for file in "$dir"/page-*.pcapng; do
+			python3 "$decode" -q "$file" >"$dir/page.txt" || { tail -n 5 "$dir/page.txt"; return 1; }
+			grep -q "message $kind" "$dir/page.txt" || { echo "no $kind"; cat "$dir/page.txt"; return 1; }
+		done
+	done
+}
+
+# One bit of one head changed: it is seen.
+a_changed_frame_is_noticed() {
+	local files=("$dir"/page-*.pcapng)
+	python3 - "${files[0]}" "$dir/changed.pcapng" <<-'END'
+		import sys
+		data = bytearray(open(sys.argv[1], 'rb').read())
+		data[data.index(b'\x57\x66\x01\x07') + 3] = 0x77
+		open(sys.argv[2], 'wb').write(data)
+	END
+	! python3 "$decode" -q "$dir/changed.pcapng" >"$dir/page.txt" || return 1
+	grep -q 'type 119' "$dir/page.txt"
+}
+
 one_file_for_two_is_refused() {
 	export WEFT_CAPTURE="$dir/one.pcapng"
 	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
@@ -83,5 +115,7 @@ check "frames are of named lanes" names_both_lanes
 check "frames have directions" tells_directions
 check "both ends saw the same frames" both_ends_agree
 check "times are of day" times_are_of_day
+check "every frame reads by doc/wire.md" every_frame_reads_by_the_page
+check "a changed frame is noticed" a_changed_frame_is_noticed
 check "two processes do not share a file" one_file_for_two_is_refused
 tap_end

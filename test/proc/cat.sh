@@ -109,6 +109,20 @@ idle_cpu() {
 	[ $((after - before)) -le 30 ]
 }
 
+# With standard error on a terminal (script makes one) how much has passed is shown while it passes, on one line.
+progress_line() {
+	command -v script >/dev/null || return 0
+	new_pair 1
+	start_server "$cat" -l || return 1
+	cat >"$dir/on_a_terminal" <<-END
+		{ head -c 300000 "$dir/big"; sleep 1.5; head -c 100 "$dir/big"; } |
+			${client_run[*]} "$cat" ${eal_client[*]@Q} -- -p $port -L "$lanes" -W 10 $host >/dev/null
+	END
+	script -qec "bash $dir/on_a_terminal" /dev/null </dev/null >"$dir/terminal" 2>&1 || return 1
+	server_code || return 1
+	tr '\r' '\n' <"$dir/terminal" | grep -c 'sent 293\.0 KiB' | { read -r n && [ "$n" -ge 2 ]; }
+}
+
 summary_line() {
 	new_pair 1
 	start_server "$cat" -l || return 1
@@ -133,4 +147,6 @@ check "output closed by its reader: exit codes 1 and 3" output_closed
 check "output full: a sentence" output_full
 check "idle without a busy core" idle_cpu
 check "one line at the end with -s" summary_line
+check "how much has passed, on a terminal" progress_line
+
 tap_end

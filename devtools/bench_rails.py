@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two network namespaces with two shaped rails between them, and the streams over these."""
+
+import os
+import statistics
+import subprocess
+
+from bench_run import TrialError, bandwidth, csv_rows, free_port, pair, tail
+
+MIB = 1024 * 1024
+
+
+class Rails:
+    """Two network namespaces, two veth rails between them behind a token bucket at both ends, and a veth for the programs'
+    own TCP connection."""
+
+    def __init__(self, bench, rates=(10**9, 10**9), mtu=9000, burst=None, name=''):
+        self.b = bench
+        tag = '%x%s' % (os.getpid(), name)
+        self.ns = ['weft-%s-%s' % (tag, side) for side in 'ab']
+        self.burst = burst
+        self.rates, self.mtu = rates, mtu
+
+    @staticmethod
+    def run(cmd):
+        done = subprocess.run(cmd.split(), capture_output=True, text=True)
+        if done.returncode:
+            raise TrialError('%s: %s' % (cmd, tail(done.stderr)))
+
+    def __enter__(self):
+        try:
+            for ns in self.ns:
+                self.run('ip netns add ' + ns)
+                self.run('ip -n %s link set lo up' % ns)
+            for i, link in enumerate(('rail0', 'rail1', 'ctl')):
+                self.run('ip -n %s link add %s type veth peer name %s netns %s'
+                         % (self.ns[0], link, link, self.ns[1]))
+                for side, ns in enumerate(self.ns):
+                    if link == 'ctl':
+                        self.run('ip -n %s addr add 10.99.0.%d/24 dev ctl' % (ns, side + 1))
+                    else:
+                        self.run('ip -n %s link set %s mtu %d' % (ns, link, self.mtu))
+                        self.shape('add', ns, i, self.rates[i])
+                    self.run('ip -n %s link set %s up' % (ns, link))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        for ns in self.ns:
+            subprocess.run(['ip', 'netns', 'del', ns], stderr=subprocess.DEVNULL)
+
+    def shape(self, what, ns, rail, rate):
+        burst = self.burst or rate // 8 // 1000  # 1 ms of rate
+        self.run('tc -n %s qdisc %s dev rail%d root tbf rate %dbit burst %d latency 20ms'
+                 % (ns, what, rail, rate, max(burst, 16000)))
+
+    def set_rate(self, rail, rate):
+        """Both directions of a rail, while it is in use."""
+        for ns in self.ns:
+            self.shape('change', ns, rail, rate)
+
+    def weft(self, test, size, rails, amount, live=None):
+        """One run; amount: options that say how long. live(client): called when it runs, returns what it has read of the
+        output; the rows of every second are returned then."""
+        cmds, envs = self.commands(rails, free_port())
+        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount + ([] if live else ['-f'])
+                   + ['10.99.0.1'], envs[0], envs[1], timeout=60, live=live)
+        return csv_rows(out) if live else csv_rows(out)[-1]
+
+    def commands(self, rails, port):
+        """Command lines and environments of the two ends."""
+        cmds, envs = [], []
+        for side, core in ((0, self.b.a), (1, self.b.b)):
+            vdevs = ['net_af_packet%d,iface=rail%d,qdisc_bypass=0,blocksz=16384,framesz=16384,framecnt=256'
+                     % (n, r) for n, r in enumerate(rails)]
+            cmds.append(['ip', 'netns', 'exec', self.ns[side], self.b.perf] + self.b.eal(core, vdevs)
+                        + ['--', '-p', str(port)])
+            envs.append({'WEFT_LANES': ';'.join('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d' % (n, r, side + 1, self.mtu)
+                                                for n, r in enumerate(rails))})
+        return cmds, envs
+
+    def stream(self, test, size, rails, nbytes):
+        return self.weft(test, size, rails, ['-n', str(max(nbytes // size, 8))])
+
+    def each_alone(self, size, nbytes):
+        """The bare port on each rail by itself: the sum."""
+        return {'overall_bw': sum(bandwidth(self.stream('raw_bw', size, [r], nbytes * self.rates[r] // sum(self.rates)))
+                                  for r in (0, 1))}
+
+    def cut(self, size, before=2, settle=2, after=3, divisor=4):
+        """A stream over both rails; after some seconds the second one is cut. What arrives when it has had time to settle."""
+        def live(client):
+            lines = []
+            while sum(line[:1].isdigit() for line in lines) < before:
+                line = client.stdout.readline()
+                if not line:
+                    return ''.join(lines)
+                lines.append(line)
+            self.set_rate(1, self.rates[1] // divisor)
+            return ''.join(lines)
+
+        # Messages that are in flight together end together: few, or a second may see none of them end.
+        amount = ['-D', str(before + settle + after + 1), '-O', str(max(4, min(32, 64 * MIB // size)))]
+        try:
+            rows = self.weft('tag_bw', size, [0, 1], amount, live=live)
+        finally:
+            self.set_rate(1, self.rates[1])
+        # A row is a second; the one in which the cut fell counts to the settling, the last one is the whole run's.
+        rows = rows[before + settle + 1:-1]
+        if not rows:
+            raise TrialError('the stream ended before it had settled')
+        return {'overall_bw': statistics.mean(float(r['avg_bw']) for r in rows)}

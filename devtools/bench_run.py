@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a trial is made of: two processes, the rows that they print, and the state of the machine around them."""
+
+import contextlib
+import csv
+import io
+import os
+import random
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+
+class TrialError(Exception):
+    """A trial did not give a figure; the text says why."""
+
+
+# ---- processes ------------------------------------------------------------------------------
+
+def free_port():
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(('', port))
+                return port
+            except OSError:
+                continue
+
+
+def end(proc):
+    """Ends a process that this script started, and its children."""
+    if proc.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(proc.pid, signal.SIGTERM)
+        try:
+            proc.wait(timeout=3)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(proc.pid, signal.SIGKILL)
+            proc.wait()
+
+
+def pair(server, client, env_server, env_client, timeout, live=None):
+    """Runs server and client; returns the client's output. live(client): called when both run; returns what it has read."""
+    for cmd in (server, client):
+        if shutil.which(cmd[0]) is None:
+            raise TrialError('there is no program ' + cmd[0])
+    with tempfile.TemporaryFile('w+') as server_out:
+        srv = subprocess.Popen(server, env={**os.environ, **env_server}, stdin=subprocess.DEVNULL,
+                               stdout=server_out, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            time.sleep(0.15)
+            cli = subprocess.Popen(client, env={**os.environ, **env_client}, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+            try:
+                begin = live(cli) if live else ''
+                out, err = cli.communicate(timeout=timeout)
+                out = begin + out
+            except subprocess.TimeoutExpired:
+                end(cli)
+                out, err = cli.communicate()
+                raise TrialError('no end after %g s: %s' % (timeout, tail(err))) from None
+            if cli.returncode != 0:
+                server_out.seek(0)
+                raise TrialError('exit code %d: %s | server: %s'
+                                 % (cli.returncode, tail(err or out), tail(server_out.read())))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                srv.wait(timeout=2)
+            return out
+        finally:
+            end(srv)
+
+
+def tail(text, lines=3):
+    return ' / '.join((text or '').strip().splitlines()[-lines:])
+
+
+def csv_rows(text):
+    """Rows of the last CSV table in a program's output, as dictionaries."""
+    lines = [line for line in text.splitlines() if ',' in line and not line.startswith('#')]
+    heads = [i for i, line in enumerate(lines) if 'overall_lat' in line or line.startswith('messages,')]
+    if not heads:
+        raise TrialError('no CSV in the output: ' + tail(text))
+    rows = list(csv.DictReader(io.StringIO('\n'.join(lines[heads[-1]:]))))
+    if not rows:
+        raise TrialError('no figure in the output: ' + tail(text))
+    return rows
+
+
+# ---- states of the two cores ----------------------------------------------------------------
+
+class Cores:
+    def __init__(self, program, a, b, limit):
+        self.cmd = [program, '-c', '%d,%d' % (a, b), '-l', str(limit)]
+
+    def state(self):
+        out = subprocess.run(self.cmd, capture_output=True, text=True, check=True).stdout.split()
+        return float(out[0]), out[1]
+
+
+class Others:
+    """How much of the machine processes other than the trial's used since the last call."""
+
+    def __init__(self):
+        self.last = self.read()
+
+    @staticmethod
+    def read():
+        with open('/proc/stat') as f:
+            ticks = [int(x) for x in f.readline().split()[1:9]]
+        used = sum(getattr(resource.getrusage(who), field) for field in ('ru_utime', 'ru_stime')
+                   for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
+        hz = os.sysconf('SC_CLK_TCK')
+        # Idle, waiting for disks, and interrupts: behind a shaper frames travel in those, the trial's own above all.
+        return sum(ticks) / hz, sum(ticks[3:7]) / hz, used
+
+    def part(self):
+        now = self.read()
+        total, idle, own = (n - l for n, l in zip(now, self.last))
+        self.last = now
+        return max(total - idle - own, 0) / total if total else 0
+
+
+# ---- figures of a row: latency in ns, rate in millions of messages/s, bandwidth in MiB/s -----
+
+def latency_ns(row):
+    return float(row.get('50.0_percentile_lat') or row['p50_lat']) * 1000
+
+
+def mean_latency_ns(row):
+    return float(row['overall_lat']) * 1000
+
+
+def rate(row):
+    return float(row['overall_mr']) / 1e6
+
+
+def bandwidth(row):
+    return float(row['overall_bw'])
