@@ -6,43 +6,63 @@
 
 enum { ARP_REQUEST = 1, ARP_REPLY = 2 };
 
-void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6])
+void weft_arp_table_init(struct weft_arp_table *t)
+{
+	memset(t, 0, sizeof(*t));
+	/* A default mutex: there is nothing that could fail. */
+	pthread_mutex_init(&t->lock, NULL);
+}
+
+void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6],
+		   struct weft_arp_table *shared)
 {
 	memset(a, 0, sizeof(*a));
 	a->ip = ip;
 	memcpy(a->mac, mac, 6);
+	weft_arp_table_init(&a->own);
+	a->table = shared != NULL ? shared : &a->own;
 }
 
-static struct weft_arp_entry *find(const struct weft_arp *a, uint32_t ip)
+/* The functions with "table" in the name are called with the lock. */
+
+static struct weft_arp_entry *table_find(struct weft_arp_table *t, uint32_t ip)
 {
 	for (size_t i = 0; i < WEFT_ARP_ENTRIES; i++) {
-		if (a->entry[i].ip == ip)
-			return (struct weft_arp_entry *)&a->entry[i];
+		if (t->entry[i].ip == ip)
+			return &t->entry[i];
 	}
 	return NULL;
 }
 
 /* A free entry, or the one that was not used for the longest time. */
-static struct weft_arp_entry *take(struct weft_arp *a, uint32_t ip, uint64_t now)
+static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip, uint64_t now)
 {
-	struct weft_arp_entry *e = &a->entry[0];
+	struct weft_arp_entry *e = &t->entry[0];
 
 	for (size_t i = 0; i < WEFT_ARP_ENTRIES && e->ip != 0; i++) {
-		if (a->entry[i].ip == 0 || a->entry[i].used < e->used)
-			e = &a->entry[i];
+		if (t->entry[i].ip == 0 || t->entry[i].used < e->used)
+			e = &t->entry[i];
 	}
 	*e = (struct weft_arp_entry){.ip = ip, .used = now};
 	return e;
 }
 
-const uint8_t *weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now)
+bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[6])
 {
-	struct weft_arp_entry *e = ip != 0 ? find(a, ip) : NULL;
+	struct weft_arp_entry *e;
+	bool known;
 
-	if (e == NULL || !e->known)
-		return NULL;
-	e->used = now;
-	return e->mac;
+	if (ip == 0)
+		return false;
+	pthread_mutex_lock(&a->table->lock);
+	e = table_find(a->table, ip);
+	known = e != NULL && e->known;
+	if (known) {
+		e->used = now;
+		memcpy(mac, e->mac, 6);
+	}
+	pthread_mutex_unlock(&a->table->lock);
+	return known;
 }
 
 static void build(const struct weft_arp *a, struct weft_frame_arp *pkt, uint16_t op,
@@ -61,40 +81,78 @@ static void build(const struct weft_arp *a, struct weft_frame_arp *pkt, uint16_t
 	weft_put_be32(pkt->tpa, tpa);
 }
 
-bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt)
+static bool table_ask(struct weft_arp_table *t, uint32_t ip, uint64_t now)
 {
-	static const uint8_t nobody[6];
-	struct weft_arp_entry *e = find(a, ip);
+	struct weft_arp_entry *e = table_find(t, ip);
 	uint64_t wait;
 
 	if (e == NULL)
-		e = take(a, ip, now);
+		e = table_take(t, ip, now);
 	if (e->known || now < e->next_ask)
 		return false;
 	wait = WEFT_ARP_RETRY_MIN << (e->asked < 8 ? e->asked : 8);
 	e->next_ask = now + (wait < WEFT_ARP_RETRY_MAX ? wait : WEFT_ARP_RETRY_MAX);
 	e->asked++;
 	e->used = now;
-	build(a, pkt, ARP_REQUEST, nobody, ip);
 	return true;
 }
 
-uint32_t weft_arp_asked(const struct weft_arp *a, uint32_t ip)
+bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt)
 {
-	const struct weft_arp_entry *e = find(a, ip);
+	static const uint8_t nobody[6];
+	bool due;
 
-	return e != NULL ? e->asked : 0;
+	pthread_mutex_lock(&a->table->lock);
+	due = table_ask(a->table, ip, now);
+	pthread_mutex_unlock(&a->table->lock);
+	if (due)
+		build(a, pkt, ARP_REQUEST, nobody, ip);
+	return due;
+}
+
+uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip)
+{
+	const struct weft_arp_entry *e;
+	uint32_t asked;
+
+	pthread_mutex_lock(&a->table->lock);
+	e = table_find(a->table, ip);
+	asked = e != NULL ? e->asked : 0;
+	pthread_mutex_unlock(&a->table->lock);
+	return asked;
 }
 
 void weft_arp_forget(struct weft_arp *a, uint32_t ip)
 {
-	struct weft_arp_entry *e = find(a, ip);
+	struct weft_arp_entry *e;
 
+	pthread_mutex_lock(&a->table->lock);
+	e = table_find(a->table, ip);
 	if (e != NULL) {
 		e->known = false;
 		e->asked = 0;
 		e->next_ask = 0;
 	}
+	pthread_mutex_unlock(&a->table->lock);
+}
+
+/* @p asks_us: its sender will be written to next, and is learned unasked. @return learned */
+static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6], bool asks_us,
+			uint64_t now)
+{
+	struct weft_arp_entry *e;
+
+	if (ip == 0)
+		return false;
+	e = table_find(t, ip);
+	if (e == NULL && asks_us)
+		e = table_take(t, ip, now);
+	if (e == NULL)
+		return false;
+	memcpy(e->mac, mac, 6);
+	e->known = true;
+	e->asked = 0;
+	return true;
 }
 
 enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt,
@@ -102,8 +160,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_
 {
 	uint32_t spa = weft_get_be32(pkt->spa), tpa = weft_get_be32(pkt->tpa);
 	uint16_t op = weft_be16(pkt->op);
-	bool asks_us = op == ARP_REQUEST && tpa == a->ip;
-	struct weft_arp_entry *e;
+	bool asks_us = op == ARP_REQUEST && tpa == a->ip, learned;
 
 	if ((op != ARP_REQUEST && op != ARP_REPLY) || (pkt->sha[0] & 1))
 		return WEFT_ARP_IGNORED;
@@ -114,17 +171,12 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_
 	}
 	if (spa == a->ip)
 		return WEFT_ARP_IGNORED; /* our own request, sent back by the link */
-	e = spa != 0 ? find(a, spa) : NULL;
-	if (e == NULL && asks_us && spa != 0)
-		e = take(a, spa, now); /* who asks for us will be written to next */
-	if (e != NULL) {
-		memcpy(e->mac, pkt->sha, 6);
-		e->known = true;
-		e->asked = 0;
-	}
+	pthread_mutex_lock(&a->table->lock);
+	learned = table_learn(a->table, spa, pkt->sha, asks_us, now);
+	pthread_mutex_unlock(&a->table->lock);
 	if (asks_us) {
 		build(a, reply, ARP_REPLY, pkt->sha, spa);
 		return WEFT_ARP_ANSWER;
 	}
-	return e != NULL ? WEFT_ARP_LEARNED : WEFT_ARP_IGNORED;
+	return learned ? WEFT_ARP_LEARNED : WEFT_ARP_IGNORED;
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file arp.h
- * ARP: a small cache per iface, asks with backoff, answers. Pure: builds and reads packets, sends
+ * ARP: a small cache per port, asks with backoff, answers. Pure: builds and reads packets, sends
  * none.
+ *
+ * A port's queues share one cache. ARP has no UDP port that a flow rule could steer by, so its
+ * frames come to one queue only, the first one's as a rule: what the worker there learns the others
+ * find here, at their next look.
  */
 #ifndef WEFT_ARP_H
 #define WEFT_ARP_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,12 +31,23 @@ struct weft_arp_entry {
 	bool known;
 };
 
+/**
+ * Who has which address. Each call below takes the lock, for the time of a look through the entries:
+ * none is made per message.
+ */
+struct weft_arp_table {
+	pthread_mutex_t lock;
+	struct weft_arp_entry entry[WEFT_ARP_ENTRIES];
+};
+
+/** One iface's view. */
 struct weft_arp {
 	uint32_t ip; /**< ours, host order */
 	uint8_t mac[6];
 	uint64_t conflicts; /**< others that claim our address */
 	uint8_t conflict_mac[6];
-	struct weft_arp_entry entry[WEFT_ARP_ENTRIES];
+	struct weft_arp_table *table; /**< own, or the port's */
+	struct weft_arp_table own;
 };
 
 enum weft_arp_result {
@@ -41,10 +57,18 @@ enum weft_arp_result {
 	WEFT_ARP_CONFLICT, /**< someone else uses our IP address */
 };
 
-void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6]);
+void weft_arp_table_init(struct weft_arp_table *t);
+
+/**
+ * @param shared  the port's table, initialised, which outlives @p a; NULL = one for itself
+ *
+ * Times given to the calls below are of one clock for all who share a table: ns.
+ */
+void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6],
+		   struct weft_arp_table *shared);
 
 /** MAC of @p ip if known. */
-const uint8_t *weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now);
+bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[6]);
 
 /**
  * Ask for @p ip if it is time to.
@@ -53,7 +77,7 @@ const uint8_t *weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now);
 bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt);
 
 /** Asks for @p ip that had no answer so far. */
-uint32_t weft_arp_asked(const struct weft_arp *a, uint32_t ip);
+uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip);
 
 /** Forget an answer: the peer behind it has gone silent and may have moved. */
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);

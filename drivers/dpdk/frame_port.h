@@ -14,6 +14,7 @@
 
 #include <rte_mbuf.h>
 
+struct weft_arp_table;
 struct weft_frame_port;
 
 /** Walks a port's own counters (xstats, drops). */
@@ -80,6 +81,8 @@ struct weft_frame_port {
 	bool rx_chained; /**< received frames may be mbuf chains */
 	/** destination UDP port that brings frames home to this queue; 0 = any */
 	uint16_t udp_port;
+	/** where the port's queues find the addresses that one of them learned; NULL = one queue */
+	struct weft_arp_table *arp;
 };
 
 /** Why there is no link, in a sentence that says what to do; "" when there is one. */

@@ -106,16 +106,15 @@ static void resolve(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	const uint8_t *mac = weft_arp_lookup(&iface->arp, c->hop_ip, iface->lt);
 	struct weft_frame_arp ask;
 
-	if (mac != NULL) {
-		memcpy(c->peer_mac, mac, 6);
+	/* By the machine's clock: lt is this iface's own, and others may share the table. */
+	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, c->peer_mac)) {
 		raw_conn_template(c);
 		enter(c, RAW_HELLO);
 		return;
 	}
-	if (weft_arp_ask(&iface->arp, c->hop_ip, iface->lt, &ask)) {
+	if (weft_arp_ask(&iface->arp, c->hop_ip, iface->now, &ask)) {
 		raw_arp_send(iface, everybody, &ask);
 		raw_count(iface, RAW_ARP_ASKED);
 		c->hs_tries++;
@@ -482,7 +481,7 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	struct raw_conn *c;
 
 	raw_count(iface, RAW_ARP_IN);
-	switch (weft_arp_input(&iface->arp, v->arp, iface->lt, &reply)) {
+	switch (weft_arp_input(&iface->arp, v->arp, iface->now, &reply)) {
 	case WEFT_ARP_ANSWER:
 		raw_arp_send(iface, reply.tha, &reply);
 		raw_count(iface, RAW_ARP_ANSWERED);

@@ -339,7 +339,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		iface->conf.connect_timeout_ns = 10000000000ull;
 	if (iface->conf.peer_timeout_ns == 0)
 		iface->conf.peer_timeout_ns = 30000000000ull;
-	weft_arp_init(&iface->arp, iface->gate.ip, port->mac);
+	weft_arp_init(&iface->arp, iface->gate.ip, port->mac, port->arp);
 }
 
 static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *open)

@@ -365,6 +365,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	d->vlan = o->vlan;
 	d->base_udp_port = o->udp_port;
 	port_name(id, d->name);
+	weft_arp_table_init(&d->arp);
 	rc = dev_prepare(d, o, why, why_len);
 	if (!rc)
 		rc = claim(d, why, why_len);
@@ -470,8 +471,10 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 	p->kick_cycles = rte_get_tsc_hz() / 20000; /* 50 us */
 	if (d->limits.packet_socket)
 		weft_packet_socket_init(p);
-	if (d->num_queues > 1)
+	if (d->num_queues > 1) {
+		fp->arp = &d->arp;
 		fp->udp_port = (uint16_t)(d->base_udp_port + p->queue);
+	}
 	fp->flags |= extbuf_flags(p, o);
 	return 0;
 }

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
+#include <rte_log.h>
 #include <rte_mbuf.h>
 
 #include "port_priv.h"
@@ -16,12 +18,17 @@
 #define FRAME_BUFS_MIN 255 /* kept beyond the rings when nothing is said */
 #define CACHE 256
 
-/* Pools whose buffers were not all back when their port was closed. */
-static struct rte_mempool *late[64];
+/* A pool whose buffers were not all back when its port was closed. */
+struct late {
+	LIST_ENTRY(late) link;
+	struct rte_mempool *mp;
+};
+
+static LIST_HEAD(, late) late_pools = LIST_HEAD_INITIALIZER(late_pools);
 
 static void free_or_keep(struct rte_mempool *mp)
 {
-	size_t i;
+	struct late *l;
 
 	if (!mp)
 		return;
@@ -29,22 +36,28 @@ static void free_or_keep(struct rte_mempool *mp)
 		rte_mempool_free(mp);
 		return;
 	}
-	for (i = 0; i < RTE_DIM(late); i++)
-		if (!late[i]) {
-			late[i] = mp;
-			return;
-		}
+	l = malloc(sizeof(*l));
+	if (!l) {
+		RTE_LOG(ERR, USER1, "weft: no memory to remember %s: its buffers are lost\n",
+			mp->name);
+		return;
+	}
+	l->mp = mp;
+	LIST_INSERT_HEAD(&late_pools, l, link);
 }
 
 static void free_late(void)
 {
-	size_t i;
+	struct late *l = LIST_FIRST(&late_pools), *next;
 
-	for (i = 0; i < RTE_DIM(late); i++)
-		if (late[i] && rte_mempool_full(late[i])) {
-			rte_mempool_free(late[i]);
-			late[i] = NULL;
-		}
+	for (; l; l = next) {
+		next = LIST_NEXT(l, link);
+		if (!rte_mempool_full(l->mp))
+			continue;
+		rte_mempool_free(l->mp);
+		LIST_REMOVE(l, link);
+		free(l);
+	}
 }
 
 static uint32_t object_size(uint32_t room)

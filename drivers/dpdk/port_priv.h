@@ -15,6 +15,7 @@
 
 #include <rte_ethdev.h>
 
+#include "arp.h"
 #include "memif_relay.h"
 #include "port_ethdev.h"
 
@@ -69,6 +70,7 @@ struct weft_port_dev {
 	struct weft_port **queues;  /**< NULL where free */
 	struct rte_mempool **pools; /**< one per queue pair */
 	struct rte_mempool **hdr_pools;
+	struct weft_arp_table arp; /* of all queues */
 	uint32_t frame_size;
 	uint64_t offloads_rx;
 	uint64_t offloads_tx;

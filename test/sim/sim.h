@@ -138,6 +138,12 @@ struct sim_port_params {
 	bool raw_ethertype;
 	bool set_first_seq; /**< begin frame sequences at first_seq: wrap tests */
 	uint32_t first_seq;
+	/**
+	 * Not a port but another queue of that one, which has this MAC address and link: frames to
+	 * udp_port come here, as if a flow rule brought them, all others stay there. Both need a
+	 * udp_port of their own. Whoever opens it runs on the same machine: its clock is the same.
+	 */
+	struct sim_port *queue_of;
 };
 
 /** @p params may be NULL. The port lives as long as the simulation. */

@@ -55,6 +55,22 @@ static int host_random(void *arg, void *buf, size_t len)
 	return 0;
 }
 
+/* Who has a queue of somebody's port runs on the same machine. */
+static void share_clock(struct sim_host *host, const struct sim_port *port)
+{
+	const struct sim_host *other;
+	unsigned int i;
+
+	TAILQ_FOREACH(other, &host->sim->hosts, entry) {
+		for (i = 0; i < other->num_ports; i++) {
+			if (other->ports[i] != port)
+				continue;
+			host->clock_offset = other->clock_offset;
+			host->clock_ppm = other->clock_ppm;
+		}
+	}
+}
+
 void sim_host_add(struct sim *sim, struct sim_host *host, const char *name,
 		  struct sim_port *const *ports, unsigned int n)
 {
@@ -64,6 +80,8 @@ void sim_host_add(struct sim *sim, struct sim_host *host, const char *name,
 	host->rng = sim_rng_make(sim->seed, 100000 + host->index);
 	host->clock_offset = SIM_S + sim_below(&host->rng, 1000000 * SIM_S);
 	host->clock_ppm = (int64_t)sim_below(&host->rng, 101) - 50;
+	if (n > 0 && ports[0]->params.queue_of)
+		share_clock(host, ports[0]->params.queue_of);
 	host->platform = (struct weft_platform){host_now, host_random, host};
 	if (name)
 		snprintf(host->name, sizeof(host->name), "%s", name);

@@ -173,6 +173,8 @@ static void forward(struct sim_port *to, struct sim_frame *f)
 
 static bool wants(const struct sim_port *port, const struct sim_frame *f)
 {
+	if (port->params.queue_of)
+		return false; /* its port gets it, and steers */
 	if (port->promisc)
 		return true;
 	if (f->len < 6)
@@ -185,6 +187,8 @@ static void at_switch(struct sim *sim, struct sim_port *from, struct sim_frame *
 	struct sim_port *first = NULL, *to;
 	unsigned int i;
 
+	if (from->params.queue_of)
+		from = from->params.queue_of;
 	/* The original goes to the first taker, copies to the others. */
 	for (i = 0; i < sim->num_ports; i++) {
 		to = sim->ports[i];

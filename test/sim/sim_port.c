@@ -9,16 +9,14 @@
  */
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "eal.h"
 #include "sim_priv.h"
 
 #define RECLAIM_AT 32 /* as tx_free_thresh of many PMDs */
@@ -28,38 +26,7 @@
 
 void sim_eal_init(void)
 {
-	static bool done;
-	static char arg[][32] = {"sim",
-				 "--no-huge",
-				 "--no-pci",
-				 "--no-telemetry",
-				 "--no-shconf",
-				 "--iova-mode=va",
-				 "--log-level=lib.eal:error",
-				 "-m",
-				 "1024",
-				 "--lcores",
-				 "0"};
-	char *argv[12];
-	cpu_set_t cpus;
-	int i, n = (int)(sizeof(arg) / sizeof(arg[0]));
-
-	if (done)
-		return;
-	done = true;
-	for (i = 0; i < n; i++)
-		argv[i] = arg[i];
-	argv[n] = NULL;
-	/*
-	 * The EAL binds this thread to a core; simulations that run at the same time must not share
-	 * one.
-	 */
-	sched_getaffinity(0, sizeof(cpus), &cpus);
-	if (rte_eal_init(n, argv) < 0) {
-		fprintf(stderr, "sim: the EAL does not start: %s\n", rte_strerror(rte_errno));
-		exit(1);
-	}
-	sched_setaffinity(0, sizeof(cpus), &cpus);
+	test_eal_init("1024");
 }
 
 /* Pools are kept for the next simulation: making one costs more than a short test. */
@@ -269,9 +236,27 @@ void sim_inject(struct sim_port *port, const void *data, size_t len)
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
+/* The queue of the port that a flow rule brings the frame to. */
+static struct sim_port *steer(struct sim_port *port, struct sim_frame *f)
+{
+	struct rte_ipv4_hdr *ip;
+	struct rte_udp_hdr *udp = port->fp.arp ? find_udp(f->data, f->len, &ip) : NULL;
+	struct sim_port *q;
+	unsigned int i;
+
+	for (i = 0; udp && i < port->sim->num_ports; i++) {
+		q = port->sim->ports[i];
+		if (q->params.queue_of == port && rte_be_to_cpu_16(udp->dst_port) == q->fp.udp_port)
+			return q;
+	}
+	return port;
+}
+
 void sim_port_receive(struct sim_port *port, struct sim_frame *frame)
 {
 	struct sim *sim = port->sim;
+
+	port = steer(port, frame);
 
 	if (!port->station && !port->open) {
 		port->stats.nobody++;
@@ -456,6 +441,17 @@ static void fill_frame_port(struct sim_port *port)
 	       6);
 }
 
+/* As port_ethdev.c does it: one address, one table, each queue its own UDP port. */
+static void become_queue(struct sim_port *port, struct sim_port *of)
+{
+	memcpy(port->fp.mac, of->fp.mac, sizeof(port->fp.mac));
+	memcpy(port->fp.device, of->fp.device, sizeof(port->fp.device));
+	of->fp.arp = &of->arp;
+	of->fp.udp_port = of->params.udp_port;
+	port->fp.arp = &of->arp;
+	port->fp.udp_port = port->params.udp_port;
+}
+
 struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *params)
 {
 	struct sim_port *port;
@@ -477,6 +473,7 @@ struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *
 		snprintf(port->name, sizeof(port->name), "%s", port->params.name);
 	else
 		snprintf(port->name, sizeof(port->name), "p%u", port->index);
+	weft_arp_table_init(&port->arp);
 	TAILQ_INIT(&port->ring);
 	STAILQ_INIT(&port->rx);
 	port->up = (struct sim_wire){.link = port->params.up,
@@ -484,6 +481,8 @@ struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *
 	port->down = (struct sim_wire){.link = port->params.down,
 				       .rng = sim_rng_make(sim->seed, 1001 + 2 * port->index)};
 	fill_frame_port(port);
+	if (port->params.queue_of)
+		become_queue(port, port->params.queue_of);
 	sim->ports[sim->num_ports++] = port;
 	return port;
 }

@@ -16,6 +16,7 @@
 
 #include <rte_mbuf.h>
 
+#include "arp.h"
 #include "frame_port.h"
 #include "lane.h"
 #include "sim.h"
@@ -67,6 +68,7 @@ struct sim_port {
 	struct sim_port_params params;
 	char name[32];
 	struct sim_wire up, down;
+	struct weft_arp_table arp; /* of a port with several queues */
 	struct sim_stats stats;
 	bool carrier;
 	/* owner: a frame port that is open, or a station */

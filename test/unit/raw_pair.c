@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +9,8 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <rte_eal.h>
 
+#include "eal.h"
 #include "raw_pair.h"
 
 uint64_t pair_rand(struct pair *p)
@@ -26,35 +25,6 @@ uint64_t pair_rand(struct pair *p)
 static bool dice(struct pair *p, double chance)
 {
 	return chance > 0 && (double)(pair_rand(p) >> 11) / 9007199254740992.0 < chance;
-}
-
-static void eal_once(void)
-{
-	static bool done;
-	static char arg[][32] = {"raw",
-				 "--no-huge",
-				 "--no-pci",
-				 "--no-telemetry",
-				 "--no-shconf",
-				 "--iova-mode=va",
-				 "--log-level=lib.eal:error",
-				 "-m",
-				 "512",
-				 "--lcores",
-				 "0"};
-	char *argv[RTE_DIM(arg) + 1] = {NULL};
-	cpu_set_t cpus;
-
-	if (done)
-		return;
-	done = true;
-	for (size_t i = 0; i < RTE_DIM(arg); i++)
-		argv[i] = arg[i];
-	/* The EAL binds this thread to a core; tests that run side by side must not share one. */
-	sched_getaffinity(0, sizeof(cpus), &cpus);
-	if (rte_eal_init(RTE_DIM(arg), argv) < 0)
-		fail_msg("the EAL does not start");
-	sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
 /* ---- wire ---- */
@@ -266,7 +236,7 @@ void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 	};
 	char why[256];
 
-	eal_once();
+	test_eal_init("512");
 	memset(p, 0, sizeof(*p));
 	p->rng = seed;
 	p->now = 5000000000ull;

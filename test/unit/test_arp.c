@@ -37,11 +37,12 @@ static void asks_with_growing_pauses(void **state)
 	static const uint64_t wait[] = {2, 4, 8, 16, 32, 64, 128, 256, 500, 500};
 	struct weft_frame_arp pkt;
 	struct weft_arp a;
+	uint8_t mac[6];
 	uint64_t now = 1000;
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac);
-	assert_null(weft_arp_lookup(&a, PEER_IP, now));
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	assert_false(weft_arp_lookup(&a, PEER_IP, now, mac));
 	for (size_t i = 0; i < sizeof(wait) / sizeof(*wait); i++) {
 		assert_true(weft_arp_ask(&a, PEER_IP, now, &pkt));
 		assert_int_equal(weft_get_be32(pkt.spa), OUR_IP);
@@ -58,18 +59,20 @@ static void learns_only_what_was_asked(void **state)
 {
 	struct weft_frame_arp pkt, reply;
 	struct weft_arp a;
+	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac);
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
-	assert_null(weft_arp_lookup(&a, PEER_IP, 1));
+	assert_false(weft_arp_lookup(&a, PEER_IP, 1, mac));
 	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
-	assert_memory_equal(weft_arp_lookup(&a, PEER_IP, 3), peer_mac, 6);
+	assert_true(weft_arp_lookup(&a, PEER_IP, 3, mac));
+	assert_memory_equal(mac, peer_mac, 6);
 	assert_false(weft_arp_ask(&a, PEER_IP, 1ull << 40, &reply));
 	weft_arp_forget(&a, PEER_IP);
-	assert_null(weft_arp_lookup(&a, PEER_IP, 3));
+	assert_false(weft_arp_lookup(&a, PEER_IP, 3, mac));
 	assert_true(weft_arp_ask(&a, PEER_IP, 4, &reply));
 }
 
@@ -77,9 +80,10 @@ static void answers_for_its_own_address_only(void **state)
 {
 	struct weft_frame_arp pkt, reply;
 	struct weft_arp a;
+	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac);
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
 	pkt = packet(1, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_ANSWER);
 	assert_int_equal(reply.op, weft_be16(2));
@@ -87,7 +91,8 @@ static void answers_for_its_own_address_only(void **state)
 	assert_memory_equal(reply.tha, peer_mac, 6);
 	assert_int_equal(weft_get_be32(reply.tpa), PEER_IP);
 	/* The asker will be written to next: it is known now. */
-	assert_memory_equal(weft_arp_lookup(&a, PEER_IP, 2), peer_mac, 6);
+	assert_true(weft_arp_lookup(&a, PEER_IP, 2, mac));
+	assert_memory_equal(mac, peer_mac, 6);
 	pkt = packet(1, peer_mac, PEER_IP, OUR_IP + 5);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_LEARNED);
 	pkt = packet(1, other_mac, PEER_IP + 9, OUR_IP + 5);
@@ -101,7 +106,7 @@ static void garbage_and_conflicts(void **state)
 	struct weft_arp a;
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac);
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
 	pkt = packet(2, peer_mac, OUR_IP, PEER_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_CONFLICT);
 	assert_int_equal(a.conflicts, 1);
@@ -117,33 +122,57 @@ static void a_probe_without_address_is_answered_and_not_learned(void **state)
 {
 	struct weft_frame_arp pkt, reply;
 	struct weft_arp a;
+	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac);
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
 	pkt = packet(1, peer_mac, 0, OUR_IP); /* RFC 5227: is this address taken? */
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_ANSWER);
-	assert_null(weft_arp_lookup(&a, 0, 2));
+	assert_false(weft_arp_lookup(&a, 0, 2, mac));
 	for (size_t i = 0; i < WEFT_ARP_ENTRIES; i++)
-		assert_int_equal(a.entry[i].ip, 0);
+		assert_int_equal(a.own.entry[i].ip, 0);
 }
 
 static void full_cache_gives_up_the_oldest(void **state)
 {
 	struct weft_frame_arp pkt, reply;
 	struct weft_arp a;
+	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac);
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
 	for (uint32_t i = 0; i < WEFT_ARP_ENTRIES; i++) {
 		pkt = packet(1, peer_mac, PEER_IP + i, OUR_IP);
 		weft_arp_input(&a, &pkt, i + 1, &reply);
 	}
-	assert_non_null(weft_arp_lookup(&a, PEER_IP, 1000));
+	assert_true(weft_arp_lookup(&a, PEER_IP, 1000, mac));
 	pkt = packet(1, other_mac, PEER_IP + 1000, OUR_IP);
 	weft_arp_input(&a, &pkt, 1001, &reply);
-	assert_non_null(weft_arp_lookup(&a, PEER_IP, 1002));
-	assert_null(weft_arp_lookup(&a, PEER_IP + 1, 1002));
-	assert_memory_equal(weft_arp_lookup(&a, PEER_IP + 1000, 1002), other_mac, 6);
+	assert_true(weft_arp_lookup(&a, PEER_IP, 1002, mac));
+	assert_false(weft_arp_lookup(&a, PEER_IP + 1, 1002, mac));
+	assert_true(weft_arp_lookup(&a, PEER_IP + 1000, 1002, mac));
+	assert_memory_equal(mac, other_mac, 6);
+}
+
+/* ARP comes to one queue of a port: the others know what it told. */
+static void queues_of_one_port_learn_from_each_other(void **state)
+{
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp_table port;
+	struct weft_arp first, second;
+	uint8_t mac[6];
+
+	(void)state;
+	weft_arp_table_init(&port);
+	weft_arp_init(&first, OUR_IP, our_mac, &port);
+	weft_arp_init(&second, OUR_IP, our_mac, &port);
+	assert_true(weft_arp_ask(&second, PEER_IP, 1, &pkt));
+	/* One question is enough for both. */
+	assert_false(weft_arp_ask(&first, PEER_IP, 2, &pkt));
+	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&first, &pkt, 3, &reply), WEFT_ARP_LEARNED);
+	assert_true(weft_arp_lookup(&second, PEER_IP, 4, mac));
+	assert_memory_equal(mac, peer_mac, 6);
 }
 
 int main(void)
@@ -155,6 +184,7 @@ int main(void)
 		cmocka_unit_test(garbage_and_conflicts),
 		cmocka_unit_test(a_probe_without_address_is_answered_and_not_learned),
 		cmocka_unit_test(full_cache_gives_up_the_oldest),
+		cmocka_unit_test(queues_of_one_port_learn_from_each_other),
 	};
 
 	return cmocka_run_group_tests_name("arp", tests, NULL, NULL);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A router between the two hosts: other networks, a gateway that answers ARP and forwards.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+
+#include "frame.h"
+#include "lane_host.h"
+#include "sim_test.h"
+
+#define CONFIG "CONNECT_TIMEOUT=2s CSUM=crc32c"
+
+#define LEFT 0x0a010001u  /* 10.1.0.1 */
+#define RIGHT 0x0a020001u /* 10.2.0.1 */
+#define GW_LEFT 0x0a0100feu
+#define GW_RIGHT 0x0a0200feu
+
+/* One of the router's two legs. */
+struct leg {
+	struct sim_port *port;
+	struct leg *other;
+	uint32_t ip;      /* the gateway's in this net */
+	uint32_t host_ip; /* the only host here */
+	const uint8_t *host_mac;
+	size_t mtu; /* longer packets are dropped */
+	bool deaf;  /* answers no ARP */
+	unsigned int asked, forwarded, dropped;
+	uint8_t least_ttl; /* that came in */
+};
+
+struct world {
+	struct sim *sim;
+	struct leg leg[2];
+	struct sim_port *port[2];
+	struct lane_host *host[2];
+};
+
+static void answer_arp(struct leg *leg, const uint8_t *data)
+{
+	struct weft_frame_arp ask, reply;
+	uint8_t f[RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN] = {0};
+
+	memcpy(&ask, data + RTE_ETHER_HDR_LEN, sizeof(ask));
+	leg->asked++;
+	if (leg->deaf || weft_be16(ask.op) != 1 || weft_get_be32(ask.tpa) != leg->ip)
+		return;
+	reply = ask;
+	reply.op = weft_be16(2);
+	memcpy(reply.tha, ask.sha, 6);
+	memcpy(reply.tpa, ask.spa, 4);
+	memcpy(reply.sha, sim_port_mac(leg->port), 6);
+	weft_put_be32(reply.spa, leg->ip);
+	memcpy(f, ask.sha, 6);
+	memcpy(f + 6, sim_port_mac(leg->port), 6);
+	memcpy(f + 12, data + 12, 2);
+	memcpy(f + RTE_ETHER_HDR_LEN, &reply, sizeof(reply));
+	sim_inject(leg->port, f, sizeof(f));
+}
+
+/* As RFC 1812 wants it: one hop less to live, a new header checksum, the next hop's MAC address. */
+static void forward(struct leg *leg, const uint8_t *data, size_t len)
+{
+	struct leg *out = leg->other;
+	uint8_t f[9100];
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(f + RTE_ETHER_HDR_LEN);
+
+	if (len > sizeof(f) || len < RTE_ETHER_HDR_LEN + sizeof(*ip))
+		return;
+	memcpy(f, data, len);
+	if (ip->time_to_live < leg->least_ttl)
+		leg->least_ttl = ip->time_to_live;
+	if (rte_be_to_cpu_32(ip->dst_addr) != out->host_ip || ip->time_to_live < 2 ||
+	    rte_be_to_cpu_16(ip->total_length) > out->mtu) {
+		leg->dropped++;
+		return;
+	}
+	ip->time_to_live--;
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	memcpy(f, out->host_mac, 6);
+	memcpy(f + 6, sim_port_mac(out->port), 6);
+	leg->forwarded++;
+	sim_inject(out->port, f, len);
+}
+
+static void at_router(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	struct leg *leg = arg;
+
+	(void)port;
+	if (len >= RTE_ETHER_HDR_LEN + sizeof(struct weft_frame_arp) && data[12] == 8 &&
+	    data[13] == 6)
+		answer_arp(leg, data);
+	else if (!memcmp(data, sim_port_mac(leg->port), 6))
+		forward(leg, data, len);
+}
+
+/* Host 0 in net 0, host 1 in net 1, a leg of the router in each. */
+static void build(struct sim_case *c, struct world *w, uint16_t frame_size, size_t mtu)
+{
+	static const uint32_t ip[2] = {LEFT, RIGHT}, gw[2] = {GW_LEFT, GW_RIGHT};
+	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
+				    .frame_size = frame_size,
+				    .prefix = 24};
+	int i;
+
+	w->sim = case_sim(c);
+	for (i = 0; i < 2; i++) {
+		p.net = (unsigned int)i;
+		p.ip = ip[i];
+		p.gateway = gw[i];
+		w->port[i] = sim_port_create(w->sim, &p);
+		w->leg[i] = (struct leg){.port = sim_port_create(w->sim, &p),
+					 .other = &w->leg[1 - i],
+					 .ip = gw[i],
+					 .host_ip = ip[i],
+					 .host_mac = sim_port_mac(w->port[i]),
+					 .mtu = mtu,
+					 .least_ttl = 255};
+		sim_station(w->leg[i].port, false, at_router, &w->leg[i]);
+		w->host[i] = lane_host_create(w->sim, w->port[i], CONFIG);
+	}
+}
+
+static bool end_up(void *arg)
+{
+	return ((struct lane_end *)arg)->up;
+}
+
+static bool end_down(void *arg)
+{
+	return ((struct lane_end *)arg)->downs > 0;
+}
+
+static void hosts_of_two_networks_reach_each_other(struct sim_case *c)
+{
+	struct world w;
+	struct lane_end *e;
+
+	build(c, &w, 0, 9000);
+	e = lane_connect(w.host[0], w.host[1]);
+	if (!sim_run(w.sim, SIM_S, end_up, e))
+		fail_msg("no connection: %s", e->text);
+	assert_true(lane_send_all(e, 0, 200, SIM_S));
+	assert_true(lane_exactly_once(w.host[1], 0, 200));
+	assert_true(lane_send_all(lane_passive(w.host[1]), 300, 500, SIM_S));
+	assert_true(lane_exactly_once(w.host[0], 300, 500));
+	/* All of it went through the router, which was asked for by the one that connects only: the
+	 * other saw its MAC address in what came. */
+	assert_true(w.leg[0].forwarded > 20 && w.leg[1].forwarded > 20);
+	assert_int_equal(w.leg[0].dropped + w.leg[1].dropped, 0);
+	assert_int_equal(w.leg[0].asked, 1);
+	assert_int_equal(w.leg[1].asked, 0);
+	/* Other routers may follow. */
+	assert_in_range(w.leg[0].least_ttl, 32, 255);
+	assert_in_range(w.leg[1].least_ttl, 32, 255);
+}
+
+static void loss_behind_a_router_is_made_good(struct sim_case *c)
+{
+	const struct sim_link bad = {.rate = 10 * SIM_GBIT,
+				     .delay_ns = 5000,
+				     .loss = 0.02,
+				     .dup = 0.02,
+				     .reorder = 0.05,
+				     .corrupt = 0.01};
+	struct world w;
+	struct lane_end *e;
+
+	build(c, &w, 0, 9000);
+	sim_link_set(w.leg[0].port, w.leg[1].port, &bad);
+	e = lane_connect(w.host[0], w.host[1]);
+	assert_true(sim_run(w.sim, 2 * SIM_S, end_up, e));
+	assert_true(lane_send_all(e, 0, 2000, 10 * SIM_S));
+	assert_true(lane_exactly_once(w.host[1], 0, 2000));
+	assert_int_equal(lane_wrong(w.host[1]), 0);
+}
+
+static void a_router_that_does_not_answer_is_named(struct sim_case *c)
+{
+	struct world w;
+	struct lane_end *e;
+
+	build(c, &w, 0, 9000);
+	w.leg[0].deaf = true;
+	e = lane_connect(w.host[0], w.host[1]);
+	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_int_equal(e->status, -ETIMEDOUT);
+	if (!strstr(e->text, "10.1.0.254") || !strstr(e->text, "10.2.0.1"))
+		fail_msg("names the gateway and whom it was wanted for: %s", e->text);
+	assert_int_equal(w.leg[0].forwarded, 0);
+}
+
+/* Hosts with big frames, a way between that carries small ones and says nothing about it. */
+static void a_narrow_way_behind_a_router_is_found(struct sim_case *c)
+{
+	struct world w;
+	struct lane_end *e;
+
+	build(c, &w, 9014, 1500);
+	e = lane_connect(w.host[0], w.host[1]);
+	assert_true(sim_run(w.sim, 4 * SIM_S, end_up, e));
+	assert_true(lane_max(e, LANE_BCOPY) <= 1514);
+	assert_true(lane_send_all(e, 0, 100, 5 * SIM_S));
+	assert_true(lane_exactly_once(w.host[1], 0, 100));
+}
+
+/* Without a gateway the other network is refused at once, with the way out. */
+static void another_network_without_a_gateway_is_refused(struct sim_case *c)
+{
+	struct sim_port_params p = {.ip = LEFT, .prefix = 24};
+	struct sim *sim = case_sim(c);
+	struct lane_host *a = lane_host_create(sim, sim_port_create(sim, &p), CONFIG), *b;
+	struct weft_lane_iface *ai = lane_iface(a), *bi;
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+	char why[300] = "";
+
+	p.ip = RIGHT;
+	b = lane_host_create(sim, sim_port_create(sim, &p), CONFIG);
+	bi = lane_iface(b);
+	bi->ops->get_address(bi, addr);
+	assert_int_equal(ai->ops->is_reachable(ai, addr, bi->attr.dev_addr_len, why, sizeof(why)),
+			 -EHOSTUNREACH);
+	assert_non_null(strstr(why, "gw="));
+}
+
+static struct sim_case cases[] = {
+	SIM_CASE(hosts_of_two_networks_reach_each_other),
+	SIM_CASE(loss_behind_a_router_is_made_good),
+	SIM_CASE(a_router_that_does_not_answer_is_named),
+	SIM_CASE(a_narrow_way_behind_a_router_is_found),
+	SIM_CASE(another_network_without_a_gateway_is_refused),
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, "lane_router", cases, sizeof(cases) / sizeof(cases[0]));
+}

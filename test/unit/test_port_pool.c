@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A port's buffers outlive it as long as somebody holds one.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_dev.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "eal.h"
+#include "port_pool.h"
+#include "port_priv.h"
+
+#define PORTS 70
+
+struct pools {
+	struct weft_port_dev dev;
+	struct rte_mempool *frames[1], *hdrs[1];
+};
+
+static void count_one(struct rte_mempool *mp, void *arg)
+{
+	*(unsigned int *)arg += !strncmp(mp->name, "weft_", 5);
+}
+
+static unsigned int pools_there(void)
+{
+	unsigned int n = 0;
+
+	rte_mempool_walk(count_one, &n);
+	return n;
+}
+
+static uint16_t null_port;
+
+static void open_port(struct pools *p)
+{
+	char why[200] = "";
+
+	*p = (struct pools){.dev = {.port_id = null_port, .frame_size = 1514, .num_queues = 1}};
+	p->dev.limits.copies_tx = true;
+	p->dev.pools = p->frames;
+	p->dev.hdr_pools = p->hdrs;
+	if (weft_port_pools_create(&p->dev, 0, 64, 64, 31, why, sizeof(why)))
+		fail_msg("%s", why);
+}
+
+static void pools_go_with_their_port(void **state)
+{
+	struct pools p;
+
+	(void)state;
+	open_port(&p);
+	assert_int_equal(pools_there(), 2);
+	weft_port_pools_free(&p.dev, 0);
+	assert_int_equal(pools_there(), 0);
+}
+
+static void pools_with_a_buffer_out_go_when_it_is_back_however_many(void **state)
+{
+	static struct rte_mbuf *held[PORTS];
+	struct pools p;
+
+	(void)state;
+	for (unsigned int i = 0; i < PORTS; i++) {
+		open_port(&p);
+		held[i] = rte_pktmbuf_alloc(p.frames[0]);
+		assert_non_null(held[i]);
+		weft_port_pools_free(&p.dev, 0);
+		assert_int_equal(pools_there(), i + 1);
+	}
+	/* Still whole for who holds it. */
+	for (unsigned int i = 0; i < PORTS; i++) {
+		memset(rte_pktmbuf_mtod(held[i], void *), (int)i, 1514);
+		rte_pktmbuf_free(held[i]);
+	}
+	open_port(&p); /* looks after the late ones */
+	assert_int_equal(pools_there(), 2);
+	weft_port_pools_free(&p.dev, 0);
+	assert_int_equal(pools_there(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pools_go_with_their_port),
+		cmocka_unit_test(pools_with_a_buffer_out_go_when_it_is_back_however_many),
+	};
+
+	test_eal_init("512");
+	if (rte_dev_probe("net_null0") || rte_eth_dev_get_port_by_name("net_null0", &null_port)) {
+		puts("there is no net_null in this DPDK");
+		return 77;
+	}
+	return cmocka_run_group_tests_name("port_pool", tests, NULL, NULL);
+}
