@@ -3,12 +3,11 @@
  * @file am.h
  * Active messages: a space of their own beside tags, delivered to handlers in send order.
  *
- *	am.c       handlers, sends
+ *	am.c       handlers, the call
  *	am_recv.c  what comes, in order; data that handlers keep
  *
- * A message that fits into one lane message, payload and header together, goes eager; a longer one
- * by rendezvous (rndv.h), its header in the RTS. The eager credit is the tags' one: kept data and
- * what came ahead of its turn count in it until they are gone.
+ * They are sent by the protocols that tags have (proto_*.c), with headers of their own (head.c). The eager credit is the tags' one: kept data and
+ * what came ahead of its turn, or in part, count in it until they are gone.
  */
 #ifndef WEFT_AM_H
 #define WEFT_AM_H
@@ -28,8 +27,8 @@ struct weft_am_table {
 
 /** Active messages of one endpoint, made with the first one. */
 struct weft_am {
-	uint32_t waiting;                            /* that are ahead of me->rx_am_seq */
-	struct weft_am_data *ahead[WEFT_SEQ_WINDOW]; /* by sequence */
+	uint32_t waiting;                            /* that are ahead, or not all here */
+	struct weft_am_data *ahead[WEFT_SEQ_WINDOW]; /* by sequence, from me->rx_am_seq on */
 };
 
 /** A message that waits for its turn, is kept by its handler, or whose payload is at the sender. */
@@ -38,8 +37,11 @@ struct weft_am_data {
 	struct weft_msg_ep *me;        /* held */
 	struct weft_rndv_offer offer;  /* rendezvous */
 	uint64_t length;               /* payload */
+	struct weft_ivals got;         /* of it, while it comes in pieces */
 	uint16_t id, header_length;
+	int16_t error; /* its sender could not finish it: nobody hears of it */
 	bool rndv;
+	bool whole;    /* all is here that will come */
 	bool kept;     /* the handler's */
 	bool consumed; /* inside its handler: received or released */
 	bool calling;
@@ -47,12 +49,12 @@ struct weft_am_data {
 	uint8_t bytes[]; /* header, payload if it is here */
 };
 
-/** One step of an AM send at the head of its endpoint's line. @return as weft_proto.progress() */
-int weft_am_step(struct weft_request *req);
 /** What the request has borrowed. */
 void weft_am_let_go(struct weft_request *req);
 /** A message of the AM space, past the gate. */
 void weft_am_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+/** Its sender can't finish one that it sends in pieces. */
+void weft_am_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort);
 /** The endpoint has failed: what is ahead goes. */
 void weft_am_fail(struct weft_msg_ep *me);
 /** Its owner has closed it: senders of what handlers keep are told that none will take it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Active messages that come. The one whose turn it is goes to its handler out of the lane's buffer;
- * what is ahead is copied and waits. An id without a handler is dropped and counted; its sender sees
+ * what is ahead, or comes in pieces, is copied and waits until it is whole and its turn has come. An id without a handler is dropped and counted; its sender sees
  * success, as with a handler that looks away.
  *
  * Data that a handler may keep is copied before the call (its address must not change after it), in
@@ -41,6 +41,7 @@ static void data_free(struct weft_am_data *d)
 	give_credit(me, d);
 	if (!me->failed)
 		weft_credit_update(me);
+	weft_ivals_fini(&d->got);
 	free(d);
 	weft_msg_ep_release(me);
 }
@@ -50,14 +51,15 @@ struct am {
 	uint16_t id, header_length;
 	const uint8_t *header, *payload;
 	uint64_t length;
+	size_t room; /* that header and payload take here */
 	bool rndv;
 	struct weft_rndv_offer offer;
 };
 
+/* With a copy of what is there: @p a's payload is NULL when it comes in pieces, or never. */
 static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 {
-	size_t size = a->header_length + (a->rndv ? 0 : a->length);
-	struct weft_am_data *d = malloc(sizeof(*d) + size);
+	struct weft_am_data *d = malloc(sizeof(*d) + a->room);
 
 	if (!d) {
 		weft_ep_fail(me->ep, -ENOMEM, "no memory for an active message of %llu bytes",
@@ -70,10 +72,13 @@ static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 	d->id = a->id;
 	d->header_length = a->header_length;
 	d->rndv = a->rndv;
+	weft_ivals_init(&d->got);
+	d->error = 0;
 	d->kept = d->consumed = d->calling = d->gone = false;
-	if (a->header_length)
+	d->whole = true;
+	if (a->header_length && a->header)
 		memcpy(d->bytes, a->header, a->header_length);
-	if (!a->rndv && a->length)
+	if (!a->rndv && a->length && a->payload)
 		memcpy(d->bytes + a->header_length, a->payload, a->length);
 	weft_msg_ep_hold(me);
 	return d;
@@ -172,11 +177,14 @@ static void drain(struct weft_msg_ep *me)
 	struct weft_am_data *d;
 
 	while (!me->failed && am->waiting &&
-	       (d = am->ahead[me->rx_am_seq % WEFT_SEQ_WINDOW]) != NULL) {
+	       (d = am->ahead[me->rx_am_seq % WEFT_SEQ_WINDOW]) != NULL && d->whole) {
 		am->ahead[me->rx_am_seq % WEFT_SEQ_WINDOW] = NULL;
 		am->waiting--;
 		me->rx_am_seq++;
-		deliver_kept(me, d);
+		if (d->error)
+			data_free(d);
+		else
+			deliver_kept(me, d);
 	}
 }
 
@@ -186,7 +194,7 @@ static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 	uint32_t ahead = seq - me->rx_am_seq;
 
 	if ((int32_t)ahead < 0 ||
-	    (ahead && me->am && ahead < WEFT_SEQ_WINDOW && me->am->ahead[seq % WEFT_SEQ_WINDOW])) {
+	    (me->am && ahead < WEFT_SEQ_WINDOW && me->am->ahead[seq % WEFT_SEQ_WINDOW])) {
 		me->mw->count.old_seq++;
 		return false;
 	}
@@ -204,32 +212,139 @@ static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 	return true;
 }
 
-static void came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
+/* Wait: for those before it, or for the rest of it. @return NULL: the endpoint has failed */
+static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	struct weft_am_data *d;
 
-	if (!may_come(me, a, seq))
-		return;
-	if (seq != me->rx_am_seq) {
-		if (!am_of(me)) {
-			weft_ep_fail(me->ep, -ENOMEM, "no memory for messages that are ahead");
-			return;
-		}
-		d = data_new(me, a);
-		if (!d)
-			return;
-		me->am->ahead[seq % WEFT_SEQ_WINDOW] = d;
-		me->am->waiting++;
-		me->mw->count.ahead++;
-		return;
+	if (!am_of(me)) {
+		weft_ep_fail(me->ep, -ENOMEM, "no memory for messages that are ahead");
+		return NULL;
 	}
-	me->rx_am_seq++;
-	deliver(me, a, NULL);
+	d = data_new(me, a);
+	if (!d)
+		return NULL;
+	me->am->ahead[seq % WEFT_SEQ_WINDOW] = d;
+	me->am->waiting++;
+	if (seq != me->rx_am_seq)
+		me->mw->count.ahead++;
+	return d;
+}
+
+/* Something has become whole, or its turn has come. */
+static void go_on(struct weft_msg_ep *me)
+{
 	if (me->am && !me->failed)
 		drain(me);
 	if (!me->failed)
 		weft_credit_update(me);
 }
+
+static void came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
+{
+	if (!may_come(me, a, seq))
+		return;
+	if (seq != me->rx_am_seq) {
+		put_ahead(me, a, seq);
+		return;
+	}
+	me->rx_am_seq++;
+	deliver(me, a, NULL);
+	go_on(me);
+}
+
+/* ------------------------------------------------------------------ in pieces */
+
+/* The message that waits with this sequence, or NULL. */
+static struct weft_am_data *waiting(const struct weft_msg_ep *me, uint32_t seq)
+{
+	if (!me->am || seq - me->rx_am_seq >= WEFT_SEQ_WINDOW)
+		return NULL;
+	return me->am->ahead[seq % WEFT_SEQ_WINDOW];
+}
+
+/* The message of a piece: the one it belongs to, or a new one. */
+static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f)
+{
+	struct am a = {
+		.id = weft_get16(f->am.id),
+		.header_length = weft_get16(f->am.header_length),
+		.length = weft_get64(f->total),
+	};
+	uint32_t seq = weft_get32(f->am.seq);
+	struct weft_am_data *d = waiting(me, seq);
+
+	if (d) {
+		if (!d->whole && d->length == a.length && d->id == a.id &&
+		    d->header_length == a.header_length)
+			return d;
+		/* What has been aborted is of no use; anything else contradicts. */
+		if (!d->error)
+			me->mw->count.mismatch++;
+		return NULL;
+	}
+	if (!may_come(me, &a, seq))
+		return NULL;
+	a.room = a.header_length + a.length;
+	d = put_ahead(me, &a, seq);
+	if (d)
+		d->whole = false;
+	return d;
+}
+
+static void recv_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f, size_t length)
+{
+	struct weft_am_data *d = of_piece(me, f);
+	const uint8_t *from = (const uint8_t *)(f + 1);
+	uint64_t off = weft_get64(f->offset);
+	int rc;
+
+	if (!d)
+		return;
+	length -= sizeof(*f);
+	if (off == 0)
+		length -= d->header_length;
+	rc = weft_ivals_add(&d->got, off, off + length);
+	if (rc == -EEXIST) {
+		me->mw->count.overlap++;
+		return;
+	}
+	if (rc) {
+		weft_ep_fail(me->ep, rc, "no memory to keep track of the pieces of a message");
+		return;
+	}
+	if (off == 0) {
+		memcpy(d->bytes, from, d->header_length);
+		from += d->header_length;
+	}
+	memcpy(d->bytes + d->header_length + off, from, length);
+	if (d->got.covered < d->length)
+		return;
+	d->whole = true;
+	go_on(me);
+}
+
+void weft_am_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort)
+{
+	struct am a = {.length = weft_get64(abort->total),
+		       .id = (uint16_t)weft_get64(abort->e.tag)};
+	uint32_t seq = weft_get32(abort->e.seq);
+	struct weft_am_data *d = waiting(me, seq);
+
+	if (d && (d->whole || d->length != a.length)) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	/* It may be the first that is heard of the message. */
+	if (!d && (!may_come(me, &a, seq) || !(d = put_ahead(me, &a, seq))))
+		return;
+	d->error = (int16_t)-weft_get32(abort->status);
+	d->whole = true;
+	me->mw->count.am_aborted++;
+	go_on(me);
+}
+
+/* ------------------------------------------------------------------ what lanes bring */
 
 void weft_am_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
 {
@@ -237,6 +352,10 @@ void weft_am_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t l
 	const struct weft_wire_am *w = data;
 	struct am a = {.header_length = weft_get16(w->header_length), .id = weft_get16(w->id)};
 
+	if (id == WEFT_WIRE_AM_FRAG) {
+		recv_piece(me, data, length);
+		return;
+	}
 	if (id == WEFT_WIRE_AM) {
 		a.header = (const uint8_t *)(w + 1);
 		a.payload = a.header + a.header_length;
@@ -249,6 +368,7 @@ void weft_am_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t l
 				     length - sizeof(*rts) - a.header_length);
 		me->mw->count.rts++;
 	}
+	a.room = a.header_length + (a.rndv ? 0 : a.length);
 	came(me, &a, weft_get32(w->seq));
 }
 

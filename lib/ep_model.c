@@ -84,11 +84,6 @@ int weft_proto_select_build(struct weft_msg_ep *me)
 	me->eager_lanes = weft_lanes_choose(&m, &weft_lanes_eager, &key, NULL, 0);
 	me->rndv_lanes = weft_lanes_choose(&m, &weft_lanes_rndv_am, &key, NULL, 0);
 	me->zcopy_from = weft_cost_zcopy_from(&m);
-	/* Whole messages where they fit, unless somebody has said otherwise. */
-	me->am_rndv_from =
-		m.conf.rndv_thresh == WEFT_CONF_AUTO || m.conf.rndv_thresh == WEFT_CONF_MODEL
-			? SIZE_MAX
-			: m.conf.rndv_thresh;
 	return 0;
 }
 

@@ -229,7 +229,6 @@ struct weft_msg_ep {
 	unsigned int forced; /* weft_model_conf.forced */
 	struct weft_am *am;  /* active messages that are ahead; NULL = never any */
 	uint32_t tx_am_seq, tx_am_seq_end, rx_am_seq, rx_am_told; /* as tx_seq, rx_seq of tags */
-	size_t am_rndv_from;
 	struct weft_rma *rma;             /* remote memory; NULL = never used */
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
 	size_t zcopy_from;             /* pieces of this size go from user memory where they can */
@@ -315,7 +314,7 @@ struct weft_msg_worker {
 		uint64_t expected, unexpected, ahead, rts;
 		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
 		uint64_t truncated;
-		uint64_t am_received, am_unknown, am_not_kept;
+		uint64_t am_received, am_unknown, am_not_kept, am_aborted;
 		uint64_t copied_bytes;  /* sent out of a copy, the shortest sends not counted */
 		uint64_t pulls;         /* pieces asked for */
 		uint64_t gets, puts;    /* pieces read and written natively */
@@ -368,7 +367,7 @@ static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw
 	req->status = WEFT_INPROGRESS;
 	req->cb = NULL;
 	req->me = NULL;
-	req->kind = kind;
+	req->kind = (uint16_t)kind;
 	req->ep_generation = 0;
 	req->source_id = 0;
 	req->dt.dt_class = WEFT_DT_CONTIG;
@@ -430,8 +429,10 @@ void weft_send_check(struct weft_request *req);
  * late, or of a kind that cannot be
  */
 int weft_send_cancel(struct weft_request *req);
-/** It ends with an error, half sent: the peer shall not wait for the rest. */
+/** It ends with an error before its time: its protocol's abort(). */
 void weft_send_abort(struct weft_request *req, int status);
+/** Tell the peer that the rest of the message will not come. @param rreq  its request, if it has asked for the data */
+void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int status);
 /** All sends and control messages end. */
 void weft_tx_fail(struct weft_msg_ep *me, int status);
 
@@ -464,9 +465,12 @@ float weft_tx_limit(struct weft_msg_ep *me, int full, size_t len, float limit);
 /** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
 /** Has the peer allowed a further message, and (over WEFT_EAGER_FREE) its bytes? */
-static inline bool weft_tx_has_seq(const struct weft_msg_ep *me)
+static inline bool weft_tx_has_seq(const struct weft_request *req)
 {
-	return me->tx_seq != me->tx_seq_end;
+	const struct weft_msg_ep *me = req->me;
+
+	return req->flags & WEFT_REQ_AM ? me->tx_am_seq != me->tx_am_seq_end
+					: me->tx_seq != me->tx_seq_end;
 }
 static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t length)
 {
@@ -480,7 +484,7 @@ static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t lengt
  */
 static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 {
-	req->send.seq = req->me->tx_seq++;
+	req->send.seq = req->flags & WEFT_REQ_AM ? req->me->tx_am_seq++ : req->me->tx_seq++;
 	req->flags |= WEFT_REQ_STARTED;
 	if (!eager)
 		return;

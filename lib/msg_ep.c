@@ -181,6 +181,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"am.received", mw->count.am_received},
 		{"am.drop.unknown_id", mw->count.am_unknown},
 		{"am.drop.not_kept", mw->count.am_not_kept},
+		{"am.drop.aborted", mw->count.am_aborted},
 		{"rma.puts", mw->rma.puts},
 		{"rma.put_bytes", mw->rma.put_bytes},
 		{"rma.gets", mw->rma.gets},

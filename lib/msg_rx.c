@@ -292,13 +292,18 @@ static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *
 
 static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a)
 {
-	struct weft_message *msg = weft_rx_lookup(me, weft_get32(a->e.seq));
 	int status = -(int)weft_get32(a->status);
+	struct weft_message *msg;
 
 	if (a->rreq.generation.v) {
 		weft_rndv_recv_abort(me, a);
 		return;
 	}
+	if (weft_get32(a->flags) & WEFT_ABORT_F_AM) {
+		weft_am_recv_abort(me, a);
+		return;
+	}
+	msg = weft_rx_lookup(me, weft_get32(a->e.seq));
 	if (!msg) {
 		begin_aborted(me, a, status);
 		return;
@@ -457,6 +462,7 @@ static const uint8_t header_size[] = {
 	[WEFT_WIRE_PUT_DONE] = sizeof(struct weft_wire_put_done),
 	[WEFT_WIRE_AM] = sizeof(struct weft_wire_am),
 	[WEFT_WIRE_AM_RTS] = sizeof(struct weft_wire_am_rts),
+	[WEFT_WIRE_AM_FRAG] = sizeof(struct weft_wire_am_frag),
 	[WEFT_WIRE_PUT] = sizeof(struct weft_wire_put),
 	[WEFT_WIRE_GET] = sizeof(struct weft_wire_get),
 	[WEFT_WIRE_GET_DATA] = sizeof(struct weft_wire_data),
@@ -506,6 +512,7 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 		break;
 	case WEFT_WIRE_AM:
 	case WEFT_WIRE_AM_RTS:
+	case WEFT_WIRE_AM_FRAG:
 		weft_am_recv(me, id, data, length);
 		break;
 	case WEFT_WIRE_PUT:

@@ -355,21 +355,27 @@ void weft_send_check(struct weft_request *req)
 	send_end(req, req->status == WEFT_INPROGRESS ? 0 : req->status);
 }
 
-/* The pack callback has failed with the message half sent: the peer shall not wait for the rest. */
-void weft_send_abort(struct weft_request *req, int status)
+void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int status)
 {
 	struct weft_wire_abort abort = {
 		.e = {weft_put32(req->send.seq), weft_put64(req->tag)},
-		.rreq = req->send.peer,
+		.rreq = rreq,
 		.total = weft_put64(req->length),
 		.status = weft_put32(status > -4096 ? (uint32_t)-status : EIO),
+		.flags = weft_put32(req->flags & WEFT_REQ_AM ? WEFT_ABORT_F_AM : 0),
 	};
 
-	req->status = status;
-	if (!(req->flags & WEFT_REQ_RTR))
-		req->flags &=
-			~WEFT_REQ_WAIT_ACK; /* multi-eager: no acknowledgement is of interest now */
 	weft_tx_ctl(req->me, WEFT_WIRE_ABORT, &abort, sizeof(abort));
+}
+
+void weft_send_abort(struct weft_request *req, int status)
+{
+	const struct weft_proto *proto = req->send.proto;
+
+	if (req->status == WEFT_INPROGRESS)
+		req->status = status;
+	if (proto && proto->abort)
+		proto->abort(req, status);
 }
 
 /* The receiver is asked to forget the RTS; only it knows whether a receive has matched. */
@@ -428,13 +434,12 @@ void weft_tx_update(struct weft_msg_ep *me)
 
 static const struct weft_proto_select *select_of(const struct weft_request *req)
 {
-	enum weft_op op = req->flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
 	bool reg = req->send.mem != NULL;
 
 	if (req->dt.dt_class == WEFT_DT_CONTIG)
-		return &req->me->config->select[op][WEFT_BUF_CONTIG + reg];
+		return &req->me->config->select[req->op][WEFT_BUF_CONTIG + reg];
 	return weft_ep_config_select(
-		req->me->config, op,
+		req->me->config, (enum weft_op)req->op,
 		weft_buf_make(req->dt.dt_class,
 			      req->dt.dt_class == WEFT_DT_IOV ? req->dt.iovcnt : 0, reg));
 }
@@ -443,11 +448,27 @@ int weft_tx_uncredited(struct weft_request *req)
 {
 	const struct weft_proto *proto = select_of(req)->uncredited;
 
-	req->mw->count.no_eager_credit++;
-	if (!proto)
+	/* Credit kicks. A handler shall not be asked for data that there is none of. */
+	if (!proto || ((req->flags & WEFT_REQ_AM) && !req->length))
 		return -EAGAIN;
+	req->mw->count.no_eager_credit++;
 	req->send.proto = proto;
 	return proto->progress(req);
+}
+
+/* Nothing of it has left: choose, and let it begin. @return as progress(), -EMSGSIZE, -EOPNOTSUPP */
+static int begin(struct weft_request *req)
+{
+	const struct weft_proto_range *r = weft_proto_range(select_of(req), req->length);
+	int rc;
+
+	do {
+		req->send.proto = r->proto;
+		if (__builtin_expect(!r->proto, 0))
+			return WEFT_OPS_BOUNDED >> req->op & 1 ? -EMSGSIZE : -EOPNOTSUPP;
+		rc = r->proto->progress(req);
+	} while (__builtin_expect(rc == WEFT_PROTO_NEXT, 0) && r++->max != SIZE_MAX);
+	return rc == WEFT_PROTO_NEXT ? -EMSGSIZE : rc;
 }
 
 /*
@@ -456,19 +477,12 @@ int weft_tx_uncredited(struct weft_request *req)
  */
 static int send_step(struct weft_request *req)
 {
-	struct weft_msg_ep *me = req->me;
 	int rc;
 
-	if (req->flags & WEFT_REQ_AM)
-		return weft_am_step(req);
-	if (!(req->flags & WEFT_REQ_STARTED)) {
-		if (!weft_tx_has_seq(me))
-			return -EAGAIN;
-		req->send.proto = weft_proto_lookup(select_of(req), req->length);
-		if (__builtin_expect(!req->send.proto, 0))
-			return -EOPNOTSUPP;
-	}
-	rc = req->send.proto->progress(req);
+	if (!(req->flags & WEFT_REQ_STARTED))
+		rc = weft_tx_has_seq(req) ? begin(req) : -EAGAIN;
+	else
+		rc = req->send.proto->progress(req);
 	if (rc == 0 || rc == -EAGAIN || !(req->flags & WEFT_REQ_STARTED))
 		return rc;
 	weft_send_abort(req, rc);
@@ -560,7 +574,7 @@ static bool has_work(const struct weft_msg_ep *me)
 	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due || !TAILQ_EMPTY(&me->data) || me->num_pulls ||
 	    weft_rma_has_work(me))
 		return true;
-	return req && ((req->flags & WEFT_REQ_STARTED) || weft_tx_has_seq(me));
+	return req && ((req->flags & WEFT_REQ_STARTED) || weft_tx_has_seq(req));
 }
 
 unsigned int weft_tx_service(struct weft_msg_ep *me)
@@ -605,7 +619,8 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	 * hold ends with their completion.
 	 */
 	TAILQ_INIT(&me->pending);
-	TAILQ_INIT(&me->data);
+	TAILQ_FOREACH(req, &me->ops, send.ops_link)
+		weft_send_abort(req, status);
 	weft_rndv_ep_fail(me);
 	weft_rma_fail(me);
 	weft_am_fail(me);

@@ -22,14 +22,23 @@ struct weft_request;
 
 /* ------------------------------------------------------------------ operations */
 
-/** Operations that programs don't call, after those of weft.h. */
-#define WEFT_OP_RNDV_DATA WEFT_OP_LAST /**< receiver's choice: how the bytes of a rendezvous come */
-#define WEFT_NUM_OPS (WEFT_OP_LAST + 1)
+/** Variants that programs name by flags, after the operations of weft.h. */
+#define WEFT_OP_AM_EAGER ((enum weft_op)WEFT_OP_LAST)      /**< WEFT_AM_SEND_EAGER */
+#define WEFT_OP_AM_RNDV ((enum weft_op)(WEFT_OP_LAST + 1)) /**< WEFT_AM_SEND_RNDV */
+#define WEFT_NUM_OPS (WEFT_OP_LAST + 2)
 
 #define WEFT_OP_BIT(op) (1u << (op))
 /** All datatype classes. */
 #define WEFT_CLASSES_ALL (1u << WEFT_DT_CONTIG | 1u << WEFT_DT_IOV | 1u << WEFT_DT_GENERIC)
 #define WEFT_OPS_TAG (WEFT_OP_BIT(WEFT_OP_TAG_SEND) | WEFT_OP_BIT(WEFT_OP_TAG_SEND_SYNC))
+#define WEFT_OPS_AM                                                     \
+	(WEFT_OP_BIT(WEFT_OP_AM_SEND) | WEFT_OP_BIT(WEFT_OP_AM_EAGER) | \
+	 WEFT_OP_BIT(WEFT_OP_AM_RNDV))
+/** What sends without asking, and what sends after asking, do. */
+#define WEFT_OPS_EAGER (WEFT_OPS_TAG | (WEFT_OPS_AM & ~WEFT_OP_BIT(WEFT_OP_AM_RNDV)))
+#define WEFT_OPS_RNDV (WEFT_OPS_TAG | (WEFT_OPS_AM & ~WEFT_OP_BIT(WEFT_OP_AM_EAGER)))
+/** May be too long for every protocol. */
+#define WEFT_OPS_BOUNDED WEFT_OP_BIT(WEFT_OP_AM_EAGER)
 
 /* ------------------------------------------------------------------ buffer types */
 
@@ -85,7 +94,7 @@ static inline size_t weft_buf_iovs(weft_buf buf)
 
 /** What an array of protocols is made for. */
 struct weft_proto_key {
-	enum weft_op op; /**< or WEFT_OP_RNDV_DATA */
+	enum weft_op op;
 	weft_buf buf;
 };
 
@@ -136,6 +145,9 @@ extern const struct weft_lane_selector
 #define WEFT_PROTO_F_MULTI \
 	(1u << 3) /**< eager in several fragments: up to WEFT_MULTI_EAGER_LIMIT */
 
+/** progress(): nothing has left, and this protocol can't carry it (the header of an active message is too long for it): the engine takes that of the next larger size. */
+#define WEFT_PROTO_NEXT 1
+
 struct weft_proto {
 	const char *name; /**< "eager/short" */
 	const char *desc; /**< in words, up to 95 characters */
@@ -154,7 +166,7 @@ struct weft_proto {
 	 * Hand to the lanes as much as they take. It may be called first when nothing of the
 	 * message has left, and it takes the sequence with the first piece.
 	 * @return 0 nothing more to hand over for now; -EAGAIN no room (or no sequence), call
-	 *         again; or the error of the user's pack
+	 *         again; WEFT_PROTO_NEXT; or the error of the user's pack
 	 */
 	int (*progress)(struct weft_request *req);
 	/** Optional: the request ends with @p status before its time; give back what the protocol alone knows of. */
@@ -188,14 +200,20 @@ struct weft_proto_select {
 };
 
 /** Hot: no hash, no call. */
-static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto_select *sel,
-							 size_t length)
+static inline const struct weft_proto_range *weft_proto_range(const struct weft_proto_select *sel,
+							      size_t length)
 {
 	const struct weft_proto_range *r = sel->ranges;
 
 	while (length > r->max)
 		r++;
-	return r->proto;
+	return r;
+}
+
+static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto_select *sel,
+							 size_t length)
+{
+	return weft_proto_range(sel, length)->proto;
 }
 
 #endif /* WEFT_PROTO_H */

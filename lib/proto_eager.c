@@ -7,6 +7,7 @@
  *	  |                                 |
  *	  | EAGER_SYNC seq tag req payload >| kept until a receive matches
  *	  | <---------------- SYNC_ACK req  | at the match
+ *	  | AM seq id header payload -----> | to its handler, in its turn
  *
  * short: copied by the lane's inline call; bcopy: packed into the lane's buffer; zcopy: sent from
  * the user's memory, which is the lane's until it says so. Without credit the message goes as a
@@ -17,41 +18,34 @@
 #include <stdio.h>
 
 #include "cost.h"
-#include "msg.h"
+#include "head.h"
 
-static int send_on(struct weft_request *req, unsigned int lane)
+static int send_on(struct weft_request *req, const struct weft_head *h, unsigned int lane)
 {
-	struct weft_wire_eager_sync hdr = {
-		.e = {weft_put32(req->me->tx_seq), weft_put64(req->tag)},
-	};
-	uint8_t id = WEFT_WIRE_EAGER;
-	size_t hdr_len = sizeof(hdr.e);
-
-	if (req->flags & WEFT_REQ_SYNC) {
-		hdr.req = weft_request_ref(req);
-		id = WEFT_WIRE_EAGER_SYNC;
-		hdr_len = sizeof(hdr);
-	}
-	if (req->length > weft_tx_piece_max(req, lane, hdr_len))
-		return -EAGAIN;
-	return weft_tx_piece(req, lane, id, &hdr, hdr_len, 0, req->length);
+	if (req->length > weft_tx_piece_max(req, lane, h->length))
+		return WEFT_PROTO_NEXT;
+	return weft_tx_piece(req, lane, h->id, h->bytes, h->length, 0, req->length);
 }
 
 static int eager_progress(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 	uint32_t rest = me->lanes_up & ~(1u << me->am_lane);
-	int rc;
+	struct weft_head h;
+	int rc, other;
 
-	if (!weft_tx_has_credit(me, req->length)) {
+	if (!weft_tx_has_credit(me, req->length))
 		return weft_tx_uncredited(req);
-	}
+	weft_head_whole(req, &h);
 	/*
 	 * One lane while it has room, so that order is the common case; another rather than none.
 	 */
-	rc = send_on(req, me->am_lane);
-	for (; rc == -EAGAIN && rest; rest &= rest - 1)
-		rc = send_on(req, (unsigned int)__builtin_ctz(rest));
+	rc = send_on(req, &h, me->am_lane);
+	for (; (rc == -EAGAIN || rc == WEFT_PROTO_NEXT) && rest; rest &= rest - 1) {
+		other = send_on(req, &h, (unsigned int)__builtin_ctz(rest));
+		if (other != WEFT_PROTO_NEXT)
+			rc = other;
+	}
 	if (rc)
 		return rc;
 	weft_tx_take_seq(req, true);
@@ -63,15 +57,9 @@ static int eager_progress(struct weft_request *req)
 
 /* ------------------------------------------------------------------ time */
 
-static size_t header(const struct weft_proto_key *key)
-{
-	return key->op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_eager_sync)
-						: sizeof(struct weft_wire_eager);
-}
-
 /* What every whole message costs; @p post names the sending call. */
-static void cost_whole(const struct weft_model *m, uint32_t lanes, struct weft_curve *cv,
-		       const char *post, double extra)
+static void cost_whole(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
+		       struct weft_curve *cv, const char *post, double extra)
 {
 	const struct weft_model_lane *l = &m->lanes[m->am_lane];
 
@@ -83,8 +71,11 @@ static void cost_whole(const struct weft_model *m, uint32_t lanes, struct weft_c
 	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){l->latency, 0}, "data", NULL);
 	weft_curve_once(cv, WEFT_STAGE_RECV_CPU, (struct weft_linear){l->recv_overhead, 0},
 			"take in", NULL);
-	weft_curve_once(cv, WEFT_STAGE_RECV_COPY, (struct weft_linear){0, 1 / m->conf.bcopy_bw},
-			"copy to the user's buffer", "one CPU");
+	/* A handler gets the bytes where the lane has them. */
+	if (!(WEFT_OPS_AM >> key->op & 1))
+		weft_curve_once(cv, WEFT_STAGE_RECV_COPY,
+				(struct weft_linear){0, 1 / m->conf.bcopy_bw},
+				"copy to the user's buffer", "one CPU");
 }
 
 static void cost_copy(const struct weft_model *m, struct weft_curve *cv)
@@ -96,7 +87,7 @@ static void cost_copy(const struct weft_model *m, struct weft_curve *cv)
 static int cost_short(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		      struct weft_curve *cv)
 {
-	size_t max = m->lanes[m->am_lane].max_short, hdr = header(key);
+	size_t max = m->lanes[m->am_lane].max_short, hdr = weft_head_whole_size(key->op);
 
 	if (max < hdr) {
 		snprintf(cv->why, sizeof(cv->why), "the lane has no short messages");
@@ -104,7 +95,7 @@ static int cost_short(const struct weft_model *m, const struct weft_proto_key *k
 	}
 	weft_curve_begin(cv, 0, max - hdr);
 	cost_copy(m, cv);
-	cost_whole(m, lanes, cv, "post inline", 0);
+	cost_whole(m, key, lanes, cv, "post inline", 0);
 	weft_curve_end(cv);
 	return 0;
 }
@@ -113,7 +104,7 @@ static int cost_bcopy(const struct weft_model *m, const struct weft_proto_key *k
 		      struct weft_curve *cv)
 {
 	const struct weft_model_lane *l = &m->lanes[m->am_lane];
-	size_t hdr = header(key);
+	size_t hdr = weft_head_whole_size(key->op);
 
 	if (l->max_bcopy < hdr && l->max_short < hdr) {
 		snprintf(cv->why, sizeof(cv->why), "the lane has no messages that are packed");
@@ -121,7 +112,7 @@ static int cost_bcopy(const struct weft_model *m, const struct weft_proto_key *k
 	}
 	weft_curve_begin(cv, 0, weft_cost_copy_max(m, m->am_lane, hdr));
 	cost_copy(m, cv);
-	cost_whole(m, lanes, cv, "pack and post", WEFT_COST_PACK);
+	cost_whole(m, key, lanes, cv, "pack and post", WEFT_COST_PACK);
 	weft_curve_end(cv);
 	return 0;
 }
@@ -129,7 +120,7 @@ static int cost_bcopy(const struct weft_model *m, const struct weft_proto_key *k
 static int cost_zcopy(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		      struct weft_curve *cv)
 {
-	size_t max = weft_cost_zcopy_max(m, m->am_lane, header(key), key->buf);
+	size_t max = weft_cost_zcopy_max(m, m->am_lane, weft_head_whole_size(key->op), key->buf);
 
 	if (!max) {
 		snprintf(cv->why, sizeof(cv->why), "the lane cannot send this memory in place");
@@ -138,7 +129,7 @@ static int cost_zcopy(const struct weft_model *m, const struct weft_proto_key *k
 	weft_curve_begin(cv, 1, max);
 	if (!(key->buf & WEFT_BUF_REG))
 		weft_cost_register(cv, m, lanes, WEFT_STAGE_SEND_REG);
-	cost_whole(m, lanes, cv, "describe and post", WEFT_COST_ZCOPY);
+	cost_whole(m, key, lanes, cv, "describe and post", WEFT_COST_ZCOPY);
 	weft_curve_end(cv);
 	return 0;
 }
@@ -146,7 +137,7 @@ static int cost_zcopy(const struct weft_model *m, const struct weft_proto_key *k
 const struct weft_proto weft_proto_eager_short = {
 	.name = "eager/short",
 	.desc = "whole message, copied inline, lowest-latency lane",
-	.ops = WEFT_OPS_TAG,
+	.ops = WEFT_OPS_EAGER,
 	.classes = 1u << WEFT_DT_CONTIG,
 	.flags = WEFT_PROTO_F_SHORT,
 	.lanes = &weft_lanes_am,
@@ -157,7 +148,7 @@ const struct weft_proto weft_proto_eager_short = {
 const struct weft_proto weft_proto_eager_bcopy = {
 	.name = "eager/bcopy",
 	.desc = "whole message, packed into the lane's buffer, lowest-latency lane",
-	.ops = WEFT_OPS_TAG,
+	.ops = WEFT_OPS_EAGER,
 	.classes = WEFT_CLASSES_ALL,
 	.lanes = &weft_lanes_am,
 	.cost = cost_bcopy,
@@ -167,7 +158,7 @@ const struct weft_proto weft_proto_eager_bcopy = {
 const struct weft_proto weft_proto_eager_zcopy = {
 	.name = "eager/zcopy",
 	.desc = "whole message, sent from user memory, lowest-latency lane",
-	.ops = WEFT_OPS_TAG,
+	.ops = WEFT_OPS_EAGER,
 	.classes = 1u << WEFT_DT_CONTIG,
 	.flags = WEFT_PROTO_F_ZCOPY,
 	.lanes = &weft_lanes_am,

@@ -8,6 +8,8 @@
  *	  | FRAG ...                                    | to the same place
  *	  | <------------------------- SYNC_ACK req     | FRAG_SYNC only, at the match
  *
+ * An active message's pieces are AM_FRAG; its handler hears of it when all are there, in its turn.
+ *
  * Each piece goes to the lane that can take it soonest. The message stays at the head of its
  * endpoint's line until the last piece is handed over.
  */
@@ -16,42 +18,39 @@
 #include <stdio.h>
 
 #include "cost.h"
-#include "msg.h"
+#include "head.h"
 
 static int send_piece(struct weft_request *req, unsigned int lane)
 {
 	struct weft_msg_ep *me = req->me;
-	bool sync = req->flags & WEFT_REQ_SYNC;
-	uint8_t id = sync ? WEFT_WIRE_FRAG_SYNC : WEFT_WIRE_FRAG;
-	size_t hdr_len = sync ? sizeof(struct weft_wire_frag_sync) : sizeof(struct weft_wire_frag);
-	size_t rest = req->length - req->send.offset, max = weft_tx_piece_max(req, lane, hdr_len),
-	       len;
-	struct weft_wire_frag_sync hdr = {
-		.f =
-			{
-				.e = {weft_put32(req->flags & WEFT_REQ_STARTED ? req->send.seq
-									       : me->tx_seq),
-				      weft_put64(req->tag)},
-				.total = weft_put64(req->length),
-				.offset = weft_put64(req->send.offset),
-			},
-		.req = weft_request_ref(req),
-	};
+	size_t off = req->send.offset, len, max;
+	struct weft_head h;
 	int rc;
 
+	weft_head_piece(req, &h);
+	max = weft_tx_piece_max(req, lane, h.length);
 	if (max == 0)
 		return -EAGAIN;
-	len = weft_tx_cut(me, req->send.offset, rest, max, me->lanes[lane].align);
-	rc = weft_tx_piece(req, lane, id, &hdr, hdr_len, req->send.offset, len);
+	len = weft_tx_cut(me, off, req->length - off, max, me->lanes[lane].align);
+	rc = weft_tx_piece(req, lane, h.id, h.bytes, h.length, off, len);
 	if (rc)
 		return rc;
 	if (!(req->flags & WEFT_REQ_STARTED)) {
 		weft_tx_take_seq(req, true);
-		if (sync)
+		if (req->flags & WEFT_REQ_SYNC)
 			req->flags |= WEFT_REQ_WAIT_ACK;
 	}
 	req->send.offset += len;
 	return 0;
+}
+
+/* The peer, which has some of it, shall not wait for the rest; no acknowledgement is of interest now. */
+static void multi_eager_abort(struct weft_request *req, int status)
+{
+	if (!(req->flags & WEFT_REQ_STARTED))
+		return;
+	req->flags &= ~WEFT_REQ_WAIT_ACK;
+	weft_tx_abort(req, (struct weft_wire_ref){{0}, {0}}, status);
 }
 
 static int multi_eager_progress(struct weft_request *req)
@@ -102,11 +101,7 @@ static size_t longest(const struct weft_model_conf *conf)
 static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_key *key,
 			    uint32_t lanes, struct weft_curve *cv)
 {
-	bool sync = key->op == WEFT_OP_TAG_SEND_SYNC;
-	size_t hdr = sync ? sizeof(struct weft_wire_frag_sync) : sizeof(struct weft_wire_frag);
-	size_t whole = weft_cost_copy_max(m, m->am_lane,
-					  sync ? sizeof(struct weft_wire_eager_sync)
-					       : sizeof(struct weft_wire_eager));
+	size_t whole = weft_cost_copy_max(m, m->am_lane, weft_head_whole_size(key->op));
 	size_t limit = longest(&m->conf);
 	int rc;
 
@@ -115,7 +110,7 @@ static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_
 		return -ENOTSUP;
 	}
 	weft_curve_begin(cv, 1, limit);
-	rc = weft_cost_fragments(cv, m, lanes, hdr, key->buf);
+	rc = weft_cost_fragments(cv, m, lanes, weft_head_piece_size(key->op), key->buf);
 	if (rc)
 		return rc;
 	/* What fits one lane message goes whole. */
@@ -127,10 +122,11 @@ static int multi_eager_cost(const struct weft_model *m, const struct weft_proto_
 const struct weft_proto weft_proto_multi_eager = {
 	.name = "multi-eager",
 	.desc = "pieces over all eager lanes at once",
-	.ops = WEFT_OPS_TAG,
+	.ops = WEFT_OPS_EAGER,
 	.classes = WEFT_CLASSES_ALL,
 	.flags = WEFT_PROTO_F_MULTI,
 	.lanes = &weft_lanes_eager,
 	.cost = multi_eager_cost,
 	.progress = multi_eager_progress,
+	.abort = multi_eager_abort,
 };

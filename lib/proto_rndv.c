@@ -18,40 +18,32 @@
 
 #include <errno.h>
 
-#include "msg.h"
+#include "head.h"
 #include "rndv_cost.h"
 
 /* ------------------------------------------------------------------ sender */
 
 static int rts_progress(struct weft_request *req)
 {
-	struct weft_msg_ep *me = req->me;
-	struct {
-		struct weft_wire_rts rts;
-		uint8_t records[WEFT_RNDV_RECORDS_MAX];
-	} __attribute__((packed)) m;
-	size_t length = sizeof(m.rts);
-	uint32_t lanes = me->lanes_up;
-	unsigned int lane = me->am_lane;
+	struct weft_head h;
 
-	m.rts = (struct weft_wire_rts){
-		.e = {weft_put32(me->tx_seq), weft_put64(req->tag)},
-		.total = weft_put64(req->length),
-		.req = weft_request_ref(req),
-	};
-	length += weft_rndv_offer(req, &m.rts.flags, m.records);
+	weft_head_rts(req, &h);
 	/* Never behind data of its own endpoint, so a lane with room is as good as the next. */
-	for (;;) {
-		if (weft_tx_envelope(me, lane, WEFT_WIRE_RTS, &m, length) == 0)
-			break;
-		lanes &= ~(1u << lane);
-		if (!lanes)
-			return -EAGAIN;
-		lane = (unsigned int)__builtin_ctz(lanes);
-	}
+	if (weft_tx_envelope_any(req->me, h.id, h.bytes, h.length))
+		return -EAGAIN;
 	weft_tx_take_seq(req, false);
 	weft_rndv_offered(req);
 	return 0;
+}
+
+/* Nothing of it waits here any more, and a receiver that has asked for bytes is told. */
+static void rndv_abort(struct weft_request *req, int status)
+{
+	if (!(req->flags & WEFT_REQ_RNDV))
+		return;
+	weft_rndv_send_end(req);
+	if (req->flags & WEFT_REQ_RTR)
+		weft_tx_abort(req, req->send.peer, status);
 }
 
 /*
@@ -63,43 +55,47 @@ static int rts_progress(struct weft_request *req)
 const struct weft_proto weft_proto_rndv_get = {
 	.name = "rndv/get",
 	.desc = "asks first; the receiver reads user memory over all lanes that can",
-	.ops = WEFT_OPS_TAG,
+	.ops = WEFT_OPS_RNDV,
 	.classes = 1u << WEFT_DT_CONTIG,
 	.flags = WEFT_PROTO_F_RNDV,
 	.lanes = &weft_lanes_rndv_get,
 	.cost = weft_rndv_cost_get,
 	.progress = rts_progress,
+	.abort = rndv_abort,
 };
 
 const struct weft_proto weft_proto_rndv_pull = {
 	.name = "rndv/pull",
 	.desc = "asks first; the receiver asks for pieces over all lanes",
-	.ops = WEFT_OPS_TAG,
+	.ops = WEFT_OPS_RNDV,
 	.classes = WEFT_CLASSES_ALL,
 	.flags = WEFT_PROTO_F_RNDV,
 	.lanes = &weft_lanes_rndv_am,
 	.cost = weft_rndv_cost_pull,
 	.progress = rts_progress,
+	.abort = rndv_abort,
 };
 
 const struct weft_proto weft_proto_rndv_put = {
 	.name = "rndv/put",
 	.desc = "asks first; written to the receiver's memory over all lanes that can",
-	.ops = WEFT_OPS_TAG,
+	.ops = WEFT_OPS_RNDV,
 	.classes = 1u << WEFT_DT_CONTIG,
 	.flags = WEFT_PROTO_F_RNDV,
 	.lanes = &weft_lanes_rndv_put,
 	.cost = weft_rndv_cost_put,
 	.progress = rts_progress,
+	.abort = rndv_abort,
 };
 
 const struct weft_proto weft_proto_rndv_am = {
 	.name = "rndv/am",
 	.desc = "asks first; data over all lanes when the receive is there",
-	.ops = WEFT_OPS_TAG,
+	.ops = WEFT_OPS_RNDV,
 	.classes = WEFT_CLASSES_ALL,
 	.flags = WEFT_PROTO_F_RNDV,
 	.lanes = &weft_lanes_rndv_am,
 	.cost = weft_rndv_cost_am,
 	.progress = rts_progress,
+	.abort = rndv_abort,
 };

@@ -325,8 +325,8 @@ static int nothing(struct weft_proto_select *sel, int status)
 	return status;
 }
 
-static int fill(struct weft_proto_select *sel, const struct candidates *c, const struct lines *l,
-		char *why, size_t why_len)
+static int fill(struct weft_proto_select *sel, const struct weft_proto_key *key,
+		const struct candidates *c, const struct lines *l, char *why, size_t why_len)
 {
 	struct weft_env_range out[WEFT_PROTO_RANGES];
 	size_t from = 0;
@@ -343,6 +343,10 @@ static int fill(struct weft_proto_select *sel, const struct candidates *c, const
 	for (int i = 0; i < n; i++) {
 		const struct candidate *cand;
 
+		if (out[i].line < 0 && i && i == n - 1 && (WEFT_OPS_BOUNDED >> key->op & 1)) {
+			sel->ranges[i] = (struct weft_proto_range){.max = SIZE_MAX};
+			break;
+		}
 		if (out[i].line < 0) {
 			if (why)
 				snprintf(why, why_len, "no protocol for %zu bytes: %s", from,
@@ -373,5 +377,5 @@ int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *k
 	for (unsigned int i = 0; i < c.num; i++)
 		add_candidate(&l, &c, i, &b,
 			      m->conf.forced ? weft_protos[m->conf.forced - 1] : NULL);
-	return fill(sel, &c, &l, why, why_len);
+	return fill(sel, key, &c, &l, why, why_len);
 }

@@ -83,7 +83,7 @@ struct weft_req_rma {
 struct weft_req_am {
 	const void *header;
 	void *copy; /* of the header, where it does not go at once */
-	uint16_t id, flags, header_length;
+	uint16_t id, header_length;
 };
 
 struct weft_request {
@@ -99,7 +99,8 @@ struct weft_request {
 	uint32_t index, generation;
 	/* line 1: data */
 	struct weft_dt dt;
-	uint32_t kind;
+	uint16_t kind; /* enum weft_req_kind */
+	uint16_t op;   /* send: enum weft_op */
 	/* What test() tells of the endpoint: it may be gone by then. */
 	uint32_t ep_slot, ep_generation;
 	uint64_t source_id;

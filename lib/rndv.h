@@ -181,7 +181,6 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me);
 void weft_rndv_ep_fail(struct weft_msg_ep *me);
 /** The same of the sender's half. */
 void weft_rndv_send_ep_lanes(struct weft_msg_ep *me);
-void weft_rndv_send_ep_fail(struct weft_msg_ep *me);
 void weft_rndv_worker_init(struct weft_msg_worker *mw);
 void weft_rndv_worker_fini(struct weft_msg_worker *mw);
 

@@ -502,7 +502,6 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 void weft_rndv_ep_fail(struct weft_msg_ep *me)
 {
 	unwant(me);
-	weft_rndv_send_ep_fail(me);
 }
 
 void weft_rndv_worker_init(struct weft_msg_worker *mw)

@@ -163,7 +163,7 @@ static void drop_pulls(struct weft_msg_ep *me, struct weft_rndv_lane *l,
 
 	for (p = STAILQ_FIRST(&l->pulls); p; p = next) {
 		next = STAILQ_NEXT(p, link);
-		if (req && p->req != req)
+		if (p->req != req)
 			continue;
 		STAILQ_REMOVE(&l->pulls, p, weft_pull, link);
 		pull_free(me, p);
@@ -209,7 +209,6 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 			break;
 		n++;
 		if (rc < 0) {
-			weft_rndv_send_end(req);
 			weft_send_abort(req, (int)rc);
 			weft_send_check(req);
 			continue;
@@ -430,12 +429,6 @@ void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wi
 }
 
 /* ------------------------------------------------------------------ endpoint */
-
-void weft_rndv_send_ep_fail(struct weft_msg_ep *me)
-{
-	for (unsigned int i = 0; me->num_pulls && i < WEFT_MAX_LANES; i++)
-		drop_pulls(me, &me->rndv[i], NULL);
-}
 
 void weft_rndv_send_ep_lanes(struct weft_msg_ep *me)
 {

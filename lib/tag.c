@@ -36,6 +36,7 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 		params->mem->refs++;
 	}
 	req->flags |= flags;
+	req->op = flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
 	req->me = me;
 	req->tag = tag;
 	req->length = req->dt.length;

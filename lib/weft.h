@@ -384,7 +384,9 @@ enum weft_op {
 	WEFT_OP_GET = 4,
 	WEFT_OP_AMO = 5,       /**< atomic without a result */
 	WEFT_OP_AMO_FETCH = 6, /**< atomic with one, compare-and-swap included */
-	WEFT_OP_LAST,          /**< number of operations; grows with versions */
+	/** the data of a rendezvous, as its receiver gets it: what tag and active-message sends that ask first lead to */
+	WEFT_OP_RNDV_DATA = 7,
+	WEFT_OP_LAST, /**< number of operations; grows with versions */
 };
 
 struct weft_proto_info {
@@ -701,13 +703,13 @@ typedef int (*weft_am_cb)(struct weft_worker *worker, const struct weft_am_msg *
  * and counted ("am.drop.unknown_id"), their senders see success.
  * @param id     0..65535
  * @param flags  #WEFT_AM_PERSISTENT_DATA; without it only data with #WEFT_AM_F_RNDV, and what had
- *   come ahead of its turn, can be kept
+ *   come ahead of its turn or in pieces, can be kept
  * @return 0; -EINVAL; -EOPNOTSUPP (context without #WEFT_FEATURE_AM); -ENOMEM
  */
 WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft_am_cb cb,
 					void *arg, unsigned int flags);
 
-/** never ask first; -EMSGSIZE if it does not fit into one lane message */
+/** never ask first; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT) */
 #define WEFT_AM_SEND_EAGER 1u
 #define WEFT_AM_SEND_RNDV 2u /**< always ask first, even without data */
 
@@ -721,8 +723,8 @@ struct weft_am_send {
 
 /**
  * Send an active message. Done means that header and buffer may be reused; with rendezvous that the
- * handler has the data, or did not want it. What fits into one message of a lane goes at once,
- * longer ones by rendezvous (from WEFT_RNDV_THRESH on, if that is a number).
+ * handler has the data, or did not want it. The protocols are those of tags: short ones go at once, medium ones in pieces over several
+ * lanes, long ones by rendezvous (WEFT_RNDV_THRESH); weft_ep_query_proto() tells which.
  * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long), -EOPNOTSUPP, -ENOMEM, or the
  *   endpoint's error
  */

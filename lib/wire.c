@@ -6,15 +6,18 @@
 #include "msg.h"
 
 /* A piece: at least one byte, inside the message, whose length a size_t can hold. */
-static int check_frag(const struct weft_wire_frag *f, size_t payload)
+static int check_piece(uint64_t total, uint64_t offset, size_t payload)
 {
-	uint64_t total = weft_get64(f->total), offset = weft_get64(f->offset);
-
 	if (payload == 0 || total > PTRDIFF_MAX)
 		return -EBADMSG;
 	if (offset > total || payload > total - offset)
 		return -EBADMSG;
 	return 0;
+}
+
+static int check_frag(const struct weft_wire_frag *f, size_t payload)
+{
+	return check_piece(weft_get64(f->total), weft_get64(f->offset), payload);
 }
 
 /* A stretch of a message. */
@@ -80,7 +83,8 @@ static int check_status(weft_le32 status)
 
 static int check_abort(const struct weft_wire_abort *a)
 {
-	if (weft_get32(a->status) == 0 || weft_get64(a->total) > PTRDIFF_MAX)
+	if (weft_get32(a->status) == 0 || weft_get64(a->total) > PTRDIFF_MAX ||
+	    (weft_get32(a->flags) & ~WEFT_ABORT_F_AM))
 		return -EBADMSG;
 	return check_status(a->status);
 }
@@ -197,6 +201,20 @@ static int check_am(uint8_t id, const void *data, size_t length)
 	return check_records(id, (const uint8_t *)data + size, length - size);
 }
 
+/* A piece of one: only the first has the header. */
+static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
+{
+	size_t header;
+
+	if (length < sizeof(*f) || weft_get16(f->am.header_length) > WEFT_WIRE_AM_HEADER)
+		return -EBADMSG;
+	length -= sizeof(*f);
+	header = weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length);
+	if (length < header)
+		return -EBADMSG;
+	return check_piece(weft_get64(f->total), weft_get64(f->offset), length - header);
+}
+
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
 	switch (id) {
@@ -236,6 +254,8 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 	case WEFT_WIRE_AM:
 	case WEFT_WIRE_AM_RTS:
 		return check_am(id, data, length);
+	case WEFT_WIRE_AM_FRAG:
+		return check_am_frag(data, length);
 	case WEFT_WIRE_PUT:
 		if (length < sizeof(struct weft_wire_put))
 			return -EBADMSG;

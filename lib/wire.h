@@ -100,7 +100,8 @@ enum weft_wire_id {
 	WEFT_WIRE_AM = 16,
 	/** struct weft_wire_am_rts, header, records: the payload is ready at the sender */
 	WEFT_WIRE_AM_RTS = 17,
-	/* 18, 19 active messages in several fragments */
+	/** struct weft_wire_am_frag, header (with offset 0), payload: a piece of one */
+	WEFT_WIRE_AM_FRAG = 18,
 	/** struct weft_wire_put + payload: write it into registered memory */
 	WEFT_WIRE_PUT = 20,
 	/** struct weft_wire_get: answer with these bytes of registered memory */
@@ -223,8 +224,11 @@ struct weft_wire_abort {
 	struct weft_wire_ref rreq; /**< 0,0 = no RTR seen */
 	weft_le64 total;           /**< whole length of the message: its eager credit returns */
 	weft_le32 status;          /**< positive errno, < 4096 */
-	weft_le32 flags;           /**< 0 */
+	weft_le32 flags;           /**< WEFT_ABORT_F_AM, or 0 */
 } __attribute__((packed));
+
+/** The sequence is one of the active messages' space; the tag is the handler's id. */
+#define WEFT_ABORT_F_AM (1u << 0)
 
 /**
  * Receiver's other answer to an RTS, any number of times: send bytes [offset, offset + length) as
@@ -257,6 +261,15 @@ struct weft_wire_am {
 	weft_le32 seq; /**< of this endpoint direction, active messages' space */
 	weft_le16 id;
 	weft_le16 header_length; /**< bytes of the user's header, <= WEFT_WIRE_AM_HEADER */
+} __attribute__((packed));
+
+/**
+ * A piece of an active message: what follows is payload, after the user's header in the piece at offset 0. Begins as struct weft_wire_am.
+ */
+struct weft_wire_am_frag {
+	struct weft_wire_am am;
+	weft_le64 total;  /**< length of the payload, > 0 */
+	weft_le64 offset; /**< of this piece of it, at least one byte long */
 } __attribute__((packed));
 
 /** As RTS: RTR, PULL, DATA, ABORT and ATS move the payload. Begins as struct weft_wire_am. */
@@ -383,6 +396,7 @@ static_assert(sizeof(struct weft_wire_put_done) == 24, "wire");
 static_assert(sizeof(struct weft_wire_keys) == 8, "wire");
 static_assert(sizeof(struct weft_wire_key) == 10, "wire");
 static_assert(sizeof(struct weft_wire_am) == 8, "wire");
+static_assert(sizeof(struct weft_wire_am_frag) == 24, "wire");
 static_assert(sizeof(struct weft_wire_am_rts) == 28, "wire");
 static_assert(sizeof(struct weft_wire_put) == 24, "wire");
 static_assert(sizeof(struct weft_wire_get) == 44, "wire");

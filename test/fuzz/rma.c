@@ -83,13 +83,19 @@ static void patch(struct world *w, uint8_t id, uint8_t *m, size_t len)
 		memcpy(m, &key, sizeof(key));
 		memset(m + 10, 0, 6); /* an offset near the memory */
 	}
-	if (id == WEFT_WIRE_AM || id == WEFT_WIRE_AM_RTS) {
+	if (id == WEFT_WIRE_AM || id == WEFT_WIRE_AM_RTS || id == WEFT_WIRE_AM_FRAG) {
 		weft_le32 seq = weft_put32(w->p.ep[1].msg->rx_am_seq + (m[0] & 3) - (m[1] & 1));
 
 		if (len >= sizeof(seq))
 			memcpy(m, &seq, sizeof(seq));
 	}
-	if (!req || len < ref_at[id] + sizeof(ref) || id == WEFT_WIRE_AM)
+	if (id == WEFT_WIRE_AM_FRAG && len >= sizeof(struct weft_wire_am_frag)) {
+		/* Small enough to be granted, often of one message. */
+		memset(m + 10, 0, 6);
+		memset(m + 17, 0, 7);
+		m[9] &= 3;
+	}
+	if (!req || len < ref_at[id] + sizeof(ref) || id == WEFT_WIRE_AM || id == WEFT_WIRE_AM_FRAG)
 		return;
 	ref = weft_request_ref(req);
 	memcpy(m + ref_at[id], &ref, sizeof(ref));

@@ -295,7 +295,7 @@ static void thresholds_are_obeyed_and_can_be_asked_for(void **state)
 	assert_int_equal(weft_ep_query_proto(&p.ep[0], WEFT_OP_TAG_SEND_SYNC, 3000, &info), 0);
 	assert_string_equal(info.name, "rndv/pull");
 	assert_int_equal(info.max, SIZE_MAX);
-	assert_int_equal(weft_ep_query_proto(&p.ep[0], (enum weft_op)7, 1, &info), -EINVAL);
+	assert_int_equal(weft_ep_query_proto(&p.ep[0], WEFT_OP_LAST, 1, &info), -EINVAL);
 	pair_close(&p);
 }
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "head.h"
+
+/* Of the message: the one it has, or would take with its first piece. */
+static uint32_t seq_of(const struct weft_request *req)
+{
+	if (req->flags & WEFT_REQ_STARTED)
+		return req->send.seq;
+	return req->flags & WEFT_REQ_AM ? req->me->tx_am_seq : req->me->tx_seq;
+}
+
+static struct weft_wire_eager tagged(const struct weft_request *req)
+{
+	return (struct weft_wire_eager){weft_put32(seq_of(req)), weft_put64(req->tag)};
+}
+
+/* The fields that all headers of active messages begin with. */
+static struct weft_wire_am am(const struct weft_request *req)
+{
+	const struct weft_req_am *a = &req->send.am;
+
+	return (struct weft_wire_am){weft_put32(seq_of(req)), weft_put16(a->id),
+				     weft_put16(a->header_length)};
+}
+
+/* The user's own. */
+static void add_user(const struct weft_request *req, struct weft_head *h)
+{
+	const struct weft_req_am *a = &req->send.am;
+
+	if (a->header_length)
+		memcpy(h->bytes + h->length, a->header, a->header_length);
+	h->length = (uint16_t)(h->length + a->header_length);
+}
+
+void weft_head_whole(const struct weft_request *req, struct weft_head *h)
+{
+	if (req->flags & WEFT_REQ_AM) {
+		h->id = WEFT_WIRE_AM;
+		h->length = sizeof(h->am);
+		h->am = am(req);
+		add_user(req, h);
+		return;
+	}
+	h->id = WEFT_WIRE_EAGER;
+	h->length = sizeof(h->eager.e);
+	h->eager.e = tagged(req);
+	if (req->flags & WEFT_REQ_SYNC) {
+		h->id = WEFT_WIRE_EAGER_SYNC;
+		h->length = sizeof(h->eager);
+		h->eager.req = weft_request_ref(req);
+	}
+}
+
+void weft_head_piece(const struct weft_request *req, struct weft_head *h)
+{
+	const weft_le64 total = weft_put64(req->length), offset = weft_put64(req->send.offset);
+
+	if (req->flags & WEFT_REQ_AM) {
+		h->id = WEFT_WIRE_AM_FRAG;
+		h->length = sizeof(h->am_frag);
+		h->am_frag = (struct weft_wire_am_frag){am(req), total, offset};
+		if (req->send.offset == 0)
+			add_user(req, h);
+		return;
+	}
+	h->id = WEFT_WIRE_FRAG;
+	h->length = sizeof(h->frag.f);
+	h->frag.f = (struct weft_wire_frag){tagged(req), total, offset};
+	if (req->flags & WEFT_REQ_SYNC) {
+		h->id = WEFT_WIRE_FRAG_SYNC;
+		h->length = sizeof(h->frag);
+		h->frag.req = weft_request_ref(req);
+	}
+}
+
+void weft_head_rts(struct weft_request *req, struct weft_head *h)
+{
+	weft_le32 *flags;
+
+	if (req->flags & WEFT_REQ_AM) {
+		const struct weft_wire_am begin = am(req);
+
+		h->id = WEFT_WIRE_AM_RTS;
+		h->length = sizeof(h->am_rts);
+		h->am_rts.seq = begin.seq;
+		h->am_rts.id = begin.id;
+		h->am_rts.header_length = begin.header_length;
+		h->am_rts.total = weft_put64(req->length);
+		h->am_rts.req = weft_request_ref(req);
+		flags = &h->am_rts.flags;
+		add_user(req, h);
+	} else {
+		h->id = WEFT_WIRE_RTS;
+		h->length = sizeof(h->rts);
+		h->rts.e = tagged(req);
+		h->rts.total = weft_put64(req->length);
+		h->rts.req = weft_request_ref(req);
+		flags = &h->rts.flags;
+	}
+	h->length = (uint16_t)(h->length + weft_rndv_offer(req, flags, h->bytes + h->length));
+}
+
+size_t weft_head_whole_size(enum weft_op op)
+{
+	if (WEFT_OPS_AM >> op & 1)
+		return sizeof(struct weft_wire_am);
+	return op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_eager_sync)
+					   : sizeof(struct weft_wire_eager);
+}
+
+size_t weft_head_piece_size(enum weft_op op)
+{
+	if (WEFT_OPS_AM >> op & 1)
+		return sizeof(struct weft_wire_am_frag);
+	return op == WEFT_OP_TAG_SEND_SYNC ? sizeof(struct weft_wire_frag_sync)
+					   : sizeof(struct weft_wire_frag);
+}

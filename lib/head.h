@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file head.h
+ * The headers that sends of both spaces, tags and active messages, put in front of their bytes. What a protocol does is the same for both; what it
+ * says differs, and is here: sequence, tag or handler, the user's header.
+ *
+ *	whole   all bytes in one lane message           EAGER, EAGER_SYNC, AM
+ *	piece   some of them, at an offset              FRAG, FRAG_SYNC, AM_FRAG
+ *	rts     none: they are offered                  RTS, AM_RTS
+ */
+#ifndef WEFT_HEAD_H
+#define WEFT_HEAD_H
+
+#include "msg.h"
+
+/** Longest: an AM_RTS with the longest header, and the records of an offer. */
+#define WEFT_HEAD_MAX \
+	(sizeof(struct weft_wire_am_rts) + WEFT_WIRE_AM_HEADER + WEFT_RNDV_RECORDS_MAX)
+
+struct weft_head {
+	uint8_t id;
+	uint16_t length;
+	union {
+		struct weft_wire_eager_sync eager;
+		struct weft_wire_frag_sync frag;
+		struct weft_wire_rts rts;
+		struct weft_wire_am am;
+		struct weft_wire_am_frag am_frag;
+		struct weft_wire_am_rts am_rts;
+		uint8_t bytes[WEFT_HEAD_MAX];
+	};
+};
+
+void weft_head_whole(const struct weft_request *req, struct weft_head *h);
+/** The piece at req->send.offset. */
+void weft_head_piece(const struct weft_request *req, struct weft_head *h);
+/** With what weft_rndv_offer() offers. */
+void weft_head_rts(struct weft_request *req, struct weft_head *h);
+
+/** What they are in length, the user's header of an active message aside: for estimates. */
+size_t weft_head_whole_size(enum weft_op op);
+size_t weft_head_piece_size(enum weft_op op);
+
+#endif /* WEFT_HEAD_H */
