@@ -739,6 +739,8 @@ static bool a_key_allows_no_more_than_it_was_made_for(void)
 		CHECK(mem_a[100] == 3 && mem_b[0] == (reads ? 2 : 1));
 		weft_roce_driver.mem_deregister(b.iface, narrow);
 		close_memory();
+		close_host(&a);
+		close_host(&b);
 	}
 	return true;
 }
