@@ -232,6 +232,7 @@ MESSAGES = {
     15: ('PUT_DONE', '<IIQQ', 'rreq gen offset length', 'records'),
     16: ('AM', '<IHH', 'seq id header_length', 'payload'),
     17: ('AM_RTS', '<IHHQIII', 'seq id header_length total req gen flags', 'payload'),
+    18: ('AM_FRAG', '<IHHQQ', 'seq id header_length total offset', 'piece'),
     20: ('PUT', '<QQII', 'key offset ref gen', 'piece'),
     21: ('GET', '<QQQQIII', 'key offset length local ref gen flags', 'nothing'),
     22: ('GET_DATA', '<IIQ', 'ref gen offset', 'piece'),

@@ -75,7 +75,7 @@ times_are_of_day() {
 # included. The amounts are small, it is slow.
 every_frame_reads_by_the_page() {
 	local test size kind
-	for test in tag_lat,8,WIREUP tag_sync_lat,64k,FRAG_SYNC tag_bw,64k,FRAG tag_bw,1M,PULL am_bw,64k,AM_RTS put_bw,64k,PUT \
+	for test in tag_lat,8,WIREUP tag_sync_lat,64k,FRAG_SYNC tag_bw,64k,FRAG tag_bw,1M,PULL am_bw,64k,AM_FRAG am_bw,1M,AM_RTS put_bw,64k,PUT \
 		get_lat,64k,GET_DATA fadd_lat,8,AMO_REP; do
 		IFS=, read -r test size kind <<<"$test"
 		rm -f "$dir"/page-*
