@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "copy.h"
 #include "weft.h"
 
 struct weft_dt {
@@ -74,7 +75,7 @@ static inline int weft_dt_pack(struct weft_dt *dt, size_t off, void *dst, size_t
 {
 	if (dt->dt_class != WEFT_DT_CONTIG)
 		return weft_dt_pack_slow(dt, off, dst, len);
-	memcpy(dst, dt->buf + off, len);
+	weft_copy(dst, dt->buf + off, len);
 	return 0;
 }
 
@@ -82,7 +83,7 @@ static inline int weft_dt_unpack(struct weft_dt *dt, size_t off, const void *src
 {
 	if (dt->dt_class != WEFT_DT_CONTIG)
 		return weft_dt_unpack_slow(dt, off, src, len);
-	memcpy(dt->buf + off, src, len);
+	weft_copy(dt->buf + off, src, len);
 	return 0;
 }
 

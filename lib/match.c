@@ -158,11 +158,31 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 	TAILQ_REMOVE(recv_bucket(m, s, r->tag), r, link);
 }
 
+/* The commonest case: nobody names a source, and there are no wildcards. */
+static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t tag)
+{
+	struct weft_match_recvs *bucket = recv_bucket(m, NULL, tag);
+	struct weft_match_recv *r;
+
+	TAILQ_FOREACH(r, bucket, link) {
+		if (r->tag == tag && r->source == NULL) {
+			TAILQ_REMOVE(bucket, r, link);
+			m->num_recvs--;
+			m->num_exact--;
+			return r;
+		}
+	}
+	return NULL;
+}
+
 struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
 					  uint64_t tag)
 {
 	struct weft_match_recv *best = NULL, *r;
 
+	if (m->num_exact && !source->num_exact && TAILQ_EMPTY(&m->wild) &&
+	    TAILQ_EMPTY(&source->wild))
+		return take_exact(m, tag);
 	if (m->num_exact)
 		best = first_exact(m, NULL, tag);
 	if (source->num_exact) {

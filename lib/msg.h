@@ -549,15 +549,54 @@ void weft_rx_closing(struct weft_msg_ep *me);
 /** The endpoint goes: what is complete stays. */
 void weft_rx_detach(struct weft_msg_ep *me);
 /** Note what a matched receive gets; truncation is known now. */
-void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag,
-		       uint64_t total);
+static inline void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag,
+				     uint64_t total)
+{
+	req->me = me;
+	req->source_id = me ? me->ep->remote_id : 0;
+	req->tag = tag;
+	req->length = total;
+	if (__builtin_expect(total > req->dt.length, 0)) {
+		req->status = -EMSGSIZE;
+		req->mw->count.truncated++;
+	}
+}
+
 /** Put bytes where the user wants them; past the buffer's end they vanish. */
-void weft_recv_place(struct weft_request *req, uint64_t off, const void *src, size_t len);
+static inline void weft_recv_place(struct weft_request *req, uint64_t off, const void *src,
+				   size_t len)
+{
+	int rc;
+
+	if (off >= req->dt.length || (req->flags & WEFT_REQ_UNPACKERR))
+		return;
+	if (len > req->dt.length - off)
+		len = req->dt.length - off;
+	if (len == 0)
+		return;
+	rc = weft_dt_unpack(&req->dt, off, src, len);
+	if (__builtin_expect(rc >= 0, 1))
+		return;
+	req->flags |= WEFT_REQ_UNPACKERR;
+	if (req->status == WEFT_INPROGRESS)
+		req->status = rc;
+}
+
 /**
  * All there. @p now: inside the call of the user; the request is then marked WEFT_REQ_NOW, or
  * completes at the next progress.
  */
-void weft_recv_done(struct weft_request *req, bool now);
+static inline void weft_recv_done(struct weft_request *req, bool now)
+{
+	int status = req->status == WEFT_INPROGRESS ? 0 : req->status;
+
+	if (!now)
+		weft_request_complete(req, status);
+	else if (status || (req->flags & WEFT_REQ_FORCE))
+		weft_request_complete_later(req, status);
+	else
+		req->flags |= WEFT_REQ_NOW;
+}
 
 /* ------------------------------------------------------------------ credits (credit.c) */
 

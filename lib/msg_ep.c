@@ -116,9 +116,8 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 	worker->msg = NULL;
 }
 
-unsigned int weft_msg_progress(struct weft_worker *worker)
+static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
 {
-	struct weft_msg_worker *mw = worker->msg;
 	struct weft_msg_ep *me, *last;
 	unsigned int n = 0;
 
@@ -142,6 +141,17 @@ unsigned int weft_msg_progress(struct weft_worker *worker)
 	if (!TAILQ_EMPTY(&mw->fetching))
 		n += weft_rndv_pump(mw);
 	return n;
+}
+
+unsigned int weft_msg_progress(struct weft_worker *worker)
+{
+	struct weft_msg_worker *mw = worker->msg;
+
+	if (__builtin_expect(TAILQ_EMPTY(&mw->later) && TAILQ_EMPTY(&mw->drain) &&
+				     TAILQ_EMPTY(&mw->ready) && TAILQ_EMPTY(&mw->fetching),
+			     1))
+		return 0;
+	return serve(mw);
 }
 
 void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg)

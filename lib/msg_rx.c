@@ -128,9 +128,10 @@ unsigned int weft_rx_drain(struct weft_msg_ep *me, unsigned int budget)
 
 /* ------------------------------------------------------------------ what arrives */
 
-static void keep_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e,
-		       const struct weft_wire_ref *sreq, const void *payload, size_t len,
-		       bool ahead)
+static __attribute__((noinline)) void keep_whole(struct weft_msg_ep *me,
+						 const struct weft_wire_eager *e,
+						 const struct weft_wire_ref *sreq,
+						 const void *payload, size_t len, bool ahead)
 {
 	struct weft_message *msg = new_message(me, e, len, true);
 
@@ -150,8 +151,8 @@ static void keep_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e,
 		weft_rx_queue(msg);
 }
 
-static void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e,
-		       const struct weft_wire_ref *sreq, const void *payload, size_t len)
+static inline void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e,
+			      const struct weft_wire_ref *sreq, const void *payload, size_t len)
 {
 	uint32_t seq = weft_get32(e->seq);
 	struct weft_request *req;
@@ -408,16 +409,24 @@ static void recv_withdraw(struct weft_msg_ep *me, const struct weft_wire_withdra
 		weft_rndv_refuse(me, w->sreq, -ECANCELED);
 }
 
-/* A tagged message, or a piece: afterwards the turn of others may have come. */
+/* After a tagged message, or a piece, the turn of others may have come. */
+static inline void tagged_done(struct weft_msg_ep *me)
+{
+	if (me->failed)
+		return;
+	if (me->rx_ahead && !me->draining)
+		weft_rx_drain(me, WEFT_RX_DRAIN);
+	else
+		weft_credit_update(me);
+}
+
+/* What else there is than short eager messages. */
 static void recv_tagged(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
 {
 	const struct weft_wire_eager_sync *es = data;
 	const struct weft_wire_frag_sync *fs = data;
 
 	switch (id) {
-	case WEFT_WIRE_EAGER:
-		recv_whole(me, &es->e, NULL, &es->e + 1, length - sizeof(es->e));
-		break;
 	case WEFT_WIRE_EAGER_SYNC:
 		recv_whole(me, &es->e, &es->req, es + 1, length - sizeof(*es));
 		break;
@@ -437,12 +446,7 @@ static void recv_tagged(struct weft_msg_ep *me, uint8_t id, const void *data, si
 		recv_withdraw(me, data);
 		break;
 	}
-	if (me->failed)
-		return;
-	if (me->rx_ahead && !me->draining)
-		weft_rx_drain(me, WEFT_RX_DRAIN);
-	else
-		weft_credit_update(me);
+	tagged_done(me);
 }
 
 static const uint8_t header_size[] = {
@@ -473,6 +477,18 @@ static const uint8_t header_size[] = {
 	[WEFT_WIRE_RMA_FLUSHED] = sizeof(struct weft_wire_rma_flushed),
 };
 
+/* The commonest message needs no more of the gate than its length. */
+static inline void recv_eager(struct weft_msg_ep *me, struct weft_ep_lane_info *info,
+			      const struct weft_wire_eager *e, size_t len)
+{
+	info->rx_msgs++;
+	info->rx_bytes += len;
+	weft_msg_ep_hold(me);
+	recv_whole(me, e, NULL, e + 1, len);
+	tagged_done(me);
+	weft_msg_ep_release(me);
+}
+
 int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		  size_t length, void *desc)
 {
@@ -480,9 +496,11 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 
 	if (me->failed)
 		return 0;
-	/* The commonest message needs no more of the gate than this. */
-	if ((id != WEFT_WIRE_EAGER || length < sizeof(struct weft_wire_eager)) &&
-	    weft_wire_check(id, data, length)) {
+	if (id == WEFT_WIRE_EAGER && length >= sizeof(struct weft_wire_eager)) {
+		recv_eager(me, &ep->lane_info[lane], data, length - sizeof(struct weft_wire_eager));
+		return 0;
+	}
+	if (weft_wire_check(id, data, length)) {
 		me->mw->count.malformed++;
 		weft_ep_fail(ep, -EPROTO, "malformed message, id %u, %zu bytes", id, length);
 		return 0;

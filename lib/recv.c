@@ -11,49 +11,6 @@
 
 /* ------------------------------------------------------------------ receives */
 
-void weft_recv_matched(struct weft_request *req, struct weft_msg_ep *me, uint64_t tag,
-		       uint64_t total)
-{
-	req->me = me;
-	req->source_id = me ? me->ep->remote_id : 0;
-	req->tag = tag;
-	req->length = total;
-	if (total > req->dt.length) {
-		req->status = -EMSGSIZE;
-		req->mw->count.truncated++;
-	}
-}
-
-void weft_recv_place(struct weft_request *req, uint64_t off, const void *src, size_t len)
-{
-	int rc;
-
-	if (off >= req->dt.length || (req->flags & WEFT_REQ_UNPACKERR))
-		return;
-	if (len > req->dt.length - off)
-		len = req->dt.length - off;
-	if (len == 0)
-		return;
-	rc = weft_dt_unpack(&req->dt, off, src, len);
-	if (rc >= 0)
-		return;
-	req->flags |= WEFT_REQ_UNPACKERR;
-	if (req->status == WEFT_INPROGRESS)
-		req->status = rc;
-}
-
-void weft_recv_done(struct weft_request *req, bool now)
-{
-	int status = req->status == WEFT_INPROGRESS ? 0 : req->status;
-
-	if (!now)
-		weft_request_complete(req, status);
-	else if (status || (req->flags & WEFT_REQ_FORCE))
-		weft_request_complete_later(req, status);
-	else
-		req->flags |= WEFT_REQ_NOW;
-}
-
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag)
 {
 	struct weft_match_recv *recv = weft_match_arrive(&me->mw->match, &me->source, tag);

@@ -64,12 +64,8 @@ static void let_go_mem(struct weft_request *req)
 	req->send.mem = NULL;
 }
 
-/* What the operation has borrowed. */
-static void let_go(struct weft_request *req)
+static void let_go_send(struct weft_request *req)
 {
-	weft_dt_finish(&req->dt);
-	if (req->kind != WEFT_REQ_SEND && req->kind != WEFT_REQ_RMA)
-		return;
 	let_go_mem(req);
 	if (req->flags & WEFT_REQ_RNDV)
 		free(req->send.put);
@@ -77,6 +73,14 @@ static void let_go(struct weft_request *req)
 		weft_rma_let_go(req);
 	else if (req->flags & WEFT_REQ_AM)
 		weft_am_let_go(req);
+}
+
+/* What the operation has borrowed. */
+static inline void let_go(struct weft_request *req)
+{
+	weft_dt_finish(&req->dt);
+	if (req->kind == WEFT_REQ_SEND || req->kind == WEFT_REQ_RMA)
+		let_go_send(req);
 }
 
 void weft_request_drop(struct weft_request *req)
@@ -102,7 +106,7 @@ struct weft_request *weft_request_lookup(const struct weft_msg_worker *mw, struc
 /* ------------------------------------------------------------------ completion */
 
 /* The endpoint may have been closed since: its slot then has another generation. */
-static struct weft_ep *ep_of(const struct weft_request *req)
+static inline struct weft_ep *ep_of(const struct weft_request *req)
 {
 	const struct weft_worker *w = req->mw->worker;
 	struct weft_ep *ep;
@@ -113,20 +117,29 @@ static struct weft_ep *ep_of(const struct weft_request *req)
 	return ep && ep->generation == req->ep_generation && ep->owned ? ep : NULL;
 }
 
+/* All but its size. */
+static inline void fill(const struct weft_request *req, struct weft_completion *c)
+{
+	c->status = req->status == WEFT_INPROGRESS ? 0 : req->status;
+	c->tag = req->tag;
+	c->length = req->length;
+	c->ep = ep_of(req);
+	c->source_id = req->source_id;
+}
+
 void weft_request_result(const struct weft_request *req, struct weft_completion *c)
 {
-	struct weft_completion full = {
-		.status = req->status == WEFT_INPROGRESS ? 0 : req->status,
-		.tag = req->tag,
-		.length = req->length,
-		.ep = ep_of(req),
-		.source_id = req->source_id,
-	};
+	struct weft_completion full;
 
+	if (c->size >= sizeof(*c)) {
+		fill(req, c);
+		return;
+	}
+	fill(req, &full);
 	weft_completion_copy(c, &full);
 }
 
-void weft_request_settle(struct weft_request *req)
+static inline void settle(struct weft_request *req)
 {
 	if (req->me && req->me->ep) {
 		req->ep_slot = req->me->ep->slot;
@@ -135,24 +148,30 @@ void weft_request_settle(struct weft_request *req)
 	req->me = NULL;
 }
 
-static void finish(struct weft_request *req, int status)
+void weft_request_settle(struct weft_request *req)
+{
+	settle(req);
+}
+
+static inline void finish(struct weft_request *req, int status)
 {
 	req->status = status;
-	weft_request_settle(req);
+	settle(req);
 	let_go(req);
 	if (status && (req->kind == WEFT_REQ_SEND || req->kind == WEFT_REQ_RMA))
 		req->length = 0;
 }
 
-static void call_back(struct weft_request *req)
+static inline void call_back(struct weft_request *req)
 {
 	bool held = req->flags & WEFT_REQ_HELD;
 
 	req->flags |= WEFT_REQ_DONE;
 	if (req->cb) {
-		struct weft_completion c = {.size = sizeof(c)};
+		struct weft_completion c;
 
-		weft_request_result(req, &c);
+		c.size = sizeof(c);
+		fill(req, &c);
 		req->flags |= WEFT_REQ_CALLING;
 		req->cb(held ? req : NULL, &c, req->cb_arg);
 		req->flags &= ~WEFT_REQ_CALLING;

@@ -320,7 +320,10 @@ void weft_worker_destroy(struct weft_worker *w)
 unsigned int weft_worker_progress(struct weft_worker *w)
 {
 	const struct weft_platform *platform = w->ctx->platform;
+	/* Lanes are opened before the first call and closed after the last one. */
+	const unsigned int num = w->num_ifaces;
 	unsigned int i, n = 0;
+	uint64_t now;
 
 	weft_worker_lock(w);
 	if (__builtin_expect(w->in_progress, 0)) {
@@ -332,14 +335,15 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 		return 0;
 	}
 	w->in_progress = true;
-	w->now = platform->now(platform->arg);
-	for (i = 0; i < w->num_ifaces; i++)
+	now = platform->now(platform->arg);
+	w->now = now;
+	for (i = 0; i < num; i++)
 		if (!w->ifaces[i]->quiet)
-			n += w->ifaces[i]->ops->progress(w->ifaces[i], w->now);
+			n += w->ifaces[i]->ops->progress(w->ifaces[i], now);
 	n += weft_msg_progress(w);
-	if (__builtin_expect(w->now >= w->next_timer, 0))
+	if (__builtin_expect(now >= w->next_timer, 0))
 		n += weft_conns_timers(w);
-	for (i = 0; i < w->num_ifaces; i++)
+	for (i = 0; i < num; i++)
 		if (w->ifaces[i]->tx_open)
 			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
 	if (__builtin_expect(!LIST_EMPTY(&w->conns->dead), 0))

@@ -11,32 +11,45 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_lcore.h>
+
 #include "raw.h"
 
-void raw_timer_arm(struct raw_conn *c)
+/* The slowest path decides: a tail may sit on any of them. */
+static const struct weft_rtt *slowest(const struct raw_conn *c)
 {
 	const struct raw_path *p = &c->path[0];
 
-	if (c->snd_una == c->snd_next) {
-		c->timer = 0;
-		return;
-	}
-	/* The slowest path decides: a tail may sit on any of them. */
 	for (uint8_t i = 1; i < c->paths; i++) {
 		if (weft_rtt_rto(&c->path[i].rtt, 0) > weft_rtt_rto(&p->rtt, 0))
 			p = &c->path[i];
 	}
-	c->timer = c->iface->et + (c->tail_probed ? weft_rtt_rto(&p->rtt, c->backoff)
-						  : weft_rtt_probe(&p->rtt, 2 * RAW_ACK_DELAY));
+	return &p->rtt;
+}
+
+/* A round trip is known anew: what follows from it is computed now, not for each frame. */
+void raw_timer_learn(struct raw_conn *c)
+{
+	c->probe_wait = (uint32_t)weft_rtt_probe(slowest(c), 2 * RAW_ACK_DELAY);
+}
+
+void raw_timer_arm(struct raw_conn *c)
+{
+	if (c->snd_una == c->snd_next) {
+		c->timer = 0;
+		return;
+	}
+	c->timer = c->iface->et +
+		   (c->tail_probed ? weft_rtt_rto(slowest(c), c->backoff) : c->probe_wait);
 	raw_deadline_et(c->iface, c->timer);
 }
 
-static inline void slot_free(struct raw_iface *iface, struct raw_slot *slot)
+static inline void slot_free(struct raw_iface *iface, struct raw_slot *slot, unsigned int lcore)
 {
 	iface->tx_held--;
 	if (unlikely(slot->m->nb_segs > 1))
 		iface->hdr_held -= slot->m->nb_segs;
-	rte_pktmbuf_free(slot->m);
+	raw_mbuf_free(slot->m, lcore);
 	slot->m = NULL;
 }
 
@@ -50,7 +63,7 @@ static inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->et);
 	c->inflight -= slot->bytes;
 	c->base.queued -= slot->payload;
-	slot_free(iface, slot);
+	slot_free(iface, slot, iface->lcore);
 }
 
 static void take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
@@ -59,7 +72,7 @@ static void take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 	uint32_t hold = weft_le16(hdr->ts_hold), rtt, s;
 	uint8_t path = hdr->path >> 4;
 
-	if (hold == WEFT_FRAME_NO_ECHO || iface->gap || path >= c->paths)
+	if (iface->gap || path >= c->paths)
 		return;
 	rtt = (uint32_t)iface->now - weft_le32(hdr->ts_echo);
 	if (rtt > INT32_MAX)
@@ -71,11 +84,11 @@ static void take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 		return; /* sent long after the clock was read */
 	weft_rtt_sample(&c->path[path].rtt, rtt > hold ? rtt - hold : 1);
 	c->base.rtt_ns = c->path[path].rtt.srtt;
+	raw_timer_learn(c);
 }
 
-static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_view *v, uint32_t ack)
+static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *sack, uint32_t ack)
 {
-	const struct weft_frame_sack *sack = v->sack;
 	uint32_t pos = 0, bit, seq, words = weft_le16(sack->words);
 	unsigned int acked = 0;
 
@@ -97,13 +110,11 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_view *
 	return acked;
 }
 
-/*
- * Acknowledgements of any frame of the peer.
- * @return frames newly acknowledged
- */
-unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
+/* raw_ack_input() of a frame that says more than the one before. */
+unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
+			 const struct weft_frame_sack *sack)
 {
-	uint32_t ack = weft_le32(v->hdr->ack);
+	uint32_t ack = weft_le32(hdr->ack);
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->snd_una > c->snd_next - c->snd_una)) {
@@ -118,8 +129,8 @@ unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		slot_acked(c, raw_slot(c, c->snd_una));
 		c->snd_una++;
 	}
-	if (unlikely(v->sack != NULL))
-		acked += take_sack(c, v, ack);
+	if (unlikely(sack != NULL))
+		acked += take_sack(c, sack, ack);
 	/* A SACK has named it: only a peer that contradicts itself gets here, and snd_una must stay
 	 * a frame we hold. */
 	while (c->snd_una != c->snd_next && raw_slot(c, c->snd_una)->m == NULL)
@@ -129,7 +140,8 @@ unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	if (acked == 0)
 		return 0;
 
-	take_sample(c, v->hdr);
+	if (hdr->ts_hold != weft_le16(WEFT_FRAME_NO_ECHO))
+		take_sample(c, hdr);
 	c->backoff = 0;
 	c->acked_at = c->iface->lt;
 	c->tail_probed = false;
@@ -311,7 +323,7 @@ void raw_slots_release(struct raw_conn *c)
 	c->base.queued = 0;
 	for (; c->slots != NULL && c->snd_una != c->snd_next; c->snd_una++) {
 		if (raw_slot(c, c->snd_una)->m != NULL)
-			slot_free(c->iface, raw_slot(c, c->snd_una));
+			slot_free(c->iface, raw_slot(c, c->snd_una), rte_lcore_id());
 	}
 	/* What is left of the connection waits for seconds, and there may be hundreds of them. */
 	free(c->slots);

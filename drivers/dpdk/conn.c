@@ -97,6 +97,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 		c->path[i].sport = path_port(c, i);
 		weft_loss_init(&c->path[i].loss);
 	}
+	raw_timer_learn(c);
 	LIST_INIT(&c->zc);
 	STAILQ_INIT(&c->flushes);
 	TAILQ_INSERT_TAIL(&iface->conns, c, link);

@@ -37,38 +37,14 @@ void raw_conn_template(struct raw_conn *c)
 /*
  * How long has the newest frame waited here? Between the clock's last reading and now the application
  * may have computed, in a callback or outside, and the peer would take that for the network's time. So
- * the clock is read anew, and since that costs as much as half a small message, only for some DATA
- * frames; the others have no echo.
+ * the clock is read anew; since that costs as much as half a small message, only some DATA frames ask.
  */
-static uint16_t hold_time(struct raw_conn *c, const struct weft_frame_hdr *hdr)
+uint16_t raw_hold_time(struct raw_conn *c)
 {
 	const struct weft_platform *pf = c->iface->platform;
-	uint64_t hold;
+	uint64_t hold = (pf->now(pf->arg) - c->ts_at) / WEFT_FRAME_HOLD_UNIT;
 
-	if (!c->ts_valid)
-		return WEFT_FRAME_NO_ECHO;
-	if (hdr->type == WEFT_FRAME_DATA) {
-		if (c->echo_wait > 0) {
-			c->echo_wait--;
-			return WEFT_FRAME_NO_ECHO;
-		}
-		c->echo_wait = RAW_ECHO_EVERY - 1;
-	}
-	hold = (pf->now(pf->arg) - c->ts_at) / WEFT_FRAME_HOLD_UNIT;
 	return (uint16_t)RTE_MIN(hold, (uint64_t)WEFT_FRAME_NO_ECHO);
-}
-
-/* What every frame carries from the moment it leaves: acknowledgement, order, times. */
-void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path)
-{
-	const struct raw_iface *iface = c->iface;
-
-	hdr->ack = weft_le32(c->rx.next);
-	hdr->path = (uint8_t)(path | c->echo_path << 4);
-	hdr->order = weft_le32(c->path[path].order);
-	hdr->ts = weft_le32((uint32_t)iface->now);
-	hdr->ts_echo = weft_le32(c->ts_echo);
-	hdr->ts_hold = weft_le16(hold_time(c, hdr));
 }
 
 /* CRC32C over a chain that begins at the lane header; `len` bytes of it. */
@@ -122,24 +98,12 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 	weft_put_be16(udp + 6, csum == 0 ? 0xffff : csum);
 }
 
-/*
- * Last touch before a frame leaves (again): lengths, source port, checksums. `lane_len` counts the
- * lane header and the body; with CRC32C the four bytes behind it are there already.
- */
-void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint8_t path)
+void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc)
 {
-	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *);
-	struct weft_frame_hdr *hdr = raw_hdr(c, m);
-	bool crc = hdr->flags & weft_le16(WEFT_FRAME_F_CRC32C);
-
-	hdr->length = weft_le16((uint16_t)lane_len);
-	weft_encap_patch(&c->encap, frame, lane_len + (crc ? 4 : 0), c->path[path].sport);
 	if (crc)
 		put_crc(c, m, lane_len);
-	else if (c->csum == WEFT_FRAME_CSUM_UDP && c->encap.ip)
+	else if (c->encap.ip)
 		put_udp_csum(c, m, WEFT_UDP_LEN + lane_len);
-	c->iface->counter[RAW_TX_FRAMES]++;
-	c->iface->counter[RAW_TX_BYTES] += m->pkt_len;
 }
 
 static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)

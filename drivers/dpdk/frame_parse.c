@@ -112,22 +112,6 @@ static enum weft_gate parse_l2(const struct weft_gate_conf *conf, struct cursor 
 	return parse_ip_udp(conf, c, view);
 }
 
-static enum weft_gate check_messages(const struct weft_frame_view *view)
-{
-	const struct weft_frame_msg *msg;
-	uint32_t off = 0;
-
-	while (off < view->body_len) {
-		if (view->body_len - off < sizeof(*msg))
-			return WEFT_GATE_BAD_MESSAGE;
-		msg = (const struct weft_frame_msg *)(view->body + off);
-		if (msg->am_id >= WEFT_LANE_AM_MAX || msg->flags != 0)
-			return WEFT_GATE_BAD_MESSAGE;
-		off += (uint32_t)sizeof(*msg) + weft_le16(msg->length);
-	}
-	return off == view->body_len && off != 0 ? WEFT_GATE_OK : WEFT_GATE_BAD_MESSAGE;
-}
-
 /* Shortest body of each type; 0xffff = unknown type. Longer ones are allowed for what versions
  * append. */
 static uint32_t body_min(uint8_t type)
@@ -212,7 +196,9 @@ static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 	}
 	if (view->body_len < body_min(view->type))
 		return WEFT_GATE_BAD_TYPE;
-	return view->type == WEFT_FRAME_DATA ? check_messages(view) : WEFT_GATE_OK;
+	if (view->type == WEFT_FRAME_DATA && !weft_frame_messages_ok(view))
+		return WEFT_GATE_BAD_MESSAGE;
+	return WEFT_GATE_OK;
 }
 
 enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *frame, size_t len,
@@ -229,6 +215,51 @@ enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *f
 	if (*(const uint8_t *)frame & 1)
 		return WEFT_GATE_NOT_OURS;
 	return parse_lane(&c, view);
+}
+
+void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_conf *conf)
+{
+	const struct weft_frame_hdr hdr = {.magic = weft_le16(WEFT_FRAME_MAGIC),
+					   .version = WEFT_FRAME_VERSION,
+					   .type = WEFT_FRAME_DATA};
+	struct weft_frame_hdr matters = {.flags = 0xffff, .magic = 0xffff};
+	uint8_t want[sizeof(p->want)] = {0}, mask[sizeof(p->mask)] = {0};
+	uint8_t at = WEFT_ETH_LEN - 2;
+
+	memcpy(want, conf->mac, 6);
+	memset(mask, 0xff, 6);
+	memset(mask + at, 0xff, 2);
+	if (conf->vlan != 0) {
+		weft_put_be16(want + at, 0x8100);
+		weft_put_be16(want + at + 2, conf->vlan);
+		weft_put_be16(mask + at + 2, 0xfff);
+		at += WEFT_VLAN_LEN;
+		memset(mask + at, 0xff, 2);
+	}
+	weft_put_be16(want + at, conf->raw_ethertype ? WEFT_FRAME_ETHERTYPE : 0x0800);
+	at += 2;
+	*p = (struct weft_gate_pattern){.check_ip = conf->check_ip};
+	if (!conf->raw_ethertype) {
+		p->ip = at;
+		want[at] = 0x45;
+		mask[at] = 0xff;
+		weft_put_be16(mask + at + 6, 0x3fff); /* no fragment */
+		want[at + 9] = 17;
+		mask[at + 9] = 0xff;
+		weft_put_be32(want + at + 16, conf->ip);
+		memset(mask + at + 16, 0xff, 4);
+		at += WEFT_IPV4_LEN;
+		weft_put_be16(want + at + 2, conf->udp_port);
+		memset(mask + at + 2, 0xff, 2);
+		at += WEFT_UDP_LEN;
+	}
+	p->lane = at;
+	p->least = at + (uint32_t)(sizeof(hdr) + sizeof(struct weft_frame_msg));
+	matters.version = matters.type = 0xff;
+	memcpy(&p->lane_want, &hdr, sizeof(p->lane_want));
+	memcpy(&p->lane_mask, &matters, sizeof(p->lane_mask));
+	memcpy(p->want, want, sizeof(want));
+	memcpy(p->mask, mask, sizeof(mask));
 }
 
 bool weft_frame_udp_csum_ok(const struct weft_frame_view *view)

@@ -22,7 +22,8 @@ static const char *const counter_name[RAW_COUNTERS] = {
 
 /* ---------------------------------------------------------------- progress */
 
-static void advance_clocks(struct raw_iface *iface, uint64_t now)
+/* The last call was long ago, or the clock stood still. */
+static __rte_noinline void advance_far(struct raw_iface *iface, uint64_t now)
 {
 	uint64_t step = now > iface->now ? now - iface->now : 0;
 
@@ -30,15 +31,6 @@ static void advance_clocks(struct raw_iface *iface, uint64_t now)
 	if (unlikely(iface->gap))
 		raw_count(iface, RAW_GAPS);
 	iface->step = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
-	if (iface->sent) {
-		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole
-		 * step. */
-		uint32_t ts = (uint32_t)iface->now, slot = ts / 64 % RAW_STALE;
-
-		iface->stale[slot].ts = ts;
-		iface->stale[slot].error = iface->step;
-		iface->sent = false;
-	}
 	if (iface->sent_outside) {
 		iface->sent_outside = false;
 		iface->et += RTE_MIN(step, RAW_OUTSIDE_STEP_MAX);
@@ -47,6 +39,35 @@ static void advance_clocks(struct raw_iface *iface, uint64_t now)
 	}
 	iface->now += step;
 	iface->lt += RTE_MIN(step, RAW_LIVE_STEP_MAX);
+}
+
+/* A short step is the same in all three clocks, whatever happened in it. */
+static_assert(RAW_OUTSIDE_STEP_MAX <= RAW_STEP_MAX && RAW_OUTSIDE_STEP_MAX <= RAW_GAP &&
+		      RAW_OUTSIDE_STEP_MAX <= RAW_LIVE_STEP_MAX,
+	      "short step");
+
+static inline void advance_clocks(struct raw_iface *iface, uint64_t now)
+{
+	uint32_t ts = (uint32_t)iface->now, slot = ts / 64 % RAW_STALE;
+	uint64_t step = now - iface->now;
+
+	if (likely(step <= RAW_OUTSIDE_STEP_MAX)) {
+		iface->gap = false;
+		iface->step = (uint32_t)step;
+		iface->sent_outside = false;
+		iface->now = now;
+		iface->et += step;
+		iface->lt += step;
+	} else {
+		advance_far(iface, now);
+	}
+	if (iface->sent) {
+		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole
+		 * step. */
+		iface->stale[slot].ts = ts;
+		iface->stale[slot].error = iface->step;
+		iface->sent = false;
+	}
 }
 
 #define IDLE_KICK 4096u
@@ -75,11 +96,10 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 
 	advance_clocks(iface, now);
 	iface->in_progress = true;
-	if (!STAILQ_EMPTY(&iface->tx_list))
+	if (base->tx_open) {
 		raw_seal_all(iface);
-	if (iface->txq_count > 0)
 		raw_txq_flush(iface);
-
+	}
 	n = raw_rx(iface);
 	if (n == 0)
 		idle(iface);
@@ -325,6 +345,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		.ip = rc->ip != 0 ? rc->ip : weft_lane_link_local(port->mac),
 	};
 	memcpy(iface->gate.mac, port->mac, 6);
+	weft_gate_pattern_init(&iface->pattern, &iface->gate);
 	iface->prefix = rc->ip != 0 ? rc->prefix : 16;
 	iface->gateway = rc->gateway;
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);

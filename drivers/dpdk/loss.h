@@ -25,17 +25,27 @@ struct weft_loss {
 
 void weft_loss_init(struct weft_loss *l);
 
+/** A retransmission was needless: the first transmission was late, not lost. Be more patient. */
+void weft_loss_spurious(struct weft_loss *l);
+
 /**
  * A frame sent as @p order at @p sent has been acknowledged at @p now.
  * @param tries  transmissions of it. When an answer to a repeated frame comes sooner than any
  *               answer ever did, an earlier transmission is what arrived, and nothing is learned
  *               about this order.
  */
-void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r, uint32_t order,
-		     unsigned int tries, uint64_t sent, uint64_t now);
-
-/** A retransmission was needless: the first transmission was late, not lost. Be more patient. */
-void weft_loss_spurious(struct weft_loss *l);
+static inline void weft_loss_acked(struct weft_loss *l, const struct weft_rtt *r, uint32_t order,
+				   unsigned int tries, uint64_t sent, uint64_t now)
+{
+	if (tries > 1 && now - sent < r->min) {
+		weft_loss_spurious(l);
+		return;
+	}
+	if (!l->any || (int32_t)(order - l->acked) > 0) {
+		l->acked = order;
+		l->any = true;
+	}
+}
 
 /** How long a frame must have been under way before it can be called lost. */
 static inline uint64_t weft_loss_patience(const struct weft_rtt *r)

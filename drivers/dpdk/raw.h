@@ -168,6 +168,7 @@ struct raw_conn {
 	uint8_t echo_wait;    /* DATA frames that go without an echo before the next one with */
 	uint8_t echo_missed;  /* arrivals of which nobody knows when they were */
 	bool ack_asked;       /* ACK_REQ is out for one, and nothing has been acknowledged since */
+	uint32_t probe_wait;  /* ns from a frame to its tail probe: follows the round trip */
 	struct weft_rxwin rx; /* next and high still on this line */
 
 	/* Per frame, but not per message. */
@@ -231,7 +232,8 @@ struct raw_iface {
 	bool gap;                  /* this progress call came late */
 	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
 	bool in_progress;
-	bool sent_outside; /* frames were sent since the last progress call ended */
+	unsigned int lcore; /* of the thread that is in raw_rx() */
+	bool sent_outside;  /* frames were sent since the last progress call ended */
 	bool sent;     /* frames were stamped with the present `now`: computing makes it stale */
 	uint32_t step; /* ns between the last two progress calls */
 	struct {
@@ -258,6 +260,7 @@ struct raw_iface {
 	struct weft_telemetry *telemetry; /* NULL = nobody can ask */
 	struct rte_mbuf *txq[RAW_TXQ];
 
+	struct weft_gate_pattern pattern;
 	struct weft_gate_conf gate;
 	uint64_t counter[RAW_COUNTERS];
 
@@ -350,9 +353,67 @@ static inline void raw_ref_chain(struct rte_mbuf *m)
 	} while ((m = m->next) != NULL);
 }
 
+/* A buffer whose last reference is most likely ours. As rte_pktmbuf_free(), by a core known already. */
+static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
+{
+	void *obj = m;
+
+	if (unlikely(rte_mbuf_refcnt_read(m) != 1 || m->next != NULL || !RTE_MBUF_DIRECT(m))) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	rte_mempool_generic_put(m->pool, &obj, 1, rte_mempool_default_cache(m->pool, lcore));
+}
+
 void raw_conn_template(struct raw_conn *c);
-void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path);
-void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint8_t path);
+uint16_t raw_hold_time(struct raw_conn *c);
+void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
+
+/*
+ * What every frame carries from the moment it leaves: acknowledgement, order, times. The echo needs
+ * a look at the clock, and so most DATA frames have none.
+ */
+static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path)
+{
+	uint16_t hold = WEFT_FRAME_NO_ECHO;
+
+	if (c->ts_valid) {
+		if (hdr->type != WEFT_FRAME_DATA) {
+			hold = raw_hold_time(c);
+		} else if (c->echo_wait > 0) {
+			c->echo_wait--;
+		} else {
+			c->echo_wait = RAW_ECHO_EVERY - 1;
+			hold = raw_hold_time(c);
+		}
+	}
+	hdr->ack = weft_le32(c->rx.next);
+	hdr->path = (uint8_t)(path | c->echo_path << 4);
+	hdr->order = weft_le32(c->path[path].order);
+	hdr->ts = weft_le32((uint32_t)c->iface->now);
+	hdr->ts_echo = weft_le32(c->ts_echo);
+	hdr->ts_hold = weft_le16(hold);
+}
+
+/*
+ * Last touch before a frame leaves (again): lengths, source port, checksums. `lane_len` counts the
+ * lane header and the body; with CRC32C the four bytes behind it are there already.
+ */
+static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
+			      uint8_t path)
+{
+	struct weft_frame_hdr *hdr = raw_hdr(c, m);
+	bool crc = hdr->flags & weft_le16(WEFT_FRAME_F_CRC32C);
+
+	hdr->length = weft_le16((uint16_t)lane_len);
+	weft_encap_patch(&c->encap, rte_pktmbuf_mtod(m, uint8_t *), lane_len + (crc ? 4 : 0),
+			 c->path[path].sport);
+	if (unlikely(crc || c->csum == WEFT_FRAME_CSUM_UDP))
+		raw_put_csum(c, m, lane_len, crc);
+	c->iface->counter[RAW_TX_FRAMES]++;
+	c->iface->counter[RAW_TX_BYTES] += m->pkt_len;
+}
+
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
@@ -380,9 +441,21 @@ void raw_zc_fail(struct raw_conn *c, int status);
 void raw_zc_destroy(struct raw_iface *iface);
 
 /* ---- ack.c: the sender's half of reliability */
-unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
+unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
+			 const struct weft_frame_sack *sack);
+
+/* Acknowledgements of any frame of the peer. @return frames newly acknowledged */
+static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_hdr *hdr,
+					 const struct weft_frame_sack *sack)
+{
+	if (weft_le32(hdr->ack) == c->snd_una && sack == NULL)
+		return 0;
+	return raw_ack_new(c, hdr, sack);
+}
+
 void raw_loss_detect(struct raw_conn *c);
 int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags);
+void raw_timer_learn(struct raw_conn *c);
 void raw_timer_arm(struct raw_conn *c);
 void raw_timer_fire(struct raw_conn *c);
 void raw_slots_release(struct raw_conn *c);

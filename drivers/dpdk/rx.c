@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <rte_lcore.h>
 #include <rte_prefetch.h>
 
 #include "raw.h"
@@ -27,7 +28,8 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 
 /* Messages in a frame go up one by one. A callback may destroy the lane ep; then the rest is
  * nobody's. */
-static void deliver(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
+static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
+			   struct rte_mbuf *desc)
 {
 	struct raw_iface *iface = c->iface;
 	const struct weft_frame_msg *msg;
@@ -81,7 +83,8 @@ static inline bool arrival_known(struct raw_conn *c)
 	return true;
 }
 
-static void data_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
+static inline void data_input(struct raw_conn *c, const struct weft_frame_view *v,
+			      struct rte_mbuf *desc)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t seq = weft_le32(v->hdr->seq);
@@ -132,7 +135,7 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
 {
 	c->pings = 0;
-	raw_ack_input(c, v);
+	raw_ack_input(c, v->hdr, v->sack);
 	if (unlikely(c->state != RAW_UP))
 		return; /* a completion destroyed it */
 	switch (v->type) {
@@ -246,7 +249,39 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 		raw_reset_send(iface, v, WEFT_RESET_VERSION);
 }
 
-static void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
+/*
+ * The commonest frame: data, whole in one buffer, of a connection that is up and has no checksum of
+ * its own. What it says is done by the same functions as for any other.
+ * @return false: it is another; nothing has been done
+ */
+static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	const struct raw_ref *ref;
+	struct weft_frame_view v;
+	struct raw_conn *c;
+	uint32_t id;
+
+	if (m->nb_segs > 1 || iface->port->flags & WEFT_FRAME_PORT_RX_CSUM ||
+	    !weft_frame_parse_data(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *),
+				   m->pkt_len, &v))
+		return false;
+	id = weft_le32(v.hdr->dst_conn);
+	if ((id & 0xffff) >= iface->refs_len)
+		return false;
+	ref = &iface->refs[id & 0xffff];
+	c = ref->conn;
+	if (c == NULL || ref->id != id || ref->token != weft_le32(v.hdr->token) ||
+	    c->state != RAW_UP || c->csum != WEFT_FRAME_CSUM_NONE)
+		return false;
+	c->seen = iface->lt;
+	c->pings = 0;
+	raw_ack_input(c, v.hdr, NULL);
+	if (likely(c->state == RAW_UP))
+		data_input(c, &v, m);
+	return true;
+}
+
+static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	const void *data = rte_pktmbuf_mtod(m, const void *);
 	struct rte_mbuf *desc = m;
@@ -254,8 +289,6 @@ static void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
 	enum weft_gate g;
 	uint64_t l4;
 
-	iface->counter[RAW_RX_FRAMES]++;
-	iface->counter[RAW_RX_BYTES] += m->pkt_len;
 	if (unlikely(m->nb_segs > 1)) {
 		raw_count(iface, RAW_RX_CHAINED);
 		if (m->pkt_len > WEFT_FRAME_SIZE_MAX) {
@@ -291,13 +324,19 @@ unsigned int raw_rx(struct raw_iface *iface)
 	unsigned int n, i;
 
 	n = port->ops->rx_burst(port, pkts, RAW_BURST);
-	for (i = 0; i < n && i < 3; i++)
+	if (n == 0)
+		return 0;
+	for (i = 1; i < n && i < 3; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
+	iface->lcore = rte_lcore_id();
+	iface->counter[RAW_RX_FRAMES] += n;
 	for (i = 0; i < n; i++) {
 		if (i + 3 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 3], void *));
-		frame_input(iface, pkts[i]);
-		rte_pktmbuf_free(pkts[i]);
+		iface->counter[RAW_RX_BYTES] += pkts[i]->pkt_len;
+		if (!plain_input(iface, pkts[i]))
+			frame_input(iface, pkts[i]);
+		raw_mbuf_free(pkts[i], iface->lcore);
 	}
 	return n;
 }

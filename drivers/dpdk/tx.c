@@ -2,32 +2,8 @@
 
 #include <string.h>
 
+#include "copy.h"
 #include "raw.h"
-
-/*
- * Copies of a few bytes are most of what small messages cost; memcpy() with a variable length is a
- * call and several branches. Two overlapping moves do any length between their size and twice that.
- */
-static inline void copy_small(uint8_t *dst, const uint8_t *src, size_t n)
-{
-	if (n >= 16) {
-		if (n > 32) {
-			memcpy(dst, src, n);
-			return;
-		}
-		memcpy(dst, src, 16);
-		memcpy(dst + n - 16, src + n - 16, 16);
-	} else if (n >= 8) {
-		memcpy(dst, src, 8);
-		memcpy(dst + n - 8, src + n - 8, 8);
-	} else if (n >= 4) {
-		memcpy(dst, src, 4);
-		memcpy(dst + n - 4, src + n - 4, 4);
-	} else {
-		while (n-- > 0)
-			*dst++ = *src++;
-	}
-}
 
 static inline uint8_t *put_msg_hdr(uint8_t *p, uint8_t am_id, size_t length)
 {
@@ -42,14 +18,14 @@ static inline void append(struct raw_conn *c, uint8_t am_id, const void *hdr, si
 {
 	uint8_t *p = put_msg_hdr(c->open_pos, am_id, hdr_len + length);
 
-	copy_small(p, hdr, hdr_len);
-	copy_small(p + hdr_len, payload, length);
+	weft_copy(p, hdr, hdr_len);
+	weft_copy(p + hdr_len, payload, length);
 	c->open_pos = p + hdr_len + length;
 	c->open_room -= (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length);
 }
 
 /* May another frame be sent? Without side effect, except that the hint tx_room follows. */
-int raw_tx_ready(struct raw_conn *c)
+static inline int tx_ready(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
@@ -72,12 +48,17 @@ int raw_tx_ready(struct raw_conn *c)
 	return 0;
 }
 
-static int open_frame(struct raw_conn *c)
+int raw_tx_ready(struct raw_conn *c)
+{
+	return tx_ready(c);
+}
+
+static inline int open_frame(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	struct rte_mbuf *m;
 	uint8_t *p;
-	int err = raw_tx_ready(c);
+	int err = tx_ready(c);
 
 	if (unlikely(err != 0))
 		return err;
@@ -108,8 +89,8 @@ static void unopen_frame(struct raw_conn *c)
  * A finished frame gets its sequence, its slot and its place in the queue. From here on it is
  * retransmitted until acknowledged.
  */
-void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
-		   uint16_t flags)
+static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
+			  uint32_t payload, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	struct weft_frame_hdr *hdr = raw_hdr(c, m);
@@ -156,17 +137,18 @@ void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, ui
 	raw_count(iface, RAW_TX_DATA);
 }
 
-/* Close the open frame and queue it. @return false when the queue has no room: it stays open */
-bool raw_seal(struct raw_conn *c, uint16_t flags)
+void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
+		   uint16_t flags)
+{
+	commit(c, m, lane_len, payload, flags);
+}
+
+/* Close the open frame and queue it: the queue has room. */
+static inline void seal(struct raw_conn *c, uint16_t flags)
 {
 	struct rte_mbuf *m = c->open;
 	uint32_t lane_len, payload;
 
-	if (unlikely(raw_txq_space(c->iface) == 0)) {
-		raw_txq_flush(c->iface);
-		if (raw_txq_space(c->iface) == 0)
-			return false;
-	}
 	lane_len = (uint32_t)(c->open_pos - (rte_pktmbuf_mtod(m, uint8_t *) + c->encap.len));
 	payload = lane_len - (uint32_t)sizeof(struct weft_frame_hdr);
 	m->data_len =
@@ -174,8 +156,34 @@ bool raw_seal(struct raw_conn *c, uint16_t flags)
 	m->pkt_len = m->data_len;
 	c->open = NULL;
 	c->open_room = 0;
-	raw_tx_commit(c, m, lane_len, payload, flags);
+	commit(c, m, lane_len, payload, flags);
+}
+
+/* Close the open frame and queue it. @return false when the queue has no room: it stays open */
+bool raw_seal(struct raw_conn *c, uint16_t flags)
+{
+	if (unlikely(raw_txq_space(c->iface) == 0)) {
+		raw_txq_flush(c->iface);
+		if (raw_txq_space(c->iface) == 0)
+			return false;
+	}
+	seal(c, flags);
 	return true;
+}
+
+/* The one frame that waits leaves; what waited before it goes the long way. */
+static inline void send_now(struct raw_iface *iface)
+{
+	if (likely(iface->txq_count == 1 &&
+		   iface->port->ops->tx_burst(iface->port, &iface->txq[iface->txq_head], 1) == 1)) {
+		iface->txq_count = 0;
+		iface->txq_head = 0;
+		iface->tx_used = true;
+		iface->idle_polls = 0;
+		iface->base.tx_open = !STAILQ_EMPTY(&iface->tx_list);
+		return;
+	}
+	raw_txq_flush(iface);
 }
 
 /*
@@ -183,13 +191,13 @@ bool raw_seal(struct raw_conn *c, uint16_t flags)
  * for just this one); a frame that has little room left goes to the queue; any other stays open for
  * company until the next progress().
  */
-static void opened(struct raw_conn *c)
+static inline void opened(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
 	if (c->snd_una == c->snd_next) {
-		raw_seal(c, 0);
-		raw_txq_flush(iface);
+		seal(c, 0); /* open_frame() has seen that there is room */
+		send_now(iface);
 		return;
 	}
 	if (c->open_room < c->room / 2) {

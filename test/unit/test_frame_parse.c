@@ -94,10 +94,34 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	return b;
 }
 
+/* The gate for the commonest frames takes exactly what the whole one finds to be such. */
+static enum weft_gate both_gates(const struct weft_gate_conf *g, const void *bytes, size_t len,
+				 struct weft_frame_view *v)
+{
+	enum weft_gate said = weft_frame_parse(g, bytes, len, v);
+	struct weft_gate_pattern pattern;
+	struct weft_frame_view q;
+	bool quick;
+
+	weft_gate_pattern_init(&pattern, g);
+	quick = weft_frame_parse_data(&pattern, bytes, (uint32_t)len, &q);
+	assert_int_equal(quick,
+			 said == WEFT_GATE_OK && v->type == WEFT_FRAME_DATA && v->flags == 0);
+	if (quick) {
+		assert_ptr_equal(q.hdr, v->hdr);
+		assert_ptr_equal(q.body, v->body);
+		assert_int_equal(q.body_len, v->body_len);
+		assert_int_equal(q.type, v->type);
+		assert_int_equal(q.flags, v->flags);
+		assert_ptr_equal(q.sack, v->sack);
+	}
+	return said;
+}
+
 static enum weft_gate parse(const struct weft_gate_conf *g, const struct built *b,
 			    struct weft_frame_view *v)
 {
-	return weft_frame_parse(g, b->bytes, b->len, v);
+	return both_gates(g, b->bytes, b->len, v);
 }
 
 static void good_frame_passes_with_all_its_messages(void **state)
@@ -175,8 +199,7 @@ static void every_truncation_is_refused(void **state)
 				uint8_t *cut = malloc(len ? len : 1);
 
 				memcpy(cut, b.bytes, len);
-				assert_int_not_equal(weft_frame_parse(&g[k], cut, len, &v),
-						     WEFT_GATE_OK);
+				assert_int_not_equal(both_gates(&g[k], cut, len, &v), WEFT_GATE_OK);
 				free(cut);
 			}
 			free(b.bytes);
@@ -313,11 +336,11 @@ static void arp_is_recognised(void **state)
 	struct weft_frame_view v;
 
 	(void)state;
-	assert_int_equal(weft_frame_parse(&gate, f, sizeof(f), &v), WEFT_GATE_ARP);
+	assert_int_equal(both_gates(&gate, f, sizeof(f), &v), WEFT_GATE_ARP);
 	assert_non_null(v.arp);
-	assert_int_equal(weft_frame_parse(&gate, f, 41, &v), WEFT_GATE_BAD_LENGTH);
+	assert_int_equal(both_gates(&gate, f, 41, &v), WEFT_GATE_BAD_LENGTH);
 	f[18] = 8;
-	assert_int_equal(weft_frame_parse(&gate, f, sizeof(f), &v), WEFT_GATE_NOT_OURS);
+	assert_int_equal(both_gates(&gate, f, sizeof(f), &v), WEFT_GATE_NOT_OURS);
 }
 
 static void ip_header_checksum_is_right_for_all_lengths(void **state)
