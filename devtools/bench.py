@@ -390,7 +390,19 @@ def m_sweep(b):
                                 ('two veth rails behind tbf 1 Gb/s', 'sweep-veth.svg', veth)])
 
 
-MEASURES = {'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'unequal': m_unequal,
+def m_table(b):
+    """all sizes over two memif lanes, as weft-perf prints them: one run, no comparison"""
+    port = free_port()
+    env = {'WEFT_LANES': 'dpdk:0,mtu=9000;dpdk:1,mtu=9000'}
+    srv, cli = ([b.perf] + b.eal(core, vdevs) + ['--', '-p', str(port)] for core, vdevs in zip((b.a, b.b), b.memif(2)))
+    state, out = b.trial(lambda: pair(srv, cli + ['-t', 'table', '-s', '8:4M', '-D', '0.3', '127.0.0.1'], env, env, timeout=100),
+                         Others())
+    b.record('One run over two memif lanes, cores %s' % {'changed': 'near for a part of it, far for another',
+                                                        'busy': 'shared with other processes'}.get(state, state), text=out)
+    print('\n' + out)
+
+
+MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'rails': m_rails, 'unequal': m_unequal,
             'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory, 'flood': m_flood,
             'multi-eager': m_multi_eager, 'sweep': m_sweep, 'soak': m_soak, 'select': m_select}
 
@@ -425,7 +437,7 @@ def options():
 def replay(args):
     with open(args.replay) as f:
         raw = json.load(f)
-    bench_report.merge(args.markdown, raw['results'], raw['where'])
+    bench_report.merge(args.markdown, [r for r in raw['results'] if r['measure'] in (args.measure or MEASURES)], raw['where'])
 
 
 def save(bench, where):
@@ -442,7 +454,8 @@ def save(bench, where):
 def main():
     args = options()
     if args.replay:
-        return replay(args)
+        replay(args)
+        return 0
     bench = Bench(args)
     line = bench.cores.state()
     where = ', '.join([time.strftime('%Y-%m-%d %H:%M'), *bench_report.machine(args.build), 'EAL with ' + args.memory]) + '.'

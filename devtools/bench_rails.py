@@ -101,8 +101,10 @@ class Rails:
             self.set_rate(1, self.rates[1] // divisor)
             return ''.join(lines)
 
-        # Messages that are in flight together end together: few, or a second may see none of them end.
-        amount = ['-D', str(before + settle + after + 1), '-O', str(max(4, min(32, 64 * MIB // size)))]
+        # Messages that are in flight together end together: few, or a second may see none of them end. Counted and not timed:
+        # how many go into a time is guessed from the rails as they are before the cut.
+        bits = sum(self.rates) * before + (self.rates[0] + self.rates[1] // divisor) * (settle + after + 1)
+        amount = ['-n', str(bits // 8 // size), '-O', str(max(4, min(32, 64 * MIB // size)))]
         try:
             rows = self.weft('tag_bw', size, [0, 1], amount, live=live)
         finally:

@@ -52,6 +52,8 @@ def table(head, rows):
 
 def render(record):
     lines = ['**%s**' % record['title'], '']
+    lines += ['    ' + line if line else '' for line in record.get('text', '').strip('\n').splitlines()]
+    lines += [''] * ('text' in record)
     for head, rows in record['tables']:
         if rows:
             lines += table(head, rows) + ['']
