@@ -238,12 +238,12 @@ struct weft_mem {
 	struct weft_context *ctx;
 	void *address;
 	size_t length;
-	_Atomic uint32_t refs;      /* operations using it, of any worker */
-	unsigned int rights;        /* WEFT_MEM_REMOTE_* */
-	unsigned int access;        /* WEFT_LANE_ACCESS_* it is registered with */
-	bool write_optional;        /* try LOCAL_WRITE, do without it if the memory is not writable */
-	bool on_the_fly;            /* for an operation, not by the user */
-	uint64_t key;               /* with rights: what peers name it by */
+	_Atomic uint32_t refs; /* operations using it, of any worker */
+	unsigned int rights;   /* WEFT_MEM_REMOTE_* */
+	unsigned int access;   /* WEFT_LANE_ACCESS_* it is registered with */
+	bool write_optional;   /* try LOCAL_WRITE, do without it if the memory is not writable */
+	bool on_the_fly;       /* for an operation, not by the user */
+	uint64_t key;          /* with rights: what peers name it by */
 	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
 	_Atomic bool revoked;
 	struct weft_regcache_entry *cached; /* made by weft_mem_get() and kept; NULL = not */

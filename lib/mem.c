@@ -155,9 +155,10 @@ static void failed(const struct weft_mem *mem, const struct weft_lane_iface *ifa
 		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length,
 			   mem->address, why[0] ? why : weft_strerror(err));
 	else if (news)
-		weft_warn("%s: cannot register memory of large messages (%zu bytes at %p): %s. They "
-			  "are copied; this is said once, rndv.register_failed counts",
-			  iface->name, mem->length, mem->address, why[0] ? why : weft_strerror(err));
+		weft_warn(
+			"%s: cannot register memory of large messages (%zu bytes at %p): %s. They "
+			"are copied; this is said once, rndv.register_failed counts",
+			iface->name, mem->length, mem->address, why[0] ? why : weft_strerror(err));
 }
 
 /* Register with the iface's domain unless that has been done. */

@@ -318,10 +318,11 @@ struct weft_msg_worker {
 		uint64_t copied_bytes;  /* sent out of a copy, the shortest sends not counted */
 		uint64_t pulls;         /* pieces asked for */
 		uint64_t gets, puts;    /* pieces read and written natively */
-		uint64_t native_failed;   /* which then came another way */
-		uint64_t register_failed; /* so did these, as their memory could not be registered */
-		uint64_t withdrawn;     /* sends that their sender took back before a match */
-		uint64_t unclaimed;     /* messages that nobody had received at the end */
+		uint64_t native_failed; /* which then came another way */
+		uint64_t
+			register_failed; /* so did these, as their memory could not be registered */
+		uint64_t withdrawn;      /* sends that their sender took back before a match */
+		uint64_t unclaimed;      /* messages that nobody had received at the end */
 	} count;
 };
 

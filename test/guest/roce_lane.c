@@ -434,7 +434,8 @@ static bool reg_mem(struct host *end, void *addr, size_t len, unsigned int acces
 		    struct weft_mem_lane **reg)
 {
 	char why[256] = "";
-	int rc = weft_roce_driver.mem_register(end->iface, addr, len, access, reg, why, sizeof(why));
+	int rc =
+		weft_roce_driver.mem_register(end->iface, addr, len, access, reg, why, sizeof(why));
 
 	if (rc != 0)
 		printf("# registering: %s (%d)\n", why, rc);

@@ -332,7 +332,8 @@ static void U38_a_death_amid_reads_ends_the_receive_once_and_nothing_is_written_
 
 /* ------------------------------------------------------------------ rights */
 
-static void the_key_of_a_send_buffer_allows_reading_and_that_of_a_receive_buffer_writing(void **state)
+static void the_key_of_a_send_buffer_allows_reading_and_that_of_a_receive_buffer_writing(
+	void **state)
 {
 	static const struct {
 		const char *scheme;
@@ -375,8 +376,7 @@ static void memory_of_the_user_is_sent_by_a_key_for_reading_that_is_made_once(vo
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
-		struct weft_mem_params mp =
-			WEFT_INIT(struct weft_mem_params, .flags = flags[i]);
+		struct weft_mem_params mp = WEFT_INIT(struct weft_mem_params, .flags = flags[i]);
 		struct weft_mem *mem;
 		struct op s, r;
 		struct duo d;

@@ -197,8 +197,7 @@ static struct weft_mem *get(struct scene *s, void *addr, size_t len)
 static unsigned int access_for(struct scene *s, void *addr, size_t len, unsigned int access)
 {
 	struct weft_mem *mem = get_for(s, addr, len, access);
-	unsigned int got =
-		((struct snapshot *)weft_mem_lane_of(mem, mock_iface(s->w, 0)))->access;
+	unsigned int got = ((struct snapshot *)weft_mem_lane_of(mem, mock_iface(s->w, 0)))->access;
 
 	assert_int_equal(got, mem->access);
 	weft_mem_put(mem);
@@ -286,7 +285,8 @@ static void overlapping_uses_become_one_entry(void **state)
 #define READ WEFT_LANE_ACCESS_REMOTE_READ
 #define WRITE WEFT_LANE_ACCESS_REMOTE_WRITE
 
-static void a_key_allows_what_it_was_asked_for_and_an_entry_with_other_rights_is_no_hit(void **state)
+static void a_key_allows_what_it_was_asked_for_and_an_entry_with_other_rights_is_no_hit(
+	void **state)
 {
 	struct scene s;
 	uint8_t *p;
