@@ -39,12 +39,12 @@ struct graph {
 /* The chosen protocol for a size: position in curves, and its time in us. */
 static int chosen(const struct graph *g, size_t size, double *us)
 {
-	struct weft_plan_time t = {.size = sizeof(t)};
+	struct weft_proto_info t = {.size = sizeof(t)};
 
 	for (unsigned int i = 0; i < g->num; i++) {
 		if (weft_plan_query(g->plan, g->op, size, g->curves[i].index, &t) == 0 &&
 		    t.chosen) {
-			*us = t.seconds * 1e6;
+			*us = t.time * 1e6;
 			return (int)i;
 		}
 	}
@@ -53,7 +53,7 @@ static int chosen(const struct graph *g, size_t size, double *us)
 
 static void find_curves(struct graph *g)
 {
-	struct weft_plan_time t = {.size = sizeof(t)};
+	struct weft_proto_info t = {.size = sizeof(t)};
 
 	for (unsigned int i = 0; g->num < MAX_CURVES; i++) {
 		if (weft_plan_query(g->plan, g->op, 1, i, &t) < 0)
@@ -114,7 +114,7 @@ static void find_crossings(struct graph *g)
 
 static void write_data(FILE *out, const struct graph *g)
 {
-	struct weft_plan_time t = {.size = sizeof(t)};
+	struct weft_proto_info t = {.size = sizeof(t)};
 	double us;
 
 	for (unsigned int i = 0; i < g->num; i++) {
@@ -127,9 +127,9 @@ static void write_data(FILE *out, const struct graph *g)
 			bool end = size < c->max && x * exp2(1.0 / STEPS) > (double)c->max;
 
 			if (weft_plan_query(g->plan, g->op, size, c->index, &t) == 0 && t.usable)
-				fprintf(out, "%zu %.9g\n", size, t.seconds * 1e6);
+				fprintf(out, "%zu %.9g\n", size, t.time * 1e6);
 			if (end && weft_plan_query(g->plan, g->op, c->max, c->index, &t) == 0)
-				fprintf(out, "%zu %.9g\n", c->max, t.seconds * 1e6);
+				fprintf(out, "%zu %.9g\n", c->max, t.time * 1e6);
 		}
 		fprintf(out, "EOD\n");
 	}

@@ -19,7 +19,8 @@ static const char help[] =
 	"\n"
 	"  -L, --lanes FILE       profile of the lanes ('-': standard input); see weft-info(1) and "
 	"examples/profiles\n"
-	"  -o, --op OPERATION     tag_send (default), tag_send_sync, am_send, put, get, amo, amo_fetch\n"
+	"  -o, --op OPERATION     tag_send (default), tag_send_sync, am_send, put, get, amo,\n"
+	"                         amo_fetch (or fadd, cswap), rndv_data\n"
 	"  -f, --format FORMAT    table (default), csv or text\n"
 	"  -e, --explain SIZE     every protocol's time for this size, term by term\n"
 	"  -g, --graph FILE       draw the curves with gnuplot into FILE (.svg or .png)\n"
@@ -70,7 +71,8 @@ static int set_op(struct options *o, const char *text)
 		return APP_OK;
 	}
 	cli_error(
-		"--op '%s': expected tag_send, tag_send_sync, am_send, put, get, amo or amo_fetch",
+		"--op '%s': expected tag_send, tag_send_sync, am_send, put, get, amo, amo_fetch, fadd, "
+		"cswap or rndv_data",
 		text);
 	return APP_USAGE;
 }

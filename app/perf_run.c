@@ -311,6 +311,9 @@ static enum weft_op operation_of(enum perf_test test)
 	switch (test) {
 	case PERF_TAG_SYNC_LAT:
 		return WEFT_OP_TAG_SEND_SYNC;
+	case PERF_AM_LAT:
+	case PERF_AM_BW:
+		return WEFT_OP_AM_SEND;
 	case PERF_PUT_LAT:
 	case PERF_PUT_BW:
 		return WEFT_OP_PUT;
@@ -325,10 +328,7 @@ static enum weft_op operation_of(enum perf_test test)
 	}
 }
 
-/*
- * The protocol to print. The library chooses the way of an active message by what fits, not by a
- * protocol: there it is what the server has seen. Puts, gets and atomics have one way each.
- */
+/* The protocol to print. Active messages that lack credit go another way than the table says: the server has seen that. */
 static void name_protocol(struct perf_session *s, struct outcome *out)
 {
 	enum perf_test test = (enum perf_test)out->run.test;
@@ -338,10 +338,8 @@ static void name_protocol(struct perf_session *s, struct outcome *out)
 	out->proto.size = sizeof(out->proto);
 	if (perf_is_raw(test))
 		name = "bare port";
-	else if (perf_is_am(test))
-		name = !out->remote.am_rndv                    ? "am/eager"
-		       : out->remote.am_rndv == out->run.iters ? "am/rndv"
-							       : "am/both";
+	else if (perf_is_am(test) && out->remote.am_rndv && out->remote.am_rndv < out->run.iters)
+		name = "am/both";
 	else if (s->peer.ep && !weft_ep_query_proto(s->peer.ep, op, out->run.size, &out->proto))
 		return;
 	else if (perf_is_rma(test))

@@ -47,19 +47,25 @@ static int find_candidates(struct perf_session *s, struct sweep_point *pt)
 {
 	struct weft_proto_info info = {.size = sizeof(info)};
 
+	struct weft_plan *plan = NULL;
+
 	/* The last trial's protocol is still forced. */
 	weft_ep_force_proto(s->peer.ep, NULL);
-	for (unsigned int i = 0; pt->num < SWEEP_PROTOS; i++) {
+	weft_plan_of_ep(s->peer.ep, &plan);
+	for (unsigned int i = 0; plan && pt->num < SWEEP_PROTOS; i++) {
 		struct sweep_proto *p = &pt->proto[pt->num];
 
-		if (weft_ep_query_candidate(s->peer.ep, WEFT_OP_TAG_SEND, pt->size, i, &info))
+		if (weft_plan_query(plan, WEFT_OP_TAG_SEND, pt->size, i, &info))
 			break;
+		if (!info.usable)
+			continue;
 		memcpy(p->name, info.name, sizeof(p->name));
 		p->predicted = info.time;
 		if (info.chosen)
 			pt->chosen = pt->num;
 		pt->num++;
 	}
+	weft_plan_destroy(plan);
 	if (pt->num)
 		return APP_OK;
 	cli_error("no protocol can be asked for %llu bytes", (unsigned long long)pt->size);

@@ -14,6 +14,27 @@ void weft_ep_config_fill(struct weft_ep_config *config, enum weft_op op, weft_bu
 	weft_proto_choose(&config->model, &key, &config->select[op][buf], NULL, 0);
 }
 
+const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *config,
+						      const struct weft_proto_key *key,
+						      size_t length)
+{
+	struct weft_proto_variant *v = config->variants;
+
+	while (v && (v->key.op != key->op || v->key.buf != key->buf || v->key.lacks != key->lacks))
+		v = v->next;
+	if (!v) {
+		/* As many as there are operations, buffer types and needs: few. */
+		v = malloc(sizeof(*v));
+		if (!v)
+			return NULL;
+		v->key = *key;
+		weft_proto_choose(&config->model, key, &v->select, NULL, 0);
+		v->next = config->variants;
+		config->variants = v;
+	}
+	return weft_proto_range(&v->select, length);
+}
+
 static struct weft_ep_config *config_new(const struct weft_model *model)
 {
 	struct weft_ep_config *config = calloc(1, sizeof(*config));
@@ -53,5 +74,11 @@ void weft_ep_config_put(struct weft_ep_config *config)
 	if (!config || --config->refs)
 		return;
 	LIST_REMOVE(config, link);
+	while (config->variants) {
+		struct weft_proto_variant *v = config->variants;
+
+		config->variants = v->next;
+		free(v);
+	}
 	free(config);
 }

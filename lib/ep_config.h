@@ -17,9 +17,17 @@ struct weft_conf;
 void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from,
 			  double bcopy_bw);
 
+/** An array for operations that lack something, made with the first of them. */
+struct weft_proto_variant {
+	struct weft_proto_variant *next;
+	struct weft_proto_key key;
+	struct weft_proto_select select;
+};
+
 struct weft_ep_config {
 	/** By operation and buffer type. num == 0: not computed yet (buffers that are not contiguous, on first use). */
 	struct weft_proto_select select[WEFT_NUM_OPS][WEFT_NUM_BUFS];
+	struct weft_proto_variant *variants;
 	struct weft_model model;
 	LIST_ENTRY(weft_ep_config) link;
 	uint32_t refs;
@@ -45,6 +53,24 @@ static inline const struct weft_proto_select *weft_ep_config_select(struct weft_
 	if (__builtin_expect(sel->num == 0, 0))
 		weft_ep_config_fill(config, op, buf);
 	return sel;
+}
+
+/** The range of @p length among the protocols without those that need what the key lacks. @return NULL = no memory */
+const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *config,
+						      const struct weft_proto_key *key,
+						      size_t length);
+
+/** The range of @p length for an operation. Where what it lacks is not needed, leaving out others changes nothing. */
+static inline const struct weft_proto_range *weft_ep_config_range(struct weft_ep_config *config,
+								  const struct weft_proto_key *key,
+								  size_t length)
+{
+	const struct weft_proto_range *r =
+		weft_proto_range(weft_ep_config_select(config, key->op, key->buf), length);
+
+	if (r->proto && !(r->proto->needs & key->lacks))
+		return r;
+	return key->lacks ? weft_ep_config_variant(config, key, length) : r;
 }
 
 #endif /* WEFT_EP_CONFIG_H */

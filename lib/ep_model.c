@@ -99,6 +99,7 @@ void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *fr
 	to->max_eager_lanes = from->max_eager_lanes;
 	to->max_rndv_lanes = from->max_rndv_lanes;
 	to->rndv_scheme = from->rndv_scheme;
+	to->atomic_device = from->atomic_device == 1;
 }
 
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw)

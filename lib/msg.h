@@ -128,6 +128,16 @@ extern const struct weft_proto weft_proto_rndv_get;
 extern const struct weft_proto weft_proto_rndv_pull;
 extern const struct weft_proto weft_proto_rndv_put;
 extern const struct weft_proto weft_proto_rndv_am;
+extern const struct weft_proto weft_proto_data_get;
+extern const struct weft_proto weft_proto_data_pull;
+extern const struct weft_proto weft_proto_data_put;
+extern const struct weft_proto weft_proto_data_am;
+extern const struct weft_proto weft_proto_put_native;
+extern const struct weft_proto weft_proto_put_am;
+extern const struct weft_proto weft_proto_get_native;
+extern const struct weft_proto weft_proto_get_am;
+extern const struct weft_proto weft_proto_amo_native;
+extern const struct weft_proto weft_proto_amo_am;
 
 /**
  * The endpoint's lanes are known, or have changed: find the configuration for them, shared with endpoints whose lanes are equal

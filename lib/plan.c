@@ -29,6 +29,9 @@ const char *weft_op_name(enum weft_op op)
 
 int weft_op_find(const char *name)
 {
+	/* As people, and weft-perf, call them. */
+	if (name && (strcmp(name, "fadd") == 0 || strcmp(name, "cswap") == 0))
+		return WEFT_OP_AMO_FETCH;
 	for (size_t i = 0; name && i < NUM_NAMES; i++)
 		if (op_names[i] && strcmp(name, op_names[i]) == 0)
 			return (int)i;
@@ -119,7 +122,7 @@ void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan)
 static void print_all(const struct weft_plan *plan, FILE *out)
 {
 	for (unsigned int op = 0; op < WEFT_OP_LAST; op++) {
-		struct weft_proto_key key = {(enum weft_op)op, WEFT_BUF_CONTIG};
+		struct weft_proto_key key = {(enum weft_op)op, weft_buf_usual((enum weft_op)op)};
 		struct weft_proto_select sel;
 
 		/* Operations that nobody implements, or that these lanes lack, are not news. */
@@ -165,31 +168,33 @@ static const struct weft_proto *nth(const struct weft_proto_key *key, unsigned i
 }
 
 int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length,
-		    unsigned int index, struct weft_plan_time *time)
+		    unsigned int index, struct weft_proto_info *info)
 {
-	struct weft_proto_key key = {op, WEFT_BUF_CONTIG};
-	struct weft_plan_time full = {.min = 1};
+	struct weft_proto_key key = {op, weft_buf_usual(op)};
+	struct weft_proto_info full = {.min = 1};
 	struct weft_proto_select sel;
 	const struct weft_proto *proto;
 	struct weft_curve cv;
 
-	if (!plan || !time || (unsigned int)op >= WEFT_NUM_OPS)
+	if (!plan || !info || (unsigned int)op >= WEFT_OP_LAST)
 		return -EINVAL;
 	proto = nth(&key, index);
 	if (!proto)
 		return -ENOENT;
 	snprintf(full.name, sizeof(full.name), "%s", proto->name);
+	snprintf(full.desc, sizeof(full.desc), "%s", proto->desc);
 	if (weft_proto_curve(&plan->model, &key, proto, &cv) < 0) {
 		snprintf(full.why, sizeof(full.why), "%s", cv.why);
-		return weft_struct_out(time, &full, sizeof(full));
+		return weft_struct_out(info, &full, sizeof(full));
 	}
 	full.min = cv.min;
 	full.max = cv.max;
+	full.lanes = cv.lanes;
 	full.usable = cv.min <= length && length <= cv.max;
 	if (full.usable) {
-		full.seconds = weft_curve_at(&cv, length);
+		full.time = weft_curve_at(&cv, length);
 		weft_proto_choose(&plan->model, &key, &sel, NULL, 0);
 		full.chosen = weft_proto_lookup(&sel, length) == proto;
 	}
-	return weft_struct_out(time, &full, sizeof(full));
+	return weft_struct_out(info, &full, sizeof(full));
 }

@@ -130,14 +130,19 @@ static void print_candidate(const struct weft_plan *plan, FILE *out,
 
 int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum weft_op op, size_t length)
 {
-	struct weft_proto_key key = {op, WEFT_BUF_CONTIG};
+	struct weft_proto_key key = {op, weft_buf_usual(op)};
 	struct weft_proto_select sel;
 	char why[320] = "", size[32];
 
-	if (!plan || !out || (unsigned int)op >= WEFT_NUM_OPS)
+	if (!plan || !out || (unsigned int)op >= WEFT_OP_LAST)
 		return -EINVAL;
 	if (weft_proto_choose(&plan->model, &key, &sel, why, sizeof(why)) < 0) {
 		fprintf(out, "%s over %s: %s\n", weft_op_name(op), plan->title, why);
+		return -EOPNOTSUPP;
+	}
+	if (!weft_proto_lookup(&sel, length)) {
+		fprintf(out, "%s over %s: never of %zu bytes\n", weft_op_name(op), plan->title,
+			length);
 		return -EOPNOTSUPP;
 	}
 	fprintf(out, "%s of %s (%zu bytes), %s: %s\n", weft_op_name(op),

@@ -202,7 +202,7 @@ static void print_table(const struct weft_plan *plan, FILE *out, const struct we
 	fprintf(out, "| %-*.*s |\n", WIDE_SIZE + WIDE_PROTO + WIDE_DESC + WIDE_LANES + 9,
 		WIDE_SIZE + WIDE_PROTO + WIDE_DESC + WIDE_LANES + 9, title);
 	rule(out, 1);
-	for (unsigned int i = 0; i < sel->num; i++) {
+	for (unsigned int i = 0; i < sel->num && sel->ranges[i].proto; i++) {
 		const struct weft_proto_range *r = &sel->ranges[i];
 
 		weft_proto_curve(&plan->model, key, r->proto, &cv);
@@ -226,7 +226,7 @@ static void print_text(const struct weft_plan *plan, FILE *out, const struct wef
 	size_t min = 0;
 
 	fprintf(out, "%s from %s, %s:\n", weft_op_name(key->op), buf_text(key->buf), plan->title);
-	for (unsigned int i = 0; i < sel->num; i++) {
+	for (unsigned int i = 0; i < sel->num && sel->ranges[i].proto; i++) {
 		const struct weft_proto_range *r = &sel->ranges[i];
 
 		weft_proto_curve(&plan->model, key, r->proto, &cv);
@@ -293,7 +293,7 @@ static void print_csv(const struct weft_plan *plan, FILE *out, const struct weft
 	size_t min = 0;
 
 	fputs("min,max,protocol,lanes,shares\n", out);
-	for (unsigned int i = 0; i < sel->num; i++) {
+	for (unsigned int i = 0; i < sel->num && sel->ranges[i].proto; i++) {
 		const struct weft_proto_range *r = &sel->ranges[i];
 		const char *plus = "";
 
@@ -307,6 +307,8 @@ static void print_csv(const struct weft_plan *plan, FILE *out, const struct weft
 		fputc('\n', out);
 		min = r->max + 1;
 	}
+	if (!((WEFT_OPS_TAG | WEFT_OPS_AM) >> key->op & 1))
+		return;
 	csv_threshold(plan, out, key, true);
 	csv_threshold(plan, out, key, false);
 }
@@ -334,9 +336,9 @@ int weft_plan_print_key(const struct weft_plan *plan, FILE *out, const struct we
 int weft_plan_print(const struct weft_plan *plan, FILE *out, enum weft_op op,
 		    enum weft_plan_format format)
 {
-	struct weft_proto_key key = {op, WEFT_BUF_CONTIG};
+	struct weft_proto_key key = {op, weft_buf_usual(op)};
 
-	if (!plan || !out || (unsigned int)op >= WEFT_NUM_OPS)
+	if (!plan || !out || (unsigned int)op >= WEFT_OP_LAST)
 		return -EINVAL;
 	return weft_plan_print_key(plan, out, &key, format);
 }

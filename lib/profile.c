@@ -416,7 +416,8 @@ static void set_lane(struct weft_plan *plan, unsigned int i, const struct lane *
 		.features =
 			WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |
 			(lane->reg_cost > 0 || lane->reg_growth > 0 ? WEFT_LANE_F_ZCOPY_REG : 0) |
-			(get ? WEFT_LANE_F_GET : 0) | (put ? WEFT_LANE_F_PUT : 0),
+			(get ? WEFT_LANE_F_GET : 0) | (put ? WEFT_LANE_F_PUT : 0) |
+			(get && put ? WEFT_LANE_F_AMO64 : 0),
 		.domain = first_with(plan, i, offsetof(struct weft_plan_lane, domain)),
 		.device = first_with(plan, i, offsetof(struct weft_plan_lane, device)),
 	};

@@ -38,7 +38,8 @@ struct weft_request;
 #define WEFT_OPS_EAGER (WEFT_OPS_TAG | (WEFT_OPS_AM & ~WEFT_OP_BIT(WEFT_OP_AM_RNDV)))
 #define WEFT_OPS_RNDV (WEFT_OPS_TAG | (WEFT_OPS_AM & ~WEFT_OP_BIT(WEFT_OP_AM_EAGER)))
 /** May be too long for every protocol. */
-#define WEFT_OPS_BOUNDED WEFT_OP_BIT(WEFT_OP_AM_EAGER)
+#define WEFT_OPS_BOUNDED (WEFT_OP_BIT(WEFT_OP_AM_EAGER) | WEFT_OPS_AMO)
+#define WEFT_OPS_AMO (WEFT_OP_BIT(WEFT_OP_AMO) | WEFT_OP_BIT(WEFT_OP_AMO_FETCH))
 
 /* ------------------------------------------------------------------ buffer types */
 
@@ -92,11 +93,24 @@ static inline size_t weft_buf_iovs(weft_buf buf)
 	return most[buf / 2];
 }
 
+/* What protocols need beside lanes that can, and the one operation may lack. */
+#define WEFT_NEEDS_NATIVE (1u << 0) /**< keys for, and registrations of, its memory */
+#define WEFT_NEEDS_PULL (1u << 1)   /**< a sender that answers pulls */
+#define WEFT_NEEDS_PUT (1u << 2)    /**< a sender that writes */
+
 /** What an array of protocols is made for. */
 struct weft_proto_key {
 	enum weft_op op;
 	weft_buf buf;
+	uint8_t lacks; /**< WEFT_NEEDS_*: protocols that need these are left out */
 };
+
+/** Contiguous memory, as the operation's is for whom asks without saying more: remote memory is accessed from registered memory. */
+static inline weft_buf weft_buf_usual(enum weft_op op)
+{
+	return op == WEFT_OP_PUT || op == WEFT_OP_GET ? WEFT_BUF_CONTIG | WEFT_BUF_REG
+						      : WEFT_BUF_CONTIG;
+}
 
 /* ------------------------------------------------------------------ lane selectors */
 
@@ -133,6 +147,8 @@ extern const struct weft_lane_selector
 extern const struct weft_lane_selector weft_lanes_rndv_get; /**< those of them that read natively */
 extern const struct weft_lane_selector
 	weft_lanes_rndv_put; /**< those of them that write natively */
+/* Every lane that does it by itself: remote read, write, 64-bit atomics. */
+extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lanes_amo;
 
 /* ------------------------------------------------------------------ protocols */
 
@@ -154,6 +170,7 @@ struct weft_proto {
 	uint32_t ops;     /**< WEFT_OP_BIT() of what it implements */
 	uint32_t classes; /**< datatype classes: 1 << WEFT_DT_CONTIG, ... */
 	uint32_t flags;   /**< WEFT_PROTO_F_* */
+	uint32_t needs;   /**< WEFT_NEEDS_* */
 	const struct weft_lane_selector *lanes;
 	/**
 	 * Sizes that it can carry over @p lanes (what its selector found, not empty), and its time: weft_curve_begin() ... weft_curve_end().

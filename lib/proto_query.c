@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which protocol a message of a live endpoint would use, what else could carry it, and using another one by force. */
+/* Which protocol a message of a live endpoint would use, and using another one by force. What else could carry it: plan.c. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,16 +19,10 @@ static double time_of(const struct weft_msg_ep *me, const struct weft_proto_key 
 	return weft_curve_at(&cv, length);
 }
 
-static void describe(const struct weft_proto *proto, struct weft_proto_info *full)
-{
-	snprintf(full->name, sizeof(full->name), "%s", proto->name);
-	snprintf(full->desc, sizeof(full->desc), "%s", proto->desc);
-}
-
 static int chosen(const struct weft_msg_ep *me, enum weft_op op, size_t length,
 		  struct weft_proto_info *full)
 {
-	const struct weft_proto_key key = {op, WEFT_BUF_CONTIG};
+	const struct weft_proto_key key = {op, weft_buf_usual(op)};
 	const struct weft_proto_select *sel = weft_ep_config_select(me->config, op, key.buf);
 	const struct weft_proto_range *r = sel->ranges;
 
@@ -40,37 +34,15 @@ static int chosen(const struct weft_msg_ep *me, enum weft_op op, size_t length,
 	full->max = r->max;
 	full->lanes = r->lanes;
 	full->chosen = 1;
+	full->usable = 1;
 	full->time = time_of(me, &key, r->proto, length);
-	describe(r->proto, full);
+	snprintf(full->name, sizeof(full->name), "%s", r->proto->name);
+	snprintf(full->desc, sizeof(full->desc), "%s", r->proto->desc);
 	return 0;
 }
 
-/* Protocol number @index of those that can carry it. */
-static int candidate(const struct weft_msg_ep *me, enum weft_op op, size_t length,
-		     unsigned int index, struct weft_proto_info *full)
-{
-	const struct weft_proto_key key = {op, WEFT_BUF_CONTIG};
-	const struct weft_proto *use =
-		weft_proto_lookup(weft_ep_config_select(me->config, op, key.buf), length);
-	struct weft_curve cv;
-
-	for (const struct weft_proto *const *p = weft_protos; *p; p++) {
-		if (weft_proto_curve(&me->config->model, &key, *p, &cv) < 0 || length < cv.min ||
-		    length > cv.max || index--)
-			continue;
-		full->min = cv.min;
-		full->max = cv.max;
-		full->lanes = cv.lanes;
-		full->chosen = *p == use;
-		full->time = weft_curve_at(&cv, length);
-		describe(*p, full);
-		return 0;
-	}
-	return -ENOENT;
-}
-
-static int query(struct weft_ep *ep, enum weft_op op, size_t length, int index,
-		 struct weft_proto_info *info)
+int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
+			struct weft_proto_info *info)
 {
 	struct weft_proto_info full = {.min = 0};
 	int rc = -ENOTCONN;
@@ -79,22 +51,9 @@ static int query(struct weft_ep *ep, enum weft_op op, size_t length, int index,
 		return -EINVAL;
 	weft_worker_lock(ep->worker);
 	if (ep->msg->up)
-		rc = index < 0 ? chosen(ep->msg, op, length, &full)
-			       : candidate(ep->msg, op, length, (unsigned int)index, &full);
+		rc = chosen(ep->msg, op, length, &full);
 	weft_worker_unlock(ep->worker);
 	return rc < 0 ? rc : weft_struct_out(info, &full, sizeof(full));
-}
-
-int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
-			struct weft_proto_info *info)
-{
-	return query(ep, op, length, -1, info);
-}
-
-int weft_ep_query_candidate(struct weft_ep *ep, enum weft_op op, size_t length, unsigned int index,
-			    struct weft_proto_info *info)
-{
-	return query(ep, op, length, index > 1000 ? 1000 : (int)index, info);
 }
 
 static int number_of(const char *name, unsigned int *number)

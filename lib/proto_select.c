@@ -92,6 +92,16 @@ static bool rate_put(const struct weft_model *m, const struct weft_proto_key *ke
 	return rate_feature(m, lane, WEFT_LANE_F_PUT, "write", r);
 }
 
+static bool rate_amo(const struct weft_model *m, const struct weft_proto_key *key,
+		     unsigned int lane, struct weft_lane_rating *r)
+{
+	/* One is enough: the nearest. */
+	bool can = rate_feature(m, lane, WEFT_LANE_F_AMO64, "atomics", r);
+
+	r->score = -m->lanes[lane].latency;
+	return can;
+}
+
 static unsigned int one_lane(const struct weft_model *m)
 {
 	return 1;
@@ -100,6 +110,11 @@ static unsigned int one_lane(const struct weft_model *m)
 static unsigned int eager_lanes(const struct weft_model *m)
 {
 	return m->conf.max_eager_lanes;
+}
+
+static unsigned int all_lanes(const struct weft_model *m)
+{
+	return WEFT_MODEL_LANES;
 }
 
 static unsigned int rndv_lanes(const struct weft_model *m)
@@ -112,6 +127,10 @@ const struct weft_lane_selector weft_lanes_eager = {"eager", rate_bandwidth, eag
 const struct weft_lane_selector weft_lanes_rndv_am = {"bulk messages", rate_bandwidth, rndv_lanes};
 const struct weft_lane_selector weft_lanes_rndv_get = {"remote read", rate_get, rndv_lanes};
 const struct weft_lane_selector weft_lanes_rndv_put = {"remote write", rate_put, rndv_lanes};
+
+const struct weft_lane_selector weft_lanes_get = {"remote read", rate_get, all_lanes};
+const struct weft_lane_selector weft_lanes_put = {"remote write", rate_put, all_lanes};
+const struct weft_lane_selector weft_lanes_amo = {"remote atomics", rate_amo, one_lane};
 
 /* ------------------------------------------------------------------ candidates */
 
@@ -132,6 +151,7 @@ struct candidates {
 	unsigned int implement; /* protocols that know the operation and the buffer type */
 	size_t single;          /* longest eager message in one fragment */
 	bool zcopy;             /* there is a single-fragment one from user memory */
+	bool rndv;              /* there is one that asks first */
 	char why[256];          /* why those that can't serve can't */
 };
 
@@ -166,7 +186,7 @@ static void find_candidates(const struct weft_model *m, const struct weft_proto_
 	c->num = 0;
 	c->implement = 0;
 	c->single = 0;
-	c->zcopy = false;
+	c->zcopy = c->rndv = false;
 	c->why[0] = '\0';
 	for (const struct weft_proto *const *p = weft_protos; *p && c->num < MAX_PROTOS; p++) {
 		if (!weft_proto_implements(*p, key))
@@ -186,6 +206,7 @@ static void find_candidates(const struct weft_model *m, const struct weft_proto_
 		if (!((*p)->flags & (WEFT_PROTO_F_RNDV | WEFT_PROTO_F_MULTI)) && cv.max > c->single)
 			c->single = cv.max;
 		c->zcopy |= ((*p)->flags & WEFT_PROTO_F_ZCOPY) != 0;
+		c->rndv |= ((*p)->flags & WEFT_PROTO_F_RNDV) != 0;
 	}
 }
 
@@ -241,7 +262,7 @@ static struct window window_of(const struct candidates *c, const struct candidat
 			w = (struct window){1, 0};
 		return w;
 	}
-	if (!b->by_model && b->rndv_from < SIZE_MAX) {
+	if (c->rndv && !b->by_model && b->rndv_from < SIZE_MAX) {
 		size_t end = b->rndv_from ? b->rndv_from - 1 : 0;
 
 		w.hi = end < w.hi ? end : w.hi;

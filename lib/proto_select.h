@@ -33,7 +33,8 @@ int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *k
 static inline bool weft_proto_implements(const struct weft_proto *p,
 					 const struct weft_proto_key *key)
 {
-	return (p->ops & WEFT_OP_BIT(key->op)) && (p->classes >> weft_buf_class(key->buf) & 1);
+	return (p->ops & WEFT_OP_BIT(key->op)) && (p->classes >> weft_buf_class(key->buf) & 1) &&
+	       !(p->needs & key->lacks);
 }
 
 /** The longest eager message in one fragment, for weft_proto_bounds(). */

@@ -15,6 +15,16 @@ const struct weft_proto *const weft_protos[] = {
 	&weft_proto_rndv_pull,
 	&weft_proto_rndv_put,
 	&weft_proto_rndv_am,
+	&weft_proto_data_get,
+	&weft_proto_data_pull,
+	&weft_proto_data_put,
+	&weft_proto_data_am,
+	&weft_proto_put_native,
+	&weft_proto_put_am,
+	&weft_proto_get_native,
+	&weft_proto_get_am,
+	&weft_proto_amo_native,
+	&weft_proto_amo_am,
 	NULL,
 };
 /* clang-format on */

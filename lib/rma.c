@@ -97,7 +97,7 @@ void weft_rma_fail(struct weft_msg_ep *me)
 
 /* ------------------------------------------------------------------ by messages */
 
-static int put_step(struct weft_request *req)
+int weft_rma_put_step(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 	uint32_t mask = me->rndv_lanes | 1u << me->am_lane;
@@ -134,7 +134,7 @@ static int put_step(struct weft_request *req)
 	return 0;
 }
 
-static int get_step(struct weft_request *req)
+int weft_rma_get_step(struct weft_request *req)
 {
 	struct weft_rma *rma = req->me->rma;
 	struct weft_req_rma *r = &req->send.rma;
@@ -160,7 +160,7 @@ static int get_step(struct weft_request *req)
 	return 0;
 }
 
-static int amo_step(struct weft_request *req)
+int weft_rma_amo_step(struct weft_request *req)
 {
 	struct weft_rma *rma = req->me->rma;
 	struct weft_req_rma *r = &req->send.rma;
@@ -190,6 +190,21 @@ static int amo_step(struct weft_request *req)
 
 /* ------------------------------------------------------------------ handing over */
 
+/* By the lanes themselves where the key, the registration and the table say so. */
+static const struct weft_proto *choose(const struct weft_request *req)
+{
+	struct weft_proto_key key = {
+		.op = (enum weft_op)req->op,
+		.buf = weft_buf_make(req->dt.dt_class,
+				     req->dt.dt_class == WEFT_DT_IOV ? req->dt.iovcnt : 0,
+				     req->send.mem != NULL),
+		.lacks = weft_rma_native_lanes(req) ? 0 : WEFT_NEEDS_NATIVE,
+	};
+	const struct weft_proto_range *r = weft_ep_config_range(req->me->config, &key, req->length);
+
+	return r ? r->proto : NULL;
+}
+
 static int begin(struct weft_request *req)
 {
 	struct weft_req_rma *r = &req->send.rma;
@@ -199,7 +214,8 @@ static int begin(struct weft_request *req)
 	req->me->rma->running++;
 	req->me->rma->epoch = r->epoch;
 	req->flags |= WEFT_REQ_STARTED;
-	r->native = weft_rma_native_lanes(req) != 0;
+	req->send.proto = choose(req);
+	r->native = req->send.proto && (req->send.proto->needs & WEFT_NEEDS_NATIVE);
 	return 0;
 }
 
@@ -232,16 +248,7 @@ static int step(struct weft_request *req)
 
 	if (!(req->flags & WEFT_REQ_STARTED) && begin(req))
 		return -EAGAIN;
-	if (req->send.rma.native)
-		rc = weft_rma_native_step(req);
-	else if (req->send.rma.kind == WEFT_RMA_AMO && req->mw->conf.atomic_device)
-		rc = -EOPNOTSUPP; /* by message it would not be atomic with the others */
-	else if (req->send.rma.kind == WEFT_RMA_PUT)
-		rc = put_step(req);
-	else if (req->send.rma.kind == WEFT_RMA_GET)
-		rc = get_step(req);
-	else
-		rc = amo_step(req);
+	rc = req->send.proto ? req->send.proto->progress(req) : -EOPNOTSUPP;
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc && req->status == WEFT_INPROGRESS)

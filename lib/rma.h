@@ -106,6 +106,11 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr
 void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const struct weft_wire_amo_rep *rep);
 void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *nak);
 
+/* Hand over what lanes take, by messages: what the protocols do. @return as weft_proto.progress() */
+int weft_rma_put_step(struct weft_request *req);
+int weft_rma_get_step(struct weft_request *req);
+int weft_rma_amo_step(struct weft_request *req);
+
 /** Lanes that can carry the operation themselves; 0 = by messages. */
 uint32_t weft_rma_native_lanes(const struct weft_request *req);
 /** Hand over to @p lanes. @return 0, -EAGAIN, or the lane's error */

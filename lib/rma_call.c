@@ -54,6 +54,7 @@ static struct weft_request *new_request(struct weft_ep *ep, enum weft_rma_kind k
 	if (!req)
 		return NULL;
 	req->me = ep->msg;
+	req->op = kind == WEFT_RMA_PUT ? WEFT_OP_PUT : WEFT_OP_GET;
 	req->tag = 0;
 	req->send.proto = NULL;
 	req->send.mem = NULL;
@@ -165,6 +166,7 @@ static int atomic_locked(struct weft_ep *ep, const struct weft_atomic *a, struct
 	req = new_request(ep, WEFT_RMA_AMO, rkey, remote, params, out != NULL);
 	if (!req)
 		return -ENOMEM;
+	req->op = a->result ? WEFT_OP_AMO_FETCH : WEFT_OP_AMO;
 	req->length = a->width;
 	req->send.rma.op = (uint8_t)a->op;
 	req->send.rma.width = (uint8_t)a->width;
@@ -199,10 +201,11 @@ int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic, struct wef
 int weft_rma_query(const struct weft_request *req, const char *state, char *buf, size_t size)
 {
 	static const char *const names[] = {"put", "get", "atomic", "answer to a get", "answer"};
+	const struct weft_proto *proto = req->flags & WEFT_REQ_DONE ? NULL : req->send.proto;
 	const struct weft_req_rma *r = &req->send.rma;
 
 	return snprintf(buf, size,
 			"%s, %s, %zu bytes at remote offset %" PRIu64 ", %zu handed to lanes, %s",
-			names[r->kind], r->native ? "by the lane" : "by messages", req->length,
+			names[r->kind], proto ? proto->name : "no protocol yet", req->length,
 			r->remote, req->send.offset, state);
 }

@@ -39,6 +39,7 @@
 
 struct weft_ask;
 struct weft_fetch;
+struct weft_proto;
 struct weft_mem;
 struct weft_msg_ep;
 struct weft_msg_worker;
@@ -150,6 +151,15 @@ unsigned int weft_rndv_serve(struct weft_msg_ep *me);
 /** Sender: the request ends: nothing of it waits any more. */
 void weft_rndv_send_end(struct weft_request *req);
 
+/*
+ * Receiver: begin to get the data of a matched receive, by its fetch: what the protocols of WEFT_OP_RNDV_DATA do.
+ * @return 0
+ */
+int weft_rndv_begin_get(struct weft_request *req);
+int weft_rndv_begin_pull(struct weft_request *req);
+int weft_rndv_begin_put(struct weft_request *req);
+int weft_rndv_begin_am(struct weft_request *req);
+
 /** Receiver: this fetch has something to ask for. */
 void weft_rndv_pull_add(struct weft_fetch *f);
 /** Receiver: there may be room to ask for more. @return pieces asked for */
@@ -227,9 +237,11 @@ struct weft_fetch {
 	struct weft_asks asks;  /**< under way */
 	struct weft_asks again; /**< to be asked for once more: a native read was refused */
 	uint32_t reads;         /**< native reads under way */
-	enum weft_rndv_scheme scheme;
-	bool queued; /**< in me->fetches */
-	bool over;   /**< waits for native reads only */
+	const struct weft_proto *proto;
+	bool pulled;  /**< bytes are asked for piece by piece; else all by RTR */
+	bool written; /**< the RTR had keys */
+	bool queued;  /**< in me->fetches */
+	bool over;    /**< waits for native reads only */
 	int status;
 	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */
 	uint32_t native;      /**< lanes that read by themselves */

@@ -8,22 +8,31 @@
 #include "rndv_cost.h"
 #include "wire.h"
 
-/* The receiver's rule (rndv_recv.c): auto is get, natively or by pulls, which every lane can. */
-static bool wanted(const struct weft_model *m, uint32_t schemes, struct weft_curve *cv)
+enum how { BY_GET, BY_PUT, BY_AM };
+
+/*
+ * WEFT_RNDV_SCHEME: auto is get, natively or by pulls, which every lane can. What the sender does not offer is not wanted: then auto is the
+ * faster of the others, and data as messages is what every sender gives.
+ */
+static bool wanted(const struct weft_model *m, const struct weft_proto_key *key, enum how how,
+		   struct weft_curve *cv)
 {
 	static const char *const names[] = {"auto", "get", "put", "am"};
+	uint32_t scheme = m->conf.rndv_scheme;
+	bool yes;
 
-	if (schemes >> m->conf.rndv_scheme & 1)
-		return true;
-	snprintf(cv->why, sizeof(cv->why), "WEFT_RNDV_SCHEME=%s does not move data so",
-		 m->conf.rndv_scheme < 4 ? names[m->conf.rndv_scheme] : "?");
-	return false;
+	if (key->lacks & WEFT_NEEDS_PULL)
+		yes = how == BY_PUT ? scheme == WEFT_RNDV_AUTO || scheme == WEFT_RNDV_PUT
+				    : how == BY_AM;
+	else if (scheme == WEFT_RNDV_AUTO || scheme == WEFT_RNDV_GET)
+		yes = how == BY_GET;
+	else /* lanes that cannot write get the data as messages */
+		yes = how == BY_AM || (how == BY_PUT && scheme == WEFT_RNDV_PUT);
+	if (!yes)
+		snprintf(cv->why, sizeof(cv->why), "WEFT_RNDV_SCHEME=%s does not move data so",
+			 scheme < 4 ? names[scheme] : "?");
+	return yes;
 }
-
-#define BY_GET (1u << WEFT_RNDV_AUTO | 1u << WEFT_RNDV_GET)
-#define BY_PUT (1u << WEFT_RNDV_PUT)
-/* Lanes that cannot write get the data as messages. */
-#define BY_AM (1u << WEFT_RNDV_AM | 1u << WEFT_RNDV_PUT)
 
 /* What all of them have: both ends keep a request, the receiver ends with an ATS, d. */
 static void begin(const struct weft_model *m, const struct weft_proto_key *key,
@@ -46,7 +55,7 @@ int weft_rndv_cost_am(const struct weft_model *m, const struct weft_proto_key *k
 {
 	int rc;
 
-	if (!wanted(m, BY_AM, cv))
+	if (!wanted(m, key, BY_AM, cv))
 		return -ENOTSUP;
 	begin(m, key, cv);
 	weft_cost_control(cv, m, "RTR");
@@ -61,7 +70,7 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 {
 	int rc;
 
-	if (!wanted(m, BY_GET, cv))
+	if (!wanted(m, key, BY_GET, cv))
 		return -ENOTSUP;
 	begin(m, key, cv);
 	/* Further requests are on their way while data comes. */
@@ -86,9 +95,14 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 	}
 	weft_lanes_sum(m, lanes, &sum);
 	weft_curve_lanes(cv, m, lanes);
-	if (!(key->buf & WEFT_BUF_REG))
-		weft_cost_register(cv, m, lanes, WEFT_STAGE_SEND_REG);
-	weft_cost_register(cv, m, lanes, WEFT_STAGE_RECV_REG);
+	/* The receiver who decides knows its own buffer; the sender's is registered, or there are no keys. */
+	if (key->op != WEFT_OP_RNDV_DATA) {
+		if (!(key->buf & WEFT_BUF_REG))
+			weft_cost_register(cv, m, lanes, WEFT_STAGE_SEND_REG);
+		weft_cost_register(cv, m, lanes, WEFT_STAGE_RECV_REG);
+	} else if (!(key->buf & WEFT_BUF_REG)) {
+		weft_cost_register(cv, m, lanes, WEFT_STAGE_RECV_REG);
+	}
 	snprintf(note, sizeof(note), "%u lane%s, sum", sum.num, sum.num == 1 ? "" : "s");
 	weft_curve_once(cv, poster, (struct weft_linear){sum.send_overhead, 0}, "post pieces",
 			note);
@@ -107,7 +121,7 @@ int weft_rndv_cost_get(const struct weft_model *m, const struct weft_proto_key *
 	struct weft_lanes_sum sum;
 	int rc;
 
-	if (!wanted(m, BY_GET, cv))
+	if (!wanted(m, key, BY_GET, cv))
 		return -ENOTSUP;
 	begin(m, key, cv);
 	rc = cost_rma(m, key, lanes, cv, WEFT_STAGE_RECV_CPU);
@@ -125,7 +139,7 @@ int weft_rndv_cost_put(const struct weft_model *m, const struct weft_proto_key *
 {
 	int rc;
 
-	if (!wanted(m, BY_PUT, cv))
+	if (!wanted(m, key, BY_PUT, cv))
 		return -ENOTSUP;
 	begin(m, key, cv);
 	weft_cost_control(cv, m, "RTR");

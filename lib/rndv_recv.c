@@ -58,6 +58,7 @@ static struct weft_fetch *fetch_new(struct weft_msg_ep *me, struct weft_request 
 	f->reads = 0;
 	f->queued = false;
 	f->over = false;
+	f->pulled = f->written = false;
 	f->mem = NULL;
 	f->native = 0;
 	weft_msg_ep_hold(me);
@@ -154,7 +155,7 @@ static int register_it(struct weft_fetch *f, unsigned int access)
 	return rc;
 }
 
-static void send_rtr(struct weft_fetch *f)
+static void send_rtr(struct weft_fetch *f, bool keys)
 {
 	struct {
 		struct weft_wire_rtr rtr;
@@ -169,9 +170,11 @@ static void send_rtr(struct weft_fetch *f)
 	};
 	size_t length = sizeof(m.rtr);
 
-	if (f->scheme == WEFT_RNDV_PUT && register_it(f, WEFT_LANE_ACCESS_REMOTE_WRITE) == 0)
+	if (keys && register_it(f, WEFT_LANE_ACCESS_REMOTE_WRITE) == 0) {
+		f->written = true;
 		length += weft_rndv_keys_write(f->me, weft_rndv_native_lanes(f->me, true), f->mem,
 					       f->req->dt.buf, m.records);
+	}
 	weft_tx_ctl(f->me, WEFT_WIRE_RTR, &m, length);
 }
 
@@ -190,18 +193,53 @@ static void use_keys(struct weft_fetch *f)
 	}
 }
 
-/* The first way, in the order of the configuration, that both ends can go. */
-static enum weft_rndv_scheme choose(const struct weft_fetch *f)
+int weft_rndv_begin_pull(struct weft_request *req)
 {
-	enum weft_rndv_scheme want = f->req->mw->conf.rndv_scheme;
-	bool any = want == WEFT_RNDV_AUTO;
+	struct weft_fetch *f = req->recv.fetch;
 
-	if ((any || want == WEFT_RNDV_GET) && (f->offer.flags & WEFT_RTS_F_PULL))
-		return WEFT_RNDV_GET;
-	if ((any || want == WEFT_RNDV_PUT) && (f->offer.flags & WEFT_RTS_F_PUT) && is_plain(f) &&
-	    weft_rndv_native_lanes(f->me, true))
-		return WEFT_RNDV_PUT;
-	return WEFT_RNDV_AM;
+	f->pulled = true;
+	weft_rndv_pull_add(f);
+	weft_rndv_pump(f->me->mw);
+	return 0;
+}
+
+int weft_rndv_begin_get(struct weft_request *req)
+{
+	use_keys(req->recv.fetch);
+	return weft_rndv_begin_pull(req);
+}
+
+int weft_rndv_begin_put(struct weft_request *req)
+{
+	send_rtr(req->recv.fetch, true);
+	return 0;
+}
+
+int weft_rndv_begin_am(struct weft_request *req)
+{
+	send_rtr(req->recv.fetch, false);
+	return 0;
+}
+
+/* What the sender offers, and the buffer, leave. */
+static const struct weft_proto *choose(const struct weft_fetch *f)
+{
+	const struct weft_dt *dt = &f->req->dt;
+	struct weft_proto_key key = {
+		.op = WEFT_OP_RNDV_DATA,
+		.buf = weft_buf_make(dt->dt_class, dt->dt_class == WEFT_DT_IOV ? dt->iovcnt : 0,
+				     false),
+	};
+	const struct weft_proto_range *r;
+
+	if (!(f->offer.flags & WEFT_RTS_F_PULL))
+		key.lacks |= WEFT_NEEDS_PULL;
+	if (!(f->offer.flags & WEFT_RTS_F_PUT))
+		key.lacks |= WEFT_NEEDS_PUT;
+	if (!(f->offer.lanes & weft_rndv_native_lanes(f->me, false)))
+		key.lacks |= WEFT_NEEDS_NATIVE;
+	r = weft_ep_config_range(f->me->config, &key, f->req->length);
+	return r ? r->proto : NULL;
 }
 
 void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
@@ -220,18 +258,17 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 		return;
 	}
 	f->offer = *offer;
-	f->scheme = choose(f);
 	req->recv.fetch = f;
 	req->recv.msg = NULL;
 	req->flags |= WEFT_REQ_ACTIVE;
 	TAILQ_INSERT_TAIL(&me->rx_active, req, link);
-	if (f->scheme != WEFT_RNDV_GET) {
-		send_rtr(f);
+	f->proto = choose(f);
+	if (f->proto) {
+		f->proto->progress(req);
 		return;
 	}
-	use_keys(f);
-	weft_rndv_pull_add(f);
-	weft_rndv_pump(me->mw);
+	/* No lane carries messages, or no memory: then nothing else goes on either. */
+	weft_ep_fail(me->ep, -EOPNOTSUPP, "no protocol gets the data of a rendezvous");
 }
 
 /* ------------------------------------------------------------------ what comes */
@@ -267,15 +304,14 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hd
 
 	if (!f)
 		return;
-	if (off + length > f->req->length ||
-	    (f->scheme == WEFT_RNDV_GET && !weft_rndv_pull_asked(f, off, length))) {
+	if (off + length > f->req->length || (f->pulled && !weft_rndv_pull_asked(f, off, length))) {
 		me->mw->count.mismatch++;
 		return;
 	}
 	if (weft_rndv_fetch_take(f, off, length))
 		return;
 	weft_recv_place(f->req, off, hdr + 1, length);
-	if (f->scheme == WEFT_RNDV_GET)
+	if (f->pulled)
 		weft_rndv_pull_came(f, off, length);
 	weft_rndv_fetch_progress(f);
 	if (!TAILQ_EMPTY(&me->mw->fetching))
@@ -289,8 +325,7 @@ void weft_rndv_recv_put_done(struct weft_msg_ep *me, const struct weft_wire_put_
 
 	if (!f)
 		return;
-	if (f->scheme != WEFT_RNDV_PUT || !f->mem || len > f->req->length ||
-	    off > f->req->length - len) {
+	if (!f->written || len > f->req->length || off > f->req->length - len) {
 		me->mw->count.mismatch++;
 		return;
 	}

@@ -393,7 +393,10 @@ struct weft_proto_info {
 	size_t size;
 	char name[32]; /**< e.g. "eager/short", "multi-eager", "rndv/am" */
 	char desc[96]; /**< in words */
-	/** message sizes around the asked one for which the same protocol is used, inclusive */
+	/**
+	 * weft_ep_query_proto(): sizes around the asked one for which the same protocol is used, inclusive; weft_plan_query(): all that it
+	 * can carry, min > max = none
+	 */
 	size_t min, max;
 	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
 	int chosen;     /**< it is what is used now */
@@ -402,22 +405,17 @@ struct weft_proto_info {
 	 * 0 = it can't tell
 	 */
 	double time;
+	int usable;    /**< it can carry the asked size */
+	char why[160]; /**< if it can carry nothing: why */
 };
 
 /**
- * Which protocol an operation of @p length contiguous bytes would use now. @return 0 or -ENOTCONN
- * while not connected.
+ * Which protocol an operation of @p length contiguous bytes (put and get: registered ones) would use now. #WEFT_OP_RNDV_DATA: how the data of
+ * a rendezvous comes to this end, when its sender offers everything. What else could carry it: weft_plan_of_ep(), weft_plan_query().
+ * @return 0; -ENOTCONN while not connected; -EOPNOTSUPP when none can; -EINVAL
  */
 WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
 				 struct weft_proto_info *info);
-
-/**
- * Walk the protocols that could carry it: number @p index, in no special order; min and max are
- * what it can carry at all.
- * @return 0; -ENOENT past the last one; -ENOTCONN while not connected
- */
-WEFT_API int weft_ep_query_candidate(struct weft_ep *ep, enum weft_op op, size_t length,
-				     unsigned int index, struct weft_proto_info *info);
 
 /**
  * For measurements: use one protocol for everything that it can carry, whatever the model says of
@@ -465,20 +463,12 @@ WEFT_API int weft_plan_print(const struct weft_plan *plan, FILE *out, enum weft_
 WEFT_API int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum weft_op op,
 			       size_t length);
 
-/** One candidate at one size. */
-struct weft_plan_time {
-	size_t size;
-	char name[32];
-	size_t min, max; /**< sizes that it can carry, inclusive; min > max = none */
-	double seconds; /**< predicted, until the receiver has the data; 0 when it cannot carry the size */
-	bool usable;   /**< it can carry the size */
-	bool chosen;   /**< and is the one that is used */
-	char why[160]; /**< if it can carry nothing: why */
-};
-
-/** Candidate @p index for @p length contiguous bytes. @return 0, or -ENOENT past the last one */
+/**
+ * Walk the protocols that do an operation: number @p index, for @p length contiguous bytes (put and get: registered ones), in no special order.
+ * @return 0, also for those that cannot carry the size (`usable`); -ENOENT past the last one; -EINVAL
+ */
 WEFT_API int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length,
-			     unsigned int index, struct weft_plan_time *time);
+			     unsigned int index, struct weft_proto_info *info);
 
 /** Operation by name ("tag_send"), or the name of one (NULL when there is none). @return the operation, or -EINVAL */
 WEFT_API int weft_op_find(const char *name);

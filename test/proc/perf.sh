@@ -71,7 +71,7 @@ am_way() {
 # What a get brings is counted by lane, and both carry a large one.
 get_shares() {
 	perf_pair 2 -t get_bw -s 1M -n 50 -f -v || return 1
-	[ "$(column protocol)" = get ] || return 1
+	[ "$(column protocol)" = get/am ] || return 1
 	[ "$(column lanes | tr ';' '\n' | grep -cE '^dpdk:[01]=([2-7][0-9])\.')" = 2 ] ||
 		{ echo "shares: $(column lanes)"; return 1; }
 }
@@ -113,8 +113,8 @@ check "raw_lat" perf_pair 1 -t raw_lat -n 1000 -f -v
 check "raw_bw" perf_pair 1 -t raw_bw -s 64k -n 1000 -f -v
 check "am_lat: every byte" whole am_lat 0,1,255,8k,64k,1M
 check "am_bw: every byte" whole am_bw 0,1,255,8k,64k,1M
-check "am_bw: short ones at once" am_way 64 am/eager
-check "am_bw: long ones by rendezvous" am_way 1M am/rndv
+check "am_bw: short ones at once" am_way 64 eager/short
+check "am_bw: long ones by rendezvous" am_way 1M rndv/pull
 check "am_bw: a window of a thousand, registered memory" perf_pair 2 -t am_bw -s 64,64k -n 3000 -O 1000 -f -V -z
 check "put_lat: every byte" whole put_lat 1,8,9,8k,64k,1M
 check "put_bw: every byte of every put" whole put_bw 1,8,9,8k,64k,1M

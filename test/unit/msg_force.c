@@ -41,8 +41,15 @@ static void every_candidate_can_be_forced_and_carries_the_message(void **state)
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		unsigned int n = 0, chosen = 0;
 
-		while (weft_ep_query_candidate(&p.ep[0], WEFT_OP_TAG_SEND, sizes[i], n, &info) ==
-		       0) {
+		struct weft_plan *plan;
+
+		assert_int_equal(weft_plan_of_ep(&p.ep[0], &plan), 0);
+		for (unsigned int k = 0;
+		     weft_plan_query(plan, WEFT_OP_TAG_SEND, sizes[i], k, &info) == 0; k++) {
+			if (!info.usable) {
+				assert_true(!info.chosen && !(info.time > 0));
+				continue;
+			}
 			assert_true(info.min <= sizes[i] && sizes[i] <= info.max);
 			assert_true(info.time > 0);
 			chosen += info.chosen != 0;
@@ -54,6 +61,7 @@ static void every_candidate_can_be_forced_and_carries_the_message(void **state)
 			assert_int_equal(weft_ep_force_proto(&p.ep[0], NULL), 0);
 			n++;
 		}
+		weft_plan_destroy(plan);
 		assert_true(n >= 2);
 		assert_int_equal(chosen, 1);
 	}
@@ -82,13 +90,13 @@ static void what_a_forced_protocol_cannot_carry_goes_as_it_would_without(void **
 static void forcing_before_the_connection_is_up_lasts_and_bad_names_change_nothing(void **state)
 {
 	struct weft_proto_info info = {.size = sizeof(info)};
+	struct weft_plan *plan;
 	struct pair p;
 
 	(void)state;
 	pair_defaults(&p);
 	pair_open_unconnected(&p, 2, NULL);
-	assert_int_equal(weft_ep_query_candidate(&p.ep[0], WEFT_OP_TAG_SEND, 8, 0, &info),
-			 -ENOTCONN);
+	assert_int_equal(weft_plan_of_ep(&p.ep[0], &plan), -ENOTCONN);
 	assert_int_equal(weft_ep_force_proto(&p.ep[0], "no such"), -ENOENT);
 	assert_int_equal(weft_ep_force_proto(&p.ep[0], "eager/bcopy"), 0);
 	pair_connect(&p);
@@ -97,7 +105,9 @@ static void forcing_before_the_connection_is_up_lasts_and_bad_names_change_nothi
 	assert_int_equal(weft_ep_force_proto(&p.ep[0], ""), -ENOENT);
 	assert_int_equal(weft_ep_query_proto(&p.ep[0], WEFT_OP_TAG_SEND, 8, &info), 0);
 	assert_string_equal(info.name, "eager/bcopy");
-	assert_int_equal(weft_ep_query_candidate(&p.ep[0], (enum weft_op)99, 8, 0, &info), -EINVAL);
+	assert_int_equal(weft_plan_of_ep(&p.ep[0], &plan), 0);
+	assert_int_equal(weft_plan_query(plan, (enum weft_op)99, 8, 0, &info), -EINVAL);
+	weft_plan_destroy(plan);
 	pair_close(&p);
 }
 

@@ -288,7 +288,7 @@ static void candidates_can_be_asked_for(void **state)
 {
 	char *text = slurp("ena4.ini");
 	struct weft_plan *plan = good(text);
-	struct weft_plan_time t = {.size = sizeof(t)};
+	struct weft_proto_info t = {.size = sizeof(t)};
 
 	(void)state;
 	for (size_t size = 1; size < (size_t)1 << 30; size *= 2) {
@@ -298,9 +298,9 @@ static void candidates_can_be_asked_for(void **state)
 		for (i = 0; weft_plan_query(plan, WEFT_OP_TAG_SEND, size, i, &t) == 0; i++) {
 			chosen += t.chosen;
 			if (t.chosen)
-				used = t.seconds;
-			if (t.usable && t.seconds < best)
-				best = t.seconds;
+				used = t.time;
+			if (t.usable && t.time < best)
+				best = t.time;
 			assert_true(t.usable || !t.chosen);
 			assert_true(t.min <= t.max || t.why[0]);
 		}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How the data of a rendezvous comes: the receiver's choice, by what its lanes are and what the sender has offered. The same for tags and active
+ * messages. A sender's table of what asks first (proto_rndv.c) rests on the same times.
+ *
+ *	data/get    the lanes that read do, over the others bytes are asked for; PULL needs no key
+ *	data/pull   all bytes are asked for, piece by piece, over all lanes
+ *	data/put    RTR with keys, the sender writes, and sends over lanes that can't
+ *	data/am     RTR, the sender sends
+ */
+
+#include "msg.h"
+#include "rndv_cost.h"
+
+const struct weft_proto weft_proto_data_get = {
+	.name = "data/get",
+	.desc = "read from the sender's memory over all lanes that can",
+	.ops = WEFT_OP_BIT(WEFT_OP_RNDV_DATA),
+	.classes = 1u << WEFT_DT_CONTIG,
+	.needs = WEFT_NEEDS_NATIVE | WEFT_NEEDS_PULL,
+	.lanes = &weft_lanes_rndv_get,
+	.cost = weft_rndv_cost_get,
+	.progress = weft_rndv_begin_get,
+};
+
+const struct weft_proto weft_proto_data_pull = {
+	.name = "data/pull",
+	.desc = "asked for piece by piece over all lanes",
+	.ops = WEFT_OP_BIT(WEFT_OP_RNDV_DATA),
+	.classes = WEFT_CLASSES_ALL,
+	.needs = WEFT_NEEDS_PULL,
+	.lanes = &weft_lanes_rndv_am,
+	.cost = weft_rndv_cost_pull,
+	.progress = weft_rndv_begin_pull,
+};
+
+const struct weft_proto weft_proto_data_put = {
+	.name = "data/put",
+	.desc = "written by the sender over all lanes that can",
+	.ops = WEFT_OP_BIT(WEFT_OP_RNDV_DATA),
+	.classes = 1u << WEFT_DT_CONTIG,
+	.needs = WEFT_NEEDS_PUT,
+	.lanes = &weft_lanes_rndv_put,
+	.cost = weft_rndv_cost_put,
+	.progress = weft_rndv_begin_put,
+};
+
+const struct weft_proto weft_proto_data_am = {
+	.name = "data/am",
+	.desc = "asked for at once, sent over all lanes",
+	.ops = WEFT_OP_BIT(WEFT_OP_RNDV_DATA),
+	.classes = WEFT_CLASSES_ALL,
+	.lanes = &weft_lanes_rndv_am,
+	.cost = weft_rndv_cost_am,
+	.progress = weft_rndv_begin_am,
+};
