@@ -72,19 +72,21 @@ static void model_of(const struct weft_msg_ep *me, struct weft_model *m)
 int weft_proto_select_build(struct weft_msg_ep *me)
 {
 	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, WEFT_BUF_CONTIG};
-	struct weft_ep_config *config;
+	struct weft_ep_config *config, *before = me->config;
 	struct weft_model m;
+	bool changed;
 
 	model_of(me, &m);
 	config = weft_ep_config_get(&me->mw->configs, &m);
 	if (!config)
 		return -ENOMEM;
-	weft_ep_config_put(me->config);
+	changed = before && config != before;
+	weft_ep_config_put(before);
 	me->config = config;
 	me->eager_lanes = weft_lanes_choose(&m, &weft_lanes_eager, &key, NULL, 0);
 	me->rndv_lanes = weft_lanes_choose(&m, &weft_lanes_rndv_am, &key, NULL, 0);
 	me->zcopy_from = weft_cost_zcopy_from(&m);
-	return 0;
+	return changed;
 }
 
 void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw)

@@ -142,7 +142,7 @@ extern const struct weft_proto weft_proto_amo_am;
 /**
  * The endpoint's lanes are known, or have changed: find the configuration for them, shared with endpoints whose lanes are equal
  * (ep_config.c). Requests that have not begun are selected anew by their next step.
- * @return 0, -ENOMEM
+ * @return 1 it is another one than before; 0; -ENOMEM
  */
 int weft_proto_select_build(struct weft_msg_ep *me);
 
@@ -422,6 +422,8 @@ void weft_tx_kick(struct weft_msg_ep *me);
  * progress()
  */
 int weft_tx_uncredited(struct weft_request *req);
+/** The endpoint's protocols are others now: what has begun is given to its protocol's reset(). */
+void weft_tx_reset(struct weft_msg_ep *me);
 /** Decide anew whether short messages may go out at once. */
 void weft_tx_update(struct weft_msg_ep *me);
 /**

@@ -282,6 +282,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit)
 {
 	struct weft_msg_ep *me = ep->msg;
+	int changed;
 
 	if (credit && !me->up) {
 		/* The receiver says where its numbers begin. */
@@ -309,12 +310,17 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		me->am_lane = (uint8_t)__builtin_ctz(me->lanes_up);
 	me->short_lep = me->lanes[me->am_lane].lep;
 	me->short_count = &ep->lane_info[me->am_lane];
-	if (weft_proto_select_build(me) < 0) {
+	changed = weft_proto_select_build(me);
+	if (changed < 0) {
 		weft_ep_fail(ep, -ENOMEM, "no memory for the choice of protocols");
 		return;
 	}
 	me->up = true;
 	weft_rndv_ep_lanes(me);
+	if (changed) {
+		weft_tx_reset(me);
+		weft_rndv_reset(me);
+	}
 	weft_tx_update(me);
 	weft_tx_kick(me);
 }

@@ -518,6 +518,21 @@ int weft_tx_start(struct weft_request *req)
 	return rc;
 }
 
+void weft_tx_reset(struct weft_msg_ep *me)
+{
+	struct weft_request *req;
+
+	TAILQ_FOREACH(req, &me->ops, send.ops_link) {
+		const uint32_t left = WEFT_REQ_STARTED | WEFT_REQ_PENDING;
+
+		if ((req->flags & left) != left || !req->send.proto || !req->send.proto->reset ||
+		    req->send.proto->reset(req))
+			continue;
+		req->flags &= ~WEFT_REQ_STARTED;
+		req->send.proto = NULL;
+	}
+}
+
 static unsigned int serve_pending(struct weft_msg_ep *me)
 {
 	struct weft_request *req;

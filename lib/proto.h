@@ -186,11 +186,15 @@ struct weft_proto {
 	 *         again; WEFT_PROTO_NEXT; or the error of the user's pack
 	 */
 	int (*progress)(struct weft_request *req);
-	/** Optional: the request ends with @p status before its time; give back what the protocol alone knows of. */
+	/**
+	 * Optional: a send ends with @p status before its time (a pack error amid it, the end of the endpoint): out of what the protocol alone
+	 * knows of, and tell the peer while me->failed is not set. Its completion is the engine's.
+	 */
 	void (*abort)(struct weft_request *req, int status);
 	/**
-	 * Optional: the endpoint's lanes have changed while the request is under way. @return 0 = it is as if not begun, and is selected anew; 1 = it goes on over the lanes
-	 * that are there now (what NULL means); or a negative error that it shall end with
+	 * Optional: the endpoint's lanes have changed while a request that has begun has something left to hand over, or to ask for. No callback
+	 * of the user runs in it. @return 0 = it is as if not begun, and is selected anew; 1 = it goes on over the lanes that are there now (what
+	 * NULL means)
 	 */
 	int (*reset)(struct weft_request *req);
 };

@@ -84,6 +84,7 @@ int weft_ep_force_proto(struct weft_ep *ep, const char *name)
 			me->forced = before;
 		else
 			weft_tx_update(me);
+		rc = rc < 0 ? rc : 0; /* what has begun goes on as it has */
 	}
 	weft_worker_unlock(ep->worker);
 	return rc;

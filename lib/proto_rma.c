@@ -123,6 +123,7 @@ const struct weft_proto weft_proto_put_native = {
 	.lanes = &weft_lanes_put,
 	.cost = cost_native_rma,
 	.progress = weft_rma_native_step,
+	.reset = weft_rma_reset,
 };
 
 const struct weft_proto weft_proto_put_am = {
@@ -133,6 +134,7 @@ const struct weft_proto weft_proto_put_am = {
 	.lanes = &weft_lanes_rndv_am,
 	.cost = cost_put_am,
 	.progress = weft_rma_put_step,
+	.reset = weft_rma_reset,
 };
 
 const struct weft_proto weft_proto_get_native = {
@@ -144,6 +146,7 @@ const struct weft_proto weft_proto_get_native = {
 	.lanes = &weft_lanes_get,
 	.cost = cost_native_rma,
 	.progress = weft_rma_native_step,
+	.reset = weft_rma_reset,
 };
 
 const struct weft_proto weft_proto_get_am = {
@@ -154,6 +157,7 @@ const struct weft_proto weft_proto_get_am = {
 	.lanes = &weft_lanes_rndv_am,
 	.cost = cost_get_am,
 	.progress = weft_rma_get_step,
+	.reset = weft_rma_reset,
 };
 
 const struct weft_proto weft_proto_amo_native = {
@@ -165,6 +169,7 @@ const struct weft_proto weft_proto_amo_native = {
 	.lanes = &weft_lanes_amo,
 	.cost = cost_amo_native,
 	.progress = weft_rma_native_step,
+	.reset = weft_rma_reset,
 };
 
 const struct weft_proto weft_proto_amo_am = {
@@ -175,4 +180,5 @@ const struct weft_proto weft_proto_amo_am = {
 	.lanes = &weft_lanes_am,
 	.cost = cost_amo_am,
 	.progress = weft_rma_amo_step,
+	.reset = weft_rma_reset,
 };

@@ -21,6 +21,7 @@ const struct weft_proto weft_proto_data_get = {
 	.lanes = &weft_lanes_rndv_get,
 	.cost = weft_rndv_cost_get,
 	.progress = weft_rndv_begin_get,
+	.reset = weft_rndv_reset_get,
 };
 
 const struct weft_proto weft_proto_data_pull = {
@@ -32,6 +33,7 @@ const struct weft_proto weft_proto_data_pull = {
 	.lanes = &weft_lanes_rndv_am,
 	.cost = weft_rndv_cost_pull,
 	.progress = weft_rndv_begin_pull,
+	.reset = weft_rndv_reset_pull,
 };
 
 const struct weft_proto weft_proto_data_put = {

@@ -219,6 +219,14 @@ static int begin(struct weft_request *req)
 	return 0;
 }
 
+int weft_rma_reset(struct weft_request *req)
+{
+	if (req->send.offset || req->send.zcopies || req->status != WEFT_INPROGRESS)
+		return 1;
+	req->me->rma->running--; /* begin() counts it again */
+	return 0;
+}
+
 /* Everything is with the lanes, or the rest is of no use: what does it still wait for? */
 static void handed(struct weft_request *req)
 {

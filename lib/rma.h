@@ -110,6 +110,8 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *n
 int weft_rma_put_step(struct weft_request *req);
 int weft_rma_get_step(struct weft_request *req);
 int weft_rma_amo_step(struct weft_request *req);
+/** Their reset(): what has not left may take another way. */
+int weft_rma_reset(struct weft_request *req);
 
 /** Lanes that can carry the operation themselves; 0 = by messages. */
 uint32_t weft_rma_native_lanes(const struct weft_request *req);

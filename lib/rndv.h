@@ -159,6 +159,11 @@ int weft_rndv_begin_get(struct weft_request *req);
 int weft_rndv_begin_pull(struct weft_request *req);
 int weft_rndv_begin_put(struct weft_request *req);
 int weft_rndv_begin_am(struct weft_request *req);
+/* And their reset(). */
+int weft_rndv_reset_get(struct weft_request *req);
+int weft_rndv_reset_pull(struct weft_request *req);
+/** The endpoint's protocols are others now: fetches are given to reset(). */
+void weft_rndv_reset(struct weft_msg_ep *me);
 
 /** Receiver: this fetch has something to ask for. */
 void weft_rndv_pull_add(struct weft_fetch *f);

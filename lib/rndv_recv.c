@@ -183,7 +183,7 @@ static void use_keys(struct weft_fetch *f)
 {
 	uint32_t lanes = f->offer.lanes & weft_rndv_native_lanes(f->me, false);
 
-	if (!lanes || !is_plain(f) || register_it(f, WEFT_LANE_ACCESS_LOCAL_WRITE))
+	if (!lanes || !is_plain(f) || (!f->mem && register_it(f, WEFT_LANE_ACCESS_LOCAL_WRITE)))
 		return;
 	for (; lanes; lanes &= lanes - 1) {
 		int i = __builtin_ctz(lanes);
@@ -207,6 +207,32 @@ int weft_rndv_begin_get(struct weft_request *req)
 {
 	use_keys(req->recv.fetch);
 	return weft_rndv_begin_pull(req);
+}
+
+/* Nothing has been asked for: another way may be better now. */
+int weft_rndv_reset_pull(struct weft_request *req)
+{
+	struct weft_fetch *f = req->recv.fetch;
+
+	if (f->next || !TAILQ_EMPTY(&f->asks) || !TAILQ_EMPTY(&f->again) || f->got.covered)
+		return 1;
+	weft_rndv_pull_end(f);
+	f->pulled = false;
+	return 0;
+}
+
+/* Else lanes that have come, and that the sender had keys for, read from now on. */
+int weft_rndv_reset_get(struct weft_request *req)
+{
+	struct weft_fetch *f = req->recv.fetch;
+
+	if (weft_rndv_reset_pull(req) == 0) {
+		f->native = 0;
+		return 0;
+	}
+	if (f->queued)
+		use_keys(f);
+	return 1;
 }
 
 int weft_rndv_begin_put(struct weft_request *req)
@@ -242,6 +268,30 @@ static const struct weft_proto *choose(const struct weft_fetch *f)
 	return r ? r->proto : NULL;
 }
 
+static void start(struct weft_fetch *f)
+{
+	f->proto = choose(f);
+	if (f->proto)
+		f->proto->progress(f->req);
+	else /* no lane carries messages, or no memory: then nothing else goes on either */
+		weft_ep_fail(f->me->ep, -EOPNOTSUPP, "no protocol gets the data of a rendezvous");
+}
+
+void weft_rndv_reset(struct weft_msg_ep *me)
+{
+	struct weft_request *req;
+
+	TAILQ_FOREACH(req, &me->rx_active, link) {
+		struct weft_fetch *f = req->recv.msg ? NULL : req->recv.fetch;
+
+		if (!f || !f->proto || !f->proto->reset || f->proto->reset(req))
+			continue;
+		start(f);
+		if (me->failed)
+			return;
+	}
+}
+
 void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 		     const struct weft_rndv_offer *offer, bool now)
 {
@@ -262,13 +312,7 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 	req->recv.msg = NULL;
 	req->flags |= WEFT_REQ_ACTIVE;
 	TAILQ_INSERT_TAIL(&me->rx_active, req, link);
-	f->proto = choose(f);
-	if (f->proto) {
-		f->proto->progress(req);
-		return;
-	}
-	/* No lane carries messages, or no memory: then nothing else goes on either. */
-	weft_ep_fail(me->ep, -EOPNOTSUPP, "no protocol gets the data of a rendezvous");
+	start(f);
 }
 
 /* ------------------------------------------------------------------ what comes */
