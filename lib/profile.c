@@ -460,6 +460,7 @@ static void conf_of(const struct weft_model_conf *from, struct weft_conf *to)
 		.max_eager_lanes = from->max_eager_lanes,
 		.max_rndv_lanes = from->max_rndv_lanes,
 		.rndv_scheme = from->rndv_scheme,
+		.atomic_device = from->atomic_device,
 		.lane.zcopy = true,
 	};
 }

@@ -72,6 +72,14 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 
 	if (!wanted(m, key, BY_GET, cv))
 		return -ENOTSUP;
+	/* Reading leaves both CPUs to the program, which no time says; and its sender has paid for the key. */
+	if (key->op == WEFT_OP_RNDV_DATA && !(key->lacks & WEFT_NEEDS_NATIVE) &&
+	    weft_buf_class(key->buf) == WEFT_DT_CONTIG &&
+	    weft_lanes_choose(m, &weft_lanes_rndv_get, key, NULL, 0)) {
+		snprintf(cv->why, sizeof(cv->why),
+			 "the sender's memory can be read: data/get; pulls serve the other lanes");
+		return -ENOTSUP;
+	}
 	begin(m, key, cv);
 	/* Further requests are on their way while data comes. */
 	weft_cost_control(cv, m, "pull request");
@@ -86,6 +94,7 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 		    struct weft_curve *cv, enum weft_stage poster)
 {
 	struct weft_lanes_sum sum;
+	uint32_t all;
 	char note[64];
 
 	if (weft_buf_class(key->buf) != WEFT_DT_CONTIG) {
@@ -93,8 +102,15 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 			 "only contiguous memory is read and written remotely");
 		return -ENOTSUP;
 	}
-	weft_lanes_sum(m, lanes, &sum);
-	weft_curve_lanes(cv, m, lanes);
+	/*
+	 * Lanes that can't do it carry their share as messages meanwhile (rndv_pull.c, rndv_send.c), whose copies the other lanes' wires hide.
+	 * The closed form, and what tables of senders show, are of the native lanes alone.
+	 */
+	all = lanes;
+	if (key->op == WEFT_OP_RNDV_DATA)
+		all |= weft_lanes_choose(m, &weft_lanes_rndv_am, key, NULL, 0);
+	weft_lanes_sum(m, all, &sum);
+	weft_curve_lanes(cv, m, all);
 	/* The receiver who decides knows its own buffer; the sender's is registered, or there are no keys. */
 	if (key->op != WEFT_OP_RNDV_DATA) {
 		if (!(key->buf & WEFT_BUF_REG))

@@ -256,6 +256,107 @@ static void tables_are_as_they_were_checked_by_hand(void **state)
 	compare("ena4.ini", WEFT_OP_TAG_SEND_SYNC, "ena4-sync.csv");
 }
 
+/*
+ * Lanes that read and write remote memory do, all of them; where none can, messages over all lanes. Of rendezvous data, lanes that can't read are
+ * asked over meanwhile: shares are of the sum. What active messages do is what tags do, with a header 4 bytes shorter.
+ */
+static void other_operations_have_tables_as_well(void **state)
+{
+	static const enum weft_op ops[] = {WEFT_OP_AM_SEND, WEFT_OP_PUT, WEFT_OP_GET,
+					   WEFT_OP_AMO_FETCH, WEFT_OP_RNDV_DATA};
+	static const char *const names[] = {"ena4", "roce2"};
+	char profile[64], golden[64];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
+			snprintf(profile, sizeof(profile), "%s.ini", names[i]);
+			snprintf(golden, sizeof(golden), "%s-%s.csv", names[i],
+				 weft_op_name(ops[k]));
+			compare(profile, ops[k], golden);
+		}
+	}
+}
+
+/* The two ways of atomics are not atomic against each other: the setting chooses, not the time. */
+static void atomics_are_by_devices_or_by_processors(void **state)
+{
+	static const char *const modes[] = {"cpu", "device"}, *const want[] = {"amo/am",
+									       "amo/native"};
+	char *text = slurp("roce2.ini");
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct weft_proto_info info = {.size = sizeof(info)};
+		struct weft_config *config;
+		struct weft_plan *plan;
+		char why[200] = "";
+		unsigned int chosen = 0;
+		FILE *in = fmemopen(text, strlen(text), "r");
+
+		assert_non_null(in);
+		assert_int_equal(weft_config_read(&config), 0);
+		assert_int_equal(weft_config_modify(config, "ATOMIC_MODE", modes[i]), 0);
+		assert_int_equal(weft_plan_read(config, in, "roce2", &plan, why, sizeof(why)), 0);
+		fclose(in);
+		for (unsigned int k = 0; weft_plan_query(plan, WEFT_OP_AMO_FETCH, 8, k, &info) == 0;
+		     k++) {
+			if (!info.chosen)
+				assert_non_null(strstr(info.why, "WEFT_ATOMIC_MODE"));
+			else
+				assert_string_equal(info.name, want[i]);
+			chosen += info.chosen != 0;
+		}
+		assert_int_equal(chosen, 1);
+		/* Nothing changes more than a word. */
+		while (chosen--)
+			assert_int_equal(weft_plan_explain(plan, stderr, WEFT_OP_AMO, 9),
+					 -EOPNOTSUPP);
+		weft_plan_destroy(plan);
+		weft_config_release(config);
+	}
+	free(text);
+}
+
+/* What an operation lacks leaves out what needs it, and nothing else. */
+static void what_one_operation_lacks_is_left_out(void **state)
+{
+	static const struct {
+		enum weft_op op;
+		uint8_t lacks;
+		const char *name;
+	} t[] = {
+		{WEFT_OP_PUT, 0, "put/native"},
+		{WEFT_OP_PUT, WEFT_NEEDS_NATIVE, "put/am"},
+		{WEFT_OP_GET, WEFT_NEEDS_NATIVE, "get/am"},
+		{WEFT_OP_RNDV_DATA, 0, "data/get"},
+		{WEFT_OP_RNDV_DATA, WEFT_NEEDS_NATIVE, "data/pull"},
+		{WEFT_OP_RNDV_DATA, WEFT_NEEDS_NATIVE | WEFT_NEEDS_PUT, "data/pull"},
+		{WEFT_OP_RNDV_DATA, WEFT_NEEDS_NATIVE | WEFT_NEEDS_PULL | WEFT_NEEDS_PUT,
+		 "data/am"},
+	};
+	char *text = slurp("roce2.ini");
+	struct weft_plan *plan = good(text);
+	struct weft_ep_configs list = LIST_HEAD_INITIALIZER(list);
+	struct weft_ep_config *config = weft_ep_config_get(&list, &plan->model);
+
+	(void)state;
+	assert_non_null(config);
+	for (int again = 0; again < 2; again++) {
+		for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+			struct weft_proto_key key = {t[i].op, weft_buf_usual(t[i].op), t[i].lacks};
+			const struct weft_proto_range *r =
+				weft_ep_config_range(config, &key, 1 << 20);
+
+			assert_non_null(r);
+			assert_string_equal(r->proto->name, t[i].name);
+		}
+	}
+	weft_ep_config_put(config);
+	weft_plan_destroy(plan);
+	free(text);
+}
+
 static void every_form_prints_for_every_profile(void **state)
 {
 	static const char *const names[] = {"ena4.ini", "roce2.ini", "one.ini", "unequal.ini"};
@@ -323,6 +424,9 @@ int main(void)
 		cmocka_unit_test(bad_files_are_refused_with_line_and_what_was_expected),
 		cmocka_unit_test(too_many_lanes_long_lines_and_zero_bytes_are_refused),
 		cmocka_unit_test(tables_are_as_they_were_checked_by_hand),
+		cmocka_unit_test(other_operations_have_tables_as_well),
+		cmocka_unit_test(atomics_are_by_devices_or_by_processors),
+		cmocka_unit_test(what_one_operation_lacks_is_left_out),
 		cmocka_unit_test(every_form_prints_for_every_profile),
 		cmocka_unit_test(candidates_can_be_asked_for),
 	};
