@@ -288,16 +288,16 @@ static void atomics_are_by_devices_or_by_processors(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct weft_proto_info info = {.size = sizeof(info)};
-		struct weft_config *config;
+		struct weft_config *conf;
 		struct weft_plan *plan;
 		char why[200] = "";
 		unsigned int chosen = 0;
 		FILE *in = fmemopen(text, strlen(text), "r");
 
 		assert_non_null(in);
-		assert_int_equal(weft_config_read(&config), 0);
-		assert_int_equal(weft_config_modify(config, "ATOMIC_MODE", modes[i]), 0);
-		assert_int_equal(weft_plan_read(config, in, "roce2", &plan, why, sizeof(why)), 0);
+		assert_int_equal(weft_config_read(&conf), 0);
+		assert_int_equal(weft_config_modify(conf, "ATOMIC_MODE", modes[i]), 0);
+		assert_int_equal(weft_plan_read(conf, in, "roce2", &plan, why, sizeof(why)), 0);
 		fclose(in);
 		for (unsigned int k = 0; weft_plan_query(plan, WEFT_OP_AMO_FETCH, 8, k, &info) == 0;
 		     k++) {
@@ -313,7 +313,7 @@ static void atomics_are_by_devices_or_by_processors(void **state)
 			assert_int_equal(weft_plan_explain(plan, stderr, WEFT_OP_AMO, 9),
 					 -EOPNOTSUPP);
 		weft_plan_destroy(plan);
-		weft_config_release(config);
+		weft_config_release(conf);
 	}
 	free(text);
 }
@@ -338,21 +338,21 @@ static void what_one_operation_lacks_is_left_out(void **state)
 	char *text = slurp("roce2.ini");
 	struct weft_plan *plan = good(text);
 	struct weft_ep_configs list = LIST_HEAD_INITIALIZER(list);
-	struct weft_ep_config *config = weft_ep_config_get(&list, &plan->model);
+	struct weft_ep_config *shared = weft_ep_config_get(&list, &plan->model);
 
 	(void)state;
-	assert_non_null(config);
+	assert_non_null(shared);
 	for (int again = 0; again < 2; again++) {
 		for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
 			struct weft_proto_key key = {t[i].op, weft_buf_usual(t[i].op), t[i].lacks};
 			const struct weft_proto_range *r =
-				weft_ep_config_range(config, &key, 1 << 20);
+				weft_ep_config_range(shared, &key, 1 << 20);
 
 			assert_non_null(r);
 			assert_string_equal(r->proto->name, t[i].name);
 		}
 	}
-	weft_ep_config_put(config);
+	weft_ep_config_put(shared);
 	weft_plan_destroy(plan);
 	free(text);
 }
