@@ -347,6 +347,12 @@ struct weft_lane_ops {
 	 */
 	bool (*ep_is_from)(struct weft_lane_ep *lep, const void *addr, size_t len);
 	/**
+	 * Optional: what a lep that is not up has been waiting for, in a sentence that names it and
+	 * the way out, as EV_DOWN would give it: for whoever has no more time. Empty = nothing to
+	 * say.
+	 */
+	void (*ep_waits_for)(const struct weft_lane_ep *lep, char *buf, size_t size);
+	/**
 	 * comp->done(0) once all sent before is acknowledged. @return 0 = it will come,
 	 * WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error
 	 */

@@ -589,13 +589,28 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 
 /* ------------------------------------------------------------------ time */
 
+/*
+ * The lane has the same limit and better words, but its clock may be behind ours: it does not count
+ * the time in which nobody polled. So it is asked.
+ */
+static void what_is_missing(const struct weft_wireup *wu, char *text, size_t size)
+{
+	const struct weft_lane_ep *boot = wu->step == WEFT_STEP_BOOT ? wu->boot : NULL;
+
+	text[0] = '\0';
+	if (boot != NULL && boot->ops->ep_waits_for != NULL)
+		boot->ops->ep_waits_for(boot, text, size);
+	if (text[0] == '\0')
+		snprintf(text, size, "%s", wu->reason);
+}
+
 static void timed_out(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 	double s = (double)weft_connect_timeout(ep->worker) * 1e-9;
-	char reason[256];
+	char reason[384];
 
-	memcpy(reason, wu->reason, sizeof(reason));
+	what_is_missing(wu, reason, sizeof(reason));
 	if (!wu->opener && !ep->owned)
 		weft_ep_retire(ep, -ETIMEDOUT);
 	else if (!wu->opener)

@@ -206,10 +206,11 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	raw_hs_timer(c);
 }
 
-static void no_answer(struct raw_conn *c)
+void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size)
 {
+	const struct raw_conn *c = (const struct raw_conn *)lep;
 	struct raw_iface *iface = c->iface;
-	char text[512], link[320], peer[64], hop[32];
+	char link[320], peer[64], hop[32];
 	double s = (double)(iface->lt - c->hs_started) / 1e9;
 
 	raw_peer_text(c, peer, sizeof(peer));
@@ -217,26 +218,34 @@ static void no_answer(struct raw_conn *c)
 		 c->hop_ip >> 8 & 255, c->hop_ip & 255);
 	weft_frame_port_link_text(iface->port, link, sizeof(link));
 	if (!iface->port->ops->link_up(iface->port))
-		snprintf(text, sizeof(text), "%s: %s could not be reached in %.1f s: %s",
-			 iface->base.name, peer, s, link[0] ? link : "the port has no link");
+		snprintf(text, size, "%s: %s could not be reached in %.1f s: %s", iface->base.name,
+			 peer, s, link[0] ? link : "the port has no link");
 	else if (c->state == RAW_RESOLVE)
-		snprintf(text, sizeof(text),
+		snprintf(text, size,
 			 "%s: no ARP answer from %s in %.1f s (wanted for %s): check addresses, "
 			 "VLAN and that the peer runs",
 			 iface->base.name, hop, s, peer);
 	else if (c->state == RAW_HELLO)
-		snprintf(text, sizeof(text),
+		snprintf(text, size,
 			 "%s: no answer from %s in %.1f s: check that the peer runs, polls, and "
 			 "that UDP port %u is open",
 			 iface->base.name, peer, s, c->peer_port);
 	else if (c->state == RAW_PROBE && c->probe_small_acks > 0)
-		snprintf(text, sizeof(text),
+		snprintf(text, size,
 			 "%s: %s answers small frames but none of %u bytes: the way between "
 			 "carries a smaller MTU",
 			 iface->base.name, peer, c->probe_size);
 	else
-		snprintf(text, sizeof(text), "%s: %s stopped answering while connecting (%.1f s)",
+		snprintf(text, size, "%s: %s stopped answering while connecting (%.1f s)",
 			 iface->base.name, peer, s);
+}
+
+static void no_answer(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	char text[512];
+
+	raw_ep_waits_for(&c->base, text, sizeof(text));
 	/* The next attempt asks again: the address may have moved to another card. */
 	if (!iface->gate.raw_ethertype)
 		weft_arp_forget(&iface->arp, c->hop_ip);

@@ -476,6 +476,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
+void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size);
 
 /* ---- conn.c */
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);

@@ -69,6 +69,23 @@ static void no_arp_answer_ends_with_a_sentence(struct sim_case *c)
 	assert_int_equal(e->errors, 1);
 }
 
+/* A lane's clock leaves out the time in which nobody polled, so the endpoint's limit comes first. */
+static void no_arp_answer_is_said_by_who_polls_seldom_too(struct sim_case *c)
+{
+	const struct scene_conf conf = {.config = QUICK};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e;
+
+	sim_port_up(s->port[1][0])->blackhole = true;
+	e = scene_connect(s, 0, 1);
+	scene_run(s, 10 * SIM_MS);
+	sim_node_pause(s->node[0], 10 * SIM_S);
+	assert_true(sim_run(s->sim, 20 * SIM_S, has_failed, e));
+	assert_int_equal(e->status, -ETIMEDOUT);
+	if (!strstr(e->why, "ARP") || !strstr(e->why, "10.0.0."))
+		fail_msg("\"%s\" does not name ARP and the address", e->why);
+}
+
 static void a_link_without_peer_ends_with_a_sentence(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}, .config = QUICK};
@@ -439,6 +456,7 @@ static void hostile_frames_do_not_harm_traffic(struct sim_case *c)
 static struct sim_case cases[] = {
 	SIM_CASE(sends_that_a_port_still_holds_end_with_their_worker),
 	SIM_CASE(no_arp_answer_ends_with_a_sentence),
+	SIM_CASE(no_arp_answer_is_said_by_who_polls_seldom_too),
 	SIM_CASE(a_link_without_peer_ends_with_a_sentence),
 	SIM_CASE(a_worker_that_is_gone_is_told_at_once),
 	SIM_CASE(a_wrong_mtu_is_named_or_avoided),
