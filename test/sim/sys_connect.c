@@ -488,6 +488,61 @@ static void both_close_at_once(struct sim_case *c)
 	c->seed = first;
 }
 
+/*
+ * Until the word that a connection closes has come, its other end may get an owner. What that one
+ * sends arrives, or ends with an error, and the endpoint says so once; the next one works. @return
+ * did it work at once?
+ */
+static bool connect_while_it_closes(struct sim_case *c, uint64_t after)
+{
+	struct scene *s = scene_open(c, NULL);
+	struct scene_ep *a = scene_up(s, 0, 1), *b;
+	struct op *closed, *r, *w;
+
+	talk(s, a, 1, 7);
+	closed = op_close(a, 0);
+	scene_run(s, after);
+	b = scene_connect(s, 1, 0);
+	r = op_recv(s, 0, 100, 9);
+	w = op_send(b, 9, 100, 9);
+	op_expect(closed, SIM_S, 0);
+	assert_true(op_wait(w, SIM_S));
+	scene_run(s, 10 * SIM_MS);
+	if (b->errors == 0) {
+		op_expect(w, 0, 0);
+		op_expect(r, 0, 0);
+		op_holds(r, 9, 100);
+		talk(s, b, 0, 10);
+		return true;
+	}
+	assert_int_equal(b->errors, 1);
+	assert_int_equal(b->status, -ECONNRESET);
+	/* A send that ended well has arrived, whatever came after it. */
+	if (w->c.status == 0)
+		op_expect(r, 0, 0);
+	else
+		assert_int_equal(w->c.status, -ECONNRESET);
+	talk(s, scene_up(s, 1, 0), 0, 10);
+	return false;
+}
+
+static void an_endpoint_made_while_its_peer_closes_works_or_says_so(struct sim_case *c)
+{
+	unsigned int fine = 0, reset = 0;
+	uint64_t after;
+
+	for (after = 0; after < 100 * SIM_US; after += 2 * SIM_US) {
+		if (connect_while_it_closes(c, after)) {
+			fine++;
+			continue;
+		}
+		reset++;
+		/* One way, and what two hosts need that poll every few microseconds. */
+		assert_true(after < 40 * SIM_US);
+	}
+	assert_true(fine > 0 && reset > 0);
+}
+
 static void flush_completes_after_delivery(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -529,6 +584,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(force_close_while_the_peer_is_silent),
 	SIM_CASE(connect_and_close_again_and_again),
 	SIM_CASE(both_close_at_once),
+	SIM_CASE(an_endpoint_made_while_its_peer_closes_works_or_says_so),
 	SIM_CASE(flush_completes_after_delivery),
 };
 
