@@ -63,6 +63,7 @@ int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, co
 	size_t max = attr->features & WEFT_LANE_F_BCOPY && attr->max_bcopy > attr->max_short
 			     ? attr->max_bcopy
 			     : attr->max_short;
+	const char *from = records != NULL ? records : ""; /* NULL + 0 is not C */
 	size_t offset = 0, n;
 	int rc;
 
@@ -75,7 +76,7 @@ int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, co
 	do {
 		n = len - offset < max ? len - offset : max;
 		head->offset = weft_put16((uint16_t)offset);
-		rc = send_piece(lep, head, (const char *)records + offset, n);
+		rc = send_piece(lep, head, from + offset, n);
 		if (rc < 0)
 			return rc;
 		offset += n;

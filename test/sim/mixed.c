@@ -8,7 +8,7 @@
 #define NODES 3
 #define LANES 4
 
-uint64_t mixed_messages, mixed_bytes;
+uint64_t mixed_messages, mixed_bytes, mixed_withdrawn;
 char mixed_text[400];
 
 static struct sim_link dice_link(enum mixed_kind kind, struct sim_rng *r)
@@ -131,6 +131,7 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 	why = traffic_run(t, 120 * SIM_S);
 	mixed_messages = traffic_done(t);
 	mixed_bytes = traffic_bytes(t);
+	mixed_withdrawn = traffic_withdrawn(t);
 	if (hash)
 		*hash = sim_hash(sim);
 	if (why) {

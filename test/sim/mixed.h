@@ -26,8 +26,8 @@ struct mixed_conf {
 
 /** @return NULL, or what went wrong (in static memory). @p hash may be NULL */
 const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *hash);
-/** Messages and bytes verified by the last run. */
-extern uint64_t mixed_messages, mixed_bytes;
+/** Messages and operations, and bytes, verified by the last run; sends that were withdrawn. */
+extern uint64_t mixed_messages, mixed_bytes, mixed_withdrawn;
 /** "2 nodes, 3 lanes, ..." of the last run. */
 extern char mixed_text[400];
 

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 		{0},
 	};
 	struct mixed_conf conf = {.kind = MIXED_FAULTY};
-	uint64_t seeds = 1000, seed = 1, i, messages = 0, bytes = 0, failed = 0;
+	uint64_t seeds = 1000, seed = 1, i, messages = 0, bytes = 0, withdrawn = 0, failed = 0;
 	const char *capture = NULL, *why;
 	double start = seconds();
 	bool verbose = false;
@@ -108,6 +108,7 @@ int main(int argc, char **argv)
 		why = one(seed + i, &conf, capture);
 		messages += mixed_messages;
 		bytes += mixed_bytes;
+		withdrawn += mixed_withdrawn;
 		if (verbose || why)
 			printf("seed %llu: %s: %s\n", (unsigned long long)(seed + i), mixed_text,
 			       why ? why : "ok");
@@ -118,8 +119,10 @@ int main(int argc, char **argv)
 		}
 		fflush(stdout);
 	}
-	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages, %.1f MB verified, %.0f s\n",
+	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages and operations, %.1f MB "
+	       "verified, %llu sends withdrawn, %.0f s\n",
 	       kinds[conf.kind], (unsigned long long)seeds, (unsigned long long)failed,
-	       (unsigned long long)messages, (double)bytes / 1e6, seconds() - start);
+	       (unsigned long long)messages, (double)bytes / 1e6, (unsigned long long)withdrawn,
+	       seconds() - start);
 	return failed != 0;
 }

@@ -22,6 +22,9 @@ const struct traffic_conf traffic_mixed = {
 	.drop = 0.1,
 	.source = 0.3,
 	.lag = 0.02,
+	.withdraw = 0.02,
+	.am = 40,
+	.rma = 40,
 	.loopback = true,
 };
 
@@ -94,7 +97,11 @@ static void close_end(struct link_end *e)
 {
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = closed, .cb_arg = e);
 	struct weft_request *req;
-	int ret = weft_ep_close(e->ep, 0, &p, &req);
+	int ret;
+
+	if (e->rma)
+		rma_end_close(e->rma);
+	ret = weft_ep_close(e->ep, 0, &p, &req);
 
 	e->closing = true;
 	if (ret == WEFT_INPROGRESS)
@@ -124,10 +131,13 @@ static void add_flow(struct traffic *t, struct sim_node *src, struct sim_node *d
 	f->rng = sim_stream(t->sim, 3000 + f->id);
 	f->order = calloc(f->messages + 1, sizeof(*f->order));
 	f->tx_done = calloc(f->messages + 1, 1);
+	f->gone = calloc(f->messages + 1, 1);
 	f->tx = calloc(f->messages + 1, sizeof(struct tx *));
-	if (!f->order || !f->tx_done || !f->tx)
+	if (!f->order || !f->tx_done || !f->gone || !f->tx)
 		abort();
 	inbox_init(&f->in, t, dst, f, 0);
+	if (t->conf.am)
+		f->am = am_create(f, t->conf.am);
 }
 
 /* Both at once, one after the other, or one side only: the dice say. */
@@ -166,6 +176,23 @@ static void make_any_boxes(struct traffic *t)
 	}
 }
 
+/* What runs beside the tagged messages. */
+static void make_side_traffic(struct traffic *t)
+{
+	unsigned int i, n;
+
+	for (n = 0; n < t->num_nodes; n++) {
+		if (t->conf.am)
+			am_listen(&t->any[n]);
+		if (!t->conf.rma)
+			continue;
+		t->memory[n] = rma_node_create(t, t->nodes[n]);
+		for (i = 0; i < t->num_ends; i++)
+			if (t->ends[i].peer == t->nodes[n])
+				t->ends[i].rma = rma_end_create(&t->ends[i], t->memory[n]);
+	}
+}
+
 struct traffic *traffic_create(struct sim *sim, struct sim_node *const *nodes, unsigned int n,
 			       const struct traffic_conf *conf)
 {
@@ -182,7 +209,8 @@ struct traffic *traffic_create(struct sim *sim, struct sim_node *const *nodes, u
 	t->any = calloc(n, sizeof(*t->any));
 	t->flows = calloc((size_t)n * n, sizeof(*t->flows));
 	t->ends = calloc((size_t)n * n, sizeof(*t->ends));
-	if (!t->nodes || !t->any || !t->flows || !t->ends)
+	t->memory = calloc(n, sizeof(struct rma_node *));
+	if (!t->nodes || !t->any || !t->flows || !t->ends || !t->memory)
 		abort();
 	for (i = 0; i < n; i++)
 		t->nodes[i] = nodes[i];
@@ -199,6 +227,7 @@ struct traffic *traffic_create(struct sim *sim, struct sim_node *const *nodes, u
 		}
 	}
 	make_any_boxes(t);
+	make_side_traffic(t);
 	return t;
 }
 
@@ -214,6 +243,19 @@ static void connect_step(struct traffic *t)
 			connect_end(&t->ends[i]);
 }
 
+static bool side_finished(const struct traffic *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->num_flows; i++)
+		if (t->flows[i].am && !am_finished(t->flows[i].am))
+			return false;
+	for (i = 0; i < t->num_ends; i++)
+		if (t->ends[i].rma && !rma_finished(t->ends[i].rma))
+			return false;
+	return true;
+}
+
 static bool all_received(struct traffic *t)
 {
 	unsigned int i;
@@ -224,7 +266,7 @@ static bool all_received(struct traffic *t)
 	for (i = 0; i < t->num_nodes; i++)
 		if (!inbox_finished(&t->any[i]))
 			return false;
-	return true;
+	return side_finished(t);
 }
 
 static bool transfer_step(void *arg)
@@ -236,7 +278,12 @@ static bool transfer_step(void *arg)
 	for (i = 0; i < t->num_flows; i++) {
 		flow_send_step(&t->flows[i]);
 		inbox_step(&t->flows[i].in);
+		if (t->flows[i].am)
+			am_step(t->flows[i].am);
 	}
+	for (i = 0; i < t->num_ends; i++)
+		if (t->ends[i].rma)
+			rma_step(t->ends[i].rma);
 	for (i = 0; i < t->num_nodes; i++)
 		inbox_step(&t->any[i]);
 	return t->error[0] || all_received(t);
@@ -254,6 +301,8 @@ static bool close_step(void *arg)
 			close_end(&t->ends[i]);
 		all &= t->ends[i].closed;
 	}
+	for (i = 0; i < t->num_nodes; i++)
+		all &= !t->memory[i] || rma_node_release(t->memory[i]);
 	return t->error[0] || all;
 }
 
@@ -308,6 +357,8 @@ static void stuck(struct traffic *t)
 		if (!inbox_finished(&t->any[i]) && n++ < 4)
 			at += (size_t)snprintf(words + at, sizeof(words) - at, " [any %u: %u/%u]",
 					       i, t->any[i].done, t->any[i].messages);
+	if (!side_finished(t))
+		snprintf(words + at, sizeof(words) - at, " [active messages or remote memory]");
 	traffic_fail(t, "not finished in time:%s", words);
 }
 
@@ -319,8 +370,11 @@ const char *traffic_run(struct traffic *t, uint64_t max_ns)
 		stuck(t);
 	for (i = 0; i < t->num_flows && !t->error[0]; i++)
 		inbox_check(&t->flows[i].in);
-	for (i = 0; i < t->num_nodes && !t->error[0]; i++)
+	for (i = 0; i < t->num_nodes && !t->error[0]; i++) {
 		inbox_check(&t->any[i]);
+		if (t->memory[i])
+			rma_node_check(t->memory[i]);
+	}
 	t->closing = true;
 	if (!t->error[0] && !sim_run(t->sim, max_ns, close_step, t))
 		traffic_fail(t, "endpoints are not closed in time");
@@ -337,10 +391,17 @@ void traffic_destroy(struct traffic *t)
 		inbox_free(&t->flows[i].in);
 		free(t->flows[i].order);
 		free(t->flows[i].tx_done);
+		free(t->flows[i].gone);
+		am_free(t->flows[i].am);
 		free(t->flows[i].tx);
 	}
-	for (i = 0; i < t->num_nodes; i++)
+	for (i = 0; i < t->num_nodes; i++) {
 		inbox_free(&t->any[i]);
+		rma_node_free(t->memory[i]);
+	}
+	for (i = 0; i < t->num_ends; i++)
+		rma_end_free(t->ends[i].rma);
+	free(t->memory);
 	free(t->flows);
 	free(t->any);
 	free(t->ends);
@@ -356,4 +417,9 @@ uint64_t traffic_done(const struct traffic *t)
 uint64_t traffic_bytes(const struct traffic *t)
 {
 	return t->bytes;
+}
+
+uint64_t traffic_withdrawn(const struct traffic *t)
+{
+	return t->withdrawn;
 }

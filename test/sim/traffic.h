@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file traffic.h
- * Random tagged traffic with full verification, for system tests and the soak.
+ * Random traffic with full verification, for system tests and the soak: tagged messages, and beside
+ * them active messages and operations on remote memory.
  *
  * A **flow** is all that one node sends to another over one endpoint. Every message has a number, a
  * class and a size that follow from the seed, its content is a function of (seed, flow, number),
@@ -27,7 +28,11 @@ struct traffic_conf {
 	double sync, iov, generic, cancel, probe, trunc, any, drop, source; /**< shares */
 	/** chance per step that a receiver sits idle for a while: makes unexpected messages */
 	double lag;
-	bool loopback; /**< flows from each node to itself */
+	/** share of tagged sends that are cancelled while they wait for their receive */
+	double withdraw;
+	unsigned int am;  /**< active messages per flow */
+	unsigned int rma; /**< puts, gets and atomics per endpoint */
+	bool loopback;    /**< flows from each node to itself */
 };
 
 /** A mixture with everything in it. */
@@ -47,8 +52,10 @@ struct traffic *traffic_create(struct sim *sim, struct sim_node *const *nodes, u
 const char *traffic_run(struct traffic *t, uint64_t max_ns);
 void traffic_destroy(struct traffic *t);
 
-/** Messages received and verified. */
+/** Messages received, and operations on memory, verified. */
 uint64_t traffic_done(const struct traffic *t);
 uint64_t traffic_bytes(const struct traffic *t);
+/** Sends cancelled before anybody had matched them. */
+uint64_t traffic_withdrawn(const struct traffic *t);
 
 #endif /* SIM_TRAFFIC_H */

@@ -2,7 +2,7 @@
 /**
  * @file traffic_priv.h
  * Insides of the traffic generator: traffic.c (connections, the run), traffic_tx.c (senders),
- * traffic_rx.c (receivers and the oracle).
+ * traffic_rx.c (receivers and the oracle), traffic_am.c and traffic_rma.c (what runs beside).
  */
 #ifndef SIM_TRAFFIC_PRIV_H
 #define SIM_TRAFFIC_PRIV_H
@@ -18,6 +18,9 @@
 
 struct flow;
 struct inbox;
+struct am_flow;
+struct rma_end;
+struct rma_node;
 
 /** A message under way at its sender. */
 struct tx {
@@ -25,8 +28,8 @@ struct tx {
 	unsigned int number;
 	struct buf *buf;
 	struct weft_request *req;
-	bool kept; /* we asked for the request */
-	bool sync;
+	bool kept;            /* we asked for the request */
+	bool sync, withdrawn; /* cancel was taken: may end with -ECANCELED */
 };
 
 /** A receive, in the order of posting. */
@@ -71,7 +74,9 @@ struct flow {
 	unsigned int flush_mark;
 	uint32_t *order; /* per message: index + 1 of the receive that got it */
 	uint8_t *tx_done;
+	uint8_t *gone;  /* per message: withdrawn by its sender, nobody may get it */
 	struct tx **tx; /* under way, by number */
+	struct am_flow *am;
 };
 
 /** An endpoint of a node. */
@@ -81,6 +86,7 @@ struct link_end {
 	struct weft_ep *ep;
 	uint64_t create_at;
 	bool wanted, closing, closed;
+	struct rma_end *rma;
 };
 
 struct traffic {
@@ -91,7 +97,8 @@ struct traffic {
 	struct flow *flows;
 	struct inbox *any; /* one per node */
 	struct link_end *ends;
-	uint64_t done, bytes;
+	struct rma_node **memory; /* one per node */
+	uint64_t done, bytes, withdrawn;
 	bool closing; /* all is received: whose peer closes first may hear of it as an error */
 	struct sim_rng rng;
 	char error[300];
@@ -124,5 +131,31 @@ bool inbox_finished(struct inbox *in);
 /** The final look at who got what. */
 void inbox_check(struct inbox *in);
 void inbox_free(struct inbox *in);
+/** The sender has withdrawn a message. */
+void inbox_withdrawn(struct inbox *in);
+
+/* traffic_am.c */
+/** Handle active messages of a node; @p in: its inbox of the any plane */
+void am_listen(struct inbox *in);
+struct am_flow *am_create(struct flow *f, unsigned int messages);
+void am_step(struct am_flow *a);
+bool am_finished(const struct am_flow *a);
+void am_free(struct am_flow *a);
+
+/* traffic_rma.c */
+/** Memory of a node, when all link_ends are known. */
+struct rma_node *rma_node_create(struct traffic *t, struct sim_node *node);
+struct rma_end *rma_end_create(struct link_end *e, struct rma_node *target);
+void rma_step(struct rma_end *r);
+/** All is done, flushed, and was compared with the peer's memory. */
+bool rma_finished(const struct rma_end *r);
+/** When all ends have finished. */
+void rma_node_check(struct rma_node *n);
+/** Before its endpoint is closed. */
+void rma_end_close(struct rma_end *r);
+/** Deregister. @return false while it is still in use */
+bool rma_node_release(struct rma_node *n);
+void rma_end_free(struct rma_end *r);
+void rma_node_free(struct rma_node *n);
 
 #endif

@@ -94,6 +94,9 @@ static void took(struct rx *rx, uint64_t tag)
 			     (unsigned long long)rx->expect, (unsigned long long)tag);
 	if (f->order[number])
 		traffic_fail(in->t, "message %u of flow %u was received twice", number, f->id);
+	if (f->gone[number])
+		traffic_fail(in->t, "message %u of flow %u was received after its withdrawal",
+			     number, f->id);
 	for (i = 0; i < in->num_rx && in->rx[i] != rx; i++)
 		;
 	f->order[number] = i + 1;
@@ -292,7 +295,8 @@ static void cancel_one(struct inbox *in)
 /*
  * For one source, what a receive gets does not depend on when things happen: messages in their
  * order, receives in theirs, each message goes to the first receive that is left and matches. (A
- * cancelled receive had no message by then, so it is as if it had never been.) @want[i] becomes the
+ * cancelled receive had no message by then, so it is as if it had never been, and so is a message
+ * that its sender has withdrawn.) @want[i] becomes the
  * number + 1 of the message for receive i. @return messages without a receive
  */
 static unsigned int oracle(struct inbox *in, uint32_t *want)
@@ -302,7 +306,7 @@ static unsigned int oracle(struct inbox *in, uint32_t *want)
 	uint64_t tag;
 
 	for (m = 0; m < f->messages; m++) {
-		if (message_any(f, m))
+		if (message_any(f, m) || f->gone[m])
 			continue;
 		tag = message_tag(f, m);
 		while (first < in->num_rx && (want[first] || in->rx[first]->state == RX_CANCELLED))
@@ -371,8 +375,18 @@ void inbox_step(struct inbox *in)
 		cancel_one(in);
 	if (in->flow && in->num_rx && sim_chance(&in->rng, conf->cancel))
 		cancel_one(in);
+	/* Withdrawn messages leave receives that nothing will come for; the rest need not be posted. */
+	if (in->flow && in->done == in->messages && flow_sent(in->flow))
+		in->plan_next = in->plan_len;
 	if (in->flow && !in->sealed && in->plan_next == in->plan_len)
 		settle(in);
+}
+
+void inbox_withdrawn(struct inbox *in)
+{
+	in->messages--;
+	/* The receive that was to get it gets another, or none. */
+	in->sealed = false;
 }
 
 bool inbox_finished(struct inbox *in)

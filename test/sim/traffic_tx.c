@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "traffic_priv.h"
@@ -54,6 +55,16 @@ uint64_t message_tag(const struct flow *f, unsigned int number)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
+static void gone(struct flow *f, unsigned int number)
+{
+	f->gone[number] = 1;
+	f->t->withdrawn++;
+	if (f->order[number])
+		traffic_fail(f->t, "send %u of flow %u was cancelled, but its message received",
+			     number, f->id);
+	inbox_withdrawn(&f->in);
+}
+
 static void finish(struct tx *tx, int status)
 {
 	struct flow *f = tx->flow;
@@ -63,7 +74,9 @@ static void finish(struct tx *tx, int status)
 	f->tx[tx->number] = NULL;
 	if (f->tx_done[tx->number]++)
 		traffic_fail(f->t, "send %u of flow %u completed twice", tx->number, f->id);
-	if (status)
+	if (status == -ECANCELED && tx->withdrawn)
+		gone(f, tx->number);
+	else if (status)
 		traffic_fail(f->t, "send %u of flow %u: %s", tx->number, f->id,
 			     weft_strerror(status));
 	if (wrong)
@@ -158,6 +171,24 @@ static void flush(struct flow *f)
 		traffic_fail(f->t, "flush of flow %u: %s", f->id, weft_strerror(ret));
 }
 
+/* Of messages of the any plane nobody could say whose receives to take back. */
+static void withdraw(struct flow *f)
+{
+	unsigned int number = (unsigned int)sim_below(&f->rng, f->next);
+	struct tx *tx = f->tx[number];
+	int ret;
+
+	if (!tx || !tx->req || tx->withdrawn || message_any(f, number))
+		return;
+	tx->withdrawn = true;
+	ret = weft_request_cancel(tx->req);
+	if (ret == 0)
+		return; /* tx may be gone */
+	tx->withdrawn = false;
+	if (ret != -EBUSY && ret != -EALREADY)
+		traffic_fail(f->t, "cancel of a send said: %s", weft_strerror(ret));
+}
+
 void flow_send_step(struct flow *f)
 {
 	unsigned int n = (unsigned int)sim_below(&f->rng, 4);
@@ -168,6 +199,8 @@ void flow_send_step(struct flow *f)
 		check_flushed(f);
 	for (; n && f->next < f->messages && f->under_way < f->t->conf.window; n--)
 		send_one(f);
+	if (f->next && sim_chance(&f->rng, f->t->conf.withdraw))
+		withdraw(f);
 	if (!f->flushing && f->next < f->messages && sim_chance(&f->rng, 0.002))
 		flush(f);
 }
