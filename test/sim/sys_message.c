@@ -414,7 +414,43 @@ static void message_sequences_wrap(struct sim_case *c)
 	}
 }
 
+/* ---- progress ------------------------------------------------------------------------------- */
+
+/*
+ * A flood waits in both ports, each message striped over both. One call of progress takes one burst
+ * of each and comes back: neither the other lane nor the caller waits for the flood's end.
+ */
+static void U19_one_progress_delivers_a_bounded_number_and_serves_every_lane(struct sim_case *c)
+{
+	enum { N = 100, SIZE = 5000, BURST = 32, FRAMES = 4 };
+	const struct scene_conf conf = {.lanes = {2, 2}, .config = "RNDV_THRESH=inf"};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+	unsigned int i, calls, now, before = 0;
+	struct op *r[N];
+
+	for (i = 0; i < N; i++)
+		r[i] = op_recv(s, 1, SIZE, i);
+	sim_node_pause(s->node[1], SIM_S);
+	for (i = 0; i < N; i++)
+		op_send(e, i, SIZE, i);
+	scene_run(s, 20 * SIM_MS);
+	for (calls = 0; before < N / 2; calls++) {
+		assert_true(calls < 100);
+		weft_worker_progress(scene_worker(s, 1));
+		for (i = now = 0; i < N; i++)
+			now += r[i]->done;
+		assert_in_range(now - before, calls == 0 ? 2 : 0, 2 * BURST / FRAMES);
+		before = now;
+	}
+	for (i = 0; i < N; i++) {
+		op_expect(r[i], 5 * SIM_S, 0);
+		op_holds(r[i], i, SIZE);
+	}
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(U19_one_progress_delivers_a_bounded_number_and_serves_every_lane),
 	SIM_CASE(every_size_over_1_lane),
 	SIM_CASE(every_size_over_2_lanes),
 	SIM_CASE(every_size_over_3_lanes_of_9000),

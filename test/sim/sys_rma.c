@@ -290,7 +290,85 @@ static void active_messages_come_once_and_in_order(struct sim_case *c)
 	stage_close(&t);
 }
 
+static int count_message(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
+{
+	unsigned int *calls = arg;
+
+	(void)worker;
+	(void)msg;
+	++*calls;
+	return 0;
+}
+
+static void ended(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct wait *w = arg;
+
+	assert_true(c->status == 0 || c->status == -ECONNRESET);
+	w->left--;
+	weft_request_free(req);
+}
+
+/* Short, copied, long and asked-for ones, of which the last are under way when the peer closes. */
+static unsigned int send_each_kind(struct scene_ep *e, struct wait *w)
+{
+	static const size_t sizes[] = {8, 1000, 100, 20000, 100000};
+	static uint8_t buf[100000];
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = ended, .cb_arg = w);
+	unsigned int i, n = sizeof(sizes) / sizeof(sizes[0]);
+
+	for (i = 0; i < n; i++) {
+		struct weft_am_send a = WEFT_INIT(struct weft_am_send, .id = 3);
+		int rc;
+
+		a.flags = i == 2 ? WEFT_AM_SEND_RNDV : 0;
+		rc = weft_am_send(e->ep, &a, buf, sizes[i], &p, NULL);
+		assert_true(rc == 0 || rc == WEFT_INPROGRESS || rc == -ECONNRESET);
+		w->left += rc == WEFT_INPROGRESS;
+	}
+	return n;
+}
+
+static void U49_active_messages_for_a_closed_endpoint_are_dropped(struct sim_case *c)
+{
+	static struct wait w;
+	static unsigned int calls;
+	unsigned int sent = 0, delivered = 0;
+
+	for (unsigned int i = 0; i < 40; i++) {
+		const struct scene_conf conf = {.lanes = {2, 2}};
+		struct scene *s = scene_open(c, &conf);
+		struct scene_ep *e[2] = {scene_up(s, 0, 1), scene_up(s, 1, 0)}, *again;
+		struct op *closed;
+
+		w = (struct wait){0, 0};
+		calls = 0;
+		assert_int_equal(weft_worker_set_am_handler(scene_worker(s, 1), 3, count_message,
+							    &calls, 0),
+				 0);
+		sent += send_each_kind(e[0], &w);
+		/* From before the first frame has arrived to after the last. */
+		scene_run(s, i * 5000);
+		closed = op_close(e[1], i & 1 ? WEFT_EP_CLOSE_FORCE : 0);
+		sent += send_each_kind(e[0], &w);
+		op_expect(closed, 5 * SIM_S, 0);
+		assert_true(sim_run(s->sim, 5 * SIM_S, none_left, &w));
+		assert_true(calls <= 10);
+		delivered += calls;
+		/* Both workers go on. */
+		calls = 0;
+		again = scene_up(s, 0, 1);
+		send_each_kind(again, &w);
+		assert_true(sim_run(s->sim, 5 * SIM_S, none_left, &w));
+		scene_run(s, SIM_MS);
+		assert_int_equal(calls, 5);
+	}
+	/* Some came in time, and some did not. */
+	assert_true(delivered > 0 && delivered < sent);
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(U49_active_messages_for_a_closed_endpoint_are_dropped),
 	SIM_CASE(random_puts_gets_and_atomics_keep_every_byte_and_count),
 	SIM_CASE(a_flag_after_a_fence_is_seen_after_the_data),
 	SIM_CASE(active_messages_come_once_and_in_order),

@@ -145,7 +145,7 @@ static void U42_handlers_are_sparse_and_checked(void **state)
 	stage_close(&s);
 }
 
-static void messages_are_delivered_in_send_order_whatever_size_and_lane(void **state)
+static void U44_messages_are_delivered_once_and_in_send_order_whatever_size_and_lane(void **state)
 {
 	enum { N = 60 };
 	static uint8_t buf[N][9000], into[9000];
@@ -178,7 +178,7 @@ static void messages_are_delivered_in_send_order_whatever_size_and_lane(void **s
 	}
 }
 
-static void large_messages_and_their_data_by_rendezvous(void **state)
+static void U44_large_messages_and_their_data_by_rendezvous(void **state)
 {
 	static const size_t sizes[] = {1, 9000, 20000, 100000};
 	uint8_t *buf = malloc(100000), *into = malloc(100000);
@@ -368,6 +368,61 @@ static void U52_the_header_may_be_reused_when_the_call_returns(void **state)
 	stage_close(&s);
 }
 
+/* Tries everything with a descriptor after each way to use it up. */
+static int user_up(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
+{
+	struct log *l = arg;
+	struct weft_op_params p = op_params(&l->op, NULL);
+	struct op again;
+	uint8_t into[8];
+
+	l->calls++;
+	if (l->receive)
+		l->op.rc =
+			weft_am_recv_data(worker, msg->desc, l->into, msg->length, &p, &l->op.req);
+	else
+		assert_int_equal(weft_am_data_release(worker, msg->desc), 0);
+	p = op_params(&again, NULL);
+	assert_int_equal(weft_am_recv_data(worker, msg->desc, into, sizeof(into), &p, &again.req),
+			 -EINVAL);
+	assert_int_equal(weft_am_data_release(worker, msg->desc), -EINVAL);
+	assert_int_equal(weft_am_recv_data(worker, NULL, into, sizeof(into), NULL, NULL), -EINVAL);
+	assert_int_equal(weft_am_data_release(worker, NULL), -EINVAL);
+	/* To keep what is used up is no error: there is nothing to keep. */
+	return l->answer;
+}
+
+static void U47_a_descriptor_that_is_used_up_is_refused(void **state)
+{
+	uint8_t buf[5000], into[5000];
+	struct stage s;
+	struct log l;
+	struct op op;
+
+	(void)state;
+	fill(buf, sizeof(buf), 47);
+	for (int i = 0; i < 4; i++) {
+		pair_defaults(&s.p);
+		am_open(&s, &l, 2, 0);
+		assert_int_equal(weft_worker_set_am_handler(&s.p.w[1], 7, user_up, &l, 0), 0);
+		l.receive = i & 1;
+		l.answer = i & 2 ? WEFT_INPROGRESS : 0;
+		l.into = into;
+		memset(into, 0, sizeof(into));
+		am(&op, &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, buf, sizeof(buf));
+		pair_run(&s.p);
+		op_end(&op, 0);
+		assert_int_equal(l.calls, 1);
+		if (l.receive) {
+			op_end(&l.op, 0);
+			check(into, sizeof(into), 47);
+		}
+		stage_check_empty(&s);
+		stage_close(&s);
+	}
+}
+
+static struct weft_ep *reply_later;
 static struct log reply_log;
 
 static int replier(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
@@ -376,11 +431,12 @@ static int replier(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 
 	(void)worker;
 	(void)arg;
+	reply_later = msg->ep;
 	assert_int_equal(weft_am_send(msg->ep, &a, msg->data, msg->length, NULL, NULL), 0);
 	return 0;
 }
 
-static void U45_the_endpoint_answers_inside_the_handler(void **state)
+static void U45_the_endpoint_answers_inside_the_handler_and_after_it(void **state)
 {
 	struct stage s;
 	struct log l;
@@ -396,6 +452,13 @@ static void U45_the_endpoint_answers_inside_the_handler(void **state)
 	pair_run(&s.p);
 	assert_int_equal(reply_log.calls, 1);
 	assert_memory_equal(reply_log.data, "hello", 5);
+	/* The application owns this endpoint, so it may keep it. */
+	assert_int_equal(weft_am_send(reply_later, &WEFT_INIT(struct weft_am_send, .id = 7),
+				      "again", 5, NULL, NULL),
+			 0);
+	pair_run(&s.p);
+	assert_int_equal(reply_log.calls, 2);
+	assert_memory_equal(reply_log.data, "again", 5);
 	stage_close(&s);
 }
 
@@ -462,14 +525,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(U41_headers_up_to_the_maximum_and_no_further),
 		cmocka_unit_test(U42_handlers_are_sparse_and_checked),
-		cmocka_unit_test(messages_are_delivered_in_send_order_whatever_size_and_lane),
-		cmocka_unit_test(large_messages_and_their_data_by_rendezvous),
+		cmocka_unit_test(
+			U44_messages_are_delivered_once_and_in_send_order_whatever_size_and_lane),
+		cmocka_unit_test(U44_large_messages_and_their_data_by_rendezvous),
 		cmocka_unit_test(U46_flags_override_the_threshold),
 		cmocka_unit_test(U43_kept_data_stays_until_released_and_holds_credit),
 		cmocka_unit_test(U48_a_rejected_rendezvous_tells_the_sender),
 		cmocka_unit_test(U48_data_can_be_received_after_the_handler),
 		cmocka_unit_test(U52_the_header_may_be_reused_when_the_call_returns),
-		cmocka_unit_test(U45_the_endpoint_answers_inside_the_handler),
+		cmocka_unit_test(U45_the_endpoint_answers_inside_the_handler_and_after_it),
+		cmocka_unit_test(U47_a_descriptor_that_is_used_up_is_refused),
 		cmocka_unit_test(the_sender_holds_back_at_the_window),
 		cmocka_unit_test(hostile_active_messages_are_refused),
 	};

@@ -249,6 +249,42 @@ static void control_goes_before_queued_data(void **state)
 	pair_close(&p);
 }
 
+/* All wait for the first one. When it comes they are not all taken inside that one call. */
+static void U19_what_has_waited_for_one_message_is_taken_in_bounded_portions(void **state)
+{
+	enum { N = 1000 };
+	static uint64_t got[N];
+	static struct op r[N];
+	unsigned int done, before = 0, i, calls = 0;
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	for (i = 0; i < N; i++)
+		op_recv(&r[i], &p.w[1], &got[i], sizeof(got[i]), 1, FULL);
+	for (uint64_t n = 0; n < N; n++)
+		assert_int_equal(weft_tag_send(&p.ep[0], &n, sizeof(n), 1, NULL, NULL), 0);
+	while (p.num > 1)
+		pair_deliver(&p, 1);
+	for (i = 0; i < N; i++)
+		assert_false(op_done(&r[i]));
+	pair_deliver(&p, 0);
+	for (done = 0; done < N; before = done, calls++) {
+		for (i = done = 0; i < N; i++)
+			done += op_done(&r[i]);
+		assert_in_range(done - before, 1, WEFT_RX_DRAIN + 1);
+		pair_progress(&p);
+	}
+	for (i = 0; i < N; i++) {
+		op_end(&r[i], 0);
+		assert_int_equal(got[i], i);
+	}
+	pair_run(&p);
+	pair_check_empty(&p);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +294,7 @@ int main(void)
 		cmocka_unit_test(E2_a_new_peer_gets_at_most_a_quarter_of_what_is_left),
 		cmocka_unit_test(E2_small_messages_beyond_their_window_go_as_rts),
 		cmocka_unit_test(the_sender_holds_back_at_the_sequence_window),
+		cmocka_unit_test(U19_what_has_waited_for_one_message_is_taken_in_bounded_portions),
 		cmocka_unit_test(E8_control_messages_get_through_with_no_data_traffic),
 		cmocka_unit_test(control_goes_before_queued_data),
 	};

@@ -24,8 +24,9 @@ static const size_t edges[] = {1,    64,   116,  244,  256,  512,  1004,
 struct transfer {
 	size_t len, room;
 	unsigned int lanes;
-	bool sync, late;
+	bool sync, late, rndv; /* rndv: at every size */
 	uint64_t seed;
+	size_t offset; /* of the buffers, besides 1 */
 };
 
 static void transfer(const struct transfer *t, const struct weft_datatype *stype, const void *sbuf,
@@ -37,6 +38,8 @@ static void transfer(const struct transfer *t, const struct weft_datatype *stype
 	int next = 4711, got = 0;
 
 	pair_defaults(&p);
+	if (t->rndv)
+		p.conf.rndv_thresh = 1;
 	pair_open(&p, t->lanes, four_lanes);
 	if (!t->late) {
 		op_recv_dt(&r, &p.w[1], NULL, rbuf, rcount, 6, FULL, rtype);
@@ -68,16 +71,18 @@ static void transfer(const struct transfer *t, const struct weft_datatype *stype
 /* Contiguous, with a guard behind the buffer's end. */
 static void contig(const struct transfer *t)
 {
-	uint8_t *sbuf = malloc(t->len + 1), *rbuf = malloc(t->room + 65);
+	size_t at = t->offset + 1; /* B8: unaligned */
+	uint8_t *sbuf = malloc(t->len + at), *rbuf = malloc(t->room + at + 64);
 
-	fill(sbuf + 1, t->len, t->len); /* B8: unaligned */
-	memset(rbuf, 0xa5, t->room + 65);
-	transfer(t, NULL, sbuf + 1, t->len, NULL, rbuf + 1, t->room);
+	fill(sbuf + at, t->len, t->len);
+	memset(rbuf, 0xa5, t->room + at + 64);
+	transfer(t, NULL, sbuf + at, t->len, NULL, rbuf + at, t->room);
 	if (t->len <= t->room)
-		check(rbuf + 1, t->len, t->len);
+		check(rbuf + at, t->len, t->len);
 	for (size_t i = t->len < t->room ? t->len : t->room; i < t->room + 64; i++)
-		assert_int_equal(rbuf[1 + i], 0xa5);
-	assert_int_equal(rbuf[0], 0xa5);
+		assert_int_equal(rbuf[at + i], 0xa5);
+	for (size_t i = 0; i < at; i++)
+		assert_int_equal(rbuf[i], 0xa5);
 	free(sbuf);
 	free(rbuf);
 }
@@ -106,6 +111,71 @@ static void B1_B8_U24_sizes_around_every_threshold_on_1_to_4_lanes(void **state)
 {
 	(void)state;
 	each_edge(contig, 0);
+}
+
+/* The size from which everything goes by rendezvous, when nobody has set it. */
+static size_t automatic_threshold(unsigned int lanes)
+{
+	struct weft_proto_info info = {.size = sizeof(info)};
+	struct pair p;
+
+	pair_defaults(&p);
+	pair_open(&p, lanes, four_lanes);
+	assert_int_equal(p.conf.rndv_thresh, WEFT_CONF_AUTO);
+	assert_int_equal(weft_ep_query_proto(&p.ep[0], WEFT_OP_TAG_SEND, SIZE_MAX, &info), 0);
+	while (info.min > 0 && !strncmp(info.name, "rndv/", 5)) {
+		size_t from = info.min;
+
+		assert_int_equal(weft_ep_query_proto(&p.ep[0], WEFT_OP_TAG_SEND, from - 1, &info),
+				 0);
+		if (strncmp(info.name, "rndv/", 5) != 0) {
+			pair_close(&p);
+			return from;
+		}
+	}
+	fail_msg("there is no threshold: %s from %zu", info.name, info.min);
+	return 0;
+}
+
+static void U31_both_sides_are_right_across_the_automatic_threshold(void **state)
+{
+	(void)state;
+	for (unsigned int lanes = 1; lanes <= 4; lanes++) {
+		size_t thresh = automatic_threshold(lanes);
+
+		for (unsigned int how = 0; how < 4; how++) {
+			struct transfer t = {.lanes = lanes, .sync = how & 1, .late = how & 2};
+
+			for (size_t len = thresh - 20; len <= thresh + 20; len++) {
+				t.len = t.room = t.seed = len;
+				contig(&t);
+			}
+			for (size_t len = thresh / 4; len <= thresh * 4; len += thresh / 16) {
+				t.len = t.room = t.seed = len;
+				contig(&t);
+			}
+		}
+	}
+}
+
+static void U34_buffers_at_any_offset_by_rendezvous(void **state)
+{
+	static const size_t sizes[] = {512, 2000, 8000, 139000}, at[] = {63, 0, 510, 62, 2046, 7};
+	uint64_t seed = 34;
+
+	(void)state;
+	for (unsigned int i = 0; i < 4 * 4 * 8; i++) {
+		struct transfer t = {.len = sizes[i % 4],
+				     .room = sizes[i % 4],
+				     .lanes = 1 + i / 4 % 4,
+				     .late = i & 1,
+				     .rndv = true,
+				     .seed = i};
+		unsigned int k = i / 16;
+
+		t.offset = k < 6 ? at[k] : pair_random(&seed) % 4096;
+		contig(&t);
+	}
 }
 
 static void B2_U30_a_larger_buffer_gets_the_length_sent_and_no_more(void **state)
@@ -717,6 +787,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(B1_B8_U24_sizes_around_every_threshold_on_1_to_4_lanes),
+		cmocka_unit_test(U31_both_sides_are_right_across_the_automatic_threshold),
+		cmocka_unit_test(U34_buffers_at_any_offset_by_rendezvous),
 		cmocka_unit_test(B2_U30_a_larger_buffer_gets_the_length_sent_and_no_more),
 		cmocka_unit_test(B3_U8_truncation_in_every_size_class),
 		cmocka_unit_test(U8_U29_a_buffer_of_no_bytes_truncates_everything),

@@ -376,6 +376,42 @@ static void thresholds_set_by_hand_are_exact(void **state)
 	assert_int_equal(rndv_from(&m), 4096);
 }
 
+/* The first size at which the lane sends straight from user memory, below rendezvous. */
+static size_t zcopy_from(const struct weft_model *m, weft_buf buf)
+{
+	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, buf};
+	struct weft_proto_select sel;
+	size_t min = 0;
+
+	assert_int_equal(weft_proto_choose(m, &key, &sel, NULL, 0), 0);
+	for (unsigned int i = 0; i < sel.num; i++) {
+		if (strstr(sel.ranges[i].proto->name, "zcopy") != NULL)
+			return min;
+		min = sel.ranges[i].max + 1;
+	}
+	return SIZE_MAX;
+}
+
+static void U55_a_zero_copy_threshold_set_by_hand_is_exact(void **state)
+{
+	static const size_t values[] = {1, 2, 199, 201, 700, 1387, 1388};
+	struct weft_model m = one_lane();
+
+	(void)state;
+	m.lanes[0].features |= WEFT_LANE_F_ZCOPY;
+	m.lanes[0].max_zcopy = 1400;
+	m.lanes[0].max_zcopy_hdr = 64;
+	m.lanes[0].max_iov = 4;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		m.conf.zcopy_thresh = values[i];
+		assert_int_equal(zcopy_from(&m, WEFT_BUF_CONTIG), values[i]);
+		/* What zero copy cannot do keeps its copies: there is a protocol for every size. */
+		assert_true(zcopy_from(&m, WEFT_BUF_GENERIC) == SIZE_MAX);
+	}
+	m.conf.zcopy_thresh = WEFT_CONF_INF;
+	assert_true(zcopy_from(&m, WEFT_BUF_CONTIG) == SIZE_MAX);
+}
+
 static void an_operation_without_lanes_says_what_is_missing(void **state)
 {
 	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, WEFT_BUF_CONTIG};
@@ -499,6 +535,7 @@ int main(void)
 		cmocka_unit_test(rounds_overlap_and_the_slowest_resource_sets_the_pace),
 		cmocka_unit_test(the_terms_of_a_line_sum_up_to_it),
 		cmocka_unit_test(thresholds_set_by_hand_are_exact),
+		cmocka_unit_test(U55_a_zero_copy_threshold_set_by_hand_is_exact),
 		cmocka_unit_test(an_operation_without_lanes_says_what_is_missing),
 		cmocka_unit_test(every_size_and_buffer_has_a_protocol),
 		cmocka_unit_test(equal_lanes_share_one_configuration),
