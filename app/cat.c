@@ -167,7 +167,8 @@ static int run(void *options, int eal_count, char **eal_words)
 
 int main(int argc, char **argv)
 {
-	static const struct program program = {.name = "weft-cat", .parse = parse, .run = run};
+	static const struct program program = {
+		.name = "weft-cat", .server = "weft-cat -l", .parse = parse, .run = run};
 	struct cat_options o = {0};
 	int ret = program_main(&program, &o.peer, argc, argv);
 

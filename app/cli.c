@@ -12,6 +12,7 @@
 #include <string.h>
 
 const char *cli_program = "weft";
+const char *cli_server = "the same program without a host";
 
 static char last_error[256];
 

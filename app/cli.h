@@ -27,6 +27,8 @@ enum app_exit {
 
 /** Name in front of every sentence. Static storage. */
 extern const char *cli_program;
+/** How the end that others connect to is started: "weft-perf without a host". Static storage. */
+extern const char *cli_server;
 
 /** "program: sentence" on standard error. */
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

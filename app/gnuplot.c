@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <string.h>
 
 #include "cli.h"
@@ -27,8 +28,12 @@ static void write_quoted(FILE *out, const char *variable, const char *text)
 
 FILE *gnuplot_open(const char *file, const char *title)
 {
-	FILE *out;
+	/* What gnuplot can't open it writes to standard output. */
+	FILE *out = fopen(file, "we");
 
+	if (!out)
+		return NULL;
+	fclose(out);
 	fflush(stdout);
 	out = popen("gnuplot", "we");
 	if (!out)
@@ -94,8 +99,13 @@ const char *gnuplot_colour(unsigned int i)
 
 int gnuplot_close(FILE *out, const char *file)
 {
-	int status = out ? pclose(out) : -1;
+	int status;
 
+	if (!out) {
+		cli_error("--graph %s: %s", file, strerror(errno));
+		return APP_FAIL;
+	}
+	status = pclose(out);
 	if (status == 0)
 		return APP_OK;
 	cli_error("--graph %s: gnuplot could not draw it%s", file,

@@ -483,9 +483,8 @@ int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, 
 	if (fd == -EINTR)
 		return fd;
 	if (fd == -ECONNREFUSED)
-		cli_error("nobody listens on %s port %u; start the server there first: %s without "
-			  "a host",
-			  host, port, cli_program);
+		cli_error("nobody listens on %s port %u; start the server there first: %s", host,
+			  port, cli_server);
 	else if (fd < 0)
 		cli_error("can't reach %s port %u: %s", host, port, strerror(-fd));
 	if (fd < 0)

@@ -333,7 +333,10 @@ static int run(void *options, int eal_count, char **eal_words)
 
 int main(int argc, char **argv)
 {
-	static const struct program program = {.name = "weft-perf", .parse = parse, .run = run};
+	static const struct program program = {.name = "weft-perf",
+					       .server = "weft-perf without a host",
+					       .parse = parse,
+					       .run = run};
 	struct perf_options o = {0};
 	int ret = program_main(&program, &o.peer, argc, argv);
 

@@ -12,6 +12,7 @@ int program_main(const struct program *p, struct peer_options *options, int argc
 	int eal_count, ret = APP_OK;
 
 	cli_program = p->name;
+	cli_server = p->server;
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
 	sys_catch_signals();
 	if (!cli_asks_for_help(argc, argv))

@@ -11,6 +11,7 @@
 /** A program: its own options begin with struct peer_options. */
 struct program {
 	const char *name;
+	const char *server; /**< see cli_server */
 	/** @return 0, an exit code, or -1: what was asked for is done (--help) */
 	int (*parse)(void *options, int argc, char **argv);
 	/** @return exit code */

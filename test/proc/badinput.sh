@@ -63,6 +63,25 @@ check "weft-info: nothing to show" refuses 2 "say what to show" "$info"
 check "weft-info -c needs no EAL: all variables with help" shows "^WEFT_PEER_TIMEOUT=" "$info" -c
 check "weft-info -C: only what was changed" shows "^WEFT_PEER_TIMEOUT=" env WEFT_PEER_TIMEOUT=7s "$info" -C
 
+profile() { printf '%b' "$1" >"$dir/lanes.ini"; }
+profile '[lane a]\ndriver=dpdk\nbandwidth=25Gbps\nlatency=2us\nam_max=8k\n'
+check "weft-info protocols: without lanes" refuses 2 "--lanes FILE" "$info" protocols
+check "weft-info protocols: no such file" refuses 2 "$dir/none.ini: No such file" "$info" protocols --lanes "$dir/none.ini"
+check "weft-info protocols: unknown operation, and those there are" refuses 2 "--op 'dance': expected tag_send" \
+	"$info" protocols --lanes "$dir/lanes.ini" --op dance
+check "weft-info protocols: unknown format" refuses 2 "--format 'xml': expected table, csv or text" \
+	"$info" protocols --lanes "$dir/lanes.ini" --format xml
+check "weft-info protocols: malformed size to explain" refuses 2 "--explain wants a size .*'9q'" \
+	"$info" protocols --lanes "$dir/lanes.ini" --explain 9q
+check "weft-info protocols: a picture where none can be written" refuses 1 "--graph /no/where/x.svg: No such file or directory" \
+	"$info" protocols --lanes "$dir/lanes.ini" --graph /no/where/x.svg
+profile '[lane a]\ndriver=dpdk\nbandwidth=25\n'
+check "weft-info protocols: a profile with a missing unit" refuses 2 "lanes.ini:3: bandwidth = '25': expected a rate with its unit" \
+	"$info" protocols --lanes "$dir/lanes.ini"
+profile '[model]\nbcopy_bw=5GBs\n'
+check "weft-info protocols: a profile without lanes" refuses 2 "lanes.ini: there is no lane: expected" \
+	"$info" protocols --lanes "$dir/lanes.ini"
+
 unknown_variable() {
 	timeout 20 env WEFT_PEER_TIMEOT=3s "$info" -C >"$dir/client.out" 2>"$dir/client.err" || return 1
 	grep -q "WEFT_PEER_TIMEOT.*WEFT_PEER_TIMEOUT" "$dir/client.err"
@@ -75,11 +94,11 @@ check "weft-perf: lane list that is none" refuses 2 "does not start: a setting" 
 check "weft-perf: port that is not there" refuses 1 "lane" "$perf" "${eal[@]}" "${memif[@]}" -- -L dpdk:7 localhost
 check "weft-cat: port that is not there" refuses 1 "lane" "$cat" "${eal[@]}" "${memif[@]}" -- -L dpdk:7 -l
 check "weft-perf: malformed lane option" refuses 2 "." "$perf" "${eal[@]}" "${memif[@]}" -- -L dpdk:0,mtu=huge localhost
-check "weft-perf: nobody listens" refuses 1 "nobody listens on 127.0.0.1 port 1;" \
+check "weft-perf: nobody listens" refuses 1 "nobody listens on 127.0.0.1 port 1; .*: weft-perf without a host" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
 check "weft-perf: host that does not exist" refuses 1 "no host 'no.such.host.invalid'" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- no.such.host.invalid
-check "weft-cat: nobody listens" refuses 1 "nobody listens" "$cat" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
+check "weft-cat: nobody listens" refuses 1 "nobody listens .* start the server there first: weft-cat -l" "$cat" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
 
 port_taken() {
 	new_pair 1
