@@ -141,6 +141,8 @@ check_format() {
 	(cd "$weft_root" && git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror)
 }
 
+check_behaviours() { python3 "$weft_root/devtools/check-behaviours.py"; }
+
 check_doxygen() {
 	command -v doxygen >/dev/null || { echo "doxygen is not installed"; return 77; }
 	ninja -C "$weft_build" doc/api.stamp
@@ -215,6 +217,7 @@ if [ -z "$quick" ]; then
 	check "exported symbols are those of weft.h" check_symbols
 	check "every file names its licence" check_spdx
 	check "every source file is formatted by .clang-format" check_format
+	check "every behaviour has the tests that doc/behaviours.md names" check_behaviours
 	check "API reference without a warning" check_doxygen
 	check "manual pages without a warning" check_man
 	check "install" check_install

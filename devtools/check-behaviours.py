@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Is doc/behaviours.md true? Every test it names must exist where it says and be registered, every item of the
+lists that the project is measured by must have a row, and a row without tests must give its reason."""
+
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WANTED = ['U%d' % n for n in range(1, 92)]
+for letter, last in (('A', 15), ('B', 10), ('C', 9), ('D', 8), ('E', 9), ('F', 10), ('G', 5)):
+    WANTED += ['%s%d' % (letter, n) for n in range(1, last + 1)]
+
+
+def sources():
+    """File name -> text, of everything under test/; of files with one name, all."""
+    found = {}
+    for folder, _, names in os.walk(os.path.join(ROOT, 'test')):
+        for name in names:
+            if name.endswith(('.c', '.sh')):
+                with open(os.path.join(folder, name), encoding='utf-8') as f:
+                    found[name] = found.get(name, '') + f.read()
+    return found
+
+
+def cases(root):
+    """Names of the guest's cases, which are files."""
+    return set(os.listdir(os.path.join(root, 'test', 'guest', 'cases')))
+
+
+def check_test(files, guest, file, name):
+    if file == 'guest':
+        return None if any(case in (name, name + '.sh') for case in guest) else 'there is no guest case %s' % name
+    if file not in files:
+        return 'there is no file %s under test/' % file
+    text = files[file]
+    if file.endswith('.sh'):
+        return None if 'check "' + name in text else '%s has no case "%s"' % (file, name)
+    if not re.search(r'^static (?:void|int|bool)\s+%s\s*\(' % re.escape(name), text, re.M):
+        return '%s has no function %s' % (file, name)
+    if len(re.findall(r'\b%s\b' % re.escape(name), text)) < 2:
+        return '%s never runs %s' % (file, name)
+    return None
+
+
+def check_row(files, guest, items, tests):
+    """-> (what is wrong, number of tests named)"""
+    wrong, count = [], 0
+    if tests.startswith('does not apply: '):
+        return ([] if len(tests) > 30 else ['%s: no reason is given' % items]), 0
+    for part in tests.split('; '):
+        file, colon, names = part.partition(': ')
+        if not colon:
+            wrong.append("%s: '%s' is not 'file: test, test'" % (items, part))
+            continue
+        for name in names.split(', '):
+            why = check_test(files, guest, file.strip('`'), name.strip('` '))
+            count += 1
+            if why:
+                wrong.append('%s: %s' % (items, why))
+    return wrong, count
+
+
+def main():
+    files, guest, seen, wrong, count = sources(), cases(ROOT), set(), [], 0
+    with open(os.path.join(ROOT, 'doc', 'behaviours.md'), encoding='utf-8') as f:
+        for line in f:
+            cells = [c.strip() for c in line.strip().strip('|').split('|')]
+            if not line.startswith('|') or len(cells) != 3 or cells[0] in ('Item', '---'):
+                continue
+            seen.update(cells[0].split(', '))
+            more, n = check_row(files, guest, cells[0], cells[2])
+            wrong += more
+            count += n
+    wrong += ['%s has no row' % item for item in WANTED if item not in seen]
+    for w in wrong:
+        print('doc/behaviours.md: ' + w)
+    print('%d items, %d tests named' % (len(seen), count))
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
