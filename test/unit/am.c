@@ -516,6 +516,9 @@ static void hostile_active_messages_are_refused(void **state)
 			      t[i].length, NULL);
 		free(m);
 		assert_int_equal(s.p.fail_status[1], t[i].good ? 0 : -EPROTO);
+		assert_int_equal(s.p.w[1].msg->count.malformed + s.p.w[1].msg->count.far_seq,
+				 !t[i].good);
+		assert_int_equal(l.calls, 0);
 		stage_close(&s);
 	}
 }
