@@ -95,64 +95,6 @@ static void rights_are_checked_in_the_call_and_at_the_target(void **state)
 	}
 }
 
-/* A peer that believes in a larger memory than there is. */
-static void out_of_range_operations_are_refused_and_counted_at_the_target(void **state)
-{
-	static const struct {
-		uint64_t at;
-		size_t len;
-	} t[] = {{1, 2000},           {2000, 1},       {1999, 2},
-		 {2001, 1},           {1ull << 63, 8}, {UINT64_MAX - 50, 40},
-		 {UINT64_MAX - 8, 8}, {4000, 3000}};
-	uint8_t *mem = malloc(6000), buf[3000] = {0}, into[3000];
-	uint64_t old = 77, refused = 0;
-	struct weft_rkey *all;
-	struct weft_mem *m;
-	struct stage s;
-	struct op op;
-
-	(void)state;
-	pair_defaults(&s.p);
-	stage_open(&s, 2, NULL, 100);
-	all = s.rkey;
-	memset(mem, 0xa5, 6000);
-	memset(into, 0x5a, sizeof(into));
-	m = stage_register(&s, mem + 2000, 2000, ALL_RIGHTS);
-	s.rkey = stage_key(&s, m);
-	s.rkey->size = UINT64_MAX;
-	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
-		op_put(&op, &s, buf, t[i].len, t[i].at, WEFT_OP_DELIVERED);
-		pair_run(&s.p);
-		op_end(&op, -ERANGE);
-		assert_true(s.p.w[1].msg->rma.bad_range > refused);
-		refused = s.p.w[1].msg->rma.bad_range;
-		op_get(&op, &s, into, t[i].len, t[i].at);
-		pair_run(&s.p);
-		op_end(&op, -ERANGE);
-		assert_true(s.p.w[1].msg->rma.bad_range > refused);
-		refused = s.p.w[1].msg->rma.bad_range;
-	}
-	op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old, 2000, 0);
-	pair_run(&s.p);
-	op_end(&op, -ERANGE);
-	assert_int_equal(old, 77);
-	assert_int_equal(s.p.w[1].msg->rma.bad_range, refused + 1);
-	assert_int_equal(s.p.w[1].msg->rma.puts + s.p.w[1].msg->rma.amos, 0);
-	/* What is inside works as before. */
-	op_put(&op, &s, buf, 8, 1992, WEFT_OP_DELIVERED);
-	pair_run(&s.p);
-	op_end(&op, 0);
-	for (size_t i = 0; i < 6000; i++)
-		assert_int_equal(mem[i], i >= 3992 && i < 4000 ? 0 : 0xa5);
-	assert_int_equal(s.p.fail_status[0] | s.p.fail_status[1], 0);
-	stage_check_empty(&s);
-	weft_rkey_destroy(s.rkey);
-	assert_int_equal(weft_mem_deregister(m), 0);
-	s.rkey = all;
-	stage_close(&s);
-	free(mem);
-}
-
 static void features_that_were_not_asked_for_are_refused(void **state)
 {
 	uint64_t word = 0;
@@ -542,7 +484,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(U79_out_of_range_operations_are_refused_in_the_call),
 		cmocka_unit_test(rights_are_checked_in_the_call_and_at_the_target),
-		cmocka_unit_test(out_of_range_operations_are_refused_and_counted_at_the_target),
 		cmocka_unit_test(features_that_were_not_asked_for_are_refused),
 		cmocka_unit_test(parameters_are_checked),
 		cmocka_unit_test(a_damaged_key_is_refused_whichever_byte_it_is),
