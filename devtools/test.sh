@@ -239,7 +239,7 @@ if [ -z "$quick" ]; then
 		step "threads, sanitized" suites tsan "$tsan" 10 threads -- --wrapper 'setarch -R'
 	fi
 
-	step "unit, valgrind" suites valgrind "$weft_build" 20 unit -long -- --wrapper \
+	TEST_ROUNDS=few step "unit, valgrind" suites valgrind "$weft_build" 20 unit -long -- --wrapper \
 		'valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
 
 	if step "build without DPDK and rdma-core" build "build without DPDK and rdma-core" "$bare" \

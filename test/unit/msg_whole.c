@@ -8,6 +8,7 @@
 
 #include "mock_lane.h"
 #include "msg_util.h"
+#include "rounds.h"
 
 #define MS 1000000ull
 
@@ -320,7 +321,7 @@ static void random_traffic(uint64_t seed, const char *lanes_a, const char *lanes
 static void random_traffic_in_any_order_without_room_arrives_exactly(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 40; seed++)
+	for (uint64_t seed = 1; seed <= test_rounds(40); seed++)
 		random_traffic(seed,
 			       "mock:0;mock:1,bcopy=1500,zcopy=3000,lat=2e-6;mock:2,bw=4e9,zcopy=0",
 			       seed % 2 ? "mock:0;mock:1,bcopy=1500;mock:2"

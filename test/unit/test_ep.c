@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "conn_util.h"
+#include "rounds.h"
 
 static const char two_nics[] = "mock:0;mock:1";
 
@@ -54,7 +55,7 @@ static void send_then_close_delivers_everything(void **state)
 	struct weft_ep *ep;
 
 	(void)state;
-	for (seed = 1; seed <= 60; seed++) {
+	for (seed = 1; seed <= test_rounds(60); seed++) {
 		mock_seed(seed);
 		mock_set_order(MOCK_RANDOM);
 		mock_set_eagain(NULL, seed % 3 * 200);
@@ -324,7 +325,7 @@ static void create_and_close_by_both_sides_at_random(void **state)
 	uint32_t r = 1;
 
 	(void)state;
-	for (seed = 1; seed <= 100; seed++) {
+	for (seed = 1; seed <= test_rounds(100); seed++) {
 		memset(eps, 0, sizeof(eps));
 		mock_seed(seed);
 		mock_set_order(MOCK_RANDOM);

@@ -8,6 +8,7 @@
 #include "conn_util.h"
 #include "mem.h"
 #include "mock_link.h"
+#include "rounds.h"
 
 static const char roce_only[] = "mlink:0;mctl:0";
 static const char two_rails[] = "mlink:0,net=1;mlink:1,net=2;mctl:0,net=1;mctl:1,net=2";
@@ -261,7 +262,7 @@ static void connects_meet_whatever_the_channel_does(void **state)
 	unsigned int seed;
 
 	(void)state;
-	for (seed = 1; seed <= 400; seed++)
+	for (seed = 1; seed <= test_rounds(400); seed++)
 		meet(ctx, seed, seed % 3 ? roce_only : two_rails, seed % 3 ? roce_only : two_rails,
 		     seed % 3 ? 1 : 2);
 	assert_int_equal(weft_context_destroy(ctx), 0);
@@ -274,7 +275,7 @@ static void mixed_hosts_meet_in_any_order_of_events(void **state)
 
 	(void)state;
 	mock_set_order(MOCK_RANDOM);
-	for (seed = 1; seed <= 150; seed++)
+	for (seed = 1; seed <= test_rounds(150); seed++)
 		meet(ctx, seed, mixed, mixed, 2);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }

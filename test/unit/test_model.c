@@ -18,6 +18,7 @@
 #include "cost.h"
 #include "msg.h"
 #include "proto_select.h"
+#include "rounds.h"
 
 static uint64_t rng;
 
@@ -96,7 +97,7 @@ static void envelope_of_exact_lines_equals_brute_force(void **state)
 
 	(void)state;
 	seed();
-	for (int round = 0; round < 4000; round++) {
+	for (unsigned int round = 0; round < test_rounds(4000); round++) {
 		unsigned int num = 1 + (unsigned int)rnd(12);
 		int n;
 
@@ -117,7 +118,7 @@ static void envelope_of_exact_lines_equals_brute_force(void **state)
 		check_shape(l, out, n);
 		for (size_t x = 0; x < 1400; x++)
 			if (found(out, n, x) != brute(l, num, x))
-				fail_msg("round %d: line %d instead of %d at %zu", round,
+				fail_msg("round %u: line %d instead of %d at %zu", round,
 					 found(out, n, x), brute(l, num, x), x);
 		for (int k = 20; k < 64; k++) /* sizes that products of doubles hold exactly */
 			assert_int_equal(found(out, n, SIZE_MAX >> k),
@@ -138,7 +139,7 @@ static void envelope_of_real_lines_is_the_fastest_everywhere(void **state)
 
 	(void)state;
 	seed();
-	for (int round = 0; round < 5000; round++) {
+	for (unsigned int round = 0; round < test_rounds(5000); round++) {
 		unsigned int num = 1 + (unsigned int)rnd(MAX_LINES);
 		int n;
 
@@ -441,7 +442,7 @@ static void every_size_and_buffer_has_a_protocol(void **state)
 
 	(void)state;
 	seed();
-	for (int round = 0; round < 2000; round++) {
+	for (unsigned int round = 0; round < test_rounds(2000); round++) {
 		unsigned int num = 1 + (unsigned int)rnd(16);
 
 		m = one_lane();
@@ -477,7 +478,7 @@ static void every_size_and_buffer_has_a_protocol(void **state)
 				char why[320] = "";
 
 				if (weft_proto_choose(&m, &key, &sel, why, sizeof(why)) < 0)
-					fail_msg("round %d, buffer %u: %s", round, buf, why);
+					fail_msg("round %u, buffer %u: %s", round, buf, why);
 				for (unsigned int i = 0; i < sel.num; i++)
 					assert_true(sel.ranges[i].proto && sel.ranges[i].lanes);
 				assert_true(sel.ranges[sel.num - 1].max == SIZE_MAX);

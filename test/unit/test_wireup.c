@@ -7,6 +7,7 @@
 
 #include "conn_util.h"
 #include "msg.h"
+#include "rounds.h"
 
 static const char two_nics[] = "mock:0;mock:1";
 
@@ -64,7 +65,7 @@ static void connects_meet_in_any_order_of_events(void **state)
 	unsigned int seed, i;
 
 	(void)state;
-	for (seed = 1; seed <= 300; seed++) {
+	for (seed = 1; seed <= test_rounds(300); seed++) {
 		mock_seed(seed);
 		mock_set_order(MOCK_RANDOM);
 		mock_set_burst(1 + seed % 3);
