@@ -192,6 +192,8 @@ static void check_leps(struct roce_iface *r)
 	unsigned int i;
 
 	LIST_FOREACH(lep, &r->leps, link) {
+		if (lep->state == ROCE_FAILED && lep->closing)
+			roce_lep_close(lep);
 		for (i = 0; i < lep->num_qps; i++) {
 			struct roce_chan *chan = lep->chans[i];
 			bool idle = chan->sq.head == chan->sq.tail;
@@ -201,7 +203,7 @@ static void check_leps(struct roce_iface *r)
 			    r->now - chan->busy_since > r->keepalive_ns)
 				roce_chan_tell(chan);
 			/* May run callbacks that destroy the lep: the rest waits for the next look. */
-			if (lep->state == ROCE_FAILED && !idle &&
+			if (lep->state == ROCE_FAILED && !lep->closing && !idle &&
 			    r->now - lep->since > ABANDON_NS &&
 			    (lep->job.run == NULL || roce_job_done(&lep->job))) {
 				chan->abandoned = true;

@@ -107,6 +107,7 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 		return;
 	}
 	if (__builtin_expect(wc->status == IBV_WC_SUCCESS, 1)) {
+		chan->heard = true;
 		complete(chan, n, 0);
 		return;
 	}

@@ -6,6 +6,8 @@
  *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED (error, or the peer has closed)
  *	   └───────────── ep_destroy() ────────┴──> BYE (last words under way) ──> DRAIN (requests come back) ──> freed
  *
+ * When the peer has closed, the answer to its last word is under way in FAILED; when that is over (roce_close.h) is the same as in BYE.
+ *
  * Destroying a queue pair drops its completions, and with them buffers of the shared queue. So a queue pair first goes into the error state,
  * then everything it had comes back, and only then it is destroyed.
  */
@@ -352,7 +354,7 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 unsigned int roce_connect_progress(struct roce_iface *r)
 {
 	struct roce_lep *lep, *next;
-	unsigned int events = 0;
+	unsigned int events = 0, i;
 	struct weft_roce_who who;
 	char text[256];
 
@@ -372,6 +374,9 @@ unsigned int roce_connect_progress(struct roce_iface *r)
 			lep->state = ROCE_UP;
 			lep->base.up = true;
 			lep->base.tx_room = true;
+			/* Keepalive counts from here. */
+			for (i = 0; i < lep->num_qps; i++)
+				lep->chans[i]->busy_since = r->now;
 			snprintf(text, sizeof(text), "%s: peer %s, path MTU %u, %u queue pair%s",
 				 who.device, who.peer, 128u << lep->mtu, lep->num_qps,
 				 lep->num_qps > 1 ? "s" : "");
@@ -391,6 +396,56 @@ static void to_error(struct roce_lep *lep)
 
 	for (i = 0; i < lep->num_qps; i++)
 		ibv_modify_qp(lep->chans[i]->qp, &attr, IBV_QP_STATE);
+}
+
+/* From here on nothing else is sent. */
+static void say_bye(struct roce_lep *lep)
+{
+	struct roce_iface *r = roce_lep_iface(lep);
+	unsigned int i;
+
+	lep->closing = true;
+	lep->close.begin = r->now;
+	lep->close.give_up = r->now + r->give_up_ns;
+	for (i = 0; i < lep->num_qps; i++) {
+		lep->close.heard = lep->close.heard || lep->chans[i]->heard;
+		roce_chan_ring(lep->chans[i]);
+		roce_chan_bye(lep->chans[i]);
+	}
+}
+
+void roce_lep_bye(struct roce_lep *lep)
+{
+	unsigned int i;
+
+	for (i = 0; i < lep->num_qps; i++)
+		if (!lep->chans[i]->bye)
+			return;
+	lep->close.seen_at = roce_lep_iface(lep)->now;
+}
+
+static bool drained(const struct roce_lep *lep)
+{
+	unsigned int i;
+
+	for (i = 0; i < lep->num_qps; i++)
+		if (lep->chans[i]->sq.tail != lep->chans[i]->sq.head)
+			return false;
+	return true;
+}
+
+bool roce_lep_close(struct roce_lep *lep)
+{
+	struct roce_iface *r = roce_lep_iface(lep);
+
+	if (lep->close.acked_at == 0 && drained(lep))
+		lep->close.acked_at = r->now;
+	if (!weft_roce_close_over(&lep->close, r->now))
+		return false;
+	lep->closing = false;
+	lep->since = r->now;
+	to_error(lep);
+	return true;
 }
 
 static void end_flushes(struct roce_lep *lep, int status)
@@ -422,7 +477,9 @@ void roce_lep_fail(struct roce_lep *lep, enum weft_lane_event event, int status,
 	lep->base.up = false;
 	lep->base.tx_room = false;
 	lep->since = r->now;
-	if (lep->state != ROCE_CONNECTING || roce_job_done(&lep->job))
+	if (event == WEFT_LANE_EV_GONE && lep->state == ROCE_UP)
+		say_bye(lep);
+	else if (lep->state != ROCE_CONNECTING || roce_job_done(&lep->job))
 		to_error(lep);
 	lep->state = ROCE_FAILED;
 	if (event == WEFT_LANE_EV_DOWN)
@@ -461,28 +518,14 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 	base->up = false;
 	lep->state = ROCE_DRAIN;
 	lep->since = r->now;
-	if (was == ROCE_UP) {
+	if (was == ROCE_UP)
+		say_bye(lep);
+	if (lep->closing)
 		lep->state = ROCE_BYE;
-		lep->since = r->now + r->give_up_ns;
-		for (i = 0; i < lep->num_qps; i++) {
-			roce_chan_ring(lep->chans[i]);
-			roce_chan_bye(lep->chans[i]);
-		}
-	}
 	/* Those that only wait for the peer's word; the others when the hardware gives the memory back. */
 	for (i = 0; i < lep->num_qps; i++)
 		roce_chan_done(lep->chans[i]);
 	end_flushes(lep, -ECANCELED);
-}
-
-static bool drained(const struct roce_lep *lep)
-{
-	unsigned int i;
-
-	for (i = 0; i < lep->num_qps; i++)
-		if (lep->chans[i]->sq.tail != lep->chans[i]->sq.head)
-			return false;
-	return true;
 }
 
 static void abandon(struct roce_lep *lep)
@@ -504,11 +547,8 @@ void roce_reap(struct roce_iface *r)
 		if (lep->job.run != NULL && !roce_job_done(&lep->job))
 			continue;
 		if (lep->state == ROCE_BYE) {
-			if (!drained(lep) && r->now < lep->since)
-				continue;
-			lep->state = ROCE_DRAIN;
-			lep->since = r->now;
-			to_error(lep);
+			if (roce_lep_close(lep))
+				lep->state = ROCE_DRAIN;
 			continue;
 		}
 		if (lep->job.run != NULL && r->now - lep->since < DRAIN_NS)

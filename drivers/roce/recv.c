@@ -98,6 +98,7 @@ unsigned int roce_words_read(struct roce_iface *r)
 			uint32_t before = chan->credit.acked;
 
 			chan->word_seen = count;
+			chan->heard = true;
 			roce_chan_ack(chan, count);
 			events += chan->credit.acked != before;
 			/* Its completions may have destroyed others in the list. */
@@ -133,7 +134,6 @@ static void control(struct roce_chan *chan, uint32_t imm)
 	struct roce_lep *lep = chan->lep;
 	struct weft_roce_who who = roce_who(lep);
 	char text[128];
-	unsigned int i;
 
 	if (weft_roce_imm_id(imm) != WEFT_ROCE_BYE) {
 		roce_lep_iface(lep)->count.bad_imm++;
@@ -141,9 +141,9 @@ static void control(struct roce_chan *chan, uint32_t imm)
 		return;
 	}
 	chan->bye = true;
-	for (i = 0; i < lep->num_qps; i++)
-		if (!lep->chans[i]->bye)
-			return;
+	roce_lep_bye(lep);
+	if (lep->close.seen_at == 0)
+		return;
 	snprintf(text, sizeof(text), "%s: peer %s has closed the lane", who.device, who.peer);
 	roce_lep_fail(lep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
 }
@@ -174,19 +174,13 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
 	return true;
 }
 
-/* Both ends close at the same time: nobody needs to wait for the other's hardware. */
+/* Both ends close at the same time. */
 static void crossed(struct roce_chan *chan, const struct ibv_wc *wc)
 {
-	struct roce_lep *lep = chan->lep;
-	unsigned int i;
-
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(ntohl(wc->imm_data) & WEFT_ROCE_IMM_CONTROL))
 		return;
 	chan->bye = true;
-	for (i = 0; i < lep->num_qps; i++)
-		if (!lep->chans[i]->bye)
-			return;
-	lep->since = 0;
+	roce_lep_bye(chan->lep);
 }
 
 void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf)
@@ -197,6 +191,8 @@ void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *b
 	bool may_keep;
 	int keep;
 
+	if (chan != NULL)
+		chan->heard = true;
 	if (chan == NULL || chan->lep->state >= ROCE_FAILED) {
 		if (chan != NULL && chan->lep->state == ROCE_BYE)
 			crossed(chan, wc);

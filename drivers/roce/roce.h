@@ -30,6 +30,7 @@
 
 #include "lane.h"
 #include "mpool.h"
+#include "roce_close.h"
 #include "roce_credit.h"
 #include "roce_gid.h"
 #include "roce_opts.h"
@@ -242,7 +243,9 @@ struct roce_chan {
 	uint64_t word_remote;
 	uint64_t busy_since; /* ns: when the oldest request was posted, or the last one answered */
 	uint64_t ack_since; /* ns: when the first message came that the peer has not been told of */
-	bool ack_now, bye;
+	bool ack_now;
+	bool bye;       /* the peer's last word came */
+	bool heard;     /* something of the peer came */
 	bool abandoned; /* completions may still come: its memory stays until the end */
 	bool lost;      /* the device refused requests: those from lost_from on never come back */
 	uint32_t lost_from;
@@ -289,7 +292,9 @@ struct roce_lep {
 	uint8_t mtu, remote_reads;
 	uint8_t remote_gid[16];
 	uint32_t promised; /* receive buffers */
-	uint64_t since;    /* ns: BYE: when to end it; DRAIN: when it began */
+	uint64_t since;    /* ns: FAILED, DRAIN: when it began */
+	bool closing;      /* last words are under way */
+	struct weft_roce_close close;
 	char peer[48];
 };
 
@@ -386,6 +391,10 @@ int roce_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 /** The lane is over: queue pairs to error; completions come back with @p status; then the event. */
 void roce_lep_fail(struct roce_lep *lep, enum weft_lane_event event, int status, const char *text);
 void roce_lep_fail_wc(struct roce_lep *lep, struct roce_chan *chan, enum ibv_wc_status status);
+/** The peer's last word came on one of the queue pairs. */
+void roce_lep_bye(struct roce_lep *lep);
+/** Last words are under way: is that over? Then its queue pairs are in error. */
+bool roce_lep_close(struct roce_lep *lep);
 /** Leps whose connecting has come to an end. @return events */
 unsigned int roce_connect_progress(struct roce_iface *r);
 /** Destroyed leps go their way. */

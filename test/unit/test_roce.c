@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "drivers/roce/roce_close.h"
 #include "drivers/roce/roce_credit.h"
 #include "drivers/roce/roce_gid.h"
 #include "drivers/roce/roce_opts.h"
@@ -142,6 +143,114 @@ static void windows_shrink_so_that_many_peers_fit(void **state)
 	}
 	assert_true(peers > 700);
 	assert_true(left < 5);
+}
+
+/* ------------------------------------------------------------------ closing */
+
+static void an_end_leaves_at_once_only_when_both_know(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct weft_roce_close c = {.begin = 1000 * ms, .give_up = 2900 * ms, .heard = true};
+
+	(void)state;
+	/* Only what both have said and know ends it at once. */
+	assert_false(weft_roce_close_over(&c, 2899 * ms));
+	assert_true(weft_roce_close_over(&c, 2900 * ms));
+	c.acked_at = c.seen_at = 1003 * ms;
+	assert_true(weft_roce_close_over(&c, 1003 * ms));
+	/* The peer's last word alone: ours, or the acknowledgement of its one, may not have left the device. */
+	c.acked_at = 0;
+	assert_false(weft_roce_close_over(&c, 1003 * ms));
+	assert_true(weft_roce_close_over(&c, 1003 * ms + WEFT_ROCE_LINGER_NS));
+	/* Ours alone: the peer's may be on its way, or never come. */
+	c.acked_at = 1003 * ms;
+	c.seen_at = 0;
+	assert_false(weft_roce_close_over(&c, 1003 * ms));
+	assert_true(weft_roce_close_over(&c, 1003 * ms + WEFT_ROCE_GRACE_NS));
+}
+
+static void to_a_peer_that_was_never_heard_nothing_is_sent_twice(void **state)
+{
+	const uint64_t resend = 4096ull << 16; /* the default time-out */
+	struct weft_roce_close c = {.begin = 77, .give_up = 7 * resend};
+
+	(void)state;
+	assert_false(weft_roce_close_over(&c, 78));
+	assert_true(weft_roce_close_over(&c, 77 + resend - 1));
+	/* One that was heard, and does not answer, gets what the device does for it. */
+	c.heard = true;
+	assert_false(weft_roce_close_over(&c, 77 + 6 * resend));
+}
+
+/* An end of the model below. Times in us. */
+struct closer {
+	struct weft_roce_close c;
+	bool said, gone, bye_queued;
+	uint64_t close_at, polls_at, bye_at, ack_at;
+};
+
+static uint64_t draw(uint32_t *seed, uint32_t n)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return (*seed >> 8) % n;
+}
+
+static void closer_poll(struct closer *me, uint64_t now, uint32_t *seed)
+{
+	/* The completion is seen; the acknowledgement leaves a moment later, if the queue pair lives then. */
+	if (me->bye_queued && me->c.seen_at == 0)
+		me->c.seen_at = now * 1000;
+	if (!me->said && (now >= me->close_at || me->c.seen_at != 0)) {
+		me->said = true;
+		me->c.begin = now * 1000;
+		me->c.give_up = (now + 1900000) * 1000;
+		me->bye_at = now + 1 + draw(seed, 200);
+	}
+	if (me->ack_at != 0 && now >= me->ack_at && me->c.acked_at == 0)
+		me->c.acked_at = now * 1000;
+	me->gone = me->said && weft_roce_close_over(&me->c, now * 1000);
+}
+
+/* What the device does on its own: deliver, acknowledge, or nothing for a queue pair that has gone. */
+static void closer_device(struct closer *me, struct closer *peer, uint64_t now, uint32_t *seed,
+			  uint64_t *ack_leaves)
+{
+	if (me->gone)
+		return;
+	if (me->bye_at != 0 && now >= me->bye_at && !peer->gone && !peer->bye_queued) {
+		peer->bye_queued = true;
+		*ack_leaves = now + draw(seed, 300);
+	}
+	if (*ack_leaves != 0 && now >= *ack_leaves && me->ack_at == 0 && !peer->gone)
+		me->ack_at = now + 1;
+}
+
+static void no_end_waits_for_one_that_has_left(void **state)
+{
+	uint32_t seed = 1;
+	unsigned int round, k;
+	uint64_t now;
+
+	(void)state;
+	for (round = 0; round < 300; round++) {
+		struct closer e[2] = {{.c.heard = true}, {.c.heard = true}};
+		uint64_t ack[2] = {0, 0};
+
+		e[1].close_at = draw(&seed, 2) ? draw(&seed, 400) : 1000000000;
+		for (now = 1; !e[0].gone || !e[1].gone; now++) {
+			for (k = 0; k < 2; k++) {
+				closer_device(&e[k], &e[!k], now, &seed, &ack[k]);
+				if (now < e[k].polls_at || e[k].gone)
+					continue;
+				closer_poll(&e[k], now, &seed);
+				e[k].polls_at = now + 1 + draw(&seed, draw(&seed, 8) ? 5 : 3000);
+			}
+			/* Neither waits longer than a lost acknowledgement is worth: nothing is ever sent again. */
+			for (k = 0; k < 2; k++)
+				if (e[k].said && !e[k].gone)
+					assert_true(now * 1000 - e[k].c.begin < 268000000);
+		}
+	}
 }
 
 /* ------------------------------------------------------------------ batches */
@@ -613,6 +722,9 @@ int main(void)
 		cmocka_unit_test(a_stream_never_stops_and_never_overruns),
 		cmocka_unit_test(the_peer_is_told_before_it_must_stop),
 		cmocka_unit_test(windows_shrink_so_that_many_peers_fit),
+		cmocka_unit_test(an_end_leaves_at_once_only_when_both_know),
+		cmocka_unit_test(to_a_peer_that_was_never_heard_nothing_is_sent_twice),
+		cmocka_unit_test(no_end_waits_for_one_that_has_left),
 		cmocka_unit_test(the_first_goes_at_once_and_the_others_share_a_doorbell),
 		cmocka_unit_test(places_are_bounded_and_some_stay_for_last_words),
 		cmocka_unit_test(a_completion_completes_all_before_it),
