@@ -6,6 +6,7 @@
 . /run/settings
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TMPDIR=/tmp
 out=/run/weft-guest
+export weft_rounds
 ulimit -l unlimited
 ip link set lo up
 
@@ -18,7 +19,7 @@ fi
 for name in $weft_cases; do
 	begin=$SECONDS
 	dmesg -C
-	timeout -k 5 "${WEFT_CASE_TIMEOUT:-120}" bash "$weft_source/test/guest/cases/$name.sh" "$weft_build" \
+	timeout -k 5 "${weft_case_limit:-240}" bash "$weft_source/test/guest/cases/$name.sh" "$weft_build" \
 		>"/run/$name.tap" 2>"/run/$name.log" </dev/null
 	rc=$?
 	dmesg | grep -E 'BUG|WARNING|Oops|soft lockup|blocked for' >>"/run/$name.log"

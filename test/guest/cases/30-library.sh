@@ -13,6 +13,6 @@ rail 0 || exit
 check "weft-info -d shows the device, its address and why that one" info_explains
 check "RoCE alone: ping-pong of all protocols, every byte" \
 	perf_pair roce:rxe0b roce:rxe0a -t tag_lat -s 0,8,200,4k,64k,1M -n 5 -w 1 -f -V
-check "RoCE alone: a stream, every byte" perf_pair roce:rxe0b roce:rxe0a -t tag_bw -s 8,4k,1M -n 16 -w 1 -f -V
+check "RoCE alone: a stream, every byte" perf_pair roce:rxe0b roce:rxe0a -t tag_bw -s 8,4k,1M -n 16 -w 1 -O 4 -f -V
 check "no receiver was ever not ready" quiet_counters rxe0a rxe0b
 tap_end
