@@ -21,7 +21,7 @@ limited() {
 
 # The same for another user, who has no rights at all. The build may lie where that user may not look.
 another_user() {
-	cp "$info" "$build"/libweft.so.* "$dir/" && chmod 755 "$dir" "$dir"/* || return
+	cp "$info" "$build/libweft.so.0" "$dir/" && chmod 755 "$dir" "$dir"/* || return
 	(
 		ulimit -l 64
 		mkdir -p /run/nobody && chown 65534:65534 /run/nobody
