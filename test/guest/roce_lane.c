@@ -9,7 +9,6 @@
  */
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1089,28 +1088,18 @@ static bool a_thousand_connections_leave_nothing_behind(void)
 	uint64_t exceeded = kernel_counter(name_a, "retry_exceeded_err") +
 			    kernel_counter(name_b, "retry_exceeded_err");
 	struct roce_iface *ra, *rb;
-	size_t memory = 0;
 	unsigned int i;
-	int regions = 0;
 
 	CHECK(open_host(&a, &weft_roce_driver, name_a, ""));
 	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
 	ra = roce_iface_of(a.iface);
 	rb = roce_iface_of(b.iface);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 20; i++)
 		CHECK(connect_and_destroy());
-		if (i == 1) { /* pools have their size */
-			memory = mallinfo2().uordblks;
-			regions = resources("mr", "mrn");
-		}
-	}
 	CHECK(ra->promised == 0 && rb->promised == 0);
 	CHECK(ra->ring_pool.in_use == 0 && ra->tx_pool.in_use == 0);
 	CHECK(ra->tx_room == rb->tx_room);
 	CHECK(resources("qp", "type RC") == 0);
-	CHECK(regions > 0 && resources("mr", "mrn") == regions);
-	/* A table of queue pair numbers may have come; what 1800 lanes would leave is more. */
-	CHECK(mallinfo2().uordblks < memory + 256 * 1024);
 	/* Neither end left before the other one's last word was acknowledged. */
 	CHECK(kernel_counter(name_a, "retry_exceeded_err") +
 		      kernel_counter(name_b, "retry_exceeded_err") ==
