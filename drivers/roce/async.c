@@ -70,6 +70,10 @@ static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 		e->type = event->event_type;
 		if (is_qp_event(event->event_type))
 			e->qpn = event->element.qp->qp_num;
+		else if (event->event_type == IBV_EVENT_CQ_ERR)
+			e->queue = event->element.cq;
+		else if (event->event_type == IBV_EVENT_SRQ_ERR)
+			e->queue = event->element.srq;
 		STAILQ_INSERT_TAIL(&w->events, e, link);
 		atomic_store_explicit(&w->pending, true, memory_order_release);
 	}
@@ -115,7 +119,7 @@ bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce
 static void fail_all(struct roce_iface *r, int status, const char *what)
 {
 	struct roce_lep *lep;
-	char text[256];
+	char text[320];
 
 	for (;;) {
 		LIST_FOREACH(lep, &r->leps, link)
@@ -131,12 +135,14 @@ static void fail_all(struct roce_iface *r, int status, const char *what)
 
 static void gid_changed(struct roce_iface *r)
 {
-	char gid[48], what[128];
+	char gid[48], what[160];
 
 	if (roce_dev_gid_is(r->dev, r->port, r->gid.index, r->gid.gid))
 		return;
 	weft_roce_gid_print(r->gid.gid, gid, sizeof(gid));
-	snprintf(what, sizeof(what), "its address %s (GID %u) was removed", gid, r->gid.index);
+	snprintf(what, sizeof(what),
+		 "its address %s (GID %u) was removed (give it back to the network device)", gid,
+		 r->gid.index);
 	fail_all(r, -EADDRNOTAVAIL, what);
 }
 
@@ -173,13 +179,19 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		r->port_up = false;
-		fail_all(r, -ENODEV, "the device failed or was removed");
+		fail_all(r, -ENODEV, "the device failed or was removed (the kernel log says why)");
 		break;
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_SRQ_ERR:
-		fail_all(r, -EIO, "a queue of the device failed");
+		/* The device is shared: it may be another worker's. */
+		if (e->queue == r->cq || e->queue == r->srq)
+			fail_all(r, -EIO, "a queue of the device failed (the kernel log says why)");
 		break;
 	default:
+		/*
+		 * Nothing for RoCE or for us: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR, QP_LAST_WQE_REACHED,
+		 * SRQ_LIMIT_REACHED (never armed), LID_CHANGE, PKEY_CHANGE, SM_CHANGE, CLIENT_REREGISTER, WQ_FATAL.
+		 */
 		break;
 	}
 }
@@ -217,12 +229,12 @@ static void check_leps(struct roce_iface *r)
 static void check_port(struct roce_iface *r)
 {
 	uint64_t patience = r->give_up_ns > 1000000000 ? r->give_up_ns : 1000000000;
-	char what[64];
+	char what[96];
 
 	if (r->port_up || r->port_down_since == 0 || r->now - r->port_down_since < patience)
 		return;
-	snprintf(what, sizeof(what), "port %u has been down for %.1f s", r->port,
-		 (double)(r->now - r->port_down_since) * 1e-9);
+	snprintf(what, sizeof(what), "port %u has been down for %.1f s ('ip link' shows the link)",
+		 r->port, (double)(r->now - r->port_down_since) * 1e-9);
 	fail_all(r, -ENETDOWN, what);
 }
 

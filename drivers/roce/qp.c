@@ -106,20 +106,18 @@ static int chan_create(struct roce_lep *lep)
 {
 	struct roce_iface *r = roce_lep_iface(lep);
 	struct roce_chan *chan = calloc(1, sizeof(*chan));
-	uint32_t left = r->rx_total - r->rx_total / 8 - r->promised;
+	uint32_t left = weft_roce_left(r->rx_total, r->promised, r->kept);
 	int rc;
 
 	if (chan == NULL)
 		return -ENOMEM;
 	chan->lep = lep;
-	chan->credit.own_window = r->promised < r->rx_total - r->rx_total / 8
-					  ? weft_roce_window(r->opts.window, left)
-					  : 0;
+	chan->credit.own_window = weft_roce_window(r->opts.window, left);
 	if (chan->credit.own_window == 0) {
 		free(chan);
-		weft_warn("%s: no receive buffers are left for another peer: %u are promised; "
-			  "raise WEFT_RX_BUFS",
-			  r->base.name, r->promised);
+		weft_warn("%s: no receive buffers are left for another peer: %u are promised, "
+			  "%u are kept by the application; raise WEFT_RX_BUFS",
+			  r->base.name, r->promised, r->kept);
 		return -ENOBUFS;
 	}
 	rc = chan_setup(r, chan);

@@ -44,7 +44,9 @@
 struct roce_event {
 	STAILQ_ENTRY(roce_event) link;
 	enum ibv_event_type type;
-	uint32_t qpn;
+	uint32_t qpn; /* of a queue pair */
+	const void *
+		queue; /* completion queue or shared receive queue: to be compared, never followed */
 };
 
 struct roce_watch {

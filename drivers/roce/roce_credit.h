@@ -71,4 +71,15 @@ static inline uint32_t weft_roce_window(uint32_t wanted, uint32_t left)
 	return left >= w + 1 ? w : 0;
 }
 
+/**
+ * Receive buffers that can still be promised: an eighth stays for what is being looked at, and what the
+ * protocol layer keeps can't be posted. So what is posted covers all promises, however many peers there are.
+ */
+static inline uint32_t weft_roce_left(uint32_t total, uint32_t promised, uint32_t kept)
+{
+	uint32_t most = total - total / 8;
+
+	return promised + kept < most ? most - promised - kept : 0;
+}
+
 #endif /* WEFT_ROCE_CREDIT_H */

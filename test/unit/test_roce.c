@@ -255,6 +255,45 @@ static void no_end_waits_for_one_that_has_left(void **state)
 
 /* ------------------------------------------------------------------ batches */
 
+/* Peers come and go while the application keeps buffers: what is posted covers what is promised, always. */
+static void promises_never_exceed_the_shared_queue_whatever_is_kept(void **state)
+{
+	const uint32_t total = 2048;
+	uint32_t window[1024], num = 0, promised = 0, kept = 0, seed = 1, refused = 0;
+
+	(void)state;
+	for (int i = 0; i < 200000; i++) {
+		uint32_t left, w;
+
+		seed = seed * 1664525u + 1013904223u;
+		switch (seed >> 24 & 3) {
+		case 0:
+		case 1:
+			left = weft_roce_left(total, promised, kept);
+			w = num < 1024 ? weft_roce_window(64, left) : 0;
+			refused += w == 0;
+			if (w) {
+				window[num++] = w;
+				promised += w + 1;
+			}
+			break;
+		case 2:
+			if (num && seed >> 16 & 1)
+				promised -= window[--num] + 1;
+			break;
+		case 3:
+			/* As the driver allows: roce_srq_may_keep(). */
+			if ((seed >> 8 & 7) && kept + promised + 64 < total)
+				kept++;
+			else
+				kept -= kept > 0;
+			break;
+		}
+		assert_true(promised + kept <= total);
+	}
+	assert_true(refused > 0);
+}
+
 static void the_first_goes_at_once_and_the_others_share_a_doorbell(void **state)
 {
 	struct weft_roce_sq sq = {.depth = 128};
@@ -725,6 +764,7 @@ int main(void)
 		cmocka_unit_test(an_end_leaves_at_once_only_when_both_know),
 		cmocka_unit_test(to_a_peer_that_was_never_heard_nothing_is_sent_twice),
 		cmocka_unit_test(no_end_waits_for_one_that_has_left),
+		cmocka_unit_test(promises_never_exceed_the_shared_queue_whatever_is_kept),
 		cmocka_unit_test(the_first_goes_at_once_and_the_others_share_a_doorbell),
 		cmocka_unit_test(places_are_bounded_and_some_stay_for_last_words),
 		cmocka_unit_test(a_completion_completes_all_before_it),
