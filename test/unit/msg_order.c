@@ -181,7 +181,6 @@ static void one_permutation(struct pair *p, const unsigned int *perm, unsigned i
 
 	fill(sbuf, len, n);
 	memset(rbuf, 0, len);
-	p->w[1].msg->conf.rndv_scheme = WEFT_RNDV_AM; /* all pieces are there at once */
 	if (when == BEFORE)
 		op_recv(&r, &p->w[1], rbuf, sizeof(rbuf), 9, FULL);
 	op_send(&s, &p->ep[0], sbuf, len, 9);
@@ -276,6 +275,7 @@ static void A10_every_permutation_of_rendezvous_data(void **state)
 
 	(void)state;
 	pair_defaults(&p);
+	p.conf.rndv_scheme = WEFT_RNDV_AM; /* all pieces are there at once */
 	pair_open(&p, 2, lanes);
 	do {
 		one_permutation(&p, perm, 6, BEFORE, true);
