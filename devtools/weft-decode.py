@@ -233,14 +233,14 @@ MESSAGES = {
     16: ('AM', '<IHH', 'seq id header_length', 'payload'),
     17: ('AM_RTS', '<IHHQIII', 'seq id header_length total req gen flags', 'payload'),
     18: ('AM_FRAG', '<IHHQQ', 'seq id header_length total offset', 'piece'),
-    20: ('PUT', '<QQII', 'key offset ref gen', 'piece'),
+    20: ('PUT', '<QQIII', 'key offset ref gen flags', 'piece'),
     21: ('GET', '<QQQQIII', 'key offset length local ref gen flags', 'nothing'),
     22: ('GET_DATA', '<IIQ', 'ref gen offset', 'piece'),
     23: ('AMO', '<QQQQIIBBH', 'key offset operand compare ref gen op width flags', 'nothing'),
     24: ('AMO_REP', '<IIQ', 'ref gen value', 'nothing'),
     25: ('RMA_NAK', '<IIQI', 'ref gen length status', 'nothing'),
-    26: ('RMA_FLUSH', '<Q', 'count', 'nothing'),
-    27: ('RMA_FLUSHED', '<QQQI', 'done naks errors status', 'nothing'),
+    26: ('RMA_FLUSH', '<QI', 'count flags', 'nothing'),
+    27: ('RMA_FLUSHED', '<QQQI', 'count naks errors status', 'nothing'),
 }
 
 

@@ -105,10 +105,12 @@ int weft_rma_put_step(struct weft_request *req)
 
 	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
 		size_t off = req->send.offset, rest = req->length - off, max;
+		bool odd = me->rma->odd;
 		struct weft_wire_put hdr = {
 			.key = weft_put64(req->send.rma.rkey->key),
 			.offset = weft_put64(req->send.rma.remote + off),
 			.ref = weft_request_ref(req),
+			.flags = weft_put32(odd ? WEFT_WIRE_RMA_ODD : 0),
 		};
 		size_t look = rest < 4096 ? rest : 4096;
 		int lane = weft_tx_pick(me, mask, look, limit), rc = -EAGAIN;
@@ -127,7 +129,7 @@ int weft_rma_put_step(struct weft_request *req)
 		} else if (rc) {
 			return rc;
 		} else {
-			me->rma->sent++;
+			weft_rma_count(me->rma, odd);
 			req->send.offset += max;
 		}
 	}
@@ -164,7 +166,7 @@ int weft_rma_amo_step(struct weft_request *req)
 {
 	struct weft_rma *rma = req->me->rma;
 	struct weft_req_rma *r = &req->send.rma;
-	bool fetch = r->amo.result != NULL;
+	bool fetch = r->amo.result != NULL, odd = rma->odd;
 	struct weft_wire_amo amo = {
 		.key = weft_put64(r->rkey->key),
 		.offset = weft_put64(r->remote),
@@ -173,7 +175,9 @@ int weft_rma_amo_step(struct weft_request *req)
 		.ref = weft_request_ref(req),
 		.op = r->op,
 		.width = r->width,
-		.flags = weft_put16(fetch ? WEFT_WIRE_AMO_FETCH : 0),
+		.flags = weft_put16(fetch ? WEFT_WIRE_AMO_FETCH
+				    : odd ? WEFT_WIRE_RMA_ODD
+					  : 0),
 	};
 
 	if (fetch && rma->open >= WEFT_RMA_OPEN)
@@ -184,7 +188,7 @@ int weft_rma_amo_step(struct weft_request *req)
 	if (fetch)
 		set_pieces(req, req->length);
 	else
-		rma->sent++;
+		weft_rma_count(rma, odd);
 	return 0;
 }
 
@@ -335,8 +339,7 @@ bool weft_rma_has_work(const struct weft_msg_ep *me)
 
 	if (!rma)
 		return false;
-	if (!TAILQ_EMPTY(&rma->answers) || rma->ask_due ||
-	    (rma->asked && rma->done >= rma->asked_count))
+	if (!TAILQ_EMPTY(&rma->answers) || rma->ask_due || weft_rma_asked_done(rma))
 		return true;
 	req = TAILQ_FIRST(&rma->pending);
 	if (!req)

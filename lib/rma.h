@@ -12,13 +12,17 @@
  *	rma_fence.c   order: what is confirmed, fences, and flush's question for it
  *
  * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at both
- * ends. RMA_FLUSH asks whether a number of them is done; the answer also says how many RMA_NAK were
- * sent, so that it takes effect only after them, whatever order lanes deliver in. GETs are answered
- * by data or a NAK, byte for byte.
+ * ends. RMA_FLUSH asks for an answer when all of them so far are done; the answer also says how many
+ * RMA_NAK were sent, so that it takes effect only after them, whatever order lanes deliver in. GETs
+ * are answered by data or a NAK, byte for byte.
+ *
+ * Messages overtake each other, so a bare number of what is done says nothing of which: there are
+ * two counts, even and odd, and each RMA_FLUSH is about the one that nothing is added to until its
+ * answer has come.
  *
  *	sent       PUT and counted AMO messages handed to lanes
  *	wanted     so many must be confirmed, for somebody who waits
- *	confirmed  so many are done at the peer, errors told
+ *	confirmed  the first so many are done at the peer, errors told
  *
  * An endpoint is *quiet* when nothing is running and sent == confirmed: a fence lets go then.
  */
@@ -63,23 +67,27 @@ struct weft_rma {
 	struct weft_requests pending; /* not handed over, in order */
 	struct weft_requests waiting; /* DELIVERED, by the count they wait for */
 	uint64_t sent, wanted, confirmed;
-	uint64_t naks;                  /* that have come */
-	uint64_t told_count, told_naks; /* of the last RMA_FLUSHED */
-	uint64_t errors;                /* that an RMA_FLUSHED has told, as seen */
-	int status;                     /* error that no request could tell; for flush */
-	uint32_t running;               /* started, not over */
-	uint32_t open;                  /* of WEFT_RMA_OPEN */
-	uint32_t epoch;                 /* worker fence before what is running */
-	bool asking;                    /* an RMA_FLUSH is under way */
-	bool ask_due;                   /* one found no room */
-	bool fence;                     /* the next operation waits for those before it */
+	uint64_t half[2];   /* of sent: even, odd */
+	uint64_t ask_sent;  /* when the RMA_FLUSH under way went out */
+	uint64_t naks;      /* that have come */
+	uint64_t told_naks; /* of the last RMA_FLUSHED */
+	uint64_t errors;    /* that an RMA_FLUSHED has told, as seen */
+	int status;         /* error that no request could tell; for flush */
+	uint32_t running;   /* started, not over */
+	uint32_t open;      /* of WEFT_RMA_OPEN */
+	uint32_t epoch;     /* worker fence before what is running */
+	bool odd;           /* the half that is added to */
+	bool asking;        /* an RMA_FLUSH is under way: about the other half */
+	bool told;          /* and answered, but RMA_NAKs are missing */
+	bool ask_due;       /* one found no room */
+	bool fence;         /* the next operation waits for those before it */
 	bool warned;
 	/* what the peer asks */
 	struct weft_requests answers;
 	uint32_t answers_open;
-	bool asked; /* an RMA_FLUSH waits for */
+	bool asked, asked_odd; /* an RMA_FLUSH waits for */
 	uint64_t asked_count;
-	uint64_t done; /* PUT and counted AMO messages, refused ones included */
+	uint64_t done[2]; /* PUT and counted AMO messages, refused ones included: even, odd */
 	uint64_t naks_sent, refused;
 	int refused_status;
 	struct weft_wire_ref last_nak; /* one is enough for the pieces of one PUT */
@@ -91,6 +99,19 @@ struct weft_rma *weft_rma_of(struct weft_msg_ep *me);
 static inline bool weft_rma_quiet(const struct weft_rma *rma)
 {
 	return rma->running == 0 && rma->sent == rma->confirmed;
+}
+
+/** Is what the peer's RMA_FLUSH asked for done? */
+static inline bool weft_rma_asked_done(const struct weft_rma *rma)
+{
+	return rma->asked && rma->done[rma->asked_odd] >= rma->asked_count;
+}
+
+/** A PUT or counted AMO of half @p odd is with a lane. */
+static inline void weft_rma_count(struct weft_rma *rma, bool odd)
+{
+	rma->sent++;
+	rma->half[odd]++;
 }
 
 /* ------------------------------------------------------------------ asker (rma.c) */

@@ -17,7 +17,10 @@
 void weft_rma_ask(struct weft_msg_ep *me)
 {
 	struct weft_rma *rma = me->rma;
-	struct weft_wire_rma_flush flush = {.count = weft_put64(rma->sent)};
+	struct weft_wire_rma_flush flush = {
+		.count = weft_put64(rma->half[rma->odd]),
+		.flags = weft_put32(rma->odd ? WEFT_WIRE_RMA_ODD : 0),
+	};
 
 	rma->ask_due = false;
 	if (rma->asking || rma->wanted <= rma->confirmed || me->failed)
@@ -28,7 +31,10 @@ void weft_rma_ask(struct weft_msg_ep *me)
 		return;
 	}
 	rma->asking = true;
-	rma->told_count = 0;
+	rma->told = false;
+	rma->ask_sent = rma->sent;
+	/* The other half is empty of unknowns: what it had was confirmed by the last answer. */
+	rma->odd = !rma->odd;
 }
 
 void weft_rma_want(struct weft_msg_ep *me, uint64_t count)
@@ -62,10 +68,10 @@ static void take_answer(struct weft_msg_ep *me)
 {
 	struct weft_rma *rma = me->rma;
 
-	if (!rma->asking || rma->told_count == 0 || rma->naks < rma->told_naks)
+	if (!rma->asking || !rma->told || rma->naks < rma->told_naks)
 		return;
 	rma->asking = false;
-	confirm(me, rma->told_count);
+	confirm(me, rma->ask_sent);
 	if (!me->failed)
 		weft_rma_ask(me);
 }
@@ -93,7 +99,7 @@ void weft_rma_recv_flushed(struct weft_msg_ep *me, const struct weft_wire_rma_fl
 	struct weft_rma *rma = me->rma;
 	uint64_t count = weft_get64(f->count), errors = weft_get64(f->errors);
 
-	if (!rma->asking || count > rma->sent || count <= rma->confirmed) {
+	if (!rma->asking || rma->told || count != rma->half[!rma->odd]) {
 		me->mw->count.mismatch++;
 		return;
 	}
@@ -101,7 +107,7 @@ void weft_rma_recv_flushed(struct weft_msg_ep *me, const struct weft_wire_rma_fl
 		rma->errors = errors;
 		refused(rma, -(int)weft_get32(f->status));
 	}
-	rma->told_count = count;
+	rma->told = true;
 	rma->told_naks = weft_get64(f->naks);
 	take_answer(me);
 }

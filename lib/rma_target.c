@@ -131,13 +131,13 @@ static void answer_flush(struct weft_msg_ep *me)
 {
 	struct weft_rma *rma = me->rma;
 	struct weft_wire_rma_flushed f = {
-		.count = weft_put64(rma->done),
+		.count = weft_put64(rma->asked_count),
 		.naks = weft_put64(rma->naks_sent),
 		.errors = weft_put64(rma->refused),
 		.status = weft_put32((uint32_t)-rma->refused_status),
 	};
 
-	if (!rma->asked || rma->done < rma->asked_count)
+	if (!weft_rma_asked_done(rma))
 		return;
 	if (weft_tx_envelope_any(me, WEFT_WIRE_RMA_FLUSHED, &f, sizeof(f)))
 		weft_tx_kick(me);
@@ -146,11 +146,11 @@ static void answer_flush(struct weft_msg_ep *me)
 }
 
 /* A PUT or counted AMO is over, with an error if @p status is one. */
-static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, int status)
+static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, bool odd, int status)
 {
 	struct weft_rma *rma = me->rma;
 
-	rma->done++;
+	rma->done[odd]++;
 	/* Not a queue without end for a peer that goes on with a dead key. */
 	if (status && (ref.generation.v == 0 || rma->answers_open >= WEFT_WIRE_ANSWERS / 2)) {
 		rma->refused++;
@@ -176,7 +176,7 @@ void weft_rma_recv_put(struct weft_msg_ep *me, const struct weft_wire_put *put, 
 		me->mw->rma.puts++;
 		me->mw->rma.put_bytes += length;
 	}
-	counted(me, put->ref, rc);
+	counted(me, put->ref, weft_get32(put->flags) & WEFT_WIRE_RMA_ODD, rc);
 }
 
 void weft_rma_recv_flush(struct weft_msg_ep *me, const struct weft_wire_rma_flush *flush)
@@ -185,6 +185,7 @@ void weft_rma_recv_flush(struct weft_msg_ep *me, const struct weft_wire_rma_flus
 
 	/* The asker has one under way at a time. */
 	rma->asked = true;
+	rma->asked_odd = weft_get32(flush->flags) & WEFT_WIRE_RMA_ODD;
 	rma->asked_count = weft_get64(flush->count);
 	answer_flush(me);
 }
@@ -246,11 +247,12 @@ static int amo(struct weft_msg_ep *me, const struct weft_wire_amo *a, uint64_t *
 
 void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *a)
 {
+	uint16_t flags = weft_get16(a->flags);
 	uint64_t old = 0;
 	int rc = amo(me, a, &old);
 
-	if (!(weft_get16(a->flags) & WEFT_WIRE_AMO_FETCH)) {
-		counted(me, a->ref, rc);
+	if (!(flags & WEFT_WIRE_AMO_FETCH)) {
+		counted(me, a->ref, flags & WEFT_WIRE_RMA_ODD, rc);
 	} else if (rc) {
 		refuse(me, a->ref, 0, rc);
 	} else {

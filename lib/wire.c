@@ -121,8 +121,10 @@ static int check_put(const struct weft_wire_put *p, size_t payload)
 {
 	uint64_t offset = weft_get64(p->offset);
 
-	return payload == 0 || offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ? -EBADMSG
-										      : 0;
+	if (payload == 0 || offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ||
+	    (weft_get32(p->flags) & ~WEFT_WIRE_RMA_ODD))
+		return -EBADMSG;
+	return 0;
 }
 
 static int check_get(const struct weft_wire_get *g)
@@ -138,8 +140,11 @@ static int check_get(const struct weft_wire_get *g)
 
 static int check_amo(const struct weft_wire_amo *a)
 {
-	if ((weft_get16(a->flags) & ~WEFT_WIRE_AMO_FETCH) || a->op > WEFT_WIRE_AMO_CSWAP ||
-	    (a->width != 4 && a->width != 8) ||
+	uint16_t flags = weft_get16(a->flags);
+
+	/* One that is answered is not counted, so in neither half. */
+	if ((flags != WEFT_WIRE_AMO_FETCH && (flags & ~WEFT_WIRE_RMA_ODD)) ||
+	    a->op > WEFT_WIRE_AMO_CSWAP || (a->width != 4 && a->width != 8) ||
 	    weft_get64(a->offset) > (uint64_t)PTRDIFF_MAX - a->width)
 		return -EBADMSG;
 	return 0;
@@ -165,12 +170,14 @@ static int check_rma(uint8_t id, const void *data, size_t length)
 		[WEFT_WIRE_RMA_FLUSHED - WEFT_WIRE_GET] = sizeof(struct weft_wire_rma_flushed),
 	};
 	const struct weft_wire_rma_flushed *f = data;
+	const struct weft_wire_rma_flush *q = data;
 	size_t size = sizes[id - WEFT_WIRE_GET];
 
 	if (length < size)
 		return -EBADMSG;
 	if ((id == WEFT_WIRE_GET && check_get(data)) || (id == WEFT_WIRE_AMO && check_amo(data)) ||
 	    (id == WEFT_WIRE_RMA_NAK && check_nak(data)) ||
+	    (id == WEFT_WIRE_RMA_FLUSH && (weft_get32(q->flags) & ~WEFT_WIRE_RMA_ODD)) ||
 	    (id == WEFT_WIRE_RMA_FLUSHED && weft_get32(f->status) >= 4096))
 		return -EBADMSG;
 	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);

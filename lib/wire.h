@@ -294,6 +294,7 @@ struct weft_wire_put {
 	weft_le64 key;
 	weft_le64 offset;
 	struct weft_wire_ref ref; /**< for RMA_NAK only: a PUT has no answer of its own */
+	weft_le32 flags;          /**< WEFT_WIRE_RMA_ODD, or 0 */
 } __attribute__((packed));
 
 struct weft_wire_get {
@@ -325,11 +326,13 @@ struct weft_wire_amo {
 	uint8_t op;               /**< enum weft_wire_amo_op */
 	/** 4 or 8 bytes; with 4 the upper halves of operands are ignored */
 	uint8_t width;
-	weft_le16 flags; /**< WEFT_WIRE_AMO_FETCH, or 0 */
+	weft_le16 flags; /**< WEFT_WIRE_AMO_FETCH or WEFT_WIRE_RMA_ODD, or 0 */
 } __attribute__((packed));
 
 /** Answer with AMO_REP. Without it the AMO is counted, as a PUT is. */
 #define WEFT_WIRE_AMO_FETCH 1u
+/** The message is one of the odd half, see struct weft_wire_rma_flush. */
+#define WEFT_WIRE_RMA_ODD 2u
 
 struct weft_wire_amo_rep {
 	struct weft_wire_ref ref;
@@ -343,15 +346,17 @@ struct weft_wire_rma_nak {
 } __attribute__((packed));
 
 /**
- * PUT and AMO messages are counted at both ends. Cumulative since the endpoint was made, so order
- * and loss of these do no harm.
+ * PUT and AMO messages are counted at both ends, in two halves: with each RMA_FLUSH the asker goes
+ * on in the other one. So what was handed over after the question is never taken for something
+ * before it that is still on its way. Counts are cumulative since the endpoint was made.
  */
 struct weft_wire_rma_flush {
-	weft_le64 count;
+	weft_le64 count; /**< of PUT and AMO in that half, all that there are until the answer */
+	weft_le32 flags; /**< WEFT_WIRE_RMA_ODD, or 0: which half */
 } __attribute__((packed));
 
 struct weft_wire_rma_flushed {
-	weft_le64 count; /**< so many PUT and AMO are over */
+	weft_le64 count; /**< as asked: they are over */
 	/** RMA_NAK sent for those that had a ref: they count before the flush does */
 	weft_le64 naks;
 	weft_le64 errors; /**< PUT and AMO refused that had none */
@@ -398,12 +403,12 @@ static_assert(sizeof(struct weft_wire_key) == 10, "wire");
 static_assert(sizeof(struct weft_wire_am) == 8, "wire");
 static_assert(sizeof(struct weft_wire_am_frag) == 24, "wire");
 static_assert(sizeof(struct weft_wire_am_rts) == 28, "wire");
-static_assert(sizeof(struct weft_wire_put) == 24, "wire");
+static_assert(sizeof(struct weft_wire_put) == 28, "wire");
 static_assert(sizeof(struct weft_wire_get) == 44, "wire");
 static_assert(sizeof(struct weft_wire_amo) == 44, "wire");
 static_assert(sizeof(struct weft_wire_amo_rep) == 16, "wire");
 static_assert(sizeof(struct weft_wire_rma_nak) == 20, "wire");
-static_assert(sizeof(struct weft_wire_rma_flush) == 8, "wire");
+static_assert(sizeof(struct weft_wire_rma_flush) == 12, "wire");
 static_assert(sizeof(struct weft_wire_rma_flushed) == 28, "wire");
 
 /* ------------------------------------------------------------------ wire-up */

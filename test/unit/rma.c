@@ -11,7 +11,7 @@ static const struct pair_lane_params lanes[4] = {
 	{.max_short = 128},
 };
 
-static const size_t sizes[] = {0,   1,   7,    8,    100,  175,  176,   177,   231,   232,   233,
+static const size_t sizes[] = {0,   1,   7,    8,    100,  171,  172,   173,   227,   228,   229,
 			       256, 999, 1000, 1001, 4096, 8191, 30000, 65536, 65537, 200000};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
@@ -395,6 +395,98 @@ static void U40_flush_ends_when_everything_is_in_the_peers_memory(void **state)
 	stage_close(&s);
 }
 
+/* Lanes overtake each other: what comes later says nothing of what is still on its way. */
+static void what_was_overtaken_is_neither_delivered_nor_flushed(void **state)
+{
+	uint8_t first = 1, second = 2;
+
+	(void)state;
+	for (int round = 0; round < 6; round++) {
+		struct flushed f = {0};
+		struct stage s;
+		struct op a, b;
+		size_t late = 0;
+
+		pair_defaults(&s.p);
+		stage_open(&s, 2, lanes, 100);
+		memset(s.mem, 0, 16);
+		/* Both halves of the count. */
+		for (int i = 0; i < round / 2; i++) {
+			op_put(&a, &s, &second, 1, 8, WEFT_OP_DELIVERED);
+			pair_run(&s.p);
+			op_end(&a, 0);
+		}
+		if (round & 1) {
+			op_amo(&a, &s, WEFT_ATOMIC_ADD, 8, 1, 0, NULL, 0, 0);
+			assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &f), 0);
+		} else {
+			op_put(&a, &s, &first, 1, 0, WEFT_OP_DELIVERED);
+		}
+		op_put(&b, &s, &second, 1, 8, 0);
+		while (s.p.num > late) {
+			uint8_t id = s.p.msgs[late].id;
+
+			if (late == 0 && (id == WEFT_WIRE_PUT || id == WEFT_WIRE_AMO))
+				late = 1;
+			else
+				pair_deliver(&s.p, late);
+			pair_progress(&s.p);
+		}
+		assert_int_equal(late, 1);
+		assert_int_equal(s.mem[8], 2);
+		assert_int_equal(s.mem[0], 0);
+		assert_int_equal(f.calls, 0);
+		if (!(round & 1))
+			assert_false(op_done(&a));
+		pair_run(&s.p);
+		assert_int_equal(s.mem[0], 1);
+		assert_int_equal(f.calls, round & 1);
+		assert_int_equal(f.status, 0);
+		op_end(&a, 0);
+		op_end(&b, 0);
+		stage_check_empty(&s);
+		stage_close(&s);
+	}
+}
+
+/* Each has a byte of its own, and there are always some under way. */
+static void a_stream_of_delivered_puts_is_confirmed_in_any_order(void **state)
+{
+	enum { DEPTH = 5, OPS = 2000 };
+	struct op op[DEPTH] = {0};
+	uint8_t value[DEPTH] = {0};
+	unsigned int posted = 0, over = 0;
+	uint64_t seed = 17;
+	struct stage s;
+
+	(void)state;
+	pair_defaults(&s.p);
+	stage_open(&s, 4, lanes, DEPTH);
+	memset(s.mem, 0, DEPTH);
+	while (over < OPS) {
+		unsigned int i = (unsigned int)(pair_random(&seed) % DEPTH);
+
+		if (op[i].req && op_done(&op[i])) {
+			assert_int_equal(s.mem[i], value[i]);
+			op_end(&op[i], 0);
+			op[i].req = NULL;
+			over++;
+		}
+		if (!op[i].req && posted < OPS) {
+			value[i]++;
+			posted++;
+			op_put(&op[i], &s, &value[i], 1, i, WEFT_OP_DELIVERED);
+			assert_int_equal(op[i].rc, WEFT_INPROGRESS);
+		}
+		if (s.p.num)
+			pair_deliver(&s.p, pair_random(&seed) % s.p.num);
+		else
+			pair_progress(&s.p);
+	}
+	stage_check_empty(&s);
+	stage_close(&s);
+}
+
 static void answers_asked_for_stay_in_the_window(void **state)
 {
 	const size_t size = 20u << 20;
@@ -466,6 +558,8 @@ int main(void)
 		cmocka_unit_test(a_fence_with_nothing_outstanding_costs_nothing),
 		cmocka_unit_test(a_delivered_put_is_done_when_its_bytes_are_there),
 		cmocka_unit_test(U40_flush_ends_when_everything_is_in_the_peers_memory),
+		cmocka_unit_test(what_was_overtaken_is_neither_delivered_nor_flushed),
+		cmocka_unit_test(a_stream_of_delivered_puts_is_confirmed_in_any_order),
 		cmocka_unit_test(answers_asked_for_stay_in_the_window),
 		cmocka_unit_test(the_end_of_the_connection_ends_every_operation),
 	};

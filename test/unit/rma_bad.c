@@ -95,6 +95,109 @@ static void rights_are_checked_in_the_call_and_at_the_target(void **state)
 	}
 }
 
+static void ends_with_erange(struct stage *s, uint8_t *buf, uint64_t at, size_t len)
+{
+	const struct weft_msg_worker *target = s->p.w[1].msg;
+	uint64_t refused = target->rma.bad_range;
+	struct op op;
+
+	op_put(&op, s, buf, len, at, WEFT_OP_DELIVERED);
+	pair_run(&s->p);
+	op_end(&op, -ERANGE);
+	assert_true(target->rma.bad_range > refused);
+	refused = target->rma.bad_range;
+	op_get(&op, s, buf, len, at);
+	pair_run(&s->p);
+	op_end(&op, -ERANGE);
+	assert_int_equal(target->rma.bad_range, refused + 1);
+}
+
+/* A peer that believes in a larger memory than there is. */
+static void out_of_range_operations_are_refused_and_counted_at_the_target(void **state)
+{
+	static const struct {
+		uint64_t at;
+		size_t len;
+	} t[] = {{2000, 1}, {1999, 2}, {2001, 1}, {PTRDIFF_MAX - 8, 8}, {4000, 3000}};
+	uint8_t mem[6000], buf[3000] = {0};
+	uint64_t old = 77, refused;
+	struct weft_rkey *all;
+	struct weft_mem *m;
+	struct stage s;
+	struct op op;
+
+	(void)state;
+	pair_defaults(&s.p);
+	stage_open(&s, 2, NULL, 100);
+	all = s.rkey;
+	memset(mem, 0xa5, sizeof(mem));
+	m = stage_register(&s, mem + 2000, 2000, ALL_RIGHTS);
+	s.rkey = stage_key(&s, m);
+	s.rkey->size = UINT64_MAX;
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++)
+		ends_with_erange(&s, buf, t[i].at, t[i].len);
+	refused = s.p.w[1].msg->rma.bad_range;
+	op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old, 2000, 0);
+	pair_run(&s.p);
+	op_end(&op, -ERANGE);
+	assert_int_equal(old, 77);
+	assert_int_equal(s.p.w[1].msg->rma.bad_range, refused + 1);
+	assert_int_equal(s.p.w[1].msg->rma.puts + s.p.w[1].msg->rma.amos, 0);
+	for (size_t i = 0; i < sizeof(mem); i++)
+		assert_int_equal(mem[i], 0xa5);
+	/* Each PUT of one that goes over the end is judged for itself. */
+	ends_with_erange(&s, buf, 1, 2000);
+	/* What is inside works as before. */
+	op_put(&op, &s, buf, 8, 1992, WEFT_OP_DELIVERED);
+	pair_run(&s.p);
+	op_end(&op, 0);
+	for (size_t i = 0; i < sizeof(mem); i++)
+		if (i <= 2000 || i >= 3992)
+			assert_int_equal(mem[i], i >= 3992 && i < 4000 ? 0 : 0xa5);
+	assert_int_equal(s.p.fail_status[0] | s.p.fail_status[1], 0);
+	stage_check_empty(&s);
+	weft_rkey_destroy(s.rkey);
+	assert_int_equal(weft_mem_deregister(m), 0);
+	s.rkey = all;
+	stage_close(&s);
+}
+
+/* No memory has such bytes: this is no mistake about a size. */
+static void offsets_that_no_memory_can_have_end_the_connection(void **state)
+{
+	static const uint64_t at[] = {1ull << 63, PTRDIFF_MAX - 7, UINT64_MAX - 8};
+	uint64_t word = 0;
+
+	(void)state;
+	weft_log_level = -1; /* on purpose */
+	for (unsigned int i = 0; i < 3; i++) {
+		for (int what = 0; what < 3; what++) {
+			struct stage s;
+			struct op op;
+
+			pair_defaults(&s.p);
+			stage_open(&s, 1, NULL, 100);
+			s.rkey->size = UINT64_MAX;
+			s.rkey->low = (uint8_t)-at[i]; /* aligned, as far as the asker knows */
+			if (what == 0)
+				op_put(&op, &s, &word, 8, at[i], WEFT_OP_DELIVERED);
+			else if (what == 1)
+				op_get(&op, &s, &word, 8, at[i]);
+			else
+				op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, NULL, at[i],
+				       WEFT_OP_DELIVERED);
+			pair_run(&s.p);
+			assert_int_equal(s.p.fail_status[1], -EPROTO);
+			assert_false(op_done(&op));
+			pair_fail(&s.p, 0, -ECONNRESET);
+			pair_run(&s.p);
+			op_end(&op, -ECONNRESET);
+			untouched(&s);
+			stage_close(&s);
+		}
+	}
+}
+
 static void features_that_were_not_asked_for_are_refused(void **state)
 {
 	uint64_t word = 0;
@@ -362,7 +465,7 @@ static void malformed_messages_end_the_connection(void **state)
 	static const uint8_t ids[] = {WEFT_WIRE_PUT,       WEFT_WIRE_GET,        WEFT_WIRE_GET_DATA,
 				      WEFT_WIRE_AMO,       WEFT_WIRE_AMO_REP,    WEFT_WIRE_RMA_NAK,
 				      WEFT_WIRE_RMA_FLUSH, WEFT_WIRE_RMA_FLUSHED};
-	static const size_t sizes[] = {24, 44, 16, 44, 16, 20, 8, 28};
+	static const size_t sizes[] = {28, 44, 16, 44, 16, 20, 12, 28};
 	uint8_t zero[64] = {0};
 
 	(void)state;
@@ -484,6 +587,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(U79_out_of_range_operations_are_refused_in_the_call),
 		cmocka_unit_test(rights_are_checked_in_the_call_and_at_the_target),
+		cmocka_unit_test(out_of_range_operations_are_refused_and_counted_at_the_target),
+		cmocka_unit_test(offsets_that_no_memory_can_have_end_the_connection),
 		cmocka_unit_test(features_that_were_not_asked_for_are_refused),
 		cmocka_unit_test(parameters_are_checked),
 		cmocka_unit_test(a_damaged_key_is_refused_whichever_byte_it_is),
