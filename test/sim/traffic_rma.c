@@ -24,6 +24,7 @@ struct rma_op {
 	unsigned int slot;
 	size_t offset, length; /* in the slot */
 	struct buf *buf;       /* put */
+	bool delivered;        /* put: over when the bytes are there */
 	uint8_t *into;         /* get */
 	uint64_t old;
 };
@@ -79,6 +80,12 @@ static void check_old(const struct rma_op *op)
 	}
 }
 
+/* Where its bytes lie in the target's memory. */
+static size_t slot_at(const struct rma_op *op)
+{
+	return op->r->base + WORD + (size_t)op->slot * SLOT + op->offset;
+}
+
 static void finish(struct rma_op *op, int status)
 {
 	struct rma_end *r = op->r;
@@ -92,6 +99,9 @@ static void finish(struct rma_op *op, int status)
 	else if (op->kind == RMA_GET &&
 		 memcmp(op->into, r->model[op->slot] + op->offset, op->length))
 		complain(op, "what was read is not what lies there");
+	else if (op->delivered && memcmp(r->target->bytes + slot_at(op),
+					 r->model[op->slot] + op->offset, op->length))
+		complain(op, "it is said to be delivered, and is not there");
 	if (op->kind == RMA_PUT)
 		wrong = buf_free(op->buf);
 	if (wrong)
@@ -134,9 +144,10 @@ static int put(struct rma_op *op, struct weft_op_params *p)
 	pattern_fill(id, 0, r->model[op->slot] + op->offset, op->length);
 	p->datatype = buf_datatype(op->buf);
 	p->flags = sim_chance(&r->rng, 0.5) ? WEFT_OP_DELIVERED : 0;
-	r->loose[op->slot] = !p->flags;
-	return weft_put(r->e->ep, buf_pointer(op->buf), buf_count(op->buf), r->rkey,
-			r->base + WORD + (uint64_t)op->slot * SLOT + op->offset, p, NULL);
+	op->delivered = p->flags != 0;
+	r->loose[op->slot] = !op->delivered;
+	return weft_put(r->e->ep, buf_pointer(op->buf), buf_count(op->buf), r->rkey, slot_at(op), p,
+			NULL);
 }
 
 static int get(struct rma_op *op, struct weft_op_params *p)
@@ -146,8 +157,7 @@ static int get(struct rma_op *op, struct weft_op_params *p)
 	op->into = malloc(op->length + 1);
 	if (!op->into)
 		abort();
-	return weft_get(r->e->ep, op->into, op->length, r->rkey,
-			r->base + WORD + (uint64_t)op->slot * SLOT + op->offset, p, NULL);
+	return weft_get(r->e->ep, op->into, op->length, r->rkey, slot_at(op), p, NULL);
 }
 
 static int atomic(struct rma_op *op, struct weft_op_params *p)
