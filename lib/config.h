@@ -89,6 +89,7 @@ struct weft_conf {
 	size_t rndv_align;     /**< WEFT_RNDV_ALIGN: cuts are at multiples of this */
 	size_t rndv_window;    /**< WEFT_RNDV_WINDOW: asked for and not come, per lane */
 	size_t rndv_limit;     /**< WEFT_RNDV_LIMIT: the same per worker */
+	unsigned int rma_max_gets; /**< WEFT_RMA_MAX_GETS */
 
 	/* lanes: handed to the drivers as it is */
 	struct weft_lane_conf lane;

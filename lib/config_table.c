@@ -205,6 +205,13 @@ const struct weft_option weft_options[] = {
 		.help = "The same for a worker, all peers and lanes together: with many senders this is what arrives at a "
 			"time.",
 	},
+	{
+		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",
+		.unit = "number", .min = 1, .max = 65536,
+		.help = "Pieces that a worker's gets and fetching atomics have asked for and not got, all peers "
+			"together: of up to 64 KiB by messages, 256 KiB where the lane reads remote memory itself. "
+			"What is beyond waits its turn.",
+	},
 	/* ---- memory */
 	{
 		"UNEXP_LIMIT", WEFT_OPT_BYTES, FIELD(unexp_limit), .def = "64M", .unit = "bytes",

@@ -122,26 +122,36 @@ int weft_dt_unpack_slow(struct weft_dt *dt, size_t off, const void *src, size_t 
 	return 0;
 }
 
+unsigned int weft_dt_iov_some(struct weft_dt *dt, size_t off, size_t *len, struct iovec *out,
+			      unsigned int max)
+{
+	unsigned int num = 0;
+	size_t rest = *len;
+
+	if (dt->dt_class == WEFT_DT_CONTIG) {
+		*out = (struct iovec){dt->buf + off, rest};
+		return 1;
+	}
+	while (rest && num < max) {
+		size_t n = rest;
+		void *p = stretch(dt, off, &n);
+
+		out[num++] = (struct iovec){p, n};
+		off += n;
+		rest -= n;
+	}
+	*len -= rest;
+	return num;
+}
+
 unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out,
 			 unsigned int max)
 {
-	unsigned int num = 0;
+	size_t some = len;
+	unsigned int num;
 
 	if (dt->dt_class == WEFT_DT_GENERIC)
 		return 0;
-	if (dt->dt_class == WEFT_DT_CONTIG) {
-		*out = (struct iovec){dt->buf + off, len};
-		return 1;
-	}
-	while (len) {
-		size_t n = len;
-		void *p = stretch(dt, off, &n);
-
-		if (num == max)
-			return 0;
-		out[num++] = (struct iovec){p, n};
-		off += n;
-		len -= n;
-	}
-	return num;
+	num = weft_dt_iov_some(dt, off, &some, out, max);
+	return some == len ? num : 0;
 }

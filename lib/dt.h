@@ -94,4 +94,12 @@ static inline int weft_dt_unpack(struct weft_dt *dt, size_t off, const void *src
 unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iovec *out,
 			 unsigned int max);
 
+/**
+ * The same for the bytes from @p off on, of which it describes as many as @p max pieces hold. Not for generic types; *len > 0.
+ * @param[in,out] len  bytes; those described
+ * @return pieces
+ */
+unsigned int weft_dt_iov_some(struct weft_dt *dt, size_t off, size_t *len, struct iovec *out,
+			      unsigned int max);
+
 #endif /* WEFT_DT_H */

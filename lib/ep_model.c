@@ -116,6 +116,7 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 		.rndv_align = from->rndv_align,
 		.rndv_window = from->rndv_window,
 		.rndv_limit = from->rndv_limit,
+		.rma_max_gets = from->rma_max_gets,
 		.zcopy = from->lane.zcopy,
 		.atomic_device = from->atomic_device == 1,
 	};

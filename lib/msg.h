@@ -273,6 +273,7 @@ struct weft_msg_conf {
 	size_t rndv_min_piece, rndv_align;
 	size_t rndv_window; /* asked for, per lane */
 	size_t rndv_limit;  /* and per worker */
+	uint32_t rma_max_gets;
 	bool zcopy;
 	bool atomic_device; /* atomics by the lanes only */
 };
@@ -311,6 +312,10 @@ struct weft_msg_worker {
 		uint64_t misaligned;
 		uint64_t bad_ref;  /* answers to what is over */
 		uint64_t too_many; /* asked for beyond the window */
+		/* Pieces that gets have asked for: now, at most, tries that had to wait for others. */
+		uint32_t gets_open, gets_peak;
+		uint64_t gets_limited;
+		TAILQ_HEAD(, weft_rma) gets_waiting;
 	} rma;
 	/* What came in and was dropped, and why; what happened. */
 	struct {

@@ -42,6 +42,7 @@ int weft_msg_worker_init(struct weft_worker *worker)
 	TAILQ_INIT(&mw->later);
 	TAILQ_INIT(&mw->ready);
 	TAILQ_INIT(&mw->drain);
+	TAILQ_INIT(&mw->rma.gets_waiting);
 	LIST_INIT(&mw->probed);
 	weft_rndv_worker_init(mw);
 	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform));
@@ -198,6 +199,9 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"rma.get_bytes", mw->rma.get_bytes},
 		{"rma.atomics", mw->rma.amos},
 		{"rma.native_bytes", mw->rma.native_bytes},
+		{"rma.gets_now", mw->rma.gets_open},
+		{"rma.gets_peak", mw->rma.gets_peak},
+		{"rma.gets_limited", mw->rma.gets_limited},
 		{"rma.refused_by_peers", mw->rma.naks},
 		{"rma.drop.bad_key", mw->rma.bad_key},
 		{"rma.drop.bad_rights", mw->rma.bad_rights},
@@ -240,6 +244,8 @@ int weft_msg_ep_init(struct weft_ep *ep)
 void weft_msg_ep_destroy(struct weft_msg_ep *me)
 {
 	weft_ep_config_put(me->config);
+	if (me->rma)
+		weft_rma_gets_leave(me);
 	free(me->rma);
 	free(me->am);
 	free(me);

@@ -33,9 +33,9 @@ TAILQ_HEAD(entry_list, weft_regcache_entry);
 struct weft_regcache {
 	struct weft_context *ctx;
 	pthread_mutex_t slow;
+	_Atomic bool tried; /* to start: once; written under slow */
 	/* under slow */
-	bool tried; /* to start: once */
-	pid_t pid;  /* that started it */
+	pid_t pid; /* that started it */
 	pthread_t thread;
 	int uffd, wake;
 	uintptr_t page; /* one watched page of our own */
@@ -463,6 +463,13 @@ int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, un
 	pthread_mutex_unlock(&rc->slow);
 	weft_regcache_reap(rc);
 	return *mem != NULL ? 0 : get_once(rc, address, length, access, mem);
+}
+
+bool weft_regcache_keeps(struct weft_regcache *rc)
+{
+	if (rc == NULL || rc->ctx->conf->reg_cache == WEFT_REGCACHE_OFF)
+		return false;
+	return atomic_load(&rc->running) || !atomic_load(&rc->tried);
 }
 
 void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem)

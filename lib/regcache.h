@@ -32,6 +32,9 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
 /** Everything is given back: deregisters what is kept, ends the thread. The context's lock is not held. */
 void weft_regcache_free(struct weft_regcache *rc);
 
+/** Are registrations kept, as far as is known? It is tried at the first use. */
+bool weft_regcache_keeps(struct weft_regcache *rc);
+
 /** As weft_mem_get(). */
 int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
 		      struct weft_mem **mem);

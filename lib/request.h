@@ -56,16 +56,17 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA 
 
 /** Remote memory: what rma.c and rma_target.c keep of an operation, or of an answer to one. */
 struct weft_req_rma {
-	struct weft_rkey *rkey; /* NULL: an answer */
-	uint64_t remote;        /* offset in the peer's memory; of an answer: at the asker */
-	uint64_t count;         /* DELIVERED: complete when so many messages are confirmed */
-	uint32_t epoch;         /* worker fences before it */
-	uint16_t pieces;        /* answers that it waits for, of those that the window counts */
-	uint8_t kind;           /* enum weft_rma_kind */
-	bool fence;             /* waits for what was posted before it */
-	bool delivered;         /* WEFT_OP_DELIVERED */
-	bool native;            /* by the lanes themselves */
-	uint8_t op, width;      /* atomic */
+	struct weft_rkey *rkey;     /* NULL: an answer */
+	uint64_t remote;            /* offset in the peer's memory; of an answer: at the asker */
+	uint64_t count;             /* DELIVERED: complete when so many messages are confirmed */
+	uint32_t epoch;             /* worker fences before it */
+	uint16_t pieces;            /* answers that it waits for, of those that the window counts */
+	uint8_t kind;               /* enum weft_rma_kind */
+	bool fence;                 /* waits for what was posted before it */
+	bool delivered;             /* WEFT_OP_DELIVERED */
+	bool native;                /* by the lanes themselves */
+	uint8_t op, width;          /* atomic */
+	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
 	union {
 		struct weft_ivals got; /* get by messages: what has come */
 		struct {

@@ -18,6 +18,7 @@ struct weft_rma *weft_rma_of(struct weft_msg_ep *me)
 	TAILQ_INIT(&rma->pending);
 	TAILQ_INIT(&rma->waiting);
 	TAILQ_INIT(&rma->answers);
+	rma->me = me;
 	me->rma = rma;
 	return rma;
 }
@@ -31,6 +32,7 @@ static void set_pieces(struct weft_request *req, uint64_t left)
 
 	req->me->rma->open -= req->send.rma.pieces;
 	req->me->rma->open += now;
+	weft_rma_gets_add(req->mw, (int)now - req->send.rma.pieces);
 	req->send.rma.pieces = now;
 }
 
@@ -75,6 +77,7 @@ void weft_rma_let_go(struct weft_request *req)
 
 	if (r->kind == WEFT_RMA_GET)
 		weft_ivals_fini(&r->got);
+	weft_rma_local_put(req);
 	if (r->rkey && --r->rkey->refs == 0)
 		free(r->rkey);
 	r->rkey = NULL;
@@ -90,6 +93,8 @@ void weft_rma_fail(struct weft_msg_ep *me)
 	TAILQ_INIT(&rma->waiting);
 	TAILQ_INIT(&rma->answers);
 	rma->answers_open = 0;
+	weft_rma_gets_leave(me);
+	weft_rma_gets_add(me->mw, -(int)rma->open);
 	rma->running = rma->open = 0;
 	rma->confirmed = rma->wanted = rma->sent;
 	weft_rma_moved(me);
@@ -150,7 +155,7 @@ int weft_rma_get_step(struct weft_request *req)
 			.ref = weft_request_ref(req),
 		};
 
-		if (rma->open >= WEFT_RMA_OPEN)
+		if (rma->open >= WEFT_RMA_OPEN || !weft_rma_gets_room(req->me))
 			return -EAGAIN;
 		len = len < WEFT_RMA_CHUNK ? len : WEFT_RMA_CHUNK;
 		get.length = weft_put64(len);
@@ -180,7 +185,7 @@ int weft_rma_amo_step(struct weft_request *req)
 					  : 0),
 	};
 
-	if (fetch && rma->open >= WEFT_RMA_OPEN)
+	if (fetch && (rma->open >= WEFT_RMA_OPEN || !weft_rma_gets_room(req->me)))
 		return -EAGAIN;
 	if (weft_tx_envelope_any(req->me, WEFT_WIRE_AMO, &amo, sizeof(amo)))
 		return -EAGAIN;
@@ -195,14 +200,16 @@ int weft_rma_amo_step(struct weft_request *req)
 /* ------------------------------------------------------------------ handing over */
 
 /* By the lanes themselves where the key, the registration and the table say so. */
-static const struct weft_proto *choose(const struct weft_request *req)
+static const struct weft_proto *choose(struct weft_request *req)
 {
+	/* Before the rest: it may register the buffer. */
+	bool can = weft_rma_native_begin(req);
 	struct weft_proto_key key = {
 		.op = (enum weft_op)req->op,
 		.buf = weft_buf_make(req->dt.dt_class,
 				     req->dt.dt_class == WEFT_DT_IOV ? req->dt.iovcnt : 0,
-				     req->send.mem != NULL),
-		.lacks = weft_rma_native_lanes(req) ? 0 : WEFT_NEEDS_NATIVE,
+				     req->send.mem != NULL || req->send.rma.regs != NULL),
+		.lacks = can ? 0 : WEFT_NEEDS_NATIVE,
 	};
 	const struct weft_proto_range *r = weft_ep_config_range(req->me->config, &key, req->length);
 
@@ -220,6 +227,8 @@ static int begin(struct weft_request *req)
 	req->flags |= WEFT_REQ_STARTED;
 	req->send.proto = choose(req);
 	r->native = req->send.proto && (req->send.proto->needs & WEFT_NEEDS_NATIVE);
+	if (!r->native)
+		weft_rma_local_put(req);
 	return 0;
 }
 
@@ -228,6 +237,7 @@ int weft_rma_reset(struct weft_request *req)
 	if (req->send.offset || req->send.zcopies || req->status != WEFT_INPROGRESS)
 		return 1;
 	req->me->rma->running--; /* begin() counts it again */
+	weft_rma_local_put(req); /* and registers it again, if other lanes want that */
 	return 0;
 }
 
@@ -312,6 +322,7 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 		n++;
 		TAILQ_REMOVE(&rma->pending, req, link);
 		req->flags &= ~WEFT_REQ_PENDING;
+		weft_rma_gets_leave(me); /* the next in line may want something else */
 		handed(req);
 		weft_rma_check(req);
 	}
@@ -346,6 +357,8 @@ bool weft_rma_has_work(const struct weft_msg_ep *me)
 		return false;
 	if (!(req->flags & WEFT_REQ_STARTED))
 		return !weft_rma_blocked(req);
+	if (rma->gets_wait && req->status == WEFT_INPROGRESS)
+		return false;
 	return rma->open < WEFT_RMA_OPEN || req->send.rma.kind == WEFT_RMA_PUT ||
 	       req->send.rma.native || req->status != WEFT_INPROGRESS;
 }

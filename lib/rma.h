@@ -8,6 +8,8 @@
  *	rma_call.c    the calls of weft.h
  *	rma.c         the asker's part of what goes over the wire
  *	rma_native.c  the asker's part over lanes that access remote memory
+ *	rma_local.c   the asker's own buffer for those
+ *	rma_gets.c    how much a worker asks for at a time
  *	rma_target.c  what peers ask of us
  *	rma_fence.c   order: what is confirmed, fences, and flush's question for it
  *
@@ -82,6 +84,9 @@ struct weft_rma {
 	bool ask_due;       /* one found no room */
 	bool fence;         /* the next operation waits for those before it */
 	bool warned;
+	bool gets_wait; /* in the worker's list of those that want to ask for more */
+	TAILQ_ENTRY(weft_rma) gets_link;
+	struct weft_msg_ep *me;
 	/* what the peer asks */
 	struct weft_requests answers;
 	uint32_t answers_open;
@@ -134,10 +139,35 @@ int weft_rma_amo_step(struct weft_request *req);
 /** Their reset(): what has not left may take another way. */
 int weft_rma_reset(struct weft_request *req);
 
-/** Lanes that can carry the operation themselves; 0 = by messages. */
-uint32_t weft_rma_native_lanes(const struct weft_request *req);
+/** Can lanes carry the operation out themselves? Registers the buffer if that is worth it. */
+bool weft_rma_native_begin(struct weft_request *req);
 /** Hand over to @p lanes. @return 0, -EAGAIN, or the lane's error */
 int weft_rma_native_step(struct weft_request *req);
+
+/* ------------------------------------------------------------------ own buffers (rma_local.c) */
+
+/** Is the buffer registered for one of @p lanes, by the user or now? */
+bool weft_rma_local_get(struct weft_request *req, uint32_t lanes);
+/** Can the lanes of @p iface reach all of it? */
+bool weft_rma_local_on(const struct weft_request *req, const struct weft_lane_iface *iface);
+/**
+ * The buffer from @p off on as @p max pieces at most, which all lie in one registration.
+ * @param[in,out] len  bytes; those described
+ */
+unsigned int weft_rma_local_iov(struct weft_request *req, const struct weft_lane_iface *iface,
+				size_t off, size_t *len, struct iovec *iov, unsigned int max,
+				struct weft_mem_lane **mem);
+/** Registrations that weft_rma_local_get() made are given back; the user's stays. */
+void weft_rma_local_put(struct weft_request *req);
+
+/* ------------------------------------------------------------------ gets under way (rma_gets.c) */
+
+/** May this endpoint ask for one more piece? If not, it is kicked when it may. Counted. */
+bool weft_rma_gets_room(struct weft_msg_ep *me);
+/** So many more (or fewer) pieces are under way. */
+void weft_rma_gets_add(struct weft_msg_worker *mw, int pieces);
+/** The endpoint waits no more. */
+void weft_rma_gets_leave(struct weft_msg_ep *me);
 
 /* ------------------------------------------------------------------ target (rma_target.c) */
 

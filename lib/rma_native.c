@@ -22,25 +22,7 @@ static const uint64_t *native_key(const struct weft_request *req, unsigned int l
 	return NULL;
 }
 
-static struct weft_mem_lane *local_mem(const struct weft_request *req, unsigned int lane)
-{
-	return req->send.mem ? weft_mem_lane_of(req->send.mem, req->me->lanes[lane].lep->iface)
-			     : NULL;
-}
-
-/* A registration that does not cover the buffer is the caller's mistake, and not the lane's to find. */
-static bool is_covered(const struct weft_request *req)
-{
-	const struct weft_mem *mem = req->send.mem;
-	uintptr_t base, at = (uintptr_t)req->dt.buf;
-
-	if (!mem || req->dt.dt_class != WEFT_DT_CONTIG)
-		return false;
-	base = (uintptr_t)mem->address;
-	return at >= base && at - base <= mem->length && req->length <= mem->length - (at - base);
-}
-
-static uint32_t lanes_with(const struct weft_request *req, uint64_t feature, bool local)
+static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
 {
 	const struct weft_msg_ep *me = req->me;
 	uint32_t found = 0;
@@ -48,23 +30,48 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature, boo
 	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 
-		if ((me->lanes[i].lep->iface->attr.features & feature) && native_key(req, i) &&
-		    (!local || local_mem(req, i)))
+		if ((me->lanes[i].lep->iface->attr.features & feature) && native_key(req, i))
 			found |= 1u << i;
 	}
 	return found;
 }
 
-uint32_t weft_rma_native_lanes(const struct weft_request *req)
+/* Lanes that could, as far as the peer's memory is concerned. */
+static uint32_t remote_lanes(const struct weft_request *req)
 {
 	switch (req->send.rma.kind) {
 	case WEFT_RMA_PUT:
-		return is_covered(req) ? lanes_with(req, WEFT_LANE_F_PUT, true) : 0;
+		return lanes_with(req, WEFT_LANE_F_PUT);
 	case WEFT_RMA_GET:
-		return is_covered(req) ? lanes_with(req, WEFT_LANE_F_GET, true) : 0;
+		return lanes_with(req, WEFT_LANE_F_GET);
 	default:
-		return req->mw->conf.atomic_device ? lanes_with(req, WEFT_LANE_F_AMO64, false) : 0;
+		return req->mw->conf.atomic_device ? lanes_with(req, WEFT_LANE_F_AMO64) : 0;
 	}
+}
+
+/* And as far as ours is. */
+static uint32_t native_lanes(const struct weft_request *req)
+{
+	uint32_t lanes = remote_lanes(req);
+
+	if (req->send.rma.kind == WEFT_RMA_AMO)
+		return lanes;
+	for (uint32_t m = lanes; m; m &= m - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(m);
+
+		if (!weft_rma_local_on(req, req->me->lanes[i].lep->iface))
+			lanes &= ~(1u << i);
+	}
+	return lanes;
+}
+
+bool weft_rma_native_begin(struct weft_request *req)
+{
+	uint32_t lanes = remote_lanes(req);
+
+	if (req->send.rma.kind == WEFT_RMA_AMO)
+		return lanes != 0;
+	return weft_rma_local_get(req, lanes) && native_lanes(req) != 0;
 }
 
 static void native_done(struct weft_lane_comp *comp, int status)
@@ -72,6 +79,8 @@ static void native_done(struct weft_lane_comp *comp, int status)
 	struct weft_request *req = container_of(comp, struct weft_request, send.comp);
 
 	req->send.zcopies--;
+	if (req->send.rma.kind != WEFT_RMA_PUT)
+		weft_rma_gets_add(req->mw, -1);
 	if (status && req->status == WEFT_INPROGRESS)
 		req->status = status;
 	if (req->send.rma.kind == WEFT_RMA_AMO && req->send.rma.amo.result && !status)
@@ -79,62 +88,77 @@ static void native_done(struct weft_lane_comp *comp, int status)
 	weft_rma_check(req);
 }
 
-static int piece(struct weft_request *req, unsigned int lane, size_t off, size_t len)
+/* @return bytes of the piece, or the lane's error */
+static ssize_t piece(struct weft_request *req, unsigned int lane, size_t off, size_t len)
 {
 	struct weft_lane_ep *lep = req->me->lanes[lane].lep;
-	struct iovec iov = {req->dt.buf + off, len};
 	uint64_t key = *native_key(req, lane), remote = req->send.rma.remote + off;
-	struct weft_mem_lane *mem = local_mem(req, lane);
+	unsigned int max = lep->iface->attr.max_rma_iov, n;
+	struct weft_mem_lane *mem;
+	struct iovec iov[MAX_IOV];
 	int rc;
 
+	n = weft_rma_local_iov(req, lep->iface, off, &len, iov, max < MAX_IOV ? max : MAX_IOV,
+			       &mem);
 	if (req->send.rma.kind == WEFT_RMA_PUT) {
-		rc = lep->ops->put_zcopy(lep, &iov, 1, mem, remote, key, &req->send.comp);
+		rc = lep->ops->put_zcopy(lep, iov, n, mem, remote, key, &req->send.comp);
 		if (rc == 0)
 			weft_lane_wrote(req->me, lane, len);
-		return rc;
+	} else {
+		rc = lep->ops->get_zcopy(lep, iov, n, mem, remote, key, &req->send.comp);
+		if (rc == 0)
+			weft_lane_read(req->me, lane, len);
 	}
-	rc = lep->ops->get_zcopy(lep, &iov, 1, mem, remote, key, &req->send.comp);
-	if (rc == 0)
-		weft_lane_read(req->me, lane, len);
-	return rc;
+	return rc ? rc : (ssize_t)len;
+}
+
+static size_t piece_max(const struct weft_request *req, uint32_t mask, unsigned int lane)
+{
+	const struct weft_lane_attr *attr = &req->me->lanes[lane].lep->iface->attr;
+	bool put = req->send.rma.kind == WEFT_RMA_PUT;
+	size_t max = put ? attr->max_put : attr->max_get;
+
+	/* With several lanes a share each, or the first would get it all; gets are bounded by their number. */
+	if ((!put || (mask & (mask - 1))) && max > WEFT_RMA_CHUNK * 4)
+		max = WEFT_RMA_CHUNK * 4;
+	return max;
 }
 
 static int transfer(struct weft_request *req, uint32_t mask)
 {
 	struct weft_msg_ep *me = req->me;
+	bool get = req->send.rma.kind == WEFT_RMA_GET;
 	float limit = WEFT_TX_NO_LIMIT;
 
 	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
 		size_t off = req->send.offset, rest = req->length - off, len;
-		int lane = weft_tx_pick(me, mask, rest < 4096 ? rest : 4096, limit), rc;
-		const struct weft_lane_attr *attr;
+		int lane = weft_tx_pick(me, mask, rest < 4096 ? rest : 4096, limit);
+		ssize_t rc;
 
-		if (lane < 0)
+		if (lane < 0 || (get && !weft_rma_gets_room(me)))
 			return -EAGAIN;
-		attr = &me->lanes[lane].lep->iface->attr;
-		len = req->send.rma.kind == WEFT_RMA_PUT ? attr->max_put : attr->max_get;
-		/* With several lanes a share each, or the first would get it all. */
-		if ((mask & (mask - 1)) && len > WEFT_RMA_CHUNK * 4)
-			len = WEFT_RMA_CHUNK * 4;
-		len = weft_tx_cut(me, off, rest, len, me->lanes[lane].align);
+		len = weft_tx_cut(me, off, rest, piece_max(req, mask, (unsigned int)lane),
+				  me->lanes[lane].align);
 		req->send.zcopies++;
 		rc = piece(req, (unsigned int)lane, off, len);
-		if (rc) {
+		if (rc < 0) {
 			req->send.zcopies--;
 			/* A lane that fails says so by an event; until then it has no room. */
 			limit = weft_tx_limit(me, lane, rest < 4096 ? rest : 4096, limit);
 			mask &= ~(1u << lane);
-		} else {
-			req->send.offset += len;
-			me->mw->rma.native_bytes += len;
+			continue;
 		}
+		if (get)
+			weft_rma_gets_add(me->mw, 1);
+		req->send.offset += (size_t)rc;
+		me->mw->rma.native_bytes += (size_t)rc;
 	}
 	return 0;
 }
 
 int weft_rma_native_step(struct weft_request *req)
 {
-	uint32_t mask = weft_rma_native_lanes(req);
+	uint32_t mask = native_lanes(req);
 	struct weft_lane_ep *lep;
 	unsigned int lane;
 	int rc;
@@ -142,7 +166,7 @@ int weft_rma_native_step(struct weft_request *req)
 	req->send.comp.done = native_done;
 	if (req->send.rma.kind != WEFT_RMA_AMO)
 		return transfer(req, mask);
-	if (!mask)
+	if (!mask || !weft_rma_gets_room(req->me))
 		return -EAGAIN;
 	lane = (unsigned int)__builtin_ctz(mask);
 	lep = req->me->lanes[lane].lep;
@@ -155,6 +179,7 @@ int weft_rma_native_step(struct weft_request *req)
 		req->send.zcopies--;
 		return -EAGAIN;
 	}
+	weft_rma_gets_add(req->mw, 1);
 	req->send.offset = req->length;
 	return 0;
 }

@@ -66,7 +66,9 @@ struct mock_done {
 struct mock_rma {
 	TAILQ_ENTRY(mock_rma) entry;
 	struct mock_lep *lep;
-	struct iovec iov;
+	struct iovec iov[8];
+	unsigned int iovcnt;
+	size_t len;
 	uint64_t offset, key;
 	bool write;
 	struct weft_lane_comp *comp;
@@ -392,18 +394,21 @@ static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int 
 {
 	struct mock_lep *lep = to_lep(base);
 	struct mock_iface *f = iface_of(lep);
-	unsigned int n = 0;
+	unsigned int n = 0, i;
 	struct mock_rma *r;
+	size_t len = 0;
 	int rc;
 
-	assert_int_equal(iovcnt, 1);
+	assert_in_range(iovcnt, 1, base->iface->attr.max_rma_iov);
 	assert_non_null(mem);
-	assert_true((uint8_t *)iov->iov_base >= mem->addr &&
-		    (uint8_t *)iov->iov_base + iov->iov_len <= mem->addr + mem->len);
-	assert_true(iov->iov_len > 0);
+	for (i = 0; i < iovcnt; i++) {
+		assert_true((uint8_t *)iov[i].iov_base >= mem->addr &&
+			    (uint8_t *)iov[i].iov_base + iov[i].iov_len <= mem->addr + mem->len);
+		assert_true(iov[i].iov_len > 0);
+		len += iov[i].iov_len;
+	}
 	assert_true(write || (mem->access & WEFT_LANE_ACCESS_LOCAL_WRITE));
-	rc = check_send(lep, iov->iov_len,
-			write ? base->iface->attr.max_put : base->iface->attr.max_get);
+	rc = check_send(lep, len, write ? base->iface->attr.max_put : base->iface->attr.max_get);
 	if (rc == 0 && net.rma_refuse)
 		rc = net.rma_refuse;
 	TAILQ_FOREACH(r, &f->rmas, entry)
@@ -414,7 +419,9 @@ static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int 
 		return rc;
 	r = malloc(sizeof(*r));
 	assert_non_null(r);
-	*r = (struct mock_rma){.lep = lep, .iov = *iov, .offset = offset, .key = key};
+	*r = (struct mock_rma){.lep = lep, .iovcnt = iovcnt, .offset = offset, .key = key};
+	memcpy(r->iov, iov, iovcnt * sizeof(*iov));
+	r->len = len;
 	r->write = write;
 	r->comp = comp;
 	f->tx++;
@@ -441,6 +448,8 @@ static int mock_put_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, uns
 static int rma_do(const struct mock_rma *r)
 {
 	struct weft_mem_lane *m;
+	unsigned int i;
+	uint8_t *at;
 
 	if (!r->lep->base.up || r->lep->down_due || r->lep->peer == NULL)
 		return -ECONNRESET;
@@ -449,14 +458,17 @@ static int rma_do(const struct mock_rma *r)
 	LIST_FOREACH(m, &net.mems, entry)
 		if (m->key == r->key)
 			break;
-	if (m == NULL || r->offset > m->len || r->iov.iov_len > m->len - r->offset)
+	if (m == NULL || r->offset > m->len || r->len > m->len - r->offset)
 		return -EKEYREJECTED;
 	if (!allowed(m, r->write ? WEFT_LANE_ACCESS_REMOTE_WRITE : WEFT_LANE_ACCESS_REMOTE_READ))
 		return -EACCES;
-	if (r->write)
-		memcpy(m->addr + r->offset, r->iov.iov_base, r->iov.iov_len);
-	else
-		memcpy(r->iov.iov_base, m->addr + r->offset, r->iov.iov_len);
+	at = m->addr + r->offset;
+	for (i = 0; i < r->iovcnt; at += r->iov[i++].iov_len) {
+		if (r->write)
+			memcpy(at, r->iov[i].iov_base, r->iov[i].iov_len);
+		else
+			memcpy(r->iov[i].iov_base, at, r->iov[i].iov_len);
+	}
 	return 0;
 }
 
@@ -1011,7 +1023,7 @@ static void set_attr(struct mock_iface *f, const char *o)
 	a->frame_size = 9000;
 	a->max_get = (size_t)number(o, "get", number(o, "native", 0));
 	a->max_put = (size_t)number(o, "put", number(o, "native", 0));
-	a->max_rma_iov = 1;
+	a->max_rma_iov = (unsigned int)number(o, "rmaiov", 1);
 	a->dev_addr_len = 16;
 	a->features =
 		(a->max_short ? WEFT_LANE_F_SHORT : 0) | (a->max_bcopy ? WEFT_LANE_F_BCOPY : 0) |
@@ -1118,7 +1130,7 @@ const struct weft_lane_driver mock_driver = {
 	.mem_deregister = mock_mem_deregister,
 	.mem_key = mock_mem_key,
 	.options =
-		"net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,reg,native,fail,busy,down",
+		"net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,reg,native,fail,busy,down,rmaiov",
 };
 
 const struct weft_lane_driver *const mock_drivers[] = {&mock_driver, &weft_self_driver, NULL};

@@ -20,6 +20,7 @@
  *	addr=N      address; default: a new one. Two ifaces with one address stand for a process
  *		    and its successor
  *	get= put=   largest native read and write (default 0: no such call)
+ *	rmaiov=N    pieces of memory that one such call takes (default 1, at most 8)
  *	reg         am_zcopy() needs registered memory
  *	native=N    reads and writes remote memory itself, N bytes at most at a time, and has 64-bit atomics
  *	noboot      the iface cannot be connected to by its address (feature TO_EP instead)

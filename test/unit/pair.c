@@ -242,6 +242,7 @@ void pair_defaults(struct pair *p)
 		.rndv_align = 1,
 		.rndv_window = 6000, /* several pieces per lane, several pulls per message */
 		.rndv_limit = 64u << 10,
+		.rma_max_gets = 64,
 		.lane.zcopy = true,
 	};
 }
