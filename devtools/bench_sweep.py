@@ -5,7 +5,7 @@ import csv
 import io
 import os
 
-from bench_run import TrialError, free_port, pair
+from bench_run import TrialError, pair
 
 LIMIT = 10  # percent of loss beyond the spread
 WANTED = 95  # percent of sizes
@@ -47,12 +47,13 @@ def report(bench, title, text):
                   good >= WANTED, '%.1f %%' % good, 'at least %d %%' % WANTED)
 
 
-def measure(bench, links):
-    """links: [(title, file name, function of a port giving (server, client, env, env, host))]"""
+def measure(bench, title, name, ends):
+    """ends: server and client command lines, their environments, the server's host. Leaves NAME.csv and NAME.png."""
+    server, client, env_server, env_client, host = ends
     os.makedirs(bench.args.out, exist_ok=True)
-    for title, name, commands in links:
-        server, client, env_server, env_client, host = commands(free_port())
-        out = pair(server, client + ['--sweep', '-v', '--graph', os.path.join(bench.args.out, name), host],
-                   env_server, env_client, timeout=280)
-        report(bench, 'Sweep of all protocols, ' + title, out)
-        print('  picture: ' + os.path.join(bench.args.out, name))
+    path = os.path.join(bench.args.out, name)
+    out = pair(server, client + ['--sweep', '-v', '--graph', path + '.png', host], env_server, env_client, timeout=280)
+    with open(path + '.csv', 'w') as f:
+        f.write(out)
+    report(bench, 'Sweep of all protocols, ' + title, out)
+    print('  figures: %s.csv, picture: %s.png' % (path, path))
