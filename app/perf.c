@@ -181,6 +181,7 @@ static int option_value(struct perf_options *o, int c, const char *value)
 {
 	switch (c) {
 	case 't':
+		o->test_given = true;
 		return option_test(o, value);
 	case 's':
 		cli_sizes_free(&o->sizes);
@@ -271,6 +272,12 @@ static int complete(struct perf_options *o, int argc, char **argv)
 	}
 	if (o->tests[0] == PERF_TAG_FLOOD && !o->iters)
 		o->iters = 1000;
+	if (o->sweep && o->test_given && (o->table || o->tests[0] != PERF_TAG_LAT)) {
+		cli_error(
+			"--sweep measures ping-pongs of tagged messages (tag_lat); there is no sweep of "
+			"another -t");
+		return APP_USAGE;
+	}
 	if (o->graph && !o->sweep) {
 		cli_error("--graph draws a --sweep");
 		return APP_USAGE;

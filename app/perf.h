@@ -112,6 +112,7 @@ struct perf_options {
 	bool seconds_given;
 	uint32_t flags;
 	bool sweep;        /**< all protocols at all sizes */
+	bool test_given;   /**< -t */
 	const char *graph; /**< --sweep: picture to draw; NULL = none */
 	bool table;        /**< latency and bandwidth of a size in one line */
 	bool final_only;

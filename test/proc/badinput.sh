@@ -42,6 +42,8 @@ done
 
 check "weft-perf: a picture that is neither .svg nor .png" refuses 2 "shall end in .svg or .png" "$perf" --sweep --graph x.jpg
 check "weft-perf: a picture of nothing" refuses 2 "draws a --sweep" "$perf" --graph x.svg
+check "weft-perf: a sweep of another test than it can" refuses 2 "no sweep of another -t" "$perf" --sweep -t put_lat
+check "weft-perf: a sweep of the table" refuses 2 "no sweep of another -t" "$perf" --sweep -t table
 check "weft-perf: missing value" refuses 2 "'-s' needs a value" "$perf" -s
 check "weft-perf: malformed size" refuses 2 "-s wants a size .*'8x'" "$perf" -s 8x
 check "weft-perf: range that ends before it begins" refuses 2 "ends before it begins" "$perf" -s 8:4
