@@ -51,9 +51,10 @@ struct info {
 static void print_features(uint64_t features)
 {
 	/* The bits of lane.h, which programs don't include. */
-	static const char *const names[] = {"short",    "bcopy",   "zcopy",  "zcopy-registered",
-					    "to-iface", "to-ep",   "get",    "put",
-					    "loopback", "atomics", "control"};
+	static const char *const names[] = {"short",       "bcopy",   "zcopy",   "zcopy-registered",
+					    "to-iface",    "to-ep",   "get",     "put",
+					    "loopback",    "atomics", "control", "set-bandwidth",
+					    "set-latency", "copies",  "memory"};
 
 	printf("  features        ");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -71,11 +72,11 @@ static void print_iface(const struct weft_iface_info *i)
 	printf("  link             %s\n", i->up ? "up" : "down");
 	if (i->why[0])
 		printf("  note             %s\n", i->why);
-	printf("  bandwidth        %.2f MB/s (%.2f Gb/s)\n", i->bandwidth / 1048576,
-	       i->bandwidth * 8e-9);
-	printf("  latency          %.0f ns\n", i->latency * 1e9);
-	printf("  overhead         %.0f ns to send, %.0f ns to receive a message\n",
-	       i->send_overhead * 1e9, i->recv_overhead * 1e9);
+	printf("  bandwidth        %.2f MB/s (%.2f Gb/s): %s\n", i->bandwidth / 1e6,
+	       i->bandwidth * 8e-9, i->bandwidth_from);
+	printf("  latency          %.0f ns: %s\n", i->latency * 1e9, i->latency_from);
+	printf("  overhead         %.0f ns to send, %.0f ns to receive a message: %s\n",
+	       i->send_overhead * 1e9, i->recv_overhead * 1e9, i->overhead_from);
 	printf("  registration     %.0f ns + %.4f ns/byte\n", i->reg_cost * 1e9,
 	       i->reg_growth * 1e9);
 	printf("  frame            %zu bytes\n", i->frame_size);

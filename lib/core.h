@@ -191,7 +191,9 @@ struct weft_ep_lane_info {
 	uint64_t tx_bytes, rx_bytes, tx_msgs, rx_msgs;
 	/* Agreed at wire-up, the same at both ends: s, s/byte. */
 	double send_overhead, recv_overhead, reg_cost, reg_growth;
-	double cpu; /* CPU time that weft_ep_lane.latency includes */
+	double cpu;        /* CPU time that weft_ep_lane.latency includes */
+	uint32_t features; /* WEFT_LANE_F_COPIES of either end, F_MEMORY of both */
+	const char *bandwidth_from, *latency_from; /* in words */
 	uint8_t local_iface, remote_iface;
 	char remote[128]; /* remote network address in words */
 	char why[160];

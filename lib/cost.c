@@ -112,12 +112,54 @@ static void add_cpu(struct weft_curve *cv, const struct weft_model *m, const str
 			 "one CPU");
 }
 
+/* What drivers' copies take of the ends' CPUs, s/byte, and which lanes have a wire of their own. */
+struct moved {
+	double send, recv;
+	double wire;  /* busy for one round, s */
+	double first; /* of the wire of single fragments, s/byte */
+};
+
+static struct moved moved_of(const struct weft_curve *cv, const struct weft_model *m,
+			     const struct round *r, const struct weft_model_lane *one)
+{
+	struct moved is = {.first = one->features & WEFT_LANE_F_MEMORY ? 0 : 1 / one->bandwidth};
+
+	for (uint32_t left = r->lanes; left; left &= left - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(left);
+		const struct weft_model_lane *l = &m->lanes[i];
+		double wire = cv->share[i] * (double)r->payload / l->bandwidth;
+
+		if (l->features & WEFT_LANE_F_COPIES)
+			is.send += cv->share[i] / m->conf.bcopy_bw;
+		if (l->features & WEFT_LANE_F_MEMORY)
+			is.recv += cv->share[i] / l->bandwidth;
+		else if (l->features & WEFT_LANE_F_COPIES)
+			is.recv += cv->share[i] / m->conf.bcopy_bw;
+		if (!(l->features & WEFT_LANE_F_MEMORY) && wire > is.wire)
+			is.wire = wire;
+	}
+	return is;
+}
+
+static void add_moved(struct weft_curve *cv, const struct moved *is)
+{
+	if (is->send > 0)
+		weft_curve_round(cv, WEFT_STAGE_SEND_COPY, (struct weft_linear){0, is->send},
+				 (struct weft_linear){0, is->send}, "drivers copy frames",
+				 "one CPU");
+	if (is->recv > 0)
+		weft_curve_round(cv, WEFT_STAGE_RECV_COPY, (struct weft_linear){0, is->recv},
+				 (struct weft_linear){0, is->recv}, "drivers take frames in",
+				 "one CPU");
+}
+
 int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			size_t hdr, weft_buf buf)
 {
 	struct round r = round_of(m, lanes, hdr, buf);
 	const struct weft_model_lane *one;
 	struct weft_lanes_sum sum;
+	struct moved is;
 	unsigned int single;
 	char note[64];
 
@@ -136,10 +178,12 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 	add_cpu(cv, m, &r, &sum, one);
 	snprintf(note, sizeof(note), "%u lane%s together %.4g GB/s", sum.num,
 		 sum.num == 1 ? "" : "s", sum.bandwidth / 1e9);
+	is = moved_of(cv, m, &r, one);
+	add_moved(cv, &is);
 	/* In the first round each lane is busy with a whole fragment, however little there is. */
-	weft_curve_round(cv, WEFT_STAGE_WIRE, (struct weft_linear){0, 1 / one->bandwidth},
-			 (struct weft_linear){(double)r.payload / sum.bandwidth, 0},
-			 "data on the wire", note);
+	if (is.first > 0 || is.wire > 0)
+		weft_curve_round(cv, WEFT_STAGE_WIRE, (struct weft_linear){0, is.first},
+				 (struct weft_linear){is.wire, 0}, "data on the wire", note);
 	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0}, "data",
 			"the slowest lane");
 	return 0;

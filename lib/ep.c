@@ -417,6 +417,10 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 		 : lane->lep != NULL ? "connecting"
 				     : "down");
 	snprintf(out.why, sizeof(out.why), "%s", from->why);
+	snprintf(out.bandwidth_from, sizeof(out.bandwidth_from), "%s",
+		 from->bandwidth_from != NULL ? from->bandwidth_from : "");
+	snprintf(out.latency_from, sizeof(out.latency_from), "%s",
+		 from->latency_from != NULL ? from->latency_from : "");
 	out.bandwidth = lane->bandwidth;
 	out.latency = lane->latency;
 	out.tx_bytes = from->tx_bytes;

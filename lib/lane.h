@@ -67,6 +67,16 @@
  * wire-up retries and recognises. Never a lane of an endpoint. With #WEFT_LANE_F_TO_IFACE.
  */
 #define WEFT_LANE_F_CONTROL (1ull << 10)
+/** attr.bandwidth, attr.latency were said by the user (WEFT_LANES): what is measured does not count */
+#define WEFT_LANE_F_BW_SET (1ull << 11)
+#define WEFT_LANE_F_LAT_SET (1ull << 12)
+/** the driver copies every byte once at either end, with the CPU that calls it */
+#define WEFT_LANE_F_COPIES (1ull << 13)
+/**
+ * nothing lies between the ends but memory: moving the bytes is the receiving CPU's work, attr.bandwidth is what it
+ * takes in, and several such lanes share it
+ */
+#define WEFT_LANE_F_MEMORY (1ull << 14)
 
 /*
  * What a registration allows besides being read by the lane's own sends. A key that leaves the process allows what
@@ -119,6 +129,17 @@ struct weft_lane_attr {
 	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
 	char device[64];     /**< identity of the card/port: equal strings = the same hardware */
 	char domain[32];     /**< registration domain: registrations are shared inside one */
+	/**
+	 * where bandwidth, latency and overheads come from, for people: "link speed", "copy rate of this CPU". NULL =
+	 * stated by the driver
+	 */
+	const char *bandwidth_from, *latency_from, *overhead_from;
+};
+
+/** What a lane ep has found out about the way to its peer, so far. */
+struct weft_lane_measured {
+	double latency; /**< half a round trip of a small message, both CPUs included, s; 0 = not known */
+	double bandwidth; /**< payload, bytes/s; 0 = not measured, the attribute is as good */
 };
 
 /**
@@ -187,6 +208,7 @@ struct weft_lane_open {
 	uint64_t worker_id;
 	const struct weft_platform *platform;
 	const struct weft_lane_conf *conf;
+	double copy_bw; /**< bytes/s at which this CPU copies; 0 = not known */
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;
@@ -373,6 +395,11 @@ struct weft_lane_ops {
 	/** Address bytes (of any iface of this driver) in words. */
 	void (*print_address)(const void *addr, size_t len, char *buf, size_t size);
 	bool (*link_up)(struct weft_lane_iface *iface);
+	/**
+	 * Optional (NULL = nothing is measured): what is known once the lep is up. Protocols are chosen by it instead of by
+	 * the attributes.
+	 */
+	void (*ep_measured)(struct weft_lane_ep *lep, struct weft_lane_measured *out);
 	/** Text about the lep for people: peer, state, RTT. */
 	void (*ep_print)(struct weft_lane_ep *lep, char *buf, size_t size);
 	void (*counters)(struct weft_lane_iface *iface, weft_lane_counter_cb cb, void *arg);

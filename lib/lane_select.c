@@ -266,23 +266,19 @@ unsigned int weft_select_lanes(const struct weft_select *in, struct weft_select_
 			return 0;
 		take(in, &st, p, &out[0]);
 		snprintf(out[0].why, sizeof(out[0].why),
-			 "lowest latency of those that need no other lane's help; %.3g GB/s, "
-			 "%.3g us",
-			 out[0].bandwidth / 1e9, out[0].latency * 1e6);
+			 "lowest latency of those that need no other lane's help");
 		n = 1;
 	} else if (in->have_boot && max > 0) {
 		take(in, &st, in->boot, &out[0]);
-		snprintf(out[0].why, sizeof(out[0].why), "connected first; %.3g GB/s, %.3g us",
-			 out[0].bandwidth / 1e9, out[0].latency * 1e6);
+		snprintf(out[0].why, sizeof(out[0].why), "connected first");
 		n = 1;
 	}
 	for (round = 1; round <= WEFT_MAX_IFACES && n < max; round++) {
 		while (n < max && best_pair(in, &st, out, n, round, &p)) {
 			take(in, &st, p, &out[n]);
-			snprintf(out[n].why, sizeof(out[n].why), "%s; %.3g GB/s, %.3g us",
+			snprintf(out[n].why, sizeof(out[n].why), "%s",
 				 round == 1 ? "both devices were free"
-					    : "bandwidth was left on the shared device",
-				 out[n].bandwidth / 1e9, out[n].latency * 1e6);
+					    : "bandwidth was left on the shared device");
 			n++;
 		}
 	}

@@ -30,6 +30,7 @@ struct weft_select_lane {
 	struct weft_pair pair;
 	double bandwidth, latency;
 	uint32_t max_frag;
+	uint8_t measured; /* WEFT_WIRE_LANE_F_* */
 	char why[160];
 };
 

@@ -78,14 +78,24 @@ static const struct {
 
 #define NUM_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
+static const char configured[] = "configured (WEFT_LANES)";
+
 void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane_attr *attr)
 {
-	if (n->given & 1u << 0)
+	if (n->given & 1u << 0) {
 		attr->bandwidth = n->bandwidth;
-	if (n->given & 1u << 1)
+		attr->features |= WEFT_LANE_F_BW_SET;
+		attr->bandwidth_from = configured;
+	}
+	if (n->given & 1u << 1) {
 		attr->latency = n->latency;
-	if (n->given & 1u << 2)
+		attr->features |= WEFT_LANE_F_LAT_SET;
+		attr->latency_from = configured;
+	}
+	if (n->given & 1u << 2) {
 		attr->send_overhead = attr->recv_overhead = n->overhead;
+		attr->overhead_from = configured;
+	}
 	if (n->given & 1u << 3)
 		attr->reg_cost = n->reg_cost;
 }

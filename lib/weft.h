@@ -260,6 +260,8 @@ struct weft_iface_info {
 	unsigned int max_iov;
 	size_t frame_size; /**< largest frame on the wire (L2 header included, FCS not) */
 	uint64_t features; /**< WEFT_LANE_F_* of lane.h */
+	/** where these numbers come from, in words */
+	char bandwidth_from[64], latency_from[64], overhead_from[64];
 };
 
 /** Describe interface @p index. @return 0, or -ENOENT past the last one. */
@@ -358,6 +360,8 @@ struct weft_lane_info {
 	uint64_t tx_bytes, rx_bytes; /**< payload bytes of messages, headers of Weft not counted */
 	uint64_t tx_msgs, rx_msgs;   /**< lane-level messages (fragments) */
 	uint64_t retransmits;        /**< frames sent again */
+	/** where the numbers of choices come from, in words: configured, measured, or as the driver states */
+	char bandwidth_from[64], latency_from[64];
 };
 
 struct weft_ep_attr {

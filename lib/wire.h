@@ -489,13 +489,17 @@ enum weft_wire_record_type {
 	WEFT_RECORD_TEXT = 5, /**< a sentence in UTF-8, not terminated, <= 255 bytes */
 };
 
+/** the numbers of a lane were measured on it, not stated */
+#define WEFT_WIRE_LANE_F_BW 1u
+#define WEFT_WIRE_LANE_F_LAT 2u
+
 /** One lane of the map. "Lower" is the worker with the lower id. */
 struct weft_wire_lane {
 	/** lane number, each once; 0 = the connection that carries the message */
 	uint8_t lane;
 	uint8_t lower_iface; /**< iface number at the lower worker */
 	uint8_t higher_iface;
-	uint8_t flags;       /**< 0 */
+	uint8_t flags;       /**< WEFT_WIRE_LANE_F_*; unknown ones mean nothing */
 	weft_le32 max_frag;  /**< largest lane message that both ends take */
 	weft_le32 bandwidth; /**< bytes/s, IEEE 754 single: the number that decided */
 	weft_le32 latency;   /**< s, single */

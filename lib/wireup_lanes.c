@@ -7,6 +7,7 @@
  */
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,6 +74,8 @@ static void agree_lane(const struct weft_address_iface *l, const struct weft_add
 	info->reg_cost = larger(l->reg_cost, r->reg_cost);
 	info->reg_growth = larger(l->reg_growth, r->reg_growth);
 	info->cpu = weft_pair_cpu(l, r);
+	info->features = ((l->features | r->features) & (uint32_t)WEFT_LANE_F_COPIES) |
+			 (l->features & r->features & (uint32_t)WEFT_LANE_F_MEMORY);
 }
 
 static inline struct weft_lane_iface *local_iface(const struct weft_ep *ep, unsigned int pos)
@@ -142,6 +145,40 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 			    wu->select.num_local == 0 ? "this worker" : "the peer");
 }
 
+/*
+ * A coarse number: endpoints whose lanes measure about the same share one configuration, and lanes that are equal are not
+ * told apart by noise.
+ */
+static double coarse(double x, double steps_per_octave)
+{
+	return exp2(round(log2(x) * steps_per_octave) / steps_per_octave);
+}
+
+/*
+ * The authority: what lane @p n has found out about its way replaces what the interfaces state, unless a user knows
+ * better. The peer gets the same numbers with the map, or with ATTACH.
+ */
+static void take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_select_lane *lane = &wu->map[n];
+	struct weft_lane_measured is = {0};
+	uint32_t set;
+
+	if (lane->max_frag == 0 || lep->ops->ep_measured == NULL)
+		return;
+	set = wu->local[lane->pair.local].features | wu->remote.ifaces[lane->pair.remote].features;
+	lep->ops->ep_measured(lep, &is);
+	if (is.latency >= 1e-9 && is.latency <= 10 && !(set & WEFT_LANE_F_LAT_SET)) {
+		lane->latency = coarse(is.latency, 4);
+		lane->measured |= WEFT_WIRE_LANE_F_LAT;
+	}
+	if (is.bandwidth >= 1e3 && is.bandwidth <= 1e13 && !(set & WEFT_LANE_F_BW_SET)) {
+		lane->bandwidth = coarse(is.bandwidth, 8);
+		lane->measured |= WEFT_WIRE_LANE_F_BW;
+	}
+}
+
 void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -151,6 +188,8 @@ void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
 	wu->select.control_boot = wu->control;
 	wu->select.boot = boot;
 	weft_select_lanes(&wu->select, wu->map, WEFT_MAX_LANES);
+	if (!wu->control && wu->boot != NULL)
+		take_measured(ep, 0, wu->boot);
 }
 
 int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index)
@@ -161,6 +200,14 @@ int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, u
 		if (list[i].index == index)
 			return (int)i;
 	return -1;
+}
+
+/* The peer's numbers of a lane: what it has chosen by. */
+static void get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane)
+{
+	lane->bandwidth = (double)get_single(wl->bandwidth);
+	lane->latency = (double)get_single(wl->latency);
+	lane->measured = wl->flags & (WEFT_WIRE_LANE_F_BW | WEFT_WIRE_LANE_F_LAT);
 }
 
 /* One entry of a map that the peer sent. @return false: leave it out */
@@ -194,12 +241,11 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 	out->pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
 	max = weft_pair_max_frag(&wu->local[l], &wu->remote.ifaces[r]);
 	out->max_frag = weft_get32(wl->max_frag) < max ? weft_get32(wl->max_frag) : max;
-	out->bandwidth = (double)get_single(wl->bandwidth);
-	out->latency = (double)get_single(wl->latency);
+	get_numbers(wl, out);
 	if (!wu->authority)
-		snprintf(out->why, sizeof(out->why), "%s; %.3g GB/s, %.3g us",
-			 wl->lane == 0 && !wu->control ? "connected first" : "proposed by the peer",
-			 out->bandwidth / 1e9, out->latency * 1e6);
+		snprintf(out->why, sizeof(out->why), "%s",
+			 wl->lane == 0 && !wu->control ? "connected first"
+						       : "proposed by the peer");
 	return out->max_frag > 0;
 }
 
@@ -224,34 +270,73 @@ int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struc
 	return (int)n;
 }
 
-void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r)
+static struct weft_wire_lane wire_lane(const struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_wireup *wu = ep->wireup;
+	const struct weft_select_lane *lane = &wu->map[n];
 	bool lower = ep->worker->id < ep->remote_id;
-	struct weft_wire_lane out[WEFT_MAX_LANES] = {0};
-	const struct weft_select_lane *lane;
-	unsigned int i, n = 0;
-	uint8_t mine, theirs;
+	uint8_t mine = wu->local[lane->pair.local].index;
+	uint8_t theirs = wu->remote.ifaces[lane->pair.remote].index;
 
-	for (i = 0; i < WEFT_MAX_LANES; i++) {
-		lane = &wu->map[i];
-		if (lane->max_frag == 0)
-			continue;
-		mine = wu->local[lane->pair.local].index;
-		theirs = wu->remote.ifaces[lane->pair.remote].index;
-		out[n++] = (struct weft_wire_lane){
-			.lane = (uint8_t)i,
-			.lower_iface = lower ? mine : theirs,
-			.higher_iface = lower ? theirs : mine,
-			.max_frag = weft_put32(lane->max_frag),
-			.bandwidth = put_single(lane->bandwidth),
-			.latency = put_single(lane->latency),
-		};
-	}
+	return (struct weft_wire_lane){
+		.lane = (uint8_t)n,
+		.lower_iface = lower ? mine : theirs,
+		.higher_iface = lower ? theirs : mine,
+		.flags = lane->measured,
+		.max_frag = weft_put32(lane->max_frag),
+		.bandwidth = put_single(lane->bandwidth),
+		.latency = put_single(lane->latency),
+	};
+}
+
+void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r)
+{
+	struct weft_wire_lane out[WEFT_MAX_LANES] = {0};
+	unsigned int i, n = 0;
+
+	for (i = 0; i < WEFT_MAX_LANES; i++)
+		if (ep->wireup->map[i].max_frag != 0)
+			out[n++] = wire_lane(ep, i);
 	weft_records_add(r, WEFT_RECORD_LANES, out, n * sizeof(out[0]));
 }
 
 /* ------------------------------------------------------------------ lanes of the endpoint */
+
+static const char *from_words(bool measured, uint32_t set, const char *stated)
+{
+	if (measured)
+		return "measured";
+	if (set)
+		return "configured";
+	return stated != NULL ? stated : "stated by the driver";
+}
+
+/*
+ * One side has computed these numbers, the other got them in single precision: rounded, they are the same at both ends,
+ * and so is what is chosen by them. Else two equal lanes look different to one side, answers do not come back over the
+ * lane of the question, and acknowledgements do not ride on them.
+ */
+static void set_numbers(struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	const struct weft_select_lane *from = &wu->map[n];
+	const struct weft_address_iface *l = &wu->local[from->pair.local],
+					*r = &wu->remote.ifaces[from->pair.remote];
+	const struct weft_lane_attr *attr = &ep->worker->ifaces[l->index]->attr;
+	struct weft_ep_lane_info *info = &ep->lane_info[n];
+	struct weft_ep_lane *lane = &ep->lanes[n];
+	uint32_t set = l->features | r->features;
+
+	lane->bandwidth = (double)(float)from->bandwidth;
+	lane->latency = (double)(float)from->latency;
+	info->bandwidth_from = from_words(from->measured & WEFT_WIRE_LANE_F_BW,
+					  set & WEFT_LANE_F_BW_SET, attr->bandwidth_from);
+	info->latency_from = from_words(from->measured & WEFT_WIRE_LANE_F_LAT,
+					set & WEFT_LANE_F_LAT_SET, attr->latency_from);
+	snprintf(info->why, sizeof(info->why), "%.48s; %.3g GB/s (%.32s), %.3g us (%.32s)",
+		 from->why, lane->bandwidth / 1e9, info->bandwidth_from, lane->latency * 1e6,
+		 info->latency_from);
+}
 
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep)
 {
@@ -264,20 +349,12 @@ void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep
 	lep->user = ep;
 	lep->index = (uint8_t)n;
 	lane->lep = lep;
-	/*
-	 * One side has computed these numbers, the other got them in single precision: rounded,
-	 * they are the same at both ends, and so is what is chosen by them. Else two equal lanes
-	 * look different to one side, answers do not come back over the lane of the question, and
-	 * acknowledgements do not ride on them.
-	 */
-	lane->bandwidth = (double)(float)from->bandwidth;
-	lane->latency = (double)(float)from->latency;
 	lane->max_frag = from->max_frag;
 	lane->remote_domain = remote->domain;
 	info->local_iface = ep->wireup->local[from->pair.local].index;
 	info->remote_iface = remote->index;
 	agree_lane(&ep->wireup->local[from->pair.local], remote, info);
-	snprintf(info->why, sizeof(info->why), "%s", from->why);
+	set_numbers(ep, n);
 	lep->iface->ops->print_address(remote->addr, remote->addr_len, info->remote,
 				       sizeof(info->remote));
 	if (ep->num_lanes <= n)
@@ -411,11 +488,14 @@ static void answer_attach(struct weft_ep *ep, struct weft_lane_ep *lep, unsigned
 
 static void send_attach(struct weft_ep *ep, unsigned int n)
 {
+	struct weft_wire_lane numbers = wire_lane(ep, n);
+	struct weft_records r = {.len = 0};
 	struct weft_wire_wireup h;
 	int rc;
 
 	weft_wireup_head(ep, WEFT_WIREUP_ATTACH, n, &h);
-	rc = weft_wireup_send(ep->lanes[n].lep, &h, NULL, 0);
+	weft_records_add(&r, WEFT_RECORD_LANES, &numbers, sizeof(numbers));
+	rc = weft_wireup_send(ep->lanes[n].lep, &h, r.buf, r.len);
 	weft_ep_timer_at(ep, rc == -EAGAIN ? 0 : ep->worker->now + ATTACH_RETRY_NS);
 }
 
@@ -426,6 +506,8 @@ void weft_lane_lep_up(struct weft_ep *ep, unsigned int n)
 		weft_link_attached(ep, n);
 	} else if (ep->wireup->attach[n] == WEFT_ATTACH_OPENING) {
 		ep->wireup->attach[n] = WEFT_ATTACH_SENT;
+		take_measured(ep, n, ep->lanes[n].lep);
+		set_numbers(ep, n);
 		send_attach(ep, n);
 	}
 }
@@ -492,6 +574,20 @@ static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lep, unsigned 
 	}
 }
 
+/* ATTACH carries what the lane has measured since the map was made. Older peers send none. */
+static void attach_numbers(struct weft_ep *ep, const struct weft_wireup_msg *m)
+{
+	unsigned int n = m->head.lane;
+	struct weft_wireup *wu = ep->wireup;
+
+	if (wu == NULL || wu->authority || wu->attach[n] != WEFT_ATTACH_AWAIT ||
+	    m->num_lanes != 1 || m->lanes[0].lane != n)
+		return;
+	get_numbers(&m->lanes[0], &wu->map[n]);
+	if (ep->lanes[n].lep != NULL)
+		set_numbers(ep, n);
+}
+
 void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lep,
 		       const struct weft_wireup_msg *m)
 {
@@ -499,6 +595,7 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_wire_wireup h;
 
+	attach_numbers(ep, m);
 	if (ep->lanes[n].lep == lep) {
 		attach_again(ep, lep, n);
 		return;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "address.h"
+#include "bcopy_bw.h"
 #include "config.h"
 #include "context.h"
 #include "lanes_spec.h"
@@ -62,6 +63,8 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		.worker_id = w->id,
 		.platform = w->ctx->platform,
 		.conf = &w->ctx->conf->lane,
+		.copy_bw = w->ctx->conf->bcopy_bw > 0 ? w->ctx->conf->bcopy_bw
+						      : weft_bcopy_bw(w->ctx->platform),
 		.recv = worker_recv,
 		.event = worker_event,
 		.arg = w,
@@ -413,6 +416,11 @@ static const char *use_of(uint64_t features, bool up)
 	return "used";
 }
 
+static const char *from_text(const char *from)
+{
+	return from != NULL ? from : "stated by the driver";
+}
+
 static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_info *info)
 {
 	const struct weft_lane_attr *attr = &iface->attr;
@@ -432,6 +440,12 @@ static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_inf
 	info->recv_overhead = attr->recv_overhead;
 	weft_mem_cost(((struct weft_worker *)iface->user)->ctx, iface, &info->reg_cost,
 		      &info->reg_growth);
+	snprintf(info->bandwidth_from, sizeof(info->bandwidth_from), "%s",
+		 from_text(attr->bandwidth_from));
+	snprintf(info->latency_from, sizeof(info->latency_from), "%s",
+		 from_text(attr->latency_from));
+	snprintf(info->overhead_from, sizeof(info->overhead_from), "%s",
+		 from_text(attr->overhead_from));
 	info->max_short = attr->max_short;
 	info->max_bcopy = attr->max_bcopy;
 	info->max_zcopy = attr->max_zcopy;

@@ -340,7 +340,8 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
 {
 	struct raw_conn *c = raw_conn_of(lep);
 	struct raw_iface *iface = c->iface;
-	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_READY;
+	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_MEASURE ||
+		   c->state == RAW_READY;
 	bool lingers = met || c->state == RAW_DOWN;
 
 	c->base.up = false;
@@ -384,6 +385,7 @@ void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)
 		[RAW_RESOLVE] = "asking ARP",
 		[RAW_HELLO] = "connecting",
 		[RAW_PROBE] = "probing the frame size",
+		[RAW_MEASURE] = "measuring the way",
 		[RAW_READY] = "connecting",
 		[RAW_HALF_OPEN] = "half open",
 		[RAW_UP] = "up",

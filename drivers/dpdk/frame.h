@@ -136,10 +136,15 @@ enum weft_frame_csum {
 	WEFT_FRAME_CSUM_CRC32C = 2
 };
 
+/** probe.frame_size of probes that measure the way: no size. What they are padded to is not echoed. */
+#define WEFT_FRAME_PROBE_PING 1u  /**< the answer comes at once */
+#define WEFT_FRAME_PROBE_TRAIN 2u /**< a full frame, one of many */
+
 /** Body of PROBE and PROBE_ACK; zeros follow up to the size probed. */
 struct weft_frame_probe {
-	uint16_t id;         /**< of the try; echoed */
-	uint16_t frame_size; /**< size of the frame that this is, L2 header included */
+	uint16_t id; /**< of the try; echoed */
+	uint16_t
+		frame_size; /**< size of the frame that this is, L2 header included; 0 = a small one; or WEFT_FRAME_PROBE_* */
 } __attribute__((packed));
 
 /** Body of READY. */

@@ -50,6 +50,12 @@ struct weft_frame_port_ops {
 #define WEFT_FRAME_PORT_EXTBUF (1u << 4)
 /** memory of external buffers must be registered and DMA-mapped first (real NIC) */
 #define WEFT_FRAME_PORT_REG (1u << 5)
+/** the way to a peer is to be measured while connecting: its round trip */
+#define WEFT_FRAME_PORT_MEASURE (1u << 6)
+/** bandwidth is a guess: it is to be measured, too */
+#define WEFT_FRAME_PORT_GUESS (1u << 7)
+/** the PMD copies each frame at either end with the CPU that calls it */
+#define WEFT_FRAME_PORT_COPIES (1u << 8)
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
@@ -65,7 +71,7 @@ struct weft_frame_port {
 	uint16_t rx_depth; /**< frames the RX ring holds */
 	/** bytes that may be unsent in the port before the PMD would sleep; 0 = no limit */
 	uint32_t tx_bytes_max;
-	/** bytes/s from link speed, or a stated figure for virtual ports */
+	/** bytes/s from link speed; 0 = there is no link, what the CPU copies counts */
 	double bandwidth;
 	double latency; /**< s, first estimate */
 	/**

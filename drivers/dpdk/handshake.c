@@ -11,6 +11,7 @@
  *              <------  HELLO_ACK
  *   PROBE      PROBE, full size -->
  *              <-- PROBE_ACK, full size
+ *   MEASURE    PROBE  ------------->   several, answered each (measure.c)
  *   READY      READY{frame size} ->   UP
  *   UP         <------  READY_ACK
  *
@@ -173,17 +174,28 @@ static void step_down(struct raw_conn *c)
 	too_narrow(c);
 }
 
+void raw_hs_ready(struct raw_conn *c)
+{
+	enter(c, RAW_READY);
+	raw_hs_timer(c);
+}
+
 static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
 	uint16_t size = weft_le16(p->frame_size);
 
+	if (c->state == RAW_MEASURE) {
+		raw_measure_ack(c, weft_le16(p->id), size);
+		return;
+	}
 	if (c->state != RAW_PROBE)
 		return;
 	if (size == c->probe_size - tag_len(c->iface)) {
 		c->frame_size = c->probe_size;
-		enter(c, RAW_READY);
-		raw_hs_timer(c);
+		enter(c, RAW_MEASURE);
+		if (!raw_measure_begin(c))
+			raw_hs_ready(c);
 	} else if (size == 0 && ++c->probe_small_acks >= RAW_PROBE_SMALL_ACKS) {
 		step_down(c);
 	}
@@ -284,6 +296,9 @@ void raw_hs_timer(struct raw_conn *c)
 			return;
 	}
 	switch (c->state) {
+	case RAW_MEASURE:
+		raw_measure_timer(c);
+		return;
 	case RAW_HELLO:
 		send_hello(c, WEFT_FRAME_HELLO);
 		break;
@@ -362,8 +377,8 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 		size += tag_len(c->iface);
 	if (size > c->iface->frame_size)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
-	else
-		raw_ctl_send(c, WEFT_FRAME_PROBE_ACK, 0, p, sizeof(*p), size);
+	else if (raw_ctl_send(c, WEFT_FRAME_PROBE_ACK, 0, p, sizeof(*p), size) == 0)
+		raw_measure_probe(c, weft_le16(p->id), weft_le16(p->frame_size));
 }
 
 static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
@@ -466,7 +481,8 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_conn_free(c);
 		return;
 	}
-	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_READY)) {
+	if (reason == WEFT_RESET_UNKNOWN &&
+	    (c->state == RAW_PROBE || c->state == RAW_MEASURE || c->state == RAW_READY)) {
 		/* Our half-open entry there expired while we did not poll. Nothing was sent on it:
 		 * begin again. */
 		enter(c, RAW_HELLO);

@@ -225,6 +225,7 @@ static const struct weft_lane_ops raw_ops = {
 	.is_reachable = raw_is_reachable,
 	.print_address = weft_raw_print_address,
 	.link_up = raw_link_up,
+	.ep_measured = raw_ep_measured,
 	.ep_print = raw_ep_print,
 	.counters = raw_counters,
 	.close = raw_close,
@@ -292,7 +293,31 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 	return 0;
 }
 
-static void fill_attr(struct raw_iface *iface)
+/* What is said until a connection has measured it. */
+static void fill_numbers(struct raw_iface *iface, double copy_bw)
+{
+	const struct weft_frame_port *port = iface->port;
+	struct weft_lane_attr *a = &iface->base.attr;
+	bool guess = port->flags & WEFT_FRAME_PORT_GUESS;
+
+	a->bandwidth = port->bandwidth > 0 ? port->bandwidth : copy_bw > 0 ? copy_bw : 10e9;
+	a->bandwidth *= (double)a->max_bcopy / iface->frame_size;
+	a->latency = port->latency;
+	a->send_overhead = SEND_OVERHEAD;
+	a->recv_overhead = RECV_OVERHEAD;
+	if (port->bandwidth > 0)
+		a->bandwidth_from = guess ? "guess; measured when connecting" : "link speed";
+	else
+		a->bandwidth_from = "copy rate of this CPU";
+	if (port->flags & WEFT_FRAME_PORT_MEASURE)
+		a->latency_from = "guess; measured when connecting";
+	if (port->flags & WEFT_FRAME_PORT_COPIES)
+		a->features |= WEFT_LANE_F_COPIES;
+	if (port->flags & WEFT_FRAME_PORT_MEMORY)
+		a->features |= WEFT_LANE_F_MEMORY;
+}
+
+static void fill_attr(struct raw_iface *iface, double copy_bw)
 {
 	const struct weft_frame_port *port = iface->port;
 	struct weft_lane_attr *a = &iface->base.attr;
@@ -304,10 +329,6 @@ static void fill_attr(struct raw_iface *iface)
 
 	*a = (struct weft_lane_attr){
 		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_TO_IFACE,
-		.bandwidth = port->bandwidth * room / iface->frame_size,
-		.latency = port->latency,
-		.send_overhead = SEND_OVERHEAD,
-		.recv_overhead = RECV_OVERHEAD,
 		.max_short = room,
 		.max_bcopy = room,
 		.opt_align = 1,
@@ -316,6 +337,7 @@ static void fill_attr(struct raw_iface *iface)
 		.domain = "dpdk",
 	};
 	snprintf(a->device, sizeof(a->device), "%s", port->device);
+	fill_numbers(iface, copy_bw);
 	/* Ports that must map user memory for DMA first need a registration that this driver does
 	 * not have yet. */
 	if (iface->conf.zcopy && !(port->flags & WEFT_FRAME_PORT_REG) &&
@@ -423,7 +445,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	}
 	take_conf(iface, rc);
 	share_buffers(iface);
-	fill_attr(iface);
+	fill_attr(iface, open->copy_bw);
 	iface->telemetry = weft_telemetry_add(&iface->base, open);
 	*out = &iface->base;
 	why[0] = '\0';

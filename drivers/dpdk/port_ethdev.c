@@ -422,15 +422,27 @@ static uint32_t extbuf_flags(struct weft_port *p, const struct weft_port_opts *o
 	return weft_port_extbuf_probe(p) ? WEFT_FRAME_PORT_EXTBUF | WEFT_FRAME_PORT_REG : 0;
 }
 
-static double link_bandwidth(const struct weft_port_dev *d)
+/* bytes/s; a guess where nobody tells */
+static double link_bandwidth(const struct weft_port_dev *d, uint32_t *flags)
 {
 	struct rte_eth_link link = {0};
 
-	if (d->limits.bandwidth > 0)
-		return d->limits.bandwidth;
+	*flags |= WEFT_FRAME_PORT_MEASURE;
+	if (d->limits.copies)
+		*flags |= WEFT_FRAME_PORT_COPIES;
+	/*
+	 * Memory is not tried out while connecting: its pages are touched for the first time then, which takes longer than
+	 * all that follows.
+	 */
+	if (d->limits.no_link)
+		return 0;
+	if (d->limits.guess)
+		*flags |= WEFT_FRAME_PORT_GUESS;
 	if (rte_eth_link_get_nowait(d->port_id, &link) || link.link_speed == 0 ||
-	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN)
+	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN) {
+		*flags |= WEFT_FRAME_PORT_GUESS;
 		return 1.25e9;
+	}
 	return link.link_speed * 1e6 / 8;
 }
 
@@ -461,7 +473,7 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 	fp->frame_size = (uint16_t)d->frame_size;
 	fp->rx_depth = d->limits.rx_depth;
 	fp->tx_depth = d->limits.tx_depth;
-	fp->bandwidth = link_bandwidth(d);
+	fp->bandwidth = link_bandwidth(d, &fp->flags);
 	fp->latency = d->limits.latency;
 	fp->pool = d->pools[p->queue];
 	fp->hdr_pool = d->hdr_pools[p->queue];

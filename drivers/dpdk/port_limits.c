@@ -109,7 +109,8 @@ static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->copies_tx = !l->no_extbuf;
 	l->memif = true;
 	memif_socket(d, kv);
-	l->bandwidth = 10e9;
+	l->no_link = true;
+	l->copies = true;
 	l->latency = 300e-9;
 	return 0;
 }
@@ -126,7 +127,7 @@ static int ring_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->no_extbuf = true; /* the receiver would hold the user's memory */
 	l->frame_max = UINT16_MAX;
 	l->frame_default = JUMBO_FRAME;
-	l->bandwidth = 10e9;
+	l->no_link = true;
 	l->latency = 300e-9;
 	return 0;
 }
@@ -182,6 +183,8 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->rx_depth = l->tx_depth = (uint16_t)RTE_MIN(l->tx_slots, (uint32_t)UINT16_MAX);
 	l->packet_socket = true;
 	l->copies_tx = true;
+	l->copies = true;
+	l->guess = true; /* the PMD reports 10 Gb/s, whatever is below */
 	l->latency = 5e-6;
 	return 0;
 }
@@ -210,6 +213,7 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	l->data_room = l->object_max; /* all that the object holds */
 	l->rx_reserve = 2048;
 	l->no_extbuf = true;
+	l->guess = true; /* as above */
 	l->latency = 5e-6;
 	return 0;
 }

@@ -37,7 +37,9 @@ struct weft_port_limits {
 	bool memif;         /**< its connection is looked after by port_memif.c */
 	bool kernel_link;   /**< link state is that of the kernel interface if_index */
 	bool packet_socket; /**< stands on a packet socket whose send sleeps */
-	double bandwidth;   /**< bytes/s; 0 = link speed */
+	bool no_link;       /**< there is no link that could have a speed */
+	bool guess;         /**< the link speed that the PMD reports means nothing */
+	bool copies;        /**< every frame is copied by the CPU at both ends */
 	double latency;     /**< s */
 	unsigned int if_index;
 	unsigned int tx_slots; /**< packet socket: frames in its TX ring */

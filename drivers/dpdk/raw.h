@@ -80,6 +80,7 @@ enum raw_state {
 	RAW_RESOLVE,   /* initiator: who has the next hop's address? */
 	RAW_HELLO,     /* initiator: HELLO is out */
 	RAW_PROBE,     /* initiator: looking for the frame size that arrives */
+	RAW_MEASURE,   /* initiator: frames of that size arrive; how fast? */
 	RAW_READY,     /* initiator: READY is out */
 	RAW_HALF_OPEN, /* responder: HELLO_ACK is out, READY awaited */
 	RAW_UP,
@@ -126,6 +127,22 @@ struct raw_flush {
 	struct weft_lane_comp *comp;
 	uint32_t seq; /* done when all before it is acknowledged */
 	STAILQ_ENTRY(raw_flush) link;
+};
+
+/* What the handshake finds out about the way (measure.c). Times by the platform's clock, ns. */
+struct raw_measure {
+	uint64_t begin;
+	uint64_t until; /* initiator: lt, the train ends */
+	uint64_t sent;  /* initiator: of the last ping; responder: of its last answer to one */
+	uint64_t last;  /* frame of the train: acknowledged (initiator), received (responder) */
+	uint64_t mark;  /* the present stretch of the train began */
+	uint64_t slow_mark;
+	float best;           /* ns per frame of the fastest stretch; 0 = none yet */
+	uint32_t rtt;         /* least of a small frame; 0 = none yet */
+	uint32_t check;       /* what a checksum over a frame takes */
+	uint16_t pings, same; /* pings made; samples since the best one */
+	uint16_t out, done;   /* frames of the train: sent, over */
+	uint16_t id;          /* responder: of the last ping */
 };
 
 struct raw_conn {
@@ -198,6 +215,7 @@ struct raw_conn {
 	uint16_t probe_id;
 	uint32_t probe_small_acks;
 	uint32_t peer_rx_frames, peer_rx_bufs;
+	struct raw_measure measure;
 	/*
 	 * lt; the peer has closed, and what it sent before may still arrive until then; 0 = it has
 	 * not
@@ -468,9 +486,21 @@ unsigned int raw_flushes_check(struct raw_conn *c);
 unsigned int raw_rx(struct raw_iface *iface);
 void raw_acks(struct raw_iface *iface);
 
+/* ---- measure.c: what the handshake finds out about the way */
+
+/* Initiator, when the frame size is known. @return false: there is nothing to measure */
+bool raw_measure_begin(struct raw_conn *c);
+/* Initiator: a PROBE_ACK in state MEASURE */
+void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind);
+void raw_measure_timer(struct raw_conn *c);
+/* Responder: a PROBE has been answered */
+void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind);
+void raw_ep_measured(struct weft_lane_ep *lep, struct weft_lane_measured *out);
+
 /* ---- handshake.c: HELLO .. READY, RESET, BYE */
 void raw_hs_start(struct raw_conn *c);
 void raw_hs_timer(struct raw_conn *c);
+void raw_hs_ready(struct raw_conn *c);
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v);
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);

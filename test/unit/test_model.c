@@ -353,6 +353,46 @@ static size_t rndv_from(const struct weft_model *m)
 	return from;
 }
 
+/* Two lanes of memory, 10 GB/s each, drivers copy, a CPU copies 20 GB/s, fragments of 1000 bytes of data. By hand below. */
+static void lanes_of_memory_share_the_cpus_and_have_no_wire(void **state)
+{
+	struct weft_model m = {.lanes_up = 3, .conf = {.bcopy_bw = 20e9, .zcopy_thresh = SIZE_MAX}};
+	struct weft_curve cv;
+	double before;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		m.lanes[i] = (struct weft_model_lane){
+			.bandwidth = 10e9,
+			.max_short = 1016,
+			.max_bcopy = 1016,
+			.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_COPIES |
+				    WEFT_LANE_F_MEMORY,
+			.domain = (uint32_t)i,
+			.device = (uint32_t)i,
+		};
+	weft_curve_begin(&cv, 0, SIZE_MAX);
+	cv.scale = 1;
+	assert_int_equal(weft_cost_fragments(&cv, &m, 3, 16, WEFT_BUF_CONTIG), 0);
+	weft_curve_end(&cv);
+	assert_int_equal(cv.round, 2000);
+	/* One fragment: packed 1/20, into the ring 1/20, out of it 1/10, to its place 1/20 ns per byte; 10 ns to pack. */
+	near(weft_curve_at(&cv, 1000), 10e-9 + 1000 * 0.25e-9);
+	/* Later rounds: the receiver, 1/10 + 1/20 ns per byte, is slower than the sender, and two lanes are no faster. */
+	before = weft_curve_at(&cv, 10000);
+	near(weft_curve_at(&cv, 20000) - before, 10000 * 0.15e-9);
+	/* With wires of their own: packing and both copies of the drivers stay, the lanes work side by side. */
+	m.lanes[0].features = m.lanes[1].features &= ~WEFT_LANE_F_MEMORY;
+	m.lanes[0].bandwidth = m.lanes[1].bandwidth = 1e9;
+	weft_curve_begin(&cv, 0, SIZE_MAX);
+	cv.scale = 1;
+	assert_int_equal(weft_cost_fragments(&cv, &m, 3, 16, WEFT_BUF_CONTIG), 0);
+	weft_curve_end(&cv);
+	near(weft_curve_at(&cv, 1000), 10e-9 + 1000 * (0.2e-9 + 1e-9));
+	before = weft_curve_at(&cv, 10000);
+	near(weft_curve_at(&cv, 20000) - before, 10000 / 2e9);
+}
+
 static void thresholds_set_by_hand_are_exact(void **state)
 {
 	static const size_t values[] = {1, 2, 200, 1388, 1389, 5000, 262144, 262145, 1u << 30};
@@ -535,6 +575,7 @@ int main(void)
 		cmocka_unit_test(sizes_without_a_line_are_said),
 		cmocka_unit_test(rounds_overlap_and_the_slowest_resource_sets_the_pace),
 		cmocka_unit_test(the_terms_of_a_line_sum_up_to_it),
+		cmocka_unit_test(lanes_of_memory_share_the_cpus_and_have_no_wire),
 		cmocka_unit_test(thresholds_set_by_hand_are_exact),
 		cmocka_unit_test(U55_a_zero_copy_threshold_set_by_hand_is_exact),
 		cmocka_unit_test(an_operation_without_lanes_says_what_is_missing),
