@@ -306,11 +306,11 @@ static void fill_numbers(struct raw_iface *iface, double copy_bw)
 	a->send_overhead = SEND_OVERHEAD;
 	a->recv_overhead = RECV_OVERHEAD;
 	if (port->bandwidth > 0)
-		a->bandwidth_from = guess ? "guess; measured when connecting" : "link speed";
+		a->bandwidth_from = guess ? "a guess until measured" : "link speed";
 	else
 		a->bandwidth_from = "copy rate of this CPU";
 	if (port->flags & WEFT_FRAME_PORT_MEASURE)
-		a->latency_from = "guess; measured when connecting";
+		a->latency_from = "a guess until measured";
 	if (port->flags & WEFT_FRAME_PORT_COPIES)
 		a->features |= WEFT_LANE_F_COPIES;
 	if (port->flags & WEFT_FRAME_PORT_MEMORY)
