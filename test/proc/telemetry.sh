@@ -67,7 +67,7 @@ counters_go_up() {
 	! grep -q '"dpdk' "$dir/answer" || return 1
 	python3 - "$dir/first" "$dir/second" <<'PYTHON'
 import json, re, sys
-gauge = re.compile(r"/(rx\.kept|tx\.held|conn\.count|conn\d+\.path\d+\.rtt_ns)$")
+gauge = re.compile(r"/(rx/kept|tx/held|conn/count|conn\d+/path\d+/rtt_ns)$")
 a, b = (json.load(open(f))["/weft/counters"] for f in sys.argv[1:])
 counters = [k for k in a if not gauge.search(k)]
 up = [k for k in counters if b.get(k, 0) > a[k]]
