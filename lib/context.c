@@ -120,6 +120,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 {
 	struct weft_context_params p;
 	struct weft_context *ctx;
+	pthread_mutexattr_t attr;
 	int rc;
 
 	if (out == NULL || weft_struct_in(&p, sizeof(p), params) < 0)
@@ -135,7 +136,11 @@ int weft_context_create_in(const struct weft_context_params *params,
 	ctx->platform = platform != NULL ? platform : &weft_platform_host;
 	ctx->drivers = drivers != NULL ? drivers : weft_drivers;
 	ctx->features = p.features != 0 ? p.features : WEFT_FEATURE_TAG;
-	pthread_mutex_init(&ctx->lock, NULL);
+	/* Recursive: a lane that closes, under it, ends requests, and they give memory back. */
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&ctx->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
 	LIST_INIT(&ctx->workers);
 	LIST_INIT(&ctx->mems);
 	set_name(ctx, p.name);

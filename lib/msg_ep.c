@@ -288,6 +288,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit)
 {
 	struct weft_msg_ep *me = ep->msg;
+	bool first = me->config == NULL;
 	int changed;
 
 	if (credit && !me->up) {
@@ -323,10 +324,10 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 	}
 	me->up = true;
 	weft_rndv_ep_lanes(me);
-	if (changed) {
+	if (changed)
 		weft_tx_reset(me);
+	if (changed || first)
 		weft_rndv_reset(me);
-	}
 	weft_tx_update(me);
 	weft_tx_kick(me);
 }

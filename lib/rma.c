@@ -32,7 +32,10 @@ static void set_pieces(struct weft_request *req, uint64_t left)
 
 	req->me->rma->open -= req->send.rma.pieces;
 	req->me->rma->open += now;
-	weft_rma_gets_add(req->mw, (int)now - req->send.rma.pieces);
+	if (req->send.rma.kind == WEFT_RMA_GET) {
+		req->me->rma->gets += now - req->send.rma.pieces;
+		weft_rma_gets_add(req->mw, (int)now - req->send.rma.pieces);
+	}
 	req->send.rma.pieces = now;
 }
 
@@ -94,8 +97,8 @@ void weft_rma_fail(struct weft_msg_ep *me)
 	TAILQ_INIT(&rma->answers);
 	rma->answers_open = 0;
 	weft_rma_gets_leave(me);
-	weft_rma_gets_add(me->mw, -(int)rma->open);
-	rma->running = rma->open = 0;
+	weft_rma_gets_add(me->mw, -(int)rma->gets);
+	rma->running = rma->open = rma->gets = 0;
 	rma->confirmed = rma->wanted = rma->sent;
 	weft_rma_moved(me);
 }
@@ -155,7 +158,8 @@ int weft_rma_get_step(struct weft_request *req)
 			.ref = weft_request_ref(req),
 		};
 
-		if (rma->open >= WEFT_RMA_OPEN || !weft_rma_gets_room(req->me))
+		/* One piece for every peer, so that one which does not answer stops nobody else. */
+		if (rma->open >= WEFT_RMA_OPEN || (rma->gets > 0 && !weft_rma_gets_room(req->me)))
 			return -EAGAIN;
 		len = len < WEFT_RMA_CHUNK ? len : WEFT_RMA_CHUNK;
 		get.length = weft_put64(len);
@@ -185,7 +189,7 @@ int weft_rma_amo_step(struct weft_request *req)
 					  : 0),
 	};
 
-	if (fetch && (rma->open >= WEFT_RMA_OPEN || !weft_rma_gets_room(req->me)))
+	if (fetch && rma->open >= WEFT_RMA_OPEN)
 		return -EAGAIN;
 	if (weft_tx_envelope_any(req->me, WEFT_WIRE_AMO, &amo, sizeof(amo)))
 		return -EAGAIN;
@@ -403,7 +407,8 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr
 		me->mw->rma.bad_ref++;
 		return;
 	}
-	if (off + length > req->send.offset) {
+	/* Nor more than is missing: bytes may have been refused (RMA_NAK), and come all the same. */
+	if (off + length > req->send.offset || length > req->send.offset - req->send.rma.count) {
 		me->mw->count.mismatch++;
 		return;
 	}

@@ -77,6 +77,7 @@ struct weft_rma {
 	int status;         /* error that no request could tell; for flush */
 	uint32_t running;   /* started, not over */
 	uint32_t open;      /* of WEFT_RMA_OPEN */
+	uint32_t gets;      /* of them, those that count for WEFT_RMA_MAX_GETS */
 	uint32_t epoch;     /* worker fence before what is running */
 	bool odd;           /* the half that is added to */
 	bool asking;        /* an RMA_FLUSH is under way: about the other half */

@@ -328,7 +328,7 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get)
 	if (!req)
 		return;
 	me->mw->rma.gets++;
-	if (!TAILQ_EMPTY(&me->rma->answers) || get_data_step(req))
+	if (!me->up || !TAILQ_EMPTY(&me->rma->answers) || get_data_step(req))
 		queue_answer(me, req);
 	else if (!me->failed)
 		weft_rma_answer_check(req);

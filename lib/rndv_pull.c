@@ -41,9 +41,11 @@ static void set_window(struct weft_msg_ep *me, unsigned int i)
 	else
 		l->min_rtt_ns += l->min_rtt_ns >> 10; /* the way may have become longer */
 	window = rate_of(me, i) * (2e-9 * l->min_rtt_ns + 2 * me->lanes[i].latency + SLACK);
-	l->window = window < WINDOW_MIN ? WINDOW_MIN : (uint64_t)window;
-	if (l->window > me->mw->conf.rndv_window)
+	/* Compared as it is: the peer's numbers may be larger than any integer. */
+	if (window >= (double)me->mw->conf.rndv_window)
 		l->window = me->mw->conf.rndv_window;
+	else
+		l->window = window < WINDOW_MIN ? WINDOW_MIN : (uint64_t)window;
 }
 
 static size_t align_of(const struct weft_msg_ep *me, unsigned int lane)

@@ -270,6 +270,9 @@ static const struct weft_proto *choose(const struct weft_fetch *f)
 
 static void start(struct weft_fetch *f)
 {
+	f->proto = NULL;
+	if (!f->me->config)
+		return; /* a peer that is connected sooner: weft_rndv_reset() begins it */
 	f->proto = choose(f);
 	if (f->proto)
 		f->proto->progress(f->req);
@@ -284,7 +287,7 @@ void weft_rndv_reset(struct weft_msg_ep *me)
 	TAILQ_FOREACH(req, &me->rx_active, link) {
 		struct weft_fetch *f = req->recv.msg ? NULL : req->recv.fetch;
 
-		if (!f || !f->proto || !f->proto->reset || f->proto->reset(req))
+		if (!f || (f->proto && (!f->proto->reset || f->proto->reset(req))))
 			continue;
 		start(f);
 		if (me->failed)

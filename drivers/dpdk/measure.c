@@ -116,6 +116,8 @@ static void train_begin(struct raw_conn *c)
 		raw_hs_ready(c);
 		return;
 	}
+	if (m->until != 0)
+		return; /* the acknowledgement came twice */
 	m->pings = PINGS;
 	m->check = check_time(c);
 	m->until = c->hs_next;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <net/if.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@
 #define RX_DESC 512 /* frames that may arrive while the owner computes */
 #define TX_DESC 256 /* deeper rings only add delay that congestion control can't see through */
 
+/* Contexts of one process may open and close ports in several threads: for devs[], their queues and the pools (port_pool.c). */
+static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_port_dev *devs[RTE_MAX_ETHPORTS];
 
 __attribute__((format(printf, 4, 5))) static int fail(int rc, char *why, size_t why_len,
@@ -546,8 +549,8 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 	return 0;
 }
 
-int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
-			  struct weft_frame_port **port, char *why, size_t why_len)
+static int port_open(const char *resource, const struct weft_port_opts *opts,
+		     struct weft_frame_port **port, char *why, size_t why_len)
 {
 	struct weft_port *p = NULL;
 	uint16_t id = 0;
@@ -573,16 +576,29 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
 	return 0;
 }
 
+int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
+			  struct weft_frame_port **port, char *why, size_t why_len)
+{
+	int rc;
+
+	pthread_mutex_lock(&ports_lock);
+	rc = port_open(resource, opts, port, why, why_len);
+	pthread_mutex_unlock(&ports_lock);
+	return rc;
+}
+
 void weft_port_close(struct weft_frame_port *fp)
 {
 	struct weft_port *p = weft_port_of(fp);
 	struct weft_port_dev *d = p->dev;
 
+	pthread_mutex_lock(&ports_lock);
 	weft_port_unsteer(p);
 	d->queues[p->queue] = NULL;
 	free(p);
 	if (--d->open_queues == 0)
 		dev_close(d);
+	pthread_mutex_unlock(&ports_lock);
 }
 
 /* ---- words ---------------------------------------------------------------------------------- */

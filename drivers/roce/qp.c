@@ -406,7 +406,9 @@ static void say_bye(struct roce_lep *lep)
 	lep->close.begin = r->now;
 	lep->close.give_up = r->now + r->give_up_ns;
 	for (i = 0; i < lep->num_qps; i++) {
-		lep->close.heard = lep->close.heard || lep->chans[i]->heard;
+		/* Whoever was sent messages has the device's patience, heard or not. */
+		lep->close.heard =
+			lep->close.heard || lep->chans[i]->heard || lep->chans[i]->credit.sent != 0;
 		roce_chan_ring(lep->chans[i]);
 		roce_chan_bye(lep->chans[i]);
 	}
@@ -523,6 +525,10 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 	/* Those that only wait for the peer's word; the others when the hardware gives the memory back. */
 	for (i = 0; i < lep->num_qps; i++)
 		roce_chan_done(lep->chans[i]);
+	/* What the device refused to take has no completion to wait for. */
+	for (i = 0; i < lep->num_qps; i++)
+		if (lep->chans[i]->lost)
+			roce_chan_abandon(lep->chans[i], lep->chans[i]->lost_from);
 	end_flushes(lep, -ECANCELED);
 }
 

@@ -437,6 +437,13 @@ static void slow(struct ud_iface *u)
 			u->port_up = true;
 		else if (e.type == IBV_EVENT_PORT_ERR || e.type == IBV_EVENT_DEVICE_FATAL)
 			u->port_up = false;
+		if (e.type == IBV_EVENT_CQ_ERR && e.queue == u->cq) {
+			u->port_up = false;
+			weft_error(
+				"%s: the completion queue of the control channel has failed; nobody "
+				"new connects over it: start the program again",
+				u->dev->name);
+		}
 	}
 	/* One at a time: the callback may destroy others. */
 	LIST_FOREACH(lep, &u->leps, link)

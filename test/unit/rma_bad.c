@@ -549,6 +549,42 @@ static void answers_that_nobody_waits_for_are_dropped_and_counted(void **state)
 	stage_close(&s);
 }
 
+/* What was refused may come all the same, from a peer that wants to be paid twice. */
+static void bytes_that_were_refused_and_come_are_not_counted_twice(void **state)
+{
+	enum { LEN = 5 << 20 };
+	struct {
+		struct weft_wire_data d;
+		uint8_t bytes[100];
+	} __attribute__((packed)) data = {.d = {.offset = weft_put64(0)}};
+	struct weft_wire_rma_nak nak = {.status = weft_put32(EACCES)};
+	struct weft_msg_worker *mw;
+	uint8_t *buf = malloc(LEN);
+	struct stage s;
+	struct op op;
+
+	(void)state;
+	pair_defaults(&s.p);
+	stage_open(&s, 1, NULL, LEN);
+	mw = s.p.w[0].msg;
+	op_get(&op, &s, buf, LEN, 0);
+	assert_true(op.req->send.offset > 0 && op.req->send.offset < LEN);
+	data.d.rreq = nak.ref = weft_request_ref(op.req);
+	nak.length = weft_put64(64 << 10);
+	for (uint64_t n = op.req->send.offset; n > 0; n -= 64 << 10)
+		push(&s, 0, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
+	assert_int_equal(mw->rma.gets_open, 0);
+	push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
+	assert_int_equal(mw->count.mismatch, 1);
+	assert_int_equal(mw->rma.gets_open, 0);
+	assert_int_equal(s.p.ep[0].msg->rma->open, 0);
+	pair_run(&s.p);
+	op_end(&op, -EACCES);
+	assert_int_equal(mw->rma.gets_open, 0);
+	free(buf);
+	stage_close(&s);
+}
+
 static void U81_requests_describe_themselves_in_every_state(void **state)
 {
 	uint8_t buf[3000];
@@ -599,6 +635,7 @@ int main(void)
 		cmocka_unit_test(malformed_messages_end_the_connection),
 		cmocka_unit_test(a_peer_that_ignores_the_window_is_cut_off),
 		cmocka_unit_test(answers_that_nobody_waits_for_are_dropped_and_counted),
+		cmocka_unit_test(bytes_that_were_refused_and_come_are_not_counted_twice),
 		cmocka_unit_test(U81_requests_describe_themselves_in_every_state),
 	};
 

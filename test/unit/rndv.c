@@ -609,10 +609,47 @@ static void malformed_records_and_fields_do_not_pass_the_gate(void **state)
 	assert_int_equal(weft_wire_check(WEFT_WIRE_PUT_DONE, &done, sizeof(done)), -EBADMSG);
 }
 
+/* The peer may be connected sooner, and send before we know it. */
+static void what_overtakes_the_connection_is_fetched_once_it_is_there(void **state)
+{
+	(void)state;
+	for (int posted = 0; posted < 2; posted++) {
+		struct weft_wire_credit c[2];
+		struct op s, r;
+		struct pair p;
+
+		pair_defaults(&p);
+		pair_open_unconnected(&p, 2, two);
+		fill(sbuf, LEN, 3);
+		memset(rbuf, 0, LEN);
+		for (int i = 0; i < 2; i++)
+			weft_msg_ep_grant(&p.ep[i], &c[i]);
+		for (int i = 0; i < 2; i++) {
+			if (i == 1) {
+				if (posted)
+					op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
+				op_send(&s, &p.ep[0], sbuf, LEN, 1);
+				pair_deliver(&p, 0);
+				if (!posted)
+					op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
+				pair_progress(&p);
+				assert_false(op_done(&r));
+			}
+			p.ep[i].state = WEFT_EP_UP;
+			p.ep[i].lanes_up = 3;
+			weft_msg_ep_connected(&p.ep[i], &c[!i]);
+		}
+		finish(&p, &s, &r);
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pulled_data_comes_from_user_memory_uncopied),
+		cmocka_unit_test(what_overtakes_the_connection_is_fetched_once_it_is_there),
 		cmocka_unit_test(what_is_asked_for_is_bounded_per_lane_and_per_worker),
 		cmocka_unit_test(stale_foreign_and_out_of_range_pulls_are_dropped_and_counted),
 		cmocka_unit_test(a_pull_of_an_eager_message_is_refused),
