@@ -126,7 +126,7 @@ check_symbols() {
 
 check_spdx() {
 	local bad
-	bad=$(cd "$weft_root" && git ls-files | grep -vE '^LICENSE$|\.(md|bin|pcapng|csv)$|/corpus/' |
+	bad=$(cd "$weft_root" && git ls-files | grep -vE '^LICENSE$|\.(md|svg|png|bin|pcapng|csv)$|/corpus/' |
 		xargs -r grep -L 'SPDX-License-Identifier: BSD-3-Clause' --) || true
 	[ -z "$bad" ] || { printf 'no SPDX line in: %s\n' "$bad"; return 1; }
 }
