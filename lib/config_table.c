@@ -208,9 +208,9 @@ const struct weft_option weft_options[] = {
 	{
 		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",
 		.unit = "number", .min = 1, .max = 65536,
-		.help = "Pieces that a worker's gets and fetching atomics have asked for and not got, all peers "
-			"together: of up to 64 KiB by messages, 256 KiB where the lane reads remote memory itself. "
-			"What is beyond waits its turn.",
+		.help = "Pieces that a worker's gets have asked for and not got, all peers together: of up to 64 KiB "
+			"by messages, 256 KiB where the lane reads remote memory itself. What is beyond waits its "
+			"turn, but for one piece by messages of each peer that has none.",
 	},
 	/* ---- memory */
 	{
