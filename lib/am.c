@@ -111,11 +111,10 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 	req->send.zcopies = 0;
 	req->send.offset = 0;
 	rc = weft_tx_start(req);
+	/* Of what has begun the first piece is gone, and the header with it. */
 	if (rc == WEFT_INPROGRESS && (req->flags & WEFT_REQ_PENDING) && !req->send.am.copy &&
-	    copy_header(req)) {
-		weft_ep_fail(ep, -ENOMEM, "no memory for the header of an active message");
+	    copy_header(req) && weft_tx_undo(req))
 		return -ENOMEM;
-	}
 	if (out)
 		*out = rc == WEFT_INPROGRESS ? req : NULL;
 	return rc;

@@ -111,6 +111,8 @@ unsigned int weft_conns_timers(struct weft_worker *w)
 		LIST_REMOVE(ep, timer_entry);
 		ep->timer = UINT64_MAX;
 		n++;
+		if (ep->fail_status)
+			weft_ep_fail(ep, ep->fail_status, "%s", ep->fail_why);
 		weft_wireup_timer(ep);
 		if (ep->closing != NULL)
 			weft_ep_closing_step(ep);

@@ -226,6 +226,8 @@ struct weft_ep {
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer; /* NULL on loopback */
 	uint64_t timer;         /* when this ep wants weft_conns_timers(); UINT64_MAX = not */
+	int fail_status;        /* weft_ep_fail_later(): is about to fail with this; 0 = is not */
+	const char *fail_why;
 	weft_ep_err_cb err_cb;
 	void *err_arg;
 	void *user_data;
@@ -341,9 +343,17 @@ int weft_msg_request_at_once(struct weft_request *req, int status);
  */
 
 /**
- * The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks.
+ * The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks; not
+ * where a call of the user may be on the stack, which would get callbacks before its answer: see
+ * weft_ep_fail_later().
  */
 void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/**
+ * The same at the end of this progress call, or of the next one: for what a call of the user finds, and
+ * for whoever has requests in hand. Until then the endpoint is as it was. The first reason counts.
+ * @param why  static text
+ */
+void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
 
 #endif /* WEFT_CORE_H */

@@ -202,6 +202,15 @@ void weft_ep_fail(struct weft_ep *ep, int status, const char *fmt, ...)
 	ep_fail_text(ep, status, why, status != -ECONNRESET);
 }
 
+void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why)
+{
+	if (ep->state == WEFT_EP_FAILED || ep->fail_status)
+		return;
+	ep->fail_status = status;
+	ep->fail_why = why;
+	weft_ep_timer_at(ep, 0);
+}
+
 void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 {
 	char why[160];

@@ -436,6 +436,11 @@ void weft_tx_update(struct weft_msg_ep *me);
  * WEFT_INPROGRESS, or an error (dropped)
  */
 int weft_tx_start(struct weft_request *req);
+/**
+ * The call that has put it in line cannot go on: as if it had never been. @return false: too late, something
+ * of it has left
+ */
+bool weft_tx_undo(struct weft_request *req);
 /** Serve what waits. @return events */
 unsigned int weft_tx_service(struct weft_msg_ep *me);
 /** Send a control message now or as soon as there is room. */

@@ -319,7 +319,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 	me->short_count = &ep->lane_info[me->am_lane];
 	changed = weft_proto_select_build(me);
 	if (changed < 0) {
-		weft_ep_fail(ep, -ENOMEM, "no memory for the choice of protocols");
+		weft_ep_fail_later(ep, -ENOMEM, "no memory for the choice of protocols");
 		return;
 	}
 	me->up = true;

@@ -302,7 +302,7 @@ void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t le
 	ctl = malloc(sizeof(*ctl) + length);
 	if (!ctl) {
 		/* The peer would wait for ever: better an end that both see. */
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for a control message");
+		weft_ep_fail_later(me->ep, -ENOMEM, "no memory for a control message");
 		return;
 	}
 	ctl->id = id;
@@ -390,14 +390,33 @@ static void withdraw(struct weft_request *req)
 	weft_tx_ctl(req->me, WEFT_WIRE_WITHDRAW, &w, sizeof(w));
 }
 
-int weft_send_cancel(struct weft_request *req)
+/* Nothing has left, and nothing shall. */
+static bool take_back(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 
-	if ((req->flags & (WEFT_REQ_PENDING | WEFT_REQ_STARTED)) == WEFT_REQ_PENDING) {
-		TAILQ_REMOVE(&me->pending, req, link);
-		req->flags = (req->flags & ~WEFT_REQ_PENDING) | WEFT_REQ_HANDED;
-		weft_tx_update(me);
+	if ((req->flags & (WEFT_REQ_PENDING | WEFT_REQ_STARTED)) != WEFT_REQ_PENDING)
+		return false;
+	TAILQ_REMOVE(&me->pending, req, link);
+	req->flags = (req->flags & ~WEFT_REQ_PENDING) | WEFT_REQ_HANDED;
+	weft_tx_update(me);
+	return true;
+}
+
+bool weft_tx_undo(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if (!take_back(req))
+		return false;
+	TAILQ_REMOVE(&me->ops, req, send.ops_link);
+	weft_request_drop(req);
+	return true;
+}
+
+int weft_send_cancel(struct weft_request *req)
+{
+	if (take_back(req)) {
 		send_end(req, -ECANCELED);
 		return 0;
 	}

@@ -13,7 +13,8 @@
  *    from the wire, the environment or the caller aborts the process.
  *  - **Non-blocking calls** return 0 when the operation is done (no callback is invoked, no request
  *    exists), a negative error when it was not started and left no trace, or #WEFT_INPROGRESS when
- *    it goes on; then `*req` (if asked for) is its request.
+ *    it goes on; then `*req` (if asked for) is its request, whose callback comes from a later call,
+ *    never before this one has returned, whatever goes wrong in it.
  *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled
  *    with (the WEFT_INIT() macro does that). Fields that the caller does not know are taken as
  *    zero, and zero always means the default; so structs can grow.

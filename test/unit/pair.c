@@ -392,6 +392,11 @@ __attribute__((weak)) void weft_ep_fail(struct weft_ep *ep, int status, const ch
 	pair_fail(p, ep == &p->ep[1], status);
 }
 
+__attribute__((weak)) void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why)
+{
+	weft_ep_fail(ep, status, "%s", why);
+}
+
 __attribute__((weak)) struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 							     const struct weft_lane_iface *iface)
 {
