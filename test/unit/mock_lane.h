@@ -35,6 +35,8 @@
 #ifndef WEFT_TEST_MOCK_LANE_H
 #define WEFT_TEST_MOCK_LANE_H
 
+#include <stdarg.h>
+
 #include "core.h"
 
 extern const struct weft_lane_driver mock_driver;
@@ -188,6 +190,9 @@ unsigned int mock_stranger_received(struct weft_lane_ep *lep);
  * the test on error.
  */
 struct weft_context *mock_context(const char *setting, ...) __attribute__((sentinel));
+/** As above, with other drivers. */
+struct weft_context *mock_context_with(const struct weft_lane_driver *const *drivers,
+				       const char *setting, va_list ap);
 
 /** A worker with these lanes. Fails the test on error. */
 struct weft_worker *mock_worker(struct weft_context *ctx, const char *lanes);

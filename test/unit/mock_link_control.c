@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "mock_link_priv.h"
+
+void mlink_reset(uint64_t seed)
+{
+	memset(&mlink_net, 0, sizeof(mlink_net));
+	TAILQ_INIT(&mlink_net.msgs);
+	LIST_INIT(&mlink_net.ifaces);
+	mlink_net.next_id = 500;
+	mlink_net.next_lep = 0x1000;
+	mlink_net.rng = seed * 0x9e3779b97f4a7c15ull + 1;
+}
+
+unsigned int mlink_num_ifaces(void)
+{
+	return mlink_net.num_ifaces;
+}
+
+unsigned int mlink_num_leps(void)
+{
+	return mlink_net.num_leps;
+}
+
+unsigned int mlink_num_messages(void)
+{
+	return mlink_net.num_msgs;
+}
+
+unsigned int mlink_num_mems(void)
+{
+	return mlink_net.num_mems;
+}
+
+void mctl_set_faults(unsigned int loss, unsigned int twice, unsigned int late)
+{
+	mlink_net.loss = loss;
+	mlink_net.twice = twice;
+	mlink_net.late = late;
+}
+
+uint64_t mctl_sent(void)
+{
+	return mlink_net.sent;
+}
+
+void mlink_set_random(bool on)
+{
+	mlink_net.random = on;
+}
+
+void mlink_set_eagain(unsigned int permille)
+{
+	mlink_net.eagain = permille;
+}
+
+void mlink_set_up_delay(uint64_t ns)
+{
+	mlink_net.up_delay = ns;
+}
+
+void mlink_block(struct weft_lane_iface *iface)
+{
+	mlink_net.blocked = iface;
+}
+
+void mlink_fail(struct weft_lane_iface *iface, int status, const char *why)
+{
+	struct link_lep *lep;
+
+	LIST_FOREACH(lep, &to_iface(iface)->leps, entry) {
+		if (lep->down_status == 0) {
+			lep->down_status = status;
+			snprintf(lep->text, sizeof(lep->text), "%s", why);
+		}
+	}
+}
+
+void mlink_refuse_addresses(int rc)
+{
+	mlink_net.refuse = rc;
+}
+
+/* ------------------------------------------------------------------ strangers */
+
+#define STRANGER 499
+
+void mctl_stranger(struct weft_lane_iface *to, uint32_t lep, uint8_t am_id, const void *data,
+		   size_t len)
+{
+	struct link_msg *m = mlink_enqueue((struct end){STRANGER, lep},
+					   (struct end){to_iface(to)->id, 0}, am_id, data, len);
+
+	m->datagram = true;
+}
+
+size_t mctl_stranger_last(const void **data)
+{
+	struct link_msg *m, *next;
+
+	for (m = TAILQ_FIRST(&mlink_net.msgs); m != NULL; m = next) {
+		next = TAILQ_NEXT(m, entry);
+		if (m->to.iface != STRANGER)
+			continue;
+		mlink_net.stranger_len = m->length;
+		memcpy(mlink_net.stranger, m->data, m->length);
+		mlink_msg_free(m);
+	}
+	*data = mlink_net.stranger;
+	return mlink_net.stranger_len;
+}
+
+void mctl_set_filter(bool (*filter)(void *data, size_t *len, void *arg), void *arg)
+{
+	mlink_net.filter = filter;
+	mlink_net.filter_arg = arg;
+}
+
+struct weft_context *mlink_context(const char *setting, ...)
+{
+	struct weft_context *ctx;
+	va_list ap;
+
+	va_start(ap, setting);
+	ctx = mock_context_with(mlink_drivers, setting, ap);
+	va_end(ap);
+	return ctx;
+}

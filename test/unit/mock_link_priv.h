@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file mock_link_priv.h
+ * Insides of the drivers of mock_link.h, shared by their files:
+ *   mock_link.c          the drivers: opening a lane by its options, its progress and addresses
+ *   mock_link_msg.c      messages: sending, losing, what is under way, delivery
+ *   mock_link_conn.c     ends of connections and their events
+ *   mock_link_control.c  what tests set, do and ask
+ */
+#ifndef MOCK_LINK_PRIV_H
+#define MOCK_LINK_PRIV_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mock_link.h"
+
+/*
+ * One list of what is under way, for both drivers. A message names its ends by {iface, lep}
+ * numbers, as a queue pair number does: whether there is somebody is seen on delivery.
+ */
+
+struct end {
+	uint64_t iface;
+	uint32_t lep;
+};
+
+struct link_lep {
+	struct weft_lane_ep base; /* first */
+	LIST_ENTRY(link_lep) entry;
+	uint32_t num;
+	struct end to; /* lep 0 = not known */
+	bool connected;
+	bool dead, delivering;
+	uint64_t up_at; /* UINT64_MAX = not due */
+	int down_status;
+	bool down_said;
+	char text[128];
+	unsigned int outstanding;
+	struct weft_lane_comp *flush[8];
+	unsigned int num_flush;
+};
+
+struct link_msg {
+	TAILQ_ENTRY(link_msg) entry;
+	struct end from, to;
+	struct weft_lane_comp *comp;
+	uint64_t ready, give_up;
+	bool datagram;
+	uint8_t am_id;
+	size_t length;
+	uint8_t data[];
+};
+
+struct link_done {
+	STAILQ_ENTRY(link_done) entry;
+	struct weft_lane_comp *comp;
+	int status;
+};
+
+struct link_iface {
+	struct weft_lane_iface base; /* first */
+	LIST_ENTRY(link_iface) entry;
+	uint64_t id;
+	uint32_t net;
+	bool control;
+	unsigned int max_ep, num_ep;
+	weft_lane_recv_cb recv;
+	weft_lane_event_cb event;
+	void *arg;
+	LIST_HEAD(, link_lep) leps;
+	STAILQ_HEAD(, link_done) done;
+	uint64_t tx, rx;
+};
+
+struct mlink_net {
+	LIST_HEAD(, link_iface) ifaces;
+	TAILQ_HEAD(link_msgs, link_msg) msgs;
+	uint64_t next_id, rng, sent, up_delay;
+	uint32_t next_lep;
+	unsigned int num_ifaces, num_leps, num_msgs, num_mems;
+	unsigned int loss, twice, late, eagain;
+	bool random;
+	struct weft_lane_iface *blocked;
+	int refuse;
+	bool (*filter)(void *data, size_t *len, void *arg);
+	void *filter_arg;
+	uint8_t stranger[4096];
+	size_t stranger_len;
+};
+
+static inline struct link_iface *to_iface(struct weft_lane_iface *iface)
+{
+	return (struct link_iface *)iface;
+}
+
+static inline struct link_lep *to_lep(struct weft_lane_ep *lep)
+{
+	return (struct link_lep *)lep;
+}
+
+static inline struct link_iface *iface_of(const struct link_lep *lep)
+{
+	return (struct link_iface *)lep->base.iface;
+}
+
+extern struct mlink_net mlink_net;
+
+uint64_t mlink_rnd(void);
+bool mlink_chance(unsigned int permille);
+
+/* mock_link_msg.c */
+unsigned int mlink_run_done(struct link_iface *f);
+void mlink_comp_due(struct link_iface *f, struct weft_lane_comp *comp, int status);
+void mlink_msg_free(struct link_msg *m);
+struct link_msg *mlink_enqueue(struct end from, struct end to, uint8_t am_id, const void *data,
+			       size_t len);
+int mlink_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+		   const void *payload, size_t length);
+ssize_t mlink_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
+int mlink_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+		   const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		   struct weft_lane_comp *comp);
+unsigned int mlink_run_messages(struct link_iface *f);
+void mlink_release(struct weft_lane_iface *base, void *desc);
+
+/* mock_link_conn.c */
+struct link_iface *mlink_find_iface(uint64_t id);
+struct link_lep *mlink_find_lep(struct link_iface *f, uint32_t num);
+struct link_lep *mlink_lep_new(struct link_iface *f, void *user);
+void mlink_lep_free(struct link_lep *lep);
+int mctl_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+		    struct weft_lane_ep **out);
+int mlink_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_ep **out);
+void mlink_ep_get_address(struct weft_lane_ep *base, void *buf);
+int mlink_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t dev_len,
+			const void *ep_addr, size_t ep_len);
+void mlink_ep_destroy(struct weft_lane_ep *base);
+int mlink_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
+bool mlink_run_event(struct link_iface *f);
+
+#endif /* MOCK_LINK_PRIV_H */
