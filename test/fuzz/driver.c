@@ -143,15 +143,46 @@ static void add(const char *path)
 	corpus[corpus_len++] = in;
 }
 
-static void mutate_once(uint8_t *buf, size_t *size)
+/* A number that is often on an edge, in little or big endian. */
+static void mutate_number(uint8_t *buf, size_t size)
 {
 	static const uint64_t magic[] = {
 		0,          1,          2,           0x7f,       0x80,           0xff,
 		0x100,      0x7fff,     0x8000,      0xffff,     0x10000,        0x7fffffff,
 		0x80000000, 0xffffffff, 0x100000000, UINT64_MAX, UINT64_MAX >> 1};
-	size_t at, n, width;
-	const struct input *other;
+	size_t at, width = (size_t)1 << below(4);
 	uint64_t value;
+
+	if (size < width)
+		return;
+	value = magic[below(sizeof(magic) / sizeof(magic[0]))] + below(3) - 1;
+	at = below(size - width + 1);
+	if (below(2))
+		value = __builtin_bswap64(value) >> (64 - 8 * width);
+	memcpy(buf + at, &value, width);
+}
+
+/* A piece of another input. */
+static void mutate_splice(uint8_t *buf, size_t *size)
+{
+	const struct input *other;
+	size_t at, n;
+
+	if (!corpus_len)
+		return;
+	other = &corpus[below(corpus_len)];
+	n = below(other->size + 1);
+	at = below(*size + 1);
+	if (at + n > max_len)
+		return;
+	memcpy(buf + at, other->data + below(other->size - n + 1), n);
+	if (at + n > *size)
+		*size = at + n;
+}
+
+static void mutate_once(uint8_t *buf, size_t *size)
+{
+	size_t at, n;
 
 	switch (below(8)) {
 	case 0: /* a bit */
@@ -162,16 +193,9 @@ static void mutate_once(uint8_t *buf, size_t *size)
 		if (*size)
 			buf[below(*size)] = (uint8_t)random64();
 		break;
-	case 2: /* a number that is often on an edge; little or big endian */
+	case 2:
 	case 3:
-		width = (size_t)1 << below(4);
-		if (*size < width)
-			break;
-		value = magic[below(sizeof(magic) / sizeof(magic[0]))] + below(3) - 1;
-		at = below(*size - width + 1);
-		if (below(2))
-			value = __builtin_bswap64(value) >> (64 - 8 * width);
-		memcpy(buf + at, &value, width);
+		mutate_number(buf, *size);
 		break;
 	case 4: /* shorter */
 		*size = below(*size + 1);
@@ -193,38 +217,64 @@ static void mutate_once(uint8_t *buf, size_t *size)
 		memmove(buf + at, buf + at + n, *size - at - n);
 		*size -= n;
 		break;
-	case 7: /* a piece of another input */
-		if (!corpus_len)
-			break;
-		other = &corpus[below(corpus_len)];
-		n = below(other->size + 1);
-		at = below(*size + 1);
-		if (at + n > max_len)
-			break;
-		memcpy(buf + at, other->data + below(other->size - n + 1), n);
-		if (at + n > *size)
-			*size = at + n;
+	case 7:
+		mutate_splice(buf, size);
 		break;
 	}
+}
+
+/* Where the input that crashes the program is kept, and that it is. */
+static void expect_crashes(const char *name)
+{
+	const char *crash = getenv("WEFT_FUZZ_CRASH");
+
+	if (crash)
+		snprintf(crash_path, sizeof(crash_path), "%s", crash);
+	else
+		snprintf(crash_path, sizeof(crash_path), "crash-%s", name);
+	if (__sanitizer_set_death_callback) {
+		__sanitizer_set_death_callback(save_crash);
+	} else {
+		signal(SIGSEGV, on_signal);
+		signal(SIGBUS, on_signal);
+		signal(SIGFPE, on_signal);
+		signal(SIGILL, on_signal);
+	}
+	signal(SIGABRT, on_signal);
+}
+
+/* An input of the corpus, or a new one, changed in a few places. */
+static size_t make_input(uint8_t *buf)
+{
+	const struct input *in;
+	size_t size, a;
+	int n;
+
+	if (corpus_len && below(16)) {
+		in = &corpus[below(corpus_len)];
+		size = in->size;
+		memcpy(buf, in->data, size);
+	} else {
+		size = below(below(max_len) + 1);
+		for (a = 0; a < size; a++)
+			buf[a] = (uint8_t)random64();
+	}
+	for (n = (int)below(5) + 1; n; n--)
+		mutate_once(buf, &size);
+	return size;
 }
 
 int main(int argc, char **argv)
 {
 	unsigned long runs = 20000, i;
-	const char *crash, *name;
+	const char *name;
 	uint64_t seed = 1;
 	uint8_t *buf;
 	size_t size;
-	int a, n;
+	int a;
 
 	name = strrchr(argv[0], '/');
 	name = name ? name + 1 : argv[0];
-	crash = getenv("WEFT_FUZZ_CRASH");
-	if (crash)
-		snprintf(crash_path, sizeof(crash_path), "%s", crash);
-	else
-		snprintf(crash_path, sizeof(crash_path), "crash-%s", name);
-
 	if (LLVMFuzzerInitialize)
 		LLVMFuzzerInitialize(&argc, &argv);
 	for (a = 1; a < argc; a++) {
@@ -238,16 +288,7 @@ int main(int argc, char **argv)
 			add(argv[a]);
 	}
 
-	if (__sanitizer_set_death_callback) {
-		__sanitizer_set_death_callback(save_crash);
-	} else {
-		signal(SIGSEGV, on_signal);
-		signal(SIGBUS, on_signal);
-		signal(SIGFPE, on_signal);
-		signal(SIGILL, on_signal);
-	}
-	signal(SIGABRT, on_signal);
-
+	expect_crashes(name);
 	run(NULL, 0);
 	for (i = 0; i < corpus_len; i++)
 		run(corpus[i].data, corpus[i].size);
@@ -261,18 +302,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < runs; i++) {
 		/* Each run has a state of its own: the run number and the seed say it all. */
 		state = seed * 0xd1342543de82ef95ull + i;
-		if (corpus_len && below(16)) {
-			const struct input *in = &corpus[below(corpus_len)];
-
-			size = in->size;
-			memcpy(buf, in->data, size);
-		} else {
-			size = below(below(max_len) + 1);
-			for (a = 0; (size_t)a < size; a++)
-				buf[a] = (uint8_t)random64();
-		}
-		for (n = (int)below(5) + 1; n; n--)
-			mutate_once(buf, &size);
+		size = make_input(buf);
 		run(buf, size);
 	}
 	printf("fuzz: %s: %zu inputs replayed, %lu mutations of seed %llu\n", name, corpus_len,

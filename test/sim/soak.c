@@ -54,7 +54,14 @@ static const char *one(uint64_t seed, const struct mixed_conf *conf, const char 
 	return why ? text : NULL;
 }
 
-int main(int argc, char **argv)
+struct soak {
+	struct mixed_conf conf;
+	uint64_t seeds, seed;
+	const char *capture;
+	bool verbose;
+};
+
+static int parse(int argc, char **argv, struct soak *o)
 {
 	static const struct option options[] = {
 		{"seeds", required_argument, NULL, 'n'},
@@ -65,34 +72,29 @@ int main(int argc, char **argv)
 		{"verbose", no_argument, NULL, 'v'},
 		{0},
 	};
-	struct mixed_conf conf = {.kind = MIXED_FAULTY};
-	uint64_t seeds = 1000, seed = 1, i, messages = 0, bytes = 0, withdrawn = 0, failed = 0;
-	const char *capture = NULL, *why;
-	double start = seconds();
-	bool verbose = false;
 	int opt, kind;
 
 	while ((opt = getopt_long(argc, argv, "n:s:k:m:w:v", options, NULL)) != -1) {
 		switch (opt) {
 		case 'n':
-			seeds = strtoull(optarg, NULL, 0);
+			o->seeds = strtoull(optarg, NULL, 0);
 			break;
 		case 's':
-			seed = strtoull(optarg, NULL, 0);
+			o->seed = strtoull(optarg, NULL, 0);
 			break;
 		case 'm':
-			conf.messages = (unsigned int)strtoul(optarg, NULL, 0);
+			o->conf.messages = (unsigned int)strtoul(optarg, NULL, 0);
 			break;
 		case 'w':
-			capture = optarg;
+			o->capture = optarg;
 			break;
 		case 'v':
-			verbose = true;
+			o->verbose = true;
 			break;
 		case 'k':
 			kind = kind_of(optarg);
 			if (kind >= 0) {
-				conf.kind = (enum mixed_kind)kind;
+				o->conf.kind = (enum mixed_kind)kind;
 				break;
 			}
 			/* fall through */
@@ -101,27 +103,39 @@ int main(int argc, char **argv)
 				"usage: %s [--seeds N] [--seed FIRST] "
 				"[--kind clean|faulty|corrupt|pauses|wrap|small] [--messages N] [--capture FILE] [-v]\n",
 				argv[0]);
-			return 2;
+			return -1;
 		}
 	}
-	for (i = 0; i < seeds; i++) {
-		why = one(seed + i, &conf, capture);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct soak o = {.conf.kind = MIXED_FAULTY, .seeds = 1000, .seed = 1};
+	uint64_t i, messages = 0, bytes = 0, withdrawn = 0, failed = 0;
+	double start = seconds();
+	const char *why;
+
+	if (parse(argc, argv, &o))
+		return 2;
+	for (i = 0; i < o.seeds; i++) {
+		why = one(o.seed + i, &o.conf, o.capture);
 		messages += mixed_messages;
 		bytes += mixed_bytes;
 		withdrawn += mixed_withdrawn;
-		if (verbose || why)
-			printf("seed %llu: %s: %s\n", (unsigned long long)(seed + i), mixed_text,
+		if (o.verbose || why)
+			printf("seed %llu: %s: %s\n", (unsigned long long)(o.seed + i), mixed_text,
 			       why ? why : "ok");
 		if (why) {
 			failed++;
 			printf("  reproduce: %s --kind %s --seeds 1 --seed %llu\n", argv[0],
-			       kinds[conf.kind], (unsigned long long)(seed + i));
+			       kinds[o.conf.kind], (unsigned long long)(o.seed + i));
 		}
 		fflush(stdout);
 	}
 	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages and operations, %.1f MB "
 	       "verified, %llu sends withdrawn, %.0f s\n",
-	       kinds[conf.kind], (unsigned long long)seeds, (unsigned long long)failed,
+	       kinds[o.conf.kind], (unsigned long long)o.seeds, (unsigned long long)failed,
 	       (unsigned long long)messages, (double)bytes / 1e6, (unsigned long long)withdrawn,
 	       seconds() - start);
 	return failed != 0;

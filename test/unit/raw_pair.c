@@ -222,6 +222,52 @@ static struct rte_mempool *pool(const char *what, unsigned int n, uint16_t room)
 	return mp;
 }
 
+static void open_end(struct pair *p, int i, const struct pair_params *pp,
+		     const struct weft_lane_conf *conf)
+{
+	struct pair_end *e = &p->end[i];
+	struct weft_raw_conf rc = {
+		.raw_ethertype = pp->raw_ethertype,
+		.vlan = i == 1 && pp->untagged_1 ? 0 : pp->vlan,
+		.ip = i == 1 && pp->off_subnet ? 0x0a000102 : 0x0a000001 + (uint32_t)i,
+		.prefix = 24,
+		.gateway = pp->off_subnet ? (i == 0 ? 0x0a000002 : 0x0a000101) : 0,
+		.paths = pp->paths,
+		.set_first_seq = true,
+		.first_seq = pp->first_seq,
+	};
+	struct weft_lane_open open = {
+		.resource = "x",
+		.options = "",
+		.worker_id = (uint64_t)i + 1,
+		.platform = &platform,
+		.conf = conf,
+		.recv = on_recv,
+		.event = on_event,
+		.arg = e,
+	};
+	char why[256];
+
+	e->pair = p;
+	e->peer = &p->end[1 - i];
+	e->wire.delay_ns = 2000;
+	e->port = (struct weft_frame_port){
+		.ops = &wire_ops,
+		.flags = WEFT_FRAME_PORT_MEMORY | WEFT_FRAME_PORT_MULTISEG |
+			 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF),
+		.mac = {2, 0, 0, 0, 0, (uint8_t)(i + 1)},
+		.frame_size = pp->frame_size[i] != 0 ? pp->frame_size[i] : 9018,
+		.tx_depth = 256,
+		.rx_depth = (uint16_t)(pp->rx_depth != 0 ? pp->rx_depth : 512),
+		.bandwidth = 1e9,
+		.latency = 1e-6,
+		.pool = pool("f", pp->bufs != 0 ? pp->bufs : 4095, RTE_PKTMBUF_HEADROOM + 9216),
+		.hdr_pool = pool("h", 4095, 512),
+	};
+	snprintf(e->port.name, sizeof(e->port.name), "%d", i);
+	assert_int_equal(weft_raw_iface_open(&e->port, &rc, &open, &e->iface, why, sizeof(why)), 0);
+}
+
 void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 {
 	static const struct pair_params none;
@@ -234,57 +280,14 @@ void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 		.window = pp->window,
 		.zcopy = true,
 	};
-	char why[256];
 
 	test_eal_init("512");
 	memset(p, 0, sizeof(*p));
 	p->rng = seed;
 	p->now = 5000000000ull;
 	platform.arg = p;
-	for (int i = 0; i < 2; i++) {
-		struct pair_end *e = &p->end[i];
-		struct weft_raw_conf rc = {
-			.raw_ethertype = pp->raw_ethertype,
-			.vlan = i == 1 && pp->untagged_1 ? 0 : pp->vlan,
-			.ip = i == 1 && pp->off_subnet ? 0x0a000102 : 0x0a000001 + (uint32_t)i,
-			.prefix = 24,
-			.gateway = pp->off_subnet ? (i == 0 ? 0x0a000002 : 0x0a000101) : 0,
-			.paths = pp->paths,
-			.set_first_seq = true,
-			.first_seq = pp->first_seq,
-		};
-		struct weft_lane_open open = {
-			.resource = "x",
-			.options = "",
-			.worker_id = (uint64_t)i + 1,
-			.platform = &platform,
-			.conf = &conf,
-			.recv = on_recv,
-			.event = on_event,
-			.arg = e,
-		};
-
-		e->pair = p;
-		e->peer = &p->end[1 - i];
-		e->wire.delay_ns = 2000;
-		e->port = (struct weft_frame_port){
-			.ops = &wire_ops,
-			.flags = WEFT_FRAME_PORT_MEMORY | WEFT_FRAME_PORT_MULTISEG |
-				 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF),
-			.mac = {2, 0, 0, 0, 0, (uint8_t)(i + 1)},
-			.frame_size = pp->frame_size[i] != 0 ? pp->frame_size[i] : 9018,
-			.tx_depth = 256,
-			.rx_depth = (uint16_t)(pp->rx_depth != 0 ? pp->rx_depth : 512),
-			.bandwidth = 1e9,
-			.latency = 1e-6,
-			.pool = pool("f", pp->bufs != 0 ? pp->bufs : 4095,
-				     RTE_PKTMBUF_HEADROOM + 9216),
-			.hdr_pool = pool("h", 4095, 512),
-		};
-		snprintf(e->port.name, sizeof(e->port.name), "%d", i);
-		assert_int_equal(
-			weft_raw_iface_open(&e->port, &rc, &open, &e->iface, why, sizeof(why)), 0);
-	}
+	for (int i = 0; i < 2; i++)
+		open_end(p, i, pp, &conf);
 }
 
 /* Everything must have come home: a leak is a failure. */
