@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What callers and peers must not do with memory: every refusal is told, counted, and touches nothing. */
+/*
+ * What callers and peers must not do with memory: every refusal is told, counted, and touches nothing.
+ */
 
 #include "rma_util.h"
-
-static void push(struct stage *s, int side, uint8_t id, const void *data, size_t length)
-{
-	uint8_t *copy = malloc(length ? length : 1);
-
-	memcpy(copy, data, length);
-	weft_msg_recv(&s->p.ep[side], 0, id, copy, length, NULL);
-	free(copy);
-}
-
-static void untouched(const struct stage *s)
-{
-	for (size_t i = 0; i < s->size; i++)
-		assert_int_equal(s->mem[i], 0xa5);
-}
 
 /* ------------------------------------------------------------------ found in the call */
 
@@ -192,7 +179,7 @@ static void offsets_that_no_memory_can_have_end_the_connection(void **state)
 			pair_fail(&s.p, 0, -ECONNRESET);
 			pair_run(&s.p);
 			op_end(&op, -ECONNRESET);
-			untouched(&s);
+			stage_untouched(&s);
 			stage_close(&s);
 		}
 	}
@@ -267,197 +254,6 @@ static void parameters_are_checked(void **state)
 	stage_close(&s);
 }
 
-/* ------------------------------------------------------------------ keys */
-
-static void a_damaged_key_is_refused_whichever_byte_it_is(void **state)
-{
-	struct weft_rkey *rkey;
-	struct stage s;
-	size_t length;
-	uint8_t *blob, *copy;
-
-	(void)state;
-	pair_defaults(&s.p);
-	stage_open(&s, 1, NULL, 100);
-	assert_int_equal(weft_rkey_pack(s.m, (void **)&blob, &length), 0);
-	assert_in_range(length, 40, 2048);
-	weft_log_level = -1; /* on purpose */
-	for (size_t i = 0; i < length; i++) {
-		int rc;
-
-		copy = malloc(length);
-		memcpy(copy, blob, length);
-		copy[i] ^= 1;
-		rc = weft_rkey_unpack(s.ep, copy, length, &rkey);
-		assert_int_equal(rc, i == 4 ? -EPROTONOSUPPORT : -EINVAL);
-		free(copy);
-		copy = malloc(i ? i : 1);
-		memcpy(copy, blob, i);
-		assert_int_equal(weft_rkey_unpack(s.ep, copy, i, &rkey), -EINVAL);
-		free(copy);
-	}
-	weft_rkey_release_blob(blob);
-	stage_close(&s);
-}
-
-static void many_keys_are_all_different_and_all_found(void **state)
-{
-	enum { N = 3000 };
-	static struct weft_mem *m[N];
-	static uint8_t mem[N];
-	struct stage s;
-
-	(void)state;
-	pair_defaults(&s.p);
-	stage_open(&s, 1, NULL, 100);
-	for (int i = 0; i < N; i++)
-		m[i] = stage_register(&s, &mem[i], 1, ALL_RIGHTS);
-	for (int i = 0; i < N; i += 2)
-		assert_int_equal(weft_mem_deregister(m[i]), 0);
-	for (int i = 0; i < N; i++) {
-		struct weft_mem_slot *slot;
-
-		if (i % 2 == 0)
-			continue;
-		slot = weft_mem_key_enter(&s.p.ctx.keys, m[i]->key);
-		assert_non_null(slot);
-		assert_ptr_equal(slot->mem, m[i]);
-		weft_mem_key_leave(slot);
-		assert_null(weft_mem_key_enter(&s.p.ctx.keys, m[i]->key + (1ull << 40)));
-	}
-	for (int i = 1; i < N; i += 2)
-		assert_int_equal(weft_mem_deregister(m[i]), 0);
-	assert_null(weft_mem_key_enter(&s.p.ctx.keys, 0));
-	stage_close(&s);
-}
-
-static void a_revoked_or_forged_key_is_refused_and_told(void **state)
-{
-	uint8_t buf[3000] = {0}, was;
-	uint64_t old = 77;
-	struct stage s;
-	struct op op;
-
-	(void)state;
-	for (int forged = 0; forged < 2; forged++) {
-		struct weft_mem *m;
-		struct weft_rkey *all;
-		uint8_t mem[4000];
-
-		pair_defaults(&s.p);
-		stage_open(&s, 1, NULL, 100);
-		all = s.rkey;
-		memset(mem, 0xa5, sizeof(mem));
-		m = stage_register(&s, mem, sizeof(mem), ALL_RIGHTS);
-		s.rkey = stage_key(&s, m);
-		if (forged)
-			s.rkey->key ^= 1ull << 50;
-		else
-			assert_int_equal(weft_mem_deregister(m), 0);
-		op_put(&op, &s, buf, sizeof(buf), 0, WEFT_OP_DELIVERED);
-		pair_run(&s.p);
-		op_end(&op, -EKEYREJECTED);
-		op_get(&op, &s, &was, 1, 0);
-		pair_run(&s.p);
-		op_end(&op, -EKEYREJECTED);
-		op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old, 0, 0);
-		pair_run(&s.p);
-		op_end(&op, -EKEYREJECTED);
-		op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, NULL, 0, WEFT_OP_DELIVERED);
-		pair_run(&s.p);
-		op_end(&op, -EKEYREJECTED);
-		assert_int_equal(old, 77);
-		/* Those were all told by their requests. */
-		assert_int_equal(stage_flush(&s), 0);
-		/* A put that is done and gone: the next flush tells, once. */
-		assert_int_equal(weft_put(s.ep, buf, 8, s.rkey, 0, NULL, NULL), 0);
-		assert_int_equal(stage_flush(&s), -EKEYREJECTED);
-		assert_int_equal(stage_flush(&s), 0);
-		for (size_t i = 0; i < sizeof(mem); i++)
-			assert_int_equal(mem[i], 0xa5);
-		assert_true(s.p.w[1].msg->rma.bad_key >= 5);
-		assert_int_equal(s.p.fail_status[0] | s.p.fail_status[1], 0);
-		stage_check_empty(&s);
-		weft_rkey_destroy(s.rkey);
-		if (forged)
-			assert_int_equal(weft_mem_deregister(m), 0);
-		s.rkey = all;
-		stage_close(&s);
-	}
-}
-
-static void a_key_that_is_revoked_in_the_middle_stops_the_rest(void **state)
-{
-	uint8_t *buf = malloc(200000), mem[1];
-	struct pair_lane_params lane = {.max_short = 128, .max_bcopy = 1024};
-
-	(void)state;
-	(void)mem;
-	for (int get = 0; get < 2; get++) {
-		size_t before;
-		struct stage s;
-		struct op op;
-
-		pair_defaults(&s.p);
-		stage_open(&s, 1, &lane, 200000);
-		memset(buf, 1, 200000);
-		if (get) {
-			pair_room(&s.p, 1, 20);
-			op_get(&op, &s, buf, 200000, 0);
-		} else {
-			op_put(&op, &s, buf, 200000, 0, WEFT_OP_DELIVERED);
-		}
-		for (int i = 0; i < 20; i++)
-			pair_deliver(&s.p, 0);
-		before = get ? 0 : s.p.w[1].msg->rma.put_bytes;
-		/* Answers that wait hold a reference; the key is dead in any case. */
-		assert_int_equal(weft_mem_deregister(s.m), get ? -EBUSY : 0);
-		pair_room(&s.p, 1, -1);
-		pair_run(&s.p);
-		op_end(&op, -EKEYREJECTED);
-		if (!get) {
-			assert_int_equal(s.p.w[1].msg->rma.put_bytes, before);
-			for (size_t i = 0; i < 200000; i++)
-				assert_int_equal(s.mem[i], i < before ? 1 : 0xa5);
-			s.m = stage_register(&s, s.mem, s.size, ALL_RIGHTS);
-		} else {
-			assert_in_range(s.p.w[1].msg->rma.get_bytes, 1, 40000);
-		}
-		stage_check_empty(&s);
-		stage_close(&s);
-	}
-	free(buf);
-}
-
-static void refusals_without_end_do_not_fill_memory(void **state)
-{
-	struct stage s;
-	struct op op;
-	uint8_t b = 0;
-
-	(void)state;
-	pair_defaults(&s.p);
-	stage_open(&s, 1, NULL, 100);
-	s.rkey->key++;
-	pair_room(&s.p, 1, 0); /* the target gets no word out */
-	for (int i = 0; i < 5000; i++) {
-		assert_int_equal(weft_put(s.ep, &b, 1, s.rkey, 0, NULL, NULL), 0);
-		pair_deliver(&s.p, 0);
-	}
-	op_put(&op, &s, &b, 1, 0, WEFT_OP_DELIVERED);
-	while (s.p.num)
-		pair_deliver(&s.p, 0);
-	assert_int_equal(s.p.fail_status[1], 0);
-	assert_in_range(s.p.w[1].msg->reqs.in_use, 1, WEFT_WIRE_ANSWERS);
-	pair_room(&s.p, 1, -1);
-	pair_run(&s.p);
-	op_end(&op, -EKEYREJECTED);
-	assert_int_equal(stage_flush(&s), -EKEYREJECTED);
-	untouched(&s);
-	stage_check_empty(&s);
-	stage_close(&s);
-}
-
 /* ------------------------------------------------------------------ hostile messages */
 
 static void malformed_messages_end_the_connection(void **state)
@@ -479,9 +275,9 @@ static void malformed_messages_end_the_connection(void **state)
 
 			pair_defaults(&s.p);
 			stage_open(&s, 1, NULL, 100);
-			push(&s, 1, ids[i], zero, len);
+			stage_push(&s, 1, ids[i], zero, len);
 			assert_int_equal(s.p.fail_status[1], good ? 0 : -EPROTO);
-			untouched(&s);
+			stage_untouched(&s);
 			stage_close(&s);
 		}
 	}
@@ -498,9 +294,9 @@ static void a_peer_that_ignores_the_window_is_cut_off(void **state)
 	get.key = weft_put64(s.m->key);
 	pair_room(&s.p, 1, 0);
 	for (int i = 0; i < WEFT_WIRE_ANSWERS; i++)
-		push(&s, 1, WEFT_WIRE_GET, &get, sizeof(get));
+		stage_push(&s, 1, WEFT_WIRE_GET, &get, sizeof(get));
 	assert_int_equal(s.p.fail_status[1], 0);
-	push(&s, 1, WEFT_WIRE_GET, &get, sizeof(get));
+	stage_push(&s, 1, WEFT_WIRE_GET, &get, sizeof(get));
 	assert_int_equal(s.p.fail_status[1], -EPROTO);
 	assert_int_equal(s.p.w[1].msg->rma.too_many, 1);
 	stage_check_empty(&s);
@@ -525,25 +321,25 @@ static void answers_that_nobody_waits_for_are_dropped_and_counted(void **state)
 	stage_open(&s, 1, NULL, 200);
 	mw = s.p.w[0].msg;
 	memset(buf, 0x11, sizeof(buf));
-	push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
-	push(&s, 0, WEFT_WIRE_AMO_REP, &rep, sizeof(rep));
+	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
+	stage_push(&s, 0, WEFT_WIRE_AMO_REP, &rep, sizeof(rep));
 	assert_int_equal(mw->rma.bad_ref, 2);
-	push(&s, 0, WEFT_WIRE_RMA_FLUSHED, &f, sizeof(f));
+	stage_push(&s, 0, WEFT_WIRE_RMA_FLUSHED, &f, sizeof(f));
 	assert_int_equal(mw->count.mismatch, 1);
 	op_get(&op, &s, buf, 200, 0);
 	data.d.rreq = rep.ref = weft_request_ref(op.req);
-	push(&s, 0, WEFT_WIRE_AMO_REP, &rep, sizeof(rep)); /* of another kind */
+	stage_push(&s, 0, WEFT_WIRE_AMO_REP, &rep, sizeof(rep)); /* of another kind */
 	assert_int_equal(mw->rma.bad_ref, 3);
-	push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
-	push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data)); /* twice */
+	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
+	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data)); /* twice */
 	assert_int_equal(mw->count.overlap, 1);
 	data.d.offset = weft_put64(150); /* past the end */
-	push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
+	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
 	assert_int_equal(mw->count.mismatch, 2);
 	data.d.offset = weft_put64(100);
-	push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
+	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
 	op_end(&op, 0);
-	push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data)); /* over */
+	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data)); /* over */
 	assert_int_equal(mw->rma.bad_ref, 4);
 	assert_int_equal(s.p.fail_status[0], 0);
 	stage_close(&s);
@@ -572,9 +368,9 @@ static void bytes_that_were_refused_and_come_are_not_counted_twice(void **state)
 	data.d.rreq = nak.ref = weft_request_ref(op.req);
 	nak.length = weft_put64(64 << 10);
 	for (uint64_t n = op.req->send.offset; n > 0; n -= 64 << 10)
-		push(&s, 0, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
+		stage_push(&s, 0, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
 	assert_int_equal(mw->rma.gets_open, 0);
-	push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
+	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
 	assert_int_equal(mw->count.mismatch, 1);
 	assert_int_equal(mw->rma.gets_open, 0);
 	assert_int_equal(s.p.ep[0].msg->rma->open, 0);
@@ -627,11 +423,6 @@ int main(void)
 		cmocka_unit_test(offsets_that_no_memory_can_have_end_the_connection),
 		cmocka_unit_test(features_that_were_not_asked_for_are_refused),
 		cmocka_unit_test(parameters_are_checked),
-		cmocka_unit_test(a_damaged_key_is_refused_whichever_byte_it_is),
-		cmocka_unit_test(many_keys_are_all_different_and_all_found),
-		cmocka_unit_test(a_revoked_or_forged_key_is_refused_and_told),
-		cmocka_unit_test(a_key_that_is_revoked_in_the_middle_stops_the_rest),
-		cmocka_unit_test(refusals_without_end_do_not_fill_memory),
 		cmocka_unit_test(malformed_messages_end_the_connection),
 		cmocka_unit_test(a_peer_that_ignores_the_window_is_cut_off),
 		cmocka_unit_test(answers_that_nobody_waits_for_are_dropped_and_counted),

@@ -170,4 +170,22 @@ static inline void stage_check_empty(struct stage *s)
 	assert_int_equal(s->m->refs, 0);
 }
 
+/** As if the peer of this side had sent it. */
+static inline void stage_push(struct stage *s, int side, uint8_t id, const void *data,
+			      size_t length)
+{
+	uint8_t *copy = malloc(length ? length : 1);
+
+	memcpy(copy, data, length);
+	weft_msg_recv(&s->p.ep[side], 0, id, copy, length, NULL);
+	free(copy);
+}
+
+/** Nothing has written to the memory. */
+static inline void stage_untouched(const struct stage *s)
+{
+	for (size_t i = 0; i < s->size; i++)
+		assert_int_equal(s->mem[i], 0xa5);
+}
+
 #endif /* WEFT_TEST_RMA_UTIL_H */

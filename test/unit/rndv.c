@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous by pulls, to the piece: what is asked for and over which lane, what the sender gives
- * and refuses, withdrawn sends. U n = item n of the list in doc/behaviours.md.
+ * Rendezvous by pulls, to the piece: what is asked for and over which lane, what the sender gives and
+ * refuses. U n = item n of the list in doc/behaviours.md.
  */
 
-#include "msg_util.h"
-
-#define LEN 100000
-
-static const struct pair_lane_params two[2] = {
-	{.max_short = 256, .max_bcopy = 1024, .max_zcopy = 1024},
-	{.max_short = 256, .max_bcopy = 1024, .max_zcopy = 1024},
-};
-
-static uint8_t sbuf[LEN], rbuf[LEN];
-
-static struct weft_msg_worker *mw_of(struct pair *p, int side)
-{
-	return p->w[side].msg;
-}
-
-/* As if the peer of side @to had sent it. */
-static void push(struct pair *p, int to, uint8_t id, const void *data, size_t length)
-{
-	uint8_t *copy = malloc(length);
-
-	memcpy(copy, data, length);
-	weft_msg_recv(&p->ep[to], 0, id, copy, length, NULL);
-	free(copy);
-}
+#include "rndv_util.h"
 
 static void push_pull(struct pair *p, struct weft_wire_ref sreq, uint64_t off, uint64_t len)
 {
@@ -36,26 +12,6 @@ static void push_pull(struct pair *p, struct weft_wire_ref sreq, uint64_t off, u
 		.sreq = sreq, .offset = weft_put64(off), .length = weft_put64(len)};
 
 	push(p, 0, WEFT_WIRE_PULL, &pull, sizeof(pull));
-}
-
-static void begin(struct pair *p, struct op *s, struct op *r, unsigned int lanes, bool expected)
-{
-	pair_defaults(p);
-	pair_open(p, lanes, two);
-	fill(sbuf, LEN, 3);
-	memset(rbuf, 0, LEN);
-	if (expected)
-		op_recv(r, &p->w[1], rbuf, LEN, 1, FULL);
-	op_send(s, &p->ep[0], sbuf, LEN, 1);
-}
-
-static void finish(struct pair *p, struct op *s, struct op *r)
-{
-	pair_run(p);
-	op_end(s, 0);
-	op_end_recv(r, rbuf, LEN, 1, 3);
-	assert_int_equal(mw_of(p, 1)->pull_out, 0);
-	assert_int_equal(p->ep[0].msg->num_pulls, 0);
 }
 
 static void pulled_data_comes_from_user_memory_uncopied(void **state)
@@ -237,313 +193,40 @@ static void a_twice_delivered_piece_changes_nothing(void **state)
 	pair_close(&p);
 }
 
-/* ------------------------------------------------------------------ datatypes */
-
-struct walker {
-	uint8_t *buf;
-	size_t len;
-	int started, finished, fail_at;
-};
-
-static void *start_pack(void *arg, const void *buffer, size_t count)
-{
-	struct walker *w = arg;
-
-	(void)buffer;
-	(void)count;
-	w->started++;
-	return w;
-}
-
-static void *start_unpack(void *arg, void *buffer, size_t count)
-{
-	return start_pack(arg, buffer, count);
-}
-
-static size_t packed_size(void *state)
-{
-	return ((struct walker *)state)->len;
-}
-
-static ssize_t pack(void *state, size_t offset, void *dst, size_t max)
-{
-	struct walker *w = state;
-
-	if (w->fail_at && offset >= (size_t)w->fail_at)
-		return -ENXIO;
-	if (max > 333)
-		max = 333;
-	memcpy(dst, w->buf + offset, max);
-	return (ssize_t)max;
-}
-
-static int unpack(void *state, size_t offset, const void *src, size_t length)
-{
-	struct walker *w = state;
-
-	memcpy(w->buf + offset, src, length);
-	return 0;
-}
-
-static void finish_walk(void *state)
-{
-	((struct walker *)state)->finished++;
-}
-
-static struct weft_generic_ops walk_ops = {
-	.size = sizeof(walk_ops),
-	.start_pack = start_pack,
-	.start_unpack = start_unpack,
-	.packed_size = packed_size,
-	.pack = pack,
-	.unpack = unpack,
-	.finish = finish_walk,
-};
-
-static void U22_generic_types_at_both_ends_are_pulled(void **state)
-{
-	struct walker sw = {.buf = sbuf, .len = LEN}, rw = {.buf = rbuf, .len = LEN};
-	struct weft_datatype st = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_GENERIC,
-					    .ops = &walk_ops, .arg = &sw);
-	struct weft_datatype rt = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_GENERIC,
-					    .ops = &walk_ops, .arg = &rw);
-	uint64_t seed = 5;
-	struct op s, r;
-	struct pair p;
-
-	(void)state;
-	pair_defaults(&p);
-	pair_open(&p, 2, two);
-	fill(sbuf, LEN, 3);
-	memset(rbuf, 0, LEN);
-	op_recv_dt(&r, &p.w[1], NULL, NULL, 0, 1, FULL, &rt);
-	op_send_dt(&s, &p.ep[0], NULL, 0, 1, false, &st);
-	pair_run_random(&p, &seed);
-	finish(&p, &s, &r);
-	assert_int_equal(sw.started, 1);
-	assert_int_equal(sw.finished, 1);
-	assert_int_equal(rw.finished, 1);
-	pair_check_empty(&p);
-	pair_close(&p);
-}
-
-static void U23_a_pack_error_amid_pulls_ends_both_sides(void **state)
-{
-	struct walker sw = {.buf = sbuf, .len = LEN, .fail_at = LEN / 2};
-	struct weft_datatype st = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_GENERIC,
-					    .ops = &walk_ops, .arg = &sw);
-	struct op s, r;
-	struct pair p;
-
-	(void)state;
-	pair_defaults(&p);
-	pair_open(&p, 2, two);
-	op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-	op_send_dt(&s, &p.ep[0], NULL, 0, 1, false, &st);
-	pair_run(&p);
-	op_end(&s, -ENXIO);
-	op_end(&r, -ENXIO);
-	assert_int_equal(sw.finished, 1);
-	assert_int_equal(mw_of(&p, 1)->pull_out, 0);
-	assert_int_equal(p.ep[0].msg->num_pulls, 0);
-	pair_close(&p);
-}
-
-static void U36_every_size_from_1_to_64_KiB_in_small_pieces(void **state)
-{
-	struct op s, r;
-	struct pair p;
-
-	(void)state;
-	fill(sbuf, LEN, 3);
-	for (size_t len = 1024; len <= 65536; len += 1024) {
-		uint64_t seed = len;
-
-		pair_defaults(&p);
-		p.conf.rndv_thresh = 1;
-		p.conf.rndv_min_piece = 100;
-		p.conf.rndv_align = len % 3 ? 1 : 64;
-		pair_open(&p, 2, two);
-		memset(rbuf, 0, LEN);
-		op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-		op_send(&s, &p.ep[0], sbuf, len - len % 7, 1);
-		pair_run_random(&p, &seed);
-		pair_run(&p);
-		op_end(&s, 0);
-		op_end_recv(&r, rbuf, len - len % 7, 1, 3);
-		pair_check_empty(&p);
-		pair_close(&p);
-	}
-}
-
-/* ------------------------------------------------------------------ withdrawn sends */
-
-static void a_send_that_nobody_has_matched_is_withdrawn(void **state)
-{
-	struct op s, s2, r;
-	struct pair p;
-
-	(void)state;
-	begin(&p, &s, &r, 2, false);
-	op_send(&s2, &p.ep[0], sbuf, 100, 1);
-	pair_run(&p);
-	assert_int_equal(weft_request_cancel(s.req), 0);
-	assert_int_equal(weft_request_cancel(s.req), -EBUSY);
-	assert_int_equal(s.calls, 0);
-	pair_run(&p);
-	op_end(&s, -ECANCELED);
-	/* The next message of the same tag gets the receive. */
-	op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-	pair_run(&p);
-	op_end_recv(&r, rbuf, 100, 1, 3);
-	op_end(&s2, 0);
-	assert_int_equal(mw_of(&p, 1)->count.withdrawn, 1);
-	pair_check_empty(&p);
-	pair_close(&p);
-}
-
-static void withdrawing_and_matching_at_once_ends_one_way(void **state)
-{
-	/* Who comes first at the receiver: RTS or WITHDRAW, and the receive before, between, after. */
-	(void)state;
-	for (int late_rts = 0; late_rts < 2; late_rts++) {
-		for (int post = 0; post < 3; post++) {
-			bool matched = post == 0 ? !late_rts : post == 1 && !late_rts;
-			struct op s, s2, r;
-			struct pair p;
-
-			begin(&p, &s, &r, 2, post == 0);
-			assert_int_equal(weft_request_cancel(s.req), 0);
-			op_send(&s2, &p.ep[0], sbuf, 100, 1);
-			assert_true(p.msgs[0].id == WEFT_WIRE_RTS);
-			assert_true(p.msgs[1].id == WEFT_WIRE_WITHDRAW);
-			pair_deliver(&p, late_rts ? 1 : 0);
-			if (post == 1)
-				op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-			pair_deliver(&p, 0);
-			pair_run(&p);
-			if (post == 2)
-				op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-			pair_run(&p);
-			op_end(&s, matched ? 0 : -ECANCELED);
-			op_end_recv(&r, rbuf, matched ? LEN : 100, 1, 3);
-			if (matched)
-				op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL), op_end(&r, 0);
-			op_end(&s2, 0);
-			assert_int_equal(mw_of(&p, 0)->reqs.in_use, 0);
-			assert_int_equal(mw_of(&p, 1)->messages.num, 0);
-			assert_int_equal(mw_of(&p, 1)->count.withdrawn, !matched);
-			pair_close(&p);
-		}
-	}
-}
-
-static void a_withdrawn_message_ahead_of_its_turn_uses_up_its_sequence(void **state)
+/* The peer may be connected sooner, and send before we know it. */
+static void what_overtakes_the_connection_is_fetched_once_it_is_there(void **state)
 {
 	(void)state;
-	for (int with_rts = 0; with_rts < 2; with_rts++) {
-		struct op first, s, last, r;
-		uint8_t got[100];
+	for (int posted = 0; posted < 2; posted++) {
+		struct weft_wire_credit c[2];
+		struct op s, r;
 		struct pair p;
 
 		pair_defaults(&p);
-		pair_open(&p, 2, two);
+		pair_open_unconnected(&p, 2, two);
 		fill(sbuf, LEN, 3);
-		op_send(&first, &p.ep[0], sbuf, 100, 1);
-		op_send(&s, &p.ep[0], sbuf, LEN, 1);
-		op_send(&last, &p.ep[0], sbuf, 90, 1);
-		assert_int_equal(weft_request_cancel(s.req), 0);
-		if (with_rts) {
-			pair_deliver(&p, 1); /* RTS */
-			pair_deliver(&p, 2); /* WITHDRAW */
-		} else {
-			pair_deliver(&p, 3); /* WITHDRAW; the RTS comes after the rest */
-			pair_deliver(&p, 0);
-			pair_deliver(&p, 1);
+		memset(rbuf, 0, LEN);
+		for (int i = 0; i < 2; i++)
+			weft_msg_ep_grant(&p.ep[i], &c[i]);
+		for (int i = 0; i < 2; i++) {
+			if (i == 1) {
+				if (posted)
+					op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
+				op_send(&s, &p.ep[0], sbuf, LEN, 1);
+				pair_deliver(&p, 0);
+				if (!posted)
+					op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
+				pair_progress(&p);
+				assert_false(op_done(&r));
+			}
+			p.ep[i].state = WEFT_EP_UP;
+			p.ep[i].lanes_up = 3;
+			weft_msg_ep_connected(&p.ep[i], &c[!i]);
 		}
-		pair_run(&p);
-		op_end(&s, -ECANCELED);
-		op_recv(&r, &p.w[1], got, sizeof(got), 1, FULL);
-		op_end_recv(&r, got, 100, 1, 3);
-		op_recv(&r, &p.w[1], got, sizeof(got), 1, FULL);
-		op_end_recv(&r, got, 90, 1, 3);
-		op_end(&first, 0);
-		op_end(&last, 0);
-		assert_int_equal(p.ep[1].msg->rx_open, 0);
-		assert_int_equal(mw_of(&p, 1)->messages.num, 0);
+		finish(&p, &s, &r);
+		pair_check_empty(&p);
 		pair_close(&p);
 	}
-}
-
-static void a_matched_probe_is_a_match(void **state)
-{
-	struct weft_message *m;
-	struct op s, r;
-	struct pair p;
-
-	(void)state;
-	begin(&p, &s, &r, 1, false);
-	pair_run(&p);
-	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, &m, NULL), 0);
-	assert_int_equal(weft_request_cancel(s.req), 0);
-	pair_run(&p);
-	assert_int_equal(s.calls, 0);
-	r = (struct op){.c.size = sizeof(r.c)};
-	{
-		struct weft_op_params params = op_params(&r, NULL);
-
-		r.rc = weft_tag_msg_recv(&p.w[1], m, rbuf, LEN, &params, &r.req);
-	}
-	finish(&p, &s, &r);
-	pair_close(&p);
-}
-
-static void a_send_that_is_still_queued_is_cancelled_on_the_spot(void **state)
-{
-	struct op s[3], r;
-	struct pair p;
-
-	(void)state;
-	pair_defaults(&p);
-	pair_open(&p, 1, NULL);
-	fill(sbuf, LEN, 3);
-	pair_room(&p, 0, 0);
-	for (int i = 0; i < 3; i++)
-		op_send(&s[i], &p.ep[0], sbuf, i == 1 ? 5000 : 100, 1);
-	assert_int_equal(weft_request_cancel(s[1].req), 0);
-	op_end(&s[1], -ECANCELED);
-	pair_room(&p, 0, -1);
-	for (int i = 0; i < 3; i += 2) {
-		op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-		pair_run(&p);
-		op_end_recv(&r, rbuf, 100, 1, 3);
-		op_end(&s[i], 0);
-	}
-	pair_check_empty(&p);
-	pair_close(&p);
-}
-
-static void forged_withdrawals_are_dropped_and_counted(void **state)
-{
-	struct weft_wire_withdraw w = {.e = {weft_put32(0), weft_put64(1)}};
-	struct op s, r;
-	struct pair p;
-
-	(void)state;
-	begin(&p, &s, &r, 1, false);
-	pair_run(&p);
-	w.sreq = weft_request_ref(s.req);
-	w.sreq.generation.v ^= 1;
-	push(&p, 1, WEFT_WIRE_WITHDRAW, &w, sizeof(w)); /* names another request */
-	assert_int_equal(mw_of(&p, 1)->count.mismatch, 1);
-	op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-	pair_run(&p);
-	push(&p, 1, WEFT_WIRE_WITHDRAW, &w, sizeof(w)); /* over */
-	finish(&p, &s, &r);
-	w.e.seq = weft_put32(WEFT_SEQ_WINDOW + 5);
-	push(&p, 1, WEFT_WIRE_WITHDRAW, &w, sizeof(w));
-	assert_int_equal(p.fail_status[1], -EPROTO);
-	pair_close(&p);
 }
 
 static void U38_U70_an_endpoint_that_fails_amid_pulls_ends_both_requests_once(void **state)
@@ -609,42 +292,6 @@ static void malformed_records_and_fields_do_not_pass_the_gate(void **state)
 	assert_int_equal(weft_wire_check(WEFT_WIRE_PUT_DONE, &done, sizeof(done)), -EBADMSG);
 }
 
-/* The peer may be connected sooner, and send before we know it. */
-static void what_overtakes_the_connection_is_fetched_once_it_is_there(void **state)
-{
-	(void)state;
-	for (int posted = 0; posted < 2; posted++) {
-		struct weft_wire_credit c[2];
-		struct op s, r;
-		struct pair p;
-
-		pair_defaults(&p);
-		pair_open_unconnected(&p, 2, two);
-		fill(sbuf, LEN, 3);
-		memset(rbuf, 0, LEN);
-		for (int i = 0; i < 2; i++)
-			weft_msg_ep_grant(&p.ep[i], &c[i]);
-		for (int i = 0; i < 2; i++) {
-			if (i == 1) {
-				if (posted)
-					op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-				op_send(&s, &p.ep[0], sbuf, LEN, 1);
-				pair_deliver(&p, 0);
-				if (!posted)
-					op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL);
-				pair_progress(&p);
-				assert_false(op_done(&r));
-			}
-			p.ep[i].state = WEFT_EP_UP;
-			p.ep[i].lanes_up = 3;
-			weft_msg_ep_connected(&p.ep[i], &c[!i]);
-		}
-		finish(&p, &s, &r);
-		pair_check_empty(&p);
-		pair_close(&p);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -656,15 +303,6 @@ int main(void)
 		cmocka_unit_test(more_pulls_than_may_wait_fail_the_endpoint),
 		cmocka_unit_test(data_that_nobody_asked_for_is_dropped_and_counted),
 		cmocka_unit_test(a_twice_delivered_piece_changes_nothing),
-		cmocka_unit_test(U22_generic_types_at_both_ends_are_pulled),
-		cmocka_unit_test(U23_a_pack_error_amid_pulls_ends_both_sides),
-		cmocka_unit_test(U36_every_size_from_1_to_64_KiB_in_small_pieces),
-		cmocka_unit_test(a_send_that_nobody_has_matched_is_withdrawn),
-		cmocka_unit_test(withdrawing_and_matching_at_once_ends_one_way),
-		cmocka_unit_test(a_withdrawn_message_ahead_of_its_turn_uses_up_its_sequence),
-		cmocka_unit_test(a_matched_probe_is_a_match),
-		cmocka_unit_test(a_send_that_is_still_queued_is_cancelled_on_the_spot),
-		cmocka_unit_test(forged_withdrawals_are_dropped_and_counted),
 		cmocka_unit_test(U38_U70_an_endpoint_that_fails_amid_pulls_ends_both_requests_once),
 		cmocka_unit_test(malformed_records_and_fields_do_not_pass_the_gate),
 	};

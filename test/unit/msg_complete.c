@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When a send is complete, and its buffer the caller's again: items C of the behaviour list.
+ */
+
+#include "msg_transfer.h"
+
+static void C1_a_buffer_may_be_scribbled_on_when_its_send_is_complete(void **state)
+{
+	static uint8_t sbuf[20000], rbuf[20000];
+
+	(void)state;
+	for (unsigned int i = 0; i < 2 * sizeof(edges) / sizeof(*edges); i++) {
+		size_t len = edges[i / 2];
+		struct op s, r;
+		struct pair p;
+
+		pair_defaults(&p);
+		pair_open(&p, i % 2 ? 4 : 1, four_lanes);
+		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
+		fill(sbuf, len, len);
+		op_send(&s, &p.ep[0], sbuf, len, 1);
+		while (!op_done(&s)) {
+			pair_progress(&p);
+			if (p.num)
+				pair_deliver(&p, 0);
+		}
+		memset(sbuf, 0xff, len);
+		pair_run(&p);
+		op_end(&s, 0);
+		op_end_recv(&r, rbuf, len, 1, len);
+		pair_close(&p);
+	}
+}
+
+static void C2_U14_U28_a_synchronous_send_is_done_at_the_match_and_not_before(void **state)
+{
+	static uint8_t sbuf[20000], rbuf[20000];
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(edges) / sizeof(*edges); i++) {
+		struct op s, r;
+		struct pair p;
+
+		pair_defaults(&p);
+		pair_open(&p, 2, four_lanes);
+		fill(sbuf, edges[i], 4);
+		op_send_sync(&s, &p.ep[0], sbuf, edges[i], 1);
+		for (int k = 0; k < 20; k++)
+			pair_run(&p);
+		assert_false(op_done(&s));
+		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 2, FULL); /* another tag: no match */
+		pair_run(&p);
+		assert_false(op_done(&s));
+		assert_int_equal(weft_request_cancel(r.req), 0);
+		op_end(&r, -ECANCELED);
+		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
+		pair_run(&p);
+		op_end(&s, 0);
+		op_end_recv(&r, rbuf, edges[i], 1, 4);
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
+static void C2_a_matched_multi_eager_message_acknowledges_before_it_is_complete(void **state)
+{
+	static uint8_t sbuf[3000], rbuf[3000];
+	struct op s, r;
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	fill(sbuf, sizeof(sbuf), 4);
+	op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
+	op_send_sync(&s, &p.ep[0], sbuf, sizeof(sbuf), 1);
+	pair_deliver(&p, 1);
+	assert_int_equal(pair_count(&p, 0, WEFT_WIRE_SYNC_ACK), 1);
+	pair_deliver(&p, p.num - 1);
+	assert_true(op_done(&s));
+	assert_false(op_done(&r));
+	pair_run(&p);
+	op_end(&s, 0);
+	op_end_recv(&r, rbuf, sizeof(rbuf), 1, 4);
+	pair_check_empty(&p);
+	pair_close(&p);
+}
+
+static void C4_a_send_that_returns_0_has_let_go_of_the_buffer(void **state)
+{
+	struct pair p;
+	struct op r[3];
+	char got[3][8], buf[8];
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	for (int i = 0; i < 3; i++) {
+		memcpy(buf, "msg 0", 6);
+		buf[4] = (char)('0' + i);
+		assert_int_equal(weft_tag_send(&p.ep[0], buf, sizeof(buf), 1, NULL, NULL), 0);
+		op_recv(&r[i], &p.w[1], got[i], sizeof(got[i]), 1, FULL);
+	}
+	memset(buf, 0, sizeof(buf));
+	pair_run(&p);
+	for (int i = 0; i < 3; i++) {
+		op_end(&r[i], 0);
+		assert_int_equal(got[i][4], '0' + i);
+	}
+	pair_close(&p);
+}
+
+static void C9_E6_no_room_has_no_side_effect_and_the_message_goes_later(void **state)
+{
+	static uint8_t sbuf[20000], rbuf[20000];
+	uint64_t seed = 99;
+
+	(void)state;
+	for (unsigned int i = 0; i < 4 * sizeof(edges) / sizeof(*edges); i++) {
+		size_t len = edges[i / 4];
+		struct op s, r, s2, r2;
+		struct pair p;
+		uint32_t seq;
+		int a = 77, b = 0;
+
+		pair_defaults(&p);
+		pair_open(&p, 1 + i % 4, four_lanes);
+		fill(sbuf, len, 3);
+		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
+		op_recv(&r2, &p.w[1], &b, sizeof(b), 1, FULL);
+		pair_room(&p, 0, 0);
+		seq = p.ep[0].msg->tx_seq;
+		op_send(&s, &p.ep[0], sbuf, len, 1);
+		assert_int_equal(s.rc, WEFT_INPROGRESS);
+		op_send(&s2, &p.ep[0], &a, sizeof(a), 1); /* nothing overtakes */
+		assert_int_equal(s2.rc, WEFT_INPROGRESS);
+		pair_progress(&p);
+		assert_int_equal(p.ep[0].msg->tx_seq, seq);
+		assert_int_equal(p.num, 0);
+		/* Room for a few at a time, at random. */
+		for (int n = 0; n < 2000 && !(op_done(&r2) && op_done(&r) && op_done(&s)); n++) {
+			for (unsigned int l = 0; l < p.num_lanes; l++) {
+				p.lep[0][l].room = (int)(pair_random(&seed) % 3);
+				p.lep[1][l].room = (int)(pair_random(&seed) % 2);
+			}
+			pair_progress(&p);
+			while (p.num && pair_random(&seed) % 4)
+				pair_deliver(&p, pair_random(&seed) % p.num);
+		}
+		pair_room(&p, 0, -1);
+		pair_room(&p, 1, -1);
+		pair_run(&p);
+		op_end(&s, 0);
+		op_end(&s2, 0);
+		op_end_recv(&r, rbuf, len, 1, 3);
+		op_end(&r2, 0);
+		assert_int_equal(b, 77);
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(C1_a_buffer_may_be_scribbled_on_when_its_send_is_complete),
+		cmocka_unit_test(C2_U14_U28_a_synchronous_send_is_done_at_the_match_and_not_before),
+		cmocka_unit_test(
+			C2_a_matched_multi_eager_message_acknowledges_before_it_is_complete),
+		cmocka_unit_test(C4_a_send_that_returns_0_has_let_go_of_the_buffer),
+		cmocka_unit_test(C9_E6_no_room_has_no_side_effect_and_the_message_goes_later),
+	};
+
+	return cmocka_run_group_tests_name("completion of messages", tests, NULL, NULL);
+}

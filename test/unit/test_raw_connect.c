@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connecting with the raw-DPDK engine: the way to the peer, how wide it is, and who answers.
+ */
+
+#include "raw_util.h"
+
+static void frame_size_is_the_smaller_one(void **state)
+{
+	struct pair_params pp = {.frame_size = {9018, 1518}};
+
+	(void)state;
+	pair_open(&pair, &pp, 10);
+	pair_connect(&pair);
+	assert_int_equal(A->status, 0);
+	assert_int_equal(A->lep->max_msg, B->accepted->max_msg);
+	assert_true(A->lep->max_msg < 1500);
+	stream(500, A->lep->max_msg - 8, 1000000000);
+	pair_close(&pair);
+}
+
+static void narrow_way_is_found_and_named(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 11);
+	A->wire.max_frame = 1518;
+	B->wire.max_frame = 1518;
+	pair_connect(&pair);
+	assert_int_equal(A->status, 1);
+	assert_non_null(strstr(A->text, "9018"));
+	assert_true(A->lep->max_msg < 1500 && A->lep->max_msg > 1380);
+	stream(500, A->lep->max_msg - 8, 1000000000);
+	pair_close(&pair);
+
+	pair_open(&pair, NULL, 11);
+	A->wire.max_frame = 1000;
+	B->iface->ops->get_address(B->iface, A->text);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, A->text, B->iface->attr.dev_addr_len,
+						   A, &A->lep),
+			 0);
+	pair_run(&pair, 3000000000ull, NULL);
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -EMSGSIZE);
+	assert_non_null(strstr(A->text, "MTU"));
+	pair_close(&pair);
+}
+
+static void peer_that_does_not_poll_keeps_its_frame_size(void **state)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	(void)state;
+	pair_open(&pair, NULL, 12);
+	B->iface->ops->get_address(B->iface, addr);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
+	for (int i = 0; i < 1000; i++) {
+		A->iface->ops->progress(A->iface, pair.now);
+		pair.now += 1000000;
+	}
+	assert_true(pair_run(&pair, 1000000000, pair_both_up));
+	assert_int_equal(A->status, 0);
+	assert_true(A->lep->max_msg > 8900);
+	pair_close(&pair);
+}
+
+static void way_that_becomes_too_narrow_is_said(void **state)
+{
+	struct weft_lane_comp comp = {.done = on_done};
+
+	(void)state;
+	pair_open(&pair, NULL, 116);
+	pair_connect(&pair);
+	A->wire.max_frame = 1518;
+	done_count = 0;
+	assert_int_equal(pair_send(A, A->lep, 0, 8000), 0);
+	assert_int_equal(A->iface->ops->ep_flush(A->lep, &comp), 0);
+	for (int i = 0; i < 40000 && A->downs == 0; i++)
+		pair_step(&pair, 1000000);
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -ETIMEDOUT);
+	assert_non_null(strstr(A->text, "answers, but a frame of"));
+	assert_int_equal(done_count, 1);
+	assert_int_equal(done_status, -ETIMEDOUT);
+	pair_close(&pair);
+}
+
+static void connects_through_a_gateway(void **state)
+{
+	struct pair_params pp = {.off_subnet = true};
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+	struct raw_iface *b;
+
+	(void)state;
+	pair_open(&pair, &pp, 25);
+	/* B's wire end plays the router: it answers for the gateway's address. */
+	b = (struct raw_iface *)B->iface;
+	b->arp.ip = 0x0a000002;
+	B->iface->ops->get_address(B->iface, addr);
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
+	assert_true(pair_run(&pair, 1000000000, pair_both_up));
+	stream(10, 100, 100000000);
+	pair_close(&pair);
+}
+
+static void nobody_answers_names_the_step(void **state)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	(void)state;
+	pair_open(&pair, NULL, 26);
+	B->iface->ops->get_address(B->iface, addr);
+	B->wire.blackhole = true;
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
+	for (int i = 0; i < 4000; i++)
+		pair_step(&pair, 1000000);
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -ETIMEDOUT);
+	assert_non_null(strstr(A->text, "ARP"));
+	assert_non_null(strstr(A->text, "10.0.0.2"));
+	pair_close(&pair);
+}
+
+static void address_of_a_former_life_is_refused(void **state)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	(void)state;
+	pair_open(&pair, NULL, 27);
+	B->iface->ops->get_address(B->iface, addr);
+	addr[24] ^= 0x10;
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -ECONNREFUSED);
+	assert_non_null(strstr(A->text, "gone"));
+	pair_close(&pair);
+}
+
+static void restarted_peer_is_known_at_once(void **state)
+{
+	struct raw_iface *b;
+
+	(void)state;
+	pair_open(&pair, NULL, 16);
+	pair_connect(&pair);
+	b = (struct raw_iface *)B->iface;
+	/* The peer forgets everything, as a new process would. */
+	raw_conn_free(raw_conn_of(B->accepted));
+	(void)b;
+	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -ECONNRESET);
+	assert_int_equal(B->messages, 0);
+	assert_true(pair_counter(B, RAW_DROP_STRANGER) > 0);
+	pair_close(&pair);
+}
+
+enum { MANY = 600 };
+
+static bool many_up(struct pair *p)
+{
+	return p->end[0].ups == MANY && p->end[1].ups == MANY;
+}
+
+/* More than may be half-open at a time: some are told to try again, all come up, each exactly once.
+ */
+static void six_hundred_connects_at_once(void **state)
+{
+	static struct weft_lane_ep *lep[MANY];
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	(void)state;
+	pair_open(&pair, NULL, 31);
+	B->iface->ops->get_address(B->iface, addr);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(A->iface->ops->ep_connect(A->iface, addr,
+							   B->iface->attr.dev_addr_len, A, &lep[i]),
+				 0);
+	assert_true(pair_run(&pair, 2000000000, many_up));
+	assert_int_equal(A->downs + B->downs, 0);
+	assert_int_equal(((struct raw_iface *)B->iface)->half_open, 0);
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_int_equal(pair_send(A, lep[i], i, 10), 0);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(B->messages, MANY);
+	assert_int_equal(B->bad, 0);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frame_size_is_the_smaller_one),
+		cmocka_unit_test(narrow_way_is_found_and_named),
+		cmocka_unit_test(peer_that_does_not_poll_keeps_its_frame_size),
+		cmocka_unit_test(way_that_becomes_too_narrow_is_said),
+		cmocka_unit_test(restarted_peer_is_known_at_once),
+		cmocka_unit_test(connects_through_a_gateway),
+		cmocka_unit_test(nobody_answers_names_the_step),
+		cmocka_unit_test(address_of_a_former_life_is_refused),
+		cmocka_unit_test(six_hundred_connects_at_once),
+	};
+
+	return cmocka_run_group_tests_name("raw_connect", tests, NULL, NULL);
+}
