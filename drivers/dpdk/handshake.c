@@ -368,6 +368,14 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		send_hello(c, WEFT_FRAME_HELLO_ACK);
 }
 
+/* Bytes of the frame that came, as this side would have sent it: a switch may have seen to its tag. */
+static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view *v)
+{
+	return c->encap.len + weft_le16(v->hdr->length) +
+	       (v->flags & WEFT_FRAME_F_CRC32C ? 4u : 0u);
+}
+
+/* Answered at its size, if it has that: who says more than he sends would have us flood somebody else. */
 static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
@@ -377,6 +385,8 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 		size += tag_len(c->iface);
 	if (size > c->iface->frame_size)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
+	else if (size > came_size(c, v))
+		raw_count(c->iface, RAW_DROP_PROBE);
 	else if (raw_ctl_send(c, WEFT_FRAME_PROBE_ACK, 0, p, sizeof(*p), size) == 0)
 		raw_measure_probe(c, weft_le16(p->id), weft_le16(p->frame_size));
 }

@@ -43,6 +43,7 @@
 	X(RAW_DROP_STATE, "drop.wrong_state")             \
 	X(RAW_DROP_HALF_OPEN_FULL, "drop.half_open_full") \
 	X(RAW_DROP_TOO_LONG, "drop.too_long")             \
+	X(RAW_DROP_PROBE, "drop.probe_size")              \
 	X(RAW_DROP_RESET, "drop.reset_unproven")          \
 	X(RAW_CONN_ACTIVE, "conn.active")                 \
 	X(RAW_CONN_PASSIVE, "conn.passive")               \

@@ -406,6 +406,62 @@ static void the_far_end_is_known_by_its_frames(void **state)
 	}
 }
 
+/* ---- probes ---- */
+
+static uint32_t longest;
+
+/* A full PROBE becomes as short as a frame can be, and says all the same that it is full. */
+static uint32_t short_probe(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	struct weft_frame_hdr *h = lane_hdr(frame);
+	uint16_t length = sizeof(*h) + sizeof(struct weft_frame_probe);
+
+	(void)from;
+	if (!is_lane(frame) || h->type != WEFT_FRAME_PROBE || len < WEFT_FRAME_SIZE_MIN)
+		return len;
+	h->length = weft_le16(length);
+	weft_put_be16(frame + 14 + 2, (uint16_t)(28 + length + 4));
+	weft_put_be16(frame + 14 + 10, 0);
+	weft_put_be16(frame + 14 + 10, weft_inet_fold(weft_inet_sum(0, frame + 14, 20)));
+	weft_put_be16(frame + 14 + 24, (uint16_t)(8 + length + 4));
+	reseal(frame);
+	return LANE_AT + length + 4u;
+}
+
+static uint32_t note_longest(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	(void)frame;
+	longest = len > longest ? len : longest;
+	return len;
+}
+
+static void a_probe_is_not_answered_by_more_than_came(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 11);
+	longest = 0;
+	A->wire.edit = short_probe;
+	B->wire.edit = note_longest;
+	begin_connect();
+	pair_run(&pair, 100000000, NULL);
+	assert_in_range(longest, 60, 200);
+	assert_true(pair_counter(B, RAW_DROP_PROBE) > 0);
+	assert_int_equal(A->ups, 0);
+	pair_close(&pair);
+	/* With a tag on one side only, what is said and what came still agree. */
+	for (int i = 0; i < 2; i++) {
+		const struct pair_params pp = {.vlan = 7, .untagged_1 = i == 1};
+
+		pair_open(&pair, &pp, 12);
+		A->wire.edit = i == 1 ? tag_off : NULL;
+		B->wire.edit = i == 1 ? tag_on : NULL;
+		pair_connect(&pair);
+		assert_int_equal(pair_counter(B, RAW_DROP_PROBE), 0);
+		pair_close(&pair);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +476,7 @@ int main(void)
 		cmocka_unit_test(loss_is_not_taken_for_a_narrow_way),
 		cmocka_unit_test(a_switch_may_take_the_tag_off),
 		cmocka_unit_test(the_far_end_is_known_by_its_frames),
+		cmocka_unit_test(a_probe_is_not_answered_by_more_than_came),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
