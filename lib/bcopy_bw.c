@@ -7,14 +7,15 @@
 #include "bcopy_bw.h"
 
 /*
- * Pieces as long as a frame, taken from buffers larger than the first-level caches: what packing a
- * message does. 16 rounds of 256 KiB take 16 * 256 KiB / 7 GB/s = 0.6 ms, and some milliseconds on
- * a machine that is slow or busy.
+ * Pieces as long as a frame, taken from buffers larger than the first-level caches: what packing a message does. A round is short, 64 KiB / 7 GB/s = 9 us, so that
+ * on a machine with other work most rounds lie between two preemptions, which last for milliseconds; the fastest one counts. 64 of them take 0.6 ms. Where
+ * they take longer than LIMIT_NS together, ENOUGH of them have to do: never fewer, or a single preemption would make the result.
  */
 #define BUFFER (512u << 10)
 #define PIECE 4096u
-#define ROUND (256u << 10)
-#define ROUNDS 16
+#define ROUND (64u << 10)
+#define ROUNDS 64
+#define ENOUGH 16
 #define LIMIT_NS 5000000u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -29,10 +30,11 @@ static unsigned char copy_round(unsigned char *dst, const unsigned char *src, si
 	return dst[at % BUFFER];
 }
 
-static double measure(const struct weft_platform *platform)
+double weft_bcopy_bw_measure(const struct weft_platform *platform)
 {
 	unsigned char *mem = malloc(2 * BUFFER);
 	uint64_t start, before, now, best = UINT64_MAX;
+	double bw;
 
 	if (!mem)
 		return WEFT_BCOPY_BW_DEFAULT;
@@ -44,11 +46,14 @@ static double measure(const struct weft_platform *platform)
 		now = platform->now(platform->arg);
 		if (now - before < best)
 			best = now - before;
-		if (now - start > LIMIT_NS)
+		if (now - start > LIMIT_NS && i + 1 >= ENOUGH)
 			break;
 	}
 	free(mem);
-	return best > 0 ? ROUND / ((double)best * 1e-9) : 0;
+	bw = best > 0 ? ROUND / ((double)best * 1e-9) : 0;
+	if (bw <= 0 || bw > 1e13)
+		return WEFT_BCOPY_BW_DEFAULT;
+	return bw > WEFT_BCOPY_BW_LEAST ? bw : WEFT_BCOPY_BW_LEAST;
 }
 
 double weft_bcopy_bw(const struct weft_platform *platform)
@@ -60,8 +65,8 @@ double weft_bcopy_bw(const struct weft_platform *platform)
 		return WEFT_BCOPY_BW_DEFAULT;
 	pthread_mutex_lock(&lock);
 	if (!(measured > 0))
-		measured = measure(platform);
+		measured = weft_bcopy_bw_measure(platform);
 	bw = measured;
 	pthread_mutex_unlock(&lock);
-	return bw > 1e6 && bw < 1e13 ? bw : WEFT_BCOPY_BW_DEFAULT;
+	return bw;
 }
