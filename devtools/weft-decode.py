@@ -204,7 +204,7 @@ def wireup(data):
     need(len(data) >= 48, 'a wire-up head of %d bytes' % len(data))
     kind, major, minor, lane_no, sn, src, dst, si, sg, di, dg, status, epoch, total, offset = \
         struct.unpack_from('<BBBBIQQIIIIHHHH', data)
-    need(kind in WIREUP and major == 1 and epoch == 0 and offset + len(data) - 48 <= total, 'a wire-up head')
+    need(kind in WIREUP and major == 2 and epoch == 0 and offset + len(data) - 48 <= total, 'a wire-up head')
     text = 'WIREUP %s lane %d conn_sn %d from %016x to %016x src_ep %d,%d dst_ep %d,%d status %d' \
         % (WIREUP[kind], lane_no, sn, src, dst, si, sg, di, dg, status)
     if total != len(data) - 48:

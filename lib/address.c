@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,23 +36,6 @@ uint32_t weft_crc32c_of(const uint8_t *p, size_t n, size_t at)
 static uint32_t address_crc(const uint8_t *p, size_t n)
 {
 	return weft_crc32c_of(p, n, offsetof(struct weft_wire_address, crc));
-}
-
-static weft_le32 put_float(float f)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &f, sizeof(bits));
-	return weft_put32(bits);
-}
-
-/* A figure that may be used in arithmetic: finite, not negative. */
-static int get_float(weft_le32 x, float *f)
-{
-	uint32_t bits = weft_get32(x);
-
-	memcpy(f, &bits, sizeof(*f));
-	return isfinite(*f) && *f >= 0 ? 0 : -EINVAL;
 }
 
 static uint32_t clamp32(size_t v)
@@ -119,12 +101,12 @@ static uint8_t *pack_iface(uint8_t *p, const struct weft_address_iface *a)
 		.addr_len = a->addr_len,
 		.device = weft_put64(a->device),
 		.features = weft_put32(a->features),
-		.bandwidth = put_float(a->bandwidth),
-		.latency = put_float(a->latency),
-		.send_overhead = put_float(a->send_overhead),
-		.recv_overhead = put_float(a->recv_overhead),
-		.reg_cost = put_float(a->reg_cost),
-		.reg_growth = put_float(a->reg_growth),
+		.bandwidth = weft_put_single(a->bandwidth),
+		.latency = weft_put_single(a->latency),
+		.send_overhead = weft_put_single(a->send_overhead),
+		.recv_overhead = weft_put_single(a->recv_overhead),
+		.reg_cost = weft_put_single(a->reg_cost),
+		.reg_growth = weft_put_single(a->reg_growth),
 		.max_short = weft_put32(a->max_short),
 		.max_bcopy = weft_put32(a->max_bcopy),
 		.max_zcopy = weft_put32(a->max_zcopy),
@@ -192,6 +174,23 @@ static void copy_name(char *dst, const uint8_t *src, size_t n)
 	dst[n] = '\0';
 }
 
+/* @return false: not figures that could be */
+static bool get_figures(struct weft_address_iface *a, const struct weft_wire_iface *w)
+{
+	a->bandwidth = weft_get_single(w->bandwidth);
+	a->latency = weft_get_single(w->latency);
+	a->send_overhead = weft_get_single(w->send_overhead);
+	a->recv_overhead = weft_get_single(w->recv_overhead);
+	a->reg_cost = weft_get_single(w->reg_cost);
+	a->reg_growth = weft_get_single(w->reg_growth);
+	return weft_wire_rate_ok(a->bandwidth) &&
+	       weft_wire_time_ok(a->latency, WEFT_WIRE_LATENCY_MAX) &&
+	       weft_wire_time_ok(a->send_overhead, WEFT_WIRE_OVERHEAD_MAX) &&
+	       weft_wire_time_ok(a->recv_overhead, WEFT_WIRE_OVERHEAD_MAX) &&
+	       weft_wire_time_ok(a->reg_cost, WEFT_WIRE_REG_COST_MAX) &&
+	       weft_wire_time_ok(a->reg_growth, WEFT_WIRE_REG_GROWTH_MAX);
+}
+
 static int unpack_iface(struct weft_address_iface *a, const uint8_t **pos, const uint8_t *end)
 {
 	struct weft_wire_iface w;
@@ -214,10 +213,7 @@ static int unpack_iface(struct weft_address_iface *a, const uint8_t **pos, const
 	a->max_short = weft_get32(w.max_short);
 	a->max_bcopy = weft_get32(w.max_bcopy);
 	a->max_zcopy = weft_get32(w.max_zcopy);
-	if (get_float(w.bandwidth, &a->bandwidth) < 0 || get_float(w.latency, &a->latency) < 0 ||
-	    get_float(w.send_overhead, &a->send_overhead) < 0 ||
-	    get_float(w.recv_overhead, &a->recv_overhead) < 0 ||
-	    get_float(w.reg_cost, &a->reg_cost) < 0 || get_float(w.reg_growth, &a->reg_growth) < 0)
+	if (!get_figures(a, &w))
 		return -EINVAL;
 	copy_name(a->driver, p, w.driver_len);
 	p += w.driver_len;
@@ -279,7 +275,8 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 	a->num_ifaces = head.num_ifaces;
 	copy_name(a->name, p + sizeof(head), head.name_len);
 	if (a->worker_id == 0 || unpack_ifaces(a, p + sizeof(head) + head.name_len, end) < 0)
-		return bad(why, why_len, "the worker address contradicts itself");
+		return bad(why, why_len,
+			   "the worker address contradicts itself, or has impossible figures");
 	return 0;
 }
 

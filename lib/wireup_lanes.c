@@ -17,24 +17,6 @@
 
 #define ATTACH_RETRY_NS 500000000ull
 
-static inline float get_single(weft_le32 x)
-{
-	uint32_t bits = weft_get32(x);
-	float f;
-
-	memcpy(&f, &bits, sizeof(f));
-	return f;
-}
-
-static inline weft_le32 put_single(double d)
-{
-	float f = (float)d;
-	uint32_t bits;
-
-	memcpy(&bits, &f, sizeof(bits));
-	return weft_put32(bits);
-}
-
 /* ------------------------------------------------------------------ numbers to choose protocols by */
 
 static float own_bcopy_bw(const struct weft_ep *ep)
@@ -47,7 +29,7 @@ static float own_bcopy_bw(const struct weft_ep *ep)
 
 void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r)
 {
-	struct weft_wire_model model = {.bcopy_bw = put_single((double)own_bcopy_bw(ep))};
+	struct weft_wire_model model = {.bcopy_bw = weft_put_single(own_bcopy_bw(ep))};
 
 	weft_records_add(r, WEFT_RECORD_MODEL, &model, sizeof(model));
 }
@@ -205,8 +187,8 @@ int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, u
 /* The peer's numbers of a lane: what it has chosen by. */
 static void get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane)
 {
-	lane->bandwidth = (double)get_single(wl->bandwidth);
-	lane->latency = (double)get_single(wl->latency);
+	lane->bandwidth = (double)weft_get_single(wl->bandwidth);
+	lane->latency = (double)weft_get_single(wl->latency);
 	lane->measured = wl->flags & (WEFT_WIRE_LANE_F_BW | WEFT_WIRE_LANE_F_LAT);
 }
 
@@ -284,8 +266,8 @@ static struct weft_wire_lane wire_lane(const struct weft_ep *ep, unsigned int n)
 		.higher_iface = lower ? theirs : mine,
 		.flags = lane->measured,
 		.max_frag = weft_put32(lane->max_frag),
-		.bandwidth = put_single(lane->bandwidth),
-		.latency = put_single(lane->latency),
+		.bandwidth = weft_put_single((float)lane->bandwidth),
+		.latency = weft_put_single((float)lane->latency),
 	};
 }
 

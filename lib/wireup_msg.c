@@ -3,7 +3,6 @@
 /* WIREUP messages as bytes: records, pieces, and the gate that judges what comes in. */
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,15 +196,6 @@ int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const v
 
 /* ------------------------------------------------------------------ the gate */
 
-static bool float_good(weft_le32 x)
-{
-	uint32_t bits = weft_get32(x);
-	float f;
-
-	memcpy(&f, &bits, sizeof(f));
-	return isfinite(f) && f >= 0;
-}
-
 static const char *check_lanes(const uint8_t *p, size_t len, struct weft_wireup_msg *m)
 {
 	const struct weft_wire_lane *l = (const void *)p;
@@ -217,9 +207,11 @@ static const char *check_lanes(const uint8_t *p, size_t len, struct weft_wireup_
 	for (i = 0; i < n; i++, l++) {
 		if (l->lane >= WEFT_MAX_LANES || seen & 1u << l->lane ||
 		    l->lower_iface >= WEFT_MAX_IFACES || l->higher_iface >= WEFT_MAX_IFACES ||
-		    weft_get32(l->max_frag) == 0 || !float_good(l->bandwidth) ||
-		    !float_good(l->latency))
+		    weft_get32(l->max_frag) == 0)
 			return "bad entry in the lane map";
+		if (!weft_wire_rate_ok(weft_get_single(l->bandwidth)) ||
+		    !weft_wire_time_ok(weft_get_single(l->latency), WEFT_WIRE_LATENCY_MAX))
+			return "impossible figures in the lane map";
 		seen |= 1u << l->lane;
 	}
 	m->lanes = (const void *)p;
@@ -246,16 +238,12 @@ static const char *check_ep_addr(const uint8_t *p, size_t len, struct weft_wireu
 static const char *check_model(const uint8_t *p, size_t len, struct weft_wireup_msg *m)
 {
 	struct weft_wire_model model;
-	uint32_t bits;
 
 	if (len < sizeof(model))
 		return "short MODEL record";
 	memcpy(&model, p, sizeof(model));
-	if (!float_good(model.bcopy_bw) || weft_get32(model.bcopy_bw) == 0)
-		return "bad copy bandwidth";
-	bits = weft_get32(model.bcopy_bw);
-	memcpy(&m->bcopy_bw, &bits, sizeof(bits));
-	return NULL;
+	m->bcopy_bw = weft_get_single(model.bcopy_bw);
+	return m->bcopy_bw > 0 && weft_wire_rate_ok(m->bcopy_bw) ? NULL : "bad copy bandwidth";
 }
 
 static void copy_text(char *dst, size_t size, const uint8_t *src, size_t n)

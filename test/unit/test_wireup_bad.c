@@ -5,6 +5,8 @@
  * suffers.
  */
 
+#include <math.h>
+
 #include "conn_util.h"
 
 /* A stranger that is connected to worker w and knows how to speak. */
@@ -327,6 +329,98 @@ static void data_on_a_connection_without_endpoint_ends_it(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* The build of the version before, 1.0, whose PUTs are shorter: neither end may take the other for its like. */
+static void a_build_of_version_1_is_refused_and_refuses(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct weft_ep_params params = {.size = sizeof(params)};
+	struct weft_wire_wireup h = head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	uint8_t buf[WEFT_ADDRESS_MAX];
+	struct weft_address a = {.worker_id = 42}, out;
+	struct weft_records r;
+	struct weft_ep *ep;
+	char why[160];
+	uint8_t id;
+	const void *data;
+	size_t len;
+
+	(void)state;
+	/* It asks: the answer has the number by which it knows, too, and says both. */
+	good_req(&s, w, &r);
+	h.major = 1;
+	say(&s, w, &h, &r);
+	assert_int_equal(answer(&s, &ans), WEFT_WIREUP_ERROR);
+	assert_int_equal(ans.major, 2);
+	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
+	len = mock_stranger_last(s.lep, &id, &data);
+	assert_non_null(memmem(data, len, "2.0 here, 1.0 there", 19));
+	/* Its address is not even tried. */
+	len = weft_address_pack(&a, buf);
+	buf[4] = 1;
+	weft_address_seal(buf, len);
+	assert_int_equal(weft_address_unpack(&out, buf, len, why, sizeof(why)), -EPROTONOSUPPORT);
+	assert_non_null(strstr(why, "version 1.0, this is 2.0"));
+	params.address = buf;
+	params.address_length = len;
+	assert_int_equal(weft_ep_create(w, &params, &ep), -EPROTONOSUPPORT);
+	mock_stranger_close(s.lep);
+	mock_run(3, MS, w, NULL);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void impossible_figures_of_a_lane_are_refused_and_counted(void **state)
+{
+	static const struct {
+		float bandwidth, latency;
+		bool good;
+	} tries[] = {
+		{1e9f, 1e-6f, true},
+		{0, 0, true},
+		{1, 0, true},
+		{WEFT_WIRE_RATE_MAX, WEFT_WIRE_LATENCY_MAX, true},
+		{1e-40f, 1e-6f, false},
+		{0.9f, 1e-6f, false},
+		{1.1e14f, 1e-6f, false},
+		{1e9f, 3e38f, false},
+		{1e9f, 101, false},
+		{1e9f, -1e-9f, false},
+		{-1, 1e-6f, false},
+		{INFINITY, 1e-6f, false},
+		{1e9f, NAN, false},
+	};
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct weft_wire_wireup h, ans;
+	struct weft_wire_lane lane;
+	struct weft_records r;
+	uint64_t bad = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+		struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = w->id - 1};
+
+		h = head(&s, w, WEFT_WIREUP_REQ, i);
+		good_req(&s, w, &r);
+		memcpy(&lane, r.buf + r.len - sizeof(lane), sizeof(lane)); /* the last record */
+		lane.bandwidth = weft_put_single(tries[i].bandwidth);
+		lane.latency = weft_put_single(tries[i].latency);
+		memcpy(r.buf + r.len - sizeof(lane), &lane, sizeof(lane));
+		say(&s, w, &h, &r);
+		bad += !tries[i].good;
+		if (conn_counter(w, "wireup.drop.bad") != bad)
+			fail_msg("try %u: %g bytes/s, %g s", i, (double)tries[i].bandwidth,
+				 (double)tries[i].latency);
+		assert_int_equal(answer(&s, &ans), tries[i].good ? WEFT_WIREUP_REP : 0);
+		mock_stranger_close(s.lep);
+		mock_run(3, MS, w, NULL);
+	}
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
 static void another_version_is_refused_with_both_numbers(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -358,7 +452,7 @@ static void another_version_is_refused_with_both_numbers(void **state)
 	mock_run(1, MS, b, NULL);
 	assert_int_equal(err.calls, 1);
 	assert_int_equal(err.status, -EPROTONOSUPPORT);
-	assert_non_null(strstr(err.why, "1.0 here, 2.0 there"));
+	assert_non_null(strstr(err.why, "2.0 here, 3.0 there"));
 	conn_destroy(ctx, w, b);
 }
 
@@ -511,6 +605,8 @@ int main(int argc, char **argv)
 		CONN_TEST(records_of_past_peers_are_bounded),
 		CONN_TEST(data_on_a_connection_without_endpoint_ends_it),
 		CONN_TEST(another_version_is_refused_with_both_numbers),
+		CONN_TEST(a_build_of_version_1_is_refused_and_refuses),
+		CONN_TEST(impossible_figures_of_a_lane_are_refused_and_counted),
 		CONN_TEST(a_restarted_peer_ends_the_old_endpoint),
 		CONN_TEST(an_address_of_an_earlier_life_is_refused),
 		CONN_TEST(nobody_speaks_for_another_peer),
