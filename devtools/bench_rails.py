@@ -61,13 +61,13 @@ class Rails:
         for ns in self.ns:
             self.shape('change', ns, rail, rate)
 
-    def weft(self, test, size, rails, amount, live=None):
-        """One run; amount: options that say how long. live(client): called when it runs, returns what it has read of the
-        output; the rows of every second are returned then."""
+    def weft(self, test, size, rails, amount, watch=None):
+        """One run; amount: options that say how long. watch(line): called with each line of the output as it comes; the rows
+        of every second are returned then."""
         cmds, envs = self.commands(rails, free_port())
-        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount + ([] if live else ['-f'])
-                   + ['10.99.0.1'], envs[0], envs[1], timeout=60, live=live)
-        return csv_rows(out) if live else csv_rows(out)[-1]
+        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount + ([] if watch else ['-f'])
+                   + ['10.99.0.1'], envs[0], envs[1], timeout=60, watch=watch)
+        return csv_rows(out) if watch else csv_rows(out)[-1]
 
     def commands(self, rails, port):
         """Command lines and environments of the two ends."""
@@ -91,22 +91,21 @@ class Rails:
 
     def cut(self, size, before=2, settle=2, after=3, divisor=4):
         """A stream over both rails; after some seconds the second one is cut. What arrives when it has had time to settle."""
-        def live(client):
-            lines = []
-            while sum(line[:1].isdigit() for line in lines) < before:
-                line = client.stdout.readline()
-                if not line:
-                    return ''.join(lines)
-                lines.append(line)
-            self.set_rate(1, self.rates[1] // divisor)
-            return ''.join(lines)
+        seconds = 0
+
+        def watch(line):
+            nonlocal seconds
+            if line[:1].isdigit():
+                seconds += 1
+                if seconds == before:
+                    self.set_rate(1, self.rates[1] // divisor)
 
         # Messages that are in flight together end together: few, or a second may see none of them end. Counted and not timed:
         # how many go into a time is guessed from the rails as they are before the cut.
         bits = sum(self.rates) * before + (self.rates[0] + self.rates[1] // divisor) * (settle + after + 1)
         amount = ['-n', str(bits // 8 // size), '-O', str(max(4, min(32, 64 * MIB // size)))]
         try:
-            rows = self.weft('tag_bw', size, [0, 1], amount, live=live)
+            rows = self.weft('tag_bw', size, [0, 1], amount, watch=watch)
         finally:
             self.set_rate(1, self.rates[1])
         # A row is a second; the one in which the cut fell counts to the settling, the last one is the whole run's.

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 
@@ -46,36 +47,66 @@ def end(proc):
             proc.wait()
 
 
-def pair(server, client, env_server, env_client, timeout, live=None):
-    """Runs server and client; returns the client's output. live(client): called when both run; returns what it has read."""
+class Reader(threading.Thread):
+    """Reads a process' output to its end, line by line, so that none is lost, however it comes. watch(line): called with each."""
+
+    def __init__(self, pipe, watch):
+        super().__init__(daemon=True)
+        self.pipe, self.watch = pipe, watch
+        self.lines, self.error = [], None
+        self.start()
+
+    def run(self):
+        for line in self.pipe:
+            self.lines.append(line)
+            if self.watch and not self.error:
+                try:
+                    self.watch(line)
+                except Exception as err:  # told by the one who waits
+                    self.error = err
+
+    def text(self):
+        """All of it; the process must have ended."""
+        self.join(timeout=10)
+        if self.error:
+            raise self.error
+        return ''.join(self.lines)
+
+
+def pair(server, client, env_server, env_client, timeout, watch=None):
+    """Runs server and client; returns the client's output. watch(line): called with each line of it as it comes."""
     for cmd in (server, client):
         if shutil.which(cmd[0]) is None:
             raise TrialError('there is no program ' + cmd[0])
-    with tempfile.TemporaryFile('w+') as server_out:
+    with tempfile.TemporaryFile('w+') as server_out, tempfile.TemporaryFile('w+') as client_err:
         srv = subprocess.Popen(server, env={**os.environ, **env_server}, stdin=subprocess.DEVNULL,
                                stdout=server_out, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             time.sleep(0.15)
             cli = subprocess.Popen(client, env={**os.environ, **env_client}, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   stdout=subprocess.PIPE, stderr=client_err, text=True,
                                    start_new_session=True)
+            reader = Reader(cli.stdout, watch)
             try:
-                begin = live(cli) if live else ''
-                out, err = cli.communicate(timeout=timeout)
-                out = begin + out
+                cli.wait(timeout=timeout)
             except subprocess.TimeoutExpired:
+                raise TrialError('no end after %g s: %s' % (timeout, tail(whole(client_err)))) from None
+            finally:
                 end(cli)
-                out, err = cli.communicate()
-                raise TrialError('no end after %g s: %s' % (timeout, tail(err))) from None
+            out = reader.text()
             if cli.returncode != 0:
-                server_out.seek(0)
                 raise TrialError('exit code %d: %s | server: %s'
-                                 % (cli.returncode, tail(err or out), tail(server_out.read())))
+                                 % (cli.returncode, tail(whole(client_err) or out), tail(whole(server_out))))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 srv.wait(timeout=2)
             return out
         finally:
             end(srv)
+
+
+def whole(file):
+    file.seek(0)
+    return file.read()
 
 
 def tail(text, lines=3):

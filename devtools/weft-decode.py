@@ -25,13 +25,16 @@ def need(ok, text):
 
 def packets(data):
     """(interface, 'in' or 'out', bytes) of each enhanced packet block."""
+    need(data[:4] == b'\x0a\x0d\x0d\x0a' and data[8:12] == b'\x4d\x3c\x2b\x1a', 'no pcapng file, or one of another byte order')
     off = 0
     while off < len(data):
         need(off + 12 <= len(data), 'pcapng: cut short')
         kind, length = struct.unpack_from('<II', data, off)
         need(12 <= length <= len(data) - off and length % 4 == 0, 'pcapng: a block of %d bytes' % length)
         if kind == 6:
+            need(length >= 32, 'pcapng: a packet block of %d bytes' % length)
             iface, _, _, cap, _ = struct.unpack_from('<IIIII', data, off + 8)
+            need(cap <= length - 32, 'pcapng: a packet of %d bytes in a block of %d' % (cap, length))
             yield iface, direction(data[off + 28 + (cap + 3) // 4 * 4:off + length - 4]), data[off + 28:off + 28 + cap]
         off += length
 
@@ -41,6 +44,7 @@ def direction(options):
     while off + 4 <= len(options):
         code, length = struct.unpack_from('<HH', options, off)
         if code == 2:
+            need(length == 4 and off + 8 <= len(options), 'pcapng: the flags of a packet have %d bytes' % length)
             return {1: 'in', 2: 'out'}.get(struct.unpack_from('<I', options, off + 4)[0] & 3, '?')
         off += 4 + (length + 3) // 4 * 4
     return '?'
@@ -109,12 +113,14 @@ def lane(data):
     need(len(data) >= 42, 'a lane header of %d bytes' % len(data))
     magic, version, kind, flags, length, dst, token, seq, ack, src, path, epoch, order, ts, echo, hold = \
         struct.unpack_from('<HBBHHIIIIHBBIIIH', data)
-    need(magic == 0x6657 and version == 1, 'magic %04x, version %d' % (magic, version))
+    # A RESET is the same in all versions, and is how one tells another.
+    need(magic == 0x6657 and (version == 1 or kind == 9), 'magic %04x, version %d' % (magic, version))
     need(kind in TYPES, 'type %d' % kind)
     need(flags < 16 and epoch == 0, 'flags %x, epoch %d' % (flags, epoch))
     need(42 <= length <= len(data), 'length %d of %d' % (length, len(data)))
     text = '%s to %x token %08x seq %08x ack %08x from %x path %d/%d order %d ts %08x' \
         % (TYPES[kind], dst, token, seq, ack, src, path & 15, path >> 4, order, ts)
+    text += '' if version == 1 else ' version %d' % version
     text += '' if hold == 0xffff else ' echo %08x held %d ns' % (echo, hold * 64)
     text += ''.join(' ' + name for bit, name in ((1, 'ACK_REQ'), (8, 'RETX')) if flags & bit)
     if flags & CRC32C:
