@@ -297,22 +297,14 @@ static void recv_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f
 	struct weft_am_data *d = of_piece(me, f);
 	const uint8_t *from = (const uint8_t *)(f + 1);
 	uint64_t off = weft_get64(f->offset);
-	int rc;
 
 	if (!d)
 		return;
 	length -= sizeof(*f);
 	if (off == 0)
 		length -= d->header_length;
-	rc = weft_ivals_add(&d->got, off, off + length);
-	if (rc == -EEXIST) {
-		me->mw->count.overlap++;
+	if (weft_rx_note(me, &d->got, off, length))
 		return;
-	}
-	if (rc) {
-		weft_ep_fail(me->ep, rc, "no memory to keep track of the pieces of a message");
-		return;
-	}
 	if (off == 0) {
 		memcpy(d->bytes, from, d->header_length);
 		from += d->header_length;

@@ -143,9 +143,13 @@ const struct weft_option *weft_option_find(const char *name);
 
 /**
  * Parse @p text as @p opt wants it into the field of @p conf.
- * @param why  gets a sentence that names variable, value and what was expected
+ * @param name  what the user calls it: the variable, or a key in a file
+ * @param why   gets a sentence that names it, the value and what was expected
  * @return 0, -EINVAL, -ENOMEM; on error the field keeps its value
  */
+int weft_option_set_as(struct weft_conf *conf, const struct weft_option *opt, const char *name,
+		       const char *text, char *why, size_t why_len);
+/** The same for the option's variable, WEFT_... */
 int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text,
 		    char *why, size_t why_len);
 

@@ -275,6 +275,15 @@ static void print_bound(const struct weft_option *opt, double bound, char *buf, 
 int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const char *text,
 		    char *why, size_t why_len)
 {
+	char name[64];
+
+	snprintf(name, sizeof(name), "WEFT_%s", opt->name);
+	return weft_option_set_as(conf, opt, name, text, why, why_len);
+}
+
+int weft_option_set_as(struct weft_conf *conf, const struct weft_option *opt, const char *name,
+		       const char *text, char *why, size_t why_len)
+{
 	char what[160], low[32], high[32];
 	int rc = set_value(conf, opt, text);
 
@@ -286,12 +295,11 @@ int weft_option_set(struct weft_conf *conf, const struct weft_option *opt, const
 			print_bound(opt, opt->max, high, sizeof(high));
 		else
 			snprintf(high, sizeof(high), "2^53");
-		snprintf(why, why_len, "WEFT_%s=%.64s is out of range: expected %s to %s",
-			 opt->name, text, low, high);
+		snprintf(why, why_len, "%s=%.64s is out of range: expected %s to %s", name, text,
+			 low, high);
 	} else {
 		expected(opt, what, sizeof(what));
-		snprintf(why, why_len, "WEFT_%s=%.64s is not understood: expected %s", opt->name,
-			 text, what);
+		snprintf(why, why_len, "%s=%.64s is not understood: expected %s", name, text, what);
 	}
 	return -EINVAL;
 }

@@ -188,3 +188,21 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 			"the slowest lane");
 	return 0;
 }
+
+void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
+		      enum weft_stage poster)
+{
+	struct weft_lanes_sum sum;
+	char note[64];
+
+	weft_lanes_sum(m, lanes, &sum);
+	snprintf(note, sizeof(note), "%u lane%s, sum", sum.num, sum.num == 1 ? "" : "s");
+	weft_curve_once(cv, poster, (struct weft_linear){sum.send_overhead, 0}, "post pieces",
+			note);
+	snprintf(note, sizeof(note), "%u lane%s together %.4g GB/s", sum.num,
+		 sum.num == 1 ? "" : "s", sum.bandwidth / 1e9);
+	weft_curve_once(cv, WEFT_STAGE_WIRE, (struct weft_linear){0, 1 / sum.bandwidth},
+			"data on the wire", note);
+	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0}, "data",
+			"the slowest lane");
+}

@@ -32,6 +32,10 @@ void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const 
 void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			enum weft_stage stage);
 
+/** Data that @p lanes read or write by themselves: posting by the CPU of stage @p poster, the wire, the way. Sets lanes and shares. */
+void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
+		      enum weft_stage poster);
+
 /**
  * Data in fragments over @p lanes by active messages with headers of @p hdr bytes: send CPU, copy (unless pieces go from user memory), wire, receive CPU, receive
  * copy, and the way. Lanes that cannot carry it are left out. Sets lanes, shares, fragment and round.

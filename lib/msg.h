@@ -542,6 +542,11 @@ static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, siz
 void weft_rx_ack(struct weft_message *msg, int status);
 /** The posted receive that gets a message with @p tag from here, taken out; or NULL. */
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag);
+/**
+ * Bytes [off, off + len) of something have come. @return 0: for the first time; else they are dropped: -EEXIST (counted), or no
+ * memory, and the endpoint fails
+ */
+int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len);
 /** Nobody has posted a receive for it. */
 void weft_rx_queue(struct weft_message *msg);
 /** Its pieces will go to @p req as they come. */

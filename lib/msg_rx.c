@@ -224,12 +224,22 @@ static bool same_message(struct weft_msg_ep *me, const struct weft_message *msg,
 	return false;
 }
 
+int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len)
+{
+	int rc = weft_ivals_add(got, off, off + len);
+
+	if (rc == -EEXIST)
+		me->mw->count.overlap++;
+	else if (rc)
+		weft_ep_fail(me->ep, rc, "no memory to keep track of what has come");
+	return rc;
+}
+
 static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 		      const struct weft_wire_ref *sreq, const void *payload, size_t len)
 {
 	uint64_t off = weft_get64(f->offset);
 	struct weft_message *msg = weft_rx_lookup(me, weft_get32(f->e.seq));
-	int rc;
 
 	if (msg ? !same_message(me, msg, f) : !(msg = begin(me, f)))
 		return;
@@ -243,15 +253,8 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 		else if (me->closing && (msg->flags & WEFT_MSG_QUEUED))
 			weft_rx_refuse(msg);
 	}
-	rc = weft_ivals_add(&msg->got, off, off + len);
-	if (rc == -EEXIST) {
-		me->mw->count.overlap++;
+	if (weft_rx_note(me, &msg->got, off, len))
 		return;
-	}
-	if (rc) {
-		weft_ep_fail(me->ep, rc, "no memory to keep track of the pieces of a message");
-		return;
-	}
 	if (msg->recv) {
 		weft_recv_place(msg->recv, off, payload, len);
 	} else {

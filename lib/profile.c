@@ -264,7 +264,7 @@ static int model_key(struct parser *p, const char *name, const char *text)
 	if (p->model_seen & (1u << i))
 		return fail(p, "'%s' is given twice", name);
 	p->model_seen |= 1u << i;
-	if (weft_option_set(&p->conf, opt, text, why, sizeof(why)) < 0)
+	if (weft_option_set_as(&p->conf, opt, name, text, why, sizeof(why)) < 0)
 		return fail(p, "%s", why);
 	return 0;
 }

@@ -18,27 +18,19 @@
 #include "cost.h"
 #include "rma.h"
 
-/* What lanes that do it themselves cost: posting, the way there (and back), the wire. */
+/* What lanes that do it themselves cost: the way there (and back). */
 static void cost_native(const struct weft_model *m, uint32_t lanes, bool back,
 			struct weft_curve *cv)
 {
 	struct weft_lanes_sum sum;
-	char note[64];
 
-	weft_lanes_sum(m, lanes, &sum);
 	weft_curve_lanes(cv, m, lanes);
-	snprintf(note, sizeof(note), "%u lane%s, sum", sum.num, sum.num == 1 ? "" : "s");
-	weft_curve_once(cv, WEFT_STAGE_SEND_CPU, (struct weft_linear){sum.send_overhead, 0},
-			"post pieces", note);
-	snprintf(note, sizeof(note), "%u lane%s together %.4g GB/s", sum.num,
-		 sum.num == 1 ? "" : "s", sum.bandwidth / 1e9);
-	weft_curve_once(cv, WEFT_STAGE_WIRE, (struct weft_linear){0, 1 / sum.bandwidth},
-			"data on the wire", note);
-	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0}, "data",
+	weft_cost_native(cv, m, lanes, WEFT_STAGE_SEND_CPU);
+	if (!back)
+		return;
+	weft_lanes_sum(m, lanes, &sum);
+	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0}, "request",
 			"the slowest lane");
-	if (back)
-		weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0},
-				"request", "the slowest lane");
 }
 
 static int cost_native_rma(const struct weft_model *m, const struct weft_proto_key *key,

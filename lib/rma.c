@@ -412,15 +412,8 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr
 		me->mw->count.mismatch++;
 		return;
 	}
-	rc = weft_ivals_add(&req->send.rma.got, off, off + length);
-	if (rc == -EEXIST) {
-		me->mw->count.overlap++;
+	if (weft_rx_note(me, &req->send.rma.got, off, length))
 		return;
-	}
-	if (rc) {
-		weft_ep_fail(me->ep, rc, "no memory to keep track of the pieces of a get");
-		return;
-	}
 	if (req->status == WEFT_INPROGRESS) {
 		rc = weft_dt_unpack(&req->dt, off, hdr + 1, length);
 		if (rc < 0)

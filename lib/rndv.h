@@ -181,8 +181,6 @@ void weft_rndv_pull_read(struct weft_ask *a, bool good);
 void weft_rndv_fetch_progress(struct weft_fetch *f);
 /** Receiver: the last native read of a fetch that is over has ended. */
 void weft_rndv_fetch_reads_over(struct weft_fetch *f);
-/** Receiver: note new bytes. @return 0, or an error that is counted or has ended all */
-int weft_rndv_fetch_take(struct weft_fetch *f, uint64_t off, uint64_t len);
 /** The fetch is over: nothing is outstanding any more, except native reads (f->reads). */
 void weft_rndv_pull_end(struct weft_fetch *f);
 

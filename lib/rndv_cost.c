@@ -93,9 +93,7 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		    struct weft_curve *cv, enum weft_stage poster)
 {
-	struct weft_lanes_sum sum;
 	uint32_t all;
-	char note[64];
 
 	if (weft_buf_class(key->buf) != WEFT_DT_CONTIG) {
 		snprintf(cv->why, sizeof(cv->why),
@@ -109,7 +107,6 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 	all = lanes;
 	if (key->op == WEFT_OP_RNDV_DATA)
 		all |= weft_lanes_choose(m, &weft_lanes_rndv_am, key, NULL, 0);
-	weft_lanes_sum(m, all, &sum);
 	weft_curve_lanes(cv, m, all);
 	/* The receiver who decides knows its own buffer; the sender's is registered, or there are no keys. */
 	if (key->op != WEFT_OP_RNDV_DATA) {
@@ -119,15 +116,7 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 	} else if (!(key->buf & WEFT_BUF_REG)) {
 		weft_cost_register(cv, m, lanes, WEFT_STAGE_RECV_REG);
 	}
-	snprintf(note, sizeof(note), "%u lane%s, sum", sum.num, sum.num == 1 ? "" : "s");
-	weft_curve_once(cv, poster, (struct weft_linear){sum.send_overhead, 0}, "post pieces",
-			note);
-	snprintf(note, sizeof(note), "%u lane%s together %.4g GB/s", sum.num,
-		 sum.num == 1 ? "" : "s", sum.bandwidth / 1e9);
-	weft_curve_once(cv, WEFT_STAGE_WIRE, (struct weft_linear){0, 1 / sum.bandwidth},
-			"data on the wire", note);
-	weft_curve_once(cv, WEFT_STAGE_LATENCY, (struct weft_linear){sum.latency, 0}, "data",
-			"the slowest lane");
+	weft_cost_native(cv, m, all, poster);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ static void read_done(struct weft_lane_comp *comp, int status)
 			weft_rndv_fetch_reads_over(f);
 		return;
 	}
-	if (status == 0 && weft_rndv_fetch_take(f, off, len) == 0)
+	if (status == 0 && weft_rx_note(f->me, &f->got, off, len) == 0)
 		weft_rndv_fetch_progress(f);
 	if (!TAILQ_EMPTY(&mw->fetching))
 		weft_rndv_pump(mw);

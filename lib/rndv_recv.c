@@ -333,18 +333,6 @@ static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_re
 	return NULL;
 }
 
-int weft_rndv_fetch_take(struct weft_fetch *f, uint64_t off, uint64_t len)
-{
-	struct weft_msg_ep *me = f->me;
-	int rc = weft_ivals_add(&f->got, off, off + len);
-
-	if (rc == -EEXIST)
-		me->mw->count.overlap++;
-	else if (rc)
-		weft_ep_fail(me->ep, rc, "no memory to keep track of the pieces of a message");
-	return rc;
-}
-
 void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length)
 {
 	struct weft_fetch *f = find_fetch(me, hdr->rreq);
@@ -356,7 +344,7 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hd
 		me->mw->count.mismatch++;
 		return;
 	}
-	if (weft_rndv_fetch_take(f, off, length))
+	if (weft_rx_note(me, &f->got, off, length))
 		return;
 	weft_recv_place(f->req, off, hdr + 1, length);
 	if (f->pulled)
@@ -377,7 +365,7 @@ void weft_rndv_recv_put_done(struct weft_msg_ep *me, const struct weft_wire_put_
 		me->mw->count.mismatch++;
 		return;
 	}
-	if (weft_rndv_fetch_take(f, off, len) == 0)
+	if (weft_rx_note(me, &f->got, off, len) == 0)
 		weft_rndv_fetch_progress(f);
 }
 

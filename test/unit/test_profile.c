@@ -160,7 +160,10 @@ static void bad_files_are_refused_with_line_and_what_was_expected(void **state)
 		 "p.ini:2: ", "lane a has no 'bandwidth'"},
 		{"[lane a]\ndriver=tcp\n", "p.ini:2: ", "dpdk or roce_rc"},
 		{LANE("a") "[model]\nbcopy_bw=9\n", "p.ini:6: ", "a rate such as"},
-		{LANE("a") "[model]\nrndv_perf_diff=100\n", "p.ini:6: ", "out of range"},
+		/* By the name that the file has, not by the variable's. */
+		{LANE("a") "[model]\nbcopy_bw=9\n", "p.ini:6: bcopy_bw=9 is not", "expected"},
+		{LANE("a") "[model]\nrndv_perf_diff=100\n", "p.ini:6: rndv_perf_diff=100 is out",
+		 "of range"},
 		{LANE("a") "[model]\nrndv_perf_diff=-1\n", "p.ini:6: ", "a number"},
 		{LANE("a") "[model]\nrndv_tresh=1\n", "p.ini:6: ", "is 'rndv_thresh' meant?"},
 		{LANE("a") "[model]\nlanes=dpdk\n", "p.ini:6: ", "expected one of bcopy_bw"},
