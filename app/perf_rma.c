@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf.h"
+#include "perf_flow.h"
 
 #define KEY_MAX 2048u /* as weft_rkey_pack() promises */
 #define GET_SLOTS 4u
@@ -24,62 +24,51 @@
 
 enum { KIND_UP = 1, KIND_DOWN };
 
-struct flow;
-
-/* An operation under way. */
-struct slot {
-	struct flow *flow;
-	void *buffer;
-	uint64_t index;
-	bool busy;
-	struct weft_op_params params;
-};
-
 struct flow {
-	struct perf_side *side;
-	struct peer *peer;
-	const struct perf_run *run;
-	bool validate;
-	int error;
-	uint64_t posted, out, done;
-	unsigned int slots, target_slots;
-	struct slot *slot;
+	struct perf_flow base; /* first */
+	uint64_t done;
+	unsigned int target_slots;
 	uint64_t stride;
 	char *local, *target; /* buffers of operations, and what the peer reaches; NULL = none */
 	struct weft_mem *local_mem, *target_mem;
 	struct weft_rkey *rkey;
 };
 
+static inline struct flow *flow_of(struct perf_flow *base)
+{
+	return (struct flow *)base;
+}
+
 static inline int turn(struct flow *f)
 {
-	return peer_poll(f->peer) ? -ECANCELED : f->error;
+	return perf_flow_turn(&f->base);
 }
 
 /* ---- operations */
 
 static bool atomic_is_right(const struct flow *f, const void *result, uint64_t old)
 {
-	return f->run->size == 4 ? *(const uint32_t *)result == (uint32_t)old
-				 : *(const uint64_t *)result == old;
+	return f->base.run->size == 4 ? *(const uint32_t *)result == (uint32_t)old
+				      : *(const uint64_t *)result == old;
 }
 
-static void ended(struct slot *slot)
+static void ended(struct perf_slot *slot)
 {
-	struct flow *f = slot->flow;
-	uint64_t test = f->run->test;
+	struct flow *f = flow_of(slot->flow);
+	uint64_t test = f->base.run->test;
 
 	slot->busy = false;
 	f->done++;
 	if (perf_is_atomic(test))
-		f->side->wrong += !atomic_is_right(f, slot->buffer, slot->index);
-	else if (f->validate && (test == PERF_GET_LAT || test == PERF_GET_BW))
-		f->side->wrong +=
-			!perf_check(slot->buffer, f->run->size, slot->index % f->target_slots);
+		f->base.side->wrong += !atomic_is_right(f, slot->buffer, slot->index);
+	else if (f->base.validate && (test == PERF_GET_LAT || test == PERF_GET_BW))
+		f->base.side->wrong +=
+			!perf_check(slot->buffer, f->base.run->size, slot->index % f->target_slots);
 }
 
 static void on_done(struct weft_request *req, const struct weft_completion *c, void *arg)
 {
-	struct slot *slot = arg;
+	struct perf_slot *slot = arg;
 
 	(void)req;
 	slot->flow->out--;
@@ -90,15 +79,16 @@ static void on_done(struct weft_request *req, const struct weft_completion *c, v
 }
 
 /* The word counts up, by either operation: the old value is the operation's number. */
-static int post_atomic(struct flow *f, struct slot *slot)
+static int post_atomic(struct flow *f, struct perf_slot *slot)
 {
-	bool add = f->run->test == PERF_FADD_LAT;
+	bool add = f->base.run->test == PERF_FADD_LAT;
 	struct weft_atomic a =
 		WEFT_INIT(struct weft_atomic, .op = add ? WEFT_ATOMIC_ADD : WEFT_ATOMIC_CSWAP,
-			  .width = (unsigned int)f->run->size, .operand = add ? 1 : slot->index + 1,
-			  .compare = slot->index, .result = slot->buffer);
+			  .width = (unsigned int)f->base.run->size,
+			  .operand = add ? 1 : slot->index + 1, .compare = slot->index,
+			  .result = slot->buffer);
 
-	return weft_atomic(f->peer->ep, &a, f->rkey, 0, &slot->params, NULL);
+	return weft_atomic(f->base.peer->ep, &a, f->rkey, 0, &slot->params, NULL);
 }
 
 /* What put_lat's last byte is in iteration @index: never what it was before, 0 at first. */
@@ -107,52 +97,47 @@ static uint8_t mark(uint64_t index)
 	return (uint8_t)(index + 1);
 }
 
-static int post_put(struct flow *f, struct slot *slot, uint64_t offset)
+static int post_put(struct flow *f, struct perf_slot *slot, uint64_t offset)
 {
 	char *buffer = slot->buffer;
 
-	if (f->validate)
-		perf_fill(buffer, f->run->size, slot->index);
-	if (f->run->test == PERF_PUT_LAT)
-		buffer[f->run->size - 1] = (char)mark(slot->index);
-	return weft_put(f->peer->ep, buffer, f->run->size, f->rkey, offset, &slot->params, NULL);
-}
-
-static int post_get(struct flow *f, struct slot *slot, uint64_t offset)
-{
-	/* Nothing that is there from before shall pass for what was read. */
-	if (f->validate)
-		perf_fill(slot->buffer, f->run->size, ~slot->index);
-	return weft_get(f->peer->ep, slot->buffer, f->run->size, f->rkey, offset, &slot->params,
+	if (f->base.validate)
+		perf_fill(buffer, f->base.run->size, slot->index);
+	if (f->base.run->test == PERF_PUT_LAT)
+		buffer[f->base.run->size - 1] = (char)mark(slot->index);
+	return weft_put(f->base.peer->ep, buffer, f->base.run->size, f->rkey, offset, &slot->params,
 			NULL);
 }
 
-static inline bool post(struct flow *f)
+static int post_get(struct flow *f, struct perf_slot *slot, uint64_t offset)
 {
-	struct slot *slot = &f->slot[f->posted % f->slots];
-	uint64_t offset = f->posted % f->target_slots * f->stride;
+	/* Nothing that is there from before shall pass for what was read. */
+	if (f->base.validate)
+		perf_fill(slot->buffer, f->base.run->size, ~slot->index);
+	return weft_get(f->base.peer->ep, slot->buffer, f->base.run->size, f->rkey, offset,
+			&slot->params, NULL);
+}
+
+static inline bool post(struct perf_flow *b)
+{
+	struct perf_slot *slot = perf_flow_next(b);
+	struct flow *f = flow_of(b);
+	uint64_t offset = b->posted % f->target_slots * f->stride;
 	int ret;
 
-	if (f->validate && slot->busy)
+	if (!slot)
 		return false;
-	slot->index = f->posted;
-	if (perf_is_atomic(f->run->test))
+	slot->index = b->posted;
+	if (perf_is_atomic(b->run->test))
 		ret = post_atomic(f, slot);
-	else if (f->run->test == PERF_PUT_LAT || f->run->test == PERF_PUT_BW)
+	else if (b->run->test == PERF_PUT_LAT || b->run->test == PERF_PUT_BW)
 		ret = post_put(f, slot, offset);
 	else
 		ret = post_get(f, slot, offset);
-	if (ret < 0) {
-		f->error = ret;
+	if (!perf_flow_posted(b, slot, ret))
 		return false;
-	}
-	f->posted++;
-	if (ret == WEFT_INPROGRESS) {
-		slot->busy = true;
-		f->out++;
-	} else {
+	if (ret != WEFT_INPROGRESS)
 		ended(slot);
-	}
 	return true;
 }
 
@@ -160,62 +145,38 @@ static inline bool post(struct flow *f)
 static int stream(struct flow *f, uint64_t total)
 {
 	while (f->done < total) {
-		uint64_t before = f->done, count = 0;
+		uint64_t before = f->done;
 
-		while (count < f->run->window && f->posted < total && f->out < f->run->window &&
-		       post(f))
-			count++;
+		perf_flow_fill(&f->base, total, post);
 		if (turn(f))
 			return -ECANCELED;
-		perf_count(f->side, f->done - before);
+		perf_count(f->base.side, f->done - before);
 	}
 	return 0;
 }
 
 /* ---- waiting */
 
-/* To the end of a call that returned @ret. */
-static int finish(struct flow *f, int ret, struct weft_request *req)
-{
-	while (ret == WEFT_INPROGRESS) {
-		if (turn(f))
-			break;
-		ret = weft_request_test(req, NULL);
-	}
-	weft_request_free(req);
-	if (ret < 0 && !f->error)
-		f->error = ret;
-	return ret ? -ECANCELED : 0;
-}
-
-static int flush(struct flow *f)
-{
-	struct weft_request *req = NULL;
-	int ret = weft_ep_flush(f->peer->ep, NULL, &req);
-
-	return finish(f, ret, req);
-}
-
 static uint64_t tag_of(const struct flow *f, int kind)
 {
-	return f->run->id << 8 | (uint64_t)kind;
+	return f->base.run->id << 8 | (uint64_t)kind;
 }
 
 static int say(struct flow *f, int kind)
 {
 	struct weft_request *req = NULL;
-	int ret = weft_tag_send(f->peer->ep, NULL, 0, tag_of(f, kind), NULL, &req);
+	int ret = weft_tag_send(f->base.peer->ep, NULL, 0, tag_of(f, kind), NULL, &req);
 
-	return finish(f, ret, req);
+	return perf_flow_finish(&f->base, ret, req);
 }
 
 static int await(struct flow *f, int kind)
 {
 	struct weft_request *req = NULL;
-	int ret = weft_tag_recv(f->peer->worker, NULL, NULL, 0, tag_of(f, kind), WEFT_TAG_MASK_FULL,
-				NULL, &req);
+	int ret = weft_tag_recv(f->base.peer->worker, NULL, NULL, 0, tag_of(f, kind),
+				WEFT_TAG_MASK_FULL, NULL, &req);
 
-	return finish(f, ret, req);
+	return perf_flow_finish(&f->base, ret, req);
 }
 
 /* ---- one side works, the other only progresses */
@@ -223,24 +184,24 @@ static int await(struct flow *f, int kind)
 /* Operations before the server must look: with -V a put_bw's window, else all. */
 static uint64_t round_length(const struct flow *f)
 {
-	return f->validate && f->run->test == PERF_PUT_BW ? f->target_slots : f->run->iters;
+	return f->base.validate && f->base.run->test == PERF_PUT_BW ? f->target_slots
+								    : f->base.run->iters;
 }
 
 static uint64_t round_end(const struct flow *f, uint64_t begin)
 {
-	uint64_t rest = f->run->iters - begin, length = round_length(f);
+	uint64_t rest = f->base.run->iters - begin, length = round_length(f);
 
 	return begin + (rest < length ? rest : length);
 }
 
 static int work(struct flow *f)
 {
-	for (uint64_t at = 0; at < f->run->iters;) {
+	for (uint64_t at = 0; at < f->base.run->iters;) {
 		at = round_end(f, at);
-		if (stream(f, at) || flush(f))
+		if (stream(f, at) || perf_flow_flush(&f->base))
 			return -ECANCELED;
-		if (f->side->meter && !perf_is_latency(f->run->test))
-			f->side->meter->last = rte_rdtsc();
+		perf_flow_stop(&f->base);
 		if (say(f, KIND_UP) || await(f, KIND_DOWN))
 			return -ECANCELED;
 	}
@@ -249,20 +210,20 @@ static int work(struct flow *f)
 
 static void look(struct flow *f, uint64_t begin, uint64_t end)
 {
-	if (perf_is_atomic(f->run->test)) {
-		f->side->wrong += !atomic_is_right(f, f->target, end);
+	if (perf_is_atomic(f->base.run->test)) {
+		f->base.side->wrong += !atomic_is_right(f, f->target, end);
 		return;
 	}
-	if (!f->validate || f->run->test != PERF_PUT_BW)
+	if (!f->base.validate || f->base.run->test != PERF_PUT_BW)
 		return;
 	for (uint64_t i = begin; i < end; i++)
-		f->side->wrong +=
-			!perf_check(f->target + i % f->target_slots * f->stride, f->run->size, i);
+		f->base.side->wrong += !perf_check(f->target + i % f->target_slots * f->stride,
+						   f->base.run->size, i);
 }
 
 static int serve(struct flow *f)
 {
-	for (uint64_t at = 0; at < f->run->iters;) {
+	for (uint64_t at = 0; at < f->base.run->iters;) {
 		uint64_t end = round_end(f, at);
 
 		if (await(f, KIND_UP))
@@ -272,7 +233,7 @@ static int serve(struct flow *f)
 			return -ECANCELED;
 		at = end;
 	}
-	return flush(f);
+	return perf_flow_flush(&f->base);
 }
 
 /* ---- put_lat */
@@ -285,9 +246,9 @@ static int compare(struct flow *f, uint64_t index)
 {
 	uint64_t end = rte_rdtsc() + (uint64_t)(TORN_SECONDS * (double)rte_get_tsc_hz());
 
-	while (!perf_check(f->target, f->run->size - 1, index)) {
+	while (!perf_check(f->target, f->base.run->size - 1, index)) {
 		if (rte_rdtsc() > end) {
-			f->side->wrong++;
+			f->base.side->wrong++;
 			return 0;
 		}
 		if (turn(f))
@@ -298,40 +259,32 @@ static int compare(struct flow *f, uint64_t index)
 
 static int wait_written(struct flow *f, uint64_t index)
 {
-	const volatile uint8_t *last = (uint8_t *)f->target + f->run->size - 1;
+	const volatile uint8_t *last = (uint8_t *)f->target + f->base.run->size - 1;
 
 	while (*last != mark(index))
 		if (turn(f))
 			return -ECANCELED;
 	/* A NIC may have written it: nothing of the rest is read before. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return f->validate ? compare(f, index) : 0;
-}
-
-static int put_one(struct flow *f)
-{
-	while (f->out)
-		if (turn(f))
-			return -ECANCELED;
-	return post(f) ? 0 : -ECANCELED;
+	return f->base.validate ? compare(f, index) : 0;
 }
 
 static int ping(struct flow *f)
 {
-	for (uint64_t i = 0; i < f->run->iters; i++) {
-		if (put_one(f) || wait_written(f, i))
+	for (uint64_t i = 0; i < f->base.run->iters; i++) {
+		if (perf_flow_one(&f->base, post) || wait_written(f, i))
 			return -ECANCELED;
-		perf_count(f->side, 1);
+		perf_count(f->base.side, 1);
 	}
-	return flush(f);
+	return perf_flow_flush(&f->base);
 }
 
 static int pong(struct flow *f)
 {
-	for (uint64_t i = 0; i < f->run->iters; i++)
-		if (wait_written(f, i) || put_one(f))
+	for (uint64_t i = 0; i < f->base.run->iters; i++)
+		if (wait_written(f, i) || perf_flow_one(&f->base, post))
 			return -ECANCELED;
-	return flush(f);
+	return perf_flow_flush(&f->base);
 }
 
 /* ---- set-up */
@@ -344,50 +297,32 @@ static unsigned int rights_of(uint64_t test)
 							   : WEFT_MEM_REMOTE_WRITE;
 }
 
-/* Page faults are not what is measured, so each byte is written once. */
-static char *make_buffers(const struct flow *f, unsigned int count, int value)
-{
-	void *memory;
-
-	if (posix_memalign(&memory, 4096, count * f->stride))
-		return NULL;
-	memset(memory, value, count * f->stride);
-	return memory;
-}
-
 static int make_local(struct flow *f)
 {
-	struct weft_mem_params params = WEFT_INIT(struct weft_mem_params);
+	struct perf_flow *b = &f->base;
 	int ret = 0;
 
-	f->slot = calloc(f->slots, sizeof(*f->slot));
-	f->local = make_buffers(f, f->slots, 0x5a);
-	if (!f->slot || !f->local)
+	f->local = perf_flow_memory(b->slots * f->stride, 0x5a);
+	if (!f->local)
 		return -ENOMEM;
-	if ((f->run->flags & PERF_F_REGISTERED) && !perf_is_atomic(f->run->test))
-		ret = weft_mem_register(f->peer->ctx, f->local, f->slots * f->stride, &params,
-					&f->local_mem);
-	for (unsigned int i = 0; i < f->slots; i++) {
-		f->slot[i].flow = f;
-		f->slot[i].buffer = f->local + i * f->stride;
-		f->slot[i].params = WEFT_INIT(struct weft_op_params, .cb = on_done,
-					      .cb_arg = &f->slot[i], .mem = f->local_mem);
-	}
-	return ret;
+	if (!perf_is_atomic(b->run->test))
+		ret = perf_flow_register(b, f->local, b->slots * f->stride, &f->local_mem);
+	b->slot = perf_flow_slots(b, b->slots, on_done, f->local, f->stride, f->local_mem);
+	return ret || b->slot ? ret : -ENOMEM;
 }
 
 static int make_target(struct flow *f)
 {
 	struct weft_mem_params params =
-		WEFT_INIT(struct weft_mem_params, .flags = rights_of(f->run->test));
+		WEFT_INIT(struct weft_mem_params, .flags = rights_of(f->base.run->test));
 
-	f->target = make_buffers(f, f->target_slots, 0);
+	f->target = perf_flow_memory(f->target_slots * f->stride, 0);
 	if (!f->target)
 		return -ENOMEM;
-	for (unsigned int i = 0; f->validate && i < f->target_slots; i++)
+	for (unsigned int i = 0; f->base.validate && i < f->target_slots; i++)
 		if (params.flags == WEFT_MEM_REMOTE_READ)
-			perf_fill(f->target + i * f->stride, f->run->size, i);
-	return weft_mem_register(f->peer->ctx, f->target, f->target_slots * f->stride, &params,
+			perf_fill(f->target + i * f->stride, f->base.run->size, i);
+	return weft_mem_register(f->base.peer->ctx, f->target, f->target_slots * f->stride, &params,
 				 &f->target_mem);
 }
 
@@ -397,16 +332,13 @@ static int set_up(struct flow *f, struct perf_side *side)
 	bool put_lat = run->test == PERF_PUT_LAT, server = side->peer->server;
 	int ret = 0;
 
-	f->side = side;
-	f->peer = side->peer;
-	f->run = run;
-	f->validate = run->flags & PERF_F_VALIDATE;
-	f->stride = (run->size + 4095) / 4096 * 4096 + 4096;
-	f->slots = f->validate ? (unsigned int)run->window : 1;
+	perf_flow_init(&f->base, side);
+	f->stride = perf_flow_stride(run);
+	f->base.slots = f->base.validate ? (unsigned int)run->window : 1;
 	f->target_slots = 1;
-	if (f->validate && run->test == PERF_PUT_BW)
-		f->target_slots = f->slots;
-	if (f->validate && rights_of(run->test) == WEFT_MEM_REMOTE_READ)
+	if (f->base.validate && run->test == PERF_PUT_BW)
+		f->target_slots = f->base.slots;
+	if (f->base.validate && rights_of(run->test) == WEFT_MEM_REMOTE_READ)
 		f->target_slots = GET_SLOTS;
 	if (!server || put_lat)
 		ret = make_local(f);
@@ -422,8 +354,8 @@ static int tell_key(struct flow *f)
 	int ret = weft_rkey_pack(f->target_mem, &blob, &length);
 
 	if (ret)
-		return peer_fail_op(f->peer, "the memory has no remote key", ret);
-	ret = peer_tell(f->peer, OOB_KEY, blob, length);
+		return peer_fail_op(f->base.peer, "the memory has no remote key", ret);
+	ret = peer_tell(f->base.peer, OOB_KEY, blob, length);
 	weft_rkey_release_blob(blob);
 	return ret;
 }
@@ -433,16 +365,16 @@ static int hear_key(struct flow *f)
 {
 	uint8_t blob[KEY_MAX];
 	size_t length = sizeof(blob);
-	int ret = peer_hear_some(f->peer, OOB_KEY, blob, &length);
+	int ret = peer_hear_some(f->base.peer, OOB_KEY, blob, &length);
 
 	if (ret)
 		return ret;
-	ret = weft_rkey_unpack(f->peer->ep, blob, length, &f->rkey);
+	ret = weft_rkey_unpack(f->base.peer->ep, blob, length, &f->rkey);
 	if (!ret)
 		return APP_OK;
 	cli_error("the peer's remote key of %zu bytes cannot be used: %s", length,
 		  weft_strerror(ret));
-	return peer_fail(f->peer, APP_PEER);
+	return peer_fail(f->base.peer, APP_PEER);
 }
 
 static int exchange_keys(struct flow *f)
@@ -467,13 +399,13 @@ static int deregister(struct flow *f, struct weft_mem *mem)
 static void tear_down(struct flow *f)
 {
 	weft_rkey_destroy(f->rkey);
-	if (f->error || f->peer->exit_code)
+	if (f->base.error || f->base.peer->exit_code)
 		return;
 	if (deregister(f, f->local_mem) || deregister(f, f->target_mem))
 		return;
 	free(f->local);
 	free(f->target);
-	free(f->slot);
+	free(f->base.slot);
 	free(f);
 }
 
@@ -496,8 +428,8 @@ int perf_rma(struct perf_side *side)
 		ret = p->server ? pong(f) : ping(f);
 	else
 		ret = p->server ? serve(f) : work(f);
-	if (f->error)
-		peer_fail_op(p, "an operation on remote memory failed", f->error);
+	if (f->base.error)
+		peer_fail_op(p, "an operation on remote memory failed", f->base.error);
 	tear_down(f);
 	return p->exit_code;
 }

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file perf_flow.h
+ * What the datapaths on the library (perf_tag.c, perf_am.c, perf_rma.c) share: a window of
+ * operations under way, each in a slot with its buffer.
+ *
+ * A datapath's own state begins with a struct perf_flow. What it hands in as a function is a name
+ * that the compiler sees through: no message costs a call by a pointer for it.
+ */
+#ifndef APP_PERF_FLOW_H
+#define APP_PERF_FLOW_H
+
+#include <errno.h>
+
+#include "perf.h"
+
+struct perf_flow;
+
+/** An operation under way. */
+struct perf_slot {
+	struct perf_flow *flow;
+	void *buffer;
+	uint64_t index; /**< number of the message or operation */
+	bool busy;
+	struct weft_op_params params;
+};
+
+/** One side's end of a run. */
+struct perf_flow {
+	struct perf_side *side;
+	struct peer *peer;
+	const struct perf_run *run;
+	bool validate;
+	int error;                   /**< first failure; the run is over then */
+	uint64_t posted, out, total; /**< operations of ours: begun, under way, wanted */
+	struct perf_slot *slot;      /**< without -V only the first is used */
+	unsigned int slots;
+};
+
+/** Bytes from one buffer to the next: no two share a page. */
+static inline uint64_t perf_flow_stride(const struct perf_run *run)
+{
+	return (run->size + 4095) / 4096 * 4096 + 4096;
+}
+
+void perf_flow_init(struct perf_flow *f, struct perf_side *side);
+
+/**
+ * Slots with @p cb as the operations' callback and the slot as its argument, with buffers @p stride
+ * apart from @p buffers on (0 = all the same).
+ * @return NULL when there is no memory
+ */
+struct perf_slot *perf_flow_slots(struct perf_flow *f, unsigned int count, weft_complete_cb cb,
+				  void *buffers, uint64_t stride, struct weft_mem *mem);
+
+/** Memory whose pages are there. @return NULL when there is none */
+void *perf_flow_memory(uint64_t length, int value);
+
+/** Register it when the run asks for that. @return 0 or a negative error */
+int perf_flow_register(const struct perf_flow *f, void *memory, uint64_t length,
+		       struct weft_mem **mem);
+
+/** To the end of a call that returned @p ret. @return 0, or -ECANCELED with f->error or the peer's exit code set */
+int perf_flow_finish(struct perf_flow *f, int ret, struct weft_request *req);
+
+/** All that was sent has arrived. @return as perf_flow_finish() */
+int perf_flow_flush(struct perf_flow *f);
+
+/** The clock of a stream stops here. */
+void perf_flow_stop(struct perf_flow *f);
+
+/** An operation's callback where there is nothing to do at its end. */
+void perf_flow_sent(struct weft_request *req, const struct weft_completion *c, void *arg);
+
+/** One look at everything. @return 0, or non-zero when the run is over */
+static inline int perf_flow_turn(struct perf_flow *f)
+{
+	return peer_poll(f->peer) ? -ECANCELED : f->error;
+}
+
+/** The slot for the next operation; NULL = it is still in use. */
+static inline struct perf_slot *perf_flow_next(struct perf_flow *f)
+{
+	struct perf_slot *slot = &f->slot[f->validate ? f->posted % f->slots : 0];
+
+	return f->validate && slot->busy ? NULL : slot;
+}
+
+/** The same for a message: its bytes are there. */
+static inline struct perf_slot *perf_flow_next_message(struct perf_flow *f)
+{
+	struct perf_slot *slot = perf_flow_next(f);
+
+	if (slot && f->validate)
+		perf_fill(slot->buffer, f->run->size, f->posted);
+	return slot;
+}
+
+/** The operation's call returned @p ret. @return whether it is under way or done */
+static inline bool perf_flow_posted(struct perf_flow *f, struct perf_slot *slot, int ret)
+{
+	if (ret < 0) {
+		f->error = ret;
+		return false;
+	}
+	f->posted++;
+	if (ret == WEFT_INPROGRESS) {
+		slot->busy = true;
+		f->out++;
+	}
+	return true;
+}
+
+/** A message of the run came, or failed. */
+static inline void perf_flow_received(struct perf_flow *f, int status, const void *data,
+				      size_t length, uint64_t index)
+{
+	if (status && status != -EMSGSIZE)
+		f->error = status;
+	else if (status || length != f->run->size ||
+		 (f->validate && !perf_check(data, length, index)))
+		f->side->wrong++;
+}
+
+/** Begins one operation. @return false when there is no slot, or with f->error */
+typedef bool (*perf_flow_post_fn)(struct perf_flow *f);
+
+/** Fill the window, up to number @p total. @return operations begun */
+static inline __attribute__((always_inline)) unsigned int perf_flow_fill(struct perf_flow *f,
+									 uint64_t total,
+									 perf_flow_post_fn post)
+{
+	unsigned int count = 0;
+
+	while (count < f->run->window && f->posted < total && f->out < f->run->window && post(f))
+		count++;
+	return count;
+}
+
+/** The next operation, when the one before has ended. @return 0, or -ECANCELED when the run is over */
+static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow *f,
+							       perf_flow_post_fn post)
+{
+	while (f->out)
+		if (perf_flow_turn(f))
+			return -ECANCELED;
+	return post(f) ? 0 : -ECANCELED;
+}
+
+#endif /* APP_PERF_FLOW_H */
