@@ -3,6 +3,7 @@
 #include "peer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "sys.h"
 
 #define CLOSE_SECONDS 2.0
+#define WHY_SECONDS 0.5
 #define LANES_SECONDS 0.05
 #define LANES_SECONDS_MAX 1.0
 
@@ -278,6 +280,23 @@ int peer_open(struct peer *p)
 	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
 }
 
+/*
+ * When the peer has given up or died the TCP connection has the better sentence, though the lanes may be
+ * faster than it: it gets a moment.
+ */
+static bool peer_tells_why(struct peer *p)
+{
+	double end = sys_seconds() + WHY_SECONDS;
+	struct pollfd fd = {.fd = oob_fd(p->oob), .events = POLLIN};
+
+	while (!oob_poll(p->oob) && !oob_peer_bye(p->oob, NULL, NULL, 0)) {
+		if (sys_seconds() > end)
+			return false;
+		poll(&fd, 1, 10);
+	}
+	return true;
+}
+
 static void on_ep_error(struct weft_ep *ep, int status, const char *why, void *arg)
 {
 	struct peer *p = arg;
@@ -285,8 +304,7 @@ static void on_ep_error(struct weft_ep *ep, int status, const char *why, void *a
 	(void)ep;
 	if (p->closing || p->exit_code)
 		return;
-	/* When the peer's process has died the TCP connection has the better sentence. */
-	if (oob_poll(p->oob) || oob_peer_bye(p->oob, NULL, NULL, 0)) {
+	if (peer_tells_why(p)) {
 		peer_lost(p, oob_poll(p->oob));
 		return;
 	}

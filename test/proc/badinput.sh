@@ -10,7 +10,7 @@
 refuses() {
 	local code=$1 pattern=$2 rc=0
 	shift 2
-	timeout 20 "$@" >"$dir/client.out" 2>"$dir/client.err" </dev/null || rc=$?
+	timeout 60 "$@" >"$dir/client.out" 2>"$dir/client.err" </dev/null || rc=$?
 	[ $rc = "$code" ] || { echo "exit code $rc, not $code"; return 1; }
 	sentence "$dir/client.err" "$pattern"
 }
@@ -19,7 +19,7 @@ refuses() {
 shows() {
 	local pattern=$1 rc=0
 	shift
-	timeout 20 "$@" >"$dir/client.out" 2>"$dir/client.err" </dev/null || rc=$?
+	timeout 60 "$@" >"$dir/client.out" 2>"$dir/client.err" </dev/null || rc=$?
 	[ $rc = 0 ] && [ ! -s "$dir/client.err" ] && grep -qE -- "$pattern" "$dir/client.out"
 }
 

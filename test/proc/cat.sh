@@ -30,32 +30,41 @@ one_way() {
 	server_code || return 1
 }
 
+# open_input: $dir/input is input that goes on until descriptor 8 is closed.
+open_input() {
+	rm -f "$dir/input"
+	mkfifo "$dir/input"
+	exec 8<>"$dir/input"
+}
+
 # Half-close: the answer comes long after the question's end.
 half_close() {
 	new_pair 2
 	timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l 2>"$dir/server.err" \
 		< <(sleep 2; echo answer) >"$dir/server.out" &
 	server_pid=$!
-	echo question | client "$cat" -W 10 || return 1
+	echo question | client "$cat" -W 30 || return 1
 	server_code || return 1
 	[ "$(cat "$dir/server.out")" = question ] && [ "$(cat "$dir/client.out")" = answer ]
 }
 
 # Who reads the server's output sees its end when the client's input ends, though the server's own input goes on.
 output_ends_with_input() {
-	local i pid begin=$SECONDS
+	local i pid begin=$SECONDS ended=0
 	new_pair 2
+	open_input
 	# Without timeout, which would hold the pipe open.
-	"$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l 2>"$dir/server.err" < <(sleep 6) |
-		{ cat >"$dir/server.out"; touch "$dir/ended"; } &
-	echo all | client "$cat" -W 10 &
+	"$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l 2>"$dir/server.err" <"$dir/input" 8>&- |
+		{ cat >"$dir/server.out"; touch "$dir/ended"; } 8>&- &
+	echo all | client "$cat" -W 30 8>&- &
 	pid=$!
-	for ((i = 0; i < 80; i++)); do
-		[ ! -e "$dir/ended" ] || break
+	for ((i = 0; i < 600 && !ended; i++)); do
+		[ ! -e "$dir/ended" ] || ended=1
 		sleep 0.05
 	done
-	[ -e "$dir/ended" ] || { echo "not ended after $((SECONDS - begin)) s"; wait $pid; return 1; }
-	wait $pid && [ "$(cat "$dir/server.out")" = all ]
+	exec 8>&- # the server's own input
+	[ $ended = 1 ] || echo "not ended after $((SECONDS - begin)) s"
+	wait $pid && [ $ended = 1 ] && [ "$(cat "$dir/server.out")" = all ]
 }
 
 output_closed() {
@@ -65,7 +74,7 @@ output_closed() {
 		echo $? >"$dir/server.code"
 	} | head -c 10 >/dev/null &
 	local rc=0
-	client "$cat" -W 10 <"$dir/big" || rc=$?
+	client "$cat" -W 30 <"$dir/big" || rc=$?
 	wait
 	[ $rc = 3 ] && [ "$(cat "$dir/server.code")" = 1 ] &&
 		sentence "$dir/server.err" "output was closed" && sentence "$dir/client.err" "output was closed"
@@ -76,7 +85,7 @@ output_full() {
 	new_pair 2
 	timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l </dev/null 2>"$dir/server.err" >/dev/full &
 	server_pid=$!
-	client "$cat" -W 10 <"$dir/small" || rc=$?
+	client "$cat" -W 30 <"$dir/small" || rc=$?
 	server_code && return 1
 	[ $rc = 3 ] && sentence "$dir/server.err" "No space left"
 }
@@ -90,12 +99,15 @@ ticks() { # PID...: CPU time of these processes, in 10 ms
 
 # CPU time of both programs over a second in which nobody says anything.
 idle_cpu() {
-	local pids=() pid before after client_pid
+	local pids=() pid before after
 	new_pair 2
 	start_server "$cat" -l || return 1
-	client "$cat" < <(sleep 4) &
+	open_input
+	client "$cat" <"$dir/input" 8>&- &
 	client_pid=$!
-	sleep 1.5
+	echo hello >&8
+	until_said "$dir/server.out" hello "$server_pid" || return 1
+	sleep 0.5
 	for pid in $(pgrep -f -- "-p $port -L"); do
 		[ "$(<"/proc/$pid/comm")" != weft-cat ] || pids+=("$pid")
 	done
@@ -103,6 +115,7 @@ idle_cpu() {
 	before=$(ticks "${pids[@]}")
 	sleep 1
 	after=$(ticks "${pids[@]}")
+	exec 8>&-
 	wait $client_pid || return 1
 	server_code || return 1
 	echo "$((after - before)) of 200 ticks"

@@ -8,37 +8,37 @@
 
 ms() { echo $(($(date +%s%N) / 1000000)); }
 
-# wait_within MS PID: its exit code in rc; fails when it took longer.
-wait_within() {
+# told_at_once FILE PID: the sentence comes within 2 s; then the process ends, its exit code in rc.
+told_at_once() {
 	local begin took
 	begin=$(ms)
+	until_said "$1" "^weft-(perf|cat): .*($expect)" "$2"
+	took=$(($(ms) - begin))
 	rc=0
 	wait "$2" || rc=$?
-	took=$(($(ms) - begin))
 	echo "took $took ms, exit code $rc"
-	[ $took -le "$1" ]
+	[ $took -le 2000 ]
 }
 
 # victim SIGNAL END CLIENT_ARGS...: weft-perf runs, END (server or client) gets SIGNAL; the other one must notice.
 victim() {
-	local signal=$1 end=$2 pid
+	local signal=$1 end=$2
 	shift 2
 	new_pair 2
 	start_server "$perf" || return 1
-	client "$perf" "$@" &
-	pid=$!
-	sleep 1.5
+	start_client "$@" || return 1
+	sleep 0.5
 	if [ "$end" = server ]; then
 		kill "-$signal" "$(program_pid "$server_pid")" || return 1
-		wait_within 2000 $pid || return 1
+		told_at_once "$dir/client.err" $client_pid || return 1
 		[ $rc = 3 ] && sentence "$dir/client.err" "$expect"
 	else
 		kill "-$signal" "$(pgrep -f -- "-p $port -L.*127.0.0.1" | while read -r p; do
 			[ "$(cat "/proc/$p/comm")" = weft-perf ] && echo "$p"
 		done)" || return 1
-		wait_within 2000 "$server_pid" || return 1
+		told_at_once "$dir/server.err" "$server_pid" || return 1
 		server_pid=
-		wait "$pid"
+		wait "$client_pid"
 		[ $rc = 3 ] && grep -v waiting "$dir/server.err" >"$dir/said" && sentence "$dir/said" "$expect"
 	fi
 }
@@ -60,31 +60,27 @@ cat_killed() {
 	server_in=/dev/zero
 	start_server "$cat" -l || return 1
 	server_in=
+	: >"$dir/client.out"
 	client "$cat" </dev/null &
 	pid=$!
-	sleep 1.5
+	while [ ! -s "$dir/client.out" ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
 	kill -9 "$(program_pid "$server_pid")"
-	wait_within 2000 $pid || return 1
+	told_at_once "$dir/client.err" $pid || return 1
 	[ "$rc" = 3 ] && sentence "$dir/client.err" "died"
 }
 
 # A process that is stopped is slow, not dead.
 stopped_and_woken() {
-	local pid victim rc=0
+	local victim rc=0
 	new_pair 1
 	start_server "$perf" || return 1
-	client "$perf" -t tag_bw -s 4k -D 3 -f -V &
-	pid=$!
-	for _ in $(seq 100); do
-		! grep -q '^test ' "$dir/client.out" 2>/dev/null || break
-		sleep 0.1
-	done
+	start_client -t tag_bw -s 4k -D 3 -f -V || return 1
 	sleep 0.5
 	victim=$(program_pid "$server_pid")
 	kill -STOP "$victim"
 	sleep 3
 	kill -CONT "$victim"
-	wait $pid || rc=$?
+	wait $client_pid || rc=$?
 	server_code || return 1
 	[ $rc = 0 ]
 }

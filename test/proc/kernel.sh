@@ -39,7 +39,8 @@ vlan_seen() {
 	command -v tshark >/dev/null || return 77
 	ip netns exec "${ns[0]}" timeout 60 tshark -q -i flat -w "$dir/wire.pcapng" >/dev/null 2>&1 &
 	local sniffer=$!
-	sleep 2
+	while [ ! -s "$dir/wire.pcapng" ] && kill -0 $sniffer 2>/dev/null; do sleep 0.1; done
+	sleep 0.5
 	vlan 77 77 || return 1
 	sleep 1
 	kill -INT $sniffer

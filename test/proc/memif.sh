@@ -25,7 +25,7 @@ serve() {
 	rm -f "$address"
 	WEFT_EAL_ARGS=$(eal_args server) "$reconnect" server "$address" >"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
-	for _ in $(seq 200); do
+	for _ in $(seq 1200); do
 		[ ! -e "$address" ] || return 0
 		kill -0 $server_pid 2>/dev/null || break
 		sleep 0.05

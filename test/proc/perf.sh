@@ -30,8 +30,8 @@ ucx_columns() {
 }
 
 line_per_second() {
-	# The number of iterations is guessed from a short run, and may be far off on a busy machine.
-	perf_pair 1 -t tag_bw -s 64 -D 6 -v || return 1
+	# Long enough on any machine: a number that is guessed from a time, by a short run, may be far off on a busy one.
+	perf_pair 1 -t tag_bw -s 1M -n 30000 -v || return 1
 	[ "$(wc -l <"$dir/client.out")" -ge 3 ]
 }
 

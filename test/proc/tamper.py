@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """tamper.py SERVER-PORT flip|cut|long: prints its port, then stands between client and server on their out-of-band
-connection, and spoils the remote keys that the server sends. Ends with the connection."""
+connection, and spoils the remote keys that the server sends. What a side says at its end comes late. Ends with the connection."""
 
 import socket
 import struct
 import sys
 import threading
+import time
 
-KEY = 7  # OOB_KEY of app/oob.h
+BYE, KEY = 6, 7  # OOB_BYE and OOB_KEY of app/oob.h
 
 
 def spoil(body, how):
@@ -37,6 +38,8 @@ def forward(source, sink, how):
             body = read(source, length)
             if how and kind == KEY:
                 body = spoil(body, how)
+            if kind == BYE:
+                time.sleep(0.1)  # the end of the lanes is there before
             sink.sendall(struct.pack("<III", magic, kind, len(body)) + body)
     except (EOFError, OSError):
         for sock in (source, sink):

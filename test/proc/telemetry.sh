@@ -26,21 +26,15 @@ PYTHON
 
 # during COMMAND...: while a stream is on, with its server's process.
 during() {
-	local pid rc=0
+	local rc=0
 	new_pair 2
 	eal_server+=(--file-prefix="$prefix")
 	start_server "$perf" || return 1
-	client "$perf" -t tag_bw -s 4k -n 1000000000 -f -V &
-	pid=$!
-	for _ in $(seq 100); do
-		! grep -q '^test ' "$dir/client.out" 2>/dev/null || break
-		sleep 0.05
-	done
-	sleep 0.5
+	start_client -t tag_bw -s 4k -n 1000000000 -f -V || return 1
 	"$@" || rc=$?
 	# It would go on for hours: the server's end ends it.
 	kill -TERM "$(program_pid "$server_pid")"
-	wait $pid
+	wait $client_pid
 	server_code
 	return $rc
 }
@@ -51,8 +45,14 @@ workers_are_listed() {
 }
 
 endpoints_are_told() {
-	ask /weft/endpoints | tee "$dir/answer"
-	grep -qE 'to weft-perf[^"]*: up, 2 of 2 lanes up, [0-9]+ bytes sent, [1-9][0-9]+ received' "$dir/answer"
+	local i
+	for ((i = 0; i < 100; i++)); do
+		ask /weft/endpoints >"$dir/answer"
+		! grep -qE 'to weft-perf[^"]*: up, 2 of 2 lanes up, [0-9]+ bytes sent, [1-9][0-9]+ received' "$dir/answer" || return 0
+		sleep 0.1 # the stream has only begun
+	done
+	cat "$dir/answer"
+	return 1
 }
 
 # Twice, and they go up: the worker answers anew each time. Those that say how much there is of something now may go down.

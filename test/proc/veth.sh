@@ -37,18 +37,17 @@ cat_file() {
 
 # The sentence counts: closing packet sockets may then take the kernel a second each.
 server_killed() {
-	local pid i rc=0
+	local i rc=0
 	new_pair 2
 	start_server "$perf" || return 1
-	client "$perf" -t tag_bw -s 64k -D 30 -f &
-	pid=$!
-	sleep 1.5
+	start_client -t tag_bw -s 64k -D 30 -f || return 1
+	sleep 0.5
 	kill -9 "$(program_pid "$server_pid")"
 	for ((i = 0; i < 40; i++)); do
 		! grep -q died "$dir/client.err" || break
 		sleep 0.05
 	done
-	wait $pid || rc=$?
+	wait $client_pid || rc=$?
 	server_code
 	echo "exit code $rc, the sentence after $i x 50 ms"
 	[ $rc = 3 ] && [ $i -lt 40 ] && sentence "$dir/client.err" died
@@ -86,22 +85,17 @@ one_rail_cut() {
 
 # flap SECONDS CLIENT_ARGS...: the client's rail goes down in the middle of a stream, for so long.
 flap() {
-	local down=$1 pid rc=0 i
+	local down=$1 rc=0
 	shift
 	new_pair 1
 	start_server "$perf" -S PEER_TIMEOUT=4s || return 1
-	client "$perf" -S PEER_TIMEOUT=4s "$@" &
-	pid=$!
-	for ((i = 0; i < 100; i++)); do
-		! grep -q '^test ' "$dir/client.out" 2>/dev/null || break
-		sleep 0.05
-	done
+	start_client -S PEER_TIMEOUT=4s "$@" || return 1
 	sleep 0.7
 	ip -n "${ns[1]}" link set rail0 down
 	flapped=$SECONDS
 	sleep "$down"
 	ip -n "${ns[1]}" link set rail0 up
-	wait $pid || rc=$?
+	wait $client_pid || rc=$?
 	server_code
 	return $rc
 }
