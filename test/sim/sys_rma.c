@@ -111,75 +111,93 @@ static void flush(struct stage *t, int side)
 	settle(t, &w);
 }
 
+/* A round of random traffic both ways: what is written, and how often each side's counter was added to. */
+struct mess {
+	struct stage t;
+	struct sim_rng dice;
+	uint64_t adds[2], olds[2][BLOCKS];
+	uint8_t *buf; /* of the one side, then of the other */
+};
+
+static uint8_t mess_byte(int round, unsigned int i)
+{
+	return (uint8_t)(round * 7 + (int)i);
+}
+
+static void mess_write(struct mess *m, struct wait *w, int round)
+{
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = w);
+
+	*w = (struct wait){0, 0};
+	for (unsigned int i = 0; i < 2 * BLOCKS; i++) {
+		int from = i & 1;
+		struct side *s = &m->t.side[from];
+		unsigned int b = i / 2;
+		size_t len = 1 + sim_below(&m->dice, sim_chance(&m->dice, 0.5) ? 100 : BLOCK);
+		uint8_t *mine = m->buf + i * BLOCK;
+		struct weft_atomic add =
+			WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8,
+				  .operand = 1, .result = &m->olds[from][b]);
+		int rc;
+
+		memset(mine, mess_byte(round, i), len);
+		w->left += 2;
+		p.flags = b & 1 ? WEFT_OP_DELIVERED : 0;
+		rc = weft_put(s->e->ep, mine, len, s->rkey, b * BLOCK, &p, NULL);
+		assert_in_range(rc, 0, 1);
+		w->left -= rc == 0;
+		p.flags = 0;
+		rc = weft_atomic(s->e->ep, &add, s->rkey, BLOCKS * BLOCK, &p, NULL);
+		assert_int_equal(rc, WEFT_INPROGRESS);
+		m->adds[!from]++;
+	}
+	settle(&m->t, w);
+	flush(&m->t, 0);
+	flush(&m->t, 1);
+}
+
+/* Read all of it back, and compare with what lies there. */
+static void mess_read(struct mess *m, struct wait *w, int round)
+{
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = w);
+
+	*w = (struct wait){2, 0};
+	for (int from = 0; from < 2; from++)
+		assert_int_equal(weft_get(m->t.side[from].e->ep,
+					  m->buf + from * (int)(BLOCKS * BLOCK), BLOCKS * BLOCK,
+					  m->t.side[from].rkey, 0, &p, NULL),
+				 WEFT_INPROGRESS);
+	settle(&m->t, w);
+	for (int from = 0; from < 2; from++) {
+		const uint8_t *got = m->buf + from * (int)(BLOCKS * BLOCK);
+
+		assert_memory_equal(got, m->t.side[!from].bytes, BLOCKS * BLOCK);
+		for (unsigned int b = 0; b < BLOCKS; b++)
+			assert_int_equal(got[b * BLOCK],
+					 mess_byte(round, 2 * b + (unsigned int)from));
+	}
+}
+
 static void random_puts_gets_and_atomics_keep_every_byte_and_count(struct sim_case *c)
 {
 	static struct wait w;
-	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = done, .cb_arg = &w);
-	uint64_t first = c->seed;
+	uint64_t first = c->seed, count;
 
 	for (; c->seed < first + 5; c->seed++) {
-		struct sim_rng dice = sim_rng_make(c->seed, 1);
-		uint64_t adds[2] = {0, 0}, count;
-		struct stage t;
-		uint8_t *buf = malloc(2 * BLOCKS * BLOCK);
+		struct mess m = {.dice = sim_rng_make(c->seed, 1),
+				 .buf = malloc(2 * BLOCKS * BLOCK)};
 
-		stage_open(&t, c, &lossy);
+		stage_open(&m.t, c, &lossy);
 		for (int round = 0; round < 10; round++) {
-			uint64_t olds[2][BLOCKS];
-
-			w = (struct wait){0, 0};
-			for (unsigned int i = 0; i < 2 * BLOCKS; i++) {
-				int from = i & 1;
-				struct side *s = &t.side[from];
-				unsigned int b = i / 2;
-				size_t len =
-					1 + sim_below(&dice, sim_chance(&dice, 0.5) ? 100 : BLOCK);
-				uint8_t *mine = buf + i * BLOCK;
-				struct weft_atomic add =
-					WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD,
-						  .width = 8, .operand = 1,
-						  .result = &olds[from][b]);
-				int rc;
-
-				memset(mine, (int)(round * 7 + (int)i), len);
-				w.left += 2;
-				p.flags = b & 1 ? WEFT_OP_DELIVERED : 0;
-				rc = weft_put(s->e->ep, mine, len, s->rkey, b * BLOCK, &p, NULL);
-				assert_in_range(rc, 0, 1);
-				w.left -= rc == 0;
-				p.flags = 0;
-				rc = weft_atomic(s->e->ep, &add, s->rkey, BLOCKS * BLOCK, &p, NULL);
-				assert_int_equal(rc, WEFT_INPROGRESS);
-				adds[!from]++;
-			}
-			settle(&t, &w);
-			flush(&t, 0);
-			flush(&t, 1);
+			mess_write(&m, &w, round);
 			for (int side = 0; side < 2; side++) {
-				memcpy(&count, t.side[side].bytes + BLOCKS * BLOCK, 8);
-				assert_int_equal(count, adds[side]);
+				memcpy(&count, m.t.side[side].bytes + BLOCKS * BLOCK, 8);
+				assert_int_equal(count, m.adds[side]);
 			}
-			/* Read all of it back, and compare with what lies there. */
-			w = (struct wait){2, 0};
-			for (int from = 0; from < 2; from++)
-				assert_int_equal(weft_get(t.side[from].e->ep,
-							  buf + from * (int)(BLOCKS * BLOCK),
-							  BLOCKS * BLOCK, t.side[from].rkey, 0, &p,
-							  NULL),
-						 WEFT_INPROGRESS);
-			settle(&t, &w);
-			for (int from = 0; from < 2; from++) {
-				const uint8_t *got = buf + from * (int)(BLOCKS * BLOCK);
-
-				assert_memory_equal(got, t.side[!from].bytes, BLOCKS * BLOCK);
-				for (unsigned int b = 0; b < BLOCKS; b++)
-					assert_int_equal(
-						got[b * BLOCK],
-						(uint8_t)(round * 7 + (int)(2 * b) + from));
-			}
+			mess_read(&m, &w, round);
 		}
-		stage_close(&t);
-		free(buf);
+		stage_close(&m.t);
+		free(m.buf);
 	}
 	c->seed = first;
 }

@@ -250,65 +250,82 @@ static void E7_incast_of_80_KB_rendezvous_from_eight_senders_ends(void **state)
 
 #define OPS 120
 
-static void random_traffic(uint64_t seed, const char *lanes_a, const char *lanes_b)
+struct exchange {
+	struct op s, r;
+	uint8_t *sb, *rb;
+	size_t len, room;
+};
+
+/* Any order, no room, bursts: what the seed says. */
+static struct weft_context *random_lanes(uint64_t seed)
 {
 	struct weft_context *ctx;
-	struct weft_worker *w[2];
-	struct weft_ep *ep[2];
-	struct {
-		struct op s, r;
-		uint8_t *sb, *rb;
-		size_t len, room;
-	} * o;
-	uint64_t x = seed * 0x9e3779b97f4a7c15ull + 1;
 
 	mock_reset();
 	mock_seed(seed);
 	ctx = mock_context("CONNECT_TIMEOUT=60s", "MULTI_EAGER_LIMIT=20k", "EAGER_CREDIT=200k",
 			   "SEQ_START=4294967200", "LOG_LEVEL=error", NULL);
-	w[0] = mock_worker(ctx, lanes_a);
-	w[1] = mock_worker(ctx, lanes_b);
-	ep[0] = mock_connect(w[0], w[1]);
-	ep[1] = mock_connect(w[1], w[0]);
 	mock_set_order(MOCK_RANDOM);
 	mock_set_eagain(NULL, seed % 4 * 200);
 	mock_set_window(seed % 3 ? 0 : 5);
 	mock_set_no_keep(seed % 2);
 	mock_set_burst((unsigned int)(seed % 5));
-	o = calloc(2 * OPS, sizeof(*o));
-	for (int i = 0; i < 2 * OPS; i++) {
-		int from = i & 1;
-		static const size_t lens[] = {0, 8, 200, 256, 300, 2000, 5000, 19000, 60000};
+	return ctx;
+}
 
-		o[i].len = lens[pair_random(&x) % 9];
-		o[i].room = pair_random(&x) % 8 ? o[i].len + pair_random(&x) % 100 : o[i].len / 2;
-		o[i].sb = malloc(o[i].len + 1);
-		o[i].rb = malloc(o[i].room + 1);
-		fill(o[i].sb, o[i].len, (uint64_t)i);
-		if (pair_random(&x) % 2)
-			op_recv(&o[i].r, w[!from], o[i].rb, o[i].room, (uint64_t)i, FULL);
-		op_send_dt(&o[i].s, ep[from], o[i].sb, o[i].len, (uint64_t)i,
-			   pair_random(&x) % 4 == 0, NULL);
+static void exchange_begin(struct exchange *o, int i, struct weft_ep *ep, struct weft_worker *to,
+			   uint64_t *x)
+{
+	static const size_t lens[] = {0, 8, 200, 256, 300, 2000, 5000, 19000, 60000};
+
+	o->len = lens[pair_random(x) % 9];
+	o->room = pair_random(x) % 8 ? o->len + pair_random(x) % 100 : o->len / 2;
+	o->sb = malloc(o->len + 1);
+	o->rb = malloc(o->room + 1);
+	fill(o->sb, o->len, (uint64_t)i);
+	if (pair_random(x) % 2)
+		op_recv(&o->r, to, o->rb, o->room, (uint64_t)i, FULL);
+	op_send_dt(&o->s, ep, o->sb, o->len, (uint64_t)i, pair_random(x) % 4 == 0, NULL);
+}
+
+static void exchange_end(struct exchange *o, int i, struct weft_worker *w[2], uint64_t seed)
+{
+	for (int t = 0; t < 20000 && !(op_done(&o->s) && op_done(&o->r)); t++)
+		mock_run(1, MS / 10, w[0], w[1], NULL);
+	if (!op_done(&o->s) || !op_done(&o->r))
+		fail_msg("seed %llu: message %d of %zu bytes is not over", (unsigned long long)seed,
+			 i, o->len);
+	op_end(&o->s, 0);
+	op_end(&o->r, o->len > o->room ? -EMSGSIZE : 0);
+	assert_int_equal(o->r.c.length, o->len);
+	if (o->len <= o->room)
+		check(o->rb, o->len, (uint64_t)i);
+	free(o->sb);
+	free(o->rb);
+}
+
+static void random_traffic(uint64_t seed, const char *lanes_a, const char *lanes_b)
+{
+	struct weft_context *ctx = random_lanes(seed);
+	struct weft_worker *w[2];
+	struct weft_ep *ep[2];
+	struct exchange *o = calloc(2 * OPS, sizeof(*o));
+	uint64_t x = seed * 0x9e3779b97f4a7c15ull + 1;
+
+	w[0] = mock_worker(ctx, lanes_a);
+	w[1] = mock_worker(ctx, lanes_b);
+	ep[0] = mock_connect(w[0], w[1]);
+	ep[1] = mock_connect(w[1], w[0]);
+	for (int i = 0; i < 2 * OPS; i++) {
+		exchange_begin(&o[i], i, ep[i & 1], w[!(i & 1)], &x);
 		mock_run((unsigned int)(pair_random(&x) % 3), MS / 10, w[0], w[1], NULL);
 	}
 	for (int i = 0; i < 2 * OPS; i++) {
 		if (!o[i].r.c.size)
 			op_recv(&o[i].r, w[!(i & 1)], o[i].rb, o[i].room, (uint64_t)i, FULL);
 	}
-	for (int i = 0; i < 2 * OPS; i++) {
-		for (int t = 0; t < 20000 && !(op_done(&o[i].s) && op_done(&o[i].r)); t++)
-			mock_run(1, MS / 10, w[0], w[1], NULL);
-		if (!op_done(&o[i].s) || !op_done(&o[i].r))
-			fail_msg("seed %llu: message %d of %zu bytes is not over",
-				 (unsigned long long)seed, i, o[i].len);
-		op_end(&o[i].s, 0);
-		op_end(&o[i].r, o[i].len > o[i].room ? -EMSGSIZE : 0);
-		assert_int_equal(o[i].r.c.length, o[i].len);
-		if (o[i].len <= o[i].room)
-			check(o[i].rb, o[i].len, (uint64_t)i);
-		free(o[i].sb);
-		free(o[i].rb);
-	}
+	for (int i = 0; i < 2 * OPS; i++)
+		exchange_end(&o[i], i, w, seed);
 	free(o);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(w[i]->msg->reqs.in_use, 0);

@@ -5,34 +5,15 @@
  * doubles: RoCE only, raw only, mixed, and what goes wrong on the way.
  */
 
-#include "conn_util.h"
 #include "mem.h"
-#include "mock_link.h"
+#include "link_util.h"
 #include "rounds.h"
 
 static const char roce_only[] = "mlink:0;mctl:0";
 static const char two_rails[] = "mlink:0,net=1;mlink:1,net=2;mctl:0,net=1;mctl:1,net=2";
 static const char mixed[] = "mock:0;mlink:0;mctl:0";
 
-static int setup(void **state)
-{
-	(void)state;
-	mock_reset();
-	mlink_reset(1);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	conn_teardown(state);
-	assert_int_equal(mlink_num_ifaces(), 0);
-	assert_int_equal(mlink_num_leps(), 0);
-	assert_int_equal(mlink_num_messages(), 0);
-	assert_int_equal(mlink_num_mems(), 0);
-	return 0;
-}
-
-#define LINK_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define LINK_TEST(f) cmocka_unit_test_setup_teardown(f, link_setup, link_teardown)
 
 static struct weft_context *context(void)
 {

@@ -5,27 +5,9 @@
  * late: dropped and counted; nobody else suffers.
  */
 
-#include "conn_util.h"
-#include "mock_link.h"
+#include "link_util.h"
 
-static int setup(void **state)
-{
-	(void)state;
-	mock_reset();
-	mlink_reset(1);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	conn_teardown(state);
-	assert_int_equal(mlink_num_ifaces(), 0);
-	assert_int_equal(mlink_num_leps(), 0);
-	assert_int_equal(mlink_num_messages(), 0);
-	return 0;
-}
-
-#define BAD_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define BAD_TEST(f) cmocka_unit_test_setup_teardown(f, link_setup, link_teardown)
 
 /* The worker has mlink:0 as interface 0 and mctl:0 as 1; the stranger the same, and a lower id. */
 #define STRANGER_ID 42
