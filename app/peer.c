@@ -281,8 +281,8 @@ int peer_open(struct peer *p)
 }
 
 /*
- * When the peer has given up or died the TCP connection has the better sentence, though the lanes may be
- * faster than it: it gets a moment.
+ * When the peer has given up or died the TCP connection has the better sentence, though the lanes
+ * may be faster than it: it gets a moment.
  */
 static bool peer_tells_why(struct peer *p)
 {

@@ -2,8 +2,8 @@
 /**
  * @file perf.h
  * The parts of weft-perf: options (perf.c), the conversation of client and server (perf_run.c), the
- * datapaths (perf_tag.c, perf_flood.c, perf_am.c, perf_rma.c, perf_raw.c; what they share: perf_flow.h), figures (perf_meter.h) and what is printed
- * (perf_print.c).
+ * datapaths (perf_tag.c, perf_flood.c, perf_am.c, perf_rma.c, perf_raw.c; what three of them share:
+ * perf_flow.h), figures (perf_meter.h) and what is printed (perf_print.c).
  *
  * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of
  * it and tells the server; warm-up is a run whose figures nobody prints.

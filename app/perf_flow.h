@@ -60,7 +60,10 @@ void *perf_flow_memory(uint64_t length, int value);
 int perf_flow_register(const struct perf_flow *f, void *memory, uint64_t length,
 		       struct weft_mem **mem);
 
-/** To the end of a call that returned @p ret. @return 0, or -ECANCELED with f->error or the peer's exit code set */
+/**
+ * To the end of a call that returned @p ret.
+ * @return 0, or -ECANCELED with f->error or the peer's exit code set
+ */
 int perf_flow_finish(struct perf_flow *f, int ret, struct weft_request *req);
 
 /** All that was sent has arrived. @return as perf_flow_finish() */
@@ -137,7 +140,10 @@ static inline __attribute__((always_inline)) unsigned int perf_flow_fill(struct 
 	return count;
 }
 
-/** The next operation, when the one before has ended. @return 0, or -ECANCELED when the run is over */
+/**
+ * The next operation, when the one before has ended.
+ * @return 0, or -ECANCELED when the run is over
+ */
 static inline __attribute__((always_inline)) int perf_flow_one(struct perf_flow *f,
 							       perf_flow_post_fn post)
 {
