@@ -69,6 +69,8 @@ int weft_port_ethdev_list(struct weft_lane_resource **list)
 	r = calloc(RTE_MAX_ETHPORTS, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
+	/* Or a port that is just being opened or closed is neither ours nor free. */
+	pthread_mutex_lock(&ports_lock);
 	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
 		if (!is_ours_to_use(id))
 			continue;
@@ -77,6 +79,7 @@ int weft_port_ethdev_list(struct weft_lane_resource **list)
 		snprintf(r[n].device, sizeof(r[n].device), "%s", name);
 		n++;
 	}
+	pthread_mutex_unlock(&ports_lock);
 	if (n == 0) {
 		free(r);
 		return 0;

@@ -87,6 +87,11 @@ void mock_set_window(unsigned int n)
 	mock_net.window = n;
 }
 
+void mock_set_slow_hardware(bool on)
+{
+	mock_net.slow_hardware = on;
+}
+
 void mock_set_no_keep(bool on)
 {
 	mock_net.no_keep = on;

@@ -117,6 +117,12 @@ void mock_set_eagain(struct weft_lane_iface *iface, unsigned int permille);
 /** At most @p n messages of a lep unacknowledged, else -EAGAIN; 0 = no bound. */
 void mock_set_window(unsigned int n);
 
+/**
+ * The hardware still holds the memory of what was sent when a lep is destroyed: those completions come
+ * from close(), not before.
+ */
+void mock_set_slow_hardware(bool on);
+
 /** Receive callbacks get desc == NULL (must copy). */
 void mock_set_no_keep(bool on);
 

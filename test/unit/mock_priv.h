@@ -127,7 +127,7 @@ struct mock_net {
 	uint64_t rng;
 	enum mock_order order;
 	unsigned int burst, eagain, window;
-	bool held, no_keep;
+	bool held, no_keep, slow_hardware;
 	uint64_t delay;
 	enum mock_verdict (*filter)(const struct mock_msg_view *msg, void *arg);
 	void *filter_arg;

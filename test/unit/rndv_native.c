@@ -5,6 +5,8 @@
  * writer's worker progresses. U n = item n of the list in doc/behaviours.md.
  */
 
+#include <unistd.h>
+
 #include "mock_lane.h"
 #include "msg_util.h"
 
@@ -467,10 +469,45 @@ static void a_registration_beside_the_buffer_is_not_offered(void **state)
 	duo_close(&d);
 }
 
+/*
+ * The lanes give back what they still hold when they close, under the context's lock; its registration, made on the
+ * fly, goes with it, under the same lock.
+ */
+static void a_worker_may_go_while_its_lanes_hold_what_was_registered_on_the_fly(void **state)
+{
+	static const char *const schemes[] = {"put", "get"};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct weft_op_params p;
+		struct duo d;
+		struct op s, r;
+
+		alarm(20); /* it would wait for itself for ever */
+		duo_open(&d, "mock:0,get=16k,put=16k", schemes[i], schemes[i]);
+		p = op_params(&r, NULL);
+		assert_int_equal(weft_tag_recv(d.w[1], NULL, d.rbuf, LEN, 1, FULL, &p, NULL),
+				 WEFT_INPROGRESS);
+		p = op_params(&s, NULL);
+		assert_int_equal(weft_tag_send(d.ep, d.sbuf, LEN, 1, &p, NULL), WEFT_INPROGRESS);
+		for (int k = 0; k < 200 && !puts_of(&d) && !gets(&d); k++)
+			duo_run(&d, 1);
+		assert_true(puts_of(&d) + gets(&d) > 0);
+		assert_in_range(mock_num_mems(), 1, 2);
+		mock_set_slow_hardware(true);
+		duo_close(&d);
+		assert_int_equal(s.calls, 1);
+		assert_int_equal(r.calls, 1);
+		assert_true(s.c.status < 0 && r.c.status < 0);
+		alarm(0);
+	}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(a_worker_may_go_while_its_lanes_hold_what_was_registered_on_the_fly),
 		T(a_lane_that_reads_is_read_from_and_the_sender_copies_nothing),
 		T(one_message_is_read_natively_and_pulled_at_the_same_time),
 		T(U35_schemes_get_put_and_am_give_the_same_bytes),
