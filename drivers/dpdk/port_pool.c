@@ -17,6 +17,7 @@
 #define FRAME_BUFS 4095    /* more whole frames than this do no good by themselves */
 #define FRAME_BUFS_MIN 255 /* kept beyond the rings when nothing is said */
 #define CACHE 256
+#define MIB (1u << 20)
 
 /* A pool whose buffers were not all back when its port was closed. */
 struct late {
@@ -111,17 +112,20 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 {
 	uint16_t room = room_for(d);
 	uint32_t n = count_frames(d, room, nb_rx, nb_tx, rx_bufs);
+	uint64_t bytes;
 
 	free_late();
 	d->pools[q] = make(d, "frames", q, n, room);
 	d->hdr_pools[q] = make(d, "hdrs", q, HDR_BUFS, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
 	if (d->pools[q] && d->hdr_pools[q])
 		return 0;
+	bytes = (uint64_t)n * object_size(room) +
+		(uint64_t)HDR_BUFS * object_size(RTE_PKTMBUF_HEADROOM + HDR_ROOM);
 	snprintf(
 		why, why_len,
-		"port %u (%s): no memory for %u buffers of %u bytes; give the EAL more (hugepages, "
-		"or -m MB), or set WEFT_RX_BUFS lower",
-		d->port_id, d->name, n, object_size(room));
+		"port %u (%s): no memory for %u buffers of %u bytes (%u MiB with those for headers; every "
+		"lane has its own); give the EAL more (hugepages, or -m MB), or set WEFT_RX_BUFS lower",
+		d->port_id, d->name, n, object_size(room), (unsigned int)((bytes + MIB - 1) / MIB));
 	return -ENOMEM;
 }
 

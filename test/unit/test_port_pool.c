@@ -43,14 +43,19 @@ static unsigned int pools_there(void)
 
 static uint16_t null_port;
 
-static void open_port(struct pools *p)
+static void make_port(struct pools *p)
 {
-	char why[200] = "";
-
 	*p = (struct pools){.dev = {.port_id = null_port, .frame_size = 1514, .num_queues = 1}};
 	p->dev.limits.copies_tx = true;
 	p->dev.pools = p->frames;
 	p->dev.hdr_pools = p->hdrs;
+}
+
+static void open_port(struct pools *p)
+{
+	char why[200] = "";
+
+	make_port(p);
 	if (weft_port_pools_create(&p->dev, 0, 64, 64, 31, why, sizeof(why)))
 		fail_msg("%s", why);
 }
@@ -90,11 +95,28 @@ static void pools_with_a_buffer_out_go_when_it_is_back_however_many(void **state
 	assert_int_equal(pools_there(), 0);
 }
 
+static void a_port_without_memory_says_how_much_it_wants(void **state)
+{
+	char why[256] = "";
+	struct pools p;
+
+	(void)state;
+	make_port(&p);
+	assert_int_equal(weft_port_pools_create(&p.dev, 0, 64, 64, 300000, why, sizeof(why)),
+			 -ENOMEM);
+	weft_port_pools_free(&p.dev, 0);
+	assert_int_equal(pools_there(), 0);
+	if (!strstr(why, "no memory for 3") || !strstr(why, " MiB with those for headers") ||
+	    !strstr(why, "set WEFT_RX_BUFS lower"))
+		fail_msg("it said: %s", why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pools_go_with_their_port),
 		cmocka_unit_test(pools_with_a_buffer_out_go_when_it_is_back_however_many),
+		cmocka_unit_test(a_port_without_memory_says_how_much_it_wants),
 	};
 
 	test_eal_init("512");
