@@ -29,10 +29,25 @@ ucx_columns() {
 		"iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr" ]
 }
 
+# Of a test that would go on for hours: the server's end ends it.
 line_per_second() {
-	# Long enough on any machine: a number that is guessed from a time, by a short run, may be far off on a busy one.
-	perf_pair 1 -t tag_bw -s 1M -n 30000 -v || return 1
-	[ "$(wc -l <"$dir/client.out")" -ge 3 ]
+	local pid i begin
+	new_pair 1
+	start_server "$perf" || return 1
+	begin=$SECONDS
+	: >"$dir/client.out"
+	client "$perf" -t tag_bw -s 64 -n 1000000000000 -v &
+	pid=$!
+	for ((i = 0; i < 600 && $(wc -l <"$dir/client.out") < 4; i++)); do
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.1
+	done
+	kill "$server_pid"
+	wait $pid
+	server_code
+	echo "$(wc -l <"$dir/client.out") lines after $((SECONDS - begin)) s"
+	# The columns' names, and a line for each second; not more of them than seconds.
+	[ "$(wc -l <"$dir/client.out")" -ge 4 ] && [ $((SECONDS - begin)) -ge 2 ]
 }
 
 table() {
