@@ -215,9 +215,8 @@ static void check_leps(struct roce_iface *r)
 			    r->now - chan->busy_since > r->keepalive_ns)
 				roce_chan_tell(chan);
 			/* May run callbacks that destroy the lep: the rest waits for the next look. */
-			if (lep->state == ROCE_FAILED && !lep->closing && !idle &&
-			    r->now - lep->since > ABANDON_NS &&
-			    (lep->job.run == NULL || roce_job_done(&lep->job))) {
+			if (lep->state == ROCE_FAILED && !lep->closing && !lep->connecting &&
+			    !idle && r->now - lep->since > ABANDON_NS) {
 				chan->abandoned = true;
 				roce_chan_abandon(chan, chan->sq.tail);
 				return;

@@ -19,121 +19,6 @@
 	(1u << 20) /* of one read or write: so that others get their turn, and rails their share */
 #define CLOSE_NS 3000000000ull
 
-/* ------------------------------------------------------------------ the port */
-
-static uint8_t mtu_code(unsigned int bytes)
-{
-	uint8_t code = 5;
-
-	while (code > 1 && (128u << code) > bytes)
-		code--;
-	return code;
-}
-
-static int pick_gid(struct roce_port_info *info, char *why, size_t why_len)
-{
-	struct weft_roce_gid table[64];
-	int num = roce_dev_gids(info->dev, info->port, table, 64);
-	char reason[320];
-	int i;
-
-	i = weft_roce_gid_pick(table, num, info->opts.gid, &info->opts.subnet, reason,
-			       sizeof(reason));
-	if (i < 0) {
-		snprintf(why, why_len, "%s", reason);
-		return i;
-	}
-	info->gid = table[i];
-	snprintf(info->why, sizeof(info->why), "%s", reason);
-	roce_dev_netdev(info->dev, info->port, info->gid.index, info->netdev);
-	return 0;
-}
-
-static int check_port(struct roce_port_info *info, char *why, size_t why_len)
-{
-	if (info->port > info->dev->attr.phys_port_cnt ||
-	    ibv_query_port(info->dev->ctx, (uint8_t)info->port, &info->attr) != 0) {
-		snprintf(why, why_len, "it has no port %u (there are %u)", info->port,
-			 info->dev->attr.phys_port_cnt);
-		return -ENODEV;
-	}
-	if (info->attr.link_layer != IBV_LINK_LAYER_ETHERNET) {
-		snprintf(why, why_len, "its port is InfiniBand: Weft drives Ethernet only");
-		return -ENODEV;
-	}
-	info->mtu = (uint8_t)info->attr.active_mtu;
-	if (info->opts.mtu && mtu_code(info->opts.mtu) < info->mtu)
-		info->mtu = mtu_code(info->opts.mtu);
-	return 0;
-}
-
-int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *info, char *why,
-		   size_t why_len)
-{
-	char device[64];
-	int rc;
-
-	memset(info, 0, sizeof(*info));
-	rc = weft_roce_opts_parse(params->options, &info->opts, why, why_len);
-	if (rc < 0)
-		return rc;
-	if (weft_roce_resource_parse(params->resource, device, sizeof(device), &info->port) < 0) {
-		snprintf(why, why_len, "'%s' is not of the form DEVICE or DEVICE:PORT",
-			 params->resource);
-		return -EINVAL;
-	}
-	info->dev = roce_dev_get(device, &rc, why, why_len);
-	if (info->dev == NULL)
-		return rc;
-	rc = check_port(info, why, why_len);
-	if (rc == 0)
-		rc = pick_gid(info, why, why_len);
-	if (rc < 0)
-		roce_dev_put(info->dev);
-	return rc;
-}
-
-void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const uint8_t gid[16],
-		    uint8_t mtu, uint32_t seg)
-{
-	*addr = (struct weft_roce_addr){
-		.version = WEFT_ROCE_VERSION,
-		.kind = (uint8_t)kind,
-		.mtu = mtu,
-		.seg = weft_put32(seg),
-	};
-	memcpy(addr->gid, gid, 16);
-}
-
-int roce_reachable(const uint8_t own[16], const char *netdev, enum weft_roce_kind kind,
-		   const void *addr, size_t len, char *why, size_t why_len)
-{
-	struct weft_roce_addr a;
-	int rc = weft_roce_addr_check(addr, len, kind, why, why_len);
-
-	if (rc < 0)
-		return rc;
-	memcpy(&a, addr, sizeof(a));
-	return roce_route(netdev, own, a.gid, why, why_len);
-}
-
-void roce_print_address(const void *addr, size_t len, char *buf, size_t size)
-{
-	struct weft_roce_addr a;
-	char gid[48];
-
-	if (len != sizeof(a)) {
-		snprintf(buf, size, "damaged RoCE address");
-		return;
-	}
-	memcpy(&a, addr, sizeof(a));
-	weft_roce_gid_print(a.gid, gid, sizeof(gid));
-	if (a.kind == WEFT_ROCE_UD)
-		snprintf(buf, size, "%s queue pair %u", gid, weft_get32(a.qpn));
-	else
-		snprintf(buf, size, "%s", gid);
-}
-
 /* ------------------------------------------------------------------ progress */
 
 static unsigned int fail_broken(struct roce_iface *r)
@@ -292,6 +177,9 @@ static void roce_close(struct weft_lane_iface *base)
 	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
 	while (!LIST_EMPTY(&r->dying) && r->now < end) {
 		roce_progress(base, r->platform->now(r->platform->arg));
+		/* That begins when the thread, which works with them, is through; the kernel bounds it. */
+		if (!TAILQ_EMPTY(&r->connecting))
+			end = r->now + r->give_up_ns + CLOSE_NS;
 		sched_yield();
 	}
 	if (!LIST_EMPTY(&r->dying))

@@ -8,6 +8,10 @@
  *
  * When the peer has closed, the answer to its last word is under way in FAILED; when that is over (roce_close.h) is the same as in BYE.
  *
+ * A lep may end while the thread is at it: destroyed (DRAIN), or failed. Its queue pairs are the thread's then, so nothing is done to them until it is
+ * through (lep->connecting); only after that the last words are said where they are owed (lep->bye_due: the peer may have its own end up and
+ * something under way to us), or the queue pairs go into the error state. The time of FAILED and DRAIN counts from there.
+ *
  * Destroying a queue pair drops its completions, and with them buffers of the shared queue. So a queue pair first goes into the error state,
  * then everything it had comes back, and only then it is destroyed.
  */
@@ -341,48 +345,15 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 	}
 	lep->job.run = connect_job;
 	rc = roce_job_start(r->dev, &lep->job);
-	if (rc < 0)
+	if (rc < 0) {
+		lep->job.run = NULL; /* nobody waits for its end */
 		return rc;
+	}
 	lep->state = ROCE_CONNECTING;
+	lep->connecting = true;
 	lep->since = r->now;
 	TAILQ_INSERT_TAIL(&r->connecting, lep, connect_link);
 	return 0;
-}
-
-unsigned int roce_connect_progress(struct roce_iface *r)
-{
-	struct roce_lep *lep, *next;
-	unsigned int events = 0, i;
-	struct weft_roce_who who;
-	char text[256];
-
-	for (lep = TAILQ_FIRST(&r->connecting); lep != NULL; lep = next) {
-		next = TAILQ_NEXT(lep, connect_link);
-		if (!roce_job_done(&lep->job))
-			continue;
-		TAILQ_REMOVE(&r->connecting, lep, connect_link);
-		if (lep->state != ROCE_CONNECTING)
-			continue; /* failed or destroyed meanwhile */
-		who = roce_who(lep);
-		events++;
-		if (lep->job.err != 0) {
-			weft_roce_text_connect(&who, lep->job.err, text, sizeof(text));
-			roce_lep_fail(lep, WEFT_LANE_EV_DOWN, -EHOSTUNREACH, text);
-		} else {
-			lep->state = ROCE_UP;
-			lep->base.up = true;
-			lep->base.tx_room = true;
-			/* Keepalive counts from here. */
-			for (i = 0; i < lep->num_qps; i++)
-				lep->chans[i]->busy_since = r->now;
-			snprintf(text, sizeof(text), "%s: peer %s, path MTU %u, %u queue pair%s",
-				 who.device, who.peer, 128u << lep->mtu, lep->num_qps,
-				 lep->num_qps > 1 ? "s" : "");
-			r->event(r->arg, &lep->base, WEFT_LANE_EV_UP, 0, text);
-		}
-		next = TAILQ_FIRST(&r->connecting); /* the callback may have changed the list */
-	}
-	return events;
 }
 
 /* ------------------------------------------------------------------ the end */
@@ -421,7 +392,8 @@ void roce_lep_bye(struct roce_lep *lep)
 	for (i = 0; i < lep->num_qps; i++)
 		if (!lep->chans[i]->bye)
 			return;
-	lep->close.seen_at = roce_lep_iface(lep)->now;
+	if (lep->close.seen_at == 0)
+		lep->close.seen_at = roce_lep_iface(lep)->now;
 }
 
 static bool drained(const struct roce_lep *lep)
@@ -477,9 +449,11 @@ void roce_lep_fail(struct roce_lep *lep, enum weft_lane_event event, int status,
 	lep->base.up = false;
 	lep->base.tx_room = false;
 	lep->since = r->now;
-	if (event == WEFT_LANE_EV_GONE && lep->state == ROCE_UP)
+	if (lep->connecting)
+		lep->bye_due = event == WEFT_LANE_EV_GONE;
+	else if (event == WEFT_LANE_EV_GONE && lep->state == ROCE_UP)
 		say_bye(lep);
-	else if (lep->state != ROCE_CONNECTING || roce_job_done(&lep->job))
+	else
 		to_error(lep);
 	lep->state = ROCE_FAILED;
 	if (event == WEFT_LANE_EV_DOWN)
@@ -520,6 +494,8 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 	lep->since = r->now;
 	if (was == ROCE_UP)
 		say_bye(lep);
+	else if (was == ROCE_CONNECTING)
+		lep->bye_due = true;
 	if (lep->closing)
 		lep->state = ROCE_BYE;
 	/* Those that only wait for the peer's word; the others when the hardware gives the memory back. */
@@ -531,6 +507,68 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 			roce_chan_abandon(lep->chans[i], lep->chans[i]->lost_from);
 	end_flushes(lep, -ECANCELED);
 }
+
+/* ------------------------------------------------------------------ the thread is done */
+
+/* It failed or was destroyed meanwhile; the queue pairs are ours again. */
+static void ended_meanwhile(struct roce_lep *lep)
+{
+	lep->since = roce_lep_iface(lep)->now;
+	if (lep->job.err != 0 || !lep->bye_due) {
+		to_error(lep);
+		return;
+	}
+	say_bye(lep);
+	if (lep->state == ROCE_DRAIN)
+		lep->state = ROCE_BYE;
+}
+
+static void connected(struct roce_lep *lep)
+{
+	struct roce_iface *r = roce_lep_iface(lep);
+	struct weft_roce_who who = roce_who(lep);
+	char text[256];
+	unsigned int i;
+
+	if (lep->job.err != 0) {
+		weft_roce_text_connect(&who, lep->job.err, text, sizeof(text));
+		roce_lep_fail(lep, WEFT_LANE_EV_DOWN, -EHOSTUNREACH, text);
+		return;
+	}
+	lep->state = ROCE_UP;
+	lep->base.up = true;
+	lep->base.tx_room = true;
+	/* Keepalive counts from here. */
+	for (i = 0; i < lep->num_qps; i++)
+		lep->chans[i]->busy_since = r->now;
+	snprintf(text, sizeof(text), "%s: peer %s, path MTU %u, %u queue pair%s", who.device,
+		 who.peer, 128u << lep->mtu, lep->num_qps, lep->num_qps > 1 ? "s" : "");
+	r->event(r->arg, &lep->base, WEFT_LANE_EV_UP, 0, text);
+}
+
+unsigned int roce_connect_progress(struct roce_iface *r)
+{
+	struct roce_lep *lep, *next;
+	unsigned int events = 0;
+
+	for (lep = TAILQ_FIRST(&r->connecting); lep != NULL; lep = next) {
+		next = TAILQ_NEXT(lep, connect_link);
+		if (!roce_job_done(&lep->job))
+			continue;
+		TAILQ_REMOVE(&r->connecting, lep, connect_link);
+		lep->connecting = false;
+		if (lep->state != ROCE_CONNECTING) {
+			ended_meanwhile(lep);
+			continue;
+		}
+		events++;
+		connected(lep);
+		next = TAILQ_FIRST(&r->connecting); /* the callback may have changed the list */
+	}
+	return events;
+}
+
+/* ------------------------------------------------------------------ reap */
 
 static void abandon(struct roce_lep *lep)
 {
@@ -548,8 +586,8 @@ void roce_reap(struct roce_iface *r)
 
 	for (lep = LIST_FIRST(&r->dying); lep != NULL; lep = next) {
 		next = LIST_NEXT(lep, link);
-		if (lep->job.run != NULL && !roce_job_done(&lep->job))
-			continue;
+		if (lep->connecting)
+			continue; /* roce_connect_progress() */
 		if (lep->state == ROCE_BYE) {
 			if (roce_lep_close(lep))
 				lep->state = ROCE_DRAIN;
@@ -561,15 +599,6 @@ void roce_reap(struct roce_iface *r)
 			if (r->now - lep->since < ABANDON_NS)
 				continue;
 			abandon(lep);
-		}
-		if (lep->job.run != NULL) {
-			struct roce_lep *c;
-
-			TAILQ_FOREACH(c, &r->connecting, connect_link)
-				if (c == lep)
-					break;
-			if (c != NULL)
-				TAILQ_REMOVE(&r->connecting, lep, connect_link);
 		}
 		LIST_REMOVE(lep, link);
 		lep_free(lep);

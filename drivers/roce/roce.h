@@ -8,6 +8,7 @@
  *	device.c   devices of the process, GID table, events of the device
  *	mem.c      registration, its keys and its cost; pools of registered buffers
  *	job.c      the thread for kernel calls that sleep (address resolution)
+ *	port.c     a port of a device and its address: what both kinds of iface begin with
  *	iface.c    opening, attributes, progress, closing
  *	qp.c       leps: create, connect, fail, destroy
  *	srq.c      receive buffers
@@ -294,7 +295,9 @@ struct roce_lep {
 	uint8_t mtu, remote_reads;
 	uint8_t remote_gid[16];
 	uint32_t promised; /* receive buffers */
-	uint64_t since;    /* ns: FAILED, DRAIN: when it began */
+	uint64_t since;    /* ns: FAILED, DRAIN: when it began, and the thread had let go */
+	bool connecting;   /* in iface->connecting: its queue pairs are the thread's */
+	bool bye_due;      /* it ended while connecting, and owes the peer a last word */
 	bool closing;      /* last words are under way */
 	struct weft_roce_close close;
 	char peer[48];
@@ -358,10 +361,12 @@ static inline struct roce_iface *roce_lep_iface(const struct roce_lep *lep)
 	return (struct roce_iface *)lep->base.iface;
 }
 
-/* iface.c */
+/* iface.c, ud.c */
 extern const struct weft_lane_driver weft_roce_driver;
 extern const struct weft_lane_driver weft_roce_ud_driver;
 extern const struct weft_lane_ops roce_ops;
+
+/* port.c */
 
 /** What opening an iface of either kind begins with: device, port, GID, path MTU. */
 struct roce_port_info {
