@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "backoff.h"
 #include "lane.h"
 #include "mem_key.h"
 #include "weft.h"
@@ -85,6 +86,7 @@ struct weft_context {
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
+	size_t mem_bytes; /* of all mems */
 	struct weft_regcache *regcache;
 	_Atomic bool mem_garbage; /* registrations wait for regcache_reap(); progress looks */
 	/** Registration domains that ifaces of this context have had; a domain's position is its number, for good. */
@@ -95,6 +97,7 @@ struct weft_context {
 			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
 		} measured;
 		int told[4]; /* errors of registrations on the fly whose sentence has been logged */
+		struct weft_backoff backoff; /* of registrations on the fly; bytes: mem_bytes */
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
 	struct weft_mem_table keys; /* read without the lock: mem_key.h */
@@ -244,24 +247,38 @@ struct weft_mem {
 	size_t length;
 	_Atomic uint32_t refs; /* operations using it, of any worker */
 	unsigned int rights;   /* WEFT_MEM_REMOTE_* */
-	unsigned int access;   /* WEFT_LANE_ACCESS_* it is registered with */
-	bool write_optional;   /* try LOCAL_WRITE, do without it if the memory is not writable */
-	bool on_the_fly;       /* for an operation, not by the user */
-	uint64_t key;          /* with rights: what peers name it by */
+	/*
+	 * WEFT_LANE_ACCESS_* it is registered with. Written under the context's lock; read without it. Once others know the registration only LOCAL_WRITE can go,
+	 * when a domain that comes later finds that the memory is read-only. Whoever reads it uses domains that were there before, whose registrations do
+	 * not change: either value is right for them, so no order is needed (relaxed).
+	 */
+	_Atomic unsigned int access;
+	bool write_optional; /* try LOCAL_WRITE, do without it if the memory is not writable */
+	bool on_the_fly;     /* for an operation, not by the user */
+	uint64_t key;        /* with rights: what peers name it by */
 	struct weft_mem_slot *slot; /* of the key; NULL = no rights, or revoked */
 	_Atomic bool revoked;
 	struct weft_regcache_entry *cached; /* made by weft_mem_get() and kept; NULL = not */
 	/* the same memory with keys that allow reading, or writing, alone; weft_mem_export() */
 	struct weft_mem *_Atomic narrow[2];
+	/*
+	 * By number of the domain in the context, for good: whoever looks for his own (weft_mem_lane_of(), without a lock) never meets another's.
+	 */
 	struct weft_mem_domain {
-		/* that it was registered with, or that has taken it over; NULL = unused entry */
-		struct weft_lane_iface *iface;
-		const struct weft_lane_driver *driver;
-		char domain[32];
+		/*
+		 * That it was registered with, or that has taken it over; NULL = not registered. Written under the context's lock, after mem (release); who reads without
+		 * the lock (acquire) has an iface of the domain, so mem stays.
+		 */
+		struct weft_lane_iface *_Atomic iface;
 		struct weft_mem_lane *mem;
-	} domains[WEFT_MAX_IFACES];
+	} domains[WEFT_MAX_DOMAINS];
 	LIST_ENTRY(weft_mem) entry;
 };
+
+static inline unsigned int weft_mem_access(const struct weft_mem *mem)
+{
+	return atomic_load_explicit(&mem->access, memory_order_relaxed);
+}
 
 /** Driver state of @p mem for @p iface, or NULL. */
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,

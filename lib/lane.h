@@ -415,6 +415,8 @@ struct weft_lane_iface {
 	void *user; /**< protocol layer's */
 	/** protocol layer's: number of attr.domain in its context, or WEFT_NO_DOMAIN */
 	uint8_t domain;
+	/** protocol layer's: 1 + that number for whatever is registered, with keys or without; 0 = nothing is */
+	uint8_t mem_domain;
 	/**
 	 * driver: something waits for tx_flush(); the worker skips the call otherwise. An indirect
 	 * call that does nothing costs as much as a small message

@@ -3,8 +3,8 @@
 /*
  * Registered memory. A registration belongs to the context and has one driver state per domain;
  * interfaces come and go with workers, so a domain's state moves to another interface of the same
- * domain when its own closes. Everything here holds the context's lock, except the look-up on the
- * hot path: it reads what does not change while the worker that asks is alive.
+ * domain when its own closes. Everything here holds the context's lock, except weft_mem_lane_of() and weft_mem_access(): core.h says why that is
+ * right.
  */
 
 #include <errno.h>
@@ -19,22 +19,16 @@
 /* Memory that must be writable; else it is only tried. */
 #define MUST_WRITE (WEFT_LANE_ACCESS_REMOTE_WRITE | WEFT_LANE_ACCESS_REMOTE_ATOMIC)
 
-static bool is_domain_of(const struct weft_mem_domain *d, const struct weft_lane_iface *iface)
-{
-	return d->iface != NULL && d->driver == iface->driver &&
-	       strcmp(d->domain, iface->attr.domain) == 0;
-}
-
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 				       const struct weft_lane_iface *iface)
 {
-	unsigned int i;
+	const struct weft_mem_domain *d;
 
-	/* The entry's iface may be closing in another worker: it is compared, never followed. */
-	for (i = 0; i < WEFT_MAX_IFACES; i++)
-		if (mem->domains[i].iface == iface || is_domain_of(&mem->domains[i], iface))
-			return mem->domains[i].mem;
-	return NULL;
+	if (iface->mem_domain == 0)
+		return NULL;
+	d = &mem->domains[iface->mem_domain - 1];
+	/* Pairs with add_domain(). The iface there may be closing in another worker: it is not followed. */
+	return atomic_load_explicit(&d->iface, memory_order_acquire) ? d->mem : NULL;
 }
 
 /* Domains keep their number as long as the context lives: peers have it in their keys. */
@@ -56,6 +50,12 @@ static unsigned int domain_index(struct weft_context *ctx, const struct weft_lan
 	return i;
 }
 
+static struct weft_ctx_domain *domain_of(struct weft_context *ctx,
+					 const struct weft_lane_iface *iface)
+{
+	return &ctx->domains[iface->mem_domain - 1];
+}
+
 /* Least squares over what was measured, the last 64 or so counting most. */
 static void note_cost(struct weft_reg_cost *c, double bytes, double s)
 {
@@ -72,17 +72,13 @@ static bool get_cost(struct weft_context *ctx, const struct weft_lane_iface *ifa
 		     double *growth)
 {
 	const struct weft_reg_cost *c;
-	unsigned int i;
 	double var;
 
 	*cost = iface->attr.reg_cost;
 	*growth = iface->attr.reg_growth;
-	if (iface->driver->mem_register == NULL)
+	if (iface->mem_domain == 0 || domain_of(ctx, iface)->measured.n < 4)
 		return false;
-	i = domain_index(ctx, iface);
-	if (i == WEFT_MAX_DOMAINS || ctx->domains[i].measured.n < 4)
-		return false;
-	c = &ctx->domains[i].measured;
+	c = &domain_of(ctx, iface)->measured;
 	/* Of one size alone no slope can be told: the driver's stays. */
 	var = c->xx - c->x * c->x / c->n;
 	if (var > 0.01 * c->xx)
@@ -99,13 +95,12 @@ static int register_timed(struct weft_mem *mem, struct weft_lane_iface *iface,
 			  struct weft_mem_lane **out, char *why, size_t why_len)
 {
 	const struct weft_platform *platform = mem->ctx->platform;
-	unsigned int i = domain_index(mem->ctx, iface);
 	uint64_t before = platform->now(platform->arg);
-	int rc = iface->driver->mem_register(iface, mem->address, mem->length, mem->access, out,
-					     why, why_len);
+	int rc = iface->driver->mem_register(iface, mem->address, mem->length, weft_mem_access(mem),
+					     out, why, why_len);
 
-	if (rc == 0 && i < WEFT_MAX_DOMAINS)
-		note_cost(&mem->ctx->domains[i].measured, (double)mem->length,
+	if (rc == 0)
+		note_cost(&domain_of(mem->ctx, iface)->measured, (double)mem->length,
 			  (double)(platform->now(platform->arg) - before) * 1e-9);
 	return rc;
 }
@@ -121,19 +116,54 @@ static int register_as_can(struct weft_mem *mem, struct weft_lane_iface *iface,
 
 	if ((rc != -EFAULT && rc != -EACCES && rc != -EPERM) || !mem->write_optional)
 		return rc;
-	mem->access &= ~WEFT_LANE_ACCESS_LOCAL_WRITE;
+	atomic_fetch_and_explicit(&mem->access, ~WEFT_LANE_ACCESS_LOCAL_WRITE,
+				  memory_order_relaxed);
 	mem->write_optional = false;
 	return register_timed(mem, iface, out, why, why_len);
 }
 
+/* ------------------------------------------------------------------ shortage */
+
+/* Errors that other memory of the same size would get, too. RLIMIT_MEMLOCK=0 is EPERM. */
+static bool is_shortage(int err)
+{
+	return err == -ENOMEM || err == -EAGAIN || err == -ENOSPC || err == -EPERM;
+}
+
+static void note_shortage(const struct weft_mem *mem, const struct weft_lane_iface *iface, int rc)
+{
+	struct weft_context *ctx = mem->ctx;
+	struct weft_backoff *b = &domain_of(ctx, iface)->backoff;
+
+	if (rc == 0)
+		weft_backoff_worked(b, ctx->mem_bytes, mem->length);
+	else if (is_shortage(rc))
+		weft_backoff_failed(b, ctx->platform->now(ctx->platform->arg), ctx->mem_bytes,
+				    mem->length, rc);
+}
+
+/* Would registering for one operation be refused as it was a moment ago? @return 0, or the error */
+static int shortage(struct weft_context *ctx, size_t length)
+{
+	unsigned int i;
+	int rc = 0;
+
+	for (i = 0; i < ctx->num_domains && rc == 0; i++)
+		if (ctx->domains[i].backoff.wait != 0)
+			rc = weft_backoff_ask(&ctx->domains[i].backoff,
+					      ctx->platform->now(ctx->platform->arg),
+					      ctx->mem_bytes, length);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ domains */
+
 /* Is it the first time that this domain fails so? A message a millisecond may ask for it. */
 static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *iface, int err)
 {
-	unsigned int i = domain_index(ctx, iface), k;
-	struct weft_ctx_domain *d = &ctx->domains[i];
+	struct weft_ctx_domain *d = domain_of(ctx, iface);
+	unsigned int k;
 
-	if (i == WEFT_MAX_DOMAINS)
-		return true;
 	for (k = 0; k < sizeof(d->told) / sizeof(d->told[0]); k++) {
 		if (d->told[k] == err)
 			return false;
@@ -164,29 +194,22 @@ static void failed(const struct weft_mem *mem, const struct weft_lane_iface *ifa
 /* Register with the iface's domain unless that has been done. */
 static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 {
-	struct weft_mem_domain *d = NULL;
+	struct weft_mem_domain *d;
 	char why[256] = "";
-	unsigned int i;
 	int rc;
 
-	if (iface->driver->mem_register == NULL)
+	if (iface->mem_domain == 0)
+		return 0; /* nothing is registered, or more domains than there may be: those lanes copy */
+	d = &mem->domains[iface->mem_domain - 1];
+	if (d->iface != NULL)
 		return 0;
-	for (i = WEFT_MAX_IFACES; i-- > 0;) {
-		if (is_domain_of(&mem->domains[i], iface))
-			return 0;
-		if (mem->domains[i].iface == NULL)
-			d = &mem->domains[i];
-	}
-	if (d == NULL)
-		return 0; /* more domains than one worker can have: those lanes copy */
 	rc = register_as_can(mem, iface, &d->mem, why, sizeof(why));
+	note_shortage(mem, iface, rc);
 	if (rc < 0) {
 		failed(mem, iface, rc, why);
 		return rc;
 	}
-	d->driver = iface->driver;
-	memcpy(d->domain, iface->attr.domain, sizeof(d->domain));
-	d->iface = iface;
+	atomic_store_explicit(&d->iface, iface, memory_order_release);
 	return 0;
 }
 
@@ -202,32 +225,38 @@ static void free_mem(struct weft_mem *mem)
 {
 	unsigned int i;
 
-	for (i = 0; i < WEFT_MAX_IFACES; i++)
+	for (i = 0; i < WEFT_MAX_DOMAINS; i++)
 		if (mem->domains[i].iface != NULL)
 			drop_domain(&mem->domains[i]);
 	free(mem);
 }
 
-/* The number that peers learn, if they need one. */
-static uint8_t domain_number(struct weft_context *ctx, const struct weft_lane_iface *iface)
+/* Its number here, and the one that peers learn, if they need one. */
+static void number_domain(struct weft_context *ctx, struct weft_lane_iface *iface)
 {
 	unsigned int i;
 
+	iface->mem_domain = 0;
+	iface->domain = WEFT_NO_DOMAIN;
 	if (iface->driver->mem_register == NULL)
-		return WEFT_NO_DOMAIN;
+		return;
 	i = domain_index(ctx, iface);
-	if (i == WEFT_MAX_DOMAINS)
-		weft_warn("%s: the context has had %d registration domains; this one has no "
-			  "remote keys",
+	if (i == WEFT_MAX_DOMAINS) {
+		weft_warn("%s: the context has had %d registration domains; with this one nothing "
+			  "is registered, and it copies",
 			  iface->name, WEFT_MAX_DOMAINS);
-	return i < WEFT_MAX_DOMAINS && iface->driver->mem_key != NULL ? (uint8_t)i : WEFT_NO_DOMAIN;
+		return;
+	}
+	iface->mem_domain = (uint8_t)(i + 1);
+	if (iface->driver->mem_key != NULL)
+		iface->domain = (uint8_t)i;
 }
 
 void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *iface)
 {
 	struct weft_mem *mem;
 
-	iface->domain = domain_number(ctx, iface);
+	number_domain(ctx, iface);
 	get_cost(ctx, iface, &iface->attr.reg_cost, &iface->attr.reg_growth);
 	LIST_FOREACH(mem, &ctx->mems, entry)
 		add_domain(mem, iface); /* on error the lane copies; it has been logged */
@@ -243,8 +272,7 @@ static struct weft_lane_iface *heir(struct weft_context *ctx, const struct weft_
 	LIST_FOREACH(w, &ctx->workers, entry) {
 		for (i = 0; i < w->num_ifaces; i++) {
 			other = w->ifaces[i];
-			if (other != iface && other->driver == iface->driver &&
-			    strcmp(other->attr.domain, iface->attr.domain) == 0)
+			if (other != iface && other->mem_domain == iface->mem_domain)
 				return other;
 		}
 	}
@@ -253,19 +281,21 @@ static struct weft_lane_iface *heir(struct weft_context *ctx, const struct weft_
 
 void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *iface)
 {
-	struct weft_lane_iface *next = heir(ctx, iface);
+	struct weft_lane_iface *next;
+	struct weft_mem_domain *d;
 	struct weft_mem *mem;
-	unsigned int i;
 
+	if (iface->mem_domain == 0)
+		return;
+	next = heir(ctx, iface);
 	LIST_FOREACH(mem, &ctx->mems, entry) {
-		for (i = 0; i < WEFT_MAX_IFACES; i++) {
-			if (mem->domains[i].iface != iface)
-				continue;
-			if (next != NULL)
-				mem->domains[i].iface = next;
-			else
-				drop_domain(&mem->domains[i]);
-		}
+		d = &mem->domains[iface->mem_domain - 1];
+		if (d->iface != iface)
+			continue;
+		if (next != NULL)
+			d->iface = next;
+		else
+			drop_domain(d);
 	}
 }
 
@@ -315,6 +345,7 @@ static void drop(struct weft_mem *mem)
 		if (mem->narrow[i] != NULL)
 			drop(mem->narrow[i]);
 	LIST_REMOVE(mem, entry);
+	mem->ctx->mem_bytes -= mem->length;
 	free_mem(mem);
 }
 
@@ -345,16 +376,19 @@ static void revoke(struct weft_mem *mem)
 /* A registration of all domains, in the context's list; the lock is held. */
 static int make(struct weft_context *ctx, const struct weft_mem *like, struct weft_mem **out)
 {
-	struct weft_mem *mem = calloc(1, sizeof(*mem));
-	int rc;
+	struct weft_mem *mem;
+	int rc = like->on_the_fly ? shortage(ctx, like->length) : 0;
 
+	if (rc < 0)
+		return rc;
+	mem = calloc(1, sizeof(*mem));
 	if (mem == NULL)
 		return -ENOMEM;
 	mem->ctx = ctx;
 	mem->address = like->address;
 	mem->length = like->length;
 	mem->rights = like->rights;
-	mem->access = like->access | WEFT_LANE_ACCESS_LOCAL_WRITE;
+	atomic_init(&mem->access, like->access | WEFT_LANE_ACCESS_LOCAL_WRITE);
 	mem->write_optional = !(like->access & (MUST_WRITE | WEFT_LANE_ACCESS_LOCAL_WRITE));
 	mem->on_the_fly = like->on_the_fly;
 	rc = register_all(ctx, mem);
@@ -363,6 +397,7 @@ static int make(struct weft_context *ctx, const struct weft_mem *like, struct we
 		return rc;
 	}
 	LIST_INSERT_HEAD(&ctx->mems, mem, entry);
+	ctx->mem_bytes += mem->length;
 	*out = mem;
 	return 0;
 }
@@ -417,18 +452,18 @@ int weft_mem_deregister(struct weft_mem *mem)
 
 unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max)
 {
-	const struct weft_mem_domain *d;
+	struct weft_lane_iface *iface;
 	unsigned int i, n = 0;
 
 	pthread_mutex_lock(&mem->ctx->lock);
-	for (i = 0; i < WEFT_MAX_IFACES && n < max; i++) {
-		d = &mem->domains[i];
-		if (d->iface == NULL || d->iface->domain == WEFT_NO_DOMAIN)
+	for (i = 0; i < WEFT_MAX_DOMAINS && n < max; i++) {
+		iface = mem->domains[i].iface;
+		if (iface == NULL || iface->domain == WEFT_NO_DOMAIN)
 			continue;
 		keys[n++] = (struct weft_mem_key){
-			.domain = d->iface->domain,
-			.driver = d->driver,
-			.key = d->driver->mem_key(d->iface, d->mem),
+			.domain = iface->domain,
+			.driver = iface->driver,
+			.key = iface->driver->mem_key(iface, mem->domains[i].mem),
 		};
 	}
 	pthread_mutex_unlock(&mem->ctx->lock);
@@ -475,7 +510,7 @@ struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 	unsigned int i = remote == WEFT_LANE_ACCESS_REMOTE_WRITE;
 	struct weft_mem *narrow;
 
-	if ((mem->access & mask) == remote)
+	if ((weft_mem_access(mem) & mask) == remote)
 		return mem;
 	/* Pairs with the release below: what was registered is seen. */
 	narrow = atomic_load_explicit(&mem->narrow[i], memory_order_acquire);

@@ -15,15 +15,8 @@
 #include "log.h"
 #include "mem.h"
 #include "regcache.h"
+#include "regcache_table.h"
 #include "uffd.h"
-
-struct weft_regcache_entry {
-	uintptr_t start, end; /* whole pages */
-	struct weft_mem *mem;
-	uint32_t refs;                         /* operations */
-	bool listed;                           /* in the table: hits are possible */
-	TAILQ_ENTRY(weft_regcache_entry) link; /* lru while listed and idle; garbage when neither */
-};
 
 /* Entries that one new one may drive out; if it takes more, it is not kept. */
 #define MAX_EVICT 64
@@ -39,11 +32,10 @@ struct weft_regcache {
 	pthread_t thread;
 	int uffd, wake;
 	uintptr_t page; /* one watched page of our own */
-	size_t page_size;
 	/* under lock */
 	pthread_mutex_t lock;
-	struct weft_regcache_entry **table; /* by address; they do not overlap */
-	unsigned int num;
+	struct weft_regcache_table table;
+	unsigned int num;          /* entries of all kinds */
 	struct entry_list lru;     /* listed, idle: the longest unused first */
 	struct entry_list garbage; /* to be deregistered by whoever comes */
 	uint64_t events;
@@ -55,21 +47,6 @@ struct weft_regcache {
 
 /* ------------------------------------------------------------------ the table; lock is held */
 
-/* First entry that ends behind @p start. */
-static unsigned int position(const struct weft_regcache *rc, uintptr_t start)
-{
-	unsigned int lo = 0, hi = rc->num, mid;
-
-	while (lo < hi) {
-		mid = (lo + hi) / 2;
-		if (rc->table[mid]->end <= start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 static void to_garbage(struct weft_regcache *rc, struct weft_regcache_entry *e)
 {
 	TAILQ_INSERT_TAIL(&rc->garbage, e, link);
@@ -77,11 +54,10 @@ static void to_garbage(struct weft_regcache *rc, struct weft_regcache_entry *e)
 }
 
 /* No more hits. What nobody uses becomes garbage; else its last user makes it that. */
-static struct weft_regcache_entry *unlist(struct weft_regcache *rc, unsigned int i)
+static void unlist(struct weft_regcache *rc, struct weft_regcache_list *list, unsigned int i)
 {
-	struct weft_regcache_entry *e = rc->table[i];
+	struct weft_regcache_entry *e = weft_regcache_remove(list, i);
 
-	memmove(&rc->table[i], &rc->table[i + 1], (rc->num - i - 1) * sizeof(rc->table[0]));
 	rc->num--;
 	rc->stats.bytes -= e->end - e->start;
 	e->listed = false;
@@ -89,36 +65,22 @@ static struct weft_regcache_entry *unlist(struct weft_regcache *rc, unsigned int
 		TAILQ_REMOVE(&rc->lru, e, link);
 		to_garbage(rc, e);
 	}
-	return e;
 }
 
 static void insert(struct weft_regcache *rc, struct weft_regcache_entry *e)
 {
-	unsigned int i = position(rc, e->start);
-
-	memmove(&rc->table[i + 1], &rc->table[i], (rc->num - i) * sizeof(rc->table[0]));
-	rc->table[i] = e;
+	weft_regcache_insert(&rc->table, e);
 	rc->num++;
 	rc->stats.bytes += e->end - e->start;
 	e->listed = true;
 }
 
-/* No key leaves that allows more than it was asked for. */
-static bool allows(const struct weft_mem *mem, unsigned int access)
-{
-	unsigned int remote = access & WEFT_LANE_ACCESS_REMOTE;
-
-	return (mem->access & access) == access &&
-	       (remote == 0 || (mem->access & WEFT_LANE_ACCESS_REMOTE) == remote);
-}
-
 static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t end,
 			    unsigned int access)
 {
-	unsigned int i = position(rc, start);
-	struct weft_regcache_entry *e = i < rc->num ? rc->table[i] : NULL;
+	struct weft_regcache_entry *e = weft_regcache_find(&rc->table, start, end, access);
 
-	if (e == NULL || e->start > start || e->end < end || !allows(e->mem, access))
+	if (e == NULL)
 		return NULL;
 	if (e->refs++ == 0)
 		TAILQ_REMOVE(&rc->lru, e, link);
@@ -126,15 +88,24 @@ static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t
 	return e->mem;
 }
 
+/* @return how many overlap [start, end) */
+static unsigned int unlist_range(struct weft_regcache *rc, struct weft_regcache_list *list,
+				 uintptr_t start, uintptr_t end)
+{
+	unsigned int i = weft_regcache_position(list, start), n = 0;
+
+	for (; i < list->num && list->entry[i]->start < end; n++)
+		unlist(rc, list, i);
+	return n;
+}
+
 static void forget(struct weft_regcache *rc, const struct weft_uffd_range *r)
 {
-	unsigned int i = position(rc, r->start);
+	unsigned int kind;
 
 	rc->events++;
-	while (i < rc->num && rc->table[i]->start < r->end) {
-		unlist(rc, i);
-		rc->stats.invalidated++;
-	}
+	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++)
+		rc->stats.invalidated += unlist_range(rc, &rc->table.kind[kind], r->start, r->end);
 }
 
 /* ------------------------------------------------------------------ the monitor */
@@ -188,13 +159,15 @@ static void close_all(struct weft_regcache *rc)
 	if (rc->wake >= 0)
 		close(rc->wake);
 	if (rc->page != 0)
-		munmap((void *)rc->page, rc->page_size);
+		munmap((void *)rc->page, rc->table.page_size);
 	rc->uffd = rc->wake = -1;
 	rc->page = 0;
 }
 
 static int start(struct weft_regcache *rc, char *why, size_t why_len)
 {
+	unsigned int kind, max = rc->ctx->conf->reg_cache_entries;
+	bool memory = true;
 	void *page;
 	int rc2;
 
@@ -202,16 +175,19 @@ static int start(struct weft_regcache *rc, char *why, size_t why_len)
 	if (rc->uffd < 0)
 		return rc->uffd;
 	snprintf(why, why_len, "out of memory");
-	rc->table = calloc(rc->ctx->conf->reg_cache_entries, sizeof(rc->table[0]));
-	page = mmap(NULL, rc->page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		    0);
-	if (rc->table == NULL || page == MAP_FAILED)
+	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++) {
+		rc->table.kind[kind].entry = calloc(max, sizeof(struct weft_regcache_entry *));
+		memory = memory && rc->table.kind[kind].entry != NULL;
+	}
+	page = mmap(NULL, rc->table.page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	if (!memory || page == MAP_FAILED)
 		return -ENOMEM;
 	rc->page = (uintptr_t)page;
 	rc->wake = eventfd(0, EFD_CLOEXEC);
 	if (rc->wake < 0)
 		return -errno;
-	rc2 = weft_uffd_watch(rc->uffd, rc->page, rc->page + rc->page_size);
+	rc2 = weft_uffd_watch(rc->uffd, rc->page, rc->page + rc->table.page_size);
 	if (rc2 < 0 || weft_uffd_changing(rc->uffd, rc->page)) {
 		snprintf(why, why_len, "userfaultfd of this kernel cannot watch memory: %s",
 			 strerror(rc2 < 0 ? -rc2 : EAGAIN));
@@ -251,7 +227,7 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx)
 		return NULL;
 	rc->ctx = ctx;
 	rc->uffd = rc->wake = -1;
-	rc->page_size = (size_t)sysconf(_SC_PAGESIZE);
+	rc->table.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	rc->dirty = &ctx->mem_garbage;
 	pthread_mutex_init(&rc->slow, NULL);
 	pthread_mutex_init(&rc->lock, NULL);
@@ -263,6 +239,7 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx)
 void weft_regcache_free(struct weft_regcache *rc)
 {
 	const uint64_t one = 1;
+	unsigned int kind;
 
 	if (rc == NULL)
 		return;
@@ -274,13 +251,14 @@ void weft_regcache_free(struct weft_regcache *rc)
 	/* First of all, should the thread not have run here: nobody reads events any more. */
 	close_all(rc);
 	pthread_mutex_lock(&rc->lock);
-	while (rc->num > 0)
-		unlist(rc, rc->num - 1);
+	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++)
+		unlist_range(rc, &rc->table.kind[kind], 0, UINTPTR_MAX);
 	pthread_mutex_unlock(&rc->lock);
 	weft_regcache_reap(rc);
 	pthread_mutex_destroy(&rc->slow);
 	pthread_mutex_destroy(&rc->lock);
-	free(rc->table);
+	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++)
+		free(rc->table.kind[kind].entry);
 	free(rc);
 }
 
@@ -324,13 +302,14 @@ static int get_once(struct weft_regcache *rc, void *address, size_t length, unsi
 }
 
 /*
- * Room for @p bytes in one more entry: the longest unused go; slow and lock are held. Their ranges, which nobody watches any more, are
- * listed in @p gone.
+ * Room for @p bytes in one more entry: the longest unused go; slow and lock are held. Their pages are listed in @p gone.
  */
 static bool make_room(struct weft_regcache *rc, size_t bytes, struct weft_uffd_range *gone,
 		      unsigned int *num_gone)
 {
 	const struct weft_conf *conf = rc->ctx->conf;
+	struct weft_regcache_list *list;
+	struct weft_uffd_range *g;
 	struct weft_regcache_entry *e;
 
 	while (rc->num >= conf->reg_cache_entries ||
@@ -338,11 +317,37 @@ static bool make_room(struct weft_regcache *rc, size_t bytes, struct weft_uffd_r
 		e = TAILQ_FIRST(&rc->lru);
 		if (e == NULL || *num_gone == MAX_EVICT)
 			return false;
-		gone[(*num_gone)++] = (struct weft_uffd_range){e->start, e->end};
-		unlist(rc, position(rc, e->start));
+		g = &gone[(*num_gone)++];
+		*g = (struct weft_uffd_range){e->start, e->end};
+		weft_regcache_pages(&rc->table, &g->start, &g->end);
+		list = &rc->table.kind[e->kind];
+		unlist(rc, list, weft_regcache_position(list, e->start));
 		rc->stats.evicted++;
 	}
 	return true;
+}
+
+/* What the new entry takes the place of: its parts, and what our lanes can use it for from now on. */
+static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *e)
+{
+	struct weft_regcache_list *local = &rc->table.kind[WEFT_REGCACHE_LOCAL];
+	uintptr_t start = e->start, end = e->end;
+	unsigned int i;
+
+	unlist_range(rc, &rc->table.kind[e->kind], start, end);
+	if (e->kind == WEFT_REGCACHE_LOCAL)
+		return;
+	weft_regcache_pages(&rc->table, &start, &end);
+	for (i = weft_regcache_position(local, start); i < local->num;) {
+		const struct weft_regcache_entry *l = local->entry[i];
+
+		if (l->start >= end)
+			break;
+		if (l->start >= start && l->end <= end && (l->access & e->access) == l->access)
+			unlist(rc, local, i);
+		else
+			i++;
+	}
 }
 
 /* Put a new registration into the table. @return false: it is for one operation only. slow is held */
@@ -355,8 +360,8 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 	pthread_mutex_lock(&rc->lock);
 	/* Something went away meanwhile: it may have been this. */
 	kept = events == rc->events;
-	for (i = position(rc, e->start); kept && i < rc->num && rc->table[i]->start < e->end;)
-		unlist(rc, i); /* parts of the new one */
+	if (kept)
+		replace(rc, e);
 	kept = kept && make_room(rc, e->end - e->start, gone, &num_gone);
 	if (kept) {
 		insert(rc, e);
@@ -365,45 +370,53 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 	} else {
 		rc->stats.uncached++;
 	}
+	/* What nobody watches any more: others may have entries in the same pages. */
+	for (i = 0; i < num_gone; i++)
+		weft_regcache_unshared(&rc->table, &gone[i].start, &gone[i].end);
 	pthread_mutex_unlock(&rc->lock);
 	for (i = 0; i < num_gone; i++)
-		weft_uffd_unwatch(rc->uffd, gone[i].start, gone[i].end);
+		if (gone[i].start < gone[i].end)
+			weft_uffd_unwatch(rc->uffd, gone[i].start, gone[i].end);
 	return kept;
 }
 
-/* What is wanted, and what overlaps it: entries do not overlap, so the new one takes their place. */
-static uint64_t widen(struct weft_regcache *rc, uintptr_t *start, uintptr_t *end,
-		      unsigned int *access)
+/* What is wanted, and what overlaps it. @return events seen until then */
+static uint64_t widen(struct weft_regcache *rc, enum weft_regcache_kind kind, uintptr_t *start,
+		      uintptr_t *end)
 {
-	unsigned int i, remote = 0;
 	uint64_t events;
 
+	if (kind == WEFT_REGCACHE_LOCAL)
+		weft_regcache_pages(&rc->table, start, end);
 	pthread_mutex_lock(&rc->lock);
 	events = rc->events;
-	for (i = position(rc, *start); i < rc->num && rc->table[i]->start < *end; i++) {
-		if (rc->table[i]->start < *start)
-			*start = rc->table[i]->start;
-		if (rc->table[i]->end > *end)
-			*end = rc->table[i]->end;
-		/* Whose keys stay here gets along with what peers were allowed before. */
-		if (!(*access & WEFT_LANE_ACCESS_REMOTE))
-			remote |= rc->table[i]->mem->access & WEFT_LANE_ACCESS_REMOTE;
-	}
-	*access |= remote;
+	weft_regcache_widen(&rc->table, kind, start, end);
 	pthread_mutex_unlock(&rc->lock);
 	return events;
+}
+
+/* Can [start, end) be kept? It is watched from here on. */
+static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
+{
+	if (end - start > rc->ctx->conf->reg_cache_bytes)
+		return false;
+	weft_regcache_pages(&rc->table, &start, &end);
+	return weft_uffd_anonymous(start, end) && weft_uffd_watch(rc->uffd, start, end) == 0;
 }
 
 /* slow is held. */
 static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
 		struct weft_mem **mem)
 {
-	uint64_t events = widen(rc, &start, &end, &access);
+	enum weft_regcache_kind kind = weft_regcache_kind(access);
 	struct weft_regcache_entry *e;
+	uint64_t events;
 	int err;
 
-	if (end - start > rc->ctx->conf->reg_cache_bytes || !weft_uffd_anonymous(start, end) ||
-	    weft_uffd_watch(rc->uffd, start, end) < 0)
+	if (kind == WEFT_REGCACHE_KINDS)
+		return -EAGAIN;
+	events = widen(rc, kind, &start, &end);
+	if (!watch(rc, start, end))
 		return -EAGAIN;
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
@@ -415,6 +428,8 @@ static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 	}
 	e->start = start;
 	e->end = end;
+	e->kind = kind;
+	e->access = weft_mem_access(e->mem);
 	*mem = e->mem;
 	e->mem->cached = e;
 	if (!keep(rc, e, events)) {
@@ -438,8 +453,7 @@ static struct weft_mem *lookup(struct weft_regcache *rc, uintptr_t start, uintpt
 int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
 		      struct weft_mem **mem)
 {
-	uintptr_t start = (uintptr_t)address & ~(rc->page_size - 1);
-	uintptr_t end = ((uintptr_t)address + length + rc->page_size - 1) & ~(rc->page_size - 1);
+	uintptr_t start = (uintptr_t)address, end = start + length;
 
 	weft_regcache_reap(rc);
 	if (end <= start)

@@ -10,8 +10,8 @@
  * The monitor thread takes `lock` around reading events, so nobody may do anything under it that might give memory back to the system: no
  * malloc(), no free(), no driver call. The thread itself does neither either; what it invalidates is deregistered by whoever comes next, a progress call at the latest.
  *
- * An entry is a hit only for who may use it: whose keys go to a peer wants one that allows peers exactly the same; others any. What has fewer
- * rights, or other ones, is replaced by a new registration.
+ * An entry is a hit only for who may use it: whose keys go to a peer wants one that allows peers exactly the same, and that covers only what was offered with
+ * this right before (regcache_table.h).
  *
  * A child process after fork() has the table but neither the thread nor the events: there nothing is kept.
  */

@@ -117,7 +117,7 @@ bool weft_rma_local_get(struct weft_request *req, uint32_t lanes)
 		return false;
 	/* A registration that does not cover the buffer is the caller's mistake, and not the lane's to find. */
 	if (mem)
-		return (mem->access & access) == access && covers_all(mem, &req->dt);
+		return (weft_mem_access(mem) & access) == access && covers_all(mem, &req->dt);
 	if (!is_worth_it(req, lanes))
 		return false;
 	if (register_it(req, access) == 0)

@@ -12,226 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "conn_util.h"
-#include "mem.h"
-#include "regcache.h"
-#include "uffd.h"
-
-#define PAGE 4096ul
-
-/* ------------------------------------------------------------------ a driver that remembers */
-
-/* What the pages were when they were registered: first byte of each, at most 64 of them. */
-struct snapshot {
-	uint8_t first[64];
-	void *addr;
-	size_t len;
-	unsigned int access;
-};
-
-static _Atomic unsigned int snapshots, registered;
-static int refuse;
-static const void *read_only; /* pages that begin here can't be written */
-static uint64_t reg_ns; /* what a registration takes on the mock's clock, per page; plus 1 us */
-
-static int snap_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
-			 struct weft_mem_lane **mem, char *why, size_t why_len)
-{
-	struct snapshot *s;
-	size_t i;
-
-	(void)iface;
-	if (refuse < 0) {
-		snprintf(why, why_len, "the limit of locked memory is 64 KiB: raise it");
-		return refuse;
-	}
-	if (addr == read_only && (access & WEFT_LANE_ACCESS_LOCAL_WRITE))
-		return -EFAULT;
-	s = calloc(1, sizeof(*s));
-	assert_non_null(s);
-	s->addr = addr;
-	s->len = len;
-	s->access = access;
-	for (i = 0; i < 64 && i * PAGE < len; i++)
-		s->first[i] = ((uint8_t *)addr)[i * PAGE];
-	snapshots++;
-	registered++;
-	if (reg_ns)
-		mock_now += 1000 + reg_ns * (len / PAGE);
-	*mem = (struct weft_mem_lane *)s;
-	return 0;
-}
-
-static void snap_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
-{
-	(void)iface;
-	free(mem);
-	snapshots--;
-}
-
-static int snap_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
-		     size_t why_len);
-static int snap_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
-{
-	return mock_driver.query(conf, list);
-}
-
-static const struct weft_lane_driver snap_driver = {
-	.name = "snap",
-	.abi = WEFT_LANE_ABI,
-	.query = snap_query,
-	.open = snap_open,
-	.mem_register = snap_register,
-	.mem_deregister = snap_deregister,
-	.options = "net",
-};
-
-static int snap_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
-		     size_t why_len)
-{
-	int rc = mock_driver.open(p, iface, why, why_len);
-
-	if (rc == 0) {
-		(*iface)->driver = &snap_driver;
-		snprintf((*iface)->name, sizeof((*iface)->name), "snap:%.40s", p->resource);
-	}
-	return rc;
-}
-
-extern const struct weft_lane_driver weft_self_driver;
-static const struct weft_lane_driver *const drivers[] = {&snap_driver, &weft_self_driver, NULL};
-
-/* ------------------------------------------------------------------ scene */
-
-struct scene {
-	struct weft_context *ctx;
-	struct weft_worker *w;
-	struct weft_regcache_stats stats;
-};
-
-static uint8_t *map_pages(void *at, size_t pages, int fill);
-
-/*
- * A starting thread maps memory for itself, which must not take the place of what a test has just
- * unmapped. Unmapping what is watched ends when the thread is at work.
- */
-static void start_monitor(struct scene *s)
-{
-	uint8_t *p = map_pages(NULL, 1, 0);
-	struct weft_mem *mem;
-
-	assert_int_equal(weft_mem_get(s->ctx, p, PAGE, 0, &mem), 0);
-	weft_mem_put(mem);
-	munmap(p, PAGE);
-	weft_worker_progress(s->w);
-	memset(&s->ctx->domains[0].measured, 0, sizeof(s->ctx->domains[0].measured));
-}
-
-static void open_scene(struct scene *s, const char *entries, const char *bytes, const char *mode)
-{
-	struct weft_context_params p = WEFT_INIT(struct weft_context_params, .name = "test");
-	struct weft_config *config;
-
-	assert_int_equal(weft_config_read(&config), 0);
-	assert_int_equal(weft_config_modify(config, "REG_CACHE", mode), 0);
-	assert_int_equal(weft_config_modify(config, "REG_CACHE_ENTRIES", entries), 0);
-	assert_int_equal(weft_config_modify(config, "REG_CACHE_SIZE", bytes), 0);
-	assert_int_equal(weft_config_modify(config, "LOG_FILE", "/dev/null"), 0);
-	p.config = config;
-	assert_int_equal(weft_context_create_in(&p, &mock_platform, drivers, &s->ctx), 0);
-	weft_config_release(config);
-	s->w = mock_worker(s->ctx, "snap:0");
-	start_monitor(s);
-}
-
-static void close_scene(struct scene *s)
-{
-	weft_worker_destroy(s->w);
-	assert_int_equal(weft_context_destroy(s->ctx), 0);
-	assert_int_equal(snapshots, 0);
-}
-
-static const struct weft_regcache_stats *stats(struct scene *s)
-{
-	weft_regcache_query(s->ctx->regcache, &s->stats);
-	return &s->stats;
-}
-
-static uint8_t *map_pages(void *at, size_t pages, int fill)
-{
-	uint8_t *p = mmap(at, pages * PAGE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | (at != NULL ? MAP_FIXED : 0), -1, 0);
-
-	assert_true(p != MAP_FAILED && (at == NULL || p == at));
-	memset(p, fill, pages * PAGE);
-	return p;
-}
-
-/* What the lane would send from @p addr. */
-static uint8_t seen(struct scene *s, const struct weft_mem *mem, const uint8_t *addr)
-{
-	struct snapshot *snap = (struct snapshot *)weft_mem_lane_of(mem, mock_iface(s->w, 0));
-
-	assert_non_null(snap);
-	assert_in_range((uintptr_t)addr, (uintptr_t)snap->addr,
-			(uintptr_t)snap->addr + snap->len - 1);
-	return snap->first[(addr - (uint8_t *)snap->addr) / PAGE];
-}
-
-static struct weft_mem *get_for(struct scene *s, void *addr, size_t len, unsigned int access)
-{
-	struct weft_mem *mem = NULL;
-
-	assert_int_equal(weft_mem_get(s->ctx, addr, len, access, &mem), 0);
-	assert_true((uintptr_t)mem->address <= (uintptr_t)addr);
-	assert_true((uintptr_t)mem->address + mem->length >= (uintptr_t)addr + len);
-	return mem;
-}
-
-static struct weft_mem *get(struct scene *s, void *addr, size_t len)
-{
-	return get_for(s, addr, len, 0);
-}
-
-/* What the registration of a use with @p access allows. */
-static unsigned int access_for(struct scene *s, void *addr, size_t len, unsigned int access)
-{
-	struct weft_mem *mem = get_for(s, addr, len, access);
-	unsigned int got = ((struct snapshot *)weft_mem_lane_of(mem, mock_iface(s->w, 0)))->access;
-
-	assert_int_equal(got, mem->access);
-	weft_mem_put(mem);
-	return got;
-}
-
-/* Register, use, give back. */
-static uint8_t use(struct scene *s, uint8_t *addr, size_t len)
-{
-	struct weft_mem *mem = get(s, addr, len);
-	uint8_t what = seen(s, mem, addr);
-
-	weft_mem_put(mem);
-	return what;
-}
-
-static bool have_uffd(void)
-{
-	char why[256];
-	int fd = weft_uffd_open(why, sizeof(why));
-
-	if (fd < 0)
-		print_message("left out: %s\n", why);
-	else
-		close(fd);
-	return fd >= 0;
-}
-
-#define NEEDS_UFFD()              \
-	do {                      \
-		(void)state;      \
-		if (!have_uffd()) \
-			skip();   \
-	} while (0)
+#include "regcache_util.h"
 
 /* ------------------------------------------------------------------ hits */
 
@@ -277,77 +58,6 @@ static void overlapping_uses_become_one_entry(void **state)
 	assert_int_equal(snapshots, 1);
 	close_scene(&s);
 	munmap(p, 30 * PAGE);
-}
-
-/* ------------------------------------------------------------------ rights */
-
-#define LOCAL WEFT_LANE_ACCESS_LOCAL_WRITE
-#define READ WEFT_LANE_ACCESS_REMOTE_READ
-#define WRITE WEFT_LANE_ACCESS_REMOTE_WRITE
-
-static void a_key_allows_what_it_was_asked_for_and_an_entry_with_other_rights_is_no_hit(
-	void **state)
-{
-	struct scene s;
-	uint8_t *p;
-
-	NEEDS_UFFD();
-	open_scene(&s, "16", "1g", "auto");
-	p = map_pages(NULL, 8, 1);
-	registered = 0;
-	/* Sent from, without a key that leaves; then offered; then received into. */
-	assert_int_equal(access_for(&s, p, 8 * PAGE, 0), LOCAL);
-	assert_int_equal(access_for(&s, p, 8 * PAGE, READ), LOCAL | READ);
-	assert_int_equal(registered, 2);
-	assert_int_equal(access_for(&s, p, PAGE, LOCAL), LOCAL | READ);
-	assert_int_equal(access_for(&s, p, PAGE, 0), LOCAL | READ);
-	assert_int_equal(registered, 2);
-	/* A peer that may write shall not get the key with which others read, nor the other way round. */
-	assert_int_equal(access_for(&s, p, PAGE, WRITE), LOCAL | WRITE);
-	assert_int_equal(access_for(&s, p, PAGE, READ), LOCAL | READ);
-	assert_int_equal(registered, 4);
-	assert_int_equal(stats(&s)->entries, 1);
-	assert_int_equal(stats(&s)->bytes, 8 * PAGE);
-	close_scene(&s);
-	munmap(p, 8 * PAGE);
-}
-
-static void an_entry_that_is_replaced_for_its_rights_stays_for_its_user(void **state)
-{
-	struct weft_mem *old;
-	struct scene s;
-	uint8_t *p;
-
-	NEEDS_UFFD();
-	open_scene(&s, "16", "1g", "auto");
-	p = map_pages(NULL, 8, 1);
-	old = get_for(&s, p, 8 * PAGE, READ);
-	access_for(&s, p + PAGE, PAGE, WRITE);
-	assert_int_equal(seen(&s, old, p), 1);
-	assert_int_equal(snapshots, 2);
-	weft_mem_put(old);
-	assert_int_equal(snapshots, 1);
-	close_scene(&s);
-	munmap(p, 8 * PAGE);
-}
-
-static void memory_for_reading_only_can_be_sent_but_not_received_into(void **state)
-{
-	struct weft_mem *mem;
-	struct scene s;
-	uint8_t *p;
-
-	(void)state;
-	open_scene(&s, "16", "1g", "auto");
-	p = map_pages(NULL, 2, 1);
-	read_only = p;
-	assert_int_equal(access_for(&s, p, PAGE, 0), 0);
-	assert_int_equal(access_for(&s, p, PAGE, READ), READ);
-	assert_int_equal(weft_mem_get(s.ctx, p, PAGE, LOCAL, &mem), -EFAULT);
-	assert_int_equal(weft_mem_get(s.ctx, p, PAGE, WRITE, &mem), -EFAULT);
-	read_only = NULL;
-	close_scene(&s);
-	munmap(p, 2 * PAGE);
 }
 
 /* ------------------------------------------------------------------ what goes away */
@@ -631,6 +341,7 @@ static void a_refused_registration_is_the_callers_error(void **state)
 	refuse = -ENOMEM;
 	assert_int_equal(weft_mem_get(s.ctx, p, PAGE, 0, &mem), -ENOMEM);
 	refuse = 0;
+	mock_now += 2 * WEFT_BACKOFF_MIN_NS;
 	assert_int_equal(use(&s, p, PAGE), 1);
 	close_scene(&s);
 	munmap(p, 4 * PAGE);
@@ -666,6 +377,7 @@ static void a_registration_that_fails_with_every_message_is_told_once_per_reason
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
 	for (i = 0; i < 100; i++) {
 		refuse = i % 2 ? -ENOMEM : -EPERM;
+		mock_now += 2000000000; /* else it is not asked for again so soon */
 		assert_int_equal(weft_mem_get(s.ctx, p, PAGE, 0, &mem), refuse);
 	}
 	/* Who registers asks himself, and is told each time. */
@@ -681,6 +393,78 @@ static void a_registration_that_fails_with_every_message_is_told_once_per_reason
 	munmap(p, 4 * PAGE);
 	close(fd);
 	unlink(path);
+}
+
+static void used_up_locked_memory_is_not_asked_for_with_every_message(void **state)
+{
+	struct weft_mem *mem, *other;
+	struct scene s;
+	uint8_t *p;
+	int i;
+
+	(void)state;
+	open_scene(&s, "16", "1g", "off");
+	p = map_pages(NULL, 64, 1);
+	lockable = 16 * PAGE;
+	asked = 0;
+	for (i = 0; i < 1000; i++) {
+		mock_now += 10000;
+		assert_int_equal(weft_mem_get(s.ctx, p, 32 * PAGE, 0, &mem), -ENOMEM);
+	}
+	/* 10 ms: at 0, 1, 3 and 7 ms. */
+	assert_in_range(asked, 3, 5);
+	/* Then once a second. */
+	asked = 0;
+	for (i = 0; i < 600; i++) {
+		mock_now += 100000000;
+		assert_int_equal(weft_mem_get(s.ctx, p, 32 * PAGE, 0, &mem), -ENOMEM);
+	}
+	assert_in_range(asked, 55, 75);
+	/* What is smaller may go, and does not bring the larger one back. */
+	asked = 0;
+	for (i = 0; i < 100; i++) {
+		assert_int_equal(use(&s, p, 8 * PAGE), 1);
+		assert_int_equal(weft_mem_get(s.ctx, p, 32 * PAGE, 0, &mem), -ENOMEM);
+	}
+	assert_int_equal(asked, 100);
+	/* A limit that was raised is noticed, and after that all is as ever. */
+	lockable = 0;
+	mock_now += 2000000000;
+	use(&s, p, 32 * PAGE);
+	asked = 0;
+	use(&s, p, 32 * PAGE);
+	use(&s, p, 64 * PAGE);
+	assert_int_equal(asked, 2);
+	/* What somebody deregisters is tried for at once. */
+	assert_int_equal(weft_mem_register(s.ctx, p, 12 * PAGE, NULL, &other), 0);
+	lockable = 16 * PAGE;
+	assert_int_equal(weft_mem_get(s.ctx, p, 8 * PAGE, 0, &mem), -ENOMEM);
+	asked = 0;
+	assert_int_equal(weft_mem_get(s.ctx, p, 8 * PAGE, 0, &mem), -ENOMEM);
+	assert_int_equal(asked, 0);
+	weft_mem_deregister(other);
+	use(&s, p, 8 * PAGE);
+	lockable = 0;
+	close_scene(&s);
+	munmap(p, 64 * PAGE);
+}
+
+/* An address that can't be registered says nothing of others. */
+static void memory_that_is_bad_by_itself_stops_no_other(void **state)
+{
+	struct weft_mem *mem;
+	struct scene s;
+	uint8_t *p;
+
+	(void)state;
+	open_scene(&s, "16", "1g", "off");
+	p = map_pages(NULL, 4, 1);
+	read_only = p;
+	assert_int_equal(weft_mem_get(s.ctx, p, PAGE, LOCAL, &mem), -EFAULT);
+	assert_int_equal(use(&s, p + PAGE, PAGE), 1);
+	read_only = NULL;
+	close_scene(&s);
+	munmap(p, 4 * PAGE);
 }
 
 /* Workers come and go; what is kept follows, and the context can be destroyed with it. */
@@ -732,10 +516,6 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		CONN_TEST(the_second_use_is_a_hit),
 		CONN_TEST(overlapping_uses_become_one_entry),
-		CONN_TEST(
-			a_key_allows_what_it_was_asked_for_and_an_entry_with_other_rights_is_no_hit),
-		CONN_TEST(an_entry_that_is_replaced_for_its_rights_stays_for_its_user),
-		CONN_TEST(memory_for_reading_only_can_be_sent_but_not_received_into),
 		CONN_TEST(unmapped_memory_is_never_found_again),
 		CONN_TEST(emptied_memory_is_registered_anew),
 		CONN_TEST(moved_memory_is_registered_at_its_new_place),
@@ -747,6 +527,8 @@ int main(int argc, char **argv)
 		CONN_TEST(off_registers_every_time),
 		CONN_TEST(a_refused_registration_is_the_callers_error),
 		CONN_TEST(a_registration_that_fails_with_every_message_is_told_once_per_reason),
+		CONN_TEST(used_up_locked_memory_is_not_asked_for_with_every_message),
+		CONN_TEST(memory_that_is_bad_by_itself_stops_no_other),
 		CONN_TEST(kept_registrations_follow_the_interfaces),
 		CONN_TEST(registering_is_measured),
 	};
