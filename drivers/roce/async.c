@@ -133,17 +133,51 @@ static void fail_all(struct roce_iface *r, int status, const char *what)
 	}
 }
 
+bool roce_gid_gone(struct roce_dev *dev, unsigned int port, const struct weft_roce_gid *gid,
+		   char *what, size_t len)
+{
+	char text[48];
+
+	if (roce_dev_gid_is(dev, port, gid->index, gid->gid))
+		return false;
+	weft_roce_gid_print(gid->gid, text, sizeof(text));
+	snprintf(what, len,
+		 "its address %s (GID %u) was removed (give it back to the network device)", text,
+		 gid->index);
+	return true;
+}
+
+bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
+		    uint64_t give_up_ns, char *what, size_t len)
+{
+	uint64_t patience = give_up_ns > 1000000000 ? give_up_ns : 1000000000;
+
+	if (p->up || p->down_since == 0 || now - p->down_since < patience)
+		return false;
+	snprintf(what, len, "port %u has been down for %.1f s ('ip link' shows the link)", port,
+		 (double)(now - p->down_since) * 1e-9);
+	return true;
+}
+
+void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now,
+		     const char *name, unsigned int port)
+{
+	if (type == IBV_EVENT_PORT_ACTIVE) {
+		p->up = true;
+	} else if (type == IBV_EVENT_PORT_ERR) {
+		if (p->up)
+			weft_warn("%s: port %u went down", name, port);
+		p->up = false;
+		p->down_since = now;
+	}
+}
+
 static void gid_changed(struct roce_iface *r)
 {
-	char gid[48], what[160];
+	char what[160];
 
-	if (roce_dev_gid_is(r->dev, r->port, r->gid.index, r->gid.gid))
-		return;
-	weft_roce_gid_print(r->gid.gid, gid, sizeof(gid));
-	snprintf(what, sizeof(what),
-		 "its address %s (GID %u) was removed (give it back to the network device)", gid,
-		 r->gid.index);
-	fail_all(r, -EADDRNOTAVAIL, what);
+	if (roce_gid_gone(r->dev, r->port, &r->gid, what, sizeof(what)))
+		fail_all(r, -EADDRNOTAVAIL, what);
 }
 
 static void handle(struct roce_iface *r, const struct roce_event *e)
@@ -166,26 +200,21 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 	}
 	switch (e->type) {
 	case IBV_EVENT_PORT_ERR:
-		if (r->port_up)
-			weft_warn("%s: port %u went down", r->base.name, r->port);
-		r->port_up = false;
-		r->port_down_since = r->now;
-		break;
 	case IBV_EVENT_PORT_ACTIVE:
-		r->port_up = true;
+		roce_port_event(&r->watched, e->type, r->now, r->base.name, r->port);
 		break;
 	case IBV_EVENT_GID_CHANGE:
 		gid_changed(r);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		r->port_up = false;
-		fail_all(r, -ENODEV, "the device failed or was removed (the kernel log says why)");
+		r->watched.up = false;
+		fail_all(r, -ENODEV, ROCE_DEVICE_GONE);
 		break;
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_SRQ_ERR:
 		/* The device is shared: it may be another worker's. */
 		if (e->queue == r->cq || e->queue == r->srq)
-			fail_all(r, -EIO, "a queue of the device failed (the kernel log says why)");
+			fail_all(r, -EIO, ROCE_QUEUE_GONE);
 		break;
 	default:
 		/*
@@ -227,14 +256,10 @@ static void check_leps(struct roce_iface *r)
 
 static void check_port(struct roce_iface *r)
 {
-	uint64_t patience = r->give_up_ns > 1000000000 ? r->give_up_ns : 1000000000;
 	char what[96];
 
-	if (r->port_up || r->port_down_since == 0 || r->now - r->port_down_since < patience)
-		return;
-	snprintf(what, sizeof(what), "port %u has been down for %.1f s ('ip link' shows the link)",
-		 r->port, (double)(r->now - r->port_down_since) * 1e-9);
-	fail_all(r, -ENETDOWN, what);
+	if (roce_port_gone(&r->watched, r->port, r->now, r->give_up_ns, what, sizeof(what)))
+		fail_all(r, -ENETDOWN, what);
 }
 
 void roce_slow(struct roce_iface *r)

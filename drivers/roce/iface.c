@@ -88,7 +88,7 @@ static int roce_is_reachable(struct weft_lane_iface *base, const void *addr, siz
 
 static bool roce_link_up(struct weft_lane_iface *base)
 {
-	return roce_iface_of(base)->port_up;
+	return roce_iface_of(base)->watched.up;
 }
 
 static void roce_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
@@ -134,6 +134,7 @@ static void roce_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb,
 	cb("rma.atomics", r->count.amos, arg);
 	cb("drop.bad_immediate", r->count.bad_imm, arg);
 	cb("drop.bad_count", r->count.bad_ack, arg);
+	cb("drop.bad_address", r->count.bad_addr, arg);
 	cb("drop.too_long", r->count.oversize, arg);
 	cb("drop.late", r->count.late, arg);
 	cb("drop.stray_completion", r->count.stray, arg);
@@ -342,7 +343,7 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 	r->mtu = info.mtu;
 	memcpy(r->gid_why, info.why, sizeof(r->gid_why));
 	memcpy(r->netdev, info.netdev, sizeof(r->netdev));
-	r->port_up = info.attr.state == IBV_PORT_ACTIVE;
+	r->watched.up = info.attr.state == IBV_PORT_ACTIVE;
 	r->recv = params->recv;
 	r->event = params->event;
 	r->arg = params->arg;

@@ -10,7 +10,9 @@
  *	job.c      the thread for kernel calls that sleep (address resolution)
  *	port.c     a port of a device and its address: what both kinds of iface begin with
  *	iface.c    opening, attributes, progress, closing
- *	qp.c       leps: create, connect, fail, destroy
+ *	qp.c       leps and their queue pairs: create
+ *	connect.c  connect
+ *	ends.c     fail, close, destroy; flush
  *	srq.c      receive buffers
  *	recv.c     what arrives
  *	cq.c       completions
@@ -18,7 +20,7 @@
  *	rma.c      remote reads, writes, atomics
  *	async.c    events of the device become events of lanes
  *	route.c    which peers can be reached
- *	ud.c       the control channel
+ *	ud.h       the control channel: ud.c opening, progress, closing; ud_lep.c connections; ud_data.c datagrams
  */
 #ifndef WEFT_ROCE_H
 #define WEFT_ROCE_H
@@ -112,6 +114,25 @@ void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch);
 void roce_watch_poll(struct roce_dev *dev);
 /** Next event of @p watch. @return false = none */
 bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce_event *event);
+
+/** What the device says of a port. */
+struct roce_port_watch {
+	bool up;
+	uint64_t down_since; /* ns; 0 = it was up all the time */
+};
+
+/** PORT_ACTIVE or PORT_ERR of the port came; other events are nothing to it. */
+void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now,
+		     const char *name, unsigned int port);
+/** Has it been down for longer than a lane waits for its peer? @p what gets half a sentence */
+bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
+		    uint64_t give_up_ns, char *what, size_t len);
+/** Is the address no longer there? @p what gets half a sentence */
+bool roce_gid_gone(struct roce_dev *dev, unsigned int port, const struct weft_roce_gid *gid,
+		   char *what, size_t len);
+
+#define ROCE_DEVICE_GONE "the device failed or was removed (the kernel log says why)"
+#define ROCE_QUEUE_GONE "a queue of the device failed (the kernel log says why)"
 
 /** Run @p job in the device's thread. @return 0, or a negative error: no thread */
 int roce_job_start(struct roce_dev *dev, struct roce_job *job);
@@ -311,8 +332,9 @@ struct roce_iface {
 	struct weft_roce_gid gid;
 	char gid_why[96], netdev[64];
 	uint8_t mtu; /* IBTA code */
-	bool port_up, failing;
-	uint64_t now, next_slow, port_down_since;
+	bool failing;
+	struct roce_port_watch watched;
+	uint64_t now, next_slow;
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;
@@ -341,7 +363,7 @@ struct roce_iface {
 		uint64_t tx, tx_bytes, rx, rx_bytes, doorbells, words, gets, puts, amos, get_bytes,
 			put_bytes;
 		uint64_t no_credit, no_place, no_buffer;
-		uint64_t bad_imm, bad_ack, stray, late, oversize, torn_word;
+		uint64_t bad_imm, bad_ack, bad_addr, stray, late, oversize, torn_word;
 		uint64_t rx_copied, failed, events;
 	} count;
 };
@@ -391,8 +413,19 @@ void roce_print_address(const void *addr, size_t len, char *buf, size_t size);
 /* qp.c */
 int roce_ep_create(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lep);
 void roce_ep_get_address(struct weft_lane_ep *lep, void *buf);
+void roce_chan_free(struct roce_iface *r, struct roce_chan *chan);
+void roce_lep_free(struct roce_lep *lep);
+/** Reads and atomics under way per queue pair, by what the device can. */
+unsigned int roce_reads_max(int device);
+struct weft_roce_who roce_who(const struct roce_lep *lep);
+
+/* connect.c */
 int roce_ep_connect_ep(struct weft_lane_ep *lep, const void *dev_addr, size_t dev_len,
 		       const void *ep_addr, size_t ep_len);
+/** Leps whose connecting has come to an end. @return events */
+unsigned int roce_connect_progress(struct roce_iface *r);
+
+/* ends.c */
 void roce_ep_destroy(struct weft_lane_ep *lep);
 int roce_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 /** The lane is over: queue pairs to error; completions come back with @p status; then the event. */
@@ -402,12 +435,11 @@ void roce_lep_fail_wc(struct roce_lep *lep, struct roce_chan *chan, enum ibv_wc_
 void roce_lep_bye(struct roce_lep *lep);
 /** Last words are under way: is that over? Then its queue pairs are in error. */
 bool roce_lep_close(struct roce_lep *lep);
-/** Leps whose connecting has come to an end. @return events */
-unsigned int roce_connect_progress(struct roce_iface *r);
+/** The thread is through with a lep that failed or was destroyed meanwhile; its queue pairs are ours again. */
+void roce_lep_ended_meanwhile(struct roce_lep *lep);
 /** Destroyed leps go their way. */
 void roce_reap(struct roce_iface *r);
 void roce_flush_check(struct roce_lep *lep);
-struct weft_roce_who roce_who(const struct roce_lep *lep);
 
 /* srq.c */
 int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);

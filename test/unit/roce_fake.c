@@ -36,6 +36,8 @@ struct ibv_ah *__wrap_ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 int __wrap_ibv_destroy_ah(struct ibv_ah *ah);
 int __wrap_ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event);
 void __wrap_ibv_ack_async_event(struct ibv_async_event *event);
+int __wrap__ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
+			     struct ibv_gid_entry *entry, uint32_t flags, size_t size);
 /* And of the driver: */
 int __wrap_roce_job_start(struct roce_dev *dev, struct roce_job *job);
 int __wrap_roce_port_open(const struct weft_lane_open *params, struct roce_port_info *info,
@@ -199,6 +201,22 @@ void __wrap_ibv_ack_async_event(struct ibv_async_event *event)
 	(void)event;
 }
 
+static const uint8_t own_gid[16] = {[10] = 255, 255, 10, 0, 0, 1};
+static const uint8_t peer_gid[16] = {[10] = 255, 255, 10, 0, 0, 2};
+
+int __wrap__ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
+			     struct ibv_gid_entry *entry, uint32_t flags, size_t size)
+{
+	(void)ctx;
+	(void)port;
+	(void)index;
+	(void)flags;
+	memset(entry, 0, size);
+	if (!fake.gid_gone)
+		memcpy(entry->gid.raw, own_gid, 16);
+	return 0;
+}
+
 static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fake_qp *qp = (struct fake_qp *)base;
@@ -234,6 +252,7 @@ static int poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
 	int n = 0;
 
 	(void)cq;
+	/* Of one queue pair's queue: the only one, or the one of all. */
 	while (n < max && hw.head != hw.tail)
 		wc[n++] = hw.wc[hw.head++ % 512];
 	return n;
@@ -281,6 +300,27 @@ void fake_message(struct fake_qp *qp, const uint32_t *imm, const void *data, siz
 	}
 }
 
+void fake_spoil(enum ibv_wc_status status)
+{
+	hw.wc[(hw.tail - 1) % 512].status = status;
+}
+
+void fake_again(void)
+{
+	hw.wc[hw.tail % 512] = hw.wc[(hw.tail - 1) % 512];
+	hw.tail++;
+}
+
+void fake_datagram(struct fake_qp *qp, uint32_t src_qpn, const void *data, size_t length)
+{
+	struct ibv_wc *wc;
+
+	fake_message(qp, NULL, data, length);
+	wc = &hw.wc[(hw.tail - 1) % 512];
+	wc->wc_flags = IBV_WC_GRH;
+	wc->src_qp = src_qpn;
+}
+
 void fake_event(enum ibv_event_type type, int port)
 {
 	assert_true(fake.num_events < 16);
@@ -310,9 +350,6 @@ void fake_jobs(void)
 	}
 	fake.num_jobs = 0;
 }
-
-static const uint8_t own_gid[16] = {[10] = 255, 255, 10, 0, 0, 1};
-static const uint8_t peer_gid[16] = {[10] = 255, 255, 10, 0, 0, 2};
 
 int __wrap_roce_port_open(const struct weft_lane_open *params, struct roce_port_info *info,
 			  char *why, size_t why_len)

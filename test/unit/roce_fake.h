@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "../../drivers/roce/roce.h"
+#include "log.h"
 
 #define FAKE_MS 1000000ull
 
@@ -50,6 +51,7 @@ struct fake {
 	uint64_t jobs_at; /**< when the thread gets through with them by itself; 0 = never */
 	struct ibv_async_event events[16];
 	unsigned int num_events, events_taken;
+	bool gid_gone; /**< the GID table is empty */
 	/* events of lanes */
 	unsigned int up, down, gone;
 	int status;
@@ -76,6 +78,12 @@ void fake_jobs(void);
 void fake_complete(struct fake_qp *qp, enum ibv_wc_status status);
 /** A message from the peer. @p imm NULL = without immediate data */
 void fake_message(struct fake_qp *qp, const uint32_t *imm, const void *data, size_t length);
+/** The last completion that is not taken yet ends with @p status instead. */
+void fake_spoil(enum ibv_wc_status status);
+/** The last completion comes again. */
+void fake_again(void);
+/** A datagram for a UD queue pair, network header included, from the queue pair @p src_qpn. */
+void fake_datagram(struct fake_qp *qp, uint32_t src_qpn, const void *data, size_t length);
 /** The device reports something of a port, or of itself. */
 void fake_event(enum ibv_event_type type, int port);
 /** The counter of @p iface. */

@@ -101,7 +101,7 @@ static int setup(void **state)
 		s->r->srq = (struct ibv_srq *)&srqs[i];
 		s->r->event = on_event;
 		s->r->arg = s;
-		s->r->port_up = true;
+		s->r->watched.up = true;
 		s->r->now = 1000000000;
 		s->r->give_up_ns = 1900000000;
 		s->r->gid.index = 1;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file ud.h
+ * The driver `roce_ud`: an unreliable control channel over a UD queue pair, for wire-up where no other lane connects to an interface's address.
+ * Datagrams get lost, doubled and reordered, and nothing here minds: wire-up retries, and recognises what it has seen.
+ *
+ * A connection is a pair of random numbers, one of each end. The first datagram of a connection makes the passive lep at its addressee; it is kept until the
+ * way back is known (the kernel resolves the peer's Ethernet address, in the device's thread) and delivered then. The queue pair's key is random
+ * and part of the interface's address, so strangers who have not seen the address are dropped by the device.
+ */
+#ifndef WEFT_ROCE_UD_IFACE_H
+#define WEFT_ROCE_UD_IFACE_H
+
+#include "log.h"
+#include "roce.h"
+
+#define UD_RX 256 /* receive buffers */
+#define UD_TX 128
+#define UD_PASSIVE_MAX 1024 /* connections that others have begun */
+#define UD_IDLE_NS 60000000000ull
+#define UD_SLOW_NS 20000000
+#define UD_CLOSE_NS 2000000000ull
+#define UD_HOPS 64
+
+enum ud_state { UD_RESOLVING, UD_UP, UD_OVER, UD_DEAD };
+
+struct ud_lep {
+	struct weft_lane_ep base; /* first */
+	enum ud_state state;
+	struct roce_job job;
+	struct ud_iface *u;
+	LIST_ENTRY(ud_lep) link;
+	struct ibv_ah *ah;
+	uint8_t gid[16];
+	uint32_t qpn, qkey;         /* the peer's */
+	uint32_t conn, remote_conn; /* remote_conn 0 = not known yet */
+	struct roce_buf *first;     /* datagram that waits for the way back */
+	size_t first_len;
+	uint64_t heard;
+	char peer[48];
+};
+
+struct ud_iface {
+	struct weft_lane_iface base; /* first */
+	struct roce_dev *dev;
+	unsigned int port;
+	struct weft_roce_opts opts;
+	struct weft_roce_gid gid;
+	char netdev[64];
+	uint8_t mtu;
+	struct roce_port_watch watched;
+	uint64_t now, next_slow, give_up_ns;
+	int status; /* why nothing goes any more; 0 = it does */
+	const char *what;
+	weft_lane_recv_cb recv;
+	weft_lane_event_cb event;
+	void *arg;
+	const struct weft_platform *platform;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	uint32_t qkey;
+	struct roce_pool rx_pool, tx_pool;
+	uint32_t posted, tx_room, passive;
+	LIST_HEAD(, ud_lep) leps, dead;
+	unsigned int resolving;
+	struct roce_watch watch;
+	struct {
+		uint64_t tx, rx, no_room, bad, bad_addr, stray, full, late, tx_error;
+	} count;
+};
+
+static inline struct ud_iface *ud_iface_of(struct weft_lane_iface *iface)
+{
+	return (struct ud_iface *)iface;
+}
+
+static inline struct ud_lep *ud_lep_of(struct weft_lane_ep *lep)
+{
+	return (struct ud_lep *)lep;
+}
+
+/* ud_data.c */
+int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const void *payload, size_t length);
+int roce_ud_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		     const void *payload, size_t length);
+void roce_ud_post_receives(struct ud_iface *u);
+/** A receive buffer has come back. */
+void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_buf *buf);
+void roce_ud_deliver(struct ud_lep *lep, const struct weft_roce_ud_packet *p);
+
+/* ud_lep.c */
+int roce_ud_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
+		       struct weft_lane_ep **lep);
+void roce_ud_ep_destroy(struct weft_lane_ep *lep);
+int roce_ud_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
+void roce_ud_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
+/** Whose datagram it is; the sender must be where the connection's other end is. @return NULL = nobody's */
+struct ud_lep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
+			    uint32_t src_qpn);
+/** Somebody begins. @return true when the buffer is kept */
+bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,
+			  struct roce_buf *buf, size_t len);
+/** Ways were found, or not. @return events */
+unsigned int roce_ud_resolved(struct ud_iface *u);
+void roce_ud_lep_over(struct ud_lep *lep, enum weft_lane_event ev, int status, const char *text);
+/** Passive leps that nothing was heard of for long end. */
+void roce_ud_idle(struct ud_iface *u);
+/** All leps end. @p what: half a sentence */
+void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);
+/** Destroyed leps go. Address handles serve requests that the device may still have: freed when all of those are back. */
+void roce_ud_reap(struct ud_iface *u);
+
+#endif /* WEFT_ROCE_UD_IFACE_H */

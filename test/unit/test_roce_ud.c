@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control channel: what the device reports ends its connections with a sentence, and what strangers send is dropped, each reason with a counter. */
+
+#include <errno.h>
+
+#include "roce_fake.h"
+
+static struct weft_lane_iface *iface;
+static struct weft_lane_ep *up, *resolving;
+
+static struct weft_lane_ep *connect_to_peer(void)
+{
+	static const uint8_t gid[16] = {[10] = 255, 255, 10, 0, 0, 2};
+	struct weft_lane_ep *lep = NULL;
+	struct weft_roce_addr a;
+
+	roce_addr_fill(&a, WEFT_ROCE_UD, gid, 5, 4096);
+	a.qpn = weft_put32(77);
+	a.qkey = weft_put32(0x1111);
+	assert_int_equal(iface->ops->ep_connect(iface, &a, sizeof(a), NULL, &lep), 0);
+	return lep;
+}
+
+/* One connection is up, one is still looked for. */
+static int begin(void **state)
+{
+	fake_setup(state);
+	iface = fake_open(&weft_roce_ud_driver, "");
+	up = connect_to_peer();
+	fake_jobs();
+	fake_turn(iface, FAKE_MS);
+	assert_int_equal(fake.up, 1);
+	resolving = connect_to_peer();
+	return 0;
+}
+
+static int end(void **state)
+{
+	fake.answers = true;
+	fake_jobs();
+	iface->ops->close(iface);
+	fake.qps[0]->destroyed = true;
+	fake.alive = 0;
+	return fake_teardown(state);
+}
+
+static void expect_down(unsigned int num, int status, const char *words)
+{
+	assert_int_equal(fake.down, num);
+	assert_int_equal(fake.status, status);
+	assert_non_null(strstr(fake.text, "mlx5_0: "));
+	assert_non_null(strstr(fake.text, "peer 10.0.0.2"));
+	assert_non_null(strstr(fake.text, words));
+	assert_false(up->up);
+	assert_int_equal(fake.gone, 0);
+}
+
+static void a_device_that_fails_ends_its_connections_at_once(void **state)
+{
+	(void)state;
+	fake_event(IBV_EVENT_DEVICE_FATAL, 1);
+	fake_turn(iface, 20 * FAKE_MS);
+	expect_down(2, -ENODEV, "kernel log");
+	assert_false(iface->ops->link_up(iface));
+	assert_int_equal(up->ops->am_short(up, 1, "x", 1, NULL, 0), -ECONNRESET);
+	/* Who comes after it is told, too. */
+	connect_to_peer();
+	fake_turn(iface, 20 * FAKE_MS);
+	expect_down(3, -ENODEV, "kernel log");
+	fake_turn(iface, 2000 * FAKE_MS);
+	assert_int_equal(fake.down, 3);
+}
+
+static void an_owner_that_destroys_its_connection_when_it_is_told_is_served(void **state)
+{
+	(void)state;
+	fake.destroys = true;
+	fake_event(IBV_EVENT_DEVICE_FATAL, 1);
+	fake_turn(iface, 20 * FAKE_MS);
+	assert_int_equal(fake.down, 2);
+}
+
+static void a_port_that_stays_down_ends_its_connections_and_one_that_comes_back_does_not(
+	void **state)
+{
+	(void)state;
+	fake_event(IBV_EVENT_PORT_ERR, 1);
+	fake_turn(iface, 20 * FAKE_MS);
+	assert_false(iface->ops->link_up(iface));
+	fake_event(IBV_EVENT_PORT_ACTIVE, 1);
+	fake_turn(iface, 1000 * FAKE_MS);
+	fake_turn(iface, 3000 * FAKE_MS);
+	assert_true(iface->ops->link_up(iface));
+	assert_int_equal(fake.down, 0);
+	fake_event(IBV_EVENT_PORT_ERR, 1);
+	fake_turn(iface, 20 * FAKE_MS);
+	fake_turn(iface, 1000 * FAKE_MS);
+	assert_int_equal(fake.down, 0);
+	fake_turn(iface, 1000 * FAKE_MS);
+	expect_down(2, -ENETDOWN, "port 1 has been down for 2.0 s");
+}
+
+static void an_address_that_vanishes_ends_its_connections(void **state)
+{
+	(void)state;
+	fake_event(IBV_EVENT_GID_CHANGE, 1);
+	fake_turn(iface, 20 * FAKE_MS);
+	assert_int_equal(fake.down, 0); /* another one */
+	fake.gid_gone = true;
+	fake_event(IBV_EVENT_GID_CHANGE, 1);
+	fake_turn(iface, 20 * FAKE_MS);
+	expect_down(2, -EADDRNOTAVAIL, "10.0.0.1 (GID 1) was removed");
+}
+
+/* ------------------------------------------------------------------ strangers */
+
+/* With the peer's IPv4 header before it. */
+static void datagram(const struct weft_roce_ud_head *h, size_t length)
+{
+	uint8_t buf[WEFT_ROCE_GRH + sizeof(*h) + 64] = {0}, *ip = buf + 20;
+	uint32_t sum = 0;
+	int i;
+
+	memcpy(ip, (const uint8_t[20]){0x45, 0, 0,  60, 0, 0, 0,  0, 64, 17,
+				       0,    0, 10, 0,  0, 2, 10, 0, 0,  1},
+	       20);
+	for (i = 0; i < 20; i += 2)
+		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
+	sum = ~((sum & 0xffff) + (sum >> 16));
+	ip[10] = (uint8_t)(sum >> 8);
+	ip[11] = (uint8_t)sum;
+	memcpy(buf + WEFT_ROCE_GRH, h, sizeof(*h));
+	fake_datagram(fake.qps[0], 77, buf, WEFT_ROCE_GRH + sizeof(*h) + length);
+	fake_turn(iface, FAKE_MS);
+}
+
+static struct weft_roce_ud_head head(uint32_t src_conn, uint32_t dst_conn, size_t length)
+{
+	return (struct weft_roce_ud_head){
+		.magic = weft_put16(WEFT_ROCE_UD_MAGIC),
+		.version = WEFT_ROCE_VERSION,
+		.am_id = 3,
+		.src_conn = weft_put32(src_conn),
+		.dst_conn = weft_put32(dst_conn),
+		.src_qkey = weft_put32(0x1111),
+		.length = weft_put16((uint16_t)length),
+	};
+}
+
+static void what_strangers_send_is_dropped_and_counted(void **state)
+{
+	struct weft_roce_ud_head h = head(5, 0, 8);
+	uint32_t i;
+
+	(void)state;
+	h.magic = weft_put16(1);
+	datagram(&h, 8);
+	h = head(5, 0, 9);
+	datagram(&h, 8);
+	assert_int_equal(fake_counter(iface, "drop.malformed"), 2);
+	/* For nobody. */
+	h = head(5, 0x12345678, 8);
+	datagram(&h, 8);
+	h = head(5, 0, 0);
+	h.am_id = WEFT_ROCE_UD_BYE;
+	datagram(&h, 0);
+	assert_int_equal(fake_counter(iface, "drop.late"), 2);
+	fake_datagram(fake.qps[0], 77, "x", 1);
+	fake_spoil(IBV_WC_LOC_LEN_ERR);
+	fake_turn(iface, FAKE_MS);
+	assert_int_equal(fake_counter(iface, "drop.stray_completion"), 1);
+	/* More than may begin. */
+	for (i = 1; i < 1200; i++) {
+		h = head(1000 + i, 0, 8);
+		datagram(&h, 8);
+		fake_jobs();
+		fake_turn(iface, FAKE_MS);
+	}
+	assert_in_range(fake_counter(iface, "drop.too_many_peers"), 100, 200);
+	assert_int_equal(fake.got, 1199 - fake_counter(iface, "drop.too_many_peers"));
+	assert_int_equal(fake.down, 0);
+}
+
+static void damaged_addresses_are_refused_and_counted(void **state)
+{
+	uint8_t junk[WEFT_LANE_ADDR_MAX];
+	struct weft_lane_ep *lep;
+
+	(void)state;
+	memset(junk, 0xee, sizeof(junk));
+	assert_true(iface->ops->ep_connect(iface, junk, sizeof(struct weft_roce_addr), NULL, &lep) <
+		    0);
+	assert_int_equal(fake_counter(iface, "drop.bad_address"), 1);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+	const struct CMUnitTest tests[] = {
+		T(a_device_that_fails_ends_its_connections_at_once),
+		T(an_owner_that_destroys_its_connection_when_it_is_told_is_served),
+		T(a_port_that_stays_down_ends_its_connections_and_one_that_comes_back_does_not),
+		T(an_address_that_vanishes_ends_its_connections),
+		T(what_strangers_send_is_dropped_and_counted),
+		T(damaged_addresses_are_refused_and_counted),
+	};
+
+	weft_log_level = WEFT_LOG_ERROR;
+	return cmocka_run_group_tests_name("RoCE, the control channel", tests, NULL, NULL);
+}
