@@ -95,8 +95,8 @@ static void more_messages_than_were_allowed_end_the_lane(void **state)
 	unsigned int turns, i;
 
 	(void)state;
-	for (turns = 0; turns < 300 && fake.down == 0; turns++) {
-		for (i = 0; i < 16; i++)
+	for (turns = 0; turns < 600 && fake.down == 0; turns++) {
+		for (i = 0; i < 3; i++)
 			fake_message(qp[0], &imm, "hello", 5);
 		fake_turn(iface, FAKE_MS);
 	}
