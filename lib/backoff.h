@@ -11,6 +11,7 @@
 #ifndef WEFT_BACKOFF_H
 #define WEFT_BACKOFF_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,12 @@ struct weft_backoff {
 	int err; /**< what it failed with */
 };
 
+/** An error that other memory of the same size would get, too? A limit of no locked memory at all is EPERM. */
+static inline bool weft_backoff_is_shortage(int err)
+{
+	return err == -ENOMEM || err == -EAGAIN || err == -ENOSPC || err == -EPERM;
+}
+
 /**
  * Shall @p length bytes more beside @p held be asked for?
  * @return 0, or the error that was the answer before
@@ -34,6 +41,12 @@ static inline int weft_backoff_ask(const struct weft_backoff *b, uint64_t now, s
 				   size_t length)
 {
 	return b->wait != 0 && now < b->until && held + length >= b->total ? b->err : 0;
+}
+
+/** Bytes that must go before they are not known to be too many. */
+static inline size_t weft_backoff_excess(const struct weft_backoff *b, size_t held, size_t length)
+{
+	return b->wait != 0 && held + length >= b->total ? held + length - b->total + 1 : 0;
 }
 
 /** They were refused with @p err. */

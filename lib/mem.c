@@ -124,12 +124,6 @@ static int register_as_can(struct weft_mem *mem, struct weft_lane_iface *iface,
 
 /* ------------------------------------------------------------------ shortage */
 
-/* Errors that other memory of the same size would get, too. RLIMIT_MEMLOCK=0 is EPERM. */
-static bool is_shortage(int err)
-{
-	return err == -ENOMEM || err == -EAGAIN || err == -ENOSPC || err == -EPERM;
-}
-
 static void note_shortage(const struct weft_mem *mem, const struct weft_lane_iface *iface, int rc)
 {
 	struct weft_context *ctx = mem->ctx;
@@ -137,7 +131,7 @@ static void note_shortage(const struct weft_mem *mem, const struct weft_lane_ifa
 
 	if (rc == 0)
 		weft_backoff_worked(b, ctx->mem_bytes, mem->length);
-	else if (is_shortage(rc))
+	else if (weft_backoff_is_shortage(rc))
 		weft_backoff_failed(b, ctx->platform->now(ctx->platform->arg), ctx->mem_bytes,
 				    mem->length, rc);
 }
@@ -485,6 +479,21 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 	rc = make(ctx, &like, out);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
+}
+
+size_t weft_mem_excess(struct weft_context *ctx, size_t length)
+{
+	size_t most = 0, n;
+	unsigned int i;
+
+	pthread_mutex_lock(&ctx->lock);
+	for (i = 0; i < ctx->num_domains; i++) {
+		n = weft_backoff_excess(&ctx->domains[i].backoff, ctx->mem_bytes, length);
+		if (n > most)
+			most = n;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return most;
 }
 
 int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigned int access,

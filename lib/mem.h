@@ -64,6 +64,12 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 		  struct weft_mem **mem);
 
 /**
+ * Registering @p length bytes more is known to fail (backoff.h). Takes the context's lock.
+ * @return bytes of registrations that must go before it may work; 0 = it is not known
+ */
+size_t weft_mem_excess(struct weft_context *ctx, size_t length);
+
+/**
  * What registering costs in the domain of @p iface: measured (an average over the last registrations of this context), else the driver's figures.
  * @param[out] cost    s
  * @param[out] growth  s/byte

@@ -301,30 +301,85 @@ static int get_once(struct weft_regcache *rc, void *address, size_t length, unsi
 	return weft_mem_make(rc->ctx, address, length, access, mem);
 }
 
-/*
- * Room for @p bytes in one more entry: the longest unused go; slow and lock are held. Their pages are listed in @p gone.
- */
-static bool make_room(struct weft_regcache *rc, size_t bytes, struct weft_uffd_range *gone,
-		      unsigned int *num_gone)
+/* Pages of entries that were driven out. */
+struct evicted {
+	struct weft_uffd_range range[MAX_EVICT];
+	unsigned int num;
+};
+
+/* The longest unused goes; slow and lock are held. @return its bytes, 0 = all are in use, or that is enough */
+static size_t evict(struct weft_regcache *rc, struct evicted *out)
 {
-	const struct weft_conf *conf = rc->ctx->conf;
+	struct weft_regcache_entry *e = TAILQ_FIRST(&rc->lru);
 	struct weft_regcache_list *list;
 	struct weft_uffd_range *g;
-	struct weft_regcache_entry *e;
+
+	if (e == NULL || out->num == MAX_EVICT)
+		return 0;
+	g = &out->range[out->num++];
+	*g = (struct weft_uffd_range){e->start, e->end};
+	weft_regcache_pages(&rc->table, &g->start, &g->end);
+	list = &rc->table.kind[e->kind];
+	unlist(rc, list, weft_regcache_position(list, e->start));
+	rc->stats.evicted++;
+	return e->end - e->start;
+}
+
+/* Unlock; what nobody needs any more is not watched any more. Others may have entries in the same pages. */
+static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
+{
+	struct weft_uffd_range *g;
+	unsigned int i;
+
+	for (i = 0; i < out->num; i++)
+		weft_regcache_unshared(&rc->table, &out->range[i].start, &out->range[i].end);
+	pthread_mutex_unlock(&rc->lock);
+	for (i = 0; i < out->num; i++) {
+		g = &out->range[i];
+		if (g->start < g->end)
+			weft_uffd_unwatch(rc->uffd, g->start, g->end);
+	}
+}
+
+/* Room for @p bytes in one more entry; slow and lock are held. */
+static bool make_room(struct weft_regcache *rc, size_t bytes, struct evicted *out)
+{
+	const struct weft_conf *conf = rc->ctx->conf;
 
 	while (rc->num >= conf->reg_cache_entries ||
-	       rc->stats.bytes + bytes > conf->reg_cache_bytes) {
-		e = TAILQ_FIRST(&rc->lru);
-		if (e == NULL || *num_gone == MAX_EVICT)
+	       rc->stats.bytes + bytes > conf->reg_cache_bytes)
+		if (evict(rc, out) == 0)
 			return false;
-		g = &gone[(*num_gone)++];
-		*g = (struct weft_uffd_range){e->start, e->end};
-		weft_regcache_pages(&rc->table, &g->start, &g->end);
-		list = &rc->table.kind[e->kind];
-		unlist(rc, list, weft_regcache_position(list, e->start));
-		rc->stats.evicted++;
-	}
 	return true;
+}
+
+/* Is so much kept and not in use? */
+static bool has_idle(struct weft_regcache *rc, size_t bytes)
+{
+	const struct weft_regcache_entry *e;
+	size_t sum = 0;
+
+	pthread_mutex_lock(&rc->lock);
+	TAILQ_FOREACH(e, &rc->lru, link) {
+		sum += e->end - e->start;
+		if (sum >= bytes)
+			break;
+	}
+	pthread_mutex_unlock(&rc->lock);
+	return sum >= bytes;
+}
+
+/* Locked memory is used up: this much is given back, as far as there is. slow is held. */
+static void give_back(struct weft_regcache *rc, size_t bytes)
+{
+	struct evicted out = {.num = 0};
+	size_t freed = 0, n;
+
+	pthread_mutex_lock(&rc->lock);
+	while (freed < bytes && (n = evict(rc, &out)) > 0)
+		freed += n;
+	unlock_evicted(rc, &out);
+	weft_regcache_reap(rc);
 }
 
 /* What the new entry takes the place of: its parts, and what our lanes can use it for from now on. */
@@ -353,8 +408,7 @@ static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *
 /* Put a new registration into the table. @return false: it is for one operation only. slow is held */
 static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64_t events)
 {
-	struct weft_uffd_range gone[MAX_EVICT];
-	unsigned int num_gone = 0, i;
+	struct evicted out = {.num = 0};
 	bool kept;
 
 	pthread_mutex_lock(&rc->lock);
@@ -362,7 +416,7 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 	kept = events == rc->events;
 	if (kept)
 		replace(rc, e);
-	kept = kept && make_room(rc, e->end - e->start, gone, &num_gone);
+	kept = kept && make_room(rc, e->end - e->start, &out);
 	if (kept) {
 		insert(rc, e);
 		e->refs = 1;
@@ -370,13 +424,7 @@ static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64
 	} else {
 		rc->stats.uncached++;
 	}
-	/* What nobody watches any more: others may have entries in the same pages. */
-	for (i = 0; i < num_gone; i++)
-		weft_regcache_unshared(&rc->table, &gone[i].start, &gone[i].end);
-	pthread_mutex_unlock(&rc->lock);
-	for (i = 0; i < num_gone; i++)
-		if (gone[i].start < gone[i].end)
-			weft_uffd_unwatch(rc->uffd, gone[i].start, gone[i].end);
+	unlock_evicted(rc, &out);
 	return kept;
 }
 
@@ -404,6 +452,26 @@ static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
 	return weft_uffd_anonymous(start, end) && weft_uffd_watch(rc->uffd, start, end) == 0;
 }
 
+/*
+ * As weft_mem_make(). What only the cache holds must not stand in the way: it goes, as far as that may help. First what is known to be too much; should that not do, as
+ * much as is wanted. slow is held.
+ */
+static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
+		struct weft_mem **mem)
+{
+	size_t length = end - start, bytes;
+	int err = weft_mem_make(rc->ctx, (void *)start, length, access, mem), i;
+
+	for (i = 0; i < 2 && weft_backoff_is_shortage(err); i++) {
+		bytes = weft_mem_excess(rc->ctx, length);
+		if (bytes == 0 || !has_idle(rc, bytes))
+			break;
+		give_back(rc, i == 0 || bytes > length ? bytes : length);
+		err = weft_mem_make(rc->ctx, (void *)start, length, access, mem);
+	}
+	return err;
+}
+
 /* slow is held. */
 static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
 		struct weft_mem **mem)
@@ -421,7 +489,7 @@ static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 	e = calloc(1, sizeof(*e));
 	if (e == NULL)
 		return -ENOMEM;
-	err = weft_mem_make(rc->ctx, (void *)start, end - start, access, &e->mem);
+	err = make(rc, start, end, access, &e->mem);
 	if (err < 0) {
 		free(e);
 		return err;

@@ -449,6 +449,38 @@ static void used_up_locked_memory_is_not_asked_for_with_every_message(void **sta
 	munmap(p, 64 * PAGE);
 }
 
+static void what_is_kept_makes_room_when_locked_memory_is_used_up(void **state)
+{
+	struct weft_mem *held, *mem;
+	struct scene s;
+	uint8_t *p;
+	int i;
+
+	NEEDS_UFFD();
+	open_scene(&s, "16", "1g", "auto");
+	p = map_pages(NULL, 256, 1);
+	lockable = 16 * PAGE;
+	for (i = 0; i < 20; i++)
+		use(&s, p + 10 * i * PAGE, 5 * PAGE);
+	assert_int_equal(stats(&s)->misses, 20 + 1);
+	assert_int_equal(stats(&s)->entries, 3);
+	/* What is in use stays, and what can't be had drives nothing out again and again. */
+	held = get(&s, p, 8 * PAGE);
+	assert_int_equal(weft_mem_get(s.ctx, p + 100 * PAGE, 64 * PAGE, 0, &mem), -ENOMEM);
+	assert_int_equal(seen(&s, held, p), 1);
+	use(&s, p + 30 * PAGE, 4 * PAGE);
+	asked = 0;
+	for (i = 0; i < 100; i++)
+		assert_int_equal(weft_mem_get(s.ctx, p + 100 * PAGE, 64 * PAGE, 0, &mem), -ENOMEM);
+	assert_int_equal(asked, 0);
+	use(&s, p + 30 * PAGE, 4 * PAGE);
+	assert_int_equal(asked, 0);
+	weft_mem_put(held);
+	lockable = 0;
+	close_scene(&s);
+	munmap(p, 256 * PAGE);
+}
+
 /* An address that can't be registered says nothing of others. */
 static void memory_that_is_bad_by_itself_stops_no_other(void **state)
 {
@@ -528,6 +560,7 @@ int main(int argc, char **argv)
 		CONN_TEST(a_refused_registration_is_the_callers_error),
 		CONN_TEST(a_registration_that_fails_with_every_message_is_told_once_per_reason),
 		CONN_TEST(used_up_locked_memory_is_not_asked_for_with_every_message),
+		CONN_TEST(what_is_kept_makes_room_when_locked_memory_is_used_up),
 		CONN_TEST(memory_that_is_bad_by_itself_stops_no_other),
 		CONN_TEST(kept_registrations_follow_the_interfaces),
 		CONN_TEST(registering_is_measured),
