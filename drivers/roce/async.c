@@ -165,7 +165,7 @@ void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64
 	if (type == IBV_EVENT_PORT_ACTIVE) {
 		p->up = true;
 	} else if (type == IBV_EVENT_PORT_ERR) {
-		if (p->up)
+		if (p->up && name != NULL)
 			weft_warn("%s: port %u went down", name, port);
 		p->up = false;
 		p->down_since = now;

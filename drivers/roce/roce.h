@@ -121,7 +121,7 @@ struct roce_port_watch {
 	uint64_t down_since; /* ns; 0 = it was up all the time */
 };
 
-/** PORT_ACTIVE or PORT_ERR of the port came; other events are nothing to it. */
+/** PORT_ACTIVE or PORT_ERR of the port came; other events are nothing to it. @p name: for a warning, NULL = none */
 void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now,
 		     const char *name, unsigned int port);
 /** Has it been down for longer than a lane waits for its peer? @p what gets half a sentence */

@@ -24,7 +24,8 @@ static void handle(struct ud_iface *u, const struct roce_event *e)
 {
 	char what[160];
 
-	roce_port_event(&u->watched, e->type, u->now, u->base.name, u->port);
+	/* The interface for messages on the same port warns. */
+	roce_port_event(&u->watched, e->type, u->now, NULL, u->port);
 	if (e->type == IBV_EVENT_DEVICE_FATAL)
 		broken(u, -ENODEV, ROCE_DEVICE_GONE);
 	else if ((e->type == IBV_EVENT_CQ_ERR && e->queue == u->cq) ||
