@@ -146,7 +146,7 @@ static int run(void *options, int eal_count, char **eal_words)
 	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
 
 	if (!ret)
-		ret = eal_need_port();
+		ret = eal_need_port(o->peer.config);
 	if (ret)
 		return ret;
 	ret = peer_init(&p, &o->peer);

@@ -111,13 +111,21 @@ static bool have_rdma(void)
 	return found;
 }
 
-int eal_need_port(void)
+int eal_need_port(const struct weft_config *config)
 {
+	char lanes[1024];
+
+	/* Lanes that are named have sentences of their own. */
+	if (weft_config_get(config, "LANES", lanes, sizeof(lanes)) > 0 && lanes[0] != '\0')
+		return APP_OK;
 	if (rte_eth_dev_count_avail() > 0 || have_rdma())
 		return APP_OK;
-	cli_error("there is no DPDK port and no RDMA device: bind a NIC to vfio-pci, or give the "
-		  "EAL a virtual port, e.g. %s --vdev=net_af_packet0,iface=eth1 -- ...",
-		  cli_program);
+	cli_error(
+		"there is no DPDK port and no RDMA device. For a RoCE NIC load its RDMA driver "
+		"('rdma link' lists devices), and leave it to the kernel. Another NIC is bound to "
+		"vfio-pci, or the EAL gets a virtual port, e.g. %s "
+		"--vdev=net_af_packet0,iface=eth1 -- ...",
+		cli_program);
 	return APP_FAIL;
 }
 

@@ -20,7 +20,7 @@ struct weft_config;
 int eal_start(int count, char **words, const struct weft_config *config, int core);
 
 /** Is there any DPDK port, or RDMA device? @return APP_OK or the exit code, after a sentence */
-int eal_need_port(void);
+int eal_need_port(const struct weft_config *config);
 
 /**
  * What main() returns with. Once the EAL is up the process ends in here, and on the EAL's interrupt

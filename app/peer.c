@@ -78,6 +78,9 @@ int peer_option(struct peer_options *opts, int c, const char *value)
 		return set_variable(opts->config, "LANES", value);
 	case 'S':
 		return option_set(opts->config, value);
+	case PEER_COUNTERS:
+		opts->counters = true;
+		return APP_OK;
 	default:
 		return -1;
 	}
@@ -274,7 +277,7 @@ int peer_open(struct peer *p)
 	if (!ret)
 		return APP_OK;
 	if (ret == -ENODEV)
-		cli_error("no lane could be opened; weft-info -d tells what there is and why");
+		cli_error("no lane could be opened: the log above says why");
 	else
 		cli_error("the lanes could not be opened: %s", weft_strerror(ret));
 	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
@@ -442,6 +445,13 @@ static int end_together(struct peer *p)
 	return APP_OK;
 }
 
+static void print_counter(const char *name, uint64_t value, void *arg)
+{
+	(void)arg;
+	if (value != 0)
+		fprintf(stderr, "  %-44s %llu\n", name, (unsigned long long)value);
+}
+
 int peer_end(struct peer *p, int exit_code)
 {
 	if (!exit_code)
@@ -452,6 +462,10 @@ int peer_end(struct peer *p, int exit_code)
 	if (p->oob)
 		oob_bye(p->oob, exit_code, exit_code ? cli_last_error() : "");
 	p->closing = true;
+	if (p->opts->counters && p->worker) {
+		fprintf(stderr, "%s: counters\n", cli_program);
+		weft_worker_counters(p->worker, print_counter, NULL);
+	}
 	if (p->ep)
 		close_ep(p, false);
 	weft_worker_destroy(p->worker);

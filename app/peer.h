@@ -32,7 +32,10 @@ struct peer_options {
 	int core;    /**< -1 = not pinned */
 	struct weft_config *config;
 	uint64_t features; /**< WEFT_FEATURE_*; 0 = tagged messages */
+	bool counters;     /**< print those of the lanes at the end */
 };
+
+#define PEER_COUNTERS 1000 /* an option that has no letter */
 
 #define PEER_SHORTS "p:c:L:W:S:"
 /* clang-format off */
@@ -41,14 +44,16 @@ struct peer_options {
 	{"core", required_argument, NULL, 'c'}, \
 	{"lanes", required_argument, NULL, 'L'}, \
 	{"wait", required_argument, NULL, 'W'}, \
-	{"set", required_argument, NULL, 'S'}
+	{"set", required_argument, NULL, 'S'}, \
+	{"counters", no_argument, NULL, PEER_COUNTERS}
 /* clang-format on */
-#define PEER_HELP                                                                               \
-	"  -p, --port PORT        TCP port of the out-of-band connection (13377)\n"             \
-	"  -W, --wait SECONDS     client: how long to wait for a server (3)\n"                  \
-	"  -c, --core CORE        pin the program to this core\n"                               \
-	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;dpdk:1'\n" \
-	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=64k\n"
+#define PEER_HELP                                                                                    \
+	"  -p, --port PORT        TCP port of the out-of-band connection (13377)\n"                  \
+	"  -W, --wait SECONDS     client: how long to wait for a server (3)\n"                       \
+	"  -c, --core CORE        pin the program to this core\n"                                    \
+	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;roce:mlx5_0'\n" \
+	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=64k\n"              \
+	"      --counters         at the end, all counters that are not 0, on standard error\n"
 
 /** Defaults, and the configuration from the environment. @return APP_OK or an exit code */
 int peer_options_init(struct peer_options *opts);

@@ -332,7 +332,7 @@ static int run(void *options, int eal_count, char **eal_words)
 	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
 
 	if (!ret)
-		ret = eal_need_port();
+		ret = eal_need_port(o->peer.config);
 	if (!ret)
 		ret = o->peer.host ? perf_client(o) : perf_server(o);
 	return ret;

@@ -47,6 +47,13 @@ static int choose_port(struct peer *p, char *resource, size_t len, struct weft_l
 
 	weft_config_get(p->opts->config, "LANES", list, sizeof(list));
 	first_item(list, item, sizeof(item));
+	if (list[0] && !strstr(list, "dpdk") && strcmp(list, "all") && strcmp(list, "*")) {
+		cli_error(
+			"raw_lat and raw_bw test a DPDK port, and the lanes '%s' name none; a RoCE "
+			"device is tested by ib_send_lat, ib_send_bw and ib_read_bw of perftest",
+			list);
+		return peer_fail(p, APP_USAGE);
+	}
 	comma = strchr(item, ',');
 	if (comma)
 		*comma++ = '\0';

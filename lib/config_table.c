@@ -67,7 +67,8 @@ const struct weft_option weft_options[] = {
 		"RX_BUFS", WEFT_OPT_UINT, FIELD(lane.rx_bufs), .def = "auto", .unit = "number",
 		.has_auto = true,
 		.auto_value = 0, .min = 64, .max = 1 << 20,
-		.help = "Receive buffers of each raw interface. auto: the driver's choice.",
+		.help = "Receive buffers of each raw or RoCE interface. auto: the driver's choice "
+			"(RoCE: 16384).",
 	},
 	{
 		"ZCOPY", WEFT_OPT_BOOL, FIELD(lane.zcopy), .def = "y", .unit = "y|n",
@@ -76,9 +77,11 @@ const struct weft_option weft_options[] = {
 	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
 		.unit = "time", .min = 1e6,
-		.help = "A peer that gave no sign of life for so long is dead. A peer that merely "
-			"does not poll counts as dead after this time too, so do not set it below "
-			"the longest pause of the program.",
+		.help = "A peer that gave no sign of life on a raw lane for so long is dead. A peer "
+			"that merely does not poll counts as dead after this time too, so do not "
+			"set it below the longest pause of the program. RoCE lanes go by their "
+			"options timeout and retry, and wait without limit for a peer whose NIC "
+			"answers.",
 	},
 	{
 		"CONNECT_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.connect_timeout_ns), .def = "30s",
@@ -247,7 +250,7 @@ const struct weft_option weft_options[] = {
 	{
 		"CAPTURE", WEFT_OPT_STRING, FIELD(lane.capture), .def = "", .unit = "file",
 		.help = "Write every frame of every raw lane, both directions, to this file "
-			"(pcapng).",
+			"(pcapng). RoCE passes the CPU by and is not in it.",
 	},
 	/* ---- for tests and for finding faults */
 	{

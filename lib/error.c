@@ -41,7 +41,7 @@ static const struct {
 	{ENOMEM, "out of memory"},
 	{EAGAIN, "no room now, try again after progress"},
 	{ENOENT, "no such name or index"},
-	{ENODEV, "no lane could be opened: no usable port was found"},
+	{ENODEV, "no lane could be opened: no usable port or RDMA device was found"},
 	{EBUSY, "in use: something still depends on it, or a port has another owner"},
 	{EALREADY, "already complete"},
 	{ECANCELED, "canceled"},

@@ -468,6 +468,7 @@ struct weft_lane_resource {
 struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "self" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
+	bool captures;    /**< its lanes write WEFT_CAPTURE */
 	/**
 	 * List resources. Initialises what the driver stands on if need be (the EAL).
 	 * @param[out] list  malloc()ed array, freed by the caller; NULL with 0

@@ -36,6 +36,9 @@ static void driver_names(const struct weft_lane_driver *const *drivers, char *bu
 static const struct weft_lane_driver *find_driver(const struct weft_lane_driver *const *drivers,
 						  const char *name)
 {
+	/* The transport's full name, as weft-info and the documents have it. */
+	if (strcmp(name, "roce_rc") == 0)
+		name = "roce";
 	for (; *drivers != NULL; drivers++)
 		if (strcmp((*drivers)->name, name) == 0)
 			return *drivers;
@@ -155,10 +158,14 @@ static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
 	return 0;
 }
 
+/* Every lane has the numbers too. */
+#define FOR_ALL "bw, lat, overhead, reg"
+
 static int check_options(const struct weft_lanes_item *item, char *why, size_t why_len)
 {
 	const char *known = item->driver->options != NULL ? item->driver->options : "";
-	const char *p = item->options;
+	const char *p = item->options, *res = item->all ? "*" : item->resource;
+	const char *drv = item->driver->name;
 	char name[64], near[64];
 	size_t n, len;
 
@@ -169,15 +176,18 @@ static int check_options(const struct weft_lanes_item *item, char *why, size_t w
 		if (n == 0 || option_known(known, p, len))
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)len, p);
-		if (weft_nearest_word(name, known, ", ", near, sizeof(near)) != NULL)
+		if (memchr(p, '=', n) == NULL && memchr(p, ':', n) != NULL)
 			snprintf(why, why_len,
-				 "lane %s:%s: unknown option '%s'; is '%s' meant? (known: %s)",
-				 item->driver->name, item->all ? "*" : item->resource, name, near,
-				 known);
+				 "lane %s:%s: '%s' is no option; lanes are separated by ';', as in "
+				 "'%s:%s;%s'",
+				 drv, res, name, drv, res, name);
+		else if (weft_nearest_word(name, known, ", ", near, sizeof(near)) != NULL)
+			snprintf(why, why_len,
+				 "lane %s:%s: unknown option '%s'; is '%s' meant? (known: %s%s%s)",
+				 drv, res, name, near, known, known[0] ? ", " : "", FOR_ALL);
 		else
-			snprintf(why, why_len, "lane %s:%s: unknown option '%s' (known: %s)",
-				 item->driver->name, item->all ? "*" : item->resource, name,
-				 known[0] != '\0' ? known : "none");
+			snprintf(why, why_len, "lane %s:%s: unknown option '%s' (known: %s%s%s)",
+				 drv, res, name, known, known[0] ? ", " : "", FOR_ALL);
 		return -EINVAL;
 	}
 	return 0;

@@ -27,7 +27,7 @@
 
 /* Lane messages where a profile does not say: a 1500-byte frame without headers; verbs segments. */
 #define AM_MAX_DPDK 1426
-#define AM_MAX_ROCE 8256
+#define AM_MAX_ROCE 8320
 /* Inline sends of a verbs queue pair. */
 #define SHORT_MAX_ROCE 220
 #define OVERHEAD_DEFAULT 75e-9
@@ -97,7 +97,7 @@ struct key {
 enum { KEY_DRIVER, KEY_BANDWIDTH, KEY_LATENCY, KEY_AM_MAX = 6, KEY_GET, KEY_PUT };
 
 static const struct key keys[] = {
-	[KEY_DRIVER] = {"driver", WORD, IN_LANE_KEY(roce), .expected = "dpdk or roce_rc"},
+	[KEY_DRIVER] = {"driver", WORD, IN_LANE_KEY(roce), .expected = "dpdk or roce"},
 	[KEY_BANDWIDTH] = {"bandwidth", RATE, IN_LANE_KEY(bandwidth), .min = 1e3, .max = 1e13,
 			   .expected = "a rate with its unit, such as 25Gbps, 3GBs or 1.25e9Bs, "
 				       "from 1kBs to 10TBs"},
@@ -182,7 +182,7 @@ static bool set_key(struct parser *p, const struct key *k, const char *text)
 
 	switch (k->kind) {
 	case WORD:
-		*(bool *)to = strcmp(text, "roce_rc") == 0;
+		*(bool *)to = strcmp(text, "roce_rc") == 0 || strcmp(text, "roce") == 0;
 		return *(bool *)to || strcmp(text, "dpdk") == 0;
 	case YES_NO:
 		return set_yes_no(text, to);

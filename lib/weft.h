@@ -216,8 +216,8 @@ WEFT_API void weft_worker_destroy(struct weft_worker *worker);
 
 /**
  * Move everything forward: receive, deliver, acknowledge, retransmit, send what waits. Never
- * sleeps. A program that stops calling it is slow to its peers, not dead, up to their
- * `WEFT_PEER_TIMEOUT`.
+ * sleeps. A program that stops calling it is slow to its peers, not dead: over raw lanes up to their
+ * `WEFT_PEER_TIMEOUT`, over RoCE lanes for as long as its NIC answers.
  * @return number of events (messages, completions) handled; 0 = nothing happened
  */
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);

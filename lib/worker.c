@@ -165,6 +165,22 @@ static void close_last(struct weft_worker *w)
 	iface->ops->close(iface);
 }
 
+/* Whoever looks for the file later should not have to find out why there is none. */
+static void tell_of_capture(const struct weft_worker *w)
+{
+	const char *file = w->ctx->conf->lane.capture;
+	unsigned int i;
+
+	if (file == NULL)
+		return;
+	for (i = 0; i < w->num_ifaces; i++)
+		if (w->ifaces[i]->driver->captures)
+			return;
+	weft_warn("WEFT_CAPTURE: nothing is written to %s: only raw lanes are captured, and there "
+		  "are none",
+		  file);
+}
+
 /* Network lanes as the text says, then the loopback, which every worker has. */
 static int open_ifaces(struct weft_worker *w, const char *lanes)
 {
@@ -179,12 +195,15 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 	if (rc < 0)
 		return rc;
 	if (w->num_ifaces == 0 && !self_named) {
-		weft_error("no lane could be opened (WEFT_LANES='%s'): give DPDK a port, for "
-			   "example with WEFT_EAL_ARGS, or set "
-			   "WEFT_LANES=self for messages to the own worker only",
-			   lanes);
+		weft_error(
+			"no lane could be opened (WEFT_LANES='%s'): dpdk lanes need a port, for "
+			"example by WEFT_EAL_ARGS, roce lanes an RDMA device with an active "
+			"Ethernet port ('rdma link' lists them); WEFT_LANES=self is for messages "
+			"to the own worker only",
+			lanes);
 		return -ENODEV;
 	}
+	tell_of_capture(w);
 	if (w->num_ifaces == WEFT_MAX_IFACES) {
 		weft_warn("%s is left out: one place is for the loopback",
 			  w->ifaces[w->num_ifaces - 1]->name);

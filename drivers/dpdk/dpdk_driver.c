@@ -121,4 +121,5 @@ const struct weft_lane_driver weft_dpdk_driver = {
 	.query = dpdk_query,
 	.open = dpdk_open,
 	.options = WEFT_LANE_OPTS_KNOWN,
+	.captures = true,
 };

@@ -19,6 +19,7 @@
 #include "lane.h"
 #include "port_pool.h"
 #include "port_priv.h"
+#include "port_rdma.h"
 
 #define RX_DESC 512 /* frames that may arrive while the owner computes */
 #define TX_DESC 256 /* deeper rings only add delay that congestion control can't see through */
@@ -58,6 +59,21 @@ static void port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN])
 		snprintf(name, RTE_ETH_NAME_MAX_LEN, "?");
 }
 
+/* A port whose NIC the kernel uses too is for those who name it. */
+static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
+{
+	struct rte_eth_dev_info info;
+	char rdma[48];
+
+	if (rte_eth_dev_info_get(id, &info) || !info.device ||
+	    !weft_port_rdma(WEFT_PORT_RDMA_SYSFS, rte_dev_name(info.device), rdma, sizeof(rdma)))
+		return;
+	snprintf(r->why, sizeof(r->why),
+		 "its NIC has the RDMA device %s: use roce:%s; or name dpdk:%u, which takes "
+		 "the NIC's traffic away from the kernel",
+		 rdma, rdma, id);
+}
+
 int weft_port_ethdev_list(struct weft_lane_resource **list)
 {
 	struct weft_lane_resource *r;
@@ -77,6 +93,7 @@ int weft_port_ethdev_list(struct weft_lane_resource **list)
 		port_name(id, name);
 		snprintf(r[n].name, sizeof(r[n].name), "%u", id);
 		snprintf(r[n].device, sizeof(r[n].device), "%s", name);
+		leave_to_kernel(id, &r[n]);
 		n++;
 	}
 	pthread_mutex_unlock(&ports_lock);

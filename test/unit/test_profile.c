@@ -155,7 +155,7 @@ static const struct {
 	{LANE("a") "nonsense\n", "p.ini:5: ", "expected KEY = VALUE"},
 	{"[lane a]\nbandwidth=1GBs\nlatency=1us\n", "p.ini:1: ", "lane a has no 'driver'"},
 	{"\n[lane a]\ndriver=dpdk\nlatency=1us\n", "p.ini:2: ", "lane a has no 'bandwidth'"},
-	{"[lane a]\ndriver=tcp\n", "p.ini:2: ", "dpdk or roce_rc"},
+	{"[lane a]\ndriver=tcp\n", "p.ini:2: ", "dpdk or roce"},
 	{LANE("a") "[model]\nbcopy_bw=9\n", "p.ini:6: ", "a rate such as"},
 	/* By the name that the file has, not by the variable's. */
 	{LANE("a") "[model]\nbcopy_bw=9\n", "p.ini:6: bcopy_bw=9 is not", "expected"},
