@@ -19,7 +19,9 @@
 
 #define PINGS 64u
 #define PINGS_SAME 12u   /* so many in vain after the best one are enough */
-#define PING_NS 2000000u /* no further ping is begun after so long */
+#define PING_NS 2000000u /* no further ping is begun after so long, unless there were */
+#define PINGS_MIN \
+	4u /* fewer: on a narrow way the first waits behind full PROBEs that were sent again */
 /* Memory is not that far: the peer was busy with connecting all the time, and what is stated is nearer to the truth. */
 #define MEMORY_RTT_MAX 4000u
 #define TRAIN 96u
@@ -132,7 +134,8 @@ void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
 
 	if (kind == WEFT_FRAME_PROBE_PING && id == c->probe_id && m->out == 0) {
 		sample(m, now - m->sent);
-		if (m->pings < PINGS && m->same < PINGS_SAME && now - m->begin < PING_NS)
+		if (m->pings < PINGS && m->same < PINGS_SAME &&
+		    (m->pings < PINGS_MIN || now - m->begin < PING_NS))
 			ping(c);
 		else
 			train_begin(c);
