@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# RoCE lanes by their contract, without the protocol layer above them: test/guest/roce_lane.c.
+# RoCE lanes by their contract, without the protocol layer above them: test/guest/roce_*.c.
 . "$(dirname "$0")/../lib.sh"
 
 rail 0 || exit
