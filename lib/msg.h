@@ -177,6 +177,8 @@ struct weft_msg_lane {
 	struct weft_rate tx;
 	uint64_t sent;        /* since the last look, headers included */
 	uint32_t queued_seen; /* lep->queued then */
+	/* when it should be done with what it reads and writes, ns: lep->queued counts messages only */
+	uint64_t native_until;
 };
 
 struct weft_msg_ep {

@@ -124,6 +124,53 @@ static size_t piece_max(const struct weft_request *req, uint32_t mask, unsigned 
 	return max;
 }
 
+/* Seconds until the lane is done with what it was given, and @p len bytes more. */
+static float done_in(const struct weft_msg_ep *me, unsigned int lane, size_t len)
+{
+	const struct weft_msg_lane *l = &me->lanes[lane];
+	uint64_t now = me->mw->worker->now;
+	float busy = l->native_until > now ? (float)(l->native_until - now) * 1e-9f : 0;
+
+	return busy + (float)(l->lep->queued + len) * l->per_byte + l->latency;
+}
+
+/* The lane of @p mask that is done soonest, if sooner than @p limit. @return -1 = none */
+static int pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit)
+{
+	int best = -1;
+
+	if ((mask & (mask - 1)) == 0 && limit >= WEFT_TX_NO_LIMIT)
+		return mask ? __builtin_ctz(mask) : -1;
+	for (; mask; mask &= mask - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(mask);
+		float t = done_in(me, i, len);
+
+		if (t < limit) {
+			best = (int)i;
+			limit = t;
+		}
+	}
+	return best;
+}
+
+/* It has taken @p len bytes. */
+static void given(struct weft_msg_ep *me, unsigned int lane, size_t len)
+{
+	struct weft_msg_lane *l = &me->lanes[lane];
+	uint64_t now = me->mw->worker->now;
+
+	l->native_until = (l->native_until > now ? l->native_until : now) +
+			  (uint64_t)((float)len * l->per_byte * 1e9f);
+}
+
+/* It has no room. With some slack, as in weft_tx_limit(): others only if they are done sooner than it will be. */
+static float refused(const struct weft_msg_ep *me, unsigned int lane, size_t len, float limit)
+{
+	float t = done_in(me, lane, len) * 1.25f + 50e-6f;
+
+	return t < limit ? t : limit;
+}
+
 static int transfer(struct weft_request *req, uint32_t mask)
 {
 	struct weft_msg_ep *me = req->me;
@@ -132,7 +179,7 @@ static int transfer(struct weft_request *req, uint32_t mask)
 
 	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
 		size_t off = req->send.offset, rest = req->length - off, len;
-		int lane = weft_tx_pick(me, mask, rest < 4096 ? rest : 4096, limit);
+		int lane = pick(me, mask, rest < 4096 ? rest : 4096, limit);
 		ssize_t rc;
 
 		if (lane < 0 || (get && !weft_rma_gets_room(me)))
@@ -144,12 +191,13 @@ static int transfer(struct weft_request *req, uint32_t mask)
 		if (rc < 0) {
 			req->send.zcopies--;
 			/* A lane that fails says so by an event; until then it has no room. */
-			limit = weft_tx_limit(me, lane, rest < 4096 ? rest : 4096, limit);
+			limit = refused(me, (unsigned int)lane, rest < 4096 ? rest : 4096, limit);
 			mask &= ~(1u << lane);
 			continue;
 		}
 		if (get)
 			weft_rma_gets_add(me->mw, 1);
+		given(me, (unsigned int)lane, (size_t)rc);
 		req->send.offset += (size_t)rc;
 		me->mw->rma.native_bytes += (size_t)rc;
 	}

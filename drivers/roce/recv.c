@@ -19,31 +19,39 @@
 
 struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn)
 {
-	struct roce_chan **table = r->by_qpn[qpn >> 12 & 4095];
+	const struct roce_qpns *page = r->by_qpn[qpn >> 12 & 4095];
 
-	return table != NULL ? table[qpn & 4095] : NULL;
+	return page != NULL ? page->chan[qpn & 4095] : NULL;
 }
 
 int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan)
 {
 	uint32_t qpn = chan->qp->qp_num;
-	struct roce_chan ***table = &r->by_qpn[qpn >> 12 & 4095];
+	struct roce_qpns **page = &r->by_qpn[qpn >> 12 & 4095];
 
-	if (*table == NULL) {
-		*table = calloc(4096, sizeof(**table));
-		if (*table == NULL)
+	if (*page == NULL) {
+		*page = calloc(1, sizeof(**page));
+		if (*page == NULL)
 			return -ENOMEM;
 	}
-	(*table)[qpn & 4095] = chan;
+	(*page)->chan[qpn & 4095] = chan;
+	(*page)->used++;
 	return 0;
 }
 
 void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan)
 {
 	uint32_t qpn = chan->qp->qp_num;
+	struct roce_qpns **page = &r->by_qpn[qpn >> 12 & 4095];
 
-	if (roce_chan_find(r, qpn) == chan)
-		r->by_qpn[qpn >> 12 & 4095][qpn & 4095] = NULL;
+	if (roce_chan_find(r, qpn) != chan)
+		return;
+	(*page)->chan[qpn & 4095] = NULL;
+	/* Numbers are given out in turn: who connects and disconnects for long sees all of them. */
+	if (--(*page)->used == 0) {
+		free(*page);
+		*page = NULL;
+	}
 }
 
 /* ------------------------------------------------------------------ counts */

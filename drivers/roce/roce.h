@@ -324,6 +324,12 @@ struct roce_lep {
 	char peer[48];
 };
 
+/** 4096 queue pair numbers in a row. */
+struct roce_qpns {
+	uint32_t used;
+	struct roce_chan *chan[4096];
+};
+
 struct roce_iface {
 	struct weft_lane_iface base; /* first */
 	struct roce_dev *dev;
@@ -353,7 +359,7 @@ struct roce_iface {
 	uint32_t kept;     /* at the protocol layer */
 	struct roce_pool tx_pool, ring_pool;
 	struct weft_mpool flush_pool;
-	struct roce_chan **by_qpn[4096];
+	struct roce_qpns *by_qpn[4096];
 	TAILQ_HEAD(, roce_chan) acks, batches, waits, graves;
 	TAILQ_HEAD(, roce_lep) connecting;
 	LIST_HEAD(, roce_lep) leps;

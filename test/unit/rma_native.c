@@ -50,6 +50,39 @@ static void lanes_with_native_memory_move_registered_buffers(void **state)
 	world_close(&x);
 }
 
+/* Lanes say how many bytes of messages they hold, not how much they read and write. */
+static void puts_and_gets_are_spread_over_native_lanes_by_their_rates(void **state)
+{
+	static const char *const lanes[] = {
+		"mock:0,native=20000;mock:1,net=1,native=20000",
+		"mock:0,native=20000,bw=3e8;mock:1,net=1,native=20000,bw=1e8"};
+	static const unsigned int least[] = {40, 20}; /* percent of each lane */
+	struct weft_ep_lane_info *info;
+	struct world x;
+	struct op op;
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		world_open(&x, 1, lanes[k], "ATOMIC_MODE=cpu", false);
+		fill(x.buf, x.size, 4);
+		info = x.ep[0]->lane_info;
+		info[0].tx_bytes = info[1].tx_bytes = info[0].rx_bytes = info[1].rx_bytes = 0;
+		put(&x, &op, 0, 0, x.size);
+		wait_op(&x, &op);
+		op_end(&op, 0);
+		assert_in_range(info[0].tx_bytes * 100 / x.size, least[k], 100 - least[k]);
+		assert_in_range(info[1].tx_bytes * 100 / x.size, least[k], 100 - least[k]);
+		get(&x, &op, 0, 0, x.size);
+		wait_op(&x, &op);
+		op_end(&op, 0);
+		assert_in_range(info[0].rx_bytes * 100 / x.size, least[k], 100 - least[k]);
+		assert_in_range(info[1].rx_bytes * 100 / x.size, least[k], 100 - least[k]);
+		if (k == 1)
+			assert_true(info[0].tx_bytes > 2 * info[1].tx_bytes);
+		world_close(&x);
+	}
+}
+
 static void native_keys_of_withdrawn_memory_are_refused_by_the_lane(void **state)
 {
 	struct world x;
@@ -402,6 +435,7 @@ int main(void)
 		T(gets_under_way_are_bounded_over_all_peers_and_take_turns),
 		T(a_peer_that_dies_gives_its_share_of_gets_back),
 		T(lanes_with_native_memory_move_registered_buffers),
+		T(puts_and_gets_are_spread_over_native_lanes_by_their_rates),
 		T(native_keys_of_withdrawn_memory_are_refused_by_the_lane),
 		T(a_foreign_key_never_reaches_a_native_lane),
 		T(device_atomics_are_the_lanes_or_nobodys),
