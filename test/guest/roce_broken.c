@@ -97,10 +97,37 @@ static bool own_link_going_down_ends_lanes_with_a_sentence(void)
 	return true;
 }
 
+static bool an_address_that_vanished_before_connecting_ends_the_attempt_with_a_sentence(void)
+{
+	uint8_t dev[WEFT_LANE_ADDR_MAX], ep[WEFT_LANE_ADDR_MAX];
+	const struct weft_lane_ops *ops;
+	char own[64];
+	bool ok;
+
+	CHECK(open_host(&a, &weft_roce_driver, name_a, "timeout=14,retry=3"));
+	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
+	snprintf(own, sizeof(own), "%s", netdev(name_a));
+	ops = a.iface->ops;
+	CHECK(ops->ep_create(a.iface, &a, &a.lep) == 0 && ops->ep_create(b.iface, &b, &b.lep) == 0);
+	ops->get_address(b.iface, dev);
+	ops->ep_get_address(b.lep, ep);
+	CHECK(shell("ip addr del 10.0.0.1/24 dev %s", own) == 0);
+	ok = ops->ep_connect_ep(a.lep, dev, a.iface->attr.dev_addr_len, ep,
+				a.iface->attr.ep_addr_len) == 0;
+	for (double end = now_s() + 20; ok && a.down == 0 && now_s() < end;)
+		turn();
+	CHECK(shell("ip addr add 10.0.0.1/24 dev %s", own) == 0);
+	sleep(1); /* the kernel fills its table in its own time */
+	CHECK(ok && a.up == 0 && a.down == 1 && a.status < 0);
+	CHECK(strstr(a.text, name_a) != NULL);
+	return true;
+}
+
 const struct behaviour roce_broken[] = {
 	BEHAVIOUR(a_peer_that_vanishes_is_noticed_in_bounded_time),
 	BEHAVIOUR(an_idle_peer_that_vanished_is_noticed_by_keepalive),
 	BEHAVIOUR(an_address_that_is_removed_ends_lanes_with_a_sentence),
+	BEHAVIOUR(an_address_that_vanished_before_connecting_ends_the_attempt_with_a_sentence),
 	BEHAVIOUR(own_link_going_down_ends_lanes_with_a_sentence),
 	{NULL, NULL},
 };

@@ -42,11 +42,14 @@ struct behaviour {
 	}
 
 extern const struct behaviour roce_opening[], roce_messages[], roce_memory[], roce_closing[],
-	roce_hostile[], roce_broken[], roce_control[], roce_many[];
+	roce_hostile[], roce_broken[], roce_control[], roce_many[], roce_shared[];
 
 /* ------------------------------------------------------------------ two hosts */
 
 #define MAX_KEPT 4096
+#define MAX_SENDERS 64
+/** Numbers of messages carry who sent them, and count from 0 for each sender. */
+#define NUMBER(sender, n) ((uint32_t)(sender) << 24 | (uint32_t)(n))
 
 struct host {
 	struct weft_lane_iface *iface;
@@ -58,7 +61,7 @@ struct host {
 	char text[320];
 	/* received */
 	uint64_t got, bytes, wrong;
-	uint32_t next; /* in-order number expected */
+	uint32_t next[MAX_SENDERS]; /* in-order number expected */
 	bool keep, ordered;
 	void *kept[MAX_KEPT];
 	unsigned int num_kept;
@@ -82,7 +85,9 @@ void turn_for(double seconds);
 bool open_host(struct host *h, const struct weft_lane_driver *driver, const char *device,
 	       const char *options);
 void close_host(struct host *h);
-/** A lane between the two, up at both ends. */
+/** A lane between two hosts, up at both ends: their lep. */
+bool connect_hosts(struct host *x, struct host *y);
+/** Between a and b. */
 bool connect_pair(void);
 /** Both hosts with the same options, and a lane between them. */
 bool open_pair(const char *options);

@@ -14,8 +14,8 @@
 
 /* In this order: first what the others stand on. */
 static const struct behaviour *const groups[] = {
-	roce_opening, roce_messages, roce_memory, roce_closing,
-	roce_hostile, roce_control,  roce_many,   roce_broken,
+	roce_opening, roce_messages, roce_memory, roce_closing, roce_hostile,
+	roce_control, roce_many,     roce_shared, roce_broken,
 };
 
 static bool run(const struct behaviour *behaviour, unsigned int number)

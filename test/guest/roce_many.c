@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "roce_footprint.h"
 #include "roce_host.h"
 
 static struct weft_lane_ep *many[300][2];
@@ -49,22 +50,6 @@ static bool many_peers_connect_at_once_and_none_is_refused(void)
 	return true;
 }
 
-/* What `rdma resource` lists of @p what with @p words in the line. */
-static int resources(const char *what, const char *words)
-{
-	char command[96];
-	int n = -1;
-	FILE *f;
-
-	snprintf(command, sizeof(command), "rdma resource show %s | grep -c '%s'", what, words);
-	f = popen(command, "r");
-	if (f == NULL || fscanf(f, "%d", &n) != 1)
-		n = -1;
-	if (f != NULL)
-		pclose(f);
-	return n;
-}
-
 /* 50 connections, made and destroyed at both ends. */
 static bool connect_and_destroy(void)
 {
@@ -82,28 +67,61 @@ static bool connect_and_destroy(void)
 	return true;
 }
 
+/* Pages of the table of queue pairs by number. */
+static unsigned int num_pages(const struct roce_iface *r)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < sizeof(r->by_qpn) / sizeof(r->by_qpn[0]); i++)
+		n += r->by_qpn[i] != NULL;
+	return n;
+}
+
+static bool open_both(void)
+{
+	CHECK(open_host(&a, &weft_roce_driver, name_a, ""));
+	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
+	return true;
+}
+
+/* Pools are filled by the first connections and stay until the interface is closed; nothing may grow after them. */
 static bool a_thousand_connections_leave_nothing_behind(void)
 {
 	uint64_t exceeded = kernel_counter(name_a, "retry_exceeded_err") +
 			    kernel_counter(name_b, "retry_exceeded_err");
+	struct footprint closed, open, now;
 	struct roce_iface *ra, *rb;
 	unsigned int i;
 
-	CHECK(open_host(&a, &weft_roce_driver, name_a, ""));
-	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
-	ra = roce_iface_of(a.iface);
-	rb = roce_iface_of(b.iface);
+	/* What libraries allocate once. */
+	CHECK(open_both() && connect_and_destroy());
+	close_host(&a);
+	close_host(&b);
+	CHECK(footprint_take(&closed));
+	CHECK(open_both() && connect_and_destroy());
+	CHECK(footprint_take(&open));
 	for (i = 0; i < 20; i++)
 		CHECK(connect_and_destroy());
+	CHECK(footprint_take(&now));
+	/* Less than a pointer for each. */
+	CHECK(footprint_same("interfaces open", &open, &now,
+			     (struct footprint_slack){.heap = 8000, .mapped = 512 << 10}));
+	ra = roce_iface_of(a.iface);
+	rb = roce_iface_of(b.iface);
 	CHECK(ra->promised == 0 && rb->promised == 0);
 	CHECK(ra->ring_pool.in_use == 0 && ra->tx_pool.in_use == 0);
 	CHECK(ra->tx_room == rb->tx_room);
-	CHECK(resources("qp", "type RC") == 0);
+	CHECK(num_pages(ra) == 0 && num_pages(rb) == 0);
 	/* Neither end left before the other one's last word was acknowledged. */
 	CHECK(kernel_counter(name_a, "retry_exceeded_err") +
 		      kernel_counter(name_b, "retry_exceeded_err") ==
 	      exceeded);
 	CHECK(a.down == 0 && b.down == 0);
+	close_host(&a);
+	close_host(&b);
+	CHECK(footprint_take(&now));
+	CHECK(footprint_same("interfaces closed", &closed, &now,
+			     (struct footprint_slack){.heap = 8000, .mapped = 1 << 20}));
 	return true;
 }
 

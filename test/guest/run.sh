@@ -21,6 +21,7 @@ out=$work/out
 # Half of the first is enough on two quiet cores; a machine with other work needs several times as much.
 time_limit=${WEFT_GUEST_TIMEOUT:-600}
 case_limit=${WEFT_GUEST_CASE_TIMEOUT:-240}
+boot_limit=90
 
 skip() { printf '# %s\n' "$*"; exit 77; }
 fail() { printf 'not ok 1 - the guest boots\n# %s\n1..1\n' "$*"; exit 1; }
@@ -110,13 +111,41 @@ boot() {
 	local console=(-display none -serial "file:$out/console.log")
 	[ -z "${WEFT_GUEST_SHELL:-}" ] || { console=(-nographic); time_limit=36000; }
 	# Not KVM: where /dev/kvm opens inside a virtual machine a guest may nevertheless never start under it. Without ERMS and FSRM the kernel and
-	# libc do not copy by "rep movsb", which is emulated byte by byte.
-	timeout -k 5 "$time_limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
+	# libc do not copy by "rep movsb", which is emulated byte by byte. The kernel's tests of its ciphers take seconds, and have hung.
+	exec timeout -k 5 "$time_limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
 		"${console[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
-		-append "console=ttyS0 quiet panic=1 mitigations=off tsc=reliable rdinit=/init" \
+		-append "console=ttyS0 quiet panic=1 mitigations=off tsc=reliable cryptomgr.notests rdinit=/init" \
 		-virtfs local,path=/,security_model=none,mount_tag=host,readonly=on,multidevs=remap \
 		-virtfs "local,path=$out,security_model=none,mount_tag=out,multidevs=remap" \
 		>"$out/qemu.log" 2>&1
+}
+
+# run_guest: to its end. Two emulated processors have been seen to wait for each other for ever before the first program ran, which says nothing about Weft: a guest that has
+# not come to its cases after a while (5 s are usual) is begun anew, twice at most.
+run_guest() {
+	local try pid end
+	if [ -n "${WEFT_GUEST_SHELL:-}" ]; then
+		(boot) || true
+		return
+	fi
+	for try in 1 2 3; do
+		rm -rf "$out"
+		mkdir -p "$out"
+		(boot) &
+		pid=$!
+		end=$((SECONDS + boot_limit))
+		while [ ! -f "$out/booted" ] && [ $SECONDS -lt $end ] && kill -0 $pid 2>/dev/null; do
+			sleep 0.2
+		done
+		if [ -f "$out/booted" ] || [ "$try" = 3 ]; then
+			wait $pid || true
+			return
+		fi
+		printf '# the guest had not come to its cases after %s s (try %s): %s\n' "$boot_limit" "$try" \
+			"$(tail -n 1 "$out/console.log" 2>/dev/null | tr -d '\0\r' | cut -c1-200)"
+		kill $pid 2>/dev/null || true
+		wait $pid || true
+	done
 }
 
 # report CASES...: the TAP of all cases, numbered through; a case that did not end counts as failed.
@@ -158,6 +187,6 @@ rm -rf "$out"
 mkdir -p "$out"
 make_initramfs "${cases[*]}"
 begin=$SECONDS
-boot || true
+run_guest
 printf '# the guest ran for %d s; its logs are in %s\n' $((SECONDS - begin)) "$out"
 report "${cases[@]}"

@@ -54,7 +54,7 @@ link_down() {
 gone() { ! rdma link show | grep -q "$1"; }
 
 # The network device is removed in the middle of a stream, and the RoCE device with it. The kernel keeps both until the last user has let go, so that has to
-# happen without anybody's help. (`rdma link del` tells a device's users nothing: with rdma_rxe it waits for them.)
+# happen without anybody's help.
 device_removed() {
 	local rc=0 pid remover begin=$SECONDS
 	limit=60
@@ -77,6 +77,46 @@ device_removed() {
 	grep -q 'rxe2a' "$dir/client.err" && wait_for 20 gone rxe2a && wait_for 20 gone rxe2b
 }
 
+# The RoCE device is deleted in the middle of a stream. rdma_rxe of this kernel tells nobody: the device is not listed any more, the kernel's command waits for its
+# users, and what they have goes on working, so nothing fails: the stream ends as if nothing had happened, and then the device goes.
+device_deleted() {
+	local rc=0 pid remover begin=$SECONDS n
+	limit=60
+	rail 3 || return
+	server "roce:rxe3b" || return 1
+	client "roce:rxe3a" -t tag_bw -s 64k -D 6 -v &
+	pid=$!
+	wait_for 30 eval '[ "$(counter rxe3a sent_pkts)" -gt 500 ]' || return 1
+	timeout 60 rdma link del rxe3a &
+	remover=$!
+	wait_for 10 gone rxe3a || return 1
+	n=$(counter rxe3b rcvd_pkts)
+	wait_for 5 eval "[ \"\$(counter rxe3b rcvd_pkts)\" -gt $((n + 200)) ]" || return 1
+	refused "there is no RDMA device 'rxe3a'" "$info" "${eal[@]}" -- -d -L roce:rxe3a || return 1
+	wait $pid || rc=$?
+	cat "$dir/client.err"
+	[ $rc = 0 ] || { echo "the client's exit code is $rc"; return 1; }
+	wait "$server_pid" || { echo "the server's exit code is $?"; cat "$dir/server.err"; return 1; }
+	echo "took $((SECONDS - begin)) s"
+	wait $remover || { echo "the device could not be deleted"; return 1; }
+	[ ! -e /sys/class/infiniband/rxe3a ]
+}
+
+# Nothing in common: one has RoCE only, the other a raw-DPDK lane only.
+peer_without_roce() {
+	local rc=0
+	limit=30
+	ip link add v6a mtu 3000 type veth peer name v6b mtu 3000 && ip link set v6a up && ip link set v6b up || return
+	server_eal=(--vdev=net_af_packet0,iface=v6b,blocksz=8192,framesz=4096)
+	server "dpdk:0,ip=10.6.0.2/24,mtu=2900" || return 1
+	client "roce:rxe0a" -t tag_lat -n 5 || rc=$?
+	kill "$server_pid" 2>/dev/null
+	wait "$server_pid"
+	server_eal=()
+	cat "$dir/client.err"
+	[ $rc != 0 ] && [ $rc != 124 ] && grep -q 'roce:rxe0a' "$dir/client.err"
+}
+
 unreachable_subnet() {
 	local rc=0
 	limit=30
@@ -96,9 +136,11 @@ chmod 666 /dev/infiniband/uverbs*
 check "a limit of locked memory, as another user: the sentence says how to raise it" refused "limit of locked memory is 64 KiB" another_user
 check "link down in the middle of a stream: both ends tell and end" link_down
 check "a peer in a network without a route: the sentence says so" unreachable_subnet
+check "a peer without RoCE and nothing else in common: the sentence says so" peer_without_roce
 ip addr flush dev v1a
 sleep 1
 check "no address: the sentence says what to do" refused "give its network device an IP address\|no RoCE v2 GID\|GID" \
 	"$info" "${eal[@]}" -- -d -L roce:rxe1a,subnet=10.0.1.0/24
+check "device deleted in the middle of a stream: it goes on, and the device goes after it" device_deleted
 check "device removed in the middle of a stream: both ends tell and end, and it goes" device_removed
 tap_end

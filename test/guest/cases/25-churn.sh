@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The whole library connects and disconnects, three hundred times: test/guest/roce_churn.c. (A thousand times the lanes alone: 20-lane.)
+. "$(dirname "$0")/../lib.sh"
+
+rail 0 || exit
+# Without a cache of freed memory, which would count as memory in use.
+GLIBC_TUNABLES=glibc.malloc.tcache_count=0 "$build/test/guest/roce_churn" rxe0a rxe0b 6
