@@ -2,6 +2,7 @@
 
 /* Completions: what the device is done with, and what of it is over. */
 
+#include <errno.h>
 #include <string.h>
 
 #include "roce.h"
@@ -68,28 +69,39 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 	roce_chan_done(chan);
 }
 
+/* One past the newest message that is over. Of a lane that has ended nobody will hear more than what the hardware gives back. */
+static inline uint32_t over_until(const struct roce_chan *chan)
+{
+	uint32_t end = chan->on_wire;
+
+	if (chan->lep->state < ROCE_FAILED && (int32_t)(chan->credit.acked - end) < 0)
+		end = chan->credit.acked;
+	return end;
+}
+
+static inline int unacked_status(const struct roce_lep *lep)
+{
+	if (lep->state < ROCE_FAILED)
+		return 0;
+	return lep->state == ROCE_FAILED ? lep->status : -ECANCELED;
+}
+
+/* A callback may end the lane, and then comes back here: state and bound are looked at anew each time. */
 void roce_chan_done(struct roce_chan *chan)
 {
 	struct roce_lep *lep = chan->lep;
-	uint32_t end = chan->on_wire;
+	struct weft_lane_comp *comp;
 	struct roce_unacked *u;
-	int status = 0;
+	bool acked;
 
-	/* Of a lane that is over nobody will hear more than what the hardware gives back. */
-	if (lep->state >= ROCE_FAILED)
-		status = lep->state == ROCE_FAILED ? lep->status : -ECANCELED;
-	else if ((int32_t)(chan->credit.acked - end) < 0)
-		end = chan->credit.acked;
-	while (chan->done != end) {
-		struct weft_lane_comp *comp;
-		bool acked = (int32_t)(chan->credit.acked - chan->done) > 0;
-
+	while ((int32_t)(over_until(chan) - chan->done) > 0) {
+		acked = (int32_t)(chan->credit.acked - chan->done) > 0;
 		u = &chan->unacked[chan->done++ & chan->unacked_mask];
 		lep->base.queued -= u->bytes;
 		comp = u->comp;
 		u->comp = NULL;
 		if (comp != NULL)
-			comp->done(comp, acked ? 0 : status);
+			comp->done(comp, acked ? 0 : unacked_status(lep));
 	}
 	if (!STAILQ_EMPTY(&lep->flushes))
 		roce_flush_check(lep);

@@ -160,17 +160,6 @@ struct roce_dev *roce_dev_get(const char *name, int *err, char *why, size_t why_
 	return dev;
 }
 
-static void end_thread(struct roce_dev *dev)
-{
-	if (!dev->thread_runs)
-		return;
-	pthread_mutex_lock(&dev->lock);
-	dev->thread_ends = true;
-	pthread_cond_signal(&dev->wake);
-	pthread_mutex_unlock(&dev->lock);
-	pthread_join(dev->thread, NULL);
-}
-
 void roce_dev_put(struct roce_dev *dev)
 {
 	bool last;
@@ -179,7 +168,7 @@ void roce_dev_put(struct roce_dev *dev)
 	last = --dev->refs == 0;
 	if (last) {
 		LIST_REMOVE(dev, link);
-		end_thread(dev);
+		roce_jobs_end(dev);
 		free_dev(dev);
 	}
 	pthread_mutex_unlock(&devices_lock);

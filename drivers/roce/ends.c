@@ -151,6 +151,8 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 		say_bye(lep);
 	else if (was == ROCE_CONNECTING)
 		lep->bye_due = true;
+	if (lep->connecting)
+		roce_job_cancel(r->dev, &lep->job);
 	if (lep->closing)
 		lep->state = ROCE_BYE;
 	/* Those that only wait for the peer's word; the others when the hardware gives the memory back. */

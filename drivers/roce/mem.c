@@ -2,7 +2,7 @@
 
 /*
  * Registered memory. A registration is named to the device not by its address but by an own one that begins at the offset of the first
- * byte in its page (the kernel wants these equal): so a peer knows a key and an offset, and no address of ours.
+ * byte in its page: so a peer knows a key and an offset, and no address of ours.
  */
 
 #include <errno.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "log.h"
 #include "roce.h"
@@ -42,7 +41,7 @@ static int reg(struct roce_dev *dev, void *addr, size_t len, unsigned int access
 {
 	m->start = (uintptr_t)addr;
 	m->length = len;
-	m->iova = m->start & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+	m->iova = roce_iova(addr);
 	errno = 0;
 	m->mr = ibv_reg_mr_iova(dev->pd, addr, len, m->iova, verbs_access(dev, access));
 	return m->mr != NULL ? 0 : errno ? -errno : -EIO;

@@ -158,7 +158,7 @@ static int words_setup(struct roce_iface *r, struct roce_lep *lep)
 	for (i = 0; i < WEFT_ROCE_MAX_QPS; i++)
 		lep->words[i] = weft_roce_word(0);
 	/* Its own registration: no peer can write another one's words. */
-	lep->word_mr = ibv_reg_mr_iova(r->dev->pd, lep->words, size, (uintptr_t)lep->words & 4095,
+	lep->word_mr = ibv_reg_mr_iova(r->dev->pd, lep->words, size, roce_iova(lep->words),
 				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	return lep->word_mr != NULL ? 0 : errno ? -errno : -EIO;
 }
@@ -205,7 +205,7 @@ void roce_ep_get_address(struct weft_lane_ep *base, void *buf)
 		.window = weft_put32(lep->chans[0]->credit.own_window),
 		.psn = weft_put32(lep->psn),
 		.word_rkey = weft_put32(lep->word_mr->rkey),
-		.word_addr = weft_put64((uintptr_t)lep->words & 4095),
+		.word_addr = weft_put64(roce_iova(lep->words)),
 	};
 	unsigned int i;
 

@@ -66,11 +66,11 @@ static void misbehaves(struct roce_lep *lep, const char *how)
 	roce_lep_fail(lep, WEFT_LANE_EV_DOWN, -EPROTO, text);
 }
 
-void roce_chan_ack(struct roce_chan *chan, uint32_t count)
+static void acked(struct roce_chan *chan, enum weft_roce_ack what)
 {
 	struct roce_lep *lep = chan->lep;
 
-	switch (weft_roce_credit_ack(&chan->credit, count)) {
+	switch (what) {
 	case WEFT_ROCE_ACK_NEW:
 		lep->base.tx_room = true;
 		roce_chan_done(chan);
@@ -107,7 +107,7 @@ unsigned int roce_words_read(struct roce_iface *r)
 
 			chan->word_seen = count;
 			chan->heard = true;
-			roce_chan_ack(chan, count);
+			acked(chan, weft_roce_credit_word(&chan->credit, count));
 			events += chan->credit.acked != before;
 			/* Its completions may have destroyed others in the list. */
 			next = chan->in_wait ? TAILQ_NEXT(chan, wait_link) : TAILQ_FIRST(&r->waits);
@@ -166,7 +166,7 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
 		return false;
 	}
 	*imm = ntohl(wc->imm_data);
-	roce_chan_ack(chan, *imm & WEFT_ROCE_COUNT_MASK);
+	acked(chan, weft_roce_credit_ack(&chan->credit, *imm & WEFT_ROCE_COUNT_MASK));
 	if (chan->lep->state >= ROCE_FAILED)
 		return false;
 	if (*imm & WEFT_ROCE_IMM_CONTROL) {

@@ -7,7 +7,7 @@
  *
  *	device.c   devices of the process, GID table, events of the device
  *	mem.c      registration, its keys and its cost; pools of registered buffers
- *	job.c      the thread for kernel calls that sleep (address resolution)
+ *	job.c      the threads for kernel calls that sleep (address resolution)
  *	port.c     a port of a device and its address: what both kinds of iface begin with
  *	iface.c    opening, attributes, progress, closing
  *	qp.c       leps and their queue pairs: create
@@ -61,10 +61,14 @@ struct roce_watch {
 
 struct roce_job {
 	STAILQ_ENTRY(roce_job) link;
-	void (*run)(struct roce_job *job); /* in the device's thread */
+	void (*run)(struct roce_job *job); /* in one of the device's threads */
 	int err;                           /* positive errno, written before done */
+	bool waits;                        /* it has not begun; under the device's lock */
 	atomic_bool done;
 };
+
+/* Hosts of a device that may be silent at the same time without keeping others waiting. */
+#define ROCE_THREADS 8
 
 struct roce_dev {
 	LIST_ENTRY(roce_dev) link;
@@ -76,10 +80,12 @@ struct roce_dev {
 	double reg_cost, reg_growth;
 	pthread_mutex_t lock; /* watches, jobs */
 	LIST_HEAD(, roce_watch) watches;
-	pthread_t thread;
+	pthread_t threads[ROCE_THREADS];
+	unsigned int num_threads, threads_idle;
 	pthread_cond_t wake;
 	STAILQ_HEAD(, roce_job) jobs;
-	bool thread_runs, thread_ends;
+	unsigned int jobs_waiting;
+	bool threads_end;
 };
 
 /** Open a device or take another reference. @return NULL with @p why filled and *err set */
@@ -134,13 +140,18 @@ bool roce_gid_gone(struct roce_dev *dev, unsigned int port, const struct weft_ro
 #define ROCE_DEVICE_GONE "the device failed or was removed (the kernel log says why)"
 #define ROCE_QUEUE_GONE "a queue of the device failed (the kernel log says why)"
 
-/** Run @p job in the device's thread. @return 0, or a negative error: no thread */
+/** Run @p job in one of the device's threads. @return 0, or a negative error: no thread */
 int roce_job_start(struct roce_dev *dev, struct roce_job *job);
 static inline bool roce_job_done(const struct roce_job *job)
 {
 	/* Pairs with the release in the thread: what run() wrote is seen. */
 	return atomic_load_explicit(&job->done, memory_order_acquire);
 }
+
+/** Nobody is interested any more: if it has not begun, it is done now, with ECANCELED. */
+void roce_job_cancel(struct roce_dev *dev, struct roce_job *job);
+/** Wait for the jobs that run or wait, and end the threads. */
+void roce_jobs_end(struct roce_dev *dev);
 
 /* ------------------------------------------------------------------ memory (mem.c) */
 
@@ -150,8 +161,17 @@ struct weft_mem_lane {
 	uintptr_t start;
 	size_t length;
 	uint64_t
-		iova; /* what the device calls the first byte: its offset in its page, so that no address goes onto the wire */
+		iova; /* what the device calls the first byte (roce_iova()), so that no address goes onto the wire */
 };
+
+/**
+ * What a device is to call the byte at @p p, the first one of a registration. The kernel wants it to agree with the address in the offset within a page, of 4 KiB to
+ * 64 KiB; and where both agree within a huge page, the device describes the memory by huge pages, which is less to register and to look up.
+ */
+static inline uint64_t roce_iova(const void *p)
+{
+	return (uintptr_t)p & ((2u << 20) - 1);
+}
 
 /** For a local scatter entry; the caller has checked the range. */
 static inline uint64_t roce_mem_iova(const struct weft_mem_lane *mem, const void *p)
@@ -166,7 +186,7 @@ static inline bool roce_mem_holds(const struct weft_mem_lane *mem, const void *p
 	return at >= mem->start && n <= mem->length && at - mem->start <= mem->length - n;
 }
 
-/** Keys carry the remote key and the first byte's offset in its page. */
+/** Keys carry the remote key and what the device calls the first byte. */
 static inline uint64_t roce_key(const struct weft_mem_lane *mem)
 {
 	return mem->mr->rkey | mem->iova << 32;
@@ -460,7 +480,6 @@ static inline bool roce_srq_may_keep(const struct roce_iface *r)
 
 /* recv.c */
 void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf);
-void roce_chan_ack(struct roce_chan *chan, uint32_t count);
 /** Tell peers what was processed, where it is time. */
 void roce_acks_send(struct roce_iface *r);
 /** Look at the words that peers write. @return true when something went on */

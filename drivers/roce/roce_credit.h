@@ -50,6 +50,21 @@ static inline enum weft_roce_ack weft_roce_credit_ack(struct weft_roce_credit *c
 	return WEFT_ROCE_ACK_BAD;
 }
 
+/**
+ * The same by the word that the peer writes, which holds all 32 bits. It may be as old as it likes: while messages tell the count nobody looks at the word.
+ */
+static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *c, uint32_t count)
+{
+	int32_t ahead = (int32_t)(count - c->acked);
+
+	if (ahead <= 0)
+		return WEFT_ROCE_ACK_OLD;
+	if ((uint32_t)ahead > c->sent - c->acked)
+		return WEFT_ROCE_ACK_BAD;
+	c->acked = count;
+	return WEFT_ROCE_ACK_NEW;
+}
+
 /** Must the peer be told now, so that it does not stop for want of credit? */
 static inline bool weft_roce_credit_due(const struct weft_roce_credit *c)
 {

@@ -101,6 +101,7 @@ void roce_ud_ep_destroy(struct weft_lane_ep *base)
 		roce_ud_send(lep, WEFT_ROCE_UD_BYE, "", 0, NULL, 0);
 	if (lep->state == UD_RESOLVING)
 		u->resolving--;
+	roce_job_cancel(u->dev, &lep->job);
 	u->passive -= base->passive;
 	give_first_back(lep);
 	base->up = false;

@@ -60,8 +60,27 @@ static void counts_may_come_twice_and_late_but_not_early(void **state)
 	assert_int_equal(weft_roce_credit_ack(&c, 51), WEFT_ROCE_ACK_BAD);
 	assert_int_equal(weft_roce_credit_ack(&c, WEFT_ROCE_COUNT_MASK / 2), WEFT_ROCE_ACK_BAD);
 	assert_int_equal(c.acked, 30);
+	assert_int_equal(weft_roce_credit_word(&c, 51), WEFT_ROCE_ACK_BAD);
 	assert_int_equal(weft_roce_credit_ack(&c, 50), WEFT_ROCE_ACK_NEW);
 	assert_int_equal(c.acked, 50);
+}
+
+static void counts_in_the_word_may_be_as_old_as_they_like(void **state)
+{
+	struct weft_roce_credit c = {.window = 64, .sent = 5020, .acked = 5000};
+
+	(void)state;
+	/* All was told by messages meanwhile; the word is from long ago, farther back than any window. */
+	assert_int_equal(weft_roce_credit_word(&c, 7), WEFT_ROCE_ACK_OLD);
+	assert_int_equal(weft_roce_credit_word(&c, 5000), WEFT_ROCE_ACK_OLD);
+	assert_int_equal(weft_roce_credit_word(&c, 5021), WEFT_ROCE_ACK_BAD);
+	assert_int_equal(c.acked, 5000);
+	assert_int_equal(weft_roce_credit_word(&c, 5020), WEFT_ROCE_ACK_NEW);
+	assert_int_equal(c.acked, 5020);
+	c.acked = UINT32_MAX - 3;
+	c.sent = 8;
+	assert_int_equal(weft_roce_credit_word(&c, 4), WEFT_ROCE_ACK_NEW);
+	assert_int_equal(c.acked, 4);
 }
 
 static void counts_wrap(void **state)
@@ -757,6 +776,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_window_bounds_what_is_under_way),
 		cmocka_unit_test(counts_may_come_twice_and_late_but_not_early),
+		cmocka_unit_test(counts_in_the_word_may_be_as_old_as_they_like),
 		cmocka_unit_test(counts_wrap),
 		cmocka_unit_test(a_stream_never_stops_and_never_overruns),
 		cmocka_unit_test(the_peer_is_told_before_it_must_stop),
