@@ -260,7 +260,9 @@ struct weft_mem {
 	_Atomic bool revoked;
 	struct weft_regcache_entry *cached; /* made by weft_mem_get() and kept; NULL = not */
 	/* the same memory with keys that allow reading, or writing, alone; weft_mem_export() */
-	struct weft_mem *_Atomic narrow[2];
+	struct weft_mem *narrow[2];
+	uint32_t exported; /* of such a one: operations whose peers have its keys */
+	bool withdrawn;    /* of such a one: in narrow[] no more; the last of them ends it */
 	/*
 	 * By number of the domain in the context, for good: whoever looks for his own (weft_mem_lane_of(), without a lock) never meets another's.
 	 */

@@ -512,26 +512,50 @@ void weft_mem_put(struct weft_mem *mem)
 		weft_regcache_put(mem->ctx->regcache, mem);
 }
 
+void weft_mem_put_dead(struct weft_mem *mem)
+{
+	if (mem->ctx->regcache == NULL)
+		weft_mem_deregister(mem);
+	else
+		weft_regcache_put_dead(mem->ctx->regcache, mem);
+}
+
 struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 {
-	const unsigned int mask = WEFT_LANE_ACCESS_REMOTE;
 	struct weft_mem like = {.address = mem->address, .length = mem->length, .access = remote};
 	unsigned int i = remote == WEFT_LANE_ACCESS_REMOTE_WRITE;
 	struct weft_mem *narrow;
 
-	if ((weft_mem_access(mem) & mask) == remote)
-		return mem;
-	/* Pairs with the release below: what was registered is seen. */
-	narrow = atomic_load_explicit(&mem->narrow[i], memory_order_acquire);
-	if (narrow != NULL)
-		return narrow;
+	if (mem->on_the_fly)
+		return (weft_mem_access(mem) & WEFT_LANE_ACCESS_REMOTE) == remote ? mem : NULL;
 	like.on_the_fly = true;
 	pthread_mutex_lock(&mem->ctx->lock);
-	narrow = atomic_load_explicit(&mem->narrow[i], memory_order_relaxed);
-	if (narrow == NULL && make(mem->ctx, &like, &narrow) == 0)
-		atomic_store_explicit(&mem->narrow[i], narrow, memory_order_release);
+	if (mem->narrow[i] == NULL && make(mem->ctx, &like, &mem->narrow[i]) < 0)
+		mem->narrow[i] = NULL;
+	if (mem->narrow[i] != NULL)
+		mem->narrow[i]->exported++;
+	narrow = mem->narrow[i];
 	pthread_mutex_unlock(&mem->ctx->lock);
 	return narrow;
+}
+
+void weft_mem_unexport(struct weft_mem *mem, struct weft_mem *exported, bool dead)
+{
+	unsigned int i;
+
+	if (exported == mem)
+		return;
+	pthread_mutex_lock(&mem->ctx->lock);
+	exported->exported--;
+	for (i = 0; dead && i < sizeof(mem->narrow) / sizeof(mem->narrow[0]); i++) {
+		if (mem->narrow[i] != exported)
+			continue;
+		mem->narrow[i] = NULL;
+		exported->withdrawn = true;
+	}
+	if (exported->withdrawn && exported->exported == 0)
+		drop(exported);
+	pthread_mutex_unlock(&mem->ctx->lock);
 }
 
 /* ------------------------------------------------------------------ what registering costs */

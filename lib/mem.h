@@ -44,12 +44,21 @@ int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigne
 void weft_mem_put(struct weft_mem *mem);
 
 /**
- * Of memory that its user has registered: a registration of all of it whose keys allow peers exactly @p remote. It may be @p mem itself; else
- * it is made at the first call and lives as long as @p mem. Any thread; may take the context's lock.
+ * The same of memory whose keys a peer has and may still use, because its operation did not end as agreed: the lanes' hardware refuses them from
+ * the return of this call on. Memory that peers may write has one user at a time, so that is certain; memory that they may only read lives on
+ * while other operations use the same registration, and is not found by new ones.
+ */
+void weft_mem_put_dead(struct weft_mem *mem);
+
+/**
+ * A registration of all of @p mem whose keys allow peers exactly @p remote, and are not those that the user gives away. What weft_mem_get() has made
+ * for @p remote is it itself; for the user's it is made at the first call and lives as long as @p mem. Any thread; takes the context's lock.
  * @param remote  #WEFT_LANE_ACCESS_REMOTE_READ or #WEFT_LANE_ACCESS_REMOTE_WRITE
- * @return NULL = it can't be registered so; logged as with weft_mem_get()
+ * @return to be given back with weft_mem_unexport(); NULL = it can't be registered so; logged as with weft_mem_get()
  */
 struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote);
+/** @param dead  as weft_mem_put_dead(); weft_mem_get()'s own are not touched: that call is due for them */
+void weft_mem_unexport(struct weft_mem *mem, struct weft_mem *exported, bool dead);
 
 /** Does the registration cover the buffer? */
 static inline bool weft_mem_covers(const struct weft_mem *mem, const void *buf, size_t length)

@@ -82,6 +82,9 @@ static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t
 
 	if (e == NULL)
 		return NULL;
+	/* Only its user's end stops peers from writing there: it has no other. */
+	if (e->refs > 0 && e->kind == WEFT_REGCACHE_WRITE)
+		return NULL;
 	if (e->refs++ == 0)
 		TAILQ_REMOVE(&rc->lru, e, link);
 	rc->stats.hits++;
@@ -571,4 +574,28 @@ void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem)
 	}
 	pthread_mutex_unlock(&rc->lock);
 	weft_regcache_reap(rc);
+}
+
+void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
+{
+	struct weft_regcache_entry *e = mem->cached;
+	struct weft_regcache_list *list;
+	bool last;
+
+	if (e == NULL) {
+		weft_mem_deregister(mem);
+		return;
+	}
+	pthread_mutex_lock(&rc->lock);
+	/* In use, so not in the list of those that are not. */
+	list = &rc->table.kind[e->kind];
+	if (e->listed)
+		unlist(rc, list, weft_regcache_position(list, e->start));
+	last = --e->refs == 0;
+	pthread_mutex_unlock(&rc->lock);
+	/* Not as garbage, which another thread may be about to deregister: it must be done when this returns. */
+	if (last) {
+		weft_mem_deregister(mem);
+		free(e);
+	}
 }

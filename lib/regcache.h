@@ -13,6 +13,9 @@
  * An entry is a hit only for who may use it: whose keys go to a peer wants one that allows peers exactly the same, and that covers only what was offered with
  * this right before (regcache_table.h).
  *
+ * What peers may write has one user at a time: when its operation fails, the peer's hardware may still write, and nobody else's operation must keep that from
+ * being stopped (weft_mem_put_dead()).
+ *
  * A child process after fork() has the table but neither the thread nor the events: there nothing is kept.
  */
 #ifndef WEFT_REGCACHE_H
@@ -39,6 +42,8 @@ bool weft_regcache_keeps(struct weft_regcache *rc);
 int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
 		      struct weft_mem **mem);
 void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem);
+/** As weft_mem_put_dead(). */
+void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem);
 
 /** Deregister what has been invalidated. Any thread that holds none of the locks. */
 void weft_regcache_reap(struct weft_regcache *rc);

@@ -55,9 +55,15 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 
 static void let_go_mem(struct weft_request *req)
 {
+	/* The peer has not said that it is through: its hardware may read for a while yet, but not what is here then. */
+	bool dead = req->flags & WEFT_REQ_KEYS;
+
 	if (!req->send.mem)
 		return;
-	if (req->flags & WEFT_REQ_OWN_MEM)
+	weft_rndv_withdraw_keys(req, dead);
+	if ((req->flags & WEFT_REQ_OWN_MEM) && dead)
+		weft_mem_put_dead(req->send.mem);
+	else if (req->flags & WEFT_REQ_OWN_MEM)
 		weft_mem_put(req->send.mem);
 	else
 		req->send.mem->refs--;

@@ -148,6 +148,8 @@ uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);
 int weft_rndv_data_progress(struct weft_request *req);
 /** Sender: hand over what was pulled, as far as the lanes take it. @return pieces handed over */
 unsigned int weft_rndv_serve(struct weft_msg_ep *me);
+/** Sender: the peer needs its keys no more; @p dead: it may still use them, and shall not. Again: no effect. */
+void weft_rndv_withdraw_keys(struct weft_request *req, bool dead);
 /** Sender: the request ends: nothing of it waits any more. */
 void weft_rndv_send_end(struct weft_request *req);
 

@@ -70,9 +70,13 @@ static void fetch_free(struct weft_fetch *f)
 {
 	struct weft_msg_worker *mw = f->req->mw;
 	struct weft_msg_ep *me = f->me;
+	/* Not all has come: the peer's hardware may write for a while yet, but not into what is the user's again. */
+	bool dead = f->written && f->got.covered < f->req->length;
 
 	weft_ivals_fini(&f->got);
-	if (f->mem)
+	if (f->mem && dead)
+		weft_mem_put_dead(f->mem);
+	else if (f->mem)
 		weft_mem_put(f->mem);
 	TAILQ_INSERT_HEAD(&mw->free_fetches, f, link);
 	weft_msg_ep_release(me);

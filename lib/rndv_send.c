@@ -47,7 +47,6 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
 {
 	enum weft_rndv_scheme scheme = req->mw->conf.rndv_scheme;
 	struct weft_msg_ep *me = req->me;
-	struct weft_mem *mem;
 	uint32_t f = 0, lanes = 0;
 
 	if (scheme == WEFT_RNDV_AUTO || scheme == WEFT_RNDV_GET) {
@@ -61,8 +60,22 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
 	/* What cannot be registered is pulled. */
 	if (!lanes || !is_plain(req) || register_it(req, WEFT_LANE_ACCESS_REMOTE_READ))
 		return 0;
-	mem = weft_mem_export(req->send.mem, WEFT_LANE_ACCESS_REMOTE_READ);
-	return mem ? weft_rndv_keys_write(me, lanes, mem, req->dt.buf, records) : 0;
+	if (!(req->flags & WEFT_REQ_KEYS)) {
+		req->send.offered =
+			weft_mem_export(req->send.mem, WEFT_LANE_ACCESS_REMOTE_READ);
+		if (!req->send.offered)
+			return 0;
+		req->flags |= WEFT_REQ_KEYS;
+	}
+	return weft_rndv_keys_write(me, lanes, req->send.offered, req->dt.buf, records);
+}
+
+void weft_rndv_withdraw_keys(struct weft_request *req, bool dead)
+{
+	if (!(req->flags & WEFT_REQ_KEYS))
+		return;
+	req->flags &= ~WEFT_REQ_KEYS;
+	weft_mem_unexport(req->send.mem, req->send.offered, dead);
 }
 
 void weft_rndv_offered(struct weft_request *req)
@@ -422,8 +435,10 @@ void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wi
 	}
 	if (weft_get32(ats->status) && req->status == WEFT_INPROGRESS)
 		req->status = -(int)weft_get32(ats->status);
-	if (req->flags & WEFT_REQ_RNDV)
+	if (req->flags & WEFT_REQ_RNDV) {
 		weft_rndv_send_end(req);
+		weft_rndv_withdraw_keys(req, false);
+	}
 	req->flags &= ~WEFT_REQ_WAIT_ACK;
 	weft_send_check(req);
 }

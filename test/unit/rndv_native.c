@@ -13,10 +13,13 @@
 #define MS 1000000ull
 #define LEN 1000000
 
+static const char *cache = "REG_CACHE=off"; /* of the next duos */
+
 static int setup(void **state)
 {
 	(void)state;
 	mock_reset();
+	cache = "REG_CACHE=off";
 	return 0;
 }
 
@@ -49,8 +52,8 @@ static void duo_open(struct duo *d, const char *lanes, const char *send_scheme,
 		char scheme[64];
 
 		snprintf(scheme, sizeof(scheme), "RNDV_SCHEME=%s", i ? recv_scheme : send_scheme);
-		d->ctx[i] = mock_context(scheme, "RNDV_THRESH=1k", "REG_CACHE=off",
-					 "LOG_LEVEL=error", NULL);
+		d->ctx[i] = mock_context(scheme, "RNDV_THRESH=1k", cache, "LOG_LEVEL=error",
+					 NULL);
 		d->w[i] = mock_worker(d->ctx[i], lanes);
 	}
 	d->ep = mock_connect(d->w[0], d->w[1]);
@@ -399,8 +402,8 @@ static void memory_of_the_user_is_sent_by_a_key_for_reading_that_is_made_once(vo
 		}
 		assert_true(gets(&d) >= 3 * LEN / 65536);
 		assert_int_equal(mock_num_denied(), 0);
-		/* Three of the receiver, and one of the sender unless it has just these rights. */
-		assert_int_equal(mock_num_registers() - before, flags[i] == 1 ? 3 : 4);
+		/* Three of the receiver, and one of the sender: never a key that the user gives away. */
+		assert_int_equal(mock_num_registers() - before, 4);
 		assert_int_equal(weft_mem_deregister(mem), 0);
 		assert_int_equal(mock_num_mems(), 0);
 		duo_close(&d);
@@ -448,6 +451,79 @@ static void memory_that_may_not_be_written_has_no_key_for_writing(void **state)
 	assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN, &mp, &mem), 0);
 	assert_int_equal(weft_mem_deregister(mem), 0);
 	duo_close(&d);
+	mock_features = 0;
+}
+
+/* Else what a peer's hardware has been told goes on in memory that is its owner's again. */
+static void keys_of_a_message_that_ends_before_its_time_are_dead_when_it_ends(void **state)
+{
+	static const char *const schemes[] = {"get", "put"};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct op s, r;
+		struct duo d;
+		bool keeps;
+
+		mock_reset();
+		cache = "REG_CACHE=auto";
+		duo_open(&d, "mock:0,get=4096,put=4096", schemes[i], schemes[i]);
+		one(&d, LEN);
+		/* It ended as agreed: it stays for the next. */
+		keeps = mock_mem_remote_rights() != 0;
+		mock_set_rma_window(1);
+		op_recv(&r, d.w[1], d.rbuf, LEN, 1, FULL);
+		op_send(&s, d.ep, d.sbuf, LEN, 1);
+		duo_run(&d, 20);
+		assert_false(op_done(&r));
+		assert_int_not_equal(mock_mem_remote_rights(), 0);
+		mock_kill(NULL, NULL, -ECONNRESET, "cut");
+		for (int k = 0; k < 50 && !(op_done(&r) && op_done(&s)); k++)
+			duo_run(&d, 1);
+		assert_int_equal(mock_mem_remote_rights(), 0);
+		op_end(&r, -ECONNRESET);
+		op_end(&s, -ECONNRESET);
+		duo_close(&d);
+		if (!keeps) {
+			print_message("left out: the kernel does not let registrations be kept\n");
+			skip();
+		}
+	}
+}
+
+/* The user's registration stays; the one that was made for messages does not. */
+static void a_key_to_memory_of_the_user_is_dead_when_its_message_fails(void **state)
+{
+	static const unsigned int flags[] = {0, WEFT_MEM_REMOTE_READ};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct weft_mem_params mp = WEFT_INIT(struct weft_mem_params, .flags = flags[i]);
+		struct weft_mem *mem;
+		unsigned int before;
+		struct op s, r;
+		struct duo d;
+
+		mock_reset();
+		mock_features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA;
+		duo_open(&d, "mock:0,get=4096", "get", "get");
+		assert_int_equal(weft_mem_register(d.ctx[0], d.sbuf, LEN, &mp, &mem), 0);
+		before = mock_num_mems();
+		mock_set_rma_window(1);
+		op_recv(&r, d.w[1], d.rbuf, LEN, 1, FULL);
+		send_from(&d, mem, d.sbuf, &s);
+		duo_run(&d, 20);
+		assert_false(op_done(&r));
+		assert_int_equal(mock_num_mems(), before + 2);
+		mock_kill(NULL, NULL, -ECONNRESET, "cut");
+		for (int k = 0; k < 50 && !(op_done(&r) && op_done(&s)); k++)
+			duo_run(&d, 1);
+		assert_int_equal(mock_num_mems(), before);
+		op_end(&r, -ECONNRESET);
+		op_end(&s, -ECONNRESET);
+		assert_int_equal(weft_mem_deregister(mem), 0);
+		duo_close(&d);
+	}
 	mock_features = 0;
 }
 
@@ -523,6 +599,8 @@ int main(void)
 		T(memory_that_the_user_may_only_read_is_registered_and_sent),
 		T(memory_that_may_not_be_written_has_no_key_for_writing),
 		T(a_registration_beside_the_buffer_is_not_offered),
+		T(keys_of_a_message_that_ends_before_its_time_are_dead_when_it_ends),
+		T(a_key_to_memory_of_the_user_is_dead_when_its_message_fails),
 		T(U38_a_death_amid_reads_ends_the_receive_once_and_nothing_is_written_after),
 	};
 

@@ -189,6 +189,57 @@ static void no_mixture_of_uses_makes_a_key_reach_further(void **state)
 	munmap(p, 16 * PAGE);
 }
 
+static void what_peers_may_write_has_one_user_and_dies_when_he_wants_it(void **state)
+{
+	struct weft_mem *a, *b, *c;
+	struct scene s;
+	uint8_t *p;
+
+	NEEDS_UFFD();
+	open_scene(&s, "16", "1g", "auto");
+	p = map_pages(NULL, 8, 1);
+	access_for(&s, p, 8 * PAGE, WRITE);
+	registered = 0;
+	a = get_for(&s, p, 2 * PAGE, WRITE);
+	assert_int_equal(registered, 0);
+	b = get_for(&s, p + 4 * PAGE, PAGE, WRITE);
+	assert_ptr_not_equal(a, b);
+	c = get(&s, p, PAGE);
+	assert_ptr_not_equal(a, c);
+	assert_int_equal(snapshots, 3);
+	weft_mem_put_dead(a);
+	assert_int_equal(snapshots, 2);
+	weft_mem_put_dead(b);
+	assert_int_equal(snapshots, 1);
+	weft_mem_put(c);
+	close_scene(&s);
+	munmap(p, 8 * PAGE);
+}
+
+static void what_peers_may_read_dies_with_its_last_user_and_is_not_found_by_new_ones(void **state)
+{
+	struct weft_mem *a, *b, *c;
+	struct scene s;
+	uint8_t *p;
+
+	NEEDS_UFFD();
+	open_scene(&s, "16", "1g", "auto");
+	p = map_pages(NULL, 8, 1);
+	a = get_for(&s, p, 8 * PAGE, READ);
+	b = get_for(&s, p, 8 * PAGE, READ);
+	assert_ptr_equal(a, b);
+	weft_mem_put_dead(a);
+	assert_int_equal(snapshots, 1);
+	c = get_for(&s, p, 8 * PAGE, READ);
+	assert_ptr_not_equal(b, c);
+	weft_mem_put(b);
+	assert_int_equal(snapshots, 1);
+	weft_mem_put(c);
+	assert_int_equal(stats(&s)->entries, 1);
+	close_scene(&s);
+	munmap(p, 8 * PAGE);
+}
+
 static void memory_for_reading_only_can_be_sent_but_not_received_into(void **state)
 {
 	struct weft_mem *mem;
@@ -218,6 +269,8 @@ int main(int argc, char **argv)
 		CONN_TEST(offers_that_share_a_page_stand_side_by_side),
 		CONN_TEST(an_eviction_leaves_the_page_watched_for_its_other_entries),
 		CONN_TEST(no_mixture_of_uses_makes_a_key_reach_further),
+		CONN_TEST(what_peers_may_write_has_one_user_and_dies_when_he_wants_it),
+		CONN_TEST(what_peers_may_read_dies_with_its_last_user_and_is_not_found_by_new_ones),
 		CONN_TEST(memory_for_reading_only_can_be_sent_but_not_received_into),
 	};
 
