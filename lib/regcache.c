@@ -25,6 +25,7 @@ TAILQ_HEAD(entry_list, weft_regcache_entry);
 
 struct weft_regcache {
 	struct weft_context *ctx;
+	LIST_ENTRY(weft_regcache) with_uffd; /* under uffds_lock */
 	pthread_mutex_t slow;
 	_Atomic bool tried; /* to start: once; written under slow */
 	/* under slow */
@@ -111,6 +112,74 @@ static void forget(struct weft_regcache *rc, const struct weft_uffd_range *r)
 		rc->stats.invalidated += unlist_range(rc, &rc->table.kind[kind], r->start, r->end);
 }
 
+/* ------------------------------------------------------------------ fork */
+
+/*
+ * A child that does not exec has our descriptor open as long as it lives. When we close ours it would not be the last one, what was watched would stay so, and
+ * whoever unmaps it would wait for an event that nobody reads. So the child closes it first of all. uffds_lock: a descriptor in the list is
+ * open, whenever the process is copied; nobody waits for anything under it.
+ */
+static pthread_mutex_t uffds_lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, weft_regcache) uffds = LIST_HEAD_INITIALIZER(uffds);
+static pthread_once_t uffds_once = PTHREAD_ONCE_INIT;
+static int uffds_atfork;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&uffds_lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&uffds_lock);
+}
+
+static void drop_uffd(struct weft_regcache *rc)
+{
+	LIST_REMOVE(rc, with_uffd);
+	close(rc->uffd);
+	rc->uffd = -1;
+}
+
+static void after_fork_in_child(void)
+{
+	while (!LIST_EMPTY(&uffds))
+		drop_uffd(LIST_FIRST(&uffds));
+	pthread_mutex_unlock(&uffds_lock);
+}
+
+static void register_atfork(void)
+{
+	uffds_atfork = -pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+static int open_uffd(struct weft_regcache *rc, char *why, size_t why_len)
+{
+	int rc2;
+
+	pthread_once(&uffds_once, register_atfork);
+	if (uffds_atfork < 0) {
+		snprintf(why, why_len, "out of memory");
+		return uffds_atfork;
+	}
+	pthread_mutex_lock(&uffds_lock);
+	rc2 = weft_uffd_open(why, why_len);
+	if (rc2 >= 0) {
+		rc->uffd = rc2;
+		LIST_INSERT_HEAD(&uffds, rc, with_uffd);
+	}
+	pthread_mutex_unlock(&uffds_lock);
+	return rc2 < 0 ? rc2 : 0;
+}
+
+static void close_uffd(struct weft_regcache *rc)
+{
+	pthread_mutex_lock(&uffds_lock);
+	if (rc->uffd >= 0)
+		drop_uffd(rc);
+	pthread_mutex_unlock(&uffds_lock);
+}
+
 /* ------------------------------------------------------------------ the monitor */
 
 static void *monitor(void *arg)
@@ -135,8 +204,7 @@ static void *monitor(void *arg)
 		pthread_mutex_unlock(&rc->lock);
 	}
 	/* The end of a thread gives memory back, too, and nobody reads events from here on. */
-	close(rc->uffd);
-	rc->uffd = -1;
+	close_uffd(rc);
 	return NULL;
 }
 
@@ -157,13 +225,12 @@ static int start_thread(struct weft_regcache *rc)
 
 static void close_all(struct weft_regcache *rc)
 {
-	if (rc->uffd >= 0)
-		close(rc->uffd);
+	close_uffd(rc);
 	if (rc->wake >= 0)
 		close(rc->wake);
 	if (rc->page != 0)
 		munmap((void *)rc->page, rc->table.page_size);
-	rc->uffd = rc->wake = -1;
+	rc->wake = -1;
 	rc->page = 0;
 }
 
@@ -174,9 +241,9 @@ static int start(struct weft_regcache *rc, char *why, size_t why_len)
 	void *page;
 	int rc2;
 
-	rc->uffd = weft_uffd_open(why, why_len);
-	if (rc->uffd < 0)
-		return rc->uffd;
+	rc2 = open_uffd(rc, why, why_len);
+	if (rc2 < 0)
+		return rc2;
 	snprintf(why, why_len, "out of memory");
 	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++) {
 		rc->table.kind[kind].entry = calloc(max, sizeof(struct weft_regcache_entry *));

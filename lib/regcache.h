@@ -16,7 +16,8 @@
  * What peers may write has one user at a time: when its operation fails, the peer's hardware may still write, and nobody else's operation must keep that from
  * being stopped (weft_mem_put_dead()).
  *
- * A child process after fork() has the table but neither the thread nor the events: there nothing is kept.
+ * A child process after fork() has the table but neither the thread nor the events: there nothing is kept. It closes its copy of the descriptor (pthread_atfork(); a
+ * process that was made without, by clone() itself, and does not exec has to end before what is watched can be unmapped after the context's end).
  */
 #ifndef WEFT_REGCACHE_H
 #define WEFT_REGCACHE_H

@@ -6,6 +6,7 @@
  * it is registered, so that a stale hit shows old content, as a NIC would.
  */
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -166,6 +167,35 @@ static void a_child_process_changes_nothing_here(void **state)
 	assert_int_equal(registered, 0);
 	close_scene(&s);
 	munmap(p, 16 * PAGE);
+}
+
+/* The child has copies of our descriptors; what was watched must not stay so with them. */
+static void a_child_that_lives_on_keeps_nobody_from_unmapping_after_the_end(void **state)
+{
+	struct pollfd fd = {.events = POLLIN};
+	int ends[2], status;
+	struct scene s;
+	uint8_t *p;
+	pid_t pid;
+
+	NEEDS_UFFD();
+	open_scene(&s, "16", "1g", "auto");
+	p = map_pages(NULL, 16, 1);
+	assert_int_equal(use(&s, p, 16 * PAGE), 1);
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		/* Till the other end is closed: we are not who the parent waits for. */
+		close(ends[1]);
+		fd.fd = ends[0];
+		_exit(poll(&fd, 1, 15000) > 0 ? 0 : 1);
+	}
+	close_scene(&s);
+	munmap(p, 16 * PAGE);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 /* ------------------------------------------------------------------ threads */
@@ -552,6 +582,7 @@ int main(int argc, char **argv)
 		CONN_TEST(emptied_memory_is_registered_anew),
 		CONN_TEST(moved_memory_is_registered_at_its_new_place),
 		CONN_TEST(a_child_process_changes_nothing_here),
+		CONN_TEST(a_child_that_lives_on_keeps_nobody_from_unmapping_after_the_end),
 		CONN_TEST(threads_that_map_each_others_addresses_see_their_own_content),
 		CONN_TEST(entries_and_bytes_are_bounded_and_the_longest_unused_go),
 		CONN_TEST(what_was_evicted_can_be_kept_again),
