@@ -369,8 +369,10 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 		return rc;
 	}
 	fill_attr(r, &info.attr);
-	snprintf(r->base.note, sizeof(r->base.note), "GID %u, %.60s; path MTU %u", r->gid.index,
-		 r->gid_why, 128u << r->mtu);
+	snprintf(r->base.note, sizeof(r->base.note),
+		 "%.15s, GID %u, %.60s; path MTU %u, tc %u, gives up after %.1f s", r->netdev,
+		 r->gid.index, r->gid_why, 128u << r->mtu, r->opts.tc,
+		 (double)r->give_up_ns * 1e-9);
 	weft_roce_gid_print(r->gid.gid, gid, sizeof(gid));
 	weft_info("%s: GID %u, %s: %s; path MTU %u", r->base.name, r->gid.index, gid, r->gid_why,
 		  128u << r->mtu);

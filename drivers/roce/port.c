@@ -19,8 +19,8 @@ static uint8_t mtu_code(unsigned int bytes)
 
 static int pick_gid(struct roce_port_info *info, char *why, size_t why_len)
 {
-	struct weft_roce_gid table[64];
-	int num = roce_dev_gids(info->dev, info->port, table, 64);
+	struct weft_roce_gid table[256];
+	int num = roce_dev_gids(info->dev, info->port, table, 256);
 	char reason[320];
 	int i;
 

@@ -37,18 +37,38 @@ static enum rank rank_of(const struct weft_roce_gid *g)
 	return g->gid[0] == 0xfe && (g->gid[1] & 0xc0) == 0x80 ? V2_IPV6_LOCAL : V2_IPV6;
 }
 
-/* "0: 10.0.0.1 (RoCE v2 over IPv4), 1: ..." */
+/* The @p n-th entry in a list that begins with the best ones. */
+static const struct weft_roce_gid *nth_best(const struct weft_roce_gid *table, int num, int n)
+{
+	int rank, i;
+
+	for (rank = 0; rank < NUM_RANKS; rank++)
+		for (i = 0; i < num; i++)
+			if (rank_of(&table[i]) == (enum rank)rank && n-- == 0)
+				return &table[i];
+	return NULL;
+}
+
+/* "0: 10.0.0.1 v2, 1: fe80::1 v1 and 3 more", as many as there is room for, the best ones first. */
 static void print_table(const struct weft_roce_gid *table, int num, char *buf, size_t size)
 {
-	size_t used = 0;
-	char addr[48];
+	const struct weft_roce_gid *g;
+	char addr[48], entry[80];
+	size_t used = 0, len;
 	int i;
 
 	buf[0] = '\0';
-	for (i = 0; i < num && used < size; i++) {
-		weft_roce_gid_print(table[i].gid, addr, sizeof(addr));
-		used += (size_t)snprintf(buf + used, size - used, "%s%u: %s (%s)", i ? ", " : "",
-					 table[i].index, addr, rank_words[rank_of(&table[i])]);
+	for (i = 0; i < num; i++) {
+		g = nth_best(table, num, i);
+		weft_roce_gid_print(g->gid, addr, sizeof(addr));
+		len = (size_t)snprintf(entry, sizeof(entry), "%s%u: %s %s", i ? ", " : "", g->index,
+				       addr, g->v2 ? "v2" : "v1");
+		if (used + len + sizeof(" and 256 more") > size) {
+			snprintf(buf + used, size - used, " and %d more", num - i);
+			return;
+		}
+		memcpy(buf + used, entry, len + 1);
+		used += len;
 	}
 }
 

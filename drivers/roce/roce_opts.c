@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "optlist.h"
@@ -77,9 +78,9 @@ bad:
 static int set_mtu(void *opts, const struct weft_opt *it)
 {
 	unsigned int v = 0;
-	int rc = set_number(it, 256, 4096, &v);
+	int rc = set_number(it, 0, 65535, &v);
 
-	if (rc == 0 && (v & (v - 1)))
+	if (rc == 0 && (v < 256 || v > 4096 || (v & (v - 1))))
 		return weft_opt_complain(it,
 					 WEFT_OPT_FMT
 					 ": one of 256, 512, 1024, 2048, 4096 is wanted "
@@ -91,7 +92,18 @@ static int set_mtu(void *opts, const struct weft_opt *it)
 
 static int set_tc(void *opts, const struct weft_opt *it)
 {
-	return set_number(it, 0, 255, &((struct weft_roce_opts *)opts)->tc);
+	unsigned int *tc = &((struct weft_roce_opts *)opts)->tc;
+	char text[8], *end;
+
+	/* Guides and tools write it as 0x6a. */
+	if (it->value_len > 2 && it->value_len <= 4 && it->value[0] == '0' &&
+	    (it->value[1] | 32) == 'x') {
+		snprintf(text, sizeof(text), "%.*s", (int)it->value_len, it->value);
+		*tc = (unsigned int)strtoul(text, &end, 16);
+		if (*end == '\0')
+			return 0;
+	}
+	return set_number(it, 0, 255, tc);
 }
 
 static int set_timeout(void *opts, const struct weft_opt *it)
@@ -101,11 +113,21 @@ static int set_timeout(void *opts, const struct weft_opt *it)
 
 static int set_retry(void *opts, const struct weft_opt *it)
 {
+	if (it->value_len == 1 && it->value[0] == '7')
+		return weft_opt_complain(it,
+					 WEFT_OPT_FMT ": a number from 0 to 6 is wanted (7 means "
+						      "for ever on some devices)",
+					 WEFT_OPT_ARG(it));
 	return set_number(it, 0, 6, &((struct weft_roce_opts *)opts)->retry);
 }
 
 static int set_rnr_timer(void *opts, const struct weft_opt *it)
 {
+	if (it->value_len == 1 && it->value[0] == '0')
+		return weft_opt_complain(it,
+					 WEFT_OPT_FMT ": a number from 1 to 31 is wanted (0 means "
+						      "655 ms)",
+					 WEFT_OPT_ARG(it));
 	return set_number(it, 1, 31, &((struct weft_roce_opts *)opts)->rnr_timer);
 }
 

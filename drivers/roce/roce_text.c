@@ -137,11 +137,14 @@ void weft_roce_text_qp_event(const struct weft_roce_who *who, enum ibv_event_typ
 void weft_roce_text_setup(const char *device, const char *what, int err, uint64_t memlock,
 			  char *buf, size_t size)
 {
-	if (err == ENOMEM && memlock < (64ull << 20))
-		snprintf(buf, size,
-			 "%s: no %s: the limit of locked memory is %llu KiB; raise it ('ulimit -l "
-			 "unlimited', or memlock in /etc/security/limits.conf)",
-			 device, what, (unsigned long long)(memlock >> 10));
+	if (err == ENOMEM && memlock != UINT64_MAX)
+		snprintf(
+			buf, size,
+			"%s: no %s: %sthe limit of locked memory is %llu KiB; raise it ('ulimit -l "
+			"unlimited', or memlock in /etc/security/limits.conf)",
+			device, what,
+			memlock < (64ull << 20) ? "" : "memory is short, most likely because ",
+			(unsigned long long)(memlock >> 10));
 	else if (err == EPERM || err == EACCES)
 		snprintf(buf, size,
 			 "%s: no %s: permission denied; who may use RDMA devices must be able to "

@@ -427,13 +427,28 @@ static void without_a_usable_gid_the_sentence_says_what_there_is(void **state)
 	t[0] = entry(0, false, "fe80::1");
 	t[1] = entry(1, false, "10.0.0.1");
 	assert_int_equal(pick(t, 2, -1, NULL), -EADDRNOTAVAIL);
-	has(why, "1: 10.0.0.1 (RoCE v1)");
+	has(why, "1: 10.0.0.1 v1");
 	has(why, "only when gid=N asks for it");
 	assert_int_equal(pick(t, 2, 7, NULL), -EADDRNOTAVAIL);
 	has(why, "no GID with index 7; there are 0: fe80::1");
 	t[1].v2 = true;
 	assert_int_equal(pick(t, 2, -1, "10.1.0.0/16"), -EADDRNOTAVAIL);
 	has(why, "10.1.0.0 (first 16 bits)");
+	has(why, "there are 1: 10.0.0.1 v2, 0: fe80::1 v1");
+}
+
+static void of_many_gids_the_sentence_names_the_best(void **state)
+{
+	struct weft_roce_gid t[40];
+
+	(void)state;
+	for (int i = 0; i < 38; i++)
+		t[i] = entry((uint8_t)i, i % 2, "fe80::1234:5678:9abc:def0");
+	t[38] = entry(38, false, "10.0.0.1");
+	t[39] = entry(39, true, "10.0.0.1");
+	assert_int_equal(pick(t, 40, -1, "10.1.0.0/16"), -EADDRNOTAVAIL);
+	has(why, "there are 39: 10.0.0.1 v2, 1: fe80::1234:5678:9abc:def0 v2");
+	assert_non_null(strstr(why, " more"));
 }
 
 static void prefixes_of_every_length_match_by_bits(void **state)
@@ -705,8 +720,15 @@ static void options_are_read_and_judged(void **state)
 		0);
 	assert_true(o.gid == 3 && o.mtu == 1024 && o.tc == 96 && o.timeout == 18 && o.retry == 0 &&
 		    o.rnr_timer == 31 && o.qps == 4 && o.window == 128 && o.seg == 16384);
-	bad_options("retry=7", "a number from 0 to 6");
-	bad_options("rnr_timer=0", "a number from 1 to 31");
+	assert_int_equal(weft_roce_opts_parse("tc=0x6A", &o, why, sizeof(why)), 0);
+	assert_int_equal(o.tc, 106);
+	bad_options("tc=0x", "a number from 0 to 255");
+	bad_options("tc=0x1ff", "a number from 0 to 255");
+	bad_options("tc=0xg", "a number from 0 to 255");
+	bad_options("retry=7", "a number from 0 to 6 is wanted (7 means for ever");
+	bad_options("retry=8", "a number from 0 to 6");
+	bad_options("rnr_timer=0", "a number from 1 to 31 is wanted (0 means 655 ms)");
+	bad_options("mtu=9000", "the network device's MTU is set elsewhere");
 	bad_options("timeout=0", "a number from 1 to 31");
 	bad_options("mtu=1500", "one of 256, 512, 1024, 2048, 4096");
 	bad_options("qps=9", "a number from 1 to 8");
@@ -765,6 +787,8 @@ static void errors_are_sentences_for_people(void **state)
 	weft_roce_text_setup("rxe0", "completion queue", ENOMEM, 65536, text, sizeof(text));
 	has(text, "the limit of locked memory is 64 KiB");
 	has(text, "ulimit -l");
+	weft_roce_text_setup("rxe0", "completion queue", ENOMEM, 1ull << 30, text, sizeof(text));
+	has(text, "the limit of locked memory is 1048576 KiB");
 	weft_roce_text_setup("rxe0", "completion queue", ENOMEM, UINT64_MAX, text, sizeof(text));
 	has(text, "Cannot allocate memory");
 	weft_roce_text_setup("rxe0", "access to the device", EACCES, 0, text, sizeof(text));
@@ -790,6 +814,7 @@ int main(void)
 		cmocka_unit_test(a_completion_completes_all_before_it),
 		cmocka_unit_test(gids_are_chosen_by_rule_with_the_reason),
 		cmocka_unit_test(without_a_usable_gid_the_sentence_says_what_there_is),
+		cmocka_unit_test(of_many_gids_the_sentence_names_the_best),
 		cmocka_unit_test(prefixes_of_every_length_match_by_bits),
 		cmocka_unit_test(addresses_are_judged_before_they_are_used),
 		cmocka_unit_test(connection_addresses_are_judged_too),
