@@ -305,7 +305,8 @@ struct weft_lane_ops {
 			 struct weft_lane_comp *comp);
 	/**
 	 * Write remote memory; comp->done(): the bytes are visible to a remote CPU that learns of
-	 * it later. As get_zcopy().
+	 * it by a message sent afterwards over this lep. (Over another, of another device, it may learn too soon: an acknowledgement can mean that the
+	 * remote device has the bytes.) As get_zcopy().
 	 */
 	int (*put_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
 			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,

@@ -155,6 +155,7 @@ int weft_proto_select_build(struct weft_msg_ep *me);
 struct weft_ctl {
 	STAILQ_ENTRY(weft_ctl) link;
 	uint8_t id;
+	int8_t lane; /* or WEFT_TX_ANY_LANE */
 	uint16_t length;
 	uint8_t data[];
 };
@@ -447,6 +448,9 @@ bool weft_tx_undo(struct weft_request *req);
 unsigned int weft_tx_service(struct weft_msg_ep *me);
 /** Send a control message now or as soon as there is room. */
 void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+#define WEFT_TX_ANY_LANE (-1)
+/** The same over lane @p lane, as long as that is up: what it says is true only behind what went over this lane. */
+void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
 /** A send may be over: look, and complete it. */
 void weft_send_check(struct weft_request *req);
 /**

@@ -291,13 +291,21 @@ int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, s
 	return rc;
 }
 
-void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+static int ctl_send(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length)
+{
+	if (lane == WEFT_TX_ANY_LANE || !me->up || !(me->lanes_up & 1u << lane) ||
+	    (length > me->lanes[lane].max_short && length > me->lanes[lane].max_bcopy))
+		return weft_tx_envelope_any(me, id, data, length);
+	return weft_tx_envelope(me, (unsigned int)lane, id, data, length);
+}
+
+void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length)
 {
 	struct weft_ctl *ctl;
 
 	if (me->failed || !me->ep)
 		return;
-	if (STAILQ_EMPTY(&me->ctl) && weft_tx_envelope_any(me, id, data, length) == 0)
+	if (STAILQ_EMPTY(&me->ctl) && ctl_send(me, lane, id, data, length) == 0)
 		return;
 	ctl = malloc(sizeof(*ctl) + length);
 	if (!ctl) {
@@ -306,24 +314,43 @@ void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t le
 		return;
 	}
 	ctl->id = id;
+	ctl->lane = (int8_t)lane;
 	ctl->length = (uint16_t)length;
 	memcpy(ctl->data, data, length);
 	STAILQ_INSERT_TAIL(&me->ctl, ctl, link);
 	weft_tx_kick(me);
 }
 
+void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+{
+	weft_tx_ctl_on(me, WEFT_TX_ANY_LANE, id, data, length);
+}
+
 static unsigned int serve_ctl(struct weft_msg_ep *me)
 {
+	STAILQ_HEAD(, weft_ctl) later = STAILQ_HEAD_INITIALIZER(later);
 	struct weft_ctl *ctl;
+	uint32_t full = 0;
 	unsigned int n = 0;
 
+	/* One that waits for its lane does not hold up the others. */
 	while ((ctl = STAILQ_FIRST(&me->ctl))) {
-		if (weft_tx_envelope_any(me, ctl->id, ctl->data, ctl->length))
-			break;
+		uint32_t lane = ctl->lane == WEFT_TX_ANY_LANE ? 0 : 1u << ctl->lane;
+		bool sent = !(full & lane) &&
+			    ctl_send(me, ctl->lane, ctl->id, ctl->data, ctl->length) == 0;
+
+		if (!sent && !lane)
+			break; /* all are full */
 		STAILQ_REMOVE_HEAD(&me->ctl, link);
-		free(ctl);
-		n++;
+		full |= sent ? 0 : lane;
+		n += sent;
+		if (sent)
+			free(ctl);
+		else
+			STAILQ_INSERT_TAIL(&later, ctl, link);
 	}
+	STAILQ_CONCAT(&later, &me->ctl);
+	STAILQ_CONCAT(&me->ctl, &later);
 	if (me->credit_due && STAILQ_EMPTY(&me->ctl))
 		weft_credit_send(me);
 	return n;

@@ -36,6 +36,28 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
 	return found;
 }
 
+/*
+ * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all who ask use the same device of the target, whichever lanes they have: the
+ * first that the key has; who has no lane there is refused.
+ */
+static uint32_t atomic_lanes(const struct weft_request *req)
+{
+	const struct weft_rkey *rkey = req->send.rma.rkey;
+	uint32_t lanes = lanes_with(req, WEFT_LANE_F_AMO64);
+	uint8_t first = WEFT_NO_DOMAIN;
+
+	for (unsigned int i = 0; i < rkey->num_native; i++)
+		if (rkey->native[i].domain < first)
+			first = rkey->native[i].domain;
+	for (uint32_t m = lanes; m; m &= m - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(m);
+
+		if (req->me->ep->lanes[i].remote_domain != first)
+			lanes &= ~(1u << i);
+	}
+	return lanes;
+}
+
 /* Lanes that could, as far as the peer's memory is concerned. */
 static uint32_t remote_lanes(const struct weft_request *req)
 {
@@ -45,7 +67,7 @@ static uint32_t remote_lanes(const struct weft_request *req)
 	case WEFT_RMA_GET:
 		return lanes_with(req, WEFT_LANE_F_GET);
 	default:
-		return req->mw->conf.atomic_device ? lanes_with(req, WEFT_LANE_F_AMO64) : 0;
+		return req->mw->conf.atomic_device ? atomic_lanes(req) : 0;
 	}
 }
 

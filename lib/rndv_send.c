@@ -302,7 +302,8 @@ static void put_done(struct weft_lane_comp *comp, int status)
 		if (status)
 			put_again(req, lane, off, len);
 		else
-			weft_tx_ctl(me, WEFT_WIRE_PUT_DONE, &done, sizeof(done));
+			/* Behind the bytes: another lane's device may be faster in telling than this one's is in writing. */
+			weft_tx_ctl_on(me, (int)lane, WEFT_WIRE_PUT_DONE, &done, sizeof(done));
 	}
 	weft_send_check(req);
 	weft_msg_ep_release(me);

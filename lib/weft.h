@@ -853,8 +853,9 @@ struct weft_atomic {
  * order, naturally aligned.
  *
  * Atomic among all weft_atomic() on the word, from any peer, and CPU atomics of the peer's threads.
- * With WEFT_ATOMIC_MODE=device (see weft-config(7)) only among those that went over lanes of the
- * same device; then ADD and CSWAP of 8 bytes exist only.
+ * With WEFT_ATOMIC_MODE=device (see weft-config(7)) only among those of the same mode, with keys
+ * packed while the owner's worker had the same interfaces: all go to the first device that the key
+ * has, and to a peer without a lane there -EOPNOTSUPP; then ADD and CSWAP of 8 bytes exist only.
  *
  * With a result, done means that the result is there; without, as weft_put(): done means handed
  * over. Errors as weft_put(), -EINVAL also for a misaligned word.

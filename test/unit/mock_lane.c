@@ -219,7 +219,8 @@ static void set_attr(struct mock_iface *f, const char *o)
 		snprintf(a->device, sizeof(a->device), "%s", buf);
 	else
 		snprintf(a->device, sizeof(a->device), "mock-%llu", (unsigned long long)f->id);
-	snprintf(a->domain, sizeof(a->domain), "mock");
+	if (option(o, "dom", a->domain, sizeof(a->domain)) == NULL)
+		snprintf(a->domain, sizeof(a->domain), "mock");
 }
 
 static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **iface, char *why,
@@ -270,7 +271,7 @@ const struct weft_lane_driver mock_driver = {
 	.mem_deregister = mock_mem_deregister,
 	.mem_key = mock_mem_key,
 	.options =
-		"net,addr,dev,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,reg,native,fail,busy,down,rmaiov",
+		"net,addr,dev,dom,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,reg,native,fail,busy,down,rmaiov",
 };
 
 const struct weft_lane_driver *const mock_drivers[] = {&mock_driver, &weft_self_driver, NULL};

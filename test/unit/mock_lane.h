@@ -11,6 +11,7 @@
  *
  *	net=N       ifaces reach each other when their net is the same (default 0)
  *	dev=NAME    device identity (default: "mock-<serial>", different for every iface opened)
+ *	dom=NAME    registration domain (default: one for all)
  *	bw= lat= so= ro=   bytes/s, s, send and receive overhead in s
  *		    (defaults 1e9, 1e-6, 1e-7, 1e-7)
  *	short= bcopy= zcopy=   largest message of each kind (defaults 256, 4096, 16384;
@@ -128,6 +129,9 @@ void mock_set_no_keep(bool on);
 
 /** Native reads, writes and atomics accepted. */
 unsigned int mock_num_native(void);
+
+/** The iface over which the last native atomic went. */
+const struct weft_lane_iface *mock_last_atomic(void);
 
 /** Native reads and writes of a lep that may be under way (default 16), else -EAGAIN; 0 = 16. */
 void mock_set_rma_window(unsigned int n);

@@ -23,6 +23,7 @@ static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64
 	if (rc < 0)
 		return rc;
 	mock_net.native++;
+	mock_net.last_atomic = base->iface;
 	LIST_FOREACH(m, &mock_net.mems, entry) {
 		if (m->key == key && offset <= m->len && len <= m->len - offset &&
 		    allowed(m, WEFT_LANE_ACCESS_REMOTE_ATOMIC))
@@ -228,6 +229,11 @@ void mock_fail_register(int status)
 unsigned int mock_num_native(void)
 {
 	return mock_net.native;
+}
+
+const struct weft_lane_iface *mock_last_atomic(void)
+{
+	return mock_net.last_atomic;
 }
 
 void mock_set_read_only(const void *addr, size_t len)

@@ -134,6 +134,7 @@ struct mock_net {
 	struct refusal refusals[16];
 	unsigned int num_refusals;
 	unsigned int num_ifaces, num_leps, num_msgs, num_kept, num_mems, native;
+	const struct weft_lane_iface *last_atomic;
 	unsigned int num_registers, denied;
 	const uint8_t *read_only;
 	size_t read_only_len;

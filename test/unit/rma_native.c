@@ -166,6 +166,45 @@ static void device_atomics_are_the_lanes_or_nobodys(void **state)
 	world_close(&x);
 }
 
+/* Two devices are not atomic against each other, whichever lane is the first of who asks. */
+static void device_atomics_of_all_peers_go_to_one_device_of_the_target(void **state)
+{
+	static const char *const first[] = {"1e9", "1e10"};
+	struct weft_atomic add = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .width = 8);
+	struct weft_worker *w;
+	struct weft_rkey *rkey;
+	struct weft_ep *ep;
+	char lanes[200];
+	size_t length;
+	struct world x;
+	struct op op;
+	void *blob;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		snprintf(lanes, sizeof(lanes),
+			 "mock:0,net=1,dom=a,native=65536,bw=%s;mock:1,net=2,dom=b,native=65536,bw=%s",
+			 first[i], first[!i]);
+		world_open(&x, 1, lanes, "ATOMIC_MODE=device", false);
+		amo(&x, &op, 0, WEFT_ATOMIC_ADD, 1, 0, NULL, 0);
+		wait_op(&x, &op);
+		op_end(&op, 0);
+		assert_ptr_equal(mock_last_atomic(), mock_iface(x.w, 0));
+		world_close(&x);
+	}
+	world_open(&x, 1, lanes, "ATOMIC_MODE=device", false);
+	w = mock_worker(x.ctx[0], "mock:2,net=2,native=65536");
+	ep = mock_connect(w, x.peer[0]);
+	mock_run(20, MS, w, x.peer[0], NULL);
+	assert_int_equal(weft_rkey_pack(x.mem[0], &blob, &length), 0);
+	assert_int_equal(weft_rkey_unpack(ep, blob, length, &rkey), 0);
+	weft_rkey_release_blob(blob);
+	assert_int_equal(weft_atomic(ep, &add, rkey, 0, NULL, NULL), -EOPNOTSUPP);
+	weft_rkey_destroy(rkey);
+	weft_worker_destroy(w);
+	world_close(&x);
+}
+
 static void U77_a_fence_orders_native_and_message_operations(void **state)
 {
 	struct world x;
@@ -439,6 +478,7 @@ int main(void)
 		T(native_keys_of_withdrawn_memory_are_refused_by_the_lane),
 		T(a_foreign_key_never_reaches_a_native_lane),
 		T(device_atomics_are_the_lanes_or_nobodys),
+		T(device_atomics_of_all_peers_go_to_one_device_of_the_target),
 		T(U77_a_fence_orders_native_and_message_operations),
 	};
 

@@ -176,6 +176,43 @@ static void U35_schemes_get_put_and_am_give_the_same_bytes(void **state)
 	}
 }
 
+/* What the sender says of its writes, and over which lane. */
+struct told {
+	const struct weft_lane_iface *writes;
+	unsigned int right, wrong;
+};
+
+static enum mock_verdict watch_put_done(const struct mock_msg_view *msg, void *arg)
+{
+	struct told *t = arg;
+
+	if (msg->am_id == WEFT_WIRE_PUT_DONE && msg->from == t->writes)
+		t->right++;
+	else if (msg->am_id == WEFT_WIRE_PUT_DONE)
+		t->wrong++;
+	return MOCK_DELIVER;
+}
+
+static void that_bytes_are_written_is_said_over_the_lane_that_wrote_them(void **state)
+{
+	struct told t = {.right = 0};
+	struct duo d;
+
+	(void)state;
+	/* Another lane is the first for control messages; then the one that writes has room seldom. */
+	duo_open(&d, "mock:0,lat=1e-7;mock:1,net=1,put=65536,lat=1e-4,bw=1e10", "put", "put");
+	t.writes = mock_iface(d.w[0], 1);
+	mock_set_filter(watch_put_done, &t);
+	one(&d, LEN);
+	assert_true(t.right > 0);
+	mock_set_eagain(mock_iface(d.w[0], 1), 700);
+	one(&d, LEN);
+	assert_int_equal(t.wrong, 0);
+	mock_set_eagain(NULL, 0);
+	mock_set_filter(NULL, NULL);
+	duo_close(&d);
+}
+
 static void U35_memory_that_cannot_be_registered_goes_as_messages(void **state)
 {
 	static const char *const schemes[] = {"get", "put"};
@@ -588,6 +625,7 @@ int main(void)
 		T(a_lane_that_reads_is_read_from_and_the_sender_copies_nothing),
 		T(one_message_is_read_natively_and_pulled_at_the_same_time),
 		T(U35_schemes_get_put_and_am_give_the_same_bytes),
+		T(that_bytes_are_written_is_said_over_the_lane_that_wrote_them),
 		T(U35_memory_that_cannot_be_registered_goes_as_messages),
 		T(a_read_or_write_that_is_refused_or_fails_comes_as_messages),
 		T(reads_under_way_are_bounded_and_room_is_waited_for),
