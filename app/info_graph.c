@@ -160,10 +160,26 @@ static void write_crossings(FILE *out, const struct graph *g)
 	}
 }
 
+/* One curve that stays at one height, as atomics have, gives gnuplot no range to draw. */
+static void write_height(FILE *out, const struct graph *g)
+{
+	double us, low = INFINITY, high = 0;
+
+	for (double x = SMALLEST; x <= g->top * 1.001; x *= exp2(1.0 / STEPS)) {
+		if (chosen(g, (size_t)x, &us) < 0)
+			continue;
+		low = us < low ? us : low;
+		high = us > high ? us : high;
+	}
+	if (g->num == 1 && high > 0 && low > 0.99 * high)
+		fprintf(out, "set yrange [%.9g:%.9g]\n", low / 4, high * 4);
+}
+
 static void write_script(FILE *out, const struct graph *g)
 {
 	write_data(out, g);
 	gnuplot_size_time_axes(out, g->top, "predicted time until the receiver has the data");
+	write_height(out, g);
 	write_crossings(out, g);
 	fprintf(out, "plot $envelope using 1:2 with lines lw 9 lc rgb \"#C9C9C9\" title \"what is "
 		     "used\"");
@@ -174,9 +190,11 @@ static void write_script(FILE *out, const struct graph *g)
 			i, g->curves[i].used ? "2.4" : "1.6", g->curves[i].used ? 1 : 2,
 			gnuplot_colour(i), g->curves[i].name,
 			g->curves[i].used ? "" : " (never used)");
-	fprintf(out,
-		", \\\n  $crossings using 1:2 with points pt 7 ps 0.9 lc rgb \"#202020\" title "
-		"\"change of protocol\"\n");
+	if (g->crossings)
+		fprintf(out,
+			", \\\n  $crossings using 1:2 with points pt 7 ps 0.9 lc rgb \"#202020\" "
+			"title \"change of protocol\"");
+	fprintf(out, "\n");
 }
 
 int info_graph(const struct weft_plan *plan, enum weft_op op, const char *title, const char *file)

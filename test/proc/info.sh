@@ -83,8 +83,10 @@ explain() {
 }
 
 graph() {
-	info_out --lanes "$profile" --graph "$dir/graph.$1" && [ -s "$dir/graph.$1" ] || return 1
-	case $1 in
+	local kind=$1
+	shift
+	info_out --lanes "$profile" --graph "$dir/graph.$kind" "$@" && [ -s "$dir/graph.$kind" ] || return 1
+	case $kind in
 	svg) python3 -c 'import sys, xml.dom.minidom as m; sys.exit(not m.parse(sys.argv[1]).getElementsByTagName("path"))' "$dir/graph.svg" ;;
 	png) [ "$(head -c 8 "$dir/graph.png" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] ;;
 	esac
@@ -133,6 +135,7 @@ check "a profile on standard input" stdin_profile
 if command -v gnuplot >/dev/null; then
 	check "a picture, SVG" graph svg
 	check "a picture, PNG" graph png
+	check "a picture of one protocol that stays at one height" graph svg --op amo_fetch
 fi
 refused "unknown key" ":4:" "unknown key 'bandwith'.*'bandwidth' meant" 'bandwith = 25Gbps'
 refused "rate without unit" ":4:" "bandwidth = '25'.*expected a rate with its unit" 'bandwidth = 25'

@@ -55,6 +55,23 @@ table() {
 	[ "$(grep -cE '^ +(8|64k|1M)  [a-z/-]+ +[0-9]+:[0-9]+ ' "$dir/client.out")" = 3 ]
 }
 
+# WEFT_PROTO_INFO: the ends choose by the same numbers, so they print the same tables, for every kind of operation. Of each other they name the other one.
+same_tables() {
+	local end op
+	export WEFT_PROTO_INFO=y
+	perf_pair 2 -t tag_lat -n 100
+	local rc=$?
+	unset WEFT_PROTO_INFO
+	[ $rc = 0 ] || return 1
+	for end in server client; do
+		grep -E '^[|+]|one way|measured|^  (Closed|Rendezvous|A CPU)' "$dir/$end.err" | sed 's/lanes to worker .*//; s/^ *[a-z ]*; //' >"$dir/$end.tables"
+	done
+	for op in tag_send tag_send_sync am_send put get amo_fetch rndv_data; do
+		grep -q "^| $op from " "$dir/client.tables" || { echo "no table of $op"; return 1; }
+	done
+	grep -q '1:dpdk:1' "$dir/client.tables" && diff "$dir/server.tables" "$dir/client.tables"
+}
+
 nothing_wrong() { [ "$(column wrong)" = 0 ]; }
 
 flood_arrives() {
@@ -122,6 +139,7 @@ check "tag_bw: registered memory" perf_pair 2 -t tag_bw -s 64k,1M -n 100 -f -V -
 check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V -S MULTI_EAGER_LIMIT=0
 check "a line per second" line_per_second
 check "the table: size, protocol, shares, latency, bandwidth" table
+check "WEFT_PROTO_INFO: both ends print the same tables" same_tables
 check "tag_flood: 64 KiB messages late and in reverse order" flood_arrives 64k 500
 check "tag_flood: 8 B messages late and in reverse order" flood_arrives 8 20000
 check "raw_lat" perf_pair 1 -t raw_lat -n 1000 -f -v
