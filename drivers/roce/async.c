@@ -15,7 +15,6 @@
 #include "roce.h"
 
 #define SLOW_NS 5000000 /* between two looks */
-#define ABANDON_NS 1000000000
 
 /* ------------------------------------------------------------------ events of a device */
 
@@ -68,7 +67,8 @@ static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 		if (e == NULL)
 			continue;
 		e->type = event->event_type;
-		if (is_qp_event(event->event_type))
+		if (is_qp_event(event->event_type) ||
+		    event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
 			e->qpn = event->element.qp->qp_num;
 		else if (event->event_type == IBV_EVENT_CQ_ERR)
 			e->queue = event->element.cq;
@@ -199,6 +199,14 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 		return;
 	}
 	switch (e->type) {
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		r->tells_last_wqe = true;
+		chan = roce_chan_find(r, e->qpn);
+		if (chan == NULL)
+			break;
+		chan->last_wqe = true;
+		chan->last_wqe_at = r->empties;
+		break;
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_PORT_ACTIVE:
 		roce_port_event(&r->watched, e->type, r->now, r->base.name, r->port);
@@ -218,7 +226,7 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 		break;
 	default:
 		/*
-		 * Nothing for RoCE or for us: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR, QP_LAST_WQE_REACHED,
+		 * Nothing for RoCE or for us: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR,
 		 * SRQ_LIMIT_REACHED (never armed), LID_CHANGE, PKEY_CHANGE, SM_CHANGE, CLIENT_REREGISTER, WQ_FATAL.
 		 */
 		break;
@@ -245,7 +253,7 @@ static void check_leps(struct roce_iface *r)
 				roce_chan_tell(chan);
 			/* May run callbacks that destroy the lep: the rest waits for the next look. */
 			if (lep->state == ROCE_FAILED && !lep->closing && !lep->connecting &&
-			    !idle && r->now - lep->since > ABANDON_NS) {
+			    !idle && roce_empty_since(r, lep->since, ROCE_ABANDON_NS)) {
 				chan->abandoned = true;
 				roce_chan_abandon(chan, chan->sq.tail);
 				return;

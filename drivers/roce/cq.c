@@ -155,6 +155,10 @@ unsigned int roce_cq_poll(struct roce_iface *r)
 	int n, i;
 
 	n = ibv_poll_cq(r->cq, ROCE_POLL, wc);
+	if (n < ROCE_POLL) {
+		r->empties++;
+		r->empty_at = r->now;
+	}
 	for (i = 0; i < n; i++) {
 		if (wc[i].wr_id & 1)
 			recv_done(r, &wc[i]);

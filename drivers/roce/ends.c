@@ -10,8 +10,7 @@
 #include "log.h"
 #include "roce.h"
 
-#define DRAIN_NS 10000000     /* for the receive side, which says nothing when it is empty */
-#define ABANDON_NS 1000000000 /* a device that gives nothing back is gone */
+#define DRAIN_NS 10000000 /* for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe of Linux 6.1) */
 
 static void to_error(struct roce_lep *lep)
 {
@@ -189,6 +188,26 @@ static void abandon(struct roce_lep *lep)
 	}
 }
 
+/*
+ * Is no receive of its queue pairs left in the completion queue, nor will be? Destroying a queue pair would remove it there without a word
+ * (mlx5 does), and its buffer with it.
+ */
+static bool receives_are_back(const struct roce_lep *lep)
+{
+	const struct roce_iface *r = roce_lep_iface(lep);
+	uint64_t bound = r->tells_last_wqe ? ROCE_ABANDON_NS : DRAIN_NS;
+	unsigned int i;
+
+	for (i = 0; i < lep->num_qps; i++) {
+		const struct roce_chan *chan = lep->chans[i];
+
+		if (!(chan->last_wqe && r->empties != chan->last_wqe_at) &&
+		    !roce_empty_since(r, lep->since, bound))
+			return false;
+	}
+	return true;
+}
+
 void roce_reap(struct roce_iface *r)
 {
 	struct roce_lep *lep, *next;
@@ -202,10 +221,10 @@ void roce_reap(struct roce_iface *r)
 				lep->state = ROCE_DRAIN;
 			continue;
 		}
-		if (lep->job.run != NULL && r->now - lep->since < DRAIN_NS)
+		if (lep->job.run != NULL && !receives_are_back(lep))
 			continue;
 		if (!drained(lep)) {
-			if (r->now - lep->since < ABANDON_NS)
+			if (!roce_empty_since(r, lep->since, ROCE_ABANDON_NS))
 				continue;
 			abandon(lep);
 		}

@@ -289,6 +289,8 @@ struct roce_chan {
 	uint64_t ack_since; /* ns: when the first message came that the peer has not been told of */
 	bool ack_now;
 	bool bye;       /* the peer's last word came */
+	bool last_wqe;  /* in the error state, and all its receives are in the completion queue */
+	uint64_t last_wqe_at; /* iface->empties, when that was learned */
 	bool heard;     /* something of the peer came */
 	bool abandoned; /* completions may still come: its memory stays until the end */
 	bool lost;      /* the device refused requests: those from lost_from on never come back */
@@ -359,8 +361,10 @@ struct roce_iface {
 	char gid_why[96], netdev[64];
 	uint8_t mtu; /* IBTA code */
 	bool failing;
+	bool tells_last_wqe; /* the device reports QP_LAST_WQE_REACHED */
 	struct roce_port_watch watched;
 	uint64_t now, next_slow;
+	uint64_t empties, empty_at; /* polls that left the completion queue empty; now of the last one */
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;
@@ -435,6 +439,18 @@ void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const
 int roce_reachable(const uint8_t own[16], const char *netdev, enum weft_roce_kind kind,
 		   const void *addr, size_t len, char *why, size_t why_len);
 void roce_print_address(const void *addr, size_t len, char *buf, size_t size);
+
+/** ns: a device that has given nothing back for so long is gone. */
+#define ROCE_ABANDON_NS 1000000000
+
+/**
+ * Had the device the time from @p since on, and nothing of it waits for us? The worker's clock alone says nothing: who was away for long finds more
+ * completions than one poll takes.
+ */
+static inline bool roce_empty_since(const struct roce_iface *r, uint64_t since, uint64_t time)
+{
+	return r->empty_at >= since + time;
+}
 
 /* qp.c */
 int roce_ep_create(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lep);
