@@ -215,10 +215,10 @@ const struct weft_lane_ops roce_ops = {
 
 /* ------------------------------------------------------------------ open */
 
-/* How much inline data the device takes, by asking for it: there is no attribute. */
-static uint32_t probe_inline(struct roce_iface *r)
+/* How much inline data the device takes, by asking for it: there is no attribute. @return -1 = it makes no such queue pair at all */
+static int probe_inline(struct roce_iface *r)
 {
-	static const uint32_t sizes[] = {ROCE_SLOT, 128, 96, 64, 32};
+	static const uint32_t sizes[] = {ROCE_SLOT, 128, 96, 64, 32, 0};
 	struct ibv_qp_init_attr attr;
 	struct ibv_qp *qp;
 	unsigned int i;
@@ -237,15 +237,15 @@ static uint32_t probe_inline(struct roce_iface *r)
 		if (qp == NULL)
 			continue;
 		ibv_destroy_qp(qp);
-		return sizes[i];
+		return (int)sizes[i];
 	}
-	return 0;
+	return -1;
 }
 
 static int open_queues(struct roce_iface *r, char *why, size_t why_len)
 {
 	uint32_t cqe;
-	int rc;
+	int rc, inlined;
 
 	rc = roce_srq_open(r, why, why_len);
 	if (rc < 0)
@@ -266,15 +266,16 @@ static int open_queues(struct roce_iface *r, char *why, size_t why_len)
 		roce_setup_failed(r->dev, "completion queue", -rc, why, why_len);
 		return rc;
 	}
-	r->tx_room = cqe - r->rx_total;
+	r->tx_room = r->tx_total = cqe - r->rx_total;
 	r->max_sge =
 		r->dev->attr.max_sge < ROCE_MAX_SGE ? (uint32_t)r->dev->attr.max_sge : ROCE_MAX_SGE;
-	r->max_inline = probe_inline(r);
-	if (r->max_inline == 0) {
-		snprintf(why, why_len, "%s: no reliable queue pair with inline data can be made",
-			 r->dev->name);
+	inlined = probe_inline(r);
+	if (inlined < 0) {
+		snprintf(why, why_len, "%s: no reliable queue pair can be made: %s", r->dev->name,
+			 strerror(errno));
 		return -ENOTSUP;
 	}
+	r->max_inline = (uint32_t)inlined;
 	roce_pool_init(&r->tx_pool, r->dev, r->opts.seg, TX_BUFS);
 	roce_pool_init(&r->ring_pool, r->dev, (size_t)ROCE_SQ_DEPTH * ROCE_SLOT, RINGS);
 	weft_mpool_init(&r->flush_pool, sizeof(struct roce_flush), 16, 0);
@@ -298,7 +299,8 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 		.recv_overhead = soft ? 1e-6 : 60e-9,
 		.reg_cost = r->dev->reg_cost,
 		.reg_growth = r->dev->reg_growth,
-		.max_short = r->max_inline,
+		/* Without inline data the place of the send queue is where a short message lies. */
+		.max_short = r->max_inline ? r->max_inline : ROCE_SLOT,
 		.max_bcopy = r->opts.seg,
 		.max_zcopy = r->opts.seg,
 		.max_zcopy_hdr = ROCE_SLOT,
@@ -311,6 +313,9 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 		.ep_addr_len = sizeof(struct weft_roce_ep_addr),
 		.dev_addr_len = sizeof(struct weft_roce_addr),
 	};
+	/* Some devices scatter what is read less widely than what is sent. */
+	if (r->dev->attr.max_sge_rd > 0 && (uint32_t)r->dev->attr.max_sge_rd < a->max_rma_iov)
+		a->max_rma_iov = (unsigned int)r->dev->attr.max_sge_rd;
 	if (r->dev->attr.atomic_cap != IBV_ATOMIC_NONE)
 		a->features |= WEFT_LANE_F_AMO64;
 	/* Reads need resources at both ends. */

@@ -142,6 +142,7 @@ struct roce_chunk {
 
 #define POOL_FIRST 32  /* objects of the first chunk; each next one has twice as many */
 #define POOL_CHUNK 512 /* at most */
+#define POOL_SKIP 65536
 
 void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, size_t max)
 {
@@ -207,4 +208,21 @@ int roce_pool_reserve(struct roce_pool *pool, size_t n)
 	while (rc == 0 && pool->total - pool->in_use < n)
 		rc = pool_grow(pool);
 	return rc;
+}
+
+bool roce_pool_more(struct roce_pool *pool)
+{
+	if (pool->skip > 0) {
+		pool->skip--;
+		return false;
+	}
+	if (pool_grow(pool) == 0) {
+		pool->skip_next = 0;
+		return true;
+	}
+	pool->skip_next = pool->skip_next == 0          ? 16
+			  : pool->skip_next < POOL_SKIP ? pool->skip_next * 2
+							: POOL_SKIP;
+	pool->skip = pool->skip_next;
+	return false;
 }

@@ -64,6 +64,7 @@ void roce_chan_free(struct roce_iface *r, struct roce_chan *chan)
 		roce_chan_leave(r, chan);
 		ibv_destroy_qp(chan->qp);
 	}
+	r->byes -= !chan->bye_said;
 	if (chan->ring != NULL)
 		roce_pool_put(&r->ring_pool, chan->ring);
 	free(chan->unacked);
@@ -113,6 +114,12 @@ static int chan_create(struct roce_lep *lep)
 
 	if (chan == NULL)
 		return -ENOMEM;
+	/* Half of the completion queue stays for what is sent. */
+	if (r->byes >= r->tx_total / 2) {
+		free(chan);
+		weft_warn("%s: its completion queue has no place for another lane", r->base.name);
+		return -ENOBUFS;
+	}
 	chan->lep = lep;
 	chan->credit.own_window = weft_roce_window(r->opts.window, left);
 	if (chan->credit.own_window == 0) {
@@ -122,6 +129,7 @@ static int chan_create(struct roce_lep *lep)
 			  r->base.name, r->promised, r->kept);
 		return -ENOBUFS;
 	}
+	r->byes++;
 	rc = chan_setup(r, chan);
 	if (rc < 0) {
 		roce_chan_free(r, chan);
@@ -167,6 +175,7 @@ int roce_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_ep
 {
 	struct roce_iface *r = roce_iface_of(base);
 	struct roce_lep *lep = calloc(1, sizeof(*lep));
+	const char *what = "queue pair for another lane";
 	char why[256];
 	unsigned int i;
 	int rc;
@@ -182,13 +191,16 @@ int roce_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_ep
 	lep->psn &= 0xffffff;
 	for (i = 0; rc == 0 && i < r->opts.qps; i++)
 		rc = chan_create(lep);
+	if (rc == 0) {
+		what = "receive buffers for another lane";
+		rc = roce_srq_cover(r);
+	}
 	if (rc < 0) {
-		roce_setup_failed(r->dev, "queue pair for another lane", -rc, why, sizeof(why));
+		roce_setup_failed(r->dev, what, -rc, why, sizeof(why));
 		weft_warn("%s", why);
 		roce_lep_free(lep);
 		return rc;
 	}
-	roce_srq_fill(r);
 	LIST_INSERT_HEAD(&r->leps, lep, link);
 	*out = &lep->base;
 	return 0;

@@ -19,7 +19,7 @@ static struct roce_chan *pick(struct roce_lep *lep, bool read)
 	struct roce_iface *r = roce_lep_iface(lep);
 	unsigned int i, at = lep->next_qp++ % lep->num_qps;
 
-	for (i = 0; i < lep->num_qps && r->tx_room > RESERVE; i++) {
+	for (i = 0; i < lep->num_qps && roce_tx_room(r, RESERVE); i++) {
 		struct roce_chan *chan = lep->chans[(at + i) % lep->num_qps];
 
 		if (weft_roce_sq_room(&chan->sq, RESERVE) &&

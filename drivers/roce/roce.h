@@ -211,6 +211,7 @@ struct roce_pool {
 	struct roce_buf *free;
 	size_t size; /* of data */
 	size_t total, in_use, max;
+	uint32_t skip, skip_next; /* wishes for more that are not even tried, after one that failed */
 	struct roce_chunk *chunks;
 };
 
@@ -218,13 +219,15 @@ void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, s
 void roce_pool_fini(struct roce_pool *pool);
 /** Make sure that @p n objects are free, if the bound allows. @return 0 or a negative error */
 int roce_pool_reserve(struct roce_pool *pool, size_t n);
+/** None is free and somebody would like one now: grow, but after a failure only now and then, for it is a system call. @return true = one is */
+bool roce_pool_more(struct roce_pool *pool);
 
 static inline struct roce_buf *roce_pool_get(struct roce_pool *pool)
 {
 	struct roce_buf *buf = pool->free;
 
 	if (__builtin_expect(buf == NULL, 0)) {
-		if (roce_pool_reserve(pool, 1) < 0)
+		if (!roce_pool_more(pool))
 			return NULL;
 		buf = pool->free;
 	}
@@ -289,6 +292,7 @@ struct roce_chan {
 	uint64_t ack_since; /* ns: when the first message came that the peer has not been told of */
 	bool ack_now;
 	bool bye;       /* the peer's last word came */
+	bool bye_said;  /* ours was posted */
 	bool last_wqe;  /* in the error state, and all its receives are in the completion queue */
 	uint64_t last_wqe_at; /* iface->empties, when that was learned */
 	bool heard;     /* something of the peer came */
@@ -375,6 +379,8 @@ struct roce_iface {
 	struct ibv_srq *srq;
 	uint32_t
 		tx_room; /* requests that may still be under way: the completion queue holds them all */
+	uint32_t tx_total;
+	uint32_t byes; /* queue pairs whose last word may still be due: a place is kept for each */
 	/* receive buffers */
 	struct roce_pool rx_pool;
 	uint32_t rx_total; /* buffers at most */
@@ -411,6 +417,12 @@ static inline struct roce_lep *roce_lep_of(struct weft_lane_ep *lep)
 static inline struct roce_iface *roce_lep_iface(const struct roce_lep *lep)
 {
 	return (struct roce_iface *)lep->base.iface;
+}
+
+/** Has the completion queue places, besides those for last words and @p reserve more? */
+static inline bool roce_tx_room(const struct roce_iface *r, uint32_t reserve)
+{
+	return r->tx_room > r->byes + reserve;
 }
 
 /* iface.c, ud.c */
@@ -485,8 +497,10 @@ void roce_flush_check(struct roce_lep *lep);
 
 /* srq.c */
 int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);
-/** Post until every promise is covered. */
+/** Post until every promise is covered, as far as memory allows. */
 void roce_srq_fill(struct roce_iface *r);
+/** The same before a promise is given. @return 0, or a negative error: it must not be given */
+int roce_srq_cover(struct roce_iface *r);
 void roce_release(struct weft_lane_iface *iface, void *desc);
 /** May the protocol layer keep the buffer? */
 static inline bool roce_srq_may_keep(const struct roce_iface *r)

@@ -27,7 +27,7 @@ static struct roce_chan *pick(struct roce_lep *lep, bool spread)
 
 	if (spread && lep->num_qps > 1)
 		at = lep->next_qp++ % lep->num_qps;
-	if (r->tx_room <= RESERVE) {
+	if (!roce_tx_room(r, RESERVE)) {
 		r->count.no_place++;
 		return NULL;
 	}
@@ -162,9 +162,13 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	if (length > 0)
 		memcpy(mem + hdr_len, payload, length);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
-	wr->send_flags = IBV_SEND_INLINE;
+	wr->send_flags = total <= roce_lep_iface(lep)->max_inline ? IBV_SEND_INLINE : 0;
 	wr->imm_data = weft_roce_imm(0, am_id, 0);
-	wr->sg_list[0] = (struct ibv_sge){.addr = (uintptr_t)mem, .length = (uint32_t)total};
+	wr->sg_list[0] = (struct ibv_sge){
+		.addr = (uintptr_t)mem,
+		.length = (uint32_t)total,
+		.lkey = chan->ring->lkey,
+	};
 	sent(chan, slot, total, NULL);
 	return 0;
 }
@@ -278,7 +282,7 @@ int roce_chan_tell(struct roce_chan *chan)
 	struct roce_slot *slot;
 
 	/* One place stays for the last word. */
-	if (!weft_roce_sq_room(&chan->sq, 1) || r->tx_room <= 1)
+	if (!weft_roce_sq_room(&chan->sq, 1) || !roce_tx_room(r, 0))
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_WORD, &slot);
 	memcpy(roce_slot_mem(chan, slot), &word, sizeof(word));
@@ -300,11 +304,14 @@ int roce_chan_tell(struct roce_chan *chan)
 
 bool roce_chan_bye(struct roce_chan *chan)
 {
+	struct roce_iface *r = roce_lep_iface(chan->lep);
 	struct ibv_send_wr *wr;
 	struct roce_slot *slot;
 
-	if (!weft_roce_sq_room(&chan->sq, 0) || roce_lep_iface(chan->lep)->tx_room == 0)
+	if (chan->bye_said || !weft_roce_sq_room(&chan->sq, 0) || r->tx_room == 0)
 		return false;
+	chan->bye_said = true;
+	r->byes--;
 	wr = roce_chan_add(chan, ROCE_SLOT_WORD, &slot);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
 	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, WEFT_ROCE_BYE, 0);

@@ -21,6 +21,13 @@ int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
 	struct ibv_srq_init_attr attr = {.srq_context = r, .attr = {.max_sge = 1}};
 	int rc;
 
+	if (r->dev->attr.max_srq < 1) {
+		snprintf(why, why_len,
+			 "%s has no shared receive queues, without which RoCE lanes can't promise "
+			 "buffers to many peers: use another device, or raw-DPDK lanes",
+			 r->dev->name);
+		return -ENOTSUP;
+	}
 	if (wanted > (uint32_t)r->dev->attr.max_srq_wr)
 		wanted = (uint32_t)r->dev->attr.max_srq_wr;
 	if (wanted < 2 * MARGIN)
@@ -80,12 +87,17 @@ static uint32_t post(struct roce_iface *r, uint32_t n)
 	return k;
 }
 
+static uint32_t target_of(const struct roce_iface *r)
+{
+	uint32_t target = r->promised + MARGIN;
+
+	return target < r->rx_total - r->kept ? target : r->rx_total - r->kept;
+}
+
 void roce_srq_fill(struct roce_iface *r)
 {
-	uint32_t target = r->promised + MARGIN, n;
+	uint32_t target = target_of(r), n;
 
-	if (target > r->rx_total - r->kept)
-		target = r->rx_total - r->kept;
 	while (r->posted < target) {
 		n = target - r->posted;
 		n = post(r, n < ROCE_POLL ? n : ROCE_POLL);
@@ -93,6 +105,19 @@ void roce_srq_fill(struct roce_iface *r)
 			break;
 		r->posted += n;
 	}
+}
+
+int roce_srq_cover(struct roce_iface *r)
+{
+	uint32_t target = target_of(r);
+	int rc = 0;
+
+	if (r->posted < target)
+		rc = roce_pool_reserve(&r->rx_pool, target - r->posted);
+	roce_srq_fill(r);
+	if (r->posted >= r->promised)
+		return 0;
+	return rc < 0 ? rc : -EIO;
 }
 
 void roce_release(struct weft_lane_iface *base, void *desc)

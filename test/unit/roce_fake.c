@@ -428,7 +428,8 @@ int fake_setup(void **state)
 	fake.ctx.ops.post_recv = post_recv;
 	fake.dev.ctx = &fake.ctx;
 	fake.dev.refs = 1; /* the test's */
-	fake.dev.attr = (struct ibv_device_attr){.max_srq_wr = 1024,
+	fake.dev.attr = (struct ibv_device_attr){.max_srq = 1,
+						 .max_srq_wr = 1024,
 						 .max_cqe = 16384,
 						 .max_sge = 4,
 						 .max_qp_rd_atom = 8,
