@@ -133,17 +133,32 @@ static void fail_all(struct roce_iface *r, int status, const char *what)
 	}
 }
 
-bool roce_gid_gone(struct roce_dev *dev, unsigned int port, const struct weft_roce_gid *gid,
-		   char *what, size_t len)
+void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len)
 {
 	char text[48];
 
-	if (roce_dev_gid_is(dev, port, gid->index, gid->gid))
-		return false;
 	weft_roce_gid_print(gid->gid, text, sizeof(text));
 	snprintf(what, len,
 		 "its address %s (GID %u) was removed (give it back to the network device)", text,
 		 gid->index);
+}
+
+bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid, bool *gone,
+		      char *what, size_t len)
+{
+	uint8_t before = gid->index;
+	char text[48];
+
+	*gone = !roce_dev_gid_find(dev, port, gid);
+	if (*gone) {
+		roce_gid_gone_text(gid, what, len);
+		return true;
+	}
+	if (gid->index == before)
+		return false;
+	weft_roce_gid_print(gid->gid, text, sizeof(text));
+	snprintf(what, len, "its address %s was given anew to the network device (GID %u, was %u)",
+		 text, gid->index, before);
 	return true;
 }
 
@@ -176,7 +191,7 @@ static void gid_changed(struct roce_iface *r)
 {
 	char what[160];
 
-	if (roce_gid_gone(r->dev, r->port, &r->gid, what, sizeof(what)))
+	if (roce_gid_changed(r->dev, r->port, &r->gid, &r->gid_gone, what, sizeof(what)))
 		fail_all(r, -EADDRNOTAVAIL, what);
 }
 

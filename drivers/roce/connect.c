@@ -22,7 +22,7 @@ static int to_rtr(struct roce_lep *lep, unsigned int i)
 		.min_rnr_timer = (uint8_t)r->opts.rnr_timer,
 		.ah_attr = {.is_global = 1,
 			    .port_num = (uint8_t)r->port,
-			    .grh = {.sgid_index = r->gid.index,
+			    .grh = {.sgid_index = lep->sgid_index,
 				    .hop_limit = 64,
 				    .traffic_class = (uint8_t)r->opts.tc,
 				    /* Becomes the UDP source port: queue pairs of a lane take

@@ -268,13 +268,29 @@ int roce_dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid 
 	return num;
 }
 
-bool roce_dev_gid_is(struct roce_dev *dev, unsigned int port, unsigned int index,
-		     const uint8_t gid[16])
+static bool gid_is_at(struct roce_dev *dev, unsigned int port, unsigned int index,
+		      const struct weft_roce_gid *gid)
 {
 	struct ibv_gid_entry entry;
 
 	return ibv_query_gid_ex(dev->ctx, port, index, &entry, 0) == 0 &&
-	       memcmp(entry.gid.raw, gid, 16) == 0;
+	       memcmp(entry.gid.raw, gid->gid, 16) == 0 &&
+	       (entry.gid_type == IBV_GID_TYPE_ROCE_V2) == gid->v2;
+}
+
+bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid)
+{
+	unsigned int i;
+
+	if (gid_is_at(dev, port, gid->index, gid))
+		return true;
+	for (i = 0; i < 256; i++) {
+		if (!gid_is_at(dev, port, i, gid))
+			continue;
+		gid->index = (uint8_t)i;
+		return true;
+	}
+	return false;
 }
 
 void roce_dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64])

@@ -75,6 +75,7 @@ static void roce_get_address(struct weft_lane_iface *base, void *buf)
 	struct weft_roce_addr a;
 
 	roce_addr_fill(&a, WEFT_ROCE_RC, r->gid.gid, r->mtu, r->opts.seg);
+	a.v1 = !r->gid.v2;
 	memcpy(buf, &a, sizeof(a));
 }
 
@@ -83,12 +84,12 @@ static int roce_is_reachable(struct weft_lane_iface *base, const void *addr, siz
 {
 	struct roce_iface *r = roce_iface_of(base);
 
-	return roce_reachable(r->gid.gid, r->netdev, WEFT_ROCE_RC, addr, len, why, why_len);
+	return roce_reachable(&r->gid, r->gid_gone, r->netdev, WEFT_ROCE_RC, addr, len, why, why_len);
 }
 
 static bool roce_link_up(struct weft_lane_iface *base)
 {
-	return roce_iface_of(base)->watched.up;
+	return roce_iface_of(base)->watched.up && !roce_iface_of(base)->gid_gone;
 }
 
 static void roce_ep_print(struct weft_lane_ep *base, char *buf, size_t size)

@@ -92,8 +92,9 @@ void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const
 	memcpy(addr->gid, gid, 16);
 }
 
-int roce_reachable(const uint8_t own[16], const char *netdev, enum weft_roce_kind kind,
-		   const void *addr, size_t len, char *why, size_t why_len)
+int roce_reachable(const struct weft_roce_gid *own, bool gone, const char *netdev,
+		   enum weft_roce_kind kind, const void *addr, size_t len, char *why,
+		   size_t why_len)
 {
 	struct weft_roce_addr a;
 	int rc = weft_roce_addr_check(addr, len, kind, why, why_len);
@@ -101,7 +102,19 @@ int roce_reachable(const uint8_t own[16], const char *netdev, enum weft_roce_kin
 	if (rc < 0)
 		return rc;
 	memcpy(&a, addr, sizeof(a));
-	return roce_route(netdev, own, a.gid, why, why_len);
+	if (gone) {
+		roce_gid_gone_text(own, why, why_len);
+		return -EADDRNOTAVAIL;
+	}
+	/* The two never understand each other: other Ethernet type, other headers. */
+	if (a.v1 == own->v2) {
+		snprintf(why, why_len,
+			 "the peer speaks RoCE v%u and this lane v%u: choose entries of the same "
+			 "version with gid=N",
+			 a.v1 ? 1 : 2, own->v2 ? 2 : 1);
+		return -EPROTONOSUPPORT;
+	}
+	return roce_route(netdev, own->gid, a.gid, why, why_len);
 }
 
 void roce_print_address(const void *addr, size_t len, char *buf, size_t size)

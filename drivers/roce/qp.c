@@ -174,17 +174,24 @@ static int words_setup(struct roce_iface *r, struct roce_lep *lep)
 int roce_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_ep **out)
 {
 	struct roce_iface *r = roce_iface_of(base);
-	struct roce_lep *lep = calloc(1, sizeof(*lep));
+	struct roce_lep *lep;
 	const char *what = "queue pair for another lane";
 	char why[256];
 	unsigned int i;
 	int rc;
 
+	if (r->gid_gone) {
+		roce_gid_gone_text(&r->gid, why, sizeof(why));
+		weft_warn("%s: no new lane: %s", r->base.name, why);
+		return -EADDRNOTAVAIL;
+	}
+	lep = calloc(1, sizeof(*lep));
 	if (lep == NULL)
 		return -ENOMEM;
 	lep->base = (struct weft_lane_ep){.iface = base, .ops = base->ops, .user = user};
 	snprintf(lep->peer, sizeof(lep->peer), "not known yet");
 	STAILQ_INIT(&lep->flushes);
+	lep->sgid_index = r->gid.index;
 	rc = words_setup(r, lep);
 	if (rc == 0)
 		rc = r->platform->random(r->platform->arg, &lep->psn, sizeof(lep->psn));

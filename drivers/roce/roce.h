@@ -97,9 +97,8 @@ int roce_dev_list(struct weft_lane_resource **list);
 
 /** The port's entries that are in use. @return count */
 int roce_dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max);
-/** Is the entry at @p index still this GID? */
-bool roce_dev_gid_is(struct roce_dev *dev, unsigned int port, unsigned int index,
-		     const uint8_t gid[16]);
+/** Where is this GID, of this type, in the table now? @p gid->index says it. @return false = nowhere */
+bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid);
 /** Network device of a GID entry, "" when it can't be seen from here (another namespace). */
 void roce_dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64]);
 /** Identity of the hardware: PCI address, or the device's name. */
@@ -133,9 +132,15 @@ void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64
 /** Has it been down for longer than a lane waits for its peer? @p what gets half a sentence */
 bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
 		    uint64_t give_up_ns, char *what, size_t len);
-/** Is the address no longer there? @p what gets half a sentence */
-bool roce_gid_gone(struct roce_dev *dev, unsigned int port, const struct weft_roce_gid *gid,
-		   char *what, size_t len);
+/**
+ * The table of GIDs has changed: look where ours is now.
+ * @param gone  is it nowhere?
+ * @return true when what is connected can't go on, for its queue pairs name the old entry; @p what gets half a sentence
+ */
+bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid, bool *gone,
+		      char *what, size_t len);
+/** Half a sentence about an address that is gone. */
+void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);
 
 #define ROCE_DEVICE_GONE "the device failed or was removed (the kernel log says why)"
 #define ROCE_QUEUE_GONE "a queue of the device failed (the kernel log says why)"
@@ -340,6 +345,7 @@ struct roce_lep {
 	uint32_t psn;
 	uint32_t remote_rkey, remote_psn, remote_qpn[WEFT_ROCE_MAX_QPS];
 	uint8_t mtu, remote_reads;
+	uint8_t sgid_index; /* a lep ends when the iface's changes, but the thread may be at it */
 	uint8_t remote_gid[16];
 	uint32_t promised; /* receive buffers */
 	uint64_t since;    /* ns: FAILED, DRAIN: when it began, and the thread had let go */
@@ -365,6 +371,7 @@ struct roce_iface {
 	char gid_why[96], netdev[64];
 	uint8_t mtu; /* IBTA code */
 	bool failing;
+	bool gid_gone; /* the address was removed: no new lanes until it is back */
 	bool tells_last_wqe; /* the device reports QP_LAST_WQE_REACHED */
 	struct roce_port_watch watched;
 	uint64_t now, next_slow;
@@ -448,8 +455,9 @@ int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *i
 void roce_addr_fill(struct weft_roce_addr *addr, enum weft_roce_kind kind, const uint8_t gid[16],
 		    uint8_t mtu, uint32_t seg);
 /** is_reachable() and print_address() of both kinds. */
-int roce_reachable(const uint8_t own[16], const char *netdev, enum weft_roce_kind kind,
-		   const void *addr, size_t len, char *why, size_t why_len);
+int roce_reachable(const struct weft_roce_gid *own, bool gone, const char *netdev,
+		   enum weft_roce_kind kind, const void *addr, size_t len, char *why,
+		   size_t why_len);
 void roce_print_address(const void *addr, size_t len, char *buf, size_t size);
 
 /** ns: a device that has given nothing back for so long is gone. */

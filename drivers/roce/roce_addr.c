@@ -49,7 +49,7 @@ int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind,
 			   a.version, WEFT_ROCE_VERSION);
 	seg = weft_get32(a.seg);
 	qpn = weft_get32(a.qpn);
-	if (len != sizeof(a) || a.kind != kind || a.mtu < 1 || a.mtu > 5 ||
+	if (len != sizeof(a) || a.kind != kind || a.mtu < 1 || a.mtu > 5 || a.v1 > 1 ||
 	    seg < (kind == WEFT_ROCE_RC ? WEFT_ROCE_SEG_MIN : 128) || seg > WEFT_ROCE_SEG_MAX ||
 	    qpn >> 24 || (kind == WEFT_ROCE_UD) != (qpn != 0) || !gid_is_host(a.gid))
 		return bad(-EINVAL, why, why_len, "its address is damaged");
@@ -128,6 +128,7 @@ int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packe
 		return -EBADMSG;
 	memcpy(&h, buf + WEFT_ROCE_GRH, sizeof(h));
 	out->am_id = h.am_id;
+	out->mtu = h.mtu;
 	out->src_conn = weft_get32(h.src_conn);
 	out->dst_conn = weft_get32(h.dst_conn);
 	out->src_qkey = weft_get32(h.src_qkey);
@@ -135,7 +136,7 @@ int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packe
 	out->data = buf + WEFT_ROCE_GRH + sizeof(h);
 	if (weft_get16(h.magic) != WEFT_ROCE_UD_MAGIC || h.version != WEFT_ROCE_VERSION ||
 	    (h.am_id > 31 && h.am_id != WEFT_ROCE_UD_BYE) || out->src_conn == 0 ||
-	    weft_get16(h.reserved) != 0 || out->length != len - WEFT_ROCE_GRH - sizeof(h))
+	    h.mtu > 5 || h.reserved != 0 || out->length != len - WEFT_ROCE_GRH - sizeof(h))
 		return -EBADMSG;
 	return source_of(buf, out->gid) ? 0 : -EBADMSG;
 }

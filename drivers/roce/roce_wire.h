@@ -82,7 +82,7 @@ struct weft_roce_addr {
 	uint8_t version; /**< WEFT_ROCE_VERSION */
 	uint8_t kind;    /**< enum weft_roce_kind */
 	uint8_t mtu;     /**< largest path MTU, 128 << mtu bytes (IBTA code, 1..5) */
-	uint8_t reserved;
+	uint8_t v1;      /**< 1 = RoCE v1 (an Ethernet type of its own), 0 = v2 (UDP) */
 	weft_le32 qpn;   /**< UD: queue pair that takes wire-up; RC: 0 */
 	weft_le32 qkey;  /**< UD: its key; RC: 0 */
 	weft_le32 seg;   /**< bytes of a receive buffer */
@@ -150,7 +150,8 @@ struct weft_roce_ud_head {
 	weft_le32 dst_conn; /**< addressee's, 0 = not known yet */
 	weft_le32 src_qkey; /**< key of the sender's queue pair, for the answer */
 	weft_le16 length;
-	weft_le16 reserved; /**< 0 */
+	uint8_t mtu; /**< sender's path MTU, as in struct weft_roce_addr; 0 = not told */
+	uint8_t reserved; /**< 0 */
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_roce_ud_head) == 20, "wire");
@@ -162,7 +163,7 @@ static_assert(sizeof(struct weft_roce_ud_head) == 20, "wire");
 /** What the gate found in a datagram. */
 struct weft_roce_ud_packet {
 	uint8_t gid[16]; /**< where it comes from, by its IP header */
-	uint8_t am_id;
+	uint8_t am_id, mtu;
 	uint32_t src_conn, dst_conn, src_qkey;
 	const uint8_t *data;
 	size_t length;

@@ -20,6 +20,62 @@ static void broken(struct ud_iface *u, int status, const char *what)
 	u->watched.up = false;
 }
 
+/* The same number and key, so that peers need not hear of it. */
+static int qp_up(struct ud_iface *u)
+{
+	struct ibv_qp_attr attr = {.port_num = (uint8_t)u->port, .qkey = u->qkey};
+	int err;
+
+	attr.qp_state = IBV_QPS_INIT;
+	err = ibv_modify_qp(u->qp, &attr,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	attr.qp_state = IBV_QPS_RTR;
+	if (err == 0)
+		err = ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	if (err == 0)
+		err = ibv_modify_qp(u->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return err;
+}
+
+/*
+ * A request failed: the device executes no more of them, for all peers. Everything must come back before the queue pair is set up anew, which would
+ * drop it without a word.
+ */
+static void fall_sick(struct ud_iface *u)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	if (u->sick || u->status != 0)
+		return;
+	u->sick = true;
+	u->sick_since = u->now;
+	if (u->count.resets++ == 0)
+		weft_warn(
+			"%s: the queue pair of the control channel failed and is set up anew (said once; "
+			"'qp.resets' counts)",
+			u->dev->name);
+	ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
+}
+
+static void recover(struct ud_iface *u)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+	int err = EIO;
+
+	if (u->posted > 0 || u->tx_room != UD_TX) {
+		if (u->now - u->sick_since < ROCE_ABANDON_NS)
+			return;
+	} else {
+		err = ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
+		if (err == 0)
+			err = qp_up(u);
+	}
+	u->sick = false;
+	if (err != 0)
+		broken(u, -EIO, ROCE_QUEUE_GONE);
+}
+
 static void handle(struct ud_iface *u, const struct roce_event *e)
 {
 	char what[160];
@@ -28,11 +84,12 @@ static void handle(struct ud_iface *u, const struct roce_event *e)
 	roce_port_event(&u->watched, e->type, u->now, NULL, u->port);
 	if (e->type == IBV_EVENT_DEVICE_FATAL)
 		broken(u, -ENODEV, ROCE_DEVICE_GONE);
-	else if ((e->type == IBV_EVENT_CQ_ERR && e->queue == u->cq) ||
-		 (e->type == IBV_EVENT_QP_FATAL && e->qpn == u->qp->qp_num))
+	else if (e->type == IBV_EVENT_CQ_ERR && e->queue == u->cq)
 		broken(u, -EIO, ROCE_QUEUE_GONE);
+	else if (e->type == IBV_EVENT_QP_FATAL && e->qpn == u->qp->qp_num)
+		fall_sick(u);
 	else if (e->type == IBV_EVENT_GID_CHANGE &&
-		 roce_gid_gone(u->dev, u->port, &u->gid, what, sizeof(what)))
+		 roce_gid_changed(u->dev, u->port, &u->gid, &u->gid_gone, what, sizeof(what)))
 		roce_ud_fail_all(u, -EADDRNOTAVAIL, what);
 }
 
@@ -67,6 +124,10 @@ static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	for (i = 0; i < n; i++) {
 		struct roce_buf *buf = (struct roce_buf *)(uintptr_t)(wc[i].wr_id & ~1ull);
 
+		/* A receive that failed breaks the queue pair too; the others are flushed then. */
+		if (__builtin_expect(wc[i].status != IBV_WC_SUCCESS, 0) &&
+		    (wc[i].status == IBV_WC_WR_FLUSH_ERR || !(wc[i].wr_id & 1)))
+			fall_sick(u);
 		if (wc[i].wr_id & 1) {
 			u->posted--;
 			roce_ud_received(u, &wc[i], buf);
@@ -77,7 +138,9 @@ static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
 		}
 		events++;
 	}
-	if (u->posted < UD_RX / 2)
+	if (__builtin_expect(u->sick, 0))
+		recover(u);
+	if (u->posted < UD_RX / 2 && !u->sick && u->status == 0)
 		roce_ud_post_receives(u);
 	if (!LIST_EMPTY(&u->dead))
 		roce_ud_reap(u);
@@ -105,6 +168,7 @@ static void ud_get_address(struct weft_lane_iface *base, void *buf)
 	struct weft_roce_addr a;
 
 	roce_addr_fill(&a, WEFT_ROCE_UD, u->gid.gid, u->mtu, 128u << u->mtu);
+	a.v1 = !u->gid.v2;
 	a.qpn = weft_put32(u->qp->qp_num);
 	a.qkey = weft_put32(u->qkey);
 	memcpy(buf, &a, sizeof(a));
@@ -115,12 +179,13 @@ static int ud_is_reachable(struct weft_lane_iface *base, const void *addr, size_
 {
 	struct ud_iface *u = ud_iface_of(base);
 
-	return roce_reachable(u->gid.gid, u->netdev, WEFT_ROCE_UD, addr, len, why, why_len);
+	return roce_reachable(&u->gid, u->gid_gone, u->netdev, WEFT_ROCE_UD, addr, len, why,
+			      why_len);
 }
 
 static bool ud_link_up(struct weft_lane_iface *base)
 {
-	return ud_iface_of(base)->watched.up;
+	return ud_iface_of(base)->watched.up && !ud_iface_of(base)->gid_gone;
 }
 
 static void ud_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
@@ -130,6 +195,7 @@ static void ud_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, v
 	cb("tx.messages", u->count.tx, arg);
 	cb("tx.no_room", u->count.no_room, arg);
 	cb("tx.errors", u->count.tx_error, arg);
+	cb("qp.resets", u->count.resets, arg);
 	cb("rx.messages", u->count.rx, arg);
 	cb("drop.malformed", u->count.bad, arg);
 	cb("drop.bad_address", u->count.bad_addr, arg);
@@ -197,7 +263,6 @@ static int open_qp(struct ud_iface *u, char *why, size_t why_len)
 			.max_recv_sge = 1},
 		.qp_type = IBV_QPT_UD,
 	};
-	struct ibv_qp_attr attr = {.port_num = (uint8_t)u->port, .qkey = u->qkey};
 	int err;
 
 	u->cq = ibv_create_cq(u->dev->ctx, UD_TX + UD_RX, NULL, NULL, 0);
@@ -208,17 +273,7 @@ static int open_qp(struct ud_iface *u, char *why, size_t why_len)
 	}
 	init.send_cq = init.recv_cq = u->cq;
 	u->qp = ibv_create_qp(u->dev->pd, &init);
-	err = u->qp == NULL ? errno : 0;
-	attr.qp_state = IBV_QPS_INIT;
-	if (err == 0)
-		err = ibv_modify_qp(u->qp, &attr,
-				    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-	attr.qp_state = IBV_QPS_RTR;
-	if (err == 0)
-		err = ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
-	attr.qp_state = IBV_QPS_RTS;
-	if (err == 0)
-		err = ibv_modify_qp(u->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	err = u->qp == NULL ? errno : qp_up(u);
 	if (err != 0) {
 		roce_setup_failed(u->dev, "UD queue pair", err, why, why_len);
 		return -err;

@@ -23,8 +23,9 @@ int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_
 		.dst_conn = weft_put32(lep->remote_conn),
 		.src_qkey = weft_put32(u->qkey),
 		.length = weft_put16((uint16_t)(hdr_len + length)),
+		.mtu = u->mtu,
 	};
-	struct roce_buf *buf = u->tx_room > 0 ? roce_pool_get(&u->tx_pool) : NULL;
+	struct roce_buf *buf = u->tx_room > 0 && !u->sick ? roce_pool_get(&u->tx_pool) : NULL;
 	struct ibv_send_wr wr = {0}, *bad;
 	struct ibv_sge sge;
 
@@ -97,7 +98,7 @@ void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_b
 	bool keep = false;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		u->count.stray++;
+		u->count.stray += wc->status != IBV_WC_WR_FLUSH_ERR;
 	} else if (!(wc->wc_flags & IBV_WC_GRH) ||
 		   weft_roce_ud_check(buf->data, wc->byte_len, &p) < 0) {
 		u->count.bad++;

@@ -17,7 +17,7 @@ static void resolve_job(struct roce_job *job)
 	struct ibv_ah_attr attr = {
 		.is_global = 1,
 		.port_num = (uint8_t)u->port,
-		.grh = {.sgid_index = u->gid.index,
+		.grh = {.sgid_index = lep->sgid_index,
 			.hop_limit = UD_HOPS,
 			.traffic_class = (uint8_t)u->opts.tc},
 	};
@@ -49,6 +49,7 @@ static struct ud_lep *lep_new(struct ud_iface *u, const uint8_t gid[16], uint32_
 	lep->qpn = qpn;
 	lep->qkey = qkey;
 	lep->heard = u->now;
+	lep->sgid_index = u->gid.index;
 	lep->job.run = resolve_job;
 	if (roce_job_start(u->dev, &lep->job) < 0) {
 		free(lep);
@@ -72,6 +73,8 @@ int roce_ud_ep_connect(struct weft_lane_iface *base, const void *addr, size_t le
 		u->count.bad_addr++;
 		return rc;
 	}
+	if (u->gid_gone)
+		return -EADDRNOTAVAIL;
 	memcpy(&a, addr, sizeof(a));
 	max_msg = 128u << (a.mtu < u->mtu ? a.mtu : u->mtu);
 	lep = lep_new(u, a.gid, weft_get32(a.qpn), weft_get32(a.qkey),
@@ -158,6 +161,8 @@ struct ud_lep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet
 bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,
 			  struct roce_buf *buf, size_t len)
 {
+	/* Who does not tell gets what every way carries. */
+	uint8_t mtu = p->mtu == 0 ? 1 : p->mtu < u->mtu ? p->mtu : u->mtu;
 	struct ud_lep *lep;
 
 	if (p->dst_conn != 0 || p->am_id == WEFT_ROCE_UD_BYE) {
@@ -169,7 +174,7 @@ bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *
 		return false;
 	}
 	lep = lep_new(u, p->gid, src_qpn, p->src_qkey,
-		      (128u << u->mtu) - (uint32_t)sizeof(struct weft_roce_ud_head));
+		      (128u << mtu) - (uint32_t)sizeof(struct weft_roce_ud_head));
 	if (lep == NULL)
 		return false;
 	lep->base.passive = true;

@@ -676,7 +676,10 @@ static void damaged_datagrams_are_refused(void **state)
 	h->src_conn = weft_put32(0);
 	assert_int_equal(weft_roce_ud_check(packet, n, &p), -EBADMSG);
 	datagram(1, 33);
-	h->reserved = weft_put16(1);
+	h->mtu = 6;
+	assert_int_equal(weft_roce_ud_check(packet, n, &p), -EBADMSG);
+	datagram(1, 33);
+	h->reserved = 1;
 	assert_int_equal(weft_roce_ud_check(packet, n, &p), -EBADMSG);
 	datagram(1, 33);
 	packet[20 + 8]++; /* the network header's checksum does not fit any more */
