@@ -229,6 +229,7 @@ struct weft_msg_ep {
 	bool data_turn;  /* who goes first at the next service */
 	bool closing;    /* nobody here will match any more */
 	uint8_t am_lane;
+	uint8_t native_last; /* lane that read or wrote last */
 	uint16_t lanes_up;
 	uint16_t tx_full; /* lanes that were full and are measured */
 	struct weft_msg_lane lanes[WEFT_MAX_LANES];

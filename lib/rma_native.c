@@ -156,23 +156,35 @@ static float done_in(const struct weft_msg_ep *me, unsigned int lane, size_t len
 	return busy + (float)(l->lep->queued + len) * l->per_byte + l->latency;
 }
 
-/* The lane of @p mask that is done soonest, if sooner than @p limit. @return -1 = none */
-static int pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit)
+/* The lane of @p mask that is done sooner than @p limit, which follows. @return @p best = none */
+static int sooner(const struct weft_msg_ep *me, uint32_t mask, size_t len, float *limit, int best)
 {
-	int best = -1;
-
-	if ((mask & (mask - 1)) == 0 && limit >= WEFT_TX_NO_LIMIT)
-		return mask ? __builtin_ctz(mask) : -1;
 	for (; mask; mask &= mask - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(mask);
 		float t = done_in(me, i, len);
 
-		if (t < limit) {
+		if (t < *limit) {
 			best = (int)i;
-			limit = t;
+			*limit = t;
 		}
 	}
 	return best;
+}
+
+/*
+ * The lane of @p mask that is done soonest, if sooner than @p limit; of equal ones, those behind the last one come first. Where the devices are slower than
+ * they say, equal lanes look idle again each time, and the first one would get everything.
+ * @return -1 = none
+ */
+static int pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit)
+{
+	uint32_t behind = mask & ~((2u << me->native_last) - 1);
+	int best;
+
+	if ((mask & (mask - 1)) == 0 && limit >= WEFT_TX_NO_LIMIT)
+		return mask ? __builtin_ctz(mask) : -1;
+	best = sooner(me, behind, len, &limit, -1);
+	return sooner(me, mask & ~behind, len, &limit, best);
 }
 
 /* It has taken @p len bytes. */
@@ -181,6 +193,7 @@ static void given(struct weft_msg_ep *me, unsigned int lane, size_t len)
 	struct weft_msg_lane *l = &me->lanes[lane];
 	uint64_t now = me->mw->worker->now;
 
+	me->native_last = (uint8_t)lane;
 	l->native_until = (l->native_until > now ? l->native_until : now) +
 			  (uint64_t)((float)len * l->per_byte * 1e9f);
 }

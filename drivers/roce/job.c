@@ -12,6 +12,8 @@
 
 #include "roce.h"
 
+#define STACK (256u << 10)
+
 static void *job_thread(void *arg)
 {
 	struct roce_dev *dev = arg;
@@ -23,35 +25,40 @@ static void *job_thread(void *arg)
 		if (job == NULL) {
 			if (dev->threads_end)
 				break;
-			dev->threads_idle++;
 			pthread_cond_wait(&dev->wake, &dev->lock);
-			dev->threads_idle--;
 			continue;
 		}
 		STAILQ_REMOVE_HEAD(&dev->jobs, link);
-		dev->jobs_waiting--;
 		job->waits = false;
 		pthread_mutex_unlock(&dev->lock);
 		job->run(job);
-		/* Its owner may free it from here on. */
-		atomic_store_explicit(&job->done, true, memory_order_release);
 		pthread_mutex_lock(&dev->lock);
+		dev->jobs_open--;
+		/* Its owner may free it from here on; who sees it done sees this thread free for the next. */
+		atomic_store_explicit(&job->done, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&dev->lock);
 	return NULL;
 }
 
-/* Without signals: they are for the application's threads. Holds the device's lock. */
+/*
+ * Without signals: they are for the application's threads. With a small stack, since memory may be locked as a whole (mlockall()).
+ * Holds the device's lock.
+ */
 static int start_thread(struct roce_dev *dev)
 {
 	pthread_t *thread = &dev->threads[dev->num_threads];
+	pthread_attr_t attr;
 	sigset_t all, old;
 	int err;
 
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread, NULL, job_thread, dev);
+	err = pthread_create(thread, &attr, job_thread, dev);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
 	if (err == 0) {
 		dev->num_threads++;
 		pthread_setname_np(*thread, "weft-roce");
@@ -66,8 +73,7 @@ int roce_job_start(struct roce_dev *dev, struct roce_job *job)
 	atomic_store_explicit(&job->done, false, memory_order_relaxed);
 	job->err = 0;
 	pthread_mutex_lock(&dev->lock);
-	/* One that is idle may have been woken for another job already. */
-	if (dev->threads_idle <= dev->jobs_waiting && dev->num_threads < ROCE_THREADS)
+	if (dev->jobs_open >= dev->num_threads && dev->num_threads < ROCE_THREADS)
 		rc = start_thread(dev);
 	/* One thread is enough to come to an end. */
 	if (dev->num_threads > 0)
@@ -75,7 +81,7 @@ int roce_job_start(struct roce_dev *dev, struct roce_job *job)
 	if (rc == 0) {
 		job->waits = true;
 		STAILQ_INSERT_TAIL(&dev->jobs, job, link);
-		dev->jobs_waiting++;
+		dev->jobs_open++;
 		pthread_cond_signal(&dev->wake);
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -87,7 +93,7 @@ void roce_job_cancel(struct roce_dev *dev, struct roce_job *job)
 	pthread_mutex_lock(&dev->lock);
 	if (job->waits) {
 		STAILQ_REMOVE(&dev->jobs, job, roce_job, link);
-		dev->jobs_waiting--;
+		dev->jobs_open--;
 		job->waits = false;
 		job->err = ECANCELED;
 		atomic_store_explicit(&job->done, true, memory_order_release);

@@ -81,10 +81,10 @@ struct roce_dev {
 	pthread_mutex_t lock; /* watches, jobs */
 	LIST_HEAD(, roce_watch) watches;
 	pthread_t threads[ROCE_THREADS];
-	unsigned int num_threads, threads_idle;
+	unsigned int num_threads;
 	pthread_cond_t wake;
 	STAILQ_HEAD(, roce_job) jobs;
-	unsigned int jobs_waiting;
+	unsigned int jobs_open; /* that wait or run */
 	bool threads_end;
 };
 
@@ -137,8 +137,8 @@ bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t
  * @param gone  is it nowhere?
  * @return true when what is connected can't go on, for its queue pairs name the old entry; @p what gets half a sentence
  */
-bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid, bool *gone,
-		      char *what, size_t len);
+bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid,
+		      bool *gone, char *what, size_t len);
 /** Half a sentence about an address that is gone. */
 void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len);
 
@@ -216,7 +216,8 @@ struct roce_pool {
 	struct roce_buf *free;
 	size_t size; /* of data */
 	size_t total, in_use, max;
-	uint32_t skip, skip_next; /* wishes for more that are not even tried, after one that failed */
+	uint32_t skip,
+		skip_next; /* wishes for more that are not even tried, after one that failed */
 	struct roce_chunk *chunks;
 };
 
@@ -296,13 +297,13 @@ struct roce_chan {
 	uint64_t busy_since; /* ns: when the oldest request was posted, or the last one answered */
 	uint64_t ack_since; /* ns: when the first message came that the peer has not been told of */
 	bool ack_now;
-	bool bye;       /* the peer's last word came */
-	bool bye_said;  /* ours was posted */
-	bool last_wqe;  /* in the error state, and all its receives are in the completion queue */
+	bool bye;      /* the peer's last word came */
+	bool bye_said; /* ours was posted */
+	bool last_wqe; /* in the error state, and all its receives are in the completion queue */
 	uint64_t last_wqe_at; /* iface->empties, when that was learned */
-	bool heard;     /* something of the peer came */
-	bool abandoned; /* completions may still come: its memory stays until the end */
-	bool lost;      /* the device refused requests: those from lost_from on never come back */
+	bool heard;           /* something of the peer came */
+	bool abandoned;       /* completions may still come: its memory stays until the end */
+	bool lost; /* the device refused requests: those from lost_from on never come back */
 	uint32_t lost_from;
 	bool in_acks, in_batch, in_wait;
 	TAILQ_ENTRY(roce_chan) ack_link, batch_link, wait_link;
@@ -371,11 +372,12 @@ struct roce_iface {
 	char gid_why[96], netdev[64];
 	uint8_t mtu; /* IBTA code */
 	bool failing;
-	bool gid_gone; /* the address was removed: no new lanes until it is back */
+	bool gid_gone;       /* the address was removed: no new lanes until it is back */
 	bool tells_last_wqe; /* the device reports QP_LAST_WQE_REACHED */
 	struct roce_port_watch watched;
 	uint64_t now, next_slow;
-	uint64_t empties, empty_at; /* polls that left the completion queue empty; now of the last one */
+	uint64_t empties,
+		empty_at; /* polls that left the completion queue empty; now of the last one */
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;

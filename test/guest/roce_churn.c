@@ -164,7 +164,7 @@ static bool connect_and_close(void)
 static bool churn(const char *device_a, const char *device_b, unsigned int rounds)
 {
 	/* Less than the smallest thing that could be left for each: 32 bytes. */
-	struct footprint_slack slack = {.heap = rounds * ENDS * 24ul};
+	struct footprint_slack slack = {.heap = rounds * ENDS * 24ul + FOOTPRINT_THREADS_HEAP};
 	struct footprint closed, open, after;
 	bool ok;
 	unsigned int i;
@@ -188,7 +188,7 @@ static bool churn(const char *device_a, const char *device_b, unsigned int round
 	close_both();
 	ok = footprint_take(&after) && ok;
 	slack.regions = 0;
-	slack.mapped = 1 << 20;
+	slack.mapped = (1 << 20) + FOOTPRINT_THREADS_MAPPED;
 	return footprint_same("workers closed", &closed, &after, slack) && ok;
 }
 

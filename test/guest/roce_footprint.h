@@ -26,6 +26,13 @@ struct footprint_slack {
 	size_t heap, mapped; /* bytes */
 };
 
+/*
+ * How many of a device's threads (drivers/roce/job.c) are needed at a time is chance: a stack with its guard page, and what the C library keeps for a thread, each.
+ * Both devices of a test are the process's.
+ */
+#define FOOTPRINT_THREADS_MAPPED (2 * 8 * (260ul << 10))
+#define FOOTPRINT_THREADS_HEAP (2 * 8 * 320ul)
+
 /** Is nothing left behind? Other objects and files must be the same. What differs is printed. */
 bool footprint_same(const char *when, const struct footprint *before, const struct footprint *after,
 		    struct footprint_slack slack);

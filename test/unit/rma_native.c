@@ -83,6 +83,35 @@ static void puts_and_gets_are_spread_over_native_lanes_by_their_rates(void **sta
 	}
 }
 
+/* Devices that are slower than they say look idle again before each operation. */
+static void equal_native_lanes_take_turns(void **state)
+{
+	struct weft_ep_lane_info *info;
+	struct world x;
+	struct op op;
+
+	(void)state;
+	world_open(&x, 1, "mock:0,native=20000;mock:1,net=1,native=20000", "ATOMIC_MODE=cpu",
+		   false);
+	fill(x.buf, x.size, 4);
+	info = x.ep[0]->lane_info;
+	info[0].tx_bytes = info[1].tx_bytes = info[0].rx_bytes = info[1].rx_bytes = 0;
+	for (unsigned int i = 0; i < 40; i++) {
+		if (i < 20)
+			put(&x, &op, 0, 0, 8000);
+		else
+			get(&x, &op, 0, 0, 8000);
+		wait_op(&x, &op);
+		op_end(&op, 0);
+		mock_now += 100000000;
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_in_range(info[i].tx_bytes, 20 * 8000 * 4 / 10, 20 * 8000 * 6 / 10);
+		assert_in_range(info[i].rx_bytes, 20 * 8000 * 4 / 10, 20 * 8000 * 6 / 10);
+	}
+	world_close(&x);
+}
+
 static void native_keys_of_withdrawn_memory_are_refused_by_the_lane(void **state)
 {
 	struct world x;
@@ -182,9 +211,10 @@ static void device_atomics_of_all_peers_go_to_one_device_of_the_target(void **st
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		snprintf(lanes, sizeof(lanes),
-			 "mock:0,net=1,dom=a,native=65536,bw=%s;mock:1,net=2,dom=b,native=65536,bw=%s",
-			 first[i], first[!i]);
+		snprintf(
+			lanes, sizeof(lanes),
+			"mock:0,net=1,dom=a,native=65536,bw=%s;mock:1,net=2,dom=b,native=65536,bw=%s",
+			first[i], first[!i]);
 		world_open(&x, 1, lanes, "ATOMIC_MODE=device", false);
 		amo(&x, &op, 0, WEFT_ATOMIC_ADD, 1, 0, NULL, 0);
 		wait_op(&x, &op);
@@ -475,6 +505,7 @@ int main(void)
 		T(a_peer_that_dies_gives_its_share_of_gets_back),
 		T(lanes_with_native_memory_move_registered_buffers),
 		T(puts_and_gets_are_spread_over_native_lanes_by_their_rates),
+		T(equal_native_lanes_take_turns),
 		T(native_keys_of_withdrawn_memory_are_refused_by_the_lane),
 		T(a_foreign_key_never_reaches_a_native_lane),
 		T(device_atomics_are_the_lanes_or_nobodys),
