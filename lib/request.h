@@ -52,8 +52,9 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA 
 #define WEFT_REQ_AM (1u << 18)        /**< send: of the active messages' space */
 #define WEFT_REQ_CANCEL (1u << 17)    /**< send: withdrawn; the receiver says who was first */
 #define WEFT_REQ_OWN_MEM (1u << 24)   /**< send: its registration was made on the fly */
-#define WEFT_REQ_KEYS (1u << 19)      /**< send: the peer has keys (send.offered), and has not said ATS */
-#define WEFT_REQ_NOW (1u << 15)       /**< receive: over inside the call that posted it */
+#define WEFT_REQ_KEYS \
+	(1u << 19)              /**< send: the peer has keys (send.offered), and has not said ATS */
+#define WEFT_REQ_NOW (1u << 15) /**< receive: over inside the call that posted it */
 
 /** Remote memory: what rma.c and rma_target.c keep of an operation, or of an answer to one. */
 struct weft_req_rma {

@@ -61,8 +61,7 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
 	if (!lanes || !is_plain(req) || register_it(req, WEFT_LANE_ACCESS_REMOTE_READ))
 		return 0;
 	if (!(req->flags & WEFT_REQ_KEYS)) {
-		req->send.offered =
-			weft_mem_export(req->send.mem, WEFT_LANE_ACCESS_REMOTE_READ);
+		req->send.offered = weft_mem_export(req->send.mem, WEFT_LANE_ACCESS_REMOTE_READ);
 		if (!req->send.offered)
 			return 0;
 		req->flags |= WEFT_REQ_KEYS;

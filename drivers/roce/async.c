@@ -143,8 +143,8 @@ void roce_gid_gone_text(const struct weft_roce_gid *gid, char *what, size_t len)
 		 gid->index);
 }
 
-bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid, bool *gone,
-		      char *what, size_t len)
+bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid,
+		      bool *gone, char *what, size_t len)
 {
 	uint8_t before = gid->index;
 	char text[48];

@@ -10,7 +10,8 @@
 #include "log.h"
 #include "roce.h"
 
-#define DRAIN_NS 10000000 /* for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe of Linux 6.1) */
+#define DRAIN_NS \
+	10000000 /* for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe of Linux 6.1) */
 
 static void to_error(struct roce_lep *lep)
 {

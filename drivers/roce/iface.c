@@ -84,7 +84,8 @@ static int roce_is_reachable(struct weft_lane_iface *base, const void *addr, siz
 {
 	struct roce_iface *r = roce_iface_of(base);
 
-	return roce_reachable(&r->gid, r->gid_gone, r->netdev, WEFT_ROCE_RC, addr, len, why, why_len);
+	return roce_reachable(&r->gid, r->gid_gone, r->netdev, WEFT_ROCE_RC, addr, len, why,
+			      why_len);
 }
 
 static bool roce_link_up(struct weft_lane_iface *base)

@@ -135,8 +135,8 @@ int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packe
 	out->length = weft_get16(h.length);
 	out->data = buf + WEFT_ROCE_GRH + sizeof(h);
 	if (weft_get16(h.magic) != WEFT_ROCE_UD_MAGIC || h.version != WEFT_ROCE_VERSION ||
-	    (h.am_id > 31 && h.am_id != WEFT_ROCE_UD_BYE) || out->src_conn == 0 ||
-	    h.mtu > 5 || h.reserved != 0 || out->length != len - WEFT_ROCE_GRH - sizeof(h))
+	    (h.am_id > 31 && h.am_id != WEFT_ROCE_UD_BYE) || out->src_conn == 0 || h.mtu > 5 ||
+	    h.reserved != 0 || out->length != len - WEFT_ROCE_GRH - sizeof(h))
 		return -EBADMSG;
 	return source_of(buf, out->gid) ? 0 : -EBADMSG;
 }

@@ -150,7 +150,7 @@ struct weft_roce_ud_head {
 	weft_le32 dst_conn; /**< addressee's, 0 = not known yet */
 	weft_le32 src_qkey; /**< key of the sender's queue pair, for the answer */
 	weft_le16 length;
-	uint8_t mtu; /**< sender's path MTU, as in struct weft_roce_addr; 0 = not told */
+	uint8_t mtu;      /**< sender's path MTU, as in struct weft_roce_addr; 0 = not told */
 	uint8_t reserved; /**< 0 */
 } __attribute__((packed));
 

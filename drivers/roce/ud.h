@@ -32,7 +32,7 @@ struct ud_lep {
 	LIST_ENTRY(ud_lep) link;
 	struct ibv_ah *ah;
 	uint8_t gid[16];
-	uint8_t sgid_index; /* for the thread: the iface's may change meanwhile */
+	uint8_t sgid_index;         /* for the thread: the iface's may change meanwhile */
 	uint32_t qpn, qkey;         /* the peer's */
 	uint32_t conn, remote_conn; /* remote_conn 0 = not known yet */
 	struct roce_buf *first;     /* datagram that waits for the way back */
@@ -53,8 +53,8 @@ struct ud_iface {
 	uint64_t now, next_slow, give_up_ns;
 	int status; /* why nothing goes any more; 0 = it does */
 	const char *what;
-	bool gid_gone;       /* the address was removed */
-	bool sick;           /* the queue pair is in error: everything comes back, then it is set up anew */
+	bool gid_gone; /* the address was removed */
+	bool sick; /* the queue pair is in error: everything comes back, then it is set up anew */
 	uint64_t sick_since;
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;

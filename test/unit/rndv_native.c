@@ -52,8 +52,7 @@ static void duo_open(struct duo *d, const char *lanes, const char *send_scheme,
 		char scheme[64];
 
 		snprintf(scheme, sizeof(scheme), "RNDV_SCHEME=%s", i ? recv_scheme : send_scheme);
-		d->ctx[i] = mock_context(scheme, "RNDV_THRESH=1k", cache, "LOG_LEVEL=error",
-					 NULL);
+		d->ctx[i] = mock_context(scheme, "RNDV_THRESH=1k", cache, "LOG_LEVEL=error", NULL);
 		d->w[i] = mock_worker(d->ctx[i], lanes);
 	}
 	d->ep = mock_connect(d->w[0], d->w[1]);
