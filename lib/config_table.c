@@ -235,8 +235,8 @@ const struct weft_option weft_options[] = {
 			"atomics, all operations) or device (lanes that have atomics, without the peer's "
 			"processor; add and compare-swap of 8 bytes only). The two are not atomic against each "
 			"other: the same for all peers that share a word. Nor are two devices: all peers use "
-			"the first one of the worker with the memory, and who has no lane there gets "
-			"-EOPNOTSUPP.",
+			"the first one of the context with the memory, which has to have atomics, and who "
+			"has no lane there gets -EOPNOTSUPP.",
 	},
 	/* ---- seen from outside */
 	{

@@ -83,6 +83,7 @@ static void context_free(struct weft_context *ctx)
 	weft_regcache_free(ctx->regcache);
 	weft_mem_table_fini(&ctx->keys);
 	weft_config_release(ctx->config);
+	pthread_mutex_destroy(&ctx->export_lock);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 }
@@ -140,6 +141,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&ctx->lock, &attr);
+	pthread_mutex_init(&ctx->export_lock, NULL);
 	pthread_mutexattr_destroy(&attr);
 	LIST_INIT(&ctx->workers);
 	LIST_INIT(&ctx->mems);

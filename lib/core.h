@@ -84,6 +84,8 @@ struct weft_context {
 	char name[64];
 	struct weft_found *found; /* resources per driver, same order: context.c */
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
+	/* narrow[], exported, withdrawn of mems. With messages, so never held through a driver's call; inside lock */
+	pthread_mutex_t export_lock;
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
 	size_t mem_bytes; /* of all mems */

@@ -520,21 +520,40 @@ void weft_mem_put_dead(struct weft_mem *mem)
 		weft_regcache_put_dead(mem->ctx->regcache, mem);
 }
 
+/* One more operation whose peers have keys of what stands at @p at. @return it, or NULL = nothing stands there */
+static struct weft_mem *export_again(struct weft_context *ctx, struct weft_mem *const *at)
+{
+	struct weft_mem *narrow;
+
+	pthread_mutex_lock(&ctx->export_lock);
+	narrow = *at;
+	if (narrow != NULL)
+		narrow->exported++;
+	pthread_mutex_unlock(&ctx->export_lock);
+	return narrow;
+}
+
 struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 {
 	struct weft_mem like = {.address = mem->address, .length = mem->length, .access = remote};
-	unsigned int i = remote == WEFT_LANE_ACCESS_REMOTE_WRITE;
+	struct weft_mem **at = &mem->narrow[remote == WEFT_LANE_ACCESS_REMOTE_WRITE];
 	struct weft_mem *narrow;
 
 	if (mem->on_the_fly)
 		return (weft_mem_access(mem) & WEFT_LANE_ACCESS_REMOTE) == remote ? mem : NULL;
+	narrow = export_again(mem->ctx, at);
+	if (narrow != NULL)
+		return narrow;
 	like.on_the_fly = true;
 	pthread_mutex_lock(&mem->ctx->lock);
-	if (mem->narrow[i] == NULL && make(mem->ctx, &like, &mem->narrow[i]) < 0)
-		mem->narrow[i] = NULL;
-	if (mem->narrow[i] != NULL)
-		mem->narrow[i]->exported++;
-	narrow = mem->narrow[i];
+	/* Another thread may have made it meanwhile. */
+	narrow = export_again(mem->ctx, at);
+	if (narrow == NULL && make(mem->ctx, &like, &narrow) == 0) {
+		narrow->exported = 1;
+		pthread_mutex_lock(&mem->ctx->export_lock);
+		*at = narrow;
+		pthread_mutex_unlock(&mem->ctx->export_lock);
+	}
 	pthread_mutex_unlock(&mem->ctx->lock);
 	return narrow;
 }
@@ -542,10 +561,11 @@ struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 void weft_mem_unexport(struct weft_mem *mem, struct weft_mem *exported, bool dead)
 {
 	unsigned int i;
+	bool gone;
 
 	if (exported == mem)
 		return;
-	pthread_mutex_lock(&mem->ctx->lock);
+	pthread_mutex_lock(&mem->ctx->export_lock);
 	exported->exported--;
 	for (i = 0; dead && i < sizeof(mem->narrow) / sizeof(mem->narrow[0]); i++) {
 		if (mem->narrow[i] != exported)
@@ -553,8 +573,12 @@ void weft_mem_unexport(struct weft_mem *mem, struct weft_mem *exported, bool dea
 		mem->narrow[i] = NULL;
 		exported->withdrawn = true;
 	}
-	if (exported->withdrawn && exported->exported == 0)
-		drop(exported);
+	gone = exported->withdrawn && exported->exported == 0;
+	pthread_mutex_unlock(&mem->ctx->export_lock);
+	if (!gone)
+		return;
+	pthread_mutex_lock(&mem->ctx->lock);
+	drop(exported);
 	pthread_mutex_unlock(&mem->ctx->lock);
 }
 

@@ -332,6 +332,7 @@ static unsigned int serve_ctl(struct weft_msg_ep *me)
 	struct weft_ctl *ctl;
 	uint32_t full = 0;
 	unsigned int n = 0;
+	bool all_full = false;
 
 	/* One that waits for its lane does not hold up the others. */
 	while ((ctl = STAILQ_FIRST(&me->ctl))) {
@@ -339,8 +340,9 @@ static unsigned int serve_ctl(struct weft_msg_ep *me)
 		bool sent = !(full & lane) &&
 			    ctl_send(me, ctl->lane, ctl->id, ctl->data, ctl->length) == 0;
 
-		if (!sent && !lane)
-			break; /* all are full */
+		all_full = !sent && !lane;
+		if (all_full)
+			break;
 		STAILQ_REMOVE_HEAD(&me->ctl, link);
 		full |= sent ? 0 : lane;
 		n += sent;
@@ -351,7 +353,8 @@ static unsigned int serve_ctl(struct weft_msg_ep *me)
 	}
 	STAILQ_CONCAT(&later, &me->ctl);
 	STAILQ_CONCAT(&me->ctl, &later);
-	if (me->credit_due && STAILQ_EMPTY(&me->ctl))
+	/* One that waits for a lane of its own does not hold up credit. */
+	if (me->credit_due && !all_full)
 		weft_credit_send(me);
 	return n;
 }

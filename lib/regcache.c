@@ -537,6 +537,9 @@ static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 		if (bytes == 0 || !has_idle(rc, bytes))
 			break;
 		give_back(rc, i == 0 || bytes > length ? bytes : length);
+		/* What went may have shared pages with this, which are not watched any more then. */
+		if (!watch(rc, start, end))
+			return -EAGAIN;
 		err = weft_mem_make(rc->ctx, (void *)start, length, access, mem);
 	}
 	return err;

@@ -62,8 +62,10 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
 		return 0;
 	if (!(req->flags & WEFT_REQ_KEYS)) {
 		req->send.offered = weft_mem_export(req->send.mem, WEFT_LANE_ACCESS_REMOTE_READ);
-		if (!req->send.offered)
+		if (!req->send.offered) {
+			req->mw->count.register_failed++;
 			return 0;
+		}
 		req->flags |= WEFT_REQ_KEYS;
 	}
 	return weft_rndv_keys_write(me, lanes, req->send.offered, req->dt.buf, records);

@@ -325,7 +325,8 @@ WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
 /**
  * Complete when every operation posted on the endpoint before it is complete at the peer's protocol
  * layer: messages have arrived, puts and atomics are visible in the peer's memory, gets have their
- * data.
+ * data. (Puts that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards; a
+ * message over another one may be seen a moment earlier. doc/roce.md)
  *
  * It ends with the error of a put or atomic before it that no request could tell any more (see
  * weft_put()); the error is then forgotten.

@@ -121,6 +121,9 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 	if (__builtin_expect(wc->status == IBV_WC_SUCCESS, 1)) {
 		chan->heard = true;
 		complete(chan, n, 0);
+		/* What the device refused comes after the last of these, and has no completion. */
+		if (__builtin_expect(chan->lost, 0) && lep->state >= ROCE_FAILED)
+			roce_chan_abandon(chan, chan->lost_from);
 		return;
 	}
 	if (lep->state < ROCE_FAILED)

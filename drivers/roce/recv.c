@@ -183,12 +183,13 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
 }
 
 /* Both ends close at the same time, or the lane ended while it was connecting and its own last word is still to be said. */
-static void crossed(struct roce_chan *chan, const struct ibv_wc *wc)
+static bool crossed(struct roce_chan *chan, const struct ibv_wc *wc)
 {
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(ntohl(wc->imm_data) & WEFT_ROCE_IMM_CONTROL))
-		return;
+		return false;
 	chan->bye = true;
 	roce_lep_bye(chan->lep);
+	return true;
 }
 
 void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf)
@@ -202,9 +203,8 @@ void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *b
 	if (chan != NULL)
 		chan->heard = true;
 	if (chan == NULL || chan->lep->state >= ROCE_FAILED) {
-		if (chan != NULL)
-			crossed(chan, wc);
-		r->count.late++;
+		if (chan == NULL || !crossed(chan, wc))
+			r->count.late++;
 		roce_pool_put(&r->rx_pool, buf);
 		return;
 	}

@@ -515,7 +515,8 @@ void roce_release(struct weft_lane_iface *iface, void *desc);
 /** May the protocol layer keep the buffer? */
 static inline bool roce_srq_may_keep(const struct roce_iface *r)
 {
-	return r->kept + r->promised + 2 * ROCE_POLL < r->rx_total;
+	/* A pool that can't grow, for want of locked memory, has no more than what is promised. */
+	return r->posted >= r->promised && r->kept + r->promised + 2 * ROCE_POLL < r->rx_total;
 }
 
 /* recv.c */

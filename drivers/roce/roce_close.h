@@ -33,7 +33,7 @@ struct weft_roce_close {
 	uint64_t give_up;  /**< the device's patience is over */
 	uint64_t acked_at; /**< all own requests have come back */
 	uint64_t seen_at;  /**< the peer's last word came */
-	bool heard; /**< something of the peer came, ever: a message, a count, an acknowledgement */
+	bool heard; /**< something of the peer came, ever: a message, a count, an acknowledgement; or it was sent messages */
 };
 
 /** May the queue pair go? */

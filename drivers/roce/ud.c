@@ -58,13 +58,14 @@ static void fall_sick(struct ud_iface *u)
 	ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
 }
 
-static void recover(struct ud_iface *u)
+/* @p empty: the last poll took all that there was. The worker's clock alone says nothing: the application may have computed. */
+static void recover(struct ud_iface *u, bool empty)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 	int err = EIO;
 
 	if (u->posted > 0 || u->tx_room != UD_TX) {
-		if (u->now - u->sick_since < ROCE_ABANDON_NS)
+		if (!empty || u->now - u->sick_since < ROCE_ABANDON_NS)
 			return;
 	} else {
 		err = ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
@@ -126,8 +127,10 @@ static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
 
 		/* A receive that failed breaks the queue pair too; the others are flushed then. */
 		if (__builtin_expect(wc[i].status != IBV_WC_SUCCESS, 0) &&
-		    (wc[i].status == IBV_WC_WR_FLUSH_ERR || !(wc[i].wr_id & 1)))
+		    (wc[i].status == IBV_WC_WR_FLUSH_ERR || !(wc[i].wr_id & 1))) {
 			fall_sick(u);
+			u->next_slow = 0; /* its event is of the same failure */
+		}
 		if (wc[i].wr_id & 1) {
 			u->posted--;
 			roce_ud_received(u, &wc[i], buf);
@@ -139,7 +142,7 @@ static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
 		events++;
 	}
 	if (__builtin_expect(u->sick, 0))
-		recover(u);
+		recover(u, n < ROCE_POLL);
 	if (u->posted < UD_RX / 2 && !u->sick && u->status == 0)
 		roce_ud_post_receives(u);
 	if (!LIST_EMPTY(&u->dead))

@@ -82,22 +82,21 @@ static bool strangers_and_garbage_on_the_control_channel_are_dropped_and_counted
 static bool nobody_at_the_address_is_an_error_after_the_kernels_patience(void)
 {
 	struct weft_roce_addr addr;
-	double begin = now_s(), longest = 0, t;
+	double begin = now_s();
+	unsigned int turns = 0;
 
 	CHECK(open_ud());
 	b.iface->ops->get_address(b.iface, &addr);
 	addr.gid[15] = 77;
 	CHECK(a.iface->ops->ep_connect(a.iface, &addr, sizeof(addr), &a, &a.lep) == 0);
 	while (a.down == 0 && now_s() < begin + 20) {
-		t = now_s();
 		turn_host(&a);
-		t = now_s() - t;
-		longest = t > longest ? t : longest;
+		turns++;
 	}
 	CHECK(a.down == 1 && a.status == -EHOSTUNREACH);
 	CHECK(strstr(a.text, "10.0.0.77") != NULL && strstr(a.text, "address resolution") != NULL);
 	/* Nobody slept meanwhile: the kernel takes a second and more. */
-	CHECK(longest < 0.5);
+	CHECK(turns > 50);
 	return true;
 }
 

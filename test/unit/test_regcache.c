@@ -425,6 +425,28 @@ static void a_registration_that_fails_with_every_message_is_told_once_per_reason
 	unlink(path);
 }
 
+static void what_made_room_takes_no_watch_from_what_it_made_room_for(void **state)
+{
+	struct weft_mem *mem;
+	struct scene s;
+	uint8_t *p;
+
+	NEEDS_UFFD();
+	open_scene(&s, "16", "1g", "auto");
+	p = map_pages(NULL, 16, 1);
+	lockable = 16 * PAGE;
+	use(&s, p, 10 * PAGE);
+	/* The same memory and some more: only without the first one. */
+	use(&s, p, 16 * PAGE);
+	map_pages(p, 1, 7);
+	mem = get(&s, p, 16 * PAGE);
+	assert_int_equal(seen(&s, mem, p), 7);
+	weft_mem_put(mem);
+	lockable = 0;
+	close_scene(&s);
+	munmap(p, 16 * PAGE);
+}
+
 static void used_up_locked_memory_is_not_asked_for_with_every_message(void **state)
 {
 	struct weft_mem *mem, *other;
@@ -590,6 +612,7 @@ int main(int argc, char **argv)
 		CONN_TEST(off_registers_every_time),
 		CONN_TEST(a_refused_registration_is_the_callers_error),
 		CONN_TEST(a_registration_that_fails_with_every_message_is_told_once_per_reason),
+		CONN_TEST(what_made_room_takes_no_watch_from_what_it_made_room_for),
 		CONN_TEST(used_up_locked_memory_is_not_asked_for_with_every_message),
 		CONN_TEST(what_is_kept_makes_room_when_locked_memory_is_used_up),
 		CONN_TEST(memory_that_is_bad_by_itself_stops_no_other),

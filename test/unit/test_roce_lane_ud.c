@@ -107,6 +107,20 @@ static void a_queue_pair_that_breaks_is_set_up_anew_with_all_its_receives(void *
 	assert_true(fake_qp_receives(ud_qpn(g)) >= receives);
 	exchange();
 	assert_int_equal(fake.count.purged_recvs, 0);
+	/* Its completions and its event are one failure. */
+	assert_int_equal(rw_counter(g, "qp.resets"), 1);
+}
+
+static void an_application_that_computes_meanwhile_is_no_failure(void **state)
+{
+	open_pair("", "");
+	connect_pair();
+	fake_qp_break(ud_qpn(g));
+	rw_turn();
+	rw.now += 2000000000;
+	rw_run(50000000);
+	assert_int_equal(fake_qp_state(ud_qpn(g)), IBV_QPS_RTS);
+	exchange();
 }
 
 static void a_queue_pair_that_cant_be_set_up_ends_the_connections_with_a_sentence(void **state)
@@ -172,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_request_that_fails_is_got_over_with_the_same_queue_pair),
 		T(a_queue_pair_that_breaks_is_set_up_anew_with_all_its_receives),
+		T(an_application_that_computes_meanwhile_is_no_failure),
 		T(a_queue_pair_that_cant_be_set_up_ends_the_connections_with_a_sentence),
 		T(answers_are_cut_by_what_the_other_end_takes),
 		T(an_address_that_moves_is_used_by_new_connections),

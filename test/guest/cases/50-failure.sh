@@ -84,14 +84,14 @@ device_deleted() {
 	limit=60
 	rail 3 || return
 	server "roce:rxe3b" || return 1
-	client "roce:rxe3a" -t tag_bw -s 64k -D 6 -v &
+	client "roce:rxe3a" -t tag_bw -s 64k -D 12 -v &
 	pid=$!
 	wait_for 30 eval '[ "$(counter rxe3a sent_pkts)" -gt 500 ]' || return 1
 	timeout 60 rdma link del rxe3a &
 	remover=$!
 	wait_for 10 gone rxe3a || return 1
 	n=$(counter rxe3b rcvd_pkts)
-	wait_for 5 eval "[ \"\$(counter rxe3b rcvd_pkts)\" -gt $((n + 200)) ]" || return 1
+	wait_for 8 eval "[ \"\$(counter rxe3b rcvd_pkts)\" -gt $((n + 200)) ]" || return 1
 	refused "there is no RDMA device 'rxe3a'" "$info" "${eal[@]}" -- -d -L roce:rxe3a || return 1
 	wait $pid || rc=$?
 	cat "$dir/client.err"
