@@ -56,16 +56,16 @@ quartiles() {
 rail 0 || exit
 for round in $(seq 1 "${weft_rounds:-3}"); do
 	echo "# round $round, $SECONDS s"
-	figure ib_send_bw "$(perftest ib_send_bw 4 -s 4096 -n 1500)"
-	figure weft_4k "$(weft overall_bw -w 50 -t tag_bw -s 4k -n 1500)"
-	figure ib_read_bw "$(perftest ib_read_bw 4 -s 1048576 -n 24)"
-	figure weft_1m_z "$(weft overall_bw -w 2 -t tag_bw -s 1M -n 24 -z)"
-	figure weft_1m "$(weft overall_bw -w 2 -t tag_bw -s 1M -n 24)"
+	figure ib_send_bw "$(perftest ib_send_bw 4 -s 4096 -n 4000)"
+	figure weft_4k "$(weft overall_bw -w 50 -t tag_bw -s 4k -n 4000)"
+	figure ib_read_bw "$(perftest ib_read_bw 4 -s 1048576 -n 72)"
+	figure weft_1m_z "$(weft overall_bw -w 2 -t tag_bw -s 1M -n 72 -z)"
+	figure weft_1m "$(weft overall_bw -w 2 -t tag_bw -s 1M -n 72)"
 	figure ib_send_lat "$(perftest ib_send_lat 5 -s 8 -n 500)"
 	figure weft_8b "$(weft 50.0_percentile_lat -w 50 -t tag_lat -s 8 -n 500)"
 	if [ "$round" = 1 ] || [ -n "$(sed -n 's/^# figure ucx_4k //p' "$dir/figures" | tr -d '\n')" ]; then
-		figure ucx_4k "$(ucx 6 -t tag_bw -s 4096 -n 1500 -w 50)"
-		figure ucx_1m "$(ucx 6 -t tag_bw -s 1048576 -n 24 -w 2)"
+		figure ucx_4k "$(ucx 6 -t tag_bw -s 4096 -n 4000 -w 50)"
+		figure ucx_1m "$(ucx 6 -t tag_bw -s 1048576 -n 72 -w 2)"
 		figure ucx_8b "$(ucx 2 -t tag_lat -s 8 -n 500 -w 50)"
 	fi
 done
