@@ -40,6 +40,23 @@ for program in perf cat info; do
 	check "weft-$program: -S without a value" refuses 2 "NAME=VALUE" "$binary" -S PEER_TIMEOUT
 done
 
+# capture_of_nothing: WEFT_CAPTURE where no lane writes it is told, and no file appears.
+capture_of_nothing() {
+	WEFT_CAPTURE=$dir/nothing.pcapng timeout 60 "$info" "${eal[@]}" -- -d -L self >"$dir/client.out" 2>"$dir/client.err" </dev/null || return 1
+	grep -q "WEFT_CAPTURE: nothing is written to .*nothing.pcapng: only raw lanes" "$dir/client.err" && [ ! -e "$dir/nothing.pcapng" ]
+}
+
+# lanes_text WORDS LANES: what is wrong with the list stands in the log, whatever ports there are.
+lanes_text() {
+	local rc=0
+	timeout 60 "$perf" "${eal[@]}" -- -L "$2" >"$dir/client.out" 2>"$dir/client.err" </dev/null || rc=$?
+	[ $rc = 2 ] && grep -qE -- "$1" "$dir/client.err"
+}
+
+check "WEFT_CAPTURE without a raw lane is told" capture_of_nothing
+check "lanes that are named get their own sentence, without a port too" lanes_text "no driver 'dkpd'; is 'dpdk' meant" dkpd:0
+check "lanes separated by a comma: the sentence says what separates them" lanes_text "lanes are separated by ';'" dpdk:0,dpdk:1
+check "an unknown option: the numbers that every lane takes are named too" lanes_text "unknown option 'foo' .*bw, lat, overhead, reg" dpdk:0,foo=1
 check "weft-perf: a picture that is neither .svg nor .png" refuses 2 "shall end in .svg or .png" "$perf" --sweep --graph x.jpg
 check "weft-perf: a picture of nothing" refuses 2 "draws a --sweep" "$perf" --graph x.svg
 check "weft-perf: a sweep of another test than it can" refuses 2 "no sweep of another -t" "$perf" --sweep -t put_lat

@@ -72,6 +72,13 @@ same_tables() {
 	grep -q '1:dpdk:1' "$dir/client.tables" && diff "$dir/server.tables" "$dir/client.tables"
 }
 
+# --counters: each end prints its own, none that is 0, and they count what went over the lane.
+counters_at_the_end() {
+	perf_pair 1 -t tag_lat -n 1000 --counters || return 1
+	grep -q '^weft-perf: counters' "$dir/client.err" && ! grep -qE '^  [a-z].* 0$' "$dir/client.err" || return 1
+	awk '$1 == "dpdk:0.rx.messages" && $2 >= 1000 { found = 1 } END { exit !found }' "$dir/client.err"
+}
+
 nothing_wrong() { [ "$(column wrong)" = 0 ]; }
 
 flood_arrives() {
@@ -140,6 +147,7 @@ check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V 
 check "a line per second" line_per_second
 check "the table: size, protocol, shares, latency, bandwidth" table
 check "WEFT_PROTO_INFO: both ends print the same tables" same_tables
+check "--counters: what went over the lane" counters_at_the_end
 check "tag_flood: 64 KiB messages late and in reverse order" flood_arrives 64k 500
 check "tag_flood: 8 B messages late and in reverse order" flood_arrives 8 20000
 check "raw_lat" perf_pair 1 -t raw_lat -n 1000 -f -v
