@@ -10,13 +10,17 @@ command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }
 
 prefix=weft-telemetry-$$
 
-# ask COMMAND...: the answers of the server's process, a line of JSON each.
+# ask COMMAND...: the answers of the server's process, a line of JSON each. DPDK's socket has a listen queue of one: a connect() that meets it full waits for its
+# turn, as dpdk-telemetry.py's does, and gives up after 20 s. (A Python socket with a time-out does not block, and gets EAGAIN at once: so the time-out is set
+# for the kernel until there is a connection.)
 ask() {
 	python3 - "$prefix" "$@" <<'PYTHON'
-import socket, sys
+import socket, struct, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-s.settimeout(10)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 20, 0))
+print("connecting", file=sys.stderr, flush=True)
 s.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % sys.argv[1])
+s.settimeout(20)
 s.recv(65536)
 for command in sys.argv[2:]:
     s.send(command.encode())
@@ -78,15 +82,22 @@ sys.exit(not (len(up) > 5 and len(a) > len(counters) and not down))
 PYTHON
 }
 
-# Many at once, as monitoring does it: no answer is mixed with another's.
+# Many at once, as monitoring does it: no answer is mixed with another's. The process is stopped until all of them have begun to connect, so that its listen
+# queue is full.
 many_ask() {
-	local i pids=() rc=0 pid
+	local i pids=() rc=0 pid server
+	server=$(program_pid "$server_pid")
+	kill -STOP "$server"
 	for i in 1 2 3 4 5 6; do
-		ask /weft/counters /weft/endpoints /weft/workers /weft/counters /weft/endpoints >"$dir/many.$i" &
+		ask /weft/counters /weft/endpoints /weft/workers /weft/counters /weft/endpoints >"$dir/many.$i" 2>"$dir/many.$i.err" &
 		pids+=($!)
 	done
+	for i in 1 2 3 4 5 6; do until_said "$dir/many.$i.err" connecting || rc=1; done
+	sleep 0.2
+	kill -CONT "$server"
 	for pid in "${pids[@]}"; do wait "$pid" || rc=1; done
 	for i in 1 2 3 4 5 6; do
+		tail -n 1 "$dir/many.$i.err"
 		python3 - "$dir/many.$i" <<'PYTHON' || rc=1
 import json, sys
 lines = [json.loads(l) for l in open(sys.argv[1])]
