@@ -16,6 +16,11 @@ class Wrong(Exception):
     """The bytes are not what doc/wire.md says."""
 
 
+def shown(data):
+    """Text of a peer, without what a terminal would take for a command."""
+    return ''.join(c if c.isprintable() else '?' for c in data.decode('utf-8', 'replace'))
+
+
 def need(ok, text):
     if not ok:
         raise Wrong(text)
@@ -167,14 +172,14 @@ def address(data):
     need(length == len(data) and zero == 0 and pad == 0 and name_len <= 63 and ifaces <= 16, 'the head of an address')
     need(crc == crc32c(data[:8] + bytes(4) + data[12:]), 'the crc of an address')
     off = 36 + name_len
-    text = 'worker %016x features %x "%s"' % (worker, features, data[36:off].decode())
+    text = 'worker %016x features %x "%s"' % (worker, features, shown(data[36:off]))
     for _ in range(ifaces):
         index, driver_len, addr_len, _, device, bits, bw, lat, *_ = struct.unpack_from('<BBBBQI6f', data, off)
         sizes = struct.unpack_from('<3IBB', data, off + 40)
         driver = data[off + 56:off + 56 + driver_len]
         own = data[off + 56 + driver_len:off + 56 + driver_len + addr_len]
         text += '; iface %d %s device %016x features %x %.3g bytes/s %.3g s, %d %d %d bytes' \
-            % (index, driver.decode(), device, bits, bw, lat, *sizes[:3])
+            % (index, shown(driver), device, bits, bw, lat, *sizes[:3])
         if driver == b'dpdk':
             need(addr_len == 32 and own[0] == 1, 'the address of a raw lane')
             port, vlan, frame = struct.unpack_from('<HHH', own, 2)
@@ -197,7 +202,7 @@ def wireup_record(kind, data):
     if kind == 4:
         return 'CREDIT bytes %d seq %08x small %d am_seq %08x' % struct.unpack('<QIII', data)
     if kind == 5:
-        return 'TEXT "%s"' % data.decode()
+        return 'TEXT "%s"' % shown(data)
     if kind == 6:
         return 'EP_ADDR of lane %d, %d bytes' % (data[0], len(data) - 2)
     if kind == 7:

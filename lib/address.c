@@ -7,6 +7,7 @@
 
 #include "address.h"
 #include "core.h"
+#include "text.h"
 
 /* ------------------------------------------------------------------ small parts */
 
@@ -164,16 +165,6 @@ static int bad(char *why, size_t why_len, const char *text)
 	return -EINVAL;
 }
 
-/* Names go to logs and terminals. */
-static void copy_name(char *dst, const uint8_t *src, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		dst[i] = src[i] >= 0x20 && src[i] != 0x7f ? (char)src[i] : '?';
-	dst[n] = '\0';
-}
-
 /* @return false: not figures that could be */
 static bool get_figures(struct weft_address_iface *a, const struct weft_wire_iface *w)
 {
@@ -215,7 +206,7 @@ static int unpack_iface(struct weft_address_iface *a, const uint8_t **pos, const
 	a->max_zcopy = weft_get32(w.max_zcopy);
 	if (!get_figures(a, &w))
 		return -EINVAL;
-	copy_name(a->driver, p, w.driver_len);
+	weft_text_copy(a->driver, sizeof(a->driver), p, w.driver_len);
 	p += w.driver_len;
 	memcpy(a->addr, p, w.addr_len);
 	*pos = p + w.addr_len;
@@ -273,7 +264,7 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 	a->worker_id = weft_get64(head.worker_id);
 	a->features = weft_get64(head.features);
 	a->num_ifaces = head.num_ifaces;
-	copy_name(a->name, p + sizeof(head), head.name_len);
+	weft_text_copy(a->name, sizeof(a->name), p + sizeof(head), head.name_len);
 	if (a->worker_id == 0 || unpack_ifaces(a, p + sizeof(head) + head.name_len, end) < 0)
 		return bad(why, why_len,
 			   "the worker address contradicts itself, or has impossible figures");

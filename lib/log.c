@@ -12,6 +12,7 @@
 
 #include "core.h"
 #include "log.h"
+#include "text.h"
 
 /*
  * The log stamps lines with wall-clock time; nothing but people reads it, so it needs no platform.
@@ -92,6 +93,8 @@ __attribute__((format(printf, 3, 0))) static void log_line(enum weft_log_level l
 	k = vsnprintf(line + n, room - n, fmt, ap);
 	if (k > 0)
 		n += (size_t)k < room - n ? (size_t)k : room - n - 1;
+	/* Whatever was put into it: environment, files, a peer's words. */
+	weft_text_printable(line, n);
 	line[n++] = '\n';
 	/*
 	 * One write: lines of several threads or processes do not mix. A log that cannot be written

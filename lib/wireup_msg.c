@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
 #include "wireup.h"
 
 /* ------------------------------------------------------------------ out */
@@ -246,17 +247,6 @@ static const char *check_model(const uint8_t *p, size_t len, struct weft_wireup_
 	return m->bcopy_bw > 0 && weft_wire_rate_ok(m->bcopy_bw) ? NULL : "bad copy bandwidth";
 }
 
-static void copy_text(char *dst, size_t size, const uint8_t *src, size_t n)
-{
-	size_t i;
-
-	if (n >= size)
-		n = size - 1;
-	for (i = 0; i < n; i++)
-		dst[i] = src[i] >= 0x20 && src[i] != 0x7f ? (char)src[i] : '?';
-	dst[n] = '\0';
-}
-
 static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 				struct weft_wireup_msg *m)
 {
@@ -284,7 +274,7 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 	case WEFT_RECORD_EP_ADDR:
 		return check_ep_addr(p, len, m);
 	case WEFT_RECORD_TEXT:
-		copy_text(m->text, sizeof(m->text), p, len);
+		weft_text_copy(m->text, sizeof(m->text), p, len);
 		return NULL;
 	default:
 		return type & 0x8000u ? "unknown record that must be understood" : NULL;
