@@ -43,9 +43,9 @@ static const char help[] =
 	"was read,\n"
 	"128+N ended by signal N.\n"
 	"\n"
-	"Copy a tree:\n"
-	"  weft-cat [EAL ARGUMENTS --] -l </dev/null | tar x\n"
-	"  tar c dir | weft-cat [EAL ARGUMENTS --] HOST\n";
+	"Copy a tree, on one host over one memif lane:\n"
+	"  weft-cat --no-pci --vdev=net_memif0,role=server,bsize=9216 -- -l -d | tar x\n"
+	"  tar c dir | weft-cat --no-pci --vdev=net_memif0,role=client,bsize=9216 -- localhost\n";
 
 enum { OPT_VERSION = 256 };
 
@@ -109,11 +109,9 @@ static int complete(struct cat_options *o, int argc, char **argv)
 		cli_error("say which host to connect to, or -l to wait for a peer; see --help");
 		return APP_USAGE;
 	}
-	if (o->listen)
-		o->peer.local = host;
-	else
-		o->peer.host = host;
-	return APP_OK;
+	if (!host)
+		return APP_OK;
+	return o->listen ? peer_local(&o->peer, host) : peer_host(&o->peer, host);
 }
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */

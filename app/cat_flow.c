@@ -54,6 +54,7 @@ struct stream {
 	bool ended;     /* in: end read and sent; out: end received and all written */
 	bool confirmed;
 	int error;
+	uint64_t too_long; /* out: length of a piece that was longer than announced; 0 = none */
 };
 
 /* Over TCP, little-endian u64 each. */
@@ -210,11 +211,14 @@ static void on_received(struct weft_request *req, const struct weft_completion *
 	struct chunk *c = arg;
 
 	(void)req;
-	c->state = CHUNK_FULL;
+	/* Of a message that is longer than its buffer comp->length is the whole length. */
+	if (comp->status == -EMSGSIZE || comp->length > c->stream->chunk)
+		c->stream->too_long = comp->length;
+	else if (comp->status && comp->status != -ECANCELED)
+		c->stream->error = comp->status;
+	c->state = comp->status || c->stream->too_long ? CHUNK_FREE : CHUNK_FULL;
 	c->summed = false;
 	c->length = comp->length;
-	if (comp->status && comp->status != -ECANCELED)
-		c->stream->error = comp->status;
 }
 
 static void post_receives(struct cat *c)
@@ -321,6 +325,20 @@ static int hear_totals(struct cat *c)
 	return 0;
 }
 
+/* Before anything is written: what came with an error is no data. */
+static int check_streams(struct cat *c)
+{
+	int error = c->in.error ? c->in.error : c->out.error;
+
+	if (c->out.too_long) {
+		cli_error("the peer sent a piece of %" PRIu64 " bytes, though it had announced at "
+			  "most %" PRIu64,
+			  c->out.too_long, c->out.chunk);
+		return peer_fail(c->peer, APP_PEER);
+	}
+	return error ? peer_fail_op(c->peer, "the stream broke", error) : APP_OK;
+}
+
 static int check_ends(struct cat *c)
 {
 	int ret = 0;
@@ -331,10 +349,7 @@ static int check_ends(struct cat *c)
 		c->out.confirmed = true;
 		ret = compare(c, &c->out, &c->theirs, "received is not what was sent");
 	}
-	if (c->in.error || c->out.error)
-		ret = peer_fail_op(c->peer, "the stream broke",
-				   c->in.error ? c->in.error : c->out.error);
-	return ret;
+	return ret ? ret : check_streams(c);
 }
 
 /* ---- the line on the terminal */
@@ -410,7 +425,9 @@ static int turn(struct cat *c)
 	if (peer_poll(c->peer))
 		return c->peer->exit_code;
 	c->moved = c->peer->events != events;
-	ret = write_some(c);
+	ret = check_streams(c);
+	if (!ret)
+		ret = write_some(c);
 	if (!ret)
 		ret = read_some(c);
 	return ret ? ret : check_ends(c);
@@ -491,9 +508,9 @@ static int set_up(struct cat *c)
 		return peer_fail(c->peer, APP_FAIL);
 	}
 	post_receives(c);
-	if (c->opts->no_stdin)
-		ret = end_input(c);
-	return ret ? ret : peer_barrier(c->peer);
+	ret = peer_barrier(c->peer);
+	/* After the barrier: the peer waits for that, and for nothing else, until then. */
+	return ret || !c->opts->no_stdin ? ret : end_input(c);
 }
 
 struct cat *cat_new(const struct cat_options *opts, struct peer *p)

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/text.h"
+
 const char *cli_program = "weft";
 const char *cli_server = "the same program without a host";
 
@@ -23,6 +25,7 @@ void cli_error(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(last_error, sizeof(last_error), fmt, ap);
 	va_end(ap);
+	weft_text_printable(last_error, strlen(last_error));
 	/* One write, so that the sentences of two processes on one terminal stay whole. */
 	fprintf(stderr, "%s: %s\n", cli_program, last_error);
 }
@@ -158,6 +161,40 @@ int cli_port(const char *text, uint16_t *port)
 	if (cli_count("-p", text, 1, 65535, &value))
 		return -EINVAL;
 	*port = (uint16_t)value;
+	return 0;
+}
+
+int cli_host_port(const char *text, char *host, size_t size, uint16_t *port)
+{
+	const char *begin = text, *end = text + strlen(text), *colon = strchr(text, ':');
+	const char *number = NULL;
+	uint64_t value;
+
+	if (*text == '[') {
+		end = strchr(text, ']');
+		begin = text + 1;
+		number = end && end[1] == ':' ? end + 2 : NULL;
+		if (!end || (end[1] && !number))
+			begin = end = NULL;
+	} else if (colon && !strchr(colon + 1, ':')) {
+		/* With more than one colon it is an IPv6 address. */
+		end = colon;
+		number = colon + 1;
+	}
+	if (begin == end || (size_t)(end - begin) >= size) {
+		cli_error("'%s' is no host: a name or an address is wanted, with a port as in "
+			  "node1:13377 or [fd00::1]:13377",
+			  text);
+		return -EINVAL;
+	}
+	if (number && (parse_number(number, 1000, &value) || value < 1 || value > 65535)) {
+		cli_error("'%s': the port after the colon goes from 1 to 65535", text);
+		return -EINVAL;
+	}
+	memcpy(host, begin, (size_t)(end - begin));
+	host[end - begin] = '\0';
+	if (number)
+		*port = (uint16_t)value;
 	return 0;
 }
 

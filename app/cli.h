@@ -30,7 +30,7 @@ extern const char *cli_program;
 /** How the end that others connect to is started: "weft-perf without a host". Static storage. */
 extern const char *cli_server;
 
-/** "program: sentence" on standard error. */
+/** "program: sentence" on standard error; what a terminal would take for a command is replaced by '?'. */
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /** The last sentence of cli_error(): what the peer is told about our end. "" = none. */
@@ -53,6 +53,12 @@ int cli_size(const char *option, const char *text, uint64_t *value);
 int cli_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value);
 int cli_seconds(const char *option, const char *text, double min, double max, double *value);
 int cli_port(const char *text, uint16_t *port);
+
+/**
+ * Split NAME, NAME:PORT, IPV6 or [IPV6]:PORT. @p port stays as it is when none is given.
+ * @return 0, or -EINVAL after a sentence
+ */
+int cli_host_port(const char *text, char *host, size_t size, uint16_t *port);
 
 /** Sizes as "8", "8,64,1k", "8:4M" (doubling, both ends counted when hit) or mixed. */
 struct cli_sizes {

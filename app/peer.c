@@ -86,6 +86,24 @@ int peer_option(struct peer_options *opts, int c, const char *value)
 	}
 }
 
+static int host_option(struct peer_options *opts, const char *text, const char **out)
+{
+	if (cli_host_port(text, opts->name, sizeof(opts->name), &opts->port))
+		return APP_USAGE;
+	*out = opts->name;
+	return APP_OK;
+}
+
+int peer_host(struct peer_options *opts, const char *text)
+{
+	return host_option(opts, text, &opts->host);
+}
+
+int peer_local(struct peer_options *opts, const char *text)
+{
+	return host_option(opts, text, &opts->local);
+}
+
 /* ---- the end, expected or not */
 
 int peer_fail(struct peer *p, int exit_code)
@@ -135,6 +153,14 @@ static int peer_lost(struct peer *p, int status)
 	return peer_fail(p, APP_PEER);
 }
 
+static void refuse_others(struct peer *p)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "busy with %s", oob_peer_name(p->oob));
+	oob_server_refuse(p->door, text);
+}
+
 int peer_check(struct peer *p)
 {
 	uint64_t now = rte_rdtsc();
@@ -150,6 +176,8 @@ int peer_check(struct peer *p)
 		peer_fail(p, 128 + sys_signal());
 		return -ECANCELED;
 	}
+	if (p->door && p->oob)
+		refuse_others(p);
 	if (p->closing || !p->oob)
 		return 0;
 	ret = oob_poll(p->oob);
@@ -242,15 +270,28 @@ int peer_init(struct peer *p, const struct peer_options *opts)
 	return peer_fail(p, ret == -EINVAL ? APP_USAGE : APP_FAIL);
 }
 
+int peer_listen(const struct peer_options *opts, struct oob_server **door)
+{
+	int ret = oob_server_open(opts->local, opts->port, door);
+
+	if (!ret)
+		return APP_OK;
+	return ret == -EINVAL ? APP_USAGE : APP_FAIL;
+}
+
 static int meet_client(struct peer *p)
 {
-	int fd = oob_listen(p->opts->local, p->opts->port), ret;
+	struct oob_server *own = NULL;
+	int ret;
 
-	if (fd < 0)
-		return peer_fail(p, fd == -EINVAL ? APP_USAGE : APP_FAIL);
+	if (!p->door) {
+		ret = peer_listen(p->opts, &own);
+		if (ret)
+			return peer_fail(p, ret);
+	}
 	fprintf(stderr, "%s: waiting for a client on TCP port %u\n", cli_program, p->opts->port);
-	ret = oob_accept(fd, peer_idle, p, &p->oob);
-	close(fd);
+	ret = oob_server_accept(p->door ? p->door : own, peer_idle, p, &p->oob);
+	oob_server_close(own);
 	return ret;
 }
 

@@ -25,6 +25,7 @@
 
 /** Options that every two-ended program has. */
 struct peer_options {
+	char name[256];    /**< what host or local points to */
 	const char *host;  /**< peer to connect to; NULL = be the server */
 	const char *local; /**< server: local address to listen on; NULL = all */
 	uint16_t port;
@@ -61,9 +62,15 @@ int peer_options_init(struct peer_options *opts);
 /** One of PEER_SHORTS. @return APP_OK or an exit code; -1 = not an option of these */
 int peer_option(struct peer_options *opts, int c, const char *value);
 
+/** Host to connect to, or local address: NAME, NAME:PORT, IPV6, [IPV6]:PORT. @return APP_OK or APP_USAGE */
+int peer_host(struct peer_options *opts, const char *text);
+int peer_local(struct peer_options *opts, const char *text);
+
 struct peer {
 	const struct peer_options *opts;
 	bool server;
+	struct oob_server
+		*door; /* a server that stays: others are told that it is busy; else NULL */
 	struct oob *oob;
 	struct weft_context *ctx;
 	struct weft_worker *worker;
@@ -77,6 +84,9 @@ struct peer {
 
 /** Context: finds the lanes' resources. After the EAL is up. */
 int peer_init(struct peer *p, const struct peer_options *opts);
+
+/** A server that stays: listen. @return APP_OK or an exit code after a sentence */
+int peer_listen(const struct peer_options *opts, struct oob_server **door);
 
 /** Out-of-band connection: a server waits for its client, a client connects. */
 int peer_meet(struct peer *p);

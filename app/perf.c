@@ -70,6 +70,7 @@ static const char help[] =
 	"memory\n"
 	"\n"
 	"Where:\n" PEER_HELP "  -B, --bind ADDRESS     server: local address to listen on (all)\n"
+	"  -k, --keep             server: serve one client after the other until a signal ends it\n"
 	"\n"
 	"  -h, --help             this text\n"
 	"      --version          version and build\n"
@@ -87,9 +88,9 @@ static const char help[] =
 	"4 bytes arrived wrong, 128+N ended by signal N.\n"
 	"\n"
 	"Two processes on one host over one memif lane:\n"
-	"  weft-perf --no-pci --vdev=net_memif0,role=server,socket=/run/m0 -- -L dpdk:0,mtu=9000\n"
-	"  weft-perf --no-pci --vdev=net_memif0,role=client,socket=/run/m0 -- -L dpdk:0,mtu=9000 "
-	"-t table localhost\n";
+	"  weft-perf --no-pci --vdev=net_memif0,role=server,socket=/run/m0,bsize=9216 --\n"
+	"  weft-perf --no-pci --vdev=net_memif0,role=client,socket=/run/m0,bsize=9216 -- -t table "
+	"localhost\n";
 
 static const struct {
 	const char *name;
@@ -146,7 +147,7 @@ static int option_test(struct perf_options *o, const char *name)
 
 enum { OPT_VERSION = 256, OPT_SWEEP, OPT_GRAPH };
 
-static const char shorts[] = ":t:s:n:D:w:O:VUzfvB:h" PEER_SHORTS;
+static const char shorts[] = ":t:s:n:D:w:O:VUzfvB:kh" PEER_SHORTS;
 static const struct option longs[] = {{"test", required_argument, NULL, 't'},
 				      {"size", required_argument, NULL, 's'},
 				      {"iterations", required_argument, NULL, 'n'},
@@ -159,6 +160,7 @@ static const struct option longs[] = {{"test", required_argument, NULL, 't'},
 				      {"final", no_argument, NULL, 'f'},
 				      {"csv", no_argument, NULL, 'v'},
 				      {"bind", required_argument, NULL, 'B'},
+				      {"keep", no_argument, NULL, 'k'},
 				      {"help", no_argument, NULL, 'h'},
 				      {"version", no_argument, NULL, OPT_VERSION},
 				      {"sweep", no_argument, NULL, OPT_SWEEP},
@@ -196,8 +198,7 @@ static int option_value(struct perf_options *o, int c, const char *value)
 	case 'O':
 		return cli_count("-O", value, 1, 65536, &o->window) ? APP_USAGE : APP_OK;
 	case 'B':
-		o->peer.local = value;
-		return APP_OK;
+		return peer_local(&o->peer, value);
 	case OPT_GRAPH:
 		return option_graph(o, value);
 	default:
@@ -219,6 +220,9 @@ static void option_flag(struct perf_options *o, int c)
 		break;
 	case 'f':
 		o->final_only = true;
+		break;
+	case 'k':
+		o->keep = true;
 		break;
 	case 'v':
 		o->csv = true;
@@ -263,11 +267,10 @@ static int complete(struct perf_options *o, int argc, char **argv)
 			  argv[optind + 1]);
 		return APP_USAGE;
 	}
-	if (optind < argc)
-		o->peer.host = argv[optind];
-	if (o->table && o->csv) {
-		cli_error("-t table is for people; for CSV (-v) run tag_lat and tag_bw one after "
-			  "the other");
+	if (optind < argc && peer_host(&o->peer, argv[optind]))
+		return APP_USAGE;
+	if (o->keep && o->peer.host) {
+		cli_error("-k is for a server, which has no host to connect to");
 		return APP_USAGE;
 	}
 	if (o->tests[0] == PERF_TAG_FLOOD && !o->iters)
@@ -288,6 +291,9 @@ static int complete(struct perf_options *o, int argc, char **argv)
 							  : "8",
 					       &o->sizes))
 		return APP_FAIL;
+	/* For programs the two tests of a size are two rows. */
+	if (o->csv)
+		o->table = false;
 	return judge_test(o);
 }
 

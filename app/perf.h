@@ -117,6 +117,7 @@ struct perf_options {
 	bool table;        /**< latency and bandwidth of a size in one line */
 	bool final_only;
 	bool csv;
+	bool keep; /**< server: wait for the next client when one is done */
 };
 
 /** Names and kinds of tests. */

@@ -37,7 +37,7 @@ static int tell(struct peer *p, enum oob_type type, const void *data, size_t len
 
 static int hear(struct peer *p, enum oob_type type, void *data, size_t length)
 {
-	uint64_t wire[WIRE_MAX];
+	uint64_t wire[WIRE_MAX] = {0};
 	int ret = peer_hear(p, type, wire, length);
 
 	for (size_t i = 0; i < length / 8; i++)
@@ -177,16 +177,32 @@ static int serve(struct perf_session *s)
 	return ret;
 }
 
-int perf_server(const struct perf_options *opts)
+static int serve_one(const struct perf_options *opts, struct oob_server *door)
 {
 	struct perf_session s = {.opts = opts};
 	int ret = peer_init(&s.peer, &opts->peer);
 
+	s.peer.door = door;
 	if (!ret)
 		ret = peer_meet(&s.peer);
 	if (!ret)
 		ret = serve(&s);
 	return end_session(&s, ret);
+}
+
+int perf_server(const struct perf_options *opts)
+{
+	struct oob_server *door = NULL;
+	int ret;
+
+	if (!opts->keep)
+		return serve_one(opts, NULL);
+	ret = peer_listen(&opts->peer, &door);
+	/* Whatever became of one client, the next one is served; what stays wrong here ends it. */
+	while (ret != APP_FAIL && ret != APP_USAGE && !sys_signal())
+		ret = serve_one(opts, door);
+	oob_server_close(door);
+	return ret;
 }
 
 /* ---- client */

@@ -143,7 +143,65 @@ summary_line() {
 	server_code && grep -qE '^sent 293\.0 KiB .*received 0 B' "$dir/client.err"
 }
 
+# -d at one end or both: nothing is read, all else goes on.
+no_stdin() { # SERVER_OPTION CLIENT_OPTION EXPECTED_AT_CLIENT EXPECTED_AT_SERVER
+	new_pair 2
+	server_in=$dir/small
+	# shellcheck disable=SC2086
+	start_server "$cat" -l $1 || return 1
+	server_in=
+	# shellcheck disable=SC2086
+	client "$cat" $2 <"$dir/big" || return 1
+	server_code || return 1
+	cmp "$dir/client.out" "$3" && cmp "$dir/server.out" "$4"
+}
+
+# A peer that announces pieces of 1 KiB and sends one of 1 MiB: not a byte of it is written, and nothing behind the buffer.
+liar() {
+	local rc=0 code=0
+	new_pair 1
+	start_server "$cat" -l || return 1
+	timeout -k 10 100 "$build/test/proc/proc_cat_liar" "${eal_client[@]}" -- "$host" "$port" "$lanes" >"$dir/client.out" \
+		2>"$dir/client.err" || rc=$?
+	server_code || code=$?
+	echo "exit codes: liar $rc, server $code"
+	[ $code = 3 ] && [ $rc = 3 ] && [ ! -s "$dir/server.out" ] &&
+		sentence "$dir/server.err" "a piece of 1048576 bytes, though it had announced at most 1024"
+}
+
+host_and_port() {
+	new_pair 1
+	start_server "$cat" -l || return 1
+	echo question | timeout -k 10 100 "$cat" "${eal_client[@]}" -- -L "$lanes" "$1:$port" >"$dir/client.out" 2>"$dir/client.err" || return 1
+	server_code && [ "$(cat "$dir/server.out")" = question ]
+}
+
+# A client comes through though silent connections have taken every place at the server's door.
+silent_strangers() {
+	local fds=() fd i begin
+	new_pair 1
+	start_server "$cat" -l || return 1
+	for ((i = 0; i < 20; i++)); do
+		exec {fd}<>"/dev/tcp/127.0.0.1/$port" && fds+=("$fd")
+	done
+	begin=$SECONDS
+	echo question | client "$cat" || return 1
+	[ $((SECONDS - begin)) -lt 5 ] || { echo "after $((SECONDS - begin)) s"; return 1; }
+	server_code || return 1
+	for fd in "${fds[@]}"; do
+		exec {fd}>&-
+	done
+	[ "$(cat "$dir/server.out")" = question ]
+}
+
 check "a file each way, SHA-256" both_ways
+check "-d at the server: its input is not read" no_stdin -d "" /dev/null "$dir/big"
+check "-d at the client: its input is not read" no_stdin "" --no-stdin "$dir/small" /dev/null
+check "-d at both ends: nothing, and a good end" no_stdin -d -d /dev/null /dev/null
+check "a peer that sends more than it announced" liar
+check "HOST:PORT" host_and_port 127.0.0.1
+check "[IPV6]:PORT" host_and_port "[::1]"
+check "silent connections keep nobody out" silent_strangers
 check "pieces of 100 bytes, one in flight" both_ways -b 100 -O 1
 check "pieces of 3 MB" both_ways -b 3000000
 check "nothing at all" one_way true

@@ -55,6 +55,34 @@ table() {
 	[ "$(grep -cE '^ +(8|64k|1M)  [a-z/-]+ +[0-9]+:[0-9]+ ' "$dir/client.out")" = 3 ]
 }
 
+# For programs: two rows a size.
+table_csv() {
+	perf_pair 1 -t table -v -f -s 8,64k -n 20 || return 1
+	[ "$(sed 1d "$dir/client.out" | cut -d, -f12,13 | tr '\n' ' ')" = "tag_lat,8 tag_bw,8 tag_lat,65536 tag_bw,65536 " ]
+}
+
+# A server that stays: two clients one after the other, a third one meanwhile is told who is served.
+keeps() {
+	local pid rc=0
+	new_pair 1
+	start_server "$perf" -k || return 1
+	client "$perf" -t tag_lat -n 100 -f || return 1
+	until_said "$dir/server.err" "(waiting for a client.*\n?){1}" "$server_pid" || return 1
+	for ((i = 0; i < 1200 && $(grep -c "waiting for a client" "$dir/server.err") < 2; i++)); do sleep 0.05; done
+	: >"$dir/client.out"
+	client "$perf" -t tag_bw -s 64 -n 1000000000000 &
+	pid=$!
+	until_said "$dir/client.out" '^test ' $pid || return 1
+	timeout -k 10 100 "$perf" --no-huge -m 64 --no-pci --file-prefix=third$$ -- -p "$port" -L self "$host" >"$dir/third.out" 2>"$dir/third.err" || rc=$?
+	[ $rc != 0 ] && grep -q "busy with" "$dir/third.err" || { cat "$dir/third.err"; return 1; }
+	kill "$(program_pid "$server_pid")"
+	wait $pid
+	rc=0
+	server_code || rc=$?
+	echo "the server's exit code is $rc"
+	[ $rc = 143 ]
+}
+
 # WEFT_PROTO_INFO: the ends choose by the same numbers, so they print the same tables, for every kind of operation. Of each other they name the other one.
 same_tables() {
 	local end op
@@ -146,6 +174,8 @@ check "tag_bw: registered memory" perf_pair 2 -t tag_bw -s 64k,1M -n 100 -f -V -
 check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V -S MULTI_EAGER_LIMIT=0
 check "a line per second" line_per_second
 check "the table: size, protocol, shares, latency, bandwidth" table
+check "the table as CSV" table_csv
+check "-k: one client after the other, and a third one is told who is served" keeps
 check "WEFT_PROTO_INFO: both ends print the same tables" same_tables
 check "--counters: what went over the lane" counters_at_the_end
 check "tag_flood: 64 KiB messages late and in reverse order" flood_arrives 64k 500

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -163,6 +164,56 @@ static void wrong_options_are_named(void **state)
 	assert_non_null(strstr(cli_last_error(), "takes no value"));
 }
 
+static void splits(const char *text, const char *host, uint16_t port)
+{
+	char buf[32];
+	uint16_t got = 7;
+
+	assert_int_equal(cli_host_port(text, buf, sizeof(buf), &got), 0);
+	assert_string_equal(buf, host);
+	assert_int_equal(got, port);
+}
+
+static void refuses(const char *text, const char *words)
+{
+	char buf[32];
+	uint16_t got = 7;
+
+	assert_int_equal(cli_host_port(text, buf, sizeof(buf), &got), -EINVAL);
+	assert_non_null(strstr(cli_last_error(), words));
+	assert_int_equal(got, 7);
+}
+
+static void hosts_may_have_a_port(void **state)
+{
+	(void)state;
+	splits("node1", "node1", 7);
+	splits("node1:13378", "node1", 13378);
+	splits("10.0.0.1:1", "10.0.0.1", 1);
+	splits("fd00::1", "fd00::1", 7);
+	splits("::1", "::1", 7);
+	splits("[fd00::1]", "fd00::1", 7);
+	splits("[::1]:65535", "::1", 65535);
+	refuses("", "no host");
+	refuses(":1", "no host");
+	refuses("[]:1", "no host");
+	refuses("[::1", "no host");
+	refuses("[::1]x", "no host");
+	refuses("a-name-that-is-too-long-for-its-buffer", "no host");
+	refuses("node1:", "port");
+	refuses("node1:0", "port");
+	refuses("node1:65536", "port");
+	refuses("[::1]:x", "port");
+}
+
+static void sentences_cannot_command_a_terminal(void **state)
+{
+	(void)state;
+	cli_error("the peer says: %s", "\033]0;x\007\x9b"
+				       "2J");
+	assert_string_equal(cli_last_error(), "the peer says: ?]0;x??2J");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +226,8 @@ int main(void)
 		cmocka_unit_test(malformed_lists_leave_nothing),
 		cmocka_unit_test(size_text_reads_back),
 		cmocka_unit_test(wrong_options_are_named),
+		cmocka_unit_test(hosts_may_have_a_port),
+		cmocka_unit_test(sentences_cannot_command_a_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,9 +17,10 @@
 
 #include "app/cli.h"
 #include "app/oob.h"
+#include "app/sys.h"
 
 struct ends {
-	int fd;
+	struct oob_server *door;
 	struct oob *server, *client;
 	int result;
 };
@@ -35,7 +36,7 @@ static void *accept_thread(void *arg)
 {
 	struct ends *e = arg;
 
-	e->result = oob_accept(e->fd, NULL, NULL, &e->server);
+	e->result = oob_server_accept(e->door, NULL, NULL, &e->server);
 	return NULL;
 }
 
@@ -43,10 +44,9 @@ static void join_ends(struct ends *e, const char *host)
 {
 	pthread_t thread;
 
-	e->fd = oob_listen(host, 0);
-	assert_true(e->fd >= 0);
+	assert_int_equal(oob_server_open(host, 0, &e->door), 0);
 	assert_int_equal(pthread_create(&thread, NULL, accept_thread, e), 0);
-	assert_int_equal(oob_connect(host, oob_listen_port(e->fd), 1, NULL, NULL, &e->client), 0);
+	assert_int_equal(oob_connect(host, oob_server_port(e->door), 1, NULL, NULL, &e->client), 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(e->result, 0);
 }
@@ -55,7 +55,7 @@ static void part_ends(struct ends *e)
 {
 	oob_close(e->client);
 	oob_close(e->server);
-	close(e->fd);
+	oob_server_close(e->door);
 }
 
 static void messages_keep_order_and_bytes(void **state)
@@ -164,7 +164,7 @@ static void bye_is_seen_behind_other_messages(void **state)
 	assert_int_equal(oob_poll(e.server), 0);
 	assert_int_equal(oob_peer_bye(e.server, &code, text, sizeof(text)), 1);
 	assert_int_equal(code, 7);
-	assert_string_equal(text, "no lane  [2J");
+	assert_string_equal(text, "no lane ?[2J");
 	assert_int_equal(oob_take(e.server, OOB_RESULT, text, &length), 0);
 	assert_int_equal(length, 3);
 	assert_int_equal(oob_take(e.server, OOB_RESULT, text, &length), -ESHUTDOWN);
@@ -216,32 +216,92 @@ static void strangers_are_sent_away(void **state)
 	struct ends e = {0};
 
 	(void)state;
-	e.fd = oob_listen("127.0.0.1", 0);
-	assert_true(e.fd >= 0);
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
 	pthread_create(&accepter, NULL, accept_thread, &e);
 	for (unsigned int i = 0; i < count; i++) {
-		all[i].port = oob_listen_port(e.fd);
+		all[i].port = oob_server_port(e.door);
 		pthread_create(&threads[i], NULL, stranger_thread, &all[i]);
 		pthread_join(threads[i], NULL);
 	}
-	assert_int_equal(oob_connect("127.0.0.1", oob_listen_port(e.fd), 1, NULL, NULL, &e.client),
-			 0);
+	assert_int_equal(
+		oob_connect("127.0.0.1", oob_server_port(e.door), 1, NULL, NULL, &e.client), 0);
 	pthread_join(accepter, NULL);
 	assert_int_equal(e.result, 0);
+	part_ends(&e);
+}
+
+static int connect_to(uint16_t port)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons(port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+/* More of them than there are places, and they stay connected. */
+static void silent_connections_keep_nobody_out(void **state)
+{
+	struct ends e = {0};
+	int silent[40];
+	pthread_t accepter;
+	double begin;
+
+	(void)state;
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &e.door), 0);
+	pthread_create(&accepter, NULL, accept_thread, &e);
+	for (unsigned int i = 0; i < 40; i++)
+		silent[i] = connect_to(oob_server_port(e.door));
+	begin = sys_seconds();
+	assert_int_equal(
+		oob_connect("127.0.0.1", oob_server_port(e.door), 1, NULL, NULL, &e.client), 0);
+	pthread_join(accepter, NULL);
+	/* Long before the silent ones' time of 5 s is over. */
+	assert_true(sys_seconds() - begin < 3);
+	assert_int_equal(e.result, 0);
+	for (unsigned int i = 0; i < 40; i++)
+		close(silent[i]);
+	part_ends(&e);
+}
+
+static int refuse(void *arg)
+{
+	struct ends *e = arg;
+
+	oob_server_refuse(e->door, "busy with another client");
+	return 0;
+}
+
+static void a_busy_server_says_so(void **state)
+{
+	struct ends e = {0};
+	struct oob *second = NULL;
+
+	(void)state;
+	join_ends(&e, "127.0.0.1");
+	assert_int_equal(oob_connect("127.0.0.1", oob_server_port(e.door), 1, refuse, &e, &second),
+			 -EPROTO);
+	assert_non_null(strstr(cli_last_error(), "busy with another client"));
+	assert_null(second);
+	/* And the first one goes on. */
+	assert_int_equal(oob_send(e.client, OOB_RESULT, "abc", 3), 0);
 	part_ends(&e);
 }
 
 static void nobody_there_and_port_taken(void **state)
 {
 	struct oob *oob = NULL;
-	int fd = oob_listen("127.0.0.1", 0);
-	uint16_t port = oob_listen_port(fd);
+	struct oob_server *door, *second;
+	uint16_t port;
 
 	(void)state;
-	assert_true(fd >= 0);
-	assert_int_equal(oob_listen("127.0.0.1", port), -EADDRINUSE);
+	assert_int_equal(oob_server_open("127.0.0.1", 0, &door), 0);
+	port = oob_server_port(door);
+	assert_int_equal(oob_server_open("127.0.0.1", port, &second), -EADDRINUSE);
 	assert_non_null(strstr(cli_last_error(), "taken"));
-	close(fd);
+	oob_server_close(door);
 	assert_int_equal(oob_connect("127.0.0.1", port, 0, NULL, NULL, &oob), -ECONNREFUSED);
 	assert_non_null(strstr(cli_last_error(), "nobody listens"));
 	assert_null(oob);
@@ -257,6 +317,8 @@ int main(void)
 		cmocka_unit_test(the_end_of_the_peer_is_noticed),
 		cmocka_unit_test(bye_is_seen_behind_other_messages),
 		cmocka_unit_test(strangers_are_sent_away),
+		cmocka_unit_test(silent_connections_keep_nobody_out),
+		cmocka_unit_test(a_busy_server_says_so),
 		cmocka_unit_test(nobody_there_and_port_taken),
 	};
 

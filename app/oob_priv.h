@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file oob_priv.h
+ * What the files of the out-of-band connection share: oob.c (messages), oob_connect.c (both ends' first words, the
+ * client), oob_server.c (who is let in).
+ */
+#ifndef APP_OOB_PRIV_H
+#define APP_OOB_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "oob.h"
+
+#define OOB_HEADER 12u
+#define OOB_HELLO_SECONDS 5.0
+
+struct addrinfo;
+struct sockaddr_storage;
+
+struct oob {
+	int fd;
+	int status; /* 0, or why nothing more will come */
+	uint32_t barriers;
+	bool bye; /* a BYE is among the kept messages, or was taken */
+	int32_t bye_code;
+	char bye_text[256];
+	char name[96];
+	size_t in_length;
+	uint8_t in[4 * (OOB_HEADER + OOB_MAX)];
+};
+
+static inline void oob_put32(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+static inline uint32_t oob_get32(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* oob_connect.c */
+
+/** Take over a connected socket; it is closed when there is no memory. */
+struct oob *oob_new(int fd);
+
+/** Addresses of a host; NULL after a sentence. */
+struct addrinfo *oob_resolve(const char *host, uint16_t port, int flags);
+
+/** Say who we are. */
+int oob_say_hello(struct oob *oob);
+
+/**
+ * Look at the peer's first words without waiting.
+ * @return 0 it is one of us, -EAGAIN it has said too little yet, or -EPROTO with a reason in @p why
+ */
+int oob_check_hello(struct oob *oob, char *why, size_t len);
+
+#endif /* APP_OOB_PRIV_H */
