@@ -18,7 +18,7 @@ static const char help[] =
 	"lanes with WEFT_PROTO_INFO=y.\n"
 	"\n"
 	"  -L, --lanes FILE       profile of the lanes ('-': standard input); see weft-info(1) and "
-	"examples/profiles\n"
+	"share/doc/weft/profiles of the prefix\n"
 	"  -o, --op OPERATION     tag_send (default), tag_send_sync, am_send, put, get, amo,\n"
 	"                         amo_fetch (or fadd, cswap), rndv_data\n"
 	"  -f, --format FORMAT    table (default), csv or text\n"
@@ -145,7 +145,7 @@ static int parse(struct options *o, int argc, char **argv)
 	if (o->lanes)
 		return APP_OK;
 	cli_error(
-		"say which lanes: --lanes FILE describes them, examples/profiles has some. A running "
+		"say which lanes: --lanes FILE describes them, share/doc/weft/profiles of the prefix has some. A running "
 		"program prints those of its endpoints with WEFT_PROTO_INFO=y");
 	return APP_USAGE;
 }

@@ -162,14 +162,21 @@ check_man() {
 }
 
 check_install() {
-	local prefix=$work/prefix pc
+	local prefix=$work/prefix pc name
 	rm -rf "$prefix"
 	meson configure "$weft_build" -Dprefix=/usr/local >/dev/null
 	DESTDIR=$prefix meson install -C "$weft_build" --no-rebuild --quiet || return 1
 	pc=$(find "$prefix" -name weft.pc)
 	[ -n "$pc" ] || { echo "weft.pc is not installed"; return 1; }
+	# The pages name files of share/doc/weft.
+	for name in $(grep -ohE '[a-z]+\.md' "$prefix"/usr/local/share/man/man*/weft* | sort -u); do
+		[ -f "$prefix/usr/local/share/doc/weft/$name" ] || { echo "a page names $name, which is not installed"; return 1; }
+	done
+	[ -f "$prefix/usr/local/share/doc/weft/profiles/ena-4.ini" ] || { echo "no profile is installed"; return 1; }
 	[ -f "$prefix/usr/local/include/weft.h" ] || { echo "weft.h is not installed"; return 1; }
 	[ -n "$(find "$prefix" -name 'libweft.so.0')" ] || { echo "libweft.so.0 is not installed"; return 1; }
+	# Without LD_LIBRARY_PATH and ldconfig: the programs know where their library lies.
+	env -u LD_LIBRARY_PATH "$prefix/usr/local/bin/weft-info" --version || return 1
 	if [ -n "$(find "$prefix" -name '*.a')" ]; then
 		echo "static archives are installed"
 		return 1
