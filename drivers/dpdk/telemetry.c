@@ -13,6 +13,8 @@
 #include <rte_config.h>
 #include <rte_telemetry.h>
 
+#include "compat.h"
+
 #define ENTRIES_MAX 250  /* of a dictionary or an array of DPDK's, nearly */
 #define PATIENCE_MS 1000 /* for a worker that does not poll */
 
@@ -153,9 +155,9 @@ static void add_entries(const struct weft_telemetry *t, struct rte_tel_data *d)
 	}
 	rte_tel_data_start_dict(d);
 	for (i = 0; i < t->num; i++)
-		rte_tel_data_add_dict_u64(d, t->entries[i].text, t->entries[i].value);
+		rte_tel_data_add_dict_uint(d, t->entries[i].text, t->entries[i].value);
 	if (t->left_out)
-		rte_tel_data_add_dict_u64(d, "left_out", t->left_out);
+		rte_tel_data_add_dict_uint(d, "left_out", t->left_out);
 }
 
 static int say(struct rte_tel_data *d, const char *text)

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What differs between the DPDK versions that Weft builds with, 22.11 (Debian 12) and 24.11 (Debian 13), by the names of
+ * the newer one. Nothing else in the tree asks which version it is.
+ */
+
+#ifndef WEFT_DPDK_COMPAT_H
+#define WEFT_DPDK_COMPAT_H
+
+#include <rte_config.h>
+#include <rte_telemetry.h>
+#include <rte_version.h>
+
+#if RTE_VERSION < RTE_VERSION_NUM(23, 3, 0, 0)
+
+/* The name of 22.11, rte_tel_data_add_dict_u64(), is deprecated later. */
+static inline int rte_tel_data_add_dict_uint(struct rte_tel_data *d, const char *name,
+					     uint64_t value)
+{
+	return rte_tel_data_add_dict_u64(d, name, value);
+}
+
+#endif
+
+#endif
