@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Makes a Debian 12 ready for Weft: packages, hugepages, the build. Other scripts source it; called as a
+# Makes a Debian 12 or 13 ready for Weft: packages, hugepages, the build. Other scripts source it; called as a
 # program it installs the groups named:
 #
 #	devtools/setup.sh [--hugepages] [GROUP...]		groups: build test demo bench (default: build)
 #
 # As root it installs what is missing and nothing else; as somebody else it only says what is missing.
 # WEFT_NO_INSTALL=1 leaves packages alone. WEFT_HUGEPAGES=N asks for N pages of 2 MiB (default 512),
-# 0 for none.
+# 0 for none. WEFT_WERROR=1 makes the compiler's warnings errors, which is for continuous integration and for those
+# who change Weft: another compiler or DPDK may warn of what is no fault.
 
 weft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck disable=SC2034 # read by those who source this
@@ -122,18 +123,21 @@ weft_hugetlbfs() {
 	mkdir -p /dev/hugepages 2>/dev/null && mount -t hugetlbfs hugetlbfs /dev/hugepages 2>/dev/null
 }
 
-# weft_compile DIR [MESON OPTION...]: configures DIR if it isn't yet, and builds; output only when it fails.
+# weft_compile DIR [MESON OPTION...]: configures DIR if it isn't yet, and builds; output only when it fails, or warnings.
 weft_compile() {
-	local dir=$1 log
+	local dir=$1 log werror=false
 	shift
+	[ -z "${WEFT_WERROR:-}" ] || werror=true
 	log=$(mktemp "${TMPDIR:-/tmp}/weft-build.XXXXXX")
 	if [ ! -f "$dir/build.ninja" ]; then
-		if ! meson setup "$dir" "$weft_root" "$@" >"$log" 2>&1; then
+		if ! meson setup "$dir" "$weft_root" -Dwerror=$werror "$@" >"$log" 2>&1; then
 			tail -n 30 "$log" >&2
 			rm -f "$log"
 			printf '%s: meson could not configure %s\n' "${0##*/}" "$dir" >&2
 			return 1
 		fi
+	elif [ $werror = true ]; then
+		meson configure "$dir" -Dwerror=true "$@" >/dev/null
 	fi
 	if ! ninja -C "$dir" >"$log" 2>&1; then
 		grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 60 >&2
@@ -141,6 +145,7 @@ weft_compile() {
 		printf '%s: ninja could not build %s\n' "${0##*/}" "$dir" >&2
 		return 1
 	fi
+	grep 'warning: ' "$log" | sort -u >&2 || true
 	rm -f "$log"
 }
 
@@ -151,7 +156,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
 	for arg; do
 		case $arg in
 		--hugepages) huge=1 ;;
-		-h | --help) sed -n '4,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+		-h | --help) sed -n '4,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
 		-*) weft_die "no option '$arg'; see --help" ;;
 		*) groups+=("$arg") ;;
 		esac
