@@ -4,7 +4,7 @@
 # Makes a Debian 12 or 13 ready for Weft: packages, hugepages, the build. Other scripts source it; called as a
 # program it installs the groups named:
 #
-#	devtools/setup.sh [--hugepages] [GROUP...]		groups: build test demo bench (default: build)
+#	devtools/setup.sh [--hugepages] [GROUP...]		groups: build test demo bench fresh (default: build)
 #
 # As root it installs what is missing and nothing else; as somebody else it only says what is missing.
 # WEFT_NO_INSTALL=1 leaves packages alone. WEFT_HUGEPAGES=N asks for N pages of 2 MiB (default 512),
@@ -30,7 +30,8 @@ weft_packages() {
 			perftest ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iproute2 gnuplot-nox ;;
-		*) weft_die "no package group called '$group'; there are build, test, demo and bench" ;;
+		fresh) printf '%s\n' debootstrap debian-archive-keyring git mount util-linux ;;
+		*) weft_die "no package group called '$group'; there are build, test, demo, bench and fresh" ;;
 		esac
 	done | sort -u
 }
