@@ -101,6 +101,7 @@ unsigned int weft_conns_timers(struct weft_worker *w)
 		return 0;
 	w->next_timer = UINT64_MAX;
 	pending_timers(w);
+	weft_iface_timers(w);
 	for (ep = LIST_FIRST(&w->conns->timers); ep != NULL; ep = next) {
 		next = LIST_NEXT(ep, timer_entry);
 		if (w->now < ep->timer) {

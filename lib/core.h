@@ -19,6 +19,7 @@
 
 #include "backoff.h"
 #include "lane.h"
+#include "log.h"
 #include "mem_key.h"
 #include "weft.h"
 #include "wire.h"
@@ -122,6 +123,18 @@ extern const struct weft_lane_driver *const weft_drivers[];
 
 #define WEFT_MAX_IFACES 16
 
+/** What is known of an iface's link: iface_event.c. */
+struct weft_iface_link {
+	bool up;
+	bool ended;
+	bool seen;        /* it has been up */
+	bool told;        /* a line says that it is down */
+	uint64_t since;   /* when it went down, or the iface was opened */
+	double up_after;  /* s from opening to the first link; 0 = it was there */
+	uint64_t look_at; /* when to look whether it has come; UINT64_MAX = not */
+	struct weft_log_limit limit;
+};
+
 struct weft_worker {
 	/* progress */
 	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
@@ -140,6 +153,7 @@ struct weft_worker {
 	uint32_t ep_table_size;
 	uint32_t next_generation;
 	bool destroying; /* only teardown goes on: nothing is delivered or accepted */
+	struct weft_iface_link links[WEFT_MAX_IFACES]; /* of ifaces[] */
 	struct weft_conns *conns;
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);
@@ -287,6 +301,18 @@ static inline unsigned int weft_mem_access(const struct weft_mem *mem)
 /** Driver state of @p mem for @p iface, or NULL. */
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 				       const struct weft_lane_iface *iface);
+
+/* iface_event.c: what happens to ports and devices, in the log */
+
+/** ifaces[@p index] was opened. */
+void weft_iface_link_init(struct weft_worker *w, unsigned int index);
+/** weft_lane_open.iface_event; @p arg is the worker. */
+void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_iface_event ev,
+		      const char *text);
+/** Why @p iface has no link and what to do, in a sentence. */
+void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size);
+/** Links that have not come: part of weft_conns_timers(). */
+void weft_iface_timers(struct weft_worker *w);
 
 /** What the worker tells its lanes' drivers about itself; report.c. */
 struct weft_lane_report weft_worker_report(struct weft_worker *w);

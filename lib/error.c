@@ -52,6 +52,7 @@ static const struct {
 	{ECONNRESET, "the peer closed the connection or was restarted"},
 	{ECONNREFUSED, "the peer refused the connection"},
 	{EHOSTUNREACH, "the peer cannot be reached from any local interface"},
+	{ENETRESET, "the network device must be reset"},
 	{ENETDOWN, "the network interface is down"},
 	{ENETUNREACH, "no network reaches the peer"},
 	{EPROTO, "the peer broke the protocol"},

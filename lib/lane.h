@@ -30,6 +30,10 @@
  *  6. Nothing from the wire is believed before the driver's gate has checked it; what is dropped is
  *     counted by reason.
  *
+ *  7. What happens to the port or the device is told: #weft_lane_iface_event. A link that is lost
+ *     ends no lep by itself (it may be back in a second); a device that is gone or wants a reset
+ *     ends all of them at once, with a sentence that names it and the cause.
+ *
  * Threads: an iface and its leps belong to their worker's thread; the protocol layer holds the
  * worker's lock where there is one. query(), open() and close() are called under a context-wide
  * lock.
@@ -47,7 +51,7 @@
 
 #include "platform.h"
 
-#define WEFT_LANE_ABI 3u
+#define WEFT_LANE_ABI 4u
 
 /* Feature bits of an iface. */
 #define WEFT_LANE_F_SHORT (1ull << 0) /**< am_short() */
@@ -103,7 +107,22 @@ struct weft_lane_iface;
 struct weft_lane_ep;
 struct weft_mem_lane; /* driver's own per-registration state */
 
-/** Attributes of an iface, fixed while it is open. */
+/** How an iface's link behaves: what may be said of one that is not up. */
+enum weft_lane_link {
+	/** memory, or another process's: up when the other side is there; nothing is wrong without */
+	WEFT_LANE_LINK_PEER,
+	/** another's (the kernel's, an RDMA device's): it was there before, or is missing */
+	WEFT_LANE_LINK_HOST,
+	/** a NIC that we have started: the link may take #WEFT_LANE_LINK_WAIT_NS to come */
+	WEFT_LANE_LINK_NIC,
+};
+/** So long nobody complains about a #WEFT_LANE_LINK_NIC without link. */
+#define WEFT_LANE_LINK_WAIT_NS 5000000000ull
+
+/**
+ * Attributes of an iface, fixed while it is open; but bandwidth and bandwidth_from may change with
+ * #WEFT_LANE_IFACE_EV_LINK_UP and #WEFT_LANE_IFACE_EV_SPEED (not with #WEFT_LANE_F_BW_SET).
+ */
 struct weft_lane_attr {
 	uint64_t features;
 	double bandwidth;     /**< nominal rate of payload, bytes/s */
@@ -129,6 +148,7 @@ struct weft_lane_attr {
 	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
 	char device[64];     /**< identity of the card/port: equal strings = the same hardware */
 	char domain[32];     /**< registration domain: registrations are shared inside one */
+	enum weft_lane_link link;
 	/**
 	 * where bandwidth, latency and overheads come from, for people: "link speed", "copy rate of this CPU". NULL =
 	 * stated by the driver
@@ -184,6 +204,31 @@ enum weft_lane_event {
 typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev,
 				   int status, const char *text);
 
+enum weft_lane_iface_event {
+	/** the link is lost, or went unnoticed until now; leps stay. Told once until it is back */
+	WEFT_LANE_IFACE_EV_LINK_DOWN,
+	/** the link is there; also the first time, when it was not there at open. With its speed */
+	WEFT_LANE_IFACE_EV_LINK_UP,
+	/** attr.bandwidth has changed while the link was up */
+	WEFT_LANE_IFACE_EV_SPEED,
+	/**
+	 * The device is gone, or is of no use before a reset: every lep gets its EV_DOWN right
+	 * after this, connecting is refused (is_reachable() says why), and what waited to be sent is
+	 * counted and dropped. The iface can only be closed. Told once; no other event follows.
+	 */
+	WEFT_LANE_IFACE_EV_ENDED,
+};
+
+/**
+ * Event of an iface as a whole; runs inside progress(). The worker writes the log line, with the
+ * iface's name and device in front and how long the link was away: @p text adds to it.
+ *
+ * @param text  LINK_UP and SPEED: the speed, "10 Gb/s"; LINK_DOWN: the cause if it is known; "" =
+ *   nothing to add. ENDED: a sentence with the cause and the way out
+ */
+typedef void (*weft_lane_iface_event_cb)(void *arg, struct weft_lane_iface *iface,
+					 enum weft_lane_iface_event ev, const char *text);
+
 /**
  * What a worker can tell about itself, for drivers that have a management interface. All optional
  * (NULL). To be called by the worker's thread inside progress(), and not inside a callback.
@@ -211,6 +256,8 @@ struct weft_lane_open {
 	double copy_bw; /**< bytes/s at which this CPU copies; 0 = not known */
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
+	/** NULL = nobody wants to know */
+	weft_lane_iface_event_cb iface_event;
 	void *arg;
 	struct weft_lane_report report;
 };
@@ -395,7 +442,12 @@ struct weft_lane_ops {
 			    size_t why_len);
 	/** Address bytes (of any iface of this driver) in words. */
 	void (*print_address)(const void *addr, size_t len, char *buf, size_t size);
+	/**
+	 * Is there a link now? Changes are told by events, too, but by drivers that can see none.
+	 */
 	bool (*link_up)(struct weft_lane_iface *iface);
+	/** Optional: why there is no link and what to do, in a sentence; "" = not known. */
+	void (*link_text)(struct weft_lane_iface *iface, char *buf, size_t size);
 	/**
 	 * Optional (NULL = nothing is measured): what is known once the lep is up. Protocols are chosen by it instead of by
 	 * the attributes.

@@ -263,6 +263,9 @@ struct weft_iface_info {
 	uint64_t features; /**< WEFT_LANE_F_* of lane.h */
 	/** where these numbers come from, in words */
 	char bandwidth_from[64], latency_from[64], overhead_from[64];
+	/** not up yet, but may be soon: a NIC started less than 5 s ago; make progress, ask again */
+	int link_expected;
+	double up_after; /**< s from opening until there was a link; 0 = at once, or there is none */
 };
 
 /** Describe interface @p index. @return 0, or -ENOENT past the last one. */

@@ -67,6 +67,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 						      : weft_bcopy_bw(w->ctx->platform),
 		.recv = worker_recv,
 		.event = worker_event,
+		.iface_event = weft_iface_event,
 		.arg = w,
 		.report = weft_worker_report(w),
 	};
@@ -89,6 +90,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		weft_lane_numbers_apply(numbers, &iface->attr);
 	iface->user = w;
 	w->ifaces[w->num_ifaces++] = iface;
+	weft_iface_link_init(w, w->num_ifaces - 1);
 	weft_mem_iface_opened(w->ctx, iface);
 	/* Without its control channel it can still be reached over other lanes. */
 	if (driver->control != NULL && !is_open(w, driver->control, resource))
@@ -422,17 +424,37 @@ void weft_worker_release_address(struct weft_worker *w, void *address)
 
 /* ------------------------------------------------------------------ query */
 
-static const char *use_of(uint64_t features, bool up)
+static const char *use_of(uint64_t features)
 {
 	if (features & WEFT_LANE_F_LOOPBACK)
 		return "messages to the own worker";
-	if (!up)
-		return "link is down: check the cable, the switch or the other end";
 	if (features & WEFT_LANE_F_CONTROL)
 		return "connects peers where no other lane can";
 	if (!weft_address_bootable(features))
 		return "used once another lane has connected the peers";
 	return "used";
+}
+
+static void fill_link_info(const struct weft_worker *w, unsigned int index,
+			   struct weft_iface_info *info)
+{
+	struct weft_lane_iface *iface = w->ifaces[index];
+	const struct weft_iface_link *l = &w->links[index];
+	char use[sizeof(info->why)];
+
+	info->up = iface->ops->link_up(iface);
+	info->up_after = l->up_after;
+	info->link_expected = !info->up && l->look_at != UINT64_MAX;
+	if (info->up)
+		snprintf(use, sizeof(use), "%s", use_of(iface->attr.features));
+	else if (info->link_expected)
+		snprintf(use, sizeof(use),
+			 "no link yet: a NIC that was just started may need "
+			 "some seconds");
+	else
+		weft_iface_link_text(iface, use, sizeof(use));
+	snprintf(info->why, sizeof(info->why), "%s%s%s", iface->note,
+		 iface->note[0] != '\0' ? "; " : "", use);
 }
 
 static const char *from_text(const char *from)
@@ -450,9 +472,6 @@ static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_inf
 	snprintf(info->device, sizeof(info->device), "%s", attr->device);
 	iface->ops->get_address(iface, addr);
 	iface->ops->print_address(addr, attr->dev_addr_len, info->address, sizeof(info->address));
-	info->up = iface->ops->link_up(iface);
-	snprintf(info->why, sizeof(info->why), "%s%s%s", iface->note,
-		 iface->note[0] != '\0' ? "; " : "", use_of(attr->features, info->up));
 	info->bandwidth = attr->bandwidth;
 	info->latency = attr->latency;
 	info->send_overhead = attr->send_overhead;
@@ -483,6 +502,7 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 		return -ENOENT;
 	weft_worker_lock(w);
 	fill_iface_info(w->ifaces[index], &out);
+	fill_link_info(w, index, &out);
 	weft_worker_unlock(w);
 	return weft_struct_out(info, &out, sizeof(out));
 }

@@ -98,6 +98,10 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 	struct raw_addr a;
 	uint32_t hop;
 
+	if (iface->ended != 0) {
+		snprintf(why, why_len, "%s", iface->ended_why);
+		return iface->ended;
+	}
 	if (raw_addr_read(addr, len, &a) != 0) {
 		snprintf(why, why_len, "%s: not an address of this driver's version", base->name);
 		return -EINVAL;

@@ -206,6 +206,7 @@ static uint16_t captured_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, 
 		record(c, pkts, got, WEFT_PCAPNG_IN);
 	else
 		idle(c);
+	fp->event = c->inner->event;
 	return got;
 }
 
@@ -255,6 +256,20 @@ static void captured_link_text(struct weft_frame_port *fp, char *buf, size_t siz
 	weft_frame_port_link_text(captured_of(fp)->inner, buf, size);
 }
 
+static enum weft_frame_port_what captured_look(struct weft_frame_port *fp,
+					       struct weft_frame_port_event *event)
+{
+	struct weft_frame_port *inner = captured_of(fp)->inner;
+	enum weft_frame_port_what what = WEFT_FRAME_PORT_NOTHING;
+
+	if (inner->ops->look)
+		what = inner->ops->look(inner, event);
+	fp->event = inner->event;
+	fp->bandwidth = inner->bandwidth;
+	fp->flags = inner->flags;
+	return what;
+}
+
 static void captured_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
 {
 	struct weft_frame_port *inner = captured_of(fp)->inner;
@@ -279,6 +294,7 @@ static const struct weft_frame_port_ops captured_ops = {
 	.tx_kick = captured_kick,
 	.link_up = captured_link_up,
 	.link_text = captured_link_text,
+	.look = captured_look,
 	.counters = captured_counters,
 	.close = captured_close,
 };

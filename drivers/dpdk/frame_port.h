@@ -14,11 +14,28 @@
 
 #include <rte_mbuf.h>
 
+#include "lane.h"
+
 struct weft_arp_table;
 struct weft_frame_port;
 
 /** Walks a port's own counters (xstats, drops). */
 typedef void (*weft_frame_port_counter_cb)(const char *name, uint64_t value, void *arg);
+
+/** What look() finds. */
+enum weft_frame_port_what {
+	WEFT_FRAME_PORT_NOTHING,
+	WEFT_FRAME_PORT_LINK_DOWN,
+	WEFT_FRAME_PORT_LINK_UP, /**< bandwidth and the flag GUESS are set anew */
+	WEFT_FRAME_PORT_SPEED,   /**< the same, while the link stays up */
+	/** gone, or of no use before a reset: nothing is received or taken any more */
+	WEFT_FRAME_PORT_ENDED,
+};
+
+struct weft_frame_port_event {
+	int status;     /**< ENDED: of the connections */
+	char text[192]; /**< speed or cause; ENDED: a sentence with the way out */
+};
 
 struct weft_frame_port_ops {
 	/** Receive up to @p n frames; never waits. */
@@ -36,6 +53,12 @@ struct weft_frame_port_ops {
 	bool (*link_up)(struct weft_frame_port *port);
 	/** Why there is no link, in a sentence; "" when there is one. NULL = nothing to say. */
 	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
+	/**
+	 * What has happened to the port since the last call, one thing at a time: called again until
+	 * it is nothing. Called when `event` is set, and a few times a second. May be NULL.
+	 */
+	enum weft_frame_port_what (*look)(struct weft_frame_port *port,
+					  struct weft_frame_port_event *event);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
 	void (*close)(struct weft_frame_port *port);
 };
@@ -59,6 +82,8 @@ struct weft_frame_port_ops {
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
+	/** look() has something to tell: set inside rx_burst() that brings nothing, and cleared by it */
+	bool event;
 	char name[64]; /**< resource name, e.g. "0" */
 	/** hardware identity, e.g. PCI address; vdev name for virtual ports */
 	char device[64];
@@ -84,6 +109,7 @@ struct weft_frame_port {
 	 * room 512, headroom included
 	 */
 	struct rte_mempool *hdr_pool;
+	enum weft_lane_link link;
 	bool rx_chained; /**< received frames may be mbuf chains */
 	/** destination UDP port that brings frames home to this queue; 0 = any */
 	uint16_t udp_port;

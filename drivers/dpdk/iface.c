@@ -81,6 +81,8 @@ static void idle(struct raw_iface *iface)
 {
 	unsigned int n = ++iface->idle_polls;
 
+	if (unlikely(iface->port->event))
+		raw_port_look(iface);
 	if (n % IDLE_KICK != 0 && ((n & (n - 1)) != 0 || !iface->tx_used))
 		return;
 	if (iface->port->ops->tx_kick != NULL)
@@ -158,7 +160,17 @@ static bool raw_link_up(struct weft_lane_iface *base)
 {
 	struct weft_frame_port *port = raw_iface_of(base)->port;
 
-	return port->ops->link_up(port);
+	return raw_iface_of(base)->ended == 0 && port->ops->link_up(port);
+}
+
+static void raw_link_text(struct weft_lane_iface *base, char *buf, size_t size)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+
+	if (iface->ended != 0)
+		snprintf(buf, size, "%s", iface->ended_why);
+	else
+		weft_frame_port_link_text(iface->port, buf, size);
 }
 
 static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
@@ -225,6 +237,7 @@ static const struct weft_lane_ops raw_ops = {
 	.is_reachable = raw_is_reachable,
 	.print_address = weft_raw_print_address,
 	.link_up = raw_link_up,
+	.link_text = raw_link_text,
 	.ep_measured = raw_ep_measured,
 	.ep_print = raw_ep_print,
 	.counters = raw_counters,
@@ -293,22 +306,33 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 	return 0;
 }
 
-/* What is said until a connection has measured it. */
-static void fill_numbers(struct raw_iface *iface, double copy_bw)
+/* What is said until a connection has measured it. Again when the link's speed changes. */
+void raw_fill_numbers(struct raw_iface *iface)
 {
 	const struct weft_frame_port *port = iface->port;
 	struct weft_lane_attr *a = &iface->base.attr;
 	bool guess = port->flags & WEFT_FRAME_PORT_GUESS;
 
-	a->bandwidth = port->bandwidth > 0 ? port->bandwidth : copy_bw > 0 ? copy_bw : 10e9;
+	if (a->features & WEFT_LANE_F_BW_SET)
+		return;
+	a->bandwidth = port->bandwidth > 0  ? port->bandwidth
+		       : iface->copy_bw > 0 ? iface->copy_bw
+					    : 10e9;
 	a->bandwidth *= (double)a->max_bcopy / iface->frame_size;
-	a->latency = port->latency;
-	a->send_overhead = SEND_OVERHEAD;
-	a->recv_overhead = RECV_OVERHEAD;
 	if (port->bandwidth > 0)
 		a->bandwidth_from = guess ? "a guess until measured" : "link speed";
 	else
 		a->bandwidth_from = "copy rate of this CPU";
+}
+
+static void fill_costs(struct raw_iface *iface)
+{
+	const struct weft_frame_port *port = iface->port;
+	struct weft_lane_attr *a = &iface->base.attr;
+
+	a->latency = port->latency;
+	a->send_overhead = SEND_OVERHEAD;
+	a->recv_overhead = RECV_OVERHEAD;
 	if (port->flags & WEFT_FRAME_PORT_MEASURE)
 		a->latency_from = "a guess until measured";
 	if (port->flags & WEFT_FRAME_PORT_COPIES)
@@ -317,7 +341,7 @@ static void fill_numbers(struct raw_iface *iface, double copy_bw)
 		a->features |= WEFT_LANE_F_MEMORY;
 }
 
-static void fill_attr(struct raw_iface *iface, double copy_bw)
+static void fill_attr(struct raw_iface *iface)
 {
 	const struct weft_frame_port *port = iface->port;
 	struct weft_lane_attr *a = &iface->base.attr;
@@ -335,9 +359,11 @@ static void fill_attr(struct raw_iface *iface, double copy_bw)
 		.frame_size = iface->frame_size,
 		.dev_addr_len = RAW_ADDR_LEN,
 		.domain = "dpdk",
+		.link = port->link,
 	};
 	snprintf(a->device, sizeof(a->device), "%s", port->device);
-	fill_numbers(iface, copy_bw);
+	raw_fill_numbers(iface);
+	fill_costs(iface);
 	/* Ports that must map user memory for DMA first need a registration that this driver does
 	 * not have yet. */
 	if (iface->conf.zcopy && !(port->flags & WEFT_FRAME_PORT_REG) &&
@@ -404,7 +430,10 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->et = 1000000000ull;
 	iface->lt = 1000000000ull;
 	iface->next_et = RAW_NEVER;
-	iface->next_lt = RAW_NEVER;
+	/* The port is looked at soon: its link may have come since it was asked first. */
+	iface->link_up = iface->port->ops->link_up(iface->port);
+	iface->look_at = iface->port->ops->look != NULL ? iface->lt + RAW_LOOK_DOWN : RAW_NEVER;
+	iface->next_lt = iface->look_at;
 	iface->acks_due = RAW_NEVER;
 	return err;
 }
@@ -428,6 +457,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	iface->conf = *open->conf;
 	iface->recv = open->recv;
 	iface->event = open->event;
+	iface->iface_event = open->iface_event;
 	iface->cb_arg = open->arg;
 	STAILQ_INIT(&iface->tx_list);
 	STAILQ_INIT(&iface->ack_list);
@@ -445,7 +475,8 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	}
 	take_conf(iface, rc);
 	share_buffers(iface);
-	fill_attr(iface, open->copy_bw);
+	iface->copy_bw = open->copy_bw;
+	fill_attr(iface);
 	iface->telemetry = weft_telemetry_add(&iface->base, open);
 	*out = &iface->base;
 	why[0] = '\0';

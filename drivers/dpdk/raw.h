@@ -283,6 +283,12 @@ struct raw_iface {
 	uint64_t counter[RAW_COUNTERS];
 
 	weft_lane_event_cb event;
+	weft_lane_iface_event_cb iface_event;
+	uint64_t look_at; /* lt; when the port is asked what has happened to it */
+	bool link_up;     /* as last told */
+	int ended;        /* the port has: error of connections; 0 = it has not */
+	char ended_why[256];
+	double copy_bw;
 	const struct weft_platform *platform;
 	struct weft_lane_conf conf;
 	STAILQ_HEAD(, raw_zc) zc_free;
@@ -524,6 +530,16 @@ const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 
 /* ---- timer.c */
 void raw_timers(struct raw_iface *iface);
+
+/* ---- life.c: what happens to the port */
+#define RAW_LOOK_UP 1000000000ull  /* lt between two looks at a port with a link */
+#define RAW_LOOK_DOWN 100000000ull /* without one */
+void raw_port_look(struct raw_iface *iface);
+/* What waits for a port that takes nothing any more is counted and given up. */
+void raw_txq_end(struct raw_iface *iface);
+
+/* ---- iface.c */
+void raw_fill_numbers(struct raw_iface *iface);
 
 /* ---- address.c */
 #define RAW_ADDR_LEN 32u

@@ -56,6 +56,10 @@
 	X(RAW_ARP_ANSWERED, "arp.answered")               \
 	X(RAW_ARP_IN, "arp.received")                     \
 	X(RAW_ARP_CONFLICT, "arp.conflict")               \
+	X(RAW_PORT_ENDED, "port.ended")                   \
+	X(RAW_PORT_LINK_DOWN, "port.link_down")           \
+	X(RAW_PORT_LINK_UP, "port.link_up")               \
+	X(RAW_DROP_ENDED, "drop.port_ended")              \
 	X(RAW_GAPS, "progress.gaps")
 
 #define RAW_COUNTER_ENUM(id, name) id,

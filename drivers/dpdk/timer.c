@@ -119,6 +119,9 @@ void raw_timers(struct raw_iface *iface)
 
 	iface->next_et = RAW_NEVER;
 	iface->next_lt = RAW_NEVER;
+	if (iface->lt >= iface->look_at)
+		raw_port_look(iface);
+	raw_deadline_lt(iface, iface->look_at);
 	for (c = TAILQ_FIRST(&iface->conns); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, link);
 		switch (c->state) {

@@ -23,6 +23,10 @@ void raw_txq_flush(struct raw_iface *iface)
 			iface->tx_used = true;
 			iface->idle_polls = 0;
 		}
+		if (unlikely(iface->ended != 0)) {
+			raw_txq_end(iface);
+			return;
+		}
 		if (sent < n) {
 			raw_count(iface, RAW_TX_RING_FULL);
 			return;

@@ -174,17 +174,40 @@ bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t
 	return true;
 }
 
-void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now,
-		     const char *name, unsigned int port)
+void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now)
 {
 	if (type == IBV_EVENT_PORT_ACTIVE) {
 		p->up = true;
 	} else if (type == IBV_EVENT_PORT_ERR) {
-		if (p->up && name != NULL)
-			weft_warn("%s: port %u went down", name, port);
 		p->up = false;
 		p->down_since = now;
 	}
+}
+
+static void tell(struct roce_iface *r, enum weft_lane_iface_event ev, const char *text)
+{
+	if (r->iface_event != NULL)
+		r->iface_event(r->arg, &r->base, ev, text);
+}
+
+/* A link may come back with another speed than it had. */
+static void port_changed(struct roce_iface *r, enum ibv_event_type type)
+{
+	double rate = 0;
+	char speed[32] = "";
+
+	roce_port_event(&r->watched, type, r->now);
+	if (!r->watched.up) {
+		tell(r, WEFT_LANE_IFACE_EV_LINK_DOWN, "");
+		return;
+	}
+	rate = roce_dev_port_rate(r->dev, r->port);
+	if (rate > 0) {
+		snprintf(speed, sizeof(speed), "%.3g Gb/s", rate * 8e-9);
+		if (!(r->base.attr.features & WEFT_LANE_F_BW_SET))
+			r->base.attr.bandwidth = rate;
+	}
+	tell(r, WEFT_LANE_IFACE_EV_LINK_UP, speed);
 }
 
 static void gid_changed(struct roce_iface *r)
@@ -224,13 +247,15 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 		break;
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_PORT_ACTIVE:
-		roce_port_event(&r->watched, e->type, r->now, r->base.name, r->port);
+		port_changed(r, e->type);
 		break;
 	case IBV_EVENT_GID_CHANGE:
 		gid_changed(r);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		r->watched.up = false;
+		r->ended = true;
+		tell(r, WEFT_LANE_IFACE_EV_ENDED, ROCE_DEVICE_GONE);
 		fail_all(r, -ENODEV, ROCE_DEVICE_GONE);
 		break;
 	case IBV_EVENT_CQ_ERR:

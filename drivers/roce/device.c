@@ -344,3 +344,10 @@ double roce_port_rate(const struct ibv_port_attr *port)
 			lines = widths[i].lines;
 	return gbps * lines * 1e9 / 8;
 }
+
+double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port)
+{
+	struct ibv_port_attr attr;
+
+	return ibv_query_port(dev->ctx, (uint8_t)port, &attr) == 0 ? roce_port_rate(&attr) : 0;
+}

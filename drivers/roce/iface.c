@@ -84,6 +84,10 @@ static int roce_is_reachable(struct weft_lane_iface *base, const void *addr, siz
 {
 	struct roce_iface *r = roce_iface_of(base);
 
+	if (r->ended) {
+		snprintf(why, why_len, "%s: %s", base->name, ROCE_DEVICE_GONE);
+		return -ENODEV;
+	}
 	return roce_reachable(&r->gid, r->gid_gone, r->netdev, WEFT_ROCE_RC, addr, len, why,
 			      why_len);
 }
@@ -314,6 +318,7 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 		.max_rma_iov = r->max_sge,
 		.ep_addr_len = sizeof(struct weft_roce_ep_addr),
 		.dev_addr_len = sizeof(struct weft_roce_addr),
+		.link = WEFT_LANE_LINK_HOST,
 	};
 	/* Some devices scatter what is read less widely than what is sent. */
 	if (r->dev->attr.max_sge_rd > 0 && (uint32_t)r->dev->attr.max_sge_rd < a->max_rma_iov)
@@ -353,6 +358,7 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 	r->watched.up = info.attr.state == IBV_PORT_ACTIVE;
 	r->recv = params->recv;
 	r->event = params->event;
+	r->iface_event = params->iface_event;
 	r->arg = params->arg;
 	r->platform = params->platform;
 	r->now = params->platform->now(params->platform->arg);

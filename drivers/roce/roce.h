@@ -105,6 +105,8 @@ void roce_dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index
 void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
 /** bytes/s of the port as it says itself. */
 double roce_port_rate(const struct ibv_port_attr *port);
+/** The same, asked of the device now; 0 = it does not tell. */
+double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port);
 /** A way from our address to the peer's, as the kernel's routes have it. @return 0 or a negative error with @p why filled */
 int roce_route(const char *netdev, const uint8_t own[16], const uint8_t peer[16], char *why,
 	       size_t why_len);
@@ -126,9 +128,8 @@ struct roce_port_watch {
 	uint64_t down_since; /* ns; 0 = it was up all the time */
 };
 
-/** PORT_ACTIVE or PORT_ERR of the port came; other events are nothing to it. @p name: for a warning, NULL = none */
-void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now,
-		     const char *name, unsigned int port);
+/** PORT_ACTIVE or PORT_ERR of the port came; other events are nothing to it. */
+void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64_t now);
 /** Has it been down for longer than a lane waits for its peer? @p what gets half a sentence */
 bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t now,
 		    uint64_t give_up_ns, char *what, size_t len);
@@ -380,6 +381,8 @@ struct roce_iface {
 		empty_at; /* polls that left the completion queue empty; now of the last one */
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
+	weft_lane_iface_event_cb iface_event;
+	bool ended; /* the device is gone */
 	void *arg;
 	const struct weft_platform *platform;
 	uint64_t keepalive_ns, give_up_ns;

@@ -81,8 +81,8 @@ static void handle(struct ud_iface *u, const struct roce_event *e)
 {
 	char what[160];
 
-	/* The interface for messages on the same port warns. */
-	roce_port_event(&u->watched, e->type, u->now, NULL, u->port);
+	/* The interface for messages on the same port tells of it. */
+	roce_port_event(&u->watched, e->type, u->now);
 	if (e->type == IBV_EVENT_DEVICE_FATAL)
 		broken(u, -ENODEV, ROCE_DEVICE_GONE);
 	else if (e->type == IBV_EVENT_CQ_ERR && e->queue == u->cq)

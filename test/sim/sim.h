@@ -127,6 +127,7 @@ struct sim_port_params {
 	uint32_t no_flags;     /**< without these of them */
 	double bandwidth;      /**< claimed, bytes/s; 0 = up.rate / 8, or 1.25e9 */
 	double latency;        /**< claimed, s; 0 = 1e-6 */
+	int link;              /**< enum weft_lane_link of lane.h */
 	const char *device;    /**< hardware identity; NULL = one of its own */
 	/* The lane on it, as the options of WEFT_LANES would say; 0 = default */
 	uint32_t ip; /**< host order; 0 = link-local from the MAC */
@@ -156,8 +157,15 @@ const struct sim_stats *sim_port_stats(const struct sim_port *port);
 const char *sim_port_name(const struct sim_port *port);
 const uint8_t *sim_port_mac(const struct sim_port *port);
 unsigned int sim_port_index(const struct sim_port *port);
-/** link_up() of the frame port; a port without carrier sends and receives nothing. */
+/** link_up() of the frame port; a port without carrier sends and receives nothing. Its owner is told. */
 void sim_port_carrier(struct sim_port *port, bool up);
+/** The speed that the port claims changes; its owner is told. */
+void sim_port_speed(struct sim_port *port, double bandwidth);
+/**
+ * The NIC is removed (-ENODEV: it can't be opened again) or wants a reset (-ENETRESET, by opening it
+ * anew): nothing goes in or out, and its owner is told.
+ */
+void sim_port_end(struct sim_port *port, int status);
 /** Plug the port into another net. */
 void sim_port_move(struct sim_port *port, unsigned int net);
 

@@ -192,6 +192,8 @@ static uint16_t port_tx_burst(struct weft_frame_port *fp, struct rte_mbuf **pkts
 	uint32_t len;
 	uint16_t i;
 
+	if (port->ended)
+		return 0;
 	if (port->ring_used >= RECLAIM_AT || port->ring_used + n > fp->tx_depth)
 		reclaim(port);
 	for (i = 0; i < n; i++) {
@@ -317,7 +319,7 @@ static uint16_t port_rx_burst(struct weft_frame_port *fp, struct rte_mbuf **pkts
 	struct sim_frame *f;
 	uint16_t got = 0;
 
-	while (got < n && (f = STAILQ_FIRST(&port->rx))) {
+	while (!port->ended && got < n && (f = STAILQ_FIRST(&port->rx))) {
 		STAILQ_REMOVE_HEAD(&port->rx, entry);
 		port->rx_used--;
 		pkts[got] = rte_pktmbuf_alloc(fp->pool);
@@ -338,7 +340,7 @@ static uint16_t port_rx_burst(struct weft_frame_port *fp, struct rte_mbuf **pkts
 
 static bool port_link_up(struct weft_frame_port *fp)
 {
-	return ((struct sim_port *)fp)->carrier;
+	return ((struct sim_port *)fp)->carrier && !((struct sim_port *)fp)->ended;
 }
 
 static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
@@ -398,6 +400,7 @@ static const struct weft_frame_port_ops port_ops = {
 	.tx_burst = port_tx_burst,
 	.tx_kick = port_tx_kick,
 	.link_up = port_link_up,
+	.look = sim_port_look,
 	.counters = port_counters,
 	.close = port_close,
 };
@@ -406,6 +409,9 @@ int sim_port_open(struct sim_port *port)
 {
 	if (port->open || port->station)
 		return -EBUSY;
+	if (port->ended == -ENODEV)
+		return -ENODEV;
+	sim_port_renew(port);
 	port->fp.pool = pool_get(port->params.bufs, frame_room(port));
 	port->fp.hdr_pool = pool_get(port->params.bufs, HDR_ROOM);
 	if (!port->fp.pool || !port->fp.hdr_pool)
@@ -434,6 +440,8 @@ static void fill_frame_port(struct sim_port *port)
 	fp->bandwidth = p->bandwidth > 0 ? p->bandwidth
 			: p->up.rate     ? (double)p->up.rate / 8
 					 : 1.25e9;
+	port->speed = fp->bandwidth;
+	fp->link = p->link;
 	fp->latency = p->latency > 0 ? p->latency : 1e-6;
 	/* Locally administered; unlike any other in this simulation. */
 	memcpy(fp->mac,
@@ -536,11 +544,6 @@ const uint8_t *sim_port_mac(const struct sim_port *port)
 unsigned int sim_port_index(const struct sim_port *port)
 {
 	return port->index;
-}
-
-void sim_port_carrier(struct sim_port *port, bool up)
-{
-	port->carrier = up;
 }
 
 void sim_port_move(struct sim_port *port, unsigned int net)

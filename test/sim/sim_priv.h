@@ -70,7 +70,10 @@ struct sim_port {
 	struct sim_wire up, down;
 	struct weft_arp_table arp; /* of a port with several queues */
 	struct sim_stats stats;
-	bool carrier;
+	bool carrier, told_carrier; /* told: what the owner knows */
+	double speed;               /* claimed, bytes/s; fp.bandwidth is what the owner knows */
+	int ended;
+	bool told_ended;
 	/* owner: a frame port that is open, or a station */
 	bool open;
 	bool mute; /* the host died: what it still says is not heard */
@@ -131,6 +134,12 @@ struct sim {
 	struct sim_pcap *pcap;
 	bool running;
 };
+
+/* sim_port_life.c */
+enum weft_frame_port_what sim_port_look(struct weft_frame_port *fp,
+					struct weft_frame_port_event *ev);
+/** Opened (again): the reset is done, and what is so now is known to the owner. */
+void sim_port_renew(struct sim_port *port);
 
 /* sim.c */
 void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, struct sim_port *port,

@@ -19,6 +19,7 @@
 
 /* ------------------------------------------------------------------ the device */
 
+static struct roce_dev dev;
 static struct ibv_async_event queue[64];
 static unsigned int queued, taken, acked;
 static bool gid_gone;
@@ -27,6 +28,14 @@ int __wrap_ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *
 void __wrap_ibv_ack_async_event(struct ibv_async_event *event);
 int __wrap__ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
 			     struct ibv_gid_entry *entry, uint32_t flags, size_t size);
+
+double __wrap_roce_dev_port_rate(const struct roce_dev *d, unsigned int port);
+
+double __wrap_roce_dev_port_rate(const struct roce_dev *d, unsigned int port)
+{
+	assert_ptr_equal(d, &dev);
+	return port == 2 ? 25e9 / 8 : 0;
+}
 
 int __wrap_ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
@@ -62,9 +71,11 @@ struct side {
 	unsigned int events;
 	int status;
 	char text[320];
+	unsigned int iface_events;
+	enum weft_lane_iface_event last;
+	char iface_text[160];
 };
 
-static struct roce_dev dev;
 static struct side sides[2];
 static char cqs[2], srqs[2];
 
@@ -78,6 +89,17 @@ static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event e
 	s->events++;
 	s->status = status;
 	snprintf(s->text, sizeof(s->text), "%s", text);
+}
+
+static void on_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_iface_event ev,
+			   const char *text)
+{
+	struct side *s = arg;
+
+	assert_ptr_equal(iface, &s->r->base);
+	s->iface_events++;
+	s->last = ev;
+	snprintf(s->iface_text, sizeof(s->iface_text), "%s", text);
 }
 
 static int setup(void **state)
@@ -100,6 +122,7 @@ static int setup(void **state)
 		s->r->cq = (struct ibv_cq *)&cqs[i];
 		s->r->srq = (struct ibv_srq *)&srqs[i];
 		s->r->event = on_event;
+		s->r->iface_event = on_iface_event;
 		s->r->arg = s;
 		s->r->watched.up = true;
 		s->r->now = 1000000000;
@@ -241,6 +264,28 @@ static void a_port_that_stays_down_ends_its_lanes_and_one_that_comes_back_does_n
 	assert_int_equal(sides[1].events, 0);
 }
 
+static void links_and_ends_of_devices_are_told_of(void **state)
+{
+	report(IBV_EVENT_PORT_ERR, 1);
+	look(10000000);
+	assert_int_equal(sides[0].iface_events, 0);
+	assert_int_equal(sides[1].iface_events, 1);
+	assert_int_equal(sides[1].last, WEFT_LANE_IFACE_EV_LINK_DOWN);
+	report(IBV_EVENT_PORT_ACTIVE, 1);
+	look(10000000);
+	assert_int_equal(sides[1].iface_events, 2);
+	assert_int_equal(sides[1].last, WEFT_LANE_IFACE_EV_LINK_UP);
+	/* It may have come back with another speed. */
+	assert_string_equal(sides[1].iface_text, "25 Gb/s");
+	assert_true(sides[1].r->base.attr.bandwidth > 3.1e9 &&
+		    sides[1].r->base.attr.bandwidth < 3.2e9);
+	report(IBV_EVENT_DEVICE_FATAL, 1);
+	look(10000000);
+	assert_int_equal(sides[0].last, WEFT_LANE_IFACE_EV_ENDED);
+	assert_int_equal(sides[1].last, WEFT_LANE_IFACE_EV_ENDED);
+	assert_non_null(strstr(sides[1].iface_text, "failed or was removed"));
+}
+
 static void an_address_that_vanishes_ends_the_lanes_of_its_port(void **state)
 {
 	gid_gone = true;
@@ -258,6 +303,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(each_event_ends_the_lanes_it_concerns_with_a_sentence_and_no_others),
+		T(links_and_ends_of_devices_are_told_of),
 		T(a_port_that_stays_down_ends_its_lanes_and_one_that_comes_back_does_not),
 		T(an_address_that_vanishes_ends_the_lanes_of_its_port),
 	};

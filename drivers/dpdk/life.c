@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happens to the port while its iface is open: links come and go, NICs vanish. */
+
+#include <stdio.h>
+
+#include "raw.h"
+
+static void tell(struct raw_iface *iface, enum weft_lane_iface_event ev, const char *text)
+{
+	if (iface->iface_event != NULL)
+		iface->iface_event(iface->cb_arg, &iface->base, ev, text);
+}
+
+void raw_txq_end(struct raw_iface *iface)
+{
+	iface->counter[RAW_DROP_ENDED] += iface->txq_count;
+	raw_txq_drop(iface);
+	iface->txq_head = 0;
+}
+
+static struct raw_conn *first_alive(struct raw_iface *iface)
+{
+	struct raw_conn *c;
+
+	TAILQ_FOREACH(c, &iface->conns, link)
+		if (c->state != RAW_DOWN && c->state != RAW_TIME_WAIT)
+			return c;
+	return NULL;
+}
+
+/*
+ * Nothing will go out or come in over this port again: waiting for timeouts would only hide why.
+ * Callbacks may destroy connections, so the list is begun anew for each.
+ */
+static void end_all(struct raw_iface *iface, const struct weft_frame_port_event *ev)
+{
+	struct raw_conn *c;
+	char text[sizeof(iface->ended_why) + 128], peer[64];
+
+	iface->ended = ev->status;
+	snprintf(iface->ended_why, sizeof(iface->ended_why), "%s (%s): %s", iface->base.name,
+		 iface->base.attr.device, ev->text);
+	raw_count(iface, RAW_PORT_ENDED);
+	raw_txq_end(iface);
+	tell(iface, WEFT_LANE_IFACE_EV_ENDED, ev->text);
+	while ((c = first_alive(iface)) != NULL) {
+		snprintf(text, sizeof(text), "%s; the connection with %s is lost", iface->ended_why,
+			 raw_peer_text(c, peer, sizeof(peer)));
+		raw_conn_fail(c, ev->status, text);
+	}
+}
+
+void raw_port_look(struct raw_iface *iface)
+{
+	struct weft_frame_port *port = iface->port;
+	struct weft_frame_port_event ev = {0};
+	enum weft_frame_port_what what;
+
+	port->event = false;
+	while (iface->ended == 0 && port->ops->look != NULL &&
+	       (what = port->ops->look(port, &ev)) != WEFT_FRAME_PORT_NOTHING) {
+		switch (what) {
+		case WEFT_FRAME_PORT_LINK_DOWN:
+			iface->link_up = false;
+			raw_count(iface, RAW_PORT_LINK_DOWN);
+			tell(iface, WEFT_LANE_IFACE_EV_LINK_DOWN, ev.text);
+			break;
+		case WEFT_FRAME_PORT_LINK_UP:
+			iface->link_up = true;
+			raw_count(iface, RAW_PORT_LINK_UP);
+			raw_fill_numbers(iface);
+			tell(iface, WEFT_LANE_IFACE_EV_LINK_UP, ev.text);
+			break;
+		case WEFT_FRAME_PORT_SPEED:
+			raw_fill_numbers(iface);
+			tell(iface, WEFT_LANE_IFACE_EV_SPEED, ev.text);
+			break;
+		default:
+			end_all(iface, &ev);
+		}
+		ev.text[0] = '\0';
+	}
+	iface->look_at = iface->ended != 0 || port->ops->look == NULL
+				 ? RAW_NEVER
+				 : iface->lt + (iface->link_up ? RAW_LOOK_UP : RAW_LOOK_DOWN);
+}

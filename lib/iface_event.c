@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens to ports and devices while a worker has them open becomes log lines, the same for
+ * all drivers. A link that comes and goes writes two lines each time, and not more than
+ * weft_log_allowed() lets through.
+ */
+
+#include <stdio.h>
+
+#include "core.h"
+#include "log.h"
+
+static struct weft_iface_link *link_of(struct weft_worker *w, const struct weft_lane_iface *iface)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->num_ifaces; i++)
+		if (w->ifaces[i] == iface)
+			return &w->links[i];
+	return NULL; /* it is being opened */
+}
+
+/* Another process that comes and goes is no fault; a cable is. */
+static enum weft_log_level level_of(const struct weft_lane_iface *iface)
+{
+	return iface->attr.link == WEFT_LANE_LINK_PEER ? WEFT_LOG_INFO : WEFT_LOG_WARN;
+}
+
+static void tell(struct weft_worker *w, struct weft_iface_link *l,
+		 const struct weft_lane_iface *iface, enum weft_log_level level, const char *text)
+{
+	if ((int)level <= weft_log_level && weft_log_allowed(&l->limit))
+		weft_log_worker_write(level, w, "%s (%s): %s", iface->name, iface->attr.device,
+				      text);
+}
+
+/* There is no link, and none is on its way. */
+static void tell_missing(struct weft_worker *w, struct weft_iface_link *l,
+			 struct weft_lane_iface *iface)
+{
+	char why[224], text[288];
+
+	weft_iface_link_text(iface, why, sizeof(why));
+	if (w->now > l->since)
+		snprintf(text, sizeof(text), "no link for %.1f s: %s",
+			 (double)(w->now - l->since) * 1e-9, why);
+	else
+		snprintf(text, sizeof(text), "%s", why);
+	l->told = true;
+	tell(w, l, iface, WEFT_LOG_WARN, text);
+}
+
+void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	if (iface->ops->link_text != NULL)
+		iface->ops->link_text(iface, buf, size);
+	if (buf[0] == '\0')
+		snprintf(buf, size, "link is down: check the cable, the switch or the other end");
+}
+
+void weft_iface_link_init(struct weft_worker *w, unsigned int index)
+{
+	struct weft_lane_iface *iface = w->ifaces[index];
+	struct weft_iface_link *l = &w->links[index];
+
+	*l = (struct weft_iface_link){
+		.since = w->now,
+		.look_at = UINT64_MAX,
+	};
+	l->up = l->seen = iface->ops->link_up(iface);
+	if (l->up || iface->attr.link == WEFT_LANE_LINK_PEER)
+		return;
+	if (iface->attr.link == WEFT_LANE_LINK_HOST) {
+		tell_missing(w, l, iface);
+		return;
+	}
+	l->look_at = w->now + WEFT_LANE_LINK_WAIT_NS;
+	if (l->look_at < w->next_timer)
+		w->next_timer = l->look_at;
+}
+
+/* Once the patience that a NIC deserves has run out. */
+void weft_iface_timers(struct weft_worker *w)
+{
+	struct weft_iface_link *l;
+	unsigned int i;
+
+	for (i = 0; i < w->num_ifaces; i++) {
+		l = &w->links[i];
+		if (l->look_at == UINT64_MAX)
+			continue;
+		if (w->now < l->look_at) {
+			if (l->look_at < w->next_timer)
+				w->next_timer = l->look_at;
+			continue;
+		}
+		l->look_at = UINT64_MAX;
+		if (!l->up && !w->ifaces[i]->ops->link_up(w->ifaces[i]))
+			tell_missing(w, l, w->ifaces[i]);
+	}
+}
+
+static void came_up(struct weft_worker *w, struct weft_iface_link *l,
+		    const struct weft_lane_iface *iface, const char *speed)
+{
+	double away = w->now > l->since ? (double)(w->now - l->since) * 1e-9 : 0;
+	enum weft_log_level level = l->told ? level_of(iface) : WEFT_LOG_INFO;
+	char text[160];
+
+	if (l->up)
+		return;
+	snprintf(text, sizeof(text), "link is %s after %.1f s%s%s", l->seen ? "back" : "up", away,
+		 speed[0] != '\0' ? ", " : "", speed);
+	if (!l->seen)
+		l->up_after = away;
+	l->up = l->seen = true;
+	l->told = false;
+	l->look_at = UINT64_MAX;
+	tell(w, l, iface, level, text);
+}
+
+static void went_down(struct weft_worker *w, struct weft_iface_link *l,
+		      const struct weft_lane_iface *iface, const char *cause)
+{
+	char text[256];
+
+	if (!l->up)
+		return;
+	l->up = false;
+	l->told = true;
+	l->since = w->now;
+	snprintf(text, sizeof(text), "link lost%s%s", cause[0] != '\0' ? ": " : "", cause);
+	tell(w, l, iface, level_of(iface), text);
+}
+
+void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_iface_event ev,
+		      const char *text)
+{
+	struct weft_worker *w = arg;
+	struct weft_iface_link *l = link_of(w, iface);
+	char line[96];
+
+	if (l == NULL || l->ended)
+		return;
+	switch (ev) {
+	case WEFT_LANE_IFACE_EV_LINK_UP:
+		came_up(w, l, iface, text);
+		break;
+	case WEFT_LANE_IFACE_EV_LINK_DOWN:
+		went_down(w, l, iface, text);
+		break;
+	case WEFT_LANE_IFACE_EV_SPEED:
+		snprintf(line, sizeof(line), "link speed is now %.60s", text);
+		tell(w, l, iface, level_of(iface), line);
+		break;
+	case WEFT_LANE_IFACE_EV_ENDED:
+		l->ended = true;
+		l->up = false;
+		l->since = w->now;
+		l->look_at = UINT64_MAX;
+		tell(w, l, iface, WEFT_LOG_ERROR, text);
+		break;
+	}
+}
