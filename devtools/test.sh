@@ -139,7 +139,11 @@ if step "build" build "build" "$weft_build"; then
 	step "unit" suites release "$weft_build" 1 unit
 	step "sim" suites release-sim "$weft_build" 1 sim
 	step "proc" suites release-proc "$weft_build" 1 proc
-	[ -n "$quick" ] || step "guest with RoCE devices" suites release-guest "$weft_build" 1 guest
+	if [ -z "$quick" ]; then
+		step "guest with RoCE devices" suites release-guest "$weft_build" 1 guest
+		step "guest with NICs" suites release-guest-nic "$weft_build" 1 guest-nic
+		step "guest with NICs and an IOMMU" suites release-guest-iommu "$weft_build" 1 guest-iommu
+	fi
 fi
 
 if [ -z "$quick" ]; then

@@ -6,11 +6,15 @@
 . /run/settings
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TMPDIR=/tmp
 out=/run/weft-guest
-export weft_rounds
+export weft_rounds weft_nics
 ulimit -l unlimited
 ip link set lo up
 # The kernel's RoCE stack takes its packets from what is free at once.
 sysctl -qw vm.min_free_kbytes=65536
+if [ "$(cat /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)" -gt 0 ]; then
+	mkdir -p /dev/hugepages
+	mount -t hugetlbfs hugetlbfs /dev/hugepages
+fi
 
 if [ "${1:-}" = shell ]; then
 	export weft_source weft_build
@@ -22,7 +26,10 @@ fi
 for folder in /usr/lib/*/dpdk/pmds-*; do
 	if [ -d "$folder" ]; then
 		mkdir -p /run/pmds
-		cp -a "$folder"/librte_{bus_vdev,bus_pci,mempool_ring,mempool_stack,net_af_packet}.so* /run/pmds/ && mount --bind /run/pmds "$folder"
+		for pmd in bus_vdev bus_pci mempool_ring mempool_stack $weft_pmds; do
+			cp -a "$folder/librte_$pmd".so* /run/pmds/
+		done
+		mount --bind /run/pmds "$folder"
 	fi
 done
 
@@ -30,7 +37,7 @@ echo 1 >"$out/booted"
 for name in $weft_cases; do
 	begin=$SECONDS
 	dmesg -C
-	timeout -k 5 "${weft_case_limit:-240}" bash "$weft_source/test/guest/cases/$name.sh" "$weft_build" \
+	timeout -k 5 "${weft_case_limit:-240}" bash "$weft_cases_dir/$name.sh" "$weft_build" \
 		>"/run/$name.tap" 2>"/run/$name.log" </dev/null
 	rc=$?
 	dmesg | grep -E 'BUG|WARNING|Oops|soft lockup|blocked for' >>"/run/$name.log"

@@ -1,22 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Boots a small guest that has what this machine's kernel may lack: RoCE devices (rdma_rxe). In it the test programs of this build
+# Boots a small guest that has what this machine may lack: RoCE devices, or PCI NICs. In it the test programs of this build
 # run, over the host's own root file system (read-only, with an overlay in the guest's memory). Nothing of the host is changed.
 #
-#	test/guest/run.sh BUILDDIR [CASE...]		a CASE is a file of test/guest/cases, without .sh; default: all
+#	test/guest/run.sh BUILDDIR [KIND [CASE...]]
 #
-# Prints TAP, one line per behaviour. Logs stay in BUILDDIR/guest/out: console.log, and CASE.log of each case.
+# KIND is a file of test/guest/kinds: roce (the default), nic or iommu; CASE a file of the folder of cases that the kind names, without .sh (default: all).
+# Prints TAP, one line per behaviour. Logs stay in BUILDDIR/guest/KIND/out: console.log, and CASE.log of each case.
 # Exit code 77: QEMU can't run here. WEFT_GUEST_KERNEL=DIR names an unpacked linux-image package (DIR/boot, DIR/lib/modules) to use
 # instead of fetching Debian's. WEFT_GUEST_TIMEOUT and WEFT_GUEST_CASE_TIMEOUT: seconds for all, and for each. WEFT_GUEST_ROUNDS: of the case figures. WEFT_GUEST_SHELL=1 gives a shell on the console instead of running cases.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
-[ $# -ge 1 ] || { sed -n '4,13s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '4,14s/^# \{0,1\}//p' "$0"; exit 2; }
 build=$(cd "$1" && pwd)
-shift
-work=$build/guest
+kind=${2:-roce}
+shift $(($# > 1 ? 2 : 1))
+[ -f "$here/kinds/$kind.sh" ] || { echo "there is no kind of guest '$kind' in $here/kinds"; exit 2; }
+kernels=$build/guest
+work=$kernels/$kind
 out=$work/out
 # Half of the first is enough on two quiet cores; a machine with other work needs several times as much.
 time_limit=${WEFT_GUEST_TIMEOUT:-600}
@@ -26,10 +30,8 @@ boot_limit=90
 skip() { printf '# %s\n' "$*"; exit 77; }
 fail() { printf 'not ok 1 - the guest boots\n# %s\n1..1\n' "$*"; exit 1; }
 
-# In the order in which they must be loaded. Without crc32_generic no RoCE device can be made, and the kernel's words do not say so.
-modules=(crc32_generic udp_tunnel ip6_udp_tunnel ib_core ib_uverbs rdma_rxe configfs ib_cm iw_cm rdma_cm rdma_ucm netfs fscache
-	9pnet 9p virtio virtio_ring 9pnet_virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci failover net_failover
-	virtio_net veth overlay dummy af_packet sch_netem)
+# What each kind needs for its root, in the order in which they must be loaded.
+modules_root=(netfs fscache 9pnet 9p virtio virtio_ring 9pnet_virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci overlay)
 
 can_run() {
 	local kb
@@ -43,9 +45,9 @@ can_run() {
 }
 
 # find_kernel: sets kernel (image) and modules_dir. Debian's generic image is fetched and unpacked once per build folder; nothing is
-# installed. The cloud flavour has no rdma_rxe.
+# installed. The cloud flavour has neither rdma_rxe nor uio.
 find_kernel() {
-	local dir=${WEFT_GUEST_KERNEL:-$work/kernel} package
+	local dir=${WEFT_GUEST_KERNEL:-$kernels/kernel}
 	if [ ! -d "$dir/lib/modules" ]; then
 		[ -z "${WEFT_GUEST_KERNEL:-}" ] || fail "there is no lib/modules in WEFT_GUEST_KERNEL=$dir"
 		fetch_kernel "$dir"
@@ -53,27 +55,27 @@ find_kernel() {
 	kernel=$(find "$dir/boot" -name 'vmlinuz-*' | sort -V | tail -n 1)
 	[ -n "$kernel" ] || fail "there is no boot/vmlinuz-* in $dir"
 	modules_dir=$dir/lib/modules/${kernel##*/vmlinuz-}
-	[ -n "$(find "$modules_dir" -name 'rdma_rxe.ko*')" ] || fail "the kernel in $dir has no rdma_rxe"
+	[ -n "$(find "$modules_dir" -name "${needs//_/[-_]}.ko*")" ] || fail "the kernel in $dir has no $needs"
 }
 
 fetch_kernel() {
-	local dir=$1 package log=$work/fetch.log
-	mkdir -p "$work"
-	rm -rf "$work/deb" "$work/kernel.new"
-	mkdir "$work/deb"
+	local dir=$1 package log=$kernels/fetch.log
+	mkdir -p "$kernels"
+	rm -rf "$kernels/deb" "$kernels/kernel.new"
+	mkdir "$kernels/deb"
 	command -v apt-get >/dev/null || fail "no apt-get to fetch Debian's kernel with; unpack a linux-image and set WEFT_GUEST_KERNEL"
 	package=$(kernel_package)
-	if [ -z "$package" ] || ! (cd "$work/deb" && apt-get -q download "$package") >"$log" 2>&1; then
+	if [ -z "$package" ] || ! (cd "$kernels/deb" && apt-get -q download "$package") >"$log" 2>&1; then
 		# Package lists may be absent or older than the mirror.
 		[ "$(id -u)" != 0 ] || apt-get -q update >>"$log" 2>&1 || true
 		package=$(kernel_package)
 		[ -n "$package" ] || fail "apt knows no linux-image-amd64; unpack one and set WEFT_GUEST_KERNEL to its folder"
-		(cd "$work/deb" && apt-get -q download "$package") >>"$log" 2>&1 ||
+		(cd "$kernels/deb" && apt-get -q download "$package") >>"$log" 2>&1 ||
 			fail "apt-get could not download $package: $(tail -n 1 "$log")"
 	fi
-	dpkg -x "$work"/deb/*.deb "$work/kernel.new" || fail "dpkg could not unpack $package"
-	rm -rf "$work/deb"
-	mv "$work/kernel.new" "$dir"
+	dpkg -x "$kernels"/deb/*.deb "$kernels/kernel.new" || fail "dpkg could not unpack $package"
+	rm -rf "$kernels/deb"
+	mv "$kernels/kernel.new" "$dir"
 }
 
 # The versioned image that linux-image-amd64 stands for.
@@ -102,6 +104,7 @@ make_initramfs() {
 	# What init hands to inside.sh; it lies in the host's root, which the guest sees.
 	{
 		printf 'weft_source=%q\nweft_build=%q\nweft_cases=%q\n' "$source_root" "$build" "$*"
+		printf 'weft_cases_dir=%q\nweft_pmds=%q\nweft_nics=%q\n' "$here/$cases_dir" "$pmds" "$nics"
 		printf 'weft_shell=%q\nweft_case_limit=%q\nweft_rounds=%q\n' "${WEFT_GUEST_SHELL:-}" "$case_limit" "${WEFT_GUEST_ROUNDS:-3}"
 	} >"$root/settings"
 	(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet | gzip -1) >"$work/initramfs.gz"
@@ -113,8 +116,8 @@ boot() {
 	# Not KVM: where /dev/kvm opens inside a virtual machine a guest may nevertheless never start under it. Without ERMS and FSRM the kernel and
 	# libc do not copy by "rep movsb", which is emulated byte by byte. The kernel's tests of its ciphers take seconds, and have hung.
 	exec timeout -k 5 "$time_limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
-		"${console[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
-		-append "console=ttyS0 quiet panic=1 mitigations=off tsc=reliable cryptomgr.notests rdinit=/init" \
+		"${console[@]}" "${machine[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
+		-append "console=ttyS0 quiet panic=1 mitigations=off tsc=reliable cryptomgr.notests rdinit=/init $cmdline" \
 		-virtfs local,path=/,security_model=none,mount_tag=host,readonly=on,multidevs=remap \
 		-virtfs "local,path=$out,security_model=none,mount_tag=out,multidevs=remap" \
 		>"$out/qemu.log" 2>&1
@@ -131,13 +134,15 @@ run_guest() {
 	for try in 1 2 3; do
 		rm -rf "$out"
 		mkdir -p "$out"
+		rm -f "$sockets"/*
 		(boot) &
 		pid=$!
 		end=$((SECONDS + boot_limit))
 		while [ ! -f "$out/booted" ] && [ $SECONDS -lt $end ] && kill -0 $pid 2>/dev/null; do
 			sleep 0.2
 		done
-		if [ -f "$out/booted" ] || [ "$try" = 3 ]; then
+		# An end of QEMU's is told by report.
+		if [ -f "$out/booted" ] || [ "$try" = 3 ] || ! kill -0 $pid 2>/dev/null; then
 			wait $pid || true
 			return
 		fi
@@ -166,7 +171,7 @@ report() {
 		done
 		if [ ! -f "$out/finished" ]; then
 			printf 'not ok - the guest comes to its end within %s s\n' "$time_limit"
-			cat "$out/console.log" "$out/qemu.log" 2>/dev/null | tr -d '\0\r' | tail -n 15 | cut -c1-300 | sed 's/^/# /'
+			(cat "$out/console.log" "$out/qemu.log" 2>/dev/null || true) | tr -d '\0\r' | tail -n 15 | cut -c1-300 | sed 's/^/# /'
 		fi
 	} | awk '/^(not )?ok - / { n++; sub(/ok - /, "ok " n " - ") } { print; fflush() }
 		/^not ok/ { bad++ } END { print "1.." n + 0; exit bad > 0 || n == 0 }'
@@ -174,11 +179,16 @@ report() {
 
 can_run
 mkdir -p "$work"
+# Their paths are short, wherever the build lies.
+sockets=$(mktemp -d "${TMPDIR:-/tmp}/weft-guest.XXXXXX")
+trap 'rm -rf "$sockets"' EXIT
+# shellcheck source=test/guest/kinds/nic.sh
+. "$here/kinds/$kind.sh"
 find_kernel
 cases=("$@")
 if [ ${#cases[@]} -eq 0 ]; then
 	# Those with a number; the others are run by name only.
-	for file in "$here"/cases/[0-9]*.sh; do
+	for file in "$here/$cases_dir"/[0-9]*.sh; do
 		file=${file##*/}
 		cases+=("${file%.sh}")
 	done
