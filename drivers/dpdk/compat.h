@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What differs between the DPDK versions that Weft builds with, 22.11 (Debian 12) and 24.11 (Debian 13), by the names of
- * the newer one. Nothing else in the tree asks which version it is.
+ * What differs between the DPDK versions that Weft builds with, 22.11 (Debian 12) and 24.11
+ * (Debian 13), by the names of the newer one. Nothing else in the tree asks which version it is.
  */
 
 #ifndef WEFT_DPDK_COMPAT_H
@@ -21,5 +21,12 @@ static inline int rte_tel_data_add_dict_uint(struct rte_tel_data *d, const char 
 }
 
 #endif
+
+/*
+ * net_memif since 23.03 sends each mbuf of a chain as a descriptor of its own. Up to 26.03 it never
+ * clears the flag that says so, and its receiver writes the parts over each other. So a frame must
+ * be one mbuf, whatever the peer runs.
+ */
+#define WEFT_MEMIF_SPLITS_CHAINS (RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0))
 
 #endif

@@ -426,7 +426,8 @@ static uint32_t port_flags(const struct weft_port_dev *d)
 	if ((d->offloads_tx & tx) == tx)
 		flags |= WEFT_FRAME_PORT_TX_CSUM;
 	/* What gives away pointers copies chains into one buffer. */
-	if (d->offloads_tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS || d->limits.by_pointer)
+	if ((d->offloads_tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS && !d->limits.no_chains) ||
+	    d->limits.by_pointer)
 		flags |= WEFT_FRAME_PORT_MULTISEG;
 	return flags;
 }

@@ -17,6 +17,7 @@
 #include <rte_devargs.h>
 #include <rte_kvargs.h>
 
+#include "compat.h"
 #include "port_priv.h"
 
 /* An Ethernet frame of MTU 9000: what a port in memory carries unless told otherwise. */
@@ -107,6 +108,7 @@ static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	/* With zero-copy the peer reads our hugepages: nothing else may be pointed at. */
 	l->no_extbuf = arg_is(kv, "zero-copy", "yes") && !is_server(kv);
 	l->copies_tx = !l->no_extbuf;
+	l->no_chains = WEFT_MEMIF_SPLITS_CHAINS;
 	l->memif = true;
 	memif_socket(d, kv);
 	l->no_link = true;

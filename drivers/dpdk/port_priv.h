@@ -32,6 +32,7 @@ struct weft_port_limits {
 	bool memory;        /**< frames never leave memory */
 	bool by_pointer;    /**< the receiver gets our mbuf itself */
 	bool copies_tx;     /**< tx copies and frees at once: external buffers come back */
+	bool no_chains;     /**< a frame must be one mbuf */
 	bool no_extbuf;     /**< external buffers must not be given to it */
 	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
 	bool memif;         /**< its connection is looked after by port_memif.c */
