@@ -140,7 +140,9 @@ weft_compile() {
 			return 1
 		fi
 	elif [ $werror = true ]; then
-		meson configure "$dir" -Dwerror=true "$@" >/dev/null
+		# Files for a cross compiler can be named only once; options may say otherwise.
+		# shellcheck disable=SC2046
+		meson configure "$dir" -Dwerror=true $(printf '%s\n' "$@" | grep '^-D' || true) >/dev/null
 	fi
 	if ! ninja -C "$dir" >"$log" 2>&1; then
 		grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 60 >&2
