@@ -48,7 +48,7 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 		.frame_size =
 			(uint16_t)(conf->frame_size < UINT16_MAX ? conf->frame_size : UINT16_MAX),
 		.mtu = o->mtu,
-		.vlan = o->vlan != 0,
+		.vlan = o->vlan,
 		.raw_ethertype = is_ether(o, conf),
 		.no_extbuf = !conf->zcopy,
 		.udp_port = o->udp_port != 0      ? o->udp_port

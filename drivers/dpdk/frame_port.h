@@ -65,9 +65,9 @@ struct weft_frame_port_ops {
 
 /** frames never leave memory (memif, ring): bits cannot rot on a wire */
 #define WEFT_FRAME_PORT_MEMORY (1u << 0)
-/** the NIC checks IPv4/UDP checksums and marks bad ones in ol_flags */
+/** the NIC checks UDP checksums and marks bad ones in ol_flags */
 #define WEFT_FRAME_PORT_RX_CSUM (1u << 1)
-#define WEFT_FRAME_PORT_TX_CSUM (1u << 2)  /**< the NIC fills IPv4/UDP checksums */
+#define WEFT_FRAME_PORT_TX_CSUM (1u << 2)  /**< the NIC fills UDP checksums */
 #define WEFT_FRAME_PORT_MULTISEG (1u << 3) /**< tx takes chained mbufs */
 /** a probe saw an external buffer come back after tx: zero-copy is possible */
 #define WEFT_FRAME_PORT_EXTBUF (1u << 4)

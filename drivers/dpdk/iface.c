@@ -388,7 +388,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		udp = iface->conf.udp_port != 0 ? iface->conf.udp_port : WEFT_RAW_UDP_PORT;
 	iface->gate = (struct weft_gate_conf){
 		.raw_ethertype = rc->raw_ethertype,
-		.check_ip = !(port->flags & WEFT_FRAME_PORT_RX_CSUM),
+		.check_ip = true,
 		.vlan = rc->vlan,
 		.udp_port = udp,
 		.ip = rc->ip != 0 ? rc->ip : weft_lane_link_local(port->mac),

@@ -21,15 +21,11 @@
 #include "port_priv.h"
 #include "port_rdma.h"
 
-#define RX_DESC 512 /* frames that may arrive while the owner computes */
-#define TX_DESC 256 /* deeper rings only add delay that congestion control can't see through */
-
 /* Contexts of one process may open and close ports in several threads: for devs[], their queues and the pools (port_pool.c). */
 static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_port_dev *devs[RTE_MAX_ETHPORTS];
 
-__attribute__((format(printf, 4, 5))) static int fail(int rc, char *why, size_t why_len,
-						      const char *fmt, ...)
+int weft_port_fail(int rc, char *why, size_t why_len, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -119,13 +115,14 @@ static int no_such_port(const char *resource, char *why, size_t why_len)
 					 used ? ", " : "", id, name);
 	}
 	if (!used)
-		return fail(-ENODEV, why, why_len,
-			    "there is no DPDK port '%s', nor any other: give one in the EAL "
-			    "arguments (--vdev=net_memif0,role=server) or bind a NIC with "
-			    "dpdk-devbind.py",
-			    resource);
-	return fail(-ENODEV, why, why_len, "there is no DPDK port '%s'; there are %s", resource,
-		    all);
+		return weft_port_fail(
+			-ENODEV, why, why_len,
+			"there is no DPDK port '%s', nor any other: give one in the EAL "
+			"arguments (--vdev=net_memif0,role=server) or bind a NIC with "
+			"dpdk-devbind.py",
+			resource);
+	return weft_port_fail(-ENODEV, why, why_len, "there is no DPDK port '%s'; there are %s",
+			      resource, all);
 }
 
 static int find_port(const char *resource, uint16_t *id, char *why, size_t why_len)
@@ -151,14 +148,14 @@ static int claim(struct weft_port_dev *d, char *why, size_t why_len)
 
 	if (!owner.id) {
 		if (rte_eth_dev_owner_new(&owner.id))
-			return fail(-EBUSY, why, why_len, "port %u (%s) can't be claimed",
-				    d->port_id, d->name);
+			return weft_port_fail(-EBUSY, why, why_len, "port %u (%s) can't be claimed",
+					      d->port_id, d->name);
 		snprintf(owner.name, sizeof(owner.name), "weft");
 	}
 	if (rte_eth_dev_owner_set(d->port_id, &owner))
-		return fail(-EBUSY, why, why_len,
-			    "port %u (%s) belongs to another part of this process", d->port_id,
-			    d->name);
+		return weft_port_fail(-EBUSY, why, why_len,
+				      "port %u (%s) belongs to another part of this process",
+				      d->port_id, d->name);
 	return 0;
 }
 
@@ -168,126 +165,6 @@ static void unclaim(const struct weft_port_dev *d)
 
 	if (rte_eth_dev_owner_get(d->port_id, &owner) == 0 && owner.id != RTE_ETH_DEV_NO_OWNER)
 		rte_eth_dev_owner_unset(d->port_id, owner.id);
-}
-
-/* ---- size of a frame ------------------------------------------------------------------------ */
-
-static int choose_frame(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
-			size_t why_len)
-{
-	const struct weft_port_limits *l = &d->limits;
-	uint32_t want = o->mtu ? o->mtu + weft_port_l2(d->vlan) : o->frame_size;
-	uint32_t least = 1280 + weft_port_l2(d->vlan);
-
-	if (want > l->frame_max)
-		return fail(-EINVAL, why, why_len,
-			    "port %u (%s) carries frames of at most %u bytes (MTU %u), wanted are "
-			    "%u (MTU %u): %s",
-			    d->port_id, d->name, l->frame_max, l->frame_max - weft_port_l2(d->vlan),
-			    want, want - weft_port_l2(d->vlan), l->frame_hint ? l->frame_hint : "");
-	d->frame_size = want ? want : l->frame_default;
-	if (d->frame_size < least)
-		return fail(-EINVAL, why, why_len,
-			    "port %u (%s): frames of %u bytes (MTU %u) are too small, lanes need "
-			    "an MTU of at least 1280%s%s",
-			    d->port_id, d->name, d->frame_size,
-			    d->frame_size - weft_port_l2(d->vlan), want ? "" : ": ",
-			    want || !l->frame_hint ? "" : l->frame_hint);
-	return 0;
-}
-
-/* ---- configure ------------------------------------------------------------------------------ */
-
-static void choose_offloads(const struct weft_port_dev *d, const struct weft_port_opts *o,
-			    struct rte_eth_conf *conf)
-{
-	uint64_t rx = 0, tx = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-
-	if (!o->raw_ethertype) {
-		rx |= RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-		tx |= RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
-	}
-	conf->rxmode.offloads = rx & d->info.rx_offload_capa;
-	conf->txmode.offloads = tx & d->info.tx_offload_capa;
-}
-
-static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint16_t nb_tx,
-		       const struct rte_eth_conf *conf, const struct weft_port_opts *o, char *why,
-		       size_t why_len)
-{
-	struct rte_eth_rxconf rxconf = d->info.default_rxconf;
-	struct rte_eth_txconf txconf = d->info.default_txconf;
-	int socket = rte_eth_dev_socket_id(d->port_id), rc;
-
-	rc = weft_port_pools_create(d, q, nb_rx, nb_tx, o->rx_bufs, why, why_len);
-	if (rc)
-		return rc;
-	rxconf.offloads = conf->rxmode.offloads;
-	txconf.offloads = conf->txmode.offloads;
-	rc = rte_eth_rx_queue_setup(d->port_id, q, nb_rx, (unsigned int)socket, &rxconf,
-				    d->pools[q]);
-	if (!rc)
-		rc = rte_eth_tx_queue_setup(d->port_id, q, nb_tx, (unsigned int)socket, &txconf);
-	if (rc)
-		return fail(
-			rc, why, why_len, "port %u (%s): queue %u can't be set up (%s)%s",
-			d->port_id, d->name, q, rte_strerror(-rc),
-			d->limits.object_max
-				? "; AF_XDP needs root, an MTU of at most about 3500 and a kernel "
-				  "that can attach an XDP program to the interface"
-				: "");
-	return 0;
-}
-
-static int set_mtu(struct weft_port_dev *d, char *why, size_t why_len)
-{
-	uint16_t mtu = (uint16_t)(d->frame_size - weft_port_l2(d->vlan));
-	int rc;
-
-	if (!d->limits.set_mtu)
-		return 0;
-	rc = rte_eth_dev_set_mtu(d->port_id, mtu);
-	if (rc == -ENOTSUP && mtu <= RTE_ETHER_MTU)
-		rc = 0;
-	if (rc)
-		return fail(rc, why, why_len, "port %u (%s) does not take an MTU of %u (%s)",
-			    d->port_id, d->name, mtu, rte_strerror(-rc));
-	return 0;
-}
-
-static int configure(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
-		     size_t why_len)
-{
-	struct rte_eth_conf conf = {0};
-	uint16_t nb_rx = RX_DESC, nb_tx = TX_DESC, q;
-	int rc;
-
-	choose_offloads(d, o, &conf);
-	if (d->limits.set_mtu)
-		conf.rxmode.mtu = d->frame_size - weft_port_l2(d->vlan);
-	rc = rte_eth_dev_configure(d->port_id, d->num_queues, d->num_queues, &conf);
-	if (rc)
-		return fail(rc, why, why_len, "port %u (%s) can't be configured (%s)%s", d->port_id,
-			    d->name, rte_strerror(-rc),
-			    rc == -EBUSY ? "; somebody in this process has started it already, and "
-					   "a lane needs a port of its own"
-					 : "");
-	rc = rte_eth_dev_adjust_nb_rx_tx_desc(d->port_id, &nb_rx, &nb_tx);
-	if (rc)
-		return fail(rc, why, why_len, "port %u (%s): no ring size suits it", d->port_id,
-			    d->name);
-	if (!d->limits.rx_depth)
-		d->limits.rx_depth = nb_rx;
-	if (!d->limits.tx_depth)
-		d->limits.tx_depth = nb_tx;
-	rc = set_mtu(d, why, why_len);
-	for (q = 0; !rc && q < d->num_queues; q++)
-		rc = setup_queue(d, q, nb_rx, nb_tx, &conf, o, why, why_len);
-	if (rc)
-		return rc;
-	d->offloads_rx = conf.rxmode.offloads;
-	d->offloads_tx = conf.txmode.offloads;
-	return 0;
 }
 
 /* ---- start and stop ------------------------------------------------------------------------- */
@@ -311,10 +188,12 @@ static int start(struct weft_port_dev *d, char *why, size_t why_len)
 	}
 	rc = rte_eth_dev_start(d->port_id);
 	d->started = rc == 0;
-	if (rc == 0)
+	if (rc == 0) {
+		weft_port_find_depth(d);
 		return 0;
-	return fail(rc, why, why_len, "port %u (%s) does not start (%s)", d->port_id, d->name,
-		    rte_strerror(-rc));
+	}
+	return weft_port_fail(rc, why, why_len, "port %u (%s) does not start (%s)", d->port_id,
+			      d->name, rte_strerror(-rc));
 }
 
 static void stop(struct weft_port_dev *d)
@@ -350,14 +229,15 @@ static int count_queues(struct weft_port_dev *d, const struct weft_port_opts *o,
 
 	d->num_queues = o->queues ? o->queues : 1;
 	if (d->num_queues > 1 && o->raw_ethertype)
-		return fail(-EINVAL, why, why_len,
-			    "port %u (%s): frames without UDP can't be steered, so queues=%u does "
-			    "not go with encap=ether",
-			    d->port_id, d->name, d->num_queues);
+		return weft_port_fail(
+			-EINVAL, why, why_len,
+			"port %u (%s): frames without UDP can't be steered, so queues=%u does "
+			"not go with encap=ether",
+			d->port_id, d->name, d->num_queues);
 	if (d->num_queues > max)
-		return fail(-EINVAL, why, why_len,
-			    "port %u (%s) has %u queue pairs, queues=%u is too many", d->port_id,
-			    d->name, max, d->num_queues);
+		return weft_port_fail(-EINVAL, why, why_len,
+				      "port %u (%s) has %u queue pairs, queues=%u is too many",
+				      d->port_id, d->name, max, d->num_queues);
 	return 0;
 }
 
@@ -367,11 +247,12 @@ static int dev_prepare(struct weft_port_dev *d, const struct weft_port_opts *o, 
 	int rc = rte_eth_dev_info_get(d->port_id, &d->info);
 
 	if (rc)
-		return fail(rc, why, why_len, "port %u (%s) tells nothing about itself (%s)",
-			    d->port_id, d->name, rte_strerror(-rc));
+		return weft_port_fail(rc, why, why_len,
+				      "port %u (%s) tells nothing about itself (%s)", d->port_id,
+				      d->name, rte_strerror(-rc));
 	rc = weft_port_limits_find(d, why, why_len);
 	if (!rc)
-		rc = choose_frame(d, o, why, why_len);
+		rc = weft_port_choose_frame(d, o, why, why_len);
 	if (!rc)
 		rc = count_queues(d, o, why, why_len);
 	return rc;
@@ -383,9 +264,9 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	int rc;
 
 	if (!d)
-		return fail(-ENOMEM, why, why_len, "no memory for port %u", id);
+		return weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u", id);
 	d->port_id = id;
-	d->vlan = o->vlan;
+	d->vlan = o->vlan != 0;
 	d->base_udp_port = o->udp_port;
 	port_name(id, d->name);
 	weft_arp_table_init(&d->arp);
@@ -401,9 +282,10 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	d->pools = calloc(d->num_queues, sizeof(*d->pools));
 	d->hdr_pools = calloc(d->num_queues, sizeof(*d->hdr_pools));
 	if (!d->queues || !d->pools || !d->hdr_pools)
-		rc = fail(-ENOMEM, why, why_len, "no memory for port %u (%s)", id, d->name);
+		rc = weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u (%s)", id,
+				    d->name);
 	if (!rc)
-		rc = configure(d, o, why, why_len);
+		rc = weft_port_configure(d, o, why, why_len);
 	if (!rc)
 		rc = start(d, why, why_len);
 	if (rc)
@@ -415,15 +297,13 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 
 static uint32_t port_flags(const struct weft_port_dev *d)
 {
-	uint64_t rx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-	uint64_t tx = RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	uint32_t flags = 0;
 
 	if (d->limits.memory)
 		flags |= WEFT_FRAME_PORT_MEMORY;
-	if ((d->offloads_rx & rx) == rx)
+	if (d->offloads_rx & RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 		flags |= WEFT_FRAME_PORT_RX_CSUM;
-	if ((d->offloads_tx & tx) == tx)
+	if (d->offloads_tx & RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 		flags |= WEFT_FRAME_PORT_TX_CSUM;
 	/* What gives away pointers copies chains into one buffer. */
 	if ((d->offloads_tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS && !d->limits.no_chains) ||
@@ -486,8 +366,8 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 	struct rte_ether_addr mac;
 
 	if (rte_eth_macaddr_get(d->port_id, &mac))
-		return fail(-EIO, why, why_len, "port %u (%s) has no MAC address", d->port_id,
-			    d->name);
+		return weft_port_fail(-EIO, why, why_len, "port %u (%s) has no MAC address",
+				      d->port_id, d->name);
 	memcpy(fp->mac, &mac, sizeof(fp->mac));
 	fp->ops = ops_for(&d->limits);
 	snprintf(fp->name, sizeof(fp->name), "%u", d->port_id);
@@ -501,8 +381,8 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 	fp->latency = d->limits.latency;
 	fp->pool = d->pools[p->queue];
 	fp->hdr_pool = d->hdr_pools[p->queue];
-	fp->rx_chained =
-		rte_pktmbuf_data_room_size(fp->pool) - RTE_PKTMBUF_HEADROOM < (int)d->frame_size;
+	fp->rx_chained = weft_port_rx_scatters(d, rte_pktmbuf_data_room_size(fp->pool) -
+							  RTE_PKTMBUF_HEADROOM);
 	p->cleanup = true;
 	p->kick_cycles = rte_get_tsc_hz() / 20000; /* 50 us */
 	if (d->limits.packet_socket)
@@ -523,7 +403,7 @@ static int next_queue(struct weft_port_dev *d, const struct weft_port_opts *o, u
 	for (q = 0; q < d->num_queues && d->queues[q]; q++)
 		;
 	if (q == d->num_queues)
-		return fail(
+		return weft_port_fail(
 			-EBUSY, why, why_len,
 			"port %u (%s) has %u queue pair%s and as many workers: give each worker "
 			"its own port%s",
@@ -531,7 +411,7 @@ static int next_queue(struct weft_port_dev *d, const struct weft_port_opts *o, u
 			weft_port_can_steer(d, 0) ? ", or more queues with queues=N"
 						  : "; this one can't steer frames to workers");
 	if (d->num_queues > 1 && !weft_port_can_steer(d, q))
-		return fail(
+		return weft_port_fail(
 			-EBUSY, why, why_len,
 			"port %u (%s) can't steer UDP ports to queues: give each worker its own "
 			"port, without queues=",
@@ -551,16 +431,20 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 		return rc;
 	p = calloc(1, sizeof(*p));
 	if (!p)
-		return fail(-ENOMEM, why, why_len, "no memory for port %u (%s)", d->port_id,
-			    d->name);
+		return weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u (%s)",
+				      d->port_id, d->name);
 	p->dev = d;
 	p->port_id = d->port_id;
 	p->queue = queue;
 	p->sock = -1;
-	rc = fill(p, o, why, why_len);
+	p->vlan = o->vlan;
+	rc = weft_port_vlan_add(p, why, why_len);
+	if (!rc)
+		rc = fill(p, o, why, why_len);
 	if (!rc && d->num_queues > 1)
 		rc = weft_port_steer(p, why, why_len);
 	if (rc) {
+		weft_port_vlan_remove(p);
 		free(p);
 		return rc;
 	}
@@ -616,6 +500,7 @@ void weft_port_close(struct weft_frame_port *fp)
 	pthread_mutex_lock(&ports_lock);
 	weft_port_unsteer(p);
 	d->queues[p->queue] = NULL;
+	weft_port_vlan_remove(p);
 	free(p);
 	if (--d->open_queues == 0)
 		dev_close(d);

@@ -5,7 +5,7 @@
  *
  * What a port can do is asked of the port: offloads, MTU, queue counts, ring depths. What no
  * capability tells of virtual ports (memif's real frame limit, af_packet's sleep) stands in one
- * table, port_quirks.c.
+ * table, port_limits.c.
  *
  * Threads: list, open and close run under the caller's context-wide lock; the operations of an
  * open port belong to one thread.
@@ -27,8 +27,8 @@ struct weft_port_opts {
 	uint16_t frame_size;
 	/** IP MTU (from 1280); wins over frame_size; 0 = from frame_size. */
 	uint16_t mtu;
-	/** Frames carry a VLAN tag: a frame is MTU + 18 bytes. */
-	bool vlan;
+	/** Frames carry the tag of this VLAN: a frame is MTU + 18 bytes; 0 = none. */
+	uint16_t vlan;
 	/** No UDP: nothing to steer by, so the port has one queue pair only. */
 	bool raw_ethertype;
 	/** Don't look whether external buffers come back (WEFT_ZCOPY=n). */

@@ -222,6 +222,66 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 
 /* ---- hardware, and anything else ------------------------------------------------------------ */
 
+/*
+ * PMDs count more than the frame: FCS (4), two tags (8), virtio's header (12), and refuse a buffer
+ * that does not hold it, or take frames apart. Some NICs use whole KiB of a buffer, some a power of
+ * two; which is told by no capability. The default serves all that use units of up to 1 KiB; since
+ * no MTU is below 1280, it is never less than the usual 2048.
+ */
+#define RX_EXTRA 32u
+#define RX_UNIT 1024u
+
+static const struct {
+	const char *driver;
+	uint32_t unit; /* 0 = powers of two */
+	uint32_t max;
+} rx_units[] = {
+	{"net_e1000_em", 0, 16384},
+	{"net_hns3", 0, 4096},
+	{"net_hns3_vf", 0, 4096},
+	{"net_gve", 2048, 0},
+};
+
+static void find_rx_unit(struct weft_port_dev *d)
+{
+	struct weft_port_limits *l = &d->limits;
+	size_t i;
+
+	l->buf_unit = RX_UNIT;
+	for (i = 0; i < RTE_DIM(rx_units); i++) {
+		if (!d->info.driver_name || strcmp(d->info.driver_name, rx_units[i].driver))
+			continue;
+		l->buf_unit = rx_units[i].unit;
+		l->buf_max = rx_units[i].max;
+	}
+}
+
+uint32_t weft_port_rx_room(const struct weft_port_dev *d)
+{
+	const struct weft_port_limits *l = &d->limits;
+	uint32_t room;
+
+	if (!l->set_mtu)
+		return RTE_MAX(d->frame_size, l->data_room);
+	room = RTE_MAX(d->frame_size + RX_EXTRA, d->info.min_rx_bufsize);
+	/* What no buffer of the NIC holds comes in pieces anyway. */
+	if (l->buf_max && room > l->buf_max)
+		return RTE_ALIGN(room, RX_UNIT);
+	return l->buf_unit ? RTE_ALIGN(room, l->buf_unit) : rte_align32pow2(room);
+}
+
+bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room)
+{
+	const struct weft_port_limits *l = &d->limits;
+
+	if (!l->set_mtu)
+		return room < d->frame_size;
+	room = l->buf_unit ? RTE_ALIGN_FLOOR(room, l->buf_unit) : rte_align32prevpow2(room);
+	if (l->buf_max)
+		room = RTE_MIN(room, l->buf_max);
+	return room < d->frame_size + RX_EXTRA;
+}
+
 static int ethdev_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
 	struct weft_port_limits *l = &d->limits;
@@ -229,6 +289,7 @@ static int ethdev_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 
 	RTE_SET_USED(kv);
 	l->set_mtu = true;
+	find_rx_unit(d);
 	l->frame_max = (d->info.max_mtu ? d->info.max_mtu : RTE_ETHER_MTU) + weft_port_l2(d->vlan);
 	if (d->info.max_mtu == UINT16_MAX && d->info.max_rx_pktlen > RTE_ETHER_CRC_LEN)
 		l->frame_max = d->info.max_rx_pktlen - RTE_ETHER_CRC_LEN;

@@ -19,21 +19,24 @@
 #define CACHE 256
 #define MIB (1u << 20)
 
-/* A pool whose buffers were not all back when its port was closed. */
+/* A pool that was not to be freed when its port was closed. */
 struct late {
 	LIST_ENTRY(late) link;
 	struct rte_mempool *mp;
+	uint16_t port, queue;
+	bool known; /* to the PMD, until the queue has another */
 };
 
 static LIST_HEAD(, late) late_pools = LIST_HEAD_INITIALIZER(late_pools);
 
-static void free_or_keep(struct rte_mempool *mp)
+static void free_or_keep(const struct weft_port_dev *d, uint16_t q, struct rte_mempool *mp,
+			 bool known)
 {
 	struct late *l;
 
 	if (!mp)
 		return;
-	if (rte_mempool_full(mp)) {
+	if (!known && rte_mempool_full(mp)) {
 		rte_mempool_free(mp);
 		return;
 	}
@@ -43,7 +46,7 @@ static void free_or_keep(struct rte_mempool *mp)
 			mp->name);
 		return;
 	}
-	l->mp = mp;
+	*l = (struct late){.mp = mp, .port = d->port_id, .queue = q, .known = known};
 	LIST_INSERT_HEAD(&late_pools, l, link);
 }
 
@@ -53,7 +56,7 @@ static void free_late(void)
 
 	for (; l; l = next) {
 		next = LIST_NEXT(l, link);
-		if (!rte_mempool_full(l->mp))
+		if (l->known || !rte_mempool_full(l->mp))
 			continue;
 		rte_mempool_free(l->mp);
 		LIST_REMOVE(l, link);
@@ -61,14 +64,24 @@ static void free_late(void)
 	}
 }
 
+/* The queue is about to get another pool: what it had may go the next time. */
+static void forget(const struct weft_port_dev *d, uint16_t q)
+{
+	struct late *l;
+
+	LIST_FOREACH(l, &late_pools, link)
+		if (l->port == d->port_id && l->queue == q)
+			l->known = false;
+}
+
 static uint32_t object_size(uint32_t room)
 {
 	return rte_mempool_calc_obj_size((uint32_t)sizeof(struct rte_mbuf) + room, 0, NULL);
 }
 
-static uint16_t room_for(const struct weft_port_dev *d)
+uint16_t weft_port_pool_room(const struct weft_port_dev *d)
 {
-	uint32_t room = RTE_MAX(d->frame_size, d->limits.data_room);
+	uint32_t room = weft_port_rx_room(d);
 
 	/* Whole cache lines, so that copies of frames begin and end on them. */
 	room = RTE_ALIGN(RTE_PKTMBUF_HEADROOM + room, RTE_CACHE_LINE_SIZE);
@@ -110,11 +123,12 @@ static struct rte_mempool *make(const struct weft_port_dev *d, const char *kind,
 int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint16_t nb_tx,
 			   uint32_t rx_bufs, char *why, size_t why_len)
 {
-	uint16_t room = room_for(d);
+	uint16_t room = weft_port_pool_room(d);
 	uint32_t n = count_frames(d, room, nb_rx, nb_tx, rx_bufs);
 	uint64_t bytes;
 
 	free_late();
+	forget(d, q);
 	d->pools[q] = make(d, "frames", q, n, room);
 	d->hdr_pools[q] = make(d, "hdrs", q, HDR_BUFS, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
 	if (d->pools[q] && d->hdr_pools[q])
@@ -132,7 +146,7 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 void weft_port_pools_free(struct weft_port_dev *d, uint16_t q)
 {
 	if (d->pools)
-		free_or_keep(d->pools[q]);
+		free_or_keep(d, q, d->pools[q], q > 0 && d->limits.set_mtu);
 	if (d->hdr_pools)
-		free_or_keep(d->hdr_pools[q]);
+		free_or_keep(d, q, d->hdr_pools[q], false);
 }

@@ -14,6 +14,9 @@ struct weft_port_dev;
 /** Both pools of a queue pair together take at most this, unless rings or the user need more. */
 #define WEFT_PORT_POOL_BYTES (16u << 20)
 
+/** Data room of the buffers of a port, headroom included. */
+uint16_t weft_port_pool_room(const struct weft_port_dev *d);
+
 /**
  * Make the pools of queue pair @p q.
  *
@@ -25,7 +28,9 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 
 /**
  * Free the pools of queue pair @p q, once all their buffers are back: a peer in this process may
- * still hold some (net_ring), and then they are freed by a later call for any port.
+ * still hold some (net_ring), or the PMD in its ring, and then they are freed by a later call for
+ * any port. A PMD may also look at the pool of a queue that the port's next life does not use: that
+ * of every queue but the first stays until the queue has another.
  */
 void weft_port_pools_free(struct weft_port_dev *d, uint16_t q);
 

@@ -2,7 +2,8 @@
 /**
  * @file port_priv.h
  * What the files of the ethdev port share:
- *  - port_ethdev.c  open, configure, close;
+ *  - port_ethdev.c  which ports there are, open, close;
+ *  - port_conf.c    configure: frames, offloads, queues, MTU, VLANs, depth of the rings;
  *  - port_rxtx.c    the operations of an open port;
  *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source
  *                   tells;
@@ -26,6 +27,8 @@ struct weft_port_limits {
 	const char *frame_hint; /**< what to change when frame_max is too small; a sentence's end */
 	uint32_t data_room;     /**< least RX data room without headroom; 0 = the frame size */
 	uint32_t object_max;    /**< largest mempool object; 0 = any */
+	uint32_t buf_unit;      /**< NICs use whole units of a buffer; 0 = a power of two */
+	uint32_t buf_max;       /**< and no more than this; 0 = any */
 	uint32_t rx_reserve;    /**< buffers that the PMD keeps beyond its rings */
 	uint16_t rx_depth;      /**< frames; 0 = what is configured */
 	uint16_t tx_depth;
@@ -100,7 +103,8 @@ struct weft_port {
 	uint64_t tx_copied;  /* frames copied because the sender keeps them */
 	uint64_t tx_too_long;
 	struct rte_flow *flow;
-	bool cleanup; /* rte_eth_tx_done_cleanup() is there */
+	uint16_t vlan; /* asked of the NIC's filter; 0 = none */
+	bool cleanup;  /* rte_eth_tx_done_cleanup() is there */
 };
 
 static inline struct weft_port *weft_port_of(struct weft_frame_port *fp)
@@ -121,6 +125,24 @@ static inline uint32_t weft_port_l2(bool vlan)
  * @p why
  */
 int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len);
+/** Bytes of a receive buffer, headroom not counted, that hold a whole frame of this port. */
+uint32_t weft_port_rx_room(const struct weft_port_dev *d);
+/** Can a frame need more than one buffer of @p room bytes, with all that PMDs count? */
+bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room);
+
+/* port_conf.c */
+
+/** Choose the size of a frame. @return 0 or -EINVAL with @p why */
+int weft_port_choose_frame(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+			   size_t why_len);
+/** Configure a port that is stopped, with queues and pools. @return 0 or an error with @p why */
+int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+			size_t why_len);
+/** Right after the start: how deep are the rings really? Into @p d->limits. */
+void weft_port_find_depth(struct weft_port_dev *d);
+/** Let frames of p->vlan in. @return 0 or an error with @p why */
+int weft_port_vlan_add(struct weft_port *p, char *why, size_t why_len);
+void weft_port_vlan_remove(struct weft_port *p);
 
 /* port_kernel.c */
 
@@ -167,6 +189,9 @@ bool weft_port_extbuf_probe(struct weft_port *p);
 
 /* port_ethdev.c */
 
+/** Put a sentence together. @return @p rc */
+__attribute__((format(printf, 4, 5))) int weft_port_fail(int rc, char *why, size_t why_len,
+							 const char *fmt, ...);
 void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size);
 void weft_port_close(struct weft_frame_port *fp);
 
