@@ -112,6 +112,8 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		return err;
 	}
 	(*iface)->driver = &weft_dpdk_driver;
+	if (port->warning != NULL)
+		weft_warn("%s (%s): %s", (*iface)->name, port->device, port->warning);
 	return 0;
 }
 

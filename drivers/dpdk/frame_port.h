@@ -110,7 +110,9 @@ struct weft_frame_port {
 	 */
 	struct rte_mempool *hdr_pool;
 	enum weft_lane_link link;
-	bool rx_chained; /**< received frames may be mbuf chains */
+	const char
+		*warning; /**< it works, but not as it should: the end of a sentence; NULL = no */
+	bool rx_chained;  /**< received frames may be mbuf chains */
 	/** destination UDP port that brings frames home to this queue; 0 = any */
 	uint16_t udp_port;
 	/** where the port's queues find the addresses that one of them learned; NULL = one queue */

@@ -186,7 +186,7 @@ static int start(struct weft_port_dev *d, char *why, size_t why_len)
 		weft_memif_start(d);
 		return 0;
 	}
-	rc = rte_eth_dev_start(d->port_id);
+	rc = weft_port_needs_timers(d) ? weft_port_timers_start(d) : rte_eth_dev_start(d->port_id);
 	d->started = rc == 0;
 	if (rc == 0) {
 		weft_port_find_depth(d);
@@ -202,6 +202,7 @@ static void stop(struct weft_port_dev *d)
 		weft_memif_stop(d);
 	else if (d->started)
 		rte_eth_dev_stop(d->port_id);
+	weft_port_timers_stop(d);
 	d->started = false;
 }
 
@@ -212,6 +213,7 @@ static void dev_close(struct weft_port_dev *d)
 	uint16_t q;
 
 	stop(d);
+	weft_port_events_off(d);
 	for (q = 0; q < d->num_queues; q++)
 		weft_port_pools_free(d, q);
 	unclaim(d);
@@ -270,7 +272,9 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	d->base_udp_port = o->udp_port;
 	port_name(id, d->name);
 	weft_arp_table_init(&d->arp);
-	rc = dev_prepare(d, o, why, why_len);
+	rc = weft_port_revive(d, why, why_len);
+	if (!rc)
+		rc = dev_prepare(d, o, why, why_len);
 	if (!rc)
 		rc = claim(d, why, why_len);
 	if (rc) {
@@ -278,6 +282,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 		return rc;
 	}
 	devs[id] = d;
+	weft_port_events_on(d);
 	d->queues = calloc(d->num_queues, sizeof(*d->queues));
 	d->pools = calloc(d->num_queues, sizeof(*d->pools));
 	d->hdr_pools = calloc(d->num_queues, sizeof(*d->hdr_pools));
@@ -326,30 +331,6 @@ static uint32_t extbuf_flags(struct weft_port *p, const struct weft_port_opts *o
 	return weft_port_extbuf_probe(p) ? WEFT_FRAME_PORT_EXTBUF | WEFT_FRAME_PORT_REG : 0;
 }
 
-/* bytes/s; a guess where nobody tells */
-static double link_bandwidth(const struct weft_port_dev *d, uint32_t *flags)
-{
-	struct rte_eth_link link = {0};
-
-	*flags |= WEFT_FRAME_PORT_MEASURE;
-	if (d->limits.copies)
-		*flags |= WEFT_FRAME_PORT_COPIES;
-	/*
-	 * Memory is not tried out while connecting: its pages are touched for the first time then, which takes longer than
-	 * all that follows.
-	 */
-	if (d->limits.no_link)
-		return 0;
-	if (d->limits.guess)
-		*flags |= WEFT_FRAME_PORT_GUESS;
-	if (rte_eth_link_get_nowait(d->port_id, &link) || link.link_speed == 0 ||
-	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN) {
-		*flags |= WEFT_FRAME_PORT_GUESS;
-		return 1.25e9;
-	}
-	return link.link_speed * 1e6 / 8;
-}
-
 static const struct weft_frame_port_ops *ops_for(const struct weft_port_limits *l)
 {
 	if (l->packet_socket)
@@ -377,7 +358,11 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 	fp->frame_size = (uint16_t)d->frame_size;
 	fp->rx_depth = d->limits.rx_depth;
 	fp->tx_depth = d->limits.tx_depth;
-	fp->bandwidth = link_bandwidth(d, &fp->flags);
+	fp->flags |= WEFT_FRAME_PORT_MEASURE | (d->limits.copies ? WEFT_FRAME_PORT_COPIES : 0u);
+	fp->bandwidth = weft_port_bandwidth(d, &fp->flags);
+	fp->link = d->limits.link;
+	fp->warning = d->warning;
+	weft_port_events_begin(p);
 	fp->latency = d->limits.latency;
 	fp->pool = d->pools[p->queue];
 	fp->hdr_pool = d->hdr_pools[p->queue];
@@ -470,6 +455,12 @@ static int port_open(const char *resource, const struct weft_port_opts *opts,
 		rc = dev_open(id, opts, why, why_len);
 		if (rc)
 			return rc;
+	} else if (weft_port_has_ended(devs[id])) {
+		return weft_port_fail(
+			-EBUSY, why, why_len,
+			"port %u (%s) was removed or wants a reset: all workers on it "
+			"must be closed first",
+			id, devs[id]->name);
 	}
 	rc = queue_open(devs[id], opts, &p, why, why_len);
 	if (rc) {

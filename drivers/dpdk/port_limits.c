@@ -332,6 +332,7 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len)
 
 	memset(&d->limits, 0, sizeof(d->limits));
 	rc = find_for(d)(d, kv);
+	d->limits.link = weft_port_link_kind(d);
 	rte_kvargs_free(kv);
 	if (rc == -ENODEV)
 		snprintf(why, why_len, "port %u (%s): its kernel interface (index %u, %s) is gone",

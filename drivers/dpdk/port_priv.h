@@ -4,6 +4,8 @@
  * What the files of the ethdev port share:
  *  - port_ethdev.c  which ports there are, open, close;
  *  - port_conf.c    configure: frames, offloads, queues, MTU, VLANs, depth of the rings;
+ *  - port_event.c   what happens to it while it is open: removal, reset, link, speed;
+ *  - port_timer.c   DPDK timers for the PMDs that rely on them;
  *  - port_rxtx.c    the operations of an open port;
  *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source
  *                   tells;
@@ -13,6 +15,8 @@
  */
 #ifndef WEFT_PORT_PRIV_H
 #define WEFT_PORT_PRIV_H
+
+#include <stdatomic.h>
 
 #include <rte_ethdev.h>
 
@@ -44,7 +48,8 @@ struct weft_port_limits {
 	bool no_link;       /**< there is no link that could have a speed */
 	bool guess;         /**< the link speed that the PMD reports means nothing */
 	bool copies;        /**< every frame is copied by the CPU at both ends */
-	double latency;     /**< s */
+	enum weft_lane_link link;
+	double latency; /**< s */
 	unsigned int if_index;
 	unsigned int tx_slots; /**< packet socket: frames in its TX ring */
 };
@@ -73,6 +78,9 @@ struct weft_port_dev {
 	uint16_t base_udp_port;
 	bool vlan;
 	bool started;
+	bool timers;                /* started by port_timer.c */
+	_Atomic uint32_t *life;     /* port_event.c */
+	const char *warning;        /* for the frame port */
 	struct weft_port **queues;  /**< NULL where free */
 	struct rte_mempool **pools; /**< one per queue pair */
 	struct rte_mempool **hdr_pools;
@@ -88,6 +96,8 @@ struct weft_port {
 	struct weft_port_dev *dev;
 	uint16_t port_id;
 	uint16_t queue;
+	bool link_up;       /* as the owner knows it */
+	uint32_t life_seen; /* of *dev->life */
 	/* packet socket only: bytes charged to it, at most; see port_kernel.c */
 	int sock;
 	bool tail; /* frames may wait in the ring for another send() */
@@ -168,6 +178,50 @@ void weft_memif_stop(struct weft_port_dev *d);
 /** Has the peer come, or left? Cheap enough for every few thousand polls. */
 void weft_memif_look(struct weft_port_dev *d);
 bool weft_memif_link_up(struct weft_port_dev *d);
+
+/* port_event.c */
+
+/** Hear of a port's events, whoever raises them. */
+void weft_port_events_on(struct weft_port_dev *d);
+void weft_port_events_off(struct weft_port_dev *d);
+/** Ask for the interrupts that it offers. */
+void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
+/** Before it is opened: reset it if it wants that. @return 0, or an error with @p why */
+int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
+/** The owner of @p p begins to look: what is so now it knows. */
+void weft_port_events_begin(struct weft_port *p);
+/** It was removed or wants a reset since it was opened. */
+bool weft_port_has_ended(const struct weft_port_dev *d);
+enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
+/** bytes/s, as the link says now; a guess where nobody tells: sets or clears the flag GUESS. */
+double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);
+/** As frame_port.h says. */
+enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
+					 struct weft_frame_port_event *event);
+
+/**
+ * Is the port to be left alone: not started, removed, or in want of a reset? Also notes that look()
+ * has something to tell.
+ */
+static inline bool weft_port_halted(struct weft_port *p)
+{
+	/* Relaxed: the word hands over nothing but itself. */
+	if (unlikely(atomic_load_explicit(p->dev->life, memory_order_relaxed) != p->life_seen)) {
+		p->fp.event = true;
+		if (weft_port_has_ended(p->dev))
+			return true;
+	}
+	return unlikely(!p->dev->started);
+}
+
+/* port_timer.c */
+
+/** Does its PMD rely on DPDK timers? */
+bool weft_port_needs_timers(const struct weft_port_dev *d);
+/** rte_eth_dev_start(), and from then on its timers run. @return what it says */
+int weft_port_timers_start(struct weft_port_dev *d);
+/** After it was stopped. */
+void weft_port_timers_stop(struct weft_port_dev *d);
 
 /* port_steer.c */
 

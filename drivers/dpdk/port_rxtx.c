@@ -17,7 +17,7 @@ static uint16_t port_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 {
 	struct weft_port *p = weft_port_of(fp);
 
-	if (unlikely(!p->dev->started))
+	if (unlikely(weft_port_halted(p)))
 		return 0;
 	return rte_eth_rx_burst(p->port_id, p->queue, pkts, n);
 }
@@ -27,7 +27,7 @@ static uint16_t port_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint
 	struct weft_port *p = weft_port_of(fp);
 	uint16_t sent;
 
-	if (unlikely(!p->dev->started))
+	if (unlikely(weft_port_halted(p)))
 		return 0;
 	sent = rte_eth_tx_burst(p->port_id, p->queue, pkts, n);
 	if (unlikely(sent < n))
@@ -42,7 +42,7 @@ static void port_kick(struct weft_frame_port *fp)
 	struct weft_port *p = weft_port_of(fp);
 	uint64_t now;
 
-	if (!p->cleanup || !p->dev->started)
+	if (!p->cleanup || weft_port_halted(p))
 		return;
 	now = rte_rdtsc();
 	if (p->tail) {
@@ -62,7 +62,7 @@ static bool port_link_up(struct weft_frame_port *fp)
 	struct weft_port *p = weft_port_of(fp);
 	struct rte_eth_link link;
 
-	if (!p->dev->started)
+	if (!p->dev->started || weft_port_has_ended(p->dev))
 		return false;
 	if (p->dev->limits.kernel_link)
 		return weft_kernel_link_up(p->dev->limits.if_index);
@@ -98,6 +98,7 @@ const struct weft_frame_port_ops weft_port_ops = {
 	.tx_kick = port_kick,
 	.link_up = port_link_up,
 	.link_text = weft_port_link_text,
+	.look = weft_port_look,
 	.counters = port_counters,
 	.close = weft_port_close,
 };
@@ -113,7 +114,7 @@ static uint16_t memif_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uin
 
 	if (unlikely(++p->polls % LOOK_EVERY == 0))
 		weft_memif_look(p->dev);
-	if (unlikely(!p->dev->started))
+	if (unlikely(weft_port_halted(p)))
 		return 0;
 	return rte_eth_rx_burst(p->port_id, p->queue, pkts, n);
 }
@@ -139,6 +140,7 @@ const struct weft_frame_port_ops weft_port_memif_ops = {
 	.tx_kick = NULL,
 	.link_up = memif_link_up,
 	.link_text = weft_port_link_text,
+	.look = weft_port_look,
 	.counters = port_counters,
 	.close = weft_port_close,
 };
@@ -161,7 +163,7 @@ static uint16_t packet_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, ui
 	struct weft_port *p = weft_port_of(fp);
 	uint16_t good, sent;
 
-	if (unlikely(!p->dev->started || n == 0))
+	if (unlikely(weft_port_halted(p) || n == 0))
 		return 0;
 	good = leading_good(p, pkts, n);
 	if (unlikely(good == 0)) {
@@ -191,6 +193,7 @@ const struct weft_frame_port_ops weft_port_packet_ops = {
 	.tx_kick = packet_kick,
 	.link_up = port_link_up,
 	.link_text = weft_port_link_text,
+	.look = weft_port_look,
 	.counters = port_counters,
 	.close = weft_port_close,
 };
@@ -240,6 +243,7 @@ const struct weft_frame_port_ops weft_port_ring_ops = {
 	.tx_kick = NULL,
 	.link_up = port_link_up,
 	.link_text = weft_port_link_text,
+	.look = weft_port_look,
 	.counters = port_counters,
 	.close = weft_port_close,
 };

@@ -179,8 +179,14 @@ void fake_eth_break(struct fake_eth_port *p)
 	fake_eth_event(p, RTE_ETH_EVENT_INTR_RESET);
 }
 
+void fake_eth_hang(struct fake_eth_port *p)
+{
+	p->hangs = true;
+}
+
 void fake_eth_return(struct fake_eth_port *p)
 {
+	fake_eth_event(p, RTE_ETH_EVENT_DESTROY);
 	fake_eth_io_off(p);
 	fake_eth_wipe(p, true);
 	memset(p->cb, 0, sizeof(p->cb));

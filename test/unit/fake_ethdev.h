@@ -25,7 +25,8 @@
  *  - offloads that were not asked for do not work: chains are cut to their first mbuf, checksums
  *    are not filled in;
  *  - VLAN filters; RSS by Toeplitz hash and indirection table, with a key that is told or not;
- *  - events of removal, reset and link, a port that is dead after them.
+ *  - events of removal, reset and link, a port that is dead after them;
+ *  - a watchdog that is a DPDK timer, and runs on whatever thread looks after those.
  *
  * Two ports that are wired to each other exchange frames; what reaches a port without a wire is
  * nobody's.
@@ -83,6 +84,7 @@ struct fake_eth_traits {
 	/* Link. */
 	uint32_t link_ms; /**< it comes so long after the start */
 	uint32_t speed;   /**< Mb/s; 0: unknown */
+	bool watchdog;    /**< a timer of one second, on the lcore that starts the port */
 	/** RTE_BIT64(RTE_ETH_EVENT_*) that the PMD can raise; LSC and RMV as interrupts, too. */
 	uint64_t events;
 
@@ -113,6 +115,7 @@ struct fake_eth_count {
 	uint64_t stale_pool;  /**< set_mtu() read a pool that had been freed */
 	uint64_t mtu_early;   /**< set_mtu() while a ring had no pool of this life */
 	uint64_t configures, starts, stops, resets, closes;
+	_Atomic uint64_t watched; /**< runs of the watchdog */
 };
 
 struct fake_eth_port;
@@ -162,6 +165,8 @@ void fake_eth_event(struct fake_eth_port *p, enum rte_eth_event_type type);
 void fake_eth_remove(struct fake_eth_port *p);
 /** The NIC wants a reset: RESET, and nothing moves until rte_eth_dev_reset(). */
 void fake_eth_break(struct fake_eth_port *p);
+/** The NIC hangs: its watchdog, if it runs, finds that out. */
+void fake_eth_hang(struct fake_eth_port *p);
 /** The same NIC is back after its removal, as a new device under the same port number. */
 void fake_eth_return(struct fake_eth_port *p);
 

@@ -244,6 +244,24 @@ int rte_eth_dev_vlan_filter(uint16_t port_id, uint16_t vlan, int on)
 
 /* ---- start, stop, reset, close -------------------------------------------------------------- */
 
+/* As net_ena's: the lcore that starts the port runs it, if anybody does. */
+static void watch(struct rte_timer *timer, void *arg)
+{
+	struct fake_eth_port *p = arg;
+
+	RTE_SET_USED(timer);
+	p->count.watched++;
+	if (p->hangs && !p->broken)
+		fake_eth_break(p);
+}
+
+static void watchdog_on(struct fake_eth_port *p)
+{
+	rte_timer_subsystem_init();
+	rte_timer_init(&p->watchdog);
+	rte_timer_reset(&p->watchdog, rte_get_timer_hz(), PERIODICAL, rte_lcore_id(), watch, p);
+}
+
 int rte_eth_dev_start(uint16_t port_id)
 {
 	struct fake_eth_port *p = fake_eth_port(port_id);
@@ -269,6 +287,8 @@ int rte_eth_dev_start(uint16_t port_id)
 	for (q = 0; q < p->nb_rx; q++)
 		fake_eth_post(&p->rxq[q]);
 	fake_eth_io_on(p);
+	if (p->t.watchdog)
+		watchdog_on(p);
 	return 0;
 }
 
@@ -282,6 +302,8 @@ int rte_eth_dev_stop(uint16_t port_id)
 	if (!p->started)
 		return 0;
 	fake_eth_io_off(p);
+	if (p->t.watchdog)
+		rte_timer_stop_sync(&p->watchdog);
 	p->started = false;
 	p->count.stops++;
 	for (q = 0; q < FAKE_ETH_QUEUES; q++) {
@@ -296,6 +318,8 @@ void fake_eth_wipe(struct fake_eth_port *p, bool rings_too)
 {
 	uint16_t q;
 
+	if (p->started && p->t.watchdog)
+		rte_timer_stop_sync(&p->watchdog);
 	p->started = p->configured = false;
 	for (q = 0; q < FAKE_ETH_QUEUES; q++) {
 		fake_eth_txq_drop(&p->txq[q]);
@@ -320,7 +344,7 @@ int rte_eth_dev_reset(uint16_t port_id)
 		return -EIO;
 	rte_eth_dev_stop(port_id);
 	fake_eth_wipe(p, true);
-	p->broken = false;
+	p->broken = p->hangs = false;
 	p->count.resets++;
 	return 0;
 }

@@ -304,6 +304,7 @@ static const struct fake_eth_traits pmds[] = {
 		.overhead = 14,
 		.tx_free_thresh = 32,
 		.events = LSC | RESET,
+		.watchdog = true,
 		.rss_hf = RSS_UDP,
 		.reta_size = 128,
 		.key_len = 40,

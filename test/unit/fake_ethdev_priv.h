@@ -9,6 +9,8 @@
 
 #include <rte_mbuf.h>
 
+#include <rte_timer.h>
+
 #include "fake_ethdev.h"
 
 #define FAKE_ETH_PORTS 8
@@ -55,6 +57,8 @@ struct fake_eth_port {
 	uint16_t nb_rx, nb_tx;
 	bool configured, started, removed, broken, unplugged, promiscuous;
 	uint64_t link_at; /* ms */
+	struct rte_timer watchdog;
+	_Atomic bool hangs;
 	struct fake_eth_callback cb[FAKE_ETH_CALLBACKS];
 	uint64_t vlans[64];
 	uint8_t key[FAKE_ETH_KEY_MAX];

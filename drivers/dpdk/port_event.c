@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What happens to a NIC while it is open. PMDs report it in DPDK's interrupt thread, or in whatever
+ * thread runs their timers: there nothing is done but to change one word, which is all that the
+ * threads share. Who polls the port compares it with what it has seen.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_pause.h>
+
+#include "port_priv.h"
+
+#define REMOVED 1u
+#define RESET 2u
+#define ONE_MORE 4u /* the rest counts events */
+
+/*
+ * By port number, and not in struct weft_port_dev: a late callback finds it, and the next opening
+ * sees what ended the last one.
+ */
+static _Atomic uint32_t lives[RTE_MAX_ETHPORTS];
+
+/* ---- in any thread -------------------------------------------------------------------------- */
+
+static int on_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *ret)
+{
+	_Atomic uint32_t *life = &lives[id];
+
+	RTE_SET_USED(arg);
+	RTE_SET_USED(ret);
+	/* Nothing is handed over by the word but itself: relaxed, here and wherever it is read. */
+	if (type == RTE_ETH_EVENT_INTR_RMV)
+		atomic_fetch_or_explicit(life, REMOVED, memory_order_relaxed);
+	else if (type == RTE_ETH_EVENT_INTR_RESET)
+		atomic_fetch_or_explicit(life, RESET, memory_order_relaxed);
+	else if (type == RTE_ETH_EVENT_DESTROY)
+		/* The number is free: what comes next under it is another device. */
+		atomic_fetch_and_explicit(life, ~(REMOVED | RESET), memory_order_relaxed);
+	atomic_fetch_add_explicit(life, ONE_MORE, memory_order_relaxed);
+	return 0;
+}
+
+static uint32_t life_of(uint16_t id)
+{
+	return atomic_load_explicit(&lives[id], memory_order_relaxed);
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static const enum rte_eth_event_type heard[] = {
+	RTE_ETH_EVENT_INTR_LSC,
+	RTE_ETH_EVENT_INTR_RMV,
+	RTE_ETH_EVENT_INTR_RESET,
+	RTE_ETH_EVENT_DESTROY,
+};
+
+void weft_port_events_on(struct weft_port_dev *d)
+{
+	size_t i;
+
+	/* Without memory for that the port works; its end is found by timeouts. */
+	for (i = 0; i < RTE_DIM(heard); i++)
+		rte_eth_dev_callback_register(d->port_id, heard[i], on_event, NULL);
+	d->life = &lives[d->port_id];
+}
+
+void weft_port_events_off(struct weft_port_dev *d)
+{
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(heard); i++) {
+		/* Of a port that was removed we want to know when its number is free. */
+		if (heard[i] == RTE_ETH_EVENT_DESTROY && life_of(d->port_id) & REMOVED)
+			continue;
+		/* It runs just now, and is through in a moment. */
+		while (rte_eth_dev_callback_unregister(d->port_id, heard[i], on_event, NULL) ==
+		       -EAGAIN)
+			rte_pause();
+	}
+}
+
+void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf)
+{
+	uint32_t flags = d->info.dev_flags ? *d->info.dev_flags : 0;
+
+	if (d->limits.link != WEFT_LANE_LINK_NIC)
+		return;
+	conf->intr_conf.lsc = !!(flags & RTE_ETH_DEV_INTR_LSC);
+	conf->intr_conf.rmv = !!(flags & RTE_ETH_DEV_INTR_RMV);
+}
+
+int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
+{
+	uint16_t id = d->port_id;
+	int rc;
+
+	if (life_of(id) & REMOVED || rte_eth_dev_is_removed(id) == 1) {
+		snprintf(why, why_len,
+			 "port %u (%s) was removed from this machine; when the NIC is back, start "
+			 "the process anew, or give it to DPDK again (rte_dev_remove(), "
+			 "rte_dev_probe())",
+			 id, d->name);
+		return -ENODEV;
+	}
+	if (!(life_of(id) & RESET))
+		return 0;
+	rc = rte_eth_dev_reset(id);
+	/* A PMD that has nothing of the kind resets itself, or when it is configured. */
+	if (rc && rc != -ENOTSUP) {
+		snprintf(
+			why, why_len,
+			"port %u (%s) wanted a reset, and does not take it (%s): try again in some "
+			"seconds, when its PF or its host is ready",
+			id, d->name, rte_strerror(-rc));
+		return rc;
+	}
+	atomic_fetch_and_explicit(&lives[id], ~RESET, memory_order_relaxed);
+	return 0;
+}
+
+void weft_port_events_begin(struct weft_port *p)
+{
+	p->life_seen = life_of(p->port_id) & ~(REMOVED | RESET);
+	p->link_up = p->fp.ops->link_up(&p->fp);
+}
+
+bool weft_port_has_ended(const struct weft_port_dev *d)
+{
+	return d->life && life_of(d->port_id) & (REMOVED | RESET);
+}
+
+enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d)
+{
+	const struct rte_bus *bus = d->info.device ? rte_bus_find_by_device(d->info.device) : NULL;
+
+	if (d->limits.kernel_link)
+		return WEFT_LANE_LINK_HOST;
+	/* Ports in memory: nothing has to come up but the other side. */
+	if (d->limits.no_link || (bus && !strcmp(rte_bus_name(bus), "vdev")))
+		return WEFT_LANE_LINK_PEER;
+	return WEFT_LANE_LINK_NIC;
+}
+
+/* ---- speed ---------------------------------------------------------------------------------- */
+
+static bool speed_known(const struct weft_port_dev *d, const struct rte_eth_link *link)
+{
+	return !d->limits.guess && link->link_speed != RTE_ETH_SPEED_NUM_NONE &&
+	       link->link_speed != RTE_ETH_SPEED_NUM_UNKNOWN;
+}
+
+double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags)
+{
+	struct rte_eth_link link = {0};
+
+	*flags &= ~WEFT_FRAME_PORT_GUESS;
+	/*
+	 * Memory is not tried out while connecting: its pages are touched for the first time then, which takes longer than
+	 * all that follows.
+	 */
+	if (d->limits.no_link)
+		return 0;
+	if (d->limits.guess)
+		*flags |= WEFT_FRAME_PORT_GUESS;
+	if (rte_eth_link_get_nowait(d->port_id, &link) ||
+	    link.link_speed == RTE_ETH_SPEED_NUM_NONE ||
+	    link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN) {
+		*flags |= WEFT_FRAME_PORT_GUESS;
+		return 1.25e9;
+	}
+	return link.link_speed * 1e6 / 8;
+}
+
+static void speed_text(const struct weft_port_dev *d, char *buf, size_t size)
+{
+	struct rte_eth_link link = {0};
+
+	buf[0] = '\0';
+	if (d->limits.no_link || rte_eth_link_get_nowait(d->port_id, &link) ||
+	    !speed_known(d, &link))
+		return;
+	if (link.link_speed < 1000)
+		snprintf(buf, size, "%u Mb/s", link.link_speed);
+	else
+		snprintf(buf, size, "%g Gb/s", link.link_speed / 1000.0);
+}
+
+/* ---- by who polls the port ------------------------------------------------------------------ */
+
+static enum weft_frame_port_what ended(const struct weft_port_dev *d, uint32_t life,
+				       struct weft_frame_port_event *ev)
+{
+	if (life & REMOVED) {
+		ev->status = -ENODEV;
+		snprintf(ev->text, sizeof(ev->text),
+			 "the NIC was removed from this machine (unplugged, or its host took it "
+			 "away); it is of no use to this process any more");
+	} else {
+		ev->status = -ENETRESET;
+		snprintf(ev->text, sizeof(ev->text),
+			 "the NIC wants a reset (its PF, its host or %s asks for it); close the "
+			 "context and create it anew, which does that",
+			 d->info.driver_name ? d->info.driver_name : "its driver");
+	}
+	return WEFT_FRAME_PORT_ENDED;
+}
+
+enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
+					 struct weft_frame_port_event *ev)
+{
+	struct weft_port *p = weft_port_of(fp);
+	const struct weft_port_dev *d = p->dev;
+	uint32_t flags = fp->flags, life = life_of(d->port_id);
+	double before = fp->bandwidth;
+	bool up;
+
+	ev->text[0] = '\0';
+	/* It stays unseen, and so the port halted. */
+	if (life & (REMOVED | RESET))
+		return ended(d, life, ev);
+	p->life_seen = life;
+	up = fp->ops->link_up(fp);
+	if (!up && p->link_up) {
+		p->link_up = false;
+		return WEFT_FRAME_PORT_LINK_DOWN;
+	}
+	if (!up)
+		return WEFT_FRAME_PORT_NOTHING;
+	if (d->limits.link == WEFT_LANE_LINK_NIC) {
+		fp->bandwidth = weft_port_bandwidth(d, &flags);
+		fp->flags = flags;
+	}
+	speed_text(d, ev->text, sizeof(ev->text));
+	if (!p->link_up) {
+		p->link_up = true;
+		return WEFT_FRAME_PORT_LINK_UP;
+	}
+	if (fp->bandwidth == before)
+		return WEFT_FRAME_PORT_NOTHING;
+	if (ev->text[0] == '\0')
+		snprintf(ev->text, sizeof(ev->text), "not known");
+	return WEFT_FRAME_PORT_SPEED;
+}
