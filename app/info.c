@@ -4,12 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "drivers/dpdk/eal.h"
 #include "eal_start.h"
 #include "info_protocols.h"
 #include "peer.h"
 #include "sys.h"
+
+#define LINK_SECONDS 6
 
 static const char help[] =
 	"usage: weft-info [EAL ARGUMENTS --] options\n"
@@ -21,7 +24,9 @@ static const char help[] =
 	"  -C, --changed          only those that differ from their default\n"
 	"  -d, --devices          the interfaces that a program started like this would use, with "
 	"all their\n"
-	"                         attributes; needs the EAL, and the rights it needs\n"
+	"                         attributes; needs the EAL, and the rights it needs; "
+	"NICs get 5 s for\n"
+	"                         their link to come\n"
 	"  -n, --counters         with -d: all counters of the interfaces too\n"
 	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;dpdk:1'\n"
 	"  -S, --set NAME=VALUE   set a configuration variable\n"
@@ -69,7 +74,10 @@ static void print_iface(const struct weft_iface_info *i)
 	printf("  driver           %s\n", i->driver);
 	printf("  device           %s\n", i->device);
 	printf("  address          %s\n", i->address);
-	printf("  link             %s\n", i->up ? "up" : "down");
+	if (i->up && i->up_after > 0.05)
+		printf("  link             up after %.1f s\n", i->up_after);
+	else
+		printf("  link             %s\n", i->up ? "up" : "down");
 	if (i->why[0])
 		printf("  note             %s\n", i->why);
 	printf("  bandwidth        %.2f MB/s (%.2f Gb/s): %s\n", i->bandwidth / 1e6,
@@ -92,6 +100,28 @@ static void print_counter(const char *name, uint64_t value, void *arg)
 	printf("  %-36s %llu\n", name, (unsigned long long)value);
 }
 
+/* Does a NIC that was started with the worker still look for its link? */
+static bool link_missing(struct weft_worker *worker)
+{
+	struct weft_iface_info iface = {.size = sizeof(iface)};
+
+	for (unsigned int i = 0; weft_worker_query_iface(worker, i, &iface) == 0; i++)
+		if (iface.link_expected)
+			return true;
+	return false;
+}
+
+/* All ports together, not one after the other. The library gives them up after 5 s; this is for clocks that stand still. */
+static void wait_for_links(struct weft_worker *worker)
+{
+	double end = sys_seconds() + LINK_SECONDS;
+
+	while (link_missing(worker) && sys_seconds() < end) {
+		weft_worker_progress(worker);
+		usleep(1000);
+	}
+}
+
 static int print_devices(struct info *info)
 {
 	struct weft_iface_info iface = {.size = sizeof(iface)};
@@ -100,6 +130,8 @@ static int print_devices(struct info *info)
 
 	if (!ret)
 		ret = peer_open(&p);
+	if (!ret)
+		wait_for_links(p.worker);
 	for (unsigned int i = 0; !ret && weft_worker_query_iface(p.worker, i, &iface) == 0; i++)
 		print_iface(&iface);
 	if (!ret && info->counters) {

@@ -444,6 +444,10 @@ static void fill_link_info(const struct weft_worker *w, unsigned int index,
 
 	info->up = iface->ops->link_up(iface);
 	info->up_after = l->up_after;
+	/* Its event comes with the next progress. */
+	if (info->up && !l->seen)
+		info->up_after =
+			(double)(w->ctx->platform->now(w->ctx->platform->arg) - l->since) * 1e-9;
 	info->link_expected = !info->up && l->look_at != UINT64_MAX;
 	if (info->up)
 		snprintf(use, sizeof(use), "%s", use_of(iface->attr.features));
