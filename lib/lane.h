@@ -147,7 +147,8 @@ struct weft_lane_attr {
 	size_t ep_addr_len;
 	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
 	char device[64];     /**< identity of the card/port: equal strings = the same hardware */
-	char domain[32];     /**< registration domain: registrations are shared inside one */
+	/** registration domain: registrations are shared inside one; "" = this iface registers nothing */
+	char domain[32];
 	enum weft_lane_link link;
 	/**
 	 * where bandwidth, latency and overheads come from, for people: "link speed", "copy rate of this CPU". NULL =
@@ -314,7 +315,8 @@ struct weft_lane_ops {
 	/**
 	 * Send header (copied) and iov in place. The memory belongs to the lane until comp->done():
 	 * acknowledged by the peer **and** released by the hardware. @p mem is the driver's state
-	 * of the registration that covers the iov, or NULL. @return 0, -EAGAIN, or the lane's error
+	 * of the registration that covers the iov, or NULL. A driver may copy what the hardware
+	 * cannot be given. @return 0, -EAGAIN, or the lane's error
 	 */
 	int (*am_zcopy)(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
 			const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
@@ -549,7 +551,8 @@ struct weft_lane_driver {
 	void (*mem_deregister)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/**
 	 * Of drivers whose ifaces read or write remote memory: the key by which the peer's lanes of
-	 * the same driver reach @p mem.
+	 * the same driver reach @p mem. NULL: registrations serve am_zcopy() alone, and where one
+	 * fails the lane copies.
 	 */
 	uint64_t (*mem_key)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/**

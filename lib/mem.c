@@ -169,13 +169,23 @@ static bool is_news(struct weft_context *ctx, const struct weft_lane_iface *ifac
 	return false;
 }
 
+/* Its lanes read memory for their own sends and nothing else, which they can copy as well. */
+static bool may_lack(const struct weft_lane_iface *iface)
+{
+	return iface->driver->mem_key == NULL;
+}
+
 static void failed(const struct weft_mem *mem, const struct weft_lane_iface *iface, int err,
 		   const char *why)
 {
 	bool news = is_news(mem->ctx, iface, err);
 
 	/* Who registers asks once and gets the error; what is done on the fly goes another way. */
-	if (!mem->on_the_fly)
+	if (!mem->on_the_fly && may_lack(iface))
+		weft_warn("%s: cannot register %zu bytes at %p: %s. This lane copies them",
+			  iface->name, mem->length, mem->address,
+			  why[0] ? why : weft_strerror(err));
+	else if (!mem->on_the_fly)
 		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length,
 			   mem->address, why[0] ? why : weft_strerror(err));
 	else if (news)
@@ -232,7 +242,7 @@ static void number_domain(struct weft_context *ctx, struct weft_lane_iface *ifac
 
 	iface->mem_domain = 0;
 	iface->domain = WEFT_NO_DOMAIN;
-	if (iface->driver->mem_register == NULL)
+	if (iface->driver->mem_register == NULL || iface->attr.domain[0] == '\0')
 		return;
 	i = domain_index(ctx, iface);
 	if (i == WEFT_MAX_DOMAINS) {
@@ -293,20 +303,32 @@ void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *if
 	}
 }
 
-static int register_all(struct weft_context *ctx, struct weft_mem *mem)
+static bool has_domain(const struct weft_mem *mem)
+{
+	unsigned int i = 0;
+
+	while (i < WEFT_MAX_DOMAINS && mem->domains[i].iface == NULL)
+		i++;
+	return i < WEFT_MAX_DOMAINS;
+}
+
+/* @param partial  lanes that can copy may do without; on the fly it must be of use to one lane at least */
+static int register_all(struct weft_context *ctx, struct weft_mem *mem, bool partial)
 {
 	struct weft_worker *w;
+	int rc, lack = 0;
 	unsigned int i;
-	int rc;
 
 	LIST_FOREACH(w, &ctx->workers, entry) {
 		for (i = 0; i < w->num_ifaces; i++) {
 			rc = add_domain(mem, w->ifaces[i]);
-			if (rc < 0)
+			if (rc < 0 && !(partial && may_lack(w->ifaces[i])))
 				return rc;
+			if (rc < 0)
+				lack = rc;
 		}
 	}
-	return 0;
+	return mem->on_the_fly && !has_domain(mem) ? lack : 0;
 }
 
 /* Are these rights known, and does the context's use allow for them? */
@@ -367,8 +389,9 @@ static void revoke(struct weft_mem *mem)
 	mem->slot = NULL;
 }
 
-/* A registration of all domains, in the context's list; the lock is held. */
-static int make(struct weft_context *ctx, const struct weft_mem *like, struct weft_mem **out)
+/* A registration of all domains, or of some, in the context's list; the lock is held. */
+static int make(struct weft_context *ctx, const struct weft_mem *like, bool partial,
+		struct weft_mem **out)
 {
 	struct weft_mem *mem;
 	int rc = like->on_the_fly ? shortage(ctx, like->length) : 0;
@@ -385,7 +408,7 @@ static int make(struct weft_context *ctx, const struct weft_mem *like, struct we
 	atomic_init(&mem->access, like->access | WEFT_LANE_ACCESS_LOCAL_WRITE);
 	mem->write_optional = !(like->access & (MUST_WRITE | WEFT_LANE_ACCESS_LOCAL_WRITE));
 	mem->on_the_fly = like->on_the_fly;
-	rc = register_all(ctx, mem);
+	rc = register_all(ctx, mem, partial);
 	if (rc < 0) {
 		free_mem(mem);
 		return rc;
@@ -412,7 +435,7 @@ int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 	like = (struct weft_mem){.address = address, .length = length, .rights = p.flags};
 	like.access = access_of(p.flags);
 	pthread_mutex_lock(&ctx->lock);
-	rc = make(ctx, &like, &mem);
+	rc = make(ctx, &like, true, &mem);
 	if (rc == 0 && mem->rights)
 		rc = weft_mem_key_make(&ctx->keys, ctx->platform, mem, &mem->slot, &mem->key);
 	if (rc < 0 && mem != NULL)
@@ -442,32 +465,10 @@ int weft_mem_deregister(struct weft_mem *mem)
 	return rc;
 }
 
-/* ------------------------------------------------------------------ remote keys */
-
-unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max)
-{
-	struct weft_lane_iface *iface;
-	unsigned int i, n = 0;
-
-	pthread_mutex_lock(&mem->ctx->lock);
-	for (i = 0; i < WEFT_MAX_DOMAINS && n < max; i++) {
-		iface = mem->domains[i].iface;
-		if (iface == NULL || iface->domain == WEFT_NO_DOMAIN)
-			continue;
-		keys[n++] = (struct weft_mem_key){
-			.domain = iface->domain,
-			.driver = iface->driver,
-			.key = iface->driver->mem_key(iface, mem->domains[i].mem),
-		};
-	}
-	pthread_mutex_unlock(&mem->ctx->lock);
-	return n;
-}
-
 /* ------------------------------------------------------------------ on the fly */
 
 int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsigned int access,
-		  struct weft_mem **out)
+		  bool partial, struct weft_mem **out)
 {
 	struct weft_mem like = {
 		.address = address, .length = length, .access = access, .on_the_fly = true};
@@ -476,7 +477,7 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 	if (length > SIZE_MAX - (uintptr_t)address)
 		return -EINVAL;
 	pthread_mutex_lock(&ctx->lock);
-	rc = make(ctx, &like, out);
+	rc = make(ctx, &like, partial, out);
 	pthread_mutex_unlock(&ctx->lock);
 	return rc;
 }
@@ -500,7 +501,7 @@ int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigne
 		 struct weft_mem **out)
 {
 	if (ctx->regcache == NULL)
-		return weft_mem_make(ctx, address, length, access, out);
+		return weft_mem_make(ctx, address, length, access, true, out);
 	return weft_regcache_get(ctx->regcache, address, length, access, out);
 }
 
@@ -548,7 +549,7 @@ struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 	pthread_mutex_lock(&mem->ctx->lock);
 	/* Another thread may have made it meanwhile. */
 	narrow = export_again(mem->ctx, at);
-	if (narrow == NULL && make(mem->ctx, &like, &narrow) == 0) {
+	if (narrow == NULL && make(mem->ctx, &like, true, &narrow) == 0) {
 		narrow->exported = 1;
 		pthread_mutex_lock(&mem->ctx->export_lock);
 		*at = narrow;

@@ -68,9 +68,12 @@ static inline bool weft_mem_covers(const struct weft_mem *mem, const void *buf, 
 	return at >= base && at - base <= mem->length && length <= mem->length - (at - base);
 }
 
-/** weft_mem_get() without the cache. */
+/**
+ * weft_mem_get() without the cache.
+ * @param partial  lanes that can copy instead (drivers without mem_key()) may lack it, if others have it
+ */
 int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsigned int access,
-		  struct weft_mem **mem);
+		  bool partial, struct weft_mem **mem);
 
 /**
  * Registering @p length bytes more is known to fail (backoff.h). Takes the context's lock.

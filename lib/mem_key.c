@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "mem.h"
 #include "mem_key.h"
 
 /* Random keys that are tried for a free slot before the next level is. */
@@ -92,4 +93,26 @@ void weft_mem_table_fini(struct weft_mem_table *keys)
 {
 	for (unsigned int level = 0; level < WEFT_MEM_KEY_LEVELS; level++)
 		free(atomic_load_explicit(&keys->level[level], memory_order_relaxed));
+}
+
+/* ------------------------------------------------------------------ of lanes */
+
+unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsigned int max)
+{
+	struct weft_lane_iface *iface;
+	unsigned int i, n = 0;
+
+	pthread_mutex_lock(&mem->ctx->lock);
+	for (i = 0; i < WEFT_MAX_DOMAINS && n < max; i++) {
+		iface = mem->domains[i].iface;
+		if (iface == NULL || iface->domain == WEFT_NO_DOMAIN)
+			continue;
+		keys[n++] = (struct weft_mem_key){
+			.domain = iface->domain,
+			.driver = iface->driver,
+			.key = iface->driver->mem_key(iface, mem->domains[i].mem),
+		};
+	}
+	pthread_mutex_unlock(&mem->ctx->lock);
+	return n;
 }

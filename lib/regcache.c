@@ -368,7 +368,7 @@ static int get_once(struct weft_regcache *rc, void *address, size_t length, unsi
 	pthread_mutex_lock(&rc->lock);
 	rc->stats.uncached++;
 	pthread_mutex_unlock(&rc->lock);
-	return weft_mem_make(rc->ctx, address, length, access, mem);
+	return weft_mem_make(rc->ctx, address, length, access, true, mem);
 }
 
 /* Pages of entries that were driven out. */
@@ -530,7 +530,7 @@ static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 		struct weft_mem **mem)
 {
 	size_t length = end - start, bytes;
-	int err = weft_mem_make(rc->ctx, (void *)start, length, access, mem), i;
+	int err = weft_mem_make(rc->ctx, (void *)start, length, access, false, mem), i;
 
 	for (i = 0; i < 2 && weft_backoff_is_shortage(err); i++) {
 		bytes = weft_mem_excess(rc->ctx, length);
@@ -540,7 +540,7 @@ static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 		/* What went may have shared pages with this, which are not watched any more then. */
 		if (!watch(rc, start, end))
 			return -EAGAIN;
-		err = weft_mem_make(rc->ctx, (void *)start, length, access, mem);
+		err = weft_mem_make(rc->ctx, (void *)start, length, access, false, mem);
 	}
 	return err;
 }

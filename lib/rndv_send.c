@@ -14,6 +14,7 @@
 
 #include "mem.h"
 #include "msg.h"
+#include "regcache.h"
 
 /* ------------------------------------------------------------------ offer */
 
@@ -116,6 +117,48 @@ static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_
 	return req->status == WEFT_INPROGRESS ? req : NULL;
 }
 
+/* ------------------------------------------------------------------ registering, to send */
+
+/* A lane that sends in place what is registered, and has no native access that it would be registered for anyway. */
+static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
+{
+	const struct weft_msg_lane *l;
+	uint32_t up;
+
+	for (up = me->lanes_up; up; up &= up - 1) {
+		l = &me->lanes[__builtin_ctz(up)];
+		if (l->max_zcopy && !l->zcopy_any && !l->max_get)
+			return l;
+	}
+	return NULL;
+}
+
+/*
+ * The data is asked for. Registering, once or with every use, against copying here: the receiver copies in either case. What
+ * was offered with keys is registered already.
+ */
+static void register_to_send(struct weft_request *req)
+{
+	const struct weft_msg_lane *l;
+	struct weft_lane_iface *iface;
+	double cost, growth;
+
+	if (req->flags & WEFT_REQ_RTR || req->send.mem || !is_plain(req) || !req->mw->conf.zcopy ||
+	    req->length < req->me->zcopy_from)
+		return;
+	l = lane_registers(req->me);
+	if (!l)
+		return;
+	iface = l->lep->iface;
+	if (!weft_regcache_keeps(req->mw->worker->ctx->regcache)) {
+		weft_mem_cost(req->mw->worker->ctx, iface, &cost, &growth);
+		if (cost + growth * (double)req->length >=
+		    (double)req->length / req->mw->conf.model.bcopy_bw)
+			return;
+	}
+	register_it(req, 0); /* what cannot be is counted there, and copied */
+}
+
 /* ------------------------------------------------------------------ pulls */
 
 static struct weft_pull *pull_new(struct weft_msg_worker *mw)
@@ -161,6 +204,7 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const struct weft_wire_pull *pu
 		return;
 	}
 	*p = (struct weft_pull){.req = req, .offset = offset, .end = offset + length};
+	register_to_send(req);
 	req->send.peer = pull->rreq;
 	req->send.pulls++;
 	req->flags |= WEFT_REQ_RTR;
@@ -413,6 +457,7 @@ void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr,
 		me->mw->count.mismatch++;
 		return;
 	}
+	register_to_send(req);
 	req->send.peer = rtr->rreq;
 	req->send.end = offset + len;
 	req->flags |= WEFT_REQ_RTR;
