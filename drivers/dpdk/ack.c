@@ -46,10 +46,17 @@ void raw_timer_arm(struct raw_conn *c)
 
 static inline void slot_free(struct raw_iface *iface, struct raw_slot *slot, unsigned int lcore)
 {
+	struct raw_zc *zc;
+
 	iface->tx_held--;
-	if (unlikely(slot->m->nb_segs > 1))
+	if (unlikely(slot->m->nb_segs > 1)) {
 		iface->hdr_held -= slot->m->nb_segs;
-	raw_mbuf_free(slot->m, lcore);
+		zc = raw_zc_of(slot->m);
+		raw_mbuf_free(slot->m, lcore);
+		raw_zc_slot_freed(iface, zc);
+	} else {
+		raw_mbuf_free(slot->m, lcore);
+	}
 	slot->m = NULL;
 }
 

@@ -244,6 +244,21 @@ static void captured_kick(struct weft_frame_port *fp)
 		inner->ops->tx_kick(inner);
 }
 
+static bool captured_tx_done(struct weft_frame_port *fp)
+{
+	struct weft_frame_port *inner = captured_of(fp)->inner;
+
+	return inner->ops->tx_done(inner);
+}
+
+static int captured_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
+			    struct weft_mem_lane **mem, char *why, size_t why_len)
+{
+	struct weft_frame_port *inner = captured_of(fp)->inner;
+
+	return inner->ops->mem_map(inner, addr, len, mem, why, why_len);
+}
+
 static bool captured_link_up(struct weft_frame_port *fp)
 {
 	struct weft_frame_port *inner = captured_of(fp)->inner;
@@ -292,6 +307,8 @@ static const struct weft_frame_port_ops captured_ops = {
 	.rx_burst = captured_rx,
 	.tx_burst = captured_tx,
 	.tx_kick = captured_kick,
+	.tx_done = captured_tx_done,
+	.mem_map = captured_mem_map,
 	.link_up = captured_link_up,
 	.link_text = captured_link_text,
 	.look = captured_look,

@@ -124,4 +124,6 @@ const struct weft_lane_driver weft_dpdk_driver = {
 	.open = dpdk_open,
 	.options = WEFT_LANE_OPTS_KNOWN,
 	.captures = true,
+	.mem_register = weft_raw_mem_register,
+	.mem_deregister = weft_raw_mem_deregister,
 };

@@ -8,6 +8,7 @@
 #ifndef WEFT_FRAME_PORT_H
 #define WEFT_FRAME_PORT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,45 @@
 
 struct weft_arp_table;
 struct weft_frame_port;
+
+/**
+ * Memory that a port with #WEFT_FRAME_PORT_REG may read: the driver's state of a registration (lane.h). One reference is
+ * the registration's; each frame that the NIC may still read has one, too, so memory is never unmapped under it.
+ */
+struct weft_mem_lane {
+	_Atomic uint32_t refs;
+	uint8_t page_bits;    /**< log2 of the size of the pages of iova[] */
+	uintptr_t start, end; /**< bytes that may be sent */
+	rte_iova_t *iova;     /**< of each page, start's first; NULL: an address is its IOVA */
+	void (*unmap)(
+		struct weft_mem_lane *mem); /**< the last reference is gone: unmaps and frees */
+};
+
+static inline void weft_mem_lane_put(struct weft_mem_lane *mem)
+{
+	/* Release: what this thread has done with the memory comes before; acquire: the last one sees all of that. */
+	if (atomic_fetch_sub_explicit(&mem->refs, 1, memory_order_acq_rel) == 1)
+		mem->unmap(mem);
+}
+
+/** @return how many of the @p len bytes at @p at, which lie in @p mem, follow each other for the NIC, too */
+static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const void *at,
+					  uint32_t len, rte_iova_t *iova)
+{
+	uintptr_t a = (uintptr_t)at, page = (uintptr_t)1 << mem->page_bits, first, i, got;
+
+	*iova = a;
+	if (mem->iova == NULL)
+		return len;
+	first = mem->start >> mem->page_bits;
+	i = (a >> mem->page_bits) - first;
+	*iova = mem->iova[i] + (a & (page - 1));
+	for (got = page - (a & (page - 1)); got < len; got += page, i++) {
+		if (mem->iova[i + 1] != mem->iova[i] + page)
+			return (uint32_t)got;
+	}
+	return len;
+}
 
 /** Walks a port's own counters (xstats, drops). */
 typedef void (*weft_frame_port_counter_cb)(const char *name, uint64_t value, void *arg);
@@ -50,6 +90,14 @@ struct weft_frame_port_ops {
 	 * queues). Called on idle progress and by timers; may be NULL.
 	 */
 	void (*tx_kick)(struct weft_frame_port *port);
+	/**
+	 * With #WEFT_FRAME_PORT_REG. Reclaim what can be reclaimed. @return true: the NIC has read
+	 * all frames that tx_burst() has accepted, even if the PMD still holds their mbufs
+	 */
+	bool (*tx_done)(struct weft_frame_port *port);
+	/** With #WEFT_FRAME_PORT_REG: let the NIC read memory; as weft_lane_driver.mem_register(). Any thread. */
+	int (*mem_map)(struct weft_frame_port *port, void *addr, size_t len,
+		       struct weft_mem_lane **mem, char *why, size_t why_len);
 	bool (*link_up)(struct weft_frame_port *port);
 	/** Why there is no link, in a sentence; "" when there is one. NULL = nothing to say. */
 	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
@@ -69,9 +117,9 @@ struct weft_frame_port_ops {
 #define WEFT_FRAME_PORT_RX_CSUM (1u << 1)
 #define WEFT_FRAME_PORT_TX_CSUM (1u << 2)  /**< the NIC fills UDP checksums */
 #define WEFT_FRAME_PORT_MULTISEG (1u << 3) /**< tx takes chained mbufs */
-/** a probe saw an external buffer come back after tx: zero-copy is possible */
+/** external buffers may be sent, and come back soon: zero-copy is possible */
 #define WEFT_FRAME_PORT_EXTBUF (1u << 4)
-/** memory of external buffers must be registered and DMA-mapped first (real NIC) */
+/** memory of external buffers must be registered by mem_map() first (NICs) */
 #define WEFT_FRAME_PORT_REG (1u << 5)
 /** the way to a peer is to be measured while connecting: its round trip */
 #define WEFT_FRAME_PORT_MEASURE (1u << 6)
@@ -94,6 +142,9 @@ struct weft_frame_port {
 	uint16_t frame_size;
 	uint16_t tx_depth; /**< frames the TX ring holds */
 	uint16_t rx_depth; /**< frames the RX ring holds */
+	uint16_t tx_segs;  /**< mbufs of a frame to be sent, at most; 0 = any number */
+	/** registrations of ports with equal names serve each other; "" without #WEFT_FRAME_PORT_REG */
+	char mem_domain[16];
 	/** bytes that may be unsent in the port before the PMD would sleep; 0 = no limit */
 	uint32_t tx_bytes_max;
 	/** bytes/s from link speed; 0 = there is no link, what the CPU copies counts */

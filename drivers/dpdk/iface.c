@@ -121,6 +121,8 @@ acks:
 		raw_txq_flush(iface);
 	if (unlikely(!STAILQ_EMPTY(&iface->zc_released)))
 		n += raw_zc_complete(iface);
+	if (unlikely(!LIST_EMPTY(&iface->zc_waiting) && iface->now >= iface->zc_ask_at))
+		n += raw_zc_ask(iface);
 	iface->in_progress = false;
 	weft_telemetry_poll(iface->telemetry);
 	return n + !STAILQ_EMPTY(&iface->tx_list);
@@ -244,6 +246,23 @@ static const struct weft_lane_ops raw_ops = {
 	.close = raw_close,
 };
 
+/* ---------------------------------------------------------------- registered memory */
+
+int weft_raw_mem_register(struct weft_lane_iface *base, void *addr, size_t len, unsigned int access,
+			  struct weft_mem_lane **mem, char *why, size_t why_len)
+{
+	struct weft_frame_port *port = raw_iface_of(base)->port;
+
+	(void)access; /* a NIC is given all rights or none, and uses one of them */
+	return port->ops->mem_map(port, addr, len, mem, why, why_len);
+}
+
+void weft_raw_mem_deregister(struct weft_lane_iface *base, struct weft_mem_lane *mem)
+{
+	(void)base;
+	weft_mem_lane_put(mem);
+}
+
 /* ---------------------------------------------------------------- open */
 
 static uint8_t csum_wish(const struct weft_frame_port *port, unsigned int mode, bool raw_ethertype)
@@ -341,6 +360,20 @@ static void fill_costs(struct raw_iface *iface)
 		a->features |= WEFT_LANE_F_MEMORY;
 }
 
+/* What is said of its cost until a few have been made: a system call or two, and the pages are looked up. */
+#define REG_COST 20e-6
+#define REG_GROWTH 0.1e-9
+
+static void needs_registration(struct raw_iface *iface)
+{
+	struct weft_lane_attr *a = &iface->base.attr;
+
+	a->features |= WEFT_LANE_F_ZCOPY_REG;
+	a->reg_cost = REG_COST;
+	a->reg_growth = REG_GROWTH;
+	snprintf(a->domain, sizeof(a->domain), "%s", iface->port->mem_domain);
+}
+
 static void fill_attr(struct raw_iface *iface)
 {
 	const struct weft_frame_port *port = iface->port;
@@ -358,20 +391,19 @@ static void fill_attr(struct raw_iface *iface)
 		.opt_align = 1,
 		.frame_size = iface->frame_size,
 		.dev_addr_len = RAW_ADDR_LEN,
-		.domain = "dpdk",
 		.link = port->link,
 	};
 	snprintf(a->device, sizeof(a->device), "%s", port->device);
 	raw_fill_numbers(iface);
 	fill_costs(iface);
-	/* Ports that must map user memory for DMA first need a registration that this driver does
-	 * not have yet. */
-	if (iface->conf.zcopy && !(port->flags & WEFT_FRAME_PORT_REG) &&
-	    (port->flags & WEFT_FRAME_PORT_EXTBUF) && (port->flags & WEFT_FRAME_PORT_MULTISEG)) {
+	if (iface->conf.zcopy && (port->flags & WEFT_FRAME_PORT_EXTBUF) &&
+	    (port->flags & WEFT_FRAME_PORT_MULTISEG)) {
 		a->features |= WEFT_LANE_F_ZCOPY;
 		a->max_zcopy = room;
 		a->max_zcopy_hdr = RTE_MIN(small, 128u);
 		a->max_iov = MAX_IOV;
+		if (port->flags & WEFT_FRAME_PORT_REG)
+			needs_registration(iface);
 	}
 }
 
@@ -464,6 +496,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	STAILQ_INIT(&iface->zc_free);
 	STAILQ_INIT(&iface->zc_released);
 	LIST_INIT(&iface->zc_orphans);
+	LIST_INIT(&iface->zc_waiting);
 	TAILQ_INIT(&iface->conns);
 	err = check_port(iface, rc, why, len);
 	if (err != 0)

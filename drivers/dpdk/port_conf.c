@@ -47,14 +47,14 @@ static uint16_t mtu_of(const struct weft_port_dev *d)
 /* ---- offloads ------------------------------------------------------------------------------- */
 
 /*
- * Chains are sent where external buffers can be: not by NICs, whose vector paths they cost. The
- * IPv4 header is 20 bytes: its checksum is made and looked at by us.
+ * Chains are sent where external buffers can be, and nowhere else: they cost some PMDs their vector
+ * path. The IPv4 header is 20 bytes: its checksum is made and looked at by us.
  */
 static void choose_offloads(const struct weft_port_dev *d, const struct weft_port_opts *o,
 			    struct rte_eth_conf *conf)
 {
 	uint32_t room = weft_port_pool_room(d) - RTE_PKTMBUF_HEADROOM;
-	uint64_t rx = 0, tx = d->limits.set_mtu ? 0 : RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	uint64_t rx = 0, tx = weft_port_wants_chains(d, o) ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS : 0;
 
 	if (!o->raw_ethertype) {
 		rx |= RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
@@ -81,6 +81,7 @@ static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint
 	rc = weft_port_pools_create(d, q, nb_rx, nb_tx, o->rx_bufs, why, why_len);
 	if (rc)
 		return rc;
+	weft_port_zcopy_txconf(d, &txconf);
 	rxconf.offloads = conf->rxmode.offloads;
 	txconf.offloads = conf->txmode.offloads;
 	rc = rte_eth_rx_queue_setup(d->port_id, q, nb_rx, (unsigned int)socket, &rxconf,
@@ -151,6 +152,7 @@ int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o,
 	if (rc)
 		return weft_port_fail(rc, why, why_len, "port %u (%s): no ring size suits it",
 				      d->port_id, d->name);
+	d->zcopy.tx_ring = nb_tx;
 	if (!d->limits.rx_depth)
 		d->limits.rx_depth = nb_rx;
 	if (!d->limits.tx_depth)

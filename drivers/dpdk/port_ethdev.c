@@ -169,14 +169,6 @@ static void unclaim(const struct weft_port_dev *d)
 
 /* ---- start and stop ------------------------------------------------------------------------- */
 
-static bool is_connected(const struct weft_port_dev *d)
-{
-	struct rte_eth_link link;
-
-	return rte_eth_link_get_nowait(d->port_id, &link) == 0 &&
-	       link.link_status == RTE_ETH_LINK_UP;
-}
-
 static int start(struct weft_port_dev *d, char *why, size_t why_len)
 {
 	int rc;
@@ -254,6 +246,8 @@ static int dev_prepare(struct weft_port_dev *d, const struct weft_port_opts *o, 
 				      d->name, rte_strerror(-rc));
 	rc = weft_port_limits_find(d, why, why_len);
 	if (!rc)
+		weft_port_zcopy_find(d, o);
+	if (!rc)
 		rc = weft_port_choose_frame(d, o, why, why_len);
 	if (!rc)
 		rc = count_queues(d, o, why, why_len);
@@ -317,20 +311,6 @@ static uint32_t port_flags(const struct weft_port_dev *d)
 	return flags;
 }
 
-/* A PMD that copies gives buffers back at once; of others, hardware, one frame is the witness. */
-static uint32_t extbuf_flags(struct weft_port *p, const struct weft_port_opts *o)
-{
-	const struct weft_port_limits *l = &p->dev->limits;
-
-	if (o->no_extbuf || l->no_extbuf || !(p->fp.flags & WEFT_FRAME_PORT_MULTISEG))
-		return 0;
-	if (l->copies_tx)
-		return WEFT_FRAME_PORT_EXTBUF;
-	if (rte_eal_iova_mode() != RTE_IOVA_VA || !is_connected(p->dev))
-		return 0;
-	return weft_port_extbuf_probe(p) ? WEFT_FRAME_PORT_EXTBUF | WEFT_FRAME_PORT_REG : 0;
-}
-
 static const struct weft_frame_port_ops *ops_for(const struct weft_port_limits *l)
 {
 	if (l->packet_socket)
@@ -376,7 +356,7 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 		fp->arp = &d->arp;
 		fp->udp_port = (uint16_t)(d->base_udp_port + p->queue);
 	}
-	fp->flags |= extbuf_flags(p, o);
+	fp->flags |= weft_port_zcopy_flags(p, o);
 	return 0;
 }
 
@@ -490,6 +470,7 @@ void weft_port_close(struct weft_frame_port *fp)
 
 	pthread_mutex_lock(&ports_lock);
 	weft_port_unsteer(p);
+	weft_port_zcopy_drain(p);
 	d->queues[p->queue] = NULL;
 	weft_port_vlan_remove(p);
 	free(p);

@@ -31,7 +31,7 @@ struct weft_port_opts {
 	uint16_t vlan;
 	/** No UDP: nothing to steer by, so the port has one queue pair only. */
 	bool raw_ethertype;
-	/** Don't look whether external buffers come back (WEFT_ZCOPY=n). */
+	/** No external buffers (WEFT_ZCOPY=n). */
 	bool no_extbuf;
 	/** UDP port wanted, host order; queue k of a port that steers gets udp_port + k. */
 	uint16_t udp_port;

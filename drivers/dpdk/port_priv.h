@@ -11,7 +11,8 @@
  *                   tells;
  *  - port_kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
  *  - port_memif.c   a memif connection's life, with memif_relay.c;
- *  - port_steer.c   flow rules that bring a queue's frames home.
+ *  - port_steer.c   flow rules that bring a queue's frames home;
+ *  - port_zcopy.c   sends from user memory, with port_dma.c, which maps it.
  */
 #ifndef WEFT_PORT_PRIV_H
 #define WEFT_PORT_PRIV_H
@@ -22,6 +23,7 @@
 
 #include "arp.h"
 #include "memif_relay.h"
+#include "port_dma.h"
 #include "port_ethdev.h"
 
 /** What a port can take, as found before it is configured. */
@@ -64,6 +66,20 @@ struct weft_port_memif {
 	uint64_t next_tsc;              /**< next try to start */
 };
 
+/** How a PMD tells that the NIC has read what it was given. */
+enum weft_port_tx_done {
+	WEFT_TX_DONE_UNKNOWN, /**< not at all, or nobody has read its source */
+	WEFT_TX_DONE_STATUS,  /**< by the status of the last descriptor */
+	WEFT_TX_DONE_CLEANUP, /**< it frees what is done when asked to */
+};
+
+/** Zero-copy sends of a NIC. All zero = there are none. */
+struct weft_port_zcopy {
+	enum weft_port_tx_done done;
+	enum weft_dma_reach reach;
+	uint16_t tx_ring; /**< descriptors */
+};
+
 struct weft_port;
 
 /** One DPDK port of ours, with all its queue pairs. */
@@ -71,6 +87,7 @@ struct weft_port_dev {
 	struct rte_eth_dev_info info;
 	struct weft_port_limits limits;
 	struct weft_port_memif memif;
+	struct weft_port_zcopy zcopy;
 	char name[RTE_ETH_NAME_MAX_LEN];
 	uint16_t port_id;
 	uint16_t num_queues;
@@ -238,8 +255,21 @@ extern const struct weft_frame_port_ops weft_port_memif_ops;
 extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
 extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
 
-/** Does an external buffer come back after sending? Sends one frame to ourselves. */
-bool weft_port_extbuf_probe(struct weft_port *p);
+/* port_zcopy.c */
+
+/** Fill @p d->zcopy: d->info and d->limits are there. */
+void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *o);
+/** Will chains be sent? Nothing but zero copy has them, and asking for them costs some PMDs their vector path. */
+bool weft_port_wants_chains(const struct weft_port_dev *d, const struct weft_port_opts *o);
+void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf);
+/** #WEFT_FRAME_PORT_EXTBUF and #WEFT_FRAME_PORT_REG of a port whose other flags are there; fills what belongs to them. */
+uint32_t weft_port_zcopy_flags(struct weft_port *p, const struct weft_port_opts *o);
+bool weft_port_tx_done(struct weft_frame_port *fp);
+int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
+		      struct weft_mem_lane **mem, char *why, size_t why_len);
+/** A queue pair is about to close: wait until the NIC has read what it has, if the port goes on. */
+void weft_port_zcopy_drain(struct weft_port *p);
+void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
 
 /* port_ethdev.c */
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include <rte_cycles.h>
-#include <rte_malloc.h>
 
 #include "port_priv.h"
 
@@ -80,6 +79,7 @@ static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb
 	cb("tx_refused", p->tx_refused, arg);
 	cb("tx_copied", p->tx_copied, arg);
 	cb("tx_too_long", p->tx_too_long, arg);
+	weft_port_zcopy_counters(p, cb, arg);
 	if (n <= 0)
 		return;
 	names = calloc((size_t)n, sizeof(*names));
@@ -96,6 +96,8 @@ const struct weft_frame_port_ops weft_port_ops = {
 	.rx_burst = port_rx,
 	.tx_burst = port_tx,
 	.tx_kick = port_kick,
+	.tx_done = weft_port_tx_done,
+	.mem_map = weft_port_mem_map,
 	.link_up = port_link_up,
 	.link_text = weft_port_link_text,
 	.look = weft_port_look,
@@ -247,79 +249,3 @@ const struct weft_frame_port_ops weft_port_ring_ops = {
 	.counters = port_counters,
 	.close = weft_port_close,
 };
-
-/* ---- external buffers ----------------------------------------------------------------------- */
-
-#define PROBE_ETHERTYPE 0x88b6 /* IEEE 802: local experiments, and not the lanes' 0x88b5 */
-#define PROBE_BYTES 256
-#define PROBE_WAIT_US 2000
-
-struct probe {
-	struct rte_mbuf_ext_shared_info shinfo;
-	volatile bool back;
-	uint8_t data[PROBE_BYTES];
-};
-
-static void probe_back(void *addr, void *opaque)
-{
-	struct probe *pr = opaque;
-
-	RTE_SET_USED(addr);
-	pr->back = true;
-}
-
-/* A frame to ourselves that no switch delivers to anybody else and no lane takes for its own. */
-static struct rte_mbuf *probe_frame(struct weft_port *p, struct probe *pr)
-{
-	struct rte_mbuf *head = rte_pktmbuf_alloc(p->fp.hdr_pool);
-	struct rte_mbuf *ext = rte_pktmbuf_alloc(p->fp.hdr_pool);
-	struct rte_ether_hdr *eth;
-
-	if (!head || !ext || !(eth = (void *)rte_pktmbuf_append(head, sizeof(*eth)))) {
-		rte_pktmbuf_free(head);
-		rte_pktmbuf_free(ext);
-		return NULL;
-	}
-	memcpy(&eth->dst_addr, p->fp.mac, RTE_ETHER_ADDR_LEN);
-	memcpy(&eth->src_addr, p->fp.mac, RTE_ETHER_ADDR_LEN);
-	eth->ether_type = rte_cpu_to_be_16(PROBE_ETHERTYPE);
-	pr->shinfo.free_cb = probe_back;
-	pr->shinfo.fcb_opaque = pr;
-	rte_mbuf_ext_refcnt_set(&pr->shinfo, 1);
-	rte_pktmbuf_attach_extbuf(ext, pr->data, rte_mem_virt2iova(pr->data), PROBE_BYTES,
-				  &pr->shinfo);
-	ext->data_off = 0;
-	rte_pktmbuf_append(ext, PROBE_BYTES);
-	if (rte_pktmbuf_chain(head, ext)) {
-		rte_pktmbuf_free(head);
-		rte_pktmbuf_free(ext);
-		return NULL;
-	}
-	return head;
-}
-
-bool weft_port_extbuf_probe(struct weft_port *p)
-{
-	struct probe *pr;
-	struct rte_mbuf *m;
-	bool back = false;
-	int us;
-
-	/* Its memory must outlive a frame that never comes back. */
-	pr = rte_zmalloc(NULL, sizeof(*pr), RTE_CACHE_LINE_SIZE);
-	m = pr ? probe_frame(p, pr) : NULL;
-	if (!m || rte_eth_tx_burst(p->port_id, p->queue, &m, 1) != 1) {
-		rte_pktmbuf_free(m);
-		rte_free(pr);
-		return false;
-	}
-	for (us = 0; us < PROBE_WAIT_US && !back; us += 10) {
-		if (us)
-			rte_delay_us_block(10);
-		rte_eth_tx_done_cleanup(p->port_id, p->queue, 0);
-		back = pr->back;
-	}
-	if (back)
-		rte_free(pr);
-	return back;
-}

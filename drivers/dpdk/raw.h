@@ -118,7 +118,10 @@ struct raw_zc {
 	struct rte_mbuf_ext_shared_info shinfo;
 	struct raw_iface *iface;
 	struct weft_lane_comp *comp; /* NULL = already told */
+	struct weft_mem_lane *mem;   /* with comp; NULL = the port needs no registration */
 	int status;
+	bool waiting;                 /* for the port: in iface->zc_waiting */
+	LIST_ENTRY(raw_zc) wait_link; /* of that */
 	LIST_ENTRY(raw_zc) conn_link; /* of conn->zc, or iface->zc_orphans, while comp is set */
 	STAILQ_ENTRY(raw_zc) link;    /* of iface->zc_free or zc_released */
 };
@@ -295,6 +298,9 @@ struct raw_iface {
 	STAILQ_HEAD(, raw_zc) zc_free;
 	STAILQ_HEAD(, raw_zc) zc_released; /* hardware and peer are done with it */
 	LIST_HEAD(, raw_zc) zc_orphans;    /* lane ep destroyed, hardware not done */
+	LIST_HEAD(raw_zc_list, raw_zc)
+	zc_waiting;         /* no slot has them, a PMD with registered memory does */
+	uint64_t zc_ask_at; /* now; when it is asked again */
 	void *zc_chunks;
 	TAILQ_HEAD(, raw_conn) conns;
 	uint32_t conn_count, half_open, time_wait;
@@ -464,6 +470,27 @@ unsigned int raw_zc_complete(struct raw_iface *iface);
 void raw_zc_cancel(struct raw_conn *c);
 void raw_zc_fail(struct raw_conn *c, int status);
 void raw_zc_destroy(struct raw_iface *iface);
+unsigned int raw_zc_ask(struct raw_iface *iface);
+void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc);
+
+/* The zero-copy message in a frame, or NULL. */
+static inline struct raw_zc *raw_zc_of(const struct rte_mbuf *m)
+{
+	const struct rte_mbuf *user = m->next;
+
+	return user != NULL && RTE_MBUF_HAS_EXTBUF(user) ? user->shinfo->fcb_opaque : NULL;
+}
+
+/*
+ * The lane has let go of a frame. A port that copies or frees at once has done so, too; a NIC's PMD may hold its mbufs
+ * for as long as nothing else is sent, and somebody waits for the memory.
+ */
+static inline void raw_zc_slot_freed(struct raw_iface *iface, struct raw_zc *zc)
+{
+	if (zc != NULL && iface->port->flags & WEFT_FRAME_PORT_REG &&
+	    rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
+		raw_zc_wait(iface, zc);
+}
 
 /* ---- ack.c: the sender's half of reliability */
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,

@@ -24,6 +24,9 @@
 	X(RAW_TX_RETX_COPY, "tx.retransmit.copied")       \
 	X(RAW_TX_PING, "tx.keepalive")                    \
 	X(RAW_TX_RESET, "tx.reset")                       \
+	X(RAW_TX_ZCOPY, "tx.zcopy")                       \
+	X(RAW_TX_ZCOPY_COPIED, "tx.zcopy.copied")         \
+	X(RAW_TX_ZCOPY_EARLY, "tx.zcopy.before_free")     \
 	X(RAW_TX_NO_BUFFER, "tx.no_buffer")               \
 	X(RAW_TX_RING_FULL, "tx.ring_full")               \
 	X(RAW_TX_WINDOW_FULL, "tx.window_full")           \

@@ -43,6 +43,12 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 			const struct weft_lane_open *open, struct weft_lane_iface **out, char *why,
 			size_t len);
 
+/** The driver's registrations, of ifaces over ports with #WEFT_FRAME_PORT_REG. */
+int weft_raw_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
+			  unsigned int access, struct weft_mem_lane **mem, char *why,
+			  size_t why_len);
+void weft_raw_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+
 /** The driver's address functions, which need no open iface. */
 void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size);
 

@@ -8,6 +8,11 @@
  * acknowledged, or the lane failed) and the NIC has let go; only then the memory is the user's
  * again. That moment may lie inside a tx_burst() of somebody else, so the callback only queues, and
  * completions run in progress().
+ *
+ * PMDs of NICs free sent mbufs when descriptors run short, which is never, if nothing more is sent.
+ * Such a port (WEFT_FRAME_PORT_REG) can tell whether the NIC has read all that it was given
+ * (tx_done()). It is asked while a message waits for nothing else, and its memory is then the
+ * user's again although mbufs still name it: the PMD will only free them.
  */
 
 #include <stdlib.h>
@@ -16,18 +21,48 @@
 #include "raw.h"
 
 #define ZC_CHUNK 64u
+#define ZC_ASK_EVERY 10000ull /* ns between two looks at what the NIC has read */
 
 struct zc_chunk {
 	struct zc_chunk *next;
 	struct raw_zc zc[ZC_CHUNK];
 };
 
+static void zc_waits_no_more(struct raw_zc *zc)
+{
+	if (zc->waiting)
+		LIST_REMOVE(zc, wait_link);
+	zc->waiting = false;
+}
+
 static void zc_released(void *addr, void *opaque)
 {
 	struct raw_zc *zc = opaque;
 
 	(void)addr;
+	if (unlikely(zc->iface == NULL))
+		return; /* see raw_zc_destroy() */
+	zc_waits_no_more(zc);
 	STAILQ_INSERT_TAIL(&zc->iface->zc_released, zc, link);
+}
+
+/* Its completion is due. @return false: it has been told before */
+static bool zc_tell(struct raw_zc *zc)
+{
+	struct weft_lane_comp *comp = zc->comp;
+	int status = zc->status;
+
+	zc_waits_no_more(zc);
+	if (comp == NULL)
+		return false;
+	LIST_REMOVE(zc, conn_link);
+	zc->comp = NULL;
+	if (zc->mem != NULL)
+		weft_mem_lane_put(zc->mem);
+	zc->mem = NULL;
+	/* From here on it may be in use for another message, if the port has let go of it. */
+	comp->done(comp, status);
+	return true;
 }
 
 static struct raw_zc *zc_get(struct raw_iface *iface)
@@ -50,51 +85,75 @@ static struct raw_zc *zc_get(struct raw_iface *iface)
 	return zc;
 }
 
-static struct rte_mbuf *attach(struct raw_iface *iface, const struct iovec *iov, struct raw_zc *zc)
-{
-	struct rte_mbuf *m = rte_pktmbuf_alloc(iface->port->hdr_pool);
+/* Segments that are linked behind a head. */
+struct chain {
+	struct raw_iface *iface;
+	struct raw_zc *zc;
+	struct rte_mbuf *head, **tail;
+};
 
+static int link_segment(struct chain *ch, struct rte_mbuf *m)
+{
 	if (m == NULL)
-		return NULL;
-	rte_pktmbuf_attach_extbuf(m, iov->iov_base, (rte_iova_t)(uintptr_t)iov->iov_base,
-				  (uint16_t)iov->iov_len, &zc->shinfo);
-	m->data_off = 0;
-	m->data_len = (uint16_t)iov->iov_len;
-	m->pkt_len = m->data_len;
-	return m;
+		return -EAGAIN;
+	*ch->tail = m;
+	ch->tail = &m->next;
+	ch->head->nb_segs++;
+	ch->head->pkt_len += m->data_len;
+	return 0;
 }
 
-/* Link the segments behind the head. On error the head alone is left, and nothing refers to user
- * memory. */
+static int attach(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(ch->iface->port->hdr_pool);
+
+	if (m == NULL)
+		return -EAGAIN;
+	rte_pktmbuf_attach_extbuf(m, at, iova, (uint16_t)len, &ch->zc->shinfo);
+	rte_mbuf_ext_refcnt_update(&ch->zc->shinfo, 1);
+	m->data_off = 0;
+	m->data_len = (uint16_t)len;
+	m->pkt_len = m->data_len;
+	return link_segment(ch, m);
+}
+
+/* One segment, or several where its pages do not follow each other for the NIC. */
+static int attach_piece(struct chain *ch, const struct iovec *iov)
+{
+	const struct weft_mem_lane *mem = ch->zc->mem;
+	uint32_t len = (uint32_t)iov->iov_len, n;
+	uint8_t *at = iov->iov_base;
+	rte_iova_t iova;
+	int err = 0;
+
+	for (; len > 0 && err == 0; at += n, len -= n) {
+		n = len;
+		iova = (rte_iova_t)(uintptr_t)at;
+		if (mem != NULL)
+			n = weft_mem_lane_iova(mem, at, len, &iova);
+		err = attach(ch, at, iova, n);
+	}
+	return err;
+}
+
+/* Link the segments behind the head. On error nothing but the chain refers to user memory. */
 static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct iovec *iov,
 		      unsigned int iovcnt, struct raw_zc *zc)
 {
-	struct rte_mbuf **tail = &head->next, *m;
-	unsigned int i;
+	struct chain ch = {.iface = c->iface, .zc = zc, .head = head, .tail = &head->next};
+	struct rte_mbuf *m;
+	int err = 0;
 
 	rte_mbuf_ext_refcnt_set(&zc->shinfo, 0);
-	for (i = 0; i <= iovcnt; i++) {
-		if (i < iovcnt) {
-			if (iov[i].iov_len == 0)
-				continue;
-			m = attach(c->iface, &iov[i], zc);
-			if (m != NULL)
-				rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
-		} else {
-			if (c->csum != WEFT_FRAME_CSUM_CRC32C)
-				break;
-			m = rte_pktmbuf_alloc(c->iface->port->hdr_pool);
-			if (m != NULL)
-				m->data_len = 4;
-		}
-		if (m == NULL)
-			return -EAGAIN;
-		*tail = m;
-		tail = &m->next;
-		head->nb_segs++;
-		head->pkt_len += m->data_len;
+	for (unsigned int i = 0; i < iovcnt && err == 0; i++)
+		err = attach_piece(&ch, &iov[i]);
+	if (err == 0 && c->csum == WEFT_FRAME_CSUM_CRC32C) {
+		m = rte_pktmbuf_alloc(c->iface->port->hdr_pool);
+		if (m != NULL)
+			m->data_len = 4;
+		err = link_segment(&ch, m);
 	}
-	return 0;
+	return err;
 }
 
 /* No user memory at all: a copy, and done when it is acknowledged. */
@@ -114,6 +173,78 @@ static int header_only(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr,
 	}
 	raw_flush_queue(raw_conn_of(lep), f, comp);
 	return 0;
+}
+
+struct pack_pieces {
+	const void *hdr;
+	size_t hdr_len;
+	const struct iovec *iov;
+	unsigned int iovcnt;
+};
+
+static ssize_t pack_pieces(void *dst, size_t max, void *arg)
+{
+	const struct pack_pieces *p = arg;
+	size_t n = p->hdr_len;
+
+	memcpy(dst, p->hdr, p->hdr_len);
+	for (unsigned int i = 0; i < p->iovcnt; i++) {
+		if (p->iov[i].iov_len > max - n)
+			return -EMSGSIZE;
+		memcpy((uint8_t *)dst + n, p->iov[i].iov_base, p->iov[i].iov_len);
+		n += p->iov[i].iov_len;
+	}
+	return (ssize_t)n;
+}
+
+/* Memory that the NIC cannot be given, or in more pieces than it takes: as header_only(). */
+static int copied(struct weft_lane_ep *lep, uint8_t am_id, struct pack_pieces *p,
+		  struct weft_lane_comp *comp)
+{
+	struct raw_flush *f = malloc(sizeof(*f));
+	ssize_t n;
+
+	if (f == NULL)
+		return -ENOMEM;
+	n = raw_am_bcopy(lep, am_id, pack_pieces, p);
+	if (n < 0) {
+		free(f);
+		return (int)n;
+	}
+	raw_flush_queue(raw_conn_of(lep), f, comp);
+	raw_count(raw_iface_of(lep->iface), RAW_TX_ZCOPY_COPIED);
+	return 0;
+}
+
+static bool covers(const struct weft_mem_lane *mem, const struct iovec *iov)
+{
+	uintptr_t at = (uintptr_t)iov->iov_base;
+
+	return at >= mem->start && at <= mem->end && iov->iov_len <= mem->end - at;
+}
+
+/* Mbufs of the frame. @return 0: the port cannot send it in place */
+static unsigned int count_segments(const struct raw_conn *c, const struct iovec *iov,
+				   unsigned int iovcnt, const struct weft_mem_lane *mem)
+{
+	const struct weft_frame_port *port = c->iface->port;
+	unsigned int n = 1 + (c->csum == WEFT_FRAME_CSUM_CRC32C), pages;
+	rte_iova_t iova;
+
+	if (mem == NULL)
+		return port->flags & WEFT_FRAME_PORT_REG ? 0 : n + iovcnt;
+	for (unsigned int i = 0; i < iovcnt; i++) {
+		if (iov[i].iov_len == 0)
+			continue;
+		if (!covers(mem, &iov[i]))
+			return 0;
+		/* A frame is shorter than a page of the EAL's, or nearly so: it seldom has two. */
+		for (size_t off = 0; off < iov[i].iov_len; n++)
+			off += weft_mem_lane_iova(mem, (const uint8_t *)iov[i].iov_base + off,
+						  (uint32_t)(iov[i].iov_len - off), &iova);
+	}
+	pages = port->tx_segs;
+	return pages != 0 && n > pages ? 0 : n;
 }
 
 /*
@@ -159,10 +290,10 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	uint32_t payload = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len);
 	size_t data = 0;
 	struct rte_mbuf *head;
+	unsigned int segs;
 	struct raw_zc *zc;
 	int err;
 
-	(void)mem; /* IOVA is VA: the registration only has to exist */
 	for (unsigned int i = 0; i < iovcnt; i++)
 		data += iov[i].iov_len;
 	if (unlikely(data == 0))
@@ -175,7 +306,10 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	if (unlikely(data > c->room || payload + data > c->room ||
 		     hdr_len > iface->base.attr.max_zcopy_hdr || iovcnt > iface->base.attr.max_iov))
 		return -EMSGSIZE;
-	if (unlikely(iface->hdr_held + iovcnt + 2 > iface->hdr_held_max)) {
+	segs = count_segments(c, iov, iovcnt, mem);
+	if (unlikely(segs == 0))
+		return copied(lep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt}, comp);
+	if (unlikely(iface->hdr_held + segs > iface->hdr_held_max)) {
 		raw_count(iface, RAW_TX_NO_BUFFER);
 		return -EAGAIN;
 	}
@@ -188,6 +322,7 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 		.shinfo = {.free_cb = zc_released, .fcb_opaque = zc},
 		.iface = iface,
 		.comp = comp,
+		.mem = mem,
 	};
 	put_headers(c, head, am_id, hdr, hdr_len, payload);
 	if (unlikely(attach_all(c, head, iov, iovcnt, zc) != 0)) {
@@ -196,7 +331,11 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
 		goto no_buffer;
 	}
+	/* Relaxed: the registration has the caller's reference until this returns. */
+	if (mem != NULL)
+		atomic_fetch_add_explicit(&mem->refs, 1, memory_order_relaxed);
 	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
+	raw_count(iface, RAW_TX_ZCOPY);
 	iface->tx_held++;
 	iface->hdr_held += head->nb_segs;
 	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
@@ -216,22 +355,47 @@ no_buffer:
 /* @return completions run */
 unsigned int raw_zc_complete(struct raw_iface *iface)
 {
-	struct weft_lane_comp *comp;
 	struct raw_zc *zc;
 	unsigned int n = 0;
 
 	while ((zc = STAILQ_FIRST(&iface->zc_released)) != NULL) {
 		STAILQ_REMOVE_HEAD(&iface->zc_released, link);
-		comp = zc->comp;
-		if (comp != NULL) {
-			LIST_REMOVE(zc, conn_link);
-			zc->comp = NULL;
-		}
 		STAILQ_INSERT_HEAD(&iface->zc_free, zc, link);
-		if (comp != NULL) {
-			comp->done(comp, zc->status);
-			n++;
-		}
+		n += zc_tell(zc);
+	}
+	return n;
+}
+
+/* No slot refers to it any more, and the port does. */
+void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
+{
+	if (zc->comp == NULL || zc->waiting)
+		return;
+	zc->waiting = true;
+	LIST_INSERT_HEAD(&iface->zc_waiting, zc, wait_link);
+}
+
+/*
+ * Has the NIC read what it was given? Then all that waits now is done; what completions add
+ * meanwhile may still lie in our queue. @return completions run
+ */
+unsigned int raw_zc_ask(struct raw_iface *iface)
+{
+	struct raw_zc_list done = LIST_HEAD_INITIALIZER(done);
+	struct raw_zc *zc;
+	unsigned int n = 0;
+
+	iface->zc_ask_at = iface->now + ZC_ASK_EVERY;
+	raw_txq_flush(iface);
+	if (iface->txq_count > 0 || !iface->port->ops->tx_done(iface->port))
+		return 0;
+	while ((zc = LIST_FIRST(&iface->zc_waiting)) != NULL) {
+		LIST_REMOVE(zc, wait_link);
+		LIST_INSERT_HEAD(&done, zc, wait_link);
+	}
+	while ((zc = LIST_FIRST(&done)) != NULL) {
+		raw_count(iface, RAW_TX_ZCOPY_EARLY);
+		n += zc_tell(zc);
 	}
 	return n;
 }
@@ -259,7 +423,6 @@ void raw_zc_fail(struct raw_conn *c, int status)
 void raw_zc_cancel(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	struct weft_lane_comp *comp;
 	struct raw_zc *zc;
 
 	if (LIST_EMPTY(&c->zc))
@@ -268,36 +431,42 @@ void raw_zc_cancel(struct raw_conn *c)
 	if (iface->port->ops->tx_kick != NULL)
 		iface->port->ops->tx_kick(iface->port);
 	while ((zc = LIST_FIRST(&c->zc)) != NULL) {
-		LIST_REMOVE(zc, conn_link);
 		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0) {
+			LIST_REMOVE(zc, conn_link);
 			LIST_INSERT_HEAD(&iface->zc_orphans, zc, conn_link);
 			iface->tx_used = true; /* keeps the port being asked */
 			continue;
 		}
 		/* It is in the list of released ones and returns to the free ones from there. */
-		comp = zc->comp;
-		zc->comp = NULL;
-		comp->done(comp, zc->status);
+		zc_tell(zc);
 	}
+}
+
+/* A PMD that holds mbufs beyond its queue's end calls back into what must not be freed then. */
+static void free_chunks(struct raw_iface *iface)
+{
+	struct zc_chunk *chunk, *next;
+	unsigned int i, held;
+
+	for (chunk = iface->zc_chunks; chunk != NULL; chunk = next) {
+		next = chunk->next;
+		for (i = held = 0; i < ZC_CHUNK; i++) {
+			held += rte_mbuf_ext_refcnt_read(&chunk->zc[i].shinfo) != 0;
+			chunk->zc[i].iface = NULL;
+		}
+		if (held == 0)
+			free(chunk);
+	}
+	iface->zc_chunks = NULL;
 }
 
 /* The port is closed: nobody reads any more. */
 void raw_zc_destroy(struct raw_iface *iface)
 {
-	struct zc_chunk *chunk, *next;
-	struct weft_lane_comp *comp;
 	struct raw_zc *zc;
 
 	raw_zc_complete(iface);
-	while ((zc = LIST_FIRST(&iface->zc_orphans)) != NULL) {
-		LIST_REMOVE(zc, conn_link);
-		comp = zc->comp;
-		zc->comp = NULL;
-		comp->done(comp, zc->status);
-	}
-	for (chunk = iface->zc_chunks; chunk != NULL; chunk = next) {
-		next = chunk->next;
-		free(chunk);
-	}
-	iface->zc_chunks = NULL;
+	while ((zc = LIST_FIRST(&iface->zc_orphans)) != NULL)
+		zc_tell(zc);
+	free_chunks(iface);
 }

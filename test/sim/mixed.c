@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frame_port.h"
 #include "mixed.h"
 
 #define NODES 3
@@ -53,6 +54,11 @@ static void dice_port(enum mixed_kind kind, struct sim_rng *r, struct sim_port_p
 	p->bufs = 1024;
 	p->paths = sim_chance(r, 0.3) ? 4 : 1;
 	p->no_flags = sim_chance(r, 0.2) ? ~0u : 0;
+	if (sim_chance(r, 0.25)) {
+		p->flags |= WEFT_FRAME_PORT_REG;
+		p->max_mems = sim_chance(r, 0.5) ? 4 : 0;
+		p->scattered = sim_chance(r, 0.5);
+	}
 	if (kind == MIXED_WRAP) {
 		p->set_first_seq = true;
 		p->first_seq = UINT32_MAX - 30;
@@ -120,7 +126,10 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 	snprintf(mixed_text, sizeof(mixed_text),
 		 "%u nodes, %u %u %u lanes, frames of %u, %u paths%s, %s", nodes, lanes[0],
 		 lanes[1], nodes > 2 ? lanes[2] : 0, pp.frame_size, pp.paths,
-		 pp.no_flags ? ", bare port" : "", config);
+		 pp.no_flags                      ? ", bare port"
+		 : pp.flags & WEFT_FRAME_PORT_REG ? ", NIC"
+						  : "",
+		 config);
 	t = traffic_create(sim, node, nodes, &tc);
 	if (conf->kind == MIXED_PAUSES) {
 		pauses = (struct pauses){

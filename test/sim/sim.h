@@ -107,7 +107,7 @@ struct sim_stats {
 	uint64_t tx_busy; /**< tx_burst that did not take all */
 	/** frames the owner sent that are longer than its port's frame_size */
 	uint64_t oversize;
-	/** frames the owner sent that need a flag the port has not */
+	/** frames the owner sent that need a flag the port has not, or memory it may not read */
 	uint64_t not_allowed;
 };
 
@@ -125,6 +125,9 @@ struct sim_port_params {
 	uint32_t bufs;         /**< frame mbufs; 0 = 2048 */
 	uint32_t flags;        /**< WEFT_FRAME_PORT_* in addition to MULTISEG | EXTBUF */
 	uint32_t no_flags;     /**< without these of them */
+	/* With WEFT_FRAME_PORT_REG: a NIC whose PMD keeps sent mbufs until the ring runs short. */
+	unsigned int max_mems; /**< registrations at a time; 0 = any number */
+	bool scattered;        /**< pages do not follow each other for the NIC */
 	double bandwidth;      /**< claimed, bytes/s; 0 = up.rate / 8, or 1.25e9 */
 	double latency;        /**< claimed, s; 0 = 1e-6 */
 	int link;              /**< enum weft_lane_link of lane.h */

@@ -50,6 +50,8 @@ static const struct weft_lane_driver sim_driver = {
 	.query = sim_query,
 	.open = sim_open,
 	.options = "",
+	.mem_register = weft_raw_mem_register,
+	.mem_deregister = weft_raw_mem_deregister,
 };
 
 static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **iface, char *why,

@@ -150,6 +150,11 @@ static void rx_checksums(struct rte_mbuf *m, struct sim_frame *f)
 	udp->dgram_cksum = sum;
 }
 
+static bool is_nic(const struct weft_frame_port *fp)
+{
+	return fp->flags & WEFT_FRAME_PORT_REG;
+}
+
 /* ---- sending -------------------------------------------------------------------------------- */
 
 void sim_tx_put(struct sim_tx *tx)
@@ -165,6 +170,8 @@ struct sim_frame *sim_tx_read(const struct sim_tx *tx)
 	size_t at = 0;
 
 	for (seg = tx->mbuf; seg; seg = seg->next) {
+		if (is_nic(&tx->port->fp) && RTE_MBUF_HAS_EXTBUF(seg) && !sim_mem_readable(seg))
+			tx->port->stats.not_allowed++;
 		memcpy(f->data + at, rte_pktmbuf_mtod(seg, const void *), seg->data_len);
 		at += seg->data_len;
 	}
@@ -222,7 +229,15 @@ static uint16_t port_tx_burst(struct weft_frame_port *fp, struct rte_mbuf **pkts
 
 static void port_tx_kick(struct weft_frame_port *fp)
 {
-	reclaim((struct sim_port *)fp);
+	if (!is_nic(fp))
+		reclaim((struct sim_port *)fp);
+}
+
+static bool port_tx_done(struct weft_frame_port *fp)
+{
+	const struct sim_tx *last = TAILQ_LAST(&((struct sim_port *)fp)->ring, sim_ring);
+
+	return !last || last->sent;
 }
 
 void sim_inject(struct sim_port *port, const void *data, size_t len)
@@ -399,6 +414,8 @@ static const struct weft_frame_port_ops port_ops = {
 	.rx_burst = port_rx_burst,
 	.tx_burst = port_tx_burst,
 	.tx_kick = port_tx_kick,
+	.tx_done = port_tx_done,
+	.mem_map = sim_mem_map,
 	.link_up = port_link_up,
 	.look = sim_port_look,
 	.counters = port_counters,
@@ -432,6 +449,8 @@ static void fill_frame_port(struct sim_port *port)
 	else
 		snprintf(fp->device, sizeof(fp->device), "sim-%s", port->name);
 	fp->flags = (WEFT_FRAME_PORT_MULTISEG | WEFT_FRAME_PORT_EXTBUF | p->flags) & ~p->no_flags;
+	if (is_nic(fp))
+		snprintf(fp->mem_domain, sizeof(fp->mem_domain), "sim");
 	fp->socket = SOCKET_ID_ANY;
 	fp->frame_size = p->frame_size ? p->frame_size : 1514;
 	fp->tx_depth = p->tx_depth ? p->tx_depth : 256;

@@ -5,6 +5,7 @@
  *   sim.c       clock, events, the loop
  *   sim_net.c   links and switches: frames between ports
  *   sim_port.c  struct weft_frame_port over a port, mbufs
+ *   sim_mem.c   memory that a port may read
  *   sim_host.c  hosts: clock, dice, life and death
  *   sim_node.c  nodes: a host with a Weft worker; lane driver "sim"
  *   sim_pcap.c  capture
@@ -82,9 +83,10 @@ struct sim_port {
 	void *station_arg;
 	sim_filter_cb filter;
 	void *filter_arg;
-	TAILQ_HEAD(, sim_tx) ring;
+	TAILQ_HEAD(sim_ring, sim_tx) ring;
 	unsigned int ring_used;
 	uint32_t unsent; /* bytes */
+	unsigned int num_mems;
 	struct sim_frames rx;
 	unsigned int rx_used;
 };
@@ -189,5 +191,12 @@ struct sim_pcap *sim_pcap_open(const char *path);
 void sim_pcap_close(struct sim_pcap *pcap);
 void sim_pcap_frame(struct sim_pcap *pcap, const struct sim_port *port, bool out, uint64_t now,
 		    const uint8_t *data, size_t len);
+
+/* sim_mem.c */
+
+int sim_mem_map(struct weft_frame_port *fp, void *addr, size_t len, struct weft_mem_lane **out,
+		char *why, size_t why_len);
+/** May a port with WEFT_FRAME_PORT_REG read this segment, by the address that it has? */
+bool sim_mem_readable(const struct rte_mbuf *seg);
 
 #endif /* SIM_PRIV_H */

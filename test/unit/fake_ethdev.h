@@ -46,8 +46,9 @@
 
 /** What a port is like. Zero is the simplest port. */
 struct fake_eth_traits {
-	const char *pmd;    /**< name of the preset */
-	const char *driver; /**< as in rte_eth_dev_info.driver_name */
+	const char *pmd;           /**< name of the preset */
+	const char *driver;        /**< as in rte_eth_dev_info.driver_name */
+	struct rte_device *device; /**< as in rte_eth_dev_info */
 
 	/* What it says of itself. */
 	uint32_t min_rx_bufsize;
@@ -74,7 +75,13 @@ struct fake_eth_traits {
 	uint16_t rx_spare;         /**< entries that get no buffer */
 	uint16_t tx_free_thresh;   /**< sent mbufs come back when fewer descriptors are free */
 	bool no_done_cleanup;      /**< -ENOTSUP */
-	bool keeps_rx;             /**< buffers stay in the receive ring after stop */
+	/**
+	 * rte_eth_tx_descriptor_status() of the newest descriptor tells, when each frame reports (tx_rs_thresh 1):
+	 * done once the NIC has read it
+	 */
+	bool tx_status;
+	bool tx_stuck; /**< the NIC reads nothing, for now */
+	bool keeps_rx; /**< buffers stay in the receive ring after stop */
 
 	/* MTU. */
 	bool no_set_mtu; /**< -ENOTSUP */

@@ -170,6 +170,7 @@ int rte_eth_tx_queue_setup(uint16_t port_id, uint16_t queue, uint16_t nb, unsign
 		return rc;
 	q->port = p;
 	q->fresh = true;
+	q->rs_thresh = conf ? conf->tx_rs_thresh : 0;
 	return 0;
 }
 

@@ -124,6 +124,7 @@ int rte_eth_dev_info_get(uint16_t port_id, struct rte_eth_dev_info *info)
 		return -EIO;
 	t = &p->t;
 	info->driver_name = t->driver;
+	info->device = t->device;
 	info->dev_flags = &no_flags;
 	if (t->events & (RTE_BIT64(RTE_ETH_EVENT_INTR_LSC) | RTE_BIT64(RTE_ETH_EVENT_INTR_RMV))) {
 		static const uint32_t flags[4] = {0, RTE_ETH_DEV_INTR_LSC, RTE_ETH_DEV_INTR_RMV,

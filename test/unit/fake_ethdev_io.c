@@ -248,7 +248,7 @@ void fake_eth_move(struct fake_eth_port *p)
 {
 	struct fake_eth_txq *q;
 
-	if (p->removed || p->broken)
+	if (p->removed || p->broken || p->t.tx_stuck)
 		return;
 	for (q = p->txq; q < p->txq + p->nb_tx; q++)
 		for (; q->unsent; q->unsent--)
@@ -305,6 +305,20 @@ int rte_eth_tx_done_cleanup(uint16_t port_id, uint16_t queue, uint32_t free_cnt)
 	return (int)fake_eth_tx_free(&p->txq[queue]);
 }
 
+/* Reports come with every rs_thresh-th descriptor: that of the newest one cannot be counted on, but with 1. */
+static int tx_status(void *queue, uint16_t offset)
+{
+	struct fake_eth_txq *q = queue;
+
+	if (!q->port->t.tx_status)
+		return -ENOTSUP;
+	if (offset >= q->ring)
+		return -EINVAL;
+	fake_eth_move(q->port);
+	return offset == q->ring - 1 && q->rs_thresh == 1 && q->unsent == 0 ? RTE_ETH_TX_DESC_DONE
+									    : RTE_ETH_TX_DESC_FULL;
+}
+
 /* ---- DPDK's table of the burst calls -------------------------------------------------------- */
 
 static uint16_t no_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
@@ -326,6 +340,7 @@ static void io_set(struct fake_eth_port *p, bool on)
 	}
 	ops->rx_pkt_burst = on ? rx_burst : no_burst;
 	ops->tx_pkt_burst = on ? tx_burst : no_burst;
+	ops->tx_descriptor_status = tx_status;
 	ops->rxq = (struct rte_ethdev_qdata){.data = p->rx_data, .clbk = p->rx_clbk};
 	ops->txq = (struct rte_ethdev_qdata){.data = p->tx_data, .clbk = p->tx_clbk};
 }

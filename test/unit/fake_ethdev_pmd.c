@@ -89,6 +89,7 @@ static const struct fake_eth_traits pmds[] = {
 	{
 		.pmd = "net_e1000_em",
 		.driver = "net_e1000_em",
+		.tx_status = true,
 		.min_rx_bufsize = 256,
 		.max_rx_pktlen = 0x2412,
 		.max_mtu = UINT16_MAX,
@@ -107,6 +108,7 @@ static const struct fake_eth_traits pmds[] = {
 	{
 		.pmd = "net_e1000_igb",
 		.driver = "net_e1000_igb",
+		.tx_status = true,
 		.min_rx_bufsize = 256,
 		.max_rx_pktlen = 0x3fff,
 		.max_mtu = UINT16_MAX,
@@ -127,6 +129,7 @@ static const struct fake_eth_traits pmds[] = {
 	{
 		.pmd = "net_ixgbe",
 		.driver = "net_ixgbe",
+		.tx_status = true,
 		.min_rx_bufsize = 1024,
 		.max_rx_pktlen = 15872,
 		.max_mtu = 15872 - 18,
@@ -149,6 +152,7 @@ static const struct fake_eth_traits pmds[] = {
 		/* The PF lets no tagged frame through that the VF has not asked for. */
 		.pmd = "net_ixgbe_vf",
 		.driver = "net_ixgbe_vf",
+		.tx_status = true,
 		.min_rx_bufsize = 1024,
 		.max_rx_pktlen = 9728,
 		.max_mtu = 9728 - 18,
@@ -170,6 +174,7 @@ static const struct fake_eth_traits pmds[] = {
 	{
 		.pmd = "net_iavf",
 		.driver = "net_iavf",
+		.tx_status = true,
 		.min_rx_bufsize = 1024,
 		.max_rx_pktlen = 9728,
 		.max_mtu = 9728 - 26,

@@ -30,8 +30,9 @@ struct fake_eth_rxq {
 
 struct fake_eth_txq {
 	struct fake_eth_port *port;
-	uint16_t ring, used;    /* mbufs in the ring */
-	uint16_t unsent;        /* the last so many of them are not read yet */
+	uint16_t ring, used; /* mbufs in the ring */
+	uint16_t unsent;     /* the last so many of them are not read yet */
+	uint16_t rs_thresh;
 	struct rte_mbuf **bufs; /* [ring], oldest first */
 	bool fresh;
 };

@@ -103,6 +103,8 @@ static void wire_kick(struct weft_frame_port *port)
 	struct pair_end *e = (struct pair_end *)port;
 
 	e->kicks++;
+	if (e->wire.lazy)
+		return;
 	while (e->held_count > 0)
 		rte_pktmbuf_free(e->held[--e->held_count]);
 }
@@ -117,15 +119,25 @@ static void wire_close(struct weft_frame_port *port)
 {
 	struct pair_end *e = (struct pair_end *)port;
 
+	e->wire.lazy = false;
 	wire_kick(port);
 	while (e->queued > 0)
 		rte_pktmbuf_free(e->queue[--e->queued].m);
+}
+
+static bool wire_done(struct weft_frame_port *port)
+{
+	struct pair_end *e = (struct pair_end *)port;
+
+	e->wire.asked++;
+	return !e->wire.busy;
 }
 
 static const struct weft_frame_port_ops wire_ops = {
 	.rx_burst = wire_rx,
 	.tx_burst = wire_tx,
 	.tx_kick = wire_kick,
+	.tx_done = wire_done,
 	.link_up = wire_link,
 	.close = wire_close,
 };
@@ -254,7 +266,9 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 	e->port = (struct weft_frame_port){
 		.ops = &wire_ops,
 		.flags = WEFT_FRAME_PORT_MEMORY | WEFT_FRAME_PORT_MULTISEG |
-			 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF),
+			 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF) |
+			 (pp->reg ? WEFT_FRAME_PORT_REG : 0),
+		.tx_segs = pp->tx_segs,
 		.mac = {2, 0, 0, 0, 0, (uint8_t)(i + 1)},
 		.frame_size = pp->frame_size[i] != 0 ? pp->frame_size[i] : 9018,
 		.tx_depth = 256,

@@ -24,6 +24,9 @@ struct pair_wire {
 	/* Change a frame under way; new length, 0 = it is lost. */
 	uint32_t (*edit)(struct pair_end *from, uint8_t *frame, uint32_t len);
 	bool hold_sent; /* sent mbufs are freed only by tx_kick, as by a lazy NIC */
+	bool lazy;      /* with hold_sent: not even then, but at the port's end */
+	bool busy;      /* tx_done(): the NIC has not read all */
+	unsigned int asked;
 };
 
 struct pair_end {
@@ -72,6 +75,8 @@ struct pair_params {
 	uint32_t bufs;
 	uint32_t rx_depth;
 	bool no_extbuf;
+	bool reg; /* memory must be registered */
+	uint16_t tx_segs;
 	bool off_subnet;
 };
 
