@@ -31,7 +31,7 @@ struct weft_lanes_item {
 	bool all; /**< every usable resource; one that does not open is left out */
 	char resource[64];
 	struct weft_lane_numbers numbers; /**< taken out of the options */
-	char options[256];                /**< what follows the first comma; "" = none */
+	char options[512];                /**< what follows the first comma; "" = none */
 };
 
 /**

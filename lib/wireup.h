@@ -232,7 +232,7 @@ struct weft_wireup {
 	/* the message that is retried */
 	enum weft_wireup_type msg_type;
 	struct weft_records msg;
-	char reason[256]; /* last thing that went wrong */
+	char reason[384]; /* last thing that went wrong */
 };
 
 /**

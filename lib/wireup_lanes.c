@@ -96,7 +96,7 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_lane_iface *iface;
 	const struct weft_address_iface *a;
-	char why[160], words[128];
+	char why[384], words[128];
 	unsigned int l, r;
 
 	for (l = 0; l < wu->select.num_local; l++) {
@@ -391,7 +391,7 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_lane_ep *lep = ep->lanes[n].lep;
-	char text[200];
+	char text[400];
 
 	snprintf(text, sizeof(text), "%s%s",
 		 strncmp(why, "left out", 8) == 0 ? "" : "left out: ", why);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lane_opts.h"
 #include "raw.h"
 
 /*
@@ -50,7 +51,7 @@ int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
 {
 	const uint8_t *p = buf;
 
-	if (len < RAW_ADDR_LEN || p[0] != ADDR_VERSION)
+	if (len < RAW_ADDR_LEN || p[0] != ADDR_VERSION || p[1] & ~ADDR_F_ETHER)
 		return -EINVAL;
 	*a = (struct raw_addr){
 		.version = p[0],
@@ -73,16 +74,30 @@ static uint32_t netmask(uint8_t prefix)
 	return prefix == 0 ? 0 : ~0u << (32 - prefix);
 }
 
-/* Who gets the frame: the peer itself, or the gateway. */
+/*
+ * Who gets the frame: the peer itself, or the gateway. A static neighbour is on the link, whatever
+ * its address is; so is the gateway.
+ */
 int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop)
 {
-	if (((ip ^ iface->gate.ip) & netmask(iface->prefix)) == 0)
+	if (weft_arp_is_fixed(&iface->arp, ip))
+		*hop = ip;
+	else if (((ip ^ iface->gate.ip) & netmask(iface->prefix)) == 0)
 		*hop = ip;
 	else if (iface->gateway != 0)
 		*hop = iface->gateway;
 	else
 		return -EHOSTUNREACH;
 	return 0;
+}
+
+const char *raw_ip_hint(const struct raw_iface *iface)
+{
+	if (!iface->no_ip || iface->gate.raw_ethertype ||
+	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
+		return "";
+	return "; without ip= this lane has a link-local address, which clouds and most networks "
+	       "drop: give ip= and gw= of this NIC (weft-info --lane-options, doc/clouds.md)";
 }
 
 static void ip_text(uint32_t ip, char *buf, size_t size)
@@ -120,14 +135,19 @@ int raw_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len,
 		return 0;
 	ip_text(iface->gate.ip, ours, sizeof(ours));
 	ip_text(a.ip, theirs, sizeof(theirs));
+	if (!weft_lane_is_unicast(a.ip)) {
+		snprintf(why, why_len, "%s: %s is not an address that a peer can have", base->name,
+			 theirs);
+		return -EINVAL;
+	}
 	if (a.ip == iface->gate.ip) {
 		snprintf(why, why_len, "%s: the peer has our own IP address %s", base->name, ours);
 		return -EHOSTUNREACH;
 	}
 	if (raw_next_hop(iface, a.ip, &hop) != 0) {
 		snprintf(why, why_len,
-			 "%s: %s is not in our subnet %s/%u and there is no gateway (gw=)",
-			 base->name, theirs, ours, iface->prefix);
+			 "%s: %s is not in our subnet %s/%u and there is no gateway (gw=)%s",
+			 base->name, theirs, ours, iface->prefix, raw_ip_hint(iface));
 		return -EHOSTUNREACH;
 	}
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <string.h>
 
 #include "arp.h"
@@ -34,13 +35,15 @@ static struct weft_arp_entry *table_find(struct weft_arp_table *t, uint32_t ip)
 	return NULL;
 }
 
-/* A free entry, or the one that was not used for the longest time. */
+/* A free entry, or the one that was not used for the longest time: not all are fixed. */
 static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip, uint64_t now)
 {
-	struct weft_arp_entry *e = &t->entry[0];
+	struct weft_arp_entry *e = NULL;
 
-	for (size_t i = 0; i < WEFT_ARP_ENTRIES && e->ip != 0; i++) {
-		if (t->entry[i].ip == 0 || t->entry[i].used < e->used)
+	for (size_t i = 0; i < WEFT_ARP_ENTRIES && (e == NULL || e->ip != 0); i++) {
+		if (t->entry[i].fixed)
+			continue;
+		if (e == NULL || t->entry[i].ip == 0 || t->entry[i].used < e->used)
 			e = &t->entry[i];
 	}
 	*e = (struct weft_arp_entry){.ip = ip, .used = now};
@@ -122,13 +125,54 @@ uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip)
 	return asked;
 }
 
+static int table_fix(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6])
+{
+	struct weft_arp_entry *e = table_find(t, ip);
+	unsigned int fixed = 0;
+
+	if (e != NULL && e->fixed)
+		return memcmp(e->mac, mac, 6) == 0 ? 0 : -EEXIST;
+	for (size_t i = 0; i < WEFT_ARP_ENTRIES; i++)
+		fixed += t->entry[i].fixed;
+	if (fixed >= WEFT_ARP_FIXED_MAX)
+		return -ENOSPC;
+	if (e == NULL)
+		e = table_take(t, ip, 0);
+	memcpy(e->mac, mac, 6);
+	e->known = true;
+	e->fixed = true;
+	return 0;
+}
+
+int weft_arp_fix(struct weft_arp *a, uint32_t ip, const uint8_t mac[6])
+{
+	int rc;
+
+	pthread_mutex_lock(&a->table->lock);
+	rc = table_fix(a->table, ip, mac);
+	pthread_mutex_unlock(&a->table->lock);
+	return rc;
+}
+
+bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip)
+{
+	const struct weft_arp_entry *e;
+	bool fixed;
+
+	pthread_mutex_lock(&a->table->lock);
+	e = table_find(a->table, ip);
+	fixed = e != NULL && e->fixed;
+	pthread_mutex_unlock(&a->table->lock);
+	return fixed;
+}
+
 void weft_arp_forget(struct weft_arp *a, uint32_t ip)
 {
 	struct weft_arp_entry *e;
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	if (e != NULL) {
+	if (e != NULL && !e->fixed) {
 		e->known = false;
 		e->asked = 0;
 		e->next_ask = 0;
@@ -147,12 +191,27 @@ static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac
 	e = table_find(t, ip);
 	if (e == NULL && asks_us)
 		e = table_take(t, ip, now);
-	if (e == NULL)
+	if (e == NULL || e->fixed)
 		return false;
 	memcpy(e->mac, mac, 6);
 	e->known = true;
 	e->asked = 0;
 	return true;
+}
+
+/* Does this MAC answer for addresses of others, too? */
+static bool answers_for_others(const struct weft_arp *a, const uint8_t mac[6])
+{
+	bool found = false;
+
+	pthread_mutex_lock(&a->table->lock);
+	for (size_t i = 0; i < WEFT_ARP_ENTRIES && !found; i++) {
+		const struct weft_arp_entry *e = &a->table->entry[i];
+
+		found = e->ip != 0 && e->known && memcmp(e->mac, mac, 6) == 0;
+	}
+	pthread_mutex_unlock(&a->table->lock);
+	return found;
 }
 
 enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt,
@@ -165,6 +224,8 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_
 	if ((op != ARP_REQUEST && op != ARP_REPLY) || (pkt->sha[0] & 1))
 		return WEFT_ARP_IGNORED;
 	if (spa == a->ip && memcmp(pkt->sha, a->mac, 6) != 0) {
+		if (answers_for_others(a, pkt->sha))
+			return WEFT_ARP_IGNORED;
 		a->conflicts++;
 		memcpy(a->conflict_mac, pkt->sha, 6);
 		return WEFT_ARP_CONFLICT;

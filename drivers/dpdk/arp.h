@@ -19,7 +19,8 @@
 #include "frame.h"
 
 #define WEFT_ARP_ENTRIES 64u
-#define WEFT_ARP_RETRY_MIN 2000000ull /**< ns; doubles */
+#define WEFT_ARP_FIXED_MAX (WEFT_ARP_ENTRIES / 2) /**< the rest is for who is asked */
+#define WEFT_ARP_RETRY_MIN 2000000ull             /**< ns; doubles */
 #define WEFT_ARP_RETRY_MAX 500000000ull
 
 struct weft_arp_entry {
@@ -29,6 +30,7 @@ struct weft_arp_entry {
 	uint64_t used;
 	uint8_t mac[6];
 	bool known;
+	bool fixed; /**< given by the user: no answer changes it, nothing pushes it out */
 };
 
 /**
@@ -79,12 +81,26 @@ bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_fra
 /** Asks for @p ip that had no answer so far. */
 uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip);
 
+/**
+ * Static neighbour: its address is never asked for.
+ *
+ * @return 0, -EEXIST (another MAC was given for it), -ENOSPC
+ */
+int weft_arp_fix(struct weft_arp *a, uint32_t ip, const uint8_t mac[6]);
+
+/** Is @p ip a static neighbour? */
+bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
+
 /** Forget an answer: the peer behind it has gone silent and may have moved. */
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
  * Handle a received packet. Only addresses that were asked for, or that ask us, enter the cache, so
  * that strangers cannot fill it.
+ *
+ * Where one MAC answers for everybody (a cloud's virtual network, a router with proxy ARP) it may
+ * claim our address as well, and takes nothing from us by that: a MAC that is known to answer for
+ * another address is no conflict.
  */
 enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt,
 				    uint64_t now, struct weft_frame_arp *reply);

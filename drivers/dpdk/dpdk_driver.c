@@ -103,6 +103,8 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		.ip = o.ip,
 		.prefix = o.prefix,
 		.gateway = o.gw,
+		.neigh = o.neigh,
+		.num_neigh = o.num_neigh,
 		.udp_port = o.udp_port,
 		.paths = o.paths,
 	};

@@ -218,30 +218,50 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	raw_hs_timer(c);
 }
 
-void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size)
+/* Nobody has told the next hop's MAC address. */
+static void resolve_text(const struct raw_conn *c, double s, char *text, size_t size)
 {
-	const struct raw_conn *c = (const struct raw_conn *)lep;
-	struct raw_iface *iface = c->iface;
-	char link[320], peer[64], hop[32];
-	double s = (double)(iface->lt - c->hs_started) / 1e9;
+	const struct raw_iface *iface = c->iface;
+	char peer[64], hop[16];
 
 	raw_peer_text(c, peer, sizeof(peer));
 	snprintf(hop, sizeof(hop), "%u.%u.%u.%u", c->hop_ip >> 24, c->hop_ip >> 16 & 255,
 		 c->hop_ip >> 8 & 255, c->hop_ip & 255);
+	if (c->hop_ip != c->peer_ip)
+		snprintf(text, size,
+			 "%s: no ARP answer from the gateway %s in %.1f s (wanted for %s): check "
+			 "gw=, ip= and VLAN",
+			 iface->base.name, hop, s, peer);
+	else
+		snprintf(text, size,
+			 "%s: no ARP answer from %s in %.1f s: check addresses, VLAN and that the "
+			 "peer runs%s",
+			 iface->base.name, hop, s,
+			 iface->no_ip ? raw_ip_hint(iface)
+				      : "; where only the gateway answers ARP give ip=ADDRESS/32 "
+					"and gw=, where nobody does neigh=");
+}
+
+void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size)
+{
+	const struct raw_conn *c = (const struct raw_conn *)lep;
+	struct raw_iface *iface = c->iface;
+	char link[320], peer[64];
+	double s = (double)(iface->lt - c->hs_started) / 1e9;
+
+	raw_peer_text(c, peer, sizeof(peer));
 	weft_frame_port_link_text(iface->port, link, sizeof(link));
 	if (!iface->port->ops->link_up(iface->port))
 		snprintf(text, size, "%s: %s could not be reached in %.1f s: %s", iface->base.name,
 			 peer, s, link[0] ? link : "the port has no link");
 	else if (c->state == RAW_RESOLVE)
-		snprintf(text, size,
-			 "%s: no ARP answer from %s in %.1f s (wanted for %s): check addresses, "
-			 "VLAN and that the peer runs",
-			 iface->base.name, hop, s, peer);
+		resolve_text(c, s, text, size);
 	else if (c->state == RAW_HELLO)
 		snprintf(text, size,
 			 "%s: no answer from %s in %.1f s: check that the peer runs, polls, and "
-			 "that UDP port %u is open",
-			 iface->base.name, peer, s, c->peer_port);
+			 "that UDP port %u is open in the firewalls and security groups of both "
+			 "ends%s",
+			 iface->base.name, peer, s, c->peer_port, raw_ip_hint(iface));
 	else if (c->state == RAW_PROBE && c->probe_small_acks > 0)
 		snprintf(text, size,
 			 "%s: %s answers small frames but none of %u bytes: the way between "
@@ -360,6 +380,9 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		c->peer_ip = v->src_ip;
 		c->hop_ip = v->src_ip;
 		c->peer_port = v->src_port;
+		/* Who gave its MAC knows better than a network that may rewrite it. */
+		if (weft_arp_is_fixed(&iface->arp, c->peer_ip))
+			weft_arp_lookup(&iface->arp, c->peer_ip, iface->now, c->peer_mac);
 		take_hello(c, h);
 		c->hs_expire = iface->lt + RAW_HALF_OPEN_NS;
 		raw_deadline_lt(iface, c->hs_expire);

@@ -427,7 +427,8 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	};
 	memcpy(iface->gate.mac, port->mac, 6);
 	weft_gate_pattern_init(&iface->pattern, &iface->gate);
-	iface->prefix = rc->ip != 0 ? rc->prefix : 16;
+	iface->prefix = rc->ip != 0 ? rc->prefix : WEFT_LANE_PREFIX_LOCAL;
+	iface->no_ip = rc->ip == 0;
 	iface->gateway = rc->gateway;
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
 	if (rc->raw_ethertype)
@@ -442,6 +443,26 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	if (iface->conf.peer_timeout_ns == 0)
 		iface->conf.peer_timeout_ns = 30000000000ull;
 	weft_arp_init(&iface->arp, iface->gate.ip, port->mac, port->arp);
+}
+
+static int take_neighbours(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why,
+			   size_t len)
+{
+	uint32_t ip;
+	int err;
+
+	for (unsigned int i = 0; i < rc->num_neigh; i++) {
+		ip = rc->neigh[i].ip;
+		err = weft_arp_fix(&iface->arp, ip, rc->neigh[i].mac);
+		if (err == 0)
+			continue;
+		snprintf(why, len, "%s: lane option 'neigh': %u.%u.%u.%u %s", iface->port->name,
+			 ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255,
+			 err == -EEXIST ? "has another MAC address on another queue of this port"
+					: "is one too many for all queues of this port together");
+		return -EINVAL;
+	}
+	return 0;
 }
 
 static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *open)
@@ -507,6 +528,9 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 		goto fail;
 	}
 	take_conf(iface, rc);
+	err = take_neighbours(iface, rc, why, len);
+	if (err != 0)
+		goto fail;
 	share_buffers(iface);
 	iface->copy_bw = open->copy_bw;
 	fill_attr(iface);

@@ -14,10 +14,33 @@ static uint32_t mask_of(unsigned int prefix)
 	return prefix ? UINT32_MAX << (32 - prefix) : 0;
 }
 
-/* Can a host have this address? */
-static bool is_unicast(uint32_t ip)
+bool weft_lane_is_unicast(uint32_t ip)
 {
 	return ip >> 24 != 0 && ip >> 24 != 127 && ip >> 28 < 14;
+}
+
+/* The first or the last address of a network is no host's, unless there are but two or one. */
+static bool is_hosts(uint32_t ip, unsigned int prefix)
+{
+	uint32_t host = ip & ~mask_of(prefix);
+
+	return weft_lane_is_unicast(ip) &&
+	       (prefix >= 31 || (host != 0 && host != ~mask_of(prefix)));
+}
+
+static bool is_ipv6(const struct weft_opt *it)
+{
+	return memchr(it->value, ':', it->value_len) != NULL;
+}
+
+static int complain_ipv6(const struct weft_opt *it)
+{
+	return weft_opt_complain(it,
+				 WEFT_OPT_FMT
+				 ": raw-DPDK lanes have no IPv6 yet; give the NIC's IPv4 address, "
+				 "as in %.*s=10.0.0.1%s",
+				 WEFT_OPT_ARG(it), (int)it->key_len, it->key,
+				 it->key_len == 2 && it->key[0] == 'i' ? "/24" : "");
 }
 
 static int set_ip(void *opts, const struct weft_opt *it)
@@ -25,8 +48,10 @@ static int set_ip(void *opts, const struct weft_opt *it)
 	struct weft_lane_opts *o = opts;
 	const char *slash = memchr(it->value, '/', it->value_len);
 	size_t len = slash ? (size_t)(slash - it->value) : it->value_len;
-	uint32_t prefix = 0, host;
+	uint32_t prefix = 0;
 
+	if (is_ipv6(it))
+		return complain_ipv6(it);
 	if (weft_opt_ipv4(it->value, len, &o->ip))
 		return weft_opt_complain(it,
 					 WEFT_OPT_FMT
@@ -42,8 +67,7 @@ static int set_ip(void *opts, const struct weft_opt *it)
 		return weft_opt_complain(it, WEFT_OPT_FMT ": the prefix length goes from 1 to 32",
 					 WEFT_OPT_ARG(it));
 	o->prefix = (uint8_t)prefix;
-	host = o->ip & ~mask_of(prefix);
-	if (!is_unicast(o->ip) || (prefix < 31 && (host == 0 || host == ~mask_of(prefix))))
+	if (!is_hosts(o->ip, prefix))
 		return weft_opt_complain(it, WEFT_OPT_FMT " is not an address that a host can have",
 					 WEFT_OPT_ARG(it));
 	return 0;
@@ -52,13 +76,83 @@ static int set_ip(void *opts, const struct weft_opt *it)
 static int set_gw(void *opts, const struct weft_opt *it)
 {
 	struct weft_lane_opts *o = opts;
-	if (weft_opt_ipv4(it->value, it->value_len, &o->gw) || !is_unicast(o->gw))
+
+	if (is_ipv6(it))
+		return complain_ipv6(it);
+	if (weft_opt_ipv4(it->value, it->value_len, &o->gw) || !weft_lane_is_unicast(o->gw))
 		return weft_opt_complain(it,
 					 WEFT_OPT_FMT
 					 ": the gateway's IPv4 address is wanted, as in "
 					 "gw=10.0.0.254",
 					 WEFT_OPT_ARG(it));
 	return 0;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "02:00:00:00:00:0a", of one station: neither a group's nor all zeros. */
+static int parse_mac(const char *p, size_t len, uint8_t mac[6])
+{
+	int hi, lo, i;
+	unsigned int any = 0;
+
+	if (len != 17)
+		return -EINVAL;
+	for (i = 0; i < 6; i++, p += 3) {
+		hi = hex_digit(p[0]);
+		lo = hex_digit(p[1]);
+		if (hi < 0 || lo < 0 || (i < 5 && p[2] != ':'))
+			return -EINVAL;
+		mac[i] = (uint8_t)(hi << 4 | lo);
+		any |= mac[i];
+	}
+	return any == 0 || mac[0] & 1 ? -EINVAL : 0;
+}
+
+static int add_neigh(struct weft_lane_opts *o, const struct weft_opt *it, const char *p, size_t len)
+{
+	const char *dash = memchr(p, '-', len);
+	size_t n = dash ? (size_t)(dash - p) : len;
+	struct weft_lane_neigh *e = &o->neigh[o->num_neigh];
+	int i;
+
+	if (o->num_neigh == WEFT_LANE_NEIGH_MAX)
+		return weft_opt_complain(it,
+					 "lane option 'neigh' has more than %d neighbours: give a "
+					 "gateway (gw=) and its MAC address alone",
+					 WEFT_LANE_NEIGH_MAX);
+	if (!dash || weft_opt_ipv4(p, n, &e->ip) || !weft_lane_is_unicast(e->ip) ||
+	    parse_mac(dash + 1, len - n - 1, e->mac))
+		return weft_opt_complain(it,
+					 "lane option 'neigh': '%.*s' is not an IPv4 address and "
+					 "its MAC address, as in neigh=10.0.0.1-02:00:00:00:00:0a; "
+					 "several are joined by +",
+					 (int)len, p);
+	for (i = 0; i < o->num_neigh; i++)
+		if (o->neigh[i].ip == e->ip)
+			return weft_opt_complain(it, "lane option 'neigh': %.*s is given twice",
+						 (int)n, p);
+	o->num_neigh++;
+	return 0;
+}
+
+static int set_neigh(void *opts, const struct weft_opt *it)
+{
+	const char *p = it->value, *end = p + it->value_len, *plus;
+	int rc;
+
+	do {
+		plus = memchr(p, '+', (size_t)(end - p));
+		rc = add_neigh(opts, it, p, (size_t)((plus ? plus : end) - p));
+		p = plus ? plus + 1 : NULL;
+	} while (rc == 0 && p);
+	return rc;
 }
 
 static int set_port(void *opts, const struct weft_opt *it)
@@ -164,28 +258,34 @@ static int set_csum(void *opts, const struct weft_opt *it)
 }
 
 static const struct weft_opt_key keys[] = {
-	{"ip", set_ip},       {"gw", set_gw},     {"port", set_port},
-	{"mtu", set_mtu},     {"vlan", set_vlan}, {"paths", set_paths},
-	{"encap", set_encap}, {"csum", set_csum}, {"queues", set_queues},
+	{"ip", set_ip},     {"gw", set_gw},         {"neigh", set_neigh}, {"port", set_port},
+	{"mtu", set_mtu},   {"vlan", set_vlan},     {"paths", set_paths}, {"encap", set_encap},
+	{"csum", set_csum}, {"queues", set_queues},
 };
 
 /* What only makes sense together. */
 static int check_together(const struct weft_lane_opts *o, const struct weft_opt *it)
 {
+	int i;
+
 	if (o->gw && !o->ip)
 		return weft_opt_complain(it,
 					 "lane option 'gw' needs 'ip': a link-local address has no "
 					 "gateway");
-	if (o->gw && ((o->gw ^ o->ip) & mask_of(o->prefix)))
-		return weft_opt_complain(
-			it, "lane option 'gw': the gateway is not in the network of 'ip', "
-			    "so it can't be reached");
 	if (o->gw && o->gw == o->ip)
 		return weft_opt_complain(it, "lane option 'gw' is the lane's own address");
-	if (o->encap == WEFT_ENCAP_ETHER && (o->ip || o->udp_port || o->paths > 1))
+	if (o->gw && ((o->gw ^ o->ip) & mask_of(o->prefix)) == 0 && !is_hosts(o->gw, o->prefix))
+		return weft_opt_complain(
+			it, "lane option 'gw' is the first or the last address of the network of "
+			    "'ip', which no host has");
+	for (i = 0; i < o->num_neigh; i++)
+		if (o->ip && o->neigh[i].ip == o->ip)
+			return weft_opt_complain(it,
+						 "lane option 'neigh' has the lane's own address");
+	if (o->encap == WEFT_ENCAP_ETHER && (o->ip || o->udp_port || o->paths > 1 || o->num_neigh))
 		return weft_opt_complain(
 			it, "lane option 'encap=ether' has no IP and no UDP: leave out ip, "
-			    "gw, port and paths");
+			    "gw, neigh, port and paths");
 	if (o->encap == WEFT_ENCAP_ETHER && o->csum == WEFT_CSUM_UDP)
 		return weft_opt_complain(it, "lane option 'csum=udp' needs 'encap=udp'");
 	return 0;

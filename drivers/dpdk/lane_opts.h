@@ -18,16 +18,25 @@
 #define WEFT_LANE_PATHS_MAX 16    /**< UDP source ports of a lane */
 #define WEFT_LANE_QUEUES_MAX 64   /**< queue pairs of a port */
 #define WEFT_LANE_PREFIX_LOCAL 16 /**< prefix length of link-local addresses */
+#define WEFT_LANE_NEIGH_MAX 8     /**< static neighbours of a lane */
 
 /** Names of the options, for error messages and help. */
-#define WEFT_LANE_OPTS_KNOWN "ip, gw, port, mtu, vlan, paths, encap, csum, queues"
+#define WEFT_LANE_OPTS_KNOWN "ip, gw, neigh, port, mtu, vlan, paths, encap, csum, queues"
 
 enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
 
+/** Who has this address is known without ARP. */
+struct weft_lane_neigh {
+	uint32_t ip; /**< host byte order */
+	uint8_t mac[6];
+};
+
 /** 0 (or -1 where said) = not given: the configuration, or the port, decides. Host byte order. */
 struct weft_lane_opts {
-	uint32_t ip;       /**< own IPv4 address */
-	uint32_t gw;       /**< gateway; needs ip, lies in its network */
+	uint32_t ip; /**< own IPv4 address */
+	/** gateway; needs ip. Outside the network of ip it is on the link all the same, as clouds
+	 * have it that give /32 */
+	uint32_t gw;
 	uint8_t prefix;    /**< prefix length of ip, 1..32 */
 	uint8_t paths;     /**< UDP source ports, 1..WEFT_LANE_PATHS_MAX */
 	uint16_t udp_port; /**< UDP destination port of frames to us */
@@ -36,6 +45,8 @@ struct weft_lane_opts {
 	uint16_t queues;   /**< queue pairs to set up on a port that can steer */
 	int8_t encap;      /**< enum weft_encap; -1 = not given */
 	int8_t csum;       /**< enum weft_csum_mode; -1 = not given */
+	uint8_t num_neigh; /**< entries of neigh in use */
+	struct weft_lane_neigh neigh[WEFT_LANE_NEIGH_MAX];
 };
 
 /**
@@ -47,6 +58,9 @@ struct weft_lane_opts {
  * @return 0 or -EINVAL
  */
 int weft_lane_opts_parse(const char *text, struct weft_lane_opts *opts, char *why, size_t why_len);
+
+/** Can a host have this address (host byte order)? */
+bool weft_lane_is_unicast(uint32_t ip);
 
 /**
  * The link-local address (169.254/16, RFC 3927's range) of a MAC: the same MAC gives the same

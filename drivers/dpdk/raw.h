@@ -311,6 +311,7 @@ struct raw_iface {
 	struct weft_arp arp;
 	uint32_t gateway;
 	uint8_t prefix;
+	bool no_ip; /* none was given: ours is link-local */
 	uint8_t paths;
 	uint8_t encap_len;
 	uint8_t csum_wish;
@@ -587,5 +588,7 @@ void raw_get_address(struct weft_lane_iface *iface, void *buf);
 int raw_is_reachable(struct weft_lane_iface *iface, const void *addr, size_t len, char *why,
 		     size_t why_len);
 int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop);
+/* What to do about a missing ip=; "" when there is one, or nobody needs it. */
+const char *raw_ip_hint(const struct raw_iface *iface);
 
 #endif /* WEFT_RAW_H */

@@ -12,6 +12,7 @@
 
 #include "frame_port.h"
 #include "lane.h"
+#include "lane_opts.h"
 
 /**
  * Settings of one iface that are not of the whole context (those are in open->conf). Zero =
@@ -23,6 +24,9 @@ struct weft_raw_conf {
 	uint32_t ip;        /**< host order; 0 = link-local, 169.254/16, derived from the MAC */
 	uint8_t prefix;     /**< bits of the subnet; with ip 0: 16 */
 	uint32_t gateway;   /**< host order; 0 = none */
+	/** whose MAC is known without ARP; WEFT_LANE_NEIGH_MAX at most */
+	const struct weft_lane_neigh *neigh;
+	unsigned int num_neigh;
 	/** ours; 0 = port->udp_port, else open->conf->udp_port, else WEFT_RAW_UDP_PORT */
 	uint16_t udp_port;
 	uint8_t paths;       /**< UDP source ports per lane, <= 16; 0 = open->conf->paths, else 1 */

@@ -61,6 +61,12 @@ routed() {
 		-t "$1" -s 8,4k,256k -n 200 -f -V
 }
 
+# As clouds have it: a network of one address each, and a gateway outside of it.
+routed_on_link() {
+	pair left right "dpdk:0,ip=10.1.0.1/32,gw=10.1.0.254" "dpdk:0,ip=10.2.0.1/32,gw=10.2.0.254" \
+		-t tag_bw -s 8,4k,256k -n 200 -f -V
+}
+
 # The router has done it: it counts the packets that it passed on.
 through_the_router() {
 	local before after
@@ -109,6 +115,7 @@ check "different VLANs do not meet, and the error says so" vlans_differ 5 6
 check "a VLAN at one end only does not meet, and the error says so" vlans_differ 5 0
 check "through a router, a stream" routed tag_bw
 check "through a router, ping-pong" routed tag_lat
+check "through a router outside the prefix" routed_on_link
 check "the router has passed them on" through_the_router
 check "another network without a gateway: a sentence" without_gateway
 check "a gateway that does not answer: a sentence that names it" gateway_silent

@@ -143,6 +143,8 @@ static int open_iface(struct lane_host *h, char *why)
 				   .ip = p->ip,
 				   .prefix = p->prefix,
 				   .gateway = p->gateway,
+				   .neigh = p->neigh,
+				   .num_neigh = p->num_neigh,
 				   .udp_port = p->udp_port,
 				   .paths = p->paths,
 				   .frame_size = p->lane_frame_size,

@@ -11,6 +11,7 @@
 
 #include "frame.h"
 #include "lane_host.h"
+#include "lane_opts.h"
 #include "sim_test.h"
 
 #define CONFIG "CONNECT_TIMEOUT=2s CSUM=crc32c"
@@ -29,6 +30,7 @@ struct leg {
 	const uint8_t *host_mac;
 	size_t mtu; /* longer packets are dropped */
 	bool deaf;  /* answers no ARP */
+	bool all;   /* answers for every address, as a cloud's virtual network does */
 	unsigned int asked, forwarded, dropped;
 	uint8_t least_ttl; /* that came in */
 };
@@ -47,14 +49,14 @@ static void answer_arp(struct leg *leg, const uint8_t *data)
 
 	memcpy(&ask, data + RTE_ETHER_HDR_LEN, sizeof(ask));
 	leg->asked++;
-	if (leg->deaf || weft_be16(ask.op) != 1 || weft_get_be32(ask.tpa) != leg->ip)
+	if (leg->deaf || weft_be16(ask.op) != 1 || (!leg->all && weft_get_be32(ask.tpa) != leg->ip))
 		return;
 	reply = ask;
 	reply.op = weft_be16(2);
 	memcpy(reply.tha, ask.sha, 6);
 	memcpy(reply.tpa, ask.spa, 4);
 	memcpy(reply.sha, sim_port_mac(leg->port), 6);
-	weft_put_be32(reply.spa, leg->ip);
+	memcpy(reply.spa, ask.tpa, 4);
 	memcpy(f, ask.sha, 6);
 	memcpy(f + 6, sim_port_mac(leg->port), 6);
 	memcpy(f + 12, data + 12, 2);
@@ -100,31 +102,49 @@ static void at_router(struct sim_port *port, const uint8_t *data, size_t len, vo
 		forward(leg, data, len);
 }
 
+/* Addresses of the hosts, and what the router has in their networks. */
+struct plan {
+	uint32_t ip[2], router[2];
+	uint8_t prefix;
+	bool no_gateway; /* the hosts are given none */
+	const struct weft_lane_neigh *neigh[2];
+};
+
 /* Host 0 in net 0, host 1 in net 1, a leg of the router in each. */
-static void build(struct sim_case *c, struct world *w, uint16_t frame_size, size_t mtu)
+static void build_as(struct sim_case *c, struct world *w, const struct plan *plan,
+		     uint16_t frame_size, size_t mtu)
 {
-	static const uint32_t ip[2] = {LEFT, RIGHT}, gw[2] = {GW_LEFT, GW_RIGHT};
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
 				    .frame_size = frame_size,
-				    .prefix = 24};
+				    .prefix = plan->prefix};
 	int i;
 
 	w->sim = case_sim(c);
 	for (i = 0; i < 2; i++) {
 		p.net = (unsigned int)i;
-		p.ip = ip[i];
-		p.gateway = gw[i];
+		p.ip = plan->ip[i];
+		p.gateway = plan->no_gateway ? 0 : plan->router[i];
+		p.neigh = plan->neigh[i];
+		p.num_neigh = plan->neigh[i] != NULL;
 		w->port[i] = sim_port_create(w->sim, &p);
 		w->leg[i] = (struct leg){.port = sim_port_create(w->sim, &p),
 					 .other = &w->leg[1 - i],
-					 .ip = gw[i],
-					 .host_ip = ip[i],
+					 .ip = plan->router[i],
+					 .host_ip = plan->ip[i],
 					 .host_mac = sim_port_mac(w->port[i]),
 					 .mtu = mtu,
 					 .least_ttl = 255};
 		sim_station(w->leg[i].port, false, at_router, &w->leg[i]);
 		w->host[i] = lane_host_create(w->sim, w->port[i], CONFIG);
 	}
+}
+
+static void build(struct sim_case *c, struct world *w, uint16_t frame_size, size_t mtu)
+{
+	static const struct plan plan = {
+		.ip = {LEFT, RIGHT}, .router = {GW_LEFT, GW_RIGHT}, .prefix = 24};
+
+	build_as(c, w, &plan, frame_size, mtu);
 }
 
 static bool end_up(void *arg)
@@ -229,12 +249,143 @@ static void another_network_without_a_gateway_is_refused(struct sim_case *c)
 	assert_non_null(strstr(why, "gw="));
 }
 
+/* ---- clouds: both hosts in one network, on which nothing but the fabric hears them ------------ */
+
+#define CLOUD_A 0x0a800002u /* 10.128.0.2 */
+#define CLOUD_B 0x0a800003u
+#define CLOUD_GW 0x0a800001u
+
+static void both_ways(struct world *w)
+{
+	struct lane_end *e = lane_connect(w->host[0], w->host[1]);
+
+	if (!sim_run(w->sim, SIM_S, end_up, e))
+		fail_msg("no connection: %s", e->text);
+	assert_true(lane_send_all(e, 0, 200, SIM_S));
+	assert_true(lane_exactly_once(w->host[1], 0, 200));
+	assert_true(lane_send_all(lane_passive(w->host[1]), 300, 500, SIM_S));
+	assert_true(lane_exactly_once(w->host[0], 300, 500));
+}
+
+/* ARP is answered for the gateway only: hosts have /32, and everything goes through it. */
+static void a_gateway_outside_the_prefix_is_on_the_link(struct sim_case *c)
+{
+	static const struct plan plan = {
+		.ip = {CLOUD_A, CLOUD_B}, .router = {CLOUD_GW, CLOUD_GW}, .prefix = 32};
+	struct world w;
+
+	build_as(c, &w, &plan, 0, 9000);
+	both_ways(&w);
+	assert_int_equal(w.leg[0].asked, 1);
+}
+
+/* The same network with the prefix that the subnet has: the error says what to give. */
+static void a_peer_that_only_the_gateway_answers_for_is_said(struct sim_case *c)
+{
+	static const struct plan plan = {
+		.ip = {CLOUD_A, CLOUD_B}, .router = {CLOUD_GW, CLOUD_GW}, .prefix = 20};
+	struct world w;
+	struct lane_end *e;
+
+	build_as(c, &w, &plan, 0, 9000);
+	e = lane_connect(w.host[0], w.host[1]);
+	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_int_equal(e->status, -ETIMEDOUT);
+	if (!strstr(e->text, "10.128.0.3") || !strstr(e->text, "ip=ADDRESS/32 and gw="))
+		fail_msg("says what to give: %s", e->text);
+}
+
+/* An answer of the fabric that nobody asked for: @p ip is here. */
+static void claim(struct leg *leg, const uint8_t *host_mac, uint32_t ip)
+{
+	uint8_t f[RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN] = {0};
+	struct weft_frame_arp arp = {.htype = weft_be16(1),
+				     .ptype = weft_be16(0x0800),
+				     .hlen = 6,
+				     .plen = 4,
+				     .op = weft_be16(2)};
+
+	memcpy(arp.sha, sim_port_mac(leg->port), 6);
+	weft_put_be32(arp.spa, ip);
+	memcpy(arp.tha, host_mac, 6);
+	weft_put_be32(arp.tpa, ip);
+	memcpy(f, host_mac, 6);
+	memcpy(f + 6, sim_port_mac(leg->port), 6);
+	memcpy(f + 12, "\x08\x06", 2);
+	memcpy(f + RTE_ETHER_HDR_LEN, &arp, sizeof(arp));
+	sim_inject(leg->port, f, sizeof(f));
+}
+
+/* One MAC answers for everybody, the hosts' own addresses included: no conflict. */
+static void one_mac_that_answers_all_arp_works(struct sim_case *c)
+{
+	static const struct plan plan = {.ip = {CLOUD_A, CLOUD_B},
+					 .router = {CLOUD_GW, CLOUD_GW},
+					 .prefix = 24,
+					 .no_gateway = true};
+	struct world w;
+
+	build_as(c, &w, &plan, 0, 9000);
+	w.leg[0].all = true;
+	w.leg[1].all = true;
+	both_ways(&w);
+	claim(&w.leg[0], sim_port_mac(w.port[0]), CLOUD_A);
+	sim_run(w.sim, 10 * SIM_MS, NULL, NULL);
+	assert_int_equal(lane_counter(w.host[0], "arp.conflict"), 0);
+	assert_int_equal(lane_counter(w.host[1], "arp.conflict"), 0);
+}
+
+/* Without any ARP: the initiator is told the MAC of its next hop, and nobody is asked. */
+static void static_neighbours_need_no_arp(struct sim_case *c)
+{
+	static struct weft_lane_neigh hop = {.ip = CLOUD_B};
+	static const struct plan plan = {.ip = {CLOUD_A, CLOUD_B},
+					 .router = {CLOUD_GW, CLOUD_GW},
+					 .prefix = 32,
+					 .no_gateway = true,
+					 .neigh = {&hop, NULL}};
+	struct world w;
+	int i;
+
+	/* The port's MAC is known once it is there; the lane opens with build_as() and asks later. */
+	hop.mac[0] = 2;
+	build_as(c, &w, &plan, 0, 9000);
+	assert_memory_not_equal(hop.mac, sim_port_mac(w.leg[0].port), 6);
+	lane_host_close(w.host[0]);
+	memcpy(hop.mac, sim_port_mac(w.leg[0].port), 6);
+	w.host[0] = lane_host_create(w.sim, w.port[0], CONFIG);
+	for (i = 0; i < 2; i++)
+		w.leg[i].deaf = true;
+	both_ways(&w);
+	assert_int_equal(w.leg[0].asked + w.leg[1].asked, 0);
+}
+
+/* On a NIC of a network, without ip=: the failed connection says what to give. */
+static void a_lane_without_ip_is_told_to_have_one(struct sim_case *c)
+{
+	static const struct plan plan = {.prefix = 0, .no_gateway = true};
+	struct world w;
+	struct lane_end *e;
+
+	build_as(c, &w, &plan, 0, 9000);
+	e = lane_connect(w.host[0], w.host[1]);
+	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_int_equal(e->status, -ETIMEDOUT);
+	if (!strstr(e->text, "without ip=") || !strstr(e->text, "weft-info --lane-options"))
+		fail_msg("says what to give: %s", e->text);
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(hosts_of_two_networks_reach_each_other),
 	SIM_CASE(loss_behind_a_router_is_made_good),
 	SIM_CASE(a_router_that_does_not_answer_is_named),
 	SIM_CASE(a_narrow_way_behind_a_router_is_found),
 	SIM_CASE(another_network_without_a_gateway_is_refused),
+	SIM_CASE(a_gateway_outside_the_prefix_is_on_the_link),
+	SIM_CASE(a_peer_that_only_the_gateway_answers_for_is_said),
+	SIM_CASE(one_mac_that_answers_all_arp_works),
+	SIM_CASE(static_neighbours_need_no_arp),
+	SIM_CASE(a_lane_without_ip_is_told_to_have_one),
 };
 
 int main(int argc, char **argv)

@@ -136,6 +136,8 @@ struct sim_port_params {
 	uint32_t ip; /**< host order; 0 = link-local from the MAC */
 	uint8_t prefix;
 	uint32_t gateway;
+	const struct weft_lane_neigh *neigh; /**< outlives the simulation */
+	unsigned int num_neigh;
 	uint16_t vlan, udp_port;
 	uint16_t lane_frame_size; /**< below frame_size: as if the user had said mtu= */
 	uint8_t paths;

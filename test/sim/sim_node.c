@@ -76,6 +76,8 @@ static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **
 	rc.ip = port->params.ip;
 	rc.prefix = port->params.prefix;
 	rc.gateway = port->params.gateway;
+	rc.neigh = port->params.neigh;
+	rc.num_neigh = port->params.num_neigh;
 	rc.udp_port = port->params.udp_port;
 	rc.paths = port->params.paths;
 	rc.frame_size = port->params.lane_frame_size;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -175,6 +176,66 @@ static void queues_of_one_port_learn_from_each_other(void **state)
 	assert_memory_equal(mac, peer_mac, 6);
 }
 
+/* What the user gave stays: no answer changes it, silence does not end it, nobody pushes it out. */
+static void a_static_neighbour_stays(void **state)
+{
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+	uint8_t mac[6];
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	assert_false(weft_arp_is_fixed(&a, PEER_IP));
+	assert_int_equal(weft_arp_fix(&a, PEER_IP, peer_mac), 0);
+	assert_int_equal(weft_arp_fix(&a, PEER_IP, peer_mac), 0);
+	assert_int_equal(weft_arp_fix(&a, PEER_IP, other_mac), -EEXIST);
+	assert_true(weft_arp_is_fixed(&a, PEER_IP));
+	assert_false(weft_arp_ask(&a, PEER_IP, 1, &pkt));
+	pkt = packet(2, other_mac, PEER_IP, OUR_IP);
+	weft_arp_input(&a, &pkt, 2, &reply);
+	pkt = packet(1, other_mac, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_ANSWER);
+	weft_arp_forget(&a, PEER_IP);
+	for (uint32_t i = 1; i < 3 * WEFT_ARP_ENTRIES; i++) {
+		pkt = packet(1, other_mac, PEER_IP + i, OUR_IP);
+		weft_arp_input(&a, &pkt, i + 1, &reply);
+	}
+	assert_true(weft_arp_lookup(&a, PEER_IP, 1000, mac));
+	assert_memory_equal(mac, peer_mac, 6);
+}
+
+static void static_neighbours_leave_room_for_others(void **state)
+{
+	struct weft_frame_arp pkt;
+	struct weft_arp a;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	for (uint32_t i = 0; i < WEFT_ARP_FIXED_MAX; i++)
+		assert_int_equal(weft_arp_fix(&a, PEER_IP + i, peer_mac), 0);
+	assert_int_equal(weft_arp_fix(&a, PEER_IP + WEFT_ARP_FIXED_MAX, peer_mac), -ENOSPC);
+	assert_true(weft_arp_ask(&a, PEER_IP + WEFT_ARP_FIXED_MAX, 1, &pkt));
+}
+
+/* As Azure's fabric does: one MAC for all addresses, and ours is no exception. */
+static void who_answers_for_all_takes_no_address_away(void **state)
+{
+	static const uint8_t fabric[6] = {0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc};
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	assert_true(weft_arp_ask(&a, PEER_IP, 1, &pkt));
+	pkt = packet(2, fabric, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
+	pkt = packet(2, fabric, OUR_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 3, &reply), WEFT_ARP_IGNORED);
+	assert_int_equal(a.conflicts, 0);
+	pkt = packet(2, other_mac, OUR_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 4, &reply), WEFT_ARP_CONFLICT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +246,9 @@ int main(void)
 		cmocka_unit_test(a_probe_without_address_is_answered_and_not_learned),
 		cmocka_unit_test(full_cache_gives_up_the_oldest),
 		cmocka_unit_test(queues_of_one_port_learn_from_each_other),
+		cmocka_unit_test(a_static_neighbour_stays),
+		cmocka_unit_test(static_neighbours_leave_room_for_others),
+		cmocka_unit_test(who_answers_for_all_takes_no_address_away),
 	};
 
 	return cmocka_run_group_tests_name("arp", tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void numbers_are_decimal_and_whole(void **state)
 static void unknown_names_list_the_known(void **state)
 {
 	(void)state;
-	bad("mut=9000", "no lane option 'mut'; there are ip, gw, port, mtu");
+	bad("mut=9000", "no lane option 'mut'; there are ip, gw, neigh, port, mtu");
 	bad("ip=10.0.0.1/24,mtus=9000", "no lane option 'mtus'");
 	bad("i=1", "no lane option 'i'");
 	bad("mtu", "'mtu' is not of the form name=value");
@@ -154,11 +154,95 @@ static void gateways(void **state)
 {
 	(void)state;
 	bad("gw=10.0.0.254", "'gw' needs 'ip'");
-	bad("ip=10.0.0.1/24,gw=10.0.1.254", "not in the network of 'ip'");
 	bad("ip=10.0.0.1/24,gw=10.0.0.1", "own address");
 	bad("ip=10.0.0.1/24,gw=gw", "gateway's IPv4 address");
 	bad("ip=10.0.0.1/24,gw=10.0.0.254/24", "gateway's IPv4 address");
+	bad("ip=10.0.0.1/24,gw=10.0.0.255", "first or the last address");
+	bad("ip=10.0.0.1/24,gw=10.0.0.0", "first or the last address");
+	bad("ip=10.0.0.1/24,gw=224.0.0.1", "gateway's IPv4 address");
 	good("gw=10.0.0.254,ip=10.0.0.1/24");
+}
+
+/* As clouds give addresses: the gateway is outside the prefix, and on the link all the same. */
+static void gateways_on_the_link(void **state)
+{
+	(void)state;
+	good("ip=10.128.0.2/32,gw=10.128.0.1");
+	assert_int_equal(o.prefix, 32);
+	assert_int_equal(o.gw, 0x0a800001);
+	good("ip=10.0.0.1/24,gw=10.0.1.254");
+	good("ip=10.0.0.1/24,gw=10.0.1.255");
+	bad("ip=10.128.0.2/32,gw=10.128.0.2", "own address");
+}
+
+static void static_neighbours(void **state)
+{
+	static const uint8_t first[6] = {2, 0, 0, 0, 0, 0x0a},
+			     second[6] = {0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc};
+
+	(void)state;
+	good("ip=10.0.0.1/24,neigh=10.0.0.2-02:00:00:00:00:0A+10.9.0.3-12:34:56:78:9a:bc");
+	assert_int_equal(o.num_neigh, 2);
+	assert_int_equal(o.neigh[0].ip, 0x0a000002);
+	assert_memory_equal(o.neigh[0].mac, first, 6);
+	assert_int_equal(o.neigh[1].ip, 0x0a090003);
+	assert_memory_equal(o.neigh[1].mac, second, 6);
+	good("neigh=169.254.7.8-02:00:00:00:00:0a");
+	bad("ip=10.0.0.1/24,neigh=10.0.0.1-02:00:00:00:00:0a", "own address");
+	bad("neigh=10.0.0.2-02:00:00:00:00:0a,encap=ether", "encap=ether");
+}
+
+static void neighbours_that_are_none(void **state)
+{
+	static const char *const wrong[] = {
+		"",
+		"-",
+		"+",
+		"10.0.0.2",
+		"10.0.0.2-",
+		"-02:00:00:00:00:0a",
+		"10.0.0.2-02:00:00:00:00",
+		"10.0.0.2-02:00:00:00:00:0a:0b",
+		"10.0.0.2-02:00:00:00:00:0g",
+		"10.0.0.2-02-00-00-00-00-0a",
+		"10.0.0.2-2:0:0:0:0:a",
+		"10.0.0.2-02:00:00:00:00:0a+",
+		"10.0.0-02:00:00:00:00:0a",
+		"224.0.0.1-02:00:00:00:00:0a",
+		"0.0.0.0-02:00:00:00:00:0a",
+		"10.0.0.2-01:00:5e:00:00:01",
+		"10.0.0.2-ff:ff:ff:ff:ff:ff",
+		"10.0.0.2-00:00:00:00:00:00",
+		"10.0.0.2-02:00:00:00:00:0a++10.0.0.3-02:00:00:00:00:0b",
+	};
+	char text[512];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), "neigh=%s", wrong[i]);
+		bad(text, "neigh=10.0.0.1-02:00:00:00:00:0a");
+	}
+	bad("neigh=10.0.0.2-02:00:00:00:00:0a+10.0.0.2-02:00:00:00:00:0b",
+	    "10.0.0.2 is given twice");
+	snprintf(text, sizeof(text), "neigh=");
+	for (i = 0; i < WEFT_LANE_NEIGH_MAX; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "%s10.0.0.%zu-02:00:00:00:00:0%zu", i ? "+" : "", i + 2, i);
+	good(text);
+	assert_int_equal(o.num_neigh, WEFT_LANE_NEIGH_MAX);
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), "+10.0.1.1-02:00:00:00:01:01");
+	bad(text, "more than 8 neighbours");
+}
+
+/* Refused with what is wanted instead, not as a malformed IPv4 address. */
+static void ipv6_is_refused_by_name(void **state)
+{
+	(void)state;
+	bad("ip=fd00::1/64", "no IPv6 yet; give the NIC's IPv4 address, as in ip=10.0.0.1/24");
+	bad("ip=::1", "no IPv6 yet");
+	bad("ip=10.0.0.1/24,gw=fe80::1",
+	    "no IPv6 yet; give the NIC's IPv4 address, as in gw=10.0.0.1");
 }
 
 static void words_are_listed_when_wrong(void **state)
@@ -220,6 +304,10 @@ int main(void)
 		cmocka_unit_test(unknown_names_list_the_known),
 		cmocka_unit_test(addresses),
 		cmocka_unit_test(gateways),
+		cmocka_unit_test(gateways_on_the_link),
+		cmocka_unit_test(static_neighbours),
+		cmocka_unit_test(neighbours_that_are_none),
+		cmocka_unit_test(ipv6_is_refused_by_name),
 		cmocka_unit_test(words_are_listed_when_wrong),
 		cmocka_unit_test(raw_ethertype_excludes_ip_and_udp),
 		cmocka_unit_test(why_may_be_short_or_absent),
