@@ -156,11 +156,11 @@ static void up_text(const struct raw_conn *c, char *text, size_t size)
 	char peer[64];
 
 	raw_peer_text(c, peer, sizeof(peer));
-	if (c->probe_full != 0 && c->frame_size < c->probe_full)
+	if (c->search.full != 0 && c->frame_size < c->search.full)
 		snprintf(text, size,
 			 "%s: frames of %u bytes do not reach %s, so %u are used: check the MTU of "
 			 "every link and switch between",
-			 c->iface->base.name, c->probe_full, peer, c->frame_size);
+			 c->iface->base.name, c->search.full, peer, c->frame_size);
 	else
 		snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s",
 			 c->iface->base.name, peer, c->frame_size,
@@ -193,7 +193,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	raw_count(iface, RAW_CONN_UP);
 	up_text(c, text, sizeof(text));
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP,
-		     c->probe_full != 0 && frame_size < c->probe_full, text);
+		     c->search.full != 0 && frame_size < c->search.full, text);
 }
 
 /* Nothing more is sent or delivered; completions come with the error; the event is the last word.

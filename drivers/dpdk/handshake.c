@@ -15,11 +15,8 @@
  *   READY      READY{frame size} ->   UP
  *   UP         <------  READY_ACK
  *
- * The probe finds out whether frames of the agreed size arrive. It is not enough that they don't:
- * the peer may not be polling. So small probes go with it, and only when several of them have been
- * answered and no big one, the size is stepped down. Mere loss shall not be taken for a narrow way:
- * for each small probe go three big ones, so that with 40 % loss both ways it takes some 10^5 connects
- * until six small ones are answered before any of the big ones is.
+ * The probe finds out how large a frame arrives (mtu_search.c). It is not enough that a full one
+ * does not: the peer may not be polling. So small probes go with it, and say that it is there.
  *
  * Sizes on the wire are those of untagged frames: a switch may take the VLAN tag off between two
  * ifaces, and then both must come to the same room for messages.
@@ -123,20 +120,14 @@ static void resolve(struct raw_conn *c)
 	c->hs_next = iface->lt + WEFT_ARP_RETRY_MIN;
 }
 
-static void send_probes(struct raw_conn *c)
+static void send_probe(struct raw_conn *c, uint16_t size)
 {
 	struct weft_frame_probe p = {
-		.id = weft_le16(++c->probe_id),
-		.frame_size = weft_le16((uint16_t)(c->probe_size - tag_len(c->iface))),
+		.id = weft_le16(c->probe_id),
+		.frame_size = weft_le16(size != 0 ? (uint16_t)(size - tag_len(c->iface)) : 0),
 	};
-	unsigned int big = c->hs_tries > 0 ? RAW_PROBE_BIG : 1;
 
-	while (big-- > 0)
-		raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), c->probe_size);
-	if (c->hs_tries > 0) {
-		p.frame_size = 0;
-		raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
-	}
+	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
 }
 
 static void send_ready(struct raw_conn *c)
@@ -154,24 +145,8 @@ static void too_narrow(struct raw_conn *c)
 	snprintf(text, sizeof(text),
 		 "%s: frames of %u bytes do not reach %s although small ones do: the way between "
 		 "must carry an MTU of at least 1280",
-		 c->iface->base.name, c->probe_size, raw_peer_text(c, peer, sizeof(peer)));
+		 c->iface->base.name, c->search.least, raw_peer_text(c, peer, sizeof(peer)));
 	raw_conn_fail(c, -EMSGSIZE, text);
-}
-
-/* Small frames are answered and big ones are not: try the next usual size below. */
-static void step_down(struct raw_conn *c)
-{
-	static const uint16_t sizes[] = {9018, 4114, 1518, 1518 - 40, WEFT_FRAME_SIZE_MIN};
-
-	for (size_t i = 0; i < RTE_DIM(sizes); i++) {
-		if (sizes[i] < c->probe_size) {
-			c->probe_size = sizes[i];
-			c->probe_small_acks = 0;
-			enter(c, RAW_PROBE);
-			return;
-		}
-	}
-	too_narrow(c);
 }
 
 void raw_hs_ready(struct raw_conn *c)
@@ -180,25 +155,52 @@ void raw_hs_ready(struct raw_conn *c)
 	raw_hs_timer(c);
 }
 
+/* What a round or an answer says of the search. */
+static void searched(struct raw_conn *c, enum weft_mtu_result result)
+{
+	if (result == WEFT_MTU_NARROW) {
+		too_narrow(c);
+	} else if (result == WEFT_MTU_FOUND) {
+		c->frame_size = c->search.lo;
+		enter(c, RAW_MEASURE);
+		if (!raw_measure_begin(c))
+			raw_hs_ready(c);
+	} else {
+		c->hs_next = c->search.next;
+		raw_deadline_lt(c->iface, c->hs_next);
+	}
+}
+
+static void probe_round(struct raw_conn *c)
+{
+	enum weft_mtu_result result;
+	unsigned int big, small;
+
+	result = weft_mtu_search_round(&c->search, c->iface->lt, &big, &small);
+	c->probe_id = c->search.id;
+	while (big-- > 0)
+		send_probe(c, c->search.size);
+	while (small-- > 0)
+		send_probe(c, 0);
+	searched(c, result);
+}
+
 static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
-	uint16_t size = weft_le16(p->frame_size);
+	uint32_t size = weft_le16(p->frame_size);
 
 	if (c->state == RAW_MEASURE) {
-		raw_measure_ack(c, weft_le16(p->id), size);
+		raw_measure_ack(c, weft_le16(p->id), (uint16_t)size);
 		return;
 	}
 	if (c->state != RAW_PROBE)
 		return;
-	if (size == c->probe_size - tag_len(c->iface)) {
-		c->frame_size = c->probe_size;
-		enter(c, RAW_MEASURE);
-		if (!raw_measure_begin(c))
-			raw_hs_ready(c);
-	} else if (size == 0 && ++c->probe_small_acks >= RAW_PROBE_SMALL_ACKS) {
-		step_down(c);
-	}
+	if (size != 0)
+		size += tag_len(c->iface);
+	if (size <= c->search.full)
+		searched(c, weft_mtu_search_ack(&c->search, weft_le16(p->id), (uint16_t)size,
+						c->iface->lt));
 }
 
 static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
@@ -212,8 +214,9 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		return;
 	}
 	take_hello(c, h);
-	c->probe_size = c->frame_size;
-	c->probe_full = c->frame_size;
+	weft_mtu_search_begin(&c->search, c->frame_size,
+			      (uint16_t)(WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN + tag_len(c->iface)),
+			      (uint8_t)(WEFT_ETH_LEN + tag_len(c->iface)), c->iface->lt);
 	enter(c, RAW_PROBE);
 	raw_hs_timer(c);
 }
@@ -262,11 +265,11 @@ void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size)
 			 "that UDP port %u is open in the firewalls and security groups of both "
 			 "ends%s",
 			 iface->base.name, peer, s, c->peer_port, raw_ip_hint(iface));
-	else if (c->state == RAW_PROBE && c->probe_small_acks > 0)
+	else if (c->state == RAW_PROBE && c->search.small_acks > 0)
 		snprintf(text, size,
 			 "%s: %s answers small frames but none of %u bytes: the way between "
 			 "carries a smaller MTU",
-			 iface->base.name, peer, c->probe_size);
+			 iface->base.name, peer, c->search.size);
 	else
 		snprintf(text, size, "%s: %s stopped answering while connecting (%.1f s)",
 			 iface->base.name, peer, s);
@@ -323,8 +326,8 @@ void raw_hs_timer(struct raw_conn *c)
 		send_hello(c, WEFT_FRAME_HELLO);
 		break;
 	case RAW_PROBE:
-		send_probes(c);
-		break;
+		probe_round(c);
+		return;
 	case RAW_READY:
 		send_ready(c);
 		break;

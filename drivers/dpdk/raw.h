@@ -31,6 +31,7 @@
 #include "frame_port.h"
 #include "lane.h"
 #include "loss.h"
+#include "mtu_search.h"
 #include "raw_counters.h"
 #include "raw_iface.h"
 #include "rtt.h"
@@ -64,11 +65,8 @@
 #define RAW_TIME_WAIT_NS 2000000000ull
 #define RAW_BYE_GRACE 2000000ull
 #define RAW_RESET_GAP 100000ull /* between two RESETs: strangers can't make us loud */
-/* small frames answered while the big one is not: the way is too narrow */
-#define RAW_PROBE_SMALL_ACKS 6u
-#define RAW_PROBE_BIG 3u /* big probes for each small one */
-#define RAW_ROOM_MIN 64u /* an open frame with less room than this is full */
-#define RAW_TMPL 96u     /* encapsulation + lane header, rounded up for the copy */
+#define RAW_ROOM_MIN 64u        /* an open frame with less room than this is full */
+#define RAW_TMPL 96u            /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER UINT64_MAX
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
@@ -213,10 +211,8 @@ struct raw_conn {
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;
-	uint16_t probe_size;
-	uint16_t probe_full;
+	struct weft_mtu_search search; /* times are lt */
 	uint16_t probe_id;
-	uint32_t probe_small_acks;
 	uint32_t peer_rx_frames, peer_rx_bufs;
 	struct raw_measure measure;
 	/*

@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_ether.h>
@@ -230,6 +231,33 @@ static void a_narrow_way_behind_a_router_is_found(struct sim_case *c)
 	assert_true(lane_exactly_once(w.host[1], 0, 100));
 }
 
+/* What the clouds' networks carry between hosts that believe in 9001, and under loss. */
+static void what_clouds_carry_is_found(struct sim_case *c)
+{
+	static const unsigned int mtu[] = {9000, 8896, 8500, 3900, 1500, 1460, 1400, 1280};
+	struct sim_link bad = {.rate = 10 * SIM_GBIT, .delay_ns = 5000};
+	struct lane_end *e;
+	struct world w;
+	char used[40];
+	size_t i;
+
+	for (i = 0; i < 2 * sizeof(mtu) / sizeof(mtu[0]); i++) {
+		unsigned int m = mtu[i / 2];
+
+		build(c, &w, 9015, m);
+		bad.loss = i % 2 ? 0.1 : 0;
+		sim_link_set(w.leg[0].port, w.leg[1].port, &bad);
+		e = lane_connect(w.host[0], w.host[1]);
+		if (!sim_run(w.sim, SIM_S, end_up, e))
+			fail_msg("MTU %u: no connection: %s", m, e->text);
+		snprintf(used, sizeof(used), "so %u are used", m + 14);
+		if (!strstr(e->text, used))
+			fail_msg("MTU %u: not '%s': %s", m, used, e->text);
+		assert_true(lane_send_all(e, 0, 100, 10 * SIM_S));
+		assert_true(lane_exactly_once(w.host[1], 0, 100));
+	}
+}
+
 /* Without a gateway the other network is refused at once, with the way out. */
 static void another_network_without_a_gateway_is_refused(struct sim_case *c)
 {
@@ -380,6 +408,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(loss_behind_a_router_is_made_good),
 	SIM_CASE(a_router_that_does_not_answer_is_named),
 	SIM_CASE(a_narrow_way_behind_a_router_is_found),
+	SIM_CASE(what_clouds_carry_is_found),
 	SIM_CASE(another_network_without_a_gateway_is_refused),
 	SIM_CASE(a_gateway_outside_the_prefix_is_on_the_link),
 	SIM_CASE(a_peer_that_only_the_gateway_answers_for_is_said),
