@@ -8,6 +8,7 @@
 
 #include "drivers/dpdk/eal.h"
 #include "eal_start.h"
+#include "info_lane_options.h"
 #include "info_protocols.h"
 #include "peer.h"
 #include "sys.h"
@@ -27,19 +28,25 @@ static const char help[] =
 	"                         attributes; needs the EAL, and the rights it needs; "
 	"NICs get 5 s for\n"
 	"                         their link to come\n"
+	"  -o, --lane-options IFNAME\n"
+	"                         what a lane on the NIC of this kernel interface must be told "
+	"(ip=,gw=,\n"
+	"                         mtu=, PCI address), to be kept before the NIC is bound to "
+	"DPDK's driver\n"
 	"  -n, --counters         with -d: all counters of the interfaces too\n"
 	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;dpdk:1'\n"
 	"  -S, --set NAME=VALUE   set a configuration variable\n"
 	"  -h, --help             this text\n"
 	"\n"
 	"What stands before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
-	"Exit code: 0 all well, 1 no interface could be opened, 2 wrong usage.\n";
+	"Exit code: 0 all well, 1 no interface could be opened, or there is none of that name, 2 wrong usage.\n";
 
-static const char shorts[] = ":vcCdnhL:S:";
+static const char shorts[] = ":vcCdnhL:S:o:";
 static const struct option longs[] = {{"version", no_argument, NULL, 'v'},
 				      {"config", no_argument, NULL, 'c'},
 				      {"changed", no_argument, NULL, 'C'},
 				      {"devices", no_argument, NULL, 'd'},
+				      {"lane-options", required_argument, NULL, 'o'},
 				      {"counters", no_argument, NULL, 'n'},
 				      {"lanes", required_argument, NULL, 'L'},
 				      {"set", required_argument, NULL, 'S'},
@@ -49,6 +56,7 @@ static const struct option longs[] = {{"version", no_argument, NULL, 'v'},
 struct info {
 	struct peer_options opts;
 	bool version, config, changed, devices, counters;
+	const char *interface;
 };
 
 /* ---- interfaces */
@@ -164,6 +172,9 @@ static int parse(struct info *info, int argc, char **argv)
 		case 'd':
 			info->devices = true;
 			break;
+		case 'o':
+			info->interface = optarg;
+			break;
 		case 'h':
 			fputs(help, stdout);
 			return -1;
@@ -179,10 +190,10 @@ static int parse(struct info *info, int argc, char **argv)
 		cli_error("'%s' is no option; see --help", argv[optind]);
 		return APP_USAGE;
 	}
-	if (info->version || info->config || info->changed || info->devices)
+	if (info->version || info->config || info->changed || info->devices || info->interface)
 		return APP_OK;
-	cli_error("say what to show: -v (version), -c (configuration) or -d (interfaces); see "
-		  "--help");
+	cli_error("say what to show: -v (version), -c (configuration), -d (interfaces) or "
+		  "-o (a kernel interface's lane options); see --help");
 	return APP_USAGE;
 }
 
@@ -195,8 +206,10 @@ static int show(struct info *info, int eal_count, char **eal_words)
 		fputs(weft_build_info(), stdout);
 	if (info->config || info->changed)
 		weft_config_print(info->opts.config, stdout, flags);
+	if (info->interface)
+		ret = info_lane_options(info->interface);
 	fflush(stdout);
-	if (info->devices) {
+	if (!ret && info->devices) {
 		ret = eal_start(eal_count, eal_words, info->opts.config, -1);
 		if (!ret)
 			ret = print_devices(info);

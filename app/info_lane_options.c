@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "info_lane_options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "drivers/dpdk/lane_opts.h"
+#include "iface_facts.h"
+
+/* NICs whose DPDK driver works beside the kernel's. */
+static bool is_bifurcated(const char *driver)
+{
+	static const char *const names[] = {"mlx5_core", "mlx4_core", "mana"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(driver, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static const char *ip_text(uint32_t ip, char buf[16])
+{
+	snprintf(buf, 16, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+	return buf;
+}
+
+static bool is_link_local(uint32_t ip)
+{
+	return ip >> 16 == 0xa9fe;
+}
+
+static void print_device(const struct iface_facts *f)
+{
+	printf("%s\n", f->name);
+	if (f->pci)
+		printf("  PCI address      %s\n", f->device);
+	else
+		printf("  device           %s\n", f->device[0] ? f->device : "none: virtual");
+	printf("  kernel driver    %s\n", f->driver[0] ? f->driver : "none");
+	printf("  MAC address      %s\n", f->mac);
+	if (f->speed > 0)
+		printf("  speed            %g Gb/s\n", f->speed / 1000.0);
+	else
+		printf("  speed            not known\n");
+	if (f->numa >= 0)
+		printf("  NUMA node        %d\n", f->numa);
+	printf("  link             %s\n", f->up ? "up" : "down");
+}
+
+/* A line of lane options for each address, best first. */
+static void print_options(const struct iface_facts *f, const struct iface_addr *addr, int n,
+			  uint32_t gateway)
+{
+	char port[96], ip[16], gw[16], via[24] = "", mtu[16] = "";
+	int i;
+
+	if (f->pci)
+		snprintf(port, sizeof(port), "dpdk:%s", f->device);
+	else
+		snprintf(port, sizeof(port), "dpdk:0");
+	if (gateway)
+		snprintf(via, sizeof(via), ",gw=%s", ip_text(gateway, gw));
+	/* The loopback interface has more than a lane can. */
+	if (f->mtu >= WEFT_MTU_MIN && f->mtu <= WEFT_MTU_MAX)
+		snprintf(mtu, sizeof(mtu), ",mtu=%u", f->mtu);
+	for (i = 0; i < n; i++)
+		printf("  %-16s %s,ip=%s/%u%s%s\n", i ? "or" : "lane", port,
+		       ip_text(addr[i].ip, ip), addr[i].prefix, addr[i].ip == gateway ? "" : via,
+		       mtu);
+	if (n == 0)
+		printf("  lane             %s%s\n", port, mtu);
+	if (f->pci)
+		printf("  EAL              -a %s\n", f->device);
+	else if (!f->device[0])
+		printf("  EAL              --no-pci --vdev=net_af_packet0,iface=%s\n", f->name);
+}
+
+static void print_notes(const struct iface_facts *f, const struct iface_addr *addr, int n,
+			const struct iface_routes *r)
+{
+	if (n == 0)
+		printf("  note             it has no IPv4 address: let DHCP give it one first, or ask "
+		       "the cloud; without ip= a lane takes a link-local address, which clouds drop\n");
+	if (n > 0 && is_link_local(addr[0].ip))
+		printf("  note             its address is link-local: no network behind a router\n");
+	if (n > 1)
+		printf("  note             a lane has one address: take one of these\n");
+	if (n > 0 && !r->gateway)
+		printf("  note             no route over it has a gateway, so the lane reaches its own "
+		       "network only\n");
+	if (r->default_here)
+		printf("  note             the machine's default route goes over it: bind another NIC, "
+		       "or nobody reaches this machine any more\n");
+	if (f->rdma[0])
+		printf("  note             it has the RDMA device %s: where the network carries RoCE, "
+		       "a lane roce:%s is better and leaves the NIC to the kernel\n",
+		       f->rdma, f->rdma);
+	if (is_bifurcated(f->driver))
+		printf("  note             do not bind it: DPDK drives it beside %s\n", f->driver);
+	if (f->bond)
+		printf("  note             a bond of %s: give each member a lane of its own, with an "
+		       "address of its own\n",
+		       f->members);
+	else if (f->master[0])
+		printf("  note             a member of %s, which has the addresses\n", f->master);
+	if (f->lower[0])
+		printf("  note             it stands on %s: bind that one; for a VLAN add vlan=\n",
+		       f->lower);
+	else if (!f->device[0] && !f->bond)
+		printf("  note             a virtual interface stays with the kernel, which answers "
+		       "for its addresses: give the lane a free one of that network\n");
+	if (f->device[0] && !f->pci)
+		printf("  note             not on PCI: see doc/clouds.md for Azure's VMBus\n");
+}
+
+int info_lane_options(const char *name)
+{
+	struct iface_addr addr[IFACE_ADDRS_MAX];
+	struct iface_routes routes;
+	struct iface_facts facts;
+	int n, rc = iface_facts_read("/sys", name, &facts);
+
+	if (rc) {
+		cli_error(
+			"there is no network interface '%s' here; see 'ip link' (a NIC that is bound "
+			"to DPDK's driver is none any more: weft-bind --undo gives it back)",
+			name);
+		return APP_FAIL;
+	}
+	n = iface_addrs(name, addr, IFACE_ADDRS_MAX);
+	if (n >= 0)
+		rc = iface_routes(if_nametoindex(name), &routes);
+	if (n < 0 || rc < 0) {
+		cli_error("the kernel does not tell %s's addresses: %s", name,
+			  strerror(n < 0 ? -n : -rc));
+		return APP_FAIL;
+	}
+	print_device(&facts);
+	print_options(&facts, addr, n, routes.gateway);
+	print_notes(&facts, addr, n, &routes);
+	return APP_OK;
+}

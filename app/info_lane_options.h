@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file info_lane_options.h
+ * `weft-info --lane-options IFNAME`: what to tell a lane on this NIC, while the kernel has it.
+ */
+#ifndef APP_INFO_LANE_OPTIONS_H
+#define APP_INFO_LANE_OPTIONS_H
+
+/** @return exit code */
+int info_lane_options(const char *name);
+
+#endif /* APP_INFO_LANE_OPTIONS_H */

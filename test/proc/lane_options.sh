@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# weft-info --lane-options: what the kernel knows of an interface, over veths with the addresses and routes that clouds give.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=test/proc/netns.sh
+. "$(dirname "$0")/netns.sh"
+
+on=(ip -n "${ns[0]}")
+
+# says PATTERN...: the interface nic of the first namespace; each pattern stands in a line.
+says() {
+	local pattern
+	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic >"$dir/client.out" 2>"$dir/client.err" || return 1
+	for pattern; do
+		grep -qE -- "$pattern" "$dir/client.out" || { echo "no '$pattern' in:"; cat "$dir/client.out"; return 1; }
+	done
+}
+
+no_note() {
+	says "lane" && ! grep -qE -- "$1" "$dir/client.out"
+}
+
+fresh() {
+	ip -n "${ns[0]}" link del nic 2>/dev/null
+	link nic "$1"
+}
+
+no_address() {
+	fresh 1500 && says "lane +dpdk:0,mtu=1500" "it has no IPv4 address"
+}
+
+virtual() {
+	says "device +none: virtual" "iface=nic" "a virtual interface stays with the kernel" "MAC address +[0-9a-f:]{17}"
+}
+
+subnet() {
+	fresh 9000 && "${on[@]}" address add 10.1.2.3/20 dev nic && "${on[@]}" route add default via 10.1.0.1 dev nic &&
+		says "lane +dpdk:0,ip=10.1.2.3/20,gw=10.1.0.1,mtu=9000" "default route goes over it"
+}
+
+# As GCP gives it: /32, the gateway by a route of its own, the subnet behind it.
+on_link() {
+	fresh 1460 && "${on[@]}" address add 10.128.0.5/32 dev nic && "${on[@]}" route add 10.128.0.1 dev nic scope link &&
+		"${on[@]}" route add 10.128.0.0/20 via 10.128.0.1 dev nic && says "lane +dpdk:0,ip=10.128.0.5/32,gw=10.128.0.1,mtu=1460" &&
+		no_note "default route goes over it"
+}
+
+# A second NIC's default route stands in a table of its own.
+policy() {
+	fresh 9001 && "${on[@]}" address add 172.31.16.9/20 dev nic &&
+		"${on[@]}" route add default via 172.31.16.1 dev nic table 10002 metric 5 &&
+		"${on[@]}" route add 10.9.0.0/16 via 172.31.16.2 dev nic table 10002 &&
+		says "ip=172.31.16.9/20,gw=172.31.16.1,mtu=9001" && no_note "default route goes over it"
+}
+
+several() {
+	fresh 1500 && "${on[@]}" address add 10.4.0.2/24 dev nic && "${on[@]}" address add 10.4.0.77/24 dev nic &&
+		says "lane +dpdk:0,ip=10.4.0.2/24,mtu=1500" "or +dpdk:0,ip=10.4.0.77/24,mtu=1500" "a lane has one address" "no route over it has a gateway"
+}
+
+several_hops() {
+	fresh 1500 && link nic2 1500 && "${on[@]}" address add 10.5.0.2/24 dev nic && "${on[@]}" address add 10.6.0.2/24 dev nic2 &&
+		"${on[@]}" route add default nexthop via 10.6.0.1 dev nic2 nexthop via 10.5.0.1 dev nic && says "ip=10.5.0.2/24,gw=10.5.0.1"
+}
+
+vlan_interface() {
+	"${on[@]}" link add link nic2 name nic2.5 type vlan id 5 2>/dev/null || return 0
+	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic2.5 >"$dir/client.out" 2>&1 && grep -q "it stands on nic2: bind that one" "$dir/client.out"
+}
+
+# The lane takes what was printed, as it was printed.
+is_taken() {
+	local lane
+	subnet || return 1
+	lane=$(awk '$1 == "lane" { print $2 }' "$dir/client.out")
+	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "${lane%,mtu=*}" >"$dir/client.out" 2>"$dir/client.err" &&
+		grep -qE "address +10\.1\.2\.3/20" "$dir/client.out"
+}
+
+nobody() {
+	local rc=0
+	timeout 20 "$info" --lane-options "$1" >"$dir/client.out" 2>"$dir/client.err" || rc=$?
+	[ $rc = 1 ] && sentence "$dir/client.err" "no network interface '$1'"
+}
+
+check "no address: what is missing is said" no_address
+check "a virtual interface is named as such" virtual
+check "address, gateway and MTU of a subnet; the default route is warned of" subnet
+check "/32 with a gateway on the link" on_link
+check "a gateway in a table of its own" policy
+check "several addresses: a line each" several
+check "several next hops: the one over this interface" several_hops
+check "a VLAN: the interface below is named" vlan_interface
+check "a lane takes what is printed" is_taken
+check "no such interface" nobody nosuch0
+check "a name that is a path" nobody ../../etc
+tap_end
