@@ -124,7 +124,9 @@ def choose_driver(nic):
         return ("uio_pci_generic", [["modprobe", "uio_pci_generic"]],
                 "this kernel's vfio has no no-IOMMU mode and there is no IOMMU; who owns the NIC can reach all memory")
     if has_module(nic.sys, "igb_uio"):
-        return "igb_uio", [["modprobe", "igb_uio"]], "no IOMMU, no no-IOMMU mode, no legacy interrupt for uio_pci_generic"
+        # ENA's low-latency queues want its memory write-combining.
+        load = ["modprobe", "igb_uio", "wc_activate=1"] if nic.driver == "ena" else ["modprobe", "igb_uio"]
+        return "igb_uio", [load], "no IOMMU, no no-IOMMU mode, no legacy interrupt for uio_pci_generic"
     raise Refused(f"no driver of this kernel can give {nic.pci} to DPDK: there is no IOMMU for it, vfio has no no-IOMMU mode"
                   f"{'' if nic.has_intx() else ', the NIC has no legacy interrupt for uio_pci_generic'}, and igb_uio is not installed: "
                   "take a kernel with CONFIG_VFIO_NOIOMMU, or Debian's dpdk-kmods-dkms")

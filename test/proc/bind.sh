@@ -83,7 +83,9 @@ noiommu_of_a_module() {
 	machine ena && modules vfio-pci && echo "enable_unsafe_noiommu_mode:Enable UNSAFE" >"$dir/parm" && ends 2 ens6 && out "enable_unsafe_noiommu_mode"
 }
 by_uio() { machine virtio-pci && modules vfio-pci uio_pci_generic && intx && ends 0 --yes ens6 && driver_is uio_pci_generic; }
-by_igb_uio() { machine ena && modules uio_pci_generic igb_uio && ends 0 --yes ens6 && driver_is igb_uio; }
+by_igb_uio() {
+	machine ena && modules uio_pci_generic igb_uio && ends 0 --yes ens6 && driver_is igb_uio && grep -q "modprobe igb_uio wc_activate=1" "$dir/calls"
+}
 by_nothing() {
 	machine ena && modules vfio-pci uio_pci_generic && ends 1 --yes ens6 && driver_is ena && refused "no driver of this kernel .*CONFIG_VFIO_NOIOMMU"
 }

@@ -86,6 +86,18 @@ nobody() {
 	[ $rc = 1 ] && sentence "$dir/client.err" "no network interface '$1'"
 }
 
+# What doc/clouds.md tells people to write opens a lane, on a port of the test's.
+clouds() {
+	local lane n=0
+	for lane in $(grep -oE "dpdk:[0-9][^' \`]*,ip=[^' \`]*" "$(dirname "$0")/../../doc/clouds.md" | sort -u); do
+		n=$((n + 1))
+		timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "dpdk:0,${lane#*,}" >"$dir/client.out" 2>"$dir/client.err" ||
+			{ echo "$lane"; return 1; }
+	done
+	[ $n -ge 4 ] || { echo "only $n lanes in doc/clouds.md"; return 1; }
+}
+
+check "the lanes of doc/clouds.md open" clouds
 check "no address: what is missing is said" no_address
 check "a virtual interface is named as such" virtual
 check "address, gateway and MTU of a subnet; the default route is warned of" subnet
