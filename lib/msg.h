@@ -25,6 +25,7 @@
 #include "config.h"
 #include "core.h"
 #include "ep_config.h"
+#include "lane_load.h"
 #include "match.h"
 #include "proto.h"
 #include "request.h"
@@ -163,8 +164,6 @@ struct weft_ctl {
 /** What the striping looks at, per lane. */
 struct weft_msg_lane {
 	struct weft_lane_ep *lep; /* NULL = not usable */
-	float per_byte;           /* s */
-	float latency;            /* s */
 	uint32_t max_short;       /* header + payload, 0 = cannot */
 	uint32_t max_bcopy;
 	uint32_t max_zcopy;
@@ -173,13 +172,11 @@ struct weft_msg_lane {
 	uint32_t max_put;
 	uint32_t align;
 	uint16_t max_iov;
-	bool zcopy_any; /* zcopy of memory that is not registered */
-	/* how fast it takes what is sent: per_byte follows */
-	struct weft_rate tx;
+	bool zcopy_any;       /* zcopy of memory that is not registered */
 	uint64_t sent;        /* since the last look, headers included */
 	uint32_t queued_seen; /* lep->queued then */
-	/* when it should be done with what it reads and writes, ns: lep->queued counts messages only */
-	uint64_t native_until;
+	/* by enum weft_dir: what is sent and written; what is read and pulled */
+	struct weft_lane_load load[2];
 };
 
 struct weft_msg_ep {
@@ -229,7 +226,7 @@ struct weft_msg_ep {
 	bool data_turn;  /* who goes first at the next service */
 	bool closing;    /* nobody here will match any more */
 	uint8_t am_lane;
-	uint8_t native_last; /* lane that read or wrote last */
+	uint8_t last_lane[2]; /* by enum weft_dir: that got the last piece */
 	uint16_t lanes_up;
 	uint16_t tx_full; /* lanes that were full and are measured */
 	struct weft_msg_lane lanes[WEFT_MAX_LANES];
@@ -296,7 +293,7 @@ struct weft_msg_worker {
 	STAILQ_HEAD(, weft_pull) free_pulls;
 	struct weft_asks free_asks;
 	struct weft_fetches free_fetches;
-	SLIST_HEAD(, weft_put) free_puts;
+	SLIST_HEAD(, weft_native) free_natives;
 	void *match_mem;
 	uint64_t granted; /* sum of windows, and what dead endpoints left behind */
 	struct weft_msg_conf conf;
@@ -479,19 +476,6 @@ size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size
  */
 int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
 		  size_t hdr_len, size_t off, size_t len);
-/** Seconds; more than any lane needs. */
-#define WEFT_TX_NO_LIMIT 1e30f
-/**
- * The lane out of @p mask that is done with @p len bytes soonest, and sooner than in @p limit
- * seconds, or -1.
- */
-int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit);
-/**
- * Lane @p full has no room now: when would it have been done with a piece? Others are worth it only
- * if they are no later, or a slow lane with an open window keeps the end of a message for itself.
- * @return the smaller of that and @p limit
- */
-float weft_tx_limit(struct weft_msg_ep *me, int full, size_t len, float limit);
 /** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
 /** Has the peer allowed a further message, and (over WEFT_EAGER_FREE) its bytes? */

@@ -256,11 +256,16 @@ static uint32_t at_most_u32(size_t x)
 	return x < UINT32_MAX ? (uint32_t)x : UINT32_MAX;
 }
 
+/* Lanes of which nobody knows how fast they are. */
+#define UNKNOWN_PER_BYTE 1e-9f
+
 static void set_lane(struct weft_msg_ep *me, unsigned int i)
 {
 	const struct weft_ep_lane *lane = &me->ep->lanes[i];
 	const struct weft_lane_attr *attr = &lane->lep->iface->attr;
 	size_t max = lane->max_frag ? lane->max_frag : SIZE_MAX;
+	const float per_byte =
+		lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : UNKNOWN_PER_BYTE;
 
 	if (me->lanes[i].lep == lane->lep)
 		return; /* what was measured stays */
@@ -269,8 +274,6 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 #define AT_MOST(x) ((uint32_t)((x) < max ? (x) : max < UINT32_MAX ? max : UINT32_MAX))
 	me->lanes[i] = (struct weft_msg_lane){
 		.lep = lane->lep,
-		.per_byte = lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : 1e-9f,
-		.latency = (float)lane->latency,
 		.max_short = attr->features & WEFT_LANE_F_SHORT ? AT_MOST(attr->max_short) : 0,
 		.max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? AT_MOST(attr->max_bcopy) : 0,
 		.max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? AT_MOST(attr->max_zcopy) : 0,
@@ -280,9 +283,12 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		.align = attr->opt_align ? (uint32_t)attr->opt_align : 1,
 		.max_iov = (uint16_t)(attr->max_iov < UINT16_MAX ? attr->max_iov : UINT16_MAX),
 		.zcopy_any = !(attr->features & WEFT_LANE_F_ZCOPY_REG),
+		/* What is outstanding stays: it ends with its completions. */
+		.load = {me->lanes[i].load[0], me->lanes[i].load[1]},
 	};
 #undef AT_MOST
-	weft_rate_init(&me->lanes[i].tx, 1 / (double)me->lanes[i].per_byte);
+	for (unsigned int dir = 0; dir < 2; dir++)
+		weft_load_init(&me->lanes[i].load[dir], per_byte, (float)lane->latency);
 }
 
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit)

@@ -383,7 +383,8 @@ static void withdraw_early(struct weft_msg_ep *me, const struct weft_wire_withdr
 }
 
 /*
- * The sender takes its message back. It is too late when a receive, or a matched probe, has it: then
+ * The sender takes its message back. It is too late when a receive, or a matched probe, has it:
+ * then
  * the sender learns that from what it is asked for. Who was first is decided here alone.
  */
 static void recv_withdraw(struct weft_msg_ep *me, const struct weft_wire_withdraw *w)

@@ -6,6 +6,7 @@
 #include "msg.h"
 #include "am.h"
 #include "rma.h"
+#include "stripe.h"
 
 /* ------------------------------------------------------------------ pieces onto lanes */
 
@@ -148,85 +149,6 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 	 * no room.
 	 */
 	return err ? err : -EAGAIN;
-}
-
-static inline float done_in(const struct weft_msg_lane *l, size_t len)
-{
-	return (float)(l->lep->queued + len) * l->per_byte + l->latency;
-}
-
-int weft_tx_pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit)
-{
-	float best_time = limit;
-	int best = -1;
-
-	if ((mask & (mask - 1)) == 0 && limit >= WEFT_TX_NO_LIMIT)
-		return mask ? __builtin_ctz(mask) : -1;
-	for (; mask; mask &= mask - 1) {
-		int i = __builtin_ctz(mask);
-		float t = done_in(&me->lanes[i], len);
-
-		if (t < best_time) {
-			best = i;
-			best_time = t;
-		}
-	}
-	return best;
-}
-
-/* It had no room for what there was: from now on it shows how fast it is. */
-static void measure_begin(struct weft_msg_ep *me, int lane)
-{
-	struct weft_msg_lane *l = &me->lanes[lane];
-
-	if (me->tx_full & 1u << lane)
-		return;
-	me->tx_full |= (uint16_t)(1u << lane);
-	l->sent = 0;
-	l->queued_seen = l->lep->queued;
-	weft_rate_start(&l->tx);
-}
-
-/* What has been acknowledged since: sent, and not under way any more. */
-static void measure(struct weft_msg_ep *me)
-{
-	uint64_t now = me->mw->worker->now;
-
-	for (uint32_t m = me->tx_full; m; m &= m - 1) {
-		struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
-		int64_t acked = (int64_t)(l->sent + l->queued_seen) - (int64_t)l->lep->queued;
-
-		if (acked <= 0)
-			continue;
-		l->sent = 0;
-		l->queued_seen = l->lep->queued;
-		weft_rate_add(&l->tx, (uint64_t)acked, now);
-	}
-	/* All of them: one that gets nothing because it was slow is tried again after a while. */
-	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
-		struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
-
-		l->per_byte = (float)(1 / weft_rate_get(&l->tx, now));
-	}
-}
-
-/* Nothing waits for room any more: what is under way says little. */
-static void measure_end(struct weft_msg_ep *me)
-{
-	for (uint32_t m = me->tx_full; m; m &= m - 1)
-		weft_rate_stop(&me->lanes[__builtin_ctz(m)].tx, me->mw->worker->now);
-	me->tx_full = 0;
-}
-
-float weft_tx_limit(struct weft_msg_ep *me, int full, size_t len, float limit)
-{
-	measure_begin(me, full);
-	/*
-	 * Some slack: nominal rates are not exact, and a lane that stalls must not stop the others.
-	 */
-	float t = done_in(&me->lanes[full], len) * 1.25f + 50e-6f;
-
-	return t < limit ? t : limit;
 }
 
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align)
@@ -647,7 +569,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 
 	weft_msg_ep_hold(me);
 	if (me->tx_full)
-		measure(me);
+		weft_stripe_measure(me);
 	n = serve_ctl(me);
 	/*
 	 * Messages in line and rendezvous data take turns, so that neither starves on a busy lane.
@@ -664,7 +586,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 	if (has_work(me))
 		weft_tx_kick(me);
 	else if (me->tx_full)
-		measure_end(me);
+		weft_stripe_measure_end(me);
 	weft_msg_ep_release(me);
 	return n;
 }

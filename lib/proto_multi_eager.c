@@ -19,19 +19,20 @@
 
 #include "cost.h"
 #include "head.h"
+#include "stripe.h"
 
-static int send_piece(struct weft_request *req, unsigned int lane)
+static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	struct weft_msg_ep *me = req->me;
-	size_t off = req->send.offset, len, max;
 	struct weft_head h;
+	size_t len, max;
 	int rc;
 
 	weft_head_piece(req, &h);
 	max = weft_tx_piece_max(req, lane, h.length);
 	if (max == 0)
 		return -EAGAIN;
-	len = weft_tx_cut(me, off, req->length - off, max, me->lanes[lane].align);
+	len = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
 	rc = weft_tx_piece(req, lane, h.id, h.bytes, h.length, off, len);
 	if (rc)
 		return rc;
@@ -40,8 +41,7 @@ static int send_piece(struct weft_request *req, unsigned int lane)
 		if (req->flags & WEFT_REQ_SYNC)
 			req->flags |= WEFT_REQ_WAIT_ACK;
 	}
-	req->send.offset += len;
-	return 0;
+	return (ssize_t)len;
 }
 
 /* The peer, which has some of it, shall not wait for the rest; no acknowledgement is of interest now. */
@@ -56,29 +56,10 @@ static void multi_eager_abort(struct weft_request *req, int status)
 static int multi_eager_progress(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
-	uint32_t mask = me->eager_lanes;
-	float limit = WEFT_TX_NO_LIMIT;
 
-	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length)) {
+	if (!(req->flags & WEFT_REQ_STARTED) && !weft_tx_has_credit(me, req->length))
 		return weft_tx_uncredited(req);
-	}
-	while (req->send.offset < req->length) {
-		size_t rest = req->length - req->send.offset;
-		size_t look = rest < 4096 ? rest : 4096;
-		int lane = weft_tx_pick(me, mask, look, limit), rc;
-
-		if (lane < 0)
-			return -EAGAIN;
-		rc = send_piece(req, (unsigned int)lane);
-		if (rc == -EAGAIN) {
-			/* Full: the others may have room. */
-			limit = weft_tx_limit(me, lane, look, limit);
-			mask &= ~(1u << lane);
-		} else if (rc) {
-			return rc;
-		}
-	}
-	return 0;
+	return weft_stripe(req, me->eager_lanes, WEFT_DIR_TX, req->length, send_piece);
 }
 
 /* ------------------------------------------------------------------ time */

@@ -11,20 +11,25 @@ void weft_rate_init(struct weft_rate *r, double nominal)
 	r->rate = r->nominal;
 }
 
+/* A new stretch begins. */
+static void clear(struct weft_rate *r)
+{
+	r->span = 0;
+	r->bytes = 0;
+	r->limited = false;
+}
+
 /* The stretch is over: what does it say? */
 static bool sample(struct weft_rate *r, uint64_t now)
 {
-	uint64_t span = now - r->begin, weight = span < WEFT_RATE_MAX ? span : WEFT_RATE_MAX;
-	double is = (double)r->bytes * 1e9 / (double)span;
+	uint64_t weight = r->span < WEFT_RATE_MAX ? r->span : WEFT_RATE_MAX;
+	double is = (double)r->bytes * 1e9 / (double)r->span;
 	double share = (double)weight / (double)(weight + WEFT_RATE_TAU);
+	bool counts = !r->limited || is > r->rate;
 
-	r->begin = now;
-	r->bytes = 0;
-	if (r->limited && is <= r->rate) {
-		r->limited = false;
+	clear(r);
+	if (!counts)
 		return false;
-	}
-	r->limited = false;
 	/* The first one replaces a claim, not a measurement. */
 	if (r->seen == 0 && share < 0.5)
 		share = 0.5;
@@ -39,24 +44,35 @@ bool weft_rate_add(struct weft_rate *r, uint64_t bytes, uint64_t now)
 {
 	if (!r->running)
 		return false;
-	if (r->begin == 0) {
-		r->begin = now;
+	if (r->first == 0)
+		r->first = r->last = now;
+	if (now == r->first)
 		return false;
-	}
+	r->span += now - r->last;
+	r->last = now;
 	r->bytes += bytes;
-	if (now - r->begin < WEFT_RATE_SPAN)
-		return false;
-	return sample(r, now);
+	return r->span >= WEFT_RATE_SPAN && sample(r, now);
+}
+
+bool weft_rate_pause(struct weft_rate *r, uint64_t now)
+{
+	bool enough = r->running && r->span >= WEFT_RATE_SPAN;
+
+	r->running = false;
+	if (enough)
+		return sample(r, now);
+	if (r->limited)
+		clear(r);
+	return false;
 }
 
 bool weft_rate_stop(struct weft_rate *r, uint64_t now)
 {
-	bool enough = r->running && r->begin != 0 && now - r->begin >= WEFT_RATE_SPAN;
-
 	/* The end of the work lay somewhere in this stretch. */
 	r->limited = true;
-	r->running = false;
-	return enough && sample(r, now);
+	if (r->running && r->first != 0)
+		r->span += now - r->last;
+	return weft_rate_pause(r, now);
 }
 
 double weft_rate_get(struct weft_rate *r, uint64_t now)

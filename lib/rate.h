@@ -14,8 +14,10 @@
  * again.
  *
  * A stretch begins with the first bytes after work was given, not with the giving, so a long round
- * trip does not look like a low rate; and one long silence counts for no more than #WEFT_RATE_MAX:
- * a peer that did not poll for a second has not become slow.
+ * trip does not look like a low rate. What comes at the same time as these is not counted, for
+ * nobody knows how long it took. One long silence counts for no more than #WEFT_RATE_MAX: a peer
+ * that did not poll for a second has not become slow. Work that ends within a stretch is continued
+ * by the next one, the time between left out.
  */
 #ifndef WEFT_RATE_H
 #define WEFT_RATE_H
@@ -31,8 +33,10 @@
 struct weft_rate {
 	double rate;    /**< estimate, bytes/s */
 	double nominal; /**< what was claimed */
-	uint64_t begin; /**< of the stretch, ns; 0 = bytes have yet to come */
-	uint64_t bytes; /**< since then */
+	uint64_t first; /**< bytes after the start, ns; 0 = they have yet to come */
+	uint64_t last;  /**< bytes, ns */
+	uint64_t span;  /**< of the stretch, ns */
+	uint64_t bytes; /**< in it */
 	uint64_t seen;  /**< when the estimate was last confirmed, ns; 0 = never */
 	bool running;   /**< backlogged */
 	bool limited;   /**< in this stretch the lane may have waited for work */
@@ -47,9 +51,7 @@ static inline void weft_rate_start(struct weft_rate *r)
 	if (r->running)
 		return;
 	r->running = true;
-	r->limited = false;
-	r->begin = 0;
-	r->bytes = 0;
+	r->first = 0;
 }
 
 /** For a while there was less to do than the lane could have done. */
@@ -61,7 +63,13 @@ static inline void weft_rate_limited(struct weft_rate *r)
 /** @p bytes have arrived. @return true when the estimate has changed */
 bool weft_rate_add(struct weft_rate *r, uint64_t bytes, uint64_t now);
 
-/** The lane has no work any more. @return true when the estimate has changed */
+/** The lane is done with all its work. @return true when the estimate has changed */
+bool weft_rate_pause(struct weft_rate *r, uint64_t now);
+
+/**
+ * The lane has no work any more, since when is not known. @return true when the estimate has
+ * changed
+ */
 bool weft_rate_stop(struct weft_rate *r, uint64_t now);
 
 /** The estimate, drifting back to the nominal rate when it is old; bytes/s, > 0 */

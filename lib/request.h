@@ -62,6 +62,7 @@ struct weft_req_rma {
 	uint64_t remote;            /* offset in the peer's memory; of an answer: at the asker */
 	uint64_t count;             /* DELIVERED: complete when so many messages are confirmed */
 	uint32_t epoch;             /* worker fences before it */
+	uint32_t lanes;             /* native: those that can */
 	uint16_t pieces;            /* answers that it waits for, of those that the window counts */
 	uint8_t kind;               /* enum weft_rma_kind */
 	bool fence;                 /* waits for what was posted before it */

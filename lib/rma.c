@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "rma.h"
+#include "stripe.h"
 
 struct weft_rma *weft_rma_of(struct weft_msg_ep *me)
 {
@@ -105,43 +106,37 @@ void weft_rma_fail(struct weft_msg_ep *me)
 
 /* ------------------------------------------------------------------ by messages */
 
+static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+{
+	struct weft_msg_ep *me = req->me;
+	bool odd = me->rma->odd;
+	struct weft_wire_put hdr = {
+		.key = weft_put64(req->send.rma.rkey->key),
+		.offset = weft_put64(req->send.rma.remote + off),
+		.ref = weft_request_ref(req),
+		.flags = weft_put32(odd ? WEFT_WIRE_RMA_ODD : 0),
+	};
+	size_t len = weft_tx_piece_max(req, lane, sizeof(hdr));
+	int rc;
+
+	if (req->status != WEFT_INPROGRESS)
+		return 0;
+	if (len == 0)
+		return -EAGAIN;
+	len = weft_tx_cut(me, off, rest, len, me->lanes[lane].align);
+	rc = weft_tx_piece(req, lane, WEFT_WIRE_PUT, &hdr, sizeof(hdr), off, len);
+	if (rc)
+		return rc;
+	weft_rma_count(me->rma, odd);
+	return (ssize_t)len;
+}
+
 int weft_rma_put_step(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
-	uint32_t mask = me->rndv_lanes | 1u << me->am_lane;
-	float limit = WEFT_TX_NO_LIMIT;
 
-	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
-		size_t off = req->send.offset, rest = req->length - off, max;
-		bool odd = me->rma->odd;
-		struct weft_wire_put hdr = {
-			.key = weft_put64(req->send.rma.rkey->key),
-			.offset = weft_put64(req->send.rma.remote + off),
-			.ref = weft_request_ref(req),
-			.flags = weft_put32(odd ? WEFT_WIRE_RMA_ODD : 0),
-		};
-		size_t look = rest < 4096 ? rest : 4096;
-		int lane = weft_tx_pick(me, mask, look, limit), rc = -EAGAIN;
-
-		if (lane < 0)
-			return -EAGAIN;
-		max = weft_tx_piece_max(req, (unsigned int)lane, sizeof(hdr));
-		if (max) {
-			max = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
-			rc = weft_tx_piece(req, (unsigned int)lane, WEFT_WIRE_PUT, &hdr,
-					   sizeof(hdr), off, max);
-		}
-		if (rc == -EAGAIN) {
-			limit = weft_tx_limit(me, lane, look, limit);
-			mask &= ~(1u << lane);
-		} else if (rc) {
-			return rc;
-		} else {
-			weft_rma_count(me->rma, odd);
-			req->send.offset += max;
-		}
-	}
-	return 0;
+	return weft_stripe(req, me->rndv_lanes | 1u << me->am_lane, WEFT_DIR_TX, req->length,
+			   put_piece);
 }
 
 int weft_rma_get_step(struct weft_request *req)

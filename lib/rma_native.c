@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote memory over lanes that access it themselves. Pieces go to the lane that is done soonest;
- * one completion serves them all, and the operation is over with the last: a put is then visible at
- * the peer.
+ * Remote memory over lanes that access it themselves. Each piece counts as its lane's load until it
+ * has completed; the operation is over with the last: a put is then visible at the peer.
  */
 
 #include <errno.h>
 
 #include "rma.h"
+#include "stripe.h"
 
 #define MAX_IOV 32
 
@@ -98,9 +98,10 @@ bool weft_rma_native_begin(struct weft_request *req)
 
 static void native_done(struct weft_lane_comp *comp, int status)
 {
-	struct weft_request *req = container_of(comp, struct weft_request, send.comp);
+	struct weft_native *n = container_of(comp, struct weft_native, comp);
+	struct weft_request *req = n->req;
 
-	req->send.zcopies--;
+	weft_native_over(n, status);
 	if (req->send.rma.kind != WEFT_RMA_PUT)
 		weft_rma_gets_add(req->mw, -1);
 	if (status && req->status == WEFT_INPROGRESS)
@@ -110,159 +111,125 @@ static void native_done(struct weft_lane_comp *comp, int status)
 	weft_rma_check(req);
 }
 
-/* @return bytes of the piece, or the lane's error */
-static ssize_t piece(struct weft_request *req, unsigned int lane, size_t off, size_t len)
+/* @return 0 or the lane's error */
+static int post(struct weft_request *req, struct weft_native *n, size_t off, size_t *len)
 {
-	struct weft_lane_ep *lep = req->me->lanes[lane].lep;
-	uint64_t key = *native_key(req, lane), remote = req->send.rma.remote + off;
-	unsigned int max = lep->iface->attr.max_rma_iov, n;
+	struct weft_lane_ep *lep = req->me->lanes[n->lane].lep;
+	uint64_t key = *native_key(req, n->lane), remote = req->send.rma.remote + off;
+	unsigned int max = lep->iface->attr.max_rma_iov, num;
 	struct weft_mem_lane *mem;
 	struct iovec iov[MAX_IOV];
-	int rc;
 
-	n = weft_rma_local_iov(req, lep->iface, off, &len, iov, max < MAX_IOV ? max : MAX_IOV,
-			       &mem);
-	if (req->send.rma.kind == WEFT_RMA_PUT) {
-		rc = lep->ops->put_zcopy(lep, iov, n, mem, remote, key, &req->send.comp);
-		if (rc == 0)
-			weft_lane_wrote(req->me, lane, len);
-	} else {
-		rc = lep->ops->get_zcopy(lep, iov, n, mem, remote, key, &req->send.comp);
-		if (rc == 0)
-			weft_lane_read(req->me, lane, len);
+	num = weft_rma_local_iov(req, lep->iface, off, len, iov, max < MAX_IOV ? max : MAX_IOV,
+				 &mem);
+	n->comp.done = native_done;
+	return (n->dir == WEFT_DIR_TX ? lep->ops->put_zcopy : lep->ops->get_zcopy)(
+		lep, iov, num, mem, remote, key, &n->comp);
+}
+
+/* @return bytes of the piece, or -EAGAIN */
+static ssize_t give(struct weft_request *req, unsigned int lane, size_t off, size_t len,
+		    enum weft_dir dir)
+{
+	struct weft_native *n = weft_native_new(req, lane, dir);
+
+	if (!n)
+		return -EAGAIN;
+	if (post(req, n, off, &len)) {
+		weft_native_drop(n);
+		return -EAGAIN;
 	}
-	return rc ? rc : (ssize_t)len;
+	weft_native_given(n, off, len);
+	req->mw->rma.native_bytes += len;
+	return (ssize_t)len;
 }
 
-static size_t piece_max(const struct weft_request *req, uint32_t mask, unsigned int lane)
+/* How much of the rest may the lane be given? A lane that is alone has its device's bound only. */
+static size_t room(const struct weft_request *req, unsigned int lane, size_t off, size_t rest,
+		   enum weft_dir dir)
 {
-	const struct weft_lane_attr *attr = &req->me->lanes[lane].lep->iface->attr;
-	bool put = req->send.rma.kind == WEFT_RMA_PUT;
-	size_t max = put ? attr->max_put : attr->max_get;
+	const struct weft_msg_lane *l = &req->me->lanes[lane];
+	const struct weft_lane_attr *attr = &l->lep->iface->attr;
+	size_t max = dir == WEFT_DIR_TX ? attr->max_put : attr->max_get, part = SIZE_MAX;
+	uint32_t lanes = req->send.rma.lanes;
 
-	/* With several lanes a share each, or the first would get it all; gets are bounded by their number. */
-	if ((!put || (mask & (mask - 1))) && max > WEFT_RMA_CHUNK * 4)
-		max = WEFT_RMA_CHUNK * 4;
-	return max;
-}
-
-/* Seconds until the lane is done with what it was given, and @p len bytes more. */
-static float done_in(const struct weft_msg_ep *me, unsigned int lane, size_t len)
-{
-	const struct weft_msg_lane *l = &me->lanes[lane];
-	uint64_t now = me->mw->worker->now;
-	float busy = l->native_until > now ? (float)(l->native_until - now) * 1e-9f : 0;
-
-	return busy + (float)(l->lep->queued + len) * l->per_byte + l->latency;
-}
-
-/* The lane of @p mask that is done sooner than @p limit, which follows. @return @p best = none */
-static int sooner(const struct weft_msg_ep *me, uint32_t mask, size_t len, float *limit, int best)
-{
-	for (; mask; mask &= mask - 1) {
-		unsigned int i = (unsigned int)__builtin_ctz(mask);
-		float t = done_in(me, i, len);
-
-		if (t < *limit) {
-			best = (int)i;
-			*limit = t;
-		}
+	if (lanes & (lanes - 1)) {
+		part = weft_stripe_part(req->me, lanes, dir, lane, rest);
+		rest = weft_load_room(&l->load[dir], rest, req->mw->conf.rndv_min_piece);
+	} else if (dir == WEFT_DIR_RX) {
+		part = WEFT_RMA_CHUNK * 4; /* gets are bounded by their number */
 	}
-	return best;
+	return rest ? weft_tx_cut(req->me, off, rest, part < max ? part : max, l->align) : 0;
 }
 
-/*
- * The lane of @p mask that is done soonest, if sooner than @p limit; of equal ones, those behind the last one come first. Where the devices are slower than
- * they say, equal lanes look idle again each time, and the first one would get everything.
- * @return -1 = none
- */
-static int pick(const struct weft_msg_ep *me, uint32_t mask, size_t len, float limit)
+static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
-	uint32_t behind = mask & ~((2u << me->native_last) - 1);
-	int best;
+	ssize_t len;
 
-	if ((mask & (mask - 1)) == 0 && limit >= WEFT_TX_NO_LIMIT)
-		return mask ? __builtin_ctz(mask) : -1;
-	best = sooner(me, behind, len, &limit, -1);
-	return sooner(me, mask & ~behind, len, &limit, best);
+	if (req->status != WEFT_INPROGRESS)
+		return 0;
+	len = (ssize_t)room(req, lane, off, rest, WEFT_DIR_TX);
+	len = len ? give(req, lane, off, (size_t)len, WEFT_DIR_TX) : -EAGAIN;
+	if (len > 0)
+		weft_lane_wrote(req->me, lane, (size_t)len);
+	return len;
 }
 
-/* It has taken @p len bytes. */
-static void given(struct weft_msg_ep *me, unsigned int lane, size_t len)
+static ssize_t get_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
-	struct weft_msg_lane *l = &me->lanes[lane];
-	uint64_t now = me->mw->worker->now;
+	ssize_t len;
 
-	me->native_last = (uint8_t)lane;
-	l->native_until = (l->native_until > now ? l->native_until : now) +
-			  (uint64_t)((float)len * l->per_byte * 1e9f);
-}
-
-/* It has no room. With some slack, as in weft_tx_limit(): others only if they are done sooner than it will be. */
-static float refused(const struct weft_msg_ep *me, unsigned int lane, size_t len, float limit)
-{
-	float t = done_in(me, lane, len) * 1.25f + 50e-6f;
-
-	return t < limit ? t : limit;
-}
-
-static int transfer(struct weft_request *req, uint32_t mask)
-{
-	struct weft_msg_ep *me = req->me;
-	bool get = req->send.rma.kind == WEFT_RMA_GET;
-	float limit = WEFT_TX_NO_LIMIT;
-
-	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
-		size_t off = req->send.offset, rest = req->length - off, len;
-		int lane = pick(me, mask, rest < 4096 ? rest : 4096, limit);
-		ssize_t rc;
-
-		if (lane < 0 || (get && !weft_rma_gets_room(me)))
-			return -EAGAIN;
-		len = weft_tx_cut(me, off, rest, piece_max(req, mask, (unsigned int)lane),
-				  me->lanes[lane].align);
-		req->send.zcopies++;
-		rc = piece(req, (unsigned int)lane, off, len);
-		if (rc < 0) {
-			req->send.zcopies--;
-			/* A lane that fails says so by an event; until then it has no room. */
-			limit = refused(me, (unsigned int)lane, rest < 4096 ? rest : 4096, limit);
-			mask &= ~(1u << lane);
-			continue;
-		}
-		if (get)
-			weft_rma_gets_add(me->mw, 1);
-		given(me, (unsigned int)lane, (size_t)rc);
-		req->send.offset += (size_t)rc;
-		me->mw->rma.native_bytes += (size_t)rc;
+	if (req->status != WEFT_INPROGRESS)
+		return 0;
+	if (!weft_rma_gets_room(req->me))
+		return -EBUSY; /* no lane is at fault */
+	len = (ssize_t)room(req, lane, off, rest, WEFT_DIR_RX);
+	len = len ? give(req, lane, off, (size_t)len, WEFT_DIR_RX) : -EAGAIN;
+	if (len > 0) {
+		weft_rma_gets_add(req->mw, 1);
+		weft_lane_read(req->me, lane, (size_t)len);
 	}
+	return len;
+}
+
+static int atomic_step(struct weft_request *req, uint32_t lanes)
+{
+	struct weft_req_rma *r = &req->send.rma;
+	struct weft_lane_ep *lep;
+	struct weft_native *n;
+
+	if (!lanes || !weft_rma_gets_room(req->me))
+		return -EAGAIN;
+	n = weft_native_new(req, (unsigned int)__builtin_ctz(lanes), WEFT_DIR_RX);
+	if (!n)
+		return -EAGAIN;
+	lep = req->me->lanes[n->lane].lep;
+	n->comp.done = native_done;
+	if (lep->ops->amo64(lep, r->op == WEFT_ATOMIC_ADD ? WEFT_LANE_AMO_ADD : WEFT_LANE_AMO_CSWAP,
+			    r->amo.operand, r->amo.compare, &r->amo.old, r->remote,
+			    *native_key(req, n->lane), &n->comp)) {
+		weft_native_drop(n);
+		return -EAGAIN;
+	}
+	weft_native_given(n, 0, sizeof(r->amo.old));
+	weft_rma_gets_add(req->mw, 1);
+	req->send.offset = req->length;
 	return 0;
 }
 
 int weft_rma_native_step(struct weft_request *req)
 {
-	uint32_t mask = native_lanes(req);
-	struct weft_lane_ep *lep;
-	unsigned int lane;
+	uint32_t lanes = native_lanes(req);
 	int rc;
 
-	req->send.comp.done = native_done;
-	if (req->send.rma.kind != WEFT_RMA_AMO)
-		return transfer(req, mask);
-	if (!mask || !weft_rma_gets_room(req->me))
-		return -EAGAIN;
-	lane = (unsigned int)__builtin_ctz(mask);
-	lep = req->me->lanes[lane].lep;
-	req->send.zcopies++;
-	rc = lep->ops->amo64(
-		lep, req->send.rma.op == WEFT_ATOMIC_ADD ? WEFT_LANE_AMO_ADD : WEFT_LANE_AMO_CSWAP,
-		req->send.rma.amo.operand, req->send.rma.amo.compare, &req->send.rma.amo.old,
-		req->send.rma.remote, *native_key(req, lane), &req->send.comp);
-	if (rc) {
-		req->send.zcopies--;
-		return -EAGAIN;
+	req->send.rma.lanes = lanes;
+	switch (req->send.rma.kind) {
+	case WEFT_RMA_PUT:
+		return weft_stripe(req, lanes, WEFT_DIR_TX, req->length, put_piece);
+	case WEFT_RMA_GET:
+		rc = weft_stripe(req, lanes, WEFT_DIR_RX, req->length, get_piece);
+		return rc == -EBUSY ? -EAGAIN : rc;
+	default:
+		return atomic_step(req, lanes);
 	}
-	weft_rma_gets_add(req->mw, 1);
-	req->send.offset = req->length;
-	return 0;
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "rma.h"
+#include "stripe.h"
 
 /* ------------------------------------------------------------------ the check */
 
@@ -264,43 +265,36 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *a)
 
 /* ------------------------------------------------------------------ gets */
 
-/* Hand over what lanes take, straight from the memory. @return 0 all of it, or it was revoked; -EAGAIN */
+/* Straight from the memory, until it is revoked. */
+static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+{
+	struct weft_msg_ep *me = req->me;
+	struct weft_wire_data hdr = {req->send.peer, weft_put64(req->send.rma.remote + off)};
+	size_t len = weft_tx_piece_max(req, lane, sizeof(hdr));
+
+	if (atomic_load(&req->send.mem->revoked)) {
+		me->mw->rma.bad_key++;
+		req->length = off;
+		refuse(me, req->send.peer, rest, -EKEYREJECTED);
+		return 0;
+	}
+	if (len == 0)
+		return -EAGAIN;
+	len = weft_tx_cut(me, off, rest, len, me->lanes[lane].align);
+	/* Contiguous memory: no error but the want of room. */
+	if (weft_tx_piece(req, lane, WEFT_WIRE_GET_DATA, &hdr, sizeof(hdr), off, len))
+		return -EAGAIN;
+	me->mw->rma.get_bytes += len;
+	return (ssize_t)len;
+}
+
+/* Hand over what lanes take. @return 0 all of it, or it was revoked; -EAGAIN */
 static int get_data_step(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
-	uint32_t mask = me->rndv_lanes | 1u << me->am_lane;
-	float limit = WEFT_TX_NO_LIMIT;
 
-	while (req->send.offset < req->length) {
-		size_t off = req->send.offset, rest = req->length - off, max;
-		struct weft_wire_data hdr = {req->send.peer,
-					     weft_put64(req->send.rma.remote + off)};
-		size_t look = rest < 4096 ? rest : 4096;
-		int lane = weft_tx_pick(me, mask, look, limit), rc = -EAGAIN;
-
-		if (atomic_load(&req->send.mem->revoked)) {
-			me->mw->rma.bad_key++;
-			req->length = req->send.offset;
-			refuse(me, req->send.peer, rest, -EKEYREJECTED);
-			return 0;
-		}
-		if (lane < 0)
-			return -EAGAIN;
-		max = weft_tx_piece_max(req, (unsigned int)lane, sizeof(hdr));
-		if (max) {
-			max = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
-			rc = weft_tx_piece(req, (unsigned int)lane, WEFT_WIRE_GET_DATA, &hdr,
-					   sizeof(hdr), off, max);
-		}
-		if (rc) { /* contiguous memory: no error but the want of room */
-			limit = weft_tx_limit(me, lane, look, limit);
-			mask &= ~(1u << lane);
-		} else {
-			req->send.offset += max;
-			me->mw->rma.get_bytes += max;
-		}
-	}
-	return 0;
+	return weft_stripe(req, me->rndv_lanes | 1u << me->am_lane, WEFT_DIR_TX, req->length,
+			   get_data_piece);
 }
 
 void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get)

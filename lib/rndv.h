@@ -120,15 +120,7 @@ void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref
 
 /** Rendezvous state of one lane of an endpoint: in struct weft_msg_ep, by lane. */
 struct weft_rndv_lane {
-	/* sender */
 	STAILQ_HEAD(, weft_pull) pulls; /**< asked for over this lane, in order */
-	/* receiver */
-	uint64_t out;          /**< bytes asked for that have not come */
-	uint64_t window;       /**< and how many may be */
-	struct weft_rate rate; /**< of what comes */
-	uint32_t min_rtt_ns;
-	/* sender */
-	uint64_t put_out; /**< bytes being written natively */
 };
 
 /** Registered memory of [buf, buf + len) and its keys (rndv_keys.c). */
@@ -186,7 +178,7 @@ void weft_rndv_fetch_reads_over(struct weft_fetch *f);
 /** The fetch is over: nothing is outstanding any more, except native reads (f->reads). */
 void weft_rndv_pull_end(struct weft_fetch *f);
 
-/** Bytes of a native piece at @p off: at most @p max and a share of the lane's window, well cut. */
+/** Bytes of a native write at @p off: at most @p max and a share of the lane's window, well cut. */
 size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		       size_t max);
 
@@ -214,7 +206,8 @@ struct weft_ask {
 	struct weft_lane_comp comp; /**< native read */
 	struct weft_fetch *fetch;
 	uint64_t offset, end;
-	uint64_t left; /**< bytes of it that have not come */
+	uint64_t left;  /**< bytes of it that have not come */
+	uint64_t given; /**< when it was asked for, ns */
 	uint8_t lane;
 	bool native;
 };
@@ -223,13 +216,15 @@ TAILQ_HEAD(weft_asks, weft_ask);
 
 void weft_rndv_ask_free(struct weft_msg_worker *mw, struct weft_ask *a);
 
-/** Sender: a native write. */
-struct weft_put {
-	SLIST_ENTRY(weft_put) link;
+/** A native operation under way: a put, a get, an atomic, a rendezvous' write (stripe.h). */
+struct weft_native {
+	SLIST_ENTRY(weft_native) link;
 	struct weft_lane_comp comp;
 	struct weft_request *req;
 	uint64_t offset, length;
+	uint64_t given; /**< ns */
 	uint8_t lane;
+	uint8_t dir; /**< enum weft_dir */
 };
 
 /** Receiver: a message on its way. */

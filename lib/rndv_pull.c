@@ -1,51 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which bytes are asked for next, and over which lane.
+ * Which bytes are asked for next. Over which lane, stripe.h says.
  *
- * Each lane has a window: what it carries in a round trip and WEFT_RNDV_SLACK, at its measured
- * rate. So what is asked for keeps every lane busy, yet no lane has more than about a millisecond
- * of work ahead of it, and a lane that becomes slow holds up little. A worker has a limit over all
- * its peers: with many senders the receiver decides how much comes at a time, and takes turns
- * among them piece by piece.
- *
- * A piece goes to the lane that is done with it soonest: (asked for + piece) / rate + latency. When
- * that lane's window is full, another one gets a piece only if it is done with it before the others
- * would have finished everything that is left without it; or the slowest lane would keep the end of
- * each message for itself.
+ * What is asked for over a lane is its load (lane_load.h): at most a window, which is what the lane
+ * carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every lane is kept busy, yet
+ * none has more than about a millisecond of work ahead of it, and a lane that becomes slow holds up
+ * little. A worker has a limit over all its peers: with many senders the receiver decides how much
+ * comes at a time, and takes turns among them piece by piece.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "msg.h"
-
-#define PIECE_MAX (256u << 10)
-#define WINDOW_MIN (64u << 10)
-#define SLACK 1e-3 /* s; a peer, or a kernel between, looks after its queues every so often */
+#include "stripe.h"
 
 /* ------------------------------------------------------------------ lanes */
 
-static double rate_of(struct weft_msg_ep *me, unsigned int lane)
+static struct weft_lane_load *load_of(struct weft_msg_ep *me, unsigned int lane)
 {
-	return weft_rate_get(&me->rndv[lane].rate, me->mw->worker->now);
-}
-
-static void set_window(struct weft_msg_ep *me, unsigned int i)
-{
-	struct weft_rndv_lane *l = &me->rndv[i];
-	uint32_t rtt = me->lanes[i].lep->rtt_ns;
-	double window;
-
-	if (rtt && (!l->min_rtt_ns || rtt < l->min_rtt_ns))
-		l->min_rtt_ns = rtt;
-	else
-		l->min_rtt_ns += l->min_rtt_ns >> 10; /* the way may have become longer */
-	window = rate_of(me, i) * (2e-9 * l->min_rtt_ns + 2 * me->lanes[i].latency + SLACK);
-	/* Compared as it is: the peer's numbers may be larger than any integer. */
-	if (window >= (double)me->mw->conf.rndv_window)
-		l->window = me->mw->conf.rndv_window;
-	else
-		l->window = window < WINDOW_MIN ? WINDOW_MIN : (uint64_t)window;
+	return &me->lanes[lane].load[WEFT_DIR_RX];
 }
 
 static size_t align_of(const struct weft_msg_ep *me, unsigned int lane)
@@ -82,19 +56,13 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
  * How much of [off, end) shall the lane be asked for at a time: whole frames, a quarter of its
  * window, but towards the end no more than its share of what is left.
  */
-static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, double share,
-		    uint64_t off, uint64_t end)
+static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t off,
+		    uint64_t end)
 {
-	uint64_t min = me->mw->conf.rndv_min_piece, len = me->rndv[lane].window / 4;
+	uint64_t min = me->mw->conf.rndv_min_piece;
 	uint64_t frame = native ? 1 : frame_of(me, lane), align = align_of(me, lane);
-	double part = share * (double)me->unasked;
+	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_RX, lane, me->unasked);
 
-	if (len > PIECE_MAX)
-		len = PIECE_MAX;
-	if ((double)len > part)
-		len = (uint64_t)part + 1;
-	if (len < min)
-		len = min;
 	len = (len + frame - 1) / frame * frame;
 	/* A rest that is not worth asking for by itself comes along. */
 	if (end - off <= len + min)
@@ -108,78 +76,42 @@ static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, doub
 	return len;
 }
 
-static bool has_room(const struct weft_rndv_lane *l, uint64_t len)
+/* Lanes whose window has no room for their next piece. */
+static uint32_t full_lanes(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end)
 {
-	return l->out == 0 || l->out + len <= l->window;
-}
+	uint32_t full = 0;
 
-struct pick {
-	double rates;  /* sum */
-	uint64_t out;  /* sum */
-	double best;   /* s, of the soonest lane, with room or without */
-	int lane;      /* it */
-	double room;   /* s, of the soonest lane with room */
-	int with_room; /* it */
-};
-
-static double done_in(const struct weft_msg_ep *me, unsigned int lane, uint64_t len, double rate)
-{
-	return (double)(me->rndv[lane].out + len) / rate + me->lanes[lane].latency;
-}
-
-static void look(struct weft_msg_ep *me, uint32_t mask, uint32_t native, uint64_t off, uint64_t end,
-		 struct pick *p)
-{
-	*p = (struct pick){.lane = -1, .with_room = -1};
-	for (uint32_t m = mask; m; m &= m - 1) {
+	for (uint32_t m = me->rndv_lanes; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
+		const struct weft_lane_load *l = load_of(me, i);
 
-		p->rates += rate_of(me, i);
-		p->out += me->rndv[i].out;
+		if (l->out && l->out + cut(me, i, native >> i & 1, off, end) > l->window)
+			full |= 1u << i;
 	}
-	for (uint32_t m = mask; m; m &= m - 1) {
-		unsigned int i = (unsigned int)__builtin_ctz(m);
-		double rate = me->rndv[i].rate.rate;
-		uint64_t len = cut(me, i, native >> i & 1, rate / p->rates, off, end);
-		double t = done_in(me, i, len, rate);
-
-		if (p->lane < 0 || t < p->best) {
-			p->lane = (int)i;
-			p->best = t;
-		}
-		if (has_room(&me->rndv[i], len) && (p->with_room < 0 || t < p->room)) {
-			p->with_room = (int)i;
-			p->room = t;
-		}
-	}
+	return full;
 }
 
 /* @return the lane that shall get the next piece now, or -1 */
-static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end,
-		     double *share)
+static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint64_t end)
 {
-	double others, without;
-	struct pick p;
+	const struct weft_pick p = {
+		.lanes = me->rndv_lanes,
+		.full = full_lanes(me, native, off, end),
+		.dir = WEFT_DIR_RX,
+		.len = me->mw->conf.rndv_min_piece,
+		.left = me->unasked,
+	};
 
-	look(me, me->rndv_lanes, native, off, end, &p);
-	if (p.with_room < 0)
-		return -1;
-	others = p.rates - me->rndv[p.with_room].rate.rate;
-	*share = me->rndv[p.with_room].rate.rate / p.rates;
-	if (p.with_room == p.lane || others <= 0)
-		return p.with_room;
-	without = (double)(p.out - me->rndv[p.with_room].out + me->unasked) / others;
-	return p.room <= without ? p.with_room : -1;
+	return weft_stripe_pick(me, &p);
 }
 
 size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		       size_t max)
 {
-	uint64_t len = me->rndv[lane].window / 4, align = align_of(me, lane);
+	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_TX, lane, rest);
+	uint64_t align = align_of(me, lane);
 
-	if (len > PIECE_MAX)
-		len = PIECE_MAX;
-	if (len < me->mw->conf.rndv_min_piece || rest <= len + me->mw->conf.rndv_min_piece)
+	if (rest <= len + me->mw->conf.rndv_min_piece)
 		len = rest;
 	if (len > max)
 		len = max;
@@ -224,12 +156,11 @@ static int send_pull(struct weft_fetch *f, unsigned int lane, uint64_t off, uint
 
 static void booked(struct weft_fetch *f, struct weft_ask *a)
 {
-	struct weft_rndv_lane *l = &f->me->rndv[a->lane];
-
 	TAILQ_INSERT_TAIL(&f->asks, a, link);
-	l->out += a->left;
+	a->given = f->me->mw->worker->now;
+	weft_load_give(load_of(f->me, a->lane), a->left, a->given);
 	f->me->mw->pull_out += a->left;
-	weft_rate_start(&l->rate);
+	f->me->last_lane[WEFT_DIR_RX] = a->lane;
 }
 
 /* In the worker's list of endpoints that may ask. */
@@ -248,35 +179,17 @@ static void unwant(struct weft_msg_ep *me)
 	me->fetching = false;
 }
 
-/* There is more to ask for than may be: the lanes could do more than they are given. */
-static void limited(struct weft_msg_ep *me)
-{
-	for (uint32_t m = me->rndv_lanes; m; m &= m - 1)
-		weft_rate_limited(&me->rndv[__builtin_ctz(m)].rate);
-}
-
-/* Bytes of an ask have come, or will not. */
-static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes)
-{
-	f->me->rndv[a->lane].out -= bytes;
-	f->me->mw->pull_out -= bytes;
-	a->left -= bytes;
-}
-
-/* And the lane is measured by them. */
-static void came(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes)
+/* Bytes of an ask have come, which measures the lane, or (not @good) will not. */
+static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, bool good)
 {
 	struct weft_msg_ep *me = f->me;
-	struct weft_rndv_lane *l = &me->rndv[a->lane];
-	uint64_t now = me->mw->worker->now;
-	bool changed = weft_rate_add(&l->rate, bytes, now);
 
-	unbook(f, a, bytes);
-	if (l->out == 0)
-		changed |= weft_rate_stop(&l->rate, now);
-	if (changed && me->up && (me->lanes_up & 1u << a->lane))
-		set_window(me, a->lane);
-	want(me);
+	if (weft_load_done(load_of(me, a->lane), bytes, good, a->given, me->mw->worker->now))
+		weft_lane_rated(me, a->lane, WEFT_DIR_RX);
+	me->mw->pull_out -= bytes;
+	a->left -= bytes;
+	if (good)
+		want(me);
 }
 
 static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
@@ -326,7 +239,6 @@ static int ask_one(struct weft_msg_ep *me)
 	struct weft_fetch *f = TAILQ_FIRST(&me->fetches);
 	uint64_t off, end, len;
 	struct weft_ask *a;
-	double share = 1;
 	int lane;
 
 	if (!f || !me->up)
@@ -334,7 +246,7 @@ static int ask_one(struct weft_msg_ep *me)
 	if (!STAILQ_EMPTY(&me->ctl))
 		return -EAGAIN; /* what waits for room goes first */
 	off = next_range(f, &end);
-	lane = pick_lane(me, native_of(f), off, end, &share);
+	lane = pick_lane(me, native_of(f), off, end);
 	if (lane < 0)
 		return 0;
 	a = ask_new(me->mw);
@@ -342,7 +254,7 @@ static int ask_one(struct weft_msg_ep *me)
 		return -EAGAIN;
 	*a = (struct weft_ask){.fetch = f, .offset = off, .lane = (uint8_t)lane};
 	a->native = native_of(f) >> lane & 1;
-	len = cut(me, (unsigned int)lane, a->native, share, off, end);
+	len = cut(me, (unsigned int)lane, a->native, off, end);
 	a->end = off + len;
 	a->left = len;
 	if (ask(f, a)) {
@@ -366,19 +278,14 @@ unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 	while ((me = TAILQ_FIRST(&mw->fetching)) && me != stuck) {
 		int rc;
 
-		if (mw->pull_out >= mw->conf.rndv_limit) {
-			TAILQ_FOREACH(me, &mw->fetching, fetching_link)
-				limited(me);
+		if (mw->pull_out >= mw->conf.rndv_limit)
 			break;
-		}
 		unwant(me);
 		rc = ask_one(me);
 		if (rc > 0) {
 			n++;
 			stuck = NULL;
 			want(me);
-			if (!me->fetching)
-				limited(me);
 		} else if (rc < 0) {
 			/* Tried again at the next progress; meanwhile others. */
 			want(me);
@@ -421,7 +328,7 @@ void weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
 	struct weft_ask *a = find_ask(f, off, len);
 
-	came(f, a, len);
+	unbook(f, a, len, true);
 	if (a->left)
 		return;
 	TAILQ_REMOVE(&f->asks, a, link);
@@ -434,11 +341,11 @@ void weft_rndv_pull_read(struct weft_ask *a, bool good)
 
 	TAILQ_REMOVE(&f->asks, a, link);
 	if (good) {
-		came(f, a, a->left);
+		unbook(f, a, a->left, true);
 		weft_rndv_ask_free(f->me->mw, a);
 		return;
 	}
-	unbook(f, a, a->left);
+	unbook(f, a, a->left, false);
 	if (f->over) {
 		weft_rndv_ask_free(f->me->mw, a);
 		return;
@@ -472,7 +379,7 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 		next = TAILQ_NEXT(a, link);
 		if (a->native)
 			continue;
-		unbook(f, a, a->left);
+		unbook(f, a, a->left, false);
 		TAILQ_REMOVE(&f->asks, a, link);
 		weft_rndv_ask_free(me->mw, a);
 	}
@@ -492,10 +399,8 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 
-		/* What is known of a lane stays when another one comes. */
-		if (me->rndv[i].rate.nominal == 0)
-			weft_rate_init(&me->rndv[i].rate, 1.0 / me->lanes[i].per_byte);
-		set_window(me, i);
+		weft_lane_rated(me, i, WEFT_DIR_TX);
+		weft_lane_rated(me, i, WEFT_DIR_RX);
 	}
 	weft_rndv_send_ep_lanes(me);
 	want(me);
@@ -512,19 +417,19 @@ void weft_rndv_worker_init(struct weft_msg_worker *mw)
 	TAILQ_INIT(&mw->free_asks);
 	TAILQ_INIT(&mw->free_fetches);
 	TAILQ_INIT(&mw->fetching);
-	SLIST_INIT(&mw->free_puts);
+	SLIST_INIT(&mw->free_natives);
 }
 
 void weft_rndv_worker_fini(struct weft_msg_worker *mw)
 {
 	struct weft_fetch *f;
-	struct weft_put *put;
+	struct weft_native *n;
 	struct weft_pull *p;
 	struct weft_ask *a;
 
-	while ((put = SLIST_FIRST(&mw->free_puts))) {
-		SLIST_REMOVE_HEAD(&mw->free_puts, link);
-		free(put);
+	while ((n = SLIST_FIRST(&mw->free_natives))) {
+		SLIST_REMOVE_HEAD(&mw->free_natives, link);
+		free(n);
 	}
 	while ((f = TAILQ_FIRST(&mw->free_fetches))) {
 		TAILQ_REMOVE(&mw->free_fetches, f, link);

@@ -15,6 +15,7 @@
 #include "mem.h"
 #include "msg.h"
 #include "regcache.h"
+#include "stripe.h"
 
 /* ------------------------------------------------------------------ offer */
 
@@ -295,16 +296,6 @@ unsigned int weft_rndv_serve(struct weft_msg_ep *me)
 
 /* ------------------------------------------------------------------ native writes */
 
-static struct weft_put *put_new(struct weft_msg_worker *mw)
-{
-	struct weft_put *p = SLIST_FIRST(&mw->free_puts);
-
-	if (!p)
-		return malloc(sizeof(*p));
-	SLIST_REMOVE_HEAD(&mw->free_puts, link);
-	return p;
-}
-
 /* It could not be written: send it. */
 static void put_again(struct weft_request *req, unsigned int lane, uint64_t off, uint64_t len)
 {
@@ -327,7 +318,7 @@ static void put_again(struct weft_request *req, unsigned int lane, uint64_t off,
 
 static void put_done(struct weft_lane_comp *comp, int status)
 {
-	struct weft_put *p = container_of(comp, struct weft_put, comp);
+	struct weft_native *p = container_of(comp, struct weft_native, comp);
 	struct weft_request *req = p->req;
 	struct weft_msg_ep *me = req->me;
 	struct weft_wire_put_done done = {
@@ -339,9 +330,7 @@ static void put_done(struct weft_lane_comp *comp, int status)
 	unsigned int lane = p->lane;
 
 	weft_msg_ep_hold(me);
-	me->rndv[lane].put_out -= p->length;
-	SLIST_INSERT_HEAD(&me->mw->free_puts, p, link);
-	req->send.zcopies--;
+	weft_native_over(p, status);
 	/* Only while the receiver waits for it; the endpoint's end, or ATS, has settled it else. */
 	if (!me->failed && (req->flags & WEFT_REQ_WAIT_ACK) && req->status == WEFT_INPROGRESS) {
 		if (status)
@@ -358,38 +347,33 @@ static void put_done(struct weft_lane_comp *comp, int status)
 static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	const struct weft_msg_lane *l = &req->me->lanes[lane];
-	struct weft_rndv_lane *rl = &req->me->rndv[lane];
 	struct weft_rndv_offer *to = req->send.put;
-	struct weft_put *p;
+	struct weft_native *p;
 	struct iovec iov;
 	int rc;
 
-	if (rl->put_out && rl->put_out + rest > rl->window)
-		rest = rl->put_out < rl->window ? rl->window - rl->put_out : 0;
-	if (rest < req->mw->conf.rndv_min_piece && rest < req->send.end - off)
+	rest = weft_load_room(&l->load[WEFT_DIR_TX], rest, req->mw->conf.rndv_min_piece);
+	if (rest == 0)
 		return -EAGAIN;
-	p = put_new(req->mw);
+	p = weft_native_new(req, lane, WEFT_DIR_TX);
 	if (!p)
 		return -EAGAIN;
 	iov.iov_base = req->dt.buf + off;
 	iov.iov_len = weft_rndv_piece(req->me, lane, off, rest, l->max_put);
-	*p = (struct weft_put){.comp.done = put_done, .req = req, .offset = off};
-	p->length = iov.iov_len;
-	p->lane = (uint8_t)lane;
+	p->comp.done = put_done;
 	rc = l->lep->ops->put_zcopy(l->lep, &iov, 1, weft_mem_lane_of(req->send.mem, l->lep->iface),
 				    to->offset + off, to->key[lane], &p->comp);
 	if (rc) {
-		SLIST_INSERT_HEAD(&req->mw->free_puts, p, link);
+		weft_native_drop(p);
 		if (rc != -EAGAIN) {
 			to->lanes &= ~(1u << lane);
 			req->mw->count.native_failed++;
 		}
 		return -EAGAIN;
 	}
+	weft_native_given(p, off, iov.iov_len);
 	weft_lane_wrote(req->me, lane, iov.iov_len);
-	req->send.zcopies++;
 	req->mw->count.puts++;
-	rl->put_out += iov.iov_len;
 	return (ssize_t)iov.iov_len;
 }
 
@@ -416,34 +400,16 @@ static void read_put_keys(struct weft_request *req, const void *records, size_t 
 
 /* ------------------------------------------------------------------ RTR, ATS */
 
+static ssize_t data_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+{
+	if (req->send.put && (req->send.put->lanes & 1u << lane))
+		return put_piece(req, lane, off, rest);
+	return send_piece(req, lane, off, rest);
+}
+
 int weft_rndv_data_progress(struct weft_request *req)
 {
-	struct weft_msg_ep *me = req->me;
-	uint32_t mask = me->rndv_lanes;
-	float limit = WEFT_TX_NO_LIMIT;
-
-	while (req->send.offset < req->send.end) {
-		size_t off = req->send.offset, rest = req->send.end - off;
-		size_t look = rest < 4096 ? rest : 4096;
-		int lane = weft_tx_pick(me, mask, look, limit);
-		ssize_t rc;
-
-		if (lane < 0)
-			return -EAGAIN;
-		if (req->send.put && (req->send.put->lanes & 1u << lane))
-			rc = put_piece(req, (unsigned int)lane, off, rest);
-		else
-			rc = send_piece(req, (unsigned int)lane, off, rest);
-		if (rc == -EAGAIN) {
-			limit = weft_tx_limit(me, lane, look, limit);
-			mask &= ~(1u << lane);
-		} else if (rc < 0) {
-			return (int)rc;
-		} else {
-			req->send.offset += (size_t)rc;
-		}
-	}
-	return 0;
+	return weft_stripe(req, req->me->rndv_lanes, WEFT_DIR_TX, req->send.end, data_piece);
 }
 
 void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr, size_t length)

@@ -107,6 +107,20 @@ enum mock_verdict {
 void mock_set_filter(enum mock_verdict (*filter)(const struct mock_msg_view *msg, void *arg),
 		     void *arg);
 
+/* ------------------------------------------------------------------ devices as they are */
+
+/**
+ * What the device behind @p iface really does, whatever it states: @p rate bytes/s, native reads,
+ * native writes and messages each one after the other, then @p lag_ns on the way.
+ * What native operations end is seen at multiples of @p burst_ns (0 = any time). @p rate 0 = at the
+ * next progress (default).
+ */
+void mock_set_speed(struct weft_lane_iface *iface, double rate, uint64_t lag_ns, uint64_t burst_ns);
+/** It does nothing for @p ns; what is under way ends so much later. */
+void mock_stall(struct weft_lane_iface *iface, uint64_t ns);
+/** Bytes of native reads and writes and of messages that @p iface has been given. */
+uint64_t mock_moved(const struct weft_lane_iface *iface);
+
 /* ------------------------------------------------------------------ no room */
 
 /**

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock_link.h
- * Two more mock drivers, in the manner of RoCE's RC and UD, beside the one of mock_lane.h and on its
+ * Two more mock drivers, in the manner of RoCE's RC and UD, beside the one of mock_lane.h and on
+ * its
  * virtual time:
  *
  *	mlink   lanes that connect to an endpoint (WEFT_LANE_F_TO_EP). Reliable. What is sent to an
@@ -10,7 +11,8 @@
  *	mctl    a control channel (WEFT_LANE_F_CONTROL): datagrams that are lost, doubled and
  *	        reordered, from the seed.
  *
- * Options: net=N (as in mock_lane.h), dev=NAME, dom=NAME, bw=, lat=, short=, bcopy=, zcopy=, and for
+ * Options: net=N (as in mock_lane.h), dev=NAME, dom=NAME, bw=, lat=, short=, bcopy=, zcopy=, and
+ * for
  * mlink eplen=N (bytes of an endpoint address, default 12), maxep=N (ep_create() fails beyond).
  */
 #ifndef WEFT_TEST_MOCK_LINK_H
@@ -29,7 +31,10 @@ unsigned int mlink_num_leps(void);     /**< of both drivers */
 unsigned int mlink_num_messages(void); /**< under way */
 unsigned int mlink_num_mems(void);
 
-/** Datagrams: lost, delivered twice (the second one up to 50 ms later), delayed by up to 5 ms; in permille. */
+/**
+ * Datagrams: lost, delivered twice (the second one up to 50 ms later), delayed by up to 5 ms; in
+ * permille.
+ */
 void mctl_set_faults(unsigned int loss, unsigned int twice, unsigned int late);
 uint64_t mctl_sent(void);
 

@@ -71,6 +71,7 @@ static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int 
 	r->len = len;
 	r->write = write;
 	r->comp = comp;
+	r->due = mock_due(f, write ? MOCK_WRITE : MOCK_READ, len);
 	f->tx++;
 	mock_net.native++;
 	TAILQ_INSERT_TAIL(&f->rmas, r, entry);
@@ -123,7 +124,8 @@ void mock_run_rmas(struct mock_iface *f)
 {
 	struct mock_rma *r;
 
-	while (!f->held && !mock_net.held && !f->muted && (r = TAILQ_FIRST(&f->rmas)) != NULL) {
+	while (!f->held && !mock_net.held && !f->muted && (r = TAILQ_FIRST(&f->rmas)) != NULL &&
+	       r->due <= mock_now) {
 		TAILQ_REMOVE(&f->rmas, r, entry);
 		mock_comp_due(r->lep, r->comp, rma_do(r));
 		free(r);

@@ -72,7 +72,8 @@ void mock_enqueue(struct mock_lep *from, struct mock_lep *to, uint8_t am_id, con
 	assert_non_null(m);
 	*m = (struct mock_msg){
 		.from = from, .to = to, .comp = comp, .am_id = am_id, .length = length};
-	m->ready = mock_now + (src != NULL && src->delay ? src->delay : mock_net.delay);
+	m->ready = (src != NULL ? mock_due(src, MOCK_MESSAGE, length) : mock_now) +
+		   (src != NULL && src->delay ? src->delay : mock_net.delay);
 	m->data = malloc(length > 0 ? length : 1);
 	assert_non_null(m->data);
 	memcpy(m->data, data, length);

@@ -82,6 +82,7 @@ struct mock_rma {
 	size_t len;
 	uint64_t offset, key;
 	bool write;
+	uint64_t due; /* not before */
 	struct weft_lane_comp *comp;
 };
 
@@ -102,6 +103,10 @@ struct mock_iface {
 	STAILQ_HEAD(, mock_done) done;
 	TAILQ_HEAD(, mock_rma) rmas;
 	struct mock_lep *zombies; /* by peer */
+	/* mock_set_speed() */
+	double speed;
+	uint64_t lag, burst, moved;
+	uint64_t busy[3]; /* until when: reads, writes, messages */
 	bool in_progress;
 	uint64_t tx, rx;
 };
@@ -164,6 +169,11 @@ static inline struct mock_iface *iface_of(const struct mock_lep *lep)
 }
 
 uint64_t mock_rnd(void);
+
+/* mock_speed.c */
+enum mock_kind { MOCK_READ, MOCK_WRITE, MOCK_MESSAGE };
+/** The iface is given @p len bytes. @return when they are done */
+uint64_t mock_due(struct mock_iface *f, enum mock_kind kind, size_t len);
 
 /* mock_msg.c */
 void mock_msg_free(struct mock_msg *m);

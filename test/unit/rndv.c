@@ -53,8 +53,8 @@ static void what_is_asked_for_is_bounded_per_lane_and_per_worker(void **state)
 		uint64_t out = 0;
 
 		for (int i = 0; i < 2; i++) {
-			out += p.ep[1].msg->rndv[i].out;
-			assert_true(p.ep[1].msg->rndv[i].out <= 5000);
+			out += p.ep[1].msg->lanes[i].load[WEFT_DIR_RX].out;
+			assert_true(p.ep[1].msg->lanes[i].load[WEFT_DIR_RX].out <= 5000);
 		}
 		assert_int_equal(out, mw_of(&p, 1)->pull_out);
 		assert_true(out < 8000 + 5000); /* the last piece may cross the limit */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Measured rates: what a lane delivers while it has work. */
+/* Measured rates: what a lane delivers while it has work; and what it has outstanding. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "lane_load.h"
 #include "rate.h"
 
 #define MS 1000000ull
@@ -147,6 +148,107 @@ static void a_dead_lane_keeps_a_floor_and_time_may_stand_still(void **state)
 	assert_true(weft_rate_get(&r, 0) > 0);
 }
 
+static void what_comes_in_one_look_says_nothing_of_its_time(void **state)
+{
+	struct weft_rate r;
+	uint64_t t = SEC;
+
+	(void)state;
+	weft_rate_init(&r, 1e8);
+	/* Nobody looked for 5 ms: eight pieces at once, then none for 2 ms. */
+	for (int i = 0; i < 20; i++) {
+		weft_rate_start(&r);
+		t += 5 * MS;
+		for (int k = 0; k < 8; k++)
+			weft_rate_add(&r, 100000, t);
+		t += 2 * MS;
+		weft_rate_add(&r, 200000, t);
+		weft_rate_pause(&r, t);
+	}
+	assert_true(r.rate > 0.9e8 && r.rate < 1.1e8);
+}
+
+static void short_work_is_measured_when_there_is_enough_of_it(void **state)
+{
+	struct weft_rate r;
+	uint64_t t = SEC;
+
+	(void)state;
+	weft_rate_init(&r, 1.25e10);
+	for (int i = 0; i < 1000; i++) {
+		weft_rate_start(&r);
+		t += MS / 10;
+		weft_rate_add(&r, 50000, t);
+		weft_rate_add(&r, 50000, t + MS / 20); /* 1 GB/s */
+		weft_rate_pause(&r, t + MS / 20);
+		t += 3 * MS;
+	}
+	assert_true(r.rate > 0.9e9 && r.rate < 1.5e9);
+}
+
+/* Two pieces, @p gap ns apart, the second of which is done @p gap ns behind the first. */
+static void two_pieces(struct weft_lane_load *l, uint64_t *t, uint64_t given_before, uint64_t gap)
+{
+	uint64_t second;
+
+	weft_load_give(l, 100000, *t);
+	*t += gap;
+	second = *t - given_before;
+	weft_load_give(l, 100000, second);
+	weft_load_done(l, 100000, true, l->since, *t);
+	*t += gap;
+	weft_load_done(l, 100000, true, second, *t);
+	assert_int_equal(l->out, 0);
+	*t += MS;
+}
+
+static void a_lane_that_waits_for_work_on_its_way_is_not_slow(void **state)
+{
+	struct weft_lane_load l = {0};
+	uint64_t t = SEC;
+
+	(void)state;
+	weft_load_init(&l, 1e-9f, 100e-6f); /* 1 GB/s, 200 us there and back */
+	for (int i = 0; i < 50; i++)
+		two_pieces(&l, &t, 100000, MS); /* 100 us before the first was done */
+	assert_true(l.rate.rate == l.rate.nominal);
+	for (int i = 0; i < 50; i++)
+		two_pieces(&l, &t, 300000, MS);
+	assert_true(l.rate.rate < 1.2e8);
+}
+
+static void a_load_has_room_up_to_its_window(void **state)
+{
+	struct weft_lane_load l = {0};
+
+	(void)state;
+	weft_load_init(&l, 1e-8f, 1e-6f); /* 100 MB/s, of which 1 ms are 100 kB */
+	weft_load_set_window(&l, 2000, 1 << 20, SEC);
+	assert_in_range(l.window, 100000, 101000);
+	assert_int_equal(weft_load_room(&l, 500000, 16384), 500000); /* idle: whatever it is */
+	weft_load_give(&l, 60000, SEC);
+	assert_in_range(weft_load_room(&l, 500000, 16384), 40000, 41000);
+	weft_load_give(&l, 30000, SEC);
+	assert_int_equal(weft_load_room(&l, 500000, 16384), 0);
+	assert_int_equal(weft_load_room(&l, 8, 16384), 8);
+	weft_load_set_window(&l, 2000, 1000, SEC);
+	assert_int_equal(weft_load_room(&l, 8, 16384), 0);
+}
+
+static void what_should_have_been_done_long_ago_makes_a_lane_late(void **state)
+{
+	struct weft_lane_load l = {0};
+
+	(void)state;
+	weft_load_init(&l, 1e-8f, 1e-6f);
+	weft_load_give(&l, 100000, SEC);
+	assert_true(weft_load_stall(&l, SEC) == 0);
+	assert_true(weft_load_stall(&l, SEC + 2 * MS) == 0); /* 1 ms, and as much of slack */
+	assert_true(weft_load_stall(&l, SEC + 12 * MS) > 9.9e-3f);
+	weft_load_done(&l, 50000, true, SEC, SEC + 12 * MS);
+	assert_true(weft_load_stall(&l, SEC + 13 * MS) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +260,11 @@ int main(void)
 		cmocka_unit_test(a_peer_that_pauses_has_not_become_slow),
 		cmocka_unit_test(an_old_measurement_drifts_back_to_the_claim),
 		cmocka_unit_test(a_dead_lane_keeps_a_floor_and_time_may_stand_still),
+		cmocka_unit_test(what_comes_in_one_look_says_nothing_of_its_time),
+		cmocka_unit_test(short_work_is_measured_when_there_is_enough_of_it),
+		cmocka_unit_test(a_lane_that_waits_for_work_on_its_way_is_not_slow),
+		cmocka_unit_test(a_load_has_room_up_to_its_window),
+		cmocka_unit_test(what_should_have_been_done_long_ago_makes_a_lane_late),
 	};
 
 	return cmocka_run_group_tests_name("rates", tests, NULL, NULL);
