@@ -92,6 +92,18 @@ new_pair() {
 	done
 }
 
+# stretch N: a bound in time for a quiet machine, for this one: as many times as long as there are
+# processes for each core that want to run.
+stretch() {
+	local load running cores
+	cores=$(nproc)
+	read -r load _ _ running _ </proc/loadavg
+	load=$((${load%.*} + 1))
+	running=${running%/*}
+	[ "$running" -gt $load ] || running=$load
+	echo $(($1 * (running > cores ? (running + cores - 1) / cores : 1)))
+}
+
 # until_said FILE PATTERN [PID]: waits for such a line in a file, as long as the process lives.
 until_said() {
 	local i
