@@ -44,20 +44,23 @@ void raw_timer_arm(struct raw_conn *c)
 	raw_deadline_et(c->iface, c->timer);
 }
 
-static inline void slot_free(struct raw_iface *iface, struct raw_slot *slot, unsigned int lcore)
+static inline void slot_free(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
 {
+	struct raw_iface *iface = c->iface;
 	struct raw_zc *zc;
 
-	iface->tx_held--;
-	if (unlikely(slot->m->nb_segs > 1)) {
-		iface->hdr_held -= slot->m->nb_segs;
-		zc = raw_zc_of(slot->m);
-		raw_mbuf_free(slot->m, lcore);
-		raw_zc_slot_freed(iface, zc);
-	} else {
-		raw_mbuf_free(slot->m, lcore);
+	if (unlikely(slot->taken_back)) {
+		raw_copy_free(iface, slot->copy);
+		slot->copy = NULL;
+		return;
 	}
-	slot->m = NULL;
+	if (likely(slot->m->nb_segs == 1)) {
+		raw_slot_release(c, slot, lcore);
+		return;
+	}
+	zc = raw_zc_of(slot->m);
+	raw_slot_release(c, slot, lcore);
+	raw_zc_slot_freed(iface, zc);
 }
 
 static inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
@@ -70,7 +73,7 @@ static inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->et);
 	c->inflight -= slot->bytes;
 	c->base.queued -= slot->payload;
-	slot_free(iface, slot, iface->lcore);
+	slot_free(c, slot, iface->lcore);
 }
 
 static void take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
@@ -150,7 +153,12 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	if (hdr->ts_hold != weft_le16(WEFT_FRAME_NO_ECHO))
 		take_sample(c, hdr);
 	c->backoff = 0;
-	c->acked_at = c->iface->lt;
+	if (weft_seq_diff(c->snd_una, c->round_end) >= 0) {
+		c->round_at = c->iface->lt;
+		c->round_end = c->snd_una + RTE_MIN(RAW_ROUND, c->snd_next - c->snd_una);
+	}
+	if (unlikely(c->win_frames < c->win_whole))
+		raw_share_acked(c, acked);
 	c->tail_probed = false;
 	c->ack_asked = false;
 	c->base.tx_room = true;
@@ -244,28 +252,33 @@ int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint1
 	struct raw_iface *iface = c->iface;
 	struct raw_slot *slot = raw_slot(c, seq);
 	struct weft_frame_hdr *hdr;
-	struct rte_mbuf *copy;
+	struct rte_mbuf *m = slot->m;
 
 	if (raw_txq_space(iface) == 0)
 		return -EAGAIN;
-	if (held_by_port(slot->m)) {
-		copy = copy_frame(iface, slot->m);
-		if (copy == NULL) {
-			raw_count(iface, RAW_TX_NO_BUFFER);
-			return -EAGAIN;
+	if (slot->taken_back) {
+		/* It goes out and is not kept: the copy in memory stays until it is acknowledged. */
+		m = raw_copy_frame(iface, slot->copy);
+	} else if (held_by_port(slot->m)) {
+		m = copy_frame(iface, slot->m);
+		if (m != NULL) {
+			raw_count(iface, RAW_TX_RETX_COPY);
+			rte_pktmbuf_free(slot->m);
+			slot->m = m;
 		}
-		raw_count(iface, RAW_TX_RETX_COPY);
-		rte_pktmbuf_free(slot->m);
-		slot->m = copy;
+	}
+	if (m == NULL) {
+		raw_count(iface, RAW_TX_NO_BUFFER);
+		return -EAGAIN;
 	}
 	/* Another path, if there is one: whatever ate the frame may eat it again. */
 	if (++slot->path >= c->paths)
 		slot->path = 0;
-	hdr = raw_hdr(c, slot->m);
+	hdr = raw_hdr(c, m);
 	flags |= weft_le16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_le16((uint16_t)(flags | WEFT_FRAME_F_RETX));
 	raw_stamp(c, hdr, slot->path);
-	raw_finish(c, slot->m, slot->bytes, slot->path);
+	raw_finish(c, m, slot->bytes, slot->path);
 	slot->order = c->path[slot->path].order++;
 	slot->sent = iface->et;
 	if (slot->tries < UINT8_MAX)
@@ -273,8 +286,9 @@ int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint1
 	c->path[slot->path].retransmits++;
 	c->base.retransmits++;
 	raw_count(iface, why);
-	raw_ref_chain(slot->m);
-	raw_txq_push(iface, slot->m);
+	if (!slot->taken_back)
+		raw_ref_chain(m);
+	raw_txq_push(iface, m);
 	return 0;
 }
 
@@ -311,6 +325,7 @@ void raw_timer_fire(struct raw_conn *c)
 			c->backoff++;
 			c->pings++;
 		}
+		raw_share_stalled(c);
 	}
 	raw_timer_arm(c);
 }
@@ -324,13 +339,14 @@ void raw_slots_release(struct raw_conn *c)
 		c->open = NULL;
 	}
 	c->open_room = 0;
+	raw_share_forget(c);
 	c->timer = 0;
 	c->loss_timer = 0;
 	c->inflight = 0;
 	c->base.queued = 0;
 	for (; c->slots != NULL && c->snd_una != c->snd_next; c->snd_una++) {
 		if (raw_slot(c, c->snd_una)->m != NULL)
-			slot_free(c->iface, raw_slot(c, c->snd_una), rte_lcore_id());
+			slot_free(c, raw_slot(c, c->snd_una), rte_lcore_id());
 	}
 	/* What is left of the connection waits for seconds, and there may be hundreds of them. */
 	free(c->slots);

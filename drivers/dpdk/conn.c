@@ -144,6 +144,7 @@ static int make_window(struct raw_conn *c)
 	c->win_bytes = iface->conf.window != 0
 			       ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
 			       : RAW_WIN_BYTES;
+	c->win_whole = c->win_frames;
 	while (slots < c->win_frames)
 		slots *= 2;
 	c->slots = calloc(slots, sizeof(*c->slots));

@@ -114,6 +114,8 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	iface->full_bursts = 0;
 	if (unlikely(iface->et >= iface->next_et || iface->lt >= iface->next_lt))
 		raw_timers(iface);
+	if (unlikely(iface->pressed))
+		raw_share_take_back(iface);
 acks:
 	if (!STAILQ_EMPTY(&iface->ack_list) && (iface->acks_now || iface->et >= iface->acks_due))
 		raw_acks(iface);
@@ -185,6 +187,7 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 		cb(counter_name[i], iface->counter[i], arg);
 	cb("rx.kept", iface->kept, arg);
 	cb("tx.held", iface->tx_held, arg);
+	cb("tx.taken_back_bytes", iface->taken_back, arg);
 	cb("conn.count", iface->conn_count, arg);
 	TAILQ_FOREACH(c, &iface->conns, link) {
 		for (unsigned int i = 0; i < c->paths && c->state == RAW_UP; i++) {
@@ -295,8 +298,10 @@ static void share_buffers(struct raw_iface *iface)
 		 rest = size - ring;
 
 	iface->tx_held_max = RTE_MAX(rest / 2, 1u);
+	iface->tx_held_hard = RTE_MAX(rest / 4 * 3, 1u);
 	iface->keep_max = rest / 4;
 	iface->hdr_held_max = port->hdr_pool->size / 2;
+	raw_share_init(iface);
 }
 
 static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why,

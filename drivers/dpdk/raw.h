@@ -64,6 +64,7 @@
 #define RAW_HALF_OPEN_NS 5000000000ull
 #define RAW_TIME_WAIT_NS 2000000000ull
 #define RAW_BYE_GRACE 2000000ull
+#define RAW_ROUND 8u /* frames of which one must not stay unacknowledged for the peer's timeout */
 #define RAW_RESET_GAP 100000ull /* between two RESETs: strangers can't make us loud */
 #define RAW_ROOM_MIN 64u        /* an open frame with less room than this is full */
 #define RAW_TMPL 96u            /* encapsulation + lane header, rounded up for the copy */
@@ -88,15 +89,21 @@ enum raw_state {
 
 enum raw_ack { RAW_ACK_NONE, RAW_ACK_DELAYED, RAW_ACK_NOW };
 
+struct raw_copy;
+
 /* A frame that was sent and is not acknowledged. */
 struct raw_slot {
-	struct rte_mbuf *m; /* NULL = acknowledged */
-	uint64_t sent;      /* et of the last transmission */
-	uint32_t order;     /* of it, on its path */
-	uint32_t payload;   /* message bytes, for lep->queued */
-	uint16_t bytes;     /* lane bytes, for the window */
+	union {
+		struct rte_mbuf *m;    /* NULL = acknowledged */
+		struct raw_copy *copy; /* taken_back: see share.c */
+	};
+	uint64_t sent;    /* et of the last transmission */
+	uint32_t order;   /* of it, on its path */
+	uint32_t payload; /* message bytes, for lep->queued */
+	uint16_t bytes;   /* lane bytes, for the window */
 	uint8_t path;
 	uint8_t tries;
+	bool taken_back;
 };
 
 /*
@@ -169,8 +176,8 @@ struct raw_conn {
 	bool tail_probed;
 	bool on_tx_list;
 	uint64_t timer; /* et of tail probe or RTO; 0 = nothing outstanding */
-	/* lt of the last new acknowledgement, or of the first frame outstanding since */
-	uint64_t acked_at;
+	/* lt since when all before round_end are wanted, of which one at least is not acknowledged */
+	uint64_t round_at;
 
 	/* Line 2: receiving a frame. */
 	uint64_t seen __rte_cache_aligned; /* lt of the last valid frame */
@@ -196,8 +203,14 @@ struct raw_conn {
 	uint32_t room;       /* bytes for messages in a frame */
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];
 
+	uint32_t round_end;
+	uint32_t hdr_held; /* small buffers in its zero-copy frames */
+
 	/* Cold. */
 	struct raw_iface *iface;
+	uint32_t win_whole;               /* win_frames of a peer that acknowledges */
+	uint32_t take_next;               /* stalled: frames before this one have been taken back */
+	TAILQ_ENTRY(raw_conn) stall_link; /* while win_frames < win_whole */
 	uint32_t id, token;               /* ours */
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t remote_worker, remote_iface;
@@ -259,12 +272,14 @@ struct raw_iface {
 	} stale[RAW_STALE]; /* how stale, by timestamp */
 	struct raw_ref *refs;
 	uint32_t refs_len;
-	uint32_t kept, keep_max;       /* receive buffers held by the protocol layer */
-	struct rte_mbuf *in_hand;      /* its messages are being delivered */
-	uint32_t in_hand_back;         /* so often it was given back meanwhile */
-	uint32_t tx_held, tx_held_max; /* frame buffers held until acknowledged */
+	uint32_t kept, keep_max;  /* receive buffers held by the protocol layer */
+	struct rte_mbuf *in_hand; /* its messages are being delivered */
+	uint32_t in_hand_back;    /* so often it was given back meanwhile */
+	/* Frame buffers held until acknowledged: what share.c shares out, and what the least share may come to. */
+	uint32_t tx_held, tx_held_max, tx_held_hard;
 	/* small buffers in zero-copy frames: acknowledgements need some too */
 	uint32_t hdr_held, hdr_held_max;
+	bool pressed; /* somebody was refused a buffer since the last progress() */
 	weft_lane_recv_cb recv;
 	void *cb_arg;
 	STAILQ_HEAD(, raw_conn) tx_list;  /* have an open frame */
@@ -299,6 +314,9 @@ struct raw_iface {
 	uint64_t zc_ask_at; /* now; when it is asked again */
 	void *zc_chunks;
 	TAILQ_HEAD(, raw_conn) conns;
+	TAILQ_HEAD(, raw_conn) stalled;
+	uint64_t taken_back; /* bytes of heap, and their bound */
+	uint64_t taken_back_max;
 	uint32_t conn_count, half_open, time_wait;
 	uint32_t free_hint;
 	uint32_t generation;
@@ -371,6 +389,37 @@ static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
 void raw_txq_flush(struct raw_iface *iface);
 void raw_txq_drop(struct raw_iface *iface);
 
+/* ---- share.c: buffers that connections share */
+
+/* A connection may hold so many frames whatever the others hold. */
+#define RAW_SHARE_MIN 8u
+#define RAW_STALL_NS 10000000ull
+
+/*
+ * May a connection with @p mine frames outstanding hold one more? Half of what is free is the most for each, so something
+ * is always left for whoever comes; the least share is everybody's.
+ */
+static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
+{
+	uint32_t held = iface->tx_held;
+
+	if (likely(held < iface->tx_held_max && mine < (iface->tx_held_max - held) / 2))
+		return true;
+	if (mine < RAW_SHARE_MIN && held < iface->tx_held_hard)
+		return true;
+	iface->pressed = true;
+	return false;
+}
+
+bool raw_share_hdrs(struct raw_conn *c, uint32_t n);
+void raw_share_init(struct raw_iface *iface);
+void raw_share_stalled(struct raw_conn *c);
+void raw_share_acked(struct raw_conn *c, unsigned int acked);
+void raw_share_forget(struct raw_conn *c);
+void raw_share_take_back(struct raw_iface *iface);
+void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy);
+struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy);
+
 /* ---- frame.c: building frames */
 
 /* One reference more for the queue, on every segment. */
@@ -391,6 +440,20 @@ static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 		return;
 	}
 	rte_mempool_generic_put(m->pool, &obj, 1, rte_mempool_default_cache(m->pool, lcore));
+}
+
+/* The buffers of a frame go back, and the connection's share with them. */
+static inline void raw_slot_release(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
+{
+	struct raw_iface *iface = c->iface;
+
+	iface->tx_held--;
+	if (unlikely(slot->m->nb_segs > 1)) {
+		iface->hdr_held -= slot->m->nb_segs;
+		c->hdr_held -= slot->m->nb_segs;
+	}
+	raw_mbuf_free(slot->m, lcore);
+	slot->m = NULL;
 }
 
 void raw_conn_template(struct raw_conn *c);

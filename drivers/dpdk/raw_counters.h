@@ -30,6 +30,9 @@
 	X(RAW_TX_NO_BUFFER, "tx.no_buffer")               \
 	X(RAW_TX_RING_FULL, "tx.ring_full")               \
 	X(RAW_TX_WINDOW_FULL, "tx.window_full")           \
+	X(RAW_TX_SHARE_FULL, "tx.share_full")             \
+	X(RAW_TX_STALLED, "tx.stalled")                   \
+	X(RAW_TX_TAKEN_BACK, "tx.taken_back")             \
 	X(RAW_DROP_NOT_OURS, "drop.not_ours")             \
 	X(RAW_DROP_BAD_LENGTH, "drop.bad_length")         \
 	X(RAW_DROP_BAD_IP, "drop.bad_ip")                 \

@@ -24,17 +24,16 @@ static void dead(struct raw_conn *c)
 }
 
 /*
- * A peer that answers but acknowledges nothing for so long does not get our frames. It is said, and
- * does not hang. Only a peer that was heard of late "answers": where the link is gone, the last
- * acknowledgement may be a little older than the last frame, and that is silence (live_timer()).
+ * A peer that answers, but in so long a time has not acknowledged the RAW_ROUND frames that were the oldest at its
+ * beginning, does not get our frames, or one now and then. It is said, and does not hang. Only a peer that was heard of late "answers": where the
+ * link is gone, the last acknowledgement may be a little older than the last frame, and that is silence (live_timer()).
  */
 static bool stuck(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 	char text[320], peer[64];
 
-	if (c->timer == 0 || c->backoff < 3 ||
-	    iface->lt - c->acked_at < iface->conf.peer_timeout_ns ||
+	if (c->timer == 0 || iface->lt - c->round_at < iface->conf.peer_timeout_ns ||
 	    iface->lt - c->seen >= iface->conf.peer_timeout_ns / 2)
 		return false;
 	snprintf(text, sizeof(text),
@@ -42,7 +41,7 @@ static bool stuck(struct raw_conn *c)
 		 "(WEFT_PEER_TIMEOUT): does the way between still carry frames of %u bytes?",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 raw_slot(c, c->snd_una)->bytes + c->encap.len,
-		 (double)(iface->lt - c->acked_at) / 1e9, c->frame_size);
+		 (double)(iface->lt - c->round_at) / 1e9, c->frame_size);
 	raw_conn_fail(c, -ETIMEDOUT, text);
 	return true;
 }

@@ -36,8 +36,8 @@ static inline int tx_ready(struct raw_conn *c)
 		c->base.tx_room = false;
 		return -EAGAIN;
 	}
-	if (unlikely(iface->tx_held >= iface->tx_held_max)) {
-		raw_count(iface, RAW_TX_NO_BUFFER);
+	if (unlikely(!raw_share_frame(iface, c->snd_next - c->snd_una))) {
+		raw_count(iface, RAW_TX_SHARE_FULL);
 		return -EAGAIN;
 	}
 	if (unlikely(raw_txq_space(iface) == 0)) {
@@ -65,6 +65,7 @@ static inline int open_frame(struct raw_conn *c)
 	m = rte_pktmbuf_alloc(iface->port->pool);
 	if (unlikely(m == NULL)) {
 		raw_count(iface, RAW_TX_NO_BUFFER);
+		iface->pressed = true;
 		return -EAGAIN;
 	}
 	iface->tx_held++;
@@ -119,7 +120,8 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 	c->inflight += lane_len;
 	c->base.queued += payload;
 	if (c->timer == 0) {
-		c->acked_at = iface->lt;
+		c->round_at = iface->lt;
+		c->round_end = c->snd_next;
 		raw_timer_arm(c);
 	}
 	/* The acknowledgement rides along; a SACK block does not, so holes are still told by an

@@ -309,8 +309,8 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	segs = count_segments(c, iov, iovcnt, mem);
 	if (unlikely(segs == 0))
 		return copied(lep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt}, comp);
-	if (unlikely(iface->hdr_held + segs > iface->hdr_held_max)) {
-		raw_count(iface, RAW_TX_NO_BUFFER);
+	if (unlikely(!raw_share_hdrs(c, segs))) {
+		raw_count(iface, RAW_TX_SHARE_FULL);
 		return -EAGAIN;
 	}
 	payload += (uint32_t)data;
@@ -338,6 +338,7 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	raw_count(iface, RAW_TX_ZCOPY);
 	iface->tx_held++;
 	iface->hdr_held += head->nb_segs;
+	c->hdr_held += head->nb_segs;
 	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
 		      want_ack(c, payload));
 	if (c->snd_next - c->snd_una == 1 || iface->txq_count >= RAW_TX_BATCH)
@@ -346,6 +347,7 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 
 no_buffer:
 	raw_count(iface, RAW_TX_NO_BUFFER);
+	iface->pressed = true;
 	rte_pktmbuf_free(head);
 	if (zc != NULL)
 		STAILQ_INSERT_HEAD(&iface->zc_free, zc, link);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Buffers that connections share. Frames are held until they are acknowledged, in the port's pools, and a peer that stops
+ * acknowledges nothing.
+ *
+ * - A connection may hold half of what is free (raw_share_frame()), so that something is left for whoever comes next, and
+ *   a least share whatever the others hold.
+ * - A connection whose oldest frame has been sent again in vain for RAW_STALL_NS has stalled: its window shrinks to the
+ *   least share and grows again frame by frame as it acknowledges. One that acknowledges a frame now and then stays small.
+ * - Where buffers are short, what stalled connections hold is taken back: copied into memory of the heap, from which it is
+ *   sent again. That memory has a bound for all; when it is reached the rest stays where it is.
+ *
+ * A zero-copy frame that was taken back still holds its reference of the user's memory: its completion is the peer's
+ * acknowledgement.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "raw.h"
+
+/* Frames taken back in one progress() call: some 0.1 ms of copying. */
+#define TAKE_BATCH 32u
+/* Times the memory of the port's frame pool. */
+#define HEAP_SHARE 4u
+
+struct raw_copy {
+	struct rte_mbuf_ext_shared_info *shinfo; /* of the user's memory; NULL = none */
+	uint32_t length;
+	uint8_t data[];
+};
+
+void raw_share_init(struct raw_iface *iface)
+{
+	const struct rte_mempool *pool = iface->port->pool;
+
+	TAILQ_INIT(&iface->stalled);
+	iface->taken_back_max = (uint64_t)HEAP_SHARE * pool->size * pool->elt_size;
+}
+
+/* May it use @p n small buffers more? Twice what is free is the most: they are fewer than frames. */
+bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
+{
+	struct raw_iface *iface = c->iface;
+	uint32_t held = iface->hdr_held;
+
+	if (likely(held + n <= iface->hdr_held_max &&
+		   c->hdr_held < (iface->hdr_held_max - held) * 2))
+		return true;
+	if (c->hdr_held + n <= 3 * RAW_SHARE_MIN && held + n <= iface->hdr_held_max / 2 * 3)
+		return true;
+	iface->pressed = true;
+	return false;
+}
+
+/* ---------------------------------------------------------------- who has stalled */
+
+/* Its oldest frame has just been sent again, because nothing was heard of it. */
+void raw_share_stalled(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (c->win_frames < c->win_whole || c->win_whole <= RAW_SHARE_MIN ||
+	    iface->lt - c->round_at < RAW_STALL_NS)
+		return;
+	c->win_frames = RAW_SHARE_MIN;
+	c->take_next = c->snd_una;
+	TAILQ_INSERT_TAIL(&iface->stalled, c, stall_link);
+	raw_count(iface, RAW_TX_STALLED);
+}
+
+/* It has acknowledged so many frames, or is over. */
+static void grow(struct raw_conn *c, uint32_t to)
+{
+	if (c->win_frames >= c->win_whole)
+		return;
+	c->win_frames = RTE_MIN(to, c->win_whole);
+	if (c->win_frames == c->win_whole)
+		TAILQ_REMOVE(&c->iface->stalled, c, stall_link);
+}
+
+void raw_share_acked(struct raw_conn *c, unsigned int acked)
+{
+	grow(c, c->win_frames + acked);
+}
+
+void raw_share_forget(struct raw_conn *c)
+{
+	grow(c, c->win_whole);
+}
+
+/* ---------------------------------------------------------------- frames in memory */
+
+static struct raw_copy *copy_new(const struct rte_mbuf *m)
+{
+	struct raw_copy *copy = malloc(sizeof(*copy) + m->pkt_len);
+	uint32_t at = 0;
+
+	if (copy == NULL)
+		return NULL;
+	copy->shinfo = NULL;
+	copy->length = m->pkt_len;
+	for (; m != NULL; m = m->next) {
+		memcpy(copy->data + at, rte_pktmbuf_mtod(m, const void *), m->data_len);
+		at += m->data_len;
+		if (RTE_MBUF_HAS_EXTBUF(m))
+			copy->shinfo = m->shinfo;
+	}
+	if (copy->shinfo != NULL)
+		rte_mbuf_ext_refcnt_update(copy->shinfo, 1);
+	return copy;
+}
+
+void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy)
+{
+	iface->taken_back -= copy->length;
+	if (copy->shinfo != NULL) {
+		if (rte_mbuf_ext_refcnt_update(copy->shinfo, -1) == 0)
+			copy->shinfo->free_cb(NULL, copy->shinfo->fcb_opaque);
+		else /* the port may still hold the frame that was sent first */
+			raw_zc_slot_freed(iface, copy->shinfo->fcb_opaque);
+	}
+	free(copy);
+}
+
+/* A frame to send, whose only reference is the queue's. @return NULL: no buffer */
+struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(iface->port->pool);
+
+	if (m == NULL)
+		return NULL;
+	memcpy(rte_pktmbuf_mtod(m, void *), copy->data, copy->length);
+	m->data_len = (uint16_t)copy->length;
+	m->pkt_len = copy->length;
+	return m;
+}
+
+/* @return false: there is no memory left for it */
+static bool take(struct raw_conn *c, struct raw_slot *slot)
+{
+	struct raw_iface *iface = c->iface;
+	struct raw_copy *copy;
+
+	if (iface->taken_back + slot->m->pkt_len > iface->taken_back_max)
+		return false;
+	copy = copy_new(slot->m);
+	if (copy == NULL)
+		return false;
+	iface->taken_back += copy->length;
+	raw_slot_release(c, slot, iface->lcore);
+	slot->copy = copy;
+	slot->taken_back = true;
+	raw_count(iface, RAW_TX_TAKEN_BACK);
+	return true;
+}
+
+/* @return frames taken back; UINT32_MAX: no memory */
+static uint32_t take_some(struct raw_conn *c, uint32_t most)
+{
+	struct raw_slot *slot;
+	uint32_t n = 0;
+
+	if (weft_seq_diff(c->take_next, c->snd_una) < 0)
+		c->take_next = c->snd_una;
+	for (; c->take_next != c->snd_next && n < most; c->take_next++) {
+		slot = raw_slot(c, c->take_next);
+		if (slot->m == NULL || slot->taken_back)
+			continue;
+		if (!take(c, slot))
+			return UINT32_MAX;
+		n++;
+	}
+	return n;
+}
+
+/* Somebody was refused a buffer: some of what stalled connections hold goes back to the pools. */
+void raw_share_take_back(struct raw_iface *iface)
+{
+	struct raw_conn *c;
+	uint32_t n = 0, done;
+
+	iface->pressed = false;
+	TAILQ_FOREACH(c, &iface->stalled, stall_link) {
+		done = take_some(c, TAKE_BATCH - n);
+		if (done == UINT32_MAX)
+			return;
+		n += done;
+		if (n == TAKE_BATCH)
+			return;
+	}
+}
