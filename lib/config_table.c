@@ -200,8 +200,9 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "1M", .unit = "bytes", .min = 65536,
-		.help = "Rendezvous data that a receiver has asked for over one lane and not got, at most. Within it the "
-			"lane's measured rate and round trip decide.",
+		.help = "What may be outstanding over one lane, in each direction, at most: rendezvous data that was "
+			"asked for and has not come, and native reads and writes of operations that several lanes "
+			"share. Within it the lane's measured rate and round trip decide.",
 	},
 	{
 		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "4M", .unit = "bytes", .min = 65536,

@@ -66,6 +66,28 @@ rail_up() {
 	rdma link add "rxe${n}b" type rxe netdev "v${n}b"
 }
 
+# slow N RATE: both ends of rail N send at RATE Mbit/s from now on, and lose nothing. Asserting how rails
+# share is possible only so: what an emulated device can do is the machine's.
+slow() {
+	local end
+	for end in a b; do
+		tc qdisc replace dev "v$1$end" root tbf rate "$2mbit" burst 16kb limit 16mb || return
+	done
+}
+
+# far N MS RATE: the same, and what is sent is MS ms under way.
+far() {
+	local end
+	for end in a b; do
+		tc qdisc replace dev "v$1$end" root netem delay "$2ms" rate "$3mbit" limit 10000 || return
+	done
+}
+
+# as_fast_as_it_is N: neither any more.
+as_fast_as_it_is() {
+	tc qdisc del dev "v${1}a" root && tc qdisc del dev "v${1}b" root
+}
+
 # gid DEVICE: index of its RoCE v2 GID of the IPv4 address.
 gid() {
 	local i type
