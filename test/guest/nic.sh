@@ -59,7 +59,8 @@ lanes() {
 	done
 }
 
-# both NAMES NAMES ARGS...: weft-perf over these NICs, a process for each end. NAMES are those of one end, each with its options.
+# both NAMES NAMES ARGS...: weft-perf over these NICs, a process for each end. NAMES are those of
+# one end, each with its options.
 both() {
 	local one=$1 two=$2 server
 	shift 2
@@ -89,7 +90,8 @@ plain() {
 	done
 }
 
-# pairs NAME...: lines of standard input, NAME|NIC,OPTIONS[ NIC,OPTIONS]|the same[|WHAT], are cases of nic_pair over these NICs. Each counts as a test.
+# pairs NAME...: lines of standard input, NAME|NIC,OPTIONS[ NIC,OPTIONS]|the same[|WHAT], are cases
+# of nic_pair over these NICs. Each counts as a test.
 pairs() {
 	local name one two what rc=0 first
 	give "$@" && allow "$@" || exit

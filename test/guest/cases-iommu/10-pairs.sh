@@ -17,7 +17,8 @@ check "virtio0 opens, DMA takes virtual addresses" virtual_addresses
 duos="virtio0:virtio1 e1000e0:e1000e1 virtio2:vmxnet3-2"
 for duo in $duos; do
 	one=${duo%:*} two=${duo#*:}
-	for mtu in 1500 9000 1300; do
+	# Ever smaller: virtio's PMD keeps the receive buffers of a port's last life.
+	for mtu in 9000 1500 1300; do
 		echo "$one - $two, MTU $mtu|$one,mtu=$mtu|$two,mtu=$mtu"
 	done
 done >"$dir/matrix"

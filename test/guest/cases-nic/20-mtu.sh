@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Every pair of NICs at every MTU, in one process: each is also a port opened anew with another MTU. 1 MiB and 8 B messages go each way.
+# Every pair of NICs at every MTU, in one process: each is also a port opened anew with another MTU.
+# 1 MiB and 8 B messages go each way.
 . "$(dirname "$0")/../nic.sh"
 
 all=(virtio0 virtio1 e1000e0 e1000e1 82545em0 82545em1 vmxnet3-0 vmxnet3-1 virtio2 e1000e2 vmxnet3-2 82545em2)
@@ -12,10 +13,16 @@ fi
 for duo in $duos; do
 	one=${duo%:*} two=${duo#*:}
 	for mtu in 1300 1500 1460 9000 1700 3900 9001 1500; do
+		# virtio's PMD keeps the receive buffers of a port's last life in its ring, and uses
+		# them up: 256, for shorter frames.
+		case $one:$mtu in
+		virtio*:9000 | virtio*:3900 | virtio*:9001) what="|chains=256" ;;
+		*) what= ;;
+		esac
 		case $duo:$mtu in
 		# The most that vmxnet3 takes is 9000.
 		vmxnet3*:9001) echo "$one - $two, MTU $mtu: refused|$one,mtu=$mtu|$two,mtu=$mtu|refused=carries frames of at most 9014 bytes (MTU 9000)" ;;
-		*) echo "$one - $two, MTU $mtu|$one,mtu=$mtu|$two,mtu=$mtu" ;;
+		*) echo "$one - $two, MTU $mtu|$one,mtu=$mtu|$two,mtu=$mtu$what" ;;
 		esac
 	done
 done >"$dir/matrix"

@@ -11,13 +11,13 @@ fi
 
 for duo in $duos; do
 	one=${duo%:*} two=${duo#*:}
-	for options in vlan=5 vlan=5,mtu=9000 csum=udp csum=crc32c csum=none encap=ether paths=4; do
+	for options in vlan=5,mtu=9000 vlan=5,mtu=1500 csum=udp,mtu=1500 csum=crc32c,mtu=1500 csum=none,mtu=1500 encap=ether,mtu=1500 paths=4,mtu=1500; do
 		echo "$one - $two, $options|$one,$options|$two,$options"
 	done
 done >"$dir/matrix"
 cat >>"$dir/matrix" <<EOF2
-two rails: virtio and e1000e|virtio0 e1000e0|virtio1 e1000e1|both
-two rails: virtio and vmxnet3, MTU 9000|virtio0,mtu=9000 vmxnet3-0,mtu=9000|virtio1,mtu=9000 vmxnet3-1,mtu=9000|both
+two rails: virtio and e1000e|virtio0,mtu=1500 e1000e0,mtu=1500|virtio1,mtu=1500 e1000e1,mtu=1500|both
+two rails: virtio and vmxnet3, MTU 1500|virtio0,mtu=1500 vmxnet3-0,mtu=1500|virtio1,mtu=1500 vmxnet3-1,mtu=1500|both
 two rails: 82545em and vmxnet3, MTUs 1500 and 9000|82545em0,mtu=1500 vmxnet3-0,mtu=9000|82545em1,mtu=1500 vmxnet3-1,mtu=9000|both
 EOF2
 pairs "${all[@]}" <"$dir/matrix"

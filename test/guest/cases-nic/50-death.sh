@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A process is killed in the middle of a stream: the other end tells and ends, and the next process has the NIC as if nothing had been.
+# A process is killed in the middle of a stream: the other end tells and ends, and the next process
+# has the NIC as if nothing had been.
 . "$(dirname "$0")/../nic.sh"
 
 # killed WHO NAMES NAMES: the client or the server.

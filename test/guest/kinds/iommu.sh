@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A guest with emulated PCI NICs behind an emulated IOMMU (VT-d): PMDs get their NICs by vfio-pci, and DMA takes virtual addresses.
+# A guest with emulated PCI NICs behind an emulated IOMMU (VT-d): PMDs get their NICs by vfio-pci,
+# and DMA takes virtual addresses.
 # shellcheck shell=bash disable=SC2034 # read by run.sh
 
 . "$here/kinds/pairs.sh"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A guest with emulated PCI NICs for DPDK's physical PMDs. It has no IOMMU: PMDs get their NICs by uio_pci_generic, and DMA takes physical addresses. QEMU's monitor
+# A guest with emulated PCI NICs for DPDK's physical PMDs. It has no IOMMU: PMDs get their NICs by
+# uio_pci_generic, and DMA takes physical addresses. QEMU's monitor
 # is at the other end of a virtio serial port: by it the cases take links down.
 # shellcheck shell=bash disable=SC2034 # read by run.sh
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Emulated PCI NICs in pairs, for the kinds of guest that have some. The cases find them by name, in $nics: NAME=PCI-ADDRESS.
+# Emulated PCI NICs in pairs, for the kinds of guest that have some. The cases find them by name, in
+# $nics: NAME=PCI-ADDRESS.
 # shellcheck shell=bash disable=SC2034 # read by those who source this
 
 nics=
