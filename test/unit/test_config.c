@@ -356,7 +356,7 @@ static void numbers_of_a_lane_go_before_its_drivers(void **state)
 
 static void bad_lanes_are_refused_with_a_sentence(void **state)
 {
-	char many[400] = "";
+	char many[800] = "";
 	int i;
 
 	(void)state;
