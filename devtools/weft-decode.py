@@ -98,15 +98,18 @@ def lane_frame(frame):
 def body_text(kind, body):
     if kind in (1, 2):
         need(len(body) >= 56, 'a hello of %d bytes' % len(body))
-        v = struct.unpack_from('<IIQQQIIIHBBI', body)
+        v = struct.unpack_from('<IIQQQIIIHBBIHB', body)
         return 'conn %x token %08x worker %016x iface %016x peer_iface %016x first_seq %08x rx_frames %d rx_bufs %d ' \
-            'frame_size %d csum %d paths %d features %x' % v
+            'frame_size %d csum %d paths %d features %x udp_port %d steer %d' % v
     if kind in (3, 4):
         need(len(body) >= 4, 'a probe of %d bytes' % len(body))
         return 'id %d frame_size %d' % struct.unpack_from('<HH', body)
     if kind == 5:
         need(len(body) >= 4, 'READY of %d bytes' % len(body))
-        return 'frame_size %d' % struct.unpack_from('<H', body)
+        size, paths = struct.unpack_from('<HH', body)
+        need(len(body) >= 4 + 2 * paths, 'READY with %d paths in %d bytes' % (paths, len(body)))
+        ports = struct.unpack_from('<%dH' % paths, body, 4)
+        return 'frame_size %d ports %s' % (size, ' '.join(str(p) for p in ports))
     if kind == 9:
         need(len(body) >= 12, 'RESET of %d bytes' % len(body))
         return 'reason %d versions %d..%d echo_conn %x echo_token %08x' % struct.unpack_from('<HBBII', body)

@@ -9,7 +9,8 @@
 /*
  * Address of an iface, 32 bytes, little-endian:
  *   0 version (1)  1 flags (1 = own ethertype)  2 UDP port  4 VLAN  6 frame size  8 IPv4  12 prefix
- * 13 0 14 MAC (6)  20 0 (4)  24 iface id (8)
+ * 13 queues that the port hashes frames to; 0 = they are steered by UDP port, or there is one
+ * 14 MAC (6)  20 0 (4)  24 iface id (8)
  */
 #define ADDR_VERSION 1
 #define ADDR_F_ETHER 1
@@ -43,6 +44,7 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 	put16(p + 6, iface->frame_size);
 	memcpy(p + 8, &ip, 4);
 	p[12] = iface->prefix;
+	p[13] = iface->port->steering.hashed ? (uint8_t)iface->port->steering.queues : 0;
 	memcpy(p + 14, iface->gate.mac, 6);
 	memcpy(p + 24, &id, 8);
 }
@@ -60,6 +62,7 @@ int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
 		.vlan = get16(p + 4),
 		.frame_size = get16(p + 6),
 		.prefix = p[12],
+		.queues = p[13],
 	};
 	memcpy(&a->ip, p + 8, 4);
 	a->ip = weft_le32(a->ip);

@@ -56,18 +56,6 @@ static int take_index(struct raw_iface *iface, uint32_t *index)
 	}
 }
 
-/*
- * Source port of a path. Path 0 sends from the port it listens on, so that whoever must answer a
- * frame of an unknown connection knows where to; the others are labels that make switches choose
- * other ways.
- */
-static uint16_t path_port(const struct raw_conn *c, unsigned int path)
-{
-	uint32_t h = (c->token ^ path * 0x9e3779b9u) * 0x85ebca6bu;
-
-	return path == 0 ? c->iface->gate.udp_port : (uint16_t)(0xc000u | h >> 18);
-}
-
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 {
 	const struct weft_platform *pf = iface->platform;
@@ -90,11 +78,12 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->snd_una = c->snd_next;
 	c->sack_high = c->snd_next;
 	c->csum = iface->csum_wish;
-	c->paths = iface->paths;
+	c->paths = 1;
+	c->path_count = 1;
 	c->seen = iface->lt;
 	c->state = RAW_HALF_OPEN;
-	for (unsigned int i = 0; i < c->paths; i++) {
-		c->path[i].sport = path_port(c, i);
+	for (unsigned int i = 0; i < WEFT_FRAME_PATHS_MAX; i++) {
+		c->path[i].sport = iface->gate.udp_port;
 		weft_loss_init(&c->path[i].loss);
 	}
 	raw_timer_learn(c);
@@ -152,8 +141,10 @@ static int make_window(struct raw_conn *c)
 	return c->slots == NULL ? -ENOMEM : 0;
 }
 
-static void up_text(const struct raw_conn *c, char *text, size_t size)
+/* @return less than what was wanted: worth a warning */
+static bool up_text(const struct raw_conn *c, char *text, size_t size)
 {
+	const char *name = c->iface->base.name;
 	char peer[64];
 
 	raw_peer_text(c, peer, sizeof(peer));
@@ -161,19 +152,33 @@ static void up_text(const struct raw_conn *c, char *text, size_t size)
 		snprintf(text, size,
 			 "%s: frames of %u bytes do not reach %s, so %u are used: check the MTU of "
 			 "every link and switch between",
-			 c->iface->base.name, c->search.full, peer, c->frame_size);
+			 name, c->search.full, peer, c->frame_size);
+	else if (c->elsewhere)
+		snprintf(text, size,
+			 "%s: no UDP port was found by which frames between %s and us come to the "
+			 "right queue at both ends, so they go through another worker of the port, "
+			 "slower and only while that one polls: use fewer queues=, or a port for "
+			 "each worker",
+			 name, peer);
+	else if (!c->base.passive && c->path_count < RTE_MAX(c->iface->paths, c->peer_paths))
+		snprintf(text, size,
+			 "%s: %u of %u paths to %s are used, the next one has no answer: does a "
+			 "firewall between stop UDP from other ports than %u, or its answers?",
+			 name, c->path_count, RTE_MAX(c->iface->paths, c->peer_paths), peer,
+			 c->iface->gate.udp_port);
 	else
-		snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s",
-			 c->iface->base.name, peer, c->frame_size,
-			 c->csum == WEFT_FRAME_CSUM_CRC32C ? "CRC32C"
-			 : c->csum == WEFT_FRAME_CSUM_UDP  ? "UDP checksum"
-							   : "no checksum");
+		return snprintf(text, size, "%s: connected with %s, frames of %u bytes, %s", name,
+				peer, c->frame_size,
+				c->csum == WEFT_FRAME_CSUM_CRC32C ? "CRC32C"
+				: c->csum == WEFT_FRAME_CSUM_UDP  ? "UDP checksum"
+								  : "no checksum") < 0;
+	return true;
 }
 
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 {
 	struct raw_iface *iface = c->iface;
-	char text[256];
+	char text[400];
 
 	c->frame_size = frame_size;
 	if (make_window(c) != 0) {
@@ -186,15 +191,15 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	c->room = frame_size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
 	c->base.max_msg = c->room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
+	c->paths = RTE_MIN(iface->paths, c->path_count);
 	c->base.up = true;
 	c->base.tx_room = true;
 	c->seen = iface->lt;
 	c->next_ping = iface->lt + iface->conf.keepalive_ns;
 	raw_deadline_lt(iface, RTE_MIN(c->next_ping, iface->lt + iface->conf.peer_timeout_ns));
 	raw_count(iface, RAW_CONN_UP);
-	up_text(c, text, sizeof(text));
-	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP,
-		     c->search.full != 0 && frame_size < c->search.full, text);
+	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, up_text(c, text, sizeof(text)),
+		     text);
 }
 
 /* Nothing more is sent or delivered; completions come with the error; the event is the last word.
@@ -293,6 +298,8 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	c->peer_ip = a.ip;
 	c->hop_ip = hop;
 	c->peer_port = a.udp_port;
+	c->path[0].dport = a.udp_port;
+	c->peer_queues = a.queues;
 	memcpy(c->peer_mac, a.mac, 6);
 	c->remote_iface = a.iface_id;
 	raw_conn_template(c);
@@ -341,8 +348,8 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
 {
 	struct raw_conn *c = raw_conn_of(lep);
 	struct raw_iface *iface = c->iface;
-	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_MEASURE ||
-		   c->state == RAW_READY;
+	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_PATHS ||
+		   c->state == RAW_MEASURE || c->state == RAW_READY;
 	bool lingers = met || c->state == RAW_DOWN;
 
 	c->base.up = false;
@@ -386,6 +393,7 @@ void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)
 		[RAW_RESOLVE] = "asking ARP",
 		[RAW_HELLO] = "connecting",
 		[RAW_PROBE] = "probing the frame size",
+		[RAW_PATHS] = "trying the ports of its paths",
 		[RAW_MEASURE] = "measuring the way",
 		[RAW_READY] = "connecting",
 		[RAW_HALF_OPEN] = "half open",
@@ -405,7 +413,7 @@ void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)
 		     c->win_bytes);
 	for (unsigned int i = 0; i < c->paths && n > 0 && (size_t)n < size; i++)
 		n += snprintf(buf + n, size - (size_t)n,
-			      "; path %u: port %u, rtt %.1f us +- %.1f, %u sent, %u again", i,
-			      c->path[i].sport, c->path[i].rtt.srtt / 1e3, c->path[i].rtt.var / 1e3,
-			      c->path[i].order, c->path[i].retransmits);
+			      "; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again",
+			      i, c->path[i].sport, c->path[i].dport, c->path[i].rtt.srtt / 1e3,
+			      c->path[i].rtt.var / 1e3, c->path[i].order, c->path[i].retransmits);
 }

@@ -2,7 +2,7 @@
 /**
  * @file encap.h
  * The bytes in front of a lane header: Ethernet, VLAN tag, IPv4, UDP. Built once per connection; a
- * send copies them and patches lengths, source port and checksums. Pure.
+ * send copies them and patches lengths, ports and checksums. Pure.
  */
 #ifndef WEFT_ENCAP_H
 #define WEFT_ENCAP_H
@@ -33,10 +33,10 @@ void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
 
 /**
  * Patch the copy of a template at @p frame for @p lane_len bytes of lane frame (CRC included): IPv4
- * total length and header checksum, UDP length and source port. The UDP checksum is left 0: none.
+ * total length and header checksum, UDP length and ports. The UDP checksum is left 0: none.
  */
 static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame,
-				    uint32_t lane_len, uint16_t src_port)
+				    uint32_t lane_len, uint16_t src_port, uint16_t dst_port)
 {
 	uint8_t *ip = frame + e->l2_len;
 	uint32_t total = WEFT_IPV4_LEN + WEFT_UDP_LEN + lane_len, sum;
@@ -49,6 +49,7 @@ static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *fra
 	weft_put_be16(ip + 2, (uint16_t)total);
 	weft_put_be16(ip + 10, (uint16_t)~sum);
 	weft_put_be16(ip + 20, src_port);
+	weft_put_be16(ip + 22, dst_port);
 	weft_put_be16(ip + 24, (uint16_t)(WEFT_UDP_LEN + lane_len));
 }
 

@@ -129,8 +129,8 @@ static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
  * up decides about all that follows.
  * @param pad_to  size of the whole frame, or 0
  */
-int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
-		 uint32_t body_len, uint32_t pad_to)
+int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
+		    const void *body, uint32_t body_len, uint32_t pad_to)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t lane_len = (uint32_t)sizeof(struct weft_frame_hdr) + body_len;
@@ -162,11 +162,17 @@ int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *b
 	}
 	if (body_len > 0)
 		memcpy(hdr + 1, body, body_len);
-	raw_stamp(c, hdr, 0);
-	raw_finish(c, m, lane_len, 0);
+	raw_stamp(c, hdr, path);
+	raw_finish(c, m, lane_len, path);
 	raw_txq_push(iface, m);
 	raw_count(iface, RAW_TX_CONTROL);
 	return 0;
+}
+
+int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
+		 uint32_t body_len, uint32_t pad_to)
+{
+	return raw_ctl_send_on(c, 0, type, flags, body, body_len, pad_to);
 }
 
 /* A frame without a body of its own, and with a SACK block when there are holes. */
@@ -236,10 +242,8 @@ static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *
 		.raw_ethertype = iface->gate.raw_ethertype,
 		.src_ip = iface->gate.ip,
 		.dst_ip = v->src_ip,
-		.src_port = iface->gate.udp_port,
-		/* Path 0 is sent from the port that its owner listens on; other source ports are
-		   only labels. */
-		.dst_port = (v->hdr->path & 15) == 0 ? v->src_port : iface->gate.udp_port,
+		.src_port = v->dst_port,
+		.dst_port = v->src_port,
 	};
 
 	memcpy(a.src_mac, iface->gate.mac, 6);
@@ -265,7 +269,8 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 	if (iface->now < iface->next_reset)
 		return;
 	iface->next_reset = iface->now + RAW_RESET_GAP;
-	tmp.path[0].sport = iface->gate.udp_port;
+	tmp.path[0].sport = v->dst_port;
+	tmp.path[0].dport = v->src_port;
 	raw_conn_template(&tmp);
 	answer_encap(iface, v, &tmp.encap);
 	memcpy(tmp.tmpl, tmp.encap.bytes, tmp.encap.len);

@@ -124,11 +124,15 @@ struct weft_frame_hello {
 	uint32_t rx_bufs;    /**< buffers behind it */
 	uint16_t frame_size; /**< largest frame, L2 header included, FCS not */
 	uint8_t csum;        /**< enum weft_frame_csum: wanted (HELLO), agreed (HELLO_ACK) */
-	/** UDP source ports the sender will use; path 0 is the port it listens on */
-	uint8_t paths;
-	uint32_t features; /**< 0; bits for failover, congestion control, ... */
-	uint32_t reserved;
+	uint8_t paths;       /**< that the sender would send over */
+	uint32_t features;   /**< 0; bits for failover, congestion control, ... */
+	uint16_t udp_port;   /**< that the sender listens on; 0 = the one that this comes from */
+	uint8_t steer;       /**< WEFT_HELLO_* */
+	uint8_t reserved;
 } __attribute__((packed));
+
+/** hello.steer: HELLO: to be taken though it came to another queue; HELLO_ACK: it did */
+#define WEFT_HELLO_ANY_QUEUE 1u
 
 enum weft_frame_csum {
 	WEFT_FRAME_CSUM_NONE = 0,
@@ -139,6 +143,9 @@ enum weft_frame_csum {
 /** probe.frame_size of probes that measure the way: no size. What they are padded to is not echoed. */
 #define WEFT_FRAME_PROBE_PING 1u  /**< the answer comes at once */
 #define WEFT_FRAME_PROBE_TRAIN 2u /**< a full frame, one of many */
+/** and that try a pair of ports for the path they come over; answered the same way back */
+#define WEFT_FRAME_PROBE_PATH 3u     /**< dropped where it comes to another queue */
+#define WEFT_FRAME_PROBE_PATH_ANY 4u /**< not even there */
 
 /** Body of PROBE and PROBE_ACK; zeros follow up to the size probed. */
 struct weft_frame_probe {
@@ -147,10 +154,10 @@ struct weft_frame_probe {
 		frame_size; /**< size of the frame that this is, L2 header included; 0 = a small one; or WEFT_FRAME_PROBE_* */
 } __attribute__((packed));
 
-/** Body of READY. */
+/** Body of READY: behind it stand the UDP ports of the initiator's paths, 2 bytes each. */
 struct weft_frame_ready {
 	uint16_t frame_size; /**< from now on, both ways */
-	uint16_t reserved;
+	uint16_t paths;      /**< that were found to work; 0 = one, no ports follow */
 } __attribute__((packed));
 
 enum weft_frame_reset_reason {

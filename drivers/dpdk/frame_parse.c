@@ -63,7 +63,8 @@ static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cur
 		return WEFT_GATE_BAD_LENGTH;
 	if (conf->check_ip && !weft_ipv4_header_ok(ip))
 		return WEFT_GATE_BAD_IP;
-	if (weft_get_be16(udp + 2) != conf->udp_port)
+	view->dst_port = weft_get_be16(udp + 2);
+	if (!weft_gate_port_ok(view->dst_port, conf->udp_port, &conf->range))
 		return WEFT_GATE_NOT_OURS;
 	udp_len = weft_get_be16(udp + 4);
 	if (udp_len < WEFT_UDP_LEN || udp_len > total - WEFT_IPV4_LEN)
@@ -238,7 +239,11 @@ void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_
 	}
 	weft_put_be16(want + at, conf->raw_ethertype ? WEFT_FRAME_ETHERTYPE : 0x0800);
 	at += 2;
-	*p = (struct weft_gate_pattern){.check_ip = conf->check_ip};
+	*p = (struct weft_gate_pattern){
+		.check_ip = conf->check_ip,
+		.udp_port = conf->udp_port,
+		.range = conf->range,
+	};
 	if (!conf->raw_ethertype) {
 		p->ip = at;
 		want[at] = 0x45;
@@ -248,10 +253,7 @@ void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_
 		mask[at + 9] = 0xff;
 		weft_put_be32(want + at + 16, conf->ip);
 		memset(mask + at + 16, 0xff, 4);
-		at += WEFT_IPV4_LEN;
-		weft_put_be16(want + at + 2, conf->udp_port);
-		memset(mask + at + 2, 0xff, 2);
-		at += WEFT_UDP_LEN;
+		at += WEFT_IPV4_LEN + WEFT_UDP_LEN;
 	}
 	p->lane = at;
 	p->least = at + (uint32_t)(sizeof(hdr) + sizeof(struct weft_frame_msg));

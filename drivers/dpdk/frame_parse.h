@@ -15,6 +15,7 @@
 #include "csum.h"
 #include "frame.h"
 #include "lane.h"
+#include "steering.h"
 
 /** What the gate says; everything but OK and ARP is a drop with its reason. */
 enum weft_gate {
@@ -38,7 +39,9 @@ struct weft_gate_conf {
 	bool check_ip;     /**< verify the IPv4 header checksum (the NIC does not) */
 	uint16_t vlan;     /**< 0 = untagged */
 	uint16_t udp_port; /**< our port */
-	uint32_t ip;       /**< our address, host order */
+	/** and those of connections that we open: (port & mask) == first; mask 0 = none */
+	struct weft_port_range range;
+	uint32_t ip; /**< our address, host order */
 	uint8_t mac[6];
 };
 
@@ -53,9 +56,18 @@ struct weft_gate_pattern {
 	uint32_t least;   /**< bytes of the shortest such frame; 0 = nothing matches */
 	uint8_t ip, lane; /**< where the IPv4 header (0 = none) and the lane header begin */
 	bool check_ip;
+	uint16_t udp_port;
+	struct weft_port_range range;
 };
 
 void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_conf *conf);
+
+/** Does the port belong to this iface? */
+static inline bool weft_gate_port_ok(uint16_t port, uint16_t listens,
+				     const struct weft_port_range *range)
+{
+	return port == listens || (range->mask && (port & range->mask) == range->first);
+}
 
 /** A frame that passed. Pointers go into the frame. */
 struct weft_frame_view {
@@ -65,6 +77,8 @@ struct weft_frame_view {
 	uint32_t body_len;
 	uint32_t src_ip;   /**< host order; 0 without IP */
 	uint16_t src_port; /**< 0 without UDP */
+	uint16_t
+		dst_port; /**< with NOT_OURS: a UDP port of our address that is another's; else 0 */
 	uint16_t udp_csum; /**< as on the wire; 0 = none */
 	const uint8_t *src_mac;
 	const uint8_t *l3;                /**< IPv4 header, for the UDP checksum */
@@ -122,7 +136,9 @@ static inline bool weft_frame_parse_data(const struct weft_gate_pattern *p, cons
 	if (p->ip) {
 		total = weft_get_be16(frame + p->ip + 2);
 		udp_len = weft_get_be16(frame + p->ip + WEFT_IPV4_LEN + 4);
-		if (total > len - p->ip || udp_len + WEFT_IPV4_LEN > total ||
+		if (!weft_gate_port_ok(weft_get_be16(frame + p->ip + WEFT_IPV4_LEN + 2),
+				       p->udp_port, &p->range) ||
+		    total > len - p->ip || udp_len + WEFT_IPV4_LEN > total ||
 		    udp_len < WEFT_UDP_LEN || (p->check_ip && !weft_ipv4_header_ok(frame + p->ip)))
 			return false;
 		left = udp_len - WEFT_UDP_LEN;

@@ -16,6 +16,7 @@
 #include <rte_mbuf.h>
 
 #include "lane.h"
+#include "steering.h"
 
 struct weft_arp_table;
 struct weft_frame_port;
@@ -164,8 +165,9 @@ struct weft_frame_port {
 	const char
 		*warning; /**< it works, but not as it should: the end of a sentence; NULL = no */
 	bool rx_chained;  /**< received frames may be mbuf chains */
-	/** destination UDP port that brings frames home to this queue; 0 = any */
+	/** UDP port that this queue listens on; 0 = whatever the lane says */
 	uint16_t udp_port;
+	struct weft_steering steering; /**< how frames find this queue */
 	/** where the port's queues find the addresses that one of them learned; NULL = one queue */
 	struct weft_arp_table *arp;
 };

@@ -11,6 +11,7 @@
  *              <------  HELLO_ACK
  *   PROBE      PROBE, full size -->
  *              <-- PROBE_ACK, full size
+ *   PATHS      PROBE over each path ->   if there are several (paths.c)
  *   MEASURE    PROBE  ------------->   several, answered each (measure.c)
  *   READY      READY{frame size} ->   UP
  *   UP         <------  READY_ACK
@@ -35,7 +36,7 @@ static uint64_t retry_wait(const struct raw_conn *c)
 	return RTE_MIN(wait, RAW_HS_RETRY_MAX);
 }
 
-static void enter(struct raw_conn *c, enum raw_state state)
+void raw_hs_enter(struct raw_conn *c, enum raw_state state)
 {
 	c->state = (uint8_t)state;
 	c->hs_tries = 0;
@@ -64,6 +65,7 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.frame_size = weft_le16((uint16_t)(iface->frame_size - tag_len(iface))),
 		.csum = c->csum,
 		.paths = iface->paths,
+		.udp_port = weft_le16(iface->gate.udp_port),
 	};
 }
 
@@ -72,7 +74,18 @@ static void send_hello(struct raw_conn *c, uint8_t type)
 	struct weft_frame_hello h;
 
 	fill_hello(c, &h);
+	if (type == WEFT_FRAME_HELLO ? c->hs_tries >= RAW_STEER_ROUNDS : c->elsewhere)
+		h.steer = WEFT_HELLO_ANY_QUEUE;
 	raw_ctl_send(c, type, 0, &h, sizeof(h), 0);
+}
+
+/* From as many ports as it takes to reach the right queue at both ends: one, mostly. */
+static void ask_hello(struct raw_conn *c)
+{
+	for (unsigned int n = raw_paths_hellos(c); n > 0; n--) {
+		raw_paths_next(c, 0);
+		send_hello(c, WEFT_FRAME_HELLO);
+	}
 }
 
 /* What the peer says of itself, from HELLO and HELLO_ACK alike. */
@@ -88,6 +101,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 					  (uint32_t)weft_le16(h->frame_size) + tag_len(c->iface));
 	/* The stronger of both wishes; both sides come to the same. */
 	c->csum = RTE_MAX(c->csum, h->csum);
+	c->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
 	weft_rxwin_init(&c->rx, weft_le32(h->first_seq));
 	raw_conn_template(c);
 }
@@ -109,7 +123,7 @@ static void resolve(struct raw_conn *c)
 	/* By the machine's clock: lt is this iface's own, and others may share the table. */
 	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, c->peer_mac)) {
 		raw_conn_template(c);
-		enter(c, RAW_HELLO);
+		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}
 	if (weft_arp_ask(&iface->arp, c->hop_ip, iface->now, &ask)) {
@@ -132,10 +146,10 @@ static void send_probe(struct raw_conn *c, uint16_t size)
 
 static void send_ready(struct raw_conn *c)
 {
-	uint16_t size = (uint16_t)(c->frame_size - tag_len(c->iface));
-	struct weft_frame_ready r = {.frame_size = weft_le16(size)};
+	uint8_t body[sizeof(struct weft_frame_ready) + 2 * WEFT_FRAME_PATHS_MAX];
+	uint32_t len = raw_paths_ready(c, body);
 
-	raw_ctl_send(c, WEFT_FRAME_READY, 0, &r, sizeof(r), 0);
+	raw_ctl_send(c, WEFT_FRAME_READY, 0, body, len, 0);
 }
 
 static void too_narrow(struct raw_conn *c)
@@ -151,8 +165,15 @@ static void too_narrow(struct raw_conn *c)
 
 void raw_hs_ready(struct raw_conn *c)
 {
-	enter(c, RAW_READY);
+	raw_hs_enter(c, RAW_READY);
 	raw_hs_timer(c);
+}
+
+void raw_hs_measure(struct raw_conn *c)
+{
+	raw_hs_enter(c, RAW_MEASURE);
+	if (!raw_measure_begin(c))
+		raw_hs_ready(c);
 }
 
 /* What a round or an answer says of the search. */
@@ -162,9 +183,10 @@ static void searched(struct raw_conn *c, enum weft_mtu_result result)
 		too_narrow(c);
 	} else if (result == WEFT_MTU_FOUND) {
 		c->frame_size = c->search.lo;
-		enter(c, RAW_MEASURE);
-		if (!raw_measure_begin(c))
-			raw_hs_ready(c);
+		if (raw_paths_begin(c))
+			raw_hs_timer(c);
+		else
+			raw_hs_measure(c);
 	} else {
 		c->hs_next = c->search.next;
 		raw_deadline_lt(c->iface, c->hs_next);
@@ -194,6 +216,10 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_measure_ack(c, weft_le16(p->id), (uint16_t)size);
 		return;
 	}
+	if (c->state == RAW_PATHS) {
+		raw_paths_ack(c, v, (uint16_t)size);
+		return;
+	}
 	if (c->state != RAW_PROBE)
 		return;
 	if (size != 0)
@@ -213,11 +239,16 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}
+	if (raw_paths_ignored(c, c->hs_tries > RAW_STEER_ROUNDS))
+		return;
+	if (h->steer & WEFT_HELLO_ANY_QUEUE)
+		c->elsewhere = true;
+	c->path[0].sport = v->dst_port;
 	take_hello(c, h);
 	weft_mtu_search_begin(&c->search, c->frame_size,
 			      (uint16_t)(WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN + tag_len(c->iface)),
 			      (uint8_t)(WEFT_ETH_LEN + tag_len(c->iface)), c->iface->lt);
-	enter(c, RAW_PROBE);
+	raw_hs_enter(c, RAW_PROBE);
 	raw_hs_timer(c);
 }
 
@@ -293,7 +324,7 @@ void raw_hs_start(struct raw_conn *c)
 
 	c->hs_started = iface->lt;
 	c->hs_expire = iface->lt + iface->conf.connect_timeout_ns;
-	enter(c, iface->gate.raw_ethertype ? RAW_HELLO : RAW_RESOLVE);
+	raw_hs_enter(c, iface->gate.raw_ethertype ? RAW_HELLO : RAW_RESOLVE);
 	/* The first question leaves with the next progress(). */
 }
 
@@ -323,11 +354,14 @@ void raw_hs_timer(struct raw_conn *c)
 		raw_measure_timer(c);
 		return;
 	case RAW_HELLO:
-		send_hello(c, WEFT_FRAME_HELLO);
+		ask_hello(c);
 		break;
 	case RAW_PROBE:
 		probe_round(c);
 		return;
+	case RAW_PATHS:
+		raw_paths_send(c);
+		break;
 	case RAW_READY:
 		send_ready(c);
 		break;
@@ -371,6 +405,10 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_reset_send(iface, v, WEFT_RESET_REFUSED);
 		return;
 	}
+	if (iface->rx_elsewhere && !(h->steer & WEFT_HELLO_ANY_QUEUE)) {
+		raw_count(iface, RAW_STEER_WRONG);
+		return;
+	}
 	c = find_hello(iface, h);
 	if (c == NULL) {
 		c = iface->half_open < RAW_HALF_OPEN_MAX ? raw_conn_new(iface, true) : NULL;
@@ -382,13 +420,17 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		memcpy(c->peer_mac, v->src_mac, 6);
 		c->peer_ip = v->src_ip;
 		c->hop_ip = v->src_ip;
-		c->peer_port = v->src_port;
+		c->peer_port = h->udp_port != 0 ? weft_le16(h->udp_port) : v->src_port;
 		/* Who gave its MAC knows better than a network that may rewrite it. */
 		if (weft_arp_is_fixed(&iface->arp, c->peer_ip))
 			weft_arp_lookup(&iface->arp, c->peer_ip, iface->now, c->peer_mac);
 		take_hello(c, h);
 		c->hs_expire = iface->lt + RAW_HALF_OPEN_NS;
 		raw_deadline_lt(iface, c->hs_expire);
+	}
+	if (c->state == RAW_HALF_OPEN) {
+		c->elsewhere = iface->rx_elsewhere;
+		c->path[0].dport = v->src_port;
 	}
 	if (c->state == RAW_HALF_OPEN || c->state == RAW_UP)
 		send_hello(c, WEFT_FRAME_HELLO_ACK);
@@ -406,14 +448,22 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
 	uint32_t size = weft_le16(p->frame_size);
+	uint8_t path = 0;
 
+	if (size == WEFT_FRAME_PROBE_PATH || size == WEFT_FRAME_PROBE_PATH_ANY) {
+		if (raw_paths_ignored(c, size == WEFT_FRAME_PROBE_PATH_ANY))
+			return;
+		path = v->hdr->path & 15;
+	}
+	if (c->state == RAW_HALF_OPEN)
+		c->path[path].dport = v->src_port;
 	if (size != 0)
 		size += tag_len(c->iface);
 	if (size > c->iface->frame_size)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 	else if (size > came_size(c, v))
 		raw_count(c->iface, RAW_DROP_PROBE);
-	else if (raw_ctl_send(c, WEFT_FRAME_PROBE_ACK, 0, p, sizeof(*p), size) == 0)
+	else if (raw_ctl_send_on(c, path, WEFT_FRAME_PROBE_ACK, 0, p, sizeof(*p), size) == 0)
 		raw_measure_probe(c, weft_le16(p->id), weft_le16(p->frame_size));
 }
 
@@ -427,10 +477,13 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}
-	raw_ctl_send(c, WEFT_FRAME_READY_ACK, 0, NULL, 0, 0);
-	if (c->state == RAW_HALF_OPEN) {
-		raw_conn_up(c, (uint16_t)size);
+	if (c->state == RAW_HALF_OPEN && !raw_paths_take(c, v)) {
+		raw_count(c->iface, RAW_DROP_BAD_TYPE);
+		return;
 	}
+	raw_ctl_send(c, WEFT_FRAME_READY_ACK, 0, NULL, 0, 0);
+	if (c->state == RAW_HALF_OPEN)
+		raw_conn_up(c, (uint16_t)size);
 }
 
 /* Frames of the handshake, for a connection that their token has proven. */
@@ -517,11 +570,11 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_conn_free(c);
 		return;
 	}
-	if (reason == WEFT_RESET_UNKNOWN &&
-	    (c->state == RAW_PROBE || c->state == RAW_MEASURE || c->state == RAW_READY)) {
+	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_PATHS ||
+					     c->state == RAW_MEASURE || c->state == RAW_READY)) {
 		/* Our half-open entry there expired while we did not poll. Nothing was sent on it:
 		 * begin again. */
-		enter(c, RAW_HELLO);
+		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}
 	raw_count(iface, RAW_RESET_IN);

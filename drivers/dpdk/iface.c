@@ -430,6 +430,9 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		.udp_port = udp,
 		.ip = rc->ip != 0 ? rc->ip : weft_lane_link_local(port->mac),
 	};
+	if (!rc->raw_ethertype)
+		iface->gate.range = weft_port_range((uint16_t)(udp - port->steering.queue),
+						    port->steering.queue, port->steering.queues);
 	memcpy(iface->gate.mac, port->mac, 6);
 	weft_gate_pattern_init(&iface->pattern, &iface->gate);
 	iface->prefix = rc->ip != 0 ? rc->prefix : WEFT_LANE_PREFIX_LOCAL;

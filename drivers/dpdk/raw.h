@@ -66,8 +66,10 @@
 #define RAW_BYE_GRACE 2000000ull
 #define RAW_ROUND 8u /* frames of which one must not stay unacknowledged for the peer's timeout */
 #define RAW_RESET_GAP 100000ull /* between two RESETs: strangers can't make us loud */
-#define RAW_ROOM_MIN 64u        /* an open frame with less room than this is full */
-#define RAW_TMPL 96u            /* encapsulation + lane header, rounded up for the copy */
+/* tries of a step in which handshake frames that came to another queue are not taken */
+#define RAW_STEER_ROUNDS 12u
+#define RAW_ROOM_MIN 64u /* an open frame with less room than this is full */
+#define RAW_TMPL 96u     /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER UINT64_MAX
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
@@ -79,6 +81,7 @@ enum raw_state {
 	RAW_RESOLVE,   /* initiator: who has the next hop's address? */
 	RAW_HELLO,     /* initiator: HELLO is out */
 	RAW_PROBE,     /* initiator: looking for the frame size that arrives */
+	RAW_PATHS,     /* initiator: looking for the ports of the other paths */
 	RAW_MEASURE,   /* initiator: frames of that size arrive; how fast? */
 	RAW_READY,     /* initiator: READY is out */
 	RAW_HALF_OPEN, /* responder: HELLO_ACK is out, READY awaited */
@@ -107,14 +110,14 @@ struct raw_slot {
 };
 
 /*
- * A label inside the lane: one UDP source port. Congestion control will keep its window here; until
- * then the connection's fixed window is the only limit.
+ * A flow inside the lane: one pair of UDP ports, the same in both directions. Congestion control will
+ * keep its window here; until then the connection's fixed window is the only limit.
  */
 struct raw_path {
 	struct weft_rtt rtt;
 	struct weft_loss loss;
-	uint32_t order; /* of the next frame */
-	uint16_t sport;
+	uint32_t order;        /* of the next frame */
+	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
 };
 
@@ -215,7 +218,16 @@ struct raw_conn {
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t remote_worker, remote_iface;
 	uint32_t peer_ip, hop_ip;
-	uint16_t peer_port;
+	uint16_t peer_port;  /* that it listens on */
+	uint8_t peer_queues; /* its NIC hashes to so many, or 0 */
+	uint8_t peer_paths;
+	uint8_t path_count;      /* paths wanted, and then found */
+	uint8_t path_small_acks; /* small frames over path 0 answered meanwhile */
+	uint16_t path_id;        /* of the last probe before */
+	uint16_t path_found;     /* initiator: bit k: path k has its ports */
+	bool elsewhere;          /* a path leads to another worker's queue, here or there */
+	bool hash_wrong;         /* answers came elsewhere than the driver's hash says */
+	uint32_t port_cursor;    /* of weft_path_port() */
 	uint8_t peer_mac[6];
 	uint64_t loss_timer; /* et; 0 = no suspect waits for patience */
 	uint64_t next_ping;  /* lt */
@@ -262,6 +274,7 @@ struct raw_iface {
 	uint64_t next_et, next_lt; /* when run_timers() has something to do */
 	bool gap;                  /* this progress call came late */
 	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
+	bool rx_elsewhere;         /* the frame in hand has come to another worker's queue */
 	bool in_progress;
 	unsigned int lcore; /* of the thread that is in raw_rx() */
 	bool sent_outside;  /* frames were sent since the last progress call ended */
@@ -498,7 +511,7 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 
 	hdr->length = weft_le16((uint16_t)lane_len);
 	weft_encap_patch(&c->encap, rte_pktmbuf_mtod(m, uint8_t *), lane_len + (crc ? 4 : 0),
-			 c->path[path].sport);
+			 c->path[path].sport, c->path[path].dport);
 	if (unlikely(crc || c->csum == WEFT_FRAME_CSUM_UDP))
 		raw_put_csum(c, m, lane_len, crc);
 	c->iface->counter[RAW_TX_FRAMES]++;
@@ -507,6 +520,8 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
+int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
+		    const void *body, uint32_t body_len, uint32_t pad_to);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
 int raw_bye_send(struct raw_conn *c);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
@@ -591,10 +606,26 @@ void raw_measure_timer(struct raw_conn *c);
 void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind);
 void raw_ep_measured(struct weft_lane_ep *lep, struct weft_lane_measured *out);
 
+/* ---- paths.c: which ports each path uses */
+/* Initiator: HELLO from as many ports as it takes, by now, for one to reach the right queues. */
+unsigned int raw_paths_hellos(const struct raw_conn *c);
+void raw_paths_next(struct raw_conn *c, unsigned int path);
+/* Is this question of the handshake, or its answer, to be ignored, since it came to another queue? */
+bool raw_paths_ignored(struct raw_conn *c, bool any);
+/* Initiator, when the frame size is known. @return false: there is one path only */
+bool raw_paths_begin(struct raw_conn *c);
+void raw_paths_send(struct raw_conn *c);
+void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind);
+/* Both: the paths that READY names. */
+uint32_t raw_paths_ready(const struct raw_conn *c, void *body);
+bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v);
+
 /* ---- handshake.c: HELLO .. READY, RESET, BYE */
 void raw_hs_start(struct raw_conn *c);
 void raw_hs_timer(struct raw_conn *c);
 void raw_hs_ready(struct raw_conn *c);
+void raw_hs_enter(struct raw_conn *c, enum raw_state state);
+void raw_hs_measure(struct raw_conn *c);
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v);
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
@@ -637,7 +668,7 @@ struct raw_addr {
 	bool raw_ethertype;
 	uint16_t udp_port, vlan, frame_size;
 	uint32_t ip;
-	uint8_t prefix;
+	uint8_t prefix, queues;
 	uint8_t mac[6];
 	uint64_t iface_id;
 };

@@ -51,6 +51,9 @@
 	X(RAW_DROP_TOO_LONG, "drop.too_long")             \
 	X(RAW_DROP_PROBE, "drop.probe_size")              \
 	X(RAW_DROP_RESET, "drop.reset_unproven")          \
+	X(RAW_STEER_HANDED, "steer.handed_over")          \
+	X(RAW_STEER_ELSEWHERE, "steer.elsewhere")         \
+	X(RAW_STEER_WRONG, "steer.wrong_queue")           \
 	X(RAW_CONN_ACTIVE, "conn.active")                 \
 	X(RAW_CONN_PASSIVE, "conn.passive")               \
 	X(RAW_CONN_UP, "conn.up")                         \

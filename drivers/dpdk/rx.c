@@ -2,6 +2,7 @@
 
 #include <rte_lcore.h>
 #include <rte_prefetch.h>
+#include <rte_ring.h>
 
 #include "raw.h"
 
@@ -227,7 +228,32 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 	stranger_input(iface, v, index);
 }
 
-static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct weft_frame_view *v)
+/*
+ * A frame for another worker of this port goes to it by a ring: the NIC's hash has brought it here,
+ * for a moment or, where nothing better was to be had, always. Only frames as they came: no worker
+ * passes on what it was passed.
+ */
+static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
+{
+	const struct weft_steering *s = &iface->port->steering;
+	int owner;
+
+	if (s->handed == NULL || iface->rx_elsewhere || udp_port == 0)
+		return false;
+	owner = weft_port_owner((uint16_t)(iface->gate.udp_port - s->queue), s->queues, udp_port);
+	if (owner < 0 || owner == s->queue)
+		return false;
+	raw_ref_chain(m); /* the caller lets go of its own */
+	if (rte_ring_enqueue(s->handed[owner], m) != 0) {
+		rte_pktmbuf_free(m);
+		return false;
+	}
+	raw_count(iface, RAW_STEER_HANDED);
+	return true;
+}
+
+static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct weft_frame_view *v,
+		       struct rte_mbuf *m)
 {
 	static const enum raw_counter reason[WEFT_GATE_COUNT] = {
 		[WEFT_GATE_NOT_OURS] = RAW_DROP_NOT_OURS,
@@ -244,6 +270,8 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 		raw_arp_input(iface, v);
 		return;
 	}
+	if (g == WEFT_GATE_NOT_OURS && hand_over(iface, m, v->dst_port))
+		return;
 	raw_count(iface, reason[g]);
 	if (g == WEFT_GATE_BAD_VERSION && v->type == WEFT_FRAME_HELLO)
 		raw_reset_send(iface, v, WEFT_RESET_VERSION);
@@ -313,7 +341,23 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 	if (likely(g == WEFT_GATE_OK))
 		lane_input(iface, &v, desc);
 	else
-		drop_input(iface, g, &v);
+		drop_input(iface, g, &v, m);
+}
+
+/* Frames for us that came to other workers' queues. */
+static __rte_noinline unsigned int handed_input(struct raw_iface *iface, struct rte_ring *ring)
+{
+	struct rte_mbuf *m[RAW_BURST];
+	unsigned int n = rte_ring_sc_dequeue_burst(ring, (void **)m, RAW_BURST, NULL);
+
+	iface->counter[RAW_STEER_ELSEWHERE] += n;
+	iface->rx_elsewhere = true;
+	for (unsigned int i = 0; i < n; i++) {
+		frame_input(iface, m[i]);
+		rte_pktmbuf_free(m[i]);
+	}
+	iface->rx_elsewhere = false;
+	return n;
 }
 
 /* @return frames received */
@@ -321,11 +365,17 @@ unsigned int raw_rx(struct raw_iface *iface)
 {
 	struct weft_frame_port *port = iface->port;
 	struct rte_mbuf *pkts[RAW_BURST];
-	unsigned int n, i;
+	unsigned int n, i, more = 0;
+	struct rte_ring *ring;
 
+	if (port->steering.handed != NULL) {
+		ring = port->steering.handed[port->steering.queue];
+		if (unlikely(!rte_ring_empty(ring)))
+			more = handed_input(iface, ring);
+	}
 	n = port->ops->rx_burst(port, pkts, RAW_BURST);
 	if (n == 0)
-		return 0;
+		return more;
 	for (i = 1; i < n && i < 3; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
 	iface->lcore = rte_lcore_id();
@@ -338,7 +388,7 @@ unsigned int raw_rx(struct raw_iface *iface)
 			frame_input(iface, pkts[i]);
 		raw_mbuf_free(pkts[i], iface->lcore);
 	}
-	return n;
+	return n + more;
 }
 
 /* Acknowledgements that are due. Those that rode along with data meanwhile fall off the list here.

@@ -21,16 +21,12 @@ static struct world world(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}};
 	struct world w = {.sim = case_sim(c)};
-	struct sim_port *first, *second;
+	struct sim_port *queue[2];
 
 	w.peer = lane_host_create(w.sim, sim_port_create(w.sim, &p), CONFIG);
-	p.udp_port = 9338;
-	first = sim_port_create(w.sim, &p);
-	p.queue_of = first;
-	p.udp_port = 9339;
-	second = sim_port_create(w.sim, &p);
-	w.queue[0] = lane_host_create(w.sim, first, CONFIG);
-	w.queue[1] = lane_host_create(w.sim, second, CONFIG);
+	sim_port_queues(w.sim, &p, SIM_SPREAD_RULES, 2, queue);
+	w.queue[0] = lane_host_create(w.sim, queue[0], CONFIG);
+	w.queue[1] = lane_host_create(w.sim, queue[1], CONFIG);
 	return w;
 }
 

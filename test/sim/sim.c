@@ -118,8 +118,10 @@ void sim_destroy(struct sim *sim)
 	}
 	for (i = 0; i < sim->num_ports; i++) {
 		sim_port_drain(sim->ports[i]);
-		free(sim->ports[i]);
+		sim_queues_free(sim->ports[i]);
 	}
+	for (i = 0; i < sim->num_ports; i++)
+		free(sim->ports[i]);
 	sim_pcap_close(sim->pcap);
 	free(sim->heap);
 	free(sim);

@@ -144,16 +144,32 @@ struct sim_port_params {
 	bool raw_ethertype;
 	bool set_first_seq; /**< begin frame sequences at first_seq: wrap tests */
 	uint32_t first_seq;
-	/**
-	 * Not a port but another queue of that one, which has this MAC address and link: frames to
-	 * udp_port come here, as if a flow rule brought them, all others stay there. Both need a
-	 * udp_port of their own. Whoever opens it runs on the same machine: its clock is the same.
-	 */
+	/** set by sim_port_queues(): not a port but another queue of that one */
 	struct sim_port *queue_of;
 };
 
 /** @p params may be NULL. The port lives as long as the simulation. */
 struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *params);
+
+#define SIM_QUEUES_MAX 64
+
+/** Which of a port's queues a frame comes to. What is no UDP comes to the first. */
+enum sim_spread {
+	SIM_SPREAD_RULES,  /**< flow rules: by the port that it is for */
+	SIM_SPREAD_RSS,    /**< Toeplitz hash; the driver tells key and table */
+	SIM_SPREAD_SECRET, /**< the same; it tells nothing */
+	SIM_SPREAD_LIE,    /**< the same; it tells another key */
+	SIM_SPREAD_TAP,    /**< where the flow was sent from last, else by a hash; tells nothing */
+	SIM_SPREAD_FIRST,  /**< all to the first queue; tells nothing */
+};
+
+/**
+ * A port with @p n queues, which listen on params->udp_port (0 = 9338) and the following. They have
+ * one MAC address and one link, those of the first; whoever opens them runs on one machine: its clock
+ * is the same.
+ */
+void sim_port_queues(struct sim *sim, const struct sim_port_params *params, enum sim_spread how,
+		     unsigned int n, struct sim_port **out);
 struct sim_link *sim_port_up(struct sim_port *port);
 struct sim_link *sim_port_down(struct sim_port *port);
 /** Set both directions of both (b may be NULL). */

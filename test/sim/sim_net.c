@@ -139,6 +139,7 @@ static void tx_done(struct sim *sim, struct sim_port *port, struct sim_tx *tx)
 		free(f);
 		return;
 	}
+	sim_queue_sent(port, f);
 	port->stats.tx_frames++;
 	port->stats.tx_bytes += f->len;
 	sim_hash_frame(sim, 1, port, f->data, f->len);

@@ -83,7 +83,7 @@ static void pool_put(struct sim_port *port, struct rte_mempool *mp, unsigned int
 
 /* ---- checksums as a NIC does them ----------------------------------------------------------- */
 
-static struct rte_udp_hdr *find_udp(uint8_t *data, size_t len, struct rte_ipv4_hdr **ip)
+struct rte_udp_hdr *sim_find_udp(uint8_t *data, size_t len, struct rte_ipv4_hdr **ip)
 {
 	size_t at = sizeof(struct rte_ether_hdr);
 	uint16_t type;
@@ -115,7 +115,7 @@ static void tx_checksums(uint64_t flags, struct sim_frame *f)
 
 	if (!(flags & (RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM)))
 		return;
-	udp = find_udp(f->data, f->len, &ip);
+	udp = sim_find_udp(f->data, f->len, &ip);
 	if (!udp)
 		return;
 	if (flags & RTE_MBUF_F_TX_IP_CKSUM) {
@@ -131,7 +131,7 @@ static void tx_checksums(uint64_t flags, struct sim_frame *f)
 static void rx_checksums(struct rte_mbuf *m, struct sim_frame *f)
 {
 	struct rte_ipv4_hdr *ip;
-	struct rte_udp_hdr *udp = find_udp(f->data, f->len, &ip);
+	struct rte_udp_hdr *udp = sim_find_udp(f->data, f->len, &ip);
 	uint16_t sum;
 
 	if (!udp)
@@ -253,27 +253,11 @@ void sim_inject(struct sim_port *port, const void *data, size_t len)
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-/* The queue of the port that a flow rule brings the frame to. */
-static struct sim_port *steer(struct sim_port *port, struct sim_frame *f)
-{
-	struct rte_ipv4_hdr *ip;
-	struct rte_udp_hdr *udp = port->fp.arp ? find_udp(f->data, f->len, &ip) : NULL;
-	struct sim_port *q;
-	unsigned int i;
-
-	for (i = 0; udp && i < port->sim->num_ports; i++) {
-		q = port->sim->ports[i];
-		if (q->params.queue_of == port && rte_be_to_cpu_16(udp->dst_port) == q->fp.udp_port)
-			return q;
-	}
-	return port;
-}
-
 void sim_port_receive(struct sim_port *port, struct sim_frame *frame)
 {
 	struct sim *sim = port->sim;
 
-	port = steer(port, frame);
+	port = sim_queue_for(port, frame);
 
 	if (!port->station && !port->open) {
 		port->stats.nobody++;
@@ -405,6 +389,7 @@ static void port_close(struct weft_frame_port *fp)
 	if (!port->open)
 		return;
 	sim_port_drain(port);
+	sim_queues_drain(port);
 	port->open = false;
 	pool_put(port, fp->pool, port->params.bufs, frame_room(port));
 	pool_put(port, fp->hdr_pool, port->params.bufs, HDR_ROOM);
@@ -468,17 +453,6 @@ static void fill_frame_port(struct sim_port *port)
 	       6);
 }
 
-/* As port_ethdev.c does it: one address, one table, each queue its own UDP port. */
-static void become_queue(struct sim_port *port, struct sim_port *of)
-{
-	memcpy(port->fp.mac, of->fp.mac, sizeof(port->fp.mac));
-	memcpy(port->fp.device, of->fp.device, sizeof(port->fp.device));
-	of->fp.arp = &of->arp;
-	of->fp.udp_port = of->params.udp_port;
-	port->fp.arp = &of->arp;
-	port->fp.udp_port = port->params.udp_port;
-}
-
 struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *params)
 {
 	struct sim_port *port;
@@ -508,8 +482,6 @@ struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *
 	port->down = (struct sim_wire){.link = port->params.down,
 				       .rng = sim_rng_make(sim->seed, 1001 + 2 * port->index)};
 	fill_frame_port(port);
-	if (port->params.queue_of)
-		become_queue(port, port->params.queue_of);
 	sim->ports[sim->num_ports++] = port;
 	return port;
 }

@@ -6,6 +6,7 @@
  *   sim_net.c   links and switches: frames between ports
  *   sim_port.c  struct weft_frame_port over a port, mbufs
  *   sim_mem.c   memory that a port may read
+ *   sim_queues.c  several queues of one port
  *   sim_host.c  hosts: clock, dice, life and death
  *   sim_node.c  nodes: a host with a Weft worker; lane driver "sim"
  *   sim_pcap.c  capture
@@ -15,7 +16,9 @@
 
 #include <sys/queue.h>
 
+#include <rte_ip.h>
 #include <rte_mbuf.h>
+#include <rte_udp.h>
 
 #include "arp.h"
 #include "frame_port.h"
@@ -70,6 +73,7 @@ struct sim_port {
 	char name[32];
 	struct sim_wire up, down;
 	struct weft_arp_table arp; /* of a port with several queues */
+	struct sim_queues *queues; /* all of them; NULL = there is one */
 	struct sim_stats stats;
 	bool carrier, told_carrier; /* told: what the owner knows */
 	double speed;               /* claimed, bytes/s; fp.bandwidth is what the owner knows */
@@ -167,6 +171,18 @@ int sim_port_open(struct sim_port *port);
 struct sim_frame *sim_tx_read(const struct sim_tx *tx);
 /** Free a TX place whose frame is sent and whose mbuf is reclaimed. */
 void sim_tx_put(struct sim_tx *tx);
+
+/** The UDP header of a frame that has one, whole. */
+struct rte_udp_hdr *sim_find_udp(uint8_t *data, size_t len, struct rte_ipv4_hdr **ip);
+
+/* sim_queues.c */
+/** The queue that a frame to the port comes to. */
+struct sim_port *sim_queue_for(struct sim_port *port, const struct sim_frame *frame);
+/** A queue has sent it. */
+void sim_queue_sent(struct sim_port *port, const struct sim_frame *frame);
+/** Drop what the queues have handed to each other. */
+void sim_queues_drain(struct sim_port *port);
+void sim_queues_free(struct sim_port *port);
 
 /* sim_host.c */
 /**

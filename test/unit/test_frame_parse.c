@@ -85,8 +85,8 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 		memset(p + sizeof(m), i, lens[i]);
 		p += sizeof(m) + lens[i];
 	}
-	weft_encap_patch(&e, b.bytes, lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0),
-			 a->src_port);
+	weft_encap_patch(&e, b.bytes, lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0), a->src_port,
+			 a->dst_port);
 	if (flags & WEFT_FRAME_F_CRC32C) {
 		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, b.lane, lane_len));
 		memcpy(p, &crc, 4);
@@ -352,7 +352,7 @@ static void ip_header_checksum_is_right_for_all_lengths(void **state)
 	weft_encap_build(&e, &addr);
 	for (uint32_t len = 42; len < 9000; len++) {
 		memcpy(f, e.bytes, e.len);
-		weft_encap_patch(&e, f, len, (uint16_t)(0xc000 + len));
+		weft_encap_patch(&e, f, len, (uint16_t)(0xc000 + len), addr.dst_port);
 		assert_int_equal(weft_inet_fold(weft_inet_sum(0, f + 14, 20)), 0);
 		assert_true(weft_ipv4_header_ok(f + 14));
 		f[14 + len % 20] ^= 0x10;

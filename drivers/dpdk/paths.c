@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Which ports each path of a connection uses: those from which the initiator's questions reached the
+ * peer's queue, and their answers ours.
+ *
+ * Where neither end hashes frames to queues every port does, and one question per path is enough.
+ * Else the initiator asks from many ports: those by which answers come to its own queue as far as its
+ * driver tells the hash (weft_path_port()); the peer's hash it need not know. What comes to another
+ * worker's queue is handed over by it, and as long as there is hope for a better port it is not
+ * answered (or the answer not taken). At last any port is taken: then frames go through the other
+ * worker, the lane is slower and depends on that worker's polling, and a warning says so.
+ *
+ * The other paths are looked for all at once. A path none of whose questions is answered, although
+ * small frames over path 0 are, is left out: somebody between does not let it through.
+ */
+
+#include "raw.h"
+
+#define TRUST 8u /* rounds in which what the driver tells of its hash is believed */
+#define ASK_MAX 32u
+#define TRIES \
+	3u /* ports tried in a round for each small frame, where any does: mere loss is no silence */
+/* answers over path 0 after which a silent path is given up; where its port is one of many */
+#define SMALL_ACKS 6u
+#define SMALL_ACKS_SPREAD (2 * RAW_STEER_ROUNDS)
+
+static const struct weft_rss *told(const struct raw_conn *c)
+{
+	return c->hash_wrong || c->hs_tries >= TRUST ? NULL : c->iface->port->steering.rss;
+}
+
+/* One in so many ports leads to the right queues. */
+static unsigned int odds(const struct raw_conn *c)
+{
+	const struct weft_steering *s = &c->iface->port->steering;
+	unsigned int n = RTE_MAX(c->peer_queues, 1u);
+
+	return s->hashed && !told(c) ? n * s->queues : n;
+}
+
+static bool is_spread(const struct raw_conn *c)
+{
+	return c->peer_queues > 0 || c->iface->port->steering.hashed;
+}
+
+unsigned int raw_paths_hellos(const struct raw_conn *c)
+{
+	return is_spread(c) ? RTE_MIN(4 * odds(c), ASK_MAX) : 1;
+}
+
+void raw_paths_next(struct raw_conn *c, unsigned int path)
+{
+	const struct raw_iface *iface = c->iface;
+	const struct weft_steering *s = &iface->port->steering;
+	struct weft_path_choice choice = {
+		.range = iface->gate.range,
+		.range_max = s->range_max,
+		.rss = told(c),
+		.queue = s->queue,
+		.spread = is_spread(c),
+		.ip = iface->gate.ip,
+		.peer_ip = c->peer_ip,
+		.port = iface->gate.udp_port,
+		.peer_port = c->peer_port,
+		.token = c->token,
+	};
+
+	if (iface->gate.raw_ethertype)
+		return;
+	c->path[path].sport = weft_path_port(&choice, path, &c->port_cursor);
+	c->path[path].dport = c->peer_port;
+}
+
+bool raw_paths_ignored(struct raw_conn *c, bool any)
+{
+	if (!c->iface->rx_elsewhere)
+		return false;
+	if (any) {
+		c->elsewhere = true;
+		return false;
+	}
+	raw_count(c->iface, RAW_STEER_WRONG);
+	c->hash_wrong = true; /* or the way back has other ports than the way here */
+	return true;
+}
+
+/* ---------------------------------------------------------------- initiator */
+
+bool raw_paths_begin(struct raw_conn *c)
+{
+	c->path_count = RTE_MAX(c->iface->paths, c->peer_paths);
+	c->path_found = 1;
+	if (c->path_count == 1 || c->iface->gate.raw_ethertype) {
+		c->path_count = 1;
+		return false;
+	}
+	c->path_small_acks = 0;
+	c->path_id = c->probe_id;
+	raw_hs_enter(c, RAW_PATHS);
+	return true;
+}
+
+static void end(struct raw_conn *c)
+{
+	uint8_t n = 0;
+
+	while (n < c->path_count && c->path_found & 1u << n)
+		n++;
+	c->path_count = n;
+	raw_hs_measure(c);
+}
+
+void raw_paths_send(struct raw_conn *c)
+{
+	uint16_t kind =
+		c->hs_tries < RAW_STEER_ROUNDS ? WEFT_FRAME_PROBE_PATH : WEFT_FRAME_PROBE_PATH_ANY;
+	struct weft_frame_probe p = {.frame_size = weft_le16(kind)};
+	unsigned int n, left = raw_txq_space(c->iface);
+
+	n = is_spread(c) ? raw_paths_hellos(c) : c->hs_tries > 0 ? TRIES : 1;
+	for (; n > 0; n--) {
+		for (uint8_t k = 1; k < c->path_count && left > 1; k++) {
+			if (c->path_found & 1u << k)
+				continue;
+			raw_paths_next(c, k);
+			p.id = weft_le16(++c->probe_id);
+			raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
+			left--;
+		}
+	}
+	if (c->hs_tries > 0) {
+		p.id = weft_le16(++c->probe_id);
+		p.frame_size = 0;
+		raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
+	}
+}
+
+void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind)
+{
+	uint32_t enough = is_spread(c) ? SMALL_ACKS_SPREAD : SMALL_ACKS;
+	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
+	uint8_t k = v->hdr->path & 15;
+
+	if (kind == 0 && (int16_t)(weft_le16(p->id) - c->path_id) > 0 &&
+	    ++c->path_small_acks >= enough) {
+		end(c);
+		return;
+	}
+	if ((kind != WEFT_FRAME_PROBE_PATH && kind != WEFT_FRAME_PROBE_PATH_ANY) || k == 0 ||
+	    k >= c->path_count || c->path_found & 1u << k ||
+	    raw_paths_ignored(c, kind == WEFT_FRAME_PROBE_PATH_ANY))
+		return;
+	c->path[k].sport = v->dst_port;
+	c->path_found |= (uint16_t)(1u << k);
+	if (c->path_found == (1u << c->path_count) - 1)
+		end(c);
+}
+
+/* ---------------------------------------------------------------- READY */
+
+/* @return bytes */
+uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
+{
+	uint16_t tag = c->iface->gate.vlan != 0 ? WEFT_VLAN_LEN : 0, port;
+	struct weft_frame_ready r = {
+		.frame_size = weft_le16((uint16_t)(c->frame_size - tag)),
+		.paths = weft_le16(c->path_count),
+	};
+	uint8_t *p = body;
+
+	memcpy(p, &r, sizeof(r));
+	p += sizeof(r);
+	for (unsigned int i = 0; i < c->path_count; i++, p += sizeof(port)) {
+		port = weft_le16(c->path[i].sport);
+		memcpy(p, &port, sizeof(port));
+	}
+	return (uint32_t)(p - (uint8_t *)body);
+}
+
+/*
+ * Responder. Path 0 leads back to where READY came from, so that a port that was translated on the
+ * way stays so.
+ */
+bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
+	uint32_t n = weft_le16(r->paths);
+	uint16_t port;
+
+	if (n > WEFT_FRAME_PATHS_MAX || sizeof(*r) + n * sizeof(port) > v->body_len)
+		return false;
+	c->path_count = (uint8_t)RTE_MAX(n, 1u);
+	c->path[0].dport = v->src_port;
+	for (uint32_t i = 1; i < n; i++) {
+		memcpy(&port, v->body + sizeof(*r) + i * sizeof(port), sizeof(port));
+		c->path[i].dport = weft_le16(port);
+		if (port == 0)
+			return false;
+	}
+	return true;
+}
