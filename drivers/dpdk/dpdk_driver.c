@@ -61,6 +61,15 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 	return weft_port_ethdev_open(params->resource, &po, port, why, why_len);
 }
 
+static void give_hint(struct weft_frame_port *port, unsigned int paths)
+{
+	char text[320];
+
+	weft_port_hint(port, paths, text, sizeof(text));
+	if (text[0] != '\0')
+		weft_info("dpdk:%s: %s", port->name, text);
+}
+
 /* The engine then sees the capture's port; what is not captured has nothing in its way. */
 static int capture_port(const struct weft_lane_open *params, struct weft_frame_port **port,
 			char *why, size_t why_len)
@@ -90,6 +99,8 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 	if (err != 0)
 		return err;
 	err = open_port(params, &o, &port, why, why_len);
+	if (err == 0)
+		give_hint(port, o.paths != 0 ? o.paths : (unsigned int)conf.paths);
 	if (err == 0)
 		err = capture_port(params, &port, why, why_len);
 	if (err != 0)

@@ -140,6 +140,7 @@ int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o,
 	if (d->limits.set_mtu)
 		conf.rxmode.mtu = mtu_of(d);
 	weft_port_events_conf(d, &conf);
+	weft_port_spread_conf(d, &conf);
 	rc = rte_eth_dev_configure(d->port_id, d->num_queues, d->num_queues, &conf);
 	if (rc)
 		return weft_port_fail(

@@ -206,6 +206,7 @@ static void dev_close(struct weft_port_dev *d)
 
 	stop(d);
 	weft_port_events_off(d);
+	weft_port_spread_close(d);
 	for (q = 0; q < d->num_queues; q++)
 		weft_port_pools_free(d, q);
 	unclaim(d);
@@ -232,6 +233,12 @@ static int count_queues(struct weft_port_dev *d, const struct weft_port_opts *o,
 		return weft_port_fail(-EINVAL, why, why_len,
 				      "port %u (%s) has %u queue pairs, queues=%u is too many",
 				      d->port_id, d->name, max, d->num_queues);
+	if (o->udp_port + d->num_queues > 65536)
+		return weft_port_fail(
+			-EINVAL, why, why_len,
+			"port %u (%s): queues=%u take as many UDP ports, from %u on: beyond "
+			"65535, so choose a smaller port=",
+			d->port_id, d->name, d->num_queues, o->udp_port);
 	return 0;
 }
 
@@ -287,6 +294,8 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 		rc = weft_port_configure(d, o, why, why_len);
 	if (!rc)
 		rc = start(d, why, why_len);
+	if (!rc)
+		rc = weft_port_spread_open(d, why, why_len);
 	if (rc)
 		dev_close(d);
 	return rc;
@@ -352,10 +361,7 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 	p->kick_cycles = rte_get_tsc_hz() / 20000; /* 50 us */
 	if (d->limits.packet_socket)
 		weft_packet_socket_init(p);
-	if (d->num_queues > 1) {
-		fp->arp = &d->arp;
-		fp->udp_port = (uint16_t)(d->base_udp_port + p->queue);
-	}
+	weft_port_spread_fill(p);
 	fp->flags |= weft_port_zcopy_flags(p, o);
 	return 0;
 }
@@ -373,14 +379,9 @@ static int next_queue(struct weft_port_dev *d, const struct weft_port_opts *o, u
 			"port %u (%s) has %u queue pair%s and as many workers: give each worker "
 			"its own port%s",
 			d->port_id, d->name, d->num_queues, d->num_queues > 1 ? "s" : "",
-			weft_port_can_steer(d, 0) ? ", or more queues with queues=N"
-						  : "; this one can't steer frames to workers");
-	if (d->num_queues > 1 && !weft_port_can_steer(d, q))
-		return weft_port_fail(
-			-EBUSY, why, why_len,
-			"port %u (%s) can't steer UDP ports to queues: give each worker its own "
-			"port, without queues=",
-			d->port_id, d->name);
+			RTE_MIN(d->info.max_rx_queues, d->info.max_tx_queues) > d->num_queues
+				? ", or more queues with queues=N"
+				: "; this one has no more");
 	*queue = q;
 	return 0;
 }
@@ -406,7 +407,7 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 	rc = weft_port_vlan_add(p, why, why_len);
 	if (!rc)
 		rc = fill(p, o, why, why_len);
-	if (!rc && d->num_queues > 1)
+	if (!rc)
 		rc = weft_port_steer(p, why, why_len);
 	if (rc) {
 		weft_port_vlan_remove(p);

@@ -29,11 +29,11 @@ struct weft_port_opts {
 	uint16_t mtu;
 	/** Frames carry the tag of this VLAN: a frame is MTU + 18 bytes; 0 = none. */
 	uint16_t vlan;
-	/** No UDP: nothing to steer by, so the port has one queue pair only. */
+	/** No UDP: nothing to steer or to hash by, so the port has one queue pair only. */
 	bool raw_ethertype;
 	/** No external buffers (WEFT_ZCOPY=n). */
 	bool no_extbuf;
-	/** UDP port wanted, host order; queue k of a port that steers gets udp_port + k. */
+	/** UDP port wanted, host order; queue k of a port with several gets udp_port + k. */
 	uint16_t udp_port;
 	/** Queue pairs to set up when the port is opened first; 0 = 1. */
 	uint16_t queues;
@@ -62,5 +62,8 @@ int weft_port_ethdev_list(struct weft_lane_resource **list);
  */
 int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opts,
 			  struct weft_frame_port **port, char *why, size_t why_len);
+
+/** What is worth saying of the network behind a port just opened, or "". @p paths of the lane */
+void weft_port_hint(struct weft_frame_port *port, unsigned int paths, char *text, size_t size);
 
 #endif /* WEFT_PORT_ETHDEV_H */

@@ -11,6 +11,7 @@
  *                   tells;
  *  - port_kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
  *  - port_memif.c   a memif connection's life, with memif_relay.c;
+ *  - port_spread.c  several queues: what the port's hash is;
  *  - port_steer.c   flow rules that bring a queue's frames home;
  *  - port_zcopy.c   sends from user memory, with port_dma.c, which maps it.
  */
@@ -82,6 +83,14 @@ struct weft_port_zcopy {
 
 struct weft_port;
 
+/** A port with several queues. */
+struct weft_port_spread {
+	bool hashed; /**< no flow rules: the port's hash chooses the queue */
+	bool told;   /**< rss says how */
+	struct weft_rss rss;
+	struct rte_ring **handed; /**< one per queue: see struct weft_steering */
+};
+
 /** One DPDK port of ours, with all its queue pairs. */
 struct weft_port_dev {
 	struct rte_eth_dev_info info;
@@ -101,7 +110,8 @@ struct weft_port_dev {
 	struct weft_port **queues;  /**< NULL where free */
 	struct rte_mempool **pools; /**< one per queue pair */
 	struct rte_mempool **hdr_pools;
-	struct weft_arp_table arp; /* of all queues */
+	struct weft_arp_table arp;       /* of all queues */
+	struct weft_port_spread *spread; /* NULL = one queue */
 	uint32_t frame_size;
 	uint64_t offloads_rx;
 	uint64_t offloads_tx;
@@ -129,7 +139,7 @@ struct weft_port {
 	uint64_t tx_refused; /* frames not taken */
 	uint64_t tx_copied;  /* frames copied because the sender keeps them */
 	uint64_t tx_too_long;
-	struct rte_flow *flow;
+	struct rte_flow *flow[1 + WEFT_FRAME_PATHS_MAX];
 	uint16_t vlan; /* asked of the NIC's filter; 0 = none */
 	bool cleanup;  /* rte_eth_tx_done_cleanup() is there */
 };
@@ -240,11 +250,21 @@ int weft_port_timers_start(struct weft_port_dev *d);
 /** After it was stopped. */
 void weft_port_timers_stop(struct weft_port_dev *d);
 
+/* port_spread.c */
+
+/** Before rte_eth_dev_configure(): have the port hash UDP, if it has several queues. */
+void weft_port_spread_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
+/** The port is started: how does it bring frames to queues? @return 0 or an error with @p why */
+int weft_port_spread_open(struct weft_port_dev *d, char *why, size_t why_len);
+void weft_port_spread_close(struct weft_port_dev *d);
+/** What the frame port says of its queue. */
+void weft_port_spread_fill(struct weft_port *p);
+
 /* port_steer.c */
 
 /** Can rte_flow bring a UDP port to a queue here? The port is started. */
 bool weft_port_can_steer(const struct weft_port_dev *d, uint16_t queue);
-/** Make the rules of a queue pair. @return 0 or an error with @p why */
+/** Make the rules of a queue pair, if its port takes rules. @return 0 or an error with @p why */
 int weft_port_steer(struct weft_port *p, char *why, size_t why_len);
 void weft_port_unsteer(struct weft_port *p);
 

@@ -20,14 +20,14 @@ struct rule {
 	struct rte_flow_action actions[2];
 };
 
-static void make_rule(struct rule *r, bool vlan, uint16_t udp_port, uint16_t queue)
+static void make_rule(struct rule *r, bool vlan, uint16_t udp_port, uint16_t mask, uint16_t queue)
 {
 	int i = 0;
 
 	memset(r, 0, sizeof(*r));
 	r->attr.ingress = 1;
 	r->spec.hdr.dst_port = rte_cpu_to_be_16(udp_port);
-	r->mask.hdr.dst_port = RTE_BE16(0xffff);
+	r->mask.hdr.dst_port = rte_cpu_to_be_16(mask);
 	r->queue.index = queue;
 	r->items[i++].type = RTE_FLOW_ITEM_TYPE_ETH;
 	if (vlan)
@@ -47,8 +47,31 @@ bool weft_port_can_steer(const struct weft_port_dev *d, uint16_t queue)
 	struct rte_flow_error error = {0};
 	struct rule r;
 
-	make_rule(&r, d->vlan, (uint16_t)(d->base_udp_port + queue), queue);
+	make_rule(&r, d->vlan, (uint16_t)(d->base_udp_port + queue), 0xffff, queue);
 	return rte_flow_validate(d->port_id, &r.attr, r.items, r.actions, &error) == 0;
+}
+
+/*
+ * The ports of connections that this queue opens: one rule for all where the NIC takes masks, else one
+ * each for a few. Without any their frames come to another queue and are handed over.
+ */
+static void steer_range(struct weft_port *p)
+{
+	struct weft_port_range range =
+		weft_port_range(p->dev->base_udp_port, p->queue, p->dev->num_queues);
+	struct rte_flow_error error = {0};
+	struct rule r;
+	uint16_t i;
+
+	make_rule(&r, p->dev->vlan, range.first, range.mask, p->queue);
+	p->flow[1] = rte_flow_create(p->port_id, &r.attr, r.items, r.actions, &error);
+	if (p->flow[1])
+		return;
+	p->fp.steering.range_max = WEFT_FRAME_PATHS_MAX;
+	for (i = 0; i < WEFT_FRAME_PATHS_MAX; i++) {
+		make_rule(&r, p->dev->vlan, (uint16_t)(range.first + i), 0xffff, p->queue);
+		p->flow[1 + i] = rte_flow_create(p->port_id, &r.attr, r.items, r.actions, &error);
+	}
 }
 
 int weft_port_steer(struct weft_port *p, char *why, size_t why_len)
@@ -56,10 +79,14 @@ int weft_port_steer(struct weft_port *p, char *why, size_t why_len)
 	struct rte_flow_error error = {0};
 	struct rule r;
 
-	make_rule(&r, p->dev->vlan, p->fp.udp_port, p->queue);
-	p->flow = rte_flow_create(p->port_id, &r.attr, r.items, r.actions, &error);
-	if (p->flow)
+	if (!p->dev->spread || p->dev->spread->hashed)
 		return 0;
+	make_rule(&r, p->dev->vlan, p->fp.udp_port, 0xffff, p->queue);
+	p->flow[0] = rte_flow_create(p->port_id, &r.attr, r.items, r.actions, &error);
+	if (p->flow[0]) {
+		steer_range(p);
+		return 0;
+	}
 	snprintf(why, why_len, "port %u (%s) can't steer UDP port %u to queue %u (%s)", p->port_id,
 		 p->dev->name, p->fp.udp_port, p->queue,
 		 error.message ? error.message : rte_strerror(rte_errno));
@@ -70,7 +97,9 @@ void weft_port_unsteer(struct weft_port *p)
 {
 	struct rte_flow_error error;
 
-	if (p->flow)
-		rte_flow_destroy(p->port_id, p->flow, &error);
-	p->flow = NULL;
+	for (size_t i = 0; i < RTE_DIM(p->flow); i++) {
+		if (p->flow[i])
+			rte_flow_destroy(p->port_id, p->flow[i], &error);
+		p->flow[i] = NULL;
+	}
 }

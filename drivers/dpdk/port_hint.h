@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port_hint.h
+ * What is worth saying about a port whose network has limits of its own. Pure.
+ */
+#ifndef WEFT_PORT_HINT_H
+#define WEFT_PORT_HINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * AWS gives one flow 5 Gb/s, 10 in a cluster placement group, and carries an MTU of 9001: a lane over
+ * ENA with one path, or small frames, gets a part of its link.
+ *
+ * @param driver  of the port; others than net_ena: ""
+ * @param mbps    link speed; 0 = unknown, as ENA's driver has it
+ * @param mtu     of the lane
+ * @param paths   of the lane
+ * @param[out] text a sentence that names the lane options, or ""
+ */
+void weft_port_flow_hint(const char *driver, uint32_t mbps, uint16_t mtu, unsigned int paths,
+			 char *text, size_t size);
+
+#endif /* WEFT_PORT_HINT_H */
