@@ -188,6 +188,9 @@ static void failed(const struct weft_mem *mem, const struct weft_lane_iface *ifa
 	else if (!mem->on_the_fly)
 		weft_error("%s: cannot register %zu bytes at %p: %s", iface->name, mem->length,
 			   mem->address, why[0] ? why : weft_strerror(err));
+	else if (news && err == -EOPNOTSUPP && may_lack(iface))
+		weft_info("%s: large messages (%zu bytes at %p) are copied: %s", iface->name,
+			  mem->length, mem->address, why);
 	else if (news)
 		weft_warn(
 			"%s: cannot register memory of large messages (%zu bytes at %p): %s. They "

@@ -144,6 +144,8 @@ struct weft_frame_port {
 	uint16_t tx_depth; /**< frames the TX ring holds */
 	uint16_t rx_depth; /**< frames the RX ring holds */
 	uint16_t tx_segs;  /**< mbufs of a frame to be sent, at most; 0 = any number */
+	/** log2: no mbuf of user memory crosses a multiple of it; 0 = any may */
+	uint8_t tx_page_bits;
 	/** registrations of ports with equal names serve each other; "" without #WEFT_FRAME_PORT_REG */
 	char mem_domain[16];
 	/** bytes that may be unsent in the port before the PMD would sleep; 0 = no limit */

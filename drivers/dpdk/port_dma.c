@@ -295,8 +295,7 @@ int weft_dma_map(struct rte_device *dev, enum weft_dma_reach reach, void *addr, 
 	} else if (rc == -ENOENT) {
 		snprintf(
 			why, why_len,
-			"this NIC reads memory of the EAL only, since there is no IOMMU that it could be "
-			"mapped by");
+			"this NIC reads memory of the EAL only: there is no IOMMU that maps other memory, or its addresses are too high for it");
 		rc = -EOPNOTSUPP;
 	}
 	if (rc) {

@@ -78,6 +78,7 @@ enum weft_port_tx_done {
 struct weft_port_zcopy {
 	enum weft_port_tx_done done;
 	enum weft_dma_reach reach;
+	bool by_page;     /**< a segment stays within a page */
 	uint16_t tx_ring; /**< descriptors */
 };
 

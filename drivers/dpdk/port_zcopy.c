@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_cycles.h>
 
@@ -28,20 +29,32 @@
 static const struct {
 	const char *driver;
 	enum weft_port_tx_done how;
+	/*
+	 * NICs that QEMU emulates: behind its IOMMU it drops a frame without a word if a descriptor's
+	 * bytes lie in pages that do not follow each other in the guest's memory.
+	 */
+	bool emulated;
 } known[] = {
-	{"net_e1000_em", WEFT_TX_DONE_STATUS},     {"net_e1000_igb", WEFT_TX_DONE_STATUS},
-	{"net_e1000_igb_vf", WEFT_TX_DONE_STATUS}, {"net_igc", WEFT_TX_DONE_STATUS},
-	{"net_ixgbe", WEFT_TX_DONE_STATUS},        {"net_ixgbe_vf", WEFT_TX_DONE_STATUS},
-	{"net_i40e", WEFT_TX_DONE_STATUS},         {"net_iavf", WEFT_TX_DONE_STATUS},
-	{"net_ice", WEFT_TX_DONE_STATUS},          {"net_ena", WEFT_TX_DONE_CLEANUP},
+	{"net_e1000_em", WEFT_TX_DONE_STATUS, true},
+	{"net_e1000_igb", WEFT_TX_DONE_STATUS, true},
+	{"net_e1000_igb_vf", WEFT_TX_DONE_STATUS, true},
+	{"net_igc", WEFT_TX_DONE_STATUS, false},
+	{"net_ixgbe", WEFT_TX_DONE_STATUS, false},
+	{"net_ixgbe_vf", WEFT_TX_DONE_STATUS, false},
+	{"net_i40e", WEFT_TX_DONE_STATUS, false},
+	{"net_iavf", WEFT_TX_DONE_STATUS, false},
+	{"net_ice", WEFT_TX_DONE_STATUS, false},
+	{"net_ena", WEFT_TX_DONE_CLEANUP, false},
 };
 
-static enum weft_port_tx_done find(const struct weft_port_dev *d)
+static void find(struct weft_port_dev *d)
 {
-	for (size_t i = 0; i < RTE_DIM(known); i++)
-		if (d->info.driver_name && !strcmp(d->info.driver_name, known[i].driver))
-			return known[i].how;
-	return WEFT_TX_DONE_UNKNOWN;
+	for (size_t i = 0; i < RTE_DIM(known); i++) {
+		if (!d->info.driver_name || strcmp(d->info.driver_name, known[i].driver))
+			continue;
+		d->zcopy.done = known[i].how;
+		d->zcopy.by_page = known[i].emulated;
+	}
 }
 
 void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *o)
@@ -52,7 +65,7 @@ void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *
 	if (o->no_extbuf || l->no_extbuf || l->no_chains || l->copies_tx || l->by_pointer ||
 	    !(d->info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) || !d->info.device)
 		return;
-	d->zcopy.done = find(d);
+	find(d);
 	if (d->zcopy.done != WEFT_TX_DONE_UNKNOWN)
 		d->zcopy.reach = weft_dma_reach(d->info.device);
 }
@@ -83,6 +96,8 @@ uint32_t weft_port_zcopy_flags(struct weft_port *p, const struct weft_port_opts 
 	p->fp.tx_segs = d->info.tx_desc_lim.nb_mtu_seg_max;
 	if (p->fp.tx_segs == UINT16_MAX)
 		p->fp.tx_segs = 0;
+	if (d->zcopy.by_page)
+		p->fp.tx_page_bits = (uint8_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 	snprintf(p->fp.mem_domain, sizeof(p->fp.mem_domain), "%s",
 		 d->zcopy.reach == WEFT_DMA_USER ? "dpdk" : "dpdk-eal");
 	return WEFT_FRAME_PORT_EXTBUF | WEFT_FRAME_PORT_REG;

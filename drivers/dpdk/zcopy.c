@@ -117,20 +117,30 @@ static int attach(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
 	return link_segment(ch, m);
 }
 
+/* @return how many of the bytes may be one segment */
+static uint32_t segment(const struct weft_frame_port *port, const struct weft_mem_lane *mem,
+			const uint8_t *at, uint32_t len, rte_iova_t *iova)
+{
+	uintptr_t page = (uintptr_t)1 << port->tx_page_bits;
+
+	*iova = (rte_iova_t)(uintptr_t)at;
+	if (mem == NULL)
+		return len;
+	if (page > 1)
+		len = (uint32_t)RTE_MIN((uintptr_t)len, page - ((uintptr_t)at & (page - 1)));
+	return weft_mem_lane_iova(mem, at, len, iova);
+}
+
 /* One segment, or several where its pages do not follow each other for the NIC. */
 static int attach_piece(struct chain *ch, const struct iovec *iov)
 {
-	const struct weft_mem_lane *mem = ch->zc->mem;
 	uint32_t len = (uint32_t)iov->iov_len, n;
 	uint8_t *at = iov->iov_base;
 	rte_iova_t iova;
 	int err = 0;
 
 	for (; len > 0 && err == 0; at += n, len -= n) {
-		n = len;
-		iova = (rte_iova_t)(uintptr_t)at;
-		if (mem != NULL)
-			n = weft_mem_lane_iova(mem, at, len, &iova);
+		n = segment(ch->iface->port, ch->zc->mem, at, len, &iova);
 		err = attach(ch, at, iova, n);
 	}
 	return err;
@@ -238,10 +248,9 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 			continue;
 		if (!covers(mem, &iov[i]))
 			return 0;
-		/* A frame is shorter than a page of the EAL's, or nearly so: it seldom has two. */
 		for (size_t off = 0; off < iov[i].iov_len; n++)
-			off += weft_mem_lane_iova(mem, (const uint8_t *)iov[i].iov_base + off,
-						  (uint32_t)(iov[i].iov_len - off), &iova);
+			off += segment(port, mem, (const uint8_t *)iov[i].iov_base + off,
+				       (uint32_t)(iov[i].iov_len - off), &iova);
 	}
 	pages = port->tx_segs;
 	return pages != 0 && n > pages ? 0 : n;

@@ -269,6 +269,7 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 			 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF) |
 			 (pp->reg ? WEFT_FRAME_PORT_REG : 0),
 		.tx_segs = pp->tx_segs,
+		.tx_page_bits = pp->tx_page_bits,
 		.mac = {2, 0, 0, 0, 0, (uint8_t)(i + 1)},
 		.frame_size = pp->frame_size[i] != 0 ? pp->frame_size[i] : 9018,
 		.tx_depth = 256,

@@ -77,6 +77,7 @@ struct pair_params {
 	bool no_extbuf;
 	bool reg; /* memory must be registered */
 	uint16_t tx_segs;
+	uint8_t tx_page_bits;
 	bool off_subnet;
 };
 

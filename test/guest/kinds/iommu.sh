@@ -15,4 +15,4 @@ virtio=virtio-net-pci,disable-legacy=on,iommu_platform=on,ats=on
 pair virtio0 $virtio virtio1 $virtio
 pair e1000e0 e1000e e1000e1 e1000e
 pair virtio2 $virtio vmxnet3-2 vmxnet3
-machine=(-machine "q35,kernel-irqchip=split" -device "intel-iommu,intremap=off,caching-mode=on,device-iotlb=on" "${devices[@]}")
+machine=(-machine "q35,kernel-irqchip=split" -device "intel-iommu,aw-bits=48,intremap=off,caching-mode=on,device-iotlb=on" "${devices[@]}")
