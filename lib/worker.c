@@ -72,7 +72,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		.report = weft_worker_report(w),
 	};
 	struct weft_lane_iface *iface = NULL;
-	char why[256] = "";
+	char why[512] = "";
 	int rc;
 
 	if (w->num_ifaces == WEFT_MAX_IFACES) {

@@ -14,15 +14,27 @@
 #include "lane.h"
 #include "lane_opts.h"
 #include "log.h"
+#include "nic_state.h"
 #include "port_ethdev.h"
 #include "raw_iface.h"
 
 extern const struct weft_lane_driver weft_dpdk_driver;
 
+static void tell_error(const char *sentence)
+{
+	weft_error("dpdk: %s", sentence);
+}
+
+static void tell_warning(const char *sentence)
+{
+	weft_warn("dpdk: %s", sentence);
+}
+
 static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
 {
 	char note[256], why[256];
-	int err;
+	struct weft_nic_env env;
+	int err, n;
 
 	*list = NULL;
 	err = weft_eal_start(conf->eal_args, note, sizeof(note), why, sizeof(why));
@@ -32,7 +44,10 @@ static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resour
 	}
 	if (note[0] != '\0')
 		weft_info("dpdk: %s", note);
-	return weft_port_ethdev_list(list);
+	n = weft_port_ethdev_list(list);
+	weft_nic_env_here(&env);
+	weft_nic_tell(&env, n > 0 ? tell_warning : tell_error);
+	return n;
 }
 
 static bool is_ether(const struct weft_lane_opts *o, const struct weft_lane_conf *conf)

@@ -17,6 +17,7 @@
 #include <rte_malloc.h>
 
 #include "lane.h"
+#include "nic_state.h"
 #include "port_pool.h"
 #include "port_priv.h"
 #include "port_rdma.h"
@@ -103,10 +104,16 @@ int weft_port_ethdev_list(struct weft_lane_resource **list)
 
 static int no_such_port(const char *resource, char *why, size_t why_len)
 {
-	char name[RTE_ETH_NAME_MAX_LEN], all[256] = "";
+	char name[RTE_ETH_NAME_MAX_LEN], all[256] = "", address[16], problem[400];
+	struct weft_nic_env env;
 	size_t used = 0;
 	uint16_t id;
 
+	weft_nic_env_here(&env);
+	if (weft_nic_address(resource, address) &&
+	    weft_nic_problem(&env, address, problem, sizeof(problem)))
+		return weft_port_fail(-ENODEV, why, why_len, "there is no DPDK port '%s': %s",
+				      resource, problem);
 	for (id = 0; id < RTE_MAX_ETHPORTS && used < sizeof(all) - 1; id++) {
 		if (!is_ours_to_use(id))
 			continue;

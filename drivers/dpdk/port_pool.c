@@ -10,6 +10,7 @@
 #include <rte_log.h>
 #include <rte_mbuf.h>
 
+#include "nic_state.h"
 #include "port_priv.h"
 
 #define HDR_BUFS 1023      /* small mbufs, each with */
@@ -125,6 +126,8 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 {
 	uint16_t room = weft_port_pool_room(d);
 	uint32_t n = count_frames(d, room, nb_rx, nb_tx, rx_bufs);
+	struct weft_nic_env env;
+	char node[300];
 	uint64_t bytes;
 
 	free_late();
@@ -135,11 +138,15 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 		return 0;
 	bytes = (uint64_t)n * object_size(room) +
 		(uint64_t)HDR_BUFS * object_size(RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+	weft_nic_env_here(&env);
+	weft_nic_node_memory(&env, rte_eth_dev_socket_id(d->port_id), node, sizeof(node));
 	snprintf(
 		why, why_len,
-		"port %u (%s): no memory for %u buffers of %u bytes (%u MiB with those for headers; every "
-		"lane has its own); give the EAL more (hugepages, or -m MB), or set WEFT_RX_BUFS lower",
-		d->port_id, d->name, n, object_size(room), (unsigned int)((bytes + MIB - 1) / MIB));
+		"port %u (%s): no memory for %u buffers of %u bytes (%u MiB with those for "
+		"headers; every lane has its own); give the EAL more (hugepages, or -m MB), or set "
+		"WEFT_RX_BUFS lower%s",
+		d->port_id, d->name, n, object_size(room), (unsigned int)((bytes + MIB - 1) / MIB),
+		node);
 	return -ENOMEM;
 }
 

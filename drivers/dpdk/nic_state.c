@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "nic_state.h"
+
+#include <dirent.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_devargs.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+
+#define NODE_BYTES_MIN (32ull << 20) /* less than this is no room for a lane's buffers */
+#define NODES_MAX 64
+
+/* ---- reading the kernel's folders ----------------------------------------------------------- */
+
+/* The last part of where a link points; false: there is no such link. */
+__attribute__((format(printf, 3, 4))) static bool link_name(char *name, size_t size,
+							    const char *fmt, ...)
+{
+	char path[PATH_MAX], target[PATH_MAX];
+	const char *last;
+	ssize_t n;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return false;
+	target[n] = '\0';
+	last = strrchr(target, '/');
+	snprintf(name, size, "%s", last ? last + 1 : target);
+	return true;
+}
+
+/* The last part of the first file that a pattern matches; false: there is none. */
+__attribute__((format(printf, 3, 4))) static bool first_match(char *name, size_t size,
+							      const char *fmt, ...)
+{
+	char pattern[PATH_MAX];
+	const char *last;
+	va_list ap;
+	glob_t g;
+
+	va_start(ap, fmt);
+	vsnprintf(pattern, sizeof(pattern), fmt, ap);
+	va_end(ap);
+	if (glob(pattern, 0, NULL, &g))
+		return false;
+	last = strrchr(g.gl_pathv[0], '/');
+	snprintf(name, size, "%s", last ? last + 1 : g.gl_pathv[0]);
+	globfree(&g);
+	return true;
+}
+
+__attribute__((format(printf, 1, 2))) static unsigned long long number(const char *fmt, ...)
+{
+	unsigned long long v = 0;
+	char path[PATH_MAX];
+	va_list ap;
+	FILE *f;
+
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lli", (long long *)&v) != 1)
+		v = 0;
+	fclose(f);
+	return v;
+}
+
+/* ---- one NIC -------------------------------------------------------------------------------- */
+
+bool weft_nic_address(const char *text, char address[16])
+{
+	unsigned int domain = 0, bus, device, function;
+	int end = 0;
+
+	if (sscanf(text, "%4x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end) != 4) {
+		domain = 0;
+		end = 0;
+		if (sscanf(text, "%2x:%2x.%1x%n", &bus, &device, &function, &end) != 3)
+			return false;
+	}
+	if (text[end] != '\0')
+		return false;
+	snprintf(address, 16, "%04x:%02x:%02x.%x", domain & 0xffff, bus & 0xff, device & 0xff,
+		 function & 7);
+	return true;
+}
+
+static bool is_one_of(const char *name, const char *const list[])
+{
+	for (; *list; list++)
+		if (!strcmp(name, *list))
+			return true;
+	return false;
+}
+
+static bool is_uio(const char *driver)
+{
+	static const char *const list[] = {"uio_pci_generic", "igb_uio", NULL};
+
+	return is_one_of(driver, list);
+}
+
+/* Kernel drivers below which DPDK works without taking the NIC away. */
+static bool is_shared(const char *driver)
+{
+	static const char *const list[] = {"mlx5_core", "mlx4_core", "mana", NULL};
+
+	return is_one_of(driver, list);
+}
+
+bool weft_nic_is_bound(const struct weft_nic_env *env, const char *address)
+{
+	char driver[64];
+
+	return link_name(driver, sizeof(driver), "%s/bus/pci/devices/%s/driver", env->sys,
+			 address) &&
+	       (is_uio(driver) || !strcmp(driver, "vfio-pci"));
+}
+
+static bool may_open(const char *path, bool *exists)
+{
+	*exists = access(path, F_OK) == 0;
+	return access(path, R_OK | W_OK) == 0;
+}
+
+static bool vfio_problem(const struct weft_nic_env *env, const char *address, char *why,
+			 size_t why_len)
+{
+	char group[32], path[PATH_MAX];
+	bool exists;
+
+	if (!link_name(group, sizeof(group), "%s/bus/pci/devices/%s/iommu_group", env->sys,
+		       address)) {
+		snprintf(why, why_len,
+			 "%s is bound to vfio-pci, but this machine has no IOMMU that is on: "
+			 "switch it on (firmware; intel_iommu=on or amd_iommu=on on the kernel's "
+			 "line), or bind the NIC to uio_pci_generic, which needs hugepages "
+			 "(dpdk-devbind.py -b uio_pci_generic %s)",
+			 address, address);
+		return true;
+	}
+	snprintf(path, sizeof(path), "%s/vfio/%s%s", env->dev, env->noiommu ? "noiommu-" : "",
+		 group);
+	if (may_open(path, &exists))
+		return false;
+	if (exists)
+		snprintf(why, why_len,
+			 "%s is bound to vfio-pci, but you may not open %s: run as root, or give "
+			 "the file to the user (chown USER %s)",
+			 address, path, path);
+	else
+		snprintf(why, why_len,
+			 "%s is bound to vfio-pci, but %s is not there: bind all devices of IOMMU "
+			 "group %s to vfio-pci, or to no driver, and mount /dev with it "
+			 "(containers: --device)",
+			 address, path, group);
+	return true;
+}
+
+static bool uio_problem(const struct weft_nic_env *env, const char *address, const char *driver,
+			char *why, size_t why_len)
+{
+	char uio[32], path[PATH_MAX];
+	bool exists;
+
+	if (!env->hugepages) {
+		snprintf(why, why_len,
+			 "%s is bound to %s, which needs hugepages, and the EAL runs without: "
+			 "reserve some (echo 512 "
+			 ">/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages; 96 MiB must be "
+			 "free, and no --no-huge), or bind the NIC to vfio-pci, which needs an "
+			 "IOMMU",
+			 address, driver);
+		return true;
+	}
+	if (!first_match(uio, sizeof(uio), "%s/bus/pci/devices/%s/uio/*", env->sys, address))
+		return false;
+	snprintf(path, sizeof(path), "%s/%s", env->dev, uio);
+	if (may_open(path, &exists))
+		return false;
+	snprintf(why, why_len,
+		 "%s is bound to %s, but you may not open %s: run as root (physical addresses are "
+		 "shown to nobody else)",
+		 address, driver, path);
+	return true;
+}
+
+bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char *why,
+		      size_t why_len)
+{
+	char path[PATH_MAX], driver[64], interface[32];
+
+	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s", env->sys, address);
+	if (access(path, F_OK)) {
+		snprintf(why, why_len,
+			 "%s is no PCI device of this machine: dpdk-devbind.py --status lists them",
+			 address);
+		return true;
+	}
+	if (!link_name(driver, sizeof(driver), "%s/driver", path)) {
+		snprintf(why, why_len,
+			 "%s has no driver: bind it to vfio-pci (modprobe vfio-pci; "
+			 "dpdk-devbind.py -b vfio-pci %s)",
+			 address, address);
+		return true;
+	}
+	if (!strcmp(driver, "vfio-pci"))
+		return vfio_problem(env, address, why, why_len);
+	if (is_uio(driver))
+		return uio_problem(env, address, driver, why, why_len);
+	if (is_shared(driver))
+		return false;
+	/* virtio's interfaces are one folder further down. */
+	if (!first_match(interface, sizeof(interface), "%s/net/*", path) &&
+	    !first_match(interface, sizeof(interface), "%s/virtio*/net/*", path))
+		snprintf(interface, sizeof(interface), "none");
+	snprintf(why, why_len,
+		 "%s is still the kernel's (driver %s, interface %s): note its address, take the "
+		 "interface down and bind the NIC to vfio-pci (dpdk-devbind.py -b vfio-pci %s)",
+		 address, driver, interface, address);
+	return true;
+}
+
+/* ---- memory of a node ----------------------------------------------------------------------- */
+
+static unsigned long long free_on_node(const struct weft_nic_env *env, int node)
+{
+	unsigned long long kb, bytes = 0;
+	char path[PATH_MAX];
+	struct dirent *entry;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/devices/system/node/node%d/hugepages", env->sys, node);
+	dir = opendir(path);
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir)) != NULL)
+		if (sscanf(entry->d_name, "hugepages-%llukB", &kb) == 1)
+			bytes += kb * 1024 * number("%s/%s/free_hugepages", path, entry->d_name);
+	closedir(dir);
+	return bytes;
+}
+
+void weft_nic_node_memory(const struct weft_nic_env *env, int node, char *why, size_t why_len)
+{
+	unsigned long long there, elsewhere = 0;
+	int other, with = -1;
+
+	if (why_len)
+		why[0] = '\0';
+	if (node < 0 || !env->hugepages)
+		return;
+	there = free_on_node(env, node);
+	for (other = 0; other < NODES_MAX; other++) {
+		if (other == node || free_on_node(env, other) <= elsewhere)
+			continue;
+		elsewhere = free_on_node(env, other);
+		with = other;
+	}
+	if (there >= NODE_BYTES_MIN || elsewhere < NODE_BYTES_MIN)
+		return;
+	snprintf(why, why_len,
+		 "; the NIC is on NUMA node %d, where %llu MiB of hugepages are free, and node %d "
+		 "has %llu: reserve them on its own (echo 512 "
+		 ">/sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages)",
+		 node, there >> 20, with, elsewhere >> 20, node);
+}
+
+/* ---- this machine --------------------------------------------------------------------------- */
+
+void weft_nic_env_here(struct weft_nic_env *env)
+{
+	*env = (struct weft_nic_env){
+		.sys = "/sys",
+		.dev = "/dev",
+		.hugepages = rte_eal_has_hugepages(),
+		.noiommu =
+			number("%s", "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode") != 0,
+	};
+}
+
+static bool is_port(const char *address)
+{
+	struct rte_eth_dev_info info;
+	uint16_t id;
+
+	for (id = 0; id < RTE_MAX_ETHPORTS; id++)
+		if (rte_eth_dev_is_valid_port(id) && rte_eth_dev_info_get(id, &info) == 0 &&
+		    info.device && !strcmp(rte_dev_name(info.device), address))
+			return true;
+	return false;
+}
+
+static void tell_one(const struct weft_nic_env *env, const char *address,
+		     void (*tell)(const char *sentence))
+{
+	char why[512];
+
+	if (!weft_nic_problem(env, address, why, sizeof(why)))
+		snprintf(why, sizeof(why),
+			 "%s is no port: no PMD took it; the EAL says why with --log-level=info, "
+			 "and WEFT_EAL_ARGS or what stands before -- says which NICs it may use",
+			 address);
+	tell(why);
+}
+
+/* Bound to DPDK's drivers, and a network controller: PCI class 2. */
+static unsigned int tell_bound(const struct weft_nic_env *env, void (*tell)(const char *sentence))
+{
+	char path[PATH_MAX], address[16];
+	const struct dirent *entry;
+	unsigned int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/bus/pci/devices", env->sys);
+	dir = opendir(path);
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir)) != NULL) {
+		if (!weft_nic_address(entry->d_name, address) ||
+		    number("%s/%s/class", path, address) >> 16 != 2 ||
+		    !weft_nic_is_bound(env, address) || is_port(address))
+			continue;
+		tell_one(env, address, tell);
+		n++;
+	}
+	closedir(dir);
+	return n;
+}
+
+unsigned int weft_nic_tell(const struct weft_nic_env *env, void (*tell)(const char *sentence))
+{
+	struct rte_devargs *da;
+	unsigned int n = 0;
+	char address[16];
+	bool named = false;
+
+	if (!rte_eal_has_pci())
+		return 0;
+	RTE_EAL_DEVARGS_FOREACH("pci", da)
+	{
+		named = true;
+		if (da->policy != RTE_DEV_ALLOWED || !weft_nic_address(da->name, address) ||
+		    is_port(address))
+			continue;
+		tell_one(env, address, tell);
+		n++;
+	}
+	/* Who names NICs does not want the others. */
+	return named ? n : tell_bound(env, tell);
+}
