@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The whole library over ports of NICs: two workers, a cable, and what each PMD does to frames. Every
+ * byte is compared.
+ */
+
+#include <assert.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_cycles.h>
+#include <rte_random.h>
+
+#include "eal.h"
+#include "fake_ethdev.h"
+#include "lane.h"
+#include "weft.h"
+
+#define SECONDS 20 /* loaded machines */
+#define LARGE 300000
+
+/* The library refers to its drivers weakly: named here, so that the program gets this one. */
+extern const struct weft_lane_driver weft_dpdk_driver;
+
+struct pair {
+	struct fake_eth_port *nic[2];
+	struct weft_context *ctx;
+	struct weft_worker *worker[2];
+	struct weft_ep *ep[2];
+};
+
+static struct pair w;
+static unsigned int ended;
+static bool closing; /* what has not ended by now is canceled */
+
+static void check(int rc, const char *what)
+{
+	if (rc < 0)
+		fail_msg("%s (%s to %s): %s", what, fake_eth_traits(w.nic[0])->pmd,
+			 fake_eth_traits(w.nic[1])->pmd, weft_strerror(rc));
+}
+
+static int tidy(void **state)
+{
+	(void)state;
+	closing = true;
+	for (unsigned int i = 0; i < 2; i++)
+		if (w.worker[i])
+			weft_worker_destroy(w.worker[i]);
+	if (w.ctx)
+		weft_context_destroy(w.ctx);
+	memset(&w, 0, sizeof(w));
+	closing = false;
+	fake_eth_reset();
+	return 0;
+}
+
+/* The link comes late for some, and time passes at once. */
+static void progress_until(const unsigned int *what, unsigned int wanted, unsigned int who)
+{
+	uint64_t end = rte_get_tsc_cycles() + SECONDS * rte_get_tsc_hz();
+
+	while (*what < wanted && rte_get_tsc_cycles() < end)
+		for (unsigned int i = 0; i < 2; i++)
+			if (who >> i & 1)
+				weft_worker_progress(w.worker[i]);
+	if (*what < wanted)
+		fail_msg("%s to %s: %u of %u", fake_eth_traits(w.nic[0])->pmd,
+			 fake_eth_traits(w.nic[1])->pmd, *what, wanted);
+}
+
+static void on_end(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	(void)req;
+	(void)arg;
+	if (!closing)
+		check(c->status, "message");
+	ended++;
+}
+
+static void connect_workers(const char *options)
+{
+	struct weft_ep_params ep_params = WEFT_INIT(struct weft_ep_params);
+	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params);
+	char lanes[64];
+	size_t len;
+	void *addr;
+
+	check(weft_context_create(NULL, &w.ctx), "context");
+	fake_eth_wire(w.nic[0], w.nic[1]);
+	for (unsigned int i = 0; i < 2; i++) {
+		snprintf(lanes, sizeof(lanes), "dpdk:%u%s", fake_eth_id(w.nic[i]), options);
+		wp.lanes = lanes;
+		check(weft_worker_create(w.ctx, &wp, &w.worker[i]), "worker");
+	}
+	fake_eth_skip(2000);
+	for (unsigned int i = 0; i < 2; i++) {
+		check(weft_worker_get_address(w.worker[1 - i], &addr, &len), "address");
+		ep_params.address = addr;
+		ep_params.address_length = len;
+		check(weft_ep_create(w.worker[i], &ep_params, &w.ep[i]), "endpoint");
+		weft_worker_release_address(w.worker[1 - i], addr);
+	}
+}
+
+/* @p length bytes each way. */
+static void exchange(size_t length)
+{
+	static uint8_t out[2][LARGE], in[2][LARGE];
+	struct weft_op_params op = WEFT_INIT(struct weft_op_params, .cb = on_end);
+	unsigned int i;
+
+	ended = 0;
+	for (i = 0; i < 2; i++) {
+		for (size_t k = 0; k < length; k++)
+			out[i][k] = (uint8_t)rte_rand();
+		memset(in[i], 0, length);
+		check(weft_tag_recv(w.worker[i], NULL, in[i], length, 7, WEFT_TAG_MASK_FULL, &op,
+				    NULL),
+		      "receive");
+	}
+	for (i = 0; i < 2; i++)
+		check(weft_tag_send(w.ep[i], out[i], length, 7, NULL, NULL), "send");
+	progress_until(&ended, 2, 3);
+	for (i = 0; i < 2; i++)
+		assert_memory_equal(in[i], out[1 - i], length);
+}
+
+static void open_pair(const struct fake_eth_traits *a, const struct fake_eth_traits *b,
+		      const char *options)
+{
+	w.nic[0] = fake_eth_add("nic0", a);
+	w.nic[1] = fake_eth_add("nic1", b);
+	connect_workers(options);
+}
+
+static void exchange_all(void)
+{
+	exchange(8);
+	exchange(1000);
+	exchange(20000);
+	exchange(LARGE);
+}
+
+static void messages_pass_between_all_pmds_in_whole_frames(void **state)
+{
+	const struct fake_eth_traits *a, *b;
+
+	(void)state;
+	for (unsigned int n = 0; (a = fake_eth_pmd_nth(n)) != NULL; n++) {
+		b = fake_eth_pmd_nth(n + 1) ? fake_eth_pmd_nth(n + 1) : fake_eth_pmd_nth(0);
+		open_pair(a, b, ",mtu=1460");
+		exchange_all();
+		for (unsigned int i = 0; i < 2; i++) {
+			assert_int_equal(fake_eth_count(w.nic[i])->rx_chained, 0);
+			assert_int_equal(fake_eth_count(w.nic[i])->tx_cut, 0);
+			assert_int_equal(fake_eth_count(w.nic[i])->tx_unsummed, 0);
+		}
+		tidy(NULL);
+	}
+}
+
+static void messages_pass_over_a_vlan_that_devices_filter(void **state)
+{
+	(void)state;
+	open_pair(fake_eth_pmd("net_virtio"), fake_eth_pmd("net_iavf"), ",vlan=5");
+	exchange_all();
+	assert_int_equal(fake_eth_count(w.nic[0])->rx_vlan, 0);
+}
+
+static void the_nic_sums_where_it_knows_udp_alone(void **state)
+{
+	(void)state;
+	open_pair(fake_eth_pmd("net_virtio"), fake_eth_pmd("net_vmxnet3"), ",csum=udp");
+	exchange_all();
+	assert_true(fake_eth_count(w.nic[0])->tx_summed > 100);
+	assert_true(fake_eth_count(w.nic[1])->tx_summed > 100);
+}
+
+static void frames_longer_than_any_buffer_of_the_nic_arrive_as_chains(void **state)
+{
+	(void)state;
+	open_pair(fake_eth_pmd("net_hns3"), fake_eth_pmd("mlx5_pci"), ",mtu=9000");
+	exchange_all();
+	assert_true(fake_eth_count(w.nic[0])->rx_chained > 10);
+	assert_int_equal(fake_eth_count(w.nic[1])->rx_chained, 0);
+}
+
+static void a_peer_that_does_not_poll_loses_nothing_from_its_short_ring(void **state)
+{
+	struct fake_eth_traits t = *fake_eth_pmd("net_virtio");
+	struct weft_op_params op = WEFT_INIT(struct weft_op_params, .cb = on_end);
+	static uint8_t out[400][1200], in[400][1200];
+	unsigned int i;
+
+	(void)state;
+	t.rx_ring = t.tx_ring = 64;
+	open_pair(&t, &t, "");
+	exchange(8);
+	ended = 0;
+	for (i = 0; i < 400; i++) {
+		memset(out[i], (int)i, sizeof(out[i]));
+		check(weft_tag_recv(w.worker[1], NULL, in[i], sizeof(in[i]), i, WEFT_TAG_MASK_FULL,
+				    &op, NULL),
+		      "receive");
+		check(weft_tag_send(w.ep[0], out[i], sizeof(out[i]), i, NULL, NULL), "send");
+	}
+	for (i = 0; i < 200; i++)
+		weft_worker_progress(w.worker[0]);
+	progress_until(&ended, 400, 3);
+	assert_memory_equal(in, out, sizeof(in));
+	assert_int_equal(fake_eth_count(w.nic[1])->rx_no_buffer, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(messages_pass_between_all_pmds_in_whole_frames, tidy),
+		cmocka_unit_test_teardown(messages_pass_over_a_vlan_that_devices_filter, tidy),
+		cmocka_unit_test_teardown(the_nic_sums_where_it_knows_udp_alone, tidy),
+		cmocka_unit_test_teardown(frames_longer_than_any_buffer_of_the_nic_arrive_as_chains,
+					  tidy),
+		cmocka_unit_test_teardown(
+			a_peer_that_does_not_poll_loses_nothing_from_its_short_ring, tidy),
+	};
+
+	assert(weft_dpdk_driver.abi == WEFT_LANE_ABI);
+	test_eal_init("256");
+	return cmocka_run_group_tests_name("nic_lanes", tests, NULL, NULL);
+}
