@@ -354,6 +354,8 @@ void weft_msg_ep_failed(struct weft_ep *ep, int status);
  */
 int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		  size_t length, void *desc);
+/** Takes messages apart that lie in several buffers: weft_lane_split_fn. Pure. */
+size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);
 void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);

@@ -187,6 +187,20 @@ struct weft_lane_comp {
 typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lep, uint8_t am_id,
 				 const void *data, size_t length, void *desc);
 
+/** Bytes that a driver has in front of a piece for weft_lane_split_fn. */
+#define WEFT_LANE_PIECE_ROOM 64
+
+/**
+ * A received message that lies in several buffers is delivered as several messages, if it can be
+ * taken apart: this writes a header in front of the bytes that begin the next buffer.
+ *
+ * @param msg   the message's first bytes, #WEFT_LANE_PIECE_ROOM at least
+ * @param had   bytes of the message that came before the piece
+ * @param piece has #WEFT_LANE_PIECE_ROOM writable bytes in front of it; NULL = only ask
+ * @return length of the header; 0 = this message must be contiguous
+ */
+typedef size_t (*weft_lane_split_fn)(uint8_t am_id, const void *msg, size_t had, void *piece);
+
 enum weft_lane_event {
 	WEFT_LANE_EV_UP,   /**< the connection is made; status 0, or 1 when @p text is a warning */
 	WEFT_LANE_EV_DOWN, /**< the lane has failed: status is the error */
@@ -256,6 +270,7 @@ struct weft_lane_open {
 	const struct weft_lane_conf *conf;
 	double copy_bw; /**< bytes/s at which this CPU copies; 0 = not known */
 	weft_lane_recv_cb recv;
+	weft_lane_split_fn split; /**< NULL = all messages must be contiguous */
 	weft_lane_event_cb event;
 	/** NULL = nobody wants to know */
 	weft_lane_iface_event_cb iface_event;

@@ -112,11 +112,11 @@ enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *f
 				struct weft_frame_view *view);
 
 /**
- * The same for the commonest frames. Of the view only what the lane header and the body are is
- * filled in.
+ * The headers of the commonest frames, of which the first p->least bytes are contiguous. Of the view
+ * only what the lane header and the body are is filled in; messages are not looked at.
  * @return false: not one of these, or not right; weft_frame_parse() tells
  */
-static inline bool weft_frame_parse_data(const struct weft_gate_pattern *p, const uint8_t *frame,
+static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, const uint8_t *frame,
 					 uint32_t len, struct weft_frame_view *view)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(frame + p->lane);
@@ -152,7 +152,14 @@ static inline bool weft_frame_parse_data(const struct weft_gate_pattern *p, cons
 	view->body_len = length - (uint32_t)sizeof(*hdr);
 	view->type = WEFT_FRAME_DATA;
 	view->flags = 0;
-	return weft_frame_messages_ok(view);
+	return true;
+}
+
+/** weft_frame_parse() for the commonest frames: as above, and of contiguous frames. */
+static inline bool weft_frame_parse_data(const struct weft_gate_pattern *p, const uint8_t *frame,
+					 uint32_t len, struct weft_frame_view *view)
+{
+	return weft_frame_parse_head(p, frame, len, view) && weft_frame_messages_ok(view);
 }
 
 /** Verify the UDP checksum in software; only for views with src_port != 0. */

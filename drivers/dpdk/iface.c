@@ -517,6 +517,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	snprintf(iface->base.name, sizeof(iface->base.name), "dpdk:%.50s", port->name);
 	iface->conf = *open->conf;
 	iface->recv = open->recv;
+	iface->split = open->split;
 	iface->event = open->event;
 	iface->iface_event = open->iface_event;
 	iface->cb_arg = open->arg;

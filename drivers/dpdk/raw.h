@@ -294,6 +294,7 @@ struct raw_iface {
 	uint32_t hdr_held, hdr_held_max;
 	bool pressed; /* somebody was refused a buffer since the last progress() */
 	weft_lane_recv_cb recv;
+	weft_lane_split_fn split;
 	void *cb_arg;
 	STAILQ_HEAD(, raw_conn) tx_list;  /* have an open frame */
 	STAILQ_HEAD(, raw_conn) ack_list; /* owe a delayed acknowledgement */

@@ -12,6 +12,7 @@
 	X(RAW_RX_MESSAGES, "rx.messages")                 \
 	X(RAW_RX_ACKS, "rx.acks")                         \
 	X(RAW_RX_CHAINED, "rx.chained")                   \
+	X(RAW_RX_CHAINED_COPIED, "rx.chained.copied")     \
 	X(RAW_RX_COPY_ONLY, "rx.copy_only")               \
 	X(RAW_TX_FRAMES, "tx.frames")                     \
 	X(RAW_TX_BYTES, "tx.bytes")                       \

@@ -6,6 +6,9 @@
 
 #include "raw.h"
 
+/* All headers of a frame, and of its first message, lie in so many bytes. */
+#define CHAIN_HEAD 256
+
 static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 {
 	struct raw_iface *iface = c->iface;
@@ -27,6 +30,33 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 	}
 }
 
+/*
+ * The only message of a frame in several buffers: each buffer's part goes up as a message of its
+ * own, so that every byte is copied once, to where it belongs.
+ */
+static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_frame_view *v,
+					  struct rte_mbuf *m)
+{
+	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
+	const uint8_t *first = (const uint8_t *)(msg + 1);
+	size_t left = weft_le16(msg->length), had, n, hdr = 0;
+	struct raw_iface *iface = c->iface;
+	uint8_t *at = (uint8_t *)(uintptr_t)first;
+
+	n = m->data_len - (size_t)(first - rte_pktmbuf_mtod(m, const uint8_t *));
+	raw_count(iface, RAW_RX_MESSAGES);
+	for (had = 0; left > 0 && c->state == RAW_UP; had += n, left -= n) {
+		if (had > 0) {
+			m = m->next;
+			at = rte_pktmbuf_mtod(m, uint8_t *);
+			n = m->data_len;
+			hdr = iface->split(msg->am_id, first, had, at);
+		}
+		n = RTE_MIN(n, left);
+		iface->recv(iface->cb_arg, &c->base, msg->am_id, at - hdr, hdr + n, NULL);
+	}
+}
+
 /* Messages in a frame go up one by one. A callback may destroy the lane ep; then the rest is
  * nobody's. */
 static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
@@ -37,6 +67,10 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 	uint32_t off = 0;
 	void *keep;
 
+	if (unlikely(desc != NULL && desc->nb_segs > 1)) {
+		deliver_pieces(c, v, desc);
+		return;
+	}
 	iface->in_hand = desc;
 	while ((msg = weft_frame_msg_next(v, &off)) != NULL) {
 		keep = desc;
@@ -309,6 +343,73 @@ static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
 	return true;
 }
 
+/* Has the frame one message, in buffers that all have room for a header in front? */
+static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_view *v,
+			 const struct rte_mbuf *m)
+{
+	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
+	uint32_t len = m->data_len, pkt_len = m->pkt_len;
+
+	if (iface->split == NULL || v->body_len < sizeof(*msg) || msg->flags != 0 ||
+	    msg->am_id >= WEFT_LANE_AM_MAX ||
+	    weft_le16(msg->length) != v->body_len - sizeof(*msg) ||
+	    iface->split(msg->am_id, msg + 1, 0, NULL) == 0)
+		return false;
+	for (m = m->next; m != NULL; m = m->next) {
+		if (rte_pktmbuf_headroom(m) < WEFT_LANE_PIECE_ROOM || !RTE_MBUF_DIRECT(m) ||
+		    m->data_len == 0)
+			return false;
+		len += m->data_len;
+	}
+	return len == pkt_len;
+}
+
+/* Is the checksum that the connection wants there, and has the NIC looked at it? */
+static bool nic_has_checked(const struct raw_conn *c, const struct rte_mbuf *m)
+{
+	const struct weft_gate_pattern *p = &c->iface->pattern;
+	uint64_t l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	if (l4 == RTE_MBUF_F_RX_L4_CKSUM_BAD)
+		return false;
+	if (c->csum == WEFT_FRAME_CSUM_NONE)
+		return true;
+	return c->csum == WEFT_FRAME_CSUM_UDP && p->ip &&
+	       c->iface->port->flags & WEFT_FRAME_PORT_RX_CSUM &&
+	       l4 == RTE_MBUF_F_RX_L4_CKSUM_GOOD &&
+	       weft_get_be16(frame + p->ip + WEFT_IPV4_LEN + 6) != 0;
+}
+
+/* The commonest frame in several buffers: data, one message that can be taken apart. */
+static bool chain_input(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	const struct raw_ref *ref;
+	struct weft_frame_view v;
+	struct raw_conn *c;
+	uint32_t id;
+
+	if (m->data_len < CHAIN_HEAD || iface->pattern.least > CHAIN_HEAD ||
+	    !weft_frame_parse_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *),
+				   m->pkt_len, &v) ||
+	    !can_be_split(iface, &v, m))
+		return false;
+	id = weft_le32(v.hdr->dst_conn);
+	if ((id & 0xffff) >= iface->refs_len)
+		return false;
+	ref = &iface->refs[id & 0xffff];
+	c = ref->conn;
+	if (c == NULL || ref->id != id || ref->token != weft_le32(v.hdr->token) ||
+	    c->state != RAW_UP || !nic_has_checked(c, m))
+		return false;
+	c->seen = iface->lt;
+	c->pings = 0;
+	raw_ack_input(c, v.hdr, NULL);
+	if (likely(c->state == RAW_UP))
+		data_input(c, &v, m);
+	return true;
+}
+
 static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
 	const void *data = rte_pktmbuf_mtod(m, const void *);
@@ -319,10 +420,13 @@ static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf 
 
 	if (unlikely(m->nb_segs > 1)) {
 		raw_count(iface, RAW_RX_CHAINED);
+		if (chain_input(iface, m))
+			return;
 		if (m->pkt_len > WEFT_FRAME_SIZE_MAX) {
 			raw_count(iface, RAW_DROP_TOO_LONG);
 			return;
 		}
+		raw_count(iface, RAW_RX_CHAINED_COPIED);
 		data = rte_pktmbuf_read(m, 0, m->pkt_len, iface->scratch);
 		desc = NULL;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The whole library over ports of NICs: two workers, a cable, and what each PMD does to frames. Every
- * byte is compared.
+ * The whole library over ports of NICs: two workers, a cable, and what each PMD does to frames.
+ * Every byte is compared.
  */
 
 #include <assert.h>
@@ -186,13 +186,55 @@ static void the_nic_sums_where_it_knows_udp_alone(void **state)
 	assert_true(fake_eth_count(w.nic[1])->tx_summed > 100);
 }
 
-static void frames_longer_than_any_buffer_of_the_nic_arrive_as_chains(void **state)
+struct counter {
+	const char *name;
+	uint64_t value;
+};
+
+static void find_counter(const char *name, uint64_t value, void *arg)
 {
+	struct counter *c = arg;
+	size_t len = strlen(name), want = strlen(c->name);
+
+	if (len >= want && !strcmp(name + len - want, c->name))
+		c->value += value;
+}
+
+static uint64_t counted(unsigned int i, const char *name)
+{
+	struct counter c = {.name = name};
+
+	weft_worker_counters(w.worker[i], find_counter, &c);
+	return c.value;
+}
+
+static void what_is_longer_than_any_buffer_of_the_nic_is_placed_from_its_buffers(void **state)
+{
+	uint64_t chained, before;
+
 	(void)state;
 	open_pair(fake_eth_pmd("net_hns3"), fake_eth_pmd("mlx5_pci"), ",mtu=9000");
 	exchange_all();
-	assert_true(fake_eth_count(w.nic[0])->rx_chained > 10);
+	chained = fake_eth_count(w.nic[0])->rx_chained;
+	before = counted(0, "rx.chained.copied");
+	for (unsigned int i = 0; i < 10; i++)
+		exchange(LARGE);
+	/* Every byte was right, and no frame of data was put together first. */
+	assert_true(fake_eth_count(w.nic[0])->rx_chained > chained + 200);
+	assert_int_equal(counted(0, "rx.chained.copied"), before);
 	assert_int_equal(fake_eth_count(w.nic[1])->rx_chained, 0);
+}
+
+/* Without a checksum that the NIC has seen, or with little in the first buffer: put together. */
+static void other_chains_are_put_together(void **state)
+{
+	struct fake_eth_traits t = *fake_eth_pmd("net_hns3");
+
+	(void)state;
+	t.rx_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
+	open_pair(&t, &t, ",mtu=9000,csum=crc32c");
+	exchange_all();
+	assert_true(counted(0, "rx.chained.copied") > 10);
 }
 
 static void a_peer_that_does_not_poll_loses_nothing_from_its_short_ring(void **state)
@@ -227,8 +269,9 @@ int main(void)
 		cmocka_unit_test_teardown(messages_pass_between_all_pmds_in_whole_frames, tidy),
 		cmocka_unit_test_teardown(messages_pass_over_a_vlan_that_devices_filter, tidy),
 		cmocka_unit_test_teardown(the_nic_sums_where_it_knows_udp_alone, tidy),
-		cmocka_unit_test_teardown(frames_longer_than_any_buffer_of_the_nic_arrive_as_chains,
-					  tidy),
+		cmocka_unit_test_teardown(
+			what_is_longer_than_any_buffer_of_the_nic_is_placed_from_its_buffers, tidy),
+		cmocka_unit_test_teardown(other_chains_are_put_together, tidy),
 		cmocka_unit_test_teardown(
 			a_peer_that_does_not_poll_loses_nothing_from_its_short_ring, tidy),
 	};
