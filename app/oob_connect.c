@@ -105,7 +105,8 @@ int oob_check_hello(struct oob *oob, char *why, size_t len)
 	ret = oob_take(oob, OOB_HELLO, &theirs, &length);
 	if (ret == -EAGAIN)
 		return ret;
-	weft_text_copy(program, sizeof(program), theirs.program, sizeof(theirs.program));
+	weft_text_copy(program, sizeof(program), theirs.program,
+		       strnlen(theirs.program, sizeof(theirs.program)));
 	if (ret == -ECONNRESET)
 		snprintf(why, len, "it closed the connection");
 	else if (ret == -ESHUTDOWN && oob->bye_text[0])

@@ -60,7 +60,6 @@ void weft_text_copy(char *dst, size_t size, const void *src, size_t length)
 {
 	if (length > size - 1)
 		length = size - 1;
-	length = strnlen(src, length);
 	memcpy(dst, src, length);
 	dst[length] = '\0';
 	weft_text_printable(dst, length);

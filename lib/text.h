@@ -17,8 +17,7 @@
 void weft_text_printable(char *text, size_t length);
 
 /**
- * Copy at most @p size - 1 of @p length bytes and make them printable; @p dst is terminated. A zero byte ends the text.
- * @p size > 0
+ * Copy at most @p size - 1 of @p length bytes and make them printable, zero bytes too; @p dst is terminated. @p size > 0
  */
 void weft_text_copy(char *dst, size_t size, const void *src, size_t length);
 

@@ -66,7 +66,7 @@ static void copies_fit(void **state)
 		       4); /* cut in the middle of a character: "a" and 2 of 3 bytes */
 	assert_string_equal(buf, "a??");
 	weft_text_copy(buf, sizeof(buf), "a\0b", 3);
-	assert_string_equal(buf, "a");
+	assert_string_equal(buf, "a?b"); /* or a name could become an empty one */
 	weft_text_copy(buf, sizeof(buf), "", 0);
 	assert_string_equal(buf, "");
 }
