@@ -37,11 +37,10 @@ struct perf_raw {
 
 /* ---- perf_raw_port.c */
 
-/**
- * Open the first raw-DPDK lane's port of the configuration, agree with the peer on frames. @return
- * APP_OK or an exit code
- */
+/** Open the first raw-DPDK lane's port of the configuration. @return APP_OK or an exit code */
 int perf_raw_open(struct peer *p, struct perf_raw **raw);
+/** Agree with the peer on frames, and wait until both links are up. @return APP_OK or an exit code */
+int perf_raw_connect(struct perf_raw *raw);
 /** NULL is allowed. */
 void perf_raw_close(struct perf_raw *raw);
 

@@ -171,12 +171,15 @@ int perf_raw_open(struct peer *p, struct perf_raw **raw)
 			ret = peer_fail(p, APP_FAIL);
 		}
 	}
-	if (!ret)
-		ret = agree(r);
-	if (!ret)
-		ret = wait_link(r);
 	*raw = r;
 	return ret;
+}
+
+int perf_raw_connect(struct perf_raw *raw)
+{
+	int ret = agree(raw);
+
+	return ret ? ret : wait_link(raw);
 }
 
 void perf_raw_close(struct perf_raw *raw)

@@ -89,17 +89,22 @@ static int run_here(struct perf_session *s, struct perf_side *side, struct perf_
 	return perf_tag(side);
 }
 
+/* The bare port, or the worker's lanes, unless they are open. */
+static int open_lanes(struct perf_session *s, bool raw)
+{
+	if (raw)
+		return s->raw ? APP_OK : perf_raw_open(&s->peer, &s->raw);
+	return s->peer.worker ? APP_OK : peer_open(&s->peer);
+}
+
 static int begin_session(struct perf_session *s, bool raw)
 {
 	struct sys_memory memory;
 	int ret;
 
-	if (raw)
-		ret = perf_raw_open(&s->peer, &s->raw);
-	else
-		ret = s->peer.worker ? APP_OK : peer_open(&s->peer);
-	if (!ret && !raw)
-		ret = peer_connect(&s->peer);
+	ret = open_lanes(s, raw);
+	if (!ret)
+		ret = raw ? perf_raw_connect(s->raw) : peer_connect(&s->peer);
 	sys_memory(&memory);
 	s->idle_peak = memory.peak;
 	return ret;
@@ -453,10 +458,10 @@ int perf_client(const struct perf_options *opts)
 
 	/*
 	 * What can go wrong here alone comes first: the server shall not wait for a client that
-	 * can't.
+	 * can't. And a server over virtio_user starts when the client's vhost port is open.
 	 */
-	if (!ret && !perf_is_raw(first.test))
-		ret = peer_open(&s.peer);
+	if (!ret)
+		ret = open_lanes(&s, perf_is_raw(first.test));
 	if (!ret)
 		ret = peer_meet(&s.peer);
 	if (!ret)

@@ -311,14 +311,15 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 	uint32_t room = rte_pktmbuf_data_room_size(port->pool) - RTE_PKTMBUF_HEADROOM;
 	uint32_t small = rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM;
 	uint32_t size = rc->frame_size != 0 ? rc->frame_size : port->frame_size;
+	uint32_t least = WEFT_FRAME_SIZE_MIN - (rc->vlan != 0 ? 0 : WEFT_VLAN_LEN);
 
 	size = RTE_MIN(size, (uint32_t)port->frame_size);
 	size = RTE_MIN(size, room);
 	size = RTE_MIN(size, WEFT_FRAME_SIZE_MAX);
-	if (size < WEFT_FRAME_SIZE_MIN) {
+	if (size < least) {
 		snprintf(why, len,
 			 "%s: frames of %u bytes are too small: at least %u (MTU 1280) are needed",
-			 port->name, size, WEFT_FRAME_SIZE_MIN);
+			 port->name, size, least);
 		return -EINVAL;
 	}
 	if (small < CTL_ROOM) {

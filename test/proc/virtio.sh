@@ -55,4 +55,5 @@ check "streams both ways, every byte" virtio_pair dpdk:0,mtu=1500 -t tag_bibw -s
 check "puts, every byte" virtio_pair dpdk:0,mtu=1500 -t put_bw -s 8,64k,1M -n 40 -w 2
 check "paths=4: a stream, every byte" virtio_pair dpdk:0,mtu=1500,paths=4 -t tag_bw -s 1M -n 40 -w 2
 check "csum=udp: a stream, every byte" virtio_pair dpdk:0,mtu=1500,csum=udp -t tag_bw -s 1M -n 40 -w 2
+check "the bare port" virtio_pair dpdk:0,mtu=1500 -t raw_bw -s 1400 -n 1000 -w 2
 tap_end

@@ -82,6 +82,21 @@ static void messages_of_all_sizes_and_kinds(struct sim_case *c)
 	assert_int_equal(lane_zcopy_pending(t.a), 0);
 }
 
+/* The least that a lane takes, with a tag and without. */
+static void frames_of_mtu_1280(struct sim_case *c)
+{
+	for (uint16_t vlan = 0; vlan < 6; vlan += 5) {
+		struct two t = connect_with(
+			c,
+			(struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
+						 .frame_size = vlan ? 1298 : 1294,
+						 .vlan = vlan},
+			NULL);
+
+		exchange(&t, 200, SIM_S);
+	}
+}
+
 static void a_clean_link_needs_no_retransmission(struct sim_case *c)
 {
 	struct two t = connected(c, NULL);
@@ -495,6 +510,7 @@ static void the_same_seed_gives_the_same_frames(struct sim_case *c)
 
 static struct sim_case cases[] = {
 	SIM_CASE(messages_of_all_sizes_and_kinds),
+	SIM_CASE(frames_of_mtu_1280),
 	SIM_CASE(a_clean_link_needs_no_retransmission),
 	SIM_CASE(exactly_once_under_loss),
 	SIM_CASE(exactly_once_under_duplication),
