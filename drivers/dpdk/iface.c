@@ -301,6 +301,8 @@ static void share_buffers(struct raw_iface *iface)
 	iface->tx_held_hard = RTE_MAX(rest / 4 * 3, 1u);
 	iface->keep_max = rest / 4;
 	iface->hdr_held_max = port->hdr_pool->size / 2;
+	/* Frames that lie in other workers' rings are buffers of ours, for as long as they like. */
+	iface->hand_max = rest / 2 / RTE_MAX(port->steering.queues, 2u) + 1;
 	raw_share_init(iface);
 }
 

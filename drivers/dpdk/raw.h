@@ -274,6 +274,7 @@ struct raw_iface {
 	uint64_t next_et, next_lt; /* when run_timers() has something to do */
 	bool gap;                  /* this progress call came late */
 	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
+	uint32_t hand_max;         /* frames in another worker's ring beyond which we add none */
 	bool rx_elsewhere;         /* the frame in hand has come to another worker's queue */
 	bool in_progress;
 	unsigned int lcore; /* of the thread that is in raw_rx() */

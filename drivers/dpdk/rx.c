@@ -74,7 +74,7 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 	iface->in_hand = desc;
 	while ((msg = weft_frame_msg_next(v, &off)) != NULL) {
 		keep = desc;
-		if (unlikely(iface->kept >= iface->keep_max)) {
+		if (unlikely(iface->kept >= iface->keep_max || iface->rx_elsewhere)) {
 			keep = NULL;
 			raw_count(iface, RAW_RX_COPY_ONLY);
 		}
@@ -277,6 +277,10 @@ static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_
 	owner = weft_port_owner((uint16_t)(iface->gate.udp_port - s->queue), s->queues, udp_port);
 	if (owner < 0 || owner == s->queue)
 		return false;
+	if (rte_ring_count(s->handed[owner]) >= iface->hand_max) {
+		raw_count(iface, RAW_STEER_FULL);
+		return false;
+	}
 	raw_ref_chain(m); /* the caller lets go of its own */
 	if (rte_ring_enqueue(s->handed[owner], m) != 0) {
 		rte_pktmbuf_free(m);
@@ -472,6 +476,7 @@ unsigned int raw_rx(struct raw_iface *iface)
 	unsigned int n, i, more = 0;
 	struct rte_ring *ring;
 
+	iface->lcore = rte_lcore_id();
 	if (port->steering.handed != NULL) {
 		ring = port->steering.handed[port->steering.queue];
 		if (unlikely(!rte_ring_empty(ring)))
@@ -482,7 +487,6 @@ unsigned int raw_rx(struct raw_iface *iface)
 		return more;
 	for (i = 1; i < n && i < 3; i++)
 		rte_prefetch0(rte_pktmbuf_mtod(pkts[i], void *));
-	iface->lcore = rte_lcore_id();
 	iface->counter[RAW_RX_FRAMES] += n;
 	for (i = 0; i < n; i++) {
 		if (i + 3 < n)

@@ -358,8 +358,10 @@ no_buffer:
 	raw_count(iface, RAW_TX_NO_BUFFER);
 	iface->pressed = true;
 	rte_pktmbuf_free(head);
-	if (zc != NULL)
+	if (zc != NULL) {
+		rte_mbuf_ext_refcnt_set(&zc->shinfo, 0); /* nobody refers to it */
 		STAILQ_INSERT_HEAD(&iface->zc_free, zc, link);
+	}
 	return -EAGAIN;
 }
 
