@@ -9,6 +9,7 @@ yes. A NIC over which this machine is reached is refused.
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -138,11 +139,22 @@ def in_the_way(nic):
     name = nic.interface
     if not name:
         return found
-    if re.search(rf"\bdev {re.escape(name)}\b", run("ip", "-o", "route", "show", "default") + run("ip", "-o", "-6", "route", "show", "default")):
+    if re.search(rf"(?<!\S)dev {re.escape(name)}(?!\S)", run("ip", "-o", "route", "show", "default") + run("ip", "-o", "-6", "route", "show", "default")):
         found.append("the machine's default route goes over it")
-    ssh = os.environ.get("SSH_CONNECTION", "").split()
-    if len(ssh) == 4 and re.search(rf"\b{re.escape(ssh[2])}/", run("ip", "-o", "address", "show", "dev", name)):
-        found.append(f"your ssh connection comes in over it ({ssh[2]})")
+    # sudo takes SSH_CONNECTION away, so the kernel is asked, too.
+    ssh = os.environ.get("SSH_CONNECTION", "").split()[2:3]
+    for line in run("ss", "-Htn", "state", "established", "( sport = :22 )").splitlines():
+        fields = line.split()
+        if len(fields) > 2:
+            ssh.append(fields[2].rsplit(":", 1)[0].split("%")[0].strip("[]").removeprefix("::ffff:"))
+    own = re.findall(r"\binet6? ([^/\s]+)", run("ip", "-o", "address", "show", "dev", name))
+    for address in sorted(set(ssh) & set(own)):
+        found.append(f"an ssh connection comes in over it ({address})")
+    entries = os.listdir(f"{nic.sys}/class/net/{name}") if os.path.isdir(f"{nic.sys}/class/net/{name}") else []
+    master_name = os.path.basename(os.path.realpath(f"{nic.sys}/class/net/{name}/master"))
+    for up in sorted(e[6:] for e in entries if e.startswith("upper_")):
+        if up != master_name:
+            found.append(f"{up} stands on it")
     master = os.path.realpath(f"{nic.sys}/class/net/{name}/master")
     if os.path.exists(f"{nic.sys}/class/net/{name}/master"):
         found.append(f"it is a member of {os.path.basename(master)}")
@@ -166,7 +178,7 @@ def lane_options(nic):
 
 
 def shown(command):
-    return f"echo {command[2]} > {command[1]}" if command[0] == "write" else " ".join(command)
+    return f"echo {shlex.quote(command[2])} > {shlex.quote(command[1])}" if command[0] == "write" else shlex.join(command)
 
 
 def carry_out(commands):
