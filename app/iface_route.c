@@ -20,6 +20,8 @@ struct route {
 /* How good the gateway found so far is: less is better. */
 struct best {
 	struct iface_routes *out;
+	bool has_default; /* of the main table, whatever interface it is over */
+	uint32_t default_metric;
 	uint64_t rank;
 };
 
@@ -86,10 +88,16 @@ static void take_route(const struct route *r, struct best *b)
 	uint64_t rank = (uint64_t)(r->dst_len > 0) << 48 | (uint64_t)!main_table << 40 |
 			(uint64_t)r->dst_len << 32 | r->metric;
 
+	/* The machine's default route is the one of the lowest metric: DHCP gives further NICs one, too. */
+	if (r->dst_len == 0 && main_table &&
+	    (!b->has_default || r->metric < b->default_metric ||
+	     (r->metric == b->default_metric && r->over))) {
+		b->has_default = true;
+		b->default_metric = r->metric;
+		b->out->default_here = r->over;
+	}
 	if (!r->over)
 		return;
-	if (r->dst_len == 0 && main_table)
-		b->out->default_here = true;
 	if (r->gateway != 0 && rank < b->rank) {
 		b->rank = rank;
 		b->out->gateway = r->gateway;

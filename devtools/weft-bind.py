@@ -133,13 +133,24 @@ def choose_driver(nic):
                   "take a kernel with CONFIG_VFIO_NOIOMMU, or Debian's dpdk-kmods-dkms")
 
 
+def default_over(name, routes):
+    """Is the default route of the lowest metric over it? DHCP gives further NICs a default route, too."""
+    best = {}
+    for line in routes.splitlines():
+        device = re.search(r"(?<!\S)dev (\S+)", line)
+        metric = re.search(r"(?<!\S)metric (\d+)", line)
+        if device and line.startswith("default"):
+            best.setdefault(int(metric.group(1)) if metric else 0, set()).add(device.group(1))
+    return bool(best) and name in best[min(best)]
+
+
 def in_the_way(nic):
     """Why this machine would miss the NIC."""
     found = []
     name = nic.interface
     if not name:
         return found
-    if re.search(rf"(?<!\S)dev {re.escape(name)}(?!\S)", run("ip", "-o", "route", "show", "default") + run("ip", "-o", "-6", "route", "show", "default")):
+    if default_over(name, run("ip", "-o", "route", "show", "default")) or default_over(name, run("ip", "-o", "-6", "route", "show", "default")):
         found.append("the machine's default route goes over it")
     # sudo takes SSH_CONNECTION away, so the kernel is asked, too.
     ssh = os.environ.get("SSH_CONNECTION", "").split()[2:3]

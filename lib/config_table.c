@@ -37,7 +37,7 @@ const struct weft_option weft_options[] = {
 	{
 		"PATHS", WEFT_OPT_UINT, FIELD(lane.paths), .def = "1", .unit = "number", .min = 1,
 		.max = 16,
-		.help = "Paths per raw lane. Each has its own UDP source port, so that a network "
+		.help = "Paths per raw lane. Each is a pair of UDP ports, used both ways, so that a network "
 			"which spreads flows (ECMP, limits per flow) carries one lane over "
 			"several ways.",
 	},

@@ -94,6 +94,12 @@ default_route() {
 		cp "$dir/ip-show" "$dir/ip-route" && ends 1 --yes ens6 && driver_is ena && refused "default route goes over it.*--force" &&
 		ends 0 --yes --force ens6 && driver_is vfio-pci && out "WARNING: the machine's default route"
 }
+# DHCP gives the second NIC a default route, too, of a worse metric: it is not the machine's.
+second_default_route() {
+	machine ena && iommu && modules vfio-pci && : >"$dir/ip-show" &&
+		printf 'default via 10.0.0.1 dev ens5 metric 100\ndefault via 10.0.0.1 dev ens6 metric 200\n' >"$dir/ip-route" &&
+		ends 0 --yes ens6 && driver_is vfio-pci
+}
 ssh_comes_in() {
 	machine ena && iommu && modules vfio-pci && echo "2: ens6 inet 10.0.0.5/24 brd 10.0.0.255" >"$dir/ip-show" || return 1
 	SSH_CONNECTION="192.0.2.9 51000 10.0.0.5 22" ends 1 --yes ens6 && driver_is ena && refused "ssh connection comes in over it \(10.0.0.5\)"
@@ -129,6 +135,7 @@ check "without no-IOMMU mode: uio_pci_generic where the NIC has a legacy interru
 check "igb_uio where it is installed and nothing else will do" by_igb_uio
 check "no driver will do: what to change is said" by_nothing
 check "the default route's interface is refused, --force takes it" default_route
+check "a default route of a worse metric does not hold the interface" second_default_route
 check "the interface of the ssh connection is refused" ssh_comes_in
 check "a member of a bond is refused" bond_member
 check "a NIC that DPDK drives beside the kernel is left to it" bifurcated
