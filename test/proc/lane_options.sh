@@ -89,7 +89,7 @@ nobody() {
 # What doc/clouds.md tells people to write opens a lane, on a port of the test's.
 clouds() {
 	local lane n=0
-	for lane in $(grep -oE "dpdk:[0-9][^' \`]*,ip=[^' \`]*" "$(dirname "$0")/../../doc/clouds.md" | sort -u); do
+	for lane in $(grep -oE "dpdk:[0-9\$][^' \`\"]*,ip=[^' \`\"]*" "$(dirname "$0")/../../doc/clouds.md" | sort -u); do
 		n=$((n + 1))
 		timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "dpdk:0,${lane#*,}" >"$dir/client.out" 2>"$dir/client.err" ||
 			{ echo "$lane"; return 1; }
