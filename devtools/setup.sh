@@ -15,6 +15,10 @@ weft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck disable=SC2034 # read by those who source this
 weft_build=${WEFT_BUILD:-$weft_root/build}
 
+# Weft's own programs would take it for a variable of the library that they do not know.
+weft_werror=${WEFT_WERROR:-}
+unset WEFT_WERROR
+
 weft_say() { printf '== %s\n' "$*"; }
 weft_die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
@@ -130,7 +134,7 @@ weft_hugetlbfs() {
 weft_compile() {
 	local dir=$1 log werror=false
 	shift
-	[ -z "${WEFT_WERROR:-}" ] || werror=true
+	[ -z "$weft_werror" ] || werror=true
 	log=$(mktemp "${TMPDIR:-/tmp}/weft-build.XXXXXX")
 	if [ ! -f "$dir/build.ninja" ]; then
 		if ! meson setup "$dir" "$weft_root" -Dwerror=$werror "$@" >"$log" 2>&1; then

@@ -261,7 +261,8 @@ unsigned int fake_eth_tx_free(struct fake_eth_txq *q)
 
 	for (i = 0; i < sent; i++)
 		rte_pktmbuf_free(q->bufs[i]);
-	memmove(q->bufs, q->bufs + sent, q->unsent * sizeof(*q->bufs));
+	if (q->unsent) /* or there may be no array yet */
+		memmove(q->bufs, q->bufs + sent, q->unsent * sizeof(*q->bufs));
 	q->used = q->unsent;
 	return sent;
 }
