@@ -20,6 +20,12 @@
 #include "eal.h"
 #include "fake_ethdev.h"
 
+/* RTE_IPV4() shifts an int, whose highest bit addresses from 128 on would reach. */
+static uint32_t ipv4(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+	return a << 24 | b << 16 | c << 8 | d;
+}
+
 static struct rte_mempool *pool;
 
 static int tidy(void **state)
@@ -227,12 +233,12 @@ static void rss_is_toeplitz(void **state)
 	(void)state;
 	bring_up(e, &conf, 8);
 	/* 66.9.149.187:2794 to 161.142.100.80:1766 hashes to 0x51ccc178; 128 entries, 8 queues */
-	assert_int_equal(fake_eth_rss_queue(e, RTE_IPV4(66, 9, 149, 187),
-					    RTE_IPV4(161, 142, 100, 80), 2794, 1766),
+	assert_int_equal(fake_eth_rss_queue(e, ipv4(66, 9, 149, 187), ipv4(161, 142, 100, 80), 2794,
+					    1766),
 			 0x78 % 128 % 8);
 	/* 199.92.111.2:14230 to 65.69.140.83:4739 is 0xc626b0ea */
-	assert_int_equal(fake_eth_rss_queue(e, RTE_IPV4(199, 92, 111, 2), RTE_IPV4(65, 69, 140, 83),
-					    14230, 4739),
+	assert_int_equal(fake_eth_rss_queue(e, ipv4(199, 92, 111, 2), ipv4(65, 69, 140, 83), 14230,
+					    4739),
 			 0x6a % 128 % 8);
 }
 
