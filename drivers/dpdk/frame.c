@@ -252,6 +252,29 @@ static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *
 }
 
 /*
+ * Is it for this iface to say that there is no such connection? Who has the port alone answers for
+ * those who had it before, too. On a port that others may have, it is the connections that this iface
+ * has made itself: what it does not know can be another's, alive and well.
+ */
+static bool answers_for(const struct raw_iface *iface, const struct weft_frame_view *v,
+			uint16_t reason)
+{
+	uint16_t since = (uint16_t)((weft_le32(v->hdr->dst_conn) >> 16) - iface->generation_first);
+
+	if (!(iface->port->flags & WEFT_FRAME_PORT_SHARED))
+		return true;
+	switch (reason) {
+	case WEFT_RESET_REFUSED:
+	case WEFT_RESET_BUSY:
+		return true; /* it has named this iface */
+	case WEFT_RESET_UNKNOWN:
+		return since < iface->generation - iface->generation_first;
+	default:
+		return false;
+	}
+}
+
+/*
  * There is no such connection. Rate-limited, and proves to the other side that its frame was seen.
  */
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
@@ -266,6 +289,10 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 	};
 	struct raw_conn tmp = {.iface = iface, .remote_id = weft_le16(v->hdr->src_conn)};
 
+	if (!answers_for(iface, v, reason)) {
+		raw_count(iface, RAW_RESET_NOT_OURS);
+		return;
+	}
 	if (iface->now < iface->next_reset)
 		return;
 	iface->next_reset = iface->now + RAW_RESET_GAP;

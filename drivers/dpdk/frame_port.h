@@ -128,6 +128,8 @@ struct weft_frame_port_ops {
 #define WEFT_FRAME_PORT_GUESS (1u << 7)
 /** the PMD copies each frame at either end with the CPU that calls it */
 #define WEFT_FRAME_PORT_COPIES (1u << 8)
+/** frames for this MAC, IP and UDP port may be another process's */
+#define WEFT_FRAME_PORT_SHARED (1u << 9)
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;

@@ -488,7 +488,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->platform = pf;
 	iface->worker_id = open->worker_id;
 	iface->iface_id = rnd.id | 1;
-	iface->generation = rnd.generation & 0xffff;
+	iface->generation = iface->generation_first = rnd.generation & 0xffff;
 	iface->now = pf->now(pf->arg);
 	/* Far from zero, so that "0 = not set" is never a time. */
 	iface->et = 1000000000ull;

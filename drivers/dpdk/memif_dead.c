@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#include "claim.h"
 
 #define DEFAULT_PATH "/run/memif.sock"
 
@@ -30,18 +33,26 @@ static bool argument(const char *args, const char *key, char *buf, size_t size)
 	return false;
 }
 
-/* The path that a device will bind, if it is a memif server on one. */
-static bool server_path(const char *device, char *path, size_t size)
+/* What a memif server listens on. */
+struct server {
+	char path[256];
+	bool abstract;
+	unsigned int id;
+};
+
+static bool is_server(const char *device, struct server *s)
 {
 	char word[16];
 
 	if (strncmp(device, "net_memif", 9) || !argument(device, "role", word, sizeof(word)) ||
 	    (strcmp(word, "server") && strcmp(word, "master")))
 		return false;
-	if (!argument(device, "socket-abstract", word, sizeof(word)) || strcmp(word, "no"))
-		return false;
-	if (!argument(device, "socket", path, size))
-		snprintf(path, size, "%s", DEFAULT_PATH);
+	s->abstract =
+		!argument(device, "socket-abstract", word, sizeof(word)) || strcmp(word, "no");
+	if (!argument(device, "socket", s->path, sizeof(s->path)))
+		snprintf(s->path, sizeof(s->path), "%s", DEFAULT_PATH);
+	s->id = argument(device, "id", word, sizeof(word)) ? (unsigned int)strtoul(word, NULL, 10)
+							   : 0;
 	return true;
 }
 
@@ -65,11 +76,28 @@ static bool is_dead(const char *path)
 	return rc == ECONNREFUSED;
 }
 
-static int make_free(const char *path, char *why, size_t why_len)
+static int is_taken(const char *path, const char *who, char *why, size_t why_len)
 {
+	snprintf(why, why_len,
+		 "the memif server's socket %s is taken: %s listens there; end it, or give another "
+		 "socket=",
+		 path, who);
+	return -EADDRINUSE;
+}
+
+static int make_free(const struct server *s, char *why, size_t why_len)
+{
+	struct weft_claim_owner owner;
+	char name[WEFT_CLAIM_NAME], who[96];
+	const char *path = s->path;
 	struct stat st;
 
-	if (lstat(path, &st))
+	weft_claim_memif_name(name, path, s->abstract, true, s->id);
+	if (weft_claimed(name, &owner)) {
+		weft_claim_owner_text(&owner, who, sizeof(who));
+		return is_taken(path, who, why, why_len);
+	}
+	if (s->abstract || lstat(path, &st))
 		return 0;
 	if (!S_ISSOCK(st.st_mode)) {
 		snprintf(why, why_len,
@@ -80,17 +108,13 @@ static int make_free(const char *path, char *why, size_t why_len)
 	}
 	if (is_dead(path) && (!unlink(path) || errno == ENOENT))
 		return 0;
-	snprintf(why, why_len,
-		 "the memif server's socket %s is taken: another process listens there; end it, or "
-		 "give another socket=",
-		 path);
-	return -EADDRINUSE;
+	return is_taken(path, "another process", why, why_len);
 }
 
 int weft_memif_dead_remove(int count, char *const *words, char *why, size_t why_len)
 {
 	const char *device;
-	char path[256];
+	struct server s;
 	int i, rc = 0;
 
 	for (i = 0; i < count && rc == 0; i++) {
@@ -99,8 +123,8 @@ int weft_memif_dead_remove(int count, char *const *words, char *why, size_t why_
 			device = words[i] + 7;
 		else if (!strcmp(words[i], "--vdev") && i + 1 < count)
 			device = words[i + 1];
-		if (device && server_path(device, path, sizeof(path)))
-			rc = make_free(path, why, why_len);
+		if (device && is_server(device, &s))
+			rc = make_free(&s, why, why_len);
 	}
 	return rc;
 }

@@ -217,6 +217,7 @@ static void dev_close(struct weft_port_dev *d)
 	for (q = 0; q < d->num_queues; q++)
 		weft_port_pools_free(d, q);
 	unclaim(d);
+	weft_port_unclaim(d);
 	devs[d->port_id] = NULL;
 	free(d->queues);
 	free(d->pools);
@@ -284,8 +285,11 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	if (!rc)
 		rc = dev_prepare(d, o, why, why_len);
 	if (!rc)
+		rc = weft_port_claim(d, why, why_len);
+	if (!rc)
 		rc = claim(d, why, why_len);
 	if (rc) {
+		weft_port_unclaim(d);
 		free(d);
 		return rc;
 	}
@@ -316,6 +320,8 @@ static uint32_t port_flags(const struct weft_port_dev *d)
 
 	if (d->limits.memory)
 		flags |= WEFT_FRAME_PORT_MEMORY;
+	if (d->shared)
+		flags |= WEFT_FRAME_PORT_SHARED;
 	if (d->offloads_rx & RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 		flags |= WEFT_FRAME_PORT_RX_CSUM;
 	if (d->offloads_tx & RTE_ETH_TX_OFFLOAD_UDP_CKSUM)

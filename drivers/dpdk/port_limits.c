@@ -86,6 +86,7 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	snprintf(mi->name.path, sizeof(mi->name.path), "%s", socket_path(kv));
 	mi->name.abstract = !arg_is(kv, "socket-abstract", "no");
 	mi->name.server = is_server(kv);
+	mi->id = (uint32_t)arg_number(kv, "id", 0);
 	mi->alone = count_on_socket(mi->name.path, mi->name.server) == 1;
 }
 
@@ -203,9 +204,10 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 	struct weft_port_limits *l = &d->limits;
 	int rc = kernel_limits(d);
 
-	RTE_SET_USED(kv);
 	if (rc)
 		return rc;
+	l->xdp_first = (unsigned int)arg_number(kv, "start_queue", 0);
+	l->xdp_queues = (unsigned int)RTE_MAX(arg_number(kv, "queue_count", 1), 1ul);
 	l->object_max = (uint32_t)getpagesize();
 	if (l->frame_max > l->object_max - XDP_OVERHEAD) {
 		l->frame_max = l->object_max - (uint32_t)XDP_OVERHEAD;

@@ -3,6 +3,7 @@
  * @file port_priv.h
  * What the files of the ethdev port share:
  *  - port_ethdev.c  which ports there are, open, close;
+ *  - port_claim.c   one process for each port;
  *  - port_conf.c    configure: frames, offloads, queues, MTU, VLANs, depth of the rings;
  *  - port_event.c   what happens to it while it is open: removal, reset, link, speed;
  *  - port_timer.c   DPDK timers for the PMDs that rely on them;
@@ -54,17 +55,19 @@ struct weft_port_limits {
 	enum weft_lane_link link;
 	double latency; /**< s */
 	unsigned int if_index;
-	unsigned int tx_slots; /**< packet socket: frames in its TX ring */
+	unsigned int xdp_first, xdp_queues; /**< queues of it that are ours; 0 = all */
+	unsigned int tx_slots;              /**< packet socket: frames in its TX ring */
 };
 
 /** A memif connection; see port_memif.c for which thread touches what. */
 struct weft_port_memif {
 	struct weft_memif_name name;
 	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD is on its own */
-	bool alone;                     /**< no other port of the process uses the socket */
-	bool running;                   /**< interrupt thread: between start and stop */
-	bool busy;                      /**< something is scheduled in the interrupt thread */
-	uint64_t next_tsc;              /**< next try to start */
+	uint32_t id;
+	bool alone;        /**< no other port of the process uses the socket */
+	bool running;      /**< interrupt thread: between start and stop */
+	bool busy;         /**< something is scheduled in the interrupt thread */
+	uint64_t next_tsc; /**< next try to start */
 };
 
 /** How a PMD tells that the NIC has read what it was given. */
@@ -105,7 +108,11 @@ struct weft_port_dev {
 	uint16_t base_udp_port;
 	bool vlan;
 	bool started;
-	bool timers;                /* started by port_timer.c */
+	bool timers; /* started by port_timer.c */
+	bool shared; /* other processes may receive the same frames */
+	int *claims; /* port_claim.c */
+	unsigned int num_claims;
+	char claim_note[256];       /* for warning */
 	_Atomic uint32_t *life;     /* port_event.c */
 	const char *warning;        /* for the frame port */
 	struct weft_port **queues;  /**< NULL where free */
@@ -167,6 +174,12 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len);
 uint32_t weft_port_rx_room(const struct weft_port_dev *d);
 /** Can a frame need more than one buffer of @p room bytes, with all that PMDs count? */
 bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room);
+
+/* port_claim.c */
+
+/** Have what the port stands on for this process alone. @return 0, or an error with @p why */
+int weft_port_claim(struct weft_port_dev *d, char *why, size_t why_len);
+void weft_port_unclaim(struct weft_port_dev *d);
 
 /* port_conf.c */
 

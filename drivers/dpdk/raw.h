@@ -334,7 +334,7 @@ struct raw_iface {
 	uint64_t taken_back_max;
 	uint32_t conn_count, half_open, time_wait;
 	uint32_t free_hint;
-	uint32_t generation;
+	uint32_t generation, generation_first;
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
 	struct weft_arp arp;

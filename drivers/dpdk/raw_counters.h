@@ -25,6 +25,7 @@
 	X(RAW_TX_RETX_COPY, "tx.retransmit.copied")       \
 	X(RAW_TX_PING, "tx.keepalive")                    \
 	X(RAW_TX_RESET, "tx.reset")                       \
+	X(RAW_RESET_NOT_OURS, "tx.reset.withheld")        \
 	X(RAW_TX_ZCOPY, "tx.zcopy")                       \
 	X(RAW_TX_ZCOPY_COPIED, "tx.zcopy.copied")         \
 	X(RAW_TX_ZCOPY_EARLY, "tx.zcopy.before_free")     \

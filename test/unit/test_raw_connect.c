@@ -164,6 +164,68 @@ static void restarted_peer_is_known_at_once(void **state)
 	pair_close(&pair);
 }
 
+/* Life goes on under the port's address as another process, which has generations of its own. */
+static void b_is_another_process(void)
+{
+	struct raw_iface *b = (struct raw_iface *)B->iface;
+
+	raw_conn_free(raw_conn_of(B->accepted));
+	b->generation = b->generation_first = b->generation + 0x4000;
+}
+
+/* Two processes that receive the same frames: what one does not know may be the other's. */
+static void who_shares_a_port_ends_no_others_connections(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 17);
+	pair_connect(&pair);
+	b_is_another_process();
+	B->port.flags |= WEFT_FRAME_PORT_SHARED;
+	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(A->downs, 0);
+	assert_int_equal(pair_counter(B, RAW_TX_RESET), 0);
+	assert_true(pair_counter(B, RAW_RESET_NOT_OURS) > 0);
+	/* Alone again, it says so. */
+	B->port.flags &= ~WEFT_FRAME_PORT_SHARED;
+	pair_run(&pair, 100000000, NULL);
+	assert_int_equal(A->status, -ECONNRESET);
+	pair_close(&pair);
+}
+
+static void hello_to_who_shares_a_port_is_not_refused(void **state)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	(void)state;
+	pair_open(&pair, NULL, 18);
+	B->iface->ops->get_address(B->iface, addr);
+	addr[24] ^= 0x55; /* the iface id: another's, with the same MAC, IP and UDP port */
+	B->port.flags |= WEFT_FRAME_PORT_SHARED;
+	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
+						   &A->lep),
+			 0);
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(A->downs, 0);
+	assert_int_equal(pair_counter(B, RAW_TX_RESET), 0);
+	assert_true(pair_counter(B, RAW_RESET_NOT_OURS) > 0);
+	pair_close(&pair);
+}
+
+/* Of its own connections it knows the end. */
+static void who_shares_a_port_tells_of_its_own_connections(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 19);
+	B->port.flags |= WEFT_FRAME_PORT_SHARED;
+	pair_connect(&pair);
+	raw_conn_free(raw_conn_of(B->accepted));
+	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(A->status, -ECONNRESET);
+	pair_close(&pair);
+}
+
 enum { MANY = 600 };
 
 static bool many_up(struct pair *p)
@@ -204,6 +266,9 @@ int main(void)
 		cmocka_unit_test(peer_that_does_not_poll_keeps_its_frame_size),
 		cmocka_unit_test(way_that_becomes_too_narrow_is_said),
 		cmocka_unit_test(restarted_peer_is_known_at_once),
+		cmocka_unit_test(who_shares_a_port_ends_no_others_connections),
+		cmocka_unit_test(hello_to_who_shares_a_port_is_not_refused),
+		cmocka_unit_test(who_shares_a_port_tells_of_its_own_connections),
 		cmocka_unit_test(connects_through_a_gateway),
 		cmocka_unit_test(nobody_answers_names_the_step),
 		cmocka_unit_test(address_of_a_former_life_is_refused),

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file claim.h
+ * Names that one process of a network namespace holds at a time.
+ *
+ * A claim is a listening socket with an abstract address. The kernel keeps these apart by network
+ * namespace, as it does interface indices, whatever the processes see of each other's files (two
+ * containers on the host's network meet, two with networks of their own don't); it says who listens;
+ * and the name is free again when the last descriptor is closed, however the owner ended. There is
+ * no file that could be stale, or be another user's link.
+ *
+ * What the kernel does not check is who may have a name. So the superuser does not heed the claim of
+ * a user who is not.
+ */
+#ifndef WEFT_CLAIM_H
+#define WEFT_CLAIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Longest name, with its zero byte: what fits into an address. */
+#define WEFT_CLAIM_NAME 96
+
+struct weft_claim_owner {
+	int pid; /**< 0 = in a PID namespace that we can't see into */
+	unsigned int uid;
+	char name[32]; /**< of the process, printable; "" = not known */
+};
+
+/**
+ * Hold @p name until the descriptor is closed. An owner that is just ending is waited for.
+ * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: @p owner has it and is not heeded;
+ * another negative errno: nothing can be claimed here
+ */
+int weft_claim(const char *name, struct weft_claim_owner *owner);
+
+/** Does somebody hold it whose claim we heed? */
+bool weft_claimed(const char *name, struct weft_claim_owner *owner);
+
+/** "process 4711 (weft-perf)" */
+void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size_t size);
+
+/** The name of one end of a memif connection. */
+void weft_claim_memif_name(char name[WEFT_CLAIM_NAME], const char *path, bool abstract, bool server,
+			   unsigned int id);
+
+#endif /* WEFT_CLAIM_H */

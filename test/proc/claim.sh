@@ -1,0 +1,143 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# A port belongs to one process: who comes second is told who has it, and does no harm.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+# shellcheck source=test/proc/netns.sh
+. "$(dirname "$0")/netns.sh"
+
+link rail 1500 || exit 1
+
+packet="blocksz=4096,framesz=4096,framecnt=256"
+new_pair() {
+	free_port
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=rail,$packet")
+	eal_client=("${eal_server[@]}")
+	lanes=dpdk:0
+}
+
+# A stream, and in the middle of it somebody else at the server's end: while_streaming COMMAND...
+while_streaming() {
+	local rc=0 other=0
+	new_pair
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 64k -D "$(stretch 5)" -f -V || return 1
+	"$@" || other=$?
+	wait $client_pid || rc=$?
+	server_code || rc=$?
+	echo "the stream's exit code is $rc, the other's case $other"
+	[ $rc = 0 ] && [ $other = 0 ]
+}
+
+# second VDEV: another process there has no lane, says so, and names the owner.
+second() {
+	local owner rc=0
+	owner=$(program_pid "$server_pid")
+	timeout 60 "${server_run[@]}" "$perf" --no-huge -m 512 --no-pci --vdev="$1" -- -p $((port + 1)) -W 0 \
+		"$host" >"$dir/second" 2>&1 || rc=$?
+	timeout 60 "${server_run[@]}" "$info" --no-huge -m 512 --no-pci --vdev="$1" -- -d >>"$dir/second" 2>&1
+	cat "$dir/second"
+	grep -qE "is in use by process $owner \(weft-perf\): .*interface rail" "$dir/second"
+}
+
+second_packet() { while_streaming second "net_af_packet0,iface=rail,$packet"; }
+second_xdp() { while_streaming second "net_af_xdp0,iface=rail"; }
+
+memif_second() {
+	local owner rc=0 memif="net_memif0,role=$1,id=0,socket-abstract=no,socket=$dir/m,bsize=9216" server_run=() client_run=()
+	new_pair
+	host=127.0.0.1
+	eal_server=(--no-huge -m 512 --no-pci --vdev="net_memif0,role=server,${memif#*,*,}")
+	eal_client=(--no-huge -m 512 --no-pci --vdev="net_memif0,role=client,${memif#*,*,}")
+	lanes=dpdk:0,mtu=9000
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 64k -D "$(stretch 5)" -f -V || return 1
+	[ "$1" = server ] && owner=$(program_pid "$server_pid") || owner=$(program_pid "$(pgrep -P $client_pid timeout)")
+	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="$memif" -- -d >"$dir/second" 2>&1
+	cat "$dir/second"
+	wait $client_pid || rc=$?
+	server_code || rc=$?
+	host=10.99.7.1
+	echo "the stream's exit code is $rc, owner $owner"
+	[ $rc = 0 ] && grep -q "process $owner (weft-perf)" "$dir/second"
+}
+
+# The same interface index in another namespace is another interface.
+other_namespace() {
+	local a b
+	a=$(ip -n "${ns[0]}" -o link show dev rail | cut -d: -f1)
+	b=$(ip -n "${ns[1]}" -o link show dev rail | cut -d: -f1)
+	echo "indices $a and $b"
+	[ "$a" = "$b" ] && perf_pair 1 -t tag_bw -s 64k -n 100 -f -V
+}
+
+# Who was killed keeps nothing, also while the kernel still closes its sockets.
+after_a_kill() {
+	local i
+	for i in 1 2 3; do
+		new_pair
+		start_server "$perf" || return 1
+		start_client -t tag_bw -s 64k -D 30 -f || return 1
+		kill -9 "$(program_pid "$server_pid")"
+		timeout 60 "${server_run[@]}" "$info" "${eal_server[@]}" -- -d >"$dir/next" 2>&1
+		cat "$dir/next"
+		wait $client_pid
+		server_code
+		! grep -q "in use" "$dir/next" && grep -q "dpdk:0" "$dir/next" || return 1
+	done
+}
+
+# hold_as_nobody NS: somebody without rights listens under the name of an interface's queue (claim.c).
+hold_as_nobody() {
+	ip netns exec "$1" timeout 300 python3 -c "$holder_py" >"$dir/holder.$1" &
+	holders+=($!)
+	until_said "$dir/holder.$1" holds $!
+}
+holder_py='
+import os, socket, time
+index = socket.if_nametoindex("rail")
+s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+os.setuid(65534)
+s.bind(f"\0weft/netdev/{index}/0")
+s.listen()
+print("holds", flush=True)
+time.sleep(300)
+'
+
+# A user's claim keeps root from nothing. Then nobody knows of the other, and all see all frames, with the same addresses: two pairs
+# of processes at the same interfaces, whose workers do not know each other's connections.
+claimed_by_nobody() {
+	local rc=0 holders=()
+	hold_as_nobody "${ns[0]}" && hold_as_nobody "${ns[1]}" && while_streaming another_pair || rc=$?
+	kill "${holders[@]}"
+	wait "${holders[@]}"
+	grep "not heeded because it is not root's" "$dir/server.err" || rc=1
+	return $rc
+}
+
+another_pair() {
+	local rc=0 first=$server_pid
+	timeout 60 "${server_run[@]}" "$perf" "${eal_server[@]}" -- -p $((port + 1)) >"$dir/second" 2>&1 &
+	until_said "$dir/second" "waiting for a client" $! || return 1
+	timeout 60 "${client_run[@]}" "$perf" "${eal_client[@]}" -- -p $((port + 1)) -t tag_bw -s 8,64k -D 1 -f -V --counters \
+		"$host" >"$dir/second.client" 2>&1 || rc=$?
+	wait $! || rc=$?
+	cat "$dir/second" "$dir/second.client"
+	# It has seen what was not for it, and has kept quiet.
+	[ $rc = 0 ] && [ "$first" = "$server_pid" ] && grep -qE "tx.reset.withheld +[1-9]" "$dir/second.client"
+}
+
+check "a second process on an interface is told who has it, and does no harm" second_packet
+check "net_af_xdp on an interface that net_af_packet has: the same" second_xdp
+check "a second memif client" memif_second client
+check "a second memif server" memif_second server
+check "two network namespaces: no conflict" other_namespace
+check "a killed owner keeps nothing" after_a_kill
+if command -v python3 >/dev/null; then
+	check "a claim that is not root's is not heeded; nobody resets the other's connections" claimed_by_nobody
+else
+	skip "a claim that is not root's is not heeded" "python3 is not installed"
+fi
+tap_end
