@@ -20,10 +20,23 @@ static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
 	return s ? tag ^ s->key : tag;
 }
 
+/* What weft_match_recv.place says: beside these the number of its mask. */
+#define PLACE_EXACT WEFT_MATCH_MASKS
+#define PLACE_LIST (WEFT_MATCH_MASKS + 1)
+
 static inline struct weft_match_recvs *recv_bucket(const struct weft_match *m,
 						   const struct weft_match_source *s, uint64_t tag)
 {
 	return &m->recv_table[bucket_of(m, pair_key(s, tag))];
+}
+
+/* Of a receive that is not in a list. */
+static inline struct weft_match_recvs *bucket_for(const struct weft_match *m,
+						  const struct weft_match_recv *r)
+{
+	uint64_t key = r->place == PLACE_EXACT ? 0 : m->masks[r->place].key;
+
+	return recv_bucket(m, r->source, (r->tag & r->mask) ^ key);
 }
 
 static inline struct weft_match_msgs *tag_bucket(const struct weft_match *m, uint64_t tag)
@@ -70,6 +83,8 @@ void weft_match_init(struct weft_match *m, void *mem, unsigned int bits, uint64_
 	set_tables(m, mem, bits);
 	TAILQ_INIT(&m->wild);
 	TAILQ_INIT(&m->msgs);
+	for (unsigned int i = 0; i < WEFT_MATCH_MASKS; i++)
+		m->masks[i].key = (2 * i + 1) * 0xa0761d6478bd642full;
 }
 
 void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
@@ -77,6 +92,7 @@ void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
 	/* An odd multiple of a large odd constant: never 0, which stands for "no source". */
 	s->key = (2 * m->next_key++ + 1) * 0xd1b54a32d192ed03ull;
 	s->num_exact = 0;
+	s->num_wild = 0;
 	TAILQ_INIT(&s->wild);
 	TAILQ_INIT(&s->recvs);
 	TAILQ_INIT(&s->msgs);
@@ -105,7 +121,7 @@ void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits)
 	for (size_t i = 0; i < n; i++) {
 		while ((r = TAILQ_FIRST(&old[i]))) {
 			TAILQ_REMOVE(&old[i], r, link);
-			TAILQ_INSERT_TAIL(recv_bucket(m, r->source, r->tag), r, link);
+			TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
 		}
 	}
 	TAILQ_FOREACH(msg, &m->msgs, arrival_link) {
@@ -122,25 +138,67 @@ static struct weft_match_recv *first_exact(const struct weft_match *m,
 	struct weft_match_recv *r;
 
 	TAILQ_FOREACH(r, recv_bucket(m, s, tag), link) {
-		if (r->tag == tag && r->source == s)
+		if (r->tag == tag && r->source == s && is_exact(r))
 			return r;
 	}
 	return NULL;
 }
 
-/* The first receive of a list of wildcards that matches and was posted before @best. */
-static struct weft_match_recv *earlier_wild(const struct weft_match_recvs *list, uint64_t tag,
-					    struct weft_match_recv *best)
+static inline struct weft_match_recv *earlier(struct weft_match_recv *a, struct weft_match_recv *b)
+{
+	return a && a->order < b->order ? a : b;
+}
+
+/* The first receive of mask @p k and source @p s that matches, or @p best if that was posted before. */
+static inline struct weft_match_recv *earlier_of(struct weft_match *m,
+						 const struct weft_match_mask *k,
+						 const struct weft_match_source *s, uint64_t tag,
+						 struct weft_match_recv *best)
+{
+	struct weft_match_recv *r;
+
+	TAILQ_FOREACH(r, recv_bucket(m, s, (tag & k->mask) ^ k->key), link) {
+		m->looks++;
+		if (((r->tag ^ tag) & k->mask) == 0 && r->mask == k->mask && r->source == s)
+			return earlier(best, r);
+	}
+	return best;
+}
+
+/* The first receive of a list that matches, or @p best if that was posted before. */
+static struct weft_match_recv *earlier_in(struct weft_match *m, const struct weft_match_recvs *list,
+					  uint64_t tag, struct weft_match_recv *best)
 {
 	struct weft_match_recv *r;
 
 	TAILQ_FOREACH(r, list, link) {
+		m->looks++;
 		if (best && r->order > best->order)
 			return best;
 		if (((r->tag ^ tag) & r->mask) == 0)
 			return r;
 	}
 	return best;
+}
+
+/* The first of all receives with wildcards that matches, or @p best if that was posted before. */
+static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_match_source *source,
+					    uint64_t tag, struct weft_match_recv *best)
+{
+	const struct weft_match_mask *k;
+
+	for (uint32_t used = m->masks_used; used; used &= used - 1) {
+		k = &m->masks[__builtin_ctz(used)];
+		/* Tags often have a part that says whose they are: no look at the table then. */
+		if ((tag ^ k->value) & k->agreed)
+			continue;
+		if (m->num_wild)
+			best = earlier_of(m, k, NULL, tag, best);
+		if (source->num_wild)
+			best = earlier_of(m, k, source, tag, best);
+	}
+	best = earlier_in(m, &m->wild, tag, best);
+	return earlier_in(m, &source->wild, tag, best);
 }
 
 static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
@@ -150,12 +208,17 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 	m->num_recvs--;
 	if (s)
 		TAILQ_REMOVE(&s->recvs, r, source_link);
-	if (!is_exact(r)) {
+	if (r->place == PLACE_EXACT)
+		*(s ? &s->num_exact : &m->num_exact) -= 1;
+	else
+		*(s ? &s->num_wild : &m->num_wild) -= 1;
+	if (r->place == PLACE_LIST) {
 		TAILQ_REMOVE(s ? &s->wild : &m->wild, r, link);
 		return;
 	}
-	*(s ? &s->num_exact : &m->num_exact) -= 1;
-	TAILQ_REMOVE(recv_bucket(m, s, r->tag), r, link);
+	TAILQ_REMOVE(bucket_for(m, r), r, link);
+	if (r->place != PLACE_EXACT && --m->masks[r->place].num == 0)
+		m->masks_used &= ~(1u << r->place);
 }
 
 /* The commonest case: nobody names a source, and there are no wildcards. */
@@ -165,7 +228,7 @@ static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t 
 	struct weft_match_recv *r;
 
 	TAILQ_FOREACH(r, bucket, link) {
-		if (r->tag == tag && r->source == NULL) {
+		if (r->tag == tag && r->source == NULL && is_exact(r)) {
 			TAILQ_REMOVE(bucket, r, link);
 			m->num_recvs--;
 			m->num_exact--;
@@ -180,20 +243,17 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 {
 	struct weft_match_recv *best = NULL, *r;
 
-	if (m->num_exact && !source->num_exact && TAILQ_EMPTY(&m->wild) &&
-	    TAILQ_EMPTY(&source->wild))
+	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild))
 		return take_exact(m, tag);
 	if (m->num_exact)
 		best = first_exact(m, NULL, tag);
 	if (source->num_exact) {
 		r = first_exact(m, source, tag);
-		if (r && (!best || r->order < best->order))
-			best = r;
+		if (r)
+			best = earlier(best, r);
 	}
-	if (!TAILQ_EMPTY(&m->wild))
-		best = earlier_wild(&m->wild, tag, best);
-	if (!TAILQ_EMPTY(&source->wild))
-		best = earlier_wild(&source->wild, tag, best);
+	if (m->num_wild | source->num_wild)
+		best = earlier_wild(m, source, tag, best);
 	if (best)
 		take_out(m, best);
 	return best;
@@ -264,20 +324,54 @@ struct weft_match_msg *weft_match_find(const struct weft_match *m,
 	return NULL;
 }
 
+/* The place of a mask that is not the full one: its own, a free one, or the lists. */
+static unsigned int place_of(struct weft_match *m, uint64_t tag, uint64_t mask)
+{
+	uint32_t used, unused = ~m->masks_used & ((1u << WEFT_MATCH_MASKS) - 1);
+	struct weft_match_mask *k;
+	unsigned int i;
+
+	for (used = m->masks_used; used; used &= used - 1) {
+		i = (unsigned int)__builtin_ctz(used);
+		if (m->masks[i].mask == mask)
+			return i;
+	}
+	if (!unused)
+		return PLACE_LIST;
+	i = (unsigned int)__builtin_ctz(unused);
+	k = &m->masks[i];
+	k->mask = mask;
+	k->agreed = mask;
+	k->value = tag;
+	m->masks_used |= 1u << i;
+	return i;
+}
+
 void weft_match_post(struct weft_match *m, struct weft_match_recv *r)
 {
 	struct weft_match_source *s = r->source;
+	struct weft_match_mask *k;
 
 	r->order = m->order++;
 	m->num_recvs++;
 	if (s)
 		TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
-	if (!is_exact(r)) {
+	if (is_exact(r)) {
+		r->place = PLACE_EXACT;
+		*(s ? &s->num_exact : &m->num_exact) += 1;
+		TAILQ_INSERT_TAIL(recv_bucket(m, s, r->tag), r, link);
+		return;
+	}
+	*(s ? &s->num_wild : &m->num_wild) += 1;
+	r->place = place_of(m, r->tag, r->mask);
+	if (r->place == PLACE_LIST) {
 		TAILQ_INSERT_TAIL(s ? &s->wild : &m->wild, r, link);
 		return;
 	}
-	*(s ? &s->num_exact : &m->num_exact) += 1;
-	TAILQ_INSERT_TAIL(recv_bucket(m, s, r->tag), r, link);
+	k = &m->masks[r->place];
+	k->num++;
+	k->agreed &= ~(r->tag ^ k->value);
+	TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
 }
 
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *r)
@@ -285,15 +379,18 @@ void weft_match_cancel(struct weft_match *m, struct weft_match_recv *r)
 	take_out(m, r);
 }
 
-struct weft_match_recv *weft_match_any_recv(const struct weft_match *m)
+struct weft_match_recv *weft_match_any_recv(struct weft_match *m)
 {
+	size_t n = (size_t)1 << m->bits;
+
 	if (m->num_recvs == 0)
 		return NULL;
 	if (!TAILQ_EMPTY(&m->wild))
 		return TAILQ_FIRST(&m->wild);
-	for (size_t i = 0; i < (size_t)1 << m->bits; i++) {
-		if (!TAILQ_EMPTY(&m->recv_table[i]))
-			return TAILQ_FIRST(&m->recv_table[i]);
+	/* All are taken out one by one: what was seen to be empty is not looked at each time. */
+	for (size_t i = 0; i < n; i++, m->any++) {
+		if (!TAILQ_EMPTY(&m->recv_table[m->any & (n - 1)]))
+			return TAILQ_FIRST(&m->recv_table[m->any & (n - 1)]);
 	}
 	return NULL; /* what is left names a source: its endpoint ends it */
 }

@@ -12,9 +12,12 @@
  *  - A receive takes the matching message that arrived first. The caller adds messages of one
  *    source in send order.
  *
- * Where things stand, so that a full-mask tag costs the same with 10 or 10^5 entries:
- *  - receives with a full mask: hash buckets keyed by (tag, source or none);
- *  - receives with wildcards: one list without a source, and one list per source;
+ * Where things stand, so that a match costs the same with 10 or 10^5 entries:
+ *  - receives: hash buckets keyed by (mask, tag under the mask, source or none). A message is looked
+ *    for once under the full mask and once under each other mask in use, and of what is found the one
+ *    that was posted first gets it; the cost grows with the masks, not with the receives;
+ *  - receives of further masks, when #WEFT_MATCH_MASKS are in use: one list without a source, and one
+ *    list per source;
  *  - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and each
  *    source's in arrival order.
  *
@@ -34,7 +37,8 @@ struct weft_match_source;
 struct weft_match_recv {
 	uint64_t tag, mask;
 	struct weft_match_source *source;         /**< NULL = any */
-	uint64_t order;                           /**< posting order */
+	uint64_t order : 56;                      /**< posting order */
+	uint64_t place : 8;                       /**< full mask, one of the masks, or a list */
 	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket, or in a list of wildcards */
 	TAILQ_ENTRY(weft_match_recv) source_link; /**< all receives that name this source */
 };
@@ -56,14 +60,26 @@ TAILQ_HEAD(weft_match_msgs, weft_match_msg);
 /** Where messages come from: one per endpoint. */
 struct weft_match_source {
 	uint64_t key;                  /**< hashed; differs from source to source */
-	struct weft_match_recvs wild;  /**< receives from here only, with wildcards */
+	struct weft_match_recvs wild;  /**< receives from here only, of one mask too many */
 	struct weft_match_recvs recvs; /**< all receives from here only */
 	struct weft_match_msgs msgs;   /**< messages from here, in arrival order */
 	size_t num_exact;              /**< full-mask receives from here only */
+	size_t num_wild;               /**< other receives from here only */
+};
+
+/** Masks beside the full one whose receives stand in the hash table. */
+#define WEFT_MATCH_MASKS 16
+
+struct weft_match_mask {
+	uint64_t mask;
+	uint64_t key; /**< hashed; differs from mask to mask */
+	uint64_t agreed,
+		value; /**< bits of the tag in which all its receives agree, and what they are */
+	size_t num;    /**< its receives in the table; 0 = the place is free */
 };
 
 struct weft_match {
-	struct weft_match_recvs *recv_table; /**< full-mask receives by (tag, source or none) */
+	struct weft_match_recvs *recv_table; /**< by (mask, tag under it, source or none) */
 	struct weft_match_msgs *tag_table;
 	struct weft_match_msgs *pair_table;
 	uint64_t multiplier; /**< odd and secret */
@@ -71,10 +87,15 @@ struct weft_match {
 	uint64_t order;      /**< of the next receive */
 	uint64_t next_key;
 	size_t num_exact;             /**< full-mask receives without a source */
+	size_t num_wild;              /**< other receives without a source */
 	size_t num_recvs, num_msgs;   /**< all */
 	size_t crowd;                 /**< entries of the fuller table at which it is crowded */
-	struct weft_match_recvs wild; /**< wildcard receives without a source */
+	struct weft_match_recvs wild; /**< those of them of one mask too many */
 	struct weft_match_msgs msgs;  /**< all messages in arrival order */
+	uint32_t masks_used;          /**< bit i: masks[i].num > 0 */
+	uint64_t looks; /**< receives with wildcards that messages were compared with */
+	size_t any;     /**< bucket at which weft_match_any_recv() goes on */
+	struct weft_match_mask masks[WEFT_MATCH_MASKS];
 };
 
 /** Bytes that the tables of 2^bits buckets need. */
@@ -121,6 +142,6 @@ void weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *recv);
 
 /** Any posted receive, or NULL: for taking all out at the end. */
-struct weft_match_recv *weft_match_any_recv(const struct weft_match *m);
+struct weft_match_recv *weft_match_any_recv(struct weft_match *m);
 
 #endif /* WEFT_MATCH_H */

@@ -186,6 +186,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"tag.drop.old_sequence", mw->count.old_seq},
 		{"tag.drop.far_sequence", mw->count.far_seq},
 		{"tag.drop.no_credit", mw->count.no_credit},
+		{"tag.wildcard_looks", mw->match.looks},
 		{"tag.drop.mismatch", mw->count.mismatch},
 		{"tag.drop.overlap", mw->count.overlap},
 		{"tag.drop.bad_reference", mw->count.bad_ref},

@@ -151,6 +151,16 @@ static void model_remove_recv(struct rig *r, unsigned int i)
 static const uint64_t masks[] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, 0,
 				 1,          3,          0xff,       UINT64_MAX << 2};
 
+/* Half of the histories have more masks than there are places for. */
+static uint64_t some_mask(bool many, uint64_t *seed)
+{
+	uint64_t n = next_random(seed);
+
+	if (!many || n % 2)
+		return masks[n / 2 % 8];
+	return n / 2 % 16 | (n / 32 % 3 ? UINT64_MAX << 8 : 0);
+}
+
 static int free_slot(const bool *used)
 {
 	for (int i = 0; i < MAX; i++) {
@@ -160,11 +170,11 @@ static int free_slot(const bool *used)
 	return -1;
 }
 
-static void step_receive(struct rig *r, uint64_t *seed)
+static void step_receive(struct rig *r, bool many, uint64_t *seed)
 {
 	struct weft_match_source *s =
 		next_random(seed) % 3 ? NULL : &r->src[next_random(seed) % SOURCES];
-	uint64_t tag = next_random(seed) % 12, mask = masks[next_random(seed) % 8];
+	uint64_t tag = next_random(seed) % 12, mask = some_mask(many, seed);
 	struct weft_match_msg *msg = weft_match_find(&r->m, s, tag, mask);
 	int i;
 
@@ -236,6 +246,8 @@ static void random_history(uint64_t seed)
 	struct rig *r = malloc(sizeof(*r));
 
 	rig_init(r, 1);
+	bool many = next_random(&seed) % 2;
+
 	for (int step = 0; step < 3000; step++) {
 		/* Phases with more receives, then with more messages. */
 		unsigned int more = (step / 500) % 2 ? 7 : 3,
@@ -246,7 +258,7 @@ static void random_history(uint64_t seed)
 		else if (next_random(&seed) % 200 == 0)
 			step_source_gone(r, &seed);
 		else if (what < more)
-			step_receive(r, &seed);
+			step_receive(r, many, &seed);
 		else
 			step_message(r, &seed);
 		if (weft_match_crowded(&r->m) && r->m.bits < 6)
@@ -413,6 +425,62 @@ static void U25_E1_full_mask_tags_cost_the_same_with_1e5_entries(void **state)
 	many_messages(100000);
 }
 
+/*
+ * 10^5 receives of some masks, none of which takes the message, and one that does, posted last. What is
+ * looked at is counted: it must not grow with the receives.
+ */
+static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool directed, bool agree)
+{
+	struct weft_match_recv *recv = calloc(n + 1, sizeof(*recv));
+	struct rig *r = malloc(sizeof(*r));
+	uint64_t looks, s = 11;
+
+	rig_init(r, 8);
+	for (unsigned int i = 0; i < n; i++) {
+		recv[i] = (struct weft_match_recv){
+			.tag = agree ? 1ull << 63 | i : next_random(&s) | 1ull << 40,
+			.mask = ~(0xffull << i % num_masks),
+			.source = directed ? &r->src[i % SOURCES] : NULL};
+		weft_match_post(&r->m, &recv[i]);
+		if (weft_match_crowded(&r->m))
+			grow(r);
+	}
+	recv[n] = (struct weft_match_recv){.tag = 5, .mask = UINT64_MAX};
+	weft_match_post(&r->m, &recv[n]);
+	looks = r->m.looks;
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 5), &recv[n]);
+	looks = r->m.looks - looks;
+	/* In the order of posting, each with what only it takes; and to the last one. */
+	for (unsigned int i = 0; i < n; i += 997) {
+		struct weft_match_recv *got =
+			weft_match_arrive(&r->m, &r->src[i % SOURCES], recv[i].tag);
+
+		assert_non_null(got);
+		assert_true(got->order <= recv[i].order);
+		assert_true(((got->tag ^ recv[i].tag) & got->mask) == 0);
+	}
+	for (unsigned int i = r->m.num_recvs; i > 0; i--)
+		weft_match_cancel(&r->m, weft_match_any_recv(&r->m));
+	assert_int_equal(r->m.num_recvs, 0);
+	assert_int_equal(r->m.masks_used, 0);
+	free(recv);
+	free(r->mem);
+	free(r);
+	return looks;
+}
+
+static void a_match_behind_1e5_wildcards_looks_at_their_masks(void **state)
+{
+	(void)state;
+	for (unsigned int num_masks = 1; num_masks <= 16; num_masks *= 2) {
+		/* On average 1.5 receives stand in a bucket. */
+		assert_in_range(looks_behind(100000, num_masks, false, false), 0, 6 * num_masks);
+		assert_in_range(looks_behind(100000, num_masks, true, false), 0, 6 * num_masks);
+		/* A tag that differs from all where all agree is not looked for at all. */
+		assert_int_equal(looks_behind(100000, num_masks, false, true), 0);
+	}
+}
+
 /* The longest list of messages in a bucket, when these come in. */
 static size_t longest(const uint64_t *tags, unsigned int n, unsigned int bits, uint64_t seed)
 {
@@ -505,6 +573,7 @@ int main(void)
 		cmocka_unit_test(random_histories_agree_with_the_model),
 		cmocka_unit_test(tags_chosen_to_collide_do_not_without_the_seed),
 		cmocka_unit_test(tags_that_count_up_spread_with_every_seed),
+		cmocka_unit_test(a_match_behind_1e5_wildcards_looks_at_their_masks),
 		cmocka_unit_test(U25_E1_full_mask_tags_cost_the_same_with_1e5_entries),
 	};
 
