@@ -351,6 +351,13 @@ struct weft_lane_ops {
 	 */
 	unsigned int (*progress)(struct weft_lane_iface *iface, uint64_t now_ns);
 	/**
+	 * Optional (NULL = progress() must be called all the time): when progress() has something to do
+	 * though nothing arrives and nothing is sent: a time of the clock that progress() is given, 0 = at
+	 * once, UINT64_MAX = never. It may be early, and then the next answer is later; it is never late.
+	 * To be asked after progress() and tx_flush(), with nothing sent since.
+	 */
+	uint64_t (*next_deadline)(const struct weft_lane_iface *iface);
+	/**
 	 * Give back a buffer that a receive callback kept. Also allowed after the lep is destroyed,
 	 * until close().
 	 */

@@ -41,7 +41,7 @@ void raw_timer_arm(struct raw_conn *c)
 	}
 	c->timer = c->iface->et +
 		   (c->tail_probed ? weft_rtt_rto(slowest(c), c->backoff) : c->probe_wait);
-	raw_deadline_et(c->iface, c->timer);
+	raw_deadline_et(c, c->timer);
 }
 
 static inline void slot_free(struct raw_conn *c, struct raw_slot *slot, unsigned int lcore)
@@ -200,7 +200,7 @@ void raw_loss_detect(struct raw_conn *c)
 	}
 	if (wait != RAW_NEVER) {
 		c->loss_timer = wait;
-		raw_deadline_et(iface, wait);
+		raw_deadline_et(c, wait);
 	}
 }
 
@@ -313,7 +313,7 @@ void raw_timer_fire(struct raw_conn *c)
 	if (iface->txq_count > 0) {
 		/* What waits in our own queue is not lost. */
 		c->timer = iface->et + WEFT_PROBE_MIN;
-		raw_deadline_et(iface, c->timer);
+		raw_deadline_et(c, c->timer);
 		return;
 	}
 	if (!c->tail_probed) {

@@ -27,6 +27,10 @@ static int grow_refs(struct raw_iface *iface)
 
 	if (len > RAW_CONNS_MAX)
 		return -ENOSPC;
+	/* All that entering a deadline will need. */
+	if (weft_deadlines_reserve(&iface->by_et, len) != 0 ||
+	    weft_deadlines_reserve(&iface->by_lt, len) != 0)
+		return -ENOMEM;
 	refs = realloc(iface->refs, len * sizeof(*refs));
 	if (refs == NULL)
 		return -ENOMEM;
@@ -74,6 +78,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->iface = iface;
 	c->id = index | iface->generation++ << 16;
 	c->token = rnd[0];
+	c->et_at = RAW_NEVER;
 	c->snd_next = iface->set_first_seq ? iface->first_seq : rnd[1];
 	c->snd_una = c->snd_next;
 	c->sack_high = c->snd_next;
@@ -110,8 +115,12 @@ void raw_conn_free(struct raw_conn *c)
 		STAILQ_REMOVE(&iface->ack_list, c, raw_conn, ack_link);
 	if (c->state == RAW_HALF_OPEN)
 		iface->half_open--;
-	if (c->state == RAW_TIME_WAIT)
+	raw_resolving(c, false);
+	if (c->state == RAW_TIME_WAIT) {
 		iface->time_wait--;
+		TAILQ_REMOVE(&iface->closed, c, wait_link);
+	}
+	raw_deadlines_forget(c);
 	TAILQ_REMOVE(&iface->conns, c, link);
 	iface->refs[c->id & 0xffff] = (struct raw_ref){0};
 	iface->conn_count--;
@@ -196,7 +205,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	c->base.tx_room = true;
 	c->seen = iface->lt;
 	c->next_ping = iface->lt + iface->conf.keepalive_ns;
-	raw_deadline_lt(iface, RTE_MIN(c->next_ping, iface->lt + iface->conf.peer_timeout_ns));
+	raw_deadline_lt(c, RTE_MIN(c->next_ping, iface->lt + iface->conf.peer_timeout_ns));
 	raw_count(iface, RAW_CONN_UP);
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, up_text(c, text, sizeof(text)),
 		     text);
@@ -245,7 +254,7 @@ void raw_conn_bye(struct raw_conn *c)
 	char text[256], peer[64];
 
 	if (c->rx.next != c->bye_seq && iface->lt < c->bye_at) {
-		raw_deadline_lt(iface, c->bye_at);
+		raw_deadline_lt(c, c->bye_at);
 		return;
 	}
 	raw_ctl_send(c, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
@@ -315,15 +324,16 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
  */
 static void expire_oldest(struct raw_iface *iface)
 {
-	struct raw_conn *c, *old = NULL;
+	struct raw_conn *c;
 
-	TAILQ_FOREACH(c, &iface->conns, link) {
-		if (c->state == RAW_TIME_WAIT && (old == NULL || c->hs_expire < old->hs_expire) &&
-		    c->hs_expire > iface->lt)
-			old = c;
+	/* Those that are due already are few: the timers take a batch with each call. */
+	TAILQ_FOREACH(c, &iface->closed, wait_link) {
+		if (c->hs_expire > iface->lt) {
+			c->hs_expire = iface->lt;
+			raw_deadline_lt(c, iface->lt);
+			return;
+		}
 	}
-	if (old != NULL)
-		old->hs_expire = iface->lt;
 }
 
 static void enter_time_wait(struct raw_conn *c, bool met)
@@ -333,11 +343,13 @@ static void enter_time_wait(struct raw_conn *c, bool met)
 	if (iface->time_wait >= RAW_TIME_WAIT_MAX)
 		expire_oldest(iface);
 	iface->time_wait++;
+	raw_resolving(c, false);
+	TAILQ_INSERT_TAIL(&iface->closed, c, wait_link);
 	c->state = RAW_TIME_WAIT;
 	c->hs_tries = 0;
 	c->hs_next = iface->lt + RAW_HS_RETRY_MIN;
 	c->hs_expire = iface->lt + (met ? RAW_TIME_WAIT_NS : 0);
-	raw_deadline_lt(iface, met ? c->hs_next : iface->lt);
+	raw_deadline_lt(c, met ? c->hs_next : iface->lt);
 }
 
 /*

@@ -41,7 +41,7 @@ void raw_hs_enter(struct raw_conn *c, enum raw_state state)
 	c->state = (uint8_t)state;
 	c->hs_tries = 0;
 	c->hs_next = c->iface->lt;
-	raw_deadline_lt(c->iface, c->hs_next);
+	raw_deadline_lt(c, c->hs_next);
 }
 
 static uint16_t tag_len(const struct raw_iface *iface)
@@ -114,6 +114,17 @@ static bool hello_acceptable(const struct weft_frame_hello *h)
 
 /* ---------------------------------------------------------------- initiator */
 
+void raw_resolving(struct raw_conn *c, bool yes)
+{
+	if (c->resolving == yes)
+		return;
+	c->resolving = yes;
+	if (yes)
+		TAILQ_INSERT_TAIL(&c->iface->resolving, c, wait_link);
+	else
+		TAILQ_REMOVE(&c->iface->resolving, c, wait_link);
+}
+
 static void resolve(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
@@ -132,6 +143,7 @@ static void resolve(struct raw_conn *c)
 		c->hs_tries++;
 	}
 	c->hs_next = iface->lt + WEFT_ARP_RETRY_MIN;
+	raw_resolving(c, true);
 }
 
 static void send_probe(struct raw_conn *c, uint16_t size)
@@ -189,7 +201,7 @@ static void searched(struct raw_conn *c, enum weft_mtu_result result)
 			raw_hs_measure(c);
 	} else {
 		c->hs_next = c->search.next;
-		raw_deadline_lt(c->iface, c->hs_next);
+		raw_deadline_lt(c, c->hs_next);
 	}
 }
 
@@ -368,7 +380,7 @@ void raw_hs_timer(struct raw_conn *c)
 	}
 	c->hs_next = iface->lt + retry_wait(c);
 	c->hs_tries++;
-	raw_deadline_lt(iface, c->hs_next);
+	raw_deadline_lt(c, c->hs_next);
 }
 
 /* ---------------------------------------------------------------- responder */
@@ -426,7 +438,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 			weft_arp_lookup(&iface->arp, c->peer_ip, iface->now, c->peer_mac);
 		take_hello(c, h);
 		c->hs_expire = iface->lt + RAW_HALF_OPEN_NS;
-		raw_deadline_lt(iface, c->hs_expire);
+		raw_deadline_lt(c, c->hs_expire);
 	}
 	if (c->state == RAW_HALF_OPEN) {
 		c->elsewhere = iface->rx_elsewhere;
@@ -608,9 +620,9 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	case WEFT_ARP_LEARNED:
 		break;
 	}
-	TAILQ_FOREACH(c, &iface->conns, link) {
+	while ((c = TAILQ_FIRST(&iface->resolving)) != NULL) {
+		raw_resolving(c, false);
 		if (c->state == RAW_RESOLVE)
-			c->hs_next = iface->lt;
+			raw_deadline_lt(c, c->hs_next = iface->lt);
 	}
-	raw_deadline_lt(iface, iface->lt);
 }

@@ -221,6 +221,8 @@ static void raw_close(struct weft_lane_iface *base)
 	raw_txq_drop(iface);
 	iface->port->ops->close(iface->port);
 	raw_zc_destroy(iface);
+	weft_deadlines_fini(&iface->by_et);
+	weft_deadlines_fini(&iface->by_lt);
 	free(iface->refs);
 	free(iface->scratch);
 	free(iface);
@@ -232,6 +234,7 @@ static const struct weft_lane_ops raw_ops = {
 	.am_zcopy = raw_am_zcopy,
 	.progress = raw_progress,
 	.tx_flush = raw_tx_flush,
+	.next_deadline = raw_next_deadline,
 	.release = raw_release,
 	.ep_connect = raw_ep_connect,
 	.ep_destroy = raw_ep_destroy,
@@ -531,6 +534,8 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	LIST_INIT(&iface->zc_orphans);
 	LIST_INIT(&iface->zc_waiting);
 	TAILQ_INIT(&iface->conns);
+	TAILQ_INIT(&iface->resolving);
+	TAILQ_INIT(&iface->closed);
 	err = check_port(iface, rc, why, len);
 	if (err != 0)
 		goto fail;

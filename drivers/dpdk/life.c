@@ -18,23 +18,14 @@ void raw_txq_end(struct raw_iface *iface)
 	iface->txq_head = 0;
 }
 
-static struct raw_conn *first_alive(struct raw_iface *iface)
-{
-	struct raw_conn *c;
-
-	TAILQ_FOREACH(c, &iface->conns, link)
-		if (c->state != RAW_DOWN && c->state != RAW_TIME_WAIT)
-			return c;
-	return NULL;
-}
-
 /*
  * Nothing will go out or come in over this port again: waiting for timeouts would only hide why.
- * Callbacks may destroy connections, so the list is begun anew for each.
+ * Callbacks may destroy connections and make others, at the end of the list; only one that the
+ * protocol layer does not know is freed here, and by its own turn.
  */
 static void end_all(struct raw_iface *iface, const struct weft_frame_port_event *ev)
 {
-	struct raw_conn *c;
+	struct raw_conn *c, *next;
 	char text[sizeof(iface->ended_why) + 128], peer[64];
 
 	iface->ended = ev->status;
@@ -43,7 +34,10 @@ static void end_all(struct raw_iface *iface, const struct weft_frame_port_event 
 	raw_count(iface, RAW_PORT_ENDED);
 	raw_txq_end(iface);
 	tell(iface, WEFT_LANE_IFACE_EV_ENDED, ev->text);
-	while ((c = first_alive(iface)) != NULL) {
+	for (c = TAILQ_FIRST(&iface->conns); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, link);
+		if (c->state == RAW_DOWN || c->state == RAW_TIME_WAIT)
+			continue;
 		snprintf(text, sizeof(text), "%s; the connection with %s is lost", iface->ended_why,
 			 raw_peer_text(c, peer, sizeof(peer)));
 		raw_conn_fail(c, ev->status, text);
@@ -83,4 +77,5 @@ void raw_port_look(struct raw_iface *iface)
 	iface->look_at = iface->ended != 0 || port->ops->look == NULL
 				 ? RAW_NEVER
 				 : iface->lt + (iface->link_up ? RAW_LOOK_UP : RAW_LOOK_DOWN);
+	iface->next_lt = RTE_MIN(iface->next_lt, iface->look_at);
 }

@@ -105,7 +105,7 @@ bool raw_measure_begin(struct raw_conn *c)
 		return false;
 	c->measure = (struct raw_measure){.begin = clock_now(c)};
 	c->hs_next = c->iface->lt + LIMIT_NS;
-	raw_deadline_lt(c->iface, c->hs_next);
+	raw_deadline_lt(c, c->hs_next);
 	ping(c);
 	return true;
 }
@@ -124,7 +124,7 @@ static void train_begin(struct raw_conn *c)
 	m->check = check_time(c);
 	m->until = c->hs_next;
 	c->hs_next = c->iface->lt;
-	raw_deadline_lt(c->iface, c->iface->lt);
+	raw_deadline_lt(c, c->iface->lt);
 }
 
 void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind)
@@ -163,7 +163,7 @@ void raw_measure_timer(struct raw_conn *c)
 		m->out++;
 	}
 	c->hs_next = c->iface->lt + 1;
-	raw_deadline_lt(c->iface, c->hs_next);
+	raw_deadline_lt(c, c->hs_next);
 }
 
 void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind)

@@ -26,6 +26,7 @@
 #include <rte_mbuf.h>
 
 #include "arp.h"
+#include "deadline.h"
 #include "encap.h"
 #include "frame_parse.h"
 #include "frame_port.h"
@@ -42,7 +43,9 @@
 #define RAW_TXQ 64u /* frames sealed and not yet taken by the port */
 /* full frames that wait for each other before they go to the port */
 #define RAW_TX_BATCH 4u
-#define RAW_CONNS_MAX 4096u
+#define RAW_CONNS_MAX 65536u
+/* connections looked at by one raw_timers(), per clock: what is due beyond that waits for the next */
+#define RAW_TIMER_BATCH 32u
 #define RAW_HALF_OPEN_MAX 256u
 #define RAW_TIME_WAIT_MAX 256u
 #define RAW_WIN_FRAMES_MAX 512u /* half of the receiver's memory of sequences */
@@ -70,7 +73,7 @@
 #define RAW_STEER_ROUNDS 12u
 #define RAW_ROOM_MIN 64u /* an open frame with less room than this is full */
 #define RAW_TMPL 96u     /* encapsulation + lane header, rounded up for the copy */
-#define RAW_NEVER UINT64_MAX
+#define RAW_NEVER WEFT_NEVER
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
 static_assert(2 * RAW_WIN_FRAMES_MAX <= WEFT_RXWIN, "receive window");
@@ -197,6 +200,7 @@ struct raw_conn {
 	uint8_t echo_missed;  /* arrivals of which nobody knows when they were */
 	bool ack_asked;       /* ACK_REQ is out for one, and nothing has been acknowledged since */
 	uint32_t probe_wait;  /* ns from a frame to its tail probe: follows the round trip */
+	uint64_t et_at;       /* when raw_timers() looks at it; RAW_NEVER = it need not */
 	struct weft_rxwin rx; /* next and high still on this line */
 
 	/* Per frame, but not per message. */
@@ -214,6 +218,8 @@ struct raw_conn {
 	uint32_t win_whole;               /* win_frames of a peer that acknowledges */
 	uint32_t take_next;               /* stalled: frames before this one have been taken back */
 	TAILQ_ENTRY(raw_conn) stall_link; /* while win_frames < win_whole */
+	TAILQ_ENTRY(raw_conn) wait_link;  /* in iface->resolving or, in TIME_WAIT, iface->closed */
+	bool resolving;                   /* is in that list */
 	uint32_t id, token;               /* ours */
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t remote_worker, remote_iface;
@@ -258,6 +264,9 @@ struct raw_conn {
 /* DPDK's idea of a line: 64 bytes; 128 on arm64, where some processors have that. */
 static_assert(offsetof(struct raw_conn, open) == RTE_CACHE_LINE_SIZE, "hot line 0");
 static_assert(offsetof(struct raw_conn, seen) == 2 * RTE_CACHE_LINE_SIZE, "hot line 1");
+static_assert(offsetof(struct raw_conn, rx) + offsetof(struct weft_rxwin, bits) <=
+		      3 * RTE_CACHE_LINE_SIZE,
+	      "hot line 2");
 
 /* What incoming frames are looked up by, without touching the connection. */
 struct raw_ref {
@@ -271,7 +280,7 @@ struct raw_iface {
 	struct weft_frame_port *port;
 
 	uint64_t now, et, lt;
-	uint64_t next_et, next_lt; /* when run_timers() has something to do */
+	uint64_t next_et, next_lt; /* when raw_timers() has something to do */
 	bool gap;                  /* this progress call came late */
 	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
 	uint32_t hand_max;         /* frames in another worker's ring beyond which we add none */
@@ -286,9 +295,10 @@ struct raw_iface {
 	} stale[RAW_STALE]; /* how stale, by timestamp */
 	struct raw_ref *refs;
 	uint32_t refs_len;
-	uint32_t kept, keep_max;  /* receive buffers held by the protocol layer */
-	struct rte_mbuf *in_hand; /* its messages are being delivered */
-	uint32_t in_hand_back;    /* so often it was given back meanwhile */
+	struct weft_deadlines by_et, by_lt; /* connections, by their index in refs */
+	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */
+	struct rte_mbuf *in_hand;           /* its messages are being delivered */
+	uint32_t in_hand_back;              /* so often it was given back meanwhile */
 	/* Frame buffers held until acknowledged: what share.c shares out, and what the least share may come to. */
 	uint32_t tx_held, tx_held_max, tx_held_hard;
 	/* small buffers in zero-copy frames: acknowledgements need some too */
@@ -330,7 +340,9 @@ struct raw_iface {
 	void *zc_chunks;
 	TAILQ_HEAD(, raw_conn) conns;
 	TAILQ_HEAD(, raw_conn) stalled;
-	uint64_t taken_back; /* bytes of heap, and their bound */
+	TAILQ_HEAD(, raw_conn) resolving; /* in RESOLVE, and some that have left it */
+	TAILQ_HEAD(, raw_conn) closed;    /* in TIME_WAIT, oldest first */
+	uint64_t taken_back;              /* bytes of heap, and their bound */
 	uint64_t taken_back_max;
 	uint32_t conn_count, half_open, time_wait;
 	uint32_t free_hint;
@@ -365,18 +377,23 @@ static inline void raw_count(struct raw_iface *iface, enum raw_counter c)
 	iface->counter[c]++;
 }
 
-/* Deadlines only ever move the next scan forward; a scan computes it anew. */
-static inline void raw_deadline_et(struct raw_iface *iface, uint64_t t)
+/* ---- timer.c: which connections are looked at, and when */
+void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
+
+/*
+ * raw_timers() looks at the connection at @p t, or before, and then finds out itself what is due: a
+ * timer that is put off, as by every acknowledgement, costs nothing here.
+ */
+static inline void raw_deadline_et(struct raw_conn *c, uint64_t t)
 {
-	if (t < iface->next_et)
-		iface->next_et = t;
+	if (unlikely(t < c->et_at))
+		raw_deadline_et_sooner(c, t);
 }
 
-static inline void raw_deadline_lt(struct raw_iface *iface, uint64_t t)
-{
-	if (t < iface->next_lt)
-		iface->next_lt = t;
-}
+void raw_deadline_lt(struct raw_conn *c, uint64_t t);
+void raw_deadlines_forget(struct raw_conn *c);
+void raw_timers(struct raw_iface *iface);
+uint64_t raw_next_deadline(const struct weft_lane_iface *base);
 
 static inline struct raw_slot *raw_slot(struct raw_conn *c, uint32_t seq)
 {
@@ -628,6 +645,8 @@ void raw_hs_timer(struct raw_conn *c);
 void raw_hs_ready(struct raw_conn *c);
 void raw_hs_enter(struct raw_conn *c, enum raw_state state);
 void raw_hs_measure(struct raw_conn *c);
+/* It waits for ARP, or no more. */
+void raw_resolving(struct raw_conn *c, bool yes);
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v);
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
@@ -648,9 +667,6 @@ void raw_ep_destroy(struct weft_lane_ep *lep);
 bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
-
-/* ---- timer.c */
-void raw_timers(struct raw_iface *iface);
 
 /* ---- life.c: what happens to the port */
 #define RAW_LOOK_UP 1000000000ull  /* lt between two looks at a port with a link */

@@ -70,8 +70,9 @@ static void live_timer(struct raw_conn *c)
 	} else if (silent < every) {
 		c->next_ping = c->seen + every;
 	}
-	raw_deadline_lt(iface, RTE_MIN(c->next_ping,
-				       c->seen + iface->conf.peer_timeout_ns + RAW_LIVE_STEP_MAX));
+	raw_deadline_lt(c, RTE_MAX(RTE_MIN(c->next_ping, c->seen + iface->conf.peer_timeout_ns +
+								 RAW_LIVE_STEP_MAX),
+				   iface->lt + 1));
 }
 
 static void up_timer(struct raw_conn *c)
@@ -89,9 +90,9 @@ static void up_timer(struct raw_conn *c)
 	if (c->timer != 0 && iface->et >= c->timer)
 		raw_timer_fire(c);
 	if (c->loss_timer != 0)
-		raw_deadline_et(iface, c->loss_timer);
+		raw_deadline_et(c, c->loss_timer);
 	if (c->timer != 0)
-		raw_deadline_et(iface, c->timer);
+		raw_deadline_et(c, c->timer);
 	live_timer(c);
 }
 
@@ -108,35 +109,129 @@ static void time_wait_timer(struct raw_conn *c)
 		c->hs_tries++;
 		c->hs_next = iface->lt + (RAW_HS_RETRY_MIN << RTE_MIN(c->hs_tries, 7u));
 	}
-	raw_deadline_lt(iface, c->bye_done ? c->hs_expire : RTE_MIN(c->hs_next, c->hs_expire));
+	raw_deadline_lt(c, c->bye_done ? c->hs_expire : RTE_MIN(c->hs_next, c->hs_expire));
 }
 
-/* One round over all connections; computes when the next one is due. */
+static void half_timer(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	raw_deadline_lt(c, c->hs_expire);
+	if (c->state != RAW_HALF_OPEN)
+		raw_deadline_lt(c, RTE_MAX(c->hs_next, iface->lt + 1));
+	raw_hs_timer(c);
+}
+
+/* What is due is done, and when the connection is looked at next is entered anew. It may be freed. */
+static void look_at(struct raw_conn *c)
+{
+	raw_count(c->iface, RAW_TIMER_LOOKS);
+	switch (c->state) {
+	case RAW_UP:
+		up_timer(c);
+		break;
+	case RAW_TIME_WAIT:
+		time_wait_timer(c);
+		break;
+	case RAW_DOWN:
+		break;
+	default:
+		half_timer(c);
+	}
+}
+
+/* ---------------------------------------------------------------- which, and when */
+
+/*
+ * A connection stands in by_et while frames of it are outstanding, and in by_lt with its next sign of
+ * life or step of its handshake: what is idle costs its share of keepalives and nothing else.
+ *
+ * DPDK's rte_timer does not fit: it reads the CPU's cycle counter, where the engine has clocks of its
+ * own that stand still while nobody polls (raw.h), and virtual time in the simulator; its lists belong
+ * to lcores, and a worker may be any thread; and entering a timer takes a lock and a walk, where here it
+ * is once per connection and firing, not per frame. A wheel would round the deadlines that a worker
+ * that sleeps asks for.
+ */
+static inline uint32_t index_of(const struct raw_conn *c)
+{
+	return c->id & 0xffff;
+}
+
+void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t)
+{
+	struct raw_iface *iface = c->iface;
+
+	c->et_at = t;
+	weft_deadlines_by(&iface->by_et, index_of(c), t);
+	iface->next_et = RTE_MIN(iface->next_et, t);
+}
+
+void raw_deadline_lt(struct raw_conn *c, uint64_t t)
+{
+	struct raw_iface *iface = c->iface;
+
+	weft_deadlines_by(&iface->by_lt, index_of(c), t);
+	iface->next_lt = RTE_MIN(iface->next_lt, t);
+}
+
+void raw_deadlines_forget(struct raw_conn *c)
+{
+	weft_deadlines_remove(&c->iface->by_et, index_of(c));
+	weft_deadlines_remove(&c->iface->by_lt, index_of(c));
+	c->et_at = RAW_NEVER;
+}
+
+/*
+ * The connections that are due, in that order, a batch of each clock: when many come at once, after a
+ * pause or as they connected together, frames are received between.
+ */
 void raw_timers(struct raw_iface *iface)
 {
-	struct raw_conn *c, *next;
+	struct raw_conn *c;
 
-	iface->next_et = RAW_NEVER;
-	iface->next_lt = RAW_NEVER;
 	if (iface->lt >= iface->look_at)
 		raw_port_look(iface);
-	raw_deadline_lt(iface, iface->look_at);
-	for (c = TAILQ_FIRST(&iface->conns); c != NULL; c = next) {
-		next = TAILQ_NEXT(c, link);
-		switch (c->state) {
-		case RAW_UP:
-			up_timer(c);
-			break;
-		case RAW_TIME_WAIT:
-			time_wait_timer(c);
-			break;
-		case RAW_DOWN:
-			break;
-		default:
-			raw_deadline_lt(iface, RTE_MIN(c->hs_expire, RAW_NEVER - 1));
-			if (c->state != RAW_HALF_OPEN)
-				raw_deadline_lt(iface, RTE_MAX(c->hs_next, iface->lt + 1));
-			raw_hs_timer(c);
-		}
+	for (unsigned int n = 0;
+	     n < RAW_TIMER_BATCH && weft_deadlines_first(&iface->by_et) <= iface->et; n++) {
+		c = iface->refs[weft_deadlines_pop(&iface->by_et)].conn;
+		c->et_at = RAW_NEVER;
+		look_at(c);
 	}
+	for (unsigned int n = 0;
+	     n < RAW_TIMER_BATCH && weft_deadlines_first(&iface->by_lt) <= iface->lt; n++) {
+		c = iface->refs[weft_deadlines_pop(&iface->by_lt)].conn;
+		look_at(c);
+	}
+	iface->next_et = weft_deadlines_first(&iface->by_et);
+	iface->next_lt = RTE_MIN(weft_deadlines_first(&iface->by_lt), iface->look_at);
+}
+
+/* From a time on one of the clocks, no step of which counts for more than @p most. */
+static uint64_t on_the_clock(const struct raw_iface *iface, uint64_t at, uint64_t clock,
+			     uint64_t most)
+{
+	if (at == RAW_NEVER)
+		return RAW_NEVER;
+	return iface->now + (at <= clock ? 0 : RTE_MIN(at - clock, most));
+}
+
+/*
+ * Sleeping longer than the step that counts would put timers off by what does not: so whoever waits for
+ * an acknowledgement looks every RAW_STEP_MAX.
+ */
+uint64_t raw_next_deadline(const struct weft_lane_iface *base)
+{
+	const struct raw_iface *iface = (const struct raw_iface *)base;
+	uint64_t et = iface->next_et, at;
+
+	if (base->tx_open || iface->pressed || iface->acks_now ||
+	    !STAILQ_EMPTY(&iface->zc_released) || iface->port->event)
+		return 0;
+	if (!STAILQ_EMPTY(&iface->ack_list))
+		et = RTE_MIN(et, iface->acks_due);
+	at = on_the_clock(iface, et, iface->et, RAW_STEP_MAX);
+	at = RTE_MIN(at, on_the_clock(iface, iface->next_lt, iface->lt, RAW_LIVE_STEP_MAX));
+	if (!LIST_EMPTY(&iface->zc_waiting))
+		at = RTE_MIN(at, iface->zc_ask_at);
+	return at;
 }

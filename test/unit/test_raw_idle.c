@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What connections cost that have nothing to do, counted and not timed: those that the timers look at
+ * are those with something outstanding, and an iface says when it has to be polled next.
+ */
+
+#include "raw_util.h"
+
+#define MANY 500u
+
+static struct weft_lane_ep *lep[MANY];
+
+static bool all_up(struct pair *p)
+{
+	(void)p;
+	for (unsigned int i = 0; i < MANY; i++)
+		if (lep[i] != NULL && !lep[i]->up)
+			return false;
+	return true;
+}
+
+static void connect_many(void)
+{
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	memset(lep, 0, sizeof(lep));
+	B->iface->ops->get_address(B->iface, addr);
+	for (unsigned int i = 0; i < MANY; i++) {
+		assert_int_equal(A->iface->ops->ep_connect(A->iface, addr,
+							   B->iface->attr.dev_addr_len, A, &lep[i]),
+				 0);
+		if (i % 100 == 99)
+			assert_true(pair_run(&pair, 1000000000, all_up));
+	}
+	/* What was sent last is acknowledged, what was half done is over. */
+	pair_run(&pair, 50000000, NULL);
+}
+
+static void disconnect_many(void)
+{
+	for (unsigned int i = 0; i < MANY; i++)
+		A->iface->ops->ep_destroy(lep[i]);
+	pair_run(&pair, 10000000, NULL);
+}
+
+static uint64_t looks(void)
+{
+	return pair_counter(A, RAW_TIMER_LOOKS) + pair_counter(B, RAW_TIMER_LOOKS);
+}
+
+static void traffic_over_one_looks_at_no_idle_connection(void **state)
+{
+	const unsigned int rounds = 1000, step = 100;
+	uint64_t before;
+
+	(void)state;
+	pair_open(&pair, NULL, 31);
+	connect_many();
+	before = looks();
+	for (uint32_t i = 0; i < rounds; i++) {
+		assert_int_equal(pair_send(A, lep[0], 1000000 + i, 8), 0);
+		pair_run(&pair, step * 1000, NULL);
+	}
+	/*
+	 * A tail probe is armed for 200 us at the earliest, so the busy connection is looked at so often at
+	 * each end; and each other one may have had its turn of keepalive in these 100 ms.
+	 */
+	assert_in_range(looks() - before, 1, 2 * (rounds * step / 200 + MANY));
+	disconnect_many();
+	pair_close(&pair);
+}
+
+static void keepalives_that_are_due_at_once_come_in_slices(void **state)
+{
+	uint64_t before, most = 0, pings;
+
+	(void)state;
+	pair_open(&pair, NULL, 32);
+	connect_many();
+	pings = pair_counter(A, RAW_TX_PING);
+	/* A does not poll: then all are due. */
+	for (unsigned int i = 0; i < 20; i++) {
+		pair.now += 100000000;
+		B->iface->ops->progress(B->iface, pair.now);
+	}
+	for (unsigned int i = 0; i < 20000; i++) {
+		before = pair_counter(A, RAW_TIMER_LOOKS);
+		pair_step(&pair, 100000);
+		before = pair_counter(A, RAW_TIMER_LOOKS) - before;
+		most = before > most ? before : most;
+	}
+	assert_in_range(most, 1, 2 * RAW_TIMER_BATCH);
+	assert_true(pair_counter(A, RAW_TX_PING) - pings >= MANY);
+	assert_int_equal(A->downs + B->downs, 0);
+	disconnect_many();
+	pair_close(&pair);
+}
+
+/* The two are polled only when one of them says so, or something is under way. */
+static unsigned int sleep_until(uint64_t end)
+{
+	unsigned int wakes = 0;
+	uint64_t at, t;
+
+	while (pair.now < end) {
+		pair_step(&pair, 0);
+		wakes++;
+		at = end;
+		for (unsigned int i = 0; i < 2; i++) {
+			t = pair.end[i].iface->ops->next_deadline(pair.end[i].iface);
+			at = t < at ? t : at;
+			if (pair.end[i].queued > 0 && pair.end[i].queue[0].due < at)
+				at = pair.end[i].queue[0].due;
+		}
+		pair.now = at > pair.now ? at : pair.now + 1;
+	}
+	return wakes;
+}
+
+static void polled_when_it_asks_for_it_it_misses_nothing(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 33);
+	pair_connect(&pair);
+	pair_run(&pair, 10000000, NULL);
+	/* Idle: a keepalive and a look at the port a second; no step of more than 100 ms counts. */
+	assert_in_range(sleep_until(pair.now + 10000000000ull), 100, 300);
+	assert_int_equal(A->downs + B->downs, 0);
+	/* Lost frames are sent again. */
+	A->wire.blackhole = true;
+	assert_int_equal(pair_send(A, A->lep, 1000000, 8), 0);
+	pair_step(&pair, 0);
+	assert_int_equal(B->messages, 0);
+	A->wire.blackhole = false;
+	sleep_until(pair.now + 100000000);
+	assert_int_equal(B->messages, 1);
+	/* And a dead peer is found dead. */
+	B->wire.blackhole = true;
+	A->wire.blackhole = true;
+	sleep_until(pair.now + 40000000000ull);
+	assert_int_equal(A->downs, 1);
+	assert_int_equal(A->status, -ETIMEDOUT);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(traffic_over_one_looks_at_no_idle_connection),
+		cmocka_unit_test(keepalives_that_are_due_at_once_come_in_slices),
+		cmocka_unit_test(polled_when_it_asks_for_it_it_misses_nothing),
+	};
+
+	return cmocka_run_group_tests_name("raw_idle", tests, NULL, NULL);
+}
