@@ -1,30 +1,66 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ival.h"
 
+#define BLOCK_FIRST 4
+#define DIR_FIRST 2
+
+struct weft_ival_block {
+	uint32_t num, cap;
+	struct weft_ival v[];
+};
+
+/* An interval's place. */
+struct place {
+	uint32_t b, i;
+};
+
+/* Neighbours hold more than half a block together, so there are never more than this. */
+static_assert(WEFT_IVAL_MAX / (WEFT_IVAL_BLOCK / 4) < UINT16_MAX, "blocks are counted in 16 bits");
+
 void weft_ivals_fini(struct weft_ivals *s)
 {
-	if (s->cap)
-		free(s->v);
+	if (s->blocks) {
+		for (uint32_t b = 0; b < s->blocks; b++)
+			free(s->dir[b]);
+		free(s->dir);
+	}
 	weft_ivals_init(s);
 }
 
-/* Index of the first interval that ends at or after @lo. */
-static uint32_t lower(const struct weft_ival *v, uint32_t num, uint64_t lo)
+const struct weft_ival *weft_ivals_next(const struct weft_ivals *s, struct weft_ival_pos *pos)
 {
-	uint32_t a = 0, b = num;
+	if (s->blocks == 0)
+		return pos->i++ < s->num ? &s->one : NULL;
+	if (pos->block < s->blocks && pos->i == s->dir[pos->block]->num)
+		*pos = (struct weft_ival_pos){pos->block + 1, 0};
+	return pos->block < s->blocks ? &s->dir[pos->block]->v[pos->i++] : NULL;
+}
+
+/* ------------------------------------------------------------------ search */
+
+static uint64_t block_end(const struct weft_ivals *s, uint32_t b)
+{
+	return s->dir[b]->v[s->dir[b]->num - 1].hi;
+}
+
+/* The block with the first interval that ends at or after @lo; the last one when there is none. */
+static uint32_t find_block(const struct weft_ivals *s, uint64_t lo)
+{
+	uint32_t a = 0, b = s->blocks - 1u;
 
 	/* Pieces mostly come in order: look at the end first. */
-	if (num && v[num - 1].hi <= lo)
-		return v[num - 1].hi == lo ? num - 1 : num;
+	if (b == 0 || block_end(s, b - 1) < lo)
+		return b;
 	while (a < b) {
 		uint32_t mid = a + (b - a) / 2;
 
-		if (v[mid].hi < lo)
+		if (block_end(s, mid) < lo)
 			a = mid + 1;
 		else
 			b = mid;
@@ -32,61 +68,221 @@ static uint32_t lower(const struct weft_ival *v, uint32_t num, uint64_t lo)
 	return a;
 }
 
-static int grow(struct weft_ivals *s)
+/* The first interval that ends at or after @lo, or the place behind the last one. */
+static struct place find(const struct weft_ivals *s, uint64_t lo)
 {
-	uint32_t cap = s->cap ? s->cap * 2 : 8;
-	struct weft_ival *v;
+	uint32_t k = find_block(s, lo), a = 0, b = s->dir[k]->num;
+
+	while (a < b) {
+		uint32_t mid = a + (b - a) / 2;
+
+		if (s->dir[k]->v[mid].hi < lo)
+			a = mid + 1;
+		else
+			b = mid;
+	}
+	return (struct place){k, a};
+}
+
+static struct weft_ival *at(const struct weft_ivals *s, struct place p)
+{
+	return p.i < s->dir[p.b]->num ? &s->dir[p.b]->v[p.i] : NULL;
+}
+
+static struct place next_place(const struct weft_ivals *s, struct place p)
+{
+	if (p.i + 1 == s->dir[p.b]->num && p.b + 1u < s->blocks)
+		return (struct place){p.b + 1, 0};
+	return (struct place){p.b, p.i + 1};
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+static void drop_block(struct weft_ivals *s, uint32_t b)
+{
+	free(s->dir[b]);
+	memmove(&s->dir[b], &s->dir[b + 1], (s->blocks - b - 1u) * sizeof(*s->dir));
+	s->blocks--;
+}
+
+/* Two neighbours become one where that leaves room in it. */
+static void join_blocks(struct weft_ivals *s, uint32_t b)
+{
+	struct weft_ival_block *to, *from;
+
+	if (b + 1u >= s->blocks)
+		return;
+	to = s->dir[b];
+	from = s->dir[b + 1];
+	if (to->num + from->num > WEFT_IVAL_BLOCK / 2 || to->num + from->num > to->cap)
+		return;
+	memcpy(&to->v[to->num], from->v, from->num * sizeof(from->v[0]));
+	to->num += from->num;
+	drop_block(s, b + 1);
+}
+
+static void erase(struct weft_ivals *s, struct place p)
+{
+	struct weft_ival_block *k = s->dir[p.b];
+
+	k->num--;
+	s->num--;
+	memmove(&k->v[p.i], &k->v[p.i + 1], (k->num - p.i) * sizeof(k->v[0]));
+	if (k->num == 0) {
+		drop_block(s, p.b);
+		return;
+	}
+	join_blocks(s, p.b);
+	if (p.b)
+		join_blocks(s, p.b - 1);
+}
+
+static struct weft_ival_block *resize_block(struct weft_ival_block *old, uint32_t cap)
+{
+	struct weft_ival_block *k = realloc(old, sizeof(*k) + cap * sizeof(k->v[0]));
+
+	if (k)
+		k->cap = cap;
+	return k;
+}
+
+/* From the interval held in place to blocks. */
+static int first_block(struct weft_ivals *s)
+{
+	struct weft_ival_block *k = resize_block(NULL, BLOCK_FIRST);
+
+	s->dir = k ? malloc(DIR_FIRST * sizeof(*s->dir)) : NULL;
+	if (!s->dir) {
+		free(k);
+		return -ENOMEM;
+	}
+	k->num = 1;
+	k->v[0] = s->one;
+	s->dir[0] = k;
+	s->room = DIR_FIRST;
+	s->blocks = 1;
+	return 0;
+}
+
+/* The upper half of a full block goes to a new one behind it. */
+static int split(struct weft_ivals *s, uint32_t b)
+{
+	const uint32_t half = WEFT_IVAL_BLOCK / 2;
+	struct weft_ival_block *k, **dir;
+
+	if (s->blocks == s->room) {
+		dir = realloc(s->dir, s->room * 2u * sizeof(*dir));
+		if (!dir)
+			return -ENOMEM;
+		s->dir = dir;
+		s->room *= 2;
+	}
+	k = resize_block(NULL, WEFT_IVAL_BLOCK);
+	if (!k)
+		return -ENOMEM;
+	memcpy(k->v, &s->dir[b]->v[half], half * sizeof(k->v[0]));
+	k->num = s->dir[b]->num = half;
+	memmove(&s->dir[b + 2], &s->dir[b + 1], (s->blocks - b - 1u) * sizeof(*s->dir));
+	s->dir[b + 1] = k;
+	s->blocks++;
+	return 0;
+}
+
+/* Make room in the block of *@p, which may then be another place. */
+static int make_room(struct weft_ivals *s, struct place *p)
+{
+	struct weft_ival_block *k = s->dir[p->b];
+	int rc;
+
+	if (k->num < k->cap)
+		return 0;
+	if (k->cap < WEFT_IVAL_BLOCK) {
+		k = resize_block(k, k->cap * 2);
+		if (!k)
+			return -ENOMEM;
+		s->dir[p->b] = k;
+		return 0;
+	}
+	rc = split(s, p->b);
+	if (rc == 0 && p->i > WEFT_IVAL_BLOCK / 2)
+		*p = (struct place){p->b + 1, p->i - WEFT_IVAL_BLOCK / 2};
+	return rc;
+}
+
+static int insert(struct weft_ivals *s, struct place p, uint64_t lo, uint64_t hi)
+{
+	struct weft_ival_block *k;
+	int rc;
 
 	if (s->num >= WEFT_IVAL_MAX)
 		return -E2BIG;
-	v = realloc(s->cap ? s->v : NULL, cap * sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	if (s->cap == 0 && s->num)
-		v[0] = s->one;
-	s->v = v;
-	s->cap = cap;
+	rc = make_room(s, &p);
+	if (rc)
+		return rc;
+	k = s->dir[p.b];
+	memmove(&k->v[p.i + 1], &k->v[p.i], (k->num - p.i) * sizeof(k->v[0]));
+	k->v[p.i] = (struct weft_ival){lo, hi};
+	k->num++;
+	s->num++;
 	return 0;
+}
+
+/* ------------------------------------------------------------------ add */
+
+/* While there is one interval at most. @return 0, -EEXIST, or 1: there must be blocks */
+static int add_in_place(struct weft_ivals *s, uint64_t lo, uint64_t hi)
+{
+	if (s->num == 0)
+		s->one = (struct weft_ival){lo, hi};
+	else if (s->one.hi == lo)
+		s->one.hi = hi;
+	else if (s->one.lo == hi)
+		s->one.lo = lo;
+	else
+		return lo < s->one.hi && s->one.lo < hi ? -EEXIST : 1;
+	s->num = 1;
+	return 0;
+}
+
+static int add_in_blocks(struct weft_ivals *s, uint64_t lo, uint64_t hi)
+{
+	struct place p = find(s, lo), q;
+	struct weft_ival *v = at(s, p), *next;
+
+	if (v && v->hi == lo) {
+		/* It only ends where this one begins: the next one matters, too. */
+		q = next_place(s, p);
+		next = at(s, q);
+		if (next && next->lo < hi)
+			return -EEXIST;
+		v->hi = hi;
+		if (next && next->lo == hi) {
+			v->hi = next->hi;
+			erase(s, q);
+		}
+		return 0;
+	}
+	if (v && v->lo < hi)
+		return -EEXIST;
+	if (v && v->lo == hi) {
+		v->lo = lo;
+		return 0;
+	}
+	return insert(s, p, lo, hi);
 }
 
 int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi)
 {
-	struct weft_ival *v = s->cap ? s->v : &s->one;
-	uint32_t i = lower(v, s->num, lo);
-	int rc;
+	int rc = 1;
 
-	/*
-	 * v[i] is the first that may touch: v[i].hi >= lo. When it only ends at lo, the next one
-	 * matters too.
-	 */
-	if (i < s->num && v[i].hi == lo) {
-		if (i + 1 < s->num && v[i + 1].lo < hi)
-			return -EEXIST;
-		v[i].hi = hi;
-		if (i + 1 < s->num && v[i + 1].lo == hi) {
-			v[i].hi = v[i + 1].hi;
-			memmove(&v[i + 1], &v[i + 2], (s->num - i - 2) * sizeof(*v));
-			s->num--;
-		}
+	if (s->blocks == 0) {
+		rc = add_in_place(s, lo, hi);
+		if (rc == 1 && first_block(s))
+			return -ENOMEM;
+	}
+	if (rc == 1)
+		rc = add_in_blocks(s, lo, hi);
+	if (rc == 0)
 		s->covered += hi - lo;
-		return 0;
-	}
-	if (i < s->num && v[i].lo < hi)
-		return -EEXIST;
-	if (i < s->num && v[i].lo == hi) {
-		v[i].lo = lo;
-		s->covered += hi - lo;
-		return 0;
-	}
-	if (s->num >= (s->cap ? s->cap : 1)) {
-		rc = grow(s);
-		if (rc)
-			return rc;
-		v = s->v;
-	}
-	memmove(&v[i + 1], &v[i], (s->num - i) * sizeof(*v));
-	v[i] = (struct weft_ival){lo, hi};
-	s->num++;
-	s->covered += hi - lo;
-	return 0;
+	return rc;
 }

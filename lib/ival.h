@@ -6,6 +6,11 @@
  * into many islands allocates.
  *
  * Intervals and not piece numbers, because lanes cut messages differently.
+ *
+ * The islands lie in blocks of at most WEFT_IVAL_BLOCK, the blocks in a sorted directory. To add a
+ * piece moves the rest of one block, and once in a while the rest of the directory: whoever tears a
+ * message into as many islands as there may be pays for each piece about as much as for the first.
+ * Two neighbours that fit into half a block become one, so memory follows what is left.
  */
 #ifndef WEFT_IVAL_H
 #define WEFT_IVAL_H
@@ -16,21 +21,28 @@ struct weft_ival {
 	uint64_t lo, hi; /**< [lo, hi) */
 };
 
+struct weft_ival_block;
+
 struct weft_ivals {
-	uint64_t covered;  /**< distinct bytes in the set */
-	uint32_t num, cap; /**< cap 0 = the one interval is `one` */
+	uint64_t covered; /**< distinct bytes in the set */
+	uint32_t num;     /**< islands */
+	uint16_t blocks;  /**< 0 = the one interval is `one` */
+	uint16_t room;    /**< blocks that the directory has room for */
 	struct weft_ival one;
-	struct weft_ival *v;
+	struct weft_ival_block **dir;
 };
 
+/** Islands in one block, at most. The first block of a set begins smaller. */
+#define WEFT_IVAL_BLOCK 64
+
 /** More islands than this in one message are not reassembly any more. */
-#define WEFT_IVAL_MAX (1u << 20)
+#define WEFT_IVAL_MAX (1u << 16)
 
 static inline void weft_ivals_init(struct weft_ivals *s)
 {
 	s->covered = 0;
 	s->num = 0;
-	s->cap = 0;
+	s->blocks = 0;
 }
 
 void weft_ivals_fini(struct weft_ivals *s);
@@ -42,9 +54,12 @@ void weft_ivals_fini(struct weft_ivals *s);
  */
 int weft_ivals_add(struct weft_ivals *s, uint64_t lo, uint64_t hi);
 
-static inline const struct weft_ival *weft_ivals_get(const struct weft_ivals *s)
-{
-	return s->cap ? s->v : &s->one;
-}
+/** Where weft_ivals_next() stands; begins as {0}. */
+struct weft_ival_pos {
+	uint32_t block, i;
+};
+
+/** The intervals one after the other, in order; NULL at the end. */
+const struct weft_ival *weft_ivals_next(const struct weft_ivals *s, struct weft_ival_pos *pos);
 
 #endif /* WEFT_IVAL_H */

@@ -35,10 +35,11 @@ void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req)
 
 static void copy_kept(struct weft_message *msg, struct weft_request *req)
 {
-	const struct weft_ival *v = weft_ivals_get(&msg->got);
+	struct weft_ival_pos pos = {0};
+	const struct weft_ival *v;
 
-	for (uint32_t i = 0; i < msg->got.num; i++)
-		weft_recv_place(req, v[i].lo, msg->data + v[i].lo, v[i].hi - v[i].lo);
+	while ((v = weft_ivals_next(&msg->got, &pos)))
+		weft_recv_place(req, v->lo, msg->data + v->lo, v->hi - v->lo);
 }
 
 void weft_rx_ack(struct weft_message *msg, int status)

@@ -26,17 +26,21 @@ static uint64_t rnd(void)
 
 static void check_against(const struct weft_ivals *s, const uint8_t *map, size_t size)
 {
-	const struct weft_ival *v = weft_ivals_get(s);
+	struct weft_ival_pos pos = {0};
 	uint8_t *again = calloc(1, size);
-	uint64_t covered = 0;
+	uint64_t covered = 0, end = 0;
+	const struct weft_ival *v;
+	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < s->num; i++) {
-		assert_true(v[i].lo < v[i].hi);
-		if (i)
-			assert_true(v[i - 1].hi < v[i].lo);
-		memset(again + v[i].lo, 1, v[i].hi - v[i].lo);
-		covered += v[i].hi - v[i].lo;
+	for (; (v = weft_ivals_next(s, &pos)); n++) {
+		assert_true(v->lo < v->hi);
+		if (n)
+			assert_true(end < v->lo);
+		end = v->hi;
+		memset(again + v->lo, 1, v->hi - v->lo);
+		covered += v->hi - v->lo;
 	}
+	assert_int_equal(n, s->num);
 	assert_int_equal(covered, s->covered);
 	assert_memory_equal(again, map, size);
 	free(again);
@@ -78,9 +82,69 @@ static void pieces_in_order_never_allocate(void **state)
 	weft_ivals_init(&s);
 	for (uint64_t i = 0; i < 1000; i++)
 		assert_int_equal(weft_ivals_add(&s, i * 10, i * 10 + 10), 0);
-	assert_int_equal(s.cap, 0);
+	assert_int_equal(s.blocks, 0);
 	assert_int_equal(s.num, 1);
 	assert_int_equal(s.covered, 10000);
+}
+
+/* Many islands, in blocks that split and join: bytes at random, and runs that fill what is left. */
+static void many_islands_agree_with_a_bitmap(void **state)
+{
+	enum { SIZE = 20000 };
+	static uint8_t map[SIZE];
+
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		uint64_t step = 2 + rnd() % 3;
+		struct weft_ivals s;
+
+		memset(map, 0, sizeof(map));
+		weft_ivals_init(&s);
+		for (int i = 0; i < 30000; i++) {
+			uint64_t lo = rnd() % SIZE / step * step;
+			uint64_t hi = i < 20000 ? lo + 1 : lo + 1 + rnd() % (2 * step);
+			int rc, expect = 0;
+
+			hi = hi > SIZE ? SIZE : hi;
+			for (uint64_t b = lo; b < hi; b++)
+				expect = map[b] ? -EEXIST : expect;
+			rc = weft_ivals_add(&s, lo, hi);
+			assert_int_equal(rc, expect);
+			if (rc == 0)
+				memset(map + lo, 1, hi - lo);
+			if (i % 1000 == 0)
+				check_against(&s, map, SIZE);
+		}
+		for (uint64_t lo = 0, hi; lo < SIZE; lo = hi) {
+			for (hi = lo; hi < SIZE && map[hi] == map[lo]; hi++)
+				;
+			if (!map[lo])
+				assert_int_equal(weft_ivals_add(&s, lo, hi), 0);
+			/* Memory follows what is left: a block for each 16 islands at most. */
+			assert_true(s.blocks <= s.num / 16 + 2);
+		}
+		assert_int_equal(s.num, 1);
+		assert_int_equal(s.covered, SIZE);
+		weft_ivals_fini(&s);
+	}
+}
+
+/* Backwards is the worst order: each piece goes before all there are. */
+static void islands_are_bounded(void **state)
+{
+	struct weft_ivals s;
+
+	(void)state;
+	weft_ivals_init(&s);
+	for (uint64_t i = WEFT_IVAL_MAX; i-- > 0;)
+		assert_int_equal(weft_ivals_add(&s, 3 + 2 * i, 4 + 2 * i), 0);
+	assert_int_equal(weft_ivals_add(&s, 1, 2), -E2BIG);
+	assert_int_equal(s.num, WEFT_IVAL_MAX);
+	assert_true(s.blocks <= WEFT_IVAL_MAX / 16);
+	assert_int_equal(weft_ivals_add(&s, 2, 3), 0); /* joined to the first: no island more */
+	weft_ivals_fini(&s);
+	assert_int_equal(weft_ivals_add(&s, 0, 1), 0);
+	assert_int_equal(s.blocks, 0);
 }
 
 static void B5_iov_gives_the_same_bytes_at_any_offset(void **state)
@@ -149,6 +213,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(B10_random_pieces_agree_with_a_bitmap),
 		cmocka_unit_test(pieces_in_order_never_allocate),
+		cmocka_unit_test(many_islands_agree_with_a_bitmap),
+		cmocka_unit_test(islands_are_bounded),
 		cmocka_unit_test(B5_iov_gives_the_same_bytes_at_any_offset),
 		cmocka_unit_test(an_iov_whose_lengths_overflow_is_refused),
 	};
