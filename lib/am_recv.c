@@ -30,8 +30,8 @@ static struct weft_am *am_of(struct weft_msg_ep *me)
 /* What the message holds of the sender's credit. */
 static void give_credit(struct weft_msg_ep *me, const struct weft_am_data *d)
 {
-	if (!d->rndv && !me->failed)
-		weft_credit_give(me, d->length);
+	if (!me->failed)
+		weft_credit_give(me, d->rndv ? 0 : d->length);
 }
 
 static void data_free(struct weft_am_data *d)
@@ -41,7 +41,7 @@ static void data_free(struct weft_am_data *d)
 	give_credit(me, d);
 	if (!me->failed)
 		weft_credit_update(me);
-	weft_ivals_fini(&d->got);
+	weft_rx_forget(me, &d->got);
 	free(d);
 	weft_msg_ep_release(me);
 }
@@ -99,6 +99,8 @@ static void after_call(struct weft_am_data *d, int rc)
 	if (rc == WEFT_INPROGRESS) {
 		d->kept = true;
 		LIST_INSERT_HEAD(&me->mw->am_kept, d, link);
+		if (!me->failed)
+			weft_credit_kept(me);
 		return;
 	}
 	if (d->rndv && !me->failed && !d->gone)
@@ -127,8 +129,8 @@ static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_d
 			weft_rndv_refuse(me, a->offer.sreq, 0);
 		if (d)
 			data_free(d);
-		else if (!a->rndv)
-			weft_credit_give(me, a->length);
+		else
+			weft_credit_give(me, a->rndv ? 0 : a->length);
 		return;
 	}
 	me->mw->count.am_received++;
@@ -192,19 +194,19 @@ static void drain(struct weft_msg_ep *me)
 static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	uint32_t ahead = seq - me->rx_am_seq;
+	bool far = (int32_t)(seq - me->rx_am_told) >= 0;
 
-	if ((int32_t)ahead < 0 ||
-	    (me->am && ahead < WEFT_SEQ_WINDOW && me->am->ahead[seq % WEFT_SEQ_WINDOW])) {
+	if ((int32_t)ahead < 0 || (me->am && !far && me->am->ahead[seq % WEFT_SEQ_WINDOW])) {
 		me->mw->count.old_seq++;
 		return false;
 	}
-	if (ahead >= WEFT_SEQ_WINDOW) {
+	if (far) {
 		me->mw->count.far_seq++;
 		weft_ep_fail(me->ep, -EPROTO, "active message %u is beyond the window (%u is next)",
 			     seq, me->rx_am_seq);
 		return false;
 	}
-	if (!a->rndv && !weft_credit_take(me, a->length)) {
+	if (!(a->rndv ? weft_credit_take_rts(me) : weft_credit_take(me, a->length))) {
 		me->mw->count.no_credit++;
 		weft_ep_fail(me->ep, -EPROTO, "the peer sends more than it was granted");
 		return false;
@@ -228,6 +230,7 @@ static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a
 	me->am->waiting++;
 	if (seq != me->rx_am_seq)
 		me->mw->count.ahead++;
+	weft_credit_kept(me);
 	return d;
 }
 

@@ -221,8 +221,9 @@ const struct weft_option weft_options[] = {
 		"UNEXP_LIMIT", WEFT_OPT_BYTES, FIELD(unexp_limit), .def = "64M", .unit = "bytes",
 		.min = 65536,
 		.help = "Payload of unexpected messages that a worker is ready to keep, all peers "
-			"together. Peers get credit within it; without credit a message waits at "
-			"its sender.",
+			"together; and, besides, one message for each 256 bytes of it that is short or "
+			"only announced. Peers get credit within it; without credit a message is "
+			"announced, and without that credit, too, it waits at its sender.",
 	},
 	{
 		"EAGER_CREDIT", WEFT_OPT_BYTES, FIELD(eager_credit), .def = "1M", .unit = "bytes",

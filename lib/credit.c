@@ -2,12 +2,22 @@
 /*
  * How much a peer may send unasked.
  *
- * A window of eager bytes per peer, out of the worker's WEFT_UNEXP_LIMIT: a new peer gets at most a
- * quarter of what is left, at most WEFT_EAGER_CREDIT. A message of more than WEFT_EAGER_FREE bytes
- * is booked with its whole length when it begins, at both ends, and comes back whole at its match:
- * from then on its bytes go to the user. So what a peer has in our memory never exceeds its window,
- * and the sum of windows never the limit. Shorter messages are counted instead, WEFT_SMALL_WINDOW
- * of them, so that envelopes are bounded too.
+ * Every message that has come and is not matched takes one of two credits:
+ *
+ *	bytes     a message of more than WEFT_EAGER_FREE bytes that is sent whole or in pieces
+ *	          takes its length
+ *	messages  any other takes one: shorter ones, and all that are announced (RTS), whose data
+ *	          stays at the sender
+ *
+ * It is booked when the message begins, at both ends, and comes back at the match: from then on
+ * its bytes go to the user. Of an active message it comes back when its handler, or who keeps its
+ * data, is done. A message that its sender aborts or takes back has credit like any other. So
+ * nothing that a peer sends is kept without a credit, and credits are bounded for each peer and for
+ * all (credit.h). What a peer was told is what it may send: more ends the endpoint.
+ *
+ * An honest sender without credit for a message announces it; without credit for that either it
+ * waits. A peer that does not read its answers gets no credit: it is held back as long as more than
+ * WEFT_CTL_HELD of them wait here.
  *
  * All values told are totals since the connection was made: CREDIT messages may overtake each
  * other.
@@ -15,27 +25,87 @@
 
 #include "msg.h"
 
-void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit)
-{
-	struct weft_msg_ep *me = ep->msg;
-	struct weft_msg_worker *mw = me->mw;
-	uint64_t left = mw->granted < mw->conf.unexp_limit ? mw->conf.unexp_limit - mw->granted : 0;
+/* A message may cost so many bytes of WEFT_UNEXP_LIMIT. */
+#define MSG_BYTES 256
+/* What a peer gets when there is nothing left. */
+#define BYTES_LEAST 4096
+#define MSGS_LEAST 16
 
-	if (me->rx_window == 0) {
-		me->rx_window = left / 4 < mw->conf.eager_credit ? left / 4 : mw->conf.eager_credit;
-		mw->granted += me->rx_window;
-		me->rx_allowed = me->rx_window;
-	}
+void weft_credit_worker_init(struct weft_msg_worker *mw)
+{
+	uint64_t limit = mw->conf.unexp_limit;
+
+	weft_credit_pool_init(&mw->credit_bytes, limit, BYTES_LEAST, mw->conf.eager_credit,
+			      mw->conf.eager_credit);
+	weft_credit_pool_init(&mw->credit_msgs, limit / MSG_BYTES, MSGS_LEAST, WEFT_SEQ_WINDOW,
+			      WEFT_SMALL_WINDOW);
+}
+
+/* The next look at growing is due when half of what was told is used. */
+static void set_low(struct weft_msg_ep *me)
+{
+	me->rx_low = me->rx_told - me->rx_window / 2;
+	me->rx_small_low = me->rx_small_told - me->rx_small_window / 2;
+}
+
+static void told(struct weft_msg_ep *me, struct weft_wire_credit *credit)
+{
 	me->rx_told = me->rx_allowed;
-	me->rx_seq_told = me->rx_seq + WEFT_SEQ_WINDOW;
 	me->rx_small_told = me->rx_small_allowed;
+	me->rx_seq_told = me->rx_seq + WEFT_SEQ_WINDOW;
 	me->rx_am_told = me->rx_am_seq + WEFT_SEQ_WINDOW;
+	set_low(me);
 	*credit = (struct weft_wire_credit){
 		.bytes = weft_put64(me->rx_told),
 		.seq = weft_put32(me->rx_seq_told),
 		.small = weft_put32(me->rx_small_told),
 		.am_seq = weft_put32(me->rx_am_told),
 	};
+}
+
+void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit)
+{
+	struct weft_msg_ep *me = ep->msg;
+	struct weft_msg_worker *mw = me->mw;
+
+	if (me->rx_window == 0) {
+		me->rx_window = weft_credit_pool_join(&mw->credit_bytes);
+		me->rx_small_window = (uint32_t)weft_credit_pool_join(&mw->credit_msgs);
+		me->rx_allowed = me->rx_window;
+		me->rx_small_allowed = me->rx_small_window;
+	}
+	told(me, credit);
+}
+
+/* A peer that has used half of its window may have a larger one. */
+static void grow(struct weft_msg_ep *me)
+{
+	uint64_t more = 0;
+
+	if ((int64_t)(me->rx_used - me->rx_low) >= 0)
+		more = weft_credit_pool_grow(&me->mw->credit_bytes, me->rx_window);
+	me->rx_window += more;
+	me->rx_allowed += more;
+	more = 0;
+	if ((int32_t)(me->rx_small - me->rx_small_low) >= 0)
+		more = weft_credit_pool_grow(&me->mw->credit_msgs, me->rx_small_window);
+	me->rx_small_window += (uint32_t)more;
+	me->rx_small_allowed += (uint32_t)more;
+}
+
+/* And one whose window is larger than its share does not get back all of it. */
+static void shrink(struct weft_msg_ep *me)
+{
+	uint64_t kept;
+
+	kept = weft_credit_pool_keep(&me->mw->credit_bytes, me->rx_window,
+				     me->rx_allowed - me->rx_told);
+	me->rx_window -= kept;
+	me->rx_allowed -= kept;
+	kept = weft_credit_pool_keep(&me->mw->credit_msgs, me->rx_small_window,
+				     me->rx_small_allowed - me->rx_small_told);
+	me->rx_small_window -= (uint32_t)kept;
+	me->rx_small_allowed -= (uint32_t)kept;
 }
 
 void weft_credit_send(struct weft_msg_ep *me)
@@ -47,18 +117,32 @@ void weft_credit_send(struct weft_msg_ep *me)
 		.am_seq = weft_put32(me->rx_am_seq + WEFT_SEQ_WINDOW),
 	};
 
-	if (me->failed)
-		return;
-	/* Without room it is tried again with the values of then. */
-	me->credit_due = weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, sizeof(c)) != 0;
-	if (me->credit_due) {
+	/* Without room, or behind too many answers, it is tried again with the values of then. */
+	me->credit_due = !me->failed && (me->num_ctl > WEFT_CTL_HELD ||
+					 weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, sizeof(c)));
+	if (me->credit_due)
 		weft_tx_kick(me);
+	else if (!me->failed)
+		told(me, &c);
+}
+
+void weft_credit_look(struct weft_msg_ep *me)
+{
+	uint64_t bytes = me->rx_allowed;
+	uint32_t small = me->rx_small_allowed;
+
+	if (me->credit_due || me->failed)
 		return;
-	}
-	me->rx_told = me->rx_allowed;
-	me->rx_small_told = me->rx_small_allowed;
-	me->rx_seq_told = me->rx_seq + WEFT_SEQ_WINDOW;
-	me->rx_am_told = me->rx_am_seq + WEFT_SEQ_WINDOW;
+	grow(me);
+	if (me->rx_allowed == bytes && me->rx_small_allowed == small)
+		shrink(me);
+	/* Nothing new: looked at again when as much again has been used. */
+	me->rx_low = me->rx_used + me->rx_window / 2 + 1;
+	me->rx_small_low = me->rx_small + me->rx_small_window / 2 + 1;
+	if (me->rx_allowed != me->rx_told || me->rx_small_allowed != me->rx_small_told ||
+	    me->rx_seq + WEFT_SEQ_WINDOW != me->rx_seq_told ||
+	    me->rx_am_seq + WEFT_SEQ_WINDOW != me->rx_am_told)
+		weft_credit_send(me);
 }
 
 void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c)
@@ -80,9 +164,20 @@ void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c)
 		weft_tx_kick(me);
 }
 
-void weft_credit_fini(struct weft_msg_ep *me, uint64_t left)
+void weft_credit_fini(struct weft_msg_ep *me)
 {
-	me->mw->granted -= me->rx_window;
-	me->mw->granted += left;
+	if (me->rx_window == 0)
+		return;
+	weft_credit_pool_leave(&me->mw->credit_bytes, me->rx_window);
+	weft_credit_pool_leave(&me->mw->credit_msgs, me->rx_small_window);
 	me->rx_window = 0;
+}
+
+void weft_credit_left(const struct weft_message *msg, bool stays)
+{
+	bool counted = (msg->flags & WEFT_MSG_RTS) || msg->total <= WEFT_EAGER_FREE;
+	struct weft_credit_pool *p = counted ? &msg->mw->credit_msgs : &msg->mw->credit_bytes;
+	uint64_t n = counted ? 1 : msg->total;
+
+	p->granted = stays ? p->granted + n : p->granted - n;
 }

@@ -119,7 +119,7 @@ void weft_message_free(struct weft_message *msg)
 	if (msg->flags & WEFT_MSG_RTS)
 		free(msg->rts.keys);
 	else
-		weft_ivals_fini(&msg->got);
+		weft_rx_forget(msg->me, &msg->got);
 	pool->num--;
 	msg->link.le_next = pool->free[msg->slot];
 	pool->free[msg->slot] = msg;
@@ -216,8 +216,7 @@ void weft_rx_free(struct weft_message *msg)
 	weft_rx_unhash(msg);
 	if (msg->flags & WEFT_MSG_HELD)
 		LIST_REMOVE(msg, link);
-	/* Its endpoint has left the bytes in the worker's account. */
-	if (!msg->me && msg->total > WEFT_EAGER_FREE && !msg->error)
-		msg->mw->granted -= msg->total;
+	if (!msg->me)
+		weft_credit_left(msg, false);
 	weft_message_free(msg);
 }

@@ -24,6 +24,7 @@
 
 #include "config.h"
 #include "core.h"
+#include "credit.h"
 #include "ep_config.h"
 #include "lane_load.h"
 #include "match.h"
@@ -149,9 +150,13 @@ int weft_proto_select_build(struct weft_msg_ep *me);
 
 /* ------------------------------------------------------------------ endpoint */
 
+/** With more control messages waiting than this a peer gets no credit for further messages. */
+#define WEFT_CTL_HELD 256
+
 /**
- * A control message that found no room: {id, bytes}. They are few and short; order does not matter
- * to them.
+ * A control message that found no room: {id, bytes}. They are short, order does not matter to them.
+ * A peer that takes none makes at most WEFT_CTL_HELD and two for each message that it may still
+ * send: 2 * 2 * WEFT_SEQ_WINDOW.
  */
 struct weft_ctl {
 	STAILQ_ENTRY(weft_ctl) link;
@@ -186,7 +191,7 @@ struct weft_msg_ep {
 	struct weft_ep_lane_info *short_count;
 	uint32_t tx_seq;       /* of the next message */
 	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
-	uint32_t tx_small;     /* messages of at most WEFT_EAGER_FREE bytes sent; cumulative */
+	uint32_t tx_small;     /* messages that took a message credit (credit.c); cumulative */
 	uint32_t tx_small_end; /* and allowed */
 	struct weft_ep *ep;    /* NULL = gone */
 	struct weft_msg_worker *mw;
@@ -197,8 +202,8 @@ struct weft_msg_ep {
 	uint32_t rx_seq_told; /* first sequence not allowed, as the peer knows it */
 	uint32_t rx_open;     /* messages in rx_table */
 	uint32_t rx_ahead;    /* those of them that wait for their turn */
-	/* small messages: come, allowed, told; cumulative */
-	uint32_t rx_small, rx_small_allowed, rx_small_told;
+	/* messages that take a message credit: come, allowed, told; cumulative. Their window */
+	uint32_t rx_small, rx_small_allowed, rx_small_told, rx_small_window;
 	uint64_t rx_used;    /* eager bytes of the messages that have begun to come; cumulative */
 	uint64_t rx_allowed; /* what the peer could be told: window + bytes matched */
 	uint64_t rx_told;    /* what it was told */
@@ -207,7 +212,10 @@ struct weft_msg_ep {
 	/* receive, the rest */
 	struct weft_message_list *rx_table; /* by sequence, lazily allocated */
 	uint32_t rx_table_mask;
-	bool draining;                   /* in the worker's list */
+	uint64_t rx_low;       /* rx_used from which on the window is looked at */
+	uint32_t rx_small_low; /* rx_small, the same */
+	uint32_t rx_islands;   /* in what is coming, beyond the first of each message (ival.h) */
+	bool draining;         /* in the worker's list */
 	struct weft_requests rx_active;  /* matched receives whose data is coming */
 	struct weft_message_list probed; /* complete and taken out by a probe */
 	TAILQ_ENTRY(weft_msg_ep) drain_link;
@@ -217,6 +225,7 @@ struct weft_msg_ep {
 	struct weft_requests data;    /* rendezvous data to hand over, any order */
 	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
 	STAILQ_HEAD(, weft_ctl) ctl;
+	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
 	TAILQ_ENTRY(weft_msg_ep) ready_link;
 	uint64_t op_sn;
@@ -295,7 +304,7 @@ struct weft_msg_worker {
 	struct weft_fetches free_fetches;
 	SLIST_HEAD(, weft_native) free_natives;
 	void *match_mem;
-	uint64_t granted; /* sum of windows, and what dead endpoints left behind */
+	struct weft_credit_pool credit_bytes, credit_msgs;
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
 	struct weft_am_table *am; /* handlers */
@@ -326,6 +335,7 @@ struct weft_msg_worker {
 		uint64_t no_credit; /* more than was granted */
 		uint64_t mismatch;  /* pieces of one message contradict each other */
 		uint64_t overlap;   /* a byte that was there already */
+		uint64_t torn;      /* messages in more pieces than can be kept track of */
 		uint64_t bad_ref;   /* a request that is not (any more) */
 		uint64_t expected, unexpected, ahead, rts;
 		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
@@ -478,7 +488,7 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		  size_t hdr_len, size_t off, size_t len);
 /** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
-/** Has the peer allowed a further message, and (over WEFT_EAGER_FREE) its bytes? */
+/** Has the peer allowed a further message? */
 static inline bool weft_tx_has_seq(const struct weft_request *req)
 {
 	const struct weft_msg_ep *me = req->me;
@@ -486,23 +496,27 @@ static inline bool weft_tx_has_seq(const struct weft_request *req)
 	return req->flags & WEFT_REQ_AM ? me->tx_am_seq != me->tx_am_seq_end
 					: me->tx_seq != me->tx_seq_end;
 }
+/** May one more be announced, or (up to WEFT_EAGER_FREE) sent? */
+static inline bool weft_tx_has_small(const struct weft_msg_ep *me)
+{
+	return me->tx_small != me->tx_small_end;
+}
+/** May it be sent whole or in pieces? */
 static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t length)
 {
 	if (length <= WEFT_EAGER_FREE)
-		return me->tx_small != me->tx_small_end;
+		return weft_tx_has_small(me);
 	return length <= me->tx_credit - me->tx_used;
 }
 /**
- * The message's first piece is accepted: its sequence is taken, and its credit unless it goes as
- * RTS.
+ * The message's first piece, or (@p eager false) its RTS, is accepted: its sequence and its credit
+ * are taken.
  */
 static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 {
 	req->send.seq = req->flags & WEFT_REQ_AM ? req->me->tx_am_seq++ : req->me->tx_seq++;
 	req->flags |= WEFT_REQ_STARTED;
-	if (!eager)
-		return;
-	if (req->length > WEFT_EAGER_FREE)
+	if (eager && req->length > WEFT_EAGER_FREE)
 		req->me->tx_used += req->length;
 	else
 		req->me->tx_small++;
@@ -534,10 +548,18 @@ void weft_rx_ack(struct weft_message *msg, int status);
 /** The posted receive that gets a message with @p tag from here, taken out; or NULL. */
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag);
 /**
- * Bytes [off, off + len) of something have come. @return 0: for the first time; else they are dropped: -EEXIST (counted), or no
- * memory, and the endpoint fails
+ * Bytes [off, off + len) of something have come. @return 0: for the first time; else they are
+ * dropped: -EEXIST (counted), or no memory, or more islands than WEFT_IVAL_MAX in all that is
+ * coming from the peer: then the endpoint fails
  */
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len);
+/** Nothing more of it is awaited. @param me  that noted it */
+static inline void weft_rx_forget(struct weft_msg_ep *me, struct weft_ivals *got)
+{
+	if (me && got->num > 1)
+		me->rx_islands -= got->num - 1;
+	weft_ivals_fini(got);
+}
 /** Nobody has posted a receive for it. */
 void weft_rx_queue(struct weft_message *msg);
 /** Its pieces will go to @p req as they come. */
@@ -619,15 +641,25 @@ static inline void weft_recv_done(struct weft_request *req, bool now)
 
 /* ------------------------------------------------------------------ credits (credit.c) */
 
-/** May the peer have begun a message of @p total bytes? Books it. */
+/** Has the peer credit for a message of @p total bytes, of which nobody has told before? Books it. */
 static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 {
-	if (total <= WEFT_EAGER_FREE)
-		return me->rx_small++ != me->rx_small_allowed;
-	if (total > me->rx_allowed - me->rx_used)
+	if (total <= WEFT_EAGER_FREE) {
+		if (me->rx_small == me->rx_small_told)
+			return false;
+		me->rx_small++;
+		return true;
+	}
+	if (total > me->rx_told - me->rx_used)
 		return false;
 	me->rx_used += total;
 	return true;
+}
+
+/** The same of one that is announced only. */
+static inline bool weft_credit_take_rts(struct weft_msg_ep *me)
+{
+	return weft_credit_take(me, 0);
 }
 
 /** An eager message of @p total bytes is matched, or dropped: another one may come. */
@@ -639,7 +671,24 @@ static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
 		me->rx_small_allowed++;
 }
 
+/** The same of one that is announced only. */
+static inline void weft_credit_give_rts(struct weft_msg_ep *me)
+{
+	me->rx_small_allowed++;
+}
+
+/** Of a message that has waited. */
+static inline void weft_credit_give_msg(struct weft_message *msg)
+{
+	if (msg->me)
+		weft_credit_give(msg->me, msg->flags & WEFT_MSG_RTS ? 0 : msg->total);
+}
+
+void weft_credit_worker_init(struct weft_msg_worker *mw);
+/** Send what may be sent by now, or when there is room. */
 void weft_credit_send(struct weft_msg_ep *me);
+/** Much is used, or has come back: fit the windows, and tell the peer. */
+void weft_credit_look(struct weft_msg_ep *me);
 
 /** Tell the peer when enough has become free. */
 static inline void weft_credit_update(struct weft_msg_ep *me)
@@ -650,15 +699,25 @@ static inline void weft_credit_update(struct weft_msg_ep *me)
 	    __builtin_expect((uint32_t)(me->rx_am_seq + WEFT_SEQ_WINDOW - me->rx_am_told) >=
 				     WEFT_SEQ_WINDOW / 4,
 			     0) ||
-	    __builtin_expect(me->rx_small_allowed - me->rx_small_told >= WEFT_SMALL_WINDOW / 4,
+	    __builtin_expect(me->rx_small_allowed - me->rx_small_told > me->rx_small_window / 4,
 			     0) ||
 	    __builtin_expect(me->rx_allowed - me->rx_told > me->rx_window / 4, 0))
-		weft_credit_send(me);
+		weft_credit_look(me);
+}
+
+/** A message waits here: much may be used. */
+static inline void weft_credit_kept(struct weft_msg_ep *me)
+{
+	if ((int64_t)(me->rx_used - me->rx_low) >= 0 ||
+	    (int32_t)(me->rx_small - me->rx_small_low) >= 0)
+		weft_credit_look(me);
 }
 
 void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c);
-/** Give the peer's window back to the worker; @p left = bytes that stay in unexpected memory. */
-void weft_credit_fini(struct weft_msg_ep *me, uint64_t left);
+/** Give the peer's windows back to the worker. */
+void weft_credit_fini(struct weft_msg_ep *me);
+/** A message stays (@p stays), or has stayed, when its endpoint is gone: it counts in the pools. */
+void weft_credit_left(const struct weft_message *msg, bool stays);
 
 /* ------------------------------------------------------------------ flush (flush.c) */
 

@@ -46,6 +46,7 @@ int weft_msg_worker_init(struct weft_worker *worker)
 	LIST_INIT(&mw->probed);
 	weft_rndv_worker_init(mw);
 	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform));
+	weft_credit_worker_init(mw);
 	LIST_INIT(&mw->configs);
 	worker->msg = mw;
 	return 0;
@@ -179,7 +180,8 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"rndv.asked_now", mw->pull_out},
 		{"copied_bytes", mw->count.copied_bytes},
 		{"tag.no_eager_credit", mw->count.no_eager_credit},
-		{"tag.credit_granted", mw->granted},
+		{"tag.credit_granted", mw->credit_bytes.granted},
+		{"tag.messages_granted", mw->credit_msgs.granted},
 		{"tag.posted_now", mw->match.num_recvs},
 		{"tag.requests_now", mw->reqs.in_use},
 		{"tag.drop.malformed", mw->count.malformed},
@@ -189,6 +191,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"tag.wildcard_looks", mw->match.looks},
 		{"tag.drop.mismatch", mw->count.mismatch},
 		{"tag.drop.overlap", mw->count.overlap},
+		{"tag.drop.torn", mw->count.torn},
 		{"tag.drop.bad_reference", mw->count.bad_ref},
 		{"am.received", mw->count.am_received},
 		{"am.drop.unknown_id", mw->count.am_unknown},
@@ -228,7 +231,6 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	*me = (struct weft_msg_ep){.ep = ep, .mw = mw, .refs = 1};
 	me->rx_seq = mw->conf.seq_start;
 	me->rx_am_seq = mw->conf.seq_start;
-	me->rx_small_allowed = WEFT_SMALL_WINDOW;
 	weft_match_source_init(&mw->match, &me->source);
 	TAILQ_INIT(&me->rx_active);
 	LIST_INIT(&me->probed);

@@ -26,20 +26,18 @@
  */
 static bool may_begin(struct weft_msg_ep *me, uint32_t seq, bool eager, uint64_t total)
 {
-	uint32_t ahead = seq - me->rx_seq;
-
 	/* Over already: the rest of an aborted message, or a replay. */
-	if ((int32_t)ahead < 0) {
+	if ((int32_t)(seq - me->rx_seq) < 0) {
 		me->mw->count.old_seq++;
 		return false;
 	}
-	if (ahead >= WEFT_SEQ_WINDOW) {
+	if ((int32_t)(seq - me->rx_seq_told) >= 0) {
 		me->mw->count.far_seq++;
 		weft_ep_fail(me->ep, -EPROTO, "message %u is beyond the window (%u is next)", seq,
 			     me->rx_seq);
 		return false;
 	}
-	if (eager && !weft_credit_take(me, total)) {
+	if (!(eager ? weft_credit_take(me, total) : weft_credit_take_rts(me))) {
 		me->mw->count.no_credit++;
 		weft_ep_fail(me->ep, -EPROTO, "the peer sends more than it was granted");
 		return false;
@@ -91,6 +89,7 @@ static void turn(struct weft_msg_ep *me, struct weft_message *msg)
 	me->rx_seq++;
 	me->rx_ahead--;
 	if ((msg->flags & WEFT_MSG_RTS) && msg->rts.withdrawn) {
+		weft_credit_give_msg(msg);
 		weft_rx_free(msg);
 		return;
 	}
@@ -226,12 +225,23 @@ static bool same_message(struct weft_msg_ep *me, const struct weft_message *msg,
 
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len)
 {
+	uint32_t before = got->num;
 	int rc = weft_ivals_add(got, off, off + len);
 
-	if (rc == -EEXIST)
+	/* Those beyond the first of each message: they are what costs memory. */
+	me->rx_islands += (got->num ? got->num - 1 : 0) - (before ? before - 1 : 0);
+	if (rc == 0 && me->rx_islands <= WEFT_IVAL_MAX)
+		return 0;
+	if (rc == -EEXIST) {
 		me->mw->count.overlap++;
-	else if (rc)
+	} else if (rc == -ENOMEM) {
 		weft_ep_fail(me->ep, rc, "no memory to keep track of what has come");
+	} else {
+		rc = -EPROTO;
+		me->mw->count.torn++;
+		weft_ep_fail(me->ep, rc, "the peer tears its messages into more than %u islands",
+			     WEFT_IVAL_MAX);
+	}
 	return rc;
 }
 
@@ -273,13 +283,13 @@ static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *
 
 	if (!may_begin(me, weft_get32(a->e.seq), true, weft_get64(a->total)))
 		return;
-	weft_credit_give(me, weft_get64(a->total));
 	if (!ahead) {
 		me->rx_seq++;
 		req = weft_rx_match(me, weft_get64(a->e.tag));
 	}
 	if (req) {
 		weft_recv_matched(req, me, weft_get64(a->e.tag), weft_get64(a->total));
+		weft_credit_give(me, weft_get64(a->total));
 		req->status = status;
 		weft_recv_done(req, false);
 		return;
@@ -317,13 +327,11 @@ static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a)
 		return;
 	}
 	msg->error = (int16_t)status;
-	if (msg->recv) {
+	/* What is kept of it has its credit until somebody has received it. */
+	if (msg->recv)
 		msg->recv->status = status;
-	} else {
-		if (!(msg->flags & WEFT_MSG_RTS))
-			weft_credit_give(me, msg->total);
+	else
 		weft_message_free_data(msg);
-	}
 	weft_rx_over(msg);
 }
 
@@ -351,6 +359,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, si
 	if (req) {
 		me->mw->count.expected++;
 		weft_recv_matched(req, me, weft_get64(rts->e.tag), total);
+		weft_credit_give_rts(me);
 		weft_rndv_fetch(me, req, &offer, false);
 		return;
 	}
@@ -372,6 +381,7 @@ static void withdraw_early(struct weft_msg_ep *me, const struct weft_wire_withdr
 
 	if (weft_get32(w->e.seq) == me->rx_seq) {
 		me->rx_seq++;
+		weft_credit_give_rts(me);
 		return;
 	}
 	msg = new_message(me, &w->e, 0, false);
@@ -404,6 +414,7 @@ static void recv_withdraw(struct weft_msg_ep *me, const struct weft_wire_withdra
 		msg->rts.withdrawn = true;
 	} else if (msg->flags & WEFT_MSG_QUEUED) {
 		weft_match_msg_remove(&me->mw->match, &msg->match);
+		weft_credit_give_msg(msg);
 		weft_rx_free(msg);
 	} else {
 		return;

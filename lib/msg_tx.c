@@ -240,6 +240,7 @@ void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *da
 	ctl->length = (uint16_t)length;
 	memcpy(ctl->data, data, length);
 	STAILQ_INSERT_TAIL(&me->ctl, ctl, link);
+	me->num_ctl++;
 	weft_tx_kick(me);
 }
 
@@ -268,6 +269,7 @@ static unsigned int serve_ctl(struct weft_msg_ep *me)
 		STAILQ_REMOVE_HEAD(&me->ctl, link);
 		full |= sent ? 0 : lane;
 		n += sent;
+		me->num_ctl -= sent;
 		if (sent)
 			free(ctl);
 		else
@@ -419,8 +421,11 @@ int weft_tx_uncredited(struct weft_request *req)
 {
 	const struct weft_proto *proto = select_of(req)->uncredited;
 
-	/* Credit kicks. A handler shall not be asked for data that there is none of. */
-	if (!proto || ((req->flags & WEFT_REQ_AM) && !req->length))
+	/*
+	 * Credit kicks. What is short needs the credit that announcing takes. A handler shall not
+	 * be asked for data that there is none of.
+	 */
+	if (!proto || !weft_tx_has_small(req->me) || ((req->flags & WEFT_REQ_AM) && !req->length))
 		return -EAGAIN;
 	req->mw->count.no_eager_credit++;
 	req->send.proto = proto;
@@ -560,7 +565,13 @@ static bool has_work(const struct weft_msg_ep *me)
 	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due || !TAILQ_EMPTY(&me->data) || me->num_pulls ||
 	    weft_rma_has_work(me))
 		return true;
-	return req && ((req->flags & WEFT_REQ_STARTED) || weft_tx_has_seq(req));
+	if (!req || (req->flags & WEFT_REQ_STARTED))
+		return req;
+	if (!weft_tx_has_seq(req))
+		return false;
+	if (req->send.proto && (req->send.proto->flags & WEFT_PROTO_F_RNDV))
+		return weft_tx_has_small(me);
+	return weft_tx_has_small(me) || weft_tx_has_credit(me, req->length);
 }
 
 unsigned int weft_tx_service(struct weft_msg_ep *me)
@@ -600,6 +611,7 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 		STAILQ_REMOVE_HEAD(&me->ctl, link);
 		free(ctl);
 	}
+	me->num_ctl = 0;
 	/*
 	 * First out of all queues, then the callbacks: they may free anything. What lanes still
 	 * hold ends with their completion.

@@ -27,6 +27,8 @@ static int rts_progress(struct weft_request *req)
 {
 	struct weft_head h;
 
+	if (!weft_tx_has_small(req->me))
+		return -EAGAIN; /* credit kicks */
 	weft_head_rts(req, &h);
 	/* Never behind data of its own endpoint, so a lane with room is as good as the next. */
 	if (weft_tx_envelope_any(req->me, h.id, h.bytes, h.length))

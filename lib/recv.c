@@ -57,6 +57,9 @@ void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 
 	weft_recv_matched(req, me, msg->match.tag, msg->total);
 	req->source_id = msg->source_id;
+	weft_credit_give_msg(msg);
+	if (me)
+		weft_credit_update(me);
 	if (msg->error) {
 		req->status = msg->error;
 		weft_rx_free(msg);
@@ -71,10 +74,6 @@ void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 	}
 	weft_rx_ack(msg, 0);
 	copy_kept(msg, req);
-	if (me) {
-		weft_credit_give(me, msg->total);
-		weft_credit_update(me);
-	}
 	if (!weft_message_complete(msg)) {
 		weft_message_free_data(msg);
 		weft_rx_await_rest(msg, req);
@@ -97,8 +96,9 @@ void weft_rx_drop(struct weft_message *msg)
 	struct weft_request *sink;
 
 	if (msg->flags & WEFT_MSG_RTS) {
-		if (msg->me)
+		if (msg->me && !msg->error)
 			weft_rndv_refuse(msg->me, msg->sreq, 0);
+		weft_credit_give_msg(msg);
 		weft_rx_free(msg);
 		return;
 	}
@@ -144,6 +144,7 @@ void weft_rx_refuse(struct weft_message *msg)
 	msg->flags &= (uint8_t)~WEFT_MSG_QUEUED;
 	if (msg->flags & WEFT_MSG_RTS) {
 		weft_rndv_refuse(msg->me, msg->sreq, -ECONNRESET);
+		weft_credit_give_msg(msg);
 		weft_rx_free(msg);
 	} else {
 		weft_rx_ack(msg, -ECONNRESET);
@@ -178,6 +179,7 @@ void weft_rx_queue(struct weft_message *msg)
 	weft_match_msg_add(&mw->match, &msg->match);
 	if (__builtin_expect(weft_match_crowded(&mw->match), 0))
 		weft_msg_match_grow(mw);
+	weft_credit_kept(msg->me);
 }
 
 /* ------------------------------------------------------------------ the end of an endpoint */
@@ -213,6 +215,7 @@ static void fail_message(struct weft_message *msg, int status)
 	}
 	weft_rx_unhash(msg);
 	weft_message_free_data(msg);
+	weft_credit_left(msg, true);
 	msg->me = NULL;
 	weft_rx_hold_probed(msg);
 }
@@ -242,20 +245,17 @@ void weft_rx_detach(struct weft_msg_ep *me)
 {
 	struct weft_match_msg *m;
 	struct weft_message *msg;
-	uint64_t left = 0;
 
 	TAILQ_FOREACH(m, &me->source.msgs, source_link) {
 		msg = container_of(m, struct weft_message, match);
+		weft_credit_left(msg, true);
 		msg->me = NULL;
-		if (msg->total > WEFT_EAGER_FREE && !msg->error)
-			left += msg->total;
 	}
 	weft_match_source_fini(&me->mw->match, &me->source);
 	while ((msg = LIST_FIRST(&me->probed))) {
 		LIST_REMOVE(msg, link);
+		weft_credit_left(msg, true);
 		msg->me = NULL;
-		if (msg->total > WEFT_EAGER_FREE && !msg->error)
-			left += msg->total;
 		weft_rx_hold_probed(msg);
 	}
 	if (me->draining)
@@ -263,5 +263,5 @@ void weft_rx_detach(struct weft_msg_ep *me)
 	me->draining = false;
 	free(me->rx_table);
 	me->rx_table = NULL;
-	weft_credit_fini(me, left);
+	weft_credit_fini(me);
 }

@@ -80,7 +80,7 @@ void weft_rma_let_go(struct weft_request *req)
 	struct weft_req_rma *r = &req->send.rma;
 
 	if (r->kind == WEFT_RMA_GET)
-		weft_ivals_fini(&r->got);
+		weft_rx_forget(req->me, &r->got);
 	weft_rma_local_put(req);
 	if (r->rkey && --r->rkey->refs == 0)
 		free(r->rkey);

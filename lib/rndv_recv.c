@@ -73,7 +73,7 @@ static void fetch_free(struct weft_fetch *f)
 	/* Not all has come: the peer's hardware may write for a while yet, but not into what is the user's again. */
 	bool dead = f->written && f->got.covered < f->req->length;
 
-	weft_ivals_fini(&f->got);
+	weft_rx_forget(me, &f->got);
 	if (f->mem && dead)
 		weft_mem_put_dead(f->mem);
 	else if (f->mem)

@@ -251,8 +251,8 @@ struct weft_wire_credit {
 	weft_le64 bytes;
 	weft_le32 seq; /**< first message sequence that must not be sent yet */
 	/**
-	 * messages of <= WEFT_EAGER_FREE bytes that may have been sent whole; beyond: RTS. Bounds
-	 * unexpected envelopes
+	 * messages that take no bytes: those of <= WEFT_EAGER_FREE bytes, and all that are announced
+	 * (RTS, AM_RTS), may have begun so many times. Bounds what is kept of unexpected messages
 	 */
 	weft_le32 small;
 	weft_le32 am_seq; /**< as seq, of the active messages' space */
@@ -417,11 +417,11 @@ struct weft_wire_rma_flushed {
 
 /**
  * Messages up to this many bytes need no byte credit (they are counted, see
- * weft_wire_credit.small).
+ * weft_wire_credit.small, as RTS are).
  */
 #define WEFT_EAGER_FREE 256
 
-/** Small messages that may be outstanding (sent, not matched) per peer. */
+/** Messages without byte credit that may be outstanding (begun, not matched) per peer, at most. */
 #define WEFT_SMALL_WINDOW (1u << 17)
 
 /** Sequences a sender may be ahead of the first one still missing at the receiver. */

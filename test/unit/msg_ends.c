@@ -128,7 +128,8 @@ static void messages_that_are_complete_stay_receivable_after_their_endpoint_is_g
 	op_end_recv(&r, rbuf, 100, 1, 1);
 	assert_int_equal(weft_tag_msg_recv(&p.w[1], m, rbuf, sizeof(rbuf), NULL, NULL), 0);
 	check(rbuf, 5000, 2);
-	assert_int_equal(p.w[1].msg->granted, 0); /* credit is back with the worker */
+	assert_int_equal(p.w[1].msg->credit_bytes.granted, 0); /* credit is back with the worker */
+	assert_int_equal(p.w[1].msg->credit_msgs.granted, 0);
 	assert_int_equal(p.w[1].msg->messages.num, 0);
 	pair_close(&p);
 }

@@ -106,46 +106,100 @@ static void E2_credit_comes_back_and_eager_goes_on(void **state)
 	pair_close(&p);
 }
 
-static void E2_a_new_peer_gets_at_most_a_quarter_of_what_is_left(void **state)
+static void E2_a_repeated_answer_grants_nothing_more(void **state)
 {
 	struct weft_wire_credit c;
+	uint64_t bytes, granted;
+	uint32_t small;
 	struct pair p;
 
 	(void)state;
 	pair_defaults(&p);
-	p.conf.unexp_limit = 40000;
+	p.conf.unexp_limit = 400000;
 	p.conf.eager_credit = 1u << 20;
 	pair_open_unconnected(&p, 1, NULL);
 	weft_msg_ep_grant(&p.ep[1], &c);
-	assert_int_equal(weft_get64(c.bytes), 10000);
-	assert_int_equal(p.w[1].msg->granted, 10000);
-	weft_msg_ep_grant(&p.ep[1], &c); /* a repeated answer grants nothing more */
-	assert_int_equal(weft_get64(c.bytes), 10000);
+	bytes = weft_get64(c.bytes);
+	small = weft_get32(c.small);
+	granted = p.w[1].msg->credit_bytes.granted;
+	assert_int_equal(granted, bytes);
+	assert_in_range(bytes, 4096, 400000 / 4);
+	assert_in_range(small, 16, 400000 / 256);
+	weft_msg_ep_grant(&p.ep[1], &c);
+	assert_int_equal(weft_get64(c.bytes), bytes);
+	assert_int_equal(weft_get32(c.small), small);
+	assert_int_equal(p.w[1].msg->credit_bytes.granted, granted);
 	weft_msg_ep_fini(&p.ep[1], -ECANCELED);
-	assert_int_equal(p.w[1].msg->granted, 0);
+	assert_int_equal(p.w[1].msg->credit_bytes.granted, 0);
+	assert_int_equal(p.w[1].msg->credit_msgs.granted, 0);
 	pair_close(&p);
 }
 
-static void E2_small_messages_beyond_their_window_go_as_rts(void **state)
+/* Short or announced, it makes no difference: who has no credit waits, and loses nothing. */
+static void E2_messages_without_any_credit_wait_for_it(void **state)
 {
+	static uint8_t sbuf[20000], rbuf[20000];
 	struct pair p;
-	struct op s, r;
-	int got = 0, x = 9;
+
+	(void)state;
+	for (int big = 0; big < 2; big++) {
+		size_t len = big ? sizeof(sbuf) : 8;
+		struct op s[6], r;
+
+		pair_defaults(&p);
+		pair_open(&p, 1, NULL);
+		p.ep[0].msg->tx_small_end = p.ep[0].msg->tx_small + 2;
+		fill(sbuf, len, 7);
+		for (uint64_t i = 0; i < 6; i++)
+			op_send(&s[i], &p.ep[0], sbuf, len, i);
+		pair_progress(&p);
+		assert_int_equal(p.num, 2);
+		assert_true(TAILQ_EMPTY(&p.w[0].msg->ready)); /* and does not even look */
+		/* CREDIT says what there is, whenever it comes. */
+		p.ep[1].msg->rx_small_told--;
+		weft_credit_send(p.ep[1].msg);
+		for (uint64_t i = 0; i < 6; i++) {
+			op_recv(&r, &p.w[1], rbuf, len, i, FULL);
+			pair_run(&p);
+			op_end_recv(&r, rbuf, len, i, 7);
+			op_end(&s[i], 0);
+		}
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
+/*
+ * An honest sender of far more announcements than there is credit for: all are received, in the
+ * end, and what is kept at a time is bounded.
+ */
+static void E2_announcements_are_bounded_and_none_is_lost(void **state)
+{
+	enum { N = 3000 };
+	static uint8_t sbuf[2000], rbuf[2000];
+	struct op *s = calloc(N, sizeof(*s)), r;
+	struct pair p;
 
 	(void)state;
 	pair_defaults(&p);
-	pair_open(&p, 1, NULL);
-	p.ep[0].msg->tx_small_end = p.ep[0].msg->tx_small + 2;
-	assert_int_equal(weft_tag_send(&p.ep[0], &x, sizeof(x), 1, NULL, NULL), 0);
-	assert_int_equal(weft_tag_send(&p.ep[0], &x, sizeof(x), 1, NULL, NULL), 0);
-	op_send(&s, &p.ep[0], &x, sizeof(x), 2);
-	assert_int_equal(s.rc, WEFT_INPROGRESS);
-	assert_int_equal(p.msgs[2].id, WEFT_WIRE_RTS);
-	op_recv(&r, &p.w[1], &got, sizeof(got), 2, FULL);
+	p.conf.unexp_limit = 100000; /* 390 messages in all */
+	p.conf.eager_credit = 4096;
+	pair_open(&p, 2, NULL);
+	fill(sbuf, sizeof(sbuf), 5);
+	for (uint32_t i = 0; i < N; i++)
+		op_send(&s[i], &p.ep[0], sbuf, sizeof(sbuf), i);
 	pair_run(&p);
-	op_end(&s, 0);
-	op_end(&r, 0);
-	assert_int_equal(got, 9);
+	assert_in_range(p.w[1].msg->messages.num, 100, 100000 / 256);
+	assert_int_equal(p.fail_status[1], 0);
+	for (uint32_t i = 0; i < N; i++) {
+		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), i, FULL);
+		pair_run(&p);
+		op_end_recv(&r, rbuf, sizeof(rbuf), i, 5);
+		op_end(&s[i], 0);
+		assert_true(p.w[1].msg->messages.num <= 100000 / 256 + 2);
+	}
+	free(s);
+	pair_check_empty(&p);
 	pair_close(&p);
 }
 
@@ -291,8 +345,9 @@ int main(void)
 		cmocka_unit_test(E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one),
 		cmocka_unit_test(E2_unexpected_bytes_stay_below_the_peers_credit),
 		cmocka_unit_test(E2_credit_comes_back_and_eager_goes_on),
-		cmocka_unit_test(E2_a_new_peer_gets_at_most_a_quarter_of_what_is_left),
-		cmocka_unit_test(E2_small_messages_beyond_their_window_go_as_rts),
+		cmocka_unit_test(E2_a_repeated_answer_grants_nothing_more),
+		cmocka_unit_test(E2_messages_without_any_credit_wait_for_it),
+		cmocka_unit_test(E2_announcements_are_bounded_and_none_is_lost),
 		cmocka_unit_test(the_sender_holds_back_at_the_sequence_window),
 		cmocka_unit_test(U19_what_has_waited_for_one_message_is_taken_in_bounded_portions),
 		cmocka_unit_test(E8_control_messages_get_through_with_no_data_traffic),
