@@ -228,7 +228,8 @@ struct weft_ep {
 	uint8_t am_lane;
 	uint16_t lanes_up; /* bit i = lanes[i].up */
 	struct weft_ep_lane lanes[WEFT_MAX_LANES];
-	struct weft_ep_lane_info *lane_info; /* WEFT_MAX_LANES of them */
+	struct weft_ep_lane_info *lane_info; /* lane_room of them: most endpoints have one lane */
+	uint8_t lane_room;
 	/* connection half */
 	double bcopy_bw; /* bytes/s, the slower end's; 0 = the peer did not tell */
 	int status;      /* why it failed */

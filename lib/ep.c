@@ -77,7 +77,8 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	ep->conn_sn = conn_sn;
 	ep->remote_id = peer != NULL ? peer->id : w->id;
 	ep->timer = UINT64_MAX;
-	ep->lane_info = calloc(WEFT_MAX_LANES, sizeof(*ep->lane_info));
+	ep->lane_info = calloc(1, sizeof(*ep->lane_info));
+	ep->lane_room = 1;
 	if (ep->lane_info == NULL || take_slot(w, ep) < 0) {
 		free(ep->lane_info);
 		free(ep);

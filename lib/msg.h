@@ -237,8 +237,8 @@ struct weft_msg_ep {
 	uint8_t am_lane;
 	uint8_t last_lane[2]; /* by enum weft_dir: that got the last piece */
 	uint16_t lanes_up;
-	uint16_t tx_full; /* lanes that were full and are measured */
-	struct weft_msg_lane lanes[WEFT_MAX_LANES];
+	uint16_t tx_full;            /* lanes that were full and are measured */
+	struct weft_msg_lane *lanes; /* ep->lane_room of them, once connected */
 	/* rendezvous */
 	struct weft_fetches fetches; /* those with something left to ask for, in order */
 	uint64_t unasked;            /* how much */

@@ -221,6 +221,9 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 
 /* ------------------------------------------------------------------ endpoint */
 
+/* What endpoints have that are not connected: read, never written. */
+static struct weft_msg_lane no_lane;
+
 int weft_msg_ep_init(struct weft_ep *ep)
 {
 	struct weft_msg_worker *mw = ep->worker->msg;
@@ -229,6 +232,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	if (!me)
 		return -ENOMEM;
 	*me = (struct weft_msg_ep){.ep = ep, .mw = mw, .refs = 1};
+	me->lanes = &no_lane;
 	me->rx_seq = mw->conf.seq_start;
 	me->rx_am_seq = mw->conf.seq_start;
 	weft_match_source_init(&mw->match, &me->source);
@@ -251,6 +255,8 @@ void weft_msg_ep_destroy(struct weft_msg_ep *me)
 		weft_rma_gets_leave(me);
 	free(me->rma);
 	free(me->am);
+	if (me->lanes != &no_lane)
+		free(me->lanes);
 	free(me);
 }
 
@@ -294,6 +300,18 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		weft_load_init(&me->lanes[i].load[dir], per_byte, (float)lane->latency);
 }
 
+/* All that there will be: the map of lanes is agreed when the endpoint is connected. */
+static int make_lanes(struct weft_msg_ep *me)
+{
+	if (me->lanes != &no_lane)
+		return 0;
+	me->lanes = calloc(me->ep->lane_room, sizeof(*me->lanes));
+	if (me->lanes != NULL)
+		return 0;
+	me->lanes = &no_lane;
+	return -ENOMEM;
+}
+
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit)
 {
 	struct weft_msg_ep *me = ep->msg;
@@ -310,6 +328,10 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		me->tx_am_seq = me->tx_am_seq_end - WEFT_SEQ_WINDOW;
 	}
 	me->lanes_up = 0;
+	if (make_lanes(me) != 0) {
+		weft_ep_fail_later(ep, -ENOMEM, "no memory for the lanes of an endpoint");
+		return;
+	}
 	for (unsigned int i = 0; i < ep->num_lanes; i++) {
 		if (!(ep->lanes_up & (1u << i)) || !ep->lanes[i].lep)
 			continue;

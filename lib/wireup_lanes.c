@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bcopy_bw.h"
@@ -161,6 +162,30 @@ static void take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_e
 	}
 }
 
+/*
+ * What is kept per lane is made here, for as many as the map has: later maps are parts of it. Lanes for
+ * which there is no memory are left out.
+ */
+static void make_room(struct weft_ep *ep, struct weft_select_lane *map)
+{
+	struct weft_ep_lane_info *info;
+	unsigned int n = WEFT_MAX_LANES;
+
+	while (n > 1 && map[n - 1].max_frag == 0)
+		n--;
+	if (n <= ep->lane_room)
+		return;
+	info = realloc(ep->lane_info, n * sizeof(*info));
+	if (info == NULL) {
+		for (n = ep->lane_room; n < WEFT_MAX_LANES; n++)
+			map[n].max_frag = 0;
+		return;
+	}
+	memset(info + ep->lane_room, 0, (n - ep->lane_room) * sizeof(*info));
+	ep->lane_info = info;
+	ep->lane_room = (uint8_t)n;
+}
+
 void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -170,6 +195,7 @@ void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
 	wu->select.control_boot = wu->control;
 	wu->select.boot = boot;
 	weft_select_lanes(&wu->select, wu->map, WEFT_MAX_LANES);
+	make_room(ep, wu->map);
 	if (!wu->control && wu->boot != NULL)
 		take_measured(ep, 0, wu->boot);
 }
@@ -248,6 +274,7 @@ int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struc
 	}
 	if (map[0].max_frag == 0)
 		return -EPROTO;
+	make_room(ep, map);
 	memcpy(wu->map, map, sizeof(map));
 	return (int)n;
 }

@@ -128,6 +128,32 @@ void raw_conn_free(struct raw_conn *c)
 	free(c);
 }
 
+/* @p n is a power of two, and what is outstanding fits. @return false: no memory, all is as before */
+static bool resize_slots(struct raw_conn *c, uint32_t n)
+{
+	struct raw_slot *slots = calloc(n, sizeof(*slots));
+
+	if (slots == NULL)
+		return false;
+	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++)
+		slots[seq & (n - 1)] = *raw_slot(c, seq);
+	free(c->slots);
+	c->slots = slots;
+	c->slot_mask = n - 1;
+	return true;
+}
+
+bool raw_slots_grow(struct raw_conn *c)
+{
+	return resize_slots(c, 2 * (c->slot_mask + 1));
+}
+
+void raw_slots_shrink(struct raw_conn *c)
+{
+	if (c->slot_mask >= RAW_SLOTS_MIN)
+		resize_slots(c, RAW_SLOTS_MIN);
+}
+
 /*
  * The fixed window: what the configuration says, and never more frames than half the peer's receive
  * ring, so that one sender alone cannot overrun it.
@@ -135,7 +161,7 @@ void raw_conn_free(struct raw_conn *c)
 static int make_window(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	uint32_t frames = RTE_MIN(c->peer_rx_frames / 2, RAW_WIN_FRAMES_MAX), slots = 1;
+	uint32_t frames = RTE_MIN(c->peer_rx_frames / 2, RAW_WIN_FRAMES_MAX);
 
 	frames = RTE_MIN(frames, iface->tx_held_max);
 	c->win_frames = RTE_MAX(frames, 1u);
@@ -143,11 +169,7 @@ static int make_window(struct raw_conn *c)
 			       ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
 			       : RAW_WIN_BYTES;
 	c->win_whole = c->win_frames;
-	while (slots < c->win_frames)
-		slots *= 2;
-	c->slots = calloc(slots, sizeof(*c->slots));
-	c->slot_mask = slots - 1;
-	return c->slots == NULL ? -ENOMEM : 0;
+	return resize_slots(c, RAW_SLOTS_MIN) ? 0 : -ENOMEM;
 }
 
 /* @return less than what was wanted: worth a warning */

@@ -49,6 +49,7 @@
 #define RAW_HALF_OPEN_MAX 256u
 #define RAW_TIME_WAIT_MAX 256u
 #define RAW_WIN_FRAMES_MAX 512u /* half of the receiver's memory of sequences */
+#define RAW_SLOTS_MIN 16u       /* what an idle connection has; more on demand */
 #define RAW_WIN_BYTES (1024u * 1024)
 #define RAW_STEP_MAX 2000000ull
 #define RAW_LIVE_STEP_MAX 100000000ull
@@ -657,6 +658,10 @@ void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size);
 /* ---- conn.c */
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
 void raw_conn_free(struct raw_conn *c);
+/* Slots for more frames outstanding. @return false: no memory */
+bool raw_slots_grow(struct raw_conn *c);
+/* Nothing is outstanding, nor has been for long. */
+void raw_slots_shrink(struct raw_conn *c);
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size);
 void raw_conn_fail(struct raw_conn *c, int status, const char *text);
 void raw_conn_bye(struct raw_conn *c);

@@ -62,6 +62,8 @@ static void live_timer(struct raw_conn *c)
 	if (every == 0)
 		return;
 	if (silent >= every && iface->lt >= c->next_ping) {
+		if (c->snd_una == c->snd_next)
+			raw_slots_shrink(c);
 		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 			raw_count(iface, RAW_TX_PING);
 		/* A port that takes nothing (its link or its peer is gone) is silence, too. */

@@ -27,16 +27,19 @@ static inline void append(struct raw_conn *c, uint8_t am_id, const void *hdr, si
 /* May another frame be sent? Without side effect, except that the hint tx_room follows. */
 static inline int tx_ready(struct raw_conn *c)
 {
+	uint32_t outstanding = c->snd_next - c->snd_una;
 	struct raw_iface *iface = c->iface;
 
 	if (unlikely(c->state != RAW_UP))
 		return c->state == RAW_DOWN ? c->error : -EAGAIN;
-	if (unlikely(c->inflight >= c->win_bytes || c->snd_next - c->snd_una >= c->win_frames)) {
+	if (unlikely(c->inflight >= c->win_bytes || outstanding >= c->win_frames)) {
 		raw_count(iface, RAW_TX_WINDOW_FULL);
 		c->base.tx_room = false;
 		return -EAGAIN;
 	}
-	if (unlikely(!raw_share_frame(iface, c->snd_next - c->snd_una))) {
+	if (unlikely(outstanding > c->slot_mask && !raw_slots_grow(c)))
+		return -EAGAIN;
+	if (unlikely(!raw_share_frame(iface, outstanding))) {
 		raw_count(iface, RAW_TX_SHARE_FULL);
 		return -EAGAIN;
 	}

@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,42 @@ static void loopback_works(struct sim_case *c)
 	}
 	/* Not over the wire. */
 	assert_int_equal(sim_port_stats(s->port[0][0])->tx_frames, frames);
+}
+
+static size_t heap_in_use(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* Endpoints that have carried a message each way, and have nothing to do. */
+static void idle_endpoints(struct scene *s, unsigned int n)
+{
+	struct scene_ep *e;
+	uint64_t v = 1;
+
+	while (n-- > 0) {
+		e = scene_up(s, 0, 1);
+		assert_int_equal(weft_tag_send(e->ep, &v, sizeof(v), 3, NULL, NULL), 0);
+		op_expect(op_recv(s, 1, sizeof(v), 3), SIM_S, 0);
+	}
+	scene_run(s, 100 * SIM_MS);
+}
+
+/* What the simulator keeps per endpoint and message counts, too; both ends of 256 endpoints. */
+static void an_idle_endpoint_costs_at_most_8_KiB(struct sim_case *c)
+{
+	struct scene *s = scene_open(c, NULL);
+	size_t before, after;
+
+	idle_endpoints(s, 64);
+	before = heap_in_use();
+	if (before == 0)
+		return; /* a sanitizer's heap has no such figure */
+	idle_endpoints(s, 256);
+	after = heap_in_use();
+	assert_in_range((after - before) / (2 * 256), 1024, 8192);
 }
 
 static void many_endpoints_between_many_nodes(struct sim_case *c)
@@ -565,6 +602,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(simultaneous_connects_share_one_connection),
 	SIM_CASE(a_later_endpoint_adopts_the_connection),
 	SIM_CASE(loopback_works),
+	SIM_CASE(an_idle_endpoint_costs_at_most_8_KiB),
 	SIM_CASE(many_endpoints_between_many_nodes),
 	SIM_CASE(several_endpoints_between_two_workers_are_apart),
 	SIM_CASE(accept_callback_hands_over_the_endpoint),

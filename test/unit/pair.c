@@ -309,6 +309,7 @@ void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 		assert_int_equal(weft_msg_worker_init(&p->w[s]), 0);
 		ep->worker = &p->w[s];
 		ep->lane_info = p->info[s];
+		ep->lane_room = WEFT_MAX_LANES;
 		ep->owned = true;
 		ep->generation = 1;
 		ep->remote_id = !s + 1;

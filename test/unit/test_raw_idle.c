@@ -143,11 +143,44 @@ static void polled_when_it_asks_for_it_it_misses_nothing(void **state)
 	pair_close(&pair);
 }
 
+/* The window is for whoever sends: a connection that does not has no room for it. */
+static void slots_come_on_demand_and_go(void **state)
+{
+	const struct raw_conn *c;
+	uint32_t n = 0;
+
+	(void)state;
+	pair_open(&pair, NULL, 34);
+	pair_connect(&pair);
+	c = raw_conn_of(A->lep);
+	assert_int_equal(c->slot_mask, RAW_SLOTS_MIN - 1);
+	assert_int_equal(raw_conn_of(B->accepted)->slot_mask, RAW_SLOTS_MIN - 1);
+	while (pair_send(A, A->lep, 1000000 + n, 5000) == 0) {
+		n++;
+		A->iface->ops->tx_flush(A->iface);
+	}
+	assert_true(n > 2 * RAW_SLOTS_MIN);
+	assert_int_equal(c->snd_next - c->snd_una, n);
+	assert_in_range(c->slot_mask, n - 1, 2 * n);
+	B->messages = 0;
+	pair_run(&pair, 10000000, NULL);
+	assert_int_equal(B->messages, n);
+	/* Frames that are lost while the slots grow are sent again from where they are now. */
+	A->wire.loss = 0.05;
+	stream(2000, 5000, 5000000000);
+	A->wire.loss = 0;
+	pair_run(&pair, 3000000000ull, NULL);
+	assert_int_equal(c->slot_mask, RAW_SLOTS_MIN - 1);
+	stream(300, 5000, 1000000000);
+	pair_close(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(traffic_over_one_looks_at_no_idle_connection),
 		cmocka_unit_test(keepalives_that_are_due_at_once_come_in_slices),
+		cmocka_unit_test(slots_come_on_demand_and_go),
 		cmocka_unit_test(polled_when_it_asks_for_it_it_misses_nothing),
 	};
 
