@@ -207,14 +207,16 @@ const struct weft_option weft_options[] = {
 	{
 		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "4M", .unit = "bytes", .min = 65536,
 		.help = "The same for a worker, all peers and lanes together: with many senders this is what arrives at a "
-			"time.",
+			"time. Peers that do not deliver are not counted, and one of which nothing is outstanding "
+			"is asked for a least piece in any case.",
 	},
 	{
 		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",
 		.unit = "number", .min = 1, .max = 65536,
 		.help = "Pieces that a worker's gets have asked for and not got, all peers together: of up to 64 KiB "
 			"by messages, 256 KiB where the lane reads remote memory itself. What is beyond waits its "
-			"turn, but for one piece by messages of each peer that has none.",
+			"turn, but for one piece of each peer that has none. Peers that do not deliver are not "
+			"counted.",
 	},
 	/* ---- memory */
 	{

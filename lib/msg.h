@@ -31,6 +31,7 @@
 #include "proto.h"
 #include "request.h"
 #include "rndv.h"
+#include "share.h"
 
 /* ------------------------------------------------------------------ messages that have come */
 
@@ -243,7 +244,9 @@ struct weft_msg_ep {
 	struct weft_fetches fetches; /* those with something left to ask for, in order */
 	uint64_t unasked;            /* how much */
 	TAILQ_ENTRY(weft_msg_ep) fetching_link;
-	bool fetching;      /* in the worker's list of those that may ask */
+	struct weft_share_user pulls; /* bytes asked for */
+	/* in which list of the worker's: of those that may ask, or that wait for room to */
+	enum { WEFT_FETCHING_NOT, WEFT_FETCHING, WEFT_FETCHING_LATER } fetching;
 	uint32_t num_pulls; /* the peer's, waiting */
 	struct weft_rndv_lane rndv[WEFT_MAX_LANES];
 	unsigned int forced; /* weft_model_conf.forced */
@@ -296,9 +299,11 @@ struct weft_msg_worker {
 	struct weft_msg_eps drain;  /* messages that are in sequence now */
 	struct weft_worker *worker;
 	struct weft_message_pool messages;
-	struct weft_message_list probed; /* complete, taken out by a probe, endpoint gone */
-	struct weft_msg_eps fetching;    /* may ask for more */
-	uint64_t pull_out;               /* bytes asked for that have not come */
+	struct weft_message_list probed;    /* complete, taken out by a probe, endpoint gone */
+	struct weft_msg_eps fetching;       /* may ask for more */
+	struct weft_msg_eps fetching_later; /* when others have less */
+	uint32_t num_later;                 /* endpoints there, and in rma.gets_waiting */
+	struct weft_share pulls;            /* bytes asked for that have not come */
 	STAILQ_HEAD(, weft_pull) free_pulls;
 	struct weft_asks free_asks;
 	struct weft_fetches free_fetches;
@@ -313,7 +318,7 @@ struct weft_msg_worker {
 	bool fini;
 	/* Remote memory: what peers did to ours, what we did, and what was refused. */
 	struct {
-		uint64_t puts, put_bytes, gets, get_bytes, amos;
+		uint64_t puts, put_bytes, gets_served, get_bytes, amos;
 		uint64_t native_bytes;
 		uint64_t naks;    /* of ours, refused by peers */
 		uint64_t bad_key; /* revoked, forged, foreign */
@@ -322,8 +327,8 @@ struct weft_msg_worker {
 		uint64_t misaligned;
 		uint64_t bad_ref;  /* answers to what is over */
 		uint64_t too_many; /* asked for beyond the window */
-		/* Pieces that gets have asked for: now, at most, tries that had to wait for others. */
-		uint32_t gets_open, gets_peak;
+		/* Pieces that gets have asked for; tries that had to wait for others. */
+		struct weft_share gets;
 		uint64_t gets_limited;
 		TAILQ_HEAD(, weft_rma) gets_waiting;
 	} rma;

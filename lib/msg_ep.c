@@ -47,6 +47,8 @@ int weft_msg_worker_init(struct weft_worker *worker)
 	weft_rndv_worker_init(mw);
 	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform));
 	weft_credit_worker_init(mw);
+	weft_share_init(&mw->pulls, mw->conf.rndv_limit);
+	weft_share_init(&mw->rma.gets, mw->conf.rma_max_gets);
 	LIST_INIT(&mw->configs);
 	worker->msg = mw;
 	return 0;
@@ -131,6 +133,8 @@ static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
 		me->draining = false;
 		n += weft_rx_drain(me, WEFT_RX_DRAIN);
 	}
+	if (mw->num_later)
+		weft_rma_gets_look(mw);
 	/* Each once, in turn: who still has something queues up at the end, behind `last`. */
 	last = TAILQ_LAST(&mw->ready, weft_msg_eps);
 	while (last && (me = TAILQ_FIRST(&mw->ready))) {
@@ -140,7 +144,7 @@ static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
 			last = NULL;
 		n += weft_tx_service(me);
 	}
-	if (!TAILQ_EMPTY(&mw->fetching))
+	if (!TAILQ_EMPTY(&mw->fetching) || mw->num_later)
 		n += weft_rndv_pump(mw);
 	return n;
 }
@@ -150,7 +154,8 @@ unsigned int weft_msg_progress(struct weft_worker *worker)
 	struct weft_msg_worker *mw = worker->msg;
 
 	if (__builtin_expect(TAILQ_EMPTY(&mw->later) && TAILQ_EMPTY(&mw->drain) &&
-				     TAILQ_EMPTY(&mw->ready) && TAILQ_EMPTY(&mw->fetching),
+				     TAILQ_EMPTY(&mw->ready) && TAILQ_EMPTY(&mw->fetching) &&
+				     mw->num_later == 0,
 			     1))
 		return 0;
 	return serve(mw);
@@ -177,7 +182,9 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"rndv.puts", mw->count.puts},
 		{"rndv.native_failed", mw->count.native_failed},
 		{"rndv.register_failed", mw->count.register_failed},
-		{"rndv.asked_now", mw->pull_out},
+		{"rndv.asked_now", mw->pulls.used + mw->pulls.stalled},
+		{"rndv.asked_stalled", mw->pulls.stalled},
+		{"rndv.peers_stalled", mw->pulls.stalls},
 		{"copied_bytes", mw->count.copied_bytes},
 		{"tag.no_eager_credit", mw->count.no_eager_credit},
 		{"tag.credit_granted", mw->credit_bytes.granted},
@@ -199,12 +206,13 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"am.drop.aborted", mw->count.am_aborted},
 		{"rma.puts", mw->rma.puts},
 		{"rma.put_bytes", mw->rma.put_bytes},
-		{"rma.gets", mw->rma.gets},
+		{"rma.gets", mw->rma.gets_served},
 		{"rma.get_bytes", mw->rma.get_bytes},
 		{"rma.atomics", mw->rma.amos},
 		{"rma.native_bytes", mw->rma.native_bytes},
-		{"rma.gets_now", mw->rma.gets_open},
-		{"rma.gets_peak", mw->rma.gets_peak},
+		{"rma.gets_now", mw->rma.gets.used + mw->rma.gets.stalled},
+		{"rma.gets_peak", mw->rma.gets.peak},
+		{"rma.gets_stalled", mw->rma.gets.stalled},
 		{"rma.gets_limited", mw->rma.gets_limited},
 		{"rma.refused_by_peers", mw->rma.naks},
 		{"rma.drop.bad_key", mw->rma.bad_key},

@@ -35,7 +35,10 @@ static void set_pieces(struct weft_request *req, uint64_t left)
 	req->me->rma->open += now;
 	if (req->send.rma.kind == WEFT_RMA_GET) {
 		req->me->rma->gets += now - req->send.rma.pieces;
-		weft_rma_gets_add(req->mw, (int)now - req->send.rma.pieces);
+		if (now > req->send.rma.pieces)
+			weft_rma_gets_take(req->me, now - req->send.rma.pieces);
+		else
+			weft_rma_gets_done(req->me, req->send.rma.pieces - now, true);
 	}
 	req->send.rma.pieces = now;
 }
@@ -98,7 +101,7 @@ void weft_rma_fail(struct weft_msg_ep *me)
 	TAILQ_INIT(&rma->answers);
 	rma->answers_open = 0;
 	weft_rma_gets_leave(me);
-	weft_rma_gets_add(me->mw, -(int)rma->gets);
+	weft_rma_gets_done(me, rma->gets, false);
 	rma->running = rma->open = rma->gets = 0;
 	rma->confirmed = rma->wanted = rma->sent;
 	weft_rma_moved(me);
@@ -153,8 +156,7 @@ int weft_rma_get_step(struct weft_request *req)
 			.ref = weft_request_ref(req),
 		};
 
-		/* One piece for every peer, so that one which does not answer stops nobody else. */
-		if (rma->open >= WEFT_RMA_OPEN || (rma->gets > 0 && !weft_rma_gets_room(req->me)))
+		if (rma->open >= WEFT_RMA_OPEN || !weft_rma_gets_room(req->me))
 			return -EAGAIN;
 		len = len < WEFT_RMA_CHUNK ? len : WEFT_RMA_CHUNK;
 		get.length = weft_put64(len);

@@ -85,7 +85,9 @@ struct weft_rma {
 	bool ask_due;       /* one found no room */
 	bool fence;         /* the next operation waits for those before it */
 	bool warned;
-	bool gets_wait; /* in the worker's list of those that want to ask for more */
+	bool gets_wait;               /* for room to ask for more */
+	bool gets_listed;             /* in the worker's list of those */
+	struct weft_share_user share; /* of the worker's gets */
 	TAILQ_ENTRY(weft_rma) gets_link;
 	struct weft_msg_ep *me;
 	/* what the peer asks */
@@ -165,8 +167,12 @@ void weft_rma_local_put(struct weft_request *req);
 
 /** May this endpoint ask for one more piece? If not, it is kicked when it may. Counted. */
 bool weft_rma_gets_room(struct weft_msg_ep *me);
-/** So many more (or fewer) pieces are under way. */
-void weft_rma_gets_add(struct weft_msg_worker *mw, int pieces);
+/** So many more pieces are under way. */
+void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces);
+/** So many have come, or (@p good false) will not. */
+void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good);
+/** There may be room for those that wait. */
+void weft_rma_gets_look(struct weft_msg_worker *mw);
 /** The endpoint waits no more. */
 void weft_rma_gets_leave(struct weft_msg_ep *me);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a worker's gets (and atomics of lanes that have them) have asked for and not got, over all its peers: at most
- * WEFT_RMA_MAX_GETS pieces, and one for each peer that has none of them, since its answer may be what the others wait for. With many peers the asker decides so how much arrives at a time. Endpoints
- * that want more wait in line, and take turns.
+ * What a worker's gets (and atomics of lanes that have them) have asked for and not got, over all
+ * its peers: at most WEFT_RMA_MAX_GETS pieces, and one for each peer that has none of them, since
+ * its answer may be what the others wait for. With many peers the asker decides so how much arrives
+ * at a time. Endpoints that want more wait in line, and take turns; what peers hold that do not
+ * deliver goes to them (share.h).
  */
 
 #include "rma.h"
@@ -10,37 +12,63 @@
 bool weft_rma_gets_room(struct weft_msg_ep *me)
 {
 	struct weft_msg_worker *mw = me->mw;
+	struct weft_rma *rma = me->rma;
 
-	if (mw->rma.gets_open < mw->conf.rma_max_gets)
+	if (weft_share_room(&mw->rma.gets, &rma->share, mw->worker->now))
 		return true;
 	mw->rma.gets_limited++;
-	if (!me->rma->gets_wait) {
-		me->rma->gets_wait = true;
-		TAILQ_INSERT_TAIL(&mw->rma.gets_waiting, me->rma, gets_link);
-	}
+	rma->gets_wait = true;
+	/* One that is stalled goes on when its own pieces come. */
+	if (rma->gets_listed || rma->share.stalled)
+		return false;
+	rma->gets_listed = true;
+	mw->num_later++;
+	TAILQ_INSERT_TAIL(&mw->rma.gets_waiting, rma, gets_link);
 	return false;
 }
 
 void weft_rma_gets_leave(struct weft_msg_ep *me)
 {
-	if (me->rma->gets_wait)
-		TAILQ_REMOVE(&me->mw->rma.gets_waiting, me->rma, gets_link);
-	me->rma->gets_wait = false;
+	struct weft_rma *rma = me->rma;
+
+	rma->gets_wait = false;
+	if (!rma->gets_listed)
+		return;
+	rma->gets_listed = false;
+	me->mw->num_later--;
+	TAILQ_REMOVE(&me->mw->rma.gets_waiting, rma, gets_link);
 }
 
-void weft_rma_gets_add(struct weft_msg_worker *mw, int pieces)
+static void go_on(struct weft_rma *rma)
+{
+	weft_rma_gets_leave(rma->me);
+	weft_tx_kick(rma->me);
+}
+
+void weft_rma_gets_look(struct weft_msg_worker *mw)
 {
 	struct weft_rma *rma;
 
-	mw->rma.gets_open += (uint32_t)pieces;
-	if (mw->rma.gets_open > mw->rma.gets_peak)
-		mw->rma.gets_peak = mw->rma.gets_open;
-	if (pieces >= 0 || mw->rma.gets_open >= mw->conf.rma_max_gets)
+	if (TAILQ_EMPTY(&mw->rma.gets_waiting) || !weft_share_free(&mw->rma.gets, mw->worker->now))
 		return;
 	/* All of them: the first may wait for something else by now. */
-	while ((rma = TAILQ_FIRST(&mw->rma.gets_waiting))) {
-		TAILQ_REMOVE(&mw->rma.gets_waiting, rma, gets_link);
-		rma->gets_wait = false;
-		weft_tx_kick(rma->me);
-	}
+	while ((rma = TAILQ_FIRST(&mw->rma.gets_waiting)))
+		go_on(rma);
+}
+
+void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces)
+{
+	weft_share_take(&me->mw->rma.gets, &me->rma->share, pieces, me->mw->worker->now);
+}
+
+void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (!pieces)
+		return;
+	weft_share_done(&me->mw->rma.gets, &rma->share, pieces, good, me->mw->worker->now);
+	if (rma->gets_wait && !rma->share.stalled && (rma->share.out == 0 || !rma->gets_listed))
+		go_on(rma);
+	weft_rma_gets_look(me->mw);
 }

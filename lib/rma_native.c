@@ -103,7 +103,7 @@ static void native_done(struct weft_lane_comp *comp, int status)
 
 	weft_native_over(n, status);
 	if (req->send.rma.kind != WEFT_RMA_PUT)
-		weft_rma_gets_add(req->mw, -1);
+		weft_rma_gets_done(req->me, 1, status == 0);
 	if (status && req->status == WEFT_INPROGRESS)
 		req->status = status;
 	if (req->send.rma.kind == WEFT_RMA_AMO && req->send.rma.amo.result && !status)
@@ -186,7 +186,7 @@ static ssize_t get_piece(struct weft_request *req, unsigned int lane, size_t off
 	len = (ssize_t)room(req, lane, off, rest, WEFT_DIR_RX);
 	len = len ? give(req, lane, off, (size_t)len, WEFT_DIR_RX) : -EAGAIN;
 	if (len > 0) {
-		weft_rma_gets_add(req->mw, 1);
+		weft_rma_gets_take(req->me, 1);
 		weft_lane_read(req->me, lane, (size_t)len);
 	}
 	return len;
@@ -212,7 +212,7 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 		return -EAGAIN;
 	}
 	weft_native_given(n, 0, sizeof(r->amo.old));
-	weft_rma_gets_add(req->mw, 1);
+	weft_rma_gets_take(req->me, 1);
 	req->send.offset = req->length;
 	return 0;
 }

@@ -321,7 +321,7 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get)
 	weft_mem_key_leave(slot);
 	if (!req)
 		return;
-	me->mw->rma.gets++;
+	me->mw->rma.gets_served++;
 	if (!me->up || !TAILQ_EMPTY(&me->rma->answers) || get_data_step(req))
 		queue_answer(me, req);
 	else if (!me->failed)

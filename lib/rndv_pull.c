@@ -5,8 +5,9 @@
  * What is asked for over a lane is its load (lane_load.h): at most a window, which is what the lane
  * carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every lane is kept busy, yet
  * none has more than about a millisecond of work ahead of it, and a lane that becomes slow holds up
- * little. A worker has a limit over all its peers: with many senders the receiver decides how much
- * comes at a time, and takes turns among them piece by piece.
+ * little. A worker has a limit over all its peers (share.h): with many senders the receiver decides
+ * how much comes at a time, and takes turns among them piece by piece. Peers that do not deliver do
+ * not hold it; one that has nothing outstanding is asked for a least piece in any case.
  */
 
 #include <errno.h>
@@ -74,6 +75,15 @@ static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint
 	if (align > 1 && (off + len) / align * align > off + len / 2)
 		len = (off + len) / align * align - off;
 	return len;
+}
+
+/* At most the least piece of @len: there is no room for it but the guarantee. */
+static uint64_t least(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t len)
+{
+	uint64_t frame = native ? 1 : frame_of(me, lane);
+	uint64_t min = (me->mw->conf.rndv_min_piece + frame - 1) / frame * frame;
+
+	return len < min ? len : min;
 }
 
 /* Lanes whose window has no room for their next piece. */
@@ -159,37 +169,57 @@ static void booked(struct weft_fetch *f, struct weft_ask *a)
 	TAILQ_INSERT_TAIL(&f->asks, a, link);
 	a->given = f->me->mw->worker->now;
 	weft_load_give(load_of(f->me, a->lane), a->left, a->given);
-	f->me->mw->pull_out += a->left;
+	weft_share_take(&f->me->mw->pulls, &f->me->pulls, a->left, a->given);
 	f->me->last_lane[WEFT_DIR_RX] = a->lane;
+}
+
+static void leave_later(struct weft_msg_ep *me)
+{
+	TAILQ_REMOVE(&me->mw->fetching_later, me, fetching_link);
+	me->mw->num_later--;
+}
+
+static void unwant(struct weft_msg_ep *me)
+{
+	if (me->fetching == WEFT_FETCHING)
+		TAILQ_REMOVE(&me->mw->fetching, me, fetching_link);
+	else if (me->fetching == WEFT_FETCHING_LATER)
+		leave_later(me);
+	me->fetching = WEFT_FETCHING_NOT;
 }
 
 /* In the worker's list of endpoints that may ask. */
 static void want(struct weft_msg_ep *me)
 {
-	if (me->fetching || TAILQ_EMPTY(&me->fetches))
+	if (me->failed || TAILQ_EMPTY(&me->fetches) || me->fetching == WEFT_FETCHING ||
+	    (me->fetching == WEFT_FETCHING_LATER && me->pulls.out))
 		return;
-	me->fetching = true;
+	unwant(me);
+	me->fetching = WEFT_FETCHING;
 	TAILQ_INSERT_TAIL(&me->mw->fetching, me, fetching_link);
 }
 
-static void unwant(struct weft_msg_ep *me)
+/* Until others have less; one that is stalled, until it delivers. */
+static void want_later(struct weft_msg_ep *me)
 {
-	if (me->fetching)
-		TAILQ_REMOVE(&me->mw->fetching, me, fetching_link);
-	me->fetching = false;
+	if (me->pulls.stalled)
+		return;
+	me->fetching = WEFT_FETCHING_LATER;
+	me->mw->num_later++;
+	TAILQ_INSERT_TAIL(&me->mw->fetching_later, me, fetching_link);
 }
 
 /* Bytes of an ask have come, which measures the lane, or (not @good) will not. */
 static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, bool good)
 {
 	struct weft_msg_ep *me = f->me;
+	uint64_t now = me->mw->worker->now;
 
-	if (weft_load_done(load_of(me, a->lane), bytes, good, a->given, me->mw->worker->now))
+	if (weft_load_done(load_of(me, a->lane), bytes, good, a->given, now))
 		weft_lane_rated(me, a->lane, WEFT_DIR_RX);
-	me->mw->pull_out -= bytes;
+	weft_share_done(&me->mw->pulls, &me->pulls, bytes, good, now);
 	a->left -= bytes;
-	if (good)
-		want(me);
+	want(me);
 }
 
 static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
@@ -255,6 +285,8 @@ static int ask_one(struct weft_msg_ep *me)
 	*a = (struct weft_ask){.fetch = f, .offset = off, .lane = (uint8_t)lane};
 	a->native = native_of(f) >> lane & 1;
 	len = cut(me, (unsigned int)lane, a->native, off, end);
+	if (!weft_share_free(&me->mw->pulls, me->mw->worker->now))
+		len = least(me, (unsigned int)lane, a->native, len);
 	a->end = off + len;
 	a->left = len;
 	if (ask(f, a)) {
@@ -270,17 +302,30 @@ static int ask_one(struct weft_msg_ep *me)
 	return 1;
 }
 
+/* The next one that may ask: those that wait for room come behind the others. */
+static struct weft_msg_ep *next_ep(struct weft_msg_worker *mw, const struct weft_msg_ep *stuck)
+{
+	struct weft_msg_ep *me = TAILQ_FIRST(&mw->fetching);
+
+	if (me && me != stuck)
+		return me;
+	me = TAILQ_FIRST(&mw->fetching_later);
+	return me && weft_share_free(&mw->pulls, mw->worker->now) ? me : NULL;
+}
+
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 {
 	struct weft_msg_ep *me, *stuck = NULL;
 	unsigned int n = 0;
 
-	while ((me = TAILQ_FIRST(&mw->fetching)) && me != stuck) {
+	while ((me = next_ep(mw, stuck))) {
 		int rc;
 
-		if (mw->pull_out >= mw->conf.rndv_limit)
-			break;
 		unwant(me);
+		if (!weft_share_room(&mw->pulls, &me->pulls, mw->worker->now)) {
+			want_later(me);
+			continue;
+		}
 		rc = ask_one(me);
 		if (rc > 0) {
 			n++;
@@ -417,6 +462,7 @@ void weft_rndv_worker_init(struct weft_msg_worker *mw)
 	TAILQ_INIT(&mw->free_asks);
 	TAILQ_INIT(&mw->free_fetches);
 	TAILQ_INIT(&mw->fetching);
+	TAILQ_INIT(&mw->fetching_later);
 	SLIST_INIT(&mw->free_natives);
 }
 

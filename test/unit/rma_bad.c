@@ -369,14 +369,14 @@ static void bytes_that_were_refused_and_come_are_not_counted_twice(void **state)
 	nak.length = weft_put64(64 << 10);
 	for (uint64_t n = op.req->send.offset; n > 0; n -= 64 << 10)
 		stage_push(&s, 0, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
-	assert_int_equal(mw->rma.gets_open, 0);
+	assert_int_equal(mw->rma.gets.used, 0);
 	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
 	assert_int_equal(mw->count.mismatch, 1);
-	assert_int_equal(mw->rma.gets_open, 0);
+	assert_int_equal(mw->rma.gets.used, 0);
 	assert_int_equal(s.p.ep[0].msg->rma->open, 0);
 	pair_run(&s.p);
 	op_end(&op, -EACCES);
-	assert_int_equal(mw->rma.gets_open, 0);
+	assert_int_equal(mw->rma.gets.used, 0);
 	free(buf);
 	stage_close(&s);
 }

@@ -451,14 +451,14 @@ static void gets_under_way_are_bounded_over_all_peers_and_take_turns(void **stat
 		for (int k = 0; k < 4; k++)
 			for (int i = 0; i < 3; i++)
 				get(&x, &op[k * 3 + i], i, 0, len);
-		/* By messages each peer has one whatever the others do: it may be the one who answers. */
-		assert_int_equal(x.w->msg->rma.gets_open, native ? 5 : 6);
+		/* Each peer has one whatever the others do: it may be the one who answers. */
+		assert_int_equal(x.w->msg->rma.gets.used, native ? 7 : 6);
 		for (int k = 0; k < 12; k++) {
 			wait_op(&x, &op[k]);
 			op_end(&op[k], 0);
 		}
-		assert_int_equal(x.w->msg->rma.gets_open, 0);
-		assert_in_range(x.w->msg->rma.gets_peak, 5, native ? 5 : 5 + 2);
+		assert_int_equal(x.w->msg->rma.gets.used, 0);
+		assert_in_range(x.w->msg->rma.gets.peak, 5, 5 + 2);
 		assert_true(x.w->msg->rma.gets_limited > 0);
 		check(x.buf, len, 2);
 		world_close(&x);
@@ -480,7 +480,7 @@ static void a_peer_that_dies_gives_its_share_of_gets_back(void **state)
 		mock_hold(NULL);
 		get(&x, &op[0], 0, 0, 150000);
 		get(&x, &op[1], 1, 0, 150000);
-		assert_int_equal(x.w->msg->rma.gets_open, native ? 2 : 3);
+		assert_int_equal(x.w->msg->rma.gets.used, 3);
 		weft_ep_fail(x.ep[0], -ECONNRESET, "the test says so");
 		mock_release(NULL);
 		wait_op(&x, &op[1]);
@@ -488,7 +488,7 @@ static void a_peer_that_dies_gives_its_share_of_gets_back(void **state)
 		wait_op(&x, &op[0]);
 		/* What a lane held is cancelled with it. */
 		op_end(&op[0], native ? -ECANCELED : -ECONNRESET);
-		assert_int_equal(x.w->msg->rma.gets_open, 0);
+		assert_int_equal(x.w->msg->rma.gets.used, 0);
 		world_close(&x);
 	}
 }

@@ -56,7 +56,7 @@ static void what_is_asked_for_is_bounded_per_lane_and_per_worker(void **state)
 			out += p.ep[1].msg->lanes[i].load[WEFT_DIR_RX].out;
 			assert_true(p.ep[1].msg->lanes[i].load[WEFT_DIR_RX].out <= 5000);
 		}
-		assert_int_equal(out, mw_of(&p, 1)->pull_out);
+		assert_int_equal(out, mw_of(&p, 1)->pulls.used);
 		assert_true(out < 8000 + 5000); /* the last piece may cross the limit */
 		pair_deliver(&p, pair_random(&seed) % p.num);
 		if (n % 4 == 0)
@@ -67,7 +67,7 @@ static void what_is_asked_for_is_bounded_per_lane_and_per_worker(void **state)
 		op_end(&s[i], 0);
 		op_end(&r[i], 0);
 	}
-	assert_int_equal(mw_of(&p, 1)->pull_out, 0);
+	assert_int_equal(mw_of(&p, 1)->pulls.used, 0);
 	pair_check_empty(&p);
 	pair_close(&p);
 }
@@ -250,7 +250,7 @@ static void U38_U70_an_endpoint_that_fails_amid_pulls_ends_both_requests_once(vo
 				assert_int_equal(rbuf[i], 0x77);
 			op_end(&s, -ETIMEDOUT);
 			op_end(&r, -ETIMEDOUT);
-			assert_int_equal(mw_of(&p, 1)->pull_out, 0);
+			assert_int_equal(mw_of(&p, 1)->pulls.used, 0);
 			assert_int_equal(mw_of(&p, 0)->reqs.in_use, 0);
 			pair_close(&p);
 		}

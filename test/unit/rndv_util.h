@@ -49,7 +49,7 @@ static inline void finish(struct pair *p, struct op *s, struct op *r)
 	pair_run(p);
 	op_end(s, 0);
 	op_end_recv(r, rbuf, LEN, 1, 3);
-	assert_int_equal(mw_of(p, 1)->pull_out, 0);
+	assert_int_equal(mw_of(p, 1)->pulls.used, 0);
 	assert_int_equal(p->ep[0].msg->num_pulls, 0);
 }
 
