@@ -130,25 +130,34 @@ weft_hugetlbfs() {
 	mkdir -p /dev/hugepages 2>/dev/null && mount -t hugetlbfs hugetlbfs /dev/hugepages 2>/dev/null
 }
 
-# weft_compile DIR [MESON OPTION...]: configures DIR if it isn't yet, and builds; output only when it fails, or warnings.
-weft_compile() {
+# weft_configure DIR [MESON OPTION...]: configures DIR if it isn't yet.
+weft_configure() {
 	local dir=$1 log werror=false
 	shift
 	[ -z "$weft_werror" ] || werror=true
-	log=$(mktemp "${TMPDIR:-/tmp}/weft-build.XXXXXX")
 	if [ ! -f "$dir/build.ninja" ]; then
+		log=$(mktemp "${TMPDIR:-/tmp}/weft-build.XXXXXX")
+		# Of a configuration that was interrupted: meson would take it for one that is done.
+		rm -rf "$dir/meson-private" "$dir/meson-info"
 		if ! meson setup "$dir" "$weft_root" -Dwerror=$werror "$@" >"$log" 2>&1; then
 			tail -n 30 "$log" >&2
 			rm -f "$log"
 			printf '%s: meson could not configure %s\n' "${0##*/}" "$dir" >&2
 			return 1
 		fi
+		rm -f "$log"
 	elif [ $werror = true ]; then
 		# Files for a cross compiler can be named only once; options may say otherwise.
 		# shellcheck disable=SC2046
 		meson configure "$dir" -Dwerror=true $(printf '%s\n' "$@" | grep '^-D' || true) >/dev/null
 	fi
-	if ! ninja -C "$dir" >"$log" 2>&1; then
+}
+
+# weft_ninja DIR [TARGET...]: builds; output only when it fails, or warnings.
+weft_ninja() {
+	local dir=$1 log
+	log=$(mktemp "${TMPDIR:-/tmp}/weft-build.XXXXXX")
+	if ! ninja -C "$@" >"$log" 2>&1; then
 		grep -vE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 60 >&2
 		rm -f "$log"
 		printf '%s: ninja could not build %s\n' "${0##*/}" "$dir" >&2
@@ -157,6 +166,8 @@ weft_compile() {
 	grep 'warning: ' "$log" | sort -u >&2 || true
 	rm -f "$log"
 }
+
+weft_compile() { weft_configure "$@" && weft_ninja "$1"; }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
 	set -euo pipefail

@@ -5,18 +5,103 @@
 # that goes away at the end. Only tests whose names match $pattern run; empty: all.
 # shellcheck disable=SC2034,SC2154 # setup.sh sets some, and who sources this reads some
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/weft-test.XXXXXX")
-records=$work/records
+# A part of a run (below) has the folder of the run.
+if [ -n "${TEST_PART:-}" ]; then
+	work=$TEST_WORK
+	records=$work/records.$TEST_PART
+	# What is killed leaves its files, which go with the run.
+	export TMPDIR=$work/tmp
+else
+	work=$(mktemp -d "${TMPDIR:-/tmp}/weft-test.XXXXXX")
+	records=$work/records
+	mkdir "$work/tmp"
+	trap run_clean EXIT
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+fi
 : >"$records"
 begin=$SECONDS
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
-# step NAME COMMAND...: a part of the run, with its time; it may fail without ending the run.
+# ---- parts ----------------------------------------------------------------------------------
+#
+# Parts of a run go side by side. Each is the same script again, with its name in TEST_PART, in a session of its own:
+# where the kernel shares processors out by sessions (autogroup) a part can stand back, and what it started is found at
+# the end by TEST_WORK in its environment.
+
+part_names=() # in the order in which their tests are counted
+part_pids=()
+
+# part NAME [ARGUMENT...]: begins it; part_wait waits for all.
+part() {
+	part_names+=("$1")
+	WEFT_WERROR=$weft_werror TEST_PART=$1 TEST_WORK=$work setsid env --default-signal=INT,QUIT bash "$0" "${@:2}" </dev/null &
+	part_pids+=($!)
+}
+
+# part_wait: for all of them, whose tests are counted then. One that was ended from without is a failed test.
+part_wait() {
+	local i rc name
+	for i in "${!part_names[@]}"; do
+		name=${part_names[i]}
+		rc=0
+		wait "${part_pids[i]}" || rc=$?
+		cat "$work/records.$name" >>"$records"
+		if [ $rc != 0 ]; then
+			echo "it ended before it was through" >"$work/log"
+			count check "part of the run: $name" $rc "$work/log" "$records"
+		fi
+	done
+	part_names=()
+	part_pids=()
+}
+
+# started: what parts of this run started and what is still there, whatever it is in session and group.
+started() { grep -lzxsF "TEST_WORK=$work" /proc/[0-9]*/environ | cut -d/ -f3; }
+
+# run_clean: what still runs is asked to end, and made to; then the files go.
+run_clean() {
+	local pid try
+	trap '' HUP INT TERM
+	for pid in "${part_pids[@]}"; do
+		kill -TERM -- "-$pid" 2>/dev/null || true
+	done
+	for ((try = 0; try < 30; try++)); do
+		pid=$(started) || true
+		[ -n "$pid" ] || break
+		# shellcheck disable=SC2086 # one argument each
+		[ $try -lt 20 ] || kill -KILL $pid 2>/dev/null || true
+		sleep 0.5
+	done
+	rm -rf "$work"
+}
+
+# stand_back: this part takes what processor time the others leave. (meson gives each test a session of its own.)
+stand_back() {
+	renice -n 10 -p $$ >/dev/null 2>&1 || true
+	(echo 10 >/proc/$$/autogroup) 2>/dev/null || true
+	printf '#!/bin/sh\n(echo 10 >/proc/$$/autogroup) 2>/dev/null\nexec "$@"\n' >"$work/low"
+	chmod 755 "$work/low"
+	wrapper=$work/low
+}
+wrapper=
+
+# step NAME COMMAND...: a stretch of the run, with its time; it may fail without ending the run. In a part its output is
+# shown when it is through, in one piece.
 step() {
 	local name=$1 start=$SECONDS rc=0
 	shift
+	if [ -n "${TEST_PART:-}" ]; then
+		step_run "$@" >"$work/out.$TEST_PART" 2>&1 || rc=$?
+		flock "$work" cat "$work/out.$TEST_PART"
+	else
+		step_run "$@" || rc=$?
+	fi
+	return $rc
+}
+
+step_run() {
+	local rc=0
 	weft_say "$name"
 	"$@" || rc=$?
 	printf '   %s: %d s\n' "$name" $((SECONDS - start))
@@ -30,8 +115,8 @@ check() {
 	local name=$1 start=$SECONDS rc=0
 	shift
 	[[ -z $pattern || $name =~ $pattern ]] || return 0
-	("$@") >"$work/check.log" 2>&1 </dev/null || rc=$?
-	count check "$name" $rc "$work/check.log" "$records"
+	("$@") >"$records.log" 2>&1 </dev/null || rc=$?
+	count check "$name" $rc "$records.log" "$records"
 	case $rc in
 	0) printf '   ok      %s (%d s)\n' "$name" $((SECONDS - start)) ;;
 	77) printf '   skipped %s\n' "$name" ;;
@@ -39,10 +124,10 @@ check() {
 	esac
 }
 
-# suites LABEL BUILDDIR TIMES SUITE... [-- MESON OPTION...]: runs these suites (without one given as -SUITE) and counts
-# them. TIMES stretches time limits.
+# suites LABEL BUILDDIR TIMES SUITE... [-- COMMAND...]: runs these suites (without one given as -SUITE) and counts them, each
+# program by COMMAND (valgrind ...). TIMES stretches time limits.
 suites() {
-	local label=$1 dir=$2 times=$3 log args=() names=() name
+	local label=$1 dir=$2 times=$3 log args=() names=() name by=$wrapper
 	shift 3
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
 		case $1 in
@@ -51,7 +136,7 @@ suites() {
 		esac
 		shift
 	done
-	[ $# -eq 0 ] || shift
+	[ $# -lt 2 ] || by="$by ${*:2}"
 	mapfile -t names < <(meson test -C "$dir" --no-rebuild --list "${args[@]}" 2>/dev/null |
 		sed -n '/^ninja:\|^No suitable tests/!{ s/^.* \/ //; p }')
 	if [ -n "$pattern" ]; then
@@ -66,22 +151,34 @@ suites() {
 	# With a wrapper meson adds the wrapper's name to the log's.
 	log=$dir/meson-logs/weft-$label
 	rm -f "$log".json "$log"-*.json
-	# meson's own output goes by: the end of this script tells failures with their logs.
-	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" \
-		"${args[@]}" "$@" "${names[@]}" 2>&1 </dev/null |
-		grep -E '^ *[0-9]+/[0-9]+ ' | sed 's/^/   /' || true
+	# meson's own output goes by: the end of this script tells failures with their logs. No pipe: meson ends its tests when
+	# it is told to end, but not when who reads its words has ended before.
+	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" ${by:+--wrapper "$by"} \
+		"${args[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null || true
+	grep -E '^ *[0-9]+/[0-9]+ ' "$records.log" | sed 's/^/   /' || true
 	for name in "$log".json "$log"-*.json; do
 		[ ! -f "$name" ] || log=$name
 	done
 	count meson "$label" "$log" "$records"
 }
 
-build() { # LABEL DIR MESON OPTION...: a build that counts as a test
-	local label=$1 dir=$2 rc=0
+# build LABEL DIR [MESON OPTION...] [-- SUITE...]: a build that counts as a test; of nothing but what these suites need,
+# when some are named.
+build() {
+	local label=$1 dir=$2 rc=0 options=()
 	shift 2
-	weft_compile "$dir" "$@" >"$work/build.log" 2>&1 || rc=$?
-	count check "$label" $rc "$work/build.log" "$records"
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	[ $# -eq 0 ] || shift
+	{
+		weft_configure "$dir" "${options[@]}" &&
+			mapfile -t targets < <([ $# -eq 0 ] || count targets "$dir" "$@") &&
+			weft_ninja "$dir" "${targets[@]}"
+	} >"$records.log" 2>&1 || rc=$?
+	count check "$label" $rc "$records.log" "$records"
 	# Nothing, or warnings, when it worked.
-	tail -n 40 "$work/build.log"
+	tail -n 40 "$records.log"
 	return $rc
 }

@@ -11,6 +11,10 @@
 #	--clean        build everything anew
 #
 # The exit code is 0 when nothing failed and something passed.
+#
+# After the build three parts go side by side, since the tests of processes and the guests wait much: "processes", "guests",
+# and "tools", which takes what the others leave. What each has to say comes in one piece when a step of it is through.
+# Interrupted or killed it ends all that it started.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -19,6 +23,7 @@ set -euo pipefail
 quick=
 pattern=
 clean=
+arguments=("$@")
 while [ $# -gt 0 ]; do
 	case $1 in
 	--quick) quick=1 ;;
@@ -30,7 +35,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	-h | --help)
-		sed -n '4,13s/^# \{0,1\}//p' "$0"
+		sed -n '4,17s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
 	*) weft_die "no option '$1'; see --help" ;;
@@ -87,7 +92,9 @@ check_man() {
 check_install() {
 	local prefix=$work/prefix pc name
 	rm -rf "$prefix"
-	meson configure "$weft_build" -Dprefix=/usr/local >/dev/null
+	meson introspect "$weft_build" --buildoptions |
+		python3 -c 'import json, sys; sys.exit({o["name"]: o["value"] for o in json.load(sys.stdin)}["prefix"] != "/usr/local")' ||
+		meson configure "$weft_build" -Dprefix=/usr/local >/dev/null
 	DESTDIR=$prefix meson install -C "$weft_build" --no-rebuild --quiet || return 1
 	pc=$(find "$prefix" -name weft.pc)
 	[ -n "$pc" ] || { echo "weft.pc is not installed"; return 1; }
@@ -124,63 +131,100 @@ check_example() { # NAME make|meson
 	fi
 }
 
-# ---- the run --------------------------------------------------------------------------------
+# ---- the parts ------------------------------------------------------------------------------
 
-step packages weft_install build test
-weft_hugepages
-[ "${weft_memory[0]}" = --in-memory ] || export WEFT_TEST_NO_HUGE=1
-
+# Each test may take three times as long as alone.
+times=3
 san=$weft_build-asan
 bare=$weft_build-nodpdk
 tsan=$weft_build-tsan
-[ -z "$clean" ] || rm -rf "$weft_build" "$san" "$bare" "$tsan"
 
-if step "build" build "build" "$weft_build"; then
-	step "unit" suites release "$weft_build" 1 unit
-	step "sim" suites release-sim "$weft_build" 1 sim
-	step "proc" suites release-proc "$weft_build" 1 proc
-	if [ -z "$quick" ]; then
-		step "guest with RoCE devices" suites release-guest "$weft_build" 1 guest
-		step "guest with NICs" suites release-guest-nic "$weft_build" 1 guest-nic
-		step "guest with NICs and an IOMMU" suites release-guest-iommu "$weft_build" 1 guest-iommu
-	fi
-fi
+part_build() {
+	step "build" build "build" "$weft_build" || return 0
+	touch "$work/built"
+	[ -n "$quick" ] || step "API reference" check "API reference without a warning" check_doxygen
+}
 
-if [ -z "$quick" ]; then
-	weft_say "checks"
+part_processes() {
+	step "unit" suites release "$weft_build" $times unit
+	step "sim" suites release-sim "$weft_build" $times sim
+	step "proc" suites release-proc "$weft_build" $times proc
+}
+
+part_guests() {
+	export WEFT_GUEST_TIMEOUT=${WEFT_GUEST_TIMEOUT:-1500} WEFT_GUEST_CASE_TIMEOUT=${WEFT_GUEST_CASE_TIMEOUT:-600}
+	step "guest with RoCE devices" suites release-guest "$weft_build" $times guest
+	step "guest with NICs" suites release-guest-nic "$weft_build" $times guest-nic
+	step "guest with NICs and an IOMMU" suites release-guest-iommu "$weft_build" $times guest-iommu
+}
+
+checks() {
+	local example
 	check "exported symbols are those of weft.h" check_symbols
 	check "every file names its licence" check_spdx
 	check "every source file is formatted by .clang-format" check_format
 	check "every behaviour has the tests that doc/behaviours.md names" check_behaviours
-	check "API reference without a warning" check_doxygen
 	check "manual pages without a warning" check_man
 	check "install" check_install
 	for example in hello rma; do
 		check "example $example by pkg-config and make" check_example $example make
 		check "example $example by pkg-config and meson" check_example $example meson
 	done
+}
 
-	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
-		-Db_sanitize=address,undefined -Doptimization=1 -Dwerror=false; then
-		step "unit, sanitized" suites asan "$san" 4 unit
-		step "sim, sanitized" suites asan-sim "$san" 6 sim -slow
-		step "fuzz, sanitized" suites asan-fuzz "$san" 2 fuzz
+# Builds here are of the programs that run and nothing else.
+part_tools() {
+	stand_back
+	[ ! -f "$work/built" ] || step "checks" checks
+
+	# With what a trace needs to name its lines.
+	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" -Db_sanitize=address,undefined \
+		-Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dwerror=false -- unit sim fuzz -slow; then
+		step "unit, sanitized" suites asan "$san" $((4 * times)) unit
+		step "sim, sanitized" suites asan-sim "$san" $((6 * times)) sim -slow
+		step "fuzz, sanitized" suites asan-fuzz "$san" $((2 * times)) fuzz
 	fi
 
 	# Without DPDK, whose own threads it does not know; without randomised addresses, some of which it can't use.
 	if step "build with ThreadSanitizer" build "thread sanitizer build" "$tsan" -Db_sanitize=thread \
-		-Db_lundef=false -Dwerror=false -Ddpdk=disabled -Droce=disabled; then
-		step "threads, sanitized" suites tsan "$tsan" 10 threads -- --wrapper 'setarch -R'
+		-Db_lundef=false -Doptimization=1 -Dwerror=false -Ddpdk=disabled -Droce=disabled -- threads; then
+		step "threads, sanitized" suites tsan "$tsan" $((10 * times)) threads -- setarch -R
 	fi
-
-	TEST_ROUNDS=few step "unit, valgrind" suites valgrind "$weft_build" 20 unit -long -- --wrapper \
-		'valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite'
 
 	if step "build without DPDK and rdma-core" build "build without DPDK and rdma-core" "$bare" \
-		-Ddpdk=disabled -Droce=disabled; then
-		step "unit, without DPDK" suites bare "$bare" 1 unit
+		-Ddpdk=disabled -Droce=disabled -- unit; then
+		step "unit, without DPDK" suites bare "$bare" $times unit
 	fi
+
+	# For memory that was never written; all else the sanitizers have seen, with all rounds.
+	[ -f "$work/built" ] || return 0
+	export TEST_ROUNDS=40
+	step "unit, valgrind" suites valgrind "$weft_build" $((20 * times)) unit -long -- \
+		valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
+}
+
+case ${TEST_PART:-} in
+build | processes | guests | tools)
+	"part_$TEST_PART"
+	exit
+	;;
+esac
+
+# ---- the run --------------------------------------------------------------------------------
+
+step packages weft_install build test
+weft_hugepages
+[ "${weft_memory[0]}" = --in-memory ] || export WEFT_TEST_NO_HUGE=1
+[ -z "$clean" ] || rm -rf "$weft_build" "$san" "$bare" "$tsan"
+
+part build "${arguments[@]}"
+part_wait
+if [ -f "$work/built" ]; then
+	part processes "${arguments[@]}"
+	[ -n "$quick" ] || part guests "${arguments[@]}"
 fi
+[ -n "$quick" ] || part tools "${arguments[@]}"
+part_wait
 
 printf '\n   all in all: %d s\n' $((SECONDS - begin))
 count sum "$records"

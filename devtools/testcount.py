@@ -4,6 +4,7 @@
 
 testcount.py meson LABEL TESTLOG.JSON RECORDS   adds the tests of one `meson test` run to RECORDS
 testcount.py check NAME RC LOG RECORDS          adds one check: exit code 0 passed, 77 skipped, else failed
+testcount.py targets BUILDDIR SUITE...          prints the ninja targets that tests of these suites need
 testcount.py sum RECORDS                        prints skips, failures and the last line
 
 A test program that prints TAP (cmocka does) counts once per test in it; one that doesn't counts once. A program
@@ -13,7 +14,9 @@ object per line.
 
 import itertools
 import json
+import os
 import re
+import subprocess
 import sys
 
 TAP = re.compile(r'^\s*(not )?ok\b\s*(\d+)?\s*(?:-\s*)?([^#]*?)\s*(?:#\s*(SKIP|TODO)\b:?\s*(.*))?$')
@@ -109,6 +112,21 @@ def add_check(name, rc, log, records):
             record(out, name, 'failed', 'ended with exit code %d\n%s' % (rc, tail(text)))
 
 
+def targets(build, suites):
+    """A suite given as -SUITE leaves its tests out. What a test runs or reads lies in the build folder."""
+    out = subprocess.run(['meson', 'introspect', build, '--tests', '--targets'], check=True, stdout=subprocess.PIPE).stdout
+    made = json.loads(out)
+    files = {t['id']: t['filename'] for t in made['targets']}
+    wanted = set()
+    for test in made['tests']:
+        labels = {label.split(':')[-1] for label in test['suite']}
+        if not labels & set(suites) or any('-' + label in suites for label in labels):
+            continue
+        for name in itertools.chain.from_iterable(files.get(i, []) for i in test['depends']):
+            wanted.add(os.path.relpath(name, os.path.abspath(build)))
+    print('\n'.join(sorted(wanted)))
+
+
 def summary(records):
     with open(records) as f:
         all_records = [json.loads(line) for line in f]
@@ -141,6 +159,9 @@ def main(argv):
         return 0
     if len(argv) == 6 and argv[1] == 'check':
         add_check(argv[2], int(argv[3]), argv[4], argv[5])
+        return 0
+    if len(argv) > 3 and argv[1] == 'targets':
+        targets(argv[2], argv[3:])
         return 0
     if len(argv) == 3 and argv[1] == 'sum':
         return summary(argv[2])

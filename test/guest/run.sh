@@ -1,20 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Boots a small guest that has what this machine may lack: RoCE devices, or PCI NICs. In it the test programs of this build
-# run, over the host's own root file system (read-only, with an overlay in the guest's memory). Nothing of the host is changed.
+# Boots a small guest that has what this machine may lack: RoCE devices, or PCI NICs. In it the
+# test programs of this build run, over the host's own root file system (read-only, with an
+# overlay in the guest's memory). Nothing of the host is changed.
 #
 #	test/guest/run.sh BUILDDIR [KIND [CASE...]]
 #
-# KIND is a file of test/guest/kinds: roce (the default), nic or iommu; CASE a file of the folder of cases that the kind names, without .sh (default: all).
-# Prints TAP, one line per behaviour. Logs stay in BUILDDIR/guest/KIND/out: console.log, and CASE.log of each case.
-# Exit code 77: QEMU can't run here. WEFT_GUEST_KERNEL=DIR names an unpacked linux-image package (DIR/boot, DIR/lib/modules) to use
-# instead of fetching Debian's. WEFT_GUEST_TIMEOUT and WEFT_GUEST_CASE_TIMEOUT: seconds for all, and for each. WEFT_GUEST_ROUNDS: of the case figures. WEFT_GUEST_SHELL=1 gives a shell on the console instead of running cases.
+# KIND is a file of test/guest/kinds: roce (the default), nic or iommu; CASE a file of the folder
+# of cases that the kind names, without .sh (default: all). Prints TAP, one line per behaviour.
+# Logs stay in BUILDDIR/guest/KIND/out: console.log, and CASE.log of each case. Exit code 77: QEMU
+# can't run here.
+#
+# WEFT_GUEST_KERNEL=DIR names an unpacked linux-image package (DIR/boot, and modules in DIR/lib or
+# DIR/usr/lib) to use instead of fetching Debian's. WEFT_GUEST_TIMEOUT and
+# WEFT_GUEST_CASE_TIMEOUT: seconds for all, and for each. WEFT_GUEST_ROUNDS: of the case figures.
+# WEFT_GUEST_SHELL=1 gives a shell on the console instead of running cases.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
-[ $# -ge 1 ] || { sed -n '4,14s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '4,18s/^# \{0,1\}//p' "$0"; exit 2; }
 build=$(cd "$1" && pwd)
 kind=${2:-roce}
 shift $(($# > 1 ? 2 : 1))
@@ -22,7 +28,8 @@ shift $(($# > 1 ? 2 : 1))
 kernels=$build/guest
 work=$kernels/$kind
 out=$work/out
-# Half of the first is enough on two quiet cores; a machine with other work needs several times as much.
+# Half of the first is enough on two quiet cores; a machine with other work needs several times as
+# much.
 time_limit=${WEFT_GUEST_TIMEOUT:-600}
 case_limit=${WEFT_GUEST_CASE_TIMEOUT:-240}
 boot_limit=90
@@ -44,17 +51,19 @@ can_run() {
 	[ "$kb" -ge 2600000 ] || skip "the guest wants 2 GiB of memory, $((kb / 1024)) MiB are available"
 }
 
-# find_kernel: sets kernel (image) and modules_dir. Debian's generic image is fetched and unpacked once per build folder; nothing is
-# installed. The cloud flavour has neither rdma_rxe nor uio.
+# find_kernel: sets kernel (image) and modules_dir. Debian's generic image is fetched and unpacked
+# once per build folder; nothing is installed. The cloud flavour has neither rdma_rxe nor uio.
+# From Debian 13 on modules are in usr/lib.
 find_kernel() {
-	local dir=${WEFT_GUEST_KERNEL:-$kernels/kernel}
-	if [ ! -d "$dir/lib/modules" ]; then
-		[ -z "${WEFT_GUEST_KERNEL:-}" ] || fail "there is no lib/modules in WEFT_GUEST_KERNEL=$dir"
-		fetch_kernel "$dir"
-	fi
-	kernel=$(find "$dir/boot" -name 'vmlinuz-*' | sort -V | tail -n 1)
+	local dir=${WEFT_GUEST_KERNEL:-$kernels/kernel} version
+	[ -n "${WEFT_GUEST_KERNEL:-}" ] || [ -d "$dir" ] || fetch_kernel "$dir"
+	kernel=$(find "$dir/boot" -name 'vmlinuz-*' 2>/dev/null | sort -V | tail -n 1)
 	[ -n "$kernel" ] || fail "there is no boot/vmlinuz-* in $dir"
-	modules_dir=$dir/lib/modules/${kernel##*/vmlinuz-}
+	version=${kernel##*/vmlinuz-}
+	for modules_dir in "$dir/lib/modules/$version" "$dir/usr/lib/modules/$version"; do
+		[ ! -d "$modules_dir" ] || break
+	done
+	[ -d "$modules_dir" ] || fail "there is neither lib/modules/$version nor usr/lib/modules/$version in $dir"
 	[ -n "$(find "$modules_dir" -name "${needs//_/[-_]}.ko*")" ] || fail "the kernel in $dir has no $needs"
 }
 
@@ -113,8 +122,10 @@ make_initramfs() {
 boot() {
 	local console=(-display none -serial "file:$out/console.log")
 	[ -z "${WEFT_GUEST_SHELL:-}" ] || { console=(-nographic); time_limit=36000; }
-	# Not KVM: where /dev/kvm opens inside a virtual machine a guest may nevertheless never start under it. Without ERMS and FSRM the kernel and
-	# libc do not copy by "rep movsb", which is emulated byte by byte. The kernel's tests of its ciphers take seconds, and have hung.
+	# Not KVM: where /dev/kvm opens inside a virtual machine a guest may nevertheless never
+	# start under it. Without ERMS and FSRM the kernel and libc do not copy by "rep movsb",
+	# which is emulated byte by byte. The kernel's tests of its ciphers take seconds, and have
+	# hung.
 	exec timeout -k 5 "$time_limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
 		"${console[@]}" "${machine[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
 		-append "console=ttyS0 quiet panic=1 mitigations=off tsc=reliable cryptomgr.notests rdinit=/init $cmdline" \
@@ -123,10 +134,11 @@ boot() {
 		>"$out/qemu.log" 2>&1
 }
 
-# run_guest: to its end. Two emulated processors have been seen to wait for each other for ever before the first program ran, which says nothing about Weft: a guest that has
-# not come to its cases after a while (5 s are usual) is begun anew, twice at most.
+# run_guest: to its end. Two emulated processors have been seen to wait for each other for ever
+# before the first program ran, which says nothing about Weft: a guest that has not come to its
+# cases after a while (5 s are usual) is begun anew, twice at most.
 run_guest() {
-	local try pid end
+	local try end
 	if [ -n "${WEFT_GUEST_SHELL:-}" ]; then
 		(boot) || true
 		return
@@ -136,20 +148,22 @@ run_guest() {
 		mkdir -p "$out"
 		rm -f "$sockets"/*
 		(boot) &
-		pid=$!
+		guest_pid=$!
 		end=$((SECONDS + boot_limit))
-		while [ ! -f "$out/booted" ] && [ $SECONDS -lt $end ] && kill -0 $pid 2>/dev/null; do
+		while [ ! -f "$out/booted" ] && [ $SECONDS -lt $end ] && kill -0 $guest_pid 2>/dev/null; do
 			sleep 0.2
 		done
 		# An end of QEMU's is told by report.
-		if [ -f "$out/booted" ] || [ "$try" = 3 ] || ! kill -0 $pid 2>/dev/null; then
-			wait $pid || true
+		if [ -f "$out/booted" ] || [ "$try" = 3 ] || ! kill -0 $guest_pid 2>/dev/null; then
+			wait $guest_pid || true
+			guest_pid=
 			return
 		fi
 		printf '# the guest had not come to its cases after %s s (try %s): %s\n' "$boot_limit" "$try" \
 			"$(tail -n 1 "$out/console.log" 2>/dev/null | tr -d '\0\r' | cut -c1-200)"
-		kill $pid 2>/dev/null || true
-		wait $pid || true
+		kill $guest_pid 2>/dev/null || true
+		wait $guest_pid || true
+		guest_pid=
 	done
 }
 
@@ -181,7 +195,11 @@ can_run
 mkdir -p "$work"
 # Their paths are short, wherever the build lies.
 sockets=$(mktemp -d "${TMPDIR:-/tmp}/weft-guest.XXXXXX")
-trap 'rm -rf "$sockets"' EXIT
+guest_pid=
+trap '[ -z "$guest_pid" ] || kill "$guest_pid" 2>/dev/null; rm -rf "$sockets"' EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 # shellcheck source=test/guest/kinds/nic.sh
 . "$here/kinds/$kind.sh"
 find_kernel
