@@ -72,8 +72,8 @@ def crc32c(data):
 
 
 TYPES = {1: 'HELLO', 2: 'HELLO_ACK', 3: 'PROBE', 4: 'PROBE_ACK', 5: 'READY', 6: 'READY_ACK', 7: 'DATA', 8: 'ACK', 9: 'RESET',
-         10: 'BYE', 11: 'BYE_ACK'}
-ACK_REQ, SACK, CRC32C, RETX = 1, 2, 4, 8
+         10: 'BYE', 11: 'BYE_ACK', 12: 'HELLO_RETRY', 13: 'CHALLENGE', 14: 'CHALLENGE_ACK'}
+ACK_REQ, SACK, CRC32C, RETX, ECN = 1, 2, 4, 8, 16
 
 
 def lane_frame(frame):
@@ -97,10 +97,10 @@ def lane_frame(frame):
 
 def body_text(kind, body):
     if kind in (1, 2):
-        need(len(body) >= 56, 'a hello of %d bytes' % len(body))
-        v = struct.unpack_from('<IIQQQIIIHBBIHB', body)
+        need(len(body) >= 72, 'a hello of %d bytes' % len(body))
+        v = struct.unpack_from('<IIQQQIIIHBBIHBxQQ', body)
         return 'conn %x token %08x worker %016x iface %016x peer_iface %016x first_seq %08x rx_frames %d rx_bufs %d ' \
-            'frame_size %d csum %d paths %d features %x udp_port %d steer %d' % v
+            'frame_size %d csum %d paths %d features %x udp_port %d steer %d secret %016x cookie %016x' % v
     if kind in (3, 4):
         need(len(body) >= 4, 'a probe of %d bytes' % len(body))
         return 'id %d frame_size %d' % struct.unpack_from('<HH', body)
@@ -113,22 +113,28 @@ def body_text(kind, body):
     if kind == 9:
         need(len(body) >= 12, 'RESET of %d bytes' % len(body))
         return 'reason %d versions %d..%d echo_conn %x echo_token %08x' % struct.unpack_from('<HBBII', body)
+    if kind == 12:
+        need(len(body) >= 8, 'HELLO_RETRY of %d bytes' % len(body))
+        return 'cookie %016x' % struct.unpack_from('<Q', body)
+    if kind in (13, 14):
+        need(len(body) >= 16, 'a challenge of %d bytes' % len(body))
+        return 'number %016x proof %016x' % struct.unpack_from('<QQ', body)
     return ''
 
 
 def lane(data):
     """The type of a lane frame, a line about its header, and (am_id, bytes) of its messages."""
     need(len(data) >= 42, 'a lane header of %d bytes' % len(data))
-    magic, version, kind, flags, length, dst, token, seq, ack, src, path, epoch, order, ts, echo, hold = \
+    magic, version, kind, flags, length, dst, token, seq, ack, src, path, echo_path, order, ts, echo, hold = \
         struct.unpack_from('<HBBHHIIIIHBBIIIH', data)
     # A RESET is the same in all versions, and is how one tells another.
-    need(magic == 0x6657 and (version == 1 or kind == 9), 'magic %04x, version %d' % (magic, version))
+    need(magic == 0x6657 and (version == 2 or kind == 9), 'magic %04x, version %d' % (magic, version))
     need(kind in TYPES, 'type %d' % kind)
-    need(flags < 16 and epoch == 0, 'flags %x, epoch %d' % (flags, epoch))
+    need(flags < 32, 'flags %x' % flags)
     need(42 <= length <= len(data), 'length %d of %d' % (length, len(data)))
     text = '%s to %x token %08x seq %08x ack %08x from %x path %d/%d order %d ts %08x' \
-        % (TYPES[kind], dst, token, seq, ack, src, path & 15, path >> 4, order, ts)
-    text += '' if version == 1 else ' version %d' % version
+        % (TYPES[kind], dst, token, seq, ack, src, path, echo_path, order, ts)
+    text += '' if version == 2 else ' version %d' % version
     text += '' if hold == 0xffff else ' echo %08x held %d ns' % (echo, hold * 64)
     text += ''.join(' ' + name for bit, name in ((1, 'ACK_REQ'), (8, 'RETX')) if flags & bit)
     if flags & CRC32C:
@@ -141,6 +147,11 @@ def lane(data):
         need(1 <= words <= 16 and zero == 0, 'a SACK block of %d words' % words)
         text += ' SACK ' + ' '.join('%016x' % w for w in struct.unpack_from('<%dQ' % words, data, off + 4))
         off += 4 + 8 * words
+    if flags & ECN:
+        paths, zero = struct.unpack_from('<HH', data, off)
+        need(1 <= paths <= 16 and zero == 0, 'an ECN block of %d paths' % paths)
+        text += ' ECN' + ''.join(' path %d: %d' % (p, m) for p, _, m in struct.iter_unpack('<BBH', data[off + 4:off + 4 + 4 * paths]))
+        off += 4 + 4 * paths
     body = data[off:length]
     if kind != 7:
         return kind, text + ' | ' * bool(body) + body_text(kind, body), []
@@ -170,12 +181,13 @@ def records(data):
 
 
 def address(data):
-    need(len(data) >= 36 and data[:4] == b'WEFT', 'an address without its magic')
-    major, minor, length, crc, zero, worker, features, name_len, ifaces, pad = struct.unpack_from('<BBHIIQQBBH', data, 4)
+    need(len(data) >= 52 and data[:4] == b'WEFT', 'an address without its magic')
+    major, minor, length, crc, zero, worker, features, name_len, ifaces, pad, secret, host = \
+        struct.unpack_from('<BBHIIQQBBHQQ', data, 4)
     need(length == len(data) and zero == 0 and pad == 0 and name_len <= 63 and ifaces <= 16, 'the head of an address')
     need(crc == crc32c(data[:8] + bytes(4) + data[12:]), 'the crc of an address')
-    off = 36 + name_len
-    text = 'worker %016x features %x "%s"' % (worker, features, shown(data[36:off]))
+    off = 52 + name_len
+    text = 'worker %016x secret %016x host %016x features %x "%s"' % (worker, secret, host, features, shown(data[52:off]))
     for _ in range(ifaces):
         index, driver_len, addr_len, _, device, bits, bw, lat, *_ = struct.unpack_from('<BBBBQI6f', data, off)
         sizes = struct.unpack_from('<3IBB', data, off + 40)
@@ -210,20 +222,22 @@ def wireup_record(kind, data):
         return 'EP_ADDR of lane %d, %d bytes' % (data[0], len(data) - 2)
     if kind == 7:
         return 'MODEL copies %.3g bytes/s' % struct.unpack('<fI', data)[0]
+    if kind == 8:
+        return 'NEXT_SN %d' % struct.unpack('<I', data)
     need(not kind & 0x8000, 'an unknown record %x that must be known' % kind)
     return 'record %d' % kind
 
 
 def wireup(data):
-    need(len(data) >= 48, 'a wire-up head of %d bytes' % len(data))
-    kind, major, minor, lane_no, sn, src, dst, si, sg, di, dg, status, epoch, total, offset = \
-        struct.unpack_from('<BBBBIQQIIIIHHHH', data)
-    need(kind in WIREUP and major == 2 and epoch == 0 and offset + len(data) - 48 <= total, 'a wire-up head')
-    text = 'WIREUP %s lane %d conn_sn %d from %016x to %016x src_ep %d,%d dst_ep %d,%d status %d' \
-        % (WIREUP[kind], lane_no, sn, src, dst, si, sg, di, dg, status)
-    if total != len(data) - 48:
+    need(len(data) >= 64, 'a wire-up head of %d bytes' % len(data))
+    kind, major, minor, lane_no, sn, src, dst, si, sg, di, dg, status, epoch, total, offset, src_secret, \
+        dst_secret = struct.unpack_from('<BBBBIQQIIIIHHHHQQ', data)
+    need(kind in WIREUP and major == 3 and epoch == 0 and offset + len(data) - 64 <= total, 'a wire-up head')
+    text = 'WIREUP %s lane %d conn_sn %d from %016x to %016x src_ep %d,%d dst_ep %d,%d status %d secrets %016x %016x' \
+        % (WIREUP[kind], lane_no, sn, src, dst, si, sg, di, dg, status, src_secret, dst_secret)
+    if total != len(data) - 64:
         return text + ' bytes %d.. of %d' % (offset, total)
-    return text + ''.join(' | ' + wireup_record(k, d) for k, d in records(data[48:]))
+    return text + ''.join(' | ' + wireup_record(k, d) for k, d in records(data[64:]))
 
 
 # ---- messages of endpoints --------------------------------------------------------------------

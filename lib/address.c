@@ -80,6 +80,32 @@ void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
 	iface->ops->get_address(iface, a->addr);
 }
 
+uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key)
+{
+	weft_le64 secret = weft_put64(a->secret);
+	struct weft_siphash s;
+
+	weft_siphash_init(&s, key);
+	weft_siphash_add(&s, &secret, sizeof(secret));
+	for (unsigned int i = 0; i < a->num_ifaces; i++) {
+		const struct weft_address_iface *f = &a->ifaces[i];
+		uint8_t lengths[] = {f->index, (uint8_t)strlen(f->driver), f->addr_len};
+
+		weft_siphash_add(&s, lengths, sizeof(lengths));
+		weft_siphash_add(&s, f->driver, strlen(f->driver));
+		weft_siphash_add(&s, f->addr, f->addr_len);
+	}
+	return weft_siphash_end(&s);
+}
+
+uint64_t weft_iface_id(uint64_t worker_id, uint64_t secret, unsigned int index)
+{
+	const struct weft_siphash_key key = {worker_id, secret};
+	uint8_t number = (uint8_t)index;
+
+	return weft_siphash(&key, &number, sizeof(number)) | 1;
+}
+
 /* ------------------------------------------------------------------ pack */
 
 size_t weft_address_size(const struct weft_address *a)
@@ -133,6 +159,8 @@ size_t weft_address_pack(const struct weft_address *a, void *buf)
 		.length = weft_put16((uint16_t)length),
 		.worker_id = weft_put64(a->worker_id),
 		.features = weft_put64(a->features),
+		.secret = weft_put64(a->secret),
+		.host_id = weft_put64(a->host_id),
 		.name_len = (uint8_t)name_len,
 		.num_ifaces = (uint8_t)a->num_ifaces,
 	};
@@ -263,6 +291,8 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 		return bad(why, why_len, "the worker address contradicts itself");
 	a->worker_id = weft_get64(head.worker_id);
 	a->features = weft_get64(head.features);
+	a->secret = weft_get64(head.secret);
+	a->host_id = weft_get64(head.host_id);
 	a->num_ifaces = head.num_ifaces;
 	weft_text_copy(a->name, sizeof(a->name), p + sizeof(head), head.name_len);
 	if (a->worker_id == 0 || unpack_ifaces(a, p + sizeof(head) + head.name_len, end) < 0)

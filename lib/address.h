@@ -8,7 +8,8 @@
 #define WEFT_ADDRESS_H
 
 #include "lane.h"
-#include "wire.h"
+#include "siphash.h"
+#include "wire_conn.h"
 
 #define WEFT_ADDRESS_MAX_IFACES 16
 #define WEFT_ADDRESS_MAX 4096 /**< bytes: more than any valid address has */
@@ -31,6 +32,8 @@ struct weft_address_iface {
 struct weft_address {
 	uint64_t worker_id;
 	uint64_t features; /**< WEFT_FEATURE_* of the context */
+	uint64_t secret;   /**< who connects to the worker must know it */
+	uint64_t host_id;  /**< of the running system; 0 = not known */
 	uint8_t major, minor;
 	char name[64];
 	unsigned int num_ifaces;
@@ -52,6 +55,15 @@ size_t weft_address_size(const struct weft_address *a);
 
 /** Pack into @p buf of at least weft_address_size() bytes. @return bytes written */
 size_t weft_address_pack(const struct weft_address *a, void *buf);
+
+/**
+ * Who is meant by the address: the worker, its secret, and where it is found. Equal for all addresses of one worker; with another worker's
+ * interfaces in it, or with one more of them, it is another.
+ */
+uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key);
+
+/** Identity of interface @p index of a worker with this id and secret: what its lanes name it by. */
+uint64_t weft_iface_id(uint64_t worker_id, uint64_t secret, unsigned int index);
 
 /** Put the checksum into an address whose bytes were changed (tests, fuzzers). */
 void weft_address_seal(void *address, size_t length);

@@ -21,6 +21,7 @@
 #include "lane.h"
 #include "log.h"
 #include "mem_key.h"
+#include "siphash.h"
 #include "weft.h"
 #include "wire.h"
 
@@ -146,7 +147,10 @@ struct weft_worker {
 	pthread_mutex_t lock; /* recursive, only with multi */
 	/* set-up */
 	struct weft_context *ctx;
-	uint64_t id; /* random, non-zero */
+	uint64_t id;     /* random, non-zero */
+	uint64_t secret; /* random; in our address: who connects must know it */
+	uint64_t host_id;
+	struct weft_siphash_key hash_key; /* of weft_address_identity() */
 	unsigned int num_eps;
 	/* slot -> ep; slot and generation make a struct weft_wire_ref */
 	struct weft_ep **ep_table;
@@ -166,6 +170,8 @@ struct weft_worker {
 	struct {
 		uint64_t wireup_bad;   /* malformed or foreign wire-up messages */
 		uint64_t wireup_stale; /* for an ep that is not there any more */
+		uint64_t
+			wireup_denied; /* REQs without our secret, or from elsewhere than they say */
 		uint64_t unbound;      /* data on a connection that no ep owns */
 		uint64_t eps_created, eps_accepted, eps_failed;
 	} count;
@@ -240,6 +246,8 @@ struct weft_ep {
 	uint32_t slot, generation;   /* our reference, as the peer names us */
 	struct weft_wire_ref remote; /* the peer's reference; 0,0 = not known */
 	uint64_t remote_id;
+	/* Prove that a wire-up message is about this endpoint; remote_secret 0 = not known. */
+	uint64_t secret, remote_secret;
 	uint32_t conn_sn;
 	char remote_name[64];
 	struct weft_wireup *wireup; /* NULL once connected and all lanes are settled */

@@ -67,6 +67,7 @@ void weft_ep_timer_at(struct weft_ep *ep, uint64_t when)
 struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uint32_t conn_sn,
 			      bool owned)
 {
+	const struct weft_platform *platform = w->ctx->platform;
 	struct weft_ep *ep = calloc(1, sizeof(*ep));
 
 	if (ep == NULL)
@@ -77,6 +78,11 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	ep->conn_sn = conn_sn;
 	ep->remote_id = peer != NULL ? peer->id : w->id;
 	ep->timer = UINT64_MAX;
+	if (platform->random(platform->arg, &ep->secret, sizeof(ep->secret)) < 0) {
+		free(ep);
+		return NULL;
+	}
+	ep->secret |= 1; /* 0 = not known */
 	ep->lane_info = calloc(1, sizeof(*ep->lane_info));
 	ep->lane_room = 1;
 	if (ep->lane_info == NULL || take_slot(w, ep) < 0) {
@@ -308,7 +314,8 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 static int create_remote(struct weft_worker *w, const struct weft_address *remote,
 			 struct weft_ep **out)
 {
-	struct weft_peer *peer = weft_peer_get(w->conns, remote->worker_id);
+	struct weft_peer *peer = weft_peer_get(w->conns, remote->worker_id,
+					       weft_address_identity(remote, &w->hash_key));
 	struct weft_ep *ep;
 	int rc;
 

@@ -266,6 +266,11 @@ struct weft_lane_open {
 	const char *options;
 	/** random, non-zero; part of the iface's identity on the wire */
 	uint64_t worker_id;
+	/**
+	 * random, non-zero, made from the worker's secret: what peers name the iface by on the wire.
+	 * Known to those who have the worker's address
+	 */
+	uint64_t iface_id;
 	const struct weft_platform *platform;
 	const struct weft_lane_conf *conf;
 	double copy_bw; /**< bytes/s at which this CPU copies; 0 = not known */
@@ -435,11 +440,15 @@ struct weft_lane_ops {
 	void (*ep_destroy)(struct weft_lane_ep *lep);
 	/**
 	 * Optional (NULL = cannot tell): is the far end of @p lep the iface with this address? The
-	 * protocol layer asks when a worker connects from an address that a connected peer had: a
-	 * port has one owner, so the old peer is gone. The answer must rest on what the lane itself
-	 * has seen on the wire.
+	 * protocol layer takes no peer's word for where it is. The answer must rest on what the lane
+	 * itself has seen on the wire: that the far end gets what is sent to this address.
 	 */
 	bool (*ep_is_from)(struct weft_lane_ep *lep, const void *addr, size_t len);
+	/**
+	 * Optional (NULL = it can't): have the far end of a lep that is up give a sign of life now. If what
+	 * answers there does not know the connection any more, EV_DOWN follows at once, else nothing happens.
+	 */
+	void (*ep_check)(struct weft_lane_ep *lep);
 	/**
 	 * Optional: what a lep that is not up has been waiting for, in a sentence that names it and
 	 * the way out, as EV_DOWN would give it: for whoever has no more time. Empty = nothing to

@@ -16,16 +16,6 @@ static inline unsigned int bucket(uint64_t id)
 	return (unsigned int)(id >> 32 ^ id) % WEFT_PEER_BUCKETS;
 }
 
-struct weft_peer *weft_peer_find(struct weft_conns *conns, uint64_t id)
-{
-	struct weft_peer *peer;
-
-	LIST_FOREACH(peer, &conns->peers[bucket(id)], hash_entry)
-		if (peer->id == id)
-			return peer;
-	return NULL;
-}
-
 static void peer_free(struct weft_conns *conns, struct weft_peer *peer)
 {
 	TAILQ_REMOVE(&conns->idle, peer, idle_entry);
@@ -40,16 +30,18 @@ static void peer_idle(struct weft_conns *conns, struct weft_peer *peer)
 	conns->num_idle++;
 }
 
-struct weft_peer *weft_peer_get(struct weft_conns *conns, uint64_t id)
+struct weft_peer *weft_peer_get(struct weft_conns *conns, uint64_t id, uint64_t identity)
 {
-	struct weft_peer *peer = weft_peer_find(conns, id);
+	struct weft_peer *peer;
 
-	if (peer != NULL)
-		return peer;
+	LIST_FOREACH(peer, &conns->peers[bucket(id)], hash_entry)
+		if (peer->id == id && peer->identity == identity)
+			return peer;
 	peer = calloc(1, sizeof(*peer));
 	if (peer == NULL)
 		return NULL;
 	peer->id = id;
+	peer->identity = identity;
 	LIST_INIT(&peer->eps);
 	LIST_INSERT_HEAD(&conns->peers[bucket(id)], peer, hash_entry);
 	peer_idle(conns, peer);
@@ -85,6 +77,14 @@ void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn)
 	ahead = sn + 1 - peer->next_sn; /* >= 1 */
 	peer->used = ahead < 64 ? peer->used << ahead | 1 : 1;
 	peer->next_sn = sn + 1;
+}
+
+void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn)
+{
+	uint32_t d = behind(peer, sn);
+
+	if (d >= UINT32_MAX / 2 && sn != peer->next_sn)
+		weft_peer_sn_use(peer, sn - 1);
 }
 
 struct weft_ep *weft_peer_ep(const struct weft_peer *peer, uint32_t sn)

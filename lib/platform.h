@@ -21,6 +21,8 @@ struct weft_platform {
 	 * negative error
 	 */
 	int (*random)(void *arg, void *buf, size_t len);
+	/** Number of the running system, the same in all its processes; NULL or 0 = not known. */
+	uint64_t (*host_id)(void *arg);
 	void *arg;
 };
 

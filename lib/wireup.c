@@ -52,76 +52,11 @@ void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsi
 		.dst_worker = weft_put64(ep->remote_id),
 		.src_ep = ref_of(ep),
 		.dst_ep = ep->remote,
+		.src_secret = weft_put64(ep->secret),
+		/* Before the peer has told its endpoint's, it is the one in its address. */
+		.dst_secret = weft_put64(type == WEFT_WIREUP_REQ ? ep->wireup->remote.secret
+								 : ep->remote_secret),
 	};
-}
-
-/* ------------------------------------------------------------------ refusing */
-
-static void send_error(struct weft_lane_ep *lep, const struct weft_wire_wireup *h, const char *text)
-{
-	struct weft_wire_wireup head = *h;
-	struct weft_records r = {.len = 0};
-
-	if (text != NULL)
-		weft_records_add(&r, WEFT_RECORD_TEXT, text, strnlen(text, 255));
-	/* Best effort: who asked asks again. */
-	weft_wireup_send(lep, &head, r.buf, r.len);
-}
-
-/* Nobody ends the connections that copies of a message make: we do when they have no use. */
-void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lep)
-{
-	if (lep->user == NULL && lep->iface->attr.features & WEFT_LANE_F_CONTROL)
-		weft_lep_destroy(w, lep);
-}
-
-/* Answer a REQ with "no". */
-void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
-			const struct weft_wire_wireup *req, int status, const char *text)
-{
-	struct weft_wire_wireup h = {
-		.type = WEFT_WIREUP_ERROR,
-		.major = WEFT_WIRE_MAJOR,
-		.minor = WEFT_WIRE_MINOR,
-		.lane = WEFT_WIREUP_ALL_LANES,
-		.conn_sn = req->conn_sn,
-		.src_worker = weft_put64(w->id),
-		.dst_worker = req->src_worker,
-		.dst_ep = req->src_ep,
-		.status = weft_put16((uint16_t)-status),
-	};
-
-	weft_log_limited(&w->conns->limit_refused, WEFT_LOG_INFO,
-			 "refused a connection over %s: %s", lep->iface->name, text);
-	send_error(lep, &h, text);
-	weft_wireup_unwanted(w, lep);
-}
-
-void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)
-{
-	struct weft_wire_wireup h;
-	unsigned int i;
-
-	if (weft_get32(ep->remote.generation) == 0)
-		return;
-	weft_wireup_head(ep, WEFT_WIREUP_ERROR, WEFT_WIREUP_ALL_LANES, &h);
-	h.status = weft_put16((uint16_t)(status < 0 && status > -4096 ? -status : EIO));
-	for (i = 0; i < ep->num_lanes; i++) {
-		if (ep->lanes[i].up && ep->lanes[i].lep->up) {
-			send_error(ep->lanes[i].lep, &h, text);
-			return;
-		}
-	}
-	if (ep->wireup != NULL && ep->wireup->control && ep->wireup->boot != NULL)
-		send_error(ep->wireup->boot, &h, text);
-}
-
-int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type)
-{
-	struct weft_wire_wireup h;
-
-	weft_wireup_head(ep, type, 0, &h);
-	return weft_wireup_send(ep->lanes[0].lep, &h, NULL, 0);
 }
 
 /* ------------------------------------------------------------------ state of an ep */
@@ -239,6 +174,8 @@ static void add_address(struct weft_ep *ep, struct weft_records *r)
 	struct weft_address a = {
 		.worker_id = w->id,
 		.features = w->ctx->features,
+		.secret = w->secret,
+		.host_id = w->host_id,
 		.num_ifaces = ep->wireup->select.num_local,
 	};
 	uint8_t buf[WEFT_ADDRESS_MAX];
@@ -411,6 +348,7 @@ void weft_wireup_restart(struct weft_ep *ep)
 	drop_extra(ep);
 	weft_links_reset(ep);
 	memset(&ep->remote, 0, sizeof(ep->remote));
+	ep->remote_secret = 0;
 	wu->opener = true;
 	wu->patience = PATIENCE_NS;
 	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
@@ -526,6 +464,7 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 		weft_links_record(ep, &wu->msg);
 	}
 	ep->remote = m->head.src_ep;
+	ep->remote_secret = weft_get64(m->head.src_secret);
 	wu->credit_in = m->credit;
 	weft_wireup_agree_model(ep, m);
 	if (wu->control) {

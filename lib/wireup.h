@@ -9,6 +9,8 @@
  *   wireup_recv.c   messages and events: which endpoint they are for
  *   wireup_lanes.c  the lane map: proposing, trimming, attaching further lanes
  *   wireup_link.c   lanes whose two ends need each other's address
+ *   wireup_model.c  how fast both ends copy
+ *   wireup_refuse.c saying no
  *   wireup_msg.c    bytes: building, cutting, joining, parsing
  *   peer.c          what is known of remote workers, pairing by connection number
  *   conns.c         a worker's connections that nobody has bound, timers
@@ -37,6 +39,8 @@ struct weft_wireup_msg {
 	struct weft_wire_boot boot;
 	struct weft_wire_credit credit;
 	float bcopy_bw; /* bytes/s; 0 = not told */
+	bool have_next_sn;
+	uint32_t next_sn; /* with ESTALE: a number that is free at the sender */
 	/* Addresses of the sender's ends of lanes; len 0 = none. The lane is in `lanes`. */
 	struct {
 		const uint8_t *bytes;
@@ -101,6 +105,8 @@ struct weft_peer {
 	LIST_ENTRY(weft_peer) hash_entry;
 	TAILQ_ENTRY(weft_peer) idle_entry; /* while it has no endpoint */
 	uint64_t id;
+	/* weft_address_identity(): who claims the id with another secret, or from elsewhere, is another peer. */
+	uint64_t identity;
 	uint32_t next_sn; /* number of the next endpoint made here */
 	uint64_t used;    /* bit i: next_sn - 1 - i was used; what is further back counts as used */
 	unsigned int num_eps;
@@ -110,12 +116,13 @@ struct weft_peer {
 #define WEFT_PEER_BUCKETS 256
 #define WEFT_MAX_IDLE_PEERS 1024
 
-struct weft_peer *weft_peer_find(struct weft_conns *conns, uint64_t id);
 /** Find or make. NULL = no memory. */
-struct weft_peer *weft_peer_get(struct weft_conns *conns, uint64_t id);
+struct weft_peer *weft_peer_get(struct weft_conns *conns, uint64_t id, uint64_t identity);
 /** Was this number used by an endpoint already? */
 bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);
 void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
+/** The peer has told that @p sn is free there: numbers before it are used no more. */
+void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn);
 struct weft_ep *weft_peer_ep(const struct weft_peer *peer, uint32_t sn);
 /** The oldest live endpoint that the peer made and nobody owns, or NULL. */
 struct weft_ep *weft_peer_unclaimed(const struct weft_peer *peer);
@@ -229,6 +236,7 @@ struct weft_wireup {
 	struct weft_select_lane map[WEFT_MAX_LANES]; /* by lane number; max_frag 0 = no such lane */
 	enum weft_attach_state attach[WEFT_MAX_LANES];
 	uint64_t attach_deadline;
+	unsigned int renumbered; /* times that our number was used up at the peer */
 	/* the message that is retried */
 	enum weft_wireup_type msg_type;
 	struct weft_records msg;
@@ -274,6 +282,10 @@ void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lep, const char
 /** Answer a REQ with "no". */
 void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
 			const struct weft_wire_wireup *req, int status, const char *text);
+/** The same with ESTALE: its number is used up, the one that is free goes with it. */
+void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lep,
+			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
+			      const char *text);
 /** @p lep brought something that leads to nothing: over a control channel it goes at once. */
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lep);
 /** Connecting state of an ep; NULL = no memory. */
@@ -282,6 +294,12 @@ struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_addres
 void weft_wireup_settle(struct weft_ep *ep);
 /** Send wireup->msg as a message of this type, and again until it is answered. */
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
+/** Is the far end of @p lep, by what its lane has seen, the interface with this address? */
+static inline bool weft_lep_is_from(struct weft_lane_ep *lep, const struct weft_address_iface *a)
+{
+	return lep->ops->ep_is_from == NULL || lep->ops->ep_is_from(lep, a->addr, a->addr_len);
+}
+
 /** Send what the current step wants sent, once more. */
 void weft_wireup_resend(struct weft_ep *ep);
 /** Tell the peer how fast our CPU copies. */

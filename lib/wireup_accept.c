@@ -15,36 +15,30 @@
 #include "wireup.h"
 
 /*
- * A worker that connects from an address of a peer we know is that peer's successor: a port has one
- * owner.
+ * A worker connects from an address that a lane of another one leads to. That one may be gone, but nobody is believed who says so: what
+ * answers at the lane's far end is asked, and does not know the connection if it is the new one.
  */
 static void check_restarted(struct weft_worker *w, uint64_t id, struct weft_lane_ep *lep,
 			    const struct weft_address_iface *a)
 {
-	struct weft_ep *ep, *next;
+	struct weft_lane_ep *lane;
+	struct weft_ep *ep;
 	char words[128];
 	unsigned int i;
 
-	if (lep->iface->attr.features & WEFT_LANE_F_CONTROL || lep->ops->ep_is_from == NULL ||
-	    !lep->ops->ep_is_from(lep, a->addr, a->addr_len))
+	if (lep->iface->attr.features & WEFT_LANE_F_CONTROL)
 		return;
 	lep->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
-	for (ep = LIST_FIRST(&w->eps); ep != NULL; ep = next) {
-		next = LIST_NEXT(ep, entry);
+	LIST_FOREACH(ep, &w->eps, entry) {
 		if (ep->remote_id == id || ep->state == WEFT_EP_FAILED)
 			continue;
-		for (i = 0; i < ep->num_lanes; i++)
-			if (ep->lanes[i].lep != NULL &&
-			    ep->lanes[i].lep->iface->driver == lep->iface->driver &&
-			    strcmp(ep->lane_info[i].remote, words) == 0)
-				break;
-		if (i == ep->num_lanes)
-			continue;
-		weft_ep_fail(ep, -ECONNRESET,
-			     "%s was restarted: its address %s now belongs to worker %016" PRIx64,
-			     ep->remote_name, words, id);
-		next = LIST_FIRST(
-			&w->eps); /* callbacks may have changed the list; failed ones are skipped */
+		for (i = 0; i < ep->num_lanes; i++) {
+			lane = ep->lanes[i].lep;
+			if (lane != NULL && lane->up && lane->iface->driver == lep->iface->driver &&
+			    strcmp(ep->lane_info[i].remote, words) == 0 &&
+			    lane->ops->ep_check != NULL)
+				lane->ops->ep_check(lane);
+		}
 	}
 }
 
@@ -131,6 +125,7 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
 	lep->user = ep;
 	lep->index = wu->control ? WEFT_NO_LANE : 0;
 	ep->remote = m->head.src_ep;
+	ep->remote_secret = weft_get64(m->head.src_secret);
 	wu->credit_in = m->credit;
 	weft_wireup_agree_model(ep, m);
 	if (pair_of(ep, lep, m, &pair) < 0) {
@@ -176,6 +171,13 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lep,
 	weft_wireup_accept(ep, lep, m);
 }
 
+/* Is it the endpoint that we know at the other end? */
+static bool is_same(const struct weft_ep *ep, const struct weft_wire_wireup *h)
+{
+	return weft_ref_equal(ep->remote, h->src_ep) &&
+	       ep->remote_secret == weft_get64(h->src_secret);
+}
+
 /* The REQ crossed ours, or its opener tries another pair, or it is a retry. */
 static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep,
 			 const struct weft_wireup_msg *m)
@@ -189,18 +191,19 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep,
 		 * The very endpoint we are joined with: its REQ lost the crossing and was late. It
 		 * ends that connection itself.
 		 */
-		if (ep->state != WEFT_EP_FAILED && weft_ref_equal(ep->remote, m->head.src_ep)) {
+		if (ep->state != WEFT_EP_FAILED && is_same(ep, &m->head)) {
 			weft_wireup_unwanted(w, lep);
 			return;
 		}
-		weft_wireup_refuse(w, lep, &m->head, -ESTALE, "this endpoint is connected already");
+		weft_wireup_refuse_stale(w, lep, &m->head, ep->peer,
+					 "this endpoint is connected already");
 		return;
 	}
 	if (!wu->opener) {
 		/* The opener gave its first connection up before our REP got there. */
-		if (!weft_ref_equal(ep->remote, m->head.src_ep)) {
-			weft_wireup_refuse(w, lep, &m->head, -ESTALE,
-					   "this endpoint is being connected by another one");
+		if (!is_same(ep, &m->head)) {
+			weft_wireup_refuse_stale(w, lep, &m->head, ep->peer,
+						 "this endpoint is being connected by another one");
 			return;
 		}
 		if (lep->iface->attr.features & WEFT_LANE_F_CONTROL &&
@@ -253,38 +256,67 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lep)
 		weft_wireup_resend(ep);
 }
 
+/*
+ * Is a REQ allowed to ask, and is its sender where its address says? What an address says is worth that much: it was told by somebody
+ * who has ours, and who is found at the interface that the connection comes from. @return false: it was answered or dropped
+ */
+static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lep,
+		      const struct weft_wireup_msg *m, struct weft_address *remote)
+{
+	uint64_t id = weft_get64(m->head.src_worker);
+	char why[192];
+	int r;
+
+	if (weft_get64(m->head.dst_secret) != w->secret) {
+		w->count.wireup_denied++;
+		snprintf(why, sizeof(why),
+			 "who connects to %.64s must have its worker address, whole", w->ctx->name);
+		weft_wireup_refuse(w, lep, &m->head, -EACCES, why);
+		return false;
+	}
+	if (weft_address_unpack(remote, m->address, m->address_len, why, sizeof(why)) < 0 ||
+	    remote->worker_id != id) {
+		weft_wireup_bad(w, lep,
+				remote->worker_id != 0 && remote->worker_id != id
+					? "the address is another worker's"
+					: why);
+		return false;
+	}
+	if (!weft_links_good(w, remote, m)) {
+		weft_wireup_bad(w, lep, "an endpoint address has the wrong length");
+		weft_wireup_unwanted(w, lep);
+		return false;
+	}
+	r = weft_lanes_position(remote->ifaces, remote->num_ifaces, m->boot.src_iface);
+	if (r >= 0 && strcmp(remote->ifaces[r].driver, lep->iface->driver->name) == 0 &&
+	    !weft_lep_is_from(lep, &remote->ifaces[r])) {
+		w->count.wireup_denied++;
+		weft_wireup_refuse(w, lep, &m->head, -EACCES,
+				   "the connection does not come from the interface that the "
+				   "address names: is there a translation of addresses between?");
+		return false;
+	}
+	if (r >= 0)
+		check_restarted(w, id, lep, &remote->ifaces[r]);
+	return true;
+}
+
 void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
 		     const struct weft_wireup_msg *m, const void *records, size_t len)
 {
-	uint64_t id = weft_get64(m->head.src_worker);
 	uint32_t sn = weft_get32(m->head.conn_sn);
 	struct weft_address remote;
 	struct weft_peer *peer;
 	struct weft_ep *ep;
-	char why[128];
-	int r;
 
 	if (lep->user != NULL) {
 		req_again(lep->user, lep);
 		return;
 	}
-	if (weft_address_unpack(&remote, m->address, m->address_len, why, sizeof(why)) < 0 ||
-	    remote.worker_id != id) {
-		weft_wireup_bad(w, lep,
-				remote.worker_id != 0 && remote.worker_id != id
-					? "the address is another worker's"
-					: why);
+	if (!admit_req(w, lep, m, &remote))
 		return;
-	}
-	if (!weft_links_good(w, &remote, m)) {
-		weft_wireup_bad(w, lep, "an endpoint address has the wrong length");
-		weft_wireup_unwanted(w, lep);
-		return;
-	}
-	r = weft_lanes_position(remote.ifaces, remote.num_ifaces, m->boot.src_iface);
-	if (r >= 0)
-		check_restarted(w, id, lep, &remote.ifaces[r]);
-	peer = weft_peer_get(w->conns, id);
+	peer = weft_peer_get(w->conns, remote.worker_id,
+			     weft_address_identity(&remote, &w->hash_key));
 	if (peer == NULL) {
 		weft_wireup_refuse(w, lep, &m->head, -ENOMEM, "out of memory");
 		return;
@@ -294,7 +326,7 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
 		if (!store_req(ep, lep, &m->head, records, len))
 			accept_known(ep, lep, m);
 	} else if (weft_peer_sn_used(peer, sn)) {
-		weft_wireup_refuse(w, lep, &m->head, -ESTALE, "this endpoint was closed");
+		weft_wireup_refuse_stale(w, lep, &m->head, peer, "this endpoint was closed");
 	} else {
 		accept_new(w, lep, m, &remote, peer);
 	}

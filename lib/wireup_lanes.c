@@ -12,36 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bcopy_bw.h"
 #include "config.h"
 #include "wireup.h"
 
 #define ATTACH_RETRY_NS 500000000ull
-
-/* ------------------------------------------------------------------ numbers to choose protocols by */
-
-static float own_bcopy_bw(const struct weft_ep *ep)
-{
-	const struct weft_context *ctx = ep->worker->ctx;
-
-	return (float)(ctx->conf->bcopy_bw > 0 ? ctx->conf->bcopy_bw
-					       : weft_bcopy_bw(ctx->platform));
-}
-
-void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r)
-{
-	struct weft_wire_model model = {.bcopy_bw = weft_put_single(own_bcopy_bw(ep))};
-
-	weft_records_add(r, WEFT_RECORD_MODEL, &model, sizeof(model));
-}
-
-void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m)
-{
-	float own = own_bcopy_bw(ep);
-
-	/* Nothing copies at less than a megabyte per second: nonsense does not count. */
-	ep->bcopy_bw = (double)(m->bcopy_bw >= 1e6f && m->bcopy_bw < own ? m->bcopy_bw : own);
-}
 
 static double larger(float a, float b)
 {
@@ -610,7 +584,8 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 		return;
 	}
 	if (wu != NULL && lep->user == NULL && wu->attach[n] == WEFT_ATTACH_AWAIT &&
-	    ep->lanes[n].lep == NULL && lep->iface == local_iface(ep, wu->map[n].pair.local)) {
+	    ep->lanes[n].lep == NULL && lep->iface == local_iface(ep, wu->map[n].pair.local) &&
+	    weft_lep_is_from(lep, &wu->remote.ifaces[wu->map[n].pair.remote])) {
 		wu->attach[n] = WEFT_ATTACH_NONE;
 		weft_lane_bind(ep, n, lep);
 		answer_attach(ep, lep, n);

@@ -273,6 +273,12 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 		return check_model(p, len, m);
 	case WEFT_RECORD_EP_ADDR:
 		return check_ep_addr(p, len, m);
+	case WEFT_RECORD_NEXT_SN:
+		if (len < sizeof(struct weft_wire_next_sn))
+			return "short NEXT_SN record";
+		m->next_sn = weft_get32(((const struct weft_wire_next_sn *)p)->conn_sn);
+		m->have_next_sn = true;
+		return NULL;
 	case WEFT_RECORD_TEXT:
 		weft_text_copy(m->text, sizeof(m->text), p, len);
 		return NULL;
@@ -302,6 +308,8 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 		return "endpoint address of a lane that is not in the map";
 	switch (m->head.type) {
 	case WEFT_WIREUP_REQ:
+		if (weft_get64(m->head.src_secret) == 0)
+			return "REQ without a secret";
 		if (m->address == NULL || !m->have_boot || !m->have_credit)
 			return "REQ without address, pair or credit";
 		return NULL;

@@ -17,17 +17,25 @@
 
 /* ------------------------------------------------------------------ errors */
 
-/* Our number was used up at the peer before we knew: take the next one and ask again. */
-static bool renumber(struct weft_ep *ep)
+/*
+ * Our number was used up at the peer before we knew: take one that is free at both ends and ask again. At once the
+ * first time; a peer that says so again and again is asked as seldom as one that does not answer.
+ */
+static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
 	if (wu == NULL || !wu->opener || wu->step != WEFT_STEP_ASKED || ep->peer == NULL ||
 	    ep->worker->now >= wu->deadline)
 		return false;
+	if (weft_get32(m->head.conn_sn) != ep->conn_sn)
+		return true; /* says it of the number that we had before */
+	if (m->have_next_sn)
+		weft_peer_sn_skip(ep->peer, m->next_sn);
 	ep->conn_sn = ep->peer->next_sn;
 	weft_peer_sn_use(ep->peer, ep->conn_sn);
-	weft_wireup_send_new(ep, WEFT_WIREUP_REQ);
+	if (wu->renumbered++ == 0)
+		weft_wireup_send_new(ep, WEFT_WIREUP_REQ);
 	return true;
 }
 
@@ -49,7 +57,7 @@ static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	}
 	if (wu == NULL || wu->step == WEFT_STEP_JOINED)
 		weft_ep_fail(ep, -ECONNRESET, "%s gave up: %s", ep->remote_name, text);
-	else if (status != -ESTALE || !renumber(ep))
+	else if (status != -ESTALE || !renumber(ep, m))
 		weft_ep_fail(ep, status, "%s refused: %s", ep->remote_name, text);
 }
 
@@ -71,15 +79,28 @@ static void other_version(struct weft_worker *w, struct weft_lane_ep *lep,
 		weft_wireup_refuse(w, lep, h, -EPROTONOSUPPORT, text);
 }
 
-/* Which endpoint a message other than REQ is for. NULL = none that is here; counted */
+/* Does it come with the secret of the peer's endpoint? REP tells it, and who refuses a REQ has no endpoint. */
+static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
+{
+	if (ep->remote_secret != 0)
+		return src == ep->remote_secret;
+	return type == WEFT_WIREUP_REP ? src != 0 : type == WEFT_WIREUP_ERROR;
+}
+
+/*
+ * Which endpoint a message other than REQ is for: it must come over a connection of the endpoint, or be the first on a further one,
+ * and prove that its sender is the endpoint's other end. NULL = none that is here; counted
+ */
 static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lep,
 				 const struct weft_wire_wireup *h)
 {
 	struct weft_ep *ep = weft_ep_of_ref(w, h->dst_ep);
 	bool bound = lep->user == ep || (lep->user == NULL && h->type == WEFT_WIREUP_ATTACH);
+	uint64_t src = weft_get64(h->src_secret);
 
-	if (ep != NULL && bound && ep->state != WEFT_EP_FAILED) {
-		if (ep->remote_id == weft_get64(h->src_worker))
+	if (ep != NULL && bound && ep->state != WEFT_EP_FAILED &&
+	    weft_get64(h->dst_secret) == ep->secret) {
+		if (ep->remote_id == weft_get64(h->src_worker) && knows_itself(ep, h->type, src))
 			return ep;
 		/*
 		 * Who refuses our REQ may be another worker than we asked for: the one that has its

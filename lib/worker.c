@@ -61,6 +61,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		.resource = resource,
 		.options = options,
 		.worker_id = w->id,
+		.iface_id = weft_iface_id(w->id, w->secret, w->num_ifaces),
 		.platform = w->ctx->platform,
 		.conf = &w->ctx->conf->lane,
 		.copy_bw = w->ctx->conf->bcopy_bw > 0 ? w->ctx->conf->bcopy_bw
@@ -219,11 +220,17 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 
 static int make_id(struct weft_worker *w)
 {
+	const struct weft_platform *platform = w->ctx->platform;
 	int rc;
 
 	do {
-		rc = w->ctx->platform->random(w->ctx->platform->arg, &w->id, sizeof(w->id));
+		rc = platform->random(platform->arg, &w->id, sizeof(w->id));
 	} while (rc == 0 && w->id == 0);
+	if (rc == 0)
+		rc = platform->random(platform->arg, &w->secret, sizeof(w->secret));
+	if (rc == 0)
+		rc = platform->random(platform->arg, &w->hash_key, sizeof(w->hash_key));
+	w->host_id = platform->host_id != NULL ? platform->host_id(platform->arg) : 0;
 	return rc;
 }
 
@@ -389,6 +396,8 @@ static void describe(const struct weft_worker *w, struct weft_address *a)
 	memset(a, 0, sizeof(*a));
 	a->worker_id = w->id;
 	a->features = w->ctx->features;
+	a->secret = w->secret;
+	a->host_id = w->host_id;
 	memcpy(a->name, w->ctx->name, sizeof(a->name));
 	for (i = 0; i < w->num_ifaces; i++)
 		if (!(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK))
@@ -549,6 +558,7 @@ void weft_worker_counters(struct weft_worker *w,
 	cb("wireup.pending", w->conns->num_pending, arg);
 	cb("wireup.drop.bad", w->count.wireup_bad, arg);
 	cb("wireup.drop.stale", w->count.wireup_stale, arg);
+	cb("wireup.denied", w->count.wireup_denied, arg);
 	cb("wireup.drop.unbound", w->count.unbound, arg);
 	weft_msg_counters(w, cb, arg);
 	weft_worker_unlock(w);

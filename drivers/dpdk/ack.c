@@ -80,7 +80,7 @@ static void take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t hold = weft_le16(hdr->ts_hold), rtt, s;
-	uint8_t path = hdr->path >> 4;
+	uint8_t path = hdr->echo_path;
 
 	if (iface->gap || path >= c->paths)
 		return;

@@ -40,8 +40,7 @@ static int grow_refs(struct raw_iface *iface)
 	return 0;
 }
 
-/* An index goes round through all free ones before it is used again, and never with the same
- * generation. */
+/* An index goes round through all free ones before it is used again. */
 static int take_index(struct raw_iface *iface, uint32_t *index)
 {
 	for (;;) {
@@ -64,9 +63,13 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 {
 	const struct weft_platform *pf = iface->platform;
 	struct raw_conn *c;
-	uint32_t index, rnd[2];
+	struct {
+		uint64_t secret;
+		uint32_t token, seq;
+	} rnd;
+	uint32_t index;
 
-	if (pf->random(pf->arg, rnd, sizeof(rnd)) != 0 || take_index(iface, &index) != 0)
+	if (pf->random(pf->arg, &rnd, sizeof(rnd)) != 0 || take_index(iface, &index) != 0)
 		return NULL;
 	c = aligned_alloc(64, sizeof(*c));
 	if (c == NULL)
@@ -76,10 +79,12 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	c->base.ops = iface->base.ops;
 	c->base.passive = passive;
 	c->iface = iface;
-	c->id = index | iface->generation++ << 16;
-	c->token = rnd[0];
+	/* The generation is a permuted number: whoever knows his own does not know others'. */
+	c->id = index | (uint32_t)raw_generation(&iface->key, (uint16_t)iface->generation++) << 16;
+	c->token = rnd.token;
+	c->secret = rnd.secret;
 	c->et_at = RAW_NEVER;
-	c->snd_next = iface->set_first_seq ? iface->first_seq : rnd[1];
+	c->snd_next = iface->set_first_seq ? iface->first_seq : rnd.seq;
 	c->snd_una = c->snd_next;
 	c->sack_high = c->snd_next;
 	c->csum = iface->csum_wish;
@@ -404,8 +409,8 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
 }
 
 /*
- * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the
- * HELLO. An iface that was opened anew on the same port has another number, and is the same far end.
+ * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the HELLO and then the
+ * token of our answer to it. So it gets what goes to its address.
  */
 bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len)
 {
@@ -416,9 +421,19 @@ bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len)
 		return false; /* nobody has answered yet */
 	if (raw_addr_read(addr, len, &a) != 0 || a.raw_ethertype != c->iface->gate.raw_ethertype)
 		return false;
+	if (a.iface_id != c->remote_iface)
+		return false;
 	if (a.raw_ethertype)
 		return memcmp(a.mac, c->peer_mac, sizeof(a.mac)) == 0;
 	return a.ip == c->peer_ip && a.udp_port == c->peer_port;
+}
+
+void raw_ep_check(struct weft_lane_ep *lep)
+{
+	struct raw_conn *c = raw_conn_of(lep);
+
+	if (c->state == RAW_UP && raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
+		raw_count(c->iface, RAW_TX_PING);
 }
 
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)

@@ -259,7 +259,8 @@ static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *
 static bool answers_for(const struct raw_iface *iface, const struct weft_frame_view *v,
 			uint16_t reason)
 {
-	uint16_t since = (uint16_t)((weft_le32(v->hdr->dst_conn) >> 16) - iface->generation_first);
+	uint16_t number =
+		raw_generation_number(&iface->key, (uint16_t)(weft_le32(v->hdr->dst_conn) >> 16));
 
 	if (!(iface->port->flags & WEFT_FRAME_PORT_SHARED))
 		return true;
@@ -268,7 +269,7 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 	case WEFT_RESET_BUSY:
 		return true; /* it has named this iface */
 	case WEFT_RESET_UNKNOWN:
-		return since < iface->generation - iface->generation_first;
+		return number < iface->generation;
 	default:
 		return false;
 	}
@@ -295,7 +296,10 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 	}
 	if (iface->now < iface->next_reset)
 		return;
-	iface->next_reset = iface->now + RAW_RESET_GAP;
+	iface->next_reset =
+		RAW_RESET_GAP +
+		RTE_MAX(iface->next_reset,
+			iface->now - RTE_MIN(iface->now, RAW_RESET_BURST * RAW_RESET_GAP));
 	tmp.path[0].sport = v->dst_port;
 	tmp.path[0].dport = v->src_port;
 	raw_conn_template(&tmp);

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define WEFT_FRAME_MAGIC 0x6657u /**< bytes 'W' 'f' */
-#define WEFT_FRAME_VERSION 1u
+#define WEFT_FRAME_VERSION 2u
 #define WEFT_FRAME_ETHERTYPE 0x88b5u /**< IEEE 802 local experimental, for links without IP */
 
 #define WEFT_ETH_LEN 14u
@@ -46,8 +46,11 @@ enum weft_frame_type {
 	WEFT_FRAME_RESET = 9,     /**< there is no such connection: struct weft_frame_reset */
 	WEFT_FRAME_BYE = 10,      /**< closed in good order; seq = sequences used up in all */
 	WEFT_FRAME_BYE_ACK = 11,  /**< stop repeating BYE */
-	/** place kept for lane failover; dropped as unknown by version 1 */
-	WEFT_FRAME_LANE_DOWN = 12,
+	/** the answer to a HELLO that has no state here yet: struct weft_frame_retry */
+	WEFT_FRAME_HELLO_RETRY = 12,
+	/** is the far end there as well? struct weft_frame_challenge */
+	WEFT_FRAME_CHALLENGE = 13,
+	WEFT_FRAME_CHALLENGE_ACK = 14, /**< it is: struct weft_frame_challenge */
 	WEFT_FRAME_TYPE_END,
 };
 
@@ -56,7 +59,11 @@ enum weft_frame_type {
 #define WEFT_FRAME_F_CRC32C 0x0004u  /**< CRC32C of header .. end of body follows the body */
 /** not the first transmission of this sequence; for readers of captures */
 #define WEFT_FRAME_F_RETX 0x0008u
-#define WEFT_FRAME_F_KNOWN 0x000fu /**< other bits must be 0 in version 1 */
+#define WEFT_FRAME_F_ECN 0x0010u   /**< an ECN block follows header and SACK block */
+#define WEFT_FRAME_F_KNOWN 0x001fu /**< other bits must be 0 in version 2 */
+/** places kept for encryption: frames with them are dropped by version 2 */
+#define WEFT_FRAME_F_SEALED 0x0020u
+#define WEFT_FRAME_F_KEY_PHASE 0x0040u
 
 #define WEFT_FRAME_HOLD_UNIT 64u   /**< ns per unit of ts_hold */
 #define WEFT_FRAME_NO_ECHO 0xffffu /**< ts_hold: ts_echo means nothing */
@@ -80,12 +87,11 @@ struct weft_frame_hdr {
 	uint32_t seq;      /**< DATA: sequence of this frame. Others: the next one to be used */
 	uint32_t ack;      /**< all sequences before this one have arrived and been processed */
 	uint16_t src_conn; /**< index of the sender's connection, so that a RESET finds it */
-	/** low nibble: path of this frame; high nibble: path of the echoed one */
-	uint8_t path;
-	uint8_t epoch;    /**< lane epoch, for failover; 0 in version 1 */
-	uint32_t order;   /**< send order of DATA on this path, retransmissions counted */
-	uint32_t ts;      /**< sender's clock when this was sent, ns modulo 2^32 */
-	uint32_t ts_echo; /**< ts of the newest DATA frame received */
+	uint8_t path;      /**< of this frame */
+	uint8_t echo_path; /**< of the frame that ts_echo is of; 0 without one */
+	uint32_t order;    /**< send order of DATA on this path, retransmissions counted */
+	uint32_t ts;       /**< sender's clock when this was sent, ns modulo 2^32 */
+	uint32_t ts_echo;  /**< ts of the newest DATA frame received */
 	/** how long that one waited here, in WEFT_FRAME_HOLD_UNIT, or NO_ECHO */
 	uint16_t ts_hold;
 } __attribute__((packed));
@@ -104,6 +110,22 @@ struct weft_frame_sack {
 } __attribute__((packed));
 
 #define WEFT_FRAME_SACK_WORDS 16u /**< 1024 sequences */
+
+/**
+ * ECN block: what the sender of this frame has counted of the frames that came to it, path by path.
+ * Entries follow; each path at most once.
+ */
+struct weft_frame_ecn {
+	uint16_t paths; /**< entries, 1 .. WEFT_FRAME_PATHS_MAX */
+	uint16_t reserved;
+} __attribute__((packed));
+
+struct weft_frame_ecn_path {
+	uint8_t path;
+	uint8_t reserved;
+	uint16_t
+		marked; /**< frames with Congestion Experienced since the connection was made, modulo 2^16 */
+} __attribute__((packed));
 
 /** In front of each message of a DATA frame. Messages stand one after the other without padding. */
 struct weft_frame_msg {
@@ -128,7 +150,28 @@ struct weft_frame_hello {
 	uint32_t features;   /**< 0; bits for failover, congestion control, ... */
 	uint16_t udp_port;   /**< that the sender listens on; 0 = the one that this comes from */
 	uint8_t steer;       /**< WEFT_HELLO_* */
-	uint8_t reserved;
+	uint8_t reserved;    /**< 0 */
+	uint64_t
+		secret; /**< sender's, random, of this connection: what CHALLENGE is answered with */
+	uint64_t cookie; /**< HELLO: from HELLO_RETRY, or 0; HELLO_ACK: 0 */
+} __attribute__((packed));
+
+/** Body of HELLO_RETRY: say HELLO again, with this. No state is kept for it. */
+struct weft_frame_retry {
+	uint64_t cookie;
+} __attribute__((packed));
+
+/**
+ * Body of CHALLENGE and its answer. CHALLENGE may go to somebody else than the peer: its header names
+ * the connection, without the token.
+ */
+struct weft_frame_challenge {
+	uint64_t number; /**< random, fresh; echoed */
+	/**
+	 * CHALLENGE: 0. In the answer: keyed hash of number, by both ends' secrets; nobody else can
+	 * compute it
+	 */
+	uint64_t proof;
 } __attribute__((packed));
 
 /** hello.steer: HELLO: to be taken though it came to another queue; HELLO_ACK: it did */
@@ -183,7 +226,11 @@ struct weft_frame_reset {
 static_assert(sizeof(struct weft_frame_hdr) == 42, "lane header");
 static_assert(sizeof(struct weft_frame_sack) == 4, "sack block");
 static_assert(sizeof(struct weft_frame_msg) == 4, "message header");
-static_assert(sizeof(struct weft_frame_hello) == 56, "hello");
+static_assert(sizeof(struct weft_frame_ecn) == 4, "ecn block");
+static_assert(sizeof(struct weft_frame_ecn_path) == 4, "ecn entry");
+static_assert(sizeof(struct weft_frame_hello) == 72, "hello");
+static_assert(sizeof(struct weft_frame_retry) == 8, "retry");
+static_assert(sizeof(struct weft_frame_challenge) == 16, "challenge");
 static_assert(sizeof(struct weft_frame_probe) == 4, "probe");
 static_assert(sizeof(struct weft_frame_ready) == 4, "ready");
 static_assert(sizeof(struct weft_frame_reset) == 12, "reset");

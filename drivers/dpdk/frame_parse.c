@@ -126,7 +126,9 @@ static uint32_t body_min(uint8_t type)
 		[WEFT_FRAME_READY] = sizeof(struct weft_frame_ready),
 		[WEFT_FRAME_DATA] = sizeof(struct weft_frame_msg),
 		[WEFT_FRAME_RESET] = sizeof(struct weft_frame_reset),
-		[WEFT_FRAME_LANE_DOWN] = 0xffff,
+		[WEFT_FRAME_HELLO_RETRY] = sizeof(struct weft_frame_retry),
+		[WEFT_FRAME_CHALLENGE] = sizeof(struct weft_frame_challenge),
+		[WEFT_FRAME_CHALLENGE_ACK] = sizeof(struct weft_frame_challenge),
 	};
 
 	return type < WEFT_FRAME_TYPE_END ? min[type] : 0xffff;
@@ -159,6 +161,23 @@ static enum weft_gate parse_sack(struct weft_frame_view *view)
 	return WEFT_GATE_OK;
 }
 
+/* Nobody reads it yet: it is checked and skipped. */
+static enum weft_gate parse_ecn(struct weft_frame_view *view)
+{
+	const struct weft_frame_ecn *ecn = (const struct weft_frame_ecn *)view->body;
+	uint32_t size, paths;
+
+	if (view->body_len < sizeof(*ecn))
+		return WEFT_GATE_BAD_LENGTH;
+	paths = weft_le16(ecn->paths);
+	size = (uint32_t)(sizeof(*ecn) + paths * sizeof(struct weft_frame_ecn_path));
+	if (paths == 0 || paths > WEFT_FRAME_PATHS_MAX || size > view->body_len)
+		return WEFT_GATE_BAD_LENGTH;
+	view->body += size;
+	view->body_len -= size;
+	return WEFT_GATE_OK;
+}
+
 static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
@@ -186,12 +205,17 @@ static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 		if (g != WEFT_GATE_OK)
 			return g;
 	}
-	if (view->flags & ~WEFT_FRAME_F_KNOWN || hdr->epoch != 0)
+	if (view->flags & ~WEFT_FRAME_F_KNOWN)
 		return WEFT_GATE_BAD_TYPE;
 	view->body = c->p + sizeof(*hdr);
 	view->body_len = length - (uint32_t)sizeof(*hdr);
 	if (view->flags & WEFT_FRAME_F_SACK) {
 		g = parse_sack(view);
+		if (g != WEFT_GATE_OK)
+			return g;
+	}
+	if (view->flags & WEFT_FRAME_F_ECN) {
+		g = parse_ecn(view);
 		if (g != WEFT_GATE_OK)
 			return g;
 	}

@@ -131,7 +131,7 @@ static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, cons
 		memcpy(&word, frame + sizeof(word) * i, sizeof(word));
 		differ |= (word ^ p->want[i]) & p->mask[i];
 	}
-	if (differ | hdr->epoch)
+	if (differ)
 		return false;
 	if (p->ip) {
 		total = weft_get_be16(frame + p->ip + 2);

@@ -66,6 +66,7 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.csum = c->csum,
 		.paths = iface->paths,
 		.udp_port = weft_le16(iface->gate.udp_port),
+		.secret = weft_le64(c->secret),
 	};
 }
 
@@ -93,6 +94,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 {
 	c->remote_id = weft_le32(h->conn);
 	c->remote_token = weft_le32(h->token);
+	c->remote_secret = weft_le64(h->secret);
 	c->remote_worker = weft_le64(h->worker_id);
 	c->remote_iface = weft_le64(h->iface_id);
 	c->peer_rx_frames = weft_le32(h->rx_frames);
@@ -465,7 +467,11 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 	if (size == WEFT_FRAME_PROBE_PATH || size == WEFT_FRAME_PROBE_PATH_ANY) {
 		if (raw_paths_ignored(c, size == WEFT_FRAME_PROBE_PATH_ANY))
 			return;
-		path = v->hdr->path & 15;
+		path = v->hdr->path;
+		if (path >= WEFT_FRAME_PATHS_MAX) {
+			raw_count(c->iface, RAW_DROP_BAD_TYPE);
+			return;
+		}
 	}
 	if (c->state == RAW_HALF_OPEN)
 		c->path[path].dport = v->src_port;

@@ -239,6 +239,7 @@ static const struct weft_lane_ops raw_ops = {
 	.ep_connect = raw_ep_connect,
 	.ep_destroy = raw_ep_destroy,
 	.ep_is_from = raw_ep_is_from,
+	.ep_check = raw_ep_check,
 	.ep_waits_for = raw_ep_waits_for,
 	.ep_flush = raw_ep_flush,
 	.get_address = raw_get_address,
@@ -482,16 +483,10 @@ static int take_neighbours(struct raw_iface *iface, const struct weft_raw_conf *
 static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *open)
 {
 	const struct weft_platform *pf = open->platform;
-	struct {
-		uint64_t id;
-		uint32_t generation;
-	} rnd;
-	int err = pf->random(pf->arg, &rnd, sizeof(rnd));
 
 	iface->platform = pf;
 	iface->worker_id = open->worker_id;
-	iface->iface_id = rnd.id | 1;
-	iface->generation = iface->generation_first = rnd.generation & 0xffff;
+	iface->iface_id = open->iface_id;
 	iface->now = pf->now(pf->arg);
 	/* Far from zero, so that "0 = not set" is never a time. */
 	iface->et = 1000000000ull;
@@ -502,7 +497,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->look_at = iface->port->ops->look != NULL ? iface->lt + RAW_LOOK_DOWN : RAW_NEVER;
 	iface->next_lt = iface->look_at;
 	iface->acks_due = RAW_NEVER;
-	return err;
+	return pf->random(pf->arg, &iface->key, sizeof(iface->key));
 }
 
 int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf *rc,

@@ -140,7 +140,7 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 {
 	uint32_t enough = is_spread(c) ? SMALL_ACKS_SPREAD : SMALL_ACKS;
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
-	uint8_t k = v->hdr->path & 15;
+	uint8_t k = v->hdr->path;
 
 	if (kind == 0 && (int16_t)(weft_le16(p->id) - c->path_id) > 0 &&
 	    ++c->path_small_acks >= enough) {

@@ -37,6 +37,7 @@
 #include "raw_iface.h"
 #include "rtt.h"
 #include "sack.h"
+#include "siphash.h"
 #include "telemetry.h"
 
 #define RAW_BURST 32u
@@ -69,7 +70,9 @@
 #define RAW_TIME_WAIT_NS 2000000000ull
 #define RAW_BYE_GRACE 2000000ull
 #define RAW_ROUND 8u /* frames of which one must not stay unacknowledged for the peer's timeout */
-#define RAW_RESET_GAP 100000ull /* between two RESETs: strangers can't make us loud */
+/* Between two RESETs, and so many at once: strangers can't make us loud, and who was restarted tells all. */
+#define RAW_RESET_GAP 100000ull
+#define RAW_RESET_BURST 32u
 /* tries of a step in which handshake frames that came to another queue are not taken */
 #define RAW_STEER_ROUNDS 12u
 #define RAW_ROOM_MIN 64u /* an open frame with less room than this is full */
@@ -223,6 +226,7 @@ struct raw_conn {
 	bool resolving;                   /* is in that list */
 	uint32_t id, token;               /* ours */
 	uint32_t remote_id, remote_token; /* the peer's */
+	uint64_t secret, remote_secret;   /* in no frame but HELLO and its answer */
 	uint64_t remote_worker, remote_iface;
 	uint32_t peer_ip, hop_ip;
 	uint16_t peer_port;  /* that it listens on */
@@ -347,7 +351,8 @@ struct raw_iface {
 	uint64_t taken_back_max;
 	uint32_t conn_count, half_open, time_wait;
 	uint32_t free_hint;
-	uint32_t generation, generation_first;
+	uint32_t generation;         /* connections made */
+	struct weft_siphash_key key; /* random: of generations and cookies */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
 	struct weft_arp arp;
@@ -421,6 +426,12 @@ static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
 
 void raw_txq_flush(struct raw_iface *iface);
 void raw_txq_drop(struct raw_iface *iface);
+
+/* ---- generation.c: what tells connections of one index apart */
+
+/* Any of 2^16 numbers to another one, each to its own, as the key says; and back. */
+uint16_t raw_generation(const struct weft_siphash_key *key, uint16_t number);
+uint16_t raw_generation_number(const struct weft_siphash_key *key, uint16_t generation);
 
 /* ---- share.c: buffers that connections share */
 
@@ -512,7 +523,8 @@ static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uin
 		}
 	}
 	hdr->ack = weft_le32(c->rx.next);
-	hdr->path = (uint8_t)(path | c->echo_path << 4);
+	hdr->path = path;
+	hdr->echo_path = c->echo_path;
 	hdr->order = weft_le32(c->path[path].order);
 	hdr->ts = weft_le32((uint32_t)c->iface->now);
 	hdr->ts_echo = weft_le32(c->ts_echo);
@@ -669,6 +681,7 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
 int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
 		   struct weft_lane_ep **lep);
 void raw_ep_destroy(struct weft_lane_ep *lep);
+void raw_ep_check(struct weft_lane_ep *lep);
 bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);

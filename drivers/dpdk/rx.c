@@ -129,7 +129,7 @@ static inline void data_input(struct raw_conn *c, const struct weft_frame_view *
 	c->ts_echo = weft_le32(v->hdr->ts);
 	c->ts_at = iface->now;
 	c->ts_valid = arrival_known(c);
-	c->echo_path = v->hdr->path & 15;
+	c->echo_path = v->hdr->path;
 	c->heard = true;
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
 		raw_count(iface,

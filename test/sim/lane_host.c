@@ -162,6 +162,7 @@ static int open_iface(struct lane_host *h, char *why)
 	if (ret)
 		return ret;
 	sim_fill(&h->rng, &open.worker_id, sizeof(open.worker_id));
+	sim_fill(&h->rng, &open.iface_id, sizeof(open.iface_id));
 	ret = weft_raw_iface_open(&h->port->fp, &rc, &open, &h->iface, why, 300);
 	if (ret)
 		h->port->fp.ops->close(&h->port->fp);

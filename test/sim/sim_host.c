@@ -82,7 +82,8 @@ void sim_host_add(struct sim *sim, struct sim_host *host, const char *name,
 	host->clock_ppm = (int64_t)sim_below(&host->rng, 101) - 50;
 	if (n > 0 && ports[0]->params.queue_of)
 		share_clock(host, ports[0]->params.queue_of);
-	host->platform = (struct weft_platform){host_now, host_random, host};
+	host->platform =
+		(struct weft_platform){.now = host_now, .random = host_random, .arg = host};
 	if (name)
 		snprintf(host->name, sizeof(host->name), "%s", name);
 	else

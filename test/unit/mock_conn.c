@@ -171,10 +171,30 @@ bool mock_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 	struct mock_lep *lep = to_lep(base);
 	uint64_t id;
 
-	if (len != 16 || lep->peer == NULL || lep->peer->stranger)
+	if (len != 16 || lep->peer == NULL)
 		return false;
 	memcpy(&id, addr, sizeof(id));
+	if (lep->peer->stranger)
+		return lep->peer->at == 0 || lep->peer->at == id;
 	return iface_of(lep->peer)->id == id;
+}
+
+/* Another iface has the peer's address now, and the peer's is mute: what is asked there does not know us. */
+void mock_ep_check(struct weft_lane_ep *base)
+{
+	struct mock_lep *lep = to_lep(base);
+	struct mock_iface *peer, *f;
+
+	if (lep->peer == NULL || lep->peer->stranger || !iface_of(lep->peer)->muted)
+		return;
+	peer = iface_of(lep->peer);
+	LIST_FOREACH(f, &mock_net.ifaces, entry) {
+		if (f != peer && f->id == peer->id && !f->muted && !lep->down_due) {
+			lep->down_due = true;
+			lep->down_status = -ECONNRESET;
+			snprintf(lep->text, sizeof(lep->text), "the peer was restarted");
+		}
+	}
 }
 
 /* ------------------------------------------------------------------ events */

@@ -183,6 +183,11 @@ struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to)
 	return &lep->base;
 }
 
+void mock_stranger_at(struct weft_lane_ep *base, uint64_t address)
+{
+	to_lep(base)->at = address;
+}
+
 void mock_stranger_send(struct weft_lane_ep *base, uint8_t am_id, const void *data, size_t length)
 {
 	struct mock_lep *lep = to_lep(base);

@@ -201,6 +201,8 @@ void mock_inject(struct weft_lane_ep *lep, uint8_t am_id, const void *data, size
  * mock_stranger_close() closes.
  */
 struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to);
+/** Its connection comes from this address, and an address of its that names another is a lie. */
+void mock_stranger_at(struct weft_lane_ep *base, uint64_t address);
 void mock_stranger_send(struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length);
 void mock_stranger_close(struct weft_lane_ep *lep);
 /** What the stranger received last, and how many messages. */

@@ -37,6 +37,7 @@ struct mock_lep {
 	struct mock_lep *peer; /* other end; NULL = not connected (yet), or gone */
 	bool dead;             /* destroyed: freed at the next progress */
 	bool stranger;
+	uint64_t at; /* stranger: where it is; 0 = wherever it says */
 	/* connecting */
 	uint64_t target;   /* address id; 0 = connected or passive */
 	bool asked;        /* lies in the target's list of connects */
@@ -202,6 +203,7 @@ void mock_free_zombies(struct mock_iface *f);
 void mock_ep_destroy(struct weft_lane_ep *base);
 int mock_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
 bool mock_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len);
+void mock_ep_check(struct weft_lane_ep *base);
 bool mock_run_event(struct mock_iface *f);
 
 /* mock_mem.c */

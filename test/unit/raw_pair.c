@@ -248,10 +248,12 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 		.set_first_seq = true,
 		.first_seq = pp->first_seq,
 	};
+	static uint64_t opened;
 	struct weft_lane_open open = {
 		.resource = "x",
 		.options = "",
 		.worker_id = (uint64_t)i + 1,
+		.iface_id = 0x1face000 + ++opened,
 		.platform = &platform,
 		.conf = conf,
 		.recv = on_recv,

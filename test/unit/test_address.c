@@ -12,6 +12,8 @@ static struct weft_address sample(unsigned int ifaces)
 {
 	struct weft_address a = {.worker_id = 0x0123456789abcdefull,
 				 .features = 1,
+				 .secret = 0xfedcba9876543210ull,
+				 .host_id = 0x1122334455667788ull,
 				 .name = "somebody",
 				 .num_ifaces = ifaces};
 	unsigned int i;

@@ -63,7 +63,7 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	h = (struct weft_frame_hdr *)b.lane;
 	*h = (struct weft_frame_hdr){
 		.magic = weft_le16(WEFT_FRAME_MAGIC),
-		.version = 1,
+		.version = WEFT_FRAME_VERSION,
 		.type = WEFT_FRAME_DATA,
 		.flags = weft_le16(flags),
 		.length = weft_le16((uint16_t)lane_len),
@@ -231,17 +231,20 @@ static void each_wrong_field_is_named(void **state)
 		{38, 0xff, WEFT_GATE_BAD_LENGTH}, /* UDP longer than IP */
 		{38, 0, ANY},                     /* UDP shorter: lane header does not fit */
 		{42, 0, WEFT_GATE_BAD_MAGIC},
-		{44, 2, WEFT_GATE_BAD_VERSION},
+		{44, 1, WEFT_GATE_BAD_VERSION},
+		{44, 3, WEFT_GATE_BAD_VERSION},
 		{45, 0, WEFT_GATE_BAD_TYPE},
-		{45, 12, WEFT_GATE_BAD_TYPE},
+		{45, 15, WEFT_GATE_BAD_TYPE},
 		{45, 200, WEFT_GATE_BAD_TYPE},
-		{46, 0x10, WEFT_GATE_BAD_TYPE}, /* unknown flag */
+		{46, 0x20, WEFT_GATE_BAD_TYPE}, /* sealed: not spoken yet */
+		{46, 0x80, WEFT_GATE_BAD_TYPE}, /* unknown flag */
+		{46, 0x10,
+		 WEFT_GATE_BAD_LENGTH}, /* ECN flag, but a message where the block should be */
 		{47, 0x80, WEFT_GATE_BAD_TYPE},
 		{46, 0x02,
 		 WEFT_GATE_BAD_LENGTH}, /* SACK flag, but a message where the block should be */
 		{48, 41, ANY},          /* shorter than a header */
 		{49, 0xff, WEFT_GATE_BAD_LENGTH}, /* longer than the frame */
-		{69, 1, WEFT_GATE_BAD_TYPE},      /* another epoch */
 		{84, 12, WEFT_GATE_BAD_MESSAGE},  /* message lengths do not tile the body */
 		{85, 0xff, WEFT_GATE_BAD_MESSAGE},
 		{86, 32, WEFT_GATE_BAD_MESSAGE}, /* am_id */

@@ -66,6 +66,8 @@ static void say(struct weft_worker *w, uint32_t lep, const struct weft_records *
 		.src_worker = weft_put64(STRANGER_ID),
 		.dst_worker = weft_put64(w->id),
 		.src_ep = {weft_put32(3), weft_put32(5)},
+		.src_secret = weft_put64(99),
+		.dst_secret = weft_put64(w->secret),
 		.total = weft_put16((uint16_t)r->len),
 	};
 	uint8_t buf[4096];
@@ -186,6 +188,17 @@ static void requests_that_lead_to_no_lane_are_refused(void **state)
 	finish(ctx, w);
 }
 
+/* Its place in memory says nothing: another one may have it by now. */
+static uint32_t end_number(struct weft_lane_ep *lep)
+{
+	uint8_t address[WEFT_LANE_ADDR_MAX];
+	uint32_t number;
+
+	lep->iface->ops->ep_get_address(lep, address);
+	memcpy(&number, address, sizeof(number));
+	return number;
+}
+
 static void a_request_and_its_copies_make_one_endpoint(void **state)
 {
 	struct weft_context *ctx = context();
@@ -193,6 +206,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	struct weft_wire_wireup h;
 	struct weft_records r;
 	struct weft_lane_ep *lep;
+	uint32_t number;
 	unsigned int i;
 
 	(void)state;
@@ -204,6 +218,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	assert_int_equal(w->num_eps, 1);
 	assert_int_equal(mlink_num_leps(), 2);
 	lep = conn_first_ep(w)->lanes[0].lep;
+	number = end_number(lep);
 	/* The same again, and with another address of the lane: the same answer, nothing new. */
 	begin(w, &r, 2);
 	add_lane(&r, 0, 0);
@@ -228,7 +243,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	say(w, 403, &r);
 	assert_int_equal(answer(&h), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
-	assert_ptr_not_equal(conn_first_ep(w)->lanes[0].lep, lep);
+	assert_int_not_equal(end_number(conn_first_ep(w)->lanes[0].lep), number);
 	assert_int_equal(mlink_num_leps(), 2);
 	finish(ctx, w);
 }

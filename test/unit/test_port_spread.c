@@ -119,6 +119,7 @@ static void machine_open(struct machine *m, const char *pmd, unsigned int n, uin
 			.resource = "x",
 			.options = "",
 			.worker_id = dice() | 1,
+			.iface_id = dice() | 1,
 			.platform = &platform,
 			.conf = &conf,
 			.recv = on_recv,

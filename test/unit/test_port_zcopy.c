@@ -240,6 +240,7 @@ static struct weft_lane_iface *open_iface(const char *name, uint64_t id)
 	struct weft_lane_open open = {.resource = name,
 				      .options = "",
 				      .worker_id = id,
+				      .iface_id = id,
 				      .platform = &platform,
 				      .conf = &conf,
 				      .recv = on_recv,

@@ -170,7 +170,26 @@ static void b_is_another_process(void)
 	struct raw_iface *b = (struct raw_iface *)B->iface;
 
 	raw_conn_free(raw_conn_of(B->accepted));
-	b->generation = b->generation_first = b->generation + 0x4000;
+	b->generation = 0;
+	b->key.k0 ^= 1;
+}
+
+static void generations_are_a_permutation_of_numbers(void **state)
+{
+	const struct weft_siphash_key key = {0x0123456789abcdef, 0xfedcba9876543210};
+	static bool seen[65536];
+	unsigned int steps = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < 65536; i++) {
+		uint16_t g = raw_generation(&key, (uint16_t)i);
+
+		assert_int_equal(raw_generation_number(&key, g), i);
+		assert_false(seen[g]);
+		seen[g] = true;
+		steps += (uint16_t)(g - raw_generation(&key, (uint16_t)(i + 1))) == 0xffff;
+	}
+	assert_true(steps < 16); /* the next one is not the next number */
 }
 
 /* Two processes that receive the same frames: what one does not know may be the other's. */
@@ -266,6 +285,7 @@ int main(void)
 		cmocka_unit_test(peer_that_does_not_poll_keeps_its_frame_size),
 		cmocka_unit_test(way_that_becomes_too_narrow_is_said),
 		cmocka_unit_test(restarted_peer_is_known_at_once),
+		cmocka_unit_test(generations_are_a_permutation_of_numbers),
 		cmocka_unit_test(who_shares_a_port_ends_no_others_connections),
 		cmocka_unit_test(hello_to_who_shares_a_port_is_not_refused),
 		cmocka_unit_test(who_shares_a_port_tells_of_its_own_connections),

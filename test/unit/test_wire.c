@@ -16,7 +16,7 @@
 
 #include "msg.h"
 
-#define FOR_VERSION 2
+#define FOR_VERSION 3
 
 static const struct {
 	const char *name;
@@ -33,10 +33,10 @@ static const struct {
 	LAYOUT(put_done, 24),  LAYOUT(am, 8),           LAYOUT(am_rts, 28),
 	LAYOUT(am_frag, 24),   LAYOUT(put, 28),         LAYOUT(get, 44),
 	LAYOUT(amo, 44),       LAYOUT(amo_rep, 16),     LAYOUT(rma_nak, 20),
-	LAYOUT(rma_flush, 12), LAYOUT(rma_flushed, 28), LAYOUT(wireup, 48),
+	LAYOUT(rma_flush, 12), LAYOUT(rma_flushed, 28), LAYOUT(wireup, 64),
 	LAYOUT(record, 4),     LAYOUT(lane, 16),        LAYOUT(boot, 4),
-	LAYOUT(ep_addr, 2),    LAYOUT(model, 8),        LAYOUT(address, 36),
-	LAYOUT(iface, 56),     LAYOUT(ref, 8),
+	LAYOUT(ep_addr, 2),    LAYOUT(model, 8),        LAYOUT(address, 52),
+	LAYOUT(iface, 56),     LAYOUT(ref, 8),          LAYOUT(next_sn, 4),
 #undef LAYOUT
 };
 

@@ -7,84 +7,7 @@
 
 #include <math.h>
 
-#include "conn_util.h"
-
-/* A stranger that is connected to worker w and knows how to speak. */
-struct stranger {
-	struct weft_lane_ep *lep;
-	uint64_t id;
-	uint64_t net_addr;
-};
-
-static struct weft_wire_wireup head(struct stranger *s, struct weft_worker *w,
-				    enum weft_wireup_type type, uint32_t sn)
-{
-	return (struct weft_wire_wireup){
-		.type = (uint8_t)type,
-		.major = WEFT_WIRE_MAJOR,
-		.minor = WEFT_WIRE_MINOR,
-		.conn_sn = weft_put32(sn),
-		.src_worker = weft_put64(s->id),
-		.dst_worker = weft_put64(w->id),
-		.src_ep = {weft_put32(3), weft_put32(5)},
-	};
-}
-
-static void say(struct stranger *s, struct weft_worker *w, struct weft_wire_wireup *h,
-		const struct weft_records *r)
-{
-	uint8_t buf[sizeof(*h) + WEFT_WIREUP_MAX];
-	size_t len = r != NULL ? r->len : 0;
-
-	h->total = weft_put16((uint16_t)len);
-	memcpy(buf, h, sizeof(*h));
-	if (len > 0)
-		memcpy(buf + sizeof(*h), r->buf, len);
-	mock_stranger_send(s->lep, WEFT_WIRE_WIREUP, buf, sizeof(*h) + len);
-	mock_run(3, MS, w, NULL);
-}
-
-/* The records of a good REQ from an id above or below the worker's. */
-static void good_req(struct stranger *s, struct weft_worker *w, struct weft_records *r)
-{
-	struct weft_wire_boot boot = {.src_iface = 2, .dst_iface = 0};
-	struct weft_wire_credit credit = {
-		.bytes = weft_put64(1 << 20), .seq = weft_put32(4096), .small = weft_put32(1000)};
-	struct weft_wire_lane lane = {.max_frag = weft_put32(4096)};
-	struct weft_address a = {.worker_id = s->id, .name = "stranger", .num_ifaces = 1};
-	uint8_t buf[WEFT_ADDRESS_MAX];
-
-	a.ifaces[0] = (struct weft_address_iface){.index = 2,
-						  .driver = "mock",
-						  .device = 7,
-						  .addr_len = 16,
-						  .features = WEFT_LANE_F_TO_IFACE |
-							      WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY,
-						  .bandwidth = 1e9f,
-						  .max_short = 256,
-						  .max_bcopy = 4096};
-	memcpy(a.ifaces[0].addr, &s->net_addr, 8);
-	r->len = 0;
-	weft_records_add(r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
-	weft_records_add(r, WEFT_RECORD_BOOT, &boot, sizeof(boot));
-	weft_records_add(r, WEFT_RECORD_CREDIT, &credit, sizeof(credit));
-	if (s->id < w->id) {
-		lane.lower_iface = 2;
-		weft_records_add(r, WEFT_RECORD_LANES, &lane, sizeof(lane));
-	}
-}
-
-/* Type of the last wire-up message that the stranger got, or 0. */
-static unsigned int answer(struct stranger *s, struct weft_wire_wireup *h)
-{
-	const void *data;
-	uint8_t id;
-
-	if (mock_stranger_last(s->lep, &id, &data) < sizeof(*h) || id != WEFT_WIRE_WIREUP)
-		return 0;
-	memcpy(h, data, sizeof(*h));
-	return h->type;
-}
+#include "stranger.h"
 
 static void fill(uint8_t *p, size_t n, uint32_t *r)
 {
@@ -112,7 +35,7 @@ static void garbage_is_dropped_and_counted(void **state)
 		n = r % sizeof(buf);
 		if (i % 2) {
 			/* A plausible head, so that the records are looked at. */
-			h = head(&s, w, (enum weft_wireup_type)(r >> 8 & 7), 0);
+			h = stranger_head(&s, w, (enum weft_wireup_type)(r >> 8 & 7), 0);
 			h.total = weft_put16((uint16_t)(n > sizeof(h) ? n - sizeof(h) : 0));
 			memcpy(buf, &h, sizeof(h));
 		}
@@ -149,14 +72,14 @@ static void damaged_requests_do_no_harm(void **state)
 		for (i = 0; i < 400; i++) {
 			s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)),
 					      .id = side ? w->id - 1 : w->id + 1};
-			good_req(&s, w, &r);
+			stranger_good_req(&s, w, &r);
 			bad = r;
-			h = head(&s, w, WEFT_WIREUP_REQ, (uint32_t)i);
+			h = stranger_head(&s, w, WEFT_WIREUP_REQ, (uint32_t)i);
 			if (i < r.len)
 				bad.len = i;
 			else
 				bad.buf[i % r.len] ^= (uint8_t)(1u << i % 8);
-			say(&s, w, &h, &bad);
+			stranger_say(&s, w, &h, &bad);
 			mock_stranger_close(s.lep);
 			mock_run(3, MS, w, NULL);
 			assert_int_equal(w->num_eps, 0);
@@ -171,7 +94,7 @@ static void a_good_request_is_answered_and_repeated_ones_change_nothing(void **s
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct weft_wire_wireup h, ans;
+	struct weft_wire_wireup h, ans = {0};
 	struct weft_records r;
 	struct stranger s;
 	unsigned int side;
@@ -180,32 +103,33 @@ static void a_good_request_is_answered_and_repeated_ones_change_nothing(void **s
 	for (side = 0; side < 2; side++) {
 		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)),
 				      .id = side ? w->id - 1 : w->id + 1};
-		good_req(&s, w, &r);
-		h = head(&s, w, WEFT_WIREUP_REQ, 0);
-		say(&s, w, &h, &r);
-		assert_int_equal(answer(&s, &ans), WEFT_WIREUP_REP);
-		say(&s, w, &h, &r);
-		say(&s, w, &h, &r);
-		assert_int_equal(answer(&s, &ans), WEFT_WIREUP_REP);
+		stranger_good_req(&s, w, &r);
+		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
+		stranger_say(&s, w, &h, &r);
+		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+		stranger_say(&s, w, &h, &r);
+		stranger_say(&s, w, &h, &r);
+		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
 		assert_int_equal(w->num_eps, 1);
-		h = head(&s, w, WEFT_WIREUP_ACK, 0);
+		s.remote = weft_get64(ans.src_secret);
+		h = stranger_head(&s, w, WEFT_WIREUP_ACK, 0);
 		h.dst_ep = ans.src_ep;
-		say(&s, w, &h, NULL);
-		say(&s, w, &h, NULL);
+		stranger_say(&s, w, &h, NULL);
+		stranger_say(&s, w, &h, NULL);
 		assert_int_equal(conn_first_ep(w)->state, WEFT_EP_UP);
 		/*
 		 * The number is used: after the end a late copy of the REQ is refused, not accepted
 		 * anew.
 		 */
-		h = head(&s, w, WEFT_WIREUP_CLOSE, 0);
+		h = stranger_head(&s, w, WEFT_WIREUP_CLOSE, 0);
 		h.dst_ep = ans.src_ep;
-		say(&s, w, &h, NULL);
+		stranger_say(&s, w, &h, NULL);
 		assert_int_equal(w->num_eps, 0);
 		mock_stranger_close(s.lep);
 		s.lep = mock_stranger(mock_iface(w, 0));
-		h = head(&s, w, WEFT_WIREUP_REQ, 0);
-		say(&s, w, &h, &r);
-		assert_int_equal(answer(&s, &ans), WEFT_WIREUP_ERROR);
+		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
+		stranger_say(&s, w, &h, &r);
+		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
 		assert_int_equal(weft_get16(ans.status), ESTALE);
 		assert_int_equal(w->num_eps, 0);
 		mock_stranger_close(s.lep);
@@ -220,12 +144,12 @@ static void an_unanswered_rep_is_repeated_and_then_given_up(void **state)
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
 	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
-	struct weft_wire_wireup h = head(&s, w, WEFT_WIREUP_REQ, 0);
+	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
 	struct weft_records r;
 
 	(void)state;
-	good_req(&s, w, &r);
-	say(&s, w, &h, &r);
+	stranger_good_req(&s, w, &r);
+	stranger_say(&s, w, &h, &r);
 	mock_run(4000, MS, w, NULL);
 	assert_in_range(mock_stranger_received(s.lep), 4, 8);
 	mock_run(1100, MS, w, NULL);
@@ -250,10 +174,11 @@ static void unclaimed_endpoints_are_bounded(void **state)
 	for (i = 0; i < 20; i++) {
 		s[i] = (struct stranger){
 			.lep = mock_stranger(mock_iface(w, 0)), .id = 100 + i, .net_addr = 500 + i};
-		good_req(&s[i], w, &r);
-		h = head(&s[i], w, WEFT_WIREUP_REQ, 0);
-		say(&s[i], w, &h, &r);
-		assert_int_equal(answer(&s[i], &ans), i < 10 ? WEFT_WIREUP_REP : WEFT_WIREUP_ERROR);
+		stranger_good_req(&s[i], w, &r);
+		h = stranger_head(&s[i], w, WEFT_WIREUP_REQ, 0);
+		stranger_say(&s[i], w, &h, &r);
+		assert_int_equal(stranger_answer(&s[i], &ans),
+				 i < 10 ? WEFT_WIREUP_REP : WEFT_WIREUP_ERROR);
 		if (i >= 10)
 			assert_int_equal(weft_get16(ans.status), EUSERS);
 	}
@@ -299,10 +224,10 @@ static void records_of_past_peers_are_bounded(void **state)
 	for (i = 0; i < WEFT_MAX_IDLE_PEERS + 200; i++) {
 		s = (struct stranger){
 			.lep = mock_stranger(mock_iface(w, 0)), .id = 1000 + i, .net_addr = 500};
-		good_req(&s, w, &r);
-		h = head(&s, w, WEFT_WIREUP_REQ, 0);
-		say(&s, w, &h, &r);
-		assert_int_equal(answer(&s, &ans), WEFT_WIREUP_REP);
+		stranger_good_req(&s, w, &r);
+		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
+		stranger_say(&s, w, &h, &r);
+		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
 		mock_stranger_close(s.lep);
 		mock_run(2, 0, w, NULL);
 	}
@@ -336,7 +261,7 @@ static void a_build_of_version_1_is_refused_and_refuses(void **state)
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
 	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_ep_params params = {.size = sizeof(params)};
-	struct weft_wire_wireup h = head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	uint8_t buf[WEFT_ADDRESS_MAX];
 	struct weft_address a = {.worker_id = 42}, out;
 	struct weft_records r;
@@ -348,20 +273,20 @@ static void a_build_of_version_1_is_refused_and_refuses(void **state)
 
 	(void)state;
 	/* It asks: the answer has the number by which it knows, too, and says both. */
-	good_req(&s, w, &r);
+	stranger_good_req(&s, w, &r);
 	h.major = 1;
-	say(&s, w, &h, &r);
-	assert_int_equal(answer(&s, &ans), WEFT_WIREUP_ERROR);
-	assert_int_equal(ans.major, 2);
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	assert_int_equal(ans.major, 3);
 	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
 	len = mock_stranger_last(s.lep, &id, &data);
-	assert_non_null(memmem(data, len, "2.0 here, 1.0 there", 19));
+	assert_non_null(memmem(data, len, "3.0 here, 1.0 there", 19));
 	/* Its address is not even tried. */
 	len = weft_address_pack(&a, buf);
 	buf[4] = 1;
 	weft_address_seal(buf, len);
 	assert_int_equal(weft_address_unpack(&out, buf, len, why, sizeof(why)), -EPROTONOSUPPORT);
-	assert_non_null(strstr(why, "version 1.0, this is 2.0"));
+	assert_non_null(strstr(why, "version 1.0, this is 3.0"));
 	params.address = buf;
 	params.address_length = len;
 	assert_int_equal(weft_ep_create(w, &params, &ep), -EPROTONOSUPPORT);
@@ -402,18 +327,18 @@ static void impossible_figures_of_a_lane_are_refused_and_counted(void **state)
 	for (unsigned int i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
 		struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = w->id - 1};
 
-		h = head(&s, w, WEFT_WIREUP_REQ, i);
-		good_req(&s, w, &r);
+		h = stranger_head(&s, w, WEFT_WIREUP_REQ, i);
+		stranger_good_req(&s, w, &r);
 		memcpy(&lane, r.buf + r.len - sizeof(lane), sizeof(lane)); /* the last record */
 		lane.bandwidth = weft_put_single(tries[i].bandwidth);
 		lane.latency = weft_put_single(tries[i].latency);
 		memcpy(r.buf + r.len - sizeof(lane), &lane, sizeof(lane));
-		say(&s, w, &h, &r);
+		stranger_say(&s, w, &h, &r);
 		bad += !tries[i].good;
 		if (conn_counter(w, "wireup.drop.bad") != bad)
 			fail_msg("try %u: %g bytes/s, %g s", i, (double)tries[i].bandwidth,
 				 (double)tries[i].latency);
-		assert_int_equal(answer(&s, &ans), tries[i].good ? WEFT_WIREUP_REP : 0);
+		assert_int_equal(stranger_answer(&s, &ans), tries[i].good ? WEFT_WIREUP_REP : 0);
 		mock_stranger_close(s.lep);
 		mock_run(3, MS, w, NULL);
 	}
@@ -426,16 +351,16 @@ static void another_version_is_refused_with_both_numbers(void **state)
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
 	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
-	struct weft_wire_wireup h = head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	struct mock_err err = {0};
 	struct weft_records r;
 	struct weft_ep *ep;
 
 	(void)state;
-	good_req(&s, w, &r);
+	stranger_good_req(&s, w, &r);
 	h.major = WEFT_WIRE_MAJOR + 1;
-	say(&s, w, &h, &r);
-	assert_int_equal(answer(&s, &ans), WEFT_WIREUP_ERROR);
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
 	mock_stranger_close(s.lep);
 	/* And the one that is refused: its endpoint fails with a sentence. */
@@ -452,7 +377,7 @@ static void another_version_is_refused_with_both_numbers(void **state)
 	mock_run(1, MS, b, NULL);
 	assert_int_equal(err.calls, 1);
 	assert_int_equal(err.status, -EPROTONOSUPPORT);
-	assert_non_null(strstr(err.why, "2.0 here, 3.0 there"));
+	assert_non_null(strstr(err.why, "3.0 here, 4.0 there"));
 	conn_destroy(ctx, w, b);
 }
 
@@ -519,14 +444,14 @@ static void nobody_speaks_for_another_peer(void **state)
 	mine = conn_first_ep(w);
 	assert_int_equal(mine->lanes_up, 3);
 	for (type = WEFT_WIREUP_REP; type <= WEFT_WIREUP_ACK; type++) {
-		h = head(&s, w, (enum weft_wireup_type)type, mine->conn_sn);
+		h = stranger_head(&s, w, (enum weft_wireup_type)type, mine->conn_sn);
 		h.dst_ep = (struct weft_wire_ref){weft_put32(mine->slot),
 						  weft_put32(mine->generation)};
 		h.lane = type == WEFT_WIREUP_ERROR ? 0xff : 1;
 		h.status = weft_put16(EIO);
-		say(&s, w, &h, NULL);
+		stranger_say(&s, w, &h, NULL);
 		h.src_worker = weft_put64(b->id); /* a lie */
-		say(&s, w, &h, NULL);
+		stranger_say(&s, w, &h, NULL);
 	}
 	assert_int_equal(mine->state, WEFT_EP_UP);
 	assert_int_equal(mine->lanes_up, 3);
@@ -548,7 +473,7 @@ static void partial_messages_are_bounded(void **state)
 
 	(void)state;
 	for (i = 0; i < 1000; i++) {
-		h = head(&s, w, WEFT_WIREUP_REQ, i);
+		h = stranger_head(&s, w, WEFT_WIREUP_REQ, i);
 		h.total = weft_put16(8192);
 		h.offset = weft_put16((uint16_t)(i % 8000));
 		memcpy(buf, &h, sizeof(h));

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wire_types.h
+ * What the structures on the wire are made of: little-endian integers at any address, singles and their bounds, and the
+ * version that all of them have.
+ */
+#ifndef WEFT_WIRE_TYPES_H
+#define WEFT_WIRE_TYPES_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <endian.h>
+
+/**
+ * Version of the protocol messages; peers with another major do not connect. When which number goes up:
+ * doc/wire.md, "Versions"; test/unit/test_wire.c knows the layouts of this one.
+ */
+#define WEFT_WIRE_MAJOR 3
+#define WEFT_WIRE_MINOR 0
+
+typedef struct {
+	uint16_t v;
+} __attribute__((packed)) weft_le16;
+typedef struct {
+	uint32_t v;
+} __attribute__((packed)) weft_le32;
+typedef struct {
+	uint64_t v;
+} __attribute__((packed)) weft_le64;
+
+static inline uint16_t weft_get16(weft_le16 x)
+{
+	return le16toh(x.v);
+}
+static inline uint32_t weft_get32(weft_le32 x)
+{
+	return le32toh(x.v);
+}
+static inline uint64_t weft_get64(weft_le64 x)
+{
+	return le64toh(x.v);
+}
+static inline weft_le16 weft_put16(uint16_t x)
+{
+	return (weft_le16){htole16(x)};
+}
+static inline weft_le32 weft_put32(uint32_t x)
+{
+	return (weft_le32){htole32(x)};
+}
+static inline weft_le64 weft_put64(uint64_t x)
+{
+	return (weft_le64){htole64(x)};
+}
+
+/** IEEE 754 singles. */
+static inline float weft_get_single(weft_le32 x)
+{
+	uint32_t bits = weft_get32(x);
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+static inline weft_le32 weft_put_single(float f)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &f, sizeof(bits));
+	return weft_put32(bits);
+}
+
+/*
+ * What figures of interfaces and lanes may be; a message or an address with others is malformed. Ten times
+ * what WEFT_LANES takes, and all that arithmetic with them can bear. A rate of 0 is one that is not known.
+ */
+#define WEFT_WIRE_RATE_MIN 1.0f /**< bytes/s */
+#define WEFT_WIRE_RATE_MAX 1e14f
+#define WEFT_WIRE_LATENCY_MAX 100.0f /**< s */
+#define WEFT_WIRE_OVERHEAD_MAX 10.0f
+#define WEFT_WIRE_REG_COST_MAX 100.0f
+#define WEFT_WIRE_REG_GROWTH_MAX 1e-3f /**< s/byte */
+
+/* Not a number compares as false. */
+static inline bool weft_wire_time_ok(float x, float max)
+{
+	return x >= 0 && x <= max;
+}
+static inline bool weft_wire_rate_ok(float x)
+{
+	return x == 0 || (x >= WEFT_WIRE_RATE_MIN && x <= WEFT_WIRE_RATE_MAX);
+}
+
+#endif /* WEFT_WIRE_TYPES_H */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* Numbers that both ends choose protocols by: how fast the slower CPU copies. */
+
+#include "bcopy_bw.h"
+#include "config.h"
+#include "wireup.h"
+
+static float own_bcopy_bw(const struct weft_ep *ep)
+{
+	const struct weft_context *ctx = ep->worker->ctx;
+
+	return (float)(ctx->conf->bcopy_bw > 0 ? ctx->conf->bcopy_bw
+					       : weft_bcopy_bw(ctx->platform));
+}
+
+void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r)
+{
+	struct weft_wire_model model = {.bcopy_bw = weft_put_single(own_bcopy_bw(ep))};
+
+	weft_records_add(r, WEFT_RECORD_MODEL, &model, sizeof(model));
+}
+
+void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m)
+{
+	float own = own_bcopy_bw(ep);
+
+	/* Nothing copies at less than a megabyte per second: nonsense does not count. */
+	ep->bcopy_bw = (double)(m->bcopy_bw >= 1e6f && m->bcopy_bw < own ? m->bcopy_bw : own);
+}

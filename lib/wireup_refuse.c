@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* How "no", "I have failed" and "I am closing" are said. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "config.h"
+#include "wireup.h"
+
+static void send_error(struct weft_lane_ep *lep, const struct weft_wire_wireup *h,
+		       const struct weft_wire_next_sn *next, const char *text)
+{
+	struct weft_wire_wireup head = *h;
+	struct weft_records r = {.len = 0};
+
+	if (next != NULL)
+		weft_records_add(&r, WEFT_RECORD_NEXT_SN, next, sizeof(*next));
+	if (text != NULL)
+		weft_records_add(&r, WEFT_RECORD_TEXT, text, strnlen(text, 255));
+	/* Best effort: who asked asks again. */
+	weft_wireup_send(lep, &head, r.buf, r.len);
+}
+
+/* Nobody ends the connections that copies of a message make: we do when they have no use. */
+void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lep)
+{
+	if (lep->user == NULL && lep->iface->attr.features & WEFT_LANE_F_CONTROL)
+		weft_lep_destroy(w, lep);
+}
+
+static void refuse(struct weft_worker *w, struct weft_lane_ep *lep,
+		   const struct weft_wire_wireup *req, int status,
+		   const struct weft_wire_next_sn *next, const char *text)
+{
+	struct weft_wire_wireup h = {
+		.type = WEFT_WIREUP_ERROR,
+		.major = WEFT_WIRE_MAJOR,
+		.minor = WEFT_WIRE_MINOR,
+		.lane = WEFT_WIREUP_ALL_LANES,
+		.conn_sn = req->conn_sn,
+		.src_worker = weft_put64(w->id),
+		.dst_worker = req->src_worker,
+		.dst_ep = req->src_ep,
+		.dst_secret = req->src_secret,
+		.status = weft_put16((uint16_t)-status),
+	};
+
+	weft_log_limited(&w->conns->limit_refused, WEFT_LOG_INFO,
+			 "refused a connection over %s: %s", lep->iface->name, text);
+	send_error(lep, &h, next, text);
+	weft_wireup_unwanted(w, lep);
+}
+
+void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
+			const struct weft_wire_wireup *req, int status, const char *text)
+{
+	refuse(w, lep, req, status, NULL, text);
+}
+
+void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lep,
+			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
+			      const char *text)
+{
+	struct weft_wire_next_sn next = {.conn_sn = weft_put32(peer->next_sn)};
+
+	refuse(w, lep, req, -ESTALE, &next, text);
+}
+
+void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)
+{
+	struct weft_wire_wireup h;
+	unsigned int i;
+
+	if (weft_get32(ep->remote.generation) == 0)
+		return;
+	weft_wireup_head(ep, WEFT_WIREUP_ERROR, WEFT_WIREUP_ALL_LANES, &h);
+	h.status = weft_put16((uint16_t)(status < 0 && status > -4096 ? -status : EIO));
+	for (i = 0; i < ep->num_lanes; i++) {
+		if (ep->lanes[i].up && ep->lanes[i].lep->up) {
+			send_error(ep->lanes[i].lep, &h, NULL, text);
+			return;
+		}
+	}
+	if (ep->wireup != NULL && ep->wireup->control && ep->wireup->boot != NULL)
+		send_error(ep->wireup->boot, &h, NULL, text);
+}
+
+int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type)
+{
+	struct weft_wire_wireup h;
+
+	weft_wireup_head(ep, type, 0, &h);
+	return weft_wireup_send(ep->lanes[0].lep, &h, NULL, 0);
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Who is believed (doc/wire.md): what a peer claims in wire-up messages counts only as far as it has shown it.
+ */
+
+#include "stranger.h"
+
+static struct weft_context *context(void)
+{
+	return mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+}
+
+static void unpack(struct weft_worker *w, struct weft_address *a)
+{
+	void *address;
+	size_t length;
+
+	assert_int_equal(weft_worker_get_address(w, &address, &length), 0);
+	assert_int_equal(weft_address_unpack(a, address, length, NULL, 0), 0);
+	weft_worker_release_address(w, address);
+}
+
+static void siphash_is_the_known_one(void **state)
+{
+	const struct weft_siphash_key key = {0x0706050403020100ull, 0x0f0e0d0c0b0a0908ull};
+	struct weft_siphash s;
+	uint8_t in[15];
+	size_t cut;
+
+	(void)state;
+	for (uint8_t i = 0; i < sizeof(in); i++)
+		in[i] = i;
+	/* From the paper's appendix. */
+	assert_true(weft_siphash(&key, in, sizeof(in)) == 0xa129ca6149be45e5ull);
+	for (cut = 0; cut <= sizeof(in); cut++) {
+		weft_siphash_init(&s, &key);
+		weft_siphash_add(&s, in, cut);
+		weft_siphash_add(&s, in + cut, sizeof(in) - cut);
+		assert_true(weft_siphash_end(&s) == 0xa129ca6149be45e5ull);
+	}
+}
+
+static void who_has_no_address_is_refused(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans = {0};
+	struct weft_records r;
+
+	(void)state;
+	stranger_good_req(&s, w, &r);
+	h.dst_secret = weft_put64(w->secret ^ 1);
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	assert_int_equal(weft_get16(ans.status), EACCES);
+	assert_int_equal(w->num_eps, 0);
+	assert_int_equal(conn_counter(w, "wireup.denied"), 1);
+	h.dst_secret = weft_put64(w->secret);
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+	mock_stranger_close(s.lep);
+	mock_run(3, MS, w, NULL);
+	conn_destroy(ctx, w, NULL);
+}
+
+static void who_is_not_where_he_says_is_refused(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42, .net_addr = 501};
+	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans = {0};
+	struct weft_records r;
+
+	(void)state;
+	mock_stranger_at(s.lep, 500);
+	stranger_good_req(&s, w, &r);
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	assert_int_equal(weft_get16(ans.status), EACCES);
+	assert_int_equal(w->num_eps, 0);
+	s.net_addr = 500;
+	stranger_good_req(&s, w, &r);
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+	mock_stranger_close(s.lep);
+	mock_run(3, MS, w, NULL);
+	conn_destroy(ctx, w, NULL);
+}
+
+/* Connects to w and says that it is b, of which it has the address, from an interface of its own. */
+static struct stranger impersonate(struct weft_worker *w, struct weft_worker *b, uint32_t sn,
+				   unsigned int how)
+{
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = b->id, .net_addr = 500};
+	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, sn), ans = {0};
+	struct weft_records r;
+	struct weft_address a;
+	unsigned int from = 5;
+
+	mock_stranger_at(s.lep, 500);
+	unpack(b, &a);
+	if (how == 0) { /* beside b's interfaces */
+		a.ifaces[a.num_ifaces++] = stranger_iface(&s, from);
+	} else if (how == 1) { /* instead of b's */
+		a.ifaces[0] = stranger_iface(&s, from);
+	} else { /* b's, and the device is another's */
+		from = a.ifaces[0].index;
+		memcpy(a.ifaces[0].addr, &s.net_addr, 8);
+	}
+	stranger_req(&a, from, w, &r);
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+	s.remote = weft_get64(ans.src_secret);
+	h = stranger_head(&s, w, WEFT_WIREUP_ACK, sn);
+	h.dst_ep = ans.src_ep;
+	stranger_say(&s, w, &h, NULL);
+	return s;
+}
+
+static void a_message_for_a_worker_does_not_go_to_who_claims_to_be_it(void **state)
+{
+	unsigned int how;
+
+	(void)state;
+	for (how = 0; how < 3; how++) {
+		struct weft_context *ctx = context();
+		struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+		struct stranger s = impersonate(w, b, 0, how);
+		struct mock_err err = {0};
+		struct weft_ep *ep;
+
+		assert_int_equal(conn_counter(w, "ep.unclaimed"), 1);
+		ep = conn_create(w, b, &err);
+		mock_run(50, MS, w, b, NULL);
+		assert_int_equal(err.calls, 0);
+		assert_int_equal(ep->state, WEFT_EP_UP);
+		assert_int_equal(conn_counter(w, "ep.unclaimed"), 1);
+		conn_message(ep, b, 1000, 1);
+		mock_stranger_close(s.lep);
+		mock_run(3, MS, w, b, NULL);
+		conn_destroy(ctx, w, b);
+	}
+}
+
+static void a_forged_number_keeps_nobody_away(void **state)
+{
+	unsigned int how;
+
+	(void)state;
+	for (how = 0; how < 3; how++) {
+		struct weft_context *ctx = context();
+		struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+		struct stranger s = impersonate(w, b, 0x7ffffff0u, how);
+		struct mock_err err = {0};
+		struct weft_ep *ep = conn_create(b, w, &err);
+
+		mock_run(50, MS, w, b, NULL);
+		assert_int_equal(err.calls, 0);
+		assert_int_equal(ep->state, WEFT_EP_UP);
+		assert_int_equal(ep->conn_sn, 0);
+		conn_message(ep, w, 1000, 1);
+		mock_stranger_close(s.lep);
+		mock_run(3, MS, w, b, NULL);
+		conn_destroy(ctx, w, b);
+	}
+}
+
+/* Used up at the peer, for whatever reason: the next try has a number that is free. */
+static void numbers_jump_to_what_is_free(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	struct mock_err err = {0};
+	struct weft_address a;
+	struct weft_ep *ep;
+
+	(void)state;
+	unpack(b, &a);
+	weft_peer_sn_use(weft_peer_get(w->conns, b->id, weft_address_identity(&a, &w->hash_key)),
+			 100000);
+	ep = conn_create(b, w, &err);
+	mock_run(20, MS, w, b, NULL);
+	assert_int_equal(err.calls, 0);
+	assert_int_equal(ep->state, WEFT_EP_UP);
+	assert_int_equal(ep->conn_sn, 100001);
+	conn_message(ep, w, 1000, 1);
+	conn_destroy(ctx, w, b);
+}
+
+/* A peer that finds every number used up is not asked at the rate of its answers. */
+static void new_numbers_are_asked_for_with_pauses(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	struct mock_err err = {0};
+	struct weft_ep *ep = conn_create(b, w, &err);
+	struct weft_wire_wireup h;
+	unsigned int i, first;
+
+	(void)state;
+	mock_run(1, MS, b, w, NULL);
+	mock_run(2, MS, b, NULL);
+	assert_int_equal(ep->wireup->step, WEFT_STEP_ASKED);
+	first = mock_num_messages();
+	/* w does not get to answer: what comes is made up. 2 s of it. */
+	for (i = 0; i < 2000; i++) {
+		h = (struct weft_wire_wireup){
+			.type = WEFT_WIREUP_ERROR,
+			.major = WEFT_WIRE_MAJOR,
+			.lane = WEFT_WIREUP_ALL_LANES,
+			.conn_sn = weft_put32(ep->conn_sn),
+			.src_worker = weft_put64(w->id),
+			.dst_worker = weft_put64(b->id),
+			.dst_ep = {weft_put32(ep->slot), weft_put32(ep->generation)},
+			.status = weft_put16(ESTALE),
+			.dst_secret = weft_put64(ep->secret),
+		};
+		mock_inject(ep->wireup->boot, WEFT_WIRE_WIREUP, &h, sizeof(h));
+		mock_run(1, MS, b, NULL);
+	}
+	assert_int_equal(err.calls, 0);
+	assert_in_range(mock_num_messages() - first, 2, 6);
+	conn_destroy(ctx, w, b);
+}
+
+static enum mock_verdict hold_attach(const struct mock_msg_view *msg, void *arg)
+{
+	return msg->from != NULL && msg->am_id == WEFT_WIRE_WIREUP &&
+			       ((const uint8_t *)msg->data)[0] == WEFT_WIREUP_ATTACH && *(bool *)arg
+		       ? MOCK_LATER
+		       : MOCK_DELIVER;
+}
+
+/* A stranger that guesses every small number of an endpoint offers its connection as the endpoint's lane. */
+static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"),
+			   *b = mock_worker(ctx, "mock:0;mock:1");
+	struct weft_wire_wireup h, ans = {0};
+	struct weft_ep *ep, *mine;
+	struct stranger s;
+	bool late = true;
+	unsigned int i;
+
+	(void)state;
+	conn_order(&b, &w);
+	mock_set_filter(hold_attach, &late);
+	ep = mock_connect(b, w);
+	mock_run(100, MS, w, b, NULL);
+	mine = conn_first_ep(w);
+	assert_int_equal(mine->state, WEFT_EP_UP);
+	assert_int_equal(mine->wireup->attach[1], WEFT_ATTACH_AWAIT);
+	for (i = 0; i < 4; i++) {
+		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 1)),
+				      .id = b->id,
+				      .secret = i & 1 ? ep->secret : ep->secret ^ 4,
+				      .remote = i & 2 ? mine->secret : mine->secret ^ 4};
+		mock_stranger_at(s.lep, 500);
+		h = stranger_head(&s, w, WEFT_WIREUP_ATTACH, mine->conn_sn);
+		h.src_ep = mine->remote;
+		h.dst_ep = (struct weft_wire_ref){weft_put32(mine->slot),
+						  weft_put32(mine->generation)};
+		h.lane = 1;
+		stranger_say(&s, w, &h, NULL);
+		assert_int_equal(mine->lanes_up, 1);
+		assert_int_not_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ATTACHED);
+		mock_stranger_close(s.lep);
+		mock_run(2, MS, w, NULL);
+	}
+	assert_true(conn_counter(w, "wireup.drop.stale") >= 4);
+	late = false;
+	mock_run(3000, MS, w, b, NULL);
+	assert_int_equal(mine->lanes_up & 2, 2);
+	conn_message(ep, w, 100000, 1);
+	conn_destroy(ctx, w, b);
+}
+
+static void an_interfaces_id_follows_from_the_address(void **state)
+{
+	(void)state;
+	assert_true(weft_iface_id(1, 2, 3) == weft_iface_id(1, 2, 3));
+	assert_true(weft_iface_id(1, 2, 3) != weft_iface_id(1, 2, 4));
+	assert_true(weft_iface_id(1, 2, 3) != weft_iface_id(1, 3, 3));
+	assert_true(weft_iface_id(1, 2, 3) != weft_iface_id(2, 2, 3));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(siphash_is_the_known_one),
+		cmocka_unit_test(an_interfaces_id_follows_from_the_address),
+		CONN_TEST(who_has_no_address_is_refused),
+		CONN_TEST(who_is_not_where_he_says_is_refused),
+		CONN_TEST(a_message_for_a_worker_does_not_go_to_who_claims_to_be_it),
+		CONN_TEST(a_forged_number_keeps_nobody_away),
+		CONN_TEST(numbers_jump_to_what_is_free),
+		CONN_TEST(new_numbers_are_asked_for_with_pauses),
+		CONN_TEST(a_lane_is_attached_only_with_both_secrets_and_from_its_interface),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests_name("identity", tests, NULL, NULL);
+}
