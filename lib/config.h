@@ -65,6 +65,7 @@ struct weft_conf {
 	/** WEFT_MULTI_EAGER_LIMIT: largest multi-eager message; 0 = no multi-eager */
 	size_t multi_eager_limit;
 	/** WEFT_MAX_EAGER_LANES: lanes that one eager message may use, >= 1 */
+	unsigned int min_lanes;
 	unsigned int max_eager_lanes;
 	/** WEFT_MAX_RNDV_LANES: lanes that one rendezvous message may use, >= 1 */
 	unsigned int max_rndv_lanes;

@@ -18,6 +18,13 @@ const struct weft_option weft_options[] = {
 			"'*' those are used that can be.",
 	},
 	{
+		"MIN_LANES", WEFT_OPT_UINT, FIELD(min_lanes), .def = "1", .unit = "number",
+		.min = 1, .max = 16,
+		.help = "A worker with fewer lanes to others is not made, and an endpoint that "
+			"both ends have agreed on with fewer fails, with a sentence that says "
+			"which are missing and why. Else that is a line of the log.",
+	},
+	{
 		"EAL_ARGS", WEFT_OPT_STRING, FIELD(lane.eal_args), .def = "", .unit = "arguments",
 		.help = "Arguments for DPDK's EAL when the program does not initialise it itself, "
 			"separated by spaces.",

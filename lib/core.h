@@ -134,6 +134,7 @@ struct weft_iface_link {
 	double up_after;  /* s from opening to the first link; 0 = it was there */
 	uint64_t look_at; /* when to look whether it has come; UINT64_MAX = not */
 	struct weft_log_limit limit;
+	bool unused_told, smaller_told; /* of its lanes: see rails.c */
 };
 
 struct weft_worker {
@@ -158,6 +159,7 @@ struct weft_worker {
 	uint32_t next_generation;
 	bool destroying; /* only teardown goes on: nothing is delivered or accepted */
 	struct weft_iface_link links[WEFT_MAX_IFACES]; /* of ifaces[] */
+	char missing[384]; /* interfaces that could not be opened, and why */
 	struct weft_conns *conns;
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);

@@ -9,6 +9,7 @@
 
 #include "core.h"
 #include "log.h"
+#include "rails.h"
 
 static struct weft_iface_link *link_of(struct weft_worker *w, const struct weft_lane_iface *iface)
 {
@@ -118,6 +119,7 @@ static void came_up(struct weft_worker *w, struct weft_iface_link *l,
 	l->told = false;
 	l->look_at = UINT64_MAX;
 	tell(w, l, iface, level, text);
+	weft_rails_changed(w, iface);
 }
 
 static void went_down(struct weft_worker *w, struct weft_iface_link *l,
@@ -153,6 +155,7 @@ void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_i
 	case WEFT_LANE_IFACE_EV_SPEED:
 		snprintf(line, sizeof(line), "link speed is now %.60s", text);
 		tell(w, l, iface, level_of(iface), line);
+		weft_rails_changed(w, iface);
 		break;
 	case WEFT_LANE_IFACE_EV_ENDED:
 		l->ended = true;

@@ -155,6 +155,7 @@ struct weft_lane_attr {
 	 * stated by the driver
 	 */
 	const char *bandwidth_from, *latency_from, *overhead_from;
+	bool bandwidth_known; /**< by a link or by the user: no guess, and not what a CPU copies */
 };
 
 /** What a lane ep has found out about the way to its peer, so far. */

@@ -87,6 +87,7 @@ void weft_lane_numbers_apply(const struct weft_lane_numbers *n, struct weft_lane
 {
 	if (n->given & 1u << 0) {
 		attr->bandwidth = n->bandwidth;
+		attr->bandwidth_known = true;
 		attr->features |= WEFT_LANE_F_BW_SET;
 		attr->bandwidth_from = configured;
 	}

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "rails.h"
 #include "wireup.h"
 
 #define RETRY_FIRST_NS 200000000ull
@@ -105,7 +106,13 @@ void weft_wireup_settle(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 
 	if (wu != NULL && wu->step == WEFT_STEP_JOINED && wu->map_final && wu->msg_type == 0 &&
-	    weft_lanes_settled(ep)) {
+	    weft_lanes_settled(ep) && !wu->too_few) {
+		if (!weft_rails_settled(ep)) {
+			/* From the timer: who called us may be in the middle of a message. */
+			wu->too_few = true;
+			weft_ep_timer_at(ep, 0);
+			return;
+		}
 		wireup_free(ep);
 		weft_msg_ep_settled(ep);
 	}
@@ -587,6 +594,10 @@ void weft_wireup_timer(struct weft_ep *ep)
 
 	if (wu == NULL)
 		return;
+	if (wu->too_few) {
+		weft_rails_fail(ep);
+		return;
+	}
 	if (wu->step != WEFT_STEP_JOINED) {
 		if (now >= wu->deadline) {
 			timed_out(ep);

@@ -205,6 +205,7 @@ struct weft_wireup {
 	bool authority; /* our id is the lower one: the lane map is ours */
 	bool map_final; /* both ends have agreed on the map */
 	bool granted;   /* credit_out is set */
+	bool too_few;   /* lanes, for WEFT_MIN_LANES: is about to fail */
 	/*
 	 * The boot connection is a channel that loses and doubles: it carries the exchange only,
 	 * and lane 0 is a connection of its own.

@@ -13,6 +13,7 @@
 #include "lanes_spec.h"
 #include "log.h"
 #include "mem.h"
+#include "rails.h"
 #include "regcache.h"
 #include "self_lane.h"
 #include "wireup.h"
@@ -53,6 +54,17 @@ static bool is_open(const struct weft_worker *w, const struct weft_lane_driver *
 	return false;
 }
 
+static void left_out(struct weft_worker *w, const struct weft_lane_driver *driver,
+		     const char *resource, const char *why, enum weft_log_level level,
+		     const char *what)
+{
+	char name[96];
+
+	snprintf(name, sizeof(name), "%s:%.64s", driver->name, resource);
+	weft_log(level, "%s %s: %s", name, what, why);
+	weft_rails_missing(w, name, why);
+}
+
 static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driver,
 		      const char *resource, const char *options,
 		      const struct weft_lane_numbers *numbers, enum weft_log_level level)
@@ -84,8 +96,8 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 	}
 	rc = driver->open(&params, &iface, why, sizeof(why));
 	if (rc < 0) {
-		weft_log(level, "%s:%s cannot be opened: %s", driver->name, resource,
-			 why[0] != '\0' ? why : weft_strerror(rc));
+		left_out(w, driver, resource, why[0] != '\0' ? why : weft_strerror(rc), level,
+			 "cannot be opened");
 		return rc;
 	}
 	if (numbers != NULL)
@@ -112,7 +124,7 @@ static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 		if (is_open(w, item->driver, r->name))
 			continue;
 		if (r->why[0] != '\0')
-			weft_warn("%s:%s is left out: %s", item->driver->name, r->name, r->why);
+			left_out(w, item->driver, r->name, r->why, WEFT_LOG_WARN, "is left out");
 		else
 			open_iface(w, item->driver, r->name, item->options, &item->numbers,
 				   WEFT_LOG_WARN);
@@ -207,6 +219,9 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 			lanes);
 		return -ENODEV;
 	}
+	rc = weft_rails_opened(w);
+	if (rc < 0)
+		return rc;
 	tell_of_capture(w);
 	if (w->num_ifaces == WEFT_MAX_IFACES) {
 		weft_warn("%s is left out: one place is for the loopback",

@@ -350,6 +350,7 @@ void raw_fill_numbers(struct raw_iface *iface)
 		       : iface->copy_bw > 0 ? iface->copy_bw
 					    : 10e9;
 	a->bandwidth *= (double)a->max_bcopy / iface->frame_size;
+	a->bandwidth_known = port->bandwidth > 0 && !guess;
 	if (port->bandwidth > 0)
 		a->bandwidth_from = guess ? "a guess until measured" : "link speed";
 	else

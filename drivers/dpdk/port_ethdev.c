@@ -13,6 +13,7 @@
 
 #include <rte_cycles.h>
 #include <rte_dev.h>
+#include <rte_devargs.h>
 #include <rte_log.h>
 #include <rte_malloc.h>
 
@@ -71,6 +72,29 @@ static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
 		 rdma, rdma, id);
 }
 
+/* Devices that the EAL was given and that are no ports, since their PMD has refused them. It goes on without. */
+static int missing(struct weft_lane_resource *r, int n)
+{
+	struct rte_devargs *da;
+	uint16_t id;
+
+	RTE_EAL_DEVARGS_FOREACH("vdev", da)
+	{
+		if (n == RTE_MAX_ETHPORTS ||
+		    (strncmp(da->name, "net_", 4) && strncmp(da->name, "eth_", 4)) ||
+		    !rte_eth_dev_get_port_by_name(da->name, &id))
+			continue;
+		snprintf(r[n].name, sizeof(r[n].name), "%.63s", da->name);
+		snprintf(r[n].device, sizeof(r[n].device), "%.63s", da->name);
+		snprintf(
+			r[n].why, sizeof(r[n].why),
+			"--vdev=%.64s made no port: look at its arguments, and at DPDK's lines above",
+			da->name);
+		n++;
+	}
+	return n;
+}
+
 int weft_port_ethdev_list(struct weft_lane_resource **list)
 {
 	struct weft_lane_resource *r;
@@ -94,6 +118,7 @@ int weft_port_ethdev_list(struct weft_lane_resource **list)
 		n++;
 	}
 	pthread_mutex_unlock(&ports_lock);
+	n = missing(r, n);
 	if (n == 0) {
 		free(r);
 		return 0;
@@ -498,20 +523,15 @@ void weft_port_close(struct weft_frame_port *fp)
 void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
 {
 	struct weft_port_dev *d = weft_port_of(fp)->dev;
-	char ifname[IF_NAMESIZE] = "?";
+	char cause[128];
 
 	snprintf(buf, size, "%s", "");
 	if (fp->ops->link_up(fp))
 		return;
-	if (d->limits.kernel_link && !if_indextoname(d->limits.if_index, ifname))
-		snprintf(buf, size, "port %u (%s) has no link: its kernel interface is gone",
-			 d->port_id, d->name);
-	else if (d->limits.kernel_link)
-		snprintf(buf, size,
-			 "port %u (%s) has no link: bring its kernel interface and the one at the "
-			 "other end up (ip link set dev %s up)",
-			 d->port_id, d->name, ifname);
-	else if (d->limits.memif && !d->memif.name.server)
+	if (d->limits.kernel_link) {
+		weft_kernel_link_why(d->limits.if_index, cause, sizeof(cause));
+		snprintf(buf, size, "port %u (%s) has no link: %s", d->port_id, d->name, cause);
+	} else if (d->limits.memif && !d->memif.name.server)
 		snprintf(buf, size,
 			 "port %u (%s) has no link: its memif server is not there; start the other "
 			 "side, and see that socket=, id= and secret= are the same",

@@ -210,6 +210,17 @@ static enum weft_frame_port_what ended(const struct weft_port_dev *d, uint32_t l
 	return WEFT_FRAME_PORT_ENDED;
 }
 
+/* Which side is it? */
+static void link_cause(const struct weft_port_dev *d, char *buf, size_t size)
+{
+	if (d->limits.kernel_link)
+		weft_kernel_link_why(d->limits.if_index, buf, size);
+	else if (d->limits.memif)
+		snprintf(buf, size, "the other process has closed it, or ended");
+	else if (d->limits.link == WEFT_LANE_LINK_NIC)
+		snprintf(buf, size, "the cable, the switch, or the other end of it");
+}
+
 enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 					 struct weft_frame_port_event *ev)
 {
@@ -227,6 +238,7 @@ enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 	up = fp->ops->link_up(fp);
 	if (!up && p->link_up) {
 		p->link_up = false;
+		link_cause(d, ev->text, sizeof(ev->text));
 		return WEFT_FRAME_PORT_LINK_DOWN;
 	}
 	if (!up)

@@ -49,6 +49,24 @@ bool weft_kernel_link_up(unsigned int if_index)
 	return (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 }
 
+void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size)
+{
+	char name[IF_NAMESIZE] = "?";
+	struct ifreq ifr;
+
+	if (!if_indextoname(if_index, name) || interface_ioctl(if_index, SIOCGIFFLAGS, &ifr))
+		snprintf(buf, size, "its kernel interface is gone");
+	else if (!(ifr.ifr_flags & IFF_UP))
+		snprintf(buf, size,
+			 "on this side: its kernel interface %s is down (ip link set dev %s up)",
+			 name, name);
+	else
+		snprintf(buf, size,
+			 "on the other side, or between: its kernel interface %s is up, but has no "
+			 "carrier",
+			 name);
+}
+
 uint32_t weft_kernel_mtu(unsigned int if_index)
 {
 	struct ifreq ifr;

@@ -199,6 +199,8 @@ void weft_port_vlan_remove(struct weft_port *p);
 
 /** Is the kernel interface up and running? */
 bool weft_kernel_link_up(unsigned int if_index);
+/** Why it has no link: which side it is that is down. */
+void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size);
 /** Its MTU; 0 = there is none. */
 uint32_t weft_kernel_mtu(unsigned int if_index);
 /**

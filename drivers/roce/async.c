@@ -206,6 +206,7 @@ static void port_changed(struct roce_iface *r, enum ibv_event_type type)
 		snprintf(speed, sizeof(speed), "%.3g Gb/s", rate * 8e-9);
 		if (!(r->base.attr.features & WEFT_LANE_F_BW_SET))
 			r->base.attr.bandwidth = rate;
+		r->base.attr.bandwidth_known = true;
 	}
 	tell(r, WEFT_LANE_IFACE_EV_LINK_UP, speed);
 }

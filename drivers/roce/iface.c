@@ -300,6 +300,7 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 			    WEFT_LANE_F_ZCOPY_REG | WEFT_LANE_F_TO_EP | WEFT_LANE_F_GET |
 			    WEFT_LANE_F_PUT,
 		.bandwidth = roce_port_rate(port),
+		.bandwidth_known = roce_port_rate(port) > 0,
 		.latency = soft ? 20e-6 : 1.2e-6,
 		.send_overhead = soft ? 2e-6 : 60e-9,
 		.recv_overhead = soft ? 1e-6 : 60e-9,

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rails that are not what their sisters are: said in the log of every application, since all works
+ * without them, only slower. Of a worker's interfaces: missing, slower, of a smaller MTU, when they
+ * are opened and when a link changes. Of an endpoint's lanes: missing, or taking smaller messages,
+ * when all that both ends have agreed on have come or were left out. WEFT_MIN_LANES makes it an
+ * error that there are fewer.
+ *
+ * Rails are sisters when one driver has them and they are of one kind: a port in memory beside a NIC
+ * is nobody's mistake.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config.h"
+#include "rails.h"
+#include "wireup.h"
+
+/* A link that is slower by less than this is as fast. */
+#define SLOWER 0.9
+
+static bool is_rail(const struct weft_lane_iface *iface)
+{
+	return !(iface->attr.features & (WEFT_LANE_F_LOOPBACK | WEFT_LANE_F_CONTROL));
+}
+
+__attribute__((format(printf, 3, 4))) static void add(char *buf, size_t size, const char *fmt, ...)
+{
+	size_t at = strlen(buf);
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(buf + at, size - at, fmt, ap);
+	va_end(ap);
+}
+
+/* ------------------------------------------------------------------ interfaces */
+
+static bool are_sisters(const struct weft_lane_iface *a, const struct weft_lane_iface *b)
+{
+	return a->driver == b->driver && a->attr.link == b->attr.link && is_rail(a) && is_rail(b);
+}
+
+static bool is_slower(const struct weft_lane_iface *a, const struct weft_lane_iface *b)
+{
+	return a->attr.bandwidth_known && b->attr.bandwidth_known &&
+	       a->attr.bandwidth < SLOWER * b->attr.bandwidth;
+}
+
+/* The sister that shows best what is wrong with iface @p i: the fastest, or the one with the largest frames. */
+static const struct weft_lane_iface *best_sister(const struct weft_worker *w, unsigned int i,
+						 bool by_frame)
+{
+	const struct weft_lane_iface *best = w->ifaces[i], *other;
+	unsigned int k;
+
+	for (k = 0; k < w->num_ifaces; k++) {
+		other = w->ifaces[k];
+		if (are_sisters(best, other) &&
+		    (by_frame ? best->attr.frame_size < other->attr.frame_size
+			      : is_slower(best, other)))
+			best = other;
+	}
+	return best;
+}
+
+static void compare_speed(struct weft_worker *w, unsigned int i)
+{
+	const struct weft_lane_iface *iface = w->ifaces[i], *best = best_sister(w, i, false);
+
+	if (best != iface)
+		weft_log_worker(w, WEFT_LOG_WARN,
+				"%s (%s) is slower than %s (%s): %.3g Gb/s and %.3g Gb/s; large "
+				"messages are shared out like that",
+				iface->name, iface->attr.device, best->name, best->attr.device,
+				iface->attr.bandwidth * 8e-9, best->attr.bandwidth * 8e-9);
+}
+
+static void compare_frames(struct weft_worker *w, unsigned int i)
+{
+	const struct weft_lane_iface *iface = w->ifaces[i], *best = best_sister(w, i, true);
+
+	if (best != iface)
+		weft_log_worker(w, WEFT_LOG_WARN,
+				"%s (%s) has frames of %zu bytes, %s (%s) of %zu: is its MTU set?",
+				iface->name, iface->attr.device, iface->attr.frame_size, best->name,
+				best->attr.device, best->attr.frame_size);
+}
+
+void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->num_ifaces; i++)
+		if (w->ifaces[i] == iface && weft_log_allowed(&w->links[i].limit))
+			compare_speed(w, i);
+}
+
+void weft_rails_missing(struct weft_worker *w, const char *name, const char *why)
+{
+	add(w->missing, sizeof(w->missing), "%s%s: %s", w->missing[0] != '\0' ? "; " : "", name,
+	    why);
+}
+
+int weft_rails_opened(struct weft_worker *w)
+{
+	unsigned int i, n = 0, least = w->ctx->conf->min_lanes;
+
+	for (i = 0; i < w->num_ifaces; i++)
+		n += is_rail(w->ifaces[i]);
+	for (i = 0; i < w->num_ifaces; i++) {
+		compare_speed(w, i);
+		compare_frames(w, i);
+	}
+	/* Without any it is for messages to itself. */
+	if (n == 0 || n >= least)
+		return 0;
+	weft_error("this worker has %u lane%s, WEFT_MIN_LANES wants %u%s%s", n, n == 1 ? "" : "s",
+		   least, w->missing[0] != '\0' ? "; " : ": no other port or device was found",
+		   w->missing);
+	return -ENODEV;
+}
+
+/* ------------------------------------------------------------------ lanes */
+
+/* Why no lane goes over the local interface at position @p l. */
+static void why_unused(struct weft_ep *ep, unsigned int l, char *buf, size_t size)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	struct weft_lane_iface *iface = ep->worker->ifaces[wu->local[l].index];
+	unsigned int i, n = 0;
+
+	buf[0] = '\0';
+	for (i = 0; i < wu->select.num_remote; i++)
+		n += !(wu->remote.ifaces[i].features & WEFT_LANE_F_CONTROL);
+	for (i = 0; i < WEFT_MAX_LANES; i++)
+		if (wu->map[i].max_frag == 0 && wu->map[i].pair.local == l &&
+		    strncmp(ep->lane_info[i].why, "left out", 8) == 0)
+			snprintf(buf, size, "%s", ep->lane_info[i].why);
+	if (buf[0] != '\0')
+		return;
+	if (wu->select.reach[l] != 0) {
+		snprintf(buf, size, "%s has %u interface%s, and lanes over %s", ep->remote_name, n,
+			 n == 1 ? "" : "s", n == 1 ? "it" : "them");
+		return;
+	}
+	for (i = 0; i < wu->select.num_remote && buf[0] == '\0'; i++)
+		if (strcmp(wu->remote.ifaces[i].driver, iface->driver->name) == 0)
+			iface->ops->is_reachable(iface, wu->remote.ifaces[i].addr,
+						 wu->remote.ifaces[i].addr_len, buf, size);
+	n = (unsigned int)strlen(iface->name);
+	/* Drivers' sentences often begin with the iface. */
+	if (strncmp(buf, iface->name, n) == 0 && strncmp(buf + n, ": ", 2) == 0)
+		memmove(buf, buf + n + 2, strlen(buf + n + 2) + 1);
+	if (buf[0] == '\0')
+		snprintf(buf, size, "%s has no %s interface", ep->remote_name, iface->driver->name);
+}
+
+static bool has_lane(const struct weft_ep *ep, unsigned int index)
+{
+	unsigned int i;
+
+	for (i = 0; i < ep->num_lanes; i++)
+		if (ep->lanes[i].up && ep->lane_info[i].local_iface == index)
+			return true;
+	return false;
+}
+
+/* All interfaces without a lane; once each by a line of its own. */
+static void tell_unused(struct weft_ep *ep, char *all, size_t size)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	struct weft_worker *w = ep->worker;
+	enum weft_log_level level;
+	struct weft_iface_link *link;
+	unsigned int l, index;
+	char why[256];
+
+	all[0] = '\0';
+	for (l = 0; l < wu->select.num_local; l++) {
+		index = wu->local[l].index;
+		if (!is_rail(w->ifaces[index]) || has_lane(ep, index))
+			continue;
+		why_unused(ep, l, why, sizeof(why));
+		add(all, size, "%s%s: %s", all[0] != '\0' ? "; " : "", w->ifaces[index]->name, why);
+		link = &w->links[index];
+		/* What was left out has had its line; with many peers one is enough. */
+		level = link->unused_told || strncmp(why, "left out", 8) == 0 ? WEFT_LOG_INFO
+									      : WEFT_LOG_WARN;
+		link->unused_told = true;
+		weft_log_ep(ep, level, "%s (%s) carries no lane to %s: %s", w->ifaces[index]->name,
+			    w->ifaces[index]->attr.device, ep->remote_name, why);
+	}
+}
+
+/* Its own interface is as good as the sister's, so it is the other end, or the way. */
+static void tell_smaller(struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_worker *w = ep->worker;
+	const struct weft_lane_iface *iface = ep->lanes[n].lep->iface, *other;
+	struct weft_iface_link *link;
+	unsigned int i;
+
+	for (i = 0; i < ep->num_lanes; i++) {
+		if (!ep->lanes[i].up)
+			continue;
+		other = ep->lanes[i].lep->iface;
+		link = &ep->worker->links[ep->lane_info[n].local_iface];
+		if (link->smaller_told || iface->driver != other->driver ||
+		    iface->attr.frame_size != other->attr.frame_size ||
+		    iface->attr.link != other->attr.link ||
+		    ep->lanes[n].max_frag >= ep->lanes[i].max_frag)
+			continue;
+		link->smaller_told = true;
+		weft_log_ep(
+			ep, WEFT_LOG_WARN,
+			"lane %u (%s to %s) takes messages of %u bytes, lane %u (%s) of %u: the "
+			"other end of it, or the way, has a smaller MTU",
+			n, iface->name, ep->lane_info[n].remote, ep->lanes[n].max_frag, i,
+			w->ifaces[ep->lane_info[i].local_iface]->name, ep->lanes[i].max_frag);
+	}
+}
+
+bool weft_rails_settled(struct weft_ep *ep)
+{
+	unsigned int i, n = 0, least = ep->worker->ctx->conf->min_lanes;
+	struct weft_wireup *wu = ep->wireup;
+
+	for (i = 0; i < ep->num_lanes; i++)
+		n += ep->lanes[i].up;
+	for (i = 0; i < ep->num_lanes; i++)
+		if (ep->lanes[i].up)
+			tell_smaller(ep, i);
+	tell_unused(ep, wu->reason, sizeof(wu->reason));
+	return n >= least;
+}
+
+void weft_rails_fail(struct weft_ep *ep)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < ep->num_lanes; i++)
+		n += ep->lanes[i].up;
+	weft_ep_fail(ep, -ENETDOWN, "%u lane%s to %s, WEFT_MIN_LANES wants %u%s%s", n,
+		     n == 1 ? "" : "s", ep->remote_name, ep->worker->ctx->conf->min_lanes,
+		     wu->reason[0] != '\0' ? "; " : ": this worker has no other interface",
+		     wu->reason);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file rails.h
+ * Rails that are missing, slower or narrower than their sisters.
+ */
+#ifndef WEFT_RAILS_H
+#define WEFT_RAILS_H
+
+#include "core.h"
+
+/** An interface of a worker being made is not there: kept for the sentence of weft_rails_opened(). */
+void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
+/** All are open that can be. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, and that was said */
+int weft_rails_opened(struct weft_worker *w);
+/** A link has come up, or has another speed. */
+void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface);
+/**
+ * All lanes of an endpoint have come or were left out; its connecting state is still there.
+ * @return false: they are fewer than WEFT_MIN_LANES, and weft_rails_fail() is to be called
+ */
+bool weft_rails_settled(struct weft_ep *ep);
+/** End an endpoint with too few lanes. No lane is in the middle of anything. */
+void weft_rails_fail(struct weft_ep *ep);
+
+#endif /* WEFT_RAILS_H */

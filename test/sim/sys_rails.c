@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The whole library in virtual time: rails that are missing, slower or narrower than their sisters are
+ * said, once, and WEFT_MIN_LANES makes fewer lanes an error.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lane.h"
+#include "log.h"
+#include "scene.h"
+
+static char log_name[64];
+static char log_text[65536];
+
+/* For .config: what the first line of a worker says is wanted, too. */
+static const char *with_log(const char *config)
+{
+	static char text[160];
+
+	snprintf(log_name, sizeof(log_name), "weft-sys-rails-%d.log", (int)getpid());
+	unlink(log_name);
+	snprintf(text, sizeof(text), "LOG_FILE=%s %s", log_name, config);
+	return text;
+}
+
+static unsigned int lines_with(const char *what)
+{
+	FILE *f = fopen(log_name, "r");
+	size_t n = f ? fread(log_text, 1, sizeof(log_text) - 1, f) : 0;
+	const char *at = log_text;
+
+	log_text[n] = '\0';
+	if (f)
+		fclose(f);
+	for (n = 0; (at = strstr(at, what)); n++)
+		at += strlen(what);
+	return (unsigned int)n;
+}
+
+static void said(const char *what, unsigned int times)
+{
+	if (lines_with(what) != times)
+		fail_msg("'%s' is not there %u times in:\n%s", what, times, log_text);
+}
+
+static void log_end(void)
+{
+	weft_log_setup(WEFT_LOG_WARN, NULL);
+	unlink(log_name);
+}
+
+static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag)
+{
+	struct op *r = op_recv(s, to, 300000, tag), *w = op_send(e, tag, 300000, tag);
+
+	op_expect(r, 2 * SIM_S, 0);
+	op_expect(w, 2 * SIM_S, 0);
+	op_holds(r, tag, 300000);
+}
+
+/* ---- interfaces ----------------------------------------------------------------------------- */
+
+static void a_rail_that_is_slower_or_has_smaller_frames_is_said_at_the_start(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {3, 3},
+					.port = {.link = WEFT_LANE_LINK_NIC, .frame_size = 9014},
+					.config = with_log(""),
+					.lazy = true};
+	struct sim_port_params p = {.link = WEFT_LANE_LINK_NIC,
+				    .name = "narrow",
+				    .frame_size = 1514,
+				    .up = {.rate = 10 * SIM_GBIT},
+				    .ip = 0x0a020001,
+				    .prefix = 24,
+				    .net = 2};
+	struct scene *s = scene_open(c, &conf);
+
+	sim_port_speed(s->port[0][1], 1.25e8);
+	s->port[0][2] = sim_port_create(s->sim, &p);
+	scene_start(s, 0);
+	said("slower than", 1);
+	said("(sim-a1) is slower than dpdk:a0 (sim-a0): 0.99 Gb/s and 9.9 Gb/s", 1);
+	said("(sim-narrow) has frames of 1514 bytes, dpdk:a0 (sim-a0) of 9014", 1);
+	scene_start(s, 1);
+	said("slower than", 1);
+	said("has frames of", 1);
+	log_end();
+}
+
+static void a_link_that_becomes_slower_than_its_sister_is_said_then(struct sim_case *c)
+{
+	const struct scene_conf conf = {
+		.lanes = {2, 2}, .port = {.link = WEFT_LANE_LINK_NIC}, .config = with_log("")};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+
+	scene_run(s, 100 * SIM_MS);
+	said("weft warning", 0);
+	sim_port_speed(s->port[0][1], 1.25e8);
+	scene_run(s, 2 * SIM_S);
+	said("link speed is now 1 Gb/s", 1);
+	said("slower than", 1);
+	talk(s, e, 1, 1);
+	log_end();
+}
+
+/* ---- lanes ---------------------------------------------------------------------------------- */
+
+/* With the second peer of the kind there is no second line. */
+static void an_interface_without_a_lane_is_said_with_the_reason(struct sim_case *c)
+{
+	const struct scene_conf conf = {.nodes = 3, .lanes = {2, 1, 1}, .config = with_log("")};
+	struct scene *s = scene_open(c, &conf);
+
+	scene_up(s, 0, 1);
+	scene_run(s, 100 * SIM_MS);
+	said("carries no lane to b: ", 1);
+	scene_up(s, 0, 2);
+	scene_run(s, 100 * SIM_MS);
+	said("carries no lane", 1);
+	log_end();
+}
+
+static enum sim_verdict only_small(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				   void *arg)
+{
+	(void)port;
+	(void)data;
+	(void)room;
+	(void)arg;
+	return *len > 1514 ? SIM_DROP : SIM_PASS;
+}
+
+static void a_way_with_a_smaller_mtu_than_its_sister_is_said(struct sim_case *c)
+{
+	const struct scene_conf conf = {
+		.lanes = {2, 2}, .port = {.frame_size = 9014}, .config = with_log("")};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		sim_filter(s->port[i][1], only_small, NULL);
+	e = scene_up(s, 0, 1);
+	scene_run(s, SIM_S);
+	assert_int_equal(scene_lanes_up(e), 2);
+	/* At both ends, which share the log here. */
+	said("has a smaller MTU", 2);
+	talk(s, e, 1, 1);
+	log_end();
+}
+
+/* ---- WEFT_MIN_LANES ------------------------------------------------------------------------- */
+
+static bool has_failed(void *arg)
+{
+	return ((struct scene_ep *)arg)->errors > 0;
+}
+
+static void fails(struct sim_case *c, unsigned int there, bool dead, const char *why)
+{
+	const struct scene_conf conf = {.lanes = {2, there},
+					.config = with_log("MIN_LANES=2 CONNECT_TIMEOUT=2s")};
+	const struct scene_conf one = {.lanes = {2, there},
+				       .node_config = {conf.config, "CONNECT_TIMEOUT=2s"}};
+	struct scene *s = scene_open(c, dead ? &conf : &one);
+	struct scene_ep *e;
+
+	if (dead)
+		sim_port_up(s->port[1][1])->blackhole = true;
+	e = scene_connect(s, 0, 1);
+	assert_true(sim_run(s->sim, 20 * SIM_S, has_failed, e));
+	/* Who opens the lanes hears first; the other one is told, or finds the same. */
+	if (!strstr(e->why, "WEFT_MIN_LANES wants 2") || !strstr(e->why, why))
+		fail_msg("(%d) %s", e->status, e->why);
+	log_end();
+}
+
+static void fewer_lanes_than_wanted_end_the_endpoint_which_says_what_is_missing(struct sim_case *c)
+{
+	fails(c, 1, false, "dpdk:a1: 10.0.0.5 is not in our subnet");
+}
+
+static void a_dead_rail_ends_an_endpoint_that_wants_it(struct sim_case *c)
+{
+	fails(c, 2, true, "left out: ");
+}
+
+static void as_many_lanes_as_wanted_are_no_error(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}, .config = with_log("MIN_LANES=2")};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+
+	talk(s, e, 1, 1);
+	scene_run(s, 5 * SIM_S);
+	assert_int_equal(e->errors, 0);
+	assert_int_equal(scene_lanes_up(e), 2);
+	said("weft ", 0);
+	log_end();
+}
+
+static struct sim_case cases[] = {
+	SIM_CASE(a_rail_that_is_slower_or_has_smaller_frames_is_said_at_the_start),
+	SIM_CASE(a_link_that_becomes_slower_than_its_sister_is_said_then),
+	SIM_CASE(an_interface_without_a_lane_is_said_with_the_reason),
+	SIM_CASE(a_way_with_a_smaller_mtu_than_its_sister_is_said),
+	SIM_CASE(fewer_lanes_than_wanted_end_the_endpoint_which_says_what_is_missing),
+	SIM_CASE(a_dead_rail_ends_an_endpoint_that_wants_it),
+	SIM_CASE(as_many_lanes_as_wanted_are_no_error),
+};
+
+int main(int argc, char **argv)
+{
+	setenv("SIM_LOG", "warning", 1);
+	return sim_test_main(argc, argv, "sys_rails", cases, sizeof(cases) / sizeof(cases[0]));
+}
