@@ -32,7 +32,7 @@ out=$work/out
 # much.
 time_limit=${WEFT_GUEST_TIMEOUT:-600}
 case_limit=${WEFT_GUEST_CASE_TIMEOUT:-240}
-boot_limit=90
+boot_limit=$((time_limit / 6))
 
 skip() { printf '# %s\n' "$*"; exit 77; }
 fail() { printf 'not ok 1 - the guest boots\n# %s\n1..1\n' "$*"; exit 1; }
