@@ -1,16 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Builds for arm64 by Debian's cross compiler, and runs the unit and sim suites under QEMU's user emulation; ends with
-# "N passed, N failed, N skipped".
+# Builds for arm64 by Debian's cross compiler, and runs the unit and sim suites under QEMU's user
+# emulation; ends with "N passed, N failed, N skipped".
 #
 #	devtools/arm64.sh [-k PATTERN] [SUITE]		SUITE of Debian: bookworm (default) or trixie
 #	devtools/arm64.sh --here [-k PATTERN]		on this machine, which gets arm64 packages
 #
 #	-k PATTERN     only tests whose name matches this extended regular expression
 #
-# It runs in a debootstrapped system of its own (devtools/fresh.sh), so that this machine's packages stay as they are.
-# Emulated time is not real time: nothing of speed is asserted, and the suites take some ten times as long.
+# It runs in a debootstrapped system of its own (devtools/fresh.sh), so that this machine's packages
+# stay as they are. Emulated time is not real time: nothing of speed is asserted, and the suites
+# take some ten times as long.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -28,7 +29,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	-h | --help)
-		sed -n '4,13s/^# \{0,1\}//p' "$0"
+		sed -n '4,14s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
 	-*) weft_die "no option '$1'; see --help" ;;

@@ -1,19 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Runs a command of this tree in a Debian that has nothing but its base system: what somebody with a new machine meets.
+# Runs a command of this tree in a Debian that has nothing but its base system: what somebody with a
+# new machine meets.
 #
 #	devtools/fresh.sh [--new] SUITE COMMAND [ARGUMENT...]		SUITE: bookworm (Debian 12), trixie (13), ...
 #	devtools/fresh.sh trixie devtools/test.sh
 #
-# debootstrap makes the base system once, from the mirror that this machine's apt uses; --new makes it anew. Each run
-# has an overlay over it (a copy where the kernel has no overlays), with a clone of the committed tree in it, the
-# command's working directory. The run shares this machine's kernel, network, /dev and hugepages. When it ends, is
-# interrupted or killed, its processes, mounts and files go; what a killed one left is removed by the next run. The exit
-# code is the command's.
+# debootstrap makes the base system once, from the mirror that this machine's apt uses; --new makes
+# it anew. Each run has an overlay over it (a copy where the kernel has no overlays), with a clone
+# of the committed tree in it, the command's working directory. The run shares this machine's
+# kernel, network, /dev and hugepages. When it ends, is interrupted or killed, its processes, mounts
+# and files go; what a killed one left is removed by the next run. The exit code is the command's.
 #
-# WEFT_FRESH_DIR: where systems and packages are kept (default /var/cache/weft-fresh). WEFT_FRESH_MIRROR: another mirror.
-# WEFT_FRESH_LIMIT: seconds a command may take (default 7200). WEFT_FRESH_KEEP=1 leaves the run's files, and says where.
+# WEFT_FRESH_DIR: where systems and packages are kept (default /var/cache/weft-fresh).
+# WEFT_FRESH_MIRROR: another mirror. WEFT_FRESH_LIMIT: seconds a command may take (default 7200).
+# WEFT_FRESH_KEEP=1 leaves the run's files, and says where.
 set -euo pipefail
 
 # A mount namespace of its own: mounts are gone with its last process, and nothing else sees them.
@@ -30,7 +32,8 @@ new=
 run=
 child=
 
-# mirror: the first source of apt for Debian itself, if it has one; debootstrap's own choice otherwise.
+# mirror: the first source of apt for Debian itself, if it has one; debootstrap's own choice
+# otherwise.
 mirror() {
 	if [ -n "${WEFT_FRESH_MIRROR:-}" ]; then
 		printf '%s\n' "$WEFT_FRESH_MIRROR"
@@ -72,7 +75,8 @@ prepare_base() {
 	chmod 755 "$1/usr/sbin/policy-rc.d"
 }
 
-# kill_all NAME: ends every process whose root is the run of this name; processes of other systems do not have its mark.
+# kill_all NAME: ends every process whose root is the run of this name; processes of other systems
+# do not have its mark.
 kill_all() {
 	local name=$1 try pid left
 	for try in 1 2 3 4 5 6 7 8 9 10; do
@@ -176,7 +180,7 @@ clone_tree() {
 while [ $# -gt 0 ]; do
 	case $1 in
 	--new) new=1 ;;
-	-h | --help) sed -n '4,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+	-h | --help) sed -n '4,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
 	-*) weft_die "no option '$1'; see --help" ;;
 	*) break ;;
 	esac

@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Makes a Debian 12 or 13 ready for Weft: packages, hugepages, the build. Other scripts source it; called as a
-# program it installs the groups named:
+# Makes a Debian 12 or 13 ready for Weft: packages, hugepages, the build. Other scripts source it;
+# called as a program it installs the groups named:
 #
 #	devtools/setup.sh [--hugepages] [GROUP...]		groups: build test demo bench fresh arm64 (default: build)
 #
-# As root it installs what is missing and nothing else; as somebody else it only says what is missing.
-# WEFT_NO_INSTALL=1 leaves packages alone. WEFT_HUGEPAGES=N asks for N pages of 2 MiB (default 512),
-# 0 for none. WEFT_WERROR=1 makes the compiler's warnings errors, which is for continuous integration and for those
-# who change Weft: another compiler or DPDK may warn of what is no fault.
+# As root it installs what is missing and nothing else; as somebody else it only says what is
+# missing. WEFT_NO_INSTALL=1 leaves packages alone. WEFT_HUGEPAGES=N asks for N pages of 2 MiB
+# (default 512), 0 for none. WEFT_WERROR=1 makes the compiler's warnings errors, which is for
+# continuous integration and for those who change Weft: another compiler or DPDK may warn of what is
+# no fault.
 
 weft_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck disable=SC2034 # read by those who source this
@@ -106,7 +107,8 @@ weft_hugepages() {
 		free=$(cat $dir/free_hugepages)
 		if [ "$free" -lt "$want" ]; then
 			have=$(cat $dir/nr_hugepages)
-			# A kernel short of memory gives fewer than asked for, and that is no error to it.
+			# A kernel short of memory gives fewer than asked for, and that is no error
+			# to it.
 			echo $((have + want - free)) 2>/dev/null >$dir/nr_hugepages || true
 			free=$(cat $dir/free_hugepages)
 		fi
@@ -176,7 +178,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
 	for arg; do
 		case $arg in
 		--hugepages) huge=1 ;;
-		-h | --help) sed -n '4,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+		-h | --help) sed -n '4,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
 		-*) weft_die "no option '$arg'; see --help" ;;
 		*) groups+=("$arg") ;;
 		esac

@@ -25,9 +25,9 @@ begin=$SECONDS
 
 # ---- parts ----------------------------------------------------------------------------------
 #
-# Parts of a run go side by side. Each is the same script again, with its name in TEST_PART, in a session of its own:
-# where the kernel shares processors out by sessions (autogroup) a part can stand back, and what it started is found at
-# the end by TEST_WORK in its environment.
+# Parts of a run go side by side. Each is the same script again, with its name in TEST_PART, in a
+# session of its own: where the kernel shares processors out by sessions (autogroup) a part can
+# stand back, and what it started is found at the end by TEST_WORK in its environment.
 
 part_names=() # in the order in which their tests are counted
 part_pids=()
@@ -35,11 +35,14 @@ part_pids=()
 # part NAME [ARGUMENT...]: begins it; part_wait waits for all.
 part() {
 	part_names+=("$1")
-	WEFT_WERROR=$weft_werror TEST_PART=$1 TEST_WORK=$work setsid env --default-signal=INT,QUIT bash "$0" "${@:2}" </dev/null &
+	# What a shell puts in the background would ignore SIGINT, and so would its children.
+	WEFT_WERROR=$weft_werror TEST_PART=$1 TEST_WORK=$work setsid \
+		env --default-signal=INT,QUIT bash "$0" "${@:2}" </dev/null &
 	part_pids+=($!)
 }
 
-# part_wait: for all of them, whose tests are counted then. One that was ended from without is a failed test.
+# part_wait: for all of them, whose tests are counted then. One that was ended from without is a
+# failed test.
 part_wait() {
 	local i rc name
 	for i in "${!part_names[@]}"; do
@@ -56,7 +59,8 @@ part_wait() {
 	part_pids=()
 }
 
-# started: what parts of this run started and what is still there, whatever it is in session and group.
+# started: what parts of this run started and what is still there, whatever it is in session and
+# group.
 started() { grep -lzxsF "TEST_WORK=$work" /proc/[0-9]*/environ | cut -d/ -f3; }
 
 # run_clean: what still runs is asked to end, and made to; then the files go.
@@ -76,7 +80,8 @@ run_clean() {
 	rm -rf "$work"
 }
 
-# stand_back: this part takes what processor time the others leave. (meson gives each test a session of its own.)
+# stand_back: this part takes what processor time the others leave. (meson gives each test a session
+# of its own.)
 stand_back() {
 	renice -n 10 -p $$ >/dev/null 2>&1 || true
 	(echo 10 >/proc/$$/autogroup) 2>/dev/null || true
@@ -86,8 +91,8 @@ stand_back() {
 }
 wrapper=
 
-# step NAME COMMAND...: a stretch of the run, with its time; it may fail without ending the run. In a part its output is
-# shown when it is through, in one piece.
+# step NAME COMMAND...: a stretch of the run, with its time; it may fail without ending the run. In
+# a part its output is shown when it is through, in one piece.
 step() {
 	local name=$1 start=$SECONDS rc=0
 	shift
@@ -110,7 +115,8 @@ step_run() {
 
 count() { python3 "$weft_root/devtools/testcount.py" "$@"; }
 
-# check NAME COMMAND...: one test that is a command; its exit code 77 means skipped, and its last line says why.
+# check NAME COMMAND...: one test that is a command; its exit code 77 means skipped, and its last
+# line says why.
 check() {
 	local name=$1 start=$SECONDS rc=0
 	shift
@@ -124,8 +130,8 @@ check() {
 	esac
 }
 
-# suites LABEL BUILDDIR TIMES SUITE... [-- COMMAND...]: runs these suites (without one given as -SUITE) and counts them, each
-# program by COMMAND (valgrind ...). TIMES stretches time limits.
+# suites LABEL BUILDDIR TIMES SUITE... [-- COMMAND...]: runs these suites (without one given as
+# -SUITE) and counts them, each program by COMMAND (valgrind ...). TIMES stretches time limits.
 suites() {
 	local label=$1 dir=$2 times=$3 log args=() names=() name by=$wrapper
 	shift 3
@@ -151,10 +157,11 @@ suites() {
 	# With a wrapper meson adds the wrapper's name to the log's.
 	log=$dir/meson-logs/weft-$label
 	rm -f "$log".json "$log"-*.json
-	# meson's own output goes by: the end of this script tells failures with their logs. No pipe: meson ends its tests when
-	# it is told to end, but not when who reads its words has ended before.
-	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" ${by:+--wrapper "$by"} \
-		"${args[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null || true
+	# meson's own output goes by: the end of this script tells failures with their logs. No
+	# pipe: meson ends its tests when it is told to end, but not when who reads its words has
+	# ended before.
+	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" \
+		${by:+--wrapper "$by"} "${args[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null || true
 	grep -E '^ *[0-9]+/[0-9]+ ' "$records.log" | sed 's/^/   /' || true
 	for name in "$log".json "$log"-*.json; do
 		[ ! -f "$name" ] || log=$name
@@ -162,8 +169,8 @@ suites() {
 	count meson "$label" "$log" "$records"
 }
 
-# build LABEL DIR [MESON OPTION...] [-- SUITE...]: a build that counts as a test; of nothing but what these suites need,
-# when some are named.
+# build LABEL DIR [MESON OPTION...] [-- SUITE...]: a build that counts as a test; of nothing but
+# what these suites need, when some are named.
 build() {
 	local label=$1 dir=$2 rc=0 options=()
 	shift 2

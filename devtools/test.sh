@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Installs what the tests need, builds, runs all tests, and ends with "N passed, N failed, N skipped".
+# Installs what the tests need, builds, runs all tests, and ends with
+# "N passed, N failed, N skipped".
 #
 #	devtools/test.sh [--quick] [-k PATTERN] [--no-install] [--clean]
 #
@@ -12,9 +13,10 @@
 #
 # The exit code is 0 when nothing failed and something passed.
 #
-# After the build three parts go side by side, since the tests of processes and the guests wait much: "processes", "guests",
-# and "tools", which takes what the others leave. What each has to say comes in one piece when a step of it is through.
-# Interrupted or killed it ends all that it started.
+# After the build three parts go side by side, since the tests of processes and the guests wait
+# much: "processes", "guests", and "tools", which takes what the others leave. What each has to say
+# comes in one piece when a step of it is through. Interrupted or killed it ends all that it
+# started.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -35,7 +37,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	-h | --help)
-		sed -n '4,17s/^# \{0,1\}//p' "$0"
+		sed -n '4,19s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
 	*) weft_die "no option '$1'; see --help" ;;
@@ -93,7 +95,7 @@ check_install() {
 	local prefix=$work/prefix pc name
 	rm -rf "$prefix"
 	meson introspect "$weft_build" --buildoptions |
-		python3 -c 'import json, sys; sys.exit({o["name"]: o["value"] for o in json.load(sys.stdin)}["prefix"] != "/usr/local")' ||
+		grep -q '"name": "prefix", "value": "/usr/local"' ||
 		meson configure "$weft_build" -Dprefix=/usr/local >/dev/null
 	DESTDIR=$prefix meson install -C "$weft_build" --no-rebuild --quiet || return 1
 	pc=$(find "$prefix" -name weft.pc)
@@ -152,7 +154,8 @@ part_processes() {
 }
 
 part_guests() {
-	export WEFT_GUEST_TIMEOUT=${WEFT_GUEST_TIMEOUT:-1500} WEFT_GUEST_CASE_TIMEOUT=${WEFT_GUEST_CASE_TIMEOUT:-600}
+	export WEFT_GUEST_TIMEOUT=${WEFT_GUEST_TIMEOUT:-1500}
+	export WEFT_GUEST_CASE_TIMEOUT=${WEFT_GUEST_CASE_TIMEOUT:-600}
 	step "guest with RoCE devices" suites release-guest "$weft_build" $times guest
 	step "guest with NICs" suites release-guest-nic "$weft_build" $times guest-nic
 	step "guest with NICs and an IOMMU" suites release-guest-iommu "$weft_build" $times guest-iommu
@@ -178,21 +181,24 @@ part_tools() {
 	[ ! -f "$work/built" ] || step "checks" checks
 
 	# With what a trace needs to name its lines.
-	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" -Db_sanitize=address,undefined \
-		-Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dwerror=false -- unit sim fuzz -slow; then
+	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
+		-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1 \
+		-Dwerror=false -- unit sim fuzz -slow; then
 		step "unit, sanitized" suites asan "$san" $((4 * times)) unit
 		step "sim, sanitized" suites asan-sim "$san" $((6 * times)) sim -slow
 		step "fuzz, sanitized" suites asan-fuzz "$san" $((2 * times)) fuzz
 	fi
 
-	# Without DPDK, whose own threads it does not know; without randomised addresses, some of which it can't use.
-	if step "build with ThreadSanitizer" build "thread sanitizer build" "$tsan" -Db_sanitize=thread \
-		-Db_lundef=false -Doptimization=1 -Dwerror=false -Ddpdk=disabled -Droce=disabled -- threads; then
+	# Without DPDK, whose own threads it does not know; without randomised addresses, some of
+	# which it can't use.
+	if step "build with ThreadSanitizer" build "thread sanitizer build" "$tsan" \
+		-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Dwerror=false \
+		-Ddpdk=disabled -Droce=disabled -- threads; then
 		step "threads, sanitized" suites tsan "$tsan" $((10 * times)) threads -- setarch -R
 	fi
 
-	if step "build without DPDK and rdma-core" build "build without DPDK and rdma-core" "$bare" \
-		-Ddpdk=disabled -Droce=disabled -- unit; then
+	if step "build without DPDK and rdma-core" build "build without DPDK and rdma-core" \
+		"$bare" -Ddpdk=disabled -Droce=disabled -- unit; then
 		step "unit, without DPDK" suites bare "$bare" $times unit
 	fi
 
