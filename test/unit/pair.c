@@ -52,7 +52,8 @@ static int fake_short(struct weft_lane_ep *lep, uint8_t id, const void *hdr, siz
 		static uint8_t sink[512];
 
 		memcpy(sink, hdr, hdr_len);
-		memcpy(sink + hdr_len, payload, length);
+		if (length)
+			memcpy(sink + hdr_len, payload, length);
 		l->pair->sent++;
 		return 0;
 	}
