@@ -230,6 +230,7 @@ int weft_port_vlan_add(struct weft_port *p, char *why, size_t why_len)
 
 void weft_port_vlan_remove(struct weft_port *p)
 {
-	if (p->vlan && p->dev->offloads_rx & RTE_ETH_RX_OFFLOAD_VLAN_FILTER && !others_have_vlan(p))
+	if (p->vlan && p->dev->offloads_rx & RTE_ETH_RX_OFFLOAD_VLAN_FILTER &&
+	    !others_have_vlan(p) && !weft_port_is_taken(p->dev))
 		rte_eth_dev_vlan_filter(p->port_id, p->vlan, 0);
 }

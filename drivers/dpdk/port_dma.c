@@ -16,6 +16,7 @@
 #include <rte_common.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
+#include <rte_ethdev.h>
 #include <rte_errno.h>
 #include <rte_log.h>
 #include <rte_memory.h>
@@ -23,7 +24,7 @@
 /* Mapped and registered; start and end are whole pages. */
 struct area {
 	uintptr_t start, end;
-	struct rte_device *dev; /* that it was mapped for */
+	struct rte_device *dev; /* of an open port, that it is mapped for; NULL: it is not mapped */
 	uint32_t refs;
 	bool stuck; /* it could not be unmapped: nothing else may be mapped there */
 };
@@ -33,6 +34,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct area areas[WEFT_DMA_AREAS];
 static unsigned int num_areas;
 static struct weft_dma_stats stats;
+/* Open ports that any memory may be mapped for, by number. */
+static struct rte_device *devices[RTE_MAX_ETHPORTS];
 
 static uintptr_t page_size(void)
 {
@@ -110,10 +113,10 @@ static unsigned int area_put(unsigned int i)
 
 	if (--a->refs > 0)
 		return i + 1;
-	if (!area_unmap(a)) {
-		a->stuck = true;
+	if (a->dev && !a->stuck)
+		a->stuck = !area_unmap(a);
+	if (a->stuck)
 		return i + 1;
-	}
 	stats.unmapped++;
 	stats.bytes -= a->end - a->start;
 	num_areas--;
@@ -264,19 +267,22 @@ static void unmap_user(struct weft_mem_lane *mem)
 	free(mem);
 }
 
-static int map_user(struct rte_device *dev, struct weft_mem_lane *mem, char *why, size_t why_len)
+static int map_user(uint16_t port, struct weft_mem_lane *mem, char *why, size_t why_len)
 {
 	uintptr_t page = page_size();
-	int rc;
+	int rc = -ENODEV;
 
 	mem->unmap = unmap_user;
+	snprintf(why, why_len, "its NIC was taken away");
 	pthread_mutex_lock(&lock);
-	rc = get_range(dev, mem->start & ~(page - 1), RTE_ALIGN_CEIL(mem->end, page), why, why_len);
+	if (devices[port])
+		rc = get_range(devices[port], mem->start & ~(page - 1),
+			       RTE_ALIGN_CEIL(mem->end, page), why, why_len);
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
 
-int weft_dma_map(struct rte_device *dev, enum weft_dma_reach reach, void *addr, size_t len,
+int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t len,
 		 struct weft_mem_lane **out, char *why, size_t why_len)
 {
 	struct weft_mem_lane *mem = calloc(1, sizeof(*mem));
@@ -291,7 +297,7 @@ int weft_dma_map(struct rte_device *dev, enum weft_dma_reach reach, void *addr, 
 	mem->unmap = unmap_eal;
 	rc = eal_memory(mem->start, mem->end, &mem->iova, &mem->page_bits);
 	if (rc == -ENOENT && reach == WEFT_DMA_USER) {
-		rc = map_user(dev, mem, why, why_len);
+		rc = map_user(port, mem, why, why_len);
 	} else if (rc == -ENOENT) {
 		snprintf(
 			why, why_len,
@@ -306,37 +312,104 @@ int weft_dma_map(struct rte_device *dev, enum weft_dma_reach reach, void *addr, 
 	return 0;
 }
 
-/*
- * Without an IOMMU a NIC sees physical addresses, and pages of user memory may move at any time; those of the EAL's
- * hugepages stay. With one, whether this NIC's bus and the kernel's driver behind it take maps is found by making one.
- */
-enum weft_dma_reach weft_dma_reach(struct rte_device *dev)
+/* ---- ports ---------------------------------------------------------------------------------- */
+
+/* Is there a map of one page? The kernel's driver and the IOMMU behind @p dev are asked by making one. */
+static bool takes_maps(struct rte_device *dev)
 {
-	enum weft_dma_reach reach = WEFT_DMA_EAL;
 	uintptr_t page = page_size();
+	struct area a = {.dev = dev};
+	bool takes, undone = true;
 	void *p;
 
-	if (rte_eal_iova_mode() != RTE_IOVA_VA)
-		return rte_eal_has_hugepages() ? WEFT_DMA_EAL : WEFT_DMA_NONE;
 	p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
 		 0);
 	if (p == MAP_FAILED)
-		return reach;
-	pthread_mutex_lock(&lock);
-	if (area_map(dev, (uintptr_t)p, (uintptr_t)p + page) == 0) {
-		struct area a = {.start = (uintptr_t)p, .end = (uintptr_t)p + page, .dev = dev};
+		return false;
+	a.start = (uintptr_t)p;
+	a.end = a.start + page;
+	takes = !area_map(dev, a.start, a.end);
+	if (takes)
+		undone = area_unmap(&a);
+	/* Else it is kept, so that nothing else is ever mapped there. */
+	if (undone)
+		munmap(p, page);
+	return takes && undone;
+}
 
-		reach = WEFT_DMA_USER;
-		if (!area_unmap(&a)) {
-			/* Kept, so that nothing else is ever mapped there. */
-			reach = WEFT_DMA_EAL;
-			p = NULL;
+/* What no open port's device was left for. @return false: some of it cannot be reached */
+static bool map_again(struct rte_device *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < num_areas; i++) {
+		if (areas[i].dev || areas[i].stuck)
+			continue;
+		if (area_map(dev, areas[i].start, areas[i].end))
+			return false;
+		areas[i].dev = dev;
+	}
+	return true;
+}
+
+static struct rte_device *any_device(void)
+{
+	unsigned int i = 0;
+
+	while (i < RTE_MAX_ETHPORTS - 1 && !devices[i])
+		i++;
+	return devices[i];
+}
+
+/* @p gone will be freed: what is mapped for it another device answers for, which shares its maps, or it is unmapped. */
+static void leave(struct rte_device *gone)
+{
+	struct rte_device *heir = any_device();
+	unsigned int i;
+
+	for (i = 0; i < num_areas; i++) {
+		if (areas[i].dev != gone)
+			continue;
+		if (!heir && !areas[i].stuck)
+			areas[i].stuck = !area_unmap(&areas[i]);
+		areas[i].dev = heir;
+	}
+}
+
+/*
+ * Without an IOMMU a NIC sees physical addresses, and pages of user memory may move at any time; those of the EAL's
+ * hugepages stay.
+ */
+enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev)
+{
+	enum weft_dma_reach reach = WEFT_DMA_EAL;
+
+	if (rte_eal_iova_mode() != RTE_IOVA_VA)
+		return rte_eal_has_hugepages() ? WEFT_DMA_EAL : WEFT_DMA_NONE;
+	pthread_mutex_lock(&lock);
+	if (takes_maps(dev)) {
+		devices[port] = dev;
+		if (map_again(dev)) {
+			reach = WEFT_DMA_USER;
+		} else {
+			devices[port] = NULL;
+			leave(dev);
 		}
 	}
 	pthread_mutex_unlock(&lock);
-	if (p)
-		munmap(p, page);
 	return reach;
+}
+
+void weft_dma_close(uint16_t port)
+{
+	struct rte_device *gone;
+
+	pthread_mutex_lock(&lock);
+	gone = devices[port];
+	devices[port] = NULL;
+	if (gone)
+		leave(gone);
+	pthread_mutex_unlock(&lock);
 }
 
 void weft_dma_query(struct weft_dma_stats *out)

@@ -9,6 +9,10 @@
  * table of disjoint areas for the process (all NICs behind VFIO share one container), a registration covers one or several
  * neighbours, and an area goes when no registration is left in it.
  *
+ * A map is undone through a device, and devices come and go: when the port of an area's device is closed, or its device
+ * taken away, another open port's takes its place; with none left the area is unmapped, though it may still be registered, and
+ * mapped again for the next port.
+ *
  * Any thread may call: the table has a lock of its own.
  */
 #ifndef WEFT_PORT_DMA_H
@@ -40,17 +44,19 @@ struct weft_dma_stats {
 	uint64_t failed;  /**< refused by the EAL or the IOMMU */
 };
 
-/** Tries with a page of its own; no frame is sent. */
-enum weft_dma_reach weft_dma_reach(struct rte_device *dev);
+/** A port is being opened: what can @p dev reach? Tries with a page of its own; no frame is sent. */
+enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev);
+/** It is stopped, and its device may be freed from now on. Any number of times, also for ports that were not opened. */
+void weft_dma_close(uint16_t port);
 
 /**
- * Let @p dev read [addr, addr + len).
- * @param reach     what weft_dma_reach() said of @p dev
+ * Let the device of @p port read [addr, addr + len).
+ * @param reach     what weft_dma_open() said of it
  * @param[out] mem  one reference, for weft_mem_lane_put()
- * @return 0; -ENOSPC: too many areas, give some back; -EOPNOTSUPP: memory that @p dev cannot be given; or the error of the
- *   EAL or the IOMMU, with a sentence in @p why
+ * @return 0; -ENOSPC: too many areas, give some back; -EOPNOTSUPP: memory that it cannot be given; -ENODEV: its device was
+ *   taken away; or the error of the EAL or the IOMMU, with a sentence in @p why
  */
-int weft_dma_map(struct rte_device *dev, enum weft_dma_reach reach, void *addr, size_t len,
+int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t len,
 		 struct weft_mem_lane **mem, char *why, size_t why_len);
 
 void weft_dma_query(struct weft_dma_stats *stats);

@@ -195,7 +195,8 @@ static void unclaim(const struct weft_port_dev *d)
 {
 	struct rte_eth_dev_owner owner;
 
-	if (rte_eth_dev_owner_get(d->port_id, &owner) == 0 && owner.id != RTE_ETH_DEV_NO_OWNER)
+	if (!weft_port_is_taken(d) && rte_eth_dev_owner_get(d->port_id, &owner) == 0 &&
+	    owner.id != RTE_ETH_DEV_NO_OWNER)
 		rte_eth_dev_owner_unset(d->port_id, owner.id);
 }
 
@@ -224,7 +225,7 @@ static void stop(struct weft_port_dev *d)
 {
 	if (d->limits.memif)
 		weft_memif_stop(d);
-	else if (d->started)
+	else if (d->started && !weft_port_is_taken(d))
 		rte_eth_dev_stop(d->port_id);
 	weft_port_timers_stop(d);
 	d->started = false;
@@ -237,6 +238,7 @@ static void dev_close(struct weft_port_dev *d)
 	uint16_t q;
 
 	stop(d);
+	weft_dma_close(d->port_id);
 	weft_port_events_off(d);
 	weft_port_spread_close(d);
 	for (q = 0; q < d->num_queues; q++)
@@ -315,6 +317,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 		rc = claim(d, why, why_len);
 	if (rc) {
 		weft_port_unclaim(d);
+		weft_dma_close(id);
 		free(d);
 		return rc;
 	}
@@ -477,7 +480,7 @@ static int port_open(const char *resource, const struct weft_port_opts *opts,
 	} else if (weft_port_has_ended(devs[id])) {
 		return weft_port_fail(
 			-EBUSY, why, why_len,
-			"port %u (%s) was removed or wants a reset: all workers on it "
+			"port %u (%s) was removed, taken away or wants a reset: all workers on it "
 			"must be closed first",
 			id, devs[id]->name);
 	}

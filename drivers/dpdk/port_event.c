@@ -17,7 +17,9 @@
 
 #define REMOVED 1u
 #define RESET 2u
-#define ONE_MORE 4u /* the rest counts events */
+#define TAKEN 4u /* the application took the device from DPDK: the number may be another's by now */
+#define ONE_MORE 8u /* the rest counts events */
+#define ENDED (REMOVED | RESET | TAKEN)
 
 /*
  * By port number, and not in struct weft_port_dev: a late callback finds it, and the next opening
@@ -39,8 +41,10 @@ static int on_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *
 	else if (type == RTE_ETH_EVENT_INTR_RESET)
 		atomic_fetch_or_explicit(life, RESET, memory_order_relaxed);
 	else if (type == RTE_ETH_EVENT_DESTROY)
-		/* The number is free: what comes next under it is another device. */
-		atomic_fetch_and_explicit(life, ~(REMOVED | RESET), memory_order_relaxed);
+		atomic_fetch_or_explicit(life, TAKEN, memory_order_relaxed);
+	/* It is stopped, and its struct rte_device is freed after this. */
+	if (type == RTE_ETH_EVENT_DESTROY)
+		weft_dma_close(id);
 	atomic_fetch_add_explicit(life, ONE_MORE, memory_order_relaxed);
 	return 0;
 }
@@ -99,6 +103,9 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
 	uint16_t id = d->port_id;
 	int rc;
 
+	/* What is there under this number now is another device, or the same one anew. */
+	if (life_of(id) & TAKEN)
+		atomic_fetch_and_explicit(&lives[id], ~ENDED, memory_order_relaxed);
 	if (life_of(id) & REMOVED || rte_eth_dev_is_removed(id) == 1) {
 		snprintf(why, why_len,
 			 "port %u (%s) was removed from this machine; when the NIC is back, start "
@@ -125,13 +132,18 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len)
 
 void weft_port_events_begin(struct weft_port *p)
 {
-	p->life_seen = life_of(p->port_id) & ~(REMOVED | RESET);
+	p->life_seen = life_of(p->port_id) & ~ENDED;
 	p->link_up = p->fp.ops->link_up(&p->fp);
 }
 
 bool weft_port_has_ended(const struct weft_port_dev *d)
 {
-	return d->life && life_of(d->port_id) & (REMOVED | RESET);
+	return d->life && life_of(d->port_id) & ENDED;
+}
+
+bool weft_port_is_taken(const struct weft_port_dev *d)
+{
+	return d->life && life_of(d->port_id) & TAKEN;
 }
 
 enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d)
@@ -195,7 +207,13 @@ static void speed_text(const struct weft_port_dev *d, char *buf, size_t size)
 static enum weft_frame_port_what ended(const struct weft_port_dev *d, uint32_t life,
 				       struct weft_frame_port_event *ev)
 {
-	if (life & REMOVED) {
+	if (life & TAKEN && !(life & REMOVED)) {
+		ev->status = -ENODEV;
+		snprintf(ev->text, sizeof(ev->text),
+			 "the application has closed the port or taken its device away "
+			 "(rte_eth_dev_close(), rte_dev_remove()); destroy the workers that use "
+			 "it first");
+	} else if (life & REMOVED) {
 		ev->status = -ENODEV;
 		snprintf(ev->text, sizeof(ev->text),
 			 "the NIC was removed from this machine (unplugged, or its host took it "
@@ -232,7 +250,7 @@ enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 
 	ev->text[0] = '\0';
 	/* It stays unseen, and so the port halted. */
-	if (life & (REMOVED | RESET))
+	if (life & ENDED)
 		return ended(d, life, ev);
 	p->life_seen = life;
 	up = fp->ops->link_up(fp);

@@ -233,8 +233,10 @@ void weft_port_events_conf(const struct weft_port_dev *d, struct rte_eth_conf *c
 int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
 /** The owner of @p p begins to look: what is so now it knows. */
 void weft_port_events_begin(struct weft_port *p);
-/** It was removed or wants a reset since it was opened. */
+/** It was removed, taken away or wants a reset since it was opened. */
 bool weft_port_has_ended(const struct weft_port_dev *d);
+/** The application took the device from DPDK meanwhile: its number says nothing any more, and is not to be called with. */
+bool weft_port_is_taken(const struct weft_port_dev *d);
 enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
 /** bytes/s, as the link says now; a guess where nobody tells: sets or clears the flag GUESS. */
 double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);

@@ -98,7 +98,7 @@ void weft_port_unsteer(struct weft_port *p)
 	struct rte_flow_error error;
 
 	for (size_t i = 0; i < RTE_DIM(p->flow); i++) {
-		if (p->flow[i])
+		if (p->flow[i] && !weft_port_is_taken(p->dev))
 			rte_flow_destroy(p->port_id, p->flow[i], &error);
 		p->flow[i] = NULL;
 	}

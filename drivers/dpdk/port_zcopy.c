@@ -67,7 +67,7 @@ void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *
 		return;
 	find(d);
 	if (d->zcopy.done != WEFT_TX_DONE_UNKNOWN)
-		d->zcopy.reach = weft_dma_reach(d->info.device);
+		d->zcopy.reach = weft_dma_open(d->port_id, d->info.device);
 }
 
 bool weft_port_wants_chains(const struct weft_port_dev *d, const struct weft_port_opts *o)
@@ -128,7 +128,7 @@ int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 {
 	struct weft_port_dev *d = weft_port_of(fp)->dev;
 
-	return weft_dma_map(d->info.device, d->zcopy.reach, addr, len, mem, why, why_len);
+	return weft_dma_map(d->port_id, d->zcopy.reach, addr, len, mem, why, why_len);
 }
 
 /* The last queue of a port stops it; beside others the NIC goes on reading this one's ring. */

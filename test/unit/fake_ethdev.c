@@ -17,7 +17,7 @@ static uint64_t skipped_ms;
 
 struct fake_eth_port *fake_eth_port(uint16_t id)
 {
-	return id < FAKE_ETH_PORTS ? ports[id] : NULL;
+	return id < FAKE_ETH_PORTS && ports[id] && !ports[id]->gone ? ports[id] : NULL;
 }
 
 uint64_t fake_eth_now_ms(void)
@@ -184,14 +184,22 @@ void fake_eth_hang(struct fake_eth_port *p)
 	p->hangs = true;
 }
 
-void fake_eth_return(struct fake_eth_port *p)
+void fake_eth_detach(struct fake_eth_port *p)
 {
-	fake_eth_event(p, RTE_ETH_EVENT_DESTROY);
+	p->started = false;
 	fake_eth_io_off(p);
 	fake_eth_wipe(p, true);
+	fake_eth_event(p, RTE_ETH_EVENT_DESTROY);
 	memset(p->cb, 0, sizeof(p->cb));
 	memset(&p->owner, 0, sizeof(p->owner));
-	p->removed = p->broken = false;
+	p->gone = true;
+}
+
+void fake_eth_return(struct fake_eth_port *p)
+{
+	if (!p->gone)
+		fake_eth_detach(p);
+	p->gone = p->removed = p->broken = false;
 	p->mtu = p->t.mtu ? p->t.mtu : RTE_ETHER_MTU;
 }
 

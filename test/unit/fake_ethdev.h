@@ -174,7 +174,12 @@ void fake_eth_remove(struct fake_eth_port *p);
 void fake_eth_break(struct fake_eth_port *p);
 /** The NIC hangs: its watchdog, if it runs, finds that out. */
 void fake_eth_hang(struct fake_eth_port *p);
-/** The same NIC is back after its removal, as a new device under the same port number. */
+/**
+ * The application takes the device from DPDK (rte_dev_remove()): the port is closed, its number is
+ * nobody's. Its struct rte_device is the test's to free.
+ */
+void fake_eth_detach(struct fake_eth_port *p);
+/** The same NIC is back after either, as a new device under the same port number. */
 void fake_eth_return(struct fake_eth_port *p);
 
 /** Which queue receives this UDP flow? All in host byte order. */

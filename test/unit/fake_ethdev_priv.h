@@ -57,6 +57,7 @@ struct fake_eth_port {
 	uint16_t mtu;
 	uint16_t nb_rx, nb_tx;
 	bool configured, started, removed, broken, unplugged, promiscuous;
+	bool gone;        /* no device has the number */
 	uint64_t link_at; /* ms */
 	struct rte_timer watchdog;
 	_Atomic bool hangs;

@@ -27,6 +27,8 @@
 
 #define PAGE 4096u
 #define PAGES 1024u
+#define PORT 3
+#define OTHER 5
 
 /* ---- the IOMMU, before DPDK's in the order of linking ---- */
 
@@ -40,11 +42,27 @@ static int map_error;    /* with errno alone, as VFIO's ioctl leaves it */
 static bool unmap_fails;
 static enum rte_iova_mode iova_mode = RTE_IOVA_VA;
 static int hugepages = 1;
-static struct rte_device *const dev = (struct rte_device *)&num_maps;
+static struct rte_device *dev; /* the one that is asked */
+static unsigned int wrong;     /* another one was */
+
+static struct rte_device *new_device(void)
+{
+	return calloc(1, 64);
+}
+
+/* As the bus does: of a device that is freed the sanitizer and valgrind tell. */
+static void ask(struct rte_device *d)
+{
+	uint64_t first;
+
+	memcpy(&first, d, sizeof(first));
+	/* To be told of when no lock is held. */
+	wrong += d != dev || first != 0;
+}
 
 int rte_dev_dma_map(struct rte_device *d, void *addr, uint64_t iova, size_t len)
 {
-	assert_ptr_equal(d, dev);
+	ask(d);
 	assert_int_equal((uintptr_t)addr % PAGE | len % PAGE, 0);
 	assert_int_equal(iova, (uintptr_t)addr);
 	/* It wants memory that the EAL knows. */
@@ -64,7 +82,7 @@ int rte_dev_dma_map(struct rte_device *d, void *addr, uint64_t iova, size_t len)
 
 int rte_dev_dma_unmap(struct rte_device *d, void *addr, uint64_t iova, size_t len)
 {
-	assert_ptr_equal(d, dev);
+	ask(d);
 	assert_int_equal(iova, (uintptr_t)addr);
 	/* Before it is unregistered. */
 	assert_non_null(rte_mem_virt2memseg_list(addr));
@@ -95,14 +113,24 @@ int rte_eal_has_hugepages(void)
 static uint8_t *area;
 static char why[256];
 
-static struct weft_mem_lane *map_bytes(uint8_t *at, size_t len, int want)
+static struct weft_mem_lane *map_at(uint16_t port, uint8_t *at, size_t len, int want)
 {
 	struct weft_mem_lane *mem = NULL;
-	int rc = weft_dma_map(dev, WEFT_DMA_USER, at, len, &mem, why, sizeof(why));
+	int rc = weft_dma_map(port, WEFT_DMA_USER, at, len, &mem, why, sizeof(why));
 
 	if (rc != want)
 		fail_msg("%d, not %d: %s", rc, want, why);
 	return mem;
+}
+
+static struct weft_mem_lane *map_bytes(uint8_t *at, size_t len, int want)
+{
+	return map_at(PORT, at, len, want);
+}
+
+static struct weft_mem_lane *map_of(uint16_t port, unsigned int page, unsigned int n, int want)
+{
+	return map_at(port, area + page * PAGE, n * PAGE, want);
 }
 
 static struct weft_mem_lane *map(unsigned int page, unsigned int n, int want)
@@ -125,6 +153,7 @@ static int nothing_left(void **state)
 
 	(void)state;
 	weft_dma_query(&s);
+	assert_int_equal(wrong, 0);
 	assert_int_equal(s.areas, 0);
 	assert_int_equal(s.bytes, 0);
 	assert_int_equal(num_maps, 0);
@@ -250,14 +279,14 @@ static void memory_of_the_eal_needs_no_map(void **state)
 	assert_non_null(mine);
 	for (reach = WEFT_DMA_EAL; reach <= WEFT_DMA_USER; reach++) {
 		assert_int_equal(
-			weft_dma_map(dev, reach, mine + 5, 2 * PAGE, &mem, why, sizeof(why)), 0);
+			weft_dma_map(PORT, reach, mine + 5, 2 * PAGE, &mem, why, sizeof(why)), 0);
 		assert_int_equal(weft_mem_lane_iova(mem, mine + 100, PAGE, &iova), PAGE);
 		assert_int_equal(iova, (uintptr_t)mine + 100);
 		weft_mem_lane_put(mem);
 	}
 	assert_int_equal(areas(), 0);
 	rte_free(mine);
-	assert_int_equal(weft_dma_map(dev, WEFT_DMA_EAL, area, PAGE, &mem, why, sizeof(why)),
+	assert_int_equal(weft_dma_map(PORT, WEFT_DMA_EAL, area, PAGE, &mem, why, sizeof(why)),
 			 -EOPNOTSUPP);
 	assert_non_null(strstr(why, "IOMMU"));
 }
@@ -283,7 +312,7 @@ static void without_an_iommu_pieces_end_where_pages_do(void **state)
 		was[i] = ms->iova;
 		ms->iova = i < 2 ? 0x100000 + i * page : 0x900000 - i * page;
 	}
-	assert_int_equal(weft_dma_map(dev, WEFT_DMA_EAL, mine + 10, 4 * page - 20, &mem, why,
+	assert_int_equal(weft_dma_map(PORT, WEFT_DMA_EAL, mine + 10, 4 * page - 20, &mem, why,
 				      sizeof(why)),
 			 0);
 	assert_int_equal(weft_mem_lane_iova(mem, mine + 10, (uint32_t)(4 * page - 20), &iova),
@@ -314,14 +343,66 @@ static void memory_that_others_registered_is_left_alone(void **state)
 static void reach_is_found_without_a_frame(void **state)
 {
 	(void)state;
-	assert_int_equal(weft_dma_reach(dev), WEFT_DMA_USER);
+	assert_int_equal(weft_dma_open(PORT, dev), WEFT_DMA_USER);
 	map_fails_in = 1;
 	map_error = EINVAL;
-	assert_int_equal(weft_dma_reach(dev), WEFT_DMA_EAL);
+	assert_int_equal(weft_dma_open(PORT, dev), WEFT_DMA_EAL);
 	iova_mode = RTE_IOVA_PA;
-	assert_int_equal(weft_dma_reach(dev), WEFT_DMA_EAL);
+	assert_int_equal(weft_dma_open(PORT, dev), WEFT_DMA_EAL);
 	hugepages = 0;
-	assert_int_equal(weft_dma_reach(dev), WEFT_DMA_NONE);
+	assert_int_equal(weft_dma_open(PORT, dev), WEFT_DMA_NONE);
+	assert_int_equal(areas(), 0);
+}
+
+/* The port is closed, the application takes its NIC from DPDK, and memory is still registered for another one. */
+static void a_device_that_is_gone_is_not_asked_any_more(void **state)
+{
+	struct rte_device *gone = dev, *heir = new_device();
+	struct weft_mem_lane *a, *b, *c;
+
+	(void)state;
+	a = map(0, 2, 0);
+	b = map(4, 2, 0);
+	dev = heir;
+	assert_int_equal(weft_dma_open(OTHER, heir), WEFT_DMA_USER);
+	c = map_of(OTHER, 6, 1, 0);
+	weft_dma_close(PORT);
+	free(gone);
+	assert_int_equal(areas(), 3);
+	weft_mem_lane_put(a);
+	assert_int_equal(areas(), 2);
+	map(8, 1, -ENODEV);
+	/* And back, as another device. */
+	dev = new_device();
+	assert_int_equal(weft_dma_open(PORT, dev), WEFT_DMA_USER);
+	weft_dma_close(OTHER);
+	free(heir);
+	weft_mem_lane_put(b);
+	weft_mem_lane_put(c);
+	assert_int_equal(areas(), 0);
+}
+
+/* The last one: nothing stays mapped, and the next one reaches what is registered still. */
+static void without_any_device_nothing_is_mapped(void **state)
+{
+	struct weft_mem_lane *a = map(0, 2, 0), *b = map(4, 2, 0);
+
+	(void)state;
+	weft_dma_close(PORT);
+	weft_dma_close(PORT);
+	free(dev);
+	assert_int_equal(num_maps, 0);
+	assert_null(rte_mem_virt2memseg_list(area));
+	weft_mem_lane_put(a);
+	dev = new_device();
+	/* Not all of it: then this port gets memory of the EAL only. */
+	map_fails_in = 2;
+	map_error = ENOMEM;
+	assert_int_equal(weft_dma_open(PORT, dev), WEFT_DMA_EAL);
+	assert_int_equal(num_maps, 0);
+	assert_int_equal(weft_dma_open(PORT, dev), WEFT_DMA_USER);
+	assert_int_equal(areas(), 1);
+	weft_mem_lane_put(b);
 	assert_int_equal(areas(), 0);
 }
 
@@ -350,7 +431,7 @@ static void any_order_ends_with_nothing(void **state)
 		map_fails_in = next(&x) % 20 == 0;
 		map_error = ENOMEM;
 		mem = NULL;
-		rc = weft_dma_map(dev, WEFT_DMA_USER, area + next(&x) % (800 * PAGE),
+		rc = weft_dma_map(PORT, WEFT_DMA_USER, area + next(&x) % (800 * PAGE),
 				  1 + next(&x) % (30 * PAGE), &mem, why, sizeof(why));
 		map_fails_in = 0;
 		assert_true(rc == 0 || rc == -ENOMEM || rc == -ENOSPC);
@@ -369,7 +450,10 @@ static int start(void **state)
 	(void)state;
 	test_eal_init("64");
 	area = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return area == MAP_FAILED ? -1 : 0;
+	dev = new_device();
+	if (area == MAP_FAILED || !dev)
+		return -1;
+	return weft_dma_open(PORT, dev) == WEFT_DMA_USER ? 0 : -1;
 }
 
 #define TIDY(t) cmocka_unit_test_teardown(t, nothing_left)
@@ -385,6 +469,8 @@ int main(void)
 		TIDY(without_an_iommu_pieces_end_where_pages_do),
 		TIDY(memory_that_others_registered_is_left_alone),
 		TIDY(reach_is_found_without_a_frame),
+		TIDY(a_device_that_is_gone_is_not_asked_any_more),
+		TIDY(without_any_device_nothing_is_mapped),
 		TIDY(any_order_ends_with_nothing),
 		/* Last: what it leaves, it leaves for good. */
 		cmocka_unit_test(what_cannot_be_unmapped_is_never_mapped_over),

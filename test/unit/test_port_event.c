@@ -261,6 +261,35 @@ static void a_removed_port_says_so_until_it_is_back(void **state)
 	assert_false(port->event);
 }
 
+/*
+ * By the application, under open lanes: nothing is called with the number any more, which may be another
+ * device's by then.
+ */
+static void a_device_that_the_application_takes_away_ends_its_port(void **state)
+{
+	struct fake_eth_port *f = nic("net_iavf", 10000);
+	struct weft_frame_port *port = must_open(f), *other;
+	uint64_t stops;
+	char why[300];
+
+	(void)state;
+	fake_eth_detach(f);
+	check_ended(f, port, -ENODEV, "rte_dev_remove()");
+	assert_int_equal(try_open(f, &other, why), -EBUSY);
+	assert_non_null(strstr(why, "taken away"));
+	/* The next device under this number is somebody's already. */
+	fake_eth_return(f);
+	assert_int_equal(
+		rte_eth_dev_configure(fake_eth_id(f), 0, 0, &(const struct rte_eth_conf){0}), 0);
+	check_ended(f, port, -ENODEV, "rte_dev_remove()");
+	stops = fake_eth_count(f)->stops;
+	close_port(port);
+	assert_int_equal(fake_eth_count(f)->stops, stops);
+	port = must_open(f);
+	assert_int_equal(poll_once(port), 0);
+	assert_false(port->event);
+}
+
 /* Another worker of the process must not get what is about to be reset. */
 static void a_port_that_has_ended_takes_no_further_worker(void **state)
 {
@@ -328,6 +357,7 @@ int main(void)
 		T(a_speed_that_changes_is_read_again),
 		T(a_port_that_wants_a_reset_gets_it_when_it_is_opened_again),
 		T(a_removed_port_says_so_until_it_is_back),
+		T(a_device_that_the_application_takes_away_ends_its_port),
 		T(a_port_that_has_ended_takes_no_further_worker),
 		T(a_watchdog_that_is_a_dpdk_timer_runs),
 	};

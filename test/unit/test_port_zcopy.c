@@ -33,11 +33,20 @@
 
 static bool iommu;
 static unsigned int maps;
-static int device; /* the one of all ports */
+static uint64_t device;           /* of all ports that have no other */
+static volatile uint64_t seen_of; /* a device: who reads one that was freed is told of */
+
+static void ask(struct rte_device *dev)
+{
+	uint64_t first;
+
+	memcpy(&first, dev, sizeof(first));
+	seen_of = first;
+}
 
 int rte_dev_dma_map(struct rte_device *dev, void *addr, uint64_t iova, size_t len)
 {
-	(void)dev;
+	ask(dev);
 	(void)addr;
 	(void)iova;
 	(void)len;
@@ -47,7 +56,7 @@ int rte_dev_dma_map(struct rte_device *dev, void *addr, uint64_t iova, size_t le
 
 int rte_dev_dma_unmap(struct rte_device *dev, void *addr, uint64_t iova, size_t len)
 {
-	(void)dev;
+	ask(dev);
 	(void)addr;
 	(void)iova;
 	(void)len;
@@ -368,6 +377,52 @@ static void memory_is_not_given_back_while_the_nic_may_read_it(void **state)
 	munmap(l.user, BYTES);
 }
 
+/* Registered through one NIC, and still registered for another when the first is taken out of the process. */
+static void a_nic_may_go_while_memory_is_registered(void **state)
+{
+	struct weft_frame_port *port[2];
+	struct rte_device *dev[2];
+	struct fake_eth_port *p[2];
+	struct weft_mem_lane *mem;
+	char name[16], why[256];
+	uint8_t *user;
+
+	(void)state;
+	user = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* The port is closed first, or is still open; another is open, or none. */
+	for (unsigned int how = 0; how < 4; how++) {
+		for (unsigned int i = 0; i < 2; i++) {
+			snprintf(name, sizeof(name), "0000:00:0%u.0", 5 + i);
+			p[i] = add("net_e1000_em", name);
+			dev[i] = calloc(1, 64);
+			fake_eth_traits(p[i])->device = dev[i];
+			port[i] = open_port(name, false);
+		}
+		assert_int_equal(
+			port[0]->ops->mem_map(port[0], user, BYTES, &mem, why, sizeof(why)), 0);
+		if (how & 2)
+			port[1]->ops->close(port[1]);
+		if (how & 1)
+			port[0]->ops->close(port[0]);
+		fake_eth_detach(p[0]);
+		free(dev[0]);
+		assert_int_equal(maps, how & 2 ? 0 : 1);
+		weft_mem_lane_put(mem);
+		assert_int_equal(maps, 0);
+		if (!(how & 1)) {
+			assert_int_equal(port[0]->ops->mem_map(port[0], user, BYTES, &mem, why,
+							       sizeof(why)),
+					 -ENODEV);
+			port[0]->ops->close(port[0]);
+		}
+		if (!(how & 2))
+			port[1]->ops->close(port[1]);
+		tidy(NULL);
+		free(dev[1]);
+	}
+	munmap(user, BYTES);
+}
+
 static int start(void **state)
 {
 	(void)state;
@@ -384,6 +439,7 @@ int main(void)
 		TIDY(offered_where_memory_comes_back_and_chains_nowhere_else),
 		TIDY(without_an_iommu_it_is_for_memory_of_the_eal),
 		TIDY(the_last_message_completes_though_nothing_follows),
+		TIDY(a_nic_may_go_while_memory_is_registered),
 		TIDY(memory_is_not_given_back_while_the_nic_may_read_it),
 	};
 
