@@ -83,6 +83,9 @@ static void give_hint(struct weft_frame_port *port, unsigned int paths)
 	weft_port_hint(port, paths, text, sizeof(text));
 	if (text[0] != '\0')
 		weft_info("dpdk:%s: %s", port->name, text);
+	weft_port_spread_text(port, text, sizeof(text));
+	if (text[0] != '\0')
+		weft_info("dpdk:%s: %s", port->name, text);
 }
 
 /* The engine then sees the capture's port; what is not captured has nothing in its way. */

@@ -66,4 +66,7 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
 /** What is worth saying of the network behind a port just opened, or "". @p paths of the lane */
 void weft_port_hint(struct weft_frame_port *port, unsigned int paths, char *text, size_t size);
 
+/** How frames find the queue of a port with several, or "" */
+void weft_port_spread_text(struct weft_frame_port *port, char *text, size_t size);
+
 #endif /* WEFT_PORT_ETHDEV_H */

@@ -145,6 +145,22 @@ void weft_port_spread_fill(struct weft_port *p)
 	};
 }
 
+void weft_port_spread_text(struct weft_frame_port *fp, char *text, size_t size)
+{
+	const struct weft_port_spread *s = weft_port_of(fp)->dev->spread;
+	const char *how = "its hash brings them there, as its driver tells";
+
+	text[0] = '\0';
+	if (!s)
+		return;
+	if (!s->hashed)
+		how = "flow rules bring them there";
+	else if (!s->told)
+		how = "its driver does not tell how they find it, so ports are tried";
+	snprintf(text, size, "frames for UDP port %u are this worker's, queue %u of %u: %s",
+		 fp->udp_port, fp->steering.queue, fp->steering.queues, how);
+}
+
 void weft_port_hint(struct weft_frame_port *fp, unsigned int paths, char *text, size_t size)
 {
 	const struct weft_port_dev *d = weft_port_of(fp)->dev;

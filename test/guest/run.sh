@@ -126,7 +126,7 @@ boot() {
 	# start under it. Without ERMS and FSRM the kernel and libc do not copy by "rep movsb",
 	# which is emulated byte by byte. The kernel's tests of its ciphers take seconds, and have
 	# hung.
-	exec timeout -k 5 "$time_limit" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
+	exec timeout -k 5 "$time_limit" "${around[@]}" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
 		"${console[@]}" "${machine[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
 		-append "console=ttyS0 quiet panic=1 mitigations=off tsc=reliable cryptomgr.notests rdinit=/init $cmdline" \
 		-virtfs local,path=/,security_model=none,mount_tag=host,readonly=on,multidevs=remap \
@@ -200,6 +200,8 @@ trap '[ -z "$guest_pid" ] || kill "$guest_pid" 2>/dev/null; rm -rf "$sockets"' E
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
+# What QEMU runs in.
+around=()
 # shellcheck source=test/guest/kinds/nic.sh
 . "$here/kinds/$kind.sh"
 find_kernel

@@ -22,6 +22,14 @@ pair virtio2 $virtio e1000e2 e1000e
 pair vmxnet3-2 vmxnet3 82545em2 e1000-82545em
 # The guest's kernel keeps the second one.
 pair virtio3 $virtio kernel $virtio
+# Two queues each, where this host gives taps to who asks for a namespace.
+taps=(unshare -n "$here/taps.sh" weft0 weft1)
+[ "$(id -u)" = 0 ] || taps=(unshare -rn "$here/taps.sh" weft0 weft1)
+if "${taps[@]}" >/dev/null 2>&1; then
+	around=("${taps[@]}" --)
+	tap tap0 weft0 $virtio,mq=on,vectors=6
+	tap tap1 weft1 $virtio,mq=on,vectors=6,rss=on
+fi
 # From QEMU 8.0 on.
 if qemu-system-x86_64 -device help 2>/dev/null | grep -q '^name "igb"'; then
 	pair igb0 igb igb1 igb

@@ -8,14 +8,23 @@ nics=
 devices=()
 slot=4
 
+# nic_at NETDEV NAME MODEL: one NIC, at the next address.
+nic_at() {
+	nics+="$2=0000:00:$(printf %02x $slot).0 "
+	devices+=(-netdev "$1" -device "$3,id=nic-$2,netdev=net-$2,addr=$(printf 0x%x $slot),mac=52:54:00:00:00:$(printf %02x $slot)")
+	slot=$((slot + 1))
+}
+
 # pair NAME MODEL NAME MODEL: two NICs on a hub of their own.
 pair() {
 	local hub=$slot
 	while [ $# -gt 0 ]; do
-		nics+="$1=0000:00:$(printf %02x $slot).0 "
-		devices+=(-netdev "hubport,id=net-$1,hubid=$hub"
-			-device "$2,id=nic-$1,netdev=net-$1,addr=$(printf 0x%x $slot),mac=52:54:00:00:00:$(printf %02x $slot)")
-		slot=$((slot + 1))
+		nic_at "hubport,id=net-$1,hubid=$hub" "$1" "$2"
 		shift 2
 	done
+}
+
+# tap NAME TAP MODEL: a NIC with two queues on a tap that is there.
+tap() {
+	nic_at "tap,id=net-$1,ifname=$2,queues=2,script=no,downscript=no,vhost=off" "$1" "$3"
 }
