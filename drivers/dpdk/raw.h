@@ -42,8 +42,13 @@
 
 #define RAW_BURST 32u
 #define RAW_TXQ 64u /* frames sealed and not yet taken by the port */
-/* full frames that wait for each other before they go to the port */
-#define RAW_TX_BATCH 4u
+/*
+ * Full frames wait for each other before they go to the port, whose calls cost (a doorbell, vhost's
+ * locks and barriers): so many bytes, which are read while the next are written, in so many frames.
+ */
+#define RAW_TX_BATCH_BYTES 32768u
+#define RAW_TX_BATCH_MIN 4u
+#define RAW_TX_BATCH_MAX 16u
 #define RAW_CONNS_MAX 65536u
 /* connections looked at by one raw_timers(), per clock: what is due beyond that waits for the next */
 #define RAW_TIMER_BATCH 32u
@@ -316,7 +321,7 @@ struct raw_iface {
 	STAILQ_HEAD(, raw_conn) ack_list; /* owe a delayed acknowledgement */
 	bool acks_now;                    /* some of them owe it at once */
 	uint64_t acks_due;                /* et; when the first of the others is due */
-	unsigned int txq_head, txq_count;
+	unsigned int txq_head, txq_count, tx_batch;
 	unsigned int idle_polls;
 	unsigned int full_bursts;
 	bool tx_used; /* something was sent since the port was last idle for long */

@@ -207,7 +207,7 @@ static inline void opened(struct raw_conn *c)
 	}
 	if (c->open_room < c->room / 2) {
 		raw_seal(c, 0);
-		if (iface->txq_count >= RAW_TX_BATCH)
+		if (iface->txq_count >= iface->tx_batch)
 			raw_txq_flush(iface);
 		return;
 	}

@@ -350,7 +350,7 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	c->hdr_held += head->nb_segs;
 	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
 		      want_ack(c, payload));
-	if (c->snd_next - c->snd_una == 1 || iface->txq_count >= RAW_TX_BATCH)
+	if (c->snd_next - c->snd_una == 1 || iface->txq_count >= iface->tx_batch)
 		raw_txq_flush(iface);
 	return 0;
 
