@@ -36,17 +36,31 @@ void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *
 	}
 }
 
+/*
+ * The table is full: the one that has said nothing for longest makes room. A peer that means it says
+ * what it wants at once, so whoever fills the table keeps nobody out but itself.
+ */
+static void pending_evict(struct weft_worker *w, const char *iface)
+{
+	struct weft_conns *conns = w->conns;
+	const struct weft_pending *oldest = conns->pending;
+
+	for (unsigned int i = 1; i < conns->num_pending; i++)
+		if (conns->pending[i].deadline < oldest->deadline)
+			oldest = &conns->pending[i];
+	weft_log_limited(
+		&conns->limit_refused, WEFT_LOG_WARN,
+		"%s: more than %d connections that name no endpoint; the oldest is refused", iface,
+		WEFT_MAX_PENDING);
+	weft_lep_destroy(w, oldest->lep);
+}
+
 void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lep)
 {
 	struct weft_conns *conns = w->conns;
 
-	if (conns->num_pending == WEFT_MAX_PENDING) {
-		weft_log_limited(&conns->limit_refused, WEFT_LOG_WARN,
-				 "%s: more than %d connections that name no endpoint; refused",
-				 lep->iface->name, WEFT_MAX_PENDING);
-		lep->ops->ep_destroy(lep);
-		return;
-	}
+	if (conns->num_pending == WEFT_MAX_PENDING)
+		pending_evict(w, lep->iface->name);
 	conns->pending[conns->num_pending++] =
 		(struct weft_pending){lep, w->now + weft_connect_timeout(w)};
 	if (w->now + weft_connect_timeout(w) < w->next_timer)

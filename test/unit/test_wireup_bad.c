@@ -211,6 +211,35 @@ static void connections_that_say_nothing_are_bounded_and_end(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
+/* Who fills the table keeps nobody out who says at once what it wants. */
+static void a_table_full_of_silent_connections_keeps_nobody_out(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	static struct weft_lane_ep *s[WEFT_MAX_PENDING + 10];
+	struct stranger good = {.id = 1000, .net_addr = 500};
+	unsigned int i, n = WEFT_MAX_PENDING + 10;
+	struct weft_wire_wireup h, ans;
+	struct weft_records r;
+
+	(void)state;
+	for (i = 0; i < n; i++)
+		s[i] = mock_stranger(mock_iface(w, 0));
+	mock_run(5, MS, w, NULL);
+	good.lep = mock_stranger(mock_iface(w, 0));
+	good_req(&good, w, &r);
+	h = head(&good, w, WEFT_WIREUP_REQ, 0);
+	say(&good, w, &h, &r);
+	assert_int_equal(answer(&good, &ans), WEFT_WIREUP_REP);
+	assert_int_equal(w->num_eps, 1);
+	mock_stranger_close(good.lep);
+	for (i = 0; i < n; i++)
+		mock_stranger_close(s[i]);
+	mock_run(6, S, w, NULL);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
 static void records_of_past_peers_are_bounded(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
@@ -527,6 +556,7 @@ int main(int argc, char **argv)
 		CONN_TEST(an_unanswered_rep_is_repeated_and_then_given_up),
 		CONN_TEST(unclaimed_endpoints_are_bounded),
 		CONN_TEST(connections_that_say_nothing_are_bounded_and_end),
+		CONN_TEST(a_table_full_of_silent_connections_keeps_nobody_out),
 		CONN_TEST(records_of_past_peers_are_bounded),
 		CONN_TEST(data_on_a_connection_without_endpoint_ends_it),
 		CONN_TEST(another_version_is_refused_with_both_numbers),
