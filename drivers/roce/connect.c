@@ -133,6 +133,7 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 			return -ENOMEM;
 	}
 	lep->job.run = connect_job;
+	memcpy(lep->job.host, lep->remote_gid, sizeof(lep->job.host));
 	rc = roce_job_start(r->dev, &lep->job);
 	if (rc < 0) {
 		lep->job.run = NULL; /* nobody waits for its end */

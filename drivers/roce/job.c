@@ -3,37 +3,74 @@
 /*
  * Connecting a queue pair, or making an address handle, resolves the peer's Ethernet address inside the kernel, and the caller sleeps until
  * the peer has answered or a second and more has gone by. A worker must not sleep, so each device has threads for such calls: as many as are needed at a time, up to
- * ROCE_THREADS, so that hosts that are dead do not keep those waiting that live. A job that has not begun can be taken back; else who is not interested
- * any more waits for the end.
+ * ROCE_THREADS, so that hosts that are dead do not keep those waiting that live; one host, with however many lanes, keeps ROCE_THREADS_HOST of them at
+ * most. A job that has not begun can be taken back; else who is not interested any more waits for the end.
  */
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "roce.h"
 
 #define STACK (256u << 10)
 
+static bool may_run(const struct roce_dev *dev, const struct roce_job *job)
+{
+	static const uint8_t nobody[sizeof(job->host)];
+	unsigned int n = 0;
+
+	if (memcmp(job->host, nobody, sizeof(nobody)) == 0)
+		return true;
+	for (unsigned int i = 0; i < ROCE_THREADS; i++)
+		n += dev->running[i] &&
+		     memcmp(dev->running[i]->host, job->host, sizeof(job->host)) == 0;
+	return n < ROCE_THREADS_HOST;
+}
+
+/*
+ * The next job that may run, taken out and put at *@place; or NULL. When one becomes possible that was not, it is because a thread has ended a job of that
+ * host: this thread comes here next, and nobody needs to be woken.
+ */
+static struct roce_job *next_job(struct roce_dev *dev, const struct roce_job ***place)
+{
+	struct roce_job *job;
+
+	STAILQ_FOREACH(job, &dev->jobs, link) {
+		if (may_run(dev, job))
+			break;
+	}
+	if (job == NULL)
+		return NULL;
+	STAILQ_REMOVE(&dev->jobs, job, roce_job, link);
+	job->waits = false;
+	*place = dev->running;
+	while (**place)
+		(*place)++;
+	**place = job;
+	return job;
+}
+
 static void *job_thread(void *arg)
 {
+	const struct roce_job **place;
 	struct roce_dev *dev = arg;
 	struct roce_job *job;
 
 	pthread_mutex_lock(&dev->lock);
 	for (;;) {
-		job = STAILQ_FIRST(&dev->jobs);
+		job = next_job(dev, &place);
 		if (job == NULL) {
 			if (dev->threads_end)
 				break;
 			pthread_cond_wait(&dev->wake, &dev->lock);
 			continue;
 		}
-		STAILQ_REMOVE_HEAD(&dev->jobs, link);
-		job->waits = false;
 		pthread_mutex_unlock(&dev->lock);
 		job->run(job);
 		pthread_mutex_lock(&dev->lock);
 		dev->jobs_open--;
+		*place = NULL;
 		/* Its owner may free it from here on; who sees it done sees this thread free for the next. */
 		atomic_store_explicit(&job->done, true, memory_order_release);
 	}

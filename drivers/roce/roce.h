@@ -64,11 +64,14 @@ struct roce_job {
 	void (*run)(struct roce_job *job); /* in one of the device's threads */
 	int err;                           /* positive errno, written before done */
 	bool waits;                        /* it has not begun; under the device's lock */
+	uint8_t host[16];                  /* whose answer it needs, a GID; 0 = nobody's */
 	atomic_bool done;
 };
 
 /* Hosts of a device that may be silent at the same time without keeping others waiting. */
 #define ROCE_THREADS 8
+/* Calls that wait for one host at a time: it may have many lanes, and be silent. */
+#define ROCE_THREADS_HOST 2
 
 struct roce_dev {
 	LIST_ENTRY(roce_dev) link;
@@ -84,7 +87,8 @@ struct roce_dev {
 	unsigned int num_threads;
 	pthread_cond_t wake;
 	STAILQ_HEAD(, roce_job) jobs;
-	unsigned int jobs_open; /* that wait or run */
+	const struct roce_job *running[ROCE_THREADS]; /* NULL = a place that is free */
+	unsigned int jobs_open;                       /* that wait or run */
 	bool threads_end;
 };
 

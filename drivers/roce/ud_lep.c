@@ -51,6 +51,7 @@ static struct ud_lep *lep_new(struct ud_iface *u, const uint8_t gid[16], uint32_
 	lep->heard = u->now;
 	lep->sgid_index = u->gid.index;
 	lep->job.run = resolve_job;
+	memcpy(lep->job.host, gid, sizeof(lep->job.host));
 	if (roce_job_start(u->dev, &lep->job) < 0) {
 		free(lep);
 		return NULL;

@@ -111,6 +111,31 @@ static void what_has_not_begun_is_taken_back_at_once(void **state)
 		assert_true(done_soon(&silent[i]));
 }
 
+/* A host with many lanes that is silent keeps two threads, not all; the rest of its calls wait. */
+static void one_silent_host_keeps_two_threads_at_most(void **state)
+{
+	struct roce_job silent[3 * ROCE_THREADS] = {0}, live = {.run = answers, .host = {2}};
+	int n;
+
+	(void)state;
+	for (size_t i = 0; i < 3 * ROCE_THREADS; i++) {
+		silent[i].run = sleeps;
+		silent[i].host[0] = 1;
+		assert_int_equal(roce_job_start(&dev, &silent[i]), 0);
+	}
+	for (size_t i = 0; i < ROCE_THREADS_HOST; i++)
+		sem_wait(&asleep);
+	assert_int_equal(roce_job_start(&dev, &live), 0);
+	assert_true(done_soon(&live));
+	sem_getvalue(&asleep, &n);
+	assert_int_equal(n, 0);
+	/* All are done in the end, two at a time. */
+	for (size_t i = 0; i < 3 * ROCE_THREADS; i++)
+		sem_post(&wake);
+	for (size_t i = 0; i < 3 * ROCE_THREADS; i++)
+		assert_true(done_soon(&silent[i]));
+}
+
 static void one_thread_serves_one_call_after_another(void **state)
 {
 	struct roce_job job = {.run = answers};
@@ -128,6 +153,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(silent_hosts_keep_no_others_waiting, begin, end),
 		cmocka_unit_test_setup_teardown(what_has_not_begun_is_taken_back_at_once, begin,
+						end),
+		cmocka_unit_test_setup_teardown(one_silent_host_keeps_two_threads_at_most, begin,
 						end),
 		cmocka_unit_test_setup_teardown(one_thread_serves_one_call_after_another, begin,
 						end),
