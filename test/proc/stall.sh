@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Three processes on one bridge: one of two peers is stopped or killed in the middle of rendezvous both
+# ways, and 1 MiB to and from the other one takes at most 0.1 s (of a core of its own) all the while.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# shellcheck source=test/proc/netns.sh
+. "$(dirname "$0")/netns.sh"
+
+stall=$build/test/proc/proc_stall
+[ -x "$stall" ] || { echo "there is no proc_stall in this build"; exit 77; }
+
+# Hub, good and bad each have an interface; the bridge stands in the third namespace.
+link hub 9000 "" 0 2 && link good 9000 "" 1 2 && link bad 9000 "" 1 2 &&
+	ip -n "${ns[2]}" link add name br0 type bridge && ip -n "${ns[2]}" link set br0 mtu 9000 up || exit 77
+for i in hub good bad; do
+	ip -n "${ns[2]}" link set "$i" master br0 || exit 77
+done
+
+packet="blocksz=16384,framesz=16384,framecnt=256"
+# One peer can hold all that may be asked for.
+export WEFT_LANES="dpdk:0" WEFT_CONNECT_TIMEOUT=100s WEFT_RNDV_LIMIT=256k
+
+# run NAMESPACE NAME ARGS...: one of the three, in the background.
+run() {
+	local where=$1 name=$2
+	shift 2
+	WEFT_EAL_ARGS="--no-huge -m 256 --no-pci --vdev=net_af_packet0,iface=$name,$packet" \
+		ip netns exec "${ns[$where]}" "$stall" "$name" "$@" >"$dir/$name.out" 2>"$dir/$name.err" &
+}
+
+# spoilt SIGNAL: the bad one gets it when all are at work.
+spoilt() {
+	local hub_pid good_pid bad_pid rc=0 worst bound
+	rm -f "$dir/address"
+	# Where others want the cores, each of a piece's hops waits for one.
+	bound=$(stretch 100)
+	[ "$bound" = 100 ] || bound=$((5 * bound))
+	run 0 hub "$dir/address" "$((3000 + 10 * bound))"
+	hub_pid=$!
+	for _ in $(seq 1200); do
+		[ ! -e "$dir/address" ] || break
+		sleep 0.05
+	done
+	run 1 good "$dir/address"
+	good_pid=$!
+	run 1 bad "$dir/address"
+	bad_pid=$!
+	until_said "$dir/hub.out" ready $hub_pid || rc=1
+	kill "-$1" "$bad_pid" || rc=1
+	wait $hub_pid || rc=1
+	kill -9 $good_pid $bad_pid
+	wait $good_pid $bad_pid 2>/dev/null
+	cat "$dir"/{good,bad,hub}.err "$dir/hub.out"
+	worst=$(sed -n 's/^worst \([0-9]*\) ms.*/\1/p' "$dir/hub.out")
+	echo "at most $bound ms"
+	[ $rc = 0 ] && [ -n "$worst" ] && [ "$worst" -le "$bound" ]
+}
+
+check "one of two peers is stopped in a rendezvous: the other one goes on" spoilt STOP
+sed -n 's/^worst/# &/p' "$dir/hub.out"
+check "one of two peers is killed in a rendezvous: the other one goes on" spoilt KILL
+sed -n 's/^worst/# &/p' "$dir/hub.out"
+tap_end
