@@ -283,6 +283,7 @@ static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_
 	}
 	raw_ref_chain(m); /* the caller lets go of its own */
 	if (rte_ring_enqueue(s->handed[owner], m) != 0) {
+		raw_count(iface, RAW_STEER_FULL);
 		rte_pktmbuf_free(m);
 		return false;
 	}

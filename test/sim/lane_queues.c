@@ -119,12 +119,89 @@ static void an_address_that_one_gives_up_is_asked_for_again(struct sim_case *c)
 		    asked);
 }
 
+/* ---- frames for a worker that does not look ------------------------------------------------- */
+
+struct sample {
+	uint8_t frame[1600];
+	size_t len;
+};
+
+/* The last frame that was sent to the second queue. */
+static enum sim_verdict sample_frame(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				     void *arg)
+{
+	struct sample *s = arg;
+
+	(void)port;
+	(void)room;
+	/* Ethernet, IPv4, UDP: to port 9339 */
+	if (*len < sizeof(s->frame) && *len > 60 && data[23] == 17 && data[36] == 0x24 &&
+	    data[37] == 0x7b) {
+		memcpy(s->frame, data, *len);
+		s->len = *len;
+	}
+	return SIM_PASS;
+}
+
+static void nothing(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	(void)port;
+	(void)data;
+	(void)len;
+	(void)arg;
+}
+
+/*
+ * The port brings all to the first queue, whose worker hands on. A stranger floods the second one's UDP port, and its
+ * worker computes: the first has buffers left for its own peers.
+ */
+static void a_flood_for_a_worker_that_computes_leaves_buffers_for_the_others(struct sim_case *c)
+{
+	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}};
+	struct sim *sim = case_sim(c);
+	struct sim_port *peer_port = sim_port_create(sim, &p), *x = sim_port_create(sim, &p);
+	struct sim_port *queue[2];
+	struct lane_host *peer, *first, *second;
+	static struct sample s;
+	struct lane_end *e[2];
+	unsigned int i;
+
+	s.len = 0;
+	sim_station(x, false, nothing, NULL);
+	peer = lane_host_create(sim, peer_port, CONFIG);
+	p.bufs = 400; /* fewer than the ring between the workers could hold */
+	sim_port_queues(sim, &p, SIM_SPREAD_FIRST, 2, queue);
+	first = lane_host_create(sim, queue[0], CONFIG);
+	second = lane_host_create(sim, queue[1], CONFIG);
+	e[0] = lane_up(peer, first);
+	sim_filter(peer_port, sample_frame, &s);
+	e[1] = lane_up(peer, second);
+	assert_true(lane_send_all(e[1], 0, 100, SIM_S));
+	sim_filter(peer_port, NULL, NULL);
+	assert_true(s.len > 0);
+	for (i = 50; i < s.len; i++)
+		s.frame[i] ^= 0xa5;
+	lane_host_pause(second, 300 * SIM_MS);
+	for (i = 0; i < 20000; i++) {
+		sim_inject(x, s.frame, s.len);
+		sim_run(sim, 5000, NULL, NULL);
+	}
+	assert_true(lane_counter(first, "steer.handed.full") > 10000);
+	assert_true(lane_send_all(e[0], 1000, 1200, 100 * SIM_MS));
+	assert_true(lane_exactly_once(first, 1000, 1200));
+	/* And its own peers find the second one as it was. */
+	assert_true(lane_send_all(e[1], 2000, 2200, 5 * SIM_S));
+	assert_true(lane_exactly_once(second, 2000, 2200));
+	assert_int_equal(e[0]->downs + e[1]->downs, 0);
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(a_worker_on_another_queue_finds_a_peer),
 	SIM_CASE(both_find_it_by_one_question),
 	SIM_CASE(a_peer_finds_both),
 	SIM_CASE(a_first_worker_that_computes_delays_and_does_not_lose_answers),
 	SIM_CASE(an_address_that_one_gives_up_is_asked_for_again),
+	SIM_CASE(a_flood_for_a_worker_that_computes_leaves_buffers_for_the_others),
 };
 
 int main(int argc, char **argv)
