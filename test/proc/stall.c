@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One process and two peers, by the public interface alone: one of the peers is stopped or killed in
- * the middle of rendezvous both ways, and what the other one gets and sends is timed.
+ * One process and two peers, by the public interface alone: one of the peers is stopped or killed
+ * in the middle of rendezvous both ways, and what the other one gets and sends is timed.
  *
  *	stall hub FILE MS	writes its address to FILE, waits for both, says "ready", and goes on
  *				for so long; says the worst time of 1 MiB to and from the good one

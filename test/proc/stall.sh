@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Three processes on one bridge: one of two peers is stopped or killed in the middle of rendezvous both
-# ways, and 1 MiB to and from the other one takes at most 0.1 s (of a core of its own) all the while.
+# Three processes on one bridge: one of two peers is stopped or killed in the middle of rendezvous
+# both ways, and 1 MiB to and from the other one takes at most 0.1 s (of a core of its own) all the
+# while.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -15,7 +16,8 @@ stall=$build/test/proc/proc_stall
 
 # Hub, good and bad each have an interface; the bridge stands in the third namespace.
 link hub 9000 "" 0 2 && link good 9000 "" 1 2 && link bad 9000 "" 1 2 &&
-	ip -n "${ns[2]}" link add name br0 type bridge && ip -n "${ns[2]}" link set br0 mtu 9000 up || exit 77
+	ip -n "${ns[2]}" link add name br0 type bridge &&
+	ip -n "${ns[2]}" link set br0 mtu 9000 up || exit 77
 for i in hub good bad; do
 	ip -n "${ns[2]}" link set "$i" master br0 || exit 77
 done

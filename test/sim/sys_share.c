@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One worker and 128 peers, through the whole library: those that stop, die or trickle in the middle
- * of everything that one can do with them slow down nobody else. Each case prints its row of the
- * table in doc/performance.md.
+ * One worker and 128 peers, through the whole library: those that stop, die or trickle in the
+ * middle of everything that one can do with them slow down nobody else. Each case prints its row of
+ * the table in doc/performance.md.
  */
 
 #include <stdlib.h>

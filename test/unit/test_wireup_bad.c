@@ -227,10 +227,10 @@ static void a_table_full_of_silent_connections_keeps_nobody_out(void **state)
 		s[i] = mock_stranger(mock_iface(w, 0));
 	mock_run(5, MS, w, NULL);
 	good.lep = mock_stranger(mock_iface(w, 0));
-	good_req(&good, w, &r);
-	h = head(&good, w, WEFT_WIREUP_REQ, 0);
-	say(&good, w, &h, &r);
-	assert_int_equal(answer(&good, &ans), WEFT_WIREUP_REP);
+	stranger_good_req(&good, w, &r);
+	h = stranger_head(&good, w, WEFT_WIREUP_REQ, 0);
+	stranger_say(&good, w, &h, &r);
+	assert_int_equal(stranger_answer(&good, &ans), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
 	mock_stranger_close(good.lep);
 	for (i = 0; i < n; i++)
