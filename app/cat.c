@@ -33,7 +33,7 @@ static const char help[] =
 	"  -O, --window N         messages in flight, each way (8)\n"
 	"  -q, --quiet            no progress line (it is shown when standard error is a "
 	"terminal)\n"
-	"  -s, --summary          one line at the end, also without a terminal\n" PEER_HELP
+	"  -s, --summary          two lines at the end, also without a terminal\n" PEER_HELP
 	"  -h, --help             this text\n"
 	"      --version          version and build\n"
 	"\n"
@@ -141,19 +141,8 @@ static int run(void *options, int eal_count, char **eal_words)
 	const struct cat_options *o = options;
 	struct cat *cat = NULL;
 	struct peer p;
-	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
+	int ret = program_connect(&p, &o->peer, eal_count, eal_words);
 
-	if (!ret)
-		ret = eal_need_port(o->peer.config);
-	if (ret)
-		return ret;
-	ret = peer_init(&p, &o->peer);
-	if (!ret)
-		ret = peer_open(&p);
-	if (!ret)
-		ret = peer_meet(&p);
-	if (!ret)
-		ret = peer_connect(&p);
 	if (!ret) {
 		cat = cat_new(o, &p);
 		ret = cat ? cat_run(cat) : peer_fail(&p, APP_FAIL);

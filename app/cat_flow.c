@@ -17,6 +17,7 @@
 #include <rte_hash_crc.h>
 
 #include "cat_io.h"
+#include "lane_losses.h"
 #include "sys.h"
 
 #define TAG_TO_SERVER 0x7743415400000001ull
@@ -528,6 +529,7 @@ int cat_run(struct cat *c)
 {
 	bool line = !c->opts->quiet && isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
 	double begin = sys_seconds();
+	char losses[2048];
 	int ret = set_up(c);
 
 	c->line_time = begin;
@@ -537,8 +539,11 @@ int cat_run(struct cat *c)
 	c->line_out = 0;
 	if (line)
 		fputs(CLEAR_LINE, stderr);
-	if (line || c->opts->summary)
+	if (line || c->opts->summary) {
 		progress_line(c, sys_seconds() - begin, "", "\n");
+		lane_losses(c->peer, losses, sizeof(losses));
+		fprintf(stderr, "%s\n", losses);
+	}
 	return ret;
 }
 

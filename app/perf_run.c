@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lane_losses.h"
 #include "perf_session.h"
 
 #define MIN_ITERS 10u
@@ -108,6 +109,18 @@ static int begin_session(struct perf_session *s, bool raw)
 	sys_memory(&memory);
 	s->idle_peak = memory.peak;
 	return ret;
+}
+
+/* The last line, at either end. */
+static void tell_losses(struct perf_session *s)
+{
+	char text[2048];
+
+	if (s->opts->csv || s->opts->sweep || !s->peer.ep)
+		return;
+	lane_losses(&s->peer, text, sizeof(text));
+	printf("%s\n", text);
+	fflush(stdout);
 }
 
 static int end_session(struct perf_session *s, int ret)
@@ -444,6 +457,8 @@ static int run_all(struct perf_session *s)
 		ret = tell(&s->peer, OOB_PARAMS, &end, sizeof(end));
 	if (!ret && !o->sweep)
 		perf_print_end(o, &out[0].report);
+	if (!ret)
+		tell_losses(s);
 	free(out);
 	if (!ret && s->wrong)
 		ret = APP_DATA;

@@ -4,7 +4,26 @@
 
 #include "cli.h"
 #include "drivers/dpdk/eal.h"
+#include "eal_start.h"
 #include "sys.h"
+
+int program_connect(struct peer *p, const struct peer_options *options, int eal_count,
+		    char **eal_words)
+{
+	int ret;
+
+	*p = (struct peer){.opts = options};
+	ret = eal_start(eal_count, eal_words, options->config, options->core);
+	if (!ret)
+		ret = eal_need_port(options->config);
+	if (!ret)
+		ret = peer_init(p, options);
+	if (!ret)
+		ret = peer_open(p);
+	if (!ret)
+		ret = peer_meet(p);
+	return ret ? ret : peer_connect(p);
+}
 
 int program_main(const struct program *p, struct peer_options *options, int argc, char **argv)
 {

@@ -140,6 +140,7 @@ summary_line() {
 	new_pair 1
 	start_server "$cat" -l || return 1
 	client "$cat" -s <"$dir/small" || return 1
+	tail -n 1 "$dir/client.err" | grep -qE "^sent again: dpdk:0 [0-9]+ frames(, dpdk:1 [0-9]+)?; dropped here: dpdk:0 [0-9]+" || return 1
 	server_code && grep -qE '^sent 293\.0 KiB .*received 0 B' "$dir/client.err"
 }
 

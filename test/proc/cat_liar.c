@@ -13,7 +13,6 @@
 #include "app/eal_start.h"
 #include "app/peer.h"
 #include "app/program.h"
-#include "drivers/dpdk/eal.h"
 
 #define TAG_TO_SERVER 0x7743415400000001ull
 
@@ -56,17 +55,8 @@ static int run(void *options, int eal_count, char **eal_words)
 {
 	const struct options *o = options;
 	struct peer p;
-	int ret = eal_start(eal_count, eal_words, o->peer.config, -1);
+	int ret = program_connect(&p, &o->peer, eal_count, eal_words);
 
-	if (ret)
-		return ret;
-	ret = peer_init(&p, &o->peer);
-	if (!ret)
-		ret = peer_open(&p);
-	if (!ret)
-		ret = peer_meet(&p);
-	if (!ret)
-		ret = peer_connect(&p);
 	if (!ret)
 		ret = lie(&p);
 	return peer_end(&p, ret);

@@ -92,16 +92,17 @@ new_pair() {
 	done
 }
 
-# stretch N: a bound in time for a quiet machine, for this one: as many times as long as there are
-# processes for each core that want to run.
+# stretch N [MOST]: a bound in time for a quiet machine, for this one: as many times as long as there are
+# processes for each core that want to run, and no more than MOST.
 stretch() {
-	local load running cores
+	local load running cores most=${2:-1000000} n
 	cores=$(nproc)
 	read -r load _ _ running _ </proc/loadavg
 	load=$((${load%.*} + 1))
 	running=${running%/*}
 	[ "$running" -gt $load ] || running=$load
-	echo $(($1 * (running > cores ? (running + cores - 1) / cores : 1)))
+	n=$(($1 * (running > cores ? (running + cores - 1) / cores : 1)))
+	echo $((n < most ? n : most))
 }
 
 # until_said FILE PATTERN [PID]: waits for such a line in a file, as long as the process lives.

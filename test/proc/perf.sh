@@ -157,6 +157,18 @@ sweep() {
 	grep -q "<svg" "$dir/sweep.svg"
 }
 
+# At both ends, and the words of the counters.
+last_lines() {
+	local end
+	perf_pair 2 -t tag_bw -s 64k -n 100 -f --counters || return 1
+	for end in client server; do
+		tail -n 1 "$dir/$end.out"
+		tail -n 1 "$dir/$end.out" |
+			grep -qE "^sent again: dpdk:[01] [0-9]+ frames, dpdk:[01] [0-9]+; dropped here: dpdk:[01] [0-9]+, dpdk:[01] [0-9]+$" || return 1
+	done
+}
+
+check "the last lines say what was sent again and dropped, for each lane" last_lines
 check "tag_lat: half round trips" ping_pong
 check "CSV has ucx_perftest's columns first" ucx_columns
 check "tag_lat: 0 bytes" perf_pair 1 -t tag_lat -s 0 -n 100 -f -V

@@ -56,7 +56,7 @@ down_and_back() {
 	local rc=0
 	new_pair
 	start_server "$perf" -S PEER_TIMEOUT=20s || return 1
-	start_client -S PEER_TIMEOUT=20s -t tag_bw -s 64k -D "$(stretch 6)" -f -V || return 1
+	start_client -S PEER_TIMEOUT=20s -t tag_bw -s 64k -D "$(stretch 6 40)" -f -V || return 1
 	ip -n "${ns[1]}" link set rail1 down
 	until_said "$dir/client.err" "link lost" $client_pid && until_said "$dir/server.err" "link lost" || rc=1
 	ip -n "${ns[1]}" link set rail1 up
@@ -64,7 +64,8 @@ down_and_back() {
 	server_code || rc=$?
 	[ $rc = 0 ] && said client.err "dpdk:1 \(net_af_packet1\): link lost: on this side: its kernel interface rail1 is down" &&
 		said server.err "dpdk:1 \(net_af_packet1\): link lost: on the other side, or between: its kernel interface rail1 is up" &&
-		said client.err "dpdk:1 .*link is back after" && said server.err "dpdk:1 .*link is back after"
+		said client.err "dpdk:1 .*link is back after" && said server.err "dpdk:1 .*link is back after" &&
+		tail -n 1 "$dir/client.out" && tail -n 1 "$dir/client.out" | grep -qE "^sent again: .*dpdk:1 [1-9]"
 }
 
 # cut_at_the_start CLIENT_ARGS...
