@@ -130,6 +130,20 @@ int eal_need_port(const struct weft_config *config)
 }
 
 /*
+ * net_af_xdp without its queue: where setting that up has failed, closing reads memory that was
+ * freed then, and there is nothing to close.
+ */
+static bool is_half_open(uint16_t port)
+{
+	struct rte_eth_rxq_info queue;
+	struct rte_eth_dev_info info;
+
+	return rte_eth_dev_info_get(port, &info) == 0 && info.driver_name &&
+	       !strcmp(info.driver_name, "net_af_xdp") &&
+	       rte_eth_rx_queue_info_get(port, 0, &queue) == -EINVAL;
+}
+
+/*
  * On the EAL's interrupt thread: no handler of a port runs at the same time, and none may run after
  * the ports are closed, so the process ends right here. rte_eal_cleanup() would wait for the alarm
  * that this is, for ever.
@@ -139,7 +153,8 @@ static void end_process(void *arg)
 	uint16_t port;
 
 	RTE_ETH_FOREACH_DEV(port)
-		rte_eth_dev_close(port);
+		if (!is_half_open(port))
+			rte_eth_dev_close(port);
 	_exit(*(int *)arg);
 }
 

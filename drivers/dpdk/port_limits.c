@@ -199,6 +199,13 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
  */
 #define XDP_OVERHEAD (64u + 64u + sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + 256u)
 
+/*
+ * A frame, the kernel's headroom and its struct skb_shared_info share a page: 3506 on a veth, 3498
+ * on mlx5. Drivers refuse to attach the program beyond that, the PMD's queue is not set up then, and
+ * the PMD is not fit to be closed.
+ */
+#define XDP_MTU_MAX 3506u
+
 static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
 	struct weft_port_limits *l = &d->limits;
@@ -206,6 +213,8 @@ static int xdp_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 
 	if (rc)
 		return rc;
+	if (l->frame_max > XDP_MTU_MAX + weft_port_l2(d->vlan))
+		return -EMSGSIZE;
 	l->xdp_first = (unsigned int)arg_number(kv, "start_queue", 0);
 	l->xdp_queues = (unsigned int)RTE_MAX(arg_number(kv, "queue_count", 1), 1ul);
 	l->object_max = (uint32_t)getpagesize();
@@ -340,6 +349,15 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len)
 		snprintf(why, why_len, "port %u (%s): its kernel interface (index %u, %s) is gone",
 			 d->port_id, d->name, d->info.if_index,
 			 if_indextoname(d->info.if_index, ifname) ? ifname : "?");
+	else if (rc == -EMSGSIZE)
+		snprintf(
+			why, why_len,
+			"port %u (%s): its kernel interface %s has an MTU of %u, and AF_XDP takes %u at "
+			"most: make it smaller at both ends (ip link set dev %s mtu 3400), or use "
+			"net_af_packet",
+			d->port_id, d->name,
+			if_indextoname(d->info.if_index, ifname) ? ifname : "?",
+			d->limits.frame_max - weft_port_l2(d->vlan), XDP_MTU_MAX, ifname);
 	else if (rc)
 		snprintf(why, why_len,
 			 "port %u (%s): its device arguments make no sense: blocksz= "

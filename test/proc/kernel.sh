@@ -99,6 +99,18 @@ xdp() {
 	return $rc
 }
 
+# no_room MTU PEER_MTU PATTERN: AF_XDP does not take the interface: a sentence, and an end in good order.
+no_room() {
+	local rc=0
+	link xdp2 1500
+	ip -n "${ns[0]}" link set xdp2 mtu "$1"
+	ip -n "${ns[1]}" link set xdp2 mtu "$2"
+	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="net_af_xdp0,iface=xdp2" -- -d >"$dir/xdp" 2>&1 || rc=$?
+	ip -n "${ns[0]}" link del xdp2
+	cat "$dir/xdp"
+	[ $rc = 1 ] && grep -qE "$3" "$dir/xdp"
+}
+
 # xdp_works: can this kernel and this machine do it at all?
 xdp_works() {
 	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1 &&
@@ -119,7 +131,9 @@ check "through a router outside the prefix" routed_on_link
 check "the router has passed them on" through_the_router
 check "another network without a gateway: a sentence" without_gateway
 check "a gateway that does not answer: a sentence that names it" gateway_silent
+check "AF_XDP: an interface of MTU 9000 is refused with a sentence" no_room 9000 9000 "interface xdp2 has an MTU of 9000, and AF_XDP takes 3506 at most"
 if xdp_works; then
+	check "AF_XDP: so it is when the PMD finds that out" no_room 1500 9000 "dpdk:0 cannot be opened: .*does not take receive queue"
 	check "AF_XDP: a stream, every byte" xdp -t tag_bw -s 8,4k,256k,1M -n 100 -f -V
 	check "AF_XDP: ping-pong, every byte" xdp -t tag_lat -s 8,4k,256k -n 100 -f -V
 else
