@@ -186,17 +186,18 @@ bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
 	uint32_t n = weft_le16(r->paths);
-	uint16_t port;
+	uint16_t ports[WEFT_FRAME_PATHS_MAX];
 
-	if (n > WEFT_FRAME_PATHS_MAX || sizeof(*r) + n * sizeof(port) > v->body_len)
+	if (n > WEFT_FRAME_PATHS_MAX || sizeof(*r) + n * sizeof(ports[0]) > v->body_len)
 		return false;
+	/* All of it, before anything is taken: READY may come again, and be good then. */
+	memcpy(ports, v->body + sizeof(*r), n * sizeof(ports[0]));
+	for (uint32_t i = 1; i < n; i++)
+		if (ports[i] == 0)
+			return false;
 	c->path_count = (uint8_t)RTE_MAX(n, 1u);
 	c->path[0].dport = v->src_port;
-	for (uint32_t i = 1; i < n; i++) {
-		memcpy(&port, v->body + sizeof(*r) + i * sizeof(port), sizeof(port));
-		c->path[i].dport = weft_le16(port);
-		if (port == 0)
-			return false;
-	}
+	for (uint32_t i = 1; i < n; i++)
+		c->path[i].dport = weft_le16(ports[i]);
 	return true;
 }

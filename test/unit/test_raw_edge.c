@@ -257,6 +257,49 @@ static void a_buffer_may_be_released_before_the_callback_returns(void **state)
 	pair_close(&pair);
 }
 
+/* ---- paths ---- */
+
+static unsigned int readys;
+
+/* The first READY names a port 0 for its last path. */
+static uint32_t first_ready_is_bad(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	struct weft_frame_hdr *h = lane_hdr(frame);
+
+	(void)from;
+	if (is_lane(frame) && h->type == WEFT_FRAME_READY && readys++ == 0) {
+		memset((uint8_t *)h + weft_le16(h->length) - 2, 0, 2);
+		reseal(frame);
+	}
+	return len;
+}
+
+static bool bad_ready_came(struct pair *p)
+{
+	return readys > 0 && pair_counter(&p->end[1], RAW_DROP_BAD_TYPE) > 0;
+}
+
+static void of_a_ready_with_a_bad_port_nothing_is_taken(void **state)
+{
+	const struct pair_params params = {.paths = 4};
+	const struct raw_conn *c;
+
+	(void)state;
+	pair_open(&pair, &params, 12);
+	readys = 0;
+	A->wire.edit = first_ready_is_bad;
+	begin_connect();
+	assert_true(pair_run(&pair, 100000000, bad_ready_came));
+	c = TAILQ_FIRST(&((struct raw_iface *)B->iface)->conns);
+	assert_int_equal(c->state, RAW_HALF_OPEN);
+	assert_int_not_equal(c->path_count, 4);
+	/* The next one is good. */
+	assert_true(pair_run(&pair, 1000000000, pair_both_up));
+	c = conn_of(B->accepted);
+	assert_int_equal(c->path_count, 4);
+	pair_close(&pair);
+}
+
 /* ---- other versions ---- */
 
 static uint32_t hello_of_another_version(struct pair_end *from, uint8_t *frame, uint32_t len)
@@ -477,6 +520,7 @@ int main(void)
 		cmocka_unit_test(a_switch_may_take_the_tag_off),
 		cmocka_unit_test(the_far_end_is_known_by_its_frames),
 		cmocka_unit_test(a_probe_is_not_answered_by_more_than_came),
+		cmocka_unit_test(of_a_ready_with_a_bad_port_nothing_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
