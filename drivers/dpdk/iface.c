@@ -422,6 +422,21 @@ static void fill_attr(struct raw_iface *iface)
 	}
 }
 
+/* For weft-info. */
+static void steering_note(struct raw_iface *iface)
+{
+	const struct weft_steering *s = &iface->port->steering;
+	const char *how = "flow rules bring its frames";
+
+	if (s->queues < 2)
+		return;
+	if (s->hashed)
+		how = s->rss != NULL ? "the NIC's hash, which its driver tells, brings frames"
+				     : "the NIC's hash brings frames; ports are found by trying";
+	snprintf(iface->base.note, sizeof(iface->base.note), "queue %u of %u on UDP port %u: %s",
+		 s->queue, s->queues, iface->gate.udp_port, how);
+}
+
 static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 {
 	const struct weft_frame_port *port = iface->port;
@@ -549,6 +564,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	share_buffers(iface);
 	iface->copy_bw = open->copy_bw;
 	fill_attr(iface);
+	steering_note(iface);
 	iface->telemetry = weft_telemetry_add(&iface->base, open);
 	*out = &iface->base;
 	why[0] = '\0';

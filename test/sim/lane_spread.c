@@ -145,6 +145,28 @@ static void every_size(struct sim_case *c, enum sim_spread how)
 			steered(c, how, na, nb, (uint8_t)(1 + (na + nb) % 3 * 2));
 }
 
+static void says(struct sim_case *c, enum sim_spread how, const char *words)
+{
+	struct machine m;
+
+	machine(case_sim(c), &m, &fast, how, 2);
+	for (unsigned int q = 0; q < 2; q++)
+		if (strstr(lane_iface(m.worker[q])->note, words) == NULL)
+			fail_msg("'%s' is not in '%s'", words, lane_iface(m.worker[q])->note);
+	assert_non_null(strstr(lane_iface(m.worker[1])->note, "queue 1 of 2 on UDP port 9339"));
+}
+
+static void an_iface_says_how_frames_find_its_queue(struct sim_case *c)
+{
+	struct machine m;
+
+	says(c, SIM_SPREAD_RULES, "flow rules");
+	says(c, SIM_SPREAD_RSS, "the NIC's hash, which its driver tells");
+	says(c, SIM_SPREAD_SECRET, "found by trying");
+	machine(case_sim(c), &m, &fast, SIM_SPREAD_RULES, 1);
+	assert_string_equal(lane_iface(m.worker[0])->note, "");
+}
+
 static void flow_rules_bring_every_frame_to_its_queue(struct sim_case *c)
 {
 	every_size(c, SIM_SPREAD_RULES);
@@ -417,6 +439,7 @@ static void each_end_sends_over_as_many_paths_as_it_wants(struct sim_case *c)
 }
 
 static struct sim_case cases[] = {
+	SIM_CASE(an_iface_says_how_frames_find_its_queue),
 	SIM_CASE(flow_rules_bring_every_frame_to_its_queue),
 	SIM_CASE(a_hash_that_is_told_brings_every_frame_to_its_queue),
 	SIM_CASE(a_hash_that_nobody_tells_is_learnt_by_trying),
