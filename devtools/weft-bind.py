@@ -60,6 +60,7 @@ class Nic:
         self.sys = os.path.join(root, "sys")
         self.state_dir = os.path.join(root, "run/weft-bind")
         self.interface = ""
+        self.interfaces = []
         if PCI.match(name.lower()):
             self.pci = name.lower()
         elif re.match(r"^[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", name.lower()):
@@ -70,8 +71,12 @@ class Nic:
         if not os.path.isdir(self.dir):
             raise Refused(f"there is no PCI device {self.pci} here; see lspci -D")
         self.driver = os.path.basename(os.path.realpath(self.dir + "/driver")) if os.path.exists(self.dir + "/driver") else ""
-        if not self.interface:
-            self.interface = self.find_interface()
+        # A function may have several (a port each, or a representor): binding takes them all away.
+        self.interfaces = self.find_interfaces()
+        if self.interface and self.interface not in self.interfaces:
+            self.interfaces.insert(0, self.interface)
+        if not self.interface and self.interfaces:
+            self.interface = self.interfaces[0]
 
     def pci_of(self, name):
         where = f"{self.sys}/class/net/{name}"
@@ -86,13 +91,12 @@ class Nic:
             raise Refused(f"{name} is not on PCI: on Azure's VMBus use driverctl, as doc/clouds.md says")
         raise Refused(f"{name} is a virtual interface: there is no NIC to bind; --vdev=net_af_packet0,iface={name} uses it as it is")
 
-    def find_interface(self):
+    def find_interfaces(self):
+        found = []
         for sub in ("/net", *(f"/{d}/net" for d in sorted(os.listdir(self.dir)) if d.startswith("virtio"))):
             if os.path.isdir(self.dir + sub):
-                names = sorted(os.listdir(self.dir + sub))
-                if names:
-                    return names[0]
-        return ""
+                found += sorted(os.listdir(self.dir + sub))
+        return found
 
     def state(self):
         return os.path.join(self.state_dir, self.pci)
@@ -105,7 +109,7 @@ class Nic:
             return False
 
     def describe(self):
-        return f"{self.interface + ' ' if self.interface else ''}({self.pci}, {'driver ' + self.driver if self.driver else 'no driver'})"
+        return f"{', '.join(self.interfaces) + ' ' if self.interfaces else ''}({self.pci}, {'driver ' + self.driver if self.driver else 'no driver'})"
 
 
 def has_module(sys_dir, name):
@@ -147,9 +151,14 @@ def default_over(name, routes):
 def in_the_way(nic):
     """Why this machine would miss the NIC."""
     found = []
-    name = nic.interface
-    if not name:
-        return found
+    for name in nic.interfaces:
+        reasons = in_the_way_of(nic, name)
+        found += reasons if len(nic.interfaces) == 1 else [f"{reason} ({name})" for reason in reasons]
+    return found
+
+
+def in_the_way_of(nic, name):
+    found = []
     if default_over(name, run("ip", "-o", "route", "show", "default")) or default_over(name, run("ip", "-o", "-6", "route", "show", "default")):
         found.append("the machine's default route goes over it")
     # sudo takes SSH_CONNECTION away, so the kernel is asked, too.
@@ -185,7 +194,7 @@ def hugepages_hint(nic):
 def lane_options(nic):
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "weft-info")
     info = beside if os.path.exists(beside) else shutil.which("weft-info")
-    return run(info, "--lane-options", nic.interface) if info and nic.interface else ""
+    return "".join(run(info, "--lane-options", name) for name in nic.interfaces) if info else ""
 
 
 def shown(command):
@@ -234,8 +243,7 @@ def bind(args, nic):
         raise Refused(f"{nic.describe()} is not taken: {', and '.join(reasons)}; take another NIC, or say --force on the machine's console")
     devbind = tool("dpdk-devbind.py", "dpdk")
     driver, commands, why = (args.driver, [["modprobe", args.driver]], "as you said") if args.driver else choose_driver(nic)
-    if nic.interface:
-        commands = [["ip", "link", "set", "dev", nic.interface, "down"], *commands]
+    commands = [["ip", "link", "set", "dev", name, "down"] for name in nic.interfaces] + commands
     commands.append([devbind, f"--bind={driver}", nic.pci])
     say(f"{nic.describe()} will be taken from the kernel and given to {driver}: {why}")
     for reason in reasons:

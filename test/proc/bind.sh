@@ -134,6 +134,16 @@ check "no-IOMMU mode of a module that is not loaded yet" noiommu_of_a_module
 check "without no-IOMMU mode: uio_pci_generic where the NIC has a legacy interrupt" by_uio
 check "igb_uio where it is installed and nothing else will do" by_igb_uio
 check "no driver will do: what to change is said" by_nothing
+# The one that is named is not the one that counts.
+second_interface() {
+	machine ena && iommu && modules vfio-pci && mkdir -p "$at/net/ens6d1" && ln -s "../../bus/pci/devices/$nic/net/ens6d1" "$dir/sys/class/net/ens6d1" &&
+		: >"$dir/ip-show" && echo "default via 10.0.0.1 dev ens6d1" >"$dir/ip-route" &&
+		ends 1 --yes ens6 && driver_is ena && refused "ens6, ens6d1 .*default route goes over it \(ens6d1\)" &&
+		ends 1 --yes $nic && ends 0 --yes --force ens6 && driver_is vfio-pci && grep -q "link set dev ens6d1 down" "$dir/calls" &&
+		grep -q "link set dev ens6 down" "$dir/calls"
+}
+
+check "every interface of the NIC is looked at" second_interface
 check "the default route's interface is refused, --force takes it" default_route
 check "a default route of a worse metric does not hold the interface" second_default_route
 check "the interface of the ssh connection is refused" ssh_comes_in
