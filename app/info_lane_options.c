@@ -3,6 +3,7 @@
 #include "info_lane_options.h"
 
 #include <errno.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +52,19 @@ static void print_device(const struct iface_facts *f)
 	printf("  link             %s\n", f->up ? "up" : "down");
 }
 
+/* A VMBus device: DPDK names it, and takes it, by its UUID. */
+static bool is_vmbus(const struct iface_facts *f)
+{
+	static const char form[] = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
+	size_t i;
+
+	for (i = 0; i < sizeof(form); i++)
+		if (form[i] == 'h' ? !isxdigit((unsigned char)f->device[i])
+				   : f->device[i] != form[i])
+			return false;
+	return true;
+}
+
 /* A line of lane options for each address, best first. */
 static void print_options(const struct iface_facts *f, const struct iface_addr *addr, int n,
 			  uint32_t gateway)
@@ -58,7 +72,7 @@ static void print_options(const struct iface_facts *f, const struct iface_addr *
 	char port[96], ip[16], gw[16], via[24] = "", mtu[16] = "";
 	int i;
 
-	if (f->pci)
+	if (f->pci || is_vmbus(f))
 		snprintf(port, sizeof(port), "dpdk:%s", f->device);
 	else
 		snprintf(port, sizeof(port), "dpdk:0");
@@ -73,8 +87,12 @@ static void print_options(const struct iface_facts *f, const struct iface_addr *
 		       mtu);
 	if (n == 0)
 		printf("  lane             %s%s\n", port, mtu);
-	if (f->pci)
+	if (f->pci || is_vmbus(f))
 		printf("  EAL              -a %s\n", f->device);
+	else if (strchr(f->name, ','))
+		printf("  EAL              none: a name with a comma can be no part of --vdev; give it "
+		       "another one (ip link set dev '%s' name NAME)\n",
+		       f->name);
 	else if (!f->device[0])
 		printf("  EAL              --no-pci --vdev=net_af_packet0,iface=%s\n", f->name);
 }
@@ -113,8 +131,11 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 	else if (!f->device[0] && !f->bond)
 		printf("  note             a virtual interface stays with the kernel, which answers "
 		       "for its addresses: give the lane a free one of that network\n");
-	if (f->device[0] && !f->pci)
-		printf("  note             not on PCI: see doc/clouds.md for Azure's VMBus\n");
+	if (is_vmbus(f))
+		printf("  note             on VMBus, not PCI: bind it with driverctl, as doc/clouds.md "
+		       "says for Azure\n");
+	else if (f->device[0] && !f->pci)
+		printf("  note             neither on PCI nor on VMBus: DPDK has no driver for it\n");
 }
 
 int info_lane_options(const char *name)

@@ -67,8 +67,9 @@ const struct weft_option weft_options[] = {
 		"WINDOW", WEFT_OPT_BYTES, FIELD(lane.window), .def = "auto", .unit = "bytes",
 		.has_auto = true,
 		.auto_value = 0, .min = 1024,
-		.help = "Bytes a raw lane may have sent and not acknowledged. auto: the driver's "
-			"choice.",
+		.help = "Bytes a raw lane may have sent to a peer and not acknowledged. auto: 1 MiB. "
+			"Frames have a bound besides, which this does not raise: half of the "
+			"peer's receive ring, at most 512.",
 	},
 	{
 		"RX_BUFS", WEFT_OPT_UINT, FIELD(lane.rx_bufs), .def = "auto", .unit = "number",

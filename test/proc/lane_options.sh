@@ -80,6 +80,38 @@ is_taken() {
 		grep -qE "address +10\.1\.2\.3/20" "$dir/client.out"
 }
 
+# on_bus DEVICE: the interface in a sysfs of the test's, on a bus.
+on_bus() {
+	rm -rf "$dir/net"
+	mkdir -p "$dir/net" "$dir/bus/$1"
+	mkdir "$dir/net/nic"
+	ln -s "$dir/bus/$1" "$dir/net/nic/device"
+	echo 00:0d:3a:00:00:01 >"$dir/net/nic/address"
+	echo 1500 >"$dir/net/nic/mtu"
+	ip netns exec "${ns[0]}" unshare -m bash -c 'mount --bind "$1" /sys/class/net && exec timeout 20 "$2" --lane-options nic' - \
+		"$dir/net" "$info" >"$dir/client.out" 2>"$dir/client.err" || { cat "$dir/client.err"; return 1; }
+}
+
+vmbus() {
+	local uuid=000d3a12-3456-000d-3a12-3456000d3a12
+	fresh 1500 && "${on[@]}" address add 10.0.0.5/24 dev nic && on_bus $uuid || return 1
+	cat "$dir/client.out"
+	grep -qE "lane +dpdk:$uuid,ip=10.0.0.5/24" "$dir/client.out" && grep -qE "EAL +-a $uuid" "$dir/client.out" &&
+		grep -q "driverctl" "$dir/client.out"
+}
+
+other_bus() {
+	fresh 1500 && on_bus 1-2:1.0 && grep -qE "lane +dpdk:0,mtu" "$dir/client.out" && ! grep -q -- "-a 1-2" "$dir/client.out"
+}
+
+# A name that no --vdev can have.
+comma() {
+	"${on[@]}" link add "a,b" type veth peer name "b,a" || return 1
+	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options a,b >"$dir/client.out" 2>"$dir/client.err" || return 1
+	cat "$dir/client.out"
+	grep -q "a name with a comma" "$dir/client.out" && ! grep -q "iface=a,b" "$dir/client.out"
+}
+
 nobody() {
 	local rc=0
 	timeout 20 "$info" --lane-options "$1" >"$dir/client.out" 2>"$dir/client.err" || rc=$?
@@ -107,6 +139,9 @@ check "several addresses: a line each" several
 check "several next hops: the one over this interface" several_hops
 check "a VLAN: the interface below is named" vlan_interface
 check "a lane takes what is printed" is_taken
+check "a VMBus device is named by its UUID" vmbus
+check "another bus's is not" other_bus
+check "a name with a comma is no part of a --vdev" comma
 check "no such interface" nobody nosuch0
 check "a name that is a path" nobody ../../etc
 tap_end

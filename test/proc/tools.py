@@ -6,12 +6,14 @@ import contextlib
 import importlib.util
 import io
 import os
+import re
 import struct
 import sys
 import tempfile
 import time
 
-DEVTOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'devtools')
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+DEVTOOLS = os.path.join(ROOT, 'devtools')
 sys.path.insert(0, DEVTOOLS)
 sys.dont_write_bytecode = True
 
@@ -154,10 +156,40 @@ def what_goes_wrong_in_between_is_told():
         assert str(err) == 'tc: no such device', err
 
 
+# ---- documents --------------------------------------------------------------------------------
+
+# What stands for something else in a quoted sentence.
+BLANKS = r"\.\.\.|NAME|ADDRESS(?::9338)?|HOST|\b13377\b|\b9338\b|dpdk:"
+
+
+def sources():
+    """Everything that programs may say: string literals, those on several lines put together."""
+    text = ''
+    for folder in ('lib', 'app', 'drivers/dpdk'):
+        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
+            if name.endswith('.c'):
+                with open(os.path.join(ROOT, folder, name), encoding='utf-8') as f:
+                    text += f.read()
+    return re.sub(r'"\s*\n\s*"', '', text)
+
+
+def clouds_md_quotes_what_programs_say():
+    with open(os.path.join(ROOT, 'doc/clouds.md'), encoding='utf-8') as f:
+        rows = re.findall(r'^\| (`.*?) \|', f.read().split('## When it does not connect')[1], re.M)
+    said = sources()
+    assert len(rows) >= 8, rows
+    for sentence in (s for row in rows for s in re.findall(r'`([^`]*)`', row)):
+        pieces = [p.strip(" '") for p in re.split(BLANKS, sentence)]
+        assert max(map(len, pieces)) > 8, sentence
+        for piece in pieces:
+            for part in piece.split(': ') if piece not in said else []:
+                assert part.strip() in said, '"%s" of "%s" is said by no program' % (part, sentence)
+
+
 TESTS = [a_good_capture_is_read, a_reset_of_another_version_is_none_of_the_wrong, a_capture_cut_short_anywhere_is_told,
          no_changed_byte_is_more_than_wrong, packet_blocks_of_every_length_are_told, a_packet_longer_than_its_block_is_told,
          other_files_are_told, no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
-         what_goes_wrong_in_between_is_told]
+         what_goes_wrong_in_between_is_told, clouds_md_quotes_what_programs_say]
 
 
 def main():
