@@ -274,6 +274,7 @@ int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint1
 	/* Another path, if there is one: whatever ate the frame may eat it again. */
 	if (++slot->path >= c->paths)
 		slot->path = 0;
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->peer_mac, 6); /* it may have changed (move.c) */
 	hdr = raw_hdr(c, m);
 	flags |= weft_le16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_le16((uint16_t)(flags | WEFT_FRAME_F_RETX));
@@ -326,6 +327,8 @@ void raw_timer_fire(struct raw_conn *c)
 			c->pings++;
 		}
 		raw_share_stalled(c);
+		if (c->backoff >= 2)
+			raw_move_look(c);
 	}
 	raw_timer_arm(c);
 }

@@ -102,8 +102,6 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	TAILQ_INSERT_TAIL(&iface->conns, c, link);
 	iface->refs[index] = (struct raw_ref){.id = c->id, .token = c->token, .conn = c};
 	iface->conn_count++;
-	if (passive)
-		iface->half_open++;
 	raw_count(iface, passive ? RAW_CONN_PASSIVE : RAW_CONN_ACTIVE);
 	return c;
 }
@@ -119,7 +117,7 @@ void raw_conn_free(struct raw_conn *c)
 	if (c->on_ack_list)
 		STAILQ_REMOVE(&iface->ack_list, c, raw_conn, ack_link);
 	if (c->state == RAW_HALF_OPEN)
-		iface->half_open--;
+		raw_half_remove(c);
 	raw_resolving(c, false);
 	if (c->state == RAW_TIME_WAIT) {
 		iface->time_wait--;
@@ -222,7 +220,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 		return;
 	}
 	if (c->state == RAW_HALF_OPEN)
-		iface->half_open--;
+		raw_half_remove(c);
 	/* The CRC's place is kept in any case, so that sizes do not depend on what was agreed. */
 	c->room = frame_size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
 	c->base.max_msg = c->room - (uint32_t)sizeof(struct weft_frame_msg);
@@ -243,7 +241,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 static void go_down(struct raw_conn *c, int error)
 {
 	if (c->state == RAW_HALF_OPEN)
-		c->iface->half_open--;
+		raw_half_remove(c);
 	c->state = RAW_DOWN;
 	c->error = error;
 	c->base.up = false;

@@ -251,6 +251,25 @@ static void answer_encap(struct raw_iface *iface, const struct weft_frame_view *
 	weft_encap_build(e, &a);
 }
 
+void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
+		       const void *body, uint32_t len)
+{
+	struct raw_conn tmp = {
+		.iface = iface,
+		.remote_id = type == WEFT_FRAME_RESET ? weft_le16(v->hdr->src_conn)
+						      : weft_le32(v->hdr->dst_conn),
+		.remote_token = type == WEFT_FRAME_RESET ? 0 : weft_le32(v->hdr->token),
+	};
+
+	tmp.path[0].sport = v->dst_port;
+	tmp.path[0].dport = v->src_port;
+	raw_conn_template(&tmp);
+	answer_encap(iface, v, &tmp.encap);
+	memcpy(tmp.tmpl, tmp.encap.bytes, tmp.encap.len);
+	if (raw_ctl_send(&tmp, type, 0, body, len, 0) == 0 && type == WEFT_FRAME_RESET)
+		raw_count(iface, RAW_TX_RESET);
+}
+
 /*
  * Is it for this iface to say that there is no such connection? Who has the port alone answers for
  * those who had it before, too. On a port that others may have, it is the connections that this iface
@@ -288,7 +307,6 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 		.echo_conn = v->hdr->dst_conn,
 		.echo_token = v->hdr->token,
 	};
-	struct raw_conn tmp = {.iface = iface, .remote_id = weft_le16(v->hdr->src_conn)};
 
 	if (!answers_for(iface, v, reason)) {
 		raw_count(iface, RAW_RESET_NOT_OURS);
@@ -300,13 +318,7 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 		RAW_RESET_GAP +
 		RTE_MAX(iface->next_reset,
 			iface->now - RTE_MIN(iface->now, RAW_RESET_BURST * RAW_RESET_GAP));
-	tmp.path[0].sport = v->dst_port;
-	tmp.path[0].dport = v->src_port;
-	raw_conn_template(&tmp);
-	answer_encap(iface, v, &tmp.encap);
-	memcpy(tmp.tmpl, tmp.encap.bytes, tmp.encap.len);
-	if (raw_ctl_send(&tmp, WEFT_FRAME_RESET, 0, &body, sizeof(body), 0) == 0)
-		raw_count(iface, RAW_TX_RESET);
+	raw_stranger_send(iface, v, WEFT_FRAME_RESET, &body, sizeof(body));
 }
 
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt)

@@ -7,7 +7,8 @@
  *
  *   initiator                         responder
  *   RESOLVE    ARP for the next hop
- *   HELLO      HELLO        ------>   new entry, HALF_OPEN
+ *   HELLO      HELLO        ------>   new entry, HALF_OPEN; or, when there are many of them,
+ *              <------ HELLO_RETRY    a cookie, to be sent with another HELLO (half_open.c)
  *              <------  HELLO_ACK
  *   PROBE      PROBE, full size -->
  *              <-- PROBE_ACK, full size
@@ -77,12 +78,34 @@ static void send_hello(struct raw_conn *c, uint8_t type)
 	fill_hello(c, &h);
 	if (type == WEFT_FRAME_HELLO ? c->hs_tries >= RAW_STEER_ROUNDS : c->elsewhere)
 		h.steer = WEFT_HELLO_ANY_QUEUE;
+	if (type == WEFT_FRAME_HELLO)
+		h.cookie = weft_le64(c->cookie);
 	raw_ctl_send(c, type, 0, &h, sizeof(h), 0);
+}
+
+/* What ARP has told may be wrong, or over: while nobody answers it is asked anew now and then. */
+static void refresh_mac(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	uint8_t mac[6];
+
+	if (iface->gate.raw_ethertype)
+		return;
+	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, mac) &&
+	    memcmp(mac, c->peer_mac, sizeof(mac)) != 0) {
+		memcpy(c->peer_mac, mac, sizeof(mac));
+		raw_conn_template(c);
+	}
+	if (c->hs_tries % 8 == 7) {
+		weft_arp_forget(&iface->arp, c->hop_ip);
+		raw_arp_ask(iface, c->hop_ip);
+	}
 }
 
 /* From as many ports as it takes to reach the right queue at both ends: one, mostly. */
 static void ask_hello(struct raw_conn *c)
 {
+	refresh_mac(c);
 	for (unsigned int n = raw_paths_hellos(c); n > 0; n--) {
 		raw_paths_next(c, 0);
 		send_hello(c, WEFT_FRAME_HELLO);
@@ -130,8 +153,6 @@ void raw_resolving(struct raw_conn *c, bool yes)
 static void resolve(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	struct weft_frame_arp ask;
 
 	/* By the machine's clock: lt is this iface's own, and others may share the table. */
 	if (weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, c->peer_mac)) {
@@ -139,11 +160,8 @@ static void resolve(struct raw_conn *c)
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}
-	if (weft_arp_ask(&iface->arp, c->hop_ip, iface->now, &ask)) {
-		raw_arp_send(iface, everybody, &ask);
-		raw_count(iface, RAW_ARP_ASKED);
+	if (raw_arp_ask(iface, c->hop_ip))
 		c->hs_tries++;
-	}
 	c->hs_next = iface->lt + WEFT_ARP_RETRY_MIN;
 	raw_resolving(c, true);
 }
@@ -241,6 +259,18 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	if (size <= c->search.full)
 		searched(c, weft_mtu_search_ack(&c->search, weft_le16(p->id), (uint16_t)size,
 						c->iface->lt));
+}
+
+/* There is much to do there: what comes with our HELLO again shows that we get what is sent to us. */
+static void retry_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_retry *r = (const struct weft_frame_retry *)v->body;
+
+	if (c->state != RAW_HELLO || c->cookie == weft_le64(r->cookie))
+		return; /* the same again comes with the next round */
+	c->cookie = weft_le64(r->cookie);
+	c->path[0].sport = v->dst_port;
+	send_hello(c, WEFT_FRAME_HELLO);
 }
 
 static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
@@ -425,12 +455,15 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	}
 	c = find_hello(iface, h);
 	if (c == NULL) {
-		c = iface->half_open < RAW_HALF_OPEN_MAX ? raw_conn_new(iface, true) : NULL;
+		if (!raw_half_admit(iface, v))
+			return;
+		c = raw_conn_new(iface, true);
 		if (c == NULL) {
 			raw_count(iface, RAW_DROP_HALF_OPEN_FULL);
 			raw_reset_send(iface, v, WEFT_RESET_BUSY);
 			return;
 		}
+		raw_half_add(c, v);
 		memcpy(c->peer_mac, v->src_mac, 6);
 		c->peer_ip = v->src_ip;
 		c->hop_ip = v->src_ip;
@@ -508,6 +541,9 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	switch (v->type) {
+	case WEFT_FRAME_HELLO_RETRY:
+		retry_input(c, v);
+		break;
 	case WEFT_FRAME_HELLO_ACK:
 		hello_ack_input(c, v);
 		break;
@@ -537,98 +573,5 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 		break;
 	default:
 		raw_count(c->iface, RAW_DROP_STATE);
-	}
-}
-
-/* ---------------------------------------------------------------- RESET and ARP */
-
-static const char *reset_text(uint16_t reason)
-{
-	switch (reason) {
-	case WEFT_RESET_IFACE:
-		return "the worker whose address this is has gone (its process ended or was "
-		       "restarted)";
-	case WEFT_RESET_VERSION:
-		return "it speaks another version of the lane protocol";
-	case WEFT_RESET_REFUSED:
-		return "it refused the connection";
-	default:
-		return "it does not know this connection any more: it was restarted, or gave the "
-		       "connection up";
-	}
-}
-
-void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
-{
-	const struct weft_frame_reset *r = (const struct weft_frame_reset *)v->body;
-	uint32_t index = weft_le32(v->hdr->dst_conn) & 0xffff;
-	struct raw_conn *c = index < iface->refs_len ? iface->refs[index].conn : NULL;
-	uint16_t reason = weft_le16(r->reason);
-	char text[320], peer[64];
-	bool early;
-
-	if (c == NULL) {
-		raw_count(iface, RAW_DROP_RESET);
-		return;
-	}
-	early = c->state == RAW_HELLO;
-	if (weft_le32(r->echo_conn) != (early ? c->id : c->remote_id) ||
-	    weft_le32(r->echo_token) != (early ? c->token : c->remote_token) ||
-	    c->state == RAW_RESOLVE) {
-		raw_count(iface, RAW_DROP_RESET);
-		return;
-	}
-	if (c->state == RAW_TIME_WAIT) {
-		c->bye_done = true;
-		return;
-	}
-	if (c->state == RAW_DOWN || reason == WEFT_RESET_BUSY)
-		return; /* busy: HELLO is repeated anyway */
-	if (c->state == RAW_HALF_OPEN) {
-		raw_conn_free(c);
-		return;
-	}
-	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_PATHS ||
-					     c->state == RAW_MEASURE || c->state == RAW_READY)) {
-		/* Our half-open entry there expired while we did not poll. Nothing was sent on it:
-		 * begin again. */
-		raw_hs_enter(c, RAW_HELLO);
-		return;
-	}
-	raw_count(iface, RAW_RESET_IN);
-	if (reason == WEFT_RESET_VERSION)
-		snprintf(text, sizeof(text),
-			 "%s: %s answers that %s (%u to %u, this side speaks %u)", iface->base.name,
-			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason), r->version_min,
-			 r->version_max, WEFT_FRAME_VERSION);
-	else
-		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
-			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason));
-	raw_conn_fail(c, early ? -ECONNREFUSED : -ECONNRESET, text);
-}
-
-void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
-{
-	struct weft_frame_arp reply;
-	struct raw_conn *c;
-
-	raw_count(iface, RAW_ARP_IN);
-	switch (weft_arp_input(&iface->arp, v->arp, iface->now, &reply)) {
-	case WEFT_ARP_ANSWER:
-		raw_arp_send(iface, reply.tha, &reply);
-		raw_count(iface, RAW_ARP_ANSWERED);
-		break;
-	case WEFT_ARP_CONFLICT:
-		raw_count(iface, RAW_ARP_CONFLICT);
-		return;
-	case WEFT_ARP_IGNORED:
-		return;
-	case WEFT_ARP_LEARNED:
-		break;
-	}
-	while ((c = TAILQ_FIRST(&iface->resolving)) != NULL) {
-		raw_resolving(c, false);
-		if (c->state == RAW_RESOLVE)
-			raw_deadline_lt(c, c->hs_next = iface->lt);
 	}
 }

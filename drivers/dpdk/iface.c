@@ -547,6 +547,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	LIST_INIT(&iface->zc_orphans);
 	LIST_INIT(&iface->zc_waiting);
 	TAILQ_INIT(&iface->conns);
+	TAILQ_INIT(&iface->half);
 	TAILQ_INIT(&iface->resolving);
 	TAILQ_INIT(&iface->closed);
 	err = check_port(iface, rc, why, len);

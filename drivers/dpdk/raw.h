@@ -232,6 +232,11 @@ struct raw_conn {
 	uint32_t id, token;               /* ours */
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* in no frame but HELLO and its answer */
+	uint64_t cookie;                  /* initiator: from HELLO_RETRY */
+	uint64_t challenge, move_next;    /* see move.c; move_next is lt */
+	uint8_t new_mac[6];
+	TAILQ_ENTRY(raw_conn) half_link;
+	uint8_t half_bucket;
 	uint64_t remote_worker, remote_iface;
 	uint32_t peer_ip, hop_ip;
 	uint16_t peer_port;  /* that it listens on */
@@ -355,11 +360,14 @@ struct raw_iface {
 	uint64_t taken_back;              /* bytes of heap, and their bound */
 	uint64_t taken_back_max;
 	uint32_t conn_count, half_open, time_wait;
+	TAILQ_HEAD(, raw_conn) half; /* half-open ones, oldest first; half_open of them */
+	uint16_t half_of[256];       /* by bucket of their senders' addresses */
 	uint32_t free_hint;
 	uint32_t generation;         /* connections made */
 	struct weft_siphash_key key; /* random: of generations and cookies */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
+	uint64_t next_answer, move_arp; /* see move.c */
 	struct weft_arp arp;
 	uint32_t gateway;
 	uint8_t prefix;
@@ -431,6 +439,20 @@ static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
 
 void raw_txq_flush(struct raw_iface *iface);
 void raw_txq_drop(struct raw_iface *iface);
+
+/* ---- move.c: the peer's MAC address may have changed */
+
+/* The peer is silent: is it behind another MAC now? */
+void raw_move_look(struct raw_conn *c);
+void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v);
+void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
+
+/* ---- half_open.c: state for who has only said HELLO */
+
+/* May the sender of this HELLO have a half-open connection? @return false: it was answered */
+bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v);
+void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v);
+void raw_half_remove(struct raw_conn *c);
 
 /* ---- generation.c: what tells connections of one index apart */
 
@@ -561,7 +583,12 @@ int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t fla
 		    const void *body, uint32_t body_len, uint32_t pad_to);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
 int raw_bye_send(struct raw_conn *c);
+/* Answer a frame that belongs to no connection: with its own numbers, which prove the answer. */
+void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
+		       const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
+/* Ask for an address, if it is time to. @return it was asked */
+bool raw_arp_ask(struct raw_iface *iface, uint32_t ip);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
 
 /* ---- tx.c */

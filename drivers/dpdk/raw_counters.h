@@ -50,6 +50,10 @@
 	X(RAW_DROP_BAD_ACK, "drop.bad_ack")               \
 	X(RAW_DROP_STATE, "drop.wrong_state")             \
 	X(RAW_DROP_HALF_OPEN_FULL, "drop.half_open_full") \
+	X(RAW_MOVE_ASKED, "mac.asked")                    \
+	X(RAW_MOVED, "mac.changed")                       \
+	X(RAW_HELLO_RETRY, "hello.retry")                 \
+	X(RAW_HALF_EVICTED, "conn.half_open_evicted")     \
 	X(RAW_DROP_TOO_LONG, "drop.too_long")             \
 	X(RAW_DROP_PROBE, "drop.probe_size")              \
 	X(RAW_DROP_RESET, "drop.reset_unproven")          \

@@ -185,6 +185,9 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 	case WEFT_FRAME_BYE:
 		raw_conn_bye_input(c, v);
 		break;
+	case WEFT_FRAME_CHALLENGE_ACK:
+		raw_challenge_ack_input(c, v);
+		break;
 	default:
 		raw_hs_input(c, v);
 	}
@@ -234,6 +237,10 @@ static void stranger_input(struct raw_iface *iface, const struct weft_frame_view
 	}
 	if (v->type == WEFT_FRAME_RESET) {
 		raw_reset_input(iface, v);
+		return;
+	}
+	if (v->type == WEFT_FRAME_CHALLENGE && v->flags & WEFT_FRAME_F_CRC32C) {
+		raw_challenge_input(iface, v);
 		return;
 	}
 	raw_count(iface, index < iface->refs_len && iface->refs[index].conn != NULL &&

@@ -68,6 +68,8 @@ static void live_timer(struct raw_conn *c)
 			raw_count(iface, RAW_TX_PING);
 		/* A port that takes nothing (its link or its peer is gone) is silence, too. */
 		c->pings++;
+		if (c->pings >= 2)
+			raw_move_look(c);
 		c->next_ping = iface->lt + every;
 	} else if (silent < every) {
 		c->next_ping = c->seen + every;

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/* What ends connections, or finds them: RESET and ARP. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "raw.h"
+
+static const char *reset_text(uint16_t reason)
+{
+	switch (reason) {
+	case WEFT_RESET_IFACE:
+		return "the worker whose address this is has gone (its process ended or was "
+		       "restarted)";
+	case WEFT_RESET_VERSION:
+		return "it speaks another version of the lane protocol";
+	case WEFT_RESET_REFUSED:
+		return "it refused the connection";
+	default:
+		return "it does not know this connection any more: it was restarted, or gave the "
+		       "connection up";
+	}
+}
+
+void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	const struct weft_frame_reset *r = (const struct weft_frame_reset *)v->body;
+	uint32_t index = weft_le32(v->hdr->dst_conn) & 0xffff;
+	struct raw_conn *c = index < iface->refs_len ? iface->refs[index].conn : NULL;
+	uint16_t reason = weft_le16(r->reason);
+	char text[320], peer[64];
+	bool early;
+
+	if (c == NULL) {
+		raw_count(iface, RAW_DROP_RESET);
+		return;
+	}
+	early = c->state == RAW_HELLO;
+	if (weft_le32(r->echo_conn) != (early ? c->id : c->remote_id) ||
+	    weft_le32(r->echo_token) != (early ? c->token : c->remote_token) ||
+	    c->state == RAW_RESOLVE) {
+		raw_count(iface, RAW_DROP_RESET);
+		return;
+	}
+	if (c->state == RAW_TIME_WAIT) {
+		c->bye_done = true;
+		return;
+	}
+	if (c->state == RAW_DOWN || reason == WEFT_RESET_BUSY)
+		return; /* busy: HELLO is repeated anyway */
+	if (c->state == RAW_HALF_OPEN) {
+		raw_conn_free(c);
+		return;
+	}
+	if (reason == WEFT_RESET_UNKNOWN && (c->state == RAW_PROBE || c->state == RAW_PATHS ||
+					     c->state == RAW_MEASURE || c->state == RAW_READY)) {
+		/* Our half-open entry there expired while we did not poll. Nothing was sent on it:
+		 * begin again. */
+		raw_hs_enter(c, RAW_HELLO);
+		return;
+	}
+	raw_count(iface, RAW_RESET_IN);
+	if (reason == WEFT_RESET_VERSION)
+		snprintf(text, sizeof(text),
+			 "%s: %s answers that %s (%u to %u, this side speaks %u)", iface->base.name,
+			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason), r->version_min,
+			 r->version_max, WEFT_FRAME_VERSION);
+	else
+		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
+			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason));
+	raw_conn_fail(c, early ? -ECONNREFUSED : -ECONNRESET, text);
+}
+
+bool raw_arp_ask(struct raw_iface *iface, uint32_t ip)
+{
+	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	struct weft_frame_arp ask;
+
+	if (!weft_arp_ask(&iface->arp, ip, iface->now, &ask))
+		return false;
+	raw_arp_send(iface, everybody, &ask);
+	raw_count(iface, RAW_ARP_ASKED);
+	return true;
+}
+
+void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	struct weft_frame_arp reply;
+	struct raw_conn *c;
+
+	raw_count(iface, RAW_ARP_IN);
+	switch (weft_arp_input(&iface->arp, v->arp, iface->now, &reply)) {
+	case WEFT_ARP_ANSWER:
+		raw_arp_send(iface, reply.tha, &reply);
+		raw_count(iface, RAW_ARP_ANSWERED);
+		break;
+	case WEFT_ARP_CONFLICT:
+		raw_count(iface, RAW_ARP_CONFLICT);
+		return;
+	case WEFT_ARP_IGNORED:
+		return;
+	case WEFT_ARP_LEARNED:
+		break;
+	}
+	while ((c = TAILQ_FIRST(&iface->resolving)) != NULL) {
+		raw_resolving(c, false);
+		if (c->state == RAW_RESOLVE)
+			raw_deadline_lt(c, c->hs_next = iface->lt);
+	}
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Strangers, impostors and neighbours with somebody else's address: connections that are there go on, and new ones are
+ * made (doc/wire.md, "Who is believed").
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lane_host.h"
+#include "reseal.h"
+#include "sim_test.h"
+
+#define IP_A 0x0a000001u
+#define IP_B 0x0a000002u
+#define IP_X 0x0a000009u
+
+struct scene {
+	struct sim *sim;
+	struct sim_port *pa, *pb, *px; /* px: the stranger's, on the same net */
+	struct lane_host *a, *b;
+	struct lane_end *e;
+	struct sim_rng rng;
+	/* the HELLO that a has sent: what the stranger's are made of */
+	uint8_t hello[256];
+	size_t hello_len;
+	/* what the stranger has seen */
+	unsigned int retries, acks, data, dropped;
+	uint64_t cookie;
+	bool follows; /* it answers HELLO_RETRY as it should */
+};
+
+static enum sim_verdict keep_hello(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				   void *arg)
+{
+	struct scene *s = arg;
+
+	(void)port;
+	(void)room;
+	if (s->hello_len == 0 && *len <= sizeof(s->hello) && reseal_is_lane(data, *len) &&
+	    reseal_header(data)->type == WEFT_FRAME_HELLO) {
+		memcpy(s->hello, data, *len);
+		s->hello_len = *len;
+	}
+	return SIM_PASS;
+}
+
+/* A HELLO of the stranger's own, from this address. */
+static size_t make_hello(struct scene *s, uint8_t *f, uint32_t ip, uint64_t number, uint64_t cookie)
+{
+	struct weft_frame_hello *body;
+
+	memcpy(f, s->hello, s->hello_len);
+	memcpy(f + 6, sim_port_mac(s->px), 6);
+	weft_put_be32(f + 26, ip);
+	body = (struct weft_frame_hello *)(reseal_header(f) + 1);
+	body->conn = weft_le32((uint32_t)number);
+	body->token = weft_le32((uint32_t)(number * 2654435761u));
+	body->iface_id = weft_le64(number | 1);
+	body->worker_id = weft_le64(number);
+	body->cookie = weft_le64(cookie);
+	reseal_header(f)->dst_conn = body->conn;
+	reseal_header(f)->token = body->token;
+	reseal_header(f)->src_conn = weft_le16((uint16_t)number);
+	reseal(f, s->hello_len);
+	return s->hello_len;
+}
+
+static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	struct scene *s = arg;
+	const struct weft_frame_hdr *h;
+	uint8_t f[256];
+
+	if (!reseal_is_lane(data, len) || memcmp(data, sim_port_mac(port), 6) != 0)
+		return;
+	h = (const struct weft_frame_hdr *)(data + RESEAL_LANE);
+	s->acks += h->type == WEFT_FRAME_HELLO_ACK;
+	s->data += h->type == WEFT_FRAME_DATA;
+	if (h->type != WEFT_FRAME_HELLO_RETRY)
+		return;
+	s->retries++;
+	memcpy(&s->cookie, h + 1, sizeof(s->cookie));
+	s->cookie = weft_le64(s->cookie);
+	if (s->follows) {
+		len = make_hello(s, f, weft_get_be32(data + 30), weft_le32(h->dst_conn), s->cookie);
+		sim_inject(port, f, len);
+	}
+}
+
+static void open_scene(struct scene *s, struct sim_case *c, const char *config)
+{
+	struct sim_port_params p = {
+		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .ip = IP_A, .prefix = 24};
+
+	memset(s, 0, sizeof(*s));
+	s->sim = case_sim(c);
+	s->rng = sim_stream(s->sim, 1);
+	s->pa = sim_port_create(s->sim, &p);
+	p.ip = IP_B;
+	s->pb = sim_port_create(s->sim, &p);
+	s->px = sim_port_create(s->sim, &p);
+	sim_station(s->px, true, stranger_sees, s);
+	sim_filter(s->pa, keep_hello, s);
+	s->a = lane_host_create(s->sim, s->pa, config);
+	s->b = lane_host_create(s->sim, s->pb, config);
+	s->e = lane_up(s->a, s->b);
+	assert_non_null(s->e);
+	assert_true(s->hello_len > 0);
+	s->data = s->acks = 0;
+}
+
+static void traffic_is_unharmed(struct scene *s, uint32_t from)
+{
+	assert_int_equal(s->e->downs + lane_passive(s->b)->downs, 0);
+	if (!lane_send_all(s->e, from, from + 200, 5 * SIM_S))
+		fail_msg("traffic stopped: %s", s->e->text);
+	assert_true(lane_exactly_once(s->b, from, from + 200));
+	assert_true(lane_send_all(lane_passive(s->b), from + 300, from + 400, 5 * SIM_S));
+	assert_true(lane_exactly_once(s->a, from + 300, from + 400));
+}
+
+/* @p ns of HELLOs, @p gap apart; in the middle of it a connects to b once more: how long does it take? */
+static uint64_t connects_under(struct scene *s, uint64_t ns, uint64_t gap, bool forged)
+{
+	struct lane_end *e = NULL;
+	uint64_t number = 1000, begun = 0, t;
+	uint8_t f[256];
+	size_t len;
+
+	for (t = 0; t < ns; t += gap) {
+		number++;
+		len = make_hello(s, f, forged ? 0x0a010000u + (uint32_t)(number % 65000) : IP_X,
+				 number, 0);
+		sim_inject(s->px, f, len);
+		sim_run(s->sim, gap, NULL, NULL);
+		if (e == NULL && t >= ns / 2) {
+			e = lane_connect(s->a, s->b);
+			begun = sim_now(s->sim);
+		}
+		if (e != NULL && e->up)
+			return sim_now(s->sim) - begun;
+	}
+	return UINT64_MAX;
+}
+
+static void hellos_from_made_up_addresses_keep_nobody_away(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, NULL);
+	/* 500 a second for 6 s: more than there are places, and they stay for 5 s. */
+	assert_true(connects_under(&s, 6 * SIM_S, 2 * SIM_MS, true) < 100 * SIM_MS);
+	assert_true(lane_counter(s.b, "hello.retry") > 1000);
+	traffic_is_unharmed(&s, 0);
+}
+
+static void one_host_that_begins_and_never_goes_on_keeps_nobody_away(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, NULL);
+	s.follows = true;
+	assert_true(connects_under(&s, 6 * SIM_S, 2 * SIM_MS, false) < 100 * SIM_MS);
+	assert_true(s.retries > 1000); /* it has shown its address each time */
+	assert_true(lane_counter(s.b, "half_open_full") > 1000);
+	traffic_is_unharmed(&s, 0);
+}
+
+/* Hosts that show their addresses and take all places: the one with least gets one at once. */
+static void many_hosts_share_the_places(struct sim_case *c)
+{
+	static struct scene s;
+	struct lane_end *e;
+	uint64_t number = 1000;
+	unsigned int i;
+	uint8_t f[256];
+
+	open_scene(&s, c, NULL);
+	s.follows = true;
+	for (i = 0; i < 600; i++) {
+		number++;
+		make_hello(&s, f, 0x0a010000u + i % 12, number, 0);
+		sim_inject(s.px, f, s.hello_len);
+		sim_run(s.sim, 200 * SIM_US, NULL, NULL);
+	}
+	e = lane_connect(s.a, s.b);
+	sim_run(s.sim, 100 * SIM_MS, NULL, NULL);
+	assert_true(e->up);
+	assert_true(lane_counter(s.b, "half_open_evicted") > 0);
+	traffic_is_unharmed(&s, 0);
+}
+
+/* A cookie is good for the address, the numbers and the time that it was made for. */
+static void a_cookie_is_of_its_sender(struct sim_case *c)
+{
+	static struct scene s;
+	uint64_t number = 1000, cookie;
+	uint8_t f[256];
+	unsigned int i;
+
+	open_scene(&s, c, NULL);
+	for (i = 0; i < 40; i++) {
+		number++;
+		make_hello(&s, f, 0x0a010000u + i, number, 0);
+		sim_inject(s.px, f, s.hello_len);
+		sim_run(s.sim, 100 * SIM_US, NULL, NULL);
+	}
+	number++;
+	make_hello(&s, f, IP_X, number, 0);
+	sim_inject(s.px, f, s.hello_len);
+	sim_run(s.sim, SIM_MS, NULL, NULL);
+	assert_true(s.retries > 0);
+	cookie = s.cookie;
+	s.acks = 0;
+	make_hello(&s, f, IP_X + 1, number, cookie); /* another address */
+	sim_inject(s.px, f, s.hello_len);
+	make_hello(&s, f, IP_X, number + 1, cookie); /* another connection */
+	sim_inject(s.px, f, s.hello_len);
+	make_hello(&s, f, IP_X, number, cookie ^ 2);
+	sim_inject(s.px, f, s.hello_len);
+	sim_run(s.sim, SIM_MS, NULL, NULL);
+	assert_int_equal(s.acks, 0);
+	make_hello(&s, f, IP_X, number, cookie);
+	sim_inject(s.px, f, s.hello_len);
+	sim_run(s.sim, SIM_MS, NULL, NULL);
+	assert_int_equal(s.acks, 1);
+	/* Later it is none any more. */
+	sim_run(s.sim, 4500 * SIM_MS, NULL, NULL);
+	for (i = 0; i < 40; i++) {
+		make_hello(&s, f, 0x0a010000u + i, 5000 + i, 0);
+		sim_inject(s.px, f, s.hello_len);
+	}
+	sim_run(s.sim, 15 * SIM_S, NULL, NULL);
+	for (i = 0; i < 40; i++) {
+		make_hello(&s, f, 0x0a010000u + i, 6000 + i, 0);
+		sim_inject(s.px, f, s.hello_len);
+	}
+	sim_run(s.sim, SIM_MS, NULL, NULL);
+	s.acks = 0;
+	make_hello(&s, f, IP_X, number, cookie);
+	sim_inject(s.px, f, s.hello_len);
+	sim_run(s.sim, SIM_MS, NULL, NULL);
+	assert_int_equal(s.acks, 0);
+	traffic_is_unharmed(&s, 0);
+}
+
+/* ---- a neighbour with b's address ----------------------------------------------------------- */
+
+static void send_arp(struct scene *s, uint16_t op, uint32_t spa, const uint8_t *tha, uint32_t tpa)
+{
+	struct weft_frame_arp arp = {.htype = weft_be16(1),
+				     .ptype = weft_be16(0x0800),
+				     .hlen = 6,
+				     .plen = 4,
+				     .op = weft_be16(op)};
+	uint8_t f[60] = {0};
+
+	memcpy(f, tha, 6);
+	memcpy(f + 6, sim_port_mac(s->px), 6);
+	weft_put_be16(f + 12, 0x0806);
+	memcpy(arp.sha, sim_port_mac(s->px), 6);
+	weft_put_be32(arp.spa, spa);
+	memcpy(arp.tha, tha, 6);
+	weft_put_be32(arp.tpa, tpa);
+	memcpy(f + 14, &arp, sizeof(arp));
+	sim_inject(s->px, f, sizeof(f));
+}
+
+static void a_neighbour_that_claims_an_address_gets_no_frame(struct sim_case *c)
+{
+	static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	static struct scene s;
+	unsigned int i;
+
+	open_scene(&s, c, NULL);
+	for (i = 0; i < 50; i++) {
+		send_arp(&s, 1, IP_B, all, IP_B); /* gratuitous */
+		send_arp(&s, 2, IP_B, sim_port_mac(s.pa),
+			 IP_A);                   /* an answer that nobody asked for */
+		send_arp(&s, 1, IP_B, all, IP_A); /* "who are you?" */
+		if (i % 10 == 0)
+			traffic_is_unharmed(&s, i * 400);
+		sim_run(s.sim, 20 * SIM_MS, NULL, NULL);
+	}
+	assert_int_equal(s.data, 0);
+}
+
+/* px says by ARP that it is b. */
+static void answer_arp(struct scene *s, const uint8_t *data, size_t len)
+{
+	const struct weft_frame_arp *arp = (const struct weft_frame_arp *)(data + 14);
+
+	if (len >= 42 && weft_get_be16(data + 12) == 0x0806 && arp->op == weft_be16(1) &&
+	    weft_get_be32(arp->tpa) == IP_B)
+		send_arp(s, 2, IP_B, arp->sha, weft_get_be32(arp->spa));
+}
+
+static void impostor_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	struct scene *s = arg;
+
+	answer_arp(s, data, len);
+	if (!reseal_is_lane(data, len) || memcmp(data, sim_port_mac(port), 6) != 0)
+		return;
+	s->data +=
+		((const struct weft_frame_hdr *)(data + RESEAL_LANE))->type != WEFT_FRAME_CHALLENGE;
+	s->retries +=
+		((const struct weft_frame_hdr *)(data + RESEAL_LANE))->type == WEFT_FRAME_CHALLENGE;
+}
+
+/* b is not heard for a while, and its neighbour says that it has b's address. */
+static void an_impostor_in_a_silence_gets_no_frame(struct sim_case *c)
+{
+	static struct scene s;
+	uint32_t i;
+
+	open_scene(&s, c, NULL);
+	traffic_is_unharmed(&s, 0);
+	sim_station(s.px, true, impostor_sees, &s);
+	sim_port_up(s.pb)->blackhole = true;
+	sim_port_down(s.pb)->blackhole = true;
+	for (i = 1000; i < 1010; i++)
+		assert_true(lane_send(s.e, LANE_SHORT, i, 100) >= 0);
+	sim_run(s.sim, 3 * SIM_S, NULL, NULL);
+	assert_true(s.retries > 0); /* it was asked */
+	assert_int_equal(s.data, 0);
+	sim_port_up(s.pb)->blackhole = false;
+	sim_port_down(s.pb)->blackhole = false;
+	sim_run(s.sim, SIM_S, NULL, NULL);
+	assert_true(lane_exactly_once(s.b, 1000, 1010));
+	assert_int_equal(lane_counter(s.a, "mac.changed"), 0);
+	traffic_is_unharmed(&s, 2000);
+	assert_int_equal(s.data, 0);
+}
+
+struct relay {
+	struct scene *s;
+	struct sim_port *inner; /* on b's new net */
+};
+
+/* From a's net to b's: what px gets is b's. */
+static void relay_in(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	struct relay *r = arg;
+	uint8_t f[2048];
+
+	answer_arp(r->s, data, len);
+	if (len > sizeof(f) || memcmp(data, sim_port_mac(port), 6) != 0)
+		return;
+	memcpy(f, data, len);
+	memcpy(f, sim_port_mac(r->s->pb), 6);
+	sim_inject(r->inner, f, len);
+}
+
+static void relay_out(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	struct relay *r = arg;
+	uint8_t f[2048];
+
+	(void)port;
+	if (len > sizeof(f) || memcmp(data, sim_port_mac(r->s->pa), 6) != 0)
+		return;
+	memcpy(f, data, len);
+	memcpy(f + 6, sim_port_mac(r->s->px), 6);
+	sim_inject(r->s->px, f, len);
+}
+
+/* b is behind another MAC: its machine has moved, or the gateway before it has changed. */
+static void a_peer_behind_a_new_mac_is_found_and_goes_on(struct sim_case *c)
+{
+	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .net = 1};
+	static struct scene s;
+	static struct relay r;
+
+	open_scene(&s, c, NULL);
+	traffic_is_unharmed(&s, 0);
+	r = (struct relay){.s = &s, .inner = sim_port_create(s.sim, &p)};
+	sim_station(s.px, true, relay_in, &r);
+	sim_station(r.inner, true, relay_out, &r);
+	sim_port_move(s.pb, 1);
+	traffic_is_unharmed(&s, 1000);
+	assert_int_equal(lane_counter(s.a, "mac.changed"), 1);
+	traffic_is_unharmed(&s, 2000);
+}
+
+/* ---- main ----------------------------------------------------------------------------------- */
+
+static struct sim_case cases[] = {
+	SIM_CASE(hellos_from_made_up_addresses_keep_nobody_away),
+	SIM_CASE(one_host_that_begins_and_never_goes_on_keeps_nobody_away),
+	SIM_CASE(many_hosts_share_the_places),
+	SIM_CASE(a_cookie_is_of_its_sender),
+	SIM_CASE(a_neighbour_that_claims_an_address_gets_no_frame),
+	SIM_CASE(an_impostor_in_a_silence_gets_no_frame),
+	SIM_CASE(a_peer_behind_a_new_mac_is_found_and_goes_on),
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, "lane_identity", cases, sizeof(cases) / sizeof(cases[0]));
+}
