@@ -282,6 +282,44 @@ static void U43_kept_data_stays_until_released_and_holds_credit(void **state)
 	stage_close(&s);
 }
 
+/* What is announced and kept costs memory here, too: it has a credit until it is released. */
+static void announcements_that_a_handler_keeps_hold_credit(void **state)
+{
+	enum { N = 1000 };
+	struct op *op = calloc(N, sizeof(*op));
+	const uint32_t most = 100000 / 256;
+	uint8_t buf[5000] = {0};
+	struct stage s;
+	struct log l;
+
+	(void)state;
+	pair_defaults(&s.p);
+	s.p.conf.unexp_limit = 100000;
+	s.p.conf.eager_credit = 4096;
+	am_open(&s, &l, 1, 0);
+	l.answer = WEFT_INPROGRESS;
+	for (int i = 0; i < N; i++)
+		am(&op[i], &s, 7, WEFT_AM_SEND_RNDV, NULL, 0, buf, sizeof(buf));
+	pair_run(&s.p);
+	assert_in_range(l.calls, 100, most);
+	/* Each that is released lets further ones come: none is lost. */
+	for (unsigned int done = 0; done < N;) {
+		struct weft_am_data *d = LIST_FIRST(&s.p.w[1].msg->am_kept);
+
+		assert_non_null(d);
+		assert_int_equal(weft_am_data_release(&s.p.w[1], d), 0);
+		pair_run(&s.p);
+		done++;
+		assert_in_range(l.calls, done, done + most);
+	}
+	assert_int_equal(l.calls, N);
+	for (int i = 0; i < N; i++)
+		op_end(&op[i], 0);
+	free(op);
+	stage_check_empty(&s);
+	stage_close(&s);
+}
+
 static void U48_a_rejected_rendezvous_tells_the_sender(void **state)
 {
 	uint8_t buf[5000] = {0};
@@ -533,6 +571,7 @@ int main(void)
 		cmocka_unit_test(U44_large_messages_and_their_data_by_rendezvous),
 		cmocka_unit_test(U46_flags_override_the_threshold),
 		cmocka_unit_test(U43_kept_data_stays_until_released_and_holds_credit),
+		cmocka_unit_test(announcements_that_a_handler_keeps_hold_credit),
 		cmocka_unit_test(U48_a_rejected_rendezvous_tells_the_sender),
 		cmocka_unit_test(U48_data_can_be_received_after_the_handler),
 		cmocka_unit_test(U52_the_header_may_be_reused_when_the_call_returns),
