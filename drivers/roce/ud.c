@@ -245,6 +245,7 @@ static const struct weft_lane_ops ud_ops = {
 	.release = ud_release,
 	.ep_connect = roce_ud_ep_connect,
 	.ep_destroy = roce_ud_ep_destroy,
+	.ep_is_from = roce_ud_ep_is_from,
 	.ep_flush = roce_ud_ep_flush,
 	.get_address = ud_get_address,
 	.is_reachable = ud_is_reachable,

@@ -97,6 +97,7 @@ void roce_ud_deliver(struct ud_lep *lep, const struct weft_roce_ud_packet *p);
 int roce_ud_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
 		       struct weft_lane_ep **lep);
 void roce_ud_ep_destroy(struct weft_lane_ep *lep);
+bool roce_ud_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
 int roce_ud_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 void roce_ud_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 /** Whose datagram it is; the sender must be where the connection's other end is. @return NULL = nobody's */

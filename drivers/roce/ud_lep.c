@@ -261,6 +261,18 @@ void roce_ud_fail_all(struct ud_iface *u, int status, const char *what)
 
 /* ------------------------------------------------------------------ small */
 
+/* By the datagrams' own headers: where they come from, and the queue pair that sends them. */
+bool roce_ud_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
+{
+	const struct ud_lep *lep = ud_lep_of(base);
+	struct weft_roce_addr a;
+
+	if (lep->remote_conn == 0 || weft_roce_addr_check(addr, len, WEFT_ROCE_UD, NULL, 0) < 0)
+		return false;
+	memcpy(&a, addr, sizeof(a));
+	return memcmp(a.gid, lep->gid, sizeof(lep->gid)) == 0 && weft_get32(a.qpn) == lep->qpn;
+}
+
 int roce_ud_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 {
 	(void)base;

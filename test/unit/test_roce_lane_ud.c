@@ -146,6 +146,31 @@ static void answers_are_cut_by_what_the_other_end_takes(void **state)
 	exchange();
 }
 
+static void the_far_end_is_known_by_its_datagrams(void **state)
+{
+	uint8_t af[WEFT_LANE_ADDR_MAX], ag[WEFT_LANE_ADDR_MAX];
+	const struct weft_lane_ops *ops;
+	size_t len;
+
+	open_pair("", "");
+	ops = f->lane->ops;
+	len = f->lane->attr.dev_addr_len;
+	ops->get_address(f->lane, af);
+	ops->get_address(g->lane, ag);
+	assert_int_equal(begin_connect(), 0);
+	assert_false(ops->ep_is_from(a.lep, ag, len)); /* nothing heard yet */
+	a.lep->ops->ep_destroy(a.lep);
+	connect_pair();
+	exchange();
+	assert_true(ops->ep_is_from(a.lep, ag, len));
+	assert_false(ops->ep_is_from(a.lep, af, len));
+	assert_true(ops->ep_is_from(b.lep, af, len));
+	assert_false(ops->ep_is_from(b.lep, ag, len));
+	af[4] ^= 1; /* another queue pair of that host */
+	assert_false(ops->ep_is_from(b.lep, af, len));
+	assert_false(ops->ep_is_from(b.lep, ag, 3));
+}
+
 static void an_address_that_moves_is_used_by_new_connections(void **state)
 {
 	static const uint8_t own[4] = {10, 0, 0, 1};
@@ -189,6 +214,7 @@ int main(void)
 		T(an_application_that_computes_meanwhile_is_no_failure),
 		T(a_queue_pair_that_cant_be_set_up_ends_the_connections_with_a_sentence),
 		T(answers_are_cut_by_what_the_other_end_takes),
+		T(the_far_end_is_known_by_its_datagrams),
 		T(an_address_that_moves_is_used_by_new_connections),
 		T(datagrams_that_get_lost_are_nobodys_failure),
 	};
