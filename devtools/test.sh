@@ -198,7 +198,7 @@ part_tools() {
 	fi
 
 	if step "build without DPDK and rdma-core" build "build without DPDK and rdma-core" \
-		"$bare" -Ddpdk=disabled -Droce=disabled -- unit; then
+		"$bare" -Doptimization=1 -Ddebug=false -Ddpdk=disabled -Droce=disabled -- unit; then
 		step "unit, without DPDK" suites bare "$bare" $times unit
 	fi
 

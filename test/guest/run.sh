@@ -180,7 +180,7 @@ report() {
 					printf 'not ok - %s: it ends well\n' "$name"
 				fi
 				printf '# exit code: %s\n' "$(cat "$out/$name.rc" 2>/dev/null || echo 'none, the guest was gone before')"
-				tail -n 12 "$out/$name.log" 2>/dev/null | cut -c1-300 | tr -d '\0\r' | sed 's/^/# /'
+				(tail -n 12 "$out/$name.log" 2>/dev/null || true) | cut -c1-300 | tr -d '\0\r' | sed 's/^/# /'
 			fi
 		done
 		if [ ! -f "$out/finished" ]; then

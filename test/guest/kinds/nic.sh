@@ -16,6 +16,10 @@ pmds="net_virtio net_e1000 net_vmxnet3 net_af_packet"
 virtio=virtio-net-pci,disable-legacy=on
 pair virtio0 $virtio virtio1 $virtio
 pair e1000e0 e1000e e1000e1 e1000e
+# From QEMU 8.0 on.
+if qemu-system-x86_64 -device help 2>/dev/null | grep -q '^name "igb"'; then
+	pair igb0 igb igb1 igb
+fi
 pair 82545em0 e1000-82545em 82545em1 e1000-82545em
 pair vmxnet3-0 vmxnet3 vmxnet3-1 vmxnet3
 pair virtio2 $virtio e1000e2 e1000e
@@ -29,10 +33,6 @@ if "${taps[@]}" >/dev/null 2>&1; then
 	around=("${taps[@]}" --)
 	tap tap0 weft0 $virtio,mq=on,vectors=6
 	tap tap1 weft1 $virtio,mq=on,vectors=6,rss=on
-fi
-# From QEMU 8.0 on.
-if qemu-system-x86_64 -device help 2>/dev/null | grep -q '^name "igb"'; then
-	pair igb0 igb igb1 igb
 fi
 machine=(-machine q35 "${devices[@]}" -device "virtio-serial-pci,addr=0x3"
 	-chardev "socket,id=monitor,path=$sockets/monitor,server=on,wait=off" -mon "chardev=monitor,mode=readline"
