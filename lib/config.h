@@ -92,6 +92,9 @@ struct weft_conf {
 	size_t rndv_limit;     /**< WEFT_RNDV_LIMIT: the same per worker */
 	unsigned int rma_max_gets; /**< WEFT_RMA_MAX_GETS */
 
+	uint64_t wait_spin_ns;  /**< WEFT_WAIT_SPIN */
+	uint64_t wait_sleep_ns; /**< WEFT_WAIT_SLEEP */
+
 	/* lanes: handed to the drivers as it is */
 	struct weft_lane_conf lane;
 };

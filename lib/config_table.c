@@ -109,6 +109,19 @@ const struct weft_option weft_options[] = {
 		.help = "Endpoints that peers made by connecting and that the program has not "
 			"claimed, per worker. Further peers are refused.",
 	},
+	{
+		"WAIT_SPIN", WEFT_OPT_TIME, FIELD(wait_spin_ns), .def = "10us", .unit = "time",
+		.max = 1e9,
+		.help = "So long weft_worker_wait() polls before it sleeps, where that has been of "
+			"use lately. 0s: not at all.",
+	},
+	{
+		"WAIT_SLEEP", WEFT_OPT_TIME, FIELD(wait_sleep_ns), .def = "1ms", .unit = "time",
+		.min = 1e4, .max = 1e9,
+		.help = "The longest sleep of a worker that waits and has lanes that cannot wake it "
+			"(DPDK ports without a descriptor, such as net_ring): so late it may see "
+			"what came. Sleeps begin with 50 us and double while nothing comes.",
+	},
 	/* ---- which protocol */
 	{
 		"RNDV_THRESH", WEFT_OPT_BYTES, FIELD(rndv_thresh), .def = "auto", .unit = "bytes",

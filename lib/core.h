@@ -143,6 +143,7 @@ struct weft_worker {
 	unsigned int num_ifaces;
 	bool multi;       /* take the lock */
 	bool in_progress; /* a callback runs: progress and destroy are refused */
+	bool armed;       /* somebody sleeps, or is about to (wait.h) */
 	uint64_t now;     /* time of this progress call */
 	struct weft_msg_worker *msg;
 	pthread_mutex_t lock; /* recursive, only with multi */
@@ -167,6 +168,10 @@ struct weft_worker {
 	LIST_HEAD(, weft_ep) eps;
 	/* earliest time at which wireup has something to do; UINT64_MAX = never */
 	uint64_t next_timer;
+	struct weft_wait *wait; /* NULL = nobody has waited yet */
+	/* For weft_worker_signal(), in any thread: wait.c. */
+	_Atomic int wake_fd; /* -1 = not there yet */
+	_Atomic bool signalled;
 	LIST_ENTRY(weft_worker) entry;
 	/* Counters of the connection half; the message half has its own. */
 	struct {
@@ -185,7 +190,20 @@ static inline void weft_worker_lock(struct weft_worker *w)
 		pthread_mutex_lock(&w->lock);
 }
 
+/* Another thread sleeps, and a call has changed what it may wait for: wait.c. */
+void weft_wait_rouse(struct weft_worker *w);
+
 static inline void weft_worker_unlock(struct weft_worker *w)
+{
+	if (w->multi) {
+		if (__builtin_expect(w->armed, 0))
+			weft_wait_rouse(w);
+		pthread_mutex_unlock(&w->lock);
+	}
+}
+
+/* As above, in calls that leave an armed worker as it is. */
+static inline void weft_worker_unlock_armed(struct weft_worker *w)
 {
 	if (w->multi)
 		pthread_mutex_unlock(&w->lock);
@@ -369,6 +387,8 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);
+/** Is there something to do at once? @p soon: set when there is something that may go on, or not. */
+bool weft_msg_busy(const struct weft_worker *worker, bool *soon);
 void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);
 /**
  * All that was posted on the ep before is sent and acknowledged by the peer's protocol layer (the

@@ -33,6 +33,9 @@
  *  7. What happens to the port or the device is told: #weft_lane_iface_event. A link that is lost
  *     ends no lep by itself (it may be back in a second); a device that is gone or wants a reset
  *     ends all of them at once, with a sentence that names it and the cause.
+ *  8. An owner need not poll all the time: with arm(), it may sleep until wait_fd() is readable or
+ *     the time that arm() names has come. Nothing is lost in between: what came before arm() makes
+ *     arm() say -EBUSY, what comes later makes the descriptor readable.
  *
  * Threads: an iface and its leps belong to their worker's thread; the protocol layer holds the
  * worker's lock where there is one. query(), open() and close() are called under a context-wide
@@ -51,7 +54,7 @@
 
 #include "platform.h"
 
-#define WEFT_LANE_ABI 4u
+#define WEFT_LANE_ABI 5u
 
 /* Feature bits of an iface. */
 #define WEFT_LANE_F_SHORT (1ull << 0) /**< am_short() */
@@ -461,6 +464,25 @@ struct weft_lane_ops {
 	 * WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error
 	 */
 	int (*ep_flush)(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
+
+	/* ---- waiting; without these three an owner that waits looks every WEFT_WAIT_SLEEP */
+	/**
+	 * A descriptor that poll() finds readable, from arm() on, as soon as progress() has something
+	 * to do that is not due at a time; the same one until close(). It may also be readable for
+	 * nothing. @return it, or a negative error: nothing wakes the owner of this iface, who looks
+	 * every WEFT_WAIT_SLEEP
+	 */
+	int (*wait_fd)(struct weft_lane_iface *iface);
+	/**
+	 * The owner is about to sleep. What waits only to share a frame or to be acknowledged is sent.
+	 *
+	 * @param now_ns  time now, as in progress()
+	 * @param due_ns  lowered to when progress() must be called in any case
+	 * @return 0; -EBUSY when there is something to do at once: progress() comes first
+	 */
+	int (*arm)(struct weft_lane_iface *iface, uint64_t now_ns, uint64_t *due_ns);
+	/** After an arm() that returned 0, before the next progress(): the owner is awake. */
+	void (*disarm)(struct weft_lane_iface *iface);
 
 	/* ---- cold */
 	/**

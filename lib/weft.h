@@ -223,6 +223,51 @@ WEFT_API void weft_worker_destroy(struct weft_worker *worker);
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);
 
 /**
+ * Make progress, and sleep while there is nothing to do: returns when weft_worker_progress() has
+ * handled something, which need not be what the caller waits for, so call it in a loop:
+ *
+ *	while (weft_request_test(req, NULL) == WEFT_INPROGRESS)
+ *		weft_worker_wait(worker, -1);
+ *
+ * It polls for a moment first (`WEFT_WAIT_SPIN`; less where that is seldom of use), then sleeps in
+ * the kernel. Lanes that can wake their owner do at once: see weft_iface_info.wakes. With others it
+ * looks now and then, at least every `WEFT_WAIT_SLEEP`. Retransmissions and keepalives go on in time.
+ *
+ * @param timeout_ns  sleep no longer than this; negative = for ever; 0 = progress once
+ * @return number of events handled, > 0; 0 after weft_worker_signal(), a signal handler, or, with
+ *   #WEFT_THREAD_MULTI, a call of another thread; -ETIMEDOUT; -EDEADLK inside a callback of the
+ *   worker; -EMFILE, -ENFILE or -ENOMEM when there is no descriptor to be had
+ */
+WEFT_API int weft_worker_wait(struct weft_worker *worker, int64_t timeout_ns);
+
+/**
+ * A descriptor for the application's own poll(), select() or epoll set: readable while
+ * weft_worker_progress() may have something to do, after weft_worker_arm() has returned 0. To be
+ * polled for reading, and for nothing else; it belongs to the worker.
+ * @return the descriptor; -EMFILE, -ENFILE, -ENOMEM
+ */
+WEFT_API int weft_worker_get_fd(struct weft_worker *worker);
+
+/**
+ * Get ready to sleep on weft_worker_get_fd(). The loop is: progress until it returns 0, arm, sleep,
+ * and again. What happens after this call makes the descriptor readable; what had happened before
+ * it makes it fail. Any other call on the worker by the same thread ends that: arm again.
+ *
+ * The descriptor becomes readable when something is due (a retransmission, a keepalive), too, and
+ * when a lane that can't wake its owner must be looked at (`WEFT_WAIT_SLEEP`).
+ * @return 0; -EBUSY: something has happened, or weft_worker_signal() was called: call
+ *   weft_worker_progress() first; -EDEADLK inside a callback of the worker; -EMFILE, -ENFILE, -ENOMEM
+ */
+WEFT_API int weft_worker_arm(struct weft_worker *worker);
+
+/**
+ * Wake whoever sleeps in weft_worker_wait() or on weft_worker_get_fd(); if nobody does, the next
+ * weft_worker_wait() or weft_worker_arm() returns at once. Several before it count as one. Any
+ * thread, whatever the worker's thread mode, and signal handlers.
+ */
+WEFT_API void weft_worker_signal(struct weft_worker *worker);
+
+/**
  * The worker's address: to be carried to peers by any means. At most 2 KiB for 8 interfaces, no
  * pointers inside, valid on machines of any byte order, versioned.
  * @param[out] address  release with weft_worker_release_address()
@@ -266,6 +311,8 @@ struct weft_iface_info {
 	/** not up yet, but may be soon: a NIC started less than 5 s ago; make progress, ask again */
 	int link_expected;
 	double up_after; /**< s from opening until there was a link; 0 = at once, or there is none */
+	/** wakes weft_worker_wait(); 0 = that looks at it every `WEFT_WAIT_SLEEP`, or more often */
+	int wakes;
 };
 
 /** Describe interface @p index. @return 0, or -ENOENT past the last one. */

@@ -16,6 +16,7 @@
 #include "rails.h"
 #include "regcache.h"
 #include "self_lane.h"
+#include "wait.h"
 #include "wireup.h"
 
 /* ------------------------------------------------------------------ what lanes call */
@@ -279,6 +280,7 @@ static void worker_free(struct weft_worker *w)
 {
 	struct weft_context *ctx = w->ctx;
 
+	weft_wait_close(w); /* before the lanes close their descriptors */
 	pthread_mutex_lock(&ctx->lock);
 	while (w->num_ifaces > 0)
 		close_last(w);
@@ -308,6 +310,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	w->accept_cb = p.accept_cb;
 	w->accept_arg = p.accept_arg;
 	w->now = ctx->platform->now(ctx->platform->arg);
+	atomic_init(&w->wake_fd, -1);
 	init_lock(w);
 	LIST_INIT(&w->eps);
 	pthread_mutex_lock(&ctx->lock);
@@ -370,6 +373,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	/* Lanes are opened before the first call and closed after the last one. */
 	const unsigned int num = w->num_ifaces;
 	unsigned int i, n = 0;
+	bool armed;
 	uint64_t now;
 
 	weft_worker_lock(w);
@@ -381,6 +385,9 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 		weft_worker_unlock(w);
 		return 0;
 	}
+	armed = w->armed;
+	if (__builtin_expect(armed, 0))
+		weft_wait_disarm(w);
 	w->in_progress = true;
 	now = platform->now(platform->arg);
 	w->now = now;
@@ -398,7 +405,9 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	if (__builtin_expect(atomic_load_explicit(&w->ctx->mem_garbage, memory_order_relaxed), 0))
 		weft_regcache_reap(w->ctx->regcache);
 	w->in_progress = false;
-	weft_worker_unlock(w);
+	if (__builtin_expect(armed, 0))
+		weft_wait_after(w, n);
+	weft_worker_unlock_armed(w);
 	return n;
 }
 
@@ -532,6 +541,7 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 	weft_worker_lock(w);
 	fill_iface_info(w->ifaces[index], &out);
 	fill_link_info(w, index, &out);
+	out.wakes = weft_wait_fd_of(w->ifaces[index]) >= 0;
 	weft_worker_unlock(w);
 	return weft_struct_out(info, &out, sizeof(out));
 }

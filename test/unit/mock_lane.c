@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "mock_priv.h"
 
 struct mock_net mock_net;
@@ -125,6 +128,8 @@ static void mock_close(struct weft_lane_iface *base)
 	mock_free_zombies(f);
 	LIST_REMOVE(f, entry);
 	mock_net.num_ifaces--;
+	if (f->wake >= 0)
+		close(f->wake);
 	free(f);
 }
 
@@ -148,6 +153,9 @@ const struct weft_lane_ops mock_ops = {
 	.print_address = mock_print_address,
 	.link_up = mock_link_up,
 	.ep_print = mock_ep_print,
+	.wait_fd = mock_wait_fd,
+	.arm = mock_arm,
+	.disarm = mock_disarm,
 	.counters = mock_counters,
 	.close = mock_close,
 };
@@ -246,6 +254,9 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	f->id = (uint64_t)number(p->options, "addr", (double)++mock_net.next_id);
 	f->net = (uint32_t)number(p->options, "net", 0);
 	f->down = option(p->options, "down", buf, sizeof(buf)) != NULL;
+	f->wake = option(p->options, "wakes", buf, sizeof(buf)) != NULL
+			  ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
+			  : -1;
 	set_attr(f, p->options);
 	f->worker_id = p->worker_id;
 	f->connect_timeout = p->conf->connect_timeout_ns;
@@ -272,7 +283,7 @@ const struct weft_lane_driver mock_driver = {
 	.mem_deregister = mock_mem_deregister,
 	.mem_key = mock_mem_key,
 	.options =
-		"net,addr,dev,dom,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,reg,native,fail,busy,down,rmaiov",
+		"net,addr,dev,dom,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,reg,native,fail,busy,down,rmaiov,wakes",
 };
 
 const struct weft_lane_driver *const mock_drivers[] = {&mock_driver, &weft_self_driver, NULL};

@@ -28,6 +28,7 @@
  *	fail        open() fails with -ENODEV and a sentence
  *	busy        open() fails with -EBUSY
  *	down        link is down
+ *	wakes       an owner that sleeps is woken (mock_on_arm())
  *
  * Messages wait in the network until the *receiving* worker's progress delivers them, in order of
  * sending unless the test says otherwise. An acknowledgement (zcopy completion, flush) comes at the
@@ -120,6 +121,21 @@ void mock_set_speed(struct weft_lane_iface *iface, double rate, uint64_t lag_ns,
 void mock_stall(struct weft_lane_iface *iface, uint64_t ns);
 /** Bytes of native reads and writes and of messages that @p iface has been given. */
 uint64_t mock_moved(const struct weft_lane_iface *iface);
+
+/* ------------------------------------------------------------------ waiting */
+
+/** Moments of arm() of an iface with `wakes`. */
+enum mock_arm_moment {
+	MOCK_ARM_BEGINS, /**< nothing wakes its owner yet */
+	MOCK_ARM_ON, /**< what comes from now on does; it has not yet looked whether something is there */
+	MOCK_ARM_ENDS, /**< it has looked */
+};
+
+/** Called at each of them, for tests that let something happen then; NULL = nothing does. */
+void mock_on_arm(void (*fn)(struct weft_lane_iface *iface, enum mock_arm_moment moment, void *arg),
+		 void *arg);
+/** Calls of arm() of @p iface. */
+unsigned int mock_num_arms(const struct weft_lane_iface *iface);
 
 /* ------------------------------------------------------------------ no room */
 

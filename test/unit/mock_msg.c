@@ -18,6 +18,7 @@ void mock_comp_due(struct mock_lep *lep, struct weft_lane_comp *comp, int status
 	assert_non_null(d);
 	*d = (struct mock_done){.lep = lep, .comp = comp, .status = status};
 	STAILQ_INSERT_TAIL(&iface_of(lep)->done, d, entry);
+	mock_ring(iface_of(lep));
 }
 
 unsigned int mock_run_done(struct mock_iface *f)
@@ -89,6 +90,7 @@ void mock_enqueue(struct mock_lep *from, struct mock_lep *to, uint8_t am_id, con
 		return;
 	}
 	TAILQ_INSERT_TAIL(&iface_of(to)->inbox, m, entry);
+	mock_ring(iface_of(to));
 }
 
 /* Messages to a lep that is no more. */

@@ -5,6 +5,7 @@
  *   mock_lane.c     the driver: opening a lane by its options, its progress and addresses
  *   mock_msg.c      messages: sending, what is under way, the order of delivery
  *   mock_conn.c     connections and their events
+ *   mock_wait.c     waking an owner that sleeps
  *   mock_mem.c      registrations, native reads, writes and atomics
  *   mock_control.c  what tests set, do and ask; contexts and workers for them
  */
@@ -109,6 +110,9 @@ struct mock_iface {
 	uint64_t lag, burst, moved;
 	uint64_t busy[3]; /* until when: reads, writes, messages */
 	bool in_progress;
+	int wake; /* eventfd; -1 = does not wake */
+	bool armed;
+	unsigned int arms;
 	uint64_t tx, rx;
 };
 
@@ -148,6 +152,8 @@ struct mock_net {
 	uint64_t next_key;
 	unsigned int rma_window;
 	int rma_refuse, rma_fail, register_fail;
+	void (*on_arm)(struct weft_lane_iface *iface, enum mock_arm_moment moment, void *arg);
+	void *on_arm_arg;
 	struct weft_lane_iface stranger_iface;
 };
 
@@ -205,6 +211,13 @@ int mock_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
 bool mock_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len);
 void mock_ep_check(struct weft_lane_ep *base);
 bool mock_run_event(struct mock_iface *f);
+
+/* mock_wait.c */
+/** Something has come for @p f. */
+void mock_ring(struct mock_iface *f);
+int mock_wait_fd(struct weft_lane_iface *base);
+int mock_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
+void mock_disarm(struct weft_lane_iface *base);
 
 /* mock_mem.c */
 int mock_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "wait.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "context.h"
+#include "wireup.h"
+
+/* Of lanes that cannot wake: the first sleep. */
+#define SLEEP_MIN_NS 50000u
+/* After a poll in vain so many waits, at most, go without one. */
+#define SPIN_SKIP_MAX 64u
+/* The kernel's clock and the platform's, over the longest sleep. */
+#define CLOCKS_DIFFER_NS 1000000u
+#define NEVER UINT64_MAX
+
+struct weft_wait {
+	int epoll, timer, event;
+	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
+	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
+	uint64_t timer_at;     /* what the timer is set to; NEVER = nothing */
+	uint64_t sleep;        /* of lanes that cannot wake: the next one */
+	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
+	pthread_t armer;       /* who armed it */
+	bool others;           /* a progress call was made by another thread than those that wait */
+	bool roused;           /* sleepers are to return: the eventfd was rung */
+	/* Adaptive polling: so many waits to come go without; and how many after the next failure. */
+	unsigned int spin_skip, spin_backoff;
+};
+
+/* ------------------------------------------------------------------ descriptors */
+
+int weft_wait_fd_of(struct weft_lane_iface *iface)
+{
+	if (iface->attr.features & WEFT_LANE_F_LOOPBACK)
+		return -ENOTSUP;
+	return iface->ops->wait_fd != NULL ? iface->ops->wait_fd(iface) : -ENOTSUP;
+}
+
+static int add(const struct weft_wait *wait, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	return epoll_ctl(wait->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+/* What cannot be entered is looked at now and then. */
+static void add_ifaces(struct weft_worker *w, struct weft_wait *wait)
+{
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < w->num_ifaces; i++) {
+		fd = weft_wait_fd_of(w->ifaces[i]);
+		if (fd >= 0 && add(wait, fd) == 0)
+			wait->in_epoll |= 1u << i;
+	}
+}
+
+static void close_fds(const struct weft_wait *wait)
+{
+	if (wait->epoll >= 0)
+		close(wait->epoll);
+	if (wait->timer >= 0)
+		close(wait->timer);
+	if (wait->event >= 0)
+		close(wait->event);
+}
+
+static int open_fds(struct weft_wait *wait)
+{
+	int rc;
+
+	wait->epoll = epoll_create1(EPOLL_CLOEXEC);
+	wait->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	wait->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (wait->epoll < 0 || wait->timer < 0 || wait->event < 0)
+		return -errno;
+	rc = add(wait, wait->timer);
+	return rc < 0 ? rc : add(wait, wait->event);
+}
+
+/* Worker locked. */
+static int wait_open(struct weft_worker *w)
+{
+	struct weft_wait *wait;
+	int rc;
+
+	if (w->wait != NULL)
+		return 0;
+	wait = calloc(1, sizeof(*wait));
+	if (wait == NULL)
+		return -ENOMEM;
+	wait->timer_at = NEVER;
+	rc = open_fds(wait);
+	if (rc < 0) {
+		close_fds(wait);
+		free(wait);
+		return rc;
+	}
+	add_ifaces(w, wait);
+	w->wait = wait;
+	/*
+	 * Sequentially consistent with w->signalled: weft_worker_signal() sees this descriptor, or the
+	 * next arm() sees the flag that it set before.
+	 */
+	atomic_store(&w->wake_fd, wait->event);
+	return 0;
+}
+
+void weft_wait_close(struct weft_worker *w)
+{
+	struct weft_wait *wait = w->wait;
+
+	if (wait == NULL)
+		return;
+	if (w->armed)
+		weft_wait_disarm(w);
+	atomic_store(&w->wake_fd, -1);
+	w->wait = NULL;
+	close_fds(wait);
+	free(wait);
+}
+
+/* ------------------------------------------------------------------ waking */
+
+static void ring(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	/* It fails when the counter is full: readable in any case. */
+	do {
+		n = write(fd, &one, sizeof(one));
+	} while (n < 0 && errno == EINTR);
+}
+
+void weft_worker_signal(struct weft_worker *w)
+{
+	int fd, saved = errno; /* signal handlers */
+
+	if (w == NULL)
+		return;
+	atomic_store(&w->signalled, true); /* before wake_fd is read: see wait_open() */
+	fd = atomic_load(&w->wake_fd);
+	if (fd >= 0)
+		ring(fd);
+	errno = saved;
+}
+
+void weft_wait_rouse(struct weft_worker *w)
+{
+	if (w->wait->roused)
+		return;
+	w->wait->roused = true;
+	ring(w->wait->event);
+}
+
+static void disarm_ifaces(struct weft_worker *w)
+{
+	struct weft_wait *wait = w->wait;
+	unsigned int i;
+
+	for (i = 0; wait->armed_ifaces >> i != 0; i++)
+		if (wait->armed_ifaces >> i & 1)
+			w->ifaces[i]->ops->disarm(w->ifaces[i]);
+	wait->armed_ifaces = 0;
+}
+
+void weft_wait_disarm(struct weft_worker *w)
+{
+	struct weft_wait *wait = w->wait;
+
+	wait->others =
+		w->multi && (wait->sleepers > 0 || !pthread_equal(wait->armer, pthread_self()));
+	if (!wait->others)
+		wait->roused = false; /* by itself, and now it is awake */
+	w->armed = false;
+	disarm_ifaces(w);
+}
+
+/* ------------------------------------------------------------------ arming */
+
+/* A signal, or another thread's call, since the last time. */
+static bool take_signal(struct weft_worker *w)
+{
+	struct weft_wait *wait = w->wait;
+	bool found = atomic_exchange(&w->signalled, false);
+	uint64_t count;
+	ssize_t n;
+
+	if (found && wait->sleepers > 0)
+		weft_wait_rouse(w); /* it is for them, too */
+	found = found || wait->roused;
+	if (wait->sleepers == 0) {
+		wait->roused = false;
+		n = read(wait->event, &count, sizeof(count)); /* most often there is nothing */
+		(void)n;
+	}
+	return found;
+}
+
+/* @return 0 with @p due, or -EBUSY */
+static int arm_ifaces(struct weft_worker *w, uint64_t now, uint64_t *due)
+{
+	struct weft_wait *wait = w->wait;
+	struct weft_lane_iface *iface;
+	bool blind = false;
+	unsigned int i;
+
+	for (i = 0; i < w->num_ifaces; i++) {
+		iface = w->ifaces[i];
+		if (iface->quiet)
+			continue;
+		if (iface->attr.features & WEFT_LANE_F_LOOPBACK)
+			return -EBUSY; /* it has something, or it would be quiet */
+		blind = blind || !(wait->in_epoll >> i & 1);
+		if (iface->ops->arm == NULL)
+			continue;
+		if (iface->ops->arm(iface, now, due) != 0)
+			return -EBUSY;
+		wait->armed_ifaces |= 1u << i;
+	}
+	if (blind) {
+		*due = now + wait->sleep < *due ? now + wait->sleep : *due;
+		wait->sleep = wait->sleep * 2;
+	}
+	return 0;
+}
+
+static void limit_sleep(struct weft_worker *w)
+{
+	uint64_t most = w->ctx->conf->wait_sleep_ns;
+	struct weft_wait *wait = w->wait;
+
+	if (wait->sleep < SLEEP_MIN_NS)
+		wait->sleep = SLEEP_MIN_NS;
+	if (wait->sleep > most)
+		wait->sleep = most;
+}
+
+static int set_timer(struct weft_wait *wait, uint64_t now, uint64_t due)
+{
+	struct itimerspec ts = {0};
+
+	/* Too early does no harm, and saves a system call. But it must not have expired, by its clock. */
+	if (wait->timer_at == due && due == NEVER)
+		return 0;
+	if (wait->timer_at <= due && wait->timer_at > now &&
+	    wait->timer_at - now > CLOCKS_DIFFER_NS)
+		return 0;
+	wait->timer_at = due;
+	if (due != NEVER) {
+		ts.it_value.tv_sec = (time_t)((due - now) / 1000000000u);
+		ts.it_value.tv_nsec = (long)((due - now) % 1000000000u);
+	}
+	return timerfd_settime(wait->timer, 0, &ts, NULL) < 0 ? -errno : 0;
+}
+
+/*
+ * Worker locked, and awake. @p due: the caller's own deadline. @return 0: armed; -EBUSY; -EALREADY:
+ * the same, by a signal or another thread; or another error
+ */
+static int arm(struct weft_worker *w, uint64_t due)
+{
+	struct weft_wait *wait = w->wait;
+	bool soon = false;
+	uint64_t now;
+	int rc;
+
+	if (take_signal(w))
+		return -EALREADY;
+	if (weft_msg_busy(w, &soon) || !LIST_EMPTY(&w->conns->dead) ||
+	    atomic_load_explicit(&w->ctx->mem_garbage, memory_order_relaxed))
+		return -EBUSY;
+	now = w->ctx->platform->now(w->ctx->platform->arg);
+	due = w->next_timer < due ? w->next_timer : due;
+	limit_sleep(w);
+	if (soon && now + wait->sleep < due)
+		due = now + wait->sleep;
+	rc = arm_ifaces(w, now, &due);
+	if (rc == 0 && due <= now)
+		rc = -EBUSY;
+	if (rc == 0)
+		rc = set_timer(wait, now, due);
+	if (rc != 0) {
+		disarm_ifaces(w);
+		return rc;
+	}
+	w->armed = true;
+	return 0;
+}
+
+void weft_wait_after(struct weft_worker *w, unsigned int n)
+{
+	struct weft_wait *wait = w->wait;
+
+	if (n > 0)
+		wait->sleep = 0;
+	if (!wait->others)
+		return;
+	wait->others = false;
+	if (n > 0 || arm(w, wait->timer_at) != 0)
+		weft_wait_rouse(w);
+}
+
+int weft_worker_arm(struct weft_worker *w)
+{
+	int rc;
+
+	if (w == NULL)
+		return -EINVAL;
+	weft_worker_lock(w);
+	rc = w->in_progress ? -EDEADLK : wait_open(w);
+	if (rc == 0 && w->armed)
+		weft_wait_disarm(w);
+	if (rc == 0)
+		rc = arm(w, NEVER);
+	if (rc == 0)
+		w->wait->armer = pthread_self();
+	weft_worker_unlock_armed(w);
+	return rc == -EALREADY ? -EBUSY : rc;
+}
+
+int weft_worker_get_fd(struct weft_worker *w)
+{
+	int rc;
+
+	if (w == NULL)
+		return -EINVAL;
+	weft_worker_lock(w);
+	rc = wait_open(w);
+	if (rc == 0)
+		rc = w->wait->epoll;
+	weft_worker_unlock_armed(w);
+	return rc;
+}
+
+/* ------------------------------------------------------------------ waiting */
+
+static uint64_t now_of(const struct weft_worker *w)
+{
+	return w->ctx->platform->now(w->ctx->platform->arg);
+}
+
+static bool want_spin(struct weft_worker *w)
+{
+	struct weft_wait *wait = w->wait;
+	bool yes;
+
+	weft_worker_lock(w);
+	yes = wait->spin_skip == 0 && wait->sleepers == 0 && w->ctx->conf->wait_spin_ns > 0;
+	if (wait->spin_skip > 0)
+		wait->spin_skip--;
+	weft_worker_unlock_armed(w);
+	return yes;
+}
+
+static void learn_spin(struct weft_worker *w, bool found)
+{
+	struct weft_wait *wait = w->wait;
+
+	weft_worker_lock(w);
+	if (found) {
+		wait->spin_backoff = 0;
+		wait->sleep = 0;
+	} else if (wait->spin_backoff < SPIN_SKIP_MAX) {
+		wait->spin_backoff = wait->spin_backoff > 0 ? wait->spin_backoff * 2 : 1;
+	}
+	wait->spin_skip = wait->spin_backoff;
+	weft_worker_unlock_armed(w);
+}
+
+/*
+ * Poll for a moment. Where peers share the core, or are far, that is in vain: then it is tried ever
+ * more seldom. @return events
+ */
+static unsigned int spin(struct weft_worker *w, uint64_t until)
+{
+	uint64_t now = now_of(w), end = now + w->ctx->conf->wait_spin_ns;
+	unsigned int n = 0;
+
+	if (now >= until || !want_spin(w))
+		return 0;
+	end = end < until ? end : until;
+	while (n == 0 && now < end) {
+		n = weft_worker_progress(w);
+		now = now_of(w);
+	}
+	learn_spin(w, n > 0);
+	return n;
+}
+
+/* Others sleep already. Worker locked. */
+static int join(struct weft_worker *w, uint64_t until)
+{
+	struct weft_wait *wait = w->wait;
+
+	if (wait->roused)
+		return -EBUSY;
+	return until < wait->timer_at ? set_timer(wait, now_of(w), until) : 0;
+}
+
+/*
+ * @return 0: awake again; -EALREADY or -EINTR: to be told to the caller; -EBUSY: did not sleep; or
+ * another error
+ */
+static int sleep_until(struct weft_worker *w, uint64_t until)
+{
+	struct weft_wait *wait = w->wait;
+	struct epoll_event ev;
+	int rc;
+
+	weft_worker_lock(w);
+	rc = w->armed ? join(w, until) : arm(w, until);
+	wait->sleepers += rc == 0;
+	weft_worker_unlock_armed(w);
+	if (rc != 0)
+		return rc;
+	rc = epoll_wait(wait->epoll, &ev, 1, -1) < 0 ? -errno : 0;
+	weft_worker_lock(w);
+	wait->sleepers--;
+	wait->armer = pthread_self(); /* its progress call is nobody else's, if all are awake */
+	if (rc == 0 && wait->roused)
+		rc = -EALREADY;
+	weft_worker_unlock_armed(w);
+	return rc;
+}
+
+static int wait_until(struct weft_worker *w, uint64_t until)
+{
+	unsigned int n = weft_worker_progress(w);
+	int rc;
+
+	if (n == 0)
+		n = spin(w, until);
+	while (n == 0) {
+		if (now_of(w) >= until)
+			return -ETIMEDOUT;
+		rc = sleep_until(w, until);
+		if (rc != 0 && rc != -EBUSY && rc != -EALREADY && rc != -EINTR)
+			return rc;
+		n = weft_worker_progress(w);
+		if (n == 0 && (rc == -EINTR || rc == -EALREADY))
+			return 0;
+		if (n == 0 && rc == -EBUSY)
+			sched_yield(); /* others may have to wake first */
+	}
+	return n < INT32_MAX ? (int)n : INT32_MAX;
+}
+
+int weft_worker_wait(struct weft_worker *w, int64_t timeout_ns)
+{
+	uint64_t now, until = NEVER;
+	int rc;
+
+	if (w == NULL)
+		return -EINVAL;
+	weft_worker_lock(w);
+	rc = w->in_progress ? -EDEADLK : wait_open(w);
+	weft_worker_unlock_armed(w);
+	if (rc < 0)
+		return rc;
+	now = now_of(w);
+	if (timeout_ns >= 0 && (uint64_t)timeout_ns < NEVER - now)
+		until = now + (uint64_t)timeout_ns;
+	return wait_until(w, until);
+}

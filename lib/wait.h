@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wait.h
+ * Waiting without spinning. A worker that waits has one epoll descriptor, in which are
+ *  - the descriptor of each lane that can wake its owner (lane.h, wait_fd()),
+ *  - a timer for what is due: the earliest time that a lane's arm() or wire-up names, or the next look
+ *    at lanes that cannot wake,
+ *  - an eventfd for weft_worker_signal() and other threads' calls.
+ *
+ * States: *awake*, *armed*. weft_wait_arm() looks first (a signal, callbacks that are due, each lane),
+ * and only when nothing is found is the worker armed; whatever happens from then on makes the epoll
+ * descriptor readable. The first progress call afterwards, whoever makes it, disarms.
+ *
+ * With WEFT_THREAD_MULTI several threads may sleep, and others call meanwhile:
+ *  - who posts something rouses the sleepers: it may have a deadline of its own;
+ *  - a progress call that handles something rouses them, too: it may be what they wait for; one that
+ *    handles nothing arms the worker again for them;
+ *  - who waits while others sleep joins them, and moves the timer forward if need be.
+ * The eventfd is emptied by arm() alone, and only when nobody sleeps: it cannot be taken away from a
+ * thread that is just about to wake.
+ */
+#ifndef WEFT_WAIT_H
+#define WEFT_WAIT_H
+
+#include "core.h"
+
+/** A progress call begins while the worker is armed: lanes go on without descriptors. Locked. */
+void weft_wait_disarm(struct weft_worker *w);
+/** The same call ends, and has handled @p n events. Locked. */
+void weft_wait_after(struct weft_worker *w, unsigned int n);
+/** The iface's descriptor, or a negative error: it cannot wake. */
+int weft_wait_fd_of(struct weft_lane_iface *iface);
+/** The worker ends. Nothing is made or freed when nobody has waited. */
+void weft_wait_close(struct weft_worker *w);
+
+#endif /* WEFT_WAIT_H */

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waiting with several threads, in real time, over loopbacks; the test command runs this under
+ * ThreadSanitizer, too.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "weft.h"
+
+#define THREADS 4
+#define ROUNDS 500
+#define MS 1000000ll
+
+static struct weft_context *ctx;
+static struct weft_worker *worker;
+static struct weft_ep *ep;
+
+static int setup(void **state)
+{
+	struct weft_worker_params wp =
+		WEFT_INIT(struct weft_worker_params, .thread_mode = WEFT_THREAD_MULTI);
+	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params);
+	struct weft_context_params cp = WEFT_INIT(struct weft_context_params);
+	struct weft_config *config;
+	void *address;
+
+	(void)state;
+	assert_int_equal(weft_config_read(&config), 0);
+	weft_config_modify(config, "LANES", "self");
+	cp.config = config;
+	assert_int_equal(weft_context_create(&cp, &ctx), 0);
+	weft_config_release(config);
+	wp.lanes = "self";
+	assert_int_equal(weft_worker_create(ctx, &wp, &worker), 0);
+	assert_int_equal(weft_worker_get_address(worker, &address, &p.address_length), 0);
+	p.address = address;
+	assert_int_equal(weft_ep_create(worker, &p, &ep), 0);
+	weft_worker_release_address(worker, address);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_worker_destroy(worker);
+	return weft_context_destroy(ctx);
+}
+
+static double seconds(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* ---- alone ---------------------------------------------------------------------------------- */
+
+static void quiet(void)
+{
+	while (weft_worker_wait(worker, 0) != -ETIMEDOUT)
+		;
+}
+
+static void a_wait_ends_in_time_and_costs_nothing(void **state)
+{
+	double begin, cpu;
+
+	(void)state;
+	quiet();
+	begin = seconds(CLOCK_MONOTONIC);
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	assert_int_equal(weft_worker_wait(worker, 300 * MS), -ETIMEDOUT);
+	assert_true(seconds(CLOCK_MONOTONIC) - begin >= 0.3);
+	assert_true(seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu < 0.05 * 0.3);
+}
+
+/* ---- others --------------------------------------------------------------------------------- */
+
+static void pause_ms(long ms)
+{
+	struct timespec ts = {.tv_nsec = ms * 1000000};
+
+	nanosleep(&ts, NULL);
+}
+
+static void *signal_it(void *arg)
+{
+	(void)arg;
+	pause_ms(50);
+	weft_worker_signal(worker);
+	return NULL;
+}
+
+static void a_signal_of_another_thread_ends_the_wait(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	quiet();
+	assert_int_equal(pthread_create(&thread, NULL, signal_it, NULL), 0);
+	assert_int_equal(weft_worker_wait(worker, -1), 0);
+	pthread_join(thread, NULL);
+}
+
+static char out[8] = "message";
+
+static void *send_it(void *arg)
+{
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params);
+
+	pause_ms(50);
+	assert_true(weft_tag_send(ep, out, sizeof(out), *(uint64_t *)arg, &p, NULL) >= 0);
+	return NULL;
+}
+
+/* It is posted, and no more; the sleeper must see to it. */
+static void what_another_thread_posts_wakes_the_sleeper(void **state)
+{
+	struct weft_request *req = NULL;
+	uint64_t tag = 5;
+	pthread_t thread;
+	char in[8];
+
+	(void)state;
+	quiet();
+	assert_int_equal(weft_tag_recv(worker, NULL, in, sizeof(in), tag, UINT64_MAX, NULL, &req),
+			 WEFT_INPROGRESS);
+	assert_int_equal(pthread_create(&thread, NULL, send_it, &tag), 0);
+	while (weft_request_test(req, NULL) == WEFT_INPROGRESS)
+		assert_true(weft_worker_wait(worker, -1) >= 0);
+	weft_request_free(req);
+	pthread_join(thread, NULL);
+}
+
+/* ---- all at once ---------------------------------------------------------------------------- */
+
+static atomic_uint finished;
+
+/* Each sends to itself over the one worker, and sleeps until it has come. */
+static void *send_and_wait(void *arg)
+{
+	uint64_t tag = 100 + (uint64_t)(uintptr_t)arg;
+	struct weft_request *req;
+	uint64_t in, value;
+	int rc;
+
+	for (value = 0; value < ROUNDS; value++) {
+		req = NULL;
+		rc = weft_tag_recv(worker, NULL, &in, sizeof(in), tag, UINT64_MAX, NULL, &req);
+		if (rc != WEFT_INPROGRESS ||
+		    weft_tag_send(ep, &value, sizeof(value), tag, NULL, NULL) < 0)
+			return (void *)"posting";
+		while (weft_request_test(req, NULL) == WEFT_INPROGRESS)
+			if (weft_worker_wait(worker, -1) < 0)
+				return (void *)"waiting";
+		weft_request_free(req);
+		if (in != value)
+			return (void *)"value";
+	}
+	atomic_fetch_add(&finished, 1);
+	return NULL;
+}
+
+/* Progress by a thread that never waits, beside those that do. */
+static void *poll_now_and_then(void *arg)
+{
+	(void)arg;
+	while (atomic_load(&finished) < THREADS) {
+		weft_worker_progress(worker);
+		pause_ms(1);
+	}
+	return NULL;
+}
+
+static void threads_that_wait_miss_nothing(void **state)
+{
+	pthread_t thread[THREADS + 1];
+	void *what;
+	int i;
+
+	(void)state;
+	atomic_store(&finished, 0);
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(
+			pthread_create(&thread[i], NULL, send_and_wait, (void *)(uintptr_t)i), 0);
+	assert_int_equal(pthread_create(&thread[i], NULL, poll_now_and_then, NULL), 0);
+	for (i = 0; i <= THREADS; i++) {
+		pthread_join(thread[i], &what);
+		if (what != NULL)
+			fail_msg("thread %d: %s", i, (const char *)what);
+	}
+}
+
+static atomic_bool over;
+
+static void *wait_until_over(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&over))
+		weft_worker_wait(worker, -1);
+	return NULL;
+}
+
+/* Sleepers do not wake each other for ever. */
+static void threads_that_wait_for_nothing_cost_nothing(void **state)
+{
+	pthread_t thread[THREADS];
+	double cpu;
+	int i;
+
+	(void)state;
+	quiet();
+	atomic_store(&over, false);
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, wait_until_over, NULL), 0);
+	pause_ms(300);
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	pause_ms(500);
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	atomic_store(&over, true);
+	weft_worker_signal(worker);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	if (cpu >= 0.05 * 0.5)
+		fail_msg("%.1f %% of a CPU", cpu * 200);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_ends_in_time_and_costs_nothing),
+		cmocka_unit_test(a_signal_of_another_thread_ends_the_wait),
+		cmocka_unit_test(what_another_thread_posts_wakes_the_sleeper),
+		cmocka_unit_test(threads_that_wait_miss_nothing),
+		cmocka_unit_test(threads_that_wait_for_nothing_cost_nothing),
+	};
+
+	return cmocka_run_group_tests_name("wait_threads", tests, setup, teardown);
+}
