@@ -108,6 +108,19 @@ struct weft_frame_port_ops {
 	 */
 	enum weft_frame_port_what (*look)(struct weft_frame_port *port,
 					  struct weft_frame_port_event *event);
+	/**
+	 * A descriptor that becomes readable, after arm(), when frames come. The port's own; the same
+	 * until close(). NULL, or a negative error: nothing wakes who sleeps.
+	 */
+	int (*wait_fd)(struct weft_frame_port *port);
+	/**
+	 * The owner is about to sleep, after an rx_burst() that brought nothing. NULL = nothing to do.
+	 * @param within  ns; lowered to when tx_kick() is wanted
+	 * @return 0, or -EBUSY: frames are there
+	 */
+	int (*arm)(struct weft_frame_port *port, uint64_t *within);
+	/** After an arm() that returned 0. With it. */
+	void (*disarm)(struct weft_frame_port *port);
 	void (*counters)(struct weft_frame_port *port, weft_frame_port_counter_cb cb, void *arg);
 	void (*close)(struct weft_frame_port *port);
 };

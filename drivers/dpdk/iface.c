@@ -25,9 +25,11 @@ static const char *const counter_name[RAW_COUNTERS] = {
 /* The last call was long ago, or the clock stood still. */
 static __rte_noinline void advance_far(struct raw_iface *iface, uint64_t now)
 {
-	uint64_t step = now > iface->now ? now - iface->now : 0;
+	uint64_t step = now > iface->now ? now - iface->now : 0, slept = 0;
 
-	iface->gap = step > RAW_GAP;
+	if (iface->slept)
+		slept = RTE_MIN(step, iface->sleep_max);
+	iface->gap = step > slept + RAW_GAP;
 	if (unlikely(iface->gap))
 		raw_count(iface, RAW_GAPS);
 	iface->step = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
@@ -35,10 +37,10 @@ static __rte_noinline void advance_far(struct raw_iface *iface, uint64_t now)
 		iface->sent_outside = false;
 		iface->et += RTE_MIN(step, RAW_OUTSIDE_STEP_MAX);
 	} else {
-		iface->et += RTE_MIN(step, RAW_STEP_MAX);
+		iface->et += RTE_MIN(step, slept + RAW_STEP_MAX);
 	}
 	iface->now += step;
-	iface->lt += RTE_MIN(step, RAW_LIVE_STEP_MAX);
+	iface->lt += RTE_MIN(step, slept + RAW_LIVE_STEP_MAX);
 }
 
 /* A short step is the same in all three clocks, whatever happened in it. */
@@ -70,6 +72,11 @@ static inline void advance_clocks(struct raw_iface *iface, uint64_t now)
 	}
 }
 
+void raw_clocks(struct raw_iface *iface, uint64_t now)
+{
+	advance_clocks(iface, now);
+}
+
 #define IDLE_KICK 4096u
 
 /*
@@ -97,6 +104,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	unsigned int n;
 
 	advance_clocks(iface, now);
+	iface->slept = false;
 	iface->in_progress = true;
 	if (base->tx_open) {
 		raw_seal_all(iface);
@@ -242,6 +250,9 @@ static const struct weft_lane_ops raw_ops = {
 	.ep_check = raw_ep_check,
 	.ep_waits_for = raw_ep_waits_for,
 	.ep_flush = raw_ep_flush,
+	.wait_fd = raw_wait_fd,
+	.arm = raw_arm,
+	.disarm = raw_disarm,
 	.get_address = raw_get_address,
 	.is_reachable = raw_is_reachable,
 	.print_address = weft_raw_print_address,

@@ -214,3 +214,19 @@ void weft_packet_socket_kick(struct weft_port *p)
 	if (sent == 0)
 		p->tail = false;
 }
+
+int weft_packet_socket_arm(struct weft_port *p, uint64_t *within)
+{
+	socklen_t len = sizeof(int);
+	int error;
+
+	if (p->tail) {
+		/* A few microseconds after the last frame the kernel may still be at it. */
+		weft_packet_socket_kick(p);
+		if (p->tail)
+			*within = RTE_MIN(*within, (uint64_t)KICK_AFTER_US * 1000);
+	}
+	/* Taken here, or an interface that went down would wake us for ever. */
+	getsockopt(p->sock, SOL_SOCKET, SO_ERROR, &error, &len);
+	return 0;
+}

@@ -213,6 +213,8 @@ void weft_packet_socket_init(struct weft_port *p);
 uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n);
 /** Send what the kernel has left in the ring. */
 void weft_packet_socket_kick(struct weft_port *p);
+/** Its owner is about to sleep: as arm() of frame_port.h. */
+int weft_packet_socket_arm(struct weft_port *p, uint64_t *within);
 
 /* port_memif.c: from the port's owner, whose thread polls it */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operations of an open port. Nothing here waits. */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,6 +190,27 @@ static void packet_kick(struct weft_frame_port *fp)
 	weft_packet_socket_kick(weft_port_of(fp));
 }
 
+/*
+ * The socket itself: the kernel finds it readable while a slot of its ring has not been given back,
+ * and there is none after an rx_burst() that brought nothing.
+ */
+static int packet_wait_fd(struct weft_frame_port *fp)
+{
+	struct weft_port *p = weft_port_of(fp);
+
+	return p->sock >= 0 ? p->sock : -ENOTSUP;
+}
+
+static int packet_arm(struct weft_frame_port *fp, uint64_t *within)
+{
+	return weft_packet_socket_arm(weft_port_of(fp), within);
+}
+
+static void packet_disarm(struct weft_frame_port *fp)
+{
+	RTE_SET_USED(fp);
+}
+
 const struct weft_frame_port_ops weft_port_packet_ops = {
 	.rx_burst = port_rx,
 	.tx_burst = packet_tx,
@@ -196,6 +218,9 @@ const struct weft_frame_port_ops weft_port_packet_ops = {
 	.link_up = port_link_up,
 	.link_text = weft_port_link_text,
 	.look = weft_port_look,
+	.wait_fd = packet_wait_fd,
+	.arm = packet_arm,
+	.disarm = packet_disarm,
 	.counters = port_counters,
 	.close = weft_port_close,
 };

@@ -16,6 +16,8 @@
  *         in that step, and only RAW_OUTSIDE_STEP_MAX of it counts.
  *   lt    liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and connect
  *         timeout run on it.
+ * An owner that sleeps until the port wakes it misses nothing: all clocks go on, for as long as it
+ * meant to sleep (wait.c).
  */
 #ifndef WEFT_RAW_H
 #define WEFT_RAW_H
@@ -297,6 +299,8 @@ struct raw_iface {
 	uint64_t now, et, lt;
 	uint64_t next_et, next_lt; /* when raw_timers() has something to do */
 	bool gap;                  /* this progress call came late */
+	bool slept;                /* since the last one the owner slept, ready to be woken */
+	uint64_t sleep_max;        /* and this long at most */
 	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
 	uint32_t hand_max;         /* frames in another worker's ring beyond which we add none */
 	bool rx_elsewhere;         /* the frame in hand has come to another worker's queue */
@@ -329,7 +333,8 @@ struct raw_iface {
 	unsigned int txq_head, txq_count, tx_batch;
 	unsigned int idle_polls;
 	unsigned int full_bursts;
-	bool tx_used; /* something was sent since the port was last idle for long */
+	unsigned int kicks; /* by raw_arm(), since something was sent */
+	bool tx_used;       /* something was sent since the port was last idle for long */
 	struct weft_telemetry *telemetry; /* NULL = nobody can ask */
 	struct rte_mbuf *txq[RAW_TXQ];
 
@@ -718,6 +723,11 @@ bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 
+/* ---- wait.c */
+int raw_wait_fd(struct weft_lane_iface *base);
+int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due);
+void raw_disarm(struct weft_lane_iface *base);
+
 /* ---- life.c: what happens to the port */
 #define RAW_LOOK_UP 1000000000ull  /* lt between two looks at a port with a link */
 #define RAW_LOOK_DOWN 100000000ull /* without one */
@@ -726,6 +736,7 @@ void raw_port_look(struct raw_iface *iface);
 void raw_txq_end(struct raw_iface *iface);
 
 /* ---- iface.c */
+void raw_clocks(struct raw_iface *iface, uint64_t now);
 void raw_fill_numbers(struct raw_iface *iface);
 
 /* ---- address.c */
