@@ -24,9 +24,10 @@
 #define TAG_TO_CLIENT 0x7743415400000002ull
 /* A descriptor that had nothing is asked again after so long. */
 #define RETRY_SECONDS 20e-6
-#define IDLE_SECONDS 1e-3
-#define SLEEP_NS_MIN 50000
-#define SLEEP_NS_MAX 1000000
+#define IDLE_SECONDS 50e-6
+/* Signals, the TCP connection's end and the line are looked at so often in any case. */
+#define SLEEP_NS_MAX 100000000
+#define SLEEP_NS_BLIND 1000000 /* without a descriptor of the lanes */
 #define LINE_SECONDS 0.5
 #define CLEAR_LINE "\r\033[K"
 
@@ -397,15 +398,20 @@ static void maybe_line(struct cat *c)
 
 /* ---- the loop */
 
-/*
- * Nothing to do: sleep until a descriptor wants something, but never longer than a millisecond,
- * since lanes have no descriptor: it bounds the latency after a pause, and keepalives stay in time.
- */
-static void rest(struct cat *c, long ns)
+/* Nothing to do: sleep until a descriptor or the lanes want something. */
+static void rest(struct cat *c)
 {
-	struct pollfd fds[3];
-	struct timespec ts = {.tv_nsec = ns};
+	struct pollfd fds[4];
+	struct timespec ts = {.tv_nsec = SLEEP_NS_MAX};
+	int lanes = weft_worker_get_fd(c->peer->worker);
 	nfds_t count = 0;
+
+	if (lanes < 0)
+		ts.tv_nsec = SLEEP_NS_BLIND;
+	else if (weft_worker_arm(c->peer->worker))
+		return;
+	else
+		fds[count++] = (struct pollfd){.fd = lanes, .events = POLLIN};
 
 	if (!c->in.ended && in_flight(&c->in) < c->in.window && cat_io_can_poll(&c->in.io))
 		fds[count++] = (struct pollfd){.fd = c->in.io.fd, .events = POLLIN};
@@ -437,7 +443,6 @@ static int turn(struct cat *c)
 static int loop(struct cat *c, bool line)
 {
 	double idle_since = 0;
-	long sleep_ns = SLEEP_NS_MIN;
 	uint32_t turns = 0;
 	int ret;
 
@@ -449,7 +454,6 @@ static int loop(struct cat *c, bool line)
 			maybe_line(c);
 		if (c->moved) {
 			idle_since = 0;
-			sleep_ns = SLEEP_NS_MIN;
 			continue;
 		}
 		if (!idle_since)
@@ -459,8 +463,7 @@ static int loop(struct cat *c, bool line)
 			sched_yield();
 			continue;
 		}
-		rest(c, sleep_ns);
-		sleep_ns = sleep_ns * 2 < SLEEP_NS_MAX ? sleep_ns * 2 : SLEEP_NS_MAX;
+		rest(c);
 		if (line)
 			maybe_line(c);
 		if (peer_check(c->peer))

@@ -199,7 +199,22 @@ int peer_idle(void *arg)
 	/* Lanes are measured while they connect: who looks at its TCP socket all the time looks slow. */
 	for (int i = 0; i < 32; i++)
 		weft_worker_progress(p->worker);
-	return peer_poll(p);
+	return peer_look(p);
+}
+
+#define SLEEP_NS 20000000
+
+int peer_sleep(struct peer *p)
+{
+	int n = weft_worker_wait(p->worker, SLEEP_NS);
+
+	if (n > 0)
+		p->events += (unsigned int)n;
+	if (n >= 0 || n == -ETIMEDOUT)
+		return peer_check(p);
+	cli_error("cannot sleep: %s", weft_strerror(n));
+	peer_fail(p, APP_FAIL);
+	return -ECANCELED;
 }
 
 /* ---- out-of-band messages */

@@ -77,6 +77,8 @@ struct peer {
 	struct weft_ep *ep;
 	int exit_code; /* != 0: it is over, and a sentence was printed */
 	bool closing;  /* the end of the connection is no surprise now */
+	bool sleeps;   /* peer_poll() sleeps while nothing happens... */
+	bool posting;  /* ...unless there is more to do */
 	uint32_t polls;
 	uint64_t events;     /* that progress has handled */
 	uint64_t next_check; /* TSC */
@@ -100,8 +102,11 @@ int peer_connect(struct peer *p);
 /** Slow part of peer_poll(). @return 0, or -ECANCELED with p->exit_code set */
 int peer_check(struct peer *p);
 
-/** Move everything forward. @return 0, or -ECANCELED once it is over (p->exit_code says how) */
-static inline int peer_poll(struct peer *p)
+/** Sleep until something happens, but look at signals and the TCP connection now and then. As peer_poll() */
+int peer_sleep(struct peer *p);
+
+/** As peer_poll(), and never sleeps. */
+static inline int peer_look(struct peer *p)
 {
 	p->events += weft_worker_progress(p->worker);
 	if (likely(++p->polls & 63))
@@ -109,7 +114,13 @@ static inline int peer_poll(struct peer *p)
 	return peer_check(p);
 }
 
-/** oob_idle_cb for a peer (arg): peer_poll(), or only the checks before there is a worker. */
+/** Move everything forward. @return 0, or -ECANCELED once it is over (p->exit_code says how) */
+static inline int peer_poll(struct peer *p)
+{
+	return unlikely(p->sleeps) && !p->posting ? peer_sleep(p) : peer_look(p);
+}
+
+/** oob_idle_cb for a peer (arg): peer_look(), or only the checks before there is a worker. */
 int peer_idle(void *arg);
 
 /** Both sides call it. @return APP_OK or an exit code */

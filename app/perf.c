@@ -57,6 +57,7 @@ static const char help[] =
 	"figures)\n"
 	"  -U, --unexpected       tag_*: receive each message only after it has arrived\n"
 	"  -z, --registered       register the buffers\n"
+	"      --sleep            both ends sleep while nothing comes, instead of polling\n"
 	"      --sweep            every usable protocol forced at every size: predicted and measured "
 	"times, crossings,\n"
 	"                         and what the automatic choice loses (default sizes 1 B to 16 MiB "
@@ -145,7 +146,7 @@ static int option_test(struct perf_options *o, const char *name)
 	"393216,524288,786432,1048576,1572864,2097152,3145728,4194304,6291456,8388608,"  \
 	"12582912,16777216"
 
-enum { OPT_VERSION = 256, OPT_SWEEP, OPT_GRAPH };
+enum { OPT_VERSION = 256, OPT_SWEEP, OPT_GRAPH, OPT_SLEEP };
 
 static const char shorts[] = ":t:s:n:D:w:O:VUzfvB:kh" PEER_SHORTS;
 static const struct option longs[] = {{"test", required_argument, NULL, 't'},
@@ -165,6 +166,7 @@ static const struct option longs[] = {{"test", required_argument, NULL, 't'},
 				      {"version", no_argument, NULL, OPT_VERSION},
 				      {"sweep", no_argument, NULL, OPT_SWEEP},
 				      {"graph", required_argument, NULL, OPT_GRAPH},
+				      {"sleep", no_argument, NULL, OPT_SLEEP},
 				      PEER_LONGS,
 				      {0}};
 
@@ -218,6 +220,9 @@ static void option_flag(struct perf_options *o, int c)
 	case 'z':
 		o->flags |= PERF_F_REGISTERED;
 		break;
+	case OPT_SLEEP:
+		o->flags |= PERF_F_SLEEP;
+		break;
 	case 'f':
 		o->final_only = true;
 		break;
@@ -236,11 +241,16 @@ static void option_flag(struct perf_options *o, int c)
 	}
 }
 
-/* Options and sizes that a test of active messages or remote memory has no use for. */
+/* Options and sizes that a test has no use for. */
 static int judge_test(const struct perf_options *o)
 {
 	enum perf_test test = o->tests[0];
 
+	if (o->flags & PERF_F_SLEEP && !perf_can_sleep(test)) {
+		cli_error("--sleep is for tagged and active messages, but tag_flood: %s polls",
+			  perf_test_name(test));
+		return APP_USAGE;
+	}
 	if (!perf_is_am(test) && !perf_is_rma(test))
 		return APP_OK;
 	if (o->flags & PERF_F_UNEXPECTED) {

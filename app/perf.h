@@ -44,6 +44,7 @@ enum perf_test {
 #define PERF_F_VALIDATE 1u
 #define PERF_F_UNEXPECTED 2u
 #define PERF_F_REGISTERED 4u
+#define PERF_F_SLEEP 8u
 
 /**
  * A run, as the client tells it to the server: little-endian u64 each on the wire, in this order.
@@ -145,6 +146,12 @@ static inline bool perf_is_latency(uint64_t test)
 static inline bool perf_is_am(uint64_t test)
 {
 	return test == PERF_AM_LAT || test == PERF_AM_BW;
+}
+
+/** Does all that it waits for come by messages, and is it of use to sleep? */
+static inline bool perf_can_sleep(uint64_t test)
+{
+	return perf_is_am(test) || (test >= PERF_TAG_LAT && test <= PERF_TAG_BIBW);
 }
 
 static inline bool perf_is_rma(uint64_t test)

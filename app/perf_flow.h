@@ -137,6 +137,7 @@ static inline __attribute__((always_inline)) unsigned int perf_flow_fill(struct 
 
 	while (count < f->run->window && f->posted < total && f->out < f->run->window && post(f))
 		count++;
+	f->peer->posting = count > 0;
 	return count;
 }
 

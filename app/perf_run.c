@@ -73,12 +73,8 @@ static int force(struct perf_session *s, const struct perf_run *run)
 	return peer_fail(&s->peer, APP_PEER);
 }
 
-static int run_here(struct perf_session *s, struct perf_side *side, struct perf_remote *remote)
+static int run_datapath(struct perf_session *s, struct perf_side *side, struct perf_remote *remote)
 {
-	int ret = force(s, side->run);
-
-	if (ret)
-		return ret;
 	if (perf_is_raw(side->run->test))
 		return perf_raw_run(s->raw, side);
 	if (side->run->test == PERF_TAG_FLOOD)
@@ -88,6 +84,19 @@ static int run_here(struct perf_session *s, struct perf_side *side, struct perf_
 	if (perf_is_rma(side->run->test))
 		return perf_rma(side);
 	return perf_tag(side);
+}
+
+static int run_here(struct perf_session *s, struct perf_side *side, struct perf_remote *remote)
+{
+	int ret = force(s, side->run);
+
+	if (ret)
+		return ret;
+	s->peer.sleeps = side->run->flags & PERF_F_SLEEP;
+	s->peer.posting = false;
+	ret = run_datapath(s, side, remote);
+	s->peer.sleeps = false;
+	return ret;
 }
 
 /* The bare port, or the worker's lanes, unless they are open. */
@@ -137,7 +146,8 @@ static bool run_is_sane(const struct perf_run *run)
 {
 	return run->test > PERF_END && run->test < PERF_TESTS && run->iters && run->window &&
 	       run->window <= 65536 && run->size <= 1ull << 40 &&
-	       perf_size_fits(run->test, run->size);
+	       perf_size_fits(run->test, run->size) &&
+	       (!(run->flags & PERF_F_SLEEP) || perf_can_sleep(run->test));
 }
 
 /* @sign  -1 before a run, 1 after it */
