@@ -360,13 +360,6 @@ struct weft_lane_ops {
 	 */
 	unsigned int (*progress)(struct weft_lane_iface *iface, uint64_t now_ns);
 	/**
-	 * Optional (NULL = progress() must be called all the time): when progress() has something to do
-	 * though nothing arrives and nothing is sent: a time of the clock that progress() is given, 0 = at
-	 * once, UINT64_MAX = never. It may be early, and then the next answer is later; it is never late.
-	 * To be asked after progress() and tx_flush(), with nothing sent since.
-	 */
-	uint64_t (*next_deadline)(const struct weft_lane_iface *iface);
-	/**
 	 * Give back a buffer that a receive callback kept. Also allowed after the lep is destroyed,
 	 * until close().
 	 */
@@ -477,7 +470,8 @@ struct weft_lane_ops {
 	 * The owner is about to sleep. What waits only to share a frame or to be acknowledged is sent.
 	 *
 	 * @param now_ns  time now, as in progress()
-	 * @param due_ns  lowered to when progress() must be called in any case
+	 * @param due_ns  lowered to when progress() must be called in any case. It may be early, and then
+	 *   the next one is later; it is never late
 	 * @return 0; -EBUSY when there is something to do at once: progress() comes first
 	 */
 	int (*arm)(struct weft_lane_iface *iface, uint64_t now_ns, uint64_t *due_ns);

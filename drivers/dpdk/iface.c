@@ -242,7 +242,6 @@ static const struct weft_lane_ops raw_ops = {
 	.am_zcopy = raw_am_zcopy,
 	.progress = raw_progress,
 	.tx_flush = raw_tx_flush,
-	.next_deadline = raw_next_deadline,
 	.release = raw_release,
 	.ep_connect = raw_ep_connect,
 	.ep_destroy = raw_ep_destroy,

@@ -417,7 +417,6 @@ static inline void raw_deadline_et(struct raw_conn *c, uint64_t t)
 void raw_deadline_lt(struct raw_conn *c, uint64_t t);
 void raw_deadlines_forget(struct raw_conn *c);
 void raw_timers(struct raw_iface *iface);
-uint64_t raw_next_deadline(const struct weft_lane_iface *base);
 
 static inline struct raw_slot *raw_slot(struct raw_conn *c, uint32_t seq)
 {

@@ -209,33 +209,3 @@ void raw_timers(struct raw_iface *iface)
 	iface->next_et = weft_deadlines_first(&iface->by_et);
 	iface->next_lt = RTE_MIN(weft_deadlines_first(&iface->by_lt), iface->look_at);
 }
-
-/* From a time on one of the clocks, no step of which counts for more than @p most. */
-static uint64_t on_the_clock(const struct raw_iface *iface, uint64_t at, uint64_t clock,
-			     uint64_t most)
-{
-	if (at == RAW_NEVER)
-		return RAW_NEVER;
-	return iface->now + (at <= clock ? 0 : RTE_MIN(at - clock, most));
-}
-
-/*
- * Sleeping longer than the step that counts would put timers off by what does not: so whoever waits for
- * an acknowledgement looks every RAW_STEP_MAX.
- */
-uint64_t raw_next_deadline(const struct weft_lane_iface *base)
-{
-	const struct raw_iface *iface = (const struct raw_iface *)base;
-	uint64_t et = iface->next_et, at;
-
-	if (base->tx_open || iface->pressed || iface->acks_now ||
-	    !STAILQ_EMPTY(&iface->zc_released) || iface->port->event)
-		return 0;
-	if (!STAILQ_EMPTY(&iface->ack_list))
-		et = RTE_MIN(et, iface->acks_due);
-	at = on_the_clock(iface, et, iface->et, RAW_STEP_MAX);
-	at = RTE_MIN(at, on_the_clock(iface, iface->next_lt, iface->lt, RAW_LIVE_STEP_MAX));
-	if (!LIST_EMPTY(&iface->zc_waiting))
-		at = RTE_MIN(at, iface->zc_ask_at);
-	return at;
-}

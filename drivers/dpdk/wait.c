@@ -42,16 +42,22 @@ static void send_acks(struct raw_iface *iface)
 	raw_txq_flush(iface);
 }
 
-static uint64_t until(uint64_t at, uint64_t clock)
+/* From now to a time on one of the clocks, no step of which counts for more than @p most. */
+static uint64_t until(uint64_t at, uint64_t clock, uint64_t most)
 {
 	if (at == RAW_NEVER)
 		return RAW_NEVER;
-	return at > clock ? at - clock : 0;
+	return at > clock ? RTE_MIN(at - clock, most) : 0;
 }
 
-static uint64_t next_timer(const struct raw_iface *iface)
+/*
+ * Where nothing wakes the owner, sleeping longer than the step that counts would put timers off by
+ * what does not.
+ */
+static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 {
-	return RTE_MIN(until(iface->next_et, iface->et), until(iface->next_lt, iface->lt));
+	return RTE_MIN(until(iface->next_et, iface->et, wakes ? RAW_NEVER : RAW_STEP_MAX),
+		       until(iface->next_lt, iface->lt, wakes ? RAW_NEVER : RAW_LIVE_STEP_MAX));
 }
 
 /* Sent buffers come back when they are asked for: a few times after the last frame. */
@@ -72,6 +78,7 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 	struct weft_frame_port *port = iface->port;
+	bool wakes = raw_wait_fd(base) >= 0;
 	uint64_t within;
 	int rc;
 
@@ -79,11 +86,11 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 	if (!STAILQ_EMPTY(&iface->tx_list) || !STAILQ_EMPTY(&iface->zc_released) || port->event)
 		return -EBUSY;
 	send_acks(iface);
-	within = next_timer(iface);
+	within = next_timer(iface, wakes);
 	if (iface->txq_count > 0 || iface->pressed || !STAILQ_EMPTY(&iface->ack_list))
 		within = RTE_MIN(within, (uint64_t)RETRY_NS);
 	if (!LIST_EMPTY(&iface->zc_waiting))
-		within = RTE_MIN(within, until(iface->zc_ask_at, iface->now));
+		within = RTE_MIN(within, until(iface->zc_ask_at, iface->now, RAW_NEVER));
 	kick(iface, &within);
 	if (port->ops->arm != NULL) {
 		rc = port->ops->arm(port, &within);
@@ -91,7 +98,7 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 			return rc;
 	}
 	*due = within < *due - now ? now + within : *due;
-	iface->slept = raw_wait_fd(base) >= 0;
+	iface->slept = wakes;
 	iface->sleep_max = *due - now;
 	return 0;
 }

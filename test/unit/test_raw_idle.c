@@ -100,15 +100,17 @@ static void keepalives_that_are_due_at_once_come_in_slices(void **state)
 static unsigned int sleep_until(uint64_t end)
 {
 	unsigned int wakes = 0;
-	uint64_t at, t;
+	uint64_t at;
 
 	while (pair.now < end) {
 		pair_step(&pair, 0);
 		wakes++;
 		at = end;
 		for (unsigned int i = 0; i < 2; i++) {
-			t = pair.end[i].iface->ops->next_deadline(pair.end[i].iface);
-			at = t < at ? t : at;
+			if (pair.end[i].iface->ops->arm(pair.end[i].iface, pair.now, &at) != 0)
+				at = 0;
+			else
+				pair.end[i].iface->ops->disarm(pair.end[i].iface);
 			if (pair.end[i].queued > 0 && pair.end[i].queue[0].due < at)
 				at = pair.end[i].queue[0].due;
 		}
