@@ -42,8 +42,9 @@ struct listener {
 
 struct weft_memif_relay {
 	struct weft_memif_name name;
-	struct listener *listener; /* server */
-	struct link *link;         /* NULL = not connected */
+	struct listener *listener;    /* server */
+	struct link *link;            /* NULL = not connected */
+	struct weft_memif_ring *ring; /* NULL = its owner cannot be woken */
 	bool started;
 	bool left; /* atomic */
 };
@@ -200,8 +201,11 @@ static int send_on(int to, void *data, size_t len, const int *fds, size_t n)
 	return sendmsg(to, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* One message. @return 1 if one came, 0 if none is there, or an error: this end is over. */
-static int pass_on(int from, int to)
+/*
+ * One message; @p ring hears of it. @return 1 if one came, 0 if none is there, or an error: this end
+ * is over.
+ */
+static int pass_on(int from, int to, struct weft_memif_ring *ring)
 {
 	char data[MESSAGE_MAX];
 	union control control = {0};
@@ -221,8 +225,10 @@ static int pass_on(int from, int to)
 		rc = -ECONNRESET;
 	else if (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		rc = -EPROTO;
-	else if (to >= 0)
-		/* That the other end is over is found at the other end. */
+	else
+		weft_memif_ring_message(ring, data, (size_t)len, fds, n);
+	/* That the other end is over is found at the other end. */
+	if (!rc && to >= 0)
 		send_on(to, data, (size_t)len, fds, n);
 	for (i = 0; i < n; i++)
 		close(fds[i]);
@@ -257,15 +263,22 @@ static void link_free(struct link *l)
 
 static void tell_left(struct link *l)
 {
-	if (l->relay)
-		__atomic_store_n(&l->relay->left, true, __ATOMIC_RELEASE);
+	if (!l->relay)
+		return;
+	__atomic_store_n(&l->relay->left, true, __ATOMIC_RELEASE);
+	weft_memif_ring_poke(l->relay->ring);
+}
+
+static struct weft_memif_ring *ring_of(const struct link *l)
+{
+	return l->relay ? l->relay->ring : NULL;
 }
 
 static void on_peer(void *arg)
 {
 	struct link *l = arg;
 
-	if (l->peer < 0 || pass_on(l->peer, l->pmd) >= 0)
+	if (l->peer < 0 || pass_on(l->peer, l->pmd, ring_of(l)) >= 0)
 		return;
 	close_peer(l);
 	tell_left(l);
@@ -274,7 +287,7 @@ static void on_peer(void *arg)
 static void on_pmd(void *arg)
 {
 	struct link *l = arg;
-	int rc = l->pmd < 0 ? 0 : pass_on(l->pmd, l->peer);
+	int rc = l->pmd < 0 ? 0 : pass_on(l->pmd, l->peer, ring_of(l));
 
 	if (rc > 0)
 		l->pmd_is_there = true;
@@ -499,8 +512,10 @@ int weft_memif_relay_open(uint16_t port_id, const struct weft_memif_name *name,
 	if (!r)
 		return -ENOMEM;
 	r->name = *name;
+	r->ring = weft_memif_ring_make(name->server);
 	rc = name->server ? server_open(r, port_id) : 0;
 	if (rc) {
+		weft_memif_ring_free(r->ring);
 		free(r);
 		return rc;
 	}
@@ -515,6 +530,7 @@ void weft_memif_relay_close(struct weft_memif_relay *r)
 	weft_memif_relay_stopped(r);
 	if (r->listener)
 		r->listener->relay = NULL;
+	weft_memif_ring_free(r->ring);
 	free(r);
 }
 
@@ -536,7 +552,14 @@ void weft_memif_relay_stopped(struct weft_memif_relay *r)
 		l->relay = NULL;
 		link_free(l);
 	}
+	if (r->ring)
+		weft_memif_ring_forget(r->ring);
 	__atomic_store_n(&r->left, false, __ATOMIC_RELEASE);
+}
+
+struct weft_memif_ring *weft_memif_relay_ring(const struct weft_memif_relay *r)
+{
+	return r->ring;
 }
 
 bool weft_memif_relay_left(const struct weft_memif_relay *r)

@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memif_ring.h"
+
 struct weft_memif_relay;
 
 /** Where a port's control socket is, and which end of it the port has. */
@@ -48,6 +50,8 @@ void weft_memif_relay_close(struct weft_memif_relay *r);
 int weft_memif_relay_started(struct weft_memif_relay *r);
 /** The port has been stopped: drop the connection. */
 void weft_memif_relay_stopped(struct weft_memif_relay *r);
+/** What the port's owner sleeps on; as long as the relay. NULL = it cannot. Any thread. */
+struct weft_memif_ring *weft_memif_relay_ring(const struct weft_memif_relay *r);
 /** Is the connection over, for one end or the other? Any thread. */
 bool weft_memif_relay_left(const struct weft_memif_relay *r);
 

@@ -168,3 +168,53 @@ bool weft_memif_link_up(struct weft_port_dev *d)
 	weft_memif_look(d);
 	return d->started && has_link(d) && !has_left(d);
 }
+
+/* ---- an owner that sleeps ------------------------------------------------------------------- */
+
+/* Between two looks at a port that has no connection. */
+#define LOOK_NS 10000000u
+
+static struct weft_memif_ring *ring_of(const struct weft_port_dev *d)
+{
+	/* A client that takes without copying gives slots back late, and so the ring tells less. */
+	if (!d->memif.relay || d->num_queues > 1 || d->limits.no_extbuf)
+		return NULL;
+	return weft_memif_relay_ring(d->memif.relay);
+}
+
+int weft_memif_wait_fd(struct weft_port_dev *d)
+{
+	struct weft_memif_ring *r = ring_of(d);
+
+	return r ? weft_memif_ring_fd(r) : -ENOTSUP;
+}
+
+int weft_memif_arm(struct weft_port_dev *d, uint64_t *within)
+{
+	struct weft_memif_ring *r = ring_of(d);
+	int rc;
+
+	if (!r)
+		return 0;
+	d->memif.armed = false;
+	rc = weft_memif_link_up(d) ? weft_memif_ring_arm(r) : -ENOTCONN;
+	if (rc == -EBUSY)
+		return rc;
+	d->memif.armed = rc == 0;
+	/* The connection makes itself known, but a client without a server tries again by being looked at. */
+	if (rc)
+		*within = RTE_MIN(*within, (uint64_t)LOOK_NS);
+	return 0;
+}
+
+void weft_memif_disarm(struct weft_port_dev *d)
+{
+	struct weft_memif_ring *r = ring_of(d);
+
+	if (r && d->memif.armed)
+		weft_memif_ring_disarm(r);
+	else if (r)
+		weft_memif_ring_awake(r);
+	d->memif.armed = false;
+	weft_memif_look(d);
+}

@@ -68,6 +68,7 @@ struct weft_port_memif {
 	bool running;      /**< interrupt thread: between start and stop */
 	bool busy;         /**< something is scheduled in the interrupt thread */
 	uint64_t next_tsc; /**< next try to start */
+	bool armed;        /**< the owner: it sleeps, and frames wake it */
 };
 
 /** How a PMD tells that the NIC has read what it was given. */
@@ -223,6 +224,10 @@ void weft_memif_stop(struct weft_port_dev *d);
 /** Has the peer come, or left? Cheap enough for every few thousand polls. */
 void weft_memif_look(struct weft_port_dev *d);
 bool weft_memif_link_up(struct weft_port_dev *d);
+/** As frame_port.h says. */
+int weft_memif_wait_fd(struct weft_port_dev *d);
+int weft_memif_arm(struct weft_port_dev *d, uint64_t *within);
+void weft_memif_disarm(struct weft_port_dev *d);
 
 /* port_event.c */
 

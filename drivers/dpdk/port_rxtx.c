@@ -137,6 +137,21 @@ static bool memif_link_up(struct weft_frame_port *fp)
 	return weft_memif_link_up(weft_port_of(fp)->dev);
 }
 
+static int memif_wait_fd(struct weft_frame_port *fp)
+{
+	return weft_memif_wait_fd(weft_port_of(fp)->dev);
+}
+
+static int memif_arm(struct weft_frame_port *fp, uint64_t *within)
+{
+	return weft_memif_arm(weft_port_of(fp)->dev, within);
+}
+
+static void memif_disarm(struct weft_frame_port *fp)
+{
+	weft_memif_disarm(weft_port_of(fp)->dev);
+}
+
 const struct weft_frame_port_ops weft_port_memif_ops = {
 	.rx_burst = memif_rx,
 	.tx_burst = memif_tx,
@@ -144,6 +159,9 @@ const struct weft_frame_port_ops weft_port_memif_ops = {
 	.link_up = memif_link_up,
 	.link_text = weft_port_link_text,
 	.look = weft_port_look,
+	.wait_fd = memif_wait_fd,
+	.arm = memif_arm,
+	.disarm = memif_disarm,
 	.counters = port_counters,
 	.close = weft_port_close,
 };

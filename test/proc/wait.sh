@@ -97,4 +97,8 @@ check "veth: two processes on one core answer each other soon" answers_soon veth
 check "veth: active messages, too" answers_soon veth am_lat
 check "veth: a stream, every byte" streams veth tag_bw
 check "veth: who waits takes less than 5 % of a CPU" idles veth
+check "memif: two processes on one core answer each other soon" answers_soon memif tag_lat
+check "memif: active messages, too" answers_soon memif am_lat
+check "memif: a stream, every byte" streams memif tag_bw
+check "memif: who waits takes less than 5 % of a CPU" idles memif
 tap_end

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file memif_ring.h
+ * Sleeping on a memif connection. A sender rings the receiver's eventfd after each burst, unless the
+ * receiver has set a flag in the ring that it only polls; DPDK's PMD sets it and offers no way to
+ * clear it. So the port finds the ring and the eventfd in the messages that pass on the control
+ * socket (memif_relay.h), and clears the flag while its owner sleeps.
+ *
+ * The PMD's sender looks at the flag right after it has moved the ring's index, with no barrier in
+ * between. The sleeper asks the kernel for one on all processors (membarrier(2)), so it need not:
+ * either the sender sees the flag cleared, or the sleeper sees the index moved. Without membarrier(),
+ * or with a switch between the peers that does not take part in it, a frame may in rare cases lie
+ * until its sender asks again, a tail probe later.
+ *
+ * message(), forget() and poke() run in the interrupt thread, arm() and disarm() in the owner's, which
+ * keeps away while the connection is taken down (port_memif.c).
+ */
+#ifndef WEFT_MEMIF_RING_H
+#define WEFT_MEMIF_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weft_memif_ring;
+
+/** @return NULL without memory or descriptors: the port cannot wake its owner */
+struct weft_memif_ring *weft_memif_ring_make(bool server);
+/** NULL is allowed. */
+void weft_memif_ring_free(struct weft_memif_ring *r);
+/** A message passed, in either direction, with @p num descriptors, which stay the caller's. */
+void weft_memif_ring_message(struct weft_memif_ring *r, const void *data, size_t len,
+			     const int *fds, size_t num);
+/** The connection is over. */
+void weft_memif_ring_forget(struct weft_memif_ring *r);
+/** Wake the owner, whatever the ring says. */
+void weft_memif_ring_poke(struct weft_memif_ring *r);
+/** To be polled for reading; the same from make() to free(). */
+int weft_memif_ring_fd(const struct weft_memif_ring *r);
+/** @return 0: a frame that comes makes the descriptor readable; -EBUSY: one is there; -ENOTCONN */
+int weft_memif_ring_arm(struct weft_memif_ring *r);
+/** After an arm() that returned 0. */
+void weft_memif_ring_disarm(struct weft_memif_ring *r);
+/** The owner sleeps no more, and had no connection. */
+void weft_memif_ring_awake(struct weft_memif_ring *r);
+
+#endif /* WEFT_MEMIF_RING_H */
