@@ -64,6 +64,8 @@ static unsigned int roce_progress(struct weft_lane_iface *base, uint64_t now_ns)
 		roce_reap(r);
 	roce_slow(r);
 	roce_tx_flush(base);
+	if (n > 0)
+		roce_look_soon(r);
 	return n;
 }
 
@@ -158,6 +160,7 @@ static void free_iface(struct roce_iface *r)
 		ibv_destroy_srq(r->srq);
 	if (r->cq != NULL)
 		ibv_destroy_cq(r->cq);
+	roce_notify_close(&r->notify);
 	while ((chan = TAILQ_FIRST(&r->graves)) != NULL) {
 		TAILQ_REMOVE(&r->graves, chan, ack_link);
 		free(chan->slots);
@@ -210,6 +213,9 @@ const struct weft_lane_ops roce_ops = {
 	.ep_connect_ep = roce_ep_connect_ep,
 	.ep_destroy = roce_ep_destroy,
 	.ep_flush = roce_ep_flush,
+	.wait_fd = roce_wait_fd,
+	.arm = roce_arm,
+	.disarm = roce_disarm,
 	.get_address = roce_get_address,
 	.is_reachable = roce_is_reachable,
 	.print_address = roce_print_address,
@@ -266,7 +272,8 @@ static int open_queues(struct roce_iface *r, char *why, size_t why_len)
 			 r->dev->name, cqe, r->rx_total + 2 * ROCE_SQ_DEPTH);
 		return -EINVAL;
 	}
-	r->cq = ibv_create_cq(r->dev->ctx, (int)cqe, r, NULL, 0);
+	roce_notify_open(&r->notify, r->dev->ctx);
+	r->cq = ibv_create_cq(r->dev->ctx, (int)cqe, r, r->notify.channel, 0);
 	if (r->cq == NULL) {
 		rc = -errno;
 		roce_setup_failed(r->dev, "completion queue", -rc, why, why_len);

@@ -368,6 +368,13 @@ struct roce_qpns {
 	struct roce_chan *chan[4096];
 };
 
+/** How a device wakes an owner that sleeps: wait.c. */
+struct roce_notify {
+	struct ibv_comp_channel *channel; /* NULL = it does not */
+	bool asked;                       /* the next completion is told of */
+	uint64_t empties;                 /* when that was asked for */
+};
+
 struct roce_iface {
 	struct weft_lane_iface base; /* first */
 	struct roce_dev *dev;
@@ -393,6 +400,8 @@ struct roce_iface {
 	uint32_t max_inline, max_sge;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
+	struct roce_notify notify;
+	uint64_t look_ns; /* an owner that sleeps looks at counts after so long */
 	uint32_t
 		tx_room; /* requests that may still be under way: the completion queue holds them all */
 	uint32_t tx_total;
@@ -580,6 +589,16 @@ int roce_amo64(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand
 /** Scatter entries for @p iov, which must lie in @p mem. @return total bytes or a negative error */
 ssize_t roce_sge_fill(struct ibv_sge *sge, const struct iovec *iov, unsigned int iovcnt,
 		      const struct weft_mem_lane *mem);
+
+/* wait.c */
+void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx);
+/** After the completion queue is gone. */
+void roce_notify_close(struct roce_notify *n);
+int roce_wait_fd(struct weft_lane_iface *base);
+int roce_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
+void roce_disarm(struct weft_lane_iface *base);
+/** Something has come: what follows may come soon. */
+void roce_look_soon(struct roce_iface *r);
 
 /* async.c */
 void roce_slow(struct roce_iface *r);

@@ -122,6 +122,7 @@ static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	if (u->resolving > 0)
 		events += roce_ud_resolved(u);
 	n = ibv_poll_cq(u->cq, ROCE_POLL, wc);
+	u->empties += n < ROCE_POLL;
 	for (i = 0; i < n; i++) {
 		struct roce_buf *buf = (struct roce_buf *)(uintptr_t)(wc[i].wr_id & ~1ull);
 
@@ -214,6 +215,7 @@ static void ud_free(struct ud_iface *u)
 		ibv_destroy_qp(u->qp);
 	if (u->cq != NULL)
 		ibv_destroy_cq(u->cq);
+	roce_notify_close(&u->notify);
 	roce_pool_fini(&u->rx_pool);
 	roce_pool_fini(&u->tx_pool);
 	roce_dev_put(u->dev);
@@ -247,6 +249,9 @@ static const struct weft_lane_ops ud_ops = {
 	.ep_destroy = roce_ud_ep_destroy,
 	.ep_is_from = roce_ud_ep_is_from,
 	.ep_flush = roce_ud_ep_flush,
+	.wait_fd = roce_ud_wait_fd,
+	.arm = roce_ud_arm,
+	.disarm = roce_ud_disarm,
 	.get_address = ud_get_address,
 	.is_reachable = ud_is_reachable,
 	.print_address = roce_print_address,
@@ -269,7 +274,8 @@ static int open_qp(struct ud_iface *u, char *why, size_t why_len)
 	};
 	int err;
 
-	u->cq = ibv_create_cq(u->dev->ctx, UD_TX + UD_RX, NULL, NULL, 0);
+	roce_notify_open(&u->notify, u->dev->ctx);
+	u->cq = ibv_create_cq(u->dev->ctx, UD_TX + UD_RX, NULL, u->notify.channel, 0);
 	if (u->cq == NULL) {
 		err = errno;
 		roce_setup_failed(u->dev, "completion queue", err, why, why_len);

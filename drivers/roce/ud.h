@@ -62,6 +62,8 @@ struct ud_iface {
 	const struct weft_platform *platform;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
+	struct roce_notify notify;
+	uint64_t empties; /* polls that left the completion queue empty */
 	uint32_t qkey;
 	struct roce_pool rx_pool, tx_pool;
 	uint32_t posted, tx_room, passive;
@@ -115,5 +117,10 @@ void roce_ud_idle(struct ud_iface *u);
 void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);
 /** Destroyed leps go. Address handles serve requests that the device may still have: freed when all of those are back. */
 void roce_ud_reap(struct ud_iface *u);
+
+/* wait.c */
+int roce_ud_wait_fd(struct weft_lane_iface *base);
+int roce_ud_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
+void roce_ud_disarm(struct weft_lane_iface *base);
 
 #endif /* WEFT_ROCE_UD_IFACE_H */

@@ -52,6 +52,14 @@ struct fake_cq {
 	uint32_t depth, count, head;
 	unsigned int users;
 	bool overrun;
+	bool notify; /* the next completion is an event of its channel */
+	unsigned int unacked;
+};
+
+/* Of one queue, as the driver makes them; the descriptor counts its events. */
+struct fake_channel {
+	struct ibv_comp_channel channel; /* first */
+	struct ibv_cq *cq;
 };
 
 struct fake_recv {
@@ -117,6 +125,7 @@ void fake_events_forget(const struct fake_qp *qp);
 struct fake_device *fake_device_of(struct ibv_context *ctx);
 void fake_cq_push(struct fake_cq *cq, const struct fake_cqe *cqe);
 void fake_cq_clean(struct fake_cq *cq, const struct fake_qp *qp);
+int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int fake_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

@@ -284,6 +284,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->ctx.device = device;
 	c->ctx.async_fd = eventfd(0, 0);
 	c->ctx.ops.poll_cq = fake_poll_cq;
+	c->ctx.ops.req_notify_cq = fake_req_notify_cq;
 	c->ctx.ops.post_send = fake_post_send;
 	c->ctx.ops.post_recv = fake_post_recv;
 	c->ctx.ops.post_srq_recv = fake_post_srq_recv;

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -145,7 +147,6 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 	int err;
 
 	(void)comp_vector;
-	assert_null(channel);
 	fake_lock();
 	err = d->removed ? EIO : fake_fails(FAKE_CREATE_CQ);
 	fake_unlock();
@@ -157,12 +158,67 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 	}
 	cq = calloc(1, sizeof(*cq));
 	assert_non_null(cq);
-	cq->cq = (struct ibv_cq){.context = ctx, .cq_context = cq_context, .cqe = cqe};
+	cq->cq = (struct ibv_cq){
+		.context = ctx, .channel = channel, .cq_context = cq_context, .cqe = cqe};
+	if (channel != NULL) {
+		assert_int_equal(channel->refcnt, 0);
+		channel->refcnt = 1;
+		((struct fake_channel *)channel)->cq = &cq->cq;
+	}
 	cq->depth = (uint32_t)cqe;
 	cq->ring = calloc(cq->depth, sizeof(*cq->ring));
 	assert_non_null(cq->ring);
 	fake.alive.cqs++;
 	return &cq->cq;
+}
+
+/* ------------------------------------------------------------------ completion channels */
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
+{
+	struct fake_channel *c = calloc(1, sizeof(*c));
+
+	assert_non_null(c);
+	c->channel.context = ctx;
+	c->channel.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	assert_true(c->channel.fd >= 0);
+	return &c->channel;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	assert_int_equal(channel->refcnt, 0);
+	close(channel->fd);
+	free(channel);
+	return 0;
+}
+
+int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	assert_false(solicited_only);
+	fake_lock();
+	((struct fake_cq *)cq)->notify = true;
+	fake_unlock();
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	uint64_t one;
+
+	if (read(channel->fd, &one, sizeof(one)) != sizeof(one))
+		return -1;
+	*cq = ((struct fake_channel *)channel)->cq;
+	assert_non_null(*cq);
+	*cq_context = (*cq)->cq_context;
+	((struct fake_cq *)*cq)->unacked++;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	assert_true(((struct fake_cq *)cq)->unacked >= nevents);
+	((struct fake_cq *)cq)->unacked -= nevents;
 }
 
 int ibv_destroy_cq(struct ibv_cq *base)
@@ -171,6 +227,9 @@ int ibv_destroy_cq(struct ibv_cq *base)
 
 	if (cq->users > 0)
 		return EBUSY;
+	assert_int_equal(cq->unacked, 0); /* it would hang */
+	if (base->channel != NULL)
+		base->channel->refcnt--;
 	fake.alive.cqs--;
 	free(cq->ring);
 	free(cq);

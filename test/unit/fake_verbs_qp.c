@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include <cmocka.h>
 
@@ -32,6 +33,9 @@ void fake_cq_push(struct fake_cq *cq, const struct fake_cqe *cqe)
 		return;
 	}
 	cq->ring[(cq->head + cq->count++) % cq->depth] = *cqe;
+	if (cq->notify && cq->cq.channel != NULL)
+		eventfd_write(cq->cq.channel->fd, 1);
+	cq->notify = false;
 }
 
 void fake_cq_clean(struct fake_cq *cq, const struct fake_qp *qp)
