@@ -198,6 +198,8 @@ static int serve(struct perf_session *s)
 			break;
 		ret = serve_run(s, &run);
 	}
+	if (!ret)
+		tell_losses(s);
 	if (!ret && s->wrong) {
 		cli_error("%llu messages arrived wrong", (unsigned long long)s->wrong);
 		ret = APP_DATA;
