@@ -22,6 +22,7 @@ static const struct weft_lane_conf conf = {.zcopy = true, .rx_bufs = 256};
 
 struct ibv_srq *__wrap_ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
 int __wrap_ibv_destroy_srq(struct ibv_srq *srq);
+struct ibv_comp_channel *__wrap_ibv_create_comp_channel(struct ibv_context *ctx);
 struct ibv_cq *__wrap_ibv_create_cq(struct ibv_context *ctx, int cqe, void *context,
 				    struct ibv_comp_channel *channel, int vector);
 int __wrap_ibv_destroy_cq(struct ibv_cq *cq);
