@@ -44,10 +44,11 @@ struct weft_found *weft_context_find(struct weft_context *ctx,
 }
 
 /*
- * Look at every driver that the configured lanes name. Drivers start what they stand on (the EAL)
- * here.
+ * The drivers that the configured lanes name. They start what they stand on (the EAL), and look at
+ * the machine's devices, not before somebody wants them: a worker may have other lanes.
+ * @return 0; -EINVAL when the lanes are malformed; -ENOMEM
  */
-static int find_resources(struct weft_context *ctx)
+static int configured_drivers(struct weft_context *ctx, bool find)
 {
 	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));
 	char why[320];
@@ -58,7 +59,7 @@ static int find_resources(struct weft_context *ctx)
 	n = weft_lanes_parse(ctx->conf->lanes, ctx->drivers, items, why, sizeof(why));
 	if (n < 0)
 		weft_error("WEFT_LANES: %s", why);
-	for (i = 0; i < n; i++)
+	for (i = 0; find && i < n; i++)
 		weft_context_find(ctx, items[i].driver);
 	free(items);
 	return n < 0 ? n : 0;
@@ -112,7 +113,8 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 	}
 	ctx->found = calloc(n + 1, sizeof(*ctx->found));
 	ctx->regcache = weft_regcache_new(ctx);
-	return ctx->found != NULL && ctx->regcache != NULL ? find_resources(ctx) : -ENOMEM;
+	return ctx->found != NULL && ctx->regcache != NULL ? configured_drivers(ctx, false)
+							   : -ENOMEM;
 }
 
 int weft_context_create_in(const struct weft_context_params *params,
@@ -178,14 +180,18 @@ int weft_context_destroy(struct weft_context *ctx)
 	return 0;
 }
 
-int weft_context_query(const struct weft_context *ctx, struct weft_context_attr *attr)
+int weft_context_query(const struct weft_context *context, struct weft_context_attr *attr)
 {
+	/* What drivers find is kept: nothing that the caller could see changes. */
+	struct weft_context *ctx = (struct weft_context *)(uintptr_t)context;
 	struct weft_context_attr out = {0};
 	unsigned int i;
 	int k;
 
 	if (ctx == NULL)
 		return -EINVAL;
+	pthread_mutex_lock(&ctx->lock);
+	configured_drivers(ctx, true);
 	out.features = ctx->features;
 	memcpy(out.name, ctx->name, sizeof(out.name));
 	for (i = 0; ctx->drivers[i] != NULL; i++) {
@@ -194,6 +200,7 @@ int weft_context_query(const struct weft_context *ctx, struct weft_context_attr 
 		for (k = 0; k < ctx->found[i].num; k++)
 			out.num_resources += ctx->found[i].list[k].why[0] == '\0';
 	}
+	pthread_mutex_unlock(&ctx->lock);
 	return weft_struct_out(attr, &out, sizeof(out));
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@
 
 /* Address space with --no-huge; memory is taken only when it is touched. */
 #define NO_HUGE_MEGABYTES "512"
+
+#define MAX_CORES 8192
 
 /* What may be added: the most words start_words() puts in front of the user's. */
 #define EXTRA_WORDS 10
@@ -324,6 +327,25 @@ static int explain(int rc, char *why, size_t why_len)
 	return rc;
 }
 
+/*
+ * The EAL pins the thread that starts it to its main lcore, by default the first core of the process.
+ * Threads inherit that, so all ranks of a host would share a core. Who chose cores by EAL arguments
+ * gets them for the EAL's own threads; the caller's thread runs where it ran before.
+ */
+static int init_on_any_core(int argc, char **argv)
+{
+	/* Machines with more cores than cpu_set_t has places. */
+	size_t size = CPU_ALLOC_SIZE(MAX_CORES);
+	cpu_set_t *cores = CPU_ALLOC(MAX_CORES);
+	bool known = cores && sched_getaffinity(0, size, cores) == 0;
+	int rc = rte_eal_init(argc, argv);
+
+	if (known)
+		sched_setaffinity(0, size, cores);
+	CPU_FREE(cores);
+	return rc;
+}
+
 static int run(const struct command *c, int count, char *const *words, char *why, size_t why_len)
 {
 	char **argv;
@@ -343,7 +365,7 @@ static int run(const struct command *c, int count, char *const *words, char *why
 			return explain(-ENOMEM, why, why_len);
 	saved = hide_stdout(count, words);
 	rte_errno = 0;
-	rc = rte_eal_init(n, argv);
+	rc = init_on_any_core(n, argv);
 	show_stdout(saved);
 	if (rc >= 0 || rte_errno == EALREADY)
 		return 0;
