@@ -49,7 +49,7 @@ static void model_lane(const struct weft_msg_ep *me, unsigned int i, struct weft
 	out->max_get = attr->max_get;
 	out->max_put = attr->max_put;
 	out->max_rma_iov = attr->max_rma_iov;
-	out->features = attr->features & ~(WEFT_LANE_F_COPIES | WEFT_LANE_F_MEMORY |
+	out->features = attr->features & ~(l->lep->lacks | WEFT_LANE_F_COPIES | WEFT_LANE_F_MEMORY |
 					   WEFT_LANE_F_BW_SET | WEFT_LANE_F_LAT_SET);
 	out->features |= info->features;
 	out->domain = same_as(me, i, offsetof(struct weft_lane_attr, domain));

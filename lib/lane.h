@@ -558,6 +558,8 @@ struct weft_lane_ep {
 	 */
 	uint32_t max_msg;
 	uint32_t retransmits; /**< driver: frames sent again */
+	/** driver: native access that the iface has and this lep has not, as its peer takes none. Set before EV_UP */
+	uint32_t lacks;
 };
 
 /** One thing a driver found. */

@@ -30,7 +30,9 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
 	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 
-		if ((me->lanes[i].lep->iface->attr.features & feature) && native_key(req, i))
+		const struct weft_lane_ep *lep = me->lanes[i].lep;
+
+		if ((lep->iface->attr.features & ~lep->lacks & feature) && native_key(req, i))
 			found |= 1u << i;
 	}
 	return found;

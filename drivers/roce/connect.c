@@ -125,6 +125,9 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 		chan->max_reads = roce_reads_max(r->dev->attr.max_qp_init_rd_atom);
 		if (chan->max_reads > e.reads)
 			chan->max_reads = e.reads;
+		/* A read that no device takes would wait for ever: messages get the data instead. */
+		if (chan->max_reads == 0)
+			base->lacks = WEFT_LANE_F_GET | WEFT_LANE_F_AMO64;
 		while (places < chan->credit.window)
 			places *= 2;
 		chan->unacked_mask = places - 1;

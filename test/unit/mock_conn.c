@@ -15,6 +15,8 @@ struct mock_lep *mock_lep_new(struct weft_lane_iface *iface, void *user)
 									 : iface->attr.max_bcopy);
 	if (lep->base.max_msg < iface->attr.max_short)
 		lep->base.max_msg = (uint32_t)iface->attr.max_short;
+	if (to_iface(iface)->no_reads)
+		lep->base.lacks = WEFT_LANE_F_GET | WEFT_LANE_F_AMO64;
 	lep->deadline = UINT64_MAX;
 	mock_net.num_leps++;
 	return lep;

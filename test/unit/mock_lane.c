@@ -257,6 +257,7 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	f->wake = option(p->options, "wakes", buf, sizeof(buf)) != NULL
 			  ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
 			  : -1;
+	f->no_reads = option(p->options, "noreads", buf, sizeof(buf)) != NULL;
 	set_attr(f, p->options);
 	f->worker_id = p->worker_id;
 	f->connect_timeout = p->conf->connect_timeout_ns;
@@ -283,7 +284,7 @@ const struct weft_lane_driver mock_driver = {
 	.mem_deregister = mock_mem_deregister,
 	.mem_key = mock_mem_key,
 	.options =
-		"net,addr,dev,dom,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,reg,native,fail,busy,down,rmaiov,wakes",
+		"net,addr,dev,dom,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,noreads,reg,native,fail,busy,down,rmaiov,wakes",
 };
 
 const struct weft_lane_driver *const mock_drivers[] = {&mock_driver, &weft_self_driver, NULL};

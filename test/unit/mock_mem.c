@@ -82,6 +82,8 @@ int mock_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned i
 		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		   struct weft_lane_comp *comp)
 {
+	if (lep->lacks & WEFT_LANE_F_GET)
+		return -EAGAIN; /* for ever, as a queue pair without read resources */
 	return rma(lep, iov, iovcnt, mem, remote_offset, key, false, comp);
 }
 

@@ -93,7 +93,7 @@ struct mock_iface {
 	LIST_ENTRY(mock_iface) entry;
 	uint64_t id;
 	uint32_t net;
-	bool down, muted, held, no_boot;
+	bool down, muted, held, no_boot, no_reads;
 	unsigned int eagain;
 	uint64_t delay;
 	uint64_t worker_id, connect_timeout, peer_timeout;

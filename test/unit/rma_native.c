@@ -83,6 +83,37 @@ static void puts_and_gets_are_spread_over_native_lanes_by_their_rates(void **sta
 	}
 }
 
+/* Gets, and a rendezvous that its receiver reads, come by messages; puts by the lanes themselves. */
+static void gets_from_a_peer_that_takes_no_reads_come_by_messages(void **state)
+{
+	struct weft_proto_info info = {.size = sizeof(info)};
+	struct world x;
+	struct op op;
+
+	(void)state;
+	world_open(&x, 1, "mock:0,native=20000,noreads;mock:1,native=20000,noreads",
+		   "ATOMIC_MODE=cpu", false);
+	fill(x.bytes[0], x.size, 4);
+	assert_int_equal(weft_ep_query_proto(x.ep[0], WEFT_OP_GET, x.size, &info), 0);
+	assert_string_equal(info.name, "get/am");
+	get(&x, &op, 0, 0, x.size);
+	wait_op(&x, &op);
+	op_end(&op, 0);
+	check(x.buf, x.size, 4);
+	assert_int_equal(mock_num_native(), 0);
+	put(&x, &op, 0, 0, x.size);
+	wait_op(&x, &op);
+	op_end(&op, 0);
+	assert_true(mock_num_native() > 0);
+	world_close(&x);
+	/* Atomics of the device there are none: an error, not a wait without end. */
+	world_open(&x, 1, "mock:0,native=20000,noreads", "ATOMIC_MODE=device", false);
+	amo(&x, &op, 0, WEFT_ATOMIC_ADD, 1, 0, NULL, 64);
+	wait_op(&x, &op);
+	op_end(&op, -EOPNOTSUPP);
+	world_close(&x);
+}
+
 /* Devices that are slower than they say look idle again before each operation. */
 static void equal_native_lanes_take_turns(void **state)
 {
@@ -505,6 +536,7 @@ int main(void)
 		T(a_peer_that_dies_gives_its_share_of_gets_back),
 		T(lanes_with_native_memory_move_registered_buffers),
 		T(puts_and_gets_are_spread_over_native_lanes_by_their_rates),
+		T(gets_from_a_peer_that_takes_no_reads_come_by_messages),
 		T(equal_native_lanes_take_turns),
 		T(native_keys_of_withdrawn_memory_are_refused_by_the_lane),
 		T(a_foreign_key_never_reaches_a_native_lane),

@@ -69,6 +69,25 @@ static void memory_that_cant_be_locked_is_not_asked_for_with_every_message(void 
 
 /* ------------------------------------------------------------------ devices */
 
+/* The lane says so, and nobody asks it. */
+static void a_peer_that_takes_no_reads_is_known_when_the_lane_is_up(void **state)
+{
+	fake.device[1].attr.max_qp_rd_atom = 0;
+	connect_pair("");
+	assert_true(f->lane->attr.features & WEFT_LANE_F_GET);
+	assert_true(a.lep->lacks & WEFT_LANE_F_GET);
+	assert_true(a.lep->lacks & WEFT_LANE_F_AMO64);
+	assert_false(a.lep->lacks & WEFT_LANE_F_PUT);
+	assert_false(g->lane->attr.features & WEFT_LANE_F_GET);
+	assert_int_equal(b.lep->lacks, 0);
+}
+
+static void peers_that_take_reads_lack_nothing(void **state)
+{
+	connect_pair("");
+	assert_int_equal(a.lep->lacks | b.lep->lacks, 0);
+}
+
 static void a_device_without_inline_data_carries_short_messages(void **state)
 {
 	unsigned int i;
@@ -190,6 +209,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_lane_whose_receive_buffers_cant_be_locked_is_refused_and_the_others_go_on),
 		T(memory_that_cant_be_locked_is_not_asked_for_with_every_message),
+		T(a_peer_that_takes_no_reads_is_known_when_the_lane_is_up),
+		T(peers_that_take_reads_lack_nothing),
 		T(a_device_without_inline_data_carries_short_messages),
 		T(reads_have_no_more_pieces_than_the_device_scatters),
 		T(a_device_without_shared_receive_queues_is_refused_with_a_sentence),
