@@ -266,7 +266,7 @@ MESSAGES = {
     22: ('GET_DATA', '<IIQ', 'ref gen offset', 'piece'),
     23: ('AMO', '<QQQQIIBBH', 'key offset operand compare ref gen op width flags', 'nothing'),
     24: ('AMO_REP', '<IIQ', 'ref gen value', 'nothing'),
-    25: ('RMA_NAK', '<IIQI', 'ref gen length status', 'nothing'),
+    25: ('RMA_NAK', '<IIQHH', 'ref gen length status flags', 'nothing'),
     26: ('RMA_FLUSH', '<QI', 'count flags', 'nothing'),
     27: ('RMA_FLUSHED', '<QQQI', 'count naks errors status', 'nothing'),
 }

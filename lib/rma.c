@@ -447,12 +447,14 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *n
 {
 	struct weft_rma *rma = weft_rma_of(me);
 	struct weft_request *req = find(me, nak->ref);
-	int status = -(int)weft_get32(nak->status);
+	int status = -(int)weft_get16(nak->status);
+	uint16_t flags = weft_get16(nak->flags);
 	uint64_t length = weft_get64(nak->length);
 
 	if (!rma)
 		return; /* never asked: nothing to count either */
-	rma->naks++;
+	if (flags & WEFT_WIRE_RMA_COUNTED)
+		rma->naks[!!(flags & WEFT_WIRE_RMA_ODD)]++;
 	me->mw->rma.naks++;
 	if (!req || is_silent(req)) {
 		if (!rma->status)

@@ -15,12 +15,12 @@
  *
  * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at both
  * ends. RMA_FLUSH asks for an answer when all of them so far are done; the answer also says how many
- * RMA_NAK were sent, so that it takes effect only after them, whatever order lanes deliver in. GETs
- * are answered by data or a NAK, byte for byte.
+ * RMA_NAK were sent for them, so that it takes effect only after those, whatever order lanes deliver
+ * in. GETs are answered by data or a NAK, byte for byte.
  *
- * Messages overtake each other, so a bare number of what is done says nothing of which: there are
- * two counts, even and odd, and each RMA_FLUSH is about the one that nothing is added to until its
- * answer has come.
+ * Messages overtake each other, so a bare number of what is done, or refused, says nothing of which:
+ * there are two counts, even and odd, and each RMA_FLUSH is about the one that nothing is added to
+ * until its answer has come.
  *
  *	sent       PUT and counted AMO messages handed to lanes
  *	wanted     so many must be confirmed, for somebody who waits
@@ -71,7 +71,7 @@ struct weft_rma {
 	uint64_t sent, wanted, confirmed;
 	uint64_t half[2];   /* of sent: even, odd */
 	uint64_t ask_sent;  /* when the RMA_FLUSH under way went out */
-	uint64_t naks;      /* that have come */
+	uint64_t naks[2];   /* that have come: of the even, of the odd half */
 	uint64_t told_naks; /* of the last RMA_FLUSHED */
 	uint64_t errors;    /* that an RMA_FLUSHED has told, as seen */
 	int status;         /* error that no request could tell; for flush */
@@ -96,7 +96,7 @@ struct weft_rma {
 	bool asked, asked_odd; /* an RMA_FLUSH waits for */
 	uint64_t asked_count;
 	uint64_t done[2]; /* PUT and counted AMO messages, refused ones included: even, odd */
-	uint64_t naks_sent, refused;
+	uint64_t naks_sent[2], refused;
 	int refused_status;
 	struct weft_wire_ref last_nak; /* one is enough for the pieces of one PUT */
 };

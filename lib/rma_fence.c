@@ -68,7 +68,7 @@ static void take_answer(struct weft_msg_ep *me)
 {
 	struct weft_rma *rma = me->rma;
 
-	if (!rma->asking || !rma->told || rma->naks < rma->told_naks)
+	if (!rma->asking || !rma->told || rma->naks[!rma->odd] < rma->told_naks)
 		return;
 	rma->asking = false;
 	confirm(me, rma->ask_sent);
@@ -92,6 +92,11 @@ static void refused(struct weft_rma *rma, int status)
 		if (req->status == WEFT_INPROGRESS)
 			req->status = status;
 	}
+	/* Of the next in line some pieces may be there already: no later answer counts them again. */
+	req = TAILQ_FIRST(&rma->pending);
+	if (req && (req->flags & WEFT_REQ_STARTED) && req->send.rma.kind == WEFT_RMA_PUT &&
+	    !req->send.rma.native && req->status == WEFT_INPROGRESS)
+		req->status = status;
 }
 
 void weft_rma_recv_flushed(struct weft_msg_ep *me, const struct weft_wire_rma_flushed *f)
@@ -194,6 +199,8 @@ int weft_ep_fence(struct weft_ep *ep)
 
 	if (!ep)
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_ep_fence");
 	weft_worker_lock(ep->worker);
 	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
 		rc = ep->status < 0 ? ep->status : -ECONNRESET;
@@ -210,6 +217,8 @@ int weft_worker_fence(struct weft_worker *worker)
 
 	if (!worker)
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_worker_fence");
 	weft_worker_lock(worker);
 	LIST_FOREACH(ep, &worker->eps, entry)
 		any = any || has_any(ep->msg);

@@ -114,15 +114,17 @@ static void answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t 
 	queue_answer(me, req);
 }
 
-static void refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status)
+/* @param flags  0: it would have had an answer; or WEFT_WIRE_RMA_COUNTED and its half */
+static void refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status,
+		   unsigned int flags)
 {
 	struct weft_wire_rma_nak nak = {
 		.ref = ref,
 		.length = weft_put64(length),
-		.status = weft_put32((uint32_t)-status),
+		.status = weft_put16((uint16_t)-status),
+		.flags = weft_put16((uint16_t)flags),
 	};
 
-	me->rma->naks_sent++;
 	answer(me, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
 }
 
@@ -133,7 +135,7 @@ static void answer_flush(struct weft_msg_ep *me)
 	struct weft_rma *rma = me->rma;
 	struct weft_wire_rma_flushed f = {
 		.count = weft_put64(rma->asked_count),
-		.naks = weft_put64(rma->naks_sent),
+		.naks = weft_put64(rma->naks_sent[rma->asked_odd]),
 		.errors = weft_put64(rma->refused),
 		.status = weft_put32((uint32_t)-rma->refused_status),
 	};
@@ -159,7 +161,8 @@ static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, bool odd, 
 	} else if (status && memcmp(&ref, &rma->last_nak, sizeof(ref)) != 0) {
 		/* The other pieces of a PUT meet the same end: one NAK will do. */
 		rma->last_nak = ref;
-		refuse(me, ref, 0, status);
+		rma->naks_sent[odd]++;
+		refuse(me, ref, 0, status, WEFT_WIRE_RMA_COUNTED | (odd ? WEFT_WIRE_RMA_ODD : 0));
 	}
 	if (rma->asked && !me->failed)
 		answer_flush(me);
@@ -255,7 +258,7 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *a)
 	if (!(flags & WEFT_WIRE_AMO_FETCH)) {
 		counted(me, a->ref, flags & WEFT_WIRE_RMA_ODD, rc);
 	} else if (rc) {
-		refuse(me, a->ref, 0, rc);
+		refuse(me, a->ref, 0, rc, 0);
 	} else {
 		struct weft_wire_amo_rep rep = {a->ref, weft_put64(old)};
 
@@ -275,7 +278,7 @@ static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_
 	if (atomic_load(&req->send.mem->revoked)) {
 		me->mw->rma.bad_key++;
 		req->length = off;
-		refuse(me, req->send.peer, rest, -EKEYREJECTED);
+		refuse(me, req->send.peer, rest, -EKEYREJECTED, 0);
 		return 0;
 	}
 	if (len == 0)
@@ -305,7 +308,7 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get)
 	int rc = enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
 
 	if (rc) {
-		refuse(me, get->ref, length, rc);
+		refuse(me, get->ref, length, rc, 0);
 		return;
 	}
 	req = new_answer(me, WEFT_RMA_ANSWER);

@@ -152,10 +152,15 @@ static int check_amo(const struct weft_wire_amo *a)
 
 static int check_nak(const struct weft_wire_rma_nak *n)
 {
-	uint32_t status = weft_get32(n->status);
+	uint16_t status = weft_get16(n->status), flags = weft_get16(n->flags);
 
-	return status == 0 || status >= 4096 || weft_get64(n->length) > WEFT_WIRE_GET_MAX ? -EBADMSG
-											  : 0;
+	if (status == 0 || status >= 4096 || weft_get64(n->length) > WEFT_WIRE_GET_MAX)
+		return -EBADMSG;
+	/* A GET and what is answered by itself are in neither half. */
+	if ((flags & ~(WEFT_WIRE_RMA_COUNTED | WEFT_WIRE_RMA_ODD)) || flags == WEFT_WIRE_RMA_ODD ||
+	    (flags && weft_get64(n->length)))
+		return -EBADMSG;
+	return 0;
 }
 
 /* Remote memory, without payload. */

@@ -298,8 +298,13 @@ struct weft_wire_amo_rep {
 struct weft_wire_rma_nak {
 	struct weft_wire_ref ref;
 	weft_le64 length; /**< bytes of a GET that will not come; 0 for PUT and AMO */
-	weft_le32 status; /**< positive errno, 1..4095 */
+	weft_le16 status; /**< positive errno, 1..4095 */
+	/** WEFT_WIRE_RMA_COUNTED, perhaps with WEFT_WIRE_RMA_ODD: what is refused is of that half */
+	weft_le16 flags;
 } __attribute__((packed));
+
+/** It has no other answer: RMA_FLUSHED says how many such RMA_NAK there were of the half. */
+#define WEFT_WIRE_RMA_COUNTED 1u
 
 /**
  * PUT and AMO messages are counted at both ends, in two halves: with each RMA_FLUSH the asker goes
@@ -313,7 +318,7 @@ struct weft_wire_rma_flush {
 
 struct weft_wire_rma_flushed {
 	weft_le64 count; /**< as asked: they are over */
-	/** RMA_NAK sent for those that had a ref: they count before the flush does */
+	/** counted RMA_NAK sent of that half: they count before the flush does */
 	weft_le64 naks;
 	weft_le64 errors; /**< PUT and AMO refused that had none */
 	weft_le32 status; /**< of the last of those, positive errno < 4096; 0 = none */

@@ -202,6 +202,160 @@ static void random_puts_gets_and_atomics_keep_every_byte_and_count(struct sim_ca
 	c->seed = first;
 }
 
+/* ---- memory that goes while puts are under way ------------------------------------------------ */
+
+#define REVOKE_PUTS 300
+#define REVOKE_ROOM 32768 /* of each put */
+#define REVOKE_GETS 80
+
+struct revoke_put {
+	struct revoke *r;
+	unsigned int number;
+	size_t length;
+	bool late; /* posted after the memory was gone */
+	bool over;
+	int status;
+};
+
+struct revoke {
+	struct stage t;
+	struct sim_rng dice;
+	uint8_t *bytes, *before, *mine; /* the peer's memory, as it was when it went; ours */
+	struct weft_mem *mem;
+	struct weft_rkey *rkey;
+	struct revoke_put puts[REVOKE_PUTS];
+	unsigned int posted, under_way, gets;
+	bool gone;
+	uint8_t *into;
+};
+
+static uint8_t revoke_byte(unsigned int number, size_t i)
+{
+	return (uint8_t)(number * 31 + i * 7 + (i >> 8) + 1);
+}
+
+static void revoke_open(struct revoke *r, struct sim_case *c)
+{
+	struct weft_mem_params mp =
+		WEFT_INIT(struct weft_mem_params, .flags = WEFT_MEM_REMOTE_WRITE);
+	size_t size = (size_t)REVOKE_PUTS * REVOKE_ROOM, length;
+	void *blob;
+
+	stage_open(&r->t, c, &lossy);
+	r->dice = sim_rng_make(c->seed, 3);
+	r->bytes = calloc(1, size);
+	r->before = malloc(size);
+	r->mine = malloc(size);
+	r->into = malloc(BLOCK);
+	for (unsigned int n = 0; n < REVOKE_PUTS; n++)
+		for (size_t i = 0; i < REVOKE_ROOM; i++)
+			r->mine[(size_t)n * REVOKE_ROOM + i] = revoke_byte(n, i);
+	assert_int_equal(
+		weft_mem_register(scene_worker(r->t.s, 1)->ctx, r->bytes, size, &mp, &r->mem), 0);
+	assert_int_equal(weft_rkey_pack(r->mem, &blob, &length), 0);
+	assert_int_equal(weft_rkey_unpack(r->t.side[0].e->ep, blob, length, &r->rkey), 0);
+	weft_rkey_release_blob(blob);
+}
+
+static void revoke_put_done(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct revoke_put *p = arg;
+
+	(void)req;
+	p->over = true;
+	p->status = c->status;
+	p->r->under_way--;
+}
+
+static void revoke_get_done(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	struct revoke *r = arg;
+
+	(void)req;
+	assert_int_equal(c->status, 0);
+	r->gets--;
+}
+
+/* Gets keep the peer's answers waiting for its lanes, refusals among them. */
+static void revoke_post(struct revoke *r)
+{
+	struct weft_op_params get =
+		WEFT_INIT(struct weft_op_params, .cb = revoke_get_done, .cb_arg = r);
+	struct revoke_put *p = &r->puts[r->posted];
+	struct weft_op_params put = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_DELIVERED,
+					      .cb = revoke_put_done, .cb_arg = p);
+	struct weft_ep *ep = r->t.side[0].e->ep;
+
+	while (r->gets < REVOKE_GETS) {
+		r->gets++;
+		assert_int_equal(weft_get(ep, r->into, 10000, r->t.side[0].rkey, 0, &get, NULL),
+				 WEFT_INPROGRESS);
+	}
+	*p = (struct revoke_put){.r = r, .number = r->posted++, .late = r->gone};
+	p->length = 1 + sim_below(&r->dice, sim_chance(&r->dice, 0.5) ? 100 : REVOKE_ROOM);
+	r->under_way++;
+	assert_int_equal(weft_put(ep, r->mine + (size_t)p->number * REVOKE_ROOM, p->length, r->rkey,
+				  (uint64_t)p->number * REVOKE_ROOM, &put, NULL),
+			 WEFT_INPROGRESS);
+}
+
+static bool revoke_over(void *arg)
+{
+	const struct revoke *r = arg;
+
+	return r->under_way + r->gets == 0;
+}
+
+static void revoke_check(const struct revoke *r)
+{
+	for (const struct revoke_put *p = r->puts; p < r->puts + REVOKE_PUTS; p++) {
+		const size_t at = (size_t)p->number * REVOKE_ROOM;
+
+		assert_true(p->over);
+		assert_true(p->status == 0 || p->status == -EKEYREJECTED);
+		if (p->late && p->status == 0)
+			fail_msg("put %u of %zu bytes, posted after the memory was gone, ended "
+				 "well",
+				 p->number, p->length);
+		if (p->status == 0 && memcmp(r->bytes + at, r->mine + at, p->length) != 0)
+			fail_msg("put %u of %zu bytes is not there", p->number, p->length);
+	}
+	assert_memory_equal(r->bytes, r->before, (size_t)REVOKE_PUTS * REVOKE_ROOM);
+}
+
+static void a_put_to_memory_that_is_gone_never_ends_well(struct sim_case *c)
+{
+	uint64_t first = c->seed;
+
+	for (; c->seed < first + 6; c->seed++) {
+		static struct revoke r;
+		unsigned int end;
+
+		r = (struct revoke){.gone = false};
+		revoke_open(&r, c);
+		end = 20 + (unsigned int)sim_below(&r.dice, REVOKE_PUTS / 2);
+		while (r.posted < REVOKE_PUTS) {
+			if (r.posted >= end && !r.gone) {
+				assert_int_equal(weft_mem_deregister(r.mem), 0);
+				memcpy(r.before, r.bytes, (size_t)REVOKE_PUTS * REVOKE_ROOM);
+				r.gone = true;
+			}
+			for (uint64_t k = sim_below(&r.dice, 12); k && r.posted < REVOKE_PUTS; k--)
+				revoke_post(&r);
+			scene_run(r.t.s, sim_below(&r.dice, 500000));
+		}
+		assert_true(sim_run(r.t.s->sim, 60 * SIM_S, revoke_over, &r));
+		revoke_check(&r);
+		weft_rkey_destroy(r.rkey);
+		stage_close(&r.t);
+		free(r.bytes);
+		free(r.before);
+		free(r.mine);
+		free(r.into);
+	}
+	c->seed = first;
+}
+
 static void a_flag_after_a_fence_is_seen_after_the_data(struct sim_case *c)
 {
 	struct stage t;
@@ -388,6 +542,7 @@ static void U49_active_messages_for_a_closed_endpoint_are_dropped(struct sim_cas
 static struct sim_case cases[] = {
 	SIM_CASE(U49_active_messages_for_a_closed_endpoint_are_dropped),
 	SIM_CASE(random_puts_gets_and_atomics_keep_every_byte_and_count),
+	SIM_CASE(a_put_to_memory_that_is_gone_never_ends_well),
 	SIM_CASE(a_flag_after_a_fence_is_seen_after_the_data),
 	SIM_CASE(active_messages_come_once_and_in_order),
 };

@@ -353,7 +353,7 @@ static void bytes_that_were_refused_and_come_are_not_counted_twice(void **state)
 		struct weft_wire_data d;
 		uint8_t bytes[100];
 	} __attribute__((packed)) data = {.d = {.offset = weft_put64(0)}};
-	struct weft_wire_rma_nak nak = {.status = weft_put32(EACCES)};
+	struct weft_wire_rma_nak nak = {.status = weft_put16(EACCES)};
 	struct weft_msg_worker *mw;
 	uint8_t *buf = malloc(LEN);
 	struct stage s;
