@@ -139,6 +139,8 @@ int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *
 		weft_error("active messages need WEFT_FEATURE_AM when the context is created");
 		return -EOPNOTSUPP;
 	}
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_am_send");
 	weft_worker_lock(ep->worker);
 	rc = am_send(ep, &a, buffer, count, params, req);
 	weft_worker_unlock(ep->worker);

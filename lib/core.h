@@ -211,6 +211,23 @@ static inline void weft_worker_unlock_armed(struct weft_worker *w)
 
 /* ------------------------------------------------------------------ endpoint */
 
+/**
+ * A call in which callbacks of the user may run: what they must not do meanwhile (progress, destroy)
+ * is refused, since it would end what is half way on this thread's stack. @return for weft_worker_leave()
+ */
+static inline bool weft_worker_enter(struct weft_worker *w)
+{
+	bool was = w->in_progress;
+
+	w->in_progress = true;
+	return was;
+}
+
+static inline void weft_worker_leave(struct weft_worker *w, bool was)
+{
+	w->in_progress = was;
+}
+
 enum weft_ep_state {
 	WEFT_EP_CONNECTING, /* operations queue up in the message half */
 	WEFT_EP_UP,
@@ -283,6 +300,12 @@ struct weft_ep {
 	LIST_ENTRY(weft_ep) peer_entry;  /* peer->eps */
 	LIST_ENTRY(weft_ep) timer_entry; /* while timer is set */
 };
+
+/** What the application is told of: nothing that it has closed, nothing that belongs to the library. */
+static inline struct weft_ep *weft_ep_of_user(struct weft_ep *ep)
+{
+	return ep && ep->owned && ep->generation && !ep->closing ? ep : NULL;
+}
 
 /* ------------------------------------------------------------------ memory */
 

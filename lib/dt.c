@@ -4,6 +4,18 @@
 #include <stdint.h>
 
 #include "dt.h"
+#include "log.h"
+
+_Thread_local unsigned int weft_dt_calls;
+
+int weft_dt_refuse(const char *call)
+{
+	static struct weft_log_limit limit;
+
+	weft_log_limited(&limit, WEFT_LOG_ERROR,
+			 "%s() called inside a callback of a datatype: refused", call);
+	return -EBUSY;
+}
 
 static int init_iov(struct weft_dt *dt, const struct iovec *iov, size_t count)
 {
@@ -27,12 +39,13 @@ static int init_generic(struct weft_dt *dt, const struct weft_datatype *type, co
 	if (!ops || ops->size < sizeof(*ops))
 		return -EINVAL;
 	dt->ops = ops;
+	weft_dt_calls++;
 	dt->state = unpack ? ops->start_unpack(type->arg, (void *)(uintptr_t)buffer, count)
 			   : ops->start_pack(type->arg, buffer, count);
-	if (!dt->state)
-		return -ENOMEM;
-	dt->length = ops->packed_size(dt->state);
-	return 0;
+	if (dt->state)
+		dt->length = ops->packed_size(dt->state);
+	weft_dt_calls--;
+	return dt->state ? 0 : -ENOMEM;
 }
 
 int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer,
@@ -89,8 +102,11 @@ int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len)
 
 			memcpy(d, s, n);
 		} else {
-			ssize_t rc = dt->ops->pack(dt->state, off, d, len);
+			ssize_t rc;
 
+			weft_dt_calls++;
+			rc = dt->ops->pack(dt->state, off, d, len);
+			weft_dt_calls--;
 			if (rc < 0)
 				return (int)rc;
 			if (rc == 0 || (size_t)rc > len) /* would never end, or has overrun */
@@ -107,9 +123,16 @@ int weft_dt_pack_slow(struct weft_dt *dt, size_t off, void *dst, size_t len)
 int weft_dt_unpack_slow(struct weft_dt *dt, size_t off, const void *src, size_t len)
 {
 	const uint8_t *s = src;
+	int rc;
 
-	if (dt->dt_class == WEFT_DT_GENERIC)
-		return len ? dt->ops->unpack(dt->state, off, src, len) : 0;
+	if (dt->dt_class == WEFT_DT_GENERIC) {
+		if (!len)
+			return 0;
+		weft_dt_calls++;
+		rc = dt->ops->unpack(dt->state, off, src, len);
+		weft_dt_calls--;
+		return rc;
+	}
 	while (len) {
 		size_t n = len;
 		void *d = stretch(dt, off, &n);

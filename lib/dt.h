@@ -34,6 +34,15 @@ struct weft_dt {
 	};
 };
 
+/**
+ * So many callbacks of generic datatypes are on this thread's stack: the operation, its queue and
+ * perhaps a lane are half way, and every call that would change something is refused.
+ */
+extern _Thread_local unsigned int weft_dt_calls __attribute__((tls_model("initial-exec")));
+
+/** Such a call: a log line. @return -EBUSY */
+int weft_dt_refuse(const char *call) __attribute__((cold));
+
 int weft_dt_init_slow(struct weft_dt *dt, const struct weft_datatype *type, const void *buffer,
 		      size_t count, bool unpack);
 
@@ -62,8 +71,11 @@ static inline void weft_dt_finish(struct weft_dt *dt)
 		return;
 	state = dt->state;
 	dt->state = NULL;
-	if (state)
-		dt->ops->finish(state);
+	if (!state)
+		return;
+	weft_dt_calls++;
+	dt->ops->finish(state);
+	weft_dt_calls--;
 }
 
 /** Write bytes [off, off + len) to @p dst. @return 0 or the pack callback's error */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "dt.h"
 #include "wireup.h"
 
 /* ------------------------------------------------------------------ table and timer */
@@ -382,6 +383,8 @@ int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *para
 	if (worker == NULL || ep == NULL || params == NULL ||
 	    weft_struct_in(&p, sizeof(p), params) < 0)
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_ep_create");
 	weft_worker_lock(worker);
 	/*
 	 * Outside of progress the worker's time is that of its last call, which may be long ago:

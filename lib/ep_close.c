@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "request.h"
 #include "wireup.h"
 
 /* Everything was delivered before CLOSE; its acknowledgement is not worth a longer wait. */
@@ -173,12 +174,29 @@ static void messages_flushed(void *arg, int status)
 	weft_ep_timer_at(ep, 0);
 }
 
-static void force_close(struct weft_ep *ep)
+static void force_close(struct weft_ep *ep, int status)
 {
 	if (ep->state == WEFT_EP_UP &&
 	    !(ep->lanes[0].lep->iface->attr.features & WEFT_LANE_F_LOOPBACK))
 		weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
-	weft_ep_retire(ep, -ECANCELED);
+	weft_ep_retire(ep, status);
+}
+
+/* Nothing to wait for, unless the caller wants a request in any case. */
+static int close_at_once(struct weft_ep *ep, int status, const struct weft_op_params *params,
+			 struct weft_request **req)
+{
+	bool force = params != NULL && (params->flags & WEFT_OP_FORCE_REQUEST);
+	struct weft_request *r = NULL;
+
+	if (force)
+		r = weft_msg_request_new(ep->worker, "endpoint close", params, req != NULL);
+	force_close(ep, status);
+	if (r == NULL)
+		return force ? -ENOMEM : 0;
+	if (req != NULL)
+		*req = r;
+	return weft_msg_request_at_once(r, 0);
 }
 
 static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
@@ -192,7 +210,7 @@ static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
 	if (ep->closing != NULL)
 		ep->closing->req = weft_msg_request_new(w, "endpoint close", params, req != NULL);
 	if (ep->closing == NULL || ep->closing->req == NULL) {
-		force_close(ep);
+		force_close(ep, -ECANCELED);
 		return -ENOMEM;
 	}
 	if (req != NULL)
@@ -223,22 +241,27 @@ int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_p
 		  struct weft_request **req)
 {
 	struct weft_worker *w;
-	int rc = 0;
+	bool was;
+	int rc;
 
 	if (req != NULL)
 		*req = NULL;
-	if (ep == NULL)
+	if (ep == NULL || (flags & ~WEFT_EP_CLOSE_FORCE) || weft_op_params_check(params))
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_ep_close");
 	w = ep->worker;
 	weft_worker_lock(w);
+	was = weft_worker_enter(w);
 	if (!ep->owned || ep->closing != NULL || ep->generation == 0)
 		rc = -EINVAL;
 	else if (ep->state == WEFT_EP_FAILED)
-		weft_ep_retire(ep, ep->status);
+		rc = close_at_once(ep, ep->status, params, req);
 	else if (flags & WEFT_EP_CLOSE_FORCE)
-		force_close(ep);
+		rc = close_at_once(ep, -ECANCELED, params, req);
 	else
 		rc = flush_close(ep, params, req);
+	weft_worker_leave(w, was);
 	weft_worker_unlock(w);
 	return rc;
 }
@@ -293,8 +316,10 @@ int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 
 	if (req != NULL)
 		*req = NULL;
-	if (ep == NULL)
+	if (ep == NULL || weft_op_params_check(params))
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_ep_flush");
 	weft_worker_lock(ep->worker);
 	rc = ep->state == WEFT_EP_FAILED ? ep->status : ep_flush(ep, params, req);
 	weft_worker_unlock(ep->worker);

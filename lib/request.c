@@ -120,7 +120,7 @@ static inline struct weft_ep *ep_of(const struct weft_request *req)
 	if (req->ep_generation == 0 || req->ep_slot >= w->ep_table_size)
 		return NULL;
 	ep = w->ep_table[req->ep_slot];
-	return ep && ep->generation == req->ep_generation && ep->owned ? ep : NULL;
+	return ep && ep->generation == req->ep_generation ? weft_ep_of_user(ep) : NULL;
 }
 
 /* All but its size. */
@@ -288,11 +288,17 @@ int weft_request_cancel(struct weft_request *req)
 {
 	struct weft_msg_worker *mw = req->mw;
 	struct weft_worker *w = mw->worker;
+	bool was;
 	int rc = 0;
 
 	weft_worker_lock(w);
-	if (req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER)) {
+	was = weft_worker_enter(w);
+	if (weft_dt_calls) {
+		rc = weft_dt_refuse("weft_request_cancel");
+	} else if (req->flags & WEFT_REQ_DONE) {
 		rc = -EALREADY;
+	} else if (req->flags & WEFT_REQ_LATER) {
+		rc = -EBUSY; /* decided, and not told yet */
 	} else if (req->kind == WEFT_REQ_SEND) {
 		rc = weft_send_cancel(req);
 	} else if (!(req->flags & WEFT_REQ_POSTED)) {
@@ -303,6 +309,7 @@ int weft_request_cancel(struct weft_request *req)
 		req->length = 0;
 		weft_request_complete(req, -ECANCELED);
 	}
+	weft_worker_leave(w, was);
 	weft_worker_unlock(w);
 	return rc;
 }
@@ -335,11 +342,27 @@ static int query_send(const struct weft_request *req, char *buf, size_t size)
 {
 	const struct weft_proto *proto = req->flags & WEFT_REQ_DONE ? NULL : req->send.proto;
 
-	return snprintf(buf, size,
-			"tag %s, %s, tag 0x%" PRIx64 ", %zu bytes, %zu handed to lanes, %s",
-			req->flags & WEFT_REQ_SYNC ? "synchronous send" : "send",
-			proto ? proto->name : "no protocol yet", req->tag, req->length,
+	return snprintf(buf, size, "%s, %s, %s 0x%" PRIx64 ", %zu bytes, %zu handed to lanes, %s",
+			req->flags & WEFT_REQ_AM     ? "active message"
+			: req->flags & WEFT_REQ_SYNC ? "tag synchronous send"
+						     : "tag send",
+			proto ? proto->name : "no protocol yet",
+			req->flags & WEFT_REQ_AM ? "id" : "tag", req->tag, req->length,
 			req->send.offset, state_of(req));
+}
+
+static int query_recv(const struct weft_request *req, char *buf, size_t size)
+{
+	bool am = req->flags & WEFT_REQ_AM;
+
+	if (req->flags & WEFT_REQ_POSTED)
+		return snprintf(buf, size,
+				"tag receive, tag 0x%" PRIx64 " mask 0x%" PRIx64
+				", room for %zu bytes, posted",
+				req->recv.match.tag, req->recv.match.mask, req->dt.length);
+	return snprintf(buf, size, "%s receive, %s 0x%" PRIx64 ", %zu bytes, room for %zu, %s",
+			am ? "active message" : "tag", am ? "id" : "tag", req->tag, req->length,
+			req->dt.length, state_of(req));
 }
 
 int weft_request_query(const struct weft_request *req, char *buf, size_t size)
@@ -354,15 +377,8 @@ int weft_request_query(const struct weft_request *req, char *buf, size_t size)
 		n = query_send(req, buf, size);
 	else if (req->kind == WEFT_REQ_RMA)
 		n = weft_rma_query(req, state_of(req), buf, size);
-	else if (req->flags & WEFT_REQ_POSTED)
-		n = snprintf(buf, size,
-			     "tag receive, tag 0x%" PRIx64 " mask 0x%" PRIx64
-			     ", room for %zu bytes, posted",
-			     req->recv.match.tag, req->recv.match.mask, req->dt.length);
 	else
-		n = snprintf(buf, size,
-			     "tag receive, tag 0x%" PRIx64 ", %zu bytes, room for %zu, %s",
-			     req->tag, req->length, req->dt.length, state_of(req));
+		n = query_recv(req, buf, size);
 	weft_worker_unlock(w);
 	return n;
 }

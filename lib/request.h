@@ -49,7 +49,8 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA 
 #define WEFT_REQ_UNPACKERR (1u << 13) /**< receive: unpack failed: no more of it */
 #define WEFT_REQ_LATER (1u << 14)     /**< complete, but the callback waits for the next progress */
 #define WEFT_REQ_RNDV (1u << 16)      /**< send: offered: the receiver asks, or says ATS */
-#define WEFT_REQ_AM (1u << 18)        /**< send: of the active messages' space */
+#define WEFT_REQ_AM (1u << 18)        /**< of the active messages' space */
+#define WEFT_REQ_PARKED (1u << 20)    /**< send: in me->parked */
 #define WEFT_REQ_CANCEL (1u << 17)    /**< send: withdrawn; the receiver says who was first */
 #define WEFT_REQ_OWN_MEM (1u << 24)   /**< send: its registration was made on the fly */
 #define WEFT_REQ_KEYS \

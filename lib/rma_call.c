@@ -112,6 +112,8 @@ static int transfer_locked(struct weft_ep *ep, enum weft_rma_kind kind, void *bu
 		*out = NULL;
 	if (!ep)
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse(kind == WEFT_RMA_PUT ? "weft_put" : "weft_get");
 	weft_worker_lock(ep->worker);
 	rc = transfer(ep, kind, buffer, count, rkey, remote, params, out);
 	weft_worker_unlock(ep->worker);
@@ -190,6 +192,8 @@ int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic, struct wef
 		*req = NULL;
 	if (!ep || !atomic || weft_struct_in(&a, sizeof(a), atomic))
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_atomic");
 	weft_worker_lock(ep->worker);
 	rc = atomic_locked(ep, &a, rkey, remote_offset, params, req);
 	weft_worker_unlock(ep->worker);

@@ -57,6 +57,8 @@ static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uin
 	struct weft_worker *w = ep->worker;
 	int rc;
 
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_tag_send");
 	if (!w->multi)
 		return send_new(ep, buffer, count, tag, params, flags, out);
 	weft_worker_lock(w);
@@ -75,7 +77,7 @@ int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t
 {
 	struct weft_msg_ep *me = ep->msg;
 
-	if (likely(count < me->short_end && me->tx_seq != me->tx_seq_end &&
+	if (likely(count < me->short_end && !weft_dt_calls && me->tx_seq != me->tx_seq_end &&
 		   me->tx_small != me->tx_small_end && (buffer || !count) &&
 		   (!params ||
 		    !(params->flags || params->datatype || params->size < sizeof(*params))))) {
@@ -187,6 +189,8 @@ int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buff
 {
 	int rc;
 
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_tag_recv");
 	weft_worker_lock(worker);
 	rc = recv_any(worker, source, buffer, count, tag, mask, params, req);
 	weft_worker_unlock(worker);
@@ -202,6 +206,8 @@ int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t 
 	struct weft_match_msg *m;
 	int rc = -ENOMSG;
 
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_tag_probe");
 	weft_worker_lock(worker);
 	src = source ? &source->msg->source : NULL;
 	m = weft_match_find(&worker->msg->match, src, tag, mask);
@@ -212,7 +218,7 @@ int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t 
 			struct weft_completion full = {
 				.tag = m->tag,
 				.length = msg->total,
-				.ep = msg->me && msg->me->ep->owned ? msg->me->ep : NULL,
+				.ep = msg->me ? weft_ep_of_user(msg->me->ep) : NULL,
 				.source_id = msg->source_id,
 			};
 
@@ -234,6 +240,8 @@ int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, 
 	struct weft_request *req;
 	int rc;
 
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_tag_msg_recv");
 	weft_worker_lock(worker);
 	req = recv_new(worker->msg, buffer, count, params, out != NULL, &rc);
 	if (req)
@@ -244,6 +252,10 @@ int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, 
 
 void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message)
 {
+	if (weft_dt_calls) {
+		weft_dt_refuse("weft_tag_msg_drop");
+		return;
+	}
 	weft_worker_lock(worker);
 	weft_rx_drop(message);
 	weft_worker_unlock(worker);

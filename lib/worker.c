@@ -10,6 +10,7 @@
 #include "bcopy_bw.h"
 #include "config.h"
 #include "context.h"
+#include "dt.h"
 #include "lanes_spec.h"
 #include "log.h"
 #include "mem.h"
@@ -350,7 +351,7 @@ void weft_worker_destroy(struct weft_worker *w)
 	if (w == NULL)
 		return;
 	weft_worker_lock(w);
-	if (w->in_progress) {
+	if (w->in_progress || weft_dt_calls) {
 		weft_log_worker(
 			w, WEFT_LOG_ERROR,
 			"weft_worker_destroy() called inside a callback of the worker: refused");
@@ -377,7 +378,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	uint64_t now;
 
 	weft_worker_lock(w);
-	if (__builtin_expect(w->in_progress, 0)) {
+	if (__builtin_expect(w->in_progress || weft_dt_calls, 0)) {
 		/*
 		 * Inside a callback: the lanes and queues above us on the stack are in the middle
 		 * of something.

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core.h"
+#include "request.h"
 
 struct worker_flush {
 	struct weft_request *req;
@@ -72,8 +72,10 @@ int weft_worker_flush(struct weft_worker *w, const struct weft_op_params *params
 
 	if (req != NULL)
 		*req = NULL;
-	if (w == NULL)
+	if (w == NULL || weft_op_params_check(params))
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_worker_flush");
 	weft_worker_lock(w);
 	rc = worker_flush(w, params, req);
 	weft_worker_unlock(w);
