@@ -108,6 +108,21 @@ static void after_call(struct weft_am_data *d, int rc)
 	data_free(d);
 }
 
+/* Nobody is there for it: an id without handler, or this end of the endpoint is closed. */
+static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
+{
+	if (me->closing)
+		me->mw->count.am_closed++;
+	else
+		me->mw->count.am_unknown++;
+	if (a->rndv)
+		weft_rndv_refuse(me, a->offer.sreq, me->closing ? -ECONNRESET : 0);
+	if (d)
+		data_free(d);
+	else
+		weft_credit_give(me, a->rndv ? 0 : a->length);
+}
+
 /* @param d  a copy that is there already, or NULL */
 static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_data *d)
 {
@@ -123,14 +138,8 @@ static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_d
 	};
 	int rc;
 
-	if (!h) {
-		me->mw->count.am_unknown++;
-		if (a->rndv)
-			weft_rndv_refuse(me, a->offer.sreq, 0);
-		if (d)
-			data_free(d);
-		else
-			weft_credit_give(me, a->rndv ? 0 : a->length);
+	if (!h || me->closing) {
+		not_wanted(me, a, d);
 		return;
 	}
 	me->mw->count.am_received++;
@@ -384,6 +393,8 @@ int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc)
 {
 	if (!worker || !desc || desc->consumed)
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_am_data_release");
 	weft_worker_lock(worker);
 	if (desc->rndv && !desc->me->failed && !desc->gone)
 		weft_rndv_refuse(desc->me, desc->offer.sreq, 0);
@@ -408,6 +419,7 @@ static int recv_data(struct weft_worker *worker, struct weft_am_data *d, void *b
 	req = weft_request_alloc(worker->msg, WEFT_REQ_RECV, params, out != NULL);
 	if (!req)
 		return -ENOMEM;
+	req->flags |= WEFT_REQ_AM;
 	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, true);
 	if (rc) {
 		weft_request_drop(req);
@@ -438,6 +450,8 @@ int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, voi
 		*req = NULL;
 	if (!worker || !desc || weft_op_params_check(params))
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_am_recv_data");
 	weft_worker_lock(worker);
 	rc = recv_data(worker, desc, buffer, count, params, req);
 	weft_worker_unlock(worker);

@@ -153,6 +153,8 @@ void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c)
 
 	if ((int64_t)(bytes - me->tx_credit) > 0)
 		me->tx_credit = bytes;
+	if (me->tx_credit - me->tx_used > me->tx_window)
+		me->tx_window = me->tx_credit - me->tx_used;
 	/* Never more than a window ahead of what we have sent, whatever the peer says. */
 	if ((int32_t)(seq - me->tx_seq_end) > 0 && seq - me->tx_seq <= WEFT_SEQ_WINDOW)
 		me->tx_seq_end = seq;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flush: first every send before it must be over (handed to the lanes, rendezvous finished,
- * synchronous ones matched), then each lane says when all it was given is acknowledged. Control
- * messages go along, or a close right after an ATS would leave the peer waiting.
+ * Flush: first every send before it must be with the lanes, and every put, get and atomic over; then
+ * each lane says when all it was given is acknowledged. What waits for a receive or a handler at the
+ * peer (parked: rendezvous, synchronous sends) is waited for by a close alone. Control messages go
+ * along, or a close right after an ATS would leave the peer waiting.
  */
 
 #include <errno.h>
@@ -64,8 +65,8 @@ static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	const struct weft_request *req = TAILQ_FIRST(&me->ops);
 
-	return (!req || req->send.op_sn >= f->op_sn) && STAILQ_EMPTY(&me->ctl) &&
-	       weft_rma_flushed(me, &f->rma_count);
+	return (!req || req->send.op_sn >= f->op_sn) && (!f->all || TAILQ_EMPTY(&me->parked)) &&
+	       STAILQ_EMPTY(&me->ctl) && weft_rma_flushed(me, &f->rma_count);
 }
 
 /* A close has nobody to tell, and must not end early for it. */
@@ -85,7 +86,7 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 
 	if (me->failed)
 		return ep->status ? ep->status : -ECONNRESET;
-	if (ep->state == WEFT_EP_CLOSING && !me->closing) {
+	if ((ep->state == WEFT_EP_CLOSING || ep->closing) && !me->closing) {
 		me->closing = true;
 		weft_tx_update(me);
 		weft_rx_closing(me);
@@ -97,6 +98,7 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 	f->done = done;
 	f->arg = arg;
 	f->op_sn = me->op_sn;
+	f->all = me->closing;
 	if (!is_ready(me, f) || !STAILQ_EMPTY(&me->flushes)) {
 		STAILQ_INSERT_TAIL(&me->flushes, f, link);
 		return 0;

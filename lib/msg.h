@@ -6,7 +6,8 @@
  *
  *	tag.c        the calls of weft.h
  *	request.c    operations: life, references
- *	msg_tx.c     send queues, order, service, pieces onto lanes
+ *	msg_tx.c     send queues, order, service
+ *	tx_piece.c   pieces onto lanes
  *	msg_rx.c     what arrives: sequence, reassembly
  *	recv.c       receives and the messages they get
  *	message.c    messages that are still coming or wait: memory, table by sequence
@@ -149,6 +150,9 @@ extern const struct weft_proto weft_proto_amo_am;
  */
 int weft_proto_select_build(struct weft_msg_ep *me);
 
+/** Sends without asking have failed: the peer, whose turn it is, shall not wait for the rest. */
+void weft_eager_abort(struct weft_request *req, int status);
+
 /* ------------------------------------------------------------------ endpoint */
 
 /** With more control messages waiting than this a peer gets no credit for further messages. */
@@ -222,9 +226,12 @@ struct weft_msg_ep {
 	TAILQ_ENTRY(weft_msg_ep) drain_link;
 	/* send, the rest */
 	uint64_t tx_used, tx_credit;  /* eager bytes: sent, allowed; cumulative */
+	uint64_t tx_window;           /* the most that were ever allowed at a time */
 	struct weft_requests pending; /* not begun, or partly handed over: in order */
 	struct weft_requests data;    /* rendezvous data to hand over, any order */
 	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
+	/* but those that are with the lanes, and whose end is the peer's application's matter */
+	struct weft_requests parked;
 	STAILQ_HEAD(, weft_ctl) ctl;
 	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
@@ -263,7 +270,8 @@ TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
 /** Waits until everything before it is at the peer (flush.c). */
 struct weft_flush {
 	STAILQ_ENTRY(weft_flush) link;
-	uint64_t op_sn;     /* sends with a lower number must be over */
+	uint64_t op_sn;     /* sends with a lower number must be over, or known to the peer */
+	bool all;           /* the endpoint closes: over */
 	uint64_t rma_count; /* puts and atomics that must be confirmed; 0 = not known yet */
 	uint32_t lanes;     /* lanes that have not answered, + 1 while asking */
 	int status;
@@ -345,7 +353,7 @@ struct weft_msg_worker {
 		uint64_t expected, unexpected, ahead, rts;
 		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
 		uint64_t truncated;
-		uint64_t am_received, am_unknown, am_not_kept, am_aborted;
+		uint64_t am_received, am_unknown, am_closed, am_not_kept, am_aborted;
 		uint64_t copied_bytes;  /* sent out of a copy, the shortest sends not counted */
 		uint64_t pulls;         /* pieces asked for */
 		uint64_t gets, puts;    /* pieces read and written natively */
@@ -434,7 +442,9 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 /** @return 0 when id, length and every field that needs no state are right; else -EBADMSG */
 int weft_wire_check(uint8_t id, const void *data, size_t length);
 
-/* ------------------------------------------------------------------ sending (msg_tx.c) */
+/*
+ * ------------------------------------------------------------------ sending (msg_tx.c, tx_piece.c)
+ */
 
 /** Something of the endpoint waits: progress shall look at it. */
 void weft_tx_kick(struct weft_msg_ep *me);
@@ -608,6 +618,13 @@ static inline void weft_recv_matched(struct weft_request *req, struct weft_msg_e
 	}
 }
 
+/** Some of it will not come, which says more than that the rest has no room. */
+static inline void weft_recv_fail(struct weft_request *req, int status)
+{
+	if (req->status == WEFT_INPROGRESS || req->status == -EMSGSIZE)
+		req->status = status;
+}
+
 /** Put bytes where the user wants them; past the buffer's end they vanish. */
 static inline void weft_recv_place(struct weft_request *req, uint64_t off, const void *src,
 				   size_t len)
@@ -624,8 +641,7 @@ static inline void weft_recv_place(struct weft_request *req, uint64_t off, const
 	if (__builtin_expect(rc >= 0, 1))
 		return;
 	req->flags |= WEFT_REQ_UNPACKERR;
-	if (req->status == WEFT_INPROGRESS)
-		req->status = rc;
+	weft_recv_fail(req, rc);
 }
 
 /**

@@ -212,6 +212,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"tag.drop.bad_reference", mw->count.bad_ref},
 		{"am.received", mw->count.am_received},
 		{"am.drop.unknown_id", mw->count.am_unknown},
+		{"am.drop.endpoint_closed", mw->count.am_closed},
 		{"am.drop.not_kept", mw->count.am_not_kept},
 		{"am.drop.aborted", mw->count.am_aborted},
 		{"rma.puts", mw->rma.puts},
@@ -259,6 +260,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	TAILQ_INIT(&me->pending);
 	TAILQ_INIT(&me->data);
 	TAILQ_INIT(&me->ops);
+	TAILQ_INIT(&me->parked);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
 	weft_rndv_ep_init(me);
@@ -290,6 +292,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 {
 	const struct weft_ep_lane *lane = &me->ep->lanes[i];
 	const struct weft_lane_attr *attr = &lane->lep->iface->attr;
+	const uint64_t features = attr->features & ~lane->lep->lacks;
 	size_t max = lane->max_frag ? lane->max_frag : SIZE_MAX;
 	const float per_byte =
 		lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : UNKNOWN_PER_BYTE;
@@ -305,8 +308,8 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		.max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? AT_MOST(attr->max_bcopy) : 0,
 		.max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? AT_MOST(attr->max_zcopy) : 0,
 		.max_zcopy_hdr = (uint32_t)attr->max_zcopy_hdr,
-		.max_get = attr->features & WEFT_LANE_F_GET ? at_most_u32(attr->max_get) : 0,
-		.max_put = attr->features & WEFT_LANE_F_PUT ? at_most_u32(attr->max_put) : 0,
+		.max_get = features & WEFT_LANE_F_GET ? at_most_u32(attr->max_get) : 0,
+		.max_put = features & WEFT_LANE_F_PUT ? at_most_u32(attr->max_put) : 0,
 		.align = attr->opt_align ? (uint32_t)attr->opt_align : 1,
 		.max_iov = (uint16_t)(attr->max_iov < UINT16_MAX ? attr->max_iov : UINT16_MAX),
 		.zcopy_any = !(attr->features & WEFT_LANE_F_ZCOPY_REG),
@@ -341,6 +344,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		me->tx_seq_end = weft_get32(credit->seq);
 		me->tx_seq = me->tx_seq_end - WEFT_SEQ_WINDOW;
 		me->tx_credit = weft_get64(credit->bytes);
+		me->tx_window = me->tx_credit;
 		me->tx_small_end = weft_get32(credit->small);
 		me->tx_am_seq_end = weft_get32(credit->am_seq);
 		me->tx_am_seq = me->tx_am_seq_end - WEFT_SEQ_WINDOW;

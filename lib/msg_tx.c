@@ -8,162 +8,6 @@
 #include "rma.h"
 #include "stripe.h"
 
-/* ------------------------------------------------------------------ pieces onto lanes */
-
-struct pack_arg {
-	const void *hdr;
-	size_t hdr_len;
-	struct weft_dt *dt;
-	size_t off, len;
-	int err; /* the user's, told apart from the lane's */
-};
-
-static ssize_t pack_piece(void *dst, size_t max, void *arg)
-{
-	struct pack_arg *p = arg;
-
-	if (max < p->hdr_len + p->len)
-		return -EMSGSIZE;
-	memcpy(dst, p->hdr, p->hdr_len);
-	if (p->len)
-		p->err = weft_dt_pack(p->dt, p->off, (uint8_t *)dst + p->hdr_len, p->len);
-	return p->err ? p->err : (ssize_t)(p->hdr_len + p->len);
-}
-
-static void zcopy_done(struct weft_lane_comp *comp, int status)
-{
-	struct weft_request *req = container_of(comp, struct weft_request, send.comp);
-
-	req->send.zcopies--;
-	if (status && req->status == WEFT_INPROGRESS)
-		req->status = status;
-	weft_send_check(req);
-}
-
-/* Longest zcopy message of this request on the lane; 0 = it cannot. */
-static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_lane *l,
-			size_t hdr_len)
-{
-	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC)
-		return 0;
-	if (!l->zcopy_any && (!req->send.mem || !weft_mem_lane_of(req->send.mem, l->lep->iface)))
-		return 0;
-	return l->max_zcopy;
-}
-
-/* From this length on user memory is worth it. Rendezvous is the promise not to copy. */
-static size_t zcopy_from(const struct weft_request *req)
-{
-	if (req->flags & WEFT_REQ_RNDV)
-		return req->mw->conf.zcopy ? 0 : SIZE_MAX;
-	return req->me->zcopy_from;
-}
-
-size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len)
-{
-	const struct weft_msg_lane *l = &req->me->lanes[lane];
-	size_t max = l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
-
-	/*
-	 * Below the threshold zcopy is for what no copying call takes, and for rendezvous. Of an
-	 * iov nobody knows beforehand whether it fits into the lane's.
-	 */
-	if (req->dt.dt_class == WEFT_DT_CONTIG &&
-	    (req->length >= zcopy_from(req) || hdr_len + req->length > max)) {
-		size_t z = zcopy_max(req, l, hdr_len);
-
-		if (z > max)
-			max = z;
-	}
-	return max > hdr_len ? max - hdr_len : 0;
-}
-
-static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id,
-		       const void *hdr, size_t hdr_len, size_t off, size_t len)
-{
-	struct iovec iov[32];
-	unsigned int n = weft_dt_iov(&req->dt, off, len, iov, l->max_iov < 32 ? l->max_iov : 32);
-	struct weft_mem_lane *mem =
-		req->send.mem ? weft_mem_lane_of(req->send.mem, l->lep->iface) : NULL;
-	int rc;
-
-	if (n == 0)
-		return -E2BIG;
-	req->send.comp.done = zcopy_done;
-	req->send.zcopies++;
-	rc = l->lep->ops->am_zcopy(l->lep, id, hdr, hdr_len, iov, n, mem, &req->send.comp);
-	if (rc)
-		req->send.zcopies--;
-	return rc;
-}
-
-static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id,
-		       const void *hdr, size_t hdr_len, size_t off, size_t len, int *err)
-{
-	struct pack_arg arg = {hdr, hdr_len, &req->dt, off, len, 0};
-	uint8_t buf[4096];
-	ssize_t rc;
-
-	if (hdr_len + len <= l->max_bcopy) {
-		rc = l->lep->ops->am_bcopy(l->lep, id, pack_piece, &arg);
-		*err = arg.err;
-		return rc < 0 ? (int)rc : 0;
-	}
-	/* A lane with short messages only. */
-	rc = pack_piece(buf, sizeof(buf), &arg);
-	*err = arg.err;
-	if (rc < 0)
-		return (int)rc;
-	return l->lep->ops->am_short(l->lep, id, buf, hdr_len, buf + hdr_len, len);
-}
-
-int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
-		  size_t hdr_len, size_t off, size_t len)
-{
-	struct weft_msg_lane *l = &req->me->lanes[lane];
-	struct weft_ep_lane_info *count = &req->me->ep->lane_info[lane];
-	size_t whole = hdr_len + len;
-	int err = 0, rc = -E2BIG;
-
-	/* Short tails are copied, unless nothing but zcopy takes them. */
-	if ((len >= zcopy_from(req) || (whole > l->max_bcopy && whole > l->max_short)) &&
-	    whole <= zcopy_max(req, l, hdr_len))
-		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
-	if (rc == -E2BIG) {
-		if (req->dt.dt_class == WEFT_DT_CONTIG && whole <= l->max_short)
-			rc = l->lep->ops->am_short(l->lep, id, hdr, hdr_len, req->dt.buf + off,
-						   len);
-		else
-			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
-		if (rc == 0)
-			req->mw->count.copied_bytes += len;
-	}
-	if (rc == 0) {
-		l->sent += whole;
-		count->tx_msgs++;
-		count->tx_bytes += len;
-		return 0;
-	}
-	/*
-	 * A lane that fails says so by an event, and the endpoint follows; until then it just has
-	 * no room.
-	 */
-	return err ? err : -EAGAIN;
-}
-
-size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align)
-{
-	size_t min = me->mw->conf.min_chunk, len = max, end;
-
-	if (rest <= max)
-		return rest;
-	/* A rest smaller than a chunk is not worth a piece of its own: two equal ones instead. */
-	if (rest - max < min && rest / 2 >= min)
-		len = rest - rest / 2;
-	end = (off + len) / align * align;
-	return end > off && end - off >= min ? end - off : len;
-}
-
 /* ------------------------------------------------------------------ control messages */
 
 struct small_arg {
@@ -289,7 +133,7 @@ static void send_end(struct weft_request *req, int status)
 {
 	struct weft_msg_ep *me = req->me;
 
-	TAILQ_REMOVE(&me->ops, req, send.ops_link);
+	TAILQ_REMOVE(req->flags & WEFT_REQ_PARKED ? &me->parked : &me->ops, req, send.ops_link);
 	weft_msg_ep_hold(me);
 	weft_request_complete(req, status);
 	weft_flush_check(me);
@@ -307,6 +151,21 @@ void weft_send_check(struct weft_request *req)
 	if (!(req->flags & WEFT_REQ_HANDED) || (req->flags & busy) || req->send.zcopies)
 		return;
 	send_end(req, req->status == WEFT_INPROGRESS ? 0 : req->status);
+}
+
+/*
+ * All of it that can go unasked is with the lanes; the rest depends on what the peer's application
+ * receives. A flush does not wait for that, a close does.
+ */
+static void park(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if (!(req->flags & WEFT_REQ_WAIT_ACK))
+		return;
+	req->flags |= WEFT_REQ_PARKED;
+	TAILQ_REMOVE(&me->ops, req, send.ops_link);
+	TAILQ_INSERT_TAIL(&me->parked, req, send.ops_link);
 }
 
 void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int status)
@@ -417,6 +276,22 @@ static const struct weft_proto_select *select_of(const struct weft_request *req)
 			      req->dt.dt_class == WEFT_DT_IOV ? req->dt.iovcnt : 0, reg));
 }
 
+/* More than the peer ever lets anybody send unasked: it would wait for ever, and all behind it. */
+static bool beyond_credit(const struct weft_request *req)
+{
+	return req->length > WEFT_EAGER_FREE && req->length > req->me->tx_window;
+}
+
+/*
+ * Of what must not ask first the call tells whether it is too long, whatever waits before it; before
+ * there is a connection nobody knows, and the request ends with the same.
+ */
+static bool too_long(const struct weft_request *req)
+{
+	return req->op == WEFT_OP_AM_EAGER && req->me->config &&
+	       (beyond_credit(req) || !weft_proto_range(select_of(req), req->length)->proto);
+}
+
 int weft_tx_uncredited(struct weft_request *req)
 {
 	const struct weft_proto *proto = select_of(req)->uncredited;
@@ -425,7 +300,9 @@ int weft_tx_uncredited(struct weft_request *req)
 	 * Credit kicks. What is short needs the credit that announcing takes. A handler shall not
 	 * be asked for data that there is none of.
 	 */
-	if (!proto || !weft_tx_has_small(req->me) || ((req->flags & WEFT_REQ_AM) && !req->length))
+	if (!proto || ((req->flags & WEFT_REQ_AM) && !req->length))
+		return beyond_credit(req) ? -EMSGSIZE : -EAGAIN;
+	if (!weft_tx_has_small(req->me))
 		return -EAGAIN;
 	req->mw->count.no_eager_credit++;
 	req->send.proto = proto;
@@ -470,6 +347,10 @@ int weft_tx_start(struct weft_request *req)
 	struct weft_msg_ep *me = req->me;
 	int rc = -EAGAIN;
 
+	if (too_long(req)) {
+		weft_request_drop(req);
+		return -EMSGSIZE;
+	}
 	req->send.op_sn = me->op_sn++;
 	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
 	if (me->up && TAILQ_EMPTY(&me->pending))
@@ -483,6 +364,7 @@ int weft_tx_start(struct weft_request *req)
 	}
 	if (rc == 0 && ((req->flags & WEFT_REQ_WAIT_ACK) || req->send.zcopies)) {
 		req->flags |= WEFT_REQ_HANDED;
+		park(req);
 		return WEFT_INPROGRESS;
 	}
 	TAILQ_REMOVE(&me->ops, req, send.ops_link);
@@ -522,10 +404,12 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 		n++;
 		TAILQ_REMOVE(&me->pending, req, link);
 		req->flags = (req->flags & ~WEFT_REQ_PENDING) | WEFT_REQ_HANDED;
-		if (rc < 0)
+		if (rc < 0) {
 			send_end(req, rc);
-		else
-			weft_send_check(req);
+			continue;
+		}
+		park(req);
+		weft_send_check(req);
 	}
 	if (n)
 		weft_tx_update(me);
@@ -617,13 +501,16 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	 * hold ends with their completion.
 	 */
 	TAILQ_INIT(&me->pending);
+	TAILQ_CONCAT(&me->parked, &me->ops, send.ops_link);
+	TAILQ_CONCAT(&me->ops, &me->parked, send.ops_link);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link)
 		weft_send_abort(req, status);
 	weft_rndv_ep_fail(me);
 	weft_rma_fail(me);
 	weft_am_fail(me);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link) {
-		req->flags &= ~(WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK);
+		req->flags &=
+			~(WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK | WEFT_REQ_PARKED);
 		req->flags |= WEFT_REQ_HANDED;
 		if (req->status == WEFT_INPROGRESS)
 			req->status = status;

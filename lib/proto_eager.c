@@ -46,13 +46,25 @@ static int eager_progress(struct weft_request *req)
 		if (other != WEFT_PROTO_NEXT)
 			rc = other;
 	}
+	if (rc == -EAGAIN || rc == WEFT_PROTO_NEXT)
+		return rc;
+	/* If pack() has failed, too: the peer hears of a message that ends with its error. */
+	weft_tx_take_seq(req, true);
 	if (rc)
 		return rc;
-	weft_tx_take_seq(req, true);
 	req->send.offset = req->length;
 	if (req->flags & WEFT_REQ_SYNC)
 		req->flags |= WEFT_REQ_WAIT_ACK;
 	return 0;
+}
+
+/* No acknowledgement is of interest now. */
+void weft_eager_abort(struct weft_request *req, int status)
+{
+	if (!(req->flags & WEFT_REQ_STARTED))
+		return;
+	req->flags &= ~WEFT_REQ_WAIT_ACK;
+	weft_tx_abort(req, (struct weft_wire_ref){{0}, {0}}, status);
 }
 
 /* ------------------------------------------------------------------ time */
@@ -143,6 +155,7 @@ const struct weft_proto weft_proto_eager_short = {
 	.lanes = &weft_lanes_am,
 	.cost = cost_short,
 	.progress = eager_progress,
+	.abort = weft_eager_abort,
 };
 
 const struct weft_proto weft_proto_eager_bcopy = {
@@ -153,6 +166,7 @@ const struct weft_proto weft_proto_eager_bcopy = {
 	.lanes = &weft_lanes_am,
 	.cost = cost_bcopy,
 	.progress = eager_progress,
+	.abort = weft_eager_abort,
 };
 
 const struct weft_proto weft_proto_eager_zcopy = {
@@ -164,4 +178,5 @@ const struct weft_proto weft_proto_eager_zcopy = {
 	.lanes = &weft_lanes_am,
 	.cost = cost_zcopy,
 	.progress = eager_progress,
+	.abort = weft_eager_abort,
 };

@@ -34,23 +34,14 @@ static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t of
 		return -EAGAIN;
 	len = weft_tx_cut(me, off, rest, max, me->lanes[lane].align);
 	rc = weft_tx_piece(req, lane, h.id, h.bytes, h.length, off, len);
-	if (rc)
+	if (rc == -EAGAIN)
 		return rc;
 	if (!(req->flags & WEFT_REQ_STARTED)) {
 		weft_tx_take_seq(req, true);
 		if (req->flags & WEFT_REQ_SYNC)
 			req->flags |= WEFT_REQ_WAIT_ACK;
 	}
-	return (ssize_t)len;
-}
-
-/* The peer, which has some of it, shall not wait for the rest; no acknowledgement is of interest now. */
-static void multi_eager_abort(struct weft_request *req, int status)
-{
-	if (!(req->flags & WEFT_REQ_STARTED))
-		return;
-	req->flags &= ~WEFT_REQ_WAIT_ACK;
-	weft_tx_abort(req, (struct weft_wire_ref){{0}, {0}}, status);
+	return rc ? rc : (ssize_t)len;
 }
 
 static int multi_eager_progress(struct weft_request *req)
@@ -109,5 +100,5 @@ const struct weft_proto weft_proto_multi_eager = {
 	.lanes = &weft_lanes_eager,
 	.cost = multi_eager_cost,
 	.progress = multi_eager_progress,
-	.abort = multi_eager_abort,
+	.abort = weft_eager_abort,
 };

@@ -152,9 +152,39 @@ void weft_rx_refuse(struct weft_message *msg)
 	}
 }
 
+/* The same of one that a probe has taken out: whoever has its handle finds the error. */
+static void refuse_probed(struct weft_message *msg)
+{
+	if (!(msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC)) || msg->error)
+		return;
+	if (msg->flags & WEFT_MSG_RTS) {
+		weft_rndv_refuse(msg->me, msg->sreq, -ECONNRESET);
+	} else {
+		weft_rx_ack(msg, -ECONNRESET);
+		weft_message_free_data(msg);
+	}
+	msg->error = -ECONNRESET;
+}
+
+static void refuse_all_probed(struct weft_msg_ep *me)
+{
+	struct weft_message *msg;
+
+	for (uint32_t i = 0; me->rx_table && i <= me->rx_table_mask; i++) {
+		LIST_FOREACH(msg, &me->rx_table[i], link) {
+			if (msg->flags & WEFT_MSG_PROBED)
+				refuse_probed(msg);
+		}
+	}
+	LIST_FOREACH(msg, &me->probed, link)
+		refuse_probed(msg);
+}
+
 void weft_rx_closing(struct weft_msg_ep *me)
 {
 	struct weft_match_msg *m, *next;
+
+	refuse_all_probed(me);
 
 	for (m = TAILQ_FIRST(&me->source.msgs); m; m = next) {
 		struct weft_message *msg = container_of(m, struct weft_message, match);
@@ -220,6 +250,26 @@ static void fail_message(struct weft_message *msg, int status)
 	weft_rx_hold_probed(msg);
 }
 
+/* Whole ones, whose senders are told, or see for themselves, that nobody has matched them. */
+static void fail_synchronous(struct weft_msg_ep *me, int status)
+{
+	struct weft_match_msg *m, *next;
+	struct weft_message *msg;
+
+	for (m = TAILQ_FIRST(&me->source.msgs); m; m = next) {
+		next = TAILQ_NEXT(m, source_link);
+		msg = container_of(m, struct weft_message, match);
+		if (msg->flags & WEFT_MSG_SYNC)
+			fail_message(msg, status);
+	}
+	LIST_FOREACH(msg, &me->probed, link) {
+		if (!(msg->flags & WEFT_MSG_SYNC) || msg->error)
+			continue;
+		msg->error = (int16_t)status;
+		weft_message_free_data(msg);
+	}
+}
+
 void weft_rx_fail(struct weft_msg_ep *me, int status)
 {
 	struct weft_match_recv *recv;
@@ -231,6 +281,7 @@ void weft_rx_fail(struct weft_msg_ep *me, int status)
 		while ((msg = LIST_FIRST(&me->rx_table[i])))
 			fail_message(msg, status);
 	}
+	fail_synchronous(me, status);
 	while ((recv = TAILQ_FIRST(&me->source.recvs))) {
 		struct weft_request *req = container_of(recv, struct weft_request, recv.match);
 

@@ -93,8 +93,9 @@ void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sr
 /* ------------------------------------------------------------------ receiver */
 
 /**
- * Get the @c req->length bytes of an offer to where @c req->dt says. Truncated or already failed
- * requests (status), and empty messages, take nothing: the sender is told that it may finish.
+ * Get the @c req->length bytes of an offer to where @c req->dt says, or those that have room there.
+ * Requests that have failed already (status), and empty messages, take nothing: the sender is told
+ * that it may finish.
  * @param now  see weft_recv_done(), which ends it
  */
 void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
@@ -233,8 +234,9 @@ struct weft_fetch {
 	struct weft_request *req;
 	struct weft_msg_ep *me;
 	struct weft_ivals got;
-	uint64_t next;          /**< first byte that was never asked for */
-	struct weft_asks asks;  /**< under way */
+	uint64_t length;       /**< bytes that are wanted: the message's, as far as there is room */
+	uint64_t next;         /**< first byte that was never asked for */
+	struct weft_asks asks; /**< under way */
 	struct weft_asks again; /**< to be asked for once more: a native read was refused */
 	uint32_t reads;         /**< native reads under way */
 	const struct weft_proto *proto;

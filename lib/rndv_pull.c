@@ -49,7 +49,7 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 {
 	const struct weft_ask *a = TAILQ_FIRST(&f->again);
 
-	*end = a ? a->end : f->req->length;
+	*end = a ? a->end : f->length;
 	return a ? a->offset : f->next;
 }
 
@@ -234,7 +234,7 @@ static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
 		TAILQ_REMOVE(&f->again, a, link);
 		weft_rndv_ask_free(me->mw, a);
 	}
-	if (f->next == f->req->length && TAILQ_EMPTY(&f->again)) {
+	if (f->next == f->length && TAILQ_EMPTY(&f->again)) {
 		TAILQ_REMOVE(&me->fetches, f, link);
 		f->queued = false;
 	}
@@ -347,7 +347,7 @@ void weft_rndv_pull_add(struct weft_fetch *f)
 
 	f->queued = true;
 	TAILQ_INSERT_TAIL(&me->fetches, f, link);
-	me->unasked += f->req->length;
+	me->unasked += f->length;
 	want(me);
 }
 
@@ -410,7 +410,7 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 
 	if (f->queued) {
 		TAILQ_REMOVE(&me->fetches, f, link);
-		me->unasked -= f->req->length - f->next;
+		me->unasked -= f->length - f->next;
 		f->queued = false;
 		if (TAILQ_EMPTY(&me->fetches))
 			unwant(me);

@@ -3,9 +3,9 @@
  * Rendezvous, the receiver's half: from the match to the last byte.
  *
  * A fetch lives from weft_rndv_fetch() until its request has ended and no lane writes into the
- * user's memory any more: an end with native reads under way (f->reads) waits for them. A buffer
- * that is too small takes nothing: the receive ends with -EMSGSIZE, ATS releases the sender, which
- * sees success.
+ * user's memory any more: an end with native reads under way (f->reads) waits for them. Of a message
+ * that is longer than the buffer only what has room is asked for; ATS releases the sender, which sees
+ * success.
  */
 
 #include <errno.h>
@@ -51,6 +51,7 @@ static struct weft_fetch *fetch_new(struct weft_msg_ep *me, struct weft_request 
 		return NULL;
 	f->req = req;
 	f->me = me;
+	f->length = req->length < req->dt.length ? req->length : req->dt.length;
 	weft_ivals_init(&f->got);
 	f->next = 0;
 	TAILQ_INIT(&f->asks);
@@ -71,7 +72,7 @@ static void fetch_free(struct weft_fetch *f)
 	struct weft_msg_worker *mw = f->req->mw;
 	struct weft_msg_ep *me = f->me;
 	/* Not all has come: the peer's hardware may write for a while yet, but not into what is the user's again. */
-	bool dead = f->written && f->got.covered < f->req->length;
+	bool dead = f->written && f->got.covered < f->length;
 
 	weft_rx_forget(me, &f->got);
 	if (f->mem && dead)
@@ -125,7 +126,7 @@ void weft_rndv_fetch_reads_over(struct weft_fetch *f)
 
 void weft_rndv_fetch_progress(struct weft_fetch *f)
 {
-	if (f->got.covered == f->req->length)
+	if (f->got.covered == f->length)
 		fetch_over(f);
 }
 
@@ -133,8 +134,7 @@ void weft_rndv_fetch_fail(struct weft_request *req, int status)
 {
 	struct weft_fetch *f = req->recv.fetch;
 
-	if (req->status == WEFT_INPROGRESS)
-		req->status = status;
+	weft_recv_fail(req, status);
 	if (fetch_end(f))
 		fetch_done(f, false);
 }
@@ -149,8 +149,7 @@ static bool is_plain(const struct weft_fetch *f)
 /* Of the bytes that will come, not of the whole buffer. */
 static int register_it(struct weft_fetch *f, unsigned int access)
 {
-	int rc = weft_mem_get(f->req->mw->worker->ctx, f->req->dt.buf, f->req->length, access,
-			      &f->mem);
+	int rc = weft_mem_get(f->req->mw->worker->ctx, f->req->dt.buf, f->length, access, &f->mem);
 
 	if (rc) {
 		f->mem = NULL;
@@ -169,7 +168,7 @@ static void send_rtr(struct weft_fetch *f, bool keys)
 			{
 				.sreq = f->offer.sreq,
 				.rreq = weft_request_ref(f->req),
-				.length = weft_put64(f->req->length),
+				.length = weft_put64(f->length),
 			},
 	};
 	size_t length = sizeof(m.rtr);
@@ -268,7 +267,7 @@ static const struct weft_proto *choose(const struct weft_fetch *f)
 		key.lacks |= WEFT_NEEDS_PUT;
 	if (!(f->offer.lanes & weft_rndv_native_lanes(f->me, false)))
 		key.lacks |= WEFT_NEEDS_NATIVE;
-	r = weft_ep_config_range(f->me->config, &key, f->req->length);
+	r = weft_ep_config_range(f->me->config, &key, f->length);
 	return r ? r->proto : NULL;
 }
 
@@ -305,7 +304,8 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 {
 	struct weft_fetch *f = NULL;
 
-	if (req->length && req->status == WEFT_INPROGRESS) {
+	if (req->length && req->dt.length &&
+	    (req->status == WEFT_INPROGRESS || req->status == -EMSGSIZE)) {
 		f = fetch_new(me, req);
 		if (!f)
 			req->status = -ENOMEM;
@@ -344,7 +344,7 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hd
 
 	if (!f)
 		return;
-	if (off + length > f->req->length || (f->pulled && !weft_rndv_pull_asked(f, off, length))) {
+	if (off + length > f->length || (f->pulled && !weft_rndv_pull_asked(f, off, length))) {
 		me->mw->count.mismatch++;
 		return;
 	}
@@ -365,7 +365,7 @@ void weft_rndv_recv_put_done(struct weft_msg_ep *me, const struct weft_wire_put_
 
 	if (!f)
 		return;
-	if (!f->written || len > f->req->length || off > f->req->length - len) {
+	if (!f->written || len > f->length || off > f->length - len) {
 		me->mw->count.mismatch++;
 		return;
 	}
@@ -380,7 +380,6 @@ void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *
 	if (!f)
 		return;
 	/* Pieces that other lanes still carry find nobody, and are dropped. */
-	if (f->req->status == WEFT_INPROGRESS)
-		f->req->status = -(int)weft_get32(abort->status);
+	weft_recv_fail(f->req, -(int)weft_get32(abort->status));
 	fetch_over(f);
 }

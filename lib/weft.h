@@ -21,9 +21,12 @@
  *  - **Units**: bytes, seconds (double) or nanoseconds (names end in `_ns`), bytes per second.
  *  - **Threads**: a context may be used from any thread for worker creation. A worker and
  *    everything that belongs to it (endpoints, requests, probes, progress) belongs to one thread at
- *    a time with #WEFT_THREAD_SINGLE, to any thread with #WEFT_THREAD_MULTI. Callbacks run inside a
- *    call on the worker, mostly weft_worker_progress(); they may post operations, and may free
- *    their own request, but must not call weft_worker_progress() or destroy the worker.
+ *    a time with #WEFT_THREAD_SINGLE, to any thread with #WEFT_THREAD_MULTI.
+ *  - **Callbacks** run inside a call on the worker: weft_worker_progress(), weft_request_cancel(),
+ *    weft_ep_close(), weft_worker_destroy(). They may post and cancel operations, free requests,
+ *    create endpoints, and close them, the one that the callback is about included. Progress inside
+ *    a callback does nothing and returns 0; destroying the worker there is refused, with a log line.
+ *    Callbacks of a *datatype* may do none of this: see struct weft_generic_ops.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -141,11 +144,12 @@ struct weft_context_params {
 };
 
 /**
- * Create a context: reads configuration (if none is given), finds the resources of every lane
- * driver.
+ * Create a context: reads configuration (if none is given). Lane drivers look for their resources
+ * when the first worker wants lanes of theirs, or weft_context_query() is called.
  *
  * With raw-DPDK lanes wanted, the EAL is taken as it is when the application has initialised it;
- * else it is initialised from `WEFT_EAL_ARGS`.
+ * else it is initialised from `WEFT_EAL_ARGS`. The calling thread stays on the cores it could run
+ * on before, whatever cores the EAL's own threads get.
  * @param params  NULL = defaults
  * @return 0, -ENOMEM, -EINVAL (configuration; the log names the variable)
  */
@@ -165,7 +169,7 @@ struct weft_context_attr {
 	unsigned int num_resources; /**< interfaces that a worker could open */
 };
 
-/** Fill @p attr (its `size` must be set). */
+/** Fill @p attr (its `size` must be set). Lane drivers of `WEFT_LANES` are started for it. */
 WEFT_API int weft_context_query(const struct weft_context *ctx, struct weft_context_attr *attr);
 
 /** Print the configuration a context runs with. */
@@ -352,7 +356,10 @@ struct weft_ep_params {
  *
  * The peer needs not create an endpoint back. When it does, both ends share one connection: a new
  * endpoint adopts the oldest live connection that the peer has made to this worker and nobody here
- * owns; two that are created at the same time meet.
+ * owns; two that are created at the same time meet. A connection is live until its peer's close is
+ * heard. Where a close with #WEFT_EP_CLOSE_FORCE has not been heard yet, the endpoint that the peer
+ * has closed may be adopted: it then fails with -ECONNRESET, as if the peer had closed it right after,
+ * and the next one created adopts a later connection.
  * @return 0; -EINVAL damaged address; -EPROTONOSUPPORT; -EHOSTUNREACH when no local interface
  * reaches any of the peer's (the log lists each pair with its reason); -ENOMEM
  */
@@ -362,20 +369,35 @@ WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_par
 #define WEFT_EP_CLOSE_FORCE 1u /**< do not flush: outstanding operations end with -ECANCELED */
 
 /**
- * Close an endpoint. Without FORCE everything sent before is first delivered to the peer's protocol
- * layer (rendezvous and synchronous sends wait for their match; with both sides closing, unmatched
- * ones end with -ECONNRESET). With FORCE outstanding operations end with -ECANCELED, those whose
- * memory the hardware still holds a little later, from progress. The endpoint must not be used
- * afterwards in either case. Posted receives from this endpoint only end with -ECANCELED.
- * @return 0, #WEFT_INPROGRESS with a request, or an error; the endpoint is gone in every case
+ * Close an endpoint. Without FORCE everything sent before is first delivered to the peer: what
+ * weft_ep_flush() waits for, and the match of every message (with both sides closing, unmatched ones
+ * end with -ECONNRESET). With FORCE outstanding operations end with -ECANCELED, those whose memory the
+ * hardware still holds a little later, from progress. The endpoint must not be used afterwards in
+ * either case, and no completion, probe or handler names it any more.
+ *
+ * Receives from this endpoint only, and those that are matched but not complete, end with -ECANCELED
+ * when the connection ends. So it goes with messages from the peer that no receive has matched, a
+ * matched probe's included:
+ *  - one that has come whole stays, for receives from any endpoint (its completion's `ep` is NULL);
+ *  - one that its sender waits with (synchronous, or its data still at the sender) is gone, or an error
+ *    for who has it from a probe; its send ends with -ECONNRESET. Without FORCE this is so from the
+ *    call on, else when the connection ends; so, too, when the peer closes, or the endpoint fails;
+ *  - one of which a part is missing when the connection ends is gone, or an error for its probe;
+ *  - active messages get no handler from the call on; sends with data still there end with -ECONNRESET,
+ *    if a handler has kept their descriptor, too. Kept data that is here stays.
+ * @return 0, #WEFT_INPROGRESS with a request, or an error: the endpoint is gone in every case, but with
+ *   -EINVAL (unknown flags, parameters, an endpoint that is not the application's) and -EBUSY (inside a
+ *   datatype's callback)
  */
 WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
 			   const struct weft_op_params *params, struct weft_request **req);
 
 /**
- * Complete when every operation posted on the endpoint before it is complete at the peer's protocol
- * layer: messages have arrived, puts and atomics are visible in the peer's memory, gets have their
- * data. (Puts that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards; a
+ * Complete when every operation posted on the endpoint before it has reached the peer's protocol
+ * layer: puts and atomics are visible in the peer's memory, gets have their data, and each message is
+ * there in its turn, so that a receive that is posted now matches it. It does not wait for that
+ * receive: a synchronous send, or a message whose data stays here until it is matched (a rendezvous),
+ * goes on after the flush, and its buffer is its own until its request ends. (Puts that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards; a
  * message over another one may be seen a moment earlier. doc/roce.md)
  *
  * It ends with the error of a put or atomic before it that no request could tell any more (see
@@ -547,6 +569,15 @@ enum weft_dt_class {
  * Callbacks of a generic datatype. A state is made for each operation. pack() and unpack() may be
  * asked for any offsets, in any order, and pack() again for the same bytes: they must have no side
  * effect on the operation.
+ *
+ * They run in the middle of an operation and must not call into the library. Calls that would start,
+ * end or move something are refused, with a log line: they return -EBUSY and do nothing
+ * (weft_worker_progress() returns 0, weft_worker_destroy() and weft_tag_msg_drop() just return).
+ *
+ * When pack() fails, the send or put ends with its error. The message keeps its turn at the peer: the
+ * receive that matches it ends with the same error, whatever the size and the protocol. Of an active
+ * message no handler hears, but for one with #WEFT_AM_F_RNDV: there weft_am_recv_data() ends with the
+ * error. Of a put a part may have been written.
  */
 struct weft_generic_ops {
 	size_t size;
@@ -557,7 +588,7 @@ struct weft_generic_ops {
 	size_t (*packed_size)(void *state);
 	/**
 	 * Pack up to @p max bytes from packed offset @p offset into @p dst. @return bytes packed (>
-	 * 0), or a negative error
+	 * 0), or a negative error (above -4096)
 	 */
 	ssize_t (*pack)(void *state, size_t offset, void *dst, size_t max);
 	/**
@@ -610,7 +641,10 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 /** puts, and atomics without result: done only when they are visible in the peer's memory */
 #define WEFT_OP_DELIVERED 2u
 
-/** Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only. */
+/**
+ * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only. Flags
+ * that the operation does not know are -EINVAL.
+ */
 struct weft_op_params {
 	size_t size;
 	uint32_t flags;      /**< WEFT_OP_* */
@@ -640,7 +674,7 @@ WEFT_API void weft_request_free(struct weft_request *req);
  *  - A rendezvous send that waits for its receive is withdrawn: it ends later, with -ECANCELED when
  *    no receive had matched it (then none ever will), or as if nothing had happened.
  * @return 0 if cancelled or withdrawn; -EBUSY if matched, under way or of a kind that cannot be
- *   cancelled; -EALREADY when it is complete
+ *   cancelled; -EALREADY when it is complete, as weft_request_test() says
  */
 WEFT_API int weft_request_cancel(struct weft_request *req);
 
@@ -675,8 +709,9 @@ WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t c
  * Receive: matches a message with `((sender_tag ^ tag) & mask) == 0`, the earliest arrived one (per
  * endpoint: sent one), and a message matches the earliest posted receive.
  *
- * A message longer than the buffer ends with -EMSGSIZE and the true length; bytes past the buffer
- * stay untouched, the sender sees success. 0 is returned only for a message that is there, whole
+ * A message longer than the buffer ends with -EMSGSIZE and the true length: the buffer is filled, bytes
+ * past it stay untouched, the sender sees success. (If it fails otherwise, too, that is the status, and
+ * what the buffer holds is not known.) 0 is returned only for a message that is there, whole
  * and without an error; an error found in the call makes a request that ends at the next progress.
  * @param source  only messages from this endpoint; NULL = from any
  */
@@ -728,7 +763,7 @@ struct weft_am_msg {
 	uint64_t source_id;        /**< worker it comes from */
 	/**
 	 * To reply on, during the call. Beyond it only if the application owns the endpoint (it
-	 * created it, or has it from accept_cb).
+	 * created it, or has it from accept_cb), until it closes it.
 	 */
 	struct weft_ep *ep;
 };
@@ -757,7 +792,11 @@ typedef int (*weft_am_cb)(struct weft_worker *worker, const struct weft_am_msg *
 WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft_am_cb cb,
 					void *arg, unsigned int flags);
 
-/** never ask first; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT) */
+/**
+ * never ask first; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT), or than
+ * what the peer lets anybody send unasked (its WEFT_EAGER_CREDIT): from the call when the endpoint is
+ * connected, whatever waits before it; before that the limits are not known, and the request ends so
+ */
 #define WEFT_AM_SEND_EAGER 1u
 #define WEFT_AM_SEND_RNDV 2u /**< always ask first, even without data */
 
@@ -773,8 +812,8 @@ struct weft_am_send {
  * Send an active message. Done means that header and buffer may be reused; with rendezvous that the
  * handler has the data, or did not want it. The protocols are those of tags: short ones go at once, medium ones in pieces over several
  * lanes, long ones by rendezvous (WEFT_RNDV_THRESH); weft_ep_query_proto() tells which.
- * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long), -EOPNOTSUPP, -ENOMEM, or the
- *   endpoint's error
+ * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_EAGER), -EOPNOTSUPP,
+ *   -ENOMEM, or the endpoint's error
  */
 WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *buffer,
 			  size_t count, const struct weft_op_params *params,
@@ -866,8 +905,9 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  * Errors: -EOPNOTSUPP (features), -EACCES (rights), -ERANGE (past the end of the memory), -EINVAL
  * (a key of another worker; the datatype) are found in the call. -EKEYREJECTED comes from the peer:
  * the memory was deregistered, or the key is not one of its. It ends the request if that is still
- * under way (with #WEFT_OP_DELIVERED it always is), else the next flush. Nothing is written outside
- * the memory, and none of what is refused.
+ * under way (with #WEFT_OP_DELIVERED it always is), else the next flush. (A peer that refuses very many
+ * at a time stops saying which: puts and atomics of the same endpoint that are under way then end with
+ * it, too.) Nothing is written outside the memory, and none of what is refused.
  */
 WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, struct weft_rkey *rkey,
 		      uint64_t remote_offset, const struct weft_op_params *params,

@@ -193,8 +193,7 @@ static bool guarded(const uint8_t *p, size_t len)
 }
 
 /* One piece of memory that holds bytes [at, at + len) of the message and a guard. */
-static const char *check_piece(const uint8_t *p, size_t len, size_t at, uint64_t id, size_t length,
-			       bool truncated)
+static const char *check_piece(const uint8_t *p, size_t len, size_t at, uint64_t id, size_t length)
 {
 	size_t good = length > at ? length - at : 0;
 
@@ -202,8 +201,6 @@ static const char *check_piece(const uint8_t *p, size_t len, size_t at, uint64_t
 		good = len;
 	if (!guarded(p + len, GUARD_LEN))
 		return "bytes behind the buffer were written";
-	if (truncated)
-		return NULL;
 	if (pattern_check(id, at, p, good) != good)
 		return "a byte is wrong";
 	if (!guarded(p + good, len - good))
@@ -211,7 +208,7 @@ static const char *check_piece(const uint8_t *p, size_t len, size_t at, uint64_t
 	return NULL;
 }
 
-const char *buf_verify(struct buf *b, uint64_t id, size_t length, bool truncated)
+const char *buf_verify(struct buf *b, uint64_t id, size_t length)
 {
 	const char *wrong = NULL;
 	size_t at = 0, i;
@@ -220,13 +217,12 @@ const char *buf_verify(struct buf *b, uint64_t id, size_t length, bool truncated
 	if (b->error)
 		return b->error;
 	if (b->mem)
-		wrong = check_piece(b->mem, b->size, 0, id, length, truncated);
+		wrong = check_piece(b->mem, b->size, 0, id, length);
 	for (e = 0; e < b->iovcnt && !wrong; e++) {
-		wrong = check_piece(b->iov[e].iov_base, b->iov[e].iov_len, at, id, length,
-				    truncated);
+		wrong = check_piece(b->iov[e].iov_base, b->iov[e].iov_len, at, id, length);
 		at += b->iov[e].iov_len;
 	}
-	for (i = 0; b->seen && !truncated && i < length && !wrong; i++)
+	for (i = 0; b->seen && i < length && i < b->size && !wrong; i++)
 		if (!b->seen[i])
 			wrong = "a byte was not unpacked";
 	return wrong;
@@ -234,7 +230,7 @@ const char *buf_verify(struct buf *b, uint64_t id, size_t length, bool truncated
 
 const char *buf_untouched(struct buf *b)
 {
-	return buf_verify(b, 0, 0, false);
+	return buf_verify(b, 0, 0);
 }
 
 const char *buf_free(struct buf *b)

@@ -37,11 +37,11 @@ void *buf_pointer(const struct buf *b);
 size_t buf_count(const struct buf *b);
 const struct weft_datatype *buf_datatype(const struct buf *b);
 /**
- * A finished receive of message @p id with true length @p length: bytes right, everything behind
- * untouched; with @p truncated only the latter.
+ * A finished receive of message @p id with true length @p length: bytes right, as far as there is
+ * room, everything behind untouched.
  * @return NULL or what is wrong
  */
-const char *buf_verify(struct buf *b, uint64_t id, size_t length, bool truncated);
+const char *buf_verify(struct buf *b, uint64_t id, size_t length);
 /** No byte was written at all. */
 const char *buf_untouched(struct buf *b);
 /**

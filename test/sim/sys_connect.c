@@ -461,6 +461,48 @@ static void force_close_cancels_and_ends_soon(struct sim_case *c)
 	assert_true(sim_now(s->sim) - start < 100 * SIM_MS);
 }
 
+/*
+ * The peer force-closes, which nobody hears, and connects anew. Who then makes an endpoint adopts the
+ * one that is closed, hears of it soon, and adopts the other one with the next.
+ */
+static void an_unheard_forced_close_ends_the_endpoint_that_adopts_it(struct sim_case *c)
+{
+	unsigned int lanes;
+
+	for (lanes = 1; lanes <= 2; lanes++) {
+		const struct scene_conf conf = {.lanes = {lanes, lanes}};
+		struct scene *s = scene_open(c, &conf);
+		struct scene_ep *first = scene_up(s, 0, 1), *second, *adopted, *next;
+		struct op *r;
+		unsigned int i;
+
+		scene_run(s, 20 * SIM_MS);
+		for (i = 0; i < lanes; i++)
+			sim_port_up(s->port[0][i])->blackhole = true;
+		op_close(first, WEFT_EP_CLOSE_FORCE);
+		scene_run(s, 20 * SIM_MS);
+		for (i = 0; i < lanes; i++)
+			sim_port_up(s->port[0][i])->blackhole = false;
+		second = scene_up(s, 0, 1);
+		adopted = scene_connect(s, 1, 0);
+		op_send(adopted, 1, 100, 1);
+		scene_run(s, SIM_S);
+		/* The closed one, or, had the close been heard meanwhile, the other. */
+		if (adopted->errors) {
+			assert_int_equal(adopted->status, -ECONNRESET);
+			next = scene_connect(s, 1, 0);
+		} else {
+			next = adopted;
+		}
+		assert_int_equal(scene_wait_up(next, SIM_S), 0);
+		r = op_recv_mask(s, 0, second->ep, 100, 2, WEFT_TAG_MASK_FULL);
+		op_send(next, 2, 100, 2);
+		op_expect(r, SIM_S, 0);
+		assert_ptr_equal(r->c.ep, second->ep);
+		assert_int_equal(second->errors, 0);
+	}
+}
+
 static void force_close_while_the_peer_is_silent(struct sim_case *c)
 {
 	struct scene *s = scene_open(c, NULL);
@@ -619,6 +661,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(close_delivers_everything_sent_before),
 	SIM_CASE(close_waits_for_an_unmatched_rendezvous),
 	SIM_CASE(force_close_cancels_and_ends_soon),
+	SIM_CASE(an_unheard_forced_close_ends_the_endpoint_that_adopts_it),
 	SIM_CASE(force_close_while_the_peer_is_silent),
 	SIM_CASE(connect_and_close_again_and_again),
 	SIM_CASE(both_close_at_once),

@@ -161,7 +161,7 @@ static void data_came(struct am_rx *rx, const struct weft_completion *c)
 			     rx->number, a->f->id, size, rx->cap, c->length,
 			     weft_strerror(c->status));
 	else
-		wrong = buf_verify(rx->buf, am_content(a, rx->number), size, size > rx->cap);
+		wrong = buf_verify(rx->buf, am_content(a, rx->number), size);
 	if (!wrong)
 		wrong = buf_free(rx->buf);
 	if (wrong)

@@ -118,7 +118,7 @@ static void check_content(struct rx *rx, const struct weft_completion *c)
 			     number, f->id, size, rx->cap, c->length, weft_strerror(c->status));
 		return;
 	}
-	wrong = buf_verify(rx->buf, message_id(f, number), size, size > rx->cap);
+	wrong = buf_verify(rx->buf, message_id(f, number), size);
 	if (wrong)
 		traffic_fail(f->t, "message %u of flow %u, %zu bytes into %zu, kind %d: %s", number,
 			     f->id, size, rx->cap, (int)rx->buf->kind, wrong);

@@ -80,7 +80,7 @@ static void U79_contig_iov_and_generic_local_buffers(void **state)
 					 &op.req);
 			pair_run_random(&s.p, &seed);
 			op_end(&op, 0);
-			assert_null(buf_verify(r, i, some[i], false));
+			assert_null(buf_verify(r, i, some[i]));
 			assert_null(buf_free(w));
 			assert_null(buf_free(r));
 		}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pieces of messages onto lanes: by which call, how long, and what becomes of the user's memory. */
+
+#include <errno.h>
+
+#include "msg.h"
+
+struct pack_arg {
+	const void *hdr;
+	size_t hdr_len;
+	struct weft_dt *dt;
+	size_t off, len;
+	int err; /* the user's, told apart from the lane's */
+};
+
+static ssize_t pack_piece(void *dst, size_t max, void *arg)
+{
+	struct pack_arg *p = arg;
+
+	if (max < p->hdr_len + p->len)
+		return -EMSGSIZE;
+	memcpy(dst, p->hdr, p->hdr_len);
+	if (p->len)
+		p->err = weft_dt_pack(p->dt, p->off, (uint8_t *)dst + p->hdr_len, p->len);
+	return p->err ? p->err : (ssize_t)(p->hdr_len + p->len);
+}
+
+static void zcopy_done(struct weft_lane_comp *comp, int status)
+{
+	struct weft_request *req = container_of(comp, struct weft_request, send.comp);
+
+	req->send.zcopies--;
+	if (status && req->status == WEFT_INPROGRESS)
+		req->status = status;
+	weft_send_check(req);
+}
+
+/* Longest zcopy message of this request on the lane; 0 = it cannot. */
+static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_lane *l,
+			size_t hdr_len)
+{
+	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC)
+		return 0;
+	if (!l->zcopy_any && (!req->send.mem || !weft_mem_lane_of(req->send.mem, l->lep->iface)))
+		return 0;
+	return l->max_zcopy;
+}
+
+/* From this length on user memory is worth it. Rendezvous is the promise not to copy. */
+static size_t zcopy_from(const struct weft_request *req)
+{
+	if (req->flags & WEFT_REQ_RNDV)
+		return req->mw->conf.zcopy ? 0 : SIZE_MAX;
+	return req->me->zcopy_from;
+}
+
+size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len)
+{
+	const struct weft_msg_lane *l = &req->me->lanes[lane];
+	size_t max = l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
+
+	/*
+	 * Below the threshold zcopy is for what no copying call takes, and for rendezvous. Of an
+	 * iov nobody knows beforehand whether it fits into the lane's.
+	 */
+	if (req->dt.dt_class == WEFT_DT_CONTIG &&
+	    (req->length >= zcopy_from(req) || hdr_len + req->length > max)) {
+		size_t z = zcopy_max(req, l, hdr_len);
+
+		if (z > max)
+			max = z;
+	}
+	return max > hdr_len ? max - hdr_len : 0;
+}
+
+static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id,
+		       const void *hdr, size_t hdr_len, size_t off, size_t len)
+{
+	struct iovec iov[32];
+	unsigned int n = weft_dt_iov(&req->dt, off, len, iov, l->max_iov < 32 ? l->max_iov : 32);
+	struct weft_mem_lane *mem =
+		req->send.mem ? weft_mem_lane_of(req->send.mem, l->lep->iface) : NULL;
+	int rc;
+
+	if (n == 0)
+		return -E2BIG;
+	req->send.comp.done = zcopy_done;
+	req->send.zcopies++;
+	rc = l->lep->ops->am_zcopy(l->lep, id, hdr, hdr_len, iov, n, mem, &req->send.comp);
+	if (rc)
+		req->send.zcopies--;
+	return rc;
+}
+
+static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, uint8_t id,
+		       const void *hdr, size_t hdr_len, size_t off, size_t len, int *err)
+{
+	struct pack_arg arg = {hdr, hdr_len, &req->dt, off, len, 0};
+	uint8_t buf[4096];
+	ssize_t rc;
+
+	if (hdr_len + len <= l->max_bcopy) {
+		rc = l->lep->ops->am_bcopy(l->lep, id, pack_piece, &arg);
+		*err = arg.err;
+		return rc < 0 ? (int)rc : 0;
+	}
+	/* A lane with short messages only. */
+	rc = pack_piece(buf, sizeof(buf), &arg);
+	*err = arg.err;
+	if (rc < 0)
+		return (int)rc;
+	return l->lep->ops->am_short(l->lep, id, buf, hdr_len, buf + hdr_len, len);
+}
+
+int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
+		  size_t hdr_len, size_t off, size_t len)
+{
+	struct weft_msg_lane *l = &req->me->lanes[lane];
+	struct weft_ep_lane_info *count = &req->me->ep->lane_info[lane];
+	size_t whole = hdr_len + len;
+	int err = 0, rc = -E2BIG;
+
+	/* Short tails are copied, unless nothing but zcopy takes them. */
+	if ((len >= zcopy_from(req) || (whole > l->max_bcopy && whole > l->max_short)) &&
+	    whole <= zcopy_max(req, l, hdr_len))
+		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
+	if (rc == -E2BIG) {
+		if (req->dt.dt_class == WEFT_DT_CONTIG && whole <= l->max_short)
+			rc = l->lep->ops->am_short(l->lep, id, hdr, hdr_len, req->dt.buf + off,
+						   len);
+		else
+			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
+		if (rc == 0)
+			req->mw->count.copied_bytes += len;
+	}
+	if (rc == 0) {
+		l->sent += whole;
+		count->tx_msgs++;
+		count->tx_bytes += len;
+		return 0;
+	}
+	/*
+	 * A lane that fails says so by an event, and the endpoint follows; until then it just has
+	 * no room.
+	 */
+	return err ? err : -EAGAIN;
+}
+
+size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align)
+{
+	size_t min = me->mw->conf.min_chunk, len = max, end;
+
+	if (rest <= max)
+		return rest;
+	/* A rest smaller than a chunk is not worth a piece of its own: two equal ones instead. */
+	if (rest - max < min && rest / 2 >= min)
+		len = rest - rest / 2;
+	end = (off + len) / align * align;
+	return end > off && end - off >= min ? end - off : len;
+}
