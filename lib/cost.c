@@ -9,9 +9,12 @@
 
 size_t weft_cost_zcopy_from(const struct weft_model *m)
 {
+	size_t from;
+
 	if (m->conf.zcopy_thresh != WEFT_CONF_AUTO)
 		return m->conf.zcopy_thresh;
-	return (size_t)ceil(WEFT_COST_ZCOPY * m->conf.bcopy_bw);
+	from = (size_t)ceil(WEFT_COST_ZCOPY * m->conf.bcopy_bw);
+	return from < WEFT_ZCOPY_MOST ? from : WEFT_ZCOPY_MOST;
 }
 
 static size_t less(size_t max, size_t hdr)

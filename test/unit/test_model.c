@@ -453,6 +453,23 @@ static void U55_a_zero_copy_threshold_set_by_hand_is_exact(void **state)
 	assert_true(zcopy_from(&m, WEFT_BUF_CONTIG) == SIZE_MAX);
 }
 
+/* However fast a CPU copies within its cache: pages are not copied where they need not be. */
+static void zero_copy_begins_at_a_page_on_cpus_that_copy_fast(void **state)
+{
+	struct weft_model m = one_lane();
+
+	(void)state;
+	m.lanes[0].features |= WEFT_LANE_F_ZCOPY;
+	m.lanes[0].max_bcopy = m.lanes[0].max_zcopy = 9000;
+	m.lanes[0].max_zcopy_hdr = 64;
+	m.lanes[0].max_iov = 4;
+	m.conf.zcopy_thresh = WEFT_CONF_AUTO;
+	m.conf.bcopy_bw = 8e9;
+	assert_int_equal(weft_cost_zcopy_from(&m), 2000);
+	m.conf.bcopy_bw = 40e9;
+	assert_int_equal(weft_cost_zcopy_from(&m), 4096);
+}
+
 static void an_operation_without_lanes_says_what_is_missing(void **state)
 {
 	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, WEFT_BUF_CONTIG};
@@ -578,6 +595,7 @@ int main(void)
 		cmocka_unit_test(lanes_of_memory_share_the_cpus_and_have_no_wire),
 		cmocka_unit_test(thresholds_set_by_hand_are_exact),
 		cmocka_unit_test(U55_a_zero_copy_threshold_set_by_hand_is_exact),
+		cmocka_unit_test(zero_copy_begins_at_a_page_on_cpus_that_copy_fast),
 		cmocka_unit_test(an_operation_without_lanes_says_what_is_missing),
 		cmocka_unit_test(every_size_and_buffer_has_a_protocol),
 		cmocka_unit_test(equal_lanes_share_one_configuration),
