@@ -98,10 +98,20 @@ void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
 	TAILQ_INIT(&s->msgs);
 }
 
+static void forget_seen(struct weft_match *m, struct weft_match_seen *seen)
+{
+	seen->last = NULL;
+	m->num_seen--;
+}
+
 void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s)
 {
 	struct weft_match_msg *msg;
 
+	for (unsigned int i = 0; i < WEFT_MATCH_SEEN; i++) {
+		if (m->seen[i].last && m->seen[i].source == s)
+			forget_seen(m, &m->seen[i]);
+	}
 	while ((msg = TAILQ_FIRST(&s->msgs))) {
 		TAILQ_REMOVE(&s->msgs, msg, source_link);
 		TAILQ_REMOVE(pair_bucket(m, s, msg->tag), msg, pair_link);
@@ -270,9 +280,27 @@ void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg)
 	TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag), msg, pair_link);
 }
 
+/* A message goes that a search has seen last: now that is the one before it. */
+static void unsee(struct weft_match *m, struct weft_match_msg *msg)
+{
+	struct weft_match_seen *seen;
+
+	for (unsigned int i = 0; i < WEFT_MATCH_SEEN; i++) {
+		seen = &m->seen[i];
+		if (seen->last != msg)
+			continue;
+		seen->last = seen->source ? TAILQ_PREV(msg, weft_match_msgs, source_link)
+					  : TAILQ_PREV(msg, weft_match_msgs, arrival_link);
+		if (!seen->last)
+			m->num_seen--;
+	}
+}
+
 void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg)
 {
 	m->num_msgs--;
+	if (m->num_seen)
+		unsee(m, msg);
 	TAILQ_REMOVE(&m->msgs, msg, arrival_link);
 	TAILQ_REMOVE(tag_bucket(m, msg->tag), msg, tag_link);
 	if (!msg->source)
@@ -300,28 +328,67 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 	return NULL;
 }
 
-struct weft_match_msg *weft_match_find(const struct weft_match *m,
-				       const struct weft_match_source *source, uint64_t tag,
-				       uint64_t mask)
-{
-	struct weft_match_msg *msg;
+/* Fewer are looked at again each time. */
+#define SEEN_LEAST 8
 
-	if (m->num_msgs == 0)
-		return NULL;
-	if (mask == UINT64_MAX)
-		return find_exact(m, source, tag);
-	if (!source) {
-		TAILQ_FOREACH(msg, &m->msgs, arrival_link) {
-			if (((msg->tag ^ tag) & mask) == 0)
-				return msg;
-		}
-		return NULL;
-	}
-	TAILQ_FOREACH(msg, &source->msgs, source_link) {
-		if (((msg->tag ^ tag) & mask) == 0)
-			return msg;
+static struct weft_match_seen *seen_of(struct weft_match *m, const struct weft_match_source *source,
+				       uint64_t tag, uint64_t mask)
+{
+	struct weft_match_seen *seen;
+
+	for (unsigned int i = 0; m->num_seen && i < WEFT_MATCH_SEEN; i++) {
+		seen = &m->seen[i];
+		if (seen->last && seen->source == source && seen->tag == tag && seen->mask == mask)
+			return seen;
 	}
 	return NULL;
+}
+
+static void note_seen(struct weft_match *m, const struct weft_match_source *source, uint64_t tag,
+		      uint64_t mask, struct weft_match_msg *last)
+{
+	struct weft_match_seen *seen = &m->seen[m->next_seen++ % WEFT_MATCH_SEEN];
+
+	m->num_seen += seen->last == NULL;
+	*seen = (struct weft_match_seen){source, tag, mask, last};
+}
+
+static inline struct weft_match_msg *next_msg(const struct weft_match *m,
+					      const struct weft_match_source *source,
+					      const struct weft_match_msg *last)
+{
+	if (!last)
+		return TAILQ_FIRST(source ? &source->msgs : &m->msgs);
+	return source ? TAILQ_NEXT(last, source_link) : TAILQ_NEXT(last, arrival_link);
+}
+
+static struct weft_match_msg *find_wild(struct weft_match *m,
+					const struct weft_match_source *source, uint64_t tag,
+					uint64_t mask)
+{
+	struct weft_match_seen *seen = seen_of(m, source, tag, mask);
+	struct weft_match_msg *msg, *last = seen ? seen->last : NULL;
+	uint64_t before = m->msg_looks;
+
+	while ((msg = next_msg(m, source, last))) {
+		m->msg_looks++;
+		if (((msg->tag ^ tag) & mask) == 0)
+			break;
+		last = msg;
+	}
+	if (seen)
+		seen->last = last;
+	else if (m->msg_looks - before > SEEN_LEAST)
+		note_seen(m, source, tag, mask, last);
+	return msg;
+}
+
+struct weft_match_msg *weft_match_find(struct weft_match *m, const struct weft_match_source *source,
+				       uint64_t tag, uint64_t mask)
+{
+	if (m->num_msgs == 0)
+		return NULL;
+	return mask == UINT64_MAX ? find_exact(m, source, tag) : find_wild(m, source, tag, mask);
 }
 
 /* The place of a mask that is not the full one: its own, a free one, or the lists. */

@@ -67,6 +67,18 @@ struct weft_match_source {
 	size_t num_wild;               /**< other receives from here only */
 };
 
+/**
+ * A search with wildcards for a message that had to look at many: what is known of them. Programs probe
+ * again and again for the same, and would look at each message again that is not for them.
+ */
+struct weft_match_seen {
+	const struct weft_match_source *source; /**< searched for; NULL = any */
+	uint64_t tag, mask;
+	struct weft_match_msg *last; /**< none up to this one matches; NULL = the place is free */
+};
+
+#define WEFT_MATCH_SEEN 4
+
 /** Masks beside the full one whose receives stand in the hash table. */
 #define WEFT_MATCH_MASKS 16
 
@@ -93,8 +105,12 @@ struct weft_match {
 	struct weft_match_recvs wild; /**< those of them of one mask too many */
 	struct weft_match_msgs msgs;  /**< all messages in arrival order */
 	uint32_t masks_used;          /**< bit i: masks[i].num > 0 */
-	uint64_t looks; /**< receives with wildcards that messages were compared with */
-	size_t any;     /**< bucket at which weft_match_any_recv() goes on */
+	uint64_t looks;     /**< receives with wildcards that messages were compared with */
+	uint64_t msg_looks; /**< messages that searches with wildcards were compared with */
+	uint32_t num_seen;  /**< entries of seen[] in use */
+	uint32_t next_seen; /**< and the one that is used next */
+	struct weft_match_seen seen[WEFT_MATCH_SEEN];
+	size_t any; /**< bucket at which weft_match_any_recv() goes on */
 	struct weft_match_mask masks[WEFT_MATCH_MASKS];
 };
 
@@ -133,9 +149,8 @@ void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg);
 void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg);
 
 /** The message that a receive would take; it stays in. @param source  NULL = any */
-struct weft_match_msg *weft_match_find(const struct weft_match *m,
-				       const struct weft_match_source *source, uint64_t tag,
-				       uint64_t mask);
+struct weft_match_msg *weft_match_find(struct weft_match *m, const struct weft_match_source *source,
+				       uint64_t tag, uint64_t mask);
 
 /** Post a receive for which weft_match_find() had nothing. */
 void weft_match_post(struct weft_match *m, struct weft_match_recv *recv);

@@ -481,6 +481,41 @@ static void a_match_behind_1e5_wildcards_looks_at_their_masks(void **state)
 	}
 }
 
+/* Of 10^5 messages the last one is searched for, over and over, as a program that probes does. */
+static void a_search_with_wildcards_looks_at_each_message_once(void **state)
+{
+	enum { N = 100000 };
+	struct weft_match_msg *msg = calloc(N + 1, sizeof(*msg));
+	struct rig *r = malloc(sizeof(*r));
+	uint64_t looks;
+
+	(void)state;
+	rig_init(r, 12);
+	for (unsigned int i = 0; i < N; i++) {
+		msg[i] = (struct weft_match_msg){.tag = 2 * i, .source = &r->src[i % 2]};
+		weft_match_msg_add(&r->m, &msg[i]);
+	}
+	for (unsigned int i = 0; i < 1000; i++) {
+		assert_null(weft_match_find(&r->m, NULL, 1, 1));
+		assert_null(weft_match_find(&r->m, &r->src[0], 1, 1));
+	}
+	assert_int_equal(r->m.msg_looks, N + N / 2);
+	/* It does not matter which of them go meanwhile. */
+	for (unsigned int i = 1; i < N; i += 3)
+		weft_match_msg_remove(&r->m, &msg[N - i]);
+	looks = r->m.msg_looks;
+	msg[N] = (struct weft_match_msg){.tag = 7, .source = &r->src[0]};
+	weft_match_msg_add(&r->m, &msg[N]);
+	for (unsigned int i = 0; i < 10; i++) {
+		assert_ptr_equal(weft_match_find(&r->m, NULL, 1, 1), &msg[N]);
+		assert_ptr_equal(weft_match_find(&r->m, &r->src[0], 1, 1), &msg[N]);
+	}
+	assert_int_equal(r->m.msg_looks - looks, 20);
+	free(msg);
+	free(r->mem);
+	free(r);
+}
+
 /* The longest list of messages in a bucket, when these come in. */
 static size_t longest(const uint64_t *tags, unsigned int n, unsigned int bits, uint64_t seed)
 {
@@ -574,6 +609,7 @@ int main(void)
 		cmocka_unit_test(tags_chosen_to_collide_do_not_without_the_seed),
 		cmocka_unit_test(tags_that_count_up_spread_with_every_seed),
 		cmocka_unit_test(a_match_behind_1e5_wildcards_looks_at_their_masks),
+		cmocka_unit_test(a_search_with_wildcards_looks_at_each_message_once),
 		cmocka_unit_test(U25_E1_full_mask_tags_cost_the_same_with_1e5_entries),
 	};
 
