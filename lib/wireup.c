@@ -212,6 +212,7 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 	}
 	weft_wireup_grant(ep);
 	wu->step = WEFT_STEP_ASKED;
+	wu->busy = false;
 	wu->msg.len = 0;
 	add_address(ep, &wu->msg);
 	weft_records_add(&wu->msg, WEFT_RECORD_BOOT, &boot, sizeof(boot));
@@ -566,6 +567,9 @@ static void timed_out(struct weft_ep *ep)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "%s answered, but the lane %s to it did not come up within %g s",
 			     ep->remote_name, ep->lanes[0].lep->iface->name, s);
+	else if (wu->step == WEFT_STEP_ASKED && wu->busy)
+		weft_ep_fail(ep, -EUSERS, "%s refused for %g s: %s", ep->remote_name, s,
+			     wu->reason);
 	else if (wu->step == WEFT_STEP_ASKED && wu->control)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "no answer from %s within %g s, asked over %s, which does not tell "

@@ -138,7 +138,7 @@ struct weft_pending {
 	uint64_t deadline;
 };
 
-#define WEFT_MAX_PENDING 1024
+#define WEFT_MAX_PENDING 4096
 
 struct weft_conns {
 	LIST_HEAD(, weft_ep) timers; /* eps with a timer */
@@ -204,6 +204,7 @@ struct weft_wireup {
 	bool opener;    /* we sent the REQ */
 	bool authority; /* our id is the lower one: the lane map is ours */
 	bool map_final; /* both ends have agreed on the map */
+	bool busy;      /* the peer has no room for us yet */
 	bool granted;   /* credit_out is set */
 	bool too_few;   /* lanes, for WEFT_MIN_LANES: is about to fail */
 	/*

@@ -39,6 +39,22 @@ static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	return true;
 }
 
+/*
+ * The peer has as many connections as it takes that nobody there has claimed. That passes, where all
+ * connect to all at once and each has yet to come to our turn: we ask again, as if there had been no
+ * answer, until WEFT_CONNECT_TIMEOUT.
+ */
+static bool wait_for_room(struct weft_ep *ep, const char *text)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	if (!wu->opener || wu->step != WEFT_STEP_ASKED || ep->worker->now >= wu->deadline)
+		return false;
+	wu->busy = true;
+	snprintf(wu->reason, sizeof(wu->reason), "%s", text);
+	return true;
+}
+
 static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	const char *text =
@@ -57,6 +73,8 @@ static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	}
 	if (wu == NULL || wu->step == WEFT_STEP_JOINED)
 		weft_ep_fail(ep, -ECONNRESET, "%s gave up: %s", ep->remote_name, text);
+	else if (status == -EUSERS && wait_for_room(ep, text))
+		return;
 	else if (status != -ESTALE || !renumber(ep, m))
 		weft_ep_fail(ep, status, "%s refused: %s", ep->remote_name, text);
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * More endpoints at once than a worker takes before its own program has claimed any: they wait, and all
+ * connect in the end.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "conn_util.h"
+
+static unsigned int in_state(struct weft_ep **eps, unsigned int n, enum weft_ep_state state)
+{
+	unsigned int k = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		k += eps[i]->state == state;
+	return k;
+}
+
+static void run_all(unsigned int rounds, struct weft_worker **w, unsigned int n)
+{
+	while (rounds-- > 0) {
+		for (unsigned int i = 0; i < n; i++)
+			weft_worker_progress(w[i]);
+		mock_now += MS;
+	}
+}
+
+/* @p n workers connect to one, which connects to all of them, a little later. */
+static void connect_many(struct weft_context *ctx, unsigned int n, unsigned int limit)
+{
+	struct weft_worker **w = calloc(n + 1, sizeof(struct weft_worker *));
+	struct weft_ep **x = calloc(n, sizeof(struct weft_ep *)),
+		       **y = calloc(n, sizeof(struct weft_ep *));
+
+	for (unsigned int i = 0; i <= n; i++)
+		w[i] = mock_worker(ctx, "mock:0");
+	for (unsigned int i = 0; i < n; i++)
+		x[i] = mock_connect(w[i], w[n]);
+	run_all(20, w, n + 1);
+	assert_int_equal(w[n]->conns->num_unclaimed, limit);
+	assert_int_equal(in_state(x, n, WEFT_EP_UP), limit);
+	assert_int_equal(in_state(x, n, WEFT_EP_CONNECTING), n - limit);
+	for (unsigned int i = 0; i < n; i++)
+		y[i] = mock_connect(w[n], w[i]);
+	run_all(1000, w, n + 1);
+	assert_int_equal(in_state(x, n, WEFT_EP_UP), n);
+	assert_int_equal(in_state(y, n, WEFT_EP_UP), n);
+	/* Each has met the other's, and none is left over. */
+	assert_int_equal(w[n]->num_eps, n);
+	assert_int_equal(w[n]->conns->num_unclaimed + w[n]->conns->num_pending, 0);
+	for (unsigned int i = 0; i <= n; i++)
+		weft_worker_destroy(w[i]);
+	weft_context_destroy(ctx);
+	free(w);
+	free(x);
+	free(y);
+}
+
+static void more_than_the_bound_wait_and_all_connect(void **state)
+{
+	(void)state;
+	connect_many(mock_context("CONNECT_TIMEOUT=30s", "MAX_UNCLAIMED_EPS=5", NULL), 40, 5);
+	mock_reset();
+	connect_many(mock_context("CONNECT_TIMEOUT=30s", "MAX_UNCLAIMED_EPS=50", NULL), 120, 50);
+}
+
+/* Two workers with more endpoints between them than the default bound. */
+static void fifteen_hundred_endpoints_at_once_with_the_default_bound(void **state)
+{
+	enum { N = 1500, BOUND = 1024 };
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	static struct weft_ep *x[N], *y[N];
+
+	(void)state;
+	for (unsigned int i = 0; i < N; i++)
+		x[i] = mock_connect(a, b);
+	mock_run(20, MS, a, b, NULL);
+	assert_int_equal(b->conns->num_unclaimed, BOUND);
+	assert_int_equal(in_state(x, N, WEFT_EP_CONNECTING), N - BOUND);
+	for (unsigned int i = 0; i < N; i++)
+		y[i] = mock_connect(b, a);
+	mock_run(2000, MS, a, b, NULL);
+	assert_int_equal(in_state(x, N, WEFT_EP_UP), N);
+	assert_int_equal(in_state(y, N, WEFT_EP_UP), N);
+	conn_destroy(ctx, a, b);
+}
+
+/* Claimed one by one, each makes room for the next. */
+static void a_claim_makes_room_for_the_next(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "MAX_UNCLAIMED_EPS=2", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	struct weft_ep *x[12];
+
+	(void)state;
+	for (unsigned int i = 0; i < 12; i++)
+		x[i] = mock_connect(a, b);
+	mock_run(20, MS, a, b, NULL);
+	for (unsigned int i = 2; i <= 12; i++) {
+		assert_int_equal(in_state(x, 12, WEFT_EP_UP), i);
+		mock_connect(b, a);
+		mock_run(2000, MS, a, b, NULL);
+	}
+	assert_int_equal(in_state(x, 12, WEFT_EP_UP), 12);
+	conn_destroy(ctx, a, b);
+}
+
+static void who_is_never_claimed_is_refused_with_the_reason(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", "MAX_UNCLAIMED_EPS=1", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	struct weft_ep *x[2] = {mock_connect(a, b), mock_connect(a, b)};
+
+	(void)state;
+	mock_run(1900, MS, a, b, NULL);
+	assert_int_equal(in_state(x, 2, WEFT_EP_CONNECTING), 1);
+	mock_run(200, MS, a, b, NULL);
+	assert_int_equal(in_state(x, 2, WEFT_EP_UP), 1);
+	assert_int_equal(in_state(x, 2, WEFT_EP_FAILED), 1);
+	assert_int_equal(x[0]->status < 0 ? x[0]->status : x[1]->status, -EUSERS);
+	conn_destroy(ctx, a, b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(more_than_the_bound_wait_and_all_connect,
+						conn_setup, conn_teardown),
+		cmocka_unit_test_setup_teardown(
+			fifteen_hundred_endpoints_at_once_with_the_default_bound, conn_setup,
+			conn_teardown),
+		cmocka_unit_test_setup_teardown(a_claim_makes_room_for_the_next, conn_setup,
+						conn_teardown),
+		cmocka_unit_test_setup_teardown(who_is_never_claimed_is_refused_with_the_reason,
+						conn_setup, conn_teardown),
+	};
+
+	return cmocka_run_group_tests_name("wireup_many", tests, NULL, NULL);
+}
