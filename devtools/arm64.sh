@@ -17,7 +17,7 @@ set -euo pipefail
 # shellcheck source=devtools/setup.sh
 . "$(dirname "$0")/setup.sh"
 
-suite=bookworm
+suite=
 here=
 pattern=
 while [ $# -gt 0 ]; do
@@ -33,14 +33,19 @@ while [ $# -gt 0 ]; do
 		exit 0
 		;;
 	-*) weft_die "no option '$1'; see --help" ;;
-	*) suite=$1 ;;
+	*)
+		[ -z "$suite" ] || weft_die "one suite of Debian, not '$suite' and '$1'"
+		suite=$1
+		;;
 	esac
 	shift
 done
 
 if [ -z "$here" ]; then
-	exec "$weft_root/devtools/fresh.sh" "$suite" devtools/arm64.sh --here ${pattern:+-k "$pattern"}
+	exec "$weft_root/devtools/fresh.sh" "${suite:-bookworm}" devtools/arm64.sh --here \
+		${pattern:+-k "$pattern"}
 fi
+[ -z "$suite" ] || weft_die "--here runs on this machine's system, so '$suite' has no meaning"
 
 # shellcheck source=devtools/suites.sh
 . "$weft_root/devtools/suites.sh"

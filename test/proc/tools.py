@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What devtools' programs do with what they are not used to: damaged captures, programs that say nothing. Prints TAP."""
+"""What devtools' programs do with what they are not used to: damaged captures, programs that say nothing, wrong arguments.
+Prints TAP."""
 
 import contextlib
 import importlib.util
@@ -8,6 +9,7 @@ import io
 import os
 import re
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -166,6 +168,41 @@ def what_goes_wrong_in_between_is_told():
         assert str(err) == 'tc: no such device', err
 
 
+# ---- arguments --------------------------------------------------------------------------------
+
+def refused(sentence, *command, **settings):
+    """A script of devtools ends at once with this sentence on standard error, having done nothing."""
+    with tempfile.TemporaryDirectory() as kept:
+        # Were an argument taken, there would be no mirror to make a system from.
+        env = dict(os.environ, WEFT_NO_INSTALL='1', WEFT_FRESH_INSIDE='1', WEFT_FRESH_DIR=kept,
+                   WEFT_FRESH_MIRROR='file:///dev/null', **settings)
+        done = subprocess.run([os.path.join(DEVTOOLS, command[0]), *command[1:]], env=env, timeout=60, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 1, (command, settings, done)
+        assert done.stdout == '' and done.stderr.count('\n') == 1, (command, settings, done)
+        assert sentence in done.stderr, (command, settings, done)
+        assert os.listdir(kept) == [], (command, settings, os.listdir(kept))
+
+
+def fresh_sh_refuses_what_it_does_not_know():
+    refused("fresh.sh: no option '--frob'; see --help", 'fresh.sh', '--frob', 'trixie', 'true')
+    refused('a suite of Debian and a command are needed', 'fresh.sh')
+    refused('a suite of Debian and a command are needed', 'fresh.sh', '--new', 'trixie')
+    for suite in ('', '../etc', 'Trixie', '13'):
+        refused("'%s' is no suite of Debian's; bookworm and trixie are" % suite, 'fresh.sh', suite, 'true')
+    for limit in ('soon', '0', '-1', '10s', ' 5'):
+        refused('WEFT_FRESH_LIMIT=%s is no number of seconds' % limit, 'fresh.sh', 'trixie', 'true',
+                WEFT_FRESH_LIMIT=limit)
+
+
+def arm64_sh_refuses_what_it_does_not_know():
+    refused("arm64.sh: no option '--frob'; see --help", 'arm64.sh', '--frob')
+    refused('arm64.sh: -k needs a pattern', 'arm64.sh', '--here', '-k')
+    refused("'Trixie' is no suite of Debian's", 'arm64.sh', 'Trixie')
+    refused("arm64.sh: one suite of Debian, not 'bookworm' and 'trixie'", 'arm64.sh', 'bookworm', 'trixie')
+    refused("arm64.sh: --here runs on this machine's system, so 'trixie' has no meaning", 'arm64.sh', '--here', 'trixie')
+
+
 # ---- documents --------------------------------------------------------------------------------
 
 # What stands for something else in a quoted sentence.
@@ -199,7 +236,8 @@ def clouds_md_quotes_what_programs_say():
 TESTS = [a_good_capture_is_read, a_reset_of_another_version_is_none_of_the_wrong, a_capture_cut_short_anywhere_is_told,
          no_changed_byte_is_more_than_wrong, packet_blocks_of_every_length_are_told, a_packet_longer_than_its_block_is_told,
          other_files_are_told, no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
-         what_goes_wrong_in_between_is_told, clouds_md_quotes_what_programs_say]
+         what_goes_wrong_in_between_is_told, fresh_sh_refuses_what_it_does_not_know,
+         arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say]
 
 
 def main():
