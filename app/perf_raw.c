@@ -12,6 +12,7 @@
 #include <rte_udp.h>
 
 #define BURST 32u
+#define SELDOM 255u        /* turns or messages, a mask */
 #define ZCOPY_MIN 1024u    /* below, copying is cheaper than a second mbuf */
 #define RESEND_US 20000u   /* raw_lat: a message not answered by then was lost */
 #define FIN_EVERY_US 1000u /* raw_bw: until it is answered */
@@ -139,14 +140,17 @@ static void push(struct run *r)
 	r->queued -= sent;
 }
 
-/* The port may hold something back, and the peer may be dead: looked at seldom. */
+/*
+ * The port may hold something back, or be of no use any more, and the peer may be dead: looked at
+ * seldom. A dead peer's link is down, too: that it is dead says more.
+ */
 static int look_around(struct run *r)
 {
-	if (likely(++r->turns & 255))
+	if (likely(++r->turns & SELDOM))
 		return 0;
 	if (r->port->ops->tx_kick)
 		r->port->ops->tx_kick(r->port);
-	return peer_check(r->side->peer);
+	return peer_check(r->side->peer) || perf_raw_look(r->raw) ? -ECANCELED : 0;
 }
 
 static int flush(struct run *r)
@@ -374,7 +378,8 @@ static int stream(struct run *r)
 	 */
 	each = r->size >= r->raw->room ? 1 : BURST;
 	for (i = 0; i < iters; i++) {
-		if (add_message(r, i))
+		/* A port without a link may take all and drop it, so that it is never waited for. */
+		if (add_message(r, i) || (unlikely(!(i & SELDOM)) && perf_raw_look(r->raw)))
 			return -ECANCELED;
 		if ((i + 1) % each == 0)
 			count(r, each);

@@ -32,7 +32,9 @@ struct perf_raw {
 	struct peer *peer;
 	uint32_t room; /**< payload bytes of a frame, agreed */
 	uint8_t head[PERF_RAW_HEAD];
-	uint32_t ip_sum; /**< of the IPv4 header with length 0 */
+	uint32_t ip_sum;  /**< of the IPv4 header with length 0 */
+	uint64_t look_at; /**< TSC: when the port is looked at again */
+	bool linked;      /**< there was a link at both ends */
 };
 
 /* ---- perf_raw_port.c */
@@ -41,6 +43,12 @@ struct perf_raw {
 int perf_raw_open(struct peer *p, struct perf_raw **raw);
 /** Agree with the peer on frames, and wait until both links are up. @return APP_OK or an exit code */
 int perf_raw_connect(struct perf_raw *raw);
+/**
+ * What has happened to the port since the last call; at most ten times a second something is done
+ * for that. A port that was removed or wants a reset ends the test, and so does a lost link, as soon
+ * as there has been one: this is said. @return APP_OK or an exit code
+ */
+int perf_raw_look(struct perf_raw *raw);
 /** NULL is allowed. */
 void perf_raw_close(struct perf_raw *raw);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
 #include <rte_ether.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
@@ -19,6 +20,7 @@
 
 #define UDP_PORT 18515
 #define LINK_SECONDS 10.0
+#define LOOKS_PER_SECOND 10
 
 /* ---- which port */
 
@@ -129,6 +131,37 @@ static int agree(struct perf_raw *r)
 	return APP_OK;
 }
 
+static int lost(const struct perf_raw *r, const char *cause)
+{
+	/* Between two processes of one host the link is the peer itself. */
+	int code = r->port->link == WEFT_LANE_LINK_PEER ? APP_PEER : APP_FAIL;
+
+	cli_error("port %s (%s) has lost its link%s%s", r->port->name, r->port->device,
+		  cause[0] ? ": " : "", cause);
+	return peer_fail(r->peer, code);
+}
+
+int perf_raw_look(struct perf_raw *r)
+{
+	struct weft_frame_port_event ev = {0};
+	enum weft_frame_port_what what;
+	uint64_t now = rte_rdtsc();
+
+	if ((now < r->look_at && !r->port->event) || !r->port->ops->look)
+		return APP_OK;
+	r->look_at = now + rte_get_tsc_hz() / LOOKS_PER_SECOND;
+	r->port->event = false;
+	while ((what = r->port->ops->look(r->port, &ev)) != WEFT_FRAME_PORT_NOTHING) {
+		if (what == WEFT_FRAME_PORT_ENDED) {
+			cli_error("port %s (%s): %s", r->port->name, r->port->device, ev.text);
+			return peer_fail(r->peer, APP_FAIL);
+		}
+		if (what == WEFT_FRAME_PORT_LINK_DOWN && r->linked)
+			return lost(r, ev.text);
+	}
+	return APP_OK;
+}
+
 static int wait_link(struct perf_raw *r)
 {
 	double end = sys_seconds() + LINK_SECONDS;
@@ -136,7 +169,7 @@ static int wait_link(struct perf_raw *r)
 	char why[512];
 
 	while (!r->port->ops->link_up(r->port)) {
-		if (peer_check(r->peer))
+		if (peer_check(r->peer) || perf_raw_look(r))
 			return r->peer->exit_code;
 		if (r->port->ops->rx_burst(r->port, &m, 1))
 			rte_pktmbuf_free(m);
@@ -146,6 +179,7 @@ static int wait_link(struct perf_raw *r)
 			return peer_fail(r->peer, APP_FAIL);
 		}
 	}
+	r->linked = true;
 	return peer_barrier(r->peer);
 }
 

@@ -113,6 +113,21 @@ link_lost() {
 	[ $rc != 0 ] && [ $((SECONDS - flapped)) -le $bound ] && sentence "$dir/client.err" "no sign of|died|link"
 }
 
+# raw_link_lost TEST: the bare port's tests have no connection that would time out.
+raw_link_lost() {
+	local rc=0
+	new_pair 1
+	start_server "$perf" || return 1
+	start_client -t "$1" -s 64 -n 1000000000 || return 1
+	sleep 0.5
+	ip -n "${ns[1]}" link set rail0 down
+	wait $client_pid || rc=$?
+	ip -n "${ns[1]}" link set rail0 up
+	server_code && return 1
+	echo "exit code $rc"
+	[ $rc != 0 ] && sentence "$dir/client.err" "port 0 .net_af_packet0. has lost its link"
+}
+
 own_ethertype() {
 	local rc=0
 	export WEFT_ENCAP=ether
@@ -144,5 +159,8 @@ check "link down: a sentence" link_down
 check "link down for 1 s in a stream of 64 KiB: nothing is lost" link_flaps 64k
 check "link down for 1 s in a stream of 64 B: nothing is lost" link_flaps 64
 check "link down for good in a stream: a sentence in time" link_lost
+for test in raw_lat raw_bw; do
+	check "$test: link down: a sentence" raw_link_lost $test
+done
 check "one rail of two is cut before the start" one_rail_cut
 tap_end
