@@ -139,6 +139,24 @@ static bool may_open(const char *path, bool *exists)
 	return access(path, R_OK | W_OK) == 0;
 }
 
+/* Which driver a NIC that has none for DPDK can get: vfio-pci takes none without an IOMMU. */
+static void bind_how(const struct weft_nic_env *env, const char *address, char *how, size_t size)
+{
+	char group[32];
+
+	if (env->noiommu ||
+	    link_name(group, sizeof(group), "%s/bus/pci/devices/%s/iommu_group", env->sys, address))
+		snprintf(how, size,
+			 "bind it to vfio-pci (modprobe vfio-pci; dpdk-devbind.py -b vfio-pci %s)",
+			 address);
+	else
+		snprintf(how, size,
+			 "there is no IOMMU that is on, without which vfio-pci does not take it: "
+			 "have a driver chosen that does (weft-bind %s), or switch the IOMMU on "
+			 "(firmware; intel_iommu=on or amd_iommu=on on the kernel's line)",
+			 address);
+}
+
 static bool vfio_problem(const struct weft_nic_env *env, const char *address, char *why,
 			 size_t why_len)
 {
@@ -204,7 +222,7 @@ static bool uio_problem(const struct weft_nic_env *env, const char *address, con
 bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char *why,
 		      size_t why_len)
 {
-	char path[PATH_MAX], driver[64], interface[32];
+	char path[PATH_MAX], driver[64], interface[32], how[256];
 
 	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s", env->sys, address);
 	if (access(path, F_OK)) {
@@ -213,11 +231,9 @@ bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char 
 			 address);
 		return true;
 	}
+	bind_how(env, address, how, sizeof(how));
 	if (!link_name(driver, sizeof(driver), "%s/driver", path)) {
-		snprintf(why, why_len,
-			 "%s has no driver: bind it to vfio-pci (modprobe vfio-pci; "
-			 "dpdk-devbind.py -b vfio-pci %s)",
-			 address, address);
+		snprintf(why, why_len, "%s has no driver: %s", address, how);
 		return true;
 	}
 	if (!strcmp(driver, "vfio-pci"))
@@ -232,8 +248,8 @@ bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char 
 		snprintf(interface, sizeof(interface), "none");
 	snprintf(why, why_len,
 		 "%s is still the kernel's (driver %s, interface %s): note its address, take the "
-		 "interface down and bind the NIC to vfio-pci (dpdk-devbind.py -b vfio-pci %s)",
-		 address, driver, interface, address);
+		 "interface down; %s",
+		 address, driver, interface, how);
 	return true;
 }
 

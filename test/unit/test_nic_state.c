@@ -109,15 +109,22 @@ static void a_nic_that_is_not_there(void **state)
 	SAYS("0000:00:06.0", "no PCI device of this machine", "--status");
 }
 
+static void put_group(void)
+{
+	put_link("sys/bus/pci/devices/" NIC "/iommu_group", "../../../../kernel/iommu_groups/12");
+}
+
 static void a_nic_without_a_driver(void **state)
 {
 	(void)state;
+	put_group();
 	SAYS(NIC, "has no driver", "dpdk-devbind.py -b vfio-pci " NIC);
 }
 
 static void a_nic_that_the_kernel_has(void **state)
 {
 	(void)state;
+	put_group();
 	bind_to("virtio-pci");
 	SAYS(NIC, "still the kernel's", "virtio-pci", "interface none");
 	put("sys/bus/pci/devices/" NIC "/virtio3/net/eth7/mtu", "1500\n");
@@ -140,11 +147,23 @@ static void vfio_without_an_iommu(void **state)
 	assert_true(weft_nic_is_bound(&env, NIC));
 }
 
+/* vfio-pci would refuse it, so that it has no driver then. */
+static void without_an_iommu_nobody_is_sent_to_vfio(void **state)
+{
+	(void)state;
+	SAYS(NIC, "has no driver", "no IOMMU", "weft-bind " NIC, "intel_iommu=on");
+	env.noiommu = true;
+	SAYS(NIC, "has no driver", "-b vfio-pci " NIC);
+	env.noiommu = false;
+	bind_to("e1000e");
+	SAYS(NIC, "still the kernel's", "no IOMMU", "weft-bind " NIC, "intel_iommu=on");
+}
+
 static void vfio_whose_group_is_not_whole(void **state)
 {
 	(void)state;
 	bind_to("vfio-pci");
-	put_link("sys/bus/pci/devices/" NIC "/iommu_group", "../../../../kernel/iommu_groups/12");
+	put_group();
 	SAYS(NIC, "vfio/12 is not there", "all devices of IOMMU group 12");
 	put("dev/vfio/12", "");
 	says_nothing();
@@ -222,11 +241,17 @@ static void addresses_are_read_as_people_write_them(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_nic_that_is_not_there),     CASE(a_nic_without_a_driver),
-		CASE(a_nic_that_the_kernel_has),   CASE(a_nic_that_kernel_and_dpdk_share_is_right),
-		CASE(vfio_without_an_iommu),       CASE(vfio_whose_group_is_not_whole),
-		CASE(files_that_we_may_not_open),  CASE(uio_without_hugepages),
-		CASE(hugepages_on_the_wrong_node), CASE(addresses_are_read_as_people_write_them),
+		CASE(a_nic_that_is_not_there),
+		CASE(a_nic_without_a_driver),
+		CASE(a_nic_that_the_kernel_has),
+		CASE(a_nic_that_kernel_and_dpdk_share_is_right),
+		CASE(without_an_iommu_nobody_is_sent_to_vfio),
+		CASE(vfio_without_an_iommu),
+		CASE(vfio_whose_group_is_not_whole),
+		CASE(files_that_we_may_not_open),
+		CASE(uio_without_hugepages),
+		CASE(hugepages_on_the_wrong_node),
+		CASE(addresses_are_read_as_people_write_them),
 	};
 
 	return cmocka_run_group_tests_name("nic_state", tests, NULL, NULL);
