@@ -190,7 +190,7 @@ static inline void weft_worker_lock(struct weft_worker *w)
 		pthread_mutex_lock(&w->lock);
 }
 
-/* Another thread sleeps, and a call has changed what it may wait for: wait.c. */
+/* Another thread sleeps, and a call has changed what it may wait for: wake.c. */
 void weft_wait_rouse(struct weft_worker *w);
 
 static inline void weft_worker_unlock(struct weft_worker *w)

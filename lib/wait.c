@@ -13,6 +13,7 @@
 
 #include "config.h"
 #include "context.h"
+#include "dt.h"
 #include "wireup.h"
 
 /* Of lanes that cannot wake: the first sleep. */
@@ -22,20 +23,6 @@
 /* The kernel's clock and the platform's, over the longest sleep. */
 #define CLOCKS_DIFFER_NS 1000000u
 #define NEVER UINT64_MAX
-
-struct weft_wait {
-	int epoll, timer, event;
-	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
-	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
-	uint64_t timer_at;     /* what the timer is set to; NEVER = nothing */
-	uint64_t sleep;        /* of lanes that cannot wake: the next one */
-	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
-	pthread_t armer;       /* who armed it */
-	bool others;           /* a progress call was made by another thread than those that wait */
-	bool roused;           /* sleepers are to return: the eventfd was rung */
-	/* Adaptive polling: so many waits to come go without; and how many after the next failure. */
-	unsigned int spin_skip, spin_backoff;
-};
 
 /* ------------------------------------------------------------------ descriptors */
 
@@ -131,39 +118,7 @@ void weft_wait_close(struct weft_worker *w)
 	free(wait);
 }
 
-/* ------------------------------------------------------------------ waking */
-
-static void ring(int fd)
-{
-	uint64_t one = 1;
-	ssize_t n;
-
-	/* It fails when the counter is full: readable in any case. */
-	do {
-		n = write(fd, &one, sizeof(one));
-	} while (n < 0 && errno == EINTR);
-}
-
-void weft_worker_signal(struct weft_worker *w)
-{
-	int fd, saved = errno; /* signal handlers */
-
-	if (w == NULL)
-		return;
-	atomic_store(&w->signalled, true); /* before wake_fd is read: see wait_open() */
-	fd = atomic_load(&w->wake_fd);
-	if (fd >= 0)
-		ring(fd);
-	errno = saved;
-}
-
-void weft_wait_rouse(struct weft_worker *w)
-{
-	if (w->wait->roused)
-		return;
-	w->wait->roused = true;
-	ring(w->wait->event);
-}
+/* ------------------------------------------------------------------ arming */
 
 static void disarm_ifaces(struct weft_worker *w)
 {
@@ -187,8 +142,6 @@ void weft_wait_disarm(struct weft_worker *w)
 	w->armed = false;
 	disarm_ifaces(w);
 }
-
-/* ------------------------------------------------------------------ arming */
 
 /* A signal, or another thread's call, since the last time. */
 static bool take_signal(struct weft_worker *w)
@@ -319,6 +272,8 @@ int weft_worker_arm(struct weft_worker *w)
 
 	if (w == NULL)
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_worker_arm");
 	weft_worker_lock(w);
 	rc = w->in_progress ? -EDEADLK : wait_open(w);
 	if (rc == 0 && w->armed)
@@ -465,6 +420,8 @@ int weft_worker_wait(struct weft_worker *w, int64_t timeout_ns)
 
 	if (w == NULL)
 		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_worker_wait");
 	weft_worker_lock(w);
 	rc = w->in_progress ? -EDEADLK : wait_open(w);
 	weft_worker_unlock_armed(w);

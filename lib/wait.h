@@ -22,7 +22,24 @@
 #ifndef WEFT_WAIT_H
 #define WEFT_WAIT_H
 
+#include <pthread.h>
+
 #include "core.h"
+
+/** What a worker that has waited once has: wait.c, and wake.c for those who wake it. */
+struct weft_wait {
+	int epoll, timer, event;
+	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */
+	uint32_t armed_ifaces; /* bit i: arm() of ifaces[i] was called */
+	uint64_t timer_at;     /* what the timer is set to; NEVER = nothing */
+	uint64_t sleep;        /* of lanes that cannot wake: the next one */
+	unsigned int sleepers; /* threads that sleep in weft_worker_wait() */
+	pthread_t armer;       /* who armed it */
+	bool others;           /* a progress call was made by another thread than those that wait */
+	bool roused;           /* sleepers are to return: the eventfd was rung */
+	/* Adaptive polling: so many waits to come go without; and how many after the next failure. */
+	unsigned int spin_skip, spin_backoff;
+};
 
 /** A progress call begins while the worker is armed: lanes go on without descriptors. Locked. */
 void weft_wait_disarm(struct weft_worker *w);

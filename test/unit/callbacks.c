@@ -275,6 +275,8 @@ static void rogue_acts(struct rogue *r)
 	r->harm += weft_am_send(x, &am, out, 8, NULL, NULL) != -EBUSY;
 	r->harm += weft_request_cancel(r->req) != -EBUSY;
 	r->harm += weft_worker_progress(a) != 0;
+	r->harm += weft_worker_wait(a, 0) != -EBUSY;
+	r->harm += weft_worker_arm(a) != -EBUSY;
 	weft_worker_destroy(a);
 }
 

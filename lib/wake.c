@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Waking who sleeps in wait.c. A file of its own: every call that takes the worker's lock refers to it,
+ * and needs nothing else of waiting.
+ */
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "wait.h"
+
+static void ring(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	/* It fails when the counter is full: readable in any case. */
+	do {
+		n = write(fd, &one, sizeof(one));
+	} while (n < 0 && errno == EINTR);
+}
+
+void weft_worker_signal(struct weft_worker *w)
+{
+	int fd, saved = errno; /* signal handlers */
+
+	if (w == NULL)
+		return;
+	atomic_store(&w->signalled, true); /* before wake_fd is read: see wait_open() */
+	fd = atomic_load(&w->wake_fd);
+	if (fd >= 0)
+		ring(fd);
+	errno = saved;
+}
+
+void weft_wait_rouse(struct weft_worker *w)
+{
+	if (w->wait->roused)
+		return;
+	w->wait->roused = true;
+	ring(w->wait->event);
+}
