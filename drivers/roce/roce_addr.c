@@ -120,6 +120,15 @@ static bool source_of(const uint8_t *grh, uint8_t gid[16])
 	return gid_is_host(gid);
 }
 
+/* Who says RETRY has no connection, and nothing else to say; everybody else has one. */
+static bool roles_fit(const struct weft_roce_ud_packet *p)
+{
+	if (p->am_id == WEFT_ROCE_UD_RETRY)
+		return p->src_conn == 0 && p->dst_conn != 0 && p->cookie != 0 && p->length == 0;
+	return p->src_conn != 0 && (p->am_id <= 31 || p->am_id == WEFT_ROCE_UD_BYE) &&
+	       (p->dst_conn == 0 || p->cookie == 0);
+}
+
 int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packet *out)
 {
 	struct weft_roce_ud_head h;
@@ -132,11 +141,12 @@ int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packe
 	out->src_conn = weft_get32(h.src_conn);
 	out->dst_conn = weft_get32(h.dst_conn);
 	out->src_qkey = weft_get32(h.src_qkey);
+	out->cookie = weft_get64(h.cookie);
 	out->length = weft_get16(h.length);
 	out->data = buf + WEFT_ROCE_GRH + sizeof(h);
 	if (weft_get16(h.magic) != WEFT_ROCE_UD_MAGIC || h.version != WEFT_ROCE_VERSION ||
-	    (h.am_id > 31 && h.am_id != WEFT_ROCE_UD_BYE) || out->src_conn == 0 || h.mtu > 5 ||
-	    h.reserved != 0 || out->length != len - WEFT_ROCE_GRH - sizeof(h))
+	    !roles_fit(out) || h.mtu > 5 || h.reserved != 0 ||
+	    out->length != len - WEFT_ROCE_GRH - sizeof(h))
 		return -EBADMSG;
 	return source_of(buf, out->gid) ? 0 : -EBADMSG;
 }

@@ -24,7 +24,7 @@
 
 #include "wire.h"
 
-#define WEFT_ROCE_VERSION 1
+#define WEFT_ROCE_VERSION 2 /* 1: whose datagrams began without a cookie */
 #define WEFT_ROCE_MAX_QPS 8
 
 /* ------------------------------------------------------------------ immediate data */
@@ -145,26 +145,33 @@ static inline bool weft_roce_gid_is_ipv4(const uint8_t gid[16])
 struct weft_roce_ud_head {
 	weft_le16 magic; /**< WEFT_ROCE_UD_MAGIC */
 	uint8_t version;
-	uint8_t am_id;      /**< 0..31; WEFT_ROCE_UD_BYE: the sender has closed this connection */
-	weft_le32 src_conn; /**< sender's connection, random, not 0 */
+	uint8_t am_id;      /**< 0..31, WEFT_ROCE_UD_BYE or WEFT_ROCE_UD_RETRY */
+	weft_le32 src_conn; /**< sender's connection, random, not 0; RETRY: 0, it has none */
 	weft_le32 dst_conn; /**< addressee's, 0 = not known yet */
 	weft_le32 src_qkey; /**< key of the sender's queue pair, for the answer */
 	weft_le16 length;
 	uint8_t mtu;      /**< sender's path MTU, as in struct weft_roce_addr; 0 = not told */
 	uint8_t reserved; /**< 0 */
+	/**
+	 * RETRY: what the addressee must show before it is listened to. With dst_conn 0: what was
+	 * asked for, 0 = nothing yet. Else 0.
+	 */
+	weft_le64 cookie;
 } __attribute__((packed));
 
-static_assert(sizeof(struct weft_roce_ud_head) == 20, "wire");
+static_assert(sizeof(struct weft_roce_ud_head) == 28, "wire");
 
 #define WEFT_ROCE_UD_MAGIC 0x5557 /* "WU" */
-#define WEFT_ROCE_UD_BYE 0xff
-#define WEFT_ROCE_GRH 40 /**< bytes before every datagram in its receive buffer */
+#define WEFT_ROCE_UD_BYE 0xff     /* the sender has closed this connection */
+#define WEFT_ROCE_UD_RETRY 0xfe   /* say that again, and show this cookie */
+#define WEFT_ROCE_GRH 40          /**< bytes before every datagram in its receive buffer */
 
 /** What the gate found in a datagram. */
 struct weft_roce_ud_packet {
 	uint8_t gid[16]; /**< where it comes from, by its IP header */
 	uint8_t am_id, mtu;
 	uint32_t src_conn, dst_conn, src_qkey;
+	uint64_t cookie;
 	const uint8_t *data;
 	size_t length;
 };

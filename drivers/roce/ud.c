@@ -90,8 +90,10 @@ static void handle(struct ud_iface *u, const struct roce_event *e)
 	else if (e->type == IBV_EVENT_QP_FATAL && e->qpn == u->qp->qp_num)
 		fall_sick(u);
 	else if (e->type == IBV_EVENT_GID_CHANGE &&
-		 roce_gid_changed(u->dev, u->port, &u->gid, &u->gid_gone, what, sizeof(what)))
+		 roce_gid_changed(u->dev, u->port, &u->gid, &u->gid_gone, what, sizeof(what))) {
 		roce_ud_fail_all(u, -EADDRNOTAVAIL, what);
+		roce_ud_askers_end(u, 0); /* their ways begin at an address that was */
+	}
 }
 
 static void slow(struct ud_iface *u)
@@ -109,6 +111,7 @@ static void slow(struct ud_iface *u)
 	else if (roce_port_gone(&u->watched, u->port, u->now, u->give_up_ns, what, sizeof(what)))
 		roce_ud_fail_all(u, -ENETDOWN, what);
 	roce_ud_idle(u);
+	roce_ud_askers_end(u, UD_ASKER_NS);
 }
 
 static unsigned int ud_progress(struct weft_lane_iface *base, uint64_t now_ns)
@@ -199,8 +202,10 @@ static void ud_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, v
 	cb("tx.messages", u->count.tx, arg);
 	cb("tx.no_room", u->count.no_room, arg);
 	cb("tx.errors", u->count.tx_error, arg);
+	cb("tx.retry", u->count.asked, arg);
 	cb("qp.resets", u->count.resets, arg);
 	cb("rx.messages", u->count.rx, arg);
+	cb("rx.retry", u->count.shown, arg);
 	cb("drop.malformed", u->count.bad, arg);
 	cb("drop.bad_address", u->count.bad_addr, arg);
 	cb("drop.late", u->count.late, arg);
@@ -229,6 +234,7 @@ static void ud_close(struct weft_lane_iface *base)
 
 	while (!LIST_EMPTY(&u->leps))
 		roce_ud_ep_destroy(&LIST_FIRST(&u->leps)->base);
+	roce_ud_askers_end(u, 0);
 	end = u->platform->now(u->platform->arg) + UD_CLOSE_NS;
 	while (!LIST_EMPTY(&u->dead)) {
 		ud_progress(base, u->platform->now(u->platform->arg));
@@ -335,9 +341,12 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	snprintf(u->base.note, sizeof(u->base.note), "GID %u, %.60s", u->gid.index, info.why);
 	LIST_INIT(&u->leps);
 	LIST_INIT(&u->dead);
+	LIST_INIT(&u->askers);
 	roce_watch_add(u->dev, &u->watch, u->port);
 	rc = params->platform->random(params->platform->arg, &u->qkey, sizeof(u->qkey));
 	u->qkey &= 0x7fffffff; /* the upper half is for the kernel's own */
+	if (rc == 0)
+		rc = params->platform->random(params->platform->arg, &u->key, sizeof(u->key));
 	if (rc == 0)
 		rc = open_qp(u, why, why_len);
 	if (rc < 0) {

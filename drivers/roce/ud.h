@@ -4,7 +4,8 @@
  * The driver `roce_ud`: an unreliable control channel over a UD queue pair, for wire-up where no other lane connects to an interface's address.
  * Datagrams get lost, doubled and reordered, and nothing here minds: wire-up retries, and recognises what it has seen.
  *
- * A connection is a pair of random numbers, one of each end. The first datagram of a connection makes the passive lep at its addressee; it is kept until the
+ * A connection is a pair of random numbers, one of each end. The first datagram of a connection makes the passive lep at its addressee, once its sender has
+ * shown that it gets what is sent to its address (ud_cookie.c); it is kept until the
  * way back is known (the kernel resolves the peer's Ethernet address, in the device's thread) and delivered then. The queue pair's key is random
  * and part of the interface's address, so strangers who have not seen the address are dropped by the device.
  */
@@ -13,10 +14,14 @@
 
 #include "log.h"
 #include "roce.h"
+#include "siphash.h"
 
 #define UD_RX 256 /* receive buffers */
 #define UD_TX 128
-#define UD_PASSIVE_MAX 1024 /* connections that others have begun */
+#define UD_PASSIVE_MAX 1024  /* connections that others have begun */
+#define UD_PASSIVE_SHARE 512 /* of one host */
+#define UD_ASKERS 64         /* hosts that are being sent cookies */
+#define UD_ASKER_NS 1000000000ull
 #define UD_IDLE_NS 60000000000ull
 #define UD_SLOW_NS 20000000
 #define UD_CLOSE_NS 2000000000ull
@@ -37,6 +42,10 @@ struct ud_lep {
 	uint32_t conn, remote_conn; /* remote_conn 0 = not known yet */
 	struct roce_buf *first;     /* datagram that waits for the way back */
 	size_t first_len;
+	/* an opener's, until it is answered: what it has to show, and what it has said last */
+	uint64_t cookie;
+	uint8_t *said, said_id;
+	size_t said_len;
 	uint64_t heard;
 	char peer[48];
 };
@@ -68,10 +77,14 @@ struct ud_iface {
 	struct roce_pool rx_pool, tx_pool;
 	uint32_t posted, tx_room, passive;
 	LIST_HEAD(, ud_lep) leps, dead;
+	LIST_HEAD(, ud_lep)
+	askers; /* ways to hosts that have not shown their address; newest first */
+	struct weft_siphash_key key; /* of cookies */
 	unsigned int resolving;
 	struct roce_watch watch;
 	struct {
 		uint64_t tx, rx, no_room, bad, bad_addr, stray, full, late, tx_error, resets;
+		uint64_t asked, shown;
 	} count;
 };
 
@@ -88,6 +101,9 @@ static inline struct ud_lep *ud_lep_of(struct weft_lane_ep *lep)
 /* ud_data.c */
 int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length);
+/** A datagram with this head. */
+int roce_ud_post(struct ud_lep *lep, const struct weft_roce_ud_head *h, const void *hdr,
+		 size_t hdr_len, const void *payload, size_t length);
 int roce_ud_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length);
 void roce_ud_post_receives(struct ud_iface *u);
@@ -95,7 +111,26 @@ void roce_ud_post_receives(struct ud_iface *u);
 void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_buf *buf);
 void roce_ud_deliver(struct ud_lep *lep, const struct weft_roce_ud_packet *p);
 
+/* ud_cookie.c */
+/** Has the sender shown that it gets what is sent to its address? */
+bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
+			  uint32_t src_qpn);
+/** Send it the cookie: at once if the way is known. */
+void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
+/** Ways to askers were found, or not. @return events */
+unsigned int roce_ud_asked(struct ud_iface *u);
+/** Ways that are @p age old are looked for anew. */
+void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
+/** An opener says something: it may be wanted again. */
+void roce_ud_keep_said(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		       const void *payload, size_t length);
+/** A RETRY has come. */
+void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
+
 /* ud_lep.c */
+/** Not yet in any list; its way is being looked for. NULL = no memory */
+struct ud_lep *roce_ud_lep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
+			       uint32_t qkey, uint32_t max_msg);
 int roce_ud_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
 		       struct weft_lane_ep **lep);
 void roce_ud_ep_destroy(struct weft_lane_ep *lep);

@@ -11,20 +11,10 @@
 
 /* ------------------------------------------------------------------ send */
 
-int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
-		 const void *payload, size_t length)
+int roce_ud_post(struct ud_lep *lep, const struct weft_roce_ud_head *h, const void *hdr,
+		 size_t hdr_len, const void *payload, size_t length)
 {
 	struct ud_iface *u = lep->u;
-	struct weft_roce_ud_head h = {
-		.magic = weft_put16(WEFT_ROCE_UD_MAGIC),
-		.version = WEFT_ROCE_VERSION,
-		.am_id = am_id,
-		.src_conn = weft_put32(lep->conn),
-		.dst_conn = weft_put32(lep->remote_conn),
-		.src_qkey = weft_put32(u->qkey),
-		.length = weft_put16((uint16_t)(hdr_len + length)),
-		.mtu = u->mtu,
-	};
 	struct roce_buf *buf = u->tx_room > 0 && !u->sick ? roce_pool_get(&u->tx_pool) : NULL;
 	struct ibv_send_wr wr = {0}, *bad;
 	struct ibv_sge sge;
@@ -33,13 +23,13 @@ int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_
 		u->count.no_room++;
 		return -EAGAIN;
 	}
-	memcpy(buf->data, &h, sizeof(h));
-	memcpy(buf->data + sizeof(h), hdr, hdr_len);
+	memcpy(buf->data, h, sizeof(*h));
+	memcpy(buf->data + sizeof(*h), hdr, hdr_len);
 	if (length > 0)
-		memcpy(buf->data + sizeof(h) + hdr_len, payload, length);
+		memcpy(buf->data + sizeof(*h) + hdr_len, payload, length);
 	sge = (struct ibv_sge){
 		.addr = (uintptr_t)buf->data,
-		.length = (uint32_t)(sizeof(h) + hdr_len + length),
+		.length = (uint32_t)(sizeof(*h) + hdr_len + length),
 		.lkey = buf->lkey,
 	};
 	wr.wr_id = (uintptr_t)buf;
@@ -61,16 +51,38 @@ int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_
 	return 0;
 }
 
+int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const void *payload, size_t length)
+{
+	const struct weft_roce_ud_head h = {
+		.magic = weft_put16(WEFT_ROCE_UD_MAGIC),
+		.version = WEFT_ROCE_VERSION,
+		.am_id = am_id,
+		.src_conn = weft_put32(lep->conn),
+		.dst_conn = weft_put32(lep->remote_conn),
+		.src_qkey = weft_put32(lep->u->qkey),
+		.length = weft_put16((uint16_t)(hdr_len + length)),
+		.mtu = lep->u->mtu,
+		.cookie = weft_put64(lep->remote_conn == 0 ? lep->cookie : 0),
+	};
+
+	return roce_ud_post(lep, &h, hdr, hdr_len, payload, length);
+}
+
 int roce_ud_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length)
 {
 	struct ud_lep *lep = ud_lep_of(base);
+	int rc;
 
 	if (lep->state != UD_UP)
 		return lep->state == UD_RESOLVING ? -EAGAIN : -ECONNRESET;
 	if (hdr_len > base->max_msg || length > base->max_msg - hdr_len)
 		return -EMSGSIZE;
-	return roce_ud_send(lep, am_id, hdr, hdr_len, payload, length);
+	rc = roce_ud_send(lep, am_id, hdr, hdr_len, payload, length);
+	if (rc == 0 && lep->remote_conn == 0)
+		roce_ud_keep_said(lep, am_id, hdr, hdr_len, payload, length);
+	return rc;
 }
 
 /* ------------------------------------------------------------------ receive */
@@ -102,6 +114,8 @@ void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_b
 	} else if (!(wc->wc_flags & IBV_WC_GRH) ||
 		   weft_roce_ud_check(buf->data, wc->byte_len, &p) < 0) {
 		u->count.bad++;
+	} else if (p.am_id == WEFT_ROCE_UD_RETRY) {
+		roce_ud_retry(u, &p, wc->src_qp);
 	} else {
 		lep = roce_ud_find(u, &p, wc->src_qp);
 		if (lep == NULL) {

@@ -28,8 +28,8 @@ static void resolve_job(struct roce_job *job)
 	job->err = lep->ah != NULL ? 0 : errno ? errno : EIO;
 }
 
-static struct ud_lep *lep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
-			      uint32_t qkey, uint32_t max_msg)
+struct ud_lep *roce_ud_lep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
+			       uint32_t qkey, uint32_t max_msg)
 {
 	struct ud_lep *lep = calloc(1, sizeof(*lep));
 
@@ -57,7 +57,6 @@ static struct ud_lep *lep_new(struct ud_iface *u, const uint8_t gid[16], uint32_
 		return NULL;
 	}
 	u->resolving++;
-	LIST_INSERT_HEAD(&u->leps, lep, link);
 	return lep;
 }
 
@@ -78,10 +77,11 @@ int roce_ud_ep_connect(struct weft_lane_iface *base, const void *addr, size_t le
 		return -EADDRNOTAVAIL;
 	memcpy(&a, addr, sizeof(a));
 	max_msg = 128u << (a.mtu < u->mtu ? a.mtu : u->mtu);
-	lep = lep_new(u, a.gid, weft_get32(a.qpn), weft_get32(a.qkey),
-		      max_msg - (uint32_t)sizeof(struct weft_roce_ud_head));
+	lep = roce_ud_lep_new(u, a.gid, weft_get32(a.qpn), weft_get32(a.qkey),
+			      max_msg - (uint32_t)sizeof(struct weft_roce_ud_head));
 	if (lep == NULL)
 		return -ENOMEM;
+	LIST_INSERT_HEAD(&u->leps, lep, link);
 	lep->base.user = user;
 	*out = &lep->base;
 	return 0;
@@ -139,6 +139,7 @@ void roce_ud_reap(struct ud_iface *u)
 		if (lep->ah != NULL)
 			ibv_destroy_ah(lep->ah);
 		LIST_REMOVE(lep, link);
+		free(lep->said);
 		free(lep);
 	}
 }
@@ -159,6 +160,19 @@ struct ud_lep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet
 	return NULL;
 }
 
+/* What one host may have begun leaves places for others. */
+static bool has_place(const struct ud_iface *u, const uint8_t gid[16])
+{
+	const struct ud_lep *lep;
+	unsigned int n = 0;
+
+	if (u->passive >= UD_PASSIVE_MAX)
+		return false;
+	LIST_FOREACH(lep, &u->leps, link)
+		n += lep->base.passive && memcmp(lep->gid, gid, 16) == 0;
+	return n < UD_PASSIVE_SHARE;
+}
+
 bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,
 			  struct roce_buf *buf, size_t len)
 {
@@ -170,14 +184,19 @@ bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *
 		u->count.late++;
 		return false;
 	}
-	if (u->passive >= UD_PASSIVE_MAX) {
+	if (!roce_ud_shows_cookie(u, p, src_qpn)) {
+		roce_ud_ask(u, p, src_qpn);
+		return false;
+	}
+	if (!has_place(u, p->gid)) {
 		u->count.full++;
 		return false;
 	}
-	lep = lep_new(u, p->gid, src_qpn, p->src_qkey,
-		      (128u << mtu) - (uint32_t)sizeof(struct weft_roce_ud_head));
+	lep = roce_ud_lep_new(u, p->gid, src_qpn, p->src_qkey,
+			      (128u << mtu) - (uint32_t)sizeof(struct weft_roce_ud_head));
 	if (lep == NULL)
 		return false;
+	LIST_INSERT_HEAD(&u->leps, lep, link);
 	lep->base.passive = true;
 	lep->remote_conn = p->src_conn;
 	lep->first = buf;
@@ -192,7 +211,7 @@ unsigned int roce_ud_resolved(struct ud_iface *u)
 	struct weft_roce_who who;
 	struct ud_lep *lep;
 	struct roce_buf *buf;
-	unsigned int n = 0;
+	unsigned int n = roce_ud_asked(u);
 	char text[256];
 
 	for (;;) {

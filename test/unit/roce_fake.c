@@ -243,6 +243,12 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_sen
 			qp->byes += (imm & WEFT_ROCE_IMM_CONTROL) &&
 				    weft_roce_imm_id(imm) == WEFT_ROCE_BYE;
 		}
+		if (wr->opcode == IBV_WR_SEND) {
+			fake.num_sent++;
+			memcpy(fake.sent, (const void *)(uintptr_t)wr->sg_list[0].addr,
+			       wr->sg_list[0].length < sizeof(fake.sent) ? wr->sg_list[0].length
+									 : sizeof(fake.sent));
+		}
 		if (!(wr->send_flags & IBV_SEND_SIGNALED))
 			continue;
 		assert_true(qp->num_pending < 256);

@@ -58,6 +58,9 @@ struct fake {
 	char text[320];
 	struct weft_lane_ep *lep; /**< of the last event */
 	bool destroys;            /**< the callback destroys what failed */
+	/* datagrams: how many were sent, and the last one's beginning */
+	unsigned int num_sent;
+	uint8_t sent[64];
 	/* messages */
 	unsigned int got;
 	uint8_t am_id;

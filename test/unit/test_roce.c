@@ -675,6 +675,26 @@ static void damaged_datagrams_are_refused(void **state)
 	datagram(1, 33);
 	h->src_conn = weft_put32(0);
 	assert_int_equal(weft_roce_ud_check(packet, n, &p), -EBADMSG);
+	/* A cookie is of who begins, or of RETRY, whose sender has no connection and no payload. */
+	datagram(1, 33);
+	h->cookie = weft_put64(7);
+	assert_int_equal(weft_roce_ud_check(packet, n, &p), 0);
+	h->dst_conn = weft_put32(5);
+	assert_int_equal(weft_roce_ud_check(packet, n, &p), -EBADMSG);
+	datagram(WEFT_ROCE_UD_RETRY, 33);
+	h->src_conn = weft_put32(0);
+	h->dst_conn = weft_put32(5);
+	h->cookie = weft_put64(7);
+	assert_int_equal(weft_roce_ud_check(packet, n, &p), -EBADMSG);
+	h->length = weft_put16(0);
+	assert_int_equal(weft_roce_ud_check(packet, n - 33, &p), 0);
+	assert_int_equal(p.cookie, 7);
+	for (i = 0; i < 3; i++) {
+		h->src_conn = weft_put32(i == 0 ? 99 : 0);
+		h->dst_conn = weft_put32(i == 1 ? 0 : 5);
+		h->cookie = weft_put64(i == 2 ? 0 : 7);
+		assert_int_equal(weft_roce_ud_check(packet, n - 33, &p), -EBADMSG);
+	}
 	datagram(1, 33);
 	h->mtu = 6;
 	assert_int_equal(weft_roce_ud_check(packet, n, &p), -EBADMSG);

@@ -171,6 +171,40 @@ static void the_far_end_is_known_by_its_datagrams(void **state)
 	assert_false(ops->ep_is_from(b.lep, ag, 3));
 }
 
+/* Before that its sender has shown that it is where it says it is. */
+static void a_message_is_heard_after_a_cookie_and_but_once(void **state)
+{
+	open_pair("", "");
+	connect_pair();
+	rw_run(1000000);
+	assert_int_equal(rw_counter(g, "tx.retry"), 1);
+	assert_int_equal(rw_counter(f, "rx.retry"), 1);
+	assert_int_equal(rw_counter(g, "rx.messages"), 1);
+	exchange();
+	assert_int_equal(rw_counter(g, "tx.retry"), 1);
+	assert_int_equal(rw_counter(f, "tx.retry"), 0);
+}
+
+/* The question, its answer, or what is said again gets lost: the owner says it once more. */
+static void a_lost_cookie_is_asked_for_again(void **state)
+{
+	time_t end = time(NULL) + 20;
+	unsigned int i;
+
+	open_pair("", "");
+	assert_int_equal(begin_connect(), 0);
+	rw_wait_up(&a);
+	g->accepted = NULL;
+	for (i = 0; g->accepted == NULL && time(NULL) < end; i++) {
+		fake.ud_lose = i < 3 ? 1 : 0;
+		assert_int_equal(rw_send(&a, 64), 0);
+		rw_run(20000000);
+		sched_yield();
+	}
+	assert_non_null(g->accepted);
+	assert_true(i > 1);
+}
+
 static void an_address_that_moves_is_used_by_new_connections(void **state)
 {
 	static const uint8_t own[4] = {10, 0, 0, 1};
@@ -215,6 +249,8 @@ int main(void)
 		T(a_queue_pair_that_cant_be_set_up_ends_the_connections_with_a_sentence),
 		T(answers_are_cut_by_what_the_other_end_takes),
 		T(the_far_end_is_known_by_its_datagrams),
+		T(a_message_is_heard_after_a_cookie_and_but_once),
+		T(a_lost_cookie_is_asked_for_again),
 		T(an_address_that_moves_is_used_by_new_connections),
 		T(datagrams_that_get_lost_are_nobodys_failure),
 	};

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "../../drivers/roce/ud.h"
 #include "roce_fake.h"
 
 static struct weft_lane_iface *iface;
@@ -114,8 +115,9 @@ static void an_address_that_vanishes_ends_its_connections(void **state)
 
 /* ------------------------------------------------------------------ strangers */
 
-/* With the peer's IPv4 header before it. */
-static void datagram(const struct weft_roce_ud_head *h, size_t length)
+/* From 10.0.0.@p host, its queue pair @p qpn. */
+static void datagram_of(uint8_t host, uint32_t qpn, const struct weft_roce_ud_head *h,
+			size_t length)
 {
 	uint8_t buf[WEFT_ROCE_GRH + sizeof(*h) + 64] = {0}, *ip = buf + 20;
 	uint32_t sum = 0;
@@ -124,14 +126,21 @@ static void datagram(const struct weft_roce_ud_head *h, size_t length)
 	memcpy(ip, (const uint8_t[20]){0x45, 0, 0,  60, 0, 0, 0,  0, 64, 17,
 				       0,    0, 10, 0,  0, 2, 10, 0, 0,  1},
 	       20);
+	ip[15] = host;
 	for (i = 0; i < 20; i += 2)
 		sum += (uint32_t)ip[i] << 8 | ip[i + 1];
 	sum = ~((sum & 0xffff) + (sum >> 16));
 	ip[10] = (uint8_t)(sum >> 8);
 	ip[11] = (uint8_t)sum;
 	memcpy(buf + WEFT_ROCE_GRH, h, sizeof(*h));
-	fake_datagram(fake.qps[0], 77, buf, WEFT_ROCE_GRH + sizeof(*h) + length);
+	fake_datagram(fake.qps[0], qpn, buf, WEFT_ROCE_GRH + sizeof(*h) + length);
 	fake_turn(iface, FAKE_MS);
+}
+
+/* The peer's. */
+static void datagram(const struct weft_roce_ud_head *h, size_t length)
+{
+	datagram_of(2, 77, h, length);
 }
 
 static struct weft_roce_ud_head head(uint32_t src_conn, uint32_t dst_conn, size_t length)
@@ -147,9 +156,151 @@ static struct weft_roce_ud_head head(uint32_t src_conn, uint32_t dst_conn, size_
 	};
 }
 
+/* The way to whoever asks is found, and used. */
+static void found(void)
+{
+	fake_jobs();
+	fake_turn(iface, FAKE_MS);
+	fake_complete(fake.qps[0], IBV_WC_SUCCESS);
+	fake_turn(iface, FAKE_MS);
+}
+
+/* What the driver has just sent must be a RETRY for connection @p conn. @return its cookie */
+static uint64_t cookie_for(uint32_t conn)
+{
+	struct weft_roce_ud_head h;
+
+	memcpy(&h, fake.sent, sizeof(h));
+	assert_int_equal(h.am_id, WEFT_ROCE_UD_RETRY);
+	assert_int_equal(weft_get32(h.src_conn), 0);
+	assert_int_equal(weft_get32(h.dst_conn), conn);
+	assert_int_equal(weft_get16(h.length), 0);
+	assert_true(weft_get64(h.cookie) != 0);
+	return weft_get64(h.cookie);
+}
+
+/* Somebody at 10.0.0.@p host begins. */
+static void begin_from(uint8_t host, uint32_t conn)
+{
+	struct weft_roce_ud_head h = head(conn, 0, 8);
+
+	datagram_of(host, 77, &h, 8);
+	found();
+	h.cookie = weft_put64(cookie_for(conn));
+	datagram_of(host, 77, &h, 8);
+	found();
+}
+
+static void who_has_not_shown_its_address_is_not_listened_to(void **state)
+{
+	struct weft_roce_ud_head h = head(5, 0, 8), other;
+	unsigned int before = fake.num_sent, i;
+	uint64_t cookie;
+
+	(void)state;
+	datagram(&h, 8);
+	found();
+	assert_int_equal(fake.got, 0);
+	assert_int_equal(fake.up, 2); /* the two that are ours */
+	assert_int_equal(fake.num_sent, before + 1);
+	cookie = cookie_for(5);
+	assert_int_equal(fake_counter(iface, "tx.retry"), 1);
+	/* It is of this queue pair, connection and key, and is no number to be guessed. */
+	for (i = 0; i < 5; i++) {
+		other = h;
+		other.cookie = weft_put64(i == 3 ? cookie ^ 2 : cookie);
+		if (i == 1)
+			other.src_conn = weft_put32(6);
+		if (i == 2)
+			other.src_qkey = weft_put32(0x1112);
+		datagram_of(i == 4 ? 3 : 2, i == 0 ? 78 : 77, &other, 8);
+		found();
+		assert_int_equal(fake.got, 0);
+	}
+	h.cookie = weft_put64(cookie);
+	datagram(&h, 8);
+	found();
+	assert_int_equal(fake.got, 1);
+	assert_int_equal(fake.up, 3);
+	assert_true(fake.lep->passive);
+	/* What goes on needs none. */
+	h.cookie = weft_put64(0);
+	datagram(&h, 8);
+	assert_int_equal(fake.got, 2);
+}
+
+static void a_cookie_ends(void **state)
+{
+	struct weft_roce_ud_head h = head(5, 0, 8);
+
+	(void)state;
+	datagram(&h, 8);
+	found();
+	h.cookie = weft_put64(cookie_for(5));
+	fake_turn(iface, 17000 * FAKE_MS);
+	datagram(&h, 8);
+	found();
+	assert_int_equal(fake.got, 0);
+	begin_from(2, 5);
+	assert_int_equal(fake.got, 1);
+}
+
+/* Whose addresses are made up keep nobody away, and leave nothing. */
+static void made_up_addresses_keep_nobody_away(void **state)
+{
+	struct weft_roce_ud_head h;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2000; i++) {
+		h = head(1000 + i, 0, 8);
+		datagram_of((uint8_t)(3 + i % 200), 77, &h, 8);
+		found();
+	}
+	assert_int_equal(fake.got, 0);
+	assert_int_equal(fake.up, 2);
+	begin_from(2, 5);
+	assert_int_equal(fake.got, 1);
+	fake_turn(iface, 1500 * FAKE_MS);
+	fake_turn(iface, FAKE_MS);
+	assert_int_equal(((struct ud_iface *)iface)->resolving, 0);
+	assert_true(LIST_EMPTY(&((struct ud_iface *)iface)->askers));
+}
+
+/* An opener says what it has said again, with the cookie: once for each time that it was asked to. */
+static void an_opener_shows_the_cookie(void **state)
+{
+	struct weft_roce_ud_head h = {0}, sent;
+	unsigned int before;
+
+	(void)state;
+	resolving->ops->ep_destroy(resolving);
+	assert_int_equal(up->ops->am_short(up, 3, "hello", 5, " world", 6), 0);
+	memcpy(&sent, fake.sent, sizeof(sent));
+	assert_true(weft_get64(sent.cookie) == 0);
+	h = head(0, weft_get32(sent.src_conn), 0);
+	h.am_id = WEFT_ROCE_UD_RETRY;
+	h.cookie = weft_put64(4711);
+	before = fake.num_sent;
+	datagram_of(3, 77, &h, 0); /* from elsewhere */
+	assert_int_equal(fake.num_sent, before);
+	datagram(&h, 0);
+	datagram(&h, 0);
+	assert_int_equal(fake.num_sent, before + 1);
+	memcpy(&sent, fake.sent, sizeof(sent));
+	assert_true(weft_get64(sent.cookie) == 4711);
+	assert_int_equal(sent.am_id, 3);
+	assert_memory_equal(fake.sent + sizeof(sent), "hello world", 11);
+	assert_int_equal(fake.got, 0);
+	assert_int_equal(up->ops->am_short(up, 4, "again", 5, NULL, 0), 0);
+	memcpy(&sent, fake.sent, sizeof(sent));
+	assert_true(weft_get64(sent.cookie) == 4711);
+}
+
 static void what_strangers_send_is_dropped_and_counted(void **state)
 {
 	struct weft_roce_ud_head h = head(5, 0, 8);
+	uint64_t full;
 	uint32_t i;
 
 	(void)state;
@@ -170,14 +321,15 @@ static void what_strangers_send_is_dropped_and_counted(void **state)
 	fake_turn(iface, FAKE_MS);
 	assert_int_equal(fake_counter(iface, "drop.stray_completion"), 1);
 	/* More than may begin. */
-	for (i = 1; i < 1200; i++) {
-		h = head(1000 + i, 0, 8);
-		datagram(&h, 8);
-		fake_jobs();
-		fake_turn(iface, FAKE_MS);
-	}
-	assert_in_range(fake_counter(iface, "drop.too_many_peers"), 100, 200);
-	assert_int_equal(fake.got, 1199 - fake_counter(iface, "drop.too_many_peers"));
+	for (i = 0; i < UD_PASSIVE_SHARE + 100; i++)
+		begin_from(2, 1000 + i);
+	assert_int_equal(fake_counter(iface, "drop.too_many_peers"), 100);
+	assert_int_equal(fake.got, UD_PASSIVE_SHARE);
+	for (i = 0; i < UD_PASSIVE_SHARE + 100; i++)
+		begin_from((uint8_t)(3 + i % 10), 5000 + i);
+	full = fake_counter(iface, "drop.too_many_peers");
+	assert_int_equal(full, 100 + UD_PASSIVE_SHARE + 100 - (UD_PASSIVE_MAX - UD_PASSIVE_SHARE));
+	assert_int_equal(fake.got, UD_PASSIVE_MAX);
 	assert_int_equal(fake.down, 0);
 }
 
@@ -201,6 +353,10 @@ int main(void)
 		T(an_owner_that_destroys_its_connection_when_it_is_told_is_served),
 		T(a_port_that_stays_down_ends_its_connections_and_one_that_comes_back_does_not),
 		T(an_address_that_vanishes_ends_its_connections),
+		T(who_has_not_shown_its_address_is_not_listened_to),
+		T(a_cookie_ends),
+		T(made_up_addresses_keep_nobody_away),
+		T(an_opener_shows_the_cookie),
 		T(what_strangers_send_is_dropped_and_counted),
 		T(damaged_addresses_are_refused_and_counted),
 	};

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Who begins shows first that it gets what is sent to its address: nothing that it says is listened to, and there is no
+ * connection, until its datagram has a cookie that went there. The cookie is a keyed hash of address, queue pair, its key and
+ * connection number and the time, so nothing is kept for it. What must be kept is the way: to send even one datagram the kernel
+ * has to find the host's Ethernet address. That is one for each host that asks (an asker), of which there are UD_ASKERS, for
+ * UD_ASKER_NS; the oldest one goes when a host more asks.
+ *
+ * At the other end an opener keeps what it has said last, and says it again, once, when it is told the cookie. So one RETRY
+ * costs its receiver one datagram at most, however many come.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ud.h"
+
+#define COOKIE_NS 8000000000ull
+
+/* ------------------------------------------------------------------ acceptor */
+
+static uint64_t cookie(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
+		       uint32_t src_qpn, uint64_t period)
+{
+	struct weft_siphash s;
+
+	weft_siphash_init(&s, &u->key);
+	weft_siphash_add(&s, &period, sizeof(period));
+	weft_siphash_add(&s, p->gid, sizeof(p->gid));
+	weft_siphash_add(&s, &src_qpn, sizeof(src_qpn));
+	weft_siphash_add(&s, &p->src_qkey, sizeof(p->src_qkey));
+	weft_siphash_add(&s, &p->src_conn, sizeof(p->src_conn));
+	return weft_siphash_end(&s) | 1; /* 0 = none */
+}
+
+bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_packet *p,
+			  uint32_t src_qpn)
+{
+	uint64_t period = u->now / COOKIE_NS;
+
+	return p->cookie == cookie(u, p, src_qpn, period) ||
+	       p->cookie == cookie(u, p, src_qpn, period - 1);
+}
+
+/* What was asked last: others of the host that wait meanwhile ask again. */
+static void answer(struct ud_lep *asker)
+{
+	struct ud_iface *u = asker->u;
+	struct weft_roce_ud_packet p = {.src_conn = asker->remote_conn, .src_qkey = asker->qkey};
+	struct weft_roce_ud_head h = {
+		.magic = weft_put16(WEFT_ROCE_UD_MAGIC),
+		.version = WEFT_ROCE_VERSION,
+		.am_id = WEFT_ROCE_UD_RETRY,
+		.dst_conn = weft_put32(asker->remote_conn),
+		.src_qkey = weft_put32(u->qkey),
+		.mtu = u->mtu,
+	};
+
+	memcpy(p.gid, asker->gid, sizeof(p.gid));
+	h.cookie = weft_put64(cookie(u, &p, asker->qpn, u->now / COOKIE_NS));
+	if (roce_ud_post(asker, &h, "", 0, NULL, 0) == 0)
+		u->count.asked++;
+}
+
+static void asker_end(struct ud_lep *asker)
+{
+	struct ud_iface *u = asker->u;
+
+	if (asker->state == UD_RESOLVING)
+		u->resolving--;
+	roce_job_cancel(u->dev, &asker->job);
+	asker->state = UD_DEAD;
+	LIST_REMOVE(asker, link);
+	LIST_INSERT_HEAD(&u->dead, asker, link);
+}
+
+void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
+{
+	struct ud_lep *asker, *oldest = NULL;
+	unsigned int n = 0;
+
+	LIST_FOREACH(asker, &u->askers, link) {
+		if (memcmp(asker->gid, p->gid, sizeof(p->gid)) == 0)
+			break;
+		oldest = asker;
+		n++;
+	}
+	if (asker == NULL) {
+		if (u->status != 0 || u->gid_gone)
+			return;
+		asker = roce_ud_lep_new(u, p->gid, src_qpn, p->src_qkey, 0);
+		if (asker == NULL)
+			return;
+		LIST_INSERT_HEAD(&u->askers, asker, link);
+		if (n >= UD_ASKERS)
+			asker_end(oldest);
+	}
+	asker->qpn = src_qpn;
+	asker->qkey = p->src_qkey;
+	asker->remote_conn = p->src_conn;
+	if (asker->state == UD_UP)
+		answer(asker);
+}
+
+unsigned int roce_ud_asked(struct ud_iface *u)
+{
+	struct ud_lep *asker, *next;
+	unsigned int n = 0;
+
+	for (asker = LIST_FIRST(&u->askers); asker != NULL; asker = next) {
+		next = LIST_NEXT(asker, link);
+		if (asker->state != UD_RESOLVING || !roce_job_done(&asker->job))
+			continue;
+		n++;
+		if (asker->job.err != 0) {
+			asker_end(asker); /* nobody is there */
+			continue;
+		}
+		u->resolving--;
+		asker->state = UD_UP;
+		asker->heard = u->now;
+		answer(asker);
+	}
+	return n;
+}
+
+void roce_ud_askers_end(struct ud_iface *u, uint64_t age)
+{
+	struct ud_lep *asker, *next;
+
+	for (asker = LIST_FIRST(&u->askers); asker != NULL; asker = next) {
+		next = LIST_NEXT(asker, link);
+		if (age == 0 || (asker->state == UD_UP && u->now - asker->heard >= age))
+			asker_end(asker);
+	}
+}
+
+/* ------------------------------------------------------------------ opener */
+
+void roce_ud_keep_said(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+		       const void *payload, size_t length)
+{
+	uint8_t *said = realloc(lep->said, hdr_len + length + 1);
+
+	if (said == NULL)
+		return; /* its owner says it again */
+	memcpy(said, hdr, hdr_len);
+	if (length > 0)
+		memcpy(said + hdr_len, payload, length);
+	lep->said = said;
+	lep->said_len = hdr_len + length;
+	lep->said_id = am_id;
+}
+
+void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
+{
+	struct ud_lep *lep = roce_ud_find(u, p, src_qpn);
+
+	if (lep == NULL || lep->state != UD_UP || lep->remote_conn != 0) {
+		u->count.late++;
+		return;
+	}
+	u->count.shown++;
+	lep->cookie = p->cookie;
+	if (lep->said == NULL)
+		return;
+	roce_ud_send(lep, lep->said_id, lep->said, lep->said_len, NULL, 0);
+	free(lep->said);
+	lep->said = NULL;
+}
