@@ -93,9 +93,9 @@ every_frame_reads_by_the_page() {
 a_changed_frame_is_noticed() {
 	local files=("$dir"/page-*.pcapng)
 	python3 - "${files[0]}" "$dir/changed.pcapng" <<-'END'
-		import sys
+		import re, sys
 		data = bytearray(open(sys.argv[1], 'rb').read())
-		data[data.index(b'\x57\x66\x01\x07') + 3] = 0x77
+		data[re.search(rb'\x57\x66.\x07', data, re.DOTALL).start() + 3] = 0x77
 		open(sys.argv[2], 'wb').write(data)
 	END
 	! python3 "$decode" -q "$dir/changed.pcapng" >"$dir/page.txt" || return 1
