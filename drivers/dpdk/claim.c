@@ -3,7 +3,6 @@
 #include "claim.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stddef.h>
@@ -15,14 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "claim_owner.h"
 
 /* Who asks for the owner stays in the queue of a socket that nobody accepts from, until it is full. */
 #define QUEUE 4096
-#define PF_EXITING 4u /* of the kernel's include/linux/sched.h */
 /* Closing its packet sockets may take the kernel a second for each, and the name comes after them. */
 #define ENDING_TRIES 200
-#define ENDING_WAIT_NS 50000000
+/* Between bind() and listen(), or between a look and the next one. */
+#define OTHER_TRIES 20
+#define WAIT_NS 50000000
 
 static int address_of(const char *name, struct sockaddr_un *un, socklen_t *len)
 {
@@ -36,91 +36,11 @@ static int address_of(const char *name, struct sockaddr_un *un, socklen_t *len)
 	return 0;
 }
 
-static int open_socket(void)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/* ---- the owner ------------------------------------------------------------------------------ */
-
-static void read_name(struct weft_claim_owner *owner)
-{
-	char path[48], comm[32];
-	size_t n;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", owner->pid);
-	f = fopen(path, "re");
-	if (!f)
-		return;
-	n = fread(comm, 1, sizeof(comm), f);
-	fclose(f);
-	if (n > 0 && comm[n - 1] == '\n')
-		n--;
-	weft_text_copy(owner->name, sizeof(owner->name), comm, n);
-}
-
-/* Is the process a zombie, inside of exit(), or about to be killed? Then its sockets are closed soon. */
-static bool is_ending(int pid)
-{
-	char path[48], text[512], state;
-	unsigned long pending;
-	unsigned int flags;
-	const char *at;
-	size_t n;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return true;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	/* The name, in parentheses, may have any bytes. Fields 3, 9 and 31 of proc(5). */
-	at = strrchr(text, ')');
-	if (!at || sscanf(at + 1,
-			  " %c %*d %*d %*d %*d %*d %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			  "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu",
-			  &state, &flags, &pending) != 3)
-		return false;
-	return state == 'Z' || state == 'X' || flags & PF_EXITING || pending & 1ul << (SIGKILL - 1);
-}
-
-/* @return whether somebody listens there. */
-static bool find_owner(const struct sockaddr_un *un, socklen_t len, struct weft_claim_owner *owner)
-{
-	struct ucred cred = {0};
-	socklen_t size = sizeof(cred);
-	int fd = open_socket(), rc;
-
-	*owner = (struct weft_claim_owner){0};
-	if (fd < 0)
-		return false;
-	rc = connect(fd, (const struct sockaddr *)un, len) ? -errno : 0;
-	if (!rc && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)) {
-		owner->pid = cred.pid;
-		owner->uid = cred.uid;
-		if (cred.pid)
-			read_name(owner);
-	}
-	close(fd);
-	/* A full queue is somebody's, too. */
-	return !rc || rc == -EAGAIN;
-}
-
-static bool is_heeded(const struct weft_claim_owner *owner)
-{
-	return geteuid() != 0 || owner->uid == 0;
-}
-
 /* ---- claiming ------------------------------------------------------------------------------- */
 
 static int try_claim(const struct sockaddr_un *un, socklen_t len)
 {
-	int fd = open_socket(), rc;
+	int fd = weft_claim_socket(), rc;
 
 	if (fd < 0)
 		return fd;
@@ -131,51 +51,72 @@ static int try_claim(const struct sockaddr_un *un, socklen_t len)
 	return rc;
 }
 
+/* How often was waited for an owner that is ending, and for anything else. */
+struct waits {
+	unsigned int ending, other;
+};
+
+/* May the name be free soon? Then some time has passed. */
+static bool wait_for(enum weft_claim_held held, struct waits *w)
+{
+	const struct timespec wait = {.tv_nsec = WAIT_NS};
+
+	switch (held) {
+	case WEFT_HELD_ENDING:
+		if (w->ending++ == ENDING_TRIES)
+			return false;
+		break;
+	case WEFT_HELD_FREE:
+	case WEFT_HELD_SILENT:
+	case WEFT_HELD_INHERITED:
+		if (w->other++ == OTHER_TRIES)
+			return false;
+		break;
+	default:
+		return false;
+	}
+	nanosleep(&wait, NULL);
+	return true;
+}
+
 int weft_claim(const char *name, struct weft_claim_owner *owner)
 {
-	const struct timespec wait = {.tv_nsec = ENDING_WAIT_NS};
+	enum weft_claim_held held;
+	struct waits waits = {0};
 	struct sockaddr_un un;
-	unsigned int tries;
 	socklen_t len;
 	int rc;
 
-	*owner = (struct weft_claim_owner){0};
+	*owner = (struct weft_claim_owner){.uid = WEFT_CLAIM_NO_UID};
 	rc = address_of(name, &un, &len);
 	if (rc)
 		return rc;
-	for (tries = 0; tries < ENDING_TRIES; tries++) {
+	do {
 		rc = try_claim(&un, len);
 		if (rc != -EADDRINUSE)
 			return rc;
-		/* Bound and not listening yet, or gone since: look again. */
-		if (find_owner(&un, len, owner)) {
-			if (!is_heeded(owner))
-				return -EPERM;
-			if (!owner->pid || !is_ending(owner->pid))
-				return rc;
-		}
-		nanosleep(&wait, NULL);
-	}
+		held = weft_claim_look(&un, len, owner);
+	} while (wait_for(held, &waits));
+	/* Who has the name and does not listen claims nothing, and root is kept off by nobody's wish. */
+	if (held == WEFT_HELD_UNHEEDED ||
+	    (geteuid() == 0 && (held == WEFT_HELD_FREE || held == WEFT_HELD_SILENT)))
+		return -EPERM;
 	return rc;
 }
 
 bool weft_claimed(const char *name, struct weft_claim_owner *owner)
 {
-	const struct timespec wait = {.tv_nsec = ENDING_WAIT_NS};
+	enum weft_claim_held held;
+	struct waits waits = {0};
 	struct sockaddr_un un;
-	unsigned int tries;
 	socklen_t len;
 
 	if (address_of(name, &un, &len))
 		return false;
-	for (tries = 0; tries < ENDING_TRIES && find_owner(&un, len, owner); tries++) {
-		if (!is_heeded(owner))
-			return false;
-		if (!owner->pid || !is_ending(owner->pid))
-			return true;
-		nanosleep(&wait, NULL);
-	}
-	return false;
+	do {
+		held = weft_claim_look(&un, len, owner);
+	} while (held != WEFT_HELD_FREE && wait_for(held, &waits));
+	return held == WEFT_HELD || held == WEFT_HELD_ENDING || held == WEFT_HELD_INHERITED;
 }
 
 /* 64 bits of what is too long for a name (FNV-1a). */
@@ -209,15 +150,4 @@ void weft_claim_memif_name(char name[WEFT_CLAIM_NAME], const char *path, bool ab
 {
 	snprintf(name, WEFT_CLAIM_NAME, "weft/memif/%s/%u/%016" PRIx64,
 		 server ? "server" : "client", id, socket_hash(path, abstract));
-}
-
-void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size_t size)
-{
-	if (owner->pid == (int)getpid())
-		snprintf(buf, size, "this process already");
-	else if (owner->pid)
-		snprintf(buf, size, "process %d (%s)", owner->pid,
-			 owner->name[0] ? owner->name : "?");
-	else
-		snprintf(buf, size, "a process of another container");
 }

@@ -10,7 +10,8 @@
  * no file that could be stale, or be another user's link.
  *
  * What the kernel does not check is who may have a name. So the superuser does not heed the claim of
- * a user who is not.
+ * a user who is not, nor of one who can't be told, nor a name that somebody has and does not listen
+ * under.
  */
 #ifndef WEFT_CLAIM_H
 #define WEFT_CLAIM_H
@@ -22,14 +23,19 @@
 /** Longest name, with its zero byte: what fits into an address. */
 #define WEFT_CLAIM_NAME 96
 
+/** Nobody's, so not root's either */
+#define WEFT_CLAIM_NO_UID ((unsigned int)-1)
+
 struct weft_claim_owner {
-	int pid; /**< 0 = in a PID namespace that we can't see into */
-	unsigned int uid;
-	char name[32]; /**< of the process, printable; "" = not known */
+	int pid;           /**< 0 = not known */
+	unsigned int uid;  /**< #WEFT_CLAIM_NO_UID = not known */
+	bool in_container; /**< its PID namespace is one that we can't see into */
+	char name[32];     /**< of the process, printable; "" = not known */
 };
 
 /**
- * Hold @p name until the descriptor is closed. An owner that is just ending is waited for.
+ * Hold @p name until the descriptor is closed. An owner that is just ending is waited for, 10 s at
+ * most; one that has ended and left the descriptor to another process, or does not listen, 1 s.
  * @return a descriptor; -EADDRINUSE: @p owner has it; -EPERM: @p owner has it and is not heeded;
  * another negative errno: nothing can be claimed here
  */
@@ -38,7 +44,7 @@ int weft_claim(const char *name, struct weft_claim_owner *owner);
 /** Does somebody hold it whose claim we heed? */
 bool weft_claimed(const char *name, struct weft_claim_owner *owner);
 
-/** "process 4711 (weft-perf)" */
+/** "process 4711 (weft-perf)", "a process of another container", "a process that can't be told" */
 void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size_t size);
 
 /** The name of one end of a memif connection. */

@@ -8,8 +8,8 @@
  *   weft/pci/ADDRESS         a device, with its bus and name as DPDK has them
  *   weft/memif/END/ID/HASH   one end of a connection; the hash is of the socket
  *
- * Where the claim cannot be had (nothing of the kind is allowed here, or a user who is not root has
- * the name), or others may receive what is for us (an interface with more queues than ours), the
+ * Where the claim cannot be had (nothing of the kind is allowed here, or somebody has the name whom
+ * root does not heed), or others may receive what is for us (an interface with more queues than ours), the
  * port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in frame.c.
  */
 
@@ -61,12 +61,30 @@ static int in_use(const struct weft_port_dev *d, const struct weft_claim_owner *
 			      d->port_id, d->name, who, what);
 }
 
+static void note_unheeded(struct weft_port_dev *d, const struct weft_claim_owner *owner,
+			  const char *what)
+{
+	const char *reason = "is not root's";
+	char who[96], user[32];
+
+	weft_claim_owner_text(owner, who, sizeof(who));
+	snprintf(user, sizeof(user), "user %u", owner->uid);
+	if (owner->uid == WEFT_CLAIM_NO_UID) {
+		snprintf(user, sizeof(user), "an unknown user");
+		reason = "is not known to be root's";
+	} else if (owner->uid == 0) {
+		reason = "does not listen there";
+	}
+	snprintf(d->claim_note, sizeof(d->claim_note),
+		 "%s of %s claims %s, and is not heeded because it %s: end it if it is not yours",
+		 who, user, what, reason);
+}
+
 /* @return 0, also where nothing can be claimed; -EADDRINUSE with @p why */
 static int claim_name(struct weft_port_dev *d, const char *name, const char *what, char *why,
 		      size_t why_len)
 {
 	struct weft_claim_owner owner;
-	char who[96];
 	int fd = weft_claim(name, &owner);
 
 	if (fd >= 0) {
@@ -77,12 +95,8 @@ static int claim_name(struct weft_port_dev *d, const char *name, const char *wha
 		return in_use(d, &owner, what, why, why_len);
 	d->shared = true;
 	d->warning = d->claim_note;
-	weft_claim_owner_text(&owner, who, sizeof(who));
-	if (fd == -EPERM && owner.uid != 0)
-		snprintf(d->claim_note, sizeof(d->claim_note),
-			 "%s of user %u claims %s, and is not heeded because it is not root's: end "
-			 "it if it is not yours",
-			 who, owner.uid, what);
+	if (fd == -EPERM)
+		note_unheeded(d, &owner, what);
 	else
 		snprintf(d->claim_note, sizeof(d->claim_note),
 			 "%s can't be claimed (%s): see that no other process uses it", what,

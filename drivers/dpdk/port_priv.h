@@ -113,7 +113,7 @@ struct weft_port_dev {
 	bool shared; /* other processes may receive the same frames */
 	int *claims; /* port_claim.c */
 	unsigned int num_claims;
-	char claim_note[256];       /* for warning */
+	char claim_note[384];       /* for warning */
 	_Atomic uint32_t *life;     /* port_event.c */
 	const char *warning;        /* for the frame port */
 	struct weft_port **queues;  /**< NULL where free */

@@ -2,6 +2,9 @@
 /* Names that one process holds at a time: who is told, who is heeded, and what the dead leave behind. */
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -136,6 +143,227 @@ static void root_does_not_heed_others(void **state)
 	owner_end(pid);
 }
 
+/* ---- those who have a name and don't claim it ------------------------------------------------- */
+
+enum way { SILENT, FULL };
+
+static int socket_at(struct sockaddr_un *un, socklen_t *len)
+{
+	*un = (struct sockaddr_un){.sun_family = AF_UNIX};
+	memcpy(un->sun_path + 1, name, strlen(name));
+	*len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	return socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+}
+
+static bool take_name(enum way way)
+{
+	struct sockaddr_un un;
+	socklen_t len;
+	int fd = socket_at(&un, &len), i;
+
+	if (bind(fd, (struct sockaddr *)&un, len))
+		return false;
+	if (way == SILENT)
+		return true;
+	if (listen(fd, 0))
+		return false;
+	/* Its own queue: one more finds no room. */
+	for (i = 0; i < 8; i++)
+		if (connect(socket_at(&un, &len), (struct sockaddr *)&un, len))
+			return errno == EAGAIN;
+	return false;
+}
+
+static pid_t squatter_start(unsigned int uid, enum way way)
+{
+	char ok = 0;
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		ok = (uid == 0 || setuid(uid) == 0) && take_name(way);
+		if (write(fds[1], &ok, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(fds[0], &ok, 1), 1);
+	close(fds[0]);
+	close(fds[1]);
+	assert_true(ok);
+	return pid;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void a_user_keeps_root_from_nothing(void **state)
+{
+	static const enum way ways[] = {SILENT, FULL};
+	struct weft_claim_owner owner;
+	unsigned int i;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	for (i = 0; i < 2; i++) {
+		pid = squatter_start(65534, ways[i]);
+		assert_int_equal(weft_claim(name, &owner), -EPERM);
+		assert_true(owner.uid == 65534 || owner.uid == WEFT_CLAIM_NO_UID);
+		assert_false(weft_claimed(name, &owner));
+		owner_end(pid);
+	}
+}
+
+/* Where the kernel does not list its sockets, nobody is taken for root. */
+static void refuse_netlink(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog prog = {.len = 6, .filter = code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+		_exit(77);
+}
+
+static void who_cannot_be_told_is_not_root(void **state)
+{
+	struct weft_claim_owner owner;
+	enum way way;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	for (way = SILENT; way <= FULL; way++) {
+		pid_t asker;
+
+		pid = squatter_start(65534, way);
+		asker = fork();
+		if (asker == 0) {
+			refuse_netlink();
+			_exit(weft_claim(name, &owner) != -EPERM ||
+			      owner.uid != WEFT_CLAIM_NO_UID || weft_claimed(name, &owner));
+		}
+		assert_int_equal(waitpid(asker, &status, 0), asker);
+		owner_end(pid);
+		assert_true(WIFEXITED(status));
+		if (WEXITSTATUS(status) == 77)
+			skip();
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
+}
+
+/* Not even root's own: who does not listen has not claimed it. */
+static void who_has_the_name_and_does_not_listen_is_not_waited_for_long(void **state)
+{
+	struct weft_claim_owner owner;
+	double begun = seconds();
+	pid_t pid;
+
+	(void)state;
+	pid = squatter_start(0, SILENT);
+	assert_int_equal(weft_claim(name, &owner), geteuid() == 0 ? -EPERM : -EADDRINUSE);
+	assert_true(seconds() - begun < 8);
+	owner_end(pid);
+}
+
+/* A queue that is full, of root: the kernel still says whose it is. */
+static void many_who_ask_do_not_make_an_owner_unknown(void **state)
+{
+	struct weft_claim_owner owner;
+	pid_t pid = squatter_start(0, FULL);
+
+	(void)state;
+	assert_int_equal(weft_claim(name, &owner), -EADDRINUSE);
+	assert_true(weft_claimed(name, &owner));
+	owner_end(pid);
+}
+
+/* The owner is a zombie, and its child has the descriptor: as long as the child lives. */
+static void a_descriptor_that_was_left_to_a_child_is_not_waited_for_long(void **state)
+{
+	struct weft_claim_owner owner;
+	siginfo_t info;
+	pid_t pid, child;
+	double begun;
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (weft_claim(name, &owner) < 0)
+			_exit(1);
+		child = fork();
+		if (child == 0)
+			pause();
+		_exit(write(fds[1], &child, sizeof(child)) != sizeof(child));
+	}
+	assert_int_equal(read(fds[0], &child, sizeof(child)), sizeof(child));
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	begun = seconds();
+	assert_int_equal(weft_claim(name, &owner), -EADDRINUSE);
+	assert_true(seconds() - begun < 8);
+	assert_int_equal(owner.pid, pid);
+	kill(child, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void *outlive(void *arg)
+{
+	(void)arg;
+	pause();
+	return NULL;
+}
+
+/* Its first thread has ended, which makes it look like a zombie. */
+static void a_process_lives_until_its_last_thread_ends(void **state)
+{
+	struct weft_claim_owner owner;
+	pthread_t thread;
+	double begun;
+	int fds[2];
+	pid_t pid;
+	char ok;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		ok = weft_claim(name, &owner) >= 0 && !pthread_create(&thread, NULL, outlive, NULL);
+		if (write(fds[1], &ok, 1) == 1)
+			pthread_exit(NULL);
+		_exit(1);
+	}
+	assert_int_equal(read(fds[0], &ok, 1), 1);
+	assert_true(ok);
+	usleep(100000);
+	begun = seconds();
+	assert_int_equal(weft_claim(name, &owner), -EADDRINUSE);
+	assert_true(seconds() - begun < 0.9);
+	owner_end(pid);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* Nobody takes the askers out of the queue. */
 static void asking_often_does_no_harm(void **state)
 {
@@ -169,6 +397,12 @@ int main(void)
 		cmocka_unit_test(closing_gives_it_back),
 		cmocka_unit_test(what_a_process_calls_itself_is_printable),
 		cmocka_unit_test(root_does_not_heed_others),
+		cmocka_unit_test(a_user_keeps_root_from_nothing),
+		cmocka_unit_test(who_cannot_be_told_is_not_root),
+		cmocka_unit_test(who_has_the_name_and_does_not_listen_is_not_waited_for_long),
+		cmocka_unit_test(many_who_ask_do_not_make_an_owner_unknown),
+		cmocka_unit_test(a_descriptor_that_was_left_to_a_child_is_not_waited_for_long),
+		cmocka_unit_test(a_process_lives_until_its_last_thread_ends),
 		cmocka_unit_test(asking_often_does_no_harm),
 		cmocka_unit_test(a_name_that_is_too_long_is_refused),
 	};
