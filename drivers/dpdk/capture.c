@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,14 +63,52 @@ static void expand(const char *name, char *buf, size_t size)
 	buf[at < size ? at : size - 1] = '\0';
 }
 
+/* A file that was there before: readers of what comes now are ours to choose, not its maker's. */
+static int make_ours(int fd, const char *name, char *why, size_t why_len)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	if (st.st_uid != geteuid()) {
+		snprintf(
+			why, why_len,
+			"WEFT_CAPTURE: %s belongs to user %u, who could read all frames: remove it, "
+			"or give another name",
+			name, st.st_uid);
+		return -EPERM;
+	}
+	if (st.st_mode & 077 && fchmod(fd, 0600)) {
+		snprintf(why, why_len,
+			 "WEFT_CAPTURE: others can read %s, and that can't be changed (%s)", name,
+			 strerror(errno));
+		return -EPERM;
+	}
+	return 0;
+}
+
 static int create(const char *name, char *why, size_t why_len)
 {
-	int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644), rc;
+	/* Frames hold secrets and keys. A link here was perhaps laid by somebody else. */
+	int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
 
+	if (fd < 0 && errno == ELOOP) {
+		snprintf(
+			why, why_len,
+			"WEFT_CAPTURE: %s is a symbolic link, which is not followed: give the file's "
+			"own name",
+			name);
+		return -ELOOP;
+	}
 	if (fd < 0) {
 		rc = -errno;
 		snprintf(why, why_len, "WEFT_CAPTURE: %s can't be written (%s)", name,
 			 strerror(-rc));
+		return rc;
+	}
+	rc = make_ours(fd, name, why, why_len);
+	if (rc) {
+		close(fd);
 		return rc;
 	}
 	/* Two processes in one file would spoil it for both. */

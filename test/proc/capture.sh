@@ -24,6 +24,39 @@ both_write() {
 	[ "$(find "$dir" -name 'cap-*.pcapng' | wc -l)" = 2 ]
 }
 
+# Frames hold secrets and keys.
+nobody_else_reads_them() {
+	[ "$(stat -c %a "$dir"/cap-*.pcapng | sort -u)" = 600 ]
+}
+
+what_was_readable_is_made_private() {
+	touch "$dir/old.pcapng"
+	chmod 644 "$dir/old.pcapng"
+	export WEFT_CAPTURE="$dir/old.pcapng"
+	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1 # two processes, one file
+	unset WEFT_CAPTURE
+	[ "$(stat -c %a "$dir/old.pcapng")" = 600 ]
+}
+
+# A file that its maker can read. To root alone others' files are writable here.
+anothers_file_is_refused() {
+	[ "$(id -u)" = 0 ] || return 0
+	touch "$dir/others.pcapng"
+	chown 65534 "$dir/others.pcapng"
+	export WEFT_CAPTURE="$dir/others.pcapng"
+	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
+	unset WEFT_CAPTURE
+	[ ! -s "$dir/others.pcapng" ] && grep -h 'belongs to user 65534' "$dir/server.err" "$dir/client.err"
+}
+
+a_link_is_not_followed() {
+	ln -s "$dir/elsewhere" "$dir/link.pcapng"
+	export WEFT_CAPTURE="$dir/link.pcapng"
+	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
+	unset WEFT_CAPTURE
+	[ ! -e "$dir/elsewhere" ] && grep -h 'is a symbolic link' "$dir/server.err" "$dir/client.err"
+}
+
 reads_without_complaint() {
 	for file in "$dir"/cap-*.pcapng; do
 		# What is cut short or damaged tshark says on standard error, and exits with an error.
@@ -110,6 +143,7 @@ one_file_for_two_is_refused() {
 }
 
 check "both processes write their own file" both_write
+check "nobody else reads them" nobody_else_reads_them
 check "tshark reads them without complaint" reads_without_complaint
 check "frames are of named lanes" names_both_lanes
 check "frames have directions" tells_directions
@@ -118,4 +152,7 @@ check "times are of day" times_are_of_day
 check "every frame reads by doc/wire.md" every_frame_reads_by_the_page
 check "a changed frame is noticed" a_changed_frame_is_noticed
 check "two processes do not share a file" one_file_for_two_is_refused
+check "a file that others could read is made private" what_was_readable_is_made_private
+check "another user's file is refused" anothers_file_is_refused
+check "a symbolic link is not followed" a_link_is_not_followed
 tap_end
