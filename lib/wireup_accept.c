@@ -219,9 +219,16 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep,
 	weft_wireup_accept(ep, lep, m);
 }
 
+/* The first one stays: whoever comes later with the same number is not the endpoint that asked. */
+static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_wire_wireup *b)
+{
+	return weft_ref_equal(a->src_ep, b->src_ep) &&
+	       weft_get64(a->src_secret) == weft_get64(b->src_secret);
+}
+
 /*
  * The lower id has asked too, so its own connection wins; the other REQ is kept for the case that
- * this connection fails.
+ * this connection fails. @return false: there is no crossing
  */
 static bool store_req(struct weft_ep *ep, struct weft_lane_ep *lep,
 		      const struct weft_wire_wireup *head, const void *records, size_t len)
@@ -230,6 +237,11 @@ static bool store_req(struct weft_ep *ep, struct weft_lane_ep *lep,
 
 	if (wu == NULL || !wu->opener || !wu->authority || wu->step != WEFT_STEP_ASKED)
 		return false;
+	if (wu->stored != NULL && !is_same_sender(wu->stored, head)) {
+		weft_wireup_refuse_stale(ep->worker, lep, head, ep->peer,
+					 "another endpoint waits to be this one");
+		return true;
+	}
 	if (wu->stored != NULL && wu->stored_lep != lep)
 		weft_lep_destroy(ep->worker, wu->stored_lep);
 	free(wu->stored);
@@ -254,6 +266,22 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lep)
 
 	if (wu != NULL && !wu->opener && wu->step == WEFT_STEP_ANSWERED && wu->boot == lep)
 		weft_wireup_resend(ep);
+}
+
+/*
+ * The sender's interface in its address, if BOOT names that one and ours, and the connection can be between them. Nothing else
+ * of a REQ counts without: what says where it comes from is what shows who sent it.
+ */
+static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lep,
+			 const struct weft_wireup_msg *m, const struct weft_address *remote)
+{
+	int r = weft_lanes_position(remote->ifaces, remote->num_ifaces, m->boot.src_iface);
+
+	if (r < 0 || strcmp(remote->ifaces[r].driver, lep->iface->driver->name) != 0)
+		return -EACCES;
+	if (m->boot.dst_iface >= w->num_ifaces || w->ifaces[m->boot.dst_iface] != lep->iface)
+		return -EACCES;
+	return r;
 }
 
 /*
@@ -287,17 +315,22 @@ static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lep,
 		weft_wireup_unwanted(w, lep);
 		return false;
 	}
-	r = weft_lanes_position(remote->ifaces, remote->num_ifaces, m->boot.src_iface);
-	if (r >= 0 && strcmp(remote->ifaces[r].driver, lep->iface->driver->name) == 0 &&
-	    !weft_lep_is_from(lep, &remote->ifaces[r])) {
+	r = boot_position(w, lep, m, remote);
+	if (r < 0) {
+		w->count.wireup_denied++;
+		weft_wireup_refuse(w, lep, &m->head, -EACCES,
+				   "the connection is not between the two interfaces that the "
+				   "request names");
+		return false;
+	}
+	if (!weft_lep_is_from(lep, &remote->ifaces[r])) {
 		w->count.wireup_denied++;
 		weft_wireup_refuse(w, lep, &m->head, -EACCES,
 				   "the connection does not come from the interface that the "
 				   "address names: is there a translation of addresses between?");
 		return false;
 	}
-	if (r >= 0)
-		check_restarted(w, id, lep, &remote->ifaces[r]);
+	check_restarted(w, id, lep, &remote->ifaces[r]);
 	return true;
 }
 

@@ -167,6 +167,82 @@ static void a_forged_number_keeps_nobody_away(void **state)
 	}
 }
 
+/*
+ * Who has b's address as it is tells it whole, from an interface that is not in it, or over another one of w's than it names.
+ */
+static void req_from_nowhere(struct weft_worker *w, struct weft_worker *b, uint32_t sn, bool beside)
+{
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, beside)), .id = b->id};
+	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, sn), ans = {0};
+	unsigned int from = 15;
+	struct weft_records r;
+	struct weft_address a;
+
+	s.net_addr = 500;
+	mock_stranger_at(s.lep, 500);
+	unpack(b, &a);
+	if (beside) {
+		from = 5;
+		a.ifaces[a.num_ifaces++] = stranger_iface(&s, from);
+	}
+	stranger_req(&a, from, w, &r); /* names interface 0 of w */
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
+	assert_int_equal(weft_get16(ans.status), EACCES);
+	mock_stranger_close(s.lep);
+	mock_run(2, MS, w, NULL);
+}
+
+static void a_request_from_no_interface_uses_no_number(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct weft_context *ctx = context();
+		struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"),
+				   *b = mock_worker(ctx, "mock:0");
+		struct mock_err err = {0};
+		struct weft_ep *ep;
+
+		req_from_nowhere(w, b, 0, i);
+		assert_int_equal(w->num_eps, 0);
+		assert_int_equal(conn_counter(w, "wireup.denied"), 1);
+		ep = conn_create(b, w, &err);
+		mock_run(50, MS, w, b, NULL);
+		assert_int_equal(err.calls, 0);
+		assert_int_equal(ep->state, WEFT_EP_UP);
+		assert_int_equal(ep->conn_sn, 0);
+		conn_message(ep, w, 1000, 1);
+		conn_destroy(ctx, w, b);
+	}
+}
+
+static void a_request_from_no_interface_ends_no_endpoint_that_connects(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		struct weft_context *ctx = context();
+		struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"),
+				   *b = mock_worker(ctx, "mock:0;mock:1");
+		struct mock_err err = {0};
+		struct weft_ep *ep;
+
+		conn_order(i & 1 ? &w : &b, i & 1 ? &b : &w);
+		ep = conn_create(w, b, &err);
+		mock_run(3, MS, w, NULL); /* b does not progress yet */
+		req_from_nowhere(w, b, ep->conn_sn, i & 2);
+		assert_int_equal(err.calls, 0);
+		assert_int_equal(ep->state, WEFT_EP_CONNECTING);
+		mock_run(50, MS, w, b, NULL);
+		assert_int_equal(ep->state, WEFT_EP_UP);
+		conn_message(ep, b, 1000, 1);
+		conn_destroy(ctx, w, b);
+	}
+}
+
 /* Used up at the peer, for whatever reason: the next try has a number that is free. */
 static void numbers_jump_to_what_is_free(void **state)
 {
@@ -296,6 +372,8 @@ int main(int argc, char **argv)
 		CONN_TEST(who_is_not_where_he_says_is_refused),
 		CONN_TEST(a_message_for_a_worker_does_not_go_to_who_claims_to_be_it),
 		CONN_TEST(a_forged_number_keeps_nobody_away),
+		CONN_TEST(a_request_from_no_interface_uses_no_number),
+		CONN_TEST(a_request_from_no_interface_ends_no_endpoint_that_connects),
 		CONN_TEST(numbers_jump_to_what_is_free),
 		CONN_TEST(new_numbers_are_asked_for_with_pauses),
 		CONN_TEST(a_lane_is_attached_only_with_both_secrets_and_from_its_interface),
