@@ -180,18 +180,18 @@ void weft_arp_forget(struct weft_arp *a, uint32_t ip)
 	pthread_mutex_unlock(&a->table->lock);
 }
 
-/* @p asks_us: its sender will be written to next, and is learned unasked. @return learned */
-static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6], bool asks_us,
-			uint64_t now)
+/*
+ * Only while our own question is open: what nobody asked for is what somebody wants us to believe, and so is a second answer.
+ * @return learned
+ */
+static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6], uint64_t now)
 {
 	struct weft_arp_entry *e;
 
 	if (ip == 0)
 		return false;
 	e = table_find(t, ip);
-	if (e == NULL && asks_us)
-		e = table_take(t, ip, now);
-	if (e == NULL || e->fixed)
+	if (e == NULL || e->known || e->asked == 0 || now >= e->next_ask + WEFT_ARP_OPEN)
 		return false;
 	memcpy(e->mac, mac, 6);
 	e->known = true;
@@ -219,7 +219,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_
 {
 	uint32_t spa = weft_get_be32(pkt->spa), tpa = weft_get_be32(pkt->tpa);
 	uint16_t op = weft_be16(pkt->op);
-	bool asks_us = op == ARP_REQUEST && tpa == a->ip, learned;
+	bool learned;
 
 	if ((op != ARP_REQUEST && op != ARP_REPLY) || (pkt->sha[0] & 1))
 		return WEFT_ARP_IGNORED;
@@ -232,12 +232,14 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_
 	}
 	if (spa == a->ip)
 		return WEFT_ARP_IGNORED; /* our own request, sent back by the link */
-	pthread_mutex_lock(&a->table->lock);
-	learned = table_learn(a->table, spa, pkt->sha, asks_us, now);
-	pthread_mutex_unlock(&a->table->lock);
-	if (asks_us) {
+	if (op == ARP_REQUEST) {
+		if (tpa != a->ip)
+			return WEFT_ARP_IGNORED;
 		build(a, reply, ARP_REPLY, pkt->sha, spa);
 		return WEFT_ARP_ANSWER;
 	}
+	pthread_mutex_lock(&a->table->lock);
+	learned = table_learn(a->table, spa, pkt->sha, now);
+	pthread_mutex_unlock(&a->table->lock);
 	return learned ? WEFT_ARP_LEARNED : WEFT_ARP_IGNORED;
 }

@@ -22,6 +22,7 @@
 #define WEFT_ARP_FIXED_MAX (WEFT_ARP_ENTRIES / 2) /**< the rest is for who is asked */
 #define WEFT_ARP_RETRY_MIN 2000000ull             /**< ns; doubles */
 #define WEFT_ARP_RETRY_MAX 500000000ull
+#define WEFT_ARP_OPEN 10000000000ull /**< ns after the next one was due: an answer comes too late */
 
 struct weft_arp_entry {
 	uint32_t ip;    /**< host order; 0 = free */
@@ -54,8 +55,8 @@ struct weft_arp {
 
 enum weft_arp_result {
 	WEFT_ARP_IGNORED,
-	WEFT_ARP_LEARNED,  /**< an answer, or a request that told its sender's address */
-	WEFT_ARP_ANSWER,   /**< @p reply is to be sent to reply->tha (may have learned as well) */
+	WEFT_ARP_LEARNED,  /**< the answer to our question */
+	WEFT_ARP_ANSWER,   /**< @p reply is to be sent to reply->tha */
 	WEFT_ARP_CONFLICT, /**< someone else uses our IP address */
 };
 
@@ -95,8 +96,8 @@ bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
- * Handle a received packet. Only addresses that were asked for, or that ask us, enter the cache, so
- * that strangers cannot fill it.
+ * Handle a received packet. Nothing enters the cache but the first answer to a question of ours that
+ * is open: requests are answered and teach nothing, whoever's address they name as their sender's.
  *
  * Where one MAC answers for everybody (a cloud's virtual network, a router with proxy ARP) it may
  * claim our address as well, and takes nothing from us by that: a MAC that is known to answer for

@@ -77,6 +77,36 @@ static void learns_only_what_was_asked(void **state)
 	assert_true(weft_arp_ask(&a, PEER_IP, 4, &reply));
 }
 
+/* A peer's address stays with who answered our question, whatever others say without being asked. */
+static void what_nobody_asked_for_changes_nothing(void **state)
+{
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+	uint8_t mac[6];
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
+	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
+	pkt = packet(2, other_mac, PEER_IP, OUR_IP); /* a second answer */
+	assert_int_equal(weft_arp_input(&a, &pkt, 3, &reply), WEFT_ARP_IGNORED);
+	pkt = packet(1, other_mac, PEER_IP, PEER_IP); /* gratuitous */
+	assert_int_equal(weft_arp_input(&a, &pkt, 4, &reply), WEFT_ARP_IGNORED);
+	pkt = packet(1, other_mac, PEER_IP, OUR_IP); /* a question in its name */
+	assert_int_equal(weft_arp_input(&a, &pkt, 5, &reply), WEFT_ARP_ANSWER);
+	assert_true(weft_arp_lookup(&a, PEER_IP, 6, mac));
+	assert_memory_equal(mac, peer_mac, 6);
+	/* Forgotten is not asked again; and an answer that comes long after is none. */
+	weft_arp_forget(&a, PEER_IP);
+	pkt = packet(2, other_mac, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 7, &reply), WEFT_ARP_IGNORED);
+	assert_true(weft_arp_ask(&a, PEER_IP, 8, &reply));
+	assert_int_equal(weft_arp_input(&a, &pkt, 8 + WEFT_ARP_RETRY_MIN + WEFT_ARP_OPEN, &reply),
+			 WEFT_ARP_IGNORED);
+	assert_false(weft_arp_lookup(&a, PEER_IP, 9, mac));
+}
+
 static void answers_for_its_own_address_only(void **state)
 {
 	struct weft_frame_arp pkt, reply;
@@ -91,11 +121,8 @@ static void answers_for_its_own_address_only(void **state)
 	assert_memory_equal(reply.sha, our_mac, 6);
 	assert_memory_equal(reply.tha, peer_mac, 6);
 	assert_int_equal(weft_get_be32(reply.tpa), PEER_IP);
-	/* The asker will be written to next: it is known now. */
-	assert_true(weft_arp_lookup(&a, PEER_IP, 2, mac));
-	assert_memory_equal(mac, peer_mac, 6);
-	pkt = packet(1, peer_mac, PEER_IP, OUR_IP + 5);
-	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_LEARNED);
+	/* Anybody can ask in its name. */
+	assert_false(weft_arp_lookup(&a, PEER_IP, 2, mac));
 	pkt = packet(1, other_mac, PEER_IP + 9, OUR_IP + 5);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
 }
@@ -143,11 +170,13 @@ static void full_cache_gives_up_the_oldest(void **state)
 	(void)state;
 	weft_arp_init(&a, OUR_IP, our_mac, NULL);
 	for (uint32_t i = 0; i < WEFT_ARP_ENTRIES; i++) {
-		pkt = packet(1, peer_mac, PEER_IP + i, OUR_IP);
+		weft_arp_ask(&a, PEER_IP + i, i + 1, &reply);
+		pkt = packet(2, peer_mac, PEER_IP + i, OUR_IP);
 		weft_arp_input(&a, &pkt, i + 1, &reply);
 	}
 	assert_true(weft_arp_lookup(&a, PEER_IP, 1000, mac));
-	pkt = packet(1, other_mac, PEER_IP + 1000, OUR_IP);
+	weft_arp_ask(&a, PEER_IP + 1000, 1001, &reply);
+	pkt = packet(2, other_mac, PEER_IP + 1000, OUR_IP);
 	weft_arp_input(&a, &pkt, 1001, &reply);
 	assert_true(weft_arp_lookup(&a, PEER_IP, 1002, mac));
 	assert_false(weft_arp_lookup(&a, PEER_IP + 1, 1002, mac));
@@ -197,7 +226,8 @@ static void a_static_neighbour_stays(void **state)
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_ANSWER);
 	weft_arp_forget(&a, PEER_IP);
 	for (uint32_t i = 1; i < 3 * WEFT_ARP_ENTRIES; i++) {
-		pkt = packet(1, other_mac, PEER_IP + i, OUR_IP);
+		weft_arp_ask(&a, PEER_IP + i, i + 1, &reply);
+		pkt = packet(2, other_mac, PEER_IP + i, OUR_IP);
 		weft_arp_input(&a, &pkt, i + 1, &reply);
 	}
 	assert_true(weft_arp_lookup(&a, PEER_IP, 1000, mac));
@@ -241,6 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(asks_with_growing_pauses),
 		cmocka_unit_test(learns_only_what_was_asked),
+		cmocka_unit_test(what_nobody_asked_for_changes_nothing),
 		cmocka_unit_test(answers_for_its_own_address_only),
 		cmocka_unit_test(garbage_and_conflicts),
 		cmocka_unit_test(a_probe_without_address_is_answered_and_not_learned),
