@@ -5,8 +5,12 @@
  *
  * While there are few, everybody at once. Beyond that a HELLO makes no state unless its sender has shown that it gets
  * what is sent to its address: it is answered with a cookie, a keyed hash of its address and its numbers, which it sends
- * again. So senders of made-up addresses cost a frame each and keep nobody away. Those who have shown their address share
- * the places fairly: each has a share, and when all places are taken the oldest one of the sender that has most goes.
+ * again. So senders of made-up addresses cost a frame each and keep nobody away: a place that nobody has shown an address
+ * for counts for nobody, and is the first to go when somebody who has needs one.
+ *
+ * Those who have shown theirs share the places. Each address behind each MAC has a share. A neighbour can show any address
+ * that it makes up, but all by its own MAC: a MAC that has more than half of the places gives way to others, however many
+ * addresses are behind it, as a router has.
  */
 
 #include <string.h>
@@ -15,6 +19,8 @@
 
 #define HALF_FREE 32u  /* places for those who have shown nothing */
 #define HALF_SHARE 32u /* of one sender, once those are taken */
+#define HALF_MAC (RAW_HALF_OPEN_MAX / 2)
+#define HALF_OLD 100000000ull /* lt; several round trips, in which who goes on has gone on */
 #define COOKIE_NS 8000000000ull
 
 /* Where a HELLO comes from. An address behind a router may come by several of its MACs. */
@@ -59,35 +65,83 @@ static bool shows_cookie(const struct raw_iface *iface, const struct weft_frame_
 	       (shown == cookie(iface, v, period) || shown == cookie(iface, v, period - 1));
 }
 
-static uint8_t bucket_of(const struct raw_iface *iface, const struct weft_frame_view *v)
-{
-	struct source from = source_of(iface, v);
+/* Senders in one bucket pass for one: which ones do only we know. */
+struct buckets {
+	uint8_t sender, mac;
+};
 
-	return (uint8_t)weft_siphash(&iface->key, &from, sizeof(from));
+static struct buckets buckets_of(const struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	struct source from = {.ip = v->src_ip};
+
+	memcpy(from.mac, v->src_mac, sizeof(from.mac));
+	return (struct buckets){
+		.sender = (uint8_t)weft_siphash(&iface->key, &from, sizeof(from)),
+		.mac = (uint8_t)weft_siphash(&iface->key, from.mac, sizeof(from.mac)),
+	};
 }
 
-/*
- * Make room for one more in @p bucket. Senders in one bucket pass for one: which ones do only we know. @return false: those
- * who are there have no more than the new one would have
- */
-static bool make_room(struct raw_iface *iface, uint8_t bucket)
+static bool is_big(const struct raw_iface *iface, uint8_t mac)
 {
-	struct raw_conn *c, *most = NULL;
+	return iface->half_of_mac[mac] > HALF_MAC;
+}
 
-	TAILQ_FOREACH(c, &iface->half, half_link)
-		if (most == NULL ||
-		    iface->half_of[c->half_bucket] > iface->half_of[most->half_bucket])
-			most = c;
-	if (most == NULL || iface->half_of[most->half_bucket] <= iface->half_of[bucket] + 1u)
+/* Who goes first among those who have shown their address: the larger, the sooner. */
+static uint32_t rank(const struct raw_conn *c)
+{
+	const struct raw_iface *iface = c->iface;
+
+	return (uint32_t)is_big(iface, c->half_mac) << 31 |
+	       (uint32_t)iface->half_of[c->half_bucket] << 16 | iface->half_of_mac[c->half_mac];
+}
+
+static bool same_address(const struct raw_conn *c, const struct weft_frame_view *v)
+{
+	return c->iface->gate.raw_ethertype ? memcmp(c->peer_mac, v->src_mac, 6) == 0
+					    : c->peer_ip == v->src_ip;
+}
+
+/* Who makes room for the sender of @p v, which has shown its address; NULL = nobody has to. */
+static struct raw_conn *who_goes(struct raw_iface *iface, const struct weft_frame_view *v,
+				 struct buckets of)
+{
+	struct raw_conn *c, *not_shown = NULL, *most = NULL;
+
+	TAILQ_FOREACH(c, &iface->half, half_link) {
+		if (c->half_shown) {
+			if (most == NULL || rank(c) > rank(most))
+				most = c;
+		} else if (not_shown == NULL ||
+			   (same_address(c, v) && !same_address(not_shown, v))) {
+			not_shown = c;
+		}
+	}
+	if (not_shown != NULL || most == NULL)
+		return not_shown;
+	if (is_big(iface, most->half_mac) && most->half_mac != of.mac)
+		return most;
+	if (iface->half_of[most->half_bucket] > iface->half_of[of.sender] + 1u)
+		return most;
+	return iface->lt + RAW_HALF_OPEN_NS > most->hs_expire + HALF_OLD ? most : NULL;
+}
+
+static bool make_room(struct raw_iface *iface, const struct weft_frame_view *v, struct buckets of)
+{
+	struct raw_conn *c;
+
+	if (iface->half_open < RAW_HALF_OPEN_MAX)
+		return true;
+	c = who_goes(iface, v, of);
+	if (c == NULL)
 		return false;
 	raw_count(iface, RAW_HALF_EVICTED);
-	raw_conn_free(most);
+	raw_conn_free(c);
 	return true;
 }
 
 bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v)
 {
-	uint8_t bucket = bucket_of(iface, v);
+	struct buckets of = buckets_of(iface, v);
 
 	if (iface->half_open < HALF_FREE)
 		return true;
@@ -99,8 +153,7 @@ bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_stranger_send(iface, v, WEFT_FRAME_HELLO_RETRY, &r, sizeof(r));
 		return false;
 	}
-	if (iface->half_of[bucket] < HALF_SHARE &&
-	    (iface->half_open < RAW_HALF_OPEN_MAX || make_room(iface, bucket)))
+	if (iface->half_of[of.sender] < HALF_SHARE && make_room(iface, v, of))
 		return true;
 	raw_count(iface, RAW_DROP_HALF_OPEN_FULL);
 	raw_reset_send(iface, v, WEFT_RESET_BUSY);
@@ -110,18 +163,33 @@ bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v)
 void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	struct raw_iface *iface = c->iface;
+	struct buckets of = buckets_of(iface, v);
 
-	c->half_bucket = bucket_of(iface, v);
-	iface->half_of[c->half_bucket]++;
+	c->half_bucket = of.sender;
+	c->half_mac = of.mac;
 	iface->half_open++;
 	TAILQ_INSERT_TAIL(&iface->half, c, half_link);
+	if (shows_cookie(iface, v))
+		raw_half_shown(c);
+}
+
+void raw_half_shown(struct raw_conn *c)
+{
+	if (c->half_shown)
+		return;
+	c->half_shown = true;
+	c->iface->half_of[c->half_bucket]++;
+	c->iface->half_of_mac[c->half_mac]++;
 }
 
 void raw_half_remove(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
-	iface->half_of[c->half_bucket]--;
+	if (c->half_shown) {
+		iface->half_of[c->half_bucket]--;
+		iface->half_of_mac[c->half_mac]--;
+	}
 	iface->half_open--;
 	TAILQ_REMOVE(&iface->half, c, half_link);
 }

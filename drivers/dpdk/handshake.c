@@ -540,6 +540,8 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 /* Frames of the handshake, for a connection that their token has proven. */
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
+	if (c->state == RAW_HALF_OPEN)
+		raw_half_shown(c);
 	switch (v->type) {
 	case WEFT_FRAME_HELLO_RETRY:
 		retry_input(c, v);

@@ -238,7 +238,8 @@ struct raw_conn {
 	uint64_t challenge, move_next;    /* see move.c; move_next is lt */
 	uint8_t new_mac[6];
 	TAILQ_ENTRY(raw_conn) half_link;
-	uint8_t half_bucket;
+	uint8_t half_bucket, half_mac;
+	bool half_shown; /* the sender gets what is sent to its address */
 	uint64_t remote_worker, remote_iface;
 	uint32_t peer_ip, hop_ip;
 	uint16_t peer_port;  /* that it listens on */
@@ -366,7 +367,8 @@ struct raw_iface {
 	uint64_t taken_back_max;
 	uint32_t conn_count, half_open, time_wait;
 	TAILQ_HEAD(, raw_conn) half; /* half-open ones, oldest first; half_open of them */
-	uint16_t half_of[256];       /* by bucket of their senders' addresses */
+	/* Those of them that have shown their address, by bucket of address and MAC, and of the MAC alone. */
+	uint16_t half_of[256], half_of_mac[256];
 	uint32_t free_hint;
 	uint32_t generation;         /* connections made */
 	struct weft_siphash_key key; /* random: of generations and cookies */
@@ -456,6 +458,8 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 /* May the sender of this HELLO have a half-open connection? @return false: it was answered */
 bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v);
+/* It has answered with a cookie, or with what only HELLO_ACK tells. */
+void raw_half_shown(struct raw_conn *c);
 void raw_half_remove(struct raw_conn *c);
 
 /* ---- generation.c: what tells connections of one index apart */

@@ -191,6 +191,52 @@ static void many_hosts_share_the_places(struct sim_case *c)
 	traffic_is_unharmed(&s, 0);
 }
 
+/* HELLOs that stay, a few times a second, and then more; a connects to b in the middle of them. @return how long it takes */
+static uint64_t connects_among(struct scene *s, uint32_t ip, uint32_t addresses, uint64_t slow)
+{
+	struct lane_end *e = NULL;
+	uint64_t number = 1000, begun = 0, t, gap;
+	uint8_t f[256];
+
+	for (t = 0; t < 20 * SIM_S; t += gap) {
+		gap = t < 5 * SIM_S ? slow : SIM_MS / 2; /* the places end one by one */
+		number++;
+		make_hello(s, f, ip + (uint32_t)(number % addresses), number, 0);
+		sim_inject(s->px, f, s->hello_len);
+		sim_run(s->sim, gap, NULL, NULL);
+		if (e == NULL && t >= 6 * SIM_S) {
+			e = lane_connect(s->a, s->b);
+			begun = sim_now(s->sim);
+		}
+		if (e != NULL && e->up)
+			return sim_now(s->sim) - begun;
+	}
+	return UINT64_MAX;
+}
+
+/* From off the path, by a's own address: no answer is seen, but the places without a cookie are always taken. */
+static void hellos_in_a_hosts_name_keep_it_not_away(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, NULL);
+	assert_true(connects_among(&s, IP_A, 1, 156 * SIM_MS) < 100 * SIM_MS);
+	assert_true(lane_counter(s.b, "hello.retry") > 100);
+	traffic_is_unharmed(&s, 0);
+}
+
+/* A neighbour shows every address that it makes up: all places are its own. */
+static void one_mac_with_many_addresses_keeps_nobody_away(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, NULL);
+	s.follows = true;
+	assert_true(connects_among(&s, 0x0a010000u, 65000, 15 * SIM_MS) < 100 * SIM_MS);
+	assert_true(lane_counter(s.b, "half_open_evicted") > 0);
+	traffic_is_unharmed(&s, 0);
+}
+
 /* A cookie is good for the address, the numbers and the time that it was made for. */
 static void a_cookie_is_of_its_sender(struct sim_case *c)
 {
@@ -390,6 +436,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(hellos_from_made_up_addresses_keep_nobody_away),
 	SIM_CASE(one_host_that_begins_and_never_goes_on_keeps_nobody_away),
 	SIM_CASE(many_hosts_share_the_places),
+	SIM_CASE(hellos_in_a_hosts_name_keep_it_not_away),
+	SIM_CASE(one_mac_with_many_addresses_keeps_nobody_away),
 	SIM_CASE(a_cookie_is_of_its_sender),
 	SIM_CASE(a_neighbour_that_claims_an_address_gets_no_frame),
 	SIM_CASE(an_impostor_in_a_silence_gets_no_frame),
