@@ -71,7 +71,7 @@ struct weft_conf {
 	unsigned int max_rndv_lanes;
 	/** WEFT_MIN_CHUNK: smallest piece worth a lane of its own, >= 1 */
 	size_t min_chunk;
-	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps, all peers together */
+	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps: this, and 4 KiB per peer */
 	/** WEFT_PROTO_INFO: print which protocols each endpoint uses, and why */
 	bool proto_info;
 	size_t unexp_limit;

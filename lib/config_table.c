@@ -246,7 +246,8 @@ const struct weft_option weft_options[] = {
 		.min = 65536,
 		.help = "Payload of unexpected messages that a worker is ready to keep, all peers "
 			"together; and, besides, one message for each 256 bytes of it that is short or "
-			"only announced. Peers get credit within it; without credit a message is "
+			"only announced. When it is given out, each further peer gets 4 KiB and 16 "
+			"messages all the same, so the bound is this and 4 KiB for each peer. Peers get credit within it; without credit a message is "
 			"announced, and without that credit, too, it waits at its sender.",
 	},
 	{

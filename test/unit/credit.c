@@ -64,6 +64,24 @@ static void one_that_floods_gets_much_and_leaves_the_others_their_floor(void **s
 	assert_true(p.granted <= p.limit + 160);
 }
 
+/* Jobs of many peers need a floor for each: it is what the bound grows by. */
+static void the_bound_is_the_limit_and_a_little_for_each_peer(void **state)
+{
+	struct weft_credit_pool bytes, msgs;
+
+	(void)state;
+	weft_credit_pool_init(&bytes, 64 * MIB, 4096, MIB, MIB);
+	weft_credit_pool_init(&msgs, 64 * MIB / 256, 16, 4096, 1u << 17);
+	for (uint64_t i = 1; i <= 20000; i++) {
+		assert_true(weft_credit_pool_join(&bytes) >= 4096);
+		assert_true(weft_credit_pool_join(&msgs) >= 16);
+		if (i <= 512)
+			assert_true(bytes.granted <= bytes.limit && msgs.granted <= msgs.limit);
+		assert_true(bytes.granted <= bytes.limit + i * 4096);
+		assert_true(msgs.granted <= msgs.limit + i * 16);
+	}
+}
+
 static void what_comes_back_is_shared_evenly(void **state)
 {
 	struct weft_credit_pool p;
@@ -130,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_of_128_peers_has_a_window_that_works),
 		cmocka_unit_test(one_that_floods_gets_much_and_leaves_the_others_their_floor),
+		cmocka_unit_test(the_bound_is_the_limit_and_a_little_for_each_peer),
 		cmocka_unit_test(what_comes_back_is_shared_evenly),
 		cmocka_unit_test(nothing_gets_lost_whatever_happens),
 	};
