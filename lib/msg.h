@@ -318,6 +318,7 @@ struct weft_msg_worker {
 	SLIST_HEAD(, weft_native) free_natives;
 	void *match_mem;
 	struct weft_credit_pool credit_bytes, credit_msgs;
+	uint32_t rx_islands; /* of all endpoints */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
 	struct weft_am_table *am; /* handlers */
@@ -558,21 +559,31 @@ static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, siz
  * ------------------------------------------------------------------ receiving (msg_rx.c, recv.c)
  */
 
+/**
+ * Islands cost memory that no credit bounds. An endpoint may have WEFT_IVAL_MAX, but not more than
+ * what all of the worker's leave of the limit: so n that take what they can leave a newcomer an
+ * (n + 1)th of it. It always may have its floor.
+ */
+#define WEFT_ISLANDS_LIMIT (1u << 19)
+#define WEFT_ISLANDS_FLOOR 256u
+
 /** Tell the sender of a synchronous message, once, that it is matched (or why it never will be). */
 void weft_rx_ack(struct weft_message *msg, int status);
 /** The posted receive that gets a message with @p tag from here, taken out; or NULL. */
 struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag);
 /**
  * Bytes [off, off + len) of something have come. @return 0: for the first time; else they are
- * dropped: -EEXIST (counted), or no memory, or more islands than WEFT_IVAL_MAX in all that is
- * coming from the peer: then the endpoint fails
+ * dropped: -EEXIST (counted), or no memory, or more islands than the peer may have in all that is
+ * coming from it (WEFT_ISLANDS_LIMIT): then the endpoint fails
  */
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len);
 /** Nothing more of it is awaited. @param me  that noted it */
 static inline void weft_rx_forget(struct weft_msg_ep *me, struct weft_ivals *got)
 {
-	if (me && got->num > 1)
+	if (me && got->num > 1) {
 		me->rx_islands -= got->num - 1;
+		me->mw->rx_islands -= got->num - 1;
+	}
 	weft_ivals_fini(got);
 }
 /** Nobody has posted a receive for it. */

@@ -223,14 +223,27 @@ static bool same_message(struct weft_msg_ep *me, const struct weft_message *msg,
 	return false;
 }
 
+/* @return how many the endpoint may have now */
+static uint32_t islands_allowed(const struct weft_msg_ep *me)
+{
+	uint32_t all = me->mw->rx_islands;
+	uint32_t left = all < WEFT_ISLANDS_LIMIT ? WEFT_ISLANDS_LIMIT - all : 0;
+
+	if (left > WEFT_IVAL_MAX)
+		return WEFT_IVAL_MAX;
+	return left > WEFT_ISLANDS_FLOOR ? left : WEFT_ISLANDS_FLOOR;
+}
+
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len)
 {
-	uint32_t before = got->num;
+	uint32_t before = got->num, more;
 	int rc = weft_ivals_add(got, off, off + len);
 
 	/* Those beyond the first of each message: they are what costs memory. */
-	me->rx_islands += (got->num ? got->num - 1 : 0) - (before ? before - 1 : 0);
-	if (rc == 0 && me->rx_islands <= WEFT_IVAL_MAX)
+	more = (got->num ? got->num - 1 : 0) - (before ? before - 1 : 0);
+	me->rx_islands += more;
+	me->mw->rx_islands += more;
+	if (rc == 0 && ((int32_t)more <= 0 || me->rx_islands <= islands_allowed(me)))
 		return 0;
 	if (rc == -EEXIST) {
 		me->mw->count.overlap++;
@@ -240,7 +253,7 @@ int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, u
 		rc = -EPROTO;
 		me->mw->count.torn++;
 		weft_ep_fail(me->ep, rc, "the peer tears its messages into more than %u islands",
-			     WEFT_IVAL_MAX);
+			     islands_allowed(me));
 	}
 	return rc;
 }

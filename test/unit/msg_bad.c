@@ -94,6 +94,39 @@ static void a_message_torn_into_islands_costs_little_and_is_bounded(void **state
 	}
 }
 
+/* What other peers have torn takes from this one's share, but not its floor. */
+static void islands_of_all_peers_are_bounded(void **state)
+{
+	static const struct {
+		uint32_t others, least, most;
+	} cases[] = {
+		{WEFT_ISLANDS_LIMIT - 4000, 2000, 2001},
+		{WEFT_ISLANDS_LIMIT, WEFT_ISLANDS_FLOOR, WEFT_ISLANDS_FLOOR},
+		{2 * WEFT_ISLANDS_LIMIT, WEFT_ISLANDS_FLOOR, WEFT_ISLANDS_FLOOR},
+	};
+	static uint8_t rbuf[4 * WEFT_IVAL_MAX];
+	struct op r;
+	struct pair p;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++) {
+		uint32_t n = 0;
+
+		pair_defaults(&p);
+		pair_open(&p, 1, NULL);
+		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 1, FULL);
+		p.w[1].msg->rx_islands = cases[i].others;
+		while (p.fail_status[1] == 0 && n < WEFT_IVAL_MAX)
+			push_frag(&p, 0, 1, sizeof(rbuf), 2 * n++, 1);
+		/* The first is none, and the last was one too many. */
+		assert_in_range(n - 2, cases[i].least, cases[i].most);
+		assert_int_equal(p.w[1].msg->count.torn, 1);
+		op_end(&r, -EPROTO);
+		assert_int_equal(p.w[1].msg->rx_islands, cases[i].others);
+		pair_close(&p);
+	}
+}
+
 static void malformed(uint8_t id, const void *data, size_t length)
 {
 	struct pair p;
@@ -417,6 +450,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(B10_overlapping_and_contradicting_pieces_are_rejected_and_counted),
 		cmocka_unit_test(a_message_torn_into_islands_costs_little_and_is_bounded),
+		cmocka_unit_test(islands_of_all_peers_are_bounded),
 		cmocka_unit_test(F10_malformed_messages_end_the_endpoint_and_are_counted),
 		cmocka_unit_test(records_of_later_versions_are_skipped),
 		cmocka_unit_test(a_sequence_beyond_the_window_ends_the_endpoint),
