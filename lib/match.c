@@ -2,17 +2,9 @@
 
 #include "match.h"
 
-/*
- * The high bits of a product with a random odd number: any two keys meet with a probability of at
- * most 2^(1 - bits) (Dietzfelbinger et al., 1997), so that a peer which chooses its tags, but can't
- * know the number, can't have them all meet. The fixed one-to-one scrambling before it is for tags that count
- * up: with some numbers a progression falls into a few buckets.
- */
 static inline size_t bucket_of(const struct weft_match *m, uint64_t key)
 {
-	key *= 0x9e3779b97f4a7c15u;
-	key ^= key >> 32;
-	return (size_t)((key * m->multiplier) >> (64 - m->bits));
+	return weft_match_bucket(m, key, m->bits);
 }
 
 static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)

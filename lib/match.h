@@ -114,6 +114,20 @@ struct weft_match {
 	struct weft_match_mask masks[WEFT_MATCH_MASKS];
 };
 
+/**
+ * The high bits of a product with a random odd number: any two keys meet with a probability of at
+ * most 2^(1 - bits) (Dietzfelbinger et al., 1997), so that a peer which chooses its tags, or its
+ * sequences, but can't know the number, can't have them all meet. The fixed one-to-one scrambling
+ * before it is for what counts up: with some numbers a progression falls into a few buckets.
+ * @param bits  1 to 63
+ */
+static inline size_t weft_match_bucket(const struct weft_match *m, uint64_t key, unsigned int bits)
+{
+	key *= 0x9e3779b97f4a7c15u;
+	key ^= key >> 32;
+	return (size_t)((key * m->multiplier) >> (64 - bits));
+}
+
 /** Bytes that the tables of 2^bits buckets need. */
 size_t weft_match_table_size(unsigned int bits);
 

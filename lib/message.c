@@ -153,13 +153,19 @@ void weft_message_get_offer(const struct weft_message *msg, struct weft_rndv_off
 
 /* ------------------------------------------------------------------ messages by sequence */
 
+/* Which messages stay open is the peer's choice, so it must not know who meets whom. */
+static struct weft_message_list *bucket_of(const struct weft_msg_ep *me, uint32_t seq)
+{
+	return &me->rx_table[weft_match_bucket(&me->mw->match, seq, me->rx_table_bits)];
+}
+
 struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq)
 {
 	struct weft_message *msg;
 
 	if (!me->rx_open)
 		return NULL;
-	LIST_FOREACH(msg, &me->rx_table[seq & me->rx_table_mask], link) {
+	LIST_FOREACH(msg, bucket_of(me, seq), link) {
 		if (msg->seq == seq)
 			return msg;
 	}
@@ -168,29 +174,31 @@ struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq)
 
 static int table_grow(struct weft_msg_ep *me)
 {
-	uint32_t n = me->rx_table ? (me->rx_table_mask + 1) * 4 : 16;
-	struct weft_message_list *table = calloc(n, sizeof(*table));
+	size_t old_n = me->rx_table ? (size_t)1 << me->rx_table_bits : 0;
+	unsigned int bits = old_n ? me->rx_table_bits + 2 : 4;
+	struct weft_message_list *old = me->rx_table, *table;
 	struct weft_message *msg;
 
+	table = calloc((size_t)1 << bits, sizeof(*table));
 	if (!table)
-		return me->rx_table ? 0 : -ENOMEM; /* a crowded table works too */
-	for (uint32_t i = 0; me->rx_table && i <= me->rx_table_mask; i++) {
-		while ((msg = LIST_FIRST(&me->rx_table[i]))) {
+		return old ? 0 : -ENOMEM; /* a crowded table works too */
+	me->rx_table = table;
+	me->rx_table_bits = bits;
+	for (size_t i = 0; i < old_n; i++) {
+		while ((msg = LIST_FIRST(&old[i]))) {
 			LIST_REMOVE(msg, link);
-			LIST_INSERT_HEAD(&table[msg->seq & (n - 1)], msg, link);
+			LIST_INSERT_HEAD(bucket_of(me, msg->seq), msg, link);
 		}
 	}
-	free(me->rx_table);
-	me->rx_table = table;
-	me->rx_table_mask = n - 1;
+	free(old);
 	return 0;
 }
 
 int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg)
 {
-	if ((!me->rx_table || me->rx_open > 2 * me->rx_table_mask) && table_grow(me))
+	if ((!me->rx_table || me->rx_open >> me->rx_table_bits >= 2) && table_grow(me))
 		return -ENOMEM;
-	LIST_INSERT_HEAD(&me->rx_table[msg->seq & me->rx_table_mask], msg, link);
+	LIST_INSERT_HEAD(bucket_of(me, msg->seq), msg, link);
 	msg->flags |= WEFT_MSG_HASHED;
 	me->rx_open++;
 	return 0;

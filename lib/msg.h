@@ -216,7 +216,7 @@ struct weft_msg_ep {
 	struct weft_match_source source;
 	/* receive, the rest */
 	struct weft_message_list *rx_table; /* by sequence, lazily allocated */
-	uint32_t rx_table_mask;
+	uint32_t rx_table_bits;
 	uint64_t rx_low;       /* rx_used from which on the window is looked at */
 	uint32_t rx_small_low; /* rx_small, the same */
 	uint32_t rx_islands;   /* in what is coming, beyond the first of each message (ival.h) */

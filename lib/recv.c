@@ -170,7 +170,7 @@ static void refuse_all_probed(struct weft_msg_ep *me)
 {
 	struct weft_message *msg;
 
-	for (uint32_t i = 0; me->rx_table && i <= me->rx_table_mask; i++) {
+	for (uint32_t i = 0; me->rx_table && i >> me->rx_table_bits == 0; i++) {
 		LIST_FOREACH(msg, &me->rx_table[i], link) {
 			if (msg->flags & WEFT_MSG_PROBED)
 				refuse_probed(msg);
@@ -277,7 +277,7 @@ void weft_rx_fail(struct weft_msg_ep *me, int status)
 
 	me->rx_ahead = 0;
 	fail_active(me, status);
-	for (uint32_t i = 0; me->rx_table && i <= me->rx_table_mask; i++) {
+	for (uint32_t i = 0; me->rx_table && i >> me->rx_table_bits == 0; i++) {
 		while ((msg = LIST_FIRST(&me->rx_table[i])))
 			fail_message(msg, status);
 	}
