@@ -23,6 +23,7 @@ const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 static int grow_refs(struct raw_iface *iface)
 {
 	uint32_t len = iface->refs_len == 0 ? 16 : 2 * iface->refs_len;
+	struct raw_gone *gone;
 	struct raw_ref *refs;
 
 	if (len > RAW_CONNS_MAX)
@@ -36,6 +37,11 @@ static int grow_refs(struct raw_iface *iface)
 		return -ENOMEM;
 	memset(refs + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*refs));
 	iface->refs = refs;
+	gone = realloc(iface->gone, len * sizeof(*gone));
+	if (gone == NULL)
+		return -ENOMEM;
+	memset(gone + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*gone));
+	iface->gone = gone;
 	iface->refs_len = len;
 	return 0;
 }
@@ -106,11 +112,25 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	return c;
 }
 
+/* Its peer is told of the end, if it asks: see answers_for(). */
+static void remember_peer(struct raw_conn *c)
+{
+	struct raw_gone *gone = &c->iface->gone[c->id & 0xffff];
+	bool half = c->state == RAW_HALF_OPEN;
+
+	/* Those who only begin do not make us forget those who were here. */
+	if (half && gone->known && !gone->half)
+		return;
+	*gone = (struct raw_gone){.ip = c->peer_ip, .known = true, .half = half};
+	memcpy(gone->mac, c->peer_mac, 6);
+}
+
 /* Only for connections that the protocol layer does not know (any more). */
 void raw_conn_free(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
 
+	remember_peer(c);
 	raw_slots_release(c);
 	if (c->on_tx_list)
 		STAILQ_REMOVE(&iface->tx_list, c, raw_conn, tx_link);

@@ -270,13 +270,35 @@ void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v,
 		raw_count(iface, RAW_TX_RESET);
 }
 
+/* @return where the peer is that has this index, or had it last, if the frame says it is from there */
+static const uint8_t *known_peer(const struct raw_iface *iface, const struct weft_frame_view *v)
+{
+	uint32_t index = weft_le32(v->hdr->dst_conn) & 0xffff;
+	const struct raw_gone *gone;
+	const struct raw_conn *c;
+	bool by_mac = iface->gate.raw_ethertype;
+
+	if (index >= iface->refs_len)
+		return NULL;
+	c = iface->refs[index].conn;
+	if (c != NULL &&
+	    (by_mac ? memcmp(v->src_mac, c->peer_mac, 6) == 0 : v->src_ip == c->peer_ip))
+		return c->peer_mac;
+	gone = &iface->gone[index];
+	if (gone->known && (by_mac ? memcmp(v->src_mac, gone->mac, 6) == 0 : v->src_ip == gone->ip))
+		return gone->mac;
+	return NULL;
+}
+
 /*
  * Is it for this iface to say that there is no such connection? Who has the port alone answers for
  * those who had it before, too. On a port that others may have, it is the connections that this iface
- * has made itself: what it does not know can be another's, alive and well.
+ * has made itself: what it does not know can be another's, alive and well. And it says so to their
+ * peers alone, where these are: else anybody could try which generations were given out.
+ * @param to  set to the MAC that the answer goes to, where it is not the frame's
  */
 static bool answers_for(const struct raw_iface *iface, const struct weft_frame_view *v,
-			uint16_t reason)
+			uint16_t reason, const uint8_t **to)
 {
 	uint16_t number =
 		raw_generation_number(&iface->key, (uint16_t)(weft_le32(v->hdr->dst_conn) >> 16));
@@ -288,7 +310,8 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 	case WEFT_RESET_BUSY:
 		return true; /* it has named this iface */
 	case WEFT_RESET_UNKNOWN:
-		return number < iface->generation;
+		*to = known_peer(iface, v);
+		return number < iface->generation && *to != NULL;
 	default:
 		return false;
 	}
@@ -308,7 +331,9 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 		.echo_token = v->hdr->token,
 	};
 
-	if (!answers_for(iface, v, reason)) {
+	struct weft_frame_view view = *v;
+
+	if (!answers_for(iface, v, reason, &view.src_mac)) {
 		raw_count(iface, RAW_RESET_NOT_OURS);
 		return;
 	}
@@ -318,7 +343,7 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 		RAW_RESET_GAP +
 		RTE_MAX(iface->next_reset,
 			iface->now - RTE_MIN(iface->now, RAW_RESET_BURST * RAW_RESET_GAP));
-	raw_stranger_send(iface, v, WEFT_FRAME_RESET, &body, sizeof(body));
+	raw_stranger_send(iface, &view, WEFT_FRAME_RESET, &body, sizeof(body));
 }
 
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt)

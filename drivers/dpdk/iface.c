@@ -232,6 +232,7 @@ static void raw_close(struct weft_lane_iface *base)
 	weft_deadlines_fini(&iface->by_et);
 	weft_deadlines_fini(&iface->by_lt);
 	free(iface->refs);
+	free(iface->gone);
 	free(iface->scratch);
 	free(iface);
 }

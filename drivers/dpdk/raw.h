@@ -293,6 +293,13 @@ struct raw_ref {
 	struct raw_conn *conn; /* NULL = free */
 };
 
+/* Whose the last connection of an index was that is no more. A half-open one is nobody's yet. */
+struct raw_gone {
+	uint32_t ip;
+	uint8_t mac[6];
+	bool known, half;
+};
+
 struct raw_iface {
 	struct weft_lane_iface base;
 	struct weft_frame_port *port;
@@ -314,6 +321,7 @@ struct raw_iface {
 		uint32_t ts, error;
 	} stale[RAW_STALE]; /* how stale, by timestamp */
 	struct raw_ref *refs;
+	struct raw_gone *gone; /* as many */
 	uint32_t refs_len;
 	struct weft_deadlines by_et, by_lt; /* connections, by their index in refs */
 	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */

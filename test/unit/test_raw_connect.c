@@ -245,6 +245,46 @@ static void who_shares_a_port_tells_of_its_own_connections(void **state)
 	pair_close(&pair);
 }
 
+/* The halves of the sender's IP address change places, which no checksum sees. */
+static uint32_t from_another_ip(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	uint8_t half[2];
+
+	(void)from;
+	memcpy(half, frame + 26, 2);
+	memcpy(frame + 26, frame + 28, 2);
+	memcpy(frame + 28, half, 2);
+	return len;
+}
+
+static uint32_t from_another_mac(struct pair_end *from, uint8_t *frame, uint32_t len)
+{
+	(void)from;
+	frame[11] ^= 0x55;
+	return len;
+}
+
+/* Else anybody could try which connections there were. */
+static void who_shares_a_port_tells_no_third_party(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 20);
+	B->port.flags |= WEFT_FRAME_PORT_SHARED;
+	pair_connect(&pair);
+	raw_conn_free(raw_conn_of(B->accepted));
+	A->wire.edit = from_another_ip;
+	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	pair_run(&pair, 1000000, NULL);
+	assert_int_equal(pair_counter(B, RAW_TX_RESET), 0);
+	assert_true(pair_counter(B, RAW_RESET_NOT_OURS) > 0);
+	/* Nor a neighbour that only says it is there. */
+	A->wire.edit = from_another_mac;
+	pair_run(&pair, 100000000, NULL);
+	assert_true(pair_counter(B, RAW_TX_RESET) > 0);
+	assert_int_equal(A->status, -ECONNRESET);
+	pair_close(&pair);
+}
+
 enum { MANY = 600 };
 
 static bool many_up(struct pair *p)
@@ -289,6 +329,7 @@ int main(void)
 		cmocka_unit_test(who_shares_a_port_ends_no_others_connections),
 		cmocka_unit_test(hello_to_who_shares_a_port_is_not_refused),
 		cmocka_unit_test(who_shares_a_port_tells_of_its_own_connections),
+		cmocka_unit_test(who_shares_a_port_tells_no_third_party),
 		cmocka_unit_test(connects_through_a_gateway),
 		cmocka_unit_test(nobody_answers_names_the_step),
 		cmocka_unit_test(address_of_a_former_life_is_refused),
