@@ -107,8 +107,9 @@ const struct weft_option weft_options[] = {
 		.unit = "number", .min = 1,
 		.max = 1 << 20,
 		.help = "Endpoints that peers made by connecting and that the program has not "
-			"claimed, per worker. Further peers wait until some are claimed, and are refused "
-			"when WEFT_CONNECT_TIMEOUT has passed.",
+			"claimed, per worker; one host may have seven times as many as it leaves. Further "
+			"ones wait until some are claimed, and are refused when WEFT_CONNECT_TIMEOUT has "
+			"passed.",
 	},
 	{
 		"WAIT_SPIN", WEFT_OPT_TIME, FIELD(wait_spin_ns), .def = "10us", .unit = "time",

@@ -290,8 +290,10 @@ struct weft_ep {
 	struct weft_wireup *wireup; /* NULL once connected and all lanes are settled */
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer; /* NULL on loopback */
-	uint64_t timer;         /* when this ep wants weft_conns_timers(); UINT64_MAX = not */
-	int fail_status;        /* weft_ep_fail_later(): is about to fail with this; 0 = is not */
+	struct weft_host *host; /* that takes a place with it; NULL = somebody has claimed it */
+	uint64_t placed_at;
+	uint64_t timer;  /* when this ep wants weft_conns_timers(); UINT64_MAX = not */
+	int fail_status; /* weft_ep_fail_later(): is about to fail with this; 0 = is not */
 	const char *fail_why;
 	weft_ep_err_cb err_cb;
 	void *err_arg;
@@ -299,6 +301,7 @@ struct weft_ep {
 	LIST_ENTRY(weft_ep) entry;       /* worker->eps, or the worker's dead ones */
 	LIST_ENTRY(weft_ep) peer_entry;  /* peer->eps */
 	LIST_ENTRY(weft_ep) timer_entry; /* while timer is set */
+	TAILQ_ENTRY(weft_ep) host_entry; /* host->eps */
 };
 
 /** What the application is told of: nothing that it has closed, nothing that belongs to the library. */

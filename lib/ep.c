@@ -103,8 +103,6 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 		weft_peer_add_ep(w->conns, peer, ep);
 		weft_peer_sn_use(peer, conn_sn);
 	}
-	if (!owned)
-		w->conns->num_unclaimed++;
 	return ep;
 }
 
@@ -131,8 +129,7 @@ void weft_ep_retire(struct weft_ep *ep, int status)
 	if (ep->timer != UINT64_MAX)
 		LIST_REMOVE(ep, timer_entry);
 	ep->timer = 0; /* weft_ep_timer_at() has no effect from now on */
-	if (!ep->owned)
-		w->conns->num_unclaimed--;
+	weft_unclaimed_remove(ep);
 	weft_peer_remove_ep(w->conns, ep);
 	LIST_REMOVE(ep, entry);
 	LIST_INSERT_HEAD(&w->conns->dead, ep, entry);
@@ -326,7 +323,7 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 	ep = weft_peer_unclaimed(peer);
 	if (ep != NULL) {
 		ep->owned = true;
-		w->conns->num_unclaimed--;
+		weft_unclaimed_remove(ep);
 		*out = ep;
 		return 0;
 	}

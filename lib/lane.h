@@ -54,7 +54,7 @@
 
 #include "platform.h"
 
-#define WEFT_LANE_ABI 5u
+#define WEFT_LANE_ABI 6u
 
 /* Feature bits of an iface. */
 #define WEFT_LANE_F_SHORT (1ull << 0) /**< am_short() */
@@ -441,6 +441,12 @@ struct weft_lane_ops {
 	 * itself has seen on the wire: that the far end gets what is sent to this address.
 	 */
 	bool (*ep_is_from)(struct weft_lane_ep *lep, const void *addr, size_t len);
+	/**
+	 * Optional (NULL = all are one): a number for the host at the far end of @p lep, the same for
+	 * whatever comes from there, as the lane itself has seen on the wire. What hosts share is
+	 * shared out by it.
+	 */
+	uint64_t (*ep_host)(const struct weft_lane_ep *lep);
 	/**
 	 * Optional (NULL = it can't): have the far end of a lep that is up give a sign of life now. If what
 	 * answers there does not know the connection any more, EV_DOWN follows at once, else nothing happens.

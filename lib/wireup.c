@@ -391,7 +391,7 @@ void weft_wireup_joined(struct weft_ep *ep)
 		weft_ep_closing_step(ep);
 	} else if (ep->state == WEFT_EP_UP && !ep->owned && w->accept_cb != NULL) {
 		ep->owned = true;
-		w->conns->num_unclaimed--;
+		weft_unclaimed_remove(ep);
 		w->accept_cb(w, ep, ep->remote_id, ep->remote_name, w->accept_arg);
 	}
 }

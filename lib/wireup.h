@@ -130,6 +130,26 @@ void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct w
 void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep);
 void weft_peers_fini(struct weft_conns *conns);
 
+/* ------------------------------------------------------------------ endpoints that nobody owns */
+
+/** One that has made endpoints which nobody here has claimed. */
+struct weft_host {
+	LIST_ENTRY(weft_host) entry;
+	uint64_t number; /* the lane's: ep_host() */
+	unsigned int num_eps;
+	TAILQ_HEAD(, weft_ep) eps; /* oldest first */
+};
+
+/**
+ * Is there a place for an endpoint more that came over @p lep? Another one may have to go for it.
+ * @return false: not now
+ */
+bool weft_unclaimed_room(struct weft_worker *worker, const struct weft_lane_ep *lep);
+/** @p ep came over @p lep, and nobody owns it yet. @return 0 or -ENOMEM */
+int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lep);
+/** It has an owner, or ends. */
+void weft_unclaimed_remove(struct weft_ep *ep);
+
 /* ------------------------------------------------------------------ a worker's connections */
 
 /** A connection that a peer made and that has not said yet which endpoint it is for. */
@@ -150,7 +170,8 @@ struct weft_conns {
 	unsigned int num_partials;
 	struct weft_pending pending[WEFT_MAX_PENDING];
 	unsigned int num_pending;
-	unsigned int num_unclaimed; /* eps that nobody owns */
+	LIST_HEAD(, weft_host) hosts; /* of the eps that nobody owns */
+	unsigned int num_unclaimed;   /* those */
 	struct weft_log_limit limit_bad, limit_refused;
 };
 

@@ -149,19 +149,19 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lep,
 		       const struct weft_wireup_msg *m, const struct weft_address *remote,
 		       struct weft_peer *peer)
 {
-	struct weft_conns *conns = w->conns;
 	struct weft_ep *ep;
-	char text[192];
+	char text[224];
 
-	if (conns->num_unclaimed >= w->ctx->conf->max_passive_eps) {
+	if (!weft_unclaimed_room(w, lep)) {
 		snprintf(text, sizeof(text),
-			 "%s has %u connections that nobody has claimed (WEFT_MAX_UNCLAIMED_EPS)",
-			 w->ctx->name, conns->num_unclaimed);
+			 "%s has %u connections that nobody has claimed, and this host's share of "
+			 "them is taken (WEFT_MAX_UNCLAIMED_EPS)",
+			 w->ctx->name, w->conns->num_unclaimed);
 		weft_wireup_refuse(w, lep, &m->head, -EUSERS, text);
 		return;
 	}
 	ep = weft_ep_alloc(w, peer, weft_get32(m->head.conn_sn), false);
-	if (ep == NULL || weft_wireup_new(ep, remote) == NULL) {
+	if (ep == NULL || weft_unclaimed_add(ep, lep) < 0 || weft_wireup_new(ep, remote) == NULL) {
 		weft_wireup_refuse(w, lep, &m->head, -ENOMEM, "out of memory");
 		if (ep != NULL)
 			weft_ep_retire(ep, -ENOMEM);

@@ -446,6 +446,18 @@ bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len)
 	return a.ip == c->peer_ip && a.udp_port == c->peer_port;
 }
 
+/* Its IP address, whatever ports it uses; else its MAC. */
+uint64_t raw_ep_host(const struct weft_lane_ep *lep)
+{
+	const struct raw_conn *c = (const struct raw_conn *)lep;
+	uint64_t mac = 0;
+
+	if (!c->iface->gate.raw_ethertype)
+		return c->peer_ip;
+	memcpy(&mac, c->peer_mac, sizeof(c->peer_mac));
+	return mac;
+}
+
 void raw_ep_check(struct weft_lane_ep *lep)
 {
 	struct raw_conn *c = raw_conn_of(lep);

@@ -247,6 +247,7 @@ static const struct weft_lane_ops raw_ops = {
 	.ep_connect = raw_ep_connect,
 	.ep_destroy = raw_ep_destroy,
 	.ep_is_from = raw_ep_is_from,
+	.ep_host = raw_ep_host,
 	.ep_check = raw_ep_check,
 	.ep_waits_for = raw_ep_waits_for,
 	.ep_flush = raw_ep_flush,

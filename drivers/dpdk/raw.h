@@ -731,6 +731,7 @@ int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, 
 void raw_ep_destroy(struct weft_lane_ep *lep);
 void raw_ep_check(struct weft_lane_ep *lep);
 bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
+uint64_t raw_ep_host(const struct weft_lane_ep *lep);
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 

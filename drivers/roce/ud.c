@@ -254,6 +254,7 @@ static const struct weft_lane_ops ud_ops = {
 	.ep_connect = roce_ud_ep_connect,
 	.ep_destroy = roce_ud_ep_destroy,
 	.ep_is_from = roce_ud_ep_is_from,
+	.ep_host = roce_ud_ep_host,
 	.ep_flush = roce_ud_ep_flush,
 	.wait_fd = roce_ud_wait_fd,
 	.arm = roce_ud_arm,

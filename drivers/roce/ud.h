@@ -4,10 +4,12 @@
  * The driver `roce_ud`: an unreliable control channel over a UD queue pair, for wire-up where no other lane connects to an interface's address.
  * Datagrams get lost, doubled and reordered, and nothing here minds: wire-up retries, and recognises what it has seen.
  *
- * A connection is a pair of random numbers, one of each end. The first datagram of a connection makes the passive lep at its addressee, once its sender has
- * shown that it gets what is sent to its address (ud_cookie.c); it is kept until the
- * way back is known (the kernel resolves the peer's Ethernet address, in the device's thread) and delivered then. The queue pair's key is random
- * and part of the interface's address, so strangers who have not seen the address are dropped by the device.
+ * A connection is a pair of random numbers, one of each end. The first datagram of a connection
+ * makes the passive lep at its addressee, once its sender has shown that it gets what is sent to
+ * its address (ud_cookie.c); it is kept until the way back is known (the kernel resolves the
+ * peer's Ethernet address, in the device's thread) and delivered then. The queue pair's key is
+ * random and part of the interface's address, so strangers who have not seen the address are
+ * dropped by the device.
  */
 #ifndef WEFT_ROCE_UD_IFACE_H
 #define WEFT_ROCE_UD_IFACE_H
@@ -135,6 +137,7 @@ int roce_ud_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t l
 		       struct weft_lane_ep **lep);
 void roce_ud_ep_destroy(struct weft_lane_ep *lep);
 bool roce_ud_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
+uint64_t roce_ud_ep_host(const struct weft_lane_ep *lep);
 int roce_ud_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 void roce_ud_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 /** Whose datagram it is; the sender must be where the connection's other end is. @return NULL = nobody's */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who begins shows first that it gets what is sent to its address: nothing that it says is listened to, and there is no
- * connection, until its datagram has a cookie that went there. The cookie is a keyed hash of address, queue pair, its key and
- * connection number and the time, so nothing is kept for it. What must be kept is the way: to send even one datagram the kernel
- * has to find the host's Ethernet address. That is one for each host that asks (an asker), of which there are UD_ASKERS, for
- * UD_ASKER_NS; the oldest one goes when a host more asks.
+ * Who begins shows first that it gets what is sent to its address: nothing that it says is
+ * listened to, and there is no connection, until its datagram has a cookie that went there. The
+ * cookie is a keyed hash of address, queue pair, its key and connection number and the time, so
+ * nothing is kept for it. What must be kept is the way: to send even one datagram the kernel has
+ * to find the host's Ethernet address. That is one for each host that asks (an asker), of which
+ * there are UD_ASKERS, for UD_ASKER_NS; the oldest one goes when a host more asks.
  *
- * At the other end an opener keeps what it has said last, and says it again, once, when it is told the cookie. So one RETRY
- * costs its receiver one datagram at most, however many come.
+ * At the other end an opener keeps what it has said last, and says it again, once, when it is told
+ * the cookie. So one RETRY costs its receiver one datagram at most, however many come.
  */
 
 #include <stdlib.h>

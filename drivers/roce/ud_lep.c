@@ -292,6 +292,13 @@ bool roce_ud_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 	return memcmp(a.gid, lep->gid, sizeof(lep->gid)) == 0 && weft_get32(a.qpn) == lep->qpn;
 }
 
+uint64_t roce_ud_ep_host(const struct weft_lane_ep *base)
+{
+	const struct ud_lep *lep = (const struct ud_lep *)base;
+
+	return weft_siphash(&lep->u->key, lep->gid, sizeof(lep->gid));
+}
+
 int roce_ud_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 {
 	(void)base;

@@ -181,6 +181,18 @@ bool mock_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 	return iface_of(lep->peer)->id == id;
 }
 
+/* A stranger is its own host unless it was put somewhere. */
+uint64_t mock_ep_host(const struct weft_lane_ep *base)
+{
+	const struct mock_lep *lep = (const struct mock_lep *)base;
+
+	if (lep->peer == NULL)
+		return 0;
+	if (lep->peer->stranger)
+		return lep->peer->at != 0 ? lep->peer->at : (uintptr_t)lep->peer;
+	return iface_of(lep->peer)->id;
+}
+
 /* Another iface has the peer's address now, and the peer's is mute: what is asked there does not know us. */
 void mock_ep_check(struct weft_lane_ep *base)
 {

@@ -171,8 +171,8 @@ struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to)
 	struct mock_iface *f = to_iface(to);
 	struct mock_lep *lep, *passive;
 
-	mock_net.stranger_iface.ops = &mock_ops;
-	lep = mock_lep_new(&mock_net.stranger_iface, NULL);
+	mock_net.stranger_iface.base.ops = &mock_ops;
+	lep = mock_lep_new(&mock_net.stranger_iface.base, NULL);
 	lep->stranger = true;
 	passive = mock_lep_new(to, NULL);
 	passive->base.passive = true;

@@ -147,6 +147,7 @@ const struct weft_lane_ops mock_ops = {
 	.ep_destroy = mock_ep_destroy,
 	.ep_flush = mock_ep_flush,
 	.ep_is_from = mock_ep_is_from,
+	.ep_host = mock_ep_host,
 	.ep_check = mock_ep_check,
 	.get_address = mock_get_address,
 	.is_reachable = mock_is_reachable,

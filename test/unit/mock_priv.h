@@ -154,7 +154,7 @@ struct mock_net {
 	int rma_refuse, rma_fail, register_fail;
 	void (*on_arm)(struct weft_lane_iface *iface, enum mock_arm_moment moment, void *arg);
 	void *on_arm_arg;
-	struct weft_lane_iface stranger_iface;
+	struct mock_iface stranger_iface;
 };
 
 extern struct mock_net mock_net;
@@ -209,6 +209,7 @@ void mock_free_zombies(struct mock_iface *f);
 void mock_ep_destroy(struct weft_lane_ep *base);
 int mock_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
 bool mock_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len);
+uint64_t mock_ep_host(const struct weft_lane_ep *base);
 void mock_ep_check(struct weft_lane_ep *base);
 bool mock_run_event(struct mock_iface *f);
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "conn_util.h"
+#include "stranger.h"
 
 static unsigned int in_state(struct weft_ep **eps, unsigned int n, enum weft_ep_state state)
 {
@@ -66,10 +66,10 @@ static void more_than_the_bound_wait_and_all_connect(void **state)
 	connect_many(mock_context("CONNECT_TIMEOUT=30s", "MAX_UNCLAIMED_EPS=50", NULL), 120, 50);
 }
 
-/* Two workers with more endpoints between them than the default bound. */
+/* Two workers with more endpoints between them than one host may have of the default bound. */
 static void fifteen_hundred_endpoints_at_once_with_the_default_bound(void **state)
 {
-	enum { N = 1500, BOUND = 1024 };
+	enum { N = 1500, BOUND = 1024 * 7 / 8 };
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
 	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
 	static struct weft_ep *x[N], *y[N];
@@ -88,10 +88,10 @@ static void fifteen_hundred_endpoints_at_once_with_the_default_bound(void **stat
 	conn_destroy(ctx, a, b);
 }
 
-/* Claimed one by one, each makes room for the next. */
+/* Claimed one by one, each makes room for the next: two at a time, the third is for other hosts. */
 static void a_claim_makes_room_for_the_next(void **state)
 {
-	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "MAX_UNCLAIMED_EPS=2", NULL);
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "MAX_UNCLAIMED_EPS=3", NULL);
 	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
 	struct weft_ep *x[12];
 
@@ -124,6 +124,86 @@ static void who_is_never_claimed_is_refused_with_the_reason(void **state)
 	conn_destroy(ctx, a, b);
 }
 
+/* Whoever comes first leaves places, under however many names: one host, or two. */
+static void greedy_hosts_leave_places_for_others(void **state)
+{
+	enum { HOSTS = 2, EACH = 40 };
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "LOG_FILE=/dev/null",
+						"MAX_UNCLAIMED_EPS=32", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	static struct stranger s[HOSTS * EACH];
+	struct weft_wire_wireup h, ans;
+	struct weft_records r;
+	struct weft_ep *ep;
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < HOSTS * EACH; i++) {
+		s[i] = (struct stranger){.lep = mock_stranger(mock_iface(b, 0)),
+					 .id = 100 + i,
+					 .net_addr = 500 + i / EACH};
+		mock_stranger_at(s[i].lep, s[i].net_addr);
+		stranger_good_req(&s[i], b, &r);
+		h = stranger_head(&s[i], b, WEFT_WIREUP_REQ, 0);
+		stranger_say(&s[i], b, &h, &r);
+		if (stranger_answer(&s[i], &ans) == WEFT_WIREUP_ERROR)
+			assert_int_equal(weft_get16(ans.status), EUSERS);
+		if (i % EACH == EACH - 1)
+			assert_in_range(b->conns->num_unclaimed, 28, 31);
+	}
+	ep = mock_connect(a, b);
+	mock_run(20, MS, a, b, NULL);
+	assert_int_equal(ep->state, WEFT_EP_UP);
+	conn_message(ep, b, 1000, 1);
+	for (i = 0; i < HOSTS * EACH; i++)
+		mock_stranger_close(s[i].lep);
+	mock_run(50, MS, a, b, NULL);
+	assert_int_equal(b->num_eps, 1);
+	conn_destroy(ctx, a, b);
+}
+
+/* All places are taken: in time who has most gives the oldest over which nothing has come. */
+static void who_has_most_makes_room_with_what_is_silent(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "LOG_FILE=/dev/null",
+						"MAX_UNCLAIMED_EPS=4", NULL);
+	struct weft_worker *w[4];
+	struct weft_ep *x[4], *y[3];
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 4; i++)
+		w[i] = mock_worker(ctx, "mock:0");
+	for (i = 0; i < 4; i++) {
+		x[i] = mock_connect(w[1], w[0]);
+		run_all(20, w, 4);
+	}
+	/* The last place is for another host. */
+	assert_int_equal(in_state(x, 3, WEFT_EP_UP), 3);
+	assert_int_equal(x[3]->state, WEFT_EP_CONNECTING);
+	y[0] = mock_connect(w[2], w[0]);
+	run_all(20, w, 4);
+	assert_int_equal(y[0]->state, WEFT_EP_UP);
+	conn_message(x[0], w[0], 1000, 1);
+	y[1] = mock_connect(w[3], w[0]);
+	run_all(25000, w, 4);
+	assert_int_equal(in_state(x, 3, WEFT_EP_UP), 3);
+	assert_int_equal(y[1]->state, WEFT_EP_CONNECTING);
+	run_all(8000, w, 4);
+	assert_int_equal(y[1]->state, WEFT_EP_UP);
+	assert_int_equal(x[0]->state, WEFT_EP_UP);
+	assert_int_equal(x[1]->state, WEFT_EP_FAILED);
+	assert_int_equal(x[2]->state, WEFT_EP_UP);
+	/* Both have about as many now. */
+	y[2] = mock_connect(w[3], w[0]);
+	run_all(20, w, 4);
+	assert_int_equal(y[2]->state, WEFT_EP_CONNECTING);
+	assert_int_equal(w[0]->conns->num_unclaimed, 4);
+	for (i = 0; i < 4; i++)
+		weft_worker_destroy(w[i]);
+	weft_context_destroy(ctx);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +214,8 @@ int main(void)
 			conn_teardown),
 		cmocka_unit_test_setup_teardown(a_claim_makes_room_for_the_next, conn_setup,
 						conn_teardown),
+		CONN_TEST(greedy_hosts_leave_places_for_others),
+		CONN_TEST(who_has_most_makes_room_with_what_is_silent),
 		cmocka_unit_test_setup_teardown(who_is_never_claimed_is_refused_with_the_reason,
 						conn_setup, conn_teardown),
 	};
