@@ -442,6 +442,9 @@ static void the_far_end_is_known_by_its_frames(void **state)
 		assert_true(ops->ep_is_from(B->accepted, a, len));
 		assert_false(ops->ep_is_from(B->accepted, b, len));
 		assert_false(ops->ep_is_from(B->accepted, a, 3));
+		/* What hosts are told apart by: address, not port. */
+		assert_true(ops->ep_host(A->lep) != 0 && ops->ep_host(B->accepted) != 0);
+		assert_true(ops->ep_host(A->lep) != ops->ep_host(B->accepted));
 		/* The port opened anew: another iface. */
 		a[RAW_ADDR_LEN - 1] ^= 1;
 		assert_false(ops->ep_is_from(B->accepted, a, len));

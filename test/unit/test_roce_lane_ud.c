@@ -150,6 +150,7 @@ static void the_far_end_is_known_by_its_datagrams(void **state)
 {
 	uint8_t af[WEFT_LANE_ADDR_MAX], ag[WEFT_LANE_ADDR_MAX];
 	const struct weft_lane_ops *ops;
+	uint64_t first;
 	size_t len;
 
 	open_pair("", "");
@@ -169,6 +170,9 @@ static void the_far_end_is_known_by_its_datagrams(void **state)
 	af[4] ^= 1; /* another queue pair of that host */
 	assert_false(ops->ep_is_from(b.lep, af, len));
 	assert_false(ops->ep_is_from(b.lep, ag, 3));
+	first = ops->ep_host(b.lep);
+	connect_pair(); /* another connection of that host */
+	assert_true(ops->ep_host(b.lep) == first);
 }
 
 /* Before that its sender has shown that it is where it says it is. */
