@@ -205,16 +205,16 @@ static void deliver(struct self_iface *s, struct self_msg *m)
 		keep = s->recv(s->arg, &lep->base, m->am_id, m->data, m->length,
 			       s->num_kept < SELF_KEEP_MAX ? m : NULL) == WEFT_LANE_KEEP;
 	}
-	lep->delivering = false;
 	lep->outstanding--;
 	lep->base.queued -= m->length;
 	if (keep)
 		s->num_kept++;
 	else
 		weft_mpool_put(&s->pool, m);
-	/* Delivered means acknowledged, even if the callback has just destroyed the lep. */
+	/* Delivered means acknowledged, even if a callback, this one included, destroys the lep. */
 	if (comp != NULL)
 		comp->done(comp, 0);
+	lep->delivering = false;
 	if (lep->dead)
 		free(lep);
 }
