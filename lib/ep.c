@@ -192,7 +192,8 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 		return;
 	}
 	end_messages(ep, status);
-	if (ep->err_cb != NULL)
+	/* A callback of what has just ended may have closed it: then nobody is to hear of it. */
+	if (ep->err_cb != NULL && ep->generation != 0)
 		ep->err_cb(ep, status, why, ep->err_arg);
 }
 
