@@ -74,7 +74,7 @@ static void take_status(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	int status = weft_rma_take_status(me);
 
-	if (status && !f->status && !me->closing)
+	if (status && !f->status && !f->all)
 		f->status = status;
 }
 

@@ -405,7 +405,8 @@ void weft_msg_ep_failed(struct weft_ep *ep, int status)
 		TAILQ_REMOVE(&me->mw->ready, me, ready_link);
 	me->ready = false;
 	weft_tx_fail(me, status);
-	weft_rx_fail(me, status);
+	/* Who has closed has given up its receives, whichever end is the first to say so. */
+	weft_rx_fail(me, me->closing ? -ECANCELED : status);
 	weft_flush_fail(me, status);
 	weft_msg_ep_release(me);
 }

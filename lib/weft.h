@@ -335,8 +335,8 @@ WEFT_API void weft_worker_counters(struct weft_worker *worker,
 /* ------------------------------------------------------------------ endpoint */
 
 /**
- * Called once when an endpoint fails (peer dead or gone, last lane lost). All its requests end with
- * @p status; new operations return it. The endpoint must still be closed by its owner. @p why is a
+ * Called once when an endpoint fails (peer dead or gone, last lane lost), unless a callback of one of its
+ * requests has closed it meanwhile. All its requests end with @p status; new operations return it. The endpoint must still be closed by its owner. @p why is a
  * sentence for people, valid during the call.
  */
 typedef void (*weft_ep_err_cb)(struct weft_ep *ep, int status, const char *why, void *arg);
@@ -370,13 +370,14 @@ WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_par
 
 /**
  * Close an endpoint. Without FORCE everything sent before is first delivered to the peer: what
- * weft_ep_flush() waits for, and the match of every message (with both sides closing, unmatched ones
- * end with -ECONNRESET). With FORCE outstanding operations end with -ECANCELED, those whose memory the
+ * weft_ep_flush() waits for, and the match of every message whose sender waits with it (synchronous, or
+ * its data still here; with both sides closing, as a loopback's do, unmatched ones end with
+ * -ECONNRESET). Of refused puts a close does not tell: weft_ep_flush() before it does. With FORCE outstanding operations end with -ECANCELED, those whose memory the
  * hardware still holds a little later, from progress. The endpoint must not be used afterwards in
  * either case, and no completion, probe or handler names it any more.
  *
  * Receives from this endpoint only, and those that are matched but not complete, end with -ECANCELED
- * when the connection ends. So it goes with messages from the peer that no receive has matched, a
+ * when the connection ends, also if the peer or a failure ends it first. So it goes with messages from the peer that no receive has matched, a
  * matched probe's included:
  *  - one that has come whole stays, for receives from any endpoint (its completion's `ep` is NULL);
  *  - one that its sender waits with (synchronous, or its data still at the sender) is gone, or an error
@@ -400,13 +401,17 @@ WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
  * goes on after the flush, and its buffer is its own until its request ends. (Puts that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards; a
  * message over another one may be seen a moment earlier. doc/roce.md)
  *
- * It ends with the error of a put or atomic before it that no request could tell any more (see
- * weft_put()); the error is then forgotten.
+ * It ends with the error of a put or atomic that no request could tell any more (see weft_put()); the
+ * error is then forgotten. With several flushes under way the first that ends after the error came tells
+ * it, though the put may have been posted after that one.
  */
 WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 			   struct weft_request **req);
 
-/** As weft_ep_flush(), for all endpoints of the worker; ends with the first error of any. */
+/**
+ * As weft_ep_flush(), for all endpoints of the worker that are neither closed nor failed when it is
+ * called (of a failure weft_ep_err_cb has told); ends with the first error of any.
+ */
 WEFT_API int weft_worker_flush(struct weft_worker *worker, const struct weft_op_params *params,
 			       struct weft_request **req);
 
