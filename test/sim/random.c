@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The run of random.h: nodes and settings from the seed, steps, and an orderly end.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+
+uint64_t random_calls, random_messages;
+
+void random_fail(struct world *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (w->error[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(w->error, sizeof(w->error), fmt, ap);
+	va_end(ap);
+	random_trace(w, "FAILED: %s", w->error);
+}
+
+void random_trace(struct world *w, const char *fmt, ...)
+{
+	const char *trace = getenv("SIM_TRACE");
+	va_list ap;
+
+	if (!trace || !*trace)
+		return;
+	fprintf(stderr, "%6llu %9.3f us ", (unsigned long long)w->now,
+		(double)sim_now(w->sim) / 1e3);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+void *random_grow(void *list, unsigned int num, size_t size)
+{
+	if (num & (num - 1) && num)
+		return list;
+	list = realloc(list, (num ? num * 2 : 1) * size);
+	if (!list)
+		abort();
+	return list;
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+static void dice_config(struct world *w, char *text, size_t size)
+{
+	static const char *const rndv[] = {"auto", "auto", "8k", "64k", "inf", "1"};
+	static const char *const limit[] = {"256k", "32k", "0"};
+	static const char *const scheme[] = {"auto", "get", "put", "am"};
+
+	snprintf(text, size, "RNDV_THRESH=%s MULTI_EAGER_LIMIT=%s RNDV_SCHEME=%s ZCOPY=%s%s",
+		 rndv[sim_below(&w->rng, 6)], limit[sim_below(&w->rng, 3)],
+		 scheme[sim_below(&w->rng, 4)], sim_chance(&w->rng, 0.7) ? "y" : "n",
+		 sim_chance(&w->rng, 0.2) ? " EAGER_CREDIT=16k UNEXP_LIMIT=64k WINDOW=16k" : "");
+}
+
+static void make_node(struct world *w, unsigned int i, bool faulty)
+{
+	struct sim_port *ports[3];
+	struct sim_port_params pp = {0};
+	struct sim_node_params np = {.ports = ports};
+	unsigned int l, lanes = (unsigned int)sim_between(&w->rng, 1, 3);
+	char config[200], name[16];
+	struct rnode *n = &w->node[i];
+
+	dice_config(w, config, sizeof(config));
+	for (l = 0; l < lanes; l++) {
+		snprintf(name, sizeof(name), "%c%u", 'a' + i, l);
+		pp.name = name;
+		pp.net = l;
+		pp.ip = 0x0a000001 + (l << 16) + i;
+		pp.prefix = 24;
+		pp.bufs = 1024;
+		pp.up = (struct sim_link){.rate = 10 * SIM_GBIT,
+					  .delay_ns = sim_below(&w->rng, 20000),
+					  .loss = faulty ? 0.01 : 0,
+					  .dup = faulty ? 0.01 : 0,
+					  .reorder = faulty ? 0.05 : 0};
+		ports[l] = sim_port_create(w->sim, &pp);
+	}
+	np.num_ports = lanes;
+	np.config = config;
+	if (w->accept) {
+		np.accept_cb = end_accepted;
+		np.accept_arg = n;
+	}
+	*n = (struct rnode){.w = w, .index = i, .node = sim_node_create(w->sim, &np)};
+	n->worker = sim_worker(n->node);
+	random_trace(w, "%c: %u lanes, %s", 'a' + i, lanes, config);
+}
+
+static void learn_id(struct rnode *n)
+{
+	struct weft_address_attr a = {.size = sizeof(a)};
+	void *address;
+	size_t length;
+
+	if (weft_worker_get_address(n->worker, &address, &length) ||
+	    weft_address_query(address, length, &a))
+		random_fail(n->w, "an address can't be had or read");
+	n->id = a.worker_id;
+	weft_worker_release_address(n->worker, address);
+}
+
+struct world *random_world(struct sim *sim)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	bool faulty;
+	unsigned int i;
+
+	if (!w)
+		abort();
+	w->sim = sim;
+	w->rng = sim_stream(sim, 20);
+	w->nodes = (unsigned int)sim_between(&w->rng, 2, RANDOM_NODES);
+	w->accept = sim_chance(&w->rng, 0.4);
+	w->loopback = sim_chance(&w->rng, 0.3);
+	faulty = sim_chance(&w->rng, 0.6);
+	for (i = 0; i < w->nodes; i++) {
+		make_node(w, i, faulty);
+		learn_id(&w->node[i]);
+		am_listen(&w->node[i]);
+	}
+	for (i = 0; i < w->nodes; i++)
+		mem_renew(&w->node[i]);
+	return w;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+static void sleep_calls(struct rnode *n)
+{
+	int ret;
+
+	weft_worker_signal(n->worker);
+	if (sim_chance(&n->w->rng, 0.5)) {
+		ret = weft_worker_arm(n->worker);
+		if (ret != -EBUSY && ret != -EDEADLK)
+			random_fail(n->w, "weft_worker_arm() after a signal: %s",
+				    weft_strerror(ret));
+	} else {
+		ret = weft_worker_wait(n->worker, 0);
+		if (ret < 0 && ret != -ETIMEDOUT && ret != -EDEADLK)
+			random_fail(n->w, "weft_worker_wait(): %s", weft_strerror(ret));
+	}
+}
+
+static void cancel_one(struct rnode *n)
+{
+	struct world *w = n->w;
+	struct rop *op = w->num_ops ? w->op[sim_below(&w->rng, w->num_ops)] : NULL;
+
+	if (op && op->node == n && !op->posting)
+		op_cancel(op);
+}
+
+void random_step(struct rnode *n)
+{
+	struct world *w = n->w;
+	unsigned int die = (unsigned int)sim_below(&w->rng, 100);
+	struct end *e;
+
+	if (w->error[0] || w->closing)
+		return;
+	if (die < 25)
+		tag_send(n);
+	else if (die < 44)
+		tag_recv(n, false);
+	else if (die < 52)
+		tag_probe(n);
+	else if (die < 64)
+		am_send(n);
+	else if (die < 68)
+		am_use_kept(n);
+	else if (die < 80)
+		rma_post(n);
+	else if (die < 86)
+		end_flush(n);
+	else if (die < 88)
+		end_fence(n);
+	else if (die < 92)
+		cancel_one(n);
+	else if (die < 93)
+		sleep_calls(n);
+	else if (die < 94)
+		mem_renew(n);
+	else if (die < 98)
+		end_create(n);
+	else if (sim_chance(&w->rng, 0.4) && (e = end_open(n)))
+		end_close(e);
+}
+
+static void poll_all(struct world *w)
+{
+	struct rmem *m;
+	unsigned int i;
+
+	for (i = 0; i < w->num_ends; i++)
+		end_poll(w->end[i]);
+	for (i = 0; i < w->num_ops; i++)
+		op_poll(w->op[i]);
+	for (m = w->mems; m; m = m->next)
+		mem_poll(m);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* Receives from anybody take what there is, until nothing is left of what must come. */
+static bool settled(struct world *w)
+{
+	struct rmem *m;
+	unsigned int i;
+
+	for (i = 0; i < w->num_ops; i++)
+		if (!w->op[i]->done && !w->op[i]->forgotten && w->op[i]->kind != K_RECV)
+			return false;
+	for (i = 0; i < w->num_msgs; i++)
+		if (!w->msg[i]->am && !w->msg[i]->taker && w->msg[i]->send->status >= 0 &&
+		    end_whole(w->msg[i]->end, w->now))
+			return false;
+	for (m = w->mems; m; m = m->next)
+		if (m->mem && m->dead)
+			return false;
+	return true;
+}
+
+static void say_what_hangs(struct world *w)
+{
+	char text[200] = "forgotten";
+	unsigned int i;
+
+	for (i = 0;
+	     i < w->num_ops && (w->op[i]->done || w->op[i]->forgotten || w->op[i]->kind == K_RECV);
+	     i++)
+		;
+	if (i == w->num_ops) {
+		random_fail(w, "a message or a registration is left over");
+		return;
+	}
+	if (w->op[i]->req)
+		weft_request_query(w->op[i]->req, text, sizeof(text));
+	random_fail(w, "a %s posted at %llu never ended: %s", op_name(w->op[i]),
+		    (unsigned long long)w->op[i]->posted, text);
+}
+
+static void receive_all(struct world *w)
+{
+	struct weft_completion c = {.size = sizeof(c)};
+	unsigned int i, round;
+
+	for (round = 0; round < 3000 && !w->error[0]; round++) {
+		for (i = 0; i < w->nodes; i++) {
+			if (!weft_tag_probe(w->node[i].worker, NULL, 0, 0, NULL, &c))
+				tag_recv(&w->node[i], true);
+			am_use_kept(&w->node[i]);
+		}
+		sim_run(w->sim, 1 * SIM_MS, NULL, NULL);
+		poll_all(w);
+		if (settled(w))
+			return;
+	}
+	say_what_hangs(w);
+}
+
+static void close_ends(struct world *w)
+{
+	unsigned int i;
+
+	for (i = 0; i < w->num_ops; i++)
+		if (w->op[i]->kind == K_RECV && !w->op[i]->done)
+			op_cancel(w->op[i]);
+	for (i = 0; i < w->nodes; i++)
+		mem_renew(&w->node[i]);
+	tag_check_all(w);
+	am_check_all(w);
+	for (i = 0; i < w->num_ends; i++)
+		if (w->end[i]->ep)
+			end_close(w->end[i]);
+}
+
+const char *random_run(struct world *w, unsigned int steps)
+{
+	unsigned int i;
+
+	for (i = 0; i < steps && !w->error[0]; i++) {
+		random_step(&w->node[sim_below(&w->rng, w->nodes)]);
+		if (sim_chance(&w->rng, 0.7))
+			sim_run(w->sim,
+				sim_below(&w->rng,
+					  sim_chance(&w->rng, 0.1) ? 2 * SIM_MS : 20 * SIM_US),
+				NULL, NULL);
+		if (i % 8 == 0)
+			poll_all(w);
+	}
+	w->closing = true;
+	if (!w->error[0])
+		receive_all(w);
+	if (!w->error[0])
+		close_ends(w);
+	if (!w->error[0])
+		receive_all(w);
+	for (i = 0; i < w->num_ops && !w->error[0]; i++)
+		if (!w->op[i]->done && !w->op[i]->forgotten)
+			random_fail(w, "a %s of %llu has not ended", op_name(w->op[i]),
+				    (unsigned long long)w->op[i]->posted);
+	if (!w->error[0])
+		mem_check_all(w);
+	w->ending = true;
+	if (!w->error[0])
+		poll_all(w);
+	return w->error[0] ? w->error : NULL;
+}
+
+void random_free(struct world *w)
+{
+	struct rmem *m;
+	unsigned int i;
+
+	if (!w)
+		return;
+	for (i = 0; i < w->num_ops; i++) {
+		if (w->op[i]->buf)
+			buf_free(w->op[i]->buf);
+		free(w->op[i]);
+	}
+	for (i = 0; i < w->num_msgs; i++)
+		free(w->msg[i]);
+	for (i = 0; i < w->num_ends; i++)
+		free(w->end[i]);
+	while ((m = w->mems)) {
+		w->mems = m->next;
+		weft_rkey_release_blob(m->blob);
+		free(m->bytes);
+		free(m->copy);
+		free(m);
+	}
+	free(w->op);
+	free(w->msg);
+	free(w->end);
+	free(w->kept);
+	free(w);
+}
