@@ -20,51 +20,6 @@ const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 	return buf;
 }
 
-static int grow_refs(struct raw_iface *iface)
-{
-	uint32_t len = iface->refs_len == 0 ? 16 : 2 * iface->refs_len;
-	struct raw_gone *gone;
-	struct raw_ref *refs;
-
-	if (len > RAW_CONNS_MAX)
-		return -ENOSPC;
-	/* All that entering a deadline will need. */
-	if (weft_deadlines_reserve(&iface->by_et, len) != 0 ||
-	    weft_deadlines_reserve(&iface->by_lt, len) != 0)
-		return -ENOMEM;
-	refs = realloc(iface->refs, len * sizeof(*refs));
-	if (refs == NULL)
-		return -ENOMEM;
-	memset(refs + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*refs));
-	iface->refs = refs;
-	gone = realloc(iface->gone, len * sizeof(*gone));
-	if (gone == NULL)
-		return -ENOMEM;
-	memset(gone + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*gone));
-	iface->gone = gone;
-	iface->refs_len = len;
-	return 0;
-}
-
-/* An index goes round through all free ones before it is used again. */
-static int take_index(struct raw_iface *iface, uint32_t *index)
-{
-	for (;;) {
-		for (uint32_t i = 0; i < iface->refs_len; i++) {
-			uint32_t k = (iface->free_hint + i) % iface->refs_len;
-
-			if (iface->refs[k].conn == NULL) {
-				iface->free_hint = k + 1;
-				*index = k;
-				return 0;
-			}
-		}
-		iface->free_hint = iface->refs_len;
-		if (grow_refs(iface) != 0)
-			return -ENOSPC;
-	}
-}
-
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 {
 	const struct weft_platform *pf = iface->platform;
@@ -75,11 +30,13 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	} rnd;
 	uint32_t index;
 
-	if (pf->random(pf->arg, &rnd, sizeof(rnd)) != 0 || take_index(iface, &index) != 0)
+	if (pf->random(pf->arg, &rnd, sizeof(rnd)) != 0 || raw_table_take(iface, &index) != 0)
 		return NULL;
 	c = aligned_alloc(64, sizeof(*c));
-	if (c == NULL)
+	if (c == NULL) {
+		raw_table_give(iface, index);
 		return NULL;
+	}
 	memset(c, 0, sizeof(*c));
 	c->base.iface = &iface->base;
 	c->base.ops = iface->base.ops;
@@ -125,6 +82,23 @@ static void remember_peer(struct raw_conn *c)
 	memcpy(gone->mac, c->peer_mac, 6);
 }
 
+/* In TIME_WAIT it counts as one of those that stay a while. */
+static void linger(struct raw_conn *c, bool yes)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (c->lingers == yes)
+		return;
+	c->lingers = yes;
+	if (yes) {
+		iface->time_wait++;
+		TAILQ_INSERT_TAIL(&iface->closed, c, wait_link);
+	} else {
+		iface->time_wait--;
+		TAILQ_REMOVE(&iface->closed, c, wait_link);
+	}
+}
+
 /* Only for connections that the protocol layer does not know (any more). */
 void raw_conn_free(struct raw_conn *c)
 {
@@ -139,13 +113,11 @@ void raw_conn_free(struct raw_conn *c)
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
 	raw_resolving(c, false);
-	if (c->state == RAW_TIME_WAIT) {
-		iface->time_wait--;
-		TAILQ_REMOVE(&iface->closed, c, wait_link);
-	}
+	linger(c, false);
+	raw_table_hello_remove(c);
 	raw_deadlines_forget(c);
 	TAILQ_REMOVE(&iface->conns, c, link);
-	iface->refs[c->id & 0xffff] = (struct raw_ref){0};
+	raw_table_give(iface, c->id & 0xffff);
 	iface->conn_count--;
 	free(c->slots);
 	free(c);
@@ -369,27 +341,22 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
  */
 static void expire_oldest(struct raw_iface *iface)
 {
-	struct raw_conn *c;
+	struct raw_conn *c = TAILQ_FIRST(&iface->closed);
 
-	/* Those that are due already are few: the timers take a batch with each call. */
-	TAILQ_FOREACH(c, &iface->closed, wait_link) {
-		if (c->hs_expire > iface->lt) {
-			c->hs_expire = iface->lt;
-			raw_deadline_lt(c, iface->lt);
-			return;
-		}
-	}
+	raw_count(iface, RAW_CONN_LOOKS);
+	linger(c, false);
+	c->hs_expire = iface->lt;
+	raw_deadline_lt(c, iface->lt);
 }
 
 static void enter_time_wait(struct raw_conn *c, bool met)
 {
 	struct raw_iface *iface = c->iface;
 
-	if (iface->time_wait >= RAW_TIME_WAIT_MAX)
-		expire_oldest(iface);
-	iface->time_wait++;
 	raw_resolving(c, false);
-	TAILQ_INSERT_TAIL(&iface->closed, c, wait_link);
+	if (met && iface->time_wait >= RAW_TIME_WAIT_MAX)
+		expire_oldest(iface);
+	linger(c, met);
 	c->state = RAW_TIME_WAIT;
 	c->hs_tries = 0;
 	c->hs_next = iface->lt + RAW_HS_RETRY_MIN;

@@ -417,19 +417,6 @@ void raw_hs_timer(struct raw_conn *c)
 
 /* ---------------------------------------------------------------- responder */
 
-static struct raw_conn *find_hello(struct raw_iface *iface, const struct weft_frame_hello *h)
-{
-	struct raw_conn *c;
-
-	TAILQ_FOREACH(c, &iface->conns, link) {
-		if (c->base.passive && c->remote_id == weft_le32(h->conn) &&
-		    c->remote_token == weft_le32(h->token) &&
-		    c->remote_iface == weft_le64(h->iface_id))
-			return c;
-	}
-	return NULL;
-}
-
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
@@ -453,7 +440,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_count(iface, RAW_STEER_WRONG);
 		return;
 	}
-	c = find_hello(iface, h);
+	c = raw_table_hello(iface, h);
 	if (c == NULL) {
 		if (!raw_half_admit(iface, v))
 			return;
@@ -472,6 +459,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		if (weft_arp_is_fixed(&iface->arp, c->peer_ip))
 			weft_arp_lookup(&iface->arp, c->peer_ip, iface->now, c->peer_mac);
 		take_hello(c, h);
+		raw_table_hello_add(c);
 		c->hs_expire = iface->lt + RAW_HALF_OPEN_NS;
 		raw_deadline_lt(c, c->hs_expire);
 	}

@@ -231,8 +231,7 @@ static void raw_close(struct weft_lane_iface *base)
 	raw_zc_destroy(iface);
 	weft_deadlines_fini(&iface->by_et);
 	weft_deadlines_fini(&iface->by_lt);
-	free(iface->refs);
-	free(iface->gone);
+	raw_table_fini(iface);
 	free(iface->scratch);
 	free(iface);
 }

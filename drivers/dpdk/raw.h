@@ -229,8 +229,10 @@ struct raw_conn {
 	uint32_t win_whole;               /* win_frames of a peer that acknowledges */
 	uint32_t take_next;               /* stalled: frames before this one have been taken back */
 	TAILQ_ENTRY(raw_conn) stall_link; /* while win_frames < win_whole */
-	TAILQ_ENTRY(raw_conn) wait_link;  /* in iface->resolving or, in TIME_WAIT, iface->closed */
-	bool resolving;                   /* is in that list */
+	TAILQ_ENTRY(raw_conn) wait_link;  /* in iface->resolving or iface->closed */
+	bool resolving, lingers;          /* is in the one list, in the other */
+	bool in_hello;
+	LIST_ENTRY(raw_conn) hello_link;  /* in iface->hello, while in_hello: the peer made it */
 	uint32_t id, token;               /* ours */
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* in no frame but HELLO and its answer */
@@ -322,7 +324,12 @@ struct raw_iface {
 	} stale[RAW_STALE]; /* how stale, by timestamp */
 	struct raw_ref *refs;
 	struct raw_gone *gone; /* as many */
-	uint32_t refs_len;
+	uint32_t refs_len;     /* a power of two */
+	/* Indices into refs that are free: the one that was so first goes first. */
+	uint16_t *free_ring;
+	uint32_t free_first, free_num;
+	/* By what peers' HELLOs say; refs_len buckets. */
+	LIST_HEAD(raw_hello_list, raw_conn) * hello;
 	struct weft_deadlines by_et, by_lt; /* connections, by their index in refs */
 	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */
 	struct rte_mbuf *in_hand;           /* its messages are being delivered */
@@ -370,16 +377,15 @@ struct raw_iface {
 	TAILQ_HEAD(, raw_conn) conns;
 	TAILQ_HEAD(, raw_conn) stalled;
 	TAILQ_HEAD(, raw_conn) resolving; /* in RESOLVE, and some that have left it */
-	TAILQ_HEAD(, raw_conn) closed;    /* in TIME_WAIT, oldest first */
+	TAILQ_HEAD(, raw_conn) closed;    /* in TIME_WAIT and not due, oldest first */
 	uint64_t taken_back;              /* bytes of heap, and their bound */
 	uint64_t taken_back_max;
 	uint32_t conn_count, half_open, time_wait;
 	TAILQ_HEAD(, raw_conn) half; /* half-open ones, oldest first; half_open of them */
 	/* Those of them that have shown their address, by bucket of address and MAC, and of the MAC alone. */
 	uint16_t half_of[256], half_of_mac[256];
-	uint32_t free_hint;
 	uint32_t generation;         /* connections made */
-	struct weft_siphash_key key; /* random: of generations and cookies */
+	struct weft_siphash_key key; /* random: of generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
 	uint64_t next_answer, move_arp; /* see move.c */
@@ -410,6 +416,17 @@ static inline void raw_count(struct raw_iface *iface, enum raw_counter c)
 {
 	iface->counter[c]++;
 }
+
+/* ---- conn_table.c: which connection a frame is for */
+/* A free index. One goes round through all free ones before it is used again. @return 0 or -ENOSPC */
+int raw_table_take(struct raw_iface *iface, uint32_t *index);
+void raw_table_give(struct raw_iface *iface, uint32_t index);
+/* The connection that was made for this very HELLO, or NULL. */
+struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h);
+/* The peer made it, and its numbers at the peer are known and stay. */
+void raw_table_hello_add(struct raw_conn *c);
+void raw_table_hello_remove(struct raw_conn *c);
+void raw_table_fini(struct raw_iface *iface);
 
 /* ---- timer.c: which connections are looked at, and when */
 void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);

@@ -77,6 +77,7 @@
 	X(RAW_PORT_LINK_UP, "port.link_up")               \
 	X(RAW_DROP_ENDED, "drop.port_ended")              \
 	X(RAW_TIMER_LOOKS, "timer.looks")                 \
+	X(RAW_CONN_LOOKS, "conn.looks")                   \
 	X(RAW_GAPS, "progress.gaps")
 
 #define RAW_COUNTER_ENUM(id, name) id,

@@ -96,6 +96,86 @@ static void keepalives_that_are_due_at_once_come_in_slices(void **state)
 	pair_close(&pair);
 }
 
+static uint64_t conn_looks(void)
+{
+	return pair_counter(A, RAW_CONN_LOOKS) + pair_counter(B, RAW_CONN_LOOKS);
+}
+
+/* A HELLO may be a repeated one: which connection it is for is found without a walk over all. */
+static void a_hello_looks_at_no_other_connection(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 35);
+	connect_many();
+	assert_int_equal(pair_counter(B, RAW_CONN_PASSIVE), MANY);
+	assert_in_range(conn_looks(), 0, 4 * MANY);
+	disconnect_many();
+	pair_close(&pair);
+}
+
+/* More are closed than may linger: each one too many is the oldest, and that is known. */
+static void closing_many_at_once_looks_at_one_each(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	pair_open(&pair, NULL, 36);
+	connect_many();
+	before = conn_looks();
+	for (unsigned int i = 0; i < MANY; i++)
+		A->iface->ops->ep_destroy(lep[i]);
+	assert_in_range(conn_looks() - before, 1, MANY);
+	/* Those that went early are over with the next calls, the others stay their time. */
+	pair_run(&pair, 100000000, NULL);
+	assert_int_equal(raw_iface_of(A->iface)->conn_count, RAW_TIME_WAIT_MAX);
+	pair_run(&pair, 3000000000ull, NULL);
+	assert_int_equal(raw_iface_of(A->iface)->conn_count, 0);
+	pair_close(&pair);
+}
+
+static struct raw_conn *new_conn(struct raw_iface *iface)
+{
+	struct raw_conn *c = raw_conn_new(iface, false);
+
+	assert_non_null(c);
+	c->state = RAW_DOWN; /* nothing is to come of it */
+	return c;
+}
+
+/* One place of many is free: it is known, and with two they take turns. */
+static void a_free_index_is_found_without_a_walk(void **state)
+{
+	struct raw_iface *iface;
+	struct raw_conn *c[512];
+	uint16_t last, index;
+
+	(void)state;
+	pair_open(&pair, NULL, 37);
+	iface = raw_iface_of(A->iface);
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		c[i] = new_conn(iface);
+	assert_int_equal(iface->refs_len, RTE_DIM(c));
+	for (unsigned int n = 0; n < 1000; n++) {
+		struct raw_conn **one = &c[n * 37 % RTE_DIM(c)], **two = &c[n * 41 % RTE_DIM(c)];
+
+		last = (uint16_t)(*one)->id;
+		raw_conn_free(*one);
+		if (one != two)
+			raw_conn_free(*two);
+		*one = new_conn(iface);
+		index = (uint16_t)(*one)->id;
+		assert_int_equal(index, last);
+		assert_ptr_equal(iface->refs[index].conn, *one);
+		if (one != two)
+			*two = new_conn(iface);
+		assert_int_equal(iface->refs_len, RTE_DIM(c));
+	}
+	assert_int_equal(iface->conn_count, RTE_DIM(c));
+	for (unsigned int i = 0; i < RTE_DIM(c); i++)
+		raw_conn_free(c[i]);
+	pair_close(&pair);
+}
+
 /* The two are polled only when one of them says so, or something is under way. */
 static unsigned int sleep_until(uint64_t end)
 {
@@ -182,6 +262,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(traffic_over_one_looks_at_no_idle_connection),
 		cmocka_unit_test(keepalives_that_are_due_at_once_come_in_slices),
+		cmocka_unit_test(a_hello_looks_at_no_other_connection),
+		cmocka_unit_test(closing_many_at_once_looks_at_one_each),
+		cmocka_unit_test(a_free_index_is_found_without_a_walk),
 		cmocka_unit_test(slots_come_on_demand_and_go),
 		cmocka_unit_test(polled_when_it_asks_for_it_it_misses_nothing),
 	};

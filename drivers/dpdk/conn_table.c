@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Which connection a frame is for. By its number, whose lower half is an index into refs[]; a HELLO,
+ * which has none of ours yet, by what the peer says of itself, in a hash table: it may come again, and
+ * thousands of others may be there. Peers choose what is hashed, so the hash has a key.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "raw.h"
+
+static struct raw_hello_list *bucket_of(const struct raw_iface *iface, struct raw_hello_list *table,
+					uint32_t len, uint32_t id, uint32_t token,
+					uint64_t remote_iface)
+{
+	const struct {
+		uint64_t iface;
+		uint32_t id, token;
+	} key = {remote_iface, id, token};
+
+	return &table[weft_siphash(&iface->key, &key, sizeof(key)) & (len - 1)];
+}
+
+static struct raw_hello_list *bucket_of_conn(const struct raw_conn *c, struct raw_hello_list *table,
+					     uint32_t len)
+{
+	return bucket_of(c->iface, table, len, c->remote_id, c->remote_token, c->remote_iface);
+}
+
+void raw_table_hello_add(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	LIST_INSERT_HEAD(bucket_of_conn(c, iface->hello, iface->refs_len), c, hello_link);
+	c->in_hello = true;
+}
+
+void raw_table_hello_remove(struct raw_conn *c)
+{
+	if (c->in_hello)
+		LIST_REMOVE(c, hello_link);
+	c->in_hello = false;
+}
+
+struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h)
+{
+	uint32_t id = weft_le32(h->conn), token = weft_le32(h->token);
+	uint64_t remote_iface = weft_le64(h->iface_id);
+	struct raw_conn *c;
+
+	if (iface->refs_len == 0)
+		return NULL;
+	LIST_FOREACH(c, bucket_of(iface, iface->hello, iface->refs_len, id, token, remote_iface),
+		     hello_link) {
+		raw_count(iface, RAW_CONN_LOOKS);
+		if (c->remote_id == id && c->remote_token == token &&
+		    c->remote_iface == remote_iface)
+			return c;
+	}
+	return NULL;
+}
+
+/* Twice as many places; all were taken. */
+static int grow(struct raw_iface *iface)
+{
+	uint32_t len = iface->refs_len == 0 ? 16 : 2 * iface->refs_len;
+	struct raw_hello_list *hello;
+	struct raw_gone *gone;
+	struct raw_ref *refs;
+	uint16_t *ring;
+	struct raw_conn *c;
+
+	if (len > RAW_CONNS_MAX)
+		return -ENOSPC;
+	/* All that entering a deadline will need. */
+	if (weft_deadlines_reserve(&iface->by_et, len) != 0 ||
+	    weft_deadlines_reserve(&iface->by_lt, len) != 0)
+		return -ENOMEM;
+	refs = realloc(iface->refs, len * sizeof(*refs));
+	if (refs == NULL)
+		return -ENOMEM;
+	iface->refs = refs;
+	gone = realloc(iface->gone, len * sizeof(*gone));
+	if (gone == NULL)
+		return -ENOMEM;
+	iface->gone = gone;
+	ring = realloc(iface->free_ring, len * sizeof(*ring));
+	if (ring == NULL)
+		return -ENOMEM;
+	iface->free_ring = ring;
+	hello = calloc(len, sizeof(*hello));
+	if (hello == NULL)
+		return -ENOMEM;
+	TAILQ_FOREACH(c, &iface->conns, link)
+		if (c->in_hello)
+			LIST_INSERT_HEAD(bucket_of_conn(c, hello, len), c, hello_link);
+	free(iface->hello);
+	iface->hello = hello;
+	memset(gone + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*gone));
+	memset(refs + iface->refs_len, 0, (len - iface->refs_len) * sizeof(*refs));
+	iface->free_first = 0;
+	iface->free_num = len - iface->refs_len;
+	for (uint32_t i = 0; i < iface->free_num; i++)
+		ring[i] = (uint16_t)(iface->refs_len + i);
+	iface->refs_len = len;
+	return 0;
+}
+
+int raw_table_take(struct raw_iface *iface, uint32_t *index)
+{
+	if (iface->free_num == 0 && grow(iface) != 0)
+		return -ENOSPC;
+	*index = iface->free_ring[iface->free_first];
+	iface->free_first = (iface->free_first + 1) & (iface->refs_len - 1);
+	iface->free_num--;
+	return 0;
+}
+
+void raw_table_give(struct raw_iface *iface, uint32_t index)
+{
+	uint32_t last = (iface->free_first + iface->free_num) & (iface->refs_len - 1);
+
+	iface->refs[index] = (struct raw_ref){0};
+	iface->free_ring[last] = (uint16_t)index;
+	iface->free_num++;
+}
+
+void raw_table_fini(struct raw_iface *iface)
+{
+	free(iface->refs);
+	free(iface->gone);
+	free(iface->free_ring);
+	free(iface->hello);
+}
