@@ -136,7 +136,7 @@ static void why_unused(struct weft_ep *ep, unsigned int l, char *buf, size_t siz
 	buf[0] = '\0';
 	for (i = 0; i < wu->select.num_remote; i++)
 		n += !(wu->remote.ifaces[i].features & WEFT_LANE_F_CONTROL);
-	for (i = 0; i < WEFT_MAX_LANES; i++)
+	for (i = 0; i < ep->lane_room; i++)
 		if (wu->map[i].max_frag == 0 && wu->map[i].pair.local == l &&
 		    strncmp(ep->lane_info[i].why, "left out", 8) == 0)
 			snprintf(buf, size, "%s", ep->lane_info[i].why);
