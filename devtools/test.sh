@@ -178,6 +178,7 @@ checks() {
 # Builds here are of the programs that run and nothing else.
 part_tools() {
 	stand_back
+	times=$((5 * times)) # they get what the others leave
 	[ ! -f "$work/built" ] || step "checks" checks
 
 	# With what a trace needs to name its lines.
