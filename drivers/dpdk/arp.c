@@ -166,18 +166,36 @@ bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip)
 	return fixed;
 }
 
+static void table_forget(struct weft_arp_entry *e)
+{
+	e->known = false;
+	e->asked = 0;
+	e->next_ask = 0;
+}
+
 void weft_arp_forget(struct weft_arp *a, uint32_t ip)
 {
 	struct weft_arp_entry *e;
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	if (e != NULL && !e->fixed) {
-		e->known = false;
-		e->asked = 0;
-		e->next_ask = 0;
-	}
+	if (e != NULL && !e->fixed)
+		table_forget(e);
 	pthread_mutex_unlock(&a->table->lock);
+}
+
+bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now)
+{
+	struct weft_arp_entry *e;
+	bool doubted;
+
+	pthread_mutex_lock(&a->table->lock);
+	e = table_find(a->table, ip);
+	doubted = e != NULL && e->known && !e->fixed && now >= e->learned + WEFT_ARP_FRESH;
+	if (doubted)
+		table_forget(e);
+	pthread_mutex_unlock(&a->table->lock);
+	return doubted;
 }
 
 /*
@@ -195,6 +213,7 @@ static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac
 		return false;
 	memcpy(e->mac, mac, 6);
 	e->known = true;
+	e->learned = now;
 	e->asked = 0;
 	return true;
 }

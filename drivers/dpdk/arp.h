@@ -22,6 +22,7 @@
 #define WEFT_ARP_FIXED_MAX (WEFT_ARP_ENTRIES / 2) /**< the rest is for who is asked */
 #define WEFT_ARP_RETRY_MIN 2000000ull             /**< ns; doubles */
 #define WEFT_ARP_RETRY_MAX 500000000ull
+#define WEFT_ARP_FRESH 1000000000ull /**< ns; what was learned just now is not doubted */
 #define WEFT_ARP_OPEN 10000000000ull /**< ns after the next one was due: an answer comes too late */
 
 struct weft_arp_entry {
@@ -29,6 +30,7 @@ struct weft_arp_entry {
 	uint32_t asked; /**< asks without an answer */
 	uint64_t next_ask;
 	uint64_t used;
+	uint64_t learned;
 	uint8_t mac[6];
 	bool known;
 	bool fixed; /**< given by the user: no answer changes it, nothing pushes it out */
@@ -94,6 +96,13 @@ bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 
 /** Forget an answer: the peer behind it has gone silent and may have moved. */
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
+
+/**
+ * Frames from @p ip come from another MAC than the known one. Forget that, if it is older than a while.
+ *
+ * @return it was forgotten
+ */
+bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now);
 
 /**
  * Handle a received packet. Nothing enters the cache but the first answer to a question of ours that

@@ -417,6 +417,11 @@ void raw_hs_timer(struct raw_conn *c)
 
 /* ---------------------------------------------------------------- responder */
 
+void raw_hello_answer(struct raw_conn *c)
+{
+	send_hello(c, WEFT_FRAME_HELLO_ACK);
+}
+
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
@@ -451,13 +456,8 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 			return;
 		}
 		raw_half_add(c, v);
-		memcpy(c->peer_mac, v->src_mac, 6);
-		c->peer_ip = v->src_ip;
-		c->hop_ip = v->src_ip;
+		raw_place_begin(c, v);
 		c->peer_port = h->udp_port != 0 ? weft_le16(h->udp_port) : v->src_port;
-		/* Who gave its MAC knows better than a network that may rewrite it. */
-		if (weft_arp_is_fixed(&iface->arp, c->peer_ip))
-			weft_arp_lookup(&iface->arp, c->peer_ip, iface->now, c->peer_mac);
 		take_hello(c, h);
 		raw_table_hello_add(c);
 		c->hs_expire = iface->lt + RAW_HALF_OPEN_NS;
@@ -467,8 +467,8 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		c->elsewhere = iface->rx_elsewhere;
 		c->path[0].dport = v->src_port;
 	}
-	if (c->state == RAW_HALF_OPEN || c->state == RAW_UP)
-		send_hello(c, WEFT_FRAME_HELLO_ACK);
+	if ((c->state == RAW_HALF_OPEN && raw_placed(c)) || c->state == RAW_UP)
+		raw_hello_answer(c);
 }
 
 /* Bytes of the frame that came, as this side would have sent it: a switch may have seen to its tag. */

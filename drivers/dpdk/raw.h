@@ -73,6 +73,7 @@
 #define RAW_ACK_BYTES 65536u
 #define RAW_HS_RETRY_MIN 1000000ull
 #define RAW_HS_RETRY_MAX 100000000ull
+#define RAW_PLACE_NS 1000000000ull /* lt; so long a responder waits for an answer of ARP */
 #define RAW_HALF_OPEN_NS 5000000000ull
 #define RAW_TIME_WAIT_NS 2000000000ull
 #define RAW_BYE_GRACE 2000000ull
@@ -240,6 +241,8 @@ struct raw_conn {
 	uint64_t challenge, move_next;    /* see move.c; move_next is lt */
 	uint8_t new_mac[6];
 	TAILQ_ENTRY(raw_conn) half_link;
+	bool unplaced; /* responder: ARP does not name, yet, the MAC that HELLO came from */
+	uint8_t hello_mac[6];
 	uint8_t half_bucket, half_mac;
 	bool half_shown; /* the sender gets what is sent to its address */
 	uint64_t remote_worker, remote_iface;
@@ -487,6 +490,14 @@ void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v);
 void raw_half_shown(struct raw_conn *c);
 void raw_half_remove(struct raw_conn *c);
 
+/* ---- place.c: which MAC address gets the answer to a HELLO */
+
+void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v);
+/* @return it is known: c->peer_mac */
+bool raw_placed(struct raw_conn *c);
+/* ARP has told something. */
+void raw_place_learned(struct raw_iface *iface);
+
 /* ---- generation.c: what tells connections of one index apart */
 
 /* Any of 2^16 numbers to another one, each to its own, as the key says; and back. */
@@ -726,6 +737,8 @@ void raw_hs_measure(struct raw_conn *c);
 /* It waits for ARP, or no more. */
 void raw_resolving(struct raw_conn *c, bool yes);
 void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v);
+/* To the initiator of a half-open connection that is placed, or of one that is up. */
+void raw_hello_answer(struct raw_conn *c);
 void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
 

@@ -103,6 +103,7 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	case WEFT_ARP_LEARNED:
 		break;
 	}
+	raw_place_learned(iface);
 	while ((c = TAILQ_FIRST(&iface->resolving)) != NULL) {
 		raw_resolving(c, false);
 		if (c->state == RAW_RESOLVE)

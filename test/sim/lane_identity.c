@@ -27,7 +27,9 @@ struct scene {
 	/* what the stranger has seen */
 	unsigned int retries, acks, data, dropped;
 	uint64_t cookie;
-	bool follows; /* it answers HELLO_RETRY as it should */
+	bool follows;  /* it answers HELLO_RETRY as it should */
+	bool mute;     /* and no ARP */
+	bool no_reset; /* what a says of connections that it does not know is lost */
 };
 
 static enum sim_verdict keep_hello(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
@@ -42,6 +44,9 @@ static enum sim_verdict keep_hello(struct sim_port *port, uint8_t *data, size_t 
 		memcpy(s->hello, data, *len);
 		s->hello_len = *len;
 	}
+	if (s->no_reset && reseal_is_lane(data, *len) &&
+	    reseal_header(data)->type == WEFT_FRAME_RESET)
+		return SIM_DROP;
 	return SIM_PASS;
 }
 
@@ -66,12 +71,46 @@ static size_t make_hello(struct scene *s, uint8_t *f, uint32_t ip, uint64_t numb
 	return s->hello_len;
 }
 
+static void send_arp(struct scene *s, uint16_t op, uint32_t spa, const uint8_t *tha, uint32_t tpa)
+{
+	struct weft_frame_arp arp = {.htype = weft_be16(1),
+				     .ptype = weft_be16(0x0800),
+				     .hlen = 6,
+				     .plen = 4,
+				     .op = weft_be16(op)};
+	uint8_t f[60] = {0};
+
+	memcpy(f, tha, 6);
+	memcpy(f + 6, sim_port_mac(s->px), 6);
+	weft_put_be16(f + 12, 0x0806);
+	memcpy(arp.sha, sim_port_mac(s->px), 6);
+	weft_put_be32(arp.spa, spa);
+	memcpy(arp.tha, tha, 6);
+	weft_put_be32(arp.tpa, tpa);
+	memcpy(f + 14, &arp, sizeof(arp));
+	sim_inject(s->px, f, sizeof(f));
+}
+
+/* It has every address that nobody else has. */
+static void answer_for_others(struct scene *s, const uint8_t *data, size_t len)
+{
+	const struct weft_frame_arp *arp = (const struct weft_frame_arp *)(data + 14);
+	uint32_t ip;
+
+	if (len < 42 || weft_get_be16(data + 12) != 0x0806 || arp->op != weft_be16(1) || s->mute)
+		return;
+	ip = weft_get_be32(arp->tpa);
+	if (ip != IP_A && ip != IP_B)
+		send_arp(s, 2, ip, arp->sha, weft_get_be32(arp->spa));
+}
+
 static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
 {
 	struct scene *s = arg;
 	const struct weft_frame_hdr *h;
 	uint8_t f[256];
 
+	answer_for_others(s, data, len);
 	if (!reseal_is_lane(data, len) || memcmp(data, sim_port_mac(port), 6) != 0)
 		return;
 	h = (const struct weft_frame_hdr *)(data + RESEAL_LANE);
@@ -220,8 +259,9 @@ static void hellos_in_a_hosts_name_keep_it_not_away(struct sim_case *c)
 	static struct scene s;
 
 	open_scene(&s, c, NULL);
+	s.no_reset = true;
 	assert_true(connects_among(&s, IP_A, 1, 156 * SIM_MS) < 100 * SIM_MS);
-	assert_true(lane_counter(s.b, "hello.retry") > 100);
+	assert_true(lane_counter(s.b, "hello.retry") > 10);
 	traffic_is_unharmed(&s, 0);
 }
 
@@ -293,26 +333,6 @@ static void a_cookie_is_of_its_sender(struct sim_case *c)
 
 /* ---- a neighbour with b's address ----------------------------------------------------------- */
 
-static void send_arp(struct scene *s, uint16_t op, uint32_t spa, const uint8_t *tha, uint32_t tpa)
-{
-	struct weft_frame_arp arp = {.htype = weft_be16(1),
-				     .ptype = weft_be16(0x0800),
-				     .hlen = 6,
-				     .plen = 4,
-				     .op = weft_be16(op)};
-	uint8_t f[60] = {0};
-
-	memcpy(f, tha, 6);
-	memcpy(f + 6, sim_port_mac(s->px), 6);
-	weft_put_be16(f + 12, 0x0806);
-	memcpy(arp.sha, sim_port_mac(s->px), 6);
-	weft_put_be32(arp.spa, spa);
-	memcpy(arp.tha, tha, 6);
-	weft_put_be32(arp.tpa, tpa);
-	memcpy(f + 14, &arp, sizeof(arp));
-	sim_inject(s->px, f, sizeof(f));
-}
-
 static void a_neighbour_that_claims_an_address_gets_no_frame(struct sim_case *c)
 {
 	static const uint8_t all[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -330,6 +350,55 @@ static void a_neighbour_that_claims_an_address_gets_no_frame(struct sim_case *c)
 		sim_run(s.sim, 20 * SIM_MS, NULL, NULL);
 	}
 	assert_int_equal(s.data, 0);
+}
+
+/* It has b's worker address, and connects to a from its own MAC by b's IP address. */
+static void who_says_that_it_is_a_neighbour_gets_no_answer(struct sim_case *c)
+{
+	struct weft_frame_hello *body;
+	uint8_t f[256], addr[64];
+	static struct scene s;
+	unsigned int i;
+
+	open_scene(&s, c, NULL);
+	sim_run(s.sim, 2 * SIM_S, NULL, NULL); /* what a knows of b is old */
+	for (i = 0; i < 20; i++) {
+		make_hello(&s, f, IP_B, 4242, 0);
+		memcpy(f, sim_port_mac(s.pa), 6);
+		weft_put_be32(f + 30, IP_A);
+		body = (struct weft_frame_hello *)(reseal_header(f) + 1);
+		lane_iface(s.b)->ops->get_address(lane_iface(s.b), addr);
+		memcpy(&body->iface_id, addr + 24, 8);
+		lane_iface(s.a)->ops->get_address(lane_iface(s.a), addr);
+		memcpy(&body->peer_iface, addr + 24, 8);
+		reseal(f, s.hello_len);
+		sim_inject(s.px, f, s.hello_len);
+		sim_run(s.sim, 100 * SIM_MS, NULL, NULL);
+	}
+	assert_int_equal(s.acks, 0);
+	assert_int_equal(lane_num_passive(s.a), 0);
+	traffic_is_unharmed(&s, 0);
+}
+
+/* Nobody answers ARP for the sender: the answer goes where the HELLO came from, later. */
+static void who_answers_no_arp_gets_its_answer_later(struct sim_case *c)
+{
+	static struct scene s;
+	uint8_t f[256];
+	unsigned int i;
+
+	open_scene(&s, c, NULL);
+	s.mute = true;
+	for (i = 0; i < 12; i++) {
+		assert_int_equal(s.acks, 0);
+		make_hello(&s, f, IP_X, 4242, 0);
+		sim_inject(s.px, f, s.hello_len);
+		sim_run(s.sim, 100 * SIM_MS, NULL, NULL);
+		if (i > 8 && s.acks > 0)
+			break;
+	}
+	assert_int_equal(s.acks, 1);
+	traffic_is_unharmed(&s, 0);
 }
 
 /* px says by ARP that it is b. */
@@ -440,6 +509,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(one_mac_with_many_addresses_keeps_nobody_away),
 	SIM_CASE(a_cookie_is_of_its_sender),
 	SIM_CASE(a_neighbour_that_claims_an_address_gets_no_frame),
+	SIM_CASE(who_says_that_it_is_a_neighbour_gets_no_answer),
+	SIM_CASE(who_answers_no_arp_gets_its_answer_later),
 	SIM_CASE(an_impostor_in_a_silence_gets_no_frame),
 	SIM_CASE(a_peer_behind_a_new_mac_is_found_and_goes_on),
 };

@@ -107,6 +107,28 @@ static void what_nobody_asked_for_changes_nothing(void **state)
 	assert_false(weft_arp_lookup(&a, PEER_IP, 9, mac));
 }
 
+/* Somebody else sends by its address: what is known is asked for again, once in a while. */
+static void what_is_doubted_is_asked_again_once_in_a_while(void **state)
+{
+	struct weft_frame_arp pkt, reply;
+	struct weft_arp a;
+	uint8_t mac[6];
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	assert_false(weft_arp_doubt(&a, PEER_IP, 1));
+	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
+	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
+	assert_false(weft_arp_doubt(&a, PEER_IP, 2 + WEFT_ARP_FRESH - 1));
+	assert_true(weft_arp_lookup(&a, PEER_IP, 3, mac));
+	assert_true(weft_arp_doubt(&a, PEER_IP, 2 + WEFT_ARP_FRESH));
+	assert_false(weft_arp_lookup(&a, PEER_IP, 3, mac));
+	assert_true(weft_arp_ask(&a, PEER_IP, 3 + WEFT_ARP_FRESH, &reply));
+	assert_int_equal(weft_arp_fix(&a, PEER_IP + 1, peer_mac), 0);
+	assert_false(weft_arp_doubt(&a, PEER_IP + 1, 3 * WEFT_ARP_FRESH));
+}
+
 static void answers_for_its_own_address_only(void **state)
 {
 	struct weft_frame_arp pkt, reply;
@@ -272,6 +294,7 @@ int main(void)
 		cmocka_unit_test(asks_with_growing_pauses),
 		cmocka_unit_test(learns_only_what_was_asked),
 		cmocka_unit_test(what_nobody_asked_for_changes_nothing),
+		cmocka_unit_test(what_is_doubted_is_asked_again_once_in_a_while),
 		cmocka_unit_test(answers_for_its_own_address_only),
 		cmocka_unit_test(garbage_and_conflicts),
 		cmocka_unit_test(a_probe_without_address_is_answered_and_not_learned),
