@@ -79,8 +79,12 @@ struct weft_partial {
 	uint8_t data[];
 };
 
-/** Partial messages a worker keeps; the oldest one makes room. */
+/**
+ * Partial messages that a worker keeps, and that one connection may have of them; the oldest one makes
+ * room. Who is honest sends one message after the other: two are there when a retry follows another step.
+ */
 #define WEFT_MAX_PARTIALS 64
+#define WEFT_MAX_PARTIALS_LEP 2
 
 struct weft_conns;
 

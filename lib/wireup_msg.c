@@ -102,19 +102,28 @@ static void unlink_partial(struct weft_conns *conns, struct weft_partial *p)
 	conns->num_partials--;
 }
 
+static void drop_partial(struct weft_conns *conns, struct weft_partial *p)
+{
+	unlink_partial(conns, p);
+	free(p);
+}
+
 static struct weft_partial *partial_get(struct weft_conns *conns, struct weft_lane_ep *lep,
 					const struct weft_wire_wireup *h)
 {
-	struct weft_partial *p;
+	struct weft_partial *p, *own = NULL;
+	unsigned int n = 0;
 
-	TAILQ_FOREACH(p, &conns->partials, entry)
+	TAILQ_FOREACH(p, &conns->partials, entry) {
 		if (same_message(p, lep, h))
 			return p;
-	if (conns->num_partials >= WEFT_MAX_PARTIALS) {
-		p = TAILQ_FIRST(&conns->partials);
-		unlink_partial(conns, p);
-		free(p);
+		if (p->lep == lep && n++ == 0)
+			own = p;
 	}
+	if (n >= WEFT_MAX_PARTIALS_LEP)
+		drop_partial(conns, own);
+	else if (conns->num_partials >= WEFT_MAX_PARTIALS)
+		drop_partial(conns, TAILQ_FIRST(&conns->partials));
 	p = calloc(1, sizeof(*p) + weft_get16(h->total));
 	if (p == NULL)
 		return NULL;
@@ -137,10 +146,8 @@ void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *le
 
 	for (p = TAILQ_FIRST(&conns->partials); p != NULL; p = next) {
 		next = TAILQ_NEXT(p, entry);
-		if (p->lep == lep) {
-			unlink_partial(conns, p);
-			free(p);
-		}
+		if (p->lep == lep)
+			drop_partial(conns, p);
 	}
 }
 
