@@ -235,6 +235,8 @@ struct weft_worker *sim_worker(const struct sim_node *node);
 struct weft_context *sim_context(const struct sim_node *node);
 /** The node's worker is not progressed for @p ns. */
 void sim_node_pause(struct sim_node *node, uint64_t ns);
+/** @p mem lives as long as the worker: it is deregistered when that is gone, whatever the end. */
+void sim_node_keep(struct sim_node *node, struct weft_mem *mem);
 /** Destroy the worker in good order (it may tell its peers). */
 void sim_node_close(struct sim_node *node);
 /**
@@ -249,6 +251,8 @@ bool sim_node_alive(const struct sim_node *node);
 uint64_t sim_node_counter(const struct sim_node *node, const char *suffix);
 /** mbufs that no port got back when it was closed. */
 uint64_t sim_leaked(const struct sim *sim);
+/** Contexts that could not be destroyed with their hosts, since something still held them. */
+unsigned int sim_stuck_contexts(const struct sim *sim);
 
 /* ------------------------------------------------------------------ DPDK */
 

@@ -16,6 +16,8 @@ struct sim_node {
 	struct sim_host host; /* first */
 	struct weft_context *ctx;
 	struct weft_worker *worker;
+	struct weft_mem **mem; /* of sim_node_keep() */
+	unsigned int num_mem;
 };
 
 /* ---- driver --------------------------------------------------------------------------------- */
@@ -146,9 +148,16 @@ static void node_stop(struct sim_host *host)
 	int ret;
 
 	weft_worker_destroy(node->worker);
+	for (unsigned int i = 0; i < node->num_mem; i++)
+		weft_mem_deregister(node->mem[i]);
+	free(node->mem);
+	node->mem = NULL;
+	node->num_mem = 0;
 	ret = weft_context_destroy(node->ctx);
-	if (ret)
+	if (ret) {
 		fprintf(stderr, "sim: context of host %s: %s\n", host->name, weft_strerror(ret));
+		host->sim->stuck_contexts++;
+	}
 	node->worker = NULL;
 	node->ctx = NULL;
 }
@@ -191,12 +200,27 @@ void sim_node_kill(struct sim_node *node)
 	sim_host_stop(&node->host, true);
 }
 
+void sim_node_keep(struct sim_node *node, struct weft_mem *mem)
+{
+	struct weft_mem **more = realloc(node->mem, (node->num_mem + 1) * sizeof(*more));
+
+	if (!more)
+		abort();
+	node->mem = more;
+	node->mem[node->num_mem++] = mem;
+}
+
 void sim_node_pause(struct sim_node *node, uint64_t ns)
 {
 	node->host.paused_until = node->host.sim->now + ns;
 }
 
 /* ---- questions ------------------------------------------------------------------------------ */
+
+unsigned int sim_stuck_contexts(const struct sim *sim)
+{
+	return sim->stuck_contexts;
+}
 
 struct weft_worker *sim_worker(const struct sim_node *node)
 {

@@ -133,7 +133,7 @@ struct sim {
 	struct sim_event *heap;
 	size_t heap_len, heap_max;
 	struct sim_port *ports[SIM_MAX_PORTS];
-	unsigned int num_ports, num_hosts;
+	unsigned int num_ports, num_hosts, stuck_contexts;
 	TAILQ_HEAD(, sim_host) hosts;
 	uint64_t busy_ns, idle_ns;
 	struct sim_rng rng;

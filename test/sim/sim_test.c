@@ -36,13 +36,17 @@ struct sim *case_sim(struct sim_case *c)
 
 void case_end(struct sim_case *c)
 {
+	unsigned int stuck;
 	uint64_t leaked;
 
 	if (!c->sim)
 		return;
 	sim_close_nodes(c->sim);
 	leaked = sim_leaked(c->sim);
+	stuck = sim_stuck_contexts(c->sim);
 	drop(c);
+	if (stuck)
+		fail_msg("%u contexts were still in use when their hosts had ended", stuck);
 	if (leaked)
 		fail_msg("%llu mbufs did not come back when ports were closed",
 			 (unsigned long long)leaked);

@@ -48,6 +48,8 @@ static const char *one(uint64_t seed, const struct mixed_conf *conf, const char 
 	why = mixed_run(sim, conf, NULL);
 	if (!why && sim_leaked(sim))
 		why = "mbufs were lost";
+	if (!why && sim_stuck_contexts(sim))
+		why = "a context was still in use when its host had ended";
 	if (why)
 		snprintf(text, sizeof(text), "%s", why);
 	sim_destroy(sim);

@@ -27,7 +27,6 @@ struct crowd {
 	struct sim_port *port[PEERS];
 	struct weft_ep *to[PEERS];   /* a's endpoints */
 	struct weft_ep *from[PEERS]; /* and theirs */
-	struct weft_mem *mem[PEERS];
 	struct weft_rkey *rkey[PEERS];
 	unsigned int bad; /* the first so many */
 	uint8_t *src, *dst;
@@ -158,11 +157,13 @@ static void offer(struct crowd *c, unsigned int i)
 	struct weft_mem_params mp = WEFT_INIT(
 		struct weft_mem_params, .flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE);
 	size_t length;
+	struct weft_mem *mem;
 	void *blob;
 
-	assert_int_equal(weft_mem_register(sim_context(c->peer[i]), c->dst, MIB, &mp, &c->mem[i]),
-			 0);
-	assert_int_equal(weft_rkey_pack(c->mem[i], &blob, &length), 0);
+	assert_int_equal(weft_mem_register(sim_context(c->peer[i]), c->dst, MIB, &mp, &mem), 0);
+	/* Operations hold it until the worker's end. */
+	sim_node_keep(c->peer[i], mem);
+	assert_int_equal(weft_rkey_pack(mem, &blob, &length), 0);
 	assert_int_equal(weft_rkey_unpack(c->to[i], blob, length, &c->rkey[i]), 0);
 	weft_rkey_release_blob(blob);
 }
@@ -196,12 +197,8 @@ static void part(struct crowd *c)
 	for (unsigned int i = 0; i < PEERS; i++)
 		weft_rkey_destroy(c->rkey[i]);
 	sim_node_kill(c->a);
-	for (unsigned int i = 0; i < PEERS; i++) {
-		if (!sim_node_alive(c->peer[i]))
-			continue;
-		weft_mem_deregister(c->mem[i]);
+	for (unsigned int i = 0; i < PEERS; i++)
 		sim_node_kill(c->peer[i]);
-	}
 	sim_run(c->sim, SIM_MS, NULL, NULL);
 	free(c->src);
 	free(c->dst);
@@ -230,9 +227,6 @@ static void spoil(struct crowd *c, unsigned int bad, enum how_bad how)
 {
 	c->bad = bad;
 	occupy(c);
-	/* Its memory is not revoked but gone; the simulation wants it back all the same. */
-	for (unsigned int i = 0; how == DEAD && i < bad; i++)
-		weft_mem_deregister(c->mem[i]);
 	for (unsigned int i = 0; i < bad; i++) {
 		if (how == STOPPED)
 			sim_node_pause(c->peer[i], 1000 * SIM_S);

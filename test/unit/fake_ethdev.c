@@ -186,9 +186,9 @@ void fake_eth_hang(struct fake_eth_port *p)
 
 void fake_eth_detach(struct fake_eth_port *p)
 {
-	p->started = false;
 	fake_eth_io_off(p);
-	fake_eth_wipe(p, true);
+	fake_eth_wipe(p,
+		      true); /* its watchdog too: one set twice makes a ring of the timers' list */
 	fake_eth_event(p, RTE_ETH_EVENT_DESTROY);
 	memset(p->cb, 0, sizeof(p->cb));
 	memset(&p->owner, 0, sizeof(p->owner));
