@@ -298,10 +298,11 @@ struct weft_ep {
 	weft_ep_err_cb err_cb;
 	void *err_arg;
 	void *user_data;
-	LIST_ENTRY(weft_ep) entry;       /* worker->eps, or the worker's dead ones */
-	LIST_ENTRY(weft_ep) peer_entry;  /* peer->eps */
-	LIST_ENTRY(weft_ep) timer_entry; /* while timer is set */
-	TAILQ_ENTRY(weft_ep) host_entry; /* host->eps */
+	LIST_ENTRY(weft_ep) entry;        /* worker->eps, or the worker's dead ones */
+	LIST_ENTRY(weft_ep) peer_entry;   /* peer->eps */
+	LIST_ENTRY(weft_ep) sn_entry;     /* conns->by_sn, while it has a peer */
+	TAILQ_ENTRY(weft_ep) claim_entry; /* peer->unclaimed, while nobody owns it */
+	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps, while nobody owns it */
 };
 
 /** What the application is told of: nothing that it has closed, nothing that belongs to the library. */

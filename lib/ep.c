@@ -18,51 +18,6 @@
 #include "dt.h"
 #include "wireup.h"
 
-/* ------------------------------------------------------------------ table and timer */
-
-struct weft_ep *weft_ep_of_ref(const struct weft_worker *w, struct weft_wire_ref ref)
-{
-	uint32_t slot = weft_get32(ref.index);
-	struct weft_ep *ep = slot < w->ep_table_size ? w->ep_table[slot] : NULL;
-
-	return ep != NULL && ep->generation == weft_get32(ref.generation) ? ep : NULL;
-}
-
-static int take_slot(struct weft_worker *w, struct weft_ep *ep)
-{
-	uint32_t i, size;
-	struct weft_ep **table;
-
-	for (i = 0; i < w->ep_table_size && w->ep_table[i] != NULL; i++)
-		;
-	if (i == w->ep_table_size) {
-		size = w->ep_table_size ? 2 * w->ep_table_size : 16;
-		table = realloc(w->ep_table, size * sizeof(*table));
-		if (table == NULL)
-			return -ENOMEM;
-		memset(table + w->ep_table_size, 0, (size - w->ep_table_size) * sizeof(*table));
-		w->ep_table = table;
-		w->ep_table_size = size;
-	}
-	w->ep_table[i] = ep;
-	ep->slot = i;
-	if (++w->next_generation == 0) /* 0 means "not known" on the wire */
-		w->next_generation = 1;
-	ep->generation = w->next_generation;
-	return 0;
-}
-
-void weft_ep_timer_at(struct weft_ep *ep, uint64_t when)
-{
-	if (when >= ep->timer)
-		return;
-	if (ep->timer == UINT64_MAX)
-		LIST_INSERT_HEAD(&ep->worker->conns->timers, ep, timer_entry);
-	ep->timer = when;
-	if (when < ep->worker->next_timer)
-		ep->worker->next_timer = when;
-}
-
 /* ------------------------------------------------------------------ birth and death */
 
 struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uint32_t conn_sn,
@@ -86,13 +41,13 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	ep->secret |= 1; /* 0 = not known */
 	ep->lane_info = calloc(1, sizeof(*ep->lane_info));
 	ep->lane_room = 1;
-	if (ep->lane_info == NULL || take_slot(w, ep) < 0) {
+	if (ep->lane_info == NULL || weft_ep_slot_take(ep) < 0) {
 		free(ep->lane_info);
 		free(ep);
 		return NULL;
 	}
 	if (weft_msg_ep_init(ep) < 0) {
-		w->ep_table[ep->slot] = NULL;
+		weft_ep_slot_give(ep);
 		free(ep->lane_info);
 		free(ep);
 		return NULL;
@@ -124,11 +79,7 @@ void weft_ep_retire(struct weft_ep *ep, int status)
 
 	if (ep->generation == 0)
 		return; /* retired already: by a callback of this very call */
-	w->ep_table[ep->slot] = NULL;
-	ep->generation = 0;
-	if (ep->timer != UINT64_MAX)
-		LIST_REMOVE(ep, timer_entry);
-	ep->timer = 0; /* weft_ep_timer_at() has no effect from now on */
+	weft_ep_slot_give(ep);
 	weft_unclaimed_remove(ep);
 	weft_peer_remove_ep(w->conns, ep);
 	LIST_REMOVE(ep, entry);
@@ -313,18 +264,16 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 static int create_remote(struct weft_worker *w, const struct weft_address *remote,
 			 struct weft_ep **out)
 {
-	struct weft_peer *peer = weft_peer_get(w->conns, remote->worker_id,
-					       weft_address_identity(remote, &w->hash_key));
+	struct weft_peer *peer = weft_peer_get(w, remote);
 	struct weft_ep *ep;
 	int rc;
 
 	if (peer == NULL)
 		return -ENOMEM;
 	/* The peer has connected already and nobody has claimed it. */
-	ep = weft_peer_unclaimed(peer);
+	ep = weft_peer_unclaimed(w, peer);
 	if (ep != NULL) {
-		ep->owned = true;
-		weft_unclaimed_remove(ep);
+		weft_peer_claim(ep);
 		*out = ep;
 		return 0;
 	}

@@ -7,13 +7,49 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "wireup.h"
 
-/* Ids are random: any bits will do. */
-static inline unsigned int bucket(uint64_t id)
+/*
+ * By identity, a hash with a key of ours over the id, the secret and the addresses: who claims an
+ * id does not choose its bucket.
+ */
+static inline unsigned int bucket(uint64_t hash)
 {
-	return (unsigned int)(id >> 32 ^ id) % WEFT_PEER_BUCKETS;
+	return (unsigned int)(hash >> 32 ^ hash) % WEFT_PEER_BUCKETS;
+}
+
+static uint64_t hash_place(const struct weft_worker *w, const char *driver, const char *words)
+{
+	struct weft_siphash s;
+
+	weft_siphash_init(&s, &w->hash_key);
+	weft_siphash_add(&s, driver, strlen(driver) + 1);
+	weft_siphash_add(&s, words, strlen(words));
+	return weft_siphash_end(&s);
+}
+
+/* Where the peer's interfaces are, in the words of our drivers. */
+static void set_places(const struct weft_worker *w, struct weft_peer *peer,
+		       const struct weft_address *remote)
+{
+	const struct weft_lane_iface *iface;
+	char words[128];
+
+	for (unsigned int i = 0; i < remote->num_ifaces; i++) {
+		const struct weft_address_iface *a = &remote->ifaces[i];
+
+		for (unsigned int k = 0; k < w->num_ifaces; k++) {
+			iface = w->ifaces[k];
+			if (strcmp(iface->driver->name, a->driver) != 0)
+				continue;
+			iface->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
+			peer->place[peer->num_places++] = (struct weft_peer_place){
+				.peer = peer, .hash = hash_place(w, a->driver, words)};
+			break;
+		}
+	}
 }
 
 static void peer_free(struct weft_conns *conns, struct weft_peer *peer)
@@ -30,20 +66,26 @@ static void peer_idle(struct weft_conns *conns, struct weft_peer *peer)
 	conns->num_idle++;
 }
 
-struct weft_peer *weft_peer_get(struct weft_conns *conns, uint64_t id, uint64_t identity)
+struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address *remote)
 {
+	uint64_t id = remote->worker_id, identity = weft_address_identity(remote, &w->hash_key);
+	struct weft_conns *conns = w->conns;
 	struct weft_peer *peer;
 
-	LIST_FOREACH(peer, &conns->peers[bucket(id)], hash_entry)
+	LIST_FOREACH(peer, &conns->peers[bucket(identity)], hash_entry) {
+		conns->looks++;
 		if (peer->id == id && peer->identity == identity)
 			return peer;
-	peer = calloc(1, sizeof(*peer));
+	}
+	peer = calloc(1, sizeof(*peer) + remote->num_ifaces * sizeof(peer->place[0]));
 	if (peer == NULL)
 		return NULL;
 	peer->id = id;
 	peer->identity = identity;
 	LIST_INIT(&peer->eps);
-	LIST_INSERT_HEAD(&conns->peers[bucket(id)], peer, hash_entry);
+	TAILQ_INIT(&peer->unclaimed);
+	set_places(w, peer, remote);
+	LIST_INSERT_HEAD(&conns->peers[bucket(identity)], peer, hash_entry);
 	peer_idle(conns, peer);
 	if (conns->num_idle > WEFT_MAX_IDLE_PEERS)
 		peer_free(conns, TAILQ_FIRST(&conns->idle));
@@ -87,36 +129,58 @@ void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn)
 		weft_peer_sn_use(peer, sn - 1);
 }
 
-struct weft_ep *weft_peer_ep(const struct weft_peer *peer, uint32_t sn)
+struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer)
 {
 	struct weft_ep *ep;
 
-	LIST_FOREACH(ep, &peer->eps, peer_entry)
-		if (ep->conn_sn == sn)
+	TAILQ_FOREACH(ep, &peer->unclaimed, claim_entry) {
+		w->conns->looks++;
+		if (ep->state != WEFT_EP_FAILED && ep->closing == NULL && !ep->remote_closing)
 			return ep;
+	}
 	return NULL;
 }
 
-struct weft_ep *weft_peer_unclaimed(const struct weft_peer *peer)
+/* In order of their numbers, in which they come but for the 64 that weft_peer_sn_used() allows. */
+static void unclaimed_insert(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep)
 {
-	struct weft_ep *ep, *best = NULL;
+	struct weft_ep *last = TAILQ_LAST(&peer->unclaimed, weft_ep_queue);
 
-	LIST_FOREACH(ep, &peer->eps, peer_entry)
-		if (!ep->owned && ep->state != WEFT_EP_FAILED && ep->closing == NULL &&
-		    !ep->remote_closing &&
-		    (best == NULL || (int32_t)(ep->conn_sn - best->conn_sn) < 0))
-			best = ep;
-	return best;
+	while (last != NULL && (int32_t)(last->conn_sn - ep->conn_sn) > 0) {
+		conns->looks++;
+		last = TAILQ_PREV(last, weft_ep_queue, claim_entry);
+	}
+	if (last != NULL)
+		TAILQ_INSERT_AFTER(&peer->unclaimed, last, ep, claim_entry);
+	else
+		TAILQ_INSERT_HEAD(&peer->unclaimed, ep, claim_entry);
+}
+
+static void peer_busy(struct weft_conns *conns, struct weft_peer *peer)
+{
+	TAILQ_REMOVE(&conns->idle, peer, idle_entry);
+	conns->num_idle--;
+	for (unsigned int i = 0; i < peer->num_places; i++)
+		LIST_INSERT_HEAD(&conns->places[bucket(peer->place[i].hash)], &peer->place[i],
+				 link);
 }
 
 void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep)
 {
-	if (peer->num_eps++ == 0) {
-		TAILQ_REMOVE(&conns->idle, peer, idle_entry);
-		conns->num_idle--;
-	}
+	if (peer->num_eps++ == 0)
+		peer_busy(conns, peer);
 	LIST_INSERT_HEAD(&peer->eps, ep, peer_entry);
 	ep->peer = peer;
+	weft_ep_sn_add(ep);
+	if (!ep->owned)
+		unclaimed_insert(conns, peer, ep);
+}
+
+void weft_peer_claim(struct weft_ep *ep)
+{
+	TAILQ_REMOVE(&ep->peer->unclaimed, ep, claim_entry);
+	weft_unclaimed_remove(ep);
+	ep->owned = true;
 }
 
 void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
@@ -125,10 +189,50 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
 
 	if (peer == NULL)
 		return;
+	if (!ep->owned)
+		TAILQ_REMOVE(&peer->unclaimed, ep, claim_entry);
+	LIST_REMOVE(ep, sn_entry);
 	LIST_REMOVE(ep, peer_entry);
 	ep->peer = NULL;
-	if (--peer->num_eps == 0)
-		peer_idle(conns, peer);
+	if (--peer->num_eps > 0)
+		return;
+	for (unsigned int i = 0; i < peer->num_places; i++)
+		LIST_REMOVE(&peer->place[i], link);
+	peer->others_checked = false;
+	peer_idle(conns, peer);
+}
+
+/* ------------------------------------------------------------------ by place */
+
+static void ask_lanes(struct weft_conns *conns, const struct weft_peer *peer,
+		      const struct weft_lane_driver *driver, const char *words)
+{
+	struct weft_lane_ep *lep;
+	struct weft_ep *ep;
+
+	LIST_FOREACH(ep, &peer->eps, peer_entry) {
+		conns->looks++;
+		for (unsigned int i = 0; i < ep->num_lanes && ep->state != WEFT_EP_FAILED; i++) {
+			lep = ep->lanes[i].lep;
+			if (lep != NULL && lep->up && lep->iface->driver == driver &&
+			    strcmp(ep->lane_info[i].remote, words) == 0 &&
+			    lep->ops->ep_check != NULL)
+				lep->ops->ep_check(lep);
+		}
+	}
+}
+
+void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
+			    const struct weft_lane_driver *driver, const char *words)
+{
+	uint64_t hash = hash_place(w, driver->name, words);
+	const struct weft_peer_place *p;
+
+	LIST_FOREACH(p, &w->conns->places[bucket(hash)], link) {
+		w->conns->looks++;
+		if (p->hash == hash && p->peer->id != peer->id)
+			ask_lanes(w->conns, p->peer, driver, words);
+	}
 }
 
 void weft_peers_fini(struct weft_conns *conns)

@@ -390,8 +390,7 @@ void weft_wireup_joined(struct weft_ep *ep)
 		weft_msg_ep_flush(ep, NULL, NULL); /* it learns only here that the ep is closing */
 		weft_ep_closing_step(ep);
 	} else if (ep->state == WEFT_EP_UP && !ep->owned && w->accept_cb != NULL) {
-		ep->owned = true;
-		weft_unclaimed_remove(ep);
+		weft_peer_claim(ep);
 		w->accept_cb(w, ep, ep->remote_id, ep->remote_name, w->accept_arg);
 	}
 }

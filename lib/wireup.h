@@ -13,7 +13,9 @@
  *   wireup_refuse.c saying no
  *   wireup_msg.c    bytes: building, cutting, joining, parsing
  *   peer.c          what is known of remote workers, pairing by connection number
- *   conns.c         a worker's connections that nobody has bound, timers
+ *   conns.c         a worker's connections: timers
+ *   pending.c       connections that nobody has bound
+ *   ep_table.c      endpoints by slot, number and time
  *   ep.c            life of an endpoint as its user sees it
  *   ep_close.c      closing and flushing
  */
@@ -22,6 +24,7 @@
 
 #include "address.h"
 #include "core.h"
+#include "deadline.h"
 #include "lane_select.h"
 #include "log.h"
 
@@ -104,32 +107,50 @@ void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *le
 
 /* ------------------------------------------------------------------ peers */
 
+/** Where an interface of a remote worker is: in the worker's table while there are endpoints. */
+struct weft_peer_place {
+	LIST_ENTRY(weft_peer_place) link;
+	struct weft_peer *peer;
+	uint64_t hash; /* of the driver's name and its words for the address */
+};
+
 /** A remote worker. */
 struct weft_peer {
 	LIST_ENTRY(weft_peer) hash_entry;
 	TAILQ_ENTRY(weft_peer) idle_entry; /* while it has no endpoint */
 	uint64_t id;
-	/* weft_address_identity(): who claims the id with another secret, or from elsewhere, is another peer. */
+	/* weft_address_identity(): with another secret or other addresses it is another peer. */
 	uint64_t identity;
 	uint32_t next_sn; /* number of the next endpoint made here */
 	uint64_t used;    /* bit i: next_sn - 1 - i was used; what is further back counts as used */
 	unsigned int num_eps;
 	LIST_HEAD(, weft_ep) eps;
+	TAILQ_HEAD(weft_ep_queue, weft_ep) unclaimed; /* those that nobody owns, by conn_sn */
+	bool others_checked; /* by weft_peer_check_others(), since it has endpoints */
+	unsigned int num_places;
+	struct weft_peer_place place[];
 };
 
-#define WEFT_PEER_BUCKETS 256
+#define WEFT_PEER_BUCKETS 1024
 #define WEFT_MAX_IDLE_PEERS 1024
 
 /** Find or make. NULL = no memory. */
-struct weft_peer *weft_peer_get(struct weft_conns *conns, uint64_t id, uint64_t identity);
+struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address *remote);
 /** Was this number used by an endpoint already? */
 bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);
 void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
 /** The peer has told that @p sn is free there: numbers before it are used no more. */
 void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn);
-struct weft_ep *weft_peer_ep(const struct weft_peer *peer, uint32_t sn);
+/** The endpoint with number @p sn, or NULL: ep_table.c. */
+struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
+			     uint32_t sn);
 /** The oldest live endpoint that the peer made and nobody owns, or NULL. */
-struct weft_ep *weft_peer_unclaimed(const struct weft_peer *peer);
+struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer);
+/** Somebody owns it from now on. */
+void weft_peer_claim(struct weft_ep *ep);
+/** Lanes of other peers than @p peer to @p words: ask their far ends whether they know them. */
+void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
+			    const struct weft_lane_driver *driver, const char *words);
 void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep);
 void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep);
 void weft_peers_fini(struct weft_conns *conns);
@@ -160,20 +181,32 @@ void weft_unclaimed_remove(struct weft_ep *ep);
 struct weft_pending {
 	struct weft_lane_ep *lep;
 	uint64_t deadline;
+	LIST_ENTRY(weft_pending) link; /* of its bucket, or of the free ones */
+	TAILQ_ENTRY(weft_pending) order;
 };
 
 #define WEFT_MAX_PENDING 4096
+#define WEFT_PENDING_BUCKETS 1024
+#define WEFT_EP_TIMER_BATCH 32u
 
 struct weft_conns {
-	LIST_HEAD(, weft_ep) timers; /* eps with a timer */
-	LIST_HEAD(, weft_ep) dead;   /* freed when no call is on the stack */
+	struct weft_deadlines timers; /* eps, by slot */
+	uint32_t *free_slots;         /* of worker->ep_table */
+	uint32_t num_free_slots;
+	LIST_HEAD(weft_ep_list, weft_ep) * by_sn; /* worker->ep_table_size buckets */
+	LIST_HEAD(, weft_ep) dead;                /* freed when no call is on the stack */
 	LIST_HEAD(, weft_peer) peers[WEFT_PEER_BUCKETS];
-	TAILQ_HEAD(, weft_peer) idle; /* least recently used first */
+	LIST_HEAD(, weft_peer_place) places[WEFT_PEER_BUCKETS]; /* of peers with endpoints */
+	TAILQ_HEAD(, weft_peer) idle;                           /* least recently used first */
 	unsigned int num_idle;
 	TAILQ_HEAD(, weft_partial) partials; /* oldest first */
 	unsigned int num_partials;
-	struct weft_pending pending[WEFT_MAX_PENDING];
-	unsigned int num_pending;
+	TAILQ_HEAD(, weft_pending) pending; /* oldest first */
+	LIST_HEAD(weft_pending_list, weft_pending) pending_table[WEFT_PENDING_BUCKETS];
+	LIST_HEAD(, weft_pending) pending_free;
+	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used were used ever */
+	unsigned int num_pending, pending_used;
+	uint64_t looks;               /* entries looked at to find one, of all these tables */
 	LIST_HEAD(, weft_host) hosts; /* of the eps that nobody owns */
 	unsigned int num_unclaimed;   /* those */
 	struct weft_log_limit limit_bad, limit_refused;
@@ -302,6 +335,8 @@ static inline bool weft_ref_equal(struct weft_wire_ref a, struct weft_wire_ref b
 
 /** WEFT_CONNECT_TIMEOUT, ns. */
 uint64_t weft_connect_timeout(const struct weft_worker *w);
+/** End those that nobody has bound in time. */
+void weft_pending_timers(struct weft_worker *w);
 /** Put a connection on the list of those that nobody has bound. */
 void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lep);
 /** Count and log a message that is dropped. */
@@ -408,6 +443,17 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 		       const struct weft_wireup_msg *m);
 void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep,
 			 const struct weft_wireup_msg *m);
+
+/* ------------------------------------------------------------------ ep_table.c */
+
+/** Give it a slot and a generation. @return 0 or -ENOMEM */
+int weft_ep_slot_take(struct weft_ep *ep);
+/** It has no slot, no generation and no timer any more. */
+void weft_ep_slot_give(struct weft_ep *ep);
+/** It can be found by ep->peer and ep->conn_sn. */
+void weft_ep_sn_add(struct weft_ep *ep);
+/** Its number is @p sn, used from now on. */
+void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
 
 /* ------------------------------------------------------------------ ep.c */
 

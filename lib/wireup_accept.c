@@ -15,31 +15,23 @@
 #include "wireup.h"
 
 /*
- * A worker connects from an address that a lane of another one leads to. That one may be gone, but nobody is believed who says so: what
- * answers at the lane's far end is asked, and does not know the connection if it is the new one.
+ * A worker connects from an address that a lane of another one leads to. That one may be gone, but
+ * nobody is believed who says so: what answers at the lane's far end is asked, and does not know the
+ * connection if it is the new one.
  */
-static void check_restarted(struct weft_worker *w, uint64_t id, struct weft_lane_ep *lep,
-			    const struct weft_address_iface *a)
+static void check_restarted(struct weft_worker *w, const struct weft_peer *peer,
+			    struct weft_lane_ep *lep, const struct weft_wireup_msg *m,
+			    const struct weft_address *remote)
 {
-	struct weft_lane_ep *lane;
-	struct weft_ep *ep;
+	int r = weft_lanes_position(remote->ifaces, remote->num_ifaces, m->boot.src_iface);
+	const struct weft_address_iface *a;
 	char words[128];
-	unsigned int i;
 
-	if (lep->iface->attr.features & WEFT_LANE_F_CONTROL)
+	if (r < 0 || lep->iface->attr.features & WEFT_LANE_F_CONTROL)
 		return;
+	a = &remote->ifaces[r];
 	lep->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
-	LIST_FOREACH(ep, &w->eps, entry) {
-		if (ep->remote_id == id || ep->state == WEFT_EP_FAILED)
-			continue;
-		for (i = 0; i < ep->num_lanes; i++) {
-			lane = ep->lanes[i].lep;
-			if (lane != NULL && lane->up && lane->iface->driver == lep->iface->driver &&
-			    strcmp(ep->lane_info[i].remote, words) == 0 &&
-			    lane->ops->ep_check != NULL)
-				lane->ops->ep_check(lane);
-		}
-	}
+	weft_peer_check_others(w, peer, lep->iface->driver, words);
 }
 
 /* Which pair the connection joins, by the REQ and by what we see. */
@@ -330,7 +322,6 @@ static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lep,
 				   "address names: is there a translation of addresses between?");
 		return false;
 	}
-	check_restarted(w, id, lep, &remote->ifaces[r]);
 	return true;
 }
 
@@ -348,13 +339,16 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
 	}
 	if (!admit_req(w, lep, m, &remote))
 		return;
-	peer = weft_peer_get(w->conns, remote.worker_id,
-			     weft_address_identity(&remote, &w->hash_key));
+	peer = weft_peer_get(w, &remote);
 	if (peer == NULL) {
 		weft_wireup_refuse(w, lep, &m->head, -ENOMEM, "out of memory");
 		return;
 	}
-	ep = weft_peer_ep(peer, sn);
+	/* Asked once is enough: not for each of a worker's endpoints. */
+	if (!peer->others_checked)
+		check_restarted(w, peer, lep, m, &remote);
+	peer->others_checked = true;
+	ep = weft_peer_ep(w, peer, sn);
 	if (ep != NULL) {
 		if (!store_req(ep, lep, &m->head, records, len))
 			accept_known(ep, lep, m);

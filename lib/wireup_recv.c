@@ -32,8 +32,7 @@ static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 		return true; /* says it of the number that we had before */
 	if (m->have_next_sn)
 		weft_peer_sn_skip(ep->peer, m->next_sn);
-	ep->conn_sn = ep->peer->next_sn;
-	weft_peer_sn_use(ep->peer, ep->conn_sn);
+	weft_ep_renumber(ep, ep->peer->next_sn);
 	if (wu->renumbered++ == 0)
 		weft_wireup_send_new(ep, WEFT_WIREUP_REQ);
 	return true;

@@ -582,6 +582,7 @@ void weft_worker_counters(struct weft_worker *w,
 	cb("ep.unclaimed", w->conns->num_unclaimed, arg);
 	cb("ep.failed", w->count.eps_failed, arg);
 	cb("wireup.pending", w->conns->num_pending, arg);
+	cb("wireup.looks", w->conns->looks, arg);
 	cb("wireup.drop.bad", w->count.wireup_bad, arg);
 	cb("wireup.drop.stale", w->count.wireup_stale, arg);
 	cb("wireup.denied", w->count.wireup_denied, arg);

@@ -254,8 +254,7 @@ static void numbers_jump_to_what_is_free(void **state)
 
 	(void)state;
 	unpack(b, &a);
-	weft_peer_sn_use(weft_peer_get(w->conns, b->id, weft_address_identity(&a, &w->hash_key)),
-			 100000);
+	weft_peer_sn_use(weft_peer_get(w, &a), 100000);
 	ep = conn_create(b, w, &err);
 	mock_run(20, MS, w, b, NULL);
 	assert_int_equal(err.calls, 0);

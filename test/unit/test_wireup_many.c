@@ -204,6 +204,116 @@ static void who_has_most_makes_room_with_what_is_silent(void **state)
 	weft_context_destroy(ctx);
 }
 
+/* ------------------------------------------------------------------ what is looked at to find one */
+
+static uint64_t looks(struct weft_worker *w)
+{
+	return conn_counter(w, "wireup.looks");
+}
+
+/* Beside a thousand endpoints between the same two workers one more costs what the first did. */
+static void one_endpoint_more_looks_at_none_of_a_thousand(void **state)
+{
+	enum { N = 1000, MORE = 50 };
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	static struct weft_ep *x[N + MORE], *y[N + MORE];
+	uint64_t before;
+
+	(void)state;
+	for (unsigned int i = 0; i < N; i++)
+		x[i] = mock_connect(a, b);
+	mock_run(1000, MS, a, b, NULL);
+	for (unsigned int i = 0; i < N; i++)
+		y[i] = mock_connect(b, a);
+	mock_run(100, MS, a, b, NULL);
+	before = looks(a) + looks(b);
+	for (unsigned int i = N; i < N + MORE; i++) {
+		x[i] = mock_connect(a, b);
+		mock_run(20, MS, a, b, NULL);
+		y[i] = mock_connect(b, a);
+		mock_run(20, MS, a, b, NULL);
+	}
+	assert_in_range(looks(a) + looks(b) - before, MORE, 40 * MORE);
+	assert_int_equal(in_state(x, N + MORE, WEFT_EP_UP), N + MORE);
+	assert_int_equal(in_state(y, N + MORE, WEFT_EP_UP), N + MORE);
+	assert_int_equal(b->num_eps, N + MORE);
+	conn_destroy(ctx, a, b);
+}
+
+/* A REQ of a worker that is new may mean that another one at its address is gone: only those are asked. */
+static void a_worker_more_looks_at_none_of_the_others(void **state)
+{
+	enum { N = 200 };
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=30s", NULL);
+	struct weft_worker *to = mock_worker(ctx, "mock:0"), *w[N];
+	struct weft_ep *x[N];
+
+	(void)state;
+	for (unsigned int i = 0; i < N; i++) {
+		w[i] = mock_worker(ctx, "mock:0");
+		x[i] = mock_connect(w[i], to);
+		mock_run(10, MS, w[i], to, NULL);
+	}
+	assert_int_equal(in_state(x, N, WEFT_EP_UP), N);
+	assert_in_range(looks(to), N, 40 * N);
+	for (unsigned int i = 0; i < N; i++)
+		weft_worker_destroy(w[i]);
+	weft_worker_destroy(to);
+	weft_context_destroy(ctx);
+}
+
+/* Nobody answers: all ask again at the same times. */
+static void timers_that_are_due_at_once_come_in_slices(void **state)
+{
+	enum { N = 1000 };
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=2s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	static struct weft_ep *x[N];
+	uint64_t before, n, most = 0, all = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < N; i++)
+		x[i] = mock_connect(a, b);
+	for (unsigned int i = 0; i < 3000; i++) {
+		before = looks(a);
+		weft_worker_progress(a);
+		n = looks(a) - before;
+		most = n > most ? n : most;
+		all += n;
+		mock_now += MS;
+	}
+	assert_in_range(most, WEFT_EP_TIMER_BATCH, 3 * WEFT_EP_TIMER_BATCH);
+	assert_in_range(all, N, 60 * N);
+	assert_int_equal(in_state(x, N, WEFT_EP_FAILED), N);
+	conn_destroy(ctx, a, b);
+}
+
+/* A connection that ends is not looked for among all that say nothing. */
+static void silent_connections_that_end_look_at_none_of_the_others(void **state)
+{
+	enum { N = 2000 };
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	static struct weft_lane_ep *s[N];
+	uint64_t before;
+
+	(void)state;
+	for (unsigned int i = 0; i < N; i++)
+		s[i] = mock_stranger(mock_iface(w, 0));
+	mock_run(5, MS, w, NULL);
+	assert_int_equal(conn_counter(w, "wireup.pending"), N);
+	before = looks(w);
+	for (unsigned int i = 0; i < N; i++) {
+		mock_stranger_close(s[i * 37 % N]);
+		mock_run(1, MS, w, NULL);
+	}
+	assert_int_equal(conn_counter(w, "wireup.pending"), 0);
+	assert_in_range(looks(w) - before, N, 8 * N);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +326,10 @@ int main(void)
 						conn_teardown),
 		CONN_TEST(greedy_hosts_leave_places_for_others),
 		CONN_TEST(who_has_most_makes_room_with_what_is_silent),
+		CONN_TEST(one_endpoint_more_looks_at_none_of_a_thousand),
+		CONN_TEST(a_worker_more_looks_at_none_of_the_others),
+		CONN_TEST(silent_connections_that_end_look_at_none_of_the_others),
+		CONN_TEST(timers_that_are_due_at_once_come_in_slices),
 		cmocka_unit_test_setup_teardown(who_is_never_claimed_is_refused_with_the_reason,
 						conn_setup, conn_teardown),
 	};

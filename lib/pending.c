@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Connections that peers have made and that have not said yet which endpoint they are for. All wait
+ * for the same time, so they stand in the order in which it is over; and in a hash table, since each
+ * leaves when it says what it is for.
+ */
+
+#include "wireup.h"
+
+static struct weft_pending_list *bucket_of(struct weft_conns *conns, const struct weft_lane_ep *lep)
+{
+	/* Where we have put it ourselves: peers do not choose it. */
+	uint64_t h = (uint64_t)(uintptr_t)lep * 0x9e3779b97f4a7c15u;
+
+	return &conns->pending_table[h >> 32 & (WEFT_PENDING_BUCKETS - 1)];
+}
+
+static struct weft_pending *find(struct weft_conns *conns, const struct weft_lane_ep *lep)
+{
+	struct weft_pending *p;
+
+	LIST_FOREACH(p, bucket_of(conns, lep), link) {
+		conns->looks++;
+		if (p->lep == lep)
+			return p;
+	}
+	return NULL;
+}
+
+void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lep)
+{
+	struct weft_conns *conns = worker->conns;
+	struct weft_pending *p = find(conns, lep);
+
+	if (p == NULL)
+		return;
+	LIST_REMOVE(p, link);
+	TAILQ_REMOVE(&conns->pending, p, order);
+	LIST_INSERT_HEAD(&conns->pending_free, p, link);
+	conns->num_pending--;
+}
+
+/*
+ * The table is full: the one that has said nothing for longest makes room. A peer that means it says
+ * what it wants at once, so whoever fills the table keeps nobody out but itself.
+ */
+static void evict(struct weft_worker *w, const char *iface)
+{
+	struct weft_conns *conns = w->conns;
+
+	weft_log_limited(
+		&conns->limit_refused, WEFT_LOG_WARN,
+		"%s: more than %d connections that name no endpoint; the oldest is refused", iface,
+		WEFT_MAX_PENDING);
+	conns->looks++;
+	weft_lep_destroy(w, TAILQ_FIRST(&conns->pending)->lep);
+}
+
+void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lep)
+{
+	struct weft_conns *conns = w->conns;
+	struct weft_pending *p;
+
+	if (conns->num_pending == WEFT_MAX_PENDING)
+		evict(w, lep->iface->name);
+	p = LIST_FIRST(&conns->pending_free);
+	if (p != NULL)
+		LIST_REMOVE(p, link);
+	else
+		p = &conns->pending_room[conns->pending_used++];
+	p->lep = lep;
+	p->deadline = w->now + weft_connect_timeout(w);
+	LIST_INSERT_HEAD(bucket_of(conns, lep), p, link);
+	TAILQ_INSERT_TAIL(&conns->pending, p, order);
+	conns->num_pending++;
+	if (p->deadline < w->next_timer)
+		w->next_timer = p->deadline;
+}
+
+void weft_pending_timers(struct weft_worker *w)
+{
+	struct weft_conns *conns = w->conns;
+	struct weft_pending *p;
+
+	while ((p = TAILQ_FIRST(&conns->pending)) != NULL) {
+		conns->looks++;
+		if (w->now < p->deadline) {
+			if (p->deadline < w->next_timer)
+				w->next_timer = p->deadline;
+			return;
+		}
+		weft_lep_destroy(w, p->lep);
+	}
+}
