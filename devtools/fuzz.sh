@@ -64,7 +64,7 @@ campaign() {
 	: >"$out/$name.log"
 	while [ "$left" -gt 0 ]; do
 		before=$(spent "$me")
-		"$dir/test/fuzz/fuzz_$name" -max_total_time="$left" -timeout=60 -rss_limit_mb=3000 -verbosity=0 \
+		"$dir/test/fuzz/fuzz_$name" -max_total_time="$left" -timeout=600 -report_slow_units=600 -rss_limit_mb=3000 -verbosity=0 \
 			-print_final_stats=1 -artifact_prefix="$out/$name-" "${corpus[@]}" >>"$out/$name.log" 2>&1 </dev/null ||
 			return 1
 		used=$((used + $(spent "$me") - before))
