@@ -93,6 +93,8 @@ int weft_conns_init(struct weft_worker *w)
 	TAILQ_INIT(&conns->idle);
 	TAILQ_INIT(&conns->partials);
 	TAILQ_INIT(&conns->pending);
+	for (unsigned int i = 0; i < 32; i++)
+		TAILQ_INIT(&conns->ranks[i]);
 	w->conns = conns;
 	w->next_timer = UINT64_MAX;
 	return 0;

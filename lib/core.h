@@ -291,6 +291,7 @@ struct weft_ep {
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer; /* NULL on loopback */
 	struct weft_host *host; /* that takes a place with it; NULL = somebody has claimed it */
+	bool host_busy;         /* in host->busy */
 	uint64_t placed_at;
 	uint64_t timer;  /* when this ep wants weft_conns_timers(); UINT64_MAX = not */
 	int fail_status; /* weft_ep_fail_later(): is about to fail with this; 0 = is not */

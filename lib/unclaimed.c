@@ -7,10 +7,14 @@
  *
  * A host may have HOST_SHARE times as many places as are left, the last one not counted: that is
  * for a host that has none. So one alone takes seven of eight, the next one seven of eight of what
- * it has left, and so on: it takes several hosts to take all. Then who has most gives its oldest
- * one, if it has two more than the new one's host. But only one that has been there for half of
- * WEFT_CONNECT_TIMEOUT, for where many connect at once their turn comes, and over which no message
- * has come: that is somebody's work.
+ * it has left, and so on: it takes several hosts to take all. Then one of those who have most gives
+ * its oldest one, if it has two more than the new one's host. But only one that has been there for
+ * half of WEFT_CONNECT_TIMEOUT, for where many connect at once their turn comes, and over which no
+ * message has come: that is somebody's work.
+ *
+ * Hosts stand in a hash table by number and in ranks by the logarithm of what they have, so "most"
+ * means: nobody else has twice as much. A REQ that finds no place looks at RANK_LOOKS of them, those
+ * that were looked at before last. An endpoint over which something came is not looked at again.
  */
 
 #include <errno.h>
@@ -20,56 +24,108 @@
 #include "wireup.h"
 
 #define HOST_SHARE 7u
+#define RANK_LOOKS 8u
 
 static uint64_t number_of(const struct weft_lane_ep *lep)
 {
 	return lep->ops->ep_host != NULL ? lep->ops->ep_host(lep) : 0;
 }
 
-static struct weft_host *find(const struct weft_conns *conns, uint64_t number)
+/* Hosts choose their numbers: the hash has a key. */
+static struct weft_host_list *bucket_of(struct weft_worker *w, uint64_t number)
+{
+	uint64_t hash = weft_siphash(&w->hash_key, &number, sizeof(number));
+
+	return &w->conns->hosts[hash % WEFT_HOST_BUCKETS];
+}
+
+static struct weft_host *find(struct weft_worker *w, uint64_t number)
 {
 	struct weft_host *host;
 
-	LIST_FOREACH(host, &conns->hosts, entry)
+	LIST_FOREACH(host, bucket_of(w, number), entry) {
+		w->conns->looks++;
 		if (host->number == number)
 			break;
+	}
 	return host;
 }
 
+static unsigned int rank_of(unsigned int num_eps)
+{
+	return 31u - (unsigned int)__builtin_clz(num_eps);
+}
+
+/* It has @p num endpoints from now on, and had more or fewer; 0 = none. */
+static void set_num(struct weft_conns *conns, struct weft_host *host, unsigned int num)
+{
+	unsigned int before = host->num_eps;
+
+	host->num_eps = num;
+	if (before > 0 && num > 0 && rank_of(before) == rank_of(num))
+		return;
+	if (before > 0)
+		TAILQ_REMOVE(&conns->ranks[rank_of(before)], host, rank);
+	if (num > 0)
+		TAILQ_INSERT_HEAD(&conns->ranks[rank_of(num)], host, rank);
+}
+
+static bool has_brought(const struct weft_ep *ep)
+{
+	for (unsigned int i = 0; i < ep->num_lanes && i < ep->lane_room; i++)
+		if (ep->lane_info[i].rx_msgs > 0)
+			return true;
+	return false;
+}
+
 /* The oldest one that has brought nothing for long, or NULL. */
-static struct weft_ep *silent_of(struct weft_worker *w, const struct weft_host *host)
+static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 {
 	struct weft_ep *ep;
-	unsigned int i;
 
-	TAILQ_FOREACH(ep, &host->eps, host_entry) {
+	while ((ep = TAILQ_FIRST(&host->eps)) != NULL) {
+		w->conns->looks++;
 		if (w->now - ep->placed_at < w->ctx->conf->lane.connect_timeout_ns / 2)
-			return NULL;
-		for (i = 0; i < ep->num_lanes && i < ep->lane_room; i++)
-			if (ep->lane_info[i].rx_msgs > 0)
-				break;
-		if (i >= ep->num_lanes || i >= ep->lane_room)
+			break;
+		if (!has_brought(ep))
 			return ep;
+		TAILQ_REMOVE(&host->eps, ep, host_entry);
+		TAILQ_INSERT_TAIL(&host->busy, ep, host_entry);
+		ep->host_busy = true;
 	}
 	return NULL;
 }
 
-/* For a host that has @p mine. */
+/* One that can go for a host that has @p mine, or NULL. */
+static struct weft_ep *who_goes(struct weft_worker *w, unsigned int mine)
+{
+	struct weft_conns *conns = w->conns;
+	struct weft_host *host, *next, *last;
+	unsigned int looks = 0;
+	struct weft_ep *ep;
+
+	for (unsigned int r = 32; r-- > 0;) {
+		last = TAILQ_LAST(&conns->ranks[r], weft_host_rank);
+		for (host = TAILQ_FIRST(&conns->ranks[r]); host != NULL; host = next) {
+			next = host != last ? TAILQ_NEXT(host, rank) : NULL;
+			if (looks++ == RANK_LOOKS)
+				return NULL;
+			conns->looks++;
+			/* Behind those that were not looked at. */
+			TAILQ_REMOVE(&conns->ranks[r], host, rank);
+			TAILQ_INSERT_TAIL(&conns->ranks[r], host, rank);
+			ep = host->num_eps > mine + 1 ? silent_of(w, host) : NULL;
+			if (ep != NULL)
+				return ep;
+		}
+	}
+	return NULL;
+}
+
 static bool make_room(struct weft_worker *w, unsigned int mine)
 {
-	struct weft_ep *ep = NULL, *silent;
-	struct weft_host *host;
-	unsigned int most = mine + 1;
+	struct weft_ep *ep = who_goes(w, mine);
 
-	LIST_FOREACH(host, &w->conns->hosts, entry) {
-		if (host->num_eps <= most)
-			continue;
-		silent = silent_of(w, host);
-		if (silent == NULL)
-			continue;
-		ep = silent;
-		most = host->num_eps;
-	}
 	if (ep == NULL)
 		return false;
 	weft_ep_fail(ep, -EUSERS,
@@ -82,7 +138,7 @@ static bool make_room(struct weft_worker *w, unsigned int mine)
 bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lep)
 {
 	unsigned int max = w->ctx->conf->max_passive_eps, taken = w->conns->num_unclaimed;
-	struct weft_host *host = find(w->conns, number_of(lep));
+	struct weft_host *host = find(w, number_of(lep));
 	unsigned int mine = host != NULL ? host->num_eps : 0;
 
 	if (taken < max)
@@ -92,8 +148,8 @@ bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lep)
 
 int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lep)
 {
-	struct weft_conns *conns = ep->worker->conns;
-	struct weft_host *host = find(conns, number_of(lep));
+	struct weft_worker *w = ep->worker;
+	struct weft_host *host = find(w, number_of(lep));
 
 	if (host == NULL) {
 		host = calloc(1, sizeof(*host));
@@ -101,13 +157,14 @@ int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lep)
 			return -ENOMEM;
 		host->number = number_of(lep);
 		TAILQ_INIT(&host->eps);
-		LIST_INSERT_HEAD(&conns->hosts, host, entry);
+		TAILQ_INIT(&host->busy);
+		LIST_INSERT_HEAD(bucket_of(w, host->number), host, entry);
 	}
-	host->num_eps++;
+	set_num(w->conns, host, host->num_eps + 1);
 	TAILQ_INSERT_TAIL(&host->eps, ep, host_entry);
 	ep->host = host;
-	ep->placed_at = ep->worker->now;
-	conns->num_unclaimed++;
+	ep->placed_at = w->now;
+	w->conns->num_unclaimed++;
 	return 0;
 }
 
@@ -119,8 +176,12 @@ void weft_unclaimed_remove(struct weft_ep *ep)
 		return;
 	ep->host = NULL;
 	ep->worker->conns->num_unclaimed--;
-	TAILQ_REMOVE(&host->eps, ep, host_entry);
-	if (--host->num_eps == 0) {
+	if (ep->host_busy)
+		TAILQ_REMOVE(&host->busy, ep, host_entry);
+	else
+		TAILQ_REMOVE(&host->eps, ep, host_entry);
+	set_num(ep->worker->conns, host, host->num_eps - 1);
+	if (host->num_eps == 0) {
 		LIST_REMOVE(host, entry);
 		free(host);
 	}

@@ -159,11 +159,14 @@ void weft_peers_fini(struct weft_conns *conns);
 
 /** One that has made endpoints which nobody here has claimed. */
 struct weft_host {
-	LIST_ENTRY(weft_host) entry;
+	LIST_ENTRY(weft_host) entry; /* of its bucket */
+	TAILQ_ENTRY(weft_host) rank;
 	uint64_t number; /* the lane's: ep_host() */
 	unsigned int num_eps;
-	TAILQ_HEAD(, weft_ep) eps; /* oldest first */
+	TAILQ_HEAD(, weft_ep) eps, busy; /* oldest first; those that are known to have work */
 };
+
+#define WEFT_HOST_BUCKETS 256
 
 /**
  * Is there a place for an endpoint more that came over @p lep? Another one may have to go for it.
@@ -206,9 +209,11 @@ struct weft_conns {
 	LIST_HEAD(, weft_pending) pending_free;
 	struct weft_pending pending_room[WEFT_MAX_PENDING]; /* pending_used were used ever */
 	unsigned int num_pending, pending_used;
-	uint64_t looks;               /* entries looked at to find one, of all these tables */
-	LIST_HEAD(, weft_host) hosts; /* of the eps that nobody owns */
-	unsigned int num_unclaimed;   /* those */
+	uint64_t looks; /* entries looked at to find one, of all these tables */
+	/* Of the eps that nobody owns. */
+	LIST_HEAD(weft_host_list, weft_host) hosts[WEFT_HOST_BUCKETS];
+	TAILQ_HEAD(weft_host_rank, weft_host) ranks[32]; /* by the logarithm of num_eps */
+	unsigned int num_unclaimed;                      /* those */
 	struct weft_log_limit limit_bad, limit_refused;
 };
 

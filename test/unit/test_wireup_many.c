@@ -263,6 +263,40 @@ static void a_worker_more_looks_at_none_of_the_others(void **state)
 	weft_context_destroy(ctx);
 }
 
+/* All places are taken, each by another host: who finds none of them looks at a few. */
+static void a_request_that_finds_no_place_looks_at_few_hosts(void **state)
+{
+	enum { HOSTS = 200, MORE = 100 };
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=60s", "LOG_FILE=/dev/null",
+						"MAX_UNCLAIMED_EPS=200", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	static struct stranger s[HOSTS + MORE];
+	struct weft_wire_wireup h, ans;
+	struct weft_records r;
+	uint64_t before, most = 0;
+
+	(void)state;
+	for (unsigned int i = 0; i < HOSTS + MORE; i++) {
+		s[i] = (struct stranger){
+			.lep = mock_stranger(mock_iface(w, 0)), .id = 100 + i, .net_addr = 500 + i};
+		mock_stranger_at(s[i].lep, s[i].net_addr);
+		stranger_good_req(&s[i], w, &r);
+		h = stranger_head(&s[i], w, WEFT_WIREUP_REQ, 0);
+		before = looks(w);
+		stranger_say(&s[i], w, &h, &r);
+		most = looks(w) - before > most ? looks(w) - before : most;
+		assert_int_equal(stranger_answer(&s[i], &ans),
+				 i < HOSTS ? WEFT_WIREUP_REP : WEFT_WIREUP_ERROR);
+	}
+	assert_in_range(most, 8, 32);
+	for (unsigned int i = 0; i < HOSTS + MORE; i++)
+		mock_stranger_close(s[i].lep);
+	mock_run(50, MS, w, NULL);
+	assert_int_equal(w->conns->num_unclaimed, 0);
+	weft_worker_destroy(w);
+	weft_context_destroy(ctx);
+}
+
 /* Nobody answers: all ask again at the same times. */
 static void timers_that_are_due_at_once_come_in_slices(void **state)
 {
@@ -329,6 +363,7 @@ int main(void)
 		CONN_TEST(one_endpoint_more_looks_at_none_of_a_thousand),
 		CONN_TEST(a_worker_more_looks_at_none_of_the_others),
 		CONN_TEST(silent_connections_that_end_look_at_none_of_the_others),
+		CONN_TEST(a_request_that_finds_no_place_looks_at_few_hosts),
 		CONN_TEST(timers_that_are_due_at_once_come_in_slices),
 		cmocka_unit_test_setup_teardown(who_is_never_claimed_is_refused_with_the_reason,
 						conn_setup, conn_teardown),
