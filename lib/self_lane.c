@@ -40,9 +40,10 @@ struct self_msg {
 struct self_lep {
 	struct weft_lane_ep base; /* first */
 	LIST_ENTRY(self_lep) entry;
-	uint32_t outstanding; /* messages and markers in the queue */
-	bool announced;       /* EV_UP was reported */
-	bool delivering;      /* one of its callbacks runs: free it afterwards */
+	TAILQ_ENTRY(self_lep) fresh; /* until it is announced */
+	uint32_t outstanding;        /* messages and markers in the queue */
+	bool announced;              /* EV_UP was reported */
+	bool delivering;             /* one of its callbacks runs: free it afterwards */
 	bool dead;
 };
 
@@ -55,7 +56,7 @@ struct self_iface {
 	STAILQ_HEAD(, self_msg) queue;
 	LIST_HEAD(, self_lep) leps;
 	uint32_t num_queued, num_kept;
-	uint32_t num_new; /* leps whose EV_UP is due */
+	TAILQ_HEAD(, self_lep) fresh; /* leps whose EV_UP is due */
 	struct weft_mpool pool;
 	uint64_t tx, rx, no_room;
 };
@@ -179,13 +180,8 @@ static unsigned int report_up(struct self_iface *s)
 	struct self_lep *lep;
 	unsigned int events = 0;
 
-	while (s->num_new > 0) {
-		LIST_FOREACH(lep, &s->leps, entry)
-			if (!lep->announced)
-				break;
-		if (lep == NULL)
-			break;
-		s->num_new--;
+	while ((lep = TAILQ_FIRST(&s->fresh)) != NULL) {
+		TAILQ_REMOVE(&s->fresh, lep, fresh);
 		lep->announced = true;
 		s->event(s->arg, &lep->base, WEFT_LANE_EV_UP, 0, "loopback");
 		events++;
@@ -238,7 +234,7 @@ static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
 		deliver(s, m);
 		events++;
 	}
-	s->base.quiet = s->num_queued == 0 && s->num_new == 0;
+	s->base.quiet = s->num_queued == 0 && TAILQ_EMPTY(&s->fresh);
 	return events;
 }
 
@@ -278,7 +274,7 @@ static int self_ep_connect(struct weft_lane_iface *base, const void *addr, size_
 		.max_msg = SELF_MSG_MAX,
 	};
 	LIST_INSERT_HEAD(&s->leps, lep, entry);
-	s->num_new++;
+	TAILQ_INSERT_TAIL(&s->fresh, lep, fresh);
 	base->quiet = false;
 	*out = &lep->base;
 	return 0;
@@ -291,13 +287,13 @@ static void self_ep_destroy(struct weft_lane_ep *base)
 	struct self_msg *m;
 
 	if (!lep->announced)
-		s->num_new--;
+		TAILQ_REMOVE(&s->fresh, lep, fresh);
 	LIST_REMOVE(lep, entry);
 	lep->dead = true;
 	lep->base.up = false;
 	/*
 	 * Its messages stay in the queue without an owner: progress() gives them back. Completions
-	 * run now.
+	 * run now. SELF_MSGS of all leps are in it at most.
 	 */
 	STAILQ_FOREACH(m, &s->queue, entry) {
 		struct weft_lane_comp *comp = m->comp;
@@ -453,6 +449,7 @@ static int self_open(const struct weft_lane_open *params, struct weft_lane_iface
 	s->arg = params->arg;
 	STAILQ_INIT(&s->queue);
 	LIST_INIT(&s->leps);
+	TAILQ_INIT(&s->fresh);
 	weft_mpool_init(&s->pool, sizeof(struct self_msg) + SELF_MSG_MAX, 8, SELF_MSGS);
 	*iface = &s->base;
 	return 0;
