@@ -107,9 +107,9 @@ void raw_conn_free(struct raw_conn *c)
 	remember_peer(c);
 	raw_slots_release(c);
 	if (c->on_tx_list)
-		STAILQ_REMOVE(&iface->tx_list, c, raw_conn, tx_link);
+		TAILQ_REMOVE(&iface->tx_list, c, tx_link);
 	if (c->on_ack_list)
-		STAILQ_REMOVE(&iface->ack_list, c, raw_conn, ack_link);
+		TAILQ_REMOVE(&iface->ack_list, c, ack_link);
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
 	raw_resolving(c, false);

@@ -125,7 +125,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	if (unlikely(iface->pressed))
 		raw_share_take_back(iface);
 acks:
-	if (!STAILQ_EMPTY(&iface->ack_list) && (iface->acks_now || iface->et >= iface->acks_due))
+	if (!TAILQ_EMPTY(&iface->ack_list) && (iface->acks_now || iface->et >= iface->acks_due))
 		raw_acks(iface);
 	if (iface->txq_count > 0)
 		raw_txq_flush(iface);
@@ -135,7 +135,7 @@ acks:
 		n += raw_zc_ask(iface);
 	iface->in_progress = false;
 	weft_telemetry_poll(iface->telemetry);
-	return n + !STAILQ_EMPTY(&iface->tx_list);
+	return n + !TAILQ_EMPTY(&iface->tx_list);
 }
 
 /* Stamps are still true here: the worker calls this in the same breath as progress(). */
@@ -143,14 +143,14 @@ static void raw_tx_flush(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 
-	if (!STAILQ_EMPTY(&iface->tx_list)) {
+	if (!TAILQ_EMPTY(&iface->tx_list)) {
 		iface->in_progress = true;
 		raw_seal_all(iface);
 		iface->in_progress = false;
 	}
 	if (iface->txq_count > 0)
 		raw_txq_flush(iface);
-	base->tx_open = iface->txq_count > 0 || !STAILQ_EMPTY(&iface->tx_list);
+	base->tx_open = iface->txq_count > 0 || !TAILQ_EMPTY(&iface->tx_list);
 }
 
 static void raw_release(struct weft_lane_iface *base, void *desc)
@@ -551,8 +551,8 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	iface->event = open->event;
 	iface->iface_event = open->iface_event;
 	iface->cb_arg = open->arg;
-	STAILQ_INIT(&iface->tx_list);
-	STAILQ_INIT(&iface->ack_list);
+	TAILQ_INIT(&iface->tx_list);
+	TAILQ_INIT(&iface->ack_list);
 	STAILQ_INIT(&iface->zc_free);
 	STAILQ_INIT(&iface->zc_released);
 	LIST_INIT(&iface->zc_orphans);

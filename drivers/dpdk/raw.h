@@ -279,8 +279,8 @@ struct raw_conn {
 	int error; /* while DOWN */
 	LIST_HEAD(, raw_zc) zc;
 	STAILQ_HEAD(, raw_flush) flushes;
-	STAILQ_ENTRY(raw_conn) tx_link;
-	STAILQ_ENTRY(raw_conn) ack_link;
+	TAILQ_ENTRY(raw_conn) tx_link;
+	TAILQ_ENTRY(raw_conn) ack_link;
 	TAILQ_ENTRY(raw_conn) link;
 };
 
@@ -345,10 +345,10 @@ struct raw_iface {
 	weft_lane_recv_cb recv;
 	weft_lane_split_fn split;
 	void *cb_arg;
-	STAILQ_HEAD(, raw_conn) tx_list;  /* have an open frame */
-	STAILQ_HEAD(, raw_conn) ack_list; /* owe a delayed acknowledgement */
-	bool acks_now;                    /* some of them owe it at once */
-	uint64_t acks_due;                /* et; when the first of the others is due */
+	TAILQ_HEAD(, raw_conn) tx_list;           /* have an open frame */
+	TAILQ_HEAD(raw_conns, raw_conn) ack_list; /* owe a delayed acknowledgement */
+	bool acks_now;                            /* some of them owe it at once */
+	uint64_t acks_due;                        /* et; when the first of the others is due */
 	unsigned int txq_head, txq_count, tx_batch;
 	unsigned int idle_polls;
 	unsigned int full_bursts;

@@ -26,7 +26,7 @@ static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 		iface->acks_now = true;
 	if (!c->on_ack_list) {
 		c->on_ack_list = true;
-		STAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
+		TAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
 	}
 }
 
@@ -507,24 +507,27 @@ unsigned int raw_rx(struct raw_iface *iface)
 	return n + more;
 }
 
-/* Acknowledgements that are due. Those that rode along with data meanwhile fall off the list here.
+/*
+ * Acknowledgements that are due. Those that rode along with data meanwhile fall off the list here.
+ * In it are those connections over which something came within RAW_ACK_DELAY, or since a port that
+ * is full takes frames again: it does not grow with what is idle.
  */
 void raw_acks(struct raw_iface *iface)
 {
-	STAILQ_HEAD(, raw_conn) list = STAILQ_HEAD_INITIALIZER(list);
+	struct raw_conns list = TAILQ_HEAD_INITIALIZER(list);
 	struct raw_conn *c;
 
 	iface->acks_now = false;
 	iface->acks_due = RAW_NEVER;
-	STAILQ_CONCAT(&list, &iface->ack_list);
-	while ((c = STAILQ_FIRST(&list)) != NULL) {
-		STAILQ_REMOVE_HEAD(&list, ack_link);
+	TAILQ_CONCAT(&list, &iface->ack_list, ack_link);
+	while ((c = TAILQ_FIRST(&list)) != NULL) {
+		TAILQ_REMOVE(&list, c, ack_link);
 		if (c->ack_state != RAW_ACK_NONE &&
 		    (c->ack_state == RAW_ACK_NOW || iface->et >= c->ack_due) &&
 		    (c->state != RAW_UP || raw_ack_send(c, 0) == 0))
 			c->ack_state = RAW_ACK_NONE;
 		if (c->ack_state != RAW_ACK_NONE) {
-			STAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
+			TAILQ_INSERT_TAIL(&iface->ack_list, c, ack_link);
 			iface->acks_due = RTE_MIN(iface->acks_due, c->ack_due);
 		} else {
 			c->on_ack_list = false;

@@ -185,7 +185,7 @@ static inline void send_now(struct raw_iface *iface)
 		iface->txq_head = 0;
 		iface->tx_used = true;
 		iface->idle_polls = 0;
-		iface->base.tx_open = !STAILQ_EMPTY(&iface->tx_list);
+		iface->base.tx_open = !TAILQ_EMPTY(&iface->tx_list);
 		return;
 	}
 	raw_txq_flush(iface);
@@ -213,7 +213,7 @@ static inline void opened(struct raw_conn *c)
 	}
 	if (!c->on_tx_list) {
 		c->on_tx_list = true;
-		STAILQ_INSERT_TAIL(&iface->tx_list, c, tx_link);
+		TAILQ_INSERT_TAIL(&iface->tx_list, c, tx_link);
 		iface->base.tx_open = true;
 	}
 }
@@ -279,10 +279,10 @@ void raw_seal_all(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
-	while ((c = STAILQ_FIRST(&iface->tx_list)) != NULL) {
+	while ((c = TAILQ_FIRST(&iface->tx_list)) != NULL) {
 		if (c->open != NULL && c->open_pos != NULL && !raw_seal(c, 0))
 			return;
-		STAILQ_REMOVE_HEAD(&iface->tx_list, tx_link);
+		TAILQ_REMOVE(&iface->tx_list, c, tx_link);
 		c->on_tx_list = false;
 	}
 }

@@ -33,9 +33,9 @@ static void send_acks(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
-	if (STAILQ_EMPTY(&iface->ack_list))
+	if (TAILQ_EMPTY(&iface->ack_list))
 		return;
-	STAILQ_FOREACH(c, &iface->ack_list, ack_link)
+	TAILQ_FOREACH(c, &iface->ack_list, ack_link)
 		if (c->ack_state == RAW_ACK_DELAYED)
 			c->ack_state = RAW_ACK_NOW;
 	raw_acks(iface);
@@ -83,11 +83,11 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 	int rc;
 
 	raw_clocks(iface, now);
-	if (!STAILQ_EMPTY(&iface->tx_list) || !STAILQ_EMPTY(&iface->zc_released) || port->event)
+	if (!TAILQ_EMPTY(&iface->tx_list) || !STAILQ_EMPTY(&iface->zc_released) || port->event)
 		return -EBUSY;
 	send_acks(iface);
 	within = next_timer(iface, wakes);
-	if (iface->txq_count > 0 || iface->pressed || !STAILQ_EMPTY(&iface->ack_list))
+	if (iface->txq_count > 0 || iface->pressed || !TAILQ_EMPTY(&iface->ack_list))
 		within = RTE_MIN(within, (uint64_t)RETRY_NS);
 	if (!LIST_EMPTY(&iface->zc_waiting))
 		within = RTE_MIN(within, until(iface->zc_ask_at, iface->now, RAW_NEVER));
