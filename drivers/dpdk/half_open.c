@@ -40,13 +40,13 @@ static struct source source_of(const struct raw_iface *iface, const struct weft_
 }
 
 /* What the sender must show, in this stretch of time. */
-static uint64_t cookie(const struct raw_iface *iface, const struct weft_frame_view *v,
-		       uint64_t period)
+static uint64_t cookie(struct raw_iface *iface, const struct weft_frame_view *v, uint64_t period)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
 	struct source from = source_of(iface, v);
 	struct weft_siphash s;
 
+	raw_count(iface, RAW_COOKIE_HASHES);
 	weft_siphash_init(&s, &iface->key);
 	weft_siphash_add(&s, &period, sizeof(period));
 	weft_siphash_add(&s, &from, sizeof(from));
@@ -56,7 +56,7 @@ static uint64_t cookie(const struct raw_iface *iface, const struct weft_frame_vi
 	return weft_siphash_end(&s) | 1; /* 0 = none */
 }
 
-static bool shows_cookie(const struct raw_iface *iface, const struct weft_frame_view *v)
+static bool shows_cookie(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
 	uint64_t period = iface->now / COOKIE_NS, shown = weft_le64(h->cookie);
@@ -101,7 +101,10 @@ static bool same_address(const struct raw_conn *c, const struct weft_frame_view 
 					    : c->peer_ip == v->src_ip;
 }
 
-/* Who makes room for the sender of @p v, which has shown its address; NULL = nobody has to. */
+/*
+ * Who makes room for the sender of @p v, which has shown its address; NULL = nobody has to. There
+ * are RAW_HALF_OPEN_MAX at most.
+ */
 static struct raw_conn *who_goes(struct raw_iface *iface, const struct weft_frame_view *v,
 				 struct buckets of)
 {
@@ -139,13 +142,14 @@ static bool make_room(struct raw_iface *iface, const struct weft_frame_view *v, 
 	return true;
 }
 
-bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v)
+bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bool *shown)
 {
 	struct buckets of = buckets_of(iface, v);
 
+	*shown = shows_cookie(iface, v);
 	if (iface->half_open < HALF_FREE)
 		return true;
-	if (!shows_cookie(iface, v)) {
+	if (!*shown) {
 		struct weft_frame_retry r = {
 			.cookie = weft_le64(cookie(iface, v, iface->now / COOKIE_NS))};
 
@@ -160,7 +164,7 @@ bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v)
 	return false;
 }
 
-void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v)
+void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool shown)
 {
 	struct raw_iface *iface = c->iface;
 	struct buckets of = buckets_of(iface, v);
@@ -169,7 +173,7 @@ void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v)
 	c->half_mac = of.mac;
 	iface->half_open++;
 	TAILQ_INSERT_TAIL(&iface->half, c, half_link);
-	if (shows_cookie(iface, v))
+	if (shown)
 		raw_half_shown(c);
 }
 

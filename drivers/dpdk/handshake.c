@@ -426,6 +426,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
 	struct raw_conn *c;
+	bool shown;
 
 	if (!(v->flags & WEFT_FRAME_F_CRC32C)) {
 		raw_count(iface, RAW_DROP_BAD_CSUM);
@@ -447,7 +448,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	}
 	c = raw_table_hello(iface, h);
 	if (c == NULL) {
-		if (!raw_half_admit(iface, v))
+		if (!raw_half_admit(iface, v, &shown))
 			return;
 		c = raw_conn_new(iface, true);
 		if (c == NULL) {
@@ -455,7 +456,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 			raw_reset_send(iface, v, WEFT_RESET_BUSY);
 			return;
 		}
-		raw_half_add(c, v);
+		raw_half_add(c, v, shown);
 		raw_place_begin(c, v);
 		c->peer_port = h->udp_port != 0 ? weft_le16(h->udp_port) : v->src_port;
 		take_hello(c, h);

@@ -49,6 +49,7 @@ bool raw_placed(struct raw_conn *c)
 	return true;
 }
 
+/* RAW_HALF_OPEN_MAX at most. */
 void raw_place_learned(struct raw_iface *iface)
 {
 	struct raw_conn *c;

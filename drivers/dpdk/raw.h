@@ -483,9 +483,12 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 
 /* ---- half_open.c: state for who has only said HELLO */
 
-/* May the sender of this HELLO have a half-open connection? @return false: it was answered */
-bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v);
-void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v);
+/*
+ * May the sender of this HELLO have a half-open connection? *@shown: it has shown its address, for
+ * raw_half_add(). @return false: it was answered
+ */
+bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bool *shown);
+void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool shown);
 /* It has answered with a cookie, or with what only HELLO_ACK tells. */
 void raw_half_shown(struct raw_conn *c);
 void raw_half_remove(struct raw_conn *c);

@@ -78,6 +78,7 @@
 	X(RAW_DROP_ENDED, "drop.port_ended")              \
 	X(RAW_TIMER_LOOKS, "timer.looks")                 \
 	X(RAW_CONN_LOOKS, "conn.looks")                   \
+	X(RAW_COOKIE_HASHES, "hello.cookie_hashes")       \
 	X(RAW_GAPS, "progress.gaps")
 
 #define RAW_COUNTER_ENUM(id, name) id,
