@@ -206,6 +206,7 @@ static void ud_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, v
 	cb("qp.resets", u->count.resets, arg);
 	cb("rx.messages", u->count.rx, arg);
 	cb("rx.retry", u->count.shown, arg);
+	cb("conn.looks", u->count.looks, arg);
 	cb("drop.malformed", u->count.bad, arg);
 	cb("drop.bad_address", u->count.bad_addr, arg);
 	cb("drop.late", u->count.late, arg);

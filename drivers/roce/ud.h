@@ -23,6 +23,7 @@
 #define UD_PASSIVE_MAX 1024  /* connections that others have begun */
 #define UD_PASSIVE_SHARE 512 /* of one host */
 #define UD_ASKERS 64         /* hosts that are being sent cookies */
+#define UD_BUCKETS 1024
 #define UD_ASKER_NS 1000000000ull
 #define UD_IDLE_NS 60000000000ull
 #define UD_SLOW_NS 20000000
@@ -37,6 +38,7 @@ struct ud_lep {
 	struct roce_job job;
 	struct ud_iface *u;
 	LIST_ENTRY(ud_lep) link;
+	LIST_ENTRY(ud_lep) conn_link, peer_link, passive_link, resolving_link; /* ud_table.c */
 	struct ibv_ah *ah;
 	uint8_t gid[16];
 	uint8_t sgid_index;         /* for the thread: the iface's may change meanwhile */
@@ -78,7 +80,11 @@ struct ud_iface {
 	uint32_t qkey;
 	struct roce_pool rx_pool, tx_pool;
 	uint32_t posted, tx_room, passive;
-	LIST_HEAD(, ud_lep) leps, dead;
+	LIST_HEAD(ud_leps, ud_lep) leps, dead;
+	struct ud_leps by_conn[UD_BUCKETS]; /* all of leps, by their own number */
+	struct ud_leps by_peer[UD_BUCKETS]; /* passive ones, by where and what the other end is */
+	struct ud_leps of_others;           /* the passive ones */
+	struct ud_leps in_search;           /* of leps, those that are UD_RESOLVING */
 	LIST_HEAD(, ud_lep)
 	askers; /* ways to hosts that have not shown their address; newest first */
 	struct weft_siphash_key key; /* of cookies */
@@ -86,7 +92,7 @@ struct ud_iface {
 	struct roce_watch watch;
 	struct {
 		uint64_t tx, rx, no_room, bad, bad_addr, stray, full, late, tx_error, resets;
-		uint64_t asked, shown;
+		uint64_t asked, shown, looks;
 	} count;
 };
 
@@ -129,6 +135,17 @@ void roce_ud_keep_said(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_
 /** A RETRY has come. */
 void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
 
+/* ud_table.c */
+/** It belongs to its owner from now on: in leps, and found by its numbers. */
+void roce_ud_table_add(struct ud_lep *lep);
+/** It is in no list and no table any more. */
+void roce_ud_table_remove(struct ud_lep *lep);
+/** The way was found, or will not be looked for any more. */
+void roce_ud_table_settled(struct ud_lep *lep);
+/** Whose datagram it is; the sender must be where the connection's other end is. @return NULL = nobody's */
+struct ud_lep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
+			    uint32_t src_qpn);
+
 /* ud_lep.c */
 /** Not yet in any list; its way is being looked for. NULL = no memory */
 struct ud_lep *roce_ud_lep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
@@ -140,9 +157,6 @@ bool roce_ud_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
 uint64_t roce_ud_ep_host(const struct weft_lane_ep *lep);
 int roce_ud_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 void roce_ud_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
-/** Whose datagram it is; the sender must be where the connection's other end is. @return NULL = nobody's */
-struct ud_lep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
-			    uint32_t src_qpn);
 /** Somebody begins. @return true when the buffer is kept */
 bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,
 			  struct roce_buf *buf, size_t len);

@@ -81,7 +81,7 @@ int roce_ud_ep_connect(struct weft_lane_iface *base, const void *addr, size_t le
 			      max_msg - (uint32_t)sizeof(struct weft_roce_ud_head));
 	if (lep == NULL)
 		return -ENOMEM;
-	LIST_INSERT_HEAD(&u->leps, lep, link);
+	roce_ud_table_add(lep);
 	lep->base.user = user;
 	*out = &lep->base;
 	return 0;
@@ -103,14 +103,12 @@ void roce_ud_ep_destroy(struct weft_lane_ep *base)
 		return;
 	if (lep->state == UD_UP)
 		roce_ud_send(lep, WEFT_ROCE_UD_BYE, "", 0, NULL, 0);
-	if (lep->state == UD_RESOLVING)
-		u->resolving--;
+	roce_ud_table_remove(lep);
 	roce_job_cancel(u->dev, &lep->job);
 	u->passive -= base->passive;
 	give_first_back(lep);
 	base->up = false;
 	lep->state = UD_DEAD;
-	LIST_REMOVE(lep, link);
 	LIST_INSERT_HEAD(&u->dead, lep, link);
 }
 
@@ -118,8 +116,7 @@ void roce_ud_lep_over(struct ud_lep *lep, enum weft_lane_event ev, int status, c
 {
 	struct ud_iface *u = lep->u;
 
-	if (lep->state == UD_RESOLVING)
-		u->resolving--;
+	roce_ud_table_settled(lep);
 	lep->state = UD_OVER;
 	lep->base.up = false;
 	give_first_back(lep);
@@ -144,23 +141,7 @@ void roce_ud_reap(struct ud_iface *u)
 	}
 }
 
-struct ud_lep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
-			    uint32_t src_qpn)
-{
-	struct ud_lep *lep;
-
-	LIST_FOREACH(lep, &u->leps, link) {
-		if (p->dst_conn != 0 ? lep->conn != p->dst_conn
-				     : !lep->base.passive || lep->remote_conn != p->src_conn)
-			continue;
-		if (lep->qpn == src_qpn && memcmp(lep->gid, p->gid, 16) == 0 &&
-		    (lep->remote_conn == 0 || lep->remote_conn == p->src_conn))
-			return lep;
-	}
-	return NULL;
-}
-
-/* What one host may have begun leaves places for others. */
+/* What one host may have begun leaves places for others. At most UD_PASSIVE_MAX are looked at. */
 static bool has_place(const struct ud_iface *u, const uint8_t gid[16])
 {
 	const struct ud_lep *lep;
@@ -168,8 +149,8 @@ static bool has_place(const struct ud_iface *u, const uint8_t gid[16])
 
 	if (u->passive >= UD_PASSIVE_MAX)
 		return false;
-	LIST_FOREACH(lep, &u->leps, link)
-		n += lep->base.passive && memcmp(lep->gid, gid, 16) == 0;
+	LIST_FOREACH(lep, &u->of_others, passive_link)
+		n += memcmp(lep->gid, gid, 16) == 0;
 	return n < UD_PASSIVE_SHARE;
 }
 
@@ -196,9 +177,9 @@ bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *
 			      (128u << mtu) - (uint32_t)sizeof(struct weft_roce_ud_head));
 	if (lep == NULL)
 		return false;
-	LIST_INSERT_HEAD(&u->leps, lep, link);
 	lep->base.passive = true;
 	lep->remote_conn = p->src_conn;
+	roce_ud_table_add(lep);
 	lep->first = buf;
 	lep->first_len = len;
 	u->passive++;
@@ -215,8 +196,8 @@ unsigned int roce_ud_resolved(struct ud_iface *u)
 	char text[256];
 
 	for (;;) {
-		LIST_FOREACH(lep, &u->leps, link)
-			if (lep->state == UD_RESOLVING && roce_job_done(&lep->job))
+		LIST_FOREACH(lep, &u->in_search, resolving_link)
+			if (roce_job_done(&lep->job))
 				break;
 		if (lep == NULL)
 			return n;
@@ -227,7 +208,7 @@ unsigned int roce_ud_resolved(struct ud_iface *u)
 			roce_ud_lep_over(lep, WEFT_LANE_EV_DOWN, -EHOSTUNREACH, text);
 			continue;
 		}
-		u->resolving--;
+		roce_ud_table_settled(lep);
 		lep->state = UD_UP;
 		lep->base.up = true;
 		lep->base.tx_room = true;
@@ -250,9 +231,9 @@ void roce_ud_idle(struct ud_iface *u)
 	struct ud_lep *lep;
 	char text[96];
 
-	/* One at a time: the callback may destroy others. */
-	LIST_FOREACH(lep, &u->leps, link)
-		if (lep->base.passive && lep->state == UD_UP && u->now - lep->heard > UD_IDLE_NS)
+	/* One at a time: the callback may destroy others. There are UD_PASSIVE_MAX at most. */
+	LIST_FOREACH(lep, &u->of_others, passive_link)
+		if (lep->state == UD_UP && u->now - lep->heard > UD_IDLE_NS)
 			break;
 	if (lep == NULL)
 		return;

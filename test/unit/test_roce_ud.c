@@ -333,6 +333,30 @@ static void what_strangers_send_is_dropped_and_counted(void **state)
 	assert_int_equal(fake.down, 0);
 }
 
+/* Many have begun: whose datagram it is, is found without a walk over them. */
+static void a_datagram_looks_at_no_other_connection(void **state)
+{
+	enum { N = 300 };
+	struct weft_roce_ud_head h;
+	uint64_t before;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < N; i++)
+		begin_from(2, 1000 + i);
+	assert_int_equal(fake.got, N);
+	before = fake_counter(iface, "conn.looks");
+	for (i = 0; i < N; i++) {
+		h = head(1000 + i, 0, 8);
+		datagram(&h, 8);
+		/* Nobody's. */
+		h = head(1000 + i, 0x12345678 + i, 8);
+		datagram(&h, 8);
+	}
+	assert_int_equal(fake.got, 2 * N);
+	assert_in_range(fake_counter(iface, "conn.looks") - before, N, 4 * N);
+}
+
 static void damaged_addresses_are_refused_and_counted(void **state)
 {
 	uint8_t junk[WEFT_LANE_ADDR_MAX];
@@ -358,6 +382,7 @@ int main(void)
 		T(made_up_addresses_keep_nobody_away),
 		T(an_opener_shows_the_cookie),
 		T(what_strangers_send_is_dropped_and_counted),
+		T(a_datagram_looks_at_no_other_connection),
 		T(damaged_addresses_are_refused_and_counted),
 	};
 
