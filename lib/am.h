@@ -33,11 +33,11 @@ struct weft_am {
 
 /** A message that waits for its turn, is kept by its handler, or whose payload is at the sender. */
 struct weft_am_data {
-	LIST_ENTRY(weft_am_data) link; /* of the worker, while a handler has it */
-	struct weft_msg_ep *me;        /* held */
-	struct weft_rndv_offer offer;  /* rendezvous */
-	uint64_t length;               /* payload */
-	struct weft_ivals got;         /* of it, while it comes in pieces */
+	LIST_ENTRY(weft_am_data) link, own_link; /* worker's and endpoint's, while it is kept */
+	struct weft_msg_ep *me;                  /* held */
+	struct weft_rndv_offer offer;            /* rendezvous */
+	uint64_t length;                         /* payload */
+	struct weft_ivals got;                   /* of it, while it comes in pieces */
 	uint16_t id, header_length;
 	int16_t error; /* its sender could not finish it: nobody hears of it */
 	bool rndv;

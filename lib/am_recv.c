@@ -99,6 +99,7 @@ static void after_call(struct weft_am_data *d, int rc)
 	if (rc == WEFT_INPROGRESS) {
 		d->kept = true;
 		LIST_INSERT_HEAD(&me->mw->am_kept, d, link);
+		LIST_INSERT_HEAD(&me->am_kept, d, own_link);
 		if (!me->failed)
 			weft_credit_kept(me);
 		return;
@@ -384,8 +385,10 @@ static void consume(struct weft_am_data *d)
 	d->consumed = true;
 	if (d->calling)
 		return; /* after_call() frees it */
-	if (d->kept)
+	if (d->kept) {
 		LIST_REMOVE(d, link);
+		LIST_REMOVE(d, own_link);
+	}
 	data_free(d);
 }
 
@@ -481,8 +484,9 @@ void weft_am_closing(struct weft_msg_ep *me)
 {
 	struct weft_am_data *d;
 
-	LIST_FOREACH(d, &me->mw->am_kept, link) {
-		if (d->me != me || !d->rndv || d->gone)
+	LIST_FOREACH(d, &me->am_kept, own_link) {
+		me->mw->count.looks++;
+		if (!d->rndv || d->gone)
 			continue;
 		d->gone = true;
 		weft_rndv_refuse(me, d->offer.sreq, -ECONNRESET);
@@ -495,6 +499,7 @@ void weft_am_fini(struct weft_msg_worker *mw)
 
 	while ((d = LIST_FIRST(&mw->am_kept))) {
 		LIST_REMOVE(d, link);
+		LIST_REMOVE(d, own_link);
 		data_free(d);
 	}
 	for (unsigned int i = 0; mw->am && i < 256; i++)

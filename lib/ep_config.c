@@ -55,6 +55,7 @@ struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
 {
 	struct weft_ep_config *config;
 
+	/* Few: what is measured was rounded when the ends agreed on it (wireup_lanes.c). */
 	LIST_FOREACH(config, list, link) {
 		if (memcmp(&config->model, model, sizeof(*model)) == 0) {
 			config->refs++;

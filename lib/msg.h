@@ -256,8 +256,9 @@ struct weft_msg_ep {
 	enum { WEFT_FETCHING_NOT, WEFT_FETCHING, WEFT_FETCHING_LATER } fetching;
 	uint32_t num_pulls; /* the peer's, waiting */
 	struct weft_rndv_lane rndv[WEFT_MAX_LANES];
-	unsigned int forced; /* weft_model_conf.forced */
-	struct weft_am *am;  /* active messages that are ahead; NULL = never any */
+	unsigned int forced;               /* weft_model_conf.forced */
+	struct weft_am *am;                /* active messages that are ahead; NULL = never any */
+	LIST_HEAD(, weft_am_data) am_kept; /* its messages that handlers have kept */
 	uint32_t tx_am_seq, tx_am_seq_end, rx_am_seq, rx_am_told; /* as tx_seq, rx_seq of tags */
 	struct weft_rma *rma;             /* remote memory; NULL = never used */
 	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and rendezvous data may use */
@@ -323,7 +324,9 @@ struct weft_msg_worker {
 	struct weft_ep_configs configs;
 	struct weft_am_table *am; /* handlers */
 	LIST_HEAD(, weft_am_data) am_kept;
-	uint32_t fence_sn, fence_done; /* fences of the worker: called for, passed */
+	uint32_t fence_sn, fence_done;  /* fences of the worker: called for, passed */
+	uint32_t fence_holders;         /* endpoints that the next one waits for */
+	LIST_HEAD(, weft_rma) rma_used; /* by operations, since a fence has looked last */
 	bool fini;
 	/* Remote memory: what peers did to ours, what we did, and what was refused. */
 	struct {
@@ -363,6 +366,7 @@ struct weft_msg_worker {
 			register_failed; /* so did these, as their memory could not be registered */
 		uint64_t withdrawn;      /* sends that their sender took back before a match */
 		uint64_t unclaimed;      /* messages that nobody had received at the end */
+		uint64_t looks; /* at endpoints and messages of a list, to find those that matter */
 	} count;
 };
 

@@ -210,6 +210,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"tag.drop.overlap", mw->count.overlap},
 		{"tag.drop.torn", mw->count.torn},
 		{"tag.drop.bad_reference", mw->count.bad_ref},
+		{"msg.looks", mw->count.looks},
 		{"am.received", mw->count.am_received},
 		{"am.drop.unknown_id", mw->count.am_unknown},
 		{"am.drop.endpoint_closed", mw->count.am_closed},
@@ -263,6 +264,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	TAILQ_INIT(&me->parked);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
+	LIST_INIT(&me->am_kept);
 	weft_rndv_ep_init(me);
 	ep->msg = me;
 	return 0;
@@ -271,9 +273,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 void weft_msg_ep_destroy(struct weft_msg_ep *me)
 {
 	weft_ep_config_put(me->config);
-	if (me->rma)
-		weft_rma_gets_leave(me);
-	free(me->rma);
+	weft_rma_free(me);
 	free(me->am);
 	if (me->lanes != &no_lane)
 		free(me->lanes);

@@ -24,6 +24,17 @@ struct weft_rma *weft_rma_of(struct weft_msg_ep *me)
 	return rma;
 }
 
+void weft_rma_free(struct weft_msg_ep *me)
+{
+	if (!me->rma)
+		return;
+	weft_rma_gets_leave(me);
+	if (me->rma->listed)
+		LIST_REMOVE(me->rma, used_link);
+	free(me->rma);
+	me->rma = NULL;
+}
+
 /* ------------------------------------------------------------------ life of an operation */
 
 /* Pieces of the window that the operation holds, given what has been asked and has not come. */
@@ -289,6 +300,7 @@ int weft_rma_start(struct weft_request *req)
 	req->send.rma.epoch = me->mw->fence_sn;
 	req->send.rma.fence = rma->fence;
 	rma->fence = false;
+	weft_rma_use(rma);
 	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
 	if (me->up && TAILQ_EMPTY(&rma->pending))
 		rc = step(req);

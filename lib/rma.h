@@ -85,6 +85,9 @@ struct weft_rma {
 	bool ask_due;       /* one found no room */
 	bool fence;         /* the next operation waits for those before it */
 	bool warned;
+	bool listed; /* in the worker's rma_used */
+	bool holds;  /* is one of fence_holders */
+	LIST_ENTRY(weft_rma) used_link;
 	bool gets_wait;               /* for room to ask for more */
 	bool gets_listed;             /* in the worker's list of those */
 	struct weft_share_user share; /* of the worker's gets */
@@ -103,6 +106,7 @@ struct weft_rma {
 
 /** The endpoint's, made if need be. @return NULL = no memory */
 struct weft_rma *weft_rma_of(struct weft_msg_ep *me);
+void weft_rma_free(struct weft_msg_ep *me);
 
 static inline bool weft_rma_quiet(const struct weft_rma *rma)
 {
@@ -193,6 +197,15 @@ void weft_rma_answer_check(struct weft_request *req);
 bool weft_rma_blocked(const struct weft_request *req);
 /** May the operation, the next one of its endpoint, start? If not, what it waits for is asked for. */
 bool weft_rma_may_start(struct weft_request *req);
+/** It has an operation: fences look at it. */
+static inline void weft_rma_use(struct weft_rma *rma)
+{
+	if (rma->listed)
+		return;
+	rma->listed = true;
+	LIST_INSERT_HEAD(&rma->me->mw->rma_used, rma, used_link);
+}
+
 /** So many shall be confirmed. */
 void weft_rma_want(struct weft_msg_ep *me, uint64_t count);
 /** Send what RMA_FLUSH is due. */

@@ -6,6 +6,9 @@
  * A worker's fences are numbered. An operation carries the number of those before it (epoch) and
  * starts when the worker has left as many behind: when no operation of an earlier epoch is under way
  * on any endpoint. So all that runs on one endpoint has one epoch.
+ *
+ * A fence looks once at the endpoints that have had operations since the last look. Those with the
+ * oldest epoch hold it, and are counted; the next look is when the last of them has gone on.
  */
 
 #include <errno.h>
@@ -138,38 +141,78 @@ bool weft_rma_may_start(struct weft_request *req)
 	return false;
 }
 
+static bool has_any(const struct weft_rma *rma)
+{
+	return !rma->me->failed && (!weft_rma_quiet(rma) || !TAILQ_EMPTY(&rma->pending));
+}
+
+/* How many fences its oldest operation stands behind; it has one. */
+static uint32_t epoch_of(const struct weft_rma *rma)
+{
+	return weft_rma_quiet(rma) ? TAILQ_FIRST(&rma->pending)->send.rma.epoch : rma->epoch;
+}
+
+/* The oldest epoch that is under way; who has nothing to do leaves the list. */
+static uint32_t oldest_epoch(struct weft_msg_worker *mw)
+{
+	uint32_t oldest = mw->fence_sn;
+	struct weft_rma *rma, *next;
+
+	for (rma = LIST_FIRST(&mw->rma_used); rma; rma = next) {
+		next = LIST_NEXT(rma, used_link);
+		mw->count.looks++;
+		rma->holds = false;
+		if (!has_any(rma)) {
+			LIST_REMOVE(rma, used_link);
+			rma->listed = false;
+		} else if ((int32_t)(epoch_of(rma) - oldest) < 0) {
+			oldest = epoch_of(rma);
+		}
+	}
+	return oldest;
+}
+
+/* Nothing of it runs any more: a fence waits until the peer has done it. */
+static void want_all(struct weft_rma *rma)
+{
+	if (epoch_of(rma) != rma->me->mw->fence_sn && rma->running == 0)
+		weft_rma_want(rma->me, rma->sent);
+}
+
 /* Fences of the worker that nothing stands before any more. */
 static void pass_fences(struct weft_msg_worker *mw)
 {
-	uint32_t oldest = mw->fence_sn;
-	struct weft_ep *ep;
+	uint32_t oldest = oldest_epoch(mw);
+	bool passed = oldest != mw->fence_done;
+	struct weft_rma *rma;
 
-	LIST_FOREACH(ep, &mw->worker->eps, entry) {
-		struct weft_msg_ep *me = ep->msg;
-		struct weft_request *req;
-		uint32_t epoch;
-
-		if (!me || !me->rma || me->failed)
-			continue;
-		req = TAILQ_FIRST(&me->rma->pending);
-		if (!weft_rma_quiet(me->rma))
-			epoch = me->rma->epoch;
-		else if (req)
-			epoch = req->send.rma.epoch;
-		else
-			continue;
-		if ((int32_t)(epoch - oldest) < 0)
-			oldest = epoch;
-		if (epoch != mw->fence_sn && me->rma->running == 0)
-			weft_rma_want(me, me->rma->sent);
-	}
-	if (oldest == mw->fence_done)
-		return;
 	mw->fence_done = oldest;
-	LIST_FOREACH(ep, &mw->worker->eps, entry) {
-		if (ep->msg && ep->msg->rma && !TAILQ_EMPTY(&ep->msg->rma->pending))
-			weft_tx_kick(ep->msg);
+	mw->fence_holders = 0;
+	LIST_FOREACH(rma, &mw->rma_used, used_link) {
+		mw->count.looks++;
+		if (oldest != mw->fence_sn && epoch_of(rma) == oldest) {
+			rma->holds = true;
+			mw->fence_holders++;
+		}
+		want_all(rma);
+		if (passed && !TAILQ_EMPTY(&rma->pending))
+			weft_tx_kick(rma->me);
 	}
+}
+
+/* Something of it is over, or it has failed. Is it the last one that a fence waits for? */
+static void fence_moved(struct weft_rma *rma)
+{
+	struct weft_msg_worker *mw = rma->me->mw;
+	bool any = has_any(rma);
+
+	if (any)
+		want_all(rma);
+	if (!rma->holds || (any && epoch_of(rma) == mw->fence_done))
+		return;
+	rma->holds = false;
+	if (--mw->fence_holders == 0)
+		pass_fences(mw);
 }
 
 void weft_rma_moved(struct weft_msg_ep *me)
@@ -177,7 +220,7 @@ void weft_rma_moved(struct weft_msg_ep *me)
 	struct weft_request *req;
 
 	if (me->mw->fence_done != me->mw->fence_sn)
-		pass_fences(me->mw);
+		fence_moved(me->rma);
 	if (me->failed)
 		return;
 	weft_flush_check(me);
@@ -185,12 +228,6 @@ void weft_rma_moved(struct weft_msg_ep *me)
 		return;
 	if ((req->flags & WEFT_REQ_STARTED) || weft_rma_may_start(req))
 		weft_tx_kick(me);
-}
-
-static bool has_any(const struct weft_msg_ep *me)
-{
-	return me->rma && !me->failed &&
-	       (!weft_rma_quiet(me->rma) || !TAILQ_EMPTY(&me->rma->pending));
 }
 
 int weft_ep_fence(struct weft_ep *ep)
@@ -204,7 +241,7 @@ int weft_ep_fence(struct weft_ep *ep)
 	weft_worker_lock(ep->worker);
 	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
 		rc = ep->status < 0 ? ep->status : -ECONNRESET;
-	else if (has_any(ep->msg))
+	else if (ep->msg->rma && has_any(ep->msg->rma))
 		ep->msg->rma->fence = true;
 	weft_worker_unlock(ep->worker);
 	return rc;
@@ -212,20 +249,18 @@ int weft_ep_fence(struct weft_ep *ep)
 
 int weft_worker_fence(struct weft_worker *worker)
 {
-	struct weft_ep *ep;
-	bool any = false;
+	struct weft_msg_worker *mw;
 
 	if (!worker)
 		return -EINVAL;
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_worker_fence");
 	weft_worker_lock(worker);
-	LIST_FOREACH(ep, &worker->eps, entry)
-		any = any || has_any(ep->msg);
-	if (any) {
-		worker->msg->fence_sn++;
-		pass_fences(worker->msg);
-	}
+	mw = worker->msg;
+	oldest_epoch(mw);
+	if (!LIST_EMPTY(&mw->rma_used))
+		mw->fence_sn++;
+	pass_fences(mw);
 	weft_worker_unlock(worker);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "mock_lane.h"
+#include "msg.h"
 #include "msg_util.h"
 #include "rounds.h"
 
@@ -481,6 +482,56 @@ static void *thread_main(void *p)
 	return NULL;
 }
 
+#define KEPT 50
+
+static struct weft_am_data *kept[KEPT + 1];
+static unsigned int num_kept;
+
+static int keep(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
+{
+	(void)worker;
+	(void)arg;
+	kept[num_kept++] = msg->desc;
+	return WEFT_INPROGRESS;
+}
+
+/* Handlers keep messages of one endpoint: another one that closes does not look at them. */
+static void closing_looks_at_no_message_of_other_endpoints(void **state)
+{
+	const struct weft_am_send am = {.size = sizeof(am), .id = 1};
+	struct weft_worker *a, *b;
+	struct weft_ep *x[2], *y[2];
+	struct weft_context *ctx;
+	uint64_t before;
+
+	(void)state;
+	mock_features = WEFT_FEATURE_TAG | WEFT_FEATURE_AM;
+	ctx = mock_context("LOG_LEVEL=error", NULL);
+	a = mock_worker(ctx, "mock:0");
+	b = mock_worker(ctx, "mock:0");
+	num_kept = 0;
+	assert_int_equal(weft_worker_set_am_handler(b, 1, keep, NULL, WEFT_AM_PERSISTENT_DATA), 0);
+	for (int i = 0; i < 2; i++) {
+		x[i] = mock_connect(a, b);
+		mock_run(10, MS, a, b, NULL);
+		y[i] = mock_connect(b, a);
+		mock_run(10, MS, a, b, NULL);
+	}
+	for (int i = 0; i <= KEPT; i++)
+		assert_int_equal(weft_am_send(x[i == KEPT], &am, "12345678", 8, NULL, NULL), 0);
+	mock_run(20, MS, a, b, NULL);
+	assert_int_equal(num_kept, KEPT + 1);
+	before = b->msg->count.looks;
+	assert_in_range(weft_ep_close(y[1], 0, NULL, NULL), 0, 1);
+	assert_int_equal(b->msg->count.looks - before, 1);
+	for (unsigned int i = 0; i < num_kept; i++)
+		assert_int_equal(weft_am_data_release(b, kept[i]), 0);
+	mock_run(20, MS, a, b, NULL);
+	weft_worker_destroy(a);
+	weft_worker_destroy(b);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
 static void G1_threads_share_a_worker(void **state)
 {
 	struct weft_context *ctx = mock_context("LOG_LEVEL=error", "THREAD_MULTI=y", NULL);
@@ -516,6 +567,7 @@ int main(void)
 		T(A15_loopback_follows_the_same_rules),
 		T(what_was_sent_before_an_orderly_close_arrives),
 		T(a_forced_close_ends_everything_under_way),
+		T(closing_looks_at_no_message_of_other_endpoints),
 		T(G1_threads_share_a_worker),
 	};
 

@@ -4,6 +4,7 @@
  * loopback.
  */
 
+#include "msg.h"
 #include "rma_world.h"
 
 static void U79_put_get_and_atomics_between_workers(void **state)
@@ -140,6 +141,38 @@ static void a_fence_does_not_wait_for_a_peer_that_has_failed(void **state)
 	world_close(&x);
 }
 
+/* What a fence waits for is counted: idle endpoints are not looked at, busy ones not at each end. */
+static void a_worker_fence_looks_at_each_busy_endpoint_a_few_times(void **state)
+{
+	enum { N = 200 };
+	struct weft_ep *ep[N];
+	uint64_t before;
+	struct world x;
+	struct op op;
+
+	(void)state;
+	world_open(&x, 1, "mock:0", "ATOMIC_MODE=cpu", false);
+	for (int i = 0; i < N; i++)
+		ep[i] = mock_connect(x.w, x.peer[0]);
+	world_run(&x, 20);
+	/* All have been used once, and are idle since. */
+	for (unsigned int busy = N; busy > 0; busy = busy == N ? 1 : 0) {
+		before = x.w->msg->count.looks;
+		for (unsigned int i = 0; i < busy; i++)
+			assert_in_range(weft_put(ep[i], x.buf, 8, x.rkey[0], 8 * i, NULL, NULL), 0,
+					1);
+		assert_int_equal(weft_worker_fence(x.w), 0);
+		put(&x, &op, 0, 0, 100000);
+		assert_int_equal(op.rc, WEFT_INPROGRESS);
+		wait_op(&x, &op);
+		op_end(&op, 0);
+		flush(&x, -1, 0);
+		assert_int_equal(weft_worker_fence(x.w), 0);
+		assert_in_range(x.w->msg->count.looks - before, busy, 8 * busy + 8);
+	}
+	world_close(&x);
+}
+
 static void U63_put_then_close_delivers(void **state)
 {
 	struct world x;
@@ -168,6 +201,7 @@ int main(void)
 		T(U76_worker_flush_covers_every_endpoint),
 		T(a_worker_fence_orders_operations_of_different_endpoints),
 		T(a_fence_does_not_wait_for_a_peer_that_has_failed),
+		T(a_worker_fence_looks_at_each_busy_endpoint_a_few_times),
 		T(U63_put_then_close_delivers),
 	};
 
