@@ -22,7 +22,9 @@ static const char help[] =
 	"gets those of WEFT_EAL_ARGS.\n"
 	"\n"
 	"What to measure:\n"
-	"  -t, --test TEST        tag_lat       ping-pong of tagged messages: half the round trip\n"
+	"  -t, --test TEST[,...]  one after the other for each size (tag_flood, table, raw_*: "
+	"alone)\n"
+	"                         tag_lat       ping-pong of tagged messages: half the round trip\n"
 	"                         tag_sync_lat  the same with synchronous sends\n"
 	"                         tag_bw        a stream to the server, until it has all of it "
 	"(default)\n"
@@ -115,28 +117,53 @@ const char *perf_test_name(enum perf_test test)
 	return "?";
 }
 
-static int option_test(struct perf_options *o, const char *name)
+static int stands_alone(const char *name)
 {
-	if (strcmp(name, "table") == 0) {
-		o->table = true;
-		o->tests[0] = PERF_TAG_LAT;
-		o->tests[1] = PERF_TAG_BW;
-		o->num_tests = 2;
+	cli_error("-t: %s stands alone", name);
+	return APP_USAGE;
+}
+
+/* One name of -t. */
+static int add_test(struct perf_options *o, const char *name)
+{
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		if (strcmp(tests[i].name, name) != 0)
+			continue;
+		for (unsigned int k = 0; k < o->num_tests; k++) {
+			if (o->tests[k] != tests[i].test)
+				continue;
+			cli_error("-t: %s is there twice", name);
+			return APP_USAGE;
+		}
+		o->tests[o->num_tests++] = tests[i].test;
 		return APP_OK;
 	}
-	o->table = false;
-	o->num_tests = 1;
-	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-		if (strcmp(tests[i].name, name) == 0) {
-			o->tests[0] = tests[i].test;
-			return APP_OK;
-		}
-	}
+	if (strcmp(name, "table") == 0)
+		return stands_alone(name);
 	cli_error("there is no test '%s'; there are tag_lat, tag_sync_lat, tag_bw, tag_bibw, "
 		  "tag_flood, table, am_lat, am_bw, put_lat, put_bw, get_lat, get_bw, fadd_lat, "
 		  "cswap_lat, raw_lat and raw_bw",
 		  name);
 	return APP_USAGE;
+}
+
+static int option_test(struct perf_options *o, const char *names)
+{
+	char list[256], *rest = NULL, *name;
+	int ret = APP_OK;
+
+	o->table = strcmp(names, "table") == 0;
+	o->num_tests = 0;
+	if ((size_t)snprintf(list, sizeof(list), "%s", o->table ? "tag_lat,tag_bw" : names) >=
+	    sizeof(list)) {
+		cli_error("-t: '%.40s...' is too long", names);
+		return APP_USAGE;
+	}
+	for (name = strtok_r(list, ",", &rest); name && !ret; name = strtok_r(NULL, ",", &rest))
+		ret = add_test(o, name);
+	if (!ret && !o->num_tests)
+		ret = add_test(o, names);
+	return ret;
 }
 
 /* 1 B to 16 MiB, doubling with half steps. */
@@ -242,10 +269,10 @@ static void option_flag(struct perf_options *o, int c)
 }
 
 /* Options and sizes that a test has no use for. */
-static int judge_test(const struct perf_options *o)
+static int judge_test(const struct perf_options *o, enum perf_test test)
 {
-	enum perf_test test = o->tests[0];
-
+	if (o->num_tests > 1 && (perf_is_raw(test) || test == PERF_TAG_FLOOD))
+		return stands_alone(perf_test_name(test));
 	if (o->flags & PERF_F_SLEEP && !perf_can_sleep(test)) {
 		cli_error("--sleep is for tagged and active messages, but tag_flood: %s polls",
 			  perf_test_name(test));
@@ -269,6 +296,15 @@ static int judge_test(const struct perf_options *o)
 	return APP_OK;
 }
 
+static int judge_tests(const struct perf_options *o)
+{
+	int ret = APP_OK;
+
+	for (unsigned int i = 0; i < o->num_tests && !ret; i++)
+		ret = judge_test(o, o->tests[i]);
+	return ret;
+}
+
 /* What can only be judged when all options are known. */
 static int complete(struct perf_options *o, int argc, char **argv)
 {
@@ -285,7 +321,7 @@ static int complete(struct perf_options *o, int argc, char **argv)
 	}
 	if (o->tests[0] == PERF_TAG_FLOOD && !o->iters)
 		o->iters = 1000;
-	if (o->sweep && o->test_given && (o->table || o->tests[0] != PERF_TAG_LAT)) {
+	if (o->sweep && o->test_given && (o->num_tests > 1 || o->tests[0] != PERF_TAG_LAT)) {
 		cli_error(
 			"--sweep measures ping-pongs of tagged messages (tag_lat); there is no sweep of "
 			"another -t");
@@ -304,7 +340,7 @@ static int complete(struct perf_options *o, int argc, char **argv)
 	/* For programs the two tests of a size are two rows. */
 	if (o->csv)
 		o->table = false;
-	return judge_test(o);
+	return judge_tests(o);
 }
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */

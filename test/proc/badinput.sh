@@ -69,6 +69,12 @@ check "weft-perf: endless duration" refuses 2 "-D wants" "$perf" -D inf
 check "weft-perf: window out of range" refuses 2 "-O wants" "$perf" -O 100000
 check "weft-perf: unknown test, and those there are" refuses 2 "no test 'tag_fast'; there are tag_lat.* put_lat.* cswap_lat" \
 	"$perf" -t tag_fast
+check "weft-perf: a test that is there twice" refuses 2 "tag_lat is there twice" "$perf" -t tag_lat,put_bw,tag_lat
+check "weft-perf: bare ports beside lanes" refuses 2 "raw_bw stands alone" "$perf" -t tag_bw,raw_bw
+check "weft-perf: a table beside tests" refuses 2 "table stands alone" "$perf" -t tag_bw,table
+check "weft-perf: a flood beside tests" refuses 2 "tag_flood stands alone" "$perf" -t tag_flood,tag_bw
+check "weft-perf: several tests, one of which can't have the size" refuses 2 "-s 0: put_bw takes at least 1 byte" \
+	"$perf" -t tag_bw,put_bw -s 8,0
 check "weft-perf: unexpected puts" refuses 2 "-U is for tagged messages: put_lat has no receives" "$perf" -t put_lat -U
 check "weft-perf: unexpected active messages" refuses 2 "-U is for tagged messages: am_bw" "$perf" -U -t am_bw
 check "weft-perf: atomic of 16 bytes" refuses 2 "-s 16: fadd_lat takes 4 or 8 bytes" "$perf" -t fadd_lat -s 8,16

@@ -55,6 +55,14 @@ table() {
 	[ "$(grep -cE '^ +(8|64k|1M)  [a-z/-]+ +[0-9]+:[0-9]+ ' "$dir/client.out")" = 3 ]
 }
 
+# One connection for all of them, one row a test and size.
+several() {
+	perf_pair 2 -t tag_sync_lat,am_bw,put_bw,get_bw,tag_bibw -s 8,64k -n 20 -f -V -v || return 1
+	[ "$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+		{ print $c["size"], $c["test"], $c["wrong"] }' "$dir/client.out" | tr '\n' ' ')" = \
+		"8 tag_sync_lat 0 8 am_bw 0 8 put_bw 0 8 get_bw 0 8 tag_bibw 0 65536 tag_sync_lat 0 65536 am_bw 0 65536 put_bw 0 65536 get_bw 0 65536 tag_bibw 0 " ]
+}
+
 # For programs: two rows a size.
 table_csv() {
 	perf_pair 1 -t table -v -f -s 8,64k -n 20 || return 1
@@ -187,6 +195,7 @@ check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V 
 check "a line per second" line_per_second
 check "the table: size, protocol, shares, latency, bandwidth" table
 check "the table as CSV" table_csv
+check "several tests over one connection: a row for each test and size" several
 check "-k: one client after the other, and a third one is told who is served" keeps
 check "WEFT_PROTO_INFO: both ends print the same tables" same_tables
 check "--counters: what went over the lane" counters_at_the_end
