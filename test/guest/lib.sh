@@ -13,14 +13,17 @@ done
 
 build=$1
 dir=$(mktemp -d /tmp/weft-case.XXXXXX)
+# To wait without a process: those are slow here. Nothing ever comes from it.
+mkfifo "$dir/never" && exec 9<>"$dir/never"
 tap=0
 tap_failed=0
 
 # check NAME COMMAND...: one behaviour; it passes when the command does. What went wrong is shown.
 check() {
-	local name=$1
+	local name=$1 begin end
 	shift
 	tap=$((tap + 1))
+	read -r begin _ </proc/uptime
 	if "$@" >"$dir/check.log" 2>&1; then
 		echo "ok $tap - $name"
 	else
@@ -28,6 +31,9 @@ check() {
 		echo "not ok $tap - $name"
 		tail -n 25 "$dir/check.log" | cut -c1-300 | tr -d '\0' | sed 's/^/# /'
 	fi
+	read -r end _ </proc/uptime
+	begin=$((${end/./} - ${begin/./}))
+	printf '# %d.%02d s\n' $((begin / 100)) $((begin % 100))
 	{
 		echo "---- $name"
 		cat "$dir/check.log"
@@ -90,10 +96,12 @@ as_fast_as_it_is() {
 
 # gid DEVICE: index of its RoCE v2 GID of the IPv4 address.
 gid() {
-	local i type
+	local i type text
 	for i in 0 1 2 3 4 5; do
-		type=$(cat "/sys/class/infiniband/$1/ports/1/gid_attrs/types/$i" 2>/dev/null) || continue
-		case $type:$(cat "/sys/class/infiniband/$1/ports/1/gids/$i") in
+		# The kernel has nothing to read for an index without a GID.
+		read -r type 2>/dev/null <"/sys/class/infiniband/$1/ports/1/gid_attrs/types/$i" || continue
+		read -r text <"/sys/class/infiniband/$1/ports/1/gids/$i"
+		case $type:$text in
 		'RoCE v2':0000:0000:0000:0000:0000:ffff:*) echo "$i"; return ;;
 		esac
 	done
@@ -102,7 +110,8 @@ gid() {
 
 # counter DEVICE NAME: one of the kernel's counters of the device.
 counter() {
-	cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2"
+	local value
+	read -r value <"/sys/class/infiniband/$1/ports/1/hw_counters/$2" && echo "$value"
 }
 
 # listening PORT: does somebody wait for TCP connections?
@@ -116,8 +125,19 @@ wait_for() {
 	shift
 	until "$@"; do
 		[ $SECONDS -lt $end ] || { echo "waited in vain for: $*"; return 1; }
-		sleep 0.1
+		read -rt 0.1 -u 9 || true
 	done
+}
+
+# says FILE WORDS...: any of them. (No process; nor has counter one.)
+says() {
+	local text words
+	mapfile -d '' -t text <"$1"
+	shift
+	for words; do
+		[[ ${text[*]} != *"$words"* ]] || return 0
+	done
+	return 1
 }
 
 # ---- weft-perf between two processes
@@ -134,31 +154,40 @@ server_eal=()
 client_eal=()
 host=127.0.0.1
 
-# server LANES ARGS...: in the background, until it waits for its client; sets server_pid.
-server() {
+# begin_server LANES ARGS...: in the background; sets server_pid. Its client may be begun at once, for it waits.
+begin_server() {
 	local lanes=$1
 	shift
 	port=$((port + 1))
 	: >"$dir/server.err"
-	timeout "${limit:-120}" "${server_run[@]}" "$perf" "${eal[@]}" --file-prefix=server "${server_eal[@]}" -- -p $port -L "$lanes" "$@" \
+	timeout "${limit:-200}" "${server_run[@]}" "$perf" "${eal[@]}" --file-prefix=server "${server_eal[@]}" -- -p $port -L "$lanes" "$@" \
 		</dev/null >"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
-	wait_for 60 grep -qE 'waiting for a client|^weft-perf: ' "$dir/server.err"
-	grep -q 'waiting for a client' "$dir/server.err" || { cat "$dir/server.err"; return 1; }
+}
+
+# server_waits: until it waits for its client.
+server_waits() {
+	wait_for 60 says "$dir/server.err" 'waiting for a client' 'weft-perf: '
+	says "$dir/server.err" 'waiting for a client' || { cat "$dir/server.err"; return 1; }
+}
+
+# server LANES ARGS...: the same, until it waits for its client.
+server() {
+	begin_server "$@" && server_waits
 }
 
 # client LANES ARGS...: to its end.
 client() {
 	local lanes=$1
 	shift
-	timeout "${limit:-120}" "${client_run[@]}" "$perf" "${eal[@]}" --file-prefix=client "${client_eal[@]}" -- -p $port -L "$lanes" "$@" "$host" \
+	timeout "${limit:-200}" "${client_run[@]}" "$perf" "${eal[@]}" --file-prefix=client "${client_eal[@]}" -- -p $port -W 60 -L "$lanes" "$@" "$host" \
 		</dev/null >"$dir/client.out" 2>"$dir/client.err"
 }
 
 # perf_pair SERVER_LANES CLIENT_LANES CLIENT_ARGS...: a run that must end well at both ends.
 perf_pair() {
 	local lanes=$2 rc=0
-	server "$1" || return 1
+	begin_server "$1"
 	shift 2
 	client "$lanes" "$@" || rc=$?
 	# A client that did not come so far is not waited for.
@@ -168,10 +197,21 @@ perf_pair() {
 	return $rc
 }
 
-# column NAME: the value in the last line of the client's CSV.
+# column NAME [TEST]: the value in the last line of the client's CSV, or the last of a test.
 column() {
-	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } END { print $c }' "$dir/client.out"
+	awk -F, -v name="$1" -v test="${2:-}" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+		test == "" || $c["test"] == test { v = $c[name] } END { print v }' "$dir/client.out"
 }
+
+# all_right TEST COUNT: the client's CSV has so many rows of the test, and no byte was wrong.
+all_right() {
+	awk -F, -v test="$1" -v count="$2" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+		$c["test"] == test { n++; bad += $c["wrong"] != "0" }
+		END { print test ": " n + 0 " rows, wrong in " bad + 0; exit n != count || bad > 0 }' "$dir/client.out"
+}
+
+# share LANE [TEST]: percent of the bytes that went over it, of the client's last row (of that test).
+share() { column lanes "${2:-}" | tr ';' '\n' | sed -n "s/^$1=\([0-9]*\).*/\1/p"; }
 
 # never_empty DEVICE...: no receiver was ever not ready; credits see to that. Not for many reads in a guest short of memory: rdma_rxe says the same when it has
 # no buffer for the answer to a read.

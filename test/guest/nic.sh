@@ -126,10 +126,10 @@ adopt() {
 killed() {
 	local who=$1 one=$2 two=$3 rc=0 pid child
 	ends "$one" "$two" && server "$server" || return
-	client "$list" -t tag_bw -s 256k -D 60 -V >"$dir/out" 2>&1 &
+	client "$list" -t tag_bw -s 256k -n 1000000 -w 0 -V >"$dir/out" 2>&1 &
 	pid=$!
-	wait_for 60 grep -q '^test ' "$dir/client.out" || return
-	sleep 1
+	wait_for 60 says "$dir/client.out" $'\ntest ' || return
+	wait_for 60 says "$dir/client.out" $'\ntag_bw ' || return
 	if [ "$who" = client ]; then
 		child=$(pgrep -P "$(pgrep -P $pid timeout)")
 		kill -9 "$child"
@@ -149,5 +149,5 @@ killed() {
 deaths() {
 	local who=$1 one=$2 two=$3
 	check "$one - $two: a killed $who, the other end tells and ends" killed "$who" "$one" "$two"
-	check "$one - $two: after the killed $who, every byte" both "$one" "$two" -t tag_bw -s 8,1M -n 8 -w 1 -f -V -v
+	check "$one - $two: after the killed $who, every byte" both "$one" "$two" -t tag_bw -s 8,64k,1M -n 8 -w 1 -O 4 -f -V -v
 }

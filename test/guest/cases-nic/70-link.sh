@@ -13,10 +13,10 @@ link() {
 flap() {
 	local pid rc=0
 	ends "$1" "$2" && server "$server" || return
-	client "$list" -t tag_bw -s 256k -D 8 -V -v >"$dir/out" 2>&1 &
+	client "$list" -t tag_bw -s 256k -D 4 -V -v >"$dir/out" 2>&1 &
 	pid=$!
-	wait_for 60 grep -q ',' "$dir/client.out" || return
-	sleep 2
+	wait_for 60 says "$dir/client.out" , || return
+	sleep 1
 	link "$1" off
 	sleep 2
 	link "$1" on

@@ -4,10 +4,10 @@
 
 pingpong() { # PATH_MTU
 	local pid rc=0
-	ibv_rc_pingpong -d rxe0b -g "$(gid rxe0b)" -m "$1" -n 200 -p 18515 >"$dir/server" 2>&1 &
+	ibv_rc_pingpong -d rxe0b -g "$(gid rxe0b)" -m "$1" -n 50 -p 18515 >"$dir/server" 2>&1 &
 	pid=$!
 	wait_for 20 listening 18515 || rc=1
-	ibv_rc_pingpong -d rxe0a -g "$(gid rxe0a)" -m "$1" -n 200 -p 18515 127.0.0.1 || rc=1
+	ibv_rc_pingpong -d rxe0a -g "$(gid rxe0a)" -m "$1" -n 50 -p 18515 127.0.0.1 || rc=1
 	wait $pid || rc=1
 	cat "$dir/server"
 	return $rc

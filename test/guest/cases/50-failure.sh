@@ -85,7 +85,7 @@ device_deleted() {
 	limit=60
 	rail 3 || return
 	server "roce:rxe3b" || return 1
-	client "roce:rxe3a" -t tag_bw -s 64k -D 12 -v &
+	client "roce:rxe3a" -t tag_bw -s 64k -D 8 -v &
 	pid=$!
 	wait_for 30 eval '[ "$(counter rxe3a sent_pkts)" -gt 500 ]' || return 1
 	timeout 60 rdma link del rxe3a &

@@ -28,7 +28,7 @@ first_words_lost() {
 	lose 100 || return 1
 	client roce:rxe0a -t tag_lat -s 8 -n 5 -w 1 -f -V &
 	pid=$!
-	wait_for 30 eval '[ "$(lost v0a)" -ge 4 ]' || rc=1
+	wait_for 90 eval '[ "$(lost v0a)" -ge 4 ]' || rc=1
 	echo "lost: $(lost v0a)"
 	lose_nothing
 	wait $pid || { echo "the client's exit code is $?"; cat "$dir/client.err"; rc=1; }
