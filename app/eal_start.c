@@ -143,6 +143,15 @@ static bool is_half_open(uint16_t port)
 	       rte_eth_rx_queue_info_get(port, 0, &queue) == -EINVAL;
 }
 
+void eal_close_ports(void)
+{
+	uint16_t port;
+
+	RTE_ETH_FOREACH_DEV(port)
+		if (!is_half_open(port))
+			rte_eth_dev_close(port);
+}
+
 /*
  * On the EAL's interrupt thread: no handler of a port runs at the same time, and none may run after
  * the ports are closed, so the process ends right here. rte_eal_cleanup() would wait for the alarm
@@ -150,11 +159,7 @@ static bool is_half_open(uint16_t port)
  */
 static void end_process(void *arg)
 {
-	uint16_t port;
-
-	RTE_ETH_FOREACH_DEV(port)
-		if (!is_half_open(port))
-			rte_eth_dev_close(port);
+	eal_close_ports();
 	_exit(*(int *)arg);
 }
 

@@ -22,6 +22,9 @@ int eal_start(int count, char **words, const struct weft_config *config, int cor
 /** Is there any DPDK port, or RDMA device? @return APP_OK or the exit code, after a sentence */
 int eal_need_port(const struct weft_config *config);
 
+/** All ports, but none that its PMD left unfit to be closed. */
+void eal_close_ports(void);
+
 /**
  * What main() returns with. Once the EAL is up the process ends in here, and on the EAL's interrupt
  * thread: only there nothing happens to ports meanwhile. memif serves peers that connect and hang

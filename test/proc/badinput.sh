@@ -159,6 +159,30 @@ stranger() {
 }
 check "a stranger on the TCP port is sent away" stranger
 
+# A server that answers as one, and gives up with words that a terminal would obey.
+hostile_words() {
+	local i rc=0
+	new_pair 1
+	rm -f "$dir/hostile.out"
+	timeout 60 python3 - <<-'END' >"$dir/hostile.out" &
+		import socket, struct
+		door = socket.create_server(('127.0.0.1', 0))
+		print(door.getsockname()[1], flush=True)
+		sock, _ = door.accept()
+		hello = sock.recv(44, socket.MSG_WAITALL)
+		text = b'no lane \033]0;owned\007\x9b2J\r'
+		sock.sendall(hello + hello[:4] + struct.pack('<IIi', 6, 4 + len(text), 1) + text)
+		sock.recv(1)
+	END
+	for ((i = 0; i < 100; i++)); do
+		[ ! -s "$dir/hostile.out" ] || break
+		sleep 0.05
+	done
+	port=$(cat "$dir/hostile.out")
+	client "$1" </dev/null || rc=$?
+	[ $rc != 0 ] && sentence "$dir/client.err" 'no lane \?\]0;owned\?\?2J\?' && ! LC_ALL=C grep -q '[^[:print:]]' "$dir/client.err"
+}
+
 # spoiled_key HOW PATTERN: the key of the server's memory comes spoiled; both ends say so and end.
 spoiled_key() {
 	local rc=0 i
@@ -180,6 +204,9 @@ spoiled_key() {
 if command -v python3 >/dev/null; then
 	check "weft-perf: remote key with a wrong bit" spoiled_key flip "remote key of [0-9]+ bytes cannot be used"
 	check "weft-perf: remote key cut off" spoiled_key cut "remote key of [0-9]+ bytes cannot be used"
+	for program in perf cat; do
+		check "weft-$program: a server's last words command no terminal" hostile_words "$build/app/weft-$program"
+	done
 	check "weft-perf: remote key of 4 KiB" spoiled_key long "out of turn"
 else
 	skip "weft-perf: spoiled remote keys" "there is no python3"

@@ -100,6 +100,18 @@ def a_reset_of_another_version_is_none_of_the_wrong():
     assert code == 1 and 'WRONG: magic 6657, version %d' % other in out, out
 
 
+def what_a_peer_says_commands_no_terminal():
+    hostile = '\033]0;owned\007\x9b2J\r\n\u202etxt \u20ac'
+    for text in (hostile.encode(), hostile.encode('latin-1', 'replace')):
+        line = decode.wireup_record(5, text)
+        assert line.startswith('TEXT "?]0;owned?') and line.isprintable(), line
+    name = b'\033]0;owned\007'
+    data = bytearray(b'WEFT' + struct.pack('<BBHIIQQBBHQQ', 3, 0, 52 + len(name), 0, 0, 1, 0, len(name), 0, 0, 2, 3) + name)
+    struct.pack_into('<I', data, 8, decode.crc32c(bytes(data)))
+    line = decode.wireup_record(1, bytes(data))
+    assert '"?]0;owned?"' in line and line.isprintable(), line
+
+
 def a_capture_cut_short_anywhere_is_told():
     between = [28, len(capture()), len(capture(lane_frame(7, EAGER))), len(capture(lane_frame(7, EAGER), lane_frame(8)))]
     for size in range(len(GOOD)):
@@ -233,7 +245,7 @@ def clouds_md_quotes_what_programs_say():
                 assert part.strip() in said, '"%s" of "%s" is said by no program' % (part, sentence)
 
 
-TESTS = [a_good_capture_is_read, a_reset_of_another_version_is_none_of_the_wrong, a_capture_cut_short_anywhere_is_told,
+TESTS = [a_good_capture_is_read, a_reset_of_another_version_is_none_of_the_wrong, what_a_peer_says_commands_no_terminal, a_capture_cut_short_anywhere_is_told,
          no_changed_byte_is_more_than_wrong, packet_blocks_of_every_length_are_told, a_packet_longer_than_its_block_is_told,
          other_files_are_told, no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, fresh_sh_refuses_what_it_does_not_know,

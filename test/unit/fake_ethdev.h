@@ -81,6 +81,8 @@ struct fake_eth_traits {
 	 */
 	bool tx_status;
 	bool tx_stuck; /**< the NIC reads nothing, for now */
+	/** Set-up of a receive queue is refused; what the PMD keeps of it is not fit to be closed. */
+	int rx_setup_error;
 	bool keeps_rx; /**< buffers stay in the receive ring after stop */
 
 	/* MTU. */
@@ -122,6 +124,8 @@ struct fake_eth_count {
 	uint64_t stale_pool;  /**< set_mtu() read a pool that had been freed */
 	uint64_t mtu_early;   /**< set_mtu() while a ring had no pool of this life */
 	uint64_t configures, starts, stops, resets, closes;
+	uint64_t
+		unfit_closes; /**< of a port whose queue was refused: net_af_xdp reads freed memory */
 	_Atomic uint64_t watched; /**< runs of the watchdog */
 };
 

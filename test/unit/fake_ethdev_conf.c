@@ -126,6 +126,8 @@ int rte_eth_rx_queue_setup(uint16_t port_id, uint16_t queue, uint16_t nb, unsign
 	    rte_pktmbuf_data_room_size(mp) < p->t.min_rx_bufsize + RTE_PKTMBUF_HEADROOM)
 		return -EINVAL;
 	rc = check_fit(p, p->mtu, mp);
+	if (!rc)
+		rc = p->t.rx_setup_error;
 	if (rc)
 		return rc;
 	q = &p->rxq[queue];
@@ -141,6 +143,18 @@ int rte_eth_rx_queue_setup(uint16_t port_id, uint16_t queue, uint16_t nb, unsign
 	q->mp = mp;
 	snprintf(q->mp_name, sizeof(q->mp_name), "%s", mp->name);
 	q->fresh = true;
+	return 0;
+}
+
+int rte_eth_rx_queue_info_get(uint16_t port_id, uint16_t queue, struct rte_eth_rxq_info *info)
+{
+	const struct fake_eth_port *p = fake_eth_port(port_id);
+
+	if (!p)
+		return -ENODEV;
+	if (queue >= p->nb_rx || !p->rxq[queue].port)
+		return -EINVAL;
+	*info = (struct rte_eth_rxq_info){.mp = p->rxq[queue].mp, .nb_desc = p->rxq[queue].ring};
 	return 0;
 }
 
@@ -359,6 +373,8 @@ int rte_eth_dev_close(uint16_t port_id)
 		return -ENODEV;
 	if (p->started)
 		return -EINVAL;
+	if (p->configured && p->t.rx_setup_error)
+		p->count.unfit_closes++;
 	fake_eth_wipe(p, true);
 	p->count.closes++;
 	p->removed = true;

@@ -30,6 +30,15 @@ uint16_t rte_eth_find_next(uint16_t port_id)
 	return port_id < FAKE_ETH_PORTS ? port_id : RTE_MAX_ETHPORTS;
 }
 
+uint64_t rte_eth_find_next_owned_by(uint16_t port_id, const uint64_t owner_id)
+{
+	uint16_t id = rte_eth_find_next(port_id);
+
+	while (id < RTE_MAX_ETHPORTS && fake_eth_port(id)->owner.id != owner_id)
+		id = rte_eth_find_next((uint16_t)(id + 1));
+	return id;
+}
+
 int rte_eth_dev_get_name_by_port(uint16_t port_id, char *name)
 {
 	const struct fake_eth_port *p = fake_eth_port(port_id);

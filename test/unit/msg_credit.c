@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a peer may send unasked: every kind of message that is kept here costs it credit, and who takes no answers gets none. */
+
+#include "rndv_util.h"
+
+/* The cost in credit: bytes, or MESSAGE for one that counts as a message. */
+#define MESSAGE 0
+/* Long enough to take bytes. */
+#define LONG 300
+#define AM_ID 9
+
+static void more_bytes_than_granted_end_the_endpoint(void **state)
+{
+	struct {
+		struct weft_wire_frag f;
+		uint8_t payload[1000];
+	} __attribute__((packed))
+	m = {.f = {.e = {.tag = weft_put64(1)}, .total = weft_put64(2000)}};
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	p.conf.eager_credit = 2500;
+	pair_open(&p, 1, NULL);
+	push(&p, 1, WEFT_WIRE_FRAG, &m, sizeof(m));
+	assert_int_equal(p.fail_status[1], 0);
+	m.f.e.seq = weft_put32(1);
+	m.f.total = weft_put64(600);
+	push(&p, 1, WEFT_WIRE_FRAG, &m, sizeof(m.f) + 600);
+	assert_int_equal(p.fail_status[1], -EPROTO);
+	assert_int_equal(p.w[1].msg->count.no_credit, 1);
+	pair_close(&p);
+}
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+/* Message @i of a kind; @return its length */
+typedef size_t (*make_fn)(void *buf, uint32_t i);
+
+static struct weft_wire_eager envelope(uint32_t i)
+{
+	return (struct weft_wire_eager){weft_put32(i), weft_put64(1)};
+}
+
+static size_t make_rts(void *buf, uint32_t i)
+{
+	struct weft_wire_rts *rts = buf;
+
+	*rts = (struct weft_wire_rts){.e = envelope(i),
+				      .total = weft_put64(1u << 20),
+				      .req = {weft_put32(i), weft_put32(1)}};
+	return sizeof(*rts);
+}
+
+static size_t make_withdraw(void *buf, uint32_t i)
+{
+	struct weft_wire_withdraw *w = buf;
+
+	*w = (struct weft_wire_withdraw){.e = envelope(i), .sreq = {weft_put32(i), weft_put32(1)}};
+	return sizeof(*w);
+}
+
+static size_t make_abort(void *buf, uint32_t i)
+{
+	struct weft_wire_abort *a = buf;
+
+	*a = (struct weft_wire_abort){
+		.e = envelope(i), .total = weft_put64(5), .status = weft_put32(5)};
+	return sizeof(*a);
+}
+
+static size_t make_long_abort(void *buf, uint32_t i)
+{
+	struct weft_wire_abort *a = buf;
+	size_t length = make_abort(buf, i);
+
+	a->total = weft_put64(LONG);
+	return length;
+}
+
+static size_t make_am_abort(void *buf, uint32_t i)
+{
+	struct weft_wire_abort *a = buf;
+	size_t length = make_abort(buf, i);
+
+	a->flags = weft_put32(WEFT_ABORT_F_AM);
+	return length;
+}
+
+static size_t make_short(void *buf, uint32_t i)
+{
+	struct weft_wire_eager *e = buf;
+
+	*e = envelope(i);
+	return sizeof(*e);
+}
+
+static size_t make_long(void *buf, uint32_t i)
+{
+	size_t length = make_short(buf, i);
+
+	memset((uint8_t *)buf + length, 0, LONG);
+	return length + LONG;
+}
+
+static size_t make_sync(void *buf, uint32_t i)
+{
+	struct weft_wire_eager_sync *e = buf;
+
+	*e = (struct weft_wire_eager_sync){.e = envelope(i), .req = {weft_put32(i), weft_put32(1)}};
+	return sizeof(*e);
+}
+
+/* The first byte of a message of @total, whose rest never comes. */
+static size_t make_piece(void *buf, uint32_t i, uint64_t total)
+{
+	struct weft_wire_frag *f = buf;
+
+	*f = (struct weft_wire_frag){.e = envelope(i), .total = weft_put64(total)};
+	*(uint8_t *)(f + 1) = 0;
+	return sizeof(*f) + 1;
+}
+
+static size_t make_frag(void *buf, uint32_t i)
+{
+	return make_piece(buf, i, 2);
+}
+
+static size_t make_long_frag(void *buf, uint32_t i)
+{
+	return make_piece(buf, i, LONG);
+}
+
+static size_t make_am(void *buf, uint32_t i)
+{
+	struct weft_wire_am *am = buf;
+
+	*am = (struct weft_wire_am){.seq = weft_put32(i), .id = weft_put16(AM_ID)};
+	return sizeof(*am);
+}
+
+static size_t make_long_am(void *buf, uint32_t i)
+{
+	size_t length = make_am(buf, i);
+
+	memset((uint8_t *)buf + length, 0, LONG);
+	return length + LONG;
+}
+
+static size_t make_am_frag(void *buf, uint32_t i)
+{
+	struct weft_wire_am_frag *f = buf;
+
+	*f = (struct weft_wire_am_frag){.am = {.seq = weft_put32(i), .id = weft_put16(AM_ID)},
+					.total = weft_put64(LONG)};
+	*(uint8_t *)(f + 1) = 0;
+	return sizeof(*f) + 1;
+}
+
+static size_t make_am_rts(void *buf, uint32_t i)
+{
+	struct weft_wire_am_rts *r = buf;
+
+	*r = (struct weft_wire_am_rts){.seq = weft_put32(i),
+				       .id = weft_put16(AM_ID),
+				       .total = weft_put64(1u << 20),
+				       .req = {weft_put32(i), weft_put32(1)},
+				       .flags = weft_put32(WEFT_RTS_F_PULL)};
+	return sizeof(*r);
+}
+
+/* A handler that keeps what it gets. */
+static int keep(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
+{
+	(void)worker;
+	(void)arg;
+	assert_non_null(msg->desc);
+	return WEFT_INPROGRESS;
+}
+
+static void open_keeping(struct pair *p)
+{
+	pair_open(p, 1, NULL);
+	p->ctx.features |= WEFT_FEATURE_AM;
+	assert_int_equal(weft_worker_set_am_handler(&p->w[1], AM_ID, keep, NULL,
+						    WEFT_AM_PERSISTENT_DATA),
+			 0);
+}
+
+/* ---- what waits ----------------------------------------------------------------------------- */
+
+static const struct kind {
+	uint8_t id;
+	make_fn make;
+	uint32_t bytes; /* of credit */
+	bool in_turn;   /* it waits (else only what is ahead does) */
+} kinds[] = {
+	{WEFT_WIRE_RTS, make_rts, MESSAGE, true},
+	{WEFT_WIRE_WITHDRAW, make_withdraw, MESSAGE, false},
+	{WEFT_WIRE_ABORT, make_abort, MESSAGE, true},
+	{WEFT_WIRE_ABORT, make_long_abort, LONG, true},
+	{WEFT_WIRE_ABORT, make_am_abort, MESSAGE, false},
+	{WEFT_WIRE_EAGER, make_short, MESSAGE, true},
+	{WEFT_WIRE_EAGER, make_long, LONG, true},
+	{WEFT_WIRE_EAGER_SYNC, make_sync, MESSAGE, true},
+	{WEFT_WIRE_FRAG, make_frag, MESSAGE, true},
+	{WEFT_WIRE_FRAG, make_long_frag, LONG, true},
+	{WEFT_WIRE_AM, make_am, MESSAGE, true},
+	{WEFT_WIRE_AM, make_long_am, LONG, true},
+	{WEFT_WIRE_AM_FRAG, make_am_frag, LONG, true},
+	{WEFT_WIRE_AM_RTS, make_am_rts, MESSAGE, true},
+};
+
+/* In turn, or all ahead of one that does not come: more than was granted ends the endpoint. */
+static void wait_for_the_end(const struct kind *k, bool ahead)
+{
+	const uint32_t limit = 1u << 18, most = limit / (k->bytes ? k->bytes : 256);
+	uint8_t buf[512];
+	struct pair p;
+	uint32_t i;
+
+	pair_defaults(&p);
+	p.conf.unexp_limit = limit;
+	open_keeping(&p);
+	p.null = true;
+	for (i = 0; i <= most && p.fail_status[1] == 0; i++)
+		push(&p, 1, k->id, buf, k->make(buf, i + ahead));
+	if (i < 16 || i > most || p.w[1].msg->count.no_credit != 1)
+		fail_msg("message %u%s: %u of them, %u at most, %u over", k->id,
+			 ahead ? " ahead" : "", i, most, (unsigned int)p.w[1].msg->count.no_credit);
+	assert_int_equal(p.fail_status[1], -EPROTO);
+	pair_close(&p);
+}
+
+static void every_kind_of_message_that_waits_is_bounded_by_credit(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+		if (kinds[k].in_turn)
+			wait_for_the_end(&kinds[k], false);
+		wait_for_the_end(&kinds[k], true);
+	}
+}
+
+/* ---- answers -------------------------------------------------------------------------------- */
+
+/*
+ * Whoever makes us answer and takes no answer gets no credit, and can go on no longer than it has.
+ * @param receive  a receive is there for each
+ * @param trickle  it takes one answer for 64 messages: that must not be the one that gives credit
+ */
+static void answer_nobody(uint8_t id, make_fn make, bool receive, bool trickle)
+{
+	static uint8_t into[1u << 20];
+	uint32_t i, most = 0;
+	uint8_t buf[64];
+	struct pair p;
+
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	pair_room(&p, 1, 0);
+	for (i = 0; i < 100000 && p.fail_status[1] == 0; i++) {
+		struct op r = {.req = NULL};
+
+		if (receive)
+			op_recv(&r, &p.w[1], into, sizeof(into), 1, FULL);
+		if (trickle && i % 64 == 63)
+			pair_room(&p, 1, 1);
+		push(&p, 1, id, buf, make(buf, i));
+		if (p.fail_status[1] == 0)
+			most = p.ep[1].msg->num_ctl;
+		if (r.req)
+			weft_request_free(r.req);
+	}
+	assert_int_equal(p.fail_status[1], -EPROTO);
+	assert_in_range(i, WEFT_SEQ_WINDOW, 2 * WEFT_SEQ_WINDOW);
+	assert_in_range(most, WEFT_CTL_HELD, WEFT_CTL_HELD + 4 * WEFT_SEQ_WINDOW);
+	pair_close(&p);
+}
+
+static void answers_that_a_peer_does_not_take_are_bounded(void **state)
+{
+	(void)state;
+	for (int trickle = 0; trickle < 2; trickle++) {
+		answer_nobody(WEFT_WIRE_EAGER_SYNC, make_sync, true, trickle); /* SYNC_ACK */
+		answer_nobody(WEFT_WIRE_RTS, make_rts, true,
+			      trickle); /* RTR: it offers nothing else */
+		answer_nobody(WEFT_WIRE_AM_RTS, make_am_rts, false, trickle); /* ATS: no handler */
+		answer_nobody(WEFT_WIRE_WITHDRAW, make_withdraw, false,
+			      trickle); /* ATS: withdrawn */
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(more_bytes_than_granted_end_the_endpoint),
+		cmocka_unit_test(every_kind_of_message_that_waits_is_bounded_by_credit),
+		cmocka_unit_test(answers_that_a_peer_does_not_take_are_bounded),
+	};
+
+	return cmocka_run_group_tests_name("credit of messages", tests, NULL, NULL);
+}
