@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one 8-byte message costs in code, from weft_tag_send() to the receive callback over a real memif port, and what
- * a progress call costs that finds nothing: both ends in one thread, so that no cache line crosses between cores and the
- * figures do not depend on where the virtual cores are. Not a test: run by hand. Median of 15 rounds.
+ * What one 8-byte message costs in code, from weft_tag_send() to the receive callback over a real memif port, what a
+ * progress call costs that finds nothing, and what endpoints, receives and lanes add that are idle beside it. Both ends
+ * are in one thread, so that no cache line crosses between cores and the figures do not depend on where the virtual
+ * cores are. Not a test: run by hand. CPU time, medians of 15 rounds.
  *
- *	taskset -c 0 build/test/unit/hop_bench [-2] [ROUND_TRIPS]
+ *	taskset -c 0 build/test/unit/hop_bench [-e ENDPOINTS,...] [-r RECEIVES] [-m MASKS] [-l LANES] [ROUND_TRIPS]
  *
- * -2 gives each end two ports. Under callgrind, a small number of round trips tells instructions per message:
+ * Several numbers of endpoints are measured by a process each, whose rounds alternate: what else the machine does
+ * meets all of them alike, and each round is compared with that of the first number. RECEIVES wildcard receives of
+ * MASKS different masks wait at each end; no message is theirs. Under callgrind, a small number of round trips tells
+ * instructions per message:
  *
- *	valgrind --tool=callgrind --toggle-collect=round_trips build/test/unit/hop_bench 2000
+ *	valgrind --tool=callgrind --toggle-collect=over_one build/test/unit/hop_bench 2000
  */
 
+#include <errno.h>
+#include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -25,10 +33,29 @@
 #include "weft.h"
 
 #define ROUNDS 15
+#define BATCH 32u
+#define LANES_MAX 8u
+#define FIRST 64u /* endpoints from which on memory is counted */
+#define CASES 8u
 
+enum { OVER_ONE, OVER_ALL, IDLE, BARE, FIGURES };
+
+static const char *const figure[FIGURES] = {"8 B message over one endpoint",
+					    "over all endpoints in turn",
+					    "progress that finds nothing", "bare port, 104 B"};
+
+/* One number of endpoints, and the process that has them; fd[0] = from it, fd[1] = to it. */
+struct one {
+	unsigned int endpoints;
+	int fd[2];
+	double ns[FIGURES][ROUNDS], memory;
+};
+
+static struct one one[CASES];
+static unsigned int num_cases;
 static struct weft_worker *worker[2];
-static struct weft_ep *ep[2];
-static unsigned int got;
+static struct weft_ep **ep[2];
+static unsigned int endpoints = 1, receives, masks = 1, lanes = 1, got;
 
 static void check(int ret, const char *what)
 {
@@ -46,88 +73,139 @@ static void on_recv(struct weft_request *req, const struct weft_completion *c, v
 	got++;
 }
 
-static void post(unsigned int i)
+static void post(unsigned int i, uint64_t tag, uint64_t mask)
 {
 	static uint64_t buf[2];
 	struct weft_op_params params = WEFT_INIT(struct weft_op_params, .cb = on_recv);
 
-	check(weft_tag_recv(worker[i], NULL, &buf[i], sizeof(buf[i]), i, WEFT_TAG_MASK_FULL,
-			    &params, NULL),
+	check(weft_tag_recv(worker[i], NULL, &buf[i], sizeof(buf[i]), tag, mask, &params, NULL),
 	      "receive");
 }
 
-static void hop(unsigned int from, unsigned int to)
+/* Bit 63 is in the tags and masks of receives that wait in vain. */
+static void post_idle(void)
 {
-	uint64_t v = 1;
+	for (unsigned int n = 0; n < receives; n++) {
+		uint64_t mask = ~(0xffull << n % masks);
 
-	check(weft_tag_send(ep[from], &v, sizeof(v), to, NULL, NULL), "send");
-	post(from);
-	got = 0;
-	/* Once in a while a credit is under way, and the message waits for company until its sender's next progress. */
-	for (unsigned int polls = 1; !got; polls++)
-		weft_worker_progress(worker[polls % 64 ? to : from]);
-}
-
-static __attribute__((noinline)) void round_trips(unsigned int n)
-{
-	while (n-- > 0) {
-		hop(0, 1);
-		hop(1, 0);
+		for (unsigned int i = 0; i < 2; i++)
+			post(i, 1ull << 63 | (uint64_t)n << 16, mask);
 	}
 }
 
-static __attribute__((noinline)) void idle(unsigned int n)
+static void hop(struct weft_ep *over, unsigned int from)
 {
-	while (n-- > 0)
+	unsigned int to = 1 - from;
+	uint64_t v = 1;
+
+	check(weft_tag_send(over, &v, sizeof(v), to, NULL, NULL), "send");
+	post(from, from, WEFT_TAG_MASK_FULL);
+	got = 0;
+	/*
+	 * When a credit is under way, the message waits for company until its sender's next progress: in two threads
+	 * that comes at once, here with every eighth poll.
+	 */
+	for (unsigned int polls = 1; !got; polls++)
+		weft_worker_progress(worker[polls % 8 ? to : from]);
+}
+
+/* CPU time: others may want the machine, too. */
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static __attribute__((noinline)) double over_one(unsigned int n)
+{
+	double t = now_ns();
+
+	for (unsigned int i = 0; i < n; i++) {
+		hop(ep[0][0], 0);
+		hop(ep[1][0], 1);
+	}
+	return (now_ns() - t) / (2.0 * n);
+}
+
+static double over_all(unsigned int n)
+{
+	double t = now_ns();
+
+	for (unsigned int i = 0; i < n; i++) {
+		hop(ep[0][i % endpoints], 0);
+		hop(ep[1][i % endpoints], 1);
+	}
+	return (now_ns() - t) / (2.0 * n);
+}
+
+static double idle(unsigned int n)
+{
+	double t = now_ns();
+
+	for (unsigned int i = 0; i < n; i++)
 		weft_worker_progress(worker[0]);
+	return (now_ns() - t) / n;
+}
+
+static void poll_for(double seconds)
+{
+	uint64_t end = rte_rdtsc() + (uint64_t)(seconds * (double)rte_get_tsc_hz());
+
+	while (rte_rdtsc() < end) {
+		weft_worker_progress(worker[0]);
+		weft_worker_progress(worker[1]);
+	}
 }
 
 /* The port alone, one frame of 104 bytes from `a` to `b` and one back. */
-static __attribute__((noinline)) void bare(struct rte_mempool *pool, unsigned int n)
+static double bare(unsigned int n)
 {
+	static struct rte_mempool *pool;
 	static uint8_t data[104];
 	struct rte_mbuf *m;
+	double t;
 
+	if (pool == NULL)
+		pool = rte_pktmbuf_pool_create("bare", 1023, 64, 0, 2048, SOCKET_ID_ANY);
+	if (pool == NULL)
+		exit(1);
+	poll_for(0.02); /* what the lanes have sent is out of the rings */
+	t = now_ns();
 	for (unsigned int i = 0; i < 2 * n; i++) {
 		m = rte_pktmbuf_alloc(pool);
 		memcpy(rte_pktmbuf_append(m, sizeof(data)), data, sizeof(data));
-		if (rte_eth_tx_burst((uint16_t)(i & 1), 0, &m, 1) != 1)
-			exit(1);
+		check(rte_eth_tx_burst((uint16_t)(i & 1), 0, &m, 1) == 1 ? 0 : -EIO, "bare port");
 		while (rte_eth_rx_burst((uint16_t)((i & 1) ^ 1), 0, &m, 1) == 0)
 			;
 		memcpy(data, rte_pktmbuf_mtod(m, void *), sizeof(data));
 		rte_pktmbuf_free(m);
 	}
+	return (now_ns() - t) / (2.0 * n);
 }
 
-static int cmp(const void *a, const void *b)
+static double resident(void)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long total, pages = 0;
 
-	return (x > y) - (x < y);
+	if (f == NULL || fscanf(f, "%lu %lu", &total, &pages) != 2)
+		fprintf(stderr, "/proc/self/statm cannot be read\n");
+	if (f != NULL)
+		fclose(f);
+	return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void report(const char *what, double *ns)
-{
-	qsort(ns, ROUNDS, sizeof(*ns), cmp);
-	printf("%-44s %6.1f ns  (quartiles %.1f %.1f)\n", what, ns[ROUNDS / 2], ns[ROUNDS / 4],
-	       ns[3 * ROUNDS / 4]);
-}
-
-static double since(uint64_t t)
-{
-	return (double)(rte_rdtsc() - t) * 1e9 / (double)rte_get_tsc_hz();
-}
-
-static void start_eal(const char *dir, unsigned int lanes)
+static void start_eal(const char *dir)
 {
 	static char words[][32] = {
 		"hop_bench",      "--no-huge",         "-m",       "512", "--no-pci", "--no-shconf",
 		"--no-telemetry", "--log-level=error", "--lcores", "0"};
-	static char vdev[4][192];
+	static char vdev[2 * LANES_MAX][192];
 	char *argv[RTE_DIM(words) + RTE_DIM(vdev) + 1] = {NULL};
-	int argc = 0;
 	cpu_set_t cpus;
+	int argc = 0;
 
 	for (size_t i = 0; i < RTE_DIM(words); i++)
 		argv[argc++] = words[i];
@@ -144,77 +222,232 @@ static void start_eal(const char *dir, unsigned int lanes)
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
-static void connect_both(struct weft_context *ctx, unsigned int lanes)
+static void open_workers(struct weft_context *ctx)
 {
-	static const char *const list[2][2] = {{"dpdk:0,mtu=9000", "dpdk:1,mtu=9000"},
-					       {"dpdk:0,mtu=9000;dpdk:2,mtu=9000",
-						"dpdk:1,mtu=9000;dpdk:3,mtu=9000"}};
+	char list[LANES_MAX * 20];
+	int n;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params, .lanes = list);
+
+		n = 0;
+		for (unsigned int l = 0; l < lanes; l++)
+			n += snprintf(list + n, sizeof(list) - (size_t)n, "%sdpdk:%u,mtu=9000",
+				      l > 0 ? ";" : "", 2 * l + i);
+		check(weft_worker_create(ctx, &wp, &worker[i]), "worker");
+	}
+}
+
+/* Endpoints [from, to): made at one end, and claimed at the other in the same order. */
+static void connect_some(unsigned int from, unsigned int to)
+{
+	struct weft_ep_params params[2] = {WEFT_INIT(struct weft_ep_params),
+					   WEFT_INIT(struct weft_ep_params)};
 	void *addr;
 	size_t len;
 
 	for (unsigned int i = 0; i < 2; i++) {
-		struct weft_worker_params wp =
-			WEFT_INIT(struct weft_worker_params, .lanes = list[lanes - 1][i]);
-
-		check(weft_worker_create(ctx, &wp, &worker[i]), "worker");
-	}
-	for (unsigned int i = 0; i < 2; i++) {
-		struct weft_ep_params ep_params = WEFT_INIT(struct weft_ep_params);
-
 		check(weft_worker_get_address(worker[1 - i], &addr, &len), "address");
-		ep_params.address = addr;
-		ep_params.address_length = len;
-		check(weft_ep_create(worker[i], &ep_params, &ep[i]), "endpoint");
-		weft_worker_release_address(worker[1 - i], addr);
+		params[i].address = addr;
+		params[i].address_length = len;
 	}
-	for (uint64_t end = rte_rdtsc() + 2 * rte_get_tsc_hz(); rte_rdtsc() < end;) {
-		weft_worker_progress(worker[0]);
-		weft_worker_progress(worker[1]);
+	while (from < to) {
+		unsigned int n = to - from < BATCH ? to - from : BATCH;
+
+		for (unsigned int i = 0; i < 2; i++) {
+			for (unsigned int k = 0; k < n; k++)
+				check(weft_ep_create(worker[i], &params[i], &ep[i][from + k]),
+				      "endpoint");
+			poll_for(i == 0 ? 0.02 : 0);
+		}
+		/* Who waits for a message over it knows that it is there. */
+		for (unsigned int k = 0; k < n; k++) {
+			hop(ep[0][from + k], 0);
+			hop(ep[1][from + k], 1);
+		}
+		from += n;
 	}
+	for (unsigned int i = 0; i < 2; i++)
+		weft_worker_release_address(worker[1 - i], (void *)(uintptr_t)params[i].address);
+}
+
+/* ------------------------------------------------------------------ one process for each number */
+
+static void set_up(unsigned int n)
+{
+	char dir[] = "/tmp/hop_bench.XXXXXX";
+	struct weft_context *ctx;
+
+	if (mkdtemp(dir) == NULL)
+		exit(1);
+	start_eal(dir);
+	check(weft_context_create(NULL, &ctx), "context");
+	open_workers(ctx);
+	for (unsigned int i = 0; i < 2; i++)
+		ep[i] = calloc(endpoints, sizeof(*ep[i]));
+	post(0, 0, WEFT_TAG_MASK_FULL);
+	post(1, 1, WEFT_TAG_MASK_FULL);
+	connect_some(0, endpoints < FIRST ? endpoints : FIRST);
+	one->memory = -resident();
+	if (endpoints > FIRST)
+		connect_some(FIRST, endpoints);
+	one->memory += resident();
+	post_idle();
+	poll_for(1);
+	over_one(n / 10 + 1);
+}
+
+static double measure(int what, unsigned int n)
+{
+	switch (what) {
+	case OVER_ONE:
+		return over_one(n);
+	case OVER_ALL:
+		return over_all(n);
+	case IDLE:
+		return idle(10 * n);
+	default:
+		return bare(n);
+	}
+}
+
+/* Says that it is ready, then measures what it is told to, until nobody tells any more. */
+static void serve(struct one *me, int in, int out, unsigned int n)
+{
+	uint8_t what;
+	double ns;
+
+	endpoints = me->endpoints;
+	set_up(n);
+	ns = one->memory / 2048 / (endpoints > FIRST ? endpoints - FIRST : 1);
+	while (write(out, &ns, sizeof(ns)) == sizeof(ns) && read(in, &what, 1) == 1)
+		ns = measure(what, n);
+	_exit(0);
+}
+
+static double answer(struct one *c)
+{
+	int status = 0;
+	double ns;
+
+	if (read(c->fd[0], &ns, sizeof(ns)) != sizeof(ns)) {
+		pid_t pid = wait(&status);
+
+		fprintf(stderr, "%u endpoints: process %d ended, status %#x\n", c->endpoints, pid,
+			(unsigned int)status);
+		exit(1);
+	}
+	return ns;
+}
+
+static void start(struct one *c, unsigned int n)
+{
+	int to[2], from[2];
+
+	if (pipe(to) != 0 || pipe(from) != 0)
+		exit(1);
+	if (fork() == 0) {
+		close(to[1]);
+		close(from[0]);
+		serve(c, to[0], from[1], n);
+	}
+	close(to[0]);
+	close(from[1]);
+	c->fd[0] = from[0];
+	c->fd[1] = to[1];
+	c->memory = answer(c);
+}
+
+static void rounds(uint8_t what)
+{
+	for (unsigned int r = 0; r < ROUNDS; r++) {
+		for (unsigned int i = 0; i < num_cases; i++) {
+			if (write(one[i].fd[1], &what, 1) != 1)
+				exit(1);
+			one[i].ns[what][r] = answer(&one[i]);
+		}
+	}
+}
+
+static int cmp(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median_ratio(const struct one *c, int what)
+{
+	double ratio[ROUNDS];
+
+	for (unsigned int r = 0; r < ROUNDS; r++)
+		ratio[r] = c->ns[what][r] / one->ns[what][r];
+	qsort(ratio, ROUNDS, sizeof(*ratio), cmp);
+	return ratio[ROUNDS / 2];
+}
+
+static void report(struct one *c, double ratio[FIGURES])
+{
+	printf("%u endpoints, %u receives of %u masks, %u lanes\n", c->endpoints, receives, masks,
+	       lanes);
+	for (int i = 0; i < FIGURES; i++) {
+		double *ns = c->ns[i];
+
+		qsort(ns, ROUNDS, sizeof(*ns), cmp);
+		printf("%-44s %7.1f ns  (least %.1f, quartiles %.1f %.1f; %.2f x)\n", figure[i],
+		       ns[ROUNDS / 2], ns[0], ns[ROUNDS / 4], ns[3 * ROUNDS / 4], ratio[i]);
+	}
+	if (c->endpoints > FIRST)
+		printf("%-44s %7.1f KiB\n", "memory per endpoint end, from 64 on", c->memory);
+}
+
+static void options(int argc, char **argv)
+{
+	char *words = NULL;
+	int c;
+
+	while ((c = getopt(argc, argv, "e:r:m:l:")) != -1) {
+		unsigned int v = c == '?' ? 0 : (unsigned int)atoi(optarg);
+
+		if (c == 'e')
+			words = optarg;
+		else if (c == 'r')
+			receives = v;
+		else if (c == 'm')
+			masks = v;
+		else if (c == 'l')
+			lanes = v;
+		else
+			exit(2);
+	}
+	one->endpoints = 1;
+	num_cases = words == NULL;
+	for (; words != NULL && num_cases < CASES; words = strchr(words, ',')) {
+		words += *words == ',';
+		one[num_cases].endpoints = (unsigned int)atoi(words);
+		if (one[num_cases++].endpoints == 0)
+			exit(2);
+	}
+	if (masks == 0 || masks > 32 || lanes == 0 || lanes > LANES_MAX)
+		exit(2);
 }
 
 int main(int argc, char **argv)
 {
-	unsigned int lanes = argc > 1 && strcmp(argv[1], "-2") == 0 ? 2 : 1;
-	unsigned int n = argc > (int)lanes ? (unsigned int)atoi(argv[lanes]) : 20000;
-	char dir[] = "/tmp/hop_bench.XXXXXX";
-	double ns[3][ROUNDS];
-	struct rte_mempool *pool;
-	struct weft_context *ctx;
+	double ratio[CASES][FIGURES];
+	unsigned int n;
 
-	if (mkdtemp(dir) == NULL)
-		return 1;
-	start_eal(dir, lanes);
-	check(weft_context_create(NULL, &ctx), "context");
-	connect_both(ctx, lanes);
-	pool = rte_pktmbuf_pool_create("bare", 1023, 64, 0, 2048, SOCKET_ID_ANY);
-	if (pool == NULL)
-		return 1;
-	post(0);
-	post(1);
-	round_trips(n / 10 + 1);
-	for (unsigned int r = 0; r < ROUNDS; r++) {
-		uint64_t t = rte_rdtsc();
-
-		round_trips(n);
-		ns[0][r] = since(t) / (2.0 * n);
-		t = rte_rdtsc();
-		idle(10 * n);
-		ns[1][r] = since(t) / (10.0 * n);
-		for (unsigned int i = 0; i < 200000; i++)
-			weft_worker_progress(worker[i & 1]);
-	}
-	/* Last: the lanes do not know these frames, and drop them. */
-	for (unsigned int r = 0; r < ROUNDS; r++) {
-		uint64_t t = rte_rdtsc();
-
-		bare(pool, n);
-		ns[2][r] = since(t) / (2.0 * n);
-	}
-	printf("%u lane%s\n", lanes, lanes > 1 ? "s" : "");
-	report("8 B message, send to callback", ns[0]);
-	report("bare port, 104 B", ns[2]);
-	report("progress that finds nothing", ns[1]);
-	fflush(stdout);
-	_exit(0);
+	options(argc, argv);
+	n = optind < argc ? (unsigned int)atoi(argv[optind]) : 20000;
+	for (unsigned int i = 0; i < num_cases; i++)
+		start(&one[i], n);
+	/* The bare port last: the lanes do not know its frames, and drop them. */
+	for (uint8_t what = 0; what < FIGURES; what++)
+		rounds(what);
+	for (unsigned int i = 0; i < num_cases; i++)
+		for (int f = 0; f < FIGURES; f++)
+			ratio[i][f] = median_ratio(&one[i], f);
+	for (unsigned int i = 0; i < num_cases; i++)
+		report(&one[i], ratio[i]);
+	return 0;
 }
