@@ -224,6 +224,23 @@ static void records_of_later_versions_are_skipped(void **state)
 	pair_close(&p);
 }
 
+/* Bit 15: who does not know it must not go on as if it were not there. */
+static void records_that_must_be_understood_end_the_endpoint(void **state)
+{
+	uint8_t more[sizeof(struct weft_wire_credit) + 4] = {0};
+	struct pair p;
+
+	(void)state;
+	pair_defaults(&p);
+	pair_open(&p, 1, NULL);
+	more[sizeof(struct weft_wire_credit)] = 0x09;
+	more[sizeof(struct weft_wire_credit) + 1] = 0x80;
+	push(&p, WEFT_WIRE_CREDIT, more, sizeof(more));
+	assert_int_equal(p.fail_status[1], -EPROTO);
+	assert_int_equal(p.w[1].msg->count.malformed, 1);
+	pair_close(&p);
+}
+
 static void a_sequence_beyond_the_window_ends_the_endpoint(void **state)
 {
 	struct weft_wire_eager e = {weft_put32(WEFT_SEQ_WINDOW), weft_put64(1)};
@@ -361,6 +378,7 @@ int main(void)
 		cmocka_unit_test(open_messages_do_not_meet_in_one_bucket),
 		cmocka_unit_test(F10_malformed_messages_end_the_endpoint_and_are_counted),
 		cmocka_unit_test(records_of_later_versions_are_skipped),
+		cmocka_unit_test(records_that_must_be_understood_end_the_endpoint),
 		cmocka_unit_test(a_sequence_beyond_the_window_ends_the_endpoint),
 		cmocka_unit_test(a_message_twice_is_dropped_and_counted),
 		cmocka_unit_test(F7_references_to_nothing_or_to_the_past_are_ignored_and_counted),

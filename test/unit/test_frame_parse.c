@@ -41,7 +41,24 @@ struct built {
 
 enum { MSG_A = 17, MSG_B = 0, MSG_C = 300 };
 
-/* A DATA frame of three messages, optionally with SACK and CRC. */
+#define ECN_PATHS 3
+#define ECN_SIZE (sizeof(struct weft_frame_ecn) + ECN_PATHS * sizeof(struct weft_frame_ecn_path))
+
+static uint8_t *ecn_block(uint8_t *p)
+{
+	struct weft_frame_ecn ecn = {.paths = weft_le16(ECN_PATHS)};
+
+	memcpy(p, &ecn, sizeof(ecn));
+	p += sizeof(ecn);
+	for (uint8_t i = 0; i < ECN_PATHS; i++, p += sizeof(struct weft_frame_ecn_path)) {
+		struct weft_frame_ecn_path path = {.path = i, .marked = weft_le16(0xff00u + i)};
+
+		memcpy(p, &path, sizeof(path));
+	}
+	return p;
+}
+
+/* A DATA frame of three messages, optionally with SACK, ECN and CRC. */
 static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint32_t sack_words)
 {
 	static const uint16_t lens[] = {MSG_A, MSG_B, MSG_C};
@@ -54,6 +71,8 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 
 	if (flags & WEFT_FRAME_F_SACK)
 		lane_len += (uint32_t)sizeof(struct weft_frame_sack) + 8 * sack_words;
+	if (flags & WEFT_FRAME_F_ECN)
+		lane_len += (uint32_t)ECN_SIZE;
 	weft_encap_build(&e, a);
 	b.len = e.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0);
 	b.bytes = malloc(b.len);
@@ -78,6 +97,8 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 		s->reserved = 0;
 		p += sizeof(*s) + 8 * sack_words;
 	}
+	if (flags & WEFT_FRAME_F_ECN)
+		p = ecn_block(p);
 	for (int i = 0; i < 3; i++) {
 		struct weft_frame_msg m = {.length = weft_le16(lens[i]), .am_id = (uint8_t)(i + 1)};
 
@@ -126,14 +147,20 @@ static enum weft_gate parse(const struct weft_gate_conf *g, const struct built *
 
 static void good_frame_passes_with_all_its_messages(void **state)
 {
-	static const uint16_t flags[] = {0, WEFT_FRAME_F_CRC32C, WEFT_FRAME_F_SACK,
-					 WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C};
+	static const uint16_t flags[] = {0,
+					 WEFT_FRAME_F_CRC32C,
+					 WEFT_FRAME_F_SACK,
+					 WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C,
+					 WEFT_FRAME_F_ECN,
+					 WEFT_FRAME_F_ECN | WEFT_FRAME_F_CRC32C,
+					 WEFT_FRAME_F_ECN | WEFT_FRAME_F_SACK |
+						 WEFT_FRAME_F_CRC32C};
 	const struct weft_frame_msg *m;
 	struct weft_frame_view v;
 	uint32_t off;
 
 	(void)state;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 		struct built b = build(&addr, flags[i], 5);
 
 		assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
@@ -151,6 +178,41 @@ static void good_frame_passes_with_all_its_messages(void **state)
 		assert_int_equal(weft_le16(m->length), MSG_C);
 		assert_int_equal(((const uint8_t *)(m + 1))[MSG_C - 1], 2);
 		assert_null(weft_frame_msg_next(&v, &off));
+		free(b.bytes);
+	}
+}
+
+/* A sender of a later version may echo congestion marks: the block is checked, and skipped. */
+static void an_ecn_block_is_checked_and_skipped(void **state)
+{
+	static const struct {
+		int at; /* in the block, right behind the lane's header */
+		uint8_t value;
+		enum weft_gate want;
+	} t[] = {
+		{0, ECN_PATHS, WEFT_GATE_OK},
+		{6, 0x55, WEFT_GATE_OK}, /* any number of marks */
+		{0, 0, WEFT_GATE_BAD_LENGTH},
+		{0, WEFT_FRAME_PATHS_MAX + 1, WEFT_GATE_BAD_LENGTH},
+		{1, 1, WEFT_GATE_BAD_LENGTH},
+		{0, ECN_PATHS - 1, WEFT_GATE_BAD_MESSAGE}, /* the last one would be a message */
+	};
+	struct weft_frame_view v;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		struct built b = build(&addr, WEFT_FRAME_F_ECN, 0);
+		uint32_t off = 0;
+		enum weft_gate g;
+
+		b.lane[sizeof(struct weft_frame_hdr) + (size_t)t[i].at] = t[i].value;
+		g = parse(&gate, &b, &v);
+		if (g != t[i].want)
+			fail_msg("byte %d = %u: %s", t[i].at, t[i].value, weft_gate_name(g));
+		if (g == WEFT_GATE_OK) {
+			assert_ptr_equal(v.body, b.lane + sizeof(struct weft_frame_hdr) + ECN_SIZE);
+			assert_int_equal(weft_le16(weft_frame_msg_next(&v, &off)->length), MSG_A);
+		}
 		free(b.bytes);
 	}
 }
@@ -182,7 +244,8 @@ static void ethernet_padding_is_not_part_of_the_frame(void **state)
 
 static void every_truncation_is_refused(void **state)
 {
-	static const uint16_t flags[] = {0, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C};
+	static const uint16_t flags[] = {0, WEFT_FRAME_F_SACK | WEFT_FRAME_F_CRC32C,
+					 WEFT_FRAME_F_SACK | WEFT_FRAME_F_ECN};
 	struct weft_encap_addr variant[3] = {addr, addr, addr};
 	struct weft_gate_conf g[3] = {gate, gate, gate};
 	struct weft_frame_view v;
@@ -191,7 +254,7 @@ static void every_truncation_is_refused(void **state)
 	variant[1].vlan = g[1].vlan = 7;
 	variant[2].raw_ethertype = g[2].raw_ethertype = true;
 	for (int k = 0; k < 3; k++) {
-		for (size_t i = 0; i < 2; i++) {
+		for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++) {
 			struct built b = build(&variant[k], flags[i], 3);
 
 			assert_int_equal(parse(&g[k], &b, &v), WEFT_GATE_OK);
@@ -393,6 +456,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_frame_passes_with_all_its_messages),
+		cmocka_unit_test(an_ecn_block_is_checked_and_skipped),
 		cmocka_unit_test(first_message_of_a_udp_frame_is_aligned),
 		cmocka_unit_test(ethernet_padding_is_not_part_of_the_frame),
 		cmocka_unit_test(every_truncation_is_refused),

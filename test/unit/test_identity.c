@@ -362,6 +362,37 @@ static void an_interfaces_id_follows_from_the_address(void **state)
 	assert_true(weft_iface_id(1, 2, 3) != weft_iface_id(2, 2, 3));
 }
 
+/*
+ * What is reserved for authentication: who does not know a record with bit 15 drops the message, and
+ * skips one without it.
+ */
+static void a_record_that_must_be_understood_drops_the_request(void **state)
+{
+	static const uint8_t offer[40] = {1};
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
+	struct weft_records r;
+
+	(void)state;
+	stranger_good_req(&s, w, &r);
+	weft_records_add(&r, 0x8009, offer, sizeof(offer));
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), 0);
+	assert_int_equal(w->num_eps, 0);
+	assert_int_equal(conn_counter(w, "wireup.drop.bad"), 1);
+	stranger_good_req(&s, w, &r);
+	weft_records_add(&r, 0x7009, offer, sizeof(offer));
+	stranger_say(&s, w, &h, &r);
+	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
+	assert_int_equal(w->num_eps, 1);
+	mock_stranger_close(s.lep);
+	mock_run(3, MS, w, NULL);
+	weft_worker_destroy(w);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +407,7 @@ int main(int argc, char **argv)
 		CONN_TEST(numbers_jump_to_what_is_free),
 		CONN_TEST(new_numbers_are_asked_for_with_pauses),
 		CONN_TEST(a_lane_is_attached_only_with_both_secrets_and_from_its_interface),
+		CONN_TEST(a_record_that_must_be_understood_drops_the_request),
 	};
 
 	if (argc > 1)
