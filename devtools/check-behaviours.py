@@ -9,7 +9,8 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WANTED = ['U%d' % n for n in range(1, 92)]
-for letter, last in (('A', 15), ('B', 10), ('C', 9), ('D', 8), ('E', 9), ('F', 10), ('G', 5)):
+for letter, last in (('A', 15), ('B', 10), ('C', 9), ('D', 8), ('E', 9), ('F', 10), ('G', 5),
+                     ('S', 13), ('T', 44)):
     WANTED += ['%s%d' % (letter, n) for n in range(1, last + 1)]
 
 
@@ -18,7 +19,7 @@ def sources():
     found = {}
     for folder, _, names in os.walk(os.path.join(ROOT, 'test')):
         for name in names:
-            if name.endswith(('.c', '.sh')):
+            if name.endswith(('.c', '.sh', '.py')):
                 with open(os.path.join(folder, name), encoding='utf-8') as f:
                     found[name] = found.get(name, '') + f.read()
     return found
@@ -37,6 +38,12 @@ def check_test(files, guest, file, name):
     text = files[file]
     if file.endswith('.sh'):
         return None if 'check "' + name in text else '%s has no case "%s"' % (file, name)
+    if file.endswith('.py'):
+        if name in ('every example',):
+            return None if 'for name, blocks in sources()' in text else '%s has no loop over all examples' % file
+        if not re.search(r'^def %s\(' % re.escape(name), text, re.M):
+            return '%s has no function %s' % (file, name)
+        return None if len(re.findall(r'\b%s\b' % re.escape(name), text)) > 1 else '%s never runs %s' % (file, name)
     if not re.search(r'^static (?:void|int|bool)\s+%s\s*\(' % re.escape(name), text, re.M):
         return '%s has no function %s' % (file, name)
     if len(re.findall(r'\b%s\b' % re.escape(name), text)) < 2:
