@@ -4,7 +4,8 @@
  * Connecting endpoints: state and the functions that the connection half's files share. The
  * exchange is described in doc/wire.md.
  *
- *   wireup.c        the opener, retries, being joined, time
+ *   wireup.c        what both ends say, retries, being joined, time
+ *   wireup_open.c   the opener: which pair of interfaces, and REQ
  *   wireup_accept.c the acceptor: what a REQ leads to
  *   wireup_recv.c   messages and events: which endpoint they are for
  *   wireup_lanes.c  the lane map: proposing, trimming, attaching further lanes
@@ -357,6 +358,8 @@ void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lep,
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lep);
 /** Connecting state of an ep; NULL = no memory. */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
+/** Destroy the connections that a crossing has left over: the spare one, the stored one and its REQ. */
+void weft_wireup_drop_extra(struct weft_ep *ep);
 /** Free the connecting state when nothing is left to do. */
 void weft_wireup_settle(struct weft_ep *ep);
 /** Send wireup->msg as a message of this type, and again until it is answered. */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The opener: pairs of interfaces are tried in their order until a connection over one of them is up,
+ * and the REQ goes over that.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wireup.h"
+
+/* For a pair that gives no answer, in the first round, when there are others. */
+#define PATIENCE_NS 1000000000ull
+
+static void add_address(struct weft_ep *ep, struct weft_records *r)
+{
+	struct weft_worker *w = ep->worker;
+	struct weft_address a = {
+		.worker_id = w->id,
+		.features = w->ctx->features,
+		.secret = w->secret,
+		.host_id = w->host_id,
+		.num_ifaces = ep->wireup->select.num_local,
+	};
+	uint8_t buf[WEFT_ADDRESS_MAX];
+
+	snprintf(a.name, sizeof(a.name), "%s", w->ctx->name);
+	memcpy(a.ifaces, ep->wireup->local, a.num_ifaces * sizeof(a.ifaces[0]));
+	weft_records_add(r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
+}
+
+/* The boot connection is up: ask. */
+void weft_wireup_boot_up(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_pair pair = wu->pairs[wu->pair];
+	struct weft_wire_boot boot = {
+		.src_iface = wu->local[pair.local].index,
+		.dst_iface = wu->remote.ifaces[pair.remote].index,
+		.attempt = weft_put16(++wu->attempt_out),
+	};
+
+	if (wu->authority) {
+		weft_lanes_propose(ep, pair);
+		if (weft_links_create(ep) < 0) {
+			weft_wireup_boot_failed(ep, true);
+			return;
+		}
+	}
+	weft_wireup_grant(ep);
+	wu->step = WEFT_STEP_ASKED;
+	wu->busy = false;
+	wu->msg.len = 0;
+	add_address(ep, &wu->msg);
+	weft_records_add(&wu->msg, WEFT_RECORD_BOOT, &boot, sizeof(boot));
+	weft_records_add(&wu->msg, WEFT_RECORD_CREDIT, &wu->credit_out, sizeof(wu->credit_out));
+	weft_wireup_add_model(ep, &wu->msg);
+	if (wu->authority) {
+		weft_lanes_record(ep, &wu->msg);
+		weft_links_record(ep, &wu->msg);
+	}
+	weft_wireup_send_new(ep, WEFT_WIREUP_REQ);
+}
+
+/* Connect the current pair. @return 0, or the lane's error, noted as the reason */
+static int open_pair(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_pair pair = wu->pairs[wu->pair];
+	struct weft_lane_iface *iface = ep->worker->ifaces[wu->local[pair.local].index];
+	const struct weft_address_iface *remote = &wu->remote.ifaces[pair.remote];
+	char words[128];
+	int rc;
+
+	wu->step = WEFT_STEP_BOOT;
+	wu->msg_type = 0;
+	wu->retry_at = UINT64_MAX;
+	wu->pair_deadline = wu->num_pairs == 1 ? wu->deadline : ep->worker->now + wu->patience;
+	iface->ops->print_address(remote->addr, remote->addr_len, words, sizeof(words));
+	rc = iface->ops->ep_connect(iface, remote->addr, remote->addr_len, ep, &wu->boot);
+	if (rc < 0) {
+		wu->boot = NULL;
+		snprintf(wu->reason, sizeof(wu->reason), "%s to %s: %s", iface->name, words,
+			 weft_strerror(rc));
+		return rc;
+	}
+	wu->control = iface->attr.features & WEFT_LANE_F_CONTROL;
+	wu->boot->index = wu->control ? WEFT_NO_LANE : 0;
+	if (wu->reason[0] == '\0')
+		snprintf(wu->reason, sizeof(wu->reason), "%s to %s: no answer", iface->name, words);
+	weft_log_ep(ep, WEFT_LOG_DEBUG, "connecting %s to %s", iface->name, words);
+	weft_ep_timer_at(ep, wu->pair_deadline);
+	return 0;
+}
+
+/*
+ * From the current pair on, find one that can be connected. @return 0, or -EHOSTUNREACH after a
+ * round in which all said no
+ */
+static int try_pairs(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int i, down;
+
+	for (;;) {
+		for (; wu->pair < wu->num_pairs; wu->pair++) {
+			if (open_pair(ep) == 0)
+				return 0;
+			weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
+			wu->pair_down[wu->pair] = true;
+		}
+		for (i = 0, down = 0; i < wu->num_pairs; i++)
+			down += wu->pair_down[i];
+		if (down == wu->num_pairs)
+			return -EHOSTUNREACH;
+		/* Some gave no answer in time: they get more of it. */
+		memset(wu->pair_down, 0, sizeof(wu->pair_down));
+		wu->pair = 0;
+		wu->patience *= 2;
+	}
+}
+
+static void next_pair(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	char reason[256];
+	int rc;
+
+	wu->pair++;
+	rc = try_pairs(ep);
+	if (rc < 0) {
+		memcpy(reason, wu->reason, sizeof(reason));
+		if (wu->num_pairs == 1)
+			weft_ep_fail(ep, rc, "no connection to %s: %s", ep->remote_name, reason);
+		else
+			weft_ep_fail(ep, rc,
+				     "no connection to %s over any of %u pairs of interfaces; "
+				     "the last one: %s",
+				     ep->remote_name, wu->num_pairs, reason);
+	}
+}
+
+int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote)
+{
+	struct weft_wireup *wu = weft_wireup_new(ep, remote);
+
+	if (wu == NULL)
+		return -ENOMEM;
+	wu->opener = true;
+	wu->patience = PATIENCE_NS;
+	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
+	if (wu->num_pairs == 0) {
+		weft_lanes_find_reachable(ep, true);
+		return -EHOSTUNREACH;
+	}
+	weft_ep_timer_at(ep, wu->deadline);
+	return try_pairs(ep);
+}
+
+/* Our connection is gone before the REP: answer the REQ that crossed ours, or try elsewhere. */
+void weft_wireup_boot_failed(struct weft_ep *ep, bool definite)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_wireup_msg m;
+	struct weft_lane_ep *lep;
+	const char *why;
+	void *stored;
+
+	weft_links_reset(ep);
+	wu->pair_down[wu->pair] = definite;
+	if (wu->stored == NULL) {
+		next_pair(ep);
+		return;
+	}
+	stored = wu->stored;
+	lep = wu->stored_lep;
+	wu->stored = NULL;
+	wu->stored_lep = NULL;
+	if (weft_wireup_parse(stored, (char *)stored + sizeof(m.head),
+			      wu->stored_len - sizeof(m.head), &m, &why) == 0)
+		weft_wireup_accept(ep, lep, &m);
+	free(stored);
+}
+
+/*
+ * An acceptor that its user has claimed lost the opener before it was joined: it becomes the
+ * opener.
+ */
+void weft_wireup_restart(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	weft_wireup_drop_extra(ep);
+	weft_links_reset(ep);
+	memset(&ep->remote, 0, sizeof(ep->remote));
+	ep->remote_secret = 0;
+	wu->opener = true;
+	wu->patience = PATIENCE_NS;
+	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
+	wu->pair = UINT32_MAX; /* next_pair() begins with 0 */
+	next_pair(ep);
+}
