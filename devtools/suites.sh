@@ -41,12 +41,13 @@ part() {
 	part_pids+=($!)
 }
 
-# part_wait: for all of them, whose tests are counted then. One that was ended from without is a
-# failed test.
+# part_wait [NAME]: for this one or for all, whose tests are counted then. One that was ended from
+# without is a failed test.
 part_wait() {
 	local i rc name
 	for i in "${!part_names[@]}"; do
 		name=${part_names[i]}
+		[ -z "${1:-}" ] || [ "$name" = "$1" ] || continue
 		rc=0
 		wait "${part_pids[i]}" || rc=$?
 		cat "$work/records.$name" >>"$records"
@@ -54,9 +55,8 @@ part_wait() {
 			echo "it ended before it was through" >"$work/log"
 			count check "part of the run: $name" $rc "$work/log" "$records"
 		fi
+		unset "part_names[i]" "part_pids[i]"
 	done
-	part_names=()
-	part_pids=()
 }
 
 # started: what parts of this run started and what is still there, whatever it is in session and

@@ -13,10 +13,10 @@
 #
 # The exit code is 0 when nothing failed and something passed.
 #
-# After the build three parts go side by side, since the tests of processes and the guests wait
-# much: "processes", "guests", and "tools", which takes what the others leave. What each has to say
-# comes in one piece when a step of it is through. Interrupted or killed it ends all that it
-# started.
+# After the build "processes" (proc) has the cores to itself, since two ends that poll take many times
+# as long where others want the cores; then "guests" and "logic" (unit, sim) go side by side. All
+# the while "tools" takes what the others leave. What each has to say comes in one piece when a
+# step of it is through. Interrupted or killed it ends all that it started.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -138,7 +138,6 @@ check_example() { # NAME make|meson
 # Each test may take three times as long as alone.
 times=3
 san=$weft_build-asan
-bare=$weft_build-nodpdk
 tsan=$weft_build-tsan
 
 part_build() {
@@ -148,9 +147,12 @@ part_build() {
 }
 
 part_processes() {
+	step "proc" suites release-proc "$weft_build" $times proc
+}
+
+part_logic() {
 	step "unit" suites release "$weft_build" $times unit
 	step "sim" suites release-sim "$weft_build" $times sim
-	step "proc" suites release-proc "$weft_build" $times proc
 }
 
 part_guests() {
@@ -175,12 +177,14 @@ checks() {
 	done
 }
 
-# Builds here are of the programs that run and nothing else.
+# Builds here are of the programs that run and nothing else. Random tests run a part of their rounds
+# (TEST_ROUNDS): the release build has run them all, and tools look at the code.
 part_tools() {
 	stand_back
 	times=$((5 * times)) # they get what the others leave
 	[ ! -f "$work/built" ] || step "checks" checks
 
+	export TEST_ROUNDS=7
 	# With what a trace needs to name its lines.
 	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
 		-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1 \
@@ -190,28 +194,25 @@ part_tools() {
 		step "fuzz, sanitized" suites asan-fuzz "$san" $((2 * times)) fuzz
 	fi
 
-	# Without DPDK, whose own threads it does not know; without randomised addresses, some of
-	# which it can't use.
-	if step "build with ThreadSanitizer" build "thread sanitizer build" "$tsan" \
-		-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Dwerror=false \
-		-Ddpdk=disabled -Droce=disabled -- threads; then
-		step "threads, sanitized" suites tsan "$tsan" $((10 * times)) threads -- setarch -R
+	# Without DPDK and rdma-core, and by ThreadSanitizer, which does not know DPDK's own
+	# threads; without randomised addresses, some of which it can't use.
+	if step "build without DPDK and rdma-core, with ThreadSanitizer" build \
+		"build without DPDK and rdma-core, with ThreadSanitizer" "$tsan" \
+		-Db_sanitize=thread -Db_lundef=false -Doptimization=1 -Ddebug=false \
+		-Dc_args=-g1 -Ddpdk=disabled -Droce=disabled -- threads bare; then
+		step "threads, and what sees that DPDK is not there" suites tsan "$tsan" \
+			$((10 * times)) threads bare -- setarch -R
 	fi
 
-	if step "build without DPDK and rdma-core" build "build without DPDK and rdma-core" \
-		"$bare" -Doptimization=1 -Ddebug=false -Ddpdk=disabled -Droce=disabled -- unit; then
-		step "unit, without DPDK" suites bare "$bare" $times unit
-	fi
-
-	# For memory that was never written; all else the sanitizers have seen, with all rounds.
+	# For memory that was never written; all else the sanitizers have seen, with more rounds.
 	[ -f "$work/built" ] || return 0
-	export TEST_ROUNDS=40
-	step "unit, valgrind" suites valgrind "$weft_build" $((20 * times)) unit -long -- \
+	export TEST_ROUNDS=41
+	step "unit, valgrind" suites valgrind "$weft_build" $((20 * times)) unit -long -plain -- \
 		valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite
 }
 
 case ${TEST_PART:-} in
-build | processes | guests | tools)
+build | processes | logic | guests | tools)
 	"part_$TEST_PART"
 	exit
 	;;
@@ -222,15 +223,17 @@ esac
 step packages weft_install build test
 weft_hugepages
 [ "${weft_memory[0]}" = --in-memory ] || export WEFT_TEST_NO_HUGE=1
-[ -z "$clean" ] || rm -rf "$weft_build" "$san" "$bare" "$tsan"
+[ -z "$clean" ] || rm -rf "$weft_build" "$san" "$tsan"
 
 part build "${arguments[@]}"
 part_wait
+[ -n "$quick" ] || part tools "${arguments[@]}"
 if [ -f "$work/built" ]; then
 	part processes "${arguments[@]}"
+	part_wait processes
 	[ -n "$quick" ] || part guests "${arguments[@]}"
+	part logic "${arguments[@]}"
 fi
-[ -n "$quick" ] || part tools "${arguments[@]}"
 part_wait
 
 printf '\n   all in all: %d s\n' $((SECONDS - begin))

@@ -9,10 +9,17 @@
 #include <string.h>
 
 #include "lane_host.h"
+#include "rounds.h"
 #include "sim_test.h"
 
 #define PEERS 128
 #define BULK 750 /* messages of a frame: 1 MiB */
+
+/* All of them, or a part with TEST_ROUNDS in the environment, and of the bad ones as large a part. */
+static unsigned int peers(void)
+{
+	return test_rounds(PEERS);
+}
 
 enum how_bad { STOPPED, DEAD, TRICKLING };
 
@@ -55,7 +62,7 @@ static bool bulk_step(void *arg)
 		b->next++;
 	/* Of one message counts when it arrives, not when a delayed acknowledgement says so. */
 	if (b->single)
-		return lane_got(b->w->peer[PEERS - 1], b->end - 1) > 0;
+		return lane_got(b->w->peer[peers() - 1], b->end - 1) > 0;
 	if (b->next == b->end && b->flushed == 0) {
 		b->flushed = -1;
 		if (lane_flush(b->to, &b->flushed) == WEFT_LANE_IDLE)
@@ -92,7 +99,7 @@ static uint64_t typically(struct crowd *w, uint32_t n, size_t size)
 	uint64_t t[9];
 
 	for (unsigned int i = 0; i < 9; i++)
-		t[i] = takes(w, PEERS - 1, n, size);
+		t[i] = takes(w, peers() - 1, n, size);
 	qsort(t, 9, sizeof(t[0]), by_value);
 	return t[4];
 }
@@ -105,7 +112,7 @@ static void gather(struct crowd *w, struct sim_case *c)
 	memset(w, 0, sizeof(*w));
 	w->sim = case_sim_seed(c, c->seed);
 	w->a = lane_host_create(w->sim, sim_port_create(w->sim, &p), NULL);
-	for (unsigned int i = 0; i < PEERS; i++) {
+	for (unsigned int i = 0; i < peers(); i++) {
 		w->port[i] = sim_port_create(w->sim, &p);
 		w->peer[i] = lane_host_create(w->sim, w->port[i], NULL);
 		w->e[i] = lane_up(w->a, w->peer[i]);
@@ -132,13 +139,14 @@ static void others_are_not_slowed(struct sim_case *c, unsigned int bad, enum how
 	uint64_t bulk, lat, worst = 0, t;
 	struct crowd w;
 
+	bad = test_rounds(bad);
 	gather(&w, c);
 	lat = typically(&w, 1, 8);
 	bulk = typically(&w, BULK, 1390);
 	spoil(&w, bad, how);
 	/* While it is not known yet, and later. */
 	for (unsigned int i = 0; i < 10; i++) {
-		t = takes(&w, PEERS - 1, BULK, 1390);
+		t = takes(&w, peers() - 1, BULK, 1390);
 		worst = t > worst ? t : worst;
 	}
 	if (worst > 100 * SIM_MS)
@@ -150,7 +158,7 @@ static void others_are_not_slowed(struct sim_case *c, unsigned int bad, enum how
 	t = typically(&w, BULK, 1390);
 	if (t > bulk * 3 / 2)
 		fail_msg("1 MiB takes %.2f ms, %.2f ms alone", (double)t / 1e6, (double)bulk / 1e6);
-	assert_int_equal(lane_wrong(w.peer[PEERS - 1]), 0);
+	assert_int_equal(lane_wrong(w.peer[peers() - 1]), 0);
 }
 
 static void one_stopped_peer_slows_down_nobody(struct sim_case *c)

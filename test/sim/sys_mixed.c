@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "mixed.h"
+#include "rounds.h"
 #include "sim_test.h"
 
 static void sweep(struct sim_case *c, const struct mixed_conf *conf, unsigned int seeds)
 {
-	uint64_t first = c->seed, last = first + (c->seeds ? c->seeds : seeds);
+	uint64_t first = c->seed, last = first + (c->seeds ? c->seeds : test_rounds(seeds));
 	const char *why;
 
 	for (; c->seed < last; c->seed++) {

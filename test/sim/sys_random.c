@@ -7,13 +7,14 @@
 #include <errno.h>
 
 #include "random.h"
+#include "rounds.h"
 #include "sim_test.h"
 
 static void sweep(struct sim_case *c, unsigned int steps, unsigned int seeds)
 {
 	/* The world of a failed case stays until the next: requests point into it. */
 	static struct world *w;
-	uint64_t first = c->seed, last = first + (c->seeds ? c->seeds : seeds);
+	uint64_t first = c->seed, last = first + (c->seeds ? c->seeds : test_rounds(seeds));
 	const char *why;
 	struct sim *sim;
 

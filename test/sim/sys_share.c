@@ -8,11 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rounds.h"
 #include "sim_test.h"
 
 #define PEERS 128
-#define GOOD (PEERS - 1)
+#define GOOD (peers() - 1)
 #define MIB (1u << 20)
+
+/* All of them, or a part with TEST_ROUNDS in the environment, and of the bad ones as large a part. */
+static unsigned int peers(void)
+{
+	return test_rounds(PEERS);
+}
 
 enum how_bad { STOPPED, DEAD, TRICKLING };
 
@@ -182,7 +189,7 @@ static void gather(struct crowd *c, struct sim_case *sc)
 	pa.bufs = 0;
 	port = sim_port_create(c->sim, &pa);
 	c->a = sim_node_create(c->sim, &(struct sim_node_params){.ports = &port, .num_ports = 1});
-	for (unsigned int i = 0; i < PEERS; i++) {
+	for (unsigned int i = 0; i < peers(); i++) {
 		c->port[i] = sim_port_create(c->sim, &p);
 		c->peer[i] = sim_node_create(c->sim, &(struct sim_node_params){.ports = &c->port[i],
 									       .num_ports = 1});
@@ -194,10 +201,10 @@ static void gather(struct crowd *c, struct sim_case *sc)
 
 static void part(struct crowd *c)
 {
-	for (unsigned int i = 0; i < PEERS; i++)
+	for (unsigned int i = 0; i < peers(); i++)
 		weft_rkey_destroy(c->rkey[i]);
 	sim_node_kill(c->a);
-	for (unsigned int i = 0; i < PEERS; i++)
+	for (unsigned int i = 0; i < peers(); i++)
 		sim_node_kill(c->peer[i]);
 	sim_run(c->sim, SIM_MS, NULL, NULL);
 	free(c->src);
@@ -249,6 +256,7 @@ static void others_are_not_slowed(struct sim_case *sc, unsigned int bad, enum ho
 	uint64_t alone[NUM_WHAT], with[NUM_WHAT], worst = 0, t;
 	struct crowd c;
 
+	bad = test_rounds(bad);
 	gather(&c, sc);
 	for (enum what k = 0; k < NUM_WHAT; k++)
 		alone[k] = typically(&c, k);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "match.h"
+#include "rounds.h"
 
 #define MAX 512
 #define SOURCES 4
@@ -273,7 +274,7 @@ static void random_history(uint64_t seed)
 static void random_histories_agree_with_the_model(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 300; seed++)
+	for (uint64_t seed = 1; seed <= test_rounds(300); seed++)
 		random_history(seed * 0x9e3779b97f4a7c15ull);
 }
 

@@ -2,6 +2,7 @@
 /* Credits, memory, windows, control before data: item E of the tag-matching list. */
 
 #include "msg_util.h"
+#include "rounds.h"
 
 static void E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one(void **state)
 {
@@ -92,7 +93,7 @@ static void E2_credit_comes_back_and_eager_goes_on(void **state)
 	pair_defaults(&p);
 	p.conf.eager_credit = 50000;
 	pair_open(&p, 1, NULL);
-	for (int i = 0; i < 5000; i++) {
+	for (unsigned int i = 0; i < test_rounds(5000); i++) {
 		struct op s, r;
 
 		op_recv(&r, &p.w[1], buf, sizeof(buf), 1, FULL);

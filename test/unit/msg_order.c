@@ -5,6 +5,7 @@
  */
 
 #include "msg_util.h"
+#include "rounds.h"
 
 #define BIG 20000
 
@@ -55,7 +56,7 @@ static void A1_U10_same_tag_matches_in_send_order_whatever_size_and_lane(void **
 {
 	(void)state;
 	for (unsigned int lanes = 1; lanes <= 4; lanes++) {
-		for (uint64_t seed = 1; seed <= 20; seed++) {
+		for (uint64_t seed = 1; seed <= test_rounds(20); seed++) {
 			same_tag_mixed_sizes(lanes, false, seed * 7919, 0);
 			same_tag_mixed_sizes(lanes, true, seed * 104729, 0);
 		}
@@ -65,7 +66,7 @@ static void A1_U10_same_tag_matches_in_send_order_whatever_size_and_lane(void **
 static void A8_messages_across_the_wrap_of_the_32_bit_sequence(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 20; seed++) {
+	for (uint64_t seed = 1; seed <= test_rounds(20); seed++) {
 		same_tag_mixed_sizes(3, false, seed * 31, UINT32_MAX - 7 - (uint32_t)seed);
 		same_tag_mixed_sizes(3, true, seed * 37, UINT32_MAX - 7 - (uint32_t)seed);
 	}
@@ -231,11 +232,12 @@ static void every_permutation(enum when when)
 		{.max_short = 256, .max_bcopy = 900 + sizeof(struct weft_wire_frag)},
 		{.max_short = 256, .max_bcopy = 900 + sizeof(struct weft_wire_frag)},
 	};
+	const unsigned int most = test_part() > 1 ? 6 : 8;
 	struct pair p;
 
 	pair_defaults(&p);
 	pair_open(&p, 2, lanes);
-	for (unsigned int n = 2; n <= 8; n++) {
+	for (unsigned int n = 2; n <= most; n++) {
 		unsigned int perm[8] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 		do {
@@ -292,7 +294,7 @@ static void A11_U6_interleaved_pieces_of_many_messages(void **state)
 	struct pair p;
 
 	(void)state;
-	for (uint64_t seed = 1; seed < 60; seed++) {
+	for (uint64_t seed = 1; seed <= test_rounds(59); seed++) {
 		uint64_t x = seed * 2654435761u;
 
 		pair_defaults(&p);

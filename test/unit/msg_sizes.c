@@ -4,6 +4,7 @@
  */
 
 #include "msg_transfer.h"
+#include "rounds.h"
 
 /* Contiguous, with a guard behind the buffer's end. */
 static void contig(const struct transfer *t)
@@ -37,6 +38,8 @@ static void each_edge(void (*f)(const struct transfer *t), long more_room)
 					.seed = i * 4 + how,
 				};
 
+				if (test_left_out(t.seed + lanes))
+					continue;
 				t.room = more_room < 0 ? t.len / 2 : t.len + (size_t)more_room;
 				f(&t);
 			}

@@ -9,15 +9,28 @@
 #include <stdlib.h>
 
 /**
- * Of @p n rounds all; or an Nth with TEST_ROUNDS=N in the environment, under tools (valgrind) that
- * take fifty times as long and look at the code, which is the same each time.
+ * @return N with TEST_ROUNDS=N in the environment: tests shall do an Nth, under tools (sanitizers,
+ *         valgrind) that take five to fifty times as long and look at the code, which is the same
+ *         each time; else 1
  */
-static inline unsigned int test_rounds(unsigned int n)
+static inline unsigned int test_part(void)
 {
 	const char *text = getenv("TEST_ROUNDS");
 	unsigned int part = text != NULL ? (unsigned int)strtoul(text, NULL, 10) : 1;
 
-	return part > 1 ? (n + part - 1) / part : n;
+	return part > 1 ? part : 1;
+}
+
+/** Of @p n rounds all, or the Nth part. */
+static inline unsigned int test_rounds(unsigned int n)
+{
+	return (n + test_part() - 1) / test_part();
+}
+
+/** Of a table of cases all, or each Nth: is number @p i left out? N is odd, cases come in twos. */
+static inline int test_left_out(unsigned int i)
+{
+	return i % test_part() != 0;
 }
 
 #endif

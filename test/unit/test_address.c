@@ -7,6 +7,7 @@
 #include "address.h"
 #include "conn_util.h"
 #include "lane_select.h"
+#include "rounds.h"
 
 static struct weft_address sample(unsigned int ifaces)
 {
@@ -160,7 +161,7 @@ static void hostile_addresses_are_refused(void **state)
 	len = weft_address_pack(&a, buf);
 	assert_int_equal(weft_address_unpack(&b, buf, len, NULL, 0), -EINVAL);
 	/* Any byte behind the magic and the length may be anything. */
-	for (i = 0; i < 100000; i++) {
+	for (i = 0; i < test_rounds(100000); i++) {
 		a = sample(1 + i % 3);
 		len = weft_address_pack(&a, buf);
 		exact = malloc(len);
@@ -353,7 +354,7 @@ static void selection_is_the_same_from_both_ends(void **state)
 	uint32_t seed = 3;
 
 	(void)state;
-	for (round = 0; round < 2000; round++) {
+	for (round = 0; round < test_rounds(2000); round++) {
 		seed = seed * 1664525u + 1013904223u;
 		l = 1 + (seed >> 28) % 5;
 		r = 1 + (seed >> 24) % 5;

@@ -5,6 +5,7 @@
  */
 
 #include "raw_util.h"
+#include "rounds.h"
 
 static void connects_and_says_so(void **state)
 {
@@ -51,7 +52,7 @@ static void delivers_all_sizes(void **state)
 static void survives_loss_duplication_and_reordering(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 20; seed++) {
+	for (uint64_t seed = 1; seed <= test_rounds(20); seed++) {
 		struct pair_params pp = {.first_seq = 0xffffffffu - 700,
 					 .paths = (uint8_t)(1 + seed % 4)};
 
