@@ -23,7 +23,7 @@ while_streaming() {
 	local rc=0 other=0
 	new_pair
 	start_server "$perf" || return 1
-	start_client -t tag_bw -s 64k -D "$(stretch 5 40)" -f -V || return 1
+	start_client -t tag_bw -s 64k -D "$(stretch 3 40)" -f -V || return 1
 	"$@" || other=$?
 	wait $client_pid || rc=$?
 	server_code || rc=$?
@@ -53,7 +53,7 @@ memif_second() {
 	eal_client=(--no-huge -m 512 --no-pci --vdev="net_memif0,role=client,${memif#*,*,}")
 	lanes=dpdk:0,mtu=9000
 	start_server "$perf" || return 1
-	start_client -t tag_bw -s 64k -D "$(stretch 5 40)" -f -V || return 1
+	start_client -t tag_bw -s 64k -D "$(stretch 3 40)" -f -V || return 1
 	[ "$1" = server ] && owner=$(program_pid "$server_pid") || owner=$(program_pid "$(pgrep -P $client_pid timeout)")
 	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="$memif" -- -d >"$dir/second" 2>&1
 	cat "$dir/second"

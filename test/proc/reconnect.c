@@ -16,13 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "weft.h"
+#include "process.h"
 
 #define LENGTH 20000
-#define ADDRESS_MAX 2048
 #define TAG_HELLO 1ull /* plus the number of the message, from bit 8 on */
 #define TAG_LAST 2ull
 #define PATIENCE_S 20
@@ -38,26 +36,6 @@ static void on_signal(int number)
 	ended = 1;
 }
 
-static void die(const char *what, int status)
-{
-	fprintf(stderr, "reconnect: %s: %s\n", what, weft_strerror(status));
-	exit(1);
-}
-
-static void check(const char *what, int status)
-{
-	if (status < 0)
-		die(what, status);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 static void fill(unsigned char *buf, uint64_t number)
 {
 	size_t i;
@@ -66,21 +44,9 @@ static void fill(unsigned char *buf, uint64_t number)
 		buf[i] = (unsigned char)((i + number) * 2654435761u >> 13);
 }
 
-/* Progress until it is done. @return its status; -ETIMEDOUT after a while, -ECANCELED at the end */
 static int wait_for(struct weft_request *req, struct weft_completion *c)
 {
-	double until = now() + PATIENCE_S;
-	int status = 0;
-
-	if (!req)
-		return 0;
-	while ((status = weft_request_test(req, c)) == WEFT_INPROGRESS) {
-		weft_worker_progress(worker);
-		if (now() > until)
-			die("nothing happens", -ETIMEDOUT);
-	}
-	weft_request_free(req);
-	return status;
+	return wait_done(worker, req, c, PATIENCE_S);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */
@@ -120,23 +86,6 @@ static void accept_ep(struct weft_worker *w, struct weft_ep *ep, uint64_t id, co
 	die("more clients at a time than expected", -ENOMEM);
 }
 
-static void write_address(const char *file)
-{
-	char tmp[4096];
-	size_t len;
-	void *addr;
-	FILE *f;
-
-	check("address", weft_worker_get_address(worker, &addr, &len));
-	snprintf(tmp, sizeof(tmp), "%s.new", file);
-	f = fopen(tmp, "w");
-	if (!f || fwrite(addr, 1, len, f) != len || fclose(f) || rename(tmp, file)) {
-		perror(file);
-		exit(1);
-	}
-	weft_worker_release_address(worker, addr);
-}
-
 static void answer(struct weft_ep *ep, uint64_t tag)
 {
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_FORCE_REQUEST);
@@ -155,7 +104,7 @@ static int serve(const char *file)
 	unsigned int whole = 0, wrong = 0, messages = 0;
 	int status;
 
-	write_address(file);
+	write_address(worker, file);
 	while (!ended) {
 		status = weft_tag_recv(worker, NULL, in, sizeof(in), 0, 0, &p, &req);
 		check("receive", status);
@@ -179,28 +128,10 @@ static int serve(const char *file)
 
 /* ---- the client ----------------------------------------------------------------------------- */
 
-static struct weft_ep *connect_to(const char *file)
-{
-	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .address = NULL);
-	char addr[ADDRESS_MAX];
-	struct weft_ep *ep;
-	FILE *f = fopen(file, "r");
-
-	if (!f) {
-		perror(file);
-		exit(1);
-	}
-	p.address = addr;
-	p.address_length = fread(addr, 1, sizeof(addr), f);
-	fclose(f);
-	check("endpoint", weft_ep_create(worker, &p, &ep));
-	return ep;
-}
-
 static int ask(const char *file, uint64_t count)
 {
 	struct weft_completion c = {.size = sizeof(c)};
-	struct weft_ep *ep = connect_to(file);
+	struct weft_ep *ep = connect_to(worker, file);
 	struct weft_request *sent, *got;
 	uint64_t i, tag, echo;
 

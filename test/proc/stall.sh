@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Three processes on one bridge: one of two peers is stopped or killed in the middle of rendezvous
-# both ways, and 1 MiB to and from the other one takes at most 0.1 s (of a core of its own) all the
-# while.
+# both ways, and 1 MiB to and from the other one takes at most 0.1 s, or, on a machine with other work,
+# five times what it took in the same run before. That the hub has found the bad one stalled shows
+# that it was what is tested: a peer that holds what may be asked for.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -14,8 +15,11 @@
 stall=$build/test/proc/proc_stall
 [ -x "$stall" ] || { echo "there is no proc_stall in this build"; exit 77; }
 
-# Hub, good and bad each have an interface; the bridge stands in the third namespace.
-link hub 9000 "" 0 2 && link good 9000 "" 1 2 && link bad 9000 "" 1 2 &&
+# Hub, good and bad each have a namespace, the bridge stands in the third one. (Two processes in one
+# may get the same PACKET_FANOUT group, which net_af_packet makes of pid and interface.)
+ns+=("weft-$$-bad")
+ip netns add "${ns[3]}" &&
+	link hub 9000 "" 0 2 && link good 9000 "" 1 2 && link bad 9000 "" 3 2 &&
 	ip -n "${ns[2]}" link add name br0 type bridge &&
 	ip -n "${ns[2]}" link set br0 mtu 9000 up || exit 77
 for i in hub good bad; do
@@ -36,12 +40,9 @@ run() {
 
 # spoilt SIGNAL: the bad one gets it when all are at work.
 spoilt() {
-	local hub_pid good_pid bad_pid rc=0 worst bound
+	local hub_pid good_pid bad_pid rc=0 stalled
 	rm -f "$dir/address"
-	# Where others want the cores, each of a piece's hops waits for one.
-	bound=$(stretch 100)
-	[ "$bound" = 100 ] || bound=$((5 * bound))
-	run 0 hub "$dir/address" "$((3000 + 10 * bound))"
+	run 0 hub "$dir/address" 3000
 	hub_pid=$!
 	for _ in $(seq 1200); do
 		[ ! -e "$dir/address" ] || break
@@ -49,7 +50,7 @@ spoilt() {
 	done
 	run 1 good "$dir/address"
 	good_pid=$!
-	run 1 bad "$dir/address"
+	run 3 bad "$dir/address"
 	bad_pid=$!
 	until_said "$dir/hub.out" ready $hub_pid || rc=1
 	kill "-$1" "$bad_pid" || rc=1
@@ -57,13 +58,12 @@ spoilt() {
 	kill -9 $good_pid $bad_pid
 	wait $good_pid $bad_pid 2>/dev/null
 	cat "$dir"/{good,bad,hub}.err "$dir/hub.out"
-	worst=$(sed -n 's/^worst \([0-9]*\) ms.*/\1/p' "$dir/hub.out")
-	echo "at most $bound ms"
-	[ $rc = 0 ] && [ -n "$worst" ] && [ "$worst" -le "$bound" ]
+	stalled=$(sed -n 's/^stalled \([0-9]*\),.*/\1/p' "$dir/hub.out")
+	[ $rc = 0 ] && [ -n "$stalled" ] && { [ "$1" != STOP ] || [ "$stalled" -ge 1 ]; }
 }
 
 check "one of two peers is stopped in a rendezvous: the other one goes on" spoilt STOP
-sed -n 's/^worst/# &/p' "$dir/hub.out"
+sed -n 's/^1 MiB/# &/p' "$dir/hub.out"
 check "one of two peers is killed in a rendezvous: the other one goes on" spoilt KILL
-sed -n 's/^worst/# &/p' "$dir/hub.out"
+sed -n 's/^1 MiB/# &/p' "$dir/hub.out"
 tap_end
