@@ -1,52 +1,126 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "arp.h"
 
 enum { ARP_REQUEST = 1, ARP_REPLY = 2 };
 
-void weft_arp_table_init(struct weft_arp_table *t)
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed)
 {
 	memset(t, 0, sizeof(*t));
+	t->seed = seed;
+	for (size_t i = 0; i < WEFT_ARP_KINDS; i++)
+		TAILQ_INIT(&t->list[i]);
 	/* A default mutex: there is nothing that could fail. */
 	pthread_mutex_init(&t->lock, NULL);
 }
 
-void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6],
+void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64_t seed,
 		   struct weft_arp_table *shared)
 {
 	memset(a, 0, sizeof(*a));
 	a->ip = ip;
 	memcpy(a->mac, mac, 6);
-	weft_arp_table_init(&a->own);
+	weft_arp_table_init(&a->own, seed);
 	a->table = shared != NULL ? shared : &a->own;
 }
 
 /* The functions with "table" in the name are called with the lock. */
 
-static struct weft_arp_entry *table_find(struct weft_arp_table *t, uint32_t ip)
+static struct weft_arp_bucket *table_bucket(struct weft_arp_table *t, uint32_t ip)
 {
-	for (size_t i = 0; i < WEFT_ARP_ENTRIES; i++) {
-		if (t->entry[i].ip == ip)
-			return &t->entry[i];
-	}
-	return NULL;
+	return &t->bucket[mix(t->seed ^ ip) % WEFT_ARP_BUCKETS];
 }
 
-/* A free entry, or the one that was not used for the longest time: not all are fixed. */
-static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip, uint64_t now)
+static struct weft_arp_entry *table_find(struct weft_arp_table *t, uint32_t ip)
 {
-	struct weft_arp_entry *e = NULL;
+	struct weft_arp_entry *e;
 
-	for (size_t i = 0; i < WEFT_ARP_ENTRIES && (e == NULL || e->ip != 0); i++) {
-		if (t->entry[i].fixed)
-			continue;
-		if (e == NULL || t->entry[i].ip == 0 || t->entry[i].used < e->used)
-			e = &t->entry[i];
-	}
-	*e = (struct weft_arp_entry){.ip = ip, .used = now};
+	LIST_FOREACH(e, table_bucket(t, ip), bucket)
+		if (e->ip == ip)
+			break;
+	return e;
+}
+
+static void table_drop(struct weft_arp_table *t, struct weft_arp_entry *e)
+{
+	LIST_REMOVE(e, bucket);
+	TAILQ_REMOVE(&t->list[e->kind], e, link);
+	t->num[e->kind]--;
+	free(e);
+}
+
+void weft_arp_table_fini(struct weft_arp_table *t)
+{
+	struct weft_arp_entry *e;
+
+	for (size_t i = 0; i < WEFT_ARP_KINDS; i++)
+		while ((e = TAILQ_FIRST(&t->list[i])) != NULL)
+			table_drop(t, e);
+	pthread_mutex_destroy(&t->lock);
+}
+
+void weft_arp_fini(struct weft_arp *a)
+{
+	weft_arp_table_fini(&a->own);
+}
+
+/* Used, by us if it is to be ours from now on. */
+static void table_use(struct weft_arp_table *t, struct weft_arp_entry *e, enum weft_arp_kind kind,
+		      uint64_t now)
+{
+	TAILQ_REMOVE(&t->list[e->kind], e, link);
+	t->num[e->kind]--;
+	if (e->kind == WEFT_ARP_KIND_THEIRS || kind == WEFT_ARP_KIND_FIXED)
+		e->kind = (uint8_t)kind;
+	TAILQ_INSERT_TAIL(&t->list[e->kind], e, link);
+	t->num[e->kind]++;
+	e->used = now;
+}
+
+/* Room for one more of this kind. Strangers push out each other; what we use ourselves stays. */
+static bool table_room(struct weft_arp_table *t, enum weft_arp_kind kind, uint64_t now)
+{
+	static const uint32_t max[WEFT_ARP_KINDS] = {
+		[WEFT_ARP_KIND_OURS] = WEFT_ARP_OURS,
+		[WEFT_ARP_KIND_THEIRS] = WEFT_ARP_THEIRS,
+		[WEFT_ARP_KIND_FIXED] = WEFT_ARP_FIXED_MAX,
+	};
+	struct weft_arp_entry *e = TAILQ_FIRST(&t->list[kind]);
+
+	if (t->num[kind] < max[kind])
+		return true;
+	if (kind == WEFT_ARP_KIND_FIXED ||
+	    (kind == WEFT_ARP_KIND_OURS && now < e->used + WEFT_ARP_BUSY))
+		return false;
+	table_drop(t, e);
+	return true;
+}
+
+/* @return NULL: all are in use, or there is no memory */
+static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip,
+					 enum weft_arp_kind kind, uint64_t now)
+{
+	struct weft_arp_entry *e;
+
+	if (!table_room(t, kind, now) || (e = calloc(1, sizeof(*e))) == NULL)
+		return NULL;
+	e->ip = ip;
+	e->kind = (uint8_t)kind;
+	e->used = now;
+	LIST_INSERT_HEAD(table_bucket(t, ip), e, bucket);
+	TAILQ_INSERT_TAIL(&t->list[kind], e, link);
+	t->num[kind]++;
 	return e;
 }
 
@@ -61,11 +135,26 @@ bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[
 	e = table_find(a->table, ip);
 	known = e != NULL && e->known;
 	if (known) {
-		e->used = now;
+		table_use(a->table, e, (enum weft_arp_kind)e->kind, now);
 		memcpy(mac, e->mac, 6);
 	}
 	pthread_mutex_unlock(&a->table->lock);
 	return known;
+}
+
+unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_SAID][6])
+{
+	const struct weft_arp_entry *e;
+	unsigned int n = 0;
+
+	pthread_mutex_lock(&a->table->lock);
+	e = table_find(a->table, ip);
+	if (e != NULL) {
+		n = e->num_said < WEFT_ARP_SAID ? e->num_said : WEFT_ARP_SAID;
+		memcpy(mac, e->said, sizeof(e->said));
+	}
+	pthread_mutex_unlock(&a->table->lock);
+	return n;
 }
 
 static void build(const struct weft_arp *a, struct weft_frame_arp *pkt, uint16_t op,
@@ -84,33 +173,46 @@ static void build(const struct weft_arp *a, struct weft_frame_arp *pkt, uint16_t
 	weft_put_be32(pkt->tpa, tpa);
 }
 
-static bool table_ask(struct weft_arp_table *t, uint32_t ip, uint64_t now)
+static bool table_ask(struct weft_arp_table *t, uint32_t ip, enum weft_arp_kind kind, uint64_t now)
 {
 	struct weft_arp_entry *e = table_find(t, ip);
 	uint64_t wait;
 
 	if (e == NULL)
-		e = table_take(t, ip, now);
+		e = table_take(t, ip, kind, now);
+	if (e == NULL)
+		return false;
+	table_use(t, e, kind, now);
 	if (e->known || now < e->next_ask)
 		return false;
 	wait = WEFT_ARP_RETRY_MIN << (e->asked < 8 ? e->asked : 8);
 	e->next_ask = now + (wait < WEFT_ARP_RETRY_MAX ? wait : WEFT_ARP_RETRY_MAX);
 	e->asked++;
-	e->used = now;
 	return true;
 }
 
-bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt)
+static bool ask(struct weft_arp *a, uint32_t ip, enum weft_arp_kind kind, uint64_t now,
+		struct weft_frame_arp *pkt)
 {
 	static const uint8_t nobody[6];
 	bool due;
 
 	pthread_mutex_lock(&a->table->lock);
-	due = table_ask(a->table, ip, now);
+	due = table_ask(a->table, ip, kind, now);
 	pthread_mutex_unlock(&a->table->lock);
 	if (due)
 		build(a, pkt, ARP_REQUEST, nobody, ip);
 	return due;
+}
+
+bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt)
+{
+	return ask(a, ip, WEFT_ARP_KIND_OURS, now, pkt);
+}
+
+bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt)
+{
+	return ask(a, ip, WEFT_ARP_KIND_THEIRS, now, pkt);
 }
 
 uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip)
@@ -128,19 +230,21 @@ uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip)
 static int table_fix(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6])
 {
 	struct weft_arp_entry *e = table_find(t, ip);
-	unsigned int fixed = 0;
 
-	if (e != NULL && e->fixed)
+	if (e != NULL && e->kind == WEFT_ARP_KIND_FIXED)
 		return memcmp(e->mac, mac, 6) == 0 ? 0 : -EEXIST;
-	for (size_t i = 0; i < WEFT_ARP_ENTRIES; i++)
-		fixed += t->entry[i].fixed;
-	if (fixed >= WEFT_ARP_FIXED_MAX)
+	if (t->num[WEFT_ARP_KIND_FIXED] >= WEFT_ARP_FIXED_MAX)
 		return -ENOSPC;
+	if (e != NULL)
+		table_use(t, e, WEFT_ARP_KIND_FIXED, 0);
+	else
+		e = table_take(t, ip, WEFT_ARP_KIND_FIXED, 0);
 	if (e == NULL)
-		e = table_take(t, ip, 0);
+		return -ENOMEM;
 	memcpy(e->mac, mac, 6);
+	memcpy(e->said[0], mac, 6);
+	e->num_said = 1;
 	e->known = true;
-	e->fixed = true;
 	return 0;
 }
 
@@ -161,7 +265,7 @@ bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip)
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	fixed = e != NULL && e->fixed;
+	fixed = e != NULL && e->kind == WEFT_ARP_KIND_FIXED;
 	pthread_mutex_unlock(&a->table->lock);
 	return fixed;
 }
@@ -179,7 +283,7 @@ void weft_arp_forget(struct weft_arp *a, uint32_t ip)
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	if (e != NULL && !e->fixed)
+	if (e != NULL && e->kind != WEFT_ARP_KIND_FIXED)
 		table_forget(e);
 	pthread_mutex_unlock(&a->table->lock);
 }
@@ -191,11 +295,32 @@ bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now)
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	doubted = e != NULL && e->known && !e->fixed && now >= e->learned + WEFT_ARP_FRESH;
+	doubted = e != NULL && e->known && e->kind != WEFT_ARP_KIND_FIXED &&
+		  now >= e->learned + WEFT_ARP_FRESH;
 	if (doubted)
 		table_forget(e);
 	pthread_mutex_unlock(&a->table->lock);
 	return doubted;
+}
+
+/*
+ * Another answer to a question that has one. It is not believed, but said: when a peer moves, a neighbour that answers in its
+ * name may be faster than the peer. Of more than there is room for all have the same chance: the last digits of the
+ * time are nobody's choice.
+ */
+static void also_said(const struct weft_arp_table *t, struct weft_arp_entry *e,
+		      const uint8_t mac[6], uint64_t now)
+{
+	uint64_t k;
+
+	for (k = 0; k < e->num_said && k < WEFT_ARP_SAID; k++)
+		if (memcmp(e->said[k], mac, 6) == 0)
+			return;
+	e->num_said++;
+	if (e->num_said > WEFT_ARP_SAID)
+		k = 1 + mix(t->seed ^ now ^ (uint64_t)e->num_said << 32) % (e->num_said - 1);
+	if (k < WEFT_ARP_SAID)
+		memcpy(e->said[k], mac, 6);
 }
 
 /*
@@ -209,25 +334,37 @@ static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac
 	if (ip == 0)
 		return false;
 	e = table_find(t, ip);
-	if (e == NULL || e->known || e->asked == 0 || now >= e->next_ask + WEFT_ARP_OPEN)
+	if (e == NULL || e->kind == WEFT_ARP_KIND_FIXED || now >= e->next_ask + WEFT_ARP_OPEN)
+		return false;
+	if (e->known)
+		also_said(t, e, mac, now);
+	if (e->known || e->asked == 0)
 		return false;
 	memcpy(e->mac, mac, 6);
+	memcpy(e->said[0], mac, 6);
+	e->num_said = 1;
 	e->known = true;
 	e->learned = now;
 	e->asked = 0;
 	return true;
 }
 
-/* Does this MAC answer for addresses of others, too? */
+/* Does this MAC answer for addresses of others, too? Those used last are looked at: who wants to know is anybody. */
 static bool answers_for_others(const struct weft_arp *a, const uint8_t mac[6])
 {
+	const struct weft_arp_entry *e;
+	unsigned int n;
 	bool found = false;
 
 	pthread_mutex_lock(&a->table->lock);
-	for (size_t i = 0; i < WEFT_ARP_ENTRIES && !found; i++) {
-		const struct weft_arp_entry *e = &a->table->entry[i];
-
-		found = e->ip != 0 && e->known && memcmp(e->mac, mac, 6) == 0;
+	for (size_t kind = 0; kind < WEFT_ARP_KINDS && !found; kind++) {
+		n = 0;
+		TAILQ_FOREACH_REVERSE(e, &a->table->list[kind], weft_arp_list, link)
+		{
+			found = e->known && memcmp(e->mac, mac, 6) == 0;
+			if (found || ++n == WEFT_ARP_LOOKS)
+				break;
+		}
 	}
 	pthread_mutex_unlock(&a->table->lock);
 	return found;

@@ -15,34 +15,63 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "frame.h"
 
-#define WEFT_ARP_ENTRIES 64u
-#define WEFT_ARP_FIXED_MAX (WEFT_ARP_ENTRIES / 2) /**< the rest is for who is asked */
-#define WEFT_ARP_RETRY_MIN 2000000ull             /**< ns; doubles */
+/**
+ * Addresses that we ask for ourselves. Beyond that the one that was unused for longest goes, if that
+ * is WEFT_ARP_BUSY ago; else who asks has to wait.
+ */
+#define WEFT_ARP_OURS 4096u
+/** And those that strangers make us ask for, by a HELLO. They have their own places. */
+#define WEFT_ARP_THEIRS 512u
+#define WEFT_ARP_FIXED_MAX 32u
+#define WEFT_ARP_BUSY 1000000000ull   /**< ns */
+#define WEFT_ARP_SAID 4u              /**< MACs kept of those that answered one question */
+#define WEFT_ARP_LOOKS 64u            /**< entries that are searched for a MAC, of a kind */
+#define WEFT_ARP_BUCKETS 512u         /**< a power of two */
+#define WEFT_ARP_RETRY_MIN 2000000ull /**< ns; doubles */
 #define WEFT_ARP_RETRY_MAX 500000000ull
 #define WEFT_ARP_FRESH 1000000000ull /**< ns; what was learned just now is not doubted */
 #define WEFT_ARP_OPEN 10000000000ull /**< ns after the next one was due: an answer comes too late */
 
+/** Whose an entry is. */
+enum weft_arp_kind {
+	WEFT_ARP_KIND_OURS,
+	WEFT_ARP_KIND_THEIRS,
+	WEFT_ARP_KIND_FIXED, /**< given by the user: no answer changes it, nothing pushes it out */
+	WEFT_ARP_KINDS,
+};
+
 struct weft_arp_entry {
-	uint32_t ip;    /**< host order; 0 = free */
+	LIST_ENTRY(weft_arp_entry) bucket;
+	TAILQ_ENTRY(weft_arp_entry) link;
+	uint32_t ip;    /**< host order */
 	uint32_t asked; /**< asks without an answer */
 	uint64_t next_ask;
 	uint64_t used;
 	uint64_t learned;
 	uint8_t mac[6];
 	bool known;
-	bool fixed; /**< given by the user: no answer changes it, nothing pushes it out */
+	uint8_t kind;                   /**< enum weft_arp_kind */
+	uint8_t said[WEFT_ARP_SAID][6]; /**< who answered the last question that was answered */
+	uint32_t num_said;              /**< answers by others than those, too */
 };
 
+TAILQ_HEAD(weft_arp_list, weft_arp_entry);
+LIST_HEAD(weft_arp_bucket, weft_arp_entry);
+
 /**
- * Who has which address. Each call below takes the lock, for the time of a look through the entries:
- * none is made per message.
+ * Who has which address. Each call below takes the lock for a look at one bucket: none is made per
+ * message. Entries are made when somebody is asked.
  */
 struct weft_arp_table {
 	pthread_mutex_t lock;
-	struct weft_arp_entry entry[WEFT_ARP_ENTRIES];
+	uint64_t seed; /**< random: peers choose addresses, but not who shares a bucket with whom */
+	struct weft_arp_list list[WEFT_ARP_KINDS]; /**< the one used last at the end */
+	uint32_t num[WEFT_ARP_KINDS];
+	struct weft_arp_bucket bucket[WEFT_ARP_BUCKETS];
 };
 
 /** One iface's view. */
@@ -62,15 +91,18 @@ enum weft_arp_result {
 	WEFT_ARP_CONFLICT, /**< someone else uses our IP address */
 };
 
-void weft_arp_table_init(struct weft_arp_table *t);
+void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed);
+void weft_arp_table_fini(struct weft_arp_table *t);
 
 /**
+ * @param seed    a random number
  * @param shared  the port's table, initialised, which outlives @p a; NULL = one for itself
  *
  * Times given to the calls below are of one clock for all who share a table: ns.
  */
-void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6],
+void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64_t seed,
 		   struct weft_arp_table *shared);
+void weft_arp_fini(struct weft_arp *a);
 
 /** MAC of @p ip if known. */
 bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[6]);
@@ -80,6 +112,16 @@ bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[
  * @param[out] pkt  the request, when true is returned; goes to ff:ff:ff:ff:ff:ff
  */
 bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt);
+/** The same, because a stranger says that it has @p ip. */
+bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt);
+
+/**
+ * Who said that it has @p ip when that was asked last: the first one, which is believed, and up to
+ * three others, of more a random choice. Forgetting leaves them until the next answer.
+ *
+ * @return how many
+ */
+unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_SAID][6]);
 
 /** Asks for @p ip that had no answer so far. */
 uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip);

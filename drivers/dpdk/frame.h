@@ -166,11 +166,9 @@ struct weft_frame_retry {
  * the connection, without the token.
  */
 struct weft_frame_challenge {
-	uint64_t number; /**< random, fresh; echoed */
-	/**
-	 * CHALLENGE: 0. In the answer: keyed hash of number, by both ends' secrets; nobody else can
-	 * compute it
-	 */
+	/** how many questions of this connection before (upper half), and who is asked; echoed */
+	uint64_t number;
+	/** keyed hash of number, who asks, question or answer: only who has both ends' secrets knows it */
 	uint64_t proof;
 } __attribute__((packed));
 

@@ -98,7 +98,7 @@ static void refresh_mac(struct raw_conn *c)
 	}
 	if (c->hs_tries % 8 == 7) {
 		weft_arp_forget(&iface->arp, c->hop_ip);
-		raw_arp_ask(iface, c->hop_ip);
+		raw_arp_ask(iface, c->hop_ip, false);
 	}
 }
 
@@ -160,7 +160,7 @@ static void resolve(struct raw_conn *c)
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}
-	if (raw_arp_ask(iface, c->hop_ip))
+	if (raw_arp_ask(iface, c->hop_ip, false))
 		c->hs_tries++;
 	c->hs_next = iface->lt + WEFT_ARP_RETRY_MIN;
 	raw_resolving(c, true);

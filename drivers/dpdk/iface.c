@@ -232,6 +232,7 @@ static void raw_close(struct weft_lane_iface *base)
 	weft_deadlines_fini(&iface->by_et);
 	weft_deadlines_fini(&iface->by_lt);
 	raw_table_fini(iface);
+	weft_arp_fini(&iface->arp);
 	free(iface->scratch);
 	free(iface);
 }
@@ -486,7 +487,8 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		iface->conf.connect_timeout_ns = 10000000000ull;
 	if (iface->conf.peer_timeout_ns == 0)
 		iface->conf.peer_timeout_ns = 30000000000ull;
-	weft_arp_init(&iface->arp, iface->gate.ip, port->mac, port->arp);
+	weft_arp_init(&iface->arp, iface->gate.ip, port->mac, weft_siphash(&iface->key, "arp", 3),
+		      port->arp);
 }
 
 static int take_neighbours(struct raw_iface *iface, const struct weft_raw_conf *rc, char *why,
@@ -571,8 +573,10 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	}
 	take_conf(iface, rc);
 	err = take_neighbours(iface, rc, why, len);
-	if (err != 0)
+	if (err != 0) {
+		weft_arp_fini(&iface->arp);
 		goto fail;
+	}
 	share_buffers(iface);
 	iface->copy_bw = open->copy_bw;
 	fill_attr(iface);

@@ -34,13 +34,13 @@ bool raw_placed(struct raw_conn *c)
 	if (!c->unplaced)
 		return true;
 	if (!weft_arp_lookup(&iface->arp, c->hop_ip, iface->now, mac)) {
-		raw_arp_ask(iface, c->hop_ip);
+		raw_arp_ask(iface, c->hop_ip, true);
 		return iface->lt + RAW_HALF_OPEN_NS >= c->hs_expire + RAW_PLACE_NS;
 	}
 	same = memcmp(mac, c->hello_mac, 6) == 0;
 	/* It may have moved since; so each HELLO asks anew, now and then. */
 	if (!same && weft_arp_doubt(&iface->arp, c->hop_ip, iface->now)) {
-		raw_arp_ask(iface, c->hop_ip);
+		raw_arp_ask(iface, c->hop_ip, true);
 		return false;
 	}
 	memcpy(c->peer_mac, mac, 6);

@@ -16,6 +16,7 @@
 #include <rte_devargs.h>
 #include <rte_log.h>
 #include <rte_malloc.h>
+#include <rte_random.h>
 
 #include "lane.h"
 #include "nic_state.h"
@@ -249,6 +250,7 @@ static void dev_close(struct weft_port_dev *d)
 	free(d->queues);
 	free(d->pools);
 	free(d->hdr_pools);
+	weft_arp_table_fini(&d->arp);
 	free(d);
 }
 
@@ -307,7 +309,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	d->vlan = o->vlan != 0;
 	d->base_udp_port = o->udp_port;
 	port_name(id, d->name);
-	weft_arp_table_init(&d->arp);
+	weft_arp_table_init(&d->arp, rte_rand());
 	rc = weft_port_revive(d, why, why_len);
 	if (!rc)
 		rc = dev_prepare(d, o, why, why_len);
@@ -318,6 +320,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	if (rc) {
 		weft_port_unclaim(d);
 		weft_dma_close(id);
+		weft_arp_table_fini(&d->arp);
 		free(d);
 		return rc;
 	}

@@ -238,8 +238,11 @@ struct raw_conn {
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* in no frame but HELLO and its answer */
 	uint64_t cookie;                  /* initiator: from HELLO_RETRY */
-	uint64_t challenge, move_next;    /* see move.c; move_next is lt */
-	uint8_t new_mac[6];
+	uint64_t move_next;               /* see move.c; lt */
+	uint64_t move_answered;           /* bit k: question move_newest - k */
+	uint32_t move_newest;             /* of the peer's questions that were answered */
+	uint32_t move_asked, move_over;   /* our questions; those that were before the last move */
+	uint32_t move_turn; /* whose turn it is of those that say they have the address */
 	TAILQ_ENTRY(raw_conn) half_link;
 	bool unplaced; /* responder: ARP does not name, yet, the MAC that HELLO came from */
 	uint8_t hello_mac[6];
@@ -391,7 +394,7 @@ struct raw_iface {
 	struct weft_siphash_key key; /* random: of generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	uint64_t next_answer, move_arp; /* see move.c */
+	uint64_t move_arp; /* see move.c; lt */
 	struct weft_arp arp;
 	uint32_t gateway;
 	uint8_t prefix;
@@ -634,8 +637,8 @@ int raw_bye_send(struct raw_conn *c);
 void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
 		       const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
-/* Ask for an address, if it is time to. @return it was asked */
-bool raw_arp_ask(struct raw_iface *iface, uint32_t ip);
+/* Ask for an address, if it is time to; `theirs`: a stranger says that it has it. @return it was asked */
+bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
 
 /* ---- tx.c */

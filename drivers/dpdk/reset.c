@@ -72,12 +72,13 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	raw_conn_fail(c, early ? -ECONNREFUSED : -ECONNRESET, text);
 }
 
-bool raw_arp_ask(struct raw_iface *iface, uint32_t ip)
+bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs)
 {
 	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	struct weft_frame_arp ask;
 
-	if (!weft_arp_ask(&iface->arp, ip, iface->now, &ask))
+	if (!(theirs ? weft_arp_ask_theirs(&iface->arp, ip, iface->now, &ask)
+		     : weft_arp_ask(&iface->arp, ip, iface->now, &ask)))
 		return false;
 	raw_arp_send(iface, everybody, &ask);
 	raw_count(iface, RAW_ARP_ASKED);

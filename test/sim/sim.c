@@ -120,8 +120,10 @@ void sim_destroy(struct sim *sim)
 		sim_port_drain(sim->ports[i]);
 		sim_queues_free(sim->ports[i]);
 	}
-	for (i = 0; i < sim->num_ports; i++)
+	for (i = 0; i < sim->num_ports; i++) {
+		weft_arp_table_fini(&sim->ports[i]->arp);
 		free(sim->ports[i]);
+	}
 	sim_pcap_close(sim->pcap);
 	free(sim->heap);
 	free(sim);

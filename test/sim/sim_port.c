@@ -474,7 +474,7 @@ struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *
 		snprintf(port->name, sizeof(port->name), "%s", port->params.name);
 	else
 		snprintf(port->name, sizeof(port->name), "p%u", port->index);
-	weft_arp_table_init(&port->arp);
+	weft_arp_table_init(&port->arp, 42);
 	TAILQ_INIT(&port->ring);
 	STAILQ_INIT(&port->rx);
 	port->up = (struct sim_wire){.link = port->params.up,

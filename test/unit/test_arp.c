@@ -42,7 +42,7 @@ static void asks_with_growing_pauses(void **state)
 	uint64_t now = 1000;
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	assert_false(weft_arp_lookup(&a, PEER_IP, now, mac));
 	for (size_t i = 0; i < sizeof(wait) / sizeof(*wait); i++) {
 		assert_true(weft_arp_ask(&a, PEER_IP, now, &pkt));
@@ -54,6 +54,7 @@ static void asks_with_growing_pauses(void **state)
 		assert_false(weft_arp_ask(&a, PEER_IP, now - 1, &pkt));
 	}
 	assert_int_equal(weft_arp_asked(&a, PEER_IP), 10);
+	weft_arp_fini(&a);
 }
 
 static void learns_only_what_was_asked(void **state)
@@ -63,7 +64,7 @@ static void learns_only_what_was_asked(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
 	assert_false(weft_arp_lookup(&a, PEER_IP, 1, mac));
@@ -75,6 +76,7 @@ static void learns_only_what_was_asked(void **state)
 	weft_arp_forget(&a, PEER_IP);
 	assert_false(weft_arp_lookup(&a, PEER_IP, 3, mac));
 	assert_true(weft_arp_ask(&a, PEER_IP, 4, &reply));
+	weft_arp_fini(&a);
 }
 
 /* A peer's address stays with who answered our question, whatever others say without being asked. */
@@ -85,7 +87,7 @@ static void what_nobody_asked_for_changes_nothing(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
@@ -105,6 +107,7 @@ static void what_nobody_asked_for_changes_nothing(void **state)
 	assert_int_equal(weft_arp_input(&a, &pkt, 8 + WEFT_ARP_RETRY_MIN + WEFT_ARP_OPEN, &reply),
 			 WEFT_ARP_IGNORED);
 	assert_false(weft_arp_lookup(&a, PEER_IP, 9, mac));
+	weft_arp_fini(&a);
 }
 
 /* Somebody else sends by its address: what is known is asked for again, once in a while. */
@@ -115,7 +118,7 @@ static void what_is_doubted_is_asked_again_once_in_a_while(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	assert_false(weft_arp_doubt(&a, PEER_IP, 1));
 	assert_true(weft_arp_ask(&a, PEER_IP, 1, &reply));
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
@@ -127,6 +130,7 @@ static void what_is_doubted_is_asked_again_once_in_a_while(void **state)
 	assert_true(weft_arp_ask(&a, PEER_IP, 3 + WEFT_ARP_FRESH, &reply));
 	assert_int_equal(weft_arp_fix(&a, PEER_IP + 1, peer_mac), 0);
 	assert_false(weft_arp_doubt(&a, PEER_IP + 1, 3 * WEFT_ARP_FRESH));
+	weft_arp_fini(&a);
 }
 
 static void answers_for_its_own_address_only(void **state)
@@ -136,7 +140,7 @@ static void answers_for_its_own_address_only(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	pkt = packet(1, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_ANSWER);
 	assert_int_equal(reply.op, weft_be16(2));
@@ -147,6 +151,7 @@ static void answers_for_its_own_address_only(void **state)
 	assert_false(weft_arp_lookup(&a, PEER_IP, 2, mac));
 	pkt = packet(1, other_mac, PEER_IP + 9, OUR_IP + 5);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
+	weft_arp_fini(&a);
 }
 
 static void garbage_and_conflicts(void **state)
@@ -156,7 +161,7 @@ static void garbage_and_conflicts(void **state)
 	struct weft_arp a;
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	pkt = packet(2, peer_mac, OUR_IP, PEER_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_CONFLICT);
 	assert_int_equal(a.conflicts, 1);
@@ -166,6 +171,7 @@ static void garbage_and_conflicts(void **state)
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
 	pkt = packet(1, group, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
+	weft_arp_fini(&a);
 }
 
 static void a_probe_without_address_is_answered_and_not_learned(void **state)
@@ -175,35 +181,118 @@ static void a_probe_without_address_is_answered_and_not_learned(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	pkt = packet(1, peer_mac, 0, OUR_IP); /* RFC 5227: is this address taken? */
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_ANSWER);
 	assert_false(weft_arp_lookup(&a, 0, 2, mac));
-	for (size_t i = 0; i < WEFT_ARP_ENTRIES; i++)
-		assert_int_equal(a.own.entry[i].ip, 0);
+	for (size_t i = 0; i < WEFT_ARP_KINDS; i++)
+		assert_int_equal(a.own.num[i], 0);
+	weft_arp_fini(&a);
 }
 
-static void full_cache_gives_up_the_oldest(void **state)
+static void learn(struct weft_arp *a, uint32_t ip, const uint8_t *from, uint64_t now)
 {
-	struct weft_frame_arp pkt, reply;
+	struct weft_frame_arp pkt = packet(2, from, ip, OUR_IP), reply;
+
+	weft_arp_input(a, &pkt, now, &reply);
+}
+
+/* A job begins: its peers are all asked for before the first of them answers. */
+static void hundreds_are_asked_for_at_once(void **state)
+{
+	struct weft_frame_arp pkt;
 	struct weft_arp a;
 	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
-	for (uint32_t i = 0; i < WEFT_ARP_ENTRIES; i++) {
-		weft_arp_ask(&a, PEER_IP + i, i + 1, &reply);
-		pkt = packet(2, peer_mac, PEER_IP + i, OUR_IP);
-		weft_arp_input(&a, &pkt, i + 1, &reply);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_true(weft_arp_ask(&a, PEER_IP + i, i + 1, &pkt));
+	for (uint32_t i = 0; i < 1000; i++)
+		learn(&a, PEER_IP + i, peer_mac, 2000);
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_true(weft_arp_lookup(&a, PEER_IP + i, 3000, mac));
+	weft_arp_fini(&a);
+}
+
+/* HELLOs from made-up addresses: each makes us ask. They take each other's places only. */
+static void what_strangers_make_us_ask_pushes_out_nothing_of_ours(void **state)
+{
+	struct weft_frame_arp pkt;
+	struct weft_arp a;
+	uint8_t mac[6];
+	uint32_t i;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
+	assert_true(weft_arp_ask(&a, PEER_IP, 1, &pkt));
+	learn(&a, PEER_IP, peer_mac, 2);
+	assert_true(weft_arp_ask(&a, PEER_IP + 1, 3, &pkt)); /* under way */
+	for (i = 0; i < 5000; i++)
+		assert_true(weft_arp_ask_theirs(&a, PEER_IP + 10 + i, 4 + i, &pkt));
+	assert_true(weft_arp_lookup(&a, PEER_IP, 6000, mac));
+	learn(&a, PEER_IP + 1, peer_mac, 6000);
+	assert_true(weft_arp_lookup(&a, PEER_IP + 1, 6001, mac));
+	assert_int_equal(a.own.num[WEFT_ARP_KIND_THEIRS], WEFT_ARP_THEIRS);
+	/* The last ones have their places; one that we want, too, keeps it. */
+	assert_false(weft_arp_ask(&a, PEER_IP + 10 + 4999, 6002, &pkt));
+	for (i = 0; i < 1000; i++)
+		weft_arp_ask_theirs(&a, PEER_IP + 10 + i, 7000 + i, &pkt);
+	learn(&a, PEER_IP + 10 + 4999, other_mac, 9000);
+	assert_true(weft_arp_lookup(&a, PEER_IP + 10 + 4999, 9001, mac));
+	weft_arp_fini(&a);
+}
+
+/* All are in use: the next one has to wait until one was unused for a second. */
+static void a_full_table_gives_up_what_is_unused(void **state)
+{
+	const uint64_t later = WEFT_ARP_BUSY + WEFT_ARP_OURS;
+	struct weft_frame_arp pkt;
+	struct weft_arp a;
+	uint8_t mac[6];
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
+	for (uint32_t i = 0; i < WEFT_ARP_OURS; i++) {
+		assert_true(weft_arp_ask(&a, PEER_IP + i, i + 1, &pkt));
+		learn(&a, PEER_IP + i, peer_mac, i + 1);
 	}
-	assert_true(weft_arp_lookup(&a, PEER_IP, 1000, mac));
-	weft_arp_ask(&a, PEER_IP + 1000, 1001, &reply);
-	pkt = packet(2, other_mac, PEER_IP + 1000, OUR_IP);
-	weft_arp_input(&a, &pkt, 1001, &reply);
-	assert_true(weft_arp_lookup(&a, PEER_IP, 1002, mac));
-	assert_false(weft_arp_lookup(&a, PEER_IP + 1, 1002, mac));
-	assert_true(weft_arp_lookup(&a, PEER_IP + 1000, 1002, mac));
+	assert_false(weft_arp_ask(&a, OUR_IP - 1, WEFT_ARP_OURS, &pkt));
+	assert_true(weft_arp_lookup(&a, PEER_IP, WEFT_ARP_OURS, mac));
+	assert_true(weft_arp_ask(&a, OUR_IP - 1, later, &pkt));
+	learn(&a, OUR_IP - 1, other_mac, later);
+	assert_true(weft_arp_lookup(&a, PEER_IP, later, mac));
+	assert_false(weft_arp_lookup(&a, PEER_IP + 1, later, mac));
+	assert_true(weft_arp_lookup(&a, OUR_IP - 1, later, mac));
 	assert_memory_equal(mac, other_mac, 6);
+	weft_arp_fini(&a);
+}
+
+/* Who answers later is not believed, but heard of; of many each has its chance. */
+static void who_else_answers_is_kept_for_who_looks_for_a_peer(void **state)
+{
+	uint8_t mac[WEFT_ARP_SAID][6], from[6] = {2, 9, 0, 0, 0, 0};
+	struct weft_frame_arp pkt;
+	struct weft_arp a;
+	unsigned int seen = 0;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
+	assert_int_equal(weft_arp_said(&a, PEER_IP, mac), 0);
+	for (uint64_t now = 1; now < 4000; now += 20) {
+		assert_true(weft_arp_ask(&a, PEER_IP, now, &pkt));
+		learn(&a, PEER_IP, other_mac, now + 1);
+		for (from[5] = 0; from[5] < 9; from[5]++)
+			learn(&a, PEER_IP, from, now + 2 + from[5]);
+		learn(&a, PEER_IP, peer_mac, now + 12); /* the true one is the last of eleven */
+		weft_arp_forget(&a, PEER_IP);
+		assert_int_equal(weft_arp_said(&a, PEER_IP, mac), WEFT_ARP_SAID);
+		assert_memory_equal(mac[0], other_mac, 6);
+		for (unsigned int i = 1; i < WEFT_ARP_SAID; i++)
+			seen += memcmp(mac[i], peer_mac, 6) == 0;
+	}
+	assert_in_range(seen, 30, 90); /* 3 places for 10 of 11, 200 times: 60 */
+	weft_arp_fini(&a);
 }
 
 /* ARP comes to one queue of a port: the others know what it told. */
@@ -215,9 +304,9 @@ static void queues_of_one_port_learn_from_each_other(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_table_init(&port);
-	weft_arp_init(&first, OUR_IP, our_mac, &port);
-	weft_arp_init(&second, OUR_IP, our_mac, &port);
+	weft_arp_table_init(&port, 42);
+	weft_arp_init(&first, OUR_IP, our_mac, 42, &port);
+	weft_arp_init(&second, OUR_IP, our_mac, 42, &port);
 	assert_true(weft_arp_ask(&second, PEER_IP, 1, &pkt));
 	/* One question is enough for both. */
 	assert_false(weft_arp_ask(&first, PEER_IP, 2, &pkt));
@@ -225,6 +314,9 @@ static void queues_of_one_port_learn_from_each_other(void **state)
 	assert_int_equal(weft_arp_input(&first, &pkt, 3, &reply), WEFT_ARP_LEARNED);
 	assert_true(weft_arp_lookup(&second, PEER_IP, 4, mac));
 	assert_memory_equal(mac, peer_mac, 6);
+	weft_arp_fini(&first);
+	weft_arp_fini(&second);
+	weft_arp_table_fini(&port);
 }
 
 /* What the user gave stays: no answer changes it, silence does not end it, nobody pushes it out. */
@@ -235,7 +327,7 @@ static void a_static_neighbour_stays(void **state)
 	uint8_t mac[6];
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	assert_false(weft_arp_is_fixed(&a, PEER_IP));
 	assert_int_equal(weft_arp_fix(&a, PEER_IP, peer_mac), 0);
 	assert_int_equal(weft_arp_fix(&a, PEER_IP, peer_mac), 0);
@@ -247,13 +339,14 @@ static void a_static_neighbour_stays(void **state)
 	pkt = packet(1, other_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_ANSWER);
 	weft_arp_forget(&a, PEER_IP);
-	for (uint32_t i = 1; i < 3 * WEFT_ARP_ENTRIES; i++) {
+	for (uint32_t i = 1; i < 200; i++) {
 		weft_arp_ask(&a, PEER_IP + i, i + 1, &reply);
 		pkt = packet(2, other_mac, PEER_IP + i, OUR_IP);
 		weft_arp_input(&a, &pkt, i + 1, &reply);
 	}
 	assert_true(weft_arp_lookup(&a, PEER_IP, 1000, mac));
 	assert_memory_equal(mac, peer_mac, 6);
+	weft_arp_fini(&a);
 }
 
 static void static_neighbours_leave_room_for_others(void **state)
@@ -262,11 +355,12 @@ static void static_neighbours_leave_room_for_others(void **state)
 	struct weft_arp a;
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	for (uint32_t i = 0; i < WEFT_ARP_FIXED_MAX; i++)
 		assert_int_equal(weft_arp_fix(&a, PEER_IP + i, peer_mac), 0);
 	assert_int_equal(weft_arp_fix(&a, PEER_IP + WEFT_ARP_FIXED_MAX, peer_mac), -ENOSPC);
 	assert_true(weft_arp_ask(&a, PEER_IP + WEFT_ARP_FIXED_MAX, 1, &pkt));
+	weft_arp_fini(&a);
 }
 
 /* As Azure's fabric does: one MAC for all addresses, and ours is no exception. */
@@ -277,7 +371,7 @@ static void who_answers_for_all_takes_no_address_away(void **state)
 	struct weft_arp a;
 
 	(void)state;
-	weft_arp_init(&a, OUR_IP, our_mac, NULL);
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	assert_true(weft_arp_ask(&a, PEER_IP, 1, &pkt));
 	pkt = packet(2, fabric, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
@@ -286,6 +380,7 @@ static void who_answers_for_all_takes_no_address_away(void **state)
 	assert_int_equal(a.conflicts, 0);
 	pkt = packet(2, other_mac, OUR_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 4, &reply), WEFT_ARP_CONFLICT);
+	weft_arp_fini(&a);
 }
 
 int main(void)
@@ -298,7 +393,10 @@ int main(void)
 		cmocka_unit_test(answers_for_its_own_address_only),
 		cmocka_unit_test(garbage_and_conflicts),
 		cmocka_unit_test(a_probe_without_address_is_answered_and_not_learned),
-		cmocka_unit_test(full_cache_gives_up_the_oldest),
+		cmocka_unit_test(hundreds_are_asked_for_at_once),
+		cmocka_unit_test(what_strangers_make_us_ask_pushes_out_nothing_of_ours),
+		cmocka_unit_test(a_full_table_gives_up_what_is_unused),
+		cmocka_unit_test(who_else_answers_is_kept_for_who_looks_for_a_peer),
 		cmocka_unit_test(queues_of_one_port_learn_from_each_other),
 		cmocka_unit_test(a_static_neighbour_stays),
 		cmocka_unit_test(static_neighbours_leave_room_for_others),

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A peer is behind another MAC than before, and strangers at both ends do what they can against its being found: they say that
+ * they have its address, before it does, and repeat the questions that they get.
+ */
+
+#include <string.h>
+
+#include "lane_host.h"
+#include "reseal.h"
+#include "sim_test.h"
+
+#define IP_A 0x0a000001u
+#define IP_B 0x0a000002u
+#define STRANGERS 3
+
+struct scene {
+	struct sim *sim;
+	struct sim_port *pa, *pb;
+	struct sim_port *px, *inner; /* the way to b once it has moved: on a's net, on b's */
+	struct sim_port *py[STRANGERS], *pz; /* strangers: on a's net, on b's */
+	unsigned int liars;                  /* those of them that answer ARP as b */
+	struct lane_host *a, *b;
+	struct lane_end *e;
+	uint8_t question[256]; /* the last one that a stranger got */
+	size_t question_len;
+	uint64_t flood;                 /* ns between two copies of it; 0 = none */
+	unsigned int questions, others; /* frames that strangers got */
+};
+
+static void send_arp(struct sim_port *from, const uint8_t *tha, uint32_t tpa)
+{
+	struct weft_frame_arp arp = {.htype = weft_be16(1),
+				     .ptype = weft_be16(0x0800),
+				     .hlen = 6,
+				     .plen = 4,
+				     .op = weft_be16(2)};
+	uint8_t f[60] = {0};
+
+	memcpy(f, tha, 6);
+	memcpy(f + 6, sim_port_mac(from), 6);
+	weft_put_be16(f + 12, 0x0806);
+	memcpy(arp.sha, sim_port_mac(from), 6);
+	weft_put_be32(arp.spa, IP_B);
+	memcpy(arp.tha, tha, 6);
+	weft_put_be32(arp.tpa, tpa);
+	memcpy(f + 14, &arp, sizeof(arp));
+	sim_inject(from, f, sizeof(f));
+}
+
+/* It says that it is b. */
+static void answer_arp(struct sim_port *port, const uint8_t *data, size_t len)
+{
+	const struct weft_frame_arp *arp = (const struct weft_frame_arp *)(data + 14);
+
+	if (len >= 42 && weft_get_be16(data + 12) == 0x0806 && arp->op == weft_be16(1) &&
+	    weft_get_be32(arp->tpa) == IP_B)
+		send_arp(port, arp->sha, weft_get_be32(arp->spa));
+}
+
+static void pass_on(struct sim_port *to, const uint8_t *data, size_t len, const uint8_t *dst,
+		    const uint8_t *src)
+{
+	uint8_t f[2048];
+
+	if (len > sizeof(f))
+		return;
+	memcpy(f, data, len);
+	if (dst != NULL)
+		memcpy(f, dst, 6);
+	if (src != NULL)
+		memcpy(f + 6, src, 6);
+	sim_inject(to, f, len);
+}
+
+/* The way between the nets: what px gets is b's. */
+static void way_in(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	struct scene *s = arg;
+
+	answer_arp(port, data, len);
+	if (memcmp(data, sim_port_mac(port), 6) == 0)
+		pass_on(s->inner, data, len, sim_port_mac(s->pb), NULL);
+}
+
+static void way_out(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	struct scene *s = arg;
+
+	(void)port;
+	if (memcmp(data, sim_port_mac(s->pa), 6) == 0)
+		pass_on(s->px, data, len, NULL, sim_port_mac(s->px));
+}
+
+static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	struct scene *s = arg;
+
+	answer_arp(port, data, len);
+	if (!reseal_is_lane(data, len) || memcmp(data, sim_port_mac(port), 6) != 0)
+		return;
+	if (((const struct weft_frame_hdr *)(data + RESEAL_LANE))->type != WEFT_FRAME_CHALLENGE) {
+		s->others++;
+		return;
+	}
+	s->questions++;
+	if (len <= sizeof(s->question)) {
+		memcpy(s->question, data, len);
+		s->question_len = len;
+	}
+}
+
+static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	(void)port;
+	(void)data;
+	(void)len;
+	(void)arg;
+}
+
+/* What the strangers have got goes to b, again and again, and so does what they make of it. */
+static void repeat(void *arg)
+{
+	struct scene *s = arg;
+	struct weft_frame_challenge *body;
+
+	if (s->question_len > 0) {
+		pass_on(s->pz, s->question, s->question_len, sim_port_mac(s->pb), NULL);
+		body = (struct weft_frame_challenge *)(reseal_header(s->question) + 1);
+		body->number = weft_le64(weft_le64(body->number) + (1ull << 32));
+		reseal(s->question, s->question_len);
+		pass_on(s->pz, s->question, s->question_len, sim_port_mac(s->pb), NULL);
+		body->number = weft_le64(weft_le64(body->number) - (1ull << 32));
+		reseal(s->question, s->question_len);
+	}
+	sim_at(s->sim, sim_now(s->sim) + s->flood, repeat, s);
+}
+
+static void open_scene(struct scene *s, struct sim_case *c, unsigned int liars)
+{
+	struct sim_port_params near = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 500}};
+	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .prefix = 24};
+	unsigned int i;
+
+	memset(s, 0, sizeof(*s));
+	s->sim = case_sim(c);
+	s->liars = liars;
+	p.ip = IP_A;
+	s->pa = sim_port_create(s->sim, &p);
+	p.ip = IP_B;
+	s->pb = sim_port_create(s->sim, &p);
+	s->px = sim_port_create(s->sim, &p);
+	for (i = 0; i < STRANGERS; i++)
+		s->py[i] = sim_port_create(s->sim, &near);
+	p.net = near.net = 1;
+	s->inner = sim_port_create(s->sim, &p);
+	s->pz = sim_port_create(s->sim, &near);
+	sim_station(s->pz, false, ignore, NULL);
+	s->a = lane_host_create(s->sim, s->pa, NULL);
+	s->b = lane_host_create(s->sim, s->pb, NULL);
+	s->e = lane_up(s->a, s->b);
+	sim_station(s->px, true, way_in, s);
+	sim_station(s->inner, true, way_out, s);
+}
+
+static void goes_on(struct scene *s, uint32_t from)
+{
+	if (!lane_send_all(s->e, from, from + 200, 5 * SIM_S))
+		fail_msg("traffic stopped: %s", s->e->text);
+	assert_true(lane_exactly_once(s->b, from, from + 200));
+	assert_int_equal(s->e->downs + lane_passive(s->b)->downs, 0);
+}
+
+/* b is not heard for a while, and strangers are asked for it. */
+static void be_silent(struct scene *s)
+{
+	sim_port_up(s->pb)->blackhole = sim_port_down(s->pb)->blackhole = true;
+	assert_true(lane_send(s->e, LANE_SHORT, 500, 100) >= 0);
+	sim_run(s->sim, SIM_S, NULL, NULL);
+	sim_port_up(s->pb)->blackhole = sim_port_down(s->pb)->blackhole = false;
+	sim_run(s->sim, SIM_S, NULL, NULL);
+	assert_true(s->question_len > 0);
+}
+
+static void moves(struct scene *s)
+{
+	uint64_t begun;
+
+	goes_on(s, 0);
+	for (unsigned int i = 0; i < s->liars; i++)
+		sim_station(s->py[i], true, stranger_sees, s);
+	be_silent(s);
+	if (s->flood > 0)
+		sim_at(s->sim, sim_now(s->sim) + s->flood, repeat, s);
+	sim_port_move(s->pb, 1);
+	begun = sim_now(s->sim);
+	goes_on(s, 1000);
+	assert_true(sim_now(s->sim) - begun < SIM_S);
+	assert_int_equal(lane_counter(s->a, "mac.changed"), 1);
+	assert_true(s->questions > 0);
+	assert_int_equal(s->others, 0);
+	s->flood = SIM_S;
+	goes_on(s, 2000);
+}
+
+/* A stranger's answer to ARP comes first each time: the peer's is heard, too. */
+static void who_answers_first_keeps_no_peer_out(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, 1);
+	moves(&s);
+}
+
+static void several_that_answer_first_keep_no_peer_out(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, STRANGERS);
+	moves(&s);
+}
+
+/* Half a million copies a second of a question, and as many with a number of their own. */
+static void repeated_questions_keep_no_answer_away(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, 1);
+	s.flood = 2 * SIM_US;
+	moves(&s);
+	/* Each was answered once. */
+	assert_true(lane_counter(s.b, "drop.stranger") > 1000);
+	assert_true(lane_counter(s.a, "drop.state") < 100);
+}
+
+static struct sim_case cases[] = {
+	SIM_CASE(who_answers_first_keeps_no_peer_out),
+	SIM_CASE(several_that_answer_first_keep_no_peer_out),
+	SIM_CASE(repeated_questions_keep_no_answer_away),
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, "lane_move", cases, sizeof(cases) / sizeof(cases[0]));
+}
