@@ -275,7 +275,8 @@ const struct weft_option weft_options[] = {
 	{
 		"LOG_FILE", WEFT_OPT_STRING, FIELD(log_file), .def = "", .unit = "file",
 		.help = "Where the log goes; empty: stderr. %p becomes the process id, %h the "
-			"host's name.",
+			"host's name. A new file is for its owner alone; another user's file or "
+			"symbolic link is refused.",
 	},
 	{
 		"CAPTURE", WEFT_OPT_STRING, FIELD(lane.capture), .def = "", .unit = "file",

@@ -101,7 +101,10 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 	rc = weft_log_setup(ctx->conf->log_level, ctx->conf->log_file);
 	if (rc < 0) {
 		weft_error("WEFT_LOG_FILE=%.128s cannot be opened: %s", ctx->conf->log_file,
-			   strerror(-rc));
+			   rc == -EPERM
+				   ? "it is another user's, who could read or redirect the log: "
+				     "remove it, or give another name"
+				   : strerror(-rc));
 		return -EINVAL;
 	}
 	for (n = 0; ctx->drivers[n] != NULL; n++) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,6 +51,37 @@ static void expand(const char *file, char *path, size_t size)
 	path[n] = '\0';
 }
 
+static int log_flags(int more)
+{
+	return O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | more;
+}
+
+/*
+ * Addresses and names of hosts are in the log, and it is often written in /tmp by root: a file that is new is for its owner alone,
+ * and neither a file nor a link that somebody else has laid there is taken.
+ */
+static int log_open(const char *path)
+{
+	int fd = open(path, log_flags(O_NOFOLLOW), 0600);
+	struct stat st;
+
+	if (fd < 0 && errno == ELOOP) {
+		if (lstat(path, &st))
+			return -errno;
+		if (st.st_uid != 0 && st.st_uid != geteuid())
+			return -EPERM;
+		fd = open(path, log_flags(0), 0600);
+		return fd < 0 ? -errno : fd;
+	}
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || (S_ISREG(st.st_mode) && st.st_uid != geteuid())) {
+		close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
 int weft_log_setup(enum weft_log_level level, const char *file)
 {
 	static char current[512];
@@ -62,9 +94,9 @@ int weft_log_setup(enum weft_log_level level, const char *file)
 	if (strcmp(path, current) == 0)
 		return 0;
 	if (path[0] != '\0') {
-		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+		fd = log_open(path);
 		if (fd < 0)
-			return -errno;
+			return fd;
 	}
 	old = log_fd;
 	log_fd = fd;

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The log's file: who may read it, and whose it must be. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "log.h"
+
+#define SOMEBODY 12345
+
+static char dir[] = "/tmp/weft-test-log-XXXXXX";
+static char path[64], other[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	umask(0);
+	if (mkdtemp(dir) == NULL)
+		return -1;
+	snprintf(path, sizeof(path), "%s/log", dir);
+	snprintf(other, sizeof(other), "%s/other", dir);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	weft_log_setup(WEFT_LOG_WARN, NULL);
+	return rmdir(dir);
+}
+
+static mode_t mode_of(const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(stat(name, &st), 0);
+	return st.st_mode & 0777;
+}
+
+static void make(const char *name, mode_t mode)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, mode);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void a_new_file_is_its_owners_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
+	assert_int_equal(mode_of(path), 0600);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, NULL), 0);
+	unlink(path);
+	/* Who made it before has chosen. */
+	make(path, 0640);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
+	assert_int_equal(mode_of(path), 0640);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, NULL), 0);
+	unlink(path);
+}
+
+static void links_of_our_own_are_followed(void **state)
+{
+	(void)state;
+	make(other, 0600);
+	assert_int_equal(symlink(other, path), 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, "/dev/stderr"), 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, "/dev/null"), 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, NULL), 0);
+	unlink(path);
+	unlink(other);
+}
+
+static void what_somebody_else_has_laid_is_refused(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make(path, 0666);
+	assert_int_equal(chown(path, SOMEBODY, SOMEBODY), 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EPERM);
+	unlink(path);
+	make(other, 0600);
+	assert_int_equal(symlink(other, path), 0);
+	assert_int_equal(lchown(path, SOMEBODY, SOMEBODY), 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EPERM);
+	unlink(path);
+	unlink(other);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_new_file_is_its_owners_alone),
+		cmocka_unit_test(links_of_our_own_are_followed),
+		cmocka_unit_test(what_somebody_else_has_laid_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("log", tests, setup, teardown);
+}
