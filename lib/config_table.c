@@ -107,8 +107,8 @@ const struct weft_option weft_options[] = {
 		.unit = "number", .min = 1,
 		.max = 1 << 20,
 		.help = "Endpoints that peers made by connecting and that the program has not "
-			"claimed, per worker; one host may have seven times as many as it leaves. Further "
-			"ones wait until some are claimed, and are refused when WEFT_CONNECT_TIMEOUT has "
+			"claimed, per worker; one host may have seven of eight, and the last "
+			"sixteenth is for hosts that have none. Further ones wait until some are claimed, and are refused when WEFT_CONNECT_TIMEOUT has "
 			"passed.",
 	},
 	{

@@ -91,7 +91,6 @@ int weft_conns_init(struct weft_worker *w)
 	if (conns == NULL)
 		return -ENOMEM;
 	TAILQ_INIT(&conns->idle);
-	TAILQ_INIT(&conns->partials);
 	TAILQ_INIT(&conns->pending);
 	for (unsigned int i = 0; i < 32; i++)
 		TAILQ_INIT(&conns->ranks[i]);
@@ -103,17 +102,13 @@ int weft_conns_init(struct weft_worker *w)
 void weft_conns_fini(struct weft_worker *w)
 {
 	struct weft_conns *conns = w->conns;
-	struct weft_partial *p;
 
 	if (conns == NULL)
 		return;
 	weft_conns_reap(w);
 	while (!TAILQ_EMPTY(&conns->pending))
 		weft_lep_destroy(w, TAILQ_FIRST(&conns->pending)->lep);
-	while ((p = TAILQ_FIRST(&conns->partials)) != NULL) {
-		TAILQ_REMOVE(&conns->partials, p, entry);
-		free(p);
-	}
+	weft_partials_fini(conns);
 	weft_peers_fini(conns);
 	weft_deadlines_fini(&conns->timers);
 	free(conns->free_slots);

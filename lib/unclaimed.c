@@ -5,9 +5,10 @@
  * WEFT_MAX_UNCLAIMED_EPS places, by hosts, as their lanes tell these apart: a worker's id, name
  * and interfaces are what it says of itself, and a host may say as many as it likes.
  *
- * A host may have HOST_SHARE times as many places as are left, the last one not counted: that is
- * for a host that has none. So one alone takes seven of eight, the next one seven of eight of what
- * it has left, and so on: it takes several hosts to take all. Then one of those who have most gives
+ * A sixteenth of them, one at least, is for hosts that have none, one for each. Of the others a host
+ * may have HOST_SHARE times as many as it leaves: one alone takes seven of eight of all places, the
+ * next ones nearly all that is left but the sixteenth, and so it takes as many hosts as that has places
+ * to take all. Then one of those who have most gives
  * its oldest one, if it has two more than the new one's host. But only one that has been there for
  * half of WEFT_CONNECT_TIMEOUT, for where many connect at once their turn comes, and over which no
  * message has come: that is somebody's work.
@@ -23,10 +24,11 @@
 #include "config.h"
 #include "wireup.h"
 
-#define HOST_SHARE 7u
+#define HOST_SHARE 14u
+#define NEWCOMERS 16u
 #define RANK_LOOKS 8u
 
-static uint64_t number_of(const struct weft_lane_ep *lep)
+uint64_t weft_host_number(const struct weft_lane_ep *lep)
 {
 	return lep->ops->ep_host != NULL ? lep->ops->ep_host(lep) : 0;
 }
@@ -138,24 +140,26 @@ static bool make_room(struct weft_worker *w, unsigned int mine)
 bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lep)
 {
 	unsigned int max = w->ctx->conf->max_passive_eps, taken = w->conns->num_unclaimed;
-	struct weft_host *host = find(w, number_of(lep));
+	struct weft_host *host = find(w, weft_host_number(lep));
 	unsigned int mine = host != NULL ? host->num_eps : 0;
+	unsigned int kept = max >= NEWCOMERS ? max / NEWCOMERS : 1;
 
 	if (taken < max)
-		return mine == 0 || mine < (uint64_t)HOST_SHARE * (max - taken - 1);
+		return mine == 0 ||
+		       (taken + kept < max && mine < (uint64_t)HOST_SHARE * (max - taken - kept));
 	return make_room(w, mine);
 }
 
 int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lep)
 {
 	struct weft_worker *w = ep->worker;
-	struct weft_host *host = find(w, number_of(lep));
+	struct weft_host *host = find(w, weft_host_number(lep));
 
 	if (host == NULL) {
 		host = calloc(1, sizeof(*host));
 		if (host == NULL)
 			return -ENOMEM;
-		host->number = number_of(lep);
+		host->number = weft_host_number(lep);
 		TAILQ_INIT(&host->eps);
 		TAILQ_INIT(&host->busy);
 		LIST_INSERT_HEAD(bucket_of(w, host->number), host, entry);

@@ -75,7 +75,8 @@ int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, 
 
 /** A message being put together from its pieces. */
 struct weft_partial {
-	TAILQ_ENTRY(weft_partial) entry;
+	TAILQ_ENTRY(weft_partial) entry; /* of its host's */
+	struct weft_partial_host *host;
 	struct weft_lane_ep *lep;
 	struct weft_wire_wireup head; /* of its first piece */
 	size_t total, got;
@@ -83,11 +84,21 @@ struct weft_partial {
 	uint8_t data[];
 };
 
+/** Who sends such messages. */
+struct weft_partial_host {
+	LIST_ENTRY(weft_partial_host) entry;
+	uint64_t number; /* weft_host_number() */
+	unsigned int num;
+	TAILQ_HEAD(, weft_partial) partials; /* oldest first */
+};
+
 /**
- * Partial messages that a worker keeps, and that one connection may have of them; the oldest one makes
- * room. Who is honest sends one message after the other: two are there when a retry follows another step.
+ * Partial messages that a worker keeps, and that one connection may have of them. When all are taken
+ * the host that has most of them gives its oldest one, so a host that has none gets a place each time,
+ * however many others are greedy. Who is honest sends one message after the other: two are there when a
+ * retry follows another step.
  */
-#define WEFT_MAX_PARTIALS 64
+#define WEFT_MAX_PARTIALS 128
 #define WEFT_MAX_PARTIALS_LEP 2
 
 struct weft_conns;
@@ -105,6 +116,7 @@ int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const v
 void weft_partial_done(struct weft_partial *p);
 /** The lep goes: so do its partial messages. */
 void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lep);
+void weft_partials_fini(struct weft_conns *conns);
 
 /* ------------------------------------------------------------------ peers */
 
@@ -169,6 +181,8 @@ struct weft_host {
 
 #define WEFT_HOST_BUCKETS 256
 
+/** The host behind a lane connection, as its lane tells hosts apart. */
+uint64_t weft_host_number(const struct weft_lane_ep *lep);
 /**
  * Is there a place for an endpoint more that came over @p lep? Another one may have to go for it.
  * @return false: not now
@@ -203,7 +217,7 @@ struct weft_conns {
 	LIST_HEAD(, weft_peer_place) places[WEFT_PEER_BUCKETS]; /* of peers with endpoints */
 	TAILQ_HEAD(, weft_peer) idle;                           /* least recently used first */
 	unsigned int num_idle;
-	TAILQ_HEAD(, weft_partial) partials; /* oldest first */
+	LIST_HEAD(, weft_partial_host) partial_hosts;
 	unsigned int num_partials;
 	TAILQ_HEAD(, weft_pending) pending; /* oldest first */
 	LIST_HEAD(weft_pending_list, weft_pending) pending_table[WEFT_PENDING_BUCKETS];

@@ -27,9 +27,10 @@ struct scene {
 	/* what the stranger has seen */
 	unsigned int retries, acks, data, dropped;
 	uint64_t cookie;
-	bool follows;  /* it answers HELLO_RETRY as it should */
-	bool mute;     /* and no ARP */
-	bool no_reset; /* what a says of connections that it does not know is lost */
+	bool follows;      /* it answers HELLO_RETRY as it should */
+	bool mute;         /* and no ARP */
+	bool no_reset;     /* what a says of connections that it does not know is lost */
+	unsigned int macs; /* that it has, 0 = 1: by address */
 };
 
 static enum sim_verdict keep_hello(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
@@ -50,6 +51,11 @@ static enum sim_verdict keep_hello(struct sim_port *port, uint8_t *data, size_t 
 	return SIM_PASS;
 }
 
+static uint8_t mac_of(const struct scene *s, uint32_t ip)
+{
+	return (uint8_t)(sim_port_mac(s->px)[3] + (s->macs > 1 ? 16 * (ip % s->macs) : 0));
+}
+
 /* A HELLO of the stranger's own, from this address. */
 static size_t make_hello(struct scene *s, uint8_t *f, uint32_t ip, uint64_t number, uint64_t cookie)
 {
@@ -57,6 +63,7 @@ static size_t make_hello(struct scene *s, uint8_t *f, uint32_t ip, uint64_t numb
 
 	memcpy(f, s->hello, s->hello_len);
 	memcpy(f + 6, sim_port_mac(s->px), 6);
+	f[9] = mac_of(s, ip);
 	weft_put_be32(f + 26, ip);
 	body = (struct weft_frame_hello *)(reseal_header(f) + 1);
 	body->conn = weft_le32((uint32_t)number);
@@ -82,8 +89,9 @@ static void send_arp(struct scene *s, uint16_t op, uint32_t spa, const uint8_t *
 
 	memcpy(f, tha, 6);
 	memcpy(f + 6, sim_port_mac(s->px), 6);
+	f[9] = mac_of(s, spa);
 	weft_put_be16(f + 12, 0x0806);
-	memcpy(arp.sha, sim_port_mac(s->px), 6);
+	memcpy(arp.sha, f + 6, 6);
 	weft_put_be32(arp.spa, spa);
 	memcpy(arp.tha, tha, 6);
 	weft_put_be32(arp.tpa, tpa);
@@ -111,7 +119,8 @@ static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len
 	uint8_t f[256];
 
 	answer_for_others(s, data, len);
-	if (!reseal_is_lane(data, len) || memcmp(data, sim_port_mac(port), 6) != 0)
+	if (!reseal_is_lane(data, len) || memcmp(data, sim_port_mac(port), 3) != 0 ||
+	    memcmp(data + 4, sim_port_mac(port) + 4, 2) != 0)
 		return;
 	h = (const struct weft_frame_hdr *)(data + RESEAL_LANE);
 	s->acks += h->type == WEFT_FRAME_HELLO_ACK;
@@ -273,6 +282,36 @@ static void one_mac_with_many_addresses_keeps_nobody_away(struct sim_case *c)
 	open_scene(&s, c, NULL);
 	s.follows = true;
 	assert_true(connects_among(&s, 0x0a010000u, 65000, 15 * SIM_MS) < 100 * SIM_MS);
+	assert_true(lane_counter(s.b, "half_open_evicted") > 0);
+	traffic_is_unharmed(&s, 0);
+}
+
+/*
+ * Several neighbours do, none of which has more than half of the places. Each address is seen once, so no address has many.
+ */
+static void several_macs_with_many_addresses_keep_nobody_away(struct sim_case *c)
+{
+	struct lane_end *e = NULL;
+	uint64_t number = 1000, begun = 0, took = UINT64_MAX;
+	static struct scene s;
+	uint8_t f[256];
+
+	open_scene(&s, c, NULL);
+	s.follows = true;
+	s.macs = 4;
+	for (uint64_t t = 0; t < 8 * SIM_S && took == UINT64_MAX; t += SIM_MS / 2) {
+		number++;
+		make_hello(&s, f, 0x0a010000u + (uint32_t)(number % 65000), number, 0);
+		sim_inject(s.px, f, s.hello_len);
+		sim_run(s.sim, SIM_MS / 2, NULL, NULL);
+		if (e == NULL && t >= 6 * SIM_S) {
+			e = lane_connect(s.a, s.b);
+			begun = sim_now(s.sim);
+		}
+		if (e != NULL && e->up)
+			took = sim_now(s.sim) - begun;
+	}
+	assert_true(took < 100 * SIM_MS);
 	assert_true(lane_counter(s.b, "half_open_evicted") > 0);
 	traffic_is_unharmed(&s, 0);
 }
@@ -507,6 +546,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(many_hosts_share_the_places),
 	SIM_CASE(hellos_in_a_hosts_name_keep_it_not_away),
 	SIM_CASE(one_mac_with_many_addresses_keeps_nobody_away),
+	SIM_CASE(several_macs_with_many_addresses_keep_nobody_away),
 	SIM_CASE(a_cookie_is_of_its_sender),
 	SIM_CASE(a_neighbour_that_claims_an_address_gets_no_frame),
 	SIM_CASE(who_says_that_it_is_a_neighbour_gets_no_answer),

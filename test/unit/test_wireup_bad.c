@@ -491,54 +491,6 @@ static void nobody_speaks_for_another_peer(void **state)
 	conn_destroy(ctx, w, b);
 }
 
-/* Pieces of messages @p from to @p to - 1, none of which is ever whole. */
-static void send_pieces(struct stranger *s, struct weft_worker *w, unsigned int from,
-			unsigned int to)
-{
-	struct weft_wire_wireup h;
-	uint8_t buf[sizeof(h) + 10] = {0};
-	unsigned int i;
-
-	for (i = from; i < to; i++) {
-		h = stranger_head(s, w, WEFT_WIREUP_REQ, i);
-		h.total = weft_put16(8192);
-		h.offset = weft_put16((uint16_t)(i % 8000));
-		memcpy(buf, &h, sizeof(h));
-		mock_stranger_send(s->lep, WEFT_WIRE_WIREUP, buf, sizeof(buf));
-	}
-}
-
-static void partial_messages_are_bounded(void **state)
-{
-	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
-	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s[1 + WEFT_MAX_PARTIALS];
-	unsigned int i;
-
-	(void)state;
-	for (i = 0; i < 1 + WEFT_MAX_PARTIALS; i++)
-		s[i] = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = 42 + i};
-	/* However many one of them begins, what another one has begun stays. */
-	send_pieces(&s[0], w, 0, 1);
-	mock_run(3, MS, w, NULL);
-	send_pieces(&s[1], w, 0, 1000);
-	mock_run(3, MS, w, NULL);
-	assert_int_equal(w->conns->num_partials, 1 + WEFT_MAX_PARTIALS_LEP);
-	mock_stranger_close(s[0].lep);
-	mock_run(3, MS, w, NULL);
-	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS_LEP);
-	for (i = 2; i < 1 + WEFT_MAX_PARTIALS; i++)
-		send_pieces(&s[i], w, 0, 5);
-	mock_run(3, MS, w, NULL);
-	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS);
-	for (i = 1; i < 1 + WEFT_MAX_PARTIALS; i++)
-		mock_stranger_close(s[i].lep);
-	mock_run(3, MS, w, NULL);
-	assert_int_equal(w->conns->num_partials, 0);
-	weft_worker_destroy(w);
-	assert_int_equal(weft_context_destroy(ctx), 0);
-}
-
 /* Which numbers of endpoints were used: out of order, with gaps, and over the wrap of 32 bits. */
 static void connection_numbers_wrap(void **state)
 {
@@ -587,7 +539,6 @@ int main(int argc, char **argv)
 		CONN_TEST(a_restarted_peer_ends_the_old_endpoint),
 		CONN_TEST(an_address_of_an_earlier_life_is_refused),
 		CONN_TEST(nobody_speaks_for_another_peer),
-		CONN_TEST(partial_messages_are_bounded),
 		CONN_TEST(connection_numbers_wrap),
 	};
 
