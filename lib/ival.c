@@ -150,15 +150,16 @@ static struct weft_ival_block *resize_block(struct weft_ival_block *old, uint32_
 static int first_block(struct weft_ivals *s)
 {
 	struct weft_ival_block *k = resize_block(NULL, BLOCK_FIRST);
+	struct weft_ival_block **dir = k ? malloc(DIR_FIRST * sizeof(*dir)) : NULL;
 
-	s->dir = k ? malloc(DIR_FIRST * sizeof(*s->dir)) : NULL;
-	if (!s->dir) {
+	if (!dir) {
 		free(k);
 		return -ENOMEM;
 	}
 	k->num = 1;
 	k->v[0] = s->one;
-	s->dir[0] = k;
+	dir[0] = k;
+	s->dir = dir;
 	s->room = DIR_FIRST;
 	s->blocks = 1;
 	return 0;

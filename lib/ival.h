@@ -26,10 +26,12 @@ struct weft_ival_block;
 struct weft_ivals {
 	uint64_t covered; /**< distinct bytes in the set */
 	uint32_t num;     /**< islands */
-	uint16_t blocks;  /**< 0 = the one interval is `one` */
+	uint16_t blocks;  /**< 0 = the one interval is `one`; else they are in `dir` */
 	uint16_t room;    /**< blocks that the directory has room for */
-	struct weft_ival one;
-	struct weft_ival_block **dir;
+	union {
+		struct weft_ival one; /**< blocks = 0 */
+		struct weft_ival_block **dir;
+	};
 };
 
 /** Islands in one block, at most. The first block of a set begins smaller. */

@@ -105,6 +105,8 @@ void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s)
 			forget_seen(m, &m->seen[i]);
 	}
 	while ((msg = TAILQ_FIRST(&s->msgs))) {
+		if (msg->nodes)
+			weft_match_index_remove(m, msg, true);
 		TAILQ_REMOVE(&s->msgs, msg, source_link);
 		TAILQ_REMOVE(pair_bucket(m, s, msg->tag), msg, pair_link);
 		msg->source = NULL;
@@ -264,8 +266,11 @@ struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_matc
 void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg)
 {
 	m->num_msgs++;
+	msg->nodes = NULL;
 	TAILQ_INSERT_TAIL(&m->msgs, msg, arrival_link);
 	TAILQ_INSERT_TAIL(tag_bucket(m, msg->tag), msg, tag_link);
+	if (m->num_index)
+		weft_match_index_add(m, msg);
 	if (!msg->source)
 		return;
 	TAILQ_INSERT_TAIL(&msg->source->msgs, msg, source_link);
@@ -294,6 +299,8 @@ void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg)
 	if (m->num_seen)
 		unsee(m, msg);
 	TAILQ_REMOVE(&m->msgs, msg, arrival_link);
+	if (msg->nodes)
+		weft_match_index_remove(m, msg, false);
 	TAILQ_REMOVE(tag_bucket(m, msg->tag), msg, tag_link);
 	if (!msg->source)
 		return;
@@ -358,10 +365,17 @@ static struct weft_match_msg *find_wild(struct weft_match *m,
 					const struct weft_match_source *source, uint64_t tag,
 					uint64_t mask)
 {
-	struct weft_match_seen *seen = seen_of(m, source, tag, mask);
-	struct weft_match_msg *msg, *last = seen ? seen->last : NULL;
+	struct weft_match_index *x;
+	struct weft_match_seen *seen;
+	struct weft_match_msg *msg, *last;
 	uint64_t before = m->msg_looks;
 
+	m->searches++;
+	x = m->num_index ? weft_match_index_of(m, mask, source != NULL) : NULL;
+	if (x)
+		return weft_match_index_find(m, x, source, tag);
+	seen = seen_of(m, source, tag, mask);
+	last = seen ? seen->last : NULL;
 	while ((msg = next_msg(m, source, last))) {
 		m->msg_looks++;
 		if (((msg->tag ^ tag) & mask) == 0)
@@ -372,6 +386,8 @@ static struct weft_match_msg *find_wild(struct weft_match *m,
 		seen->last = last;
 	else if (m->msg_looks - before > SEEN_LEAST)
 		note_seen(m, source, tag, mask, last);
+	if (m->msg_looks - before > WEFT_MATCH_MANY)
+		weft_match_index_make(m, mask, source != NULL);
 	return msg;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file match.h
- * Tag matching, and nothing else: no allocation, no clock, no lanes. Receives that wait for a
+ * Tag matching, and nothing else: no clock, no lanes. Receives that wait for a
  * message and messages that wait for a receive are links inside their owners' structures.
  *
  * Rules
@@ -19,9 +19,11 @@
  *  - receives of further masks, when #WEFT_MATCH_MASKS are in use: one list without a source, and one
  *    list per source;
  *  - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and each
- *    source's in arrival order.
+ *    source's in arrival order; and, for up to #WEFT_MATCH_INDEXES masks of searches with wildcards that
+ *    had to look at many, hash buckets by tag under the mask (match_index.c).
  *
- * The hash tables are memory that the owner gives; weft_match_crowded() says when to give more.
+ * The hash tables are memory that the owner gives; weft_match_crowded() says when to give more. The
+ * indexes allocate for themselves, and go with the last message.
  */
 #ifndef WEFT_MATCH_H
 #define WEFT_MATCH_H
@@ -53,6 +55,7 @@ struct weft_match_msg {
 	TAILQ_ENTRY(weft_match_msg) pair_link; /**< (tag, source) */
 	TAILQ_ENTRY(weft_match_msg) arrival_link;
 	TAILQ_ENTRY(weft_match_msg) source_link;
+	struct weft_match_node *nodes; /**< in the indexes; NULL when it is added */
 };
 
 TAILQ_HEAD(weft_match_msgs, weft_match_msg);
@@ -90,6 +93,22 @@ struct weft_match_mask {
 	size_t num;    /**< its receives in the table; 0 = the place is free */
 };
 
+/** Masks of searches that have an index, one with and one without a source being two. */
+#define WEFT_MATCH_INDEXES 8
+/** A search that had to look at more messages makes one. */
+#define WEFT_MATCH_MANY 64
+/** Searches after which an unused one may go. */
+#define WEFT_MATCH_IDLE 1024
+
+struct weft_match_index {
+	struct weft_match_nodes *table; /**< NULL = the place is free */
+	uint64_t mask;
+	uint64_t used; /**< number of the search that used it last */
+	size_t num;
+	unsigned int bits;
+	bool sourced;
+};
+
 struct weft_match {
 	struct weft_match_recvs *recv_table; /**< by (mask, tag under it, source or none) */
 	struct weft_match_msgs *tag_table;
@@ -110,6 +129,9 @@ struct weft_match {
 	uint32_t num_seen;  /**< entries of seen[] in use */
 	uint32_t next_seen; /**< and the one that is used next */
 	struct weft_match_seen seen[WEFT_MATCH_SEEN];
+	uint64_t searches; /**< with wildcards */
+	uint32_t num_index;
+	struct weft_match_index index[WEFT_MATCH_INDEXES];
 	size_t any; /**< bucket at which weft_match_any_recv() goes on */
 	struct weft_match_mask masks[WEFT_MATCH_MASKS];
 };
@@ -169,6 +191,19 @@ struct weft_match_msg *weft_match_find(struct weft_match *m, const struct weft_m
 /** Post a receive for which weft_match_find() had nothing. */
 void weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *recv);
+
+/* match_index.c, for match.c */
+void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced);
+/** The index for such searches, or NULL. It is used. */
+struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask, bool sourced);
+struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_match_index *x,
+					     const struct weft_match_source *source, uint64_t tag);
+void weft_match_index_add(struct weft_match *m, struct weft_match_msg *msg);
+/** @param sourced  from those with a source only */
+void weft_match_index_remove(struct weft_match *m, struct weft_match_msg *msg, bool sourced);
+
+/** The owner is done; messages that are in still may be. */
+void weft_match_fini(struct weft_match *m);
 
 /** Any posted receive, or NULL: for taking all out at the end. */
 struct weft_match_recv *weft_match_any_recv(struct weft_match *m);

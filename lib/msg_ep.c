@@ -115,6 +115,7 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 	weft_rndv_worker_fini(mw);
 	weft_message_pool_fini(&mw->messages);
 	weft_request_table_fini(mw);
+	weft_match_fini(&mw->match);
 	free(mw->match_mem);
 	free(mw);
 	worker->msg = NULL;

@@ -61,6 +61,7 @@ static int teardown(void **state)
 {
 	struct rig *r = *state;
 
+	weft_match_fini(&r->m);
 	free(r->mem);
 	free(r);
 	return 0;
@@ -267,6 +268,7 @@ static void random_history(uint64_t seed)
 		assert_int_equal(r->m.num_recvs, r->num_posted);
 		assert_int_equal(r->m.num_msgs, r->num_arrived);
 	}
+	weft_match_fini(&r->m);
 	free(r->mem);
 	free(r);
 }
@@ -388,6 +390,7 @@ static void many_receives(unsigned int n, bool directed)
 	for (unsigned int i = n; i-- > 0;)
 		assert_ptr_equal(weft_match_arrive(&r->m, &r->src[i % SOURCES], i), &recv[i]);
 	free(recv);
+	weft_match_fini(&r->m);
 	free(r->mem);
 	free(r);
 }
@@ -412,6 +415,7 @@ static void many_messages(unsigned int n)
 		assert_ptr_equal(weft_match_find(&r->m, s, i, UINT64_MAX), &msg[i]);
 		weft_match_msg_remove(&r->m, &msg[i]);
 	}
+	weft_match_fini(&r->m);
 	free(msg);
 	free(r->mem);
 	free(r);
@@ -465,6 +469,7 @@ static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool direct
 	assert_int_equal(r->m.num_recvs, 0);
 	assert_int_equal(r->m.masks_used, 0);
 	free(recv);
+	weft_match_fini(&r->m);
 	free(r->mem);
 	free(r);
 	return looks;
@@ -512,6 +517,7 @@ static void a_search_with_wildcards_looks_at_each_message_once(void **state)
 		assert_ptr_equal(weft_match_find(&r->m, &r->src[0], 1, 1), &msg[N]);
 	}
 	assert_int_equal(r->m.msg_looks - looks, 20);
+	weft_match_fini(&r->m);
 	free(msg);
 	free(r->mem);
 	free(r);

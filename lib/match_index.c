@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Unexpected messages by their tag under a mask, with their source or without: for searches with wildcards, which else look at
+ * one message after the other, however many a peer has sent that nobody wants. An index is made when a search
+ * had to look at many, and goes when its last message does. There are few; one that is no longer used gives its
+ * place to another mask, but not before WEFT_MATCH_IDLE other searches, so that masks in turns don't make
+ * it anew each time.
+ *
+ * Its memory is its own, unlike the tables': a node for each message. Where there is none, the search goes on without.
+ */
+
+#include <stdlib.h>
+
+#include "match.h"
+
+struct weft_match_node {
+	TAILQ_ENTRY(weft_match_node) link; /* of the bucket, in arrival order */
+	struct weft_match_node *next;      /* of the message */
+	struct weft_match_msg *msg;
+	struct weft_match_index *index;
+};
+
+TAILQ_HEAD(weft_match_nodes, weft_match_node);
+
+static struct weft_match_nodes *bucket(const struct weft_match *m, const struct weft_match_index *x,
+				       const struct weft_match_source *source, uint64_t tag)
+{
+	uint64_t key = (tag & x->mask) ^ (x->sourced ? source->key : 0);
+
+	return &x->table[weft_match_bucket(m, key, x->bits)];
+}
+
+static void drop_node(struct weft_match *m, struct weft_match_node *n)
+{
+	struct weft_match_index *x = n->index;
+
+	TAILQ_REMOVE(bucket(m, x, n->msg->source, n->msg->tag), n, link);
+	x->num--;
+	free(n);
+}
+
+/* The message is no longer in @x. */
+static void take_out(struct weft_match *m, struct weft_match_index *x, struct weft_match_msg *msg)
+{
+	struct weft_match_node **p = &msg->nodes, *n;
+
+	while ((n = *p) && n->index != x)
+		p = &n->next;
+	if (n) {
+		*p = n->next;
+		drop_node(m, n);
+	}
+}
+
+static void drop_index(struct weft_match *m, struct weft_match_index *x)
+{
+	struct weft_match_msg *msg;
+
+	if (x->num)
+		TAILQ_FOREACH(msg, &m->msgs, arrival_link)
+			take_out(m, x, msg);
+	free(x->table);
+	x->table = NULL;
+	m->num_index--;
+}
+
+static bool put_in(struct weft_match *m, struct weft_match_index *x, struct weft_match_msg *msg)
+{
+	struct weft_match_node *n;
+
+	if (x->sourced && !msg->source)
+		return true; /* nobody can name it any more */
+	n = malloc(sizeof(*n));
+	if (!n)
+		return false;
+	*n = (struct weft_match_node){.next = msg->nodes, .msg = msg, .index = x};
+	msg->nodes = n;
+	TAILQ_INSERT_TAIL(bucket(m, x, msg->source, msg->tag), n, link);
+	x->num++;
+	return true;
+}
+
+static bool fill(struct weft_match *m, struct weft_match_index *x)
+{
+	struct weft_match_msg *msg;
+	unsigned int bits = 8;
+
+	while (((size_t)1 << bits) < m->num_msgs)
+		bits++;
+	x->table = malloc(sizeof(*x->table) << bits);
+	if (!x->table)
+		return false;
+	m->num_index++;
+	x->bits = bits;
+	x->num = 0;
+	for (size_t i = 0; i < (size_t)1 << bits; i++)
+		TAILQ_INIT(&x->table[i]);
+	TAILQ_FOREACH(msg, &m->msgs, arrival_link) {
+		if (!put_in(m, x, msg)) {
+			drop_index(m, x);
+			return false;
+		}
+	}
+	return true;
+}
+
+void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced)
+{
+	struct weft_match_index *x = NULL, *i;
+
+	for (i = m->index; i < m->index + WEFT_MATCH_INDEXES; i++) {
+		if (!i->table) {
+			x = i;
+			break;
+		}
+		if (m->searches - i->used > WEFT_MATCH_IDLE && (!x || i->used < x->used))
+			x = i;
+	}
+	if (!x)
+		return;
+	if (x->table)
+		drop_index(m, x);
+	x->mask = mask;
+	x->sourced = sourced;
+	x->used = m->searches;
+	fill(m, x);
+}
+
+struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask, bool sourced)
+{
+	struct weft_match_index *x;
+
+	for (x = m->index; x < m->index + WEFT_MATCH_INDEXES; x++) {
+		if (x->table && x->mask == mask && x->sourced == sourced) {
+			x->used = m->searches;
+			return x;
+		}
+	}
+	return NULL;
+}
+
+struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_match_index *x,
+					     const struct weft_match_source *source, uint64_t tag)
+{
+	struct weft_match_node *n;
+
+	TAILQ_FOREACH(n, bucket(m, x, source, tag), link) {
+		m->msg_looks++;
+		if (((n->msg->tag ^ tag) & x->mask) == 0 && (!source || n->msg->source == source))
+			return n->msg;
+	}
+	return NULL;
+}
+
+void weft_match_index_add(struct weft_match *m, struct weft_match_msg *msg)
+{
+	struct weft_match_index *x;
+
+	for (x = m->index; x < m->index + WEFT_MATCH_INDEXES; x++) {
+		if (!x->table)
+			continue;
+		if (!put_in(m, x, msg)) {
+			drop_index(m, x);
+		} else if (x->num > (size_t)2 << x->bits) {
+			drop_index(m, x);
+			fill(m, x);
+		}
+	}
+}
+
+void weft_match_index_remove(struct weft_match *m, struct weft_match_msg *msg, bool sourced)
+{
+	struct weft_match_node **p = &msg->nodes, *n;
+	struct weft_match_index *x;
+
+	while ((n = *p)) {
+		x = n->index;
+		if (sourced && !x->sourced) {
+			p = &n->next;
+			continue;
+		}
+		*p = n->next;
+		drop_node(m, n);
+		if (x->num == 0)
+			drop_index(m, x);
+	}
+}
+
+void weft_match_fini(struct weft_match *m)
+{
+	struct weft_match_index *x;
+
+	for (x = m->index; x < m->index + WEFT_MATCH_INDEXES; x++) {
+		if (x->table)
+			drop_index(m, x);
+	}
+}
