@@ -220,7 +220,10 @@ struct weft_msg_ep {
 	uint64_t rx_low;       /* rx_used from which on the window is looked at */
 	uint32_t rx_small_low; /* rx_small, the same */
 	uint32_t rx_islands;   /* in what is coming, beyond the first of each message (ival.h) */
-	bool draining;         /* in the worker's list */
+	uint64_t rx_window_told;
+	bool rx_shrunk;                  /* the window has: the peer is told how large it is */
+	bool rx_torn;                    /* more than its share: fails soon, and counts no more */
+	bool draining;                   /* in the worker's list */
 	struct weft_requests rx_active;  /* matched receives whose data is coming */
 	struct weft_message_list probed; /* complete and taken out by a probe */
 	TAILQ_ENTRY(weft_msg_ep) drain_link;
@@ -319,7 +322,7 @@ struct weft_msg_worker {
 	SLIST_HEAD(, weft_native) free_natives;
 	void *match_mem;
 	struct weft_credit_pool credit_bytes, credit_msgs;
-	uint32_t rx_islands; /* of all endpoints */
+	uint32_t rx_islands; /* of all endpoints, those within the floors not counted */
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
 	struct weft_am_table *am; /* handlers */
@@ -564,9 +567,9 @@ static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, siz
  */
 
 /**
- * Islands cost memory that no credit bounds. An endpoint may have WEFT_IVAL_MAX, but not more than
- * what all of the worker's leave of the limit: so n that take what they can leave a newcomer an
- * (n + 1)th of it. It always may have its floor.
+ * Islands cost memory that no credit bounds. An endpoint may have its floor whatever the others have, and
+ * beyond it up to WEFT_IVAL_MAX, all together as many as the limit. When that is reached who has most
+ * ends, so who has no more than an even share never does.
  */
 #define WEFT_ISLANDS_LIMIT (1u << 19)
 #define WEFT_ISLANDS_FLOOR 256u
@@ -581,13 +584,26 @@ struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag);
  * coming from it (WEFT_ISLANDS_LIMIT): then the endpoint fails
  */
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len);
+static inline uint32_t weft_rx_islands_above(const struct weft_msg_ep *me)
+{
+	return me->rx_islands > WEFT_ISLANDS_FLOOR ? me->rx_islands - WEFT_ISLANDS_FLOOR : 0;
+}
+
+/** So many islands more, or less. */
+static inline void weft_rx_islands(struct weft_msg_ep *me, int32_t more)
+{
+	uint32_t before = weft_rx_islands_above(me);
+
+	me->rx_islands += (uint32_t)more;
+	if (!me->rx_torn)
+		me->mw->rx_islands += weft_rx_islands_above(me) - before;
+}
+
 /** Nothing more of it is awaited. @param me  that noted it */
 static inline void weft_rx_forget(struct weft_msg_ep *me, struct weft_ivals *got)
 {
-	if (me && got->num > 1) {
-		me->rx_islands -= got->num - 1;
-		me->mw->rx_islands -= got->num - 1;
-	}
+	if (me && got->num > 1)
+		weft_rx_islands(me, -(int32_t)(got->num - 1));
 	weft_ivals_fini(got);
 }
 /** Nobody has posted a receive for it. */

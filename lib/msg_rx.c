@@ -223,27 +223,49 @@ static bool same_message(struct weft_msg_ep *me, const struct weft_message *msg,
 	return false;
 }
 
-/* @return how many the endpoint may have now */
-static uint32_t islands_allowed(const struct weft_msg_ep *me)
+/* Who has most of the worker's islands: @me, if nobody has more. */
+static struct weft_msg_ep *most_torn(struct weft_msg_ep *me)
 {
-	uint32_t all = me->mw->rx_islands;
-	uint32_t left = all < WEFT_ISLANDS_LIMIT ? WEFT_ISLANDS_LIMIT - all : 0;
+	struct weft_msg_ep *most = me;
+	struct weft_ep *ep;
 
-	if (left > WEFT_IVAL_MAX)
-		return WEFT_IVAL_MAX;
-	return left > WEFT_ISLANDS_FLOOR ? left : WEFT_ISLANDS_FLOOR;
+	LIST_FOREACH(ep, &me->mw->worker->eps, entry) {
+		if (ep->msg && !ep->msg->rx_torn && ep->msg->rx_islands > most->rx_islands)
+			most = ep->msg;
+	}
+	return most;
+}
+
+/* May @me have what it has? Others may have to end for it: soon, as nobody expects that here. */
+static bool islands_room(struct weft_msg_ep *me)
+{
+	struct weft_msg_worker *mw = me->mw;
+	struct weft_msg_ep *most;
+
+	if (me->rx_torn || me->rx_islands > WEFT_IVAL_MAX)
+		return false;
+	while (mw->rx_islands > WEFT_ISLANDS_LIMIT && me->rx_islands > WEFT_ISLANDS_FLOOR) {
+		most = most_torn(me);
+		if (most == me)
+			return false;
+		mw->rx_islands -= weft_rx_islands_above(most);
+		most->rx_torn = true;
+		mw->count.torn++;
+		weft_ep_fail_later(most->ep, -EPROTO,
+				   "the peer tears its messages into more islands than its share");
+	}
+	return true;
 }
 
 int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len)
 {
 	uint32_t before = got->num, more;
-	int rc = weft_ivals_add(got, off, off + len);
+	int rc = me->rx_torn ? -E2BIG : weft_ivals_add(got, off, off + len);
 
 	/* Those beyond the first of each message: they are what costs memory. */
 	more = (got->num ? got->num - 1 : 0) - (before ? before - 1 : 0);
-	me->rx_islands += more;
-	me->mw->rx_islands += more;
-	if (rc == 0 && ((int32_t)more <= 0 || me->rx_islands <= islands_allowed(me)))
+	weft_rx_islands(me, (int32_t)more);
+	if (rc == 0 && ((int32_t)more <= 0 || islands_room(me)))
 		return 0;
 	if (rc == -EEXIST) {
 		me->mw->count.overlap++;
@@ -251,9 +273,9 @@ int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, u
 		weft_ep_fail(me->ep, rc, "no memory to keep track of what has come");
 	} else {
 		rc = -EPROTO;
-		me->mw->count.torn++;
+		me->mw->count.torn += !me->rx_torn;
 		weft_ep_fail(me->ep, rc, "the peer tears its messages into more than %u islands",
-			     islands_allowed(me));
+			     me->rx_islands - 1);
 	}
 	return rc;
 }

@@ -94,15 +94,15 @@ static void a_message_torn_into_islands_is_bounded(void **state)
 	}
 }
 
-/* What other peers have torn takes from this one's share, but not its floor. */
+/* What other peers have torn takes from this one's share, but not its floor: here nobody has more than it. */
 static void islands_of_all_peers_are_bounded(void **state)
 {
 	static const struct {
 		uint32_t others, least, most;
 	} cases[] = {
-		{WEFT_ISLANDS_LIMIT - 4000, 2000, 2001},
-		{WEFT_ISLANDS_LIMIT, WEFT_ISLANDS_FLOOR, WEFT_ISLANDS_FLOOR},
-		{2 * WEFT_ISLANDS_LIMIT, WEFT_ISLANDS_FLOOR, WEFT_ISLANDS_FLOOR},
+		{WEFT_ISLANDS_LIMIT - 4000, WEFT_ISLANDS_FLOOR + 4000, WEFT_ISLANDS_FLOOR + 4001},
+		{WEFT_ISLANDS_LIMIT, WEFT_ISLANDS_FLOOR, WEFT_ISLANDS_FLOOR + 1},
+		{2 * WEFT_ISLANDS_LIMIT, WEFT_ISLANDS_FLOOR, WEFT_ISLANDS_FLOOR + 1},
 	};
 	static uint8_t rbuf[4 * WEFT_IVAL_MAX];
 	struct op r;
