@@ -54,6 +54,7 @@ static void told(struct weft_msg_ep *me, struct weft_wire_credit *credit)
 	me->rx_small_told = me->rx_small_allowed;
 	me->rx_seq_told = me->rx_seq + WEFT_SEQ_WINDOW;
 	me->rx_am_told = me->rx_am_seq + WEFT_SEQ_WINDOW;
+	me->rx_window_told = me->rx_window;
 	set_low(me);
 	*credit = (struct weft_wire_credit){
 		.bytes = weft_put64(me->rx_told),
@@ -102,6 +103,7 @@ static void shrink(struct weft_msg_ep *me)
 				     me->rx_allowed - me->rx_told);
 	me->rx_window -= kept;
 	me->rx_allowed -= kept;
+	me->rx_shrunk = me->rx_shrunk || kept > 0;
 	kept = weft_credit_pool_keep(&me->mw->credit_msgs, me->rx_small_window,
 				     me->rx_small_allowed - me->rx_small_told);
 	me->rx_small_window -= (uint32_t)kept;
@@ -110,20 +112,24 @@ static void shrink(struct weft_msg_ep *me)
 
 void weft_credit_send(struct weft_msg_ep *me)
 {
-	struct weft_wire_credit c = {
-		.bytes = weft_put64(me->rx_allowed),
-		.seq = weft_put32(me->rx_seq + WEFT_SEQ_WINDOW),
-		.small = weft_put32(me->rx_small_allowed),
-		.am_seq = weft_put32(me->rx_am_seq + WEFT_SEQ_WINDOW),
+	struct weft_wire_credit_window c = {
+		.credit = {.bytes = weft_put64(me->rx_allowed),
+			   .seq = weft_put32(me->rx_seq + WEFT_SEQ_WINDOW),
+			   .small = weft_put32(me->rx_small_allowed),
+			   .am_seq = weft_put32(me->rx_am_seq + WEFT_SEQ_WINDOW)},
+		.type = weft_put16(WEFT_MSG_RECORD_WINDOW),
+		.length = weft_put16(sizeof(c.window)),
+		.window = weft_put64(me->rx_window),
 	};
+	size_t length = me->rx_shrunk ? sizeof(c) : sizeof(c.credit);
 
 	/* Without room, or behind too many answers, it is tried again with the values of then. */
 	me->credit_due = !me->failed && (me->num_ctl > WEFT_CTL_HELD ||
-					 weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, sizeof(c)));
+					 weft_tx_envelope_any(me, WEFT_WIRE_CREDIT, &c, length));
 	if (me->credit_due)
 		weft_tx_kick(me);
 	else if (!me->failed)
-		told(me, &c);
+		told(me, &c.credit);
 }
 
 void weft_credit_look(struct weft_msg_ep *me)
@@ -141,20 +147,40 @@ void weft_credit_look(struct weft_msg_ep *me)
 	me->rx_small_low = me->rx_small + me->rx_small_window / 2 + 1;
 	if (me->rx_allowed != me->rx_told || me->rx_small_allowed != me->rx_small_told ||
 	    me->rx_seq + WEFT_SEQ_WINDOW != me->rx_seq_told ||
-	    me->rx_am_seq + WEFT_SEQ_WINDOW != me->rx_am_told)
+	    me->rx_am_seq + WEFT_SEQ_WINDOW != me->rx_am_told ||
+	    (me->rx_shrunk && me->rx_window != me->rx_window_told))
 		weft_credit_send(me);
 }
 
-void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c)
+/*
+ * The window as the peer says it: it had to take some back. Totals only grow, and so does what is matched; so of two with
+ * the same total the one with the smaller window is the later.
+ */
+static bool window_of(const struct weft_wire_credit_window *c, size_t length, uint64_t *window)
+{
+	if (length < sizeof(*c) || weft_get16(c->type) != WEFT_MSG_RECORD_WINDOW ||
+	    weft_get16(c->length) < sizeof(c->window))
+		return false;
+	*window = weft_get64(c->window);
+	return true;
+}
+
+void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c, size_t length)
 {
 	uint64_t bytes = weft_get64(c->bytes);
 	uint32_t seq = weft_get32(c->seq), small = weft_get32(c->small);
 	uint32_t am_seq = weft_get32(c->am_seq);
+	int64_t more = (int64_t)(bytes - me->tx_credit);
+	uint64_t window;
 
-	if ((int64_t)(bytes - me->tx_credit) > 0)
+	if (more > 0)
 		me->tx_credit = bytes;
-	if (me->tx_credit - me->tx_used > me->tx_window)
+	if (window_of((const void *)c, length, &window)) {
+		if (more > 0 || (more == 0 && window < me->tx_window))
+			me->tx_window = window;
+	} else if (me->tx_credit - me->tx_used > me->tx_window) {
 		me->tx_window = me->tx_credit - me->tx_used;
+	}
 	/* Never more than a window ahead of what we have sent, whatever the peer says. */
 	if ((int32_t)(seq - me->tx_seq_end) > 0 && seq - me->tx_seq <= WEFT_SEQ_WINDOW)
 		me->tx_seq_end = seq;

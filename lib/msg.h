@@ -229,7 +229,7 @@ struct weft_msg_ep {
 	TAILQ_ENTRY(weft_msg_ep) drain_link;
 	/* send, the rest */
 	uint64_t tx_used, tx_credit;  /* eager bytes: sent, allowed; cumulative */
-	uint64_t tx_window;           /* the most that were ever allowed at a time */
+	uint64_t tx_window;           /* the peer's, or the most that were ever allowed at a time */
 	struct weft_requests pending; /* not begun, or partly handed over: in order */
 	struct weft_requests data;    /* rendezvous data to hand over, any order */
 	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
@@ -765,7 +765,8 @@ static inline void weft_credit_kept(struct weft_msg_ep *me)
 		weft_credit_look(me);
 }
 
-void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c);
+/** @param length  with records, if there are any */
+void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c, size_t length);
 /** Give the peer's windows back to the worker. */
 void weft_credit_fini(struct weft_msg_ep *me);
 /** A message stays (@p stays), or has stayed, when its endpoint is gone: it counts in the pools. */

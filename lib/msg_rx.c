@@ -576,7 +576,7 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 		weft_rndv_recv_ats(me, id, data);
 		break;
 	case WEFT_WIRE_CREDIT:
-		weft_credit_recv(me, data);
+		weft_credit_recv(me, data, length);
 		break;
 	case WEFT_WIRE_AM:
 	case WEFT_WIRE_AM_RTS:

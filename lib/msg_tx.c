@@ -276,10 +276,16 @@ static const struct weft_proto_select *select_of(const struct weft_request *req)
 			      req->dt.dt_class == WEFT_DT_IOV ? req->dt.iovcnt : 0, reg));
 }
 
-/* More than the peer ever lets anybody send unasked: it would wait for ever, and all behind it. */
+/*
+ * More than the peer lets anybody send unasked: it would wait for ever, and all behind it. When the peer has matched everything
+ * it may still keep a quarter of its window for itself before it tells (weft_credit_update()).
+ */
 static bool beyond_credit(const struct weft_request *req)
 {
-	return req->length > WEFT_EAGER_FREE && req->length > req->me->tx_window;
+	const struct weft_msg_ep *me = req->me;
+
+	return req->length > WEFT_EAGER_FREE && req->length > me->tx_window - me->tx_window / 4 &&
+	       req->length > me->tx_credit - me->tx_used;
 }
 
 /*

@@ -799,8 +799,10 @@ WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int
 
 /**
  * never ask first; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT), or than
- * what the peer lets anybody send unasked (its WEFT_EAGER_CREDIT): from the call when the endpoint is
- * connected, whatever waits before it; before that the limits are not known, and the request ends so
+ * what the peer lets anybody send unasked at the time (three quarters of its WEFT_EAGER_CREDIT always find credit
+ * in the end; it gives less when it has many peers): from the call when the endpoint is connected, whatever
+ * waits before it; before that the limits are not known, and the request ends so. So does one that waits for
+ * credit when the peer takes back what it would need
  */
 #define WEFT_AM_SEND_EAGER 1u
 #define WEFT_AM_SEND_RNDV 2u /**< always ask first, even without data */

@@ -120,6 +120,8 @@ enum weft_msg_record_type {
 	 * write (RTR) the message's memory itself.
 	 */
 	WEFT_MSG_RECORD_KEYS = 1,
+	/** CREDIT: le64, how many bytes may be outstanding at a time, from a peer that had to take some back */
+	WEFT_MSG_RECORD_WINDOW = 2,
 };
 
 struct weft_wire_keys {
@@ -169,6 +171,14 @@ struct weft_wire_credit {
 	 */
 	weft_le32 small;
 	weft_le32 am_seq; /**< as seq, of the active messages' space */
+} __attribute__((packed));
+
+/** CREDIT with its record. */
+struct weft_wire_credit_window {
+	struct weft_wire_credit credit;
+	weft_le16 type; /**< WEFT_MSG_RECORD_WINDOW */
+	weft_le16 length;
+	weft_le64 window;
 } __attribute__((packed));
 
 /**
@@ -364,6 +374,7 @@ static_assert(sizeof(struct weft_wire_am) == 8, "wire");
 static_assert(sizeof(struct weft_wire_am_frag) == 24, "wire");
 static_assert(sizeof(struct weft_wire_am_rts) == 28, "wire");
 static_assert(sizeof(struct weft_wire_put) == 28, "wire");
+static_assert(sizeof(struct weft_wire_credit_window) == 32, "wire");
 static_assert(sizeof(struct weft_wire_get) == 44, "wire");
 static_assert(sizeof(struct weft_wire_amo) == 44, "wire");
 static_assert(sizeof(struct weft_wire_amo_rep) == 16, "wire");

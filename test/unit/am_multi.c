@@ -202,6 +202,61 @@ static void a_long_header_moves_the_message_to_the_next_protocol(void **state)
 	}
 }
 
+/*
+ * An eager message was accepted, and then the peer, which has many peers now, takes back most of its window: the message
+ * ends, and what is behind it goes on.
+ */
+static void an_eager_message_beyond_a_window_that_shrank_ends(void **state)
+{
+	enum { WINDOW = 8192 };
+	static uint8_t header = 1, buf[WINDOW];
+	struct op first, late, next;
+	struct weft_credit_pool *p;
+	struct stage s;
+	struct log l;
+
+	(void)state;
+	pair_defaults(&s.p);
+	s.p.conf.unexp_limit = 32 * WINDOW;
+	s.p.conf.eager_credit = WINDOW;
+	s.p.conf.multi_eager_limit = 1 << 20;
+	open_stage(&s, &l, 2);
+	l.keep = true;
+	fill(buf, sizeof(buf), header);
+	send(&first, &s, WEFT_AM_SEND_EAGER, &header, 1, buf, 7000, NULL);
+	pair_run(&s.p);
+	op_end(&first, 0);
+	assert_non_null(l.kept);
+	assert_int_equal(s.p.ep[0].msg->tx_window, WINDOW);
+	send(&late, &s, WEFT_AM_SEND_EAGER, &header, 1, buf, 6100, NULL);
+	send(&next, &s, 0, &header, 1, buf, 1000, NULL);
+	assert_int_equal(late.rc, WEFT_INPROGRESS);
+	pair_run(&s.p);
+	assert_false(op_done(&late));
+	p = &s.p.w[1].msg->credit_bytes;
+	for (unsigned int i = 0; i < 100; i++)
+		weft_credit_pool_join(p);
+	assert_int_equal(weft_am_data_release(&s.p.w[1], l.kept), 0);
+	l.keep = false;
+	pair_run(&s.p);
+	assert_in_range(s.p.ep[1].msg->rx_window, 1, WINDOW / 2);
+	op_end(&late, -EMSGSIZE);
+	op_end(&next, 0);
+	assert_int_equal(l.calls, 2);
+	/* The call says so from now on; what fits goes, and goes on to. */
+	send(&late, &s, WEFT_AM_SEND_EAGER, &header, 1, buf, 6100, NULL);
+	op_end(&late, -EMSGSIZE);
+	for (unsigned int i = 0; i < 10; i++) {
+		size_t fits = s.p.ep[1].msg->rx_window * 3 / 4;
+
+		send(&next, &s, WEFT_AM_SEND_EAGER, &header, 1, buf, fits, NULL);
+		pair_run(&s.p);
+		op_end(&next, 0);
+	}
+	stage_check_empty(&s);
+	stage_close(&s);
+}
+
 /* ------------------------------------------------------------------ aborts */
 
 struct broken {
@@ -398,6 +453,7 @@ int main(void)
 		cmocka_unit_test(medium_messages_go_over_all_lanes_and_are_heard_of_once),
 		cmocka_unit_test(order_holds_between_whole_messages_pieces_and_tags),
 		cmocka_unit_test(what_came_in_pieces_can_be_kept),
+		cmocka_unit_test(an_eager_message_beyond_a_window_that_shrank_ends),
 		cmocka_unit_test(a_long_header_moves_the_message_to_the_next_protocol),
 		cmocka_unit_test(a_pack_error_ends_the_message_and_those_behind_it_are_heard_of),
 		cmocka_unit_test(the_end_of_the_connection_frees_what_is_half_there),
