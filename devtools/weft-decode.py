@@ -264,11 +264,11 @@ MESSAGES = {
     20: ('PUT', '<QQIII', 'key offset ref gen flags', 'piece'),
     21: ('GET', '<QQQQIII', 'key offset length local ref gen flags', 'nothing'),
     22: ('GET_DATA', '<IIQ', 'ref gen offset', 'piece'),
-    23: ('AMO', '<QQQQIIBBH', 'key offset operand compare ref gen op width flags', 'nothing'),
+    23: ('AMO', '<QQQQIIBBHI', 'key offset operand compare ref gen op width flags number', 'nothing'),
     24: ('AMO_REP', '<IIQ', 'ref gen value', 'nothing'),
     25: ('RMA_NAK', '<IIQHH', 'ref gen length status flags', 'nothing'),
     26: ('RMA_FLUSH', '<QI', 'count flags', 'nothing'),
-    27: ('RMA_FLUSHED', '<QQQI', 'count naks errors status', 'nothing'),
+    27: ('RMA_FLUSHED', '<QQQIII', 'count naks errors status first last', 'nothing'),
 }
 
 

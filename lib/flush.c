@@ -72,7 +72,7 @@ static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 /* A close has nobody to tell, and must not end early for it. */
 static void take_status(struct weft_msg_ep *me, struct weft_flush *f)
 {
-	int status = weft_rma_take_status(me);
+	int status = weft_rma_take_status(me, f->op_sn);
 
 	if (status && !f->status && !f->all)
 		f->status = status;

@@ -128,7 +128,8 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 		.key = weft_put64(req->send.rma.rkey->key),
 		.offset = weft_put64(req->send.rma.remote + off),
 		.ref = weft_request_ref(req),
-		.flags = weft_put32(odd ? WEFT_WIRE_RMA_ODD : 0),
+		.flags = weft_put32((uint32_t)req->send.op_sn << WEFT_WIRE_RMA_SHIFT |
+				    (odd ? WEFT_WIRE_RMA_ODD : 0)),
 	};
 	size_t len = weft_tx_piece_max(req, lane, sizeof(hdr));
 	int rc;
@@ -195,6 +196,7 @@ int weft_rma_amo_step(struct weft_request *req)
 		.flags = weft_put16(fetch ? WEFT_WIRE_AMO_FETCH
 				    : odd ? WEFT_WIRE_RMA_ODD
 					  : 0),
+		.number = weft_put32(fetch ? 0 : req->send.op_sn & WEFT_WIRE_RMA_NUMBER),
 	};
 
 	if (fetch && rma->open >= WEFT_RMA_OPEN)
@@ -468,10 +470,8 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *n
 	if (flags & WEFT_WIRE_RMA_COUNTED)
 		rma->naks[!!(flags & WEFT_WIRE_RMA_ODD)]++;
 	me->mw->rma.naks++;
-	if (!req || is_silent(req)) {
-		if (!rma->status)
-			rma->status = status;
-	}
+	if (!req || is_silent(req))
+		weft_rma_error(rma, req ? req->send.op_sn : weft_rma_op_sn(me, length), status);
 	if (req && req->status == WEFT_INPROGRESS)
 		req->status = status;
 	weft_msg_ep_hold(me);

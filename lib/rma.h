@@ -63,6 +63,14 @@ struct weft_rkey {
 	} native[WEFT_RKEY_DOMAINS];
 };
 
+/** Errors kept apart until a flush takes them; beyond that one is told early rather than never. */
+#define WEFT_RMA_ERRORS 8
+
+struct weft_rma_error {
+	uint64_t op_sn;
+	int status;
+};
+
 /** Remote memory of one endpoint, made with its first use at either end. */
 struct weft_rma {
 	/* what we ask */
@@ -74,16 +82,17 @@ struct weft_rma {
 	uint64_t naks[2];   /* that have come: of the even, of the odd half */
 	uint64_t told_naks; /* of the last RMA_FLUSHED */
 	uint64_t errors;    /* that an RMA_FLUSHED has told, as seen */
-	int status;         /* error that no request could tell; for flush */
-	uint32_t running;   /* started, not over */
-	uint32_t open;      /* of WEFT_RMA_OPEN */
-	uint32_t gets;      /* of them, those that count for WEFT_RMA_MAX_GETS */
-	uint32_t epoch;     /* worker fence before what is running */
-	bool odd;           /* the half that is added to */
-	bool asking;        /* an RMA_FLUSH is under way: about the other half */
-	bool told;          /* and answered, but RMA_NAKs are missing */
-	bool ask_due;       /* one found no room */
-	bool fence;         /* the next operation waits for those before it */
+	struct weft_rma_error error[WEFT_RMA_ERRORS]; /* that no request could tell; for flush */
+	uint32_t num_errors;
+	uint32_t running; /* started, not over */
+	uint32_t open;    /* of WEFT_RMA_OPEN */
+	uint32_t gets;    /* of them, those that count for WEFT_RMA_MAX_GETS */
+	uint32_t epoch;   /* worker fence before what is running */
+	bool odd;         /* the half that is added to */
+	bool asking;      /* an RMA_FLUSH is under way: about the other half */
+	bool told;        /* and answered, but RMA_NAKs are missing */
+	bool ask_due;     /* one found no room */
+	bool fence;       /* the next operation waits for those before it */
 	bool warned;
 	bool listed; /* in the worker's rma_used */
 	bool holds;  /* is one of fence_holders */
@@ -101,6 +110,8 @@ struct weft_rma {
 	uint64_t done[2]; /* PUT and counted AMO messages, refused ones included: even, odd */
 	uint64_t naks_sent[2], refused;
 	int refused_status;
+	uint32_t refused_first, refused_last; /* since the last RMA_FLUSHED; told: none since */
+	bool refused_told;
 	struct weft_wire_ref last_nak; /* one is enough for the pieces of one PUT */
 };
 
@@ -229,8 +240,15 @@ bool weft_rma_has_work(const struct weft_msg_ep *me);
  * @return false: asked for, weft_flush_check() follows
  */
 bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count);
-/** The error that flush shall tell, once. */
-int weft_rma_take_status(struct weft_msg_ep *me);
+/** An operation has ended with an error, and no request is there to tell. */
+void weft_rma_error(struct weft_rma *rma, uint64_t op_sn, int status);
+/** Of which operation is this the number, as the peer says it again? */
+static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t number)
+{
+	return me->op_sn - ((me->op_sn - number) & WEFT_WIRE_RMA_NUMBER);
+}
+/** The error that flush shall tell, once: of operations before @p op_sn. */
+int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);
 /** The endpoint fails: out of all queues; the requests themselves end in weft_tx_fail(). */
 void weft_rma_fail(struct weft_msg_ep *me);
 /** What a request has borrowed. */

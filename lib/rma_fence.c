@@ -84,21 +84,41 @@ void weft_rma_nak_counted(struct weft_msg_ep *me)
 	take_answer(me);
 }
 
-/* Refused, and nobody knows which: whoever waits may be meant, and flush tells. */
-static void refused(struct weft_rma *rma, int status)
+void weft_rma_error(struct weft_rma *rma, uint64_t op_sn, int status)
+{
+	struct weft_rma_error *e;
+
+	for (uint32_t i = 0; i < rma->num_errors; i++)
+		if (rma->error[i].op_sn == op_sn)
+			return;
+	if (rma->num_errors < WEFT_RMA_ERRORS) {
+		rma->error[rma->num_errors++] = (struct weft_rma_error){op_sn, status};
+		return;
+	}
+	e = &rma->error[WEFT_RMA_ERRORS - 1];
+	if (op_sn < e->op_sn)
+		*e = (struct weft_rma_error){op_sn, status};
+}
+
+/*
+ * Refused, some from @first to @last, and nobody knows which: who waits for one of these may be meant, and flush tells.
+ */
+static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int status)
 {
 	struct weft_request *req;
 
-	if (!rma->status)
-		rma->status = status;
+	weft_rma_error(rma, first, status);
+	weft_rma_error(rma, last, status);
 	TAILQ_FOREACH(req, &rma->waiting, link) {
-		if (req->status == WEFT_INPROGRESS)
+		if (req->status == WEFT_INPROGRESS && req->send.op_sn >= first &&
+		    req->send.op_sn <= last)
 			req->status = status;
 	}
 	/* Of the next in line some pieces may be there already: no later answer counts them again. */
 	req = TAILQ_FIRST(&rma->pending);
 	if (req && (req->flags & WEFT_REQ_STARTED) && req->send.rma.kind == WEFT_RMA_PUT &&
-	    !req->send.rma.native && req->status == WEFT_INPROGRESS)
+	    !req->send.rma.native && req->status == WEFT_INPROGRESS && req->send.op_sn >= first &&
+	    req->send.op_sn <= last)
 		req->status = status;
 }
 
@@ -113,7 +133,8 @@ void weft_rma_recv_flushed(struct weft_msg_ep *me, const struct weft_wire_rma_fl
 	}
 	if (errors > rma->errors && weft_get32(f->status)) {
 		rma->errors = errors;
-		refused(rma, -(int)weft_get32(f->status));
+		refused(rma, weft_rma_op_sn(me, weft_get32(f->first)),
+			weft_rma_op_sn(me, weft_get32(f->last)), -(int)weft_get32(f->status));
 	}
 	rma->told = true;
 	rma->told_naks = weft_get64(f->naks);
@@ -281,11 +302,19 @@ bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count)
 	return false;
 }
 
-int weft_rma_take_status(struct weft_msg_ep *me)
+int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn)
 {
-	int status = me->rma ? me->rma->status : 0;
+	struct weft_rma *rma = me->rma;
+	uint32_t i, left = 0;
+	int status = 0;
 
-	if (status)
-		me->rma->status = 0;
+	for (i = 0; rma && i < rma->num_errors; i++) {
+		if (rma->error[i].op_sn >= op_sn)
+			rma->error[left++] = rma->error[i];
+		else if (!status)
+			status = rma->error[i].status;
+	}
+	if (rma)
+		rma->num_errors = left;
 	return status;
 }

@@ -138,31 +138,55 @@ static void answer_flush(struct weft_msg_ep *me)
 		.naks = weft_put64(rma->naks_sent[rma->asked_odd]),
 		.errors = weft_put64(rma->refused),
 		.status = weft_put32((uint32_t)-rma->refused_status),
+		.first = weft_put32(rma->refused_first),
+		.last = weft_put32(rma->refused_last),
 	};
 
 	if (!weft_rma_asked_done(rma))
 		return;
-	if (weft_tx_envelope_any(me, WEFT_WIRE_RMA_FLUSHED, &f, sizeof(f)))
+	if (weft_tx_envelope_any(me, WEFT_WIRE_RMA_FLUSHED, &f, sizeof(f))) {
 		weft_tx_kick(me);
-	else
-		rma->asked = false;
+		return;
+	}
+	rma->asked = false;
+	rma->refused_told = true;
+}
+
+static bool before(uint32_t a, uint32_t b)
+{
+	return ((a - b) & WEFT_WIRE_RMA_NUMBER) > WEFT_WIRE_RMA_NUMBER / 2;
+}
+
+/* Without a word of its own: the next RMA_FLUSHED says which. */
+static void refused(struct weft_rma *rma, uint32_t number, int status)
+{
+	bool first = rma->refused == 0 || rma->refused_told;
+
+	if (first || before(number, rma->refused_first))
+		rma->refused_first = number;
+	if (first || before(rma->refused_last, number))
+		rma->refused_last = number;
+	rma->refused_told = false;
+	rma->refused++;
+	rma->refused_status = status;
 }
 
 /* A PUT or counted AMO is over, with an error if @p status is one. */
-static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, bool odd, int status)
+static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, bool odd, uint32_t number,
+		    int status)
 {
 	struct weft_rma *rma = me->rma;
 
 	rma->done[odd]++;
 	/* Not a queue without end for a peer that goes on with a dead key. */
 	if (status && (ref.generation.v == 0 || rma->answers_open >= WEFT_WIRE_ANSWERS / 2)) {
-		rma->refused++;
-		rma->refused_status = status;
+		refused(rma, number, status);
 	} else if (status && memcmp(&ref, &rma->last_nak, sizeof(ref)) != 0) {
 		/* The other pieces of a PUT meet the same end: one NAK will do. */
 		rma->last_nak = ref;
 		rma->naks_sent[odd]++;
-		refuse(me, ref, 0, status, WEFT_WIRE_RMA_COUNTED | (odd ? WEFT_WIRE_RMA_ODD : 0));
+		refuse(me, ref, number, status,
+		       WEFT_WIRE_RMA_COUNTED | (odd ? WEFT_WIRE_RMA_ODD : 0));
 	}
 	if (rma->asked && !me->failed)
 		answer_flush(me);
@@ -180,7 +204,8 @@ void weft_rma_recv_put(struct weft_msg_ep *me, const struct weft_wire_put *put, 
 		me->mw->rma.puts++;
 		me->mw->rma.put_bytes += length;
 	}
-	counted(me, put->ref, weft_get32(put->flags) & WEFT_WIRE_RMA_ODD, rc);
+	counted(me, put->ref, weft_get32(put->flags) & WEFT_WIRE_RMA_ODD,
+		weft_get32(put->flags) >> WEFT_WIRE_RMA_SHIFT, rc);
 }
 
 void weft_rma_recv_flush(struct weft_msg_ep *me, const struct weft_wire_rma_flush *flush)
@@ -256,7 +281,7 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *a)
 	int rc = amo(me, a, &old);
 
 	if (!(flags & WEFT_WIRE_AMO_FETCH)) {
-		counted(me, a->ref, flags & WEFT_WIRE_RMA_ODD, rc);
+		counted(me, a->ref, flags & WEFT_WIRE_RMA_ODD, weft_get32(a->number), rc);
 	} else if (rc) {
 		refuse(me, a->ref, 0, rc, 0);
 	} else {

@@ -122,7 +122,7 @@ static int check_put(const struct weft_wire_put *p, size_t payload)
 	uint64_t offset = weft_get64(p->offset);
 
 	if (payload == 0 || offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ||
-	    (weft_get32(p->flags) & ~WEFT_WIRE_RMA_ODD))
+	    (weft_get32(p->flags) & ((1u << WEFT_WIRE_RMA_SHIFT) - 1) & ~WEFT_WIRE_RMA_ODD))
 		return -EBADMSG;
 	return 0;
 }
@@ -144,7 +144,8 @@ static int check_amo(const struct weft_wire_amo *a)
 
 	/* One that is answered is not counted, so in neither half. */
 	if ((flags != WEFT_WIRE_AMO_FETCH && (flags & ~WEFT_WIRE_RMA_ODD)) ||
-	    a->op > WEFT_WIRE_AMO_CSWAP || (a->width != 4 && a->width != 8) ||
+	    weft_get32(a->number) > WEFT_WIRE_RMA_NUMBER || a->op > WEFT_WIRE_AMO_CSWAP ||
+	    (a->width != 4 && a->width != 8) ||
 	    weft_get64(a->offset) > (uint64_t)PTRDIFF_MAX - a->width)
 		return -EBADMSG;
 	return 0;
@@ -154,11 +155,11 @@ static int check_nak(const struct weft_wire_rma_nak *n)
 {
 	uint16_t status = weft_get16(n->status), flags = weft_get16(n->flags);
 
-	if (status == 0 || status >= 4096 || weft_get64(n->length) > WEFT_WIRE_GET_MAX)
+	if (status == 0 || status >= 4096 || (!flags && weft_get64(n->length) > WEFT_WIRE_GET_MAX))
 		return -EBADMSG;
 	/* A GET and what is answered by itself are in neither half. */
 	if ((flags & ~(WEFT_WIRE_RMA_COUNTED | WEFT_WIRE_RMA_ODD)) || flags == WEFT_WIRE_RMA_ODD ||
-	    (flags && weft_get64(n->length)))
+	    (flags && weft_get64(n->length) > WEFT_WIRE_RMA_NUMBER))
 		return -EBADMSG;
 	return 0;
 }
@@ -183,7 +184,9 @@ static int check_rma(uint8_t id, const void *data, size_t length)
 	if ((id == WEFT_WIRE_GET && check_get(data)) || (id == WEFT_WIRE_AMO && check_amo(data)) ||
 	    (id == WEFT_WIRE_RMA_NAK && check_nak(data)) ||
 	    (id == WEFT_WIRE_RMA_FLUSH && (weft_get32(q->flags) & ~WEFT_WIRE_RMA_ODD)) ||
-	    (id == WEFT_WIRE_RMA_FLUSHED && weft_get32(f->status) >= 4096))
+	    (id == WEFT_WIRE_RMA_FLUSHED &&
+	     (weft_get32(f->status) >= 4096 || weft_get32(f->first) > WEFT_WIRE_RMA_NUMBER ||
+	      weft_get32(f->last) > WEFT_WIRE_RMA_NUMBER)))
 		return -EBADMSG;
 	return length == size ? 0 : check_records(id, (const uint8_t *)data + size, length - size);
 }

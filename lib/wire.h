@@ -292,13 +292,20 @@ struct weft_wire_amo {
 	uint8_t op;               /**< enum weft_wire_amo_op */
 	/** 4 or 8 bytes; with 4 the upper halves of operands are ignored */
 	uint8_t width;
-	weft_le16 flags; /**< WEFT_WIRE_AMO_FETCH or WEFT_WIRE_RMA_ODD, or 0 */
+	weft_le16 flags;  /**< WEFT_WIRE_AMO_FETCH or WEFT_WIRE_RMA_ODD, or 0 */
+	weft_le32 number; /**< as a PUT's: WEFT_WIRE_RMA_NUMBER; 0 with WEFT_WIRE_AMO_FETCH */
 } __attribute__((packed));
 
 /** Answer with AMO_REP. Without it the AMO is counted, as a PUT is. */
 #define WEFT_WIRE_AMO_FETCH 1u
 /** The message is one of the odd half, see struct weft_wire_rma_flush. */
 #define WEFT_WIRE_RMA_ODD 2u
+/**
+ * An operation's number, modulo 2^24, stands above this in the flags of a PUT. Who refuses it says it
+ * again, so that a flush takes no error of what was posted after it.
+ */
+#define WEFT_WIRE_RMA_SHIFT 8
+#define WEFT_WIRE_RMA_NUMBER 0xffffffu
 
 struct weft_wire_amo_rep {
 	struct weft_wire_ref ref;
@@ -307,7 +314,8 @@ struct weft_wire_amo_rep {
 
 struct weft_wire_rma_nak {
 	struct weft_wire_ref ref;
-	weft_le64 length; /**< bytes of a GET that will not come; 0 for PUT and AMO */
+	/** bytes of a GET that will not come; number of what was counted; else 0 */
+	weft_le64 length;
 	weft_le16 status; /**< positive errno, 1..4095 */
 	/** WEFT_WIRE_RMA_COUNTED, perhaps with WEFT_WIRE_RMA_ODD: what is refused is of that half */
 	weft_le16 flags;
@@ -332,6 +340,8 @@ struct weft_wire_rma_flushed {
 	weft_le64 naks;
 	weft_le64 errors; /**< PUT and AMO refused that had none */
 	weft_le32 status; /**< of the last of those, positive errno < 4096; 0 = none */
+	/** lowest and highest number of those since the last RMA_FLUSHED */
+	weft_le32 first, last;
 } __attribute__((packed));
 
 /** Longest GET: an asker cuts longer ones. */
@@ -364,6 +374,7 @@ static_assert(sizeof(struct weft_wire_rtr) == 36, "wire");
 static_assert(sizeof(struct weft_wire_data) == 16, "wire");
 static_assert(sizeof(struct weft_wire_ats) == 12, "wire");
 static_assert(sizeof(struct weft_wire_credit) == 20, "wire");
+static_assert(sizeof(struct weft_wire_credit_window) == 32, "wire");
 static_assert(sizeof(struct weft_wire_abort) == 36, "wire");
 static_assert(sizeof(struct weft_wire_pull) == 36, "wire");
 static_assert(sizeof(struct weft_wire_withdraw) == 24, "wire");
@@ -374,12 +385,11 @@ static_assert(sizeof(struct weft_wire_am) == 8, "wire");
 static_assert(sizeof(struct weft_wire_am_frag) == 24, "wire");
 static_assert(sizeof(struct weft_wire_am_rts) == 28, "wire");
 static_assert(sizeof(struct weft_wire_put) == 28, "wire");
-static_assert(sizeof(struct weft_wire_credit_window) == 32, "wire");
 static_assert(sizeof(struct weft_wire_get) == 44, "wire");
-static_assert(sizeof(struct weft_wire_amo) == 44, "wire");
+static_assert(sizeof(struct weft_wire_amo) == 48, "wire");
 static_assert(sizeof(struct weft_wire_amo_rep) == 16, "wire");
 static_assert(sizeof(struct weft_wire_rma_nak) == 20, "wire");
 static_assert(sizeof(struct weft_wire_rma_flush) == 12, "wire");
-static_assert(sizeof(struct weft_wire_rma_flushed) == 28, "wire");
+static_assert(sizeof(struct weft_wire_rma_flushed) == 36, "wire");
 
 #endif /* WEFT_WIRE_H */

@@ -261,7 +261,7 @@ static void malformed_messages_end_the_connection(void **state)
 	static const uint8_t ids[] = {WEFT_WIRE_PUT,       WEFT_WIRE_GET,        WEFT_WIRE_GET_DATA,
 				      WEFT_WIRE_AMO,       WEFT_WIRE_AMO_REP,    WEFT_WIRE_RMA_NAK,
 				      WEFT_WIRE_RMA_FLUSH, WEFT_WIRE_RMA_FLUSHED};
-	static const size_t sizes[] = {28, 44, 16, 44, 16, 20, 12, 28};
+	static const size_t sizes[] = {28, 44, 16, 48, 16, 20, 12, 36};
 	uint8_t zero[64] = {0};
 
 	(void)state;

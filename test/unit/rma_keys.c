@@ -67,6 +67,75 @@ static void many_keys_are_all_different_and_all_found(void **state)
 	stage_close(&s);
 }
 
+/*
+ * A flush, and then a put that is refused, which overtakes all before it: the error is the next flush's. With an RMA_NAK,
+ * and without one, as for a peer that has too many answers under way.
+ */
+static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
+{
+	static const struct pair_lane_params lanes[2] = {{.max_bcopy = 1024, .latency = 1e-6},
+							 {.max_bcopy = 1024, .latency = 1e-6}};
+	uint8_t buf[8] = {1}, mem[64];
+
+	(void)state;
+	for (unsigned int round = 0; round < 12; round++) {
+		bool amo = round & 1, no_nak = round & 2, asked = round / 4 == 1,
+		     before = round / 4 == 2;
+		struct weft_atomic add = WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD,
+						   .width = 8, .operand = 1);
+		struct flushed f = {0}, g = {0};
+		struct weft_rkey *good;
+		struct weft_mem *m;
+		struct stage s;
+		size_t i;
+
+		pair_defaults(&s.p);
+		stage_open(&s, 2, lanes, 100);
+		good = s.rkey;
+		m = stage_register(&s, mem, sizeof(mem), ALL_RIGHTS);
+		s.rkey = stage_key(&s, m);
+		assert_int_equal(weft_mem_deregister(m), 0);
+		/* A question is out already, so that one more is needed. */
+		if (asked) {
+			assert_int_equal(weft_put(s.ep, buf, 8, good, 8, NULL, NULL), 0);
+			assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &g), 0);
+		}
+		if (before)
+			assert_int_equal(weft_put(s.ep, buf, 8, s.rkey, 0, NULL, NULL), 0);
+		assert_int_equal(weft_put(s.ep, buf, 8, good, 0, NULL, NULL), 0);
+		assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &f), 0);
+		if (amo)
+			assert_int_equal(weft_atomic(s.ep, &add, s.rkey, 0, NULL, NULL), 0);
+		else
+			assert_int_equal(weft_put(s.ep, buf, 8, s.rkey, 0, NULL, NULL), 0);
+		/* What was posted last comes first, and what is said of it. */
+		if (no_nak)
+			weft_rma_of(s.p.ep[1].msg)->answers_open = WEFT_WIRE_ANSWERS / 2;
+		pair_deliver(&s.p, s.p.num - 1);
+		for (i = 0; i < s.p.num; i++)
+			if (s.p.msgs[i].id == WEFT_WIRE_RMA_NAK)
+				pair_deliver(&s.p, i--);
+		if (no_nak && !before)
+			weft_rma_of(s.p.ep[1].msg)->answers_open = 0;
+		while (s.p.num > 0) {
+			pair_deliver(&s.p, 0);
+			pair_progress(&s.p);
+		}
+		if (no_nak && before)
+			weft_rma_of(s.p.ep[1].msg)->answers_open = 0;
+		pair_run(&s.p);
+		assert_int_equal(f.calls, 1);
+		assert_int_equal(f.status, before ? -EKEYREJECTED : 0);
+		assert_int_equal(g.status, 0);
+		assert_int_equal(stage_flush(&s), -EKEYREJECTED);
+		assert_int_equal(stage_flush(&s), 0);
+		weft_rkey_destroy(s.rkey);
+		s.rkey = good;
+		stage_check_empty(&s);
+		stage_close(&s);
+	}
+}
+
 static void a_revoked_or_forged_key_is_refused_and_told(void **state)
 {
 	uint8_t buf[3000] = {0}, was;
@@ -200,6 +269,7 @@ int main(void)
 		cmocka_unit_test(a_damaged_key_is_refused_whichever_byte_it_is),
 		cmocka_unit_test(many_keys_are_all_different_and_all_found),
 		cmocka_unit_test(a_revoked_or_forged_key_is_refused_and_told),
+		cmocka_unit_test(a_flush_takes_no_error_of_what_was_posted_later),
 		cmocka_unit_test(a_key_that_is_revoked_in_the_middle_stops_the_rest),
 		cmocka_unit_test(refusals_without_end_do_not_fill_memory),
 	};
