@@ -108,8 +108,8 @@ const struct weft_option weft_options[] = {
 		.max = 1 << 20,
 		.help = "Endpoints that peers made by connecting and that the program has not "
 			"claimed, per worker; one host may have seven of eight, and the last "
-			"sixteenth is for hosts that have none. Further ones wait until some are claimed, and are refused when WEFT_CONNECT_TIMEOUT has "
-			"passed.",
+			"sixteenth is for hosts that have none. Further ones wait until some are "
+			"claimed, and are refused when WEFT_CONNECT_TIMEOUT has passed.",
 	},
 	{
 		"WAIT_SPIN", WEFT_OPT_TIME, FIELD(wait_spin_ns), .def = "10us", .unit = "time",
