@@ -22,7 +22,7 @@ static struct roce_chan *pick(struct roce_lep *lep, bool read)
 	for (i = 0; i < lep->num_qps && roce_tx_room(r, RESERVE); i++) {
 		struct roce_chan *chan = lep->chans[(at + i) % lep->num_qps];
 
-		if (weft_roce_sq_room(&chan->sq, RESERVE) &&
+		if (weft_roce_sq_room(&chan->sq, RESERVE) && roce_share_place(r, chan) &&
 		    (!read || chan->reads < chan->max_reads))
 			return chan;
 	}

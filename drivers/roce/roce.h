@@ -450,6 +450,30 @@ static inline bool roce_tx_room(const struct roce_iface *r, uint32_t reserve)
 	return r->tx_room > r->byes + reserve;
 }
 
+/** A queue pair may have so many requests, and buffers, under way whatever the others have. */
+#define ROCE_SHARE_MIN 8u
+
+/**
+ * May a queue pair that has @p chan's requests under way take one more of the @p total that all share, of which @p left are
+ * left? The least share of each queue pair is kept, within half of all; of the rest each may have half of what is left. So something is left
+ * for whoever comes: also when many peers answer nothing until they are given up.
+ */
+static inline bool roce_share(const struct roce_iface *r, const struct roce_chan *chan,
+			      uint32_t total, uint32_t left)
+{
+	uint32_t mine = chan->sq.head - chan->sq.tail, kept = r->byes * ROCE_SHARE_MIN;
+
+	if (kept > total / 2)
+		kept = total / 2;
+	return (left > kept && mine < (left - kept) / 2) || (mine < ROCE_SHARE_MIN && left > 0);
+}
+
+/** Of the completion queue's places. */
+static inline bool roce_share_place(const struct roce_iface *r, const struct roce_chan *chan)
+{
+	return roce_share(r, chan, r->tx_total, r->tx_room - r->byes);
+}
+
 /* iface.c, ud.c */
 extern const struct weft_lane_driver weft_roce_driver;
 extern const struct weft_lane_driver weft_roce_ud_driver;

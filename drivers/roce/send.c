@@ -14,9 +14,17 @@
 /* Places kept for the last word and for one count. */
 #define RESERVE 2
 
-static inline bool has_room(const struct roce_chan *chan)
+static inline bool has_room(const struct roce_iface *r, const struct roce_chan *chan)
 {
-	return weft_roce_sq_room(&chan->sq, RESERVE) && weft_roce_credit_room(&chan->credit);
+	return weft_roce_sq_room(&chan->sq, RESERVE) && weft_roce_credit_room(&chan->credit) &&
+	       roce_share_place(r, chan);
+}
+
+static inline bool share_of_buffers(const struct roce_iface *r, const struct roce_chan *chan)
+{
+	const struct roce_pool *pool = &r->tx_pool;
+
+	return roce_share(r, chan, (uint32_t)pool->max, (uint32_t)(pool->max - pool->in_use));
 }
 
 /* A queue pair that takes a message; @p spread: begin with another one each time. */
@@ -34,7 +42,7 @@ static struct roce_chan *pick(struct roce_lep *lep, bool spread)
 	for (i = 0; i < lep->num_qps; i++) {
 		struct roce_chan *chan = lep->chans[(at + i) % lep->num_qps];
 
-		if (has_room(chan))
+		if (has_room(r, chan))
 			return chan;
 	}
 	if (weft_roce_credit_room(&lep->chans[at]->credit))
@@ -189,7 +197,7 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 	chan = pick(lep, true);
 	if (chan == NULL)
 		return -EAGAIN;
-	buf = roce_pool_get(&r->tx_pool);
+	buf = share_of_buffers(r, chan) ? roce_pool_get(&r->tx_pool) : NULL;
 	if (buf == NULL) {
 		r->count.no_buffer++;
 		return -EAGAIN;

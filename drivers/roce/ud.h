@@ -20,6 +20,7 @@
 
 #define UD_RX 256 /* receive buffers */
 #define UD_TX 128
+#define UD_TX_KEPT 64 /* of them not for RETRY, which strangers can have as often as they like */
 #define UD_PASSIVE_MAX 1024  /* connections that others have begun */
 #define UD_PASSIVE_SHARE 512 /* of one host */
 #define UD_ASKERS 64         /* hosts that are being sent cookies */

@@ -58,6 +58,10 @@ static void answer(struct ud_lep *asker)
 		.mtu = u->mtu,
 	};
 
+	if (u->tx_room <= UD_TX_KEPT) {
+		u->count.no_room++;
+		return; /* it is asked for again */
+	}
 	memcpy(p.gid, asker->gid, sizeof(p.gid));
 	h.cookie = weft_put64(cookie(u, &p, asker->qpn, u->now / COOKIE_NS));
 	if (roce_ud_post(asker, &h, "", 0, NULL, 0) == 0)

@@ -141,17 +141,50 @@ void roce_ud_reap(struct ud_iface *u)
 	}
 }
 
-/* What one host may have begun leaves places for others. At most UD_PASSIVE_MAX are looked at. */
-static bool has_place(const struct ud_iface *u, const uint8_t gid[16])
+/* Hosts in one bucket pass for one: which ones do only we know. */
+static uint8_t bucket(const struct ud_iface *u, const uint8_t gid[16])
+{
+	return (uint8_t)weft_siphash(&u->key, gid, 16);
+}
+
+/* All places are taken: the oldest one of the host that has most goes, for one that has less. */
+static bool make_room(struct ud_iface *u, const uint8_t gid[16])
+{
+	unsigned int of[256] = {0}, mine, most = 0;
+	struct ud_lep *lep, *goes = NULL;
+	char text[128];
+
+	LIST_FOREACH(lep, &u->of_others, passive_link)
+		of[bucket(u, lep->gid)] += lep->state < UD_OVER;
+	mine = of[bucket(u, gid)];
+	/* The list begins with the newest. */
+	LIST_FOREACH(lep, &u->of_others, passive_link) {
+		if (lep->state >= UD_OVER || of[bucket(u, lep->gid)] < most)
+			continue;
+		most = of[bucket(u, lep->gid)];
+		goes = lep;
+	}
+	/* Who has none gets one in any case; others not by turns. */
+	if (goes == NULL || most <= mine + (mine > 0))
+		return false;
+	snprintf(text, sizeof(text),
+		 "%s: peer %s has most control channels of all, and others need one", u->dev->name,
+		 goes->peer);
+	roce_ud_lep_over(goes, WEFT_LANE_EV_GONE, -EUSERS, text);
+	return u->passive < UD_PASSIVE_MAX;
+}
+
+/* What one host may have begun leaves places for others, and so do several. */
+static bool has_place(struct ud_iface *u, const uint8_t gid[16])
 {
 	const struct ud_lep *lep;
 	unsigned int n = 0;
 
-	if (u->passive >= UD_PASSIVE_MAX)
-		return false;
 	LIST_FOREACH(lep, &u->of_others, passive_link)
 		n += memcmp(lep->gid, gid, 16) == 0;
-	return n < UD_PASSIVE_SHARE;
+	if (n >= UD_PASSIVE_SHARE)
+		return false;
+	return u->passive < UD_PASSIVE_MAX || make_room(u, gid);
 }
 
 bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,

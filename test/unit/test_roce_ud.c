@@ -267,6 +267,46 @@ static void made_up_addresses_keep_nobody_away(void **state)
 	assert_true(LIST_EMPTY(&((struct ud_iface *)iface)->askers));
 }
 
+/* Two hosts take all places for connections: a third one gets its own, and one more of theirs none. */
+static void two_hosts_that_take_all_places_keep_nobody_away(void **state)
+{
+	unsigned int i;
+
+	(void)state;
+	fake.destroys = true;
+	for (i = 0; i < UD_PASSIVE_MAX; i++)
+		begin_from((uint8_t)(3 + i % 2), 1000 + i);
+	assert_int_equal(fake.got, UD_PASSIVE_MAX);
+	begin_from(3, 5000);
+	assert_int_equal(fake.got, UD_PASSIVE_MAX);
+	begin_from(5, 6000);
+	assert_int_equal(fake.got, UD_PASSIVE_MAX + 1);
+	assert_int_equal(fake.gone, 1);
+	begin_from(5, 6001);
+	assert_int_equal(fake.got, UD_PASSIVE_MAX + 2);
+	assert_int_equal(((struct ud_iface *)iface)->passive, UD_PASSIVE_MAX);
+	assert_int_equal(fake.gone, 2);
+}
+
+/* A host asks for cookies faster than the device sends them: what others are told goes all the same. */
+static void cookies_leave_room_for_what_is_said(void **state)
+{
+	struct weft_roce_ud_head h;
+	unsigned int i;
+
+	(void)state;
+	fake.answers = false;
+	h = head(999, 0, 8);
+	datagram_of(3, 77, &h, 8);
+	fake_jobs();
+	for (i = 0; i < 2 * UD_TX; i++) {
+		h = head(1000 + i, 0, 8);
+		datagram_of(3, 77, &h, 8);
+	}
+	for (i = 0; i < UD_TX_KEPT; i++)
+		assert_int_equal(up->ops->am_short(up, 1, "x", 1, NULL, 0), 0);
+}
+
 /* An opener says what it has said again, with the cookie: once for each time that it was asked to. */
 static void an_opener_shows_the_cookie(void **state)
 {
@@ -380,6 +420,8 @@ int main(void)
 		T(who_has_not_shown_its_address_is_not_listened_to),
 		T(a_cookie_ends),
 		T(made_up_addresses_keep_nobody_away),
+		T(two_hosts_that_take_all_places_keep_nobody_away),
+		T(cookies_leave_room_for_what_is_said),
 		T(an_opener_shows_the_cookie),
 		T(what_strangers_send_is_dropped_and_counted),
 		T(a_datagram_looks_at_no_other_connection),
