@@ -33,11 +33,11 @@ another_user() {
 # link_down END: the device's link goes down in the middle of a stream; both ends tell, and end.
 link_down() {
 	local rc=0 pid begin=$SECONDS
-	limit=60
+	limit=120
 	server "roce:rxe0b,timeout=14" || return 1
 	client "roce:rxe0a,timeout=14" -t tag_bw -s 256k -D 40 -v &
 	pid=$!
-	wait_for 30 eval '[ "$(counter rxe0a sent_pkts)" -gt 2000 ]' || return 1
+	wait_for 60 eval '[ "$(counter rxe0a sent_pkts)" -gt 2000 ]' || return 1
 	ip link set v0a down
 	wait $pid || rc=$?
 	cat "$dir/client.err"
@@ -58,12 +58,12 @@ gone() { ! rdma link show | grep -q "$1"; }
 # happen without anybody's help.
 device_removed() {
 	local rc=0 pid remover begin=$SECONDS
-	limit=60
+	limit=120
 	rail 2 || return
 	server "roce:rxe2b,timeout=14" || return 1
 	client "roce:rxe2a,timeout=14" -t tag_bw -s 256k -D 40 -v &
 	pid=$!
-	wait_for 30 eval '[ "$(counter rxe2a sent_pkts)" -gt 1000 ]' || return 1
+	wait_for 60 eval '[ "$(counter rxe2a sent_pkts)" -gt 1000 ]' || return 1
 	timeout 60 ip link del v2a &
 	remover=$!
 	wait $pid || rc=$?
@@ -82,12 +82,12 @@ device_removed() {
 # users, and what they have goes on working, so nothing fails: the stream ends as if nothing had happened, and then the device goes.
 device_deleted() {
 	local rc=0 pid remover begin=$SECONDS n
-	limit=60
+	limit=120
 	rail 3 || return
 	server "roce:rxe3b" || return 1
 	client "roce:rxe3a" -t tag_bw -s 64k -D 8 -v &
 	pid=$!
-	wait_for 30 eval '[ "$(counter rxe3a sent_pkts)" -gt 500 ]' || return 1
+	wait_for 60 eval '[ "$(counter rxe3a sent_pkts)" -gt 500 ]' || return 1
 	timeout 60 rdma link del rxe3a &
 	remover=$!
 	wait_for 10 gone rxe3a || return 1

@@ -39,7 +39,7 @@ first_words_lost() {
 some_lost() {
 	local rc=0
 	lose 3 || return 1
-	perf_pair roce:rxe0b roce:rxe0a -t tag_lat -s 8,4k,64k -n 30 -w 2 -f -V || rc=1
+	perf_pair roce:rxe0b roce:rxe0a -t tag_lat -s 8,4k,64k -n 12 -w 2 -f -V || rc=1
 	echo "lost: $(lost v0a) and $(lost v0b)"
 	[ $(($(lost v0a) + $(lost v0b))) -gt 0 ] || rc=1
 	lose_nothing
