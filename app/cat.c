@@ -31,8 +31,8 @@ static const char help[] =
 	"  -d, --no-stdin         don't read standard input: only receive\n"
 	"  -b, --block SIZE       largest message (1M)\n"
 	"  -O, --window N         messages in flight, each way (8)\n"
-	"  -q, --quiet            no progress line (it is shown when standard error is a "
-	"terminal)\n"
+	"  -q, --quiet            no progress line (it is shown when standard error is a\n"
+	"                         terminal and standard output is none)\n"
 	"  -s, --summary          two lines at the end, also without a terminal\n" PEER_HELP
 	"  -h, --help             this text\n"
 	"      --version          version and build\n"

@@ -92,7 +92,7 @@ check_man() {
 }
 
 check_install() {
-	local prefix=$work/prefix pc name
+	local prefix=$work/prefix pc name other
 	rm -rf "$prefix"
 	meson introspect "$weft_build" --buildoptions |
 		grep -q '"name": "prefix", "value": "/usr/local"' ||
@@ -103,6 +103,15 @@ check_install() {
 	# The pages name files of share/doc/weft.
 	for name in $(grep -ohE '[a-z]+\.md' "$prefix"/usr/local/share/man/man*/weft* | sort -u); do
 		[ -f "$prefix/usr/local/share/doc/weft/$name" ] || { echo "a page names $name, which is not installed"; return 1; }
+	done
+	! grep -qE '[^/]lane\.h' "$prefix/usr/local/include/weft.h" || { echo "weft.h names lane.h, which is not installed"; return 1; }
+	# They and weft.h name other files by their paths in the sources, and say so.
+	for name in "$prefix"/usr/local/share/doc/weft/*.md "$prefix/usr/local/include/weft.h"; do
+		! grep -qE '(^|[^a-z])(lib|doc|test|devtools|drivers|app|examples)/[a-z]' "$name" || grep -q 'are those of the sources' "$name" ||
+			{ echo "${name##*/} names paths and does not say that they are those of the sources"; return 1; }
+		for other in $(sed -E 's,\]\([^)]*\)|[a-z_.-]+/[A-Za-z_/.-]*,,g' "$name" | grep -ohE '[A-Za-z_]+\.md' | sort -u); do
+			[ -f "$prefix/usr/local/share/doc/weft/$other" ] || { echo "${name##*/} names $other, which is not installed"; return 1; }
+		done
 	done
 	[ -f "$prefix/usr/local/share/doc/weft/profiles/ena-4.ini" ] || { echo "no profile is installed"; return 1; }
 	[ -f "$prefix/usr/local/include/weft.h" ] || { echo "weft.h is not installed"; return 1; }

@@ -8,6 +8,8 @@
  * lane it can use, an *endpoint* (ep) is a connection from a worker to a remote worker over one or
  * more lanes, a *request* is one operation under way.
  *
+ * Paths such as lib/lane.h are those of the sources; share/doc/weft is installed.
+ *
  * Conventions, valid for every call unless it says otherwise:
  *  - **Errors** are negative errno values; weft_strerror() gives the sentence. Nothing that arrives
  *    from the wire, the environment or the caller aborts the process.
@@ -309,7 +311,7 @@ struct weft_iface_info {
 	size_t max_short, max_bcopy, max_zcopy;
 	unsigned int max_iov;
 	size_t frame_size; /**< largest frame on the wire (L2 header included, FCS not) */
-	uint64_t features; /**< WEFT_LANE_F_* of lane.h */
+	uint64_t features; /**< WEFT_LANE_F_* of lib/lane.h */
 	/** where these numbers come from, in words */
 	char bandwidth_from[64], latency_from[64], overhead_from[64];
 	/** not up yet, but may be soon: a NIC started less than 5 s ago; make progress, ask again */
@@ -399,7 +401,7 @@ WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
  * there in its turn, so that a receive that is posted now matches it. It does not wait for that
  * receive: a synchronous send, or a message whose data stays here until it is matched (a rendezvous),
  * goes on after the flush, and its buffer is its own until its request ends. (Puts that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards; a
- * message over another one may be seen a moment earlier. doc/roce.md)
+ * message over another one may be seen a moment earlier: roce.md in share/doc/weft.)
  *
  * It ends with the error of a put or atomic that no request could tell any more (see weft_put()); the
  * error is then forgotten. With several flushes under way the first that ends after the error came tells
@@ -867,9 +869,10 @@ WEFT_API int weft_mem_register(struct weft_context *ctx, void *address, size_t l
 /**
  * Remote keys of the memory stop working at once, for what is half done as well: peers get
  * -EKEYREJECTED and the memory is not touched any more, except that bytes which a lane is sending
- * straight from it may still be read.
- * @return 0, or -EBUSY while operations use it, answers to peers' gets included: their remote keys
- *   are dead all the same; make progress and call again. NULL is allowed.
+ * straight from it may still be read. What NICs do by themselves (RoCE) they refuse from when this
+ * has returned 0 on: with -EBUSY their keys work still.
+ * @return 0, or -EBUSY while operations use it, answers to peers' gets included: other remote
+ *   keys are dead all the same; make progress and call again. NULL is allowed.
  */
 WEFT_API int weft_mem_deregister(struct weft_mem *mem);
 
