@@ -346,6 +346,7 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 		return -EINVAL;
 	}
 	iface->frame_size = (uint16_t)size;
+	iface->rx_far = !(port->flags & WEFT_FRAME_PORT_COPIES);
 	iface->tx_batch =
 		RTE_MIN(RTE_MAX(RAW_TX_BATCH_BYTES / size, RAW_TX_BATCH_MIN), RAW_TX_BATCH_MAX);
 	return 0;

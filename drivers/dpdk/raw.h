@@ -321,6 +321,7 @@ struct raw_iface {
 	uint32_t hand_max;         /* frames in another worker's ring beyond which we add none */
 	bool rx_elsewhere;         /* the frame in hand has come to another worker's queue */
 	bool in_progress;
+	bool rx_far; /* frames were not written by this core, as those are that a PMD copies */
 	unsigned int lcore; /* of the thread that is in raw_rx() */
 	bool sent_outside;  /* frames were sent since the last progress call ended */
 	bool sent;     /* frames were stamped with the present `now`: computing makes it stale */

@@ -9,6 +9,9 @@
 /* All headers of a frame, and of its first message, lie in so many bytes. */
 #define CHAIN_HEAD 256
 
+/* So much of a frame is fetched ahead: it and what is being copied fit the first-level cache. */
+#define PREFETCH_MAX 4096u
+
 static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 {
 	struct raw_iface *iface = c->iface;
@@ -324,35 +327,62 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 }
 
 /*
- * The commonest frame: data, whole in one buffer, of a connection that is up and has no checksum of
- * its own. What it says is done by the same functions as for any other.
+ * Is the checksum that the connection wants there, and has the NIC looked at it? virtio's NONE says
+ * that the frame has not left memory. If not, frame_input() looks at it.
+ */
+static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mbuf *m)
+{
+	const struct weft_gate_pattern *p = &c->iface->pattern;
+	uint64_t l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	if (!(c->iface->port->flags & WEFT_FRAME_PORT_RX_CSUM))
+		return c->csum == WEFT_FRAME_CSUM_NONE;
+	if (l4 == RTE_MBUF_F_RX_L4_CKSUM_BAD ||
+	    (m->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_BAD)
+		return false;
+	if (c->csum == WEFT_FRAME_CSUM_NONE)
+		return true;
+	return c->csum == WEFT_FRAME_CSUM_UDP && p->ip && l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN &&
+	       weft_get_be16(frame + p->ip + WEFT_IPV4_LEN + 6) != 0;
+}
+
+/*
+ * Data whose headers have been looked at, of a connection that is up, with no checksum that is left
+ * to us. What it says is done by the same functions as for any other frame.
  * @return false: it is another; nothing has been done
  */
-static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
+static inline bool known_input(struct raw_iface *iface, const struct weft_frame_view *v,
+			       struct rte_mbuf *m)
 {
+	uint32_t id = weft_le32(v->hdr->dst_conn);
 	const struct raw_ref *ref;
-	struct weft_frame_view v;
 	struct raw_conn *c;
-	uint32_t id;
 
-	if (m->nb_segs > 1 || iface->port->flags & WEFT_FRAME_PORT_RX_CSUM ||
-	    !weft_frame_parse_data(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *),
-				   m->pkt_len, &v))
-		return false;
-	id = weft_le32(v.hdr->dst_conn);
 	if ((id & 0xffff) >= iface->refs_len)
 		return false;
 	ref = &iface->refs[id & 0xffff];
 	c = ref->conn;
-	if (c == NULL || ref->id != id || ref->token != weft_le32(v.hdr->token) ||
-	    c->state != RAW_UP || c->csum != WEFT_FRAME_CSUM_NONE)
+	if (c == NULL || ref->id != id || ref->token != weft_le32(v->hdr->token) ||
+	    c->state != RAW_UP || !nic_has_checked(c, m))
 		return false;
 	c->seen = iface->lt;
 	c->pings = 0;
-	raw_ack_input(c, v.hdr, NULL);
+	raw_ack_input(c, v->hdr, NULL);
 	if (likely(c->state == RAW_UP))
-		data_input(c, &v, m);
+		data_input(c, v, m);
 	return true;
+}
+
+/* The commonest frame: such data, whole in one buffer. */
+static inline bool plain_input(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	struct weft_frame_view v;
+
+	return m->nb_segs == 1 &&
+	       weft_frame_parse_data(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *),
+				     m->pkt_len, &v) &&
+	       known_input(iface, &v, m);
 }
 
 /* Has the frame one message, in buffers that all have room for a header in front? */
@@ -376,50 +406,15 @@ static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_
 	return len == pkt_len;
 }
 
-/* Is the checksum that the connection wants there, and has the NIC looked at it? */
-static bool nic_has_checked(const struct raw_conn *c, const struct rte_mbuf *m)
-{
-	const struct weft_gate_pattern *p = &c->iface->pattern;
-	uint64_t l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
-
-	if (l4 == RTE_MBUF_F_RX_L4_CKSUM_BAD)
-		return false;
-	if (c->csum == WEFT_FRAME_CSUM_NONE)
-		return true;
-	return c->csum == WEFT_FRAME_CSUM_UDP && p->ip &&
-	       c->iface->port->flags & WEFT_FRAME_PORT_RX_CSUM &&
-	       l4 == RTE_MBUF_F_RX_L4_CKSUM_GOOD &&
-	       weft_get_be16(frame + p->ip + WEFT_IPV4_LEN + 6) != 0;
-}
-
-/* The commonest frame in several buffers: data, one message that can be taken apart. */
+/* The commonest frame in several buffers: such data, one message that can be taken apart. */
 static bool chain_input(struct raw_iface *iface, struct rte_mbuf *m)
 {
-	const struct raw_ref *ref;
 	struct weft_frame_view v;
-	struct raw_conn *c;
-	uint32_t id;
 
-	if (m->data_len < CHAIN_HEAD || iface->pattern.least > CHAIN_HEAD ||
-	    !weft_frame_parse_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *),
-				   m->pkt_len, &v) ||
-	    !can_be_split(iface, &v, m))
-		return false;
-	id = weft_le32(v.hdr->dst_conn);
-	if ((id & 0xffff) >= iface->refs_len)
-		return false;
-	ref = &iface->refs[id & 0xffff];
-	c = ref->conn;
-	if (c == NULL || ref->id != id || ref->token != weft_le32(v.hdr->token) ||
-	    c->state != RAW_UP || !nic_has_checked(c, m))
-		return false;
-	c->seen = iface->lt;
-	c->pings = 0;
-	raw_ack_input(c, v.hdr, NULL);
-	if (likely(c->state == RAW_UP))
-		data_input(c, &v, m);
-	return true;
+	return m->data_len >= CHAIN_HEAD && iface->pattern.least <= CHAIN_HEAD &&
+	       weft_frame_parse_head(&iface->pattern, rte_pktmbuf_mtod(m, const uint8_t *),
+				     m->pkt_len, &v) &&
+	       can_be_split(iface, &v, m) && known_input(iface, &v, m);
 }
 
 static __rte_noinline void frame_input(struct raw_iface *iface, struct rte_mbuf *m)
@@ -476,6 +471,19 @@ static __rte_noinline unsigned int handed_input(struct raw_iface *iface, struct 
 	return n;
 }
 
+/*
+ * What a NIC or another core has written is not in this core's cache: fetching it overlaps with the
+ * work on the frame before.
+ */
+static inline void prefetch_body(const struct rte_mbuf *m)
+{
+	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t len = RTE_MIN((uint32_t)m->data_len, PREFETCH_MAX);
+
+	for (uint32_t off = RTE_CACHE_LINE_SIZE; off < len; off += RTE_CACHE_LINE_SIZE)
+		rte_prefetch0(p + off);
+}
+
 /* @return frames received */
 unsigned int raw_rx(struct raw_iface *iface)
 {
@@ -499,6 +507,8 @@ unsigned int raw_rx(struct raw_iface *iface)
 	for (i = 0; i < n; i++) {
 		if (i + 3 < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + 3], void *));
+		if (iface->rx_far && i + 1 < n)
+			prefetch_body(pkts[i + 1]);
 		iface->counter[RAW_RX_BYTES] += pkts[i]->pkt_len;
 		if (!plain_input(iface, pkts[i]))
 			frame_input(iface, pkts[i]);

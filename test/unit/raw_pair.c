@@ -94,6 +94,8 @@ static uint16_t wire_rx(struct weft_frame_port *port, struct rte_mbuf **pkts, ui
 		else
 			e->queue[k++] = e->queue[i];
 	}
+	for (i = 0; i < got && port->flags & WEFT_FRAME_PORT_RX_CSUM; i++)
+		pkts[i]->ol_flags |= e->rx_verdict;
 	e->queued = k;
 	return got;
 }
@@ -269,7 +271,8 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 		.ops = &wire_ops,
 		.flags = WEFT_FRAME_PORT_MEMORY | WEFT_FRAME_PORT_MULTISEG |
 			 (pp->no_extbuf ? 0 : WEFT_FRAME_PORT_EXTBUF) |
-			 (pp->reg ? WEFT_FRAME_PORT_REG : 0),
+			 (pp->reg ? WEFT_FRAME_PORT_REG : 0) |
+			 (pp->nic_csum ? WEFT_FRAME_PORT_RX_CSUM : 0),
 		.tx_segs = pp->tx_segs,
 		.tx_page_bits = pp->tx_page_bits,
 		.mac = {2, 0, 0, 0, 0, (uint8_t)(i + 1)},

@@ -41,6 +41,7 @@ struct pair_end {
 	int status;
 	char text[512];
 	unsigned int kicks;
+	uint64_t rx_verdict; /* with nic_csum: the NIC says so of what comes */
 
 	/* what came: checked by the test */
 	uint64_t messages, bytes, bad;
@@ -75,7 +76,8 @@ struct pair_params {
 	uint32_t bufs;
 	uint32_t rx_depth;
 	bool no_extbuf;
-	bool reg; /* memory must be registered */
+	bool reg;      /* memory must be registered */
+	bool nic_csum; /* the NIC looks at checksums */
 	uint16_t tx_segs;
 	uint8_t tx_page_bits;
 	bool off_subnet;
