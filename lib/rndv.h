@@ -166,8 +166,8 @@ void weft_rndv_pull_add(struct weft_fetch *f);
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw);
 /** Have bytes [off, off + len) been asked for? */
 bool weft_rndv_pull_asked(struct weft_fetch *f, uint64_t off, uint64_t len);
-/** They have come, for the first time. */
-void weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
+/** They have come, for the first time. @return with them all that one PULL asked for has */
+bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len);
 /** Receiver: read a->left bytes at a->offset over its lane. @return 0, -EAGAIN, or a refusal */
 int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a);
 /** Receiver: a native read has ended: the bytes are there, or (if still wanted) asked for anew. */

@@ -369,15 +369,16 @@ bool weft_rndv_pull_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
 	return find_ask(f, off, len) != NULL;
 }
 
-void weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
+bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
 {
 	struct weft_ask *a = find_ask(f, off, len);
 
 	unbook(f, a, len, true);
 	if (a->left)
-		return;
+		return false;
 	TAILQ_REMOVE(&f->asks, a, link);
 	weft_rndv_ask_free(f->me->mw, a);
+	return true;
 }
 
 void weft_rndv_pull_read(struct weft_ask *a, bool good)

@@ -341,6 +341,7 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hd
 {
 	struct weft_fetch *f = find_fetch(me, hdr->rreq);
 	uint64_t off = weft_get64(hdr->offset);
+	bool over;
 
 	if (!f)
 		return;
@@ -351,10 +352,10 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hd
 	if (weft_rx_note(me, &f->got, off, length))
 		return;
 	weft_recv_place(f->req, off, hdr + 1, length);
-	if (f->pulled)
-		weft_rndv_pull_came(f, off, length);
+	over = f->pulled && weft_rndv_pull_came(f, off, length);
 	weft_rndv_fetch_progress(f);
-	if (!TAILQ_EMPTY(&me->mw->fetching))
+	/* Smaller gaps in what is asked for are filled once in a progress call, by weft_msg_progress(). */
+	if (over && !TAILQ_EMPTY(&me->mw->fetching))
 		weft_rndv_pump(me->mw);
 }
 
