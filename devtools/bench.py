@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -69,14 +70,35 @@ class Bench:
                    environ, environ, timeout=60)
         return csv_rows(out)[-1]
 
-    def virtio(self, test, size):
-        """One run of weft-perf, net_vhost at the client to net_virtio_user at the server, a ring of 256; the last CSV row."""
-        port, path = free_port(), '%s/vhost.%08x' % (self.dir, random.getrandbits(32))
-        env = {'WEFT_LANES': 'dpdk:0,mtu=1500'}
+    def virtio_sides(self):
+        """Arguments for the EAL of the receiver, net_virtio_user with a ring of 256, and of the sender, net_vhost."""
+        path = '%s/vhost.%08x' % (self.dir, random.getrandbits(32))
         # Each maps the other's memory, which needs files behind it.
         memory = self.memory + ['-m', '256'] + ([] if '--no-huge' in self.memory else ['--single-file-segments'])
-        srv = self.eal(self.a, ['net_virtio_user0,path=%s,server=1,queue_size=256' % path], memory)
-        cli = self.eal(self.b, ['net_vhost0,iface=%s,client=1' % path], memory)
+        return (self.eal(self.a, ['net_virtio_user0,path=%s,server=1,queue_size=256' % path], memory),
+                self.eal(self.b, ['net_vhost0,iface=%s,client=1' % path], memory))
+
+    def testpmd(self, seconds=8):
+        """dpdk-testpmd over the same two ports: frames of 1514 in one direction, no copy to a user; as a CSV row."""
+        sides = self.virtio_sides()
+        # The core that forwards is another than the one that prints, for testpmd; both on one of the machine's.
+        rx, tx = (['timeout', '-s', 'INT', str(s), 'dpdk-testpmd', '--lcores=0@%s,1@%s' % (eal[1], eal[1])] + eal[2:]
+                  + ['--', '--total-num-mbufs=4096', '--nb-cores=1', '--auto-start', '--stats-period=1',
+                     '--forward-mode=' + mode] + more
+                  for s, eal, mode, more in ((seconds, sides[0], 'rxonly', []),
+                                             (seconds + 2, sides[1], 'txonly', ['--txpkts=1514'])))
+        out = pair(tx, rx, {}, {}, timeout=60, codes=(0, 124))
+        # The first and the last second are cut.
+        bits = [int(b) for b in re.findall(r'Rx-bps:\s+(\d+)', out)][1:-1]
+        if not any(bits):
+            raise TrialError('dpdk-testpmd received nothing: ' + tail(out))
+        return {'overall_bw': statistics.median(b for b in bits if b) / 8 / MIB}
+
+    def virtio(self, test, size):
+        """One run of weft-perf, net_vhost at the client to net_virtio_user at the server; the last CSV row."""
+        port = free_port()
+        env = {'WEFT_LANES': 'dpdk:0,mtu=1500'}
+        srv, cli = self.virtio_sides()
         out = pair([self.perf] + srv + ['--', '-p', str(port)],
                    [self.perf] + cli + ['--', '-p', str(port), '-W', '30', '-t', test, '-s', str(size), '-n', '1500',
                                         '-f', '-v', '127.0.0.1'], env, env, timeout=60)
@@ -282,8 +304,10 @@ def m_virtio(b):
     b.alternate('1024 KiB bandwidth, net_vhost to net_virtio_user, a ring of 256, frames of 1514', {
         'weft tag_bw': lambda: b.virtio('tag_bw', MIB),
         'bare port raw_bw': lambda: b.virtio('raw_bw', MIB),
+        'dpdk-testpmd, whole frames': b.testpmd,
     }, bandwidth, 'MiB/s', [
         ('weft tag_bw', 'bare port raw_bw', at_least, 0.7, 'near'),
+        ('weft tag_bw', 'dpdk-testpmd, whole frames', report, None, None),
     ])
 
 

@@ -73,8 +73,11 @@ class Reader(threading.Thread):
         return ''.join(self.lines)
 
 
-def pair(server, client, env_server, env_client, timeout, watch=None):
-    """Runs server and client; returns the client's output. watch(line): called with each line of it as it comes."""
+def pair(server, client, env_server, env_client, timeout, watch=None, codes=(0,)):
+    """
+    Runs server and client; returns the client's output. watch(line): called with each line of it as it comes.
+    codes: what the client may exit with.
+    """
     for cmd in (server, client):
         if shutil.which(cmd[0]) is None:
             raise TrialError('there is no program ' + cmd[0])
@@ -94,7 +97,7 @@ def pair(server, client, env_server, env_client, timeout, watch=None):
             finally:
                 end(cli)
             out = reader.text()
-            if cli.returncode != 0:
+            if cli.returncode not in codes:
                 raise TrialError('exit code %d: %s | server: %s'
                                  % (cli.returncode, tail(whole(client_err) or out), tail(whole(server_out))))
             with contextlib.suppress(subprocess.TimeoutExpired):

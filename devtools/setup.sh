@@ -34,7 +34,7 @@ weft_packages() {
 			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev ibverbs-utils ibverbs-providers rdma-core \
 			perftest ;;
 		demo) printf '%s\n' tar coreutils ;;
-		bench) printf '%s\n' ucx-utils iproute2 gnuplot-nox ;;
+		bench) printf '%s\n' ucx-utils iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;
 		fresh) printf '%s\n' debootstrap debian-archive-keyring git mount util-linux ;;
 		arm64) printf '%s\n' gcc-aarch64-linux-gnu libc6-dev:arm64 meson ninja-build pkgconf python3 git qemu-user-static \
