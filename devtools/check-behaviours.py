@@ -10,7 +10,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 WANTED = ['U%d' % n for n in range(1, 92)]
 for letter, last in (('A', 15), ('B', 10), ('C', 9), ('D', 8), ('E', 9), ('F', 10), ('G', 5),
-                     ('S', 13), ('T', 44)):
+                     ('S', 19), ('T', 44)):
     WANTED += ['%s%d' % (letter, n) for n in range(1, last + 1)]
 
 
