@@ -361,7 +361,9 @@ struct weft_msg_worker {
 		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
 		uint64_t truncated;
 		uint64_t am_received, am_unknown, am_closed, am_not_kept, am_aborted;
-		uint64_t copied_bytes;  /* sent out of a copy, the shortest sends not counted */
+		uint64_t copied_bytes; /* sent out of a copy, the shortest sends not counted */
+		/* by receives: to their place, or to where they waited for it */
+		uint64_t rx_copied_bytes;
 		uint64_t pulls;         /* pieces asked for */
 		uint64_t gets, puts;    /* pieces read and written natively */
 		uint64_t native_failed; /* which then came another way */
@@ -668,6 +670,8 @@ static inline void weft_recv_place(struct weft_request *req, uint64_t off, const
 		len = req->dt.length - off;
 	if (len == 0)
 		return;
+	/* On the line of what counts matched messages. */
+	req->mw->count.rx_copied_bytes += len;
 	rc = weft_dt_unpack(&req->dt, off, src, len);
 	if (__builtin_expect(rc >= 0, 1))
 		return;

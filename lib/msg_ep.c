@@ -197,6 +197,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"rndv.asked_stalled", mw->pulls.stalled},
 		{"rndv.peers_stalled", mw->pulls.stalls},
 		{"copied_bytes", mw->count.copied_bytes},
+		{"rx_copied_bytes", mw->count.rx_copied_bytes},
 		{"tag.no_eager_credit", mw->count.no_eager_credit},
 		{"tag.credit_granted", mw->credit_bytes.granted},
 		{"tag.messages_granted", mw->credit_msgs.granted},

@@ -137,6 +137,7 @@ static __attribute__((noinline)) void keep_whole(struct weft_msg_ep *me,
 	if (!msg)
 		return;
 	memcpy(msg->data, payload, len);
+	me->mw->count.rx_copied_bytes += len;
 	msg->got.one = (struct weft_ival){0, len};
 	msg->got.num = 1;
 	msg->got.covered = len;
@@ -304,6 +305,7 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 		weft_recv_place(msg->recv, off, payload, len);
 	} else {
 		memcpy(msg->data + off, payload, len);
+		me->mw->count.rx_copied_bytes += len;
 	}
 	if (weft_message_complete(msg))
 		weft_rx_over(msg);

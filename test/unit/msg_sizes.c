@@ -248,6 +248,36 @@ static void B7_U33_large_messages_head_to_head(void **state)
 	pair_close(&p);
 }
 
+static void a_receiver_copies_each_byte_once_if_it_was_expected_else_twice(void **state)
+{
+	static const size_t lens[] = {8, 200, 1000, 3000};
+	uint8_t sbuf[3000], rbuf[3000];
+	struct op s, r;
+	struct pair p;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2 * sizeof(lens) / sizeof(*lens); i++) {
+		size_t len = lens[i / 2];
+		bool late = i & 1;
+
+		pair_defaults(&p);
+		pair_open(&p, 1, four_lanes);
+		if (!late)
+			op_recv(&r, &p.w[1], rbuf, len, 6, FULL);
+		fill(sbuf, len, i);
+		op_send(&s, &p.ep[0], sbuf, len, 6);
+		pair_run(&p);
+		if (late)
+			op_recv(&r, &p.w[1], rbuf, len, 6, FULL);
+		op_end(&s, 0);
+		op_end(&r, 0);
+		check(rbuf, len, i);
+		assert_int_equal(p.w[1].msg->count.rx_copied_bytes, late ? 2 * len : len);
+		pair_check_empty(&p);
+		pair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +291,7 @@ int main(void)
 			U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_receive),
 		cmocka_unit_test(B6_many_outstanding_rendezvous),
 		cmocka_unit_test(B7_U33_large_messages_head_to_head),
+		cmocka_unit_test(a_receiver_copies_each_byte_once_if_it_was_expected_else_twice),
 	};
 
 	return cmocka_run_group_tests_name("sizes of messages", tests, NULL, NULL);

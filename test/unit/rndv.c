@@ -28,6 +28,8 @@ static void pulled_data_comes_from_user_memory_uncopied(void **state)
 		}
 		finish(&p, &s, &r);
 		assert_int_equal(mw_of(&p, 0)->count.copied_bytes, 0);
+		/* Announced and asked for: to its place, whenever that is known. */
+		assert_int_equal(mw_of(&p, 1)->count.rx_copied_bytes, LEN);
 		assert_true(mw_of(&p, 1)->count.pulls > 10);
 		pair_check_empty(&p);
 		pair_close(&p);
