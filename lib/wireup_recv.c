@@ -294,6 +294,8 @@ static void event_up(struct weft_worker *w, struct weft_lane_ep *lep, int status
 		weft_pending_add(w, lep);
 		return;
 	}
+	if (status == 0 && text[0] != '\0')
+		weft_log_ep(ep, WEFT_LOG_INFO, "%s", text);
 	wu = ep->wireup;
 	if (wu == NULL)
 		return; /* loopback */
