@@ -320,14 +320,29 @@ static void resolve_text(const struct raw_conn *c, double s, char *text, size_t 
 					"and gw=, where nobody does neigh=");
 }
 
+/* Our own address may be why nobody answers: the end of a sentence. */
+static void own_ip_text(const struct raw_iface *iface, char *text, size_t size)
+{
+	uint32_t ip = iface->gate.ip;
+
+	if (iface->no_ip || iface->gate.raw_ethertype ||
+	    iface->port->flags & WEFT_FRAME_PORT_MEMORY)
+		snprintf(text, size, "%s", raw_ip_hint(iface));
+	else
+		snprintf(text, size,
+			 ", and that ip=%u.%u.%u.%u is this NIC's own (clouds drop others)",
+			 ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+}
+
 void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size)
 {
 	const struct raw_conn *c = (const struct raw_conn *)lep;
 	struct raw_iface *iface = c->iface;
-	char link[320], peer[64];
+	char link[320], peer[64], own[200];
 	double s = (double)(iface->lt - c->hs_started) / 1e9;
 
 	raw_peer_text(c, peer, sizeof(peer));
+	own_ip_text(iface, own, sizeof(own));
 	weft_frame_port_link_text(iface->port, link, sizeof(link));
 	if (!iface->port->ops->link_up(iface->port))
 		snprintf(text, size, "%s: %s could not be reached in %.1f s: %s", iface->base.name,
@@ -339,7 +354,7 @@ void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size)
 			 "%s: no answer from %s in %.1f s: check that the peer runs, polls, and "
 			 "that UDP port %u is open in the firewalls and security groups of both "
 			 "ends%s",
-			 iface->base.name, peer, s, c->peer_port, raw_ip_hint(iface));
+			 iface->base.name, peer, s, c->peer_port, own);
 	else if (c->state == RAW_PROBE && c->search.small_acks > 0)
 		snprintf(text, size,
 			 "%s: %s answers small frames but none of %u bytes: the way between "

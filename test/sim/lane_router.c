@@ -29,9 +29,10 @@ struct leg {
 	uint32_t ip;      /* the gateway's in this net */
 	uint32_t host_ip; /* the only host here */
 	const uint8_t *host_mac;
-	size_t mtu; /* longer packets are dropped */
-	bool deaf;  /* answers no ARP */
-	bool all;   /* answers for every address, as a cloud's virtual network does */
+	size_t mtu;      /* longer packets are dropped */
+	bool deaf;       /* answers no ARP */
+	uint32_t nic_ip; /* packets from other addresses are dropped; 0 = none are */
+	bool all;        /* answers for every address, as a cloud's virtual network does */
 	unsigned int asked, forwarded, dropped;
 	uint8_t least_ttl; /* that came in */
 };
@@ -78,7 +79,8 @@ static void forward(struct leg *leg, const uint8_t *data, size_t len)
 	if (ip->time_to_live < leg->least_ttl)
 		leg->least_ttl = ip->time_to_live;
 	if (rte_be_to_cpu_32(ip->dst_addr) != out->host_ip || ip->time_to_live < 2 ||
-	    rte_be_to_cpu_16(ip->total_length) > out->mtu) {
+	    rte_be_to_cpu_16(ip->total_length) > out->mtu ||
+	    (leg->nic_ip && rte_be_to_cpu_32(ip->src_addr) != leg->nic_ip)) {
 		leg->dropped++;
 		return;
 	}
@@ -363,6 +365,38 @@ static void one_mac_that_answers_all_arp_works(struct sim_case *c)
 	assert_int_equal(lane_counter(w.host[1], "arp.conflict"), 0);
 }
 
+/* The fabric answers ARP to anybody, and carries nothing from an address that is not the NIC's. */
+static void an_address_that_the_cloud_does_not_know_is_named(struct sim_case *c)
+{
+	static const struct plan plan = {.ip = {CLOUD_A, CLOUD_B},
+					 .router = {CLOUD_GW, CLOUD_GW},
+					 .prefix = 24,
+					 .no_gateway = true};
+	struct lane_end *e;
+	struct world w;
+
+	build_as(c, &w, &plan, 0, 9000);
+	for (int i = 0; i < 2; i++) {
+		w.leg[i].all = true;
+		w.leg[i].nic_ip = plan.ip[i];
+	}
+	both_ways(&w);
+	/* The same, but that one end believes in another address than its NIC's. */
+	build_as(c, &w, &plan, 0, 9000);
+	for (int i = 0; i < 2; i++) {
+		w.leg[i].all = true;
+		w.leg[i].nic_ip = CLOUD_B;
+	}
+	e = lane_connect(w.host[0], w.host[1]);
+	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
+	assert_int_equal(e->status, -ETIMEDOUT);
+	assert_true(w.leg[0].asked > 0 && w.leg[0].dropped > 0);
+	assert_int_equal(w.leg[0].forwarded, 0);
+	if (!strstr(e->text, "no answer from 10.128.0.3") ||
+	    !strstr(e->text, "that ip=10.128.0.2 is this NIC's own (clouds drop others)"))
+		fail_msg("says what may be wrong: %s", e->text);
+}
+
 /* Without any ARP: the initiator is told the MAC of its next hop, and nobody is asked. */
 static void static_neighbours_need_no_arp(struct sim_case *c)
 {
@@ -413,6 +447,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_gateway_outside_the_prefix_is_on_the_link),
 	SIM_CASE(a_peer_that_only_the_gateway_answers_for_is_said),
 	SIM_CASE(one_mac_that_answers_all_arp_works),
+	SIM_CASE(an_address_that_the_cloud_does_not_know_is_named),
 	SIM_CASE(static_neighbours_need_no_arp),
 	SIM_CASE(a_lane_without_ip_is_told_to_have_one),
 };
