@@ -156,7 +156,8 @@ struct weft_frame_port {
 	int socket; /**< NUMA node, or SOCKET_ID_ANY */
 	/** largest frame with L2 header (VLAN tag included), without FCS */
 	uint16_t frame_size;
-	uint16_t tx_depth; /**< frames the TX ring holds */
+	/** frames the TX ring holds, at most: not every PMD tells that it has cut it */
+	uint16_t tx_depth;
 	uint16_t rx_depth; /**< frames the RX ring holds */
 	uint16_t tx_segs;  /**< mbufs of a frame to be sent, at most; 0 = any number */
 	/** log2: no mbuf of user memory crosses a multiple of it; 0 = any may */

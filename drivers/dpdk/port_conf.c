@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <rte_errno.h>
 
@@ -175,16 +176,16 @@ int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o,
  * A PMD may have cut its rings to what the device has, and few can tell. What it has taken of the
  * pool when it has just been started is what the ring holds. Where it took nothing (buffers of the
  * last life are still in the ring, or it copies) what was found before holds.
+ *
+ * @return it was cut
  */
-void weft_port_find_depth(struct weft_port_dev *d)
+static bool find_rx_depth(struct weft_port_dev *d)
 {
 	static uint16_t found[RTE_MAX_ETHPORTS];
 	struct weft_port_limits *l = &d->limits;
 	uint32_t taken, least = UINT32_MAX;
 	uint16_t q;
 
-	if (!l->set_mtu)
-		return;
 	for (q = 0; q < d->num_queues; q++) {
 		taken = d->pools[q]->size - rte_mempool_avail_count(d->pools[q]);
 		least = RTE_MIN(least, taken);
@@ -192,10 +193,47 @@ void weft_port_find_depth(struct weft_port_dev *d)
 	if (least == 0)
 		least = found[d->port_id];
 	if (least == 0 || least >= l->rx_depth)
-		return;
+		return false;
 	found[d->port_id] = l->rx_depth = (uint16_t)least;
-	/* A device with a short ring for one direction has one for the other, too. */
-	l->tx_depth = RTE_MIN(l->tx_depth, l->rx_depth);
+	return true;
+}
+
+/* Entries of the shortest send ring, by PMDs that tell (Intel's, mlx5, netvsc, hns3); 0: it does not. */
+static uint16_t tx_ring_told(const struct weft_port_dev *d)
+{
+	struct rte_eth_txq_info info;
+	uint16_t q, least = UINT16_MAX;
+
+	for (q = 0; q < d->num_queues; q++) {
+		memset(&info, 0, sizeof(info));
+		if (rte_eth_tx_queue_info_get(d->port_id, q, &info))
+			return 0;
+		least = RTE_MIN(least, info.nb_desc);
+	}
+	return least;
+}
+
+/*
+ * Of a send ring nothing shows how long it is, so where the PMD does not tell, a device with a short
+ * ring for one direction is taken to have one for the other, too. If only that for sending is short,
+ * what is found is too much: it is an upper bound, and a ring that takes no more is what counts.
+ */
+void weft_port_find_depth(struct weft_port_dev *d)
+{
+	struct weft_port_limits *l = &d->limits;
+	uint16_t told;
+	bool cut;
+
+	if (!l->set_mtu)
+		return;
+	cut = find_rx_depth(d);
+	told = tx_ring_told(d);
+	if (told) {
+		l->tx_depth = RTE_MIN(l->tx_depth, told);
+		d->zcopy.tx_ring = told;
+	} else if (cut) {
+		l->tx_depth = RTE_MIN(l->tx_depth, l->rx_depth);
+	}
 }
 
 /* ---- VLANs ---------------------------------------------------------------------------------- */

@@ -160,6 +160,21 @@ int rte_eth_dev_info_get(uint16_t port_id, struct rte_eth_dev_info *info)
 	return 0;
 }
 
+int rte_eth_tx_queue_info_get(uint16_t port_id, uint16_t queue, struct rte_eth_txq_info *info)
+{
+	const struct fake_eth_port *p = fake_eth_port(port_id);
+
+	if (!p)
+		return -ENODEV;
+	if (queue >= p->nb_tx)
+		return -EINVAL;
+	if (!p->t.tx_ring_told)
+		return -ENOTSUP;
+	memset(info, 0, sizeof(*info));
+	info->nb_desc = p->txq[queue].ring;
+	return 0;
+}
+
 uint32_t fake_eth_l2_overhead(const struct fake_eth_port *p)
 {
 	if (p->t.max_mtu != UINT16_MAX && p->t.max_rx_pktlen > p->t.max_mtu)
