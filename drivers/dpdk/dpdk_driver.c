@@ -66,6 +66,7 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 		.vlan = o->vlan,
 		.raw_ethertype = is_ether(o, conf),
 		.no_extbuf = !conf->zcopy,
+		.ip = o->ip,
 		.udp_port = o->udp_port != 0      ? o->udp_port
 			    : conf->udp_port != 0 ? conf->udp_port
 						  : WEFT_RAW_UDP_PORT,

@@ -19,6 +19,7 @@
 #include <rte_random.h>
 
 #include "lane.h"
+#include "lane_opts.h"
 #include "nic_state.h"
 #include "port_pool.h"
 #include "port_priv.h"
@@ -254,6 +255,15 @@ static void dev_close(struct weft_port_dev *d)
 	free(d);
 }
 
+static int needs_udp(const struct weft_port_dev *d, char *why, size_t why_len)
+{
+	return weft_port_fail(
+		-EINVAL, why, why_len,
+		"port %u (%s): frames without UDP can't be steered, so queues=%u does not go "
+		"with encap=ether",
+		d->port_id, d->name, d->num_queues);
+}
+
 static int count_queues(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 			size_t why_len)
 {
@@ -261,11 +271,7 @@ static int count_queues(struct weft_port_dev *d, const struct weft_port_opts *o,
 
 	d->num_queues = o->queues ? o->queues : 1;
 	if (d->num_queues > 1 && o->raw_ethertype)
-		return weft_port_fail(
-			-EINVAL, why, why_len,
-			"port %u (%s): frames without UDP can't be steered, so queues=%u does "
-			"not go with encap=ether",
-			d->port_id, d->name, d->num_queues);
+		return needs_udp(d, why, why_len);
 	if (d->num_queues > max)
 		return weft_port_fail(-EINVAL, why, why_len,
 				      "port %u (%s) has %u queue pairs, queues=%u is too many",
@@ -307,6 +313,8 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 		return weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u", id);
 	d->port_id = id;
 	d->vlan = o->vlan != 0;
+	d->vlan_id = o->vlan;
+	d->ip = o->ip;
 	d->base_udp_port = o->udp_port;
 	port_name(id, d->name);
 	weft_arp_table_init(&d->arp, rte_rand());
@@ -464,6 +472,52 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 	return 0;
 }
 
+static void ip_text(const struct weft_port_dev *d, uint32_t ip, char text[40])
+{
+	struct rte_ether_addr mac = {0};
+
+	if (!ip && rte_eth_macaddr_get(d->port_id, &mac) == 0)
+		ip = weft_lane_link_local(mac.addr_bytes);
+	snprintf(text, 40, "%u.%u.%u.%u", ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
+}
+
+/*
+ * May another worker come to an open port? ARP has no UDP port: the first queue gets it, and whoever polls
+ * that answers for its own address and VLAN.
+ */
+static int fits_others(const struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+		       size_t why_len)
+{
+	char theirs[40], ours[40];
+
+	if (weft_port_has_ended(d))
+		return weft_port_fail(
+			-EBUSY, why, why_len,
+			"port %u (%s) was removed, taken away or wants a reset: all workers on it "
+			"must be closed first",
+			d->port_id, d->name);
+	if (d->num_queues < 2)
+		return 0;
+	if (o->raw_ethertype)
+		return needs_udp(d, why, why_len);
+	ip_text(d, d->ip, theirs);
+	ip_text(d, o->ip, ours);
+	if (strcmp(ours, theirs))
+		return weft_port_fail(
+			-EINVAL, why, why_len,
+			"port %u (%s): its other worker has the address %s, this one wants %s; one of "
+			"them answers ARP for all, so give all lanes on this port the same ip=",
+			d->port_id, d->name, theirs, ours);
+	if (o->vlan != d->vlan_id)
+		return weft_port_fail(
+			-EINVAL, why, why_len,
+			"port %u (%s): its other worker is in VLAN %u, this one wants %u (0: none); "
+			"one of them answers ARP for all, so give all lanes on this port the same "
+			"vlan=",
+			d->port_id, d->name, d->vlan_id, o->vlan);
+	return 0;
+}
+
 static int port_open(const char *resource, const struct weft_port_opts *opts,
 		     struct weft_frame_port **port, char *why, size_t why_len)
 {
@@ -476,17 +530,9 @@ static int port_open(const char *resource, const struct weft_port_opts *opts,
 	if (rc)
 		return rc;
 	first = !devs[id];
-	if (first) {
-		rc = dev_open(id, opts, why, why_len);
-		if (rc)
-			return rc;
-	} else if (weft_port_has_ended(devs[id])) {
-		return weft_port_fail(
-			-EBUSY, why, why_len,
-			"port %u (%s) was removed, taken away or wants a reset: all workers on it "
-			"must be closed first",
-			id, devs[id]->name);
-	}
+	rc = first ? dev_open(id, opts, why, why_len) : fits_others(devs[id], opts, why, why_len);
+	if (rc)
+		return rc;
 	rc = queue_open(devs[id], opts, &p, why, why_len);
 	if (rc) {
 		if (first)

@@ -33,6 +33,8 @@ struct weft_port_opts {
 	bool raw_ethertype;
 	/** No external buffers (WEFT_ZCOPY=n). */
 	bool no_extbuf;
+	/** The lane's address, host order; 0 = link-local. Workers on one port have the same. */
+	uint32_t ip;
 	/** UDP port wanted, host order; queue k of a port with several gets udp_port + k. */
 	uint16_t udp_port;
 	/** Queue pairs to set up when the port is opened first; 0 = 1. */

@@ -107,6 +107,8 @@ struct weft_port_dev {
 	uint16_t num_queues;
 	uint16_t open_queues;
 	uint16_t base_udp_port;
+	uint32_t ip;      /* of all its workers, host order; 0 = link-local */
+	uint16_t vlan_id; /* the same */
 	bool vlan;
 	bool started;
 	bool timers; /* started by port_timer.c */

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -237,18 +239,17 @@ static void other_chains_are_put_together(void **state)
 	assert_true(counted(0, "rx.chained.copied") > 10);
 }
 
-static void a_peer_that_does_not_poll_loses_nothing_from_its_short_ring(void **state)
+/* @p stuck: the sender's NIC reads nothing until all have been sent. */
+static void flood(bool stuck)
 {
-	struct fake_eth_traits t = *fake_eth_pmd("net_virtio");
 	struct weft_op_params op = WEFT_INIT(struct weft_op_params, .cb = on_end);
 	static uint8_t out[400][1200], in[400][1200];
 	unsigned int i;
 
-	(void)state;
-	t.rx_ring = t.tx_ring = 64;
-	open_pair(&t, &t, "");
 	exchange(8);
 	ended = 0;
+	memset(in, 0, sizeof(in));
+	fake_eth_traits(w.nic[0])->tx_stuck = stuck;
 	for (i = 0; i < 400; i++) {
 		memset(out[i], (int)i, sizeof(out[i]));
 		check(weft_tag_recv(w.worker[1], NULL, in[i], sizeof(in[i]), i, WEFT_TAG_MASK_FULL,
@@ -258,9 +259,137 @@ static void a_peer_that_does_not_poll_loses_nothing_from_its_short_ring(void **s
 	}
 	for (i = 0; i < 200; i++)
 		weft_worker_progress(w.worker[0]);
+	fake_eth_traits(w.nic[0])->tx_stuck = false;
 	progress_until(&ended, 400, 3);
 	assert_memory_equal(in, out, sizeof(in));
 	assert_int_equal(fake_eth_count(w.nic[1])->rx_no_buffer, 0);
+}
+
+static void a_peer_that_does_not_poll_loses_nothing_from_its_short_ring(void **state)
+{
+	struct fake_eth_traits t = *fake_eth_pmd("net_virtio");
+
+	(void)state;
+	t.rx_ring = t.tx_ring = 64;
+	open_pair(&t, &t, "");
+	flood(false);
+}
+
+static void a_send_ring_that_alone_was_cut_loses_nothing(void **state)
+{
+	struct fake_eth_traits t = *fake_eth_pmd("net_virtio");
+
+	(void)state;
+	t.rx_ring = 512;
+	t.tx_ring = 64;
+	for (unsigned int told = 0; told < 2; told++) {
+		t.tx_ring_told = told;
+		open_pair(&t, &t, "");
+		flood(true);
+		/* Its ring was full, which was no loss. */
+		assert_int_equal(counted(0, ".tx.retransmit.fast"), 0);
+		assert_true(counted(0, ".tx.ring_full") > 0);
+		tidy(NULL);
+	}
+}
+
+/* ---- what is said --------------------------------------------------------------------------- */
+
+static int log_file = -1;
+
+/* A context that logs into memory. */
+static void open_context_with_log(const char *level)
+{
+	struct weft_context_params p = WEFT_INIT(struct weft_context_params);
+	struct weft_config *config;
+	char path[40];
+
+	log_file = memfd_create("log", 0);
+	assert_true(log_file >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", log_file);
+	check(weft_config_read(&config), "configuration");
+	check(weft_config_modify(config, "LOG_LEVEL", level), "level");
+	check(weft_config_modify(config, "LOG_FILE", path), "file");
+	p.config = config;
+	check(weft_context_create(&p, &w.ctx), "context");
+	weft_config_release(config);
+}
+
+static const char *logged(void)
+{
+	static char text[16384];
+	ssize_t n = pread(log_file, text, sizeof(text) - 1, 0);
+
+	text[n < 0 ? 0 : n] = '\0';
+	return text;
+}
+
+static int tidy_log(void **state)
+{
+	struct weft_context *ctx = NULL;
+
+	tidy(state);
+	/* The log goes where it went before. */
+	if (weft_context_create(NULL, &ctx) == 0)
+		weft_context_destroy(ctx);
+	close(log_file);
+	log_file = -1;
+	return 0;
+}
+
+static int open_lane(unsigned int n, const char *options)
+{
+	struct weft_worker_params wp = WEFT_INIT(struct weft_worker_params);
+	char lanes[64];
+
+	snprintf(lanes, sizeof(lanes), "dpdk:%u%s", fake_eth_id(w.nic[0]), options);
+	wp.lanes = lanes;
+	return weft_worker_create(w.ctx, &wp, &w.worker[n]);
+}
+
+static void a_lane_over_ena_logs_the_paths_that_its_link_needs(void **state)
+{
+	struct fake_eth_traits t = *fake_eth_pmd("net_ena");
+
+	(void)state;
+	t.speed = 50000;
+	w.nic[0] = w.nic[1] = fake_eth_add("0000:00:06.0", &t);
+	open_context_with_log("info");
+	check(open_lane(0, ",mtu=9001"), "worker");
+	if (!strstr(logged(), "this link of 50 Gb/s needs paths=10, or paths=5 in a cluster "
+			      "placement group (10 Gb/s a flow), and has paths=1"))
+		fail_msg("%s", logged());
+	weft_worker_destroy(w.worker[0]);
+	w.worker[0] = NULL;
+	assert_int_equal(ftruncate(log_file, 0), 0);
+	check(open_lane(0, ",mtu=9001,paths=10"), "worker");
+	assert_null(strstr(logged(), "AWS"));
+}
+
+/* ARP comes to the first queue, whose worker answers for one address, in one VLAN. */
+static void workers_on_one_port_have_one_address(void **state)
+{
+	static const struct {
+		const char *options, *said[2];
+	} other[] = {
+		{",ip=10.0.0.2/24", {"10.0.0.1", "10.0.0.2"}},
+		{"", {"10.0.0.1", "169.254."}},
+		{",ip=10.0.0.1/24,vlan=5", {"in VLAN 0", "wants 5"}},
+		{",encap=ether", {"queues=2", "encap=ether"}},
+	};
+
+	(void)state;
+	w.nic[0] = w.nic[1] = fake_eth_add("0000:00:06.0", fake_eth_pmd("net_ixgbe"));
+	open_context_with_log("error");
+	check(open_lane(0, ",queues=2,ip=10.0.0.1/24"), "worker");
+	for (unsigned int i = 0; i < sizeof(other) / sizeof(other[0]); i++) {
+		assert_int_equal(ftruncate(log_file, 0), 0);
+		assert_true(open_lane(1, other[i].options) < 0);
+		if (!strstr(logged(), "0000:00:06.0") || !strstr(logged(), other[i].said[0]) ||
+		    !strstr(logged(), other[i].said[1]))
+			fail_msg("'%s': %s", other[i].options, logged());
+	}
+	check(open_lane(1, ",ip=10.0.0.1/24"), "second worker");
 }
 
 int main(void)
@@ -274,6 +403,10 @@ int main(void)
 		cmocka_unit_test_teardown(other_chains_are_put_together, tidy),
 		cmocka_unit_test_teardown(
 			a_peer_that_does_not_poll_loses_nothing_from_its_short_ring, tidy),
+		cmocka_unit_test_teardown(a_send_ring_that_alone_was_cut_loses_nothing, tidy),
+		cmocka_unit_test_teardown(a_lane_over_ena_logs_the_paths_that_its_link_needs,
+					  tidy_log),
+		cmocka_unit_test_teardown(workers_on_one_port_have_one_address, tidy_log),
 	};
 
 	assert(weft_dpdk_driver.abi == WEFT_LANE_ABI);
