@@ -9,7 +9,7 @@
  *	chains=N	so many frames at each end may come as chains of buffers
  *	both		both of two lanes carry 1 MiB messages
  *	rails		there are two lanes, which may carry what they like
- *	csum=WORD	the checksum that the ends agreed on
+ *	csum=WORDS	what the log says of the checksum that the ends agreed on
  *	refused=WORDS	the first worker can't be made, and a line with these words says why
  *
  * Each way 1 MiB and 8 B messages go, posted before they are sent, and every byte is compared. The
@@ -46,8 +46,8 @@ struct test {
 
 /* What a worker has counted, summed up over its lanes. */
 struct counts {
-	uint64_t data, again, chained, copy_only, bad;
-	uint64_t copied, unexpected;
+	uint64_t data, again, chained, chained_copied, copy_only, zcopy, bad;
+	uint64_t copied, received, unexpected;
 };
 
 struct side {
@@ -206,6 +206,8 @@ static bool open_both(const struct test *t)
 		return fault("configuration: %s", weft_strerror(rc));
 	/* Emulated time jumps. */
 	weft_config_modify(config, "CONNECT_TIMEOUT", "30s");
+	if (t->csum)
+		weft_config_modify(config, "LOG_LEVEL", "info");
 	struct weft_context_params p = WEFT_INIT(struct weft_context_params, .config = config);
 	rc = weft_context_create(&p, &ctx);
 	weft_config_release(config);
@@ -322,10 +324,16 @@ static void count(const char *name, uint64_t value, void *arg)
 		c->again += value;
 	else if (ends_with(name, ".rx.chained"))
 		c->chained += value;
+	else if (ends_with(name, ".rx.chained.copied"))
+		c->chained_copied += value;
 	else if (ends_with(name, ".rx.copy_only"))
 		c->copy_only += value;
+	else if (ends_with(name, ".tx.zcopy"))
+		c->zcopy += value;
 	else if (strcmp(name, "copied_bytes") == 0)
 		c->copied += value;
+	else if (strcmp(name, "rx_copied_bytes") == 0)
+		c->received += value;
 	else if (strcmp(name, "tag.unexpected") == 0)
 		c->unexpected += value;
 	for (i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
@@ -367,6 +375,39 @@ static void frame_sizes(int n, size_t *least, size_t *most)
 }
 
 /*
+ * Each byte was copied once by the sender, into its frame, and once by the receiver, to its place. A NIC that reads user
+ * memory spares the first, but for ends of messages; the sender does not count its shortest messages.
+ */
+static bool copied_once(const struct test *t, int from, size_t len, unsigned int messages)
+{
+	uint64_t bytes = len * messages, sent = SINCE(from, copied), got = SINCE(!from, received);
+	uint64_t least = bytes, most = bytes;
+
+	if (SINCE(from, zcopy) || len == SMALL) {
+		least = 0;
+		most = len == SMALL ? 0 : bytes / 20;
+	}
+	printf("# end %d, %zu B: %.2f copies a byte by the sender, %.2f by the receiver\n", from,
+	       len, (double)sent / (double)bytes, (double)got / (double)bytes);
+	if (sent < least || sent > most)
+		return fault("the sender copied %llu bytes, %llu to %llu should do",
+			     (unsigned long long)sent, (unsigned long long)least,
+			     (unsigned long long)most);
+	if (got != bytes)
+		return fault("the receiver copied %llu bytes of %llu", (unsigned long long)got,
+			     (unsigned long long)bytes);
+	if (SINCE(!from, chained_copied) > t->chains || SINCE(!from, unexpected) ||
+	    SINCE(!from, copy_only))
+		return fault(
+			"%llu frames were put together first, %llu messages put aside before their "
+			"place was known, %llu copied",
+			(unsigned long long)SINCE(!from, chained_copied),
+			(unsigned long long)SINCE(!from, unexpected),
+			(unsigned long long)SINCE(!from, copy_only));
+	return true;
+}
+
+/*
  * What the last messages cost. Those that fit a frame may share one with others; longer ones fill their frames, and a few more frames carry
  * what the protocols say.
  */
@@ -381,10 +422,9 @@ static bool frugal(const struct test *t, int from, size_t len, unsigned int mess
 	least = messages * len / longest;
 	count_both();
 	data = SINCE(from, data);
-	printf("# end %d, %zu B: %.2f frames of at most %zu bytes a message, %llu sent again, %.2f copies a byte, "
-	       "%llu chained\n",
+	printf("# end %d, %zu B: %.2f frames of at most %zu bytes a message, %llu sent again, %llu "
+	       "chained\n",
 	       from, len, (double)data / messages, longest, (unsigned long long)SINCE(from, again),
-	       (double)SINCE(from, copied) / ((double)len * messages),
 	       (unsigned long long)SINCE(!from, chained));
 	if (data < least || data > most)
 		return fault("%u messages of %zu bytes took %llu frames, %llu to %llu should do",
@@ -393,15 +433,7 @@ static bool frugal(const struct test *t, int from, size_t len, unsigned int mess
 	if (SINCE(!from, chained) > t->chains)
 		return fault("%llu frames came as chains of buffers",
 			     (unsigned long long)SINCE(!from, chained));
-	if (SINCE(from, copied) > len * messages)
-		return fault("the sender copied %llu bytes of %zu",
-			     (unsigned long long)SINCE(from, copied), len * messages);
-	if (SINCE(!from, unexpected) || SINCE(!from, copy_only))
-		return fault(
-			"%llu messages were put aside before their place was known, %llu copied",
-			(unsigned long long)SINCE(!from, unexpected),
-			(unsigned long long)SINCE(!from, copy_only));
-	return true;
+	return copied_once(t, from, len, messages);
 }
 
 /*
@@ -446,25 +478,14 @@ static bool stream(const struct test *t, int from)
 	return frugal(t, from, SMALL, i);
 }
 
-static bool agreed(const struct test *t, int n)
-{
-	struct weft_lane_info info = WEFT_INIT(struct weft_lane_info, .state = "");
-
-	if (!t->csum)
-		return true;
-	if (weft_ep_query_lane(side[n].ep, 0, &info) || !strstr(info.remote, t->csum))
-		return fault("'%s' says nothing of '%s'", info.remote, t->csum);
-	return true;
-}
-
 static void run(const struct test *t)
 {
 	double begin = now(), up;
 
 	if (open_both(t)) {
 		up = now();
-		if (stream(t, 0) && stream(t, 1) && agreed(t, 0))
-			agreed(t, 1);
+		if (stream(t, 0))
+			stream(t, 1);
 		count_both();
 		printf("# up after %.2f s, done after %.2f s\n", up - begin, now() - begin);
 	}
@@ -482,6 +503,18 @@ static int divert(int file)
 	return old;
 }
 
+/* The line of the log that tells of the connection says @p csum. */
+static bool agreed(const char *said, const char *csum)
+{
+	const char *line = strstr(said, ": connected with "), *end;
+
+	if (!line)
+		return fault("the log tells of no connection");
+	end = line + strcspn(line, "\n");
+	line = strstr(line, csum);
+	return line && line < end ? true : fault("the ends did not agree on '%s'", csum);
+}
+
 static void run_case(const struct test *t, unsigned int number)
 {
 	int file = memfd_create("nic_pair", 0), old = divert(file);
@@ -496,6 +529,8 @@ static void run_case(const struct test *t, unsigned int number)
 	len = pread(file, said, sizeof(said) - 1, 0);
 	said[len < 0 ? 0 : len] = '\0';
 	close(file);
+	if (t->csum && !*wrong)
+		agreed(said, t->csum);
 	fprintf(stderr, "---- %s\n%s%s\n", t->name, said, wrong);
 	if (t->refused && *wrong && strstr(said, t->refused))
 		*wrong = '\0';

@@ -10,13 +10,14 @@ link() {
 	echo "set_link nic-$1 $2" >"$monitor"
 }
 
+# flap NAME NAME: the first is the server's, whose log must tell.
 flap() {
 	local pid rc=0
 	ends "$1" "$2" && server "$server" || return
-	client "$list" -t tag_bw -s 256k -D 4 -V -v >"$dir/out" 2>&1 &
+	client "$list" -t tag_bw -s 256k -D 6 -V -v >"$dir/out" 2>&1 &
 	pid=$!
-	wait_for 60 says "$dir/client.out" , || return
-	sleep 1
+	# Its first line with figures: the time runs.
+	wait_for 60 grep -q '^[0-9]' "$dir/client.out" || return
 	link "$1" off
 	sleep 2
 	link "$1" on
@@ -24,7 +25,11 @@ flap() {
 	cat "$dir/client.err" "$dir/client.out"
 	[ $rc = 0 ] || { echo "the client's exit code is $rc"; return 1; }
 	wait "$server_pid" || { echo "the server's exit code is $?"; cat "$dir/server.err"; return 1; }
-	[ "$(column wrong)" = 0 ]
+	[ "$(column wrong)" = 0 ] || { echo "wrong messages: $(column wrong)"; return 1; }
+	cat "$dir/server.err"
+	nic "$1" && grep -q "($address): link lost" "$dir/server.err" || { echo "the server does not tell of the loss"; return 1; }
+	grep -qE "\($address\): link is back after [0-9.]+ s" "$dir/server.err" || { echo "nor that the link is back"; return 1; }
+	[ "$(column retransmits)" -gt 0 ] || { echo "nothing was sent again: the stream was over"; return 1; }
 }
 
 # Of the interface that a lane says has no link, when it opens.

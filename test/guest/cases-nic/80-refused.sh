@@ -17,15 +17,16 @@ refused() {
 no_hugepages() {
 	local pages=/proc/sys/vm/nr_hugepages had rc=0
 	had=$(cat $pages)
+	nic virtio0 || return
 	echo 0 >$pages
-	refused "hugepages" "${eal[@]}" "${allowed[@]}" -- -d -L "$list" || rc=1
+	refused "$address is bound to uio_pci_generic, which needs hugepages" "${eal[@]}" "${allowed[@]}" -- -d -L "$list" || rc=1
 	echo "$had" >$pages
 	return $rc
 }
 
 still_the_kernels() {
 	nic kernel || return
-	refused "$address.*(kernel|bound|driver)|bind" "${eal[@]}" -a "$address" -- -d -L "dpdk:$address"
+	refused "$address is still the kernel's .*weft-bind $address" "${eal[@]}" -a "$address" -- -d -L "dpdk:$address"
 }
 
 # The guest has no IOMMU.
