@@ -10,7 +10,7 @@
 #	-j BUSY      processes that are busy all the time (default 3)
 #	-c CORES     cores that all of them share (default 1; 0 = whatever there is)
 #	-k PATTERN   only tests whose name matches this extended regular expression
-#	SUITE        unit, sim, proc, guest (default unit sim proc)
+#	SUITE        unit, sim, proc, guest, guest-nic, guest-iommu (default unit sim proc)
 #
 # Time limits are twenty times the usual. Ends with "N passed, N failed"; the exit code is 0 when nothing
 # failed and something passed. The logs of what failed are in BUILD/meson-logs/stress-ROUND.txt.
