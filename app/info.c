@@ -88,6 +88,9 @@ static void print_iface(const struct weft_iface_info *i)
 		printf("  link             %s\n", i->up ? "up" : "down");
 	if (i->why[0])
 		printf("  note             %s\n", i->why);
+	printf("  waiting          %s\n", i->wakes
+						  ? "what comes wakes who sleeps"
+						  : "who sleeps looks at it every WEFT_WAIT_SLEEP");
 	printf("  bandwidth        %.2f MB/s (%.2f Gb/s): %s\n", i->bandwidth / 1e6,
 	       i->bandwidth * 8e-9, i->bandwidth_from);
 	printf("  latency          %.0f ns: %s\n", i->latency * 1e9, i->latency_from);

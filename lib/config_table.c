@@ -83,6 +83,13 @@ const struct weft_option weft_options[] = {
 		.help = "Let raw lanes send from user memory where the port can; n: always copy.",
 	},
 	{
+		"RX_INTR", WEFT_OPT_ENUM, FIELD(lane.rx_intr), .def = "auto", .unit = "word",
+		.words = "auto|y|n",
+		.help = "Ask NICs, virtio_user and vhost for RX interrupts, which wake a worker that "
+			"waits. auto: where that changes nothing for who polls, and link events stay "
+			"(doc/ports.md, Waiting); y: of every PMD; n: of none.",
+	},
+	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
 		.unit = "time", .min = 1e6,
 		.help = "A peer that gave no sign of life on a raw lane for so long is dead, and so is "

@@ -303,7 +303,8 @@ struct weft_lane_conf {
 	const char *eal_args; /**< WEFT_EAL_ARGS */
 	/** WEFT_RX_BUFS: receive buffers per iface; 0 = driver's default */
 	unsigned int rx_bufs;
-	bool zcopy; /**< WEFT_ZCOPY */
+	bool zcopy;           /**< WEFT_ZCOPY */
+	unsigned int rx_intr; /**< WEFT_RX_INTR: 0 auto, 1 y, 2 n */
 };
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };

@@ -72,6 +72,7 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 						  : WEFT_RAW_UDP_PORT,
 		.queues = o->queues,
 		.rx_bufs = conf->rx_bufs,
+		.rx_intr = (enum weft_rx_intr)conf->rx_intr,
 	};
 
 	return weft_port_ethdev_open(params->resource, &po, port, why, why_len);
@@ -87,6 +88,9 @@ static void give_hint(struct weft_frame_port *port, unsigned int paths)
 	weft_port_spread_text(port, text, sizeof(text));
 	if (text[0] != '\0')
 		weft_info("dpdk:%s: %s", port->name, text);
+	weft_port_intr_text(port, text, sizeof(text));
+	if (text[0] != '\0')
+		weft_debug("dpdk:%s: %s", port->name, text);
 }
 
 /* The engine then sees the capture's port; what is not captured has nothing in its way. */

@@ -85,8 +85,10 @@ static int setup_queue(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, uint
 	weft_port_zcopy_txconf(d, &txconf);
 	rxconf.offloads = conf->rxmode.offloads;
 	txconf.offloads = conf->txmode.offloads;
+	weft_xdp_before(d);
 	rc = rte_eth_rx_queue_setup(d->port_id, q, nb_rx, (unsigned int)socket, &rxconf,
 				    d->pools[q]);
+	weft_xdp_after(d, q);
 	if (rc)
 		return weft_port_fail(
 			rc, why, why_len,
@@ -141,6 +143,7 @@ int weft_port_configure(struct weft_port_dev *d, const struct weft_port_opts *o,
 	if (d->limits.set_mtu)
 		conf.rxmode.mtu = mtu_of(d);
 	weft_port_events_conf(d, &conf);
+	conf.intr_conf.rxq = d->rx_intr;
 	weft_port_spread_conf(d, &conf);
 	rc = rte_eth_dev_configure(d->port_id, d->num_queues, d->num_queues, &conf);
 	if (rc)

@@ -252,6 +252,7 @@ static void dev_close(struct weft_port_dev *d)
 	free(d->pools);
 	free(d->hdr_pools);
 	weft_arp_table_fini(&d->arp);
+	free(d->xdp_socks);
 	free(d);
 }
 
@@ -304,6 +305,39 @@ static int dev_prepare(struct weft_port_dev *d, const struct weft_port_opts *o, 
 	return rc;
 }
 
+static int try_set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+		      size_t why_len)
+{
+	int rc = weft_port_configure(d, o, why, why_len);
+
+	return rc ? rc : start(d, why, why_len);
+}
+
+/*
+ * RX interrupts are asked for before anybody can know whether they can be had. PMDs refuse them when
+ * they are configured, when a queue is set up or when they start: then without.
+ */
+static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
+		  size_t why_len)
+{
+	uint16_t q;
+	int rc;
+
+	for (q = 0; q < d->num_queues; q++)
+		d->xdp_socks[q] = -1;
+	d->rx_intr = weft_port_intr_wanted(d, o->rx_intr);
+	rc = try_set_up(d, o, why, why_len);
+	if (rc == 0 || !d->rx_intr)
+		return rc;
+	snprintf(d->no_intr, sizeof(d->no_intr), "%s", why);
+	d->rx_intr = false;
+	for (q = 0; q < d->num_queues; q++) {
+		weft_port_pools_free(d, q);
+		d->pools[q] = d->hdr_pools[q] = NULL;
+	}
+	return try_set_up(d, o, why, why_len);
+}
+
 static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size_t why_len)
 {
 	struct weft_port_dev *d = calloc(1, sizeof(*d));
@@ -337,13 +371,12 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	d->queues = calloc(d->num_queues, sizeof(*d->queues));
 	d->pools = calloc(d->num_queues, sizeof(*d->pools));
 	d->hdr_pools = calloc(d->num_queues, sizeof(*d->hdr_pools));
-	if (!d->queues || !d->pools || !d->hdr_pools)
+	d->xdp_socks = malloc(d->num_queues * sizeof(*d->xdp_socks));
+	if (!d->queues || !d->pools || !d->hdr_pools || !d->xdp_socks)
 		rc = weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u (%s)", id,
 				    d->name);
 	if (!rc)
-		rc = weft_port_configure(d, o, why, why_len);
-	if (!rc)
-		rc = start(d, why, why_len);
+		rc = set_up(d, o, why, why_len);
 	if (!rc)
 		rc = weft_port_spread_open(d, why, why_len);
 	if (rc)
@@ -374,6 +407,8 @@ static uint32_t port_flags(const struct weft_port_dev *d)
 
 static const struct weft_frame_port_ops *ops_for(const struct weft_port_limits *l)
 {
+	if (l->xdp_queues)
+		return &weft_port_xdp_ops;
 	if (l->packet_socket)
 		return &weft_port_packet_ops;
 	if (l->memif)
@@ -413,6 +448,7 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 	p->kick_cycles = rte_get_tsc_hz() / 20000; /* 50 us */
 	if (d->limits.packet_socket)
 		weft_packet_socket_init(p);
+	weft_port_intr_open(p);
 	weft_port_spread_fill(p);
 	fp->flags |= weft_port_zcopy_flags(p, o);
 	return 0;
@@ -454,7 +490,7 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 	p->dev = d;
 	p->port_id = d->port_id;
 	p->queue = queue;
-	p->sock = -1;
+	p->sock = d->xdp_socks[queue];
 	p->vlan = o->vlan;
 	rc = weft_port_vlan_add(p, why, why_len);
 	if (!rc)
@@ -463,6 +499,7 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 		rc = weft_port_steer(p, why, why_len);
 	if (rc) {
 		weft_port_vlan_remove(p);
+		weft_port_intr_close(p);
 		free(p);
 		return rc;
 	}
@@ -564,6 +601,7 @@ void weft_port_close(struct weft_frame_port *fp)
 	weft_port_zcopy_drain(p);
 	d->queues[p->queue] = NULL;
 	weft_port_vlan_remove(p);
+	weft_port_intr_close(p);
 	free(p);
 	if (--d->open_queues == 0)
 		dev_close(d);

@@ -21,6 +21,13 @@
 
 struct weft_lane_resource;
 
+/** WEFT_RX_INTR. */
+enum weft_rx_intr {
+	WEFT_RX_INTR_AUTO, /**< of PMDs that are known to poll the same with them */
+	WEFT_RX_INTR_YES,  /**< of any */
+	WEFT_RX_INTR_NO,
+};
+
 /** What the engine wants of a port. All zero is a good default. */
 struct weft_port_opts {
 	/** Largest frame, L2 header and VLAN tag included, without FCS; 0 = what the port gives. */
@@ -41,6 +48,7 @@ struct weft_port_opts {
 	uint16_t queues;
 	/** Receive buffers that receivers may keep, beyond what the rings hold; 0 = default. */
 	uint32_t rx_bufs;
+	enum weft_rx_intr rx_intr;
 };
 
 /**
@@ -70,5 +78,8 @@ void weft_port_hint(struct weft_frame_port *port, unsigned int paths, char *text
 
 /** How frames find the queue of a port with several, or "" */
 void weft_port_spread_text(struct weft_frame_port *port, char *text, size_t size);
+
+/** Why a port that should wake who sleeps can't, or "" */
+void weft_port_intr_text(struct weft_frame_port *port, char *text, size_t size);
 
 #endif /* WEFT_PORT_ETHDEV_H */

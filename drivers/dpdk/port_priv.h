@@ -10,6 +10,8 @@
  *  - port_rxtx.c    the operations of an open port;
  *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source
  *                   tells;
+ *  - port_intr.c    RX interrupts, for an owner that sleeps;
+ *  - port_xdp.c     the socket of net_af_xdp, for the same;
  *  - port_kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
  *  - port_memif.c   a memif connection's life, with memif_relay.c;
  *  - port_spread.c  several queues: what the port's hash is;
@@ -96,6 +98,26 @@ struct weft_port_spread {
 	struct rte_ring **handed; /**< one per queue: see struct weft_steering */
 };
 
+/** Frames that a port keeps between arm() and the next rx_burst(). */
+#define WEFT_PORT_KEEP 32u
+
+/** RX interrupts of a queue pair: see port_intr.c. */
+struct weft_port_intr {
+	int epoll; /**< wait_fd(): in it the PMD's descriptor, edge-triggered */
+	bool on;   /**< the PMD was told to raise them */
+	/* Of the last sleep: */
+	bool was_on;
+	bool told;    /**< the descriptor said that there is something */
+	bool ran_out; /**< it was as long as `most` */
+	uint64_t begin_tsc, most;
+	/* Of all: */
+	int trust;      /**< over 0: they come; below: so many must come first */
+	uint64_t blind; /**< ns: the longest sleep, as long as there is no trust */
+	uint64_t wakes, empty, missed, late, refused;
+	uint16_t kept, given; /**< frames of keep[], and those of them that are handed out */
+	struct rte_mbuf *keep[WEFT_PORT_KEEP];
+};
+
 /** One DPDK port of ours, with all its queue pairs. */
 struct weft_port_dev {
 	struct rte_eth_dev_info info;
@@ -111,9 +133,12 @@ struct weft_port_dev {
 	uint16_t vlan_id; /* the same */
 	bool vlan;
 	bool started;
-	bool timers; /* started by port_timer.c */
-	bool shared; /* other processes may receive the same frames */
-	int *claims; /* port_claim.c */
+	bool timers;       /* started by port_timer.c */
+	bool shared;       /* other processes may receive the same frames */
+	bool rx_intr;      /* port_intr.c: the PMD was asked for them */
+	char no_intr[300]; /* why it has none */
+	int *xdp_socks;    /* port_xdp.c: one per queue pair, -1 = not found */
+	int *claims;       /* port_claim.c */
 	unsigned int num_claims;
 	char claim_note[384];       /* for warning */
 	_Atomic uint32_t *life;     /* port_event.c */
@@ -134,10 +159,11 @@ struct weft_port {
 	struct weft_port_dev *dev;
 	uint16_t port_id;
 	uint16_t queue;
-	bool link_up;       /* as the owner knows it */
-	uint32_t life_seen; /* of *dev->life */
+	bool link_up;                /* as the owner knows it */
+	uint32_t life_seen;          /* of *dev->life */
+	struct weft_port_intr *intr; /* NULL = none */
+	int sock;                    /* the PMD's packet or AF_XDP socket; -1 = none */
 	/* packet socket only: bytes charged to it, at most; see port_kernel.c */
-	int sock;
 	bool tail; /* frames may wait in the ring for another send() */
 	uint32_t sock_used;
 	uint32_t sock_limit;
@@ -219,6 +245,32 @@ void weft_packet_socket_kick(struct weft_port *p);
 /** Its owner is about to sleep: as arm() of frame_port.h. */
 int weft_packet_socket_arm(struct weft_port *p, uint64_t *within);
 
+/* port_intr.c */
+
+/** How many interrupts has a device for DPDK? UINT_MAX: no PCI device, or its PMD has its own way. */
+unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
+/** Is its PMD to be asked for RX interrupts? */
+bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode);
+/** The port is started: have interrupts wake the owner of this queue pair, if it has any. */
+void weft_port_intr_open(struct weft_port *p);
+void weft_port_intr_close(struct weft_port *p);
+void weft_port_intr_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
+/** As frame_port.h says. */
+int weft_port_intr_fd(struct weft_frame_port *fp);
+int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within);
+void weft_port_intr_disarm(struct weft_frame_port *fp);
+/** The first rx_burst() after a sleep. */
+uint16_t weft_port_intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
+
+/* port_xdp.c; both under the lock of port_ethdev.c */
+
+/** rte_eth_rx_queue_setup(), which makes the socket of the queue, is about to be called. */
+void weft_xdp_before(const struct weft_port_dev *d);
+/** It was. */
+void weft_xdp_after(struct weft_port_dev *d, uint16_t queue);
+/** As arm() of frame_port.h. */
+int weft_xdp_arm(const struct weft_port *p);
+
 /* port_memif.c: from the port's owner, whose thread polls it */
 
 void weft_memif_start(struct weft_port_dev *d);
@@ -297,7 +349,10 @@ void weft_port_unsteer(struct weft_port *p);
 
 /* port_rxtx.c */
 
-extern const struct weft_frame_port_ops weft_port_ops; /**< hardware and memory */
+extern const struct weft_frame_port_ops weft_port_ops;            /**< hardware and memory */
+extern const struct weft_frame_port_ops weft_port_intr_ops;       /**< with RX interrupts */
+extern const struct weft_frame_port_ops weft_port_intr_first_ops; /**< right after a sleep */
+extern const struct weft_frame_port_ops weft_port_xdp_ops;        /**< AF_XDP sockets */
 extern const struct weft_frame_port_ops weft_port_memif_ops;
 extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
 extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */

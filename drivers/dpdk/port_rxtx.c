@@ -81,6 +81,7 @@ static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb
 	cb("tx_copied", p->tx_copied, arg);
 	cb("tx_too_long", p->tx_too_long, arg);
 	weft_port_zcopy_counters(p, cb, arg);
+	weft_port_intr_counters(p, cb, arg);
 	if (n <= 0)
 		return;
 	names = calloc((size_t)n, sizeof(*names));
@@ -93,17 +94,29 @@ static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb
 	free(values);
 }
 
+#define ETHDEV_OPS                                                                               \
+	.tx_burst = port_tx, .tx_kick = port_kick, .tx_done = weft_port_tx_done,                 \
+	.mem_map = weft_port_mem_map, .link_up = port_link_up, .link_text = weft_port_link_text, \
+	.look = weft_port_look, .counters = port_counters, .close = weft_port_close
+
 const struct weft_frame_port_ops weft_port_ops = {
+	ETHDEV_OPS,
 	.rx_burst = port_rx,
-	.tx_burst = port_tx,
-	.tx_kick = port_kick,
-	.tx_done = weft_port_tx_done,
-	.mem_map = weft_port_mem_map,
-	.link_up = port_link_up,
-	.link_text = weft_port_link_text,
-	.look = weft_port_look,
-	.counters = port_counters,
-	.close = weft_port_close,
+};
+
+#define INTR_OPS                                                             \
+	ETHDEV_OPS, .wait_fd = weft_port_intr_fd, .arm = weft_port_intr_arm, \
+		    .disarm = weft_port_intr_disarm
+
+const struct weft_frame_port_ops weft_port_intr_ops = {
+	INTR_OPS,
+	.rx_burst = port_rx,
+};
+
+/* So that who polls has nothing more to look at. */
+const struct weft_frame_port_ops weft_port_intr_first_ops = {
+	INTR_OPS,
+	.rx_burst = weft_port_intr_rx,
 };
 
 /* ---- memif ---------------------------------------------------------------------------------- */
@@ -209,10 +222,10 @@ static void packet_kick(struct weft_frame_port *fp)
 }
 
 /*
- * The socket itself: the kernel finds it readable while a slot of its ring has not been given back,
- * and there is none after an rx_burst() that brought nothing.
+ * The socket itself, packet or AF_XDP: the kernel finds it readable while a slot of its ring has not
+ * been given back, and there is none after an rx_burst() that brought nothing.
  */
-static int packet_wait_fd(struct weft_frame_port *fp)
+static int socket_wait_fd(struct weft_frame_port *fp)
 {
 	struct weft_port *p = weft_port_of(fp);
 
@@ -224,7 +237,7 @@ static int packet_arm(struct weft_frame_port *fp, uint64_t *within)
 	return weft_packet_socket_arm(weft_port_of(fp), within);
 }
 
-static void packet_disarm(struct weft_frame_port *fp)
+static void socket_disarm(struct weft_frame_port *fp)
 {
 	RTE_SET_USED(fp);
 }
@@ -236,11 +249,22 @@ const struct weft_frame_port_ops weft_port_packet_ops = {
 	.link_up = port_link_up,
 	.link_text = weft_port_link_text,
 	.look = weft_port_look,
-	.wait_fd = packet_wait_fd,
+	.wait_fd = socket_wait_fd,
 	.arm = packet_arm,
-	.disarm = packet_disarm,
+	.disarm = socket_disarm,
 	.counters = port_counters,
 	.close = weft_port_close,
+};
+
+static int xdp_arm(struct weft_frame_port *fp, uint64_t *within)
+{
+	RTE_SET_USED(within);
+	return weft_xdp_arm(weft_port_of(fp));
+}
+
+const struct weft_frame_port_ops weft_port_xdp_ops = {
+	ETHDEV_OPS,     .rx_burst = port_rx,     .wait_fd = socket_wait_fd,
+	.arm = xdp_arm, .disarm = socket_disarm,
 };
 
 /* ---- by pointer ----------------------------------------------------------------------------- */

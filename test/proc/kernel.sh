@@ -99,6 +99,22 @@ xdp() {
 	return $rc
 }
 
+# The port has found its socket; two processes on one core then answer each other as in wait.sh.
+xdp_wakes() {
+	local core median bound rc=0
+	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1
+	grep -q 'waiting  *what comes wakes' "$dir/xdp" || { cat "$dir/xdp"; return 1; }
+	core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+	netns_server=("${server_run[@]}") netns_client=("${client_run[@]}")
+	server_run=(taskset -c "$core" "${server_run[@]}") client_run=(taskset -c "$core" "${client_run[@]}")
+	xdp -t tag_lat -s 8 -n 1000 -w 100 -v --sleep || rc=1
+	server_run=("${netns_server[@]}") client_run=("${netns_client[@]}")
+	median=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "50.0_percentile_lat") n = i } NR == 2 { print $n }' "$dir/client.out")
+	bound=$(stretch 500)
+	echo "median $median, at most $bound us"
+	[ $rc = 0 ] && awk -v m="$median" -v bound="$bound" 'BEGIN { exit !(m > 0 && m < bound) }'
+}
+
 # no_room MTU PEER_MTU PATTERN: AF_XDP does not take the interface: a sentence, and an end in good order.
 no_room() {
 	local rc=0
@@ -136,6 +152,11 @@ if xdp_works; then
 	check "AF_XDP: so it is when the PMD finds that out" no_room 1500 9000 "dpdk:0 cannot be opened: .*does not take receive queue"
 	check "AF_XDP: a stream, every byte" xdp -t tag_bw -s 8,4k,256k,1M -n 100 -f -V
 	check "AF_XDP: ping-pong, every byte" xdp -t tag_lat -s 8,4k,256k -n 100 -f -V
+	if command -v taskset >/dev/null; then
+		check "AF_XDP: --sleep: frames wake, on one core" xdp_wakes
+	else
+		skip "AF_XDP: --sleep: frames wake, on one core" "taskset(1) is not installed (util-linux)"
+	fi
 else
 	skip "AF_XDP" "no AF_XDP socket can be made here: $(tail -n 1 "$dir/xdp" | cut -c1-200)"
 fi

@@ -23,15 +23,23 @@ new_virtio() {
 	eal_client=("${memory[@]}" --no-pci --vdev="net_vhost0,iface=$dir/vhost,client=1")
 }
 
+# virtio_server PROGRAM ARGS...: in the background, until vhost can connect.
+virtio_server() {
+	local program=$1
+	shift
+	timeout -k 10 100 "${server_run[@]}" "$program" "${eal_server[@]}" -- -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
+		>"$dir/server.out" 2>"$dir/server.err" &
+	server_pid=$!
+	until_there "$dir/vhost" $server_pid
+}
+
 # virtio_pair LANES ARGS...: a whole run; then no byte is wrong, and each frame came in one buffer.
 virtio_pair() {
 	local rc=0
 	new_virtio
 	lanes=$1
 	shift
-	timeout -k 10 100 "$perf" "${eal_server[@]}" -- -p "$port" -L "$lanes" --counters </dev/null >"$dir/server.out" 2>"$dir/server.err" &
-	server_pid=$!
-	until_there "$dir/vhost" $server_pid || return 1
+	virtio_server "$perf" --counters || return 1
 	client "$perf" --counters -W 60 -V -v -f "$@" || rc=$?
 	[ $rc = 0 ] || { echo "the client's exit code is $rc"; kill $server_pid; server_code; return 1; }
 	server_code || { echo "the server's exit code is $?"; return 1; }
@@ -50,10 +58,87 @@ until_there() {
 	return 1
 }
 
+# column NAME: of weft-perf's CSV in client.out, first row.
+column() {
+	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) n = i } NR == 2 { print $n }' "$dir/client.out"
+}
+
+# counted FILE NAME: a counter of the lane.
+counted() { awk -v name="dpdk:0.$2" '$1 == name { n = $2 } END { print n + 0 }' "$dir/$1"; }
+
+# Both ends sleep between two messages, and frames wake them: virtio_user by its call, vhost by its
+# kick. One core for both, or they would find the next message while they still poll. The bound is
+# that of wait.sh.
+wakes() {
+	local core median rc=0 end
+	core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+	server_run=(taskset -c "$core") client_run=(taskset -c "$core")
+	virtio_pair dpdk:0,mtu=1500 -t tag_lat -s 8 -n 2000 -w 200 --sleep || rc=1
+	server_run=() client_run=()
+	[ $rc = 0 ] || return 1
+	median=$(column 50.0_percentile_lat)
+	echo "median $median, p99 $(column p99_lat) us"
+	for end in server client; do
+		echo "$end: $(grep rx_intr "$dir/$end.err" | tr '\n' ' ')"
+		[ "$(counted $end.err rx_intr.wakes)" -gt 500 ] || return 1
+		[ $(($(counted $end.err rx_intr.missed) * 20)) -lt "$(counted $end.err rx_intr.wakes)" ] || return 1
+	done
+	awk -v m="$median" -v bound="$(stretch 500)" 'BEGIN { exit !(m > 0 && m < bound) }'
+}
+
+# cpu_ticks PID: of all its threads so far.
+cpu_ticks() { awk '{ print $14 + $15 }' "/proc/$1/stat"; }
+
+# ticks: of both ends' programs, of which there must be two.
+ticks() {
+	local pid sum=0 n=0
+	while read -r pid; do
+		[ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$cat")" ] || continue
+		sum=$((sum + $(cpu_ticks "$pid")))
+		n=$((n + 1))
+	done < <(pgrep -f -- "-p $port -L")
+	echo $sum
+	[ $n = 2 ]
+}
+
+# Both ends have all they need and wait for input that does not come.
+idles() {
+	local hz before after rc=0
+	hz=$(getconf CLK_TCK)
+	new_virtio
+	lanes=dpdk:0,mtu=1500
+	rm -f "$dir/input"
+	mkfifo "$dir/input"
+	exec 8<>"$dir/input"
+	server_in=$dir/input virtio_server "$cat" -l 8>&- || return 1
+	client "$cat" -W 60 <"$dir/input" 8>&- &
+	client_pid=$!
+	printf 'x' >&8 # whichever takes it: the lanes are there when it comes out
+	for ((i = 0; i < 1200; i++)); do
+		[ ! -s "$dir/server.out" ] && [ ! -s "$dir/client.out" ] || break
+		sleep 0.05
+	done
+	sleep 0.5
+	before=$(ticks) || rc=1
+	sleep 4
+	after=$(ticks) || rc=1
+	exec 8>&-
+	wait $client_pid || return 1
+	server_code || return 1
+	echo "$((after - before)) ticks of 1/$hz s in 4 s, both ends together"
+	[ $rc = 0 ] && [ $((after - before)) -le $((hz * 2 * 4 * 5 / 100)) ]
+}
+
 check "a stream of each size, every byte" virtio_pair dpdk:0,mtu=1500 -t tag_bw -s 0,8,1k,64k,1M -n 40 -w 2
 check "streams both ways, every byte" virtio_pair dpdk:0,mtu=1500 -t tag_bibw -s 8,64k,1M -n 40 -w 2
 check "puts, every byte" virtio_pair dpdk:0,mtu=1500 -t put_bw -s 8,64k,1M -n 40 -w 2
 check "paths=4: a stream, every byte" virtio_pair dpdk:0,mtu=1500,paths=4 -t tag_bw -s 1M -n 40 -w 2
 check "csum=udp: a stream, every byte" virtio_pair dpdk:0,mtu=1500,csum=udp -t tag_bw -s 1M -n 40 -w 2
 check "the bare port" virtio_pair dpdk:0,mtu=1500 -t raw_bw -s 1400 -n 1000 -w 2
+if command -v taskset >/dev/null; then
+	check "--sleep: frames wake both ends, on one core" wakes
+else
+	skip "--sleep: frames wake both ends, on one core" "taskset(1) is not installed (util-linux)"
+fi
+check "who waits takes less than 5 % of a CPU" idles
 tap_end

@@ -25,6 +25,9 @@
  *  - offloads that were not asked for do not work: chains are cut to their first mbuf, checksums
  *    are not filled in;
  *  - VLAN filters; RSS by Toeplitz hash and indirection table, with a key that is told or not;
+ *  - RX interrupts: one for what comes after they were switched on, none for what came before, and
+ *    off again; configurations and devices that refuse them, that have no descriptor, whose
+ *    descriptor is readable for nothing, that raise none;
  *  - events of removal, reset and link, a port that is dead after them;
  *  - a watchdog that is a DPDK timer, and runs on whatever thread looks after those.
  *
@@ -102,6 +105,13 @@ struct fake_eth_traits {
 	bool filters_vlan;
 	int vlan_filter_error;
 
+	/* RX interrupts. */
+	bool rx_intr;             /**< there is a descriptor, from start to stop */
+	int rx_intr_lsc_error;    /**< of configure() with both */
+	int rx_intr_start_error;  /**< of start() with them */
+	int rx_intr_enable_error; /**< of rte_eth_dev_rx_intr_enable() */
+	bool rx_intr_dead;        /**< none is raised */
+
 	/* RSS, with more than one queue. */
 	uint64_t rss_hf; /**< 0: everything goes to the first queue */
 	uint16_t reta_size;
@@ -118,12 +128,13 @@ struct fake_eth_count {
 	uint64_t rx_too_long;  /**< beyond the MTU, or never_chains */
 	uint64_t rx_vlan;      /**< dropped by the filter */
 	uint64_t rx_no_link;
-	uint64_t tx_cut;      /**< chains without MULTI_SEGS: only the first mbuf was sent */
-	uint64_t tx_chained;  /**< chains that were sent whole */
-	uint64_t tx_summed;   /**< UDP checksums filled in */
-	uint64_t tx_unsummed; /**< wanted by the mbuf, not by the configuration */
-	uint64_t stale_pool;  /**< set_mtu() read a pool that had been freed */
-	uint64_t mtu_early;   /**< set_mtu() while a ring had no pool of this life */
+	uint64_t tx_cut;            /**< chains without MULTI_SEGS: only the first mbuf was sent */
+	uint64_t tx_chained;        /**< chains that were sent whole */
+	uint64_t tx_summed;         /**< UDP checksums filled in */
+	uint64_t tx_unsummed;       /**< wanted by the mbuf, not by the configuration */
+	uint64_t stale_pool;        /**< set_mtu() read a pool that had been freed */
+	uint64_t mtu_early;         /**< set_mtu() while a ring had no pool of this life */
+	uint64_t intr_on, intr_off; /**< calls */
 	uint64_t configures, starts, stops, resets, closes;
 	uint64_t
 		unfit_closes; /**< of a port whose queue was refused: net_af_xdp reads freed memory */
@@ -171,6 +182,10 @@ void fake_eth_skip(uint32_t ms);
  * it.
  */
 void fake_eth_plug(struct fake_eth_port *p, bool plugged);
+/** An interrupt for nothing. */
+void fake_eth_interrupt(struct fake_eth_port *p, uint16_t queue);
+/** Is the RX interrupt of this queue switched on? */
+bool fake_eth_intr_is_on(const struct fake_eth_port *p, uint16_t queue);
 /** The PMD calls back, on this thread. */
 void fake_eth_event(struct fake_eth_port *p, enum rte_eth_event_type type);
 /** The NIC is gone for good: RMV, and every call fails with -EIO. */

@@ -25,6 +25,8 @@ static int check_conf(const struct fake_eth_port *p, uint16_t nb_rx, uint16_t nb
 	if ((c->intr_conf.lsc && !(p->t.events & RTE_BIT64(RTE_ETH_EVENT_INTR_LSC))) ||
 	    (c->intr_conf.rmv && !(p->t.events & RTE_BIT64(RTE_ETH_EVENT_INTR_RMV))))
 		return -EINVAL;
+	if (c->intr_conf.lsc && c->intr_conf.rxq && p->t.rx_intr_lsc_error)
+		return p->t.rx_intr_lsc_error;
 	if (c->rxmode.offloads & ~p->t.rx_capa || c->txmode.offloads & ~p->t.tx_capa)
 		return -EINVAL;
 	if (c->rx_adv_conf.rss_conf.rss_hf & ~p->t.rss_hf)
@@ -296,8 +298,11 @@ int rte_eth_dev_start(uint16_t port_id)
 	for (q = 0; q < p->nb_tx; q++)
 		if (!p->txq[q].fresh)
 			return -EINVAL;
+	if (p->conf.intr_conf.rxq && p->t.rx_intr_start_error)
+		return p->t.rx_intr_start_error;
 	p->count.starts++;
 	p->started = true;
+	fake_eth_intr_make(p);
 	p->link_at = fake_eth_now_ms() + p->t.link_ms;
 	for (q = 0; q < p->nb_rx; q++)
 		fake_eth_post(&p->rxq[q]);
@@ -321,6 +326,7 @@ int rte_eth_dev_stop(uint16_t port_id)
 		rte_timer_stop_sync(&p->watchdog);
 	p->started = false;
 	p->count.stops++;
+	fake_eth_intr_drop(p);
 	for (q = 0; q < FAKE_ETH_QUEUES; q++) {
 		fake_eth_txq_drop(&p->txq[q]);
 		if (!p->t.keeps_rx)
@@ -336,6 +342,7 @@ void fake_eth_wipe(struct fake_eth_port *p, bool rings_too)
 	if (p->started && p->t.watchdog)
 		rte_timer_stop_sync(&p->watchdog);
 	p->started = p->configured = false;
+	fake_eth_intr_drop(p);
 	for (q = 0; q < FAKE_ETH_QUEUES; q++) {
 		fake_eth_txq_drop(&p->txq[q]);
 		fake_eth_rxq_drop(&p->rxq[q]);

@@ -176,6 +176,7 @@ bool fake_eth_input(struct fake_eth_port *p, const void *frame, uint32_t len)
 	q->done[q->tail++ % FAKE_ETH_DONE] = m;
 	p->count.rx_frames++;
 	p->count.rx_chained += m->nb_segs > 1;
+	fake_eth_intr_raise(q);
 	return true;
 }
 

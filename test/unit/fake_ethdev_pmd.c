@@ -66,6 +66,7 @@ static const struct fake_eth_traits pmds[] = {
 	{
 		/* A device that has granted CTRL_VLAN, with mergeable buffers and rings of 256. */
 		.pmd = "net_virtio",
+		.rx_intr = true,
 		.driver = "net_virtio",
 		.min_rx_bufsize = 64,
 		.max_rx_pktlen = 9728,
@@ -108,6 +109,7 @@ static const struct fake_eth_traits pmds[] = {
 	},
 	{
 		.pmd = "net_e1000_igb",
+		.rx_intr = true,
 		.driver = "net_e1000_igb",
 		.tx_status = true,
 		.tx_ring_told = true,
@@ -130,6 +132,7 @@ static const struct fake_eth_traits pmds[] = {
 	},
 	{
 		.pmd = "net_ixgbe",
+		.rx_intr = true,
 		.driver = "net_ixgbe",
 		.tx_status = true,
 		.tx_ring_told = true,
@@ -154,6 +157,7 @@ static const struct fake_eth_traits pmds[] = {
 	{
 		/* The PF lets no tagged frame through that the VF has not asked for. */
 		.pmd = "net_ixgbe_vf",
+		.rx_intr = true,
 		.driver = "net_ixgbe_vf",
 		.tx_status = true,
 		.tx_ring_told = true,
@@ -177,6 +181,7 @@ static const struct fake_eth_traits pmds[] = {
 	},
 	{
 		.pmd = "net_iavf",
+		.rx_intr = true,
 		.driver = "net_iavf",
 		.tx_status = true,
 		.tx_ring_told = true,
@@ -293,6 +298,7 @@ static const struct fake_eth_traits pmds[] = {
 	},
 	{
 		.pmd = "mlx5_pci",
+		.rx_intr = true,
 		.driver = "mlx5_pci",
 		.tx_ring_told = true,
 		.min_rx_bufsize = 32,
@@ -314,6 +320,7 @@ static const struct fake_eth_traits pmds[] = {
 	},
 	{
 		.pmd = "net_vmxnet3",
+		.rx_intr = true,
 		.driver = "net_vmxnet3",
 		.min_rx_bufsize = 1518 + RTE_PKTMBUF_HEADROOM,
 		.max_rx_pktlen = 16384,
@@ -372,6 +379,7 @@ static const struct fake_eth_traits pmds[] = {
 	},
 	{
 		.pmd = "net_ena",
+		.rx_intr = true,
 		.driver = "net_ena",
 		.min_rx_bufsize = 64,
 		.max_rx_pktlen = 9216 + 18,
@@ -393,6 +401,7 @@ static const struct fake_eth_traits pmds[] = {
 	{
 		/* 23.11 */
 		.pmd = "net_mana",
+		.rx_intr = true,
 		.driver = "net_mana",
 		.min_rx_bufsize = 1024,
 		.max_rx_pktlen = 9000 + 14,

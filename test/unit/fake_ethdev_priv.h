@@ -2,7 +2,7 @@
 /*
  * What the files of the fake ethdev share: fake_ethdev.c (ports, and what tests call),
  * fake_ethdev_conf.c (configuration and life of a port), fake_ethdev_info.c (what only asks),
- * fake_ethdev_io.c (frames), fake_ethdev_pmd.c (presets).
+ * fake_ethdev_io.c (frames), fake_ethdev_intr.c (RX interrupts), fake_ethdev_pmd.c (presets).
  */
 #ifndef FAKE_ETHDEV_PRIV_H
 #define FAKE_ETHDEV_PRIV_H
@@ -26,6 +26,8 @@ struct fake_eth_rxq {
 	struct rte_mbuf *done[FAKE_ETH_DONE];
 	unsigned int head, tail;
 	bool fresh; /* set up since the last configure */
+	bool intr_made, intr_on;
+	int intr_fd;
 };
 
 struct fake_eth_txq {
@@ -87,6 +89,13 @@ int fake_eth_mtu_valid(const struct fake_eth_port *p, uint32_t mtu);
 
 /** Take what a life has left: rings, configuration. Pools that rings remember stay remembered. */
 void fake_eth_wipe(struct fake_eth_port *p, bool rings_too);
+
+/* fake_ethdev_intr.c */
+
+void fake_eth_intr_make(struct fake_eth_port *p);
+void fake_eth_intr_drop(struct fake_eth_port *p);
+/** A frame has come. */
+void fake_eth_intr_raise(struct fake_eth_rxq *q);
 
 /* fake_ethdev_io.c */
 

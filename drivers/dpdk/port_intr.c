@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * RX interrupts: a queue pair whose PMD has a descriptor for them wakes its owner.
+ *
+ * The descriptor is an eventfd (VFIO's, virtio_user's), an epoll set (vhost's), a completion channel
+ * (mlx5's): what empties it differs, and some nobody can empty. So it stands edge-triggered in an
+ * epoll set of our own, which is what wait_fd() gives: one epoll_wait() takes the edge, whatever it
+ * came from. (rte_eth_dev_rx_intr_ctl_q() would do the same for rte_epoll_wait(), whose events carry
+ * DPDK's own callbacks; an application's epoll_wait() calls none.)
+ *
+ * arm() switches the interrupt on and then looks for frames, since a PMD raises none for what came
+ * before. What it finds is kept for the next rx_burst(), by another table of operations: who polls
+ * has nothing to test.
+ *
+ * Whether interrupts come nobody tells. As long as none has proven itself an owner sleeps no longer
+ * than without any; and never longer than LONG, so that one that is lost costs no more than that.
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+#include <rte_dev.h>
+
+#include "port_priv.h"
+
+#define BLIND_FIRST 50000u
+#define BLIND_MOST 1000000u
+#define LONG 100000000u
+/* What a sleep that ran out beside a frame has to be made up by: interrupts with frames. */
+#define MISTRUST 8
+
+/* ---- is it to be asked for? ----------------------------------------------------------------- */
+
+/* Of PCI's configuration space. */
+#define PCI_CAPABILITIES 0x34
+#define PCI_CAP_MSIX 0x11
+#define PCI_CONFIG 256
+
+/* Vectors of MSI-X; 0: there is none, or we may not see it (who is not root gets 64 bytes). */
+static unsigned int msix_vectors(const char *path)
+{
+	uint8_t c[PCI_CONFIG];
+	unsigned int at, hops;
+	size_t got = 0;
+	FILE *f = fopen(path, "re");
+
+	if (f) {
+		got = fread(c, 1, sizeof(c), f);
+		fclose(f);
+	}
+	if (got < sizeof(c))
+		return 0;
+	for (at = c[PCI_CAPABILITIES], hops = 0; at >= 64 && at <= PCI_CONFIG - 4 && hops < 48;
+	     at = c[at + 1], hops++)
+		if (c[at] == PCI_CAP_MSIX)
+			return 1 + (c[at + 2] | (c[at + 3] & 7u) << 8);
+	return 0;
+}
+
+unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
+{
+	char path[PATH_MAX], driver[PATH_MAX];
+	const char *name;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%s/driver", sysfs, device);
+	n = readlink(path, driver, sizeof(driver) - 1);
+	if (n < 0)
+		return UINT_MAX;
+	driver[n] = '\0';
+	name = strrchr(driver, '/') ? strrchr(driver, '/') + 1 : driver;
+	/* One, which the link has. */
+	if (!strncmp(name, "uio", 3) || !strcmp(name, "igb_uio"))
+		return 1;
+	if (strcmp(name, "vfio-pci") != 0)
+		return UINT_MAX;
+	snprintf(path, sizeof(path), "%s/%s/config", sysfs, device);
+	return msix_vectors(path);
+}
+
+/*
+ * By the sources of DPDK 22.11: those that wake, and poll as well when asked for interrupts that are
+ * off. Not em: its PMD gives no vector of MSI-X to the queue, and INTx has one interrupt in 16 ms.
+ * Not i40e, iavf, ice: they set up anew how descriptors are written back then.
+ */
+static bool is_known(const char *driver)
+{
+	static const char *const list[] = {
+		"net_virtio",    "net_virtio_user", "net_vhost",    "net_vmxnet3", "net_ena",
+		"net_e1000_igb", "net_ixgbe",       "net_ixgbe_vf", "mlx5_pci",    "net_mana",
+	};
+	size_t i;
+
+	for (i = 0; driver && i < RTE_DIM(list); i++)
+		if (!strcmp(driver, list[i]))
+			return true;
+	return false;
+}
+
+bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode)
+{
+	if (mode == WEFT_RX_INTR_NO || !d->limits.set_mtu)
+		return false;
+	if (mode == WEFT_RX_INTR_YES)
+		return true;
+	/* Link events first: they need a vector besides those of the queues. */
+	return is_known(d->info.driver_name) &&
+	       (!d->info.device ||
+		weft_port_intr_vectors("/sys/bus/pci/devices", rte_dev_name(d->info.device)) >
+			d->num_queues);
+}
+
+/* ---- opening and closing -------------------------------------------------------------------- */
+
+static int watch(int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET};
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	if (set >= 0 && epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev) == 0)
+		return set;
+	if (set >= 0)
+		close(set);
+	return -1;
+}
+
+void weft_port_intr_open(struct weft_port *p)
+{
+	struct weft_port_intr *in;
+	int fd;
+
+	if (!p->dev->rx_intr)
+		return;
+	fd = rte_eth_dev_rx_intr_ctl_q_get_fd(p->port_id, p->queue);
+	in = fd >= 0 ? calloc(1, sizeof(*in)) : NULL;
+	if (!in) {
+		snprintf(p->dev->no_intr, sizeof(p->dev->no_intr),
+			 "%s has no descriptor for queue %u", p->dev->info.driver_name, p->queue);
+		return;
+	}
+	in->epoll = watch(fd);
+	in->blind = BLIND_FIRST;
+	if (in->epoll < 0) {
+		free(in);
+		return;
+	}
+	/* Some PMDs start with them on. */
+	rte_eth_dev_rx_intr_disable(p->port_id, p->queue);
+	p->intr = in;
+	p->fp.ops = &weft_port_intr_ops;
+}
+
+void weft_port_intr_text(struct weft_frame_port *fp, char *text, size_t size)
+{
+	const char *why = weft_port_of(fp)->dev->no_intr;
+
+	snprintf(text, size, "%s%s", why[0] != '\0' ? "no RX interrupts: " : "", why);
+}
+
+static void off(struct weft_port *p)
+{
+	/* What has ended is not to be touched. */
+	if (p->intr->on && !weft_port_has_ended(p->dev))
+		rte_eth_dev_rx_intr_disable(p->port_id, p->queue);
+	p->intr->on = false;
+}
+
+void weft_port_intr_close(struct weft_port *p)
+{
+	struct weft_port_intr *in = p->intr;
+
+	if (!in)
+		return;
+	off(p);
+	while (in->given < in->kept)
+		rte_pktmbuf_free(in->keep[in->given++]);
+	close(in->epoll);
+	free(in);
+	p->intr = NULL;
+}
+
+void weft_port_intr_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg)
+{
+	const struct weft_port_intr *in = p->intr;
+
+	if (!in)
+		return;
+	cb("rx_intr.wakes", in->wakes, arg);
+	cb("rx_intr.empty", in->empty, arg);
+	cb("rx_intr.missed", in->missed, arg);
+	cb("rx_intr.late", in->late, arg);
+	cb("rx_intr.refused", in->refused, arg);
+}
+
+/* ---- sleeping ------------------------------------------------------------------------------- */
+
+int weft_port_intr_fd(struct weft_frame_port *fp)
+{
+	return weft_port_of(fp)->intr->epoll;
+}
+
+/* Takes the edge. @return was there one? */
+static bool take_edge(const struct weft_port_intr *in)
+{
+	struct epoll_event ev;
+
+	return epoll_wait(in->epoll, &ev, 1, 0) > 0;
+}
+
+int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within)
+{
+	struct weft_port *p = weft_port_of(fp);
+	struct weft_port_intr *in = p->intr;
+
+	if (in->given < in->kept)
+		return -EBUSY;
+	in->on = !weft_port_halted(p);
+	if (in->on && rte_eth_dev_rx_intr_enable(p->port_id, p->queue) != 0) {
+		in->on = false;
+		in->refused++;
+	}
+	if (in->on) {
+		/* Vhost stores and does not wait: its peer may not see the store before we look. */
+		atomic_thread_fence(memory_order_seq_cst);
+		in->given = 0;
+		in->kept = rte_eth_rx_burst(p->port_id, p->queue, in->keep, WEFT_PORT_KEEP);
+		if (in->kept > 0) {
+			off(p);
+			take_edge(in);
+			in->late++;
+			fp->ops = &weft_port_intr_first_ops;
+			return -EBUSY;
+		}
+	}
+	in->most = in->on && in->trust > 0 ? LONG : in->blind;
+	in->begin_tsc = rte_rdtsc();
+	*within = RTE_MIN(*within, in->most);
+	return 0;
+}
+
+void weft_port_intr_disarm(struct weft_frame_port *fp)
+{
+	struct weft_port *p = weft_port_of(fp);
+	struct weft_port_intr *in = p->intr;
+	double slept = (double)(rte_rdtsc() - in->begin_tsc) / (double)rte_get_tsc_hz() * 1e9;
+
+	in->was_on = in->on;
+	off(p);
+	in->told = take_edge(in);
+	in->ran_out = slept >= (double)in->most;
+	fp->ops = &weft_port_intr_first_ops;
+}
+
+static void judge(struct weft_port_intr *in, bool frames)
+{
+	if (in->was_on && in->told) {
+		in->wakes += frames;
+		in->empty += !frames;
+		if (frames && in->trust <= 0)
+			in->trust++;
+	} else if (in->was_on && in->ran_out && frames) {
+		in->missed++;
+		in->trust = -MISTRUST;
+	}
+	if (frames)
+		in->blind = BLIND_FIRST;
+	else if (in->ran_out)
+		in->blind = RTE_MIN(in->blind * 2, (uint64_t)BLIND_MOST);
+}
+
+uint16_t weft_port_intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct weft_port_intr *in = weft_port_of(fp)->intr;
+	uint16_t got;
+
+	if (in->given < in->kept) {
+		got = RTE_MIN(n, (uint16_t)(in->kept - in->given));
+		memcpy(pkts, &in->keep[in->given], got * sizeof(*pkts));
+		in->given += got;
+		if (in->given == in->kept)
+			fp->ops = &weft_port_intr_ops;
+		return got;
+	}
+	fp->ops = &weft_port_intr_ops;
+	got = fp->ops->rx_burst(fp, pkts, n);
+	judge(in, got > 0);
+	return got;
+}

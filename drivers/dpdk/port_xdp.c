@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The socket that net_af_xdp has for a queue, and keeps to itself. AF_XDP sockets do not tell which
+ * interface they are bound to, so it is the one that is new after the queue was set up. poll() on it
+ * also asks a driver that wants to be woken to go on (XDP_USE_NEED_WAKEUP).
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "port_priv.h"
+
+#define FDS_MAX 65536u
+
+/* Those that were there before: a bit each. */
+static uint8_t known[FDS_MAX / 8];
+
+static bool is_xdp_socket(int fd)
+{
+	socklen_t len = sizeof(int);
+	int domain = 0;
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_XDP;
+}
+
+/* Calls fn() for each. Without /proc there are none, and nothing wakes. */
+static void for_each(void (*fn)(int fd, void *arg), void *arg)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	long fd;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		fd = strtol(entry->d_name, NULL, 10);
+		if (entry->d_name[0] != '.' && fd >= 0 && fd < (long)FDS_MAX &&
+		    is_xdp_socket((int)fd))
+			fn((int)fd, arg);
+	}
+	closedir(dir);
+}
+
+static void learn(int fd, void *arg)
+{
+	RTE_SET_USED(arg);
+	known[fd / 8] |= (uint8_t)(1u << fd % 8);
+}
+
+struct found {
+	unsigned int count;
+	int fd;
+};
+
+static void look(int fd, void *arg)
+{
+	struct found *f = arg;
+
+	if (known[fd / 8] >> fd % 8 & 1)
+		return;
+	f->fd = fd;
+	f->count++;
+}
+
+void weft_xdp_before(const struct weft_port_dev *d)
+{
+	if (!d->limits.xdp_queues)
+		return;
+	memset(known, 0, sizeof(known));
+	for_each(learn, NULL);
+}
+
+void weft_xdp_after(struct weft_port_dev *d, uint16_t queue)
+{
+	struct found f = {.fd = -1};
+
+	if (!d->limits.xdp_queues)
+		return;
+	for_each(look, &f);
+	/* Another thread of the application may have made one, too: whose is whose nobody can tell. */
+	d->xdp_socks[queue] = f.count == 1 ? f.fd : -1;
+}
+
+int weft_xdp_arm(const struct weft_port *p)
+{
+	struct pollfd fd = {.fd = p->sock, .events = POLLIN};
+
+	return p->sock >= 0 && poll(&fd, 1, 0) > 0 && fd.revents & POLLIN ? -EBUSY : 0;
+}
