@@ -145,6 +145,7 @@ struct weft_worker {
 	bool in_progress; /* a callback runs: progress and destroy are refused */
 	bool armed;       /* somebody sleeps, or is about to (wait.h) */
 	uint64_t now;     /* time of this progress call */
+	uint64_t handled; /* events, by any thread: wait.c */
 	struct weft_msg_worker *msg;
 	pthread_mutex_t lock; /* recursive, only with multi */
 	/* set-up */
@@ -226,6 +227,7 @@ static inline bool weft_worker_enter(struct weft_worker *w)
 static inline void weft_worker_leave(struct weft_worker *w, bool was)
 {
 	w->in_progress = was;
+	w->handled++; /* perhaps */
 }
 
 enum weft_ep_state {

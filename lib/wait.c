@@ -118,6 +118,47 @@ void weft_wait_close(struct weft_worker *w)
 	free(wait);
 }
 
+/* ------------------------------------------------------------------ what others have handled */
+
+/*
+ * A thread looks at its request, and sleeps when that is under way. Between the two another thread may
+ * handle what it waits for, and there is nothing left to wake it: so who sleeps, or arms, must have
+ * returned here after the last event. By worker, since one thread may wait for several: the last few.
+ */
+#define SEEN_WORKERS 8
+
+static _Thread_local struct seen {
+	uint64_t id, handled;
+} seen[SEEN_WORKERS];
+
+/* Of one that is not there nothing has been seen, which costs a look too many. Worker locked. */
+static struct seen *seen_of(const struct weft_worker *w)
+{
+	static _Thread_local unsigned int next;
+	unsigned int i;
+
+	for (i = 0; i < SEEN_WORKERS; i++)
+		if (seen[i].id == w->id)
+			return &seen[i];
+	i = next++ % SEEN_WORKERS;
+	seen[i] = (struct seen){.id = w->id};
+	return &seen[i];
+}
+
+/* Worker locked. The caller is told, and has seen it then. */
+static bool others_have(struct weft_worker *w)
+{
+	struct seen *s;
+	bool news;
+
+	if (!w->multi)
+		return false;
+	s = seen_of(w);
+	news = s->handled != w->handled;
+	s->handled = w->handled;
+	return news;
+}
+
 /* ------------------------------------------------------------------ arming */
 
 static void disarm_ifaces(struct weft_worker *w)
@@ -279,7 +320,7 @@ int weft_worker_arm(struct weft_worker *w)
 	if (rc == 0 && w->armed)
 		weft_wait_disarm(w);
 	if (rc == 0)
-		rc = arm(w, NEVER);
+		rc = others_have(w) ? -EBUSY : arm(w, NEVER);
 	if (rc == 0)
 		w->wait->armer = pthread_self();
 	weft_worker_unlock_armed(w);
@@ -376,7 +417,10 @@ static int sleep_until(struct weft_worker *w, uint64_t until)
 	int rc;
 
 	weft_worker_lock(w);
-	rc = w->armed ? join(w, until) : arm(w, until);
+	if (others_have(w))
+		rc = -EALREADY;
+	else
+		rc = w->armed ? join(w, until) : arm(w, until);
 	wait->sleepers += rc == 0;
 	weft_worker_unlock_armed(w);
 	if (rc != 0)
@@ -430,5 +474,11 @@ int weft_worker_wait(struct weft_worker *w, int64_t timeout_ns)
 	now = now_of(w);
 	if (timeout_ns >= 0 && (uint64_t)timeout_ns < NEVER - now)
 		until = now + (uint64_t)timeout_ns;
-	return wait_until(w, until);
+	rc = wait_until(w, until);
+	if (w->multi) {
+		weft_worker_lock(w);
+		others_have(w); /* whatever it was: the caller looks now */
+		weft_worker_unlock_armed(w);
+	}
+	return rc;
 }

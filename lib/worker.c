@@ -406,6 +406,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	if (__builtin_expect(atomic_load_explicit(&w->ctx->mem_garbage, memory_order_relaxed), 0))
 		weft_regcache_reap(w->ctx->regcache);
 	w->in_progress = false;
+	w->handled += n;
 	if (__builtin_expect(armed, 0))
 		weft_wait_after(w, n);
 	weft_worker_unlock_armed(w);

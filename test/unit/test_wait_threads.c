@@ -150,6 +150,44 @@ static void what_another_thread_posts_wakes_the_sleeper(void **state)
 	pthread_join(thread, NULL);
 }
 
+static void *handle_it(void *arg)
+{
+	struct weft_request *req = arg;
+
+	while (weft_request_test(req, NULL) == WEFT_INPROGRESS)
+		weft_worker_progress(worker);
+	return NULL;
+}
+
+/* It has come before the thread sleeps, after the thread has looked: nothing would wake it. */
+static void what_another_thread_handles_before_is_not_slept_over(void **state)
+{
+	struct weft_request *req = NULL;
+	pthread_t thread;
+	uint64_t in;
+
+	(void)state;
+	quiet();
+	for (int armed = 0; armed < 2; armed++) {
+		assert_int_equal(weft_tag_recv(worker, NULL, &in, sizeof(in), 6, UINT64_MAX, NULL,
+					       &req),
+				 WEFT_INPROGRESS);
+		assert_true(weft_tag_send(ep, out, sizeof(out), 6, NULL, NULL) >= 0);
+		assert_int_equal(weft_request_test(req, NULL), WEFT_INPROGRESS);
+		assert_int_equal(pthread_create(&thread, NULL, handle_it, req), 0);
+		pthread_join(thread, NULL);
+		if (armed)
+			assert_int_equal(weft_worker_arm(worker), -EBUSY);
+		else
+			assert_int_equal(weft_worker_wait(worker, 5000 * MS), 0);
+		assert_int_equal(weft_request_test(req, NULL), 0);
+		weft_request_free(req);
+		quiet();
+		assert_int_equal(weft_worker_arm(worker), 0);
+		weft_worker_progress(worker);
+	}
+}
+
 /* ---- all at once ---------------------------------------------------------------------------- */
 
 static atomic_uint finished;
@@ -250,6 +288,7 @@ int main(void)
 		cmocka_unit_test(a_wait_ends_in_time_and_costs_nothing),
 		cmocka_unit_test(a_signal_of_another_thread_ends_the_wait),
 		cmocka_unit_test(what_another_thread_posts_wakes_the_sleeper),
+		cmocka_unit_test(what_another_thread_handles_before_is_not_slept_over),
 		cmocka_unit_test(threads_that_wait_miss_nothing),
 		cmocka_unit_test(threads_that_wait_for_nothing_cost_nothing),
 	};
