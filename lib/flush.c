@@ -29,7 +29,7 @@ static void lane_flushed(struct weft_lane_comp *comp, int status)
 	struct weft_flush *f = container_of(comp, struct weft_flush_lane, comp)->flush;
 
 	if (status && !f->status)
-		f->status = status;
+		f->status = weft_lane_status(f->me, status);
 	if (--f->lanes == 0)
 		flush_end(f);
 }
@@ -95,6 +95,7 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
+	f->me = me;
 	f->done = done;
 	f->arg = arg;
 	f->op_sn = me->op_sn;

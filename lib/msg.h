@@ -274,6 +274,7 @@ TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
 /** Waits until everything before it is at the peer (flush.c). */
 struct weft_flush {
 	STAILQ_ENTRY(weft_flush) link;
+	struct weft_msg_ep *me;
 	uint64_t op_sn;     /* sends with a lower number must be over, or known to the peer */
 	bool all;           /* the endpoint closes: over */
 	uint64_t rma_count; /* puts and atomics that must be confirmed; 0 = not known yet */
@@ -545,6 +546,12 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 		req->me->tx_used += req->length;
 	else
 		req->me->tx_small++;
+}
+
+/** What a lane says of a piece that it gives back. One that closes with its endpoint does not know why. */
+static inline int weft_lane_status(const struct weft_msg_ep *me, int status)
+{
+	return status == -ECANCELED && me->ep && me->ep->status ? me->ep->status : status;
 }
 
 /** Bytes that a lane writes or reads by itself, for those who look at shares. */

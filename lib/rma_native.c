@@ -107,7 +107,7 @@ static void native_done(struct weft_lane_comp *comp, int status)
 	if (req->send.rma.kind != WEFT_RMA_PUT)
 		weft_rma_gets_done(req->me, 1, status == 0);
 	if (status && req->status == WEFT_INPROGRESS)
-		req->status = status;
+		req->status = weft_lane_status(req->me, status);
 	if (req->send.rma.kind == WEFT_RMA_AMO && req->send.rma.amo.result && !status)
 		memcpy(req->send.rma.amo.result, &req->send.rma.amo.old, sizeof(uint64_t));
 	weft_rma_check(req);

@@ -31,7 +31,7 @@ static void zcopy_done(struct weft_lane_comp *comp, int status)
 
 	req->send.zcopies--;
 	if (status && req->status == WEFT_INPROGRESS)
-		req->status = status;
+		req->status = weft_lane_status(req->me, status);
 	weft_send_check(req);
 }
 
