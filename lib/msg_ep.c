@@ -113,9 +113,9 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 	while (!TAILQ_EMPTY(&mw->later))
 		weft_request_run_later(mw);
 	weft_rndv_worker_fini(mw);
+	weft_match_fini(&mw->match); /* refers to messages */
 	weft_message_pool_fini(&mw->messages);
 	weft_request_table_fini(mw);
-	weft_match_fini(&mw->match);
 	free(mw->match_mem);
 	free(mw);
 	worker->msg = NULL;

@@ -365,10 +365,14 @@ static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a)
 	}
 	msg->error = (int16_t)status;
 	/* What is kept of it has its credit until somebody has received it. */
-	if (msg->recv)
+	if (msg->recv) {
 		msg->recv->status = status;
-	else
+	} else {
+		/* Where its pieces are is of no use any more; it may outlive the endpoint that counts them. */
+		if (!(msg->flags & WEFT_MSG_RTS))
+			weft_rx_forget(me, &msg->got);
 		weft_message_free_data(msg);
+	}
 	weft_rx_over(msg);
 }
 

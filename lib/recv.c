@@ -244,6 +244,8 @@ static void fail_message(struct weft_message *msg, int status)
 		return;
 	}
 	weft_rx_unhash(msg);
+	if (!(msg->flags & WEFT_MSG_RTS))
+		weft_rx_forget(msg->me, &msg->got);
 	weft_message_free_data(msg);
 	weft_credit_left(msg, true);
 	msg->me = NULL;

@@ -127,6 +127,37 @@ static void islands_of_all_peers_are_bounded(void **state)
 	}
 }
 
+/* What waits to be received outlives its endpoint. Its islands do not: nobody would give them back. */
+static void islands_are_given_back_with_their_endpoint(void **state)
+{
+	const uint64_t total = 4096;
+
+	(void)state;
+	for (int aborted = 0; aborted < 2; aborted++) {
+		const struct weft_wire_abort abort = {.e = {weft_put32(0), weft_put64(1)},
+						      .total = weft_put64(total),
+						      .status = weft_put32(EIO)};
+		struct weft_message *m = NULL;
+		struct pair p;
+
+		pair_defaults(&p);
+		pair_open(&p, 1, NULL);
+		for (uint64_t i = 0; i < 1000; i++)
+			push_frag(&p, 0, 1, total, 2 * i, 1);
+		assert_true(p.w[1].msg->rx_islands > 0);
+		if (aborted)
+			push(&p, WEFT_WIRE_ABORT, &abort, sizeof(abort));
+		else
+			assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, &m, NULL), 0);
+		weft_msg_ep_fini(&p.ep[1], -ECONNRESET);
+		assert_int_equal(p.w[1].msg->rx_islands, 0);
+		if (m)
+			weft_tag_msg_drop(&p.w[1], m);
+		assert_int_equal(p.w[1].msg->rx_islands, 0);
+		pair_close(&p);
+	}
+}
+
 /* Which messages a peer leaves open is its choice: at a stride of any table's size, too. */
 static void open_messages_do_not_meet_in_one_bucket(void **state)
 {
@@ -375,6 +406,7 @@ int main(void)
 		cmocka_unit_test(B10_overlapping_and_contradicting_pieces_are_rejected_and_counted),
 		cmocka_unit_test(a_message_torn_into_islands_is_bounded),
 		cmocka_unit_test(islands_of_all_peers_are_bounded),
+		cmocka_unit_test(islands_are_given_back_with_their_endpoint),
 		cmocka_unit_test(open_messages_do_not_meet_in_one_bucket),
 		cmocka_unit_test(F10_malformed_messages_end_the_endpoint_and_are_counted),
 		cmocka_unit_test(records_of_later_versions_are_skipped),
