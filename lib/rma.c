@@ -463,15 +463,17 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *n
 	struct weft_request *req = find(me, nak->ref);
 	int status = -(int)weft_get16(nak->status);
 	uint16_t flags = weft_get16(nak->flags);
-	uint64_t length = weft_get64(nak->length);
+	uint64_t length = weft_get64(nak->length), op_sn;
 
 	if (!rma)
 		return; /* never asked: nothing to count either */
 	if (flags & WEFT_WIRE_RMA_COUNTED)
 		rma->naks[!!(flags & WEFT_WIRE_RMA_ODD)]++;
 	me->mw->rma.naks++;
-	if (!req || is_silent(req))
-		weft_rma_error(rma, req ? req->send.op_sn : weft_rma_op_sn(me, length), status);
+	if (!req || is_silent(req)) {
+		op_sn = req ? req->send.op_sn : weft_rma_op_sn(me, length);
+		weft_rma_error(rma, op_sn, op_sn, status);
+	}
 	if (req && req->status == WEFT_INPROGRESS)
 		req->status = status;
 	weft_msg_ep_hold(me);

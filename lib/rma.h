@@ -63,11 +63,12 @@ struct weft_rkey {
 	} native[WEFT_RKEY_DOMAINS];
 };
 
-/** Errors kept apart until a flush takes them; beyond that one is told early rather than never. */
+/** Errors kept apart until a flush takes them; beyond that a flush may tell one of its neighbours'. */
 #define WEFT_RMA_ERRORS 8
 
+/** Refused: one at least from the first to the last, by numbers of operations. */
 struct weft_rma_error {
-	uint64_t op_sn;
+	uint64_t first, last;
 	int status;
 };
 
@@ -240,8 +241,8 @@ bool weft_rma_has_work(const struct weft_msg_ep *me);
  * @return false: asked for, weft_flush_check() follows
  */
 bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count);
-/** An operation has ended with an error, and no request is there to tell. */
-void weft_rma_error(struct weft_rma *rma, uint64_t op_sn, int status);
+/** Of these operations one at least has ended with an error, and no request is there to tell. */
+void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int status);
 /** Of which operation is this the number, as the peer says it again? */
 static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t number)
 {

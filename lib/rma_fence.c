@@ -84,20 +84,23 @@ void weft_rma_nak_counted(struct weft_msg_ep *me)
 	take_answer(me);
 }
 
-void weft_rma_error(struct weft_rma *rma, uint64_t op_sn, int status)
+void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int status)
 {
 	struct weft_rma_error *e;
 
 	for (uint32_t i = 0; i < rma->num_errors; i++)
-		if (rma->error[i].op_sn == op_sn)
+		if (rma->error[i].first <= first && last <= rma->error[i].last)
 			return;
 	if (rma->num_errors < WEFT_RMA_ERRORS) {
-		rma->error[rma->num_errors++] = (struct weft_rma_error){op_sn, status};
+		rma->error[rma->num_errors++] = (struct weft_rma_error){first, last, status};
 		return;
 	}
+	/* A flush between may be told too much; none is told too little. */
 	e = &rma->error[WEFT_RMA_ERRORS - 1];
-	if (op_sn < e->op_sn)
-		*e = (struct weft_rma_error){op_sn, status};
+	if (first < e->first)
+		e->first = first;
+	if (last > e->last)
+		e->last = last;
 }
 
 /*
@@ -107,8 +110,7 @@ static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 {
 	struct weft_request *req;
 
-	weft_rma_error(rma, first, status);
-	weft_rma_error(rma, last, status);
+	weft_rma_error(rma, first, last, status);
 	TAILQ_FOREACH(req, &rma->waiting, link) {
 		if (req->status == WEFT_INPROGRESS && req->send.op_sn >= first &&
 		    req->send.op_sn <= last)
@@ -309,10 +311,16 @@ int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn)
 	int status = 0;
 
 	for (i = 0; rma && i < rma->num_errors; i++) {
-		if (rma->error[i].op_sn >= op_sn)
-			rma->error[left++] = rma->error[i];
-		else if (!status)
-			status = rma->error[i].status;
+		struct weft_rma_error e = rma->error[i];
+
+		if (e.first < op_sn && !status)
+			status = e.status;
+		if (e.last < op_sn)
+			continue;
+		/* Of those that are left one may be meant, too. */
+		if (e.first < op_sn)
+			e.first = op_sn;
+		rma->error[left++] = e;
 	}
 	if (rma)
 		rma->num_errors = left;

@@ -404,8 +404,8 @@ WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
  * message over another one may be seen a moment earlier: roce.md in share/doc/weft.)
  *
  * It ends with the error of a put or atomic that no request could tell any more (see weft_put()); the
- * error is then forgotten. With several flushes under way the first that ends after the error came tells
- * it, though the put may have been posted after that one.
+ * error is then forgotten. The first flush posted after the operation tells it, and none before; when a
+ * peer refuses so many that it can't name each, flushes between the first and the last may tell it, too.
  */
 WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 			   struct weft_request **req);

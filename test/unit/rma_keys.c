@@ -191,6 +191,52 @@ static void a_revoked_or_forged_key_is_refused_and_told(void **state)
 	}
 }
 
+/*
+ * More errors than are kept apart; and refusals that the peer can't name one by one: each flush with one
+ * of them before it, and after the flush before, tells.
+ */
+static void no_flush_ends_well_over_a_refusal(void **state)
+{
+	uint8_t buf[8] = {1}, mem[64];
+
+	(void)state;
+	for (int no_nak = 0; no_nak < 2; no_nak++) {
+		struct flushed f[3] = {0}, first = {0};
+		struct weft_rkey *good;
+		struct weft_mem *m;
+		struct stage s;
+
+		pair_defaults(&s.p);
+		stage_open(&s, 1, NULL, 100);
+		good = s.rkey;
+		m = stage_register(&s, mem, sizeof(mem), ALL_RIGHTS);
+		s.rkey = stage_key(&s, m);
+		assert_int_equal(weft_mem_deregister(m), 0);
+		assert_int_equal(weft_put(s.ep, buf, 8, good, 0, NULL, NULL), 0);
+		assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &first), 0);
+		if (no_nak)
+			weft_rma_of(s.p.ep[1].msg)->answers_open = WEFT_WIRE_ANSWERS / 2;
+		for (int i = 0; i < 3; i++) {
+			for (int k = 0; k < (no_nak || i ? 1 : WEFT_RMA_ERRORS); k++)
+				assert_int_equal(weft_put(s.ep, buf, 8, s.rkey, 0, NULL, NULL), 0);
+			assert_int_equal(weft_msg_ep_flush(s.ep, flushed_cb, &f[i]), 0);
+		}
+		pair_run(&s.p);
+		weft_rma_of(s.p.ep[1].msg)->answers_open = 0;
+		assert_int_equal(first.calls, 1);
+		assert_int_equal(first.status, 0);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(f[i].calls, 1);
+			assert_int_equal(f[i].status, -EKEYREJECTED);
+		}
+		assert_int_equal(s.p.ep[0].msg->rma->num_errors, 0);
+		weft_rkey_destroy(s.rkey);
+		s.rkey = good;
+		stage_check_empty(&s);
+		stage_close(&s);
+	}
+}
+
 static void a_key_that_is_revoked_in_the_middle_stops_the_rest(void **state)
 {
 	uint8_t *buf = malloc(200000), mem[1];
@@ -270,6 +316,7 @@ int main(void)
 		cmocka_unit_test(many_keys_are_all_different_and_all_found),
 		cmocka_unit_test(a_revoked_or_forged_key_is_refused_and_told),
 		cmocka_unit_test(a_flush_takes_no_error_of_what_was_posted_later),
+		cmocka_unit_test(no_flush_ends_well_over_a_refusal),
 		cmocka_unit_test(a_key_that_is_revoked_in_the_middle_stops_the_rest),
 		cmocka_unit_test(refusals_without_end_do_not_fill_memory),
 	};
