@@ -198,7 +198,7 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
 		return;
 	for (unsigned int i = 0; i < peer->num_places; i++)
 		LIST_REMOVE(&peer->place[i], link);
-	peer->others_checked = false;
+	peer->others_asked = 0;
 	peer_idle(conns, peer);
 }
 

@@ -139,7 +139,7 @@ struct weft_peer {
 	unsigned int num_eps;
 	LIST_HEAD(, weft_ep) eps;
 	TAILQ_HEAD(weft_ep_queue, weft_ep) unclaimed; /* those that nobody owns, by conn_sn */
-	bool others_checked; /* by weft_peer_check_others(), since it has endpoints */
+	uint64_t others_asked; /* when weft_peer_check_others() has done so; 0 = never */
 	unsigned int num_places;
 	struct weft_peer_place place[];
 };

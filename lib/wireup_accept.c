@@ -14,14 +14,16 @@
 #include "config.h"
 #include "wireup.h"
 
+/* Not for each of a worker's endpoints; but the question, or its answer, may be lost. */
+#define ASK_AGAIN UINT64_C(1000000000)
+
 /*
  * A worker connects from an address that a lane of another one leads to. That one may be gone, but
  * nobody is believed who says so: what answers at the lane's far end is asked, and does not know the
  * connection if it is the new one.
  */
-static void check_restarted(struct weft_worker *w, const struct weft_peer *peer,
-			    struct weft_lane_ep *lep, const struct weft_wireup_msg *m,
-			    const struct weft_address *remote)
+static void check_restarted(struct weft_worker *w, struct weft_peer *peer, struct weft_lane_ep *lep,
+			    const struct weft_wireup_msg *m, const struct weft_address *remote)
 {
 	int r = weft_lanes_position(remote->ifaces, remote->num_ifaces, m->boot.src_iface);
 	const struct weft_address_iface *a;
@@ -29,6 +31,9 @@ static void check_restarted(struct weft_worker *w, const struct weft_peer *peer,
 
 	if (r < 0 || lep->iface->attr.features & WEFT_LANE_F_CONTROL)
 		return;
+	if (peer->others_asked && w->now - peer->others_asked < ASK_AGAIN)
+		return;
+	peer->others_asked = w->now;
 	a = &remote->ifaces[r];
 	lep->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
 	weft_peer_check_others(w, peer, lep->iface->driver, words);
@@ -344,10 +349,7 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
 		weft_wireup_refuse(w, lep, &m->head, -ENOMEM, "out of memory");
 		return;
 	}
-	/* Asked once is enough: not for each of a worker's endpoints. */
-	if (!peer->others_checked)
-		check_restarted(w, peer, lep, m, &remote);
-	peer->others_checked = true;
+	check_restarted(w, peer, lep, m, &remote);
 	ep = weft_peer_ep(w, peer, sn);
 	if (ep != NULL) {
 		if (!store_req(ep, lep, &m->head, records, len))
