@@ -58,7 +58,7 @@ static int log_flags(int more)
 
 /*
  * Addresses and names of hosts are in the log, and it is often written in /tmp by root: a file that is new is for its owner alone,
- * and neither a file nor a link that somebody else has laid there is taken.
+ * and neither a file nor a link that somebody else but root has laid there is taken.
  */
 static int log_open(const char *path)
 {
@@ -75,7 +75,7 @@ static int log_open(const char *path)
 	}
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) || (S_ISREG(st.st_mode) && st.st_uid != geteuid())) {
+	if (fstat(fd, &st) || (S_ISREG(st.st_mode) && st.st_uid != 0 && st.st_uid != geteuid())) {
 		close(fd);
 		return -EPERM;
 	}
