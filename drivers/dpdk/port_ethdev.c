@@ -330,6 +330,7 @@ static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char 
 	if (rc == 0 || !d->rx_intr)
 		return rc;
 	snprintf(d->no_intr, sizeof(d->no_intr), "%s", why);
+	stop(d); /* what the first try has begun: the timers of a PMD */
 	d->rx_intr = false;
 	for (q = 0; q < d->num_queues; q++) {
 		weft_port_pools_free(d, q);

@@ -46,6 +46,7 @@ static int on_event(uint16_t id, enum rte_eth_event_type type, void *arg, void *
 	if (type == RTE_ETH_EVENT_DESTROY)
 		weft_dma_close(id);
 	atomic_fetch_add_explicit(life, ONE_MORE, memory_order_relaxed);
+	weft_port_intr_pass(id);
 	return 0;
 }
 
@@ -134,6 +135,11 @@ void weft_port_events_begin(struct weft_port *p)
 {
 	p->life_seen = life_of(p->port_id) & ~ENDED;
 	p->link_up = p->fp.ops->link_up(&p->fp);
+}
+
+uint32_t weft_port_life(const struct weft_port_dev *d)
+{
+	return life_of(d->port_id);
 }
 
 bool weft_port_has_ended(const struct weft_port_dev *d)

@@ -27,6 +27,7 @@
 
 #include <rte_cycles.h>
 #include <rte_dev.h>
+#include <rte_spinlock.h>
 
 #include "port_priv.h"
 
@@ -90,17 +91,24 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
  * off. Not em: its PMD gives no vector of MSI-X to the queue, and INTx has one interrupt in 16 ms.
  * Not i40e, iavf, ice: they set up anew how descriptors are written back then.
  */
-static bool is_known(const char *driver)
+static bool is_known(const char *driver, uint16_t queues)
 {
-	static const char *const list[] = {
-		"net_virtio",    "net_virtio_user", "net_vhost",    "net_vmxnet3", "net_ena",
-		"net_e1000_igb", "net_ixgbe",       "net_ixgbe_vf", "mlx5_pci",    "net_mana",
+	/* ixgbe's enables the vector of the queue before, and its VF's that of the first one. */
+	static const struct {
+		const char *driver;
+		uint16_t queues;
+	} list[] = {
+		{"net_virtio", UINT16_MAX}, {"net_virtio_user", UINT16_MAX},
+		{"net_vhost", UINT16_MAX},  {"net_vmxnet3", UINT16_MAX},
+		{"net_ena", UINT16_MAX},    {"net_e1000_igb", UINT16_MAX},
+		{"net_ixgbe", 1},           {"net_ixgbe_vf", 1},
+		{"mlx5_pci", UINT16_MAX},   {"net_mana", UINT16_MAX},
 	};
 	size_t i;
 
 	for (i = 0; driver && i < RTE_DIM(list); i++)
-		if (!strcmp(driver, list[i]))
-			return true;
+		if (!strcmp(driver, list[i].driver))
+			return queues <= list[i].queues;
 	return false;
 }
 
@@ -111,10 +119,41 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 	if (mode == WEFT_RX_INTR_YES)
 		return true;
 	/* Link events first: they need a vector besides those of the queues. */
-	return is_known(d->info.driver_name) &&
+	return is_known(d->info.driver_name, d->num_queues) &&
 	       (!d->info.device ||
 		weft_port_intr_vectors("/sys/bus/pci/devices", rte_dev_name(d->info.device)) >
 			d->num_queues);
+}
+
+/* ---- on and off ----------------------------------------------------------------------------- */
+
+/*
+ * By port number. PMDs keep one word for all queues, which workers in several threads change (ixgbe);
+ * and vhost's device is freed by a thread that tells first that the link is gone.
+ */
+static rte_spinlock_t locks[RTE_MAX_ETHPORTS];
+
+void weft_port_intr_pass(uint16_t id)
+{
+	rte_spinlock_lock(&locks[id]);
+	rte_spinlock_unlock(&locks[id]);
+}
+
+static int turn_on(const struct weft_port *p)
+{
+	int rc;
+
+	rte_spinlock_lock(&locks[p->port_id]);
+	rc = rte_eth_dev_rx_intr_enable(p->port_id, p->queue);
+	rte_spinlock_unlock(&locks[p->port_id]);
+	return rc;
+}
+
+static void turn_off(const struct weft_port *p)
+{
+	rte_spinlock_lock(&locks[p->port_id]);
+	rte_eth_dev_rx_intr_disable(p->port_id, p->queue);
+	rte_spinlock_unlock(&locks[p->port_id]);
 }
 
 /* ---- opening and closing -------------------------------------------------------------------- */
@@ -152,7 +191,7 @@ void weft_port_intr_open(struct weft_port *p)
 		return;
 	}
 	/* Some PMDs start with them on. */
-	rte_eth_dev_rx_intr_disable(p->port_id, p->queue);
+	turn_off(p);
 	p->intr = in;
 	p->fp.ops = &weft_port_intr_ops;
 }
@@ -168,7 +207,7 @@ static void off(struct weft_port *p)
 {
 	/* What has ended is not to be touched. */
 	if (p->intr->on && !weft_port_has_ended(p->dev))
-		rte_eth_dev_rx_intr_disable(p->port_id, p->queue);
+		turn_off(p);
 	p->intr->on = false;
 }
 
@@ -222,7 +261,7 @@ int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within)
 	if (in->given < in->kept)
 		return -EBUSY;
 	in->on = !weft_port_halted(p);
-	if (in->on && rte_eth_dev_rx_intr_enable(p->port_id, p->queue) != 0) {
+	if (in->on && turn_on(p) != 0) {
 		in->on = false;
 		in->refused++;
 	}
@@ -239,7 +278,8 @@ int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within)
 			return -EBUSY;
 		}
 	}
-	in->most = in->on && in->trust > 0 ? LONG : in->blind;
+	/* Vhost's next peer finds them off: who has seen no frame since an event trusts in nothing. */
+	in->most = in->on && in->trust > 0 && in->life == weft_port_life(p->dev) ? LONG : in->blind;
 	in->begin_tsc = rte_rdtsc();
 	*within = RTE_MIN(*within, in->most);
 	return 0;
@@ -258,8 +298,10 @@ void weft_port_intr_disarm(struct weft_frame_port *fp)
 	fp->ops = &weft_port_intr_first_ops;
 }
 
-static void judge(struct weft_port_intr *in, bool frames)
+static void judge(struct weft_port_intr *in, bool frames, uint32_t life)
 {
+	if (frames)
+		in->life = life;
 	if (in->was_on && in->told) {
 		in->wakes += frames;
 		in->empty += !frames;
@@ -290,6 +332,6 @@ uint16_t weft_port_intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, u
 	}
 	fp->ops = &weft_port_intr_ops;
 	got = fp->ops->rx_burst(fp, pkts, n);
-	judge(in, got > 0);
+	judge(in, got > 0, weft_port_life(weft_port_of(fp)->dev));
 	return got;
 }

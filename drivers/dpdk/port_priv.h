@@ -111,6 +111,7 @@ struct weft_port_intr {
 	bool ran_out; /**< it was as long as `most` */
 	uint64_t begin_tsc, most;
 	/* Of all: */
+	uint32_t life;  /**< of the port, when frames came last */
 	int trust;      /**< over 0: they come; below: so many must come first */
 	uint64_t blind; /**< ns: the longest sleep, as long as there is no trust */
 	uint64_t wakes, empty, missed, late, refused;
@@ -252,6 +253,8 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
 /** Is its PMD to be asked for RX interrupts? */
 bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode);
 /** The port is started: have interrupts wake the owner of this queue pair, if it has any. */
+/** In the thread of an event: nobody is between looking whether the port has ended and using it. */
+void weft_port_intr_pass(uint16_t id);
 void weft_port_intr_open(struct weft_port *p);
 void weft_port_intr_close(struct weft_port *p);
 void weft_port_intr_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
@@ -296,6 +299,8 @@ int weft_port_revive(const struct weft_port_dev *d, char *why, size_t why_len);
 void weft_port_events_begin(struct weft_port *p);
 /** It was removed, taken away or wants a reset since it was opened. */
 bool weft_port_has_ended(const struct weft_port_dev *d);
+/** Changes with each event. */
+uint32_t weft_port_life(const struct weft_port_dev *d);
 /** The application took the device from DPDK meanwhile: its number says nothing any more, and is not to be called with. */
 bool weft_port_is_taken(const struct weft_port_dev *d);
 enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);

@@ -229,7 +229,7 @@ static int socket_wait_fd(struct weft_frame_port *fp)
 {
 	struct weft_port *p = weft_port_of(fp);
 
-	return p->sock >= 0 ? p->sock : -ENOTSUP;
+	return p->sock >= 0 && !weft_port_has_ended(p->dev) ? p->sock : -ENOTSUP;
 }
 
 static int packet_arm(struct weft_frame_port *fp, uint64_t *within)

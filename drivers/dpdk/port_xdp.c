@@ -38,8 +38,7 @@ static void for_each(void (*fn)(int fd, void *arg), void *arg)
 		return;
 	while ((entry = readdir(dir))) {
 		fd = strtol(entry->d_name, NULL, 10);
-		if (entry->d_name[0] != '.' && fd >= 0 && fd < (long)FDS_MAX &&
-		    is_xdp_socket((int)fd))
+		if (entry->d_name[0] != '.' && fd >= 0 && is_xdp_socket((int)fd))
 			fn((int)fd, arg);
 	}
 	closedir(dir);
@@ -48,7 +47,8 @@ static void for_each(void (*fn)(int fd, void *arg), void *arg)
 static void learn(int fd, void *arg)
 {
 	RTE_SET_USED(arg);
-	known[fd / 8] |= (uint8_t)(1u << fd % 8);
+	if (fd < (int)FDS_MAX)
+		known[fd / 8] |= (uint8_t)(1u << fd % 8);
 }
 
 struct found {
@@ -60,10 +60,11 @@ static void look(int fd, void *arg)
 {
 	struct found *f = arg;
 
-	if (known[fd / 8] >> fd % 8 & 1)
+	if (fd < (int)FDS_MAX && known[fd / 8] >> fd % 8 & 1)
 		return;
 	f->fd = fd;
-	f->count++;
+	/* Of those numbers nobody knows whether it is new. */
+	f->count += fd < (int)FDS_MAX ? 1 : 2;
 }
 
 void weft_xdp_before(const struct weft_port_dev *d)
@@ -89,5 +90,9 @@ int weft_xdp_arm(const struct weft_port *p)
 {
 	struct pollfd fd = {.fd = p->sock, .events = POLLIN};
 
-	return p->sock >= 0 && poll(&fd, 1, 0) > 0 && fd.revents & POLLIN ? -EBUSY : 0;
+	/* The application may have closed it: the number may be another file's. */
+	return p->sock >= 0 && !weft_port_has_ended(p->dev) && poll(&fd, 1, 0) > 0 &&
+			       fd.revents & POLLIN
+		       ? -EBUSY
+		       : 0;
 }
