@@ -154,12 +154,16 @@ static bool make_room(struct ud_iface *u, const uint8_t gid[16])
 	struct ud_lep *lep, *goes = NULL;
 	char text[128];
 
-	LIST_FOREACH(lep, &u->of_others, passive_link)
-		of[bucket(u, lep->gid)] += lep->state < UD_OVER;
+	LIST_FOREACH(lep, &u->of_others, passive_link) {
+		/* Its owner has yet to give that one back: a second one would go for nothing. */
+		if (lep->state >= UD_OVER)
+			return false;
+		of[bucket(u, lep->gid)]++;
+	}
 	mine = of[bucket(u, gid)];
 	/* The list begins with the newest. */
 	LIST_FOREACH(lep, &u->of_others, passive_link) {
-		if (lep->state >= UD_OVER || of[bucket(u, lep->gid)] < most)
+		if (of[bucket(u, lep->gid)] < most)
 			continue;
 		most = of[bucket(u, lep->gid)];
 		goes = lep;
