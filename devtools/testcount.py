@@ -71,9 +71,8 @@ def count_program(out, name, entry):
     log = tail(stdout) + '\n' + tail(stderr)
     if entry.get('result') == 'TIMEOUT':
         record(out, name, 'failed', 'took longer than it may\n' + log)
-    elif rc == 77:
-        if not seen:
-            record(out, name, 'skipped', last_words((stderr + '\n' + stdout).splitlines()))
+    elif rc == 77 and not seen:
+        record(out, name, 'skipped', last_words((stderr + '\n' + stdout).splitlines()))
     elif seen < planned or (rc != 0 and not failed):
         how = 'ended'
         if rc:

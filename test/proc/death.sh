@@ -76,8 +76,7 @@ stopped_and_woken() {
 	local victim rc=0
 	new_pair 1
 	start_server "$perf" || return 1
-	start_client -t tag_bw -s 4k -D 3 -f -V || return 1
-	sleep 0.5
+	start_client -t tag_bw -s 4k -D 3 -V && stream_runs || return 1
 	victim=$(program_pid "$server_pid")
 	kill -STOP "$victim"
 	sleep 3

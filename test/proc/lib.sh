@@ -143,6 +143,10 @@ start_client() {
 	until_said "$dir/client.out" '^test ' $client_pid
 }
 
+# stream_runs: the time of the stream that start_client has begun runs (so long without -f): weft-perf
+# has found out how many messages -D takes, and has told of the first second.
+stream_runs() { until_said "$dir/client.out" '^[a-z]+_[a-z]+ +[0-9]' $client_pid; }
+
 # server_code: waits for the server's end and returns its exit code.
 server_code() {
 	local rc=0

@@ -56,7 +56,7 @@ down_and_back() {
 	local rc=0
 	new_pair
 	start_server "$perf" -S PEER_TIMEOUT=20s || return 1
-	start_client -S PEER_TIMEOUT=20s -t tag_bw -s 64k -D "$(stretch 6 40)" -f -V || return 1
+	start_client -S PEER_TIMEOUT=20s -t tag_bw -s 64k -D "$(stretch 6 40)" -V && stream_runs || return 1
 	ip -n "${ns[1]}" link set rail1 down
 	until_said "$dir/client.err" "link lost" $client_pid && until_said "$dir/server.err" "link lost" || rc=1
 	ip -n "${ns[1]}" link set rail1 up

@@ -90,8 +90,7 @@ flap() {
 	shift
 	new_pair 1
 	start_server "$perf" -S PEER_TIMEOUT=4s || return 1
-	start_client -S PEER_TIMEOUT=4s "$@" || return 1
-	sleep 0.7
+	start_client -S PEER_TIMEOUT=4s "$@" && stream_runs || return 1
 	ip -n "${ns[1]}" link set rail0 down
 	flapped=$SECONDS
 	sleep "$down"
@@ -101,12 +100,12 @@ flap() {
 	return $rc
 }
 
-link_flaps() { flap 1 -t tag_bw -s "$1" -D 4 -f -V; }
+link_flaps() { flap 1 -t tag_bw -s "$1" -D 4 -V; }
 
 # Down for longer than the peer timeout: both ends say so in time, and nobody sleeps in a send.
 link_lost() {
 	local rc=0 bound
-	flap 9 -t tag_bw -s 64k -D 30 -f || rc=$?
+	flap 9 -t tag_bw -s 64k -D 30 || rc=$?
 	# Nine seconds are the flap's own.
 	bound=$((9 + $(stretch 3)))
 	echo "exit code $rc after $((SECONDS - flapped)) of $bound s"
