@@ -163,6 +163,15 @@ begin_server() {
 	timeout "${limit:-200}" "${server_run[@]}" "$perf" "${eal[@]}" --file-prefix=server "${server_eal[@]}" -- -p $port -L "$lanes" "$@" \
 		</dev/null >"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
+	[[ "${server_eal[*]}" != *af_packet* || "${client_eal[*]}" != *af_packet* ]] || apart
+}
+
+# apart: net_af_packet makes the number of its fanout group of those of its process and of its interface, by
+# XOR. Two processes in one namespace whose numbers are neighbours may get the same one, and the second
+# fails. At this distance they can't.
+apart() {
+	local i
+	for ((i = 0; i < 64; i++)); do (:); done
 }
 
 # server_waits: until it waits for its client.
