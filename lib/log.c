@@ -57,12 +57,13 @@ static int log_flags(int more)
 }
 
 /*
- * Addresses and names of hosts are in the log, and it is often written in /tmp by root: a file that is new is for its owner alone,
- * and neither a file nor a link that somebody else but root has laid there is taken.
+ * Addresses and names of hosts are in the log, and it is often written in /tmp by root: a file that is
+ * new is for its owner alone, and neither a file, a pipe nor a link that somebody else but root has laid
+ * there is taken. O_NONBLOCK: a pipe that nobody reads is an error, and does not stop us.
  */
 static int log_open(const char *path)
 {
-	int fd = open(path, log_flags(O_NOFOLLOW), 0600);
+	int fd = open(path, log_flags(O_NOFOLLOW | O_NONBLOCK), 0600);
 	struct stat st;
 
 	if (fd < 0 && errno == ELOOP) {
@@ -75,10 +76,12 @@ static int log_open(const char *path)
 	}
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) || (S_ISREG(st.st_mode) && st.st_uid != 0 && st.st_uid != geteuid())) {
+	if (fstat(fd, &st) || ((S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode)) && st.st_uid != 0 &&
+			       st.st_uid != geteuid())) {
 		close(fd);
 		return -EPERM;
 	}
+	fcntl(fd, F_SETFL, O_WRONLY | O_APPEND); /* lines are written whole */
 	return fd;
 }
 

@@ -83,14 +83,34 @@ static void links_of_our_own_are_followed(void **state)
 	unlink(other);
 }
 
+static void a_pipe_that_nobody_reads_is_an_error(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(10); /* it would wait */
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -ENXIO);
+	alarm(0);
+	unlink(path);
+}
+
 static void what_somebody_else_has_laid_is_refused(void **state)
 {
+	int reader;
+
 	(void)state;
 	if (geteuid() != 0)
 		skip();
 	make(path, 0666);
 	assert_int_equal(chown(path, SOMEBODY, SOMEBODY), 0);
 	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EPERM);
+	unlink(path);
+	/* A pipe: who reads it would have the log. */
+	assert_int_equal(mkfifo(path, 0666), 0);
+	assert_int_equal(chown(path, SOMEBODY, SOMEBODY), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK);
+	assert_true(reader >= 0);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), -EPERM);
+	close(reader);
 	unlink(path);
 	make(other, 0600);
 	assert_int_equal(symlink(other, path), 0);
@@ -105,6 +125,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_new_file_is_its_owners_alone),
 		cmocka_unit_test(links_of_our_own_are_followed),
+		cmocka_unit_test(a_pipe_that_nobody_reads_is_an_error),
 		cmocka_unit_test(what_somebody_else_has_laid_is_refused),
 	};
 
