@@ -144,7 +144,8 @@ static int turn_on(const struct weft_port *p)
 	int rc;
 
 	rte_spinlock_lock(&locks[p->port_id]);
-	rc = rte_eth_dev_rx_intr_enable(p->port_id, p->queue);
+	/* Here, and not before: whoever ends it has told, and waits for us. */
+	rc = weft_port_has_ended(p->dev) ? -EIO : rte_eth_dev_rx_intr_enable(p->port_id, p->queue);
 	rte_spinlock_unlock(&locks[p->port_id]);
 	return rc;
 }
@@ -152,7 +153,8 @@ static int turn_on(const struct weft_port *p)
 static void turn_off(const struct weft_port *p)
 {
 	rte_spinlock_lock(&locks[p->port_id]);
-	rte_eth_dev_rx_intr_disable(p->port_id, p->queue);
+	if (!weft_port_has_ended(p->dev))
+		rte_eth_dev_rx_intr_disable(p->port_id, p->queue);
 	rte_spinlock_unlock(&locks[p->port_id]);
 }
 
@@ -205,8 +207,7 @@ void weft_port_intr_text(struct weft_frame_port *fp, char *text, size_t size)
 
 static void off(struct weft_port *p)
 {
-	/* What has ended is not to be touched. */
-	if (p->intr->on && !weft_port_has_ended(p->dev))
+	if (p->intr->on)
 		turn_off(p);
 	p->intr->on = false;
 }
