@@ -15,13 +15,15 @@ for letter, last in (('A', 15), ('B', 10), ('C', 9), ('D', 8), ('E', 9), ('F', 1
 
 
 def sources():
-    """File name -> text, of everything under test/; of files with one name, all."""
+    """Name -> text, of everything under test/: by file name, all that have it, and by FOLDER/FILE."""
     found = {}
     for folder, _, names in os.walk(os.path.join(ROOT, 'test')):
         for name in names:
             if name.endswith(('.c', '.sh', '.py')):
                 with open(os.path.join(folder, name), encoding='utf-8') as f:
-                    found[name] = found.get(name, '') + f.read()
+                    text = f.read()
+                found[name] = found.get(name, '') + text
+                found[os.path.join(os.path.basename(folder), name)] = text
     return found
 
 

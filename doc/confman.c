@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
+#include "core/config.h"
 
 static const char head[] =
 	".\\\" SPDX-License-Identifier: BSD-3-Clause\n"
-	".\\\" Made from lib/config_table.c by doc/confman.c.\n"
+	".\\\" Made from lib/core/config_table.c by doc/confman.c.\n"
 	".Dd November 21, 2026\n"
 	".Dt WEFT-CONFIG 7\n"
 	".Os\n"

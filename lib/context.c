@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "context.h"
-#include "regcache.h"
-#include "lanes_spec.h"
-#include "log.h"
-#include "self_lane.h"
+#include "core/config.h"
+#include "core/context.h"
+#include "mem/cache.h"
+#include "core/lane_list.h"
+#include "base/log.h"
+#include "self/self_lane.h"
 
 #define FEATURES                                                                      \
 	(WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | \

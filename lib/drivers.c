@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "core.h"
-#include "self_lane.h"
+#include "core/core.h"
+#include "self/self_lane.h"
 #include "weft_build.h"
 
 #if WEFT_HAVE_DPDK

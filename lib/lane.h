@@ -52,7 +52,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "platform.h"
+#include "base/platform.h"
 
 #define WEFT_LANE_ABI 6u
 

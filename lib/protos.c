@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "msg.h"
+#include "msg/msg.h"
 
 /*
  * The one place that knows which protocols there are. Between equal times the first wins.

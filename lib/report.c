@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core.h"
+#include "core/core.h"
 
 static void report_counters(void *arg, weft_lane_counter_cb cb, void *cb_arg)
 {

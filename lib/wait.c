@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "wait.h"
+#include "core/wait.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,10 +11,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "context.h"
-#include "dt.h"
-#include "wireup.h"
+#include "core/config.h"
+#include "core/context.h"
+#include "msg/datatype.h"
+#include "wireup/wireup.h"
 
 /* Of lanes that cannot wake: the first sleep. */
 #define SLEEP_MIN_NS 50000u

@@ -6,19 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
-#include "bcopy_bw.h"
-#include "config.h"
-#include "context.h"
-#include "dt.h"
-#include "lanes_spec.h"
-#include "log.h"
-#include "mem.h"
-#include "rails.h"
-#include "regcache.h"
-#include "self_lane.h"
-#include "wait.h"
-#include "wireup.h"
+#include "core/address.h"
+#include "base/copy_bw.h"
+#include "core/config.h"
+#include "core/context.h"
+#include "msg/datatype.h"
+#include "core/lane_list.h"
+#include "base/log.h"
+#include "mem/mem.h"
+#include "wireup/rails.h"
+#include "mem/cache.h"
+#include "self/self_lane.h"
+#include "core/wait.h"
+#include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ what lanes call */
 

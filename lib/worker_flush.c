@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "request.h"
+#include "msg/request.h"
 
 struct worker_flush {
 	struct weft_request *req;

@@ -4,15 +4,15 @@
  * and start.
  */
 
-#include "cat.h"
+#include "cat/cat.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "drivers/dpdk/eal.h"
-#include "eal_start.h"
-#include "program.h"
-#include "sys.h"
+#include "drivers/dpdk/port/eal.h"
+#include "common/eal_start.h"
+#include "common/program.h"
+#include "common/sys.h"
 
 static const char help[] =
 	"usage: weft-cat [EAL ARGUMENTS --] -l [options] [ADDRESS]   waits for one peer (on this "

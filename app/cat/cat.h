@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file cat.h
- * weft-cat: options (cat.c) and the two streams (cat_flow.c).
+ * @file cat/cat.h
+ * weft-cat: options (cat/cat.c) and the two streams (cat/flow.c).
  *
  * A stream is a row of messages with one tag, each at most a chunk long, and an empty one at its
  * end. Its receiver has a window of receives posted and posts one again only when its bytes are
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "peer.h"
+#include "common/peer.h"
 
 #define CAT_CHUNK_MAX (64ull << 20)
 #define CAT_WINDOW_MAX 1024u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "cat.h"
+#include "cat/cat.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -16,9 +16,9 @@
 #include <rte_cycles.h>
 #include <rte_hash_crc.h>
 
-#include "cat_io.h"
-#include "lane_losses.h"
-#include "sys.h"
+#include "cat/io.h"
+#include "common/lane_losses.h"
+#include "common/sys.h"
 
 #define TAG_TO_SERVER 0x7743415400000001ull
 #define TAG_TO_CLIENT 0x7743415400000002ull

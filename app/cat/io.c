@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "cat_io.h"
+#include "cat/io.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file cat_io.h
+ * @file cat/io.h
  * Standard input and output that never block, so that the lanes keep moving while a reader or
  * writer is slow.
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file cli.h
+ * @file common/cli.h
  * What the programs have in common on their command lines: options, numbers with units, error
  * sentences and exit codes. libc only. EAL's half of a command line is split off by
- * weft_eal_split_args() (drivers/dpdk/eal.h).
+ * weft_eal_split_args() (drivers/dpdk/port/eal.h).
  */
 #ifndef APP_CLI_H
 #define APP_CLI_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "eal_start.h"
+#include "common/eal_start.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,9 +15,9 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#include "cli.h"
-#include "drivers/dpdk/eal.h"
-#include "sys.h"
+#include "common/cli.h"
+#include "drivers/dpdk/port/eal.h"
+#include "common/sys.h"
 #include "weft.h"
 
 static bool chooses_cores(int count, char *const *words)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file eal_start.h
+ * @file common/eal_start.h
  * Starting the EAL for a program: with the words before "--", else with those of WEFT_EAL_ARGS.
  */
 #ifndef APP_EAL_START_H
@@ -9,7 +9,7 @@
 struct weft_config;
 
 /**
- * Start the EAL; where it stays silent is drivers/dpdk/eal.h's business.
+ * Start the EAL; where it stays silent is drivers/dpdk/port/eal.h's business.
  *
  * The EAL would pin the thread to its first core, and so all programs of a host to core 0. Here the
  * thread keeps the cores that it had, unless the words choose some.

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli.h"
-#include "gnuplot.h"
+#include "common/cli.h"
+#include "common/gnuplot.h"
 
 bool gnuplot_can_draw(const char *file)
 {

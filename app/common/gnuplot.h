@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file gnuplot.h
+ * @file common/gnuplot.h
  * Pictures by gnuplot: the script goes to its standard input, data and all.
  */
 #ifndef APP_GNUPLOT_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "lane_losses.h"
+#include "common/lane_losses.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "peer.h"
+#include "common/peer.h"
 
 struct lanes {
 	unsigned int count;

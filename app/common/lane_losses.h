@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file lane_losses.h
+ * @file common/lane_losses.h
  * What was lost on each lane of a peer, as the programs' last line has it.
  */
 #ifndef APP_LANE_LOSSES_H

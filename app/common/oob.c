@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "oob.h"
+#include "common/oob.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/text.h"
-#include "oob_priv.h"
-#include "sys.h"
+#include "lib/base/text.h"
+#include "common/oob_priv.h"
+#include "common/sys.h"
 
 #define OOB_MAGIC 0x4f544657u /* "WFTO" */
 #define HEADER OOB_HEADER

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file oob.h
+ * @file common/oob.h
  * The out-of-band connection of two programs: one TCP connection beside the lanes. It carries
  * worker addresses, parameters, barriers and results, and its end means that the peer is gone: a
  * kernel closes it when a process dies, long before the lanes' own timeout.

@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "lib/text.h"
-#include "oob_priv.h"
-#include "sys.h"
+#include "common/cli.h"
+#include "lib/base/text.h"
+#include "common/oob_priv.h"
+#include "common/sys.h"
 
 #define OOB_VERSION 1u
 

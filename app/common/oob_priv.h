@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file oob_priv.h
- * What the files of the out-of-band connection share: oob.c (messages), oob_connect.c (both ends' first words, the
- * client), oob_server.c (who is let in).
+ * @file common/oob_priv.h
+ * What the files of the out-of-band connection share: common/oob.c (messages), common/oob_connect.c (both ends' first words, the
+ * client), common/oob_server.c (who is let in).
  */
 #ifndef APP_OOB_PRIV_H
 #define APP_OOB_PRIV_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "oob.h"
+#include "common/oob.h"
 
 #define OOB_HEADER 12u
 #define OOB_HELLO_SECONDS 5.0
@@ -42,7 +42,7 @@ static inline uint32_t oob_get32(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* oob_connect.c */
+/* common/oob_connect.c */
 
 /** Take over a connected socket; it is closed when there is no memory. */
 struct oob *oob_new(int fd);

@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "oob_priv.h"
-#include "sys.h"
+#include "common/cli.h"
+#include "common/oob_priv.h"
+#include "common/sys.h"
 
 #define PLACES 16u
 #define BACKLOG 64

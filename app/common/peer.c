@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "peer.h"
+#include "common/peer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 
 #include <rte_cycles.h>
 
-#include "sys.h"
+#include "common/sys.h"
 
 #define CLOSE_SECONDS 2.0
 #define WHY_SECONDS 0.5

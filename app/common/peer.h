@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file peer.h
+ * @file common/peer.h
  * One peer of a program: the out-of-band connection, and beside it a worker with one endpoint over
  * the lanes.
  *
@@ -19,8 +19,8 @@
 
 #include <rte_branch_prediction.h>
 
-#include "cli.h"
-#include "oob.h"
+#include "common/cli.h"
+#include "common/oob.h"
 #include "weft.h"
 
 /** Options that every two-ended program has. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "program.h"
+#include "common/program.h"
 
-#include "cli.h"
-#include "drivers/dpdk/eal.h"
-#include "eal_start.h"
-#include "sys.h"
+#include "common/cli.h"
+#include "drivers/dpdk/port/eal.h"
+#include "common/eal_start.h"
+#include "common/sys.h"
 
 int program_connect(struct peer *p, const struct peer_options *options, int eal_count,
 		    char **eal_words)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file program.h
+ * @file common/program.h
  * What the main() of every program with a peer does.
  */
 #ifndef WEFT_APP_PROGRAM_H
 #define WEFT_APP_PROGRAM_H
 
-#include "peer.h"
+#include "common/peer.h"
 
 /** A program: its own options begin with struct peer_options. */
 struct program {

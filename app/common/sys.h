@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file sys.h
+ * @file common/sys.h
  * What the programs ask of the operating system: signals, cores, memory figures, time. libc only.
  */
 #ifndef APP_SYS_H

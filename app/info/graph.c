@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
-#include "gnuplot.h"
-#include "info_protocols.h"
+#include "common/cli.h"
+#include "common/gnuplot.h"
+#include "info/protocols.h"
 
 #define STEPS 12 /* samples per doubling */
 #define MAX_CURVES 16

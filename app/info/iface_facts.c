@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "iface_facts.h"
+#include "info/iface_facts.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

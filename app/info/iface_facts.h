@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file iface_facts.h
+ * @file info/iface_facts.h
  * What the kernel knows of a network interface: what a lane on its NIC must be told once the NIC is
  * DPDK's and the kernel has forgotten it. sysfs, netlink and libc only.
  */

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "iface_facts.h"
+#include "info/iface_facts.h"
 
 /* One route: what matters of it. */
 struct route {

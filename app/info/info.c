@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "drivers/dpdk/eal.h"
-#include "eal_start.h"
-#include "info_lane_options.h"
-#include "info_protocols.h"
-#include "peer.h"
-#include "sys.h"
+#include "drivers/dpdk/port/eal.h"
+#include "common/eal_start.h"
+#include "info/lane_options.h"
+#include "info/protocols.h"
+#include "common/peer.h"
+#include "common/sys.h"
 
 #define LINK_SECONDS 6
 

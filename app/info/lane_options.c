@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "info_lane_options.h"
+#include "info/lane_options.h"
 
 #include <errno.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-#include "drivers/dpdk/lane_opts.h"
-#include "iface_facts.h"
+#include "common/cli.h"
+#include "drivers/dpdk/port/lane_opts.h"
+#include "info/iface_facts.h"
 
 /* NICs whose DPDK driver works beside the kernel's. */
 static bool is_bifurcated(const char *driver)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file info_lane_options.h
+ * @file info/lane_options.h
  * `weft-info --lane-options IFNAME`: what to tell a lane on this NIC, while the kernel has it.
  */
 #ifndef APP_INFO_LANE_OPTIONS_H

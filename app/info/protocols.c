@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-#include "info_protocols.h"
+#include "common/cli.h"
+#include "info/protocols.h"
 
 static const char help[] =
 	"usage: weft-info protocols --lanes FILE [options]\n"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf_flow.h"
+#include "perf/flow.h"
 
 #define AM_ID 0x7766u
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf.h"
+#include "perf/perf.h"
 
 /*
  * The flood has come to rest when no send has completed for so long: the others wait for the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "perf_flow.h"
+#include "perf/flow.h"
 
 #include <stdlib.h>
 #include <string.h>

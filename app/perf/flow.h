@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file perf_flow.h
- * What the datapaths on the library (perf_tag.c, perf_am.c, perf_rma.c) share: a window of
+ * @file perf/flow.h
+ * What the datapaths on the library (perf/tag.c, perf/am.c, perf/rma.c) share: a window of
  * operations under way, each in a slot with its buffer.
  *
  * A datapath's own state begins with a struct perf_flow. What it hands in as a function is a name
@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-#include "perf.h"
+#include "perf/perf.h"
 
 struct perf_flow;
 

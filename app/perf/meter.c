@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "perf_meter.h"
+#include "perf/meter.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
 
-#include "sys.h"
+#include "common/sys.h"
 
 static uint64_t origin_tsc;
 static double origin_seconds;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file perf_meter.h
+ * @file perf/meter.h
  * Figures of a run: times of iterations by the TSC, their distribution, and rates.
  *
  * The meaning of the figures is ucx_perftest's, so that they can be compared: "average" is since

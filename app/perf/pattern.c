@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "perf.h"
+#include "perf/perf.h"
 
 #define STEP 0x9e3779b97f4a7c15ull
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file perf.h
- * The parts of weft-perf: options (perf.c), the conversation of client and server (perf_run.c), the
- * datapaths (perf_tag.c, perf_flood.c, perf_am.c, perf_rma.c, perf_raw.c; what three of them share:
- * perf_flow.h), figures (perf_meter.h) and what is printed (perf_print.c).
+ * @file perf/perf.h
+ * The parts of weft-perf: options (perf/perf.c), the conversation of client and server (perf/run.c), the
+ * datapaths (perf/tag.c, perf/flood.c, perf/am.c, perf/rma.c, perf/raw.c; what three of them share:
+ * perf/flow.h), figures (perf/meter.h) and what is printed (perf/print.c).
  *
  * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of
  * it and tells the server; warm-up is a run whose figures nobody prints.
@@ -16,10 +16,10 @@
 
 #include <rte_cycles.h>
 
-#include "cli.h"
-#include "peer.h"
-#include "perf_meter.h"
-#include "sys.h"
+#include "common/cli.h"
+#include "common/peer.h"
+#include "perf/meter.h"
+#include "common/sys.h"
 
 enum perf_test {
 	PERF_END, /**< on the wire: no more runs */
@@ -192,10 +192,10 @@ struct perf_side {
 /** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
 int perf_tag(struct perf_side *side);
 
-/** Run am_lat or am_bw (perf_am.c). @p remote is filled by the server. @return APP_OK or an exit code */
+/** Run am_lat or am_bw (perf/am.c). @p remote is filled by the server. @return APP_OK or an exit code */
 int perf_am(struct perf_side *side, struct perf_remote *remote);
 
-/** Run put_*, get_*, fadd_lat or cswap_lat (perf_rma.c). @return APP_OK or an exit code */
+/** Run put_*, get_*, fadd_lat or cswap_lat (perf/rma.c). @return APP_OK or an exit code */
 int perf_rma(struct perf_side *side);
 
 /** So many iterations have ended now. */

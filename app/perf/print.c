@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "perf.h"
+#include "perf/perf.h"
 
 #define MIB 1048576.0
 

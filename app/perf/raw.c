@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "perf_raw.h"
+#include "perf/raw.h"
 
 #include <stdlib.h>
 #include <string.h>

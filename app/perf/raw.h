@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file perf_raw.h
+ * @file perf/raw.h
  * raw_lat and raw_bw: what a lane's port can do with nothing of Weft on it but the frames. The same
  * port code, the same frame sizes and as many header bytes as a lane's; bursts only; the sender
  * copies each payload into frames once (or hands the port external buffers, where a lane would),
@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "drivers/dpdk/frame_port.h"
-#include "perf.h"
+#include "drivers/dpdk/frame/frame_port.h"
+#include "perf/perf.h"
 
 /**
  * Bytes in front of the payload: Ethernet, IPv4, UDP, lane header, message header, protocol header.
@@ -37,7 +37,7 @@ struct perf_raw {
 	bool linked;      /**< there was a link at both ends */
 };
 
-/* ---- perf_raw_port.c */
+/* ---- perf/raw_port.c */
 
 /** Open the first raw-DPDK lane's port of the configuration. @return APP_OK or an exit code */
 int perf_raw_open(struct peer *p, struct perf_raw **raw);
@@ -52,7 +52,7 @@ int perf_raw_look(struct perf_raw *raw);
 /** NULL is allowed. */
 void perf_raw_close(struct perf_raw *raw);
 
-/* ---- perf_raw.c */
+/* ---- perf/raw.c */
 
 /** Run raw_lat or raw_bw. @return APP_OK or an exit code */
 int perf_raw_run(struct perf_raw *raw, struct perf_side *side);

@@ -14,9 +14,9 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "drivers/dpdk/lane_opts.h"
-#include "drivers/dpdk/port_ethdev.h"
-#include "perf_raw.h"
+#include "drivers/dpdk/port/lane_opts.h"
+#include "drivers/dpdk/port/ethdev.h"
+#include "perf/raw.h"
 
 #define UDP_PORT 18515
 #define LINK_SECONDS 10.0

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf_flow.h"
+#include "perf/flow.h"
 
 #define KEY_MAX 2048u /* as weft_rkey_pack() promises */
 #define GET_SLOTS 4u

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lane_losses.h"
-#include "perf_session.h"
+#include "common/lane_losses.h"
+#include "perf/session.h"
 
 #define MIN_ITERS 10u
 #define DEFAULT_WARMUP 10000u

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file perf_session.h
- * What the client's parts share: one conversation with a server (perf_run.c), and what is measured in it.
+ * @file perf/session.h
+ * What the client's parts share: one conversation with a server (perf/run.c), and what is measured in it.
  */
 #ifndef APP_PERF_SESSION_H
 #define APP_PERF_SESSION_H
 
-#include "perf.h"
-#include "perf_raw.h"
+#include "perf/perf.h"
+#include "perf/raw.h"
 
 struct perf_session {
 	const struct perf_options *opts;
@@ -27,7 +27,7 @@ struct perf_session {
 int perf_measure(struct perf_session *s, struct perf_run *run, struct perf_side *side,
 		 struct perf_remote *remote);
 
-/** Client: --sweep (perf_sweep_run.c). @return APP_OK or an exit code */
+/** Client: --sweep (perf/sweep_run.c). @return APP_OK or an exit code */
 int perf_sweep(struct perf_session *s);
 
 #endif /* APP_PERF_SESSION_H */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf_sweep.h"
+#include "perf/sweep.h"
 
 void sweep_add(struct sweep_proto *p, double seconds)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file perf_sweep.h
+ * @file perf/sweep.h
  * weft-perf --sweep: every usable protocol forced at every size, what the model predicted and what was measured, and what the
  * automatic choice loses against the best forced one.
  *
@@ -64,7 +64,7 @@ static inline bool sweep_good(const struct sweep_point *pt)
 double sweep_crossing(const struct sweep_point *a, const struct sweep_point *b, const char *from,
 		      const char *to, bool predicted);
 
-/* ---- printing (perf_sweep_print.c) */
+/* ---- printing (perf/sweep_print.c) */
 
 void sweep_print_begin(bool csv);
 void sweep_print_point(const struct sweep_point *pt, bool csv);

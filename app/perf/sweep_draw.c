@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "gnuplot.h"
-#include "perf_sweep.h"
+#include "common/gnuplot.h"
+#include "perf/sweep.h"
 
 #define MAX_NAMES 16u
 

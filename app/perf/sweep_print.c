@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-#include "perf_sweep.h"
+#include "common/cli.h"
+#include "perf/sweep.h"
 
 void sweep_print_begin(bool csv)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --sweep: measuring every candidate of every size; perf_sweep.h says how a size is judged. */
+/* --sweep: measuring every candidate of every size; perf/sweep.h says how a size is judged. */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf_session.h"
-#include "perf_sweep.h"
+#include "perf/session.h"
+#include "perf/sweep.h"
 
 #define FIRST_TRIALS 3u  /* of each candidate */
 #define SECOND_TRIALS 9u /* of the chosen one and its best rival, in turn */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "perf_flow.h"
+#include "perf/flow.h"
 
 enum { KIND_PING = 1, KIND_PONG, KIND_ACK_UP, KIND_ACK_DOWN };
 

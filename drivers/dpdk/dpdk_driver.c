@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture.h"
-#include "eal.h"
+#include "capture/capture.h"
+#include "port/eal.h"
 #include "lane.h"
-#include "lane_opts.h"
-#include "log.h"
-#include "nic_state.h"
-#include "port_ethdev.h"
-#include "raw_iface.h"
+#include "port/lane_opts.h"
+#include "base/log.h"
+#include "port/nic_state.h"
+#include "port/ethdev.h"
+#include "engine/raw_iface.h"
 
 extern const struct weft_lane_driver weft_dpdk_driver;
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "log.h"
+#include "base/log.h"
 #include "roce.h"
 
 #define SLOW_NS 5000000 /* between two looks */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log.h"
+#include "base/log.h"
 #include "roce.h"
 
 static int to_rtr(struct roce_lep *lep, unsigned int i)

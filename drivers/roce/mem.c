@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "log.h"
+#include "base/log.h"
 #include "roce.h"
 
 static struct roce_dev *dev_of(struct weft_lane_iface *iface)

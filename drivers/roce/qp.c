@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log.h"
+#include "base/log.h"
 #include "roce.h"
 
 #define READS_MAX 16 /* reads and atomics under way per queue pair */

@@ -32,7 +32,7 @@
 #include <infiniband/verbs.h>
 
 #include "lane.h"
-#include "mpool.h"
+#include "base/mpool.h"
 #include "roce_close.h"
 #include "roce_credit.h"
 #include "roce_gid.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optlist.h"
+#include "base/option_list.h"
 #include "roce_wire.h"
 
 /* DSCP 26 (AF31), ECN-capable: what NIC vendors' guides for RoCE with DCQCN start from. */

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire.h"
+#include "core/wire.h"
 
 #define WEFT_ROCE_VERSION 2 /* 1: whose datagrams began without a cookie */
 #define WEFT_ROCE_MAX_QPS 8

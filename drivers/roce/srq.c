@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "log.h"
+#include "base/log.h"
 #include "roce.h"
 
 #define DEFAULT_BUFS 16384 /* at most; memory is taken as peers connect */

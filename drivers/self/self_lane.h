@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file self_lane.h
+ * @file self/self_lane.h
  * Driver "self": a worker's lane to itself. Also the smallest complete lane driver, to be read
  * beside lane.h by whoever writes one.
  */

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "am.h"
-#include "log.h"
+#include "am/am.h"
+#include "base/log.h"
 
 /* ------------------------------------------------------------------ handlers */
 

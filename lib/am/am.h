@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file am.h
+ * @file am/am.h
  * Active messages: a space of their own beside tags, delivered to handlers in send order.
  *
- *	am.c       handlers, the call
- *	am_recv.c  what comes, in order; data that handlers keep
+ *	am/am.c       handlers, the call
+ *	am/recv.c  what comes, in order; data that handlers keep
  *
- * They are sent by the protocols that tags have (proto_*.c), with headers of their own (head.c). The eager credit is the tags' one: kept data and
+ * They are sent by the protocols that tags have (proto_*.c), with headers of their own (msg/header.c). The eager credit is the tags' one: kept data and
  * what came ahead of its turn, or in part, count in it until they are gone.
  */
 #ifndef WEFT_AM_H
 #define WEFT_AM_H
 
-#include "msg.h"
+#include "msg/msg.h"
 
 struct weft_am_handler {
 	weft_am_cb cb;

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "am.h"
+#include "am/am.h"
 
 static const struct weft_am_handler *find_handler(const struct weft_msg_worker *mw, uint16_t id)
 {

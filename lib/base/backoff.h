@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file backoff.h
+ * @file base/backoff.h
  * Not to ask again and again for what is refused: registrations on the fly when locked memory is used up. Each message would pay for a system call that
  * pins its pages, fails, and lets them go. Pure: no clock, no locks.
  *

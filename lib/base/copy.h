@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file copy.h
+ * @file base/copy.h
  * Copies of a few bytes are most of what small messages cost, and memcpy() with a length that the
  * compiler does not know is a call and several branches. Two overlapping moves do any length
  * between their size and twice that.

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bcopy_bw.h"
+#include "base/copy_bw.h"
 
 /*
  * Pieces as long as a frame, taken from buffers larger than the first-level caches: what packing a message does. A round is short, 64 KiB / 7 GB/s = 9 us, so that

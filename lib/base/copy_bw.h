@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file bcopy_bw.h
- * How fast a CPU of this machine copies, for the model (model.h).
+ * @file base/copy_bw.h
+ * How fast a CPU of this machine copies, for the model (proto/model.h).
  */
 #ifndef WEFT_BCOPY_BW_H
 #define WEFT_BCOPY_BW_H
 
-#include "platform.h"
+#include "base/platform.h"
 
 /** Used where nothing can be measured: a clock that stands still (the simulator's). */
 #define WEFT_BCOPY_BW_DEFAULT 7e9

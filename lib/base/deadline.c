@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "deadline.h"
+#include "base/deadline.h"
 
 #define CHILDREN 4u
 

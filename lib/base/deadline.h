@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file deadline.h
+ * @file base/deadline.h
  * Which of many small numbers (connections, endpoints) is due first. A heap with four children per
  * node: entering something that is due last, as a retransmission timer mostly is, costs one
  * comparison, whatever else is in; taking the first one out costs the logarithm of what is in. No

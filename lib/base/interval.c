@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ival.h"
+#include "base/interval.h"
 
 #define BLOCK_FIRST 4
 #define DIR_FIRST 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file ival.h
+ * @file base/interval.h
  * Which bytes of a message have been placed: a sorted set of disjoint intervals. In the common case
  * (pieces in order, or nearly) it is one interval held in place; only a message that arrives torn
  * into many islands allocates.

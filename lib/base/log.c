@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core.h"
-#include "log.h"
-#include "text.h"
+#include "core/core.h"
+#include "base/log.h"
+#include "base/text.h"
 
 /*
  * The log stamps lines with wall-clock time; nothing but people reads it, so it needs no platform.

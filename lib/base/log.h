@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file log.h
+ * @file base/log.h
  * The library's log: one line per event, on stderr or in WEFT_LOG_FILE.
  *
  * A line is `date time level [who] text`; *who* names the worker or endpoint. Nothing logs per

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "mpool.h"
+#include "base/mpool.h"
 
 /* A chunk's head; objects follow, at WEFT_MPOOL_ALIGN. */
 struct chunk {

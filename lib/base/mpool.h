@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mpool.h
+ * @file base/mpool.h
  * A pool of objects of one size. Getting and putting is a few instructions, no malloc(); memory
  * comes in chunks that double and goes back to libc only with the pool. The last object put is the
  * first one got: it is warm in the cache.

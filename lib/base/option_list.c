@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "optlist.h"
+#include "base/option_list.h"
 
 #include <errno.h>
 #include <inttypes.h>

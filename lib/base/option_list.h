@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file optlist.h
+ * @file base/option_list.h
  * Options of a lane: "name=value,name=value", as they stand behind the resource in an item of WEFT_LANES. Each driver has a table of
  * names and setters; complaints name the option as the user wrote it and say what it takes.
  */

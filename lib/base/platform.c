@@ -14,8 +14,8 @@
 #include <x86intrin.h>
 #endif
 
-#include "platform.h"
-#include "siphash.h"
+#include "base/platform.h"
+#include "base/siphash.h"
 
 /*
  * The clock of the real machine. A progress call reads it once, so it should cost a few ns: the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file platform.h
+ * @file base/platform.h
  * Everything the library takes from the outside world that a simulator must be able to replace:
  * time and randomness. Memory comes from libc. Nothing else in lib/ reads a clock.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "rate.h"
+#include "base/rate.h"
 
 /* Slower than this share of what it claims no lane counts: it would never be tried again. */
 #define FLOOR (1.0 / 1024)

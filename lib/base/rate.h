@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rate.h
+ * @file base/rate.h
  * How fast a lane really is: bytes that arrived per time while it had more to carry. No clock, no
  * allocation.
  *

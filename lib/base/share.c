@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "share.h"
+#include "base/share.h"
 
 /* A new span in which it has to deliver. */
 static void judge_anew(struct weft_share *s, struct weft_share_user *u, uint64_t now)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file share.h
+ * @file base/share.h
  * What a worker has asked its peers for and not got, within a limit for all of them: bytes of
- * rendezvous (rndv_pull.c), pieces of gets (rma_gets.c).
+ * rendezvous (rndv/pull.c), pieces of gets (rma/gets.c).
  *
  * A peer that has nothing outstanding may always ask for a little: that is its guarantee. One that
  * does not deliver is *stalled*: what it has outstanding does not count any more, so others get its

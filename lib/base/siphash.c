@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "siphash.h"
+#include "base/siphash.h"
 
 static inline uint64_t rotate(uint64_t x, unsigned int n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "text.h"
+#include "base/text.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file text.h
+ * @file base/text.h
  * Text that came from outside (a peer, a file, the environment) and is to be shown: what a terminal would take for a
  * command must not reach it.
  */

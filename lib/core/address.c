@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
-#include "core.h"
-#include "text.h"
+#include "core/address.h"
+#include "core/core.h"
+#include "base/text.h"
 
 /* ------------------------------------------------------------------ small parts */
 

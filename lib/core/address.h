@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file address.h
+ * @file core/address.h
  * Worker addresses: what a peer must know to choose lanes and to reach them. Bytes in doc/wire.md,
- * structures in wire.h.
+ * structures in core/wire.h.
  */
 #ifndef WEFT_ADDRESS_H
 #define WEFT_ADDRESS_H
 
 #include "lane.h"
-#include "siphash.h"
-#include "wire_conn.h"
+#include "base/siphash.h"
+#include "core/wire_conn.h"
 
 #define WEFT_ADDRESS_MAX_IFACES 16
 #define WEFT_ADDRESS_MAX 4096 /**< bytes: more than any valid address has */

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "config.h"
-#include "log.h"
+#include "core/config.h"
+#include "base/log.h"
 
 extern char **environ;
 

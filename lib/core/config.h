@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file config.h
- * Configuration: one table (config_table.c) with name, type, unit, default and help of every
+ * @file core/config.h
+ * Configuration: one table (core/config_table.c) with name, type, unit, default and help of every
  * `WEFT_*` variable, parsed once into plain typed fields that both halves of the library and the
  * drivers read.
  *

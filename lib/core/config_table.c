@@ -2,7 +2,7 @@
 
 /* Every WEFT_* variable. The manual page weft-config(7) comes out of this table (doc/confman.c). */
 
-#include "config.h"
+#include "core/config.h"
 
 #define FIELD(f) .offset = offsetof(struct weft_conf, f)
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file context.h
+ * @file core/context.h
  * What a context knows of its drivers' resources.
  */
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 
-#include "core.h"
+#include "core/core.h"
 
 /** What a driver found. */
 struct weft_found {

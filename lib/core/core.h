@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file core.h
+ * @file core/core.h
  * The library's own objects and who may touch which part of them.
  *
- * Two halves share them: *connections* (context.c, worker.c, address.c, wireup.c, ep.c: which lanes
- * an endpoint has) and *messages* (match.c, msg_*.c, proto_*.c, request.c: what goes over them).
+ * Two halves share them: *connections* (context.c, worker.c, core/address.c, wireup/wireup.c, wireup/ep.c: which lanes
+ * an endpoint has) and *messages* (tag/match.c, msg_*.c, proto_*.c, msg/request.c: what goes over them).
  * The boundary is the functions at the end of this file. Hot fields stand together; the comment
  * beside each group says which path reads it.
  */
@@ -17,21 +17,21 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "backoff.h"
+#include "base/backoff.h"
 #include "lane.h"
-#include "log.h"
-#include "mem_key.h"
-#include "siphash.h"
+#include "base/log.h"
+#include "core/mem_key.h"
+#include "base/siphash.h"
 #include "weft.h"
-#include "wire.h"
+#include "core/wire.h"
 
-struct weft_conf;       /* parsed configuration: config.h */
-struct weft_msg_worker; /* message half of a worker: msg.h */
-struct weft_msg_ep;     /* message half of an ep: msg.h */
-struct weft_wireup;     /* connecting state of an ep: wireup.h */
-struct weft_conns;      /* connection state of a worker: wireup.h */
-struct weft_peer;       /* what is known of a remote worker: wireup.h */
-struct weft_ep_closing; /* an ep on its way out: ep.c */
+struct weft_conf;       /* parsed configuration: core/config.h */
+struct weft_msg_worker; /* message half of a worker: msg/msg.h */
+struct weft_msg_ep;     /* message half of an ep: msg/msg.h */
+struct weft_wireup;     /* connecting state of an ep: wireup/wireup.h */
+struct weft_conns;      /* connection state of a worker: wireup/wireup.h */
+struct weft_peer;       /* what is known of a remote worker: wireup/wireup.h */
+struct weft_ep_closing; /* an ep on its way out: wireup/ep.c */
 
 /* ------------------------------------------------------------------ parameter structs */
 
@@ -104,7 +104,7 @@ struct weft_context {
 		struct weft_backoff backoff; /* of registrations on the fly; bytes: mem_bytes */
 	} domains[WEFT_MAX_DOMAINS];
 	unsigned int num_domains;
-	struct weft_mem_table keys; /* read without the lock: mem_key.h */
+	struct weft_mem_table keys; /* read without the lock: core/mem_key.h */
 };
 
 /**
@@ -124,7 +124,7 @@ extern const struct weft_lane_driver *const weft_drivers[];
 
 #define WEFT_MAX_IFACES 16
 
-/** What is known of an iface's link: iface_event.c. */
+/** What is known of an iface's link: wireup/iface_event.c. */
 struct weft_iface_link {
 	bool up;
 	bool ended;
@@ -134,7 +134,7 @@ struct weft_iface_link {
 	double up_after;  /* s from opening to the first link; 0 = it was there */
 	uint64_t look_at; /* when to look whether it has come; UINT64_MAX = not */
 	struct weft_log_limit limit;
-	bool unused_told, smaller_told; /* of its lanes: see rails.c */
+	bool unused_told, smaller_told; /* of its lanes: see wireup/rails.c */
 };
 
 struct weft_worker {
@@ -143,7 +143,7 @@ struct weft_worker {
 	unsigned int num_ifaces;
 	bool multi;       /* take the lock */
 	bool in_progress; /* a callback runs: progress and destroy are refused */
-	bool armed;       /* somebody sleeps, or is about to (wait.h) */
+	bool armed;       /* somebody sleeps, or is about to (core/wait.h) */
 	uint64_t now;     /* time of this progress call */
 	uint64_t handled; /* events, by any thread: wait.c */
 	struct weft_msg_worker *msg;
@@ -191,7 +191,7 @@ static inline void weft_worker_lock(struct weft_worker *w)
 		pthread_mutex_lock(&w->lock);
 }
 
-/* Another thread sleeps, and a call has changed what it may wait for: wake.c. */
+/* Another thread sleeps, and a call has changed what it may wait for: core/wake.c. */
 void weft_wait_rouse(struct weft_worker *w);
 
 static inline void weft_worker_unlock(struct weft_worker *w)
@@ -361,7 +361,7 @@ static inline unsigned int weft_mem_access(const struct weft_mem *mem)
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 				       const struct weft_lane_iface *iface);
 
-/* iface_event.c: what happens to ports and devices, in the log */
+/* wireup/iface_event.c: what happens to ports and devices, in the log */
 
 /** ifaces[@p index] was opened. */
 void weft_iface_link_init(struct weft_worker *w, unsigned int index);
@@ -448,7 +448,7 @@ void weft_msg_request_done(struct weft_request *req, int status);
 int weft_msg_request_at_once(struct weft_request *req, int status);
 
 /*
- * Messages call connections. weft_ep_close() and weft_ep_flush() are in ep.c, on top of
+ * Messages call connections. weft_ep_close() and weft_ep_flush() are in wireup/ep.c, on top of
  * weft_msg_ep_flush(); weft_ep_query_proto() belongs to messages.
  */
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
-#include "lanes_spec.h"
+#include "core/config.h"
+#include "core/lane_list.h"
 
 /* Copy [p, end) without blanks around it. @return false if it does not fit */
 static bool copy_trimmed(char *dst, size_t size, const char *p, const char *end)

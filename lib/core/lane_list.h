@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file lanes_spec.h
+ * @file core/lane_list.h
  * The text of WEFT_LANES: items separated by ';', each `driver:resource[,option=value...]`.
  */
 #ifndef WEFT_LANES_SPEC_H

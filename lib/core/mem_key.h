@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mem_key.h
+ * @file core/mem_key.h
  * Remote keys of registered memory: which memory a key from the wire names, and that it names none
  * any more the moment it is revoked.
  *
@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "platform.h"
+#include "base/platform.h"
 
 struct weft_mem;
 

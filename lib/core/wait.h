@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file wait.h
+ * @file core/wait.h
  * Waiting without spinning. A worker that waits has one epoll descriptor, in which are
  *  - the descriptor of each lane that can wake its owner (lane.h, wait_fd()),
  *  - a timer for what is due: the earliest time that a lane's arm() or wire-up names, or the next look
@@ -24,9 +24,9 @@
 
 #include <pthread.h>
 
-#include "core.h"
+#include "core/core.h"
 
-/** What a worker that has waited once has: wait.c, and wake.c for those who wake it. */
+/** What a worker that has waited once has: wait.c, and core/wake.c for those who wake it. */
 struct weft_wait {
 	int epoll, timer, event;
 	uint32_t in_epoll;     /* bit i: ifaces[i] wakes */

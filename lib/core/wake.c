@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "wait.h"
+#include "core/wait.h"
 
 static void ring(int fd)
 {

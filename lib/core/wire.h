@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file wire.h
+ * @file core/wire.h
  * Every structure that endpoints' messages put on the wire, and nothing else: what connects workers is in
- * wire_conn.h, and comes with this header. Little-endian, packed, sizes asserted; doc/wire.md explains them byte by
- * byte. Lane frames (below these messages) are in drivers/dpdk/frame.h.
+ * core/wire_conn.h, and comes with this header. Little-endian, packed, sizes asserted; doc/wire.md explains them byte by
+ * byte. Lane frames (below these messages) are in drivers/dpdk/frame/frame.h.
  *
- * Trust: weft_wire_check() (wire.c) is the one gate. It looks at id, length and every field that
+ * Trust: weft_wire_check() (core/wire.c) is the one gate. It looks at id, length and every field that
  * can be judged without state; after it the length fields are trusted. References ({index,
  * generation}) are checked where they are looked up. There are no pointers on the wire.
  */
 #ifndef WEFT_WIRE_H
 #define WEFT_WIRE_H
 
-#include "wire_conn.h"
-#include "wire_types.h"
+#include "core/wire_conn.h"
+#include "core/wire_types.h"
 
 /**
  * Active-message ids on a lane. 0 is never used. An unknown id on a connected endpoint fails the
@@ -28,7 +28,7 @@
  * doc/wire.md ("What is to come") gives 19, 28 and 29 their bytes: nobody sends them yet.
  */
 enum weft_wire_id {
-	/** struct weft_wire_wireup + records; all connection management (lib/wireup.c) */
+	/** struct weft_wire_wireup + records; all connection management (lib/wireup/wireup.c) */
 	WEFT_WIRE_WIREUP = 1,
 	WEFT_WIRE_EAGER = 2, /**< struct weft_wire_eager + payload: a whole message */
 	/**

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file wire_conn.h
- * What connects workers: wire-up messages, worker addresses, remote keys. doc/wire.md explains them byte by byte; wireup_msg.c,
- * address.c and rkey.c are the gates that check them.
+ * @file core/wire_conn.h
+ * What connects workers: wire-up messages, worker addresses, remote keys. doc/wire.md explains them byte by byte; wireup/record.c,
+ * core/address.c and rma/rkey.c are the gates that check them.
  */
 #ifndef WEFT_WIRE_CONN_H
 #define WEFT_WIRE_CONN_H
 
-#include "wire_types.h"
+#include "core/wire_types.h"
 
 /** Reference to an object of the receiver of the message: slot and generation, both checked. */
 struct weft_wire_ref {
@@ -42,7 +42,7 @@ enum weft_wireup_type {
 	WEFT_WIREUP_CLOSING = 8,
 };
 
-/** Head of every WIREUP message; records (lib/wireup.c) follow, described in doc/wire.md. */
+/** Head of every WIREUP message; records (lib/wireup/wireup.c) follow, described in doc/wire.md. */
 struct weft_wire_wireup {
 	uint8_t type;  /**< enum weft_wireup_type */
 	uint8_t major; /**< WEFT_WIRE_MAJOR of the sender */

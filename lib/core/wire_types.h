@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file wire_types.h
+ * @file core/wire_types.h
  * What the structures on the wire are made of: little-endian integers at any address, singles and their bounds, and the
  * version that all of them have.
  */
@@ -15,7 +15,7 @@
 
 /**
  * Version of the protocol messages; peers with another major do not connect. When which number goes up:
- * doc/wire.md, "Versions"; test/unit/test_wire.c knows the layouts of this one.
+ * doc/wire.md, "Versions"; test/unit/core/wire.c knows the layouts of this one.
  */
 #define WEFT_WIRE_MAJOR 3
 #define WEFT_WIRE_MINOR 0

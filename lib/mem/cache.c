@@ -11,12 +11,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "log.h"
-#include "mem.h"
-#include "regcache.h"
-#include "regcache_table.h"
-#include "uffd.h"
+#include "core/config.h"
+#include "base/log.h"
+#include "mem/mem.h"
+#include "mem/cache.h"
+#include "mem/cache_table.h"
+#include "mem/uffd.h"
 
 /* Entries that one new one may drive out; if it takes more, it is not kept. */
 #define MAX_EVICT 64

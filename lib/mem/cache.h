@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file regcache.h
- * Registrations made on the fly, kept for the next message from the same memory. Behind weft_mem_get() and weft_mem_put() (mem.h).
+ * @file mem/cache.h
+ * Registrations made on the fly, kept for the next message from the same memory. Behind weft_mem_get() and weft_mem_put() (mem/mem.h).
  *
- * **A hit is certain.** What is kept is watched (uffd.h): the call that unmaps, moves or empties the memory waits until the cache has heard of it,
+ * **A hit is certain.** What is kept is watched (mem/uffd.h): the call that unmaps, moves or empties the memory waits until the cache has heard of it,
  * and a look-up asks the kernel whether such a call is under way. What cannot be watched is registered for one operation and not kept.
  *
  * Locks, outermost first: `slow` (who registers and evicts; never held for a hit), the context's lock, `lock` (the table; a few instructions).
@@ -11,7 +11,7 @@
  * malloc(), no free(), no driver call. The thread itself does neither either; what it invalidates is deregistered by whoever comes next, a progress call at the latest.
  *
  * An entry is a hit only for who may use it: whose keys go to a peer wants one that allows peers exactly the same, and that covers only what was offered with
- * this right before (regcache_table.h).
+ * this right before (mem/cache_table.h).
  *
  * What peers may write has one user at a time: when its operation fails, the peer's hardware may still write, and nobody else's operation must keep that from
  * being stopped (weft_mem_put_dead()).
@@ -22,7 +22,7 @@
 #ifndef WEFT_REGCACHE_H
 #define WEFT_REGCACHE_H
 
-#include "core.h"
+#include "core/core.h"
 
 enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OFF };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "lane.h"
-#include "regcache_table.h"
+#include "mem/cache_table.h"
 
 enum weft_regcache_kind weft_regcache_kind(unsigned int access)
 {

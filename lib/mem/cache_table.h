@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file regcache_table.h
+ * @file mem/cache_table.h
  * What the registration cache holds, by kind and by address. Pure: no locks, no system calls, no allocation.
  *
  * **Kinds.** A key must not reach memory that was never offered. So registrations that peers have keys of are kept apart, one kind per right, and grow only by

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "log.h"
-#include "mem.h"
-#include "mem_domain.h"
+#include "base/log.h"
+#include "mem/mem.h"
+#include "mem/domain.h"
 
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 				       const struct weft_lane_iface *iface)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mem_domain.h
+ * @file mem/domain.h
  * The domains of a registration: the state that lane drivers keep of it, what making it costs, and
- * what is done when memory that can be registered runs out. For mem.c; the context's lock is held.
+ * what is done when memory that can be registered runs out. For mem/mem.c; the context's lock is held.
  */
 #ifndef WEFT_MEM_DOMAIN_H
 #define WEFT_MEM_DOMAIN_H
 
-#include "core.h"
+#include "core/core.h"
 
 /**
  * Registers @p mem with the domains of all open interfaces.

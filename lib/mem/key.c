@@ -4,8 +4,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "mem.h"
-#include "mem_key.h"
+#include "mem/mem.h"
+#include "core/mem_key.h"
 
 /* Random keys that are tried for a free slot before the next level is. */
 #define TRIES 8

@@ -2,18 +2,18 @@
 
 /*
  * Registered memory. A registration belongs to the context and has one driver state per domain
- * (mem_domain.c); interfaces come and go with workers, so a domain's state moves to another interface
+ * (mem/domain.c); interfaces come and go with workers, so a domain's state moves to another interface
  * of the same domain when its own closes. Everything here holds the context's lock, except
- * weft_mem_lane_of() and weft_mem_access(): core.h says why that is right.
+ * weft_mem_lane_of() and weft_mem_access(): core/core.h says why that is right.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "log.h"
-#include "mem.h"
-#include "mem_domain.h"
-#include "regcache.h"
+#include "base/log.h"
+#include "mem/mem.h"
+#include "mem/domain.h"
+#include "mem/cache.h"
 
 /* Memory that must be writable; else it is only tried. */
 #define MUST_WRITE (WEFT_LANE_ACCESS_REMOTE_WRITE | WEFT_LANE_ACCESS_REMOTE_ATOMIC)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mem.h
+ * @file mem/mem.h
  * Registered memory: it follows the interfaces that come and go; the keys by which peers reach it; registration on the fly.
  */
 #ifndef WEFT_MEM_H
 #define WEFT_MEM_H
 
-#include "core.h"
+#include "core/core.h"
 
 /* ------------------------------------------------------------------ remote keys */
 
@@ -76,7 +76,7 @@ int weft_mem_make(struct weft_context *ctx, void *address, size_t length, unsign
 		  bool partial, struct weft_mem **mem);
 
 /**
- * Registering @p length bytes more is known to fail (backoff.h). Takes the context's lock.
+ * Registering @p length bytes more is known to fail (base/backoff.h). Takes the context's lock.
  * @return bytes of registrations that must go before it may work; 0 = it is not known
  */
 size_t weft_mem_excess(struct weft_context *ctx, size_t length);

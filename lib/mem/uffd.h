@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file uffd.h
+ * @file mem/uffd.h
  * Hearing of memory that goes away: what the registration cache needs of Linux's userfaultfd(2). A watched range behaves as before: nothing
  * in it is write-protected, so no fault ever waits for us. But whoever unmaps, moves or empties a part of it waits in the kernel until the event is read.
  */

@@ -13,7 +13,7 @@
  * its bytes go to the user. Of an active message it comes back when its handler, or who keeps its
  * data, is done. A message that its sender aborts or takes back has credit like any other. So
  * nothing that a peer sends is kept without a credit, and credits are bounded for each peer and for
- * all (credit.h). What a peer was told is what it may send: more ends the endpoint.
+ * all (msg/credit.h). What a peer was told is what it may send: more ends the endpoint.
  *
  * An honest sender without credit for a message announces it; without credit for that either it
  * waits. A peer that does not read its answers gets no credit: it is held back as long as more than
@@ -23,7 +23,7 @@
  * other.
  */
 
-#include "msg.h"
+#include "msg/msg.h"
 
 /* A message may cost so many bytes of WEFT_UNEXP_LIMIT. */
 #define MSG_BYTES 256

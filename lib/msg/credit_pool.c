@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "credit.h"
+#include "msg/credit.h"
 
 /* A window's floor is so much of the limit, and a quarter of the limit is kept for floors. */
 #define FLOOR_PART 2048

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "dt.h"
-#include "log.h"
+#include "msg/datatype.h"
+#include "base/log.h"
 
 _Thread_local unsigned int weft_dt_calls;
 

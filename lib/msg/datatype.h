@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file dt.h
+ * @file msg/datatype.h
  * The buffer of one operation, whatever its datatype, seen as a row of packed bytes with random
  * access.
  *
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "copy.h"
+#include "base/copy.h"
 #include "weft.h"
 
 struct weft_dt {

@@ -17,8 +17,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cost.h"
-#include "head.h"
+#include "proto/cost.h"
+#include "msg/header.h"
 
 static int send_on(struct weft_request *req, const struct weft_head *h, unsigned int lane)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The boundary to the connection half (end of core.h): life of the message part of workers and
+ * The boundary to the connection half (end of core/core.h): life of the message part of workers and
  * endpoints.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "bcopy_bw.h"
-#include "log.h"
-#include "msg.h"
-#include "am.h"
-#include "rma.h"
+#include "base/copy_bw.h"
+#include "base/log.h"
+#include "msg/msg.h"
+#include "am/am.h"
+#include "rma/rma.h"
 
 #define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
 

@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg.h"
-#include "am.h"
-#include "rma.h"
+#include "msg/msg.h"
+#include "am/am.h"
+#include "rma/rma.h"
 
 static void flush_end(struct weft_flush *f)
 {

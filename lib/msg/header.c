@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "head.h"
+#include "msg/header.h"
 
 /* Of the message: the one it has, or would take with its first piece. */
 static uint32_t seq_of(const struct weft_request *req)

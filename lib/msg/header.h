@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file head.h
+ * @file msg/header.h
  * The headers that sends of both spaces, tags and active messages, put in front of their bytes. What a protocol does is the same for both; what it
  * says differs, and is here: sequence, tag or handler, the user's header.
  *
@@ -11,7 +11,7 @@
 #ifndef WEFT_HEAD_H
 #define WEFT_HEAD_H
 
-#include "msg.h"
+#include "msg/msg.h"
 
 /** Longest: an AM_RTS with the longest header, and the records of an offer. */
 #define WEFT_HEAD_MAX \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "lane_load.h"
+#include "msg/lane_load.h"
 
 #define WINDOW_MIN (64u << 10)
 

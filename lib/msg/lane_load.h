@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file lane_load.h
+ * @file msg/lane_load.h
  * What one lane has to do in one direction, and how long that takes: what every choice of a lane
  * looks at.
  *
@@ -9,7 +9,7 @@
  * own completions do: a lane that is slower than it says keeps bytes outstanding, and is given
  * fewer.
  *
- * The rate is measured while bytes are outstanding (rate.h). A lane may be idle though bytes are
+ * The rate is measured while bytes are outstanding (base/rate.h). A lane may be idle though bytes are
  * outstanding, namely while all of them are on their way: when they were given less than a round
  * trip before the ones before them were done. What is measured then says only that the lane is at
  * least so fast.
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rate.h"
+#include "base/rate.h"
 
 /**
  * s; what a lane has to do beyond a round trip: a peer, or a kernel between, looks after its queues

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From an endpoint's lanes to the model that its protocols are chosen by (model.h), and back to what the hot paths
- * read. Numbers that both ends must see alike were agreed at wire-up (wireup_lanes.c); sizes are what this end and the
+ * From an endpoint's lanes to the model that its protocols are chosen by (proto/model.h), and back to what the hot paths
+ * read. Numbers that both ends must see alike were agreed at wire-up (wireup/lanes.c); sizes are what this end and the
  * connection take.
  */
 
@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cost.h"
-#include "msg.h"
-#include "proto_select.h"
+#include "proto/cost.h"
+#include "msg/msg.h"
+#include "proto/select.h"
 
 /* Small numbers for names: the position of the first lane with the same one. */
 static uint32_t same_as(const struct weft_msg_ep *me, unsigned int lane, size_t field)

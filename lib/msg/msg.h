@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file msg.h
+ * @file msg/msg.h
  * The message half's own objects: what it keeps per worker, per endpoint and per message that has
  * come.
  *
- *	tag.c        the calls of weft.h
- *	request.c    operations: life, references
- *	msg_tx.c     send queues, order, service
- *	tx_piece.c   pieces onto lanes
- *	msg_rx.c     what arrives: sequence, reassembly
- *	recv.c       receives and the messages they get
- *	message.c    messages that are still coming or wait: memory, table by sequence
+ *	tag/tag.c        the calls of weft.h
+ *	msg/request.c    operations: life, references
+ *	msg/send.c     send queues, order, service
+ *	msg/piece.c   pieces onto lanes
+ *	tag/recv.c     what arrives: sequence, reassembly
+ *	tag/deliver.c       receives and the messages they get
+ *	tag/unexpected.c    messages that are still coming or wait: memory, table by sequence
  *	proto_*.c    protocols
  *	rndv_*.c     rendezvous: the data of messages that ask first
- *	credit.c     how much a peer may send unasked
- *	flush.c      when everything is at the peer
+ *	msg/credit.c     how much a peer may send unasked
+ *	msg/flush.c      when everything is at the peer
  *
  * Callbacks of the user may close the endpoint whose message is being handled. A struct weft_msg_ep
  * therefore lives until nobody uses it (weft_msg_ep_hold/release); `ep` is NULL once the connection
@@ -23,16 +23,16 @@
 #ifndef WEFT_MSG_H
 #define WEFT_MSG_H
 
-#include "config.h"
-#include "core.h"
-#include "credit.h"
-#include "ep_config.h"
-#include "lane_load.h"
-#include "match.h"
-#include "proto.h"
-#include "request.h"
-#include "rndv.h"
-#include "share.h"
+#include "core/config.h"
+#include "core/core.h"
+#include "msg/credit.h"
+#include "proto/ep_config.h"
+#include "msg/lane_load.h"
+#include "tag/match.h"
+#include "proto/proto.h"
+#include "msg/request.h"
+#include "rndv/rndv.h"
+#include "base/share.h"
 
 /* ------------------------------------------------------------------ messages that have come */
 
@@ -145,7 +145,7 @@ extern const struct weft_proto weft_proto_amo_am;
 
 /**
  * The endpoint's lanes are known, or have changed: find the configuration for them, shared with endpoints whose lanes are equal
- * (ep_config.c). Requests that have not begun are selected anew by their next step.
+ * (proto/ep_config.c). Requests that have not begun are selected anew by their next step.
  * @return 1 it is another one than before; 0; -ENOMEM
  */
 int weft_proto_select_build(struct weft_msg_ep *me);
@@ -196,7 +196,7 @@ struct weft_msg_ep {
 	struct weft_ep_lane_info *short_count;
 	uint32_t tx_seq;       /* of the next message */
 	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
-	uint32_t tx_small;     /* messages that took a message credit (credit.c); cumulative */
+	uint32_t tx_small;     /* messages that took a message credit (msg/credit.c); cumulative */
 	uint32_t tx_small_end; /* and allowed */
 	struct weft_ep *ep;    /* NULL = gone */
 	struct weft_msg_worker *mw;
@@ -219,7 +219,8 @@ struct weft_msg_ep {
 	uint32_t rx_table_bits;
 	uint64_t rx_low;       /* rx_used from which on the window is looked at */
 	uint32_t rx_small_low; /* rx_small, the same */
-	uint32_t rx_islands;   /* in what is coming, beyond the first of each message (ival.h) */
+	uint32_t
+		rx_islands; /* in what is coming, beyond the first of each message (base/interval.h) */
 	uint64_t rx_window_told;
 	bool rx_shrunk;                  /* the window has: the peer is told how large it is */
 	bool rx_torn;                    /* more than its share: fails soon, and counts no more */
@@ -271,7 +272,7 @@ struct weft_msg_ep {
 
 TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
 
-/** Waits until everything before it is at the peer (flush.c). */
+/** Waits until everything before it is at the peer (msg/flush.c). */
 struct weft_flush {
 	STAILQ_ENTRY(weft_flush) link;
 	struct weft_msg_ep *me;
@@ -448,13 +449,13 @@ void weft_msg_match_grow(struct weft_msg_worker *mw);
 /** Settings out of the configuration. */
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw);
 
-/* ------------------------------------------------------------------ gate (wire.c) */
+/* ------------------------------------------------------------------ gate (core/wire.c) */
 
 /** @return 0 when id, length and every field that needs no state are right; else -EBADMSG */
 int weft_wire_check(uint8_t id, const void *data, size_t length);
 
 /*
- * ------------------------------------------------------------------ sending (msg_tx.c, tx_piece.c)
+ * ------------------------------------------------------------------ sending (msg/send.c, msg/piece.c)
  */
 
 /** Something of the endpoint waits: progress shall look at it. */
@@ -572,7 +573,7 @@ static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, siz
 }
 
 /*
- * ------------------------------------------------------------------ receiving (msg_rx.c, recv.c)
+ * ------------------------------------------------------------------ receiving (tag/recv.c, tag/deliver.c)
  */
 
 /**
@@ -702,7 +703,7 @@ static inline void weft_recv_done(struct weft_request *req, bool now)
 		req->flags |= WEFT_REQ_NOW;
 }
 
-/* ------------------------------------------------------------------ credits (credit.c) */
+/* ------------------------------------------------------------------ credits (msg/credit.c) */
 
 /** Has the peer credit for a message of @p total bytes, of which nobody has told before? Books it. */
 static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
@@ -783,7 +784,7 @@ void weft_credit_fini(struct weft_msg_ep *me);
 /** A message stays (@p stays), or has stayed, when its endpoint is gone: it counts in the pools. */
 void weft_credit_left(const struct weft_message *msg, bool stays);
 
-/* ------------------------------------------------------------------ flush (flush.c) */
+/* ------------------------------------------------------------------ flush (msg/flush.c) */
 
 /** Sends or control messages have ended: perhaps a flush may go on. */
 void weft_flush_check(struct weft_msg_ep *me);

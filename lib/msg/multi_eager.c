@@ -17,9 +17,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cost.h"
-#include "head.h"
-#include "stripe.h"
+#include "proto/cost.h"
+#include "msg/header.h"
+#include "msg/stripe.h"
 
 static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "msg.h"
+#include "msg/msg.h"
 
 struct pack_arg {
 	const void *hdr;

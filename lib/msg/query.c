@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which protocol a message of a live endpoint would use, and using another one by force. What else could carry it: plan.c. */
+/* Which protocol a message of a live endpoint would use, and using another one by force. What else could carry it: plan/plan.c. */
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "msg.h"
-#include "proto_select.h"
+#include "msg/msg.h"
+#include "proto/select.h"
 
 static double time_of(const struct weft_msg_ep *me, const struct weft_proto_key *key,
 		      const struct weft_proto *proto, size_t length)

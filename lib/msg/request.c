@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "mem.h"
-#include "msg.h"
-#include "am.h"
-#include "rma.h"
+#include "mem/mem.h"
+#include "msg/msg.h"
+#include "am/am.h"
+#include "rma/rma.h"
 
 /* ------------------------------------------------------------------ table */
 

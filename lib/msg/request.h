@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file request.h
+ * @file msg/request.h
  * One operation under way, from call to completion, and the table that gives every request a number
  * for the wire.
  *
@@ -18,10 +18,10 @@
 
 #include <errno.h>
 
-#include "core.h"
-#include "dt.h"
-#include "ival.h"
-#include "match.h"
+#include "core/core.h"
+#include "msg/datatype.h"
+#include "base/interval.h"
+#include "tag/match.h"
 
 struct weft_msg_ep;
 struct weft_msg_worker;
@@ -57,7 +57,7 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA 
 	(1u << 19)              /**< send: the peer has keys (send.offered), and has not said ATS */
 #define WEFT_REQ_NOW (1u << 15) /**< receive: over inside the call that posted it */
 
-/** Remote memory: what rma.c and rma_target.c keep of an operation, or of an answer to one. */
+/** Remote memory: what rma/initiator.c and rma/target.c keep of an operation, or of an answer to one. */
 struct weft_req_rma {
 	struct weft_rkey *rkey;     /* NULL: an answer */
 	uint64_t remote;            /* offset in the peer's memory; of an answer: at the asker */
@@ -84,7 +84,7 @@ struct weft_req_rma {
 	};
 };
 
-/** Active message: what am.c keeps of a send. */
+/** Active message: what am/am.c keeps of a send. */
 struct weft_req_am {
 	const void *header;
 	void *copy; /* of the header, where it does not go at once */

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg.h"
-#include "am.h"
-#include "rma.h"
-#include "stripe.h"
+#include "msg/msg.h"
+#include "am/am.h"
+#include "rma/rma.h"
+#include "msg/stripe.h"
 
 /* ------------------------------------------------------------------ control messages */
 

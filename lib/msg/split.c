@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "core.h"
-#include "wire.h"
+#include "core/core.h"
+#include "core/wire.h"
 
 _Static_assert(sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");
 _Static_assert(sizeof(struct weft_wire_data) <= WEFT_LANE_PIECE_ROOM, "room");

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "stripe.h"
+#include "msg/stripe.h"
 
 #define NEVER 1e30f
 #define PART_MAX (256u << 10)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file stripe.h
+ * @file msg/stripe.h
  * One operation over several lanes: which lane gets the next piece, and the loop that hands pieces
  * over. Multi-eager, rendezvous data, puts, gets and their answers all go through it; pulls take
- * its weft_stripe_pick() (rndv_pull.c).
+ * its weft_stripe_pick() (rndv/pull.c).
  */
 #ifndef WEFT_STRIPE_H
 #define WEFT_STRIPE_H
 
-#include "msg.h"
+#include "msg/msg.h"
 
 /** Which lane? */
 struct weft_pick {

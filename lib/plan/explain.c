@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config.h"
-#include "cost.h"
-#include "plan.h"
+#include "core/config.h"
+#include "proto/cost.h"
+#include "plan/plan.h"
 
 /* "12.5 us + 0.08 ns/B" */
 static const char *linear_text(struct weft_linear f, char *buf, size_t size)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bcopy_bw.h"
-#include "log.h"
-#include "msg.h"
-#include "plan.h"
+#include "base/copy_bw.h"
+#include "base/log.h"
+#include "msg/msg.h"
+#include "plan/plan.h"
 
 static const char *const op_names[] = {
 	[WEFT_OP_TAG_SEND] = "tag_send",

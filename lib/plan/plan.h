@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file plan.h
+ * @file plan/plan.h
  * What a plan (weft.h) holds, for the files that make and print one.
  */
 #ifndef WEFT_PLAN_H
@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "ep_config.h"
-#include "proto_select.h"
+#include "proto/ep_config.h"
+#include "proto/select.h"
 #include "weft.h"
 
 struct weft_plan_lane {
@@ -32,7 +32,7 @@ struct weft_msg_ep;
 /** Fill a plan from an endpoint that is up. */
 void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan);
 
-/** The profile parser (profile.c), into a plan whose model.conf holds what applies where the file is silent. As weft_plan_read() */
+/** The profile parser (plan/profile.c), into a plan whose model.conf holds what applies where the file is silent. As weft_plan_read() */
 int weft_profile_parse(FILE *in, const char *name, struct weft_plan *plan, char *why,
 		       size_t why_len);
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config.h"
-#include "plan.h"
+#include "core/config.h"
+#include "plan/plan.h"
 
 /* ------------------------------------------------------------------ words */
 

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "plan.h"
+#include "core/config.h"
+#include "plan/plan.h"
 
 #define LINE_LEN 512
 

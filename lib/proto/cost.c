@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "config.h"
-#include "cost.h"
+#include "core/config.h"
+#include "proto/cost.h"
 
 size_t weft_cost_zcopy_from(const struct weft_model *m)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file cost.h
+ * @file proto/cost.h
  * Parts that the costs of several protocols are made of: a control message, data in fragments, registration. Each adds
- * terms to a curve (model.h).
+ * terms to a curve (proto/model.h).
  */
 #ifndef WEFT_COST_H
 #define WEFT_COST_H
 
-#include "proto.h"
+#include "proto/proto.h"
 
 /*
  * What the protocol layer itself costs per piece, s. Lanes' overheads are the lanes' own numbers. Estimates, of the size that UCX's model has (5..60 ns); weft-perf --sweep is

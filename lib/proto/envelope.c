@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The lower envelope of lines over 0..SIZE_MAX (model.h). */
+/* The lower envelope of lines over 0..SIZE_MAX (proto/model.h). */
 
 #include <errno.h>
 #include <math.h>
 
-#include "model.h"
+#include "proto/model.h"
 
 /* Is line @a a better choice than @b at @x? Equal times go to the one that stands first. */
 static bool better(const struct weft_env_line *lines, int a, int b, size_t x)

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ep_config.h"
-#include "log.h"
-#include "proto_select.h"
+#include "proto/ep_config.h"
+#include "base/log.h"
+#include "proto/select.h"
 
 void weft_ep_config_fill(struct weft_ep_config *config, enum weft_op op, weft_buf buf)
 {
@@ -55,7 +55,7 @@ struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
 {
 	struct weft_ep_config *config;
 
-	/* Few: what is measured was rounded when the ends agreed on it (wireup_lanes.c). */
+	/* Few: what is measured was rounded when the ends agreed on it (wireup/lanes.c). */
 	LIST_FOREACH(config, list, link) {
 		if (memcmp(&config->model, model, sizeof(*model)) == 0) {
 			config->refs++;

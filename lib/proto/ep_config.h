@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file ep_config.h
+ * @file proto/ep_config.h
  * What endpoints with equal lanes share: the model that they stand for, and the arrays that say which protocol is used
  * for what. Computed once per set of lanes and settings, kept per worker, counted.
  */
@@ -9,7 +9,7 @@
 
 #include <sys/queue.h>
 
-#include "proto.h"
+#include "proto/proto.h"
 
 struct weft_conf;
 

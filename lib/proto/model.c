@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model.h"
+#include "proto/model.h"
 
 const char *const weft_stage_names[WEFT_NUM_STAGES] = {
 	[WEFT_STAGE_SEND_CPU] = "send CPU",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file model.h
+ * @file proto/model.h
  * The staged performance model: how long a message of x bytes takes, as linear pieces made of named terms.
  * Pure: numbers in, numbers out; no clock, no endpoint, no I/O. doc/thresholds.md derives it.
  *
@@ -22,7 +22,7 @@
 
 #include "lane.h"
 
-#define WEFT_MODEL_LANES 16 /**< = WEFT_MAX_LANES of core.h */
+#define WEFT_MODEL_LANES 16 /**< = WEFT_MAX_LANES of core/core.h */
 #define WEFT_CURVE_TERMS 32
 #define WEFT_CURVE_PIECES 4
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file proto.h
- * What a protocol is to the engine: one table entry in one file. The engine (proto_select.c) knows no protocol by name; adding one touches
+ * @file proto/proto.h
+ * What a protocol is to the engine: one table entry in one file. The engine (proto/select.c) knows no protocol by name; adding one touches
  * its file and the table (protos.c).
  *
  *	operation      what is asked for: enum weft_op (weft.h), or the data phase of a rendezvous
@@ -15,7 +15,7 @@
 #ifndef WEFT_PROTO_H
 #define WEFT_PROTO_H
 
-#include "model.h"
+#include "proto/model.h"
 #include "weft.h"
 
 struct weft_request;
@@ -153,7 +153,7 @@ extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lane
 /* ------------------------------------------------------------------ protocols */
 
 #define WEFT_PROTO_F_SHORT \
-	(1u << 0) /**< short messages may bypass the request (the short send of msg_tx.c) */
+	(1u << 0) /**< short messages may bypass the request (the short send of msg/send.c) */
 #define WEFT_PROTO_F_RNDV \
 	(1u               \
 	 << 1) /**< asks the receiver first: used from the rendezvous threshold on; needs no eager credit */

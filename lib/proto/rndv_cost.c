@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cost.h"
-#include "rndv.h"
-#include "rndv_cost.h"
-#include "wire.h"
+#include "proto/cost.h"
+#include "rndv/rndv.h"
+#include "proto/rndv_cost.h"
+#include "core/wire.h"
 
 enum how { BY_GET, BY_PUT, BY_AM };
 
@@ -101,7 +101,7 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 		return -ENOTSUP;
 	}
 	/*
-	 * Lanes that can't do it carry their share as messages meanwhile (rndv_pull.c, rndv_send.c), whose copies the other lanes' wires hide.
+	 * Lanes that can't do it carry their share as messages meanwhile (rndv/pull.c, rndv/send.c), whose copies the other lanes' wires hide.
 	 * The closed form, and what tables of senders show, are of the native lanes alone.
 	 */
 	all = lanes;

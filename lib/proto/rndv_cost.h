@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rndv_cost.h
+ * @file proto/rndv_cost.h
  * How long rendezvous take, by the way their data moves: struct weft_proto.cost() of each. The sender estimates by them; the receiver,
  * which decides how the data moves, compares the same numbers (operation WEFT_OP_RNDV_DATA: all of it without RTS).
  * Time runs until the receiver has the data. The ATS is only work for the receiver's CPU; the sender's buffer is free one way later.
@@ -8,7 +8,7 @@
 #ifndef WEFT_RNDV_COST_H
 #define WEFT_RNDV_COST_H
 
-#include "proto.h"
+#include "proto/proto.h"
 
 /** RTS, RTR, DATA as active messages. */
 int weft_rndv_cost_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "config.h"
-#include "proto_select.h"
+#include "core/config.h"
+#include "proto/select.h"
 
 /* ------------------------------------------------------------------ lane selectors */
 

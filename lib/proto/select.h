@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file proto_select.h
+ * @file proto/select.h
  * The engine: protocols that state their times in, arrays {max size, protocol} out. Pure: a model in, the choice out; live endpoints and
  * profile files go the same way.
  */
 #ifndef WEFT_PROTO_SELECT_H
 #define WEFT_PROTO_SELECT_H
 
-#include "proto.h"
-#include "threshold.h"
+#include "proto/proto.h"
+#include "proto/threshold.h"
 
 /** Lanes that eager messages and rendezvous data may use, and the threshold between them. */
 struct weft_proto_bounds {

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "config.h"
-#include "threshold.h"
+#include "core/config.h"
+#include "proto/threshold.h"
 
 const char *const weft_thresh_rule_names[] = {
 	[WEFT_THRESH_CROSSING] = "crossing", [WEFT_THRESH_ALWAYS] = "always",

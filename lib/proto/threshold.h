@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file threshold.h
+ * @file proto/threshold.h
  * The multilane rendezvous threshold in closed form. Pure. doc/thresholds.md derives it and lists where it departs from
  * the documents that it comes from.
  *
@@ -14,7 +14,7 @@
 #ifndef WEFT_THRESHOLD_H
 #define WEFT_THRESHOLD_H
 
-#include "model.h"
+#include "proto/model.h"
 
 /** Slopes that differ by less are equal, s/byte. */
 #define WEFT_THRESH_EPSILON 1e-18

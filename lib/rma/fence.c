@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-#include "rma.h"
+#include "rma/rma.h"
 
 /* ------------------------------------------------------------------ what is confirmed */
 

@@ -4,10 +4,10 @@
  * its peers: at most WEFT_RMA_MAX_GETS pieces, and one for each peer that has none of them, since
  * its answer may be what the others wait for. With many peers the asker decides so how much arrives
  * at a time. Endpoints that want more wait in line, and take turns; what peers hold that do not
- * deliver goes to them (share.h).
+ * deliver goes to them (base/share.h).
  */
 
-#include "rma.h"
+#include "rma/rma.h"
 
 bool weft_rma_gets_room(struct weft_msg_ep *me)
 {

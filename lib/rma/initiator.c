@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "rma.h"
-#include "stripe.h"
+#include "rma/rma.h"
+#include "msg/stripe.h"
 
 struct weft_rma *weft_rma_of(struct weft_msg_ep *me)
 {

@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "mem.h"
-#include "regcache.h"
-#include "rma.h"
+#include "mem/mem.h"
+#include "mem/cache.h"
+#include "rma/rma.h"
 
 /* Registrations of an iov, one per entry; NULL for empty ones. */
 struct weft_rma_regs {

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-#include "rma.h"
-#include "stripe.h"
+#include "rma/rma.h"
+#include "msg/stripe.h"
 
 #define MAX_IOV 32
 

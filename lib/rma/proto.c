@@ -15,8 +15,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "cost.h"
-#include "rma.h"
+#include "proto/cost.h"
+#include "rma/rma.h"
 
 /* What lanes that do it themselves cost: the way there (and back). */
 static void cost_native(const struct weft_model *m, uint32_t lanes, bool back,

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "address.h"
-#include "log.h"
-#include "mem.h"
-#include "rma.h"
+#include "core/address.h"
+#include "base/log.h"
+#include "mem/mem.h"
+#include "rma/rma.h"
 
 #define RIGHTS (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC)
 #define FEATURES (WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64)

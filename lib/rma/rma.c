@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "log.h"
-#include "rma.h"
+#include "base/log.h"
+#include "rma/rma.h"
 
 /* ------------------------------------------------------------------ calls */
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rma.h
+ * @file rma/rma.h
  * Remote memory: puts, gets and atomics of an endpoint, by the lanes themselves where they can, else
  * by messages that the peer's progress carries out.
  *
- *	rkey.c        remote keys
- *	rma_call.c    the calls of weft.h
- *	rma.c         the asker's part of what goes over the wire
- *	rma_native.c  the asker's part over lanes that access remote memory
- *	rma_local.c   the asker's own buffer for those
- *	rma_gets.c    how much a worker asks for at a time
- *	rma_target.c  what peers ask of us
- *	rma_fence.c   order: what is confirmed, fences, and flush's question for it
+ *	rma/rkey.c        remote keys
+ *	rma/rma.c    the calls of weft.h
+ *	rma/initiator.c         the asker's part of what goes over the wire
+ *	rma/native.c  the asker's part over lanes that access remote memory
+ *	rma/local.c   the asker's own buffer for those
+ *	rma/gets.c    how much a worker asks for at a time
+ *	rma/target.c  what peers ask of us
+ *	rma/fence.c   order: what is confirmed, fences, and flush's question for it
  *
  * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at both
  * ends. RMA_FLUSH asks for an answer when all of them so far are done; the answer also says how many
@@ -31,7 +31,7 @@
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 
-#include "msg.h"
+#include "msg/msg.h"
 
 enum weft_rma_kind {
 	WEFT_RMA_PUT,
@@ -138,7 +138,7 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
 	rma->half[odd]++;
 }
 
-/* ------------------------------------------------------------------ asker (rma.c) */
+/* ------------------------------------------------------------------ asker (rma/initiator.c) */
 
 /**
  * Put a new operation in line; it goes out at once where it may. @return 0 it is over and was
@@ -163,7 +163,7 @@ bool weft_rma_native_begin(struct weft_request *req);
 /** Hand over to @p lanes. @return 0, -EAGAIN, or the lane's error */
 int weft_rma_native_step(struct weft_request *req);
 
-/* ------------------------------------------------------------------ own buffers (rma_local.c) */
+/* ------------------------------------------------------------------ own buffers (rma/local.c) */
 
 /** Is the buffer registered for one of @p lanes, by the user or now? */
 bool weft_rma_local_get(struct weft_request *req, uint32_t lanes);
@@ -179,7 +179,7 @@ unsigned int weft_rma_local_iov(struct weft_request *req, const struct weft_lane
 /** Registrations that weft_rma_local_get() made are given back; the user's stays. */
 void weft_rma_local_put(struct weft_request *req);
 
-/* ------------------------------------------------------------------ gets under way (rma_gets.c) */
+/* ------------------------------------------------------------------ gets under way (rma/gets.c) */
 
 /** May this endpoint ask for one more piece? If not, it is kicked when it may. Counted. */
 bool weft_rma_gets_room(struct weft_msg_ep *me);
@@ -192,7 +192,7 @@ void weft_rma_gets_look(struct weft_msg_worker *mw);
 /** The endpoint waits no more. */
 void weft_rma_gets_leave(struct weft_msg_ep *me);
 
-/* ------------------------------------------------------------------ target (rma_target.c) */
+/* ------------------------------------------------------------------ target (rma/target.c) */
 
 void weft_rma_recv_put(struct weft_msg_ep *me, const struct weft_wire_put *put, size_t length);
 void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get);
@@ -203,7 +203,7 @@ unsigned int weft_rma_serve_answers(struct weft_msg_ep *me);
 /** An answer's memory is no longer read by a lane. */
 void weft_rma_answer_check(struct weft_request *req);
 
-/* ------------------------------------------------------------------ order (rma_fence.c) */
+/* ------------------------------------------------------------------ order (rma/fence.c) */
 
 /** Must it wait for what was posted before a fence? */
 bool weft_rma_blocked(const struct weft_request *req);

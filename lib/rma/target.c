@@ -9,8 +9,8 @@
 
 #include <errno.h>
 
-#include "rma.h"
-#include "stripe.h"
+#include "rma/rma.h"
+#include "msg/stripe.h"
 
 /* ------------------------------------------------------------------ the check */
 

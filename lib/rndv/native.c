@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "msg.h"
+#include "msg/msg.h"
 
 static void read_done(struct weft_lane_comp *comp, int status)
 {

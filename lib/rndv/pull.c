@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which bytes are asked for next. Over which lane, stripe.h says.
+ * Which bytes are asked for next. Over which lane, msg/stripe.h says.
  *
- * What is asked for over a lane is its load (lane_load.h): at most a window, which is what the lane
+ * What is asked for over a lane is its load (msg/lane_load.h): at most a window, which is what the lane
  * carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every lane is kept busy, yet
  * none has more than about a millisecond of work ahead of it, and a lane that becomes slow holds up
- * little. A worker has a limit over all its peers (share.h): with many senders the receiver decides
+ * little. A worker has a limit over all its peers (base/share.h): with many senders the receiver decides
  * how much comes at a time, and takes turns among them piece by piece. Peers that do not deliver do
  * not hold it; one that has nothing outstanding is asked for a least piece in any case.
  */
@@ -13,8 +13,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg.h"
-#include "stripe.h"
+#include "msg/msg.h"
+#include "msg/stripe.h"
 
 /* ------------------------------------------------------------------ lanes */
 

@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "mem.h"
-#include "msg.h"
+#include "mem/mem.h"
+#include "msg/msg.h"
 
 /* ------------------------------------------------------------------ offers */
 

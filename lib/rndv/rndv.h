@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rndv.h
+ * @file rndv/rndv.h
  * The data of a message whose receiver is asked first, whatever space it belongs to: tags, active
  * messages. How the two find each other is not its business.
  *
@@ -10,7 +10,7 @@
  *	or does not want it                              weft_rndv_refuse()
  *	the receive request ends                         weft_recv_done()
  *
- * Files: rndv_send.c answers (pulls, RTR, ATS), rndv_recv.c fetches, rndv_pull.c decides which
+ * Files: rndv/send.c answers (pulls, RTR, ATS), rndv/recv.c fetches, rndv/pull.c decides which
  * bytes are asked for next and over which lane.
  *
  * A fetch takes one of three ways, by what the offer allows and WEFT_RNDV_SCHEME wants:
@@ -31,11 +31,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "core.h"
-#include "ival.h"
+#include "core/core.h"
+#include "base/interval.h"
 #include "lane.h"
-#include "rate.h"
-#include "wire.h"
+#include "base/rate.h"
+#include "core/wire.h"
 
 struct weft_ask;
 struct weft_fetch;
@@ -107,7 +107,7 @@ void weft_rndv_refuse(struct weft_msg_ep *me, struct weft_wire_ref sreq, int sta
 /** The endpoint has failed: the fetch ends with @p status; the request is in no list any more. */
 void weft_rndv_fetch_fail(struct weft_request *req, int status);
 
-/* ------------------------------------------------------------------ what comes (msg_rx.c) */
+/* ------------------------------------------------------------------ what comes (tag/recv.c) */
 
 void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr, size_t length);
 void weft_rndv_recv_pull(struct weft_msg_ep *me, const struct weft_wire_pull *pull);
@@ -124,7 +124,7 @@ struct weft_rndv_lane {
 	STAILQ_HEAD(, weft_pull) pulls; /**< asked for over this lane, in order */
 };
 
-/** Registered memory of [buf, buf + len) and its keys (rndv_keys.c). */
+/** Registered memory of [buf, buf + len) and its keys (rndv/keys.c). */
 
 /**
  * Describe memory to the peer: for each lane of @p lanes that has a key for it, in a record.
@@ -217,7 +217,7 @@ TAILQ_HEAD(weft_asks, weft_ask);
 
 void weft_rndv_ask_free(struct weft_msg_worker *mw, struct weft_ask *a);
 
-/** A native operation under way: a put, a get, an atomic, a rendezvous' write (stripe.h). */
+/** A native operation under way: a put, a get, an atomic, a rendezvous' write (msg/stripe.h). */
 struct weft_native {
 	SLIST_ENTRY(weft_native) link;
 	struct weft_lane_comp comp;

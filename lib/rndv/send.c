@@ -12,10 +12,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "mem.h"
-#include "msg.h"
-#include "regcache.h"
-#include "stripe.h"
+#include "mem/mem.h"
+#include "msg/msg.h"
+#include "mem/cache.h"
+#include "msg/stripe.h"
 
 /* ------------------------------------------------------------------ offer */
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg.h"
+#include "msg/msg.h"
 
 /* ------------------------------------------------------------------ receives */
 

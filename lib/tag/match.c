@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "match.h"
+#include "tag/match.h"
 
 static inline size_t bucket_of(const struct weft_match *m, uint64_t key)
 {

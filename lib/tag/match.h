@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file match.h
+ * @file tag/match.h
  * Tag matching, and nothing else: no clock, no lanes. Receives that wait for a
  * message and messages that wait for a receive are links inside their owners' structures.
  *
@@ -20,7 +20,7 @@
  *    list per source;
  *  - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and each
  *    source's in arrival order; and, for up to #WEFT_MATCH_INDEXES masks of searches with wildcards that
- *    had to look at many, hash buckets by tag under the mask (match_index.c).
+ *    had to look at many, hash buckets by tag under the mask (tag/match_index.c).
  *
  * The hash tables are memory that the owner gives; weft_match_crowded() says when to give more. The
  * indexes allocate for themselves, and go with the last message.
@@ -192,7 +192,7 @@ struct weft_match_msg *weft_match_find(struct weft_match *m, const struct weft_m
 void weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
 void weft_match_cancel(struct weft_match *m, struct weft_match_recv *recv);
 
-/* match_index.c, for match.c */
+/* tag/match_index.c, for tag/match.c */
 void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced);
 /** The index for such searches, or NULL. It is used. */
 struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask, bool sourced);

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#include "match.h"
+#include "tag/match.h"
 
 struct weft_match_node {
 	TAILQ_ENTRY(weft_match_node) link; /* of the bucket, in arrival order */

@@ -14,9 +14,9 @@
 
 #include <errno.h>
 
-#include "msg.h"
-#include "am.h"
-#include "rma.h"
+#include "msg/msg.h"
+#include "am/am.h"
+#include "rma/rma.h"
 
 /* ------------------------------------------------------------------ sequence */
 

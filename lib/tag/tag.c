@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "msg.h"
+#include "msg/msg.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg.h"
+#include "msg/msg.h"
 
 /*
  * A message of n bytes may cost n * 1.1 + 256 bytes. Envelope and payload up to the last size share

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "request.h"
-#include "wireup.h"
+#include "msg/request.h"
+#include "wireup/wireup.h"
 
 /* Everything was delivered before CLOSE; its acknowledgement is not worth a longer wait. */
 #define CLOSE_LINGER_NS 1000000000ull

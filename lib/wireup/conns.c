@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "wireup.h"
+#include "core/config.h"
+#include "wireup/wireup.h"
 
 uint64_t weft_connect_timeout(const struct weft_worker *w)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Life of an endpoint as its user sees it: made, failed, described; ep_close.c closes it. How it
- * gets connected is in wireup.c.
+ * Life of an endpoint as its user sees it: made, failed, described; wireup/close.c closes it. How it
+ * gets connected is in wireup/wireup.c.
  *
  * An endpoint that has ended is *retired*: out of every table, without connections, its requests
  * ended. Its memory goes when no callback can be on the stack (weft_conns_reap()), so that whoever
@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dt.h"
-#include "wireup.h"
+#include "msg/datatype.h"
+#include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ birth and death */
 

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wireup.h"
+#include "wireup/wireup.h"
 
 static struct weft_lane_iface *iface_of(const struct weft_ep *ep, unsigned int n)
 {

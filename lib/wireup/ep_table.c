@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup.h"
+#include "wireup/wireup.h"
 
 /* Peers choose numbers, so the hash has a key. */
 static struct weft_ep_list *bucket_of(const struct weft_worker *w, struct weft_ep_list *table,

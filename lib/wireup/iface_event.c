@@ -7,9 +7,9 @@
 
 #include <stdio.h>
 
-#include "core.h"
-#include "log.h"
-#include "rails.h"
+#include "core/core.h"
+#include "base/log.h"
+#include "wireup/rails.h"
 
 static struct weft_iface_link *link_of(struct weft_worker *w, const struct weft_lane_iface *iface)
 {

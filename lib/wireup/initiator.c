@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup.h"
+#include "wireup/wireup.h"
 
 /* For a pair that gives no answer, in the first round, when there are others. */
 #define PATIENCE_NS 1000000000ull

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "wireup.h"
+#include "core/config.h"
+#include "wireup/wireup.h"
 
 #define ATTACH_RETRY_NS 500000000ull
 

@@ -2,9 +2,9 @@
 
 /* Numbers that both ends choose protocols by: how fast the slower CPU copies. */
 
-#include "bcopy_bw.h"
-#include "config.h"
-#include "wireup.h"
+#include "base/copy_bw.h"
+#include "core/config.h"
+#include "wireup/wireup.h"
 
 static float own_bcopy_bw(const struct weft_ep *ep)
 {

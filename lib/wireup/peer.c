@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup.h"
+#include "wireup/wireup.h"
 
 /*
  * By identity, a hash with a key of ours over the id, the secret and the addresses: who claims an

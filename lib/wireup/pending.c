@@ -6,7 +6,7 @@
  * leaves when it says what it is for.
  */
 
-#include "wireup.h"
+#include "wireup/wireup.h"
 
 static struct weft_pending_list *bucket_of(struct weft_conns *conns, const struct weft_lane_ep *lep)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup.h"
+#include "wireup/wireup.h"
 
 static bool same_message(const struct weft_partial *p, const struct weft_lane_ep *lep,
 			 const struct weft_wire_wireup *h)

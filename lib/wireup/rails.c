@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
-#include "rails.h"
-#include "wireup.h"
+#include "core/config.h"
+#include "wireup/rails.h"
+#include "wireup/wireup.h"
 
 /* A link that is slower by less than this is as fast. */
 #define SLOWER 0.9

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rails.h
+ * @file wireup/rails.h
  * Rails that are missing, slower or narrower than their sisters.
  */
 #ifndef WEFT_RAILS_H
 #define WEFT_RAILS_H
 
-#include "core.h"
+#include "core/core.h"
 
 /** An interface of a worker being made is not there: kept for the sentence of weft_rails_opened(). */
 void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);

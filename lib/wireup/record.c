@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
-#include "wireup.h"
+#include "base/text.h"
+#include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ out */
 

@@ -2,8 +2,8 @@
 
 /*
  * What comes in over the lanes and is not data of an attached lane: wire-up messages, early data,
- * events. Here it is decided which endpoint something is for; what it means is decided in wireup.c,
- * wireup_accept.c and wireup_lanes.c.
+ * events. Here it is decided which endpoint something is for; what it means is decided in wireup/wireup.c,
+ * wireup/responder.c and wireup/lanes.c.
  */
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "wireup.h"
+#include "core/config.h"
+#include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ errors */
 

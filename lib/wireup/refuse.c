@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config.h"
-#include "wireup.h"
+#include "core/config.h"
+#include "wireup/wireup.h"
 
 static void send_error(struct weft_lane_ep *lep, const struct weft_wire_wireup *h,
 		       const struct weft_wire_next_sn *next, const char *text)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
-#include "wireup.h"
+#include "core/config.h"
+#include "wireup/wireup.h"
 
 /* Not for each of a worker's endpoints; but the question, or its answer, may be lost. */
 #define ASK_AGAIN UINT64_C(1000000000)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lane_select.h"
+#include "wireup/select.h"
 
 /* An iface is worth another lane while it has this share of its bandwidth left. */
 #define REST_MIN 0.25

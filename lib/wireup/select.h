@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file lane_select.h
+ * @file wireup/select.h
  * Which pairs of interfaces become lanes. Pure: numbers in, numbers out, no state; the same input
  * gives the same result on every machine. Wire-up asks, weft-info and tests may ask as well.
  */
 #ifndef WEFT_LANE_SELECT_H
 #define WEFT_LANE_SELECT_H
 
-#include "address.h"
-#include "core.h"
+#include "core/address.h"
+#include "core/core.h"
 
 /** A pair of ifaces: positions in the arrays of struct weft_select. */
 struct weft_pair {

@@ -21,8 +21,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "config.h"
-#include "wireup.h"
+#include "core/config.h"
+#include "wireup/wireup.h"
 
 #define HOST_SHARE 14u
 #define NEWCOMERS 16u

@@ -13,7 +13,7 @@
  *	acceptor  ANSWERED --ACK or data--> JOINED
  *
  * Over a control channel, which loses, doubles and reorders, neither end is joined before lane 0,
- * a connection of its own whose addresses the exchange carries, has spoken (wireup_link.c):
+ * a connection of its own whose addresses the exchange carries, has spoken (wireup/ep_addr.c):
  *	opener    BOOT --up--> ASKED --REP--> LINKING --ATTACH or ATTACHED on lane 0--> JOINED
  *	acceptor  ANSWERED --ACK--> LINKING --ATTACHED--> JOINED     (the authority)
  *	acceptor  ANSWERED --ATTACH on lane 0--> JOINED              (the other one)
@@ -24,8 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rails.h"
-#include "wireup.h"
+#include "wireup/rails.h"
+#include "wireup/wireup.h"
 
 #define RETRY_FIRST_NS 200000000ull
 #define RETRY_CONTROL_NS 20000000ull /* a retry is what makes up for a loss there */

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file wireup.h
+ * @file wireup/wireup.h
  * Connecting endpoints: state and the functions that the connection half's files share. The
  * exchange is described in doc/wire.md.
  *
- *   wireup.c        what both ends say, retries, being joined, time
- *   wireup_open.c   the opener: which pair of interfaces, and REQ
- *   wireup_accept.c the acceptor: what a REQ leads to
- *   wireup_recv.c   messages and events: which endpoint they are for
- *   wireup_lanes.c  the lane map: proposing, trimming, attaching further lanes
- *   wireup_link.c   lanes whose two ends need each other's address
- *   wireup_model.c  how fast both ends copy
- *   wireup_refuse.c saying no
- *   wireup_msg.c    bytes: building, cutting, joining, parsing
- *   peer.c          what is known of remote workers, pairing by connection number
- *   conns.c         a worker's connections: timers
- *   pending.c       connections that nobody has bound
- *   ep_table.c      endpoints by slot, number and time
- *   ep.c            life of an endpoint as its user sees it
- *   ep_close.c      closing and flushing
+ *   wireup/wireup.c        what both ends say, retries, being joined, time
+ *   wireup/initiator.c   the opener: which pair of interfaces, and REQ
+ *   wireup/responder.c the acceptor: what a REQ leads to
+ *   wireup/recv.c   messages and events: which endpoint they are for
+ *   wireup/lanes.c  the lane map: proposing, trimming, attaching further lanes
+ *   wireup/ep_addr.c   lanes whose two ends need each other's address
+ *   wireup/model.c  how fast both ends copy
+ *   wireup/refuse.c saying no
+ *   wireup/record.c    bytes: building, cutting, joining, parsing
+ *   wireup/peer.c          what is known of remote workers, pairing by connection number
+ *   wireup/conns.c         a worker's connections: timers
+ *   wireup/pending.c       connections that nobody has bound
+ *   wireup/ep_table.c      endpoints by slot, number and time
+ *   wireup/ep.c            life of an endpoint as its user sees it
+ *   wireup/close.c      closing and flushing
  */
 #ifndef WEFT_WIREUP_H
 #define WEFT_WIREUP_H
 
-#include "address.h"
-#include "core.h"
-#include "deadline.h"
-#include "lane_select.h"
-#include "log.h"
+#include "core/address.h"
+#include "core/core.h"
+#include "base/deadline.h"
+#include "wireup/select.h"
+#include "base/log.h"
 
 /* ------------------------------------------------------------------ messages */
 
@@ -154,7 +154,7 @@ bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);
 void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
 /** The peer has told that @p sn is free there: numbers before it are used no more. */
 void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn);
-/** The endpoint with number @p sn, or NULL: ep_table.c. */
+/** The endpoint with number @p sn, or NULL: wireup/ep_table.c. */
 struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
 			     uint32_t sn);
 /** The oldest live endpoint that the peer made and nobody owns, or NULL. */
@@ -414,7 +414,7 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 /** Both ends of lane 0 have heard each other over it, after an exchange over a control channel. */
 void weft_wireup_linked(struct weft_ep *ep);
 
-/* wireup_link.c */
+/* wireup/ep_addr.c */
 /** Is lane @p n of the map one whose ends need each other's address? */
 bool weft_link_needed(const struct weft_ep *ep, unsigned int n);
 /** Make our ends of such lanes. Lanes that cannot be had leave the map. @return 0, or the error of lane 0 */
@@ -437,7 +437,7 @@ void weft_links_begin(struct weft_ep *ep);
 /** Lane @p n is connected at both ends, and both know. */
 void weft_link_attached(struct weft_ep *ep, unsigned int n);
 
-/* wireup_lanes.c */
+/* wireup/lanes.c */
 /** Position of iface number @p index in the list, or -1. */
 int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index);
 void weft_lanes_describe_local(struct weft_ep *ep);
@@ -466,7 +466,7 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep,
 			 const struct weft_wireup_msg *m);
 
-/* ------------------------------------------------------------------ ep_table.c */
+/* ------------------------------------------------------------------ wireup/ep_table.c */
 
 /** Give it a slot and a generation. @return 0 or -ENOMEM */
 int weft_ep_slot_take(struct weft_ep *ep);
@@ -477,7 +477,7 @@ void weft_ep_sn_add(struct weft_ep *ep);
 /** Its number is @p sn, used from now on. */
 void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
 
-/* ------------------------------------------------------------------ ep.c */
+/* ------------------------------------------------------------------ wireup/ep.c */
 
 /** A new endpoint with a slot and message state, CONNECTING. @return NULL = no memory */
 struct weft_ep *weft_ep_alloc(struct weft_worker *worker, struct weft_peer *peer, uint32_t conn_sn,
@@ -498,7 +498,7 @@ struct weft_ep *weft_ep_of_ref(const struct weft_worker *worker, struct weft_wir
 /** Wake the ep's timer at @p when at the latest. */
 void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
 
-/* ep_close.c */
+/* wireup/close.c */
 /** An ep that is being closed has gone up, or its timer came. */
 void weft_ep_closing_step(struct weft_ep *ep);
 /** The ep being closed is retired: its close ends. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ports that are not there, and what tests do with them. */
 
-#include "fake_ethdev.h"
+#include "fake/fake_ethdev.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include <rte_thash.h>
 
-#include "fake_ethdev_priv.h"
+#include "fake/fake_ethdev_priv.h"
 
 static struct fake_eth_port *ports[FAKE_ETH_PORTS];
 static uint64_t skipped_ms;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file fake_ethdev.h
+ * @file fake/fake_ethdev.h
  * Ethernet ports in this process, in the place of DPDK's ethdev library: for unit tests of
  * drivers/dpdk. Not for measuring.
  *

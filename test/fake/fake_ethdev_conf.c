@@ -8,7 +8,7 @@
 
 #include <rte_flow.h>
 
-#include "fake_ethdev_priv.h"
+#include "fake/fake_ethdev_priv.h"
 
 /* ---- configure ------------------------------------------------------------------------------ */
 

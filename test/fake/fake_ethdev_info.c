@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fake_ethdev_priv.h"
+#include "fake/fake_ethdev_priv.h"
 
 /* ---- which ports there are ------------------------------------------------------------------ */
 

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "fake_ethdev_priv.h"
+#include "fake/fake_ethdev_priv.h"
 
 void fake_eth_intr_make(struct fake_eth_port *p)
 {

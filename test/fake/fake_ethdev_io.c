@@ -8,7 +8,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "fake_ethdev_priv.h"
+#include "fake/fake_ethdev_priv.h"
 
 #define FRAME_MAX UINT16_MAX
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_ethdev_priv.h"
+#include "fake/fake_ethdev_priv.h"
 
 #define IPV4_RX RTE_ETH_RX_OFFLOAD_IPV4_CKSUM
 #define UDP_RX RTE_ETH_RX_OFFLOAD_UDP_CKSUM

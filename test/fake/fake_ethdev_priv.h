@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of the fake ethdev share: fake_ethdev.c (ports, and what tests call),
- * fake_ethdev_conf.c (configuration and life of a port), fake_ethdev_info.c (what only asks),
- * fake_ethdev_io.c (frames), fake_ethdev_intr.c (RX interrupts), fake_ethdev_pmd.c (presets).
+ * What the files of the fake ethdev share: fake/fake_ethdev.c (ports, and what tests call),
+ * fake/fake_ethdev_conf.c (configuration and life of a port), fake/fake_ethdev_info.c (what only asks),
+ * fake/fake_ethdev_io.c (frames), fake/fake_ethdev_intr.c (RX interrupts), fake/fake_ethdev_pmd.c (presets).
  */
 #ifndef FAKE_ETHDEV_PRIV_H
 #define FAKE_ETHDEV_PRIV_H
@@ -11,7 +11,7 @@
 
 #include <rte_timer.h>
 
-#include "fake_ethdev.h"
+#include "fake/fake_ethdev.h"
 
 #define FAKE_ETH_PORTS 8
 #define FAKE_ETH_DONE 4096 /* received frames that wait for rx_burst() */
@@ -73,31 +73,31 @@ struct fake_eth_port {
 	void *rx_clbk[RTE_MAX_QUEUES_PER_PORT], *tx_clbk[RTE_MAX_QUEUES_PER_PORT];
 };
 
-/* fake_ethdev.c */
+/* fake/fake_ethdev.c */
 
 /** NULL: there is none with this number. */
 struct fake_eth_port *fake_eth_port(uint16_t id);
 uint64_t fake_eth_now_ms(void);
 bool fake_eth_link(const struct fake_eth_port *p);
 
-/* fake_ethdev_info.c */
+/* fake/fake_ethdev_info.c */
 
 uint32_t fake_eth_l2_overhead(const struct fake_eth_port *p);
 int fake_eth_mtu_valid(const struct fake_eth_port *p, uint32_t mtu);
 
-/* fake_ethdev_conf.c */
+/* fake/fake_ethdev_conf.c */
 
 /** Take what a life has left: rings, configuration. Pools that rings remember stay remembered. */
 void fake_eth_wipe(struct fake_eth_port *p, bool rings_too);
 
-/* fake_ethdev_intr.c */
+/* fake/fake_ethdev_intr.c */
 
 void fake_eth_intr_make(struct fake_eth_port *p);
 void fake_eth_intr_drop(struct fake_eth_port *p);
 /** A frame has come. */
 void fake_eth_intr_raise(struct fake_eth_rxq *q);
 
-/* fake_ethdev_io.c */
+/* fake/fake_ethdev_io.c */
 
 /** Bytes of a receive buffer that the NIC uses. */
 uint32_t fake_eth_usable(const struct fake_eth_port *p, const struct rte_mempool *mp);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of the devices of fake_verbs.h. */
+/* Inside of the devices of fake/fake_verbs.h. */
 #ifndef FAKE_PRIV_H
 #define FAKE_PRIV_H
 
 #include <sys/queue.h>
 
-#include "fake_verbs.h"
+#include "fake/fake_verbs.h"
 
 #define FAKE_QPS 16384
 #define FAKE_MRS 16384

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The devices of fake_verbs.h: what tests do to them, events, and how they are found. */
+/* The devices of fake/fake_verbs.h: what tests do to them, events, and how they are found. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "fake_priv.h"
+#include "fake/fake_priv.h"
 
 /* The functions behind the header's macros. */
 #undef ibv_query_port

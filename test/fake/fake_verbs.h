@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file fake_verbs.h
+ * @file fake/fake_verbs.h
  * RDMA devices in this process, in the place of libibverbs: for unit tests of drivers/roce, with virtual time. Not for measuring.
  *
  * Nothing moves until fake_pump() is called. What is modelled is what the driver stands on, with the strictness of the InfiniBand specification, and where providers differ as mlx5 does it:

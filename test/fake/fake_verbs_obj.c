@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The devices of fake_verbs.h: objects, and the states of queue pairs. */
+/* The devices of fake/fake_verbs.h: objects, and the states of queue pairs. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "fake_priv.h"
+#include "fake/fake_priv.h"
 
 /* The functions behind the header's macros. */
 #undef ibv_reg_mr

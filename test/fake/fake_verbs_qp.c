@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The devices of fake_verbs.h: requests, what they do, and completions. */
+/* The devices of fake/fake_verbs.h: requests, what they do, and completions. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "fake_priv.h"
+#include "fake/fake_priv.h"
 
 #define GRH 40
 

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include "roce_fake.h"
+#include "fake/roce_fake.h"
 
 struct fake fake;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file roce_fake.h
- * A verbs device of the test's own, under the real driver: the verbs calls that the driver makes are linked with --wrap (roce_fake.c has the list). It
+ * @file fake/roce_fake.h
+ * A verbs device of the test's own, under the real driver: the verbs calls that the driver makes are linked with --wrap (fake/roce_fake.c has the list). It
  * keeps the states of queue pairs, gives back what was posted when the test says so, and fills receive buffers with what the test wants.
  * Time is the test's, and so is when the device's thread gets through with a job.
  */
@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "../../drivers/roce/roce.h"
-#include "log.h"
+#include "roce/roce.h"
+#include "base/log.h"
 
 #define FAKE_MS 1000000ull
 

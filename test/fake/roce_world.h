@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/** Interfaces of the RoCE driver over the devices of fake_verbs.h, driven by the lane contract alone, in virtual time. */
+/** Interfaces of the RoCE driver over the devices of fake/fake_verbs.h, driven by the lane contract alone, in virtual time. */
 #ifndef ROCE_WORLD_H
 #define ROCE_WORLD_H
 
@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "../../drivers/roce/roce.h"
-#include "fake_verbs.h"
+#include "roce/roce.h"
+#include "fake/fake_verbs.h"
 
 #define RW_IFACES 80
 #define RW_STEP_NS 10000

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csum.h"
-#include "frame_parse.h"
+#include "frame/csum.h"
+#include "frame/parse.h"
 #include "lane.h"
 
 #define RAW_ETHERTYPE 0x01

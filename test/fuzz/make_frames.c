@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "sim.h"
-#include "traffic.h"
+#include "sim/sim.h"
+#include "sim/traffic.h"
 
 static const char *dir;
 static unsigned int written;

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "mock/pair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

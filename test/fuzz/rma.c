@@ -16,10 +16,10 @@
 
 #include <cmocka.h>
 
-#include "am.h"
-#include "log.h"
-#include "pair.h"
-#include "rma.h"
+#include "am/am.h"
+#include "base/log.h"
+#include "mock/pair.h"
+#include "rma/rma.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reseal.h"
-#include "sim.h"
+#include "sim/reseal.h"
+#include "sim/sim.h"
 
 #define COMMAND 6
 #define MESSAGES 8

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup.h"
+#include "wireup/wireup.h"
 
 static void one(struct weft_conns *conns, struct weft_lane_ep *lep, const uint8_t *data, size_t n)
 {

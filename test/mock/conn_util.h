@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file conn_util.h
+ * @file mock/conn_util.h
  * What the tests of the connection half share.
  */
 #ifndef WEFT_TEST_CONN_UTIL_H
@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "log.h"
-#include "mock_lane.h"
-#include "wireup.h"
+#include "base/log.h"
+#include "mock/mock_lane.h"
+#include "wireup/wireup.h"
 
 #define MS 1000000ull
 #define S 1000000000ull

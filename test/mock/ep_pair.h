@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file ep_pair.h
+ * @file mock/ep_pair.h
  * Two workers of one process with an endpoint each to the other, both up.
  */
 #ifndef EP_PAIR_H
 #define EP_PAIR_H
 
-#include "conn_util.h"
+#include "mock/conn_util.h"
 
 static const char two_nics[] = "mock:0;mock:1";
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file link_util.h
+ * @file mock/link_util.h
  * Before and after each test of lanes whose ends need each other's address: nothing may be left.
  */
 #ifndef LINK_UTIL_H
 #define LINK_UTIL_H
 
-#include "conn_util.h"
-#include "mock_link.h"
+#include "mock/conn_util.h"
+#include "mock/mock_link.h"
 
 static inline int link_setup(void **state)
 {

@@ -3,7 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "mock_priv.h"
+#include "mock/mock_priv.h"
 
 struct mock_net mock_net;
 uint64_t mock_now, mock_features;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mock_lane.h
+ * @file mock/mock_lane.h
  * Driver "mock": lanes between workers of one process, under the test's control. For tests of the
  * protocol layer, which run on virtual time (struct mock_clock, weft_platform) and see what lanes
  * are allowed to do: any order, delay, no room, death.
@@ -40,7 +40,7 @@
 
 #include <stdarg.h>
 
-#include "core.h"
+#include "core/core.h"
 
 extern const struct weft_lane_driver mock_driver;
 

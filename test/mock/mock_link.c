@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "mock_link_priv.h"
-#include "self_lane.h"
+#include "mock/mock_link_priv.h"
+#include "self/self_lane.h"
 
 struct mlink_net mlink_net;
 

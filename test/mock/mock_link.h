@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mock_link.h
- * Two more mock drivers, in the manner of RoCE's RC and UD, beside the one of mock_lane.h and on
+ * @file mock/mock_link.h
+ * Two more mock drivers, in the manner of RoCE's RC and UD, beside the one of mock/mock_lane.h and on
  * its
  * virtual time:
  *
@@ -11,14 +11,14 @@
  *	mctl    a control channel (WEFT_LANE_F_CONTROL): datagrams that are lost, doubled and
  *	        reordered, from the seed.
  *
- * Options: net=N (as in mock_lane.h), dev=NAME, dom=NAME, bw=, lat=, short=, bcopy=, zcopy=, and
+ * Options: net=N (as in mock/mock_lane.h), dev=NAME, dom=NAME, bw=, lat=, short=, bcopy=, zcopy=, and
  * for
  * mlink eplen=N (bytes of an endpoint address, default 12), maxep=N (ep_create() fails beyond).
  */
 #ifndef WEFT_TEST_MOCK_LINK_H
 #define WEFT_TEST_MOCK_LINK_H
 
-#include "mock_lane.h"
+#include "mock/mock_lane.h"
 
 extern const struct weft_lane_driver mlink_driver, mctl_driver;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "mock_link_priv.h"
+#include "mock/mock_link_priv.h"
 
 struct link_iface *mlink_find_iface(uint64_t id)
 {

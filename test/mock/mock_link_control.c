@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "mock_link_priv.h"
+#include "mock/mock_link_priv.h"
 
 void mlink_reset(uint64_t seed)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mock_link_priv.h
- * Insides of the drivers of mock_link.h, shared by their files:
- *   mock_link.c          the drivers: opening a lane by its options, its progress and addresses
- *   mock_link_msg.c      messages: sending, losing, what is under way, delivery
- *   mock_link_conn.c     ends of connections and their events
- *   mock_link_control.c  what tests set, do and ask
+ * @file mock/mock_link_priv.h
+ * Insides of the drivers of mock/mock_link.h, shared by their files:
+ *   mock/mock_link.c          the drivers: opening a lane by its options, its progress and addresses
+ *   mock/mock_link_msg.c      messages: sending, losing, what is under way, delivery
+ *   mock/mock_link_conn.c     ends of connections and their events
+ *   mock/mock_link_control.c  what tests set, do and ask
  */
 #ifndef MOCK_LINK_PRIV_H
 #define MOCK_LINK_PRIV_H
@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "mock_link.h"
+#include "mock/mock_link.h"
 
 /*
  * One list of what is under way, for both drivers. A message names its ends by {iface, lep}
@@ -117,7 +117,7 @@ extern struct mlink_net mlink_net;
 uint64_t mlink_rnd(void);
 bool mlink_chance(unsigned int permille);
 
-/* mock_link_msg.c */
+/* mock/mock_link_msg.c */
 unsigned int mlink_run_done(struct link_iface *f);
 void mlink_comp_due(struct link_iface *f, struct weft_lane_comp *comp, int status);
 void mlink_msg_free(struct link_msg *m);
@@ -132,7 +132,7 @@ int mlink_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, si
 unsigned int mlink_run_messages(struct link_iface *f);
 void mlink_release(struct weft_lane_iface *base, void *desc);
 
-/* mock_link_conn.c */
+/* mock/mock_link_conn.c */
 struct link_iface *mlink_find_iface(uint64_t id);
 struct link_lep *mlink_find_lep(struct link_iface *f, uint32_t num);
 struct link_lep *mlink_lep_new(struct link_iface *f, void *user);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "mock_priv.h"
+#include "mock/mock_priv.h"
 
 /* ------------------------------------------------------------------ remote memory */
 

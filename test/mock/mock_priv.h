@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mock_priv.h
+ * @file mock/mock_priv.h
  * Insides of the mock lane, shared by its files:
- *   mock_lane.c     the driver: opening a lane by its options, its progress and addresses
- *   mock_msg.c      messages: sending, what is under way, the order of delivery
- *   mock_conn.c     connections and their events
- *   mock_wait.c     waking an owner that sleeps
- *   mock_mem.c      registrations, native reads, writes and atomics
- *   mock_control.c  what tests set, do and ask; contexts and workers for them
+ *   mock/mock_lane.c     the driver: opening a lane by its options, its progress and addresses
+ *   mock/mock_msg.c      messages: sending, what is under way, the order of delivery
+ *   mock/mock_conn.c     connections and their events
+ *   mock/mock_wait.c     waking an owner that sleeps
+ *   mock/mock_mem.c      registrations, native reads, writes and atomics
+ *   mock/mock_control.c  what tests set, do and ask; contexts and workers for them
  */
 #ifndef MOCK_PRIV_H
 #define MOCK_PRIV_H
@@ -22,9 +22,9 @@
 
 #include <cmocka.h>
 
-#include "config.h"
-#include "mock_lane.h"
-#include "self_lane.h"
+#include "core/config.h"
+#include "mock/mock_lane.h"
+#include "self/self_lane.h"
 
 /*
  * One network for the process. A message lies in the inbox of the iface it goes to until that
@@ -177,12 +177,12 @@ static inline struct mock_iface *iface_of(const struct mock_lep *lep)
 
 uint64_t mock_rnd(void);
 
-/* mock_speed.c */
+/* mock/mock_speed.c */
 enum mock_kind { MOCK_READ, MOCK_WRITE, MOCK_MESSAGE };
 /** The iface is given @p len bytes. @return when they are done */
 uint64_t mock_due(struct mock_iface *f, enum mock_kind kind, size_t len);
 
-/* mock_msg.c */
+/* mock/mock_msg.c */
 void mock_msg_free(struct mock_msg *m);
 void mock_comp_due(struct mock_lep *lep, struct weft_lane_comp *comp, int status);
 unsigned int mock_run_done(struct mock_iface *f);
@@ -200,7 +200,7 @@ int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 unsigned int mock_run_inbox(struct mock_iface *f);
 void mock_give_back(struct weft_lane_iface *base, void *desc);
 
-/* mock_conn.c */
+/* mock/mock_conn.c */
 struct mock_lep *mock_lep_new(struct weft_lane_iface *iface, void *user);
 int mock_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
 		    struct weft_lane_ep **out);
@@ -213,14 +213,14 @@ uint64_t mock_ep_host(const struct weft_lane_ep *base);
 void mock_ep_check(struct weft_lane_ep *base);
 bool mock_run_event(struct mock_iface *f);
 
-/* mock_wait.c */
+/* mock/mock_wait.c */
 /** Something has come for @p f. */
 void mock_ring(struct mock_iface *f);
 int mock_wait_fd(struct weft_lane_iface *base);
 int mock_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
 void mock_disarm(struct weft_lane_iface *base);
 
-/* mock_mem.c */
+/* mock/mock_mem.c */
 int mock_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
 		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		   struct weft_lane_comp *comp);

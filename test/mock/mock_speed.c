@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices of the mock lane that are as fast as a test says, not as they state. */
 
-#include "mock_priv.h"
+#include "mock/mock_priv.h"
 
 void mock_set_speed(struct weft_lane_iface *iface, double rate, uint64_t lag_ns, uint64_t burst_ns)
 {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "mock_priv.h"
+#include "mock/mock_priv.h"
 
 void mock_on_arm(void (*fn)(struct weft_lane_iface *iface, enum mock_arm_moment moment, void *arg),
 		 void *arg)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file msg_transfer.h
+ * @file mock/msg_transfer.h
  * One message of given size, and the one behind it, over one to four lanes that differ.
  */
 #ifndef MSG_TRANSFER_H
 #define MSG_TRANSFER_H
 
-#include "msg_util.h"
+#include "mock/msg_util.h"
 
 static const struct pair_lane_params four_lanes[4] = {
 	{.max_short = 256, .max_bcopy = 1024, .max_zcopy = 4096, .max_iov = 4},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file msg_util.h What the tests of messages share: operations that count their callbacks, and
+ * @file mock/msg_util.h What the tests of messages share: operations that count their callbacks, and
  * bytes that tell whose they are.
  */
 #ifndef WEFT_TEST_MSG_UTIL_H
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "pair.h"
+#include "mock/pair.h"
 
 #define FULL WEFT_TAG_MASK_FULL
 

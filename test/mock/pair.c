@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "log.h"
-#include "pair.h"
+#include "base/log.h"
+#include "mock/pair.h"
 
 /* ------------------------------------------------------------------ lanes */
 

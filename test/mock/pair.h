@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file pair.h
+ * @file mock/pair.h
  * Two endpoints' message halves, joined by lanes that do nothing by themselves: what is sent lies
  * in one queue, in order of sending, and the test delivers any entry of it at any time, twice, or
  * never. No connection half, no clock.
  *
- * The mock lane driver (mock_lane.h) runs the whole library; this runs the message half alone, to
+ * The mock lane driver (mock/mock_lane.h) runs the whole library; this runs the message half alone, to
  * the piece.
  */
 #ifndef WEFT_TEST_PAIR_H
 #define WEFT_TEST_PAIR_H
 
-#include "core.h"
-#include "msg.h"
+#include "core/core.h"
+#include "msg/msg.h"
 
 #define PAIR_LANES 4
 

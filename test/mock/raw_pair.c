@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "eal.h"
-#include "raw_pair.h"
+#include "mock/raw_pair.h"
 
 uint64_t pair_rand(struct pair *p)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file raw_pair.h
+ * @file mock/raw_pair.h
  * Two raw-DPDK ifaces joined by a wire in memory, with a clock that the test moves. Small on
  * purpose: what is tested is the engine alone, below the protocol layer; the simulator (test/sim)
  * does everything else.
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 struct pair_end;
 

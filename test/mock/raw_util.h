@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file raw_util.h
+ * @file mock/raw_util.h
  * What the tests of the raw-DPDK engine share: two ends over a wire that they hold, a stream of
  * numbered messages, and how often a completion was called.
  */
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "raw_pair.h"
+#include "mock/raw_pair.h"
 
 static struct pair pair;
 

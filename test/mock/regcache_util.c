@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "regcache_util.h"
+#include "mock/regcache_util.h"
 
 /* ------------------------------------------------------------------ a driver that remembers */
 

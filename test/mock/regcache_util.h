@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file regcache_util.h
+ * @file mock/regcache_util.h
  * A context with a worker whose lane registers memory, for tests of the registration cache: the driver keeps what the memory held when it was registered, so
  * that a stale hit shows old content, as a NIC would.
  */
@@ -9,10 +9,10 @@
 
 #include <stdatomic.h>
 
-#include "conn_util.h"
-#include "mem.h"
-#include "regcache.h"
-#include "uffd.h"
+#include "mock/conn_util.h"
+#include "mem/mem.h"
+#include "mem/cache.h"
+#include "mem/uffd.h"
 
 #define PAGE 4096ul
 #define LOCAL WEFT_LANE_ACCESS_LOCAL_WRITE

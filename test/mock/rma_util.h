@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/** @file rma_util.h A pair whose second side has registered memory, and the first its key. */
+/** @file mock/rma_util.h A pair whose second side has registered memory, and the first its key. */
 #ifndef WEFT_TEST_RMA_UTIL_H
 #define WEFT_TEST_RMA_UTIL_H
 
-#include "msg_util.h"
-#include "log.h"
-#include "rma.h"
+#include "mock/msg_util.h"
+#include "base/log.h"
+#include "rma/rma.h"
 
 #define ALL_RIGHTS (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE | WEFT_MEM_REMOTE_ATOMIC)
 #define ALL_FEATURES (WEFT_FEATURE_TAG | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rma_world.h
+ * @file mock/rma_world.h
  * Remote memory over the whole library: one worker that asks, and up to three with memory (or the
  * same one), over mock lanes, so any order and no room.
  */
 #ifndef RMA_WORLD_H
 #define RMA_WORLD_H
 
-#include "mock_lane.h"
-#include "msg_util.h"
+#include "mock/mock_lane.h"
+#include "mock/msg_util.h"
 
 #define MS 1000000ull
 

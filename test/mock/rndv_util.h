@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rndv_util.h
+ * @file mock/rndv_util.h
  * A message of LEN bytes by pulls over one or two lanes of a pair.
  */
 #ifndef RNDV_UTIL_H
 #define RNDV_UTIL_H
 
-#include "msg_util.h"
+#include "mock/msg_util.h"
 
 #define LEN 100000
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rounds.h
+ * @file mock/rounds.h
  * How often tests repeat themselves with other dice.
  */
 #ifndef ROUNDS_H

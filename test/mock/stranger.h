@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file stranger.h
+ * @file mock/stranger.h
  * Somebody who is connected to a worker of the mock lanes and says in wire-up messages what he likes.
  */
 #ifndef WEFT_TEST_STRANGER_H
 #define WEFT_TEST_STRANGER_H
 
-#include "conn_util.h"
+#include "mock/conn_util.h"
 
 /* A stranger that is connected to worker w and knows how to speak. */
 struct stranger {

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "app/eal_start.h"
-#include "app/peer.h"
-#include "app/program.h"
+#include "app/common/eal_start.h"
+#include "app/common/peer.h"
+#include "app/common/program.h"
 
 #define TAG_TO_SERVER 0x7743415400000001ull
 

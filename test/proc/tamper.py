@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-BYE, KEY = 6, 7  # OOB_BYE and OOB_KEY of app/oob.h
+BYE, KEY = 6, 7  # OOB_BYE and OOB_KEY of app/common/oob.h
 
 
 def spoil(body, how):

@@ -47,7 +47,7 @@ def packet(frame):
 
 def frame_version():
     """What the library speaks: the decoder has to keep up."""
-    with open(os.path.join(ROOT, 'drivers/dpdk/frame.h'), encoding='utf-8') as f:
+    with open(os.path.join(ROOT, 'drivers/dpdk/frame/frame.h'), encoding='utf-8') as f:
         return int(re.search(r'#define WEFT_FRAME_VERSION (\d+)u', f.read()).group(1))
 
 
@@ -225,9 +225,9 @@ def sources():
     """Everything that programs may say: string literals, those on several lines put together."""
     text = ''
     for folder in ('lib', 'app', 'drivers/dpdk'):
-        for name in sorted(os.listdir(os.path.join(ROOT, folder))):
-            if name.endswith('.c'):
-                with open(os.path.join(ROOT, folder, name), encoding='utf-8') as f:
+        for where, _, names in sorted(os.walk(os.path.join(ROOT, folder))):
+            for name in sorted(n for n in names if n.endswith('.c')):
+                with open(os.path.join(where, name), encoding='utf-8') as f:
                     text += f.read()
     return re.sub(r'"\s*\n\s*"', '', text)
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame.h"
+#include "frame/frame.h"
 #include "lane_host.h"
 #include "sim_test.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
+#include "core/config.h"
 #include "lane_host.h"
 #include "pattern.h"
-#include "raw_iface.h"
+#include "engine/raw_iface.h"
 #include "sim_priv.h"
 
 #define KEPT_MAX 4096

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "frame_port.h"
+#include "frame/frame_port.h"
 #include "lane_host.h"
 #include "sim_test.h"
 

@@ -10,9 +10,9 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "frame.h"
+#include "frame/frame.h"
 #include "lane_host.h"
-#include "lane_opts.h"
+#include "port/lane_opts.h"
 #include "sim_test.h"
 
 #define CONFIG "CONNECT_TIMEOUT=2s CSUM=crc32c"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lane_host.h"
-#include "rounds.h"
+#include "mock/rounds.h"
 #include "sim_test.h"
 
 #define PEERS 128

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encap.h"
+#include "frame/encap.h"
 #include "lane_host.h"
 #include "sim_test.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame_port.h"
+#include "frame/frame_port.h"
 #include "mixed.h"
 
 #define NODES 3

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "csum.h"
-#include "frame.h"
+#include "frame/csum.h"
+#include "frame/frame.h"
 
 #define RESEAL_LANE 42u /* where the lane header begins */
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
-#include "raw_iface.h"
+#include "core/core.h"
+#include "engine/raw_iface.h"
 #include "sim_priv.h"
 
 struct sim_node {

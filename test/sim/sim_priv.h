@@ -20,8 +20,8 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
-#include "arp.h"
-#include "frame_port.h"
+#include "frame/arp.h"
+#include "frame/frame_port.h"
 #include "lane.h"
 #include "sim.h"
 

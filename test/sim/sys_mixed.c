@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "mixed.h"
-#include "rounds.h"
+#include "mock/rounds.h"
 #include "sim_test.h"
 
 static void sweep(struct sim_case *c, const struct mixed_conf *conf, unsigned int seeds)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lane.h"
-#include "log.h"
+#include "base/log.h"
 #include "scene.h"
 
 #define QUICK "PEER_TIMEOUT=3s CONNECT_TIMEOUT=3s KEEPALIVE_INTERVAL=500ms"

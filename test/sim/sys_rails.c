@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "lane.h"
-#include "log.h"
+#include "base/log.h"
 #include "scene.h"
 
 static char log_name[64];

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "random.h"
-#include "rounds.h"
+#include "mock/rounds.h"
 #include "sim_test.h"
 
 static void sweep(struct sim_case *c, unsigned int steps, unsigned int seeds)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rounds.h"
+#include "mock/rounds.h"
 #include "sim_test.h"
 
 #define PEERS 128

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
-#include "msg.h"
+#include "core/core.h"
+#include "msg/msg.h"
 #include "sim_test.h"
 
 #define HOSTILE 9

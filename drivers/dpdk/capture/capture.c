@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "capture.h"
+#include "capture/capture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "log.h"
-#include "pcapng.h"
+#include "base/log.h"
+#include "capture/pcapng.h"
 
 /* What is captured reaches the file after this long at the latest, if the owner polls. */
 #define FLUSH_NS 100000000ull

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file capture.h
+ * @file capture/capture.h
  * WEFT_CAPTURE: every frame of every raw lane, both directions, into one pcapng file per process.
  *
  * A captured port is a frame port that stands in front of the real one, so a port that is not
@@ -15,8 +15,8 @@
 
 #include <stddef.h>
 
-#include "frame_port.h"
-#include "platform.h"
+#include "frame/frame_port.h"
+#include "base/platform.h"
 
 /**
  * Put a capture in front of @p port.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "pcapng.h"
+#include "capture/pcapng.h"
 
 #include <errno.h>
 #include <stdlib.h>

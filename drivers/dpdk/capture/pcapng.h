@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file pcapng.h
+ * @file capture/pcapng.h
  * Writing pcapng: section, interfaces, packets; buffered. Pure: libc only.
  *
  * DPDK 22.11's rte_pcapng is not used: its interfaces are ethdev ports (a simulated port is none),

@@ -13,7 +13,7 @@
 
 #include <rte_lcore.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 /* The slowest path decides: a tail may sit on any of them. */
 static const struct weft_rtt *slowest(const struct raw_conn *c)
@@ -274,7 +274,8 @@ int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint1
 	/* Another path, if there is one: whatever ate the frame may eat it again. */
 	if (++slot->path >= c->paths)
 		slot->path = 0;
-	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->peer_mac, 6); /* it may have changed (move.c) */
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->peer_mac,
+	       6); /* it may have changed (engine/move.c) */
 	hdr = raw_hdr(c, m);
 	flags |= weft_le16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_le16((uint16_t)(flags | WEFT_FRAME_F_RETX));

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lane_opts.h"
-#include "raw.h"
+#include "port/lane_opts.h"
+#include "engine/raw.h"
 
 /*
  * Address of an iface, 32 bytes, little-endian:

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 {

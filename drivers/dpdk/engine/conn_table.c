@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 static struct raw_hello_list *bucket_of(const struct raw_iface *iface, struct raw_hello_list *table,
 					uint32_t len, uint32_t id, uint32_t token,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "raw.h"
+#include "engine/raw.h"
 
 /*
  * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up, so that it can be told whether one was

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 #define HALF_FREE 32u  /* places for those who have shown nothing */
 #define HALF_SHARE 32u /* of one sender, once those are taken */

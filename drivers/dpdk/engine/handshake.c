@@ -8,16 +8,16 @@
  *   initiator                         responder
  *   RESOLVE    ARP for the next hop
  *   HELLO      HELLO        ------>   new entry, HALF_OPEN; or, when there are many of them,
- *              <------ HELLO_RETRY    a cookie, to be sent with another HELLO (half_open.c)
+ *              <------ HELLO_RETRY    a cookie, to be sent with another HELLO (engine/half_open.c)
  *              <------  HELLO_ACK
  *   PROBE      PROBE, full size -->
  *              <-- PROBE_ACK, full size
- *   PATHS      PROBE over each path ->   if there are several (paths.c)
- *   MEASURE    PROBE  ------------->   several, answered each (measure.c)
+ *   PATHS      PROBE over each path ->   if there are several (engine/paths.c)
+ *   MEASURE    PROBE  ------------->   several, answered each (engine/measure.c)
  *   READY      READY{frame size} ->   UP
  *   UP         <------  READY_ACK
  *
- * The probe finds out how large a frame arrives (mtu_search.c). It is not enough that a full one
+ * The probe finds out how large a frame arrives (engine/mtu_search.c). It is not enough that a full one
  * does not: the peer may not be polling. So small probes go with it, and say that it is there.
  *
  * Sizes on the wire are those of untagged frames: a switch may take the VLAN tag off between two
@@ -28,7 +28,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 static uint64_t retry_wait(const struct raw_conn *c)
 {

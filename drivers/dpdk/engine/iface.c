@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lane_opts.h"
-#include "raw.h"
+#include "port/lane_opts.h"
+#include "engine/raw.h"
 
 /* Costs per message that protocol selection starts from; measured on memif, 2.5 GHz. */
 #define SEND_OVERHEAD 60e-9

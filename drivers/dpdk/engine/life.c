@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 static void tell(struct raw_iface *iface, enum weft_lane_iface_event ev, const char *text)
 {

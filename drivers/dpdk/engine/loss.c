@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "loss.h"
+#include "engine/loss.h"
 
 void weft_loss_init(struct weft_loss *l)
 {

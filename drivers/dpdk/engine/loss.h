@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file loss.h
+ * @file engine/loss.h
  * Which frames are lost? RACK's idea, per path: a frame is lost when frames that left later **on
  * the same path** have arrived, several of them, and it has had a round trip's time itself. Two
  * paths never blame each other. Pure.
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rtt.h"
+#include "engine/rtt.h"
 
 #define WEFT_LOSS_REORDER 3u      /**< orders that a frame may be late by, at first */
 #define WEFT_LOSS_REORDER_MAX 64u /**< grows up to this as retransmissions prove needless */

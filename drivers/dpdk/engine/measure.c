@@ -14,8 +14,8 @@
  * frames may get lost, time is bounded, peers that don't know PING and TRAIN take them for small probes.
  */
 
-#include "csum.h"
-#include "raw.h"
+#include "frame/csum.h"
+#include "engine/raw.h"
 
 #define PINGS 64u
 #define PINGS_SAME 12u   /* so many in vain after the best one are enough */

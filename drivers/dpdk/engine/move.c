@@ -17,8 +17,8 @@
 
 #include <string.h>
 
-#include "log.h"
-#include "raw.h"
+#include "base/log.h"
+#include "engine/raw.h"
 
 #define MOVE_GAP 50000000ull /* lt, between two looks of a connection */
 #define MOVE_ASKED 2u        /* questions of one look */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "mtu_search.h"
+#include "engine/mtu_search.h"
 
 #include <stddef.h>
 

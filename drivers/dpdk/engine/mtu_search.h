@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mtu_search.h
+ * @file engine/mtu_search.h
  * Which is the largest frame that arrives, both ways? By probes: full ones, answered by full ones,
  * and small ones beside them, which say that the peer is there. Pure; times in ns of any one clock.
  *

@@ -15,7 +15,7 @@
  * small frames over path 0 are, is left out: somebody between does not let it through.
  */
 
-#include "raw.h"
+#include "engine/raw.h"
 
 #define TRUST 8u /* rounds in which what the driver tells of its hash is believed */
 #define ASK_MAX 32u

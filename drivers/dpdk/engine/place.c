@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v)
 {

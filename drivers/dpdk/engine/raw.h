@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file raw.h
+ * @file engine/raw.h
  * Inside of the raw-DPDK lane engine: the iface, the connection, and who provides what.
  *
  * Ownership of a data frame: the connection's slot holds one reference of every mbuf of the chain
@@ -17,7 +17,7 @@
  *   lt    liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and connect
  *         timeout run on it.
  * An owner that sleeps until the port wakes it misses nothing: all clocks go on, for as long as it
- * meant to sleep (wait.c).
+ * meant to sleep (engine/wait.c).
  */
 #ifndef WEFT_RAW_H
 #define WEFT_RAW_H
@@ -27,20 +27,20 @@
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
 
-#include "arp.h"
-#include "deadline.h"
-#include "encap.h"
-#include "frame_parse.h"
-#include "frame_port.h"
+#include "frame/arp.h"
+#include "base/deadline.h"
+#include "frame/encap.h"
+#include "frame/parse.h"
+#include "frame/frame_port.h"
 #include "lane.h"
-#include "loss.h"
-#include "mtu_search.h"
-#include "raw_counters.h"
-#include "raw_iface.h"
-#include "rtt.h"
-#include "sack.h"
-#include "siphash.h"
-#include "telemetry.h"
+#include "engine/loss.h"
+#include "engine/mtu_search.h"
+#include "engine/raw_counters.h"
+#include "engine/raw_iface.h"
+#include "engine/rtt.h"
+#include "engine/sack.h"
+#include "base/siphash.h"
+#include "engine/telemetry.h"
 
 #define RAW_BURST 32u
 #define RAW_TXQ 64u /* frames sealed and not yet taken by the port */
@@ -113,7 +113,7 @@ struct raw_copy;
 struct raw_slot {
 	union {
 		struct rte_mbuf *m;    /* NULL = acknowledged */
-		struct raw_copy *copy; /* taken_back: see share.c */
+		struct raw_copy *copy; /* taken_back: see engine/share.c */
 	};
 	uint64_t sent;    /* et of the last transmission */
 	uint32_t order;   /* of it, on its path */
@@ -155,7 +155,7 @@ struct raw_flush {
 	STAILQ_ENTRY(raw_flush) link;
 };
 
-/* What the handshake finds out about the way (measure.c). Times by the platform's clock, ns. */
+/* What the handshake finds out about the way (engine/measure.c). Times by the platform's clock, ns. */
 struct raw_measure {
 	uint64_t begin;
 	uint64_t until; /* initiator: lt, the train ends */
@@ -238,7 +238,7 @@ struct raw_conn {
 	uint32_t remote_id, remote_token; /* the peer's */
 	uint64_t secret, remote_secret;   /* in no frame but HELLO and its answer */
 	uint64_t cookie;                  /* initiator: from HELLO_RETRY */
-	uint64_t move_next;               /* see move.c; lt */
+	uint64_t move_next;               /* see engine/move.c; lt */
 	uint64_t move_answered;           /* bit k: question move_newest - k */
 	uint32_t move_newest;             /* of the peer's questions that were answered */
 	uint32_t move_asked, move_over;   /* our questions; those that were before the last move */
@@ -341,7 +341,7 @@ struct raw_iface {
 	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */
 	struct rte_mbuf *in_hand;           /* its messages are being delivered */
 	uint32_t in_hand_back;              /* so often it was given back meanwhile */
-	/* Frame buffers held until acknowledged: what share.c shares out, and what the least share may come to. */
+	/* Frame buffers held until acknowledged: what engine/share.c shares out, and what the least share may come to. */
 	uint32_t tx_held, tx_held_max, tx_held_hard;
 	/* small buffers in zero-copy frames: acknowledgements need some too */
 	uint32_t hdr_held, hdr_held_max;
@@ -395,7 +395,7 @@ struct raw_iface {
 	struct weft_siphash_key key; /* random: of generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	uint64_t move_arp; /* see move.c; lt */
+	uint64_t move_arp; /* see engine/move.c; lt */
 	struct weft_arp arp;
 	uint32_t gateway;
 	uint8_t prefix;
@@ -424,7 +424,7 @@ static inline void raw_count(struct raw_iface *iface, enum raw_counter c)
 	iface->counter[c]++;
 }
 
-/* ---- conn_table.c: which connection a frame is for */
+/* ---- engine/conn_table.c: which connection a frame is for */
 /* A free index. One goes round through all free ones before it is used again. @return 0 or -ENOSPC */
 int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
@@ -435,7 +435,7 @@ void raw_table_hello_add(struct raw_conn *c);
 void raw_table_hello_remove(struct raw_conn *c);
 void raw_table_fini(struct raw_iface *iface);
 
-/* ---- timer.c: which connections are looked at, and when */
+/* ---- engine/timer.c: which connections are looked at, and when */
 void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
 
 /*
@@ -462,7 +462,7 @@ static inline struct weft_frame_hdr *raw_hdr(const struct raw_conn *c, struct rt
 	return rte_pktmbuf_mtod_offset(m, struct weft_frame_hdr *, c->encap.len);
 }
 
-/* ---- txq.c: frames to the port, never waiting */
+/* ---- engine/txq.c: frames to the port, never waiting */
 
 static inline unsigned int raw_txq_space(const struct raw_iface *iface)
 {
@@ -478,14 +478,14 @@ static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
 void raw_txq_flush(struct raw_iface *iface);
 void raw_txq_drop(struct raw_iface *iface);
 
-/* ---- move.c: the peer's MAC address may have changed */
+/* ---- engine/move.c: the peer's MAC address may have changed */
 
 /* The peer is silent: is it behind another MAC now? */
 void raw_move_look(struct raw_conn *c);
 void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
 
-/* ---- half_open.c: state for who has only said HELLO */
+/* ---- engine/half_open.c: state for who has only said HELLO */
 
 /*
  * May the sender of this HELLO have a half-open connection? *@shown: it has shown its address, for
@@ -497,7 +497,7 @@ void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool show
 void raw_half_shown(struct raw_conn *c);
 void raw_half_remove(struct raw_conn *c);
 
-/* ---- place.c: which MAC address gets the answer to a HELLO */
+/* ---- engine/place.c: which MAC address gets the answer to a HELLO */
 
 void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v);
 /* @return it is known: c->peer_mac */
@@ -505,13 +505,13 @@ bool raw_placed(struct raw_conn *c);
 /* ARP has told something. */
 void raw_place_learned(struct raw_iface *iface);
 
-/* ---- generation.c: what tells connections of one index apart */
+/* ---- engine/generation.c: what tells connections of one index apart */
 
 /* Any of 2^16 numbers to another one, each to its own, as the key says; and back. */
 uint16_t raw_generation(const struct weft_siphash_key *key, uint16_t number);
 uint16_t raw_generation_number(const struct weft_siphash_key *key, uint16_t generation);
 
-/* ---- share.c: buffers that connections share */
+/* ---- engine/share.c: buffers that connections share */
 
 /* A connection may hold so many frames whatever the others hold. */
 #define RAW_SHARE_MIN 8u
@@ -542,7 +542,7 @@ void raw_share_take_back(struct raw_iface *iface);
 void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy);
 struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy);
 
-/* ---- frame.c: building frames */
+/* ---- frame/frame.c: building frames */
 
 /* One reference more for the queue, on every segment. */
 static inline void raw_ref_chain(struct rte_mbuf *m)
@@ -642,7 +642,7 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
 
-/* ---- tx.c */
+/* ---- engine/tx.c */
 int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length);
 ssize_t raw_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
@@ -652,7 +652,7 @@ void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, ui
 bool raw_seal(struct raw_conn *c, uint16_t flags);
 void raw_seal_all(struct raw_iface *iface);
 
-/* ---- zcopy.c */
+/* ---- engine/zcopy.c */
 int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp);
@@ -682,7 +682,7 @@ static inline void raw_zc_slot_freed(struct raw_iface *iface, struct raw_zc *zc)
 		raw_zc_wait(iface, zc);
 }
 
-/* ---- ack.c: the sender's half of reliability */
+/* ---- engine/ack.c: the sender's half of reliability */
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack);
 
@@ -706,11 +706,11 @@ int raw_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
 void raw_flushes_end(struct raw_conn *c, int status);
 unsigned int raw_flushes_check(struct raw_conn *c);
 
-/* ---- rx.c */
+/* ---- engine/rx.c */
 unsigned int raw_rx(struct raw_iface *iface);
 void raw_acks(struct raw_iface *iface);
 
-/* ---- measure.c: what the handshake finds out about the way */
+/* ---- engine/measure.c: what the handshake finds out about the way */
 
 /* Initiator, when the frame size is known. @return false: there is nothing to measure */
 bool raw_measure_begin(struct raw_conn *c);
@@ -721,7 +721,7 @@ void raw_measure_timer(struct raw_conn *c);
 void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind);
 void raw_ep_measured(struct weft_lane_ep *lep, struct weft_lane_measured *out);
 
-/* ---- paths.c: which ports each path uses */
+/* ---- engine/paths.c: which ports each path uses */
 /* Initiator: HELLO from as many ports as it takes, by now, for one to reach the right queues. */
 unsigned int raw_paths_hellos(const struct raw_conn *c);
 void raw_paths_next(struct raw_conn *c, unsigned int path);
@@ -735,7 +735,7 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 uint32_t raw_paths_ready(const struct raw_conn *c, void *body);
 bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v);
 
-/* ---- handshake.c: HELLO .. READY, RESET, BYE */
+/* ---- engine/handshake.c: HELLO .. READY, RESET, BYE */
 void raw_hs_start(struct raw_conn *c);
 void raw_hs_timer(struct raw_conn *c);
 void raw_hs_ready(struct raw_conn *c);
@@ -752,7 +752,7 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size);
 
-/* ---- conn.c */
+/* ---- engine/conn.c */
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
 void raw_conn_free(struct raw_conn *c);
 /* Slots for more frames outstanding. @return false: no memory */
@@ -772,23 +772,23 @@ uint64_t raw_ep_host(const struct weft_lane_ep *lep);
 void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 
-/* ---- wait.c */
+/* ---- engine/wait.c */
 int raw_wait_fd(struct weft_lane_iface *base);
 int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due);
 void raw_disarm(struct weft_lane_iface *base);
 
-/* ---- life.c: what happens to the port */
+/* ---- engine/life.c: what happens to the port */
 #define RAW_LOOK_UP 1000000000ull  /* lt between two looks at a port with a link */
 #define RAW_LOOK_DOWN 100000000ull /* without one */
 void raw_port_look(struct raw_iface *iface);
 /* What waits for a port that takes nothing any more is counted and given up. */
 void raw_txq_end(struct raw_iface *iface);
 
-/* ---- iface.c */
+/* ---- engine/iface.c */
 void raw_clocks(struct raw_iface *iface, uint64_t now);
 void raw_fill_numbers(struct raw_iface *iface);
 
-/* ---- address.c */
+/* ---- engine/address.c */
 #define RAW_ADDR_LEN 32u
 
 struct raw_addr {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file raw_counters.h
+ * @file engine/raw_counters.h
  * Everything that the engine counts, once: enumerator and the name that people see.
  */
 #ifndef WEFT_RAW_COUNTERS_H

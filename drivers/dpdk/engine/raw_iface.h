@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file raw_iface.h
+ * @file engine/raw_iface.h
  * The raw-DPDK lane engine over any frame port: what the ethdev driver and the simulator open.
  */
 #ifndef WEFT_RAW_IFACE_H
@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frame_port.h"
+#include "frame/frame_port.h"
 #include "lane.h"
-#include "lane_opts.h"
+#include "port/lane_opts.h"
 
 /**
  * Settings of one iface that are not of the whole context (those are in open->conf). Zero =

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 static const char *reset_text(uint16_t reason)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "rtt.h"
+#include "engine/rtt.h"
 
 void weft_rtt_sample(struct weft_rtt *r, uint32_t ns)
 {

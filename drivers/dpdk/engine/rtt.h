@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rtt.h
+ * @file engine/rtt.h
  * Round-trip estimate and the timeouts that follow from it (RFC 6298's smoothing). Pure; times in
  * ns.
  */

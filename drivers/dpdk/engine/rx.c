@@ -4,7 +4,7 @@
 #include <rte_prefetch.h>
 #include <rte_ring.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 /* All headers of a frame, and of its first message, lie in so many bytes. */
 #define CHAIN_HEAD 256

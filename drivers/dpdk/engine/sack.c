@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "frame.h"
-#include "sack.h"
+#include "frame/frame.h"
+#include "engine/sack.h"
 
 void weft_rxwin_init(struct weft_rxwin *w, uint32_t first)
 {

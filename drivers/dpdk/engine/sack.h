@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file sack.h
+ * @file engine/sack.h
  * The receiver's memory of which sequences have come: it drops duplicates and writes the SACK
  * block. Pure.
  *

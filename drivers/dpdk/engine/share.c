@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 /* Frames taken back in one progress() call: some 0.1 ms of copying. */
 #define TAKE_BATCH 32u

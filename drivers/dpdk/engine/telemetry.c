@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "telemetry.h"
+#include "engine/telemetry.h"
 
 #include <inttypes.h>
 #include <pthread.h>

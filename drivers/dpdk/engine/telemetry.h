@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file telemetry.h
+ * @file engine/telemetry.h
  * Workers with raw lanes answer on DPDK's telemetry socket: /weft/workers, /weft/endpoints,
  * /weft/counters (see weft(7)).
  *

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 static uint64_t keepalive_interval(const struct raw_iface *iface)
 {
@@ -151,7 +151,7 @@ static void look_at(struct raw_conn *c)
  * life or step of its handshake: what is idle costs its share of keepalives and nothing else.
  *
  * DPDK's rte_timer does not fit: it reads the CPU's cycle counter, where the engine has clocks of its
- * own that stand still while nobody polls (raw.h), and virtual time in the simulator; its lists belong
+ * own that stand still while nobody polls (engine/raw.h), and virtual time in the simulator; its lists belong
  * to lcores, and a worker may be any thread; and entering a timer takes a lock and a walk, where here it
  * is once per connection and firing, not per frame. A wheel would round the deadlines that a worker
  * that sleeps asks for.

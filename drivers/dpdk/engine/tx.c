@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "copy.h"
-#include "raw.h"
+#include "base/copy.h"
+#include "engine/raw.h"
 
 static inline uint8_t *put_msg_hdr(uint8_t *p, uint8_t am_id, size_t length)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "raw.h"
+#include "engine/raw.h"
 
 /*
  * Hand the port what it takes. What it does not take stays, and senders are told -EAGAIN once the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An owner that sleeps (lane.h, waiting). Where the port wakes it, a sleep is no pause: whatever comes
- * ends it. So the clocks of raw.h go on for the time that it meant to sleep, where those of an owner
+ * ends it. So the clocks of engine/raw.h go on for the time that it meant to sleep, where those of an owner
  * that was merely away stand still, and the times of frames that are answered meanwhile are good.
  *
  * What nobody is woken for has a time here: timers, acknowledgements and frames that the port did not
@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 /* Between two tries of what the port, or another connection, has no room for. */
 #define RETRY_NS 50000u

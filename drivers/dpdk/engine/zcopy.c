@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "raw.h"
+#include "engine/raw.h"
 
 #define ZC_CHUNK 64u
 #define ZC_ASK_EVERY 10000ull /* ns between two looks at what the NIC has read */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arp.h"
+#include "frame/arp.h"
 
 enum { ARP_REQUEST = 1, ARP_REPLY = 2 };
 

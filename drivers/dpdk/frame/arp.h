@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file arp.h
+ * @file frame/arp.h
  * ARP: a small cache per port, asks with backoff, answers. Pure: builds and reads packets, sends
  * none.
  *
@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "frame.h"
+#include "frame/frame.h"
 
 /**
  * Addresses that we ask for ourselves. Beyond that the one that was unused for longest goes, if that

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "csum.h"
-#include "frame.h"
+#include "frame/csum.h"
+#include "frame/frame.h"
 
 /*
  * Bytewise with a table of 16 entries: slow, small, and obviously the definition (reflected

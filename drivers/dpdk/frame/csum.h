@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file csum.h
+ * @file frame/csum.h
  * Checksums: CRC32C (Castagnoli) of lane frames, the Internet checksum of IPv4 and UDP.
  */
 #ifndef WEFT_CSUM_H

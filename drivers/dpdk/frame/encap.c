@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "csum.h"
-#include "encap.h"
+#include "frame/csum.h"
+#include "frame/encap.h"
 
 #define IP_TTL 64
 #define IP_PROTO_UDP 17

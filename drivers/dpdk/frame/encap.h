@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file encap.h
+ * @file frame/encap.h
  * The bytes in front of a lane header: Ethernet, VLAN tag, IPv4, UDP. Built once per connection; a
  * send copies them and patches lengths, ports and checksums. Pure.
  */
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "frame.h"
+#include "frame/frame.h"
 
 struct weft_encap_hdr {
 	uint8_t bytes[WEFT_ENCAP_MAX];

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "csum.h"
-#include "raw.h"
+#include "frame/csum.h"
+#include "engine/raw.h"
 
 /* Everything in front of the body that does not change while the connection lives. */
 void raw_conn_template(struct raw_conn *c)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file frame.h
+ * @file frame/frame.h
  * Every byte that a raw-DPDK lane puts on the wire, and nothing else. doc/wire.md ("Lane frames")
- * explains them to people; frame_parse.c is the one gate that checks them.
+ * explains them to people; frame/parse.c is the one gate that checks them.
  *
  * All fields are little-endian, except those of the Ethernet, IPv4, UDP and ARP headers. No field
  * is aligned: 14 + 20 + 8 bytes stand in front, so the structs are packed and a lane header is 42

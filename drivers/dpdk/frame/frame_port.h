@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file frame_port.h
+ * @file frame/frame_port.h
  * What the raw-DPDK lane's engine stands on: a port that sends and receives bursts of Ethernet
- * frames. Two implementations: an ethdev queue pair (port_ethdev.c) and the simulated network
+ * frames. Two implementations: an ethdev queue pair (port/ethdev.c) and the simulated network
  * (test/sim/). Buffers are rte_mbufs in both, so that the engine runs unchanged.
  */
 #ifndef WEFT_FRAME_PORT_H
@@ -16,7 +16,7 @@
 #include <rte_mbuf.h>
 
 #include "lane.h"
-#include "steering.h"
+#include "port/steering.h"
 
 struct weft_arp_table;
 struct weft_frame_port;

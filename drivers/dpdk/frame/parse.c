@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "csum.h"
-#include "frame_parse.h"
+#include "frame/csum.h"
+#include "frame/parse.h"
 #include "lane.h"
 
 /* What has been read so far of the frame. */

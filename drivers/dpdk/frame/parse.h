@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file frame_parse.h
+ * @file frame/parse.h
  * The gate: bytes from the wire become a view whose lengths and offsets can be trusted. Receive
  * path, unit tests and fuzzer all come through here. No allocation, no state, no DPDK.
  */
@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "csum.h"
-#include "frame.h"
+#include "frame/csum.h"
+#include "frame/frame.h"
 #include "lane.h"
-#include "steering.h"
+#include "port/steering.h"
 
 /** What the gate says; everything but OK and ARP is a drop with its reason. */
 enum weft_gate {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "claim.h"
+#include "port/claim.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "claim_owner.h"
+#include "port/claim_owner.h"
 
 /* Who asks for the owner stays in the queue of a socket that nobody accepts from, until it is full. */
 #define QUEUE 4096

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file claim.h
+ * @file port/claim.h
  * Names that one process of a network namespace holds at a time.
  *
  * A claim is a listening socket with an abstract address. The kernel keeps these apart by network

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "claim_owner.h"
+#include "port/claim_owner.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "text.h"
+#include "base/text.h"
 
 #define PF_EXITING 4u /* of the kernel's include/linux/sched.h */
 

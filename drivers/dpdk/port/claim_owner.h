@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file claim_owner.h
- * Who has the name of a claim (claim.h), and whether that is over soon.
+ * @file port/claim_owner.h
+ * Who has the name of a claim (port/claim.h), and whether that is over soon.
  */
 #ifndef WEFT_CLAIM_OWNER_H
 #define WEFT_CLAIM_OWNER_H
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "claim.h"
+#include "port/claim.h"
 
 enum weft_claim_held {
 	WEFT_HELD_FREE, /**< nobody is known to have it */

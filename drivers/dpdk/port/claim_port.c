@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One process for each port: two that receive the same frames, or write the same registers, end each
- * other's connections. What a port stands on is claimed by name (claim.h) while it is open:
+ * other's connections. What a port stands on is claimed by name (port/claim.h) while it is open:
  *
  *   weft/netdev/INDEX/QUEUE  a kernel interface's receive queue. net_af_xdp has those it was given;
  *                            net_af_packet sees all, so it takes all that there are
@@ -10,7 +10,7 @@
  *
  * Where the claim cannot be had (nothing of the kind is allowed here, or somebody has the name whom
  * root does not heed), or others may receive what is for us (an interface with more queues than ours), the
- * port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in frame.c.
+ * port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in frame/frame.c.
  */
 
 #include <errno.h>
@@ -26,8 +26,8 @@
 #include <rte_bus.h>
 #include <rte_dev.h>
 
-#include "claim.h"
-#include "port_priv.h"
+#include "port/claim.h"
+#include "port/priv.h"
 
 #define QUEUES_MAX 256u
 

@@ -7,8 +7,8 @@
 
 #include <rte_errno.h>
 
-#include "port_pool.h"
-#include "port_priv.h"
+#include "port/pool.h"
+#include "port/priv.h"
 
 #define RX_DESC 512 /* frames that may arrive while the owner computes */
 #define TX_DESC 256 /* deeper rings only add delay that congestion control can't see through */

@@ -3,7 +3,7 @@
 /* rte_dev_dma_map(): in DPDK since 19.05, and still not called stable. */
 #define ALLOW_EXPERIMENTAL_API
 
-#include "port_dma.h"
+#include "port/dma.h"
 
 #include <errno.h>
 #include <pthread.h>

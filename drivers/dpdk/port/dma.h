@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file port_dma.h
+ * @file port/dma.h
  * User memory that NICs may read: registered with the EAL (rte_extmem_register()) and mapped for DMA
  * (rte_dev_dma_map()), with the address as its IOVA; or memory of the EAL's own, which its NICs can reach already.
  *
@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frame_port.h"
+#include "frame/frame_port.h"
 
 struct rte_device;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "eal.h"
+#include "port/eal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
-#include "memif_dead.h"
+#include "port/memif/dead.h"
 
 /* Less than this in free hugepages and a pool of two lanes may fail half way. */
 #define HUGE_BYTES_MIN (96ull << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file eal.h
+ * @file port/eal.h
  * Starting DPDK's EAL, or accepting one that the application has started.
  *
  * An EAL is started once per process and can't be started again, so a library must take what is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "port_ethdev.h"
+#include "port/ethdev.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,13 +19,13 @@
 #include <rte_random.h>
 
 #include "lane.h"
-#include "lane_opts.h"
-#include "nic_state.h"
-#include "port_pool.h"
-#include "port_priv.h"
-#include "port_rdma.h"
+#include "port/lane_opts.h"
+#include "port/nic_state.h"
+#include "port/pool.h"
+#include "port/priv.h"
+#include "port/rdma.h"
 
-/* Contexts of one process may open and close ports in several threads: for devs[], their queues and the pools (port_pool.c). */
+/* Contexts of one process may open and close ports in several threads: for devs[], their queues and the pools (port/pool.c). */
 static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_port_dev *devs[RTE_MAX_ETHPORTS];
 

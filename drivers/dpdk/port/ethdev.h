@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file port_ethdev.h
- * A frame port (frame_port.h) over one queue pair of a DPDK ethdev port.
+ * @file port/ethdev.h
+ * A frame port (frame/frame_port.h) over one queue pair of a DPDK ethdev port.
  *
  * What a port can do is asked of the port: offloads, MTU, queue counts, ring depths. What no
  * capability tells of virtual ports (memif's real frame limit, af_packet's sleep) stands in one
- * table, port_limits.c.
+ * table, port/limits.c.
  *
  * Threads: list, open and close run under the caller's context-wide lock; the operations of an
  * open port belong to one thread.
@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "frame_port.h"
+#include "frame/frame_port.h"
 
 struct weft_lane_resource;
 

@@ -13,7 +13,7 @@
 #include <rte_dev.h>
 #include <rte_pause.h>
 
-#include "port_priv.h"
+#include "port/priv.h"
 
 #define REMOVED 1u
 #define RESET 2u

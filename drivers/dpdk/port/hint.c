@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "port_hint.h"
+#include "port/hint.h"
 
 #define FLOW 5000u   /* Mb/s */
 #define GROUP 10000u /* in a cluster placement group */

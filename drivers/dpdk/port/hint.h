@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file port_hint.h
+ * @file port/hint.h
  * What is worth saying about a port whose network has limits of its own. Pure.
  */
 #ifndef WEFT_PORT_HINT_H

@@ -29,7 +29,7 @@
 #include <rte_dev.h>
 #include <rte_spinlock.h>
 
-#include "port_priv.h"
+#include "port/priv.h"
 
 #define BLIND_FIRST 50000u
 #define BLIND_MOST 1000000u

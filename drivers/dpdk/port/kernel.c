@@ -23,7 +23,7 @@
 
 #include <rte_cycles.h>
 
-#include "port_priv.h"
+#include "port/priv.h"
 
 static int interface_ioctl(unsigned int if_index, unsigned long request, struct ifreq *ifr)
 {

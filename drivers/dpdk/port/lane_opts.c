@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "lane_opts.h"
+#include "port/lane_opts.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "optlist.h"
+#include "base/option_list.h"
 
 static uint32_t mask_of(unsigned int prefix)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file lane_opts.h
+ * @file port/lane_opts.h
  * Options of one raw-DPDK lane: what stands behind the port in an item of WEFT_LANES, as in
  * `dpdk:0,ip=10.0.0.1/24,gw=10.0.0.254,mtu=9000`. Pure: no DPDK, no system.
  */

@@ -18,7 +18,7 @@
 #include <rte_kvargs.h>
 
 #include "compat.h"
-#include "port_priv.h"
+#include "port/priv.h"
 
 /* An Ethernet frame of MTU 9000: what a port in memory carries unless told otherwise. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)

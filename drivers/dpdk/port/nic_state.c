@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "nic_state.h"
+#include "port/nic_state.h"
 
 #include <dirent.h>
 #include <glob.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file nic_state.h
+ * @file port/nic_state.h
  * Why a NIC is no DPDK port, or its memory is not there: what the kernel's folders say, in one
  * sentence with the way out. Reads files only.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "port_pool.h"
+#include "port/pool.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,8 +10,8 @@
 #include <rte_log.h>
 #include <rte_mbuf.h>
 
-#include "nic_state.h"
-#include "port_priv.h"
+#include "port/nic_state.h"
+#include "port/priv.h"
 
 #define HDR_BUFS 1023      /* small mbufs, each with */
 #define HDR_ROOM 256       /* bytes: the longest headers */

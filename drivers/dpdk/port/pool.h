@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file port_pool.h
+ * @file port/pool.h
  * Buffers of a port: one pool of whole frames, one of small mbufs for headers and external buffers.
  */
 #ifndef WEFT_PORT_POOL_H

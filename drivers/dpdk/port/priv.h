@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file port_priv.h
+ * @file port/priv.h
  * What the files of the ethdev port share:
- *  - port_ethdev.c  which ports there are, open, close;
- *  - port_claim.c   one process for each port;
- *  - port_conf.c    configure: frames, offloads, queues, MTU, VLANs, depth of the rings;
- *  - port_event.c   what happens to it while it is open: removal, reset, link, speed;
- *  - port_timer.c   DPDK timers for the PMDs that rely on them;
- *  - port_rxtx.c    the operations of an open port;
- *  - port_limits.c  what a port can take: from its capabilities, and what only its PMD's source
+ *  - port/ethdev.c  which ports there are, open, close;
+ *  - port/claim_port.c   one process for each port;
+ *  - port/conf.c    configure: frames, offloads, queues, MTU, VLANs, depth of the rings;
+ *  - port/event.c   what happens to it while it is open: removal, reset, link, speed;
+ *  - port/timer.c   DPDK timers for the PMDs that rely on them;
+ *  - port/rxtx.c    the operations of an open port;
+ *  - port/limits.c  what a port can take: from its capabilities, and what only its PMD's source
  *                   tells;
- *  - port_intr.c    RX interrupts, for an owner that sleeps;
- *  - port_xdp.c     the socket of net_af_xdp, for the same;
- *  - port_kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
- *  - port_memif.c   a memif connection's life, with memif_relay.c;
- *  - port_spread.c  several queues: what the port's hash is;
- *  - port_steer.c   flow rules that bring a queue's frames home;
- *  - port_zcopy.c   sends from user memory, with port_dma.c, which maps it.
+ *  - port/intr.c    RX interrupts, for an owner that sleeps;
+ *  - port/xdp.c     the socket of net_af_xdp, for the same;
+ *  - port/kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
+ *  - port/memif/memif.c   a memif connection's life, with port/memif/relay.c;
+ *  - port/spread.c  several queues: what the port's hash is;
+ *  - port/steer.c   flow rules that bring a queue's frames home;
+ *  - port/zcopy.c   sends from user memory, with port/dma.c, which maps it.
  */
 #ifndef WEFT_PORT_PRIV_H
 #define WEFT_PORT_PRIV_H
@@ -25,10 +25,10 @@
 
 #include <rte_ethdev.h>
 
-#include "arp.h"
-#include "memif_relay.h"
-#include "port_dma.h"
-#include "port_ethdev.h"
+#include "frame/arp.h"
+#include "port/memif/relay.h"
+#include "port/dma.h"
+#include "port/ethdev.h"
 
 /** What a port can take, as found before it is configured. */
 struct weft_port_limits {
@@ -48,7 +48,7 @@ struct weft_port_limits {
 	bool no_chains;     /**< a frame must be one mbuf */
 	bool no_extbuf;     /**< external buffers must not be given to it */
 	bool set_mtu;       /**< the MTU is set by rte_eth_dev_set_mtu() */
-	bool memif;         /**< its connection is looked after by port_memif.c */
+	bool memif;         /**< its connection is looked after by port/memif/memif.c */
 	bool kernel_link;   /**< link state is that of the kernel interface if_index */
 	bool packet_socket; /**< stands on a packet socket whose send sleeps */
 	bool no_link;       /**< there is no link that could have a speed */
@@ -61,7 +61,7 @@ struct weft_port_limits {
 	unsigned int tx_slots;              /**< packet socket: frames in its TX ring */
 };
 
-/** A memif connection; see port_memif.c for which thread touches what. */
+/** A memif connection; see port/memif/memif.c for which thread touches what. */
 struct weft_port_memif {
 	struct weft_memif_name name;
 	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD is on its own */
@@ -101,7 +101,7 @@ struct weft_port_spread {
 /** Frames that a port keeps between arm() and the next rx_burst(). */
 #define WEFT_PORT_KEEP 32u
 
-/** RX interrupts of a queue pair: see port_intr.c. */
+/** RX interrupts of a queue pair: see port/intr.c. */
 struct weft_port_intr {
 	int epoll; /**< wait_fd(): in it the PMD's descriptor, edge-triggered */
 	bool on;   /**< the PMD was told to raise them */
@@ -134,15 +134,15 @@ struct weft_port_dev {
 	uint16_t vlan_id; /* the same */
 	bool vlan;
 	bool started;
-	bool timers;       /* started by port_timer.c */
+	bool timers;       /* started by port/timer.c */
 	bool shared;       /* other processes may receive the same frames */
-	bool rx_intr;      /* port_intr.c: the PMD was asked for them */
+	bool rx_intr;      /* port/intr.c: the PMD was asked for them */
 	char no_intr[300]; /* why it has none */
-	int *xdp_socks;    /* port_xdp.c: one per queue pair, -1 = not found */
-	int *claims;       /* port_claim.c */
+	int *xdp_socks;    /* port/xdp.c: one per queue pair, -1 = not found */
+	int *claims;       /* port/claim_port.c */
 	unsigned int num_claims;
 	char claim_note[384];       /* for warning */
-	_Atomic uint32_t *life;     /* port_event.c */
+	_Atomic uint32_t *life;     /* port/event.c */
 	const char *warning;        /* for the frame port */
 	struct weft_port **queues;  /**< NULL where free */
 	struct rte_mempool **pools; /**< one per queue pair */
@@ -164,7 +164,7 @@ struct weft_port {
 	uint32_t life_seen;          /* of *dev->life */
 	struct weft_port_intr *intr; /* NULL = none */
 	int sock;                    /* the PMD's packet or AF_XDP socket; -1 = none */
-	/* packet socket only: bytes charged to it, at most; see port_kernel.c */
+	/* packet socket only: bytes charged to it, at most; see port/kernel.c */
 	bool tail; /* frames may wait in the ring for another send() */
 	uint32_t sock_used;
 	uint32_t sock_limit;
@@ -193,7 +193,7 @@ static inline uint32_t weft_port_l2(bool vlan)
 	return RTE_ETHER_HDR_LEN + (vlan ? RTE_VLAN_HLEN : 0u);
 }
 
-/* port_limits.c */
+/* port/limits.c */
 
 /**
  * Fill @p d->limits from capabilities, device arguments and the kernel. @return 0, or an error with
@@ -205,13 +205,13 @@ uint32_t weft_port_rx_room(const struct weft_port_dev *d);
 /** Can a frame need more than one buffer of @p room bytes, with all that PMDs count? */
 bool weft_port_rx_scatters(const struct weft_port_dev *d, uint32_t room);
 
-/* port_claim.c */
+/* port/claim_port.c */
 
 /** Have what the port stands on for this process alone. @return 0, or an error with @p why */
 int weft_port_claim(struct weft_port_dev *d, char *why, size_t why_len);
 void weft_port_unclaim(struct weft_port_dev *d);
 
-/* port_conf.c */
+/* port/conf.c */
 
 /** Choose the size of a frame. @return 0 or -EINVAL with @p why */
 int weft_port_choose_frame(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
@@ -225,7 +225,7 @@ void weft_port_find_depth(struct weft_port_dev *d);
 int weft_port_vlan_add(struct weft_port *p, char *why, size_t why_len);
 void weft_port_vlan_remove(struct weft_port *p);
 
-/* port_kernel.c */
+/* port/kernel.c */
 
 /** Is the kernel interface up and running? */
 bool weft_kernel_link_up(unsigned int if_index);
@@ -243,10 +243,10 @@ void weft_packet_socket_init(struct weft_port *p);
 uint16_t weft_packet_socket_room(struct weft_port *p, struct rte_mbuf **pkts, uint16_t n);
 /** Send what the kernel has left in the ring. */
 void weft_packet_socket_kick(struct weft_port *p);
-/** Its owner is about to sleep: as arm() of frame_port.h. */
+/** Its owner is about to sleep: as arm() of frame/frame_port.h. */
 int weft_packet_socket_arm(struct weft_port *p, uint64_t *within);
 
-/* port_intr.c */
+/* port/intr.c */
 
 /** How many interrupts has a device for DPDK? UINT_MAX: no PCI device, or its PMD has its own way. */
 unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
@@ -258,35 +258,35 @@ void weft_port_intr_pass(uint16_t id);
 void weft_port_intr_open(struct weft_port *p);
 void weft_port_intr_close(struct weft_port *p);
 void weft_port_intr_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
-/** As frame_port.h says. */
+/** As frame/frame_port.h says. */
 int weft_port_intr_fd(struct weft_frame_port *fp);
 int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within);
 void weft_port_intr_disarm(struct weft_frame_port *fp);
 /** The first rx_burst() after a sleep. */
 uint16_t weft_port_intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
 
-/* port_xdp.c; both under the lock of port_ethdev.c */
+/* port/xdp.c; both under the lock of port/ethdev.c */
 
 /** rte_eth_rx_queue_setup(), which makes the socket of the queue, is about to be called. */
 void weft_xdp_before(const struct weft_port_dev *d);
 /** It was. */
 void weft_xdp_after(struct weft_port_dev *d, uint16_t queue);
-/** As arm() of frame_port.h. */
+/** As arm() of frame/frame_port.h. */
 int weft_xdp_arm(const struct weft_port *p);
 
-/* port_memif.c: from the port's owner, whose thread polls it */
+/* port/memif/memif.c: from the port's owner, whose thread polls it */
 
 void weft_memif_start(struct weft_port_dev *d);
 void weft_memif_stop(struct weft_port_dev *d);
 /** Has the peer come, or left? Cheap enough for every few thousand polls. */
 void weft_memif_look(struct weft_port_dev *d);
 bool weft_memif_link_up(struct weft_port_dev *d);
-/** As frame_port.h says. */
+/** As frame/frame_port.h says. */
 int weft_memif_wait_fd(struct weft_port_dev *d);
 int weft_memif_arm(struct weft_port_dev *d, uint64_t *within);
 void weft_memif_disarm(struct weft_port_dev *d);
 
-/* port_event.c */
+/* port/event.c */
 
 /** Hear of a port's events, whoever raises them. */
 void weft_port_events_on(struct weft_port_dev *d);
@@ -306,7 +306,7 @@ bool weft_port_is_taken(const struct weft_port_dev *d);
 enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
 /** bytes/s, as the link says now; a guess where nobody tells: sets or clears the flag GUESS. */
 double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags);
-/** As frame_port.h says. */
+/** As frame/frame_port.h says. */
 enum weft_frame_port_what weft_port_look(struct weft_frame_port *fp,
 					 struct weft_frame_port_event *event);
 
@@ -325,7 +325,7 @@ static inline bool weft_port_halted(struct weft_port *p)
 	return unlikely(!p->dev->started);
 }
 
-/* port_timer.c */
+/* port/timer.c */
 
 /** Does its PMD rely on DPDK timers? */
 bool weft_port_needs_timers(const struct weft_port_dev *d);
@@ -334,7 +334,7 @@ int weft_port_timers_start(struct weft_port_dev *d);
 /** After it was stopped. */
 void weft_port_timers_stop(struct weft_port_dev *d);
 
-/* port_spread.c */
+/* port/spread.c */
 
 /** Before rte_eth_dev_configure(): have the port hash UDP, if it has several queues. */
 void weft_port_spread_conf(const struct weft_port_dev *d, struct rte_eth_conf *conf);
@@ -344,7 +344,7 @@ void weft_port_spread_close(struct weft_port_dev *d);
 /** What the frame port says of its queue. */
 void weft_port_spread_fill(struct weft_port *p);
 
-/* port_steer.c */
+/* port/steer.c */
 
 /** Can rte_flow bring a UDP port to a queue here? The port is started. */
 bool weft_port_can_steer(const struct weft_port_dev *d, uint16_t queue);
@@ -352,7 +352,7 @@ bool weft_port_can_steer(const struct weft_port_dev *d, uint16_t queue);
 int weft_port_steer(struct weft_port *p, char *why, size_t why_len);
 void weft_port_unsteer(struct weft_port *p);
 
-/* port_rxtx.c */
+/* port/rxtx.c */
 
 extern const struct weft_frame_port_ops weft_port_ops;            /**< hardware and memory */
 extern const struct weft_frame_port_ops weft_port_intr_ops;       /**< with RX interrupts */
@@ -362,7 +362,7 @@ extern const struct weft_frame_port_ops weft_port_memif_ops;
 extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
 extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
 
-/* port_zcopy.c */
+/* port/zcopy.c */
 
 /** Fill @p d->zcopy: d->info and d->limits are there. */
 void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *o);
@@ -378,7 +378,7 @@ int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 void weft_port_zcopy_drain(struct weft_port *p);
 void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
 
-/* port_ethdev.c */
+/* port/ethdev.c */
 
 /** Put a sentence together. @return @p rc */
 __attribute__((format(printf, 4, 5))) int weft_port_fail(int rc, char *why, size_t why_len,

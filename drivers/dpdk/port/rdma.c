@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "port_rdma.h"
+#include "port/rdma.h"
 
 #include <dirent.h>
 #include <stdio.h>

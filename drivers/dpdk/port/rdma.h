@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file port_rdma.h
+ * @file port/rdma.h
  * NICs that the kernel and DPDK drive at the same time.
  *
  * DPDK's drivers of some NICs (mlx5, mana) stand on the kernel's RDMA driver and need no vfio-pci. While such a port is started, the kernel's interface gets no unicast frames

@@ -9,7 +9,7 @@
 
 #include <rte_cycles.h>
 
-#include "port_priv.h"
+#include "port/priv.h"
 
 /* ---- hardware and memory -------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports with several queues: by flow rules where the port takes them (port_steer.c), else as its hash
+ * Ports with several queues: by flow rules where the port takes them (port/steer.c), else as its hash
  * spreads frames. What its driver tells of the hash is read here; connections find the ports that
- * suit it (paths.c).
+ * suit it (engine/paths.c).
  */
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 #include <rte_ring.h>
 
-#include "port_hint.h"
-#include "port_priv.h"
+#include "port/hint.h"
+#include "port/priv.h"
 
 #define RING 512       /* frames that came to another worker's queue and wait for the right one */
 #define KEY_DEFAULT 40 /* bytes, where a driver does not say */

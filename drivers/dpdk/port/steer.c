@@ -10,7 +10,7 @@
 
 #include <rte_flow.h>
 
-#include "port_priv.h"
+#include "port/priv.h"
 
 struct rule {
 	struct rte_flow_attr attr;

@@ -2,7 +2,7 @@
 
 #include <rte_thash.h>
 
-#include "steering.h"
+#include "port/steering.h"
 
 #define QUARTER 0x4000u
 

@@ -16,7 +16,7 @@
 #include <rte_lcore.h>
 #include <rte_timer.h>
 
-#include "port_priv.h"
+#include "port/priv.h"
 
 /* Drivers of DPDK 22.11 to 24.11 that use rte_timer for a port's health. */
 static const char *const need_timers[] = {"net_ena"};

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "port_priv.h"
+#include "port/priv.h"
 
 #define FDS_MAX 65536u
 

@@ -10,8 +10,8 @@
 
 #include <rte_cycles.h>
 
-#include "port_dma.h"
-#include "port_priv.h"
+#include "port/dma.h"
+#include "port/priv.h"
 
 /*
  * A PMD frees sent mbufs when descriptors run short, so the last ones stay as long as nothing more is sent. What it can

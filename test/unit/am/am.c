@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Active messages over lanes that deliver in any order: order, handlers, kept data, rendezvous. */
 
-#include "am.h"
-#include "rma_util.h"
+#include "am/am.h"
+#include "mock/rma_util.h"
 
 static const struct pair_lane_params lanes[3] = {
 	{.max_short = 256, .max_bcopy = 1024},

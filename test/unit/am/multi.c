@@ -3,9 +3,9 @@
  * Active messages by the protocols that tags have: in pieces over all lanes, heard of once and in order, whatever arrives first; and aborted ones.
  */
 
-#include "am.h"
-#include "head.h"
-#include "rma_util.h"
+#include "am/am.h"
+#include "msg/header.h"
+#include "mock/rma_util.h"
 
 static const struct pair_lane_params lanes[3] = {
 	{.max_short = 256, .max_bcopy = 1024, .latency = 1e-6},

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "app/cli.h"
+#include "app/common/cli.h"
 
 static void sizes_take_units_of_1024(void **state)
 {

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "../../app/iface_facts.h"
+#include "info/iface_facts.h"
 
 #define PCI "devices/pci0000:00/0000:00:06.0"
 

@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "app/cli.h"
-#include "app/oob.h"
-#include "app/sys.h"
+#include "app/common/cli.h"
+#include "app/common/oob.h"
+#include "app/common/sys.h"
 
 struct ends {
 	struct oob_server *door;

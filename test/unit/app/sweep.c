@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "app/perf_sweep.h"
+#include "app/perf/sweep.h"
 
 static void add(struct sweep_proto *p, const char *name, const double *us, unsigned int num)
 {

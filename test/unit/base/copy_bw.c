@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "bcopy_bw.h"
+#include "base/copy_bw.h"
 
 #define ROUND_BYTES 65536.0
 

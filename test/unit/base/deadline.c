@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "deadline.h"
+#include "base/deadline.h"
 
 #define ITEMS 200u
 

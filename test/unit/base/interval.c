@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "dt.h"
-#include "ival.h"
+#include "msg/datatype.h"
+#include "base/interval.h"
 
 static uint64_t seed = 88172645463325252ull;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a piece costs a message that is torn into islands. lib/ival.c is compiled once more for this program, such that every basic block that
- * runs and every byte that it moves is counted: the figures are the same on any machine, and ival.c has nothing to do for them.
+ * What a piece costs a message that is torn into islands. lib/base/interval.c is compiled once more for this program, such that every basic block that
+ * runs and every byte that it moves is counted: the figures are the same on any machine, and unit/base/interval.c has nothing to do for them.
  */
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "ival.h"
+#include "base/interval.h"
 
 static uint64_t blocks_run, bytes_moved;
 

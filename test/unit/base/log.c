@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "log.h"
+#include "base/log.h"
 
 #define SOMEBODY 12345
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "text.h"
+#include "base/text.h"
 
 static void shows(const char *in, const char *out)
 {

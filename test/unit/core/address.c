@@ -4,10 +4,10 @@
 
 #include <math.h>
 
-#include "address.h"
-#include "conn_util.h"
-#include "lane_select.h"
-#include "rounds.h"
+#include "core/address.h"
+#include "mock/conn_util.h"
+#include "wireup/select.h"
+#include "mock/rounds.h"
 
 static struct weft_address sample(unsigned int ifaces)
 {

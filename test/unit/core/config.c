@@ -5,10 +5,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "config.h"
-#include "conn_util.h"
-#include "lanes_spec.h"
-#include "self_lane.h"
+#include "core/config.h"
+#include "mock/conn_util.h"
+#include "core/lane_list.h"
+#include "self/self_lane.h"
 
 extern char **environ;
 

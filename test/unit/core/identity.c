@@ -4,7 +4,7 @@
  * Who is believed (doc/wire.md): what a peer claims in wire-up messages counts only as far as it has shown it.
  */
 
-#include "stranger.h"
+#include "mock/stranger.h"
 
 static struct weft_context *context(void)
 {

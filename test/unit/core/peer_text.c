@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "stranger.h"
+#include "mock/stranger.h"
 
 #define HOSTILE                \
 	"\033]0;owned\007\x9b" \

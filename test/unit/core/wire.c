@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "msg.h"
+#include "msg/msg.h"
 
 #define FOR_VERSION 3
 

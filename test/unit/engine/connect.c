@@ -3,7 +3,7 @@
  * Connecting with the raw-DPDK engine: the way to the peer, how wide it is, and who answers.
  */
 
-#include "raw_util.h"
+#include "mock/raw_util.h"
 
 static void frame_size_is_the_smaller_one(void **state)
 {

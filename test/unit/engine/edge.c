@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "csum.h"
-#include "raw_pair.h"
-#include "rounds.h"
+#include "frame/csum.h"
+#include "mock/raw_pair.h"
+#include "mock/rounds.h"
 
 #define LANE_AT 42 /* the lane header in an untagged UDP frame */
 

@@ -4,8 +4,8 @@
  * layer.
  */
 
-#include "raw_util.h"
-#include "rounds.h"
+#include "mock/raw_util.h"
+#include "mock/rounds.h"
 
 static void connects_and_says_so(void **state)
 {

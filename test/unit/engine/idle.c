@@ -4,7 +4,7 @@
  * are those with something outstanding, and an iface says when it has to be polled next.
  */
 
-#include "raw_util.h"
+#include "mock/raw_util.h"
 
 #define MANY 500u
 

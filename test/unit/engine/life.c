@@ -3,7 +3,7 @@
  * How connections of the raw-DPDK engine live and end: pauses, silence, close, destruction.
  */
 
-#include "raw_util.h"
+#include "mock/raw_util.h"
 
 static void pause_of_ten_seconds_is_no_failure(void **state)
 {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "loss.h"
-#include "rtt.h"
+#include "engine/loss.h"
+#include "engine/rtt.h"
 
 #define US 1000ull
 #define MS 1000000ull

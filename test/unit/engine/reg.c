@@ -3,7 +3,7 @@
  * Zero-copy sends over a port like a NIC's: memory is registered, and the PMD holds sent mbufs for as long as it likes.
  */
 
-#include "raw_util.h"
+#include "mock/raw_util.h"
 
 #define PAGE 4096u
 

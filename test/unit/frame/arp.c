@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "arp.h"
+#include "frame/arp.h"
 
 #define OUR_IP 0x0a000001u
 #define PEER_IP 0x0a000002u

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "csum.h"
-#include "encap.h"
-#include "frame_parse.h"
+#include "frame/csum.h"
+#include "frame/encap.h"
+#include "frame/parse.h"
 
 static const struct weft_encap_addr addr = {
 	.src_mac = {2, 0, 0, 0, 0, 1},

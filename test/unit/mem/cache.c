@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "regcache_util.h"
+#include "mock/regcache_util.h"
 
 /* ------------------------------------------------------------------ hits */
 

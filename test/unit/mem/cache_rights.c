@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "regcache_util.h"
+#include "mock/regcache_util.h"
 
 /* ------------------------------------------------------------------ rights */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a peer must not send: B10, F7, F10 of the behaviour list. */
 
-#include "msg_util.h"
+#include "mock/msg_util.h"
 
 static void push(struct pair *p, uint8_t id, const void *data, size_t length)
 {

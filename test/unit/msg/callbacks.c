@@ -4,7 +4,7 @@
  * describe: their flags, their answers.
  */
 
-#include "ep_pair.h"
+#include "mock/ep_pair.h"
 
 static uint8_t out[60000], in[60000];
 

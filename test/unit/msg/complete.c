@@ -3,7 +3,7 @@
  * When a send is complete, and its buffer the caller's again: items C of the behaviour list.
  */
 
-#include "msg_transfer.h"
+#include "mock/msg_transfer.h"
 
 static void C1_a_buffer_may_be_scribbled_on_when_its_send_is_complete(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "credit.h"
+#include "msg/credit.h"
 
 #define MIB (1u << 20)
 

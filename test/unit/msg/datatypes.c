@@ -4,8 +4,8 @@
  * only a generic datatype can make: items of the behaviour list.
  */
 
-#include "msg_transfer.h"
-#include "rounds.h"
+#include "mock/msg_transfer.h"
+#include "mock/rounds.h"
 
 static const struct weft_datatype iov_type =
 	WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_IOV);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Beginning and end of endpoints as messages see them; flush, lanes: D8, U26. */
 
-#include "msg_util.h"
+#include "mock/msg_util.h"
 
 /* ------------------------------------------------------------------ ends */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Credits, memory, windows, control before data: item E of the tag-matching list. */
 
-#include "msg_util.h"
-#include "rounds.h"
+#include "mock/msg_util.h"
+#include "mock/rounds.h"
 
 static void E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Candidates of a size, and forcing one of them. */
 
-#include "msg_util.h"
+#include "mock/msg_util.h"
 
 /* Id that the first message of a protocol has on the wire. */
 static uint8_t first_id(const char *name)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pair.h"
+#include "mock/pair.h"
 
 static double now(void)
 {

@@ -4,8 +4,8 @@
  * once.
  */
 
-#include "msg_util.h"
-#include "rounds.h"
+#include "mock/msg_util.h"
+#include "mock/rounds.h"
 
 #define LANES 3
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "pair.h"
+#include "mock/pair.h"
 
 #define ROUNDS 15
 #define N 200000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a peer may send unasked: every kind of message that is kept here costs it credit, and who takes no answers gets none. */
 
-#include "rndv_util.h"
+#include "mock/rndv_util.h"
 
 /* The cost in credit: bytes, or MESSAGE for one that counts as a message. */
 #define MESSAGE 0

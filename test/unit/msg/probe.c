@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Probe, matched probe, cancel: items D, U15 to U21 of the tag-matching list. */
 
-#include "msg_util.h"
+#include "mock/msg_util.h"
 
 static const size_t probe_lens[] = {0, 1, 200, 1000, 5000, 8192, 20000, 4u << 20};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What requests and completions tell: C5, C6, G2, U1, U2, U7. */
 
-#include "msg_util.h"
+#include "mock/msg_util.h"
 
 static void U1_an_unexpected_message_is_received_at_once_without_a_request(void **state)
 {

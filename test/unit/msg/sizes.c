@@ -3,8 +3,8 @@
  * Sizes and truncation: items B of the behaviour list, U n = item n of the tag-matching list.
  */
 
-#include "msg_transfer.h"
-#include "rounds.h"
+#include "mock/msg_transfer.h"
+#include "mock/rounds.h"
 
 /* Contiguous, with a guard behind the buffer's end. */
 static void contig(const struct transfer *t)

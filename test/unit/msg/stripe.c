@@ -5,7 +5,7 @@
  * operation over lanes, the same schedule.
  */
 
-#include "rma_world.h"
+#include "mock/rma_world.h"
 
 #define SIZE 200000u
 #define DEPTH 4

@@ -6,10 +6,10 @@
 
 #include <pthread.h>
 
-#include "mock_lane.h"
-#include "msg.h"
-#include "msg_util.h"
-#include "rounds.h"
+#include "mock/mock_lane.h"
+#include "msg/msg.h"
+#include "mock/msg_util.h"
+#include "mock/rounds.h"
 
 #define MS 1000000ull
 

@@ -13,8 +13,8 @@
 
 #include <errno.h>
 
-#include "config.h"
-#include "plan.h"
+#include "core/config.h"
+#include "plan/plan.h"
 
 /* The environment's settings must not reach the tests: read once, all at their defaults. */
 static struct weft_config *config;

@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "claim.h"
+#include "port/claim.h"
 
 static char name[WEFT_CLAIM_NAME];
 

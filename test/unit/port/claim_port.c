@@ -20,11 +20,11 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 
-#include "app/eal_start.h"
-#include "claim.h"
+#include "app/common/eal_start.h"
+#include "port/claim.h"
 #include "eal.h"
-#include "fake_ethdev.h"
-#include "port_ethdev.h"
+#include "fake/fake_ethdev.h"
+#include "port/ethdev.h"
 
 /* ---- a device and its bus ------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "drivers/dpdk/eal.h"
+#include "drivers/dpdk/port/eal.h"
 
 /* Literals are const here, main()'s words are not. */
 #define W(s) ((char *)(uintptr_t)(s))

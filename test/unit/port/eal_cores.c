@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "drivers/dpdk/eal.h"
+#include "drivers/dpdk/port/eal.h"
 #include "lane.h"
 #include "weft.h"
 

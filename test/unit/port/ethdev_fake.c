@@ -18,7 +18,7 @@
 #include <rte_udp.h>
 
 #include "eal.h"
-#include "fake_ethdev.h"
+#include "fake/fake_ethdev.h"
 
 /* RTE_IPV4() shifts an int, whose highest bit addresses from 128 on would reach. */
 static uint32_t ipv4(uint32_t a, uint32_t b, uint32_t c, uint32_t d)

@@ -17,8 +17,8 @@
 #include <rte_ethdev.h>
 
 #include "eal.h"
-#include "fake_ethdev.h"
-#include "port_ethdev.h"
+#include "fake/fake_ethdev.h"
+#include "port/ethdev.h"
 
 static struct weft_frame_port *opened[2]; /* closed after a test that fails, too */
 static struct weft_frame_port_event ev;

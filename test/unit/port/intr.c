@@ -21,9 +21,9 @@
 #include <rte_ethdev.h>
 
 #include "eal.h"
-#include "fake_ethdev.h"
-#include "port_ethdev.h"
-#include "port_priv.h"
+#include "fake/fake_ethdev.h"
+#include "port/ethdev.h"
+#include "port/priv.h"
 
 #define US 1000ull
 #define MS 1000000ull

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "lane_opts.h"
+#include "port/lane_opts.h"
 
 static struct weft_lane_opts o;
 static char why[256];

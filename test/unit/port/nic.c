@@ -17,10 +17,10 @@
 #include <rte_ethdev.h>
 
 #include "eal.h"
-#include "fake_ethdev.h"
-#include "port_ethdev.h"
-#include "port_pool.h"
-#include "port_priv.h"
+#include "fake/fake_ethdev.h"
+#include "port/ethdev.h"
+#include "port/pool.h"
+#include "port/priv.h"
 
 static struct weft_frame_port *opened[4]; /* closed after a test that fails, too */
 

@@ -23,7 +23,7 @@
 #include <rte_random.h>
 
 #include "eal.h"
-#include "fake_ethdev.h"
+#include "fake/fake_ethdev.h"
 #include "lane.h"
 #include "weft.h"
 

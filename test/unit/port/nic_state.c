@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "nic_state.h"
+#include "port/nic_state.h"
 
 #define NIC "0000:00:05.0"
 

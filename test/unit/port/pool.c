@@ -18,8 +18,8 @@
 #include <rte_mbuf.h>
 
 #include "eal.h"
-#include "port_pool.h"
-#include "port_priv.h"
+#include "port/pool.h"
+#include "port/priv.h"
 
 #define PORTS 70
 

@@ -23,7 +23,7 @@
 
 #include "eal.h"
 #include "lane.h"
-#include "port_ethdev.h"
+#include "port/ethdev.h"
 
 #define THREADS 4
 #define ROUNDS 100

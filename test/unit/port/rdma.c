@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "port_rdma.h"
+#include "port/rdma.h"
 
 static char root[] = "/tmp/test_port_rdma.XXXXXX";
 

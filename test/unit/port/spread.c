@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "eal.h"
-#include "fake_ethdev.h"
-#include "port_ethdev.h"
-#include "port_hint.h"
-#include "raw_iface.h"
+#include "fake/fake_ethdev.h"
+#include "port/ethdev.h"
+#include "port/hint.h"
+#include "engine/raw_iface.h"
 
 #define QUEUES 8
 #define BYTES 100

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "rounds.h"
-#include "steering.h"
+#include "mock/rounds.h"
+#include "port/steering.h"
 
 static uint64_t dice_state = 1;
 

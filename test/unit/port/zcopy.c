@@ -22,10 +22,10 @@
 #include <rte_memory.h>
 
 #include "eal.h"
-#include "fake_ethdev.h"
-#include "port_dma.h"
-#include "port_ethdev.h"
-#include "raw.h"
+#include "fake/fake_ethdev.h"
+#include "port/dma.h"
+#include "port/ethdev.h"
+#include "engine/raw.h"
 
 #define BYTES 65536u
 

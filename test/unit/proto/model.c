@@ -14,11 +14,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "config.h"
-#include "cost.h"
-#include "msg.h"
-#include "proto_select.h"
-#include "rounds.h"
+#include "core/config.h"
+#include "proto/cost.h"
+#include "msg/msg.h"
+#include "proto/select.h"
+#include "mock/rounds.h"
 
 static uint64_t rng;
 

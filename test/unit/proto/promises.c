@@ -5,8 +5,8 @@
  * library.
  */
 
-#include "mock_lane.h"
-#include "msg_util.h"
+#include "mock/mock_lane.h"
+#include "mock/msg_util.h"
 
 #define MS 1000000ull
 #define LONG 50000

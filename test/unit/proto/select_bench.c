@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "config.h"
-#include "msg.h"
+#include "core/config.h"
+#include "msg/msg.h"
 
 #define ROUNDS 15
 #define N 2000000

@@ -4,8 +4,8 @@
  * heard of. It is chosen where it says that it is fastest, carries messages, is told of their ends, and of lanes that come.
  */
 
-#include "head.h"
-#include "msg_util.h"
+#include "msg/header.h"
+#include "mock/msg_util.h"
 
 /* ------------------------------------------------------------------ the protocol */
 

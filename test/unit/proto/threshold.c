@@ -12,8 +12,8 @@
 
 #include <math.h>
 
-#include "config.h"
-#include "threshold.h"
+#include "core/config.h"
+#include "proto/threshold.h"
 
 /* Relative: to 12 digits. */
 static void near(double got, double want)

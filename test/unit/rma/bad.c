@@ -3,7 +3,7 @@
  * What callers and peers must not do with memory: every refusal is told, counted, and touches nothing.
  */
 
-#include "rma_util.h"
+#include "mock/rma_util.h"
 
 /* ------------------------------------------------------------------ found in the call */
 

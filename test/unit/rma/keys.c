@@ -3,7 +3,7 @@
  * Remote keys: damaged, many, revoked, forged.
  */
 
-#include "rma_util.h"
+#include "mock/rma_util.h"
 
 static void a_damaged_key_is_refused_whichever_byte_it_is(void **state)
 {

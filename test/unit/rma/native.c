@@ -4,7 +4,7 @@
  * many operations are under way.
  */
 
-#include "rma_world.h"
+#include "mock/rma_world.h"
 
 #define NATIVE "mock:0,native=20000,reg;mock:1,net=1,native=50000,reg,bw=5e8"
 

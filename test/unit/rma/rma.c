@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Puts, gets, atomics and fences by messages, over lanes that deliver in any order. */
 
-#include "../sim/buffers.h"
-#include "rma_util.h"
+#include "sim/buffers.h"
+#include "mock/rma_util.h"
 
 static const struct pair_lane_params lanes[4] = {
 	{.max_short = 256, .max_bcopy = 1024},

@@ -4,8 +4,8 @@
  * loopback.
  */
 
-#include "msg.h"
-#include "rma_world.h"
+#include "msg/msg.h"
+#include "mock/rma_world.h"
 
 static void U79_put_get_and_atomics_between_workers(void **state)
 {

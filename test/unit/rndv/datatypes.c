@@ -3,7 +3,7 @@
  * Rendezvous by pulls of generic datatypes, and in pieces of every size.
  */
 
-#include "rndv_util.h"
+#include "mock/rndv_util.h"
 
 struct walker {
 	uint8_t *buf;

@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-#include "mock_lane.h"
-#include "msg_util.h"
+#include "mock/mock_lane.h"
+#include "mock/msg_util.h"
 
 #define MS 1000000ull
 #define LEN 1000000

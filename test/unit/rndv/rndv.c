@@ -4,7 +4,7 @@
  * refuses. U n = item n of the list in doc/behaviours.md.
  */
 
-#include "rndv_util.h"
+#include "mock/rndv_util.h"
 
 static void push_pull(struct pair *p, struct weft_wire_ref sreq, uint64_t off, uint64_t len)
 {

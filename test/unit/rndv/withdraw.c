@@ -3,7 +3,7 @@
  * Rendezvous sends that are withdrawn before, while and after they are matched.
  */
 
-#include "rndv_util.h"
+#include "mock/rndv_util.h"
 
 static void a_send_that_nobody_has_matched_is_withdrawn(void **state)
 {

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "../../drivers/roce/roce.h"
+#include "roce/roce.h"
 
 /* ------------------------------------------------------------------ the device */
 

@@ -4,7 +4,7 @@
  * no queue pair is destroyed that still answers, for that loses buffers of the shared queue and lets the peer try in vain.
  */
 
-#include "roce_fake.h"
+#include "fake/roce_fake.h"
 
 #define QPS "qps=2"
 

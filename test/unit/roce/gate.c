@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "roce_fake.h"
+#include "fake/roce_fake.h"
 
 static struct weft_lane_iface *iface;
 static struct weft_lane_ep *lep;

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../../drivers/roce/roce.h"
+#include "roce/roce.h"
 
 static struct roce_dev dev;
 static sem_t asleep, wake;

@@ -3,7 +3,7 @@
  * The RoCE driver by the lane contract, over devices in this process that behave as mlx5 does: whatever rdma_rxe, on which the guest tests run, hides.
  */
 
-#include "roce_world.h"
+#include "fake/roce_world.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RoCE lanes when something breaks: devices that refuse, lose, report or vanish, and peers that leave. */
 
-#include "roce_world.h"
+#include "fake/roce_world.h"
 
 #include <errno.h>
 #include <string.h>

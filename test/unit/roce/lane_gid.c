@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RoCE lanes and their addresses: entries of the GID table that move, vanish and come back, and versions that do not fit. */
 
-#include "roce_world.h"
+#include "fake/roce_world.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RoCE lanes at the limits of a device and of locked memory. */
 
-#include "roce_world.h"
+#include "fake/roce_world.h"
 
 #include <errno.h>
 #include <stdlib.h>

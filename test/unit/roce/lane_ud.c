@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The control channel between two devices: it gets over errors, lost addresses and peers that take less. */
 
-#include "roce_world.h"
+#include "fake/roce_world.h"
 
 #include <errno.h>
 #include <sched.h>

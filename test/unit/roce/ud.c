@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "../../drivers/roce/ud.h"
-#include "roce_fake.h"
+#include "roce/ud.h"
+#include "fake/roce_fake.h"
 
 static struct weft_lane_iface *iface;
 static struct weft_lane_ep *up, *resolving;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owners of RoCE lanes that sleep: what comes at the worst moment is not lost. */
 
-#include "roce_world.h"
+#include "fake/roce_world.h"
 
 #include <errno.h>
 #include <poll.h>

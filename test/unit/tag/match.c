@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "match.h"
-#include "rounds.h"
+#include "tag/match.h"
+#include "mock/rounds.h"
 
 #define MAX 512
 #define SOURCES 4

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "match.h"
+#include "tag/match.h"
 
 #define SOURCES 2
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "stranger.h"
+#include "mock/stranger.h"
 
 static void fill(uint8_t *p, size_t n, uint32_t *r)
 {

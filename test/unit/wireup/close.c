@@ -3,8 +3,8 @@
  * How endpoints close: in good order, from both sides at once, while they connect, by force.
  */
 
-#include "ep_pair.h"
-#include "rounds.h"
+#include "mock/ep_pair.h"
+#include "mock/rounds.h"
 
 /* ------------------------------------------------------------------ close */
 

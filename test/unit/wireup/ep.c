@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "ep_pair.h"
+#include "mock/ep_pair.h"
 
 /* ------------------------------------------------------------------ flush */
 

@@ -3,9 +3,9 @@
  * Connecting: which lanes come of it, and what happens when some of them can't be had.
  */
 
-#include "conn_util.h"
-#include "msg.h"
-#include "rounds.h"
+#include "mock/conn_util.h"
+#include "msg/msg.h"
+#include "mock/rounds.h"
 
 static const char two_nics[] = "mock:0;mock:1";
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "stranger.h"
+#include "mock/stranger.h"
 
 static unsigned int in_state(struct weft_ep **eps, unsigned int n, enum weft_ep_state state)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "stranger.h"
+#include "mock/stranger.h"
 
 /* Pieces of messages @p from to @p to - 1, none of which is ever whole. */
 static void send_pieces(struct stranger *s, struct weft_worker *w, unsigned int from,

@@ -3,9 +3,9 @@
  * Connecting: who may begin, what comes of several that begin, and the document of the messages.
  */
 
-#include "conn_util.h"
-#include "msg.h"
-#include "rounds.h"
+#include "mock/conn_util.h"
+#include "msg/msg.h"
+#include "mock/rounds.h"
 
 static const char two_nics[] = "mock:0;mock:1";
 

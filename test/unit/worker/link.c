@@ -5,9 +5,9 @@
  * doubles: RoCE only, raw only, mixed, and what goes wrong on the way.
  */
 
-#include "mem.h"
-#include "link_util.h"
-#include "rounds.h"
+#include "mem/mem.h"
+#include "mock/link_util.h"
+#include "mock/rounds.h"
 
 static const char roce_only[] = "mlink:0;mctl:0";
 static const char two_rails[] = "mlink:0,net=1;mlink:1,net=2;mctl:0,net=1;mctl:1,net=2";

@@ -5,7 +5,7 @@
  * late: dropped and counted; nobody else suffers.
  */
 
-#include "link_util.h"
+#include "mock/link_util.h"
 
 #define BAD_TEST(f) cmocka_unit_test_setup_teardown(f, link_setup, link_teardown)
 

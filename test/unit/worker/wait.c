@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <time.h>
 
-#include "conn_util.h"
+#include "mock/conn_util.h"
 
 #define WAITS(f) cmocka_unit_test_setup_teardown(f, wait_setup, wait_teardown)
 

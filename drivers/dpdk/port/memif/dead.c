@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "memif_dead.h"
+#include "port/memif/dead.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "claim.h"
+#include "port/claim.h"
 
 #define DEFAULT_PATH "/run/memif.sock"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file memif_dead.h
+ * @file port/memif/dead.h
  * A memif server that was killed leaves its socket in the file system, and DPDK's memif cannot bind
  * there again. Libc only.
  */

@@ -4,7 +4,7 @@
  *
  * The PMD makes and ends connections in the EAL's interrupt thread, and a start or stop in another
  * thread meets it there. So every start and stop of ours runs in that thread, as an alarm; and the
- * PMD does not see its peer go (see memif_relay.h): the thread that polls the port is told, stops
+ * PMD does not see its peer go (see port/memif/relay.h): the thread that polls the port is told, stops
  * touching the rings, and only then has them taken down.
  *
  * A client's start fails while its server is not there, it is sent away by a server that is not
@@ -20,8 +20,8 @@
 #include <rte_cycles.h>
 #include <rte_log.h>
 
-#include "memif_relay.h"
-#include "port_priv.h"
+#include "port/memif/relay.h"
+#include "port/priv.h"
 
 #define RETRY_MS 100
 

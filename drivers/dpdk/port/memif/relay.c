@@ -3,7 +3,7 @@
 /* Interrupt handles are experimental in 22.11 and stable since. */
 #define ALLOW_EXPERIMENTAL_API
 
-#include "memif_relay.h"
+#include "port/memif/relay.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file memif_relay.h
+ * @file port/memif/relay.h
  * Stands between DPDK's memif and the peer on the control socket.
  *
  * The PMD of DPDK 22.11 is unforgiving there. A server that says hello to a client which has left
@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "memif_ring.h"
+#include "port/memif/ring.h"
 
 struct weft_memif_relay;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "memif_ring.h"
+#include "port/memif/ring.h"
 
 #include <assert.h>
 #include <errno.h>
