@@ -54,7 +54,7 @@ static int configured_drivers(struct weft_context *ctx, bool find)
 	char why[320];
 	int i, n;
 
-	if (items == NULL)
+	if (!items)
 		return -ENOMEM;
 	n = weft_lanes_parse(ctx->conf->lanes, ctx->drivers, items, why, sizeof(why));
 	if (n < 0)
@@ -67,7 +67,7 @@ static int configured_drivers(struct weft_context *ctx, bool find)
 
 static void set_name(struct weft_context *ctx, const char *name)
 {
-	if (name != NULL)
+	if (name)
 		snprintf(ctx->name, sizeof(ctx->name), "%s", name);
 	else
 		snprintf(ctx->name, sizeof(ctx->name), "%.50s-%d", program_invocation_short_name,
@@ -78,7 +78,7 @@ static void context_free(struct weft_context *ctx)
 {
 	unsigned int i;
 
-	for (i = 0; ctx->found != NULL && ctx->drivers[i] != NULL; i++)
+	for (i = 0; ctx->found && ctx->drivers[i]; i++)
 		free(ctx->found[i].list);
 	free(ctx->found);
 	weft_regcache_free(ctx->regcache);
@@ -107,7 +107,7 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 				   : strerror(-rc));
 		return -EINVAL;
 	}
-	for (n = 0; ctx->drivers[n] != NULL; n++) {
+	for (n = 0; ctx->drivers[n]; n++) {
 		if (ctx->drivers[n]->abi != WEFT_LANE_ABI) {
 			weft_error("driver %s was built for lane interface %u, this is %u",
 				   ctx->drivers[n]->name, ctx->drivers[n]->abi, WEFT_LANE_ABI);
@@ -116,8 +116,7 @@ static int context_setup(struct weft_context *ctx, const struct weft_config *con
 	}
 	ctx->found = calloc(n + 1, sizeof(*ctx->found));
 	ctx->regcache = weft_regcache_new(ctx);
-	return ctx->found != NULL && ctx->regcache != NULL ? configured_drivers(ctx, false)
-							   : -ENOMEM;
+	return ctx->found != NULL && ctx->regcache ? configured_drivers(ctx, false) : -ENOMEM;
 }
 
 int weft_context_create_in(const struct weft_context_params *params,
@@ -129,7 +128,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 	pthread_mutexattr_t attr;
 	int rc;
 
-	if (out == NULL || weft_struct_in(&p, sizeof(p), params) < 0)
+	if (!out || weft_struct_in(&p, sizeof(p), params) < 0)
 		return -EINVAL;
 	if (p.features & ~FEATURES) {
 		weft_error("features 0x%llx are not known to this version",
@@ -137,10 +136,10 @@ int weft_context_create_in(const struct weft_context_params *params,
 		return -EINVAL;
 	}
 	ctx = calloc(1, sizeof(*ctx));
-	if (ctx == NULL)
+	if (!ctx)
 		return -ENOMEM;
-	ctx->platform = platform != NULL ? platform : &weft_platform_host;
-	ctx->drivers = drivers != NULL ? drivers : weft_drivers;
+	ctx->platform = platform ? platform : &weft_platform_host;
+	ctx->drivers = drivers ? drivers : weft_drivers;
 	ctx->features = p.features != 0 ? p.features : WEFT_FEATURE_TAG;
 	/* Recursive: a lane that closes, under it, ends requests, and they give memory back. */
 	pthread_mutexattr_init(&attr);
@@ -170,7 +169,7 @@ int weft_context_destroy(struct weft_context *ctx)
 	struct weft_mem *mem;
 	bool busy;
 
-	if (ctx == NULL)
+	if (!ctx)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
 	busy = !LIST_EMPTY(&ctx->workers);
@@ -191,13 +190,13 @@ int weft_context_query(const struct weft_context *context, struct weft_context_a
 	unsigned int i;
 	int k;
 
-	if (ctx == NULL)
+	if (!ctx)
 		return -EINVAL;
 	pthread_mutex_lock(&ctx->lock);
 	configured_drivers(ctx, true);
 	out.features = ctx->features;
 	memcpy(out.name, ctx->name, sizeof(out.name));
-	for (i = 0; ctx->drivers[i] != NULL; i++) {
+	for (i = 0; ctx->drivers[i]; i++) {
 		if (ctx->drivers[i] == &weft_self_driver)
 			continue; /* every worker has that */
 		for (k = 0; k < ctx->found[i].num; k++)
@@ -209,6 +208,6 @@ int weft_context_query(const struct weft_context *context, struct weft_context_a
 
 void weft_context_print_config(const struct weft_context *ctx, FILE *out, unsigned int flags)
 {
-	if (ctx != NULL)
+	if (ctx)
 		weft_config_print(ctx->config, out, flags);
 }

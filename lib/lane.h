@@ -5,13 +5,13 @@
  * can be written from this file alone.
  *
  * Words: a **driver** is code; a **resource** is something it found that could be opened (a DPDK
- * port, a verbs device port); an **iface** is a resource opened for one worker; a **lane ep** (lep)
+ * port, a verbs device port); an **iface** is a resource opened for one worker; a **lane ep** (lane_ep)
  * is a connection over one iface to one remote iface.
  *
  * What a lane promises
  *  1. A message handed to a lane (a send call that returned >= 0) arrives at the peer's receive
  *     callback **exactly once**, in any order relative to others, or the lane fails:
- *     #WEFT_LANE_EV_DOWN is reported once, after which no callback comes for that lep except
+ *     #WEFT_LANE_EV_DOWN is reported once, after which no callback comes for that lane_ep except
  *     completions (with the error) and no send succeeds. An acknowledgement (completion of a zcopy
  *     send or of a flush) means that the peer's receive callback has returned for the message.
  *  2. No room is an answer: a send returns -EAGAIN, has no side effect, and may be tried again
@@ -25,19 +25,19 @@
  *     RTT samples or timeouts across a gap between two progress calls are discarded: a peer, or an
  *     owner, that does not poll is slow, not dead.
  *  5. Small messages sent to one peer between two progress() calls may share a frame; they leave at
- *     the latest at the next progress(). When nothing is unacknowledged on the lep the first leaves
+ *     the latest at the next progress(). When nothing is unacknowledged on the lane_ep the first leaves
  *     at once.
  *  6. Nothing from the wire is believed before the driver's gate has checked it; what is dropped is
  *     counted by reason.
  *
  *  7. What happens to the port or the device is told: #weft_lane_iface_event. A link that is lost
- *     ends no lep by itself (it may be back in a second); a device that is gone or wants a reset
+ *     ends no lane_ep by itself (it may be back in a second); a device that is gone or wants a reset
  *     ends all of them at once, with a sentence that names it and the cause.
  *  8. An owner need not poll all the time: with arm(), it may sleep until wait_fd() is readable or
  *     the time that arm() names has come. Nothing is lost in between: what came before arm() makes
  *     arm() say -EBUSY, what comes later makes the descriptor readable.
  *
- * Threads: an iface and its leps belong to their worker's thread; the protocol layer holds the
+ * Threads: an iface and its lane_eps belong to their worker's thread; the protocol layer holds the
  * worker's lock where there is one. query(), open() and close() are called under a context-wide
  * lock.
  *
@@ -63,7 +63,7 @@
 /** am_zcopy() needs registered memory; without the bit any memory does */
 #define WEFT_LANE_F_ZCOPY_REG (1ull << 3)
 #define WEFT_LANE_F_TO_IFACE (1ull << 4) /**< connects to an iface address alone (bootable) */
-/** needs the remote lep's address, exchanged by wire-up */
+/** needs the remote lane_ep's address, exchanged by wire-up */
 #define WEFT_LANE_F_TO_EP (1ull << 5)
 #define WEFT_LANE_F_GET (1ull << 6)      /**< get_zcopy(): native remote read */
 #define WEFT_LANE_F_PUT (1ull << 7)      /**< put_zcopy(): native remote write */
@@ -182,13 +182,13 @@ struct weft_lane_comp {
  * returns #WEFT_LANE_KEEP.
  *
  * @param arg   weft_lane_open.arg
- * @param lep   lane ep it came over. lep->user is NULL on a passively accepted connection until the
+ * @param lane_ep   lane ep it came over. lane_ep->user is NULL on a passively accepted connection until the
  *   protocol layer sets it
  * @param am_id 0 .. WEFT_LANE_AM_MAX-1, checked by the driver
  * @param desc  handle for keeping the buffer; NULL = copy what you need
  * @return 0, or WEFT_LANE_KEEP
  */
-typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lep, uint8_t am_id,
+typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id,
 				 const void *data, size_t length, void *desc);
 
 /** Bytes that a driver has in front of a piece for weft_lane_split_fn. */
@@ -220,18 +220,18 @@ enum weft_lane_event {
  * how long. EV_UP has one too; it is worth a warning where @p status is > 0 (the lane works, but
  * not as it should: the way carries smaller frames only).
  */
-typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev,
+typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
 				   int status, const char *text);
 
 enum weft_lane_iface_event {
-	/** the link is lost, or went unnoticed until now; leps stay. Told once until it is back */
+	/** the link is lost, or went unnoticed until now; lane_eps stay. Told once until it is back */
 	WEFT_LANE_IFACE_EV_LINK_DOWN,
 	/** the link is there; also the first time, when it was not there at open. With its speed */
 	WEFT_LANE_IFACE_EV_LINK_UP,
 	/** attr.bandwidth has changed while the link was up */
 	WEFT_LANE_IFACE_EV_SPEED,
 	/**
-	 * The device is gone, or is of no use before a reset: every lep gets its EV_DOWN right
+	 * The device is gone, or is of no use before a reset: every lane_ep gets its EV_DOWN right
 	 * after this, connecting is refused (is_reachable() says why), and what waited to be sent is
 	 * counted and dropped. The iface can only be closed. Told once; no other event follows.
 	 */
@@ -293,7 +293,7 @@ struct weft_lane_conf {
 	uint64_t connect_timeout_ns; /**< WEFT_CONNECT_TIMEOUT */
 	uint64_t keepalive_ns;       /**< WEFT_KEEPALIVE_INTERVAL */
 	unsigned int csum;           /**< enum weft_csum_mode */
-	/** WEFT_WINDOW: bytes unacknowledged per lep; 0 = driver's default */
+	/** WEFT_WINDOW: bytes unacknowledged per lane_ep; 0 = driver's default */
 	size_t window;
 	unsigned int paths;   /**< WEFT_PATHS: UDP source ports per lane */
 	size_t frame_size;    /**< WEFT_FRAME_SIZE: 0 = from the port */
@@ -329,13 +329,13 @@ struct weft_lane_ops {
 	 * Copy header and payload into a frame. No completion: the buffers are free on return.
 	 * @return 0, -EAGAIN, or the lane's error
 	 */
-	int (*am_short)(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
-			const void *payload, size_t length);
+	int (*am_short)(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr,
+			size_t hdr_len, const void *payload, size_t length);
 	/**
 	 * Let @p pack write the message into a frame. @return bytes packed, -EAGAIN, pack's error,
 	 * or the lane's error
 	 */
-	ssize_t (*am_bcopy)(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack,
+	ssize_t (*am_bcopy)(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack,
 			    void *arg);
 	/**
 	 * Send header (copied) and iov in place. The memory belongs to the lane until comp->done():
@@ -343,9 +343,9 @@ struct weft_lane_ops {
 	 * of the registration that covers the iov, or NULL. A driver may copy what the hardware
 	 * cannot be given. @return 0, -EAGAIN, or the lane's error
 	 */
-	int (*am_zcopy)(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
-			const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
-			struct weft_lane_comp *comp);
+	int (*am_zcopy)(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr,
+			size_t hdr_len, const struct iovec *iov, unsigned int iovcnt,
+			struct weft_mem_lane *mem, struct weft_lane_comp *comp);
 	/**
 	 * Send the frames that are still open for coalescing. The worker calls it for each iface at
 	 * the end of its progress call, after the protocol layer has had its turn, so that what
@@ -361,7 +361,7 @@ struct weft_lane_ops {
 	 */
 	unsigned int (*progress)(struct weft_lane_iface *iface, uint64_t now_ns);
 	/**
-	 * Give back a buffer that a receive callback kept. Also allowed after the lep is destroyed,
+	 * Give back a buffer that a receive callback kept. Also allowed after the lane_ep is destroyed,
 	 * until close().
 	 */
 	void (*release)(struct weft_lane_iface *iface, void *desc);
@@ -374,22 +374,22 @@ struct weft_lane_ops {
 	 * data is there. Nothing is ordered against other operations.
 	 * @return 0, -EAGAIN (outstanding operations are bounded), or the lane's error
 	 */
-	int (*get_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+	int (*get_zcopy)(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 			 struct weft_lane_comp *comp);
 	/**
 	 * Write remote memory; comp->done(): the bytes are visible to a remote CPU that learns of
-	 * it by a message sent afterwards over this lep. (Over another, of another device, it may learn too soon: an acknowledgement can mean that the
+	 * it by a message sent afterwards over this lane_ep. (Over another, of another device, it may learn too soon: an acknowledgement can mean that the
 	 * remote device has the bytes.) As get_zcopy().
 	 */
-	int (*put_zcopy)(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+	int (*put_zcopy)(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 			 struct weft_lane_comp *comp);
 	/**
 	 * @p result (host order, any memory) has the old value at comp->done(). @p compare: CSWAP
 	 * only. As get_zcopy().
 	 */
-	int (*amo64)(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand,
+	int (*amo64)(struct weft_lane_ep *lane_ep, enum weft_lane_amo op, uint64_t operand,
 		     uint64_t compare, uint64_t *result, uint64_t remote_offset, uint64_t key,
 		     struct weft_lane_comp *comp);
 
@@ -397,73 +397,73 @@ struct weft_lane_ops {
 	/**
 	 * Start connecting to a remote iface whose get_address() bytes are @p addr. Returns at
 	 * once; EV_UP or EV_DOWN follows. Sends are refused with -EAGAIN until EV_UP. Each
-	 * ep_connect() makes a connection of its own: one active lep here, one passive there; the
+	 * ep_connect() makes a connection of its own: one active lane_ep here, one passive there; the
 	 * driver never merges two (crossed connects are sorted out above). What arrives on a
-	 * loopback connection (own iface's address) comes on the passive lep, or on the same one
-	 * with WEFT_LANE_F_LOOPBACK. When the peer connects first, the driver makes a lep itself
-	 * and its first message arrives with lep->user NULL; EV_UP is reported for it too, before
-	 * that message. The protocol layer must ep_destroy() every lep.
+	 * loopback connection (own iface's address) comes on the passive lane_ep, or on the same one
+	 * with WEFT_LANE_F_LOOPBACK. When the peer connects first, the driver makes a lane_ep itself
+	 * and its first message arrives with lane_ep->user NULL; EV_UP is reported for it too, before
+	 * that message. The protocol layer must ep_destroy() every lane_ep.
 	 */
 	int (*ep_connect)(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
-			  struct weft_lane_ep **lep);
+			  struct weft_lane_ep **lane_ep);
 	/**
-	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lep that is not connected yet, so that
+	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lane_ep that is not connected yet, so that
 	 * its address can be sent to the peer. It is not passive, whichever side asked first.
 	 * Receives may come as soon as the peer is connected to it.
 	 */
-	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lep);
+	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
 	/**
-	 * Write attr.ep_addr_len bytes: what the peer's lep needs to connect to this one;
+	 * Write attr.ep_addr_len bytes: what the peer's lane_ep needs to connect to this one;
 	 * little-endian.
 	 */
-	void (*ep_get_address)(struct weft_lane_ep *lep, void *buf);
+	void (*ep_get_address)(struct weft_lane_ep *lane_ep, void *buf);
 	/**
-	 * Connect to the remote lep: its iface's get_address() bytes and its ep_get_address()
-	 * bytes. Once per lep. @return 0: EV_UP follows, from progress(), when sends are possible;
+	 * Connect to the remote lane_ep: its iface's get_address() bytes and its ep_get_address()
+	 * bytes. Once per lane_ep. @return 0: EV_UP follows, from progress(), when sends are possible;
 	 * that the peer has connected too must be known from wire-up. What the peer sends is
 	 * received from the return of this call on. Or an error: the addresses are not usable
 	 */
-	int (*ep_connect_ep)(struct weft_lane_ep *lep, const void *dev_addr, size_t dev_len,
+	int (*ep_connect_ep)(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
 			     const void *ep_addr, size_t ep_len);
 	/**
-	 * Tear down. No further receive or event callback comes for the lep (remaining messages of
+	 * Tear down. No further receive or event callback comes for the lane_ep (remaining messages of
 	 * the current frame included). The peer is told with the final acknowledgement state, and a
 	 * tombstone without buffers answers its late retransmissions for some 100 ms. Completions
 	 * whose memory the hardware still holds run later with -ECANCELED, from progress() or
-	 * close(); others before it returns. The driver frees the lep itself, never inside a
+	 * close(); others before it returns. The driver frees the lane_ep itself, never inside a
 	 * callback. Allowed inside callbacks. Messages sent before still go out, as far as the peer
 	 * takes them soon: the last one often says that the endpoint is closed, and nobody can
 	 * wait for it when a worker goes.
 	 */
-	void (*ep_destroy)(struct weft_lane_ep *lep);
+	void (*ep_destroy)(struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional (NULL = cannot tell): is the far end of @p lep the iface with this address? The
+	 * Optional (NULL = cannot tell): is the far end of @p lane_ep the iface with this address? The
 	 * protocol layer takes no peer's word for where it is. The answer must rest on what the lane
 	 * itself has seen on the wire: that the far end gets what is sent to this address.
 	 */
-	bool (*ep_is_from)(struct weft_lane_ep *lep, const void *addr, size_t len);
+	bool (*ep_is_from)(struct weft_lane_ep *lane_ep, const void *addr, size_t len);
 	/**
-	 * Optional (NULL = all are one): a number for the host at the far end of @p lep, the same for
+	 * Optional (NULL = all are one): a number for the host at the far end of @p lane_ep, the same for
 	 * whatever comes from there, as the lane itself has seen on the wire. What hosts share is
 	 * shared out by it.
 	 */
-	uint64_t (*ep_host)(const struct weft_lane_ep *lep);
+	uint64_t (*ep_host)(const struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional (NULL = it can't): have the far end of a lep that is up give a sign of life now. If what
+	 * Optional (NULL = it can't): have the far end of a lane_ep that is up give a sign of life now. If what
 	 * answers there does not know the connection any more, EV_DOWN follows at once, else nothing happens.
 	 */
-	void (*ep_check)(struct weft_lane_ep *lep);
+	void (*ep_check)(struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional: what a lep that is not up has been waiting for, in a sentence that names it and
+	 * Optional: what a lane_ep that is not up has been waiting for, in a sentence that names it and
 	 * the way out, as EV_DOWN would give it: for whoever has no more time. Empty = nothing to
 	 * say.
 	 */
-	void (*ep_waits_for)(const struct weft_lane_ep *lep, char *buf, size_t size);
+	void (*ep_waits_for)(const struct weft_lane_ep *lane_ep, char *buf, size_t size);
 	/**
 	 * comp->done(0) once all sent before is acknowledged. @return 0 = it will come,
 	 * WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error
 	 */
-	int (*ep_flush)(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
+	int (*ep_flush)(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
 
 	/* ---- waiting; without these three an owner that waits looks every WEFT_WAIT_SLEEP */
 	/**
@@ -506,12 +506,12 @@ struct weft_lane_ops {
 	/** Optional: why there is no link and what to do, in a sentence; "" = not known. */
 	void (*link_text)(struct weft_lane_iface *iface, char *buf, size_t size);
 	/**
-	 * Optional (NULL = nothing is measured): what is known once the lep is up. Protocols are chosen by it instead of by
+	 * Optional (NULL = nothing is measured): what is known once the lane_ep is up. Protocols are chosen by it instead of by
 	 * the attributes.
 	 */
-	void (*ep_measured)(struct weft_lane_ep *lep, struct weft_lane_measured *out);
-	/** Text about the lep for people: peer, state, RTT. */
-	void (*ep_print)(struct weft_lane_ep *lep, char *buf, size_t size);
+	void (*ep_measured)(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
+	/** Text about the lane_ep for people: peer, state, RTT. */
+	void (*ep_print)(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 	void (*counters)(struct weft_lane_iface *iface, weft_lane_counter_cb cb, void *arg);
 	void (*close)(struct weft_lane_iface *iface);
 };
@@ -550,7 +550,7 @@ struct weft_lane_iface {
 struct weft_lane_ep {
 	struct weft_lane_iface *iface;   /**< driver */
 	const struct weft_lane_ops *ops; /**< = iface->ops, for one load less on the hot path */
-	void *user;    /**< protocol layer; NULL on passive leps until it sets it */
+	void *user;    /**< protocol layer; NULL on passive lane_eps until it sets it */
 	uint8_t index; /**< protocol layer: lane index in its endpoint */
 	bool up;       /**< driver */
 	bool passive;  /**< driver: made by the peer's connect */
@@ -559,13 +559,13 @@ struct weft_lane_ep {
 	uint32_t queued;
 	uint32_t rtt_ns; /**< driver: smoothed round trip; 0 = not known yet */
 	/**
-	 * driver: largest message, header included, that this lep takes by any call: at most
+	 * driver: largest message, header included, that this lane_ep takes by any call: at most
 	 * attr.max_short, max_bcopy, max_zcopy, and less when the peer or the way to it takes
 	 * smaller frames only. Set before EV_UP; longer sends return -EMSGSIZE
 	 */
 	uint32_t max_msg;
 	uint32_t retransmits; /**< driver: frames sent again */
-	/** driver: native access that the iface has and this lep has not, as its peer takes none. Set before EV_UP */
+	/** driver: native access that the iface has and this lane_ep has not, as its peer takes none. Set before EV_UP */
 	uint32_t lacks;
 };
 

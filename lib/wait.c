@@ -30,7 +30,7 @@ int weft_wait_fd_of(struct weft_lane_iface *iface)
 {
 	if (iface->attr.features & WEFT_LANE_F_LOOPBACK)
 		return -ENOTSUP;
-	return iface->ops->wait_fd != NULL ? iface->ops->wait_fd(iface) : -ENOTSUP;
+	return iface->ops->wait_fd ? iface->ops->wait_fd(iface) : -ENOTSUP;
 }
 
 static int add(const struct weft_wait *wait, int fd)
@@ -82,10 +82,10 @@ static int wait_open(struct weft_worker *w)
 	struct weft_wait *wait;
 	int rc;
 
-	if (w->wait != NULL)
+	if (w->wait)
 		return 0;
 	wait = calloc(1, sizeof(*wait));
-	if (wait == NULL)
+	if (!wait)
 		return -ENOMEM;
 	wait->timer_at = NEVER;
 	rc = open_fds(wait);
@@ -108,7 +108,7 @@ void weft_wait_close(struct weft_worker *w)
 {
 	struct weft_wait *wait = w->wait;
 
-	if (wait == NULL)
+	if (!wait)
 		return;
 	if (w->armed)
 		weft_wait_disarm(w);
@@ -218,7 +218,7 @@ static int arm_ifaces(struct weft_worker *w, uint64_t now, uint64_t *due)
 		if (iface->attr.features & WEFT_LANE_F_LOOPBACK)
 			return -EBUSY; /* it has something, or it would be quiet */
 		blind = blind || !(wait->in_epoll >> i & 1);
-		if (iface->ops->arm == NULL)
+		if (!iface->ops->arm)
 			continue;
 		if (iface->ops->arm(iface, now, due) != 0)
 			return -EBUSY;
@@ -311,7 +311,7 @@ int weft_worker_arm(struct weft_worker *w)
 {
 	int rc;
 
-	if (w == NULL)
+	if (!w)
 		return -EINVAL;
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_worker_arm");
@@ -331,7 +331,7 @@ int weft_worker_get_fd(struct weft_worker *w)
 {
 	int rc;
 
-	if (w == NULL)
+	if (!w)
 		return -EINVAL;
 	weft_worker_lock(w);
 	rc = wait_open(w);
@@ -462,7 +462,7 @@ int weft_worker_wait(struct weft_worker *w, int64_t timeout_ns)
 	uint64_t now, until = NEVER;
 	int rc;
 
-	if (w == NULL)
+	if (!w)
 		return -EINVAL;
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_worker_wait");

@@ -23,22 +23,22 @@
 /* ------------------------------------------------------------------ what lanes call */
 
 /* The hot receive path: one load of the ep, one of its bits. */
-static int worker_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data,
+static int worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
 		       size_t length, void *desc)
 {
-	struct weft_ep *ep = lep->user;
+	struct weft_ep *ep = lane_ep->user;
 
 	if (__builtin_expect(ep != NULL && am_id != WEFT_WIRE_WIREUP &&
-				     (ep->lanes_up >> (lep->index & 31) & 1),
+				     (ep->lanes_up >> (lane_ep->index & 31) & 1),
 			     1))
-		return weft_msg_recv(ep, lep->index, am_id, data, length, desc);
-	return weft_wireup_recv(arg, lep, am_id, data, length, desc);
+		return weft_msg_recv(ep, lane_ep->index, am_id, data, length, desc);
+	return weft_wireup_recv(arg, lane_ep, am_id, data, length, desc);
 }
 
-static void worker_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
-			 const char *text)
+static void worker_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
+			 int status, const char *text)
 {
-	weft_wireup_event(arg, lep, ev, status, text);
+	weft_wireup_event(arg, lane_ep, ev, status, text);
 }
 
 /* ------------------------------------------------------------------ interfaces */
@@ -102,14 +102,14 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 			 "cannot be opened");
 		return rc;
 	}
-	if (numbers != NULL)
+	if (numbers)
 		weft_lane_numbers_apply(numbers, &iface->attr);
 	iface->user = w;
 	w->ifaces[w->num_ifaces++] = iface;
 	weft_iface_link_init(w, w->num_ifaces - 1);
 	weft_mem_iface_opened(w->ctx, iface);
 	/* Without its control channel it can still be reached over other lanes. */
-	if (driver->control != NULL && !is_open(w, driver->control, resource))
+	if (driver->control && !is_open(w, driver->control, resource))
 		open_iface(w, driver->control, resource, options, NULL, WEFT_LOG_WARN);
 	return 0;
 }
@@ -189,7 +189,7 @@ static void tell_of_capture(const struct weft_worker *w)
 	const char *file = w->ctx->conf->lane.capture;
 	unsigned int i;
 
-	if (file == NULL)
+	if (!file)
 		return;
 	for (i = 0; i < w->num_ifaces; i++)
 		if (w->ifaces[i]->driver->captures)
@@ -206,7 +206,7 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 	bool self_named = false;
 	int rc;
 
-	if (items == NULL)
+	if (!items)
 		return -ENOMEM;
 	rc = open_items(w, lanes, items, &self_named);
 	free(items);
@@ -247,7 +247,7 @@ static int make_id(struct weft_worker *w)
 		rc = platform->random(platform->arg, &w->secret, sizeof(w->secret));
 	if (rc == 0)
 		rc = platform->random(platform->arg, &w->hash_key, sizeof(w->hash_key));
-	w->host_id = platform->host_id != NULL ? platform->host_id(platform->arg) : 0;
+	w->host_id = platform->host_id ? platform->host_id(platform->arg) : 0;
 	return rc;
 }
 
@@ -300,11 +300,11 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	struct weft_worker *w;
 	int rc;
 
-	if (ctx == NULL || out == NULL || weft_struct_in(&p, sizeof(p), params) < 0 ||
+	if (!ctx || !out || weft_struct_in(&p, sizeof(p), params) < 0 ||
 	    (p.thread_mode != WEFT_THREAD_SINGLE && p.thread_mode != WEFT_THREAD_MULTI))
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
-	if (w == NULL)
+	if (!w)
 		return -ENOMEM;
 	w->ctx = ctx;
 	w->multi = p.thread_mode == WEFT_THREAD_MULTI || ctx->conf->thread_multi;
@@ -316,7 +316,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	LIST_INIT(&w->eps);
 	pthread_mutex_lock(&ctx->lock);
 	LIST_INSERT_HEAD(&ctx->workers, w, entry);
-	rc = worker_setup(w, p.lanes != NULL ? p.lanes : ctx->conf->lanes);
+	rc = worker_setup(w, p.lanes ? p.lanes : ctx->conf->lanes);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc < 0) {
 		weft_worker_destroy(w);
@@ -335,20 +335,20 @@ static void close_endpoints(struct weft_worker *w)
 	w->destroying = true;
 	w->in_progress = true;
 	LIST_FOREACH(ep, &w->eps, entry)
-		if (ep->peer != NULL && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) &&
+		if (ep->peer && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) &&
 		    ep->lanes[0].up)
 			weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 	for (i = 0; i < w->num_ifaces; i++)
 		w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
-	while ((ep = LIST_FIRST(&w->eps)) != NULL)
+	while ((ep = LIST_FIRST(&w->eps)))
 		weft_ep_close_now(ep);
-	if (w->conns != NULL)
+	if (w->conns)
 		weft_conns_reap(w);
 }
 
 void weft_worker_destroy(struct weft_worker *w)
 {
-	if (w == NULL)
+	if (!w)
 		return;
 	weft_worker_lock(w);
 	if (w->in_progress || weft_dt_calls) {
@@ -359,7 +359,7 @@ void weft_worker_destroy(struct weft_worker *w)
 		return;
 	}
 	close_endpoints(w);
-	if (w->conns != NULL)
+	if (w->conns)
 		weft_conns_fini(w);
 	weft_msg_worker_stop(w);
 	weft_worker_unlock(w);
@@ -435,21 +435,21 @@ int weft_worker_get_address(struct weft_worker *w, void **address, size_t *lengt
 	struct weft_address *a;
 	void *buf = NULL;
 
-	if (w == NULL || address == NULL || length == NULL)
+	if (!w || !address || !length)
 		return -EINVAL;
 	a = malloc(sizeof(*a));
-	if (a == NULL)
+	if (!a)
 		return -ENOMEM;
 	weft_worker_lock(w);
 	describe(w, a);
 	weft_worker_unlock(w);
 	buf = malloc(weft_address_size(a));
-	if (buf != NULL) {
+	if (buf) {
 		*length = weft_address_pack(a, buf);
 		*address = buf;
 	}
 	free(a);
-	return buf != NULL ? 0 : -ENOMEM;
+	return buf ? 0 : -ENOMEM;
 }
 
 void weft_worker_release_address(struct weft_worker *w, void *address)
@@ -499,7 +499,7 @@ static void fill_link_info(const struct weft_worker *w, unsigned int index,
 
 static const char *from_text(const char *from)
 {
-	return from != NULL ? from : "stated by the driver";
+	return from ? from : "stated by the driver";
 }
 
 static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_info *info)
@@ -536,7 +536,7 @@ int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct we
 {
 	struct weft_iface_info out = {0};
 
-	if (w == NULL || info == NULL)
+	if (!w || !info)
 		return -EINVAL;
 	if (index >= w->num_ifaces)
 		return -ENOENT;
@@ -570,7 +570,7 @@ void weft_worker_counters(struct weft_worker *w,
 	struct prefix p = {.cb = cb, .arg = arg};
 	unsigned int i;
 
-	if (w == NULL || cb == NULL)
+	if (!w || !cb)
 		return;
 	weft_worker_lock(w);
 	for (i = 0; i < w->num_ifaces; i++) {

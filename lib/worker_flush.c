@@ -34,8 +34,8 @@ static int worker_flush(struct weft_worker *w, const struct weft_op_params *para
 	struct weft_ep *ep;
 	int rc;
 
-	req = f != NULL ? weft_msg_request_new(w, "worker flush", params, out != NULL) : NULL;
-	if (req == NULL) {
+	req = f ? weft_msg_request_new(w, "worker flush", params, out != NULL) : NULL;
+	if (!req) {
 		free(f);
 		return -ENOMEM;
 	}
@@ -54,13 +54,13 @@ static int worker_flush(struct weft_worker *w, const struct weft_op_params *para
 			f->status = rc;
 	}
 	if (--f->left > 0) {
-		if (out != NULL)
+		if (out)
 			*out = req;
 		return WEFT_INPROGRESS;
 	}
 	rc = weft_msg_request_at_once(req, f->status);
 	free(f);
-	if (rc == WEFT_INPROGRESS && out != NULL)
+	if (rc == WEFT_INPROGRESS && out)
 		*out = req;
 	return rc;
 }
@@ -70,9 +70,9 @@ int weft_worker_flush(struct weft_worker *w, const struct weft_op_params *params
 {
 	int rc;
 
-	if (req != NULL)
+	if (req)
 		*req = NULL;
-	if (w == NULL || weft_op_params_check(params))
+	if (!w || weft_op_params_check(params))
 		return -EINVAL;
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_worker_flush");

@@ -99,7 +99,7 @@ static int capture_port(const struct weft_lane_open *params, struct weft_frame_p
 {
 	int err;
 
-	if (params->conf->capture == NULL)
+	if (!params->conf->capture)
 		return 0;
 	err = weft_capture_port(params->conf->capture, params->platform, params->worker_id, *port,
 				port, why, why_len);
@@ -148,7 +148,7 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		return err;
 	}
 	(*iface)->driver = &weft_dpdk_driver;
-	if (port->warning != NULL)
+	if (port->warning)
 		weft_warn("%s (%s): %s", (*iface)->name, port->device, port->warning);
 	return 0;
 }

@@ -34,7 +34,7 @@ void roce_watch_remove(struct roce_dev *dev, struct roce_watch *watch)
 
 	pthread_mutex_lock(&dev->lock);
 	LIST_REMOVE(watch, link);
-	while ((e = STAILQ_FIRST(&watch->events)) != NULL) {
+	while ((e = STAILQ_FIRST(&watch->events))) {
 		STAILQ_REMOVE_HEAD(&watch->events, link);
 		free(e);
 	}
@@ -64,7 +64,7 @@ static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 		    (unsigned int)event->element.port_num != w->port)
 			continue;
 		e = calloc(1, sizeof(*e));
-		if (e == NULL)
+		if (!e)
 			continue;
 		e->type = event->event_type;
 		if (is_qp_event(event->event_type) ||
@@ -101,12 +101,12 @@ bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce
 		return false;
 	pthread_mutex_lock(&dev->lock);
 	e = STAILQ_FIRST(&watch->events);
-	if (e != NULL)
+	if (e)
 		STAILQ_REMOVE_HEAD(&watch->events, link);
 	else
 		atomic_store_explicit(&watch->pending, false, memory_order_relaxed);
 	pthread_mutex_unlock(&dev->lock);
-	if (e == NULL)
+	if (!e)
 		return false;
 	*event = *e;
 	free(e);
@@ -115,21 +115,21 @@ bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce
 
 /* ------------------------------------------------------------------ what they mean for lanes */
 
-/* All lanes of the iface end. The callbacks may destroy leps, so the list is begun anew each time. */
+/* All lanes of the iface end. The callbacks may destroy lane_eps, so the list is begun anew each time. */
 static void fail_all(struct roce_iface *r, int status, const char *what)
 {
-	struct roce_lep *lep;
+	struct roce_lane_ep *lane_ep;
 	char text[320];
 
 	for (;;) {
-		LIST_FOREACH(lep, &r->leps, link)
-			if (lep->state < ROCE_FAILED)
+		LIST_FOREACH(lane_ep, &r->lane_eps, link)
+			if (lane_ep->state < ROCE_FAILED)
 				break;
-		if (lep == NULL)
+		if (!lane_ep)
 			return;
 		snprintf(text, sizeof(text), "%s: %s; peer %s can't be reached any more",
-			 r->dev->name, what, lep->peer);
-		roce_lep_fail(lep, WEFT_LANE_EV_DOWN, status, text);
+			 r->dev->name, what, lane_ep->peer);
+		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, status, text);
 	}
 }
 
@@ -186,7 +186,7 @@ void roce_port_event(struct roce_port_watch *p, enum ibv_event_type type, uint64
 
 static void tell(struct roce_iface *r, enum weft_lane_iface_event ev, const char *text)
 {
-	if (r->iface_event != NULL)
+	if (r->iface_event)
 		r->iface_event(r->arg, &r->base, ev, text);
 }
 
@@ -229,19 +229,19 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 	weft_debug("%s: event %s", r->base.name, ibv_event_type_str(e->type));
 	if (is_qp_event(e->type)) {
 		chan = roce_chan_find(r, e->qpn);
-		if (chan == NULL || chan->lep->state >= ROCE_FAILED)
+		if (!chan || chan->lane_ep->state >= ROCE_FAILED)
 			return;
-		who = roce_who(chan->lep);
+		who = roce_who(chan->lane_ep);
 		weft_roce_text_qp_event(&who, e->type, text, sizeof(text));
-		roce_lep_fail(chan->lep, WEFT_LANE_EV_DOWN,
-			      e->type == IBV_EVENT_QP_FATAL ? -EIO : -EPROTO, text);
+		roce_lane_ep_fail(chan->lane_ep, WEFT_LANE_EV_DOWN,
+				  e->type == IBV_EVENT_QP_FATAL ? -EIO : -EPROTO, text);
 		return;
 	}
 	switch (e->type) {
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		r->tells_last_wqe = true;
 		chan = roce_chan_find(r, e->qpn);
-		if (chan == NULL)
+		if (!chan)
 			break;
 		chan->last_wqe = true;
 		chan->last_wqe_at = r->empties;
@@ -276,25 +276,26 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 
 /* ------------------------------------------------------------------ what is rare */
 
-static void check_leps(struct roce_iface *r)
+static void check_lane_eps(struct roce_iface *r)
 {
-	struct roce_lep *lep;
+	struct roce_lane_ep *lane_ep;
 	unsigned int i;
 
-	LIST_FOREACH(lep, &r->leps, link) {
-		if (lep->state == ROCE_FAILED && lep->closing)
-			roce_lep_close(lep);
-		for (i = 0; i < lep->num_qps; i++) {
-			struct roce_chan *chan = lep->chans[i];
+	LIST_FOREACH(lane_ep, &r->lane_eps, link) {
+		if (lane_ep->state == ROCE_FAILED && lane_ep->closing)
+			roce_lane_ep_close(lane_ep);
+		for (i = 0; i < lane_ep->num_qps; i++) {
+			struct roce_chan *chan = lane_ep->chans[i];
 			bool idle = chan->sq.head == chan->sq.tail;
 
 			/* Nothing has been asked of the peer for long: is it there? */
-			if (lep->state == ROCE_UP && idle && r->keepalive_ns != 0 &&
+			if (lane_ep->state == ROCE_UP && idle && r->keepalive_ns != 0 &&
 			    r->now - chan->busy_since > r->keepalive_ns)
 				roce_chan_tell(chan);
-			/* May run callbacks that destroy the lep: the rest waits for the next look. */
-			if (lep->state == ROCE_FAILED && !lep->closing && !lep->connecting &&
-			    !idle && roce_empty_since(r, lep->since, ROCE_ABANDON_NS)) {
+			/* May run callbacks that destroy the lane_ep: the rest waits for the next look. */
+			if (lane_ep->state == ROCE_FAILED && !lane_ep->closing &&
+			    !lane_ep->connecting && !idle &&
+			    roce_empty_since(r, lane_ep->since, ROCE_ABANDON_NS)) {
 				chan->abandoned = true;
 				roce_chan_abandon(chan, chan->sq.tail);
 				return;
@@ -322,5 +323,5 @@ void roce_slow(struct roce_iface *r)
 	while (roce_watch_next(r->dev, &r->watch, &e))
 		handle(r, &e);
 	check_port(r);
-	check_leps(r);
+	check_lane_eps(r);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connecting a lep to the peer's, which the kernel does in the device's thread; the worker hears of it later. */
+/* Connecting a lane_ep to the peer's, which the kernel does in the device's thread; the worker hears of it later. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,46 +10,46 @@
 #include "base/log.h"
 #include "roce.h"
 
-static int to_rtr(struct roce_lep *lep, unsigned int i)
+static int to_rtr(struct roce_lane_ep *lane_ep, unsigned int i)
 {
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = (enum ibv_mtu)lep->mtu,
-		.dest_qp_num = lep->remote_qpn[i],
-		.rq_psn = lep->remote_psn,
+		.path_mtu = (enum ibv_mtu)lane_ep->mtu,
+		.dest_qp_num = lane_ep->remote_qpn[i],
+		.rq_psn = lane_ep->remote_psn,
 		.max_dest_rd_atomic = (uint8_t)roce_reads_max(r->dev->attr.max_qp_rd_atom),
 		.min_rnr_timer = (uint8_t)r->opts.rnr_timer,
 		.ah_attr = {.is_global = 1,
 			    .port_num = (uint8_t)r->port,
-			    .grh = {.sgid_index = lep->sgid_index,
+			    .grh = {.sgid_index = lane_ep->sgid_index,
 				    .hop_limit = 64,
 				    .traffic_class = (uint8_t)r->opts.tc,
 				    /* Becomes the UDP source port: queue pairs of a lane take
 				     * different ways where switches hash. */
-				    .flow_label = (lep->psn ^ (i * 0x3c6efu)) & 0xfffff}},
+				    .flow_label = (lane_ep->psn ^ (i * 0x3c6efu)) & 0xfffff}},
 	};
 
-	memcpy(attr.ah_attr.grh.dgid.raw, lep->remote_gid, 16);
-	return ibv_modify_qp(lep->chans[i]->qp, &attr,
+	memcpy(attr.ah_attr.grh.dgid.raw, lane_ep->remote_gid, 16);
+	return ibv_modify_qp(lane_ep->chans[i]->qp, &attr,
 			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 				     IBV_QP_MIN_RNR_TIMER);
 }
 
-static int to_rts(struct roce_lep *lep, unsigned int i)
+static int to_rts(struct roce_lane_ep *lane_ep, unsigned int i)
 {
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = (uint8_t)r->opts.timeout,
 		.retry_cnt = (uint8_t)r->opts.retry,
 		.rnr_retry = 6,
-		.sq_psn = lep->psn,
-		.max_rd_atomic = (uint8_t)lep->chans[i]->max_reads,
+		.sq_psn = lane_ep->psn,
+		.max_rd_atomic = (uint8_t)lane_ep->chans[i]->max_reads,
 	};
 
-	return ibv_modify_qp(lep->chans[i]->qp, &attr,
+	return ibv_modify_qp(lane_ep->chans[i]->qp, &attr,
 			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
@@ -57,27 +57,28 @@ static int to_rts(struct roce_lep *lep, unsigned int i)
 /* In the device's thread: the kernel resolves the peer's Ethernet address here. */
 static void connect_job(struct roce_job *job)
 {
-	struct roce_lep *lep = (struct roce_lep *)((char *)job - offsetof(struct roce_lep, job));
+	struct roce_lane_ep *lane_ep =
+		(struct roce_lane_ep *)((char *)job - offsetof(struct roce_lane_ep, job));
 	unsigned int i;
 	int err = 0;
 
-	for (i = 0; i < lep->num_qps && err == 0; i++) {
-		err = to_rtr(lep, i);
+	for (i = 0; i < lane_ep->num_qps && err == 0; i++) {
+		err = to_rtr(lane_ep, i);
 		if (err == 0)
-			err = to_rts(lep, i);
+			err = to_rts(lane_ep, i);
 	}
 	job->err = err < 0 ? -err : err;
 }
 
 /* Queue pairs that the peer has no partner for. */
-static void drop_extra(struct roce_lep *lep, unsigned int keep)
+static void drop_extra(struct roce_lane_ep *lane_ep, unsigned int keep)
 {
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan;
 
-	while (lep->num_qps > keep) {
-		chan = lep->chans[--lep->num_qps];
-		lep->promised -= chan->credit.own_window + 1;
+	while (lane_ep->num_qps > keep) {
+		chan = lane_ep->chans[--lane_ep->num_qps];
+		lane_ep->promised -= chan->credit.own_window + 1;
 		r->promised -= chan->credit.own_window + 1;
 		roce_chan_free(r, chan);
 	}
@@ -86,8 +87,8 @@ static void drop_extra(struct roce_lep *lep, unsigned int keep)
 int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t dev_len,
 		       const void *ep_addr, size_t ep_len)
 {
-	struct roce_lep *lep = roce_lep_of(base);
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct weft_roce_ep_addr e;
 	struct weft_roce_addr a;
 	char why[160];
@@ -102,24 +103,24 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 		weft_warn("%s: a peer can't be connected to: %s", r->base.name, why);
 		return rc;
 	}
-	if (lep->state != ROCE_CREATED)
+	if (lane_ep->state != ROCE_CREATED)
 		return -EALREADY;
 	memcpy(&a, dev_addr, sizeof(a));
 	memcpy(&e, ep_addr, sizeof(e));
-	memcpy(lep->remote_gid, a.gid, 16);
-	weft_roce_gid_print(a.gid, lep->peer, sizeof(lep->peer));
-	drop_extra(lep, e.num_qps);
-	lep->mtu = a.mtu < r->mtu ? a.mtu : r->mtu;
-	lep->remote_psn = weft_get32(e.psn);
-	lep->remote_rkey = weft_get32(e.word_rkey);
+	memcpy(lane_ep->remote_gid, a.gid, 16);
+	weft_roce_gid_print(a.gid, lane_ep->peer, sizeof(lane_ep->peer));
+	drop_extra(lane_ep, e.num_qps);
+	lane_ep->mtu = a.mtu < r->mtu ? a.mtu : r->mtu;
+	lane_ep->remote_psn = weft_get32(e.psn);
+	lane_ep->remote_rkey = weft_get32(e.word_rkey);
 	base->max_msg =
 		(uint32_t)(weft_get32(a.seg) < r->opts.seg ? weft_get32(a.seg) : r->opts.seg);
-	for (i = 0; i < lep->num_qps; i++) {
-		struct roce_chan *chan = lep->chans[i];
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		struct roce_chan *chan = lane_ep->chans[i];
 		/* A message is over when the peer and the device are done with it, whoever is later. */
 		uint32_t places = ROCE_SQ_DEPTH;
 
-		lep->remote_qpn[i] = weft_get32(e.qpn[i]);
+		lane_ep->remote_qpn[i] = weft_get32(e.qpn[i]);
 		chan->credit.window = weft_get32(e.window);
 		chan->word_remote = weft_get64(e.word_addr) + i * sizeof(struct weft_roce_word);
 		chan->max_reads = roce_reads_max(r->dev->attr.max_qp_init_rd_atom);
@@ -132,65 +133,65 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 			places *= 2;
 		chan->unacked_mask = places - 1;
 		chan->unacked = calloc(places, sizeof(*chan->unacked));
-		if (chan->unacked == NULL)
+		if (!chan->unacked)
 			return -ENOMEM;
 	}
-	lep->job.run = connect_job;
-	memcpy(lep->job.host, lep->remote_gid, sizeof(lep->job.host));
-	rc = roce_job_start(r->dev, &lep->job);
+	lane_ep->job.run = connect_job;
+	memcpy(lane_ep->job.host, lane_ep->remote_gid, sizeof(lane_ep->job.host));
+	rc = roce_job_start(r->dev, &lane_ep->job);
 	if (rc < 0) {
-		lep->job.run = NULL; /* nobody waits for its end */
+		lane_ep->job.run = NULL; /* nobody waits for its end */
 		return rc;
 	}
-	lep->state = ROCE_CONNECTING;
-	lep->connecting = true;
-	lep->since = r->now;
-	TAILQ_INSERT_TAIL(&r->connecting, lep, connect_link);
+	lane_ep->state = ROCE_CONNECTING;
+	lane_ep->connecting = true;
+	lane_ep->since = r->now;
+	TAILQ_INSERT_TAIL(&r->connecting, lane_ep, connect_link);
 	return 0;
 }
 
 /* ------------------------------------------------------------------ the thread is done */
 
-static void connected(struct roce_lep *lep)
+static void connected(struct roce_lane_ep *lane_ep)
 {
-	struct roce_iface *r = roce_lep_iface(lep);
-	struct weft_roce_who who = roce_who(lep);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	struct weft_roce_who who = roce_who(lane_ep);
 	char text[256];
 	unsigned int i;
 
-	if (lep->job.err != 0) {
-		weft_roce_text_connect(&who, lep->job.err, text, sizeof(text));
-		roce_lep_fail(lep, WEFT_LANE_EV_DOWN, -EHOSTUNREACH, text);
+	if (lane_ep->job.err != 0) {
+		weft_roce_text_connect(&who, lane_ep->job.err, text, sizeof(text));
+		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, -EHOSTUNREACH, text);
 		return;
 	}
-	lep->state = ROCE_UP;
-	lep->base.up = true;
-	lep->base.tx_room = true;
+	lane_ep->state = ROCE_UP;
+	lane_ep->base.up = true;
+	lane_ep->base.tx_room = true;
 	/* Keepalive counts from here. */
-	for (i = 0; i < lep->num_qps; i++)
-		lep->chans[i]->busy_since = r->now;
+	for (i = 0; i < lane_ep->num_qps; i++)
+		lane_ep->chans[i]->busy_since = r->now;
 	snprintf(text, sizeof(text), "%s: peer %s, path MTU %u, %u queue pair%s", who.device,
-		 who.peer, 128u << lep->mtu, lep->num_qps, lep->num_qps > 1 ? "s" : "");
-	r->event(r->arg, &lep->base, WEFT_LANE_EV_UP, 0, text);
+		 who.peer, 128u << lane_ep->mtu, lane_ep->num_qps, lane_ep->num_qps > 1 ? "s" : "");
+	r->event(r->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, text);
 }
 
 unsigned int roce_connect_progress(struct roce_iface *r)
 {
-	struct roce_lep *lep, *next;
+	struct roce_lane_ep *lane_ep, *next;
 	unsigned int events = 0;
 
-	for (lep = TAILQ_FIRST(&r->connecting); lep != NULL; lep = next) {
-		next = TAILQ_NEXT(lep, connect_link);
-		if (!roce_job_done(&lep->job))
+	for (lane_ep = TAILQ_FIRST(&r->connecting); lane_ep; lane_ep = next) {
+		next = TAILQ_NEXT(lane_ep, connect_link);
+		if (!roce_job_done(&lane_ep->job))
 			continue;
-		TAILQ_REMOVE(&r->connecting, lep, connect_link);
-		lep->connecting = false;
-		if (lep->state != ROCE_CONNECTING) {
-			roce_lep_ended_meanwhile(lep);
+		TAILQ_REMOVE(&r->connecting, lane_ep, connect_link);
+		lane_ep->connecting = false;
+		if (lane_ep->state != ROCE_CONNECTING) {
+			roce_lane_ep_ended_meanwhile(lane_ep);
 			continue;
 		}
 		events++;
-		connected(lep);
+		connected(lane_ep);
 		next = TAILQ_FIRST(&r->connecting); /* the callback may have changed the list */
 	}
 	return events;

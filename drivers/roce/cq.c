@@ -10,9 +10,9 @@
 /* One request comes back. Its place is free already, so that callbacks may send. */
 static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int status)
 {
-	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 
-	if (slot->buf != NULL)
+	if (slot->buf)
 		roce_pool_put(&r->tx_pool, slot->buf);
 	switch (slot->kind) {
 	case ROCE_SLOT_SEND:
@@ -26,7 +26,7 @@ static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int s
 		chan->reads--;
 		/* fall through */
 	case ROCE_SLOT_WRITE:
-		if (slot->comp != NULL)
+		if (slot->comp)
 			slot->comp->done(slot->comp, status);
 		break;
 	default:
@@ -37,7 +37,7 @@ static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int s
 /* Requests up to number @p at are back, the last with @p status. */
 static void complete(struct roce_chan *chan, uint32_t n, int status)
 {
-	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 	struct roce_slot slot;
 
 	chan->busy_since = r->now;
@@ -47,14 +47,14 @@ static void complete(struct roce_chan *chan, uint32_t n, int status)
 		r->tx_room++;
 		slot_end(chan, &slot, n == 1 ? status : 0);
 	}
-	chan->lep->base.tx_room = true;
+	chan->lane_ep->base.tx_room = true;
 	roce_chan_done(chan);
 }
 
 void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 {
-	struct roce_iface *r = roce_lep_iface(chan->lep);
-	int status = chan->lep->status ? chan->lep->status : -ECANCELED;
+	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
+	int status = chan->lane_ep->status ? chan->lane_ep->status : -ECANCELED;
 	struct roce_slot slot;
 
 	if ((int32_t)(chan->sq.tail - from) < 0)
@@ -74,22 +74,22 @@ static inline uint32_t over_until(const struct roce_chan *chan)
 {
 	uint32_t end = chan->on_wire;
 
-	if (chan->lep->state < ROCE_FAILED && (int32_t)(chan->credit.acked - end) < 0)
+	if (chan->lane_ep->state < ROCE_FAILED && (int32_t)(chan->credit.acked - end) < 0)
 		end = chan->credit.acked;
 	return end;
 }
 
-static inline int unacked_status(const struct roce_lep *lep)
+static inline int unacked_status(const struct roce_lane_ep *lane_ep)
 {
-	if (lep->state < ROCE_FAILED)
+	if (lane_ep->state < ROCE_FAILED)
 		return 0;
-	return lep->state == ROCE_FAILED ? lep->status : -ECANCELED;
+	return lane_ep->state == ROCE_FAILED ? lane_ep->status : -ECANCELED;
 }
 
 /* A callback may end the lane, and then comes back here: state and bound are looked at anew each time. */
 void roce_chan_done(struct roce_chan *chan)
 {
-	struct roce_lep *lep = chan->lep;
+	struct roce_lane_ep *lane_ep = chan->lane_ep;
 	struct weft_lane_comp *comp;
 	struct roce_unacked *u;
 	bool acked;
@@ -97,21 +97,21 @@ void roce_chan_done(struct roce_chan *chan)
 	while ((int32_t)(over_until(chan) - chan->done) > 0) {
 		acked = (int32_t)(chan->credit.acked - chan->done) > 0;
 		u = &chan->unacked[chan->done++ & chan->unacked_mask];
-		lep->base.queued -= u->bytes;
+		lane_ep->base.queued -= u->bytes;
 		comp = u->comp;
 		u->comp = NULL;
-		if (comp != NULL)
-			comp->done(comp, acked ? 0 : unacked_status(lep));
+		if (comp)
+			comp->done(comp, acked ? 0 : unacked_status(lane_ep));
 	}
-	if (!STAILQ_EMPTY(&lep->flushes))
-		roce_flush_check(lep);
+	if (!STAILQ_EMPTY(&lane_ep->flushes))
+		roce_flush_check(lane_ep);
 }
 
 static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 {
 	struct roce_slot *slot = (struct roce_slot *)(uintptr_t)wc->wr_id;
 	struct roce_chan *chan = slot->chan;
-	struct roce_lep *lep = chan->lep;
+	struct roce_lane_ep *lane_ep = chan->lane_ep;
 	uint32_t n = weft_roce_sq_complete(&chan->sq, slot->at);
 
 	if (n == 0) {
@@ -122,13 +122,13 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 		chan->heard = true;
 		complete(chan, n, 0);
 		/* What the device refused comes after the last of these, and has no completion. */
-		if (__builtin_expect(chan->lost, 0) && lep->state >= ROCE_FAILED)
+		if (__builtin_expect(chan->lost, 0) && lane_ep->state >= ROCE_FAILED)
 			roce_chan_abandon(chan, chan->lost_from);
 		return;
 	}
-	if (lep->state < ROCE_FAILED)
-		roce_lep_fail_wc(lep, chan, wc->status);
-	complete(chan, n, lep->status ? lep->status : -ECANCELED);
+	if (lane_ep->state < ROCE_FAILED)
+		roce_lane_ep_fail_wc(lane_ep, chan, wc->status);
+	complete(chan, n, lane_ep->status ? lane_ep->status : -ECANCELED);
 	if (chan->lost)
 		roce_chan_abandon(chan, chan->lost_from);
 }
@@ -145,11 +145,11 @@ static void recv_done(struct roce_iface *r, const struct ibv_wc *wc)
 	}
 	roce_pool_put(&r->rx_pool, buf);
 	chan = roce_chan_find(r, wc->qp_num);
-	if (chan == NULL || wc->status == IBV_WC_WR_FLUSH_ERR)
+	if (!chan || wc->status == IBV_WC_WR_FLUSH_ERR)
 		return;
 	r->count.oversize += wc->status == IBV_WC_LOC_LEN_ERR;
-	if (chan->lep->state < ROCE_FAILED)
-		roce_lep_fail_wc(chan->lep, chan, wc->status);
+	if (chan->lane_ep->state < ROCE_FAILED)
+		roce_lane_ep_fail_wc(chan->lane_ep, chan, wc->status);
 }
 
 unsigned int roce_cq_poll(struct roce_iface *r)

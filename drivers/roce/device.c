@@ -62,22 +62,22 @@ static struct ibv_context *open_by_name(const char *name, int *err, char *why, s
 	int num = 0, i;
 
 	list = ibv_get_device_list(&num);
-	for (i = 0; list != NULL && i < num; i++)
+	for (i = 0; list && i < num; i++)
 		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
 			break;
-	if (list == NULL || i == num) {
+	if (!list || i == num) {
 		*err = -ENODEV;
-		no_such_device(list, list != NULL ? num : 0, name, why, why_len);
+		no_such_device(list, list ? num : 0, name, why, why_len);
 	} else {
 		errno = 0;
 		ctx = ibv_open_device(list[i]);
-		if (ctx == NULL) {
+		if (!ctx) {
 			*err = errno ? -errno : -EIO;
 			weft_roce_text_setup(name, "access to the device", -*err, UINT64_MAX, why,
 					     why_len);
 		}
 	}
-	if (list != NULL)
+	if (list)
 		ibv_free_device_list(list);
 	return ctx;
 }
@@ -91,7 +91,7 @@ static int setup(struct roce_dev *dev, char *why, size_t why_len)
 		return -EIO;
 	}
 	dev->pd = ibv_alloc_pd(dev->ctx);
-	if (dev->pd == NULL) {
+	if (!dev->pd) {
 		int err = errno;
 
 		roce_setup_failed(dev, "protection domain", err, why, why_len);
@@ -108,9 +108,9 @@ static int setup(struct roce_dev *dev, char *why, size_t why_len)
 
 static void free_dev(struct roce_dev *dev)
 {
-	if (dev->pd != NULL && ibv_dealloc_pd(dev->pd) != 0)
+	if (dev->pd && ibv_dealloc_pd(dev->pd) != 0)
 		weft_warn("%s: its protection domain is still in use at the end", dev->name);
-	if (dev->ctx != NULL)
+	if (dev->ctx)
 		ibv_close_device(dev->ctx);
 	pthread_cond_destroy(&dev->wake);
 	pthread_mutex_destroy(&dev->lock);
@@ -121,7 +121,7 @@ static struct roce_dev *make_dev(const char *name, int *err, char *why, size_t w
 {
 	struct roce_dev *dev = calloc(1, sizeof(*dev));
 
-	if (dev == NULL) {
+	if (!dev) {
 		*err = -ENOMEM;
 		snprintf(why, why_len, "out of memory");
 		return NULL;
@@ -132,7 +132,7 @@ static struct roce_dev *make_dev(const char *name, int *err, char *why, size_t w
 	STAILQ_INIT(&dev->jobs);
 	snprintf(dev->name, sizeof(dev->name), "%s", name);
 	dev->ctx = open_by_name(name, err, why, why_len);
-	if (dev->ctx != NULL)
+	if (dev->ctx)
 		*err = setup(dev, why, why_len);
 	if (*err == 0)
 		return dev;
@@ -149,12 +149,12 @@ struct roce_dev *roce_dev_get(const char *name, int *err, char *why, size_t why_
 	LIST_FOREACH(dev, &devices, link)
 		if (strcmp(dev->name, name) == 0)
 			break;
-	if (dev == NULL) {
+	if (!dev) {
 		dev = make_dev(name, err, why, why_len);
-		if (dev != NULL)
+		if (dev)
 			LIST_INSERT_HEAD(&devices, dev, link);
 	}
-	if (dev != NULL)
+	if (dev)
 		dev->refs++;
 	pthread_mutex_unlock(&devices_lock);
 	return dev;
@@ -204,14 +204,14 @@ static int list_device(struct ibv_device *device, struct weft_lane_resource **li
 	struct weft_lane_resource *more;
 	unsigned int port, ports = 1;
 
-	if (ctx != NULL && ibv_query_device(ctx, &attr) == 0 && attr.phys_port_cnt > 0)
+	if (ctx && ibv_query_device(ctx, &attr) == 0 && attr.phys_port_cnt > 0)
 		ports = attr.phys_port_cnt;
 	more = realloc(*list, ((size_t)num + ports) * sizeof(*more));
-	if (more != NULL) {
+	if (more) {
 		*list = more;
 		memset(more + num, 0, ports * sizeof(*more));
 		for (port = 1; port <= ports; port++, num++) {
-			if (ctx != NULL) {
+			if (ctx) {
 				list_port(ctx, name, port, ports == 1, &more[num]);
 				continue;
 			}
@@ -221,9 +221,9 @@ static int list_device(struct ibv_device *device, struct weft_lane_resource **li
 				 "it can't be opened: %s (/dev/infiniband)", strerror(errno));
 		}
 	}
-	if (ctx != NULL)
+	if (ctx)
 		ibv_close_device(ctx);
-	return more != NULL ? num : -ENOMEM;
+	return more ? num : -ENOMEM;
 }
 
 int roce_dev_list(struct weft_lane_resource **list)
@@ -233,7 +233,7 @@ int roce_dev_list(struct weft_lane_resource **list)
 
 	*list = NULL;
 	found = ibv_get_device_list(&num);
-	if (found == NULL)
+	if (!found)
 		return 0; /* no RDMA in this kernel: nothing to use, and nothing to complain of */
 	for (i = 0; i < num && total >= 0; i++)
 		total = list_device(found[i], list, total);
@@ -314,7 +314,7 @@ void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size)
 	if (n > 0) {
 		target[n] = '\0';
 		base = strrchr(target, '/');
-		snprintf(buf, size, "%s", base != NULL ? base + 1 : target);
+		snprintf(buf, size, "%s", base ? base + 1 : target);
 	} else {
 		snprintf(buf, size, "%s", dev->name);
 	}

@@ -24,20 +24,20 @@
 static unsigned int fail_broken(struct roce_iface *r)
 {
 	struct weft_roce_who who;
-	struct roce_lep *lep;
+	struct roce_lane_ep *lane_ep;
 	char text[160];
 	unsigned int n = 0;
 
 	for (;;) {
-		LIST_FOREACH(lep, &r->leps, link)
-			if (lep->broken != 0 && lep->state < ROCE_FAILED)
+		LIST_FOREACH(lane_ep, &r->lane_eps, link)
+			if (lane_ep->broken != 0 && lane_ep->state < ROCE_FAILED)
 				break;
-		if (lep == NULL)
+		if (!lane_ep)
 			break;
-		who = roce_who(lep);
+		who = roce_who(lane_ep);
 		snprintf(text, sizeof(text), "%s: peer %s can't be sent to: the device refuses: %s",
-			 who.device, who.peer, strerror(lep->broken));
-		roce_lep_fail(lep, WEFT_LANE_EV_DOWN, -EIO, text);
+			 who.device, who.peer, strerror(lane_ep->broken));
+		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, -EIO, text);
 		n++;
 	}
 	r->failing = false;
@@ -103,18 +103,19 @@ static void roce_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 {
 	static const char *const states[] = {"not connected", "connecting", "up",
 					     "failed",        "closing",    "closing"};
-	struct roce_lep *lep = roce_lep_of(base);
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	uint32_t sent = 0, acked = 0;
 	unsigned int i;
 
-	for (i = 0; i < lep->num_qps; i++) {
-		sent += lep->chans[i]->credit.sent;
-		acked += lep->chans[i]->credit.acked;
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		sent += lane_ep->chans[i]->credit.sent;
+		acked += lane_ep->chans[i]->credit.acked;
 	}
 	snprintf(buf, size,
 		 "peer %s, %s, %u queue pair%s, path MTU %u, %u of %u messages under way",
-		 lep->peer, states[lep->state], lep->num_qps, lep->num_qps == 1 ? "" : "s",
-		 lep->mtu ? 128u << lep->mtu : 0, sent - acked, sent);
+		 lane_ep->peer, states[lane_ep->state], lane_ep->num_qps,
+		 lane_ep->num_qps == 1 ? "" : "s", lane_ep->mtu ? 128u << lane_ep->mtu : 0,
+		 sent - acked, sent);
 }
 
 static void roce_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
@@ -156,12 +157,12 @@ static void free_iface(struct roce_iface *r)
 	unsigned int i;
 
 	roce_watch_remove(r->dev, &r->watch);
-	if (r->srq != NULL)
+	if (r->srq)
 		ibv_destroy_srq(r->srq);
-	if (r->cq != NULL)
+	if (r->cq)
 		ibv_destroy_cq(r->cq);
 	roce_notify_close(&r->notify);
-	while ((chan = TAILQ_FIRST(&r->graves)) != NULL) {
+	while ((chan = TAILQ_FIRST(&r->graves))) {
 		TAILQ_REMOVE(&r->graves, chan, ack_link);
 		free(chan->slots);
 		free(chan);
@@ -181,8 +182,8 @@ static void roce_close(struct weft_lane_iface *base)
 	struct roce_iface *r = roce_iface_of(base);
 	uint64_t end;
 
-	while (!LIST_EMPTY(&r->leps))
-		roce_ep_destroy(&LIST_FIRST(&r->leps)->base);
+	while (!LIST_EMPTY(&r->lane_eps))
+		roce_ep_destroy(&LIST_FIRST(&r->lane_eps)->base);
 	/* Last words, and requests that come back: the device needs some milliseconds, a dead peer its time. */
 	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
 	while (!LIST_EMPTY(&r->dying) && r->now < end) {
@@ -246,7 +247,7 @@ static int probe_inline(struct roce_iface *r)
 			.qp_type = IBV_QPT_RC,
 		};
 		qp = ibv_create_qp(r->dev->pd, &attr);
-		if (qp == NULL)
+		if (!qp)
 			continue;
 		ibv_destroy_qp(qp);
 		return (int)sizes[i];
@@ -274,7 +275,7 @@ static int open_queues(struct roce_iface *r, char *why, size_t why_len)
 	}
 	roce_notify_open(&r->notify, r->dev->ctx);
 	r->cq = ibv_create_cq(r->dev->ctx, (int)cqe, r, r->notify.channel, 0);
-	if (r->cq == NULL) {
+	if (!r->cq) {
 		rc = -errno;
 		roce_setup_failed(r->dev, "completion queue", -rc, why, why_len);
 		return rc;
@@ -352,7 +353,7 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 	if (rc < 0)
 		return rc;
 	r = calloc(1, sizeof(*r));
-	if (r == NULL) {
+	if (!r) {
 		roce_dev_put(info.dev);
 		return -ENOMEM;
 	}
@@ -381,7 +382,7 @@ static int roce_open(const struct weft_lane_open *params, struct weft_lane_iface
 	TAILQ_INIT(&r->waits);
 	TAILQ_INIT(&r->graves);
 	TAILQ_INIT(&r->connecting);
-	LIST_INIT(&r->leps);
+	LIST_INIT(&r->lane_eps);
 	LIST_INIT(&r->dying);
 	roce_watch_add(r->dev, &r->watch, r->port);
 	rc = open_queues(r, why, why_len);

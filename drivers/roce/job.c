@@ -40,7 +40,7 @@ static struct roce_job *next_job(struct roce_dev *dev, const struct roce_job ***
 		if (may_run(dev, job))
 			break;
 	}
-	if (job == NULL)
+	if (!job)
 		return NULL;
 	STAILQ_REMOVE(&dev->jobs, job, roce_job, link);
 	job->waits = false;
@@ -60,7 +60,7 @@ static void *job_thread(void *arg)
 	pthread_mutex_lock(&dev->lock);
 	for (;;) {
 		job = next_job(dev, &place);
-		if (job == NULL) {
+		if (!job) {
 			if (dev->threads_end)
 				break;
 			pthread_cond_wait(&dev->wake, &dev->lock);

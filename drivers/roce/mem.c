@@ -44,7 +44,7 @@ static int reg(struct roce_dev *dev, void *addr, size_t len, unsigned int access
 	m->iova = roce_iova(addr);
 	errno = 0;
 	m->mr = ibv_reg_mr_iova(dev->pd, addr, len, m->iova, verbs_access(dev, access));
-	return m->mr != NULL ? 0 : errno ? -errno : -EIO;
+	return m->mr ? 0 : errno ? -errno : -EIO;
 }
 
 int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
@@ -53,7 +53,7 @@ int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, uns
 	struct weft_mem_lane *m = calloc(1, sizeof(*m));
 	int rc;
 
-	if (m == NULL)
+	if (!m)
 		return -ENOMEM;
 	rc = reg(dev_of(iface), addr, len, access, m);
 	if (rc < 0) {
@@ -153,7 +153,7 @@ void roce_pool_fini(struct roce_pool *pool)
 {
 	struct roce_chunk *c;
 
-	while ((c = pool->chunks) != NULL) {
+	while ((c = pool->chunks)) {
 		pool->chunks = c->next;
 		ibv_dereg_mr(c->mr);
 		munmap(c->mem, c->size);
@@ -175,7 +175,7 @@ static int pool_grow(struct roce_pool *pool)
 	if (n == 0)
 		return -ENOBUFS;
 	c = calloc(1, sizeof(*c));
-	if (c == NULL)
+	if (!c)
 		return -ENOMEM;
 	c->size = n * stride;
 	c->mem = mmap(NULL, c->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -183,7 +183,7 @@ static int pool_grow(struct roce_pool *pool)
 		c->mr = ibv_reg_mr(pool->dev->pd, c->mem, c->size, IBV_ACCESS_LOCAL_WRITE);
 		err = errno;
 	}
-	if (c->mem == MAP_FAILED || c->mr == NULL) {
+	if (c->mem == MAP_FAILED || !c->mr) {
 		if (c->mem != MAP_FAILED)
 			munmap(c->mem, c->size);
 		free(c);

@@ -70,7 +70,7 @@ int roce_port_open(const struct weft_lane_open *params, struct roce_port_info *i
 		return -EINVAL;
 	}
 	info->dev = roce_dev_get(device, &rc, why, why_len);
-	if (info->dev == NULL)
+	if (!info->dev)
 		return rc;
 	rc = check_port(info, why, why_len);
 	if (rc == 0)

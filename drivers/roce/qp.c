@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leps and their queue pairs: made here, connected in connect.c, and they end in ends.c. A lep's life:
+ * Leps and their queue pairs: made here, connected in connect.c, and they end in ends.c. A lane_ep's life:
  *
  *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED (error, or the peer has closed)
  *	   └───────────── ep_destroy() ────────┴──> BYE (last words under way) ──> DRAIN (requests come back) ──> freed
  *
  * When the peer has closed, the answer to its last word is under way in FAILED; when that is over (roce_close.h) is the same as in BYE.
  *
- * A lep may end while the thread is at it: destroyed (DRAIN), or failed. Its queue pairs are the thread's then, so nothing is done to them until it is
- * through (lep->connecting); only after that the last words are said where they are owed (lep->bye_due: the peer may have its own end up and
+ * A lane_ep may end while the thread is at it: destroyed (DRAIN), or failed. Its queue pairs are the thread's then, so nothing is done to them until it is
+ * through (lane_ep->connecting); only after that the last words are said where they are owed (lane_ep->bye_due: the peer may have its own end up and
  * something under way to us), or the queue pairs go into the error state. The time of FAILED and DRAIN counts from there.
  *
  * Destroying a queue pair drops its completions, and with them buffers of the shared queue. So a queue pair first goes into the error state,
@@ -26,9 +26,10 @@
 
 #define READS_MAX 16 /* reads and atomics under way per queue pair */
 
-struct weft_roce_who roce_who(const struct roce_lep *lep)
+struct weft_roce_who roce_who(const struct roce_lane_ep *lane_ep)
 {
-	return (struct weft_roce_who){.device = roce_lep_iface(lep)->dev->name, .peer = lep->peer};
+	return (struct weft_roce_who){.device = roce_lane_ep_iface(lane_ep)->dev->name,
+				      .peer = lane_ep->peer};
 }
 
 /* ------------------------------------------------------------------ create */
@@ -60,12 +61,12 @@ void roce_chan_free(struct roce_iface *r, struct roce_chan *chan)
 		TAILQ_REMOVE(&r->waits, chan, wait_link);
 	if (chan->in_batch)
 		TAILQ_REMOVE(&r->batches, chan, batch_link);
-	if (chan->qp != NULL) {
+	if (chan->qp) {
 		roce_chan_leave(r, chan);
 		ibv_destroy_qp(chan->qp);
 	}
 	r->byes -= !chan->bye_said;
-	if (chan->ring != NULL)
+	if (chan->ring)
 		roce_pool_put(&r->ring_pool, chan->ring);
 	free(chan->unacked);
 	if (chan->abandoned) {
@@ -94,25 +95,25 @@ static int chan_setup(struct roce_iface *r, struct roce_chan *chan)
 	chan->sq.depth = ROCE_SQ_DEPTH;
 	chan->slots = calloc(ROCE_SQ_DEPTH, sizeof(*chan->slots));
 	chan->ring = roce_pool_get(&r->ring_pool);
-	if (chan->slots == NULL || chan->ring == NULL)
+	if (!chan->slots || !chan->ring)
 		return -ENOMEM;
 	for (i = 0; i < ROCE_SQ_DEPTH; i++)
 		chan->slots[i].chan = chan;
 	chan->qp = ibv_create_qp(r->dev->pd, &attr);
-	if (chan->qp == NULL)
+	if (!chan->qp)
 		return errno ? -errno : -EIO;
 	rc = init_qp(r, chan->qp);
 	return rc == 0 ? roce_chan_enter(r, chan) : rc;
 }
 
-static int chan_create(struct roce_lep *lep)
+static int chan_create(struct roce_lane_ep *lane_ep)
 {
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan = calloc(1, sizeof(*chan));
 	uint32_t left = weft_roce_left(r->rx_total, r->promised, r->kept);
 	int rc;
 
-	if (chan == NULL)
+	if (!chan)
 		return -ENOMEM;
 	/* Half of the completion queue stays for what is sent. */
 	if (r->byes >= r->tx_total / 2) {
@@ -120,7 +121,7 @@ static int chan_create(struct roce_lep *lep)
 		weft_warn("%s: its completion queue has no place for another lane", r->base.name);
 		return -ENOBUFS;
 	}
-	chan->lep = lep;
+	chan->lane_ep = lane_ep;
 	chan->credit.own_window = weft_roce_window(r->opts.window, left);
 	if (chan->credit.own_window == 0) {
 		free(chan);
@@ -135,46 +136,47 @@ static int chan_create(struct roce_lep *lep)
 		roce_chan_free(r, chan);
 		return rc;
 	}
-	chan->word = &lep->words[lep->num_qps];
-	lep->promised += chan->credit.own_window + 1;
+	chan->word = &lane_ep->words[lane_ep->num_qps];
+	lane_ep->promised += chan->credit.own_window + 1;
 	r->promised += chan->credit.own_window + 1;
-	lep->chans[lep->num_qps++] = chan;
+	lane_ep->chans[lane_ep->num_qps++] = chan;
 	return 0;
 }
 
-void roce_lep_free(struct roce_lep *lep)
+void roce_lane_ep_free(struct roce_lane_ep *lane_ep)
 {
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 
-	while (lep->num_qps > 0)
-		roce_chan_free(r, lep->chans[--lep->num_qps]);
-	if (lep->word_mr != NULL)
-		ibv_dereg_mr(lep->word_mr);
-	free(lep->words);
-	r->promised -= lep->promised;
-	free(lep);
+	while (lane_ep->num_qps > 0)
+		roce_chan_free(r, lane_ep->chans[--lane_ep->num_qps]);
+	if (lane_ep->word_mr)
+		ibv_dereg_mr(lane_ep->word_mr);
+	free(lane_ep->words);
+	r->promised -= lane_ep->promised;
+	free(lane_ep);
 }
 
-static int words_setup(struct roce_iface *r, struct roce_lep *lep)
+static int words_setup(struct roce_iface *r, struct roce_lane_ep *lane_ep)
 {
 	size_t size = WEFT_ROCE_MAX_QPS * sizeof(struct weft_roce_word);
 	unsigned int i;
 
-	lep->words = aligned_alloc(64, size);
-	if (lep->words == NULL)
+	lane_ep->words = aligned_alloc(64, size);
+	if (!lane_ep->words)
 		return -ENOMEM;
 	for (i = 0; i < WEFT_ROCE_MAX_QPS; i++)
-		lep->words[i] = weft_roce_word(0);
+		lane_ep->words[i] = weft_roce_word(0);
 	/* Its own registration: no peer can write another one's words. */
-	lep->word_mr = ibv_reg_mr_iova(r->dev->pd, lep->words, size, roce_iova(lep->words),
-				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	return lep->word_mr != NULL ? 0 : errno ? -errno : -EIO;
+	lane_ep->word_mr =
+		ibv_reg_mr_iova(r->dev->pd, lane_ep->words, size, roce_iova(lane_ep->words),
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	return lane_ep->word_mr ? 0 : errno ? -errno : -EIO;
 }
 
 int roce_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_ep **out)
 {
 	struct roce_iface *r = roce_iface_of(base);
-	struct roce_lep *lep;
+	struct roce_lane_ep *lane_ep;
 	const char *what = "queue pair for another lane";
 	char why[256];
 	unsigned int i;
@@ -185,19 +187,19 @@ int roce_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_ep
 		weft_warn("%s: no new lane: %s", r->base.name, why);
 		return -EADDRNOTAVAIL;
 	}
-	lep = calloc(1, sizeof(*lep));
-	if (lep == NULL)
+	lane_ep = calloc(1, sizeof(*lane_ep));
+	if (!lane_ep)
 		return -ENOMEM;
-	lep->base = (struct weft_lane_ep){.iface = base, .ops = base->ops, .user = user};
-	snprintf(lep->peer, sizeof(lep->peer), "not known yet");
-	STAILQ_INIT(&lep->flushes);
-	lep->sgid_index = r->gid.index;
-	rc = words_setup(r, lep);
+	lane_ep->base = (struct weft_lane_ep){.iface = base, .ops = base->ops, .user = user};
+	snprintf(lane_ep->peer, sizeof(lane_ep->peer), "not known yet");
+	STAILQ_INIT(&lane_ep->flushes);
+	lane_ep->sgid_index = r->gid.index;
+	rc = words_setup(r, lane_ep);
 	if (rc == 0)
-		rc = r->platform->random(r->platform->arg, &lep->psn, sizeof(lep->psn));
-	lep->psn &= 0xffffff;
+		rc = r->platform->random(r->platform->arg, &lane_ep->psn, sizeof(lane_ep->psn));
+	lane_ep->psn &= 0xffffff;
 	for (i = 0; rc == 0 && i < r->opts.qps; i++)
-		rc = chan_create(lep);
+		rc = chan_create(lane_ep);
 	if (rc == 0) {
 		what = "receive buffers for another lane";
 		rc = roce_srq_cover(r);
@@ -205,34 +207,34 @@ int roce_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_ep
 	if (rc < 0) {
 		roce_setup_failed(r->dev, what, -rc, why, sizeof(why));
 		weft_warn("%s", why);
-		roce_lep_free(lep);
+		roce_lane_ep_free(lane_ep);
 		return rc;
 	}
-	LIST_INSERT_HEAD(&r->leps, lep, link);
-	*out = &lep->base;
+	LIST_INSERT_HEAD(&r->lane_eps, lane_ep, link);
+	*out = &lane_ep->base;
 	return 0;
 }
 
 void roce_ep_get_address(struct weft_lane_ep *base, void *buf)
 {
-	struct roce_lep *lep = roce_lep_of(base);
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct weft_roce_ep_addr a = {
 		.version = WEFT_ROCE_VERSION,
-		.num_qps = lep->num_qps,
+		.num_qps = lane_ep->num_qps,
 		.reads = (uint8_t)roce_reads_max(r->dev->attr.max_qp_rd_atom),
-		.window = weft_put32(lep->chans[0]->credit.own_window),
-		.psn = weft_put32(lep->psn),
-		.word_rkey = weft_put32(lep->word_mr->rkey),
-		.word_addr = weft_put64(roce_iova(lep->words)),
+		.window = weft_put32(lane_ep->chans[0]->credit.own_window),
+		.psn = weft_put32(lane_ep->psn),
+		.word_rkey = weft_put32(lane_ep->word_mr->rkey),
+		.word_addr = weft_put64(roce_iova(lane_ep->words)),
 	};
 	unsigned int i;
 
-	for (i = 0; i < lep->num_qps; i++) {
-		a.qpn[i] = weft_put32(lep->chans[i]->qp->qp_num);
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		a.qpn[i] = weft_put32(lane_ep->chans[i]->qp->qp_num);
 		/* All get the smallest: one number tells. */
-		if (lep->chans[i]->credit.own_window < weft_get32(a.window))
-			a.window = weft_put32(lep->chans[i]->credit.own_window);
+		if (lane_ep->chans[i]->credit.own_window < weft_get32(a.window))
+			a.window = weft_put32(lane_ep->chans[i]->credit.own_window);
 	}
 	memcpy(buf, &a, sizeof(a));
 }

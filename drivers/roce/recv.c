@@ -21,7 +21,7 @@ struct roce_chan *roce_chan_find(const struct roce_iface *r, uint32_t qpn)
 {
 	const struct roce_qpns *page = r->by_qpn[qpn >> 12 & 4095];
 
-	return page != NULL ? page->chan[qpn & 4095] : NULL;
+	return page ? page->chan[qpn & 4095] : NULL;
 }
 
 int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan)
@@ -29,9 +29,9 @@ int roce_chan_enter(struct roce_iface *r, struct roce_chan *chan)
 	uint32_t qpn = chan->qp->qp_num;
 	struct roce_qpns **page = &r->by_qpn[qpn >> 12 & 4095];
 
-	if (*page == NULL) {
+	if (!*page) {
 		*page = calloc(1, sizeof(**page));
-		if (*page == NULL)
+		if (!*page)
 			return -ENOMEM;
 	}
 	(*page)->chan[qpn & 4095] = chan;
@@ -56,28 +56,28 @@ void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan)
 
 /* ------------------------------------------------------------------ counts */
 
-static void misbehaves(struct roce_lep *lep, const char *how)
+static void misbehaves(struct roce_lane_ep *lane_ep, const char *how)
 {
-	struct weft_roce_who who = roce_who(lep);
+	struct weft_roce_who who = roce_who(lane_ep);
 	char text[160];
 
 	snprintf(text, sizeof(text), "%s: peer %s breaks the protocol: %s", who.device, who.peer,
 		 how);
-	roce_lep_fail(lep, WEFT_LANE_EV_DOWN, -EPROTO, text);
+	roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, -EPROTO, text);
 }
 
 static void acked(struct roce_chan *chan, enum weft_roce_ack what)
 {
-	struct roce_lep *lep = chan->lep;
+	struct roce_lane_ep *lane_ep = chan->lane_ep;
 
 	switch (what) {
 	case WEFT_ROCE_ACK_NEW:
-		lep->base.tx_room = true;
+		lane_ep->base.tx_room = true;
 		roce_chan_done(chan);
 		break;
 	case WEFT_ROCE_ACK_BAD:
-		roce_lep_iface(lep)->count.bad_ack++;
-		misbehaves(lep, "it acknowledges messages that were not sent");
+		roce_lane_ep_iface(lane_ep)->count.bad_ack++;
+		misbehaves(lane_ep, "it acknowledges messages that were not sent");
 		break;
 	default:
 		break;
@@ -90,9 +90,9 @@ unsigned int roce_words_read(struct roce_iface *r)
 	unsigned int events = 0;
 	uint32_t count;
 
-	for (chan = TAILQ_FIRST(&r->waits); chan != NULL; chan = next) {
+	for (chan = TAILQ_FIRST(&r->waits); chan; chan = next) {
 		next = TAILQ_NEXT(chan, wait_link);
-		if (chan->lep->state != ROCE_UP || chan->credit.acked == chan->credit.sent) {
+		if (chan->lane_ep->state != ROCE_UP || chan->credit.acked == chan->credit.sent) {
 			TAILQ_REMOVE(&r->waits, chan, wait_link);
 			chan->in_wait = false;
 			continue;
@@ -120,9 +120,10 @@ void roce_acks_send(struct roce_iface *r)
 {
 	struct roce_chan *chan, *next;
 
-	for (chan = TAILQ_FIRST(&r->acks); chan != NULL; chan = next) {
+	for (chan = TAILQ_FIRST(&r->acks); chan; chan = next) {
 		next = TAILQ_NEXT(chan, ack_link);
-		if (chan->lep->state == ROCE_UP && chan->credit.told != chan->credit.processed) {
+		if (chan->lane_ep->state == ROCE_UP &&
+		    chan->credit.told != chan->credit.processed) {
 			if (!chan->ack_now && !weft_roce_credit_due(&chan->credit) &&
 			    r->now - chan->ack_since < ACK_DELAY_NS)
 				continue;
@@ -139,21 +140,21 @@ void roce_acks_send(struct roce_iface *r)
 
 static void control(struct roce_chan *chan, uint32_t imm)
 {
-	struct roce_lep *lep = chan->lep;
-	struct weft_roce_who who = roce_who(lep);
+	struct roce_lane_ep *lane_ep = chan->lane_ep;
+	struct weft_roce_who who = roce_who(lane_ep);
 	char text[128];
 
 	if (weft_roce_imm_id(imm) != WEFT_ROCE_BYE) {
-		roce_lep_iface(lep)->count.bad_imm++;
-		misbehaves(lep, "a control message that is not known");
+		roce_lane_ep_iface(lane_ep)->count.bad_imm++;
+		misbehaves(lane_ep, "a control message that is not known");
 		return;
 	}
 	chan->bye = true;
-	roce_lep_bye(lep);
-	if (lep->close.seen_at == 0)
+	roce_lane_ep_bye(lane_ep);
+	if (lane_ep->close.seen_at == 0)
 		return;
 	snprintf(text, sizeof(text), "%s: peer %s has closed the lane", who.device, who.peer);
-	roce_lep_fail(lep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
+	roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
 }
 
 /* @return true when the message may be delivered */
@@ -162,12 +163,12 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
 {
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || wc->opcode != IBV_WC_RECV) {
 		r->count.bad_imm++;
-		misbehaves(chan->lep, "a message without immediate data");
+		misbehaves(chan->lane_ep, "a message without immediate data");
 		return false;
 	}
 	*imm = ntohl(wc->imm_data);
 	acked(chan, weft_roce_credit_ack(&chan->credit, *imm & WEFT_ROCE_COUNT_MASK));
-	if (chan->lep->state >= ROCE_FAILED)
+	if (chan->lane_ep->state >= ROCE_FAILED)
 		return false;
 	if (*imm & WEFT_ROCE_IMM_CONTROL) {
 		control(chan, *imm);
@@ -175,8 +176,8 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
 	}
 	if (chan->bye || chan->credit.processed - chan->credit.told >= chan->credit.own_window) {
 		r->count.bad_imm++;
-		misbehaves(chan->lep, chan->bye ? "a message after the last one"
-						: "more messages than it was allowed");
+		misbehaves(chan->lane_ep, chan->bye ? "a message after the last one"
+						    : "more messages than it was allowed");
 		return false;
 	}
 	return true;
@@ -188,22 +189,22 @@ static bool crossed(struct roce_chan *chan, const struct ibv_wc *wc)
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(ntohl(wc->imm_data) & WEFT_ROCE_IMM_CONTROL))
 		return false;
 	chan->bye = true;
-	roce_lep_bye(chan->lep);
+	roce_lane_ep_bye(chan->lane_ep);
 	return true;
 }
 
 void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *buf)
 {
 	struct roce_chan *chan = roce_chan_find(r, wc->qp_num);
-	struct roce_lep *lep;
+	struct roce_lane_ep *lane_ep;
 	uint32_t imm;
 	bool may_keep;
 	int keep;
 
-	if (chan != NULL)
+	if (chan)
 		chan->heard = true;
-	if (chan == NULL || chan->lep->state >= ROCE_FAILED) {
-		if (chan == NULL || !crossed(chan, wc))
+	if (!chan || chan->lane_ep->state >= ROCE_FAILED) {
+		if (!chan || !crossed(chan, wc))
 			r->count.late++;
 		roce_pool_put(&r->rx_pool, buf);
 		return;
@@ -212,14 +213,14 @@ void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *b
 		roce_pool_put(&r->rx_pool, buf);
 		return;
 	}
-	lep = chan->lep;
+	lane_ep = chan->lane_ep;
 	r->count.rx++;
 	r->count.rx_bytes += wc->byte_len;
 	may_keep = roce_srq_may_keep(r);
 	r->count.rx_copied += !may_keep;
-	keep = r->recv(r->arg, &lep->base, weft_roce_imm_id(imm), buf->data, wc->byte_len,
+	keep = r->recv(r->arg, &lane_ep->base, weft_roce_imm_id(imm), buf->data, wc->byte_len,
 		       may_keep ? buf : NULL);
-	/* The callback may have destroyed the lep; it is freed later. */
+	/* The callback may have destroyed the lane_ep; it is freed later. */
 	if (keep == WEFT_LANE_KEEP && may_keep)
 		r->kept++;
 	else

@@ -14,13 +14,13 @@
 #define RESERVE 2
 
 /* A queue pair for a request that, with @p read, takes one of the read resources. */
-static struct roce_chan *pick(struct roce_lep *lep, bool read)
+static struct roce_chan *pick(struct roce_lane_ep *lane_ep, bool read)
 {
-	struct roce_iface *r = roce_lep_iface(lep);
-	unsigned int i, at = lep->next_qp++ % lep->num_qps;
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	unsigned int i, at = lane_ep->next_qp++ % lane_ep->num_qps;
 
-	for (i = 0; i < lep->num_qps && roce_tx_room(r, RESERVE); i++) {
-		struct roce_chan *chan = lep->chans[(at + i) % lep->num_qps];
+	for (i = 0; i < lane_ep->num_qps && roce_tx_room(r, RESERVE); i++) {
+		struct roce_chan *chan = lane_ep->chans[(at + i) % lane_ep->num_qps];
 
 		if (weft_roce_sq_room(&chan->sq, RESERVE) && roce_share_place(r, chan) &&
 		    (!read || chan->reads < chan->max_reads))
@@ -40,7 +40,7 @@ static int transfer(struct weft_lane_ep *base, bool read, const struct iovec *io
 		    unsigned int iovcnt, struct weft_mem_lane *mem, uint64_t remote_offset,
 		    uint64_t key, struct weft_lane_comp *comp)
 {
-	struct roce_lep *lep = roce_lep_of(base);
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	const struct weft_lane_attr *attr = &base->iface->attr;
 	struct ibv_sge sge[ROCE_MAX_SGE];
 	struct roce_chan *chan;
@@ -49,8 +49,8 @@ static int transfer(struct weft_lane_ep *base, bool read, const struct iovec *io
 	ssize_t n;
 
 	if (__builtin_expect(!base->up, 0))
-		return lep->status ? lep->status : -EAGAIN;
-	if (mem == NULL || iovcnt == 0 || iovcnt > attr->max_rma_iov || comp == NULL)
+		return lane_ep->status ? lane_ep->status : -EAGAIN;
+	if (!mem || iovcnt == 0 || iovcnt > attr->max_rma_iov || !comp)
 		return -EINVAL;
 	n = roce_sge_fill(sge, iov, iovcnt, mem);
 	if (n < 0)
@@ -59,8 +59,8 @@ static int transfer(struct weft_lane_ep *base, bool read, const struct iovec *io
 		return -EINVAL;
 	if ((size_t)n > (read ? attr->max_get : attr->max_put))
 		return -EMSGSIZE;
-	chan = pick(lep, read);
-	if (chan == NULL)
+	chan = pick(lane_ep, read);
+	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, read ? ROCE_SLOT_READ : ROCE_SLOT_WRITE, &slot);
 	memcpy(wr->sg_list, sge, iovcnt * sizeof(sge[0]));
@@ -105,21 +105,21 @@ int roce_put_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned 
 int roce_amo64(struct weft_lane_ep *base, enum weft_lane_amo op, uint64_t operand, uint64_t compare,
 	       uint64_t *result, uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp)
 {
-	struct roce_lep *lep = roce_lep_of(base);
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	struct roce_chan *chan;
 	struct ibv_send_wr *wr;
 	struct roce_slot *slot;
 
 	if (__builtin_expect(!base->up, 0))
-		return lep->status ? lep->status : -EAGAIN;
+		return lane_ep->status ? lane_ep->status : -EAGAIN;
 	/* The device's own words would be an error of the whole queue pair. */
-	if (result == NULL || comp == NULL || ((key >> 32) + remote_offset) % 8 != 0 ||
+	if (!result || !comp || ((key >> 32) + remote_offset) % 8 != 0 ||
 	    (op != WEFT_LANE_AMO_ADD && op != WEFT_LANE_AMO_CSWAP))
 		return -EINVAL;
 	if (!(base->iface->attr.features & WEFT_LANE_F_AMO64))
 		return -ENOTSUP;
-	chan = pick(lep, true);
-	if (chan == NULL)
+	chan = pick(lane_ep, true);
+	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_AMO, &slot);
 	wr->opcode =

@@ -3,14 +3,14 @@
  * @file roce.h
  * The RoCE driver's own objects. A *device* is one verbs device, opened once per process and shared by workers (with its protection
  * domain, so that a registration serves them all); an *iface* is one port of it for one worker, with a completion queue and a shared receive
- * queue; a *lep* is a connection; a *chan* is one of its queue pairs.
+ * queue; a *lane_ep* is a connection; a *chan* is one of its queue pairs.
  *
  *	device.c   devices of the process, GID table, events of the device
  *	mem.c      registration, its keys and its cost; pools of registered buffers
  *	job.c      the threads for kernel calls that sleep (address resolution)
  *	port.c     a port of a device and its address: what both kinds of iface begin with
  *	iface.c    opening, attributes, progress, closing
- *	qp.c       leps and their queue pairs: create
+ *	qp.c       lane_eps and their queue pairs: create
  *	connect.c  connect
  *	ends.c     fail, close, destroy; flush
  *	srq.c      receive buffers
@@ -20,7 +20,7 @@
  *	rma.c      remote reads, writes, atomics
  *	async.c    events of the device become events of lanes
  *	route.c    which peers can be reached
- *	ud.h       the control channel: ud.c opening, progress, closing; ud_lep.c connections; ud_data.c datagrams
+ *	ud.h       the control channel: ud.c opening, progress, closing; ud_lane_ep.c connections; ud_data.c datagrams
  */
 #ifndef WEFT_ROCE_H
 #define WEFT_ROCE_H
@@ -288,7 +288,7 @@ struct roce_unacked {
 };
 
 struct roce_chan {
-	struct roce_lep *lep;
+	struct roce_lane_ep *lane_ep;
 	struct ibv_qp *qp;
 	struct weft_roce_credit credit;
 	struct weft_roce_sq sq;
@@ -319,7 +319,7 @@ struct roce_chan {
 	struct ibv_sge sge[WEFT_ROCE_BATCH][ROCE_MAX_SGE];
 };
 
-enum roce_lep_state {
+enum roce_lane_ep_state {
 	ROCE_CREATED,
 	ROCE_CONNECTING, /* the thread is at it */
 	ROCE_UP,
@@ -335,23 +335,23 @@ struct roce_flush {
 	uint32_t sent[WEFT_ROCE_MAX_QPS], tail[WEFT_ROCE_MAX_QPS];
 };
 
-struct roce_lep {
+struct roce_lane_ep {
 	struct weft_lane_ep base; /* first */
-	enum roce_lep_state state;
+	enum roce_lane_ep_state state;
 	uint8_t num_qps, next_qp;
 	int status; /* why it failed */
 	int broken; /* the device refused a request, in a call that may not report events */
 	struct roce_chan *chans[WEFT_ROCE_MAX_QPS];
 	STAILQ_HEAD(, roce_flush) flushes;
-	LIST_ENTRY(roce_lep) link; /* iface->leps, or iface->dying */
-	TAILQ_ENTRY(roce_lep) connect_link;
+	LIST_ENTRY(roce_lane_ep) link; /* iface->lane_eps, or iface->dying */
+	TAILQ_ENTRY(roce_lane_ep) connect_link;
 	struct roce_job job;
 	struct ibv_mr *word_mr;
 	struct weft_roce_word *words;
 	uint32_t psn;
 	uint32_t remote_rkey, remote_psn, remote_qpn[WEFT_ROCE_MAX_QPS];
 	uint8_t mtu, remote_reads;
-	uint8_t sgid_index; /* a lep ends when the iface's changes, but the thread may be at it */
+	uint8_t sgid_index; /* a lane_ep ends when the iface's changes, but the thread may be at it */
 	uint8_t remote_gid[16];
 	uint32_t promised; /* receive buffers */
 	uint64_t since;    /* ns: FAILED, DRAIN: when it began, and the thread had let go */
@@ -416,9 +416,9 @@ struct roce_iface {
 	struct weft_mpool flush_pool;
 	struct roce_qpns *by_qpn[4096];
 	TAILQ_HEAD(, roce_chan) acks, batches, waits, graves;
-	TAILQ_HEAD(, roce_lep) connecting;
-	LIST_HEAD(, roce_lep) leps;
-	LIST_HEAD(, roce_lep) dying;
+	TAILQ_HEAD(, roce_lane_ep) connecting;
+	LIST_HEAD(, roce_lane_ep) lane_eps;
+	LIST_HEAD(, roce_lane_ep) dying;
 	struct roce_watch watch;
 	struct {
 		uint64_t tx, tx_bytes, rx, rx_bytes, doorbells, words, gets, puts, amos, get_bytes,
@@ -434,14 +434,14 @@ static inline struct roce_iface *roce_iface_of(struct weft_lane_iface *iface)
 	return (struct roce_iface *)iface;
 }
 
-static inline struct roce_lep *roce_lep_of(struct weft_lane_ep *lep)
+static inline struct roce_lane_ep *roce_lane_ep_of(struct weft_lane_ep *lane_ep)
 {
-	return (struct roce_lep *)lep;
+	return (struct roce_lane_ep *)lane_ep;
 }
 
-static inline struct roce_iface *roce_lep_iface(const struct roce_lep *lep)
+static inline struct roce_iface *roce_lane_ep_iface(const struct roce_lane_ep *lane_ep)
 {
-	return (struct roce_iface *)lep->base.iface;
+	return (struct roce_iface *)lane_ep->base.iface;
 }
 
 /** Has the completion queue places, besides those for last words and @p reserve more? */
@@ -515,35 +515,37 @@ static inline bool roce_empty_since(const struct roce_iface *r, uint64_t since, 
 }
 
 /* qp.c */
-int roce_ep_create(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lep);
-void roce_ep_get_address(struct weft_lane_ep *lep, void *buf);
+int roce_ep_create(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
+void roce_ep_get_address(struct weft_lane_ep *lane_ep, void *buf);
 void roce_chan_free(struct roce_iface *r, struct roce_chan *chan);
-void roce_lep_free(struct roce_lep *lep);
+void roce_lane_ep_free(struct roce_lane_ep *lane_ep);
 /** Reads and atomics under way per queue pair, by what the device can. */
 unsigned int roce_reads_max(int device);
-struct weft_roce_who roce_who(const struct roce_lep *lep);
+struct weft_roce_who roce_who(const struct roce_lane_ep *lane_ep);
 
 /* connect.c */
-int roce_ep_connect_ep(struct weft_lane_ep *lep, const void *dev_addr, size_t dev_len,
+int roce_ep_connect_ep(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
 		       const void *ep_addr, size_t ep_len);
 /** Leps whose connecting has come to an end. @return events */
 unsigned int roce_connect_progress(struct roce_iface *r);
 
 /* ends.c */
-void roce_ep_destroy(struct weft_lane_ep *lep);
-int roce_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
+void roce_ep_destroy(struct weft_lane_ep *lane_ep);
+int roce_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
 /** The lane is over: queue pairs to error; completions come back with @p status; then the event. */
-void roce_lep_fail(struct roce_lep *lep, enum weft_lane_event event, int status, const char *text);
-void roce_lep_fail_wc(struct roce_lep *lep, struct roce_chan *chan, enum ibv_wc_status status);
+void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event, int status,
+		       const char *text);
+void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
+			  enum ibv_wc_status status);
 /** The peer's last word came on one of the queue pairs. */
-void roce_lep_bye(struct roce_lep *lep);
+void roce_lane_ep_bye(struct roce_lane_ep *lane_ep);
 /** Last words are under way: is that over? Then its queue pairs are in error. */
-bool roce_lep_close(struct roce_lep *lep);
-/** The thread is through with a lep that failed or was destroyed meanwhile; its queue pairs are ours again. */
-void roce_lep_ended_meanwhile(struct roce_lep *lep);
-/** Destroyed leps go their way. */
+bool roce_lane_ep_close(struct roce_lane_ep *lane_ep);
+/** The thread is through with a lane_ep that failed or was destroyed meanwhile; its queue pairs are ours again. */
+void roce_lane_ep_ended_meanwhile(struct roce_lane_ep *lane_ep);
+/** Destroyed lane_eps go their way. */
 void roce_reap(struct roce_iface *r);
-void roce_flush_check(struct roce_lep *lep);
+void roce_flush_check(struct roce_lane_ep *lane_ep);
 
 /* srq.c */
 int roce_srq_open(struct roce_iface *r, char *why, size_t why_len);
@@ -573,14 +575,15 @@ void roce_chan_leave(struct roce_iface *r, struct roce_chan *chan);
 unsigned int roce_cq_poll(struct roce_iface *r);
 /** Messages of @p chan that are over: completions, flushes. */
 void roce_chan_done(struct roce_chan *chan);
-/** Requests that will never come back from the device end with the lep's status. */
+/** Requests that will never come back from the device end with the lane_ep's status. */
 void roce_chan_abandon(struct roce_chan *chan, uint32_t from);
 
 /* send.c */
-int roce_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+int roce_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		  const void *payload, size_t length);
-ssize_t roce_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
-int roce_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+ssize_t roce_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack,
+		      void *arg);
+int roce_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		  const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		  struct weft_lane_comp *comp);
 void roce_tx_flush(struct weft_lane_iface *iface);
@@ -602,14 +605,15 @@ static inline uint8_t *roce_slot_mem(const struct roce_chan *chan, const struct 
 }
 
 /* rma.c */
-int roce_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+int roce_get_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		   struct weft_lane_comp *comp);
-int roce_put_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+int roce_put_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		   struct weft_lane_comp *comp);
-int roce_amo64(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand, uint64_t compare,
-	       uint64_t *result, uint64_t remote_offset, uint64_t key, struct weft_lane_comp *comp);
+int roce_amo64(struct weft_lane_ep *lane_ep, enum weft_lane_amo op, uint64_t operand,
+	       uint64_t compare, uint64_t *result, uint64_t remote_offset, uint64_t key,
+	       struct weft_lane_comp *comp);
 /** Scatter entries for @p iov, which must lie in @p mem. @return total bytes or a negative error */
 ssize_t roce_sge_fill(struct ibv_sge *sge, const struct iovec *iov, unsigned int iovcnt,
 		      const struct weft_mem_lane *mem);

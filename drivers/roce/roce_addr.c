@@ -15,7 +15,7 @@ __attribute__((format(printf, 4, 5))) static int bad(int err, char *why, size_t 
 {
 	va_list ap;
 
-	if (why != NULL && why_len > 0) {
+	if (why && why_len > 0) {
 		va_start(ap, fmt);
 		vsnprintf(why, why_len, fmt, ap);
 		va_end(ap);
@@ -84,7 +84,7 @@ void weft_roce_gid_print(const uint8_t gid[16], char *buf, size_t size)
 {
 	if (weft_roce_gid_is_ipv4(gid))
 		snprintf(buf, size, "%u.%u.%u.%u", gid[12], gid[13], gid[14], gid[15]);
-	else if (inet_ntop(AF_INET6, gid, buf, (socklen_t)size) == NULL)
+	else if (!inet_ntop(AF_INET6, gid, buf, (socklen_t)size))
 		snprintf(buf, size, "?");
 }
 

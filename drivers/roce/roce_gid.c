@@ -83,7 +83,7 @@ static int refuse(const struct weft_roce_gid *table, int num, int index,
 			 "it has no GID: give its network device an IP address and set it up");
 	else if (index >= 0)
 		snprintf(why, why_len, "it has no GID with index %d; there are %s", index, list);
-	else if (subnet != NULL && subnet->prefix) {
+	else if (subnet && subnet->prefix) {
 		weft_roce_gid_print(subnet->net, net, sizeof(net));
 		snprintf(why, why_len,
 			 "it has no RoCE v2 GID in the subnet %s (first %u bits); there are %s",
@@ -113,7 +113,7 @@ int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,
 		}
 		if (rank_of(&table[i]) == V1)
 			continue;
-		if (subnet != NULL && subnet->prefix && !weft_roce_gid_in(table[i].gid, subnet))
+		if (subnet && subnet->prefix && !weft_roce_gid_in(table[i].gid, subnet))
 			continue;
 		if (best >= 0 && rank_of(&table[i]) == rank_of(&table[best]))
 			same++;
@@ -126,9 +126,9 @@ int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,
 		return refuse(table, num, index, subnet, why, why_len);
 	if (same > 1)
 		snprintf(why, why_len, "%s%s, the first of %d", rank_words[rank_of(&table[best])],
-			 subnet != NULL && subnet->prefix ? " in the subnet" : "", same);
+			 subnet && subnet->prefix ? " in the subnet" : "", same);
 	else
 		snprintf(why, why_len, "%s%s", rank_words[rank_of(&table[best])],
-			 subnet != NULL && subnet->prefix ? " in the subnet" : "");
+			 subnet && subnet->prefix ? " in the subnet" : "");
 	return best;
 }

@@ -49,7 +49,7 @@ static int set_subnet(void *opts, const struct weft_opt *it)
 	char text[64];
 	uint32_t ip, prefix;
 
-	if (slash == NULL || len >= sizeof(text) ||
+	if (!slash || len >= sizeof(text) ||
 	    weft_opt_digits(slash + 1, it->value_len - len - 1, 1, v4 ? 32 : 128, &prefix))
 		goto bad;
 	if (v4) {

@@ -93,7 +93,7 @@ enum weft_roce_kind { WEFT_ROCE_RC = 1, WEFT_ROCE_UD = 2 };
 
 static_assert(sizeof(struct weft_roce_addr) == 32, "wire");
 
-/** Address of one lep of an RC iface. */
+/** Address of one lane_ep of an RC iface. */
 struct weft_roce_ep_addr {
 	uint8_t version;
 	uint8_t num_qps; /**< 1..WEFT_ROCE_MAX_QPS; the lower of both ends' counts is used */
@@ -122,7 +122,7 @@ static_assert(sizeof(struct weft_roce_ep_addr) == 56, "wire");
 int weft_roce_addr_check(const void *addr, size_t len, enum weft_roce_kind kind, char *why,
 			 size_t why_len);
 
-/** The same for a lep's address. */
+/** The same for a lane_ep's address. */
 int weft_roce_ep_addr_check(const void *addr, size_t len, char *why, size_t why_len);
 
 /** A GID in words: "10.0.0.1", "fe80::1". @p buf of 46 bytes at least. */

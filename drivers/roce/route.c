@@ -50,9 +50,9 @@ static int same_network(const char *netdev, const uint8_t own[16], const uint8_t
 
 	if (getifaddrs(&list) < 0)
 		return -1;
-	for (i = list; i != NULL; i = i->ifa_next) {
-		if (i->ifa_addr == NULL || i->ifa_netmask == NULL ||
-		    strcmp(i->ifa_name, netdev) != 0 || !is_gid(i->ifa_addr, own))
+	for (i = list; i; i = i->ifa_next) {
+		if (!i->ifa_addr || !i->ifa_netmask || strcmp(i->ifa_name, netdev) != 0 ||
+		    !is_gid(i->ifa_addr, own))
 			continue;
 		memcpy(net.net, own, 16);
 		net.prefix = (uint8_t)mask_bits(i->ifa_netmask);

@@ -28,40 +28,40 @@ static inline bool share_of_buffers(const struct roce_iface *r, const struct roc
 }
 
 /* A queue pair that takes a message; @p spread: begin with another one each time. */
-static struct roce_chan *pick(struct roce_lep *lep, bool spread)
+static struct roce_chan *pick(struct roce_lane_ep *lane_ep, bool spread)
 {
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	unsigned int i, at = 0;
 
-	if (spread && lep->num_qps > 1)
-		at = lep->next_qp++ % lep->num_qps;
+	if (spread && lane_ep->num_qps > 1)
+		at = lane_ep->next_qp++ % lane_ep->num_qps;
 	if (!roce_tx_room(r, RESERVE)) {
 		r->count.no_place++;
 		return NULL;
 	}
-	for (i = 0; i < lep->num_qps; i++) {
-		struct roce_chan *chan = lep->chans[(at + i) % lep->num_qps];
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		struct roce_chan *chan = lane_ep->chans[(at + i) % lane_ep->num_qps];
 
 		if (has_room(r, chan))
 			return chan;
 	}
-	if (weft_roce_credit_room(&lep->chans[at]->credit))
+	if (weft_roce_credit_room(&lane_ep->chans[at]->credit))
 		r->count.no_place++;
 	else
 		r->count.no_credit++;
-	lep->base.tx_room = false;
+	lane_ep->base.tx_room = false;
 	return NULL;
 }
 
-static int not_up(const struct roce_lep *lep)
+static int not_up(const struct roce_lane_ep *lane_ep)
 {
-	return lep->status ? lep->status : -EAGAIN;
+	return lane_ep->status ? lane_ep->status : -EAGAIN;
 }
 
 struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
 				  struct roce_slot **out)
 {
-	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 	uint32_t at = chan->sq.head, n = at - chan->sq.posted;
 	struct roce_slot *slot = &chan->slots[at & (ROCE_SQ_DEPTH - 1)];
 	struct ibv_send_wr *wr = &chan->wr[n];
@@ -85,7 +85,7 @@ struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind ki
 
 void roce_chan_commit(struct roce_chan *chan)
 {
-	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 
 	if (weft_roce_sq_ring(&chan->sq, chan->sq.head - chan->sq.tail == 1)) {
 		roce_chan_ring(chan);
@@ -98,7 +98,7 @@ void roce_chan_commit(struct roce_chan *chan)
 
 void roce_chan_ring(struct roce_chan *chan)
 {
-	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 	uint32_t n = chan->sq.head - chan->sq.posted, i;
 	struct ibv_send_wr *bad = NULL;
 	int err;
@@ -119,8 +119,8 @@ void roce_chan_ring(struct roce_chan *chan)
 	r->count.doorbells++;
 	if (__builtin_expect(err != 0, 0) && !chan->lost) {
 		chan->lost = true;
-		chan->lost_from = chan->sq.posted + (bad != NULL ? (uint32_t)(bad - chan->wr) : 0);
-		chan->lep->broken = err;
+		chan->lost_from = chan->sq.posted + (bad ? (uint32_t)(bad - chan->wr) : 0);
+		chan->lane_ep->broken = err;
 		r->failing = true;
 	}
 	chan->sq.posted = chan->sq.head;
@@ -130,14 +130,14 @@ void roce_chan_ring(struct roce_chan *chan)
 static void sent(struct roce_chan *chan, struct roce_slot *slot, size_t bytes,
 		 struct weft_lane_comp *comp)
 {
-	struct roce_lep *lep = chan->lep;
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_lane_ep *lane_ep = chan->lane_ep;
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_unacked *u = &chan->unacked[chan->credit.sent & chan->unacked_mask];
 
 	u->comp = comp;
 	u->bytes = (uint32_t)bytes;
 	slot->sent = ++chan->credit.sent;
-	lep->base.queued += (uint32_t)bytes;
+	lane_ep->base.queued += (uint32_t)bytes;
 	r->count.tx++;
 	r->count.tx_bytes += bytes;
 	if (!chan->in_wait) {
@@ -150,7 +150,7 @@ static void sent(struct roce_chan *chan, struct roce_slot *slot, size_t bytes,
 int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 		  const void *payload, size_t length)
 {
-	struct roce_lep *lep = roce_lep_of(base);
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	size_t total = hdr_len + length;
 	struct roce_chan *chan;
 	struct ibv_send_wr *wr;
@@ -158,12 +158,12 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	uint8_t *mem;
 
 	if (__builtin_expect(!base->up, 0))
-		return not_up(lep);
+		return not_up(lane_ep);
 	if (total > base->iface->attr.max_short || length > total)
 		return -EMSGSIZE;
 	/* On the first queue pair while it has room: order is then the common case. */
-	chan = pick(lep, false);
-	if (chan == NULL)
+	chan = pick(lane_ep, false);
+	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
 	mem = roce_slot_mem(chan, slot);
@@ -171,7 +171,7 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	if (length > 0)
 		memcpy(mem + hdr_len, payload, length);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
-	wr->send_flags = total <= roce_lep_iface(lep)->max_inline ? IBV_SEND_INLINE : 0;
+	wr->send_flags = total <= roce_lane_ep_iface(lane_ep)->max_inline ? IBV_SEND_INLINE : 0;
 	wr->imm_data = weft_roce_imm(0, am_id, 0);
 	wr->sg_list[0] = (struct ibv_sge){
 		.addr = (uintptr_t)mem,
@@ -184,8 +184,8 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 
 ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {
-	struct roce_lep *lep = roce_lep_of(base);
-	struct roce_iface *r = roce_lep_iface(lep);
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan;
 	struct ibv_send_wr *wr;
 	struct roce_slot *slot;
@@ -193,12 +193,12 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 	ssize_t n;
 
 	if (__builtin_expect(!base->up, 0))
-		return not_up(lep);
-	chan = pick(lep, true);
-	if (chan == NULL)
+		return not_up(lane_ep);
+	chan = pick(lane_ep, true);
+	if (!chan)
 		return -EAGAIN;
 	buf = share_of_buffers(r, chan) ? roce_pool_get(&r->tx_pool) : NULL;
-	if (buf == NULL) {
+	if (!buf) {
 		r->count.no_buffer++;
 		return -EAGAIN;
 	}
@@ -244,7 +244,7 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 		  const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		  struct weft_lane_comp *comp)
 {
-	struct roce_lep *lep = roce_lep_of(base);
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	struct ibv_sge sge[ROCE_MAX_SGE];
 	struct roce_chan *chan;
 	struct ibv_send_wr *wr;
@@ -253,17 +253,16 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	ssize_t n;
 
 	if (__builtin_expect(!base->up, 0))
-		return not_up(lep);
-	if (mem == NULL || iovcnt > base->iface->attr.max_iov ||
-	    hdr_len > base->iface->attr.max_zcopy_hdr)
+		return not_up(lane_ep);
+	if (!mem || iovcnt > base->iface->attr.max_iov || hdr_len > base->iface->attr.max_zcopy_hdr)
 		return -EINVAL;
 	n = roce_sge_fill(sge + 1, iov, iovcnt, mem);
 	if (n < 0)
 		return (int)n;
 	if (hdr_len + (size_t)n > base->max_msg)
 		return -EMSGSIZE;
-	chan = pick(lep, true);
-	if (chan == NULL)
+	chan = pick(lane_ep, true);
+	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
 	if (hdr_len > 0) {
@@ -285,7 +284,7 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 
 int roce_chan_tell(struct roce_chan *chan)
 {
-	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 	struct weft_roce_word word = weft_roce_word(chan->credit.processed);
 	struct ibv_send_wr *wr;
 	struct roce_slot *slot;
@@ -297,7 +296,7 @@ int roce_chan_tell(struct roce_chan *chan)
 	memcpy(roce_slot_mem(chan, slot), &word, sizeof(word));
 	wr->opcode = IBV_WR_RDMA_WRITE;
 	wr->wr.rdma.remote_addr = chan->word_remote;
-	wr->wr.rdma.rkey = chan->lep->remote_rkey;
+	wr->wr.rdma.rkey = chan->lane_ep->remote_rkey;
 	wr->sg_list[0] = (struct ibv_sge){
 		.addr = (uintptr_t)roce_slot_mem(chan, slot),
 		.length = sizeof(word),
@@ -313,7 +312,7 @@ int roce_chan_tell(struct roce_chan *chan)
 
 bool roce_chan_bye(struct roce_chan *chan)
 {
-	struct roce_iface *r = roce_lep_iface(chan->lep);
+	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
 	struct ibv_send_wr *wr;
 	struct roce_slot *slot;
 
@@ -334,7 +333,7 @@ void roce_tx_flush(struct weft_lane_iface *base)
 	struct roce_iface *r = roce_iface_of(base);
 	struct roce_chan *chan;
 
-	while ((chan = TAILQ_FIRST(&r->batches)) != NULL) {
+	while ((chan = TAILQ_FIRST(&r->batches))) {
 		TAILQ_REMOVE(&r->batches, chan, batch_link);
 		chan->in_batch = false;
 		roce_chan_ring(chan);

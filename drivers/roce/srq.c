@@ -35,7 +35,7 @@ int roce_srq_open(struct roce_iface *r, char *why, size_t why_len)
 	r->rx_total = wanted;
 	attr.attr.max_wr = wanted;
 	r->srq = ibv_create_srq(r->dev->pd, &attr);
-	if (r->srq == NULL) {
+	if (!r->srq) {
 		rc = -errno;
 		roce_setup_failed(r->dev, "shared receive queue", -rc, why, why_len);
 		return rc;
@@ -81,7 +81,7 @@ static uint32_t post(struct roce_iface *r, uint32_t n)
 	wr[i - 1].next = NULL;
 	if (ibv_post_srq_recv(r->srq, wr, &bad) == 0)
 		return i;
-	k = bad != NULL ? (uint32_t)(bad - wr) : 0;
+	k = bad ? (uint32_t)(bad - wr) : 0;
 	while (i > k)
 		roce_pool_put(&r->rx_pool, buf[--i]);
 	return k;

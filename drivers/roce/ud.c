@@ -217,9 +217,9 @@ static void ud_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, v
 static void ud_free(struct ud_iface *u)
 {
 	roce_watch_remove(u->dev, &u->watch);
-	if (u->qp != NULL)
+	if (u->qp)
 		ibv_destroy_qp(u->qp);
-	if (u->cq != NULL)
+	if (u->cq)
 		ibv_destroy_cq(u->cq);
 	roce_notify_close(&u->notify);
 	roce_pool_fini(&u->rx_pool);
@@ -233,8 +233,8 @@ static void ud_close(struct weft_lane_iface *base)
 	struct ud_iface *u = ud_iface_of(base);
 	uint64_t end;
 
-	while (!LIST_EMPTY(&u->leps))
-		roce_ud_ep_destroy(&LIST_FIRST(&u->leps)->base);
+	while (!LIST_EMPTY(&u->lane_eps))
+		roce_ud_ep_destroy(&LIST_FIRST(&u->lane_eps)->base);
 	roce_ud_askers_end(u, 0);
 	end = u->platform->now(u->platform->arg) + UD_CLOSE_NS;
 	while (!LIST_EMPTY(&u->dead)) {
@@ -284,14 +284,14 @@ static int open_qp(struct ud_iface *u, char *why, size_t why_len)
 
 	roce_notify_open(&u->notify, u->dev->ctx);
 	u->cq = ibv_create_cq(u->dev->ctx, UD_TX + UD_RX, NULL, u->notify.channel, 0);
-	if (u->cq == NULL) {
+	if (!u->cq) {
 		err = errno;
 		roce_setup_failed(u->dev, "completion queue", err, why, why_len);
 		return -err;
 	}
 	init.send_cq = init.recv_cq = u->cq;
 	u->qp = ibv_create_qp(u->dev->pd, &init);
-	err = u->qp == NULL ? errno : qp_up(u);
+	err = !u->qp ? errno : qp_up(u);
 	if (err != 0) {
 		roce_setup_failed(u->dev, "UD queue pair", err, why, why_len);
 		return -err;
@@ -320,7 +320,7 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	if (rc < 0)
 		return rc;
 	u = calloc(1, sizeof(*u));
-	if (u == NULL) {
+	if (!u) {
 		roce_dev_put(info.dev);
 		return -ENOMEM;
 	}
@@ -341,7 +341,7 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	u->base.driver = &weft_roce_ud_driver;
 	snprintf(u->base.name, sizeof(u->base.name), "roce_ud:%.55s", params->resource);
 	snprintf(u->base.note, sizeof(u->base.note), "GID %u, %.60s", u->gid.index, info.why);
-	LIST_INIT(&u->leps);
+	LIST_INIT(&u->lane_eps);
 	LIST_INIT(&u->dead);
 	LIST_INIT(&u->askers);
 	roce_watch_add(u->dev, &u->watch, u->port);

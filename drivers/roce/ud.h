@@ -5,7 +5,7 @@
  * Datagrams get lost, doubled and reordered, and nothing here minds: wire-up retries, and recognises what it has seen.
  *
  * A connection is a pair of random numbers, one of each end. The first datagram of a connection
- * makes the passive lep at its addressee, once its sender has shown that it gets what is sent to
+ * makes the passive lane_ep at its addressee, once its sender has shown that it gets what is sent to
  * its address (ud_cookie.c); it is kept until the way back is known (the kernel resolves the
  * peer's Ethernet address, in the device's thread) and delivered then. The queue pair's key is
  * random and part of the interface's address, so strangers who have not seen the address are
@@ -33,13 +33,13 @@
 
 enum ud_state { UD_RESOLVING, UD_UP, UD_OVER, UD_DEAD };
 
-struct ud_lep {
+struct ud_lane_ep {
 	struct weft_lane_ep base; /* first */
 	enum ud_state state;
 	struct roce_job job;
 	struct ud_iface *u;
-	LIST_ENTRY(ud_lep) link;
-	LIST_ENTRY(ud_lep) conn_link, peer_link, passive_link, resolving_link; /* ud_table.c */
+	LIST_ENTRY(ud_lane_ep) link;
+	LIST_ENTRY(ud_lane_ep) conn_link, peer_link, passive_link, resolving_link; /* ud_table.c */
 	struct ibv_ah *ah;
 	uint8_t gid[16];
 	uint8_t sgid_index;         /* for the thread: the iface's may change meanwhile */
@@ -81,12 +81,13 @@ struct ud_iface {
 	uint32_t qkey;
 	struct roce_pool rx_pool, tx_pool;
 	uint32_t posted, tx_room, passive;
-	LIST_HEAD(ud_leps, ud_lep) leps, dead;
-	struct ud_leps by_conn[UD_BUCKETS]; /* all of leps, by their own number */
-	struct ud_leps by_peer[UD_BUCKETS]; /* passive ones, by where and what the other end is */
-	struct ud_leps of_others;           /* the passive ones */
-	struct ud_leps in_search;           /* of leps, those that are UD_RESOLVING */
-	LIST_HEAD(, ud_lep)
+	LIST_HEAD(ud_lane_eps, ud_lane_ep) lane_eps, dead;
+	struct ud_lane_eps by_conn[UD_BUCKETS]; /* all of lane_eps, by their own number */
+	struct ud_lane_eps
+		by_peer[UD_BUCKETS];  /* passive ones, by where and what the other end is */
+	struct ud_lane_eps of_others; /* the passive ones */
+	struct ud_lane_eps in_search; /* of lane_eps, those that are UD_RESOLVING */
+	LIST_HEAD(, ud_lane_ep)
 	askers; /* ways to hosts that have not shown their address; newest first */
 	struct weft_siphash_key key; /* of cookies */
 	unsigned int resolving;
@@ -102,23 +103,23 @@ static inline struct ud_iface *ud_iface_of(struct weft_lane_iface *iface)
 	return (struct ud_iface *)iface;
 }
 
-static inline struct ud_lep *ud_lep_of(struct weft_lane_ep *lep)
+static inline struct ud_lane_ep *ud_lane_ep_of(struct weft_lane_ep *lane_ep)
 {
-	return (struct ud_lep *)lep;
+	return (struct ud_lane_ep *)lane_ep;
 }
 
 /* ud_data.c */
-int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+int roce_ud_send(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length);
 /** A datagram with this head. */
-int roce_ud_post(struct ud_lep *lep, const struct weft_roce_ud_head *h, const void *hdr,
+int roce_ud_post(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_head *h, const void *hdr,
 		 size_t hdr_len, const void *payload, size_t length);
-int roce_ud_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+int roce_ud_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length);
 void roce_ud_post_receives(struct ud_iface *u);
 /** A receive buffer has come back. */
 void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_buf *buf);
-void roce_ud_deliver(struct ud_lep *lep, const struct weft_roce_ud_packet *p);
+void roce_ud_deliver(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packet *p);
 
 /* ud_cookie.c */
 /** Has the sender shown that it gets what is sent to its address? */
@@ -131,44 +132,45 @@ unsigned int roce_ud_asked(struct ud_iface *u);
 /** Ways that are @p age old are looked for anew. */
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age);
 /** An opener says something: it may be wanted again. */
-void roce_ud_keep_said(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+void roce_ud_keep_said(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		       const void *payload, size_t length);
 /** A RETRY has come. */
 void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn);
 
 /* ud_table.c */
-/** It belongs to its owner from now on: in leps, and found by its numbers. */
-void roce_ud_table_add(struct ud_lep *lep);
+/** It belongs to its owner from now on: in lane_eps, and found by its numbers. */
+void roce_ud_table_add(struct ud_lane_ep *lane_ep);
 /** It is in no list and no table any more. */
-void roce_ud_table_remove(struct ud_lep *lep);
+void roce_ud_table_remove(struct ud_lane_ep *lane_ep);
 /** The way was found, or will not be looked for any more. */
-void roce_ud_table_settled(struct ud_lep *lep);
+void roce_ud_table_settled(struct ud_lane_ep *lane_ep);
 /** Whose datagram it is; the sender must be where the connection's other end is. @return NULL = nobody's */
-struct ud_lep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
-			    uint32_t src_qpn);
+struct ud_lane_ep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
+				uint32_t src_qpn);
 
-/* ud_lep.c */
+/* ud_lane_ep.c */
 /** Not yet in any list; its way is being looked for. NULL = no memory */
-struct ud_lep *roce_ud_lep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
-			       uint32_t qkey, uint32_t max_msg);
+struct ud_lane_ep *roce_ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
+				       uint32_t qkey, uint32_t max_msg);
 int roce_ud_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
-		       struct weft_lane_ep **lep);
-void roce_ud_ep_destroy(struct weft_lane_ep *lep);
-bool roce_ud_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
-uint64_t roce_ud_ep_host(const struct weft_lane_ep *lep);
-int roce_ud_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
-void roce_ud_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
+		       struct weft_lane_ep **lane_ep);
+void roce_ud_ep_destroy(struct weft_lane_ep *lane_ep);
+bool roce_ud_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len);
+uint64_t roce_ud_ep_host(const struct weft_lane_ep *lane_ep);
+int roce_ud_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
+void roce_ud_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 /** Somebody begins. @return true when the buffer is kept */
 bool roce_ud_accept_first(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn,
 			  struct roce_buf *buf, size_t len);
 /** Ways were found, or not. @return events */
 unsigned int roce_ud_resolved(struct ud_iface *u);
-void roce_ud_lep_over(struct ud_lep *lep, enum weft_lane_event ev, int status, const char *text);
-/** Passive leps that nothing was heard of for long end. */
+void roce_ud_lane_ep_over(struct ud_lane_ep *lane_ep, enum weft_lane_event ev, int status,
+			  const char *text);
+/** Passive lane_eps that nothing was heard of for long end. */
 void roce_ud_idle(struct ud_iface *u);
-/** All leps end. @p what: half a sentence */
+/** All lane_eps end. @p what: half a sentence */
 void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);
-/** Destroyed leps go. Address handles serve requests that the device may still have: freed when all of those are back. */
+/** Destroyed lane_eps go. Address handles serve requests that the device may still have: freed when all of those are back. */
 void roce_ud_reap(struct ud_iface *u);
 
 /* wait.c */

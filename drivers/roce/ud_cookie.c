@@ -45,7 +45,7 @@ bool roce_ud_shows_cookie(const struct ud_iface *u, const struct weft_roce_ud_pa
 }
 
 /* What was asked last: others of the host that wait meanwhile ask again. */
-static void answer(struct ud_lep *asker)
+static void answer(struct ud_lane_ep *asker)
 {
 	struct ud_iface *u = asker->u;
 	struct weft_roce_ud_packet p = {.src_conn = asker->remote_conn, .src_qkey = asker->qkey};
@@ -68,7 +68,7 @@ static void answer(struct ud_lep *asker)
 		u->count.asked++;
 }
 
-static void asker_end(struct ud_lep *asker)
+static void asker_end(struct ud_lane_ep *asker)
 {
 	struct ud_iface *u = asker->u;
 
@@ -82,7 +82,7 @@ static void asker_end(struct ud_lep *asker)
 
 void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
 {
-	struct ud_lep *asker, *oldest = NULL;
+	struct ud_lane_ep *asker, *oldest = NULL;
 	unsigned int n = 0;
 
 	LIST_FOREACH(asker, &u->askers, link) {
@@ -91,11 +91,11 @@ void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32
 		oldest = asker;
 		n++;
 	}
-	if (asker == NULL) {
+	if (!asker) {
 		if (u->status != 0 || u->gid_gone)
 			return;
-		asker = roce_ud_lep_new(u, p->gid, src_qpn, p->src_qkey, 0);
-		if (asker == NULL)
+		asker = roce_ud_lane_ep_new(u, p->gid, src_qpn, p->src_qkey, 0);
+		if (!asker)
 			return;
 		LIST_INSERT_HEAD(&u->askers, asker, link);
 		if (n >= UD_ASKERS)
@@ -110,10 +110,10 @@ void roce_ud_ask(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32
 
 unsigned int roce_ud_asked(struct ud_iface *u)
 {
-	struct ud_lep *asker, *next;
+	struct ud_lane_ep *asker, *next;
 	unsigned int n = 0;
 
-	for (asker = LIST_FIRST(&u->askers); asker != NULL; asker = next) {
+	for (asker = LIST_FIRST(&u->askers); asker; asker = next) {
 		next = LIST_NEXT(asker, link);
 		if (asker->state != UD_RESOLVING || !roce_job_done(&asker->job))
 			continue;
@@ -132,9 +132,9 @@ unsigned int roce_ud_asked(struct ud_iface *u)
 
 void roce_ud_askers_end(struct ud_iface *u, uint64_t age)
 {
-	struct ud_lep *asker, *next;
+	struct ud_lane_ep *asker, *next;
 
-	for (asker = LIST_FIRST(&u->askers); asker != NULL; asker = next) {
+	for (asker = LIST_FIRST(&u->askers); asker; asker = next) {
 		next = LIST_NEXT(asker, link);
 		if (age == 0 || (asker->state == UD_UP && u->now - asker->heard >= age))
 			asker_end(asker);
@@ -143,34 +143,34 @@ void roce_ud_askers_end(struct ud_iface *u, uint64_t age)
 
 /* ------------------------------------------------------------------ opener */
 
-void roce_ud_keep_said(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+void roce_ud_keep_said(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		       const void *payload, size_t length)
 {
-	uint8_t *said = realloc(lep->said, hdr_len + length + 1);
+	uint8_t *said = realloc(lane_ep->said, hdr_len + length + 1);
 
-	if (said == NULL)
+	if (!said)
 		return; /* its owner says it again */
 	memcpy(said, hdr, hdr_len);
 	if (length > 0)
 		memcpy(said + hdr_len, payload, length);
-	lep->said = said;
-	lep->said_len = hdr_len + length;
-	lep->said_id = am_id;
+	lane_ep->said = said;
+	lane_ep->said_len = hdr_len + length;
+	lane_ep->said_id = am_id;
 }
 
 void roce_ud_retry(struct ud_iface *u, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
 {
-	struct ud_lep *lep = roce_ud_find(u, p, src_qpn);
+	struct ud_lane_ep *lane_ep = roce_ud_find(u, p, src_qpn);
 
-	if (lep == NULL || lep->state != UD_UP || lep->remote_conn != 0) {
+	if (!lane_ep || lane_ep->state != UD_UP || lane_ep->remote_conn != 0) {
 		u->count.late++;
 		return;
 	}
 	u->count.shown++;
-	lep->cookie = p->cookie;
-	if (lep->said == NULL)
+	lane_ep->cookie = p->cookie;
+	if (!lane_ep->said)
 		return;
-	roce_ud_send(lep, lep->said_id, lep->said, lep->said_len, NULL, 0);
-	free(lep->said);
-	lep->said = NULL;
+	roce_ud_send(lane_ep, lane_ep->said_id, lane_ep->said, lane_ep->said_len, NULL, 0);
+	free(lane_ep->said);
+	lane_ep->said = NULL;
 }

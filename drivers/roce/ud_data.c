@@ -11,15 +11,15 @@
 
 /* ------------------------------------------------------------------ send */
 
-int roce_ud_post(struct ud_lep *lep, const struct weft_roce_ud_head *h, const void *hdr,
+int roce_ud_post(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_head *h, const void *hdr,
 		 size_t hdr_len, const void *payload, size_t length)
 {
-	struct ud_iface *u = lep->u;
+	struct ud_iface *u = lane_ep->u;
 	struct roce_buf *buf = u->tx_room > 0 && !u->sick ? roce_pool_get(&u->tx_pool) : NULL;
 	struct ibv_send_wr wr = {0}, *bad;
 	struct ibv_sge sge;
 
-	if (buf == NULL) {
+	if (!buf) {
 		u->count.no_room++;
 		return -EAGAIN;
 	}
@@ -37,9 +37,9 @@ int roce_ud_post(struct ud_lep *lep, const struct weft_roce_ud_head *h, const vo
 	wr.num_sge = 1;
 	wr.opcode = IBV_WR_SEND;
 	wr.send_flags = IBV_SEND_SIGNALED;
-	wr.wr.ud.ah = lep->ah;
-	wr.wr.ud.remote_qpn = lep->qpn;
-	wr.wr.ud.remote_qkey = lep->qkey;
+	wr.wr.ud.ah = lane_ep->ah;
+	wr.wr.ud.remote_qpn = lane_ep->qpn;
+	wr.wr.ud.remote_qkey = lane_ep->qkey;
 	if (ibv_post_send(u->qp, &wr, &bad) != 0) {
 		/* To the peer it is a datagram that got lost. */
 		roce_pool_put(&u->tx_pool, buf);
@@ -51,62 +51,62 @@ int roce_ud_post(struct ud_lep *lep, const struct weft_roce_ud_head *h, const vo
 	return 0;
 }
 
-int roce_ud_send(struct ud_lep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+int roce_ud_send(struct ud_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length)
 {
 	const struct weft_roce_ud_head h = {
 		.magic = weft_put16(WEFT_ROCE_UD_MAGIC),
 		.version = WEFT_ROCE_VERSION,
 		.am_id = am_id,
-		.src_conn = weft_put32(lep->conn),
-		.dst_conn = weft_put32(lep->remote_conn),
-		.src_qkey = weft_put32(lep->u->qkey),
+		.src_conn = weft_put32(lane_ep->conn),
+		.dst_conn = weft_put32(lane_ep->remote_conn),
+		.src_qkey = weft_put32(lane_ep->u->qkey),
 		.length = weft_put16((uint16_t)(hdr_len + length)),
-		.mtu = lep->u->mtu,
-		.cookie = weft_put64(lep->remote_conn == 0 ? lep->cookie : 0),
+		.mtu = lane_ep->u->mtu,
+		.cookie = weft_put64(lane_ep->remote_conn == 0 ? lane_ep->cookie : 0),
 	};
 
-	return roce_ud_post(lep, &h, hdr, hdr_len, payload, length);
+	return roce_ud_post(lane_ep, &h, hdr, hdr_len, payload, length);
 }
 
 int roce_ud_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 		     const void *payload, size_t length)
 {
-	struct ud_lep *lep = ud_lep_of(base);
+	struct ud_lane_ep *lane_ep = ud_lane_ep_of(base);
 	int rc;
 
-	if (lep->state != UD_UP)
-		return lep->state == UD_RESOLVING ? -EAGAIN : -ECONNRESET;
+	if (lane_ep->state != UD_UP)
+		return lane_ep->state == UD_RESOLVING ? -EAGAIN : -ECONNRESET;
 	if (hdr_len > base->max_msg || length > base->max_msg - hdr_len)
 		return -EMSGSIZE;
-	rc = roce_ud_send(lep, am_id, hdr, hdr_len, payload, length);
-	if (rc == 0 && lep->remote_conn == 0)
-		roce_ud_keep_said(lep, am_id, hdr, hdr_len, payload, length);
+	rc = roce_ud_send(lane_ep, am_id, hdr, hdr_len, payload, length);
+	if (rc == 0 && lane_ep->remote_conn == 0)
+		roce_ud_keep_said(lane_ep, am_id, hdr, hdr_len, payload, length);
 	return rc;
 }
 
 /* ------------------------------------------------------------------ receive */
 
-void roce_ud_deliver(struct ud_lep *lep, const struct weft_roce_ud_packet *p)
+void roce_ud_deliver(struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packet *p)
 {
-	struct ud_iface *u = lep->u;
+	struct ud_iface *u = lane_ep->u;
 	char text[96];
 
-	lep->heard = u->now;
+	lane_ep->heard = u->now;
 	if (p->am_id == WEFT_ROCE_UD_BYE) {
 		snprintf(text, sizeof(text), "%s: peer %s has closed the control channel",
-			 u->dev->name, lep->peer);
-		roce_ud_lep_over(lep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
+			 u->dev->name, lane_ep->peer);
+		roce_ud_lane_ep_over(lane_ep, WEFT_LANE_EV_GONE, -ECONNRESET, text);
 		return;
 	}
 	u->count.rx++;
-	u->recv(u->arg, &lep->base, p->am_id, p->data, p->length, NULL);
+	u->recv(u->arg, &lane_ep->base, p->am_id, p->data, p->length, NULL);
 }
 
 void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_buf *buf)
 {
 	struct weft_roce_ud_packet p;
-	struct ud_lep *lep;
+	struct ud_lane_ep *lane_ep;
 	bool keep = false;
 
 	if (wc->status != IBV_WC_SUCCESS) {
@@ -117,12 +117,12 @@ void roce_ud_received(struct ud_iface *u, const struct ibv_wc *wc, struct roce_b
 	} else if (p.am_id == WEFT_ROCE_UD_RETRY) {
 		roce_ud_retry(u, &p, wc->src_qp);
 	} else {
-		lep = roce_ud_find(u, &p, wc->src_qp);
-		if (lep == NULL) {
+		lane_ep = roce_ud_find(u, &p, wc->src_qp);
+		if (!lane_ep) {
 			keep = roce_ud_accept_first(u, &p, wc->src_qp, buf, wc->byte_len);
-		} else if (lep->state == UD_UP) {
-			lep->remote_conn = p.src_conn;
-			roce_ud_deliver(lep, &p);
+		} else if (lane_ep->state == UD_UP) {
+			lane_ep->remote_conn = p.src_conn;
+			roce_ud_deliver(lane_ep, &p);
 		} else {
 			u->count.late++; /* still resolving: it comes again */
 		}

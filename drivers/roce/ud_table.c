@@ -10,13 +10,13 @@
 
 #include "ud.h"
 
-static struct ud_leps *of_conn(struct ud_iface *u, uint32_t conn)
+static struct ud_lane_eps *of_conn(struct ud_iface *u, uint32_t conn)
 {
 	return &u->by_conn[conn % UD_BUCKETS];
 }
 
-static struct ud_leps *of_peer(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
-			       uint32_t conn)
+static struct ud_lane_eps *of_peer(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
+				   uint32_t conn)
 {
 	struct {
 		uint8_t gid[16];
@@ -27,61 +27,63 @@ static struct ud_leps *of_peer(struct ud_iface *u, const uint8_t gid[16], uint32
 	return &u->by_peer[weft_siphash(&u->key, &key, sizeof(key)) % UD_BUCKETS];
 }
 
-void roce_ud_table_add(struct ud_lep *lep)
+void roce_ud_table_add(struct ud_lane_ep *lane_ep)
 {
-	struct ud_iface *u = lep->u;
+	struct ud_iface *u = lane_ep->u;
 
-	LIST_INSERT_HEAD(&u->leps, lep, link);
-	LIST_INSERT_HEAD(&u->in_search, lep, resolving_link);
-	LIST_INSERT_HEAD(of_conn(u, lep->conn), lep, conn_link);
-	if (!lep->base.passive)
+	LIST_INSERT_HEAD(&u->lane_eps, lane_ep, link);
+	LIST_INSERT_HEAD(&u->in_search, lane_ep, resolving_link);
+	LIST_INSERT_HEAD(of_conn(u, lane_ep->conn), lane_ep, conn_link);
+	if (!lane_ep->base.passive)
 		return;
-	LIST_INSERT_HEAD(&u->of_others, lep, passive_link);
-	LIST_INSERT_HEAD(of_peer(u, lep->gid, lep->qpn, lep->remote_conn), lep, peer_link);
+	LIST_INSERT_HEAD(&u->of_others, lane_ep, passive_link);
+	LIST_INSERT_HEAD(of_peer(u, lane_ep->gid, lane_ep->qpn, lane_ep->remote_conn), lane_ep,
+			 peer_link);
 }
 
-void roce_ud_table_settled(struct ud_lep *lep)
+void roce_ud_table_settled(struct ud_lane_ep *lane_ep)
 {
-	if (lep->state != UD_RESOLVING)
+	if (lane_ep->state != UD_RESOLVING)
 		return;
-	lep->u->resolving--;
-	LIST_REMOVE(lep, resolving_link);
+	lane_ep->u->resolving--;
+	LIST_REMOVE(lane_ep, resolving_link);
 }
 
-void roce_ud_table_remove(struct ud_lep *lep)
+void roce_ud_table_remove(struct ud_lane_ep *lane_ep)
 {
-	roce_ud_table_settled(lep);
-	LIST_REMOVE(lep, link);
-	LIST_REMOVE(lep, conn_link);
-	if (!lep->base.passive)
+	roce_ud_table_settled(lane_ep);
+	LIST_REMOVE(lane_ep, link);
+	LIST_REMOVE(lane_ep, conn_link);
+	if (!lane_ep->base.passive)
 		return;
-	LIST_REMOVE(lep, passive_link);
-	LIST_REMOVE(lep, peer_link);
+	LIST_REMOVE(lane_ep, passive_link);
+	LIST_REMOVE(lane_ep, peer_link);
 }
 
-static bool is_from(const struct ud_lep *lep, const struct weft_roce_ud_packet *p, uint32_t src_qpn)
+static bool is_from(const struct ud_lane_ep *lane_ep, const struct weft_roce_ud_packet *p,
+		    uint32_t src_qpn)
 {
-	return lep->qpn == src_qpn && memcmp(lep->gid, p->gid, sizeof(lep->gid)) == 0 &&
-	       (lep->remote_conn == 0 || lep->remote_conn == p->src_conn);
+	return lane_ep->qpn == src_qpn && memcmp(lane_ep->gid, p->gid, sizeof(lane_ep->gid)) == 0 &&
+	       (lane_ep->remote_conn == 0 || lane_ep->remote_conn == p->src_conn);
 }
 
-struct ud_lep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
-			    uint32_t src_qpn)
+struct ud_lane_ep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
+				uint32_t src_qpn)
 {
-	struct ud_lep *lep;
+	struct ud_lane_ep *lane_ep;
 
 	if (p->dst_conn == 0) {
-		LIST_FOREACH(lep, of_peer(u, p->gid, src_qpn, p->src_conn), peer_link) {
+		LIST_FOREACH(lane_ep, of_peer(u, p->gid, src_qpn, p->src_conn), peer_link) {
 			u->count.looks++;
-			if (lep->remote_conn == p->src_conn && is_from(lep, p, src_qpn))
-				return lep;
+			if (lane_ep->remote_conn == p->src_conn && is_from(lane_ep, p, src_qpn))
+				return lane_ep;
 		}
 		return NULL;
 	}
-	LIST_FOREACH(lep, of_conn(u, p->dst_conn), conn_link) {
+	LIST_FOREACH(lane_ep, of_conn(u, p->dst_conn), conn_link) {
 		u->count.looks++;
-		if (lep->conn == p->dst_conn && is_from(lep, p, src_qpn))
-			return lep;
+		if (lane_ep->conn == p->dst_conn && is_from(lane_ep, p, src_qpn))
+			return lane_ep;
 	}
 	return NULL;
 }

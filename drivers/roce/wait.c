@@ -26,7 +26,7 @@ void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx)
 
 	/* Without one the interface works, and cannot wake its owner. */
 	n->channel = ibv_create_comp_channel(ctx);
-	if (n->channel == NULL)
+	if (!n->channel)
 		return;
 	flags = fcntl(n->channel->fd, F_GETFL);
 	if (flags >= 0 && fcntl(n->channel->fd, F_SETFL, flags | O_NONBLOCK) == 0)
@@ -37,20 +37,20 @@ void roce_notify_open(struct roce_notify *n, struct ibv_context *ctx)
 
 void roce_notify_close(struct roce_notify *n)
 {
-	if (n->channel != NULL)
+	if (n->channel)
 		ibv_destroy_comp_channel(n->channel);
 	n->channel = NULL;
 }
 
 static int notify_fd(const struct roce_notify *n)
 {
-	return n->channel != NULL ? n->channel->fd : -ENOTSUP;
+	return n->channel ? n->channel->fd : -ENOTSUP;
 }
 
 /* @p empties: polls that have left the queue empty so far. */
 static int notify_arm(struct roce_notify *n, struct ibv_cq *cq, uint64_t empties)
 {
-	if (n->channel == NULL)
+	if (!n->channel)
 		return 0;
 	if (!n->asked) {
 		if (ibv_req_notify_cq(cq, 0) != 0)
@@ -66,7 +66,7 @@ static void notify_taken(struct roce_notify *n)
 	struct ibv_cq *cq;
 	void *context;
 
-	if (n->channel == NULL)
+	if (!n->channel)
 		return;
 	/* It was told once, and must be asked again. */
 	while (ibv_get_cq_event(n->channel, &cq, &context) == 0) {

@@ -3,9 +3,9 @@
 /*
  * Driver "self": messages of a worker to itself, through a queue in memory.
  *
- * One queue per iface holds the messages of all its leps in the order of sending; progress()
+ * One queue per iface holds the messages of all its lane_eps in the order of sending; progress()
  * delivers what was queued before it began. A message is never delivered inside the send call: the
- * caller's state may not be ready for its own callback. A lep is connected to itself: what it sends
+ * caller's state may not be ready for its own callback. A lane_ep is connected to itself: what it sends
  * arrives on it.
  *
  * A message is one object of a pool with a bound; no object is "no room" (-EAGAIN). A receiver that
@@ -29,21 +29,21 @@
 
 struct self_msg {
 	STAILQ_ENTRY(self_msg) entry;
-	struct self_lep *lep;        /* NULL = its lep is gone */
-	struct weft_lane_comp *comp; /* zcopy or flush; NULL = none */
+	struct self_lane_ep *lane_ep; /* NULL = its lane_ep is gone */
+	struct weft_lane_comp *comp;  /* zcopy or flush; NULL = none */
 	uint32_t length;
 	uint8_t am_id;
 	bool marker; /* a flush: nothing to deliver */
 	_Alignas(64) uint8_t data[];
 };
 
-struct self_lep {
+struct self_lane_ep {
 	struct weft_lane_ep base; /* first */
-	LIST_ENTRY(self_lep) entry;
-	TAILQ_ENTRY(self_lep) fresh; /* until it is announced */
-	uint32_t outstanding;        /* messages and markers in the queue */
-	bool announced;              /* EV_UP was reported */
-	bool delivering;             /* one of its callbacks runs: free it afterwards */
+	LIST_ENTRY(self_lane_ep) entry;
+	TAILQ_ENTRY(self_lane_ep) fresh; /* until it is announced */
+	uint32_t outstanding;            /* messages and markers in the queue */
+	bool announced;                  /* EV_UP was reported */
+	bool delivering;                 /* one of its callbacks runs: free it afterwards */
 	bool dead;
 };
 
@@ -54,9 +54,9 @@ struct self_iface {
 	weft_lane_event_cb event;
 	void *arg;
 	STAILQ_HEAD(, self_msg) queue;
-	LIST_HEAD(, self_lep) leps;
+	LIST_HEAD(, self_lane_ep) lane_eps;
 	uint32_t num_queued, num_kept;
-	TAILQ_HEAD(, self_lep) fresh; /* leps whose EV_UP is due */
+	TAILQ_HEAD(, self_lane_ep) fresh; /* lane_eps whose EV_UP is due */
 	struct weft_mpool pool;
 	uint64_t tx, rx, no_room;
 };
@@ -66,31 +66,31 @@ static inline struct self_iface *to_iface(struct weft_lane_iface *iface)
 	return (struct self_iface *)iface;
 }
 
-static inline struct self_lep *to_lep(struct weft_lane_ep *lep)
+static inline struct self_lane_ep *to_lane_ep(struct weft_lane_ep *lane_ep)
 {
-	return (struct self_lep *)lep;
+	return (struct self_lane_ep *)lane_ep;
 }
 
 /* ------------------------------------------------------------------ send */
 
-/* An object for a message of @p lep, or NULL: no room. */
-static struct self_msg *msg_get(struct self_lep *lep)
+/* An object for a message of @p lane_ep, or NULL: no room. */
+static struct self_msg *msg_get(struct self_lane_ep *lane_ep)
 {
-	struct self_iface *s = to_iface(lep->base.iface);
+	struct self_iface *s = to_iface(lane_ep->base.iface);
 	struct self_msg *m;
 
 	m = weft_mpool_get(&s->pool);
-	if (m == NULL)
+	if (!m)
 		s->no_room++;
 	return m;
 }
 
-static void msg_queue(struct self_lep *lep, struct self_msg *m, uint8_t am_id, size_t length,
-		      struct weft_lane_comp *comp)
+static void msg_queue(struct self_lane_ep *lane_ep, struct self_msg *m, uint8_t am_id,
+		      size_t length, struct weft_lane_comp *comp)
 {
-	struct self_iface *s = to_iface(lep->base.iface);
+	struct self_iface *s = to_iface(lane_ep->base.iface);
 
-	m->lep = lep;
+	m->lane_ep = lane_ep;
 	m->comp = comp;
 	m->length = (uint32_t)length;
 	m->am_id = am_id;
@@ -99,44 +99,44 @@ static void msg_queue(struct self_lep *lep, struct self_msg *m, uint8_t am_id, s
 	s->num_queued++;
 	s->base.quiet = false;
 	s->tx++;
-	lep->outstanding++;
-	lep->base.queued += m->length;
+	lane_ep->outstanding++;
+	lane_ep->base.queued += m->length;
 }
 
 static int self_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 			 const void *payload, size_t length)
 {
-	struct self_lep *lep = to_lep(base);
+	struct self_lane_ep *lane_ep = to_lane_ep(base);
 	struct self_msg *m;
 
 	if (hdr_len > SELF_MSG_MAX || length > SELF_MSG_MAX - hdr_len)
 		return -EMSGSIZE;
-	m = msg_get(lep);
-	if (m == NULL)
+	m = msg_get(lane_ep);
+	if (!m)
 		return -EAGAIN;
 	memcpy(m->data, hdr, hdr_len);
 	if (length > 0)
 		memcpy(m->data + hdr_len, payload, length);
-	msg_queue(lep, m, am_id, hdr_len + length, NULL);
+	msg_queue(lane_ep, m, am_id, hdr_len + length, NULL);
 	return 0;
 }
 
 static ssize_t self_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack,
 			     void *arg)
 {
-	struct self_lep *lep = to_lep(base);
+	struct self_lane_ep *lane_ep = to_lane_ep(base);
 	struct self_msg *m;
 	ssize_t n;
 
-	m = msg_get(lep);
-	if (m == NULL)
+	m = msg_get(lane_ep);
+	if (!m)
 		return -EAGAIN;
 	n = pack(m->data, SELF_MSG_MAX, arg);
 	if (n <= 0) {
 		weft_mpool_put(&to_iface(base->iface)->pool, m);
 		return n < 0 ? n : -EINVAL;
 	}
-	msg_queue(lep, m, am_id, (size_t)n, NULL);
+	msg_queue(lane_ep, m, am_id, (size_t)n, NULL);
 	return n;
 }
 
@@ -148,7 +148,7 @@ static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 			 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 			 struct weft_lane_comp *comp)
 {
-	struct self_lep *lep = to_lep(base);
+	struct self_lane_ep *lane_ep = to_lane_ep(base);
 	struct self_msg *m;
 	size_t n = hdr_len;
 	unsigned int i;
@@ -158,32 +158,32 @@ static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 		n = iov[i].iov_len > SELF_MSG_MAX ? SIZE_MAX : n + iov[i].iov_len;
 	if (n > SELF_MSG_MAX)
 		return -EMSGSIZE;
-	m = msg_get(lep);
-	if (m == NULL)
+	m = msg_get(lane_ep);
+	if (!m)
 		return -EAGAIN;
 	memcpy(m->data, hdr, hdr_len);
 	for (i = 0, n = hdr_len; i < iovcnt; n += iov[i++].iov_len)
 		if (iov[i].iov_len > 0)
 			memcpy(m->data + n, iov[i].iov_base, iov[i].iov_len);
-	msg_queue(lep, m, am_id, n, comp);
+	msg_queue(lane_ep, m, am_id, n, comp);
 	return 0;
 }
 
 /* ------------------------------------------------------------------ receive */
 
 /*
- * Leps are up from the start, but events come from progress() only. The callback may destroy leps
+ * Leps are up from the start, but events come from progress() only. The callback may destroy lane_eps
  * and connect new ones.
  */
 static unsigned int report_up(struct self_iface *s)
 {
-	struct self_lep *lep;
+	struct self_lane_ep *lane_ep;
 	unsigned int events = 0;
 
-	while ((lep = TAILQ_FIRST(&s->fresh)) != NULL) {
-		TAILQ_REMOVE(&s->fresh, lep, fresh);
-		lep->announced = true;
-		s->event(s->arg, &lep->base, WEFT_LANE_EV_UP, 0, "loopback");
+	while ((lane_ep = TAILQ_FIRST(&s->fresh))) {
+		TAILQ_REMOVE(&s->fresh, lane_ep, fresh);
+		lane_ep->announced = true;
+		s->event(s->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, "loopback");
 		events++;
 	}
 	return events;
@@ -191,28 +191,28 @@ static unsigned int report_up(struct self_iface *s)
 
 static void deliver(struct self_iface *s, struct self_msg *m)
 {
-	struct self_lep *lep = m->lep;
+	struct self_lane_ep *lane_ep = m->lane_ep;
 	struct weft_lane_comp *comp = m->comp;
 	bool keep = false;
 
-	lep->delivering = true;
+	lane_ep->delivering = true;
 	if (!m->marker) {
 		s->rx++;
-		keep = s->recv(s->arg, &lep->base, m->am_id, m->data, m->length,
+		keep = s->recv(s->arg, &lane_ep->base, m->am_id, m->data, m->length,
 			       s->num_kept < SELF_KEEP_MAX ? m : NULL) == WEFT_LANE_KEEP;
 	}
-	lep->outstanding--;
-	lep->base.queued -= m->length;
+	lane_ep->outstanding--;
+	lane_ep->base.queued -= m->length;
 	if (keep)
 		s->num_kept++;
 	else
 		weft_mpool_put(&s->pool, m);
-	/* Delivered means acknowledged, even if a callback, this one included, destroys the lep. */
-	if (comp != NULL)
+	/* Delivered means acknowledged, even if a callback, this one included, destroys the lane_ep. */
+	if (comp)
 		comp->done(comp, 0);
-	lep->delivering = false;
-	if (lep->dead)
-		free(lep);
+	lane_ep->delivering = false;
+	if (lane_ep->dead)
+		free(lane_ep);
 }
 
 static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
@@ -227,7 +227,7 @@ static unsigned int self_progress(struct weft_lane_iface *base, uint64_t now_ns)
 	for (; n > 0 && (m = STAILQ_FIRST(&s->queue)) != NULL; n--) {
 		STAILQ_REMOVE_HEAD(&s->queue, entry);
 		s->num_queued--;
-		if (m->lep == NULL) {
+		if (!m->lane_ep) {
 			weft_mpool_put(&s->pool, m);
 			continue;
 		}
@@ -258,14 +258,14 @@ static int self_ep_connect(struct weft_lane_iface *base, const void *addr, size_
 			   struct weft_lane_ep **out)
 {
 	struct self_iface *s = to_iface(base);
-	struct self_lep *lep;
+	struct self_lane_ep *lane_ep;
 
 	if (len != SELF_ADDR_LEN || memcmp(addr, &s->worker_id, SELF_ADDR_LEN) != 0)
 		return -EHOSTUNREACH;
-	lep = calloc(1, sizeof(*lep));
-	if (lep == NULL)
+	lane_ep = calloc(1, sizeof(*lane_ep));
+	if (!lane_ep)
 		return -ENOMEM;
-	lep->base = (struct weft_lane_ep){
+	lane_ep->base = (struct weft_lane_ep){
 		.iface = base,
 		.ops = base->ops,
 		.user = user,
@@ -273,53 +273,53 @@ static int self_ep_connect(struct weft_lane_iface *base, const void *addr, size_
 		.tx_room = true,
 		.max_msg = SELF_MSG_MAX,
 	};
-	LIST_INSERT_HEAD(&s->leps, lep, entry);
-	TAILQ_INSERT_TAIL(&s->fresh, lep, fresh);
+	LIST_INSERT_HEAD(&s->lane_eps, lane_ep, entry);
+	TAILQ_INSERT_TAIL(&s->fresh, lane_ep, fresh);
 	base->quiet = false;
-	*out = &lep->base;
+	*out = &lane_ep->base;
 	return 0;
 }
 
 static void self_ep_destroy(struct weft_lane_ep *base)
 {
 	struct self_iface *s = to_iface(base->iface);
-	struct self_lep *lep = to_lep(base);
+	struct self_lane_ep *lane_ep = to_lane_ep(base);
 	struct self_msg *m;
 
-	if (!lep->announced)
-		TAILQ_REMOVE(&s->fresh, lep, fresh);
-	LIST_REMOVE(lep, entry);
-	lep->dead = true;
-	lep->base.up = false;
+	if (!lane_ep->announced)
+		TAILQ_REMOVE(&s->fresh, lane_ep, fresh);
+	LIST_REMOVE(lane_ep, entry);
+	lane_ep->dead = true;
+	lane_ep->base.up = false;
 	/*
 	 * Its messages stay in the queue without an owner: progress() gives them back. Completions
-	 * run now. SELF_MSGS of all leps are in it at most.
+	 * run now. SELF_MSGS of all lane_eps are in it at most.
 	 */
 	STAILQ_FOREACH(m, &s->queue, entry) {
 		struct weft_lane_comp *comp = m->comp;
 
-		if (m->lep != lep)
+		if (m->lane_ep != lane_ep)
 			continue;
-		m->lep = NULL;
+		m->lane_ep = NULL;
 		m->comp = NULL;
-		if (comp != NULL)
+		if (comp)
 			comp->done(comp, -ECANCELED);
 	}
-	if (!lep->delivering)
-		free(lep);
+	if (!lane_ep->delivering)
+		free(lane_ep);
 }
 
 static int self_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 {
-	struct self_lep *lep = to_lep(base);
+	struct self_lane_ep *lane_ep = to_lane_ep(base);
 	struct self_msg *m;
 
-	if (lep->outstanding == 0)
+	if (lane_ep->outstanding == 0)
 		return WEFT_LANE_IDLE;
-	m = msg_get(lep);
-	if (m == NULL)
+	m = msg_get(lane_ep);
+	if (!m)
 		return -EAGAIN;
-	msg_queue(lep, m, 0, 0, comp);
+	msg_queue(lane_ep, m, 0, 0, comp);
 	m->marker = true;
 	return 0;
 }
@@ -355,7 +355,7 @@ static bool self_link_up(struct weft_lane_iface *base)
 
 static void self_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 {
-	snprintf(buf, size, "loopback, %u messages queued", to_lep(base)->outstanding);
+	snprintf(buf, size, "loopback, %u messages queued", to_lane_ep(base)->outstanding);
 }
 
 static void self_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
@@ -372,8 +372,8 @@ static void self_close(struct weft_lane_iface *base)
 {
 	struct self_iface *s = to_iface(base);
 
-	while (!LIST_EMPTY(&s->leps))
-		self_ep_destroy(&LIST_FIRST(&s->leps)->base);
+	while (!LIST_EMPTY(&s->lane_eps))
+		self_ep_destroy(&LIST_FIRST(&s->lane_eps)->base);
 	weft_mpool_fini(&s->pool);
 	free(s);
 }
@@ -404,7 +404,7 @@ static int self_query(const struct weft_lane_conf *conf, struct weft_lane_resour
 	struct weft_lane_resource *r = calloc(1, sizeof(*r));
 
 	(void)conf;
-	if (r == NULL)
+	if (!r)
 		return -ENOMEM;
 	snprintf(r->name, sizeof(r->name), "self");
 	snprintf(r->device, sizeof(r->device), "self");
@@ -417,7 +417,7 @@ static int self_open(const struct weft_lane_open *params, struct weft_lane_iface
 {
 	struct self_iface *s = calloc(1, sizeof(*s));
 
-	if (s == NULL) {
+	if (!s) {
 		snprintf(why, why_len, "out of memory");
 		return -ENOMEM;
 	}
@@ -448,7 +448,7 @@ static int self_open(const struct weft_lane_open *params, struct weft_lane_iface
 	s->event = params->event;
 	s->arg = params->arg;
 	STAILQ_INIT(&s->queue);
-	LIST_INIT(&s->leps);
+	LIST_INIT(&s->lane_eps);
 	TAILQ_INIT(&s->fresh);
 	weft_mpool_init(&s->pool, sizeof(struct self_msg) + SELF_MSG_MAX, 8, SELF_MSGS);
 	*iface = &s->base;

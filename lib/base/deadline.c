@@ -15,11 +15,11 @@ int weft_deadlines_reserve(struct weft_deadlines *d, uint32_t room)
 	if (room <= d->room)
 		return 0;
 	mem = realloc(d->heap, room * sizeof(*d->heap));
-	if (mem == NULL)
+	if (!mem)
 		return -ENOMEM;
 	d->heap = mem;
 	mem = realloc(d->place, room * sizeof(*d->place));
-	if (mem == NULL)
+	if (!mem)
 		return -ENOMEM;
 	d->place = mem;
 	memset(d->place + d->room, 0, (room - d->room) * sizeof(*d->place));

@@ -92,7 +92,7 @@ int weft_log_setup(enum weft_log_level level, const char *file)
 	int fd = STDERR_FILENO, old;
 
 	weft_log_level = (int)level;
-	if (file != NULL && file[0] != '\0')
+	if (file && file[0] != '\0')
 		expand(file, path, sizeof(path));
 	if (strcmp(path, current) == 0)
 		return 0;
@@ -123,7 +123,7 @@ __attribute__((format(printf, 3, 0))) static void log_line(enum weft_log_level l
 	localtime_r(&ts.tv_sec, &tm);
 	n = strftime(line, room, "%F %T", &tm);
 	k = snprintf(line + n, room - n, ".%06ld weft %s%s%s: ", ts.tv_nsec / 1000,
-		     level_names[level], who != NULL ? " " : "", who != NULL ? who : "");
+		     level_names[level], who ? " " : "", who ? who : "");
 	n += (size_t)k < room - n ? (size_t)k : room - n - 1;
 	k = vsnprintf(line + n, room - n, fmt, ap);
 	if (k > 0)

@@ -31,7 +31,7 @@ void weft_mpool_fini(struct weft_mpool *pool)
 {
 	struct chunk *c, *next;
 
-	for (c = pool->chunks; c != NULL; c = next) {
+	for (c = pool->chunks; c; c = next) {
 		next = c->next;
 		WEFT_MPOOL_UNPOISON((char *)c + WEFT_MPOOL_ALIGN, c->bytes);
 		free(c);
@@ -50,7 +50,7 @@ int weft_mpool_grow(struct weft_mpool *pool)
 	if (n == 0)
 		return -ENOBUFS;
 	c = aligned_alloc(WEFT_MPOOL_ALIGN, WEFT_MPOOL_ALIGN + n * pool->size);
-	if (c == NULL)
+	if (!c)
 		return -ENOMEM;
 	c->bytes = n * pool->size;
 	c->next = pool->chunks;

@@ -65,9 +65,9 @@ static bool counter_usable(void)
 	if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & (1u << 8)))
 		return false;
 	f = fopen("/sys/devices/system/clocksource/clocksource0/available_clocksource", "re");
-	if (f == NULL)
+	if (!f)
 		return false;
-	if (fgets(line, sizeof(line), f) == NULL)
+	if (!fgets(line, sizeof(line), f))
 		line[0] = '\0';
 	fclose(f);
 	return strstr(line, "tsc") != NULL;
@@ -203,7 +203,7 @@ static uint64_t host_id(void *arg)
 	size_t n;
 
 	(void)arg;
-	if (f == NULL)
+	if (!f)
 		return 0;
 	n = fread(boot, 1, sizeof(boot), f);
 	fclose(f);

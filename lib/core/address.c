@@ -188,7 +188,7 @@ void weft_address_seal(void *address, size_t length)
 
 static int bad(char *why, size_t why_len, const char *text)
 {
-	if (why != NULL)
+	if (why)
 		snprintf(why, why_len, "%s", text);
 	return -EINVAL;
 }
@@ -264,7 +264,7 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 	const size_t fixed = offsetof(struct weft_wire_address, worker_id);
 
 	memset(a, 0, sizeof(*a));
-	if (buf == NULL || length == 0)
+	if (!buf || length == 0)
 		return bad(why, why_len, "the worker address is empty");
 	if (length < fixed)
 		return bad(why, why_len, "the worker address is truncated");
@@ -279,7 +279,7 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 	a->major = head.major;
 	a->minor = head.minor;
 	if (head.major != WEFT_WIRE_MAJOR) {
-		if (why != NULL)
+		if (why)
 			snprintf(why, why_len,
 				 "the worker address was made by protocol version %u.%u, this is "
 				 "%u.%u",
@@ -312,7 +312,7 @@ int weft_address_query(const void *address, size_t length, struct weft_address_a
 	if (weft_struct_out(attr, &out, sizeof(out)) < 0)
 		return -EINVAL;
 	a = malloc(sizeof(*a));
-	if (a == NULL)
+	if (!a)
 		return -ENOMEM;
 	rc = weft_address_unpack(a, address, length, NULL, 0);
 	if (rc == 0 || rc == -EPROTONOSUPPORT) {

@@ -93,7 +93,7 @@ static const char *nearest_option(const char *name, char *buf, size_t size)
 			found = &weft_options[i];
 		}
 	}
-	if (found == NULL)
+	if (!found)
 		return NULL;
 	snprintf(buf, size, "WEFT_%s", found->name);
 	return buf;
@@ -105,7 +105,7 @@ static const char *nearest_option(const char *name, char *buf, size_t size)
 static void derive(struct weft_conf *conf)
 {
 	conf->lane.raw_ethertype = conf->encap == 1;
-	if (conf->lane.capture != NULL && conf->lane.capture[0] == '\0') {
+	if (conf->lane.capture && conf->lane.capture[0] == '\0') {
 		free((void *)(uintptr_t)conf->lane.capture);
 		conf->lane.capture = NULL;
 	}
@@ -131,7 +131,7 @@ void weft_config_release(struct weft_config *config)
 {
 	unsigned int i;
 
-	if (config == NULL)
+	if (!config)
 		return;
 	for (i = 0; i < weft_num_options; i++)
 		if (weft_options[i].type == WEFT_OPT_STRING)
@@ -160,12 +160,12 @@ static int read_variable(struct weft_config *config, const char *var)
 	memcpy(name, var, len);
 	name[len] = '\0';
 	opt = weft_option_find(name);
-	if (opt == NULL) {
+	if (!opt) {
 		static struct weft_log_limit limit;
 
 		if (is_script_variable(name, len))
 			return 0;
-		if (nearest_option(name + 5, near, sizeof(near)) != NULL)
+		if (nearest_option(name + 5, near, sizeof(near)))
 			weft_log_limited(&limit, WEFT_LOG_WARN,
 					 "unknown variable %s is ignored; is %s meant?", name,
 					 near);
@@ -185,7 +185,7 @@ static int config_alloc(struct weft_config **out)
 	struct weft_config *config = calloc(1, sizeof(*config));
 	int rc;
 
-	if (config == NULL)
+	if (!config)
 		return -ENOMEM;
 	rc = set_defaults(&config->conf);
 	if (rc < 0) {
@@ -206,7 +206,7 @@ int weft_config_read(struct weft_config **out)
 	if (rc < 0)
 		return rc;
 	/* All malformed variables are named, not only the first. */
-	for (e = environ; e != NULL && *e != NULL; e++) {
+	for (e = environ; e && *e; e++) {
 		if (strncmp(*e, "WEFT_", 5) != 0)
 			continue;
 		rc = read_variable(config, *e);
@@ -229,10 +229,10 @@ int weft_config_copy(const struct weft_config *src, struct weft_config **out)
 	const char *from;
 	unsigned int i;
 
-	if (src == NULL)
+	if (!src)
 		return weft_config_read(out);
 	config = malloc(sizeof(*config));
-	if (config == NULL)
+	if (!config)
 		return -ENOMEM;
 	*config = *src;
 	for (i = 0; i < weft_num_options; i++) {
@@ -241,7 +241,7 @@ int weft_config_copy(const struct weft_config *src, struct weft_config **out)
 		to = (const char **)((char *)&config->conf + weft_options[i].offset);
 		from = *to;
 		*to = from != NULL ? strdup(from) : NULL;
-		if (from != NULL && *to == NULL) {
+		if (from && !*to) {
 			/* What is not copied yet still belongs to the source. */
 			for (i++; i < weft_num_options; i++)
 				if (weft_options[i].type == WEFT_OPT_STRING)
@@ -263,11 +263,11 @@ int weft_config_modify(struct weft_config *config, const char *name, const char 
 	char why[256];
 	int rc;
 
-	if (config == NULL || name == NULL || value == NULL)
+	if (!config || !name || !value)
 		return -EINVAL;
 	opt = weft_option_find(name);
-	if (opt == NULL) {
-		if (nearest_option(name, why, sizeof(why)) != NULL)
+	if (!opt) {
+		if (nearest_option(name, why, sizeof(why)))
 			weft_error("there is no option %.64s; is %s meant?", name, why);
 		else
 			weft_error("there is no option %.64s", name);
@@ -285,12 +285,12 @@ int weft_config_get(const struct weft_config *config, const char *name, char *bu
 {
 	const struct weft_option *opt;
 
-	if (config == NULL || name == NULL || (buf == NULL && size > 0))
+	if (!config || !name || (buf == NULL && size > 0))
 		return -EINVAL;
 	if (size > 0)
 		buf[0] = '\0';
 	opt = weft_option_find(name);
-	return opt == NULL ? -ENOENT : weft_option_print(&config->conf, opt, buf, size);
+	return !opt ? -ENOENT : weft_option_print(&config->conf, opt, buf, size);
 }
 
 /* Value in a form that a shell reads back as one word. */
@@ -331,10 +331,9 @@ static void print_help(FILE *out, const struct weft_option *opt)
 		fprintf(out, " %.*s", (int)n, p);
 		col += n + 1;
 	}
-	fprintf(out, "\n#   %s%s%s%s%s%s%s, default %s\n", opt->unit,
-		opt->words != NULL ? ": " : "", opt->words != NULL ? opt->words : "",
-		opt->has_auto ? " or auto" : "", opt->word != NULL ? " or " : "",
-		opt->word != NULL ? opt->word : "", opt->has_inf ? " or inf" : "",
+	fprintf(out, "\n#   %s%s%s%s%s%s%s, default %s\n", opt->unit, opt->words ? ": " : "",
+		opt->words ? opt->words : "", opt->has_auto ? " or auto" : "",
+		opt->word ? " or " : "", opt->word ? opt->word : "", opt->has_inf ? " or inf" : "",
 		opt->def[0] != '\0' ? opt->def : "empty");
 }
 
@@ -345,7 +344,7 @@ void weft_config_print(const struct weft_config *config, FILE *out, unsigned int
 	unsigned int i;
 	int n;
 
-	if (config == NULL || out == NULL)
+	if (!config || !out)
 		return;
 	for (i = 0; i < weft_num_options; i++) {
 		opt = &weft_options[i];
@@ -353,7 +352,7 @@ void weft_config_print(const struct weft_config *config, FILE *out, unsigned int
 		n = weft_option_print(&config->conf, opt, stack, sizeof(stack));
 		if (n >= (int)sizeof(stack)) {
 			value = malloc((size_t)n + 1);
-			if (value == NULL)
+			if (!value)
 				continue;
 			weft_option_print(&config->conf, opt, value, (size_t)n + 1);
 		}

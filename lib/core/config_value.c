@@ -35,7 +35,7 @@ static void expected(const struct weft_option *opt, char *buf, size_t size)
 
 	snprintf(buf, size, "%s%s%s%s%s%s", kinds[opt->type],
 		 opt->type == WEFT_OPT_ENUM ? opt->words : "", opt->has_auto ? ", or auto" : "",
-		 opt->word != NULL ? ", or " : "", opt->word != NULL ? opt->word : "",
+		 opt->word ? ", or " : "", opt->word ? opt->word : "",
 		 opt->has_inf ? ", or inf" : "");
 }
 
@@ -67,7 +67,7 @@ static int with_suffix(const char *text, const struct suffix *list, bool exact, 
 
 	if (number(text, value, &end) < 0)
 		return -EINVAL;
-	for (; list->name != NULL; list++) {
+	for (; list->name; list++) {
 		if ((exact ? strcmp : strcasecmp)(end, list->name) == 0) {
 			*value *= list->factor;
 			return 0;
@@ -223,7 +223,7 @@ static int set_string(struct weft_conf *conf, const struct weft_option *opt, con
 	const char **p = field(conf, opt);
 	char *copy = strdup(text);
 
-	if (copy == NULL)
+	if (!copy)
 		return -ENOMEM;
 	free((void *)(uintptr_t)*p);
 	*p = copy;
@@ -253,7 +253,7 @@ static int set_value(struct weft_conf *conf, const struct weft_option *opt, cons
 		store_size(conf, opt, WEFT_CONF_INF);
 		return 0;
 	}
-	if (opt->word != NULL && strcasecmp(text, opt->word) == 0) {
+	if (opt->word && strcasecmp(text, opt->word) == 0) {
 		store_size(conf, opt, opt->word_value);
 		return 0;
 	}
@@ -348,7 +348,7 @@ int weft_option_print(const struct weft_conf *conf, const struct weft_option *op
 	case WEFT_OPT_BYTES:
 		if (opt->has_auto && *(const size_t *)p == opt->auto_value)
 			return snprintf(buf, size, "auto");
-		if (opt->word != NULL && *(const size_t *)p == opt->word_value)
+		if (opt->word && *(const size_t *)p == opt->word_value)
 			return snprintf(buf, size, "%s", opt->word);
 		return print_size(*(const size_t *)p, buf, size);
 	case WEFT_OPT_TIME:
@@ -373,7 +373,7 @@ int weft_option_print(const struct weft_conf *conf, const struct weft_option *op
 		return snprintf(buf, size, "%.15gBs", *(const double *)p);
 	case WEFT_OPT_STRING:
 		s = *(const char *const *)p;
-		return snprintf(buf, size, "%s", s != NULL ? s : "");
+		return snprintf(buf, size, "%s", s ? s : "");
 	}
 	return snprintf(buf, size, "?");
 }

@@ -44,7 +44,7 @@ static inline int weft_struct_in(void *mine, size_t size, const void *theirs)
 	size_t n;
 
 	memset(mine, 0, size);
-	if (theirs == NULL)
+	if (!theirs)
 		return 0;
 	memcpy(&n, theirs, sizeof(n));
 	if (n < sizeof(n))
@@ -61,7 +61,7 @@ static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 {
 	size_t n;
 
-	if (theirs == NULL)
+	if (!theirs)
 		return -EINVAL;
 	memcpy(&n, theirs, sizeof(n));
 	if (n < sizeof(n))
@@ -241,7 +241,7 @@ enum weft_ep_state {
 
 /** One lane of an endpoint: what every fragment reads. */
 struct weft_ep_lane {
-	struct weft_lane_ep *lep; /* NULL = not there */
+	struct weft_lane_ep *lane_ep; /* NULL = not there */
 	/* agreed at wire-up; measured rates refine them in the message half */
 	double bandwidth, latency;
 	uint32_t max_frag; /* largest lane message both ends take */

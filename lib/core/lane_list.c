@@ -28,7 +28,7 @@ static void driver_names(const struct weft_lane_driver *const *drivers, char *bu
 	size_t n = 0;
 
 	buf[0] = '\0';
-	for (; *drivers != NULL && n < size; drivers++)
+	for (; *drivers && n < size; drivers++)
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", n > 0 ? ", " : "",
 				      (*drivers)->name);
 }
@@ -39,7 +39,7 @@ static const struct weft_lane_driver *find_driver(const struct weft_lane_driver 
 	/* The transport's full name, as weft-info and the documents have it. */
 	if (strcmp(name, "roce_rc") == 0)
 		name = "roce";
-	for (; *drivers != NULL; drivers++)
+	for (; *drivers; drivers++)
 		if (strcmp((*drivers)->name, name) == 0)
 			return *drivers;
 	return NULL;
@@ -135,7 +135,7 @@ static int take_number(struct weft_lanes_item *item, const char *p, size_t len, 
 /* Take the numbers out of the options, except those that the driver knows itself. */
 static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
 {
-	const char *known = item->driver->options != NULL ? item->driver->options : "";
+	const char *known = item->driver->options ? item->driver->options : "";
 	char rest[sizeof(item->options)] = "";
 	const char *p = item->options;
 	size_t n, used = 0;
@@ -164,7 +164,7 @@ static int take_numbers(struct weft_lanes_item *item, char *why, size_t why_len)
 
 static int check_options(const struct weft_lanes_item *item, char *why, size_t why_len)
 {
-	const char *known = item->driver->options != NULL ? item->driver->options : "";
+	const char *known = item->driver->options ? item->driver->options : "";
 	const char *p = item->options, *res = item->all ? "*" : item->resource;
 	const char *drv = item->driver->name;
 	char name[64], near[64];
@@ -177,12 +177,12 @@ static int check_options(const struct weft_lanes_item *item, char *why, size_t w
 		if (n == 0 || option_known(known, p, len))
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)len, p);
-		if (memchr(p, '=', n) == NULL && memchr(p, ':', n) != NULL)
+		if (!memchr(p, '=', n) && memchr(p, ':', n))
 			snprintf(why, why_len,
 				 "lane %s:%s: '%s' is no option; lanes are separated by ';', as in "
 				 "'%s:%s;%s'",
 				 drv, res, name, drv, res, name);
-		else if (weft_nearest_word(name, known, ", ", near, sizeof(near)) != NULL)
+		else if (weft_nearest_word(name, known, ", ", near, sizeof(near)))
 			snprintf(why, why_len,
 				 "lane %s:%s: unknown option '%s'; is '%s' meant? (known: %s%s%s)",
 				 drv, res, name, near, known, known[0] ? ", " : "", FOR_ALL);
@@ -199,16 +199,16 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 {
 	char name[32], names[128], near[32];
 	const char *comma = memchr(p, ',', (size_t)(end - p));
-	const char *head_end = comma != NULL ? comma : end;
+	const char *head_end = comma ? comma : end;
 	const char *colon = memchr(p, ':', (size_t)(head_end - p));
 
 	memset(item, 0, sizeof(*item));
-	if (!copy_trimmed(name, sizeof(name), p, colon != NULL ? colon : head_end))
+	if (!copy_trimmed(name, sizeof(name), p, colon ? colon : head_end))
 		name[0] = '\0';
 	item->driver = find_driver(drivers, name);
-	if (item->driver == NULL) {
+	if (!item->driver) {
 		driver_names(drivers, names, sizeof(names));
-		if (weft_nearest_word(name, names, ", ", near, sizeof(near)) != NULL)
+		if (weft_nearest_word(name, names, ", ", near, sizeof(near)))
 			snprintf(why, why_len,
 				 "lane '%.*s': there is no driver '%s'; is '%s' meant?",
 				 (int)(end - p), p, name, near);
@@ -218,17 +218,16 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 				 (int)(end - p), p, name, names);
 		return -EINVAL;
 	}
-	if (colon != NULL &&
-	    !copy_trimmed(item->resource, sizeof(item->resource), colon + 1, head_end)) {
+	if (colon && !copy_trimmed(item->resource, sizeof(item->resource), colon + 1, head_end)) {
 		snprintf(why, why_len, "lane '%.*s': the resource's name is too long",
 			 (int)(end - p), p);
 		return -EINVAL;
 	}
-	if (comma != NULL && !copy_trimmed(item->options, sizeof(item->options), comma + 1, end)) {
+	if (comma && !copy_trimmed(item->options, sizeof(item->options), comma + 1, end)) {
 		snprintf(why, why_len, "lane '%.*s': the options are too long", (int)(end - p), p);
 		return -EINVAL;
 	}
-	if (colon != NULL && item->resource[0] == '\0') {
+	if (colon && item->resource[0] == '\0') {
 		snprintf(why, why_len,
 			 "lane '%.*s': a resource must follow the colon, or '*' for all",
 			 (int)(end - p), p);
@@ -244,7 +243,7 @@ static int all_drivers(const struct weft_lane_driver *const *drivers, struct wef
 {
 	int n = 0;
 
-	for (; *drivers != NULL && n < WEFT_LANES_MAX_ITEMS; drivers++)
+	for (; *drivers && n < WEFT_LANES_MAX_ITEMS; drivers++)
 		items[n++] = (struct weft_lanes_item){.driver = *drivers, .all = true};
 	return n;
 }

@@ -26,7 +26,7 @@ void weft_worker_signal(struct weft_worker *w)
 {
 	int fd, saved = errno; /* signal handlers */
 
-	if (w == NULL)
+	if (!w)
 		return;
 	atomic_store(&w->signalled, true); /* before wake_fd is read: see wait_open() */
 	fd = atomic_load(&w->wake_fd);

@@ -81,7 +81,7 @@ static struct weft_mem *hit(struct weft_regcache *rc, uintptr_t start, uintptr_t
 {
 	struct weft_regcache_entry *e = weft_regcache_find(&rc->table, start, end, access);
 
-	if (e == NULL)
+	if (!e)
 		return NULL;
 	/* Only its user's end stops peers from writing there: it has no other. */
 	if (e->refs > 0 && e->kind == WEFT_REGCACHE_WRITE)
@@ -293,7 +293,7 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx)
 {
 	struct weft_regcache *rc = calloc(1, sizeof(*rc));
 
-	if (rc == NULL)
+	if (!rc)
 		return NULL;
 	rc->ctx = ctx;
 	rc->uffd = rc->wake = -1;
@@ -311,7 +311,7 @@ void weft_regcache_free(struct weft_regcache *rc)
 	const uint64_t one = 1;
 	unsigned int kind;
 
-	if (rc == NULL)
+	if (!rc)
 		return;
 	if (atomic_load(&rc->running) && rc->pid == getpid()) {
 		/* An eventfd with the value 0 takes it. */
@@ -337,14 +337,14 @@ void weft_regcache_reap(struct weft_regcache *rc)
 	struct weft_regcache_entry *e;
 	struct entry_list list;
 
-	if (rc == NULL || !atomic_load_explicit(rc->dirty, memory_order_acquire))
+	if (!rc || !atomic_load_explicit(rc->dirty, memory_order_acquire))
 		return;
 	TAILQ_INIT(&list);
 	pthread_mutex_lock(&rc->lock);
 	TAILQ_CONCAT(&list, &rc->garbage, link);
 	atomic_store_explicit(rc->dirty, false, memory_order_relaxed);
 	pthread_mutex_unlock(&rc->lock);
-	while ((e = TAILQ_FIRST(&list)) != NULL) {
+	while ((e = TAILQ_FIRST(&list))) {
 		TAILQ_REMOVE(&list, e, link);
 		weft_mem_deregister(e->mem);
 		free(e);
@@ -384,7 +384,7 @@ static size_t evict(struct weft_regcache *rc, struct evicted *out)
 	struct weft_regcache_list *list;
 	struct weft_uffd_range *g;
 
-	if (e == NULL || out->num == MAX_EVICT)
+	if (!e || out->num == MAX_EVICT)
 		return 0;
 	g = &out->range[out->num++];
 	*g = (struct weft_uffd_range){e->start, e->end};
@@ -560,7 +560,7 @@ static int miss(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 	if (!watch(rc, start, end))
 		return -EAGAIN;
 	e = calloc(1, sizeof(*e));
-	if (e == NULL)
+	if (!e)
 		return -ENOMEM;
 	err = make(rc, start, end, access, &e->mem);
 	if (err < 0) {
@@ -609,20 +609,20 @@ int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, un
 	    weft_uffd_changing(rc->uffd, rc->page))
 		return get_once(rc, address, length, access, mem);
 	*mem = lookup(rc, start, end, access);
-	if (*mem != NULL)
+	if (*mem)
 		return 0;
 	pthread_mutex_lock(&rc->slow);
 	*mem = lookup(rc, start, end, access); /* another thread may have been here */
-	if (*mem == NULL)
+	if (!*mem)
 		miss(rc, start, end, access, mem); /* else it cannot be kept */
 	pthread_mutex_unlock(&rc->slow);
 	weft_regcache_reap(rc);
-	return *mem != NULL ? 0 : get_once(rc, address, length, access, mem);
+	return *mem ? 0 : get_once(rc, address, length, access, mem);
 }
 
 bool weft_regcache_keeps(struct weft_regcache *rc)
 {
-	if (rc == NULL || rc->ctx->conf->reg_cache == WEFT_REGCACHE_OFF)
+	if (!rc || rc->ctx->conf->reg_cache == WEFT_REGCACHE_OFF)
 		return false;
 	return atomic_load(&rc->running) || !atomic_load(&rc->tried);
 }
@@ -631,7 +631,7 @@ void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem)
 {
 	struct weft_regcache_entry *e = mem->cached;
 
-	if (e == NULL) {
+	if (!e) {
 		weft_mem_deregister(mem);
 		return;
 	}
@@ -652,7 +652,7 @@ void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
 	struct weft_regcache_list *list;
 	bool last;
 
-	if (e == NULL) {
+	if (!e) {
 		weft_mem_deregister(mem);
 		return;
 	}

@@ -53,7 +53,7 @@ struct weft_regcache_entry *weft_regcache_find(const struct weft_regcache_table 
 	/* For ourselves any will do; whose key goes to a peer wants one that allows just this. */
 	if (kind == WEFT_REGCACHE_LOCAL)
 		last = WEFT_REGCACHE_KINDS - 1;
-	for (; kind <= last && kind < WEFT_REGCACHE_KINDS && e == NULL; kind++)
+	for (; kind <= last && kind < WEFT_REGCACHE_KINDS && !e; kind++)
 		e = find_in(&t->kind[kind], start, end, access);
 	return e;
 }

@@ -196,7 +196,7 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 	if (iface->mem_domain == 0)
 		return 0; /* nothing is registered, or more domains than there may be: those lanes copy */
 	d = &mem->domains[iface->mem_domain - 1];
-	if (d->iface != NULL)
+	if (d->iface)
 		return 0;
 	rc = register_as_can(mem, iface, &d->mem, why, sizeof(why));
 	note_shortage(mem, iface, rc);
@@ -221,7 +221,7 @@ void weft_mem_domains_drop(struct weft_mem *mem)
 	unsigned int i;
 
 	for (i = 0; i < WEFT_MAX_DOMAINS; i++)
-		if (mem->domains[i].iface != NULL)
+		if (mem->domains[i].iface)
 			drop_domain(&mem->domains[i]);
 }
 
@@ -232,7 +232,7 @@ static void number_domain(struct weft_context *ctx, struct weft_lane_iface *ifac
 
 	iface->mem_domain = 0;
 	iface->domain = WEFT_NO_DOMAIN;
-	if (iface->driver->mem_register == NULL || iface->attr.domain[0] == '\0')
+	if (!iface->driver->mem_register || iface->attr.domain[0] == '\0')
 		return;
 	i = domain_index(ctx, iface);
 	if (i == WEFT_MAX_DOMAINS) {
@@ -242,7 +242,7 @@ static void number_domain(struct weft_context *ctx, struct weft_lane_iface *ifac
 		return;
 	}
 	iface->mem_domain = (uint8_t)(i + 1);
-	if (iface->driver->mem_key != NULL)
+	if (iface->driver->mem_key)
 		iface->domain = (uint8_t)i;
 }
 
@@ -286,7 +286,7 @@ void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *if
 		d = &mem->domains[iface->mem_domain - 1];
 		if (d->iface != iface)
 			continue;
-		if (next != NULL)
+		if (next)
 			d->iface = next;
 		else
 			drop_domain(d);
@@ -297,7 +297,7 @@ static bool has_domain(const struct weft_mem *mem)
 {
 	unsigned int i = 0;
 
-	while (i < WEFT_MAX_DOMAINS && mem->domains[i].iface == NULL)
+	while (i < WEFT_MAX_DOMAINS && !mem->domains[i].iface)
 		i++;
 	return i < WEFT_MAX_DOMAINS;
 }

@@ -105,7 +105,7 @@ unsigned int weft_mem_keys(struct weft_mem *mem, struct weft_mem_key *keys, unsi
 	pthread_mutex_lock(&mem->ctx->lock);
 	for (i = 0; i < WEFT_MAX_DOMAINS && n < max; i++) {
 		iface = mem->domains[i].iface;
-		if (iface == NULL || iface->domain == WEFT_NO_DOMAIN)
+		if (!iface || iface->domain == WEFT_NO_DOMAIN)
 			continue;
 		keys[n++] = (struct weft_mem_key){
 			.domain = iface->domain,

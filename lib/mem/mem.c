@@ -50,7 +50,7 @@ static void drop(struct weft_mem *mem)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(mem->narrow) / sizeof(mem->narrow[0]); i++)
-		if (mem->narrow[i] != NULL)
+		if (mem->narrow[i])
 			drop(mem->narrow[i]);
 	LIST_REMOVE(mem, entry);
 	mem->ctx->mem_bytes -= mem->length;
@@ -74,7 +74,7 @@ static unsigned int access_of(unsigned int rights)
 /* No peer gets at it any more. */
 static void revoke(struct weft_mem *mem)
 {
-	if (mem->slot == NULL)
+	if (!mem->slot)
 		return;
 	atomic_store(&mem->revoked, true);
 	weft_mem_key_revoke(mem->slot);
@@ -91,7 +91,7 @@ static int make(struct weft_context *ctx, const struct weft_mem *like, bool part
 	if (rc < 0)
 		return rc;
 	mem = calloc(1, sizeof(*mem));
-	if (mem == NULL)
+	if (!mem)
 		return -ENOMEM;
 	mem->ctx = ctx;
 	mem->address = like->address;
@@ -118,8 +118,8 @@ int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 	struct weft_mem_params p;
 	int rc;
 
-	if (ctx == NULL || out == NULL || address == NULL || length == 0 ||
-	    weft_struct_in(&p, sizeof(p), params) < 0 || length > SIZE_MAX - (uintptr_t)address)
+	if (!ctx || !out || !address || length == 0 || weft_struct_in(&p, sizeof(p), params) < 0 ||
+	    length > SIZE_MAX - (uintptr_t)address)
 		return -EINVAL;
 	rc = rights_check(ctx, p.flags);
 	if (rc < 0)
@@ -130,7 +130,7 @@ int weft_mem_register(struct weft_context *ctx, void *address, size_t length,
 	rc = make(ctx, &like, true, &mem);
 	if (rc == 0 && mem->rights)
 		rc = weft_mem_key_make(&ctx->keys, ctx->platform, mem, &mem->slot, &mem->key);
-	if (rc < 0 && mem != NULL)
+	if (rc < 0 && mem)
 		drop(mem);
 	pthread_mutex_unlock(&ctx->lock);
 	if (rc == 0)
@@ -143,7 +143,7 @@ int weft_mem_deregister(struct weft_mem *mem)
 	struct weft_context *ctx;
 	int rc = 0;
 
-	if (mem == NULL)
+	if (!mem)
 		return 0;
 	ctx = mem->ctx;
 	pthread_mutex_lock(&ctx->lock);
@@ -192,14 +192,14 @@ size_t weft_mem_excess(struct weft_context *ctx, size_t length)
 int weft_mem_get(struct weft_context *ctx, void *address, size_t length, unsigned int access,
 		 struct weft_mem **out)
 {
-	if (ctx->regcache == NULL)
+	if (!ctx->regcache)
 		return weft_mem_make(ctx, address, length, access, true, out);
 	return weft_regcache_get(ctx->regcache, address, length, access, out);
 }
 
 void weft_mem_put(struct weft_mem *mem)
 {
-	if (mem->ctx->regcache == NULL)
+	if (!mem->ctx->regcache)
 		weft_mem_deregister(mem);
 	else
 		weft_regcache_put(mem->ctx->regcache, mem);
@@ -207,7 +207,7 @@ void weft_mem_put(struct weft_mem *mem)
 
 void weft_mem_put_dead(struct weft_mem *mem)
 {
-	if (mem->ctx->regcache == NULL)
+	if (!mem->ctx->regcache)
 		weft_mem_deregister(mem);
 	else
 		weft_regcache_put_dead(mem->ctx->regcache, mem);
@@ -220,7 +220,7 @@ static struct weft_mem *export_again(struct weft_context *ctx, struct weft_mem *
 
 	pthread_mutex_lock(&ctx->export_lock);
 	narrow = *at;
-	if (narrow != NULL)
+	if (narrow)
 		narrow->exported++;
 	pthread_mutex_unlock(&ctx->export_lock);
 	return narrow;
@@ -235,13 +235,13 @@ struct weft_mem *weft_mem_export(struct weft_mem *mem, unsigned int remote)
 	if (mem->on_the_fly)
 		return (weft_mem_access(mem) & WEFT_LANE_ACCESS_REMOTE) == remote ? mem : NULL;
 	narrow = export_again(mem->ctx, at);
-	if (narrow != NULL)
+	if (narrow)
 		return narrow;
 	like.on_the_fly = true;
 	pthread_mutex_lock(&mem->ctx->lock);
 	/* Another thread may have made it meanwhile. */
 	narrow = export_again(mem->ctx, at);
-	if (narrow == NULL && make(mem->ctx, &like, true, &narrow) == 0) {
+	if (!narrow && make(mem->ctx, &like, true, &narrow) == 0) {
 		narrow->exported = 1;
 		pthread_mutex_lock(&mem->ctx->export_lock);
 		*at = narrow;

@@ -132,9 +132,9 @@ bool weft_uffd_anonymous(uintptr_t start, uintptr_t end)
 	bool anonymous;
 	FILE *f = fopen("/proc/self/maps", "re");
 
-	if (f == NULL)
+	if (!f)
 		return false;
-	while (start < end && fgets(line, sizeof(line), f) != NULL) {
+	while (start < end && fgets(line, sizeof(line), f)) {
 		if (!parse_line(line, &from, &to, &anonymous) || to <= start)
 			continue;
 		if (from > start || !anonymous)

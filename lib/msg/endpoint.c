@@ -293,19 +293,19 @@ static uint32_t at_most_u32(size_t x)
 static void set_lane(struct weft_msg_ep *me, unsigned int i)
 {
 	const struct weft_ep_lane *lane = &me->ep->lanes[i];
-	const struct weft_lane_attr *attr = &lane->lep->iface->attr;
-	const uint64_t features = attr->features & ~lane->lep->lacks;
+	const struct weft_lane_attr *attr = &lane->lane_ep->iface->attr;
+	const uint64_t features = attr->features & ~lane->lane_ep->lacks;
 	size_t max = lane->max_frag ? lane->max_frag : SIZE_MAX;
 	const float per_byte =
 		lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : UNKNOWN_PER_BYTE;
 
-	if (me->lanes[i].lep == lane->lep)
+	if (me->lanes[i].lane_ep == lane->lane_ep)
 		return; /* what was measured stays */
-	if (lane->lep->max_msg && lane->lep->max_msg < max)
-		max = lane->lep->max_msg;
+	if (lane->lane_ep->max_msg && lane->lane_ep->max_msg < max)
+		max = lane->lane_ep->max_msg;
 #define AT_MOST(x) ((uint32_t)((x) < max ? (x) : max < UINT32_MAX ? max : UINT32_MAX))
 	me->lanes[i] = (struct weft_msg_lane){
-		.lep = lane->lep,
+		.lane_ep = lane->lane_ep,
 		.max_short = attr->features & WEFT_LANE_F_SHORT ? AT_MOST(attr->max_short) : 0,
 		.max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? AT_MOST(attr->max_bcopy) : 0,
 		.max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? AT_MOST(attr->max_zcopy) : 0,
@@ -329,7 +329,7 @@ static int make_lanes(struct weft_msg_ep *me)
 	if (me->lanes != &no_lane)
 		return 0;
 	me->lanes = calloc(me->ep->lane_room, sizeof(*me->lanes));
-	if (me->lanes != NULL)
+	if (me->lanes)
 		return 0;
 	me->lanes = &no_lane;
 	return -ENOMEM;
@@ -357,7 +357,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		return;
 	}
 	for (unsigned int i = 0; i < ep->num_lanes; i++) {
-		if (!(ep->lanes_up & (1u << i)) || !ep->lanes[i].lep)
+		if (!(ep->lanes_up & (1u << i)) || !ep->lanes[i].lane_ep)
 			continue;
 		set_lane(me, i);
 		me->lanes_up |= (uint16_t)(1u << i);
@@ -370,7 +370,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 	me->am_lane = ep->am_lane;
 	if (!(me->lanes_up & (1u << me->am_lane)))
 		me->am_lane = (uint8_t)__builtin_ctz(me->lanes_up);
-	me->short_lep = me->lanes[me->am_lane].lep;
+	me->short_lane_ep = me->lanes[me->am_lane].lane_ep;
 	me->short_count = &ep->lane_info[me->am_lane];
 	changed = weft_proto_select_build(me);
 	if (changed < 0) {

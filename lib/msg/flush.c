@@ -46,12 +46,12 @@ static bool ask_lanes(struct weft_msg_ep *me, struct weft_flush *f)
 	f->lanes = 1;
 	for (mask = me->lanes_up; mask; mask &= mask - 1) {
 		int i = __builtin_ctz(mask);
-		struct weft_lane_ep *lep = me->lanes[i].lep;
+		struct weft_lane_ep *lane_ep = me->lanes[i].lane_ep;
 
 		f->lane[i].flush = f;
 		f->lane[i].comp.done = lane_flushed;
 		f->lanes++;
-		rc = lep->ops->ep_flush(lep, &f->lane[i].comp);
+		rc = lane_ep->ops->ep_flush(lane_ep, &f->lane[i].comp);
 		if (rc == 0)
 			continue;
 		f->lanes--;

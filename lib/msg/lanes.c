@@ -16,13 +16,13 @@
 /* Small numbers for names: the position of the first lane with the same one. */
 static uint32_t same_as(const struct weft_msg_ep *me, unsigned int lane, size_t field)
 {
-	const char *mine = (const char *)&me->lanes[lane].lep->iface->attr + field;
+	const char *mine = (const char *)&me->lanes[lane].lane_ep->iface->attr + field;
 
 	for (unsigned int i = 0; i < lane; i++) {
 		if (!(me->lanes_up >> i & 1))
 			continue;
 		if (mine[0] &&
-		    strcmp((const char *)&me->lanes[i].lep->iface->attr + field, mine) == 0)
+		    strcmp((const char *)&me->lanes[i].lane_ep->iface->attr + field, mine) == 0)
 			return i;
 	}
 	return lane;
@@ -32,7 +32,7 @@ static void model_lane(const struct weft_msg_ep *me, unsigned int i, struct weft
 {
 	const struct weft_ep_lane_info *info = &me->ep->lane_info[i];
 	const struct weft_msg_lane *l = &me->lanes[i];
-	const struct weft_lane_attr *attr = &l->lep->iface->attr;
+	const struct weft_lane_attr *attr = &l->lane_ep->iface->attr;
 	const struct weft_ep_lane *lane = &me->ep->lanes[i];
 
 	out->bandwidth = lane->bandwidth > 0 ? lane->bandwidth : 1e9;
@@ -49,8 +49,9 @@ static void model_lane(const struct weft_msg_ep *me, unsigned int i, struct weft
 	out->max_get = attr->max_get;
 	out->max_put = attr->max_put;
 	out->max_rma_iov = attr->max_rma_iov;
-	out->features = attr->features & ~(l->lep->lacks | WEFT_LANE_F_COPIES | WEFT_LANE_F_MEMORY |
-					   WEFT_LANE_F_BW_SET | WEFT_LANE_F_LAT_SET);
+	out->features =
+		attr->features & ~(l->lane_ep->lacks | WEFT_LANE_F_COPIES | WEFT_LANE_F_MEMORY |
+				   WEFT_LANE_F_BW_SET | WEFT_LANE_F_LAT_SET);
 	out->features |= info->features;
 	out->domain = same_as(me, i, offsetof(struct weft_lane_attr, domain));
 	out->device = same_as(me, i, offsetof(struct weft_lane_attr, device));

@@ -173,8 +173,8 @@ struct weft_ctl {
 
 /** What the striping looks at, per lane. */
 struct weft_msg_lane {
-	struct weft_lane_ep *lep; /* NULL = not usable */
-	uint32_t max_short;       /* header + payload, 0 = cannot */
+	struct weft_lane_ep *lane_ep; /* NULL = not usable */
+	uint32_t max_short;           /* header + payload, 0 = cannot */
 	uint32_t max_bcopy;
 	uint32_t max_zcopy;
 	uint32_t max_zcopy_hdr;
@@ -184,14 +184,14 @@ struct weft_msg_lane {
 	uint16_t max_iov;
 	bool zcopy_any;       /* zcopy of memory that is not registered */
 	uint64_t sent;        /* since the last look, headers included */
-	uint32_t queued_seen; /* lep->queued then */
+	uint32_t queued_seen; /* lane_ep->queued then */
 	/* by enum weft_dir: what is sent and written; what is read and pulled */
 	struct weft_lane_load load[2];
 };
 
 struct weft_msg_ep {
 	/* line 0: the short send */
-	struct weft_lane_ep *short_lep;
+	struct weft_lane_ep *short_lane_ep;
 	size_t short_end; /* messages shorter than this may go out at once */
 	struct weft_ep_lane_info *short_count;
 	uint32_t tx_seq;       /* of the next message */

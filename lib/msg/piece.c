@@ -41,7 +41,8 @@ static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_la
 {
 	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC)
 		return 0;
-	if (!l->zcopy_any && (!req->send.mem || !weft_mem_lane_of(req->send.mem, l->lep->iface)))
+	if (!l->zcopy_any &&
+	    (!req->send.mem || !weft_mem_lane_of(req->send.mem, l->lane_ep->iface)))
 		return 0;
 	return l->max_zcopy;
 }
@@ -79,14 +80,14 @@ static int piece_zcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 	struct iovec iov[32];
 	unsigned int n = weft_dt_iov(&req->dt, off, len, iov, l->max_iov < 32 ? l->max_iov : 32);
 	struct weft_mem_lane *mem =
-		req->send.mem ? weft_mem_lane_of(req->send.mem, l->lep->iface) : NULL;
+		req->send.mem ? weft_mem_lane_of(req->send.mem, l->lane_ep->iface) : NULL;
 	int rc;
 
 	if (n == 0)
 		return -E2BIG;
 	req->send.comp.done = zcopy_done;
 	req->send.zcopies++;
-	rc = l->lep->ops->am_zcopy(l->lep, id, hdr, hdr_len, iov, n, mem, &req->send.comp);
+	rc = l->lane_ep->ops->am_zcopy(l->lane_ep, id, hdr, hdr_len, iov, n, mem, &req->send.comp);
 	if (rc)
 		req->send.zcopies--;
 	return rc;
@@ -100,7 +101,7 @@ static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 	ssize_t rc;
 
 	if (hdr_len + len <= l->max_bcopy) {
-		rc = l->lep->ops->am_bcopy(l->lep, id, pack_piece, &arg);
+		rc = l->lane_ep->ops->am_bcopy(l->lane_ep, id, pack_piece, &arg);
 		*err = arg.err;
 		return rc < 0 ? (int)rc : 0;
 	}
@@ -109,7 +110,7 @@ static int piece_bcopy(struct weft_request *req, const struct weft_msg_lane *l, 
 	*err = arg.err;
 	if (rc < 0)
 		return (int)rc;
-	return l->lep->ops->am_short(l->lep, id, buf, hdr_len, buf + hdr_len, len);
+	return l->lane_ep->ops->am_short(l->lane_ep, id, buf, hdr_len, buf + hdr_len, len);
 }
 
 int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
@@ -126,8 +127,8 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		rc = piece_zcopy(req, l, id, hdr, hdr_len, off, len);
 	if (rc == -E2BIG) {
 		if (req->dt.dt_class == WEFT_DT_CONTIG && whole <= l->max_short)
-			rc = l->lep->ops->am_short(l->lep, id, hdr, hdr_len, req->dt.buf + off,
-						   len);
+			rc = l->lane_ep->ops->am_short(l->lane_ep, id, hdr, hdr_len,
+						       req->dt.buf + off, len);
 		else
 			rc = piece_bcopy(req, l, id, hdr, hdr_len, off, len, &err);
 		if (rc == 0)

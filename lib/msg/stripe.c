@@ -15,8 +15,8 @@ static float time_of(const struct weft_msg_ep *me, unsigned int lane, const stru
 {
 	const struct weft_msg_lane *l = &me->lanes[lane];
 
-	return weft_load_time(&l->load[p->dir], p->dir == WEFT_DIR_TX ? l->lep->queued : 0, p->len,
-			      now);
+	return weft_load_time(&l->load[p->dir], p->dir == WEFT_DIR_TX ? l->lane_ep->queued : 0,
+			      p->len, now);
 }
 
 /* The lane of @lanes that is done soonest, of equal ones the first behind the one that was last. */
@@ -56,7 +56,7 @@ static float without(const struct weft_msg_ep *me, int lane, const struct weft_p
 		rates += 1 / load->per_byte;
 		bytes += (float)load->out;
 		if (p->dir == WEFT_DIR_TX)
-			bytes += (float)l->lep->queued;
+			bytes += (float)l->lane_ep->queued;
 		if (late < stall)
 			stall = late;
 	}
@@ -118,7 +118,7 @@ void weft_lane_rated(struct weft_msg_ep *me, unsigned int lane, enum weft_dir di
 	struct weft_msg_lane *l = &me->lanes[lane];
 
 	if (me->up && (me->lanes_up & 1u << lane))
-		weft_load_set_window(&l->load[dir], l->lep->rtt_ns, me->mw->conf.rndv_window,
+		weft_load_set_window(&l->load[dir], l->lane_ep->rtt_ns, me->mw->conf.rndv_window,
 				     me->mw->worker->now);
 }
 
@@ -127,12 +127,12 @@ void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane)
 	struct weft_msg_lane *l = &me->lanes[lane];
 	struct weft_lane_load *load = &l->load[WEFT_DIR_TX];
 
-	if (load->full || !l->lep->queued)
+	if (load->full || !l->lane_ep->queued)
 		return;
 	load->full = true;
 	me->tx_full |= (uint16_t)(1u << lane);
 	l->sent = 0;
-	l->queued_seen = l->lep->queued;
+	l->queued_seen = l->lane_ep->queued;
 	weft_rate_start(&load->rate);
 }
 
@@ -140,12 +140,12 @@ void weft_stripe_full(struct weft_msg_ep *me, unsigned int lane)
 static void measure(struct weft_msg_ep *me, unsigned int lane, uint64_t now)
 {
 	struct weft_msg_lane *l = &me->lanes[lane];
-	int64_t acked = (int64_t)(l->sent + l->queued_seen) - (int64_t)l->lep->queued;
+	int64_t acked = (int64_t)(l->sent + l->queued_seen) - (int64_t)l->lane_ep->queued;
 
 	if (acked <= 0)
 		return;
 	l->sent = 0;
-	l->queued_seen = l->lep->queued;
+	l->queued_seen = l->lane_ep->queued;
 	if (!weft_rate_add(&l->load[WEFT_DIR_TX].rate, (uint64_t)acked, now))
 		return;
 	weft_load_refresh(&l->load[WEFT_DIR_TX], now);
@@ -216,7 +216,7 @@ void weft_native_over(struct weft_native *n, int status)
 	 * Messages that share the lane are not counted. (Of a lane that is down there may be no
 	 * endpoint any more.)
 	 */
-	if (n->dir == WEFT_DIR_TX && me->up && (me->lanes_up & 1u << n->lane) && l->lep->queued)
+	if (n->dir == WEFT_DIR_TX && me->up && (me->lanes_up & 1u << n->lane) && l->lane_ep->queued)
 		weft_rate_limited(&l->load[WEFT_DIR_TX].rate);
 	if (weft_load_done(&l->load[n->dir], n->length, status == 0, n->given, me->mw->worker->now))
 		weft_lane_rated(me, n->lane, (enum weft_dir)n->dir);

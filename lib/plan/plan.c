@@ -106,7 +106,7 @@ void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan)
 	plan->measured = !(me->mw->worker->ctx->conf->bcopy_bw > 0);
 	for (uint32_t left = me->lanes_up; left; left &= left - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(left);
-		const struct weft_lane_iface *iface = me->lanes[i].lep->iface;
+		const struct weft_lane_iface *iface = me->lanes[i].lane_ep->iface;
 		struct weft_plan_lane *l = &plan->lanes[i];
 
 		snprintf(l->name, sizeof(l->name), "%u:%.60s", i, iface->name);

@@ -222,7 +222,7 @@ static const struct weft_proto *choose(struct weft_request *req)
 		.op = (enum weft_op)req->op,
 		.buf = weft_buf_make(req->dt.dt_class,
 				     req->dt.dt_class == WEFT_DT_IOV ? req->dt.iovcnt : 0,
-				     req->send.mem != NULL || req->send.rma.regs != NULL),
+				     req->send.mem || req->send.rma.regs),
 		.lacks = can ? 0 : WEFT_NEEDS_NATIVE,
 	};
 	const struct weft_proto_range *r = weft_ep_config_range(req->me->config, &key, req->length);

@@ -41,7 +41,8 @@ static bool covers_all(const struct weft_mem *mem, const struct weft_dt *dt)
 /* Registering, once or with every use, against copying at both ends. */
 static bool is_worth_it(const struct weft_request *req, uint32_t lanes)
 {
-	const struct weft_lane_attr *attr = &req->me->lanes[__builtin_ctz(lanes)].lep->iface->attr;
+	const struct weft_lane_attr *attr =
+		&req->me->lanes[__builtin_ctz(lanes)].lane_ep->iface->attr;
 	const struct weft_dt *dt = &req->dt;
 
 	if (req->length < req->me->zcopy_from || dt->dt_class == WEFT_DT_GENERIC)

@@ -30,9 +30,10 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
 	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 
-		const struct weft_lane_ep *lep = me->lanes[i].lep;
+		const struct weft_lane_ep *lane_ep = me->lanes[i].lane_ep;
 
-		if ((lep->iface->attr.features & ~lep->lacks & feature) && native_key(req, i))
+		if ((lane_ep->iface->attr.features & ~lane_ep->lacks & feature) &&
+		    native_key(req, i))
 			found |= 1u << i;
 	}
 	return found;
@@ -83,7 +84,7 @@ static uint32_t native_lanes(const struct weft_request *req)
 	for (uint32_t m = lanes; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
 
-		if (!weft_rma_local_on(req, req->me->lanes[i].lep->iface))
+		if (!weft_rma_local_on(req, req->me->lanes[i].lane_ep->iface))
 			lanes &= ~(1u << i);
 	}
 	return lanes;
@@ -116,17 +117,17 @@ static void native_done(struct weft_lane_comp *comp, int status)
 /* @return 0 or the lane's error */
 static int post(struct weft_request *req, struct weft_native *n, size_t off, size_t *len)
 {
-	struct weft_lane_ep *lep = req->me->lanes[n->lane].lep;
+	struct weft_lane_ep *lane_ep = req->me->lanes[n->lane].lane_ep;
 	uint64_t key = *native_key(req, n->lane), remote = req->send.rma.remote + off;
-	unsigned int max = lep->iface->attr.max_rma_iov, num;
+	unsigned int max = lane_ep->iface->attr.max_rma_iov, num;
 	struct weft_mem_lane *mem;
 	struct iovec iov[MAX_IOV];
 
-	num = weft_rma_local_iov(req, lep->iface, off, len, iov, max < MAX_IOV ? max : MAX_IOV,
+	num = weft_rma_local_iov(req, lane_ep->iface, off, len, iov, max < MAX_IOV ? max : MAX_IOV,
 				 &mem);
 	n->comp.done = native_done;
-	return (n->dir == WEFT_DIR_TX ? lep->ops->put_zcopy : lep->ops->get_zcopy)(
-		lep, iov, num, mem, remote, key, &n->comp);
+	return (n->dir == WEFT_DIR_TX ? lane_ep->ops->put_zcopy : lane_ep->ops->get_zcopy)(
+		lane_ep, iov, num, mem, remote, key, &n->comp);
 }
 
 /* @return bytes of the piece, or -EAGAIN */
@@ -151,7 +152,7 @@ static size_t room(const struct weft_request *req, unsigned int lane, size_t off
 		   enum weft_dir dir)
 {
 	const struct weft_msg_lane *l = &req->me->lanes[lane];
-	const struct weft_lane_attr *attr = &l->lep->iface->attr;
+	const struct weft_lane_attr *attr = &l->lane_ep->iface->attr;
 	size_t max = dir == WEFT_DIR_TX ? attr->max_put : attr->max_get, part = SIZE_MAX;
 	uint32_t lanes = req->send.rma.lanes;
 
@@ -197,7 +198,7 @@ static ssize_t get_piece(struct weft_request *req, unsigned int lane, size_t off
 static int atomic_step(struct weft_request *req, uint32_t lanes)
 {
 	struct weft_req_rma *r = &req->send.rma;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	struct weft_native *n;
 
 	if (!lanes || !weft_rma_gets_room(req->me))
@@ -205,11 +206,12 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 	n = weft_native_new(req, (unsigned int)__builtin_ctz(lanes), WEFT_DIR_RX);
 	if (!n)
 		return -EAGAIN;
-	lep = req->me->lanes[n->lane].lep;
+	lane_ep = req->me->lanes[n->lane].lane_ep;
 	n->comp.done = native_done;
-	if (lep->ops->amo64(lep, r->op == WEFT_ATOMIC_ADD ? WEFT_LANE_AMO_ADD : WEFT_LANE_AMO_CSWAP,
-			    r->amo.operand, r->amo.compare, &r->amo.old, r->remote,
-			    *native_key(req, n->lane), &n->comp)) {
+	if (lane_ep->ops->amo64(lane_ep,
+				r->op == WEFT_ATOMIC_ADD ? WEFT_LANE_AMO_ADD : WEFT_LANE_AMO_CSWAP,
+				r->amo.operand, r->amo.compare, &r->amo.old, r->remote,
+				*native_key(req, n->lane), &n->comp)) {
 		weft_native_drop(n);
 		return -EAGAIN;
 	}

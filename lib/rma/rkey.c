@@ -37,14 +37,14 @@ int weft_rkey_pack(struct weft_mem *mem, void **blob, size_t *length)
 	unsigned int num, workers = 0;
 	size_t size;
 
-	if (mem == NULL || blob == NULL || length == NULL)
+	if (!mem || !blob || !length)
 		return -EINVAL;
 	if (mem->rights == 0)
 		return -EACCES;
 	num = weft_mem_keys(mem, keys, WEFT_RKEY_DOMAINS);
 	size = sizeof(*head) + num * sizeof(*d) + WEFT_RKEY_WORKERS * sizeof(weft_le64);
 	head = calloc(1, size);
-	if (head == NULL)
+	if (!head)
 		return -ENOMEM;
 	d = (struct weft_wire_rkey_domain *)(head + 1);
 	for (unsigned int i = 0; i < num; i++) {
@@ -128,7 +128,7 @@ int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t length, struct
 	struct weft_rkey *rkey;
 	int rc;
 
-	if (ep == NULL || blob == NULL || out == NULL)
+	if (!ep || !blob || !out)
 		return -EINVAL;
 	if (!(ep->worker->ctx->features & FEATURES)) {
 		weft_error("a remote key cannot be used: the context was created without "
@@ -143,7 +143,7 @@ int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t length, struct
 		return rc;
 	}
 	rkey = calloc(1, sizeof(*rkey));
-	if (rkey == NULL)
+	if (!rkey)
 		return -ENOMEM;
 	rkey->worker = ep->worker;
 	rkey->remote_id = ep->remote_id;
@@ -161,7 +161,7 @@ void weft_rkey_destroy(struct weft_rkey *rkey)
 {
 	struct weft_worker *w;
 
-	if (rkey == NULL)
+	if (!rkey)
 		return;
 	w = rkey->worker;
 	weft_worker_lock(w);

@@ -29,7 +29,7 @@ size_t weft_rndv_keys_write(const struct weft_msg_ep *me, uint32_t lanes,
 
 	for (; lanes; lanes &= lanes - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(lanes);
-		struct weft_lane_iface *iface = me->lanes[i].lep->iface;
+		struct weft_lane_iface *iface = me->lanes[i].lane_ep->iface;
 		struct weft_mem_lane *ml = weft_mem_lane_of(mem, iface);
 
 		if (!ml || !iface->driver->mem_key)

@@ -38,13 +38,13 @@ static void read_done(struct weft_lane_comp *comp, int status)
 
 int weft_rndv_native_read(struct weft_fetch *f, struct weft_ask *a)
 {
-	struct weft_lane_ep *lep = f->me->lanes[a->lane].lep;
+	struct weft_lane_ep *lane_ep = f->me->lanes[a->lane].lane_ep;
 	const struct iovec iov = {f->req->dt.buf + a->offset, a->left};
 	int rc;
 
 	a->comp.done = read_done;
-	rc = lep->ops->get_zcopy(lep, &iov, 1, weft_mem_lane_of(f->mem, lep->iface),
-				 f->offer.offset + a->offset, f->offer.key[a->lane], &a->comp);
+	rc = lane_ep->ops->get_zcopy(lane_ep, &iov, 1, weft_mem_lane_of(f->mem, lane_ep->iface),
+				     f->offer.offset + a->offset, f->offer.key[a->lane], &a->comp);
 	if (rc == 0)
 		f->reads++;
 	return rc;

@@ -191,7 +191,7 @@ static void use_keys(struct weft_fetch *f)
 	for (; lanes; lanes &= lanes - 1) {
 		int i = __builtin_ctz(lanes);
 
-		if (weft_mem_lane_of(f->mem, f->me->lanes[i].lep->iface))
+		if (weft_mem_lane_of(f->mem, f->me->lanes[i].lane_ep->iface))
 			f->native |= 1u << i;
 	}
 }

@@ -150,7 +150,7 @@ static void register_to_send(struct weft_request *req)
 	l = lane_registers(req->me);
 	if (!l)
 		return;
-	iface = l->lep->iface;
+	iface = l->lane_ep->iface;
 	if (!weft_regcache_keeps(req->mw->worker->ctx->regcache)) {
 		weft_mem_cost(req->mw->worker->ctx, iface, &cost, &growth);
 		if (cost + growth * (double)req->length >=
@@ -361,8 +361,9 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	iov.iov_base = req->dt.buf + off;
 	iov.iov_len = weft_rndv_piece(req->me, lane, off, rest, l->max_put);
 	p->comp.done = put_done;
-	rc = l->lep->ops->put_zcopy(l->lep, &iov, 1, weft_mem_lane_of(req->send.mem, l->lep->iface),
-				    to->offset + off, to->key[lane], &p->comp);
+	rc = l->lane_ep->ops->put_zcopy(l->lane_ep, &iov, 1,
+					weft_mem_lane_of(req->send.mem, l->lane_ep->iface),
+					to->offset + off, to->key[lane], &p->comp);
 	if (rc) {
 		weft_native_drop(p);
 		if (rc != -EAGAIN) {
@@ -389,7 +390,7 @@ static void read_put_keys(struct weft_request *req, const void *records, size_t 
 	for (uint32_t m = keys.lanes; m; m &= m - 1) {
 		int i = __builtin_ctz(m);
 
-		if (!weft_mem_lane_of(req->send.mem, req->me->lanes[i].lep->iface))
+		if (!weft_mem_lane_of(req->send.mem, req->me->lanes[i].lane_ep->iface))
 			keys.lanes &= ~(1u << i);
 	}
 	free(req->send.put);

@@ -232,7 +232,7 @@ static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t 
 	struct weft_match_recv *r;
 
 	TAILQ_FOREACH(r, bucket, link) {
-		if (r->tag == tag && r->source == NULL && is_exact(r)) {
+		if (r->tag == tag && !r->source && is_exact(r)) {
 			TAILQ_REMOVE(bucket, r, link);
 			m->num_recvs--;
 			m->num_exact--;

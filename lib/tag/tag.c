@@ -82,10 +82,10 @@ int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t
 		   (!params ||
 		    !(params->flags || params->datatype || params->size < sizeof(*params))))) {
 		struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
-		struct weft_lane_ep *lep = me->short_lep;
+		struct weft_lane_ep *lane_ep = me->short_lane_ep;
 
-		if (likely(lep->ops->am_short(lep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr), buffer,
-					      count) == 0)) {
+		if (likely(lane_ep->ops->am_short(lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr),
+						  buffer, count) == 0)) {
 			me->tx_seq++;
 			me->tx_small++;
 			me->short_count->tx_msgs++;

@@ -42,7 +42,7 @@ void weft_ep_closing_end(struct weft_ep *ep, int status)
 	struct weft_request *req = ep->closing->req;
 
 	ep->closing->req = NULL;
-	if (req != NULL)
+	if (req)
 		weft_msg_request_done(req, status);
 }
 
@@ -73,7 +73,7 @@ static bool flush_lane(struct weft_ep *ep, unsigned int n)
 	c->base.done = lane_flushed;
 	c->ep = ep;
 	c->pending = true;
-	rc = ep->lanes[n].lep->ops->ep_flush(ep->lanes[n].lep, &c->base);
+	rc = ep->lanes[n].lane_ep->ops->ep_flush(ep->lanes[n].lane_ep, &c->base);
 	if (rc == 0)
 		return c->done;
 	c->pending = false;
@@ -131,7 +131,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 	if (c->step == CLOSING_LANES) {
 		if (!flush_lanes(ep))
 			return;
-		if (ep->peer == NULL) { /* loopback: nobody to tell */
+		if (!ep->peer) { /* loopback: nobody to tell */
 			closing_over(ep);
 			return;
 		}
@@ -165,7 +165,7 @@ static void messages_flushed(void *arg, int status)
 {
 	struct weft_ep *ep = arg;
 
-	if (ep->closing == NULL || ep->closing->step != CLOSING_FLUSH)
+	if (!ep->closing || ep->closing->step != CLOSING_FLUSH)
 		return;
 	ep->closing->step = CLOSING_LANES;
 	if (status < 0)
@@ -177,7 +177,7 @@ static void messages_flushed(void *arg, int status)
 static void force_close(struct weft_ep *ep, int status)
 {
 	if (ep->state == WEFT_EP_UP &&
-	    !(ep->lanes[0].lep->iface->attr.features & WEFT_LANE_F_LOOPBACK))
+	    !(ep->lanes[0].lane_ep->iface->attr.features & WEFT_LANE_F_LOOPBACK))
 		weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 	weft_ep_retire(ep, status);
 }
@@ -192,9 +192,9 @@ static int close_at_once(struct weft_ep *ep, int status, const struct weft_op_pa
 	if (force)
 		r = weft_msg_request_new(ep->worker, "endpoint close", params, req != NULL);
 	force_close(ep, status);
-	if (r == NULL)
+	if (!r)
 		return force ? -ENOMEM : 0;
-	if (req != NULL)
+	if (req)
 		*req = r;
 	return weft_msg_request_at_once(r, 0);
 }
@@ -207,13 +207,13 @@ static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
 	int rc;
 
 	ep->closing = calloc(1, sizeof(*ep->closing));
-	if (ep->closing != NULL)
+	if (ep->closing)
 		ep->closing->req = weft_msg_request_new(w, "endpoint close", params, req != NULL);
-	if (ep->closing == NULL || ep->closing->req == NULL) {
+	if (!ep->closing || !ep->closing->req) {
 		force_close(ep, -ECANCELED);
 		return -ENOMEM;
 	}
-	if (req != NULL)
+	if (req)
 		*req = ep->closing->req;
 	if (ep->state == WEFT_EP_UP)
 		ep->state = WEFT_EP_CLOSING;
@@ -224,7 +224,7 @@ static int flush_close(struct weft_ep *ep, const struct weft_op_params *params,
 		ep->closing->req = NULL;
 		weft_ep_retire(ep, -ECANCELED);
 		rc = weft_msg_request_at_once(r, rc < 0 ? rc : 0);
-		if (rc != WEFT_INPROGRESS && req != NULL)
+		if (rc != WEFT_INPROGRESS && req)
 			*req = NULL;
 		return rc;
 	}
@@ -244,16 +244,16 @@ int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_p
 	bool was;
 	int rc;
 
-	if (req != NULL)
+	if (req)
 		*req = NULL;
-	if (ep == NULL || (flags & ~WEFT_EP_CLOSE_FORCE) || weft_op_params_check(params))
+	if (!ep || (flags & ~WEFT_EP_CLOSE_FORCE) || weft_op_params_check(params))
 		return -EINVAL;
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_ep_close");
 	w = ep->worker;
 	weft_worker_lock(w);
 	was = weft_worker_enter(w);
-	if (!ep->owned || ep->closing != NULL || ep->generation == 0)
+	if (!ep->owned || ep->closing || ep->generation == 0)
 		rc = -EINVAL;
 	else if (ep->state == WEFT_EP_FAILED)
 		rc = close_at_once(ep, ep->status, params, req);
@@ -290,9 +290,8 @@ static int ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 	struct weft_request *r;
 	int rc;
 
-	r = f != NULL ? weft_msg_request_new(ep->worker, "endpoint flush", params, req != NULL)
-		      : NULL;
-	if (r == NULL) {
+	r = f ? weft_msg_request_new(ep->worker, "endpoint flush", params, req != NULL) : NULL;
+	if (!r) {
 		free(f);
 		return -ENOMEM;
 	}
@@ -304,7 +303,7 @@ static int ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 	} else {
 		rc = WEFT_INPROGRESS;
 	}
-	if (rc == WEFT_INPROGRESS && req != NULL)
+	if (rc == WEFT_INPROGRESS && req)
 		*req = r;
 	return rc;
 }
@@ -314,9 +313,9 @@ int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 {
 	int rc;
 
-	if (req != NULL)
+	if (req)
 		*req = NULL;
-	if (ep == NULL || weft_op_params_check(params))
+	if (!ep || weft_op_params_check(params))
 		return -EINVAL;
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_ep_flush");

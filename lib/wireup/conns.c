@@ -18,24 +18,25 @@ uint64_t weft_connect_timeout(const struct weft_worker *w)
 	return w->ctx->conf->lane.connect_timeout_ns;
 }
 
-void weft_lep_destroy(struct weft_worker *worker, struct weft_lane_ep *lep)
+void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep)
 {
-	weft_pending_remove(worker, lep);
-	weft_partial_forget(worker->conns, lep);
-	lep->user = NULL;
-	lep->ops->ep_destroy(lep);
+	weft_pending_remove(worker, lane_ep);
+	weft_partial_forget(worker->conns, lane_ep);
+	lane_ep->user = NULL;
+	lane_ep->ops->ep_destroy(lane_ep);
 }
 
-void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lep, const char *why)
+void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why)
 {
 	char who[160];
 
 	w->count.wireup_bad++;
 	if (weft_log_level < WEFT_LOG_WARN)
 		return;
-	lep->ops->ep_print(lep, who, sizeof(who));
+	lane_ep->ops->ep_print(lane_ep, who, sizeof(who));
 	weft_log_limited(&w->conns->limit_bad, WEFT_LOG_WARN,
-			 "%s: dropped a wire-up message from %s: %s", lep->iface->name, who, why);
+			 "%s: dropped a wire-up message from %s: %s", lane_ep->iface->name, who,
+			 why);
 }
 
 /* ------------------------------------------------------------------ time, life */
@@ -46,7 +47,7 @@ static void ep_timer(struct weft_ep *ep)
 	if (ep->fail_status)
 		weft_ep_fail(ep, ep->fail_status, "%s", ep->fail_why);
 	weft_wireup_timer(ep);
-	if (ep->closing != NULL)
+	if (ep->closing)
 		weft_ep_closing_step(ep);
 }
 
@@ -88,7 +89,7 @@ int weft_conns_init(struct weft_worker *w)
 {
 	struct weft_conns *conns = calloc(1, sizeof(*conns));
 
-	if (conns == NULL)
+	if (!conns)
 		return -ENOMEM;
 	TAILQ_INIT(&conns->idle);
 	TAILQ_INIT(&conns->pending);
@@ -103,11 +104,11 @@ void weft_conns_fini(struct weft_worker *w)
 {
 	struct weft_conns *conns = w->conns;
 
-	if (conns == NULL)
+	if (!conns)
 		return;
 	weft_conns_reap(w);
 	while (!TAILQ_EMPTY(&conns->pending))
-		weft_lep_destroy(w, TAILQ_FIRST(&conns->pending)->lep);
+		weft_lane_ep_destroy(w, TAILQ_FIRST(&conns->pending)->lane_ep);
 	weft_partials_fini(conns);
 	weft_peers_fini(conns);
 	weft_deadlines_fini(&conns->timers);

@@ -26,13 +26,13 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	const struct weft_platform *platform = w->ctx->platform;
 	struct weft_ep *ep = calloc(1, sizeof(*ep));
 
-	if (ep == NULL)
+	if (!ep)
 		return NULL;
 	ep->worker = w;
 	ep->state = WEFT_EP_CONNECTING;
 	ep->owned = owned;
 	ep->conn_sn = conn_sn;
-	ep->remote_id = peer != NULL ? peer->id : w->id;
+	ep->remote_id = peer ? peer->id : w->id;
 	ep->timer = UINT64_MAX;
 	if (platform->random(platform->arg, &ep->secret, sizeof(ep->secret)) < 0) {
 		free(ep);
@@ -41,7 +41,7 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	ep->secret |= 1; /* 0 = not known */
 	ep->lane_info = calloc(1, sizeof(*ep->lane_info));
 	ep->lane_room = 1;
-	if (ep->lane_info == NULL || weft_ep_slot_take(ep) < 0) {
+	if (!ep->lane_info || weft_ep_slot_take(ep) < 0) {
 		free(ep->lane_info);
 		free(ep);
 		return NULL;
@@ -54,7 +54,7 @@ struct weft_ep *weft_ep_alloc(struct weft_worker *w, struct weft_peer *peer, uin
 	}
 	LIST_INSERT_HEAD(&w->eps, ep, entry);
 	w->num_eps++;
-	if (peer != NULL) {
+	if (peer) {
 		weft_peer_add_ep(w->conns, peer, ep);
 		weft_peer_sn_use(peer, conn_sn);
 	}
@@ -102,7 +102,7 @@ void weft_conns_reap(struct weft_worker *w)
 {
 	struct weft_ep *ep;
 
-	while ((ep = LIST_FIRST(&w->conns->dead)) != NULL) {
+	while ((ep = LIST_FIRST(&w->conns->dead))) {
 		LIST_REMOVE(ep, entry);
 		weft_msg_ep_fini(ep, ep->status);
 		free(ep->closing);
@@ -131,7 +131,7 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 	}
 	if (tell)
 		weft_wireup_send_failed(ep, status, why);
-	if (ep->closing != NULL) {
+	if (ep->closing) {
 		/* What was to be flushed is lost, unless the flush was over. */
 		close_status = weft_ep_closing_status(ep, status);
 		weft_ep_retire(ep, status);
@@ -144,7 +144,7 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 	}
 	end_messages(ep, status);
 	/* A callback of what has just ended may have closed it: then nobody is to hear of it. */
-	if (ep->err_cb != NULL && ep->generation != 0)
+	if (ep->err_cb && ep->generation != 0)
 		ep->err_cb(ep, status, why, ep->err_arg);
 }
 
@@ -176,7 +176,7 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 		return;
 	ep->remote_closed = true;
 	snprintf(why, sizeof(why), "%s %s", ep->remote_name, text);
-	if (ep->closing != NULL) {
+	if (ep->closing) {
 		/*
 		 * Both close: that is how it should be. Sends that the peer has not taken end with
 		 * the error.
@@ -197,8 +197,7 @@ void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text)
 	 * We are closing, everything of ours is delivered, and the peer ends the connection, perhaps
 	 * before its last frames came: it closes too, and nothing is lost that anybody waits for.
 	 */
-	if (status == -ECONNRESET && ep->closing != NULL &&
-	    weft_ep_closing_status(ep, status) == 0) {
+	if (status == -ECONNRESET && ep->closing && weft_ep_closing_status(ep, status) == 0) {
 		weft_ep_remote_closed(ep, "closed the connection");
 		return;
 	}
@@ -214,7 +213,7 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	struct weft_wire_credit credit;
 	struct weft_lane_iface *iface = NULL;
 	uint8_t addr[WEFT_LANE_ADDR_MAX], index = 0;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	struct weft_ep *ep;
 	unsigned int i;
 	int rc;
@@ -225,26 +224,26 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 			index = (uint8_t)i;
 		}
 	}
-	if (iface == NULL)
+	if (!iface)
 		return -EHOSTUNREACH;
 	ep = weft_ep_alloc(w, NULL, 0, true);
-	if (ep == NULL)
+	if (!ep)
 		return -ENOMEM;
 	snprintf(ep->remote_name, sizeof(ep->remote_name), "%s", w->ctx->name);
 	iface->ops->get_address(iface, addr);
-	rc = iface->ops->ep_connect(iface, addr, iface->attr.dev_addr_len, ep, &lep);
+	rc = iface->ops->ep_connect(iface, addr, iface->attr.dev_addr_len, ep, &lane_ep);
 	if (rc < 0) {
 		weft_ep_retire(ep, rc);
 		return rc;
 	}
-	lep->index = 0;
+	lane_ep->index = 0;
 	ep->remote = (struct weft_wire_ref){weft_put32(ep->slot), weft_put32(ep->generation)};
 	ep->num_lanes = 1;
 	ep->lanes[0] = (struct weft_ep_lane){
-		.lep = lep,
+		.lane_ep = lane_ep,
 		.bandwidth = iface->attr.bandwidth,
 		.latency = iface->attr.latency,
-		.max_frag = lep->max_msg,
+		.max_frag = lane_ep->max_msg,
 		.up = true,
 		.remote_domain = iface->domain,
 	};
@@ -268,25 +267,24 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 	struct weft_ep *ep;
 	int rc;
 
-	if (peer == NULL)
+	if (!peer)
 		return -ENOMEM;
 	/* The peer has connected already and nobody has claimed it. */
 	ep = weft_peer_unclaimed(w, peer);
-	if (ep != NULL) {
+	if (ep) {
 		weft_peer_claim(ep);
 		*out = ep;
 		return 0;
 	}
 	ep = weft_ep_alloc(w, peer, peer->next_sn, true);
-	if (ep == NULL)
+	if (!ep)
 		return -ENOMEM;
 	memcpy(ep->remote_name, remote->name, sizeof(ep->remote_name));
 	rc = weft_wireup_start(ep, remote);
 	if (rc < 0) {
 		weft_log_ep(ep, WEFT_LOG_ERROR, "cannot connect to %s: %s", remote->name,
-			    ep->wireup != NULL && ep->wireup->reason[0] != '\0'
-				    ? ep->wireup->reason
-				    : weft_strerror(rc));
+			    ep->wireup && ep->wireup->reason[0] != '\0' ? ep->wireup->reason
+									: weft_strerror(rc));
 		weft_ep_retire(ep, rc);
 		return rc;
 	}
@@ -301,7 +299,7 @@ static int ep_create(struct weft_worker *w, const struct weft_ep_params *p, stru
 	char why[160];
 	int rc;
 
-	if (remote == NULL)
+	if (!remote)
 		return -ENOMEM;
 	rc = weft_address_unpack(remote, p->address, p->address_length, why, sizeof(why));
 	if (rc < 0)
@@ -327,8 +325,7 @@ int weft_ep_create(struct weft_worker *worker, const struct weft_ep_params *para
 	struct weft_ep_params p;
 	int rc;
 
-	if (worker == NULL || ep == NULL || params == NULL ||
-	    weft_struct_in(&p, sizeof(p), params) < 0)
+	if (!worker || !ep || !params || weft_struct_in(&p, sizeof(p), params) < 0)
 		return -EINVAL;
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_ep_create");
@@ -350,7 +347,7 @@ int weft_ep_query(struct weft_ep *ep, struct weft_ep_attr *attr)
 {
 	struct weft_ep_attr out = {0};
 
-	if (ep == NULL || attr == NULL)
+	if (!ep || !attr)
 		return -EINVAL;
 	weft_worker_lock(ep->worker);
 	out.user_data = ep->user_data;
@@ -370,7 +367,7 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	struct weft_lane_info out = {0};
 	const struct weft_ep_lane *lane;
 
-	if (ep == NULL || info == NULL)
+	if (!ep || !info)
 		return -EINVAL;
 	if (index >= ep->num_lanes)
 		return -ENOENT;
@@ -380,21 +377,21 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	snprintf(out.name, sizeof(out.name), "%s", ep->worker->ifaces[from->local_iface]->name);
 	snprintf(out.remote, sizeof(out.remote), "%s", from->remote);
 	snprintf(out.state, sizeof(out.state), "%s",
-		 lane->up            ? "up"
-		 : lane->lep != NULL ? "connecting"
-				     : "down");
+		 lane->up        ? "up"
+		 : lane->lane_ep ? "connecting"
+				 : "down");
 	snprintf(out.why, sizeof(out.why), "%s", from->why);
 	snprintf(out.bandwidth_from, sizeof(out.bandwidth_from), "%s",
-		 from->bandwidth_from != NULL ? from->bandwidth_from : "");
+		 from->bandwidth_from ? from->bandwidth_from : "");
 	snprintf(out.latency_from, sizeof(out.latency_from), "%s",
-		 from->latency_from != NULL ? from->latency_from : "");
+		 from->latency_from ? from->latency_from : "");
 	out.bandwidth = lane->bandwidth;
 	out.latency = lane->latency;
 	out.tx_bytes = from->tx_bytes;
 	out.rx_bytes = from->rx_bytes;
 	out.tx_msgs = from->tx_msgs;
 	out.rx_msgs = from->rx_msgs;
-	out.retransmits = lane->lep != NULL ? lane->lep->retransmits : 0;
+	out.retransmits = lane->lane_ep ? lane->lane_ep->retransmits : 0;
 	weft_worker_unlock(ep->worker);
 	return weft_struct_out(info, &out, sizeof(out));
 }

@@ -34,10 +34,10 @@ bool weft_link_needed(const struct weft_ep *ep, unsigned int n)
 
 static void drop(struct weft_ep *ep, unsigned int n)
 {
-	struct weft_lane_ep *lep = ep->lanes[n].lep;
+	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
 
-	ep->lanes[n].lep = NULL;
-	weft_lep_destroy(ep->worker, lep);
+	ep->lanes[n].lane_ep = NULL;
+	weft_lane_ep_destroy(ep->worker, lane_ep);
 }
 
 void weft_links_reset(struct weft_ep *ep)
@@ -49,13 +49,13 @@ void weft_links_reset(struct weft_ep *ep)
 	wu->boot = NULL;
 	for (i = 0; i < WEFT_MAX_LANES; i++) {
 		wu->attach[i] = WEFT_ATTACH_NONE;
-		if (ep->lanes[i].lep == boot)
+		if (ep->lanes[i].lane_ep == boot)
 			boot = NULL;
-		if (ep->lanes[i].lep != NULL)
+		if (ep->lanes[i].lane_ep)
 			drop(ep, i);
 	}
-	if (boot != NULL)
-		weft_lep_destroy(ep->worker, boot);
+	if (boot)
+		weft_lane_ep_destroy(ep->worker, boot);
 	ep->num_lanes = 0;
 }
 
@@ -65,12 +65,12 @@ static int create(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_lane_iface *iface = iface_of(ep, n);
 	struct weft_wireup *wu = ep->wireup;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	int rc;
 
-	rc = iface->ops->ep_create(iface, ep, &lep);
+	rc = iface->ops->ep_create(iface, ep, &lane_ep);
 	if (rc == 0) {
-		weft_lane_bind(ep, n, lep);
+		weft_lane_bind(ep, n, lane_ep);
 		return 0;
 	}
 	snprintf(wu->reason, sizeof(wu->reason), "%s: no endpoint for a lane: %s", iface->name,
@@ -101,17 +101,17 @@ void weft_links_record(const struct weft_ep *ep, struct weft_records *r)
 		struct weft_wire_ep_addr head;
 		uint8_t bytes[WEFT_LANE_ADDR_MAX];
 	} __attribute__((packed)) rec = {0};
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	unsigned int i;
 
 	for (i = 0; i < WEFT_MAX_LANES; i++) {
-		lep = ep->lanes[i].lep;
-		if (lep == NULL || !weft_link_needed(ep, i))
+		lane_ep = ep->lanes[i].lane_ep;
+		if (!lane_ep || !weft_link_needed(ep, i))
 			continue;
 		rec.head.lane = (uint8_t)i;
-		lep->ops->ep_get_address(lep, rec.bytes);
+		lane_ep->ops->ep_get_address(lane_ep, rec.bytes);
 		weft_records_add(r, WEFT_RECORD_EP_ADDR, &rec,
-				 sizeof(rec.head) + lep->iface->attr.ep_addr_len);
+				 sizeof(rec.head) + lane_ep->iface->attr.ep_addr_len);
 	}
 }
 
@@ -142,13 +142,13 @@ static int connect_end(struct weft_ep *ep, const struct weft_wireup_msg *m, unsi
 {
 	const struct weft_address_iface *remote =
 		&ep->wireup->remote.ifaces[ep->wireup->map[n].pair.remote];
-	struct weft_lane_ep *lep = ep->lanes[n].lep;
+	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
 
 	if (m->ep_addr[n].len == 0)
 		return -EPROTO;
-	weft_lane_bind(ep, n, lep); /* the numbers may have changed */
-	return lep->ops->ep_connect_ep(lep, remote->addr, remote->addr_len, m->ep_addr[n].bytes,
-				       m->ep_addr[n].len);
+	weft_lane_bind(ep, n, lane_ep); /* the numbers may have changed */
+	return lane_ep->ops->ep_connect_ep(lane_ep, remote->addr, remote->addr_len,
+					   m->ep_addr[n].bytes, m->ep_addr[n].len);
 }
 
 int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool final)
@@ -158,7 +158,7 @@ int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool
 	int rc;
 
 	for (i = 0; i < WEFT_MAX_LANES; i++) {
-		if (ep->lanes[i].lep == NULL || ep->lanes[i].lep == wu->boot)
+		if (!ep->lanes[i].lane_ep || ep->lanes[i].lane_ep == wu->boot)
 			continue;
 		if (wu->map[i].max_frag == 0) {
 			snprintf(ep->lane_info[i].why, sizeof(ep->lane_info[i].why),
@@ -171,7 +171,7 @@ int weft_links_connect(struct weft_ep *ep, const struct weft_wireup_msg *m, bool
 			continue;
 		if (i == 0) {
 			snprintf(wu->reason, sizeof(wu->reason), "%s: lane 0: %s",
-				 ep->lanes[0].lep->iface->name,
+				 ep->lanes[0].lane_ep->iface->name,
 				 rc == -EPROTO ? "the peer gave no usable endpoint address"
 					       : weft_strerror(rc));
 			return rc;
@@ -192,8 +192,8 @@ void weft_links_begin(struct weft_ep *ep)
 
 	wu->step = WEFT_STEP_LINKING;
 	wu->attach[0] = wu->authority ? WEFT_ATTACH_OPENING : WEFT_ATTACH_AWAIT;
-	if (ep->lanes[0].lep->up)
-		weft_lane_lep_up(ep, 0);
+	if (ep->lanes[0].lane_ep->up)
+		weft_lane_ep_up(ep, 0);
 	weft_ep_timer_at(ep, wu->deadline);
 }
 

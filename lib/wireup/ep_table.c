@@ -33,14 +33,14 @@ static int grow(struct weft_worker *w)
 	if (weft_deadlines_reserve(&conns->timers, size) < 0)
 		return -ENOMEM;
 	free_slots = realloc(conns->free_slots, size * sizeof(*free_slots));
-	if (free_slots == NULL)
+	if (!free_slots)
 		return -ENOMEM;
 	conns->free_slots = free_slots;
 	by_sn = calloc(size, sizeof(*by_sn));
-	if (by_sn == NULL)
+	if (!by_sn)
 		return -ENOMEM;
 	table = realloc(w->ep_table, size * sizeof(*table));
-	if (table == NULL) {
+	if (!table) {
 		free(by_sn);
 		return -ENOMEM;
 	}
@@ -48,7 +48,7 @@ static int grow(struct weft_worker *w)
 	w->ep_table = table;
 	w->ep_table_size = size;
 	LIST_FOREACH(ep, &w->eps, entry)
-		if (ep->peer != NULL)
+		if (ep->peer)
 			LIST_INSERT_HEAD(bucket_of(w, by_sn, size, ep->peer, ep->conn_sn), ep,
 					 sn_entry);
 	free(conns->by_sn);

@@ -54,7 +54,7 @@ static void tell_missing(struct weft_worker *w, struct weft_iface_link *l,
 void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size)
 {
 	buf[0] = '\0';
-	if (iface->ops->link_text != NULL)
+	if (iface->ops->link_text)
 		iface->ops->link_text(iface, buf, size);
 	if (buf[0] == '\0')
 		snprintf(buf, size, "link is down: check the cable, the switch or the other end");
@@ -143,7 +143,7 @@ void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_i
 	struct weft_iface_link *l = link_of(w, iface);
 	char line[96];
 
-	if (l == NULL || l->ended)
+	if (!l || l->ended)
 		return;
 	switch (ev) {
 	case WEFT_LANE_IFACE_EV_LINK_UP:

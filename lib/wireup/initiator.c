@@ -147,7 +147,7 @@ int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote)
 {
 	struct weft_wireup *wu = weft_wireup_new(ep, remote);
 
-	if (wu == NULL)
+	if (!wu)
 		return -ENOMEM;
 	wu->opener = true;
 	wu->patience = PATIENCE_NS;
@@ -165,23 +165,23 @@ void weft_wireup_boot_failed(struct weft_ep *ep, bool definite)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_wireup_msg m;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	const char *why;
 	void *stored;
 
 	weft_links_reset(ep);
 	wu->pair_down[wu->pair] = definite;
-	if (wu->stored == NULL) {
+	if (!wu->stored) {
 		next_pair(ep);
 		return;
 	}
 	stored = wu->stored;
-	lep = wu->stored_lep;
+	lane_ep = wu->stored_lane_ep;
 	wu->stored = NULL;
-	wu->stored_lep = NULL;
+	wu->stored_lane_ep = NULL;
 	if (weft_wireup_parse(stored, (char *)stored + sizeof(m.head),
 			      wu->stored_len - sizeof(m.head), &m, &why) == 0)
-		weft_wireup_accept(ep, lep, &m);
+		weft_wireup_accept(ep, lane_ep, &m);
 	free(stored);
 }
 

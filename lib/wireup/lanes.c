@@ -115,17 +115,17 @@ static double coarse(double x, double steps_per_octave)
  * The authority: what lane @p n has found out about its way replaces what the interfaces state, unless a user knows
  * better. The peer gets the same numbers with the map, or with ATTACH.
  */
-static void take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep)
+static void take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_select_lane *lane = &wu->map[n];
 	struct weft_lane_measured is = {0};
 	uint32_t set;
 
-	if (lane->max_frag == 0 || lep->ops->ep_measured == NULL)
+	if (lane->max_frag == 0 || !lane_ep->ops->ep_measured)
 		return;
 	set = wu->local[lane->pair.local].features | wu->remote.ifaces[lane->pair.remote].features;
-	lep->ops->ep_measured(lep, &is);
+	lane_ep->ops->ep_measured(lane_ep, &is);
 	if (is.latency >= 1e-9 && is.latency <= 10 && !(set & WEFT_LANE_F_LAT_SET)) {
 		lane->latency = coarse(is.latency, 4);
 		lane->measured |= WEFT_WIRE_LANE_F_LAT;
@@ -150,7 +150,7 @@ static void make_room(struct weft_ep *ep, struct weft_select_lane *map)
 	if (n <= ep->lane_room)
 		return;
 	info = realloc(ep->lane_info, n * sizeof(*info));
-	if (info == NULL) {
+	if (!info) {
 		for (n = ep->lane_room; n < WEFT_MAX_LANES; n++)
 			map[n].max_frag = 0;
 		return;
@@ -170,7 +170,7 @@ void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
 	wu->select.boot = boot;
 	weft_select_lanes(&wu->select, wu->map, WEFT_MAX_LANES);
 	make_room(ep, wu->map);
-	if (!wu->control && wu->boot != NULL)
+	if (!wu->control && wu->boot)
 		take_measured(ep, 0, wu->boot);
 }
 
@@ -291,7 +291,7 @@ static const char *from_words(bool measured, uint32_t set, const char *stated)
 		return "measured";
 	if (set)
 		return "configured";
-	return stated != NULL ? stated : "stated by the driver";
+	return stated ? stated : "stated by the driver";
 }
 
 /*
@@ -321,25 +321,25 @@ static void set_numbers(struct weft_ep *ep, unsigned int n)
 		 info->latency_from);
 }
 
-void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep)
+void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
 {
 	const struct weft_select_lane *from = &ep->wireup->map[n];
 	const struct weft_address_iface *remote = &ep->wireup->remote.ifaces[from->pair.remote];
 	struct weft_ep_lane_info *info = &ep->lane_info[n];
 	struct weft_ep_lane *lane = &ep->lanes[n];
 
-	weft_pending_remove(ep->worker, lep);
-	lep->user = ep;
-	lep->index = (uint8_t)n;
-	lane->lep = lep;
+	weft_pending_remove(ep->worker, lane_ep);
+	lane_ep->user = ep;
+	lane_ep->index = (uint8_t)n;
+	lane->lane_ep = lane_ep;
 	lane->max_frag = from->max_frag;
 	lane->remote_domain = remote->domain;
 	info->local_iface = ep->wireup->local[from->pair.local].index;
 	info->remote_iface = remote->index;
 	agree_lane(&ep->wireup->local[from->pair.local], remote, info);
 	set_numbers(ep, n);
-	lep->iface->ops->print_address(remote->addr, remote->addr_len, info->remote,
-				       sizeof(info->remote));
+	lane_ep->iface->ops->print_address(remote->addr, remote->addr_len, info->remote,
+					   sizeof(info->remote));
 	if (ep->num_lanes <= n)
 		ep->num_lanes = (uint8_t)(n + 1);
 }
@@ -365,12 +365,12 @@ void weft_lane_up(struct weft_ep *ep, unsigned int n)
 	struct weft_ep_lane *lane = &ep->lanes[n];
 
 	/* The connection may take less than its ends: a way between them with a smaller MTU. */
-	if (lane->lep->max_msg != 0 && lane->lep->max_msg < lane->max_frag)
-		lane->max_frag = lane->lep->max_msg;
+	if (lane->lane_ep->max_msg != 0 && lane->lane_ep->max_msg < lane->max_frag)
+		lane->max_frag = lane->lane_ep->max_msg;
 	lane->up = true;
 	ep->lanes_up |= (uint16_t)(1u << n);
 	choose_am_lane(ep);
-	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lep->iface->name,
+	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lane_ep->iface->name,
 		    ep->lane_info[n].remote, ep->lane_info[n].why);
 	if (n != 0)
 		weft_msg_ep_connected(ep, NULL);
@@ -391,7 +391,7 @@ bool weft_lanes_settled(const struct weft_ep *ep)
 void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool tell)
 {
 	struct weft_wireup *wu = ep->wireup;
-	struct weft_lane_ep *lep = ep->lanes[n].lep;
+	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
 	char text[400];
 
 	snprintf(text, sizeof(text), "%s%s",
@@ -404,9 +404,9 @@ void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bo
 	snprintf(wu->reason, sizeof(wu->reason), "%s", text);
 	wu->map[n].max_frag = 0;
 	wu->attach[n] = tell ? WEFT_ATTACH_DROP : WEFT_ATTACH_NONE;
-	if (lep != NULL) {
-		ep->lanes[n].lep = NULL;
-		weft_lep_destroy(ep->worker, lep);
+	if (lane_ep) {
+		ep->lanes[n].lane_ep = NULL;
+		weft_lane_ep_destroy(ep->worker, lane_ep);
 	}
 	if (tell)
 		weft_ep_timer_at(ep, 0);
@@ -417,16 +417,16 @@ static void open_lane(struct weft_ep *ep, unsigned int n)
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_lane_iface *iface = local_iface(ep, wu->map[n].pair.local);
 	const struct weft_address_iface *remote = &wu->remote.ifaces[wu->map[n].pair.remote];
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	int rc;
 
 	wu->attach[n] = WEFT_ATTACH_OPENING;
-	rc = iface->ops->ep_connect(iface, remote->addr, remote->addr_len, ep, &lep);
+	rc = iface->ops->ep_connect(iface, remote->addr, remote->addr_len, ep, &lane_ep);
 	if (rc < 0) {
 		weft_lane_leave_out(ep, n, weft_strerror(rc), true);
 		return;
 	}
-	weft_lane_bind(ep, n, lep);
+	weft_lane_bind(ep, n, lane_ep);
 }
 
 static void start_lane(struct weft_ep *ep, unsigned int n)
@@ -439,8 +439,8 @@ static void start_lane(struct weft_ep *ep, unsigned int n)
 		open_lane(ep, n);
 	} else {
 		wu->attach[n] = WEFT_ATTACH_OPENING;
-		if (ep->lanes[n].lep->up)
-			weft_lane_lep_up(ep, n);
+		if (ep->lanes[n].lane_ep->up)
+			weft_lane_ep_up(ep, n);
 	}
 }
 
@@ -460,13 +460,13 @@ void weft_lanes_start(struct weft_ep *ep)
 	weft_ep_timer_at(ep, wu->authority ? wu->attach_deadline : UINT64_MAX);
 }
 
-static void answer_attach(struct weft_ep *ep, struct weft_lane_ep *lep, unsigned int n)
+static void answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
 {
 	struct weft_wire_wireup h;
 
 	/* No room is no harm: ATTACH comes again. */
 	weft_wireup_head(ep, WEFT_WIREUP_ATTACHED, n, &h);
-	weft_wireup_send(lep, &h, NULL, 0);
+	weft_wireup_send(lane_ep, &h, NULL, 0);
 }
 
 static void send_attach(struct weft_ep *ep, unsigned int n)
@@ -478,18 +478,18 @@ static void send_attach(struct weft_ep *ep, unsigned int n)
 
 	weft_wireup_head(ep, WEFT_WIREUP_ATTACH, n, &h);
 	weft_records_add(&r, WEFT_RECORD_LANES, &numbers, sizeof(numbers));
-	rc = weft_wireup_send(ep->lanes[n].lep, &h, r.buf, r.len);
+	rc = weft_wireup_send(ep->lanes[n].lane_ep, &h, r.buf, r.len);
 	weft_ep_timer_at(ep, rc == -EAGAIN ? 0 : ep->worker->now + ATTACH_RETRY_NS);
 }
 
-void weft_lane_lep_up(struct weft_ep *ep, unsigned int n)
+void weft_lane_ep_up(struct weft_ep *ep, unsigned int n)
 {
 	if (ep->wireup->attach[n] == WEFT_ATTACH_EARLY) {
-		answer_attach(ep, ep->lanes[n].lep, n);
+		answer_attach(ep, ep->lanes[n].lane_ep, n);
 		weft_link_attached(ep, n);
 	} else if (ep->wireup->attach[n] == WEFT_ATTACH_OPENING) {
 		ep->wireup->attach[n] = WEFT_ATTACH_SENT;
-		take_measured(ep, n, ep->lanes[n].lep);
+		take_measured(ep, n, ep->lanes[n].lane_ep);
 		set_numbers(ep, n);
 		send_attach(ep, n);
 	}
@@ -504,7 +504,7 @@ static bool tell_left_out(struct weft_ep *ep, unsigned int n)
 	weft_records_add(&r, WEFT_RECORD_TEXT, ep->lane_info[n].why, strlen(ep->lane_info[n].why));
 	weft_wireup_head(ep, WEFT_WIREUP_ERROR, n, &h);
 	h.status = weft_put16(EHOSTUNREACH);
-	return weft_wireup_send(ep->lanes[0].lep, &h, r.buf, r.len) != -EAGAIN;
+	return weft_wireup_send(ep->lanes[0].lane_ep, &h, r.buf, r.len) != -EAGAIN;
 }
 
 void weft_lanes_timer(struct weft_ep *ep)
@@ -542,17 +542,17 @@ void weft_lanes_timer(struct weft_ep *ep)
 }
 
 /* ATTACH on a connection that is bound: a lane that was connected by addresses, or a retry. */
-static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lep, unsigned int n)
+static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu == NULL || wu->attach[n] != WEFT_ATTACH_AWAIT) {
-		if (wu == NULL || wu->attach[n] == WEFT_ATTACH_NONE)
-			answer_attach(ep, lep, n);
-	} else if (!lep->up) {
+	if (!wu || wu->attach[n] != WEFT_ATTACH_AWAIT) {
+		if (!wu || wu->attach[n] == WEFT_ATTACH_NONE)
+			answer_attach(ep, lane_ep, n);
+	} else if (!lane_ep->up) {
 		wu->attach[n] = WEFT_ATTACH_EARLY;
 	} else {
-		answer_attach(ep, lep, n);
+		answer_attach(ep, lane_ep, n);
 		weft_link_attached(ep, n);
 	}
 }
@@ -563,15 +563,15 @@ static void attach_numbers(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	unsigned int n = m->head.lane;
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu == NULL || wu->authority || wu->attach[n] != WEFT_ATTACH_AWAIT ||
-	    m->num_lanes != 1 || m->lanes[0].lane != n)
+	if (!wu || wu->authority || wu->attach[n] != WEFT_ATTACH_AWAIT || m->num_lanes != 1 ||
+	    m->lanes[0].lane != n)
 		return;
 	get_numbers(&m->lanes[0], &wu->map[n]);
-	if (ep->lanes[n].lep != NULL)
+	if (ep->lanes[n].lane_ep)
 		set_numbers(ep, n);
 }
 
-void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lep,
+void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m)
 {
 	unsigned int n = m->head.lane;
@@ -579,32 +579,32 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	struct weft_wire_wireup h;
 
 	attach_numbers(ep, m);
-	if (ep->lanes[n].lep == lep) {
-		attach_again(ep, lep, n);
+	if (ep->lanes[n].lane_ep == lane_ep) {
+		attach_again(ep, lane_ep, n);
 		return;
 	}
-	if (wu != NULL && lep->user == NULL && wu->attach[n] == WEFT_ATTACH_AWAIT &&
-	    ep->lanes[n].lep == NULL && lep->iface == local_iface(ep, wu->map[n].pair.local) &&
-	    weft_lep_is_from(lep, &wu->remote.ifaces[wu->map[n].pair.remote])) {
+	if (wu && !lane_ep->user && wu->attach[n] == WEFT_ATTACH_AWAIT && !ep->lanes[n].lane_ep &&
+	    lane_ep->iface == local_iface(ep, wu->map[n].pair.local) &&
+	    weft_lane_ep_is_from(lane_ep, &wu->remote.ifaces[wu->map[n].pair.remote])) {
 		wu->attach[n] = WEFT_ATTACH_NONE;
-		weft_lane_bind(ep, n, lep);
-		answer_attach(ep, lep, n);
+		weft_lane_bind(ep, n, lane_ep);
+		answer_attach(ep, lane_ep, n);
 		weft_lane_up(ep, n);
 		return;
 	}
 	worker->count.wireup_stale++;
 	weft_wireup_head(ep, WEFT_WIREUP_ERROR, n, &h);
 	h.status = weft_put16(ESTALE);
-	weft_wireup_send(lep, &h, NULL, 0);
+	weft_wireup_send(lane_ep, &h, NULL, 0);
 }
 
-void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep,
+void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m)
 {
 	unsigned int n = m->head.lane;
 
-	if (ep->wireup == NULL || ep->wireup->attach[n] != WEFT_ATTACH_SENT ||
-	    ep->lanes[n].lep != lep)
+	if (!ep->wireup || ep->wireup->attach[n] != WEFT_ATTACH_SENT ||
+	    ep->lanes[n].lane_ep != lane_ep)
 		return; /* a second one */
 	weft_link_attached(ep, n);
 }

@@ -78,7 +78,7 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 			return peer;
 	}
 	peer = calloc(1, sizeof(*peer) + remote->num_ifaces * sizeof(peer->place[0]));
-	if (peer == NULL)
+	if (!peer)
 		return NULL;
 	peer->id = id;
 	peer->identity = identity;
@@ -135,7 +135,7 @@ struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct we
 
 	TAILQ_FOREACH(ep, &peer->unclaimed, claim_entry) {
 		w->conns->looks++;
-		if (ep->state != WEFT_EP_FAILED && ep->closing == NULL && !ep->remote_closing)
+		if (ep->state != WEFT_EP_FAILED && !ep->closing && !ep->remote_closing)
 			return ep;
 	}
 	return NULL;
@@ -146,11 +146,11 @@ static void unclaimed_insert(struct weft_conns *conns, struct weft_peer *peer, s
 {
 	struct weft_ep *last = TAILQ_LAST(&peer->unclaimed, weft_ep_queue);
 
-	while (last != NULL && (int32_t)(last->conn_sn - ep->conn_sn) > 0) {
+	while (last && (int32_t)(last->conn_sn - ep->conn_sn) > 0) {
 		conns->looks++;
 		last = TAILQ_PREV(last, weft_ep_queue, claim_entry);
 	}
-	if (last != NULL)
+	if (last)
 		TAILQ_INSERT_AFTER(&peer->unclaimed, last, ep, claim_entry);
 	else
 		TAILQ_INSERT_HEAD(&peer->unclaimed, ep, claim_entry);
@@ -187,7 +187,7 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
 {
 	struct weft_peer *peer = ep->peer;
 
-	if (peer == NULL)
+	if (!peer)
 		return;
 	if (!ep->owned)
 		TAILQ_REMOVE(&peer->unclaimed, ep, claim_entry);
@@ -207,17 +207,16 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
 static void ask_lanes(struct weft_conns *conns, const struct weft_peer *peer,
 		      const struct weft_lane_driver *driver, const char *words)
 {
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	struct weft_ep *ep;
 
 	LIST_FOREACH(ep, &peer->eps, peer_entry) {
 		conns->looks++;
 		for (unsigned int i = 0; i < ep->num_lanes && ep->state != WEFT_EP_FAILED; i++) {
-			lep = ep->lanes[i].lep;
-			if (lep != NULL && lep->up && lep->iface->driver == driver &&
-			    strcmp(ep->lane_info[i].remote, words) == 0 &&
-			    lep->ops->ep_check != NULL)
-				lep->ops->ep_check(lep);
+			lane_ep = ep->lanes[i].lane_ep;
+			if (lane_ep && lane_ep->up && lane_ep->iface->driver == driver &&
+			    strcmp(ep->lane_info[i].remote, words) == 0 && lane_ep->ops->ep_check)
+				lane_ep->ops->ep_check(lane_ep);
 		}
 	}
 }

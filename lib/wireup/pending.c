@@ -8,32 +8,33 @@
 
 #include "wireup/wireup.h"
 
-static struct weft_pending_list *bucket_of(struct weft_conns *conns, const struct weft_lane_ep *lep)
+static struct weft_pending_list *bucket_of(struct weft_conns *conns,
+					   const struct weft_lane_ep *lane_ep)
 {
 	/* Where we have put it ourselves: peers do not choose it. */
-	uint64_t h = (uint64_t)(uintptr_t)lep * 0x9e3779b97f4a7c15u;
+	uint64_t h = (uint64_t)(uintptr_t)lane_ep * 0x9e3779b97f4a7c15u;
 
 	return &conns->pending_table[h >> 32 & (WEFT_PENDING_BUCKETS - 1)];
 }
 
-static struct weft_pending *find(struct weft_conns *conns, const struct weft_lane_ep *lep)
+static struct weft_pending *find(struct weft_conns *conns, const struct weft_lane_ep *lane_ep)
 {
 	struct weft_pending *p;
 
-	LIST_FOREACH(p, bucket_of(conns, lep), link) {
+	LIST_FOREACH(p, bucket_of(conns, lane_ep), link) {
 		conns->looks++;
-		if (p->lep == lep)
+		if (p->lane_ep == lane_ep)
 			return p;
 	}
 	return NULL;
 }
 
-void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lep)
+void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lane_ep)
 {
 	struct weft_conns *conns = worker->conns;
-	struct weft_pending *p = find(conns, lep);
+	struct weft_pending *p = find(conns, lane_ep);
 
-	if (p == NULL)
+	if (!p)
 		return;
 	LIST_REMOVE(p, link);
 	TAILQ_REMOVE(&conns->pending, p, order);
@@ -54,24 +55,24 @@ static void evict(struct weft_worker *w, const char *iface)
 		"%s: more than %d connections that name no endpoint; the oldest is refused", iface,
 		WEFT_MAX_PENDING);
 	conns->looks++;
-	weft_lep_destroy(w, TAILQ_FIRST(&conns->pending)->lep);
+	weft_lane_ep_destroy(w, TAILQ_FIRST(&conns->pending)->lane_ep);
 }
 
-void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lep)
+void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 {
 	struct weft_conns *conns = w->conns;
 	struct weft_pending *p;
 
 	if (conns->num_pending == WEFT_MAX_PENDING)
-		evict(w, lep->iface->name);
+		evict(w, lane_ep->iface->name);
 	p = LIST_FIRST(&conns->pending_free);
-	if (p != NULL)
+	if (p)
 		LIST_REMOVE(p, link);
 	else
 		p = &conns->pending_room[conns->pending_used++];
-	p->lep = lep;
+	p->lane_ep = lane_ep;
 	p->deadline = w->now + weft_connect_timeout(w);
-	LIST_INSERT_HEAD(bucket_of(conns, lep), p, link);
+	LIST_INSERT_HEAD(bucket_of(conns, lane_ep), p, link);
 	TAILQ_INSERT_TAIL(&conns->pending, p, order);
 	conns->num_pending++;
 	if (p->deadline < w->next_timer)
@@ -83,13 +84,13 @@ void weft_pending_timers(struct weft_worker *w)
 	struct weft_conns *conns = w->conns;
 	struct weft_pending *p;
 
-	while ((p = TAILQ_FIRST(&conns->pending)) != NULL) {
+	while ((p = TAILQ_FIRST(&conns->pending))) {
 		conns->looks++;
 		if (w->now < p->deadline) {
 			if (p->deadline < w->next_timer)
 				w->next_timer = p->deadline;
 			return;
 		}
-		weft_lep_destroy(w, p->lep);
+		weft_lane_ep_destroy(w, p->lane_ep);
 	}
 }

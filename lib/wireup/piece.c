@@ -8,10 +8,10 @@
 
 #include "wireup/wireup.h"
 
-static bool same_message(const struct weft_partial *p, const struct weft_lane_ep *lep,
+static bool same_message(const struct weft_partial *p, const struct weft_lane_ep *lane_ep,
 			 const struct weft_wire_wireup *h)
 {
-	return p->lep == lep && p->head.type == h->type &&
+	return p->lane_ep == lane_ep && p->head.type == h->type &&
 	       weft_get32(p->head.conn_sn) == weft_get32(h->conn_sn) &&
 	       weft_get64(p->head.src_worker) == weft_get64(h->src_worker) &&
 	       p->total == weft_get16(h->total) &&
@@ -57,27 +57,27 @@ static struct weft_partial_host *greediest(const struct weft_conns *conns)
 	return most;
 }
 
-static struct weft_partial *partial_new(struct weft_conns *conns, struct weft_lane_ep *lep,
+static struct weft_partial *partial_new(struct weft_conns *conns, struct weft_lane_ep *lane_ep,
 					const struct weft_wire_wireup *h)
 {
-	uint64_t number = weft_host_number(lep);
+	uint64_t number = weft_host_number(lane_ep);
 	struct weft_partial *p = calloc(1, sizeof(*p) + weft_get16(h->total));
 	struct weft_partial_host *host = find_host(conns, number);
 
-	if (p != NULL && host == NULL) {
+	if (p && !host) {
 		host = calloc(1, sizeof(*host));
-		if (host != NULL) {
+		if (host) {
 			host->number = number;
 			TAILQ_INIT(&host->partials);
 			LIST_INSERT_HEAD(&conns->partial_hosts, host, entry);
 		}
 	}
-	if (p == NULL || host == NULL) {
+	if (!p || !host) {
 		free(p);
 		return NULL;
 	}
 	p->host = host;
-	p->lep = lep;
+	p->lane_ep = lane_ep;
 	p->head = *h;
 	p->total = weft_get16(h->total);
 	TAILQ_INSERT_TAIL(&host->partials, p, entry);
@@ -86,18 +86,18 @@ static struct weft_partial *partial_new(struct weft_conns *conns, struct weft_la
 	return p;
 }
 
-static struct weft_partial *partial_get(struct weft_conns *conns, struct weft_lane_ep *lep,
+static struct weft_partial *partial_get(struct weft_conns *conns, struct weft_lane_ep *lane_ep,
 					const struct weft_wire_wireup *h)
 {
-	struct weft_partial_host *host = find_host(conns, weft_host_number(lep));
+	struct weft_partial_host *host = find_host(conns, weft_host_number(lane_ep));
 	struct weft_partial *p, *own = NULL;
 	unsigned int n = 0;
 
-	if (host != NULL) {
+	if (host) {
 		TAILQ_FOREACH(p, &host->partials, entry) {
-			if (same_message(p, lep, h))
+			if (same_message(p, lane_ep, h))
 				return p;
-			if (p->lep == lep && n++ == 0)
+			if (p->lane_ep == lane_ep && n++ == 0)
 				own = p;
 		}
 	}
@@ -105,7 +105,7 @@ static struct weft_partial *partial_get(struct weft_conns *conns, struct weft_la
 		drop_partial(conns, own);
 	else if (conns->num_partials >= WEFT_MAX_PARTIALS)
 		drop_partial(conns, TAILQ_FIRST(&greediest(conns)->partials));
-	return partial_new(conns, lep, h);
+	return partial_new(conns, lane_ep, h);
 }
 
 void weft_partial_done(struct weft_partial *p)
@@ -114,7 +114,7 @@ void weft_partial_done(struct weft_partial *p)
 }
 
 static struct weft_partial *partial_of(const struct weft_conns *conns,
-				       const struct weft_lane_ep *lep)
+				       const struct weft_lane_ep *lane_ep)
 {
 	struct weft_partial_host *host;
 	struct weft_partial *p;
@@ -122,18 +122,18 @@ static struct weft_partial *partial_of(const struct weft_conns *conns,
 	/* Not by its host: a connection that has ended may not know that any more. */
 	LIST_FOREACH(host, &conns->partial_hosts, entry) {
 		TAILQ_FOREACH(p, &host->partials, entry) {
-			if (p->lep == lep)
+			if (p->lane_ep == lane_ep)
 				return p;
 		}
 	}
 	return NULL;
 }
 
-void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lep)
+void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lane_ep)
 {
 	struct weft_partial *p;
 
-	while ((p = partial_of(conns, lep)) != NULL)
+	while ((p = partial_of(conns, lane_ep)))
 		drop_partial(conns, p);
 }
 
@@ -141,7 +141,7 @@ void weft_partials_fini(struct weft_conns *conns)
 {
 	struct weft_partial_host *host;
 
-	while ((host = LIST_FIRST(&conns->partial_hosts)) != NULL)
+	while ((host = LIST_FIRST(&conns->partial_hosts)))
 		drop_partial(conns, TAILQ_FIRST(&host->partials));
 }
 
@@ -159,7 +159,7 @@ static void place(struct weft_partial *p, size_t offset, const uint8_t *data, si
 	}
 }
 
-int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const void *data,
+int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lane_ep, const void *data,
 		     size_t length, struct weft_wire_wireup *head, const void **records,
 		     size_t *len, struct weft_partial **done)
 {
@@ -182,13 +182,13 @@ int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const v
 		*len = n;
 		return 1;
 	}
-	p = partial_get(conns, lep, head);
-	if (p == NULL)
+	p = partial_get(conns, lane_ep, head);
+	if (!p)
 		return -ENOMEM;
 	place(p, offset, data, n);
 	if (p->got < p->total)
 		return 0;
-	/* Off the list: handling the message may destroy the lep and what hangs on it. */
+	/* Off the list: handling the message may destroy the lane_ep and what hangs on it. */
 	unlink_partial(conns, p);
 	*records = p->data;
 	*len = p->total;

@@ -200,14 +200,14 @@ static void tell_unused(struct weft_ep *ep, char *all, size_t size)
 static void tell_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;
-	const struct weft_lane_iface *iface = ep->lanes[n].lep->iface, *other;
+	const struct weft_lane_iface *iface = ep->lanes[n].lane_ep->iface, *other;
 	struct weft_iface_link *link;
 	unsigned int i;
 
 	for (i = 0; i < ep->num_lanes; i++) {
 		if (!ep->lanes[i].up)
 			continue;
-		other = ep->lanes[i].lep->iface;
+		other = ep->lanes[i].lane_ep->iface;
 		link = &ep->worker->links[ep->lane_info[n].local_iface];
 		if (link->smaller_told || iface->driver != other->driver ||
 		    iface->attr.frame_size != other->attr.frame_size ||

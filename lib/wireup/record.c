@@ -44,31 +44,32 @@ static ssize_t pack_piece(void *dst, size_t max, void *arg)
 	return (ssize_t)(sizeof(*a->head) + a->len);
 }
 
-static int send_piece(struct weft_lane_ep *lep, const struct weft_wire_wireup *head,
+static int send_piece(struct weft_lane_ep *lane_ep, const struct weft_wire_wireup *head,
 		      const void *records, size_t len)
 {
 	struct pack_arg arg = {head, records, len};
 	ssize_t n;
 
-	if (sizeof(*head) + len <= lep->iface->attr.max_short)
-		return lep->ops->am_short(lep, WEFT_WIRE_WIREUP, head, sizeof(*head), records, len);
-	n = lep->ops->am_bcopy(lep, WEFT_WIRE_WIREUP, pack_piece, &arg);
+	if (sizeof(*head) + len <= lane_ep->iface->attr.max_short)
+		return lane_ep->ops->am_short(lane_ep, WEFT_WIRE_WIREUP, head, sizeof(*head),
+					      records, len);
+	n = lane_ep->ops->am_bcopy(lane_ep, WEFT_WIRE_WIREUP, pack_piece, &arg);
 	return n < 0 ? (int)n : 0;
 }
 
-int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, const void *records,
-		     size_t len)
+int weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireup *head,
+		     const void *records, size_t len)
 {
-	const struct weft_lane_attr *attr = &lep->iface->attr;
+	const struct weft_lane_attr *attr = &lane_ep->iface->attr;
 	size_t max = attr->features & WEFT_LANE_F_BCOPY && attr->max_bcopy > attr->max_short
 			     ? attr->max_bcopy
 			     : attr->max_short;
-	const char *from = records != NULL ? records : ""; /* NULL + 0 is not C */
+	const char *from = records ? records : ""; /* NULL + 0 is not C */
 	size_t offset = 0, n;
 	int rc;
 
-	if (lep->max_msg != 0 && lep->max_msg < max)
-		max = lep->max_msg;
+	if (lane_ep->max_msg != 0 && lane_ep->max_msg < max)
+		max = lane_ep->max_msg;
 	if (max <= sizeof(*head))
 		return -EMSGSIZE;
 	max -= sizeof(*head);
@@ -76,7 +77,7 @@ int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, co
 	do {
 		n = len - offset < max ? len - offset : max;
 		head->offset = weft_put16((uint16_t)offset);
-		rc = send_piece(lep, head, from + offset, n);
+		rc = send_piece(lane_ep, head, from + offset, n);
 		if (rc < 0)
 			return rc;
 		offset += n;
@@ -199,11 +200,11 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 	case WEFT_WIREUP_REQ:
 		if (weft_get64(m->head.src_secret) == 0)
 			return "REQ without a secret";
-		if (m->address == NULL || !m->have_boot || !m->have_credit)
+		if (!m->address || !m->have_boot || !m->have_credit)
 			return "REQ without address, pair or credit";
 		return NULL;
 	case WEFT_WIREUP_REP:
-		if (m->lanes == NULL || !m->have_credit)
+		if (!m->lanes || !m->have_credit)
 			return "REP without lane map or credit";
 		return NULL;
 	case WEFT_WIREUP_ATTACH:
@@ -250,11 +251,11 @@ int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, 
 		if ((size_t)(end - p) < n)
 			return -EPROTO;
 		*why = check_record(weft_get16(rec.type), p, n, m);
-		if (*why != NULL)
+		if (*why)
 			return -EPROTO;
 		*why = "truncated record";
 		p += n;
 	}
 	*why = check_complete(m);
-	return *why != NULL ? -EPROTO : 0;
+	return *why ? -EPROTO : 0;
 }

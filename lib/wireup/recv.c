@@ -25,7 +25,7 @@ static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu == NULL || !wu->opener || wu->step != WEFT_STEP_ASKED || ep->peer == NULL ||
+	if (!wu || !wu->opener || wu->step != WEFT_STEP_ASKED || !ep->peer ||
 	    ep->worker->now >= wu->deadline)
 		return false;
 	if (weft_get32(m->head.conn_sn) != ep->conn_sn)
@@ -63,14 +63,13 @@ static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	unsigned int n = m->head.lane;
 
 	if (n != WEFT_WIREUP_ALL_LANES) {
-		if (wu != NULL && wu->attach[n] != WEFT_ATTACH_NONE &&
-		    wu->attach[n] != WEFT_ATTACH_DROP) {
+		if (wu && wu->attach[n] != WEFT_ATTACH_NONE && wu->attach[n] != WEFT_ATTACH_DROP) {
 			weft_lane_leave_out(ep, n, text, false);
 			weft_wireup_settle(ep);
 		}
 		return;
 	}
-	if (wu == NULL || wu->step == WEFT_STEP_JOINED)
+	if (!wu || wu->step == WEFT_STEP_JOINED)
 		weft_ep_fail(ep, -ECONNRESET, "%s gave up: %s", ep->remote_name, text);
 	else if (status == -EUSERS && wait_for_room(ep, text))
 		return;
@@ -80,20 +79,20 @@ static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
 
 /* ------------------------------------------------------------------ in */
 
-static void other_version(struct weft_worker *w, struct weft_lane_ep *lep,
+static void other_version(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			  const struct weft_wire_wireup *h)
 {
-	struct weft_ep *ep = lep->user;
+	struct weft_ep *ep = lane_ep->user;
 	char text[128];
 
 	w->count.wireup_bad++;
 	snprintf(text, sizeof(text), "protocol version %u.%u here, %u.%u there", WEFT_WIRE_MAJOR,
 		 WEFT_WIRE_MINOR, h->major, h->minor);
-	if (ep != NULL)
+	if (ep)
 		weft_ep_fail(ep, -EPROTONOSUPPORT, "%s runs an incompatible Weft: %s",
 			     ep->remote_name, text);
 	else if (h->type == WEFT_WIREUP_REQ)
-		weft_wireup_refuse(w, lep, h, -EPROTONOSUPPORT, text);
+		weft_wireup_refuse(w, lane_ep, h, -EPROTONOSUPPORT, text);
 }
 
 /* Does it come with the secret of the peer's endpoint? REP tells it, and who refuses a REQ has no endpoint. */
@@ -108,22 +107,22 @@ static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
  * Which endpoint a message other than REQ is for: it must come over a connection of the endpoint, or be the first on a further one,
  * and prove that its sender is the endpoint's other end. NULL = none that is here; counted
  */
-static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lep,
+static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 				 const struct weft_wire_wireup *h)
 {
 	struct weft_ep *ep = weft_ep_of_ref(w, h->dst_ep);
-	bool bound = lep->user == ep || (lep->user == NULL && h->type == WEFT_WIREUP_ATTACH);
+	bool bound =
+		lane_ep->user == ep || (lane_ep->user == NULL && h->type == WEFT_WIREUP_ATTACH);
 	uint64_t src = weft_get64(h->src_secret);
 
-	if (ep != NULL && bound && ep->state != WEFT_EP_FAILED &&
-	    weft_get64(h->dst_secret) == ep->secret) {
+	if (ep && bound && ep->state != WEFT_EP_FAILED && weft_get64(h->dst_secret) == ep->secret) {
 		if (ep->remote_id == weft_get64(h->src_worker) && knows_itself(ep, h->type, src))
 			return ep;
 		/*
 		 * Who refuses our REQ may be another worker than we asked for: the one that has its
 		 * address now.
 		 */
-		if (h->type == WEFT_WIREUP_ERROR && ep->wireup != NULL && ep->wireup->boot == lep &&
+		if (h->type == WEFT_WIREUP_ERROR && ep->wireup && ep->wireup->boot == lane_ep &&
 		    ep->wireup->step == WEFT_STEP_ASKED)
 			return ep;
 	}
@@ -132,22 +131,23 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lep
 }
 
 /* Is it whole, and for this worker? Who asks a worker that is gone is told so. */
-static bool admit(struct weft_worker *w, struct weft_lane_ep *lep, const struct weft_wire_wireup *h,
-		  const void *records, size_t len, struct weft_wireup_msg *m)
+static bool admit(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+		  const struct weft_wire_wireup *h, const void *records, size_t len,
+		  struct weft_wireup_msg *m)
 {
 	const char *why;
 	char text[160];
 
 	if (h->major != WEFT_WIRE_MAJOR) {
-		other_version(w, lep, h);
+		other_version(w, lane_ep, h);
 		return false;
 	}
 	if (weft_wireup_parse(h, records, len, m, &why) < 0) {
-		weft_wireup_bad(w, lep, why);
+		weft_wireup_bad(w, lane_ep, why);
 		return false;
 	}
 	if (weft_get64(h->src_worker) == w->id) {
-		weft_wireup_bad(w, lep, "it claims to be from this worker");
+		weft_wireup_bad(w, lane_ep, "it claims to be from this worker");
 		return false;
 	}
 	if (weft_get64(h->dst_worker) == w->id)
@@ -157,42 +157,42 @@ static bool admit(struct weft_worker *w, struct weft_lane_ep *lep, const struct 
 		 "worker %016" PRIx64 " is not here any more; %.64s has its network address now",
 		 weft_get64(h->dst_worker), w->ctx->name);
 	if (h->type == WEFT_WIREUP_REQ)
-		weft_wireup_refuse(w, lep, h, -ECONNREFUSED, text);
+		weft_wireup_refuse(w, lane_ep, h, -ECONNREFUSED, text);
 	return false;
 }
 
-static void dispatch(struct weft_worker *w, struct weft_lane_ep *lep,
+static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		     const struct weft_wire_wireup *h, const void *records, size_t len)
 {
 	struct weft_wireup_msg m;
 	struct weft_ep *ep;
 
-	if (!admit(w, lep, h, records, len, &m))
+	if (!admit(w, lane_ep, h, records, len, &m))
 		return;
 	if (h->type == WEFT_WIREUP_REQ) {
-		weft_wireup_req(w, lep, &m, records, len);
+		weft_wireup_req(w, lane_ep, &m, records, len);
 		return;
 	}
-	ep = addressee(w, lep, h);
-	if (ep == NULL)
+	ep = addressee(w, lane_ep, h);
+	if (!ep)
 		return;
 	switch (h->type) {
 	case WEFT_WIREUP_REP:
-		weft_wireup_rep(ep, lep, &m);
+		weft_wireup_rep(ep, lane_ep, &m);
 		break;
 	case WEFT_WIREUP_ACK:
-		weft_wireup_ack(ep, lep, &m);
+		weft_wireup_ack(ep, lane_ep, &m);
 		break;
 	case WEFT_WIREUP_ATTACH:
-		if (ep->wireup != NULL && !ep->wireup->opener && !ep->wireup->control &&
+		if (ep->wireup && !ep->wireup->opener && !ep->wireup->control &&
 		    ep->wireup->step == WEFT_STEP_ANSWERED)
 			weft_wireup_confirm(ep);
 		if (ep->state != WEFT_EP_FAILED && ep->worker == w)
-			weft_lanes_attach(w, ep, lep, &m);
+			weft_lanes_attach(w, ep, lane_ep, &m);
 		weft_wireup_settle(ep);
 		break;
 	case WEFT_WIREUP_ATTACHED:
-		weft_lanes_attached(ep, lep, &m);
+		weft_lanes_attached(ep, lane_ep, &m);
 		weft_wireup_settle(ep);
 		break;
 	case WEFT_WIREUP_CLOSING:
@@ -212,22 +212,22 @@ static void early_lane(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu != NULL && wu->step == WEFT_STEP_ANSWERED && !wu->control) {
+	if (wu && wu->step == WEFT_STEP_ANSWERED && !wu->control) {
 		weft_wireup_confirm(ep);
-	} else if (wu != NULL && wu->attach[n] == WEFT_ATTACH_SENT) {
+	} else if (wu && wu->attach[n] == WEFT_ATTACH_SENT) {
 		weft_link_attached(ep, n);
 		weft_wireup_settle(ep);
 	}
 }
 
 /* Data where none is due yet: it may have overtaken the message that makes it due. */
-static int early_data(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t am_id,
+static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,
 		      const void *data, size_t length, void *desc)
 {
-	struct weft_ep *ep = lep->user;
-	unsigned int n = lep->index;
+	struct weft_ep *ep = lane_ep->user;
+	unsigned int n = lane_ep->index;
 
-	if (ep == NULL || n >= WEFT_MAX_LANES) {
+	if (!ep || n >= WEFT_MAX_LANES) {
 		/*
 		 * The lane has acknowledged it, so it cannot be dropped in silence: end the
 		 * connection.
@@ -236,11 +236,11 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t a
 		weft_log_limited(
 			&w->conns->limit_bad, WEFT_LOG_WARN,
 			"%s: data on a connection that belongs to no endpoint; connection closed",
-			lep->iface->name);
-		if (ep == NULL)
-			weft_lep_destroy(w, lep);
+			lane_ep->iface->name);
+		if (!ep)
+			weft_lane_ep_destroy(w, lane_ep);
 		else
-			weft_wireup_event(w, lep, WEFT_LANE_EV_DOWN, -EPROTO,
+			weft_wireup_event(w, lane_ep, WEFT_LANE_EV_DOWN, -EPROTO,
 					  "data on a connection that carries no lane");
 		return 0;
 	}
@@ -248,12 +248,12 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t a
 		return 0;
 	early_lane(ep, n);
 	/* A callback on the way here may have closed the ep. */
-	if (lep->user != ep || ep->state == WEFT_EP_FAILED)
+	if (lane_ep->user != ep || ep->state == WEFT_EP_FAILED)
 		return 0;
 	return weft_msg_recv(ep, n, am_id, data, length, desc);
 }
 
-int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t am_id,
+int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,
 		     const void *data, size_t length, void *desc)
 {
 	struct weft_wire_wireup head;
@@ -265,44 +265,45 @@ int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lep, uint8_t am
 	if (w->destroying)
 		return 0;
 	if (am_id != WEFT_WIRE_WIREUP) {
-		if (!(lep->iface->attr.features & WEFT_LANE_F_CONTROL))
-			return early_data(w, lep, am_id, data, length, desc);
-		weft_wireup_bad(w, lep, "data on a control channel");
+		if (!(lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL))
+			return early_data(w, lane_ep, am_id, data, length, desc);
+		weft_wireup_bad(w, lane_ep, "data on a control channel");
 		return 0;
 	}
-	rc = weft_partial_add(w->conns, lep, data, length, &head, &records, &len, &done);
+	rc = weft_partial_add(w->conns, lane_ep, data, length, &head, &records, &len, &done);
 	if (rc < 0)
-		weft_wireup_bad(w, lep,
+		weft_wireup_bad(w, lane_ep,
 				rc == -ENOMEM ? "out of memory" : "its length fields are wrong");
 	if (rc <= 0)
 		return 0;
-	dispatch(w, lep, &head, records, len);
+	dispatch(w, lane_ep, &head, records, len);
 	weft_partial_done(done);
 	return 0;
 }
 
 /* ------------------------------------------------------------------ events */
 
-static void event_up(struct weft_worker *w, struct weft_lane_ep *lep, int status, const char *text)
+static void event_up(struct weft_worker *w, struct weft_lane_ep *lane_ep, int status,
+		     const char *text)
 {
-	struct weft_ep *ep = lep->user;
+	struct weft_ep *ep = lane_ep->user;
 	struct weft_wireup *wu;
 
 	if (status > 0)
-		weft_log_worker(w, WEFT_LOG_WARN, "%s: %s", lep->iface->name, text);
-	if (ep == NULL) {
-		weft_pending_add(w, lep);
+		weft_log_worker(w, WEFT_LOG_WARN, "%s: %s", lane_ep->iface->name, text);
+	if (!ep) {
+		weft_pending_add(w, lane_ep);
 		return;
 	}
 	if (status == 0 && text[0] != '\0')
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", text);
 	wu = ep->wireup;
-	if (wu == NULL)
+	if (!wu)
 		return; /* loopback */
-	if (lep == wu->boot && wu->opener && wu->step == WEFT_STEP_BOOT)
+	if (lane_ep == wu->boot && wu->opener && wu->step == WEFT_STEP_BOOT)
 		weft_wireup_boot_up(ep);
-	else if (lep != wu->boot && lep->index < WEFT_MAX_LANES)
-		weft_lane_lep_up(ep, lep->index);
+	else if (lane_ep != wu->boot && lane_ep->index < WEFT_MAX_LANES)
+		weft_lane_ep_up(ep, lane_ep->index);
 }
 
 /* Drivers' sentences often begin with the iface; those that don't get it in front. */
@@ -318,34 +319,34 @@ static void note_reason(struct weft_wireup *wu, const char *iface, const char *t
  * A connection of an ep that is not connected yet, or one beside its lanes. @return false: it is a
  * lane in use
  */
-static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lep, bool gone,
+static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bool gone,
 			    const char *text)
 {
 	struct weft_wireup *wu = ep->wireup;
-	unsigned int n = lep->index;
+	unsigned int n = lane_ep->index;
 
-	if (wu == NULL)
+	if (!wu)
 		return false;
-	if (lep == wu->spare || lep == wu->stored_lep) {
-		if (lep == wu->spare) {
+	if (lane_ep == wu->spare || lane_ep == wu->stored_lane_ep) {
+		if (lane_ep == wu->spare) {
 			wu->spare = NULL;
 		} else {
-			wu->stored_lep = NULL;
+			wu->stored_lane_ep = NULL;
 			free(wu->stored);
 			wu->stored = NULL;
 		}
-		weft_lep_destroy(ep->worker, lep);
+		weft_lane_ep_destroy(ep->worker, lane_ep);
 		return true;
 	}
-	if (lep == wu->boot && wu->step == WEFT_STEP_LINKING) {
+	if (lane_ep == wu->boot && wu->step == WEFT_STEP_LINKING) {
 		/* It has done its part, unless our ACK got lost: then the timeout ends it. */
 		wu->boot = NULL;
 		wu->msg_type = 0;
-		weft_lep_destroy(ep->worker, lep);
+		weft_lane_ep_destroy(ep->worker, lane_ep);
 		return true;
 	}
-	if (wu->step != WEFT_STEP_JOINED && (lep == wu->boot || n == 0)) {
-		note_reason(wu, lep->iface->name,
+	if (wu->step != WEFT_STEP_JOINED && (lane_ep == wu->boot || n == 0)) {
+		note_reason(wu, lane_ep->iface->name,
 			    gone && text[0] == '\0' ? "the peer closed the connection" : text);
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
 		if (wu->opener)
@@ -363,24 +364,24 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lep, bool g
 	return false;
 }
 
-void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lep, enum weft_lane_event ev,
+void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
 		       int status, const char *text)
 {
-	struct weft_ep *ep = lep->user;
+	struct weft_ep *ep = lane_ep->user;
 
 	if (w->destroying)
 		return;
-	if (text == NULL)
+	if (!text)
 		text = "";
 	if (ev == WEFT_LANE_EV_UP) {
-		event_up(w, lep, status, text);
+		event_up(w, lane_ep, status, text);
 		return;
 	}
-	if (ep == NULL) {
-		weft_lep_destroy(w, lep);
+	if (!ep) {
+		weft_lane_ep_destroy(w, lane_ep);
 		return;
 	}
-	if (connecting_lost(ep, lep, ev == WEFT_LANE_EV_GONE, text))
+	if (connecting_lost(ep, lane_ep, ev == WEFT_LANE_EV_GONE, text))
 		return;
 	if (ev == WEFT_LANE_EV_GONE)
 		weft_ep_remote_closed(ep, "closed the connection");

@@ -8,28 +8,28 @@
 #include "core/config.h"
 #include "wireup/wireup.h"
 
-static void send_error(struct weft_lane_ep *lep, const struct weft_wire_wireup *h,
+static void send_error(struct weft_lane_ep *lane_ep, const struct weft_wire_wireup *h,
 		       const struct weft_wire_next_sn *next, const char *text)
 {
 	struct weft_wire_wireup head = *h;
 	struct weft_records r = {.len = 0};
 
-	if (next != NULL)
+	if (next)
 		weft_records_add(&r, WEFT_RECORD_NEXT_SN, next, sizeof(*next));
-	if (text != NULL)
+	if (text)
 		weft_records_add(&r, WEFT_RECORD_TEXT, text, strnlen(text, 255));
 	/* Best effort: who asked asks again. */
-	weft_wireup_send(lep, &head, r.buf, r.len);
+	weft_wireup_send(lane_ep, &head, r.buf, r.len);
 }
 
 /* Nobody ends the connections that copies of a message make: we do when they have no use. */
-void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lep)
+void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep)
 {
-	if (lep->user == NULL && lep->iface->attr.features & WEFT_LANE_F_CONTROL)
-		weft_lep_destroy(w, lep);
+	if (!lane_ep->user && lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL)
+		weft_lane_ep_destroy(w, lane_ep);
 }
 
-static void refuse(struct weft_worker *w, struct weft_lane_ep *lep,
+static void refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		   const struct weft_wire_wireup *req, int status,
 		   const struct weft_wire_next_sn *next, const char *text)
 {
@@ -47,24 +47,24 @@ static void refuse(struct weft_worker *w, struct weft_lane_ep *lep,
 	};
 
 	weft_log_limited(&w->conns->limit_refused, WEFT_LOG_INFO,
-			 "refused a connection over %s: %s", lep->iface->name, text);
-	send_error(lep, &h, next, text);
-	weft_wireup_unwanted(w, lep);
+			 "refused a connection over %s: %s", lane_ep->iface->name, text);
+	send_error(lane_ep, &h, next, text);
+	weft_wireup_unwanted(w, lane_ep);
 }
 
-void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
+void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			const struct weft_wire_wireup *req, int status, const char *text)
 {
-	refuse(w, lep, req, status, NULL, text);
+	refuse(w, lane_ep, req, status, NULL, text);
 }
 
-void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lep,
+void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
 			      const char *text)
 {
 	struct weft_wire_next_sn next = {.conn_sn = weft_put32(peer->next_sn)};
 
-	refuse(w, lep, req, -ESTALE, &next, text);
+	refuse(w, lane_ep, req, -ESTALE, &next, text);
 }
 
 void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)
@@ -77,12 +77,12 @@ void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text)
 	weft_wireup_head(ep, WEFT_WIREUP_ERROR, WEFT_WIREUP_ALL_LANES, &h);
 	h.status = weft_put16((uint16_t)(status < 0 && status > -4096 ? -status : EIO));
 	for (i = 0; i < ep->num_lanes; i++) {
-		if (ep->lanes[i].up && ep->lanes[i].lep->up) {
-			send_error(ep->lanes[i].lep, &h, NULL, text);
+		if (ep->lanes[i].up && ep->lanes[i].lane_ep->up) {
+			send_error(ep->lanes[i].lane_ep, &h, NULL, text);
 			return;
 		}
 	}
-	if (ep->wireup != NULL && ep->wireup->control && ep->wireup->boot != NULL)
+	if (ep->wireup && ep->wireup->control && ep->wireup->boot)
 		send_error(ep->wireup->boot, &h, NULL, text);
 }
 
@@ -91,5 +91,5 @@ int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type)
 	struct weft_wire_wireup h;
 
 	weft_wireup_head(ep, type, 0, &h);
-	return weft_wireup_send(ep->lanes[0].lep, &h, NULL, 0);
+	return weft_wireup_send(ep->lanes[0].lane_ep, &h, NULL, 0);
 }

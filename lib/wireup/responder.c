@@ -22,33 +22,34 @@
  * nobody is believed who says so: what answers at the lane's far end is asked, and does not know the
  * connection if it is the new one.
  */
-static void check_restarted(struct weft_worker *w, struct weft_peer *peer, struct weft_lane_ep *lep,
-			    const struct weft_wireup_msg *m, const struct weft_address *remote)
+static void check_restarted(struct weft_worker *w, struct weft_peer *peer,
+			    struct weft_lane_ep *lane_ep, const struct weft_wireup_msg *m,
+			    const struct weft_address *remote)
 {
 	int r = weft_lanes_position(remote->ifaces, remote->num_ifaces, m->boot.src_iface);
 	const struct weft_address_iface *a;
 	char words[128];
 
-	if (r < 0 || lep->iface->attr.features & WEFT_LANE_F_CONTROL)
+	if (r < 0 || lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL)
 		return;
 	if (peer->others_asked && w->now - peer->others_asked < ASK_AGAIN)
 		return;
 	peer->others_asked = w->now;
 	a = &remote->ifaces[r];
-	lep->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
-	weft_peer_check_others(w, peer, lep->iface->driver, words);
+	lane_ep->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
+	weft_peer_check_others(w, peer, lane_ep->iface->driver, words);
 }
 
 /* Which pair the connection joins, by the REQ and by what we see. */
-static int pair_of(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m,
-		   struct weft_pair *pair)
+static int pair_of(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		   const struct weft_wireup_msg *m, struct weft_pair *pair)
 {
 	struct weft_wireup *wu = ep->wireup;
 	int l = weft_lanes_position(wu->local, wu->select.num_local, m->boot.dst_iface);
 	int r = weft_lanes_position(wu->remote.ifaces, wu->select.num_remote, m->boot.src_iface);
 
-	if (l < 0 || r < 0 || ep->worker->ifaces[m->boot.dst_iface] != lep->iface ||
-	    strcmp(wu->remote.ifaces[r].driver, lep->iface->driver->name) != 0)
+	if (l < 0 || r < 0 || ep->worker->ifaces[m->boot.dst_iface] != lane_ep->iface ||
+	    strcmp(wu->remote.ifaces[r].driver, lane_ep->iface->driver->name) != 0)
 		return -EPROTO;
 	*pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
 	return 0;
@@ -76,7 +77,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 
 	if (wu->authority) {
 		weft_lanes_propose(ep, pair);
-	} else if (m->lanes == NULL || weft_lanes_accept(ep, m, pair) < 0) {
+	} else if (!m->lanes || weft_lanes_accept(ep, m, pair) < 0) {
 		weft_ep_fail(ep, -EPROTO,
 			     "%s connected without a lane map that has this connection",
 			     ep->remote_name);
@@ -97,35 +98,35 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 }
 
 /*
- * Answer a REQ: @p lep becomes lane 0 of @p ep. A connection of our own that lost the crossing
+ * Answer a REQ: @p lane_ep becomes lane 0 of @p ep. A connection of our own that lost the crossing
  * waits as spare.
  */
-void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
+void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_pair pair;
 
-	weft_pending_remove(ep->worker, lep);
-	if (wu->boot != NULL && wu->boot != lep) {
+	weft_pending_remove(ep->worker, lane_ep);
+	if (wu->boot && wu->boot != lane_ep) {
 		wu->boot->index = WEFT_NO_LANE;
-		if (wu->spare != NULL)
-			weft_lep_destroy(ep->worker, wu->spare);
+		if (wu->spare)
+			weft_lane_ep_destroy(ep->worker, wu->spare);
 		wu->spare = wu->boot;
 	}
 	wu->boot = NULL;
 	weft_links_reset(ep);
 	wu->opener = false;
-	wu->boot = lep;
-	wu->control = lep->iface->attr.features & WEFT_LANE_F_CONTROL;
+	wu->boot = lane_ep;
+	wu->control = lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL;
 	wu->attempt_in = weft_get16(m->boot.attempt);
-	lep->user = ep;
-	lep->index = wu->control ? WEFT_NO_LANE : 0;
+	lane_ep->user = ep;
+	lane_ep->index = wu->control ? WEFT_NO_LANE : 0;
 	ep->remote = m->head.src_ep;
 	ep->remote_secret = weft_get64(m->head.src_secret);
 	wu->credit_in = m->credit;
 	weft_wireup_agree_model(ep, m);
-	if (pair_of(ep, lep, m, &pair) < 0) {
+	if (pair_of(ep, lane_ep, m, &pair) < 0) {
 		weft_ep_fail(ep, -EPROTO,
 			     "%s connected and named a pair of interfaces that does not exist",
 			     ep->remote_name);
@@ -134,7 +135,7 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
 	if (make_map(ep, m, pair) < 0)
 		return;
 	if (!wu->control)
-		weft_lane_bind(ep, 0, lep);
+		weft_lane_bind(ep, 0, lane_ep);
 	else if (!wu->authority)
 		wu->attach[0] = WEFT_ATTACH_AWAIT;
 	weft_ep_timer_at(ep, wu->deadline);
@@ -142,30 +143,30 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
 }
 
 /* Somebody new, or an endpoint nobody here has made yet. */
-static void accept_new(struct weft_worker *w, struct weft_lane_ep *lep,
+static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m, const struct weft_address *remote,
 		       struct weft_peer *peer)
 {
 	struct weft_ep *ep;
 	char text[224];
 
-	if (!weft_unclaimed_room(w, lep)) {
+	if (!weft_unclaimed_room(w, lane_ep)) {
 		snprintf(text, sizeof(text),
 			 "%s has %u connections that nobody has claimed, and this host's share of "
 			 "them is taken (WEFT_MAX_UNCLAIMED_EPS)",
 			 w->ctx->name, w->conns->num_unclaimed);
-		weft_wireup_refuse(w, lep, &m->head, -EUSERS, text);
+		weft_wireup_refuse(w, lane_ep, &m->head, -EUSERS, text);
 		return;
 	}
 	ep = weft_ep_alloc(w, peer, weft_get32(m->head.conn_sn), false);
-	if (ep == NULL || weft_unclaimed_add(ep, lep) < 0 || weft_wireup_new(ep, remote) == NULL) {
-		weft_wireup_refuse(w, lep, &m->head, -ENOMEM, "out of memory");
-		if (ep != NULL)
+	if (!ep || weft_unclaimed_add(ep, lane_ep) < 0 || !weft_wireup_new(ep, remote)) {
+		weft_wireup_refuse(w, lane_ep, &m->head, -ENOMEM, "out of memory");
+		if (ep)
 			weft_ep_retire(ep, -ENOMEM);
 		return;
 	}
 	w->count.eps_accepted++;
-	weft_wireup_accept(ep, lep, m);
+	weft_wireup_accept(ep, lane_ep, m);
 }
 
 /* Is it the endpoint that we know at the other end? */
@@ -176,44 +177,44 @@ static bool is_same(const struct weft_ep *ep, const struct weft_wire_wireup *h)
 }
 
 /* The REQ crossed ours, or its opener tries another pair, or it is a retry. */
-static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lep,
+static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_worker *w = ep->worker;
 
-	if (wu == NULL || wu->step == WEFT_STEP_JOINED || ep->state == WEFT_EP_FAILED ||
+	if (!wu || wu->step == WEFT_STEP_JOINED || ep->state == WEFT_EP_FAILED ||
 	    (wu->opener && wu->step == WEFT_STEP_LINKING)) {
 		/*
 		 * The very endpoint we are joined with: its REQ lost the crossing and was late. It
 		 * ends that connection itself.
 		 */
 		if (ep->state != WEFT_EP_FAILED && is_same(ep, &m->head)) {
-			weft_wireup_unwanted(w, lep);
+			weft_wireup_unwanted(w, lane_ep);
 			return;
 		}
-		weft_wireup_refuse_stale(w, lep, &m->head, ep->peer,
+		weft_wireup_refuse_stale(w, lane_ep, &m->head, ep->peer,
 					 "this endpoint is connected already");
 		return;
 	}
 	if (!wu->opener) {
 		/* The opener gave its first connection up before our REP got there. */
 		if (!is_same(ep, &m->head)) {
-			weft_wireup_refuse_stale(w, lep, &m->head, ep->peer,
+			weft_wireup_refuse_stale(w, lane_ep, &m->head, ep->peer,
 						 "this endpoint is being connected by another one");
 			return;
 		}
-		if (lep->iface->attr.features & WEFT_LANE_F_CONTROL &&
+		if (lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL &&
 		    (int16_t)(weft_get16(m->boot.attempt) - wu->attempt_in) <= 0) {
 			w->count.wireup_stale++; /* a copy that comes late */
-			weft_wireup_unwanted(w, lep);
+			weft_wireup_unwanted(w, lane_ep);
 			return;
 		}
 		weft_links_reset(ep);
-		weft_wireup_accept(ep, lep, m);
+		weft_wireup_accept(ep, lane_ep, m);
 		return;
 	}
-	weft_wireup_accept(ep, lep, m);
+	weft_wireup_accept(ep, lane_ep, m);
 }
 
 /* The first one stays: whoever comes later with the same number is not the endpoint that asked. */
@@ -227,41 +228,41 @@ static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_w
  * The lower id has asked too, so its own connection wins; the other REQ is kept for the case that
  * this connection fails. @return false: there is no crossing
  */
-static bool store_req(struct weft_ep *ep, struct weft_lane_ep *lep,
+static bool store_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		      const struct weft_wire_wireup *head, const void *records, size_t len)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu == NULL || !wu->opener || !wu->authority || wu->step != WEFT_STEP_ASKED)
+	if (!wu || !wu->opener || !wu->authority || wu->step != WEFT_STEP_ASKED)
 		return false;
-	if (wu->stored != NULL && !is_same_sender(wu->stored, head)) {
-		weft_wireup_refuse_stale(ep->worker, lep, head, ep->peer,
+	if (wu->stored && !is_same_sender(wu->stored, head)) {
+		weft_wireup_refuse_stale(ep->worker, lane_ep, head, ep->peer,
 					 "another endpoint waits to be this one");
 		return true;
 	}
-	if (wu->stored != NULL && wu->stored_lep != lep)
-		weft_lep_destroy(ep->worker, wu->stored_lep);
+	if (wu->stored && wu->stored_lane_ep != lane_ep)
+		weft_lane_ep_destroy(ep->worker, wu->stored_lane_ep);
 	free(wu->stored);
 	wu->stored_len = sizeof(*head) + len;
 	wu->stored = malloc(wu->stored_len);
-	wu->stored_lep = NULL;
-	if (wu->stored == NULL)
+	wu->stored_lane_ep = NULL;
+	if (!wu->stored)
 		return true; /* the peer asks again */
 	memcpy(wu->stored, head, sizeof(*head));
 	memcpy((char *)wu->stored + sizeof(*head), records, len);
-	wu->stored_lep = lep;
-	lep->user = ep;
-	lep->index = WEFT_NO_LANE;
-	weft_pending_remove(ep->worker, lep);
+	wu->stored_lane_ep = lane_ep;
+	lane_ep->user = ep;
+	lane_ep->index = WEFT_NO_LANE;
+	weft_pending_remove(ep->worker, lane_ep);
 	return true;
 }
 
 /* A REQ on a connection that is bound already: a retry. */
-static void req_again(struct weft_ep *ep, struct weft_lane_ep *lep)
+static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu != NULL && !wu->opener && wu->step == WEFT_STEP_ANSWERED && wu->boot == lep)
+	if (wu && !wu->opener && wu->step == WEFT_STEP_ANSWERED && wu->boot == lane_ep)
 		weft_wireup_resend(ep);
 }
 
@@ -269,14 +270,14 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lep)
  * The sender's interface in its address, if BOOT names that one and ours, and the connection can be between them. Nothing else
  * of a REQ counts without: what says where it comes from is what shows who sent it.
  */
-static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lep,
+static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)
 {
 	int r = weft_lanes_position(remote->ifaces, remote->num_ifaces, m->boot.src_iface);
 
-	if (r < 0 || strcmp(remote->ifaces[r].driver, lep->iface->driver->name) != 0)
+	if (r < 0 || strcmp(remote->ifaces[r].driver, lane_ep->iface->driver->name) != 0)
 		return -EACCES;
-	if (m->boot.dst_iface >= w->num_ifaces || w->ifaces[m->boot.dst_iface] != lep->iface)
+	if (m->boot.dst_iface >= w->num_ifaces || w->ifaces[m->boot.dst_iface] != lane_ep->iface)
 		return -EACCES;
 	return r;
 }
@@ -285,7 +286,7 @@ static int boot_position(const struct weft_worker *w, const struct weft_lane_ep 
  * Is a REQ allowed to ask, and is its sender where its address says? What an address says is worth that much: it was told by somebody
  * who has ours, and who is found at the interface that the connection comes from. @return false: it was answered or dropped
  */
-static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lep,
+static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		      const struct weft_wireup_msg *m, struct weft_address *remote)
 {
 	uint64_t id = weft_get64(m->head.src_worker);
@@ -296,33 +297,33 @@ static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lep,
 		w->count.wireup_denied++;
 		snprintf(why, sizeof(why),
 			 "who connects to %.64s must have its worker address, whole", w->ctx->name);
-		weft_wireup_refuse(w, lep, &m->head, -EACCES, why);
+		weft_wireup_refuse(w, lane_ep, &m->head, -EACCES, why);
 		return false;
 	}
 	if (weft_address_unpack(remote, m->address, m->address_len, why, sizeof(why)) < 0 ||
 	    remote->worker_id != id) {
-		weft_wireup_bad(w, lep,
+		weft_wireup_bad(w, lane_ep,
 				remote->worker_id != 0 && remote->worker_id != id
 					? "the address is another worker's"
 					: why);
 		return false;
 	}
 	if (!weft_links_good(w, remote, m)) {
-		weft_wireup_bad(w, lep, "an endpoint address has the wrong length");
-		weft_wireup_unwanted(w, lep);
+		weft_wireup_bad(w, lane_ep, "an endpoint address has the wrong length");
+		weft_wireup_unwanted(w, lane_ep);
 		return false;
 	}
-	r = boot_position(w, lep, m, remote);
+	r = boot_position(w, lane_ep, m, remote);
 	if (r < 0) {
 		w->count.wireup_denied++;
-		weft_wireup_refuse(w, lep, &m->head, -EACCES,
+		weft_wireup_refuse(w, lane_ep, &m->head, -EACCES,
 				   "the connection is not between the two interfaces that the "
 				   "request names");
 		return false;
 	}
-	if (!weft_lep_is_from(lep, &remote->ifaces[r])) {
+	if (!weft_lane_ep_is_from(lane_ep, &remote->ifaces[r])) {
 		w->count.wireup_denied++;
-		weft_wireup_refuse(w, lep, &m->head, -EACCES,
+		weft_wireup_refuse(w, lane_ep, &m->head, -EACCES,
 				   "the connection does not come from the interface that the "
 				   "address names: is there a translation of addresses between?");
 		return false;
@@ -330,7 +331,7 @@ static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lep,
 	return true;
 }
 
-void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
+void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m, const void *records, size_t len)
 {
 	uint32_t sn = weft_get32(m->head.conn_sn);
@@ -338,25 +339,25 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
 	struct weft_peer *peer;
 	struct weft_ep *ep;
 
-	if (lep->user != NULL) {
-		req_again(lep->user, lep);
+	if (lane_ep->user) {
+		req_again(lane_ep->user, lane_ep);
 		return;
 	}
-	if (!admit_req(w, lep, m, &remote))
+	if (!admit_req(w, lane_ep, m, &remote))
 		return;
 	peer = weft_peer_get(w, &remote);
-	if (peer == NULL) {
-		weft_wireup_refuse(w, lep, &m->head, -ENOMEM, "out of memory");
+	if (!peer) {
+		weft_wireup_refuse(w, lane_ep, &m->head, -ENOMEM, "out of memory");
 		return;
 	}
-	check_restarted(w, peer, lep, m, &remote);
+	check_restarted(w, peer, lane_ep, m, &remote);
 	ep = weft_peer_ep(w, peer, sn);
-	if (ep != NULL) {
-		if (!store_req(ep, lep, &m->head, records, len))
-			accept_known(ep, lep, m);
+	if (ep) {
+		if (!store_req(ep, lane_ep, &m->head, records, len))
+			accept_known(ep, lane_ep, m);
 	} else if (weft_peer_sn_used(peer, sn)) {
-		weft_wireup_refuse_stale(w, lep, &m->head, peer, "this endpoint was closed");
+		weft_wireup_refuse_stale(w, lane_ep, &m->head, peer, "this endpoint was closed");
 	} else {
-		accept_new(w, lep, m, &remote, peer);
+		accept_new(w, lane_ep, m, &remote, peer);
 	}
 }

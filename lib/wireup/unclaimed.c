@@ -28,9 +28,9 @@
 #define NEWCOMERS 16u
 #define RANK_LOOKS 8u
 
-uint64_t weft_host_number(const struct weft_lane_ep *lep)
+uint64_t weft_host_number(const struct weft_lane_ep *lane_ep)
 {
-	return lep->ops->ep_host != NULL ? lep->ops->ep_host(lep) : 0;
+	return lane_ep->ops->ep_host ? lane_ep->ops->ep_host(lane_ep) : 0;
 }
 
 /* Hosts choose their numbers: the hash has a key. */
@@ -85,7 +85,7 @@ static struct weft_ep *silent_of(struct weft_worker *w, struct weft_host *host)
 {
 	struct weft_ep *ep;
 
-	while ((ep = TAILQ_FIRST(&host->eps)) != NULL) {
+	while ((ep = TAILQ_FIRST(&host->eps))) {
 		w->conns->looks++;
 		if (w->now - ep->placed_at < w->ctx->conf->lane.connect_timeout_ns / 2)
 			break;
@@ -108,7 +108,7 @@ static struct weft_ep *who_goes(struct weft_worker *w, unsigned int mine)
 
 	for (unsigned int r = 32; r-- > 0;) {
 		last = TAILQ_LAST(&conns->ranks[r], weft_host_rank);
-		for (host = TAILQ_FIRST(&conns->ranks[r]); host != NULL; host = next) {
+		for (host = TAILQ_FIRST(&conns->ranks[r]); host; host = next) {
 			next = host != last ? TAILQ_NEXT(host, rank) : NULL;
 			if (looks++ == RANK_LOOKS)
 				return NULL;
@@ -117,7 +117,7 @@ static struct weft_ep *who_goes(struct weft_worker *w, unsigned int mine)
 			TAILQ_REMOVE(&conns->ranks[r], host, rank);
 			TAILQ_INSERT_TAIL(&conns->ranks[r], host, rank);
 			ep = host->num_eps > mine + 1 ? silent_of(w, host) : NULL;
-			if (ep != NULL)
+			if (ep)
 				return ep;
 		}
 	}
@@ -128,7 +128,7 @@ static bool make_room(struct weft_worker *w, unsigned int mine)
 {
 	struct weft_ep *ep = who_goes(w, mine);
 
-	if (ep == NULL)
+	if (!ep)
 		return false;
 	weft_ep_fail(ep, -EUSERS,
 		     "%s has as many connections that nobody has claimed as it takes "
@@ -137,11 +137,11 @@ static bool make_room(struct weft_worker *w, unsigned int mine)
 	return true;
 }
 
-bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lep)
+bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lane_ep)
 {
 	unsigned int max = w->ctx->conf->max_passive_eps, taken = w->conns->num_unclaimed;
-	struct weft_host *host = find(w, weft_host_number(lep));
-	unsigned int mine = host != NULL ? host->num_eps : 0;
+	struct weft_host *host = find(w, weft_host_number(lane_ep));
+	unsigned int mine = host ? host->num_eps : 0;
 	unsigned int kept = max >= NEWCOMERS ? max / NEWCOMERS : 1;
 
 	if (taken < max)
@@ -150,16 +150,16 @@ bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lep)
 	return make_room(w, mine);
 }
 
-int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lep)
+int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep)
 {
 	struct weft_worker *w = ep->worker;
-	struct weft_host *host = find(w, weft_host_number(lep));
+	struct weft_host *host = find(w, weft_host_number(lane_ep));
 
-	if (host == NULL) {
+	if (!host) {
 		host = calloc(1, sizeof(*host));
-		if (host == NULL)
+		if (!host)
 			return -ENOMEM;
-		host->number = weft_host_number(lep);
+		host->number = weft_host_number(lane_ep);
 		TAILQ_INIT(&host->eps);
 		TAILQ_INIT(&host->busy);
 		LIST_INSERT_HEAD(bucket_of(w, host->number), host, entry);
@@ -176,7 +176,7 @@ void weft_unclaimed_remove(struct weft_ep *ep)
 {
 	struct weft_host *host = ep->host;
 
-	if (host == NULL)
+	if (!host)
 		return;
 	ep->host = NULL;
 	ep->worker->conns->num_unclaimed--;

@@ -62,7 +62,7 @@ struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_addres
 {
 	struct weft_wireup *wu = calloc(1, sizeof(*wu));
 
-	if (wu == NULL)
+	if (!wu)
 		return NULL;
 	wu->authority = ep->worker->id < ep->remote_id;
 	wu->deadline = ep->worker->now + weft_connect_timeout(ep->worker);
@@ -79,18 +79,18 @@ void weft_wireup_drop_extra(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu->spare != NULL)
-		weft_lep_destroy(ep->worker, wu->spare);
-	if (wu->stored_lep != NULL)
-		weft_lep_destroy(ep->worker, wu->stored_lep);
+	if (wu->spare)
+		weft_lane_ep_destroy(ep->worker, wu->spare);
+	if (wu->stored_lane_ep)
+		weft_lane_ep_destroy(ep->worker, wu->stored_lane_ep);
 	free(wu->stored);
-	wu->spare = wu->stored_lep = NULL;
+	wu->spare = wu->stored_lane_ep = NULL;
 	wu->stored = NULL;
 }
 
 static void wireup_free(struct weft_ep *ep)
 {
-	if (ep->wireup == NULL)
+	if (!ep->wireup)
 		return;
 	weft_wireup_drop_extra(ep);
 	free(ep->wireup);
@@ -101,7 +101,7 @@ void weft_wireup_settle(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu != NULL && wu->step == WEFT_STEP_JOINED && wu->map_final && wu->msg_type == 0 &&
+	if (wu && wu->step == WEFT_STEP_JOINED && wu->map_final && wu->msg_type == 0 &&
 	    weft_lanes_settled(ep) && !wu->too_few) {
 		if (!weft_rails_settled(ep)) {
 			/* From the timer: who called us may be in the middle of a message. */
@@ -117,20 +117,20 @@ void weft_wireup_settle(struct weft_ep *ep)
 void weft_wireup_drop(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	unsigned int i;
 
 	/* A connection that is not lane 0, or not yet, is known to the connecting state only. */
-	if (wu != NULL && wu->boot != NULL && ep->lanes[0].lep != wu->boot)
-		weft_lep_destroy(ep->worker, wu->boot);
+	if (wu && wu->boot && ep->lanes[0].lane_ep != wu->boot)
+		weft_lane_ep_destroy(ep->worker, wu->boot);
 	wireup_free(ep);
 	ep->lanes_up = 0;
 	for (i = 0; i < WEFT_MAX_LANES; i++) {
-		lep = ep->lanes[i].lep;
-		ep->lanes[i].lep = NULL;
+		lane_ep = ep->lanes[i].lane_ep;
+		ep->lanes[i].lane_ep = NULL;
 		ep->lanes[i].up = false;
-		if (lep != NULL)
-			weft_lep_destroy(ep->worker, lep);
+		if (lane_ep)
+			weft_lane_ep_destroy(ep->worker, lane_ep);
 	}
 }
 
@@ -181,8 +181,8 @@ void weft_wireup_joined(struct weft_ep *ep)
 		wu->msg_type = 0;
 	if (wu->control) {
 		wu->msg_type = 0;
-		if (wu->boot != NULL)
-			weft_lep_destroy(w, wu->boot);
+		if (wu->boot)
+			weft_lane_ep_destroy(w, wu->boot);
 		wu->boot = NULL;
 	}
 	weft_wireup_drop_extra(ep);
@@ -190,11 +190,11 @@ void weft_wireup_joined(struct weft_ep *ep)
 	ep->state = WEFT_EP_UP;
 	weft_log_ep(ep, WEFT_LOG_INFO, "connected");
 	weft_msg_ep_connected(ep, &wu->credit_in);
-	if (ep->state == WEFT_EP_UP && ep->closing != NULL) {
+	if (ep->state == WEFT_EP_UP && ep->closing) {
 		ep->state = WEFT_EP_CLOSING;
 		weft_msg_ep_flush(ep, NULL, NULL); /* it learns only here that the ep is closing */
 		weft_ep_closing_step(ep);
-	} else if (ep->state == WEFT_EP_UP && !ep->owned && w->accept_cb != NULL) {
+	} else if (ep->state == WEFT_EP_UP && !ep->owned && w->accept_cb) {
 		weft_peer_claim(ep);
 		w->accept_cb(w, ep, ep->remote_id, ep->remote_name, w->accept_arg);
 	}
@@ -246,18 +246,19 @@ static void link_after_rep(struct weft_ep *ep)
 	weft_links_begin(ep);
 }
 
-void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m)
+void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		     const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu == NULL || !wu->opener || lep != wu->boot)
+	if (!wu || !wu->opener || lane_ep != wu->boot)
 		return; /* a second one */
 	if (wu->step == WEFT_STEP_LINKING && !wu->authority)
 		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the first one got lost */
 	if (wu->step != WEFT_STEP_ASKED)
 		return;
 	if (!weft_links_good(ep->worker, &wu->remote, m)) {
-		weft_wireup_bad(ep->worker, lep, "an endpoint address has the wrong length");
+		weft_wireup_bad(ep->worker, lane_ep, "an endpoint address has the wrong length");
 		return;
 	}
 	wu->msg.len = 0;
@@ -283,7 +284,7 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 		link_after_rep(ep);
 		return;
 	}
-	weft_lane_bind(ep, 0, lep);
+	weft_lane_bind(ep, 0, lane_ep);
 	weft_wireup_send_new(ep, WEFT_WIREUP_ACK);
 	weft_wireup_joined(ep);
 	if (ep->wireup == wu)
@@ -292,12 +293,13 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 }
 
 /* The map and the addresses in an ACK. @return false: nothing more to do with it */
-static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m)
+static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		     const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
 	if (!weft_links_good(ep->worker, &wu->remote, m)) {
-		weft_wireup_bad(ep->worker, lep, "an endpoint address has the wrong length");
+		weft_wireup_bad(ep->worker, lane_ep, "an endpoint address has the wrong length");
 		return false;
 	}
 	if (weft_lanes_accept(ep, m, wu->map[0].pair) < 0) {
@@ -313,23 +315,24 @@ static bool take_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct 
 	return true;
 }
 
-void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m)
+void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		     const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu == NULL || wu->opener || lep != wu->boot)
+	if (!wu || wu->opener || lane_ep != wu->boot)
 		return;
 	if (wu->control) {
 		/* A second one, or none that is due. */
-		if (!wu->authority || wu->step != WEFT_STEP_ANSWERED || m->lanes == NULL)
+		if (!wu->authority || wu->step != WEFT_STEP_ANSWERED || !m->lanes)
 			return;
-		if (take_ack(ep, lep, m)) {
+		if (take_ack(ep, lane_ep, m)) {
 			wu->msg_type = 0;
 			weft_links_begin(ep);
 		}
 		return;
 	}
-	if (wu->authority && !wu->map_final && m->lanes != NULL && !take_ack(ep, lep, m))
+	if (wu->authority && !wu->map_final && m->lanes && !take_ack(ep, lane_ep, m))
 		return;
 	if (wu->step == WEFT_STEP_ANSWERED)
 		weft_wireup_confirm(ep);
@@ -349,7 +352,7 @@ static void what_is_missing(const struct weft_wireup *wu, char *text, size_t siz
 	const struct weft_lane_ep *boot = wu->step == WEFT_STEP_BOOT ? wu->boot : NULL;
 
 	text[0] = '\0';
-	if (boot != NULL && boot->ops->ep_waits_for != NULL)
+	if (boot && boot->ops->ep_waits_for)
 		boot->ops->ep_waits_for(boot, text, size);
 	if (text[0] == '\0')
 		snprintf(text, size, "%s", wu->reason);
@@ -370,7 +373,7 @@ static void timed_out(struct weft_ep *ep)
 	else if (wu->step == WEFT_STEP_LINKING)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "%s answered, but the lane %s to it did not come up within %g s",
-			     ep->remote_name, ep->lanes[0].lep->iface->name, s);
+			     ep->remote_name, ep->lanes[0].lane_ep->iface->name, s);
 	else if (wu->step == WEFT_STEP_ASKED && wu->busy)
 		weft_ep_fail(ep, -EUSERS, "%s refused for %g s: %s", ep->remote_name, s,
 			     wu->reason);
@@ -400,7 +403,7 @@ void weft_wireup_timer(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 	uint64_t now = ep->worker->now;
 
-	if (wu == NULL)
+	if (!wu)
 		return;
 	if (wu->too_few) {
 		weft_rails_fail(ep);

@@ -66,8 +66,8 @@ void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, c
  * Send a message, in pieces if need be. @return 0, -EAGAIN (send all of it again later), or the
  * lane's error
  */
-int weft_wireup_send(struct weft_lane_ep *lep, struct weft_wire_wireup *head, const void *records,
-		     size_t len);
+int weft_wireup_send(struct weft_lane_ep *lane_ep, struct weft_wire_wireup *head,
+		     const void *records, size_t len);
 
 /** Judge a whole message by itself. @return 0, or -EPROTO with a reason in @p why */
 int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, size_t len,
@@ -77,7 +77,7 @@ int weft_wireup_parse(const struct weft_wire_wireup *head, const void *records, 
 struct weft_partial {
 	TAILQ_ENTRY(weft_partial) entry; /* of its host's */
 	struct weft_partial_host *host;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	struct weft_wire_wireup head; /* of its first piece */
 	size_t total, got;
 	uint8_t have[WEFT_WIREUP_MAX / 8]; /* bit per byte */
@@ -110,12 +110,12 @@ struct weft_conns;
  * @param[out] done     to be passed to weft_partial_done() after use; NULL = nothing to do
  * @return 1 complete, 0 more to come, -EPROTO malformed, -ENOMEM
  */
-int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lep, const void *data,
+int weft_partial_add(struct weft_conns *conns, struct weft_lane_ep *lane_ep, const void *data,
 		     size_t length, struct weft_wire_wireup *head, const void **records,
 		     size_t *len, struct weft_partial **done);
 void weft_partial_done(struct weft_partial *p);
-/** The lep goes: so do its partial messages. */
-void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lep);
+/** The lane_ep goes: so do its partial messages. */
+void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lane_ep);
 void weft_partials_fini(struct weft_conns *conns);
 
 /* ------------------------------------------------------------------ peers */
@@ -182,14 +182,14 @@ struct weft_host {
 #define WEFT_HOST_BUCKETS 256
 
 /** The host behind a lane connection, as its lane tells hosts apart. */
-uint64_t weft_host_number(const struct weft_lane_ep *lep);
+uint64_t weft_host_number(const struct weft_lane_ep *lane_ep);
 /**
- * Is there a place for an endpoint more that came over @p lep? Another one may have to go for it.
+ * Is there a place for an endpoint more that came over @p lane_ep? Another one may have to go for it.
  * @return false: not now
  */
-bool weft_unclaimed_room(struct weft_worker *worker, const struct weft_lane_ep *lep);
-/** @p ep came over @p lep, and nobody owns it yet. @return 0 or -ENOMEM */
-int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lep);
+bool weft_unclaimed_room(struct weft_worker *worker, const struct weft_lane_ep *lane_ep);
+/** @p ep came over @p lane_ep, and nobody owns it yet. @return 0 or -ENOMEM */
+int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep);
 /** It has an owner, or ends. */
 void weft_unclaimed_remove(struct weft_ep *ep);
 
@@ -197,7 +197,7 @@ void weft_unclaimed_remove(struct weft_ep *ep);
 
 /** A connection that a peer made and that has not said yet which endpoint it is for. */
 struct weft_pending {
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	uint64_t deadline;
 	LIST_ENTRY(weft_pending) link; /* of its bucket, or of the free ones */
 	TAILQ_ENTRY(weft_pending) order;
@@ -243,14 +243,14 @@ void weft_conns_reap(struct weft_worker *worker);
  * Callbacks of the worker's ifaces (worker.c sends other ids than WIREUP of attached lanes straight
  * to the messages).
  */
-int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lep, uint8_t am_id,
+int weft_wireup_recv(struct weft_worker *worker, struct weft_lane_ep *lane_ep, uint8_t am_id,
 		     const void *data, size_t length, void *desc);
-void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lep,
+void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lane_ep,
 		       enum weft_lane_event ev, int status, const char *text);
 
 /* ------------------------------------------------------------------ an endpoint being connected */
 
-/** lep->index of a connection that carries no lane. */
+/** lane_ep->index of a connection that carries no lane. */
 #define WEFT_NO_LANE 0xff
 
 enum weft_wireup_step {
@@ -268,7 +268,7 @@ enum weft_wireup_step {
 enum weft_attach_state {
 	WEFT_ATTACH_NONE,    /* no such lane, or settled */
 	WEFT_ATTACH_START,   /* ours to open: not begun */
-	WEFT_ATTACH_OPENING, /* ours to open: lep is connecting */
+	WEFT_ATTACH_OPENING, /* ours to open: lane_ep is connecting */
 	WEFT_ATTACH_SENT,    /* ours to open: ATTACH sent, or to be sent */
 	WEFT_ATTACH_AWAIT,   /* the peer opens it */
 	WEFT_ATTACH_EARLY,   /* the peer has said ATTACH, our end is not up yet */
@@ -308,8 +308,8 @@ struct weft_wireup {
 	struct weft_lane_ep *boot; /* becomes lane 0, unless it is a control channel */
 	/* higher id: own connection that lost a crossing; goes when the other one is confirmed */
 	struct weft_lane_ep *spare;
-	struct weft_lane_ep *stored_lep; /* lower id: connection whose REQ crossed ours... */
-	void *stored;                    /* ...and the REQ, answered if our connection fails */
+	struct weft_lane_ep *stored_lane_ep; /* lower id: connection whose REQ crossed ours... */
+	void *stored;                        /* ...and the REQ, answered if our connection fails */
 	size_t stored_len;
 	struct weft_wire_credit credit_out, credit_in;
 	/* the map */
@@ -342,9 +342,9 @@ void weft_wireup_joined(struct weft_ep *ep);
 void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane,
 		      struct weft_wire_wireup *h);
 /** Destroy a connection; what is being put together from it goes too. */
-void weft_lep_destroy(struct weft_worker *worker, struct weft_lane_ep *lep);
+void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep);
 /** The connection belongs to an endpoint now: it no longer ends with WEFT_CONNECT_TIMEOUT. */
-void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lep);
+void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lane_ep);
 
 /* Among the wire-up files. */
 
@@ -358,18 +358,18 @@ uint64_t weft_connect_timeout(const struct weft_worker *w);
 /** End those that nobody has bound in time. */
 void weft_pending_timers(struct weft_worker *w);
 /** Put a connection on the list of those that nobody has bound. */
-void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lep);
+void weft_pending_add(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Count and log a message that is dropped. */
-void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lep, const char *why);
+void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why);
 /** Answer a REQ with "no". */
-void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lep,
+void weft_wireup_refuse(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			const struct weft_wire_wireup *req, int status, const char *text);
 /** The same with ESTALE: its number is used up, the one that is free goes with it. */
-void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lep,
+void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 			      const struct weft_wire_wireup *req, const struct weft_peer *peer,
 			      const char *text);
-/** @p lep brought something that leads to nothing: over a control channel it goes at once. */
-void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lep);
+/** @p lane_ep brought something that leads to nothing: over a control channel it goes at once. */
+void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Connecting state of an ep; NULL = no memory. */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
 /** Destroy the connections that a crossing has left over: the spare one, the stored one and its REQ. */
@@ -378,10 +378,12 @@ void weft_wireup_drop_extra(struct weft_ep *ep);
 void weft_wireup_settle(struct weft_ep *ep);
 /** Send wireup->msg as a message of this type, and again until it is answered. */
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
-/** Is the far end of @p lep, by what its lane has seen, the interface with this address? */
-static inline bool weft_lep_is_from(struct weft_lane_ep *lep, const struct weft_address_iface *a)
+/** Is the far end of @p lane_ep, by what its lane has seen, the interface with this address? */
+static inline bool weft_lane_ep_is_from(struct weft_lane_ep *lane_ep,
+					const struct weft_address_iface *a)
 {
-	return lep->ops->ep_is_from == NULL || lep->ops->ep_is_from(lep, a->addr, a->addr_len);
+	return lane_ep->ops->ep_is_from == NULL ||
+	       lane_ep->ops->ep_is_from(lane_ep, a->addr, a->addr_len);
 }
 
 /** Send what the current step wants sent, once more. */
@@ -403,13 +405,15 @@ void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
 void weft_wireup_restart(struct weft_ep *ep);
 /** Acceptor: the opener has the REP. */
 void weft_wireup_confirm(struct weft_ep *ep);
-/** Acceptor: @p lep, over which the REQ @p m came, becomes lane 0. */
-void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lep,
+/** Acceptor: @p lane_ep, over which the REQ @p m came, becomes lane 0. */
+void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			const struct weft_wireup_msg *m);
-void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lep,
+void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		     const struct weft_wireup_msg *m, const void *records, size_t len);
-void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
-void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lep, const struct weft_wireup_msg *m);
+void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		     const struct weft_wireup_msg *m);
+void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+		     const struct weft_wireup_msg *m);
 
 /** Both ends of lane 0 have heard each other over it, after an exchange over a control channel. */
 void weft_wireup_linked(struct weft_ep *ep);
@@ -451,19 +455,19 @@ void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
 int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot);
 void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
 /** Bind a connection as lane @p n. */
-void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lep);
+void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
 /** Lane @p n is attached at both ends. */
 void weft_lane_up(struct weft_ep *ep, unsigned int n);
 /** The map is agreed: open or await the further lanes. */
 void weft_lanes_start(struct weft_ep *ep);
 void weft_lanes_timer(struct weft_ep *ep);
-void weft_lane_lep_up(struct weft_ep *ep, unsigned int n);
+void weft_lane_ep_up(struct weft_ep *ep, unsigned int n);
 /** Leave a lane out that is not attached. @p tell: the peer does not know yet */
 void weft_lane_leave_out(struct weft_ep *ep, unsigned int n, const char *why, bool tell);
 bool weft_lanes_settled(const struct weft_ep *ep);
-void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lep,
+void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m);
-void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lep,
+void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m);
 
 /* ------------------------------------------------------------------ wireup/ep_table.c */

@@ -199,7 +199,7 @@ enum ibv_qp_state fake_qp_state(uint32_t qpn)
 {
 	struct fake_qp *qp = fake_qp_find(qpn);
 
-	return qp != NULL ? qp->qp.state : IBV_QPS_UNKNOWN;
+	return qp ? qp->qp.state : IBV_QPS_UNKNOWN;
 }
 
 uint32_t fake_qp_receives(uint32_t qpn)
@@ -207,7 +207,7 @@ uint32_t fake_qp_receives(uint32_t qpn)
 	struct fake_qp *qp = fake_qp_find(qpn);
 
 	assert_non_null(qp);
-	return qp->qp.srq != NULL ? ((struct fake_srq *)qp->qp.srq)->rq.count : qp->rq.count;
+	return qp->qp.srq ? ((struct fake_srq *)qp->qp.srq)->rq.count : qp->rq.count;
 }
 
 int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
@@ -217,13 +217,13 @@ int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 
 	fake_lock();
 	f = STAILQ_FIRST(&c->events);
-	if (f != NULL) {
+	if (f) {
 		STAILQ_REMOVE_HEAD(&c->events, link);
 		*event = f->e;
 		free(f);
 	}
 	fake_unlock();
-	if (f != NULL)
+	if (f)
 		return 0;
 	errno = EAGAIN;
 	return -1;
@@ -240,7 +240,7 @@ void fake_events_forget(const struct fake_qp *qp)
 	struct fake_context *c = (struct fake_context *)qp->qp.context;
 	struct fake_event *f, *next;
 
-	for (f = STAILQ_FIRST(&c->events); f != NULL; f = next) {
+	for (f = STAILQ_FIRST(&c->events); f; f = next) {
 		next = STAILQ_NEXT(f, link);
 		if (f->e.element.qp != &qp->qp)
 			continue;
@@ -260,7 +260,7 @@ struct ibv_device **ibv_get_device_list(int *num)
 	for (i = 0; i < fake.num_devices; i++)
 		if (!fake.device[i].removed)
 			list[n++] = &fake.device[i].base;
-	if (num != NULL)
+	if (num)
 		*num = (int)n;
 	return list;
 }
@@ -302,7 +302,7 @@ int ibv_close_device(struct ibv_context *ctx)
 	struct fake_event *f;
 
 	fake_lock();
-	while ((f = STAILQ_FIRST(&c->events)) != NULL) {
+	while ((f = STAILQ_FIRST(&c->events))) {
 		STAILQ_REMOVE_HEAD(&c->events, link);
 		free(f);
 	}

@@ -69,7 +69,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 		err = EINVAL;
 	if (err == 0 && (pinned > fake.memlock || fake.pinned > fake.memlock - pinned))
 		err = ENOMEM;
-	for (i = 0; err == 0 && i < FAKE_MRS && mrs[i] != NULL; i++)
+	for (i = 0; err == 0 && i < FAKE_MRS && mrs[i]; i++)
 		;
 	if (err == 0 && i == FAKE_MRS)
 		err = ENOMEM;
@@ -130,7 +130,7 @@ void *fake_mem(const struct ibv_pd *pd, uint32_t key, uint64_t addr, uint64_t le
 	uint32_t i = (key >> 8) - 1;
 	struct fake_mr *mr = i < FAKE_MRS ? mrs[i] : NULL;
 
-	if (mr == NULL || mr->mr.lkey != key || mr->mr.pd != pd || (mr->access & access) != access)
+	if (!mr || mr->mr.lkey != key || mr->mr.pd != pd || (mr->access & access) != access)
 		return NULL;
 	if (addr < mr->iova || len > mr->mr.length || addr - mr->iova > mr->mr.length - len)
 		return NULL;
@@ -160,7 +160,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 	assert_non_null(cq);
 	cq->cq = (struct ibv_cq){
 		.context = ctx, .channel = channel, .cq_context = cq_context, .cqe = cqe};
-	if (channel != NULL) {
+	if (channel) {
 		assert_int_equal(channel->refcnt, 0);
 		channel->refcnt = 1;
 		((struct fake_channel *)channel)->cq = &cq->cq;
@@ -228,7 +228,7 @@ int ibv_destroy_cq(struct ibv_cq *base)
 	if (cq->users > 0)
 		return EBUSY;
 	assert_int_equal(cq->unacked, 0); /* it would hang */
-	if (base->channel != NULL)
+	if (base->channel)
 		base->channel->refcnt--;
 	fake.alive.cqs--;
 	free(cq->ring);
@@ -290,9 +290,9 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 
 	fake_lock();
 	err = d->removed ? EIO : fake_fails(FAKE_CREATE_AH);
-	if (err == 0 && fake_gid_at(d, attr->grh.sgid_index) == NULL)
+	if (err == 0 && !fake_gid_at(d, attr->grh.sgid_index))
 		err = EINVAL;
-	if (err == 0 && fake_gid_owner(&attr->grh.dgid) == NULL)
+	if (err == 0 && !fake_gid_owner(&attr->grh.dgid))
 		err = ETIMEDOUT;
 	if (err == 0)
 		fake.alive.ahs++;
@@ -345,7 +345,7 @@ static void use(struct fake_qp *qp, int by)
 	((struct fake_pd *)qp->qp.pd)->users += (unsigned int)by;
 	((struct fake_cq *)qp->qp.send_cq)->users += (unsigned int)by;
 	((struct fake_cq *)qp->qp.recv_cq)->users += (unsigned int)by;
-	if (qp->qp.srq != NULL)
+	if (qp->qp.srq)
 		((struct fake_srq *)qp->qp.srq)->users += (unsigned int)by;
 	fake.alive.qps += (unsigned int)by;
 }
@@ -384,7 +384,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->cap = attr->cap;
 	qp->signal_all = attr->sq_sig_all != 0;
 	qp->ring = calloc(attr->cap.max_send_wr, sizeof(*qp->ring));
-	qp->rq.depth = attr->srq == NULL ? attr->cap.max_recv_wr : 0;
+	qp->rq.depth = !attr->srq ? attr->cap.max_recv_wr : 0;
 	qp->rq.ring = calloc(qp->rq.depth + 1, sizeof(*qp->rq.ring));
 	assert_true(qp->ring != NULL && qp->rq.ring != NULL);
 	fake_qps[fake_qps_end++] = qp;
@@ -477,9 +477,9 @@ static int check_attr(const struct fake_qp *qp, const struct ibv_qp_attr *a, int
 		return EINVAL;
 	if (!(mask & IBV_QP_AV))
 		return 0;
-	if (fake_gid_at(qp->d, a->ah_attr.grh.sgid_index) == NULL)
+	if (!fake_gid_at(qp->d, a->ah_attr.grh.sgid_index))
 		return EINVAL;
-	return fake_gid_owner(&a->ah_attr.grh.dgid) != NULL ? 0 : ETIMEDOUT;
+	return fake_gid_owner(&a->ah_attr.grh.dgid) ? 0 : ETIMEDOUT;
 }
 
 static void reset_qp(struct fake_qp *qp)

@@ -33,7 +33,7 @@ void fake_cq_push(struct fake_cq *cq, const struct fake_cqe *cqe)
 		return;
 	}
 	cq->ring[(cq->head + cq->count++) % cq->depth] = *cqe;
-	if (cq->notify && cq->cq.channel != NULL)
+	if (cq->notify && cq->cq.channel)
 		eventfd_write(cq->cq.channel->fd, 1);
 	cq->notify = false;
 }
@@ -51,7 +51,7 @@ void fake_cq_clean(struct fake_cq *cq, const struct fake_qp *qp)
 		}
 		fake.count.purged_recvs += c->recv;
 		fake.count.purged_sends += !c->recv;
-		if (c->srq != NULL)
+		if (c->srq)
 			c->srq->rq.used--;
 	}
 	cq->count = kept;
@@ -68,7 +68,7 @@ int fake_poll_cq(struct ibv_cq *base, int num, struct ibv_wc *wc)
 		c = &cq->ring[cq->head];
 		cq->head = (cq->head + 1) % cq->depth;
 		cq->count--;
-		if (c->srq != NULL)
+		if (c->srq)
 			c->srq->rq.used--;
 		else if (c->recv)
 			c->qp->rq.used--;
@@ -104,7 +104,7 @@ static void push_send(struct fake_qp *qp, const struct fake_send *s, enum ibv_wc
 /* A receive for a message of @p qp, or NULL. */
 static struct fake_recv *take_recv(struct fake_qp *qp)
 {
-	struct fake_rq *rq = qp->qp.srq != NULL ? &((struct fake_srq *)qp->qp.srq)->rq : &qp->rq;
+	struct fake_rq *rq = qp->qp.srq ? &((struct fake_srq *)qp->qp.srq)->rq : &qp->rq;
 	struct fake_recv *r;
 
 	if (rq->count == 0)
@@ -166,7 +166,7 @@ int fake_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_send_
 	fake_lock();
 	fails = fake_fails(FAKE_POST_SEND);
 	taken = fails ? fake.fail[FAKE_POST_SEND].taken : 0;
-	for (err = 0; wr != NULL; wr = wr->next) {
+	for (err = 0; wr; wr = wr->next) {
 		if (fails && taken-- == 0)
 			err = fails;
 		else if (qp->d->removed)
@@ -212,7 +212,7 @@ static int add_recvs(struct fake_rq *rq, enum fake_call call, const struct fake_
 	fake_lock();
 	fails = fake_fails(call);
 	taken = fails ? fake.fail[call].taken : 0;
-	for (err = 0; wr != NULL && err == 0; wr = err ? wr : wr->next)
+	for (err = 0; wr && err == 0; wr = err ? wr : wr->next)
 		err = d->removed ? EIO : fails && taken-- == 0 ? fails : add_recv(rq, wr);
 	if (err != 0)
 		*bad = wr;
@@ -224,7 +224,7 @@ int fake_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_
 {
 	struct fake_qp *qp = (struct fake_qp *)base;
 
-	if (base->state == IBV_QPS_RESET || base->srq != NULL) {
+	if (base->state == IBV_QPS_RESET || base->srq) {
 		*bad = wr;
 		return EINVAL;
 	}
@@ -269,7 +269,7 @@ static bool copy_local(struct fake_qp *qp, const struct fake_send *s, void *remo
 				continue;
 			mem = fake_mem(qp->qp.pd, s->sge[i].lkey, s->sge[i].addr, s->sge[i].length,
 				       write_local ? IBV_ACCESS_LOCAL_WRITE : 0);
-			if (mem == NULL)
+			if (!mem)
 				return false;
 			if (pass == 0)
 				continue;
@@ -287,7 +287,7 @@ static int receive(struct fake_qp *to, const struct ibv_wc *like, const uint8_t 
 	struct ibv_wc wc = *like;
 	void *mem;
 
-	if (r == NULL)
+	if (!r)
 		return IBV_WC_RNR_RETRY_EXC_ERR;
 	wc.wr_id = r->wr_id;
 	wc.opcode = IBV_WC_RECV;
@@ -370,7 +370,7 @@ static int do_atomic(struct fake_qp *qp, const struct fake_send *s, struct fake_
 	if (addr % 8 != 0 || qp->attr.max_rd_atomic > to->attr.max_dest_rd_atomic)
 		return refuse(to, IBV_WC_REM_INV_REQ_ERR);
 	mem = fake_mem(to->qp.pd, s->wr.wr.atomic.rkey, addr, 8, IBV_ACCESS_REMOTE_ATOMIC);
-	if (mem == NULL || !(to->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC))
+	if (!mem || !(to->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC))
 		return refuse(to, IBV_WC_REM_ACCESS_ERR);
 	memcpy(&old, mem, 8);
 	if (length_of(s) != 8 || !copy_local(qp, s, &old, true))
@@ -397,14 +397,14 @@ static struct fake_qp *other_end(const struct fake_qp *qp)
 	const union ibv_gid *src = fake_gid_at(qp->d, a->ah_attr.grh.sgid_index), *back;
 	struct fake_qp *to = fake_qp_find(a->dest_qp_num);
 
-	if (src == NULL || to == NULL || to->qp.qp_type != IBV_QPT_RC || !alive(to->d) ||
+	if (!src || !to || to->qp.qp_type != IBV_QPT_RC || !alive(to->d) ||
 	    fake_gid_owner(&a->ah_attr.grh.dgid) != to->d)
 		return NULL;
 	if (to->qp.state != IBV_QPS_RTR && to->qp.state != IBV_QPS_RTS)
 		return NULL;
 	b = &to->attr;
 	back = fake_gid_at(to->d, b->ah_attr.grh.sgid_index);
-	if (back == NULL || b->dest_qp_num != qp->qp.qp_num || b->rq_psn != a->sq_psn ||
+	if (!back || b->dest_qp_num != qp->qp.qp_num || b->rq_psn != a->sq_psn ||
 	    b->path_mtu != a->path_mtu || memcmp(src, &b->ah_attr.grh.dgid, sizeof(*src)) != 0 ||
 	    memcmp(back, &a->ah_attr.grh.dgid, sizeof(*back)) != 0 ||
 	    qp->d->v1[a->ah_attr.grh.sgid_index] != to->d->v1[b->ah_attr.grh.sgid_index])
@@ -419,7 +419,7 @@ static int run_rc(struct fake_qp *qp, const struct fake_send *s)
 
 	if (qp->first_try == 0)
 		qp->first_try = fake.now;
-	if (to == NULL)
+	if (!to)
 		return fake.now - qp->first_try > patience ? (int)IBV_WC_RETRY_EXC_ERR : WAIT;
 	switch (s->wr.opcode) {
 	case IBV_WR_SEND:
@@ -469,9 +469,9 @@ static int run_ud(struct fake_qp *qp, const struct fake_send *s)
 	uint64_t len = length_of(s);
 	uint8_t buf[GRH + 4096];
 
-	if (fake.ud_send_error || src == NULL || len > 128u << qp->d->port.active_mtu) {
+	if (fake.ud_send_error || !src || len > 128u << qp->d->port.active_mtu) {
 		fake.ud_send_error = false;
-		return src == NULL ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR;
+		return !src ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR;
 	}
 	if (!copy_local(qp, s, buf + GRH, false))
 		return IBV_WC_LOC_PROT_ERR;
@@ -479,7 +479,7 @@ static int run_ud(struct fake_qp *qp, const struct fake_send *s)
 	put_header(buf, src, &grh->dgid);
 	if (fake.ud_lose > 0) {
 		fake.ud_lose--;
-	} else if (to != NULL && to->qp.qp_type == IBV_QPT_UD && alive(to->d) &&
+	} else if (to && to->qp.qp_type == IBV_QPT_UD && alive(to->d) &&
 		   fake_gid_owner(&grh->dgid) == to->d &&
 		   to->attr.qkey == s->wr.wr.ud.remote_qkey &&
 		   (to->qp.state == IBV_QPS_RTR || to->qp.state == IBV_QPS_RTS ||
@@ -522,13 +522,13 @@ static unsigned int flush(struct fake_qp *qp)
 	}
 	if (qp->qp.state == IBV_QPS_SQE)
 		return n;
-	while (qp->qp.srq == NULL && (r = take_recv(qp)) != NULL) {
+	while (!qp->qp.srq && (r = take_recv(qp)) != NULL) {
 		struct ibv_wc wc = {.wr_id = r->wr_id, .status = IBV_WC_WR_FLUSH_ERR};
 
 		push_recv(qp, &wc);
 		n++;
 	}
-	if (qp->qp.srq != NULL && !qp->last_wqe && !qp->d->no_last_wqe) {
+	if (qp->qp.srq && !qp->last_wqe && !qp->d->no_last_wqe) {
 		e.element.qp = &qp->qp;
 		fake_event_push(qp->qp.context, &e);
 	}
@@ -570,7 +570,7 @@ unsigned int fake_pump(uint64_t now_ns)
 	do {
 		/* In turn, so that all that flood a receiver do it at once. */
 		for (i = 0, n = 0; i < fake_qps_end; i++)
-			if (fake_qps[i] != NULL)
+			if (fake_qps[i])
 				n += step(fake_qps[i]);
 		total += n;
 	} while (n > 0);

@@ -235,7 +235,7 @@ static int post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ibv_sen
 	*bad = wr;
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR)
 		return EINVAL;
-	for (; wr != NULL; wr = wr->next) {
+	for (; wr; wr = wr->next) {
 		qp->posted++;
 		if (wr->opcode == IBV_WR_SEND_WITH_IMM) {
 			imm = ntohl(wr->imm_data);
@@ -275,7 +275,7 @@ static int poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
 
 static void add_receives(struct ibv_recv_wr *wr)
 {
-	for (; wr != NULL; wr = wr->next) {
+	for (; wr; wr = wr->next) {
 		hw.receives[hw.num_receives % 4096] = wr->wr_id;
 		hw.sge[hw.num_receives++ % 4096] = wr->sg_list[0];
 	}
@@ -309,7 +309,7 @@ void fake_message(struct fake_qp *qp, const uint32_t *imm, const void *data, siz
 	push_wc(qp, hw.receives[i], IBV_WC_SUCCESS, IBV_WC_RECV);
 	wc = &hw.wc[(hw.tail - 1) % 512];
 	wc->byte_len = (uint32_t)length;
-	if (imm != NULL) {
+	if (imm) {
 		wc->wc_flags = IBV_WC_WITH_IMM;
 		wc->imm_data = htonl(*imm);
 	}
@@ -401,11 +401,11 @@ static int number(void *arg, void *buf, size_t len)
 
 static const struct weft_platform platform = {.now = now, .random = number};
 
-static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data,
+static int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
 		   size_t length, void *desc)
 {
 	(void)arg;
-	(void)lep;
+	(void)lane_ep;
 	(void)data;
 	(void)desc;
 	fake.got++;
@@ -414,18 +414,18 @@ static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const voi
 	return 0;
 }
 
-static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+static void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 		     const char *text)
 {
 	(void)arg;
-	fake.lep = lep;
+	fake.lane_ep = lane_ep;
 	fake.up += ev == WEFT_LANE_EV_UP;
 	fake.down += ev == WEFT_LANE_EV_DOWN;
 	fake.gone += ev == WEFT_LANE_EV_GONE;
 	fake.status = status;
 	snprintf(fake.text, sizeof(fake.text), "%s", text);
 	if (fake.destroys && ev != WEFT_LANE_EV_UP)
-		lep->ops->ep_destroy(lep);
+		lane_ep->ops->ep_destroy(lane_ep);
 }
 
 /* ------------------------------------------------------------------ scene */
@@ -516,15 +516,15 @@ uint64_t fake_counter(struct weft_lane_iface *iface, const char *name)
 	return w.value;
 }
 
-struct weft_lane_ep *fake_lep(struct weft_lane_iface *iface)
+struct weft_lane_ep *fake_lane_ep(struct weft_lane_iface *iface)
 {
-	struct weft_lane_ep *lep = NULL;
+	struct weft_lane_ep *lane_ep = NULL;
 
-	assert_int_equal(iface->ops->ep_create(iface, NULL, &lep), 0);
-	return lep;
+	assert_int_equal(iface->ops->ep_create(iface, NULL, &lane_ep), 0);
+	return lane_ep;
 }
 
-int fake_connect(struct weft_lane_ep *lep)
+int fake_connect(struct weft_lane_ep *lane_ep)
 {
 	struct weft_roce_ep_addr e = {
 		.version = WEFT_ROCE_VERSION,
@@ -539,10 +539,10 @@ int fake_connect(struct weft_lane_ep *lep)
 	roce_addr_fill(&a, WEFT_ROCE_RC, peer_gid, 5, 8320);
 	for (i = 0; i < WEFT_ROCE_MAX_QPS; i++)
 		e.qpn[i] = weft_put32(200 + i);
-	return lep->ops->ep_connect_ep(lep, &a, sizeof(a), &e, sizeof(e));
+	return lane_ep->ops->ep_connect_ep(lane_ep, &a, sizeof(a), &e, sizeof(e));
 }
 
-struct fake_qp *fake_qp_of(struct weft_lane_ep *lep, unsigned int i)
+struct fake_qp *fake_qp_of(struct weft_lane_ep *lane_ep, unsigned int i)
 {
-	return (struct fake_qp *)roce_lep_of(lep)->chans[i]->qp;
+	return (struct fake_qp *)roce_lane_ep_of(lane_ep)->chans[i]->qp;
 }

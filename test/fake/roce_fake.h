@@ -56,8 +56,8 @@ struct fake {
 	unsigned int up, down, gone;
 	int status;
 	char text[320];
-	struct weft_lane_ep *lep; /**< of the last event */
-	bool destroys;            /**< the callback destroys what failed */
+	struct weft_lane_ep *lane_ep; /**< of the last event */
+	bool destroys;                /**< the callback destroys what failed */
 	/* datagrams: how many were sent, and the last one's beginning */
 	unsigned int num_sent;
 	uint8_t sent[64];
@@ -91,9 +91,9 @@ void fake_datagram(struct fake_qp *qp, uint32_t src_qpn, const void *data, size_
 void fake_event(enum ibv_event_type type, int port);
 /** The counter of @p iface. */
 uint64_t fake_counter(struct weft_lane_iface *iface, const char *name);
-/** A lep of an RC iface and the address of the peer's other end. */
-struct weft_lane_ep *fake_lep(struct weft_lane_iface *iface);
-int fake_connect(struct weft_lane_ep *lep);
-struct fake_qp *fake_qp_of(struct weft_lane_ep *lep, unsigned int i);
+/** A lane_ep of an RC iface and the address of the peer's other end. */
+struct weft_lane_ep *fake_lane_ep(struct weft_lane_iface *iface);
+int fake_connect(struct weft_lane_ep *lane_ep);
+struct fake_qp *fake_qp_of(struct weft_lane_ep *lane_ep, unsigned int i);
 
 #endif /* WEFT_TEST_ROCE_FAKE_H */

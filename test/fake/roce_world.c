@@ -46,16 +46,16 @@ static uint8_t pattern(uint64_t number, size_t at)
 	return (uint8_t)(number * 31 + at * 7 + (at >> 8));
 }
 
-static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data,
+static int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
 		   size_t length, void *desc)
 {
-	struct rw_end *e = lep->user;
+	struct rw_end *e = lane_ep->user;
 	const uint8_t *p = data;
 	uint64_t number;
 	size_t i;
 
 	(void)arg;
-	if (e == NULL)
+	if (!e)
 		return 0;
 	if (am_id != 5 || length < sizeof(number)) {
 		e->wrong = true;
@@ -67,22 +67,22 @@ static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const voi
 		e->wrong = e->wrong || p[i] != pattern(number, i);
 	e->received++;
 	e->bytes += length;
-	if (desc == NULL || e->num_kept == e->keep_max)
+	if (!desc || e->num_kept == e->keep_max)
 		return 0;
 	e->kept[e->num_kept++] = desc;
 	return WEFT_LANE_KEEP;
 }
 
-static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+static void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 		     const char *text)
 {
-	struct rw_end *e = lep->user;
+	struct rw_end *e = lane_ep->user;
 	struct rw_iface *f = arg;
 
 	f->events++;
-	if (e == NULL) {
+	if (!e) {
 		if (ev == WEFT_LANE_EV_UP)
-			f->accepted = lep;
+			f->accepted = lane_ep;
 		return;
 	}
 	e->ups += ev == WEFT_LANE_EV_UP;
@@ -179,7 +179,7 @@ struct rw_iface *rw_open(const struct weft_lane_driver *driver, const char *reso
 
 void rw_close(struct rw_iface *f)
 {
-	if (f->lane != NULL)
+	if (f->lane)
 		f->lane->ops->close(f->lane);
 	f->lane = NULL;
 }
@@ -217,7 +217,7 @@ void rw_turn(void)
 	for (i = 0; i < rw.num_ifaces; i++) {
 		struct rw_iface *f = &rw.ifaces[i];
 
-		if (f->lane == NULL || f->still)
+		if (!f->lane || f->still)
 			continue;
 		f->lane->ops->progress(f->lane, rw.now);
 		if (f->lane->tx_open)
@@ -242,7 +242,7 @@ void rw_create(struct rw_iface *f, struct rw_end *e)
 {
 	memset(e, 0, sizeof(*e));
 	e->iface = f;
-	assert_int_equal(f->lane->ops->ep_create(f->lane, e, &e->lep), 0);
+	assert_int_equal(f->lane->ops->ep_create(f->lane, e, &e->lane_ep), 0);
 }
 
 int rw_connect_to(struct rw_end *e, struct rw_end *peer)
@@ -250,9 +250,9 @@ int rw_connect_to(struct rw_end *e, struct rw_end *peer)
 	uint8_t dev[WEFT_LANE_ADDR_MAX], ep[WEFT_LANE_ADDR_MAX];
 
 	peer->iface->lane->ops->get_address(peer->iface->lane, dev);
-	peer->lep->ops->ep_get_address(peer->lep, ep);
-	return e->lep->ops->ep_connect_ep(e->lep, dev, peer->iface->lane->attr.dev_addr_len, ep,
-					  peer->iface->lane->attr.ep_addr_len);
+	peer->lane_ep->ops->ep_get_address(peer->lane_ep, ep);
+	return e->lane_ep->ops->ep_connect_ep(e->lane_ep, dev, peer->iface->lane->attr.dev_addr_len,
+					      ep, peer->iface->lane->attr.ep_addr_len);
 }
 
 void rw_wait_up(struct rw_end *e)
@@ -280,8 +280,8 @@ void rw_connect(struct rw_iface *f, struct rw_iface *g, struct rw_end *a, struct
 
 void rw_destroy(struct rw_end *e)
 {
-	e->lep->ops->ep_destroy(e->lep);
-	e->lep = NULL;
+	e->lane_ep->ops->ep_destroy(e->lane_ep);
+	e->lane_ep = NULL;
 }
 
 struct packing {
@@ -311,9 +311,9 @@ int rw_send(struct rw_end *e, size_t length)
 
 	if (length <= e->iface->lane->attr.max_short && length <= sizeof(buf)) {
 		pack(buf, sizeof(buf), &p);
-		rc = e->lep->ops->am_short(e->lep, 5, buf, 8, buf + 8, length - 8);
+		rc = e->lane_ep->ops->am_short(e->lane_ep, 5, buf, 8, buf + 8, length - 8);
 	} else {
-		rc = e->lep->ops->am_bcopy(e->lep, 5, pack, &p);
+		rc = e->lane_ep->ops->am_bcopy(e->lane_ep, 5, pack, &p);
 	}
 	if (rc < 0)
 		return (int)rc;

@@ -20,13 +20,13 @@ struct rw_iface {
 	struct weft_lane_iface *lane;
 	bool still;                    /**< its owner does not call progress() */
 	unsigned int events;           /**< of lanes, of all kinds */
-	struct weft_lane_ep *accepted; /**< the last lep that the driver made itself */
+	struct weft_lane_ep *accepted; /**< the last lane_ep that the driver made itself */
 };
 
 /** One end of a lane: what happened to it. */
 struct rw_end {
 	struct rw_iface *iface;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	unsigned int ups, downs, gones;
 	int status;
 	char text[320];
@@ -71,7 +71,7 @@ void rw_connect(struct rw_iface *f, struct rw_iface *g, struct rw_end *a, struct
 /** The parts of it. */
 void rw_create(struct rw_iface *f, struct rw_end *e);
 int rw_connect_to(struct rw_end *e, struct rw_end *peer);
-/** Wait for the driver's threads: until the lep is up or has failed; virtual time does not move. */
+/** Wait for the driver's threads: until the lane_ep is up or has failed; virtual time does not move. */
 void rw_wait_up(struct rw_end *e);
 void rw_destroy(struct rw_end *e);
 

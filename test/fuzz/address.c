@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 16 || size > UINT16_MAX)
 		return 0;
 	copy = malloc(size);
-	if (copy == NULL)
+	if (!copy)
 		return 0;
 	memcpy(copy, data, size);
 	head.magic = weft_put32(WEFT_ADDRESS_MAGIC);
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* What was taken can be packed, and is then the same. */
 		n = weft_address_size(&a);
 		again = malloc(n);
-		if (again == NULL || weft_address_pack(&a, again) != n ||
+		if (!again || weft_address_pack(&a, again) != n ||
 		    weft_address_unpack(&b, again, n, why, sizeof(why)) != 0 ||
 		    b.num_ifaces != a.num_ifaces ||
 		    memcmp(a.ifaces, b.ifaces, sizeof(a.ifaces)) != 0)

@@ -115,7 +115,7 @@ static void step(struct world *w, uint8_t op, uint8_t arg)
 		w->msg = NULL;
 		break;
 	case 6:
-		w->p.lep[1][0].room = arg % 4 ? -1 : 0;
+		w->p.lane_ep[1][0].room = arg % 4 ? -1 : 0;
 		weft_msg_progress(worker);
 		break;
 	default:

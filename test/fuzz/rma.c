@@ -180,7 +180,7 @@ static void step(struct world *w, uint8_t op, uint8_t arg)
 			w->m = NULL;
 		break;
 	default:
-		w->p.lep[1][0].room = arg % 4 ? -1 : 0;
+		w->p.lane_ep[1][0].room = arg % 4 ? -1 : 0;
 		weft_msg_progress(&w->p.w[1]);
 	}
 }

@@ -21,9 +21,9 @@ static const char *netdev(const char *device)
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/0", device);
 	buf[0] = '\0';
 	f = fopen(path, "r");
-	if (f != NULL && fscanf(f, "%63s", buf) != 1)
+	if (f && fscanf(f, "%63s", buf) != 1)
 		buf[0] = '\0';
-	if (f != NULL)
+	if (f)
 		fclose(f);
 	return buf;
 }
@@ -38,14 +38,14 @@ static bool a_peer_that_vanishes_is_noticed_in_bounded_time(void)
 	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
 	CHECK(connect_pair());
 	/* Its queue pair answers nobody any more. */
-	CHECK(ibv_modify_qp(roce_lep_of(b.lep)->chans[0]->qp, &attr, IBV_QP_STATE) == 0);
+	CHECK(ibv_modify_qp(roce_lane_ep_of(b.lane_ep)->chans[0]->qp, &attr, IBV_QP_STATE) == 0);
 	CHECK(send_one(&a, 0, 100));
-	CHECK(a.lep->ops->ep_flush(a.lep, &op.comp) == 0);
+	CHECK(a.lane_ep->ops->ep_flush(a.lane_ep, &op.comp) == 0);
 	begin = now_s();
 	WITHIN(20, a.down == 1 && op.done == 1);
 	CHECK(now_s() - begin < 10);
 	CHECK(a.status == -ETIMEDOUT && op.status == -ETIMEDOUT);
-	CHECK(strstr(a.text, "gave no answer for") != NULL && strstr(a.text, "retry") != NULL);
+	CHECK(strstr(a.text, "gave no answer for") != NULL && strstr(a.text, "retry"));
 	return true;
 }
 
@@ -57,7 +57,7 @@ static bool an_idle_peer_that_vanished_is_noticed_by_keepalive(void)
 	CHECK(open_host(&a, &weft_roce_driver, name_a, "timeout=14,retry=3"));
 	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
 	CHECK(connect_pair());
-	CHECK(ibv_modify_qp(roce_lep_of(b.lep)->chans[0]->qp, &attr, IBV_QP_STATE) == 0);
+	CHECK(ibv_modify_qp(roce_lane_ep_of(b.lane_ep)->chans[0]->qp, &attr, IBV_QP_STATE) == 0);
 	WITHIN(20, a.down == 1);
 	return true;
 }
@@ -71,7 +71,7 @@ static bool an_address_that_is_removed_ends_lanes_with_a_sentence(void)
 	CHECK(shell("ip addr del 10.0.0.1/24 dev %s", dev) == 0);
 	WITHIN(20, a.down == 1);
 	CHECK(shell("ip addr add 10.0.0.1/24 dev %s", dev) == 0);
-	CHECK(strstr(a.text, "10.0.0.1") != NULL && strstr(a.text, "removed") != NULL);
+	CHECK(strstr(a.text, "10.0.0.1") != NULL && strstr(a.text, "removed"));
 	sleep(1); /* the kernel fills its table in its own time */
 	return true;
 }
@@ -88,12 +88,12 @@ static bool own_link_going_down_ends_lanes_with_a_sentence(void)
 	WITHIN(10, b.got == 1);
 	CHECK(shell("ip link set %s down", dev) == 0);
 	send_one(&a, 1, 5000);
-	a.lep->ops->ep_flush(a.lep, &op.comp);
+	a.lane_ep->ops->ep_flush(a.lane_ep, &op.comp);
 	WITHIN(20, a.down == 1 && b.down == 1);
 	ok = op.done == 1 && op.status < 0;
 	CHECK(shell("ip link set %s up", dev) == 0);
 	CHECK(ok);
-	CHECK(strstr(a.text, name_a) != NULL && strstr(b.text, name_b) != NULL);
+	CHECK(strstr(a.text, name_a) != NULL && strstr(b.text, name_b));
 	return true;
 }
 
@@ -108,11 +108,12 @@ static bool an_address_that_vanished_before_connecting_ends_the_attempt_with_a_s
 	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
 	snprintf(own, sizeof(own), "%s", netdev(name_a));
 	ops = a.iface->ops;
-	CHECK(ops->ep_create(a.iface, &a, &a.lep) == 0 && ops->ep_create(b.iface, &b, &b.lep) == 0);
+	CHECK(ops->ep_create(a.iface, &a, &a.lane_ep) == 0 &&
+	      ops->ep_create(b.iface, &b, &b.lane_ep) == 0);
 	ops->get_address(b.iface, dev);
-	ops->ep_get_address(b.lep, ep);
+	ops->ep_get_address(b.lane_ep, ep);
 	CHECK(shell("ip addr del 10.0.0.1/24 dev %s", own) == 0);
-	ok = ops->ep_connect_ep(a.lep, dev, a.iface->attr.dev_addr_len, ep,
+	ok = ops->ep_connect_ep(a.lane_ep, dev, a.iface->attr.dev_addr_len, ep,
 				a.iface->attr.ep_addr_len) == 0;
 	for (double end = now_s() + 20; ok && a.down == 0 && now_s() < end;)
 		turn();

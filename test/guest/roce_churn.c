@@ -65,9 +65,9 @@ static bool open_end(struct end *end, const char *device)
 
 static void close_end(struct end *end)
 {
-	if (end->worker != NULL)
+	if (end->worker)
 		weft_worker_destroy(end->worker);
-	if (end->ctx != NULL)
+	if (end->ctx)
 		weft_context_destroy(end->ctx);
 	*end = (struct end){NULL, NULL};
 }
@@ -80,7 +80,7 @@ static bool open_both(const char *device_a, const char *device_b)
 
 static void close_both(void)
 {
-	if (address != NULL)
+	if (address)
 		weft_worker_release_address(b.worker, address);
 	address = NULL;
 	close_end(&a);
@@ -93,7 +93,7 @@ static bool finish(const char *what, struct weft_request *req, struct weft_compl
 	double end = now() + PATIENCE_S;
 	int status;
 
-	if (req == NULL)
+	if (!req)
 		return true;
 	while ((status = weft_request_test(req, c)) == WEFT_INPROGRESS && now() < end) {
 		weft_worker_progress(a.worker);

@@ -14,17 +14,17 @@ static bool closing_tells_the_peer(void)
 
 	CHECK(open_pair(""));
 	CHECK(send_one(&a, 0, 100));
-	CHECK(a.lep->ops->ep_flush(a.lep, &op.comp) == 0);
+	CHECK(a.lane_ep->ops->ep_flush(a.lane_ep, &op.comp) == 0);
 	WITHIN(10, op.done == 1);
 	CHECK(send_one(&b, 0, 500));
-	CHECK(b.lep->ops->ep_flush(b.lep, &late.comp) == 0);
+	CHECK(b.lane_ep->ops->ep_flush(b.lane_ep, &late.comp) == 0);
 	/* a has not taken b's message when it closes. */
-	a.lep->ops->ep_destroy(a.lep);
-	a.lep = NULL;
+	a.lane_ep->ops->ep_destroy(a.lane_ep);
+	a.lane_ep = NULL;
 	WITHIN(10, b.gone == 1);
 	CHECK(late.done == 1 && late.status == -ECONNRESET && a.got == 0);
 	CHECK(send_one(&b, 1, 100) == false);
-	b.lep->ops->ep_destroy(b.lep);
+	b.lane_ep->ops->ep_destroy(b.lane_ep);
 	CHECK(a.down == 0 && b.down == 0);
 	return true;
 }
@@ -36,7 +36,7 @@ static bool what_was_sent_before_closing_arrives(void)
 	CHECK(open_pair(""));
 	for (i = 0; i < 40; i++)
 		CHECK(send_one(&a, i, 3000));
-	a.lep->ops->ep_destroy(a.lep);
+	a.lane_ep->ops->ep_destroy(a.lane_ep);
 	WITHIN(10, b.gone == 1);
 	CHECK(b.got == 40 && b.wrong == 0);
 	return true;
@@ -55,21 +55,21 @@ static bool an_attempt_that_the_peer_gave_up_ends_soon_and_nothing_is_sent_twice
 	retries = kernel_counter(name_a, "completer_retry_err");
 	exceeded = kernel_counter(name_a, "retry_exceeded_err");
 	ops = a.iface->ops;
-	CHECK(ops->ep_create(a.iface, &a, &a.lep) == 0);
-	CHECK(ops->ep_create(b.iface, &b, &b.lep) == 0);
+	CHECK(ops->ep_create(a.iface, &a, &a.lane_ep) == 0);
+	CHECK(ops->ep_create(b.iface, &b, &b.lane_ep) == 0);
 	ops->get_address(b.iface, dev);
-	ops->ep_get_address(b.lep, ep);
-	CHECK(ops->ep_connect_ep(a.lep, dev, a.iface->attr.dev_addr_len, ep,
+	ops->ep_get_address(b.lane_ep, ep);
+	CHECK(ops->ep_connect_ep(a.lane_ep, dev, a.iface->attr.dev_addr_len, ep,
 				 a.iface->attr.ep_addr_len) == 0);
-	ops->ep_destroy(b.lep);
+	ops->ep_destroy(b.lane_ep);
 	WITHIN(10, LIST_EMPTY(&roce_iface_of(b.iface)->dying));
 	WITHIN(10, a.up == 1);
 	/* Nobody has asked it for anything yet. */
 	begin = now_s();
 	WITHIN(10, now_s() - begin > 0.05);
 	CHECK(counter(&a, "tx.counts") == 0);
-	ops->ep_destroy(a.lep);
-	a.lep = NULL;
+	ops->ep_destroy(a.lane_ep);
+	a.lane_ep = NULL;
 	WITHIN(10, LIST_EMPTY(&roce_iface_of(a.iface)->dying));
 	/* Each time that the machine stops for a quarter of a second in here makes one retry; six were the rule. */
 	CHECK(kernel_counter(name_a, "completer_retry_err") - retries <= 3);
@@ -81,26 +81,27 @@ static bool a_lane_can_be_destroyed_in_any_state(void)
 {
 	uint8_t dev[WEFT_LANE_ADDR_MAX], ep[WEFT_LANE_ADDR_MAX];
 	struct roce_iface *r;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 
 	CHECK(open_pair(""));
 	r = roce_iface_of(a.iface);
-	CHECK(a.iface->ops->ep_create(a.iface, NULL, &lep) == 0);
-	lep->ops->ep_destroy(lep);
-	CHECK(a.iface->ops->ep_create(a.iface, NULL, &lep) == 0);
+	CHECK(a.iface->ops->ep_create(a.iface, NULL, &lane_ep) == 0);
+	lane_ep->ops->ep_destroy(lane_ep);
+	CHECK(a.iface->ops->ep_create(a.iface, NULL, &lane_ep) == 0);
 	b.iface->ops->get_address(b.iface, dev);
-	b.lep->ops->ep_get_address(b.lep, ep);
-	CHECK(lep->ops->ep_connect_ep(lep, dev, b.iface->attr.dev_addr_len, ep,
-				      b.iface->attr.ep_addr_len) == 0);
-	lep->ops->ep_destroy(lep);
+	b.lane_ep->ops->ep_get_address(b.lane_ep, ep);
+	CHECK(lane_ep->ops->ep_connect_ep(lane_ep, dev, b.iface->attr.dev_addr_len, ep,
+					  b.iface->attr.ep_addr_len) == 0);
+	lane_ep->ops->ep_destroy(lane_ep);
 	WITHIN(10, LIST_EMPTY(&r->dying));
 	/* Damaged addresses. */
-	CHECK(a.iface->ops->ep_create(a.iface, NULL, &lep) == 0);
-	CHECK(lep->ops->ep_connect_ep(lep, dev, 31, ep, b.iface->attr.ep_addr_len) == -EINVAL);
+	CHECK(a.iface->ops->ep_create(a.iface, NULL, &lane_ep) == 0);
+	CHECK(lane_ep->ops->ep_connect_ep(lane_ep, dev, 31, ep, b.iface->attr.ep_addr_len) ==
+	      -EINVAL);
 	ep[1] = 0;
-	CHECK(lep->ops->ep_connect_ep(lep, dev, b.iface->attr.dev_addr_len, ep,
-				      b.iface->attr.ep_addr_len) == -EINVAL);
-	lep->ops->ep_destroy(lep);
+	CHECK(lane_ep->ops->ep_connect_ep(lane_ep, dev, b.iface->attr.dev_addr_len, ep,
+					  b.iface->attr.ep_addr_len) == -EINVAL);
+	lane_ep->ops->ep_destroy(lane_ep);
 	CHECK(send_one(&a, 0, 100));
 	WITHIN(10, b.got == 1);
 	return true;

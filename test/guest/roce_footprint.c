@@ -22,11 +22,11 @@ static bool count_objects(struct footprint *f)
 
 	f->objects[0] = '\0';
 	f->regions = 0;
-	if (p == NULL)
+	if (!p)
 		return false;
-	while (fgets(line, sizeof(line), p) != NULL) {
+	while (fgets(line, sizeof(line), p)) {
 		mr = strstr(line, " mr ");
-		if (mr == NULL || len + sizeof(line) > sizeof(f->objects))
+		if (!mr || len + sizeof(line) > sizeof(f->objects))
 			continue;
 		f->regions += (unsigned int)strtoul(mr + 4, &rest, 10);
 		len += (size_t)sprintf(f->objects + len, "%.*s%s", (int)(mr - line), line, rest);
@@ -39,9 +39,9 @@ static unsigned int count_files(void)
 	DIR *dir = opendir("/proc/self/fd");
 	unsigned int n = 0;
 
-	if (dir == NULL)
+	if (!dir)
 		return 0;
-	while (readdir(dir) != NULL)
+	while (readdir(dir))
 		n++;
 	closedir(dir);
 	return n;
@@ -53,7 +53,7 @@ static size_t count_mapped(void)
 	FILE *f = fopen("/proc/self/statm", "r");
 	size_t pages = 0;
 
-	if (f == NULL)
+	if (!f)
 		return 0;
 	if (fscanf(f, "%zu", &pages) != 1)
 		pages = 0;

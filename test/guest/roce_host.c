@@ -27,7 +27,7 @@ double now_s(void)
 
 void turn_host(struct host *h)
 {
-	if (h->iface == NULL || h->asleep)
+	if (!h->iface || h->asleep)
 		return;
 	h->iface->ops->progress(h->iface, weft_platform_host.now(weft_platform_host.arg));
 	if (h->iface->tx_open)
@@ -53,7 +53,7 @@ uint8_t byte_of(uint32_t number, size_t at)
 	return (uint8_t)(number * 131u + at * 7u + (at >> 8));
 }
 
-int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length,
+int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data, size_t length,
 	    void *desc)
 {
 	struct host *h = arg;
@@ -61,8 +61,8 @@ int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data
 	uint32_t number, sender;
 	size_t i;
 
-	if (lep->passive)
-		h->passive = lep;
+	if (lane_ep->passive)
+		h->passive = lane_ep;
 	h->got++;
 	h->bytes += length;
 	h->last_len = length;
@@ -79,20 +79,20 @@ int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data
 		for (i = 4; i < length; i++)
 			h->wrong += p[i] != byte_of(number, i);
 	}
-	if (h->keep && desc != NULL && h->num_kept < MAX_KEPT) {
+	if (h->keep && desc && h->num_kept < MAX_KEPT) {
 		h->kept[h->num_kept++] = desc;
 		return WEFT_LANE_KEEP;
 	}
 	return 0;
 }
 
-void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 	      const char *text)
 {
 	struct host *h = arg;
 
-	if (lep->passive)
-		h->passive = lep;
+	if (lane_ep->passive)
+		h->passive = lane_ep;
 	h->up += ev == WEFT_LANE_EV_UP;
 	h->down += ev == WEFT_LANE_EV_DOWN;
 	h->gone += ev == WEFT_LANE_EV_GONE;
@@ -128,7 +128,7 @@ bool open_host(struct host *h, const struct weft_lane_driver *driver, const char
 
 void close_host(struct host *h)
 {
-	if (h->iface != NULL)
+	if (h->iface)
 		h->iface->ops->close(h->iface);
 	h->iface = NULL;
 }
@@ -142,21 +142,21 @@ bool connect_hosts(struct host *x, struct host *y)
 	unsigned int up_x = x->up, up_y = y->up;
 	double end = now_s() + 10;
 
-	CHECK(ops->ep_create(x->iface, x, &x->lep) == 0);
-	CHECK(ops->ep_create(y->iface, y, &y->lep) == 0);
+	CHECK(ops->ep_create(x->iface, x, &x->lane_ep) == 0);
+	CHECK(ops->ep_create(y->iface, y, &y->lane_ep) == 0);
 	ops->get_address(x->iface, dev_x);
 	ops->get_address(y->iface, dev_y);
-	ops->ep_get_address(x->lep, ep_x);
-	ops->ep_get_address(y->lep, ep_y);
-	CHECK(ops->ep_connect_ep(x->lep, dev_y, dev, ep_y, ep) == 0);
-	CHECK(ops->ep_connect_ep(y->lep, dev_x, dev, ep_x, ep) == 0);
-	CHECK(!x->lep->up);
+	ops->ep_get_address(x->lane_ep, ep_x);
+	ops->ep_get_address(y->lane_ep, ep_y);
+	CHECK(ops->ep_connect_ep(x->lane_ep, dev_y, dev, ep_y, ep) == 0);
+	CHECK(ops->ep_connect_ep(y->lane_ep, dev_x, dev, ep_x, ep) == 0);
+	CHECK(!x->lane_ep->up);
 	while ((x->up == up_x || y->up == up_y) && now_s() < end) {
 		turn_host(x);
 		turn_host(y);
 	}
 	CHECK(x->up > up_x && y->up > up_y);
-	CHECK(x->lep->up && y->lep->up);
+	CHECK(x->lane_ep->up && y->lane_ep->up);
 	return true;
 }
 
@@ -208,9 +208,9 @@ bool send_one(struct host *h, uint32_t number, size_t length)
 	for (;;) {
 		if (length <= h->iface->attr.max_short) {
 			fill(buf, number, length);
-			n = h->lep->ops->am_short(h->lep, 5, buf, 4, buf + 4, length - 4);
+			n = h->lane_ep->ops->am_short(h->lane_ep, 5, buf, 4, buf + 4, length - 4);
 		} else {
-			n = h->lep->ops->am_bcopy(h->lep, 5, pack, &m);
+			n = h->lane_ep->ops->am_bcopy(h->lane_ep, 5, pack, &m);
 		}
 		if (n != -EAGAIN || now_s() > end)
 			break;
@@ -259,9 +259,9 @@ uint64_t kernel_counter(const char *device, const char *name)
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s", device,
 		 name);
 	f = fopen(path, "r");
-	if (f != NULL && fscanf(f, "%llu", &v) != 1)
+	if (f && fscanf(f, "%llu", &v) != 1)
 		v = 0;
-	if (f != NULL)
+	if (f)
 		fclose(f);
 	return v;
 }

@@ -53,7 +53,7 @@ extern const struct behaviour roce_opening[], roce_messages[], roce_memory[], ro
 
 struct host {
 	struct weft_lane_iface *iface;
-	struct weft_lane_ep *lep, *passive;
+	struct weft_lane_ep *lane_ep, *passive;
 	bool asleep; /* does not poll */
 	/* events, and what the last one said */
 	unsigned int up, down, gone;
@@ -85,7 +85,7 @@ void turn_for(double seconds);
 bool open_host(struct host *h, const struct weft_lane_driver *driver, const char *device,
 	       const char *options);
 void close_host(struct host *h);
-/** A lane between two hosts, up at both ends: their lep. */
+/** A lane between two hosts, up at both ends: their lane_ep. */
 bool connect_hosts(struct host *x, struct host *y);
 /** Between a and b. */
 bool connect_pair(void);
@@ -93,9 +93,9 @@ bool connect_pair(void);
 bool open_pair(const char *options);
 
 /** Callbacks of a host: as arguments of open. */
-int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length,
+int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data, size_t length,
 	    void *desc);
-void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 	      const char *text);
 
 /* ------------------------------------------------------------------ operations */

@@ -14,7 +14,7 @@
 static bool post_raw(struct weft_lane_ep *base, enum ibv_wr_opcode opcode, uint32_t imm,
 		     unsigned int times)
 {
-	struct roce_chan *chan = roce_lep_of(base)->chans[0];
+	struct roce_chan *chan = roce_lane_ep_of(base)->chans[0];
 	struct ibv_send_wr wr = {.opcode = opcode}, *bad;
 	struct roce_slot *slot = &chan->slots[0];
 
@@ -33,7 +33,7 @@ static bool post_raw(struct weft_lane_ep *base, enum ibv_wr_opcode opcode, uint3
 static bool hostile_immediate_data_is_dropped_counted_and_ends_the_lane(void)
 {
 	CHECK(open_pair(""));
-	CHECK(post_raw(a.lep, IBV_WR_SEND, 0, 1)); /* none at all */
+	CHECK(post_raw(a.lane_ep, IBV_WR_SEND, 0, 1)); /* none at all */
 	WITHIN(10, b.down == 1);
 	CHECK(b.status == -EPROTO && counter(&b, "drop.bad_immediate") == 1 && b.got == 0);
 	CHECK(strstr(b.text, "breaks the protocol") != NULL);
@@ -41,7 +41,7 @@ static bool hostile_immediate_data_is_dropped_counted_and_ends_the_lane(void)
 	close_host(&b);
 
 	CHECK(open_pair(""));
-	CHECK(post_raw(a.lep, IBV_WR_SEND_WITH_IMM, weft_roce_imm(0, 5, 1000),
+	CHECK(post_raw(a.lane_ep, IBV_WR_SEND_WITH_IMM, weft_roce_imm(0, 5, 1000),
 		       1)); /* acks of nothing */
 	WITHIN(10, b.down == 1);
 	CHECK(b.status == -EPROTO && counter(&b, "drop.bad_count") == 1 && b.got == 0);
@@ -49,7 +49,8 @@ static bool hostile_immediate_data_is_dropped_counted_and_ends_the_lane(void)
 	close_host(&b);
 
 	CHECK(open_pair(""));
-	CHECK(post_raw(a.lep, IBV_WR_SEND_WITH_IMM, weft_roce_imm(WEFT_ROCE_IMM_CONTROL, 9, 0), 1));
+	CHECK(post_raw(a.lane_ep, IBV_WR_SEND_WITH_IMM, weft_roce_imm(WEFT_ROCE_IMM_CONTROL, 9, 0),
+		       1));
 	WITHIN(10, b.down == 1);
 	CHECK(b.status == -EPROTO && counter(&b, "drop.bad_immediate") == 1);
 	close_host(&a);
@@ -58,7 +59,7 @@ static bool hostile_immediate_data_is_dropped_counted_and_ends_the_lane(void)
 	/* Beyond its window. */
 	CHECK(open_pair("window=4"));
 	b.asleep = true;
-	CHECK(post_raw(a.lep, IBV_WR_SEND_WITH_IMM, weft_roce_imm(0, 5, 0), 20));
+	CHECK(post_raw(a.lane_ep, IBV_WR_SEND_WITH_IMM, weft_roce_imm(0, 5, 0), 20));
 	usleep(300000);
 	b.asleep = false;
 	WITHIN(10, b.down == 1);
@@ -71,7 +72,7 @@ static bool a_count_written_by_a_liar_ends_the_lane(void)
 	CHECK(open_pair(""));
 	b.asleep = true;
 	CHECK(send_one(&a, 0, 100));
-	roce_lep_of(a.lep)->words[0] = weft_roce_word(5000);
+	roce_lane_ep_of(a.lane_ep)->words[0] = weft_roce_word(5000);
 	WITHIN(10, a.down == 1);
 	CHECK(a.status == -EPROTO && counter(&a, "drop.bad_count") == 1);
 	close_host(&a);
@@ -81,11 +82,11 @@ static bool a_count_written_by_a_liar_ends_the_lane(void)
 	CHECK(open_pair(""));
 	b.asleep = true;
 	CHECK(send_one(&a, 0, 100));
-	roce_lep_of(a.lep)->words[0].processed = weft_put32(1);
+	roce_lane_ep_of(a.lane_ep)->words[0].processed = weft_put32(1);
 	turn();
-	CHECK(a.down == 0 && counter(&a, "rx.torn_count") > 0 && a.lep->queued == 100);
+	CHECK(a.down == 0 && counter(&a, "rx.torn_count") > 0 && a.lane_ep->queued == 100);
 	b.asleep = false;
-	WITHIN(10, a.lep->queued == 0);
+	WITHIN(10, a.lane_ep->queued == 0);
 	return true;
 }
 

@@ -45,8 +45,8 @@ int main(int argc, char **argv)
 	name_b = argv[2];
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		for (each = groups[i]; each->name != NULL; each++)
-			if (argc <= 3 || strstr(each->name, argv[3]) != NULL)
+		for (each = groups[i]; each->name; each++)
+			if (argc <= 3 || strstr(each->name, argv[3]))
 				failed += !run(each, ++n);
 	return failed || n == 0 ? 1 : 0;
 }

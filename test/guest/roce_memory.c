@@ -55,8 +55,8 @@ static bool remote_memory_is_read_and_written(void)
 		iov[0] = (struct iovec){mem_a + 100, first};
 		iov[1] = (struct iovec){mem_a + 200 + first, n - first};
 		op.done = 0;
-		CHECK(a.lep->ops->get_zcopy(a.lep, iov, n > 1 ? 2 : 1, reg_a, 1000, key,
-					    &op.comp) == 0);
+		CHECK(a.lane_ep->ops->get_zcopy(a.lane_ep, iov, n > 1 ? 2 : 1, reg_a, 1000, key,
+						&op.comp) == 0);
 		WITHIN(20, op.done == 1);
 		CHECK(op.status == 0);
 		for (i = 0; i < n; i++)
@@ -64,8 +64,8 @@ static bool remote_memory_is_read_and_written(void)
 		CHECK(mem_a[99] == 0 && mem_a[200 + n] == 0);
 		/* And back to another place. */
 		op.done = 0;
-		CHECK(a.lep->ops->put_zcopy(a.lep, iov, n > 1 ? 2 : 1, reg_a, (2 << 20) + 8, key,
-					    &op.comp) == 0);
+		CHECK(a.lane_ep->ops->put_zcopy(a.lane_ep, iov, n > 1 ? 2 : 1, reg_a, (2 << 20) + 8,
+						key, &op.comp) == 0);
 		WITHIN(20, op.done == 1);
 		CHECK(op.status == 0);
 		for (i = 0; i < n; i++)
@@ -73,7 +73,7 @@ static bool remote_memory_is_read_and_written(void)
 	}
 	CHECK(b.got == 0);
 	iov[0] = (struct iovec){mem_a + 100, a.iface->attr.max_get + 1};
-	CHECK(a.lep->ops->get_zcopy(a.lep, iov, 1, reg_a, 0, key, &op.comp) == -EMSGSIZE);
+	CHECK(a.lane_ep->ops->get_zcopy(a.lane_ep, iov, 1, reg_a, 0, key, &op.comp) == -EMSGSIZE);
 	close_memory();
 	return true;
 }
@@ -92,8 +92,8 @@ static bool reads_under_way_are_bounded_and_all_end(void)
 	for (i = 0; i < 64; i++) {
 		ops[i] = (struct op){.comp.done = op_done};
 		iov = (struct iovec){mem_a + 72 + i * 32768, 32768};
-		while ((rc = a.lep->ops->get_zcopy(a.lep, &iov, 1, reg_a, i * 32768, key,
-						   &ops[i].comp)) == -EAGAIN) {
+		while ((rc = a.lane_ep->ops->get_zcopy(a.lane_ep, &iov, 1, reg_a, i * 32768, key,
+						       &ops[i].comp)) == -EAGAIN) {
 			refused++;
 			turn();
 		}
@@ -124,23 +124,23 @@ static bool atomics_return_the_old_value(void)
 	*word = 1000;
 	for (i = 0; i < 100; i++) {
 		op.done = 0;
-		CHECK(a.lep->ops->amo64(a.lep, WEFT_LANE_AMO_ADD, 3, 0, &old, 800, key, &op.comp) ==
-		      0);
+		CHECK(a.lane_ep->ops->amo64(a.lane_ep, WEFT_LANE_AMO_ADD, 3, 0, &old, 800, key,
+					    &op.comp) == 0);
 		WITHIN(10, op.done == 1);
 		CHECK(op.status == 0 && old == 1000 + 3 * i);
 	}
 	CHECK(*word == 1300);
 	op.done = 0;
-	CHECK(a.lep->ops->amo64(a.lep, WEFT_LANE_AMO_CSWAP, 7, 1299, &old, 800, key, &op.comp) ==
-	      0);
+	CHECK(a.lane_ep->ops->amo64(a.lane_ep, WEFT_LANE_AMO_CSWAP, 7, 1299, &old, 800, key,
+				    &op.comp) == 0);
 	WITHIN(10, op.done == 1);
 	CHECK(old == 1300 && *word == 1300);
 	op.done = 0;
-	CHECK(a.lep->ops->amo64(a.lep, WEFT_LANE_AMO_CSWAP, 7, 1300, &old, 800, key, &op.comp) ==
-	      0);
+	CHECK(a.lane_ep->ops->amo64(a.lane_ep, WEFT_LANE_AMO_CSWAP, 7, 1300, &old, 800, key,
+				    &op.comp) == 0);
 	WITHIN(10, op.done == 1);
 	CHECK(old == 1300 && *word == 7);
-	CHECK(a.lep->ops->amo64(a.lep, WEFT_LANE_AMO_ADD, 1, 0, &old, 801, key, &op.comp) ==
+	CHECK(a.lane_ep->ops->amo64(a.lane_ep, WEFT_LANE_AMO_ADD, 1, 0, &old, 801, key, &op.comp) ==
 	      -EINVAL);
 	close_memory();
 	return true;
@@ -154,13 +154,13 @@ static bool a_wrong_key_ends_the_lane_and_says_so(void)
 	CHECK(open_pair(""));
 	CHECK(open_memory());
 	iov = (struct iovec){mem_a + 100, 64};
-	CHECK(a.lep->ops->get_zcopy(a.lep, &iov, 1, reg_a, 0,
-				    weft_roce_driver.mem_key(b.iface, reg_b) ^ 0x5500,
-				    &op.comp) == 0);
+	CHECK(a.lane_ep->ops->get_zcopy(a.lane_ep, &iov, 1, reg_a, 0,
+					weft_roce_driver.mem_key(b.iface, reg_b) ^ 0x5500,
+					&op.comp) == 0);
 	WITHIN(10, op.done == 1 && a.down == 1);
 	CHECK(op.status < 0);
-	CHECK(strstr(a.text, name_a) != NULL && strstr(a.text, "refused access") != NULL);
-	CHECK(a.lep->ops->get_zcopy(a.lep, &iov, 1, reg_a, 0, 0, &op.comp) == a.status);
+	CHECK(strstr(a.text, name_a) != NULL && strstr(a.text, "refused access"));
+	CHECK(a.lane_ep->ops->get_zcopy(a.lane_ep, &iov, 1, reg_a, 0, 0, &op.comp) == a.status);
 	close_memory();
 	return true;
 }
@@ -176,7 +176,7 @@ static bool a_deregistered_key_is_dead(void)
 	iov = (struct iovec){mem_a + 100, 64};
 	key = weft_roce_driver.mem_key(b.iface, reg_b);
 	weft_roce_driver.mem_deregister(b.iface, reg_b);
-	CHECK(a.lep->ops->get_zcopy(a.lep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
+	CHECK(a.lane_ep->ops->get_zcopy(a.lane_ep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
 	WITHIN(10, op.done == 1);
 	CHECK(op.status < 0);
 	CHECK(reg_mem(&b, mem_b, MEM, ALL_RIGHTS, &reg_b));
@@ -205,16 +205,16 @@ static bool a_key_allows_no_more_than_it_was_made_for(void)
 		key = weft_roce_driver.mem_key(b.iface, narrow);
 		iov = (struct iovec){mem_a + 100, 64};
 		op = (struct op){.comp.done = op_done};
-		CHECK((reads ? a.lep->ops->get_zcopy : a.lep->ops->put_zcopy)(
-			      a.lep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
+		CHECK((reads ? a.lane_ep->ops->get_zcopy : a.lane_ep->ops->put_zcopy)(
+			      a.lane_ep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
 		WITHIN(10, op.done == 1);
 		CHECK(op.status == 0);
 		CHECK((reads ? mem_a[100] : mem_b[0]) == (reads ? 2 : 1));
 		/* And now what it does not allow: refused, and nothing is touched. */
 		op = (struct op){.comp.done = op_done};
 		memset(mem_a, 3, 4096);
-		CHECK((reads ? a.lep->ops->put_zcopy : a.lep->ops->get_zcopy)(
-			      a.lep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
+		CHECK((reads ? a.lane_ep->ops->put_zcopy : a.lane_ep->ops->get_zcopy)(
+			      a.lane_ep, &iov, 1, reg_a, 0, key, &op.comp) == 0);
 		WITHIN(10, op.done == 1);
 		CHECK(op.status == -EACCES || op.status == -EPROTO);
 		CHECK(mem_a[100] == 3 && mem_b[0] == (reads ? 2 : 1));

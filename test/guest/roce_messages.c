@@ -35,8 +35,8 @@ static bool a_message_that_is_too_long_is_refused(void)
 	static uint8_t big[300];
 
 	CHECK(open_pair(""));
-	CHECK(a.lep->ops->am_bcopy(a.lep, 5, pack, &m) == -EMSGSIZE);
-	CHECK(a.lep->ops->am_short(a.lep, 5, hdr, 4, big, sizeof(big)) == -EMSGSIZE);
+	CHECK(a.lane_ep->ops->am_bcopy(a.lane_ep, 5, pack, &m) == -EMSGSIZE);
+	CHECK(a.lane_ep->ops->am_short(a.lane_ep, 5, hdr, 4, big, sizeof(big)) == -EMSGSIZE);
 	CHECK(send_one(&a, 0, 100));
 	WITHIN(10, b.got == 1);
 	return true;
@@ -53,7 +53,7 @@ static bool a_flood_both_ways_loses_nothing(void)
 	}
 	WITHIN(30, a.got == n && b.got == n);
 	CHECK(a.wrong == 0 && b.wrong == 0);
-	WITHIN(5, a.lep->queued == 0 && b.lep->queued == 0);
+	WITHIN(5, a.lane_ep->queued == 0 && b.lane_ep->queued == 0);
 	/* The shared queue never ran dry. */
 	CHECK(kernel_counter(name_a, "send_rnr_err") == 0 &&
 	      kernel_counter(name_b, "send_rnr_err") == 0);
@@ -74,17 +74,17 @@ static bool a_peer_that_does_not_poll_is_slow_and_not_dead(void)
 	b.asleep = true;
 	do {
 		fill(buf, n, 64);
-		rc = a.lep->ops->am_short(a.lep, 5, buf, 4, buf + 4, 60);
+		rc = a.lane_ep->ops->am_short(a.lane_ep, 5, buf, 4, buf + 4, 60);
 		n += rc == 0;
 	} while (rc == 0);
 	CHECK(rc == -EAGAIN && n >= 4);
-	CHECK(!a.lep->tx_room);
+	CHECK(!a.lane_ep->tx_room);
 	turn_for(3);
-	CHECK(a.down == 0 && a.lep->queued > 0);
-	CHECK(a.lep->ops->am_short(a.lep, 5, buf, 4, buf + 4, 60) == -EAGAIN);
+	CHECK(a.down == 0 && a.lane_ep->queued > 0);
+	CHECK(a.lane_ep->ops->am_short(a.lane_ep, 5, buf, 4, buf + 4, 60) == -EAGAIN);
 	b.asleep = false;
-	WITHIN(10, b.got == n && a.lep->queued == 0);
-	CHECK(a.lep->tx_room);
+	WITHIN(10, b.got == n && a.lane_ep->queued == 0);
+	CHECK(a.lane_ep->tx_room);
 	CHECK(send_one(&a, n, 64));
 	WITHIN(10, b.got == n + 1);
 	CHECK(b.wrong == 0);
@@ -96,12 +96,12 @@ static bool a_flush_ends_when_the_peer_has_taken_everything(void)
 	struct op op = {.comp.done = op_done}, again = {.comp.done = op_done};
 
 	CHECK(open_pair(""));
-	CHECK(a.lep->ops->ep_flush(a.lep, &op.comp) == WEFT_LANE_IDLE);
+	CHECK(a.lane_ep->ops->ep_flush(a.lane_ep, &op.comp) == WEFT_LANE_IDLE);
 	b.asleep = true;
 	CHECK(send_one(&a, 0, 100));
 	CHECK(send_one(&a, 1, 5000));
-	CHECK(a.lep->ops->ep_flush(a.lep, &op.comp) == 0);
-	CHECK(a.lep->ops->ep_flush(a.lep, &again.comp) == 0);
+	CHECK(a.lane_ep->ops->ep_flush(a.lane_ep, &op.comp) == 0);
+	CHECK(a.lane_ep->ops->ep_flush(a.lane_ep, &again.comp) == 0);
 	/* The hardware has acknowledged by now; that is not enough. */
 	turn_for(1);
 	CHECK(op.done == 0 && b.got == 0);
@@ -126,7 +126,7 @@ static bool zero_copy_sends_from_pieces_and_waits_for_the_peer(void)
 	iov[1] = (struct iovec){mem + 105, 2995};
 	iov[2] = (struct iovec){mem + 3100, 3000};
 	b.asleep = true;
-	CHECK(a.lep->ops->am_zcopy(a.lep, 5, mem + 100, at, iov, 3, reg, &op.comp) == 0);
+	CHECK(a.lane_ep->ops->am_zcopy(a.lane_ep, 5, mem + 100, at, iov, 3, reg, &op.comp) == 0);
 	turn_for(0.5);
 	CHECK(op.done == 0);
 	b.asleep = false;
@@ -134,12 +134,13 @@ static bool zero_copy_sends_from_pieces_and_waits_for_the_peer(void)
 	CHECK(op.status == 0 && b.got == 1 && b.wrong == 0 && b.last_len == 6000);
 	/* Outside of what is registered. */
 	iov[0] = (struct iovec){mem, 4};
-	CHECK(a.lep->ops->am_zcopy(a.lep, 5, mem, 4, iov, 1, reg, &op.comp) == -EINVAL);
+	CHECK(a.lane_ep->ops->am_zcopy(a.lane_ep, 5, mem, 4, iov, 1, reg, &op.comp) == -EINVAL);
 	for (i = 0; i < 200; i++) {
 		op.done = 0;
 		fill(mem + 100, (uint32_t)i + 1, 6000);
 		iov[0] = (struct iovec){mem + 104, 5996};
-		CHECK(a.lep->ops->am_zcopy(a.lep, 5, mem + 100, 4, iov, 1, reg, &op.comp) == 0);
+		CHECK(a.lane_ep->ops->am_zcopy(a.lane_ep, 5, mem + 100, 4, iov, 1, reg, &op.comp) ==
+		      0);
 		WITHIN(10, op.done == 1);
 	}
 	CHECK(b.got == 201 && b.wrong == 0);
@@ -179,21 +180,21 @@ static bool several_queue_pairs_of_a_lane_share_the_load(void)
 {
 	uint32_t i, n = 400;
 	struct op op = {.comp.done = op_done};
-	struct roce_lep *lep;
+	struct roce_lane_ep *lane_ep;
 
 	CHECK(open_host(&a, &weft_roce_driver, name_a, "qps=4"));
 	CHECK(open_host(&b, &weft_roce_driver, name_b, "qps=3"));
 	CHECK(connect_pair());
-	lep = roce_lep_of(a.lep);
-	CHECK(lep->num_qps == 3 && roce_lep_of(b.lep)->num_qps == 3);
+	lane_ep = roce_lane_ep_of(a.lane_ep);
+	CHECK(lane_ep->num_qps == 3 && roce_lane_ep_of(b.lane_ep)->num_qps == 3);
 	b.ordered = a.ordered = false;
 	for (i = 0; i < n; i++)
 		CHECK(send_one(&a, i, 1000));
-	CHECK(a.lep->ops->ep_flush(a.lep, &op.comp) == 0);
+	CHECK(a.lane_ep->ops->ep_flush(a.lane_ep, &op.comp) == 0);
 	WITHIN(10, op.done == 1);
 	CHECK(b.got == n && b.wrong == 0);
 	for (i = 0; i < 3; i++)
-		CHECK(lep->chans[i]->credit.sent > n / 5);
+		CHECK(lane_ep->chans[i]->credit.sent > n / 5);
 	return true;
 }
 

@@ -26,7 +26,7 @@ static bool refused(const char *device, const char *options, const char *words)
 	int rc = weft_roce_driver.open(&params, &iface, why, sizeof(why));
 
 	printf("# %s: %s\n", device, why);
-	return rc < 0 && iface == NULL && strstr(why, words) != NULL;
+	return rc < 0 && !iface && strstr(why, words) != NULL;
 }
 
 static bool what_can_not_be_opened_says_why(void)
@@ -47,11 +47,11 @@ static bool peers_with_different_path_mtus_use_the_smaller(void)
 	CHECK(open_host(&a, &weft_roce_driver, name_a, "mtu=1024"));
 	CHECK(open_host(&b, &weft_roce_driver, name_b, "seg=2048"));
 	CHECK(connect_pair());
-	a.lep->ops->ep_print(a.lep, text, sizeof(text));
+	a.lane_ep->ops->ep_print(a.lane_ep, text, sizeof(text));
 	CHECK(strstr(text, "path MTU 1024") != NULL);
-	b.lep->ops->ep_print(b.lep, text, sizeof(text));
+	b.lane_ep->ops->ep_print(b.lane_ep, text, sizeof(text));
 	CHECK(strstr(text, "path MTU 1024") != NULL);
-	CHECK(a.lep->max_msg == 2048 && b.lep->max_msg == 2048);
+	CHECK(a.lane_ep->max_msg == 2048 && b.lane_ep->max_msg == 2048);
 	CHECK(send_one(&a, 0, 2048) && send_one(&b, 0, 2048));
 	WITHIN(10, a.got == 1 && b.got == 1);
 	CHECK(a.wrong == 0 && b.wrong == 0);

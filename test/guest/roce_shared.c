@@ -24,13 +24,13 @@ static size_t length_of(unsigned int sender, uint32_t n)
 /* Until it has sent everything, or is refused. @return 0, -EAGAIN, or an error that must not be */
 static int send_on(unsigned int i)
 {
-	struct weft_lane_ep *lep = senders[i].lep;
+	struct weft_lane_ep *lane_ep = senders[i].lane_ep;
 	struct message m;
 	ssize_t n;
 
 	while (sent[i] < EACH) {
 		m = (struct message){NUMBER(i, sent[i]), length_of(i, sent[i])};
-		n = lep->ops->am_bcopy(lep, 5, pack, &m);
+		n = lane_ep->ops->am_bcopy(lane_ep, 5, pack, &m);
 		if (n < 0)
 			return (int)n;
 		sent[i]++;
@@ -52,9 +52,9 @@ static void close_senders(void)
 
 	/* Each waits for the receiver's answer to its last word, so that one has to go on. */
 	for (i = 0; i < SENDERS; i++) {
-		if (senders[i].iface != NULL && senders[i].lep != NULL)
-			senders[i].lep->ops->ep_destroy(senders[i].lep);
-		senders[i].lep = NULL;
+		if (senders[i].iface && senders[i].lane_ep)
+			senders[i].lane_ep->ops->ep_destroy(senders[i].lane_ep);
+		senders[i].lane_ep = NULL;
 	}
 	for (double end = now_s() + 1; b.gone < SENDERS && now_s() < end;) {
 		turn_senders();

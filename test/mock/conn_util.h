@@ -36,7 +36,7 @@ static inline int conn_teardown(void **state)
 {
 	(void)state;
 	assert_int_equal(mock_num_ifaces(), 0);
-	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_lane_eps(), 0);
 	assert_int_equal(mock_num_messages(), 0);
 	assert_int_equal(mock_num_kept(), 0);
 	assert_int_equal(mock_num_mems(), 0);

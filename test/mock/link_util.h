@@ -21,7 +21,7 @@ static inline int link_teardown(void **state)
 {
 	conn_teardown(state);
 	assert_int_equal(mlink_num_ifaces(), 0);
-	assert_int_equal(mlink_num_leps(), 0);
+	assert_int_equal(mlink_num_lane_eps(), 0);
 	assert_int_equal(mlink_num_messages(), 0);
 	assert_int_equal(mlink_num_mems(), 0);
 	return 0;

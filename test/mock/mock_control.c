@@ -24,9 +24,9 @@ unsigned int mock_num_ifaces(void)
 	return mock_net.num_ifaces;
 }
 
-unsigned int mock_num_leps(void)
+unsigned int mock_num_lane_eps(void)
 {
-	return mock_net.num_leps;
+	return mock_net.num_lane_eps;
 }
 
 unsigned int mock_num_messages(void)
@@ -104,9 +104,9 @@ void mock_refuse(struct weft_lane_iface *from, struct weft_lane_iface *to, int s
 
 	assert_true(mock_net.num_refusals < 16);
 	r = &mock_net.refusals[mock_net.num_refusals++];
-	*r = (struct refusal){from != NULL ? to_iface(from) : NULL,
-			      to != NULL ? to_iface(to) : NULL, status, ""};
-	snprintf(r->text, sizeof(r->text), "%s", text != NULL ? text : "");
+	*r = (struct refusal){from != NULL ? to_iface(from) : NULL, to ? to_iface(to) : NULL,
+			      status, ""};
+	snprintf(r->text, sizeof(r->text), "%s", text ? text : "");
 }
 
 void mock_allow_all(void)
@@ -114,31 +114,31 @@ void mock_allow_all(void)
 	mock_net.num_refusals = 0;
 }
 
-static void kill_end(struct mock_lep *lep, int status, const char *text)
+static void kill_end(struct mock_lane_ep *lane_ep, int status, const char *text)
 {
-	lep->down_due = true;
-	lep->down_status = status;
-	lep->deadline = UINT64_MAX;
-	snprintf(lep->text, sizeof(lep->text), "%s", text);
-	mock_purge_to(lep, status);
+	lane_ep->down_due = true;
+	lane_ep->down_status = status;
+	lane_ep->deadline = UINT64_MAX;
+	snprintf(lane_ep->text, sizeof(lane_ep->text), "%s", text);
+	mock_purge_to(lane_ep, status);
 }
 
 void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status, const char *text)
 {
 	struct mock_iface *f;
-	struct mock_lep *lep;
+	struct mock_lane_ep *lane_ep;
 
 	LIST_FOREACH(f, &mock_net.ifaces, entry) {
-		LIST_FOREACH(lep, &f->leps, entry) {
-			if (lep->peer == NULL || lep->peer->stranger || lep->down_due)
+		LIST_FOREACH(lane_ep, &f->lane_eps, entry) {
+			if (!lane_ep->peer || lane_ep->peer->stranger || lane_ep->down_due)
 				continue;
 			if (!((a == NULL || a == &f->base) &&
-			      (b == NULL || b == lep->peer->base.iface)))
+			      (b == NULL || b == lane_ep->peer->base.iface)))
 				continue;
-			kill_end(lep->peer, status, text);
-			kill_end(lep, status, text);
-			lep->peer->peer = NULL;
-			lep->peer = NULL;
+			kill_end(lane_ep->peer, status, text);
+			kill_end(lane_ep, status, text);
+			lane_ep->peer->peer = NULL;
+			lane_ep->peer = NULL;
 		}
 	}
 }
@@ -146,82 +146,83 @@ void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status,
 void mock_mute(struct weft_lane_iface *iface)
 {
 	struct mock_iface *f = to_iface(iface);
-	struct mock_lep *lep;
+	struct mock_lane_ep *lane_ep;
 
 	f->muted = true;
-	LIST_FOREACH(lep, &f->leps, entry) {
-		if (lep->peer == NULL || lep->peer->stranger)
+	LIST_FOREACH(lane_ep, &f->lane_eps, entry) {
+		if (!lane_ep->peer || lane_ep->peer->stranger)
 			continue;
-		lep->deadline = mock_now + f->peer_timeout;
-		lep->peer->deadline = mock_now + iface_of(lep->peer)->peer_timeout;
-		snprintf(lep->text, sizeof(lep->text), "the peer gave no sign of life");
-		snprintf(lep->peer->text, sizeof(lep->text), "the peer gave no sign of life");
+		lane_ep->deadline = mock_now + f->peer_timeout;
+		lane_ep->peer->deadline = mock_now + iface_of(lane_ep->peer)->peer_timeout;
+		snprintf(lane_ep->text, sizeof(lane_ep->text), "the peer gave no sign of life");
+		snprintf(lane_ep->peer->text, sizeof(lane_ep->text),
+			 "the peer gave no sign of life");
 	}
 }
 
 /* ------------------------------------------------------------------ strangers */
 
-void mock_inject(struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length)
+void mock_inject(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data, size_t length)
 {
-	mock_enqueue(NULL, to_lep(lep), am_id, data, length, NULL);
+	mock_enqueue(NULL, to_lane_ep(lane_ep), am_id, data, length, NULL);
 }
 
 struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to)
 {
 	struct mock_iface *f = to_iface(to);
-	struct mock_lep *lep, *passive;
+	struct mock_lane_ep *lane_ep, *passive;
 
 	mock_net.stranger_iface.base.ops = &mock_ops;
-	lep = mock_lep_new(&mock_net.stranger_iface.base, NULL);
-	lep->stranger = true;
-	passive = mock_lep_new(to, NULL);
+	lane_ep = mock_lane_ep_new(&mock_net.stranger_iface.base, NULL);
+	lane_ep->stranger = true;
+	passive = mock_lane_ep_new(to, NULL);
 	passive->base.passive = true;
 	passive->up_due = true;
-	passive->peer = lep;
-	lep->peer = passive;
-	LIST_INSERT_HEAD(&f->leps, passive, entry);
-	return &lep->base;
+	passive->peer = lane_ep;
+	lane_ep->peer = passive;
+	LIST_INSERT_HEAD(&f->lane_eps, passive, entry);
+	return &lane_ep->base;
 }
 
 void mock_stranger_at(struct weft_lane_ep *base, uint64_t address)
 {
-	to_lep(base)->at = address;
+	to_lane_ep(base)->at = address;
 }
 
 void mock_stranger_send(struct weft_lane_ep *base, uint8_t am_id, const void *data, size_t length)
 {
-	struct mock_lep *lep = to_lep(base);
+	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 
-	if (lep->peer != NULL)
-		mock_enqueue(NULL, lep->peer, am_id, data, length, NULL);
+	if (lane_ep->peer)
+		mock_enqueue(NULL, lane_ep->peer, am_id, data, length, NULL);
 }
 
 void mock_stranger_close(struct weft_lane_ep *base)
 {
-	struct mock_lep *lep = to_lep(base);
+	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 
-	if (lep->peer != NULL) {
-		lep->peer->gone_due = true;
-		lep->peer->peer = NULL;
+	if (lane_ep->peer) {
+		lane_ep->peer->gone_due = true;
+		lane_ep->peer->peer = NULL;
 	}
-	mock_net.num_leps--;
-	free(lep);
+	mock_net.num_lane_eps--;
+	free(lane_ep);
 }
 
 size_t mock_stranger_last(struct weft_lane_ep *base, uint8_t *am_id, const void **data)
 {
-	struct mock_lep *lep = to_lep(base);
+	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 
-	if (am_id != NULL)
-		*am_id = lep->last_id;
-	if (data != NULL)
-		*data = lep->last;
-	return lep->last_len;
+	if (am_id)
+		*am_id = lane_ep->last_id;
+	if (data)
+		*data = lane_ep->last;
+	return lane_ep->last_len;
 }
 
 unsigned int mock_stranger_received(struct weft_lane_ep *base)
 {
-	return to_lep(base)->received;
+	return to_lane_ep(base)->received;
 }
 
 /* ------------------------------------------------------------------ helpers */
@@ -236,7 +237,7 @@ struct weft_context *mock_context_with(const struct weft_lane_driver *const *dri
 	size_t n;
 
 	assert_int_equal(weft_config_read(&config), 0);
-	for (; setting != NULL; setting = va_arg(ap, const char *)) {
+	for (; setting; setting = va_arg(ap, const char *)) {
 		n = strcspn(setting, "=");
 		assert_true(n < sizeof(name) && setting[n] == '=');
 		memcpy(name, setting, n);
@@ -290,7 +291,7 @@ void mock_run(unsigned int rounds, uint64_t step_ns, struct weft_worker *worker,
 
 	while (rounds-- > 0) {
 		va_start(ap, worker);
-		for (w = worker; w != NULL; w = va_arg(ap, struct weft_worker *))
+		for (w = worker; w; w = va_arg(ap, struct weft_worker *))
 			weft_worker_progress(w);
 		va_end(ap);
 		mock_now += step_ns;
@@ -302,7 +303,7 @@ void mock_err_cb(struct weft_ep *ep, int status, const char *why, void *arg)
 	struct mock_err *err = arg;
 
 	(void)ep;
-	if (err == NULL)
+	if (!err)
 		return;
 	err->calls++;
 	err->status = status;

@@ -103,7 +103,7 @@ static bool mock_link_up(struct weft_lane_iface *base)
 
 static void mock_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 {
-	snprintf(buf, size, "mock lep, %u outstanding", to_lep(base)->outstanding);
+	snprintf(buf, size, "mock lane_ep, %u outstanding", to_lane_ep(base)->outstanding);
 }
 
 static void mock_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
@@ -117,10 +117,10 @@ static void mock_close(struct weft_lane_iface *base)
 	struct mock_iface *f = to_iface(base);
 	struct mock_msg *m;
 
-	while (!LIST_EMPTY(&f->leps))
-		mock_ep_destroy(&LIST_FIRST(&f->leps)->base);
+	while (!LIST_EMPTY(&f->lane_eps))
+		mock_ep_destroy(&LIST_FIRST(&f->lane_eps)->base);
 	mock_run_done(f);
-	while ((m = TAILQ_FIRST(&f->inbox)) != NULL) {
+	while ((m = TAILQ_FIRST(&f->inbox))) {
 		TAILQ_REMOVE(&f->inbox, m, entry);
 		mock_settle(m, -ECONNRESET);
 		mock_msg_free(m);
@@ -195,7 +195,7 @@ static double number(const char *options, const char *name, double def)
 {
 	char buf[64];
 
-	return option(options, name, buf, sizeof(buf)) != NULL ? atof(buf) : def;
+	return option(options, name, buf, sizeof(buf)) ? atof(buf) : def;
 }
 
 static void set_attr(struct mock_iface *f, const char *o)
@@ -225,11 +225,11 @@ static void set_attr(struct mock_iface *f, const char *o)
 		(option(o, "reg", buf, sizeof(buf)) ? WEFT_LANE_F_ZCOPY_REG : 0) |
 		(option(o, "native", buf, sizeof(buf)) ? WEFT_LANE_F_AMO64 : 0) |
 		(a->max_get ? WEFT_LANE_F_GET : 0) | (a->max_put ? WEFT_LANE_F_PUT : 0);
-	if (option(o, "dev", buf, sizeof(buf)) != NULL)
+	if (option(o, "dev", buf, sizeof(buf)))
 		snprintf(a->device, sizeof(a->device), "%s", buf);
 	else
 		snprintf(a->device, sizeof(a->device), "mock-%llu", (unsigned long long)f->id);
-	if (option(o, "dom", a->domain, sizeof(a->domain)) == NULL)
+	if (!option(o, "dom", a->domain, sizeof(a->domain)))
 		snprintf(a->domain, sizeof(a->domain), "mock");
 }
 
@@ -239,11 +239,11 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	struct mock_iface *f;
 	char buf[64];
 
-	if (option(p->options, "fail", buf, sizeof(buf)) != NULL) {
+	if (option(p->options, "fail", buf, sizeof(buf))) {
 		snprintf(why, why_len, "told to fail");
 		return -ENODEV;
 	}
-	if (option(p->options, "busy", buf, sizeof(buf)) != NULL) {
+	if (option(p->options, "busy", buf, sizeof(buf))) {
 		snprintf(why, why_len, "another worker has it");
 		return -EBUSY;
 	}
@@ -266,7 +266,7 @@ static int mock_open(const struct weft_lane_open *p, struct weft_lane_iface **if
 	f->recv = p->recv;
 	f->event = p->event;
 	f->arg = p->arg;
-	LIST_INIT(&f->leps);
+	LIST_INIT(&f->lane_eps);
 	TAILQ_INIT(&f->inbox);
 	STAILQ_INIT(&f->done);
 	TAILQ_INIT(&f->rmas);

@@ -59,9 +59,9 @@ extern uint64_t mock_now;      /* ns; starts at 1 s at mock_reset() */
 void mock_reset(void);
 void mock_seed(uint64_t seed);
 
-/** Number of ifaces, leps and messages that exist: all 0 at the end of a clean test. */
+/** Number of ifaces, lane_eps and messages that exist: all 0 at the end of a clean test. */
 unsigned int mock_num_ifaces(void);
-unsigned int mock_num_leps(void);
+unsigned int mock_num_lane_eps(void);
 unsigned int mock_num_messages(void);
 
 /** Iface @p index of a worker: its mock iface, to name in the calls below. */
@@ -146,11 +146,11 @@ unsigned int mock_num_arms(const struct weft_lane_iface *iface);
  */
 void mock_set_eagain(struct weft_lane_iface *iface, unsigned int permille);
 
-/** At most @p n messages of a lep unacknowledged, else -EAGAIN; 0 = no bound. */
+/** At most @p n messages of a lane_ep unacknowledged, else -EAGAIN; 0 = no bound. */
 void mock_set_window(unsigned int n);
 
 /**
- * The hardware still holds the memory of what was sent when a lep is destroyed: those completions come
+ * The hardware still holds the memory of what was sent when a lane_ep is destroyed: those completions come
  * from close(), not before.
  */
 void mock_set_slow_hardware(bool on);
@@ -164,7 +164,7 @@ unsigned int mock_num_native(void);
 /** The iface over which the last native atomic went. */
 const struct weft_lane_iface *mock_last_atomic(void);
 
-/** Native reads and writes of a lep that may be under way (default 16), else -EAGAIN; 0 = 16. */
+/** Native reads and writes of a lane_ep that may be under way (default 16), else -EAGAIN; 0 = 16. */
 void mock_set_rma_window(unsigned int n);
 
 /** Native reads and writes: refused inside the call with @p refuse, or end with @p status; 0 = go well. */
@@ -199,7 +199,7 @@ void mock_refuse(struct weft_lane_iface *from, struct weft_lane_iface *to, int s
 void mock_allow_all(void);
 
 /**
- * Both ends of every lep between the two ifaces (NULL = any) see EV_DOWN(status, text) at their
+ * Both ends of every lane_ep between the two ifaces (NULL = any) see EV_DOWN(status, text) at their
  * next progress; messages are lost.
  */
 void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status, const char *text);
@@ -210,8 +210,8 @@ void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status,
  */
 void mock_mute(struct weft_lane_iface *iface);
 
-/** As if the peer at the other end of @p lep had sent this. Delivered at the next progress. */
-void mock_inject(struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length);
+/** As if the peer at the other end of @p lane_ep had sent this. Delivered at the next progress. */
+void mock_inject(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data, size_t length);
 
 /**
  * A stranger connects to @p to; returns its end. mock_stranger_send() sends from it,
@@ -220,11 +220,12 @@ void mock_inject(struct weft_lane_ep *lep, uint8_t am_id, const void *data, size
 struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to);
 /** Its connection comes from this address, and an address of its that names another is a lie. */
 void mock_stranger_at(struct weft_lane_ep *base, uint64_t address);
-void mock_stranger_send(struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t length);
-void mock_stranger_close(struct weft_lane_ep *lep);
+void mock_stranger_send(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
+			size_t length);
+void mock_stranger_close(struct weft_lane_ep *lane_ep);
 /** What the stranger received last, and how many messages. */
-size_t mock_stranger_last(struct weft_lane_ep *lep, uint8_t *am_id, const void **data);
-unsigned int mock_stranger_received(struct weft_lane_ep *lep);
+size_t mock_stranger_last(struct weft_lane_ep *lane_ep, uint8_t *am_id, const void **data);
+unsigned int mock_stranger_received(struct weft_lane_ep *lane_ep);
 
 /* ------------------------------------------------------------------ helpers for tests */
 

@@ -74,7 +74,7 @@ static bool link_link_up(struct weft_lane_iface *base)
 
 static void link_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 {
-	snprintf(buf, size, "mlink end %u", to_lep(base)->num);
+	snprintf(buf, size, "mlink end %u", to_lane_ep(base)->num);
 }
 
 static void link_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
@@ -88,13 +88,13 @@ static void link_close(struct weft_lane_iface *base)
 	struct link_iface *f = to_iface(base);
 	struct link_msg *m, *next;
 
-	while (!LIST_EMPTY(&f->leps))
-		mlink_ep_destroy(&LIST_FIRST(&f->leps)->base);
+	while (!LIST_EMPTY(&f->lane_eps))
+		mlink_ep_destroy(&LIST_FIRST(&f->lane_eps)->base);
 	mlink_run_done(f);
 	LIST_REMOVE(f, entry);
 	mlink_net.num_ifaces--;
 	/* With the last one goes what is under way; what others sent here ends as it would have. */
-	for (m = TAILQ_FIRST(&mlink_net.msgs); m != NULL; m = next) {
+	for (m = TAILQ_FIRST(&mlink_net.msgs); m; m = next) {
 		next = TAILQ_NEXT(m, entry);
 		if (mlink_net.num_ifaces == 0 || m->from.iface == f->id ||
 		    (m->datagram && m->to.iface == f->id))
@@ -192,14 +192,14 @@ static double number(const char *options, const char *name, double def)
 {
 	const char *p = strstr(options, name);
 
-	return p != NULL ? atof(p + strlen(name)) : def;
+	return p ? atof(p + strlen(name)) : def;
 }
 
 static void text(const char *options, const char *name, char *buf, size_t size, uint64_t def)
 {
 	const char *p = strstr(options, name);
 
-	if (p == NULL)
+	if (!p)
 		snprintf(buf, size, "mlink-%llu", (unsigned long long)def);
 	else
 		snprintf(buf, size, "%.*s", (int)strcspn(p + strlen(name), ","), p + strlen(name));
@@ -246,7 +246,7 @@ static int open_any(const struct weft_lane_open *p, bool control, struct weft_la
 	f->recv = p->recv;
 	f->event = p->event;
 	f->arg = p->arg;
-	LIST_INIT(&f->leps);
+	LIST_INIT(&f->lane_eps);
 	STAILQ_INIT(&f->done);
 	LIST_INSERT_HEAD(&mlink_net.ifaces, f, entry);
 	mlink_net.num_ifaces++;

@@ -27,7 +27,7 @@ extern const struct weft_lane_driver *const mlink_drivers[];
 
 void mlink_reset(uint64_t seed);
 unsigned int mlink_num_ifaces(void);
-unsigned int mlink_num_leps(void);     /**< of both drivers */
+unsigned int mlink_num_lane_eps(void); /**< of both drivers */
 unsigned int mlink_num_messages(void); /**< under way */
 unsigned int mlink_num_mems(void);
 
@@ -51,8 +51,8 @@ void mlink_fail(struct weft_lane_iface *iface, int status, const char *text);
 /** ep_connect_ep() returns @p rc. */
 void mlink_refuse_addresses(int rc);
 
-/** A stranger's datagram to @p to; its sender is lep number @p lep of nobody. */
-void mctl_stranger(struct weft_lane_iface *to, uint32_t lep, uint8_t am_id, const void *data,
+/** A stranger's datagram to @p to; its sender is lane_ep number @p lane_ep of nobody. */
+void mctl_stranger(struct weft_lane_iface *to, uint32_t lane_ep, uint8_t am_id, const void *data,
 		   size_t len);
 /** What was last sent to a stranger. @return its length, 0 = nothing */
 size_t mctl_stranger_last(const void **data);

@@ -12,46 +12,46 @@ struct link_iface *mlink_find_iface(uint64_t id)
 	return NULL;
 }
 
-struct link_lep *mlink_find_lep(struct link_iface *f, uint32_t num)
+struct link_lane_ep *mlink_find_lane_ep(struct link_iface *f, uint32_t num)
 {
-	struct link_lep *lep;
+	struct link_lane_ep *lane_ep;
 
-	if (f == NULL || num == 0)
+	if (!f || num == 0)
 		return NULL;
-	LIST_FOREACH(lep, &f->leps, entry)
-		if (lep->num == num && !lep->dead)
-			return lep;
+	LIST_FOREACH(lane_ep, &f->lane_eps, entry)
+		if (lane_ep->num == num && !lane_ep->dead)
+			return lane_ep;
 	return NULL;
 }
 
-struct link_lep *mlink_lep_new(struct link_iface *f, void *user)
+struct link_lane_ep *mlink_lane_ep_new(struct link_iface *f, void *user)
 {
-	struct link_lep *lep = calloc(1, sizeof(*lep));
+	struct link_lane_ep *lane_ep = calloc(1, sizeof(*lane_ep));
 
-	assert_non_null(lep);
-	lep->base.iface = &f->base;
-	lep->base.ops = f->base.ops;
-	lep->base.user = user;
-	lep->base.max_msg =
+	assert_non_null(lane_ep);
+	lane_ep->base.iface = &f->base;
+	lane_ep->base.ops = f->base.ops;
+	lane_ep->base.user = user;
+	lane_ep->base.max_msg =
 		(uint32_t)(f->control ? f->base.attr.max_short : f->base.attr.max_zcopy);
-	lep->num = ++mlink_net.next_lep;
-	lep->up_at = UINT64_MAX;
-	LIST_INSERT_HEAD(&f->leps, lep, entry);
-	mlink_net.num_leps++;
+	lane_ep->num = ++mlink_net.next_lane_ep;
+	lane_ep->up_at = UINT64_MAX;
+	LIST_INSERT_HEAD(&f->lane_eps, lane_ep, entry);
+	mlink_net.num_lane_eps++;
 	f->num_ep++;
-	return lep;
+	return lane_ep;
 }
 
 int mctl_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
 		    struct weft_lane_ep **out)
 {
-	struct link_lep *lep;
+	struct link_lane_ep *lane_ep;
 
 	assert_int_equal(len, 16);
-	lep = mlink_lep_new(to_iface(base), user);
-	memcpy(&lep->to.iface, addr, 8);
-	lep->up_at = mock_now;
-	*out = &lep->base;
+	lane_ep = mlink_lane_ep_new(to_iface(base), user);
+	memcpy(&lane_ep->to.iface, addr, 8);
+	lane_ep->up_at = mock_now;
+	*out = &lane_ep->base;
 	return 0;
 }
 
@@ -61,76 +61,76 @@ int mlink_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_e
 
 	if (f->num_ep >= f->max_ep)
 		return -ENOMEM;
-	*out = &mlink_lep_new(f, user)->base;
+	*out = &mlink_lane_ep_new(f, user)->base;
 	return 0;
 }
 
 void mlink_ep_get_address(struct weft_lane_ep *base, void *buf)
 {
 	memset(buf, 0xa5, base->iface->attr.ep_addr_len);
-	memcpy(buf, &to_lep(base)->num, 4);
+	memcpy(buf, &to_lane_ep(base)->num, 4);
 }
 
 int mlink_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t dev_len,
 			const void *ep_addr, size_t ep_len)
 {
-	struct link_lep *lep = to_lep(base);
+	struct link_lane_ep *lane_ep = to_lane_ep(base);
 
-	assert_false(lep->dead);
-	assert_false(lep->connected); /* once per lep */
+	assert_false(lane_ep->dead);
+	assert_false(lane_ep->connected); /* once per lane_ep */
 	assert_int_equal(dev_len, 16);
 	assert_int_equal(ep_len, base->iface->attr.ep_addr_len);
 	if (mlink_net.refuse < 0)
 		return mlink_net.refuse;
-	memcpy(&lep->to.iface, dev_addr, 8);
-	memcpy(&lep->to.lep, ep_addr, 4);
-	lep->connected = true;
-	lep->up_at = mock_now + mlink_net.up_delay;
+	memcpy(&lane_ep->to.iface, dev_addr, 8);
+	memcpy(&lane_ep->to.lane_ep, ep_addr, 4);
+	lane_ep->connected = true;
+	lane_ep->up_at = mock_now + mlink_net.up_delay;
 	return 0;
 }
 
-void mlink_lep_free(struct link_lep *lep)
+void mlink_lane_ep_free(struct link_lane_ep *lane_ep)
 {
-	LIST_REMOVE(lep, entry);
-	free(lep);
+	LIST_REMOVE(lane_ep, entry);
+	free(lane_ep);
 }
 
 void mlink_ep_destroy(struct weft_lane_ep *base)
 {
-	struct link_lep *lep = to_lep(base);
-	struct link_iface *f = iface_of(lep);
+	struct link_lane_ep *lane_ep = to_lane_ep(base);
+	struct link_iface *f = iface_of(lane_ep);
 	struct link_msg *m;
 	unsigned int i;
 
-	assert_false(lep->dead);
-	lep->dead = true;
+	assert_false(lane_ep->dead);
+	lane_ep->dead = true;
 	base->up = false;
-	mlink_net.num_leps--;
+	mlink_net.num_lane_eps--;
 	f->num_ep--;
 	TAILQ_FOREACH(m, &mlink_net.msgs, entry) {
-		if (m->from.iface == f->id && m->from.lep == lep->num && m->comp != NULL) {
+		if (m->from.iface == f->id && m->from.lane_ep == lane_ep->num && m->comp) {
 			mlink_comp_due(f, m->comp, -ECANCELED);
 			m->comp = NULL;
 		}
 	}
-	for (i = 0; i < lep->num_flush; i++)
-		mlink_comp_due(f, lep->flush[i], -ECANCELED);
-	lep->num_flush = 0;
-	if (!lep->delivering)
-		mlink_lep_free(lep);
+	for (i = 0; i < lane_ep->num_flush; i++)
+		mlink_comp_due(f, lane_ep->flush[i], -ECANCELED);
+	lane_ep->num_flush = 0;
+	if (!lane_ep->delivering)
+		mlink_lane_ep_free(lane_ep);
 }
 
 int mlink_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 {
-	struct link_lep *lep = to_lep(base);
+	struct link_lane_ep *lane_ep = to_lane_ep(base);
 
-	if (lep->down_status < 0)
-		return lep->down_status;
-	if (lep->outstanding == 0)
+	if (lane_ep->down_status < 0)
+		return lane_ep->down_status;
+	if (lane_ep->outstanding == 0)
 		return WEFT_LANE_IDLE;
-	if (lep->num_flush == 8)
+	if (lane_ep->num_flush == 8)
 		return -EAGAIN;
-	lep->flush[lep->num_flush++] = comp;
+	lane_ep->flush[lane_ep->num_flush++] = comp;
 	return 0;
 }
 
@@ -138,22 +138,22 @@ int mlink_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp)
 
 bool mlink_run_event(struct link_iface *f)
 {
-	struct link_lep *lep;
+	struct link_lane_ep *lane_ep;
 
-	LIST_FOREACH(lep, &f->leps, entry) {
-		if (lep->dead)
+	LIST_FOREACH(lane_ep, &f->lane_eps, entry) {
+		if (lane_ep->dead)
 			continue;
-		if (mock_now >= lep->up_at && mlink_net.blocked != &f->base) {
-			lep->up_at = UINT64_MAX;
-			lep->base.up = lep->base.tx_room = true;
-			f->event(f->arg, &lep->base, WEFT_LANE_EV_UP, 0, "connected");
+		if (mock_now >= lane_ep->up_at && mlink_net.blocked != &f->base) {
+			lane_ep->up_at = UINT64_MAX;
+			lane_ep->base.up = lane_ep->base.tx_room = true;
+			f->event(f->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, "connected");
 			return true;
 		}
-		if (lep->down_status < 0 && !lep->down_said) {
-			lep->down_said = true;
-			lep->base.up = false;
-			f->event(f->arg, &lep->base, WEFT_LANE_EV_DOWN, lep->down_status,
-				 lep->text);
+		if (lane_ep->down_status < 0 && !lane_ep->down_said) {
+			lane_ep->down_said = true;
+			lane_ep->base.up = false;
+			f->event(f->arg, &lane_ep->base, WEFT_LANE_EV_DOWN, lane_ep->down_status,
+				 lane_ep->text);
 			return true;
 		}
 	}

@@ -8,7 +8,7 @@ void mlink_reset(uint64_t seed)
 	TAILQ_INIT(&mlink_net.msgs);
 	LIST_INIT(&mlink_net.ifaces);
 	mlink_net.next_id = 500;
-	mlink_net.next_lep = 0x1000;
+	mlink_net.next_lane_ep = 0x1000;
 	mlink_net.rng = seed * 0x9e3779b97f4a7c15ull + 1;
 }
 
@@ -17,9 +17,9 @@ unsigned int mlink_num_ifaces(void)
 	return mlink_net.num_ifaces;
 }
 
-unsigned int mlink_num_leps(void)
+unsigned int mlink_num_lane_eps(void)
 {
-	return mlink_net.num_leps;
+	return mlink_net.num_lane_eps;
 }
 
 unsigned int mlink_num_messages(void)
@@ -66,12 +66,12 @@ void mlink_block(struct weft_lane_iface *iface)
 
 void mlink_fail(struct weft_lane_iface *iface, int status, const char *why)
 {
-	struct link_lep *lep;
+	struct link_lane_ep *lane_ep;
 
-	LIST_FOREACH(lep, &to_iface(iface)->leps, entry) {
-		if (lep->down_status == 0) {
-			lep->down_status = status;
-			snprintf(lep->text, sizeof(lep->text), "%s", why);
+	LIST_FOREACH(lane_ep, &to_iface(iface)->lane_eps, entry) {
+		if (lane_ep->down_status == 0) {
+			lane_ep->down_status = status;
+			snprintf(lane_ep->text, sizeof(lane_ep->text), "%s", why);
 		}
 	}
 }
@@ -85,10 +85,10 @@ void mlink_refuse_addresses(int rc)
 
 #define STRANGER 499
 
-void mctl_stranger(struct weft_lane_iface *to, uint32_t lep, uint8_t am_id, const void *data,
+void mctl_stranger(struct weft_lane_iface *to, uint32_t lane_ep, uint8_t am_id, const void *data,
 		   size_t len)
 {
-	struct link_msg *m = mlink_enqueue((struct end){STRANGER, lep},
+	struct link_msg *m = mlink_enqueue((struct end){STRANGER, lane_ep},
 					   (struct end){to_iface(to)->id, 0}, am_id, data, len);
 
 	m->datagram = true;
@@ -98,7 +98,7 @@ size_t mctl_stranger_last(const void **data)
 {
 	struct link_msg *m, *next;
 
-	for (m = TAILQ_FIRST(&mlink_net.msgs); m != NULL; m = next) {
+	for (m = TAILQ_FIRST(&mlink_net.msgs); m; m = next) {
 		next = TAILQ_NEXT(m, entry);
 		if (m->to.iface != STRANGER)
 			continue;

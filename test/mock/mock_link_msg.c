@@ -20,7 +20,7 @@ unsigned int mlink_run_done(struct link_iface *f)
 	struct link_done *d;
 	unsigned int n = 0;
 
-	while ((d = STAILQ_FIRST(&f->done)) != NULL) {
+	while ((d = STAILQ_FIRST(&f->done))) {
 		STAILQ_REMOVE_HEAD(&f->done, entry);
 		d->comp->done(d->comp, d->status);
 		free(d);
@@ -39,14 +39,15 @@ void mlink_msg_free(struct link_msg *m)
 /* The sender learns the fate of its message. */
 static void settle(struct link_msg *m, int status)
 {
-	struct link_lep *from = mlink_find_lep(mlink_find_iface(m->from.iface), m->from.lep);
+	struct link_lane_ep *from =
+		mlink_find_lane_ep(mlink_find_iface(m->from.iface), m->from.lane_ep);
 	unsigned int i;
 
-	if (from == NULL || m->datagram)
+	if (!from || m->datagram)
 		return;
 	from->outstanding--;
 	from->base.queued -= (uint32_t)m->length;
-	if (m->comp != NULL)
+	if (m->comp)
 		mlink_comp_due(iface_of(from), m->comp, status);
 	for (i = 0; from->outstanding == 0 && i < from->num_flush; i++)
 		mlink_comp_due(iface_of(from), from->flush[i], status);
@@ -84,7 +85,7 @@ static void send_datagram(struct end from, struct end to, uint8_t am_id, const v
 
 	memcpy(buf, data, len);
 	mlink_net.sent++;
-	if (mlink_net.filter != NULL && !mlink_net.filter(buf, &len, mlink_net.filter_arg))
+	if (mlink_net.filter && !mlink_net.filter(buf, &len, mlink_net.filter_arg))
 		return;
 	for (i = 0; i < copies; i++) {
 		m = mlink_enqueue(from, to, am_id, buf, len);
@@ -98,39 +99,39 @@ static void send_datagram(struct end from, struct end to, uint8_t am_id, const v
 
 /* ------------------------------------------------------------------ send */
 
-static int check_send(struct link_lep *lep, size_t length, size_t max)
+static int check_send(struct link_lane_ep *lane_ep, size_t length, size_t max)
 {
-	assert_false(lep->dead);
+	assert_false(lane_ep->dead);
 	if (length > max)
 		return -EMSGSIZE;
-	if (lep->down_status < 0)
-		return lep->down_status;
-	return !lep->base.up || mlink_chance(mlink_net.eagain) ? -EAGAIN : 0;
+	if (lane_ep->down_status < 0)
+		return lane_ep->down_status;
+	return !lane_ep->base.up || mlink_chance(mlink_net.eagain) ? -EAGAIN : 0;
 }
 
-static void send_bytes(struct link_lep *lep, uint8_t am_id, const void *data, size_t len,
+static void send_bytes(struct link_lane_ep *lane_ep, uint8_t am_id, const void *data, size_t len,
 		       struct weft_lane_comp *comp)
 {
-	struct link_iface *f = iface_of(lep);
-	struct end from = {f->id, lep->num};
+	struct link_iface *f = iface_of(lane_ep);
+	struct end from = {f->id, lane_ep->num};
 	struct link_msg *m;
 
 	f->tx++;
 	if (f->control) {
 		assert_int_equal(am_id, WEFT_WIRE_WIREUP);
-		send_datagram(from, lep->to, am_id, data, len);
+		send_datagram(from, lane_ep->to, am_id, data, len);
 		return;
 	}
-	m = mlink_enqueue(from, lep->to, am_id, data, len);
+	m = mlink_enqueue(from, lane_ep->to, am_id, data, len);
 	m->comp = comp;
-	lep->outstanding++;
-	lep->base.queued += (uint32_t)len;
+	lane_ep->outstanding++;
+	lane_ep->base.queued += (uint32_t)len;
 }
 
 int mlink_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 		   const void *payload, size_t length)
 {
-	int rc = check_send(to_lep(base), hdr_len + length, base->iface->attr.max_short);
+	int rc = check_send(to_lane_ep(base), hdr_len + length, base->iface->attr.max_short);
 	uint8_t buf[4096];
 
 	if (rc < 0)
@@ -138,13 +139,13 @@ int mlink_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, si
 	memcpy(buf, hdr, hdr_len);
 	if (length > 0)
 		memcpy(buf + hdr_len, payload, length);
-	send_bytes(to_lep(base), am_id, buf, hdr_len + length, NULL);
+	send_bytes(to_lane_ep(base), am_id, buf, hdr_len + length, NULL);
 	return 0;
 }
 
 ssize_t mlink_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {
-	int rc = check_send(to_lep(base), 0, base->iface->attr.max_bcopy);
+	int rc = check_send(to_lane_ep(base), 0, base->iface->attr.max_bcopy);
 	uint8_t buf[65536];
 	ssize_t n;
 
@@ -152,7 +153,7 @@ ssize_t mlink_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_
 		return rc;
 	n = pack(buf, base->iface->attr.max_bcopy, arg);
 	if (n > 0)
-		send_bytes(to_lep(base), am_id, buf, (size_t)n, NULL);
+		send_bytes(to_lane_ep(base), am_id, buf, (size_t)n, NULL);
 	return n;
 }
 
@@ -171,42 +172,44 @@ int mlink_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, si
 		assert_true(n + iov[i].iov_len <= sizeof(buf));
 		memcpy(buf + n, iov[i].iov_base, iov[i].iov_len);
 	}
-	rc = check_send(to_lep(base), n, base->iface->attr.max_zcopy);
+	rc = check_send(to_lane_ep(base), n, base->iface->attr.max_zcopy);
 	if (rc == 0)
-		send_bytes(to_lep(base), am_id, buf, n, comp);
+		send_bytes(to_lane_ep(base), am_id, buf, n, comp);
 	return rc;
 }
 
 /* ------------------------------------------------------------------ delivery */
 
 /* The end that a message is for, made if need be. NULL = nobody (yet) */
-static struct link_lep *receiver(struct link_iface *f, struct link_msg *m)
+static struct link_lane_ep *receiver(struct link_iface *f, struct link_msg *m)
 {
-	struct link_lep *lep = mlink_find_lep(f, m->to.lep);
+	struct link_lane_ep *lane_ep = mlink_find_lane_ep(f, m->to.lane_ep);
 
 	if (!f->control)
-		return lep != NULL && lep->connected && lep->down_status == 0 &&
-				       lep->to.iface == m->from.iface && lep->to.lep == m->from.lep
-			       ? lep
+		return lane_ep != NULL && lane_ep->connected && lane_ep->down_status == 0 &&
+				       lane_ep->to.iface == m->from.iface &&
+				       lane_ep->to.lane_ep == m->from.lane_ep
+			       ? lane_ep
 			       : NULL;
-	if (m->to.lep != 0)
-		return lep;
-	LIST_FOREACH(lep, &f->leps, entry)
-		if (lep->base.passive && !lep->dead && lep->to.iface == m->from.iface &&
-		    lep->to.lep == m->from.lep)
-			return lep;
-	lep = mlink_lep_new(f, NULL);
-	lep->to = m->from;
-	lep->base.passive = lep->base.up = lep->base.tx_room = true;
-	f->event(f->arg, &lep->base, WEFT_LANE_EV_UP, 0, "connected");
-	return lep->dead ? NULL : lep;
+	if (m->to.lane_ep != 0)
+		return lane_ep;
+	LIST_FOREACH(lane_ep, &f->lane_eps, entry)
+		if (lane_ep->base.passive && !lane_ep->dead && lane_ep->to.iface == m->from.iface &&
+		    lane_ep->to.lane_ep == m->from.lane_ep)
+			return lane_ep;
+	lane_ep = mlink_lane_ep_new(f, NULL);
+	lane_ep->to = m->from;
+	lane_ep->base.passive = lane_ep->base.up = lane_ep->base.tx_room = true;
+	f->event(f->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, "connected");
+	return lane_ep->dead ? NULL : lane_ep;
 }
 
 static void give_up(struct link_msg *m)
 {
-	struct link_lep *from = mlink_find_lep(mlink_find_iface(m->from.iface), m->from.lep);
+	struct link_lane_ep *from =
+		mlink_find_lane_ep(mlink_find_iface(m->from.iface), m->from.lane_ep);
 
-	if (from != NULL && from->down_status == 0 && !m->datagram) {
+	if (from && from->down_status == 0 && !m->datagram) {
 		from->down_status = -ETIMEDOUT;
 		snprintf(from->text, sizeof(from->text), "%s: mlink-%llu gave no answer in 1 s",
 			 from->base.iface->name, (unsigned long long)m->to.iface);
@@ -215,19 +218,19 @@ static void give_up(struct link_msg *m)
 	mlink_msg_free(m);
 }
 
-static void deliver(struct link_iface *f, struct link_lep *lep, struct link_msg *m)
+static void deliver(struct link_iface *f, struct link_lane_ep *lane_ep, struct link_msg *m)
 {
 	uint8_t *copy = malloc(m->length + 1); /* overruns are seen */
 
 	assert_non_null(copy);
 	memcpy(copy, m->data, m->length);
-	lep->delivering = true;
+	lane_ep->delivering = true;
 	f->rx++;
-	f->recv(f->arg, &lep->base, m->am_id, copy, m->length, NULL);
-	lep->delivering = false;
+	f->recv(f->arg, &lane_ep->base, m->am_id, copy, m->length, NULL);
+	lane_ep->delivering = false;
 	settle(m, 0);
-	if (lep->dead)
-		mlink_lep_free(lep);
+	if (lane_ep->dead)
+		mlink_lane_ep_free(lane_ep);
 	mlink_msg_free(m);
 	free(copy);
 }
@@ -236,26 +239,26 @@ static void deliver(struct link_iface *f, struct link_lep *lep, struct link_msg 
 static bool receive(struct link_iface *f, uint64_t before)
 {
 	struct link_msg *m, *next, *found = NULL;
-	struct link_lep *lep;
+	struct link_lane_ep *lane_ep;
 	unsigned int seen = 0;
 
-	for (m = TAILQ_FIRST(&mlink_net.msgs); m != NULL; m = next) {
+	for (m = TAILQ_FIRST(&mlink_net.msgs); m; m = next) {
 		next = TAILQ_NEXT(m, entry);
 		if (m->to.iface != f->id || m->ready >= before)
 			continue;
-		if (!m->datagram && receiver(f, m) == NULL)
+		if (!m->datagram && !receiver(f, m))
 			continue;
 		seen++;
-		if (found == NULL || ((mlink_net.random || m->datagram) && mlink_rnd() % seen == 0))
+		if (!found || ((mlink_net.random || m->datagram) && mlink_rnd() % seen == 0))
 			found = m;
 	}
-	if (found == NULL)
+	if (!found)
 		return false;
-	lep = receiver(f, found);
-	if (lep == NULL)
+	lane_ep = receiver(f, found);
+	if (!lane_ep)
 		mlink_msg_free(found);
 	else
-		deliver(f, lep, found);
+		deliver(f, lane_ep, found);
 	return true;
 }
 
@@ -264,7 +267,7 @@ static void expire(void)
 {
 	struct link_msg *m, *next;
 
-	for (m = TAILQ_FIRST(&mlink_net.msgs); m != NULL; m = next) {
+	for (m = TAILQ_FIRST(&mlink_net.msgs); m; m = next) {
 		next = TAILQ_NEXT(m, entry);
 		if (mock_now >= m->give_up)
 			give_up(m);

@@ -24,20 +24,20 @@
 #include "mock/mock_link.h"
 
 /*
- * One list of what is under way, for both drivers. A message names its ends by {iface, lep}
+ * One list of what is under way, for both drivers. A message names its ends by {iface, lane_ep}
  * numbers, as a queue pair number does: whether there is somebody is seen on delivery.
  */
 
 struct end {
 	uint64_t iface;
-	uint32_t lep;
+	uint32_t lane_ep;
 };
 
-struct link_lep {
+struct link_lane_ep {
 	struct weft_lane_ep base; /* first */
-	LIST_ENTRY(link_lep) entry;
+	LIST_ENTRY(link_lane_ep) entry;
 	uint32_t num;
-	struct end to; /* lep 0 = not known */
+	struct end to; /* lane_ep 0 = not known */
 	bool connected;
 	bool dead, delivering;
 	uint64_t up_at; /* UINT64_MAX = not due */
@@ -76,7 +76,7 @@ struct link_iface {
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;
-	LIST_HEAD(, link_lep) leps;
+	LIST_HEAD(, link_lane_ep) lane_eps;
 	STAILQ_HEAD(, link_done) done;
 	uint64_t tx, rx;
 };
@@ -85,8 +85,8 @@ struct mlink_net {
 	LIST_HEAD(, link_iface) ifaces;
 	TAILQ_HEAD(link_msgs, link_msg) msgs;
 	uint64_t next_id, rng, sent, up_delay;
-	uint32_t next_lep;
-	unsigned int num_ifaces, num_leps, num_msgs, num_mems;
+	uint32_t next_lane_ep;
+	unsigned int num_ifaces, num_lane_eps, num_msgs, num_mems;
 	unsigned int loss, twice, late, eagain;
 	bool random;
 	struct weft_lane_iface *blocked;
@@ -102,14 +102,14 @@ static inline struct link_iface *to_iface(struct weft_lane_iface *iface)
 	return (struct link_iface *)iface;
 }
 
-static inline struct link_lep *to_lep(struct weft_lane_ep *lep)
+static inline struct link_lane_ep *to_lane_ep(struct weft_lane_ep *lane_ep)
 {
-	return (struct link_lep *)lep;
+	return (struct link_lane_ep *)lane_ep;
 }
 
-static inline struct link_iface *iface_of(const struct link_lep *lep)
+static inline struct link_iface *iface_of(const struct link_lane_ep *lane_ep)
 {
-	return (struct link_iface *)lep->base.iface;
+	return (struct link_iface *)lane_ep->base.iface;
 }
 
 extern struct mlink_net mlink_net;
@@ -134,9 +134,9 @@ void mlink_release(struct weft_lane_iface *base, void *desc);
 
 /* mock/mock_link_conn.c */
 struct link_iface *mlink_find_iface(uint64_t id);
-struct link_lep *mlink_find_lep(struct link_iface *f, uint32_t num);
-struct link_lep *mlink_lep_new(struct link_iface *f, void *user);
-void mlink_lep_free(struct link_lep *lep);
+struct link_lane_ep *mlink_find_lane_ep(struct link_iface *f, uint32_t num);
+struct link_lane_ep *mlink_lane_ep_new(struct link_iface *f, void *user);
+void mlink_lane_ep_free(struct link_lane_ep *lane_ep);
 int mctl_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
 		    struct weft_lane_ep **out);
 int mlink_ep_create(struct weft_lane_iface *base, void *user, struct weft_lane_ep **out);

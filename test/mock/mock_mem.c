@@ -16,8 +16,8 @@ static bool allowed(const struct weft_mem_lane *m, unsigned int access)
 static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64_t key,
 		  struct weft_lane_comp *comp, uint8_t **at)
 {
-	struct mock_lep *lep = to_lep(base);
-	int rc = mock_check_send(lep, len, SIZE_MAX);
+	struct mock_lane_ep *lane_ep = to_lane_ep(base);
+	int rc = mock_check_send(lane_ep, len, SIZE_MAX);
 	struct weft_mem_lane *m;
 
 	if (rc < 0)
@@ -29,7 +29,7 @@ static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64
 		    allowed(m, WEFT_LANE_ACCESS_REMOTE_ATOMIC))
 			break;
 	}
-	mock_comp_due(lep, comp, m != NULL ? 0 : -EKEYREJECTED);
+	mock_comp_due(lane_ep, comp, m ? 0 : -EKEYREJECTED);
 	*at = m != NULL ? m->addr + offset : NULL;
 	return 0;
 }
@@ -38,8 +38,8 @@ static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int 
 	       struct weft_mem_lane *mem, uint64_t offset, uint64_t key, bool write,
 	       struct weft_lane_comp *comp)
 {
-	struct mock_lep *lep = to_lep(base);
-	struct mock_iface *f = iface_of(lep);
+	struct mock_lane_ep *lane_ep = to_lane_ep(base);
+	struct mock_iface *f = iface_of(lane_ep);
 	unsigned int n = 0, i;
 	struct mock_rma *r;
 	size_t len = 0;
@@ -54,19 +54,19 @@ static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int 
 		len += iov[i].iov_len;
 	}
 	assert_true(write || (mem->access & WEFT_LANE_ACCESS_LOCAL_WRITE));
-	rc = mock_check_send(lep, len,
+	rc = mock_check_send(lane_ep, len,
 			     write ? base->iface->attr.max_put : base->iface->attr.max_get);
 	if (rc == 0 && mock_net.rma_refuse)
 		rc = mock_net.rma_refuse;
 	TAILQ_FOREACH(r, &f->rmas, entry)
-		n += r->lep == lep;
+		n += r->lane_ep == lane_ep;
 	if (rc == 0 && n >= (mock_net.rma_window ? mock_net.rma_window : 16))
 		rc = -EAGAIN;
 	if (rc)
 		return rc;
 	r = malloc(sizeof(*r));
 	assert_non_null(r);
-	*r = (struct mock_rma){.lep = lep, .iovcnt = iovcnt, .offset = offset, .key = key};
+	*r = (struct mock_rma){.lane_ep = lane_ep, .iovcnt = iovcnt, .offset = offset, .key = key};
 	memcpy(r->iov, iov, iovcnt * sizeof(*iov));
 	r->len = len;
 	r->write = write;
@@ -78,20 +78,20 @@ static int rma(struct weft_lane_ep *base, const struct iovec *iov, unsigned int 
 	return 0;
 }
 
-int mock_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+int mock_get_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		   struct weft_lane_comp *comp)
 {
-	if (lep->lacks & WEFT_LANE_F_GET)
+	if (lane_ep->lacks & WEFT_LANE_F_GET)
 		return -EAGAIN; /* for ever, as a queue pair without read resources */
-	return rma(lep, iov, iovcnt, mem, remote_offset, key, false, comp);
+	return rma(lane_ep, iov, iovcnt, mem, remote_offset, key, false, comp);
 }
 
-int mock_put_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+int mock_put_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		   struct weft_lane_comp *comp)
 {
-	return rma(lep, iov, iovcnt, mem, remote_offset, key, true, comp);
+	return rma(lane_ep, iov, iovcnt, mem, remote_offset, key, true, comp);
 }
 
 /* A key that is gone, or bytes outside: as the hardware would say. */
@@ -101,14 +101,14 @@ static int rma_do(const struct mock_rma *r)
 	unsigned int i;
 	uint8_t *at;
 
-	if (!r->lep->base.up || r->lep->down_due || r->lep->peer == NULL)
+	if (!r->lane_ep->base.up || r->lane_ep->down_due || !r->lane_ep->peer)
 		return -ECONNRESET;
 	if (mock_net.rma_fail)
 		return mock_net.rma_fail;
 	LIST_FOREACH(m, &mock_net.mems, entry)
 		if (m->key == r->key)
 			break;
-	if (m == NULL || r->offset > m->len || r->len > m->len - r->offset)
+	if (!m || r->offset > m->len || r->len > m->len - r->offset)
 		return -EKEYREJECTED;
 	if (!allowed(m, r->write ? WEFT_LANE_ACCESS_REMOTE_WRITE : WEFT_LANE_ACCESS_REMOTE_READ))
 		return -EACCES;
@@ -129,34 +129,35 @@ void mock_run_rmas(struct mock_iface *f)
 	while (!f->held && !mock_net.held && !f->muted && (r = TAILQ_FIRST(&f->rmas)) != NULL &&
 	       r->due <= mock_now) {
 		TAILQ_REMOVE(&f->rmas, r, entry);
-		mock_comp_due(r->lep, r->comp, rma_do(r));
+		mock_comp_due(r->lane_ep, r->comp, rma_do(r));
 		free(r);
 	}
 }
 
-void mock_cancel_rmas(struct mock_iface *f, struct mock_lep *lep)
+void mock_cancel_rmas(struct mock_iface *f, struct mock_lane_ep *lane_ep)
 {
 	struct mock_rma *r, *next;
 
-	for (r = TAILQ_FIRST(&f->rmas); r != NULL; r = next) {
+	for (r = TAILQ_FIRST(&f->rmas); r; r = next) {
 		next = TAILQ_NEXT(r, entry);
-		if (r->lep != lep)
+		if (r->lane_ep != lane_ep)
 			continue;
 		TAILQ_REMOVE(&f->rmas, r, entry);
-		mock_comp_due(lep, r->comp, -ECANCELED);
+		mock_comp_due(lane_ep, r->comp, -ECANCELED);
 		free(r);
 	}
 }
 
-int mock_amo64(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand, uint64_t compare,
-	       uint64_t *result, uint64_t offset, uint64_t key, struct weft_lane_comp *comp)
+int mock_amo64(struct weft_lane_ep *lane_ep, enum weft_lane_amo op, uint64_t operand,
+	       uint64_t compare, uint64_t *result, uint64_t offset, uint64_t key,
+	       struct weft_lane_comp *comp)
 {
 	uint8_t *at = NULL;
-	int rc = native(lep, 8, offset, key, comp, &at);
+	int rc = native(lane_ep, 8, offset, key, comp, &at);
 	uint64_t word;
 
 	assert_int_equal(offset % 8, 0);
-	if (rc < 0 || at == NULL)
+	if (rc < 0 || !at)
 		return rc;
 	memcpy(&word, at, 8);
 	*result = word;

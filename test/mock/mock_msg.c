@@ -11,14 +11,14 @@ void mock_msg_free(struct mock_msg *m)
 	mock_net.num_msgs--;
 }
 
-void mock_comp_due(struct mock_lep *lep, struct weft_lane_comp *comp, int status)
+void mock_comp_due(struct mock_lane_ep *lane_ep, struct weft_lane_comp *comp, int status)
 {
 	struct mock_done *d = malloc(sizeof(*d));
 
 	assert_non_null(d);
-	*d = (struct mock_done){.lep = lep, .comp = comp, .status = status};
-	STAILQ_INSERT_TAIL(&iface_of(lep)->done, d, entry);
-	mock_ring(iface_of(lep));
+	*d = (struct mock_done){.lane_ep = lane_ep, .comp = comp, .status = status};
+	STAILQ_INSERT_TAIL(&iface_of(lane_ep)->done, d, entry);
+	mock_ring(iface_of(lane_ep));
 }
 
 unsigned int mock_run_done(struct mock_iface *f)
@@ -26,7 +26,7 @@ unsigned int mock_run_done(struct mock_iface *f)
 	struct mock_done *d;
 	unsigned int n = 0;
 
-	while ((d = STAILQ_FIRST(&f->done)) != NULL) {
+	while ((d = STAILQ_FIRST(&f->done))) {
 		STAILQ_REMOVE_HEAD(&f->done, entry);
 		d->comp->done(d->comp, d->status);
 		free(d);
@@ -40,13 +40,13 @@ void mock_settle(struct mock_msg *m, int status)
 {
 	unsigned int i;
 
-	if (m->from == NULL)
+	if (!m->from)
 		return;
 	m->from->outstanding--;
 	m->from->base.queued -= (uint32_t)m->length;
 	if (m->from->stranger)
 		return;
-	if (m->comp != NULL)
+	if (m->comp)
 		mock_comp_due(m->from, m->comp, status);
 	if (m->from->outstanding == 0) {
 		for (i = 0; i < m->from->num_flush; i++)
@@ -55,31 +55,32 @@ void mock_settle(struct mock_msg *m, int status)
 	}
 }
 
-static void stranger_take(struct mock_lep *lep, uint8_t am_id, const void *data, size_t length)
+static void stranger_take(struct mock_lane_ep *lane_ep, uint8_t am_id, const void *data,
+			  size_t length)
 {
-	lep->received++;
-	lep->last_id = am_id;
-	lep->last_len = length;
-	assert_true(length <= sizeof(lep->last));
-	memcpy(lep->last, data, length);
+	lane_ep->received++;
+	lane_ep->last_id = am_id;
+	lane_ep->last_len = length;
+	assert_true(length <= sizeof(lane_ep->last));
+	memcpy(lane_ep->last, data, length);
 }
 
-void mock_enqueue(struct mock_lep *from, struct mock_lep *to, uint8_t am_id, const void *data,
-		  size_t length, struct weft_lane_comp *comp)
+void mock_enqueue(struct mock_lane_ep *from, struct mock_lane_ep *to, uint8_t am_id,
+		  const void *data, size_t length, struct weft_lane_comp *comp)
 {
-	struct mock_iface *src = from != NULL ? iface_of(from) : NULL;
+	struct mock_iface *src = from ? iface_of(from) : NULL;
 	struct mock_msg *m = calloc(1, sizeof(*m));
 
 	assert_non_null(m);
 	*m = (struct mock_msg){
 		.from = from, .to = to, .comp = comp, .am_id = am_id, .length = length};
-	m->ready = (src != NULL ? mock_due(src, MOCK_MESSAGE, length) : mock_now) +
+	m->ready = (src ? mock_due(src, MOCK_MESSAGE, length) : mock_now) +
 		   (src != NULL && src->delay ? src->delay : mock_net.delay);
 	m->data = malloc(length > 0 ? length : 1);
 	assert_non_null(m->data);
 	memcpy(m->data, data, length);
 	mock_net.num_msgs++;
-	if (from != NULL) {
+	if (from) {
 		from->outstanding++;
 		from->base.queued += (uint32_t)length;
 	}
@@ -93,17 +94,17 @@ void mock_enqueue(struct mock_lep *from, struct mock_lep *to, uint8_t am_id, con
 	mock_ring(iface_of(to));
 }
 
-/* Messages to a lep that is no more. */
-void mock_purge_to(struct mock_lep *lep, int status)
+/* Messages to a lane_ep that is no more. */
+void mock_purge_to(struct mock_lane_ep *lane_ep, int status)
 {
-	struct mock_iface *f = iface_of(lep);
+	struct mock_iface *f = iface_of(lane_ep);
 	struct mock_msg *m, *next;
 
-	if (f == NULL)
+	if (!f)
 		return;
-	for (m = TAILQ_FIRST(&f->inbox); m != NULL; m = next) {
+	for (m = TAILQ_FIRST(&f->inbox); m; m = next) {
 		next = TAILQ_NEXT(m, entry);
-		if (m->to != lep)
+		if (m->to != lane_ep)
 			continue;
 		TAILQ_REMOVE(&f->inbox, m, entry);
 		mock_settle(m, status);
@@ -113,21 +114,21 @@ void mock_purge_to(struct mock_lep *lep, int status)
 
 /* ------------------------------------------------------------------ send */
 
-int mock_check_send(struct mock_lep *lep, size_t length, size_t max)
+int mock_check_send(struct mock_lane_ep *lane_ep, size_t length, size_t max)
 {
-	struct mock_iface *f = iface_of(lep);
+	struct mock_iface *f = iface_of(lane_ep);
 	unsigned int p = f->eagain ? f->eagain : mock_net.eagain;
 
-	if (lep->base.user != NULL)
-		assert_false(lep->dead);
+	if (lane_ep->base.user)
+		assert_false(lane_ep->dead);
 	if (length > max)
 		return -EMSGSIZE;
-	if (lep->down_due)
-		return lep->down_status;
-	if (!lep->base.up || lep->peer == NULL)
+	if (lane_ep->down_due)
+		return lane_ep->down_status;
+	if (!lane_ep->base.up || !lane_ep->peer)
 		return -EAGAIN;
 	if ((p && mock_rnd() % 1000 < p) ||
-	    (mock_net.window && lep->outstanding >= mock_net.window))
+	    (mock_net.window && lane_ep->outstanding >= mock_net.window))
 		return -EAGAIN;
 	return 0;
 }
@@ -135,8 +136,8 @@ int mock_check_send(struct mock_lep *lep, size_t length, size_t max)
 int mock_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 		  const void *payload, size_t length)
 {
-	struct mock_lep *lep = to_lep(base);
-	int rc = mock_check_send(lep, hdr_len + length, base->iface->attr.max_short);
+	struct mock_lane_ep *lane_ep = to_lane_ep(base);
+	int rc = mock_check_send(lane_ep, hdr_len + length, base->iface->attr.max_short);
 	uint8_t buf[65536];
 
 	if (rc < 0)
@@ -144,16 +145,16 @@ int mock_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	memcpy(buf, hdr, hdr_len);
 	if (length > 0)
 		memcpy(buf + hdr_len, payload, length);
-	iface_of(lep)->tx++;
-	mock_enqueue(lep, lep->peer, am_id, buf, hdr_len + length, NULL);
+	iface_of(lane_ep)->tx++;
+	mock_enqueue(lane_ep, lane_ep->peer, am_id, buf, hdr_len + length, NULL);
 	return 0;
 }
 
 ssize_t mock_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {
-	struct mock_lep *lep = to_lep(base);
+	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 	size_t max = base->iface->attr.max_bcopy;
-	int rc = mock_check_send(lep, 0, max);
+	int rc = mock_check_send(lane_ep, 0, max);
 	uint8_t *buf;
 	ssize_t n;
 
@@ -163,8 +164,8 @@ ssize_t mock_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 	assert_non_null(buf);
 	n = pack(buf, max, arg);
 	if (n > 0) {
-		iface_of(lep)->tx++;
-		mock_enqueue(lep, lep->peer, am_id, buf, (size_t)n, NULL);
+		iface_of(lane_ep)->tx++;
+		mock_enqueue(lane_ep, lane_ep->peer, am_id, buf, (size_t)n, NULL);
 	}
 	free(buf);
 	return n != 0 ? n : -EINVAL;
@@ -175,7 +176,7 @@ int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 		  struct weft_lane_comp *comp)
 {
 	const struct weft_lane_attr *attr = &base->iface->attr;
-	struct mock_lep *lep = to_lep(base);
+	struct mock_lane_ep *lane_ep = to_lane_ep(base);
 	size_t n = hdr_len;
 	unsigned int i;
 	uint8_t *buf;
@@ -186,7 +187,7 @@ int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 		assert_non_null(mem);
 	for (i = 0; i < iovcnt; i++)
 		n += iov[i].iov_len;
-	rc = mock_check_send(lep, n, attr->max_zcopy);
+	rc = mock_check_send(lane_ep, n, attr->max_zcopy);
 	if (rc < 0)
 		return rc;
 	buf = malloc(n);
@@ -194,8 +195,8 @@ int mock_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	memcpy(buf, hdr, hdr_len);
 	for (i = 0, n = hdr_len; i < iovcnt; n += iov[i++].iov_len)
 		memcpy(buf + n, iov[i].iov_base, iov[i].iov_len);
-	iface_of(lep)->tx++;
-	mock_enqueue(lep, lep->peer, am_id, buf, n, comp);
+	iface_of(lane_ep)->tx++;
+	mock_enqueue(lane_ep, lane_ep->peer, am_id, buf, n, comp);
 	free(buf);
 	return 0;
 }
@@ -214,9 +215,9 @@ static enum mock_verdict judge(struct mock_iface *f, const struct mock_msg *m)
 
 	if (m->ready > mock_now || !m->to->base.up)
 		return MOCK_LATER;
-	if (m->from != NULL && !m->from->stranger && iface_of(m->from)->muted)
+	if (m->from && !m->from->stranger && iface_of(m->from)->muted)
 		return MOCK_LATER;
-	return mock_net.filter != NULL ? mock_net.filter(&v, mock_net.filter_arg) : MOCK_DELIVER;
+	return mock_net.filter ? mock_net.filter(&v, mock_net.filter_arg) : MOCK_DELIVER;
 }
 
 /* The next message that may be delivered, of the first @p n in the inbox. */
@@ -233,7 +234,7 @@ static struct mock_msg *pick(struct mock_iface *f, unsigned int n, bool *twice, 
 		if (v == MOCK_LATER)
 			continue;
 		seen++;
-		if (found == NULL || mock_net.order == MOCK_REVERSE ||
+		if (!found || mock_net.order == MOCK_REVERSE ||
 		    (mock_net.order == MOCK_RANDOM && mock_rnd() % seen == 0)) {
 			found = m;
 			kept = v;
@@ -248,7 +249,7 @@ static struct mock_msg *pick(struct mock_iface *f, unsigned int n, bool *twice, 
 
 static void deliver(struct mock_iface *f, struct mock_msg *m, bool twice)
 {
-	struct mock_lep *to = m->to;
+	struct mock_lane_ep *to = m->to;
 	int rc;
 
 	f->rx++;

@@ -29,14 +29,14 @@
 /*
  * One network for the process. A message lies in the inbox of the iface it goes to until that
  * iface's progress delivers it; connects likewise need the progress of the iface they go to. Events
- * wait in the lep they are for.
+ * wait in the lane_ep they are for.
  */
 
-struct mock_lep {
+struct mock_lane_ep {
 	struct weft_lane_ep base; /* first */
-	LIST_ENTRY(mock_lep) entry;
-	struct mock_lep *peer; /* other end; NULL = not connected (yet), or gone */
-	bool dead;             /* destroyed: freed at the next progress */
+	LIST_ENTRY(mock_lane_ep) entry;
+	struct mock_lane_ep *peer; /* other end; NULL = not connected (yet), or gone */
+	bool dead;                 /* destroyed: freed at the next progress */
 	bool stranger;
 	uint64_t at; /* stranger: where it is; 0 = wherever it says */
 	/* connecting */
@@ -59,7 +59,7 @@ struct mock_lep {
 
 struct mock_msg {
 	TAILQ_ENTRY(mock_msg) entry;
-	struct mock_lep *from, *to; /* from: NULL = injected, or gone */
+	struct mock_lane_ep *from, *to; /* from: NULL = injected, or gone */
 	struct weft_lane_comp *comp;
 	uint64_t ready; /* not before */
 	uint8_t am_id;
@@ -70,7 +70,7 @@ struct mock_msg {
 /* A completion that is due at the sender's progress. */
 struct mock_done {
 	STAILQ_ENTRY(mock_done) entry;
-	struct mock_lep *lep;
+	struct mock_lane_ep *lane_ep;
 	struct weft_lane_comp *comp;
 	int status;
 };
@@ -78,7 +78,7 @@ struct mock_done {
 /* A native read or write under way. */
 struct mock_rma {
 	TAILQ_ENTRY(mock_rma) entry;
-	struct mock_lep *lep;
+	struct mock_lane_ep *lane_ep;
 	struct iovec iov[8];
 	unsigned int iovcnt;
 	size_t len;
@@ -100,11 +100,11 @@ struct mock_iface {
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	void *arg;
-	LIST_HEAD(, mock_lep) leps;
+	LIST_HEAD(, mock_lane_ep) lane_eps;
 	TAILQ_HEAD(, mock_msg) inbox;
 	STAILQ_HEAD(, mock_done) done;
 	TAILQ_HEAD(, mock_rma) rmas;
-	struct mock_lep *zombies; /* by peer */
+	struct mock_lane_ep *zombies; /* by peer */
 	/* mock_set_speed() */
 	double speed;
 	uint64_t lag, burst, moved;
@@ -143,7 +143,7 @@ struct mock_net {
 	void *filter_arg;
 	struct refusal refusals[16];
 	unsigned int num_refusals;
-	unsigned int num_ifaces, num_leps, num_msgs, num_kept, num_mems, native;
+	unsigned int num_ifaces, num_lane_eps, num_msgs, num_kept, num_mems, native;
 	const struct weft_lane_iface *last_atomic;
 	unsigned int num_registers, denied;
 	const uint8_t *read_only;
@@ -165,14 +165,14 @@ static inline struct mock_iface *to_iface(struct weft_lane_iface *iface)
 	return (struct mock_iface *)iface;
 }
 
-static inline struct mock_lep *to_lep(struct weft_lane_ep *lep)
+static inline struct mock_lane_ep *to_lane_ep(struct weft_lane_ep *lane_ep)
 {
-	return (struct mock_lep *)lep;
+	return (struct mock_lane_ep *)lane_ep;
 }
 
-static inline struct mock_iface *iface_of(const struct mock_lep *lep)
+static inline struct mock_iface *iface_of(const struct mock_lane_ep *lane_ep)
 {
-	return lep->stranger ? NULL : (struct mock_iface *)lep->base.iface;
+	return lane_ep->stranger ? NULL : (struct mock_iface *)lane_ep->base.iface;
 }
 
 uint64_t mock_rnd(void);
@@ -184,13 +184,13 @@ uint64_t mock_due(struct mock_iface *f, enum mock_kind kind, size_t len);
 
 /* mock/mock_msg.c */
 void mock_msg_free(struct mock_msg *m);
-void mock_comp_due(struct mock_lep *lep, struct weft_lane_comp *comp, int status);
+void mock_comp_due(struct mock_lane_ep *lane_ep, struct weft_lane_comp *comp, int status);
 unsigned int mock_run_done(struct mock_iface *f);
 void mock_settle(struct mock_msg *m, int status);
-void mock_enqueue(struct mock_lep *from, struct mock_lep *to, uint8_t am_id, const void *data,
-		  size_t length, struct weft_lane_comp *comp);
-void mock_purge_to(struct mock_lep *lep, int status);
-int mock_check_send(struct mock_lep *lep, size_t length, size_t max);
+void mock_enqueue(struct mock_lane_ep *from, struct mock_lane_ep *to, uint8_t am_id,
+		  const void *data, size_t length, struct weft_lane_comp *comp);
+void mock_purge_to(struct mock_lane_ep *lane_ep, int status);
+int mock_check_send(struct mock_lane_ep *lane_ep, size_t length, size_t max);
 int mock_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
 		  const void *payload, size_t length);
 ssize_t mock_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
@@ -201,7 +201,7 @@ unsigned int mock_run_inbox(struct mock_iface *f);
 void mock_give_back(struct weft_lane_iface *base, void *desc);
 
 /* mock/mock_conn.c */
-struct mock_lep *mock_lep_new(struct weft_lane_iface *iface, void *user);
+struct mock_lane_ep *mock_lane_ep_new(struct weft_lane_iface *iface, void *user);
 int mock_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
 		    struct weft_lane_ep **out);
 void mock_answer_connects(struct mock_iface *f);
@@ -221,16 +221,17 @@ int mock_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
 void mock_disarm(struct weft_lane_iface *base);
 
 /* mock/mock_mem.c */
-int mock_get_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+int mock_get_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		   struct weft_lane_comp *comp);
-int mock_put_zcopy(struct weft_lane_ep *lep, const struct iovec *iov, unsigned int iovcnt,
+int mock_put_zcopy(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 		   struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		   struct weft_lane_comp *comp);
 void mock_run_rmas(struct mock_iface *f);
-void mock_cancel_rmas(struct mock_iface *f, struct mock_lep *lep);
-int mock_amo64(struct weft_lane_ep *lep, enum weft_lane_amo op, uint64_t operand, uint64_t compare,
-	       uint64_t *result, uint64_t offset, uint64_t key, struct weft_lane_comp *comp);
+void mock_cancel_rmas(struct mock_iface *f, struct mock_lane_ep *lane_ep);
+int mock_amo64(struct weft_lane_ep *lane_ep, enum weft_lane_amo op, uint64_t operand,
+	       uint64_t compare, uint64_t *result, uint64_t offset, uint64_t key,
+	       struct weft_lane_comp *comp);
 int mock_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
 		      struct weft_mem_lane **mem, char *why, size_t why_len);
 uint64_t mock_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);

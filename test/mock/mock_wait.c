@@ -22,7 +22,7 @@ void mock_ring(struct mock_iface *f)
 {
 	uint64_t one = 1;
 
-	if (f != NULL && f->armed && f->wake >= 0)
+	if (f && f->armed && f->wake >= 0)
 		assert_int_equal(write(f->wake, &one, sizeof(one)), sizeof(one));
 }
 
@@ -33,18 +33,18 @@ int mock_wait_fd(struct weft_lane_iface *base)
 
 static void moment(struct mock_iface *f, enum mock_arm_moment m)
 {
-	if (mock_net.on_arm != NULL)
+	if (mock_net.on_arm)
 		mock_net.on_arm(&f->base, m, mock_net.on_arm_arg);
 }
 
 static bool has_something(const struct mock_iface *f)
 {
-	const struct mock_lep *lep;
+	const struct mock_lane_ep *lane_ep;
 
 	if (f->held || mock_net.held)
 		return false;
-	LIST_FOREACH(lep, &f->leps, entry)
-		if (lep->up_due || lep->gone_due || lep->down_due)
+	LIST_FOREACH(lane_ep, &f->lane_eps, entry)
+		if (lane_ep->up_due || lane_ep->gone_due || lane_ep->down_due)
 			return true;
 	return !TAILQ_EMPTY(&f->inbox) || !STAILQ_EMPTY(&f->done);
 }
@@ -52,7 +52,7 @@ static bool has_something(const struct mock_iface *f)
 int mock_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 {
 	struct mock_iface *f = to_iface(base);
-	const struct mock_lep *lep;
+	const struct mock_lane_ep *lane_ep;
 
 	assert_false(f->armed);
 	assert_false(f->in_progress);
@@ -65,9 +65,9 @@ int mock_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 		mock_disarm(base);
 		return -EBUSY;
 	}
-	LIST_FOREACH(lep, &f->leps, entry)
-		if (lep->deadline < *due_ns)
-			*due_ns = lep->deadline;
+	LIST_FOREACH(lane_ep, &f->lane_eps, entry)
+		if (lane_ep->deadline < *due_ns)
+			*due_ns = lane_ep->deadline;
 	moment(f, MOCK_ARM_ENDS);
 	return 0;
 }

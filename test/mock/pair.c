@@ -15,7 +15,7 @@
 
 /* ------------------------------------------------------------------ lanes */
 
-static bool take_room(struct pair_lep *l)
+static bool take_room(struct pair_lane_ep *l)
 {
 	if (l->room == 0)
 		return false;
@@ -24,7 +24,7 @@ static bool take_room(struct pair_lep *l)
 	return true;
 }
 
-static uint8_t *add(struct pair_lep *l, uint8_t id, size_t length, struct weft_lane_comp *comp)
+static uint8_t *add(struct pair_lane_ep *l, uint8_t id, size_t length, struct weft_lane_comp *comp)
 {
 	struct pair *p = l->pair;
 	struct pair_msg *m;
@@ -42,10 +42,10 @@ static uint8_t *add(struct pair_lep *l, uint8_t id, size_t length, struct weft_l
 	return m->data;
 }
 
-static int fake_short(struct weft_lane_ep *lep, uint8_t id, const void *hdr, size_t hdr_len,
+static int fake_short(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, size_t hdr_len,
 		      const void *payload, size_t length)
 {
-	struct pair_lep *l = (struct pair_lep *)lep;
+	struct pair_lane_ep *l = (struct pair_lane_ep *)lane_ep;
 	uint8_t *d;
 
 	if (l->pair->null) {
@@ -57,7 +57,7 @@ static int fake_short(struct weft_lane_ep *lep, uint8_t id, const void *hdr, siz
 		l->pair->sent++;
 		return 0;
 	}
-	assert_true(hdr_len + length <= lep->iface->attr.max_short);
+	assert_true(hdr_len + length <= lane_ep->iface->attr.max_short);
 	if (!take_room(l))
 		return -EAGAIN;
 	d = add(l, id, hdr_len + length, NULL);
@@ -67,10 +67,11 @@ static int fake_short(struct weft_lane_ep *lep, uint8_t id, const void *hdr, siz
 	return 0;
 }
 
-static ssize_t fake_bcopy(struct weft_lane_ep *lep, uint8_t id, weft_lane_pack_cb pack, void *arg)
+static ssize_t fake_bcopy(struct weft_lane_ep *lane_ep, uint8_t id, weft_lane_pack_cb pack,
+			  void *arg)
 {
-	struct pair_lep *l = (struct pair_lep *)lep;
-	size_t max = lep->iface->attr.max_bcopy;
+	struct pair_lane_ep *l = (struct pair_lane_ep *)lane_ep;
+	size_t max = lane_ep->iface->attr.max_bcopy;
 	uint8_t *buf;
 	ssize_t n;
 
@@ -87,20 +88,20 @@ static ssize_t fake_bcopy(struct weft_lane_ep *lep, uint8_t id, weft_lane_pack_c
 	return n;
 }
 
-static int fake_zcopy(struct weft_lane_ep *lep, uint8_t id, const void *hdr, size_t hdr_len,
+static int fake_zcopy(struct weft_lane_ep *lane_ep, uint8_t id, const void *hdr, size_t hdr_len,
 		      const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		      struct weft_lane_comp *comp)
 {
-	struct pair_lep *l = (struct pair_lep *)lep;
+	struct pair_lane_ep *l = (struct pair_lane_ep *)lane_ep;
 	size_t length = hdr_len;
 	uint8_t *d;
 
-	assert_true(iovcnt <= lep->iface->attr.max_iov);
-	if (lep->iface->attr.features & WEFT_LANE_F_ZCOPY_REG)
+	assert_true(iovcnt <= lane_ep->iface->attr.max_iov);
+	if (lane_ep->iface->attr.features & WEFT_LANE_F_ZCOPY_REG)
 		assert_non_null(mem);
 	for (unsigned int i = 0; i < iovcnt; i++)
 		length += iov[i].iov_len;
-	assert_true(length <= lep->iface->attr.max_zcopy);
+	assert_true(length <= lane_ep->iface->attr.max_zcopy);
 	if (!take_room(l))
 		return -EAGAIN;
 	d = add(l, id, length, comp);
@@ -113,11 +114,11 @@ static int fake_zcopy(struct weft_lane_ep *lep, uint8_t id, const void *hdr, siz
 	return 0;
 }
 
-static int fake_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp)
+static int fake_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 {
-	struct pair_lep *l = (struct pair_lep *)lep;
+	struct pair_lane_ep *l = (struct pair_lane_ep *)lane_ep;
 
-	if (lep->queued == 0)
+	if (lane_ep->queued == 0)
 		return WEFT_LANE_IDLE;
 	assert_null(l->flush);
 	l->flush = comp;
@@ -155,7 +156,7 @@ void pair_drop(struct pair *p, size_t i)
 void pair_deliver(struct pair *p, size_t i)
 {
 	struct pair_msg m = p->msgs[i];
-	struct pair_lep *from = &p->lep[!m.to][m.lane];
+	struct pair_lane_ep *from = &p->lane_ep[!m.to][m.lane];
 	struct weft_lane_comp *flush;
 
 	memmove(&p->msgs[i], &p->msgs[i + 1], (p->num - i - 1) * sizeof(*p->msgs));
@@ -218,7 +219,7 @@ size_t pair_count(const struct pair *p, unsigned int to, uint8_t id)
 void pair_room(struct pair *p, unsigned int side, int room)
 {
 	for (unsigned int i = 0; i < p->num_lanes; i++)
-		p->lep[side][i].room = room;
+		p->lane_ep[side][i].room = room;
 }
 
 /* ------------------------------------------------------------------ life */
@@ -252,7 +253,7 @@ static void open_lane(struct pair *p, unsigned int side, unsigned int i,
 		      const struct pair_lane_params *lp)
 {
 	struct pair_iface *f = &p->iface[side][i];
-	struct pair_lep *l = &p->lep[side][i];
+	struct pair_lane_ep *l = &p->lane_ep[side][i];
 
 	f->pair = p;
 	f->base.ops = &fake_ops;
@@ -268,14 +269,14 @@ static void open_lane(struct pair *p, unsigned int side, unsigned int i,
 		.max_iov = lp->max_iov ? (unsigned int)lp->max_iov : 4,
 		.opt_align = lp->align ? lp->align : 1,
 	};
-	*l = (struct pair_lep){.pair = p, .side = side, .lane = i, .room = -1};
+	*l = (struct pair_lane_ep){.pair = p, .side = side, .lane = i, .room = -1};
 	l->base.iface = &f->base;
 	l->base.ops = &fake_ops;
 	l->base.up = true;
 	l->base.tx_room = true;
 	l->base.index = (uint8_t)i;
 	p->ep[side].lanes[i] = (struct weft_ep_lane){
-		.lep = &l->base,
+		.lane_ep = &l->base,
 		.up = true,
 		.bandwidth = lp->bandwidth ? lp->bandwidth : 1e9,
 		.latency = lp->latency ? lp->latency : 1e-6,
@@ -346,9 +347,9 @@ static void drop_all(struct pair *p)
 {
 	for (unsigned int s = 0; s < 2; s++) {
 		for (unsigned int i = 0; i < p->num_lanes; i++) {
-			struct weft_lane_comp *flush = p->lep[s][i].flush;
+			struct weft_lane_comp *flush = p->lane_ep[s][i].flush;
 
-			p->lep[s][i].flush = NULL;
+			p->lane_ep[s][i].flush = NULL;
 			if (flush)
 				flush->done(flush, -ECANCELED);
 		}

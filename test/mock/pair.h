@@ -39,7 +39,7 @@ struct pair_iface {
 	struct pair *pair;
 };
 
-struct pair_lep {
+struct pair_lane_ep {
 	struct weft_lane_ep base;
 	struct pair *pair;
 	unsigned int side, lane;
@@ -55,7 +55,7 @@ struct pair {
 	struct weft_ep *table[2][1];
 	struct weft_ep_lane_info info[2][WEFT_MAX_LANES];
 	struct pair_iface iface[2][PAIR_LANES];
-	struct pair_lep lep[2][PAIR_LANES];
+	struct pair_lane_ep lane_ep[2][PAIR_LANES];
 	unsigned int num_lanes;
 	struct pair_msg *msgs; /**< under way, in order of sending */
 	size_t num, cap;

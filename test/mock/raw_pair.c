@@ -37,14 +37,14 @@ static void enqueue(struct pair_end *to, const struct rte_mbuf *m, uint64_t due,
 	if (to->queued == RTE_DIM(to->queue))
 		return;
 	c = rte_pktmbuf_alloc(to->port.pool);
-	if (c == NULL)
+	if (!c)
 		return;
 	d = (uint8_t *)rte_pktmbuf_append(c, (uint16_t)m->pkt_len);
-	for (uint32_t off = 0; m != NULL; off += m->data_len, m = m->next)
+	for (uint32_t off = 0; m; off += m->data_len, m = m->next)
 		memcpy(d + off, rte_pktmbuf_mtod(m, void *), m->data_len);
 	if (corrupt)
 		d[pair_rand(to->pair) % c->pkt_len] ^= (uint8_t)(1u << pair_rand(to->pair) % 8);
-	if (to->peer->wire.edit != NULL) {
+	if (to->peer->wire.edit) {
 		c->pkt_len = to->peer->wire.edit(to->peer, d, c->pkt_len);
 		c->data_len = (uint16_t)c->pkt_len;
 		if (c->pkt_len == 0) {
@@ -163,8 +163,8 @@ static void use_free_buffers(struct rte_mempool *mp)
 		rte_pktmbuf_free(m[--n]);
 }
 
-static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t len,
-		   void *desc)
+static int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
+		   size_t len, void *desc)
 {
 	struct pair_end *e = arg;
 	struct msg m;
@@ -172,8 +172,8 @@ static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const voi
 
 	e->messages++;
 	e->bytes += len;
-	if (e->on_message != NULL) {
-		e->on_message(e, lep, data, len);
+	if (e->on_message) {
+		e->on_message(e, lane_ep, data, len);
 		return 0;
 	}
 	memcpy(&m, data, RTE_MIN(len, sizeof(m)));
@@ -182,21 +182,21 @@ static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const voi
 	else
 		for (uint32_t i = 0; i < m.len; i++)
 			e->bad += fill[i] != (uint8_t)(m.n * 7 + i);
-	if (e->seen != NULL && m.n < e->seen_len)
+	if (e->seen && m.n < e->seen_len)
 		e->seen[m.n]++;
-	if (e->keep && desc != NULL && e->release_at_once) {
+	if (e->keep && desc && e->release_at_once) {
 		e->iface->ops->release(e->iface, desc);
 		use_free_buffers(e->port.pool);
 		return WEFT_LANE_KEEP;
 	}
-	if (e->keep && desc != NULL && e->kept_count < RTE_DIM(e->kept)) {
+	if (e->keep && desc && e->kept_count < RTE_DIM(e->kept)) {
 		e->kept[e->kept_count++] = desc;
 		return WEFT_LANE_KEEP;
 	}
 	return 0;
 }
 
-static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+static void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 		     const char *text)
 {
 	struct pair_end *e = arg;
@@ -206,8 +206,8 @@ static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event e
 	e->gones += ev == WEFT_LANE_EV_GONE;
 	e->status = status;
 	snprintf(e->text, sizeof(e->text), "%s", text);
-	if (ev == WEFT_LANE_EV_UP && lep->passive)
-		e->accepted = lep;
+	if (ev == WEFT_LANE_EV_UP && lane_ep->passive)
+		e->accepted = lane_ep;
 }
 
 static uint64_t pf_now(void *arg)
@@ -291,7 +291,7 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 {
 	static const struct pair_params none;
-	const struct pair_params *pp = params != NULL ? params : &none;
+	const struct pair_params *pp = params ? params : &none;
 	struct weft_lane_conf conf = {
 		.peer_timeout_ns = 30000000000ull,
 		.connect_timeout_ns = 3000000000ull,
@@ -345,7 +345,7 @@ bool pair_run(struct pair *p, uint64_t max_ns, bool (*cond)(struct pair *p))
 	uint64_t end = p->now + max_ns;
 
 	while (p->now < end) {
-		if (cond != NULL && cond(p))
+		if (cond && cond(p))
 			return true;
 		pair_step(p, 1000);
 	}
@@ -354,7 +354,7 @@ bool pair_run(struct pair *p, uint64_t max_ns, bool (*cond)(struct pair *p))
 
 bool pair_both_up(struct pair *p)
 {
-	return p->end[0].lep != NULL && p->end[0].lep->up && p->end[1].accepted != NULL &&
+	return p->end[0].lane_ep != NULL && p->end[0].lane_ep->up && p->end[1].accepted &&
 	       p->end[1].accepted->up;
 }
 
@@ -365,7 +365,7 @@ void pair_connect(struct pair *p)
 
 	b->iface->ops->get_address(b->iface, addr);
 	assert_int_equal(a->iface->ops->ep_connect(a->iface, addr, b->iface->attr.dev_addr_len, a,
-						   &a->lep),
+						   &a->lane_ep),
 			 0);
 	if (!pair_run(p, 3000000000ull, pair_both_up))
 		fail_msg("not up: %s", a->text);
@@ -376,12 +376,12 @@ uint64_t pair_counter(struct pair_end *e, enum raw_counter c)
 	return ((struct raw_iface *)e->iface)->counter[c];
 }
 
-int pair_send(struct pair_end *e, struct weft_lane_ep *lep, uint32_t n, uint32_t len)
+int pair_send(struct pair_end *e, struct weft_lane_ep *lane_ep, uint32_t n, uint32_t len)
 {
 	uint8_t fill[16384];
 	struct msg m = {.n = n, .len = len};
 
 	for (uint32_t i = 0; i < len; i++)
 		fill[i] = (uint8_t)(n * 7 + i);
-	return e->iface->ops->am_short(lep, 5, &m, sizeof(m), fill, len);
+	return e->iface->ops->am_short(lane_ep, 5, &m, sizeof(m), fill, len);
 }

@@ -35,7 +35,7 @@ struct pair_end {
 	struct pair_end *peer;
 	struct pair_wire wire; /* of what this end sends */
 	struct weft_lane_iface *iface;
-	struct weft_lane_ep *lep;      /* the active one */
+	struct weft_lane_ep *lane_ep;  /* the active one */
 	struct weft_lane_ep *accepted; /* the passive one, newest */
 	unsigned int ups, downs, gones;
 	int status;
@@ -51,7 +51,7 @@ struct pair_end {
 	bool release_at_once; /* with keep: inside the callback already */
 	void *kept[4096];
 	unsigned int kept_count;
-	void (*on_message)(struct pair_end *e, struct weft_lane_ep *lep, const void *data,
+	void (*on_message)(struct pair_end *e, struct weft_lane_ep *lane_ep, const void *data,
 			   size_t len);
 
 	/* frames under way to this end, and sent ones that the "NIC" holds */
@@ -104,6 +104,6 @@ uint64_t pair_counter(struct pair_end *e, enum raw_counter c);
  * Message number n of len bytes, filled so that the receiver can check it; -EAGAIN as the lane
  * says.
  */
-int pair_send(struct pair_end *e, struct weft_lane_ep *lep, uint32_t n, uint32_t len);
+int pair_send(struct pair_end *e, struct weft_lane_ep *lane_ep, uint32_t n, uint32_t len);
 
 #endif

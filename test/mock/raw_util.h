@@ -43,7 +43,7 @@ static inline void stream(uint32_t count, uint32_t max, uint64_t max_ns)
 	want = count;
 	while (n < count && pair.now < end) {
 		len = max < 8 ? max : (uint32_t)(pair_rand(&pair) % max);
-		err = pair_send(A, A->lep, n, len);
+		err = pair_send(A, A->lane_ep, n, len);
 		if (err == 0) {
 			n++;
 			if (pair_rand(&pair) % 4)
@@ -61,7 +61,7 @@ static inline void stream(uint32_t count, uint32_t max, uint64_t max_ns)
 			fail_msg("message %u came %u times", n, B->seen[n]);
 	}
 	assert_int_equal(B->bad, 0);
-	assert_int_equal(A->lep->queued, 0);
+	assert_int_equal(A->lane_ep->queued, 0);
 	free(B->seen);
 	B->seen = NULL;
 }
@@ -82,11 +82,11 @@ static inline bool comp_done(struct pair *p)
 	return done_count > 0;
 }
 
-static inline void nothing(struct pair_end *e, struct weft_lane_ep *lep, const void *data,
+static inline void nothing(struct pair_end *e, struct weft_lane_ep *lane_ep, const void *data,
 			   size_t len)
 {
 	(void)e;
-	(void)lep;
+	(void)lane_ep;
 	(void)data;
 	(void)len;
 }

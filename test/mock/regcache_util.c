@@ -147,7 +147,7 @@ const struct weft_regcache_stats *stats(struct scene *s)
 uint8_t *map_pages(void *at, size_t pages, int fill)
 {
 	uint8_t *p = mmap(at, pages * PAGE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | (at != NULL ? MAP_FIXED : 0), -1, 0);
+			  MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
 
 	assert_true(p != MAP_FAILED && (at == NULL || p == at));
 	memset(p, fill, pages * PAGE);

@@ -16,7 +16,7 @@
 static inline unsigned int test_part(void)
 {
 	const char *text = getenv("TEST_ROUNDS");
-	unsigned int part = text != NULL ? (unsigned int)strtoul(text, NULL, 10) : 1;
+	unsigned int part = text ? (unsigned int)strtoul(text, NULL, 10) : 1;
 
 	return part > 1 ? part : 1;
 }

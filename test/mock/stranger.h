@@ -10,7 +10,7 @@
 
 /* A stranger that is connected to worker w and knows how to speak. */
 struct stranger {
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	uint64_t id;
 	uint64_t net_addr;
 	uint64_t secret, remote; /* of its endpoint (0 = 99), and of the one that it speaks to */
@@ -36,13 +36,13 @@ static inline void stranger_say(struct stranger *s, struct weft_worker *w,
 				struct weft_wire_wireup *h, const struct weft_records *r)
 {
 	uint8_t buf[sizeof(*h) + WEFT_WIREUP_MAX];
-	size_t len = r != NULL ? r->len : 0;
+	size_t len = r ? r->len : 0;
 
 	h->total = weft_put16((uint16_t)len);
 	memcpy(buf, h, sizeof(*h));
 	if (len > 0)
 		memcpy(buf + sizeof(*h), r->buf, len);
-	mock_stranger_send(s->lep, WEFT_WIRE_WIREUP, buf, sizeof(*h) + len);
+	mock_stranger_send(s->lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(*h) + len);
 	mock_run(3, MS, w, NULL);
 }
 
@@ -99,7 +99,7 @@ static inline unsigned int stranger_answer(struct stranger *s, struct weft_wire_
 	const void *data;
 	uint8_t id;
 
-	if (mock_stranger_last(s->lep, &id, &data) < sizeof(*h) || id != WEFT_WIRE_WIREUP)
+	if (mock_stranger_last(s->lane_ep, &id, &data) < sizeof(*h) || id != WEFT_WIRE_WIREUP)
 		return 0;
 	memcpy(h, data, sizeof(*h));
 	return h->type;

@@ -61,7 +61,7 @@ static void connect_makes_one_end_each(struct sim_case *c)
 	assert_int_equal(lane_num_passive(t.b), 1);
 	assert_int_equal(lane_passive(t.b)->ups, 1);
 	assert_int_equal(lane_num_passive(t.a), 0);
-	assert_true(e->lep->up);
+	assert_true(e->lane_ep->up);
 }
 
 static void connect_both_ways_makes_two_connections(struct sim_case *c)

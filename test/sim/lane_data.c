@@ -102,8 +102,8 @@ static void a_clean_link_needs_no_retransmission(struct sim_case *c)
 	struct two t = connected(c, NULL);
 
 	exchange(&t, 3000, 5 * SIM_S);
-	assert_int_equal(t.e->lep->retransmits, 0);
-	assert_int_equal(lane_passive(t.b)->lep->retransmits, 0);
+	assert_int_equal(t.e->lane_ep->retransmits, 0);
+	assert_int_equal(lane_passive(t.b)->lane_ep->retransmits, 0);
 }
 
 static void faulty(struct sim_case *c, const struct sim_link *link, const char *config,

@@ -29,29 +29,29 @@ struct lane_host {
 
 /* ---- callbacks ------------------------------------------------------------------------------ */
 
-static struct lane_end *end_of(struct lane_host *h, struct weft_lane_ep *lep)
+static struct lane_end *end_of(struct lane_host *h, struct weft_lane_ep *lane_ep)
 {
 	struct lane_end *e;
 
 	for (e = h->ends; e; e = e->next)
-		if (e->lep == lep)
+		if (e->lane_ep == lane_ep)
 			return e;
 	return NULL;
 }
 
-static struct lane_end *new_end(struct lane_host *h, struct weft_lane_ep *lep)
+static struct lane_end *new_end(struct lane_host *h, struct weft_lane_ep *lane_ep)
 {
 	struct lane_end *e = sim_alloc(sizeof(*e)), **at;
 
 	e->host = h;
-	e->lep = lep;
+	e->lane_ep = lane_ep;
 	for (at = &h->ends; *at; at = &(*at)->next)
 		;
 	*at = e;
 	return e;
 }
 
-static int recv_message(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data,
+static int recv_message(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
 			size_t length, void *desc)
 {
 	struct lane_host *h = arg;
@@ -59,7 +59,7 @@ static int recv_message(void *arg, struct weft_lane_ep *lep, uint8_t am_id, cons
 	uint32_t head[2];
 
 	h->received++;
-	if (am_id != LANE_AM || length < LANE_HDR || !end_of(h, lep)) {
+	if (am_id != LANE_AM || length < LANE_HDR || !end_of(h, lane_ep)) {
 		h->wrong++;
 		return 0;
 	}
@@ -79,14 +79,14 @@ static int recv_message(void *arg, struct weft_lane_ep *lep, uint8_t am_id, cons
 	return 0;
 }
 
-static void lane_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+static void lane_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 		       const char *text)
 {
 	struct lane_host *h = arg;
-	struct lane_end *e = end_of(h, lep);
+	struct lane_end *e = end_of(h, lane_ep);
 
 	if (!e) {
-		e = new_end(h, lep);
+		e = new_end(h, lane_ep);
 		e->passive = true;
 	}
 	if (text)
@@ -122,8 +122,8 @@ static void stop(struct sim_host *host)
 	struct lane_end *e;
 
 	while ((e = h->ends)) {
-		if (e->lep)
-			h->iface->ops->ep_destroy(e->lep);
+		if (e->lane_ep)
+			h->iface->ops->ep_destroy(e->lane_ep);
 		h->ends = e->next;
 		free(e);
 	}
@@ -232,10 +232,10 @@ struct weft_lane_iface *lane_iface(struct lane_host *h)
 struct lane_end *lane_connect_addr(struct lane_host *h, const void *addr, size_t len)
 {
 	struct lane_end *e = new_end(h, NULL);
-	int ret = h->iface->ops->ep_connect(h->iface, addr, len, e, &e->lep);
+	int ret = h->iface->ops->ep_connect(h->iface, addr, len, e, &e->lane_ep);
 
 	if (ret) {
-		e->lep = NULL;
+		e->lane_ep = NULL;
 		e->down = true;
 		e->status = ret;
 	}
@@ -254,7 +254,7 @@ struct lane_end *lane_passive(struct lane_host *h)
 {
 	struct lane_end *e;
 
-	for (e = h->ends; e && (!e->passive || !e->lep); e = e->next)
+	for (e = h->ends; e && (!e->passive || !e->lane_ep); e = e->next)
 		;
 	return e;
 }
@@ -271,11 +271,11 @@ unsigned int lane_num_passive(const struct lane_host *h)
 
 void lane_destroy(struct lane_end *e)
 {
-	struct weft_lane_ep *lep = e->lep;
+	struct weft_lane_ep *lane_ep = e->lane_ep;
 
-	e->lep = NULL;
-	if (lep)
-		lep->ops->ep_destroy(lep);
+	e->lane_ep = NULL;
+	if (lane_ep)
+		lane_ep->ops->ep_destroy(lane_ep);
 }
 
 static bool both_up(void *arg)
@@ -349,8 +349,8 @@ static int send_zcopy(struct lane_end *e, const uint32_t *head, size_t size)
 	iov[0] = (struct iovec){z->mem, cut};
 	iov[1] = (struct iovec){z->mem + cut, size - cut};
 	e->host->zcopies++;
-	ret = e->lep->ops->am_zcopy(e->lep, LANE_AM, head, LANE_HDR, cut ? iov : iov + 1,
-				    cut ? 2 : 1, NULL, &z->comp);
+	ret = e->lane_ep->ops->am_zcopy(e->lane_ep, LANE_AM, head, LANE_HDR, cut ? iov : iov + 1,
+					cut ? 2 : 1, NULL, &z->comp);
 	if (ret < 0) {
 		e->host->zcopies--;
 		free(z->mem);
@@ -365,11 +365,11 @@ ssize_t lane_send(struct lane_end *e, enum lane_how how, uint32_t number, size_t
 	uint8_t payload[SIM_FRAME_MAX];
 
 	if (how == LANE_BCOPY)
-		return e->lep->ops->am_bcopy(e->lep, LANE_AM, pack_message, &p);
+		return e->lane_ep->ops->am_bcopy(e->lane_ep, LANE_AM, pack_message, &p);
 	if (how == LANE_ZCOPY)
 		return send_zcopy(e, p.head, size);
 	pattern_fill(number, 0, payload, size);
-	return e->lep->ops->am_short(e->lep, LANE_AM, p.head, LANE_HDR, payload, size);
+	return e->lane_ep->ops->am_short(e->lane_ep, LANE_AM, p.head, LANE_HDR, payload, size);
 }
 
 size_t lane_max(const struct lane_end *e, enum lane_how how)
@@ -379,8 +379,8 @@ size_t lane_max(const struct lane_end *e, enum lane_how how)
 		     : how == LANE_BCOPY ? a->max_bcopy
 					 : a->max_zcopy;
 
-	if (e->lep->max_msg && e->lep->max_msg < max)
-		max = e->lep->max_msg;
+	if (e->lane_ep->max_msg && e->lane_ep->max_msg < max)
+		max = e->lane_ep->max_msg;
 	return max - LANE_HDR;
 }
 
@@ -400,7 +400,7 @@ static bool send_step(void *arg)
 	size_t size;
 	int burst = 32;
 
-	if (!s->e->lep || s->e->down)
+	if (!s->e->lane_ep || s->e->down)
 		return true;
 	while (s->next < s->to && burst--) {
 		/* A message is the same each time it is tried. */
@@ -462,7 +462,7 @@ int lane_flush(struct lane_end *e, int *done)
 
 	f->comp.done = flush_done;
 	f->done = done;
-	ret = e->lep->ops->ep_flush(e->lep, &f->comp);
+	ret = e->lane_ep->ops->ep_flush(e->lane_ep, &f->comp);
 	if (ret)
 		free(f);
 	return ret;

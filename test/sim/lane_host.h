@@ -22,7 +22,7 @@ struct lane_host;
 /** A connection as the test sees it. */
 struct lane_end {
 	struct lane_host *host;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	bool passive, up, down, gone;
 	unsigned int ups, downs;
 	int status;

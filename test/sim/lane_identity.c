@@ -182,11 +182,11 @@ static uint64_t connects_under(struct scene *s, uint64_t ns, uint64_t gap, bool 
 				 number, 0);
 		sim_inject(s->px, f, len);
 		sim_run(s->sim, gap, NULL, NULL);
-		if (e == NULL && t >= ns / 2) {
+		if (!e && t >= ns / 2) {
 			e = lane_connect(s->a, s->b);
 			begun = sim_now(s->sim);
 		}
-		if (e != NULL && e->up)
+		if (e && e->up)
 			return sim_now(s->sim) - begun;
 	}
 	return UINT64_MAX;
@@ -252,11 +252,11 @@ static uint64_t connects_among(struct scene *s, uint32_t ip, uint32_t addresses,
 		make_hello(s, f, ip + (uint32_t)(number % addresses), number, 0);
 		sim_inject(s->px, f, s->hello_len);
 		sim_run(s->sim, gap, NULL, NULL);
-		if (e == NULL && t >= 6 * SIM_S) {
+		if (!e && t >= 6 * SIM_S) {
 			e = lane_connect(s->a, s->b);
 			begun = sim_now(s->sim);
 		}
-		if (e != NULL && e->up)
+		if (e && e->up)
 			return sim_now(s->sim) - begun;
 	}
 	return UINT64_MAX;
@@ -304,11 +304,11 @@ static void several_macs_with_many_addresses_keep_nobody_away(struct sim_case *c
 		make_hello(&s, f, 0x0a010000u + (uint32_t)(number % 65000), number, 0);
 		sim_inject(s.px, f, s.hello_len);
 		sim_run(s.sim, SIM_MS / 2, NULL, NULL);
-		if (e == NULL && t >= 6 * SIM_S) {
+		if (!e && t >= 6 * SIM_S) {
 			e = lane_connect(s.a, s.b);
 			begun = sim_now(s.sim);
 		}
-		if (e != NULL && e->up)
+		if (e && e->up)
 			took = sim_now(s.sim) - begun;
 	}
 	assert_true(took < 100 * SIM_MS);

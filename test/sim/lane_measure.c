@@ -48,8 +48,8 @@ static void measured(struct sim_case *c, uint64_t seed, const struct way *w,
 	assert_non_null(p);
 	sim_run(sim, SIM_MS, NULL, NULL);
 	assert_true(p->up);
-	e->lep->ops->ep_measured(e->lep, &out[0]);
-	p->lep->ops->ep_measured(p->lep, &out[1]);
+	e->lane_ep->ops->ep_measured(e->lane_ep, &out[0]);
+	p->lane_ep->ops->ep_measured(p->lane_ep, &out[1]);
 	assert_true(lane_send_all(e, 0, 50, PATIENCE));
 	assert_true(lane_exactly_once(b, 0, 50));
 }

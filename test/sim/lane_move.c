@@ -66,9 +66,9 @@ static void pass_on(struct sim_port *to, const uint8_t *data, size_t len, const 
 	if (len > sizeof(f))
 		return;
 	memcpy(f, data, len);
-	if (dst != NULL)
+	if (dst)
 		memcpy(f, dst, 6);
-	if (src != NULL)
+	if (src)
 		memcpy(f + 6, src, 6);
 	sim_inject(to, f, len);
 }

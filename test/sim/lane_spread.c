@@ -151,7 +151,7 @@ static void says(struct sim_case *c, enum sim_spread how, const char *words)
 
 	machine(case_sim(c), &m, &fast, how, 2);
 	for (unsigned int q = 0; q < 2; q++)
-		if (strstr(lane_iface(m.worker[q])->note, words) == NULL)
+		if (!strstr(lane_iface(m.worker[q])->note, words))
 			fail_msg("'%s' is not in '%s'", words, lane_iface(m.worker[q])->note);
 	assert_non_null(strstr(lane_iface(m.worker[1])->note, "queue 1 of 2 on UDP port 9339"));
 }

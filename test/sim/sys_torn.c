@@ -55,13 +55,13 @@ static void tear(struct crowd *c, struct weft_ep *ep)
 {
 	static const uint8_t byte = 1;
 	struct weft_msg_ep *me = ep->msg;
-	struct weft_lane_ep *lep = me->lanes[0].lep;
+	struct weft_lane_ep *lane_ep = me->lanes[0].lane_ep;
 	struct weft_wire_frag f = {.e = {.seq = weft_put32(me->tx_seq), .tag = weft_put64(99)},
 				   .total = weft_put64(2 * ISLANDS + 2)};
 
 	for (uint32_t n = 0; n <= ISLANDS && !me->failed;) {
 		f.offset = weft_put64(2 * n);
-		if (lep->ops->am_short(lep, WEFT_WIRE_FRAG, &f, sizeof(f), &byte, 1) == 0)
+		if (lane_ep->ops->am_short(lane_ep, WEFT_WIRE_FRAG, &f, sizeof(f), &byte, 1) == 0)
 			n++;
 		else
 			sim_run(c->sim, 20 * SIM_US, NULL, NULL);

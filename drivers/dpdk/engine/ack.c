@@ -68,7 +68,7 @@ static inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 	struct raw_iface *iface = c->iface;
 	struct raw_path *p = &c->path[slot->path];
 
-	if (slot->m == NULL)
+	if (!slot->m)
 		return; /* a SACK bit was earlier */
 	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->et);
 	c->inflight -= slot->bytes;
@@ -110,7 +110,7 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 			raw_count(c->iface, RAW_DROP_BAD_ACK);
 			break;
 		}
-		if (raw_slot(c, seq)->m == NULL)
+		if (!raw_slot(c, seq)->m)
 			continue;
 		slot_acked(c, raw_slot(c, seq));
 		acked++;
@@ -139,11 +139,11 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 		slot_acked(c, raw_slot(c, c->snd_una));
 		c->snd_una++;
 	}
-	if (unlikely(sack != NULL))
+	if (unlikely(sack))
 		acked += take_sack(c, sack, ack);
 	/* A SACK has named it: only a peer that contradicts itself gets here, and snd_una must stay
 	 * a frame we hold. */
-	while (c->snd_una != c->snd_next && raw_slot(c, c->snd_una)->m == NULL)
+	while (c->snd_una != c->snd_next && !raw_slot(c, c->snd_una)->m)
 		c->snd_una++;
 	if (weft_seq_diff(c->sack_high, c->snd_una) < 0)
 		c->sack_high = c->snd_una;
@@ -186,7 +186,7 @@ void raw_loss_detect(struct raw_conn *c)
 	for (seq = c->snd_una; seq != c->snd_next; seq++) {
 		slot = raw_slot(c, seq);
 		p = &c->path[slot->path];
-		if (slot->m == NULL || !weft_loss_suspect(&p->loss, slot->order))
+		if (!slot->m || !weft_loss_suspect(&p->loss, slot->order))
 			continue;
 		due = slot->sent + weft_loss_patience(&p->rtt);
 		if (due > iface->et) {
@@ -214,9 +214,9 @@ static struct rte_mbuf *copy_frame(struct raw_iface *iface, const struct rte_mbu
 	uint16_t segs = m->nb_segs;
 	uint64_t ol_flags = m->ol_flags, tx_offload = m->tx_offload;
 
-	for (; m != NULL; m = m->next, tail = &s->next) {
+	for (; m; m = m->next, tail = &s->next) {
 		s = rte_pktmbuf_alloc(pool);
-		if (s == NULL) {
+		if (!s) {
 			rte_pktmbuf_free(head);
 			return NULL;
 		}
@@ -239,7 +239,7 @@ static struct rte_mbuf *copy_frame(struct raw_iface *iface, const struct rte_mbu
 
 static bool held_by_port(const struct rte_mbuf *m)
 {
-	for (; m != NULL; m = m->next) {
+	for (; m; m = m->next) {
 		if (rte_mbuf_refcnt_read(m) > 1)
 			return true;
 	}
@@ -261,13 +261,13 @@ int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint1
 		m = raw_copy_frame(iface, slot->copy);
 	} else if (held_by_port(slot->m)) {
 		m = copy_frame(iface, slot->m);
-		if (m != NULL) {
+		if (m) {
 			raw_count(iface, RAW_TX_RETX_COPY);
 			rte_pktmbuf_free(slot->m);
 			slot->m = m;
 		}
 	}
-	if (m == NULL) {
+	if (!m) {
 		raw_count(iface, RAW_TX_NO_BUFFER);
 		return -EAGAIN;
 	}
@@ -298,7 +298,7 @@ static uint32_t last_unacked(struct raw_conn *c)
 {
 	uint32_t seq = c->snd_next - 1;
 
-	while (seq != c->snd_una && raw_slot(c, seq)->m == NULL)
+	while (seq != c->snd_una && !raw_slot(c, seq)->m)
 		seq--;
 	return seq;
 }
@@ -337,7 +337,7 @@ void raw_timer_fire(struct raw_conn *c)
 /* The connection is over: nothing is sent again. */
 void raw_slots_release(struct raw_conn *c)
 {
-	if (c->open != NULL) {
+	if (c->open) {
 		rte_pktmbuf_free(c->open);
 		c->iface->tx_held--;
 		c->open = NULL;
@@ -348,8 +348,8 @@ void raw_slots_release(struct raw_conn *c)
 	c->loss_timer = 0;
 	c->inflight = 0;
 	c->base.queued = 0;
-	for (; c->slots != NULL && c->snd_una != c->snd_next; c->snd_una++) {
-		if (raw_slot(c, c->snd_una)->m != NULL)
+	for (; c->slots && c->snd_una != c->snd_next; c->snd_una++) {
+		if (raw_slot(c, c->snd_una)->m)
 			slot_free(c, raw_slot(c, c->snd_una), rte_lcore_id());
 	}
 	/* What is left of the connection waits for seconds, and there may be hundreds of them. */
@@ -367,19 +367,19 @@ void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_c
 	STAILQ_INSERT_TAIL(&c->flushes, f, link);
 }
 
-int raw_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp)
+int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 {
-	struct raw_conn *c = raw_conn_of(lep);
+	struct raw_conn *c = raw_conn_of(lane_ep);
 	struct raw_flush *f;
 
 	if (c->state == RAW_DOWN)
 		return c->error;
-	if (c->open != NULL)
+	if (c->open)
 		raw_seal(c, WEFT_FRAME_F_ACK_REQ);
-	if (c->open == NULL && c->snd_una == c->snd_next)
+	if (!c->open && c->snd_una == c->snd_next)
 		return WEFT_LANE_IDLE;
 	f = malloc(sizeof(*f));
-	if (f == NULL)
+	if (!f)
 		return -ENOMEM;
 	raw_flush_queue(c, f, comp);
 	return 0;
@@ -390,7 +390,7 @@ unsigned int raw_flushes_check(struct raw_conn *c)
 	struct raw_flush *f;
 	unsigned int n = 0;
 
-	while ((f = STAILQ_FIRST(&c->flushes)) != NULL && weft_seq_diff(c->snd_una, f->seq) >= 0) {
+	while ((f = STAILQ_FIRST(&c->flushes)) && weft_seq_diff(c->snd_una, f->seq) >= 0) {
 		struct weft_lane_comp *comp = f->comp;
 
 		STAILQ_REMOVE_HEAD(&c->flushes, link);
@@ -405,7 +405,7 @@ void raw_flushes_end(struct raw_conn *c, int status)
 {
 	struct raw_flush *f;
 
-	while ((f = STAILQ_FIRST(&c->flushes)) != NULL) {
+	while ((f = STAILQ_FIRST(&c->flushes))) {
 		struct weft_lane_comp *comp = f->comp;
 
 		STAILQ_REMOVE_HEAD(&c->flushes, link);

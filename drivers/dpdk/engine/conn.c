@@ -33,7 +33,7 @@ struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 	if (pf->random(pf->arg, &rnd, sizeof(rnd)) != 0 || raw_table_take(iface, &index) != 0)
 		return NULL;
 	c = aligned_alloc(64, sizeof(*c));
-	if (c == NULL) {
+	if (!c) {
 		raw_table_give(iface, index);
 		return NULL;
 	}
@@ -128,7 +128,7 @@ static bool resize_slots(struct raw_conn *c, uint32_t n)
 {
 	struct raw_slot *slots = calloc(n, sizeof(*slots));
 
-	if (slots == NULL)
+	if (!slots)
 		return false;
 	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++)
 		slots[seq & (n - 1)] = *raw_slot(c, seq);
@@ -302,7 +302,7 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 }
 
 int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
-		   struct weft_lane_ep **lep)
+		   struct weft_lane_ep **lane_ep)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 	struct raw_addr a;
@@ -318,7 +318,7 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	if (!a.raw_ethertype)
 		raw_next_hop(iface, a.ip, &hop);
 	c = raw_conn_new(iface, false);
-	if (c == NULL)
+	if (!c)
 		return -ENOMEM;
 	c->base.user = user;
 	c->peer_ip = a.ip;
@@ -330,7 +330,7 @@ int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 	c->remote_iface = a.iface_id;
 	raw_conn_template(c);
 	raw_hs_start(c);
-	*lep = &c->base;
+	*lane_ep = &c->base;
 	return 0;
 }
 
@@ -368,9 +368,9 @@ static void enter_time_wait(struct raw_conn *c, bool met)
  * What was sent before leaves the queue in any case; what was not acknowledged is forgotten. The
  * entry stays a while, to acknowledge what the peer sends again and to repeat BYE.
  */
-void raw_ep_destroy(struct weft_lane_ep *lep)
+void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 {
-	struct raw_conn *c = raw_conn_of(lep);
+	struct raw_conn *c = raw_conn_of(lane_ep);
 	struct raw_iface *iface = c->iface;
 	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_PATHS ||
 		   c->state == RAW_MEASURE || c->state == RAW_READY;
@@ -379,7 +379,7 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
 	c->base.up = false;
 	c->base.tx_room = false;
 	c->base.user = NULL;
-	if (c->open != NULL)
+	if (c->open)
 		raw_seal(c, 0);
 	if (met)
 		raw_bye_send(c);
@@ -397,9 +397,9 @@ void raw_ep_destroy(struct weft_lane_ep *lep)
  * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the HELLO and then the
  * token of our answer to it. So it gets what goes to its address.
  */
-bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len)
+bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
 {
-	const struct raw_conn *c = raw_conn_of(lep);
+	const struct raw_conn *c = raw_conn_of(lane_ep);
 	struct raw_addr a;
 
 	if (c->remote_token == 0 && c->remote_id == 0)
@@ -414,9 +414,9 @@ bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len)
 }
 
 /* Its IP address, whatever ports it uses; else its MAC. */
-uint64_t raw_ep_host(const struct weft_lane_ep *lep)
+uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep)
 {
-	const struct raw_conn *c = (const struct raw_conn *)lep;
+	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 	uint64_t mac = 0;
 
 	if (!c->iface->gate.raw_ethertype)
@@ -425,15 +425,15 @@ uint64_t raw_ep_host(const struct weft_lane_ep *lep)
 	return mac;
 }
 
-void raw_ep_check(struct weft_lane_ep *lep)
+void raw_ep_check(struct weft_lane_ep *lane_ep)
 {
-	struct raw_conn *c = raw_conn_of(lep);
+	struct raw_conn *c = raw_conn_of(lane_ep);
 
 	if (c->state == RAW_UP && raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 		raw_count(c->iface, RAW_TX_PING);
 }
 
-void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)
+void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 {
 	static const char *const names[] = {
 		[RAW_RESOLVE] = "asking ARP",
@@ -447,7 +447,7 @@ void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size)
 		[RAW_DOWN] = "down",
 		[RAW_TIME_WAIT] = "closed",
 	};
-	const struct raw_conn *c = raw_conn_of(lep);
+	const struct raw_conn *c = raw_conn_of(lane_ep);
 	char peer[64];
 	int n;
 

@@ -79,19 +79,19 @@ static int grow(struct raw_iface *iface)
 	    weft_deadlines_reserve(&iface->by_lt, len) != 0)
 		return -ENOMEM;
 	refs = realloc(iface->refs, len * sizeof(*refs));
-	if (refs == NULL)
+	if (!refs)
 		return -ENOMEM;
 	iface->refs = refs;
 	gone = realloc(iface->gone, len * sizeof(*gone));
-	if (gone == NULL)
+	if (!gone)
 		return -ENOMEM;
 	iface->gone = gone;
 	ring = realloc(iface->free_ring, len * sizeof(*ring));
-	if (ring == NULL)
+	if (!ring)
 		return -ENOMEM;
 	iface->free_ring = ring;
 	hello = calloc(len, sizeof(*hello));
-	if (hello == NULL)
+	if (!hello)
 		return -ENOMEM;
 	TAILQ_FOREACH(c, &iface->conns, link)
 		if (c->in_hello)

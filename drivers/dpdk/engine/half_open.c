@@ -112,14 +112,13 @@ static struct raw_conn *who_goes(struct raw_iface *iface, const struct weft_fram
 
 	TAILQ_FOREACH(c, &iface->half, half_link) {
 		if (c->half_shown) {
-			if (most == NULL || rank(c) > rank(most))
+			if (!most || rank(c) > rank(most))
 				most = c;
-		} else if (not_shown == NULL ||
-			   (same_address(c, v) && !same_address(not_shown, v))) {
+		} else if (!not_shown || (same_address(c, v) && !same_address(not_shown, v))) {
 			not_shown = c;
 		}
 	}
-	if (not_shown != NULL || most == NULL)
+	if (not_shown || !most)
 		return not_shown;
 	if (is_big(iface, most->half_mac) && most->half_mac != of.mac)
 		return most;
@@ -135,7 +134,7 @@ static bool make_room(struct raw_iface *iface, const struct weft_frame_view *v, 
 	if (iface->half_open < RAW_HALF_OPEN_MAX)
 		return true;
 	c = who_goes(iface, v, of);
-	if (c == NULL)
+	if (!c)
 		return false;
 	raw_count(iface, RAW_HALF_EVICTED);
 	raw_conn_free(c);

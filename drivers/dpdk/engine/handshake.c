@@ -334,9 +334,9 @@ static void own_ip_text(const struct raw_iface *iface, char *text, size_t size)
 			 ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
 }
 
-void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size)
+void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t size)
 {
-	const struct raw_conn *c = (const struct raw_conn *)lep;
+	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 	struct raw_iface *iface = c->iface;
 	char link[320], peer[64], own[200];
 	double s = (double)(iface->lt - c->hs_started) / 1e9;
@@ -462,11 +462,11 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		return;
 	}
 	c = raw_table_hello(iface, h);
-	if (c == NULL) {
+	if (!c) {
 		if (!raw_half_admit(iface, v, &shown))
 			return;
 		c = raw_conn_new(iface, true);
-		if (c == NULL) {
+		if (!c) {
 			raw_count(iface, RAW_DROP_HALF_OPEN_FULL);
 			raw_reset_send(iface, v, WEFT_RESET_BUSY);
 			return;

@@ -92,7 +92,7 @@ static void idle(struct raw_iface *iface)
 		raw_port_look(iface);
 	if (n % IDLE_KICK != 0 && ((n & (n - 1)) != 0 || !iface->tx_used))
 		return;
-	if (iface->port->ops->tx_kick != NULL)
+	if (iface->port->ops->tx_kick)
 		iface->port->ops->tx_kick(iface->port);
 	if (n >= IDLE_KICK)
 		iface->tx_used = false;
@@ -208,7 +208,7 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 			cb(name, c->path[i].rtt.srtt, arg);
 		}
 	}
-	if (iface->port->ops->counters != NULL)
+	if (iface->port->ops->counters)
 		iface->port->ops->counters(iface->port, cb, arg);
 }
 
@@ -219,7 +219,7 @@ static void raw_close(struct weft_lane_iface *base)
 
 	weft_telemetry_remove(iface->telemetry);
 	raw_txq_flush(iface);
-	while ((c = TAILQ_FIRST(&iface->conns)) != NULL) {
+	while ((c = TAILQ_FIRST(&iface->conns))) {
 		raw_zc_fail(c, -ECANCELED);
 		raw_slots_release(c);
 		raw_zc_cancel(c);
@@ -444,8 +444,8 @@ static void steering_note(struct raw_iface *iface)
 	if (s->queues < 2)
 		return;
 	if (s->hashed)
-		how = s->rss != NULL ? "the NIC's hash, which its driver tells, brings frames"
-				     : "the NIC's hash brings frames; ports are found by trying";
+		how = s->rss ? "the NIC's hash, which its driver tells, brings frames"
+			     : "the NIC's hash brings frames; ports are found by trying";
 	snprintf(iface->base.note, sizeof(iface->base.note), "queue %u of %u on UDP port %u: %s",
 		 s->queue, s->queues, iface->gate.udp_port, how);
 }
@@ -526,7 +526,7 @@ static int fill_identity(struct raw_iface *iface, const struct weft_lane_open *o
 	iface->next_et = RAW_NEVER;
 	/* The port is looked at soon: its link may have come since it was asked first. */
 	iface->link_up = iface->port->ops->link_up(iface->port);
-	iface->look_at = iface->port->ops->look != NULL ? iface->lt + RAW_LOOK_DOWN : RAW_NEVER;
+	iface->look_at = iface->port->ops->look ? iface->lt + RAW_LOOK_DOWN : RAW_NEVER;
 	iface->next_lt = iface->look_at;
 	iface->acks_due = RAW_NEVER;
 	return pf->random(pf->arg, &iface->key, sizeof(iface->key));
@@ -540,10 +540,10 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	int err = -ENOMEM;
 
 	snprintf(why, len, "%s: out of memory", port->name);
-	if (iface == NULL)
+	if (!iface)
 		return -ENOMEM;
 	iface->scratch = malloc(WEFT_FRAME_SIZE_MAX);
-	if (iface->scratch == NULL)
+	if (!iface->scratch)
 		goto fail;
 	iface->port = port;
 	iface->base.ops = &raw_ops;

@@ -7,7 +7,7 @@
 
 static void tell(struct raw_iface *iface, enum weft_lane_iface_event ev, const char *text)
 {
-	if (iface->iface_event != NULL)
+	if (iface->iface_event)
 		iface->iface_event(iface->cb_arg, &iface->base, ev, text);
 }
 
@@ -34,7 +34,7 @@ static void end_all(struct raw_iface *iface, const struct weft_frame_port_event 
 	raw_count(iface, RAW_PORT_ENDED);
 	raw_txq_end(iface);
 	tell(iface, WEFT_LANE_IFACE_EV_ENDED, ev->text);
-	for (c = TAILQ_FIRST(&iface->conns); c != NULL; c = next) {
+	for (c = TAILQ_FIRST(&iface->conns); c; c = next) {
 		next = TAILQ_NEXT(c, link);
 		if (c->state == RAW_DOWN || c->state == RAW_TIME_WAIT)
 			continue;
@@ -51,7 +51,7 @@ void raw_port_look(struct raw_iface *iface)
 	enum weft_frame_port_what what;
 
 	port->event = false;
-	while (iface->ended == 0 && port->ops->look != NULL &&
+	while (iface->ended == 0 && port->ops->look &&
 	       (what = port->ops->look(port, &ev)) != WEFT_FRAME_PORT_NOTHING) {
 		switch (what) {
 		case WEFT_FRAME_PORT_LINK_DOWN:
@@ -74,7 +74,7 @@ void raw_port_look(struct raw_iface *iface)
 		}
 		ev.text[0] = '\0';
 	}
-	iface->look_at = iface->ended != 0 || port->ops->look == NULL
+	iface->look_at = iface->ended != 0 || !port->ops->look
 				 ? RAW_NEVER
 				 : iface->lt + (iface->link_up ? RAW_LOOK_UP : RAW_LOOK_DOWN);
 	iface->next_lt = RTE_MIN(iface->next_lt, iface->look_at);

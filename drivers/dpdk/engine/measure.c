@@ -195,9 +195,9 @@ static double frame_time(const struct raw_measure *m)
 	return (double)(m->last - m->slow_mark) / (m->done - SLOW_SKIP);
 }
 
-void raw_ep_measured(struct weft_lane_ep *lep, struct weft_lane_measured *out)
+void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out)
 {
-	const struct raw_conn *c = raw_conn_of(lep);
+	const struct raw_conn *c = raw_conn_of(lane_ep);
 	const struct raw_measure *m = &c->measure;
 	double ns = frame_time(m);
 

@@ -129,7 +129,7 @@ void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *
 	uint64_t number = weft_le64(q->number);
 	struct weft_frame_challenge body;
 
-	if (c == NULL || c->id != id || c->state != RAW_UP || v->src_ip != c->peer_ip ||
+	if (!c || c->id != id || c->state != RAW_UP || v->src_ip != c->peer_ip ||
 	    weft_le64(q->proof) != proof(c, number, false, QUESTION) ||
 	    !take_question(c, (uint32_t)(number >> 32))) {
 		raw_count(iface, RAW_DROP_STRANGER);
@@ -165,7 +165,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 		return;
 	}
 	c->move_over = c->move_asked;
-	if (c->open != NULL)
+	if (c->open)
 		raw_seal(c, 0);
 	memcpy(c->peer_mac, m, 6);
 	raw_conn_template(c);

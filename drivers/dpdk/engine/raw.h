@@ -117,7 +117,7 @@ struct raw_slot {
 	};
 	uint64_t sent;    /* et of the last transmission */
 	uint32_t order;   /* of it, on its path */
-	uint32_t payload; /* message bytes, for lep->queued */
+	uint32_t payload; /* message bytes, for lane_ep->queued */
 	uint16_t bytes;   /* lane bytes, for the window */
 	uint8_t path;
 	uint8_t tries;
@@ -414,9 +414,9 @@ static inline struct raw_iface *raw_iface_of(struct weft_lane_iface *i)
 	return (struct raw_iface *)i;
 }
 
-static inline struct raw_conn *raw_conn_of(struct weft_lane_ep *lep)
+static inline struct raw_conn *raw_conn_of(struct weft_lane_ep *lane_ep)
 {
-	return (struct raw_conn *)lep;
+	return (struct raw_conn *)lane_ep;
 }
 
 static inline void raw_count(struct raw_iface *iface, enum raw_counter c)
@@ -549,7 +549,7 @@ static inline void raw_ref_chain(struct rte_mbuf *m)
 {
 	do {
 		rte_mbuf_refcnt_update(m, 1);
-	} while ((m = m->next) != NULL);
+	} while ((m = m->next));
 }
 
 /* A buffer whose last reference is most likely ours. As rte_pktmbuf_free(), by a core known already. */
@@ -557,7 +557,7 @@ static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 {
 	void *obj = m;
 
-	if (unlikely(rte_mbuf_refcnt_read(m) != 1 || m->next != NULL || !RTE_MBUF_DIRECT(m))) {
+	if (unlikely(rte_mbuf_refcnt_read(m) != 1 || m->next || !RTE_MBUF_DIRECT(m))) {
 		rte_pktmbuf_free(m);
 		return;
 	}
@@ -643,9 +643,10 @@ bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
 
 /* ---- engine/tx.c */
-int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length);
-ssize_t raw_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
+ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack,
+		     void *arg);
 int raw_tx_ready(struct raw_conn *c);
 void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
 		   uint16_t flags);
@@ -653,7 +654,7 @@ bool raw_seal(struct raw_conn *c, uint16_t flags);
 void raw_seal_all(struct raw_iface *iface);
 
 /* ---- engine/zcopy.c */
-int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp);
 unsigned int raw_zc_complete(struct raw_iface *iface);
@@ -677,7 +678,7 @@ static inline struct raw_zc *raw_zc_of(const struct rte_mbuf *m)
  */
 static inline void raw_zc_slot_freed(struct raw_iface *iface, struct raw_zc *zc)
 {
-	if (zc != NULL && iface->port->flags & WEFT_FRAME_PORT_REG &&
+	if (zc && iface->port->flags & WEFT_FRAME_PORT_REG &&
 	    rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
 		raw_zc_wait(iface, zc);
 }
@@ -690,7 +691,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 					 const struct weft_frame_sack *sack)
 {
-	if (weft_le32(hdr->ack) == c->snd_una && sack == NULL)
+	if (weft_le32(hdr->ack) == c->snd_una && !sack)
 		return 0;
 	return raw_ack_new(c, hdr, sack);
 }
@@ -702,7 +703,7 @@ void raw_timer_arm(struct raw_conn *c);
 void raw_timer_fire(struct raw_conn *c);
 void raw_slots_release(struct raw_conn *c);
 void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp);
-int raw_ep_flush(struct weft_lane_ep *lep, struct weft_lane_comp *comp);
+int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
 void raw_flushes_end(struct raw_conn *c, int status);
 unsigned int raw_flushes_check(struct raw_conn *c);
 
@@ -719,7 +720,7 @@ void raw_measure_ack(struct raw_conn *c, uint16_t id, uint16_t kind);
 void raw_measure_timer(struct raw_conn *c);
 /* Responder: a PROBE has been answered */
 void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind);
-void raw_ep_measured(struct weft_lane_ep *lep, struct weft_lane_measured *out);
+void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
 
 /* ---- engine/paths.c: which ports each path uses */
 /* Initiator: HELLO from as many ports as it takes, by now, for one to reach the right queues. */
@@ -750,7 +751,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v);
 
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v);
-void raw_ep_waits_for(const struct weft_lane_ep *lep, char *text, size_t size);
+void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t size);
 
 /* ---- engine/conn.c */
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive);
@@ -764,12 +765,12 @@ void raw_conn_fail(struct raw_conn *c, int status, const char *text);
 void raw_conn_bye(struct raw_conn *c);
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v);
 int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
-		   struct weft_lane_ep **lep);
-void raw_ep_destroy(struct weft_lane_ep *lep);
-void raw_ep_check(struct weft_lane_ep *lep);
-bool raw_ep_is_from(struct weft_lane_ep *lep, const void *addr, size_t len);
-uint64_t raw_ep_host(const struct weft_lane_ep *lep);
-void raw_ep_print(struct weft_lane_ep *lep, char *buf, size_t size);
+		   struct weft_lane_ep **lane_ep);
+void raw_ep_destroy(struct weft_lane_ep *lane_ep);
+void raw_ep_check(struct weft_lane_ep *lane_ep);
+bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len);
+uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep);
+void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 
 /* ---- engine/wait.c */

@@ -32,7 +32,7 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	char text[320], peer[64];
 	bool early;
 
-	if (c == NULL) {
+	if (!c) {
 		raw_count(iface, RAW_DROP_RESET);
 		return;
 	}
@@ -105,7 +105,7 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		break;
 	}
 	raw_place_learned(iface);
-	while ((c = TAILQ_FIRST(&iface->resolving)) != NULL) {
+	while ((c = TAILQ_FIRST(&iface->resolving))) {
 		raw_resolving(c, false);
 		if (c->state == RAW_RESOLVE)
 			raw_deadline_lt(c, c->hs_next = iface->lt);

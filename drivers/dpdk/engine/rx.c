@@ -70,12 +70,12 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 	uint32_t off = 0;
 	void *keep;
 
-	if (unlikely(desc != NULL && desc->nb_segs > 1)) {
+	if (unlikely(desc && desc->nb_segs > 1)) {
 		deliver_pieces(c, v, desc);
 		return;
 	}
 	iface->in_hand = desc;
-	while ((msg = weft_frame_msg_next(v, &off)) != NULL) {
+	while ((msg = weft_frame_msg_next(v, &off))) {
 		keep = desc;
 		if (unlikely(iface->kept >= iface->keep_max || iface->rx_elsewhere)) {
 			keep = NULL;
@@ -84,7 +84,7 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 		raw_count(iface, RAW_RX_MESSAGES);
 		if (iface->recv(iface->cb_arg, &c->base, msg->am_id, msg + 1,
 				weft_le16(msg->length), keep) == WEFT_LANE_KEEP &&
-		    keep != NULL) {
+		    keep) {
 			rte_mbuf_refcnt_update(desc, 1);
 			iface->kept++;
 		}
@@ -246,10 +246,10 @@ static void stranger_input(struct raw_iface *iface, const struct weft_frame_view
 		raw_challenge_input(iface, v);
 		return;
 	}
-	raw_count(iface, index < iface->refs_len && iface->refs[index].conn != NULL &&
-					 iface->refs[index].id != id
-				 ? RAW_DROP_STALE
-				 : RAW_DROP_STRANGER);
+	raw_count(iface,
+		  index < iface->refs_len && iface->refs[index].conn && iface->refs[index].id != id
+			  ? RAW_DROP_STALE
+			  : RAW_DROP_STRANGER);
 	if (v->type != WEFT_FRAME_BYE_ACK)
 		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
 }
@@ -262,9 +262,8 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 
 	if (likely(index < iface->refs_len)) {
 		ref = &iface->refs[index];
-		if (likely(ref->conn != NULL && ref->id == id &&
-			   ref->token == weft_le32(v->hdr->token) && v->type != WEFT_FRAME_RESET &&
-			   v->type != WEFT_FRAME_HELLO)) {
+		if (likely(ref->conn && ref->id == id && ref->token == weft_le32(v->hdr->token) &&
+			   v->type != WEFT_FRAME_RESET && v->type != WEFT_FRAME_HELLO)) {
 			conn_input(ref->conn, v, desc);
 			return;
 		}
@@ -282,7 +281,7 @@ static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_
 	const struct weft_steering *s = &iface->port->steering;
 	int owner;
 
-	if (s->handed == NULL || iface->rx_elsewhere || udp_port == 0)
+	if (!s->handed || iface->rx_elsewhere || udp_port == 0)
 		return false;
 	owner = weft_port_owner((uint16_t)(iface->gate.udp_port - s->queue), s->queues, udp_port);
 	if (owner < 0 || owner == s->queue)
@@ -363,8 +362,8 @@ static inline bool known_input(struct raw_iface *iface, const struct weft_frame_
 		return false;
 	ref = &iface->refs[id & 0xffff];
 	c = ref->conn;
-	if (c == NULL || ref->id != id || ref->token != weft_le32(v->hdr->token) ||
-	    c->state != RAW_UP || !nic_has_checked(c, m))
+	if (!c || ref->id != id || ref->token != weft_le32(v->hdr->token) || c->state != RAW_UP ||
+	    !nic_has_checked(c, m))
 		return false;
 	c->seen = iface->lt;
 	c->pings = 0;
@@ -392,12 +391,12 @@ static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_
 	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
 	uint32_t len = m->data_len, pkt_len = m->pkt_len;
 
-	if (iface->split == NULL || v->body_len < sizeof(*msg) || msg->flags != 0 ||
+	if (!iface->split || v->body_len < sizeof(*msg) || msg->flags != 0 ||
 	    msg->am_id >= WEFT_LANE_AM_MAX ||
 	    weft_le16(msg->length) != v->body_len - sizeof(*msg) ||
 	    iface->split(msg->am_id, msg + 1, 0, NULL) == 0)
 		return false;
-	for (m = m->next; m != NULL; m = m->next) {
+	for (m = m->next; m; m = m->next) {
 		if (rte_pktmbuf_headroom(m) < WEFT_LANE_PIECE_ROOM || !RTE_MBUF_DIRECT(m) ||
 		    m->data_len == 0)
 			return false;
@@ -493,7 +492,7 @@ unsigned int raw_rx(struct raw_iface *iface)
 	struct rte_ring *ring;
 
 	iface->lcore = rte_lcore_id();
-	if (port->steering.handed != NULL) {
+	if (port->steering.handed) {
 		ring = port->steering.handed[port->steering.queue];
 		if (unlikely(!rte_ring_empty(ring)))
 			more = handed_input(iface, ring);
@@ -530,7 +529,7 @@ void raw_acks(struct raw_iface *iface)
 	iface->acks_now = false;
 	iface->acks_due = RAW_NEVER;
 	TAILQ_CONCAT(&list, &iface->ack_list, ack_link);
-	while ((c = TAILQ_FIRST(&list)) != NULL) {
+	while ((c = TAILQ_FIRST(&list))) {
 		TAILQ_REMOVE(&list, c, ack_link);
 		if (c->ack_state != RAW_ACK_NONE &&
 		    (c->ack_state == RAW_ACK_NOW || iface->et >= c->ack_due) &&

@@ -97,17 +97,17 @@ static struct raw_copy *copy_new(const struct rte_mbuf *m)
 	struct raw_copy *copy = malloc(sizeof(*copy) + m->pkt_len);
 	uint32_t at = 0;
 
-	if (copy == NULL)
+	if (!copy)
 		return NULL;
 	copy->shinfo = NULL;
 	copy->length = m->pkt_len;
-	for (; m != NULL; m = m->next) {
+	for (; m; m = m->next) {
 		memcpy(copy->data + at, rte_pktmbuf_mtod(m, const void *), m->data_len);
 		at += m->data_len;
 		if (RTE_MBUF_HAS_EXTBUF(m))
 			copy->shinfo = m->shinfo;
 	}
-	if (copy->shinfo != NULL)
+	if (copy->shinfo)
 		rte_mbuf_ext_refcnt_update(copy->shinfo, 1);
 	return copy;
 }
@@ -115,7 +115,7 @@ static struct raw_copy *copy_new(const struct rte_mbuf *m)
 void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy)
 {
 	iface->taken_back -= copy->length;
-	if (copy->shinfo != NULL) {
+	if (copy->shinfo) {
 		if (rte_mbuf_ext_refcnt_update(copy->shinfo, -1) == 0)
 			copy->shinfo->free_cb(NULL, copy->shinfo->fcb_opaque);
 		else /* the port may still hold the frame that was sent first */
@@ -129,7 +129,7 @@ struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(iface->port->pool);
 
-	if (m == NULL)
+	if (!m)
 		return NULL;
 	memcpy(rte_pktmbuf_mtod(m, void *), copy->data, copy->length);
 	m->data_len = (uint16_t)copy->length;
@@ -146,7 +146,7 @@ static bool take(struct raw_conn *c, struct raw_slot *slot)
 	if (iface->taken_back + slot->m->pkt_len > iface->taken_back_max)
 		return false;
 	copy = copy_new(slot->m);
-	if (copy == NULL)
+	if (!copy)
 		return false;
 	iface->taken_back += copy->length;
 	raw_slot_release(c, slot, iface->lcore);
@@ -166,7 +166,7 @@ static uint32_t take_some(struct raw_conn *c, uint32_t most)
 		c->take_next = c->snd_una;
 	for (; c->take_next != c->snd_next && n < most; c->take_next++) {
 		slot = raw_slot(c, c->take_next);
-		if (slot->m == NULL || slot->taken_back)
+		if (!slot->m || slot->taken_back)
 			continue;
 		if (!take(c, slot))
 			return UINT32_MAX;

@@ -66,7 +66,7 @@ static inline int open_frame(struct raw_conn *c)
 	if (unlikely(err != 0))
 		return err;
 	m = rte_pktmbuf_alloc(iface->port->pool);
-	if (unlikely(m == NULL)) {
+	if (unlikely(!m)) {
 		raw_count(iface, RAW_TX_NO_BUFFER);
 		iface->pressed = true;
 		return -EAGAIN;
@@ -225,7 +225,7 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 
 	if (unlikely(hdr_len + length > c->base.max_msg && c->state == RAW_UP))
 		return -EMSGSIZE;
-	if (c->open != NULL && !raw_seal(c, 0))
+	if (c->open && !raw_seal(c, 0))
 		return -EAGAIN;
 	err = open_frame(c);
 	if (err != 0)
@@ -235,10 +235,10 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 	return 0;
 }
 
-int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+int raw_am_short(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const void *payload, size_t length)
 {
-	struct raw_conn *c = raw_conn_of(lep);
+	struct raw_conn *c = raw_conn_of(lane_ep);
 
 	if (likely(hdr_len + length + sizeof(struct weft_frame_msg) <= c->open_room)) {
 		append(c, am_id, hdr, hdr_len, payload, length);
@@ -251,13 +251,13 @@ int raw_am_short(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
  * The length is known only after packing, so the message gets a frame of its own; when it turns out
  * to be small, the frame stays open for others.
  */
-ssize_t raw_am_bcopy(struct weft_lane_ep *lep, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
+ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack_cb pack, void *arg)
 {
-	struct raw_conn *c = raw_conn_of(lep);
+	struct raw_conn *c = raw_conn_of(lane_ep);
 	ssize_t n;
 	int err;
 
-	if (c->open != NULL && !raw_seal(c, 0))
+	if (c->open && !raw_seal(c, 0))
 		return -EAGAIN;
 	err = open_frame(c);
 	if (unlikely(err != 0))
@@ -279,8 +279,8 @@ void raw_seal_all(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
-	while ((c = TAILQ_FIRST(&iface->tx_list)) != NULL) {
-		if (c->open != NULL && c->open_pos != NULL && !raw_seal(c, 0))
+	while ((c = TAILQ_FIRST(&iface->tx_list))) {
+		if (c->open && c->open_pos && !raw_seal(c, 0))
 			return;
 		TAILQ_REMOVE(&iface->tx_list, c, tx_link);
 		c->on_tx_list = false;

@@ -23,7 +23,7 @@ int raw_wait_fd(struct weft_lane_iface *base)
 	struct weft_frame_port *port = iface->port;
 
 	/* Frames that come to other workers' queues are handed over in memory. */
-	if (port->steering.handed != NULL || port->ops->wait_fd == NULL)
+	if (port->steering.handed || !port->ops->wait_fd)
 		return -ENOTSUP;
 	return port->ops->wait_fd(port);
 }
@@ -63,7 +63,7 @@ static uint64_t next_timer(const struct raw_iface *iface, bool wakes)
 /* Sent buffers come back when they are asked for: a few times after the last frame. */
 static void kick(struct raw_iface *iface, uint64_t *within)
 {
-	if (!iface->tx_used || iface->port->ops->tx_kick == NULL)
+	if (!iface->tx_used || !iface->port->ops->tx_kick)
 		return;
 	iface->port->ops->tx_kick(iface->port);
 	if (++iface->kicks < KICKS) {
@@ -92,7 +92,7 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 	if (!LIST_EMPTY(&iface->zc_waiting))
 		within = RTE_MIN(within, until(iface->zc_ask_at, iface->now, RAW_NEVER));
 	kick(iface, &within);
-	if (port->ops->arm != NULL) {
+	if (port->ops->arm) {
 		rc = port->ops->arm(port, &within);
 		if (rc < 0)
 			return rc;
@@ -107,6 +107,6 @@ void raw_disarm(struct weft_lane_iface *base)
 {
 	struct raw_iface *iface = raw_iface_of(base);
 
-	if (iface->port->ops->arm != NULL)
+	if (iface->port->ops->arm)
 		iface->port->ops->disarm(iface->port);
 }

@@ -40,7 +40,7 @@ static void zc_released(void *addr, void *opaque)
 	struct raw_zc *zc = opaque;
 
 	(void)addr;
-	if (unlikely(zc->iface == NULL))
+	if (unlikely(!zc->iface))
 		return; /* see raw_zc_destroy() */
 	zc_waits_no_more(zc);
 	STAILQ_INSERT_TAIL(&zc->iface->zc_released, zc, link);
@@ -53,11 +53,11 @@ static bool zc_tell(struct raw_zc *zc)
 	int status = zc->status;
 
 	zc_waits_no_more(zc);
-	if (comp == NULL)
+	if (!comp)
 		return false;
 	LIST_REMOVE(zc, conn_link);
 	zc->comp = NULL;
-	if (zc->mem != NULL)
+	if (zc->mem)
 		weft_mem_lane_put(zc->mem);
 	zc->mem = NULL;
 	/* From here on it may be in use for another message, if the port has let go of it. */
@@ -73,7 +73,7 @@ static struct raw_zc *zc_get(struct raw_iface *iface)
 	if (unlikely(STAILQ_EMPTY(&iface->zc_free))) {
 		/* Once per 64 ever outstanding at a time. */
 		chunk = calloc(1, sizeof(*chunk));
-		if (chunk == NULL)
+		if (!chunk)
 			return NULL;
 		chunk->next = iface->zc_chunks;
 		iface->zc_chunks = chunk;
@@ -94,7 +94,7 @@ struct chain {
 
 static int link_segment(struct chain *ch, struct rte_mbuf *m)
 {
-	if (m == NULL)
+	if (!m)
 		return -EAGAIN;
 	*ch->tail = m;
 	ch->tail = &m->next;
@@ -107,7 +107,7 @@ static int attach(struct chain *ch, void *at, rte_iova_t iova, uint32_t len)
 {
 	struct rte_mbuf *m = rte_pktmbuf_alloc(ch->iface->port->hdr_pool);
 
-	if (m == NULL)
+	if (!m)
 		return -EAGAIN;
 	rte_pktmbuf_attach_extbuf(m, at, iova, (uint16_t)len, &ch->zc->shinfo);
 	rte_mbuf_ext_refcnt_update(&ch->zc->shinfo, 1);
@@ -124,7 +124,7 @@ static uint32_t segment(const struct weft_frame_port *port, const struct weft_me
 	uintptr_t page = (uintptr_t)1 << port->tx_page_bits;
 
 	*iova = (rte_iova_t)(uintptr_t)at;
-	if (mem == NULL)
+	if (!mem)
 		return len;
 	if (page > 1)
 		len = (uint32_t)RTE_MIN((uintptr_t)len, page - ((uintptr_t)at & (page - 1)));
@@ -159,7 +159,7 @@ static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct io
 		err = attach_piece(&ch, &iov[i]);
 	if (err == 0 && c->csum == WEFT_FRAME_CSUM_CRC32C) {
 		m = rte_pktmbuf_alloc(c->iface->port->hdr_pool);
-		if (m != NULL)
+		if (m)
 			m->data_len = 4;
 		err = link_segment(&ch, m);
 	}
@@ -167,21 +167,21 @@ static int attach_all(struct raw_conn *c, struct rte_mbuf *head, const struct io
 }
 
 /* No user memory at all: a copy, and done when it is acknowledged. */
-static int header_only(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+static int header_only(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		       struct weft_lane_comp *comp)
 {
 	/* First all that can fail: what has been sent cannot be refused afterwards. */
 	struct raw_flush *f = malloc(sizeof(*f));
 	int err;
 
-	if (f == NULL)
+	if (!f)
 		return -ENOMEM;
-	err = raw_am_short(lep, am_id, hdr, hdr_len, NULL, 0);
+	err = raw_am_short(lane_ep, am_id, hdr, hdr_len, NULL, 0);
 	if (err != 0) {
 		free(f);
 		return err;
 	}
-	raw_flush_queue(raw_conn_of(lep), f, comp);
+	raw_flush_queue(raw_conn_of(lane_ep), f, comp);
 	return 0;
 }
 
@@ -208,21 +208,21 @@ static ssize_t pack_pieces(void *dst, size_t max, void *arg)
 }
 
 /* Memory that the NIC cannot be given, or in more pieces than it takes: as header_only(). */
-static int copied(struct weft_lane_ep *lep, uint8_t am_id, struct pack_pieces *p,
+static int copied(struct weft_lane_ep *lane_ep, uint8_t am_id, struct pack_pieces *p,
 		  struct weft_lane_comp *comp)
 {
 	struct raw_flush *f = malloc(sizeof(*f));
 	ssize_t n;
 
-	if (f == NULL)
+	if (!f)
 		return -ENOMEM;
-	n = raw_am_bcopy(lep, am_id, pack_pieces, p);
+	n = raw_am_bcopy(lane_ep, am_id, pack_pieces, p);
 	if (n < 0) {
 		free(f);
 		return (int)n;
 	}
-	raw_flush_queue(raw_conn_of(lep), f, comp);
-	raw_count(raw_iface_of(lep->iface), RAW_TX_ZCOPY_COPIED);
+	raw_flush_queue(raw_conn_of(lane_ep), f, comp);
+	raw_count(raw_iface_of(lane_ep->iface), RAW_TX_ZCOPY_COPIED);
 	return 0;
 }
 
@@ -241,7 +241,7 @@ static unsigned int count_segments(const struct raw_conn *c, const struct iovec 
 	unsigned int n = 1 + (c->csum == WEFT_FRAME_CSUM_CRC32C), pages;
 	rte_iova_t iova;
 
-	if (mem == NULL)
+	if (!mem)
 		return port->flags & WEFT_FRAME_PORT_REG ? 0 : n + iovcnt;
 	for (unsigned int i = 0; i < iovcnt; i++) {
 		if (iov[i].iov_len == 0)
@@ -290,11 +290,11 @@ static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, 
 	head->pkt_len = head->data_len;
 }
 
-int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_t hdr_len,
+int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp)
 {
-	struct raw_conn *c = raw_conn_of(lep);
+	struct raw_conn *c = raw_conn_of(lane_ep);
 	struct raw_iface *iface = c->iface;
 	uint32_t payload = (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len);
 	size_t data = 0;
@@ -306,8 +306,8 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	for (unsigned int i = 0; i < iovcnt; i++)
 		data += iov[i].iov_len;
 	if (unlikely(data == 0))
-		return header_only(lep, am_id, hdr, hdr_len, comp);
-	if (c->open != NULL && !raw_seal(c, 0))
+		return header_only(lane_ep, am_id, hdr, hdr_len, comp);
+	if (c->open && !raw_seal(c, 0))
 		return -EAGAIN;
 	err = raw_tx_ready(c);
 	if (unlikely(err != 0))
@@ -317,7 +317,8 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 		return -EMSGSIZE;
 	segs = count_segments(c, iov, iovcnt, mem);
 	if (unlikely(segs == 0))
-		return copied(lep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt}, comp);
+		return copied(lane_ep, am_id, &(struct pack_pieces){hdr, hdr_len, iov, iovcnt},
+			      comp);
 	if (unlikely(!raw_share_hdrs(c, segs))) {
 		raw_count(iface, RAW_TX_SHARE_FULL);
 		return -EAGAIN;
@@ -325,7 +326,7 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 	payload += (uint32_t)data;
 	zc = zc_get(iface);
 	head = rte_pktmbuf_alloc(iface->port->hdr_pool);
-	if (unlikely(zc == NULL || head == NULL))
+	if (unlikely(!zc || !head))
 		goto no_buffer;
 	*zc = (struct raw_zc){
 		.shinfo = {.free_cb = zc_released, .fcb_opaque = zc},
@@ -341,7 +342,7 @@ int raw_am_zcopy(struct weft_lane_ep *lep, uint8_t am_id, const void *hdr, size_
 		goto no_buffer;
 	}
 	/* Relaxed: the registration has the caller's reference until this returns. */
-	if (mem != NULL)
+	if (mem)
 		atomic_fetch_add_explicit(&mem->refs, 1, memory_order_relaxed);
 	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
 	raw_count(iface, RAW_TX_ZCOPY);
@@ -358,7 +359,7 @@ no_buffer:
 	raw_count(iface, RAW_TX_NO_BUFFER);
 	iface->pressed = true;
 	rte_pktmbuf_free(head);
-	if (zc != NULL) {
+	if (zc) {
 		rte_mbuf_ext_refcnt_set(&zc->shinfo, 0); /* nobody refers to it */
 		STAILQ_INSERT_HEAD(&iface->zc_free, zc, link);
 	}
@@ -371,7 +372,7 @@ unsigned int raw_zc_complete(struct raw_iface *iface)
 	struct raw_zc *zc;
 	unsigned int n = 0;
 
-	while ((zc = STAILQ_FIRST(&iface->zc_released)) != NULL) {
+	while ((zc = STAILQ_FIRST(&iface->zc_released))) {
 		STAILQ_REMOVE_HEAD(&iface->zc_released, link);
 		STAILQ_INSERT_HEAD(&iface->zc_free, zc, link);
 		n += zc_tell(zc);
@@ -382,7 +383,7 @@ unsigned int raw_zc_complete(struct raw_iface *iface)
 /* No slot refers to it any more, and the port does. */
 void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
 {
-	if (zc->comp == NULL || zc->waiting)
+	if (!zc->comp || zc->waiting)
 		return;
 	zc->waiting = true;
 	LIST_INSERT_HEAD(&iface->zc_waiting, zc, wait_link);
@@ -402,11 +403,11 @@ unsigned int raw_zc_ask(struct raw_iface *iface)
 	raw_txq_flush(iface);
 	if (iface->txq_count > 0 || !iface->port->ops->tx_done(iface->port))
 		return 0;
-	while ((zc = LIST_FIRST(&iface->zc_waiting)) != NULL) {
+	while ((zc = LIST_FIRST(&iface->zc_waiting))) {
 		LIST_REMOVE(zc, wait_link);
 		LIST_INSERT_HEAD(&done, zc, wait_link);
 	}
-	while ((zc = LIST_FIRST(&done)) != NULL) {
+	while ((zc = LIST_FIRST(&done))) {
 		raw_count(iface, RAW_TX_ZCOPY_EARLY);
 		n += zc_tell(zc);
 	}
@@ -441,9 +442,9 @@ void raw_zc_cancel(struct raw_conn *c)
 	if (LIST_EMPTY(&c->zc))
 		return;
 	raw_txq_flush(iface);
-	if (iface->port->ops->tx_kick != NULL)
+	if (iface->port->ops->tx_kick)
 		iface->port->ops->tx_kick(iface->port);
-	while ((zc = LIST_FIRST(&c->zc)) != NULL) {
+	while ((zc = LIST_FIRST(&c->zc))) {
 		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0) {
 			LIST_REMOVE(zc, conn_link);
 			LIST_INSERT_HEAD(&iface->zc_orphans, zc, conn_link);
@@ -461,7 +462,7 @@ static void free_chunks(struct raw_iface *iface)
 	struct zc_chunk *chunk, *next;
 	unsigned int i, held;
 
-	for (chunk = iface->zc_chunks; chunk != NULL; chunk = next) {
+	for (chunk = iface->zc_chunks; chunk; chunk = next) {
 		next = chunk->next;
 		for (i = held = 0; i < ZC_CHUNK; i++) {
 			held += rte_mbuf_ext_refcnt_read(&chunk->zc[i].shinfo) != 0;
@@ -479,7 +480,7 @@ void raw_zc_destroy(struct raw_iface *iface)
 	struct raw_zc *zc;
 
 	raw_zc_complete(iface);
-	while ((zc = LIST_FIRST(&iface->zc_orphans)) != NULL)
+	while ((zc = LIST_FIRST(&iface->zc_orphans)))
 		zc_tell(zc);
 	free_chunks(iface);
 }

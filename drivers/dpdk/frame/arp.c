@@ -32,7 +32,7 @@ void weft_arp_init(struct weft_arp *a, uint32_t ip, const uint8_t mac[6], uint64
 	a->ip = ip;
 	memcpy(a->mac, mac, 6);
 	weft_arp_table_init(&a->own, seed);
-	a->table = shared != NULL ? shared : &a->own;
+	a->table = shared ? shared : &a->own;
 }
 
 /* The functions with "table" in the name are called with the lock. */
@@ -65,7 +65,7 @@ void weft_arp_table_fini(struct weft_arp_table *t)
 	struct weft_arp_entry *e;
 
 	for (size_t i = 0; i < WEFT_ARP_KINDS; i++)
-		while ((e = TAILQ_FIRST(&t->list[i])) != NULL)
+		while ((e = TAILQ_FIRST(&t->list[i])))
 			table_drop(t, e);
 	pthread_mutex_destroy(&t->lock);
 }
@@ -149,7 +149,7 @@ unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	if (e != NULL) {
+	if (e) {
 		n = e->num_said < WEFT_ARP_SAID ? e->num_said : WEFT_ARP_SAID;
 		memcpy(mac, e->said, sizeof(e->said));
 	}
@@ -178,9 +178,9 @@ static bool table_ask(struct weft_arp_table *t, uint32_t ip, enum weft_arp_kind 
 	struct weft_arp_entry *e = table_find(t, ip);
 	uint64_t wait;
 
-	if (e == NULL)
+	if (!e)
 		e = table_take(t, ip, kind, now);
-	if (e == NULL)
+	if (!e)
 		return false;
 	table_use(t, e, kind, now);
 	if (e->known || now < e->next_ask)
@@ -222,7 +222,7 @@ uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip)
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	asked = e != NULL ? e->asked : 0;
+	asked = e ? e->asked : 0;
 	pthread_mutex_unlock(&a->table->lock);
 	return asked;
 }
@@ -231,15 +231,15 @@ static int table_fix(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6]
 {
 	struct weft_arp_entry *e = table_find(t, ip);
 
-	if (e != NULL && e->kind == WEFT_ARP_KIND_FIXED)
+	if (e && e->kind == WEFT_ARP_KIND_FIXED)
 		return memcmp(e->mac, mac, 6) == 0 ? 0 : -EEXIST;
 	if (t->num[WEFT_ARP_KIND_FIXED] >= WEFT_ARP_FIXED_MAX)
 		return -ENOSPC;
-	if (e != NULL)
+	if (e)
 		table_use(t, e, WEFT_ARP_KIND_FIXED, 0);
 	else
 		e = table_take(t, ip, WEFT_ARP_KIND_FIXED, 0);
-	if (e == NULL)
+	if (!e)
 		return -ENOMEM;
 	memcpy(e->mac, mac, 6);
 	memcpy(e->said[0], mac, 6);
@@ -283,7 +283,7 @@ void weft_arp_forget(struct weft_arp *a, uint32_t ip)
 
 	pthread_mutex_lock(&a->table->lock);
 	e = table_find(a->table, ip);
-	if (e != NULL && e->kind != WEFT_ARP_KIND_FIXED)
+	if (e && e->kind != WEFT_ARP_KIND_FIXED)
 		table_forget(e);
 	pthread_mutex_unlock(&a->table->lock);
 }
@@ -334,7 +334,7 @@ static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac
 	if (ip == 0)
 		return false;
 	e = table_find(t, ip);
-	if (e == NULL || e->kind == WEFT_ARP_KIND_FIXED || now >= e->next_ask + WEFT_ARP_OPEN)
+	if (!e || e->kind == WEFT_ARP_KIND_FIXED || now >= e->next_ask + WEFT_ARP_OPEN)
 		return false;
 	if (e->known)
 		also_said(t, e, mac, now);

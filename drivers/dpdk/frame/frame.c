@@ -52,7 +52,7 @@ static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 {
 	uint32_t crc = WEFT_CRC32C_INIT, n;
 
-	for (; m != NULL && len > 0; m = m->next, skip = 0) {
+	for (; m && len > 0; m = m->next, skip = 0) {
 		n = RTE_MIN((uint32_t)m->data_len - skip, len);
 		crc = weft_crc32c(crc, rte_pktmbuf_mtod_offset(m, const uint8_t *, skip), n);
 		len -= n;
@@ -86,7 +86,7 @@ static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_le
 		m->l3_len = WEFT_IPV4_LEN;
 		return;
 	}
-	for (const struct rte_mbuf *s = m; s != NULL; s = s->next, skip = 0) {
+	for (const struct rte_mbuf *s = m; s; s = s->next, skip = 0) {
 		n = (uint32_t)s->data_len - skip;
 		part = (uint16_t)~weft_inet_fold(
 			weft_inet_sum(0, rte_pktmbuf_mtod_offset(s, const uint8_t *, skip), n));
@@ -119,7 +119,7 @@ static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
 	if (size > (uint32_t)rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM)
 		pool = iface->port->pool;
 	m = rte_pktmbuf_alloc(pool);
-	if (m == NULL)
+	if (!m)
 		raw_count(iface, RAW_TX_NO_BUFFER);
 	return m;
 }
@@ -144,7 +144,7 @@ int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t fla
 		total = pad_to;
 	}
 	m = ctl_alloc(iface, total);
-	if (m == NULL)
+	if (!m)
 		return -EAGAIN;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
 	memset(p, 0, total);
@@ -185,7 +185,7 @@ static int send_state(struct raw_conn *c, uint8_t type, uint16_t flags)
 	struct weft_frame_sack *sack;
 	struct weft_frame_hdr *hdr;
 
-	if (m == NULL)
+	if (!m)
 		return -EAGAIN;
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->tmpl, RAW_TMPL);
 	hdr = raw_hdr(c, m);
@@ -281,8 +281,7 @@ static const uint8_t *known_peer(const struct raw_iface *iface, const struct wef
 	if (index >= iface->refs_len)
 		return NULL;
 	c = iface->refs[index].conn;
-	if (c != NULL &&
-	    (by_mac ? memcmp(v->src_mac, c->peer_mac, 6) == 0 : v->src_ip == c->peer_ip))
+	if (c && (by_mac ? memcmp(v->src_mac, c->peer_mac, 6) == 0 : v->src_ip == c->peer_ip))
 		return c->peer_mac;
 	gone = &iface->gone[index];
 	if (gone->known && (by_mac ? memcmp(v->src_mac, gone->mac, 6) == 0 : v->src_ip == gone->ip))
@@ -351,7 +350,7 @@ void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct we
 	struct rte_mbuf *m = ctl_alloc(iface, 64);
 	uint8_t *p;
 
-	if (m == NULL)
+	if (!m)
 		return;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
 	memset(p, 0, 64);

@@ -48,7 +48,7 @@ static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const
 	uintptr_t a = (uintptr_t)at, page = (uintptr_t)1 << mem->page_bits, first, i, got;
 
 	*iova = a;
-	if (mem->iova == NULL)
+	if (!mem->iova)
 		return len;
 	first = mem->start >> mem->page_bits;
 	i = (a >> mem->page_bits) - first;

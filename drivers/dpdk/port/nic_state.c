@@ -266,7 +266,7 @@ static unsigned long long free_on_node(const struct weft_nic_env *env, int node)
 	dir = opendir(path);
 	if (!dir)
 		return 0;
-	while ((entry = readdir(dir)) != NULL)
+	while ((entry = readdir(dir)))
 		if (sscanf(entry->d_name, "hugepages-%llukB", &kb) == 1)
 			bytes += kb * 1024 * number("%s/%s/free_hugepages", path, entry->d_name);
 	closedir(dir);
@@ -348,7 +348,7 @@ static unsigned int tell_bound(const struct weft_nic_env *env, void (*tell)(cons
 	dir = opendir(path);
 	if (!dir)
 		return 0;
-	while ((entry = readdir(dir)) != NULL) {
+	while ((entry = readdir(dir))) {
 		if (!weft_nic_address(entry->d_name, address) ||
 		    number("%s/%s/class", path, address) >> 16 != 2 ||
 		    !weft_nic_is_bound(env, address) || is_port(address))

@@ -25,7 +25,7 @@ static int setup(void **state)
 {
 	(void)state;
 	umask(0);
-	if (mkdtemp(dir) == NULL)
+	if (!mkdtemp(dir))
 		return -1;
 	snprintf(path, sizeof(path), "%s/log", dir);
 	snprintf(other, sizeof(other), "%s/other", dir);

@@ -279,7 +279,7 @@ static void printed_configuration_is_read_back_by_a_shell(void **state)
 	f = open_memstream(&text, &len);
 	weft_config_print(config, f, WEFT_CONFIG_PRINT_HELP);
 	fclose(f);
-	for (p = strtok(text, "\n"); p != NULL; p = strtok(NULL, "\n")) {
+	for (p = strtok(text, "\n"); p; p = strtok(NULL, "\n")) {
 		assert_true(p[0] == '#' || strncmp(p, "WEFT_", 5) == 0);
 		assert_true(strlen(p) <= 100 || p[0] != '#');
 	}
@@ -418,7 +418,7 @@ static void manual_pages_name_no_unknown_option(void **state)
 		snprintf(path, sizeof(path), "%.*sdoc/man/%s", (int)(slash - __FILE__), __FILE__,
 			 pages[i]);
 		f = fopen(path, "r");
-		if (f == NULL)
+		if (!f)
 			continue; /* run from elsewhere */
 		n = fread(text, 1, sizeof(text) - 1, f);
 		fclose(f);
@@ -428,8 +428,8 @@ static void manual_pages_name_no_unknown_option(void **state)
 			snprintf(word, sizeof(word), "%.*s", (int)n, p);
 			snprintf(find, sizeof(find), " %s ", word);
 			/* Constants of weft.h, and rights and features among them, are no options. */
-			if (n > 5 && weft_option_find(word) == NULL &&
-			    strstr(others, find) == NULL && !is_constant(word))
+			if (n > 5 && !weft_option_find(word) && !strstr(others, find) &&
+			    !is_constant(word))
 				fail_msg("%s speaks of %s", pages[i], word);
 		}
 	}

@@ -45,7 +45,7 @@ static void who_has_no_address_is_refused(void **state)
 {
 	struct weft_context *ctx = context();
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans = {0};
 	struct weft_records r;
 
@@ -60,7 +60,7 @@ static void who_has_no_address_is_refused(void **state)
 	h.dst_secret = weft_put64(w->secret);
 	stranger_say(&s, w, &h, &r);
 	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	conn_destroy(ctx, w, NULL);
 }
@@ -69,12 +69,12 @@ static void who_is_not_where_he_says_is_refused(void **state)
 {
 	struct weft_context *ctx = context();
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42, .net_addr = 501};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42, .net_addr = 501};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans = {0};
 	struct weft_records r;
 
 	(void)state;
-	mock_stranger_at(s.lep, 500);
+	mock_stranger_at(s.lane_ep, 500);
 	stranger_good_req(&s, w, &r);
 	stranger_say(&s, w, &h, &r);
 	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
@@ -84,7 +84,7 @@ static void who_is_not_where_he_says_is_refused(void **state)
 	stranger_good_req(&s, w, &r);
 	stranger_say(&s, w, &h, &r);
 	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	conn_destroy(ctx, w, NULL);
 }
@@ -93,13 +93,14 @@ static void who_is_not_where_he_says_is_refused(void **state)
 static struct stranger impersonate(struct weft_worker *w, struct weft_worker *b, uint32_t sn,
 				   unsigned int how)
 {
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = b->id, .net_addr = 500};
+	struct stranger s = {
+		.lane_ep = mock_stranger(mock_iface(w, 0)), .id = b->id, .net_addr = 500};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, sn), ans = {0};
 	struct weft_records r;
 	struct weft_address a;
 	unsigned int from = 5;
 
-	mock_stranger_at(s.lep, 500);
+	mock_stranger_at(s.lane_ep, 500);
 	unpack(b, &a);
 	if (how == 0) { /* beside b's interfaces */
 		a.ifaces[a.num_ifaces++] = stranger_iface(&s, from);
@@ -138,7 +139,7 @@ static void a_message_for_a_worker_does_not_go_to_who_claims_to_be_it(void **sta
 		assert_int_equal(ep->state, WEFT_EP_UP);
 		assert_int_equal(conn_counter(w, "ep.unclaimed"), 1);
 		conn_message(ep, b, 1000, 1);
-		mock_stranger_close(s.lep);
+		mock_stranger_close(s.lane_ep);
 		mock_run(3, MS, w, b, NULL);
 		conn_destroy(ctx, w, b);
 	}
@@ -161,7 +162,7 @@ static void a_forged_number_keeps_nobody_away(void **state)
 		assert_int_equal(ep->state, WEFT_EP_UP);
 		assert_int_equal(ep->conn_sn, 0);
 		conn_message(ep, w, 1000, 1);
-		mock_stranger_close(s.lep);
+		mock_stranger_close(s.lane_ep);
 		mock_run(3, MS, w, b, NULL);
 		conn_destroy(ctx, w, b);
 	}
@@ -172,14 +173,14 @@ static void a_forged_number_keeps_nobody_away(void **state)
  */
 static void req_from_nowhere(struct weft_worker *w, struct weft_worker *b, uint32_t sn, bool beside)
 {
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, beside)), .id = b->id};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, beside)), .id = b->id};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, sn), ans = {0};
 	unsigned int from = 15;
 	struct weft_records r;
 	struct weft_address a;
 
 	s.net_addr = 500;
-	mock_stranger_at(s.lep, 500);
+	mock_stranger_at(s.lane_ep, 500);
 	unpack(b, &a);
 	if (beside) {
 		from = 5;
@@ -189,7 +190,7 @@ static void req_from_nowhere(struct weft_worker *w, struct weft_worker *b, uint3
 	stranger_say(&s, w, &h, &r);
 	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(weft_get16(ans.status), EACCES);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	mock_run(2, MS, w, NULL);
 }
 
@@ -329,11 +330,11 @@ static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(voi
 	assert_int_equal(mine->state, WEFT_EP_UP);
 	assert_int_equal(mine->wireup->attach[1], WEFT_ATTACH_AWAIT);
 	for (i = 0; i < 4; i++) {
-		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 1)),
+		s = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 1)),
 				      .id = b->id,
 				      .secret = i & 1 ? ep->secret : ep->secret ^ 4,
 				      .remote = i & 2 ? mine->secret : mine->secret ^ 4};
-		mock_stranger_at(s.lep, 500);
+		mock_stranger_at(s.lane_ep, 500);
 		h = stranger_head(&s, w, WEFT_WIREUP_ATTACH, mine->conn_sn);
 		h.src_ep = mine->remote;
 		h.dst_ep = (struct weft_wire_ref){weft_put32(mine->slot),
@@ -342,7 +343,7 @@ static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(voi
 		stranger_say(&s, w, &h, NULL);
 		assert_int_equal(mine->lanes_up, 1);
 		assert_int_not_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ATTACHED);
-		mock_stranger_close(s.lep);
+		mock_stranger_close(s.lane_ep);
 		mock_run(2, MS, w, NULL);
 	}
 	assert_true(conn_counter(w, "wireup.drop.stale") >= 4);
@@ -371,7 +372,7 @@ static void a_record_that_must_be_understood_drops_the_request(void **state)
 	static const uint8_t offer[40] = {1};
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	struct weft_records r;
 
@@ -387,7 +388,7 @@ static void a_record_that_must_be_understood_drops_the_request(void **state)
 	stranger_say(&s, w, &h, &r);
 	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);

@@ -47,7 +47,7 @@ static void a_peers_name_commands_no_terminal(void **state)
 {
 	struct weft_context *ctx = context_with_log();
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	struct weft_address a = {.worker_id = s.id, .name = HOSTILE, .num_ifaces = 1};
 	struct weft_ep_attr attr = {.size = sizeof(attr)};
@@ -61,7 +61,7 @@ static void a_peers_name_commands_no_terminal(void **state)
 	assert_int_equal(w->num_eps, 1);
 	assert_int_equal(weft_ep_query(conn_first_ep(w), &attr), 0);
 	assert_string_equal(attr.remote_name, SHOWN);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);

@@ -13,9 +13,9 @@ static void frame_size_is_the_smaller_one(void **state)
 	pair_open(&pair, &pp, 10);
 	pair_connect(&pair);
 	assert_int_equal(A->status, 0);
-	assert_int_equal(A->lep->max_msg, B->accepted->max_msg);
-	assert_true(A->lep->max_msg < 1500);
-	stream(500, A->lep->max_msg - 8, 1000000000);
+	assert_int_equal(A->lane_ep->max_msg, B->accepted->max_msg);
+	assert_true(A->lane_ep->max_msg < 1500);
+	stream(500, A->lane_ep->max_msg - 8, 1000000000);
 	pair_close(&pair);
 }
 
@@ -28,15 +28,15 @@ static void narrow_way_is_found_and_named(void **state)
 	pair_connect(&pair);
 	assert_int_equal(A->status, 1);
 	assert_non_null(strstr(A->text, "9018"));
-	assert_true(A->lep->max_msg < 1500 && A->lep->max_msg > 1380);
-	stream(500, A->lep->max_msg - 8, 1000000000);
+	assert_true(A->lane_ep->max_msg < 1500 && A->lane_ep->max_msg > 1380);
+	stream(500, A->lane_ep->max_msg - 8, 1000000000);
 	pair_close(&pair);
 
 	pair_open(&pair, NULL, 11);
 	A->wire.max_frame = 1000;
 	B->iface->ops->get_address(B->iface, A->text);
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, A->text, B->iface->attr.dev_addr_len,
-						   A, &A->lep),
+						   A, &A->lane_ep),
 			 0);
 	pair_run(&pair, 3000000000ull, NULL);
 	assert_int_equal(A->downs, 1);
@@ -53,7 +53,7 @@ static void peer_that_does_not_poll_keeps_its_frame_size(void **state)
 	pair_open(&pair, NULL, 12);
 	B->iface->ops->get_address(B->iface, addr);
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-						   &A->lep),
+						   &A->lane_ep),
 			 0);
 	for (int i = 0; i < 1000; i++) {
 		A->iface->ops->progress(A->iface, pair.now);
@@ -61,7 +61,7 @@ static void peer_that_does_not_poll_keeps_its_frame_size(void **state)
 	}
 	assert_true(pair_run(&pair, 1000000000, pair_both_up));
 	assert_int_equal(A->status, 0);
-	assert_true(A->lep->max_msg > 8900);
+	assert_true(A->lane_ep->max_msg > 8900);
 	pair_close(&pair);
 }
 
@@ -74,8 +74,8 @@ static void way_that_becomes_too_narrow_is_said(void **state)
 	pair_connect(&pair);
 	A->wire.max_frame = 1518;
 	done_count = 0;
-	assert_int_equal(pair_send(A, A->lep, 0, 8000), 0);
-	assert_int_equal(A->iface->ops->ep_flush(A->lep, &comp), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 8000), 0);
+	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &comp), 0);
 	for (int i = 0; i < 40000 && A->downs == 0; i++)
 		pair_step(&pair, 1000000);
 	assert_int_equal(A->downs, 1);
@@ -99,7 +99,7 @@ static void connects_through_a_gateway(void **state)
 	b->arp.ip = 0x0a000002;
 	B->iface->ops->get_address(B->iface, addr);
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-						   &A->lep),
+						   &A->lane_ep),
 			 0);
 	/* Nobody answers B's own question for it: its answer comes after a second. */
 	assert_true(pair_run(&pair, 3000000000, pair_both_up));
@@ -116,7 +116,7 @@ static void nobody_answers_names_the_step(void **state)
 	B->iface->ops->get_address(B->iface, addr);
 	B->wire.blackhole = true;
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-						   &A->lep),
+						   &A->lane_ep),
 			 0);
 	for (int i = 0; i < 4000; i++)
 		pair_step(&pair, 1000000);
@@ -136,7 +136,7 @@ static void address_of_a_former_life_is_refused(void **state)
 	B->iface->ops->get_address(B->iface, addr);
 	addr[24] ^= 0x10;
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-						   &A->lep),
+						   &A->lane_ep),
 			 0);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(A->downs, 1);
@@ -156,7 +156,7 @@ static void restarted_peer_is_known_at_once(void **state)
 	/* The peer forgets everything, as a new process would. */
 	raw_conn_free(raw_conn_of(B->accepted));
 	(void)b;
-	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 8), 0);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(A->downs, 1);
 	assert_int_equal(A->status, -ECONNRESET);
@@ -201,7 +201,7 @@ static void who_shares_a_port_ends_no_others_connections(void **state)
 	pair_connect(&pair);
 	b_is_another_process();
 	B->port.flags |= WEFT_FRAME_PORT_SHARED;
-	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 8), 0);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(A->downs, 0);
 	assert_int_equal(pair_counter(B, RAW_TX_RESET), 0);
@@ -223,7 +223,7 @@ static void hello_to_who_shares_a_port_is_not_refused(void **state)
 	addr[24] ^= 0x55; /* the iface id: another's, with the same MAC, IP and UDP port */
 	B->port.flags |= WEFT_FRAME_PORT_SHARED;
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-						   &A->lep),
+						   &A->lane_ep),
 			 0);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(A->downs, 0);
@@ -240,7 +240,7 @@ static void who_shares_a_port_tells_of_its_own_connections(void **state)
 	B->port.flags |= WEFT_FRAME_PORT_SHARED;
 	pair_connect(&pair);
 	raw_conn_free(raw_conn_of(B->accepted));
-	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 8), 0);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(A->status, -ECONNRESET);
 	pair_close(&pair);
@@ -274,7 +274,7 @@ static void who_shares_a_port_tells_no_third_party(void **state)
 	pair_connect(&pair);
 	raw_conn_free(raw_conn_of(B->accepted));
 	A->wire.edit = from_another_ip;
-	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 8), 0);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(pair_counter(B, RAW_TX_RESET), 0);
 	assert_true(pair_counter(B, RAW_RESET_NOT_OURS) > 0);
@@ -297,7 +297,7 @@ static bool many_up(struct pair *p)
  */
 static void six_hundred_connects_at_once(void **state)
 {
-	static struct weft_lane_ep *lep[MANY];
+	static struct weft_lane_ep *lane_ep[MANY];
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
 
 	(void)state;
@@ -305,7 +305,8 @@ static void six_hundred_connects_at_once(void **state)
 	B->iface->ops->get_address(B->iface, addr);
 	for (unsigned int i = 0; i < MANY; i++)
 		assert_int_equal(A->iface->ops->ep_connect(A->iface, addr,
-							   B->iface->attr.dev_addr_len, A, &lep[i]),
+							   B->iface->attr.dev_addr_len, A,
+							   &lane_ep[i]),
 				 0);
 	assert_true(pair_run(&pair, 2000000000, many_up));
 	assert_int_equal(A->downs + B->downs, 0);
@@ -315,7 +316,7 @@ static void six_hundred_connects_at_once(void **state)
 			pair_counter(B, RAW_HELLO_RETRY) + MANY +
 				pair_counter(B, RAW_DROP_HALF_OPEN_FULL));
 	for (unsigned int i = 0; i < MANY; i++)
-		assert_int_equal(pair_send(A, lep[i], i, 10), 0);
+		assert_int_equal(pair_send(A, lane_ep[i], i, 10), 0);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(B->messages, MANY);
 	assert_int_equal(B->bad, 0);

@@ -69,13 +69,13 @@ static void begin_connect(void)
 
 	B->iface->ops->get_address(B->iface, addr);
 	assert_int_equal(A->iface->ops->ep_connect(A->iface, addr, B->iface->attr.dev_addr_len, A,
-						   &A->lep),
+						   &A->lane_ep),
 			 0);
 }
 
-static struct raw_conn *conn_of(struct weft_lane_ep *lep)
+static struct raw_conn *conn_of(struct weft_lane_ep *lane_ep)
 {
-	return (struct raw_conn *)lep;
+	return (struct raw_conn *)lane_ep;
 }
 
 /* ---- times ---- */
@@ -88,12 +88,12 @@ static void a_computing_peer_does_not_lengthen_the_round_trip(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 1);
 	pair_connect(&pair);
-	pair_send(A, A->lep, 0, 8);
+	pair_send(A, A->lane_ep, 0, 8);
 	for (unsigned int i = 0; i < 60000; i++, pair.now += 1000) {
 		A->iface->ops->progress(A->iface, pair.now);
 		if (A->messages > a_seen) {
 			a_seen = A->messages;
-			pair_send(A, A->lep, 0, 8);
+			pair_send(A, A->lane_ep, 0, 8);
 		}
 		A->iface->ops->tx_flush(A->iface);
 		if (pair.now < busy_until)
@@ -109,7 +109,7 @@ static void a_computing_peer_does_not_lengthen_the_round_trip(void **state)
 	}
 	assert_true(a_seen > 900);
 	/* Two ways of 2 us, polls of 1 us. */
-	assert_in_range(A->lep->rtt_ns, 3000, 8000);
+	assert_in_range(A->lane_ep->rtt_ns, 3000, 8000);
 	pair_close(&pair);
 }
 
@@ -122,14 +122,14 @@ static void a_peer_that_polls_seldom_does_not_lengthen_the_round_trip(void **sta
 	for (unsigned int i = 0; i < 1000; i++)
 		pair_step(&pair, 1000);
 	for (unsigned int i = 0; i < 100; i++) {
-		pair_send(A, A->lep, i, 8);
+		pair_send(A, A->lane_ep, i, 8);
 		pair_send(B, B->accepted, i, 8);
 		pair_run(&pair, 30000, NULL);
 	}
-	assert_in_range(A->lep->rtt_ns, 3000, 8000);
+	assert_in_range(A->lane_ep->rtt_ns, 3000, 8000);
 	for (unsigned int i = 0; i < 50000; i++, pair.now += 1000) {
 		if (i % 97 == 0)
-			pair_send(A, A->lep, i, 8);
+			pair_send(A, A->lane_ep, i, 8);
 		A->iface->ops->progress(A->iface, pair.now);
 		A->iface->ops->tx_flush(A->iface);
 		if (i % 50 == 0) {
@@ -137,7 +137,7 @@ static void a_peer_that_polls_seldom_does_not_lengthen_the_round_trip(void **sta
 			B->iface->ops->tx_flush(B->iface);
 		}
 	}
-	assert_in_range(A->lep->rtt_ns, 3000, 8000);
+	assert_in_range(A->lane_ep->rtt_ns, 3000, 8000);
 	pair_close(&pair);
 }
 
@@ -172,7 +172,7 @@ static void bye_tells_what_came_out_of_order(void **state)
 	A->wire.edit = lose_one_data;
 	B->wire.edit = lose_acks;
 	for (unsigned int i = 0; i < 3; i++)
-		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL,
+		assert_int_equal(A->iface->ops->am_zcopy(A->lane_ep, 5, "header", 6, &iov, 1, NULL,
 							 &comp[i]),
 				 0);
 	pair_run(&pair, 20000, NULL);
@@ -196,12 +196,13 @@ static void a_zero_copy_send_without_data_is_sent_or_refused(void **state)
 	pair_connect(&pair);
 	done_count = 0;
 	no_memory = true;
-	err = A->iface->ops->am_zcopy(A->lep, 5, "header", 6, NULL, 0, NULL, &comp);
+	err = A->iface->ops->am_zcopy(A->lane_ep, 5, "header", 6, NULL, 0, NULL, &comp);
 	no_memory = false;
 	assert_int_equal(err, -ENOMEM);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(B->messages, 0);
-	assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, "header", 6, NULL, 0, NULL, &comp), 0);
+	assert_int_equal(A->iface->ops->am_zcopy(A->lane_ep, 5, "header", 6, NULL, 0, NULL, &comp),
+			 0);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(B->messages, 1);
 	assert_int_equal(done_count, 1);
@@ -215,10 +216,10 @@ static void a_closed_connection_keeps_no_window(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 5);
 	pair_connect(&pair);
-	a = conn_of(A->lep);
+	a = conn_of(A->lane_ep);
 	b = conn_of(B->accepted);
-	pair_send(A, A->lep, 0, 100);
-	A->iface->ops->ep_destroy(A->lep);
+	pair_send(A, A->lane_ep, 0, 100);
+	A->iface->ops->ep_destroy(A->lane_ep);
 	assert_int_equal(a->state, RAW_TIME_WAIT);
 	assert_null(a->slots);
 	pair_run(&pair, 1000000, NULL);
@@ -238,7 +239,7 @@ static void a_buffer_may_be_released_before_the_callback_returns(void **state)
 	B->release_at_once = true;
 	/* Alone in its frame, and several in one. */
 	for (unsigned int i = 0; i < 30; i++) {
-		assert_int_equal(pair_send(A, A->lep, i, 100), 0);
+		assert_int_equal(pair_send(A, A->lane_ep, i, 100), 0);
 		if (i % 7 == 0)
 			pair_run(&pair, 20000, NULL);
 	}
@@ -249,7 +250,7 @@ static void a_buffer_may_be_released_before_the_callback_returns(void **state)
 	/* Of messages in one frame, earlier ones are given back while a later one is delivered. */
 	B->release_at_once = false;
 	for (unsigned int i = 0; i < 5; i++)
-		assert_int_equal(pair_send(A, A->lep, i, 100), 0);
+		assert_int_equal(pair_send(A, A->lane_ep, i, 100), 0);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(((struct raw_iface *)B->iface)->kept, 5);
 	while (B->kept_count > 0)
@@ -376,7 +377,7 @@ static void loss_is_not_taken_for_a_narrow_way(void **state)
 		if (A->status != 0 && A->status != -ETIMEDOUT)
 			fail_msg("seed %llu: %s", (unsigned long long)seed, A->text);
 		if (A->ups == 1)
-			assert_true(A->lep->max_msg > 8900);
+			assert_true(A->lane_ep->max_msg > 8900);
 		pair_close(&pair);
 	}
 }
@@ -410,9 +411,9 @@ static void a_switch_may_take_the_tag_off(void **state)
 	B->wire.edit = tag_on;
 	pair_connect(&pair);
 	assert_int_equal(A->status, 0);
-	assert_int_equal(A->lep->max_msg, B->accepted->max_msg);
+	assert_int_equal(A->lane_ep->max_msg, B->accepted->max_msg);
 	/* The largest message goes both ways. */
-	assert_int_equal(pair_send(A, A->lep, 1, A->lep->max_msg - 8), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 1, A->lane_ep->max_msg - 8), 0);
 	assert_int_equal(pair_send(B, B->accepted, 2, B->accepted->max_msg - 8), 0);
 	pair_run(&pair, 50000000, NULL);
 	assert_int_equal(A->messages + B->messages, 2);
@@ -436,16 +437,16 @@ static void the_far_end_is_known_by_its_frames(void **state)
 		ops->get_address(A->iface, a);
 		ops->get_address(B->iface, b);
 		begin_connect();
-		assert_false(ops->ep_is_from(A->lep, b, len)); /* nothing heard yet */
+		assert_false(ops->ep_is_from(A->lane_ep, b, len)); /* nothing heard yet */
 		assert_true(pair_run(&pair, 1000000000, pair_both_up));
-		assert_true(ops->ep_is_from(A->lep, b, len));
-		assert_false(ops->ep_is_from(A->lep, a, len));
+		assert_true(ops->ep_is_from(A->lane_ep, b, len));
+		assert_false(ops->ep_is_from(A->lane_ep, a, len));
 		assert_true(ops->ep_is_from(B->accepted, a, len));
 		assert_false(ops->ep_is_from(B->accepted, b, len));
 		assert_false(ops->ep_is_from(B->accepted, a, 3));
 		/* What hosts are told apart by: address, not port. */
-		assert_true(ops->ep_host(A->lep) != 0 && ops->ep_host(B->accepted) != 0);
-		assert_true(ops->ep_host(A->lep) != ops->ep_host(B->accepted));
+		assert_true(ops->ep_host(A->lane_ep) != 0 && ops->ep_host(B->accepted) != 0);
+		assert_true(ops->ep_host(A->lane_ep) != ops->ep_host(B->accepted));
 		/* The port opened anew: another iface. */
 		a[RAW_ADDR_LEN - 1] ^= 1;
 		assert_false(ops->ep_is_from(B->accepted, a, len));

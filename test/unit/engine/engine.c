@@ -16,7 +16,7 @@ static void connects_and_says_so(void **state)
 	assert_int_equal(B->ups, 1);
 	assert_true(B->accepted->passive);
 	assert_null(B->accepted->user);
-	assert_int_equal(A->lep->max_msg, B->accepted->max_msg);
+	assert_int_equal(A->lane_ep->max_msg, B->accepted->max_msg);
 	pair_close(&pair);
 }
 
@@ -29,7 +29,7 @@ static void first_message_leaves_at_once_and_others_share_a_frame(void **state)
 	pair_connect(&pair);
 	frames = pair_counter(A, RAW_TX_DATA);
 	for (uint32_t i = 0; i < 50; i++)
-		assert_int_equal(pair_send(A, A->lep, i, 8), 0);
+		assert_int_equal(pair_send(A, A->lane_ep, i, 8), 0);
 	assert_int_equal(pair_counter(A, RAW_TX_DATA) - frames, 1);
 	pair_run(&pair, 10000, NULL);
 	assert_int_equal(pair_counter(A, RAW_TX_DATA) - frames, 2);
@@ -43,9 +43,9 @@ static void delivers_all_sizes(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 3);
 	pair_connect(&pair);
-	stream(3000, A->lep->max_msg - 8, 1000000000);
+	stream(3000, A->lane_ep->max_msg - 8, 1000000000);
 	assert_int_equal(pair_counter(A, RAW_TX_FAST) + pair_counter(A, RAW_TX_RTO), 0);
-	assert_int_equal(pair_send(A, A->lep, 0, A->lep->max_msg - 7), -EMSGSIZE);
+	assert_int_equal(pair_send(A, A->lane_ep, 0, A->lane_ep->max_msg - 7), -EMSGSIZE);
 	pair_close(&pair);
 }
 
@@ -106,7 +106,7 @@ static uint64_t arrive(uint64_t verdict, double corrupt)
 	B->rx_verdict = verdict;
 	A->wire.corrupt = corrupt;
 	for (uint32_t i = 0; i < 100; i++)
-		pair_send(A, A->lep, i, 1000);
+		pair_send(A, A->lane_ep, i, 1000);
 	pair_run(&pair, 200000000, NULL);
 	messages = B->messages;
 	assert_int_equal(B->bad, 0);
@@ -165,7 +165,7 @@ static void full_tx_ring_is_an_answer(void **state)
 	pair_open(&pair, NULL, 24);
 	pair_connect(&pair);
 	A->wire.full = true;
-	while (pair_send(A, A->lep, n, 8000) == 0)
+	while (pair_send(A, A->lane_ep, n, 8000) == 0)
 		n++;
 	assert_true(n > 1 && n < 1000);
 	A->wire.full = false;
@@ -175,11 +175,12 @@ static void full_tx_ring_is_an_answer(void **state)
 	pair_close(&pair);
 }
 
-static void ping_pong(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len)
+static void ping_pong(struct pair_end *e, struct weft_lane_ep *lane_ep, const void *data,
+		      size_t len)
 {
 	(void)len;
 	if (e->messages < 1000)
-		assert_int_equal(e->iface->ops->am_short(lep, 5, data, 8, NULL, 0), 0);
+		assert_int_equal(e->iface->ops->am_short(lane_ep, 5, data, 8, NULL, 0), 0);
 }
 
 static void acknowledgements_ride_on_answers(void **state)
@@ -189,7 +190,7 @@ static void acknowledgements_ride_on_answers(void **state)
 	pair_connect(&pair);
 	A->on_message = ping_pong;
 	B->on_message = ping_pong;
-	pair_send(A, A->lep, 0, 0);
+	pair_send(A, A->lane_ep, 0, 0);
 	pair_run(&pair, 20000000, NULL);
 	assert_true(A->messages >= 999);
 	assert_true(pair_counter(A, RAW_TX_ACKS) < 20);
@@ -197,7 +198,7 @@ static void acknowledgements_ride_on_answers(void **state)
 	assert_int_equal(pair_counter(A, RAW_TX_FAST) + pair_counter(A, RAW_TX_PROBE) +
 				 pair_counter(A, RAW_TX_RTO),
 			 0);
-	assert_in_range(A->lep->rtt_ns, 1000, 20000);
+	assert_in_range(A->lane_ep->rtt_ns, 1000, 20000);
 	pair_close(&pair);
 }
 

@@ -8,13 +8,13 @@
 
 #define MANY 500u
 
-static struct weft_lane_ep *lep[MANY];
+static struct weft_lane_ep *lane_ep[MANY];
 
 static bool all_up(struct pair *p)
 {
 	(void)p;
 	for (unsigned int i = 0; i < MANY; i++)
-		if (lep[i] != NULL && !lep[i]->up)
+		if (lane_ep[i] && !lane_ep[i]->up)
 			return false;
 	return true;
 }
@@ -23,11 +23,12 @@ static void connect_many(void)
 {
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
 
-	memset(lep, 0, sizeof(lep));
+	memset(lane_ep, 0, sizeof(lane_ep));
 	B->iface->ops->get_address(B->iface, addr);
 	for (unsigned int i = 0; i < MANY; i++) {
 		assert_int_equal(A->iface->ops->ep_connect(A->iface, addr,
-							   B->iface->attr.dev_addr_len, A, &lep[i]),
+							   B->iface->attr.dev_addr_len, A,
+							   &lane_ep[i]),
 				 0);
 		if (i % 100 == 99)
 			assert_true(pair_run(&pair, 1000000000, all_up));
@@ -39,7 +40,7 @@ static void connect_many(void)
 static void disconnect_many(void)
 {
 	for (unsigned int i = 0; i < MANY; i++)
-		A->iface->ops->ep_destroy(lep[i]);
+		A->iface->ops->ep_destroy(lane_ep[i]);
 	pair_run(&pair, 10000000, NULL);
 }
 
@@ -58,7 +59,7 @@ static void traffic_over_one_looks_at_no_idle_connection(void **state)
 	connect_many();
 	before = looks();
 	for (uint32_t i = 0; i < rounds; i++) {
-		assert_int_equal(pair_send(A, lep[0], 1000000 + i, 8), 0);
+		assert_int_equal(pair_send(A, lane_ep[0], 1000000 + i, 8), 0);
 		pair_run(&pair, step * 1000, NULL);
 	}
 	/*
@@ -123,7 +124,7 @@ static void closing_many_at_once_looks_at_one_each(void **state)
 	connect_many();
 	before = conn_looks();
 	for (unsigned int i = 0; i < MANY; i++)
-		A->iface->ops->ep_destroy(lep[i]);
+		A->iface->ops->ep_destroy(lane_ep[i]);
 	assert_in_range(conn_looks() - before, 1, MANY);
 	/* Those that went early are over with the next calls, the others stay their time. */
 	pair_run(&pair, 100000000, NULL);
@@ -210,7 +211,7 @@ static void polled_when_it_asks_for_it_it_misses_nothing(void **state)
 	assert_int_equal(A->downs + B->downs, 0);
 	/* Lost frames are sent again. */
 	A->wire.blackhole = true;
-	assert_int_equal(pair_send(A, A->lep, 1000000, 8), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 1000000, 8), 0);
 	pair_step(&pair, 0);
 	assert_int_equal(B->messages, 0);
 	A->wire.blackhole = false;
@@ -234,10 +235,10 @@ static void slots_come_on_demand_and_go(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 34);
 	pair_connect(&pair);
-	c = raw_conn_of(A->lep);
+	c = raw_conn_of(A->lane_ep);
 	assert_int_equal(c->slot_mask, RAW_SLOTS_MIN - 1);
 	assert_int_equal(raw_conn_of(B->accepted)->slot_mask, RAW_SLOTS_MIN - 1);
-	while (pair_send(A, A->lep, 1000000 + n, 5000) == 0) {
+	while (pair_send(A, A->lane_ep, 1000000 + n, 5000) == 0) {
 		n++;
 		A->iface->ops->tx_flush(A->iface);
 	}

@@ -11,7 +11,7 @@ static void pause_of_ten_seconds_is_no_failure(void **state)
 	pair_open(&pair, NULL, 13);
 	pair_connect(&pair);
 	for (uint32_t i = 0; i < 10; i++)
-		assert_int_equal(pair_send(A, A->lep, 1000000 + i, 4000), 0);
+		assert_int_equal(pair_send(A, A->lane_ep, 1000000 + i, 4000), 0);
 	for (int i = 0; i < 100000; i++) {
 		A->iface->ops->progress(A->iface, pair.now);
 		pair.now += 100000;
@@ -27,7 +27,7 @@ static void own_pause_is_no_failure(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 14);
 	pair_connect(&pair);
-	assert_int_equal(pair_send(A, A->lep, 1000000, 4000), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 1000000, 4000), 0);
 	pair.now += 60000000000ull;
 	stream(300, 4000, 1000000000);
 	assert_int_equal(A->downs + B->downs, 0);
@@ -44,7 +44,7 @@ static void silent_peer_is_dead_after_the_timeout(void **state)
 		pair_step(&pair, 1000000);
 	assert_int_equal(A->downs, 1);
 	assert_int_equal(A->status, -ETIMEDOUT);
-	assert_int_equal(pair_send(A, A->lep, 0, 8), -ETIMEDOUT);
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 8), -ETIMEDOUT);
 	assert_in_range(pair.now, 5000000000ull + 29000000000ull, 5000000000ull + 34000000000ull);
 	pair_close(&pair);
 }
@@ -59,7 +59,7 @@ static void silent_peer_behind_a_full_port_is_dead_too(void **state)
 	A->wire.full = true; /* as memif does when its peer has gone */
 	B->wire.blackhole = true;
 	for (int i = 0; i < 40000 && A->downs == 0; i++) {
-		while (A->downs == 0 && pair_send(A, A->lep, n, 8000) == 0)
+		while (A->downs == 0 && pair_send(A, A->lane_ep, n, 8000) == 0)
 			n++;
 		pair_step(&pair, 1000000);
 		B->queued = 0;
@@ -71,7 +71,7 @@ static void silent_peer_behind_a_full_port_is_dead_too(void **state)
 	pair_close(&pair);
 }
 
-static void destroy_at_second(struct pair_end *e, struct weft_lane_ep *lep, const void *data,
+static void destroy_at_second(struct pair_end *e, struct weft_lane_ep *lane_ep, const void *data,
 			      size_t len)
 {
 	(void)data;
@@ -79,7 +79,7 @@ static void destroy_at_second(struct pair_end *e, struct weft_lane_ep *lep, cons
 	if (e->messages != 2)
 		return;
 	e->wire.blackhole = true; /* BYE is lost */
-	lep->ops->ep_destroy(lep);
+	lane_ep->ops->ep_destroy(lane_ep);
 }
 
 static void what_a_destroyed_ep_did_not_take_is_not_acknowledged(void **state)
@@ -90,11 +90,11 @@ static void what_a_destroyed_ep_did_not_take_is_not_acknowledged(void **state)
 	pair_open(&pair, NULL, 117);
 	pair_connect(&pair);
 	/* One frame under way, so that the next two messages share one. */
-	assert_int_equal(pair_send(A, A->lep, 0, 8), 0);
+	assert_int_equal(pair_send(A, A->lane_ep, 0, 8), 0);
 	for (uint32_t i = 1; i < 3; i++)
-		assert_int_equal(pair_send(A, A->lep, i, 8), 0);
+		assert_int_equal(pair_send(A, A->lane_ep, i, 8), 0);
 	done_count = 0;
-	assert_int_equal(A->iface->ops->ep_flush(A->lep, &comp), 0);
+	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &comp), 0);
 	B->on_message = destroy_at_second;
 	while (B->messages < 2)
 		pair_step(&pair, 100);
@@ -114,10 +114,10 @@ static void flush_waits_for_acknowledgement(void **state)
 	pair_open(&pair, NULL, 20);
 	pair_connect(&pair);
 	done_count = 0;
-	assert_int_equal(A->iface->ops->ep_flush(A->lep, &comp), WEFT_LANE_IDLE);
+	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &comp), WEFT_LANE_IDLE);
 	for (uint32_t i = 0; i < 5; i++)
-		pair_send(A, A->lep, i, 100);
-	assert_int_equal(A->iface->ops->ep_flush(A->lep, &comp), 0);
+		pair_send(A, A->lane_ep, i, 100);
+	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &comp), 0);
 	assert_int_equal(done_count, 0);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(done_count, 1);
@@ -131,7 +131,7 @@ static void close_in_good_order_is_gone(void **state)
 	pair_open(&pair, NULL, 21);
 	pair_connect(&pair);
 	stream(50, 4000, 100000000);
-	A->iface->ops->ep_destroy(A->lep);
+	A->iface->ops->ep_destroy(A->lane_ep);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(B->gones, 1);
 	assert_int_equal(B->downs, 0);
@@ -149,12 +149,12 @@ static void bye_may_overtake_data(void **state)
 	(void)state;
 	pair_open(&pair, NULL, 29);
 	pair_connect(&pair);
-	pair_send(A, A->lep, 0, 100);
+	pair_send(A, A->lane_ep, 0, 100);
 	A->wire.delay_ns = 500000; /* the second message is slow */
-	pair_send(A, A->lep, 1, 8000);
+	pair_send(A, A->lane_ep, 1, 8000);
 	pair_step(&pair, 1000);
 	A->wire.delay_ns = 2000;
-	A->iface->ops->ep_destroy(A->lep);
+	A->iface->ops->ep_destroy(A->lane_ep);
 	pair_run(&pair, 300000, NULL);
 	assert_int_equal(B->gones + B->downs, 0);
 	pair_run(&pair, 10000000, NULL);
@@ -169,10 +169,10 @@ static void bye_before_lost_data_is_a_failure(void **state)
 	pair_open(&pair, NULL, 30);
 	pair_connect(&pair);
 	A->wire.blackhole = true;
-	pair_send(A, A->lep, 0, 100);
+	pair_send(A, A->lane_ep, 0, 100);
 	pair_step(&pair, 1000);
 	A->wire.blackhole = false;
-	A->iface->ops->ep_destroy(A->lep);
+	A->iface->ops->ep_destroy(A->lane_ep);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(B->downs, 1);
 	assert_int_equal(B->status, -ECONNRESET);
@@ -189,8 +189,8 @@ static void closed_ep_still_acknowledges(void **state)
 	pair_connect(&pair);
 	done_count = 0;
 	/* B's acknowledgement is lost, B closes, A's repetition must still find it. */
-	pair_send(A, A->lep, 0, 100);
-	assert_int_equal(A->iface->ops->ep_flush(A->lep, &comp), 0);
+	pair_send(A, A->lane_ep, 0, 100);
+	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &comp), 0);
 	B->wire.blackhole = true;
 	pair_run(&pair, 50000, NULL);
 	assert_int_equal(B->messages, 1);

@@ -40,7 +40,7 @@ static int send_from(void *at, uint32_t len, struct weft_mem_lane *mem, struct w
 	for (uint32_t i = 0; i < len; i++)
 		((uint8_t *)at)[i] = (uint8_t)(3 * 7 + i);
 	done_count = 0;
-	return A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, mem, comp);
+	return A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1, mem, comp);
 }
 
 static void open_lazy(const struct pair_params *more)
@@ -97,7 +97,7 @@ static void not_before_the_nic_has_read_it(void **state)
 	pair_run(&pair, 10000000, NULL);
 	/* Acknowledged, and asked after some 10 us each, not with every poll. */
 	assert_int_equal(B->messages, 1);
-	assert_int_equal(A->lep->queued, 0);
+	assert_int_equal(A->lane_ep->queued, 0);
 	assert_int_equal(done_count, 0);
 	assert_true(A->wire.asked > 100 && A->wire.asked < 1100);
 	/* Deregistered meanwhile: it stays mapped until the NIC is through. */
@@ -120,7 +120,7 @@ static void nor_before_our_own_queue_has_left(void **state)
 	A->wire.full = true;
 	assert_int_equal(send_from(user, 8000, &mem, &comp), 0);
 	/* The port has all it was given; this it was not. */
-	A->iface->ops->ep_destroy(A->lep);
+	A->iface->ops->ep_destroy(A->lane_ep);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(done_count, 0);
 	assert_int_equal(atomic_load(&mem.refs), 2);
@@ -171,8 +171,8 @@ static void lost_frames_go_again(void **state)
 		for (sent = 0; sent < 300;) {
 			hdr.n = 256 * sent;
 			A->wire.busy = pair_rand(&pair) % 4;
-			err = A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, &mem,
-						      &comp);
+			err = A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1,
+						      &mem, &comp);
 			sent += err == 0;
 			assert_true(err == 0 || err == -EAGAIN);
 			pair_step(&pair, 5000);
@@ -241,7 +241,7 @@ static void a_nic_may_want_segments_within_a_page(void **state)
 		;
 	assert_true(i < A->held_count);
 	assert_int_equal(A->held[i]->nb_segs, 4);
-	for (m = A->held[i]->next; m != NULL; m = m->next)
+	for (m = A->held[i]->next; m; m = m->next)
 		assert_true((rte_pktmbuf_iova(m) & (PAGE - 1)) + m->data_len <= PAGE);
 	pair_close(&pair);
 }

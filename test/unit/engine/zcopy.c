@@ -25,8 +25,8 @@ static void zcopy_completes_after_ack_and_release(void **state)
 		A->wire.hold_sent = true;
 		done_count = 0;
 		assert_true(A->iface->attr.features & WEFT_LANE_F_ZCOPY);
-		assert_int_equal(A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), iov, 2, NULL,
-							 &comp),
+		assert_int_equal(A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), iov, 2,
+							 NULL, &comp),
 				 0);
 		assert_int_equal(done_count, 0);
 		pair_run(&pair, 10000000, NULL);
@@ -42,7 +42,7 @@ static void destroy_on_done(struct weft_lane_comp *comp, int status)
 {
 	(void)comp;
 	(void)status;
-	A->lep->ops->ep_destroy(A->lep);
+	A->lane_ep->ops->ep_destroy(A->lane_ep);
 }
 
 static void acknowledged_zcopy_has_succeeded_though_its_ep_is_destroyed(void **state)
@@ -59,8 +59,8 @@ static void acknowledged_zcopy_has_succeeded_though_its_ep_is_destroyed(void **s
 	pair_connect(&pair);
 	done_count = 0;
 	assert_int_equal(
-		A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
-	assert_int_equal(A->iface->ops->ep_flush(A->lep, &flush), 0);
+		A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
+	assert_int_equal(A->iface->ops->ep_flush(A->lane_ep, &flush), 0);
 	pair_run(&pair, 10000000, NULL);
 	assert_int_equal(B->messages, 1);
 	assert_int_equal(done_count, 1);
@@ -94,8 +94,8 @@ static void zcopy_survives_loss(void **state)
 		done_count = 0;
 		for (sent = 0; sent < 400;) {
 			hdr.n = 256 * sent; /* the same fill for all */
-			err = A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL,
-						      &comp);
+			err = A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1,
+						      NULL, &comp);
 			if (err == 0)
 				sent++;
 			else
@@ -126,8 +126,8 @@ static void zcopy_of_destroyed_ep_waits_for_hardware(void **state)
 	done_count = 0;
 	A->wire.full = true;
 	assert_int_equal(
-		A->iface->ops->am_zcopy(A->lep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
-	A->iface->ops->ep_destroy(A->lep);
+		A->iface->ops->am_zcopy(A->lane_ep, 5, &hdr, sizeof(hdr), &iov, 1, NULL, &comp), 0);
+	A->iface->ops->ep_destroy(A->lane_ep);
 	assert_int_equal(done_count, 0);
 	A->wire.full = false;
 	pair_run(&pair, 1000000, NULL);
@@ -155,8 +155,9 @@ static void zcopy_one_way_does_not_wait_for_a_delayed_ack(void **state)
 	for (unsigned int i = 0; i < 20; i++) {
 		done_count = 0;
 		begin = pair.now;
-		assert_int_equal(
-			A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL, &comp), 0);
+		assert_int_equal(A->iface->ops->am_zcopy(A->lane_ep, 5, "header", 6, &iov, 1, NULL,
+							 &comp),
+				 0);
 		assert_true(pair_run(&pair, 1000000, comp_done));
 		/* Two ways of 2 us, and a poll in between. */
 		assert_true(pair.now - begin <= 7000);
@@ -165,15 +166,17 @@ static void zcopy_one_way_does_not_wait_for_a_delayed_ack(void **state)
 	acks = pair_counter(B, RAW_TX_ACKS);
 	done_count = 0;
 	for (unsigned int i = 0; i < 64; i++)
-		assert_int_equal(
-			A->iface->ops->am_zcopy(A->lep, 5, "header", 6, &iov, 1, NULL, &comp), 0);
+		assert_int_equal(A->iface->ops->am_zcopy(A->lane_ep, 5, "header", 6, &iov, 1, NULL,
+							 &comp),
+				 0);
 	pair_run(&pair, 1000000, NULL);
 	assert_int_equal(done_count, 64);
 	assert_true(pair_counter(B, RAW_TX_ACKS) - acks < 24);
 	pair_close(&pair);
 }
 
-static void zcopy_pong(struct pair_end *e, struct weft_lane_ep *lep, const void *data, size_t len)
+static void zcopy_pong(struct pair_end *e, struct weft_lane_ep *lane_ep, const void *data,
+		       size_t len)
 {
 	static uint8_t buf[8192];
 	static struct weft_lane_comp comp = {.done = on_done};
@@ -181,7 +184,8 @@ static void zcopy_pong(struct pair_end *e, struct weft_lane_ep *lep, const void 
 
 	(void)len;
 	if (e->messages < 500)
-		assert_int_equal(e->iface->ops->am_zcopy(lep, 5, data, 8, &iov, 1, NULL, &comp), 0);
+		assert_int_equal(e->iface->ops->am_zcopy(lane_ep, 5, data, 8, &iov, 1, NULL, &comp),
+				 0);
 }
 
 static void zcopy_answers_carry_the_acknowledgement(void **state)
@@ -191,7 +195,7 @@ static void zcopy_answers_carry_the_acknowledgement(void **state)
 	pair_connect(&pair);
 	A->on_message = zcopy_pong;
 	B->on_message = zcopy_pong;
-	pair_send(A, A->lep, 0, 0);
+	pair_send(A, A->lane_ep, 0, 0);
 	pair_run(&pair, 20000000, NULL);
 	assert_true(A->messages >= 499);
 	assert_true(pair_counter(A, RAW_TX_ACKS) < 20);

@@ -367,7 +367,7 @@ static void garbage_never_passes_and_never_reads_too_far(void **state)
 			const struct weft_frame_msg *m;
 			uint32_t off = 0;
 
-			while ((m = weft_frame_msg_next(&v, &off)) != NULL)
+			while ((m = weft_frame_msg_next(&v, &off)))
 				assert_true((const uint8_t *)(m + 1) + weft_le16(m->length) <=
 					    b.bytes + b.len);
 		}

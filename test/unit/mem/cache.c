@@ -385,7 +385,7 @@ static unsigned int count_lines(const char *path, const char *what)
 	char line[600];
 
 	assert_non_null(f);
-	while (fgets(line, sizeof(line), f) != NULL)
+	while (fgets(line, sizeof(line), f))
 		n += strstr(line, what) != NULL;
 	fclose(f);
 	return n;

@@ -145,7 +145,7 @@ static void busybody_cb(struct weft_request *req, const struct weft_completion *
 	b->calls++;
 	b->progressed += weft_worker_progress(b->p->a);
 	weft_worker_destroy(b->p->a);
-	if (b->other != NULL) {
+	if (b->other) {
 		struct weft_request *other = b->other;
 
 		b->other = NULL;
@@ -204,7 +204,7 @@ static void closer_cb(struct weft_request *req, const struct weft_completion *c,
 	(void)req;
 	(void)c;
 	k->calls++;
-	if (k->ep == NULL)
+	if (!k->ep)
 		return;
 	k->rc = weft_ep_close(k->ep, k->flags, NULL, NULL);
 	k->ep = NULL;

@@ -141,8 +141,8 @@ static void C9_E6_no_room_has_no_side_effect_and_the_message_goes_later(void **s
 		/* Room for a few at a time, at random. */
 		for (int n = 0; n < 2000 && !(op_done(&r2) && op_done(&r) && op_done(&s)); n++) {
 			for (unsigned int l = 0; l < p.num_lanes; l++) {
-				p.lep[0][l].room = (int)(pair_random(&seed) % 3);
-				p.lep[1][l].room = (int)(pair_random(&seed) % 2);
+				p.lane_ep[0][l].room = (int)(pair_random(&seed) % 3);
+				p.lane_ep[1][l].room = (int)(pair_random(&seed) % 2);
 			}
 			pair_progress(&p);
 			while (p.num && pair_random(&seed) % 4)

@@ -167,9 +167,9 @@ static double bare(unsigned int n)
 	struct rte_mbuf *m;
 	double t;
 
-	if (pool == NULL)
+	if (!pool)
 		pool = rte_pktmbuf_pool_create("bare", 1023, 64, 0, 2048, SOCKET_ID_ANY);
-	if (pool == NULL)
+	if (!pool)
 		exit(1);
 	poll_for(0.02); /* what the lanes have sent is out of the rings */
 	t = now_ns();
@@ -190,9 +190,9 @@ static double resident(void)
 	FILE *f = fopen("/proc/self/statm", "r");
 	unsigned long total, pages = 0;
 
-	if (f == NULL || fscanf(f, "%lu %lu", &total, &pages) != 2)
+	if (!f || fscanf(f, "%lu %lu", &total, &pages) != 2)
 		fprintf(stderr, "/proc/self/statm cannot be read\n");
-	if (f != NULL)
+	if (f)
 		fclose(f);
 	return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
@@ -278,7 +278,7 @@ static void set_up(unsigned int n)
 	char dir[] = "/tmp/hop_bench.XXXXXX";
 	struct weft_context *ctx;
 
-	if (mkdtemp(dir) == NULL)
+	if (!mkdtemp(dir))
 		exit(1);
 	start_eal(dir);
 	check(weft_context_create(NULL, &ctx), "context");
@@ -422,7 +422,7 @@ static void options(int argc, char **argv)
 	}
 	one->endpoints = 1;
 	num_cases = words == NULL;
-	for (; words != NULL && num_cases < CASES; words = strchr(words, ',')) {
+	for (; words && num_cases < CASES; words = strchr(words, ',')) {
 		words += *words == ',';
 		one[num_cases].endpoints = (unsigned int)atoi(words);
 		if (one[num_cases++].endpoints == 0)

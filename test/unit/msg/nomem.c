@@ -407,7 +407,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	assert_int_equal(mock_num_ifaces(), 0);
-	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_lane_eps(), 0);
 	mock_features = 0;
 	return 0;
 }

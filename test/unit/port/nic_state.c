@@ -57,7 +57,7 @@ static int make_root(void **state)
 {
 	(void)state;
 	snprintf(root, sizeof(root), "/tmp/test_nic_state.XXXXXX");
-	if (mkdtemp(root) == NULL || chmod(root, 0755))
+	if (!mkdtemp(root) || chmod(root, 0755))
 		return -1;
 	snprintf(sys_dir, sizeof(sys_dir), "%s/sys", root);
 	snprintf(dev_dir, sizeof(dev_dir), "%s/dev", root);

@@ -38,7 +38,7 @@ static const char *const folders[] = {
 static int make_root(void **state)
 {
 	(void)state;
-	if (mkdtemp(root) == NULL)
+	if (!mkdtemp(root))
 		return -1;
 	for (size_t i = 0; i < NUM; i++)
 		folder(folders[i], make);

@@ -64,12 +64,12 @@ static int real_random(void *arg, void *buf, size_t len)
 
 static const struct weft_platform platform = {.now = real_now, .random = real_random};
 
-static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data,
+static int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
 		   size_t length, void *desc)
 {
 	struct worker *w = arg;
 
-	(void)lep;
+	(void)lane_ep;
 	(void)desc;
 	assert_int_equal(am_id, 3);
 	assert_int_equal(length, BYTES);
@@ -78,12 +78,12 @@ static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const voi
 	return 0;
 }
 
-static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+static void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 		     const char *text)
 {
 	struct worker *w = arg;
 
-	(void)lep;
+	(void)lane_ep;
 	w->up += ev == WEFT_LANE_EV_UP;
 	w->down += ev == WEFT_LANE_EV_DOWN;
 	if (ev == WEFT_LANE_EV_UP && status > 0) {

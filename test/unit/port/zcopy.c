@@ -217,11 +217,11 @@ static int pf_random(void *arg, void *buf, size_t len)
 	return 0;
 }
 
-static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const void *data, size_t len,
-		   void *desc)
+static int on_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
+		   size_t len, void *desc)
 {
 	(void)arg;
-	(void)lep;
+	(void)lane_ep;
 	(void)am_id;
 	(void)desc;
 	for (size_t i = 0; i < len; i++)
@@ -230,11 +230,11 @@ static int on_recv(void *arg, struct weft_lane_ep *lep, uint8_t am_id, const voi
 	return 0;
 }
 
-static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+static void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 		     const char *text)
 {
 	(void)arg;
-	(void)lep;
+	(void)lane_ep;
 	(void)status;
 	if (ev == WEFT_LANE_EV_DOWN)
 		fail_msg("%s", text);
@@ -283,7 +283,7 @@ static void step(struct weft_lane_iface **end, unsigned int n)
 struct lanes {
 	struct fake_eth_port *port[2];
 	struct weft_lane_iface *end[2];
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	struct weft_mem_lane *mem;
 	uint8_t *user;
 };
@@ -305,7 +305,7 @@ static void open_lanes(struct lanes *l, const char *pmd)
 	assert_false(l->end[1]->attr.features & WEFT_LANE_F_ZCOPY);
 	l->end[1]->ops->get_address(l->end[1], addr);
 	assert_int_equal(l->end[0]->ops->ep_connect(l->end[0], addr, l->end[1]->attr.dev_addr_len,
-						    NULL, &l->lep),
+						    NULL, &l->lane_ep),
 			 0);
 	for (unsigned int i = 0; i < 1000 && ups < 2; i++)
 		step(l->end, 1000);
@@ -329,7 +329,7 @@ static int send_one(struct lanes *l, size_t at, struct weft_lane_comp *comp)
 {
 	struct iovec iov = {l->user + at, 1000};
 
-	return l->lep->ops->am_zcopy(l->lep, 1, "xx", 2, &iov, 1, l->mem, comp);
+	return l->lane_ep->ops->am_zcopy(l->lane_ep, 1, "xx", 2, &iov, 1, l->mem, comp);
 }
 
 static void the_last_message_completes_though_nothing_follows(void **state)
@@ -385,8 +385,8 @@ static void memory_is_not_given_back_while_the_nic_may_read_it(void **state)
 	fake_eth_traits(l.port[0])->tx_stuck = true;
 	assert_int_equal(send_one(&l, 0, &comp), 0);
 	step(l.end, 50);
-	raw_zc_fail(raw_conn_of(l.lep), 0);
-	raw_slots_release(raw_conn_of(l.lep));
+	raw_zc_fail(raw_conn_of(l.lane_ep), 0);
+	raw_slots_release(raw_conn_of(l.lane_ep));
 	step(l.end, 1000);
 	assert_int_equal(done_count, 0);
 	weft_raw_mem_deregister(l.end[0], l.mem);

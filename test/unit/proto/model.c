@@ -426,7 +426,7 @@ static size_t zcopy_from(const struct weft_model *m, weft_buf buf)
 
 	assert_int_equal(weft_proto_choose(m, &key, &sel, NULL, 0), 0);
 	for (unsigned int i = 0; i < sel.num; i++) {
-		if (strstr(sel.ranges[i].proto->name, "zcopy") != NULL)
+		if (strstr(sel.ranges[i].proto->name, "zcopy"))
 			return min;
 		min = sel.ranges[i].max + 1;
 	}

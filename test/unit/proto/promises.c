@@ -72,7 +72,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	assert_int_equal(mock_num_ifaces(), 0);
-	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_lane_eps(), 0);
 	assert_int_equal(mock_num_kept(), 0);
 	assert_int_equal(mock_num_mems(), 0);
 	return 0;

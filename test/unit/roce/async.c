@@ -65,7 +65,7 @@ int __wrap__ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t in
 
 struct side {
 	struct roce_iface *r;
-	struct roce_lep lep;
+	struct roce_lane_ep lane_ep;
 	struct roce_chan chan;
 	struct ibv_qp qp;
 	unsigned int events;
@@ -79,12 +79,12 @@ struct side {
 static struct side sides[2];
 static char cqs[2], srqs[2];
 
-static void on_event(void *arg, struct weft_lane_ep *lep, enum weft_lane_event ev, int status,
+static void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev, int status,
 		     const char *text)
 {
 	struct side *s = arg;
 
-	assert_ptr_equal(lep, &s->lep.base);
+	assert_ptr_equal(lane_ep, &s->lane_ep.base);
 	assert_int_equal(ev, WEFT_LANE_EV_DOWN);
 	s->events++;
 	s->status = status;
@@ -130,15 +130,15 @@ static int setup(void **state)
 		s->r->gid.index = 1;
 		memcpy(s->r->gid.gid, (const uint8_t[16]){[10] = 255, 255, 10, 0, 0, 1}, 16);
 		snprintf(s->r->base.name, sizeof(s->r->base.name), "roce:mlx5_0:%d", 1 + i);
-		LIST_INIT(&s->r->leps);
-		s->lep.base.iface = &s->r->base;
-		s->lep.state = ROCE_CREATED;
-		snprintf(s->lep.peer, sizeof(s->lep.peer), "10.0.0.2");
-		STAILQ_INIT(&s->lep.flushes);
-		LIST_INSERT_HEAD(&s->r->leps, &s->lep, link);
+		LIST_INIT(&s->r->lane_eps);
+		s->lane_ep.base.iface = &s->r->base;
+		s->lane_ep.state = ROCE_CREATED;
+		snprintf(s->lane_ep.peer, sizeof(s->lane_ep.peer), "10.0.0.2");
+		STAILQ_INIT(&s->lane_ep.flushes);
+		LIST_INSERT_HEAD(&s->r->lane_eps, &s->lane_ep, link);
 		s->qp.qp_num = 77 + (uint32_t)i;
 		s->chan.qp = &s->qp;
-		s->chan.lep = &s->lep;
+		s->chan.lane_ep = &s->lane_ep;
 		assert_int_equal(roce_chan_enter(s->r, &s->chan), 0);
 		roce_watch_add(&dev, &s->r->watch, s->r->port);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RC leps that end while the device's thread connects them. The peer may have its own end up by then, and something under way: it is told, and
+ * RC lane_eps that end while the device's thread connects them. The peer may have its own end up by then, and something under way: it is told, and
  * no queue pair is destroyed that still answers, for that loses buffers of the shared queue and lets the peer try in vain.
  */
 
@@ -9,7 +9,7 @@
 #define QPS "qps=2"
 
 static struct weft_lane_iface *iface;
-static struct weft_lane_ep *lep;
+static struct weft_lane_ep *lane_ep;
 static struct fake_qp *qp[2];
 
 static int begin(void **state)
@@ -18,10 +18,10 @@ static int begin(void **state)
 
 	fake_setup(state);
 	iface = fake_open(&weft_roce_driver, QPS);
-	lep = fake_lep(iface);
+	lane_ep = fake_lane_ep(iface);
 	for (i = 0; i < 2; i++)
-		qp[i] = fake_qp_of(lep, (unsigned int)i);
-	assert_int_equal(fake_connect(lep), 0);
+		qp[i] = fake_qp_of(lane_ep, (unsigned int)i);
+	assert_int_equal(fake_connect(lane_ep), 0);
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static void bye_from_peer(void)
 static void destroyed_while_connecting_says_its_last_word_when_it_can(void **state)
 {
 	(void)state;
-	lep->ops->ep_destroy(lep);
+	lane_ep->ops->ep_destroy(lane_ep);
 	/* The thread takes its time; the queue pairs are its. */
 	fake_turn(iface, 3000 * FAKE_MS);
 	expect_states(IBV_QPS_INIT);
@@ -80,7 +80,7 @@ static void destroyed_while_connecting_says_its_last_word_when_it_can(void **sta
 static void destroyed_while_connecting_to_somebody_who_is_not_there_ends_soon(void **state)
 {
 	(void)state;
-	lep->ops->ep_destroy(lep);
+	lane_ep->ops->ep_destroy(lane_ep);
 	fake_jobs();
 	fake_turn(iface, FAKE_MS);
 	fake_turn(iface, WEFT_ROCE_LINGER_NS + FAKE_MS);
@@ -92,7 +92,7 @@ static void destroyed_while_connecting_to_somebody_who_is_not_there_ends_soon(vo
 static void destroyed_while_connecting_in_vain_goes_into_the_error_state_first(void **state)
 {
 	(void)state;
-	lep->ops->ep_destroy(lep);
+	lane_ep->ops->ep_destroy(lane_ep);
 	fake_turn(iface, 2000 * FAKE_MS);
 	fake.connect_errno = ETIMEDOUT;
 	fake_jobs();
@@ -111,7 +111,7 @@ static void destroyed_after_the_thread_was_through_but_before_anybody_looked(voi
 	(void)state;
 	fake_jobs();
 	expect_states(IBV_QPS_RTS);
-	lep->ops->ep_destroy(lep);
+	lane_ep->ops->ep_destroy(lane_ep);
 	fake_turn(iface, FAKE_MS);
 	assert_int_equal(fake.up, 0);
 	assert_int_equal(qp[0]->byes + qp[1]->byes, 2);
@@ -168,7 +168,7 @@ static void a_peer_that_closes_before_we_are_up_gets_its_answer(void **state)
 	expect_states(IBV_QPS_ERR);
 	assert_int_equal(fake.up, 0);
 	/* Its owner hears it, and destroys it. */
-	lep->ops->ep_destroy(lep);
+	lane_ep->ops->ep_destroy(lane_ep);
 	fake_turn(iface, 15 * FAKE_MS);
 	assert_true(qp[0]->destroyed);
 }
@@ -212,8 +212,8 @@ static void closing_when_up_says_the_last_word_and_leaves_when_both_know(void **
 	fake_jobs();
 	fake_turn(iface, FAKE_MS);
 	assert_int_equal(fake.up, 1);
-	assert_true(lep->up);
-	lep->ops->ep_destroy(lep);
+	assert_true(lane_ep->up);
+	lane_ep->ops->ep_destroy(lane_ep);
 	assert_int_equal(qp[0]->byes + qp[1]->byes, 2);
 	fake_complete(qp[0], IBV_WC_SUCCESS);
 	fake_complete(qp[1], IBV_WC_SUCCESS);
@@ -240,6 +240,6 @@ int main(void)
 		T(closing_when_up_says_the_last_word_and_leaves_when_both_know),
 	};
 
-	return cmocka_run_group_tests_name("RoCE, leps that end while connecting", tests, NULL,
+	return cmocka_run_group_tests_name("RoCE, lane_eps that end while connecting", tests, NULL,
 					   NULL);
 }

@@ -9,7 +9,7 @@
 #include "fake/roce_fake.h"
 
 static struct weft_lane_iface *iface;
-static struct weft_lane_ep *lep;
+static struct weft_lane_ep *lane_ep;
 static struct fake_qp *qp[2];
 
 static int begin(void **state)
@@ -18,13 +18,13 @@ static int begin(void **state)
 
 	fake_setup(state);
 	iface = fake_open(&weft_roce_driver, "qps=2");
-	lep = fake_lep(iface);
+	lane_ep = fake_lane_ep(iface);
 	for (i = 0; i < 2; i++)
-		qp[i] = fake_qp_of(lep, (unsigned int)i);
-	assert_int_equal(fake_connect(lep), 0);
+		qp[i] = fake_qp_of(lane_ep, (unsigned int)i);
+	assert_int_equal(fake_connect(lane_ep), 0);
 	fake_jobs();
 	fake_turn(iface, FAKE_MS);
-	assert_true(lep->up);
+	assert_true(lane_ep->up);
 	return 0;
 }
 
@@ -38,7 +38,7 @@ static int end(void **state)
 
 static void send_one(void)
 {
-	assert_int_equal(lep->ops->am_short(lep, 5, "12345678", 8, NULL, 0), 0);
+	assert_int_equal(lane_ep->ops->am_short(lane_ep, 5, "12345678", 8, NULL, 0), 0);
 }
 
 /* The lane has ended for this reason, told once. */
@@ -91,7 +91,7 @@ static void a_message_after_the_last_one_ends_the_lane(void **state)
 static void more_messages_than_were_allowed_end_the_lane(void **state)
 {
 	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_ASK, 5, 0);
-	const struct weft_roce_credit *credit = &roce_lep_of(lep)->chans[0]->credit;
+	const struct weft_roce_credit *credit = &roce_lane_ep_of(lane_ep)->chans[0]->credit;
 	unsigned int turns, i;
 
 	(void)state;
@@ -122,13 +122,13 @@ static void a_written_count_of_messages_that_were_never_sent_ends_the_lane(void 
 {
 	(void)state;
 	send_one();
-	*roce_lep_of(lep)->chans[0]->word = weft_roce_word(2);
+	*roce_lane_ep_of(lane_ep)->chans[0]->word = weft_roce_word(2);
 	expect_end("drop.bad_count", "were not sent");
 }
 
 static void half_a_written_count_is_counted_and_waited_for(void **state)
 {
-	volatile struct weft_roce_word *word = roce_lep_of(lep)->chans[0]->word;
+	volatile struct weft_roce_word *word = roce_lane_ep_of(lane_ep)->chans[0]->word;
 	struct weft_roce_word whole = weft_roce_word(1);
 
 	(void)state;
@@ -137,11 +137,11 @@ static void half_a_written_count_is_counted_and_waited_for(void **state)
 	fake_turn(iface, FAKE_MS);
 	assert_int_equal(fake_counter(iface, "rx.torn_count"), 1);
 	assert_int_equal(fake.down, 0);
-	assert_int_not_equal(lep->queued, 0);
+	assert_int_not_equal(lane_ep->queued, 0);
 	word->check = whole.check;
 	fake_complete(qp[0], IBV_WC_SUCCESS);
 	fake_turn(iface, FAKE_MS);
-	assert_int_equal(lep->queued, 0);
+	assert_int_equal(lane_ep->queued, 0);
 }
 
 static void a_message_that_is_longer_than_its_buffer_ends_the_lane(void **state)
@@ -179,7 +179,7 @@ static void a_completion_of_nothing_is_counted(void **state)
 
 static void damaged_addresses_are_refused_and_counted(void **state)
 {
-	struct weft_lane_ep *other = fake_lep(iface);
+	struct weft_lane_ep *other = fake_lane_ep(iface);
 	uint8_t junk[WEFT_LANE_ADDR_MAX];
 
 	(void)state;

@@ -71,7 +71,7 @@ static void a_zero_copy_send_is_over_when_the_peers_callback_has_returned(void *
 	assert_int_equal(weft_roce_driver.mem_register(f->lane, buf, 8192, 0, &mem, why, 160), 0);
 	iov[0] = (struct iovec){buf, 100};
 	iov[1] = (struct iovec){buf + 100, 7000};
-	assert_int_equal(a.lep->ops->am_zcopy(a.lep, 5, &hdr, 8, iov, 2, mem, &c.base), 0);
+	assert_int_equal(a.lane_ep->ops->am_zcopy(a.lane_ep, 5, &hdr, 8, iov, 2, mem, &c.base), 0);
 	g->still = true;
 	rw_run(50000000);
 	assert_int_equal(c.done, 0); /* it lies in the peer's memory, and nobody has looked */
@@ -117,10 +117,10 @@ static void a_flush_waits_for_all_messages_before_it(void **state)
 	int i;
 
 	connect_pair("qps=4");
-	assert_int_equal(a.lep->ops->ep_flush(a.lep, &idle.base), WEFT_LANE_IDLE);
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &idle.base), WEFT_LANE_IDLE);
 	for (i = 0; i < 40; i++)
 		assert_int_equal(rw_send(&a, 64), 0);
-	assert_int_equal(a.lep->ops->ep_flush(a.lep, &c.base), 0);
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &c.base), 0);
 	g->still = true;
 	rw_run(1000000);
 	assert_int_equal(c.done, 0);
@@ -175,11 +175,13 @@ static void gets_puts_and_atomics_touch_the_bytes_they_name_and_no_others(void *
 	map(&r, WEFT_LANE_ACCESS_LOCAL_WRITE | WEFT_LANE_ACCESS_REMOTE);
 	memcpy(r.mem + 64 + 4096, &word, 8);
 	iov.iov_base = r.own;
-	assert_int_equal(a.lep->ops->get_zcopy(a.lep, &iov, 1, r.here, 1000, r.key, &c[0].base), 0);
+	assert_int_equal(
+		a.lane_ep->ops->get_zcopy(a.lane_ep, &iov, 1, r.here, 1000, r.key, &c[0].base), 0);
 	iov.iov_base = r.own + 8192;
-	assert_int_equal(a.lep->ops->put_zcopy(a.lep, &iov, 1, r.here, 9000, r.key, &c[1].base), 0);
-	assert_int_equal(a.lep->ops->amo64(a.lep, WEFT_LANE_AMO_ADD, 7, 0, &old, 4096, r.key,
-					   &c[2].base),
+	assert_int_equal(
+		a.lane_ep->ops->put_zcopy(a.lane_ep, &iov, 1, r.here, 9000, r.key, &c[1].base), 0);
+	assert_int_equal(a.lane_ep->ops->amo64(a.lane_ep, WEFT_LANE_AMO_ADD, 7, 0, &old, 4096,
+					       r.key, &c[2].base),
 			 0);
 	rw_run(1000000);
 	assert_int_equal(c[0].done + c[1].done + c[2].done, 3);
@@ -206,7 +208,8 @@ static void a_key_that_allows_reading_does_not_allow_writing(void **state)
 	connect_pair("");
 	map(&r, WEFT_LANE_ACCESS_REMOTE_READ);
 	iov.iov_base = r.own;
-	assert_int_equal(a.lep->ops->put_zcopy(a.lep, &iov, 1, r.here, 0, r.key, &c.base), 0);
+	assert_int_equal(a.lane_ep->ops->put_zcopy(a.lane_ep, &iov, 1, r.here, 0, r.key, &c.base),
+			 0);
 	rw_run(20000000);
 	assert_int_equal(c.done, 1);
 	assert_true(c.status < 0);

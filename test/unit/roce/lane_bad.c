@@ -16,12 +16,12 @@ static void connect_pair(const char *options)
 	rw_connect(f, g, &a, &b);
 }
 
-/* The number of the lep's first queue pair, as the wire has it. */
+/* The number of the lane_ep's first queue pair, as the wire has it. */
 static uint32_t qpn_of(const struct rw_end *e)
 {
 	struct weft_roce_ep_addr addr;
 
-	e->lep->ops->ep_get_address(e->lep, &addr);
+	e->lane_ep->ops->ep_get_address(e->lane_ep, &addr);
 	return weft_get32(addr.qpn[0]);
 }
 
@@ -98,7 +98,7 @@ static void a_peer_whose_device_stands_still_is_given_up_when_the_device_says_so
 	rw_run(1000000);
 	fake.device[1].frozen = true;
 	assert_int_equal(rw_send(&a, 64), 0);
-	assert_int_equal(a.lep->ops->ep_flush(a.lep, &c.base), 0);
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &c.base), 0);
 	rw_run(1500000000);
 	assert_int_equal(a.downs, 0);
 	rw_run(1000000000);
@@ -121,7 +121,7 @@ static void requests_that_the_device_refuses_end_the_lane_and_the_rest_comes_bac
 	assert_int_equal(rw_send(&a, 64), 0); /* goes at once; the others are collected */
 	for (i = 0; i < 10; i++)
 		assert_int_equal(rw_send(&a, 64), 0);
-	assert_int_equal(a.lep->ops->ep_flush(a.lep, &c.base), 0);
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &c.base), 0);
 	fake_fail(FAKE_POST_SEND, 0, 1, ENOMEM);
 	fake.fail[FAKE_POST_SEND].taken = 4;
 	rw_run(20000000);
@@ -142,7 +142,7 @@ static void a_lane_is_refused_when_the_device_refuses_its_queue_pair(void **stat
 
 	f = rw_open(&weft_roce_driver, "mlx5_0", "qps=4", 0);
 	fake_fail(FAKE_CREATE_QP, 2, 1, ENOMEM);
-	assert_int_equal(f->lane->ops->ep_create(f->lane, &e, &e.lep), -ENOMEM);
+	assert_int_equal(f->lane->ops->ep_create(f->lane, &e, &e.lane_ep), -ENOMEM);
 	assert_int_equal(rw_counter(f, "rx.promised"), 0);
 	assert_int_equal(fake.alive.qps, 0);
 	rw_create(f, &e);

@@ -60,7 +60,7 @@ static void an_address_that_is_gone_refuses_new_lanes_until_it_is_back(void **st
 	rw_run(20000000);
 	assert_int_equal(a.downs, 1);
 	assert_false(f->lane->ops->link_up(f->lane));
-	assert_int_equal(f->lane->ops->ep_create(f->lane, &more, &more.lep), -EADDRNOTAVAIL);
+	assert_int_equal(f->lane->ops->ep_create(f->lane, &more, &more.lane_ep), -EADDRNOTAVAIL);
 	assert_int_equal(f->lane->ops->is_reachable(f->lane, addr, f->lane->attr.dev_addr_len, why,
 						    sizeof(why)),
 			 -EADDRNOTAVAIL);

@@ -29,7 +29,7 @@ static void a_lane_whose_receive_buffers_cant_be_locked_is_refused_and_the_other
 	connect_pair("");
 	fake.memlock = fake.pinned + 65536;
 	for (i = 0; i < 20 && rc == 0; i++)
-		rc = f->lane->ops->ep_create(f->lane, &more, &more.lep);
+		rc = f->lane->ops->ep_create(f->lane, &more, &more.lane_ep);
 	assert_int_equal(rc, -ENOMEM);
 	/* What was promised is there. */
 	assert_true(rw_counter(f, "rx.posted") >= rw_counter(f, "rx.promised"));
@@ -41,7 +41,7 @@ static void a_lane_whose_receive_buffers_cant_be_locked_is_refused_and_the_other
 	assert_int_equal(a.received, b.sent);
 	assert_int_equal(fake.count.rnr, 0);
 	fake.memlock = UINT64_MAX;
-	assert_int_equal(f->lane->ops->ep_create(f->lane, &more, &more.lep), 0);
+	assert_int_equal(f->lane->ops->ep_create(f->lane, &more, &more.lane_ep), 0);
 }
 
 static void memory_that_cant_be_locked_is_not_asked_for_with_every_message(void **state)
@@ -114,17 +114,17 @@ static void a_peer_that_takes_no_reads_is_known_when_the_lane_is_up(void **state
 	fake.device[1].attr.max_qp_rd_atom = 0;
 	connect_pair("");
 	assert_true(f->lane->attr.features & WEFT_LANE_F_GET);
-	assert_true(a.lep->lacks & WEFT_LANE_F_GET);
-	assert_true(a.lep->lacks & WEFT_LANE_F_AMO64);
-	assert_false(a.lep->lacks & WEFT_LANE_F_PUT);
+	assert_true(a.lane_ep->lacks & WEFT_LANE_F_GET);
+	assert_true(a.lane_ep->lacks & WEFT_LANE_F_AMO64);
+	assert_false(a.lane_ep->lacks & WEFT_LANE_F_PUT);
 	assert_false(g->lane->attr.features & WEFT_LANE_F_GET);
-	assert_int_equal(b.lep->lacks, 0);
+	assert_int_equal(b.lane_ep->lacks, 0);
 }
 
 static void peers_that_take_reads_lack_nothing(void **state)
 {
 	connect_pair("");
-	assert_int_equal(a.lep->lacks | b.lep->lacks, 0);
+	assert_int_equal(a.lane_ep->lacks | b.lane_ep->lacks, 0);
 }
 
 static void a_device_without_inline_data_carries_short_messages(void **state)
@@ -165,11 +165,13 @@ static void reads_have_no_more_pieces_than_the_device_scatters(void **state)
 						       160),
 			 0);
 	assert_int_equal(f->lane->attr.max_rma_iov, 1);
-	assert_int_equal(a.lep->ops->get_zcopy(a.lep, iov, 2, here, 0,
-					       weft_roce_driver.mem_key(g->lane, there), &c.base),
+	assert_int_equal(a.lane_ep->ops->get_zcopy(a.lane_ep, iov, 2, here, 0,
+						   weft_roce_driver.mem_key(g->lane, there),
+						   &c.base),
 			 -EINVAL);
-	assert_int_equal(a.lep->ops->get_zcopy(a.lep, iov, 1, here, 0,
-					       weft_roce_driver.mem_key(g->lane, there), &c.base),
+	assert_int_equal(a.lane_ep->ops->get_zcopy(a.lane_ep, iov, 1, here, 0,
+						   weft_roce_driver.mem_key(g->lane, there),
+						   &c.base),
 			 0);
 	rw_run(1000000);
 	assert_int_equal(c.done, 1);
@@ -222,9 +224,9 @@ static void every_lane_says_its_last_word_though_all_send_queues_are_full(void *
 	for (i = 0; i < LANES; i++) {
 		do {
 			puts[k] = rw_comp();
-			rc = in[i].lep->ops->put_zcopy(in[i].lep, &iov, 1, m, 0,
-						       weft_roce_driver.mem_key(g->lane, n),
-						       &puts[k].base);
+			rc = in[i].lane_ep->ops->put_zcopy(in[i].lane_ep, &iov, 1, m, 0,
+							   weft_roce_driver.mem_key(g->lane, n),
+							   &puts[k].base);
 		} while (rc == 0 && ++k < LANES * 128);
 		assert_int_equal(rc, -EAGAIN);
 	}

@@ -24,10 +24,10 @@ static int begin_connect(void)
 	memset(&a, 0, sizeof(a));
 	a.iface = f;
 	g->lane->ops->get_address(g->lane, addr);
-	return f->lane->ops->ep_connect(f->lane, addr, g->lane->attr.dev_addr_len, &a, &a.lep);
+	return f->lane->ops->ep_connect(f->lane, addr, g->lane->attr.dev_addr_len, &a, &a.lane_ep);
 }
 
-/* Until the first message is there and its lep at the other end. */
+/* Until the first message is there and its lane_ep at the other end. */
 static void connect_pair(void)
 {
 	time_t end = time(NULL) + 20;
@@ -40,13 +40,13 @@ static void connect_pair(void)
 	g->accepted = NULL;
 	assert_int_equal(rw_send(&a, 64), 0);
 	/* The way back is found by a thread, in real time. */
-	while (g->accepted == NULL && time(NULL) < end) {
+	while (!g->accepted && time(NULL) < end) {
 		rw_turn();
 		sched_yield();
 	}
 	assert_non_null(g->accepted);
-	b.lep = g->accepted;
-	b.lep->user = &b;
+	b.lane_ep = g->accepted;
+	b.lane_ep->user = &b;
 	a.sent = 0;
 }
 
@@ -141,8 +141,8 @@ static void answers_are_cut_by_what_the_other_end_takes(void **state)
 	fake.device[0].port.active_mtu = IBV_MTU_1024;
 	open_pair("", "");
 	connect_pair();
-	assert_int_equal(a.lep->max_msg, 1024 - sizeof(struct weft_roce_ud_head));
-	assert_int_equal(b.lep->max_msg, 1024 - sizeof(struct weft_roce_ud_head));
+	assert_int_equal(a.lane_ep->max_msg, 1024 - sizeof(struct weft_roce_ud_head));
+	assert_int_equal(b.lane_ep->max_msg, 1024 - sizeof(struct weft_roce_ud_head));
 	exchange();
 }
 
@@ -159,20 +159,20 @@ static void the_far_end_is_known_by_its_datagrams(void **state)
 	ops->get_address(f->lane, af);
 	ops->get_address(g->lane, ag);
 	assert_int_equal(begin_connect(), 0);
-	assert_false(ops->ep_is_from(a.lep, ag, len)); /* nothing heard yet */
-	a.lep->ops->ep_destroy(a.lep);
+	assert_false(ops->ep_is_from(a.lane_ep, ag, len)); /* nothing heard yet */
+	a.lane_ep->ops->ep_destroy(a.lane_ep);
 	connect_pair();
 	exchange();
-	assert_true(ops->ep_is_from(a.lep, ag, len));
-	assert_false(ops->ep_is_from(a.lep, af, len));
-	assert_true(ops->ep_is_from(b.lep, af, len));
-	assert_false(ops->ep_is_from(b.lep, ag, len));
+	assert_true(ops->ep_is_from(a.lane_ep, ag, len));
+	assert_false(ops->ep_is_from(a.lane_ep, af, len));
+	assert_true(ops->ep_is_from(b.lane_ep, af, len));
+	assert_false(ops->ep_is_from(b.lane_ep, ag, len));
 	af[4] ^= 1; /* another queue pair of that host */
-	assert_false(ops->ep_is_from(b.lep, af, len));
-	assert_false(ops->ep_is_from(b.lep, ag, 3));
-	first = ops->ep_host(b.lep);
+	assert_false(ops->ep_is_from(b.lane_ep, af, len));
+	assert_false(ops->ep_is_from(b.lane_ep, ag, 3));
+	first = ops->ep_host(b.lane_ep);
 	connect_pair(); /* another connection of that host */
-	assert_true(ops->ep_host(b.lep) == first);
+	assert_true(ops->ep_host(b.lane_ep) == first);
 }
 
 /* Before that its sender has shown that it is where it says it is. */
@@ -199,7 +199,7 @@ static void a_lost_cookie_is_asked_for_again(void **state)
 	assert_int_equal(begin_connect(), 0);
 	rw_wait_up(&a);
 	g->accepted = NULL;
-	for (i = 0; g->accepted == NULL && time(NULL) < end; i++) {
+	for (i = 0; !g->accepted && time(NULL) < end; i++) {
 		fake.ud_lose = i < 3 ? 1 : 0;
 		assert_int_equal(rw_send(&a, 64), 0);
 		rw_run(20000000);

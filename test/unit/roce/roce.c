@@ -26,7 +26,7 @@ static char why[320];
 
 static void has(const char *text, const char *part)
 {
-	if (strstr(text, part) == NULL)
+	if (!strstr(text, part))
 		fail_msg("\"%s\" lacks \"%s\"", text, part);
 }
 
@@ -367,7 +367,7 @@ static struct weft_roce_gid entry(uint8_t index, bool v2, const char *addr)
 {
 	struct weft_roce_gid g = {.index = index, .v2 = v2};
 
-	if (strchr(addr, ':') != NULL) {
+	if (strchr(addr, ':')) {
 		assert_int_equal(inet_pton(AF_INET6, addr, g.gid), 1);
 	} else {
 		g.gid[10] = g.gid[11] = 0xff;
@@ -381,7 +381,7 @@ static int pick(const struct weft_roce_gid *table, int num, int index, const cha
 	struct weft_roce_opts o = {0};
 	char text[64];
 
-	if (subnet != NULL) {
+	if (subnet) {
 		snprintf(text, sizeof(text), "subnet=%s", subnet);
 		assert_int_equal(weft_roce_opts_parse(text, &o, why, sizeof(why)), 0);
 	}

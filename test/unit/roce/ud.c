@@ -12,14 +12,14 @@ static struct weft_lane_ep *up, *resolving;
 static struct weft_lane_ep *connect_to_peer(void)
 {
 	static const uint8_t gid[16] = {[10] = 255, 255, 10, 0, 0, 2};
-	struct weft_lane_ep *lep = NULL;
+	struct weft_lane_ep *lane_ep = NULL;
 	struct weft_roce_addr a;
 
 	roce_addr_fill(&a, WEFT_ROCE_UD, gid, 5, 4096);
 	a.qpn = weft_put32(77);
 	a.qkey = weft_put32(0x1111);
-	assert_int_equal(iface->ops->ep_connect(iface, &a, sizeof(a), NULL, &lep), 0);
-	return lep;
+	assert_int_equal(iface->ops->ep_connect(iface, &a, sizeof(a), NULL, &lane_ep), 0);
+	return lane_ep;
 }
 
 /* One connection is up, one is still looked for. */
@@ -222,7 +222,7 @@ static void who_has_not_shown_its_address_is_not_listened_to(void **state)
 	found();
 	assert_int_equal(fake.got, 1);
 	assert_int_equal(fake.up, 3);
-	assert_true(fake.lep->passive);
+	assert_true(fake.lane_ep->passive);
 	/* What goes on needs none. */
 	h.cookie = weft_put64(0);
 	datagram(&h, 8);
@@ -400,12 +400,12 @@ static void a_datagram_looks_at_no_other_connection(void **state)
 static void damaged_addresses_are_refused_and_counted(void **state)
 {
 	uint8_t junk[WEFT_LANE_ADDR_MAX];
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 
 	(void)state;
 	memset(junk, 0xee, sizeof(junk));
-	assert_true(iface->ops->ep_connect(iface, junk, sizeof(struct weft_roce_addr), NULL, &lep) <
-		    0);
+	assert_true(iface->ops->ep_connect(iface, junk, sizeof(struct weft_roce_addr), NULL,
+					   &lane_ep) < 0);
 	assert_int_equal(fake_counter(iface, "drop.bad_address"), 1);
 }
 

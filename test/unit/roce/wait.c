@@ -135,7 +135,7 @@ static void who_awaits_a_count_looks_now_and_then(void **state)
 	disarm(f);
 	g->still = false;
 	rw_run(1000000);
-	assert_int_equal(a.lep->ops->ep_flush(a.lep, &c.base), WEFT_LANE_IDLE);
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &c.base), WEFT_LANE_IDLE);
 }
 
 /* The peer is told of what was received before its owner goes to sleep. */
@@ -151,7 +151,7 @@ static void peers_are_told_before_the_sleep(void **state)
 	progress(g);
 	arm_whole(g);
 	rw_run(100000); /* and it sleeps on */
-	assert_int_equal(a.lep->ops->ep_flush(a.lep, &c.base), WEFT_LANE_IDLE);
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &c.base), WEFT_LANE_IDLE);
 	disarm(g);
 }
 

@@ -21,7 +21,7 @@ static void garbage_is_dropped_and_counted(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0"), *good = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_ep *ep = mock_connect(good, w);
 	struct weft_wire_wireup h;
 	uint8_t buf[400];
@@ -39,7 +39,7 @@ static void garbage_is_dropped_and_counted(void **state)
 			h.total = weft_put16((uint16_t)(n > sizeof(h) ? n - sizeof(h) : 0));
 			memcpy(buf, &h, sizeof(h));
 		}
-		mock_stranger_send(s.lep, WEFT_WIRE_WIREUP, buf, n);
+		mock_stranger_send(s.lane_ep, WEFT_WIRE_WIREUP, buf, n);
 		if (i % 16 == 0)
 			mock_run(1, 0, w, NULL);
 	}
@@ -48,7 +48,7 @@ static void garbage_is_dropped_and_counted(void **state)
 	assert_true(conn_counter(w, "wireup.drop.bad") + conn_counter(w, "wireup.drop.stale") >
 		    10000);
 	conn_message(ep, w, 5000, 1);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	conn_destroy(ctx, w, good);
 }
@@ -70,7 +70,7 @@ static void damaged_requests_do_no_harm(void **state)
 	(void)state;
 	for (side = 0; side < 2; side++) {
 		for (i = 0; i < 400; i++) {
-			s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)),
+			s = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
 					      .id = side ? w->id - 1 : w->id + 1};
 			stranger_good_req(&s, w, &r);
 			bad = r;
@@ -80,12 +80,12 @@ static void damaged_requests_do_no_harm(void **state)
 			else
 				bad.buf[i % r.len] ^= (uint8_t)(1u << i % 8);
 			stranger_say(&s, w, &h, &bad);
-			mock_stranger_close(s.lep);
+			mock_stranger_close(s.lane_ep);
 			mock_run(3, MS, w, NULL);
 			assert_int_equal(w->num_eps, 0);
 		}
 	}
-	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_lane_eps(), 0);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
@@ -101,7 +101,7 @@ static void a_good_request_is_answered_and_repeated_ones_change_nothing(void **s
 
 	(void)state;
 	for (side = 0; side < 2; side++) {
-		s = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)),
+		s = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
 				      .id = side ? w->id - 1 : w->id + 1};
 		stranger_good_req(&s, w, &r);
 		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
@@ -125,14 +125,14 @@ static void a_good_request_is_answered_and_repeated_ones_change_nothing(void **s
 		h.dst_ep = ans.src_ep;
 		stranger_say(&s, w, &h, NULL);
 		assert_int_equal(w->num_eps, 0);
-		mock_stranger_close(s.lep);
-		s.lep = mock_stranger(mock_iface(w, 0));
+		mock_stranger_close(s.lane_ep);
+		s.lane_ep = mock_stranger(mock_iface(w, 0));
 		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
 		stranger_say(&s, w, &h, &r);
 		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
 		assert_int_equal(weft_get16(ans.status), ESTALE);
 		assert_int_equal(w->num_eps, 0);
-		mock_stranger_close(s.lep);
+		mock_stranger_close(s.lane_ep);
 		mock_run(3, MS, w, NULL);
 	}
 	weft_worker_destroy(w);
@@ -143,7 +143,7 @@ static void an_unanswered_rep_is_repeated_and_then_given_up(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
 	struct weft_records r;
 
@@ -151,11 +151,11 @@ static void an_unanswered_rep_is_repeated_and_then_given_up(void **state)
 	stranger_good_req(&s, w, &r);
 	stranger_say(&s, w, &h, &r);
 	mock_run(4000, MS, w, NULL);
-	assert_in_range(mock_stranger_received(s.lep), 4, 8);
+	assert_in_range(mock_stranger_received(s.lane_ep), 4, 8);
 	mock_run(1100, MS, w, NULL);
 	assert_int_equal(w->num_eps, 0);
 	assert_int_equal(conn_counter(w, "ep.unclaimed"), 0);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
@@ -172,8 +172,9 @@ static void unclaimed_endpoints_are_bounded(void **state)
 
 	(void)state;
 	for (i = 0; i < 20; i++) {
-		s[i] = (struct stranger){
-			.lep = mock_stranger(mock_iface(w, 0)), .id = 100 + i, .net_addr = 500 + i};
+		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
+					 .id = 100 + i,
+					 .net_addr = 500 + i};
 		stranger_good_req(&s[i], w, &r);
 		h = stranger_head(&s[i], w, WEFT_WIREUP_REQ, 0);
 		stranger_say(&s[i], w, &h, &r);
@@ -184,7 +185,7 @@ static void unclaimed_endpoints_are_bounded(void **state)
 	}
 	assert_int_equal(w->num_eps, 10);
 	for (i = 0; i < 20; i++)
-		mock_stranger_close(s[i].lep);
+		mock_stranger_close(s[i].lane_ep);
 	mock_run(50, MS, w, NULL);
 	assert_int_equal(w->num_eps, 0);
 	weft_worker_destroy(w);
@@ -226,13 +227,13 @@ static void a_table_full_of_silent_connections_keeps_nobody_out(void **state)
 	for (i = 0; i < n; i++)
 		s[i] = mock_stranger(mock_iface(w, 0));
 	mock_run(5, MS, w, NULL);
-	good.lep = mock_stranger(mock_iface(w, 0));
+	good.lane_ep = mock_stranger(mock_iface(w, 0));
 	stranger_good_req(&good, w, &r);
 	h = stranger_head(&good, w, WEFT_WIREUP_REQ, 0);
 	stranger_say(&good, w, &h, &r);
 	assert_int_equal(stranger_answer(&good, &ans), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
-	mock_stranger_close(good.lep);
+	mock_stranger_close(good.lane_ep);
 	for (i = 0; i < n; i++)
 		mock_stranger_close(s[i]);
 	mock_run(6, S, w, NULL);
@@ -251,13 +252,14 @@ static void records_of_past_peers_are_bounded(void **state)
 
 	(void)state;
 	for (i = 0; i < WEFT_MAX_IDLE_PEERS + 200; i++) {
-		s = (struct stranger){
-			.lep = mock_stranger(mock_iface(w, 0)), .id = 1000 + i, .net_addr = 500};
+		s = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
+				      .id = 1000 + i,
+				      .net_addr = 500};
 		stranger_good_req(&s, w, &r);
 		h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0);
 		stranger_say(&s, w, &h, &r);
 		assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_REP);
-		mock_stranger_close(s.lep);
+		mock_stranger_close(s.lane_ep);
 		mock_run(2, 0, w, NULL);
 	}
 	assert_int_equal(w->num_eps, 0);
@@ -277,7 +279,7 @@ static void data_on_a_connection_without_endpoint_ends_it(void **state)
 	mock_stranger_send(s, WEFT_WIRE_EAGER, &e, sizeof(e));
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(conn_counter(w, "wireup.drop.unbound"), 1);
-	assert_int_equal(mock_num_leps(), 1); /* the stranger's own */
+	assert_int_equal(mock_num_lane_eps(), 1); /* the stranger's own */
 	mock_stranger_close(s);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
@@ -288,7 +290,7 @@ static void a_build_of_version_1_is_refused_and_refuses(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_ep_params params = {.size = sizeof(params)};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	uint8_t buf[WEFT_ADDRESS_MAX];
@@ -308,7 +310,7 @@ static void a_build_of_version_1_is_refused_and_refuses(void **state)
 	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(ans.major, 3);
 	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
-	len = mock_stranger_last(s.lep, &id, &data);
+	len = mock_stranger_last(s.lane_ep, &id, &data);
 	assert_non_null(memmem(data, len, "3.0 here, 1.0 there", 19));
 	/* Its address is not even tried. */
 	len = weft_address_pack(&a, buf);
@@ -319,7 +321,7 @@ static void a_build_of_version_1_is_refused_and_refuses(void **state)
 	params.address = buf;
 	params.address_length = len;
 	assert_int_equal(weft_ep_create(w, &params, &ep), -EPROTONOSUPPORT);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	mock_run(3, MS, w, NULL);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
@@ -354,7 +356,7 @@ static void impossible_figures_of_a_lane_are_refused_and_counted(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-		struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = w->id - 1};
+		struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = w->id - 1};
 
 		h = stranger_head(&s, w, WEFT_WIREUP_REQ, i);
 		stranger_good_req(&s, w, &r);
@@ -368,7 +370,7 @@ static void impossible_figures_of_a_lane_are_refused_and_counted(void **state)
 			fail_msg("try %u: %g bytes/s, %g s", i, (double)tries[i].bandwidth,
 				 (double)tries[i].latency);
 		assert_int_equal(stranger_answer(&s, &ans), tries[i].good ? WEFT_WIREUP_REP : 0);
-		mock_stranger_close(s.lep);
+		mock_stranger_close(s.lane_ep);
 		mock_run(3, MS, w, NULL);
 	}
 	weft_worker_destroy(w);
@@ -379,7 +381,7 @@ static void another_version_is_refused_with_both_numbers(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_wire_wireup h = stranger_head(&s, w, WEFT_WIREUP_REQ, 0), ans;
 	struct mock_err err = {0};
 	struct weft_records r;
@@ -391,7 +393,7 @@ static void another_version_is_refused_with_both_numbers(void **state)
 	stranger_say(&s, w, &h, &r);
 	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	/* And the one that is refused: its endpoint fails with a sentence. */
 	ep = conn_create(b, w, &err);
 	mock_hold(mock_iface(b, 0));
@@ -463,7 +465,7 @@ static void nobody_speaks_for_another_peer(void **state)
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
 	struct weft_worker *w = mock_worker(ctx, "mock:0;mock:1"),
 			   *b = mock_worker(ctx, "mock:0;mock:1");
-	struct stranger s = {.lep = mock_stranger(mock_iface(w, 0)), .id = 42};
+	struct stranger s = {.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42};
 	struct weft_ep *ep = mock_connect(b, w), *mine;
 	struct weft_wire_wireup h;
 	unsigned int type;
@@ -486,7 +488,7 @@ static void nobody_speaks_for_another_peer(void **state)
 	assert_int_equal(mine->lanes_up, 3);
 	assert_int_equal(ep->lanes_up, 3);
 	conn_message(ep, w, 100000, 1);
-	mock_stranger_close(s.lep);
+	mock_stranger_close(s.lane_ep);
 	mock_run(2, MS, w, NULL);
 	conn_destroy(ctx, w, b);
 }

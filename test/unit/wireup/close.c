@@ -46,7 +46,7 @@ static void send_then_close_delivers_everything(void **state)
 				r[i] = NULL;
 		mock_run(3000, MS, a, b, NULL);
 		for (i = 0; i < 9; i++)
-			if (r[i] != NULL && status_of(r[i]) != 0)
+			if (r[i] && status_of(r[i]) != 0)
 				fail_msg("seed %u: message %u", seed, i);
 		assert_int_equal(status_of(close), 0);
 		assert_int_equal(a->num_eps, 0);
@@ -86,7 +86,7 @@ static void close_calls_back_once(void **state)
 	assert_int_equal(conn_counter(p.b, "ep.failed"), 0);
 	assert_int_equal(weft_ep_close(p.y, 0, &params, NULL), 0);
 	assert_int_equal(closed, 1);
-	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_lane_eps(), 0);
 	pair_down(&p);
 }
 
@@ -118,9 +118,9 @@ static void both_sides_close_at_once(void **state)
 		assert_true(weft_ep_close(p.y, 0, NULL, &cy) >= 0);
 		mock_run(3000, MS, p.a, p.b, NULL);
 		assert_int_equal(status_of(cx), 0);
-		if (cy != NULL)
+		if (cy)
 			assert_int_equal(status_of(cy), 0);
-		assert_int_equal(mock_num_leps(), 0);
+		assert_int_equal(mock_num_lane_eps(), 0);
 		pair_down(&p);
 		mock_reset();
 	}
@@ -151,7 +151,7 @@ static void closing_a_never_connected_endpoint_is_harmless(void **state)
 	assert_int_equal(status_of(req), -ETIMEDOUT);
 	assert_int_equal(status_of(send), -ETIMEDOUT);
 	mock_run(1, MS, a, b, NULL);
-	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_lane_eps(), 0);
 	conn_destroy(ctx, a, b);
 }
 
@@ -204,7 +204,7 @@ static void connect_and_close_again_and_again(void **state)
 		assert_int_equal(a->num_eps + b->num_eps, 0);
 	}
 	mock_run(20, MS, a, b, NULL);
-	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_lane_eps(), 0);
 	conn_destroy(ctx, a, b);
 }
 
@@ -233,7 +233,7 @@ static void create_and_close_by_both_sides_at_random(void **state)
 			r = r * 1664525u + 1013904223u;
 			who = r >> 31;
 			k = r >> 20 & 7;
-			if (eps[who][k] == NULL)
+			if (!eps[who][k])
 				eps[who][k] = mock_connect(w[who], w[1 - who]);
 			else if ((r >> 16 & 3) == 0) {
 				assert_true(weft_ep_close(eps[who][k], r >> 18 & 1, NULL, NULL) >=
@@ -246,14 +246,14 @@ static void create_and_close_by_both_sides_at_random(void **state)
 		}
 		for (who = 0; who < 2; who++)
 			for (k = 0; k < 8; k++)
-				if (eps[who][k] != NULL)
+				if (eps[who][k])
 					weft_ep_close(eps[who][k], 0, NULL, NULL);
 		mock_set_eagain(NULL, 0);
 		mock_run(3000, 20 * MS, w[0], w[1], NULL);
 		/* All gone, on both sides, whatever crossed. */
-		if (w[0]->num_eps + w[1]->num_eps != 0 || mock_num_leps() != 0)
+		if (w[0]->num_eps + w[1]->num_eps != 0 || mock_num_lane_eps() != 0)
 			fail_msg("seed %u: endpoints %u %u, connections %u", seed, w[0]->num_eps,
-				 w[1]->num_eps, mock_num_leps());
+				 w[1]->num_eps, mock_num_lane_eps());
 		weft_worker_destroy(w[0]);
 		weft_worker_destroy(w[1]);
 	}

@@ -88,7 +88,7 @@ static void a_killed_peer_fails_its_endpoint_and_no_other(void **state)
 	assert_int_equal(p.ex.calls, 1);
 	assert_int_equal(p.ex.status, -ETIMEDOUT);
 	assert_non_null(strstr(p.ex.why, "mock-103"));
-	if (req[0] != NULL)
+	if (req[0])
 		assert_int_equal(status_of(req[0]), -ETIMEDOUT);
 	assert_int_equal(status_of(req[1]), -ETIMEDOUT);
 	assert_int_equal(status_of(req[2]), -ETIMEDOUT);
@@ -154,7 +154,7 @@ static void close_in_a_callback(struct weft_request *req, const struct weft_comp
 	(void)req;
 	(void)c;
 	(void)arg;
-	if (to_close != NULL)
+	if (to_close)
 		weft_ep_close(to_close, WEFT_EP_CLOSE_FORCE, NULL, NULL);
 	to_close = NULL;
 }

@@ -303,7 +303,7 @@ static void a_peer_that_does_not_poll_is_waited_for(void **state)
 	mock_run(8000, MS, a, b, NULL);
 	assert_int_equal(x->state, WEFT_EP_UP);
 	assert_int_equal(conn_lanes_up(x), 2);
-	assert_int_equal(mock_num_leps(), 4);
+	assert_int_equal(mock_num_lane_eps(), 4);
 	conn_message(x, b, 100, 1);
 	conn_destroy(ctx, a, b);
 }

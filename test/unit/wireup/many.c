@@ -139,10 +139,10 @@ static void greedy_hosts_leave_places_for_others(void **state)
 
 	(void)state;
 	for (i = 0; i < HOSTS * EACH; i++) {
-		s[i] = (struct stranger){.lep = mock_stranger(mock_iface(b, 0)),
+		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(b, 0)),
 					 .id = 100 + i,
 					 .net_addr = 500 + i / EACH};
-		mock_stranger_at(s[i].lep, s[i].net_addr);
+		mock_stranger_at(s[i].lane_ep, s[i].net_addr);
 		stranger_good_req(&s[i], b, &r);
 		h = stranger_head(&s[i], b, WEFT_WIREUP_REQ, 0);
 		stranger_say(&s[i], b, &h, &r);
@@ -157,7 +157,7 @@ static void greedy_hosts_leave_places_for_others(void **state)
 	assert_int_equal(ep->state, WEFT_EP_UP);
 	conn_message(ep, b, 1000, 1);
 	for (i = 0; i < HOSTS * EACH; i++)
-		mock_stranger_close(s[i].lep);
+		mock_stranger_close(s[i].lane_ep);
 	mock_run(50, MS, a, b, NULL);
 	assert_int_equal(b->num_eps, 1);
 	conn_destroy(ctx, a, b);
@@ -278,9 +278,10 @@ static void a_request_that_finds_no_place_looks_at_few_hosts(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < HOSTS + MORE; i++) {
-		s[i] = (struct stranger){
-			.lep = mock_stranger(mock_iface(w, 0)), .id = 100 + i, .net_addr = 500 + i};
-		mock_stranger_at(s[i].lep, s[i].net_addr);
+		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)),
+					 .id = 100 + i,
+					 .net_addr = 500 + i};
+		mock_stranger_at(s[i].lane_ep, s[i].net_addr);
 		stranger_good_req(&s[i], w, &r);
 		h = stranger_head(&s[i], w, WEFT_WIREUP_REQ, 0);
 		before = looks(w);
@@ -291,7 +292,7 @@ static void a_request_that_finds_no_place_looks_at_few_hosts(void **state)
 	}
 	assert_in_range(most, 8, 32);
 	for (unsigned int i = 0; i < HOSTS + MORE; i++)
-		mock_stranger_close(s[i].lep);
+		mock_stranger_close(s[i].lane_ep);
 	mock_run(50, MS, w, NULL);
 	assert_int_equal(w->conns->num_unclaimed, 0);
 	weft_worker_destroy(w);

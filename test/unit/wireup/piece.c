@@ -18,7 +18,7 @@ static void send_pieces(struct stranger *s, struct weft_worker *w, unsigned int 
 		h.total = weft_put16(8192);
 		h.offset = weft_put16((uint16_t)(i % 8000));
 		memcpy(buf, &h, sizeof(h));
-		mock_stranger_send(s->lep, WEFT_WIRE_WIREUP, buf, sizeof(buf));
+		mock_stranger_send(s->lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(buf));
 	}
 }
 
@@ -31,14 +31,14 @@ static void partial_messages_are_bounded(void **state)
 
 	(void)state;
 	for (i = 0; i < 1 + WEFT_MAX_PARTIALS; i++)
-		s[i] = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = 42 + i};
+		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42 + i};
 	/* However many one of them begins, what another one has begun stays. */
 	send_pieces(&s[0], w, 0, 1);
 	mock_run(3, MS, w, NULL);
 	send_pieces(&s[1], w, 0, 1000);
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, 1 + WEFT_MAX_PARTIALS_LEP);
-	mock_stranger_close(s[0].lep);
+	mock_stranger_close(s[0].lane_ep);
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS_LEP);
 	for (i = 2; i < 1 + WEFT_MAX_PARTIALS; i++)
@@ -46,7 +46,7 @@ static void partial_messages_are_bounded(void **state)
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS);
 	for (i = 1; i < 1 + WEFT_MAX_PARTIALS; i++)
-		mock_stranger_close(s[i].lep);
+		mock_stranger_close(s[i].lane_ep);
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, 0);
 	weft_worker_destroy(w);
@@ -66,8 +66,8 @@ static void greedy_hosts_leave_a_newcomers_partial_message(void **state)
 
 	(void)state;
 	for (i = 0; i < 1 + HOSTS * EACH; i++) {
-		s[i] = (struct stranger){.lep = mock_stranger(mock_iface(w, 0)), .id = 42 + i};
-		mock_stranger_at(s[i].lep, i == 0 ? 700 : 800 + i % HOSTS);
+		s[i] = (struct stranger){.lane_ep = mock_stranger(mock_iface(w, 0)), .id = 42 + i};
+		mock_stranger_at(s[i].lane_ep, i == 0 ? 700 : 800 + i % HOSTS);
 	}
 	for (i = 1; i < 1 + HOSTS * EACH; i++)
 		send_pieces(&s[i], w, 0, 2);
@@ -85,7 +85,7 @@ static void greedy_hosts_leave_a_newcomers_partial_message(void **state)
 			kept += weft_get64(p->head.src_worker) == s[0].id;
 	assert_int_equal(kept, 1);
 	for (i = 0; i < 1 + HOSTS * EACH; i++)
-		mock_stranger_close(s[i].lep);
+		mock_stranger_close(s[i].lane_ep);
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(w->conns->num_partials, 0);
 	weft_worker_destroy(w);

@@ -46,7 +46,7 @@ static void simultaneous_connects_share_one_connection(void **state)
 	assert_int_equal(x->lanes_up, 3);
 	assert_int_equal(y->lanes_up, 3);
 	/* No connection is left that carries no lane. */
-	assert_int_equal(mock_num_leps(), 4);
+	assert_int_equal(mock_num_lane_eps(), 4);
 	assert_null(x->wireup);
 	assert_null(y->wireup);
 	conn_message(x, b, 100000, 1);
@@ -86,8 +86,8 @@ static void connects_meet_in_any_order_of_events(void **state)
 				 a->num_eps, b->num_eps);
 		if (x->lanes_up != y->lanes_up || conn_lanes_up(x) != (seed % 4 == 0 ? 1u : 2u))
 			fail_msg("seed %u: lanes %x %x", seed, x->lanes_up, y->lanes_up);
-		if (mock_num_leps() != 2 * conn_lanes_up(x))
-			fail_msg("seed %u: %u connections for %u lanes", seed, mock_num_leps(),
+		if (mock_num_lane_eps() != 2 * conn_lanes_up(x))
+			fail_msg("seed %u: %u connections for %u lanes", seed, mock_num_lane_eps(),
 				 conn_lanes_up(x));
 		mock_set_eagain(NULL, 0);
 		weft_worker_destroy(a);
@@ -130,7 +130,7 @@ static void claiming_while_the_connection_is_being_made(void **state)
 	unsigned int i;
 
 	(void)state;
-	for (i = 0; i < 100 && y == NULL; i++) {
+	for (i = 0; i < 100 && !y; i++) {
 		mock_run(1, MS, a, b, NULL);
 		if (b->num_eps == 1)
 			y = mock_connect(b, a);
@@ -305,7 +305,7 @@ static void the_example_in_the_document_is_what_is_sent(void **state)
 	(void)state;
 	snprintf(path, sizeof(path), "%.*sdoc/wire.md", (int)(slash - __FILE__), __FILE__);
 	f = fopen(path, "r");
-	if (f == NULL)
+	if (!f)
 		skip(); /* run from elsewhere */
 	n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);

@@ -43,13 +43,13 @@ static void hosts_with_control_channels_only_connect(void **state)
 		assert_null(ep->wireup);
 		assert_null(back->wireup);
 		assert_int_equal(ep->lanes_up, 1);
-		assert_string_equal(ep->lanes[0].lep->iface->name, "mlink:0");
+		assert_string_equal(ep->lanes[0].lane_ep->iface->name, "mlink:0");
 		/* The control channel was for wire-up: its connections are gone. */
-		assert_int_equal(mlink_num_leps(), 2);
+		assert_int_equal(mlink_num_lane_eps(), 2);
 		assert_int_equal(conn_close(ep, turn ? a : b), 0);
 		mock_run(10, MS, a, b, NULL);
 		assert_int_equal(weft_ep_close(back, 0, NULL, NULL), 0);
-		assert_int_equal(mlink_num_leps(), 0);
+		assert_int_equal(mlink_num_lane_eps(), 0);
 	}
 	assert_int_equal(conn_counter(a, "wireup.drop.bad"), 0);
 	conn_destroy(ctx, a, b);
@@ -71,8 +71,8 @@ static void a_real_lane_boots_before_a_control_channel(void **state)
 		assert_int_equal(mctl_sent(), 0);
 		assert_int_equal(ep->lanes_up, 3);
 		assert_int_equal(conn_first_ep(turn ? a : b)->lanes_up, 3);
-		assert_string_equal(ep->lanes[0].lep->iface->name, "mock:0");
-		assert_string_equal(ep->lanes[1].lep->iface->name, "mlink:0");
+		assert_string_equal(ep->lanes[0].lane_ep->iface->name, "mock:0");
+		assert_string_equal(ep->lanes[1].lane_ep->iface->name, "mlink:0");
 		assert_null(ep->wireup);
 		assert_int_equal(conn_close(ep, turn ? a : b), 0);
 	}
@@ -137,7 +137,7 @@ static void unequal_rails_use_each_device_once(void **state)
 	assert_int_equal(conn_lanes_up(ep), 2);
 	assert_true(ep->lane_info[0].local_iface != ep->lane_info[1].local_iface);
 	assert_true(ep->lane_info[0].remote_iface != ep->lane_info[1].remote_iface);
-	assert_int_equal(mlink_num_leps(), 4);
+	assert_int_equal(mlink_num_lane_eps(), 4);
 	conn_destroy(ctx, a, b);
 }
 
@@ -150,7 +150,7 @@ static void a_worker_reaches_itself_over_its_loopback(void **state)
 	(void)state;
 	conn_message(ep, a, 1000, 1);
 	assert_int_equal(mctl_sent(), 0);
-	assert_int_equal(mlink_num_leps(), 0);
+	assert_int_equal(mlink_num_lane_eps(), 0);
 	weft_worker_destroy(a);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
@@ -226,9 +226,9 @@ static void meet(struct weft_context *ctx, unsigned int seed, const char *la, co
 	/* Copies that came late have left connections that nobody claims; they end in time. */
 	mctl_set_faults(0, 0, 0);
 	mock_run(320, 100 * MS, a, b, NULL);
-	if (mlink_num_leps() + mock_num_leps() != 2 * lanes)
+	if (mlink_num_lane_eps() + mock_num_lane_eps() != 2 * lanes)
 		fail_msg("seed %u: %u connections for %u lanes", seed,
-			 mlink_num_leps() + mock_num_leps(), lanes);
+			 mlink_num_lane_eps() + mock_num_lane_eps(), lanes);
 	conn_message(x, b, 70000, 1);
 	conn_message(y, a, 70000, 2);
 	weft_worker_destroy(a);
@@ -311,7 +311,7 @@ static void a_peer_that_does_not_poll_is_waited_for(void **state)
 		conn_message(ep, turn ? a : b, 100, 1);
 		assert_int_equal(conn_close(ep, turn ? a : b), 0);
 		mock_run(400, 100 * MS, a, b, NULL);
-		assert_int_equal(mlink_num_leps(), 0);
+		assert_int_equal(mlink_num_lane_eps(), 0);
 	}
 	conn_destroy(ctx, a, b);
 }
@@ -329,13 +329,13 @@ static void a_raw_lane_without_answer_gives_way_to_the_control_channel(void **st
 	ep = mock_connect(a, b);
 	mock_run(10000, MS, a, b, NULL);
 	assert_int_equal(ep->state, WEFT_EP_UP);
-	assert_string_equal(ep->lanes[0].lep->iface->name, "mlink:0");
+	assert_string_equal(ep->lanes[0].lane_ep->iface->name, "mlink:0");
 	conn_message(ep, b, 1000, 1);
 	/* The raw lane was proposed as a further one, and is left out in time. */
 	mock_run(300, 200 * MS, a, b, NULL);
 	assert_int_equal(ep->lanes_up, 1);
 	assert_null(ep->wireup);
-	assert_int_equal(mock_num_leps(), 0);
+	assert_int_equal(mock_num_lane_eps(), 0);
 	conn_destroy(ctx, a, b);
 }
 
@@ -364,7 +364,7 @@ static void a_lane_0_that_does_not_come_up_ends_the_attempt(void **state)
 		mlink_block(NULL);
 		mock_run(700, 100 * MS, a, b, NULL);
 		assert_int_equal(a->num_eps + b->num_eps, 0);
-		assert_int_equal(mlink_num_leps(), 0);
+		assert_int_equal(mlink_num_lane_eps(), 0);
 	}
 	conn_destroy(ctx, a, b);
 }
@@ -393,7 +393,7 @@ static void a_further_lane_that_cannot_be_is_left_out(void **state)
 		assert_int_equal(conn_first_ep(i & 2 ? b : a)->lanes_up, 1);
 		assert_null(ep->wireup);
 		conn_message(ep, i & 2 ? b : a, 10000, 1);
-		assert_int_equal(mlink_num_leps() + mock_num_leps(), 2);
+		assert_int_equal(mlink_num_lane_eps() + mock_num_lane_eps(), 2);
 		weft_worker_destroy(a);
 		weft_worker_destroy(b);
 	}

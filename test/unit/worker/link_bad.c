@@ -58,7 +58,7 @@ static void add_addr(struct weft_records *r, unsigned int lane, unsigned int fil
 	weft_records_add(r, WEFT_RECORD_EP_ADDR, buf, 2 + len);
 }
 
-static void say(struct weft_worker *w, uint32_t lep, const struct weft_records *r)
+static void say(struct weft_worker *w, uint32_t lane_ep, const struct weft_records *r)
 {
 	struct weft_wire_wireup h = {
 		.type = WEFT_WIREUP_REQ,
@@ -75,7 +75,7 @@ static void say(struct weft_worker *w, uint32_t lep, const struct weft_records *
 	assert_true(sizeof(h) + r->len <= sizeof(buf));
 	memcpy(buf, &h, sizeof(h));
 	memcpy(buf + sizeof(h), r->buf, r->len);
-	mctl_stranger(mock_iface(w, 1), lep, WEFT_WIRE_WIREUP, buf, sizeof(h) + r->len);
+	mctl_stranger(mock_iface(w, 1), lane_ep, WEFT_WIRE_WIREUP, buf, sizeof(h) + r->len);
 	mock_run(2, MS, w, NULL);
 }
 
@@ -102,7 +102,7 @@ static void finish(struct weft_context *ctx, struct weft_worker *w)
 	mock_run(200, 100 * MS, w, NULL);
 	mctl_stranger_last(&data);
 	assert_int_equal(w->num_eps, 0);
-	assert_int_equal(mlink_num_leps(), 0);
+	assert_int_equal(mlink_num_lane_eps(), 0);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
@@ -189,12 +189,12 @@ static void requests_that_lead_to_no_lane_are_refused(void **state)
 }
 
 /* Its place in memory says nothing: another one may have it by now. */
-static uint32_t end_number(struct weft_lane_ep *lep)
+static uint32_t end_number(struct weft_lane_ep *lane_ep)
 {
 	uint8_t address[WEFT_LANE_ADDR_MAX];
 	uint32_t number;
 
-	lep->iface->ops->ep_get_address(lep, address);
+	lane_ep->iface->ops->ep_get_address(lane_ep, address);
 	memcpy(&number, address, sizeof(number));
 	return number;
 }
@@ -205,7 +205,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	struct weft_worker *w = mock_worker(ctx, "mlink:0;mctl:0");
 	struct weft_wire_wireup h;
 	struct weft_records r;
-	struct weft_lane_ep *lep;
+	struct weft_lane_ep *lane_ep;
 	uint32_t number;
 	unsigned int i;
 
@@ -216,25 +216,25 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	say(w, 400, &r);
 	assert_int_equal(answer(&h), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
-	assert_int_equal(mlink_num_leps(), 2);
-	lep = conn_first_ep(w)->lanes[0].lep;
-	number = end_number(lep);
+	assert_int_equal(mlink_num_lane_eps(), 2);
+	lane_ep = conn_first_ep(w)->lanes[0].lane_ep;
+	number = end_number(lane_ep);
 	/* The same again, and with another address of the lane: the same answer, nothing new. */
 	begin(w, &r, 2);
 	add_lane(&r, 0, 0);
 	add_addr(&r, 0, 9, 12);
 	say(w, 400, &r);
 	assert_int_equal(answer(&h), WEFT_WIREUP_REP);
-	assert_ptr_equal(conn_first_ep(w)->lanes[0].lep, lep);
+	assert_ptr_equal(conn_first_ep(w)->lanes[0].lane_ep, lane_ep);
 	/* A copy over what looks like another connection; and one of an older attempt. */
 	for (i = 0; i < 2; i++) {
 		begin(w, &r, 2 - i);
 		add_lane(&r, 0, 0);
 		add_addr(&r, 0, 9, 12);
 		say(w, 401 + i, &r);
-		assert_ptr_equal(conn_first_ep(w)->lanes[0].lep, lep);
+		assert_ptr_equal(conn_first_ep(w)->lanes[0].lane_ep, lane_ep);
 		assert_int_equal(conn_counter(w, "wireup.drop.stale"), i + 1);
-		assert_int_equal(mlink_num_leps(), 2);
+		assert_int_equal(mlink_num_lane_eps(), 2);
 	}
 	/* A newer attempt of the same opener takes its place. */
 	begin(w, &r, 3);
@@ -243,8 +243,8 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 	say(w, 403, &r);
 	assert_int_equal(answer(&h), WEFT_WIREUP_REP);
 	assert_int_equal(w->num_eps, 1);
-	assert_int_not_equal(end_number(conn_first_ep(w)->lanes[0].lep), number);
-	assert_int_equal(mlink_num_leps(), 2);
+	assert_int_not_equal(end_number(conn_first_ep(w)->lanes[0].lane_ep), number);
+	assert_int_equal(mlink_num_lane_eps(), 2);
 	finish(ctx, w);
 }
 

@@ -242,7 +242,7 @@ static void threads_that_wait_miss_nothing(void **state)
 	assert_int_equal(pthread_create(&thread[i], NULL, poll_now_and_then, NULL), 0);
 	for (i = 0; i <= THREADS; i++) {
 		pthread_join(thread[i], &what);
-		if (what != NULL)
+		if (what)
 			fail_msg("thread %d: %s", i, (const char *)what);
 	}
 }
