@@ -5,8 +5,8 @@
  * can be written from this file alone.
  *
  * Words: a **driver** is code; a **resource** is something it found that could be opened (a DPDK
- * port, a verbs device port); an **iface** is a resource opened for one worker; a **lane ep** (lane_ep)
- * is a connection over one iface to one remote iface.
+ * port, a verbs device port); an **iface** is a resource opened for one worker; a **lane ep**
+ * (lane_ep) is a connection over one iface to one remote iface.
  *
  * What a lane promises
  *  1. A message handed to a lane (a send call that returned >= 0) arrives at the peer's receive
@@ -25,14 +25,14 @@
  *     RTT samples or timeouts across a gap between two progress calls are discarded: a peer, or an
  *     owner, that does not poll is slow, not dead.
  *  5. Small messages sent to one peer between two progress() calls may share a frame; they leave at
- *     the latest at the next progress(). When nothing is unacknowledged on the lane_ep the first leaves
- *     at once.
+ *     the latest at the next progress(). When nothing is unacknowledged on the lane_ep the first
+ *     leaves at once.
  *  6. Nothing from the wire is believed before the driver's gate has checked it; what is dropped is
  *     counted by reason.
  *
  *  7. What happens to the port or the device is told: #weft_lane_iface_event. A link that is lost
- *     ends no lane_ep by itself (it may be back in a second); a device that is gone or wants a reset
- *     ends all of them at once, with a sentence that names it and the cause.
+ *     ends no lane_ep by itself (it may be back in a second); a device that is gone or wants a
+ *     reset ends all of them at once, with a sentence that names it and the cause.
  *  8. An owner need not poll all the time: with arm(), it may sleep until wait_fd() is readable or
  *     the time that arm() names has come. Nothing is lost in between: what came before arm() makes
  *     arm() say -EBUSY, what comes later makes the descriptor readable.
@@ -74,20 +74,22 @@
  * wire-up retries and recognises. Never a lane of an endpoint. With #WEFT_LANE_F_TO_IFACE.
  */
 #define WEFT_LANE_F_CONTROL (1ull << 10)
-/** attr.bandwidth, attr.latency were said by the user (WEFT_LANES): what is measured does not count */
+/**
+ * attr.bandwidth, attr.latency were said by the user (WEFT_LANES): what is measured does not count
+ */
 #define WEFT_LANE_F_BW_SET (1ull << 11)
 #define WEFT_LANE_F_LAT_SET (1ull << 12)
 /** the driver copies every byte once at either end, with the CPU that calls it */
 #define WEFT_LANE_F_COPIES (1ull << 13)
 /**
- * nothing lies between the ends but memory: moving the bytes is the receiving CPU's work, attr.bandwidth is what it
- * takes in, and several such lanes share it
+ * nothing lies between the ends but memory: moving the bytes is the receiving CPU's work,
+ * attr.bandwidth is what it takes in, and several such lanes share it
  */
 #define WEFT_LANE_F_MEMORY (1ull << 14)
 
 /*
- * What a registration allows besides being read by the lane's own sends. A key that leaves the process allows what
- * its use needs and no more.
+ * What a registration allows besides being read by the lane's own sends. A key that leaves the
+ * process allows what its use needs and no more.
  */
 /** the lane's own gets and atomics write into it */
 #define WEFT_LANE_ACCESS_LOCAL_WRITE (1u << 0)
@@ -112,7 +114,9 @@ struct weft_mem_lane; /* driver's own per-registration state */
 
 /** How an iface's link behaves: what may be said of one that is not up. */
 enum weft_lane_link {
-	/** memory, or another process's: up when the other side is there; nothing is wrong without */
+	/**
+	 * memory, or another process's: up when the other side is there; nothing is wrong without
+	 */
 	WEFT_LANE_LINK_PEER,
 	/** another's (the kernel's, an RDMA device's): it was there before, or is missing */
 	WEFT_LANE_LINK_HOST,
@@ -150,12 +154,15 @@ struct weft_lane_attr {
 	size_t ep_addr_len;
 	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
 	char device[64];     /**< identity of the card/port: equal strings = the same hardware */
-	/** registration domain: registrations are shared inside one; "" = this iface registers nothing */
+	/**
+	 * registration domain: registrations are shared inside one; "" = this iface registers
+	 * nothing
+	 */
 	char domain[32];
 	enum weft_lane_link link;
 	/**
-	 * where bandwidth, latency and overheads come from, for people: "link speed", "copy rate of this CPU". NULL =
-	 * stated by the driver
+	 * where bandwidth, latency and overheads come from, for people: "link speed", "copy rate of
+	 * this CPU". NULL = stated by the driver
 	 */
 	const char *bandwidth_from, *latency_from, *overhead_from;
 	bool bandwidth_known; /**< by a link or by the user: no guess, and not what a CPU copies */
@@ -163,7 +170,8 @@ struct weft_lane_attr {
 
 /** What a lane ep has found out about the way to its peer, so far. */
 struct weft_lane_measured {
-	double latency; /**< half a round trip of a small message, both CPUs included, s; 0 = not known */
+	/** half a round trip of a small message, both CPUs included, s; 0 = not known */
+	double latency;
 	double bandwidth; /**< payload, bytes/s; 0 = not measured, the attribute is as good */
 };
 
@@ -182,8 +190,8 @@ struct weft_lane_comp {
  * returns #WEFT_LANE_KEEP.
  *
  * @param arg   weft_lane_open.arg
- * @param lane_ep   lane ep it came over. lane_ep->user is NULL on a passively accepted connection until the
- *   protocol layer sets it
+ * @param lane_ep   lane ep it came over. lane_ep->user is NULL on a passively accepted connection
+ *   until the protocol layer sets it
  * @param am_id 0 .. WEFT_LANE_AM_MAX-1, checked by the driver
  * @param desc  handle for keeping the buffer; NULL = copy what you need
  * @return 0, or WEFT_LANE_KEEP
@@ -224,7 +232,9 @@ typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lane_ep, enum
 				   int status, const char *text);
 
 enum weft_lane_iface_event {
-	/** the link is lost, or went unnoticed until now; lane_eps stay. Told once until it is back */
+	/**
+	 * the link is lost, or went unnoticed until now; lane_eps stay. Told once until it is back
+	 */
 	WEFT_LANE_IFACE_EV_LINK_DOWN,
 	/** the link is there; also the first time, when it was not there at open. With its speed */
 	WEFT_LANE_IFACE_EV_LINK_UP,
@@ -232,8 +242,8 @@ enum weft_lane_iface_event {
 	WEFT_LANE_IFACE_EV_SPEED,
 	/**
 	 * The device is gone, or is of no use before a reset: every lane_ep gets its EV_DOWN right
-	 * after this, connecting is refused (is_reachable() says why), and what waited to be sent is
-	 * counted and dropped. The iface can only be closed. Told once; no other event follows.
+	 * after this, connecting is refused (is_reachable() says why), and what waited to be sent
+	 * is counted and dropped. The iface can only be closed. Told once; no other event follows.
 	 */
 	WEFT_LANE_IFACE_EV_ENDED,
 };
@@ -271,8 +281,8 @@ struct weft_lane_open {
 	/** random, non-zero; part of the iface's identity on the wire */
 	uint64_t worker_id;
 	/**
-	 * random, non-zero, made from the worker's secret: what peers name the iface by on the wire.
-	 * Known to those who have the worker's address
+	 * random, non-zero, made from the worker's secret: what peers name the iface by on the
+	 * wire. Known to those who have the worker's address
 	 */
 	uint64_t iface_id;
 	const struct weft_platform *platform;
@@ -361,8 +371,8 @@ struct weft_lane_ops {
 	 */
 	unsigned int (*progress)(struct weft_lane_iface *iface, uint64_t now_ns);
 	/**
-	 * Give back a buffer that a receive callback kept. Also allowed after the lane_ep is destroyed,
-	 * until close().
+	 * Give back a buffer that a receive callback kept. Also allowed after the lane_ep is
+	 * destroyed, until close().
 	 */
 	void (*release)(struct weft_lane_iface *iface, void *desc);
 
@@ -379,8 +389,9 @@ struct weft_lane_ops {
 			 struct weft_lane_comp *comp);
 	/**
 	 * Write remote memory; comp->done(): the bytes are visible to a remote CPU that learns of
-	 * it by a message sent afterwards over this lane_ep. (Over another, of another device, it may learn too soon: an acknowledgement can mean that the
-	 * remote device has the bytes.) As get_zcopy().
+	 * it by a message sent afterwards over this lane_ep. (Over another, of another device, it
+	 * may learn too soon: an acknowledgement can mean that the remote device has the bytes.) As
+	 * get_zcopy().
 	 */
 	int (*put_zcopy)(struct weft_lane_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
 			 struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
@@ -397,18 +408,18 @@ struct weft_lane_ops {
 	/**
 	 * Start connecting to a remote iface whose get_address() bytes are @p addr. Returns at
 	 * once; EV_UP or EV_DOWN follows. Sends are refused with -EAGAIN until EV_UP. Each
-	 * ep_connect() makes a connection of its own: one active lane_ep here, one passive there; the
-	 * driver never merges two (crossed connects are sorted out above). What arrives on a
-	 * loopback connection (own iface's address) comes on the passive lane_ep, or on the same one
-	 * with WEFT_LANE_F_LOOPBACK. When the peer connects first, the driver makes a lane_ep itself
-	 * and its first message arrives with lane_ep->user NULL; EV_UP is reported for it too, before
-	 * that message. The protocol layer must ep_destroy() every lane_ep.
+	 * ep_connect() makes a connection of its own: one active lane_ep here, one passive there;
+	 * the driver never merges two (crossed connects are sorted out above). What arrives on a
+	 * loopback connection (own iface's address) comes on the passive lane_ep, or on the same
+	 * one with WEFT_LANE_F_LOOPBACK. When the peer connects first, the driver makes a lane_ep
+	 * itself and its first message arrives with lane_ep->user NULL; EV_UP is reported for it
+	 * too, before that message. The protocol layer must ep_destroy() every lane_ep.
 	 */
 	int (*ep_connect)(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
 			  struct weft_lane_ep **lane_ep);
 	/**
-	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lane_ep that is not connected yet, so that
-	 * its address can be sent to the peer. It is not passive, whichever side asked first.
+	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lane_ep that is not connected yet, so
+	 * that its address can be sent to the peer. It is not passive, whichever side asked first.
 	 * Receives may come as soon as the peer is connected to it.
 	 */
 	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
@@ -419,44 +430,45 @@ struct weft_lane_ops {
 	void (*ep_get_address)(struct weft_lane_ep *lane_ep, void *buf);
 	/**
 	 * Connect to the remote lane_ep: its iface's get_address() bytes and its ep_get_address()
-	 * bytes. Once per lane_ep. @return 0: EV_UP follows, from progress(), when sends are possible;
-	 * that the peer has connected too must be known from wire-up. What the peer sends is
-	 * received from the return of this call on. Or an error: the addresses are not usable
+	 * bytes. Once per lane_ep. @return 0: EV_UP follows, from progress(), when sends are
+	 * possible; that the peer has connected too must be known from wire-up. What the peer sends
+	 * is received from the return of this call on. Or an error: the addresses are not usable
 	 */
 	int (*ep_connect_ep)(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
 			     const void *ep_addr, size_t ep_len);
 	/**
-	 * Tear down. No further receive or event callback comes for the lane_ep (remaining messages of
-	 * the current frame included). The peer is told with the final acknowledgement state, and a
-	 * tombstone without buffers answers its late retransmissions for some 100 ms. Completions
-	 * whose memory the hardware still holds run later with -ECANCELED, from progress() or
-	 * close(); others before it returns. The driver frees the lane_ep itself, never inside a
-	 * callback. Allowed inside callbacks. Messages sent before still go out, as far as the peer
-	 * takes them soon: the last one often says that the endpoint is closed, and nobody can
-	 * wait for it when a worker goes.
+	 * Tear down. No further receive or event callback comes for the lane_ep (remaining messages
+	 * of the current frame included). The peer is told with the final acknowledgement state,
+	 * and a tombstone without buffers answers its late retransmissions for some 100 ms.
+	 * Completions whose memory the hardware still holds run later with -ECANCELED, from
+	 * progress() or close(); others before it returns. The driver frees the lane_ep itself,
+	 * never inside a callback. Allowed inside callbacks. Messages sent before still go out, as
+	 * far as the peer takes them soon: the last one often says that the endpoint is closed, and
+	 * nobody can wait for it when a worker goes.
 	 */
 	void (*ep_destroy)(struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional (NULL = cannot tell): is the far end of @p lane_ep the iface with this address? The
-	 * protocol layer takes no peer's word for where it is. The answer must rest on what the lane
-	 * itself has seen on the wire: that the far end gets what is sent to this address.
+	 * Optional (NULL = cannot tell): is the far end of @p lane_ep the iface with this address?
+	 * The protocol layer takes no peer's word for where it is. The answer must rest on what the
+	 * lane itself has seen on the wire: that the far end gets what is sent to this address.
 	 */
 	bool (*ep_is_from)(struct weft_lane_ep *lane_ep, const void *addr, size_t len);
 	/**
-	 * Optional (NULL = all are one): a number for the host at the far end of @p lane_ep, the same for
-	 * whatever comes from there, as the lane itself has seen on the wire. What hosts share is
-	 * shared out by it.
+	 * Optional (NULL = all are one): a number for the host at the far end of @p lane_ep, the
+	 * same for whatever comes from there, as the lane itself has seen on the wire. What hosts
+	 * share is shared out by it.
 	 */
 	uint64_t (*ep_host)(const struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional (NULL = it can't): have the far end of a lane_ep that is up give a sign of life now. If what
-	 * answers there does not know the connection any more, EV_DOWN follows at once, else nothing happens.
+	 * Optional (NULL = it can't): have the far end of a lane_ep that is up give a sign of life
+	 * now. If what answers there does not know the connection any more, EV_DOWN follows at
+	 * once, else nothing happens.
 	 */
 	void (*ep_check)(struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional: what a lane_ep that is not up has been waiting for, in a sentence that names it and
-	 * the way out, as EV_DOWN would give it: for whoever has no more time. Empty = nothing to
-	 * say.
+	 * Optional: what a lane_ep that is not up has been waiting for, in a sentence that names it
+	 * and the way out, as EV_DOWN would give it: for whoever has no more time. Empty = nothing
+	 * to say.
 	 */
 	void (*ep_waits_for)(const struct weft_lane_ep *lane_ep, char *buf, size_t size);
 	/**
@@ -467,18 +479,19 @@ struct weft_lane_ops {
 
 	/* ---- waiting; without these three an owner that waits looks every WEFT_WAIT_SLEEP */
 	/**
-	 * A descriptor that poll() finds readable, from arm() on, as soon as progress() has something
-	 * to do that is not due at a time; the same one until close(). It may also be readable for
-	 * nothing. @return it, or a negative error: nothing wakes the owner of this iface, who looks
-	 * every WEFT_WAIT_SLEEP
+	 * A descriptor that poll() finds readable, from arm() on, as soon as progress() has
+	 * something to do that is not due at a time; the same one until close(). It may also be
+	 * readable for nothing. @return it, or a negative error: nothing wakes the owner of this
+	 * iface, who looks every WEFT_WAIT_SLEEP
 	 */
 	int (*wait_fd)(struct weft_lane_iface *iface);
 	/**
-	 * The owner is about to sleep. What waits only to share a frame or to be acknowledged is sent.
+	 * The owner is about to sleep. What waits only to share a frame or to be acknowledged is
+	 * sent.
 	 *
 	 * @param now_ns  time now, as in progress()
-	 * @param due_ns  lowered to when progress() must be called in any case. It may be early, and then
-	 *   the next one is later; it is never late
+	 * @param due_ns  lowered to when progress() must be called in any case. It may be early,
+	 *   and then the next one is later; it is never late
 	 * @return 0; -EBUSY when there is something to do at once: progress() comes first
 	 */
 	int (*arm)(struct weft_lane_iface *iface, uint64_t now_ns, uint64_t *due_ns);
@@ -506,8 +519,8 @@ struct weft_lane_ops {
 	/** Optional: why there is no link and what to do, in a sentence; "" = not known. */
 	void (*link_text)(struct weft_lane_iface *iface, char *buf, size_t size);
 	/**
-	 * Optional (NULL = nothing is measured): what is known once the lane_ep is up. Protocols are chosen by it instead of by
-	 * the attributes.
+	 * Optional (NULL = nothing is measured): what is known once the lane_ep is up. Protocols
+	 * are chosen by it instead of by the attributes.
 	 */
 	void (*ep_measured)(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
 	/** Text about the lane_ep for people: peer, state, RTT. */
@@ -525,7 +538,10 @@ struct weft_lane_iface {
 	void *user; /**< protocol layer's */
 	/** protocol layer's: number of attr.domain in its context, or WEFT_NO_DOMAIN */
 	uint8_t domain;
-	/** protocol layer's: 1 + that number for whatever is registered, with keys or without; 0 = nothing is */
+	/**
+	 * protocol layer's: 1 + that number for whatever is registered, with keys or without; 0 =
+	 * nothing is
+	 */
 	uint8_t mem_domain;
 	/**
 	 * driver: something waits for tx_flush(); the worker skips the call otherwise. An indirect
@@ -565,7 +581,10 @@ struct weft_lane_ep {
 	 */
 	uint32_t max_msg;
 	uint32_t retransmits; /**< driver: frames sent again */
-	/** driver: native access that the iface has and this lane_ep has not, as its peer takes none. Set before EV_UP */
+	/**
+	 * driver: native access that the iface has and this lane_ep has not, as its peer takes
+	 * none. Set before EV_UP
+	 */
 	uint32_t lacks;
 };
 
@@ -595,12 +614,12 @@ struct weft_lane_driver {
 		    size_t why_len);
 	/**
 	 * Optional (NULL = no registration): register memory for zcopy in the domain of @p iface.
-	 * @param access  WEFT_LANE_ACCESS_*; 0 = the lane only reads it. The hardware enforces them: a key does
-	 *   not allow more to peers than it was made for
-	 * @param why     gets a sentence on error: device, what, and the way out. The driver logs nothing: this
-	 *   may be asked for with every message
-	 * @return 0; -EFAULT, -EACCES or -EPERM also for memory that this process itself may not write, which
-	 *   may do without #WEFT_LANE_ACCESS_LOCAL_WRITE; or another error
+	 * @param access  WEFT_LANE_ACCESS_*; 0 = the lane only reads it. The hardware enforces
+	 *   them: a key does not allow more to peers than it was made for
+	 * @param why     gets a sentence on error: device, what, and the way out. The driver logs
+	 *   nothing: this may be asked for with every message
+	 * @return 0; -EFAULT, -EACCES or -EPERM also for memory that this process itself may not
+	 *   write, which may do without #WEFT_LANE_ACCESS_LOCAL_WRITE; or another error
 	 */
 	int (*mem_register)(struct weft_lane_iface *iface, void *addr, size_t len,
 			    unsigned int access, struct weft_mem_lane **mem, char *why,
@@ -613,8 +632,9 @@ struct weft_lane_driver {
 	 */
 	uint64_t (*mem_key)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/**
-	 * Optional: the driver of the control channel (#WEFT_LANE_F_CONTROL) for the same resources.
-	 * Whoever opens an iface of this driver gets one of that driver too, with the same resource and options.
+	 * Optional: the driver of the control channel (#WEFT_LANE_F_CONTROL) for the same
+	 * resources. Whoever opens an iface of this driver gets one of that driver too, with the
+	 * same resource and options.
 	 */
 	const struct weft_lane_driver *control;
 	/** Names of options that open() knows, comma-separated, for error messages. */

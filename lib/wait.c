@@ -97,8 +97,8 @@ static int wait_open(struct weft_worker *w)
 	add_ifaces(w, wait);
 	w->wait = wait;
 	/*
-	 * Sequentially consistent with w->signalled: weft_worker_signal() sees this descriptor, or the
-	 * next arm() sees the flag that it set before.
+	 * Sequentially consistent with w->signalled: weft_worker_signal() sees this descriptor, or
+	 * the next arm() sees the flag that it set before.
 	 */
 	atomic_store(&w->wake_fd, wait->event);
 	return 0;
@@ -121,9 +121,10 @@ void weft_wait_close(struct weft_worker *w)
 /* ------------------------------------------------------------------ what others have handled */
 
 /*
- * A thread looks at its request, and sleeps when that is under way. Between the two another thread may
- * handle what it waits for, and there is nothing left to wake it: so who sleeps, or arms, must have
- * returned here after the last event. By worker, since one thread may wait for several: the last few.
+ * A thread looks at its request, and sleeps when that is under way. Between the two another thread
+ * may handle what it waits for, and there is nothing left to wake it: so who sleeps, or arms, must
+ * have returned here after the last event. By worker, since one thread may wait for several: the
+ * last few.
  */
 #define SEEN_WORKERS 8
 
@@ -246,7 +247,10 @@ static int set_timer(struct weft_wait *wait, uint64_t now, uint64_t due)
 {
 	struct itimerspec ts = {0};
 
-	/* Too early does no harm, and saves a system call. But it must not have expired, by its clock. */
+	/*
+	 * Too early does no harm, and saves a system call. But it must not have expired, by its
+	 * clock.
+	 */
 	if (wait->timer_at == due && due == NEVER)
 		return 0;
 	if (wait->timer_at <= due && wait->timer_at > now &&

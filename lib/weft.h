@@ -27,8 +27,8 @@
  *  - **Callbacks** run inside a call on the worker: weft_worker_progress(), weft_request_cancel(),
  *    weft_ep_close(), weft_worker_destroy(). They may post and cancel operations, free requests,
  *    create endpoints, and close them, the one that the callback is about included. Progress inside
- *    a callback does nothing and returns 0; destroying the worker there is refused, with a log line.
- *    Callbacks of a *datatype* may do none of this: see struct weft_generic_ops.
+ *    a callback does nothing and returns 0; destroying the worker there is refused, with a log
+ *    line. Callbacks of a *datatype* may do none of this: see struct weft_generic_ops.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -222,8 +222,8 @@ WEFT_API void weft_worker_destroy(struct weft_worker *worker);
 
 /**
  * Move everything forward: receive, deliver, acknowledge, retransmit, send what waits. Never
- * sleeps. A program that stops calling it is slow to its peers, not dead: over raw lanes up to their
- * `WEFT_PEER_TIMEOUT`, over RoCE lanes for as long as its NIC answers.
+ * sleeps. A program that stops calling it is slow to its peers, not dead: over raw lanes up to
+ * their `WEFT_PEER_TIMEOUT`, over RoCE lanes for as long as its NIC answers.
  * @return number of events (messages, completions) handled; 0 = nothing happened
  */
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);
@@ -237,7 +237,8 @@ WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);
  *
  * It polls for a moment first (`WEFT_WAIT_SPIN`; less where that is seldom of use), then sleeps in
  * the kernel. Lanes that can wake their owner do at once: see weft_iface_info.wakes. With others it
- * looks now and then, at least every `WEFT_WAIT_SLEEP`. Retransmissions and keepalives go on in time.
+ * looks now and then, at least every `WEFT_WAIT_SLEEP`. Retransmissions and keepalives go on in
+ * time.
  *
  * @param timeout_ns  sleep no longer than this; negative = for ever; 0 = progress once
  * @return number of events handled, > 0; 0 after weft_worker_signal(), a signal handler, or, with
@@ -262,7 +263,8 @@ WEFT_API int weft_worker_get_fd(struct weft_worker *worker);
  * The descriptor becomes readable when something is due (a retransmission, a keepalive), too, and
  * when a lane that can't wake its owner must be looked at (`WEFT_WAIT_SLEEP`).
  * @return 0; -EBUSY: something has happened, or weft_worker_signal() was called: call
- *   weft_worker_progress() first; -EDEADLK inside a callback of the worker; -EMFILE, -ENFILE, -ENOMEM
+ *   weft_worker_progress() first; -EDEADLK inside a callback of the worker; -EMFILE, -ENFILE,
+ *   -ENOMEM
  */
 WEFT_API int weft_worker_arm(struct weft_worker *worker);
 
@@ -314,9 +316,12 @@ struct weft_iface_info {
 	uint64_t features; /**< WEFT_LANE_F_* of lib/lane.h */
 	/** where these numbers come from, in words */
 	char bandwidth_from[64], latency_from[64], overhead_from[64];
-	/** not up yet, but may be soon: a NIC started less than 5 s ago; make progress, ask again */
+	/**
+	 * not up yet, but may be soon: a NIC started less than 5 s ago; make progress, ask again
+	 */
 	int link_expected;
-	double up_after; /**< s from opening until there was a link; 0 = at once, or there is none */
+	/** s from opening until there was a link; 0 = at once, or there is none */
+	double up_after;
 	/** wakes weft_worker_wait(); 0 = that looks at it every `WEFT_WAIT_SLEEP`, or more often */
 	int wakes;
 };
@@ -337,9 +342,10 @@ WEFT_API void weft_worker_counters(struct weft_worker *worker,
 /* ------------------------------------------------------------------ endpoint */
 
 /**
- * Called once when an endpoint fails (peer dead or gone, last lane lost), unless a callback of one of its
- * requests has closed it meanwhile. All its requests end with @p status; new operations return it. The endpoint must still be closed by its owner. @p why is a
- * sentence for people, valid during the call.
+ * Called once when an endpoint fails (peer dead or gone, last lane lost), unless a callback of one
+ * of its requests has closed it meanwhile. All its requests end with @p status; new operations
+ * return it. The endpoint must still be closed by its owner. @p why is a sentence for people, valid
+ * during the call.
  */
 typedef void (*weft_ep_err_cb)(struct weft_ep *ep, int status, const char *why, void *arg);
 
@@ -360,8 +366,8 @@ struct weft_ep_params {
  * endpoint adopts the oldest live connection that the peer has made to this worker and nobody here
  * owns; two that are created at the same time meet. A connection is live until its peer's close is
  * heard. Where a close with #WEFT_EP_CLOSE_FORCE has not been heard yet, the endpoint that the peer
- * has closed may be adopted: it then fails with -ECONNRESET, as if the peer had closed it right after,
- * and the next one created adopts a later connection.
+ * has closed may be adopted: it then fails with -ECONNRESET, as if the peer had closed it right
+ * after, and the next one created adopts a later connection.
  * @return 0; -EINVAL damaged address; -EPROTONOSUPPORT; -EHOSTUNREACH when no local interface
  * reaches any of the peer's (the log lists each pair with its reason); -ENOMEM
  */
@@ -372,40 +378,44 @@ WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_par
 
 /**
  * Close an endpoint. Without FORCE everything sent before is first delivered to the peer: what
- * weft_ep_flush() waits for, and the match of every message whose sender waits with it (synchronous, or
- * its data still here; with both sides closing, as a loopback's do, unmatched ones end with
- * -ECONNRESET). Of refused puts a close does not tell: weft_ep_flush() before it does. With FORCE outstanding operations end with -ECANCELED, those whose memory the
- * hardware still holds a little later, from progress. The endpoint must not be used afterwards in
- * either case, and no completion, probe or handler names it any more.
+ * weft_ep_flush() waits for, and the match of every message whose sender waits with it
+ * (synchronous, or its data still here; with both sides closing, as a loopback's do, unmatched ones
+ * end with -ECONNRESET). Of refused puts a close does not tell: weft_ep_flush() before it does.
+ * With FORCE outstanding operations end with -ECANCELED, those whose memory the hardware still
+ * holds a little later, from progress. The endpoint must not be used afterwards in either case, and
+ * no completion, probe or handler names it any more.
  *
- * Receives from this endpoint only, and those that are matched but not complete, end with -ECANCELED
- * when the connection ends, also if the peer or a failure ends it first. So it goes with messages from the peer that no receive has matched, a
- * matched probe's included:
+ * Receives from this endpoint only, and those that are matched but not complete, end with
+ * -ECANCELED when the connection ends, also if the peer or a failure ends it first. So it goes with
+ * messages from the peer that no receive has matched, a matched probe's included:
  *  - one that has come whole stays, for receives from any endpoint (its completion's `ep` is NULL);
- *  - one that its sender waits with (synchronous, or its data still at the sender) is gone, or an error
- *    for who has it from a probe; its send ends with -ECONNRESET. Without FORCE this is so from the
- *    call on, else when the connection ends; so, too, when the peer closes, or the endpoint fails;
+ *  - one that its sender waits with (synchronous, or its data still at the sender) is gone, or an
+ *    error for who has it from a probe; its send ends with -ECONNRESET. Without FORCE this is so
+ *    from the call on, else when the connection ends; so, too, when the peer closes, or the
+ *    endpoint fails;
  *  - one of which a part is missing when the connection ends is gone, or an error for its probe;
- *  - active messages get no handler from the call on; sends with data still there end with -ECONNRESET,
- *    if a handler has kept their descriptor, too. Kept data that is here stays.
- * @return 0, #WEFT_INPROGRESS with a request, or an error: the endpoint is gone in every case, but with
- *   -EINVAL (unknown flags, parameters, an endpoint that is not the application's) and -EBUSY (inside a
- *   datatype's callback)
+ *  - active messages get no handler from the call on; sends with data still there end with
+ *    -ECONNRESET, if a handler has kept their descriptor, too. Kept data that is here stays.
+ * @return 0, #WEFT_INPROGRESS with a request, or an error: the endpoint is gone in every case, but
+ *   with -EINVAL (unknown flags, parameters, an endpoint that is not the application's) and -EBUSY
+ *   (inside a datatype's callback)
  */
 WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
 			   const struct weft_op_params *params, struct weft_request **req);
 
 /**
  * Complete when every operation posted on the endpoint before it has reached the peer's protocol
- * layer: puts and atomics are visible in the peer's memory, gets have their data, and each message is
- * there in its turn, so that a receive that is posted now matches it. It does not wait for that
- * receive: a synchronous send, or a message whose data stays here until it is matched (a rendezvous),
- * goes on after the flush, and its buffer is its own until its request ends. (Puts that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards; a
- * message over another one may be seen a moment earlier: roce.md in share/doc/weft.)
+ * layer: puts and atomics are visible in the peer's memory, gets have their data, and each message
+ * is there in its turn, so that a receive that is posted now matches it. It does not wait for that
+ * receive: a synchronous send, or a message whose data stays here until it is matched (a
+ * rendezvous), goes on after the flush, and its buffer is its own until its request ends. (Puts
+ * that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards;
+ * a message over another one may be seen a moment earlier: roce.md in share/doc/weft.)
  *
- * It ends with the error of a put or atomic that no request could tell any more (see weft_put()); the
- * error is then forgotten. The first flush posted after the operation tells it, and none before; when a
- * peer refuses so many that it can't name each, flushes between the first and the last may tell it, too.
+ * It ends with the error of a put or atomic that no request could tell any more (see weft_put());
+ * the error is then forgotten. The first flush posted after the operation tells it, and none
+ * before; when a peer refuses so many that it can't name each, flushes between the first and the
+ * last may tell it, too.
  */
 WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 			   struct weft_request **req);
@@ -441,7 +451,10 @@ struct weft_lane_info {
 	uint64_t tx_bytes, rx_bytes; /**< payload bytes of messages, headers of Weft not counted */
 	uint64_t tx_msgs, rx_msgs;   /**< lane-level messages (fragments) */
 	uint64_t retransmits;        /**< frames sent again */
-	/** where the numbers of choices come from, in words: configured, measured, or as the driver states */
+	/**
+	 * where the numbers of choices come from, in words: configured, measured, or as the driver
+	 * states
+	 */
 	char bandwidth_from[64], latency_from[64];
 };
 
@@ -469,7 +482,10 @@ enum weft_op {
 	WEFT_OP_GET = 4,
 	WEFT_OP_AMO = 5,       /**< atomic without a result */
 	WEFT_OP_AMO_FETCH = 6, /**< atomic with one, compare-and-swap included */
-	/** the data of a rendezvous, as its receiver gets it: what tag and active-message sends that ask first lead to */
+	/**
+	 * the data of a rendezvous, as its receiver gets it: what tag and active-message sends that
+	 * ask first lead to
+	 */
 	WEFT_OP_RNDV_DATA = 7,
 	WEFT_OP_LAST, /**< number of operations; grows with versions */
 };
@@ -479,8 +495,8 @@ struct weft_proto_info {
 	char name[32]; /**< e.g. "eager/short", "multi-eager", "rndv/am" */
 	char desc[96]; /**< in words */
 	/**
-	 * weft_ep_query_proto(): sizes around the asked one for which the same protocol is used, inclusive; weft_plan_query(): all that it
-	 * can carry, min > max = none
+	 * weft_ep_query_proto(): sizes around the asked one for which the same protocol is used,
+	 * inclusive; weft_plan_query(): all that it can carry, min > max = none
 	 */
 	size_t min, max;
 	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
@@ -495,8 +511,9 @@ struct weft_proto_info {
 };
 
 /**
- * Which protocol an operation of @p length contiguous bytes (put and get: registered ones) would use now. #WEFT_OP_RNDV_DATA: how the data of
- * a rendezvous comes to this end, when its sender offers everything. What else could carry it: weft_plan_of_ep(), weft_plan_query().
+ * Which protocol an operation of @p length contiguous bytes (put and get: registered ones) would
+ * use now. #WEFT_OP_RNDV_DATA: how the data of a rendezvous comes to this end, when its sender
+ * offers everything. What else could carry it: weft_plan_of_ep(), weft_plan_query().
  * @return 0; -ENOTCONN while not connected; -EOPNOTSUPP when none can; -EINVAL
  */
 WEFT_API int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
@@ -514,14 +531,16 @@ WEFT_API int weft_ep_force_proto(struct weft_ep *ep, const char *name);
 /* ------------------------------------------------------------------ plans */
 
 /**
- * A plan: which protocol would be used for which size over some lanes, and why. The lanes are those of an endpoint, or of a profile
- * file: no hardware, no EAL and no rights are needed for that. A plan is a copy: it belongs to its maker, any thread may use it, and it does not
- * change with what it was made from.
+ * A plan: which protocol would be used for which size over some lanes, and why. The lanes are those
+ * of an endpoint, or of a profile file: no hardware, no EAL and no rights are needed for that. A
+ * plan is a copy: it belongs to its maker, any thread may use it, and it does not change with what
+ * it was made from.
  */
 struct weft_plan;
 
 /**
- * Read a profile, an INI file: sections `[lane NAME]` and `[model]`; weft-info(1) describes the keys.
+ * Read a profile, an INI file: sections `[lane NAME]` and `[model]`; weft-info(1) describes the
+ * keys.
  * @param config  settings where the file has none; NULL = the environment's
  * @param in      read to its end
  * @param name    of the file, for error messages
@@ -541,21 +560,32 @@ enum weft_plan_format {
 	WEFT_PLAN_TEXT = 2, /**< sentences */
 };
 
-/** Print who carries what. @return 0, or -EOPNOTSUPP after a sentence: no protocol for the operation, or lanes are missing */
+/**
+ * Print who carries what. @return 0, or -EOPNOTSUPP after a sentence: no protocol for the
+ * operation, or lanes are missing
+ */
 WEFT_API int weft_plan_print(const struct weft_plan *plan, FILE *out, enum weft_op op,
 			     enum weft_plan_format format);
-/** Print for every protocol how long @p length bytes take, term by term. @return as weft_plan_print() */
+/**
+ * Print for every protocol how long @p length bytes take, term by term. @return as
+ * weft_plan_print()
+ */
 WEFT_API int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum weft_op op,
 			       size_t length);
 
 /**
- * Walk the protocols that do an operation: number @p index, for @p length contiguous bytes (put and get: registered ones), in no special order.
- * @return 0, also for those that cannot carry the size (`usable`); -ENOENT past the last one; -EINVAL
+ * Walk the protocols that do an operation: number @p index, for @p length contiguous bytes (put and
+ * get: registered ones), in no special order.
+ * @return 0, also for those that cannot carry the size (`usable`); -ENOENT past the last one;
+ *   -EINVAL
  */
 WEFT_API int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length,
 			     unsigned int index, struct weft_proto_info *info);
 
-/** Operation by name ("tag_send"), or the name of one (NULL when there is none). @return the operation, or -EINVAL */
+/**
+ * Operation by name ("tag_send"), or the name of one (NULL when there is none). @return the
+ * operation, or -EINVAL
+ */
 WEFT_API int weft_op_find(const char *name);
 WEFT_API const char *weft_op_name(enum weft_op op);
 
@@ -577,14 +607,14 @@ enum weft_dt_class {
  * asked for any offsets, in any order, and pack() again for the same bytes: they must have no side
  * effect on the operation.
  *
- * They run in the middle of an operation and must not call into the library. Calls that would start,
- * end or move something are refused, with a log line: they return -EBUSY and do nothing
+ * They run in the middle of an operation and must not call into the library. Calls that would
+ * start, end or move something are refused, with a log line: they return -EBUSY and do nothing
  * (weft_worker_progress() returns 0, weft_worker_destroy() and weft_tag_msg_drop() just return).
  *
- * When pack() fails, the send or put ends with its error. The message keeps its turn at the peer: the
- * receive that matches it ends with the same error, whatever the size and the protocol. Of an active
- * message no handler hears, but for one with #WEFT_AM_F_RNDV: there weft_am_recv_data() ends with the
- * error. Of a put a part may have been written.
+ * When pack() fails, the send or put ends with its error. The message keeps its turn at the peer:
+ * the receive that matches it ends with the same error, whatever the size and the protocol. Of an
+ * active message no handler hears, but for one with #WEFT_AM_F_RNDV: there weft_am_recv_data() ends
+ * with the error. Of a put a part may have been written.
  */
 struct weft_generic_ops {
 	size_t size;
@@ -649,8 +679,8 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 #define WEFT_OP_DELIVERED 2u
 
 /**
- * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only. Flags
- * that the operation does not know are -EINVAL.
+ * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only.
+ * Flags that the operation does not know are -EINVAL.
  */
 struct weft_op_params {
 	size_t size;
@@ -696,9 +726,9 @@ WEFT_API int weft_request_query(const struct weft_request *req, char *buf, size_
 /**
  * Send. Messages of one endpoint match in the order of their send calls, whatever their size. Done
  * means that the buffer may be reused, not that the peer has the message; see weft_tag_send_sync()
- * and weft_ep_flush(). A peer that has not received more messages than it grants credit for (2^17 of
- * a single sender by default, a share of 2^18 among many: WEFT_UNEXP_LIMIT) holds back further ones,
- * and all behind them, until it has.
+ * and weft_ep_flush(). A peer that has not received more messages than it grants credit for (2^17
+ * of a single sender by default, a share of 2^18 among many: WEFT_UNEXP_LIMIT) holds back further
+ * ones, and all behind them, until it has.
  * @param count  see enum weft_dt_class
  * @param req    NULL = no request is wanted (a callback may still be)
  */
@@ -716,10 +746,11 @@ WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t c
  * Receive: matches a message with `((sender_tag ^ tag) & mask) == 0`, the earliest arrived one (per
  * endpoint: sent one), and a message matches the earliest posted receive.
  *
- * A message longer than the buffer ends with -EMSGSIZE and the true length: the buffer is filled, bytes
- * past it stay untouched, the sender sees success. (If it fails otherwise, too, that is the status, and
- * what the buffer holds is not known.) 0 is returned only for a message that is there, whole
- * and without an error; an error found in the call makes a request that ends at the next progress.
+ * A message longer than the buffer ends with -EMSGSIZE and the true length: the buffer is filled,
+ * bytes past it stay untouched, the sender sees success. (If it fails otherwise, too, that is the
+ * status, and what the buffer holds is not known.) 0 is returned only for a message that is there,
+ * whole and without an error; an error found in the call makes a request that ends at the next
+ * progress.
  * @param source  only messages from this endpoint; NULL = from any
  */
 WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer,
@@ -800,11 +831,11 @@ WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int
 					void *arg, unsigned int flags);
 
 /**
- * never ask first; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT), or than
- * what the peer lets anybody send unasked at the time (three quarters of its WEFT_EAGER_CREDIT always find credit
- * in the end; it gives less when it has many peers): from the call when the endpoint is connected, whatever
- * waits before it; before that the limits are not known, and the request ends so. So does one that waits for
- * credit when the peer takes back what it would need
+ * never ask first; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT), or
+ * than what the peer lets anybody send unasked at the time (three quarters of its WEFT_EAGER_CREDIT
+ * always find credit in the end; it gives less when it has many peers): from the call when the
+ * endpoint is connected, whatever waits before it; before that the limits are not known, and the
+ * request ends so. So does one that waits for credit when the peer takes back what it would need
  */
 #define WEFT_AM_SEND_EAGER 1u
 #define WEFT_AM_SEND_RNDV 2u /**< always ask first, even without data */
@@ -819,10 +850,11 @@ struct weft_am_send {
 
 /**
  * Send an active message. Done means that header and buffer may be reused; with rendezvous that the
- * handler has the data, or did not want it. The protocols are those of tags: short ones go at once, medium ones in pieces over several
- * lanes, long ones by rendezvous (WEFT_RNDV_THRESH); weft_ep_query_proto() tells which.
- * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_EAGER), -EOPNOTSUPP,
- *   -ENOMEM, or the endpoint's error
+ * handler has the data, or did not want it. The protocols are those of tags: short ones go at once,
+ * medium ones in pieces over several lanes, long ones by rendezvous (WEFT_RNDV_THRESH);
+ * weft_ep_query_proto() tells which.
+ * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_EAGER),
+ *   -EOPNOTSUPP, -ENOMEM, or the endpoint's error
  */
 WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *buffer,
 			  size_t count, const struct weft_op_params *params,
@@ -915,9 +947,9 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  * Errors: -EOPNOTSUPP (features), -EACCES (rights), -ERANGE (past the end of the memory), -EINVAL
  * (a key of another worker; the datatype) are found in the call. -EKEYREJECTED comes from the peer:
  * the memory was deregistered, or the key is not one of its. It ends the request if that is still
- * under way (with #WEFT_OP_DELIVERED it always is), else the next flush. (A peer that refuses very many
- * at a time stops saying which: puts and atomics of the same endpoint that are under way then end with
- * it, too.) Nothing is written outside the memory, and none of what is refused.
+ * under way (with #WEFT_OP_DELIVERED it always is), else the next flush. (A peer that refuses very
+ * many at a time stops saying which: puts and atomics of the same endpoint that are under way then
+ * end with it, too.) Nothing is written outside the memory, and none of what is refused.
  */
 WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, struct weft_rkey *rkey,
 		      uint64_t remote_offset, const struct weft_op_params *params,

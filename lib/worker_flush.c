@@ -42,7 +42,9 @@ static int worker_flush(struct weft_worker *w, const struct weft_op_params *para
 	f->req = req;
 	f->left = 1;
 	LIST_FOREACH(ep, &w->eps, entry) {
-		/* What has failed was told by its error callback; what closes is flushed by that. */
+		/*
+		 * What has failed was told by its error callback; what closes is flushed by that.
+		 */
 		if (ep->state == WEFT_EP_FAILED || ep->state == WEFT_EP_CLOSING)
 			continue;
 		f->left++;

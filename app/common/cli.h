@@ -30,7 +30,10 @@ extern const char *cli_program;
 /** How the end that others connect to is started: "weft-perf without a host". Static storage. */
 extern const char *cli_server;
 
-/** "program: sentence" on standard error; what a terminal would take for a command is replaced by '?'. */
+/**
+ * "program: sentence" on standard error; what a terminal would take for a command is replaced by
+ * '?'.
+ */
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /** The last sentence of cli_error(): what the peer is told about our end. "" = none. */

@@ -48,15 +48,18 @@ int oob_server_open(const char *host, uint16_t port, struct oob_server **server)
 uint16_t oob_server_port(const struct oob_server *server);
 
 /**
- * Wait for a peer that runs the same program, sleeping. Up to 16 others that have connected are heard at the same time;
- * who says nothing for 5 s, or something else, is sent away with a warning, and of more than 16 those of the host that
- * has most give up their places.
+ * Wait for a peer that runs the same program, sleeping. Up to 16 others that have connected are
+ * heard at the same time; who says nothing for 5 s, or something else, is sent away with a warning,
+ * and of more than 16 those of the host that has most give up their places.
  * @param idle  called at least every 100 ms; may be NULL
  * @return 0, idle's error, or a negative error after a sentence
  */
 int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob);
 
-/** Send whoever waits away with this sentence; never waits. To be called again and again while a peer is served. */
+/**
+ * Send whoever waits away with this sentence; never waits. To be called again and again while a
+ * peer is served.
+ */
 void oob_server_refuse(struct oob_server *server, const char *text);
 
 /** NULL is allowed. */

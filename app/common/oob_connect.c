@@ -182,7 +182,10 @@ static int connect_any(const struct addrinfo *list, double wait, oob_idle_cb idl
 	}
 }
 
-/* Both sides say who they are and check the other. @return 0, idle's error, or -EPROTO after a sentence */
+/*
+ * Both sides say who they are and check the other. @return 0, idle's error, or -EPROTO after a
+ * sentence
+ */
 static int shake_hands(struct oob *oob, const char *host, uint16_t port, oob_idle_cb idle,
 		       void *arg)
 {

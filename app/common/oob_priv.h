@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/oob_priv.h
- * What the files of the out-of-band connection share: common/oob.c (messages), common/oob_connect.c (both ends' first words, the
- * client), common/oob_server.c (who is let in).
+ * What the files of the out-of-band connection share: common/oob.c (messages), common/oob_connect.c
+ * (both ends' first words, the client), common/oob_server.c (who is let in).
  */
 #ifndef APP_OOB_PRIV_H
 #define APP_OOB_PRIV_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is let in. Several strangers may be at the door at once: whoever says the right first words comes in, and one
- * that says nothing holds up nobody.
+ * Who is let in. Several strangers may be at the door at once: whoever says the right first words
+ * comes in, and one that says nothing holds up nobody.
  */
 
 #include <errno.h>
@@ -128,8 +128,9 @@ static unsigned int places_of(const struct oob_server *s, const struct oob *oob)
 }
 
 /*
- * A place for the newcomer. When all are taken, whoever is leaving gives his up, then the one who came first of the host
- * that holds most: a true peer speaks at once, so it needs its place for a round trip only.
+ * A place for the newcomer. When all are taken, whoever is leaving gives his up, then the one who
+ * came first of the host that holds most: a true peer speaks at once, so it needs its place for a
+ * round trip only.
  */
 static struct place *find_place(struct oob_server *s)
 {
@@ -183,7 +184,10 @@ static void sent_away(struct oob_server *s, const struct oob *oob, const char *w
 		s->lines++;
 }
 
-/* What is still unread when a socket is closed resets the connection, and takes our last words along. */
+/*
+ * What is still unread when a socket is closed resets the connection, and takes our last words
+ * along.
+ */
 static void look_after_leaving(struct place *p)
 {
 	char unread[512];

@@ -196,7 +196,10 @@ int peer_idle(void *arg)
 
 	if (!p->worker)
 		return sys_idle(NULL);
-	/* Lanes are measured while they connect: who looks at its TCP socket all the time looks slow. */
+	/*
+	 * Lanes are measured while they connect: who looks at its TCP socket all the time looks
+	 * slow.
+	 */
 	for (int i = 0; i < 32; i++)
 		weft_worker_progress(p->worker);
 	return peer_look(p);

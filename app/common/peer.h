@@ -62,7 +62,10 @@ int peer_options_init(struct peer_options *opts);
 /** One of PEER_SHORTS. @return APP_OK or an exit code; -1 = not an option of these */
 int peer_option(struct peer_options *opts, int c, const char *value);
 
-/** Host to connect to, or local address: NAME, NAME:PORT, IPV6, [IPV6]:PORT. @return APP_OK or APP_USAGE */
+/**
+ * Host to connect to, or local address: NAME, NAME:PORT, IPV6, [IPV6]:PORT. @return APP_OK or
+ * APP_USAGE
+ */
 int peer_host(struct peer_options *opts, const char *text);
 int peer_local(struct peer_options *opts, const char *text);
 
@@ -102,7 +105,10 @@ int peer_connect(struct peer *p);
 /** Slow part of peer_poll(). @return 0, or -ECANCELED with p->exit_code set */
 int peer_check(struct peer *p);
 
-/** Sleep until something happens, but look at signals and the TCP connection now and then. As peer_poll() */
+/**
+ * Sleep until something happens, but look at signals and the TCP connection now and then. As
+ * peer_poll()
+ */
 int peer_sleep(struct peer *p);
 
 /** As peer_poll(), and never sleeps. */

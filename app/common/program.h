@@ -26,8 +26,8 @@ struct program {
 int program_main(const struct program *p, struct peer_options *options, int argc, char **argv);
 
 /**
- * What a program does before its own part: the EAL, lanes, the other end, the connection. The caller
- * goes on with peer_end(), whatever this has returned.
+ * What a program does before its own part: the EAL, lanes, the other end, the connection. The
+ * caller goes on with peer_end(), whatever this has returned.
  * @return APP_OK or an exit code after a sentence
  */
 int program_connect(struct peer *p, const struct peer_options *options, int eal_count,

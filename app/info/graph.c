@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The curves of a plan, drawn by gnuplot: this writes the script, data and all, to its standard input. */
+/*
+ * The curves of a plan, drawn by gnuplot: this writes the script, data and all, to its standard
+ * input.
+ */
 
 #include <errno.h>
 #include <math.h>
@@ -143,7 +146,10 @@ static void write_data(FILE *out, const struct graph *g)
 	fprintf(out, "EOD\n");
 }
 
-/* Sizes where the choice changes: dotted lines down to the axis, with the size beside them, at changing heights so that near ones do not overlap. */
+/*
+ * Sizes where the choice changes: dotted lines down to the axis, with the size beside them, at
+ * changing heights so that near ones do not overlap.
+ */
 static void write_crossings(FILE *out, const struct graph *g)
 {
 	for (unsigned int i = 0; i < g->crossings; i++) {

@@ -78,8 +78,8 @@ static bool is_pci(const char *s, size_t len)
 }
 
 /*
- * virtio's interface belongs to a virtio device that belongs to a PCI device: the last PCI address in
- * the path is the NIC's, and its driver is what binding takes away.
+ * virtio's interface belongs to a virtio device that belongs to a PCI device: the last PCI address
+ * in the path is the NIC's, and its driver is what binding takes away.
  */
 static void find_device(const char *dir, struct iface_facts *f)
 {

@@ -88,7 +88,10 @@ static void take_route(const struct route *r, struct best *b)
 	uint64_t rank = (uint64_t)(r->dst_len > 0) << 48 | (uint64_t)!main_table << 40 |
 			(uint64_t)r->dst_len << 32 | r->metric;
 
-	/* The machine's default route is the one of the lowest metric: DHCP gives further NICs one, too. */
+	/*
+	 * The machine's default route is the one of the lowest metric: DHCP gives further NICs one,
+	 * too.
+	 */
 	if (r->dst_len == 0 && main_table &&
 	    (!b->has_default || r->metric < b->default_metric ||
 	     (r->metric == b->default_metric && r->over))) {

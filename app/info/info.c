@@ -122,7 +122,10 @@ static bool link_missing(struct weft_worker *worker)
 	return false;
 }
 
-/* All ports together, not one after the other. The library gives them up after 5 s; this is for clocks that stand still. */
+/*
+ * All ports together, not one after the other. The library gives them up after 5 s; this is for
+ * clocks that stand still.
+ */
 static void wait_for_links(struct weft_worker *worker)
 {
 	double end = sys_seconds() + LINK_SECONDS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file info/protocols.h
- * `weft-info protocols`: which protocol for which size, and why, over lanes that a file describes. No EAL, no hardware, no rights.
+ * `weft-info protocols`: which protocol for which size, and why, over lanes that a file describes.
+ * No EAL, no hardware, no rights.
  */
 #ifndef APP_INFO_PROTOCOLS_H
 #define APP_INFO_PROTOCOLS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/perf.h
- * The parts of weft-perf: options (perf/perf.c), the conversation of client and server (perf/run.c), the
- * datapaths (perf/tag.c, perf/flood.c, perf/am.c, perf/rma.c, perf/raw.c; what three of them share:
- * perf/flow.h), figures (perf/meter.h) and what is printed (perf/print.c).
+ * The parts of weft-perf: options (perf/perf.c), the conversation of client and server
+ * (perf/run.c), the datapaths (perf/tag.c, perf/flood.c, perf/am.c, perf/rma.c, perf/raw.c; what
+ * three of them share: perf/flow.h), figures (perf/meter.h) and what is printed (perf/print.c).
  *
  * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of
  * it and tells the server; warm-up is a run whose figures nobody prints.
@@ -56,8 +56,8 @@ struct perf_run {
 	uint64_t iters;
 	uint64_t window;
 	uint64_t flags;
-	uint64_t proto
-		[4]; /**< name of the protocol to send by, first byte lowest; 0 = the library's choice */
+	/** name of the protocol to send by, first byte lowest; 0 = the library's choice */
+	uint64_t proto[4];
 };
 
 #define PERF_PROTO_MAX 32u
@@ -192,7 +192,10 @@ struct perf_side {
 /** Run tag_lat, tag_sync_lat, tag_bw or tag_bibw. @return APP_OK or an exit code */
 int perf_tag(struct perf_side *side);
 
-/** Run am_lat or am_bw (perf/am.c). @p remote is filled by the server. @return APP_OK or an exit code */
+/**
+ * Run am_lat or am_bw (perf/am.c). @p remote is filled by the server. @return APP_OK or an exit
+ * code
+ */
 int perf_am(struct perf_side *side, struct perf_remote *remote);
 
 /** Run put_*, get_*, fadd_lat or cswap_lat (perf/rma.c). @return APP_OK or an exit code */

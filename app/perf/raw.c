@@ -378,7 +378,9 @@ static int stream(struct run *r)
 	 */
 	each = r->size >= r->raw->room ? 1 : BURST;
 	for (i = 0; i < iters; i++) {
-		/* A port without a link may take all and drop it, so that it is never waited for. */
+		/*
+		 * A port without a link may take all and drop it, so that it is never waited for.
+		 */
 		if (add_message(r, i) || (unlikely(!(i & SELDOM)) && perf_raw_look(r->raw)))
 			return -ECANCELED;
 		if ((i + 1) % each == 0)

@@ -41,12 +41,14 @@ struct perf_raw {
 
 /** Open the first raw-DPDK lane's port of the configuration. @return APP_OK or an exit code */
 int perf_raw_open(struct peer *p, struct perf_raw **raw);
-/** Agree with the peer on frames, and wait until both links are up. @return APP_OK or an exit code */
+/**
+ * Agree with the peer on frames, and wait until both links are up. @return APP_OK or an exit code
+ */
 int perf_raw_connect(struct perf_raw *raw);
 /**
  * What has happened to the port since the last call; at most ten times a second something is done
- * for that. A port that was removed or wants a reset ends the test, and so does a lost link, as soon
- * as there has been one: this is said. @return APP_OK or an exit code
+ * for that. A port that was removed or wants a reset ends the test, and so does a lost link, as
+ * soon as there has been one: this is said. @return APP_OK or an exit code
  */
 int perf_raw_look(struct perf_raw *raw);
 /** NULL is allowed. */

@@ -360,7 +360,9 @@ static int tell_key(struct flow *f)
 	return ret;
 }
 
-/* What comes is whatever the peer sends: the library looks at it, and knows damage by a checksum. */
+/*
+ * What comes is whatever the peer sends: the library looks at it, and knows damage by a checksum.
+ */
 static int hear_key(struct flow *f)
 {
 	uint8_t blob[KEY_MAX];

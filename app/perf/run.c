@@ -374,7 +374,10 @@ static enum weft_op operation_of(enum perf_test test)
 	}
 }
 
-/* The protocol to print. Active messages that lack credit go another way than the table says: the server has seen that. */
+/*
+ * The protocol to print. Active messages that lack credit go another way than the table says: the
+ * server has seen that.
+ */
 static void name_protocol(struct perf_session *s, struct outcome *out)
 {
 	enum perf_test test = (enum perf_test)out->run.test;

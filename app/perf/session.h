@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/session.h
- * What the client's parts share: one conversation with a server (perf/run.c), and what is measured in it.
+ * What the client's parts share: one conversation with a server (perf/run.c), and what is measured
+ * in it.
  */
 #ifndef APP_PERF_SESSION_H
 #define APP_PERF_SESSION_H

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file perf/sweep.h
- * weft-perf --sweep: every usable protocol forced at every size, what the model predicted and what was measured, and what the
- * automatic choice loses against the best forced one.
+ * weft-perf --sweep: every usable protocol forced at every size, what the model predicted and what
+ * was measured, and what the automatic choice loses against the best forced one.
  *
- * One size is judged in two rounds, so that luck does not pick the winner: each candidate is measured
- * a few times in turn, then the automatic choice and the best of the others again, in pairs. A pair is
- * over in some hundredths of a second, so what changes the machine's speed for longer (cores that are
- * near or far from each other) changes both alike: the **loss** is the median over the pairs of how much
- * longer the automatic choice took than its rival, the **spread** the range between the quartiles of
- * that. A choice is good when the loss is at most 10 % beyond the spread.
+ * One size is judged in two rounds, so that luck does not pick the winner: each candidate is
+ * measured a few times in turn, then the automatic choice and the best of the others again, in
+ * pairs. A pair is over in some hundredths of a second, so what changes the machine's speed for
+ * longer (cores that are near or far from each other) changes both alike: the **loss** is the
+ * median over the pairs of how much longer the automatic choice took than its rival, the **spread**
+ * the range between the quartiles of that. A choice is good when the loss is at most 10 % beyond
+ * the spread.
  */
 #ifndef APP_PERF_SWEEP_H
 #define APP_PERF_SWEEP_H
@@ -58,7 +59,8 @@ static inline bool sweep_good(const struct sweep_point *pt)
 }
 
 /**
- * A size at which one protocol overtakes another, between two neighbouring sizes: where the straight lines through both points meet.
+ * A size at which one protocol overtakes another, between two neighbouring sizes: where the
+ * straight lines through both points meet.
  * @return bytes, or -1 when they don't cross between @p a and @p b
  */
 double sweep_crossing(const struct sweep_point *a, const struct sweep_point *b, const char *from,
@@ -70,7 +72,10 @@ void sweep_print_begin(bool csv);
 void sweep_print_point(const struct sweep_point *pt, bool csv);
 /** Crossings and the verdict. */
 void sweep_print_end(const struct sweep_point *pts, unsigned int num, bool csv);
-/** Draw predicted and measured times with gnuplot into @p path (.svg or .png). @return APP_OK or an exit code after a sentence */
+/**
+ * Draw predicted and measured times with gnuplot into @p path (.svg or .png). @return APP_OK or an
+ * exit code after a sentence
+ */
 int sweep_draw(const struct sweep_point *pts, unsigned int num, const char *path);
 
 #endif /* APP_PERF_SWEEP_H */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the device reports by itself: ports that go down, queue pairs that fail, addresses that vanish. Looked at every few milliseconds, besides
- * what is rare anyway: keepalive, ports that stay down, devices that give nothing back.
+ * What the device reports by itself: ports that go down, queue pairs that fail, addresses that
+ * vanish. Looked at every few milliseconds, besides what is rare anyway: keepalive, ports that stay
+ * down, devices that give nothing back.
  *
- * A device is shared by workers. Whoever looks first reads all events and puts copies where they belong.
+ * A device is shared by workers. Whoever looks first reads all events and puts copies where they
+ * belong.
  */
 
 #include <errno.h>
@@ -53,7 +55,10 @@ static bool is_port_event(enum ibv_event_type type)
 	       type == IBV_EVENT_GID_CHANGE;
 }
 
-/* A copy for everybody it may concern: queue pairs are looked up by number, each iface knows its own. */
+/*
+ * A copy for everybody it may concern: queue pairs are looked up by number, each iface knows its
+ * own.
+ */
 static void hand_out(struct roce_dev *dev, const struct ibv_async_event *event)
 {
 	struct roce_watch *w;
@@ -115,7 +120,10 @@ bool roce_watch_next(struct roce_dev *dev, struct roce_watch *watch, struct roce
 
 /* ------------------------------------------------------------------ what they mean for lanes */
 
-/* All lanes of the iface end. The callbacks may destroy lane_eps, so the list is begun anew each time. */
+/*
+ * All lanes of the iface end. The callbacks may destroy lane_eps, so the list is begun anew each
+ * time.
+ */
 static void fail_all(struct roce_iface *r, int status, const char *what)
 {
 	struct roce_lane_ep *lane_ep;
@@ -268,7 +276,8 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 	default:
 		/*
 		 * Nothing for RoCE or for us: COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR,
-		 * SRQ_LIMIT_REACHED (never armed), LID_CHANGE, PKEY_CHANGE, SM_CHANGE, CLIENT_REREGISTER, WQ_FATAL.
+		 * SRQ_LIMIT_REACHED (never armed), LID_CHANGE, PKEY_CHANGE, SM_CHANGE,
+		 * CLIENT_REREGISTER, WQ_FATAL.
 		 */
 		break;
 	}
@@ -292,7 +301,10 @@ static void check_lane_eps(struct roce_iface *r)
 			if (lane_ep->state == ROCE_UP && idle && r->keepalive_ns != 0 &&
 			    r->now - chan->busy_since > r->keepalive_ns)
 				roce_chan_tell(chan);
-			/* May run callbacks that destroy the lane_ep: the rest waits for the next look. */
+			/*
+			 * May run callbacks that destroy the lane_ep: the rest waits for the next
+			 * look.
+			 */
 			if (lane_ep->state == ROCE_FAILED && !lane_ep->closing &&
 			    !lane_ep->connecting && !idle &&
 			    roce_empty_since(r, lane_ep->since, ROCE_ABANDON_NS)) {

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Connecting a lane_ep to the peer's, which the kernel does in the device's thread; the worker hears of it later. */
+/*
+ * Connecting a lane_ep to the peer's, which the kernel does in the device's thread; the worker
+ * hears of it later.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -117,7 +120,10 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 		(uint32_t)(weft_get32(a.seg) < r->opts.seg ? weft_get32(a.seg) : r->opts.seg);
 	for (i = 0; i < lane_ep->num_qps; i++) {
 		struct roce_chan *chan = lane_ep->chans[i];
-		/* A message is over when the peer and the device are done with it, whoever is later. */
+		/*
+		 * A message is over when the peer and the device are done with it, whoever is
+		 * later.
+		 */
 		uint32_t places = ROCE_SQ_DEPTH;
 
 		lane_ep->remote_qpn[i] = weft_get32(e.qpn[i]);
@@ -126,7 +132,9 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 		chan->max_reads = roce_reads_max(r->dev->attr.max_qp_init_rd_atom);
 		if (chan->max_reads > e.reads)
 			chan->max_reads = e.reads;
-		/* A read that no device takes would wait for ever: messages get the data instead. */
+		/*
+		 * A read that no device takes would wait for ever: messages get the data instead.
+		 */
 		if (chan->max_reads == 0)
 			base->lacks = WEFT_LANE_F_GET | WEFT_LANE_F_AMO64;
 		while (places < chan->credit.window)

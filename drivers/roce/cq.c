@@ -69,7 +69,10 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 	roce_chan_done(chan);
 }
 
-/* One past the newest message that is over. Of a lane that has ended nobody will hear more than what the hardware gives back. */
+/*
+ * One past the newest message that is over. Of a lane that has ended nobody will hear more than
+ * what the hardware gives back.
+ */
 static inline uint32_t over_until(const struct roce_chan *chan)
 {
 	uint32_t end = chan->on_wire;
@@ -86,7 +89,10 @@ static inline int unacked_status(const struct roce_lane_ep *lane_ep)
 	return lane_ep->state == ROCE_FAILED ? lane_ep->status : -ECANCELED;
 }
 
-/* A callback may end the lane, and then comes back here: state and bound are looked at anew each time. */
+/*
+ * A callback may end the lane, and then comes back here: state and bound are looked at anew each
+ * time.
+ */
 void roce_chan_done(struct roce_chan *chan)
 {
 	struct roce_lane_ep *lane_ep = chan->lane_ep;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Verbs devices. Each is opened once per process: its protection domain is shared by all workers, so that memory is registered once. What
- * the device reports asynchronously is read by whoever looks first and handed to the ifaces that it concerns.
+ * Verbs devices. Each is opened once per process: its protection domain is shared by all workers,
+ * so that memory is registered once. What the device reports asynchronously is read by whoever
+ * looks first and handed to the ifaces that it concerns.
  */
 
 #include <arpa/inet.h>

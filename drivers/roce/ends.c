@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How lane_eps end: by a failure, by the peer's last word, or because their owner destroys them; and flushes, which end before or with them. qp.c has the states. */
+/*
+ * How lane_eps end: by a failure, by the peer's last word, or because their owner destroys them;
+ * and flushes, which end before or with them. qp.c has the states.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -157,7 +160,10 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 		roce_job_cancel(r->dev, &lane_ep->job);
 	if (lane_ep->closing)
 		lane_ep->state = ROCE_BYE;
-	/* Those that only wait for the peer's word; the others when the hardware gives the memory back. */
+	/*
+	 * Those that only wait for the peer's word; the others when the hardware gives the memory
+	 * back.
+	 */
 	for (i = 0; i < lane_ep->num_qps; i++)
 		roce_chan_done(lane_ep->chans[i]);
 	/* What the device refused to take has no completion to wait for. */
@@ -192,8 +198,8 @@ static void abandon(struct roce_lane_ep *lane_ep)
 }
 
 /*
- * Is no receive of its queue pairs left in the completion queue, nor will be? Destroying a queue pair would remove it there without a word
- * (mlx5 does), and its buffer with it.
+ * Is no receive of its queue pairs left in the completion queue, nor will be? Destroying a queue
+ * pair would remove it there without a word (mlx5 does), and its buffer with it.
  */
 static bool receives_are_back(const struct roce_lane_ep *lane_ep)
 {

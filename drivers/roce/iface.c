@@ -184,11 +184,17 @@ static void roce_close(struct weft_lane_iface *base)
 
 	while (!LIST_EMPTY(&r->lane_eps))
 		roce_ep_destroy(&LIST_FIRST(&r->lane_eps)->base);
-	/* Last words, and requests that come back: the device needs some milliseconds, a dead peer its time. */
+	/*
+	 * Last words, and requests that come back: the device needs some milliseconds, a dead peer
+	 * its time.
+	 */
 	end = r->platform->now(r->platform->arg) + r->give_up_ns + CLOSE_NS;
 	while (!LIST_EMPTY(&r->dying) && r->now < end) {
 		roce_progress(base, r->platform->now(r->platform->arg));
-		/* That begins when the thread, which works with them, is through; the kernel bounds it. */
+		/*
+		 * That begins when the thread, which works with them, is through; the kernel bounds
+		 * it.
+		 */
 		if (!TAILQ_EMPTY(&r->connecting))
 			end = r->now + r->give_up_ns + CLOSE_NS;
 		sched_yield();
@@ -228,7 +234,10 @@ const struct weft_lane_ops roce_ops = {
 
 /* ------------------------------------------------------------------ open */
 
-/* How much inline data the device takes, by asking for it: there is no attribute. @return -1 = it makes no such queue pair at all */
+/*
+ * How much inline data the device takes, by asking for it: there is no attribute. @return -1 = it
+ * makes no such queue pair at all
+ */
 static int probe_inline(struct roce_iface *r)
 {
 	static const uint32_t sizes[] = {ROCE_SLOT, 128, 96, 64, 32, 0};
@@ -299,7 +308,10 @@ static int open_queues(struct roce_iface *r, char *why, size_t why_len)
 static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 {
 	struct weft_lane_attr *a = &r->base.attr;
-	/* Devices in software (rdma_rxe, siw) have no vendor; their figures are those of the kernel's network stack. */
+	/*
+	 * Devices in software (rdma_rxe, siw) have no vendor; their figures are those of the
+	 * kernel's network stack.
+	 */
 	bool soft = r->dev->attr.vendor_id == 0 || r->dev->attr.vendor_id == 0xffffff;
 	size_t rma = port->max_msg_sz && port->max_msg_sz < RMA_MAX ? port->max_msg_sz : RMA_MAX;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connecting a queue pair, or making an address handle, resolves the peer's Ethernet address inside the kernel, and the caller sleeps until
- * the peer has answered or a second and more has gone by. A worker must not sleep, so each device has threads for such calls: as many as are needed at a time, up to
- * ROCE_THREADS, so that hosts that are dead do not keep those waiting that live; one host, with however many lanes, keeps ROCE_THREADS_HOST of them at
- * most. A job that has not begun can be taken back; else who is not interested any more waits for the end.
+ * Connecting a queue pair, or making an address handle, resolves the peer's Ethernet address inside
+ * the kernel, and the caller sleeps until the peer has answered or a second and more has gone by. A
+ * worker must not sleep, so each device has threads for such calls: as many as are needed at a
+ * time, up to ROCE_THREADS, so that hosts that are dead do not keep those waiting that live; one
+ * host, with however many lanes, keeps ROCE_THREADS_HOST of them at most. A job that has not begun
+ * can be taken back; else who is not interested any more waits for the end.
  */
 
 #include <errno.h>
@@ -29,8 +31,9 @@ static bool may_run(const struct roce_dev *dev, const struct roce_job *job)
 }
 
 /*
- * The next job that may run, taken out and put at *@place; or NULL. When one becomes possible that was not, it is because a thread has ended a job of that
- * host: this thread comes here next, and nobody needs to be woken.
+ * The next job that may run, taken out and put at *@place; or NULL. When one becomes possible that
+ * was not, it is because a thread has ended a job of that host: this thread comes here next, and
+ * nobody needs to be woken.
  */
 static struct roce_job *next_job(struct roce_dev *dev, const struct roce_job ***place)
 {
@@ -71,7 +74,10 @@ static void *job_thread(void *arg)
 		pthread_mutex_lock(&dev->lock);
 		dev->jobs_open--;
 		*place = NULL;
-		/* Its owner may free it from here on; who sees it done sees this thread free for the next. */
+		/*
+		 * Its owner may free it from here on; who sees it done sees this thread free for
+		 * the next.
+		 */
 		atomic_store_explicit(&job->done, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -79,8 +85,8 @@ static void *job_thread(void *arg)
 }
 
 /*
- * Without signals: they are for the application's threads. With a small stack, since memory may be locked as a whole (mlockall()).
- * Holds the device's lock.
+ * Without signals: they are for the application's threads. With a small stack, since memory may be
+ * locked as a whole (mlockall()). Holds the device's lock.
  */
 static int start_thread(struct roce_dev *dev)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Registered memory. A registration is named to the device not by its address but by an own one that begins at the offset of the first
- * byte in its page: so a peer knows a key and an offset, and no address of ours.
+ * Registered memory. A registration is named to the device not by its address but by an own one
+ * that begins at the offset of the first byte in its page: so a peer knows a key and an offset, and
+ * no address of ours.
  */
 
 #include <errno.h>
@@ -19,7 +20,10 @@ static struct roce_dev *dev_of(struct weft_lane_iface *iface)
 	return roce_iface_of(iface)->dev;
 }
 
-/* Rights in the device's words. Remote writes and atomics go only with local ones (InfiniBand specification 10.6.3.1). */
+/*
+ * Rights in the device's words. Remote writes and atomics go only with local ones (InfiniBand
+ * specification 10.6.3.1).
+ */
 static int verbs_access(const struct roce_dev *dev, unsigned int access)
 {
 	int flags = 0;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What both drivers, RC and UD, begin with: the device's port, its GID and path MTU, and the address made of them. */
+/*
+ * What both drivers, RC and UD, begin with: the device's port, its GID and path MTU, and the
+ * address made of them.
+ */
 
 #include <errno.h>
 #include <stdio.h>

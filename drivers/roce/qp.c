@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leps and their queue pairs: made here, connected in connect.c, and they end in ends.c. A lane_ep's life:
+ * Leps and their queue pairs: made here, connected in connect.c, and they end in ends.c. A
+ * lane_ep's life:
  *
  *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED (error, or the peer has closed)
  *	   └───────────── ep_destroy() ────────┴──> BYE (last words under way) ──> DRAIN (requests come back) ──> freed
  *
- * When the peer has closed, the answer to its last word is under way in FAILED; when that is over (roce_close.h) is the same as in BYE.
+ * When the peer has closed, the answer to its last word is under way in FAILED; when that is over
+ * (roce_close.h) is the same as in BYE.
  *
- * A lane_ep may end while the thread is at it: destroyed (DRAIN), or failed. Its queue pairs are the thread's then, so nothing is done to them until it is
- * through (lane_ep->connecting); only after that the last words are said where they are owed (lane_ep->bye_due: the peer may have its own end up and
- * something under way to us), or the queue pairs go into the error state. The time of FAILED and DRAIN counts from there.
+ * A lane_ep may end while the thread is at it: destroyed (DRAIN), or failed. Its queue pairs are
+ * the thread's then, so nothing is done to them until it is through (lane_ep->connecting); only
+ * after that the last words are said where they are owed (lane_ep->bye_due: the peer may have its
+ * own end up and something under way to us), or the queue pairs go into the error state. The time
+ * of FAILED and DRAIN counts from there.
  *
- * Destroying a queue pair drops its completions, and with them buffers of the shared queue. So a queue pair first goes into the error state,
- * then everything it had comes back, and only then it is destroyed.
+ * Destroying a queue pair drops its completions, and with them buffers of the shared queue. So a
+ * queue pair first goes into the error state, then everything it had comes back, and only then it
+ * is destroyed.
  */
 
 #include <errno.h>

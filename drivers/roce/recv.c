@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What arrives. The gate is here: immediate data is judged before anything of it is believed. A message that breaks the rules was acknowledged
- * by the hardware, so it can't be dropped and waited for again: it is dropped and counted, and its lane ends.
+ * What arrives. The gate is here: immediate data is judged before anything of it is believed. A
+ * message that breaks the rules was acknowledged by the hardware, so it can't be dropped and waited
+ * for again: it is dropped and counted, and its lane ends.
  */
 
 #include <arpa/inet.h>
@@ -183,7 +184,10 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
 	return true;
 }
 
-/* Both ends close at the same time, or the lane ended while it was connecting and its own last word is still to be said. */
+/*
+ * Both ends close at the same time, or the lane ended while it was connecting and its own last word
+ * is still to be said.
+ */
 static bool crossed(struct roce_chan *chan, const struct ibv_wc *wc)
 {
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || !(ntohl(wc->imm_data) & WEFT_ROCE_IMM_CONTROL))

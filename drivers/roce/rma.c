@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Remote memory. One call is one request: the limits of a device are attributes of the iface (max_get, max_put, max_rma_iov), the protocol layer cuts
- * accordingly. Reads and atomics under way are bounded per queue pair by what both ends' hardware keeps: one more would stop the messages behind
- * it, so it is refused instead.
+ * Remote memory. One call is one request: the limits of a device are attributes of the iface
+ * (max_get, max_put, max_rma_iov), the protocol layer cuts accordingly. Reads and atomics under way
+ * are bounded per queue pair by what both ends' hardware keeps: one more would stop the messages
+ * behind it, so it is refused instead.
  */
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce.h
- * The RoCE driver's own objects. A *device* is one verbs device, opened once per process and shared by workers (with its protection
- * domain, so that a registration serves them all); an *iface* is one port of it for one worker, with a completion queue and a shared receive
- * queue; a *lane_ep* is a connection; a *chan* is one of its queue pairs.
+ * The RoCE driver's own objects. A *device* is one verbs device, opened once per process and shared
+ * by workers (with its protection domain, so that a registration serves them all); an *iface* is
+ * one port of it for one worker, with a completion queue and a shared receive queue; a *lane_ep* is
+ * a connection; a *chan* is one of its queue pairs.
  *
  *	device.c   devices of the process, GID table, events of the device
  *	mem.c      registration, its keys and its cost; pools of registered buffers
@@ -49,7 +50,8 @@ struct roce_event {
 	enum ibv_event_type type;
 	uint32_t qpn; /* of a queue pair */
 	const void *
-		queue; /* completion queue or shared receive queue: to be compared, never followed */
+		/* completion queue or shared receive queue: to be compared, never followed */
+		queue;
 };
 
 struct roce_watch {
@@ -96,12 +98,17 @@ struct roce_dev {
 struct roce_dev *roce_dev_get(const char *name, int *err, char *why, size_t why_len);
 void roce_dev_put(struct roce_dev *dev);
 
-/** Names of all devices and their Ethernet ports as resources "rxe0" or "mlx5_0:2". @return count or a negative error */
+/**
+ * Names of all devices and their Ethernet ports as resources "rxe0" or "mlx5_0:2". @return count or
+ * a negative error
+ */
 int roce_dev_list(struct weft_lane_resource **list);
 
 /** The port's entries that are in use. @return count */
 int roce_dev_gids(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *table, int max);
-/** Where is this GID, of this type, in the table now? @p gid->index says it. @return false = nowhere */
+/**
+ * Where is this GID, of this type, in the table now? @p gid->index says it. @return false = nowhere
+ */
 bool roce_dev_gid_find(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid);
 /** Network device of a GID entry, "" when it can't be seen from here (another namespace). */
 void roce_dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index, char name[64]);
@@ -111,7 +118,10 @@ void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
 double roce_port_rate(const struct ibv_port_attr *port);
 /** The same, asked of the device now; 0 = it does not tell. */
 double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port);
-/** A way from our address to the peer's, as the kernel's routes have it. @return 0 or a negative error with @p why filled */
+/**
+ * A way from our address to the peer's, as the kernel's routes have it. @return 0 or a negative
+ * error with @p why filled
+ */
 int roce_route(const char *netdev, const uint8_t own[16], const uint8_t peer[16], char *why,
 	       size_t why_len);
 
@@ -140,7 +150,8 @@ bool roce_port_gone(const struct roce_port_watch *p, unsigned int port, uint64_t
 /**
  * The table of GIDs has changed: look where ours is now.
  * @param gone  is it nowhere?
- * @return true when what is connected can't go on, for its queue pairs name the old entry; @p what gets half a sentence
+ * @return true when what is connected can't go on, for its queue pairs name the old entry; @p what
+ *   gets half a sentence
  */
 bool roce_gid_changed(struct roce_dev *dev, unsigned int port, struct weft_roce_gid *gid,
 		      bool *gone, char *what, size_t len);
@@ -171,12 +182,18 @@ struct weft_mem_lane {
 	uintptr_t start;
 	size_t length;
 	uint64_t
-		iova; /* what the device calls the first byte (roce_iova()), so that no address goes onto the wire */
+		/*
+		 * what the device calls the first byte (roce_iova()), so that no address goes onto
+		 * the wire
+		 */
+		iova;
 };
 
 /**
- * What a device is to call the byte at @p p, the first one of a registration. The kernel wants it to agree with the address in the offset within a page, of 4 KiB to
- * 64 KiB; and where both agree within a huge page, the device describes the memory by huge pages, which is less to register and to look up.
+ * What a device is to call the byte at @p p, the first one of a registration. The kernel wants it
+ * to agree with the address in the offset within a page, of 4 KiB to 64 KiB; and where both agree
+ * within a huge page, the device describes the memory by huge pages, which is less to register and
+ * to look up.
  */
 static inline uint64_t roce_iova(const void *p)
 {
@@ -230,7 +247,10 @@ void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, s
 void roce_pool_fini(struct roce_pool *pool);
 /** Make sure that @p n objects are free, if the bound allows. @return 0 or a negative error */
 int roce_pool_reserve(struct roce_pool *pool, size_t n);
-/** None is free and somebody would like one now: grow, but after a failure only now and then, for it is a system call. @return true = one is */
+/**
+ * None is free and somebody would like one now: grow, but after a failure only now and then, for it
+ * is a system call. @return true = one is
+ */
 bool roce_pool_more(struct roce_pool *pool);
 
 static inline struct roce_buf *roce_pool_get(struct roce_pool *pool)
@@ -256,7 +276,10 @@ static inline void roce_pool_put(struct roce_pool *pool, struct roce_buf *buf)
 
 /* ------------------------------------------------------------------ connection */
 
-/** Bytes of a send queue place: inline data, the header of a zero-copy message, or an atomic's result. */
+/**
+ * Bytes of a send queue place: inline data, the header of a zero-copy message, or an atomic's
+ * result.
+ */
 #define ROCE_SLOT 192
 #define ROCE_MAX_SGE 8
 #define ROCE_SQ_DEPTH 128
@@ -351,7 +374,8 @@ struct roce_lane_ep {
 	uint32_t psn;
 	uint32_t remote_rkey, remote_psn, remote_qpn[WEFT_ROCE_MAX_QPS];
 	uint8_t mtu, remote_reads;
-	uint8_t sgid_index; /* a lane_ep ends when the iface's changes, but the thread may be at it */
+	/* a lane_ep ends when the iface's changes, but the thread may be at it */
+	uint8_t sgid_index;
 	uint8_t remote_gid[16];
 	uint32_t promised; /* receive buffers */
 	uint64_t since;    /* ns: FAILED, DRAIN: when it began, and the thread had let go */
@@ -403,7 +427,8 @@ struct roce_iface {
 	struct roce_notify notify;
 	uint64_t look_ns; /* an owner that sleeps looks at counts after so long */
 	uint32_t
-		tx_room; /* requests that may still be under way: the completion queue holds them all */
+		/* requests that may still be under way: the completion queue holds them all */
+		tx_room;
 	uint32_t tx_total;
 	uint32_t byes; /* queue pairs whose last word may still be due: a place is kept for each */
 	/* receive buffers */
@@ -454,9 +479,10 @@ static inline bool roce_tx_room(const struct roce_iface *r, uint32_t reserve)
 #define ROCE_SHARE_MIN 8u
 
 /**
- * May a queue pair that has @p chan's requests under way take one more of the @p total that all share, of which @p left are
- * left? The least share of each queue pair is kept, within half of all; of the rest each may have half of what is left. So something is left
- * for whoever comes: also when many peers answer nothing until they are given up.
+ * May a queue pair that has @p chan's requests under way take one more of the @p total that all
+ * share, of which @p left are left? The least share of each queue pair is kept, within half of all;
+ * of the rest each may have half of what is left. So something is left for whoever comes: also when
+ * many peers answer nothing until they are given up.
  */
 static inline bool roce_share(const struct roce_iface *r, const struct roce_chan *chan,
 			      uint32_t total, uint32_t left)
@@ -506,8 +532,8 @@ void roce_print_address(const void *addr, size_t len, char *buf, size_t size);
 #define ROCE_ABANDON_NS 1000000000
 
 /**
- * Had the device the time from @p since on, and nothing of it waits for us? The worker's clock alone says nothing: who was away for long finds more
- * completions than one poll takes.
+ * Had the device the time from @p since on, and nothing of it waits for us? The worker's clock
+ * alone says nothing: who was away for long finds more completions than one poll takes.
  */
 static inline bool roce_empty_since(const struct roce_iface *r, uint64_t since, uint64_t time)
 {
@@ -541,7 +567,10 @@ void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 void roce_lane_ep_bye(struct roce_lane_ep *lane_ep);
 /** Last words are under way: is that over? Then its queue pairs are in error. */
 bool roce_lane_ep_close(struct roce_lane_ep *lane_ep);
-/** The thread is through with a lane_ep that failed or was destroyed meanwhile; its queue pairs are ours again. */
+/**
+ * The thread is through with a lane_ep that failed or was destroyed meanwhile; its queue pairs are
+ * ours again.
+ */
 void roce_lane_ep_ended_meanwhile(struct roce_lane_ep *lane_ep);
 /** Destroyed lane_eps go their way. */
 void roce_reap(struct roce_iface *r);
@@ -593,7 +622,10 @@ void roce_chan_ring(struct roce_chan *chan);
 int roce_chan_tell(struct roce_chan *chan);
 /** Last words. @return false = no place */
 bool roce_chan_bye(struct roce_chan *chan);
-/** A place for a request with @p kind; its work request, cleared but for the links. The caller has looked for room. */
+/**
+ * A place for a request with @p kind; its work request, cleared but for the links. The caller has
+ * looked for room.
+ */
 struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind kind,
 				  struct roce_slot **slot);
 /** The request is complete: ring now or later. */

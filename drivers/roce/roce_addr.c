@@ -89,8 +89,8 @@ void weft_roce_gid_print(const uint8_t gid[16], char *buf, size_t size)
 }
 
 /*
- * The 40 bytes before a datagram hold its IPv6 header, or in the last 20 of them its IPv4 header, the
- * first 20 being undefined. An IPv4 header that is whole (version, length, checksum) decides.
+ * The 40 bytes before a datagram hold its IPv6 header, or in the last 20 of them its IPv4 header,
+ * the first 20 being undefined. An IPv4 header that is whole (version, length, checksum) decides.
  */
 static bool ipv4_whole(const uint8_t *ip)
 {

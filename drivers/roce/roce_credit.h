@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_credit.h
- * How many messages may be under way on a queue pair, and which of them the peer has processed. Pure.
+ * How many messages may be under way on a queue pair, and which of them the peer has processed.
+ * Pure.
  *
- * Every message takes one buffer of the receiver's shared queue. The receiver promises each queue pair a *window* of them, and has
- * at least the sum of all windows posted; a sender has at most a window of messages that it does not know to be processed. So the shared
- * queue never runs dry, whoever sends, and nobody is ever told to wait by the hardware ("receiver not ready").
+ * Every message takes one buffer of the receiver's shared queue. The receiver promises each queue
+ * pair a *window* of them, and has at least the sum of all windows posted; a sender has at most a
+ * window of messages that it does not know to be processed. So the shared queue never runs dry,
+ * whoever sends, and nobody is ever told to wait by the hardware ("receiver not ready").
  *
- * "Processed" is also what the lane's contract calls acknowledged: the hardware's acknowledgement says only that the data lies in the peer's memory.
+ * "Processed" is also what the lane's contract calls acknowledged: the hardware's acknowledgement
+ * says only that the data lies in the peer's memory.
  */
 #ifndef WEFT_ROCE_CREDIT_H
 #define WEFT_ROCE_CREDIT_H
@@ -31,8 +34,8 @@ static inline bool weft_roce_credit_room(const struct weft_roce_credit *c)
 enum weft_roce_ack { WEFT_ROCE_ACK_OLD, WEFT_ROCE_ACK_NEW, WEFT_ROCE_ACK_BAD };
 
 /**
- * The peer says that it has processed @p count messages, modulo 2^25. Counts come by two ways and may overtake each other, so an older one is
- * no fault; one beyond what was sent is.
+ * The peer says that it has processed @p count messages, modulo 2^25. Counts come by two ways and
+ * may overtake each other, so an older one is no fault; one beyond what was sent is.
  */
 static inline enum weft_roce_ack weft_roce_credit_ack(struct weft_roce_credit *c, uint32_t count)
 {
@@ -51,7 +54,8 @@ static inline enum weft_roce_ack weft_roce_credit_ack(struct weft_roce_credit *c
 }
 
 /**
- * The same by the word that the peer writes, which holds all 32 bits. It may be as old as it likes: while messages tell the count nobody looks at the word.
+ * The same by the word that the peer writes, which holds all 32 bits. It may be as old as it likes:
+ * while messages tell the count nobody looks at the word.
  */
 static inline enum weft_roce_ack weft_roce_credit_word(struct weft_roce_credit *c, uint32_t count)
 {
@@ -72,7 +76,8 @@ static inline bool weft_roce_credit_due(const struct weft_roce_credit *c)
 }
 
 /**
- * The window of a new queue pair: as wanted while few buffers are promised, then ever smaller parts of what is left, so that many peers can connect.
+ * The window of a new queue pair: as wanted while few buffers are promised, then ever smaller parts
+ * of what is left, so that many peers can connect.
  * @param left  buffers that are not promised to anybody
  * @return window, or 0: no more peers
  */
@@ -87,8 +92,9 @@ static inline uint32_t weft_roce_window(uint32_t wanted, uint32_t left)
 }
 
 /**
- * Receive buffers that can still be promised: an eighth stays for what is being looked at, and what the
- * protocol layer keeps can't be posted. So what is posted covers all promises, however many peers there are.
+ * Receive buffers that can still be promised: an eighth stays for what is being looked at, and what
+ * the protocol layer keeps can't be posted. So what is posted covers all promises, however many
+ * peers there are.
  */
 static inline uint32_t weft_roce_left(uint32_t total, uint32_t promised, uint32_t kept)
 {

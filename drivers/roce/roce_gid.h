@@ -26,8 +26,8 @@ struct weft_roce_subnet {
 bool weft_roce_gid_in(const uint8_t gid[16], const struct weft_roce_subnet *net);
 
 /**
- * Choose: RoCE v2 before v1, which nobody gets without asking; IPv4 before IPv6; addresses of the network before link-local ones; then
- * the lowest index.
+ * Choose: RoCE v2 before v1, which nobody gets without asking; IPv4 before IPv6; addresses of the
+ * network before link-local ones; then the lowest index.
  *
  * @param table   what the device has; @p num entries
  * @param index   wanted index, or -1; v1 only so

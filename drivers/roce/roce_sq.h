@@ -3,10 +3,12 @@
  * @file roce_sq.h
  * A send queue's places, when its doorbell is rung and which requests ask for a completion. Pure.
  *
- * Requests are collected and handed to the device in batches: each hand-over costs a doorbell (or, with a software device, a system call).
- * The first on an idle queue goes at once; the others wait until the batch is full or the worker's turn ends. Only the last request of a batch asks for a
- * completion, which completes all before it: so no request ever waits for a completion that nobody asked for, and a stream costs one completion per batch.
- * Requests whose end somebody waits for by itself (reads, writes, atomics) ask for their own.
+ * Requests are collected and handed to the device in batches: each hand-over costs a doorbell (or,
+ * with a software device, a system call). The first on an idle queue goes at once; the others wait
+ * until the batch is full or the worker's turn ends. Only the last request of a batch asks for a
+ * completion, which completes all before it: so no request ever waits for a completion that nobody
+ * asked for, and a stream costs one completion per batch. Requests whose end somebody waits for by
+ * itself (reads, writes, atomics) ask for their own.
  */
 #ifndef WEFT_ROCE_SQ_H
 #define WEFT_ROCE_SQ_H
@@ -35,7 +37,10 @@ static inline bool weft_roce_sq_ring(const struct weft_roce_sq *sq, bool idle)
 	return idle || sq->head - sq->posted >= WEFT_ROCE_BATCH;
 }
 
-/** A completion of request @p at arrived. @return how many requests are complete with it; 0 = it can't be */
+/**
+ * A completion of request @p at arrived. @return how many requests are complete with it; 0 = it
+ * can't be
+ */
 static inline uint32_t weft_roce_sq_complete(const struct weft_roce_sq *sq, uint32_t at)
 {
 	uint32_t n = at + 1 - sq->tail;

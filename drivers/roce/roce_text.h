@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_text.h
- * Sentences for people: what a completion error or an event of the device means, with device, peer and time. Pure: verbs' codes, no calls.
+ * Sentences for people: what a completion error or an event of the device means, with device, peer
+ * and time. Pure: verbs' codes, no calls.
  */
 #ifndef WEFT_ROCE_TEXT_H
 #define WEFT_ROCE_TEXT_H
@@ -27,7 +28,10 @@ void weft_roce_text_wc(const struct weft_roce_who *who, enum ibv_wc_status statu
 /** The error that a lane ends with. @return negative errno */
 int weft_roce_wc_error(enum ibv_wc_status status);
 
-/** Why a queue pair could not be connected: @p err is the positive errno of ibv_modify_qp() or ibv_create_ah(). */
+/**
+ * Why a queue pair could not be connected: @p err is the positive errno of ibv_modify_qp() or
+ * ibv_create_ah().
+ */
 void weft_roce_text_connect(const struct weft_roce_who *who, int err, char *buf, size_t size);
 
 /** Event of a queue pair. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_wire.h
- * Everything that RoCE lanes put on the wire besides the protocol layer's messages, and the gate for it. Little-endian, packed, sizes
- * asserted. Pure: no verbs calls.
+ * Everything that RoCE lanes put on the wire besides the protocol layer's messages, and the gate
+ * for it. Little-endian, packed, sizes asserted. Pure: no verbs calls.
  *
  * A message is one SEND with immediate data; the immediate data is its header:
  *
@@ -11,8 +11,9 @@
  *	bits 25-29 am id
  *	bits 0-24  messages of the other direction, on this queue pair, that the sender has processed; cumulative, modulo 2^25
  *
- * The same count, when there is no message to carry it, is an RDMA WRITE of a struct weft_roce_word into the peer's memory: it needs no
- * receive buffer, so it can't be refused for want of one, and the last one says all.
+ * The same count, when there is no message to carry it, is an RDMA WRITE of a struct weft_roce_word
+ * into the peer's memory: it needs no receive buffer, so it can't be refused for want of one, and
+ * the last one says all.
  */
 #ifndef WEFT_ROCE_WIRE_H
 #define WEFT_ROCE_WIRE_H
@@ -51,7 +52,8 @@ static inline uint8_t weft_roce_imm_id(uint32_t imm)
 /* ------------------------------------------------------------------ counts without a message */
 
 /**
- * Written by the peer, read while it may be being written: a count is believed only together with its complement.
+ * Written by the peer, read while it may be being written: a count is believed only together with
+ * its complement.
  */
 struct weft_roce_word {
 	weft_le32 processed;
@@ -97,13 +99,19 @@ static_assert(sizeof(struct weft_roce_addr) == 32, "wire");
 struct weft_roce_ep_addr {
 	uint8_t version;
 	uint8_t num_qps; /**< 1..WEFT_ROCE_MAX_QPS; the lower of both ends' counts is used */
-	uint8_t reads; /**< reads and atomics from the peer that may be under way per queue pair, 0..128 */
+	/** reads and atomics from the peer that may be under way per queue pair, 0..128 */
+	uint8_t reads;
 	uint8_t reserved;
 	weft_le32
-		window; /**< messages per queue pair that the peer may have sent and not seen processed, 1..WEFT_ROCE_WINDOW_MAX */
-	weft_le32 psn;  /**< first packet sequence number, 24 bits, of every queue pair */
+		/**
+		 * messages per queue pair that the peer may have sent and not seen processed,
+		 * 1..WEFT_ROCE_WINDOW_MAX
+		 */
+		window;
+	weft_le32 psn; /**< first packet sequence number, 24 bits, of every queue pair */
 	weft_le32
-		word_rkey; /**< where the peer writes its struct weft_roce_word, one per queue pair */
+		/** where the peer writes its struct weft_roce_word, one per queue pair */
+		word_rkey;
 	weft_le64 word_addr;
 	weft_le32 qpn[WEFT_ROCE_MAX_QPS]; /**< 24 bits */
 } __attribute__((packed));
@@ -177,7 +185,8 @@ struct weft_roce_ud_packet {
 };
 
 /**
- * Judge a received datagram: @p buf is the receive buffer, network header included, @p len the completion's byte count.
+ * Judge a received datagram: @p buf is the receive buffer, network header included, @p len the
+ * completion's byte count.
  * @return 0 or -EBADMSG
  */
 int weft_roce_ud_check(const uint8_t *buf, size_t len, struct weft_roce_ud_packet *out);

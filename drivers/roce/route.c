@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Is there a way from a lane's address to a peer's? In the lane's own network: yes. Else the kernel's routes decide, and the way must
- * leave by the lane's network device. (To ask for a route by that device does not do: the kernel then takes any address for a neighbour,
- * and address resolution fails a second later.)
+ * Is there a way from a lane's address to a peer's? In the lane's own network: yes. Else the
+ * kernel's routes decide, and the way must leave by the lane's network device. (To ask for a route
+ * by that device does not do: the kernel then takes any address for a neighbour, and address
+ * resolution fails a second later.)
  */
 
 #include <arpa/inet.h>
@@ -41,7 +42,10 @@ static bool is_gid(const struct sockaddr *addr, const uint8_t gid[16])
 	       memcmp(&((const struct sockaddr_in6 *)addr)->sin6_addr, gid, 16) == 0;
 }
 
-/* @return 1 in the network of our address, 0 not, -1 can't tell: the device is not in this namespace */
+/*
+ * @return 1 in the network of our address, 0 not, -1 can't tell: the device is not in this
+ * namespace
+ */
 static int same_network(const char *netdev, const uint8_t own[16], const uint8_t peer[16])
 {
 	struct weft_roce_subnet net = {0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages. Short ones are copied into their place of the send queue and go inline; others are packed into a registered buffer; zero-copy ones have
- * their header in the place and the rest where it is.
+ * Messages. Short ones are copied into their place of the send queue and go inline; others are
+ * packed into a registered buffer; zero-copy ones have their header in the place and the rest where
+ * it is.
  */
 
 #include <arpa/inet.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The shared receive queue. The number of posted buffers never falls below what all peers together have been promised (roce_credit.h), but
- * for the few of the current poll, for which there is a margin.
+ * The shared receive queue. The number of posted buffers never falls below what all peers together
+ * have been promised (roce_credit.h), but for the few of the current poll, for which there is a
+ * margin.
  */
 
 #include <errno.h>

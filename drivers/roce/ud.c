@@ -12,7 +12,10 @@
 
 /* ------------------------------------------------------------------ progress */
 
-/* It is the end of all connections, those that are still to come included; @p what: half a sentence. */
+/*
+ * It is the end of all connections, those that are still to come included; @p what: half a
+ * sentence.
+ */
 static void broken(struct ud_iface *u, int status, const char *what)
 {
 	u->status = status;
@@ -39,8 +42,8 @@ static int qp_up(struct ud_iface *u)
 }
 
 /*
- * A request failed: the device executes no more of them, for all peers. Everything must come back before the queue pair is set up anew, which would
- * drop it without a word.
+ * A request failed: the device executes no more of them, for all peers. Everything must come back
+ * before the queue pair is set up anew, which would drop it without a word.
  */
 static void fall_sick(struct ud_iface *u)
 {
@@ -58,7 +61,10 @@ static void fall_sick(struct ud_iface *u)
 	ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
 }
 
-/* @p empty: the last poll took all that there was. The worker's clock alone says nothing: the application may have computed. */
+/*
+ * @p empty: the last poll took all that there was. The worker's clock alone says nothing: the
+ * application may have computed.
+ */
 static void recover(struct ud_iface *u, bool empty)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};

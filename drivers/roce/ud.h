@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file ud.h
- * The driver `roce_ud`: an unreliable control channel over a UD queue pair, for wire-up where no other lane connects to an interface's address.
- * Datagrams get lost, doubled and reordered, and nothing here minds: wire-up retries, and recognises what it has seen.
+ * The driver `roce_ud`: an unreliable control channel over a UD queue pair, for wire-up where no
+ * other lane connects to an interface's address. Datagrams get lost, doubled and reordered, and
+ * nothing here minds: wire-up retries, and recognises what it has seen.
  *
  * A connection is a pair of random numbers, one of each end. The first datagram of a connection
- * makes the passive lane_ep at its addressee, once its sender has shown that it gets what is sent to
- * its address (ud_cookie.c); it is kept until the way back is known (the kernel resolves the
+ * makes the passive lane_ep at its addressee, once its sender has shown that it gets what is sent
+ * to its address (ud_cookie.c); it is kept until the way back is known (the kernel resolves the
  * peer's Ethernet address, in the device's thread) and delivered then. The queue pair's key is
  * random and part of the interface's address, so strangers who have not seen the address are
  * dropped by the device.
@@ -144,7 +145,10 @@ void roce_ud_table_add(struct ud_lane_ep *lane_ep);
 void roce_ud_table_remove(struct ud_lane_ep *lane_ep);
 /** The way was found, or will not be looked for any more. */
 void roce_ud_table_settled(struct ud_lane_ep *lane_ep);
-/** Whose datagram it is; the sender must be where the connection's other end is. @return NULL = nobody's */
+/**
+ * Whose datagram it is; the sender must be where the connection's other end is. @return NULL =
+ * nobody's
+ */
 struct ud_lane_ep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
 				uint32_t src_qpn);
 
@@ -170,7 +174,10 @@ void roce_ud_lane_ep_over(struct ud_lane_ep *lane_ep, enum weft_lane_event ev, i
 void roce_ud_idle(struct ud_iface *u);
 /** All lane_eps end. @p what: half a sentence */
 void roce_ud_fail_all(struct ud_iface *u, int status, const char *what);
-/** Destroyed lane_eps go. Address handles serve requests that the device may still have: freed when all of those are back. */
+/**
+ * Destroyed lane_eps go. Address handles serve requests that the device may still have: freed when
+ * all of those are back.
+ */
 void roce_ud_reap(struct ud_iface *u);
 
 /* wait.c */

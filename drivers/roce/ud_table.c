@@ -2,8 +2,8 @@
 
 /*
  * Which connection a datagram is for: by our number of it, or, while its sender does not know that,
- * by where it comes from and the sender's number. Our numbers are random, and what senders choose is
- * hashed with a key, so nobody chooses buckets.
+ * by where it comes from and the sender's number. Our numbers are random, and what senders choose
+ * is hashed with a key, so nobody chooses buckets.
  */
 
 #include <string.h>

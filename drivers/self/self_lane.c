@@ -5,8 +5,8 @@
  *
  * One queue per iface holds the messages of all its lane_eps in the order of sending; progress()
  * delivers what was queued before it began. A message is never delivered inside the send call: the
- * caller's state may not be ready for its own callback. A lane_ep is connected to itself: what it sends
- * arrives on it.
+ * caller's state may not be ready for its own callback. A lane_ep is connected to itself: what it
+ * sends arrives on it.
  *
  * A message is one object of a pool with a bound; no object is "no room" (-EAGAIN). A receiver that
  * keeps a buffer keeps the object, so near the bound buffers are no longer offered for keeping, and
@@ -172,8 +172,8 @@ static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 /* ------------------------------------------------------------------ receive */
 
 /*
- * Leps are up from the start, but events come from progress() only. The callback may destroy lane_eps
- * and connect new ones.
+ * Leps are up from the start, but events come from progress() only. The callback may destroy
+ * lane_eps and connect new ones.
  */
 static unsigned int report_up(struct self_iface *s)
 {
@@ -207,7 +207,10 @@ static void deliver(struct self_iface *s, struct self_msg *m)
 		s->num_kept++;
 	else
 		weft_mpool_put(&s->pool, m);
-	/* Delivered means acknowledged, even if a callback, this one included, destroys the lane_ep. */
+	/*
+	 * Delivered means acknowledged, even if a callback, this one included, destroys the
+	 * lane_ep.
+	 */
 	if (comp)
 		comp->done(comp, 0);
 	lane_ep->delivering = false;

@@ -66,7 +66,10 @@ static void put_and_get(struct weft_worker *worker, struct weft_ep *ep, struct w
 	char back[sizeof(text)];
 	int ret;
 
-	/* This is done when `text` may be reused; with WEFT_OP_DELIVERED it would be when it is there. */
+	/*
+	 * This is done when `text` may be reused; with WEFT_OP_DELIVERED it would be when it is
+	 * there.
+	 */
 	ret = weft_put(ep, text, sizeof(text), rkey, TEXT, NULL, &req);
 	check(end_of(worker, ret, req), "put");
 	ret = weft_ep_flush(ep, NULL, &req);

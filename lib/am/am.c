@@ -89,7 +89,10 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 					    .header = a->header,
 					    .header_length = (uint16_t)a->header_length};
 	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, false);
-	/* Whether it goes at once is known only then; a copy of so few bytes costs less than a rule. */
+	/*
+	 * Whether it goes at once is known only then; a copy of so few bytes costs less than a
+	 * rule.
+	 */
 	if (rc == 0 && (!me->up || !TAILQ_EMPTY(&me->pending)))
 		rc = copy_header(req);
 	if (rc) {

@@ -6,8 +6,9 @@
  *	am/am.c       handlers, the call
  *	am/recv.c  what comes, in order; data that handlers keep
  *
- * They are sent by the protocols that tags have (proto_*.c), with headers of their own (msg/header.c). The eager credit is the tags' one: kept data and
- * what came ahead of its turn, or in part, count in it until they are gone.
+ * They are sent by the protocols that tags have (proto_*.c), with headers of their own
+ * (msg/header.c). The eager credit is the tags' one: kept data and what came ahead of its turn, or
+ * in part, count in it until they are gone.
  */
 #ifndef WEFT_AM_H
 #define WEFT_AM_H

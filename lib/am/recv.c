@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Active messages that come. The one whose turn it is goes to its handler out of the lane's buffer;
- * what is ahead, or comes in pieces, is copied and waits until it is whole and its turn has come. An id without a handler is dropped and counted; its sender sees
- * success, as with a handler that looks away.
+ * what is ahead, or comes in pieces, is copied and waits until it is whole and its turn has come.
+ * An id without a handler is dropped and counted; its sender sees success, as with a handler that
+ * looks away.
  *
  * Data that a handler may keep is copied before the call (its address must not change after it), in
  * pieces of memory of its size: no lane's buffer is ever kept.

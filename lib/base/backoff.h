@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/backoff.h
- * Not to ask again and again for what is refused: registrations on the fly when locked memory is used up. Each message would pay for a system call that
- * pins its pages, fails, and lets them go. Pure: no clock, no locks.
+ * Not to ask again and again for what is refused: registrations on the fly when locked memory is
+ * used up. Each message would pay for a system call that pins its pages, fails, and lets them go.
+ * Pure: no clock, no locks.
  *
- * What failed is known by how much there would have been: what is registered, and the message. Less than that may still go, so a smaller message, or one
- * after something was deregistered, is tried at once; the others after a while that doubles with each failure. A limit that was raised is noticed
- * then; after that it begins anew.
+ * What failed is known by how much there would have been: what is registered, and the message. Less
+ * than that may still go, so a smaller message, or one after something was deregistered, is tried
+ * at once; the others after a while that doubles with each failure. A limit that was raised is
+ * noticed then; after that it begins anew.
  */
 #ifndef WEFT_BACKOFF_H
 #define WEFT_BACKOFF_H
@@ -23,11 +25,15 @@
 struct weft_backoff {
 	uint64_t until; /**< ns: not again before */
 	uint64_t wait;  /**< ns: how long the last time; 0 = nothing has failed */
-	size_t total; /**< bytes: least that was refused since it last went well, with all that was there */
+	/** bytes: least that was refused since it last went well, with all that was there */
+	size_t total;
 	int err; /**< what it failed with */
 };
 
-/** An error that other memory of the same size would get, too? A limit of no locked memory at all is EPERM. */
+/**
+ * An error that other memory of the same size would get, too? A limit of no locked memory at all is
+ * EPERM.
+ */
 static inline bool weft_backoff_is_shortage(int err)
 {
 	return err == -ENOMEM || err == -EAGAIN || err == -ENOSPC || err == -EPERM;
@@ -55,7 +61,9 @@ static inline void weft_backoff_failed(struct weft_backoff *b, uint64_t now, siz
 {
 	size_t total = held + length;
 
-	/* Something smaller, or after something else went: that is news, not the same thing again. */
+	/*
+	 * Something smaller, or after something else went: that is news, not the same thing again.
+	 */
 	if (b->wait == 0 || total < b->total) {
 		b->total = total;
 		b->wait = b->wait ? b->wait : WEFT_BACKOFF_MIN_NS;

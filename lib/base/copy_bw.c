@@ -7,9 +7,11 @@
 #include "base/copy_bw.h"
 
 /*
- * Pieces as long as a frame, taken from buffers larger than the first-level caches: what packing a message does. A round is short, 64 KiB / 7 GB/s = 9 us, so that
- * on a machine with other work most rounds lie between two preemptions, which last for milliseconds; the fastest one counts. 64 of them take 0.6 ms. Where
- * they take longer than LIMIT_NS together, ENOUGH of them have to do: never fewer, or a single preemption would make the result.
+ * Pieces as long as a frame, taken from buffers larger than the first-level caches: what packing a
+ * message does. A round is short, 64 KiB / 7 GB/s = 9 us, so that on a machine with other work most
+ * rounds lie between two preemptions, which last for milliseconds; the fastest one counts. 64 of
+ * them take 0.6 ms. Where they take longer than LIMIT_NS together, ENOUGH of them have to do: never
+ * fewer, or a single preemption would make the result.
  */
 #define BUFFER (512u << 10)
 #define PIECE 4096u

@@ -57,9 +57,9 @@ static int log_flags(int more)
 }
 
 /*
- * Addresses and names of hosts are in the log, and it is often written in /tmp by root: a file that is
- * new is for its owner alone, and neither a file, a pipe nor a link that somebody else but root has laid
- * there is taken. O_NONBLOCK: a pipe that nobody reads is an error, and does not stop us.
+ * Addresses and names of hosts are in the log, and it is often written in /tmp by root: a file that
+ * is new is for its owner alone, and neither a file, a pipe nor a link that somebody else but root
+ * has laid there is taken. O_NONBLOCK: a pipe that nobody reads is an error, and does not stop us.
  */
 static int log_open(const char *path)
 {

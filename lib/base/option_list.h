@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/option_list.h
- * Options of a lane: "name=value,name=value", as they stand behind the resource in an item of WEFT_LANES. Each driver has a table of
- * names and setters; complaints name the option as the user wrote it and say what it takes.
+ * Options of a lane: "name=value,name=value", as they stand behind the resource in an item of
+ * WEFT_LANES. Each driver has a table of names and setters; complaints name the option as the user
+ * wrote it and say what it takes.
  */
 #ifndef WEFT_OPTLIST_H
 #define WEFT_OPTLIST_H
@@ -10,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** One "name=value" of the text, and where a complaint about it goes. Neither text is terminated. */
+/**
+ * One "name=value" of the text, and where a complaint about it goes. Neither text is terminated.
+ */
 struct weft_opt {
 	const char *key, *value;
 	size_t key_len, value_len;
@@ -38,7 +41,10 @@ int weft_opt_digits(const char *text, size_t len, uint32_t min, uint32_t max, ui
 /** The value as a number within [min, max]. @return 0, or -EINVAL with the complaint */
 int weft_opt_number(const struct weft_opt *opt, uint32_t min, uint32_t max, uint32_t *out);
 
-/** Dotted quad without leading zeros (they mean octal to some, decimal to others); host byte order. @return 0 or -EINVAL */
+/**
+ * Dotted quad without leading zeros (they mean octal to some, decimal to others); host byte order.
+ * @return 0 or -EINVAL
+ */
 int weft_opt_ipv4(const char *text, size_t len, uint32_t *out);
 
 /**

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/siphash.h
- * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, 2012): a keyed hash of 64 bits. Who does not know the key can neither compute nor guess
- * it, nor choose inputs that collide. For cookies, identifiers made from a secret, and hash tables that strangers fill. Not for the path
- * of messages.
+ * SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, 2012): a keyed hash of 64 bits. Who does not know
+ * the key can neither compute nor guess it, nor choose inputs that collide. For cookies,
+ * identifiers made from a secret, and hash tables that strangers fill. Not for the path of
+ * messages.
  */
 #ifndef WEFT_SIPHASH_H
 #define WEFT_SIPHASH_H

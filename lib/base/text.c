@@ -18,7 +18,9 @@ static size_t bytes_of(uint8_t first)
 	return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
 }
 
-/* Controls, surrogates, what is beyond Unicode, and marks that turn the direction of text (bidi). */
+/*
+ * Controls, surrogates, what is beyond Unicode, and marks that turn the direction of text (bidi).
+ */
 static bool is_harmful(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200e && c <= 0x200f) ||

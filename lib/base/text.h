@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file base/text.h
- * Text that came from outside (a peer, a file, the environment) and is to be shown: what a terminal would take for a
- * command must not reach it.
+ * Text that came from outside (a peer, a file, the environment) and is to be shown: what a terminal
+ * would take for a command must not reach it.
  */
 #ifndef WEFT_TEXT_H
 #define WEFT_TEXT_H
@@ -10,14 +10,16 @@
 #include <stddef.h>
 
 /**
- * Replace by '?', in place, every byte of the first @p length ones that is not part of printable UTF-8: control
- * characters (C0, DEL, C1), malformed, overlong or truncated sequences, surrogates, and the marks that change the
- * direction of what follows. The length stays. No allocation, no locale.
+ * Replace by '?', in place, every byte of the first @p length ones that is not part of printable
+ * UTF-8: control characters (C0, DEL, C1), malformed, overlong or truncated sequences, surrogates,
+ * and the marks that change the direction of what follows. The length stays. No allocation, no
+ * locale.
  */
 void weft_text_printable(char *text, size_t length);
 
 /**
- * Copy at most @p size - 1 of @p length bytes and make them printable, zero bytes too; @p dst is terminated. @p size > 0
+ * Copy at most @p size - 1 of @p length bytes and make them printable, zero bytes too; @p dst is
+ * terminated. @p size > 0
  */
 void weft_text_copy(char *dst, size_t size, const void *src, size_t length);
 

@@ -24,7 +24,8 @@ struct weft_address_iface {
 	float bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth;
 	uint32_t max_short, max_bcopy, max_zcopy;
 	uint8_t ep_addr_len; /**< of its lane eps' addresses; 0 without WEFT_LANE_F_TO_EP */
-	uint8_t domain; /**< number of its registration domain, for remote keys; WEFT_NO_DOMAIN = none */
+	/** number of its registration domain, for remote keys; WEFT_NO_DOMAIN = none */
+	uint8_t domain;
 	uint8_t addr_len;
 	uint8_t addr[WEFT_LANE_ADDR_MAX];
 };
@@ -57,12 +58,15 @@ size_t weft_address_size(const struct weft_address *a);
 size_t weft_address_pack(const struct weft_address *a, void *buf);
 
 /**
- * Who is meant by the address: the worker, its secret, and where it is found. Equal for all addresses of one worker; with another worker's
- * interfaces in it, or with one more of them, it is another.
+ * Who is meant by the address: the worker, its secret, and where it is found. Equal for all
+ * addresses of one worker; with another worker's interfaces in it, or with one more of them, it is
+ * another.
  */
 uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key);
 
-/** Identity of interface @p index of a worker with this id and secret: what its lanes name it by. */
+/**
+ * Identity of interface @p index of a worker with this id and secret: what its lanes name it by.
+ */
 uint64_t weft_iface_id(uint64_t worker_id, uint64_t secret, unsigned int index);
 
 /** Put the checksum into an address whose bytes were changed (tests, fuzzers). */
@@ -76,7 +80,9 @@ void weft_address_seal(void *address, size_t length);
 int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why,
 			size_t why_len);
 
-/** CRC-32C of @p n bytes, the 4 at offset @p at taken as 0: they are its place. Set-up only: slow. */
+/**
+ * CRC-32C of @p n bytes, the 4 at offset @p at taken as 0: they are its place. Set-up only: slow.
+ */
 uint32_t weft_crc32c_of(const uint8_t *p, size_t n, size_t at);
 
 #endif /* WEFT_ADDRESS_H */

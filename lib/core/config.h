@@ -82,7 +82,9 @@ struct weft_conf {
 	 * ends
 	 */
 	uint32_t seq_start;
-	/** WEFT_ATOMIC_MODE: 0 cpu; 1 device: atomics by lanes that have them, and by nothing else */
+	/**
+	 * WEFT_ATOMIC_MODE: 0 cpu; 1 device: atomics by lanes that have them, and by nothing else
+	 */
 	unsigned int atomic_device;
 
 	unsigned int rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */

@@ -3,10 +3,10 @@
  * @file core/core.h
  * The library's own objects and who may touch which part of them.
  *
- * Two halves share them: *connections* (context.c, worker.c, core/address.c, wireup/wireup.c, wireup/ep.c: which lanes
- * an endpoint has) and *messages* (tag/match.c, msg_*.c, proto_*.c, msg/request.c: what goes over them).
- * The boundary is the functions at the end of this file. Hot fields stand together; the comment
- * beside each group says which path reads it.
+ * Two halves share them: *connections* (context.c, worker.c, core/address.c, wireup/wireup.c,
+ * wireup/ep.c: which lanes an endpoint has) and *messages* (tag/match.c, msg_*.c, proto_*.c,
+ * msg/request.c: what goes over them). The boundary is the functions at the end of this file. Hot
+ * fields stand together; the comment beside each group says which path reads it.
  */
 #ifndef WEFT_CORE_H
 #define WEFT_CORE_H
@@ -86,14 +86,20 @@ struct weft_context {
 	char name[64];
 	struct weft_found *found; /* resources per driver, same order: context.c */
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
-	/* narrow[], exported, withdrawn of mems. With messages, so never held through a driver's call; inside lock */
+	/*
+	 * narrow[], exported, withdrawn of mems. With messages, so never held through a driver's
+	 * call; inside lock
+	 */
 	pthread_mutex_t export_lock;
 	LIST_HEAD(, weft_worker) workers;
 	LIST_HEAD(, weft_mem) mems;
 	size_t mem_bytes; /* of all mems */
 	struct weft_regcache *regcache;
 	_Atomic bool mem_garbage; /* registrations wait for regcache_reap(); progress looks */
-	/** Registration domains that ifaces of this context have had; a domain's position is its number, for good. */
+	/**
+	 * Registration domains that ifaces of this context have had; a domain's position is its
+	 * number, for good.
+	 */
 	struct weft_ctx_domain {
 		const struct weft_lane_driver *driver;
 		char name[32];
@@ -179,8 +185,9 @@ struct weft_worker {
 		uint64_t wireup_bad;   /* malformed or foreign wire-up messages */
 		uint64_t wireup_stale; /* for an ep that is not there any more */
 		uint64_t
-			wireup_denied; /* REQs without our secret, or from elsewhere than they say */
-		uint64_t unbound;      /* data on a connection that no ep owns */
+			/* REQs without our secret, or from elsewhere than they say */
+			wireup_denied;
+		uint64_t unbound; /* data on a connection that no ep owns */
 		uint64_t eps_created, eps_accepted, eps_failed;
 	} count;
 };
@@ -213,8 +220,9 @@ static inline void weft_worker_unlock_armed(struct weft_worker *w)
 /* ------------------------------------------------------------------ endpoint */
 
 /**
- * A call in which callbacks of the user may run: what they must not do meanwhile (progress, destroy)
- * is refused, since it would end what is half way on this thread's stack. @return for weft_worker_leave()
+ * A call in which callbacks of the user may run: what they must not do meanwhile (progress,
+ * destroy) is refused, since it would end what is half way on this thread's stack. @return for
+ * weft_worker_leave()
  */
 static inline bool weft_worker_enter(struct weft_worker *w)
 {
@@ -246,7 +254,9 @@ struct weft_ep_lane {
 	double bandwidth, latency;
 	uint32_t max_frag; /* largest lane message both ends take */
 	bool up;           /* attached at both ends: may carry messages */
-	/* number of the remote iface's registration domain at the peer: which remote key is for it */
+	/*
+	 * number of the remote iface's registration domain at the peer: which remote key is for it
+	 */
 	uint8_t remote_domain;
 };
 
@@ -308,7 +318,9 @@ struct weft_ep {
 	TAILQ_ENTRY(weft_ep) host_entry;  /* host->eps, while nobody owns it */
 };
 
-/** What the application is told of: nothing that it has closed, nothing that belongs to the library. */
+/**
+ * What the application is told of: nothing that it has closed, nothing that belongs to the library.
+ */
 static inline struct weft_ep *weft_ep_of_user(struct weft_ep *ep)
 {
 	return ep && ep->owned && ep->generation && !ep->closing ? ep : NULL;
@@ -323,9 +335,11 @@ struct weft_mem {
 	_Atomic uint32_t refs; /* operations using it, of any worker */
 	unsigned int rights;   /* WEFT_MEM_REMOTE_* */
 	/*
-	 * WEFT_LANE_ACCESS_* it is registered with. Written under the context's lock; read without it. Once others know the registration only LOCAL_WRITE can go,
-	 * when a domain that comes later finds that the memory is read-only. Whoever reads it uses domains that were there before, whose registrations do
-	 * not change: either value is right for them, so no order is needed (relaxed).
+	 * WEFT_LANE_ACCESS_* it is registered with. Written under the context's lock; read without
+	 * it. Once others know the registration only LOCAL_WRITE can go, when a domain that comes
+	 * later finds that the memory is read-only. Whoever reads it uses domains that were there
+	 * before, whose registrations do not change: either value is right for them, so no order is
+	 * needed (relaxed).
 	 */
 	_Atomic unsigned int access;
 	bool write_optional; /* try LOCAL_WRITE, do without it if the memory is not writable */
@@ -339,12 +353,14 @@ struct weft_mem {
 	uint32_t exported; /* of such a one: operations whose peers have its keys */
 	bool withdrawn;    /* of such a one: in narrow[] no more; the last of them ends it */
 	/*
-	 * By number of the domain in the context, for good: whoever looks for his own (weft_mem_lane_of(), without a lock) never meets another's.
+	 * By number of the domain in the context, for good: whoever looks for his own
+	 * (weft_mem_lane_of(), without a lock) never meets another's.
 	 */
 	struct weft_mem_domain {
 		/*
-		 * That it was registered with, or that has taken it over; NULL = not registered. Written under the context's lock, after mem (release); who reads without
-		 * the lock (acquire) has an iface of the domain, so mem stays.
+		 * That it was registered with, or that has taken it over; NULL = not registered.
+		 * Written under the context's lock, after mem (release); who reads without the lock
+		 * (acquire) has an iface of the domain, so mem stays.
 		 */
 		struct weft_lane_iface *_Atomic iface;
 		struct weft_mem_lane *mem;
@@ -417,7 +433,9 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);
-/** Is there something to do at once? @p soon: set when there is something that may go on, or not. */
+/**
+ * Is there something to do at once? @p soon: set when there is something that may go on, or not.
+ */
 bool weft_msg_busy(const struct weft_worker *worker, bool *soon);
 void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg);
 /**
@@ -453,15 +471,16 @@ int weft_msg_request_at_once(struct weft_request *req, int status);
  */
 
 /**
- * The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks; not
- * where a call of the user may be on the stack, which would get callbacks before its answer: see
- * weft_ep_fail_later().
+ * The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks;
+ * not where a call of the user may be on the stack, which would get callbacks before its answer:
+ * see weft_ep_fail_later().
  */
 void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /**
- * The same at the end of this progress call, or of the next one: for what a call of the user finds, and
- * for whoever has requests in hand. Until then the endpoint is as it was. The first reason counts.
+ * The same at the end of this progress call, or of the next one: for what a call of the user finds,
+ * and for whoever has requests in hand. Until then the endpoint is as it was. The first reason
+ * counts.
  * @param why  static text
  */
 void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);

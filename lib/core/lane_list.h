@@ -11,8 +11,8 @@
 #define WEFT_LANES_MAX_ITEMS 32
 
 /**
- * Numbers of a lane that its user knows better than its driver: what protocols and lanes are chosen by. Every driver's lanes have these options; a
- * driver that lists one itself gets it.
+ * Numbers of a lane that its user knows better than its driver: what protocols and lanes are chosen
+ * by. Every driver's lanes have these options; a driver that lists one itself gets it.
  */
 struct weft_lane_numbers {
 	uint32_t given;   /**< bit per field, in this order */

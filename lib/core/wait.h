@@ -3,21 +3,21 @@
  * @file core/wait.h
  * Waiting without spinning. A worker that waits has one epoll descriptor, in which are
  *  - the descriptor of each lane that can wake its owner (lane.h, wait_fd()),
- *  - a timer for what is due: the earliest time that a lane's arm() or wire-up names, or the next look
- *    at lanes that cannot wake,
+ *  - a timer for what is due: the earliest time that a lane's arm() or wire-up names, or the next
+ *    look at lanes that cannot wake,
  *  - an eventfd for weft_worker_signal() and other threads' calls.
  *
- * States: *awake*, *armed*. weft_wait_arm() looks first (a signal, callbacks that are due, each lane),
- * and only when nothing is found is the worker armed; whatever happens from then on makes the epoll
- * descriptor readable. The first progress call afterwards, whoever makes it, disarms.
+ * States: *awake*, *armed*. weft_wait_arm() looks first (a signal, callbacks that are due, each
+ * lane), and only when nothing is found is the worker armed; whatever happens from then on makes
+ * the epoll descriptor readable. The first progress call afterwards, whoever makes it, disarms.
  *
  * With WEFT_THREAD_MULTI several threads may sleep, and others call meanwhile:
  *  - who posts something rouses the sleepers: it may have a deadline of its own;
- *  - a progress call that handles something rouses them, too: it may be what they wait for; one that
- *    handles nothing arms the worker again for them;
+ *  - a progress call that handles something rouses them, too: it may be what they wait for; one
+ *    that handles nothing arms the worker again for them;
  *  - who waits while others sleep joins them, and moves the timer forward if need be.
- * The eventfd is emptied by arm() alone, and only when nobody sleeps: it cannot be taken away from a
- * thread that is just about to wake.
+ * The eventfd is emptied by arm() alone, and only when nobody sleeps: it cannot be taken away from
+ * a thread that is just about to wake.
  */
 #ifndef WEFT_WAIT_H
 #define WEFT_WAIT_H
@@ -37,7 +37,9 @@ struct weft_wait {
 	pthread_t armer;       /* who armed it */
 	bool others;           /* a progress call was made by another thread than those that wait */
 	bool roused;           /* sleepers are to return: the eventfd was rung */
-	/* Adaptive polling: so many waits to come go without; and how many after the next failure. */
+	/*
+	 * Adaptive polling: so many waits to come go without; and how many after the next failure.
+	 */
 	unsigned int spin_skip, spin_backoff;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Waking who sleeps in wait.c. A file of its own: every call that takes the worker's lock refers to it,
- * and needs nothing else of waiting.
+ * Waking who sleeps in wait.c. A file of its own: every call that takes the worker's lock refers to
+ * it, and needs nothing else of waiting.
  */
 
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/wire.h
- * Every structure that endpoints' messages put on the wire, and nothing else: what connects workers is in
- * core/wire_conn.h, and comes with this header. Little-endian, packed, sizes asserted; doc/wire.md explains them byte by
- * byte. Lane frames (below these messages) are in drivers/dpdk/frame/frame.h.
+ * Every structure that endpoints' messages put on the wire, and nothing else: what connects workers
+ * is in core/wire_conn.h, and comes with this header. Little-endian, packed, sizes asserted;
+ * doc/wire.md explains them byte by byte. Lane frames (below these messages) are in
+ * drivers/dpdk/frame/frame.h.
  *
- * Trust: weft_wire_check() (core/wire.c) is the one gate. It looks at id, length and every field that
- * can be judged without state; after it the length fields are trusted. References ({index,
+ * Trust: weft_wire_check() (core/wire.c) is the one gate. It looks at id, length and every field
+ * that can be judged without state; after it the length fields are trusted. References ({index,
  * generation}) are checked where they are looked up. There are no pointers on the wire.
  */
 #ifndef WEFT_WIRE_H
@@ -120,7 +121,10 @@ enum weft_msg_record_type {
 	 * write (RTR) the message's memory itself.
 	 */
 	WEFT_MSG_RECORD_KEYS = 1,
-	/** CREDIT: le64, how many bytes may be outstanding at a time, from a peer that had to take some back */
+	/**
+	 * CREDIT: le64, how many bytes may be outstanding at a time, from a peer that had to take
+	 * some back
+	 */
 	WEFT_MSG_RECORD_WINDOW = 2,
 };
 
@@ -166,8 +170,9 @@ struct weft_wire_credit {
 	weft_le64 bytes;
 	weft_le32 seq; /**< first message sequence that must not be sent yet */
 	/**
-	 * messages that take no bytes: those of <= WEFT_EAGER_FREE bytes, and all that are announced
-	 * (RTS, AM_RTS), may have begun so many times. Bounds what is kept of unexpected messages
+	 * messages that take no bytes: those of <= WEFT_EAGER_FREE bytes, and all that are
+	 * announced (RTS, AM_RTS), may have begun so many times. Bounds what is kept of unexpected
+	 * messages
 	 */
 	weft_le32 small;
 	weft_le32 am_seq; /**< as seq, of the active messages' space */
@@ -230,7 +235,8 @@ struct weft_wire_am {
 } __attribute__((packed));
 
 /**
- * A piece of an active message: what follows is payload, after the user's header in the piece at offset 0. Begins as struct weft_wire_am.
+ * A piece of an active message: what follows is payload, after the user's header in the piece at
+ * offset 0. Begins as struct weft_wire_am.
  */
 struct weft_wire_am_frag {
 	struct weft_wire_am am;
@@ -301,8 +307,8 @@ struct weft_wire_amo {
 /** The message is one of the odd half, see struct weft_wire_rma_flush. */
 #define WEFT_WIRE_RMA_ODD 2u
 /**
- * An operation's number, modulo 2^24, stands above this in the flags of a PUT. Who refuses it says it
- * again, so that a flush takes no error of what was posted after it.
+ * An operation's number, modulo 2^24, stands above this in the flags of a PUT. Who refuses it says
+ * it again, so that a flush takes no error of what was posted after it.
  */
 #define WEFT_WIRE_RMA_SHIFT 8
 #define WEFT_WIRE_RMA_NUMBER 0xffffffu
@@ -317,7 +323,9 @@ struct weft_wire_rma_nak {
 	/** bytes of a GET that will not come; number of what was counted; else 0 */
 	weft_le64 length;
 	weft_le16 status; /**< positive errno, 1..4095 */
-	/** WEFT_WIRE_RMA_COUNTED, perhaps with WEFT_WIRE_RMA_ODD: what is refused is of that half */
+	/**
+	 * WEFT_WIRE_RMA_COUNTED, perhaps with WEFT_WIRE_RMA_ODD: what is refused is of that half
+	 */
 	weft_le16 flags;
 } __attribute__((packed));
 

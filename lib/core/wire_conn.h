@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/wire_conn.h
- * What connects workers: wire-up messages, worker addresses, remote keys. doc/wire.md explains them byte by byte; wireup/record.c,
- * core/address.c and rma/rkey.c are the gates that check them.
+ * What connects workers: wire-up messages, worker addresses, remote keys. doc/wire.md explains them
+ * byte by byte; wireup/record.c, core/address.c and rma/rkey.c are the gates that check them.
  */
 #ifndef WEFT_WIRE_CONN_H
 #define WEFT_WIRE_CONN_H
@@ -61,11 +61,14 @@ struct weft_wire_wireup {
 	 * fit any MTU; retries are byte-identical
 	 */
 	weft_le16 offset;
-	/** the sender's secret of this endpoint: random, and told to the peer alone; 0 when it refuses a REQ */
+	/**
+	 * the sender's secret of this endpoint: random, and told to the peer alone; 0 when it
+	 * refuses a REQ
+	 */
 	weft_le64 src_secret;
 	/**
-	 * the receiver's secret of it, as its own messages told; in REQ the secret in the receiver's worker
-	 * address
+	 * the receiver's secret of it, as its own messages told; in REQ the secret in the
+	 * receiver's worker address
 	 */
 	weft_le64 dst_secret;
 } __attribute__((packed));
@@ -98,7 +101,10 @@ enum weft_wire_record_type {
 	WEFT_RECORD_BOOT = 3,
 	/** struct weft_wire_credit: what the receiver of the message may send at first */
 	WEFT_RECORD_CREDIT = 4,
-	/** struct weft_wire_ep_addr, then the address; once per lane, only with LANES that has the lane */
+	/**
+	 * struct weft_wire_ep_addr, then the address; once per lane, only with LANES that has the
+	 * lane
+	 */
 	WEFT_RECORD_EP_ADDR = 6,
 	WEFT_RECORD_MODEL =
 		7, /**< struct weft_wire_model: what the sender's choices of protocols rest on */
@@ -123,7 +129,10 @@ struct weft_wire_lane {
 	weft_le32 latency;   /**< s, single */
 } __attribute__((packed));
 
-/** What a lane's other end needs to connect to the sender's end of it. The driver's own bytes follow, 1..64 of them. */
+/**
+ * What a lane's other end needs to connect to the sender's end of it. The driver's own bytes
+ * follow, 1..64 of them.
+ */
 struct weft_wire_ep_addr {
 	uint8_t lane;     /**< lane number in the map of the same message */
 	uint8_t reserved; /**< 0 */
@@ -132,7 +141,10 @@ struct weft_wire_ep_addr {
 struct weft_wire_boot {
 	uint8_t src_iface; /**< iface number at the sender of the message */
 	uint8_t dst_iface;
-	/** counts the opener's connections: over a channel that loses and doubles, an older REQ is told from a newer one */
+	/**
+	 * counts the opener's connections: over a channel that loses and doubles, an older REQ is
+	 * told from a newer one
+	 */
 	weft_le16 attempt;
 } __attribute__((packed));
 
@@ -191,8 +203,13 @@ struct weft_wire_iface {
 	/** singles: bytes/s, s, s, s, s, s/byte */
 	weft_le32 bandwidth, latency, send_overhead, recv_overhead, reg_cost, reg_growth;
 	weft_le32 max_short, max_bcopy, max_zcopy;
-	uint8_t ep_addr_len; /**< bytes of an EP_ADDR record for a lane to it, 1..64; 0 = lanes connect to the address above alone */
-	uint8_t domain; /**< number of its registration domain at its owner, as in remote keys; 255 = none */
+	/**
+	 * bytes of an EP_ADDR record for a lane to it, 1..64; 0 = lanes connect to the address
+	 * above alone
+	 */
+	uint8_t ep_addr_len;
+	/** number of its registration domain at its owner, as in remote keys; 255 = none */
+	uint8_t domain;
 	weft_le16 reserved2; /**< 0 */
 } __attribute__((packed));
 
@@ -217,7 +234,8 @@ struct weft_wire_rkey {
 	weft_le64 size;       /**< bytes of the memory */
 	uint8_t low;          /**< lowest 3 bits of its address: tells which offsets are aligned */
 	uint8_t num_domains;  /**< struct weft_wire_rkey_domain that follow */
-	uint8_t num_workers; /**< then so many weft_le64: workers at which the domains' keys are valid */
+	/** then so many weft_le64: workers at which the domains' keys are valid */
+	uint8_t num_workers;
 	uint8_t reserved;    /**< 0 */
 	weft_le32 reserved2; /**< 0 */
 } __attribute__((packed));

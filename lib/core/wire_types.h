@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/wire_types.h
- * What the structures on the wire are made of: little-endian integers at any address, singles and their bounds, and the
- * version that all of them have.
+ * What the structures on the wire are made of: little-endian integers at any address, singles and
+ * their bounds, and the version that all of them have.
  */
 #ifndef WEFT_WIRE_TYPES_H
 #define WEFT_WIRE_TYPES_H
@@ -14,8 +14,8 @@
 #include <endian.h>
 
 /**
- * Version of the protocol messages; peers with another major do not connect. When which number goes up:
- * doc/wire.md, "Versions"; test/unit/core/wire.c knows the layouts of this one.
+ * Version of the protocol messages; peers with another major do not connect. When which number goes
+ * up: doc/wire.md, "Versions"; test/unit/core/wire.c knows the layouts of this one.
  */
 #define WEFT_WIRE_MAJOR 3
 #define WEFT_WIRE_MINOR 0
@@ -73,8 +73,9 @@ static inline weft_le32 weft_put_single(float f)
 }
 
 /*
- * What figures of interfaces and lanes may be; a message or an address with others is malformed. Ten times
- * what WEFT_LANES takes, and all that arithmetic with them can bear. A rate of 0 is one that is not known.
+ * What figures of interfaces and lanes may be; a message or an address with others is malformed.
+ * Ten times what WEFT_LANES takes, and all that arithmetic with them can bear. A rate of 0 is one
+ * that is not known.
  */
 #define WEFT_WIRE_RATE_MIN 1.0f /**< bytes/s */
 #define WEFT_WIRE_RATE_MAX 1e14f

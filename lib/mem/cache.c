@@ -115,9 +115,10 @@ static void forget(struct weft_regcache *rc, const struct weft_uffd_range *r)
 /* ------------------------------------------------------------------ fork */
 
 /*
- * A child that does not exec has our descriptor open as long as it lives. When we close ours it would not be the last one, what was watched would stay so, and
- * whoever unmaps it would wait for an event that nobody reads. So the child closes it first of all. uffds_lock: a descriptor in the list is
- * open, whenever the process is copied; nobody waits for anything under it.
+ * A child that does not exec has our descriptor open as long as it lives. When we close ours it
+ * would not be the last one, what was watched would stay so, and whoever unmaps it would wait for
+ * an event that nobody reads. So the child closes it first of all. uffds_lock: a descriptor in the
+ * list is open, whenever the process is copied; nobody waits for anything under it.
  */
 static pthread_mutex_t uffds_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, weft_regcache) uffds = LIST_HEAD_INITIALIZER(uffds);
@@ -377,7 +378,10 @@ struct evicted {
 	unsigned int num;
 };
 
-/* The longest unused goes; slow and lock are held. @return its bytes, 0 = all are in use, or that is enough */
+/*
+ * The longest unused goes; slow and lock are held. @return its bytes, 0 = all are in use, or that
+ * is enough
+ */
 static size_t evict(struct weft_regcache *rc, struct evicted *out)
 {
 	struct weft_regcache_entry *e = TAILQ_FIRST(&rc->lru);
@@ -395,7 +399,10 @@ static size_t evict(struct weft_regcache *rc, struct evicted *out)
 	return e->end - e->start;
 }
 
-/* Unlock; what nobody needs any more is not watched any more. Others may have entries in the same pages. */
+/*
+ * Unlock; what nobody needs any more is not watched any more. Others may have entries in the same
+ * pages.
+ */
 static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 {
 	struct weft_uffd_range *g;
@@ -452,7 +459,9 @@ static void give_back(struct weft_regcache *rc, size_t bytes)
 	weft_regcache_reap(rc);
 }
 
-/* What the new entry takes the place of: its parts, and what our lanes can use it for from now on. */
+/*
+ * What the new entry takes the place of: its parts, and what our lanes can use it for from now on.
+ */
 static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *e)
 {
 	struct weft_regcache_list *local = &rc->table.kind[WEFT_REGCACHE_LOCAL];
@@ -475,7 +484,9 @@ static void replace(struct weft_regcache *rc, const struct weft_regcache_entry *
 	}
 }
 
-/* Put a new registration into the table. @return false: it is for one operation only. slow is held */
+/*
+ * Put a new registration into the table. @return false: it is for one operation only. slow is held
+ */
 static bool keep(struct weft_regcache *rc, struct weft_regcache_entry *e, uint64_t events)
 {
 	struct evicted out = {.num = 0};
@@ -523,8 +534,9 @@ static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
 }
 
 /*
- * As weft_mem_make(). What only the cache holds must not stand in the way: it goes, as far as that may help. First what is known to be too much; should that not do, as
- * much as is wanted. slow is held.
+ * As weft_mem_make(). What only the cache holds must not stand in the way: it goes, as far as that
+ * may help. First what is known to be too much; should that not do, as much as is wanted. slow is
+ * held.
  */
 static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsigned int access,
 		struct weft_mem **mem)
@@ -537,7 +549,9 @@ static int make(struct weft_regcache *rc, uintptr_t start, uintptr_t end, unsign
 		if (bytes == 0 || !has_idle(rc, bytes))
 			break;
 		give_back(rc, i == 0 || bytes > length ? bytes : length);
-		/* What went may have shared pages with this, which are not watched any more then. */
+		/*
+		 * What went may have shared pages with this, which are not watched any more then.
+		 */
 		if (!watch(rc, start, end))
 			return -EAGAIN;
 		err = weft_mem_make(rc->ctx, (void *)start, length, access, false, mem);
@@ -663,7 +677,10 @@ void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem)
 		unlist(rc, list, weft_regcache_position(list, e->start));
 	last = --e->refs == 0;
 	pthread_mutex_unlock(&rc->lock);
-	/* Not as garbage, which another thread may be about to deregister: it must be done when this returns. */
+	/*
+	 * Not as garbage, which another thread may be about to deregister: it must be done when
+	 * this returns.
+	 */
 	if (last) {
 		weft_mem_deregister(mem);
 		free(e);

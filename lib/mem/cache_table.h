@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mem/cache_table.h
- * What the registration cache holds, by kind and by address. Pure: no locks, no system calls, no allocation.
+ * What the registration cache holds, by kind and by address. Pure: no locks, no system calls, no
+ * allocation.
  *
- * **Kinds.** A key must not reach memory that was never offered. So registrations that peers have keys of are kept apart, one kind per right, and grow only by
- * what was offered with that right: to the byte, not to whole pages, and without what lies between. Registrations for our own lanes, of
- * which no key leaves, are whole pages. Entries of one kind do not overlap; those of different kinds may.
+ * **Kinds.** A key must not reach memory that was never offered. So registrations that peers have
+ * keys of are kept apart, one kind per right, and grow only by what was offered with that right: to
+ * the byte, not to whole pages, and without what lies between. Registrations for our own lanes, of
+ * which no key leaves, are whole pages. Entries of one kind do not overlap; those of different
+ * kinds may.
  *
  * Our own lanes may also use what is kept for peers.
  */
@@ -56,7 +59,10 @@ unsigned int weft_regcache_position(const struct weft_regcache_list *list, uintp
 struct weft_regcache_entry *weft_regcache_find(const struct weft_regcache_table *t, uintptr_t start,
 					       uintptr_t end, unsigned int access);
 
-/** What shall be registered for [start, end) of @p kind: with what overlaps it, since the new entry takes the place of that. */
+/**
+ * What shall be registered for [start, end) of @p kind: with what overlaps it, since the new entry
+ * takes the place of that.
+ */
 void weft_regcache_widen(const struct weft_regcache_table *t, enum weft_regcache_kind kind,
 			 uintptr_t *start, uintptr_t *end);
 

@@ -16,7 +16,10 @@ struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 	if (iface->mem_domain == 0)
 		return NULL;
 	d = &mem->domains[iface->mem_domain - 1];
-	/* Pairs with add_domain(). The iface there may be closing in another worker: it is not followed. */
+	/*
+	 * Pairs with add_domain(). The iface there may be closing in another worker: it is not
+	 * followed.
+	 */
 	return atomic_load_explicit(&d->iface, memory_order_acquire) ? d->mem : NULL;
 }
 
@@ -95,8 +98,8 @@ static int register_timed(struct weft_mem *mem, struct weft_lane_iface *iface,
 }
 
 /*
- * Constants, or a file that is mapped for reading, can be sent all the same, and read by peers. Only
- * who must write there is refused.
+ * Constants, or a file that is mapped for reading, can be sent all the same, and read by peers.
+ * Only who must write there is refused.
  */
 static int register_as_can(struct weft_mem *mem, struct weft_lane_iface *iface,
 			   struct weft_mem_lane **out, char *why, size_t why_len)
@@ -194,7 +197,8 @@ static int add_domain(struct weft_mem *mem, struct weft_lane_iface *iface)
 	int rc;
 
 	if (iface->mem_domain == 0)
-		return 0; /* nothing is registered, or more domains than there may be: those lanes copy */
+		/* nothing is registered, or more domains than there may be: those lanes copy */
+		return 0;
 	d = &mem->domains[iface->mem_domain - 1];
 	if (d->iface)
 		return 0;

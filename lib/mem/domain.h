@@ -2,7 +2,8 @@
 /**
  * @file mem/domain.h
  * The domains of a registration: the state that lane drivers keep of it, what making it costs, and
- * what is done when memory that can be registered runs out. For mem/mem.c; the context's lock is held.
+ * what is done when memory that can be registered runs out. For mem/mem.c; the context's lock is
+ * held.
  */
 #ifndef WEFT_MEM_DOMAIN_H
 #define WEFT_MEM_DOMAIN_H

@@ -2,9 +2,9 @@
 
 /*
  * Registered memory. A registration belongs to the context and has one driver state per domain
- * (mem/domain.c); interfaces come and go with workers, so a domain's state moves to another interface
- * of the same domain when its own closes. Everything here holds the context's lock, except
- * weft_mem_lane_of() and weft_mem_access(): core/core.h says why that is right.
+ * (mem/domain.c); interfaces come and go with workers, so a domain's state moves to another
+ * interface of the same domain when its own closes. Everything here holds the context's lock,
+ * except weft_mem_lane_of() and weft_mem_access(): core/core.h says why that is right.
  */
 
 #include <errno.h>
@@ -213,7 +213,10 @@ void weft_mem_put_dead(struct weft_mem *mem)
 		weft_regcache_put_dead(mem->ctx->regcache, mem);
 }
 
-/* One more operation whose peers have keys of what stands at @p at. @return it, or NULL = nothing stands there */
+/*
+ * One more operation whose peers have keys of what stands at @p at. @return it, or NULL = nothing
+ * stands there
+ */
 static struct weft_mem *export_again(struct weft_context *ctx, struct weft_mem *const *at)
 {
 	struct weft_mem *narrow;

@@ -153,8 +153,8 @@ void weft_credit_look(struct weft_msg_ep *me)
 }
 
 /*
- * The window as the peer says it: it had to take some back. Totals only grow, and so does what is matched; so of two with
- * the same total the one with the smaller window is the later.
+ * The window as the peer says it: it had to take some back. Totals only grow, and so does what is
+ * matched; so of two with the same total the one with the smaller window is the later.
  */
 static bool window_of(const struct weft_wire_credit_window *c, size_t length, uint64_t *window)
 {

@@ -2,7 +2,8 @@
 /**
  * @file msg/credit.h
  * How much of a worker's unexpected memory each peer may use: a *window* for each, a *pool* for
- * all. There is one pool of payload bytes and one of messages (msg/credit.c says what counts in which).
+ * all. There is one pool of payload bytes and one of messages (msg/credit.c says what counts in
+ * which).
  *
  * Each peer has a floor that nobody takes from it, and a quarter of the pool is kept for the floors
  * of peers that are still to come. A new peer gets a part of what is left, an active one more: its

@@ -107,7 +107,8 @@ unsigned int weft_dt_iov(struct weft_dt *dt, size_t off, size_t len, struct iove
 			 unsigned int max);
 
 /**
- * The same for the bytes from @p off on, of which it describes as many as @p max pieces hold. Not for generic types; *len > 0.
+ * The same for the bytes from @p off on, of which it describes as many as @p max pieces hold. Not
+ * for generic types; *len > 0.
  * @param[in,out] len  bytes; those described
  * @return pieces
  */

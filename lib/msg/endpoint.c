@@ -166,7 +166,9 @@ bool weft_msg_busy(const struct weft_worker *worker, bool *soon)
 {
 	const struct weft_msg_worker *mw = worker->msg;
 
-	/* What can't go on for want of room or credit gets it by what comes in; but not all of it. */
+	/*
+	 * What can't go on for want of room or credit gets it by what comes in; but not all of it.
+	 */
 	if (!TAILQ_EMPTY(&mw->ready) || !TAILQ_EMPTY(&mw->fetching))
 		*soon = true;
 	return !TAILQ_EMPTY(&mw->later) || !TAILQ_EMPTY(&mw->drain);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Flush: first every send before it must be with the lanes, and every put, get and atomic over; then
- * each lane says when all it was given is acknowledged. What waits for a receive or a handler at the
- * peer (parked: rendezvous, synchronous sends) is waited for by a close alone. Control messages go
- * along, or a close right after an ATS would leave the peer waiting.
+ * Flush: first every send before it must be with the lanes, and every put, get and atomic over;
+ * then each lane says when all it was given is acknowledged. What waits for a receive or a handler
+ * at the peer (parked: rendezvous, synchronous sends) is waited for by a close alone. Control
+ * messages go along, or a close right after an ATS would leave the peer waiting.
  */
 
 #include <errno.h>

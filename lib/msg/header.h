@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/header.h
- * The headers that sends of both spaces, tags and active messages, put in front of their bytes. What a protocol does is the same for both; what it
- * says differs, and is here: sequence, tag or handler, the user's header.
+ * The headers that sends of both spaces, tags and active messages, put in front of their bytes.
+ * What a protocol does is the same for both; what it says differs, and is here: sequence, tag or
+ * handler, the user's header.
  *
  *	whole   all bytes in one lane message           EAGER, EAGER_SYNC, AM
  *	piece   some of them, at an offset              FRAG, FRAG_SYNC, AM_FRAG

@@ -9,10 +9,10 @@
  * own completions do: a lane that is slower than it says keeps bytes outstanding, and is given
  * fewer.
  *
- * The rate is measured while bytes are outstanding (base/rate.h). A lane may be idle though bytes are
- * outstanding, namely while all of them are on their way: when they were given less than a round
- * trip before the ones before them were done. What is measured then says only that the lane is at
- * least so fast.
+ * The rate is measured while bytes are outstanding (base/rate.h). A lane may be idle though bytes
+ * are outstanding, namely while all of them are on their way: when they were given less than a
+ * round trip before the ones before them were done. What is measured then says only that the lane
+ * is at least so fast.
  */
 #ifndef WEFT_LANE_LOAD_H
 #define WEFT_LANE_LOAD_H
@@ -33,7 +33,8 @@ enum weft_dir { WEFT_DIR_TX, WEFT_DIR_RX };
 
 struct weft_lane_load {
 	uint64_t
-		out; /**< bytes given that are not done; messages under way are in lane_ep->queued */
+		/** bytes given that are not done; messages under way are in lane_ep->queued */
+		out;
 	uint64_t window;     /**< and how many may be */
 	uint64_t since;      /**< when out was 0 last, ns */
 	uint64_t moved;      /**< when bytes were done last, or since, ns */

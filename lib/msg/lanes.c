@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From an endpoint's lanes to the model that its protocols are chosen by (proto/model.h), and back to what the hot paths
- * read. Numbers that both ends must see alike were agreed at wire-up (wireup/lanes.c); sizes are what this end and the
- * connection take.
+ * From an endpoint's lanes to the model that its protocols are chosen by (proto/model.h), and back
+ * to what the hot paths read. Numbers that both ends must see alike were agreed at wire-up
+ * (wireup/lanes.c); sizes are what this end and the connection take.
  */
 
 #include <errno.h>

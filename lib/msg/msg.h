@@ -144,8 +144,9 @@ extern const struct weft_proto weft_proto_amo_native;
 extern const struct weft_proto weft_proto_amo_am;
 
 /**
- * The endpoint's lanes are known, or have changed: find the configuration for them, shared with endpoints whose lanes are equal
- * (proto/ep_config.c). Requests that have not begun are selected anew by their next step.
+ * The endpoint's lanes are known, or have changed: find the configuration for them, shared with
+ * endpoints whose lanes are equal (proto/ep_config.c). Requests that have not begun are selected
+ * anew by their next step.
  * @return 1 it is another one than before; 0; -ENOMEM
  */
 int weft_proto_select_build(struct weft_msg_ep *me);
@@ -220,7 +221,8 @@ struct weft_msg_ep {
 	uint64_t rx_low;       /* rx_used from which on the window is looked at */
 	uint32_t rx_small_low; /* rx_small, the same */
 	uint32_t
-		rx_islands; /* in what is coming, beyond the first of each message (base/interval.h) */
+		/* in what is coming, beyond the first of each message (base/interval.h) */
+		rx_islands;
 	uint64_t rx_window_told;
 	bool rx_shrunk;                  /* the window has: the peer is told how large it is */
 	bool rx_torn;                    /* more than its share: fails soon, and counts no more */
@@ -455,14 +457,15 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 int weft_wire_check(uint8_t id, const void *data, size_t length);
 
 /*
- * ------------------------------------------------------------------ sending (msg/send.c, msg/piece.c)
+ * ------------------------------------------------------------------ sending (msg/send.c,
+ * msg/piece.c)
  */
 
 /** Something of the endpoint waits: progress shall look at it. */
 void weft_tx_kick(struct weft_msg_ep *me);
 /**
- * An eager protocol has no credit for the request: it goes by the protocol that needs none. @return as
- * progress()
+ * An eager protocol has no credit for the request: it goes by the protocol that needs none. @return
+ * as progress()
  */
 int weft_tx_uncredited(struct weft_request *req);
 /** The endpoint's protocols are others now: what has begun is given to its protocol's reset(). */
@@ -475,8 +478,8 @@ void weft_tx_update(struct weft_msg_ep *me);
  */
 int weft_tx_start(struct weft_request *req);
 /**
- * The call that has put it in line cannot go on: as if it had never been. @return false: too late, something
- * of it has left
+ * The call that has put it in line cannot go on: as if it had never been. @return false: too late,
+ * something of it has left
  */
 bool weft_tx_undo(struct weft_request *req);
 /** Serve what waits. @return events */
@@ -484,7 +487,10 @@ unsigned int weft_tx_service(struct weft_msg_ep *me);
 /** Send a control message now or as soon as there is room. */
 void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
 #define WEFT_TX_ANY_LANE (-1)
-/** The same over lane @p lane, as long as that is up: what it says is true only behind what went over this lane. */
+/**
+ * The same over lane @p lane, as long as that is up: what it says is true only behind what went
+ * over this lane.
+ */
 void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
 /** A send may be over: look, and complete it. */
 void weft_send_check(struct weft_request *req);
@@ -495,7 +501,10 @@ void weft_send_check(struct weft_request *req);
 int weft_send_cancel(struct weft_request *req);
 /** It ends with an error before its time: its protocol's abort(). */
 void weft_send_abort(struct weft_request *req, int status);
-/** Tell the peer that the rest of the message will not come. @param rreq  its request, if it has asked for the data */
+/**
+ * Tell the peer that the rest of the message will not come. @param rreq  its request, if it has
+ * asked for the data
+ */
 void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int status);
 /** All sends and control messages end. */
 void weft_tx_fail(struct weft_msg_ep *me, int status);
@@ -549,7 +558,10 @@ static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
 		req->me->tx_small++;
 }
 
-/** What a lane says of a piece that it gives back. One that closes with its endpoint does not know why. */
+/**
+ * What a lane says of a piece that it gives back. One that closes with its endpoint does not know
+ * why.
+ */
 static inline int weft_lane_status(const struct weft_msg_ep *me, int status)
 {
 	return status == -ECANCELED && me->ep && me->ep->status ? me->ep->status : status;
@@ -573,13 +585,14 @@ static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, siz
 }
 
 /*
- * ------------------------------------------------------------------ receiving (tag/recv.c, tag/deliver.c)
+ * ------------------------------------------------------------------ receiving (tag/recv.c,
+ * tag/deliver.c)
  */
 
 /**
- * Islands cost memory that no credit bounds. An endpoint may have its floor whatever the others have, and
- * beyond it up to WEFT_IVAL_MAX, all together as many as the limit. When that is reached who has most
- * ends, so who has no more than an even share never does.
+ * Islands cost memory that no credit bounds. An endpoint may have its floor whatever the others
+ * have, and beyond it up to WEFT_IVAL_MAX, all together as many as the limit. When that is reached
+ * who has most ends, so who has no more than an even share never does.
  */
 #define WEFT_ISLANDS_LIMIT (1u << 19)
 #define WEFT_ISLANDS_FLOOR 256u
@@ -705,7 +718,9 @@ static inline void weft_recv_done(struct weft_request *req, bool now)
 
 /* ------------------------------------------------------------------ credits (msg/credit.c) */
 
-/** Has the peer credit for a message of @p total bytes, of which nobody has told before? Books it. */
+/**
+ * Has the peer credit for a message of @p total bytes, of which nobody has told before? Books it.
+ */
 static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 {
 	if (total <= WEFT_EAGER_FREE) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which protocol a message of a live endpoint would use, and using another one by force. What else could carry it: plan/plan.c. */
+/*
+ * Which protocol a message of a live endpoint would use, and using another one by force. What else
+ * could carry it: plan/plan.c.
+ */
 
 #include <errno.h>
 #include <stdio.h>

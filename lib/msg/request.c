@@ -55,7 +55,10 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 
 static void let_go_mem(struct weft_request *req)
 {
-	/* The peer has not said that it is through: its hardware may read for a while yet, but not what is here then. */
+	/*
+	 * The peer has not said that it is through: its hardware may read for a while yet, but not
+	 * what is here then.
+	 */
 	bool dead = req->flags & WEFT_REQ_KEYS;
 
 	if (!req->send.mem)

@@ -57,7 +57,10 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA 
 	(1u << 19)              /**< send: the peer has keys (send.offered), and has not said ATS */
 #define WEFT_REQ_NOW (1u << 15) /**< receive: over inside the call that posted it */
 
-/** Remote memory: what rma/initiator.c and rma/target.c keep of an operation, or of an answer to one. */
+/**
+ * Remote memory: what rma/initiator.c and rma/target.c keep of an operation, or of an answer to
+ * one.
+ */
 struct weft_req_rma {
 	struct weft_rkey *rkey;     /* NULL: an answer */
 	uint64_t remote;            /* offset in the peer's memory; of an answer: at the asker */

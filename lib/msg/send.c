@@ -277,8 +277,9 @@ static const struct weft_proto_select *select_of(const struct weft_request *req)
 }
 
 /*
- * More than the peer lets anybody send unasked: it would wait for ever, and all behind it. When the peer has matched everything
- * it may still keep a quarter of its window for itself before it tells (weft_credit_update()).
+ * More than the peer lets anybody send unasked: it would wait for ever, and all behind it. When the
+ * peer has matched everything it may still keep a quarter of its window for itself before it tells
+ * (weft_credit_update()).
  */
 static bool beyond_credit(const struct weft_request *req)
 {
@@ -289,8 +290,8 @@ static bool beyond_credit(const struct weft_request *req)
 }
 
 /*
- * Of what must not ask first the call tells whether it is too long, whatever waits before it; before
- * there is a connection nobody knows, and the request ends with the same.
+ * Of what must not ask first the call tells whether it is too long, whatever waits before it;
+ * before there is a connection nobody knows, and the request ends with the same.
  */
 static bool too_long(const struct weft_request *req)
 {
@@ -315,7 +316,9 @@ int weft_tx_uncredited(struct weft_request *req)
 	return proto->progress(req);
 }
 
-/* Nothing of it has left: choose, and let it begin. @return as progress(), -EMSGSIZE, -EOPNOTSUPP */
+/*
+ * Nothing of it has left: choose, and let it begin. @return as progress(), -EMSGSIZE, -EOPNOTSUPP
+ */
 static int begin(struct weft_request *req)
 {
 	const struct weft_proto_range *r = weft_proto_range(select_of(req), req->length);

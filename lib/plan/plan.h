@@ -32,7 +32,10 @@ struct weft_msg_ep;
 /** Fill a plan from an endpoint that is up. */
 void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan);
 
-/** The profile parser (plan/profile.c), into a plan whose model.conf holds what applies where the file is silent. As weft_plan_read() */
+/**
+ * The profile parser (plan/profile.c), into a plan whose model.conf holds what applies where the
+ * file is silent. As weft_plan_read()
+ */
 int weft_profile_parse(FILE *in, const char *name, struct weft_plan *plan, char *why,
 		       size_t why_len);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/cost.h
- * Parts that the costs of several protocols are made of: a control message, data in fragments, registration. Each adds
- * terms to a curve (proto/model.h).
+ * Parts that the costs of several protocols are made of: a control message, data in fragments,
+ * registration. Each adds terms to a curve (proto/model.h).
  */
 #ifndef WEFT_COST_H
 #define WEFT_COST_H
@@ -10,8 +10,8 @@
 #include "proto/proto.h"
 
 /*
- * What the protocol layer itself costs per piece, s. Lanes' overheads are the lanes' own numbers. Estimates, of the size that UCX's model has (5..60 ns); weft-perf --sweep is
- * how to judge them.
+ * What the protocol layer itself costs per piece, s. Lanes' overheads are the lanes' own numbers.
+ * Estimates, of the size that UCX's model has (5..60 ns); weft-perf --sweep is how to judge them.
  */
 #define WEFT_COST_PACK 10e-9 /**< the pack callback of am_bcopy() against am_short()'s plain copy */
 #define WEFT_COST_ZCOPY 250e-9 /**< a zero-copy piece: describe the memory, complete later */
@@ -24,10 +24,16 @@
  */
 #define WEFT_ZCOPY_MOST 4096
 
-/** Zero-copy pays for pieces of at least so many bytes: the setting, or where the copy costs as much as WEFT_COST_ZCOPY. */
+/**
+ * Zero-copy pays for pieces of at least so many bytes: the setting, or where the copy costs as much
+ * as WEFT_COST_ZCOPY.
+ */
 size_t weft_cost_zcopy_from(const struct weft_model *m);
 
-/** Can the lane send this buffer type from user memory behind a header of @p hdr bytes? @return longest payload, 0 = no */
+/**
+ * Can the lane send this buffer type from user memory behind a header of @p hdr bytes? @return
+ * longest payload, 0 = no
+ */
 size_t weft_cost_zcopy_max(const struct weft_model *m, unsigned int lane, size_t hdr, weft_buf buf);
 /** Longest payload that the lane takes by copying. */
 size_t weft_cost_copy_max(const struct weft_model *m, unsigned int lane, size_t hdr);
@@ -35,17 +41,23 @@ size_t weft_cost_copy_max(const struct weft_model *m, unsigned int lane, size_t 
 /** A message without payload on the lowest-latency lane: both CPUs and its way. */
 void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const char *name);
 
-/** Registering memory on @p lanes at one end. @p stage: WEFT_STAGE_SEND_REG or WEFT_STAGE_RECV_REG */
+/**
+ * Registering memory on @p lanes at one end. @p stage: WEFT_STAGE_SEND_REG or WEFT_STAGE_RECV_REG
+ */
 void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			enum weft_stage stage);
 
-/** Data that @p lanes read or write by themselves: posting by the CPU of stage @p poster, the wire, the way. Sets lanes and shares. */
+/**
+ * Data that @p lanes read or write by themselves: posting by the CPU of stage @p poster, the wire,
+ * the way. Sets lanes and shares.
+ */
 void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 		      enum weft_stage poster);
 
 /**
- * Data in fragments over @p lanes by active messages with headers of @p hdr bytes: send CPU, copy (unless pieces go from user memory), wire, receive CPU, receive
- * copy, and the way. Lanes that cannot carry it are left out. Sets lanes, shares, fragment and round.
+ * Data in fragments over @p lanes by active messages with headers of @p hdr bytes: send CPU, copy
+ * (unless pieces go from user memory), wire, receive CPU, receive copy, and the way. Lanes that
+ * cannot carry it are left out. Sets lanes, shares, fragment and round.
  * @return 0, or -ENOTSUP with the reason in cv->why
  */
 int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/ep_config.h
- * What endpoints with equal lanes share: the model that they stand for, and the arrays that say which protocol is used
- * for what. Computed once per set of lanes and settings, kept per worker, counted.
+ * What endpoints with equal lanes share: the model that they stand for, and the arrays that say
+ * which protocol is used for what. Computed once per set of lanes and settings, kept per worker,
+ * counted.
  */
 #ifndef WEFT_EP_CONFIG_H
 #define WEFT_EP_CONFIG_H
@@ -25,7 +26,10 @@ struct weft_proto_variant {
 };
 
 struct weft_ep_config {
-	/** By operation and buffer type. num == 0: not computed yet (buffers that are not contiguous, on first use). */
+	/**
+	 * By operation and buffer type. num == 0: not computed yet (buffers that are not
+	 * contiguous, on first use).
+	 */
 	struct weft_proto_select select[WEFT_NUM_OPS][WEFT_NUM_BUFS];
 	struct weft_proto_variant *variants;
 	struct weft_model model;
@@ -36,7 +40,10 @@ struct weft_ep_config {
 
 LIST_HEAD(weft_ep_configs, weft_ep_config);
 
-/** The configuration for @p model: one that is there, or a new one. Released by weft_ep_config_put(). @return NULL = no memory */
+/**
+ * The configuration for @p model: one that is there, or a new one. Released by
+ * weft_ep_config_put(). @return NULL = no memory
+ */
 struct weft_ep_config *weft_ep_config_get(struct weft_ep_configs *list,
 					  const struct weft_model *model);
 void weft_ep_config_put(struct weft_ep_config *config);
@@ -55,12 +62,18 @@ static inline const struct weft_proto_select *weft_ep_config_select(struct weft_
 	return sel;
 }
 
-/** The range of @p length among the protocols without those that need what the key lacks. @return NULL = no memory */
+/**
+ * The range of @p length among the protocols without those that need what the key lacks. @return
+ * NULL = no memory
+ */
 const struct weft_proto_range *weft_ep_config_variant(struct weft_ep_config *config,
 						      const struct weft_proto_key *key,
 						      size_t length);
 
-/** The range of @p length for an operation. Where what it lacks is not needed, leaving out others changes nothing. */
+/**
+ * The range of @p length for an operation. Where what it lacks is not needed, leaving out others
+ * changes nothing.
+ */
 static inline const struct weft_proto_range *weft_ep_config_range(struct weft_ep_config *config,
 								  const struct weft_proto_key *key,
 								  size_t length)

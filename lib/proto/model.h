@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/model.h
- * The staged performance model: how long a message of x bytes takes, as linear pieces made of named terms.
- * Pure: numbers in, numbers out; no clock, no endpoint, no I/O. doc/thresholds.md derives it.
+ * The staged performance model: how long a message of x bytes takes, as linear pieces made of named
+ * terms. Pure: numbers in, numbers out; no clock, no endpoint, no I/O. doc/thresholds.md derives
+ * it.
  *
  * A protocol describes itself by terms `c + m * x`, each in one **stage**. There are two kinds:
  *
- *  - **once** terms are paid once per message, whatever its length (envelopes, latency, registration);
- *  - **round** terms are those of one round of fragments (one fragment on each lane), and what they are when the whole message
- *    is one fragment on one lane. Stages belong to a *resource*: the sender's CPU, the wire, the receiver's CPU. Rounds
- *    overlap, so while the first round pays for all resources, from the second on only the slowest one does: the line breaks there.
+ *  - **once** terms are paid once per message, whatever its length (envelopes, latency,
+ *    registration);
+ *  - **round** terms are those of one round of fragments (one fragment on each lane), and what they
+ *    are when the whole message is one fragment on one lane. Stages belong to a *resource*: the
+ *    sender's CPU, the wire, the receiver's CPU. Rounds overlap, so while the first round pays for
+ *    all resources, from the second on only the slowest one does: the line breaks there.
  *
  * Units: seconds, bytes, bytes per second.
  */
@@ -60,10 +63,14 @@ struct weft_model_conf {
 	unsigned int forced;
 	uint32_t rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
 	uint32_t
-		atomic_device; /**< WEFT_ATOMIC_MODE=device: by the lanes only; else by messages only */
+		/** WEFT_ATOMIC_MODE=device: by the lanes only; else by messages only */
+		atomic_device;
 };
 
-/** Everything that decides which protocols an endpoint uses. Equal bytes = equal choices: unused bytes are 0. */
+/**
+ * Everything that decides which protocols an endpoint uses. Equal bytes = equal choices: unused
+ * bytes are 0.
+ */
 struct weft_model {
 	struct weft_model_lane lanes[WEFT_MODEL_LANES];
 	uint32_t lanes_up; /**< bit i = lanes[i] exists */
@@ -117,8 +124,8 @@ struct weft_piece {
 };
 
 /**
- * How long one protocol takes, over the sizes that it can carry. Filled by struct weft_proto.cost() with the functions
- * below: begin, terms, end.
+ * How long one protocol takes, over the sizes that it can carry. Filled by struct weft_proto.cost()
+ * with the functions below: begin, terms, end.
  */
 struct weft_curve {
 	size_t min, max;                /**< sizes it can carry, inclusive; min > max = none */
@@ -150,7 +157,10 @@ double weft_curve_at(const struct weft_curve *cv, size_t x);
 
 /* ------------------------------------------------------------------ sets of lanes */
 
-/** Several lanes as one: bandwidths, overheads and registration (each domain once, its first lane counts) summed, latency the largest. */
+/**
+ * Several lanes as one: bandwidths, overheads and registration (each domain once, its first lane
+ * counts) summed, latency the largest.
+ */
 struct weft_lanes_sum {
 	unsigned int num;
 	double bandwidth, send_overhead, recv_overhead, latency;
@@ -164,7 +174,10 @@ void weft_curve_lanes(struct weft_curve *cv, const struct weft_model *m, uint32_
 
 /* ------------------------------------------------------------------ lower envelope */
 
-/** A line that is valid for sizes min..max (inclusive). Smaller @p rank goes first: a line of rank 1 is looked at only where none of rank 0 is. */
+/**
+ * A line that is valid for sizes min..max (inclusive). Smaller @p rank goes first: a line of rank 1
+ * is looked at only where none of rank 0 is.
+ */
 struct weft_env_line {
 	size_t min, max;
 	struct weft_linear f;
@@ -178,7 +191,8 @@ struct weft_env_range {
 };
 
 /**
- * The fastest line for every size 0..SIZE_MAX, by walking from intersection to intersection x = (c2 - c1)/(m1 - m2).
+ * The fastest line for every size 0..SIZE_MAX, by walking from intersection to intersection x = (c2
+ * - c1)/(m1 - m2).
  * @param out  neighbours with the same id are joined; the last max is SIZE_MAX
  * @return number of ranges, or -ENOSPC when more than @p max_out are needed
  */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/proto.h
- * What a protocol is to the engine: one table entry in one file. The engine (proto/select.c) knows no protocol by name; adding one touches
- * its file and the table (protos.c).
+ * What a protocol is to the engine: one table entry in one file. The engine (proto/select.c) knows
+ * no protocol by name; adding one touches its file and the table (protos.c).
  *
  *	operation      what is asked for: enum weft_op (weft.h), or the data phase of a rendezvous
  *	protocol       one way to do it: struct weft_proto
  *	lane selector  which lanes it wants: struct weft_lane_selector
  *	buffer type    what the memory is like: weft_buf, a few packed bits
  *
- * Selection: for an operation and a buffer type every entry that implements them chooses its lanes and states its time as a curve (cost());
- * the lower envelope over 0..SIZE_MAX, with the thresholds that the configuration sets, becomes an array {max size, protocol} that sends look through.
+ * Selection: for an operation and a buffer type every entry that implements them chooses its lanes
+ * and states its time as a curve (cost()); the lower envelope over 0..SIZE_MAX, with the thresholds
+ * that the configuration sets, becomes an array {max size, protocol} that sends look through.
  */
 #ifndef WEFT_PROTO_H
 #define WEFT_PROTO_H
@@ -44,9 +45,11 @@ struct weft_request;
 /* ------------------------------------------------------------------ buffer types */
 
 /**
- * A buffer type: datatype class, number of iov entries (in classes), memory registered or not, in one small number that is the place of its array. Host memory is
- * the only memory type so far; another one multiplies the numbers. Contiguous memory is 0 (or 1 if registered): nothing to compute. All others put the number together once
- * per operation, which is what a hash would be for; no two types collide.
+ * A buffer type: datatype class, number of iov entries (in classes), memory registered or not, in
+ * one small number that is the place of its array. Host memory is the only memory type so far;
+ * another one multiplies the numbers. Contiguous memory is 0 (or 1 if registered): nothing to
+ * compute. All others put the number together once per operation, which is what a hash would be
+ * for; no two types collide.
  */
 typedef uint8_t weft_buf;
 
@@ -105,7 +108,10 @@ struct weft_proto_key {
 	uint8_t lacks; /**< WEFT_NEEDS_*: protocols that need these are left out */
 };
 
-/** Contiguous memory, as the operation's is for whom asks without saying more: remote memory is accessed from registered memory. */
+/**
+ * Contiguous memory, as the operation's is for whom asks without saying more: remote memory is
+ * accessed from registered memory.
+ */
 static inline weft_buf weft_buf_usual(enum weft_op op)
 {
 	return op == WEFT_OP_PUT || op == WEFT_OP_GET ? WEFT_BUF_CONTIG | WEFT_BUF_REG
@@ -121,7 +127,10 @@ struct weft_lane_rating {
 	char why[96];          /**< if it is not valid: why */
 };
 
-/** Which lanes a protocol wants. Asked for every lane that is left, best first, until no more are valid or enough are found. */
+/**
+ * Which lanes a protocol wants. Asked for every lane that is left, best first, until no more are
+ * valid or enough are found.
+ */
 struct weft_lane_selector {
 	const char *name;
 	/** May @p lane serve? @return true, and the rating; false, and the reason */
@@ -161,7 +170,10 @@ extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lane
 #define WEFT_PROTO_F_MULTI \
 	(1u << 3) /**< eager in several fragments: up to WEFT_MULTI_EAGER_LIMIT */
 
-/** progress(): nothing has left, and this protocol can't carry it (the header of an active message is too long for it): the engine takes that of the next larger size. */
+/**
+ * progress(): nothing has left, and this protocol can't carry it (the header of an active message
+ * is too long for it): the engine takes that of the next larger size.
+ */
 #define WEFT_PROTO_NEXT 1
 
 struct weft_proto {
@@ -173,8 +185,9 @@ struct weft_proto {
 	uint32_t needs;   /**< WEFT_NEEDS_* */
 	const struct weft_lane_selector *lanes;
 	/**
-	 * Sizes that it can carry over @p lanes (what its selector found, not empty), and its time: weft_curve_begin() ... weft_curve_end().
-	 * Lanes of @p lanes that can't serve after all are left out by weft_curve_lanes().
+	 * Sizes that it can carry over @p lanes (what its selector found, not empty), and its time:
+	 * weft_curve_begin() ... weft_curve_end(). Lanes of @p lanes that can't serve after all are
+	 * left out by weft_curve_lanes().
 	 * @return 0, or a negative error with the reason in cv->why: it can't serve this key at all
 	 */
 	int (*cost)(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
@@ -187,14 +200,16 @@ struct weft_proto {
 	 */
 	int (*progress)(struct weft_request *req);
 	/**
-	 * Optional: a send ends with @p status before its time (a pack error amid it, the end of the endpoint): out of what the protocol alone
-	 * knows of, and tell the peer while me->failed is not set. Its completion is the engine's.
+	 * Optional: a send ends with @p status before its time (a pack error amid it, the end of
+	 * the endpoint): out of what the protocol alone knows of, and tell the peer while
+	 * me->failed is not set. Its completion is the engine's.
 	 */
 	void (*abort)(struct weft_request *req, int status);
 	/**
-	 * Optional: the endpoint's lanes have changed while a request that has begun has something left to hand over, or to ask for. No callback
-	 * of the user runs in it. @return 0 = it is as if not begun, and is selected anew; 1 = it goes on over the lanes that are there now (what
-	 * NULL means)
+	 * Optional: the endpoint's lanes have changed while a request that has begun has something
+	 * left to hand over, or to ask for. No callback of the user runs in it. @return 0 = it is
+	 * as if not begun, and is selected anew; 1 = it goes on over the lanes that are there now
+	 * (what NULL means)
 	 */
 	int (*reset)(struct weft_request *req);
 };
@@ -204,7 +219,10 @@ extern const struct weft_proto *const weft_protos[];
 
 /* ------------------------------------------------------------------ the result */
 
-/** Sizes up to @p max (inclusive), above those of the entry before, use @p proto. The last max is SIZE_MAX. */
+/**
+ * Sizes up to @p max (inclusive), above those of the entry before, use @p proto. The last max is
+ * SIZE_MAX.
+ */
 struct weft_proto_range {
 	size_t max;
 	const struct weft_proto *proto;
@@ -217,7 +235,8 @@ struct weft_proto_select {
 	struct weft_proto_range ranges[WEFT_PROTO_RANGES];
 	unsigned int num;
 	const struct weft_proto *
-		uncredited; /**< instead of an eager protocol when there is no credit; NULL = wait */
+		/** instead of an eager protocol when there is no credit; NULL = wait */
+		uncredited;
 };
 
 /** Hot: no hash, no call. */

@@ -11,8 +11,9 @@
 enum how { BY_GET, BY_PUT, BY_AM };
 
 /*
- * WEFT_RNDV_SCHEME: auto is get, natively or by pulls, which every lane can. What the sender does not offer is not wanted: then auto is the
- * faster of the others, and data as messages is what every sender gives.
+ * WEFT_RNDV_SCHEME: auto is get, natively or by pulls, which every lane can. What the sender does
+ * not offer is not wanted: then auto is the faster of the others, and data as messages is what
+ * every sender gives.
  */
 static bool wanted(const struct weft_model *m, const struct weft_proto_key *key, enum how how,
 		   struct weft_curve *cv)
@@ -72,7 +73,10 @@ int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key 
 
 	if (!wanted(m, key, BY_GET, cv))
 		return -ENOTSUP;
-	/* Reading leaves both CPUs to the program, which no time says; and its sender has paid for the key. */
+	/*
+	 * Reading leaves both CPUs to the program, which no time says; and its sender has paid for
+	 * the key.
+	 */
 	if (key->op == WEFT_OP_RNDV_DATA && !(key->lacks & WEFT_NEEDS_NATIVE) &&
 	    weft_buf_class(key->buf) == WEFT_DT_CONTIG &&
 	    weft_lanes_choose(m, &weft_lanes_rndv_get, key, NULL, 0)) {
@@ -101,14 +105,18 @@ static int cost_rma(const struct weft_model *m, const struct weft_proto_key *key
 		return -ENOTSUP;
 	}
 	/*
-	 * Lanes that can't do it carry their share as messages meanwhile (rndv/pull.c, rndv/send.c), whose copies the other lanes' wires hide.
-	 * The closed form, and what tables of senders show, are of the native lanes alone.
+	 * Lanes that can't do it carry their share as messages meanwhile (rndv/pull.c,
+	 * rndv/send.c), whose copies the other lanes' wires hide. The closed form, and what tables
+	 * of senders show, are of the native lanes alone.
 	 */
 	all = lanes;
 	if (key->op == WEFT_OP_RNDV_DATA)
 		all |= weft_lanes_choose(m, &weft_lanes_rndv_am, key, NULL, 0);
 	weft_curve_lanes(cv, m, all);
-	/* The receiver who decides knows its own buffer; the sender's is registered, or there are no keys. */
+	/*
+	 * The receiver who decides knows its own buffer; the sender's is registered, or there are
+	 * no keys.
+	 */
 	if (key->op != WEFT_OP_RNDV_DATA) {
 		if (!(key->buf & WEFT_BUF_REG))
 			weft_cost_register(cv, m, lanes, WEFT_STAGE_SEND_REG);

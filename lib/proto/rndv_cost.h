@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/rndv_cost.h
- * How long rendezvous take, by the way their data moves: struct weft_proto.cost() of each. The sender estimates by them; the receiver,
- * which decides how the data moves, compares the same numbers (operation WEFT_OP_RNDV_DATA: all of it without RTS).
- * Time runs until the receiver has the data. The ATS is only work for the receiver's CPU; the sender's buffer is free one way later.
+ * How long rendezvous take, by the way their data moves: struct weft_proto.cost() of each. The
+ * sender estimates by them; the receiver, which decides how the data moves, compares the same
+ * numbers (operation WEFT_OP_RNDV_DATA: all of it without RTS). Time runs until the receiver has
+ * the data. The ATS is only work for the receiver's CPU; the sender's buffer is free one way later.
  */
 #ifndef WEFT_RNDV_COST_H
 #define WEFT_RNDV_COST_H
@@ -13,7 +14,10 @@
 /** RTS, RTR, DATA as active messages. */
 int weft_rndv_cost_am(const struct weft_model *m, const struct weft_proto_key *key, uint32_t lanes,
 		      struct weft_curve *cv);
-/** RTS, requests of the receiver for stretches of data, DATA as active messages from user memory where possible. */
+/**
+ * RTS, requests of the receiver for stretches of data, DATA as active messages from user memory
+ * where possible.
+ */
 int weft_rndv_cost_pull(const struct weft_model *m, const struct weft_proto_key *key,
 			uint32_t lanes, struct weft_curve *cv);
 /** RTS with keys, native remote reads by the receiver. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which protocol for which message. Every protocol of the table states its time for an operation and a kind of buffer; the lower envelope of
- * all of them, within the bounds that thresholds set, is the array that a send looks through.
+ * Which protocol for which message. Every protocol of the table states its time for an operation
+ * and a kind of buffer; the lower envelope of all of them, within the bounds that thresholds set,
+ * is the array that a send looks through.
  */
 
 #include <errno.h>
@@ -298,7 +299,8 @@ static void add_line(struct lines *l, size_t lo, size_t hi, const struct weft_pi
 
 /*
  * The pieces of a candidate: within its window they compete; outside, where thresholds do not want
- * it, it is there for sizes that nobody else can carry. A forced one goes before all others, whatever its time.
+ * it, it is there for sizes that nobody else can carry. A forced one goes before all others,
+ * whatever its time.
  */
 static void add_candidate(struct lines *l, const struct candidates *c, unsigned int id,
 			  const struct weft_proto_bounds *b, const struct weft_proto *forced)

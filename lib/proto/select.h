@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/select.h
- * The engine: protocols that state their times in, arrays {max size, protocol} out. Pure: a model in, the choice out; live endpoints and
- * profile files go the same way.
+ * The engine: protocols that state their times in, arrays {max size, protocol} out. Pure: a model
+ * in, the choice out; live endpoints and profile files go the same way.
  */
 #ifndef WEFT_PROTO_SELECT_H
 #define WEFT_PROTO_SELECT_H
@@ -22,9 +22,10 @@ struct weft_proto_bounds {
 
 /**
  * Choose the protocols for a key.
- * @param why  gets a sentence when sizes are left without a protocol: which lanes are missing; may be NULL
- * @return 0; -ENOTSUP when no protocol implements the operation for this buffer type, -EHOSTUNREACH when lanes are missing for some sizes; then
- *         sel->num is 1 and its protocol NULL
+ * @param why  gets a sentence when sizes are left without a protocol: which lanes are missing; may
+ *   be NULL
+ * @return 0; -ENOTSUP when no protocol implements the operation for this buffer type, -EHOSTUNREACH
+ *         when lanes are missing for some sizes; then sel->num is 1 and its protocol NULL
  */
 int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *key,
 		      struct weft_proto_select *sel, char *why, size_t why_len);
@@ -40,7 +41,10 @@ static inline bool weft_proto_implements(const struct weft_proto *p,
 /** The longest eager message in one fragment, for weft_proto_bounds(). */
 size_t weft_proto_single(const struct weft_model *m, const struct weft_proto_key *key);
 
-/** Time and range of one protocol for a key. @return 0, or a negative error with the reason in cv->why */
+/**
+ * Time and range of one protocol for a key. @return 0, or a negative error with the reason in
+ * cv->why
+ */
 int weft_proto_curve(const struct weft_model *m, const struct weft_proto_key *key,
 		     const struct weft_proto *proto, struct weft_curve *cv);
 

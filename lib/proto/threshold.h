@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/threshold.h
- * The multilane rendezvous threshold in closed form. Pure. doc/thresholds.md derives it and lists where it departs from
- * the documents that it comes from.
+ * The multilane rendezvous threshold in closed form. Pure. doc/thresholds.md derives it and lists
+ * where it departs from the documents that it comes from.
  *
  *	eager(s) = ecost + s*egro + s/min(ebw, B) + eover
  *	rndv(s)  = d*((1+rrc)*(rcost + s*rgro) + 4*rlat + 3*rover + s/rbw')
  *
- * B: rate of a CPU's copy. rbw' = rbw for remote access (RMA, rrc = 1), min(rbw, B) for active messages (AM, rrc = 0).
- * d = 1 - PERF_DIFF/100. Of each set of lanes bandwidths, overheads and registration costs (each domain once) are summed,
- * latency is the largest.
+ * B: rate of a CPU's copy. rbw' = rbw for remote access (RMA, rrc = 1), min(rbw, B) for active
+ * messages (AM, rrc = 0). d = 1 - PERF_DIFF/100. Of each set of lanes bandwidths, overheads and
+ * registration costs (each domain once) are summed, latency is the largest.
  */
 #ifndef WEFT_THRESHOLD_H
 #define WEFT_THRESHOLD_H
@@ -22,9 +22,10 @@
 enum weft_thresh_rule {
 	WEFT_THRESH_CROSSING, /**< num > 0, den > 0: the lines meet at num/den */
 	WEFT_THRESH_ALWAYS,   /**< num <= 0, den >= 0: rendezvous is cheaper at every size */
-	WEFT_THRESH_FALLBACK, /**< the lines never meet, or rendezvous wins only below the crossing */
-	WEFT_THRESH_CAPPED,   /**< above what multi-eager may carry */
-	WEFT_THRESH_FIXED,    /**< set by hand */
+	/** the lines never meet, or rendezvous wins only below the crossing */
+	WEFT_THRESH_FALLBACK,
+	WEFT_THRESH_CAPPED, /**< above what multi-eager may carry */
+	WEFT_THRESH_FIXED,  /**< set by hand */
 };
 
 /** One set of lanes, summed up (weft_lanes_sum() makes it). */
@@ -69,7 +70,8 @@ extern const char *const weft_thresh_rule_names[];
  *	num <= 0, den >= 0   always     0
  *	any other            fallback   in->fallback
  *
- * Then a threshold above in->cap becomes in->cap (capped). A fixed one is taken as it is; num, den and quotient are computed all the same.
+ * Then a threshold above in->cap becomes in->cap (capped). A fixed one is taken as it is; num, den
+ * and quotient are computed all the same.
  */
 void weft_threshold(const struct weft_thresh_in *in, struct weft_thresh *out);
 
@@ -78,7 +80,8 @@ struct weft_linear weft_thresh_eager_line(const struct weft_thresh_in *in);
 struct weft_linear weft_thresh_rndv_line(const struct weft_thresh_in *in);
 
 /**
- * The threshold of lanes and settings as an endpoint uses it: sets by weft_lanes_sum(), cap and fixed value from the settings.
+ * The threshold of lanes and settings as an endpoint uses it: sets by weft_lanes_sum(), cap and
+ * fixed value from the settings.
  * @param eager, rndv  lane masks, not empty
  * @param single       largest eager message in one fragment: the cap when there is no multi-eager
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Order among operations on remote memory. Lanes deliver in any order, so a fence is kept here: what
- * was posted after it starts when what was posted before it is confirmed.
+ * Order among operations on remote memory. Lanes deliver in any order, so a fence is kept here:
+ * what was posted after it starts when what was posted before it is confirmed.
  *
  * A worker's fences are numbered. An operation carries the number of those before it (epoch) and
- * starts when the worker has left as many behind: when no operation of an earlier epoch is under way
- * on any endpoint. So all that runs on one endpoint has one epoch.
+ * starts when the worker has left as many behind: when no operation of an earlier epoch is under
+ * way on any endpoint. So all that runs on one endpoint has one epoch.
  *
  * A fence looks once at the endpoints that have had operations since the last look. Those with the
  * oldest epoch hold it, and are counted; the next look is when the last of them has gone on.
@@ -104,7 +104,8 @@ void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 }
 
 /*
- * Refused, some from @first to @last, and nobody knows which: who waits for one of these may be meant, and flush tells.
+ * Refused, some from @first to @last, and nobody knows which: who waits for one of these may be
+ * meant, and flush tells.
  */
 static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int status)
 {
@@ -116,7 +117,9 @@ static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 		    req->send.op_sn <= last)
 			req->status = status;
 	}
-	/* Of the next in line some pieces may be there already: no later answer counts them again. */
+	/*
+	 * Of the next in line some pieces may be there already: no later answer counts them again.
+	 */
 	req = TAILQ_FIRST(&rma->pending);
 	if (req && (req->flags & WEFT_REQ_STARTED) && req->send.rma.kind == WEFT_RMA_PUT &&
 	    !req->send.rma.native && req->status == WEFT_INPROGRESS && req->send.op_sn >= first &&

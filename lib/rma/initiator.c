@@ -418,7 +418,9 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr
 		me->mw->rma.bad_ref++;
 		return;
 	}
-	/* Nor more than is missing: bytes may have been refused (RMA_NAK), and come all the same. */
+	/*
+	 * Nor more than is missing: bytes may have been refused (RMA_NAK), and come all the same.
+	 */
 	if (off + length > req->send.offset || length > req->send.offset - req->send.rma.count) {
 		me->mw->count.mismatch++;
 		return;

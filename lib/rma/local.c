@@ -3,8 +3,8 @@
  * The asker's own buffer in operations that lanes carry out: is it registered, or worth being
  * registered for this operation, and as which stretches do lanes get it?
  *
- * Memory that the user has registered serves any mixture of pieces inside it: a lane gets as many at
- * a time as it takes. Else the buffer is registered through the cache, each entry of an iov by
+ * Memory that the user has registered serves any mixture of pieces inside it: a lane gets as many
+ * at a time as it takes. Else the buffer is registered through the cache, each entry of an iov by
  * itself, since nobody knows what lies between; a piece of the operation then ends with its entry.
  */
 
@@ -116,7 +116,10 @@ bool weft_rma_local_get(struct weft_request *req, uint32_t lanes)
 
 	if (req->length == 0 || !lanes)
 		return false;
-	/* A registration that does not cover the buffer is the caller's mistake, and not the lane's to find. */
+	/*
+	 * A registration that does not cover the buffer is the caller's mistake, and not the lane's
+	 * to find.
+	 */
 	if (mem)
 		return (weft_mem_access(mem) & access) == access && covers_all(mem, &req->dt);
 	if (!is_worth_it(req, lanes))

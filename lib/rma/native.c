@@ -40,8 +40,9 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
 }
 
 /*
- * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all who ask use the same device of the target, whichever lanes they have: the
- * first that the key has; who has no lane there is refused.
+ * A device's atomics are atomic among its own only (IBV_ATOMIC_HCA). So all who ask use the same
+ * device of the target, whichever lanes they have: the first that the key has; who has no lane
+ * there is refused.
  */
 static uint32_t atomic_lanes(const struct weft_request *req)
 {

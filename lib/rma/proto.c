@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Puts, gets and atomics: by lanes that access remote memory themselves, or by messages that the peer's progress carries out. Times run until
- * the bytes, or the old value, are where they are wanted.
+ * Puts, gets and atomics: by lanes that access remote memory themselves, or by messages that the
+ * peer's progress carries out. Times run until the bytes, or the old value, are where they are
+ * wanted.
  *
  *	put/native   WRITE by the lane                        needs a key of the lane's domain, and registered memory here
  *	put/am       PUT key offset payload --------------->  written by the peer's CPU

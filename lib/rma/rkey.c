@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote keys: packed by the owner of the memory, unpacked by who uses it. The blob goes through the
- * application's hands, so it is as hostile as anything from the wire.
+ * Remote keys: packed by the owner of the memory, unpacked by who uses it. The blob goes through
+ * the application's hands, so it is as hostile as anything from the wire.
  */
 
 #include <errno.h>

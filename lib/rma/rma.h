@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file rma/rma.h
- * Remote memory: puts, gets and atomics of an endpoint, by the lanes themselves where they can, else
- * by messages that the peer's progress carries out.
+ * Remote memory: puts, gets and atomics of an endpoint, by the lanes themselves where they can,
+ * else by messages that the peer's progress carries out.
  *
  *	rma/rkey.c        remote keys
  *	rma/rma.c    the calls of weft.h
@@ -13,14 +13,14 @@
  *	rma/target.c  what peers ask of us
  *	rma/fence.c   order: what is confirmed, fences, and flush's question for it
  *
- * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at both
- * ends. RMA_FLUSH asks for an answer when all of them so far are done; the answer also says how many
- * RMA_NAK were sent for them, so that it takes effect only after those, whatever order lanes deliver
- * in. GETs are answered by data or a NAK, byte for byte.
+ * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at
+ * both ends. RMA_FLUSH asks for an answer when all of them so far are done; the answer also says
+ * how many RMA_NAK were sent for them, so that it takes effect only after those, whatever order
+ * lanes deliver in. GETs are answered by data or a NAK, byte for byte.
  *
- * Messages overtake each other, so a bare number of what is done, or refused, says nothing of which:
- * there are two counts, even and odd, and each RMA_FLUSH is about the one that nothing is added to
- * until its answer has come.
+ * Messages overtake each other, so a bare number of what is done, or refused, says nothing of
+ * which: there are two counts, even and odd, and each RMA_FLUSH is about the one that nothing is
+ * added to until its answer has come.
  *
  *	sent       PUT and counted AMO messages handed to lanes
  *	wanted     so many must be confirmed, for somebody who waits
@@ -63,7 +63,9 @@ struct weft_rkey {
 	} native[WEFT_RKEY_DOMAINS];
 };
 
-/** Errors kept apart until a flush takes them; beyond that a flush may tell one of its neighbours'. */
+/**
+ * Errors kept apart until a flush takes them; beyond that a flush may tell one of its neighbours'.
+ */
 #define WEFT_RMA_ERRORS 8
 
 /** Refused: one at least from the first to the last, by numbers of operations. */
@@ -151,7 +153,9 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr
 void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const struct weft_wire_amo_rep *rep);
 void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *nak);
 
-/* Hand over what lanes take, by messages: what the protocols do. @return as weft_proto.progress() */
+/*
+ * Hand over what lanes take, by messages: what the protocols do. @return as weft_proto.progress()
+ */
 int weft_rma_put_step(struct weft_request *req);
 int weft_rma_get_step(struct weft_request *req);
 int weft_rma_amo_step(struct weft_request *req);
@@ -207,7 +211,9 @@ void weft_rma_answer_check(struct weft_request *req);
 
 /** Must it wait for what was posted before a fence? */
 bool weft_rma_blocked(const struct weft_request *req);
-/** May the operation, the next one of its endpoint, start? If not, what it waits for is asked for. */
+/**
+ * May the operation, the next one of its endpoint, start? If not, what it waits for is asked for.
+ */
 bool weft_rma_may_start(struct weft_request *req);
 /** It has an operation: fences look at it. */
 static inline void weft_rma_use(struct weft_rma *rma)

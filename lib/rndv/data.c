@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the data of a rendezvous comes: the receiver's choice, by what its lanes are and what the sender has offered. The same for tags and active
- * messages. A sender's table of what asks first (rndv/proto.c) rests on the same times.
+ * How the data of a rendezvous comes: the receiver's choice, by what its lanes are and what the
+ * sender has offered. The same for tags and active messages. A sender's table of what asks first
+ * (rndv/proto.c) rests on the same times.
  *
  *	data/get    the lanes that read do, over the others bytes are asked for; PULL needs no key
  *	data/pull   all bytes are asked for, piece by piece, over all lanes

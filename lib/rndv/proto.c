@@ -50,8 +50,8 @@ static void rndv_abort(struct weft_request *req, int status)
 
 /*
  * What the sender does first is the same for all: it offers what it can, and the receiver decides
- * how the data moves (rndv/rndv.h). The sender's table says what the receiver is going to do by the same
- * rules; the times are proto/rndv_cost.c's.
+ * how the data moves (rndv/rndv.h). The sender's table says what the receiver is going to do by the
+ * same rules; the times are proto/rndv_cost.c's.
  */
 
 const struct weft_proto weft_proto_rndv_get = {

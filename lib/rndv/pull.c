@@ -2,12 +2,13 @@
 /*
  * Which bytes are asked for next. Over which lane, msg/stripe.h says.
  *
- * What is asked for over a lane is its load (msg/lane_load.h): at most a window, which is what the lane
- * carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every lane is kept busy, yet
- * none has more than about a millisecond of work ahead of it, and a lane that becomes slow holds up
- * little. A worker has a limit over all its peers (base/share.h): with many senders the receiver decides
- * how much comes at a time, and takes turns among them piece by piece. Peers that do not deliver do
- * not hold it; one that has nothing outstanding is asked for a least piece in any case.
+ * What is asked for over a lane is its load (msg/lane_load.h): at most a window, which is what the
+ * lane carries in a round trip and WEFT_LOAD_SLACK, at its measured rate. So every lane is kept
+ * busy, yet none has more than about a millisecond of work ahead of it, and a lane that becomes
+ * slow holds up little. A worker has a limit over all its peers (base/share.h): with many senders
+ * the receiver decides how much comes at a time, and takes turns among them piece by piece. Peers
+ * that do not deliver do not hold it; one that has nothing outstanding is asked for a least piece
+ * in any case.
  */
 
 #include <errno.h>
@@ -256,7 +257,9 @@ static int ask(struct weft_fetch *f, struct weft_ask *a)
 	rc = weft_rndv_native_read(f, a);
 	if (rc == 0 || rc == -EAGAIN)
 		return rc;
-	/* Refused: this lane does as the others. The piece may be longer than its own, no matter. */
+	/*
+	 * Refused: this lane does as the others. The piece may be longer than its own, no matter.
+	 */
 	f->native &= ~(1u << a->lane);
 	f->req->mw->count.native_failed++;
 	a->native = false;

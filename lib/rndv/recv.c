@@ -3,9 +3,9 @@
  * Rendezvous, the receiver's half: from the match to the last byte.
  *
  * A fetch lives from weft_rndv_fetch() until its request has ended and no lane writes into the
- * user's memory any more: an end with native reads under way (f->reads) waits for them. Of a message
- * that is longer than the buffer only what has room is asked for; ATS releases the sender, which sees
- * success.
+ * user's memory any more: an end with native reads under way (f->reads) waits for them. Of a
+ * message that is longer than the buffer only what has room is asked for; ATS releases the sender,
+ * which sees success.
  */
 
 #include <errno.h>
@@ -71,7 +71,10 @@ static void fetch_free(struct weft_fetch *f)
 {
 	struct weft_msg_worker *mw = f->req->mw;
 	struct weft_msg_ep *me = f->me;
-	/* Not all has come: the peer's hardware may write for a while yet, but not into what is the user's again. */
+	/*
+	 * Not all has come: the peer's hardware may write for a while yet, but not into what is the
+	 * user's again.
+	 */
 	bool dead = f->written && f->got.covered < f->length;
 
 	weft_rx_forget(me, &f->got);
@@ -354,7 +357,10 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hd
 	weft_recv_place(f->req, off, hdr + 1, length);
 	over = f->pulled && weft_rndv_pull_came(f, off, length);
 	weft_rndv_fetch_progress(f);
-	/* Smaller gaps in what is asked for are filled once in a progress call, by weft_msg_progress(). */
+	/*
+	 * Smaller gaps in what is asked for are filled once in a progress call, by
+	 * weft_msg_progress().
+	 */
 	if (over && !TAILQ_EMPTY(&me->mw->fetching))
 		weft_rndv_pump(me->mw);
 }

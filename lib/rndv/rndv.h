@@ -141,13 +141,17 @@ uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);
 int weft_rndv_data_progress(struct weft_request *req);
 /** Sender: hand over what was pulled, as far as the lanes take it. @return pieces handed over */
 unsigned int weft_rndv_serve(struct weft_msg_ep *me);
-/** Sender: the peer needs its keys no more; @p dead: it may still use them, and shall not. Again: no effect. */
+/**
+ * Sender: the peer needs its keys no more; @p dead: it may still use them, and shall not. Again: no
+ * effect.
+ */
 void weft_rndv_withdraw_keys(struct weft_request *req, bool dead);
 /** Sender: the request ends: nothing of it waits any more. */
 void weft_rndv_send_end(struct weft_request *req);
 
 /*
- * Receiver: begin to get the data of a matched receive, by its fetch: what the protocols of WEFT_OP_RNDV_DATA do.
+ * Receiver: begin to get the data of a matched receive, by its fetch: what the protocols of
+ * WEFT_OP_RNDV_DATA do.
  * @return 0
  */
 int weft_rndv_begin_get(struct weft_request *req);

@@ -120,7 +120,10 @@ static struct weft_request *find_offer(struct weft_msg_ep *me, struct weft_wire_
 
 /* ------------------------------------------------------------------ registering, to send */
 
-/* A lane that sends in place what is registered, and has no native access that it would be registered for anyway. */
+/*
+ * A lane that sends in place what is registered, and has no native access that it would be
+ * registered for anyway.
+ */
 static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 {
 	const struct weft_msg_lane *l;
@@ -135,8 +138,8 @@ static const struct weft_msg_lane *lane_registers(const struct weft_msg_ep *me)
 }
 
 /*
- * The data is asked for. Registering, once or with every use, against copying here: the receiver copies in either case. What
- * was offered with keys is registered already.
+ * The data is asked for. Registering, once or with every use, against copying here: the receiver
+ * copies in either case. What was offered with keys is registered already.
  */
 static void register_to_send(struct weft_request *req)
 {
@@ -336,7 +339,10 @@ static void put_done(struct weft_lane_comp *comp, int status)
 		if (status)
 			put_again(req, lane, off, len);
 		else
-			/* Behind the bytes: another lane's device may be faster in telling than this one's is in writing. */
+			/*
+			 * Behind the bytes: another lane's device may be faster in telling than
+			 * this one's is in writing.
+			 */
 			weft_tx_ctl_on(me, (int)lane, WEFT_WIRE_PUT_DONE, &done, sizeof(done));
 	}
 	weft_send_check(req);

@@ -153,7 +153,10 @@ static inline struct weft_match_recv *earlier(struct weft_match_recv *a, struct 
 	return a && a->order < b->order ? a : b;
 }
 
-/* The first receive of mask @p k and source @p s that matches, or @p best if that was posted before. */
+/*
+ * The first receive of mask @p k and source @p s that matches, or @p best if that was posted
+ * before.
+ */
 static inline struct weft_match_recv *earlier_of(struct weft_match *m,
 						 const struct weft_match_mask *k,
 						 const struct weft_match_source *s, uint64_t tag,

@@ -13,14 +13,15 @@
  *    source in send order.
  *
  * Where things stand, so that a match costs the same with 10 or 10^5 entries:
- *  - receives: hash buckets keyed by (mask, tag under the mask, source or none). A message is looked
- *    for once under the full mask and once under each other mask in use, and of what is found the one
- *    that was posted first gets it; the cost grows with the masks, not with the receives;
- *  - receives of further masks, when #WEFT_MATCH_MASKS are in use: one list without a source, and one
- *    list per source;
+ *  - receives: hash buckets keyed by (mask, tag under the mask, source or none). A message is
+ *    looked for once under the full mask and once under each other mask in use, and of what is
+ *    found the one that was posted first gets it; the cost grows with the masks, not with the
+ *    receives;
+ *  - receives of further masks, when #WEFT_MATCH_MASKS are in use: one list without a source, and
+ *    one list per source;
  *  - messages: hash buckets by tag, hash buckets by (tag, source), all in arrival order, and each
- *    source's in arrival order; and, for up to #WEFT_MATCH_INDEXES masks of searches with wildcards that
- *    had to look at many, hash buckets by tag under the mask (tag/match_index.c).
+ *    source's in arrival order; and, for up to #WEFT_MATCH_INDEXES masks of searches with wildcards
+ *    that had to look at many, hash buckets by tag under the mask (tag/match_index.c).
  *
  * The hash tables are memory that the owner gives; weft_match_crowded() says when to give more. The
  * indexes allocate for themselves, and go with the last message.
@@ -71,8 +72,8 @@ struct weft_match_source {
 };
 
 /**
- * A search with wildcards for a message that had to look at many: what is known of them. Programs probe
- * again and again for the same, and would look at each message again that is not for them.
+ * A search with wildcards for a message that had to look at many: what is known of them. Programs
+ * probe again and again for the same, and would look at each message again that is not for them.
  */
 struct weft_match_seen {
 	const struct weft_match_source *source; /**< searched for; NULL = any */

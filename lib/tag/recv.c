@@ -368,7 +368,10 @@ static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a)
 	if (msg->recv) {
 		msg->recv->status = status;
 	} else {
-		/* Where its pieces are is of no use any more; it may outlive the endpoint that counts them. */
+		/*
+		 * Where its pieces are is of no use any more; it may outlive the endpoint that
+		 * counts them.
+		 */
 		if (!(msg->flags & WEFT_MSG_RTS))
 			weft_rx_forget(me, &msg->got);
 		weft_message_free_data(msg);

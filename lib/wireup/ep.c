@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Life of an endpoint as its user sees it: made, failed, described; wireup/close.c closes it. How it
- * gets connected is in wireup/wireup.c.
+ * Life of an endpoint as its user sees it: made, failed, described; wireup/close.c closes it. How
+ * it gets connected is in wireup/wireup.c.
  *
  * An endpoint that has ended is *retired*: out of every table, without connections, its requests
  * ended. Its memory goes when no callback can be on the stack (weft_conns_reap()), so that whoever
@@ -194,8 +194,9 @@ void weft_ep_remote_closed(struct weft_ep *ep, const char *text)
 void weft_ep_lane_down(struct weft_ep *ep, int status, const char *text)
 {
 	/*
-	 * We are closing, everything of ours is delivered, and the peer ends the connection, perhaps
-	 * before its last frames came: it closes too, and nothing is lost that anybody waits for.
+	 * We are closing, everything of ours is delivered, and the peer ends the connection,
+	 * perhaps before its last frames came: it closes too, and nothing is lost that anybody
+	 * waits for.
 	 */
 	if (status == -ECONNRESET && ep->closing && weft_ep_closing_status(ep, status) == 0) {
 		weft_ep_remote_closed(ep, "closed the connection");

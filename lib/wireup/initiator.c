@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The opener: pairs of interfaces are tried in their order until a connection over one of them is up,
- * and the REQ goes over that.
+ * The opener: pairs of interfaces are tried in their order until a connection over one of them is
+ * up, and the REQ goes over that.
  */
 
 #include <errno.h>

@@ -55,7 +55,10 @@ void weft_lanes_describe_local(struct weft_ep *ep)
 	wu->select.num_remote = wu->remote.num_ifaces;
 }
 
-/* Ends that connect in the same way; one that should give endpoint addresses and has none is no use. */
+/*
+ * Ends that connect in the same way; one that should give endpoint addresses and has none is no
+ * use.
+ */
 static bool same_kind(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
 	const uint32_t kind = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_TO_EP | WEFT_LANE_F_CONTROL;
@@ -103,8 +106,8 @@ void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
 }
 
 /*
- * A coarse number: endpoints whose lanes measure about the same share one configuration, and lanes that are equal are not
- * told apart by noise.
+ * A coarse number: endpoints whose lanes measure about the same share one configuration, and lanes
+ * that are equal are not told apart by noise.
  */
 static double coarse(double x, double steps_per_octave)
 {
@@ -112,8 +115,8 @@ static double coarse(double x, double steps_per_octave)
 }
 
 /*
- * The authority: what lane @p n has found out about its way replaces what the interfaces state, unless a user knows
- * better. The peer gets the same numbers with the map, or with ATTACH.
+ * The authority: what lane @p n has found out about its way replaces what the interfaces state,
+ * unless a user knows better. The peer gets the same numbers with the map, or with ATTACH.
  */
 static void take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
 {
@@ -137,8 +140,8 @@ static void take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_e
 }
 
 /*
- * What is kept per lane is made here, for as many as the map has: later maps are parts of it. Lanes for
- * which there is no memory are left out.
+ * What is kept per lane is made here, for as many as the map has: later maps are parts of it. Lanes
+ * for which there is no memory are left out.
  */
 static void make_room(struct weft_ep *ep, struct weft_select_lane *map)
 {
@@ -295,9 +298,10 @@ static const char *from_words(bool measured, uint32_t set, const char *stated)
 }
 
 /*
- * One side has computed these numbers, the other got them in single precision: rounded, they are the same at both ends,
- * and so is what is chosen by them. Else two equal lanes look different to one side, answers do not come back over the
- * lane of the question, and acknowledgements do not ride on them.
+ * One side has computed these numbers, the other got them in single precision: rounded, they are
+ * the same at both ends, and so is what is chosen by them. Else two equal lanes look different to
+ * one side, answers do not come back over the lane of the question, and acknowledgements do not
+ * ride on them.
  */
 static void set_numbers(struct weft_ep *ep, unsigned int n)
 {

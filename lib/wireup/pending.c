@@ -2,8 +2,8 @@
 
 /*
  * Connections that peers have made and that have not said yet which endpoint they are for. All wait
- * for the same time, so they stand in the order in which it is over; and in a hash table, since each
- * leaves when it says what it is for.
+ * for the same time, so they stand in the order in which it is over; and in a hash table, since
+ * each leaves when it says what it is for.
  */
 
 #include "wireup/wireup.h"
@@ -43,8 +43,8 @@ void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *
 }
 
 /*
- * The table is full: the one that has said nothing for longest makes room. A peer that means it says
- * what it wants at once, so whoever fills the table keeps nobody out but itself.
+ * The table is full: the one that has said nothing for longest makes room. A peer that means it
+ * says what it wants at once, so whoever fills the table keeps nobody out but itself.
  */
 static void evict(struct weft_worker *w, const char *iface)
 {

@@ -46,7 +46,10 @@ static void drop_partial(struct weft_conns *conns, struct weft_partial *p)
 	free(p);
 }
 
-/* The host with most: who comes in later is found later, so of equal ones the one that was there first gives. */
+/*
+ * The host with most: who comes in later is found later, so of equal ones the one that was there
+ * first gives.
+ */
 static struct weft_partial_host *greediest(const struct weft_conns *conns)
 {
 	struct weft_partial_host *host, *most = LIST_FIRST(&conns->partial_hosts);

@@ -6,8 +6,8 @@
  * when all that both ends have agreed on have come or were left out. WEFT_MIN_LANES makes it an
  * error that there are fewer.
  *
- * Rails are sisters when one driver has them and they are of one kind: a port in memory beside a NIC
- * is nobody's mistake.
+ * Rails are sisters when one driver has them and they are of one kind: a port in memory beside a
+ * NIC is nobody's mistake.
  */
 
 #include <errno.h>
@@ -50,7 +50,10 @@ static bool is_slower(const struct weft_lane_iface *a, const struct weft_lane_if
 	       a->attr.bandwidth < SLOWER * b->attr.bandwidth;
 }
 
-/* The sister that shows best what is wrong with iface @p i: the fastest, or the one with the largest frames. */
+/*
+ * The sister that shows best what is wrong with iface @p i: the fastest, or the one with the
+ * largest frames.
+ */
 static const struct weft_lane_iface *best_sister(const struct weft_worker *w, unsigned int i,
 						 bool by_frame)
 {

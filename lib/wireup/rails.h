@@ -8,7 +8,9 @@
 
 #include "core/core.h"
 
-/** An interface of a worker being made is not there: kept for the sentence of weft_rails_opened(). */
+/**
+ * An interface of a worker being made is not there: kept for the sentence of weft_rails_opened().
+ */
 void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
 /** All are open that can be. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, and that was said */
 int weft_rails_opened(struct weft_worker *w);

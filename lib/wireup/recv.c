@@ -2,8 +2,8 @@
 
 /*
  * What comes in over the lanes and is not data of an attached lane: wire-up messages, early data,
- * events. Here it is decided which endpoint something is for; what it means is decided in wireup/wireup.c,
- * wireup/responder.c and wireup/lanes.c.
+ * events. Here it is decided which endpoint something is for; what it means is decided in
+ * wireup/wireup.c, wireup/responder.c and wireup/lanes.c.
  */
 
 #include <errno.h>
@@ -18,8 +18,9 @@
 /* ------------------------------------------------------------------ errors */
 
 /*
- * Our number was used up at the peer before we knew: take one that is free at both ends and ask again. At once the
- * first time; a peer that says so again and again is asked as seldom as one that does not answer.
+ * Our number was used up at the peer before we knew: take one that is free at both ends and ask
+ * again. At once the first time; a peer that says so again and again is asked as seldom as one that
+ * does not answer.
  */
 static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
@@ -39,9 +40,9 @@ static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 }
 
 /*
- * The peer has as many connections as it takes that nobody there has claimed. That passes, where all
- * connect to all at once and each has yet to come to our turn: we ask again, as if there had been no
- * answer, until WEFT_CONNECT_TIMEOUT.
+ * The peer has as many connections as it takes that nobody there has claimed. That passes, where
+ * all connect to all at once and each has yet to come to our turn: we ask again, as if there had
+ * been no answer, until WEFT_CONNECT_TIMEOUT.
  */
 static bool wait_for_room(struct weft_ep *ep, const char *text)
 {
@@ -95,7 +96,10 @@ static void other_version(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		weft_wireup_refuse(w, lane_ep, h, -EPROTONOSUPPORT, text);
 }
 
-/* Does it come with the secret of the peer's endpoint? REP tells it, and who refuses a REQ has no endpoint. */
+/*
+ * Does it come with the secret of the peer's endpoint? REP tells it, and who refuses a REQ has no
+ * endpoint.
+ */
 static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
 {
 	if (ep->remote_secret != 0)
@@ -104,8 +108,9 @@ static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
 }
 
 /*
- * Which endpoint a message other than REQ is for: it must come over a connection of the endpoint, or be the first on a further one,
- * and prove that its sender is the endpoint's other end. NULL = none that is here; counted
+ * Which endpoint a message other than REQ is for: it must come over a connection of the endpoint,
+ * or be the first on a further one, and prove that its sender is the endpoint's other end. NULL =
+ * none that is here; counted
  */
 static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 				 const struct weft_wire_wireup *h)

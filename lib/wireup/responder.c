@@ -19,8 +19,8 @@
 
 /*
  * A worker connects from an address that a lane of another one leads to. That one may be gone, but
- * nobody is believed who says so: what answers at the lane's far end is asked, and does not know the
- * connection if it is the new one.
+ * nobody is believed who says so: what answers at the lane's far end is asked, and does not know
+ * the connection if it is the new one.
  */
 static void check_restarted(struct weft_worker *w, struct weft_peer *peer,
 			    struct weft_lane_ep *lane_ep, const struct weft_wireup_msg *m,
@@ -267,8 +267,9 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 }
 
 /*
- * The sender's interface in its address, if BOOT names that one and ours, and the connection can be between them. Nothing else
- * of a REQ counts without: what says where it comes from is what shows who sent it.
+ * The sender's interface in its address, if BOOT names that one and ours, and the connection can be
+ * between them. Nothing else of a REQ counts without: what says where it comes from is what shows
+ * who sent it.
  */
 static int boot_position(const struct weft_worker *w, const struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m, const struct weft_address *remote)
@@ -283,8 +284,9 @@ static int boot_position(const struct weft_worker *w, const struct weft_lane_ep 
 }
 
 /*
- * Is a REQ allowed to ask, and is its sender where its address says? What an address says is worth that much: it was told by somebody
- * who has ours, and who is found at the interface that the connection comes from. @return false: it was answered or dropped
+ * Is a REQ allowed to ask, and is its sender where its address says? What an address says is worth
+ * that much: it was told by somebody who has ours, and who is found at the interface that the
+ * connection comes from. @return false: it was answered or dropped
  */
 static bool admit_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		      const struct weft_wireup_msg *m, struct weft_address *remote)

@@ -22,7 +22,8 @@ struct weft_select {
 	uint16_t reach[WEFT_MAX_IFACES];    /* bit r of reach[l]: local l reaches remote r */
 	bool have_boot;                     /* `boot` is connected already: it becomes lane 0 */
 	struct weft_pair boot;
-	bool control_boot; /* met over a control channel: lane 0 is a lane that needs endpoint addresses */
+	/* met over a control channel: lane 0 is a lane that needs endpoint addresses */
+	bool control_boot;
 };
 
 /** One lane of the result. */
@@ -43,10 +44,10 @@ double weft_pair_latency(const struct weft_address_iface *l, const struct weft_a
 uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r);
 
 /**
- * Pairs that can carry wire-up, best first; those that only carry it (WEFT_LANE_F_CONTROL) come after all others, and only when there is a lane
- * for them to connect. Best: lowest latency, then highest bandwidth, then lowest
- * numbers; but pairs of ifaces that no earlier pair uses come before others, so that one dead iface
- * does not cost many tries.
+ * Pairs that can carry wire-up, best first; those that only carry it (WEFT_LANE_F_CONTROL) come
+ * after all others, and only when there is a lane for them to connect. Best: lowest latency, then
+ * highest bandwidth, then lowest numbers; but pairs of ifaces that no earlier pair uses come before
+ * others, so that one dead iface does not cost many tries.
  * @return how many
  */
 unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *out,

@@ -5,17 +5,18 @@
  * WEFT_MAX_UNCLAIMED_EPS places, by hosts, as their lanes tell these apart: a worker's id, name
  * and interfaces are what it says of itself, and a host may say as many as it likes.
  *
- * A sixteenth of them, one at least, is for hosts that have none, one for each. Of the others a host
- * may have HOST_SHARE times as many as it leaves: one alone takes seven of eight of all places, the
- * next ones nearly all that is left but the sixteenth, and so it takes as many hosts as that has places
- * to take all. Then one of those who have most gives
+ * A sixteenth of them, one at least, is for hosts that have none, one for each. Of the others a
+ * host may have HOST_SHARE times as many as it leaves: one alone takes seven of eight of all
+ * places, the next ones nearly all that is left but the sixteenth, and so it takes as many hosts as
+ * that has places to take all. Then one of those who have most gives
  * its oldest one, if it has two more than the new one's host. But only one that has been there for
  * half of WEFT_CONNECT_TIMEOUT, for where many connect at once their turn comes, and over which no
  * message has come: that is somebody's work.
  *
  * Hosts stand in a hash table by number and in ranks by the logarithm of what they have, so "most"
- * means: nobody else has twice as much. A REQ that finds no place looks at RANK_LOOKS of them, those
- * that were looked at before last. An endpoint over which something came is not looked at again.
+ * means: nobody else has twice as much. A REQ that finds no place looks at RANK_LOOKS of them,
+ * those that were looked at before last. An endpoint over which something came is not looked at
+ * again.
  */
 
 #include <errno.h>

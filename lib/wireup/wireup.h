@@ -93,10 +93,10 @@ struct weft_partial_host {
 };
 
 /**
- * Partial messages that a worker keeps, and that one connection may have of them. When all are taken
- * the host that has most of them gives its oldest one, so a host that has none gets a place each time,
- * however many others are greedy. Who is honest sends one message after the other: two are there when a
- * retry follows another step.
+ * Partial messages that a worker keeps, and that one connection may have of them. When all are
+ * taken the host that has most of them gives its oldest one, so a host that has none gets a place
+ * each time, however many others are greedy. Who is honest sends one message after the other: two
+ * are there when a retry follows another step.
  */
 #define WEFT_MAX_PARTIALS 128
 #define WEFT_MAX_PARTIALS_LEP 2
@@ -184,7 +184,8 @@ struct weft_host {
 /** The host behind a lane connection, as its lane tells hosts apart. */
 uint64_t weft_host_number(const struct weft_lane_ep *lane_ep);
 /**
- * Is there a place for an endpoint more that came over @p lane_ep? Another one may have to go for it.
+ * Is there a place for an endpoint more that came over @p lane_ep? Another one may have to go for
+ * it.
  * @return false: not now
  */
 bool weft_unclaimed_room(struct weft_worker *worker, const struct weft_lane_ep *lane_ep);
@@ -372,7 +373,9 @@ void weft_wireup_refuse_stale(struct weft_worker *w, struct weft_lane_ep *lane_e
 void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Connecting state of an ep; NULL = no memory. */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
-/** Destroy the connections that a crossing has left over: the spare one, the stored one and its REQ. */
+/**
+ * Destroy the connections that a crossing has left over: the spare one, the stored one and its REQ.
+ */
 void weft_wireup_drop_extra(struct weft_ep *ep);
 /** Free the connecting state when nothing is left to do. */
 void weft_wireup_settle(struct weft_ep *ep);
@@ -421,7 +424,10 @@ void weft_wireup_linked(struct weft_ep *ep);
 /* wireup/ep_addr.c */
 /** Is lane @p n of the map one whose ends need each other's address? */
 bool weft_link_needed(const struct weft_ep *ep, unsigned int n);
-/** Make our ends of such lanes. Lanes that cannot be had leave the map. @return 0, or the error of lane 0 */
+/**
+ * Make our ends of such lanes. Lanes that cannot be had leave the map. @return 0, or the error of
+ * lane 0
+ */
 int weft_links_create(struct weft_ep *ep);
 /** Add our ends' addresses to a message that has the map. */
 void weft_links_record(const struct weft_ep *ep, struct weft_records *r);

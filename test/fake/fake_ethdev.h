@@ -80,12 +80,14 @@ struct fake_eth_traits {
 	bool no_done_cleanup;      /**< -ENOTSUP */
 	bool tx_ring_told;         /**< rte_eth_tx_queue_info_get() tells the real entries */
 	/**
-	 * rte_eth_tx_descriptor_status() of the newest descriptor tells, when each frame reports (tx_rs_thresh 1):
-	 * done once the NIC has read it
+	 * rte_eth_tx_descriptor_status() of the newest descriptor tells, when each frame reports
+	 * (tx_rs_thresh 1): done once the NIC has read it
 	 */
 	bool tx_status;
 	bool tx_stuck; /**< the NIC reads nothing, for now */
-	/** Set-up of a receive queue is refused; what the PMD keeps of it is not fit to be closed. */
+	/**
+	 * Set-up of a receive queue is refused; what the PMD keeps of it is not fit to be closed.
+	 */
 	int rx_setup_error;
 	bool keeps_rx; /**< buffers stay in the receive ring after stop */
 
@@ -137,7 +139,8 @@ struct fake_eth_count {
 	uint64_t intr_on, intr_off; /**< calls */
 	uint64_t configures, starts, stops, resets, closes;
 	uint64_t
-		unfit_closes; /**< of a port whose queue was refused: net_af_xdp reads freed memory */
+		/** of a port whose queue was refused: net_af_xdp reads freed memory */
+		unfit_closes;
 	_Atomic uint64_t watched; /**< runs of the watchdog */
 };
 

@@ -307,7 +307,10 @@ int rte_eth_tx_done_cleanup(uint16_t port_id, uint16_t queue, uint32_t free_cnt)
 	return (int)fake_eth_tx_free(&p->txq[queue]);
 }
 
-/* Reports come with every rs_thresh-th descriptor: that of the newest one cannot be counted on, but with 1. */
+/*
+ * Reports come with every rs_thresh-th descriptor: that of the newest one cannot be counted on, but
+ * with 1.
+ */
 static int tx_status(void *queue, uint16_t offset)
 {
 	struct fake_eth_txq *q = queue;

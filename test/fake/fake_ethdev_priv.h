@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the files of the fake ethdev share: fake/fake_ethdev.c (ports, and what tests call),
- * fake/fake_ethdev_conf.c (configuration and life of a port), fake/fake_ethdev_info.c (what only asks),
- * fake/fake_ethdev_io.c (frames), fake/fake_ethdev_intr.c (RX interrupts), fake/fake_ethdev_pmd.c (presets).
+ * fake/fake_ethdev_conf.c (configuration and life of a port), fake/fake_ethdev_info.c (what only
+ * asks), fake/fake_ethdev_io.c (frames), fake/fake_ethdev_intr.c (RX interrupts),
+ * fake/fake_ethdev_pmd.c (presets).
  */
 #ifndef FAKE_ETHDEV_PRIV_H
 #define FAKE_ETHDEV_PRIV_H

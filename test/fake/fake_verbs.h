@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file fake/fake_verbs.h
- * RDMA devices in this process, in the place of libibverbs: for unit tests of drivers/roce, with virtual time. Not for measuring.
+ * RDMA devices in this process, in the place of libibverbs: for unit tests of drivers/roce, with
+ * virtual time. Not for measuring.
  *
- * Nothing moves until fake_pump() is called. What is modelled is what the driver stands on, with the strictness of the InfiniBand specification, and where providers differ as mlx5 does it:
+ * Nothing moves until fake_pump() is called. What is modelled is what the driver stands on, with
+ * the strictness of the InfiniBand specification, and where providers differ as mlx5 does it:
  *
  *  - rights and bounds of registrations, keys that end with them, RLIMIT_MEMLOCK;
- *  - limits: requests, scatter entries, inline data, entries of completion queues, what a shared receive queue takes. A place of a send queue is free when a completion at
- *    or after it was *polled*, a place of a shared receive queue when its completion was;
- *  - states of queue pairs and which changes are allowed; the two ends must agree on numbers, PSN, path MTU, addresses and RoCE version, or there is no answer and the retry counter runs out;
- *  - SEND, SEND with immediate data, WRITE, READ, atomics over RC, SEND over UD with its network header; requests without a completion;
- *  - an empty shared queue is "receiver not ready", counted; in the error state everything is flushed, then comes QP_LAST_WQE_REACHED;
- *  - ibv_destroy_qp() and a change to RESET remove the queue pair's completions from the completion queue, receives of a shared queue with them, and tell nobody (mlx5's __mlx5_cq_clean());
+ *  - limits: requests, scatter entries, inline data, entries of completion queues, what a shared
+ *    receive queue takes. A place of a send queue is free when a completion at or after it was
+ *    *polled*, a place of a shared receive queue when its completion was;
+ *  - states of queue pairs and which changes are allowed; the two ends must agree on numbers, PSN,
+ *    path MTU, addresses and RoCE version, or there is no answer and the retry counter runs out;
+ *  - SEND, SEND with immediate data, WRITE, READ, atomics over RC, SEND over UD with its network
+ *    header; requests without a completion;
+ *  - an empty shared queue is "receiver not ready", counted; in the error state everything is
+ *    flushed, then comes QP_LAST_WQE_REACHED;
+ *  - ibv_destroy_qp() and a change to RESET remove the queue pair's completions from the completion
+ *    queue, receives of a shared queue with them, and tell nobody (mlx5's __mlx5_cq_clean());
  *  - calls that fail when a test says so, events of any type, devices that stand still or are gone.
  *
- * Not modelled: congestion, reordering, atomics' byte order, completion channels, memory windows, more than one port.
+ * Not modelled: congestion, reordering, atomics' byte order, completion channels, memory windows,
+ * more than one port.
  */
 #ifndef FAKE_VERBS_H
 #define FAKE_VERBS_H

@@ -420,7 +420,10 @@ int ibv_destroy_qp(struct ibv_qp *base)
 	return 0;
 }
 
-/* Which attributes a change needs (InfiniBand specification, table 91). @return -1 = there is no such change */
+/*
+ * Which attributes a change needs (InfiniBand specification, table 91). @return -1 = there is no
+ * such change
+ */
 static int needed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	const int rc[] = {IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,

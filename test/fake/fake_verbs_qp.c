@@ -251,7 +251,9 @@ static uint64_t length_of(const struct fake_send *s)
 	return n;
 }
 
-/* Between the request's scatter entries and @p remote. @return false = no right to the local memory */
+/*
+ * Between the request's scatter entries and @p remote. @return false = no right to the local memory
+ */
 static bool copy_local(struct fake_qp *qp, const struct fake_send *s, void *remote,
 		       bool write_local)
 {

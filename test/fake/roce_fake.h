@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file fake/roce_fake.h
- * A verbs device of the test's own, under the real driver: the verbs calls that the driver makes are linked with --wrap (fake/roce_fake.c has the list). It
- * keeps the states of queue pairs, gives back what was posted when the test says so, and fills receive buffers with what the test wants.
+ * A verbs device of the test's own, under the real driver: the verbs calls that the driver makes
+ * are linked with --wrap (fake/roce_fake.c has the list). It keeps the states of queue pairs, gives
+ * back what was posted when the test says so, and fills receive buffers with what the test wants.
  * Time is the test's, and so is when the device's thread gets through with a job.
  */
 #ifndef WEFT_TEST_ROCE_FAKE_H
@@ -43,8 +44,9 @@ struct fake {
 	struct fake_qp *qps[64];
 	unsigned int num_qps;
 	unsigned int
-		alive; /**< queue pairs that were destroyed without having been in the error state */
-	bool answers;  /**< requests come back at once */
+		/** queue pairs that were destroyed without having been in the error state */
+		alive;
+	bool answers;      /**< requests come back at once */
 	int connect_errno; /**< what connecting a queue pair ends with */
 	struct roce_job *jobs[16];
 	unsigned int num_jobs;

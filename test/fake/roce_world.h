@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/** Interfaces of the RoCE driver over the devices of fake/fake_verbs.h, driven by the lane contract alone, in virtual time. */
+/**
+ * Interfaces of the RoCE driver over the devices of fake/fake_verbs.h, driven by the lane contract
+ * alone, in virtual time.
+ */
 #ifndef ROCE_WORLD_H
 #define ROCE_WORLD_H
 
@@ -53,7 +56,10 @@ struct rw_world {
 extern struct rw_world rw;
 extern const struct weft_platform rw_platform;
 
-/** Two devices, "mlx5_0" 10.0.0.1 and "mlx5_1" 10.0.0.2. cmocka's setup and teardown; at the end nothing may be left. */
+/**
+ * Two devices, "mlx5_0" 10.0.0.1 and "mlx5_1" 10.0.0.2. cmocka's setup and teardown; at the end
+ * nothing may be left.
+ */
 int rw_setup(void **state);
 int rw_teardown(void **state);
 
@@ -71,7 +77,9 @@ void rw_connect(struct rw_iface *f, struct rw_iface *g, struct rw_end *a, struct
 /** The parts of it. */
 void rw_create(struct rw_iface *f, struct rw_end *e);
 int rw_connect_to(struct rw_end *e, struct rw_end *peer);
-/** Wait for the driver's threads: until the lane_ep is up or has failed; virtual time does not move. */
+/**
+ * Wait for the driver's threads: until the lane_ep is up or has failed; virtual time does not move.
+ */
 void rw_wait_up(struct rw_end *e);
 void rw_destroy(struct rw_end *e);
 
@@ -79,7 +87,10 @@ void rw_destroy(struct rw_end *e);
 void rw_run(uint64_t ns);
 /** One such round without moving the time. */
 void rw_turn(void);
-/** Next numbered message with @p length bytes (>= 8): short, or packed into a buffer. @return as the lane */
+/**
+ * Next numbered message with @p length bytes (>= 8): short, or packed into a buffer. @return as the
+ * lane
+ */
 int rw_send(struct rw_end *e, size_t length);
 void rw_release_kept(struct rw_end *e);
 struct rw_comp rw_comp(void);

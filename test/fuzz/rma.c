@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Arbitrary messages of remote memory and active messages into weft_msg_recv(), with puts, gets,
- * atomics, fences and active messages going on beside them. The input is a row of commands; keys and
- * references that exist are patched in, or no input would get past them.
+ * atomics, fences and active messages going on beside them. The input is a row of commands; keys
+ * and references that exist are patched in, or no input would get past them.
  *
  * Nothing may crash, hang, leak, or be written outside the registered memory.
  */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two workers in one process, each with lanes of its own, again and again over the same ports: EAL and
- * PMDs live on from one case to the next, so each is also a port opened anew, mostly with another MTU.
+ * Two workers in one process, each with lanes of its own, again and again over the same ports: EAL
+ * and PMDs live on from one case to the next, so each is also a port opened anew, mostly with
+ * another MTU.
  *
  *	nic_pair <CASES		a case a line: NAME|LANES|LANES|WHAT...
  *
- * The lanes are as in WEFT_LANES, the EAL's arguments come from WEFT_EAL_ARGS. WHAT, by default none:
+ * The lanes are as in WEFT_LANES, the EAL's arguments come from WEFT_EAL_ARGS. WHAT, by default
+ * none:
  *	chains=N	so many frames at each end may come as chains of buffers
  *	both		both of two lanes carry 1 MiB messages
  *	rails		there are two lanes, which may carry what they like
@@ -35,7 +37,10 @@
 #define SMALL 8u
 #define SMALLS 96u
 #define WINDOW 32u
-/* What is not payload in a frame, at most: Ethernet with a tag, IP, UDP, two headers of Weft, checksum. */
+/*
+ * What is not payload in a frame, at most: Ethernet with a tag, IP, UDP, two headers of Weft,
+ * checksum.
+ */
 #define HEADERS 128u
 
 struct test {
@@ -375,8 +380,9 @@ static void frame_sizes(int n, size_t *least, size_t *most)
 }
 
 /*
- * Each byte was copied once by the sender, into its frame, and once by the receiver, to its place. A NIC that reads user
- * memory spares the first, but for ends of messages; the sender does not count its shortest messages.
+ * Each byte was copied once by the sender, into its frame, and once by the receiver, to its place.
+ * A NIC that reads user memory spares the first, but for ends of messages; the sender does not
+ * count its shortest messages.
  */
 static bool copied_once(const struct test *t, int from, size_t len, unsigned int messages)
 {
@@ -408,8 +414,8 @@ static bool copied_once(const struct test *t, int from, size_t len, unsigned int
 }
 
 /*
- * What the last messages cost. Those that fit a frame may share one with others; longer ones fill their frames, and a few more frames carry
- * what the protocols say.
+ * What the last messages cost. Those that fit a frame may share one with others; longer ones fill
+ * their frames, and a few more frames carry what the protocols say.
  */
 static bool frugal(const struct test *t, int from, size_t len, unsigned int messages)
 {
@@ -437,8 +443,8 @@ static bool frugal(const struct test *t, int from, size_t len, unsigned int mess
 }
 
 /*
- * Each of two lanes has carried a twentieth at least. Of lanes that differ in speed only what they carried is told: the
- * emulation decides it.
+ * Each of two lanes has carried a twentieth at least. Of lanes that differ in speed only what they
+ * carried is told: the emulation decides it.
  */
 static bool both_carried(int n, bool alike)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Four workers in one process: two on the queues of one port, two on those of another. Each connects to both of the
- * other port.
+ * Four workers in one process: two on the queues of one port, two on those of another. Each
+ * connects to both of the other port.
  *
  *	nic_queues LANES LANES		as in WEFT_LANES, with queues=2; the EAL's arguments come from WEFT_EAL_ARGS
  *
- * Messages go both ways over all four connections, and every byte is compared. The counters say which queue the frames
- * came to, and whether workers handed each other frames when all connections stood.
+ * Messages go both ways over all four connections, and every byte is compared. The counters say
+ * which queue the frames came to, and whether workers handed each other frames when all connections
+ * stood.
  */
 
 #include <stdarg.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Endpoints of the library made and closed over RoCE, again and again: two workers in one process, each with a device of its own, by the public interface alone.
+ * Endpoints of the library made and closed over RoCE, again and again: two workers in one process,
+ * each with a device of its own, by the public interface alone.
  *
  *	roce_churn DEVICE_A DEVICE_B ROUNDS
  *
- * A round is 50 endpoints from one worker to the other, connected through the control channel, a message over each, all closed. What the process holds is compared before and
- * after. Prints TAP.
+ * A round is 50 endpoints from one worker to the other, connected through the control channel, a
+ * message over each, all closed. What the process holds is compared before and after. Prints TAP.
  */
 
 #include <stdio.h>
@@ -139,7 +140,10 @@ static void settle(double seconds)
 	}
 }
 
-/* What the process holds once nothing of it changes any more; a last word may have to be said again on a busy machine. */
+/*
+ * What the process holds once nothing of it changes any more; a last word may have to be said again
+ * on a busy machine.
+ */
 static bool settled(struct footprint *f)
 {
 	struct footprint before;
@@ -201,7 +205,10 @@ static bool churn(const char *device_a, const char *device_b, unsigned int round
 		if (!connect_and_close())
 			return false;
 	ok = settled(&after) && ok;
-	/* Pools grow by pieces of some MiB when more lanes than before end at the same time; they go with their worker. */
+	/*
+	 * Pools grow by pieces of some MiB when more lanes than before end at the same time; they
+	 * go with their worker.
+	 */
 	slack.regions = 8;
 	slack.mapped = 16 << 20;
 	ok = footprint_same("workers open", &open, &after, slack) && ok;

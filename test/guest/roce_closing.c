@@ -71,7 +71,10 @@ static bool an_attempt_that_the_peer_gave_up_ends_soon_and_nothing_is_sent_twice
 	ops->ep_destroy(a.lane_ep);
 	a.lane_ep = NULL;
 	WITHIN(10, LIST_EMPTY(&roce_iface_of(a.iface)->dying));
-	/* Each time that the machine stops for a quarter of a second in here makes one retry; six were the rule. */
+	/*
+	 * Each time that the machine stops for a quarter of a second in here makes one retry; six
+	 * were the rule.
+	 */
 	CHECK(kernel_counter(name_a, "completer_retry_err") - retries <= 3);
 	CHECK(kernel_counter(name_a, "retry_exceeded_err") == exceeded);
 	return true;

@@ -13,7 +13,10 @@
 
 #include "roce_footprint.h"
 
-/* "rdma resource" has a line for each device: how many protection domains, completion queues, queue pairs, regions, contexts and shared receive queues it has. */
+/*
+ * "rdma resource" has a line for each device: how many protection domains, completion queues, queue
+ * pairs, regions, contexts and shared receive queues it has.
+ */
 static bool count_objects(struct footprint *f)
 {
 	char line[160], *mr, *rest;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What the behaviours of RoCE lanes share: two hosts, their clock, messages whose bytes can be checked, and counters.
+ * What the behaviours of RoCE lanes share: two hosts, their clock, messages whose bytes can be
+ * checked, and counters.
  */
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_host.h
- * What the behaviours of RoCE lanes share: two hosts in one process and one thread, their clock, messages whose bytes can be checked, counters. Each file of behaviours
- * ends with the list that roce_lane.c runs.
+ * What the behaviours of RoCE lanes share: two hosts in one process and one thread, their clock,
+ * messages whose bytes can be checked, counters. Each file of behaviours ends with the list that
+ * roce_lane.c runs.
  */
 #ifndef WEFT_ROCE_HOST_H
 #define WEFT_ROCE_HOST_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * RoCE lanes by the lane contract alone: two interfaces over two devices, in one process and one thread.
+ * RoCE lanes by the lane contract alone: two interfaces over two devices, in one process and one
+ * thread.
  *
  *	roce_lane DEVICE_A DEVICE_B [PATTERN]
  *

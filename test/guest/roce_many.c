@@ -84,7 +84,10 @@ static bool open_both(void)
 	return true;
 }
 
-/* Pools are filled by the first connections and stay until the interface is closed; nothing may grow after them. */
+/*
+ * Pools are filled by the first connections and stay until the interface is closed; nothing may
+ * grow after them.
+ */
 static bool a_thousand_connections_leave_nothing_behind(void)
 {
 	uint64_t exceeded = kernel_counter(name_a, "retry_exceeded_err") +

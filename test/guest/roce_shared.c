@@ -75,7 +75,10 @@ static bool open_senders(void)
 {
 	unsigned int i;
 
-	/* So few that the last peers get smaller windows, and that the receiver can't keep all messages. */
+	/*
+	 * So few that the last peers get smaller windows, and that the receiver can't keep all
+	 * messages.
+	 */
 	conf.rx_bufs = 4096;
 	CHECK(open_host(&b, &weft_roce_driver, name_b, ""));
 	b.keep = true;

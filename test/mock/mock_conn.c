@@ -194,7 +194,10 @@ uint64_t mock_ep_host(const struct weft_lane_ep *base)
 	return iface_of(lane_ep->peer)->id;
 }
 
-/* Another iface has the peer's address now, and the peer's is mute: what is asked there does not know us. */
+/*
+ * Another iface has the peer's address now, and the peer's is mute: what is asked there does not
+ * know us.
+ */
 void mock_ep_check(struct weft_lane_ep *base)
 {
 	struct mock_lane_ep *lane_ep = to_lane_ep(base);

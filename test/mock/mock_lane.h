@@ -128,7 +128,8 @@ uint64_t mock_moved(const struct weft_lane_iface *iface);
 /** Moments of arm() of an iface with `wakes`. */
 enum mock_arm_moment {
 	MOCK_ARM_BEGINS, /**< nothing wakes its owner yet */
-	MOCK_ARM_ON, /**< what comes from now on does; it has not yet looked whether something is there */
+	/** what comes from now on does; it has not yet looked whether something is there */
+	MOCK_ARM_ON,
 	MOCK_ARM_ENDS, /**< it has looked */
 };
 
@@ -150,8 +151,8 @@ void mock_set_eagain(struct weft_lane_iface *iface, unsigned int permille);
 void mock_set_window(unsigned int n);
 
 /**
- * The hardware still holds the memory of what was sent when a lane_ep is destroyed: those completions come
- * from close(), not before.
+ * The hardware still holds the memory of what was sent when a lane_ep is destroyed: those
+ * completions come from close(), not before.
  */
 void mock_set_slow_hardware(bool on);
 
@@ -164,10 +165,15 @@ unsigned int mock_num_native(void);
 /** The iface over which the last native atomic went. */
 const struct weft_lane_iface *mock_last_atomic(void);
 
-/** Native reads and writes of a lane_ep that may be under way (default 16), else -EAGAIN; 0 = 16. */
+/**
+ * Native reads and writes of a lane_ep that may be under way (default 16), else -EAGAIN; 0 = 16.
+ */
 void mock_set_rma_window(unsigned int n);
 
-/** Native reads and writes: refused inside the call with @p refuse, or end with @p status; 0 = go well. */
+/**
+ * Native reads and writes: refused inside the call with @p refuse, or end with @p status; 0 = go
+ * well.
+ */
 void mock_fail_rma(int refuse, int status);
 
 /** Registering fails with this; 0 = goes well. */
@@ -181,7 +187,10 @@ unsigned int mock_num_registers(void);
 unsigned int mock_mem_remote_rights(void);
 /** Native operations that a key did not allow. */
 unsigned int mock_num_denied(void);
-/** Registrations with write access that begin here fail with -EFAULT, as those of read-only pages do. */
+/**
+ * Registrations with write access that begin here fail with -EFAULT, as those of read-only pages
+ * do.
+ */
 void mock_set_read_only(const void *addr, size_t len);
 
 /** Receive buffers that callbacks have kept and not released. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock/mock_link.h
- * Two more mock drivers, in the manner of RoCE's RC and UD, beside the one of mock/mock_lane.h and on
- * its
+ * Two more mock drivers, in the manner of RoCE's RC and UD, beside the one of mock/mock_lane.h and
+ * on its
  * virtual time:
  *
  *	mlink   lanes that connect to an endpoint (WEFT_LANE_F_TO_EP). Reliable. What is sent to an
@@ -11,8 +11,8 @@
  *	mctl    a control channel (WEFT_LANE_F_CONTROL): datagrams that are lost, doubled and
  *	        reordered, from the seed.
  *
- * Options: net=N (as in mock/mock_lane.h), dev=NAME, dom=NAME, bw=, lat=, short=, bcopy=, zcopy=, and
- * for
+ * Options: net=N (as in mock/mock_lane.h), dev=NAME, dom=NAME, bw=, lat=, short=, bcopy=, zcopy=,
+ * and for
  * mlink eplen=N (bytes of an endpoint address, default 12), maxep=N (ep_create() fails beyond).
  */
 #ifndef WEFT_TEST_MOCK_LINK_H

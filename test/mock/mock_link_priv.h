@@ -2,7 +2,8 @@
 /**
  * @file mock/mock_link_priv.h
  * Insides of the drivers of mock/mock_link.h, shared by their files:
- *   mock/mock_link.c          the drivers: opening a lane by its options, its progress and addresses
+ *   mock/mock_link.c          the drivers: opening a lane by its options, its progress and
+ *   addresses
  *   mock/mock_link_msg.c      messages: sending, losing, what is under way, delivery
  *   mock/mock_link_conn.c     ends of connections and their events
  *   mock/mock_link_control.c  what tests set, do and ask

@@ -5,8 +5,8 @@
  * in one queue, in order of sending, and the test delivers any entry of it at any time, twice, or
  * never. No connection half, no clock.
  *
- * The mock lane driver (mock/mock_lane.h) runs the whole library; this runs the message half alone, to
- * the piece.
+ * The mock lane driver (mock/mock_lane.h) runs the whole library; this runs the message half alone,
+ * to the piece.
  */
 #ifndef WEFT_TEST_PAIR_H
 #define WEFT_TEST_PAIR_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock/regcache_util.h
- * A context with a worker whose lane registers memory, for tests of the registration cache: the driver keeps what the memory held when it was registered, so
- * that a stale hit shows old content, as a NIC would.
+ * A context with a worker whose lane registers memory, for tests of the registration cache: the
+ * driver keeps what the memory held when it was registered, so that a stale hit shows old content,
+ * as a NIC would.
  */
 #ifndef WEFT_TEST_REGCACHE_UTIL_H
 #define WEFT_TEST_REGCACHE_UTIL_H

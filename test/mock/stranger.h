@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock/stranger.h
- * Somebody who is connected to a worker of the mock lanes and says in wire-up messages what he likes.
+ * Somebody who is connected to a worker of the mock lanes and says in wire-up messages what he
+ * likes.
  */
 #ifndef WEFT_TEST_STRANGER_H
 #define WEFT_TEST_STRANGER_H

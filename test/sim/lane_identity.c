@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Strangers, impostors and neighbours with somebody else's address: connections that are there go on, and new ones are
- * made (doc/wire.md, "Who is believed").
+ * Strangers, impostors and neighbours with somebody else's address: connections that are there go
+ * on, and new ones are made (doc/wire.md, "Who is believed").
  */
 
 #include <stdlib.h>
@@ -168,7 +168,10 @@ static void traffic_is_unharmed(struct scene *s, uint32_t from)
 	assert_true(lane_exactly_once(s->a, from + 300, from + 400));
 }
 
-/* @p ns of HELLOs, @p gap apart; in the middle of it a connects to b once more: how long does it take? */
+/*
+ * @p ns of HELLOs, @p gap apart; in the middle of it a connects to b once more: how long does it
+ * take?
+ */
 static uint64_t connects_under(struct scene *s, uint64_t ns, uint64_t gap, bool forged)
 {
 	struct lane_end *e = NULL;
@@ -239,7 +242,10 @@ static void many_hosts_share_the_places(struct sim_case *c)
 	traffic_is_unharmed(&s, 0);
 }
 
-/* HELLOs that stay, a few times a second, and then more; a connects to b in the middle of them. @return how long it takes */
+/*
+ * HELLOs that stay, a few times a second, and then more; a connects to b in the middle of them.
+ * @return how long it takes
+ */
 static uint64_t connects_among(struct scene *s, uint32_t ip, uint32_t addresses, uint64_t slow)
 {
 	struct lane_end *e = NULL;
@@ -262,7 +268,10 @@ static uint64_t connects_among(struct scene *s, uint32_t ip, uint32_t addresses,
 	return UINT64_MAX;
 }
 
-/* From off the path, by a's own address: no answer is seen, but the places without a cookie are always taken. */
+/*
+ * From off the path, by a's own address: no answer is seen, but the places without a cookie are
+ * always taken.
+ */
 static void hellos_in_a_hosts_name_keep_it_not_away(struct sim_case *c)
 {
 	static struct scene s;
@@ -287,7 +296,8 @@ static void one_mac_with_many_addresses_keeps_nobody_away(struct sim_case *c)
 }
 
 /*
- * Several neighbours do, none of which has more than half of the places. Each address is seen once, so no address has many.
+ * Several neighbours do, none of which has more than half of the places. Each address is seen once,
+ * so no address has many.
  */
 static void several_macs_with_many_addresses_keep_nobody_away(struct sim_case *c)
 {

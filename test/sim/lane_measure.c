@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a raw lane measures of its way while it connects is what the simulated network is made of, at both ends.
+ * What a raw lane measures of its way while it connects is what the simulated network is made of,
+ * at both ends.
  */
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A peer is behind another MAC than before, and strangers at both ends do what they can against its being found: they say that
- * they have its address, before it does, and repeat the questions that they get.
+ * A peer is behind another MAC than before, and strangers at both ends do what they can against its
+ * being found: they say that they have its address, before it does, and repeat the questions that
+ * they get.
  */
 
 #include <string.h>

@@ -173,8 +173,9 @@ static void hosts_of_two_networks_reach_each_other(struct sim_case *c)
 	assert_true(lane_exactly_once(w.host[1], 0, 200));
 	assert_true(lane_send_all(lane_passive(w.host[1]), 300, 500, SIM_S));
 	assert_true(lane_exactly_once(w.host[0], 300, 500));
-	/* All of it went through the router, which was asked for by both: the other answers to no MAC
-	 * address but the one that ARP names. */
+	/*
+	 * All of it went through the router, which was asked for by both: the other answers to no
+	 * MAC address but the one that ARP names. */
 	assert_true(w.leg[0].forwarded > 20 && w.leg[1].forwarded > 20);
 	assert_int_equal(w.leg[0].dropped + w.leg[1].dropped, 0);
 	assert_int_equal(w.leg[0].asked, 1);
@@ -279,7 +280,9 @@ static void another_network_without_a_gateway_is_refused(struct sim_case *c)
 	assert_non_null(strstr(why, "gw="));
 }
 
-/* ---- clouds: both hosts in one network, on which nothing but the fabric hears them ------------ */
+/*
+ * ---- clouds: both hosts in one network, on which nothing but the fabric hears them ------------
+ */
 
 #define CLOUD_A 0x0a800002u /* 10.128.0.2 */
 #define CLOUD_B 0x0a800003u
@@ -409,7 +412,9 @@ static void static_neighbours_need_no_arp(struct sim_case *c)
 	struct world w;
 	int i;
 
-	/* The port's MAC is known once it is there; the lane opens with build_as() and asks later. */
+	/*
+	 * The port's MAC is known once it is there; the lane opens with build_as() and asks later.
+	 */
 	hop.mac[0] = 2;
 	build_as(c, &w, &plan, 0, 9000);
 	assert_memory_not_equal(hop.mac, sim_port_mac(w.leg[0].port), 6);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One sender and 128 peers over the raw-DPDK engine: those that stop, die or trickle acknowledgements slow down nobody
- * else.
+ * One sender and 128 peers over the raw-DPDK engine: those that stop, die or trickle
+ * acknowledgements slow down nobody else.
  */
 
 #include <errno.h>
@@ -15,7 +15,9 @@
 #define PEERS 128
 #define BULK 750 /* messages of a frame: 1 MiB */
 
-/* All of them, or a part with TEST_ROUNDS in the environment, and of the bad ones as large a part. */
+/*
+ * All of them, or a part with TEST_ROUNDS in the environment, and of the bad ones as large a part.
+ */
 static unsigned int peers(void)
 {
 	return test_rounds(PEERS);
@@ -229,7 +231,10 @@ static void what_a_stopped_peer_was_sent_arrives_when_it_goes_on(struct sim_case
 		assert_true(lane_send_all(e[i], 8000 + 200 * i, 8200 + 200 * i, 50 * SIM_MS));
 }
 
-/* Progress counts, not signs of life: a peer that acknowledges a frame now and then does not hold a connection for ever. */
+/*
+ * Progress counts, not signs of life: a peer that acknowledges a frame now and then does not hold a
+ * connection for ever.
+ */
 static void a_peer_that_trickles_is_given_up(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}};

@@ -410,7 +410,10 @@ static void paths_that_nobody_answers_are_left_out(struct sim_case *c)
 	assert_int_equal(lane_counter(a.worker[0], ".frames") > 0, 1);
 }
 
-/* The side that wants more decides how many pairs of ports there are; each sends over its own number. */
+/*
+ * The side that wants more decides how many pairs of ports there are; each sends over its own
+ * number.
+ */
 static void each_end_sends_over_as_many_paths_as_it_wants(struct sim_case *c)
 {
 	struct sim_port_params p = fast;

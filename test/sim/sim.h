@@ -165,8 +165,8 @@ enum sim_spread {
 
 /**
  * A port with @p n queues, which listen on params->udp_port (0 = 9338) and the following. They have
- * one MAC address and one link, those of the first; whoever opens them runs on one machine: its clock
- * is the same.
+ * one MAC address and one link, those of the first; whoever opens them runs on one machine: its
+ * clock is the same.
  */
 void sim_port_queues(struct sim *sim, const struct sim_port_params *params, enum sim_spread how,
 		     unsigned int n, struct sim_port **out);
@@ -178,13 +178,16 @@ const struct sim_stats *sim_port_stats(const struct sim_port *port);
 const char *sim_port_name(const struct sim_port *port);
 const uint8_t *sim_port_mac(const struct sim_port *port);
 unsigned int sim_port_index(const struct sim_port *port);
-/** link_up() of the frame port; a port without carrier sends and receives nothing. Its owner is told. */
+/**
+ * link_up() of the frame port; a port without carrier sends and receives nothing. Its owner is
+ * told.
+ */
 void sim_port_carrier(struct sim_port *port, bool up);
 /** The speed that the port claims changes; its owner is told. */
 void sim_port_speed(struct sim_port *port, double bandwidth);
 /**
- * The NIC is removed (-ENODEV: it can't be opened again) or wants a reset (-ENETRESET, by opening it
- * anew): nothing goes in or out, and its owner is told.
+ * The NIC is removed (-ENODEV: it can't be opened again) or wants a reset (-ENETRESET, by opening
+ * it anew): nothing goes in or out, and its owner is told.
  */
 void sim_port_end(struct sim_port *port, int status);
 /** Plug the port into another net. */

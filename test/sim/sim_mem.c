@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Registered memory of simulated NICs: what the wire reads must be mapped when it reads it, and named by the addresses
- * that the NIC sees.
+ * Registered memory of simulated NICs: what the wire reads must be mapped when it reads it, and
+ * named by the addresses that the NIC sees.
  */
 
 #include <errno.h>

@@ -69,7 +69,9 @@ static void no_arp_answer_ends_with_a_sentence(struct sim_case *c)
 	assert_int_equal(e->errors, 1);
 }
 
-/* A lane's clock leaves out the time in which nobody polled, so the endpoint's limit comes first. */
+/*
+ * A lane's clock leaves out the time in which nobody polled, so the endpoint's limit comes first.
+ */
 static void no_arp_answer_is_said_by_who_polls_seldom_too(struct sim_case *c)
 {
 	const struct scene_conf conf = {.config = QUICK};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole library in virtual time: rails that are missing, slower or narrower than their sisters are
- * said, once, and WEFT_MIN_LANES makes fewer lanes an error.
+ * The whole library in virtual time: rails that are missing, slower or narrower than their sisters
+ * are said, once, and WEFT_MIN_LANES makes fewer lanes an error.
  */
 
 #include <errno.h>

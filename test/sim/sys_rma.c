@@ -111,7 +111,10 @@ static void flush(struct stage *t, int side)
 	settle(t, &w);
 }
 
-/* A round of random traffic both ways: what is written, and how often each side's counter was added to. */
+/*
+ * A round of random traffic both ways: what is written, and how often each side's counter was added
+ * to.
+ */
 struct mess {
 	struct stage t;
 	struct sim_rng dice;
@@ -202,7 +205,9 @@ static void random_puts_gets_and_atomics_keep_every_byte_and_count(struct sim_ca
 	c->seed = first;
 }
 
-/* ---- memory that goes while puts are under way ------------------------------------------------ */
+/*
+ * ---- memory that goes while puts are under way ------------------------------------------------
+ */
 
 #define REVOKE_PUTS 300
 #define REVOKE_ROOM 32768 /* of each put */

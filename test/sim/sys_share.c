@@ -15,7 +15,9 @@
 #define GOOD (peers() - 1)
 #define MIB (1u << 20)
 
-/* All of them, or a part with TEST_ROUNDS in the environment, and of the bad ones as large a part. */
+/*
+ * All of them, or a part with TEST_ROUNDS in the environment, and of the bad ones as large a part.
+ */
 static unsigned int peers(void)
 {
 	return test_rounds(PEERS);

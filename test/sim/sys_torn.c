@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hostile peers tear messages into as many islands as they may, all that a worker keeps track of together. An honest peer over
- * eight lanes, whose pieces come in any order, is not harmed by it.
+ * Hostile peers tear messages into as many islands as they may, all that a worker keeps track of
+ * together. An honest peer over eight lanes, whose pieces come in any order, is not harmed by it.
  */
 
 #include <stdlib.h>
@@ -50,7 +50,10 @@ static struct weft_ep *join(struct crowd *c, struct sim_node *from)
 	return ep;
 }
 
-/* One-byte pieces of the next message, a hole behind each, until the lane has them or its endpoint has ended. */
+/*
+ * One-byte pieces of the next message, a hole behind each, until the lane has them or its endpoint
+ * has ended.
+ */
 static void tear(struct crowd *c, struct weft_ep *ep)
 {
 	static const uint8_t byte = 1;
@@ -124,7 +127,9 @@ static void honest_messages(struct crowd *c, unsigned int rounds)
 
 static void gather(struct crowd *c, struct sim_case *sc)
 {
-	/* So many overtake each other that messages of several lanes come in hundreds of islands. */
+	/*
+	 * So many overtake each other that messages of several lanes come in hundreds of islands.
+	 */
 	const struct sim_link link = {
 		.rate = 10 * SIM_GBIT, .delay_ns = 5000, .reorder = 0.5, .reorder_ns = 2000000};
 	struct sim_port_params p = {.up = link, .bufs = 0};

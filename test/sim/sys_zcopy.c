@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole library over ports like NICs: user memory is registered before it is sent in place, few registrations may
- * be, and sent buffers come back late.
+ * The whole library over ports like NICs: user memory is registered before it is sent in place, few
+ * registrations may be, and sent buffers come back late.
  */
 
 #include <errno.h>
@@ -67,7 +67,10 @@ static struct scene *every_size(struct sim_case *c, const struct nic *n)
 	return s;
 }
 
-/* Where the kernel does not tell who unmaps memory no registration is kept, and large messages are copied. */
+/*
+ * Where the kernel does not tell who unmaps memory no registration is kept, and large messages are
+ * copied.
+ */
 static void registrations_are_kept_or_skip(void)
 {
 	char why[256];
@@ -124,7 +127,10 @@ static void every_size_without_the_cache(struct sim_case *c)
 	every_size(c, &(struct nic){.lanes = 1, .config = "REG_CACHE=off RNDV_THRESH=4096"});
 }
 
-/* More messages under way than there may be registrations: some are copied, which is counted, and all arrive. */
+/*
+ * More messages under way than there may be registrations: some are copied, which is counted, and
+ * all arrive.
+ */
 static void registrations_run_out(struct sim_case *c)
 {
 	enum { N = 16, SIZE = 300000 };

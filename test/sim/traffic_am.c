@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Active messages beside the tagged ones: numbered per flow, handled in order and once each, read in
- * the handler, kept for later, dropped or refused.
+ * Active messages beside the tagged ones: numbered per flow, handled in order and once each, read
+ * in the handler, kept for later, dropped or refused.
  */
 
 #include <errno.h>

@@ -375,7 +375,10 @@ void inbox_step(struct inbox *in)
 		cancel_one(in);
 	if (in->flow && in->num_rx && sim_chance(&in->rng, conf->cancel))
 		cancel_one(in);
-	/* Withdrawn messages leave receives that nothing will come for; the rest need not be posted. */
+	/*
+	 * Withdrawn messages leave receives that nothing will come for; the rest need not be
+	 * posted.
+	 */
 	if (in->flow && in->done == in->messages && flow_sent(in->flow))
 		in->plan_next = in->plan_len;
 	if (in->flow && !in->sealed && in->plan_next == in->plan_len)

@@ -132,8 +132,8 @@ static void send_one(struct flow *f)
 }
 
 /*
- * All sends before a flush must be complete when it is, or wait for their receiver alone. Looked at in
- * the next step, since the order of callbacks is free.
+ * All sends before a flush must be complete when it is, or wait for their receiver alone. Looked at
+ * in the next step, since the order of callbacks is free.
  */
 static void flushed(struct weft_request *req, const struct weft_completion *c, void *arg)
 {

@@ -257,7 +257,9 @@ int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint1
 	if (raw_txq_space(iface) == 0)
 		return -EAGAIN;
 	if (slot->taken_back) {
-		/* It goes out and is not kept: the copy in memory stays until it is acknowledged. */
+		/*
+		 * It goes out and is not kept: the copy in memory stays until it is acknowledged.
+		 */
 		m = raw_copy_frame(iface, slot->copy);
 	} else if (held_by_port(slot->m)) {
 		m = copy_frame(iface, slot->m);

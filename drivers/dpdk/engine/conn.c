@@ -123,7 +123,9 @@ void raw_conn_free(struct raw_conn *c)
 	free(c);
 }
 
-/* @p n is a power of two, and what is outstanding fits. @return false: no memory, all is as before */
+/*
+ * @p n is a power of two, and what is outstanding fits. @return false: no memory, all is as before
+ */
 static bool resize_slots(struct raw_conn *c, uint32_t n)
 {
 	struct raw_slot *slots = calloc(n, sizeof(*slots));
@@ -394,8 +396,8 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 }
 
 /*
- * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the HELLO and then the
- * token of our answer to it. So it gets what goes to its address.
+ * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the
+ * HELLO and then the token of our answer to it. So it gets what goes to its address.
  */
 bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
 {

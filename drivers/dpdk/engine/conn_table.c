@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which connection a frame is for. By its number, whose lower half is an index into refs[]; a HELLO,
- * which has none of ours yet, by what the peer says of itself, in a hash table: it may come again, and
- * thousands of others may be there. Peers choose what is hashed, so the hash has a key.
+ * Which connection a frame is for. By its number, whose lower half is an index into refs[]; a
+ * HELLO, which has none of ours yet, by what the peer says of itself, in a hash table: it may come
+ * again, and thousands of others may be there. Peers choose what is hashed, so the hash has a key.
  */
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "engine/raw.h"
 
 /*
- * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up, so that it can be told whether one was
- * given out; generations look random to who has not the key.
+ * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up,
+ * so that it can be told whether one was given out; generations look random to who has not the key.
  */
 #define ROUNDS 6
 

@@ -3,14 +3,15 @@
 /*
  * Who may have a half-open connection: state for somebody who has only said HELLO.
  *
- * While there are few, everybody at once. Beyond that a HELLO makes no state unless its sender has shown that it gets
- * what is sent to its address: it is answered with a cookie, a keyed hash of its address and its numbers, which it sends
- * again. So senders of made-up addresses cost a frame each and keep nobody away: a place that nobody has shown an address
- * for counts for nobody, and is the first to go when somebody who has needs one.
+ * While there are few, everybody at once. Beyond that a HELLO makes no state unless its sender has
+ * shown that it gets what is sent to its address: it is answered with a cookie, a keyed hash of its
+ * address and its numbers, which it sends again. So senders of made-up addresses cost a frame each
+ * and keep nobody away: a place that nobody has shown an address for counts for nobody, and is the
+ * first to go when somebody who has needs one.
  *
- * Those who have shown theirs share the places. Each address behind each MAC has a share. A neighbour can show any address
- * that it makes up, but all by its own MAC: a MAC that has more than half of the places gives way to others, however many
- * addresses are behind it, as a router has.
+ * Those who have shown theirs share the places. Each address behind each MAC has a share. A
+ * neighbour can show any address that it makes up, but all by its own MAC: a MAC that has more than
+ * half of the places gives way to others, however many addresses are behind it, as a router has.
  */
 
 #include <string.h>

@@ -17,8 +17,8 @@
  *   READY      READY{frame size} ->   UP
  *   UP         <------  READY_ACK
  *
- * The probe finds out how large a frame arrives (engine/mtu_search.c). It is not enough that a full one
- * does not: the peer may not be polling. So small probes go with it, and say that it is there.
+ * The probe finds out how large a frame arrives (engine/mtu_search.c). It is not enough that a full
+ * one does not: the peer may not be polling. So small probes go with it, and say that it is there.
  *
  * Sizes on the wire are those of untagged frames: a switch may take the VLAN tag off between two
  * ifaces, and then both must come to the same room for messages.
@@ -261,7 +261,9 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 						c->iface->lt));
 }
 
-/* There is much to do there: what comes with our HELLO again shows that we get what is sent to us. */
+/*
+ * There is much to do there: what comes with our HELLO again shows that we get what is sent to us.
+ */
 static void retry_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_retry *r = (const struct weft_frame_retry *)v->body;
@@ -487,14 +489,19 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_hello_answer(c);
 }
 
-/* Bytes of the frame that came, as this side would have sent it: a switch may have seen to its tag. */
+/*
+ * Bytes of the frame that came, as this side would have sent it: a switch may have seen to its tag.
+ */
 static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view *v)
 {
 	return c->encap.len + weft_le16(v->hdr->length) +
 	       (v->flags & WEFT_FRAME_F_CRC32C ? 4u : 0u);
 }
 
-/* Answered at its size, if it has that: who says more than he sends would have us flood somebody else. */
+/*
+ * Answered at its size, if it has that: who says more than he sends would have us flood somebody
+ * else.
+ */
 static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;

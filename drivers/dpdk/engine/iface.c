@@ -388,7 +388,10 @@ static void fill_costs(struct raw_iface *iface)
 		a->features |= WEFT_LANE_F_MEMORY;
 }
 
-/* What is said of its cost until a few have been made: a system call or two, and the pages are looked up. */
+/*
+ * What is said of its cost until a few have been made: a system call or two, and the pages are
+ * looked up.
+ */
 #define REG_COST 20e-6
 #define REG_GROWTH 0.1e-9
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * How long is the way, and how wide? Between the PROBE that has found the frame size and READY the initiator asks by some
- * more PROBEs, so that protocols are chosen by what is there and not by what a driver states:
+ * How long is the way, and how wide? Between the PROBE that has found the frame size and READY the
+ * initiator asks by some more PROBEs, so that protocols are chosen by what is there and not by what
+ * a driver states:
  *
- *   PING   small, one after the other, each answered at once, until the least round trip gets no less: others had a peer
+ *   PING   small, one after the other, each answered at once, until the least round trip gets no
+ *   less: others had a peer
  *          in them that was busy connecting, or memory touched for the first time.
- *   TRAIN  of full frames, answered by small ones, where nobody knows the bandwidth (virtual links, NICs without a link
- *          speed). Some are always on their way; the fastest stretch behind the first one counts: a bucket
- *          of tokens is empty by then, and slower ones were interrupted.
+ *   TRAIN  of full frames, answered by small ones, where nobody knows the bandwidth (virtual links,
+ *   NICs without a link
+ *          speed). Some are always on their way; the fastest stretch behind the first one counts: a
+ *          bucket of tokens is empty by then, and slower ones were interrupted.
  *
- * The responder sees the same from its side: PINGs follow its answers, the TRAIN arrives. Nothing depends on any of it:
- * frames may get lost, time is bounded, peers that don't know PING and TRAIN take them for small probes.
+ * The responder sees the same from its side: PINGs follow its answers, the TRAIN arrives. Nothing
+ * depends on any of it: frames may get lost, time is bounded, peers that don't know PING and TRAIN
+ * take them for small probes.
  */
 
 #include "frame/csum.h"
@@ -22,7 +26,10 @@
 #define PING_NS 2000000u /* no further ping is begun after so long, unless there were */
 #define PINGS_MIN \
 	4u /* fewer: on a narrow way the first waits behind full PROBEs that were sent again */
-/* Memory is not that far: the peer was busy with connecting all the time, and what is stated is nearer to the truth. */
+/*
+ * Memory is not that far: the peer was busy with connecting all the time, and what is stated is
+ * nearer to the truth.
+ */
 #define MEMORY_RTT_MAX 4000u
 #define TRAIN 96u
 #define WINDOW 24u
@@ -66,7 +73,8 @@ static void ping(struct raw_conn *c)
 }
 
 /*
- * A frame of the train is over. Of the stretches behind the first one the fastest counts: slower ones were interrupted.
+ * A frame of the train is over. Of the stretches behind the first one the fastest counts: slower
+ * ones were interrupted.
  */
 static void mark(struct raw_conn *c)
 {

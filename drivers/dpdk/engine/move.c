@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The peer's MAC address changes: a gateway takes over for another, a machine moves, a card is replaced. ARP says so, and
- * anybody in the network can. So frames go on to the old MAC until the new one has shown that the peer is behind it: it gets a
- * number, and answers with a hash of it that only who has both ends' secrets can make. The answer must come from that
- * MAC, for the peer itself answers to the MAC that it knows us by, whoever hands the question on. The question has no token.
+ * The peer's MAC address changes: a gateway takes over for another, a machine moves, a card is
+ * replaced. ARP says so, and anybody in the network can. So frames go on to the old MAC until the
+ * new one has shown that the peer is behind it: it gets a number, and answers with a hash of it
+ * that only who has both ends' secrets can make. The answer must come from that MAC, for the peer
+ * itself answers to the MAC that it knows us by, whoever hands the question on. The question has no
+ * token.
  *
  * Nobody looks for another MAC while the peer is heard: only silence asks.
  *
- * Several may say that they have the address, and a stranger may be the first each time. ARP keeps a few of them, and two are
- * asked at a time, in turns. The number says which MAC was asked, so nothing is kept for each.
+ * Several may say that they have the address, and a stranger may be the first each time. ARP keeps
+ * a few of them, and two are asked at a time, in turns. The number says which MAC was asked, so
+ * nothing is kept for each.
  *
- * A question has a proof, too, and is answered once: a stranger who has got one and repeats it, or makes up others, costs a
- * hash, gets no answers, and uses up nothing that the true one needs.
+ * A question has a proof, too, and is answered once: a stranger who has got one and repeats it, or
+ * makes up others, costs a hash, gets no answers, and uses up nothing that the true one needs.
  */
 
 #include <string.h>
@@ -120,7 +123,10 @@ static bool take_question(struct raw_conn *c, uint32_t question)
 	return true;
 }
 
-/* Somebody asks whether the peer of one of our connections is here. The answer goes where its frames go. */
+/*
+ * Somebody asks whether the peer of one of our connections is here. The answer goes where its
+ * frames go.
+ */
 void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_challenge *q = (const struct weft_frame_challenge *)v->body;

@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 /*
- * AWS 9001, 8500 between regions; bare metal 9000, a VXLAN in it 8950; GCP 8896, 1460; Azure 3900; IB
- * and old jumbo frames 4096; Ethernet 1500; OpenStack's VXLAN 1450; WireGuard 1420; VPNs 1400; IPv6's
- * least 1280.
+ * AWS 9001, 8500 between regions; bare metal 9000, a VXLAN in it 8950; GCP 8896, 1460; Azure 3900;
+ * IB and old jumbo frames 4096; Ethernet 1500; OpenStack's VXLAN 1450; WireGuard 1420; VPNs 1400;
+ * IPv6's least 1280.
  */
 static const uint16_t usual[] = {9001, 9000, 8950, 8896, 8500, 4096, 3900,
 				 1500, 1460, 1450, 1420, 1400, 1280};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which ports each path of a connection uses: those from which the initiator's questions reached the
- * peer's queue, and their answers ours.
+ * Which ports each path of a connection uses: those from which the initiator's questions reached
+ * the peer's queue, and their answers ours.
  *
  * Where neither end hashes frames to queues every port does, and one question per path is enough.
- * Else the initiator asks from many ports: those by which answers come to its own queue as far as its
- * driver tells the hash (weft_path_port()); the peer's hash it need not know. What comes to another
- * worker's queue is handed over by it, and as long as there is hope for a better port it is not
- * answered (or the answer not taken). At last any port is taken: then frames go through the other
- * worker, the lane is slower and depends on that worker's polling, and a warning says so.
+ * Else the initiator asks from many ports: those by which answers come to its own queue as far as
+ * its driver tells the hash (weft_path_port()); the peer's hash it need not know. What comes to
+ * another worker's queue is handed over by it, and as long as there is hope for a better port it is
+ * not answered (or the answer not taken). At last any port is taken: then frames go through the
+ * other worker, the lane is slower and depends on that worker's polling, and a warning says so.
  *
  * The other paths are looked for all at once. A path none of whose questions is answered, although
  * small frames over path 0 are, is left out: somebody between does not let it through.

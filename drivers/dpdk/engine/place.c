@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Which MAC address gets the answer to a HELLO. It has the connection's secrets, so it goes to who has the sender's IP address
- * and not to whoever sent the frame: ARP is asked, for the gateway if the address is outside the subnet. Where nobody
- * answers ARP for it, or no gateway was given, there is nobody to ask, and the answer goes where the frame came from.
+ * Which MAC address gets the answer to a HELLO. It has the connection's secrets, so it goes to who
+ * has the sender's IP address and not to whoever sent the frame: ARP is asked, for the gateway if
+ * the address is outside the subnet. Where nobody answers ARP for it, or no gateway was given,
+ * there is nobody to ask, and the answer goes where the frame came from.
  *
- * The question is out as soon as the entry is made, and the initiator says HELLO again soon: this costs a round trip when the
- * address is not known, and nothing when it is.
+ * The question is out as soon as the entry is made, and the initiator says HELLO again soon: this
+ * costs a round trip when the address is not known, and nothing when it is.
  */
 
 #include <string.h>

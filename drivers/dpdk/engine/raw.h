@@ -52,7 +52,9 @@
 #define RAW_TX_BATCH_MIN 4u
 #define RAW_TX_BATCH_MAX 16u
 #define RAW_CONNS_MAX 65536u
-/* connections looked at by one raw_timers(), per clock: what is due beyond that waits for the next */
+/*
+ * connections looked at by one raw_timers(), per clock: what is due beyond that waits for the next
+ */
 #define RAW_TIMER_BATCH 32u
 #define RAW_HALF_OPEN_MAX 256u
 #define RAW_TIME_WAIT_MAX 256u
@@ -78,7 +80,10 @@
 #define RAW_TIME_WAIT_NS 2000000000ull
 #define RAW_BYE_GRACE 2000000ull
 #define RAW_ROUND 8u /* frames of which one must not stay unacknowledged for the peer's timeout */
-/* Between two RESETs, and so many at once: strangers can't make us loud, and who was restarted tells all. */
+/*
+ * Between two RESETs, and so many at once: strangers can't make us loud, and who was restarted
+ * tells all.
+ */
 #define RAW_RESET_GAP 100000ull
 #define RAW_RESET_BURST 32u
 /* tries of a step in which handshake frames that came to another queue are not taken */
@@ -125,8 +130,8 @@ struct raw_slot {
 };
 
 /*
- * A flow inside the lane: one pair of UDP ports, the same in both directions. Congestion control will
- * keep its window here; until then the connection's fixed window is the only limit.
+ * A flow inside the lane: one pair of UDP ports, the same in both directions. Congestion control
+ * will keep its window here; until then the connection's fixed window is the only limit.
  */
 struct raw_path {
 	struct weft_rtt rtt;
@@ -155,7 +160,9 @@ struct raw_flush {
 	STAILQ_ENTRY(raw_flush) link;
 };
 
-/* What the handshake finds out about the way (engine/measure.c). Times by the platform's clock, ns. */
+/*
+ * What the handshake finds out about the way (engine/measure.c). Times by the platform's clock, ns.
+ */
 struct raw_measure {
 	uint64_t begin;
 	uint64_t until; /* initiator: lt, the train ends */
@@ -194,7 +201,9 @@ struct raw_conn {
 	bool tail_probed;
 	bool on_tx_list;
 	uint64_t timer; /* et of tail probe or RTO; 0 = nothing outstanding */
-	/* lt since when all before round_end are wanted, of which one at least is not acknowledged */
+	/*
+	 * lt since when all before round_end are wanted, of which one at least is not acknowledged
+	 */
 	uint64_t round_at;
 
 	/* Line 2: receiving a frame. */
@@ -341,7 +350,10 @@ struct raw_iface {
 	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */
 	struct rte_mbuf *in_hand;           /* its messages are being delivered */
 	uint32_t in_hand_back;              /* so often it was given back meanwhile */
-	/* Frame buffers held until acknowledged: what engine/share.c shares out, and what the least share may come to. */
+	/*
+	 * Frame buffers held until acknowledged: what engine/share.c shares out, and what the least
+	 * share may come to.
+	 */
 	uint32_t tx_held, tx_held_max, tx_held_hard;
 	/* small buffers in zero-copy frames: acknowledgements need some too */
 	uint32_t hdr_held, hdr_held_max;
@@ -389,7 +401,10 @@ struct raw_iface {
 	uint64_t taken_back_max;
 	uint32_t conn_count, half_open, time_wait;
 	TAILQ_HEAD(, raw_conn) half; /* half-open ones, oldest first; half_open of them */
-	/* Those of them that have shown their address, by bucket of address and MAC, and of the MAC alone. */
+	/*
+	 * Those of them that have shown their address, by bucket of address and MAC, and of the MAC
+	 * alone.
+	 */
 	uint16_t half_of[256], half_of_mac[256];
 	uint32_t generation;         /* connections made */
 	struct weft_siphash_key key; /* random: of generations, cookies, hashes */
@@ -425,7 +440,9 @@ static inline void raw_count(struct raw_iface *iface, enum raw_counter c)
 }
 
 /* ---- engine/conn_table.c: which connection a frame is for */
-/* A free index. One goes round through all free ones before it is used again. @return 0 or -ENOSPC */
+/*
+ * A free index. One goes round through all free ones before it is used again. @return 0 or -ENOSPC
+ */
 int raw_table_take(struct raw_iface *iface, uint32_t *index);
 void raw_table_give(struct raw_iface *iface, uint32_t index);
 /* The connection that was made for this very HELLO, or NULL. */
@@ -518,8 +535,8 @@ uint16_t raw_generation_number(const struct weft_siphash_key *key, uint16_t gene
 #define RAW_STALL_NS 10000000ull
 
 /*
- * May a connection with @p mine frames outstanding hold one more? Half of what is free is the most for each, so something
- * is always left for whoever comes; the least share is everybody's.
+ * May a connection with @p mine frames outstanding hold one more? Half of what is free is the most
+ * for each, so something is always left for whoever comes; the least share is everybody's.
  */
 static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
 {
@@ -552,7 +569,10 @@ static inline void raw_ref_chain(struct rte_mbuf *m)
 	} while ((m = m->next));
 }
 
-/* A buffer whose last reference is most likely ours. As rte_pktmbuf_free(), by a core known already. */
+/*
+ * A buffer whose last reference is most likely ours. As rte_pktmbuf_free(), by a core known
+ * already.
+ */
 static inline void raw_mbuf_free(struct rte_mbuf *m, unsigned int lcore)
 {
 	void *obj = m;
@@ -638,7 +658,10 @@ int raw_bye_send(struct raw_conn *c);
 void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
 		       const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
-/* Ask for an address, if it is time to; `theirs`: a stranger says that it has it. @return it was asked */
+/*
+ * Ask for an address, if it is time to; `theirs`: a stranger says that it has it. @return it was
+ * asked
+ */
 bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs);
 void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
 
@@ -673,8 +696,8 @@ static inline struct raw_zc *raw_zc_of(const struct rte_mbuf *m)
 }
 
 /*
- * The lane has let go of a frame. A port that copies or frees at once has done so, too; a NIC's PMD may hold its mbufs
- * for as long as nothing else is sent, and somebody waits for the memory.
+ * The lane has let go of a frame. A port that copies or frees at once has done so, too; a NIC's PMD
+ * may hold its mbufs for as long as nothing else is sent, and somebody waits for the memory.
  */
 static inline void raw_zc_slot_freed(struct raw_iface *iface, struct raw_zc *zc)
 {
@@ -726,7 +749,9 @@ void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *ou
 /* Initiator: HELLO from as many ports as it takes, by now, for one to reach the right queues. */
 unsigned int raw_paths_hellos(const struct raw_conn *c);
 void raw_paths_next(struct raw_conn *c, unsigned int path);
-/* Is this question of the handshake, or its answer, to be ignored, since it came to another queue? */
+/*
+ * Is this question of the handshake, or its answer, to be ignored, since it came to another queue?
+ */
 bool raw_paths_ignored(struct raw_conn *c, bool any);
 /* Initiator, when the frame size is known. @return false: there is one path only */
 bool raw_paths_begin(struct raw_conn *c);

@@ -100,10 +100,10 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 }
 
 /*
- * Do we know when the frame in hand arrived? Some time since the last look at the port; when that is
- * long ago, because the application computed, its age must not pass for the network's time. Long is
- * measured by the round trip; without an estimate of our own (we only receive) a rough echo comes now
- * and then, or the sender would never get any.
+ * Do we know when the frame in hand arrived? Some time since the last look at the port; when that
+ * is long ago, because the application computed, its age must not pass for the network's time. Long
+ * is measured by the round trip; without an estimate of our own (we only receive) a rough echo
+ * comes now and then, or the sender would never get any.
  */
 static inline bool arrival_known(struct raw_conn *c)
 {

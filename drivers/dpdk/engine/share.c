@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Buffers that connections share. Frames are held until they are acknowledged, in the port's pools, and a peer that stops
- * acknowledges nothing.
+ * Buffers that connections share. Frames are held until they are acknowledged, in the port's pools,
+ * and a peer that stops acknowledges nothing.
  *
- * - A connection may hold half of what is free (raw_share_frame()), so that something is left for whoever comes next, and
- *   a least share whatever the others hold.
- * - A connection whose oldest frame has been sent again in vain for RAW_STALL_NS has stalled: its window shrinks to the
- *   least share and grows again frame by frame as it acknowledges. One that acknowledges a frame now and then stays small.
- * - Where buffers are short, what stalled connections hold is taken back: copied into memory of the heap, from which it is
- *   sent again. That memory has a bound for all; when it is reached the rest stays where it is.
+ * - A connection may hold half of what is free (raw_share_frame()), so that something is left for
+ *   whoever comes next, and a least share whatever the others hold.
+ * - A connection whose oldest frame has been sent again in vain for RAW_STALL_NS has stalled: its
+ *   window shrinks to the least share and grows again frame by frame as it acknowledges. One that
+ *   acknowledges a frame now and then stays small.
+ * - Where buffers are short, what stalled connections hold is taken back: copied into memory of the
+ *   heap, from which it is sent again. That memory has a bound for all; when it is reached the rest
+ *   stays where it is.
  *
- * A zero-copy frame that was taken back still holds its reference of the user's memory: its completion is the peer's
- * acknowledgement.
+ * A zero-copy frame that was taken back still holds its reference of the user's memory: its
+ * completion is the peer's acknowledgement.
  */
 
 #include <stdlib.h>
@@ -39,7 +41,9 @@ void raw_share_init(struct raw_iface *iface)
 	iface->taken_back_max = (uint64_t)HEAP_SHARE * pool->size * pool->elt_size;
 }
 
-/* May it use @p n small buffers more? Twice what is free is the most: they are fewer than frames. */
+/*
+ * May it use @p n small buffers more? Twice what is free is the most: they are fewer than frames.
+ */
 bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
 {
 	struct raw_iface *iface = c->iface;

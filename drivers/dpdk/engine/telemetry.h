@@ -29,8 +29,8 @@ struct weft_telemetry_ask {
 };
 
 /**
- * An iface has been opened. @return NULL when there is no memory, or nothing to tell: then it is not
- * shown
+ * An iface has been opened. @return NULL when there is no memory, or nothing to tell: then it is
+ * not shown
  */
 struct weft_telemetry *weft_telemetry_add(const struct weft_lane_iface *iface,
 					  const struct weft_lane_open *open);

@@ -24,9 +24,10 @@ static void dead(struct raw_conn *c)
 }
 
 /*
- * A peer that answers, but in so long a time has not acknowledged the RAW_ROUND frames that were the oldest at its
- * beginning, does not get our frames, or one now and then. It is said, and does not hang. Only a peer that was heard of late "answers": where the
- * link is gone, the last acknowledgement may be a little older than the last frame, and that is silence (live_timer()).
+ * A peer that answers, but in so long a time has not acknowledged the RAW_ROUND frames that were
+ * the oldest at its beginning, does not get our frames, or one now and then. It is said, and does
+ * not hang. Only a peer that was heard of late "answers": where the link is gone, the last
+ * acknowledgement may be a little older than the last frame, and that is silence (live_timer()).
  */
 static bool stuck(struct raw_conn *c)
 {
@@ -126,7 +127,9 @@ static void half_timer(struct raw_conn *c)
 	raw_hs_timer(c);
 }
 
-/* What is due is done, and when the connection is looked at next is entered anew. It may be freed. */
+/*
+ * What is due is done, and when the connection is looked at next is entered anew. It may be freed.
+ */
 static void look_at(struct raw_conn *c)
 {
 	raw_count(c->iface, RAW_TIMER_LOOKS);
@@ -147,14 +150,14 @@ static void look_at(struct raw_conn *c)
 /* ---------------------------------------------------------------- which, and when */
 
 /*
- * A connection stands in by_et while frames of it are outstanding, and in by_lt with its next sign of
- * life or step of its handshake: what is idle costs its share of keepalives and nothing else.
+ * A connection stands in by_et while frames of it are outstanding, and in by_lt with its next sign
+ * of life or step of its handshake: what is idle costs its share of keepalives and nothing else.
  *
- * DPDK's rte_timer does not fit: it reads the CPU's cycle counter, where the engine has clocks of its
- * own that stand still while nobody polls (engine/raw.h), and virtual time in the simulator; its lists belong
- * to lcores, and a worker may be any thread; and entering a timer takes a lock and a walk, where here it
- * is once per connection and firing, not per frame. A wheel would round the deadlines that a worker
- * that sleeps asks for.
+ * DPDK's rte_timer does not fit: it reads the CPU's cycle counter, where the engine has clocks of
+ * its own that stand still while nobody polls (engine/raw.h), and virtual time in the simulator;
+ * its lists belong to lcores, and a worker may be any thread; and entering a timer takes a lock and
+ * a walk, where here it is once per connection and firing, not per frame. A wheel would round the
+ * deadlines that a worker that sleeps asks for.
  */
 static inline uint32_t index_of(const struct raw_conn *c)
 {
@@ -186,8 +189,8 @@ void raw_deadlines_forget(struct raw_conn *c)
 }
 
 /*
- * The connections that are due, in that order, a batch of each clock: when many come at once, after a
- * pause or as they connected together, frames are received between.
+ * The connections that are due, in that order, a batch of each clock: when many come at once, after
+ * a pause or as they connected together, frames are received between.
  */
 void raw_timers(struct raw_iface *iface)
 {

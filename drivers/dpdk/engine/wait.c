@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An owner that sleeps (lane.h, waiting). Where the port wakes it, a sleep is no pause: whatever comes
- * ends it. So the clocks of engine/raw.h go on for the time that it meant to sleep, where those of an owner
- * that was merely away stand still, and the times of frames that are answered meanwhile are good.
+ * An owner that sleeps (lane.h, waiting). Where the port wakes it, a sleep is no pause: whatever
+ * comes ends it. So the clocks of engine/raw.h go on for the time that it meant to sleep, where
+ * those of an owner that was merely away stand still, and the times of frames that are answered
+ * meanwhile are good.
  *
- * What nobody is woken for has a time here: timers, acknowledgements and frames that the port did not
- * take, the port's own wishes, a look at what has happened to it.
+ * What nobody is woken for has a time here: timers, acknowledgements and frames that the port did
+ * not take, the port's own wishes, a look at what has happened to it.
  */
 
 #include <errno.h>

@@ -304,9 +304,9 @@ bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now)
 }
 
 /*
- * Another answer to a question that has one. It is not believed, but said: when a peer moves, a neighbour that answers in its
- * name may be faster than the peer. Of more than there is room for all have the same chance: the last digits of the
- * time are nobody's choice.
+ * Another answer to a question that has one. It is not believed, but said: when a peer moves, a
+ * neighbour that answers in its name may be faster than the peer. Of more than there is room for
+ * all have the same chance: the last digits of the time are nobody's choice.
  */
 static void also_said(const struct weft_arp_table *t, struct weft_arp_entry *e,
 		      const uint8_t mac[6], uint64_t now)
@@ -324,7 +324,8 @@ static void also_said(const struct weft_arp_table *t, struct weft_arp_entry *e,
 }
 
 /*
- * Only while our own question is open: what nobody asked for is what somebody wants us to believe, and so is a second answer.
+ * Only while our own question is open: what nobody asked for is what somebody wants us to believe,
+ * and so is a second answer.
  * @return learned
  */
 static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6], uint64_t now)
@@ -349,7 +350,10 @@ static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac
 	return true;
 }
 
-/* Does this MAC answer for addresses of others, too? Those used last are looked at: who wants to know is anybody. */
+/*
+ * Does this MAC answer for addresses of others, too? Those used last are looked at: who wants to
+ * know is anybody.
+ */
 static bool answers_for_others(const struct weft_arp *a, const uint8_t mac[6])
 {
 	const struct weft_arp_entry *e;

@@ -20,8 +20,8 @@
 #include "frame/frame.h"
 
 /**
- * Addresses that we ask for ourselves. Beyond that the one that was unused for longest goes, if that
- * is WEFT_ARP_BUSY ago; else who asks has to wait.
+ * Addresses that we ask for ourselves. Beyond that the one that was unused for longest goes, if
+ * that is WEFT_ARP_BUSY ago; else who asks has to wait.
  */
 #define WEFT_ARP_OURS 4096u
 /** And those that strangers make us ask for, by a HELLO. They have their own places. */
@@ -140,15 +140,17 @@ bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip);
 void weft_arp_forget(struct weft_arp *a, uint32_t ip);
 
 /**
- * Frames from @p ip come from another MAC than the known one. Forget that, if it is older than a while.
+ * Frames from @p ip come from another MAC than the known one. Forget that, if it is older than a
+ * while.
  *
  * @return it was forgotten
  */
 bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now);
 
 /**
- * Handle a received packet. Nothing enters the cache but the first answer to a question of ours that
- * is open: requests are answered and teach nothing, whoever's address they name as their sender's.
+ * Handle a received packet. Nothing enters the cache but the first answer to a question of ours
+ * that is open: requests are answered and teach nothing, whoever's address they name as their
+ * sender's.
  *
  * Where one MAC answers for everybody (a cloud's virtual network, a router with proxy ARP) it may
  * claim our address as well, and takes nothing from us by that: a MAC that is known to answer for

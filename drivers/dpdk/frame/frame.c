@@ -35,9 +35,10 @@ void raw_conn_template(struct raw_conn *c)
 }
 
 /*
- * How long has the newest frame waited here? Between the clock's last reading and now the application
- * may have computed, in a callback or outside, and the peer would take that for the network's time. So
- * the clock is read anew; since that costs as much as half a small message, only some DATA frames ask.
+ * How long has the newest frame waited here? Between the clock's last reading and now the
+ * application may have computed, in a callback or outside, and the peer would take that for the
+ * network's time. So the clock is read anew; since that costs as much as half a small message, only
+ * some DATA frames ask.
  */
 uint16_t raw_hold_time(struct raw_conn *c)
 {
@@ -270,7 +271,9 @@ void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v,
 		raw_count(iface, RAW_TX_RESET);
 }
 
-/* @return where the peer is that has this index, or had it last, if the frame says it is from there */
+/*
+ * @return where the peer is that has this index, or had it last, if the frame says it is from there
+ */
 static const uint8_t *known_peer(const struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	uint32_t index = weft_le32(v->hdr->dst_conn) & 0xffff;
@@ -291,9 +294,9 @@ static const uint8_t *known_peer(const struct raw_iface *iface, const struct wef
 
 /*
  * Is it for this iface to say that there is no such connection? Who has the port alone answers for
- * those who had it before, too. On a port that others may have, it is the connections that this iface
- * has made itself: what it does not know can be another's, alive and well. And it says so to their
- * peers alone, where these are: else anybody could try which generations were given out.
+ * those who had it before, too. On a port that others may have, it is the connections that this
+ * iface has made itself: what it does not know can be another's, alive and well. And it says so to
+ * their peers alone, where these are: else anybody could try which generations were given out.
  * @param to  set to the MAC that the answer goes to, where it is not the frame's
  */
 static bool answers_for(const struct raw_iface *iface, const struct weft_frame_view *v,
@@ -321,7 +324,9 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
  */
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason)
 {
-	/* In a HELLO they are its sender's own: the two fields prove the answer in every version. */
+	/*
+	 * In a HELLO they are its sender's own: the two fields prove the answer in every version.
+	 */
 	struct weft_frame_reset body = {
 		.reason = weft_le16(reason),
 		.version_min = WEFT_FRAME_VERSION,

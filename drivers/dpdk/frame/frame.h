@@ -81,9 +81,11 @@ struct weft_frame_hdr {
 	/** from the first byte of this header to the end of the body; without the CRC */
 	uint16_t length;
 	uint32_t
-		dst_conn; /**< receiver's connection: index | generation << 16; in HELLO the sender's */
+		/** receiver's connection: index | generation << 16; in HELLO the sender's */
+		dst_conn;
 	uint32_t
-		token; /**< receiver's random token of that connection; in HELLO the sender's; 0 in RESET */
+		/** receiver's random token of that connection; in HELLO the sender's; 0 in RESET */
+		token;
 	uint32_t seq;      /**< DATA: sequence of this frame. Others: the next one to be used */
 	uint32_t ack;      /**< all sequences before this one have arrived and been processed */
 	uint16_t src_conn; /**< index of the sender's connection, so that a RESET finds it */
@@ -124,7 +126,8 @@ struct weft_frame_ecn_path {
 	uint8_t path;
 	uint8_t reserved;
 	uint16_t
-		marked; /**< frames with Congestion Experienced since the connection was made, modulo 2^16 */
+		/** frames with Congestion Experienced since the connection was made, modulo 2^16 */
+		marked;
 } __attribute__((packed));
 
 /** In front of each message of a DATA frame. Messages stand one after the other without padding. */
@@ -152,7 +155,8 @@ struct weft_frame_hello {
 	uint8_t steer;       /**< WEFT_HELLO_* */
 	uint8_t reserved;    /**< 0 */
 	uint64_t
-		secret; /**< sender's, random, of this connection: what CHALLENGE is answered with */
+		/** sender's, random, of this connection: what CHALLENGE is answered with */
+		secret;
 	uint64_t cookie; /**< HELLO: from HELLO_RETRY, or 0; HELLO_ACK: 0 */
 } __attribute__((packed));
 
@@ -162,13 +166,16 @@ struct weft_frame_retry {
 } __attribute__((packed));
 
 /**
- * Body of CHALLENGE and its answer. CHALLENGE may go to somebody else than the peer: its header names
- * the connection, without the token.
+ * Body of CHALLENGE and its answer. CHALLENGE may go to somebody else than the peer: its header
+ * names the connection, without the token.
  */
 struct weft_frame_challenge {
 	/** how many questions of this connection before (upper half), and who is asked; echoed */
 	uint64_t number;
-	/** keyed hash of number, who asks, question or answer: only who has both ends' secrets knows it */
+	/**
+	 * keyed hash of number, who asks, question or answer: only who has both ends' secrets knows
+	 * it
+	 */
 	uint64_t proof;
 } __attribute__((packed));
 
@@ -181,7 +188,9 @@ enum weft_frame_csum {
 	WEFT_FRAME_CSUM_CRC32C = 2
 };
 
-/** probe.frame_size of probes that measure the way: no size. What they are padded to is not echoed. */
+/**
+ * probe.frame_size of probes that measure the way: no size. What they are padded to is not echoed.
+ */
 #define WEFT_FRAME_PROBE_PING 1u  /**< the answer comes at once */
 #define WEFT_FRAME_PROBE_TRAIN 2u /**< a full frame, one of many */
 /** and that try a pair of ports for the path they come over; answered the same way back */
@@ -192,7 +201,11 @@ enum weft_frame_csum {
 struct weft_frame_probe {
 	uint16_t id; /**< of the try; echoed */
 	uint16_t
-		frame_size; /**< size of the frame that this is, L2 header included; 0 = a small one; or WEFT_FRAME_PROBE_* */
+		/**
+		 * size of the frame that this is, L2 header included; 0 = a small one; or
+		 * WEFT_FRAME_PROBE_*
+		 */
+		frame_size;
 } __attribute__((packed));
 
 /** Body of READY: behind it stand the UDP ports of the initiator's paths, 2 bytes each. */

@@ -22,8 +22,9 @@ struct weft_arp_table;
 struct weft_frame_port;
 
 /**
- * Memory that a port with #WEFT_FRAME_PORT_REG may read: the driver's state of a registration (lane.h). One reference is
- * the registration's; each frame that the NIC may still read has one, too, so memory is never unmapped under it.
+ * Memory that a port with #WEFT_FRAME_PORT_REG may read: the driver's state of a registration
+ * (lane.h). One reference is the registration's; each frame that the NIC may still read has one,
+ * too, so memory is never unmapped under it.
  */
 struct weft_mem_lane {
 	_Atomic uint32_t refs;
@@ -36,12 +37,18 @@ struct weft_mem_lane {
 
 static inline void weft_mem_lane_put(struct weft_mem_lane *mem)
 {
-	/* Release: what this thread has done with the memory comes before; acquire: the last one sees all of that. */
+	/*
+	 * Release: what this thread has done with the memory comes before; acquire: the last one
+	 * sees all of that.
+	 */
 	if (atomic_fetch_sub_explicit(&mem->refs, 1, memory_order_acq_rel) == 1)
 		mem->unmap(mem);
 }
 
-/** @return how many of the @p len bytes at @p at, which lie in @p mem, follow each other for the NIC, too */
+/**
+ * @return how many of the @p len bytes at @p at, which lie in @p mem, follow each other for the
+ * NIC, too
+ */
 static inline uint32_t weft_mem_lane_iova(const struct weft_mem_lane *mem, const void *at,
 					  uint32_t len, rte_iova_t *iova)
 {
@@ -96,25 +103,29 @@ struct weft_frame_port_ops {
 	 * all frames that tx_burst() has accepted, even if the PMD still holds their mbufs
 	 */
 	bool (*tx_done)(struct weft_frame_port *port);
-	/** With #WEFT_FRAME_PORT_REG: let the NIC read memory; as weft_lane_driver.mem_register(). Any thread. */
+	/**
+	 * With #WEFT_FRAME_PORT_REG: let the NIC read memory; as weft_lane_driver.mem_register().
+	 * Any thread.
+	 */
 	int (*mem_map)(struct weft_frame_port *port, void *addr, size_t len,
 		       struct weft_mem_lane **mem, char *why, size_t why_len);
 	bool (*link_up)(struct weft_frame_port *port);
 	/** Why there is no link, in a sentence; "" when there is one. NULL = nothing to say. */
 	void (*link_text)(struct weft_frame_port *port, char *buf, size_t size);
 	/**
-	 * What has happened to the port since the last call, one thing at a time: called again until
-	 * it is nothing. Called when `event` is set, and a few times a second. May be NULL.
+	 * What has happened to the port since the last call, one thing at a time: called again
+	 * until it is nothing. Called when `event` is set, and a few times a second. May be NULL.
 	 */
 	enum weft_frame_port_what (*look)(struct weft_frame_port *port,
 					  struct weft_frame_port_event *event);
 	/**
-	 * A descriptor that becomes readable, after arm(), when frames come. The port's own; the same
-	 * until close(). NULL, or a negative error: nothing wakes who sleeps.
+	 * A descriptor that becomes readable, after arm(), when frames come. The port's own; the
+	 * same until close(). NULL, or a negative error: nothing wakes who sleeps.
 	 */
 	int (*wait_fd)(struct weft_frame_port *port);
 	/**
-	 * The owner is about to sleep, after an rx_burst() that brought nothing. NULL = nothing to do.
+	 * The owner is about to sleep, after an rx_burst() that brought nothing. NULL = nothing to
+	 * do.
 	 * @param within  ns; lowered to when tx_kick() is wanted
 	 * @return 0, or -EBUSY: frames are there
 	 */
@@ -146,7 +157,10 @@ struct weft_frame_port_ops {
 
 struct weft_frame_port {
 	const struct weft_frame_port_ops *ops;
-	/** look() has something to tell: set inside rx_burst() that brings nothing, and cleared by it */
+	/**
+	 * look() has something to tell: set inside rx_burst() that brings nothing, and cleared by
+	 * it
+	 */
 	bool event;
 	char name[64]; /**< resource name, e.g. "0" */
 	/** hardware identity, e.g. PCI address; vdev name for virtual ports */
@@ -162,7 +176,9 @@ struct weft_frame_port {
 	uint16_t tx_segs;  /**< mbufs of a frame to be sent, at most; 0 = any number */
 	/** log2: no mbuf of user memory crosses a multiple of it; 0 = any may */
 	uint8_t tx_page_bits;
-	/** registrations of ports with equal names serve each other; "" without #WEFT_FRAME_PORT_REG */
+	/**
+	 * registrations of ports with equal names serve each other; "" without #WEFT_FRAME_PORT_REG
+	 */
 	char mem_domain[16];
 	/** bytes that may be unsent in the port before the PMD would sleep; 0 = no limit */
 	uint32_t tx_bytes_max;

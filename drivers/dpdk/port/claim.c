@@ -16,9 +16,13 @@
 
 #include "port/claim_owner.h"
 
-/* Who asks for the owner stays in the queue of a socket that nobody accepts from, until it is full. */
+/*
+ * Who asks for the owner stays in the queue of a socket that nobody accepts from, until it is full.
+ */
 #define QUEUE 4096
-/* Closing its packet sockets may take the kernel a second for each, and the name comes after them. */
+/*
+ * Closing its packet sockets may take the kernel a second for each, and the name comes after them.
+ */
 #define ENDING_TRIES 200
 /* Between bind() and listen(), or between a look and the next one. */
 #define OTHER_TRIES 20
@@ -97,7 +101,10 @@ int weft_claim(const char *name, struct weft_claim_owner *owner)
 			return rc;
 		held = weft_claim_look(&un, len, owner);
 	} while (wait_for(held, &waits));
-	/* Who has the name and does not listen claims nothing, and root is kept off by nobody's wish. */
+	/*
+	 * Who has the name and does not listen claims nothing, and root is kept off by nobody's
+	 * wish.
+	 */
 	if (held == WEFT_HELD_UNHEEDED ||
 	    (geteuid() == 0 && (held == WEFT_HELD_FREE || held == WEFT_HELD_SILENT)))
 		return -EPERM;

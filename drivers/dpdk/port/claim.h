@@ -5,13 +5,13 @@
  *
  * A claim is a listening socket with an abstract address. The kernel keeps these apart by network
  * namespace, as it does interface indices, whatever the processes see of each other's files (two
- * containers on the host's network meet, two with networks of their own don't); it says who listens;
- * and the name is free again when the last descriptor is closed, however the owner ended. There is
- * no file that could be stale, or be another user's link.
+ * containers on the host's network meet, two with networks of their own don't); it says who
+ * listens; and the name is free again when the last descriptor is closed, however the owner ended.
+ * There is no file that could be stale, or be another user's link.
  *
- * What the kernel does not check is who may have a name. So the superuser does not heed the claim of
- * a user who is not, nor of one who can't be told, nor a name that somebody has and does not listen
- * under.
+ * What the kernel does not check is who may have a name. So the superuser does not heed the claim
+ * of a user who is not, nor of one who can't be told, nor a name that somebody has and does not
+ * listen under.
  */
 #ifndef WEFT_CLAIM_H
 #define WEFT_CLAIM_H

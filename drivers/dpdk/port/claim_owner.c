@@ -147,7 +147,10 @@ static void look_at(struct wanted *w, const struct nlmsghdr *h)
 
 	if (h->nlmsg_len < NLMSG_LENGTH(sizeof(*msg)) || msg->udiag_type != SOCK_STREAM)
 		return;
-	/* Connections that wait for accept() have the name too, and belong to nobody, which reads as 0. */
+	/*
+	 * Connections that wait for accept() have the name too, and belong to nobody, which reads
+	 * as 0.
+	 */
 	if (msg->udiag_state != (w->listens ? TCP_LISTEN : TCP_CLOSE))
 		return;
 	left = (int)(h->nlmsg_len - NLMSG_LENGTH(sizeof(*msg)));

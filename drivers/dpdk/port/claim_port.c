@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One process for each port: two that receive the same frames, or write the same registers, end each
- * other's connections. What a port stands on is claimed by name (port/claim.h) while it is open:
+ * One process for each port: two that receive the same frames, or write the same registers, end
+ * each other's connections. What a port stands on is claimed by name (port/claim.h) while it is
+ * open:
  *
  *   weft/netdev/INDEX/QUEUE  a kernel interface's receive queue. net_af_xdp has those it was given;
  *                            net_af_packet sees all, so it takes all that there are
@@ -9,8 +10,8 @@
  *   weft/memif/END/ID/HASH   one end of a connection; the hash is of the socket
  *
  * Where the claim cannot be had (nothing of the kind is allowed here, or somebody has the name whom
- * root does not heed), or others may receive what is for us (an interface with more queues than ours), the
- * port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in frame/frame.c.
+ * root does not heed), or others may receive what is for us (an interface with more queues than
+ * ours), the port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in frame/frame.c.
  */
 
 #include <errno.h>

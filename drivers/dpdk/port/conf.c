@@ -201,7 +201,10 @@ static bool find_rx_depth(struct weft_port_dev *d)
 	return true;
 }
 
-/* Entries of the shortest send ring, by PMDs that tell (Intel's, mlx5, netvsc, hns3); 0: it does not. */
+/*
+ * Entries of the shortest send ring, by PMDs that tell (Intel's, mlx5, netvsc, hns3); 0: it does
+ * not.
+ */
 static uint16_t tx_ring_told(const struct weft_port_dev *d)
 {
 	struct rte_eth_txq_info info;
@@ -217,9 +220,10 @@ static uint16_t tx_ring_told(const struct weft_port_dev *d)
 }
 
 /*
- * Of a send ring nothing shows how long it is, so where the PMD does not tell, a device with a short
- * ring for one direction is taken to have one for the other, too. If only that for sending is short,
- * what is found is too much: it is an upper bound, and a ring that takes no more is what counts.
+ * Of a send ring nothing shows how long it is, so where the PMD does not tell, a device with a
+ * short ring for one direction is taken to have one for the other, too. If only that for sending is
+ * short, what is found is too much: it is an upper bound, and a ring that takes no more is what
+ * counts.
  */
 void weft_port_find_depth(struct weft_port_dev *d)
 {

@@ -314,7 +314,10 @@ int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t le
 
 /* ---- ports ---------------------------------------------------------------------------------- */
 
-/* Is there a map of one page? The kernel's driver and the IOMMU behind @p dev are asked by making one. */
+/*
+ * Is there a map of one page? The kernel's driver and the IOMMU behind @p dev are asked by making
+ * one.
+ */
 static bool takes_maps(struct rte_device *dev)
 {
 	uintptr_t page = page_size();
@@ -361,7 +364,10 @@ static struct rte_device *any_device(void)
 	return devices[i];
 }
 
-/* @p gone will be freed: what is mapped for it another device answers for, which shares its maps, or it is unmapped. */
+/*
+ * @p gone will be freed: what is mapped for it another device answers for, which shares its maps,
+ * or it is unmapped.
+ */
 static void leave(struct rte_device *gone)
 {
 	struct rte_device *heir = any_device();
@@ -377,8 +383,8 @@ static void leave(struct rte_device *gone)
 }
 
 /*
- * Without an IOMMU a NIC sees physical addresses, and pages of user memory may move at any time; those of the EAL's
- * hugepages stay.
+ * Without an IOMMU a NIC sees physical addresses, and pages of user memory may move at any time;
+ * those of the EAL's hugepages stay.
  */
 enum weft_dma_reach weft_dma_open(uint16_t port, struct rte_device *dev)
 {

@@ -328,9 +328,9 @@ static int explain(int rc, char *why, size_t why_len)
 }
 
 /*
- * The EAL pins the thread that starts it to its main lcore, by default the first core of the process.
- * Threads inherit that, so all ranks of a host would share a core. Who chose cores by EAL arguments
- * gets them for the EAL's own threads; the caller's thread runs where it ran before.
+ * The EAL pins the thread that starts it to its main lcore, by default the first core of the
+ * process. Threads inherit that, so all ranks of a host would share a core. Who chose cores by EAL
+ * arguments gets them for the EAL's own threads; the caller's thread runs where it ran before.
  */
 static int init_on_any_core(int argc, char **argv)
 {
@@ -347,8 +347,8 @@ static int init_on_any_core(int argc, char **argv)
 }
 
 /*
- * What the EAL was started with, in its order: it moves the words, and leak checkers do not see its own
- * pointers to them.
+ * What the EAL was started with, in its order: it moves the words, and leak checkers do not see its
+ * own pointers to them.
  */
 static char **kept_argv __attribute__((used));
 

@@ -25,7 +25,10 @@
 #include "port/priv.h"
 #include "port/rdma.h"
 
-/* Contexts of one process may open and close ports in several threads: for devs[], their queues and the pools (port/pool.c). */
+/*
+ * Contexts of one process may open and close ports in several threads: for devs[], their queues and
+ * the pools (port/pool.c).
+ */
 static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_port_dev *devs[RTE_MAX_ETHPORTS];
 
@@ -74,7 +77,10 @@ static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
 		 rdma, rdma, id);
 }
 
-/* Devices that the EAL was given and that are no ports, since their PMD has refused them. It goes on without. */
+/*
+ * Devices that the EAL was given and that are no ports, since their PMD has refused them. It goes
+ * on without.
+ */
 static int missing(struct weft_lane_resource *r, int n)
 {
 	struct rte_devargs *da;
@@ -314,8 +320,8 @@ static int try_set_up(struct weft_port_dev *d, const struct weft_port_opts *o, c
 }
 
 /*
- * RX interrupts are asked for before anybody can know whether they can be had. PMDs refuse them when
- * they are configured, when a queue is set up or when they start: then without.
+ * RX interrupts are asked for before anybody can know whether they can be had. PMDs refuse them
+ * when they are configured, when a queue is set up or when they start: then without.
  */
 static int set_up(struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		  size_t why_len)
@@ -520,8 +526,8 @@ static void ip_text(const struct weft_port_dev *d, uint32_t ip, char text[40])
 }
 
 /*
- * May another worker come to an open port? ARP has no UDP port: the first queue gets it, and whoever polls
- * that answers for its own address and VLAN.
+ * May another worker come to an open port? ARP has no UDP port: the first queue gets it, and
+ * whoever polls that answers for its own address and VLAN.
  */
 static int fits_others(const struct weft_port_dev *d, const struct weft_port_opts *o, char *why,
 		       size_t why_len)

@@ -178,8 +178,8 @@ double weft_port_bandwidth(const struct weft_port_dev *d, uint32_t *flags)
 
 	*flags &= ~WEFT_FRAME_PORT_GUESS;
 	/*
-	 * Memory is not tried out while connecting: its pages are touched for the first time then, which takes longer than
-	 * all that follows.
+	 * Memory is not tried out while connecting: its pages are touched for the first time then,
+	 * which takes longer than all that follows.
 	 */
 	if (d->limits.no_link)
 		return 0;

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /**
- * AWS gives one flow 5 Gb/s, 10 in a cluster placement group, and carries an MTU of 9001: a lane over
- * ENA with one path, or small frames, gets a part of its link.
+ * AWS gives one flow 5 Gb/s, 10 in a cluster placement group, and carries an MTU of 9001: a lane
+ * over ENA with one path, or small frames, gets a part of its link.
  *
  * @param driver  of the port; others than net_ena: ""
  * @param mbps    link speed; 0 = unknown, as ENA's driver has it

@@ -2,11 +2,11 @@
 /*
  * RX interrupts: a queue pair whose PMD has a descriptor for them wakes its owner.
  *
- * The descriptor is an eventfd (VFIO's, virtio_user's), an epoll set (vhost's), a completion channel
- * (mlx5's): what empties it differs, and some nobody can empty. So it stands edge-triggered in an
- * epoll set of our own, which is what wait_fd() gives: one epoll_wait() takes the edge, whatever it
- * came from. (rte_eth_dev_rx_intr_ctl_q() would do the same for rte_epoll_wait(), whose events carry
- * DPDK's own callbacks; an application's epoll_wait() calls none.)
+ * The descriptor is an eventfd (VFIO's, virtio_user's), an epoll set (vhost's), a completion
+ * channel (mlx5's): what empties it differs, and some nobody can empty. So it stands edge-triggered
+ * in an epoll set of our own, which is what wait_fd() gives: one epoll_wait() takes the edge,
+ * whatever it came from. (rte_eth_dev_rx_intr_ctl_q() would do the same for rte_epoll_wait(), whose
+ * events carry DPDK's own callbacks; an application's epoll_wait() calls none.)
  *
  * arm() switches the interrupt on and then looks for frames, since a PMD raises none for what came
  * before. What it finds is kept for the next rx_burst(), by another table of operations: who polls
@@ -87,9 +87,9 @@ unsigned int weft_port_intr_vectors(const char *sysfs, const char *device)
 }
 
 /*
- * By the sources of DPDK 22.11: those that wake, and poll as well when asked for interrupts that are
- * off. Not em: its PMD gives no vector of MSI-X to the queue, and INTx has one interrupt in 16 ms.
- * Not i40e, iavf, ice: they set up anew how descriptors are written back then.
+ * By the sources of DPDK 22.11: those that wake, and poll as well when asked for interrupts that
+ * are off. Not em: its PMD gives no vector of MSI-X to the queue, and INTx has one interrupt in 16
+ * ms. Not i40e, iavf, ice: they set up anew how descriptors are written back then.
  */
 static bool is_known(const char *driver, uint16_t queues)
 {
@@ -128,8 +128,8 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 /* ---- on and off ----------------------------------------------------------------------------- */
 
 /*
- * By port number. PMDs keep one word for all queues, which workers in several threads change (ixgbe);
- * and vhost's device is freed by a thread that tells first that the link is gone.
+ * By port number. PMDs keep one word for all queues, which workers in several threads change
+ * (ixgbe); and vhost's device is freed by a thread that tells first that the link is gone.
  */
 static rte_spinlock_t locks[RTE_MAX_ETHPORTS];
 
@@ -279,7 +279,9 @@ int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within)
 			return -EBUSY;
 		}
 	}
-	/* Vhost's next peer finds them off: who has seen no frame since an event trusts in nothing. */
+	/*
+	 * Vhost's next peer finds them off: who has seen no frame since an event trusts in nothing.
+	 */
 	in->most = in->on && in->trust > 0 && in->life == weft_port_life(p->dev) ? LONG : in->blind;
 	in->begin_tsc = rte_rdtsc();
 	*within = RTE_MIN(*within, in->most);

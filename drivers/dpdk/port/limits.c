@@ -201,8 +201,8 @@ static int packet_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 
 /*
  * A frame, the kernel's headroom and its struct skb_shared_info share a page: 3506 on a veth, 3498
- * on mlx5. Drivers refuse to attach the program beyond that, the PMD's queue is not set up then, and
- * the PMD is not fit to be closed.
+ * on mlx5. Drivers refuse to attach the program beyond that, the PMD's queue is not set up then,
+ * and the PMD is not fit to be closed.
  */
 #define XDP_MTU_MAX 3506u
 

@@ -248,7 +248,9 @@ int weft_packet_socket_arm(struct weft_port *p, uint64_t *within);
 
 /* port/intr.c */
 
-/** How many interrupts has a device for DPDK? UINT_MAX: no PCI device, or its PMD has its own way. */
+/**
+ * How many interrupts has a device for DPDK? UINT_MAX: no PCI device, or its PMD has its own way.
+ */
 unsigned int weft_port_intr_vectors(const char *sysfs, const char *device);
 /** Is its PMD to be asked for RX interrupts? */
 bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode);
@@ -301,7 +303,10 @@ void weft_port_events_begin(struct weft_port *p);
 bool weft_port_has_ended(const struct weft_port_dev *d);
 /** Changes with each event. */
 uint32_t weft_port_life(const struct weft_port_dev *d);
-/** The application took the device from DPDK meanwhile: its number says nothing any more, and is not to be called with. */
+/**
+ * The application took the device from DPDK meanwhile: its number says nothing any more, and is not
+ * to be called with.
+ */
 bool weft_port_is_taken(const struct weft_port_dev *d);
 enum weft_lane_link weft_port_link_kind(const struct weft_port_dev *d);
 /** bytes/s, as the link says now; a guess where nobody tells: sets or clears the flag GUESS. */
@@ -366,10 +371,16 @@ extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
 
 /** Fill @p d->zcopy: d->info and d->limits are there. */
 void weft_port_zcopy_find(struct weft_port_dev *d, const struct weft_port_opts *o);
-/** Will chains be sent? Nothing but zero copy has them, and asking for them costs some PMDs their vector path. */
+/**
+ * Will chains be sent? Nothing but zero copy has them, and asking for them costs some PMDs their
+ * vector path.
+ */
 bool weft_port_wants_chains(const struct weft_port_dev *d, const struct weft_port_opts *o);
 void weft_port_zcopy_txconf(const struct weft_port_dev *d, struct rte_eth_txconf *conf);
-/** #WEFT_FRAME_PORT_EXTBUF and #WEFT_FRAME_PORT_REG of a port whose other flags are there; fills what belongs to them. */
+/**
+ * #WEFT_FRAME_PORT_EXTBUF and #WEFT_FRAME_PORT_REG of a port whose other flags are there; fills
+ * what belongs to them.
+ */
 uint32_t weft_port_zcopy_flags(struct weft_port *p, const struct weft_port_opts *o);
 bool weft_port_tx_done(struct weft_frame_port *fp);
 int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,

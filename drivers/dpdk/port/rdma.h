@@ -3,8 +3,9 @@
  * @file port/rdma.h
  * NICs that the kernel and DPDK drive at the same time.
  *
- * DPDK's drivers of some NICs (mlx5, mana) stand on the kernel's RDMA driver and need no vfio-pci. While such a port is started, the kernel's interface gets no unicast frames
- * any more (DPDK's guide of mlx5: "flow bifurcation"). So nobody gets such a port who has not asked for it.
+ * DPDK's drivers of some NICs (mlx5, mana) stand on the kernel's RDMA driver and need no vfio-pci.
+ * While such a port is started, the kernel's interface gets no unicast frames any more (DPDK's
+ * guide of mlx5: "flow bifurcation"). So nobody gets such a port who has not asked for it.
  */
 #ifndef WEFT_PORT_RDMA_H
 #define WEFT_PORT_RDMA_H

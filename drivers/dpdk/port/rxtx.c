@@ -222,8 +222,8 @@ static void packet_kick(struct weft_frame_port *fp)
 }
 
 /*
- * The socket itself, packet or AF_XDP: the kernel finds it readable while a slot of its ring has not
- * been given back, and there is none after an rx_burst() that brought nothing.
+ * The socket itself, packet or AF_XDP: the kernel finds it readable while a slot of its ring has
+ * not been given back, and there is none after an rx_burst() that brought nothing.
  */
 static int socket_wait_fd(struct weft_frame_port *fp)
 {

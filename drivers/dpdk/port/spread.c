@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ports with several queues: by flow rules where the port takes them (port/steer.c), else as its hash
- * spreads frames. What its driver tells of the hash is read here; connections find the ports that
- * suit it (engine/paths.c).
+ * Ports with several queues: by flow rules where the port takes them (port/steer.c), else as its
+ * hash spreads frames. What its driver tells of the hash is read here; connections find the ports
+ * that suit it (engine/paths.c).
  */
 
 #include <errno.h>

@@ -52,8 +52,8 @@ bool weft_port_can_steer(const struct weft_port_dev *d, uint16_t queue)
 }
 
 /*
- * The ports of connections that this queue opens: one rule for all where the NIC takes masks, else one
- * each for a few. Without any their frames come to another queue and are handed over.
+ * The ports of connections that this queue opens: one rule for all where the NIC takes masks, else
+ * one each for a few. Without any their frames come to another queue and are handed over.
  */
 static void steer_range(struct weft_port *p)
 {

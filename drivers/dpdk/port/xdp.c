@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The socket that net_af_xdp has for a queue, and keeps to itself. AF_XDP sockets do not tell which
- * interface they are bound to, so it is the one that is new after the queue was set up. poll() on it
- * also asks a driver that wants to be woken to go on (XDP_USE_NEED_WAKEUP).
+ * interface they are bound to, so it is the one that is new after the queue was set up. poll() on
+ * it also asks a driver that wants to be woken to go on (XDP_USE_NEED_WAKEUP).
  */
 
 #include <dirent.h>
@@ -82,7 +82,9 @@ void weft_xdp_after(struct weft_port_dev *d, uint16_t queue)
 	if (!d->limits.xdp_queues)
 		return;
 	for_each(look, &f);
-	/* Another thread of the application may have made one, too: whose is whose nobody can tell. */
+	/*
+	 * Another thread of the application may have made one, too: whose is whose nobody can tell.
+	 */
 	d->xdp_socks[queue] = f.count == 1 ? f.fd : -1;
 }
 

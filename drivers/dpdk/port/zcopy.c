@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Zero-copy sends of an ethdev port: whether they can be, and when sent memory is the user's again. No frame is sent to
- * find out: the network may not be ours.
+ * Zero-copy sends of an ethdev port: whether they can be, and when sent memory is the user's again.
+ * No frame is sent to find out: the network may not be ours.
  */
 
 #include <stdio.h>
@@ -14,24 +14,26 @@
 #include "port/priv.h"
 
 /*
- * A PMD frees sent mbufs when descriptors run short, so the last ones stay as long as nothing more is sent. What it can
- * be asked instead was read in its source (DPDK 22.11); the calls themselves do not tell:
+ * A PMD frees sent mbufs when descriptors run short, so the last ones stay as long as nothing more
+ * is sent. What it can be asked instead was read in its source (DPDK 22.11); the calls themselves
+ * do not tell:
  *
- *  - rte_eth_tx_descriptor_status() of the descriptor before the tail is that of the newest frame, and done means that
- *    all before it are. The NIC writes it back for frames with the RS bit, which is each one with tx_rs_thresh 1; igb and
- *    igc set it always. Not so elsewhere: mlx5 and sfc count the offset from the oldest frame.
- *  - rte_eth_tx_done_cleanup() frees every frame that the NIC is done with (ena completes each). That of the Intel PMDs
- *    is not needed beside the status.
+ *  - rte_eth_tx_descriptor_status() of the descriptor before the tail is that of the newest frame,
+ *    and done means that all before it are. The NIC writes it back for frames with the RS bit,
+ *    which is each one with tx_rs_thresh 1; igb and igc set it always. Not so elsewhere: mlx5 and
+ *    sfc count the offset from the oldest frame.
+ *  - rte_eth_tx_done_cleanup() frees every frame that the NIC is done with (ena completes each).
+ *    That of the Intel PMDs is not needed beside the status.
  *
- * All of these free what is in the ring when the port stops. PMDs with neither (virtio, vmxnet3, gve, netvsc's own path),
- * and those that nobody has read, get copies.
+ * All of these free what is in the ring when the port stops. PMDs with neither (virtio, vmxnet3,
+ * gve, netvsc's own path), and those that nobody has read, get copies.
  */
 static const struct {
 	const char *driver;
 	enum weft_port_tx_done how;
 	/*
-	 * NICs that QEMU emulates: behind its IOMMU it drops a frame without a word if a descriptor's
-	 * bytes lie in pages that do not follow each other in the guest's memory.
+	 * NICs that QEMU emulates: behind its IOMMU it drops a frame without a word if a
+	 * descriptor's bytes lie in pages that do not follow each other in the guest's memory.
 	 */
 	bool emulated;
 } known[] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Active messages by the protocols that tags have: in pieces over all lanes, heard of once and in order, whatever arrives first; and aborted ones.
+ * Active messages by the protocols that tags have: in pieces over all lanes, heard of once and in
+ * order, whatever arrives first; and aborted ones.
  */
 
 #include "am/am.h"
@@ -203,8 +204,8 @@ static void a_long_header_moves_the_message_to_the_next_protocol(void **state)
 }
 
 /*
- * An eager message was accepted, and then the peer, which has many peers now, takes back most of its window: the message
- * ends, and what is behind it goes on.
+ * An eager message was accepted, and then the peer, which has many peers now, takes back most of
+ * its window: the message ends, and what is behind it goes on.
  */
 static void an_eager_message_beyond_a_window_that_shrank_ends(void **state)
 {

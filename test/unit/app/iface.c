@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is read of a network interface, from a sysfs of the test's own: PCI, virtio, VMBus, bonds, RDMA.
+ * What is read of a network interface, from a sysfs of the test's own: PCI, virtio, VMBus, bonds,
+ * RDMA.
  */
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a piece costs a message that is torn into islands. lib/base/interval.c is compiled once more for this program, such that every basic block that
- * runs and every byte that it moves is counted: the figures are the same on any machine, and unit/base/interval.c has nothing to do for them.
+ * What a piece costs a message that is torn into islands. lib/base/interval.c is compiled once more
+ * for this program, such that every basic block that runs and every byte that it moves is counted:
+ * the figures are the same on any machine, and unit/base/interval.c has nothing to do for them.
  */
 
 #include <setjmp.h>
@@ -16,7 +17,9 @@
 
 static uint64_t blocks_run, bytes_moved;
 
-/* GCC and clang call it in each basic block of what is compiled with -fsanitize-coverage=trace-pc. */
+/*
+ * GCC and clang call it in each basic block of what is compiled with -fsanitize-coverage=trace-pc.
+ */
 void __sanitizer_cov_trace_pc(void);
 void *counted_memmove(void *to, const void *from, size_t length);
 void *counted_memcpy(void *to, const void *from, size_t length);
@@ -52,7 +55,9 @@ static uint64_t forwards(uint64_t i, uint64_t num)
 	return i;
 }
 
-/* The last ones, then the first ones, to the middle: the directory grows at its end and is pushed. */
+/*
+ * The last ones, then the first ones, to the middle: the directory grows at its end and is pushed.
+ */
 static uint64_t from_both_ends(uint64_t i, uint64_t num)
 {
 	return i & 1 ? i / 2 : num - 1 - i / 2;

@@ -427,7 +427,9 @@ static void manual_pages_name_no_unknown_option(void **state)
 			n = strspn(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
 			snprintf(word, sizeof(word), "%.*s", (int)n, p);
 			snprintf(find, sizeof(find), " %s ", word);
-			/* Constants of weft.h, and rights and features among them, are no options. */
+			/*
+			 * Constants of weft.h, and rights and features among them, are no options.
+			 */
 			if (n > 5 && !weft_option_find(word) && !strstr(others, find) &&
 			    !is_constant(word))
 				fail_msg("%s speaks of %s", pages[i], word);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who is believed (doc/wire.md): what a peer claims in wire-up messages counts only as far as it has shown it.
+ * Who is believed (doc/wire.md): what a peer claims in wire-up messages counts only as far as it
+ * has shown it.
  */
 
 #include "mock/stranger.h"
@@ -89,7 +90,9 @@ static void who_is_not_where_he_says_is_refused(void **state)
 	conn_destroy(ctx, w, NULL);
 }
 
-/* Connects to w and says that it is b, of which it has the address, from an interface of its own. */
+/*
+ * Connects to w and says that it is b, of which it has the address, from an interface of its own.
+ */
 static struct stranger impersonate(struct weft_worker *w, struct weft_worker *b, uint32_t sn,
 				   unsigned int how)
 {
@@ -169,7 +172,8 @@ static void a_forged_number_keeps_nobody_away(void **state)
 }
 
 /*
- * Who has b's address as it is tells it whole, from an interface that is not in it, or over another one of w's than it names.
+ * Who has b's address as it is tells it whole, from an interface that is not in it, or over another
+ * one of w's than it names.
  */
 static void req_from_nowhere(struct weft_worker *w, struct weft_worker *b, uint32_t sn, bool beside)
 {
@@ -309,7 +313,10 @@ static enum mock_verdict hold_attach(const struct mock_msg_view *msg, void *arg)
 		       : MOCK_DELIVER;
 }
 
-/* A stranger that guesses every small number of an endpoint offers its connection as the endpoint's lane. */
+/*
+ * A stranger that guesses every small number of an endpoint offers its connection as the endpoint's
+ * lane.
+ */
 static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(void **state)
 {
 	struct weft_context *ctx = context();
@@ -364,8 +371,8 @@ static void an_interfaces_id_follows_from_the_address(void **state)
 }
 
 /*
- * What is reserved for authentication: who does not know a record with bit 15 drops the message, and
- * skips one without it.
+ * What is reserved for authentication: who does not know a record with bit 15 drops the message,
+ * and skips one without it.
  */
 static void a_record_that_must_be_understood_drops_the_request(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What peers call themselves and why they refuse: the log, sentences and queries have it without what a terminal obeys. */
+/*
+ * What peers call themselves and why they refuse: the log, sentences and queries have it without
+ * what a terminal obeys.
+ */
 
 #include <unistd.h>
 

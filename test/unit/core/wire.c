@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The version of the wire belongs to its layouts: who changes one of these must give the version another
- * number (doc/wire.md, "Versions"), and this list with it.
+ * The version of the wire belongs to its layouts: who changes one of these must give the version
+ * another number (doc/wire.md, "Versions"), and this list with it.
  */
 
 #include <errno.h>
@@ -57,7 +57,9 @@ static void the_layouts_are_those_of_the_version(void **state)
 	assert_int_equal(WEFT_WIRE_MAJOR, FOR_VERSION);
 }
 
-/* Before 2, builds of one number had PUTs of 24 and of 28 bytes: the next field was taken for data. */
+/*
+ * Before 2, builds of one number had PUTs of 24 and of 28 bytes: the next field was taken for data.
+ */
 static void a_put_of_the_version_before_is_malformed_or_refused(void **state)
 {
 	uint8_t put[28] = {0};

@@ -311,7 +311,10 @@ static void six_hundred_connects_at_once(void **state)
 	assert_true(pair_run(&pair, 2000000000, many_up));
 	assert_int_equal(A->downs + B->downs, 0);
 	assert_int_equal(((struct raw_iface *)B->iface)->half_open, 0);
-	/* A cookie is hashed when it is told and once when it is shown; some show it in vain at first. */
+	/*
+	 * A cookie is hashed when it is told and once when it is shown; some show it in vain at
+	 * first.
+	 */
 	assert_in_range(pair_counter(B, RAW_COOKIE_HASHES), 2,
 			pair_counter(B, RAW_HELLO_RETRY) + MANY +
 				pair_counter(B, RAW_DROP_HALF_OPEN_FULL));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The raw-DPDK lane engine at its edges: ends, other versions, ways that change frames, times that are not what they seem.
+ * The raw-DPDK lane engine at its edges: ends, other versions, ways that change frames, times that
+ * are not what they seem.
  */
 
 #include <setjmp.h>
@@ -80,7 +81,10 @@ static struct raw_conn *conn_of(struct weft_lane_ep *lane_ep)
 
 /* ---- times ---- */
 
-/* A polls each microsecond. B polls, too, until a message comes; then it computes, answers, and polls again. */
+/*
+ * A polls each microsecond. B polls, too, until a message comes; then it computes, answers, and
+ * polls again.
+ */
 static void a_computing_peer_does_not_lengthen_the_round_trip(void **state)
 {
 	uint64_t busy_until = 0, b_seen = 0, a_seen = 0;

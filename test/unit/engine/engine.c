@@ -115,7 +115,9 @@ static uint64_t arrive(uint64_t verdict, double corrupt)
 	return messages;
 }
 
-/* GOOD, and NONE as virtio says of what has not left memory, are believed; UNKNOWN is checked here. */
+/*
+ * GOOD, and NONE as virtio says of what has not left memory, are believed; UNKNOWN is checked here.
+ */
 static void what_the_nic_says_of_a_checksum_counts(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What connections cost that have nothing to do, counted and not timed: those that the timers look at
- * are those with something outstanding, and an iface says when it has to be polled next.
+ * What connections cost that have nothing to do, counted and not timed: those that the timers look
+ * at are those with something outstanding, and an iface says when it has to be polled next.
  */
 
 #include "mock/raw_util.h"
@@ -63,8 +63,8 @@ static void traffic_over_one_looks_at_no_idle_connection(void **state)
 		pair_run(&pair, step * 1000, NULL);
 	}
 	/*
-	 * A tail probe is armed for 200 us at the earliest, so the busy connection is looked at so often at
-	 * each end; and each other one may have had its turn of keepalive in these 100 ms.
+	 * A tail probe is armed for 200 us at the earliest, so the busy connection is looked at so
+	 * often at each end; and each other one may have had its turn of keepalive in these 100 ms.
 	 */
 	assert_in_range(looks() - before, 1, 2 * (rounds * step / 200 + MANY));
 	disconnect_many();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The search for the largest frame that arrives, over a path that is modelled: an MTU, a round trip,
- * loss of either direction.
+ * The search for the largest frame that arrives, over a path that is modelled: an MTU, a round
+ * trip, loss of either direction.
  */
 
 #include <setjmp.h>

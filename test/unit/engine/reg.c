@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Zero-copy sends over a port like a NIC's: memory is registered, and the PMD holds sent mbufs for as long as it likes.
+ * Zero-copy sends over a port like a NIC's: memory is registered, and the PMD holds sent mbufs for
+ * as long as it likes.
  */
 
 #include "mock/raw_util.h"

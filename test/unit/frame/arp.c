@@ -79,7 +79,9 @@ static void learns_only_what_was_asked(void **state)
 	weft_arp_fini(&a);
 }
 
-/* A peer's address stays with who answered our question, whatever others say without being asked. */
+/*
+ * A peer's address stays with who answered our question, whatever others say without being asked.
+ */
 static void what_nobody_asked_for_changes_nothing(void **state)
 {
 	struct weft_frame_arp pkt, reply;

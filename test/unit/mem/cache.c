@@ -288,7 +288,10 @@ static void entries_and_bytes_are_bounded_and_the_longest_unused_go(void **state
 	munmap(p, 200 * PAGE);
 }
 
-/* Evicted ranges are no longer watched: nobody waits for their events, and they can be watched again. */
+/*
+ * Evicted ranges are no longer watched: nobody waits for their events, and they can be watched
+ * again.
+ */
 static void what_was_evicted_can_be_kept_again(void **state)
 {
 	struct scene s;

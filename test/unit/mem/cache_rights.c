@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rights in the registration cache: what peers may do with a key, and with which bytes. However uses are mixed, a key reaches only what was
- * offered with its right.
+ * Rights in the registration cache: what peers may do with a key, and with which bytes. However
+ * uses are mixed, a key reaches only what was offered with its right.
  */
 
 #include <stdlib.h>
@@ -29,7 +29,10 @@ static void a_key_allows_what_it_was_asked_for_and_an_entry_with_other_rights_is
 	assert_int_equal(access_for(&s, p, PAGE, 0), LOCAL | READ);
 	assert_int_equal(registered, 2);
 	assert_int_equal(stats(&s)->entries, 1);
-	/* A peer that may write shall not get the key with which others read, nor the other way round. */
+	/*
+	 * A peer that may write shall not get the key with which others read, nor the other way
+	 * round.
+	 */
 	assert_int_equal(access_for(&s, p, PAGE, WRITE), LOCAL | WRITE);
 	assert_int_equal(access_for(&s, p, PAGE, READ), LOCAL | READ);
 	assert_int_equal(registered, 3);

@@ -94,7 +94,10 @@ static void a_message_torn_into_islands_is_bounded(void **state)
 	}
 }
 
-/* What other peers have torn takes from this one's share, but not its floor: here nobody has more than it. */
+/*
+ * What other peers have torn takes from this one's share, but not its floor: here nobody has more
+ * than it.
+ */
 static void islands_of_all_peers_are_bounded(void **state)
 {
 	static const struct {
@@ -127,7 +130,9 @@ static void islands_of_all_peers_are_bounded(void **state)
 	}
 }
 
-/* What waits to be received outlives its endpoint. Its islands do not: nobody would give them back. */
+/*
+ * What waits to be received outlives its endpoint. Its islands do not: nobody would give them back.
+ */
 static void islands_are_given_back_with_their_endpoint(void **state)
 {
 	const uint64_t total = 4096;

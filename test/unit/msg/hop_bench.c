@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one 8-byte message costs in code, from weft_tag_send() to the receive callback over a real memif port, what a
- * progress call costs that finds nothing, and what endpoints, receives and lanes add that are idle beside it. Both ends
- * are in one thread, so that no cache line crosses between cores and the figures do not depend on where the virtual
- * cores are. Not a test: run by hand. CPU time, medians of 15 rounds.
+ * What one 8-byte message costs in code, from weft_tag_send() to the receive callback over a real
+ * memif port, what a progress call costs that finds nothing, and what endpoints, receives and lanes
+ * add that are idle beside it. Both ends are in one thread, so that no cache line crosses between
+ * cores and the figures do not depend on where the virtual cores are. Not a test: run by hand. CPU
+ * time, medians of 15 rounds.
  *
  *	taskset -c 0 build/test/unit/hop_bench [-e ENDPOINTS,...] [-r RECEIVES] [-m MASKS] [-l LANES] [ROUND_TRIPS]
  *
- * Several numbers of endpoints are measured by a process each, whose rounds alternate: what else the machine does
- * meets all of them alike, and each round is compared with that of the first number. RECEIVES wildcard receives of
- * MASKS different masks wait at each end; no message is theirs. Under callgrind, a small number of round trips tells
- * instructions per message:
+ * Several numbers of endpoints are measured by a process each, whose rounds alternate: what else
+ * the machine does meets all of them alike, and each round is compared with that of the first
+ * number. RECEIVES wildcard receives of MASKS different masks wait at each end; no message is
+ * theirs. Under callgrind, a small number of round trips tells instructions per message:
  *
  *	valgrind --tool=callgrind --toggle-collect=over_one build/test/unit/hop_bench 2000
  */
@@ -102,8 +103,8 @@ static void hop(struct weft_ep *over, unsigned int from)
 	post(from, from, WEFT_TAG_MASK_FULL);
 	got = 0;
 	/*
-	 * When a credit is under way, the message waits for company until its sender's next progress: in two threads
-	 * that comes at once, here with every eighth poll.
+	 * When a credit is under way, the message waits for company until its sender's next
+	 * progress: in two threads that comes at once, here with every eighth poll.
 	 */
 	for (unsigned int polls = 1; !got; polls++)
 		weft_worker_progress(worker[polls % 8 ? to : from]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An endpoint gets a further lane while a send is at any stage: what has not begun is chosen anew, what has begun goes on, and every byte arrives
- * once.
+ * An endpoint gets a further lane while a send is at any stage: what has not begun is chosen anew,
+ * what has begun goes on, and every byte arrives once.
  */
 
 #include "mock/msg_util.h"
@@ -48,7 +48,9 @@ struct how {
 	enum weft_rndv_scheme scheme;
 };
 
-/* After @p steps steps of delivery and service further lanes join. @return was it under way then? */
+/*
+ * After @p steps steps of delivery and service further lanes join. @return was it under way then?
+ */
 static bool one_message(const struct how *how, int steps, uint64_t seed)
 {
 	uint64_t id = seed;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a peer may send unasked: every kind of message that is kept here costs it credit, and who takes no answers gets none. */
+/*
+ * What a peer may send unasked: every kind of message that is kept here costs it credit, and who
+ * takes no answers gets none.
+ */
 
 #include "mock/rndv_util.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that runs out in the middle of a call of the user, at each of its allocations in turn, over
- * the whole library: the call answers with an error and there is no callback, or with a request whose
- * one callback comes from a later progress call.
+ * Memory that runs out in the middle of a call of the user, at each of its allocations in turn,
+ * over the whole library: the call answers with an error and there is no callback, or with a
+ * request whose one callback comes from a later progress call.
  *
  * The lanes have no room meanwhile: what finds none is kept, which takes memory; and the mock lanes
  * themselves need none.

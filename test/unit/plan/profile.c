@@ -260,8 +260,9 @@ static void tables_are_as_they_were_checked_by_hand(void **state)
 }
 
 /*
- * Lanes that read and write remote memory do, all of them; where none can, messages over all lanes. Of rendezvous data, lanes that can't read are
- * asked over meanwhile: shares are of the sum. What active messages do is what tags do, with a header 4 bytes shorter.
+ * Lanes that read and write remote memory do, all of them; where none can, messages over all lanes.
+ * Of rendezvous data, lanes that can't read are asked over meanwhile: shares are of the sum. What
+ * active messages do is what tags do, with a header 4 bytes shorter.
  */
 static void other_operations_have_tables_as_well(void **state)
 {

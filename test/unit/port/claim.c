@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names that one process holds at a time: who is told, who is heeded, and what the dead leave behind. */
+/*
+ * Names that one process holds at a time: who is told, who is heeded, and what the dead leave
+ * behind.
+ */
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -143,7 +146,9 @@ static void root_does_not_heed_others(void **state)
 	owner_end(pid);
 }
 
-/* ---- those who have a name and don't claim it ------------------------------------------------- */
+/*
+ * ---- those who have a name and don't claim it -------------------------------------------------
+ */
 
 enum way { SILENT, FULL };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose a NIC is: a second process is refused while the first one has it, and a port that was refused leaves nothing behind. */
+/*
+ * Whose a NIC is: a second process is refused while the first one has it, and a port that was
+ * refused leaves nothing behind.
+ */
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is mapped for NICs: maps never overlap, few of them serve many registrations, nothing stays behind. The
- * EAL is real, the IOMMU is the test's.
+ * Memory that is mapped for NICs: maps never overlap, few of them serve many registrations, nothing
+ * stays behind. The EAL is real, the IOMMU is the test's.
  */
 
 #include <errno.h>
@@ -291,7 +291,10 @@ static void memory_of_the_eal_needs_no_map(void **state)
 	assert_non_null(strstr(why, "IOMMU"));
 }
 
-/* Physical addresses are those of the EAL's pages: where they do not follow each other a piece ends. */
+/*
+ * Physical addresses are those of the EAL's pages: where they do not follow each other a piece
+ * ends.
+ */
 static void without_an_iommu_pieces_end_where_pages_do(void **state)
 {
 	const struct rte_memseg_list *msl;
@@ -354,7 +357,10 @@ static void reach_is_found_without_a_frame(void **state)
 	assert_int_equal(areas(), 0);
 }
 
-/* The port is closed, the application takes its NIC from DPDK, and memory is still registered for another one. */
+/*
+ * The port is closed, the application takes its NIC from DPDK, and memory is still registered for
+ * another one.
+ */
 static void a_device_that_is_gone_is_not_asked_any_more(void **state)
 {
 	struct rte_device *gone = dev, *heir = new_device();

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* Lives of ports: links that come late or flap, speeds that change, NICs that vanish or want a reset. */
+/*
+ * Lives of ports: links that come late or flap, speeds that change, NICs that vanish or want a
+ * reset.
+ */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -262,8 +265,8 @@ static void a_removed_port_says_so_until_it_is_back(void **state)
 }
 
 /*
- * By the application, under open lanes: nothing is called with the number any more, which may be another
- * device's by then.
+ * By the application, under open lanes: nothing is called with the number any more, which may be
+ * another device's by then.
  */
 static void a_device_that_the_application_takes_away_ends_its_port(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Contexts of one process open, list and close ports from several threads at the same time. Each context has a
- * lock of its own, so what the ports share (who has which, pools that outlive their port) needs another.
+ * Contexts of one process open, list and close ports from several threads at the same time. Each
+ * context has a lock of its own, so what the ports share (who has which, pools that outlive their
+ * port) needs another.
  */
 
 #include <errno.h>

@@ -51,7 +51,9 @@ static void the_hash_is_the_one_that_nics_have(void **state)
 			 0x5c2b394a & 511);
 }
 
-/* Every port has one owner at most, and what a queue listens on or takes from its range is its own. */
+/*
+ * Every port has one owner at most, and what a queue listens on or takes from its range is its own.
+ */
 static void ranges_share_the_ports_out(void **state)
 {
 	static const uint16_t bases[] = {1, 9338, 0x3fff, 0x4000, 0x7ffe, 0xbffe, 0xc000, 0xffc0};
@@ -107,7 +109,9 @@ static struct weft_path_choice random_choice(struct weft_rss *rss, uint16_t queu
 	};
 }
 
-/* All candidates lie in the range, differ, and bring answers to the queue, until all have been had. */
+/*
+ * All candidates lie in the range, differ, and bring answers to the queue, until all have been had.
+ */
 static void candidates_bring_answers_to_the_queue(void **state)
 {
 	static uint8_t had[65536];

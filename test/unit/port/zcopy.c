@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Zero-copy sends of ports with PMDs like DPDK's: where they are offered, what is asked of the PMD for it, that nothing is
- * sent to find out, and that memory comes back soon.
+ * Zero-copy sends of ports with PMDs like DPDK's: where they are offered, what is asked of the PMD
+ * for it, that nothing is sent to find out, and that memory comes back soon.
  */
 
 #include <errno.h>
@@ -374,7 +374,10 @@ static void a_send_ring_that_was_cut_gives_memory_back_as_soon(void **state)
 	close_lanes(&l);
 }
 
-/* The NIC has stopped reading: pause frames, or a link that is gone. An acknowledgement cannot come then, but a forged one. */
+/*
+ * The NIC has stopped reading: pause frames, or a link that is gone. An acknowledgement cannot come
+ * then, but a forged one.
+ */
 static void memory_is_not_given_back_while_the_nic_may_read_it(void **state)
 {
 	struct weft_lane_comp comp = {.done = on_done};
@@ -400,7 +403,10 @@ static void memory_is_not_given_back_while_the_nic_may_read_it(void **state)
 	munmap(l.user, BYTES);
 }
 
-/* Registered through one NIC, and still registered for another when the first is taken out of the process. */
+/*
+ * Registered through one NIC, and still registered for another when the first is taken out of the
+ * process.
+ */
 static void a_nic_may_go_while_memory_is_registered(void **state)
 {
 	struct weft_frame_port *port[2];

@@ -131,7 +131,9 @@ static double exp_between(double lo, double hi)
 	return lo * pow(hi / lo, (double)rnd(1000000) / 1e6);
 }
 
-/* Real magnitudes over the whole range: around every change, and at random sizes, nobody is faster. */
+/*
+ * Real magnitudes over the whole range: around every change, and at random sizes, nobody is faster.
+ */
 static void envelope_of_real_lines_is_the_fastest_everywhere(void **state)
 {
 	struct weft_env_line l[MAX_LINES];
@@ -163,7 +165,10 @@ static void envelope_of_real_lines_is_the_fastest_everywhere(void **state)
 				if ((d > 0 && out[i].max > SIZE_MAX - 3) ||
 				    (d < 0 && out[i].max < 3))
 					continue;
-				/* Near a crossing rounding may call a tie either way: compare times. */
+				/*
+				 * Near a crossing rounding may call a tie either way: compare
+				 * times.
+				 */
 				int f = found(out, n, x), b = brute(l, num, x);
 
 				if (f == b)
@@ -234,7 +239,9 @@ static void rounds_overlap_and_the_slowest_resource_sets_the_pace(void **state)
 	cv.round = 2000;
 	weft_curve_once(&cv, WEFT_STAGE_LATENCY, (struct weft_linear){10, 0}, "way", NULL);
 	weft_curve_once(&cv, WEFT_STAGE_SEND_REG, (struct weft_linear){1, 0.001}, "register", NULL);
-	/* Sender 2 + 0.002 x per round: 0.003 s/B. Wire 8 per round: 0.004 s/B. Receiver 0.001 s/B. */
+	/*
+	 * Sender 2 + 0.002 x per round: 0.003 s/B. Wire 8 per round: 0.004 s/B. Receiver 0.001 s/B.
+	 */
 	weft_curve_round(&cv, WEFT_STAGE_SEND_CPU, (struct weft_linear){1, 0},
 			 (struct weft_linear){2, 0}, "post", NULL);
 	weft_curve_round(&cv, WEFT_STAGE_SEND_COPY, (struct weft_linear){0, 0.002},
@@ -353,7 +360,10 @@ static size_t rndv_from(const struct weft_model *m)
 	return from;
 }
 
-/* Two lanes of memory, 10 GB/s each, drivers copy, a CPU copies 20 GB/s, fragments of 1000 bytes of data. By hand below. */
+/*
+ * Two lanes of memory, 10 GB/s each, drivers copy, a CPU copies 20 GB/s, fragments of 1000 bytes of
+ * data. By hand below.
+ */
 static void lanes_of_memory_share_the_cpus_and_have_no_wire(void **state)
 {
 	struct weft_model m = {.lanes_up = 3, .conf = {.bcopy_bw = 20e9, .zcopy_thresh = SIZE_MAX}};
@@ -376,12 +386,21 @@ static void lanes_of_memory_share_the_cpus_and_have_no_wire(void **state)
 	assert_int_equal(weft_cost_fragments(&cv, &m, 3, 16, WEFT_BUF_CONTIG), 0);
 	weft_curve_end(&cv);
 	assert_int_equal(cv.round, 2000);
-	/* One fragment: packed 1/20, into the ring 1/20, out of it 1/10, to its place 1/20 ns per byte; 10 ns to pack. */
+	/*
+	 * One fragment: packed 1/20, into the ring 1/20, out of it 1/10, to its place 1/20 ns per
+	 * byte; 10 ns to pack.
+	 */
 	near(weft_curve_at(&cv, 1000), 10e-9 + 1000 * 0.25e-9);
-	/* Later rounds: the receiver, 1/10 + 1/20 ns per byte, is slower than the sender, and two lanes are no faster. */
+	/*
+	 * Later rounds: the receiver, 1/10 + 1/20 ns per byte, is slower than the sender, and two
+	 * lanes are no faster.
+	 */
 	before = weft_curve_at(&cv, 10000);
 	near(weft_curve_at(&cv, 20000) - before, 10000 * 0.15e-9);
-	/* With wires of their own: packing and both copies of the drivers stay, the lanes work side by side. */
+	/*
+	 * With wires of their own: packing and both copies of the drivers stay, the lanes work side
+	 * by side.
+	 */
 	m.lanes[0].features = m.lanes[1].features &= ~WEFT_LANE_F_MEMORY;
 	m.lanes[0].bandwidth = m.lanes[1].bandwidth = 1e9;
 	weft_curve_begin(&cv, 0, SIZE_MAX);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What choosing the protocol costs a send: not a test, run by devtools/bench.sh select. Prints comma-separated values: what, median and quartiles
- * of 15 rounds in ns per look-up, the loop around it included.
+ * What choosing the protocol costs a send: not a test, run by devtools/bench.sh select. Prints
+ * comma-separated values: what, median and quartiles of 15 rounds in ns per look-up, the loop
+ * around it included.
  */
 
 #include <stdio.h>
@@ -32,7 +33,10 @@ static int cmp(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The next length depends on the answer, so that look-ups do not overlap: what a single send waits for. */
+/*
+ * The next length depends on the answer, so that look-ups do not overlap: what a single send waits
+ * for.
+ */
 static double contiguous(struct weft_ep_config *config)
 {
 	const struct weft_proto *proto = NULL;

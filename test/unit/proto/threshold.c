@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The closed form: vectors worked out by hand (doc/thresholds.md), every rule, and against the engine. */
+/*
+ * The closed form: vectors worked out by hand (doc/thresholds.md), every rule, and against the
+ * engine.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -315,8 +318,9 @@ static void random_model(struct weft_model *m, unsigned int num)
 }
 
 /*
- * The engine, fed with the two lines, changes from eager to rendezvous at the crossing, has nothing but rendezvous
- * for "always", and for a fallback either nothing but eager or rendezvous only at the small end.
+ * The engine, fed with the two lines, changes from eager to rendezvous at the crossing, has nothing
+ * but rendezvous for "always", and for a fallback either nothing but eager or rendezvous only at
+ * the small end.
  */
 static void compare(const struct weft_thresh_in *in)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What callers and peers must not do with memory: every refusal is told, counted, and touches nothing.
+ * What callers and peers must not do with memory: every refusal is told, counted, and touches
+ * nothing.
  */
 
 #include "mock/rma_util.h"

@@ -68,8 +68,8 @@ static void many_keys_are_all_different_and_all_found(void **state)
 }
 
 /*
- * A flush, and then a put that is refused, which overtakes all before it: the error is the next flush's. With an RMA_NAK,
- * and without one, as for a peer that has too many answers under way.
+ * A flush, and then a put that is refused, which overtakes all before it: the error is the next
+ * flush's. With an RMA_NAK, and without one, as for a peer that has too many answers under way.
  */
 static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
 {
@@ -192,8 +192,8 @@ static void a_revoked_or_forged_key_is_refused_and_told(void **state)
 }
 
 /*
- * More errors than are kept apart; and refusals that the peer can't name one by one: each flush with one
- * of them before it, and after the flush before, tells.
+ * More errors than are kept apart; and refusals that the peer can't name one by one: each flush
+ * with one of them before it, and after the flush before, tells.
  */
 static void no_flush_ends_well_over_a_refusal(void **state)
 {

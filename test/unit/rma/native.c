@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote memory by lanes that read and write it themselves: keys, rights, the caller's buffers, and how
- * many operations are under way.
+ * Remote memory by lanes that read and write it themselves: keys, rights, the caller's buffers, and
+ * how many operations are under way.
  */
 
 #include "mock/rma_world.h"
@@ -83,7 +83,9 @@ static void puts_and_gets_are_spread_over_native_lanes_by_their_rates(void **sta
 	}
 }
 
-/* Gets, and a rendezvous that its receiver reads, come by messages; puts by the lanes themselves. */
+/*
+ * Gets, and a rendezvous that its receiver reads, come by messages; puts by the lanes themselves.
+ */
 static void gets_from_a_peer_that_takes_no_reads_come_by_messages(void **state)
 {
 	struct weft_proto_info info = {.size = sizeof(info)};
@@ -395,7 +397,10 @@ static void buffers_that_nobody_registered_are_registered_by_the_library(void **
 	free(own);
 }
 
-/* What has not left is chosen anew when lanes change: what was registered for the first choice is given back. */
+/*
+ * What has not left is chosen anew when lanes change: what was registered for the first choice is
+ * given back.
+ */
 static void an_operation_that_is_chosen_anew_registers_its_buffer_once(void **state)
 {
 	struct weft_datatype type = WEFT_INIT(struct weft_datatype, .dt_class = WEFT_DT_IOV);

@@ -141,7 +141,9 @@ static void a_fence_does_not_wait_for_a_peer_that_has_failed(void **state)
 	world_close(&x);
 }
 
-/* What a fence waits for is counted: idle endpoints are not looked at, busy ones not at each end. */
+/*
+ * What a fence waits for is counted: idle endpoints are not looked at, busy ones not at each end.
+ */
 static void a_worker_fence_looks_at_each_busy_endpoint_a_few_times(void **state)
 {
 	enum { N = 200 };

@@ -198,7 +198,9 @@ static void that_bytes_are_written_is_said_over_the_lane_that_wrote_them(void **
 	struct duo d;
 
 	(void)state;
-	/* Another lane is the first for control messages; then the one that writes has room seldom. */
+	/*
+	 * Another lane is the first for control messages; then the one that writes has room seldom.
+	 */
 	duo_open(&d, "mock:0,lat=1e-7;mock:1,net=1,put=65536,lat=1e-4,bw=1e10", "put", "put");
 	t.writes = mock_iface(d.w[0], 1);
 	mock_set_filter(watch_put_done, &t);
@@ -447,7 +449,10 @@ static void memory_of_the_user_is_sent_by_a_key_for_reading_that_is_made_once(vo
 		}
 		assert_true(gets(&d) >= 3 * LEN / 65536);
 		assert_int_equal(mock_num_denied(), 0);
-		/* Three of the receiver, and one of the sender: never a key that the user gives away. */
+		/*
+		 * Three of the receiver, and one of the sender: never a key that the user gives
+		 * away.
+		 */
 		assert_int_equal(mock_num_registers() - before, 4);
 		assert_int_equal(weft_mem_deregister(mem), 0);
 		assert_int_equal(mock_num_mems(), 0);
@@ -592,8 +597,8 @@ static void a_registration_beside_the_buffer_is_not_offered(void **state)
 }
 
 /*
- * The lanes give back what they still hold when they close, under the context's lock; its registration, made on the
- * fly, goes with it, under the same lock.
+ * The lanes give back what they still hold when they close, under the context's lock; its
+ * registration, made on the fly, goes with it, under the same lock.
  */
 static void a_worker_may_go_while_its_lanes_hold_what_was_registered_on_the_fly(void **state)
 {

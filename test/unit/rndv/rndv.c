@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rendezvous by pulls, to the piece: what is asked for and over which lane, what the sender gives and
- * refuses. U n = item n of the list in doc/behaviours.md.
+ * Rendezvous by pulls, to the piece: what is asked for and over which lane, what the sender gives
+ * and refuses. U n = item n of the list in doc/behaviours.md.
  */
 
 #include "mock/rndv_util.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a device reports by itself, and what becomes of lanes: every class of event, without a device. The verbs calls that the driver makes
- * here are the test's (linked with --wrap).
+ * What a device reports by itself, and what becomes of lanes: every class of event, without a
+ * device. The verbs calls that the driver makes here are the test's (linked with --wrap).
  */
 
 #include <errno.h>
@@ -61,7 +61,10 @@ int __wrap__ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t in
 	return 0;
 }
 
-/* ------------------------------------------------------------------ two workers' ifaces, a lane each */
+/*
+ * ------------------------------------------------------------------ two workers' ifaces, a lane
+ * each
+ */
 
 struct side {
 	struct roce_iface *r;

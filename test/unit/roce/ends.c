@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * RC lane_eps that end while the device's thread connects them. The peer may have its own end up by then, and something under way: it is told, and
- * no queue pair is destroyed that still answers, for that loses buffers of the shared queue and lets the peer try in vain.
+ * RC lane_eps that end while the device's thread connects them. The peer may have its own end up by
+ * then, and something under way: it is told, and no queue pair is destroyed that still answers, for
+ * that loses buffers of the shared queue and lets the peer try in vain.
  */
 
 #include "fake/roce_fake.h"
@@ -154,7 +155,10 @@ static void failed_and_destroyed_while_connecting_goes_into_the_error_state_too(
 static void a_peer_that_closes_before_we_are_up_gets_its_answer(void **state)
 {
 	(void)state;
-	/* Its last words meet queue pairs that are ready already, while the thread is not known to be through. */
+	/*
+	 * Its last words meet queue pairs that are ready already, while the thread is not known to
+	 * be through.
+	 */
 	bye_from_peer();
 	fake_turn(iface, FAKE_MS);
 	assert_int_equal(fake.gone, 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The threads of a device: calls that sleep keep no others waiting, and can be taken back before they begin. */
+/*
+ * The threads of a device: calls that sleep keep no others waiting, and can be taken back before
+ * they begin.
+ */
 
 #include <errno.h>
 #include <semaphore.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The RoCE driver by the lane contract, over devices in this process that behave as mlx5 does: whatever rdma_rxe, on which the guest tests run, hides.
+ * The RoCE driver by the lane contract, over devices in this process that behave as mlx5 does:
+ * whatever rdma_rxe, on which the guest tests run, hides.
  */
 
 #include "fake/roce_world.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RoCE lanes when something breaks: devices that refuse, lose, report or vanish, and peers that leave. */
+/*
+ * RoCE lanes when something breaks: devices that refuse, lose, report or vanish, and peers that
+ * leave.
+ */
 
 #include "fake/roce_world.h"
 
@@ -36,7 +39,10 @@ static void receives_of_a_broken_queue_pair_come_back_though_its_owner_looked_aw
 	g = rw_open(&weft_roce_driver, "mlx5_1", "", 0);
 	for (i = 0; i < 8; i++)
 		rw_connect(f, g, &in[i], &out[i]);
-	/* Windows of all lie in the receiver's completion queue, the last lane's behind the others'. */
+	/*
+	 * Windows of all lie in the receiver's completion queue, the last lane's behind the
+	 * others'.
+	 */
 	g->still = true;
 	for (i = 0; i < 8; i++) {
 		for (k = 0; k < 40; k++)

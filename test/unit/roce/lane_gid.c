@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* RoCE lanes and their addresses: entries of the GID table that move, vanish and come back, and versions that do not fit. */
+/*
+ * RoCE lanes and their addresses: entries of the GID table that move, vanish and come back, and
+ * versions that do not fit.
+ */
 
 #include "fake/roce_world.h"
 

@@ -69,7 +69,9 @@ static void memory_that_cant_be_locked_is_not_asked_for_with_every_message(void 
 
 /* ------------------------------------------------------------------ peers that answer nothing */
 
-/* A host is dead, and not given up yet: its lanes hold what they have, and leave the others theirs. */
+/*
+ * A host is dead, and not given up yet: its lanes hold what they have, and leave the others theirs.
+ */
 static void lanes_to_a_dead_host_leave_send_room_for_others(void **state)
 {
 	enum { LANES = 48 };
@@ -219,7 +221,10 @@ static void every_lane_says_its_last_word_though_all_send_queues_are_full(void *
 							       WEFT_LANE_ACCESS_REMOTE_WRITE,
 						       &n, why, 160),
 			 0);
-	/* The device gives nothing back while all write what they can: their shares of the completion queue are the bound. */
+	/*
+	 * The device gives nothing back while all write what they can: their shares of the
+	 * completion queue are the bound.
+	 */
 	fake.device[0].frozen = true;
 	for (i = 0; i < LANES; i++) {
 		do {

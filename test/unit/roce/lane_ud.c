@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control channel between two devices: it gets over errors, lost addresses and peers that take less. */
+/*
+ * The control channel between two devices: it gets over errors, lost addresses and peers that take
+ * less.
+ */
 
 #include "fake/roce_world.h"
 

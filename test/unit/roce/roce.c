@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* The RoCE driver's logic, without a device: credits, batches, GID choice, addresses, datagrams, options, sentences. */
+/*
+ * The RoCE driver's logic, without a device: credits, batches, GID choice, addresses, datagrams,
+ * options, sentences.
+ */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -70,7 +73,10 @@ static void counts_in_the_word_may_be_as_old_as_they_like(void **state)
 	struct weft_roce_credit c = {.window = 64, .sent = 5020, .acked = 5000};
 
 	(void)state;
-	/* All was told by messages meanwhile; the word is from long ago, farther back than any window. */
+	/*
+	 * All was told by messages meanwhile; the word is from long ago, farther back than any
+	 * window.
+	 */
 	assert_int_equal(weft_roce_credit_word(&c, 7), WEFT_ROCE_ACK_OLD);
 	assert_int_equal(weft_roce_credit_word(&c, 5000), WEFT_ROCE_ACK_OLD);
 	assert_int_equal(weft_roce_credit_word(&c, 5021), WEFT_ROCE_ACK_BAD);
@@ -104,7 +110,9 @@ static void counts_wrap(void **state)
 	}
 }
 
-/* A random exchange: the sender never has more than a window under way, and never stops for good. */
+/*
+ * A random exchange: the sender never has more than a window under way, and never stops for good.
+ */
 static void a_stream_never_stops_and_never_overruns(void **state)
 {
 	struct weft_roce_credit tx = {.window = 5}, rx = {.own_window = 5};
@@ -177,7 +185,10 @@ static void an_end_leaves_at_once_only_when_both_know(void **state)
 	assert_true(weft_roce_close_over(&c, 2900 * ms));
 	c.acked_at = c.seen_at = 1003 * ms;
 	assert_true(weft_roce_close_over(&c, 1003 * ms));
-	/* The peer's last word alone: ours, or the acknowledgement of its one, may not have left the device. */
+	/*
+	 * The peer's last word alone: ours, or the acknowledgement of its one, may not have left
+	 * the device.
+	 */
 	c.acked_at = 0;
 	assert_false(weft_roce_close_over(&c, 1003 * ms));
 	assert_true(weft_roce_close_over(&c, 1003 * ms + WEFT_ROCE_LINGER_NS));
@@ -216,7 +227,10 @@ static uint64_t draw(uint32_t *seed, uint32_t n)
 
 static void closer_poll(struct closer *me, uint64_t now, uint32_t *seed)
 {
-	/* The completion is seen; the acknowledgement leaves a moment later, if the queue pair lives then. */
+	/*
+	 * The completion is seen; the acknowledgement leaves a moment later, if the queue pair
+	 * lives then.
+	 */
 	if (me->bye_queued && me->c.seen_at == 0)
 		me->c.seen_at = now * 1000;
 	if (!me->said && (now >= me->close_at || me->c.seen_at != 0)) {
@@ -230,7 +244,9 @@ static void closer_poll(struct closer *me, uint64_t now, uint32_t *seed)
 	me->gone = me->said && weft_roce_close_over(&me->c, now * 1000);
 }
 
-/* What the device does on its own: deliver, acknowledge, or nothing for a queue pair that has gone. */
+/*
+ * What the device does on its own: deliver, acknowledge, or nothing for a queue pair that has gone.
+ */
 static void closer_device(struct closer *me, struct closer *peer, uint64_t now, uint32_t *seed,
 			  uint64_t *ack_leaves)
 {
@@ -264,7 +280,10 @@ static void no_end_waits_for_one_that_has_left(void **state)
 				closer_poll(&e[k], now, &seed);
 				e[k].polls_at = now + 1 + draw(&seed, draw(&seed, 8) ? 5 : 3000);
 			}
-			/* Neither waits longer than a lost acknowledgement is worth: nothing is ever sent again. */
+			/*
+			 * Neither waits longer than a lost acknowledgement is worth: nothing is
+			 * ever sent again.
+			 */
 			for (k = 0; k < 2; k++)
 				if (e[k].said && !e[k].gone)
 					assert_true(now * 1000 - e[k].c.begin < 268000000);
@@ -274,7 +293,10 @@ static void no_end_waits_for_one_that_has_left(void **state)
 
 /* ------------------------------------------------------------------ batches */
 
-/* Peers come and go while the application keeps buffers: what is posted covers what is promised, always. */
+/*
+ * Peers come and go while the application keeps buffers: what is posted covers what is promised,
+ * always.
+ */
 static void promises_never_exceed_the_shared_queue_whatever_is_kept(void **state)
 {
 	const uint32_t total = 2048;

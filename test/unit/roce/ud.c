@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The control channel: what the device reports ends its connections with a sentence, and what strangers send is dropped, each reason with a counter. */
+/*
+ * The control channel: what the device reports ends its connections with a sentence, and what
+ * strangers send is dropped, each reason with a counter.
+ */
 
 #include <errno.h>
 
@@ -267,7 +270,9 @@ static void made_up_addresses_keep_nobody_away(void **state)
 	assert_true(LIST_EMPTY(&((struct ud_iface *)iface)->askers));
 }
 
-/* Two hosts take all places for connections: a third one gets its own, and one more of theirs none. */
+/*
+ * Two hosts take all places for connections: a third one gets its own, and one more of theirs none.
+ */
 static void two_hosts_that_take_all_places_keep_nobody_away(void **state)
 {
 	unsigned int i;
@@ -288,7 +293,10 @@ static void two_hosts_that_take_all_places_keep_nobody_away(void **state)
 	assert_int_equal(fake.gone, 2);
 }
 
-/* A host asks for cookies faster than the device sends them: what others are told goes all the same. */
+/*
+ * A host asks for cookies faster than the device sends them: what others are told goes all the
+ * same.
+ */
 static void cookies_leave_room_for_what_is_said(void **state)
 {
 	struct weft_roce_ud_head h;
@@ -307,7 +315,9 @@ static void cookies_leave_room_for_what_is_said(void **state)
 		assert_int_equal(up->ops->am_short(up, 1, "x", 1, NULL, 0), 0);
 }
 
-/* An opener says what it has said again, with the cookie: once for each time that it was asked to. */
+/*
+ * An opener says what it has said again, with the cookie: once for each time that it was asked to.
+ */
 static void an_opener_shows_the_cookie(void **state)
 {
 	struct weft_roce_ud_head h = {0}, sent;

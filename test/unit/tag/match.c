@@ -431,8 +431,8 @@ static void U25_E1_full_mask_tags_cost_the_same_with_1e5_entries(void **state)
 }
 
 /*
- * 10^5 receives of some masks, none of which takes the message, and one that does, posted last. What is
- * looked at is counted: it must not grow with the receives.
+ * 10^5 receives of some masks, none of which takes the message, and one that does, posted last.
+ * What is looked at is counted: it must not grow with the receives.
  */
 static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool directed, bool agree)
 {
@@ -548,7 +548,10 @@ static size_t longest(const uint64_t *tags, unsigned int n, unsigned int bits, u
 	return max;
 }
 
-/* Tags that all meet under one seed, as a peer that knows it would choose them, meet under no other. */
+/*
+ * Tags that all meet under one seed, as a peer that knows it would choose them, meet under no
+ * other.
+ */
 /* Of an odd number, modulo 2^64, by Newton. */
 static uint64_t inverse_of(uint64_t odd)
 {

@@ -36,8 +36,9 @@ static void rig_init(struct rig *r, unsigned int bits)
 }
 
 /*
- * A peer sends messages that nobody wants, without end. Receives with wildcards, each with a tag of its own, for messages of
- * another peer that come behind them: the first search of a kind looks at all, the others at what they find.
+ * A peer sends messages that nobody wants, without end. Receives with wildcards, each with a tag of
+ * its own, for messages of another peer that come behind them: the first search of a kind looks at
+ * all, the others at what they find.
  */
 static void a_flood_that_nobody_wants_costs_no_search(void **state)
 {
@@ -66,7 +67,10 @@ static void a_flood_that_nobody_wants_costs_no_search(void **state)
 		if (found == &msg[N + i])
 			weft_match_msg_remove(&r->m, found);
 	}
-	/* Without a source each mask has walked once; with one, the honest peer's are all that there is. */
+	/*
+	 * Without a source each mask has walked once; with one, the honest peer's are all that
+	 * there is.
+	 */
 	assert_in_range(r->m.msg_looks, 4 * N, 4 * N + 60 * HONEST);
 	/* More of them come, and go: still nothing to look at. */
 	looks = r->m.msg_looks;

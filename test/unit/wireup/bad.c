@@ -285,7 +285,10 @@ static void data_on_a_connection_without_endpoint_ends_it(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-/* The build of the version before, 1.0, whose PUTs are shorter: neither end may take the other for its like. */
+/*
+ * The build of the version before, 1.0, whose PUTs are shorter: neither end may take the other for
+ * its like.
+ */
 static void a_build_of_version_1_is_refused_and_refuses(void **state)
 {
 	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);

@@ -319,7 +319,9 @@ static void force_close_cancels_what_is_under_way(void **state)
 	pair_down(&p);
 }
 
-/* ------------------------------------------------------------------ what is closing is not adopted */
+/*
+ * ------------------------------------------------------------------ what is closing is not adopted
+ */
 
 static void a_new_endpoint_does_not_adopt_one_whose_peer_is_closing(void **state)
 {

@@ -151,7 +151,10 @@ static void a_request_fits_any_mtu(void **state)
  * The first connection dies between REQ and REP: the other pair is used, and nothing is lost or
  * doubled.
  */
-/* What protocols are chosen by is the same at both ends, though each end knows only its own numbers at first. */
+/*
+ * What protocols are chosen by is the same at both ends, though each end knows only its own numbers
+ * at first.
+ */
 static void both_ends_choose_by_the_same_numbers(void **state)
 {
 	static const char mine[] = "mock:0,bw=3e9,lat=1e-6,so=2e-7,ro=1e-7;mock:1,so=3e-8";
@@ -174,7 +177,9 @@ static void both_ends_choose_by_the_same_numbers(void **state)
 				    sizeof(x->msg->config->model));
 		assert_true(x->msg->config->model.lanes[0].send_overhead == (double)2e-7f ||
 			    x->msg->config->model.lanes[1].send_overhead == (double)2e-7f);
-		/* Own ends share their configuration only with equal ones: there are two workers. */
+		/*
+		 * Own ends share their configuration only with equal ones: there are two workers.
+		 */
 		assert_ptr_not_equal(x->msg->config, y->msg->config);
 		weft_worker_destroy(a);
 		weft_worker_destroy(b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More endpoints at once than a worker takes before its own program has claimed any: they wait, and all
- * connect in the end.
+ * More endpoints at once than a worker takes before its own program has claimed any: they wait, and
+ * all connect in the end.
  */
 
 #include <stdio.h>
@@ -205,7 +205,9 @@ static void who_has_most_makes_room_with_what_is_silent(void **state)
 	weft_context_destroy(ctx);
 }
 
-/* ------------------------------------------------------------------ what is looked at to find one */
+/*
+ * ------------------------------------------------------------------ what is looked at to find one
+ */
 
 static uint64_t looks(struct weft_worker *w)
 {
@@ -242,7 +244,10 @@ static void one_endpoint_more_looks_at_none_of_a_thousand(void **state)
 	conn_destroy(ctx, a, b);
 }
 
-/* A REQ of a worker that is new may mean that another one at its address is gone: only those are asked. */
+/*
+ * A REQ of a worker that is new may mean that another one at its address is gone: only those are
+ * asked.
+ */
 static void a_worker_more_looks_at_none_of_the_others(void **state)
 {
 	enum { N = 200 };

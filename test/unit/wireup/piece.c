@@ -53,7 +53,10 @@ static void partial_messages_are_bounded(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-/* Hosts with many connections begin messages on all of them; one that has begun its first one keeps it. */
+/*
+ * Hosts with many connections begin messages on all of them; one that has begun its first one keeps
+ * it.
+ */
 static void greedy_hosts_leave_a_newcomers_partial_message(void **state)
 {
 	enum { HOSTS = 5, EACH = WEFT_MAX_PARTIALS };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Waiting: what comes between the last look and the sleep is never lost, whenever it comes. Lanes are
- * mock lanes, which wake their owner only while they are armed.
+ * Waiting: what comes between the last look and the sleep is never lost, whenever it comes. Lanes
+ * are mock lanes, which wake their owner only while they are armed.
  */
 
 #include <poll.h>

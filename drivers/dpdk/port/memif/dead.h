@@ -10,11 +10,11 @@
 #include <stddef.h>
 
 /**
- * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no` among its
- * words, remove the socket file if nobody listens there any more.
+ * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no` among
+ * its words, remove the socket file if nobody listens there any more.
  *
- * Nobody is disturbed by the question: a living server does not notice it. Two servers that start at
- * the very same time on one path can still get in each other's way.
+ * Nobody is disturbed by the question: a living server does not notice it. Two servers that start
+ * at the very same time on one path can still get in each other's way.
  *
  * @param words  the EAL's words
  * @param[out] why  a sentence on error

@@ -4,8 +4,8 @@
  *
  * The PMD makes and ends connections in the EAL's interrupt thread, and a start or stop in another
  * thread meets it there. So every start and stop of ours runs in that thread, as an alarm; and the
- * PMD does not see its peer go (see port/memif/relay.h): the thread that polls the port is told, stops
- * touching the rings, and only then has them taken down.
+ * PMD does not see its peer go (see port/memif/relay.h): the thread that polls the port is told,
+ * stops touching the rings, and only then has them taken down.
  *
  * A client's start fails while its server is not there, it is sent away by a server that is not
  * ready, and its connection is not made again by itself: then it is started anew, every 100 ms. No
@@ -201,7 +201,10 @@ int weft_memif_arm(struct weft_port_dev *d, uint64_t *within)
 	if (rc == -EBUSY)
 		return rc;
 	d->memif.armed = rc == 0;
-	/* The connection makes itself known, but a client without a server tries again by being looked at. */
+	/*
+	 * The connection makes itself known, but a client without a server tries again by being
+	 * looked at.
+	 */
 	if (rc)
 		*within = RTE_MIN(*within, (uint64_t)LOOK_NS);
 	return 0;

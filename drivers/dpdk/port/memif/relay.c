@@ -202,8 +202,8 @@ static int send_on(int to, void *data, size_t len, const int *fds, size_t n)
 }
 
 /*
- * One message; @p ring hears of it. @return 1 if one came, 0 if none is there, or an error: this end
- * is over.
+ * One message; @p ring hears of it. @return 1 if one came, 0 if none is there, or an error: this
+ * end is over.
  */
 static int pass_on(int from, int to, struct weft_memif_ring *ring)
 {

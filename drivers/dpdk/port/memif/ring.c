@@ -79,7 +79,9 @@ static int membarrier(int cmd)
 	return (int)syscall(SYS_membarrier, cmd, 0, 0);
 }
 
-/* What this process's threads have done is seen by those that call everywhere(), and the reverse. */
+/*
+ * What this process's threads have done is seen by those that call everywhere(), and the reverse.
+ */
 static void take_part(void)
 {
 	membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED);
@@ -247,8 +249,8 @@ int weft_memif_ring_fd(const struct weft_memif_ring *r)
 }
 
 /*
- * From a client the server takes what is between tail, which it moves, and head. A client gives back
- * each slot as soon as it has taken it, so head is one round ahead of what it has taken.
+ * From a client the server takes what is between tail, which it moves, and head. A client gives
+ * back each slot as soon as it has taken it, so head is one round ahead of what it has taken.
  */
 static bool has_frames(const struct weft_memif_ring *r, struct ring *ring)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/memif/ring.h
- * Sleeping on a memif connection. A sender rings the receiver's eventfd after each burst, unless the
- * receiver has set a flag in the ring that it only polls; DPDK's PMD sets it and offers no way to
- * clear it. So the port finds the ring and the eventfd in the messages that pass on the control
+ * Sleeping on a memif connection. A sender rings the receiver's eventfd after each burst, unless
+ * the receiver has set a flag in the ring that it only polls; DPDK's PMD sets it and offers no way
+ * to clear it. So the port finds the ring and the eventfd in the messages that pass on the control
  * socket (port/memif/relay.h), and clears the flag while its owner sleeps.
  *
  * The PMD's sender looks at the flag right after it has moved the ring's index, with no barrier in
  * between. The sleeper asks the kernel for one on all processors (membarrier(2)), so it need not:
- * either the sender sees the flag cleared, or the sleeper sees the index moved. Without membarrier(),
- * or with a switch between the peers that does not take part in it, a frame may in rare cases lie
- * until its sender asks again, a tail probe later.
+ * either the sender sees the flag cleared, or the sleeper sees the index moved. Without
+ * membarrier(), or with a switch between the peers that does not take part in it, a frame may in
+ * rare cases lie until its sender asks again, a tail probe later.
  *
- * message(), forget() and poke() run in the interrupt thread, arm() and disarm() in the owner's, which
- * keeps away while the connection is taken down (port/memif/memif.c).
+ * message(), forget() and poke() run in the interrupt thread, arm() and disarm() in the owner's,
+ * which keeps away while the connection is taken down (port/memif/memif.c).
  */
 #ifndef WEFT_MEMIF_RING_H
 #define WEFT_MEMIF_RING_H
