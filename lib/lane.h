@@ -554,8 +554,11 @@ struct weft_lane_iface {
 	 */
 	bool quiet;
 	char name[64]; /**< "dpdk:0" */
-	char note
-		[128]; /**< driver: how it was set up and why so, for people: which address by which rule. "" = nothing to say */
+	/**
+	 * driver: how it was set up and why so, for people: which address by which rule. "" =
+	 * nothing to say
+	 */
+	char note[128];
 	struct weft_lane_attr attr;
 };
 

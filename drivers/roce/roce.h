@@ -181,12 +181,11 @@ struct weft_mem_lane {
 	struct ibv_mr *mr;
 	uintptr_t start;
 	size_t length;
-	uint64_t
-		/*
-		 * what the device calls the first byte (roce_iova()), so that no address goes onto
-		 * the wire
-		 */
-		iova;
+	/*
+	 * what the device calls the first byte (roce_iova()), so that no address goes onto
+	 * the wire
+	 */
+	uint64_t iova;
 };
 
 /**
@@ -426,9 +425,8 @@ struct roce_iface {
 	struct ibv_srq *srq;
 	struct roce_notify notify;
 	uint64_t look_ns; /* an owner that sleeps looks at counts after so long */
-	uint32_t
-		/* requests that may still be under way: the completion queue holds them all */
-		tx_room;
+	/* requests that may still be under way: the completion queue holds them all */
+	uint32_t tx_room;
 	uint32_t tx_total;
 	uint32_t byes; /* queue pairs whose last word may still be due: a place is kept for each */
 	/* receive buffers */

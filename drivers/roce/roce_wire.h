@@ -102,16 +102,14 @@ struct weft_roce_ep_addr {
 	/** reads and atomics from the peer that may be under way per queue pair, 0..128 */
 	uint8_t reads;
 	uint8_t reserved;
-	weft_le32
-		/**
-		 * messages per queue pair that the peer may have sent and not seen processed,
-		 * 1..WEFT_ROCE_WINDOW_MAX
-		 */
-		window;
+	/**
+	 * messages per queue pair that the peer may have sent and not seen processed,
+	 * 1..WEFT_ROCE_WINDOW_MAX
+	 */
+	weft_le32 window;
 	weft_le32 psn; /**< first packet sequence number, 24 bits, of every queue pair */
-	weft_le32
-		/** where the peer writes its struct weft_roce_word, one per queue pair */
-		word_rkey;
+	/** where the peer writes its struct weft_roce_word, one per queue pair */
+	weft_le32 word_rkey;
 	weft_le64 word_addr;
 	weft_le32 qpn[WEFT_ROCE_MAX_QPS]; /**< 24 bits */
 } __attribute__((packed));

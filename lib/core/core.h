@@ -184,9 +184,8 @@ struct weft_worker {
 	struct {
 		uint64_t wireup_bad;   /* malformed or foreign wire-up messages */
 		uint64_t wireup_stale; /* for an ep that is not there any more */
-		uint64_t
-			/* REQs without our secret, or from elsewhere than they say */
-			wireup_denied;
+		/* REQs without our secret, or from elsewhere than they say */
+		uint64_t wireup_denied;
 		uint64_t unbound; /* data on a connection that no ep owns */
 		uint64_t eps_created, eps_accepted, eps_failed;
 	} count;

@@ -32,9 +32,8 @@
 enum weft_dir { WEFT_DIR_TX, WEFT_DIR_RX };
 
 struct weft_lane_load {
-	uint64_t
-		/** bytes given that are not done; messages under way are in lane_ep->queued */
-		out;
+	/** bytes given that are not done; messages under way are in lane_ep->queued */
+	uint64_t out;
 	uint64_t window;     /**< and how many may be */
 	uint64_t since;      /**< when out was 0 last, ns */
 	uint64_t moved;      /**< when bytes were done last, or since, ns */

@@ -220,9 +220,8 @@ struct weft_msg_ep {
 	uint32_t rx_table_bits;
 	uint64_t rx_low;       /* rx_used from which on the window is looked at */
 	uint32_t rx_small_low; /* rx_small, the same */
-	uint32_t
-		/* in what is coming, beyond the first of each message (base/interval.h) */
-		rx_islands;
+	/* in what is coming, beyond the first of each message (base/interval.h) */
+	uint32_t rx_islands;
 	uint64_t rx_window_told;
 	bool rx_shrunk;                  /* the window has: the peer is told how large it is */
 	bool rx_torn;                    /* more than its share: fails soon, and counts no more */

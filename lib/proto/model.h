@@ -62,9 +62,8 @@ struct weft_model_conf {
 	/** 1 + place in weft_protos of the protocol that is used wherever it can be; 0 = none */
 	unsigned int forced;
 	uint32_t rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
-	uint32_t
-		/** WEFT_ATOMIC_MODE=device: by the lanes only; else by messages only */
-		atomic_device;
+	/** WEFT_ATOMIC_MODE=device: by the lanes only; else by messages only */
+	uint32_t atomic_device;
 };
 
 /**

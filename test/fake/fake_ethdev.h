@@ -138,9 +138,8 @@ struct fake_eth_count {
 	uint64_t mtu_early;         /**< set_mtu() while a ring had no pool of this life */
 	uint64_t intr_on, intr_off; /**< calls */
 	uint64_t configures, starts, stops, resets, closes;
-	uint64_t
-		/** of a port whose queue was refused: net_af_xdp reads freed memory */
-		unfit_closes;
+	/** of a port whose queue was refused: net_af_xdp reads freed memory */
+	uint64_t unfit_closes;
 	_Atomic uint64_t watched; /**< runs of the watchdog */
 };
 

@@ -43,9 +43,8 @@ struct fake {
 	uint64_t now;
 	struct fake_qp *qps[64];
 	unsigned int num_qps;
-	unsigned int
-		/** queue pairs that were destroyed without having been in the error state */
-		alive;
+	/** queue pairs that were destroyed without having been in the error state */
+	unsigned int alive;
 	bool answers;      /**< requests come back at once */
 	int connect_errno; /**< what connecting a queue pair ends with */
 	struct roce_job *jobs[16];

@@ -80,12 +80,10 @@ struct weft_frame_hdr {
 	uint16_t flags; /**< WEFT_FRAME_F_* */
 	/** from the first byte of this header to the end of the body; without the CRC */
 	uint16_t length;
-	uint32_t
-		/** receiver's connection: index | generation << 16; in HELLO the sender's */
-		dst_conn;
-	uint32_t
-		/** receiver's random token of that connection; in HELLO the sender's; 0 in RESET */
-		token;
+	/** receiver's connection: index | generation << 16; in HELLO the sender's */
+	uint32_t dst_conn;
+	/** receiver's random token of that connection; in HELLO the sender's; 0 in RESET */
+	uint32_t token;
 	uint32_t seq;      /**< DATA: sequence of this frame. Others: the next one to be used */
 	uint32_t ack;      /**< all sequences before this one have arrived and been processed */
 	uint16_t src_conn; /**< index of the sender's connection, so that a RESET finds it */
@@ -125,9 +123,8 @@ struct weft_frame_ecn {
 struct weft_frame_ecn_path {
 	uint8_t path;
 	uint8_t reserved;
-	uint16_t
-		/** frames with Congestion Experienced since the connection was made, modulo 2^16 */
-		marked;
+	/** frames with Congestion Experienced since the connection was made, modulo 2^16 */
+	uint16_t marked;
 } __attribute__((packed));
 
 /** In front of each message of a DATA frame. Messages stand one after the other without padding. */
@@ -154,9 +151,8 @@ struct weft_frame_hello {
 	uint16_t udp_port;   /**< that the sender listens on; 0 = the one that this comes from */
 	uint8_t steer;       /**< WEFT_HELLO_* */
 	uint8_t reserved;    /**< 0 */
-	uint64_t
-		/** sender's, random, of this connection: what CHALLENGE is answered with */
-		secret;
+	/** sender's, random, of this connection: what CHALLENGE is answered with */
+	uint64_t secret;
 	uint64_t cookie; /**< HELLO: from HELLO_RETRY, or 0; HELLO_ACK: 0 */
 } __attribute__((packed));
 
@@ -200,12 +196,11 @@ enum weft_frame_csum {
 /** Body of PROBE and PROBE_ACK; zeros follow up to the size probed. */
 struct weft_frame_probe {
 	uint16_t id; /**< of the try; echoed */
-	uint16_t
-		/**
-		 * size of the frame that this is, L2 header included; 0 = a small one; or
-		 * WEFT_FRAME_PROBE_*
-		 */
-		frame_size;
+	/**
+	 * size of the frame that this is, L2 header included; 0 = a small one; or
+	 * WEFT_FRAME_PROBE_*
+	 */
+	uint16_t frame_size;
 } __attribute__((packed));
 
 /** Body of READY: behind it stand the UDP ports of the initiator's paths, 2 bytes each. */
