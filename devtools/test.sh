@@ -71,6 +71,8 @@ check_format() {
 	(cd "$weft_root" && git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror)
 }
 
+check_layers() { "$weft_root/devtools/check-layers.py" --build "$weft_build"; }
+
 check_behaviours() { python3 "$weft_root/devtools/check-behaviours.py"; }
 
 check_doxygen() {
@@ -177,6 +179,7 @@ checks() {
 	check "exported symbols are those of weft.h" check_symbols
 	check "every file names its licence" check_spdx
 	check "every source file is formatted by .clang-format" check_format
+	check "includes and calls run down the layers" check_layers
 	check "every behaviour has the tests that doc/behaviours.md names" check_behaviours
 	check "manual pages without a warning" check_man
 	check "install" check_install

@@ -19,6 +19,7 @@ DEVTOOLS = os.path.join(ROOT, 'devtools')
 sys.path.insert(0, DEVTOOLS)
 sys.dont_write_bytecode = True
 
+import tap  # noqa: E402
 from bench_run import TrialError, pair  # noqa: E402
 
 
@@ -252,19 +253,4 @@ TESTS = [a_good_capture_is_read, a_reset_of_another_version_is_none_of_the_wrong
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say]
 
 
-def main():
-    failed = 0
-    for number, test in enumerate(TESTS, 1):
-        try:
-            test()
-            ok = True
-        except Exception as err:  # noqa: BLE001 the test has failed, whatever it is
-            print('# %s: %s' % (type(err).__name__, str(err).replace('\n', '\n# ')))
-            ok = False
-            failed += 1
-        print('%s %d - %s' % ('ok' if ok else 'not ok', number, test.__name__.replace('_', ' ')), flush=True)
-    print('1..%d' % len(TESTS))
-    sys.exit(failed > 0)
-
-
-main()
+tap.run(TESTS)

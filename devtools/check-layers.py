@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""check-layers.py [--root DIR] [--build DIR] [--list]: is the tree laid out in layers?
+
+Includes of the sources, and symbols of a build's objects (a function may be declared below and defined above, which
+no include shows), run down the lists below, which are the only place where the order of the folders stands. Inside
+a folder circles of files are small, and so are files. devtools/layers.exceptions has what is excepted; it only gets
+shorter.
+
+    --build DIR   look at the objects of this build, too
+    --list        print what is wrong as lines for the list of exceptions
+"""
+
+import argparse
+import os
+import re
+import sys
+
+import check_tree
+
+# From below to above; folders of one line do not know each other. A subfolder that is not listed is a part of the
+# folder that is.
+LIB = [
+    ['lib/base'],                       # knows no object of the library
+    ['lib/core'],                       # configuration, wire formats, structs of context, worker and endpoint
+    ['lib/mem', 'lib/proto'],           # registrations; which protocol for which size
+    ['lib/msg'],                        # requests, send queue, credit, flush, eager
+    ['lib/rndv'],                       # data that is pulled
+    ['lib/tag', 'lib/am', 'lib/rma'],   # what programs call
+    ['lib/wireup'],                     # connections
+    ['lib/plan'],                       # what weft-info shows; nothing else needs it
+    ['lib'],                            # the roof: context, worker, tables
+]
+DPDK = [
+    ['drivers/dpdk/frame'],                         # bytes in, bytes out
+    ['drivers/dpdk/port', 'drivers/dpdk/capture'],  # ports of DPDK; frames into files
+    ['drivers/dpdk/engine'],                        # a lane: connections, reliability
+    ['drivers/dpdk'],                               # the driver's table
+]
+PROGRAMS = [
+    ['app/common'],
+    ['app/cat', 'app/info', 'app/perf'],
+]
+STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/roce']]]
+
+# What a stack sees of others besides: folders and files.
+API = ['lib/weft.h', 'lib/weft_plan.h']
+DRIVER = ['lib/weft.h', 'lib/lane.h', 'lib/base', 'lib/core/wire_types.h']  # wire_types.h: integers as the wire has them
+SEES = {
+    'lib': ['drivers/self/self_lane.h', 'drivers/self', 'drivers/dpdk', 'drivers/roce'],  # the table of drivers
+    'drivers/self': DRIVER,
+    'drivers/roce': DRIVER,
+    'drivers/dpdk': DRIVER,
+    'drivers/dpdk/frame': DRIVER,
+    'drivers/dpdk/port': DRIVER,
+    'drivers/dpdk/capture': DRIVER,
+    'drivers/dpdk/engine': DRIVER,
+}
+# Seen from everywhere in its stack.
+COMMON = ['lib/weft.h', 'lib/weft_plan.h', 'lib/lane.h', 'drivers/dpdk/compat.h']
+
+# Other folders include FOLDER/FOLDER.h only, but here: one purpose, one header.
+MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port', 'drivers/dpdk/capture',
+                'app/common']
+
+# Headers without a source of the same name that belong to the objects which programs share with the library.
+SHARED_HEADERS = ['drivers/dpdk/frame/frame_port.h']
+
+CIRCLE = 7    # files that need each other, inside a folder
+LENGTH = 600  # lines of a file
+
+PARTS = ('lib/', 'drivers/', 'app/')
+RANK = {name: (stack, rank) for stack in range(len(STACKS)) for rank, line in enumerate(STACKS[stack]) for name in line}
+
+
+def folder(path):
+    """The listed folder that a file belongs to, or None."""
+    where = os.path.dirname(path)
+    while where and where not in RANK:
+        where = os.path.dirname(where)
+    return where if where in RANK else None
+
+
+def seen(path, other):
+    """May this file use that one?"""
+    a, b = folder(path), folder(other)
+    if a == b:
+        return True
+    if RANK[a][0] == RANK[b][0] and (RANK[b][1] < RANK[a][1] or other in COMMON):
+        return True
+    return other in SEES.get(a, []) or b in SEES.get(a, [])
+
+
+def shared_objects(root):
+    """Program or '' for all -> sources and headers of the library that app/meson.build links into programs."""
+    try:
+        text = check_tree.read(root, 'app/meson.build')
+    except OSError:
+        return {}
+    names = {m.group(1): m.group(2) for m in re.finditer(r'^(\w+) = (\[[^\]]*\])', text, re.M)}
+    table = re.search(r'^app_shared = \{(.*?)^\}', text, re.M | re.S)
+    shared = {}
+    for m in re.finditer(r"'([\w-]*)': (\w+|\[[^\]]*\])", table.group(1) if table else ''):
+        sources = re.findall(r"'([^']+)'", names.get(m.group(2), m.group(2)))
+        shared[m.group(1)] = set(sources) | {s[:-2] + '.h' for s in sources} | set(SHARED_HEADERS)
+    return shared
+
+
+def program_sees(shared, path, other):
+    name = 'weft-' + path.split('/')[1]
+    return other in API or other in shared.get('', ()) or other in shared.get(name, ())
+
+
+def check_includes(root, sources, shared):
+    for path in sources:
+        a = folder(path)
+        if a is None:
+            yield 'folder %s' % path, '%s: its folder is in no list of check-layers.py' % path
+            continue
+        for line, name, other in check_tree.includes(root, path):
+            b = folder(other)
+            key = 'include %s %s' % (path, other)
+            at = '%s:%d: ' % (path, line)
+            if b is None:
+                yield key, at + 'includes %s, which is outside of all layers' % other
+            elif path.startswith('app/') and not other.startswith('app/'):
+                if not program_sees(shared, path, other):
+                    yield key, at + '%s is neither public nor of the objects that app/meson.build shares' % other
+            elif not seen(path, other):
+                yield key, at + '%s/ may not see %s' % (a, other)
+            elif a != b and other not in COMMON and b not in MANY_HEADERS and other not in SEES.get(a, []) and \
+                    other != '%s/%s.h' % (b, os.path.basename(b)):
+                yield 'header %s %s' % (path, other), at + "%s is %s/'s own; others include %s/%s.h" % (
+                    other, b, b, os.path.basename(b))
+            if '/' not in name and os.path.dirname(path) == os.path.dirname(other) and a not in ('lib', 'drivers/dpdk') \
+                    and os.path.dirname(a) not in ('drivers',):
+                yield 'written %s %s' % (path, name), at + 'includes are written FOLDER/FILE.h'
+
+
+def check_symbols(root, build, sources):
+    if not os.path.exists(os.path.join(build, 'compile_commands.json')):
+        check_tree.die('%s is no build folder' % build)
+    objects = check_tree.Objects(root, build)
+    own = {s for s in sources if s.endswith('.c') and folder(s)}
+    # A build may leave drivers and programs out.
+    absent = sorted(s for s in own if s.startswith('lib/') and s != 'lib/anchor.c' and s not in objects.defined)
+    if absent:
+        check_tree.die('%s is not built in %s' % (absent[0], build))
+    found, edges = {}, {}
+    for user, name, other in objects.uses(lambda s: s in own and not s.startswith('app/')):
+        if folder(user) == folder(other):
+            edges.setdefault(user, set()).add(other)
+        elif not seen(user, other):
+            found.setdefault((user, other), []).append(name)
+    for (user, other), names in sorted(found.items()):
+        yield 'symbol %s %s' % (user, other), '%s: %s/ may not use %s of %s' % (user, folder(user), ', '.join(names),
+                                                                              other)
+    for user, _, other in objects.uses(lambda s: s in own and s.startswith('app/')):
+        if folder(user) == folder(other):
+            edges.setdefault(user, set()).add(other)
+        elif not seen(user, other):
+            yield 'symbol %s %s' % (user, other), '%s: %s/ may not use %s' % (user, folder(user), other)
+    for circle in circles(edges):
+        if len(circle) > CIRCLE:
+            where = folder(circle[0])
+            yield 'circle %s' % where, '%s/: a circle of %d files, of at most %d: %s' % (
+                where, len(circle), CIRCLE, ' '.join(os.path.relpath(c, where) for c in circle))
+
+
+def circles(edges):
+    """Strongly connected components with more than one file (Tarjan)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(v):
+        index[v] = low[v] = len(index)
+        stack.append(v)
+        for w in sorted(edges.get(v, ())):
+            if w not in index:
+                visit(w)
+            if w in stack:
+                low[v] = min(low[v], low[w])
+        if low[v] == index[v]:
+            at = stack.index(v)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for v in sorted(edges):
+        if v not in index:
+            visit(v)
+    return found
+
+
+def check_lengths(root):
+    for path in check_tree.files(root, '.c', '.h', '.py', '.sh'):
+        lines = check_tree.read(root, path).count('\n')
+        if lines > LENGTH:
+            yield 'length %s' % path, '%s: %d lines, of at most %d' % (path, lines, LENGTH)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--root', default=check_tree.HERE)
+    p.add_argument('--build')
+    p.add_argument('--list', action='store_true')
+    o = p.parse_args()
+
+    sources = [s for s in check_tree.files(o.root, '.c', '.h') if s.startswith(PARTS)]
+    if not sources:
+        check_tree.die('%s has no sources in %s' % (o.root, ', '.join(PARTS)))
+    findings = list(check_includes(o.root, sources, shared_objects(o.root))) + list(check_lengths(o.root))
+    if o.build:
+        findings += check_symbols(o.root, o.build, sources)
+    if o.list:
+        for key in sorted({key for key, _ in findings}):
+            print(key)
+        return 0
+    exceptions = check_tree.Exceptions(os.path.join(o.root, 'devtools', 'layers.exceptions'))
+    if not o.build:  # what needs objects to be found
+        exceptions.left = {k for k in exceptions.left if not k.startswith(('symbol ', 'circle '))}
+    return check_tree.report(findings, exceptions, '%d files' % len(sources))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The checks of the sources (devtools/check-*): each rule finds what it is there for in a small tree. Prints TAP."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+
+
+def check(script, tree, *arguments):
+    """A check of devtools on a tree of these files: (exit code, output)."""
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in tree.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), 'w', encoding='utf-8') as f:
+                f.write(text)
+        if '--build' in arguments:
+            build(root, [p for p in tree if p.endswith('.c')])
+        done = subprocess.run([os.path.join(ROOT, 'devtools', script), '--root', root,
+                               *(a.replace('ROOT', root) for a in arguments)],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        assert 'Traceback' not in done.stdout, done.stdout
+        return done.returncode, done.stdout
+
+
+def build(root, sources):
+    """Objects and compile_commands.json, as meson has them."""
+    os.mkdir(os.path.join(root, 'build'))
+    commands = []
+    for source in sources:
+        name = source.replace('/', '_') + '.o'
+        subprocess.run(['cc', '-Ilib', '-c', source, '-o', 'build/' + name], cwd=root, check=True)
+        commands.append({'directory': os.path.join(root, 'build'), 'file': '../' + source, 'output': name})
+    with open(os.path.join(root, 'build', 'compile_commands.json'), 'w', encoding='utf-8') as f:
+        json.dump(commands, f)
+
+
+def good(script, tree, *arguments):
+    code, out = check(script, tree, *arguments)
+    assert code == 0, out
+
+
+def bad(sentence, script, tree, *arguments):
+    code, out = check(script, tree, *arguments)
+    assert code == 1 and sentence in out, 'exit %d, wanted: %s\n%s' % (code, sentence, out)
+    assert '0 wrong' not in out, out
+
+
+# ---- layers -----------------------------------------------------------------------------------
+
+LAYERS = 'check-layers.py'
+
+
+def layered(path, name, **others):
+    """A tree in which one file includes one header."""
+    tree = {'lib/base/log.h': '', 'lib/core/core.h': '', 'lib/msg/msg.h': '', 'lib/msg/credit.h': '', 'lib/lane.h': '',
+            'lib/weft.h': '', 'drivers/dpdk/engine/raw.h': '', 'drivers/dpdk/port/priv.h': '',
+            'drivers/dpdk/compat.h': '', 'app/common/cli.h': '', 'app/perf/perf.h': '', 'lib/base/text.h': '',
+            'app/meson.build': "ports = [\n  'lib/base/log.c',\n]\napp_shared = {\n  '': ['lib/base/text.c'],\n"
+                               "  'weft-perf': ports,\n}\n"}
+    tree.update(others)
+    tree[path] = '#include "%s"\n' % name
+    return tree
+
+
+def includes_run_down():
+    for path, name in (('lib/msg/send.c', 'core/core.h'), ('lib/msg/send.c', 'msg/credit.h'), ('lib/core/a.c', 'base/log.h'),
+                       ('drivers/dpdk/engine/rx.c', 'port/priv.h'), ('drivers/dpdk/port/a.c', 'compat.h'),
+                       ('drivers/dpdk/port/a.c', 'base/log.h'), ('drivers/roce/roce.c', 'lane.h'),
+                       ('app/perf/a.c', 'common/cli.h'), ('app/cat/a.c', 'lib/base/text.h'),
+                       ('app/perf/a.c', 'lib/base/log.h'), ('app/cat/a.c', 'weft.h')):
+        good(LAYERS, layered(path, name))
+    for path, name, why in (
+            ('lib/base/log.c', 'core/core.h', 'lib/base/log.c:1: lib/base/ may not see lib/core/core.h'),
+            ('lib/core/a.h', 'msg/msg.h', 'lib/core/ may not see lib/msg/msg.h'),
+            ('drivers/dpdk/port/a.c', 'engine/raw.h', 'drivers/dpdk/port/ may not see drivers/dpdk/engine/raw.h'),
+            ('drivers/roce/a.c', 'core/core.h', 'drivers/roce/ may not see lib/core/core.h'),
+            ('drivers/dpdk/engine/a.c', 'msg/msg.h', 'drivers/dpdk/engine/ may not see lib/msg/msg.h'),
+            ('app/common/a.c', 'perf/perf.h', 'app/common/ may not see app/perf/perf.h'),
+            ('app/cat/a.c', 'perf/perf.h', 'app/cat/ may not see app/perf/perf.h'),
+            ('app/cat/a.c', 'lib/base/log.h', 'lib/base/log.h is neither public nor of the objects'),
+            ('lib/tag/a.c', 'am/am.h', 'lib/tag/ may not see lib/am/am.h')):
+        bad(why, LAYERS, layered(path, name, **{'lib/am/am.h': ''}))
+
+
+def other_folders_have_one_header():
+    bad("lib/msg/credit.h is lib/msg/'s own; others include lib/msg/msg.h", LAYERS, layered('lib/tag/a.c', 'msg/credit.h'))
+    good(LAYERS, layered('lib/tag/a.c', 'msg/msg.h'))
+
+
+def includes_name_their_folder():
+    bad('includes are written FOLDER/FILE.h', LAYERS, layered('lib/msg/a.c', 'credit.h'))
+
+
+def a_folder_of_no_layer_is_told():
+    bad('drivers/new/a.c: its folder is in no list', LAYERS, layered('drivers/new/a.c', 'lane.h'))
+
+
+CALLS_UP = {'lib/base/a.c': 'void above(void);\nvoid below(void) { above(); }\nvoid last(void) {}\n',
+            'lib/core/b.c': 'void last(void);\nvoid above(void) { last(); }\n'}
+
+
+def symbols_run_down():
+    bad('lib/base/a.c: lib/base/ may not use above of lib/core/b.c', LAYERS, CALLS_UP, '--build', 'ROOT/build')
+    good(LAYERS, {'lib/base/a.c': 'void below(void) {}\n',
+                  'lib/core/b.c': 'void below(void);\nvoid above(void) { below(); }\n'}, '--build', 'ROOT/build')
+
+
+def circle(size):
+    return {'lib/msg/f%d.c' % i: 'void f%d(void);\nvoid f%d(void) { f%d(); }\n' % ((i + 1) % size, i, (i + 1) % size)
+            for i in range(size)}
+
+
+def circles_are_small():
+    good(LAYERS, circle(7), '--build', 'ROOT/build')
+    bad('lib/msg/: a circle of 8 files, of at most 7: f0.c', LAYERS, circle(8), '--build', 'ROOT/build')
+
+
+def files_are_short():
+    good(LAYERS, {'lib/base/a.c': '\n' * 600})
+    bad('lib/base/a.c: 601 lines, of at most 600', LAYERS, {'lib/base/a.c': '\n' * 601})
+    bad('test/a.py: 601 lines', LAYERS, {'lib/base/a.c': '', 'test/a.py': '\n' * 601})
+
+
+def exceptions_only_get_fewer():
+    listed = 'devtools/layers.exceptions'
+    good(LAYERS, {**CALLS_UP, listed: '# why\n\nsymbol lib/base/a.c lib/core/b.c\n'}, '--build', 'ROOT/build')
+    bad('layers.exceptions: no longer needed, take it out: length lib/base/a.c', LAYERS,
+        {'lib/base/a.c': '', listed: 'length lib/base/a.c\n'})
+
+
+def a_build_without_the_objects_is_told():
+    code, out = check(LAYERS, {'lib/base/a.c': '', 'other/a.c': ''}, '--build', 'ROOT/other')
+    assert code == 1 and 'other is no build folder' in out, out
+    code, out = check(LAYERS, {'other/a.c': ''})
+    assert code == 1 and 'has no sources' in out, out
+
+
+tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_folder, a_folder_of_no_layer_is_told,
+         symbols_run_down, circles_are_small, files_are_short, exceptions_only_get_fewer,
+         a_build_without_the_objects_is_told])

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests that are functions: run() runs them and prints TAP."""
+
+import sys
+
+
+def run(tests):
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        try:
+            test()
+            ok = True
+        except Exception as err:  # noqa: BLE001 the test has failed, whatever it is
+            print('# %s: %s' % (type(err).__name__, str(err).replace('\n', '\n# ')))
+            ok = False
+            failed += 1
+        print('%s %d - %s' % ('ok' if ok else 'not ok', number, test.__name__.replace('_', ' ')), flush=True)
+    print('1..%d' % len(tests))
+    sys.exit(failed > 0)
