@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs every example of the manual pages' EXAMPLES, of --help and of README's "A run", as printed.
+"""Runs every example of the manual pages' EXAMPLES, of --help and of README's "Usage examples", as printed.
 
 	examples.py BUILDDIR
 
@@ -53,7 +53,7 @@ def of_help(program):
 def of_readme():
     with open(os.path.join(ROOT, 'README.md')) as f:
         text = f.read()
-    run = re.search(r'^## A run\n(.*?)^<!-- bench', text, re.M | re.S).group(1)
+    run = re.search(r'^## Usage examples\n(.*?)^`weft-perf`', text, re.M | re.S).group(1)
     return [joined(b) for b in re.findall(r'((?:^    .*\n)+)', run, re.M)]
 
 
