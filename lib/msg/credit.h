@@ -11,6 +11,25 @@
  * cannot be taken back, but what comes back is kept while the pool is nearly empty and the window
  * larger than its even share. So peers that stand still keep what they had, and those that work
  * share the rest.
+ *
+ * In figures, with L = WEFT_UNEXP_LIMIT (64 MiB of bytes; a message for each 256 B of it, 2^18): a
+ * floor is 1/2048 of the pool (32 KiB, 128 messages). When all is given out, which takes 512 peers,
+ * further ones get 4 KiB and 16 messages each, beyond the limit: a job of 10,000 peers needs a
+ * floor for each. A new peer gets up to a 32nd of what is left, at most WEFT_EAGER_CREDIT and 4096
+ * messages: of 128 peers the first has 1 MiB and 4096 messages, the last 62 KiB and 251. All
+ * windows together are at most L + 4 KiB x peers.
+ *
+ * What up to 512 hostile peers together can make a worker keep (test/unit/msg/hostile_bench.c):
+ *
+ *	payload of messages above 256 B, and 200 B beside each    1.85 x L: 118 MiB
+ *	short tagged messages and ABORTs, 456 B each              114 MiB
+ *	announced messages, 240 B each, 400 B with keys           100 MiB
+ *	active messages, short or announced, 790 B each           198 MiB
+ *	gaps in messages (WEFT_ISLANDS_LIMIT)                     4 MiB for one peer, 30 MiB +
+ *	                                                          15 KiB x peers for all
+ *	answers that a peer does not take                         0.8 MiB per peer
+ *	answers to gets and fetching atomics, 256 per peer        0.3 KiB each
+ *	pulls, 1024 per peer                                      40 B each
  */
 #ifndef WEFT_CREDIT_H
 #define WEFT_CREDIT_H

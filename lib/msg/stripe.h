@@ -4,6 +4,11 @@
  * One operation over several lanes: which lane gets the next piece, and the loop that hands pieces
  * over. Multi-eager, rendezvous data, puts, gets and their answers all go through it; pulls take
  * its weft_stripe_pick() (rndv/pull.c).
+ *
+ * A piece goes to the lane that is done with it soonest: outstanding bytes / measured rate +
+ * latency, and the time by which the lane is late already (msg/lane_load.h). A lane takes no more
+ * than its window: measured rate x (two round trips + 1 ms), at least 64 KiB, at most
+ * WEFT_RNDV_WINDOW. A put or get that only one lane can do has no window but the device's.
  */
 #ifndef WEFT_STRIPE_H
 #define WEFT_STRIPE_H
