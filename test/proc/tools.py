@@ -246,11 +246,44 @@ def clouds_md_quotes_what_programs_say():
                 assert part.strip() in said, '"%s" of "%s" is said by no program' % (part, sentence)
 
 
+# What documents name that is not ours, or an example.
+NOT_OURS = {'sys/queue.h', 'FOLDER/FILE.h', 'dpdk-devbind.py', 'out.svg'}
+NAMES = r'(?<![\w./*%-])([\w-][\w./-]*\.(?:c|h|py|sh|md|svg|ini))(?![\w*])'
+
+
+def files_of_the_tree():
+    """Paths from the root."""
+    found = [name for name in os.listdir(ROOT) if os.path.isfile(os.path.join(ROOT, name))]
+    for top in ('app', 'devtools', 'doc', 'drivers', 'examples', 'lib', 'test'):
+        for where, _, names in os.walk(os.path.join(ROOT, top)):
+            found += [os.path.relpath(os.path.join(where, name), ROOT) for name in names]
+    return found
+
+
+def documents_name_files_that_exist():
+    """Each file named in backquotes, and in the picture of the architecture, by its path or the end of it."""
+    tree = files_of_the_tree()
+    ends = {path[at:] for path in tree for at in [0] + [m.end() for m in re.finditer('/', path)]}
+    count = 0
+    for path in sorted(p for p in tree if p.endswith('.md') or p == 'doc/architecture.svg'):
+        with open(os.path.join(ROOT, path), encoding='utf-8') as f:
+            text = f.read()
+        if path.endswith('.svg'):
+            names = re.findall(r'>[\d ]*([\w./-]+\.[ch])<', text)
+        else:
+            names = [n for quoted in re.findall(r'`([^`\n]+)`', text) for n in re.findall(NAMES, quoted)]
+        count += len(names)
+        for name in names:
+            assert name in ends or name in NOT_OURS, '%s names %s, which does not exist' % (path, name)
+    assert count > 150, count
+
+
 TESTS = [a_good_capture_is_read, a_reset_of_another_version_is_none_of_the_wrong, what_a_peer_says_commands_no_terminal, a_capture_cut_short_anywhere_is_told,
          no_changed_byte_is_more_than_wrong, packet_blocks_of_every_length_are_told, a_packet_longer_than_its_block_is_told,
          other_files_are_told, no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, fresh_sh_refuses_what_it_does_not_know,
-         arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say]
+         arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
+         documents_name_files_that_exist]
 
 
 tap.run(TESTS)
