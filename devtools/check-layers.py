@@ -38,7 +38,7 @@ DPDK = [
     ['drivers/dpdk'],                               # the driver's table
 ]
 PROGRAMS = [
-    ['app/common'],
+    ['app/common', 'app/link'],         # app/link: a bad link, for weft-wire and the simulator
     ['app/cat', 'app/info', 'app/perf'],
 ]
 STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/roce']]]

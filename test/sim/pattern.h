@@ -7,7 +7,7 @@
 #ifndef SIM_PATTERN_H
 #define SIM_PATTERN_H
 
-#include "rng.h"
+#include "link/rng.h"
 
 static inline uint8_t pattern_byte(uint64_t id, size_t i)
 {

@@ -41,10 +41,10 @@ static bool earlier(const struct sim_event *a, const struct sim_event *b)
 	return a->when != b->when ? a->when < b->when : a->number < b->number;
 }
 
-void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, struct sim_port *port,
-		   void *p, void (*fn)(void *arg))
+void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, void *at, void *p,
+		   void (*fn)(void *arg))
 {
-	struct sim_event ev = {when > sim->now ? when : sim->now, sim->number++, kind, port, p, fn};
+	struct sim_event ev = {when > sim->now ? when : sim->now, sim->number++, kind, at, p, fn};
 	size_t i, parent;
 
 	if (sim->heap_len == sim->heap_max) {
@@ -124,6 +124,7 @@ void sim_destroy(struct sim *sim)
 		weft_arp_table_fini(&sim->ports[i]->arp);
 		free(sim->ports[i]);
 	}
+	sim_fabric_free(sim);
 	sim_pcap_close(sim->pcap);
 	free(sim->heap);
 	free(sim);

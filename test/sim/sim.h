@@ -22,7 +22,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "rng.h"
+#include "link/link.h"
+#include "link/rng.h"
 #include "weft.h"
 
 #define SIM_US 1000ull
@@ -71,35 +72,20 @@ int sim_capture(struct sim *sim, const char *path);
 
 /* ------------------------------------------------------------------ links */
 
-/**
- * One direction of a port's link. All zero: perfect, immediate. May be changed at any time; frames
- * under way keep their fate.
+/*
+ * One direction of a port's link is a struct sim_link (link/link.h), which may be changed at any
+ * time. Upwards a port's own ring is the queue: queue_bytes and ecn_bytes count downwards and on
+ * trunks.
  */
-struct sim_link {
-	/** bit/s, 0 = no limit; 24 bytes of FCS, preamble and gap count with every frame */
-	uint64_t rate;
-	uint64_t delay_ns;
-	uint64_t jitter_ns; /**< added: uniform in [0, jitter); keeps order */
-	/**
-	 * what waits for the rate in front of a slow direction; 0 = no limit; beyond it: tail drop
-	 */
-	uint64_t queue_bytes;
-	double loss; /**< probabilities per frame */
-	double dup;
-	double reorder;      /**< held back by up to reorder_ns while others pass */
-	uint64_t reorder_ns; /**< 0 = 100 us */
-	double corrupt;      /**< 1 to 3 bits flipped anywhere */
-	double truncate;     /**< cut short */
-	bool blackhole;      /**< all frames vanish; the link stays up */
-};
 
 struct sim_stats {
 	uint64_t tx_frames, tx_bytes; /**< put on the wire by the port's owner */
 	uint64_t rx_frames, rx_bytes; /**< put in the port's receive ring */
-	uint64_t lost, dupped, reordered, corrupted, truncated, blackholed;
-	uint64_t tail_drops; /**< queue_bytes */
-	uint64_t rx_full;    /**< receive ring */
-	uint64_t rx_nobuf;   /**< no mbuf */
+	/** both directions; see struct sim_link_stats. tail_drops: all that congestion drops */
+	uint64_t lost, dupped, reordered, corrupted, truncated, blackholed, too_long, marked;
+	uint64_t tail_drops;
+	uint64_t rx_full;  /**< receive ring */
+	uint64_t rx_nobuf; /**< no mbuf */
 	/** for a MAC address that no port of the net has, or nobody listens at the port */
 	uint64_t nobody;
 	uint64_t filtered;
@@ -193,6 +179,39 @@ void sim_port_end(struct sim_port *port, int status);
 /** Plug the port into another net. */
 void sim_port_move(struct sim_port *port, unsigned int net);
 
+/** What the direction from the net has done. */
+const struct sim_link_stats *sim_port_down_stats(const struct sim_port *port);
+
+/* ------------------------------------------------------------------ several switches */
+
+#define SIM_MAX_NETS 64
+#define SIM_MAX_TRUNKS 128
+
+struct sim_trunk;
+
+/**
+ * Join two nets by a link. Frames take a shortest path of trunks; where several are equally short,
+ * the hash of the 5-tuple chooses (ECMP), differently at each switch. Broadcasts go along a tree.
+ * @param ab, ba  the directions; NULL = perfect
+ */
+struct sim_trunk *sim_trunk_create(struct sim *sim, unsigned int a, unsigned int b,
+				   const struct sim_link *ab, const struct sim_link *ba);
+/** The direction that leaves @p from. May be changed at any time. */
+struct sim_link *sim_trunk_link(struct sim_trunk *trunk, unsigned int from);
+const struct sim_link_stats *sim_trunk_stats(const struct sim_trunk *trunk, unsigned int from);
+/**
+ * The trunk goes down, or returns, and the switches know at once: paths go round it. (A failure
+ * that nobody notices is sim_link.blackhole.)
+ */
+void sim_trunk_set(struct sim_trunk *trunk, bool up);
+/** The same for a whole switch: what is at it, or comes to it, is lost. */
+void sim_switch_set(struct sim *sim, unsigned int net, bool up);
+
+/** Frames that queues, policers and flow caps have dropped, everywhere. */
+uint64_t sim_congestion_drops(const struct sim *sim);
+
+/* ------------------------------------------------------------------ stations */
+
 /** Frame at a station. @p data is valid during the call. */
 typedef void (*sim_frame_cb)(struct sim_port *port, const uint8_t *data, size_t len, void *arg);
 /**
@@ -238,6 +257,8 @@ struct weft_worker *sim_worker(const struct sim_node *node);
 struct weft_context *sim_context(const struct sim_node *node);
 /** The node's worker is not progressed for @p ns. */
 void sim_node_pause(struct sim_node *node, uint64_t ns);
+/** A slow receiver: the worker is progressed at most once in @p ns (0 = as fast as it can). */
+void sim_node_slow(struct sim_node *node, uint64_t ns);
 /** @p mem lives as long as the worker: it is deregistered when that is gone, whatever the end. */
 void sim_node_keep(struct sim_node *node, struct weft_mem *mem);
 /** Destroy the worker in good order (it may tell its peers). */

@@ -125,8 +125,10 @@ static unsigned int poll_range(struct sim *sim, unsigned int from, unsigned int 
 	struct sim_host *host;
 
 	TAILQ_FOREACH(host, &sim->hosts, entry) {
-		if (i >= from && i < to && host->alive && host->paused_until <= sim->now)
+		if (i >= from && i < to && host->alive && host->paused_until <= sim->now) {
 			events += host->progress(host);
+			host->paused_until = sim->now + host->slow_ns;
+		}
 		i++;
 	}
 	return events;

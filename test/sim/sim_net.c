@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Links and switches. A frame's way: TX ring -> (rate of the port's "up" direction) -> faults,
- * delay -> switch -> (queue and rate of the other port's "down" direction) -> faults, delay ->
- * receive ring or station.
+ * Links. A frame's path: TX ring -> (rate of the port's "up" direction) -> faults, delay -> switch
+ * -> (trunks: queue, rate, faults, delay -> switch) -> (queue and rate of the other port's "down"
+ * direction) -> faults, delay -> receive ring or station.
  */
 
 #include <stdlib.h>
@@ -20,86 +20,55 @@ struct sim_frame *sim_frame_new(const void *data, size_t len)
 	return f;
 }
 
-static uint64_t wire_time(const struct sim_wire *w, size_t len)
+static struct sim_link_frame look(const struct sim_frame *f)
 {
-	/* The product fits: frames are shorter than 2^14 bytes. */
-	return w->link.rate ? (uint64_t)(len + SIM_WIRE_EXTRA) * 8 * SIM_S / w->link.rate : 0;
-}
-
-/* ---- faults --------------------------------------------------------------------------------- */
-
-static void flip_bits(struct sim_rng *rng, struct sim_frame *f)
-{
-	unsigned int n = (unsigned int)sim_between(rng, 1, 3);
-	uint64_t bit;
-
-	while (n--) {
-		bit = sim_below(rng, (uint64_t)f->len * 8);
-		f->data[bit / 8] ^= (uint8_t)(1u << (bit % 8));
-	}
-}
-
-/* One copy of a frame leaves for the other end of a direction. */
-static void pass(struct sim_port *port, struct sim_wire *w, enum sim_event_kind kind,
-		 struct sim_frame *f, uint64_t when)
-{
-	const struct sim_link *l = &w->link;
-
-	if (sim_chance(&w->rng, l->corrupt)) {
-		port->stats.corrupted++;
-		flip_bits(&w->rng, f);
-	}
-	if (sim_chance(&w->rng, l->truncate) && f->len > 1) {
-		port->stats.truncated++;
-		f->len = (uint32_t)sim_between(&w->rng, 1, f->len - 1);
-	}
-	when += l->delay_ns;
-	if (sim_chance(&w->rng, l->reorder)) {
-		/* Not bound to the order of the others, and they not to it. */
-		port->stats.reordered++;
-		when += 1 + sim_below(&w->rng, l->reorder_ns ? l->reorder_ns : 100 * SIM_US);
-	} else {
-		if (l->jitter_ns)
-			when += sim_below(&w->rng, l->jitter_ns);
-		if (when < w->last)
-			when = w->last;
-		w->last = when;
-	}
-	sim_event_add(port->sim, when, kind, port, f, NULL);
+	return (struct sim_link_frame){.data = f->data, .hdr_len = f->len, .len = f->len};
 }
 
 /* Takes the frame, which has been on the wire at @when. */
-static void impair(struct sim_port *port, struct sim_wire *w, enum sim_event_kind kind,
+static void impair(struct sim *sim, struct sim_wire *w, enum sim_event_kind kind, void *at,
 		   struct sim_frame *f, uint64_t when)
 {
-	struct sim_stats *s = &port->stats;
+	struct sim_link_frame seen = look(f);
+	struct sim_link_copy copy[2];
+	unsigned int n = sim_link_deliver(&w->link, &w->state, &seen, when, copy), i;
+	struct sim_frame *out;
 
-	if (w->link.blackhole || !port->carrier) {
-		s->blackholed++;
+	for (i = 0; i < n; i++) {
+		out = i + 1 < n ? sim_frame_new(f->data, f->len) : f;
+		sim_link_flip(&copy[i], out->data, out->len);
+		out->len = copy[i].len;
+		sim_event_add(sim, copy[i].when, kind, at, out, NULL);
+	}
+	if (!n)
+		free(f);
+}
+
+void sim_wire_forward(struct sim *sim, struct sim_wire *w, enum sim_event_kind kind, void *at,
+		      struct sim_frame *f)
+{
+	struct sim_link_frame seen = look(f);
+	uint64_t sent;
+	bool mark;
+
+	if (sim_link_refuses(&w->link, &w->state, &seen, sim->now) ||
+	    !sim_link_enqueue(&w->link, &w->state, f->len, sim->now, &sent, &mark)) {
 		free(f);
 		return;
 	}
-	if (sim_chance(&w->rng, w->link.loss)) {
-		s->lost++;
-		free(f);
-		return;
-	}
-	if (sim_chance(&w->rng, w->link.dup)) {
-		s->dupped++;
-		pass(port, w, kind, sim_frame_new(f->data, f->len), when);
-	}
-	pass(port, w, kind, f, when);
+	if (mark)
+		sim_link_mark(&w->state, f->data, f->len);
+	impair(sim, w, kind, at, f, sent);
 }
 
 /* ---- host to switch ------------------------------------------------------------------------- */
 
 void sim_net_send(struct sim_port *port, struct sim_tx *tx, size_t len)
 {
-	struct sim_wire *w = &port->up;
-	uint64_t start = w->free_at > port->sim->now ? w->free_at : port->sim->now;
+	uint64_t sent =
+		sim_link_serialise(&port->up.link, &port->up.state, (uint32_t)len, port->sim->now);
 
-	w->free_at = start + wire_time(w, len);
-	sim_event_add(port->sim, w->free_at, SIM_EV_TX, port, tx, NULL);
+	sim_event_add(port->sim, sent, SIM_EV_TX, port, tx, NULL);
 }
 
 static bool filtered(struct sim_port *port, struct sim_frame **f)
@@ -126,6 +95,7 @@ static bool filtered(struct sim_port *port, struct sim_frame **f)
 static void tx_done(struct sim *sim, struct sim_port *port, struct sim_tx *tx)
 {
 	struct sim_frame *f = tx->frame;
+	struct sim_link_frame seen;
 	bool dead = tx->dead || port->mute;
 
 	if (tx->mbuf) {
@@ -150,26 +120,27 @@ static void tx_done(struct sim *sim, struct sim_port *port, struct sim_tx *tx)
 		free(f);
 		return;
 	}
-	impair(port, &port->up, SIM_EV_SWITCH, f, sim->now);
+	seen = look(f);
+	if (!port->carrier) {
+		port->up.state.stats.blackholed++;
+		free(f);
+	} else if (sim_link_refuses(&port->up.link, &port->up.state, &seen, sim->now)) {
+		free(f);
+	} else {
+		impair(sim, &port->up, SIM_EV_SWITCH, port, f, sim->now);
+	}
 }
 
 /* ---- switch to host ------------------------------------------------------------------------- */
 
 static void forward(struct sim_port *to, struct sim_frame *f)
 {
-	struct sim_wire *w = &to->down;
-	uint64_t now = to->sim->now, start = w->free_at > now ? w->free_at : now;
-
-	/* What waits is the time that the direction is taken, in bytes. */
-	if (w->link.rate && w->link.queue_bytes &&
-	    (double)(start - now) * (double)w->link.rate / 8e9 + f->len >
-		    (double)w->link.queue_bytes) {
-		to->stats.tail_drops++;
-		free(f);
+	if (to->carrier) {
+		sim_wire_forward(to->sim, &to->down, SIM_EV_ARRIVE, to, f);
 		return;
 	}
-	w->free_at = start + wire_time(w, f->len);
-	impair(to, w, SIM_EV_ARRIVE, f, w->free_at);
+	to->down.state.stats.blackholed++;
+	free(f);
 }
 
 static bool wants(const struct sim_port *port, const struct sim_frame *f)
@@ -183,42 +154,56 @@ static bool wants(const struct sim_port *port, const struct sim_frame *f)
 	return (f->data[0] & 1) || !memcmp(f->data, port->fp.mac, 6);
 }
 
-static void at_switch(struct sim *sim, struct sim_port *from, struct sim_frame *f)
+bool sim_net_deliver(struct sim *sim, unsigned int net, const struct sim_port *from,
+		     struct sim_frame *f)
 {
 	struct sim_port *first = NULL, *to;
 	unsigned int i;
 
-	if (from->params.queue_of)
-		from = from->params.queue_of;
 	/* The original goes to the first taker, copies to the others. */
 	for (i = 0; i < sim->num_ports; i++) {
 		to = sim->ports[i];
-		if (to == from || to->net != from->net || !wants(to, f))
+		if (to == from || to->net != net || !wants(to, f))
 			continue;
 		if (first)
 			forward(to, sim_frame_new(f->data, f->len));
 		else
 			first = to;
 	}
-	if (first) {
+	if (first)
 		forward(first, f);
-	} else {
-		from->stats.nobody++;
+	else
 		free(f);
-	}
+	return first;
+}
+
+static void at_switch(struct sim *sim, struct sim_port *from, struct sim_frame *f)
+{
+	if (from->params.queue_of)
+		from = from->params.queue_of;
+	if (!sim_fabric_switch(sim, from->net, from, NULL, f))
+		from->stats.nobody++;
+}
+
+static void at_trunk_end(struct sim *sim, struct sim_trunk_end *end, struct sim_frame *f)
+{
+	sim_fabric_switch(sim, end->net, NULL, end->trunk, f);
 }
 
 void sim_net_event(struct sim *sim, const struct sim_event *ev)
 {
 	switch (ev->kind) {
 	case SIM_EV_TX:
-		tx_done(sim, ev->port, ev->p);
+		tx_done(sim, ev->at, ev->p);
 		break;
 	case SIM_EV_SWITCH:
-		at_switch(sim, ev->port, ev->p);
+		at_switch(sim, ev->at, ev->p);
+		break;
+	case SIM_EV_TRUNK:
+		at_trunk_end(sim, ev->at, ev->p);
 		break;
 	case SIM_EV_ARRIVE:
-		sim_port_receive(ev->port, ev->p);
+		sim_port_receive(ev->at, ev->p);
 		break;
 	case SIM_EV_CALL:
 		break;

@@ -215,6 +215,11 @@ void sim_node_pause(struct sim_node *node, uint64_t ns)
 	node->host.paused_until = node->host.sim->now + ns;
 }
 
+void sim_node_slow(struct sim_node *node, uint64_t ns)
+{
+	node->host.slow_ns = ns;
+}
+
 /* ---- questions ------------------------------------------------------------------------------ */
 
 unsigned int sim_stuck_contexts(const struct sim *sim)

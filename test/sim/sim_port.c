@@ -477,10 +477,10 @@ struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *
 	weft_arp_table_init(&port->arp, 42);
 	TAILQ_INIT(&port->ring);
 	STAILQ_INIT(&port->rx);
-	port->up = (struct sim_wire){.link = port->params.up,
-				     .rng = sim_rng_make(sim->seed, 1000 + 2 * port->index)};
-	port->down = (struct sim_wire){.link = port->params.down,
-				       .rng = sim_rng_make(sim->seed, 1001 + 2 * port->index)};
+	port->up.link = port->params.up;
+	port->down.link = port->params.down;
+	sim_link_init(&port->up.state, sim->seed, 1000 + 2 * port->index);
+	sim_link_init(&port->down.state, sim->seed, 1001 + 2 * port->index);
 	fill_frame_port(port);
 	sim->ports[sim->num_ports++] = port;
 	return port;
@@ -519,7 +519,24 @@ void sim_link_set(struct sim_port *a, struct sim_port *b, const struct sim_link 
 
 const struct sim_stats *sim_port_stats(const struct sim_port *port)
 {
-	return &port->stats;
+	const struct sim_link_stats *up = &port->up.state.stats, *down = &port->down.state.stats;
+	struct sim_stats *s = &port->sim->ports[port->index]->stats;
+
+	s->lost = up->lost + up->burst_lost + down->lost + down->burst_lost;
+	s->dupped = up->dupped + down->dupped;
+	s->reordered = up->reordered + down->reordered;
+	s->corrupted = up->corrupted + down->corrupted;
+	s->truncated = up->truncated + down->truncated;
+	s->blackholed = up->blackholed + down->blackholed;
+	s->too_long = up->too_long + down->too_long;
+	s->marked = up->marked + down->marked;
+	s->tail_drops = sim_link_congestion(up) + sim_link_congestion(down);
+	return s;
+}
+
+const struct sim_link_stats *sim_port_down_stats(const struct sim_port *port)
+{
+	return &port->down.state.stats;
 }
 
 const char *sim_port_name(const struct sim_port *port)

@@ -3,7 +3,8 @@
  * @file sim_priv.h
  * Insides of the simulator, shared by its files:
  *   sim.c       clock, events, the loop
- *   sim_net.c   links and switches: frames between ports
+ *   sim_net.c   links: frames between ports and switches
+ *   sim_fabric.c  several switches, trunks between them, ECMP
  *   sim_port.c  struct weft_frame_port over a port, mbufs
  *   sim_mem.c   memory that a port may read
  *   sim_queues.c  several queues of one port
@@ -26,8 +27,7 @@
 #include "sim.h"
 
 #define SIM_FRAME_MAX 16384 /* longest frame the network carries */
-/* FCS, preamble, gap: what a frame costs on the wire beyond its bytes */
-#define SIM_WIRE_EXTRA 24
+#define SIM_WIRE_EXTRA SIM_LINK_EXTRA
 #define SIM_MAX_PORTS 256
 #define SIM_HOST_PORTS 16
 
@@ -46,9 +46,17 @@ STAILQ_HEAD(sim_frames, sim_frame);
 /** A direction of a link. */
 struct sim_wire {
 	struct sim_link link;
-	struct sim_rng rng;
-	uint64_t free_at; /* the rate is taken until then */
-	uint64_t last;    /* arrival of the last frame in order: jitter must not overtake */
+	struct sim_link_state state;
+};
+
+struct sim_trunk {
+	struct sim *sim;
+	struct sim_trunk_end {
+		struct sim_trunk *trunk;
+		unsigned int net;
+		struct sim_wire out; /* leaves this net for the other end's */
+	} end[2];
+	bool up;
 };
 
 /**
@@ -95,12 +103,13 @@ struct sim_port {
 	unsigned int rx_used;
 };
 
-enum sim_event_kind { SIM_EV_CALL, SIM_EV_TX, SIM_EV_SWITCH, SIM_EV_ARRIVE };
+enum sim_event_kind { SIM_EV_CALL, SIM_EV_TX, SIM_EV_SWITCH, SIM_EV_ARRIVE, SIM_EV_TRUNK };
 
 struct sim_event {
 	uint64_t when, number; /* the number makes the order of equal times definite */
 	enum sim_event_kind kind;
-	struct sim_port *port;
+	/* SIM_EV_CALL: none; TRUNK: struct sim_trunk_end it arrives at; else: struct sim_port */
+	void *at;
 	void *p; /* SIM_EV_CALL: argument; TX: struct sim_tx; else: struct sim_frame */
 	void (*fn)(void *arg);
 };
@@ -121,7 +130,7 @@ struct sim_host {
 	uint64_t clock_offset;
 	int64_t clock_ppm;
 	bool alive;
-	uint64_t paused_until;
+	uint64_t paused_until, slow_ns;
 	unsigned int (*progress)(struct sim_host *host);
 	void (*stop)(struct sim_host *host); /* frees all but the struct itself */
 };
@@ -133,7 +142,12 @@ struct sim {
 	struct sim_event *heap;
 	size_t heap_len, heap_max;
 	struct sim_port *ports[SIM_MAX_PORTS];
-	unsigned int num_ports, num_hosts, stuck_contexts;
+	unsigned int num_ports, num_hosts, num_trunks, stuck_contexts;
+	struct sim_trunk *trunks[SIM_MAX_TRUNKS];
+	bool net_down[SIM_MAX_NETS];
+	bool routed;                              /* dist and tree are up to date */
+	uint8_t dist[SIM_MAX_NETS][SIM_MAX_NETS]; /* trunks between; UINT8_MAX = no path */
+	bool tree[SIM_MAX_TRUNKS];                /* broadcasts go along it */
 	TAILQ_HEAD(, sim_host) hosts;
 	uint64_t busy_ns, idle_ns;
 	struct sim_rng rng;
@@ -148,8 +162,8 @@ enum weft_frame_port_what sim_port_look(struct weft_frame_port *fp,
 void sim_port_renew(struct sim_port *port);
 
 /* sim.c */
-void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, struct sim_port *port,
-		   void *p, void (*fn)(void *arg));
+void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, void *at, void *p,
+		   void (*fn)(void *arg));
 void sim_hash_frame(struct sim *sim, unsigned int what, const struct sim_port *port,
 		    const uint8_t *data, size_t len);
 void *sim_alloc(size_t len);
@@ -159,6 +173,21 @@ struct sim_frame *sim_frame_new(const void *data, size_t len);
 /** The wire takes the frame of a TX place: now, or when the rate allows. */
 void sim_net_send(struct sim_port *port, struct sim_tx *tx, size_t len);
 void sim_net_event(struct sim *sim, const struct sim_event *ev);
+/** Takes the frame through a direction with its queue; what comes out is an event at @p at. */
+void sim_wire_forward(struct sim *sim, struct sim_wire *w, enum sim_event_kind kind, void *at,
+		      struct sim_frame *f);
+/** Takes the frame, which is at a switch: to the ports of its net that want it. @return any? */
+bool sim_net_deliver(struct sim *sim, unsigned int net, const struct sim_port *from,
+		     struct sim_frame *f);
+
+/* sim_fabric.c */
+/**
+ * Takes the frame, which has come to switch @p net by a port or a trunk (the other is NULL).
+ * @return false: nobody has its address
+ */
+bool sim_fabric_switch(struct sim *sim, unsigned int net, const struct sim_port *from,
+		       const struct sim_trunk *in, struct sim_frame *f);
+void sim_fabric_free(struct sim *sim);
 
 /* sim_port.c */
 /** A frame reaches the port's receive ring or station; takes the frame. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file rng.h
- * Random numbers of the simulator: splitmix64, one stream per purpose, so that a change in one
+ * @file link/rng.h
+ * Random numbers of simulated networks: splitmix64, one stream per purpose, so that a change in one
  * place of a scenario does not shift the dice of all others.
  */
 #ifndef SIM_RNG_H
