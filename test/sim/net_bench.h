@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file net_bench.h
+ * sim_net_bench: net_bench.c has scenarios and arguments, net_bench_run.c runs and prints.
+ */
+#ifndef SIM_NET_BENCH_H
+#define SIM_NET_BENCH_H
+
+#include "net_stage.h"
+#include "tcp.h"
+
+#define NET_SEEDS 1000
+
+struct net_scenario {
+	const char *name, *what;
+	struct net_conf conf;
+	uint64_t hole_ns; /**< the first trunk loses all from then on; 0 = never */
+	const struct tcp_algorithm *beside; /**< a flow of this beside the senders' */
+	bool idle;                          /**< senders send nothing */
+};
+
+struct net_run {
+	struct net_scenario scenario;
+	unsigned int seeds;
+	uint64_t seed; /**< the first */
+};
+
+/** @return exit code: 0, or 1 when a run violated something */
+int net_run_all(const struct net_run *r);
+
+#endif
