@@ -140,6 +140,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 		return -ENOMEM;
 	ctx->platform = platform ? platform : &weft_platform_host;
 	ctx->drivers = drivers ? drivers : weft_drivers;
+	ctx->tables = &weft_tables;
 	ctx->features = p.features != 0 ? p.features : WEFT_FEATURE_TAG;
 	/* Recursive: a lane that closes, under it, ends requests, and they give memory back. */
 	pthread_mutexattr_init(&attr);

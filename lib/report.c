@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* What a worker tells the management interfaces of its lanes' drivers. */
+/*
+ * What a worker tells the management interfaces of its lanes' drivers, and calls of weft.h that need
+ * the tables.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "core/core.h"
+#include "plan/plan.h"
 
 static void report_counters(void *arg, weft_lane_counter_cb cb, void *cb_arg)
 {
@@ -58,4 +62,10 @@ struct weft_lane_report weft_worker_report(struct weft_worker *w)
 		.endpoints = report_endpoints,
 		.arg = w,
 	};
+}
+
+int weft_plan_read(const struct weft_config *config, FILE *in, const char *name,
+		   struct weft_plan **out, char *why, size_t why_len)
+{
+	return weft_plan_read_with(weft_tables.protos, config, in, name, out, why, why_len);
 }

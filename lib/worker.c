@@ -14,6 +14,7 @@
 #include "core/lane_list.h"
 #include "base/log.h"
 #include "mem/mem.h"
+#include "plan/plan.h"
 #include "wireup/rails.h"
 #include "mem/cache.h"
 #include "self/self_lane.h"
@@ -40,6 +41,12 @@ static void worker_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane
 {
 	weft_wireup_event(arg, lane_ep, ev, status, text);
 }
+
+static const struct weft_ep_events ep_events = {
+	.fail = weft_ep_fail_text,
+	.fail_later = weft_ep_fail_later,
+	.settled = weft_plan_settled,
+};
 
 /* ------------------------------------------------------------------ interfaces */
 
@@ -307,6 +314,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	if (!w)
 		return -ENOMEM;
 	w->ctx = ctx;
+	w->ep_events = &ep_events;
 	w->multi = p.thread_mode == WEFT_THREAD_MULTI || ctx->conf->thread_multi;
 	w->accept_cb = p.accept_cb;
 	w->accept_arg = p.accept_arg;

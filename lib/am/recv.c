@@ -63,8 +63,8 @@ static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 	struct weft_am_data *d = malloc(sizeof(*d) + a->room);
 
 	if (!d) {
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for an active message of %llu bytes",
-			     (unsigned long long)a->length);
+		weft_msg_fail(me, -ENOMEM, "no memory for an active message of %llu bytes",
+			      (unsigned long long)a->length);
 		return NULL;
 	}
 	d->me = me;
@@ -213,13 +213,13 @@ static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 	}
 	if (far) {
 		me->mw->count.far_seq++;
-		weft_ep_fail(me->ep, -EPROTO, "active message %u is beyond the window (%u is next)",
-			     seq, me->rx_am_seq);
+		weft_msg_fail(me, -EPROTO, "active message %u is beyond the window (%u is next)",
+			      seq, me->rx_am_seq);
 		return false;
 	}
 	if (!(a->rndv ? weft_credit_take_rts(me) : weft_credit_take(me, a->length))) {
 		me->mw->count.no_credit++;
-		weft_ep_fail(me->ep, -EPROTO, "the peer sends more than it was granted");
+		weft_msg_fail(me, -EPROTO, "the peer sends more than it was granted");
 		return false;
 	}
 	return true;
@@ -231,7 +231,7 @@ static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a
 	struct weft_am_data *d;
 
 	if (!am_of(me)) {
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for messages that are ahead");
+		weft_msg_fail(me, -ENOMEM, "no memory for messages that are ahead");
 		return NULL;
 	}
 	d = data_new(me, a);

@@ -74,6 +74,18 @@ static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 
 /* ------------------------------------------------------------------ context */
 
+/**
+ * What the layers below must know of those above, handed down by pointer. A test may give a context
+ * another table before it makes the first worker.
+ */
+struct weft_tables {
+	/** NULL-terminated (proto/proto.h); between equal times the first wins */
+	const struct weft_proto *const *protos;
+};
+
+/** All there is in this build (lib/tables.c). */
+extern const struct weft_tables weft_tables;
+
 /** Registration domains one context can number; ifaces of further ones have no remote keys. */
 #define WEFT_MAX_DOMAINS 32
 
@@ -82,6 +94,7 @@ struct weft_context {
 	struct weft_config *config;
 	const struct weft_platform *platform;
 	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
+	const struct weft_tables *tables;              /* what there is above: lib/tables.c */
 	uint64_t features;
 	char name[64];
 	struct weft_found *found; /* resources per driver, same order: context.c */
@@ -156,6 +169,7 @@ struct weft_worker {
 	pthread_mutex_t lock; /* recursive, only with multi */
 	/* set-up */
 	struct weft_context *ctx;
+	const struct weft_ep_events *ep_events;
 	uint64_t id;     /* random, non-zero */
 	uint64_t secret; /* random; in our address: who connects must know it */
 	uint64_t host_id;
@@ -237,6 +251,28 @@ static inline void weft_worker_leave(struct weft_worker *w, bool was)
 	w->handled++; /* perhaps */
 }
 
+/**
+ * What the layers below and beside the connections report of an endpoint, as lanes report
+ * WEFT_LANE_EV_DOWN: a table of the worker's (lib/worker.c), since who acts on it stands above them.
+ */
+struct weft_ep_events {
+	/**
+	 * The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive
+	 * callbacks; not where a call of the user may be on the stack, which would get callbacks
+	 * before its answer: see fail_later(). Messages call it by weft_msg_fail() (msg/msg.h).
+	 */
+	void (*fail)(struct weft_ep *ep, int status, const char *why);
+	/**
+	 * The same at the end of this progress call, or of the next one: for what a call of the
+	 * user finds, and for whoever has requests in hand. Until then the endpoint is as it was.
+	 * The first reason counts.
+	 * @param why  static text
+	 */
+	void (*fail_later)(struct weft_ep *ep, int status, const char *why);
+	/** It is up and no further lane is going to join. */
+	void (*settled)(struct weft_ep *ep);
+};
+
 enum weft_ep_state {
 	WEFT_EP_CONNECTING, /* operations queue up in the message half */
 	WEFT_EP_UP,
@@ -305,7 +341,7 @@ struct weft_ep {
 	bool host_busy;         /* in host->busy */
 	uint64_t placed_at;
 	uint64_t timer;  /* when this ep wants weft_conns_timers(); UINT64_MAX = not */
-	int fail_status; /* weft_ep_fail_later(): is about to fail with this; 0 = is not */
+	int fail_status; /* fail_later(): is about to fail with this; 0 = is not */
 	const char *fail_why;
 	weft_ep_err_cb err_cb;
 	void *err_arg;
@@ -416,8 +452,6 @@ void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
  * lanes changed. Queued sends start.
  */
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
-/** The ep is up and no further lane is going to join: WEFT_PROTO_INFO prints what it will use. */
-void weft_msg_ep_settled(struct weft_ep *ep);
 /** Its lanes are about to be destroyed: their last completions shall start nothing on them. */
 void weft_msg_ep_down(struct weft_ep *ep);
 /** The ep failed: complete all its requests with @p status. */
@@ -463,25 +497,5 @@ void weft_msg_request_done(struct weft_request *req, int status);
  * progress
  */
 int weft_msg_request_at_once(struct weft_request *req, int status);
-
-/*
- * Messages call connections. weft_ep_close() and weft_ep_flush() are in wireup/ep.c, on top of
- * weft_msg_ep_flush(); weft_ep_query_proto() belongs to messages.
- */
-
-/**
- * The endpoint is broken: state FAILED, requests end, err_cb once. Safe inside receive callbacks;
- * not where a call of the user may be on the stack, which would get callbacks before its answer:
- * see weft_ep_fail_later().
- */
-void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-/**
- * The same at the end of this progress call, or of the next one: for what a call of the user finds,
- * and for whoever has requests in hand. Until then the endpoint is as it was. The first reason
- * counts.
- * @param why  static text
- */
-void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
 
 #endif /* WEFT_CORE_H */

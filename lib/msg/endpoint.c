@@ -45,7 +45,8 @@ int weft_msg_worker_init(struct weft_worker *worker)
 	TAILQ_INIT(&mw->rma.gets_waiting);
 	LIST_INIT(&mw->probed);
 	weft_rndv_worker_init(mw);
-	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform));
+	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform),
+			   worker->ctx->tables->protos);
 	weft_credit_worker_init(mw);
 	weft_share_init(&mw->pulls, mw->conf.rndv_limit);
 	weft_share_init(&mw->rma.gets, mw->conf.rma_max_gets);
@@ -355,7 +356,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 	}
 	me->lanes_up = 0;
 	if (make_lanes(me) != 0) {
-		weft_ep_fail_later(ep, -ENOMEM, "no memory for the lanes of an endpoint");
+		weft_msg_fail_later(me, -ENOMEM, "no memory for the lanes of an endpoint");
 		return;
 	}
 	for (unsigned int i = 0; i < ep->num_lanes; i++) {
@@ -376,7 +377,7 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 	me->short_count = &ep->lane_info[me->am_lane];
 	changed = weft_proto_select_build(me);
 	if (changed < 0) {
-		weft_ep_fail_later(ep, -ENOMEM, "no memory for the choice of protocols");
+		weft_msg_fail_later(me, -ENOMEM, "no memory for the choice of protocols");
 		return;
 	}
 	me->up = true;

@@ -92,9 +92,11 @@ int weft_proto_select_build(struct weft_msg_ep *me)
 	return changed;
 }
 
-void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw)
+void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw,
+			  const struct weft_proto *const *protos)
 {
 	memset(to, 0, sizeof(*to));
+	to->protos = protos;
 	to->bcopy_bw = from->bcopy_bw > 0 ? from->bcopy_bw : bcopy_bw;
 	to->perf_diff = from->rndv_perf_diff;
 	to->rndv_thresh = from->rndv_thresh;
@@ -107,7 +109,8 @@ void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *fr
 	to->atomic_device = from->atomic_device == 1;
 }
 
-void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw)
+void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
+			const struct weft_proto *const *protos)
 {
 	*to = (struct weft_msg_conf){
 		.min_chunk = from->min_chunk ? from->min_chunk : 1,
@@ -123,5 +126,5 @@ void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, 
 		.zcopy = from->lane.zcopy,
 		.atomic_device = from->atomic_device == 1,
 	};
-	weft_model_conf_read(&to->model, from, bcopy_bw);
+	weft_model_conf_read(&to->model, from, bcopy_bw, protos);
 }

@@ -388,6 +388,11 @@ static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
 
 void weft_msg_ep_destroy(struct weft_msg_ep *me);
 
+/* weft_ep_events.fail(), fail_later(): the endpoint is broken, now or at the end of progress. */
+void weft_msg_fail(struct weft_msg_ep *me, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void weft_msg_fail_later(struct weft_msg_ep *me, int status, const char *why);
+
 static inline void weft_msg_ep_release(struct weft_msg_ep *me)
 {
 	/* Sends whose buffers a lane still holds need it too. */
@@ -448,7 +453,8 @@ static inline void weft_request_give_back(struct weft_request *req)
 void weft_msg_match_grow(struct weft_msg_worker *mw);
 
 /** Settings out of the configuration. */
-void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw);
+void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
+			const struct weft_proto *const *protos);
 
 /* ------------------------------------------------------------------ gate (core/wire.c) */
 

@@ -59,13 +59,15 @@ int weft_ep_query_proto(struct weft_ep *ep, enum weft_op op, size_t length,
 	return rc < 0 ? rc : weft_struct_out(info, &full, sizeof(full));
 }
 
-static int number_of(const char *name, unsigned int *number)
+static int number_of(const struct weft_msg_ep *me, const char *name, unsigned int *number)
 {
+	const struct weft_proto *const *protos = me->mw->conf.model.protos;
+
 	*number = 0;
 	if (!name)
 		return 0;
-	while (weft_protos[*number])
-		if (strcmp(weft_protos[(*number)++]->name, name) == 0)
+	while (protos[*number])
+		if (strcmp(protos[(*number)++]->name, name) == 0)
 			return 0;
 	return -ENOENT;
 }
@@ -74,7 +76,7 @@ int weft_ep_force_proto(struct weft_ep *ep, const char *name)
 {
 	struct weft_msg_ep *me = ep->msg;
 	unsigned int number, before;
-	int rc = number_of(name, &number);
+	int rc = number_of(me, name, &number);
 
 	if (rc < 0)
 		return rc;

@@ -76,7 +76,7 @@ void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *da
 	ctl = malloc(sizeof(*ctl) + length);
 	if (!ctl) {
 		/* The peer would wait for ever: better an end that both see. */
-		weft_ep_fail_later(me->ep, -ENOMEM, "no memory for a control message");
+		weft_msg_fail_later(me, -ENOMEM, "no memory for a control message");
 		return;
 	}
 	ctl->id = id;

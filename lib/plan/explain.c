@@ -148,7 +148,7 @@ int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum weft_op op, 
 	fprintf(out, "%s of %s (%zu bytes), %s: %s\n", weft_op_name(op),
 		weft_plan_size_text(length, size, sizeof(size)), length, plan->title,
 		weft_proto_lookup(&sel, length)->name);
-	for (const struct weft_proto *const *p = weft_protos; *p; p++)
+	for (const struct weft_proto *const *p = plan->model.conf.protos; *p; p++)
 		if (weft_proto_implements(*p, &key))
 			print_candidate(plan, out, &key, *p, &sel, length);
 	fprintf(out, "\n");

@@ -38,8 +38,9 @@ int weft_op_find(const char *name)
 	return -EINVAL;
 }
 
-int weft_plan_read(const struct weft_config *config, FILE *in, const char *name,
-		   struct weft_plan **out, char *why, size_t why_len)
+int weft_plan_read_with(const struct weft_proto *const *protos, const struct weft_config *config,
+			FILE *in, const char *name, struct weft_plan **out, char *why,
+			size_t why_len)
 {
 	struct weft_config *conf;
 	struct weft_plan *plan;
@@ -57,7 +58,7 @@ int weft_plan_read(const struct weft_config *config, FILE *in, const char *name,
 		snprintf(plan->title, sizeof(plan->title), "lanes of %.100s", name);
 		plan->measured = !(conf->conf.bcopy_bw > 0);
 		weft_model_conf_read(&plan->model.conf, &conf->conf,
-				     weft_bcopy_bw(&weft_platform_host));
+				     weft_bcopy_bw(&weft_platform_host), protos);
 		rc = weft_profile_parse(in, name, plan, why, why_len);
 	} else {
 		rc = -ENOMEM;
@@ -131,7 +132,7 @@ static void print_all(const struct weft_plan *plan, FILE *out)
 	}
 }
 
-void weft_msg_ep_settled(struct weft_ep *ep)
+void weft_plan_settled(struct weft_ep *ep)
 {
 	struct weft_plan *plan;
 	char *text = NULL;
@@ -159,9 +160,10 @@ void weft_plan_destroy(struct weft_plan *plan)
 }
 
 /* Protocol @p index among those that do the operation; NULL past the last. */
-static const struct weft_proto *nth(const struct weft_proto_key *key, unsigned int index)
+static const struct weft_proto *nth(const struct weft_plan *plan, const struct weft_proto_key *key,
+				    unsigned int index)
 {
-	for (const struct weft_proto *const *p = weft_protos; *p; p++)
+	for (const struct weft_proto *const *p = plan->model.conf.protos; *p; p++)
 		if (weft_proto_implements(*p, key) && index-- == 0)
 			return *p;
 	return NULL;
@@ -178,7 +180,7 @@ int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length
 
 	if (!plan || !info || (unsigned int)op >= WEFT_OP_LAST)
 		return -EINVAL;
-	proto = nth(&key, index);
+	proto = nth(plan, &key, index);
 	if (!proto)
 		return -ENOENT;
 	snprintf(full.name, sizeof(full.name), "%s", proto->name);

@@ -481,7 +481,8 @@ int weft_profile_parse(FILE *in, const char *name, struct weft_plan *plan, char 
 	if (rc == 0)
 		rc = finish(p);
 	if (rc == 0)
-		weft_model_conf_read(&plan->model.conf, &p->conf, plan->model.conf.bcopy_bw);
+		weft_model_conf_read(&plan->model.conf, &p->conf, plan->model.conf.bcopy_bw,
+				     plan->model.conf.protos);
 	free(p);
 	return rc;
 }

@@ -15,8 +15,8 @@
 struct weft_conf;
 
 /** The settings that decide about protocols. @param bcopy_bw  used when none is set, bytes/s */
-void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from,
-			  double bcopy_bw);
+void weft_model_conf_read(struct weft_model_conf *to, const struct weft_conf *from, double bcopy_bw,
+			  const struct weft_proto *const *protos);
 
 /** An array for operations that lack something, made with the first of them. */
 struct weft_proto_variant {

@@ -29,6 +29,8 @@
 #define WEFT_CURVE_TERMS 32
 #define WEFT_CURVE_PIECES 4
 
+struct weft_proto;
+
 /* ------------------------------------------------------------------ what is known */
 
 /** One lane, as the model sees it: both ends' numbers, already agreed. */
@@ -59,7 +61,9 @@ struct weft_model_conf {
 	size_t zcopy_thresh;      /**< bytes, WEFT_CONF_INF, WEFT_CONF_AUTO */
 	size_t multi_eager_limit; /**< 0 = no multi-eager */
 	unsigned int max_eager_lanes, max_rndv_lanes;
-	/** 1 + place in weft_protos of the protocol that is used wherever it can be; 0 = none */
+	/** which there are, NULL-terminated; between equal times the first wins */
+	const struct weft_proto *const *protos;
+	/** 1 + place in protos of the protocol that is used wherever it can be; 0 = none */
 	unsigned int forced;
 	uint32_t rndv_scheme; /**< WEFT_RNDV_SCHEME: enum weft_rndv_scheme */
 	/** WEFT_ATOMIC_MODE=device: by the lanes only; else by messages only */

@@ -2,7 +2,7 @@
 /**
  * @file proto/proto.h
  * What a protocol is to the engine: one table entry in one file. The engine (proto/select.c) knows
- * no protocol by name; adding one touches its file and the table (protos.c).
+ * no protocol by name; adding one touches its file and the table (lib/tables.c).
  *
  *	operation      what is asked for: enum weft_op (weft.h), or the data phase of a rendezvous
  *	protocol       one way to do it: struct weft_proto
@@ -213,9 +213,6 @@ struct weft_proto {
 	 */
 	int (*reset)(struct weft_request *req);
 };
-
-/** All protocols, NULL-terminated. Order decides between equal times. */
-extern const struct weft_proto *const weft_protos[];
 
 /* ------------------------------------------------------------------ the result */
 

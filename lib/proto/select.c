@@ -189,7 +189,7 @@ static void find_candidates(const struct weft_model *m, const struct weft_proto_
 	c->single = 0;
 	c->zcopy = c->rndv = false;
 	c->why[0] = '\0';
-	for (const struct weft_proto *const *p = weft_protos; *p && c->num < MAX_PROTOS; p++) {
+	for (const struct weft_proto *const *p = m->conf.protos; *p && c->num < MAX_PROTOS; p++) {
 		if (!weft_proto_implements(*p, key))
 			continue;
 		c->implement++;
@@ -399,6 +399,6 @@ int weft_proto_choose(const struct weft_model *m, const struct weft_proto_key *k
 	weft_proto_bounds(m, key, c.single, &b);
 	for (unsigned int i = 0; i < c.num; i++)
 		add_candidate(&l, &c, i, &b,
-			      m->conf.forced ? weft_protos[m->conf.forced - 1] : NULL);
+			      m->conf.forced ? m->conf.protos[m->conf.forced - 1] : NULL);
 	return fill(sel, key, &c, &l, why, why_len);
 }

@@ -497,7 +497,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *n
 void weft_rma_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
 {
 	if (!weft_rma_of(me)) {
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for what a peer does with ours");
+		weft_msg_fail(me, -ENOMEM, "no memory for what a peer does with ours");
 		return;
 	}
 	switch (id) {

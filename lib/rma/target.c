@@ -52,13 +52,13 @@ static struct weft_request *new_answer(struct weft_msg_ep *me, enum weft_rma_kin
 
 	if (rma->answers_open >= WEFT_WIRE_ANSWERS) {
 		me->mw->rma.too_many++;
-		weft_ep_fail(me->ep, -EPROTO, "the peer asks for more than %u answers at a time",
-			     WEFT_WIRE_ANSWERS);
+		weft_msg_fail(me, -EPROTO, "the peer asks for more than %u answers at a time",
+			      WEFT_WIRE_ANSWERS);
 		return NULL;
 	}
 	req = weft_request_alloc(me->mw, WEFT_REQ_RMA, NULL, false);
 	if (!req) {
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for an answer to the peer");
+		weft_msg_fail(me, -ENOMEM, "no memory for an answer to the peer");
 		return NULL;
 	}
 	req->me = me;

@@ -283,8 +283,8 @@ static void start(struct weft_fetch *f)
 	if (f->proto)
 		f->proto->progress(f->req);
 	else /* no lane carries messages, or no memory: then nothing else goes on either */
-		weft_ep_fail_later(f->me->ep, -EOPNOTSUPP,
-				   "no protocol gets the data of a rendezvous");
+		weft_msg_fail_later(f->me, -EOPNOTSUPP,
+				    "no protocol gets the data of a rendezvous");
 }
 
 void weft_rndv_reset(struct weft_msg_ep *me)

@@ -197,14 +197,14 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const struct weft_wire_pull *pu
 	if (!req)
 		return;
 	if (me->num_pulls == WEFT_RNDV_PULLS_MAX) {
-		weft_ep_fail(me->ep, -EPROTO, "the peer has more than %u pulls waiting",
-			     WEFT_RNDV_PULLS_MAX);
+		weft_msg_fail(me, -EPROTO, "the peer has more than %u pulls waiting",
+			      WEFT_RNDV_PULLS_MAX);
 		return;
 	}
 	p = pull_new(me->mw);
 	if (!p) {
 		/* The peer would wait for ever: better an end that both see. */
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for what the peer asks for");
+		weft_msg_fail(me, -ENOMEM, "no memory for what the peer asks for");
 		return;
 	}
 	*p = (struct weft_pull){.req = req, .offset = offset, .end = offset + length};
@@ -309,7 +309,7 @@ static void put_again(struct weft_request *req, unsigned int lane, uint64_t off,
 	if (req->send.put)
 		req->send.put->lanes &= ~(1u << lane);
 	if (!p) {
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for what the peer asks for");
+		weft_msg_fail(me, -ENOMEM, "no memory for what the peer asks for");
 		return;
 	}
 	*p = (struct weft_pull){.req = req, .offset = off, .end = off + len};

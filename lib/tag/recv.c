@@ -33,13 +33,13 @@ static bool may_begin(struct weft_msg_ep *me, uint32_t seq, bool eager, uint64_t
 	}
 	if ((int32_t)(seq - me->rx_seq_told) >= 0) {
 		me->mw->count.far_seq++;
-		weft_ep_fail(me->ep, -EPROTO, "message %u is beyond the window (%u is next)", seq,
-			     me->rx_seq);
+		weft_msg_fail(me, -EPROTO, "message %u is beyond the window (%u is next)", seq,
+			      me->rx_seq);
 		return false;
 	}
 	if (!(eager ? weft_credit_take(me, total) : weft_credit_take_rts(me))) {
 		me->mw->count.no_credit++;
-		weft_ep_fail(me->ep, -EPROTO, "the peer sends more than it was granted");
+		weft_msg_fail(me, -EPROTO, "the peer sends more than it was granted");
 		return false;
 	}
 	return true;
@@ -51,8 +51,8 @@ static struct weft_message *new_message(struct weft_msg_ep *me, const struct wef
 	struct weft_message *msg = weft_message_alloc(me->mw, me, total, with_data);
 
 	if (!msg) {
-		weft_ep_fail(me->ep, -ENOMEM, "no memory for a message of %llu bytes",
-			     (unsigned long long)total);
+		weft_msg_fail(me, -ENOMEM, "no memory for a message of %llu bytes",
+			      (unsigned long long)total);
 		return NULL;
 	}
 	msg->seq = weft_get32(e->seq);
@@ -67,7 +67,7 @@ static int keep_by_seq(struct weft_msg_ep *me, struct weft_message *msg)
 	if (weft_rx_hash(me, msg) == 0)
 		return 0;
 	weft_message_free(msg);
-	weft_ep_fail(me->ep, -ENOMEM, "no memory for messages that are ahead");
+	weft_msg_fail(me, -ENOMEM, "no memory for messages that are ahead");
 	return -ENOMEM;
 }
 
@@ -222,63 +222,6 @@ static bool same_message(struct weft_msg_ep *me, const struct weft_message *msg,
 		return true;
 	me->mw->count.mismatch++;
 	return false;
-}
-
-/* Who has most of the worker's islands: @me, if nobody has more. */
-static struct weft_msg_ep *most_torn(struct weft_msg_ep *me)
-{
-	struct weft_msg_ep *most = me;
-	struct weft_ep *ep;
-
-	LIST_FOREACH(ep, &me->mw->worker->eps, entry) {
-		if (ep->msg && !ep->msg->rx_torn && ep->msg->rx_islands > most->rx_islands)
-			most = ep->msg;
-	}
-	return most;
-}
-
-/* May @me have what it has? Others may have to end for it: soon, as nobody expects that here. */
-static bool islands_room(struct weft_msg_ep *me)
-{
-	struct weft_msg_worker *mw = me->mw;
-	struct weft_msg_ep *most;
-
-	if (me->rx_torn || me->rx_islands > WEFT_IVAL_MAX)
-		return false;
-	while (mw->rx_islands > WEFT_ISLANDS_LIMIT && me->rx_islands > WEFT_ISLANDS_FLOOR) {
-		most = most_torn(me);
-		if (most == me)
-			return false;
-		mw->rx_islands -= weft_rx_islands_above(most);
-		most->rx_torn = true;
-		mw->count.torn++;
-		weft_ep_fail_later(most->ep, -EPROTO,
-				   "the peer tears its messages into more islands than its share");
-	}
-	return true;
-}
-
-int weft_rx_note(struct weft_msg_ep *me, struct weft_ivals *got, uint64_t off, uint64_t len)
-{
-	uint32_t before = got->num, more;
-	int rc = me->rx_torn ? -E2BIG : weft_ivals_add(got, off, off + len);
-
-	/* Those beyond the first of each message: they are what costs memory. */
-	more = (got->num ? got->num - 1 : 0) - (before ? before - 1 : 0);
-	weft_rx_islands(me, (int32_t)more);
-	if (rc == 0 && ((int32_t)more <= 0 || islands_room(me)))
-		return 0;
-	if (rc == -EEXIST) {
-		me->mw->count.overlap++;
-	} else if (rc == -ENOMEM) {
-		weft_ep_fail(me->ep, rc, "no memory to keep track of what has come");
-	} else {
-		rc = -EPROTO;
-		me->mw->count.torn += !me->rx_torn;
-		weft_ep_fail(me->ep, rc, "the peer tears its messages into more than %u islands",
-			     me->rx_islands - 1);
-	}
-	return rc;
 }
 
 static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
@@ -561,7 +504,7 @@ int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void 
 	}
 	if (weft_wire_check(id, data, length)) {
 		me->mw->count.malformed++;
-		weft_ep_fail(ep, -EPROTO, "malformed message, id %u, %zu bytes", id, length);
+		weft_msg_fail(me, -EPROTO, "malformed message, id %u, %zu bytes", id, length);
 		return 0;
 	}
 	ep->lane_info[lane].rx_msgs++;

@@ -148,6 +148,11 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 		ep->err_cb(ep, status, why, ep->err_arg);
 }
 
+void weft_ep_fail_text(struct weft_ep *ep, int status, const char *why)
+{
+	ep_fail_text(ep, status, why, status != -ECONNRESET);
+}
+
 void weft_ep_fail(struct weft_ep *ep, int status, const char *fmt, ...)
 {
 	char why[512];
@@ -156,7 +161,7 @@ void weft_ep_fail(struct weft_ep *ep, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	ep_fail_text(ep, status, why, status != -ECONNRESET);
+	weft_ep_fail_text(ep, status, why);
 }
 
 void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why)
@@ -256,7 +261,7 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	weft_msg_ep_grant(ep, &credit);
 	ep->state = WEFT_EP_UP;
 	weft_msg_ep_connected(ep, &credit);
-	weft_msg_ep_settled(ep);
+	w->ep_events->settled(ep);
 	*out = ep;
 	return 0;
 }

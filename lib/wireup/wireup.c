@@ -110,7 +110,7 @@ void weft_wireup_settle(struct weft_ep *ep)
 			return;
 		}
 		wireup_free(ep);
-		weft_msg_ep_settled(ep);
+		ep->worker->ep_events->settled(ep);
 	}
 }
 

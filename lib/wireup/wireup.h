@@ -519,4 +519,12 @@ void weft_ep_closing_end(struct weft_ep *ep, int status);
  */
 int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
+/* wireup/ep.c: the ends of an endpoint, see struct weft_ep_events (core/core.h) */
+
+void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/** weft_ep_events.fail(): the peer is told, unless @p status says that it has gone. */
+void weft_ep_fail_text(struct weft_ep *ep, int status, const char *why);
+void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
+
 #endif /* WEFT_WIREUP_H */

@@ -292,6 +292,16 @@ static int platform_random(void *arg, void *buf, size_t len)
 
 static const struct weft_platform platform = {.random = platform_random};
 
+static void ep_failed(struct weft_ep *ep, int status, const char *why)
+{
+	struct pair *p = ep->user_data;
+
+	(void)why;
+	pair_fail(p, ep == &p->ep[1], status);
+}
+
+static const struct weft_ep_events ep_events = {.fail = ep_failed, .fail_later = ep_failed};
+
 void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 			   const struct pair_lane_params *lanes)
 {
@@ -300,10 +310,13 @@ void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 	p->num_lanes = num_lanes;
 	p->ctx.conf = &p->conf;
 	p->ctx.platform = &platform;
+	if (!p->ctx.tables)
+		p->ctx.tables = &weft_tables;
 	for (unsigned int s = 0; s < 2; s++) {
 		struct weft_ep *ep = &p->ep[s];
 
 		p->w[s].ctx = &p->ctx;
+		p->w[s].ep_events = &ep_events;
 		p->w[s].id = s + 1;
 		p->table[s][0] = ep;
 		p->w[s].ep_table = p->table[s];
@@ -387,19 +400,7 @@ void pair_fail(struct pair *p, unsigned int side, int status)
 	weft_msg_ep_failed(&p->ep[side], status);
 }
 
-/* The connection half's, where it is not linked. */
-__attribute__((weak)) void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
-{
-	struct pair *p = ep->user_data;
-
-	pair_fail(p, ep == &p->ep[1], status);
-}
-
-__attribute__((weak)) void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why)
-{
-	weft_ep_fail(ep, status, "%s", why);
-}
-
+/* Memory's, where it is not linked. */
 __attribute__((weak)) struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,
 							     const struct weft_lane_iface *iface)
 {

@@ -59,7 +59,7 @@ struct pair {
 	unsigned int num_lanes;
 	struct pair_msg *msgs; /**< under way, in order of sending */
 	size_t num, cap;
-	int fail_status[2]; /**< what weft_ep_fail() was called with */
+	int fail_status[2]; /**< what weft_ep_events.fail() was called with */
 	bool null;          /**< throw away what is sent (benchmarks) */
 	uint64_t sent;
 };

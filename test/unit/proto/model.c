@@ -268,7 +268,8 @@ static void the_terms_of_a_line_sum_up_to_it(void **state)
 	const struct weft_proto_key key = {WEFT_OP_TAG_SEND, WEFT_BUF_CONTIG};
 	struct weft_model m = {
 		.lanes_up = 3,
-		.conf = {.bcopy_bw = 5e9,
+		.conf = {.protos = weft_tables.protos,
+			 .bcopy_bw = 5e9,
 			 .perf_diff = 1,
 			 .rndv_thresh = WEFT_CONF_AUTO,
 			 .rndv_fallback = SIZE_MAX,
@@ -294,7 +295,7 @@ static void the_terms_of_a_line_sum_up_to_it(void **state)
 			.max_get = 1u << 30,
 			.domain = (uint32_t)i,
 			.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_GET};
-	for (const struct weft_proto *const *p = weft_protos; *p; p++) {
+	for (const struct weft_proto *const *p = weft_tables.protos; *p; p++) {
 		if (weft_proto_curve(&m, &key, *p, &cv) < 0) {
 			assert_true(cv.why[0] != '\0');
 			continue;
@@ -319,7 +320,8 @@ static struct weft_model one_lane(void)
 {
 	struct weft_model m = {
 		.lanes_up = 1,
-		.conf = {.bcopy_bw = 5e9,
+		.conf = {.protos = weft_tables.protos,
+			 .bcopy_bw = 5e9,
 			 .perf_diff = 1,
 			 .rndv_thresh = WEFT_CONF_AUTO,
 			 .rndv_fallback = SIZE_MAX,
@@ -366,7 +368,9 @@ static size_t rndv_from(const struct weft_model *m)
  */
 static void lanes_of_memory_share_the_cpus_and_have_no_wire(void **state)
 {
-	struct weft_model m = {.lanes_up = 3, .conf = {.bcopy_bw = 20e9, .zcopy_thresh = SIZE_MAX}};
+	struct weft_model m = {
+		.lanes_up = 3,
+		.conf = {.protos = weft_tables.protos, .bcopy_bw = 20e9, .zcopy_thresh = SIZE_MAX}};
 	struct weft_curve cv;
 	double before;
 

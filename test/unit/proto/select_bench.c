@@ -89,7 +89,8 @@ int main(void)
 	struct weft_ep_config *config;
 	struct weft_model m = {
 		.lanes_up = 15,
-		.conf = {.bcopy_bw = 9e9,
+		.conf = {.protos = weft_tables.protos,
+			 .bcopy_bw = 9e9,
 			 .perf_diff = 1,
 			 .rndv_thresh = WEFT_CONF_AUTO,
 			 .rndv_fallback = SIZE_MAX,

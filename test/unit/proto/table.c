@@ -80,10 +80,12 @@ static const struct weft_proto odd = {
 	.reset = odd_reset,
 };
 
-const struct weft_proto *const weft_protos[] = {
+static const struct weft_proto *const protos[] = {
 	&weft_proto_eager_bcopy, &odd, &weft_proto_multi_eager, &weft_proto_rndv_pull,
 	&weft_proto_data_pull,   NULL,
 };
+
+static const struct weft_tables tables = {.protos = protos};
 
 /* ------------------------------------------------------------------ tests */
 
@@ -94,6 +96,7 @@ static void start(struct pair *p, unsigned int lanes)
 	memset(&seen, 0, sizeof(seen));
 	seen.answer = 1;
 	pair_defaults(p);
+	p->ctx.tables = &tables;
 	pair_open(p, lanes, NULL);
 }
 

@@ -5,6 +5,7 @@
  */
 
 #include "mock/rma_world.h"
+#include "wireup/wireup.h"
 
 #define NATIVE "mock:0,native=20000,reg;mock:1,net=1,native=50000,reg,bw=5e8"
 

@@ -3,10 +3,11 @@
 #include "msg/msg.h"
 
 /*
- * The one place that knows which protocols there are. Between equal times the first wins.
+ * The one place that knows which protocols there are; between equal times the first wins. (Drivers
+ * stand in drivers.c: which of them there are is the build's choice.)
  */
 /* clang-format off */
-const struct weft_proto *const weft_protos[] = {
+static const struct weft_proto *const protos[] = {
 	&weft_proto_eager_short,
 	&weft_proto_eager_bcopy,
 	&weft_proto_eager_zcopy,
@@ -28,3 +29,7 @@ const struct weft_proto *const weft_protos[] = {
 	NULL,
 };
 /* clang-format on */
+
+const struct weft_tables weft_tables = {
+	.protos = protos,
+};

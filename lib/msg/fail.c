@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of an endpoint that messages find: an event of the worker (core/core.h). */
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "msg/msg.h"
+
+void weft_msg_fail(struct weft_msg_ep *me, int status, const char *fmt, ...)
+{
+	struct weft_ep *ep = me->ep;
+	char why[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	ep->worker->ep_events->fail(ep, status, why);
+}
+
+void weft_msg_fail_later(struct weft_msg_ep *me, int status, const char *why)
+{
+	me->ep->worker->ep_events->fail_later(me->ep, status, why);
+}
