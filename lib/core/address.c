@@ -5,33 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "core/address.h"
 #include "core/core.h"
 #include "base/text.h"
 
 /* ------------------------------------------------------------------ small parts */
-
-/* CRC-32C, bit by bit: addresses are read at set-up only. */
-static uint32_t crc32c(uint32_t crc, const uint8_t *p, size_t n)
-{
-	int k;
-
-	for (crc = ~crc; n > 0; n--) {
-		crc ^= *p++;
-		for (k = 0; k < 8; k++)
-			crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
-	}
-	return ~crc;
-}
-
-uint32_t weft_crc32c_of(const uint8_t *p, size_t n, size_t at)
-{
-	static const uint8_t zero[4];
-	uint32_t crc = crc32c(0, p, at);
-
-	crc = crc32c(crc, zero, sizeof(zero));
-	return crc32c(crc, p + at + sizeof(zero), n - at - sizeof(zero));
-}
 
 /* Of the whole address with the field itself taken as 0. */
 static uint32_t address_crc(const uint8_t *p, size_t n)

@@ -80,9 +80,4 @@ void weft_address_seal(void *address, size_t length);
 int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, char *why,
 			size_t why_len);
 
-/**
- * CRC-32C of @p n bytes, the 4 at offset @p at taken as 0: they are its place. Set-up only: slow.
- */
-uint32_t weft_crc32c_of(const uint8_t *p, size_t n, size_t at);
-
 #endif /* WEFT_ADDRESS_H */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/crc32c.h"
 #include "core/address.h"
 #include "base/log.h"
 #include "mem/mem.h"
@@ -64,8 +65,7 @@ int weft_rkey_pack(struct weft_mem *mem, void **blob, size_t *length)
 	head->low = (uintptr_t)mem->address & 7;
 	head->num_domains = (uint8_t)num;
 	head->num_workers = (uint8_t)workers;
-	head->crc = weft_put32(
-		weft_crc32c_of((uint8_t *)head, size, offsetof(struct weft_wire_rkey, crc)));
+	head->crc = weft_put32(weft_crc32c_of(head, size, offsetof(struct weft_wire_rkey, crc)));
 	*blob = head;
 	*length = size;
 	return 0;

@@ -11,16 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#define WEFT_CRC32C_INIT 0xffffffffu
+#include "base/crc32c.h"
 
-/**
- * Continue a CRC32C. Start with WEFT_CRC32C_INIT; the value on the wire is the complement of the
- * last result.
- */
+/** As weft_crc32c_soft(), by the processor's instruction where it has one. */
 uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len);
-
-/** The same without special instructions: the reference that tests compare with. */
-uint32_t weft_crc32c_soft(uint32_t crc, const void *data, size_t len);
 
 /** Add to a ones' complement sum of big-endian 16-bit words; @p len odd only for the last piece. */
 uint64_t weft_inet_sum(uint64_t sum, const void *data, size_t len);
