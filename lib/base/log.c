@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/core.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -109,9 +107,7 @@ int weft_log_setup(enum weft_log_level level, const char *file)
 	return 0;
 }
 
-__attribute__((format(printf, 3, 0))) static void log_line(enum weft_log_level level,
-							   const char *who, const char *fmt,
-							   va_list ap)
+void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt, va_list ap)
 {
 	char line[1024];
 	struct timespec ts;
@@ -150,32 +146,7 @@ void weft_log_write(enum weft_log_level level, const char *who, const char *fmt,
 	va_list ap;
 
 	va_start(ap, fmt);
-	log_line(level, who, fmt, ap);
-	va_end(ap);
-}
-
-void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,
-			   const char *fmt, ...)
-{
-	char who[48];
-	va_list ap;
-
-	snprintf(who, sizeof(who), "[worker %08" PRIx32 "]", (uint32_t)(worker->id >> 32));
-	va_start(ap, fmt);
-	log_line(level, who, fmt, ap);
-	va_end(ap);
-}
-
-void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, const char *fmt, ...)
-{
-	char who[96];
-	va_list ap;
-
-	snprintf(who, sizeof(who), "[worker %08" PRIx32 " ep %" PRIu32 " to %.24s/%08" PRIx32 "]",
-		 (uint32_t)(ep->worker->id >> 32), ep->slot, ep->remote_name,
-		 (uint32_t)(ep->remote_id >> 32));
-	va_start(ap, fmt);
-	log_line(level, who, fmt, ap);
+	weft_log_vwrite(level, who, fmt, ap);
 	va_end(ap);
 }
 

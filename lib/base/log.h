@@ -3,21 +3,18 @@
  * @file base/log.h
  * The library's log: one line per event, on stderr or in WEFT_LOG_FILE.
  *
- * A line is `date time level [who] text`; *who* names the worker or endpoint. Nothing logs per
- * message: what a peer can provoke goes through weft_log_limited(), so that nobody can flood a
- * disk. The level and the file belong to the process; the context created last sets them. Any
+ * A line is `date time level [who] text`; *who* names the worker or endpoint (core/log_who.h).
+ * Nothing logs per message: what a peer can provoke goes through weft_log_limited(), so that nobody
+ * can flood a disk. The level and the file belong to the process; the context created last sets them. Any
  * thread may log: a line is one write.
  */
 #ifndef WEFT_LOG_H
 #define WEFT_LOG_H
 
-#include <stddef.h>
-
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
-
-struct weft_worker;
-struct weft_ep;
 
 enum weft_log_level { WEFT_LOG_ERROR, WEFT_LOG_WARN, WEFT_LOG_INFO, WEFT_LOG_DEBUG };
 
@@ -40,10 +37,8 @@ void weft_log_block(const char *text, size_t length);
 /** Write a line. @p who = NULL: nobody in particular. */
 void weft_log_write(enum weft_log_level level, const char *who, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,
-			   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+void weft_log_vwrite(enum weft_log_level level, const char *who, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
 
 #define weft_log(level, ...)                                             \
 	do {                                                             \
@@ -54,18 +49,6 @@ void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, cons
 #define weft_warn(...) weft_log(WEFT_LOG_WARN, __VA_ARGS__)
 #define weft_info(...) weft_log(WEFT_LOG_INFO, __VA_ARGS__)
 #define weft_debug(...) weft_log(WEFT_LOG_DEBUG, __VA_ARGS__)
-
-/** The same with the worker or the endpoint in the line. */
-#define weft_log_worker(worker, level, ...)                                \
-	do {                                                               \
-		if (__builtin_expect((int)(level) <= weft_log_level, 0))   \
-			weft_log_worker_write(level, worker, __VA_ARGS__); \
-	} while (0)
-#define weft_log_ep(ep, level, ...)                                      \
-	do {                                                             \
-		if (__builtin_expect((int)(level) <= weft_log_level, 0)) \
-			weft_log_ep_write(level, ep, __VA_ARGS__);       \
-	} while (0)
 
 /** State of one rate limit; zero-initialised, static or in an object. */
 struct weft_log_limit {

@@ -31,6 +31,14 @@
 /** WEFT_RNDV_THRESH=model: the staged model decides. */
 #define WEFT_CONF_MODEL (SIZE_MAX - 2)
 
+/** WEFT_RNDV_SCHEME. */
+enum weft_rndv_scheme {
+	WEFT_RNDV_AUTO, /**< get, put, am: the first that both ends can */
+	WEFT_RNDV_GET,
+	WEFT_RNDV_PUT,
+	WEFT_RNDV_AM,
+};
+
 /**
  * The configuration that a context runs with. Strings are never NULL, except lane.capture when
  * unset.

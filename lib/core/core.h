@@ -19,7 +19,7 @@
 
 #include "base/backoff.h"
 #include "lane.h"
-#include "base/log.h"
+#include "core/log_who.h"
 #include "core/mem_key.h"
 #include "base/siphash.h"
 #include "weft.h"

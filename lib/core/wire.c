@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "msg/msg.h"
+#include "core/wire.h"
 
 /* A piece: at least one byte, inside the message, whose length a size_t can hold. */
 static int check_piece(uint64_t total, uint64_t offset, size_t payload)

@@ -6,7 +6,7 @@
  * doc/wire.md explains them byte by byte. Lane frames (below these messages) are in
  * drivers/dpdk/frame/frame.h.
  *
- * Trust: weft_wire_check() (core/wire.c) is the one gate. It looks at id, length and every field
+ * Trust: weft_wire_check() (core/wire.c) is the one place that validates. It looks at id, length and every field
  * that can be judged without state; after it the length fields are trusted. References ({index,
  * generation}) are checked where they are looked up. There are no pointers on the wire.
  */
@@ -372,6 +372,12 @@ struct weft_wire_rma_flushed {
 
 /** Sequences a sender may be ahead of the first one still missing at the receiver. */
 #define WEFT_SEQ_WINDOW 4096
+
+/**
+ * Validation of a received message: @return 0 when id, length and every field that can be judged
+ * without state are right; else -EBADMSG
+ */
+int weft_wire_check(uint8_t id, const void *data, size_t length);
 
 static_assert(sizeof(struct weft_wire_eager) == 12, "wire");
 static_assert(sizeof(struct weft_wire_eager_sync) == 20, "wire");

@@ -456,11 +456,6 @@ void weft_msg_match_grow(struct weft_msg_worker *mw);
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
 			const struct weft_proto *const *protos);
 
-/* ------------------------------------------------------------------ gate (core/wire.c) */
-
-/** @return 0 when id, length and every field that needs no state are right; else -EBADMSG */
-int weft_wire_check(uint8_t id, const void *data, size_t length);
-
 /*
  * ------------------------------------------------------------------ sending (msg/send.c,
  * msg/piece.c)

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "core/config.h"
 #include "proto/cost.h"
-#include "rndv/rndv.h"
 #include "proto/rndv_cost.h"
 #include "core/wire.h"
 

@@ -31,6 +31,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "core/config.h"
 #include "core/core.h"
 #include "base/interval.h"
 #include "lane.h"
@@ -44,14 +45,6 @@ struct weft_mem;
 struct weft_msg_ep;
 struct weft_msg_worker;
 struct weft_request;
-
-/** WEFT_RNDV_SCHEME. */
-enum weft_rndv_scheme {
-	WEFT_RNDV_AUTO, /**< get, put, am: the first that both ends can */
-	WEFT_RNDV_GET,
-	WEFT_RNDV_PUT,
-	WEFT_RNDV_AM,
-};
 
 /** Pulls of one peer that may wait for their lanes here. Ours ask for far less. */
 #define WEFT_RNDV_PULLS_MAX 1024u

@@ -98,19 +98,6 @@ void weft_ep_close_now(struct weft_ep *ep)
 		weft_ep_closing_end(ep, -ECANCELED);
 }
 
-void weft_conns_reap(struct weft_worker *w)
-{
-	struct weft_ep *ep;
-
-	while ((ep = LIST_FIRST(&w->conns->dead))) {
-		LIST_REMOVE(ep, entry);
-		weft_msg_ep_fini(ep, ep->status);
-		free(ep->closing);
-		free(ep->lane_info);
-		free(ep);
-	}
-}
-
 /* ------------------------------------------------------------------ failure */
 
 static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool tell)

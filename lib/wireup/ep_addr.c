@@ -17,13 +17,6 @@
 
 #include "wireup/wireup.h"
 
-static struct weft_lane_iface *iface_of(const struct weft_ep *ep, unsigned int n)
-{
-	const struct weft_wireup *wu = ep->wireup;
-
-	return ep->worker->ifaces[wu->local[wu->map[n].pair.local].index];
-}
-
 bool weft_link_needed(const struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_wireup *wu = ep->wireup;
@@ -63,7 +56,7 @@ void weft_links_reset(struct weft_ep *ep)
 
 static int create(struct weft_ep *ep, unsigned int n)
 {
-	struct weft_lane_iface *iface = iface_of(ep, n);
+	struct weft_lane_iface *iface = weft_map_iface(ep, n);
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_lane_ep *lane_ep;
 	int rc;

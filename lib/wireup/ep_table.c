@@ -102,14 +102,6 @@ void weft_ep_sn_add(struct weft_ep *ep)
 			 sn_entry);
 }
 
-void weft_ep_renumber(struct weft_ep *ep, uint32_t sn)
-{
-	LIST_REMOVE(ep, sn_entry);
-	ep->conn_sn = sn;
-	weft_ep_sn_add(ep);
-	weft_peer_sn_use(ep->peer, sn);
-}
-
 struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer, uint32_t sn)
 {
 	struct weft_ep *ep;

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Connections that peers have made and that have not said yet which endpoint they are for. All wait
+ * Connections that peers have made and that have not said yet which endpoint they are for, and the
+ * end of any connection. All wait
  * for the same time, so they stand in the order in which it is over; and in a hash table, since
  * each leaves when it says what it is for.
  */
 
+#include "core/config.h"
 #include "wireup/wireup.h"
+
+uint64_t weft_connect_timeout(const struct weft_worker *w)
+{
+	return w->ctx->conf->lane.connect_timeout_ns;
+}
 
 static struct weft_pending_list *bucket_of(struct weft_conns *conns,
 					   const struct weft_lane_ep *lane_ep)
@@ -40,6 +47,14 @@ void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *
 	TAILQ_REMOVE(&conns->pending, p, order);
 	LIST_INSERT_HEAD(&conns->pending_free, p, link);
 	conns->num_pending--;
+}
+
+void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep)
+{
+	weft_pending_remove(worker, lane_ep);
+	weft_partial_forget(worker->conns, lane_ep);
+	lane_ep->user = NULL;
+	lane_ep->ops->ep_destroy(lane_ep);
 }
 
 /*

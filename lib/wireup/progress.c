@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/*
- * A worker's connections: timers, what is put together from pieces; beginning and end of it all.
- */
+/* A worker's connections as its progress sees them: what is due; their beginning and end. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,34 +10,6 @@
 
 #include "core/config.h"
 #include "wireup/wireup.h"
-
-uint64_t weft_connect_timeout(const struct weft_worker *w)
-{
-	return w->ctx->conf->lane.connect_timeout_ns;
-}
-
-void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_ep)
-{
-	weft_pending_remove(worker, lane_ep);
-	weft_partial_forget(worker->conns, lane_ep);
-	lane_ep->user = NULL;
-	lane_ep->ops->ep_destroy(lane_ep);
-}
-
-void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why)
-{
-	char who[160];
-
-	w->count.wireup_bad++;
-	if (weft_log_level < WEFT_LOG_WARN)
-		return;
-	lane_ep->ops->ep_print(lane_ep, who, sizeof(who));
-	weft_log_limited(&w->conns->limit_bad, WEFT_LOG_WARN,
-			 "%s: dropped a wire-up message from %s: %s", lane_ep->iface->name, who,
-			 why);
-}
-
-/* ------------------------------------------------------------------ time, life */
 
 static void ep_timer(struct weft_ep *ep)
 {
@@ -83,6 +53,19 @@ unsigned int weft_conns_timers(struct weft_worker *w)
 	weft_pending_timers(w);
 	weft_iface_timers(w);
 	return ep_timers(w);
+}
+
+void weft_conns_reap(struct weft_worker *w)
+{
+	struct weft_ep *ep;
+
+	while ((ep = LIST_FIRST(&w->conns->dead))) {
+		LIST_REMOVE(ep, entry);
+		weft_msg_ep_fini(ep, ep->status);
+		free(ep->closing);
+		free(ep->lane_info);
+		free(ep);
+	}
 }
 
 int weft_conns_init(struct weft_worker *w)

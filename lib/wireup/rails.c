@@ -240,16 +240,3 @@ bool weft_rails_settled(struct weft_ep *ep)
 	tell_unused(ep, wu->reason, sizeof(wu->reason));
 	return n >= least;
 }
-
-void weft_rails_fail(struct weft_ep *ep)
-{
-	const struct weft_wireup *wu = ep->wireup;
-	unsigned int i, n = 0;
-
-	for (i = 0; i < ep->num_lanes; i++)
-		n += ep->lanes[i].up;
-	weft_ep_fail(ep, -ENETDOWN, "%u lane%s to %s, WEFT_MIN_LANES wants %u%s%s", n,
-		     n == 1 ? "" : "s", ep->remote_name, ep->worker->ctx->conf->min_lanes,
-		     wu->reason[0] != '\0' ? "; " : ": this worker has no other interface",
-		     wu->reason);
-}

@@ -18,10 +18,8 @@ int weft_rails_opened(struct weft_worker *w);
 void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface);
 /**
  * All lanes of an endpoint have come or were left out; its connecting state is still there.
- * @return false: they are fewer than WEFT_MIN_LANES, and weft_rails_fail() is to be called
+ * @return false: they are fewer than WEFT_MIN_LANES; wireup->reason says why
  */
 bool weft_rails_settled(struct weft_ep *ep);
-/** End an endpoint with too few lanes. No lane is in the middle of anything. */
-void weft_rails_fail(struct weft_ep *ep);
 
 #endif /* WEFT_RAILS_H */

@@ -26,6 +26,31 @@ void weft_records_add(struct weft_records *r, enum weft_wire_record_type type, c
 	r->len += sizeof(rec) + len;
 }
 
+static inline struct weft_wire_ref ref_of(const struct weft_ep *ep)
+{
+	return (struct weft_wire_ref){weft_put32(ep->slot), weft_put32(ep->generation)};
+}
+
+void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane,
+		      struct weft_wire_wireup *h)
+{
+	*h = (struct weft_wire_wireup){
+		.type = (uint8_t)type,
+		.major = WEFT_WIRE_MAJOR,
+		.minor = WEFT_WIRE_MINOR,
+		.lane = (uint8_t)lane,
+		.conn_sn = weft_put32(ep->conn_sn),
+		.src_worker = weft_put64(ep->worker->id),
+		.dst_worker = weft_put64(ep->remote_id),
+		.src_ep = ref_of(ep),
+		.dst_ep = ep->remote,
+		.src_secret = weft_put64(ep->secret),
+		/* Before the peer has told its endpoint's, it is the one in its address. */
+		.dst_secret = weft_put64(type == WEFT_WIREUP_REQ ? ep->wireup->remote.secret
+								 : ep->remote_secret),
+	};
+}
+
 struct pack_arg {
 	const struct weft_wire_wireup *head;
 	const void *records;

@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* How "no", "I have failed" and "I am closing" are said. */
+/* Messages that end something: refusals, failure, close; and what is dropped without an answer. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "core/config.h"
 #include "wireup/wireup.h"
+
+void weft_wireup_bad(struct weft_worker *w, struct weft_lane_ep *lane_ep, const char *why)
+{
+	char who[160];
+
+	w->count.wireup_bad++;
+	if (weft_log_level < WEFT_LOG_WARN)
+		return;
+	lane_ep->ops->ep_print(lane_ep, who, sizeof(who));
+	weft_log_limited(&w->conns->limit_bad, WEFT_LOG_WARN,
+			 "%s: dropped a wire-up message from %s: %s", lane_ep->iface->name, who,
+			 why);
+}
 
 static void send_error(struct weft_lane_ep *lane_ep, const struct weft_wire_wireup *h,
 		       const struct weft_wire_next_sn *next, const char *text)

@@ -147,10 +147,10 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m, const struct weft_address *remote,
 		       struct weft_peer *peer)
 {
-	struct weft_ep *ep;
+	struct weft_ep *ep, *goes;
 	char text[224];
 
-	if (!weft_unclaimed_room(w, lane_ep)) {
+	if (!weft_unclaimed_room(w, lane_ep, &goes)) {
 		snprintf(text, sizeof(text),
 			 "%s has %u connections that nobody has claimed, and this host's share of "
 			 "them is taken (WEFT_MAX_UNCLAIMED_EPS)",
@@ -158,6 +158,11 @@ static void accept_new(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		weft_wireup_refuse(w, lane_ep, &m->head, -EUSERS, text);
 		return;
 	}
+	if (goes)
+		weft_ep_fail(goes, -EUSERS,
+			     "%s has as many connections that nobody has claimed as it takes "
+			     "(WEFT_MAX_UNCLAIMED_EPS): this one makes room for another host's",
+			     w->ctx->name);
 	ep = weft_ep_alloc(w, peer, weft_get32(m->head.conn_sn), false);
 	if (!ep || weft_unclaimed_add(ep, lane_ep) < 0 || !weft_wireup_new(ep, remote)) {
 		weft_wireup_refuse(w, lane_ep, &m->head, -ENOMEM, "out of memory");

@@ -125,30 +125,20 @@ static struct weft_ep *who_goes(struct weft_worker *w, unsigned int mine)
 	return NULL;
 }
 
-static bool make_room(struct weft_worker *w, unsigned int mine)
-{
-	struct weft_ep *ep = who_goes(w, mine);
-
-	if (!ep)
-		return false;
-	weft_ep_fail(ep, -EUSERS,
-		     "%s has as many connections that nobody has claimed as it takes "
-		     "(WEFT_MAX_UNCLAIMED_EPS): this one makes room for another host's",
-		     w->ctx->name);
-	return true;
-}
-
-bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lane_ep)
+bool weft_unclaimed_room(struct weft_worker *w, const struct weft_lane_ep *lane_ep,
+			 struct weft_ep **goes)
 {
 	unsigned int max = w->ctx->conf->max_passive_eps, taken = w->conns->num_unclaimed;
 	struct weft_host *host = find(w, weft_host_number(lane_ep));
 	unsigned int mine = host ? host->num_eps : 0;
 	unsigned int kept = max >= NEWCOMERS ? max / NEWCOMERS : 1;
 
+	*goes = NULL;
 	if (taken < max)
 		return mine == 0 ||
 		       (taken + kept < max && mine < (uint64_t)HOST_SHARE * (max - taken - kept));
-	return make_room(w, mine);
+	*goes = who_goes(w, mine);
+	return *goes != NULL;
 }
 
 int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep)

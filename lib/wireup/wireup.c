@@ -24,37 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "wireup/rails.h"
 #include "wireup/wireup.h"
 
 #define RETRY_FIRST_NS 200000000ull
 #define RETRY_CONTROL_NS 20000000ull /* a retry is what makes up for a loss there */
 #define RETRY_MAX_NS 2000000000ull
-
-static inline struct weft_wire_ref ref_of(const struct weft_ep *ep)
-{
-	return (struct weft_wire_ref){weft_put32(ep->slot), weft_put32(ep->generation)};
-}
-
-void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane,
-		      struct weft_wire_wireup *h)
-{
-	*h = (struct weft_wire_wireup){
-		.type = (uint8_t)type,
-		.major = WEFT_WIRE_MAJOR,
-		.minor = WEFT_WIRE_MINOR,
-		.lane = (uint8_t)lane,
-		.conn_sn = weft_put32(ep->conn_sn),
-		.src_worker = weft_put64(ep->worker->id),
-		.dst_worker = weft_put64(ep->remote_id),
-		.src_ep = ref_of(ep),
-		.dst_ep = ep->remote,
-		.src_secret = weft_put64(ep->secret),
-		/* Before the peer has told its endpoint's, it is the one in its address. */
-		.dst_secret = weft_put64(type == WEFT_WIREUP_REQ ? ep->wireup->remote.secret
-								 : ep->remote_secret),
-	};
-}
 
 /* ------------------------------------------------------------------ state of an ep */
 
@@ -398,6 +374,19 @@ static bool waits_for_pair(const struct weft_wireup *wu)
 	return wu->step == WEFT_STEP_BOOT || (wu->step == WEFT_STEP_ASKED && wu->control);
 }
 
+static void fail_too_few(struct weft_ep *ep)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < ep->num_lanes; i++)
+		n += ep->lanes[i].up;
+	weft_ep_fail(ep, -ENETDOWN, "%u lane%s to %s, WEFT_MIN_LANES wants %u%s%s", n,
+		     n == 1 ? "" : "s", ep->remote_name, ep->worker->ctx->conf->min_lanes,
+		     wu->reason[0] != '\0' ? "; " : ": this worker has no other interface",
+		     wu->reason);
+}
+
 void weft_wireup_timer(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -406,7 +395,7 @@ void weft_wireup_timer(struct weft_ep *ep)
 	if (!wu)
 		return;
 	if (wu->too_few) {
-		weft_rails_fail(ep);
+		fail_too_few(ep);
 		return;
 	}
 	if (wu->step != WEFT_STEP_JOINED) {

@@ -4,21 +4,29 @@
  * Connecting endpoints: state and the functions that the connection half's files share. The
  * exchange is described in doc/wire.md.
  *
- *   wireup/wireup.c        what both ends say, retries, being joined, time
- *   wireup/initiator.c   the opener: which pair of interfaces, and REQ
- *   wireup/responder.c the acceptor: what a REQ leads to
- *   wireup/recv.c   messages and events: which endpoint they are for
- *   wireup/lanes.c  the lane map: proposing, trimming, attaching further lanes
- *   wireup/ep_addr.c   lanes whose two ends need each other's address
- *   wireup/model.c  how fast both ends copy
- *   wireup/refuse.c saying no
- *   wireup/record.c    bytes: building, cutting, joining, parsing
- *   wireup/peer.c          what is known of remote workers, pairing by connection number
- *   wireup/conns.c         a worker's connections: timers
- *   wireup/pending.c       connections that nobody has bound
- *   wireup/ep_table.c      endpoints by slot, number and time
- *   wireup/ep.c            life of an endpoint as its user sees it
+ * One state machine, in which each file may call each other:
+ *   wireup/wireup.c     messages of both ends, retries, established, time
+ *   wireup/initiator.c  which pair of interfaces, and REQ
+ *   wireup/responder.c  what a REQ leads to
+ *   wireup/lanes.c      attaching further lanes
+ *   wireup/ep_addr.c    lanes whose two ends need each other's address
+ *   wireup/ep.c         life of an endpoint as its user sees it
  *   wireup/close.c      closing and flushing
+ * Above it:
+ *   wireup/recv.c       messages and events: which endpoint they are for
+ *   wireup/progress.c   what is due
+ *   wireup/iface_event.c  links that come and go
+ * Below it:
+ *   wireup/map.c        the lane map: proposing, trimming
+ *   wireup/select.c     which pairs of interfaces become lanes
+ *   wireup/model.c      how fast both ends copy
+ *   wireup/refuse.c     refusals, failure, close as messages
+ *   wireup/record.c, wireup/piece.c  bytes: building and parsing, cutting and joining
+ *   wireup/peer.c       what is known of remote workers
+ *   wireup/ep_table.c   endpoints by slot, number and time
+ *   wireup/pending.c    connections that name no endpoint yet
+ *   wireup/unclaimed.c  endpoints that nobody owns
+ *   wireup/rails.c      lanes that are missing, or worse than others
  */
 #ifndef WEFT_WIREUP_H
 #define WEFT_WIREUP_H
@@ -159,6 +167,8 @@ struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer
 			     uint32_t sn);
 /** The oldest live endpoint that the peer made and nobody owns, or NULL. */
 struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer);
+/** The number of @p ep is @p sn, used from now on. */
+void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
 /** Somebody owns it from now on. */
 void weft_peer_claim(struct weft_ep *ep);
 /** Lanes of other peers than @p peer to @p words: ask their far ends whether they know them. */
@@ -184,11 +194,12 @@ struct weft_host {
 /** The host behind a lane connection, as its lane tells hosts apart. */
 uint64_t weft_host_number(const struct weft_lane_ep *lane_ep);
 /**
- * Is there a place for an endpoint more that came over @p lane_ep? Another one may have to go for
- * it.
+ * Is there a place for an endpoint more that came over @p lane_ep?
+ * @param[out] goes  the endpoint that is to fail to make room for it; NULL = none has to
  * @return false: not now
  */
-bool weft_unclaimed_room(struct weft_worker *worker, const struct weft_lane_ep *lane_ep);
+bool weft_unclaimed_room(struct weft_worker *worker, const struct weft_lane_ep *lane_ep,
+			 struct weft_ep **goes);
 /** @p ep came over @p lane_ep, and nobody owns it yet. @return 0 or -ENOMEM */
 int weft_unclaimed_add(struct weft_ep *ep, const struct weft_lane_ep *lane_ep);
 /** It has an owner, or ends. */
@@ -447,7 +458,7 @@ void weft_links_begin(struct weft_ep *ep);
 /** Lane @p n is connected at both ends, and both know. */
 void weft_link_attached(struct weft_ep *ep, unsigned int n);
 
-/* wireup/lanes.c */
+/* wireup/map.c */
 /** Position of iface number @p index in the list, or -1. */
 int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index);
 void weft_lanes_describe_local(struct weft_ep *ep);
@@ -460,6 +471,22 @@ void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
  */
 int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot);
 void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r);
+/** The interface that lane @p n of the map uses here. */
+static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_wireup *wu = ep->wireup;
+
+	return ep->worker->ifaces[wu->local[wu->map[n].pair.local].index];
+}
+
+/** The authority: lane @p n gets the numbers that @p lane_ep has measured, if any. */
+void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
+/** The peer's numbers of a lane: what it has chosen by. */
+void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane);
+/** Lane @p n of the map as it is sent. */
+struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int n);
+
+/* wireup/lanes.c */
 /** Bind a connection as lane @p n. */
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
 /** Lane @p n is attached at both ends. */
@@ -484,8 +511,6 @@ int weft_ep_slot_take(struct weft_ep *ep);
 void weft_ep_slot_give(struct weft_ep *ep);
 /** It can be found by ep->peer and ep->conn_sn. */
 void weft_ep_sn_add(struct weft_ep *ep);
-/** Its number is @p sn, used from now on. */
-void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
 
 /* ------------------------------------------------------------------ wireup/ep.c */
 

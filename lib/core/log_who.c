@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/core.h"
+#include "core/log_who.h"
+
+void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,
+			   const char *fmt, ...)
+{
+	char who[48];
+	va_list ap;
+
+	snprintf(who, sizeof(who), "[worker %08" PRIx32 "]", (uint32_t)(worker->id >> 32));
+	va_start(ap, fmt);
+	weft_log_vwrite(level, who, fmt, ap);
+	va_end(ap);
+}
+
+void weft_log_ep_write(enum weft_log_level level, const struct weft_ep *ep, const char *fmt, ...)
+{
+	char who[96];
+	va_list ap;
+
+	snprintf(who, sizeof(who), "[worker %08" PRIx32 " ep %" PRIu32 " to %.24s/%08" PRIx32 "]",
+		 (uint32_t)(ep->worker->id >> 32), ep->slot, ep->remote_name,
+		 (uint32_t)(ep->remote_id >> 32));
+	va_start(ap, fmt);
+	weft_log_vwrite(level, who, fmt, ap);
+	va_end(ap);
+}

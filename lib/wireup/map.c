@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The lane map of an endpoint. The worker with the lower id is its authority: it proposes, and it
+ * opens the further lanes; the other one may leave lanes out and binds what is opened. Pairs are
+ * kept as positions in select.local and select.remote, on the wire they are iface numbers.
+ */
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wireup/wireup.h"
+
+void weft_lanes_describe_local(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_worker *w = ep->worker;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < w->num_ifaces; i++)
+		if (!(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK))
+			weft_address_from_iface(&wu->local[n++], i, w->ifaces[i]);
+	wu->select.local = wu->local;
+	wu->select.num_local = n;
+	wu->select.remote = wu->remote.ifaces;
+	wu->select.num_remote = wu->remote.num_ifaces;
+}
+
+/*
+ * Ends that connect in the same way; one that should give endpoint addresses and has none is no
+ * use.
+ */
+static bool same_kind(const struct weft_address_iface *l, const struct weft_address_iface *r)
+{
+	const uint32_t kind = WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_TO_EP | WEFT_LANE_F_CONTROL;
+
+	if ((l->features ^ r->features) & kind)
+		return false;
+	return !(l->features & WEFT_LANE_F_TO_EP) || (l->ep_addr_len != 0 && r->ep_addr_len != 0);
+}
+
+void weft_lanes_find_reachable(struct weft_ep *ep, bool complain)
+{
+	enum weft_log_level level = complain ? WEFT_LOG_ERROR : WEFT_LOG_DEBUG;
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_lane_iface *iface;
+	const struct weft_address_iface *a;
+	char why[384], words[128];
+	unsigned int l, r;
+
+	for (l = 0; l < wu->select.num_local; l++) {
+		wu->select.reach[l] = 0;
+		iface = ep->worker->ifaces[wu->local[l].index];
+		for (r = 0; r < wu->select.num_remote; r++) {
+			a = &wu->remote.ifaces[r];
+			if (strcmp(a->driver, iface->driver->name) != 0 ||
+			    !same_kind(&wu->local[l], a)) {
+				weft_log_ep(ep, level,
+					    "%s does not reach the peer's %s interface %u: another "
+					    "kind of lane",
+					    iface->name, a->driver, a->index);
+				continue;
+			}
+			why[0] = '\0';
+			if (iface->ops->is_reachable(iface, a->addr, a->addr_len, why,
+						     sizeof(why)) == 0) {
+				wu->select.reach[l] |= (uint16_t)(1u << r);
+				continue;
+			}
+			iface->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
+			weft_log_ep(ep, level, "%s does not reach %s: %s", iface->name, words, why);
+		}
+	}
+	if (complain && (wu->select.num_local == 0 || wu->select.num_remote == 0))
+		weft_log_ep(ep, level, "%s has no network interface",
+			    wu->select.num_local == 0 ? "this worker" : "the peer");
+}
+
+/*
+ * A coarse number: endpoints whose lanes measure about the same share one configuration, and lanes
+ * that are equal are not told apart by noise.
+ */
+static double coarse(double x, double steps_per_octave)
+{
+	return exp2(round(log2(x) * steps_per_octave) / steps_per_octave);
+}
+
+/*
+ * The authority: what lane @p n has found out about its way replaces what the interfaces state,
+ * unless a user knows better. The peer gets the same numbers with the map, or with ATTACH.
+ */
+void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_select_lane *lane = &wu->map[n];
+	struct weft_lane_measured is = {0};
+	uint32_t set;
+
+	if (lane->max_frag == 0 || !lane_ep->ops->ep_measured)
+		return;
+	set = wu->local[lane->pair.local].features | wu->remote.ifaces[lane->pair.remote].features;
+	lane_ep->ops->ep_measured(lane_ep, &is);
+	if (is.latency >= 1e-9 && is.latency <= 10 && !(set & WEFT_LANE_F_LAT_SET)) {
+		lane->latency = coarse(is.latency, 4);
+		lane->measured |= WEFT_WIRE_LANE_F_LAT;
+	}
+	if (is.bandwidth >= 1e3 && is.bandwidth <= 1e13 && !(set & WEFT_LANE_F_BW_SET)) {
+		lane->bandwidth = coarse(is.bandwidth, 8);
+		lane->measured |= WEFT_WIRE_LANE_F_BW;
+	}
+}
+
+/*
+ * What is kept per lane is made here, for as many as the map has: later maps are parts of it. Lanes
+ * for which there is no memory are left out.
+ */
+static void make_room(struct weft_ep *ep, struct weft_select_lane *map)
+{
+	struct weft_ep_lane_info *info;
+	unsigned int n = WEFT_MAX_LANES;
+
+	while (n > 1 && map[n - 1].max_frag == 0)
+		n--;
+	if (n <= ep->lane_room)
+		return;
+	info = realloc(ep->lane_info, n * sizeof(*info));
+	if (!info) {
+		for (n = ep->lane_room; n < WEFT_MAX_LANES; n++)
+			map[n].max_frag = 0;
+		return;
+	}
+	memset(info + ep->lane_room, 0, (n - ep->lane_room) * sizeof(*info));
+	ep->lane_info = info;
+	ep->lane_room = (uint8_t)n;
+}
+
+void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	memset(wu->map, 0, sizeof(wu->map));
+	wu->select.have_boot = !wu->control;
+	wu->select.control_boot = wu->control;
+	wu->select.boot = boot;
+	weft_select_lanes(&wu->select, wu->map, WEFT_MAX_LANES);
+	make_room(ep, wu->map);
+	if (!wu->control && wu->boot)
+		weft_map_take_measured(ep, 0, wu->boot);
+}
+
+int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (list[i].index == index)
+			return (int)i;
+	return -1;
+}
+
+/* The peer's numbers of a lane: what it has chosen by. */
+void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane)
+{
+	lane->bandwidth = (double)weft_get_single(wl->bandwidth);
+	lane->latency = (double)weft_get_single(wl->latency);
+	lane->measured = wl->flags & (WEFT_WIRE_LANE_F_BW | WEFT_WIRE_LANE_F_LAT);
+}
+
+/* One entry of a map that the peer sent. @return false: leave it out */
+static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, struct weft_pair boot,
+			 struct weft_select_lane *out)
+{
+	struct weft_wireup *wu = ep->wireup;
+	bool lower = ep->worker->id < ep->remote_id;
+	int l = weft_lanes_position(wu->local, wu->select.num_local,
+				    lower ? wl->lower_iface : wl->higher_iface);
+	int r = weft_lanes_position(wu->remote.ifaces, wu->select.num_remote,
+				    lower ? wl->higher_iface : wl->lower_iface);
+	const struct weft_select_lane *mine = &wu->map[wl->lane];
+	uint32_t max;
+
+	if (l < 0 || r < 0)
+		return false;
+	if (wl->lane == 0 && !wu->control && (l != boot.local || r != boot.remote))
+		return false;
+	if (wl->lane == 0 && wu->control && !(wu->local[l].features & WEFT_LANE_F_TO_EP))
+		return false;
+	if ((wl->lane != 0 || wu->control) && !(wu->select.reach[l] >> r & 1))
+		return false;
+	if (wu->local[l].features & WEFT_LANE_F_CONTROL)
+		return false;
+	/* What the authority gets back is a part of what it proposed. */
+	if (wu->authority &&
+	    (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
+		return false;
+	*out = *mine;
+	out->pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
+	max = weft_pair_max_frag(&wu->local[l], &wu->remote.ifaces[r]);
+	out->max_frag = weft_get32(wl->max_frag) < max ? weft_get32(wl->max_frag) : max;
+	weft_map_get_numbers(wl, out);
+	if (!wu->authority)
+		snprintf(out->why, sizeof(out->why), "%s",
+			 wl->lane == 0 && !wu->control ? "connected first"
+						       : "proposed by the peer");
+	return out->max_frag > 0;
+}
+
+int weft_lanes_accept(struct weft_ep *ep, const struct weft_wireup_msg *m, struct weft_pair boot)
+{
+	struct weft_select_lane map[WEFT_MAX_LANES] = {0}, lane;
+	struct weft_wireup *wu = ep->wireup;
+	unsigned int i, n = 0;
+
+	for (i = 0; i < m->num_lanes; i++) {
+		if (!accept_entry(ep, &m->lanes[i], boot, &lane)) {
+			weft_log_ep(ep, WEFT_LOG_INFO, "lane %u of the peer's map is left out",
+				    m->lanes[i].lane);
+			continue;
+		}
+		map[m->lanes[i].lane] = lane;
+		n++;
+	}
+	if (map[0].max_frag == 0)
+		return -EPROTO;
+	make_room(ep, map);
+	memcpy(wu->map, map, sizeof(map));
+	return (int)n;
+}
+
+struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	const struct weft_select_lane *lane = &wu->map[n];
+	bool lower = ep->worker->id < ep->remote_id;
+	uint8_t mine = wu->local[lane->pair.local].index;
+	uint8_t theirs = wu->remote.ifaces[lane->pair.remote].index;
+
+	return (struct weft_wire_lane){
+		.lane = (uint8_t)n,
+		.lower_iface = lower ? mine : theirs,
+		.higher_iface = lower ? theirs : mine,
+		.flags = lane->measured,
+		.max_frag = weft_put32(lane->max_frag),
+		.bandwidth = weft_put_single((float)lane->bandwidth),
+		.latency = weft_put_single((float)lane->latency),
+	};
+}
+
+void weft_lanes_record(const struct weft_ep *ep, struct weft_records *r)
+{
+	struct weft_wire_lane out[WEFT_MAX_LANES] = {0};
+	unsigned int i, n = 0;
+
+	for (i = 0; i < WEFT_MAX_LANES; i++)
+		if (ep->wireup->map[i].max_frag != 0)
+			out[n++] = weft_map_wire_lane(ep, i);
+	weft_records_add(r, WEFT_RECORD_LANES, out, n * sizeof(out[0]));
+}
