@@ -76,8 +76,7 @@ struct suffix {
 };
 
 static const struct suffix times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
-static const struct suffix thousands[] = {{"", 1},    {"k", 1e3}, {"K", 1e3},
-					  {"M", 1e6}, {"G", 1e9}, {NULL, 0}};
+static const struct suffix thousands[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {NULL, 0}};
 static const struct suffix shares[] = {{"", 1}, {"%", 0.01}, {NULL, 0}};
 static const struct suffix plain[] = {{"", 1}, {NULL, 0}};
 

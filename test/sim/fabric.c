@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Several switches, cross traffic and the stage for congestion: they do what the figures that are
+ * measured with them stand on.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "net_stage.h"
+#include "sim_priv.h"
+#include "sim_test.h"
+#include "tcp.h"
+
+#define LEN 200
+
+struct sink {
+	unsigned int frames;
+};
+
+static void sink_frame(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	(void)port;
+	(void)data;
+	(void)len;
+	((struct sink *)arg)->frames++;
+}
+
+static struct sim_port *station(struct sim *sim, unsigned int net, struct sink *sink)
+{
+	const struct sim_port_params p = {.net = net};
+	struct sim_port *port = sim_port_create(sim, &p);
+
+	*sink = (struct sink){0};
+	sim_station(port, false, sink_frame, sink);
+	return port;
+}
+
+/* UDP from a port number; @to NULL: broadcast */
+static void send_flow(struct sim_port *from, const struct sim_port *to, uint16_t number)
+{
+	uint8_t f[LEN] = {0};
+
+	memcpy(f, to ? sim_port_mac(to) : (const uint8_t *)"\xff\xff\xff\xff\xff\xff", 6);
+	memcpy(f + 6, sim_port_mac(from), 6);
+	memcpy(f + 12, "\x08\x00\x45", 3);
+	f[14 + 9] = 17;
+	f[34] = (uint8_t)(number >> 8);
+	f[35] = (uint8_t)number;
+	sim_inject(from, f, LEN);
+}
+
+static void send_flows(struct sim *sim, struct sim_port *from, const struct sim_port *to,
+		       unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		send_flow(from, to, (uint16_t)i);
+	sim_run(sim, SIM_S, NULL, NULL);
+}
+
+/* ---- switches ------------------------------------------------------------------------------- */
+
+/* Leaves 0 and 1, spines 2 to 5. */
+#define SPINES 4
+
+struct clos {
+	struct sim_port *a, *b;
+	struct sink at_a, at_b;
+	struct sim_trunk *up[SPINES], *down[SPINES];
+};
+
+static void make_clos(struct sim *sim, struct clos *c)
+{
+	const struct sim_link l = {.rate = 10 * SIM_GBIT, .delay_ns = 1000};
+	unsigned int i;
+
+	for (i = 0; i < SPINES; i++) {
+		c->up[i] = sim_trunk_create(sim, 0, 2 + i, &l, &l);
+		c->down[i] = sim_trunk_create(sim, 2 + i, 1, &l, &l);
+	}
+	c->a = station(sim, 0, &c->at_a);
+	c->b = station(sim, 1, &c->at_b);
+}
+
+static uint64_t through(const struct clos *c, unsigned int spine)
+{
+	return sim_trunk_stats(c->up[spine], 0)->frames;
+}
+
+static void flows_spread_over_equal_paths(struct sim_case *sc)
+{
+	struct sim *sim = case_sim(sc);
+	struct clos c;
+	unsigned int i;
+
+	make_clos(sim, &c);
+	send_flows(sim, c.a, c.b, 4000);
+	assert_int_equal(c.at_b.frames, 4000);
+	assert_int_equal(c.at_a.frames, 0);
+	for (i = 0; i < SPINES; i++)
+		assert_in_range(through(&c, i), 800, 1200);
+	/* One flow stays on one path. */
+	for (i = 0; i < 100; i++)
+		send_flow(c.a, c.b, 7);
+	sim_run(sim, SIM_S, NULL, NULL);
+	assert_int_equal(c.at_b.frames, 4100);
+	assert_true(through(&c, 0) + through(&c, 1) + through(&c, 2) + through(&c, 3) == 4100);
+	for (i = 0; i < SPINES; i++)
+		assert_true(through(&c, i) <= 1200 || through(&c, i) >= 900);
+}
+
+static void a_broadcast_reaches_each_host_once(struct sim_case *sc)
+{
+	struct sim *sim = case_sim(sc);
+	struct sink other;
+	struct clos c;
+
+	make_clos(sim, &c);
+	station(sim, 3, &other);
+	send_flow(c.a, NULL, 1);
+	sim_run(sim, SIM_S, NULL, NULL);
+	assert_int_equal(c.at_b.frames, 1);
+	assert_int_equal(other.frames, 1);
+	assert_int_equal(c.at_a.frames, 0);
+}
+
+static void failures_are_gone_round_or_not_noticed(struct sim_case *sc)
+{
+	struct sim *sim = case_sim(sc);
+	struct clos c;
+
+	make_clos(sim, &c);
+	/* Noticed: nothing is lost. */
+	sim_trunk_set(c.up[0], false);
+	sim_switch_set(sim, 3, false);
+	send_flows(sim, c.a, c.b, 400);
+	assert_int_equal(c.at_b.frames, 400);
+	assert_int_equal(through(&c, 0) + through(&c, 1), 0);
+	/* Returned. */
+	sim_trunk_set(c.up[0], true);
+	sim_switch_set(sim, 3, true);
+	send_flows(sim, c.a, c.b, 400);
+	assert_int_equal(c.at_b.frames, 800);
+	assert_in_range(through(&c, 0), 60, 140);
+	/* Not noticed: its share is lost. */
+	sim_trunk_link(c.up[0], 0)->blackhole = true;
+	send_flows(sim, c.a, c.b, 400);
+	assert_in_range(c.at_b.frames, 1060, 1140);
+	/* Nobody is left on the path. */
+	sim_switch_set(sim, 1, false);
+	send_flows(sim, c.a, c.b, 400);
+	assert_in_range(c.at_b.frames, 1060, 1140);
+	assert_int_equal(sim_port_stats(c.a)->nobody, 400);
+}
+
+static void a_trunk_is_an_output_queue(struct sim_case *sc)
+{
+	const struct sim_link l = {.rate = SIM_GBIT, .queue_bytes = 10 * (LEN + SIM_WIRE_EXTRA)};
+	struct sim *sim = case_sim(sc);
+	struct sink at_a, at_b;
+	struct sim_trunk *t = sim_trunk_create(sim, 0, 1, &l, NULL);
+	struct sim_port *a = station(sim, 0, &at_a), *b = station(sim, 1, &at_b);
+
+	send_flows(sim, a, b, 100);
+	assert_int_equal(at_b.frames, 10);
+	assert_int_equal(sim_trunk_stats(t, 0)->tail_drops, 90);
+	assert_int_equal(sim_congestion_drops(sim), 90);
+	send_flows(sim, b, a, 100);
+	assert_int_equal(at_a.frames, 100);
+}
+
+/* ---- cross traffic -------------------------------------------------------------------------- */
+
+#define RATE (SIM_GBIT / 5)
+
+/* @n flows through one bottleneck of 200 Mb/s. Shares of its rate in seconds 1 to 3. */
+static void compete(struct sim_case *c, const struct tcp_algorithm *const *algorithm,
+		    unsigned int n, const struct sim_link *path, double *share)
+{
+	const struct sim_link host = {.rate = SIM_GBIT, .delay_ns = 25 * SIM_US};
+	struct sim_port_params p = {.up = host, .down = {.delay_ns = 25 * SIM_US}};
+	struct sim *sim = case_sim(c);
+	struct tcp_flow *flow[4];
+	struct sim_port *from, *to;
+	unsigned int i;
+
+	sim_trunk_create(sim, 0, 1, path, &(struct sim_link){.rate = RATE});
+	for (i = 0; i < n; i++) {
+		p.net = 0;
+		from = sim_port_create(sim, &p);
+		p.net = 1;
+		to = sim_port_create(sim, &p);
+		flow[i] = tcp_flow_create(sim, algorithm[i], from, to);
+		tcp_flow_start(flow[i]);
+	}
+	sim_run(sim, SIM_S, NULL, NULL);
+	for (i = 0; i < n; i++)
+		share[i] = -(double)tcp_flow_bytes(flow[i]);
+	sim_run(sim, 2 * SIM_S, NULL, NULL);
+	for (i = 0; i < n; i++) {
+		share[i] = (share[i] + (double)tcp_flow_bytes(flow[i])) * 8 / 2 / RATE;
+		print_message("# %s: %.1f %%\n", algorithm[i]->name, share[i] * 100);
+	}
+	case_end(c);
+	for (i = 0; i < n; i++)
+		tcp_flow_free(flow[i]);
+}
+
+static void a_flow_alone_fills_the_link(struct sim_case *c)
+{
+	static const struct tcp_algorithm *const all[] = {&tcp_cubic, &tcp_bbr};
+	const struct sim_link path = {.rate = RATE, .queue_bytes = 40000};
+	double share;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		compete(c, &all[i], 1, &path, &share);
+		assert_true(share > 0.9 && share < 0.96);
+	}
+}
+
+static void flows_of_a_kind_share(struct sim_case *c)
+{
+	static const struct tcp_algorithm *const two[2][2] = {{&tcp_cubic, &tcp_cubic},
+							      {&tcp_bbr, &tcp_bbr}};
+	const struct sim_link path = {.rate = RATE, .queue_bytes = 40000};
+	double share[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		compete(c, two[i], 2, &path, share);
+		assert_true(share[0] > 0.25 && share[1] > 0.25 && share[0] + share[1] > 0.88);
+	}
+}
+
+/* What tells the two apart: random loss of 1 % stops one and not the other. */
+static void loss_stops_cubic_and_not_bbr(struct sim_case *c)
+{
+	static const struct tcp_algorithm *const all[] = {&tcp_cubic, &tcp_bbr};
+	const struct sim_link path = {
+		.rate = RATE, .queue_bytes = 400000, .delay_ns = 4 * SIM_MS, .loss = 0.01};
+	double share[2];
+
+	compete(c, &all[0], 1, &path, &share[0]);
+	compete(c, &all[1], 1, &path, &share[1]);
+	assert_true(share[0] < 0.4);
+	assert_true(share[1] > 0.85);
+}
+
+/* ---- the stage ------------------------------------------------------------------------------ */
+
+static struct net_figures stage_run(struct sim_case *c, const struct net_conf *conf)
+{
+	struct net_stage *s;
+	struct net_figures f;
+	const char *why;
+
+	s = net_stage_open(c->seed, conf);
+	net_stage_start(s, false);
+	net_stage_run(s, SIM_MS);
+	net_stage_mark(s);
+	net_stage_run(s, 6 * SIM_MS);
+	f = net_stage_figures(s);
+	why = net_stage_close(s);
+	if (why)
+		fail_msg("%s", why);
+	return f;
+}
+
+static void the_stage_measures_what_is_known(struct sim_case *c)
+{
+	const struct net_conf alone = {.bystander = true};
+	struct net_figures f = stage_run(c, &alone);
+
+	/* 10 Gb/s, of which Ethernet's gaps and all headers take a tenth. */
+	assert_true(f.bits > 8.8e9 && f.bits < 9.5e9);
+	assert_true(f.dropped == 0 && f.again == 0);
+	assert_true(f.jain == 1);
+	/* 5 us of delay, and the sender's window before it. */
+	assert_in_range(f.bystander_p50, 5000, 100000);
+}
+
+static void a_slow_receiver_is_slow(struct sim_case *c)
+{
+	const struct net_conf fast = {.bystander = true},
+			      slow = {.bystander = true, .slow_ns = 100 * SIM_US};
+	struct net_figures f[2] = {stage_run(c, &fast), stage_run(c, &slow)};
+
+	assert_true(f[1].bystander_p50 > f[0].bystander_p50 + 30 * SIM_US);
+}
+
+static void the_bottleneck_is_counted(struct sim_case *c)
+{
+	const struct net_conf conf = {.senders = 4,
+				      .path = {.queue_bytes = 20000, .ecn_bytes = 5000}};
+	struct net_figures f = stage_run(c, &conf);
+
+	/* As many as were dropped were sent again, but for those that still wait for it. */
+	assert_true(f.dropped > 0.01 && f.again > 0.5 * f.dropped && f.again < 2 * f.dropped);
+	assert_true(f.queue <= 20000 && f.queue > 18000);
+	assert_true(f.bits < 9.5e9);
+}
+
+static void figures_have_their_meaning(struct sim_case *c)
+{
+	const double equal[] = {2, 2, 2, 2}, one[] = {0, 5, 0, 0}, none[] = {0, 0};
+	double v[] = {5, 1, 9, 3};
+	struct net_samples s = {0};
+	struct net_spread spread;
+	unsigned int i;
+
+	(void)c;
+	assert_true(net_jain(equal, 4) == 1 && net_jain(one, 4) == 0.25 && net_jain(none, 2) == 0);
+	spread = net_spread(v, 4);
+	assert_true(spread.median == 4 && spread.min == 1 && spread.max == 9);
+	assert_int_equal(net_samples_at(&s, 0.5), 0);
+	for (i = 1000; i > 0; i--)
+		net_samples_add(&s, i);
+	assert_int_equal(net_samples_at(&s, 0.5), 501);
+	assert_int_equal(net_samples_at(&s, 0.99), 991);
+	assert_int_equal(net_samples_at(&s, 1), 1000);
+	net_samples_free(&s);
+}
+
+static struct sim_case cases[] = {
+	SIM_CASE(flows_spread_over_equal_paths),
+	SIM_CASE(a_broadcast_reaches_each_host_once),
+	SIM_CASE(failures_are_gone_round_or_not_noticed),
+	SIM_CASE(a_trunk_is_an_output_queue),
+	SIM_CASE(a_flow_alone_fills_the_link),
+	SIM_CASE(flows_of_a_kind_share),
+	SIM_CASE(loss_stops_cubic_and_not_bbr),
+	SIM_CASE(the_stage_measures_what_is_known),
+	SIM_CASE(a_slow_receiver_is_slow),
+	SIM_CASE(the_bottleneck_is_counted),
+	SIM_CASE(figures_have_their_meaning),
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, "fabric", cases, sizeof(cases) / sizeof(cases[0]));
+}
