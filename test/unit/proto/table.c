@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine knows no protocol by name: this program has a table of its own (instead of
- * lib/protos.c) with a protocol that the library has never heard of. It is chosen where it says
+ * lib/tables.c) with a protocol that the library has never heard of. It is chosen where it says
  * that it is fastest, carries messages, is told of their ends, and of lanes that come.
  */
 
