@@ -376,6 +376,8 @@ int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 
 	if (c->state == RAW_DOWN)
 		return c->error;
+	if (c->state == RAW_QUIET)
+		return -ENOTCONN;
 	if (c->open)
 		raw_seal(c, WEFT_FRAME_F_ACK_REQ);
 	if (!c->open && c->snd_una == c->snd_next)

@@ -377,6 +377,7 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_PATHS ||
 		   c->state == RAW_MEASURE || c->state == RAW_READY;
 	bool lingers = met || c->state == RAW_DOWN;
+	bool reaped = c->state == RAW_QUIET && !c->slots; /* the peer has what is left */
 
 	c->base.up = false;
 	c->base.tx_room = false;
@@ -388,7 +389,8 @@ void raw_ep_destroy(struct weft_lane_ep *lane_ep)
 	else
 		c->bye_done = true;
 	enter_time_wait(c, lingers);
-	raw_zc_fail(c, -ECANCELED);
+	if (!reaped)
+		raw_zc_fail(c, -ECANCELED);
 	raw_slots_release(c);
 	raw_zc_cancel(c);
 	raw_flushes_end(c, -ECANCELED);
@@ -446,6 +448,7 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 		[RAW_READY] = "connecting",
 		[RAW_HALF_OPEN] = "half open",
 		[RAW_UP] = "up",
+		[RAW_QUIET] = "stopped",
 		[RAW_DOWN] = "down",
 		[RAW_TIME_WAIT] = "closed",
 	};

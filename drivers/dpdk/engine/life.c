@@ -36,7 +36,7 @@ static void end_all(struct raw_iface *iface, const struct weft_frame_port_event 
 	tell(iface, WEFT_LANE_IFACE_EV_ENDED, ev->text);
 	for (c = TAILQ_FIRST(&iface->conns); c; c = next) {
 		next = TAILQ_NEXT(c, link);
-		if (c->state == RAW_DOWN || c->state == RAW_TIME_WAIT)
+		if (c->state == RAW_DOWN || c->state == RAW_QUIET || c->state == RAW_TIME_WAIT)
 			continue;
 		snprintf(text, sizeof(text), "%s; the connection with %s is lost", iface->ended_why,
 			 raw_peer_text(c, peer, sizeof(peer)));

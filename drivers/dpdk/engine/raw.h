@@ -106,6 +106,7 @@ enum raw_state {
 	RAW_READY,     /* initiator: READY is out */
 	RAW_HALF_OPEN, /* responder: HELLO_ACK is out, READY awaited */
 	RAW_UP,
+	RAW_QUIET,     /* says nothing more: another lane gets its messages (engine/reap.c) */
 	RAW_DOWN,      /* failed or closed by the peer; waits for ep_destroy() */
 	RAW_TIME_WAIT, /* destroyed; answers late frames, repeats BYE */
 };
@@ -558,6 +559,7 @@ void raw_share_forget(struct raw_conn *c);
 void raw_share_take_back(struct raw_iface *iface);
 void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy);
 struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy);
+const uint8_t *raw_copy_bytes(const struct raw_copy *copy, struct raw_zc **zc);
 
 /* ---- frame/frame.c: building frames */
 

@@ -47,7 +47,7 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		c->bye_done = true;
 		return;
 	}
-	if (c->state == RAW_DOWN || reason == WEFT_RESET_BUSY)
+	if (c->state == RAW_DOWN || c->state == RAW_QUIET || reason == WEFT_RESET_BUSY)
 		return; /* busy: HELLO is repeated anyway */
 	if (c->state == RAW_HALF_OPEN) {
 		raw_conn_free(c);

@@ -220,6 +220,8 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 		raw_conn_up(c, c->frame_size);
 		if (c->state == RAW_UP)
 			up_input(c, v, desc);
+	} else if (c->state == RAW_QUIET) {
+		raw_count(iface, RAW_DROP_STATE);
 	} else if (c->state == RAW_DOWN && v->type != WEFT_FRAME_BYE) {
 		/* Given up here; the other side should not have to find out by silence. */
 		raw_count(iface, RAW_DROP_STATE);

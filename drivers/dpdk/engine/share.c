@@ -128,6 +128,13 @@ void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy)
 	free(copy);
 }
 
+/* The frame, and the message's user memory that it holds, if it does. */
+const uint8_t *raw_copy_bytes(const struct raw_copy *copy, struct raw_zc **zc)
+{
+	*zc = copy->shinfo ? copy->shinfo->fcb_opaque : NULL;
+	return copy->data;
+}
+
 /* A frame to send, whose only reference is the queue's. @return NULL: no buffer */
 struct rte_mbuf *raw_copy_frame(struct raw_iface *iface, const struct raw_copy *copy)
 {

@@ -140,6 +140,7 @@ static void look_at(struct raw_conn *c)
 	case RAW_TIME_WAIT:
 		time_wait_timer(c);
 		break;
+	case RAW_QUIET:
 	case RAW_DOWN:
 		break;
 	default:
