@@ -250,7 +250,7 @@ def bind(args, nic):
         say(f"  WARNING: {reason}")
     options = lane_options(nic)
     if options:
-        say("  keep this; the kernel will have forgotten it:")
+        say("  keep this; the kernel will not know it any more:")
         say("\n".join("    " + line for line in options.splitlines()))
     elif nic.interface:
         say(f"  weft-info is not here, so note address, gateway and MTU yourself: ip address show dev {nic.interface}; ip route")

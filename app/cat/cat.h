@@ -6,8 +6,8 @@
  * A stream is a row of messages with one tag, each at most a chunk long, and an empty one at its
  * end. Its receiver has a window of receives posted and posts one again only when its bytes are
  * written: a slow writer slows the sender, and nothing piles up. When the empty message has come
- * and all is written, the receiver tells the sender over TCP how many bytes with which CRC it wrote
- * (RESULT); the sender has told what it read. A stream is done when the two agree.
+ * and all is written, the receiver reports to the sender over TCP how many bytes with which CRC it
+ * wrote (RESULT); the sender has reported what it read. A stream is done when the two agree.
  */
 #ifndef APP_CAT_H
 #define APP_CAT_H

@@ -22,7 +22,7 @@
 
 #define TAG_TO_SERVER 0x7743415400000001ull
 #define TAG_TO_CLIENT 0x7743415400000002ull
-/* A descriptor that had nothing is asked again after so long. */
+/* A descriptor that had nothing is read again after so long. */
 #define RETRY_SECONDS 20e-6
 #define IDLE_SECONDS 50e-6
 /* Signals, the TCP connection's end and the line are looked at so often in any case. */

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A bigger pipe means fewer turns; the kernel may refuse. */
+/* A bigger pipe means fewer rounds; the kernel may refuse. */
 #define PIPE_BYTES (1 << 20)
 
 static enum cat_kind open_anew(int fd, bool output)

@@ -38,12 +38,12 @@ ssize_t cat_io_read(struct cat_io *io, void *buf, size_t len);
 /** @return bytes, -EAGAIN = no room now, or an error (-EPIPE: the reader has gone) */
 ssize_t cat_io_write(struct cat_io *io, const void *buf, size_t len);
 
-/** May poll() tell when it goes on? */
+/** May poll() report when it goes on? */
 bool cat_io_can_poll(const struct cat_io *io);
 
 /**
- * Close, with what the kernel only says at the end (no space, I/O error). @return 0 or a negative
- * error
+ * Close, with what the kernel reports only at the end (no space, I/O error). @return 0 or a
+ * negative error
  */
 int cat_io_close(struct cat_io *io);
 

@@ -26,7 +26,7 @@ void cli_error(const char *fmt, ...)
 	vsnprintf(last_error, sizeof(last_error), fmt, ap);
 	va_end(ap);
 	weft_text_printable(last_error, strlen(last_error));
-	/* One write, so that the sentences of two processes on one terminal stay whole. */
+	/* One write, so that the messages of two processes on one terminal stay whole. */
 	fprintf(stderr, "%s: %s\n", cli_program, last_error);
 }
 

@@ -25,23 +25,23 @@ enum app_exit {
 /** Default TCP port of the out-of-band connection. */
 #define CLI_DEFAULT_PORT 13377
 
-/** Name in front of every sentence. Static storage. */
+/** Name in front of every message. Static storage. */
 extern const char *cli_program;
 /** How the end that others connect to is started: "weft-perf without a host". Static storage. */
 extern const char *cli_server;
 
 /**
- * "program: sentence" on standard error; what a terminal would take for a command is replaced by
+ * "program: message" on standard error; what a terminal would take for a command is replaced by
  * '?'.
  */
 void cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/** The last sentence of cli_error(): what the peer is told about our end. "" = none. */
+/** The last message of cli_error(): what the peer learns about our end. "" = none. */
 const char *cli_last_error(void);
 
 /**
  * getopt_long() that says what is wrong itself.
- * @return as getopt_long(); '?' after the sentence was printed
+ * @return as getopt_long(); '?' after the message was printed
  */
 int cli_getopt(int argc, char **argv, const char *shorts, const struct option *longs);
 
@@ -49,8 +49,8 @@ int cli_getopt(int argc, char **argv, const char *shorts, const struct option *l
 bool cli_asks_for_help(int argc, char **argv);
 
 /*
- * Parsers: 0, or -EINVAL after a sentence that names the option. Sizes take k, M, G (powers of
- * 1024), counts the same letters as powers of 1000.
+ * Parsers: 0, or -EINVAL after an error message that names the option. Sizes take k, M, G (powers
+ * of 1024), counts the same letters as powers of 1000.
  */
 int cli_size(const char *option, const char *text, uint64_t *value);
 int cli_count(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *value);
@@ -59,7 +59,7 @@ int cli_port(const char *text, uint16_t *port);
 
 /**
  * Split NAME, NAME:PORT, IPV6 or [IPV6]:PORT. @p port stays as it is when none is given.
- * @return 0, or -EINVAL after a sentence
+ * @return 0, or -EINVAL after an error message
  */
 int cli_host_port(const char *text, char *host, size_t size, uint16_t *port);
 
@@ -72,7 +72,7 @@ struct cli_sizes {
 int cli_sizes_parse(const char *option, const char *text, struct cli_sizes *sizes);
 void cli_sizes_free(struct cli_sizes *sizes);
 
-/** A size in words: exact where a unit divides it ("64k", "1000"). @return buf */
+/** A size as text: exact where a unit divides it ("64k", "1000"). @return buf */
 const char *cli_size_text(uint64_t size, char *buf, size_t len);
 
 #endif /* APP_CLI_H */

@@ -115,7 +115,7 @@ int eal_need_port(const struct weft_config *config)
 {
 	char lanes[1024];
 
-	/* Lanes that are named have sentences of their own. */
+	/* Lanes that are named have messages of their own. */
 	if (weft_config_get(config, "LANES", lanes, sizeof(lanes)) > 0 && lanes[0] != '\0')
 		return APP_OK;
 	if (rte_eth_dev_count_avail() > 0 || have_rdma())

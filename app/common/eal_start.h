@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/eal_start.h
- * Starting the EAL for a program: with the words before "--", else with those of WEFT_EAL_ARGS.
+ * Starting the EAL for a program: with the arguments before "--", else with those of WEFT_EAL_ARGS.
  */
 #ifndef APP_EAL_START_H
 #define APP_EAL_START_H
@@ -12,14 +12,16 @@ struct weft_config;
  * Start the EAL; where it stays silent is drivers/dpdk/port/eal.h's business.
  *
  * The EAL would pin the thread to its first core, and so all programs of a host to core 0. Here the
- * thread keeps the cores that it had, unless the words choose some.
+ * thread keeps the cores that it had, unless the arguments choose some.
  * @param count, words  from weft_eal_split_args(); count < 0 = WEFT_EAL_ARGS
  * @param core          core to pin the calling thread to afterwards, -1 = none
- * @return APP_OK or the exit code, after a sentence
+ * @return APP_OK or the exit code, after an error message
  */
 int eal_start(int count, char **words, const struct weft_config *config, int core);
 
-/** Is there any DPDK port, or RDMA device? @return APP_OK or the exit code, after a sentence */
+/**
+ * Is there any DPDK port, or RDMA device? @return APP_OK or the exit code, after an error message
+ */
 int eal_need_port(const struct weft_config *config);
 
 /** All ports, but none that its PMD left unfit to be closed. */

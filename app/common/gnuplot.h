@@ -20,11 +20,11 @@ FILE *gnuplot_open(const char *file, const char *title);
 void gnuplot_size(FILE *out, double size);
 /** Axes of time (us) over size (bytes), both logarithmic, up to @p top bytes. */
 void gnuplot_size_time_axes(FILE *out, double top, const char *ylabel);
-/** Colour number @p i, as "#0072B2": most people can tell them apart. */
+/** Colour number @p i, as "#0072B2": most people can distinguish them. */
 const char *gnuplot_colour(unsigned int i);
 /**
  * The script is written. @param out  may be NULL
- * @return APP_OK, or an exit code after a sentence
+ * @return APP_OK, or an exit code after an error message
  */
 int gnuplot_close(FILE *out, const char *file);
 

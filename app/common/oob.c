@@ -63,7 +63,7 @@ static ssize_t first_message(const struct oob *oob)
 	return oob->in_length < HEADER + length ? 0 : (ssize_t)(HEADER + length);
 }
 
-/* A BYE is noticed when it arrives, not when its turn comes. */
+/* A BYE is noticed when it arrives, not when it is read in sequence. */
 static void look_for_bye(struct oob *oob)
 {
 	size_t at = 0;

@@ -23,7 +23,7 @@ enum oob_type {
 	OOB_BARRIER,   /**< u32 number of the barrier */
 	OOB_PARAMS,    /**< program-defined */
 	OOB_RESULT,    /**< program-defined */
-	OOB_BYE,       /**< i32 exit code, then a sentence; nothing follows */
+	OOB_BYE,       /**< i32 exit code, then a message text; nothing follows */
 	OOB_KEY,       /**< packed remote key, opaque */
 	OOB_TYPES
 };
@@ -40,7 +40,7 @@ struct oob_server;
 
 /**
  * Listen. @p host is the local address, NULL = all (IPv4 and IPv6).
- * @return 0, or a negative error after a sentence
+ * @return 0, or a negative error after an error message
  */
 int oob_server_open(const char *host, uint16_t port, struct oob_server **server);
 
@@ -49,15 +49,15 @@ uint16_t oob_server_port(const struct oob_server *server);
 
 /**
  * Wait for a peer that runs the same program, sleeping. Up to 16 others that have connected are
- * heard at the same time; who says nothing for 5 s, or something else, is sent away with a warning,
- * and of more than 16 those of the host that has most give up their places.
+ * heard at the same time; one that sends nothing for 5 s, or something else, is refused with a
+ * warning, and of more than 16 those of the host that has most give up their places.
  * @param idle  called at least every 100 ms; may be NULL
- * @return 0, idle's error, or a negative error after a sentence
+ * @return 0, idle's error, or a negative error after an error message
  */
 int oob_server_accept(struct oob_server *server, oob_idle_cb idle, void *arg, struct oob **oob);
 
 /**
- * Send whoever waits away with this sentence; never waits. To be called again and again while a
+ * Refuse whoever waits, with this text; never blocks. To be called again and again while a
  * peer is served.
  */
 void oob_server_refuse(struct oob_server *server, const char *text);
@@ -67,7 +67,7 @@ void oob_server_close(struct oob_server *server);
 
 /**
  * Connect, trying again for @p wait seconds while nobody listens.
- * @return 0, idle's error, or a negative error after a sentence
+ * @return 0, idle's error, or a negative error after an error message
  */
 int oob_connect(const char *host, uint16_t port, double wait, oob_idle_cb idle, void *arg,
 		struct oob **oob);
@@ -97,7 +97,7 @@ int oob_poll(struct oob *oob);
 int oob_take(struct oob *oob, enum oob_type type, void *data, size_t *length);
 
 /**
- * Wait for a message: oob_poll() and @p idle in turns until it is there or @p timeout seconds (0 =
+ * Wait for a message: alternate oob_poll() and @p idle until it is there or @p timeout seconds (0 =
  * any time) are over (-ETIMEDOUT).
  */
 int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, double timeout,
@@ -106,10 +106,10 @@ int oob_recv(struct oob *oob, enum oob_type type, void *data, size_t *length, do
 /** Both sides call it; nobody leaves before both are there. */
 int oob_barrier(struct oob *oob, double timeout, oob_idle_cb idle, void *arg);
 
-/** Has the peer said BYE (it may still be unread)? @return 1 with its code and sentence, else 0 */
+/** Has the peer sent BYE (it may still be unread)? @return 1 with its code and text, else 0 */
 int oob_peer_bye(struct oob *oob, int *code, char *text, size_t len);
 
-/** Say BYE with an exit code and a sentence ("" = none). */
+/** Send BYE with an exit code and a message text ("" = none). */
 int oob_bye(struct oob *oob, int code, const char *text);
 
 /** The socket, for poll(). */

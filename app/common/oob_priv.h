@@ -2,7 +2,7 @@
 /**
  * @file common/oob_priv.h
  * What the files of the out-of-band connection share: common/oob.c (messages), common/oob_connect.c
- * (both ends' first words, the client), common/oob_server.c (who is let in).
+ * (the greeting of both ends, the client), common/oob_server.c (who is accepted).
  */
 #ifndef APP_OOB_PRIV_H
 #define APP_OOB_PRIV_H
@@ -47,15 +47,15 @@ static inline uint32_t oob_get32(const uint8_t *p)
 /** Take over a connected socket; it is closed when there is no memory. */
 struct oob *oob_new(int fd);
 
-/** Addresses of a host; NULL after a sentence. */
+/** Addresses of a host; NULL after an error message. */
 struct addrinfo *oob_resolve(const char *host, uint16_t port, int flags);
 
 /** Say who we are. */
 int oob_say_hello(struct oob *oob);
 
 /**
- * Look at the peer's first words without waiting.
- * @return 0 it is one of us, -EAGAIN it has said too little yet, or -EPROTO with a reason in @p why
+ * Look at the peer's greeting without waiting.
+ * @return 0 it is one of us, -EAGAIN it has sent too little yet, or -EPROTO with a reason in @p why
  */
 int oob_check_hello(struct oob *oob, char *why, size_t len);
 

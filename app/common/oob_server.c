@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who is let in. Several strangers may be at the door at once: whoever says the right first words
- * comes in, and one that says nothing holds up nobody.
+ * Who is accepted. Several unknown senders may have connected at once: the first with the right
+ * greeting is accepted, and one that sends nothing holds up nobody.
  */
 
 #include <errno.h>
@@ -21,8 +21,8 @@
 
 #define PLACES 16u
 #define BACKLOG 64
-#define LEAVE_SECONDS 1.0 /* for the peer to read why it is sent away */
-#define LINES_MAX 16u     /* sentences about strangers; a port scan shall not fill a log */
+#define LEAVE_SECONDS 1.0 /* for the peer to read why it is refused */
+#define LINES_MAX 16u     /* messages about unknown senders; a port scan shall not fill a log */
 
 struct place {
 	struct oob *oob;
@@ -153,7 +153,7 @@ static struct place *find_place(struct oob_server *s)
 	return worst;
 }
 
-/* @welcome  false: they will be told something else */
+/* @welcome  false: they will be refused */
 static void newcomers(struct oob_server *s, bool welcome)
 {
 	struct place *p;
@@ -185,7 +185,7 @@ static void sent_away(struct oob_server *s, const struct oob *oob, const char *w
 }
 
 /*
- * What is still unread when a socket is closed resets the connection, and takes our last words
+ * What is still unread when a socket is closed resets the connection, and takes our final message
  * along.
  */
 static void look_after_leaving(struct place *p)

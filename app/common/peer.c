@@ -43,7 +43,7 @@ static int set_variable(struct weft_config *config, const char *name, const char
 	if (ret == -ENOENT)
 		cli_error("there is no variable '%s'; weft-info -c lists all", name);
 	else
-		cli_error("'%s' is no value for %s; weft-info -c tells what it takes", value, name);
+		cli_error("'%s' is no value for %s; weft-info -c shows what it takes", value, name);
 	return APP_USAGE;
 }
 
@@ -142,8 +142,9 @@ static int peer_lost(struct peer *p, int status)
 		else
 			cli_error("the %s left before the end", other(p));
 	} else if (status == -EPROTO) {
-		cli_error("the %s (%s) sent something out of turn; are both ends the same version?",
-			  other(p), oob_peer_name(p->oob));
+		cli_error(
+			"the %s (%s) sent something out of order; are both ends the same version?",
+			other(p), oob_peer_name(p->oob));
 	} else if (status == -ETIMEDOUT) {
 		cli_error("the %s (%s) does not answer any more", other(p), oob_peer_name(p->oob));
 	} else {
@@ -343,7 +344,7 @@ int peer_open(struct peer *p)
 }
 
 /*
- * When the peer has given up or died the TCP connection has the better sentence, though the lanes
+ * When the peer has given up or died the TCP connection has the better message, though the lanes
  * may be faster than it: it gets a moment.
  */
 static bool peer_tells_why(struct peer *p)
@@ -517,7 +518,7 @@ int peer_end(struct peer *p, int exit_code)
 		exit_code = p->exit_code;
 	if (!exit_code)
 		exit_code = end_together(p);
-	/* The sentence goes out before the lanes go down: the peer shall not have to guess. */
+	/* The message text goes out before the lanes go down: the peer shall not have to guess. */
 	if (p->oob)
 		oob_bye(p->oob, exit_code, exit_code ? cli_last_error() : "");
 	p->closing = true;

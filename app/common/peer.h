@@ -72,13 +72,12 @@ int peer_local(struct peer_options *opts, const char *text);
 struct peer {
 	const struct peer_options *opts;
 	bool server;
-	struct oob_server
-		*door; /* a server that stays: others are told that it is busy; else NULL */
+	struct oob_server *door; /* a server that stays: others learn that it is busy; else NULL */
 	struct oob *oob;
 	struct weft_context *ctx;
 	struct weft_worker *worker;
 	struct weft_ep *ep;
-	int exit_code; /* != 0: it is over, and a sentence was printed */
+	int exit_code; /* != 0: it is over, and a message was printed */
 	bool closing;  /* the end of the connection is no surprise now */
 	bool sleeps;   /* peer_poll() sleeps while nothing happens... */
 	bool posting;  /* ...unless there is more to do */
@@ -90,7 +89,7 @@ struct peer {
 /** Context: finds the lanes' resources. After the EAL is up. */
 int peer_init(struct peer *p, const struct peer_options *opts);
 
-/** A server that stays: listen. @return APP_OK or an exit code after a sentence */
+/** A server that stays: listen. @return APP_OK or an exit code after an error message */
 int peer_listen(const struct peer_options *opts, struct oob_server **door);
 
 /** Out-of-band connection: a server waits for its client, a client connects. */

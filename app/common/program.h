@@ -12,7 +12,7 @@
 struct program {
 	const char *name;
 	const char *server; /**< see cli_server */
-	/** @return 0, an exit code, or -1: what was asked for is done (--help) */
+	/** @return 0, an exit code, or -1: what was requested is done (--help) */
 	int (*parse)(void *options, int argc, char **argv);
 	/** @return exit code */
 	int (*run)(void *options, int eal_count, char **eal_words);
@@ -28,7 +28,7 @@ int program_main(const struct program *p, struct peer_options *options, int argc
 /**
  * What a program does before its own part: the EAL, lanes, the other end, the connection. The
  * caller goes on with peer_end(), whatever this has returned.
- * @return APP_OK or an exit code after a sentence
+ * @return APP_OK or an exit code after an error message
  */
 int program_connect(struct peer *p, const struct peer_options *options, int eal_count,
 		    char **eal_words);

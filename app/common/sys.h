@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file common/sys.h
- * What the programs ask of the operating system: signals, cores, memory figures, time. libc only.
+ * What the programs need of the operating system: signals, cores, memory figures, time. libc only.
  */
 #ifndef APP_SYS_H
 #define APP_SYS_H
@@ -9,17 +9,18 @@
 #include <stdint.h>
 
 /**
- * SIGINT, SIGTERM and SIGHUP become sys_signal() so that the peer is told; SIGPIPE becomes EPIPE.
+ * SIGINT, SIGTERM and SIGHUP become sys_signal() so that the peer is notified; SIGPIPE becomes
+ * EPIPE.
  */
 void sys_catch_signals(void);
 
-/** The signal that asked for the end, or 0. */
+/** The signal that ended the program, or 0. */
 int sys_signal(void);
 
 /** oob_idle_cb: -EINTR once a signal has come. */
 int sys_idle(void *arg);
 
-/** Pin the calling thread. @return 0 or a negative error after a sentence */
+/** Pin the calling thread. @return 0 or a negative error after an error message */
 int sys_pin(unsigned int core);
 
 /** Memory of this process in bytes, from /proc/self/status. */

@@ -29,7 +29,7 @@ static const char help[] =
 	"NICs get 5 s for\n"
 	"                         their link to come\n"
 	"  -o, --lane-options IFNAME\n"
-	"                         what a lane on the NIC of this kernel interface must be told "
+	"                         options that a lane on the NIC of this kernel interface needs "
 	"(ip=,gw=,\n"
 	"                         mtu=, PCI address), to be kept before the NIC is bound to "
 	"DPDK's driver\n"

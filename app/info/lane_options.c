@@ -156,7 +156,7 @@ int info_lane_options(const char *name)
 	if (n >= 0)
 		rc = iface_routes(if_nametoindex(name), &routes);
 	if (n < 0 || rc < 0) {
-		cli_error("the kernel does not tell %s's addresses: %s", name,
+		cli_error("cannot read %s's addresses from the kernel: %s", name,
 			  strerror(n < 0 ? -n : -rc));
 		return APP_FAIL;
 	}

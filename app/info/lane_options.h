@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file info/lane_options.h
- * `weft-info --lane-options IFNAME`: what to tell a lane on this NIC, while the kernel has it.
+ * `weft-info --lane-options IFNAME`: the options of a lane on this NIC, while the kernel has it.
  */
 #ifndef APP_INFO_LANE_OPTIONS_H
 #define APP_INFO_LANE_OPTIONS_H

@@ -13,9 +13,9 @@
 int info_protocols(int argc, char **argv);
 
 /**
- * Draw all candidates with the winning envelope and the crossings, by gnuplot.
+ * Draw all candidates with the lower envelope and the crossings, by gnuplot.
  * @param file  ends in .svg or .png
- * @return 0, or an exit code after a sentence
+ * @return 0, or an exit code after an error message
  */
 int info_graph(const struct weft_plan *plan, enum weft_op op, const char *title, const char *file);
 

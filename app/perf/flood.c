@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tag_flood: N messages that nobody has posted a receive for, then one that is expected, then
- * receives for the N in reverse order of their tags. Asked is: does all arrive, is the expected one
- * held up, and how much memory does the receiver take meanwhile?
+ * receives for the N in reverse order of their tags. The questions: does all arrive, is the
+ * expected one held up, and how much memory does the receiver take meanwhile?
  */
 
 #include <errno.h>

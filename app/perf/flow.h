@@ -56,7 +56,7 @@ struct perf_slot *perf_flow_slots(struct perf_flow *f, unsigned int count, weft_
 /** Memory whose pages are there. @return NULL when there is none */
 void *perf_flow_memory(uint64_t length, int value);
 
-/** Register it when the run asks for that. @return 0 or a negative error */
+/** Register it when the run wants that. @return 0 or a negative error */
 int perf_flow_register(const struct perf_flow *f, void *memory, uint64_t length,
 		       struct weft_mem **mem);
 

@@ -6,7 +6,7 @@
  * three of them share: perf/flow.h), figures (perf/meter.h) and what is printed (perf/print.c).
  *
  * A *run* is one measurement: one test, one size, a number of iterations. The client decides all of
- * it and tells the server; warm-up is a run whose figures nobody prints.
+ * it and informs the server; warm-up is a run whose figures nobody prints.
  */
 #ifndef APP_PERF_H
 #define APP_PERF_H
@@ -47,7 +47,7 @@ enum perf_test {
 #define PERF_F_SLEEP 8u
 
 /**
- * A run, as the client tells it to the server: little-endian u64 each on the wire, in this order.
+ * A run, as the client sends it to the server: little-endian u64 each on the wire, in this order.
  */
 struct perf_run {
 	uint64_t test; /**< enum perf_test */
@@ -77,7 +77,7 @@ struct perf_remote {
 		flood_peak;     /**< tag_flood: resident bytes before it, and their peak */
 	uint64_t flood_late_ns; /**< tag_flood: how long the matched later message took */
 	uint64_t am_rndv;       /**< am_*: messages that came by rendezvous */
-	/** what came over each lane: lanes that read by themselves tell only here */
+	/** what came over each lane: lanes that read by themselves count only here */
 	uint64_t rx_bytes[PERF_MAX_LANES];
 };
 
@@ -176,7 +176,7 @@ static inline bool perf_is_raw(uint64_t test)
 int perf_client(const struct perf_options *opts);
 int perf_server(const struct perf_options *opts);
 
-/** Tells of progress on a long run; called about once a second inside it, not for warm-up. */
+/** Reports progress of a long run; called about once a second inside it, not for warm-up. */
 typedef void (*perf_tick_cb)(const struct perf_meter *meter, void *arg);
 
 /** One side's state of a run on tagged messages. */

@@ -112,7 +112,7 @@ static void csv_run(const struct perf_report *r, const struct printed *p)
 	       r->remote->peak / 1024, r->remote->hugetlb / 1024);
 }
 
-/* ---- for people */
+/* ---- human-readable */
 
 static void print_lanes(struct peer *p)
 {

@@ -12,7 +12,7 @@
 #include <rte_udp.h>
 
 #define BURST 32u
-#define SELDOM 255u        /* turns or messages, a mask */
+#define SELDOM 255u        /* rounds or messages, a mask */
 #define ZCOPY_MIN 1024u    /* below, copying is cheaper than a second mbuf */
 #define RESEND_US 20000u   /* raw_lat: a message not answered by then was lost */
 #define FIN_EVERY_US 1000u /* raw_bw: until it is answered */
@@ -280,7 +280,7 @@ static uint64_t us_to_tsc(uint64_t us)
 	return us * (rte_get_tsc_hz() / 1000000);
 }
 
-/* Sender: tell the end until the receiver has answered with what it got. */
+/* Sender: send the end mark until the receiver has answered with what it got. */
 static int finish(struct run *r)
 {
 	uint64_t now = rte_rdtsc(), next = 0, end = now + FIN_SECONDS * rte_get_tsc_hz();

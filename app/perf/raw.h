@@ -21,7 +21,7 @@
  */
 #define PERF_RAW_HEAD 100u
 
-/** What both sides tell each other about their port; on the wire as u64 each. */
+/** What both sides send each other about their port; on the wire as u64 each. */
 struct perf_raw_hello {
 	uint64_t mac;
 	uint64_t frame_size;
@@ -48,7 +48,7 @@ int perf_raw_connect(struct perf_raw *raw);
 /**
  * What has happened to the port since the last call; at most ten times a second something is done
  * for that. A port that was removed or wants a reset ends the test, and so does a lost link, as
- * soon as there has been one: this is said. @return APP_OK or an exit code
+ * soon as there has been one, with an error message. @return APP_OK or an exit code
  */
 int perf_raw_look(struct perf_raw *raw);
 /** NULL is allowed. */

@@ -4,8 +4,8 @@
  *
  * A side whose memory is reached sends the key of it over the out-of-band connection. In put_lat
  * both do, and each polls on the last byte of its own memory. In the others the server's memory is
- * reached, and the server does nothing but progress until the client tells it, by a tagged message,
- * that it is through.
+ * reached, and the server does nothing but progress until the client notifies it, by a tagged
+ * message, that it is through.
  *
  * With -V the target is divided into slots, so that nothing is written over that was not compared:
  * the server compares what a window of puts has written before the next may begin, gets read memory
@@ -78,7 +78,7 @@ static void on_done(struct weft_request *req, const struct weft_completion *c, v
 		ended(slot);
 }
 
-/* The word counts up, by either operation: the old value is the operation's number. */
+/* The counter goes up, by either operation: the old value is the operation's number. */
 static int post_atomic(struct flow *f, struct perf_slot *slot)
 {
 	bool add = f->base.run->test == PERF_FADD_LAT;
@@ -264,7 +264,7 @@ static int wait_written(struct flow *f, uint64_t index)
 	while (*last != mark(index))
 		if (turn(f))
 			return -ECANCELED;
-	/* A NIC may have written it: nothing of the rest is read before. */
+	/* A NIC may have written it: nothing of the remainder is read before. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return f->base.validate ? compare(f, index) : 0;
 }
@@ -386,7 +386,7 @@ static int exchange_keys(struct flow *f)
 	return !ret && f->local ? hear_key(f) : ret;
 }
 
-/* What the lanes still send of it is let go of by progress, and soon. */
+/* What the lanes still send of it is released by progress, and soon. */
 static int deregister(struct flow *f, struct weft_mem *mem)
 {
 	int ret;

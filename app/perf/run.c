@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The conversation of client and server: the client tells each run (PARAMS), both make it, the
+ * The conversation of client and server: the client sends each run (PARAMS), both make it, the
  * server answers with what it saw (RESULT); PERF_END ends it. The first PARAMS only says of which
  * kind the tests are, because a bare-port test wants the ports for itself.
  */
@@ -168,7 +168,7 @@ static int serve_run(struct perf_session *s, const struct perf_run *run)
 	int ret;
 
 	if (!run_is_sane(run) || perf_is_raw(run->test) != !!s->raw) {
-		cli_error("the client asked for something that makes no sense");
+		cli_error("the client sent parameters that make no sense");
 		return peer_fail(&s->peer, APP_PEER);
 	}
 	read_received(s, &remote, -1);
@@ -375,8 +375,8 @@ static enum weft_op operation_of(enum perf_test test)
 }
 
 /*
- * The protocol to print. Active messages that lack credit go another way than the table says: the
- * server has seen that.
+ * The protocol to print. Active messages that lack credit take another protocol than the table
+ * says: the server has seen that.
  */
 static void name_protocol(struct perf_session *s, struct outcome *out)
 {

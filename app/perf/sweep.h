@@ -5,8 +5,8 @@
  * was measured, and what the automatic choice loses against the best forced one.
  *
  * One size is judged in two rounds, so that luck does not pick the winner: each candidate is
- * measured a few times in turn, then the automatic choice and the best of the others again, in
- * pairs. A pair is over in some hundredths of a second, so what changes the machine's speed for
+ * measured a few times in alternation, then the automatic choice and the best of the others again,
+ * in pairs. A pair is over in some hundredths of a second, so what changes the machine's speed for
  * longer (cores that are near or far from each other) changes both alike: the **loss** is the
  * median over the pairs of how much longer the automatic choice took than its rival, the **spread**
  * the range between the quartiles of that. A choice is good when the loss is at most 10 % beyond
@@ -74,7 +74,7 @@ void sweep_print_point(const struct sweep_point *pt, bool csv);
 void sweep_print_end(const struct sweep_point *pts, unsigned int num, bool csv);
 /**
  * Draw predicted and measured times with gnuplot into @p path (.svg or .png). @return APP_OK or an
- * exit code after a sentence
+ * exit code after an error message
  */
 int sweep_draw(const struct sweep_point *pts, unsigned int num, const char *path);
 

@@ -8,7 +8,7 @@
 #include "perf/sweep.h"
 
 #define FIRST_TRIALS 3u  /* of each candidate */
-#define SECOND_TRIALS 9u /* of the chosen one and its best rival, in turn */
+#define SECOND_TRIALS 9u /* of the chosen one and its best rival, in alternation */
 #define TRIAL_SECONDS 0.02
 #define MIN_ITERS 4u
 #define MAX_ITERS 20000u
@@ -68,7 +68,7 @@ static int find_candidates(struct perf_session *s, struct sweep_point *pt)
 	weft_plan_destroy(plan);
 	if (pt->num)
 		return APP_OK;
-	cli_error("no protocol can be asked for %llu bytes", (unsigned long long)pt->size);
+	cli_error("no protocol can be forced for %llu bytes", (unsigned long long)pt->size);
 	return peer_fail(&s->peer, APP_FAIL);
 }
 

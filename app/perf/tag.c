@@ -3,7 +3,7 @@
  * The datapath of tag_lat, tag_sync_lat, tag_bw and tag_bibw.
  *
  * Without -V all messages of a direction share one buffer, as ucx_perftest does it; with -V each
- * message in flight has its own, filled and compared. Receives are always posted ahead of the
+ * message in flight has its own, filled and compared. Receives are always posted before the
  * messages, unless -U: then each message is probed for first, so that it is unexpected.
  */
 
@@ -148,7 +148,7 @@ static int wait_received(struct flow *f, uint64_t number)
 
 /*
  * Two receives are posted at any time, and the next only after the send: so posting is off the
- * critical path, and no message is unexpected unless that was asked for.
+ * critical path, and no message is unexpected unless that was wanted.
  */
 static int ping(struct flow *f)
 {

@@ -3,7 +3,7 @@
  * hello: the smallest program that sends and receives with Weft.
  *
  * A worker makes an endpoint to its own address, so no Ethernet port, no root and no DPDK is
- * needed; between two processes only the way changes by which the address gets from one to the
+ * needed; between two processes only the means changes by which the address gets from one to the
  * other. See weft.h for every call.
  */
 

@@ -207,7 +207,7 @@ if command -v python3 >/dev/null; then
 	for program in perf cat; do
 		check "weft-$program: a server's last words command no terminal" hostile_words "$build/app/weft-$program"
 	done
-	check "weft-perf: remote key of 4 KiB" spoiled_key long "out of turn"
+	check "weft-perf: remote key of 4 KiB" spoiled_key long "out of order"
 else
 	skip "weft-perf: spoiled remote keys" "there is no python3"
 fi
