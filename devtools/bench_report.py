@@ -117,7 +117,7 @@ def summary(text):
 
 
 def merge(path, records, where):
-    """Writes records into the document; where: a sentence about when and on what they were made."""
+    """Writes records into the document; where: a line about when and on what they were made."""
     text = ''
     if os.path.exists(path):
         with open(path) as f:

@@ -145,7 +145,7 @@ suites() {
 	[ $# -lt 2 ] || by="$by ${*:2}"
 	mapfile -t names < <(meson test -C "$dir" --no-rebuild --list "${args[@]}" 2>/dev/null |
 		sed -n '/^ninja:\|^No suitable tests/!{ s/^.* \/ //; p }')
-	# Left out without a word it would pass.
+	# Left out silently it would pass.
 	if [ ${#names[@]} -eq 0 ]; then
 		meson test -C "$dir" --no-rebuild --list "${args[@]}" >"$records.log" 2>&1 </dev/null || true
 		count check "$label: a list of its tests" 1 "$records.log" "$records"

@@ -22,7 +22,7 @@ NOIOMMU = "module/vfio/parameters/enable_unsafe_noiommu_mode"
 
 
 class Refused(Exception):
-    """A sentence for the user."""
+    """A message for the user."""
 
 
 def say(text=""):

@@ -18,7 +18,7 @@
  *  - receive buffers: which part of them the NIC uses, refusals without scatter, chains, frames
  *    dropped because they do not fit, set_mtu() that looks at the pool of the port's last life,
  *    buffers that stay in the ring after a stop;
- *  - rings shorter than asked, without a word; a ring without buffers drops; sent mbufs that come
+ *  - rings shorter than asked, silently; a ring without buffers drops; sent mbufs that come
  *    back late: only when descriptors run short, by tx_done_cleanup() or at stop. A frame is read
  *    after tx_burst() has returned;
  *  - links that come up late. Time is the monotonic clock plus fake_eth_skip();

@@ -32,7 +32,7 @@ struct fake_qp {
 	uint64_t pending[256];
 	unsigned int num_pending, posted;
 	uint32_t last_imm; /* host order; of the last SEND */
-	unsigned int byes; /* last words posted */
+	unsigned int byes; /* final messages posted */
 	uint64_t error_at; /* fake.now, when it went into the error state */
 };
 

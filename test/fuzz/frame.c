@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The gate of the raw-DPDK lane: weft_frame_parse() on any bytes. First byte of an input: how the
- * gate is set and which lengths and checksums are repaired, so that mutations get past them; the
- * rest is the frame.
+ * Frame validation of the raw-DPDK lane: weft_frame_parse() on any bytes. First byte of an input:
+ * how the parser is set and which lengths and checksums are repaired, so that mutations get past
+ * them; the rest is the frame.
  *
- * What must hold: no read outside the frame (AddressSanitizer), and when the gate says OK,
+ * What must hold: no read outside the frame (AddressSanitizer), and when the parser says OK,
  * everything it promises.
  */
 
@@ -37,7 +37,7 @@ static const struct weft_gate_conf base = {
 			abort(); \
 	} while (0)
 
-/* Writes what the gate compares first, so that the bytes behind it matter. */
+/* Writes what the parser compares first, so that the bytes behind it matter. */
 static void repair(uint8_t how, uint8_t *f, size_t len)
 {
 	size_t l2 = WEFT_ETH_LEN + (how & VLAN ? WEFT_VLAN_LEN : 0),
@@ -119,7 +119,7 @@ static void check_view(const uint8_t *f, size_t len, const struct weft_frame_vie
 	sink = sum;
 }
 
-/* The gate for the commonest frames takes exactly what the whole one finds to be such. */
+/* The parser of the commonest frames takes exactly what the whole one finds to be such. */
 static void check_quick(const struct weft_gate_conf *conf, const uint8_t *f, size_t len,
 			enum weft_gate said, const struct weft_frame_view *v)
 {

@@ -67,7 +67,7 @@ static void hold(struct world *w, int rc, struct weft_request *req)
 	w->req[w->next++ % NUM] = req;
 }
 
-/* Flags that the gate lets through three times of four: either half, or one bit too many. */
+/* Flags that validation lets through three times of four: either half, or one bit too many. */
 static void tame(uint8_t *flags)
 {
 	flags[0] &= flags[0] & 4 ? 3 : WEFT_WIRE_RMA_ODD;
@@ -234,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct weft_rkey *rkey;
 
 	open_world(&w);
-	/* The blob's gate. */
+	/* The blob's validation. */
 	if (weft_rkey_unpack(&w.p.ep[1], data, size, &rkey) == 0)
 		weft_rkey_destroy(rkey);
 	while (size >= 3 && w.p.ep[1].msg && !w.p.ep[1].msg->failed) {

@@ -131,7 +131,7 @@ static bool talk(struct weft_ep **eps)
 	return ok;
 }
 
-/* The last words of lanes, and the peer's answers. */
+/* The final messages of lanes, and the peer's answers. */
 static void settle(double seconds)
 {
 	for (double end = now() + seconds; now() < end;) {
@@ -141,8 +141,8 @@ static void settle(double seconds)
 }
 
 /*
- * What the process holds once nothing of it changes any more; a last word may have to be said again
- * on a busy machine.
+ * What the process holds once nothing of it changes any more; a final message may have to be said
+ * again on a busy machine.
  */
 static bool settled(struct footprint *f)
 {

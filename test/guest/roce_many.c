@@ -117,7 +117,7 @@ static bool a_thousand_connections_leave_nothing_behind(void)
 	CHECK(ra->ring_pool.in_use == 0 && ra->tx_pool.in_use == 0);
 	CHECK(ra->tx_room == rb->tx_room);
 	CHECK(num_pages(ra) == 0 && num_pages(rb) == 0);
-	/* Neither end left before the other one's last word was acknowledged. */
+	/* Neither end left before the other one's final message was acknowledged. */
 	CHECK(kernel_counter(name_a, "retry_exceeded_err") +
 		      kernel_counter(name_b, "retry_exceeded_err") ==
 	      exceeded);

@@ -50,7 +50,7 @@ static void close_senders(void)
 {
 	unsigned int i;
 
-	/* Each waits for the receiver's answer to its last word, so that one has to go on. */
+	/* Each waits for the receiver's answer to its final message, so that one has to go on. */
 	for (i = 0; i < SENDERS; i++) {
 		if (senders[i].iface && senders[i].lane_ep)
 			senders[i].lane_ep->ops->ep_destroy(senders[i].lane_ep);
@@ -106,7 +106,7 @@ static bool use_all_promises(void)
 	for (i = 0; i < SENDERS; i++)
 		CHECK(send_on(i) == -EAGAIN && senders[i].down == 0);
 	printf("# %u messages wait in the shared queue\n", total);
-	/* One more of each is promised for the lane's last word. */
+	/* One more of each is promised for the lane's final message. */
 	CHECK(total + SENDERS == promised && total >= 8 * SENDERS);
 	CHECK(b.got == 0);
 	return true;

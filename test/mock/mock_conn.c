@@ -182,7 +182,7 @@ bool mock_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
 	return iface_of(lane_ep->peer)->id == id;
 }
 
-/* A stranger is its own host unless it was put somewhere. */
+/* An unknown sender is its own host unless it was put somewhere. */
 uint64_t mock_ep_host(const struct weft_lane_ep *base)
 {
 	const struct mock_lane_ep *lane_ep = (const struct mock_lane_ep *)base;

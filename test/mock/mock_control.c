@@ -160,7 +160,7 @@ void mock_mute(struct weft_lane_iface *iface)
 	}
 }
 
-/* ------------------------------------------------------------------ strangers */
+/* ------------------------------------------------------------------ unknown senders */
 
 void mock_inject(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data, size_t length)
 {

@@ -26,7 +26,7 @@
  *	native=N    reads and writes remote memory itself, N bytes at most at a time, and has 64-bit atomics
  *	noreads     the peers of this iface take no native reads and atomics
  *	noboot      the iface cannot be connected to by its address (feature TO_EP instead)
- *	fail        open() fails with -ENODEV and a sentence
+ *	fail        open() fails with -ENODEV and an error message
  *	busy        open() fails with -EBUSY
  *	down        link is down
  *	wakes       an owner that sleeps is woken (mock_on_arm())
@@ -223,7 +223,7 @@ void mock_mute(struct weft_lane_iface *iface);
 void mock_inject(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data, size_t length);
 
 /**
- * A stranger connects to @p to; returns its end. mock_stranger_send() sends from it,
+ * An unknown sender connects to @p to; returns its end. mock_stranger_send() sends from it,
  * mock_stranger_close() closes.
  */
 struct weft_lane_ep *mock_stranger(struct weft_lane_iface *to);
@@ -232,7 +232,7 @@ void mock_stranger_at(struct weft_lane_ep *base, uint64_t address);
 void mock_stranger_send(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
 			size_t length);
 void mock_stranger_close(struct weft_lane_ep *lane_ep);
-/** What the stranger received last, and how many messages. */
+/** What the unknown sender received last, and how many messages. */
 size_t mock_stranger_last(struct weft_lane_ep *lane_ep, uint8_t *am_id, const void **data);
 unsigned int mock_stranger_received(struct weft_lane_ep *lane_ep);
 

@@ -51,7 +51,7 @@ void mlink_fail(struct weft_lane_iface *iface, int status, const char *text);
 /** ep_connect_ep() returns @p rc. */
 void mlink_refuse_addresses(int rc);
 
-/** A stranger's datagram to @p to; its sender is lane_ep number @p lane_ep of nobody. */
+/** An unknown sender's datagram to @p to; its sender is lane_ep number @p lane_ep of nobody. */
 void mctl_stranger(struct weft_lane_iface *to, uint32_t lane_ep, uint8_t am_id, const void *data,
 		   size_t len);
 /** What was last sent to a stranger. @return its length, 0 = nothing */

@@ -81,7 +81,7 @@ void mlink_refuse_addresses(int rc)
 	mlink_net.refuse = rc;
 }
 
-/* ------------------------------------------------------------------ strangers */
+/* ------------------------------------------------------------------ unknown senders */
 
 #define STRANGER 499
 

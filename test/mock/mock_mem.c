@@ -12,7 +12,7 @@ static bool allowed(const struct weft_mem_lane *m, unsigned int access)
 	return yes;
 }
 
-/* Done at once at the target; the asker learns of it at its next progress. */
+/* Done at once at the target; the initiator learns of it at its next progress. */
 static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64_t key,
 		  struct weft_lane_comp *comp, uint8_t **at)
 {

@@ -38,7 +38,7 @@ struct mock_lane_ep {
 	struct mock_lane_ep *peer; /* other end; NULL = not connected (yet), or gone */
 	bool dead;                 /* destroyed: freed at the next progress */
 	bool stranger;
-	uint64_t at; /* stranger: where it is; 0 = wherever it says */
+	uint64_t at; /* unknown sender: where it is; 0 = wherever it says */
 	/* connecting */
 	uint64_t target;   /* address id; 0 = connected or passive */
 	bool asked;        /* lies in the target's list of connects */
@@ -50,7 +50,7 @@ struct mock_lane_ep {
 	unsigned int outstanding; /* messages sent, not delivered */
 	struct weft_lane_comp *flush[8];
 	unsigned int num_flush;
-	/* stranger: what it received */
+	/* unknown sender: what it received */
 	unsigned int received;
 	uint8_t last_id;
 	size_t last_len;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file mock/pair.h
- * Two endpoints' message halves, joined by lanes that do nothing by themselves: what is sent lies
- * in one queue, in order of sending, and the test delivers any entry of it at any time, twice, or
- * never. No connection half, no clock.
+ * @file mock/pair.h Two endpoints' message layers, connected by lanes that do nothing by
+ * themselves: what is sent lies in one queue, in order of sending, and the test delivers any entry
+ * of it at any time, twice, or never. No connection half, no clock.
  *
  * The mock lane driver (mock/mock_lane.h) runs the whole library; this runs the message half alone,
  * to the piece.

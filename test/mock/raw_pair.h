@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file mock/raw_pair.h
- * Two raw-DPDK ifaces joined by a wire in memory, with a clock that the test moves. Small on
+ * Two raw-DPDK ifaces connected by a wire in memory, with a clock that the test moves. Small on
  * purpose: what is tested is the engine alone, below the protocol layer; the simulator (test/sim)
  * does everything else.
  */

@@ -34,9 +34,9 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* One asks (ctx[0]), the others have memory (ctx[1]); peer 0 may be the asker itself. */
+/* One asks (ctx[0]), the others have memory (ctx[1]); peer 0 may be the initiator itself. */
 
-/* One asks (ctx[0]), the others have memory (ctx[1]); peer 0 may be the asker itself. */
+/* One asks (ctx[0]), the others have memory (ctx[1]); peer 0 may be the initiator itself. */
 #define PEERS 3
 struct world {
 	struct weft_context *ctx[2];

@@ -9,7 +9,7 @@
 
 #include "mock/conn_util.h"
 
-/* A stranger that is connected to worker w and knows how to speak. */
+/* An unknown sender that is connected to worker w and knows how to speak. */
 struct stranger {
 	struct weft_lane_ep *lane_ep;
 	uint64_t id;
@@ -94,7 +94,7 @@ static inline void stranger_good_req(struct stranger *s, struct weft_worker *w,
 	stranger_req(&a, 2, w, r);
 }
 
-/* Type of the last wire-up message that the stranger got, or 0. */
+/* Type of the last wire-up message that the unknown sender got, or 0. */
 static inline unsigned int stranger_answer(struct stranger *s, struct weft_wire_wireup *h)
 {
 	const void *data;

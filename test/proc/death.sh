@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A peer that dies, stops or never was: the other end says so in a sentence within 2 s (of a core of its
+# A peer that dies, stops or never was: the other end says so in a message within 2 s (of a core of its
 # own) and ends with its exit code.
 
 # shellcheck source=test/proc/lib.sh
@@ -9,7 +9,7 @@
 
 ms() { echo $(($(date +%s%N) / 1000000)); }
 
-# told_at_once FILE PID: the sentence comes in time; then the process ends, its exit code in rc.
+# told_at_once FILE PID: the message comes in time; then the process ends, its exit code in rc.
 told_at_once() {
 	local begin took bound
 	bound=$(stretch 2000)

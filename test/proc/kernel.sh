@@ -115,7 +115,7 @@ xdp_wakes() {
 	[ $rc = 0 ] && awk -v m="$median" -v bound="$bound" 'BEGIN { exit !(m > 0 && m < bound) }'
 }
 
-# no_room MTU PEER_MTU PATTERN: AF_XDP does not take the interface: a sentence, and an end in good order.
+# no_room MTU PEER_MTU PATTERN: AF_XDP does not take the interface: a message, and an end in good order.
 no_room() {
 	local rc=0
 	link xdp2 1500

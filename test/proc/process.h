@@ -2,7 +2,7 @@
 /**
  * @file process.h
  * What small test programs by the public interface share: one of them writes its worker's address
- * to a file, others read it there. They end with a sentence when something fails.
+ * to a file, others read it there. They end with an error message when something fails.
  */
 #ifndef PROC_PROCESS_H
 #define PROC_PROCESS_H

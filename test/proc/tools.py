@@ -184,7 +184,7 @@ def what_goes_wrong_in_between_is_told():
 # ---- arguments --------------------------------------------------------------------------------
 
 def refused(sentence, *command, **settings):
-    """A script of devtools ends at once with this sentence on standard error, having done nothing."""
+    """A script of devtools ends at once with this message on standard error, having done nothing."""
     with tempfile.TemporaryDirectory() as kept:
         # Were an argument taken, there would be no mirror to make a system from.
         env = dict(os.environ, WEFT_NO_INSTALL='1', WEFT_FRESH_INSIDE='1', WEFT_FRESH_DIR=kept,

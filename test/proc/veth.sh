@@ -35,7 +35,7 @@ cat_file() {
 	server_code && cmp "$dir/big" "$dir/server.out"
 }
 
-# The sentence counts: closing packet sockets may then take the kernel a second each.
+# The message counts: closing packet sockets may then take the kernel a second each.
 server_killed() {
 	local i rc=0 bound
 	new_pair 2

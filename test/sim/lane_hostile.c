@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The raw-DPDK engine over the simulated network: garbage, truncated, replayed and foreign frames,
- * strangers, floods. All are dropped, counted by reason, and do no harm to the traffic under way.
+ * unknown senders, floods. All are dropped, counted by reason, and do no harm to the traffic under
+ * way.
  */
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct record {
 
 struct scene {
 	struct sim *sim;
-	struct sim_port *pa, *pb, *px; /* px: the stranger's, on the same net */
+	struct sim_port *pa, *pb, *px; /* px: the unknown sender's, on the same net */
 	struct lane_host *a, *b;
 	struct lane_end *e;
 	struct record rec; /* what a sent */
@@ -224,7 +225,7 @@ static void foreign_frames_are_not_ours(struct sim_case *c)
 	forget(&s.rec);
 }
 
-/* ---- strangers ------------------------------------------------------------------------------ */
+/* ---- unknown senders ---------------------------------------------------------------------- */
 
 static const uint8_t *find_type(struct record *r, uint8_t type, size_t *len)
 {

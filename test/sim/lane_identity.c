@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Strangers, impostors and neighbours with somebody else's address: connections that are there go
- * on, and new ones are made (doc/wire.md, "Who is believed").
+ * Unknown senders, impostors and neighbours with somebody else's address: connections that are
+ * there go on, and new ones are made (doc/wire.md, "Who is believed").
  */
 
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 
 struct scene {
 	struct sim *sim;
-	struct sim_port *pa, *pb, *px; /* px: the stranger's, on the same net */
+	struct sim_port *pa, *pb, *px; /* px: the unknown sender's, on the same net */
 	struct lane_host *a, *b;
 	struct lane_end *e;
 	struct sim_rng rng;
-	/* the HELLO that a has sent: what the stranger's are made of */
+	/* the HELLO that a has sent: what the unknown sender's are made of */
 	uint8_t hello[256];
 	size_t hello_len;
-	/* what the stranger has seen */
+	/* what the unknown sender has seen */
 	unsigned int retries, acks, data, dropped;
 	uint64_t cookie;
 	bool follows;      /* it answers HELLO_RETRY as it should */
@@ -56,7 +56,7 @@ static uint8_t mac_of(const struct scene *s, uint32_t ip)
 	return (uint8_t)(sim_port_mac(s->px)[3] + (s->macs > 1 ? 16 * (ip % s->macs) : 0));
 }
 
-/* A HELLO of the stranger's own, from this address. */
+/* A HELLO of the unknown sender's own, from this address. */
 static size_t make_hello(struct scene *s, uint8_t *f, uint32_t ip, uint64_t number, uint64_t cookie)
 {
 	struct weft_frame_hello *body;

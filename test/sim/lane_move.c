@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A peer is behind another MAC than before, and strangers at both ends do what they can against its
- * being found: they say that they have its address, before it does, and repeat the questions that
- * they get.
+ * A peer is behind another MAC than before, and unknown senders at both ends do what they can
+ * against its being found: they say that they have its address, before it does, and repeat the
+ * questions that they get.
  */
 
 #include <string.h>
@@ -19,14 +19,14 @@ struct scene {
 	struct sim *sim;
 	struct sim_port *pa, *pb;
 	struct sim_port *px, *inner; /* the way to b once it has moved: on a's net, on b's */
-	struct sim_port *py[STRANGERS], *pz; /* strangers: on a's net, on b's */
+	struct sim_port *py[STRANGERS], *pz; /* unknown senders: on a's net, on b's */
 	unsigned int liars;                  /* those of them that answer ARP as b */
 	struct lane_host *a, *b;
 	struct lane_end *e;
-	uint8_t question[256]; /* the last one that a stranger got */
+	uint8_t question[256]; /* the last one that an unknown sender got */
 	size_t question_len;
 	uint64_t flood;                 /* ns between two copies of it; 0 = none */
-	unsigned int questions, others; /* frames that strangers got */
+	unsigned int questions, others; /* frames that unknown senders got */
 };
 
 static void send_arp(struct sim_port *from, const uint8_t *tha, uint32_t tpa)
@@ -119,7 +119,9 @@ static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void 
 	(void)arg;
 }
 
-/* What the strangers have got goes to b, again and again, and so does what they make of it. */
+/*
+ * What the unknown senders have got goes to b, again and again, and so does what they make of it.
+ */
 static void repeat(void *arg)
 {
 	struct scene *s = arg;
@@ -172,7 +174,7 @@ static void goes_on(struct scene *s, uint32_t from)
 	assert_int_equal(s->e->downs + lane_passive(s->b)->downs, 0);
 }
 
-/* b is not heard for a while, and strangers are asked for it. */
+/* b is not heard for a while, and unknown senders are asked for it. */
 static void be_silent(struct scene *s)
 {
 	sim_port_up(s->pb)->blackhole = sim_port_down(s->pb)->blackhole = true;
@@ -204,7 +206,7 @@ static void moves(struct scene *s)
 	goes_on(s, 2000);
 }
 
-/* A stranger's answer to ARP comes first each time: the peer's is heard, too. */
+/* An unknown sender's answer to ARP comes first each time: the peer's is heard, too. */
 static void who_answers_first_keeps_no_peer_out(struct sim_case *c)
 {
 	static struct scene s;

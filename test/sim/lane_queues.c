@@ -152,8 +152,8 @@ static void nothing(struct sim_port *port, const uint8_t *data, size_t len, void
 }
 
 /*
- * The port brings all to the first queue, whose worker hands on. A stranger floods the second one's
- * UDP port, and its worker computes: the first has buffers left for its own peers.
+ * The port brings all to the first queue, whose worker hands on. An unknown sender floods the
+ * second one's UDP port, and its worker computes: the first has buffers left for its own peers.
  */
 static void a_flood_for_a_worker_that_computes_leaves_buffers_for_the_others(struct sim_case *c)
 {

@@ -34,7 +34,7 @@ enum column {
 static const struct {
 	const char *name;
 	int decimals;
-	double factor; /* of the figure, for people */
+	double factor; /* of the figure, for human readers */
 } columns[COLUMNS] = {
 	[GOODPUT] = {"goodput%", 1, 100},
 	[OF_LINK] = {"link%", 1, 100},

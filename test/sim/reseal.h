@@ -2,7 +2,7 @@
 /**
  * @file reseal.h
  * Lane frames (UDP, untagged) that a test has changed get right checksums again, so that they pass
- * the gate as a lying peer's would.
+ * validation as a lying peer's would.
  */
 #ifndef SIM_RESEAL_H
 #define SIM_RESEAL_H

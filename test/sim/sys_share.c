@@ -136,7 +136,7 @@ static uint64_t typically(struct crowd *c, enum what what)
 	return t[3];
 }
 
-/* ------------------------------------------------------------------ the crowd */
+/* ------------------------------------------------------------------ many peers */
 
 static struct weft_ep *join(struct crowd *c, struct sim_node *from, struct sim_node *to)
 {

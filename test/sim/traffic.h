@@ -47,7 +47,7 @@ struct traffic *traffic_create(struct sim *sim, struct sim_node *const *nodes, u
 			       const struct traffic_conf *conf);
 /**
  * Run until everything is sent, received and verified, endpoints are flushed and closed.
- * @return NULL, or a sentence that says what went wrong (valid until traffic_destroy())
+ * @return NULL, or an error message that says what went wrong (valid until traffic_destroy())
  */
 const char *traffic_run(struct traffic *t, uint64_t max_ns);
 void traffic_destroy(struct traffic *t);

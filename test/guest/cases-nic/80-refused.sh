@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What can't work is said in a sentence with the port and what to do.
+# What can't work is said in an error message with the port and what to do.
 . "$(dirname "$0")/../nic.sh"
 
 # As whom it runs.

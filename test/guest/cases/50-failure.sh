@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What goes wrong is said in a sentence with the device and what to do, and ends in bounded time.
+# What goes wrong is said in a message with the device and what to do, and ends in bounded time.
 . "$(dirname "$0")/../lib.sh"
 
 # refused WORDS COMMAND...: it fails and says so.
@@ -48,7 +48,7 @@ link_down() {
 	ip link set v0a up
 	[ $rc = 3 ] || { echo "the server's exit code is $rc"; return 1; }
 	echo "took $((SECONDS - begin)) s"
-	# Who finds out first tells the other one, whose last words are then the first one's.
+	# Who finds out first tells the other one, whose final message is then the first one's.
 	grep -q 'rxe0a' "$dir/client.err" && grep -qE '10\.0\.0\.[12]|port 1' "$dir/client.err"
 }
 

@@ -24,7 +24,7 @@ weft() {
 }
 
 # ucx COLUMN ARGS...: a column of ucx_perftest's last line. Its rc_verbs connects over ud_verbs, which (in 1.13, Debian's) takes a packet's address family from what only
-# mlx5 puts into a completion's service level: on rxe it holds every IPv4 packet for one of another host and drops it without a word, unless it is told not to look.
+# mlx5 puts into a completion's service level: on rxe it holds every IPv4 packet for one of another host and drops it silently, unless it is told not to look.
 ucx() {
 	local column=$1 pid
 	shift

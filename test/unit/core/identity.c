@@ -314,8 +314,8 @@ static enum mock_verdict hold_attach(const struct mock_msg_view *msg, void *arg)
 }
 
 /*
- * A stranger that guesses every small number of an endpoint offers its connection as the endpoint's
- * lane.
+ * An unknown sender that guesses every small number of an endpoint offers its connection as the
+ * endpoint's lane.
  */
 static void a_lane_is_attached_only_with_both_secrets_and_from_its_interface(void **state)
 {

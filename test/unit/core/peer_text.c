@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What peers call themselves and why they refuse: the log, sentences and queries have it without
- * what a terminal obeys.
+ * What peers call themselves and why they refuse: the log, error messages and queries have it
+ * without what a terminal obeys.
  */
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The gate, the encapsulation and the checksums: a good frame passes, everything that is wrong with
- * it is named.
+ * Frame validation, encapsulation and the checksums: a good frame passes, everything that is wrong
+ * with it is named.
  */
 
 #include <setjmp.h>
@@ -115,7 +115,7 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	return b;
 }
 
-/* The gate for the commonest frames takes exactly what the whole one finds to be such. */
+/* The parser of the commonest frames takes exactly what the whole one finds to be such. */
 static enum weft_gate both_gates(const struct weft_gate_conf *g, const void *bytes, size_t len,
 				 struct weft_frame_view *v)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Links as text: what is read, what is refused with which sentence, what is written.
+ * Links as text: what is read, what is refused with which message, what is written.
  */
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names that one process holds at a time: who is told, who is heeded, and what the dead leave
+ * Names that one process holds at a time: who is told, who counts, and what the dead leave
  * behind.
  */
 
@@ -369,7 +369,7 @@ static void a_process_lives_until_its_last_thread_ends(void **state)
 	close(fds[1]);
 }
 
-/* Nobody takes the askers out of the queue. */
+/* Nobody takes those who wait out of the queue. */
 static void asking_often_does_no_harm(void **state)
 {
 	struct weft_claim_owner owner;

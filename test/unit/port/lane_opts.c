@@ -22,7 +22,7 @@ static void good(const char *text)
 		fail_msg("'%s' was refused: %s", text ? text : "", why);
 }
 
-/* Refused, and the sentence has @p part in it. */
+/* Refused, and the message has @p part in it. */
 static void bad(const char *text, const char *part)
 {
 	why[0] = '\0';

@@ -615,7 +615,7 @@ static void an_eager_active_message_that_can_never_go_is_refused(void **state)
 		struct stage s;
 
 		way.conf[k & 1 ? 0 : 1] = conf[k & 1];
-		if (k & 1) /* a threshold by hand would have the last word */
+		if (k & 1) /* a threshold by hand would decide */
 			way.conf[1] = "RNDV_THRESH=4k";
 		if (k & 2)
 			way.lanes = NULL;

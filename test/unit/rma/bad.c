@@ -166,7 +166,7 @@ static void offsets_that_no_memory_can_have_end_the_connection(void **state)
 			pair_defaults(&s.p);
 			stage_open(&s, 1, NULL, 100);
 			s.rkey->size = UINT64_MAX;
-			s.rkey->low = (uint8_t)-at[i]; /* aligned, as far as the asker knows */
+			s.rkey->low = (uint8_t)-at[i]; /* aligned, as far as the initiator knows */
 			if (what == 0)
 				op_put(&op, &s, &word, 8, at[i], WEFT_OP_DELIVERED);
 			else if (what == 1)

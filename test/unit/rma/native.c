@@ -177,7 +177,9 @@ static void a_foreign_key_never_reaches_a_native_lane(void **state)
 
 	(void)state;
 	world_open(&x, 1, NATIVE, "ATOMIC_MODE=cpu", false);
-	/* The asker's own memory, said to be the peer's: its native key means something there. */
+	/*
+	 * The initiator's own memory, said to be the peer's: its native key means something there.
+	 */
 	assert_int_equal(weft_mem_deregister(x.local), 0);
 	x.local = reg(x.ctx[0], x.buf, x.size, RIGHTS);
 	assert_int_equal(weft_rkey_pack(x.local, &blob, &length), 0);

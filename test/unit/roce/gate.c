@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a peer that breaks the rules, or a device that does, brings about at an RC lane: the lane
- * ends with a sentence, nothing of it reaches the protocol layer, and each reason has its counter.
+ * ends with an error message, nothing of it reaches the protocol layer, and each reason has its
+ * counter.
  */
 
 #include <errno.h>

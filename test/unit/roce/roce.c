@@ -2,7 +2,7 @@
 
 /*
  * The RoCE driver's logic, without a device: credits, batches, GID choice, addresses, datagrams,
- * options, sentences.
+ * options, error messages.
  */
 
 #include <arpa/inet.h>
@@ -186,8 +186,8 @@ static void an_end_leaves_at_once_only_when_both_know(void **state)
 	c.acked_at = c.seen_at = 1003 * ms;
 	assert_true(weft_roce_close_over(&c, 1003 * ms));
 	/*
-	 * The peer's last word alone: ours, or the acknowledgement of its one, may not have left
-	 * the device.
+	 * The peer's final message alone: ours, or the acknowledgement of its one, may not have
+	 * left the device.
 	 */
 	c.acked_at = 0;
 	assert_false(weft_roce_close_over(&c, 1003 * ms));
@@ -801,7 +801,7 @@ static void resources_are_a_device_and_perhaps_a_port(void **state)
 	assert_int_equal(weft_roce_resource_parse("a:x", device, sizeof(device), &port), -EINVAL);
 }
 
-/* ------------------------------------------------------------------ sentences */
+/* ------------------------------------------------------------------ error messages */
 
 static void errors_are_sentences_for_people(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control channel: what the device reports ends its connections with a sentence, and what
- * strangers send is dropped, each reason with a counter.
+ * The control channel: what the device reports ends its connections with an error message, and what
+ * unknown senders send is dropped, each reason with a counter.
  */
 
 #include <errno.h>
@@ -116,7 +116,7 @@ static void an_address_that_vanishes_ends_its_connections(void **state)
 	expect_down(2, -EADDRNOTAVAIL, "10.0.0.1 (GID 1) was removed");
 }
 
-/* ------------------------------------------------------------------ strangers */
+/* ------------------------------------------------------------------ unknown senders */
 
 /* From 10.0.0.@p host, its queue pair @p qpn. */
 static void datagram_of(uint8_t host, uint32_t qpn, const struct weft_roce_ud_head *h,
@@ -316,7 +316,8 @@ static void cookies_leave_room_for_what_is_said(void **state)
 }
 
 /*
- * An opener says what it has said again, with the cookie: once for each time that it was asked to.
+ * An initiator says what it has said again, with the cookie: once for each time that it was asked
+ * to.
  */
 static void an_opener_shows_the_cookie(void **state)
 {

@@ -279,7 +279,7 @@ static void data_on_a_connection_without_endpoint_ends_it(void **state)
 	mock_stranger_send(s, WEFT_WIRE_EAGER, &e, sizeof(e));
 	mock_run(3, MS, w, NULL);
 	assert_int_equal(conn_counter(w, "wireup.drop.unbound"), 1);
-	assert_int_equal(mock_num_lane_eps(), 1); /* the stranger's own */
+	assert_int_equal(mock_num_lane_eps(), 1); /* the unknown sender's own */
 	mock_stranger_close(s);
 	weft_worker_destroy(w);
 	assert_int_equal(weft_context_destroy(ctx), 0);
@@ -397,7 +397,7 @@ static void another_version_is_refused_with_both_numbers(void **state)
 	assert_int_equal(stranger_answer(&s, &ans), WEFT_WIREUP_ERROR);
 	assert_int_equal(weft_get16(ans.status), EPROTONOSUPPORT);
 	mock_stranger_close(s.lane_ep);
-	/* And the one that is refused: its endpoint fails with a sentence. */
+	/* And the one that is refused: its endpoint fails with an error message. */
 	ep = conn_create(b, w, &err);
 	mock_hold(mock_iface(b, 0));
 	mock_run(5, MS, b, w, NULL);
@@ -426,7 +426,7 @@ static void a_restarted_peer_ends_the_old_endpoint(void **state)
 	(void)state;
 	mock_run(50, MS, w, old, NULL);
 	assert_int_equal(ep->state, WEFT_EP_UP);
-	/* The old process dies without a word; its successor has the same network address. */
+	/* The old process dies silently; its successor has the same network address. */
 	mock_mute(mock_iface(old, 0));
 	new = mock_worker(ctx, "mock:0,addr=7");
 	back = mock_connect(new, w);

@@ -279,7 +279,7 @@ static size_t example(const char *text, const char *name, uint8_t *out)
 			if (p[0] == '\n' && p[1] == '\n')
 				break;
 		} else {
-			p += strcspn(p, "\n"); /* the rest is for people */
+			p += strcspn(p, "\n"); /* the rest is for human readers */
 		}
 	}
 	return n;

@@ -459,7 +459,7 @@ static void nobody_at_the_other_end_is_told_from_a_slow_one(void **state)
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
-/* In use: every request ends with the driver's sentence, at once. */
+/* In use: every request ends with the driver's message, at once. */
 static void a_lane_that_fails_fails_its_endpoint_with_the_drivers_words(void **state)
 {
 	struct weft_context *ctx = context();

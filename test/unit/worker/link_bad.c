@@ -9,7 +9,10 @@
 
 #define BAD_TEST(f) cmocka_unit_test_setup_teardown(f, link_setup, link_teardown)
 
-/* The worker has mlink:0 as interface 0 and mctl:0 as 1; the stranger the same, and a lower id. */
+/*
+ * The worker has mlink:0 as interface 0 and mctl:0 as 1; the unknown sender the same, and a lower
+ * id.
+ */
 #define STRANGER_ID 42
 
 static struct weft_address_iface stranger_iface(struct weft_worker *w, unsigned int i)
@@ -98,7 +101,7 @@ static void finish(struct weft_context *ctx, struct weft_worker *w)
 {
 	const void *data;
 
-	/* What strangers began ends with the connect timeout. */
+	/* What unknown senders began ends with the connect timeout. */
 	mock_run(200, 100 * MS, w, NULL);
 	mctl_stranger_last(&data);
 	assert_int_equal(w->num_eps, 0);
@@ -236,7 +239,7 @@ static void a_request_and_its_copies_make_one_endpoint(void **state)
 		assert_int_equal(conn_counter(w, "wireup.drop.stale"), i + 1);
 		assert_int_equal(mlink_num_lane_eps(), 2);
 	}
-	/* A newer attempt of the same opener takes its place. */
+	/* A newer attempt of the same initiator takes its place. */
 	begin(w, &r, 3);
 	add_lane(&r, 0, 0);
 	add_addr(&r, 0, 9, 12);
