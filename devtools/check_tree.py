@@ -96,16 +96,22 @@ class Objects:
 
 
 class Exceptions:
-    """A frozen list, one key a line: it only gets shorter. What it lists is let through; what it lists and what is
-    not found any more is an error."""
+    """A frozen list, one key a line, with its reason behind " -- " where one is wanted: it only gets shorter. What it
+    lists is let through; what it lists and what is not found any more is an error."""
 
-    def __init__(self, path):
+    def __init__(self, path, reasons=False):
         self.path = path
         self.left = set()
-        if os.path.exists(path):
-            with open(path, encoding='utf-8') as f:
-                self.left = {line.strip() for line in f if line.strip() and not line.startswith('#')}
         self.used = set()
+        if not os.path.exists(path):
+            return
+        with open(path, encoding='utf-8') as f:
+            lines = [line.strip() for line in f if line.strip() and not line.startswith('#')]
+        for line in lines:
+            key, _, reason = line.partition(' -- ')
+            if reasons and not reason:
+                die('%s gives no reason for %s' % (os.path.basename(path), key))
+            self.left.add(key)
 
     def allows(self, key):
         if key in self.left:

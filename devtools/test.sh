@@ -73,6 +73,10 @@ check_format() {
 
 check_layers() { "$weft_root/devtools/check-layers.py" --build "$weft_build"; }
 
+check_unused() { "$weft_root/devtools/check-unused.py" --build "$weft_build"; }
+
+check_headers() { "$weft_root/devtools/check-headers.py" --build "$weft_build"; }
+
 check_behaviours() { python3 "$weft_root/devtools/check-behaviours.py"; }
 
 check_doxygen() {
@@ -180,6 +184,8 @@ checks() {
 	check "every file names its licence" check_spdx
 	check "every source file is formatted by .clang-format" check_format
 	check "includes and calls run down the layers" check_layers
+	check "what is external is used" check_unused
+	check "every header compiles alone" check_headers
 	check "every behaviour has the tests that doc/behaviours.md names" check_behaviours
 	check "manual pages without a warning" check_man
 	check "install" check_install

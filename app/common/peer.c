@@ -191,7 +191,8 @@ int peer_check(struct peer *p)
 	return -ECANCELED;
 }
 
-int peer_idle(void *arg)
+/* oob_idle_cb for a peer (arg): peer_look(), or only the checks before there is a worker. */
+static int peer_idle(void *arg)
 {
 	struct peer *p = arg;
 

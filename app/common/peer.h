@@ -125,9 +125,6 @@ static inline int peer_poll(struct peer *p)
 	return unlikely(p->sleeps) && !p->posting ? peer_sleep(p) : peer_look(p);
 }
 
-/** oob_idle_cb for a peer (arg): peer_look(), or only the checks before there is a worker. */
-int peer_idle(void *arg);
-
 /** Both sides call it. @return APP_OK or an exit code */
 int peer_barrier(struct peer *p);
 

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool iface_name_valid(const char *name)
+/* Can this be an interface's name, and nothing else in a path? */
+static bool iface_name_valid(const char *name)
 {
 	size_t len = strlen(name);
 

@@ -41,9 +41,6 @@ struct iface_routes {
 	bool default_here; /**< the machine's default route goes over it */
 };
 
-/** Can this be an interface's name, and nothing else in a path? */
-bool iface_name_valid(const char *name);
-
 /**
  * @param sys  "/sys"
  * @return 0, -EINVAL (no interface's name), -ENODEV

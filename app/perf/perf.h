@@ -123,7 +123,6 @@ struct perf_options {
 
 /** Names and kinds of tests. */
 const char *perf_test_name(enum perf_test test);
-bool perf_test_parse(const char *name, enum perf_test *test);
 
 /** An iteration is a message there and one back. */
 static inline bool perf_is_ping_pong(uint64_t test)

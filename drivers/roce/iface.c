@@ -205,7 +205,7 @@ static void roce_close(struct weft_lane_iface *base)
 	free_iface(r);
 }
 
-const struct weft_lane_ops roce_ops = {
+static const struct weft_lane_ops roce_ops = {
 	.am_short = roce_am_short,
 	.am_bcopy = roce_am_bcopy,
 	.am_zcopy = roce_am_zcopy,

@@ -501,7 +501,6 @@ static inline bool roce_share_place(const struct roce_iface *r, const struct roc
 /* iface.c, ud.c */
 extern const struct weft_lane_driver weft_roce_driver;
 extern const struct weft_lane_driver weft_roce_ud_driver;
-extern const struct weft_lane_ops roce_ops;
 
 /* port.c */
 

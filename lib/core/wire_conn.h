@@ -7,6 +7,8 @@
 #ifndef WEFT_WIRE_CONN_H
 #define WEFT_WIRE_CONN_H
 
+#include <stddef.h>
+
 #include "core/wire_types.h"
 
 /** Reference to an object of the receiver of the message: slot and generation, both checked. */
@@ -74,9 +76,8 @@ struct weft_wire_wireup {
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_wire_wireup) == 64, "wire");
-
-/** Bytes of the head that are the same in every version. */
-#define WEFT_WIREUP_FIXED 48
+/* What stands before is the same in every version. */
+static_assert(offsetof(struct weft_wire_wireup, src_secret) == 48, "wire");
 
 /** weft_wire_wireup.lane of an ERROR that ends the whole endpoint. */
 #define WEFT_WIREUP_ALL_LANES 0xff

@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------------ table */
 
-int weft_request_table_grow(struct weft_msg_worker *mw)
+static int request_table_grow(struct weft_msg_worker *mw)
 {
 	struct weft_request_table *t = &mw->reqs;
 	struct weft_request **chunks, *chunk;
@@ -39,7 +39,7 @@ int weft_request_table_grow(struct weft_msg_worker *mw)
 
 struct weft_request *weft_request_more(struct weft_msg_worker *mw)
 {
-	return weft_request_table_grow(mw) ? NULL : mw->reqs.free;
+	return request_table_grow(mw) ? NULL : mw->reqs.free;
 }
 
 void weft_request_table_fini(struct weft_msg_worker *mw)

@@ -156,7 +156,6 @@ struct weft_request_table {
 
 #define WEFT_REQ_CHUNK 256 /* requests per chunk */
 
-int weft_request_table_grow(struct weft_msg_worker *mw);
 void weft_request_table_fini(struct weft_msg_worker *mw);
 
 /** No request is free: make more. @return one of them, or NULL when memory is out */

@@ -408,7 +408,7 @@ static void account(struct weft_request *req, uint64_t length)
 	}
 }
 
-void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length)
+static void recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length)
 {
 	struct weft_request *req = find(me, hdr->rreq);
 	uint64_t off = weft_get64(hdr->offset);
@@ -435,7 +435,7 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr
 	account(req, length);
 }
 
-void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const struct weft_wire_amo_rep *rep)
+static void recv_amo_rep(struct weft_msg_ep *me, const struct weft_wire_amo_rep *rep)
 {
 	struct weft_request *req = find(me, rep->ref);
 	uint64_t value = weft_get64(rep->value);
@@ -459,7 +459,7 @@ static bool is_silent(const struct weft_request *req)
 	return !(req->flags & WEFT_REQ_HELD) && !req->cb;
 }
 
-void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *nak)
+static void recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *nak)
 {
 	struct weft_rma *rma = weft_rma_of(me);
 	struct weft_request *req = find(me, nak->ref);
@@ -508,16 +508,16 @@ void weft_rma_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t 
 		weft_rma_recv_get(me, data);
 		break;
 	case WEFT_WIRE_GET_DATA:
-		weft_rma_recv_data(me, data, length - sizeof(struct weft_wire_data));
+		recv_data(me, data, length - sizeof(struct weft_wire_data));
 		break;
 	case WEFT_WIRE_AMO:
 		weft_rma_recv_amo(me, data);
 		break;
 	case WEFT_WIRE_AMO_REP:
-		weft_rma_recv_amo_rep(me, data);
+		recv_amo_rep(me, data);
 		break;
 	case WEFT_WIRE_RMA_NAK:
-		weft_rma_recv_nak(me, data);
+		recv_nak(me, data);
 		break;
 	case WEFT_WIRE_RMA_FLUSH:
 		weft_rma_recv_flush(me, data);

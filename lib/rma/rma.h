@@ -149,9 +149,6 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
 int weft_rma_start(struct weft_request *req);
 /** Something of the operation is over: look whether all is. */
 void weft_rma_check(struct weft_request *req);
-void weft_rma_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length);
-void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const struct weft_wire_amo_rep *rep);
-void weft_rma_recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *nak);
 
 /*
  * Hand over what lanes take, by messages: what the protocols do. @return as weft_proto.progress()

@@ -143,7 +143,7 @@ static struct weft_ask *ask_new(struct weft_msg_worker *mw)
 	return a;
 }
 
-void weft_rndv_ask_free(struct weft_msg_worker *mw, struct weft_ask *a)
+static void ask_free(struct weft_msg_worker *mw, struct weft_ask *a)
 {
 	TAILQ_INSERT_HEAD(&mw->free_asks, a, link);
 }
@@ -233,7 +233,7 @@ static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
 		f->next = off + len;
 	} else if ((a->offset += len) == a->end) {
 		TAILQ_REMOVE(&f->again, a, link);
-		weft_rndv_ask_free(me->mw, a);
+		ask_free(me->mw, a);
 	}
 	if (f->next == f->length && TAILQ_EMPTY(&f->again)) {
 		TAILQ_REMOVE(&me->fetches, f, link);
@@ -293,7 +293,7 @@ static int ask_one(struct weft_msg_ep *me)
 	a->end = off + len;
 	a->left = len;
 	if (ask(f, a)) {
-		weft_rndv_ask_free(me->mw, a);
+		ask_free(me->mw, a);
 		return -EAGAIN;
 	}
 	if (a->native)
@@ -380,7 +380,7 @@ bool weft_rndv_pull_came(struct weft_fetch *f, uint64_t off, uint64_t len)
 	if (a->left)
 		return false;
 	TAILQ_REMOVE(&f->asks, a, link);
-	weft_rndv_ask_free(f->me->mw, a);
+	ask_free(f->me->mw, a);
 	return true;
 }
 
@@ -391,12 +391,12 @@ void weft_rndv_pull_read(struct weft_ask *a, bool good)
 	TAILQ_REMOVE(&f->asks, a, link);
 	if (good) {
 		unbook(f, a, a->left, true);
-		weft_rndv_ask_free(f->me->mw, a);
+		ask_free(f->me->mw, a);
 		return;
 	}
 	unbook(f, a, a->left, false);
 	if (f->over) {
-		weft_rndv_ask_free(f->me->mw, a);
+		ask_free(f->me->mw, a);
 		return;
 	}
 	TAILQ_INSERT_TAIL(&f->again, a, link);
@@ -422,7 +422,7 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 	while ((a = TAILQ_FIRST(&f->again))) {
 		TAILQ_REMOVE(&f->again, a, link);
 		me->unasked -= a->end - a->offset;
-		weft_rndv_ask_free(me->mw, a);
+		ask_free(me->mw, a);
 	}
 	for (a = TAILQ_FIRST(&f->asks); a; a = next) {
 		next = TAILQ_NEXT(a, link);
@@ -430,7 +430,7 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 			continue;
 		unbook(f, a, a->left, false);
 		TAILQ_REMOVE(&f->asks, a, link);
-		weft_rndv_ask_free(me->mw, a);
+		ask_free(me->mw, a);
 	}
 }
 

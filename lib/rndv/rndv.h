@@ -212,8 +212,6 @@ struct weft_ask {
 
 TAILQ_HEAD(weft_asks, weft_ask);
 
-void weft_rndv_ask_free(struct weft_msg_worker *mw, struct weft_ask *a);
-
 /** A native operation under way: a put, a get, an atomic, a rendezvous' write (msg/stripe.h). */
 struct weft_native {
 	SLIST_ENTRY(weft_native) link;

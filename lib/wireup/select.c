@@ -19,7 +19,7 @@ static inline double nominal(const struct weft_address_iface *a)
 	return a->bandwidth > 0 ? (double)a->bandwidth : 1.0;
 }
 
-double weft_pair_bandwidth(const struct weft_address_iface *l, const struct weft_address_iface *r)
+static double pair_bandwidth(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
 	return min_double(nominal(l), nominal(r));
 }
@@ -36,7 +36,7 @@ double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_addre
  * One way for a small message: the slower end's estimate, and the CPUs. Overheads are symmetric
  * here, so both ends compute the same.
  */
-double weft_pair_latency(const struct weft_address_iface *l, const struct weft_address_iface *r)
+static double pair_latency(const struct weft_address_iface *l, const struct weft_address_iface *r)
 {
 	double lat =
 		(double)l->latency > (double)r->latency ? (double)l->latency : (double)r->latency;
@@ -86,14 +86,14 @@ static inline bool links(const struct weft_select *in, unsigned int l, unsigned 
 /* Is pair a better than pair b to connect with? */
 static bool boot_better(const struct weft_select *in, struct weft_pair a, struct weft_pair b)
 {
-	double la = weft_pair_latency(&in->local[a.local], &in->remote[a.remote]);
-	double lb = weft_pair_latency(&in->local[b.local], &in->remote[b.remote]);
+	double la = pair_latency(&in->local[a.local], &in->remote[a.remote]);
+	double lb = pair_latency(&in->local[b.local], &in->remote[b.remote]);
 	double ba, bb;
 
 	if (la < lb || la > lb)
 		return la < lb;
-	ba = weft_pair_bandwidth(&in->local[a.local], &in->remote[a.remote]);
-	bb = weft_pair_bandwidth(&in->local[b.local], &in->remote[b.remote]);
+	ba = pair_bandwidth(&in->local[a.local], &in->remote[a.remote]);
+	bb = pair_bandwidth(&in->local[b.local], &in->remote[b.remote]);
 	if (ba < bb || ba > bb)
 		return ba > bb;
 	if (a.local != b.local)
@@ -213,7 +213,7 @@ static void take(const struct weft_select *in, struct state *st, struct weft_pai
 	memset(lane, 0, sizeof(*lane));
 	lane->pair = p;
 	lane->bandwidth = bw;
-	lane->latency = weft_pair_latency(l, r);
+	lane->latency = pair_latency(l, r);
 	lane->max_frag = weft_pair_max_frag(l, r);
 	st->rest_l[p.local] -= bw;
 	st->rest_r[p.remote] -= bw;

@@ -35,11 +35,8 @@ struct weft_select_lane {
 	char why[160];
 };
 
-/** Score of a pair. */
-double weft_pair_bandwidth(const struct weft_address_iface *l, const struct weft_address_iface *r);
-/** The CPU time of both ends that weft_pair_latency() includes. */
+/** The CPU time of both ends that a pair's latency includes. */
 double weft_pair_cpu(const struct weft_address_iface *l, const struct weft_address_iface *r);
-double weft_pair_latency(const struct weft_address_iface *l, const struct weft_address_iface *r);
 /** Largest lane message that both take. */
 uint32_t weft_pair_max_frag(const struct weft_address_iface *l, const struct weft_address_iface *r);
 

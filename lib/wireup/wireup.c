@@ -147,7 +147,7 @@ void weft_wireup_grant(struct weft_ep *ep)
 
 /* ------------------------------------------------------------------ joined */
 
-void weft_wireup_joined(struct weft_ep *ep)
+static void wireup_joined(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_worker *w = ep->worker;
@@ -181,7 +181,7 @@ void weft_wireup_confirm(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	weft_wireup_joined(ep);
+	wireup_joined(ep);
 	/*
 	 * The callbacks above may have closed or failed the ep. As authority we wait for the ACK
 	 * with the final map.
@@ -195,7 +195,7 @@ void weft_wireup_linked(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	weft_wireup_joined(ep);
+	wireup_joined(ep);
 	if (ep->wireup == wu)
 		weft_lanes_start(ep);
 	weft_wireup_settle(ep);
@@ -262,7 +262,7 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	}
 	weft_lane_bind(ep, 0, lane_ep);
 	weft_wireup_send_new(ep, WEFT_WIREUP_ACK);
-	weft_wireup_joined(ep);
+	wireup_joined(ep);
 	if (ep->wireup == wu)
 		weft_lanes_start(ep);
 	weft_wireup_settle(ep);

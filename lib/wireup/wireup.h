@@ -348,8 +348,6 @@ void weft_wireup_drop(struct weft_ep *ep);
 int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type);
 /** Tell the peer, best effort, that the endpoint failed. */
 void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
-/** Both ends are connected over lane 0: the messages may start. */
-void weft_wireup_joined(struct weft_ep *ep);
 /** Fill the fields of a head that follow from the ep. */
 void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsigned int lane,
 		      struct weft_wire_wireup *h);

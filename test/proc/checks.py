@@ -38,7 +38,8 @@ def build(root, sources):
     for source in sources:
         name = source.replace('/', '_') + '.o'
         subprocess.run(['cc', '-Ilib', '-c', source, '-o', 'build/' + name], cwd=root, check=True)
-        commands.append({'directory': os.path.join(root, 'build'), 'file': '../' + source, 'output': name})
+        commands.append({'directory': os.path.join(root, 'build'), 'file': '../' + source, 'output': name,
+                         'command': 'cc -I../lib -c ../%s -o %s' % (source, name)})
     with open(os.path.join(root, 'build', 'compile_commands.json'), 'w', encoding='utf-8') as f:
         json.dump(commands, f)
 
@@ -144,6 +145,54 @@ def a_build_without_the_objects_is_told():
     assert code == 1 and 'has no sources' in out, out
 
 
+# ---- what is external -------------------------------------------------------------------------
+
+UNUSED = 'check-unused.py'
+USED = {'lib/base/a.c': '#include "base/a.h"\nint used(void) { return A; }\n',
+        'lib/base/a.h': '#ifndef A_H\n#define A_H\n#define A 1\nint used(void);\n#endif\n',
+        'app/perf/perf.c': 'int used(void);\nint main(void) { return used(); }\n'}
+
+
+def unused(sentence, **files):
+    bad(sentence, UNUSED, {**USED, **{k.replace('__', '/').replace('_dot_', '.'): v for k, v in files.items()}},
+        '--build', 'ROOT/build')
+
+
+def what_is_external_is_used():
+    good(UNUSED, USED, '--build', 'ROOT/build')
+    unused('lib/base/b.c: no other object uses alone', lib__base__b_dot_c='int alone(void) { return 1; }\n')
+    unused('lib/base/b.c: no other object uses table', lib__base__b_dot_c='int table[2] = {1, 2};\n')
+    unused('lib/base/b.h: nobody uses B', lib__base__b_dot_h='#define B 1\n')
+    unused('lib/base/b.h: nobody uses b', lib__base__b_dot_h='/* b() */\nint b(int a,\n\tint c);\n')
+    unused('lib/base/b.h: nobody uses b', lib__base__b_dot_h='static inline int b(void)\n{\n\treturn 1;\n}\n')
+    good(UNUSED, {**USED, 'lib/weft.h': 'int weft_do(void);\n', 'lib/do.c': 'int weft_do(void) { return 1; }\n'},
+         '--build', 'ROOT/build')
+
+
+def what_tests_alone_use_has_a_reason():
+    tree = {**USED, 'lib/base/b.c': 'int b(void) { return 1; }\n', 'test/unit/b.c': 'int b(void);\nint c(void) { return b(); }\n'}
+    bad('lib/base/b.c: tests alone use b', UNUSED, tree, '--build', 'ROOT/build')
+    tree['devtools/unused.exceptions'] = 'tests lib/base/b.c b -- why\n'
+    good(UNUSED, tree, '--build', 'ROOT/build')
+    tree['devtools/unused.exceptions'] = 'tests lib/base/b.c b\n'
+    code, out = check(UNUSED, tree, '--build', 'ROOT/build')
+    assert code == 1 and 'gives no reason for tests lib/base/b.c b' in out, out
+
+
+# ---- headers ----------------------------------------------------------------------------------
+
+HEADERS = 'check-headers.py'
+
+
+def headers_compile_alone():
+    tree = {'lib/base/a.c': '', 'lib/base/a.h': '#include <stdint.h>\nuint32_t a(void);\n'}
+    good(HEADERS, tree, '--build', 'ROOT/build')
+    bad('lib/base/b.h does not compile alone', HEADERS, {**tree, 'lib/base/b.h': 'uint32_t b(void);\n'}, '--build',
+        'ROOT/build')
+    good(HEADERS, {**tree, 'lib/base/b.h': '#include "base/a.h"\n'}, '--build', 'ROOT/build')
+
+
 tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_folder, a_folder_of_no_layer_is_told,
          symbols_run_down, circles_are_small, files_are_short, exceptions_only_get_fewer,
-         a_build_without_the_objects_is_told])
+         a_build_without_the_objects_is_told, what_is_external_is_used, what_tests_alone_use_has_a_reason,
+         headers_compile_alone])

@@ -173,13 +173,3 @@ size_t weft_pcapng_pending(const struct weft_pcapng *w)
 {
 	return w->used;
 }
-
-int weft_pcapng_close(struct weft_pcapng *w)
-{
-	int rc = weft_pcapng_flush(w);
-
-	if (close(w->fd) && !rc)
-		rc = -errno;
-	free(w);
-	return rc;
-}

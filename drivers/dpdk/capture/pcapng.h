@@ -21,7 +21,7 @@ enum weft_pcapng_direction { WEFT_PCAPNG_IN = 1, WEFT_PCAPNG_OUT = 2 };
 /**
  * Begin a section.
  *
- * @param fd          file to write to; closed by weft_pcapng_close()
+ * @param fd          file to write to, open as long as the process
  * @param application for the section header
  * @return NULL when there is no memory
  */
@@ -53,8 +53,5 @@ int weft_pcapng_flush(struct weft_pcapng *w);
 
 /** Bytes that wait for a flush. */
 size_t weft_pcapng_pending(const struct weft_pcapng *w);
-
-/** Flush and close. @return as weft_pcapng_flush() */
-int weft_pcapng_close(struct weft_pcapng *w);
 
 #endif /* WEFT_PCAPNG_H */

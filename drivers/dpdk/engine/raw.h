@@ -88,8 +88,7 @@
 #define RAW_RESET_BURST 32u
 /* tries of a step in which handshake frames that came to another queue are not taken */
 #define RAW_STEER_ROUNDS 12u
-#define RAW_ROOM_MIN 64u /* an open frame with less room than this is full */
-#define RAW_TMPL 96u     /* encapsulation + lane header, rounded up for the copy */
+#define RAW_TMPL 96u /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER WEFT_NEVER
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");

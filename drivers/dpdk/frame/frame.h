@@ -61,9 +61,7 @@ enum weft_frame_type {
 #define WEFT_FRAME_F_RETX 0x0008u
 #define WEFT_FRAME_F_ECN 0x0010u   /**< an ECN block follows header and SACK block */
 #define WEFT_FRAME_F_KNOWN 0x001fu /**< other bits must be 0 in version 2 */
-/** places kept for encryption: frames with them are dropped by version 2 */
-#define WEFT_FRAME_F_SEALED 0x0020u
-#define WEFT_FRAME_F_KEY_PHASE 0x0040u
+/* 0x0020 and 0x0040 are kept for encryption: frames with them are dropped by version 2 */
 
 #define WEFT_FRAME_HOLD_UNIT 64u   /**< ns per unit of ts_hold */
 #define WEFT_FRAME_NO_ECHO 0xffffu /**< ts_hold: ts_echo means nothing */

@@ -106,7 +106,7 @@ static bool is_pmd_socket(int fd, unsigned int if_index)
 	return getsockopt(fd, SOL_PACKET, PACKET_FANOUT, &fanout, &len) == 0 && fanout;
 }
 
-int weft_packet_socket_find(unsigned int if_index, unsigned int k)
+static int packet_socket_find(unsigned int if_index, unsigned int k)
 {
 	long max = sysconf(_SC_OPEN_MAX);
 	int fd;
@@ -127,7 +127,7 @@ void weft_packet_socket_init(struct weft_port *p)
 	socklen_t len = sizeof(int);
 	int sndbuf = 0;
 
-	p->sock = weft_packet_socket_find(l->if_index, p->queue);
+	p->sock = packet_socket_find(l->if_index, p->queue);
 	if (p->sock >= 0 && getsockopt(p->sock, SOL_SOCKET, SO_SNDBUF, &sndbuf, &len))
 		sndbuf = 0;
 	if (sndbuf <= 0)

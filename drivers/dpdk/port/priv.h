@@ -233,10 +233,6 @@ bool weft_kernel_link_up(unsigned int if_index);
 void weft_kernel_link_why(unsigned int if_index, char *buf, size_t size);
 /** Its MTU; 0 = there is none. */
 uint32_t weft_kernel_mtu(unsigned int if_index);
-/**
- * Find the packet socket that the PMD has on the interface, for the k-th queue. @return fd or -1
- */
-int weft_packet_socket_find(unsigned int if_index, unsigned int k);
 /** Set up p->sock and its limits. */
 void weft_packet_socket_init(struct weft_port *p);
 /** How many of the frames may be given to the PMD without its sleeping. */

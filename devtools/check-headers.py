@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""check-headers.py [--root DIR] --build DIR: each header of lib/, drivers/, app/ and test/ compiles alone, so that who
+includes it need not know what else it wants. Each is compiled as the build compiles a source of its folder."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import check_tree
+
+PARTS = ('lib/', 'drivers/', 'app/', 'test/')
+
+
+def flags(root, build):
+    """Folder -> (working directory, include path, standard and definitions) of a source there in the build."""
+    found = {}
+    with open(os.path.join(build, 'compile_commands.json'), encoding='utf-8') as f:
+        commands = json.load(f)
+    for entry in commands:
+        source = os.path.relpath(os.path.join(entry['directory'], entry['file']), root)
+        words = shlex.split(entry['command'])
+        keep = []
+        for word, after in zip(words, words[1:]):
+            if word in ('-include', '-imacros', '-isystem'):
+                keep += [word, after]
+            elif word.startswith(('-I', '-D', '-std=', '-m', '-isystem', '-W')):
+                keep.append(word)
+        found.setdefault(os.path.dirname(source), (entry['directory'], keep))
+    return found
+
+
+def above(folder):
+    while folder:
+        yield folder
+        folder = os.path.dirname(folder)
+
+
+def compiles(root, header, where, words):
+    """None, or what the compiler says."""
+    path = os.path.abspath(os.path.join(root, header))
+    done = subprocess.run(['cc', *words, '-fsyntax-only', '-x', 'c', '-include', path, '/dev/null'],
+                          cwd=where, capture_output=True, text=True, check=False)
+    return done.stderr.strip() if done.returncode else None
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('--root', default=check_tree.HERE)
+    p.add_argument('--build', required=True)
+    o = p.parse_args()
+
+    by_folder = flags(o.root, o.build)
+    headers = [h for h in check_tree.files(o.root, '.h') if h.startswith(PARTS)]
+    if not headers:
+        check_tree.die('%s has no headers' % o.root)
+    # A build may leave drivers, programs and tests out.
+    jobs = {h: next((by_folder[f] for f in above(os.path.dirname(h)) if f in by_folder), None) for h in headers}
+    built = [h for h in headers if jobs[h]]
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for header, said in zip(built, pool.map(lambda h: compiles(o.root, h, *jobs[h]), built)):
+            if said:
+                print('%s does not compile alone:\n%s' % (header, said))
+                bad += 1
+    print('%d headers, %d of folders that are not built, %d wrong' % (len(headers), len(headers) - len(built), bad))
+    return 1 if bad else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
