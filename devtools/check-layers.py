@@ -32,10 +32,10 @@ LIB = [
     ['lib'],                            # the roof: context, worker, tables
 ]
 DPDK = [
-    ['drivers/dpdk/frame'],                         # bytes in, bytes out
-    ['drivers/dpdk/port', 'drivers/dpdk/capture'],  # ports of DPDK; frames into files
-    ['drivers/dpdk/engine'],                        # a lane: connections, reliability
-    ['drivers/dpdk'],                               # the driver's table
+    ['drivers/dpdk/frame'],  # bytes in, bytes out; what a port is
+    # ports of DPDK; frames into files; a lane: connections, reliability
+    ['drivers/dpdk/port', 'drivers/dpdk/capture', 'drivers/dpdk/engine'],
+    ['drivers/dpdk'],        # the driver's table
 ]
 PROGRAMS = [
     ['app/common', 'app/link'],         # app/link: a bad link, for weft-wire and the simulator

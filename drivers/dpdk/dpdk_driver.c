@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "port/nic_state.h"
 #include "port/ethdev.h"
-#include "engine/raw_iface.h"
+#include "engine/engine.h"
 
 extern const struct weft_lane_driver weft_dpdk_driver;
 

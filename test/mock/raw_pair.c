@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "engine/iface.h"
+#include "engine/engine.h"
 #include "eal.h"
 #include "mock/raw_pair.h"
 

@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/raw.h"
+#include "engine/raw_counters.h"
+#include "frame/frame_port.h"
 
 struct pair_end;
 

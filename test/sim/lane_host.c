@@ -7,7 +7,7 @@
 #include "core/config.h"
 #include "lane_host.h"
 #include "pattern.h"
-#include "engine/raw_iface.h"
+#include "engine/engine.h"
 #include "sim_priv.h"
 
 #define KEPT_MAX 4096

@@ -12,7 +12,7 @@
 
 #include "frame/frame.h"
 #include "lane_host.h"
-#include "port/lane_opts.h"
+#include "frame/ip.h"
 #include "sim_test.h"
 
 #define CONFIG "CONNECT_TIMEOUT=2s CSUM=crc32c"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/core.h"
-#include "engine/raw_iface.h"
+#include "engine/engine.h"
 #include "sim_priv.h"
 
 struct sim_node {

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "port/lane_opts.h"
-#include "engine/raw.h"
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "engine/engine.h"
+#include "frame/arp.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "frame/ip.h"
+#include "lane.h"
 
 /*
  * Address of an iface, 32 bytes, little-endian:
@@ -172,4 +180,17 @@ void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size
 	else
 		snprintf(buf, size, "%s/%u:%u vlan %u frames of %u", ip, a.prefix, a.udp_port,
 			 a.vlan, a.frame_size);
+}
+
+const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
+{
+	const uint8_t *m = c->peer_mac;
+
+	if (c->iface->gate.raw_ethertype)
+		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
+			 m[5]);
+	else
+		snprintf(buf, size, "%u.%u.%u.%u:%u", c->peer_ip >> 24, c->peer_ip >> 16 & 255,
+			 c->peer_ip >> 8 & 255, c->peer_ip & 255, c->peer_port);
+	return buf;
 }

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <inttypes.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/raw.h"
+#include <rte_common.h>
 
-const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
-{
-	const uint8_t *m = c->peer_mac;
-
-	if (c->iface->gate.raw_ethertype)
-		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
-			 m[5]);
-	else
-		snprintf(buf, size, "%u.%u.%u.%u:%u", c->peer_ip >> 24, c->peer_ip >> 16 & 255,
-			 c->peer_ip >> 8 & 255, c->peer_ip & 255, c->peer_port);
-	return buf;
-}
+#include "engine/ack.h"
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/connect.h"
+#include "engine/flush.h"
+#include "engine/generation.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "engine/slots.h"
+#include "engine/timer.h"
+#include "engine/zcopy.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
+#include "lane.h"
 
 struct raw_conn *raw_conn_new(struct raw_iface *iface, bool passive)
 {
@@ -124,34 +127,6 @@ void raw_conn_free(struct raw_conn *c)
 }
 
 /*
- * @p n is a power of two, and what is outstanding fits. @return false: no memory, all is as before
- */
-static bool resize_slots(struct raw_conn *c, uint32_t n)
-{
-	struct raw_slot *slots = calloc(n, sizeof(*slots));
-
-	if (!slots)
-		return false;
-	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++)
-		slots[seq & (n - 1)] = *raw_slot(c, seq);
-	free(c->slots);
-	c->slots = slots;
-	c->slot_mask = n - 1;
-	return true;
-}
-
-bool raw_slots_grow(struct raw_conn *c)
-{
-	return resize_slots(c, 2 * (c->slot_mask + 1));
-}
-
-void raw_slots_shrink(struct raw_conn *c)
-{
-	if (c->slot_mask >= RAW_SLOTS_MIN)
-		resize_slots(c, RAW_SLOTS_MIN);
-}
-
-/*
  * The fixed window: what the configuration says, and never more frames than half the peer's receive
  * ring, so that one sender alone cannot overrun it.
  */
@@ -160,13 +135,13 @@ static int make_window(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	uint32_t frames = RTE_MIN(c->peer_rx_frames / 2, RAW_WIN_FRAMES_MAX);
 
-	frames = RTE_MIN(frames, iface->tx_held_max);
+	frames = RTE_MIN(frames, iface->share.tx_held_max);
 	c->win_frames = RTE_MAX(frames, 1u);
 	c->win_bytes = iface->conf.window != 0
 			       ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
 			       : RAW_WIN_BYTES;
 	c->win_whole = c->win_frames;
-	return resize_slots(c, RAW_SLOTS_MIN) ? 0 : -ENOMEM;
+	return raw_slots_init(c);
 }
 
 /* @return less than what was wanted: worth a warning */
@@ -303,39 +278,6 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 	raw_conn_bye(c);
 }
 
-int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
-		   struct weft_lane_ep **lane_ep)
-{
-	struct raw_iface *iface = raw_iface_of(base);
-	struct raw_addr a;
-	struct raw_conn *c;
-	char why[160];
-	uint32_t hop = 0;
-	int err;
-
-	err = raw_is_reachable(base, addr, len, why, sizeof(why));
-	if (err != 0)
-		return err;
-	raw_addr_read(addr, len, &a);
-	if (!a.raw_ethertype)
-		raw_next_hop(iface, a.ip, &hop);
-	c = raw_conn_new(iface, false);
-	if (!c)
-		return -ENOMEM;
-	c->base.user = user;
-	c->peer_ip = a.ip;
-	c->hop_ip = hop;
-	c->peer_port = a.udp_port;
-	c->path[0].dport = a.udp_port;
-	c->peer_queues = a.queues;
-	memcpy(c->peer_mac, a.mac, 6);
-	c->remote_iface = a.iface_id;
-	raw_conn_template(c);
-	raw_hs_start(c);
-	*lane_ep = &c->base;
-	return 0;
-}
-
 /*
  * When there are too many, the oldest goes early: then a late frame finds nobody and is answered
  * with RESET. It is freed by the timers, never here: we may be called from the middle of a walk
@@ -351,7 +293,7 @@ static void expire_oldest(struct raw_iface *iface)
 	raw_deadline_lt(c, iface->lt);
 }
 
-static void enter_time_wait(struct raw_conn *c, bool met)
+void raw_conn_linger(struct raw_conn *c, bool met)
 {
 	struct raw_iface *iface = c->iface;
 
@@ -366,105 +308,13 @@ static void enter_time_wait(struct raw_conn *c, bool met)
 	raw_deadline_lt(c, met ? c->hs_next : iface->lt);
 }
 
-/*
- * What was sent before leaves the queue in any case; what was not acknowledged is forgotten. The
- * entry stays a while, to acknowledge what the peer sends again and to repeat BYE.
- */
-void raw_ep_destroy(struct weft_lane_ep *lane_ep)
+void raw_resolving(struct raw_conn *c, bool yes)
 {
-	struct raw_conn *c = raw_conn_of(lane_ep);
-	struct raw_iface *iface = c->iface;
-	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_PATHS ||
-		   c->state == RAW_MEASURE || c->state == RAW_READY;
-	bool lingers = met || c->state == RAW_DOWN;
-	bool reaped = c->state == RAW_QUIET && !c->slots; /* the peer has what is left */
-
-	c->base.up = false;
-	c->base.tx_room = false;
-	c->base.user = NULL;
-	if (c->open)
-		raw_seal(c, 0);
-	if (met)
-		raw_bye_send(c);
+	if (c->resolving == yes)
+		return;
+	c->resolving = yes;
+	if (yes)
+		TAILQ_INSERT_TAIL(&c->iface->resolving, c, wait_link);
 	else
-		c->bye_done = true;
-	enter_time_wait(c, lingers);
-	if (!reaped)
-		raw_zc_fail(c, -ECANCELED);
-	raw_slots_release(c);
-	raw_zc_cancel(c);
-	raw_flushes_end(c, -ECANCELED);
-	raw_txq_flush(iface);
-}
-
-/*
- * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the
- * HELLO and then the token of our answer to it. So it gets what goes to its address.
- */
-bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
-{
-	const struct raw_conn *c = raw_conn_of(lane_ep);
-	struct raw_addr a;
-
-	if (c->remote_token == 0 && c->remote_id == 0)
-		return false; /* nobody has answered yet */
-	if (raw_addr_read(addr, len, &a) != 0 || a.raw_ethertype != c->iface->gate.raw_ethertype)
-		return false;
-	if (a.iface_id != c->remote_iface)
-		return false;
-	if (a.raw_ethertype)
-		return memcmp(a.mac, c->peer_mac, sizeof(a.mac)) == 0;
-	return a.ip == c->peer_ip && a.udp_port == c->peer_port;
-}
-
-/* Its IP address, whatever ports it uses; else its MAC. */
-uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep)
-{
-	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
-	uint64_t mac = 0;
-
-	if (!c->iface->gate.raw_ethertype)
-		return c->peer_ip;
-	memcpy(&mac, c->peer_mac, sizeof(c->peer_mac));
-	return mac;
-}
-
-void raw_ep_check(struct weft_lane_ep *lane_ep)
-{
-	struct raw_conn *c = raw_conn_of(lane_ep);
-
-	if (c->state == RAW_UP && raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
-		raw_count(c->iface, RAW_TX_PING);
-}
-
-void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
-{
-	static const char *const names[] = {
-		[RAW_RESOLVE] = "asking ARP",
-		[RAW_HELLO] = "connecting",
-		[RAW_PROBE] = "probing the frame size",
-		[RAW_PATHS] = "trying the ports of its paths",
-		[RAW_MEASURE] = "measuring the way",
-		[RAW_READY] = "connecting",
-		[RAW_HALF_OPEN] = "half open",
-		[RAW_UP] = "up",
-		[RAW_QUIET] = "stopped",
-		[RAW_DOWN] = "down",
-		[RAW_TIME_WAIT] = "closed",
-	};
-	const struct raw_conn *c = raw_conn_of(lane_ep);
-	char peer[64];
-	int n;
-
-	n = snprintf(buf, size,
-		     "%s -> %s: %s, frames of %u bytes, %u outstanding (%u bytes), window %u "
-		     "frames or %u bytes",
-		     c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), names[c->state],
-		     c->frame_size, c->snd_next - c->snd_una, c->inflight, c->win_frames,
-		     c->win_bytes);
-	for (unsigned int i = 0; i < c->paths && n > 0 && (size_t)n < size; i++)
-		n += snprintf(buf + n, size - (size_t)n,
-			      "; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again",
-			      i, c->path[i].sport, c->path[i].dport, c->path[i].rtt.srtt / 1e3,
-			      c->path[i].rtt.var / 1e3, c->path[i].order, c->path[i].retransmits);
+		TAILQ_REMOVE(&c->iface->resolving, c, wait_link);
 }

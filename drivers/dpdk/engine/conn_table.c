@@ -6,10 +6,16 @@
  * again, and thousands of others may be there. Peers choose what is hashed, so the hash has a key.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/raw.h"
+#include "base/deadline.h"
+#include "base/siphash.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/iface.h"
+#include "frame/frame.h"
 
 static struct raw_hello_list *bucket_of(const struct raw_iface *iface, struct raw_hello_list *table,
 					uint32_t len, uint32_t id, uint32_t token,

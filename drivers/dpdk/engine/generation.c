@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "engine/raw.h"
+#include "base/siphash.h"
+#include "engine/generation.h"
 
 /*
  * A Feistel network over two bytes: a permutation whatever its round function is. Numbers count up,

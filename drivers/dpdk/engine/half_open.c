@@ -16,7 +16,13 @@
 
 #include <string.h>
 
-#include "engine/raw.h"
+#include "base/siphash.h"
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
 
 #define HALF_FREE 32u  /* places for those who have shown nothing */
 #define HALF_SHARE 32u /* of one sender, once those are taken */
@@ -84,7 +90,7 @@ static struct buckets buckets_of(const struct raw_iface *iface, const struct wef
 
 static bool is_big(const struct raw_iface *iface, uint8_t mac)
 {
-	return iface->half_of_mac[mac] > HALF_MAC;
+	return iface->half.by_mac[mac] > HALF_MAC;
 }
 
 /* Who goes first among those who have shown their address: the larger, the sooner. */
@@ -93,7 +99,8 @@ static uint32_t rank(const struct raw_conn *c)
 	const struct raw_iface *iface = c->iface;
 
 	return (uint32_t)is_big(iface, c->half_mac) << 31 |
-	       (uint32_t)iface->half_of[c->half_bucket] << 16 | iface->half_of_mac[c->half_mac];
+	       (uint32_t)iface->half.by_source[c->half_bucket] << 16 |
+	       iface->half.by_mac[c->half_mac];
 }
 
 static bool same_address(const struct raw_conn *c, const struct weft_frame_view *v)
@@ -111,7 +118,7 @@ static struct raw_conn *who_goes(struct raw_iface *iface, const struct weft_fram
 {
 	struct raw_conn *c, *not_shown = NULL, *most = NULL;
 
-	TAILQ_FOREACH(c, &iface->half, half_link) {
+	TAILQ_FOREACH(c, &iface->half.list, half_link) {
 		if (c->half_shown) {
 			if (!most || rank(c) > rank(most))
 				most = c;
@@ -123,7 +130,7 @@ static struct raw_conn *who_goes(struct raw_iface *iface, const struct weft_fram
 		return not_shown;
 	if (is_big(iface, most->half_mac) && most->half_mac != of.mac)
 		return most;
-	if (iface->half_of[most->half_bucket] > iface->half_of[of.sender] + 1u)
+	if (iface->half.by_source[most->half_bucket] > iface->half.by_source[of.sender] + 1u)
 		return most;
 	return iface->lt + RAW_HALF_OPEN_NS > most->hs_expire + HALF_OLD ? most : NULL;
 }
@@ -132,7 +139,7 @@ static bool make_room(struct raw_iface *iface, const struct weft_frame_view *v, 
 {
 	struct raw_conn *c;
 
-	if (iface->half_open < RAW_HALF_OPEN_MAX)
+	if (iface->half.count < RAW_HALF_OPEN_MAX)
 		return true;
 	c = who_goes(iface, v, of);
 	if (!c)
@@ -147,7 +154,7 @@ bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bo
 	struct buckets of = buckets_of(iface, v);
 
 	*shown = shows_cookie(iface, v);
-	if (iface->half_open < HALF_FREE)
+	if (iface->half.count < HALF_FREE)
 		return true;
 	if (!*shown) {
 		struct weft_frame_retry r = {
@@ -157,7 +164,7 @@ bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bo
 		raw_stranger_send(iface, v, WEFT_FRAME_HELLO_RETRY, &r, sizeof(r));
 		return false;
 	}
-	if (iface->half_of[of.sender] < HALF_SHARE && make_room(iface, v, of))
+	if (iface->half.by_source[of.sender] < HALF_SHARE && make_room(iface, v, of))
 		return true;
 	raw_count(iface, RAW_DROP_HALF_OPEN_FULL);
 	raw_reset_send(iface, v, WEFT_RESET_BUSY);
@@ -171,8 +178,8 @@ void raw_half_add(struct raw_conn *c, const struct weft_frame_view *v, bool show
 
 	c->half_bucket = of.sender;
 	c->half_mac = of.mac;
-	iface->half_open++;
-	TAILQ_INSERT_TAIL(&iface->half, c, half_link);
+	iface->half.count++;
+	TAILQ_INSERT_TAIL(&iface->half.list, c, half_link);
 	if (shown)
 		raw_half_shown(c);
 }
@@ -182,8 +189,8 @@ void raw_half_shown(struct raw_conn *c)
 	if (c->half_shown)
 		return;
 	c->half_shown = true;
-	c->iface->half_of[c->half_bucket]++;
-	c->iface->half_of_mac[c->half_mac]++;
+	c->iface->half.by_source[c->half_bucket]++;
+	c->iface->half.by_mac[c->half_mac]++;
 }
 
 void raw_half_remove(struct raw_conn *c)
@@ -191,9 +198,9 @@ void raw_half_remove(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 
 	if (c->half_shown) {
-		iface->half_of[c->half_bucket]--;
-		iface->half_of_mac[c->half_mac]--;
+		iface->half.by_source[c->half_bucket]--;
+		iface->half.by_mac[c->half_mac]--;
 	}
-	iface->half_open--;
-	TAILQ_REMOVE(&iface->half, c, half_link);
+	iface->half.count--;
+	TAILQ_REMOVE(&iface->half.list, c, half_link);
 }

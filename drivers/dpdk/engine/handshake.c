@@ -24,11 +24,24 @@
  * ifaces, and then both must come to the same room for messages.
  */
 
-#include <inttypes.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/raw.h"
+#include <rte_common.h>
+
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "engine/timer.h"
+#include "frame/arp.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "frame/parse.h"
+#include "lane.h"
 
 static uint64_t retry_wait(const struct raw_conn *c)
 {
@@ -138,17 +151,6 @@ static bool hello_acceptable(const struct weft_frame_hello *h)
 }
 
 /* ---------------------------------------------------------------- initiator */
-
-void raw_resolving(struct raw_conn *c, bool yes)
-{
-	if (c->resolving == yes)
-		return;
-	c->resolving = yes;
-	if (yes)
-		TAILQ_INSERT_TAIL(&c->iface->resolving, c, wait_link);
-	else
-		TAILQ_REMOVE(&c->iface->resolving, c, wait_link);
-}
 
 static void resolve(struct raw_conn *c)
 {

@@ -1,81 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include <inttypes.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "port/lane_opts.h"
-#include "engine/raw.h"
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_mbuf.h>
 
-/* Costs per message that protocol selection starts from; measured on memif, 2.5 GHz. */
-#define SEND_OVERHEAD 60e-9
-#define RECV_OVERHEAD 60e-9
-#define CTL_ROOM \
-	128u /* bytes that a small buffer must hold behind its headroom; ACKs with long SACK \
-		blocks take a big one then */
-#define MAX_IOV 4u
+#include "base/deadline.h"
+#include "base/siphash.h"
+#include "engine/clock.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/connect.h"
+#include "engine/ep.h"
+#include "engine/flush.h"
+#include "engine/iface.h"
+#include "engine/life.h"
+#include "engine/peer.h"
+#include "engine/engine.h"
+#include "engine/rx.h"
+#include "engine/share.h"
+#include "engine/slots.h"
+#include "engine/telemetry.h"
+#include "engine/timer.h"
+#include "engine/tx.h"
+#include "engine/txq.h"
+#include "engine/zcopy.h"
+#include "frame/arp.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "frame/ip.h"
+#include "frame/parse.h"
+#include "frame/steering.h"
+#include "lane.h"
+
+/* What a small buffer must hold behind its headroom; ACKs with long SACK blocks take a big one. */
+#define CTL_ROOM 128u
+
+/*
+ * Full frames wait for each other before they go to the port, whose calls cost (a doorbell, vhost's
+ * locks and barriers): so many bytes, which are read while the next are written, in so many frames.
+ */
+#define TX_BATCH_BYTES 32768u
+#define TX_BATCH_MIN 4u
+#define TX_BATCH_MAX 16u
 
 static const char *const counter_name[RAW_COUNTERS] = {
 #define RAW_COUNTER_NAME(id, name) [id] = name,
 	RAW_COUNTER_LIST(RAW_COUNTER_NAME)};
 
 /* ---------------------------------------------------------------- progress */
-
-/* The last call was long ago, or the clock stood still. */
-static __rte_noinline void advance_far(struct raw_iface *iface, uint64_t now)
-{
-	uint64_t step = now > iface->now ? now - iface->now : 0, slept = 0;
-
-	if (iface->slept)
-		slept = RTE_MIN(step, iface->sleep_max);
-	iface->gap = step > slept + RAW_GAP;
-	if (unlikely(iface->gap))
-		raw_count(iface, RAW_GAPS);
-	iface->step = (uint32_t)RTE_MIN(step, (uint64_t)UINT32_MAX);
-	if (iface->sent_outside) {
-		iface->sent_outside = false;
-		iface->et += RTE_MIN(step, RAW_OUTSIDE_STEP_MAX);
-	} else {
-		iface->et += RTE_MIN(step, slept + RAW_STEP_MAX);
-	}
-	iface->now += step;
-	iface->lt += RTE_MIN(step, slept + RAW_LIVE_STEP_MAX);
-}
-
-/* A short step is the same in all three clocks, whatever happened in it. */
-static_assert(RAW_OUTSIDE_STEP_MAX <= RAW_STEP_MAX && RAW_OUTSIDE_STEP_MAX <= RAW_GAP &&
-		      RAW_OUTSIDE_STEP_MAX <= RAW_LIVE_STEP_MAX,
-	      "short step");
-
-static inline void advance_clocks(struct raw_iface *iface, uint64_t now)
-{
-	uint32_t ts = (uint32_t)iface->now, slot = ts / 64 % RAW_STALE;
-	uint64_t step = now - iface->now;
-
-	if (likely(step <= RAW_OUTSIDE_STEP_MAX)) {
-		iface->gap = false;
-		iface->step = (uint32_t)step;
-		iface->sent_outside = false;
-		iface->now = now;
-		iface->et += step;
-		iface->lt += step;
-	} else {
-		advance_far(iface, now);
-	}
-	if (iface->sent) {
-		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole
-		 * step. */
-		iface->stale[slot].ts = ts;
-		iface->stale[slot].error = iface->step;
-		iface->sent = false;
-	}
-}
-
-void raw_clocks(struct raw_iface *iface, uint64_t now)
-{
-	advance_clocks(iface, now);
-}
 
 #define IDLE_KICK 4096u
 
@@ -103,7 +80,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	struct raw_iface *iface = raw_iface_of(base);
 	unsigned int n;
 
-	advance_clocks(iface, now);
+	raw_clocks(iface, now);
 	iface->slept = false;
 	iface->in_progress = true;
 	if (base->tx_open) {
@@ -122,16 +99,16 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	iface->full_bursts = 0;
 	if (unlikely(iface->et >= iface->next_et || iface->lt >= iface->next_lt))
 		raw_timers(iface);
-	if (unlikely(iface->pressed))
+	if (unlikely(iface->share.pressed))
 		raw_share_take_back(iface);
 acks:
 	if (!TAILQ_EMPTY(&iface->ack_list) && (iface->acks_now || iface->et >= iface->acks_due))
 		raw_acks(iface);
-	if (iface->txq_count > 0)
+	if (iface->txq.count > 0)
 		raw_txq_flush(iface);
-	if (unlikely(!STAILQ_EMPTY(&iface->zc_released)))
+	if (unlikely(!STAILQ_EMPTY(&iface->zc.released)))
 		n += raw_zc_complete(iface);
-	if (unlikely(!LIST_EMPTY(&iface->zc_waiting) && iface->now >= iface->zc_ask_at))
+	if (unlikely(!LIST_EMPTY(&iface->zc.waiting) && iface->now >= iface->zc.ask_at))
 		n += raw_zc_ask(iface);
 	iface->in_progress = false;
 	weft_telemetry_poll(iface->telemetry);
@@ -148,9 +125,9 @@ static void raw_tx_flush(struct weft_lane_iface *base)
 		raw_seal_all(iface);
 		iface->in_progress = false;
 	}
-	if (iface->txq_count > 0)
+	if (iface->txq.count > 0)
 		raw_txq_flush(iface);
-	base->tx_open = iface->txq_count > 0 || !TAILQ_EMPTY(&iface->tx_list);
+	base->tx_open = iface->txq.count > 0 || !TAILQ_EMPTY(&iface->tx_list);
 }
 
 static void raw_release(struct weft_lane_iface *base, void *desc)
@@ -194,8 +171,8 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 	for (unsigned int i = 0; i < RAW_COUNTERS; i++)
 		cb(counter_name[i], iface->counter[i], arg);
 	cb("rx.kept", iface->kept, arg);
-	cb("tx.held", iface->tx_held, arg);
-	cb("tx.taken_back_bytes", iface->taken_back, arg);
+	cb("tx.held", iface->share.tx_held, arg);
+	cb("tx.taken_back_bytes", iface->share.taken_back, arg);
 	cb("conn.count", iface->conn_count, arg);
 	TAILQ_FOREACH(c, &iface->conns, link) {
 		for (unsigned int i = 0; i < c->paths && c->state == RAW_UP; i++) {
@@ -313,10 +290,10 @@ static void share_buffers(struct raw_iface *iface)
 	uint32_t size = port->pool->size, ring = RTE_MIN(port->rx_depth, size / 2),
 		 rest = size - ring;
 
-	iface->tx_held_max = RTE_MAX(rest / 2, 1u);
-	iface->tx_held_hard = RTE_MAX(rest / 4 * 3, 1u);
+	iface->share.tx_held_max = RTE_MAX(rest / 2, 1u);
+	iface->share.tx_held_hard = RTE_MAX(rest / 4 * 3, 1u);
 	iface->keep_max = rest / 4;
-	iface->hdr_held_max = port->hdr_pool->size / 2;
+	iface->share.hdr_held_max = port->hdr_pool->size / 2;
 	/* Frames that lie in other workers' rings are buffers of ours, for as long as they like. */
 	iface->hand_max = rest / 2 / RTE_MAX(port->steering.queues, 2u) + 1;
 	raw_share_init(iface);
@@ -347,110 +324,8 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 	}
 	iface->frame_size = (uint16_t)size;
 	iface->rx_far = !(port->flags & WEFT_FRAME_PORT_COPIES);
-	iface->tx_batch =
-		RTE_MIN(RTE_MAX(RAW_TX_BATCH_BYTES / size, RAW_TX_BATCH_MIN), RAW_TX_BATCH_MAX);
+	iface->tx_batch = RTE_MIN(RTE_MAX(TX_BATCH_BYTES / size, TX_BATCH_MIN), TX_BATCH_MAX);
 	return 0;
-}
-
-/* What is said until a connection has measured it. Again when the link's speed changes. */
-void raw_fill_numbers(struct raw_iface *iface)
-{
-	const struct weft_frame_port *port = iface->port;
-	struct weft_lane_attr *a = &iface->base.attr;
-	bool guess = port->flags & WEFT_FRAME_PORT_GUESS;
-
-	if (a->features & WEFT_LANE_F_BW_SET)
-		return;
-	a->bandwidth = port->bandwidth > 0  ? port->bandwidth
-		       : iface->copy_bw > 0 ? iface->copy_bw
-					    : 10e9;
-	a->bandwidth *= (double)a->max_bcopy / iface->frame_size;
-	a->bandwidth_known = port->bandwidth > 0 && !guess;
-	if (port->bandwidth > 0)
-		a->bandwidth_from = guess ? "a guess until measured" : "link speed";
-	else
-		a->bandwidth_from = "copy rate of this CPU";
-}
-
-static void fill_costs(struct raw_iface *iface)
-{
-	const struct weft_frame_port *port = iface->port;
-	struct weft_lane_attr *a = &iface->base.attr;
-
-	a->latency = port->latency;
-	a->send_overhead = SEND_OVERHEAD;
-	a->recv_overhead = RECV_OVERHEAD;
-	if (port->flags & WEFT_FRAME_PORT_MEASURE)
-		a->latency_from = "a guess until measured";
-	if (port->flags & WEFT_FRAME_PORT_COPIES)
-		a->features |= WEFT_LANE_F_COPIES;
-	if (port->flags & WEFT_FRAME_PORT_MEMORY)
-		a->features |= WEFT_LANE_F_MEMORY;
-}
-
-/*
- * What is said of its cost until a few have been made: a system call or two, and the pages are
- * looked up.
- */
-#define REG_COST 20e-6
-#define REG_GROWTH 0.1e-9
-
-static void needs_registration(struct raw_iface *iface)
-{
-	struct weft_lane_attr *a = &iface->base.attr;
-
-	a->features |= WEFT_LANE_F_ZCOPY_REG;
-	a->reg_cost = REG_COST;
-	a->reg_growth = REG_GROWTH;
-	snprintf(a->domain, sizeof(a->domain), "%s", iface->port->mem_domain);
-}
-
-static void fill_attr(struct raw_iface *iface)
-{
-	const struct weft_frame_port *port = iface->port;
-	struct weft_lane_attr *a = &iface->base.attr;
-	uint32_t room = iface->frame_size - iface->encap_len -
-			(uint32_t)sizeof(struct weft_frame_hdr) - 4 -
-			(uint32_t)sizeof(struct weft_frame_msg);
-	uint32_t small =
-		rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM - RAW_TMPL - 4;
-
-	*a = (struct weft_lane_attr){
-		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_TO_IFACE,
-		.max_short = room,
-		.max_bcopy = room,
-		.opt_align = 1,
-		.frame_size = iface->frame_size,
-		.dev_addr_len = RAW_ADDR_LEN,
-		.link = port->link,
-	};
-	snprintf(a->device, sizeof(a->device), "%s", port->device);
-	raw_fill_numbers(iface);
-	fill_costs(iface);
-	if (iface->conf.zcopy && (port->flags & WEFT_FRAME_PORT_EXTBUF) &&
-	    (port->flags & WEFT_FRAME_PORT_MULTISEG)) {
-		a->features |= WEFT_LANE_F_ZCOPY;
-		a->max_zcopy = room;
-		a->max_zcopy_hdr = RTE_MIN(small, 128u);
-		a->max_iov = MAX_IOV;
-		if (port->flags & WEFT_FRAME_PORT_REG)
-			needs_registration(iface);
-	}
-}
-
-/* For weft-info. */
-static void steering_note(struct raw_iface *iface)
-{
-	const struct weft_steering *s = &iface->port->steering;
-	const char *how = "flow rules bring its frames";
-
-	if (s->queues < 2)
-		return;
-	if (s->hashed)
-		how = s->rss ? "the NIC's hash, which its driver tells, brings frames"
-			     : "the NIC's hash brings frames; ports are found by trying";
-	snprintf(iface->base.note, sizeof(iface->base.note), "queue %u of %u on UDP port %u: %s",
-		 s->queue, s->queues, iface->gate.udp_port, how);
 }
 
 static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
@@ -559,12 +434,12 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	iface->cb_arg = open->arg;
 	TAILQ_INIT(&iface->tx_list);
 	TAILQ_INIT(&iface->ack_list);
-	STAILQ_INIT(&iface->zc_free);
-	STAILQ_INIT(&iface->zc_released);
-	LIST_INIT(&iface->zc_orphans);
-	LIST_INIT(&iface->zc_waiting);
+	STAILQ_INIT(&iface->zc.free);
+	STAILQ_INIT(&iface->zc.released);
+	LIST_INIT(&iface->zc.orphans);
+	LIST_INIT(&iface->zc.waiting);
 	TAILQ_INIT(&iface->conns);
-	TAILQ_INIT(&iface->half);
+	TAILQ_INIT(&iface->half.list);
 	TAILQ_INIT(&iface->resolving);
 	TAILQ_INIT(&iface->closed);
 	err = check_port(iface, rc, why, len);
@@ -583,8 +458,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	}
 	share_buffers(iface);
 	iface->copy_bw = open->copy_bw;
-	fill_attr(iface);
-	steering_note(iface);
+	raw_fill_attr(iface);
 	iface->telemetry = weft_telemetry_add(&iface->base, open);
 	*out = &iface->base;
 	why[0] = '\0';

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
 /* What happens to the port while its iface is open: links come and go, NICs vanish. */
 
 #include <stdio.h>
 
-#include "engine/raw.h"
+#include <rte_common.h>
+
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "engine/life.h"
+#include "engine/peer.h"
+#include "engine/txq.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "lane.h"
 
 static void tell(struct raw_iface *iface, enum weft_lane_iface_event ev, const char *text)
 {
 	if (iface->iface_event)
 		iface->iface_event(iface->cb_arg, &iface->base, ev, text);
-}
-
-void raw_txq_end(struct raw_iface *iface)
-{
-	iface->counter[RAW_DROP_ENDED] += iface->txq_count;
-	raw_txq_drop(iface);
-	iface->txq_head = 0;
 }
 
 /*

@@ -18,8 +18,19 @@
  * take them for small probes.
  */
 
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/connect.h"
+#include "engine/timer.h"
+#include "engine/txq.h"
 #include "frame/csum.h"
-#include "engine/raw.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "lane.h"
 
 #define PINGS 64u
 #define PINGS_SAME 12u   /* so many in vain after the best one are enough */

@@ -20,8 +20,19 @@
 
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "base/log.h"
-#include "engine/raw.h"
+#include "base/siphash.h"
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "engine/tx.h"
+#include "frame/arp.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
 
 #define MOVE_GAP 50000000ull /* lt, between two looks of a connection */
 #define MOVE_ASKED 2u        /* questions of one look */
@@ -65,7 +76,7 @@ static void ask(struct raw_conn *c, const uint8_t mac[6])
 		.peer_ip = c->peer_ip,
 		.peer_port = c->peer_port,
 	};
-	uint64_t number = number_of(c, ++c->move_asked, mac);
+	uint64_t number = number_of(c, ++c->move.asked, mac);
 	struct weft_frame_challenge body = {
 		.number = weft_le64(number),
 		.proof = weft_le64(proof(c, number, true, QUESTION)),
@@ -85,11 +96,11 @@ void raw_move_look(struct raw_conn *c)
 	uint8_t mac[WEFT_ARP_SAID][6];
 	unsigned int n, k, asked = 0;
 
-	if (iface->gate.raw_ethertype || iface->lt < c->move_next)
+	if (iface->gate.raw_ethertype || iface->lt < c->move.next)
 		return;
 	n = weft_arp_said(&iface->arp, c->hop_ip, mac);
 	for (unsigned int i = 0; i < n && asked < MOVE_ASKED; i++) {
-		k = c->move_turn++ % n;
+		k = c->move.turn++ % n;
 		if (memcmp(mac[k], c->peer_mac, 6) == 0)
 			continue;
 		ask(c, mac[k]);
@@ -97,10 +108,10 @@ void raw_move_look(struct raw_conn *c)
 	}
 	/* Who has to wait for his turn to ask ARP looks again soon: others were before him. */
 	if (iface->lt < iface->move_arp) {
-		c->move_next = asked > 0 ? iface->lt + MOVE_GAP : iface->move_arp;
+		c->move.next = asked > 0 ? iface->lt + MOVE_GAP : iface->move_arp;
 		return;
 	}
-	c->move_next = iface->lt + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
+	c->move.next = iface->lt + MOVE_GAP * RTE_MIN(c->pings + 1, 20u);
 	iface->move_arp = iface->lt + ARP_GAP;
 	/* What is known may be what was: ask anew. */
 	weft_arp_forget(&iface->arp, c->hop_ip);
@@ -110,16 +121,16 @@ void raw_move_look(struct raw_conn *c)
 /* Is it one that has not been answered? Then it is now. */
 static bool take_question(struct raw_conn *c, uint32_t question)
 {
-	uint32_t ahead = question - c->move_newest, behind = c->move_newest - question;
+	uint32_t ahead = question - c->move.newest, behind = c->move.newest - question;
 
 	if ((int32_t)ahead > 0) {
-		c->move_answered = ahead < MOVE_MEMORY ? c->move_answered << ahead | 1 : 1;
-		c->move_newest = question;
+		c->move.answered = ahead < MOVE_MEMORY ? c->move.answered << ahead | 1 : 1;
+		c->move.newest = question;
 		return true;
 	}
-	if (behind >= MOVE_MEMORY || c->move_answered >> behind & 1)
+	if (behind >= MOVE_MEMORY || c->move.answered >> behind & 1)
 		return false;
-	c->move_answered |= 1ull << behind;
+	c->move.answered |= 1ull << behind;
 	return true;
 }
 
@@ -155,8 +166,8 @@ static bool answers(const struct raw_conn *c, const struct weft_frame_view *v)
 	uint64_t number = weft_le64(a->number);
 	uint32_t question = (uint32_t)(number >> 32);
 
-	return c->move_asked - question < MOVE_MEMORY &&
-	       c->move_asked - question < c->move_asked - c->move_over &&
+	return c->move.asked - question < MOVE_MEMORY &&
+	       c->move.asked - question < c->move.asked - c->move.over &&
 	       number == number_of(c, question, v->src_mac) &&
 	       weft_le64(a->proof) == proof(c, number, true, ANSWER);
 }
@@ -170,7 +181,7 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 		raw_count(c->iface, RAW_DROP_STATE);
 		return;
 	}
-	c->move_over = c->move_asked;
+	c->move.over = c->move.asked;
 	if (c->open)
 		raw_seal(c, 0);
 	memcpy(c->peer_mac, m, 6);

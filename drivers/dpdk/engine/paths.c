@@ -15,7 +15,18 @@
  * small frames over path 0 are, is left out: somebody between does not let it through.
  */
 
-#include "engine/raw.h"
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "engine/txq.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
+#include "frame/steering.h"
 
 #define TRUST 8u /* rounds in which what the driver tells of its hash is believed */
 #define ASK_MAX 32u

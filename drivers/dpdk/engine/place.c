@@ -12,7 +12,13 @@
 
 #include <string.h>
 
-#include "engine/raw.h"
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "frame/arp.h"
+#include "frame/parse.h"
 
 void raw_place_begin(struct raw_conn *c, const struct weft_frame_view *v)
 {
@@ -55,7 +61,7 @@ void raw_place_learned(struct raw_iface *iface)
 {
 	struct raw_conn *c;
 
-	TAILQ_FOREACH(c, &iface->half, half_link)
+	TAILQ_FOREACH(c, &iface->half.list, half_link)
 		if (c->unplaced && raw_placed(c))
 			raw_hello_answer(c);
 }

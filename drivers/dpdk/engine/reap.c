@@ -6,7 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/raw.h"
+#include <rte_mbuf.h>
+
+#include "engine/conn.h"
+#include "engine/flush.h"
+#include "engine/iface.h"
+#include "engine/share.h"
+#include "engine/slots.h"
+#include "engine/zcopy.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
 
 static_assert(sizeof(struct raw_rx_state) == 8 + 8 * WEFT_FRAME_SACK_WORDS, "state of LANE_DOWN");
 

@@ -5,7 +5,13 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "engine/raw.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
 
 static const char *reset_text(uint16_t reason)
 {
@@ -70,44 +76,4 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		snprintf(text, sizeof(text), "%s: %s answers that %s", iface->base.name,
 			 raw_peer_text(c, peer, sizeof(peer)), reset_text(reason));
 	raw_conn_fail(c, early ? -ECONNREFUSED : -ECONNRESET, text);
-}
-
-bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs)
-{
-	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	struct weft_frame_arp ask;
-
-	if (!(theirs ? weft_arp_ask_theirs(&iface->arp, ip, iface->now, &ask)
-		     : weft_arp_ask(&iface->arp, ip, iface->now, &ask)))
-		return false;
-	raw_arp_send(iface, everybody, &ask);
-	raw_count(iface, RAW_ARP_ASKED);
-	return true;
-}
-
-void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
-{
-	struct weft_frame_arp reply;
-	struct raw_conn *c;
-
-	raw_count(iface, RAW_ARP_IN);
-	switch (weft_arp_input(&iface->arp, v->arp, iface->now, &reply)) {
-	case WEFT_ARP_ANSWER:
-		raw_arp_send(iface, reply.tha, &reply);
-		raw_count(iface, RAW_ARP_ANSWERED);
-		break;
-	case WEFT_ARP_CONFLICT:
-		raw_count(iface, RAW_ARP_CONFLICT);
-		return;
-	case WEFT_ARP_IGNORED:
-		return;
-	case WEFT_ARP_LEARNED:
-		break;
-	}
-	raw_place_learned(iface);
-	while ((c = TAILQ_FIRST(&iface->resolving))) {
-		raw_resolving(c, false);
-		if (c->state == RAW_RESOLVE)
-			raw_deadline_lt(c, c->hs_next = iface->lt);
-	}
 }

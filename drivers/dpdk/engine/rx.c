@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
 #include <rte_lcore.h>
+#include <rte_mbuf.h>
 #include <rte_prefetch.h>
 #include <rte_ring.h>
 
-#include "engine/raw.h"
+#include "engine/ack.h"
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "engine/rx.h"
+#include "engine/slots.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "frame/parse.h"
+#include "frame/steering.h"
+#include "lane.h"
 
 /* All headers of a frame, and of its first message, lie in so many bytes. */
 #define CHAIN_HEAD 256
 
 /* So much of a frame is fetched ahead: it and what is being copied fit the first-level cache. */
 #define PREFETCH_MAX 4096u
+
+#define STEP_ROUGH 20000u /* between two looks at the port: a rough time of arrival */
+#define ECHO_ROUGH 255u   /* arrivals in vain until a rough echo is better than none */
 
 static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 {
@@ -115,7 +134,7 @@ static inline bool arrival_known(struct raw_conn *c)
 		return false;
 	if (c->base.rtt_ns != 0)
 		return iface->step <= c->base.rtt_ns / 4;
-	if (iface->step > RAW_STEP_ROUGH && ++c->echo_missed < RAW_ECHO_ROUGH)
+	if (iface->step > STEP_ROUGH && ++c->echo_missed < ECHO_ROUGH)
 		return false;
 	c->echo_missed = 0;
 	return true;

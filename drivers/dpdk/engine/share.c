@@ -20,7 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/raw.h"
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "engine/share.h"
+#include "engine/slots.h"
+#include "engine/zcopy.h"
 
 /* Frames taken back in one progress() call: some 0.1 ms of copying. */
 #define TAKE_BATCH 32u
@@ -37,8 +45,8 @@ void raw_share_init(struct raw_iface *iface)
 {
 	const struct rte_mempool *pool = iface->port->pool;
 
-	TAILQ_INIT(&iface->stalled);
-	iface->taken_back_max = (uint64_t)HEAP_SHARE * pool->size * pool->elt_size;
+	TAILQ_INIT(&iface->share.stalled);
+	iface->share.taken_back_max = (uint64_t)HEAP_SHARE * pool->size * pool->elt_size;
 }
 
 /*
@@ -47,14 +55,14 @@ void raw_share_init(struct raw_iface *iface)
 bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
 {
 	struct raw_iface *iface = c->iface;
-	uint32_t held = iface->hdr_held;
+	uint32_t held = iface->share.hdr_held;
 
-	if (likely(held + n <= iface->hdr_held_max &&
-		   c->hdr_held < (iface->hdr_held_max - held) * 2))
+	if (likely(held + n <= iface->share.hdr_held_max &&
+		   c->hdr_held < (iface->share.hdr_held_max - held) * 2))
 		return true;
-	if (c->hdr_held + n <= 3 * RAW_SHARE_MIN && held + n <= iface->hdr_held_max / 2 * 3)
+	if (c->hdr_held + n <= 3 * RAW_SHARE_MIN && held + n <= iface->share.hdr_held_max / 2 * 3)
 		return true;
-	iface->pressed = true;
+	iface->share.pressed = true;
 	return false;
 }
 
@@ -70,7 +78,7 @@ void raw_share_stalled(struct raw_conn *c)
 		return;
 	c->win_frames = RAW_SHARE_MIN;
 	c->take_next = c->snd_una;
-	TAILQ_INSERT_TAIL(&iface->stalled, c, stall_link);
+	TAILQ_INSERT_TAIL(&iface->share.stalled, c, stall_link);
 	raw_count(iface, RAW_TX_STALLED);
 }
 
@@ -81,7 +89,7 @@ static void grow(struct raw_conn *c, uint32_t to)
 		return;
 	c->win_frames = RTE_MIN(to, c->win_whole);
 	if (c->win_frames == c->win_whole)
-		TAILQ_REMOVE(&c->iface->stalled, c, stall_link);
+		TAILQ_REMOVE(&c->iface->share.stalled, c, stall_link);
 }
 
 void raw_share_acked(struct raw_conn *c, unsigned int acked)
@@ -118,7 +126,7 @@ static struct raw_copy *copy_new(const struct rte_mbuf *m)
 
 void raw_copy_free(struct raw_iface *iface, struct raw_copy *copy)
 {
-	iface->taken_back -= copy->length;
+	iface->share.taken_back -= copy->length;
 	if (copy->shinfo) {
 		if (rte_mbuf_ext_refcnt_update(copy->shinfo, -1) == 0)
 			copy->shinfo->free_cb(NULL, copy->shinfo->fcb_opaque);
@@ -154,12 +162,12 @@ static bool take(struct raw_conn *c, struct raw_slot *slot)
 	struct raw_iface *iface = c->iface;
 	struct raw_copy *copy;
 
-	if (iface->taken_back + slot->m->pkt_len > iface->taken_back_max)
+	if (iface->share.taken_back + slot->m->pkt_len > iface->share.taken_back_max)
 		return false;
 	copy = copy_new(slot->m);
 	if (!copy)
 		return false;
-	iface->taken_back += copy->length;
+	iface->share.taken_back += copy->length;
 	raw_slot_release(c, slot, iface->lcore);
 	slot->copy = copy;
 	slot->taken_back = true;
@@ -192,8 +200,8 @@ void raw_share_take_back(struct raw_iface *iface)
 	struct raw_conn *c;
 	uint32_t n = 0, done;
 
-	iface->pressed = false;
-	TAILQ_FOREACH(c, &iface->stalled, stall_link) {
+	iface->share.pressed = false;
+	TAILQ_FOREACH(c, &iface->share.stalled, stall_link) {
 		done = take_some(c, TAKE_BATCH - n);
 		if (done == UINT32_MAX)
 			return;

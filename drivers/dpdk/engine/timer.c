@@ -1,8 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <stdio.h>
 
-#include "engine/raw.h"
+#include <rte_common.h>
+
+#include "base/deadline.h"
+#include "engine/ack.h"
+#include "engine/build.h"
+#include "engine/clock.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "engine/life.h"
+#include "engine/peer.h"
+#include "engine/slots.h"
+#include "engine/timer.h"
+#include "frame/frame.h"
 
 static uint64_t keepalive_interval(const struct raw_iface *iface)
 {
@@ -92,8 +107,8 @@ static void up_timer(struct raw_conn *c)
 		return;
 	if (c->loss_timer != 0 && iface->et >= c->loss_timer)
 		raw_loss_detect(c);
-	if (c->timer != 0 && iface->et >= c->timer)
-		raw_timer_fire(c);
+	if (c->timer != 0 && iface->et >= c->timer && raw_timer_fire(c))
+		raw_move_look(c);
 	if (c->loss_timer != 0)
 		raw_deadline_et(c, c->loss_timer);
 	if (c->timer != 0)
@@ -146,47 +161,6 @@ static void look_at(struct raw_conn *c)
 	default:
 		half_timer(c);
 	}
-}
-
-/* ---------------------------------------------------------------- which, and when */
-
-/*
- * A connection stands in by_et while frames of it are outstanding, and in by_lt with its next sign
- * of life or step of its handshake: what is idle costs its share of keepalives and nothing else.
- *
- * DPDK's rte_timer does not fit: it reads the CPU's cycle counter, where the engine has clocks of
- * its own that stand still while nobody polls (engine/raw.h), and virtual time in the simulator;
- * its lists belong to lcores, and a worker may be any thread; and entering a timer takes a lock and
- * a walk, where here it is once per connection and firing, not per frame. A wheel would round the
- * deadlines that a worker that sleeps asks for.
- */
-static inline uint32_t index_of(const struct raw_conn *c)
-{
-	return c->id & 0xffff;
-}
-
-void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t)
-{
-	struct raw_iface *iface = c->iface;
-
-	c->et_at = t;
-	weft_deadlines_by(&iface->by_et, index_of(c), t);
-	iface->next_et = RTE_MIN(iface->next_et, t);
-}
-
-void raw_deadline_lt(struct raw_conn *c, uint64_t t)
-{
-	struct raw_iface *iface = c->iface;
-
-	weft_deadlines_by(&iface->by_lt, index_of(c), t);
-	iface->next_lt = RTE_MIN(iface->next_lt, t);
-}
-
-void raw_deadlines_forget(struct raw_conn *c)
-{
-	weft_deadlines_remove(&c->iface->by_et, index_of(c));
-	weft_deadlines_remove(&c->iface->by_lt, index_of(c));
-	c->et_at = RAW_NEVER;
 }
 
 /*

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
 #include "base/copy.h"
-#include "engine/raw.h"
+#include "engine/ack.h"
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/flush.h"
+#include "engine/iface.h"
+#include "engine/share.h"
+#include "engine/slots.h"
+#include "engine/tx.h"
+#include "engine/txq.h"
+#include "frame/frame.h"
+#include "lane.h"
 
 static inline uint8_t *put_msg_hdr(uint8_t *p, uint8_t am_id, size_t length)
 {
@@ -68,10 +84,10 @@ static inline int open_frame(struct raw_conn *c)
 	m = rte_pktmbuf_alloc(iface->port->pool);
 	if (unlikely(!m)) {
 		raw_count(iface, RAW_TX_NO_BUFFER);
-		iface->pressed = true;
+		iface->share.pressed = true;
 		return -EAGAIN;
 	}
-	iface->tx_held++;
+	iface->share.tx_held++;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
 	memcpy(p, c->tmpl, RAW_TMPL);
 	c->open = m;
@@ -84,7 +100,7 @@ static inline int open_frame(struct raw_conn *c)
 static void unopen_frame(struct raw_conn *c)
 {
 	rte_pktmbuf_free(c->open);
-	c->iface->tx_held--;
+	c->iface->share.tx_held--;
 	c->open = NULL;
 	c->open_room = 0;
 }
@@ -179,10 +195,11 @@ bool raw_seal(struct raw_conn *c, uint16_t flags)
 /* The one frame that waits leaves; what waited before it goes the long way. */
 static inline void send_now(struct raw_iface *iface)
 {
-	if (likely(iface->txq_count == 1 &&
-		   iface->port->ops->tx_burst(iface->port, &iface->txq[iface->txq_head], 1) == 1)) {
-		iface->txq_count = 0;
-		iface->txq_head = 0;
+	if (likely(iface->txq.count == 1 &&
+		   iface->port->ops->tx_burst(iface->port, &iface->txq.frames[iface->txq.head],
+					      1) == 1)) {
+		iface->txq.count = 0;
+		iface->txq.head = 0;
 		iface->tx_used = true;
 		iface->idle_polls = 0;
 		iface->base.tx_open = !TAILQ_EMPTY(&iface->tx_list);
@@ -207,7 +224,7 @@ static inline void opened(struct raw_conn *c)
 	}
 	if (c->open_room < c->room / 2) {
 		raw_seal(c, 0);
-		if (iface->txq_count >= iface->tx_batch)
+		if (iface->txq.count >= iface->tx_batch)
 			raw_txq_flush(iface);
 		return;
 	}
@@ -285,4 +302,24 @@ void raw_seal_all(struct raw_iface *iface)
 		TAILQ_REMOVE(&iface->tx_list, c, tx_link);
 		c->on_tx_list = false;
 	}
+}
+
+int raw_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
+{
+	struct raw_conn *c = raw_conn_of(lane_ep);
+	struct raw_flush *f;
+
+	if (c->state == RAW_DOWN)
+		return c->error;
+	if (c->state == RAW_QUIET)
+		return -ENOTCONN;
+	if (c->open)
+		raw_seal(c, WEFT_FRAME_F_ACK_REQ);
+	if (!c->open && c->snd_una == c->snd_next)
+		return WEFT_LANE_IDLE;
+	f = malloc(sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	raw_flush_queue(c, f, comp);
+	return 0;
 }

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "engine/raw.h"
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "engine/iface.h"
+#include "engine/txq.h"
+#include "frame/frame_port.h"
 
 /*
  * Hand the port what it takes. What it does not take stays, and senders are told -EAGAIN once the
@@ -11,12 +17,12 @@ void raw_txq_flush(struct raw_iface *iface)
 	struct weft_frame_port *port = iface->port;
 	unsigned int n, sent;
 
-	while (iface->txq_count > 0) {
-		n = RTE_MIN(iface->txq_count, RAW_TXQ - iface->txq_head);
+	while (iface->txq.count > 0) {
+		n = RTE_MIN(iface->txq.count, RAW_TXQ - iface->txq.head);
 		n = RTE_MIN(n, RAW_BURST);
-		sent = port->ops->tx_burst(port, &iface->txq[iface->txq_head], (uint16_t)n);
-		iface->txq_head = (iface->txq_head + sent) % RAW_TXQ;
-		iface->txq_count -= sent;
+		sent = port->ops->tx_burst(port, &iface->txq.frames[iface->txq.head], (uint16_t)n);
+		iface->txq.head = (iface->txq.head + sent) % RAW_TXQ;
+		iface->txq.count -= sent;
 		if (sent > 0) {
 			/* The port is asked for these buffers soon, even if it has been idle for
 			 * long before. */
@@ -34,14 +40,21 @@ void raw_txq_flush(struct raw_iface *iface)
 	}
 	/* An empty queue begins at 0, so that a burst is seldom cut in two by the end of the array.
 	 */
-	iface->txq_head = 0;
+	iface->txq.head = 0;
 }
 
 void raw_txq_drop(struct raw_iface *iface)
 {
-	while (iface->txq_count > 0) {
-		rte_pktmbuf_free(iface->txq[iface->txq_head]);
-		iface->txq_head = (iface->txq_head + 1) % RAW_TXQ;
-		iface->txq_count--;
+	while (iface->txq.count > 0) {
+		rte_pktmbuf_free(iface->txq.frames[iface->txq.head]);
+		iface->txq.head = (iface->txq.head + 1) % RAW_TXQ;
+		iface->txq.count--;
 	}
+}
+
+void raw_txq_end(struct raw_iface *iface)
+{
+	iface->counter[RAW_DROP_ENDED] += iface->txq.count;
+	raw_txq_drop(iface);
+	iface->txq.head = 0;
 }

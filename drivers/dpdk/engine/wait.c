@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+
 /*
  * An owner that sleeps (lane.h, waiting). Where the port wakes it, a sleep is no pause: whatever
- * comes ends it. So the clocks of engine/raw.h go on for the time that it meant to sleep, where
+ * comes ends it. So the clocks of engine/clock.h go on for the time that it meant to sleep, where
  * those of an owner that was merely away stand still, and the times of frames that are answered
  * meanwhile are good.
  *
@@ -11,7 +12,16 @@
 
 #include <errno.h>
 
-#include "engine/raw.h"
+#include <rte_common.h>
+
+#include "engine/clock.h"
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "engine/life.h"
+#include "engine/rx.h"
+#include "engine/txq.h"
+#include "frame/frame_port.h"
+#include "lane.h"
 
 /* Between two tries of what the port, or another connection, has no room for. */
 #define RETRY_NS 50000u
@@ -84,14 +94,14 @@ int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due)
 	int rc;
 
 	raw_clocks(iface, now);
-	if (!TAILQ_EMPTY(&iface->tx_list) || !STAILQ_EMPTY(&iface->zc_released) || port->event)
+	if (!TAILQ_EMPTY(&iface->tx_list) || !STAILQ_EMPTY(&iface->zc.released) || port->event)
 		return -EBUSY;
 	send_acks(iface);
 	within = next_timer(iface, wakes);
-	if (iface->txq_count > 0 || iface->pressed || !TAILQ_EMPTY(&iface->ack_list))
+	if (iface->txq.count > 0 || iface->share.pressed || !TAILQ_EMPTY(&iface->ack_list))
 		within = RTE_MIN(within, (uint64_t)RETRY_NS);
-	if (!LIST_EMPTY(&iface->zc_waiting))
-		within = RTE_MIN(within, until(iface->zc_ask_at, iface->now, RAW_NEVER));
+	if (!LIST_EMPTY(&iface->zc.waiting))
+		within = RTE_MIN(within, until(iface->zc.ask_at, iface->now, RAW_NEVER));
 	kick(iface, &within);
 	if (port->ops->arm) {
 		rc = port->ops->arm(port, &within);

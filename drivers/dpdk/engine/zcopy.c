@@ -3,87 +3,26 @@
 /*
  * Zero-copy sends: an mbuf with the headers, and behind it one per piece of user memory, attached
  * as an external buffer.
- *
- * The pieces share one counter (shinfo). It reaches zero when the slot has let go (the peer
- * acknowledged, or the lane failed) and the NIC has let go; only then the memory is the user's
- * again. That moment may lie inside a tx_burst() of somebody else, so the callback only queues, and
- * completions run in progress().
- *
- * PMDs of NICs free sent mbufs when descriptors run short, which is never, if nothing more is sent.
- * Such a port (WEFT_FRAME_PORT_REG) can tell whether the NIC has read all that it was given
- * (tx_done()). It is asked while a message waits for nothing else, and its memory is then the
- * user's again although mbufs still name it: the PMD will only free them.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/raw.h"
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_mbuf.h>
 
-#define ZC_CHUNK 64u
-#define ZC_ASK_EVERY 10000ull /* ns between two looks at what the NIC has read */
-
-struct zc_chunk {
-	struct zc_chunk *next;
-	struct raw_zc zc[ZC_CHUNK];
-};
-
-static void zc_waits_no_more(struct raw_zc *zc)
-{
-	if (zc->waiting)
-		LIST_REMOVE(zc, wait_link);
-	zc->waiting = false;
-}
-
-static void zc_released(void *addr, void *opaque)
-{
-	struct raw_zc *zc = opaque;
-
-	(void)addr;
-	if (unlikely(!zc->iface))
-		return; /* see raw_zc_destroy() */
-	zc_waits_no_more(zc);
-	STAILQ_INSERT_TAIL(&zc->iface->zc_released, zc, link);
-}
-
-/* Its completion is due. @return false: it has been told before */
-static bool zc_tell(struct raw_zc *zc)
-{
-	struct weft_lane_comp *comp = zc->comp;
-	int status = zc->status;
-
-	zc_waits_no_more(zc);
-	if (!comp)
-		return false;
-	LIST_REMOVE(zc, conn_link);
-	zc->comp = NULL;
-	if (zc->mem)
-		weft_mem_lane_put(zc->mem);
-	zc->mem = NULL;
-	/* From here on it may be in use for another message, if the port has let go of it. */
-	comp->done(comp, status);
-	return true;
-}
-
-static struct raw_zc *zc_get(struct raw_iface *iface)
-{
-	struct zc_chunk *chunk;
-	struct raw_zc *zc;
-
-	if (unlikely(STAILQ_EMPTY(&iface->zc_free))) {
-		/* Once per 64 ever outstanding at a time. */
-		chunk = calloc(1, sizeof(*chunk));
-		if (!chunk)
-			return NULL;
-		chunk->next = iface->zc_chunks;
-		iface->zc_chunks = chunk;
-		for (unsigned int i = 0; i < ZC_CHUNK; i++)
-			STAILQ_INSERT_TAIL(&iface->zc_free, &chunk->zc[i], link);
-	}
-	zc = STAILQ_FIRST(&iface->zc_free);
-	STAILQ_REMOVE_HEAD(&iface->zc_free, link);
-	return zc;
-}
+#include "engine/conn.h"
+#include "engine/flush.h"
+#include "engine/iface.h"
+#include "engine/share.h"
+#include "engine/tx.h"
+#include "engine/txq.h"
+#include "engine/zcopy.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "lane.h"
 
 /* Segments that are linked behind a head. */
 struct chain {
@@ -324,12 +263,12 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		return -EAGAIN;
 	}
 	payload += (uint32_t)data;
-	zc = zc_get(iface);
+	zc = raw_zc_get(iface);
 	head = rte_pktmbuf_alloc(iface->port->hdr_pool);
 	if (unlikely(!zc || !head))
 		goto no_buffer;
 	*zc = (struct raw_zc){
-		.shinfo = {.free_cb = zc_released, .fcb_opaque = zc},
+		.shinfo = {.free_cb = raw_zc_released, .fcb_opaque = zc},
 		.iface = iface,
 		.comp = comp,
 		.mem = mem,
@@ -346,141 +285,20 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		atomic_fetch_add_explicit(&mem->refs, 1, memory_order_relaxed);
 	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
 	raw_count(iface, RAW_TX_ZCOPY);
-	iface->tx_held++;
-	iface->hdr_held += head->nb_segs;
+	iface->share.tx_held++;
+	iface->share.hdr_held += head->nb_segs;
 	c->hdr_held += head->nb_segs;
 	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
 		      want_ack(c, payload));
-	if (c->snd_next - c->snd_una == 1 || iface->txq_count >= iface->tx_batch)
+	if (c->snd_next - c->snd_una == 1 || iface->txq.count >= iface->tx_batch)
 		raw_txq_flush(iface);
 	return 0;
 
 no_buffer:
 	raw_count(iface, RAW_TX_NO_BUFFER);
-	iface->pressed = true;
+	iface->share.pressed = true;
 	rte_pktmbuf_free(head);
-	if (zc) {
-		rte_mbuf_ext_refcnt_set(&zc->shinfo, 0); /* nobody refers to it */
-		STAILQ_INSERT_HEAD(&iface->zc_free, zc, link);
-	}
+	if (zc)
+		raw_zc_put(iface, zc);
 	return -EAGAIN;
-}
-
-/* @return completions run */
-unsigned int raw_zc_complete(struct raw_iface *iface)
-{
-	struct raw_zc *zc;
-	unsigned int n = 0;
-
-	while ((zc = STAILQ_FIRST(&iface->zc_released))) {
-		STAILQ_REMOVE_HEAD(&iface->zc_released, link);
-		STAILQ_INSERT_HEAD(&iface->zc_free, zc, link);
-		n += zc_tell(zc);
-	}
-	return n;
-}
-
-/* No slot refers to it any more, and the port does. */
-void raw_zc_wait(struct raw_iface *iface, struct raw_zc *zc)
-{
-	if (!zc->comp || zc->waiting)
-		return;
-	zc->waiting = true;
-	LIST_INSERT_HEAD(&iface->zc_waiting, zc, wait_link);
-}
-
-/*
- * Has the NIC read what it was given? Then all that waits now is done; what completions add
- * meanwhile may still lie in our queue. @return completions run
- */
-unsigned int raw_zc_ask(struct raw_iface *iface)
-{
-	struct raw_zc_list done = LIST_HEAD_INITIALIZER(done);
-	struct raw_zc *zc;
-	unsigned int n = 0;
-
-	iface->zc_ask_at = iface->now + ZC_ASK_EVERY;
-	raw_txq_flush(iface);
-	if (iface->txq_count > 0 || !iface->port->ops->tx_done(iface->port))
-		return 0;
-	while ((zc = LIST_FIRST(&iface->zc_waiting))) {
-		LIST_REMOVE(zc, wait_link);
-		LIST_INSERT_HEAD(&done, zc, wait_link);
-	}
-	while ((zc = LIST_FIRST(&done))) {
-		raw_count(iface, RAW_TX_ZCOPY_EARLY);
-		n += zc_tell(zc);
-	}
-	return n;
-}
-
-/*
- * The lane ends; called while the slots still hold what is not acknowledged. Completions still wait
- * for the NIC to let go, and then carry the error. What is acknowledged and released, and only not
- * told yet, has succeeded.
- */
-void raw_zc_fail(struct raw_conn *c, int status)
-{
-	struct raw_zc *zc;
-
-	LIST_FOREACH(zc, &c->zc, conn_link) {
-		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0)
-			zc->status = status;
-	}
-}
-
-/*
- * The lane ep ends; its slots have been released. What the port lets go of now is told now. What
- * the hardware may still read stays with the iface and is told by a later progress(), or by
- * close().
- */
-void raw_zc_cancel(struct raw_conn *c)
-{
-	struct raw_iface *iface = c->iface;
-	struct raw_zc *zc;
-
-	if (LIST_EMPTY(&c->zc))
-		return;
-	raw_txq_flush(iface);
-	if (iface->port->ops->tx_kick)
-		iface->port->ops->tx_kick(iface->port);
-	while ((zc = LIST_FIRST(&c->zc))) {
-		if (rte_mbuf_ext_refcnt_read(&zc->shinfo) != 0) {
-			LIST_REMOVE(zc, conn_link);
-			LIST_INSERT_HEAD(&iface->zc_orphans, zc, conn_link);
-			iface->tx_used = true; /* keeps the port being asked */
-			continue;
-		}
-		/* It is in the list of released ones and returns to the free ones from there. */
-		zc_tell(zc);
-	}
-}
-
-/* A PMD that holds mbufs beyond its queue's end calls back into what must not be freed then. */
-static void free_chunks(struct raw_iface *iface)
-{
-	struct zc_chunk *chunk, *next;
-	unsigned int i, held;
-
-	for (chunk = iface->zc_chunks; chunk; chunk = next) {
-		next = chunk->next;
-		for (i = held = 0; i < ZC_CHUNK; i++) {
-			held += rte_mbuf_ext_refcnt_read(&chunk->zc[i].shinfo) != 0;
-			chunk->zc[i].iface = NULL;
-		}
-		if (held == 0)
-			free(chunk);
-	}
-	iface->zc_chunks = NULL;
-}
-
-/* The port is closed: nobody reads any more. */
-void raw_zc_destroy(struct raw_iface *iface)
-{
-	struct raw_zc *zc;
-
-	raw_zc_complete(iface);
-	while ((zc = LIST_FIRST(&iface->zc_orphans)))
-		zc_tell(zc);
-	free_chunks(iface);
 }

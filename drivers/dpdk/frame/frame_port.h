@@ -16,7 +16,7 @@
 #include <rte_mbuf.h>
 
 #include "lane.h"
-#include "port/steering.h"
+#include "frame/steering.h"
 
 struct weft_arp_table;
 struct weft_frame_port;

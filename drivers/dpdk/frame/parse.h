@@ -15,7 +15,7 @@
 #include "frame/csum.h"
 #include "frame/frame.h"
 #include "lane.h"
-#include "port/steering.h"
+#include "frame/steering.h"
 
 /** What the gate says; everything but OK and ARP is a drop with its reason. */
 enum weft_gate {

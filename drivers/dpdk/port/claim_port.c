@@ -11,7 +11,7 @@
  *
  * Where the claim cannot be had (nothing of the kind is allowed here, or somebody has the name whom
  * root does not heed), or others may receive what is for us (an interface with more queues than
- * ours), the port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in frame/frame.c.
+ * ours), the port works and says WEFT_FRAME_PORT_SHARED: see answers_for() in engine/build.c.
  */
 
 #include <errno.h>

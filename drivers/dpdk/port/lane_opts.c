@@ -14,11 +14,6 @@ static uint32_t mask_of(unsigned int prefix)
 	return prefix ? UINT32_MAX << (32 - prefix) : 0;
 }
 
-bool weft_lane_is_unicast(uint32_t ip)
-{
-	return ip >> 24 != 0 && ip >> 24 != 127 && ip >> 28 < 14;
-}
-
 /* The first or the last address of a network is no host's, unless there are but two or one. */
 static bool is_hosts(uint32_t ip, unsigned int prefix)
 {
@@ -300,16 +295,4 @@ int weft_lane_opts_parse(const char *text, struct weft_lane_opts *opts, char *wh
 	rc = weft_optlist_parse(text, keys, sizeof(keys) / sizeof(keys[0]), WEFT_LANE_OPTS_KNOWN,
 				opts, why, why_len);
 	return rc ? rc : check_together(opts, &it);
-}
-
-uint32_t weft_lane_link_local(const uint8_t mac[6])
-{
-	uint32_t h = 2166136261u; /* FNV-1a: close MACs must give different addresses */
-	int i;
-
-	for (i = 0; i < 6; i++)
-		h = (h ^ mac[i]) * 16777619u;
-	h ^= h >> 16;
-	/* 169.254.0.* and 169.254.255.* are reserved. */
-	return 0xa9fe0100u + h % (254u * 256u);
 }

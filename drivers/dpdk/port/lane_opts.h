@@ -11,25 +11,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "frame/ip.h"
 #include "lane.h"
 
-#define WEFT_MTU_MIN 1280         /**< smallest IP MTU of a lane */
-#define WEFT_MTU_MAX 65517        /**< a frame's length, VLAN tag included, has 16 bits */
-#define WEFT_LANE_PATHS_MAX 16    /**< UDP source ports of a lane */
-#define WEFT_LANE_QUEUES_MAX 64   /**< queue pairs of a port */
-#define WEFT_LANE_PREFIX_LOCAL 16 /**< prefix length of link-local addresses */
-#define WEFT_LANE_NEIGH_MAX 8     /**< static neighbours of a lane */
+#define WEFT_MTU_MIN 1280       /**< smallest IP MTU of a lane */
+#define WEFT_MTU_MAX 65517      /**< a frame's length, VLAN tag included, has 16 bits */
+#define WEFT_LANE_PATHS_MAX 16  /**< UDP source ports of a lane */
+#define WEFT_LANE_QUEUES_MAX 64 /**< queue pairs of a port */
 
 /** Names of the options, for error messages and help. */
 #define WEFT_LANE_OPTS_KNOWN "ip, gw, neigh, port, mtu, vlan, paths, encap, csum, queues"
 
 enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
-
-/** Who has this address is known without ARP. */
-struct weft_lane_neigh {
-	uint32_t ip; /**< host byte order */
-	uint8_t mac[6];
-};
 
 /** 0 (or -1 where said) = not given: the configuration, or the port, decides. Host byte order. */
 struct weft_lane_opts {
@@ -58,16 +51,5 @@ struct weft_lane_opts {
  * @return 0 or -EINVAL
  */
 int weft_lane_opts_parse(const char *text, struct weft_lane_opts *opts, char *why, size_t why_len);
-
-/** Can a host have this address (host byte order)? */
-bool weft_lane_is_unicast(uint32_t ip);
-
-/**
- * The link-local address (169.254/16, RFC 3927's range) of a MAC: the same MAC gives the same
- * address. Two MACs may share one (1 in 65024): lanes then need ip=.
- *
- * @return address, host byte order
- */
-uint32_t weft_lane_link_local(const uint8_t mac[6]);
 
 #endif /* WEFT_LANE_OPTS_H */

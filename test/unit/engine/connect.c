@@ -3,6 +3,10 @@
  * Connecting with the raw-DPDK engine: the way to the peer, how wide it is, and who answers.
  */
 
+#include "engine/conn.h"
+#include "engine/generation.h"
+#include "engine/iface.h"
+#include "engine/raw_counters.h"
 #include "mock/raw_util.h"
 
 static void frame_size_is_the_smaller_one(void **state)
@@ -310,7 +314,7 @@ static void six_hundred_connects_at_once(void **state)
 				 0);
 	assert_true(pair_run(&pair, 2000000000, many_up));
 	assert_int_equal(A->downs + B->downs, 0);
-	assert_int_equal(((struct raw_iface *)B->iface)->half_open, 0);
+	assert_int_equal(((struct raw_iface *)B->iface)->half.count, 0);
 	/*
 	 * A cookie is hashed when it is told and once when it is shown; some show it in vain at
 	 * first.

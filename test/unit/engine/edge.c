@@ -14,6 +14,9 @@
 
 #include <cmocka.h>
 
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
 #include "frame/csum.h"
 #include "mock/raw_pair.h"
 #include "mock/rounds.h"

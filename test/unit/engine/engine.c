@@ -4,6 +4,7 @@
  * layer.
  */
 
+#include "engine/raw_counters.h"
 #include "mock/raw_util.h"
 #include "mock/rounds.h"
 

@@ -11,6 +11,8 @@
  *	test_explore [FAULTS]     3 by default; 4 takes minutes
  */
 
+#include "engine/iface.h"
+#include "engine/slots.h"
 #include "mock/raw_util.h"
 #include "mock/rounds.h"
 
@@ -181,7 +183,8 @@ static void check(void)
 		told("a flush did not end well, and once");
 	if (A->downs || B->downs || A->gones || B->gones)
 		told("the lane ended");
-	if (raw_iface_of(A->iface)->tx_held != 0 || raw_iface_of(B->iface)->tx_held != 0)
+	if (raw_iface_of(A->iface)->share.tx_held != 0 ||
+	    raw_iface_of(B->iface)->share.tx_held != 0)
 		told("frames are still held");
 }
 

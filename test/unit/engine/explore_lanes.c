@@ -8,7 +8,9 @@
  * the end, with 0.
  */
 
+#include "engine/iface.h"
 #include "engine/reap.h"
+#include "engine/slots.h"
 #include "mock/raw_util.h"
 #include "mock/rounds.h"
 
@@ -223,7 +225,8 @@ static void check(void)
 		told("not each completion, and once");
 	if (A->downs || B->downs)
 		told("a lane ended");
-	if (raw_iface_of(A->iface)->tx_held != 0 || raw_iface_of(B->iface)->tx_held != 0)
+	if (raw_iface_of(A->iface)->share.tx_held != 0 ||
+	    raw_iface_of(B->iface)->share.tx_held != 0)
 		told("frames are still held");
 }
 

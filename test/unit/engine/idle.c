@@ -4,6 +4,12 @@
  * at are those with something outstanding, and an iface says when it has to be polled next.
  */
 
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/iface.h"
+#include "engine/raw_counters.h"
+#include "engine/slots.h"
+#include "engine/timer.h"
 #include "mock/raw_util.h"
 
 #define MANY 500u

@@ -3,6 +3,8 @@
  * How connections of the raw-DPDK engine live and end: pauses, silence, close, destruction.
  */
 
+#include "engine/iface.h"
+#include "engine/raw_counters.h"
 #include "mock/raw_util.h"
 
 static void pause_of_ten_seconds_is_no_failure(void **state)

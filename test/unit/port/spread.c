@@ -18,7 +18,7 @@
 #include "fake/fake_ethdev.h"
 #include "port/ethdev.h"
 #include "port/hint.h"
-#include "engine/raw_iface.h"
+#include "engine/engine.h"
 
 #define QUEUES 8
 #define BYTES 100

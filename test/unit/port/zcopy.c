@@ -21,11 +21,15 @@
 #include <rte_ethdev.h>
 #include <rte_memory.h>
 
+#include "engine/iface.h"
+#include "engine/raw_counters.h"
+#include "engine/engine.h"
+#include "engine/slots.h"
+#include "engine/zcopy.h"
 #include "eal.h"
 #include "fake/fake_ethdev.h"
 #include "port/dma.h"
 #include "port/ethdev.h"
-#include "engine/raw.h"
 
 #define BYTES 65536u
 

@@ -1,9 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <errno.h>
 #include <string.h>
 
+#include <rte_common.h>
+#include <rte_mbuf.h>
+
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/conn_table.h"
+#include "engine/generation.h"
+#include "engine/iface.h"
+#include "engine/txq.h"
 #include "frame/csum.h"
-#include "engine/raw.h"
+#include "frame/encap.h"
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "frame/parse.h"
+
+/*
+ * Between two RESETs, and so many at once: unknown senders cannot make us loud, and who was
+ * restarted tells all.
+ */
+#define RESET_GAP 100000ull
+#define RESET_BURST 32u
 
 /* Everything in front of the body that does not change while the connection lives. */
 void raw_conn_template(struct raw_conn *c)
@@ -344,9 +364,8 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 	if (iface->now < iface->next_reset)
 		return;
 	iface->next_reset =
-		RAW_RESET_GAP +
-		RTE_MAX(iface->next_reset,
-			iface->now - RTE_MIN(iface->now, RAW_RESET_BURST * RAW_RESET_GAP));
+		RESET_GAP + RTE_MAX(iface->next_reset,
+				    iface->now - RTE_MIN(iface->now, RESET_BURST * RESET_GAP));
 	raw_stranger_send(iface, &view, WEFT_FRAME_RESET, &body, sizeof(body));
 }
 

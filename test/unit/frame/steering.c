@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "mock/rounds.h"
-#include "port/steering.h"
+#include "frame/steering.h"
 
 static uint64_t dice_state = 1;
 

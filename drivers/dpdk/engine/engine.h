@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file engine/raw_iface.h
+ * @file engine/engine.h
  * The raw-DPDK lane engine over any frame port: what the ethdev driver and the simulator open.
  */
-#ifndef WEFT_RAW_IFACE_H
-#define WEFT_RAW_IFACE_H
+#ifndef WEFT_ENGINE_H
+#define WEFT_ENGINE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "frame/frame_port.h"
 #include "lane.h"
-#include "port/lane_opts.h"
+#include "frame/ip.h"
 
 /**
  * Settings of one iface that are not of the whole context (those are in open->conf). Zero =
@@ -56,4 +56,4 @@ void weft_raw_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane
 /** The driver's address functions, which need no open iface. */
 void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size);
 
-#endif /* WEFT_RAW_IFACE_H */
+#endif /* WEFT_ENGINE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file port/steering.h
+ * @file frame/steering.h
  * Which queue of a port gets which frames, and which UDP ports a connection therefore uses.
  *
  * Queue q of a port listens on the port's UDP port + q. A connection's initiator sends each path

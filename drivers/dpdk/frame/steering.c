@@ -2,7 +2,7 @@
 
 #include <rte_thash.h>
 
-#include "port/steering.h"
+#include "frame/steering.h"
 
 #define QUARTER 0x4000u
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/build.h
+ * Building frames: what every frame carries, and frames that are not data.
+ */
+#ifndef WEFT_ENGINE_BUILD_H
+#define WEFT_ENGINE_BUILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
+
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "frame/encap.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
+
+#define RAW_ECHO_EVERY 16u /* of so many DATA frames one echoes: it costs a look at the clock */
+
+void raw_conn_template(struct raw_conn *c);
+uint16_t raw_hold_time(struct raw_conn *c);
+void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc);
+
+/*
+ * What every frame carries from the moment it leaves: acknowledgement, order, times. The echo needs
+ * a look at the clock, and so most DATA frames have none.
+ */
+static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uint8_t path)
+{
+	uint16_t hold = WEFT_FRAME_NO_ECHO;
+
+	if (c->ts_valid) {
+		if (hdr->type != WEFT_FRAME_DATA) {
+			hold = raw_hold_time(c);
+		} else if (c->echo_wait > 0) {
+			c->echo_wait--;
+		} else {
+			c->echo_wait = RAW_ECHO_EVERY - 1;
+			hold = raw_hold_time(c);
+		}
+	}
+	hdr->ack = weft_le32(c->rx.next);
+	hdr->path = path;
+	hdr->echo_path = c->echo_path;
+	hdr->order = weft_le32(c->path[path].order);
+	hdr->ts = weft_le32((uint32_t)c->iface->now);
+	hdr->ts_echo = weft_le32(c->ts_echo);
+	hdr->ts_hold = weft_le16(hold);
+}
+
+/*
+ * Last touch before a frame leaves (again): lengths, source port, checksums. `lane_len` counts the
+ * lane header and the body; with CRC32C the four bytes behind it are there already.
+ */
+static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len,
+			      uint8_t path)
+{
+	struct weft_frame_hdr *hdr = raw_hdr(c, m);
+	bool crc = hdr->flags & weft_le16(WEFT_FRAME_F_CRC32C);
+
+	hdr->length = weft_le16((uint16_t)lane_len);
+	weft_encap_patch(&c->encap, rte_pktmbuf_mtod(m, uint8_t *), lane_len + (crc ? 4 : 0),
+			 c->path[path].sport, c->path[path].dport);
+	if (unlikely(crc || c->csum == WEFT_FRAME_CSUM_UDP))
+		raw_put_csum(c, m, lane_len, crc);
+	c->iface->counter[RAW_TX_FRAMES]++;
+	c->iface->counter[RAW_TX_BYTES] += m->pkt_len;
+}
+
+int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
+		 uint32_t body_len, uint32_t pad_to);
+int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
+		    const void *body, uint32_t body_len, uint32_t pad_to);
+int raw_ack_send(struct raw_conn *c, uint16_t flags);
+int raw_bye_send(struct raw_conn *c);
+/* Answer a frame that belongs to no connection: with its own numbers, which prove the answer. */
+void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
+		       const void *body, uint32_t len);
+void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
+void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
+
+#endif /* WEFT_ENGINE_BUILD_H */

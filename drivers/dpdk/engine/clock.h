@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/clock.h
+ * The three clocks of an iface. All are in ns and derived from the `now` of progress():
+ *   now   real time; timestamps and RTT samples
+ *   et    engine time: as now, but no step is longer than RAW_STEP_MAX. Retransmission timers run
+ *         on it, so a pause of the owner, in which nothing could be received, never looks like
+ *         silence of the peer. When frames were sent between two progress calls, nobody knows when
+ *         in that step, and only RAW_OUTSIDE_STEP_MAX of it counts.
+ *   lt    liveness: steps of up to RAW_LIVE_STEP_MAX count. Keepalive, peer timeout and connect
+ *         timeout run on it.
+ * An owner that sleeps until the port wakes it misses nothing: all clocks go on, for as long as it
+ * meant to sleep (engine/wait.c).
+ */
+#ifndef WEFT_ENGINE_CLOCK_H
+#define WEFT_ENGINE_CLOCK_H
+
+#include <assert.h>
+
+#include <rte_branch_prediction.h>
+
+#include "engine/iface.h"
+
+#define RAW_STEP_MAX 2000000ull
+#define RAW_LIVE_STEP_MAX 100000000ull
+#define RAW_GAP 200000ull /* between two progress calls: samples across it are discarded */
+#define RAW_OUTSIDE_STEP_MAX 100000ull
+
+/* A short step is the same in all three clocks, whatever happened in it. */
+static_assert(RAW_OUTSIDE_STEP_MAX <= RAW_STEP_MAX && RAW_OUTSIDE_STEP_MAX <= RAW_GAP &&
+		      RAW_OUTSIDE_STEP_MAX <= RAW_LIVE_STEP_MAX,
+	      "short step");
+
+/* The last call was long ago, or the clock stood still. */
+void raw_clocks_far(struct raw_iface *iface, uint64_t now);
+
+static inline void raw_clocks(struct raw_iface *iface, uint64_t now)
+{
+	uint32_t ts = (uint32_t)iface->now, slot = ts / 64 % RAW_STALE;
+	uint64_t step = now - iface->now;
+
+	if (likely(step <= RAW_OUTSIDE_STEP_MAX)) {
+		iface->gap = false;
+		iface->step = (uint32_t)step;
+		iface->sent_outside = false;
+		iface->now = now;
+		iface->et += step;
+		iface->lt += step;
+	} else {
+		raw_clocks_far(iface, now);
+	}
+	if (iface->sent) {
+		/* Their timestamp is the last call's; a sample from it is wrong by up to the whole
+		 * step. */
+		iface->stale[slot].ts = ts;
+		iface->stale[slot].error = iface->step;
+		iface->sent = false;
+	}
+}
+
+#endif /* WEFT_ENGINE_CLOCK_H */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/connect.h"
+#include "engine/ep.h"
+#include "engine/flush.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "engine/slots.h"
+#include "engine/tx.h"
+#include "engine/txq.h"
+#include "engine/zcopy.h"
+#include "frame/frame.h"
+#include "lane.h"
+
+int raw_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+		   struct weft_lane_ep **lane_ep)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+	struct raw_addr a;
+	struct raw_conn *c;
+	char why[160];
+	uint32_t hop = 0;
+	int err;
+
+	err = raw_is_reachable(base, addr, len, why, sizeof(why));
+	if (err != 0)
+		return err;
+	raw_addr_read(addr, len, &a);
+	if (!a.raw_ethertype)
+		raw_next_hop(iface, a.ip, &hop);
+	c = raw_conn_new(iface, false);
+	if (!c)
+		return -ENOMEM;
+	c->base.user = user;
+	c->peer_ip = a.ip;
+	c->hop_ip = hop;
+	c->peer_port = a.udp_port;
+	c->path[0].dport = a.udp_port;
+	c->peer_queues = a.queues;
+	memcpy(c->peer_mac, a.mac, 6);
+	c->remote_iface = a.iface_id;
+	raw_conn_template(c);
+	raw_hs_start(c);
+	*lane_ep = &c->base;
+	return 0;
+}
+
+/*
+ * What was sent before leaves the queue in any case; what was not acknowledged is forgotten. The
+ * entry stays a while, to acknowledge what the peer sends again and to repeat BYE.
+ */
+void raw_ep_destroy(struct weft_lane_ep *lane_ep)
+{
+	struct raw_conn *c = raw_conn_of(lane_ep);
+	struct raw_iface *iface = c->iface;
+	bool met = c->state == RAW_UP || c->state == RAW_PROBE || c->state == RAW_PATHS ||
+		   c->state == RAW_MEASURE || c->state == RAW_READY;
+	bool lingers = met || c->state == RAW_DOWN;
+	bool reaped = c->state == RAW_QUIET && !c->slots; /* the peer has what is left */
+
+	c->base.up = false;
+	c->base.tx_room = false;
+	c->base.user = NULL;
+	if (c->open)
+		raw_seal(c, 0);
+	if (met)
+		raw_bye_send(c);
+	else
+		c->bye_done = true;
+	raw_conn_linger(c, lingers);
+	if (!reaped)
+		raw_zc_fail(c, -ECANCELED);
+	raw_slots_release(c);
+	raw_zc_cancel(c);
+	raw_flushes_end(c, -ECANCELED);
+	raw_txq_flush(iface);
+}
+
+/*
+ * The far end as frames have shown it: what answered with the token of our HELLO, or what sent the
+ * HELLO and then the token of our answer to it. So it gets what goes to its address.
+ */
+bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len)
+{
+	const struct raw_conn *c = raw_conn_of(lane_ep);
+	struct raw_addr a;
+
+	if (c->remote_token == 0 && c->remote_id == 0)
+		return false; /* nobody has answered yet */
+	if (raw_addr_read(addr, len, &a) != 0 || a.raw_ethertype != c->iface->gate.raw_ethertype)
+		return false;
+	if (a.iface_id != c->remote_iface)
+		return false;
+	if (a.raw_ethertype)
+		return memcmp(a.mac, c->peer_mac, sizeof(a.mac)) == 0;
+	return a.ip == c->peer_ip && a.udp_port == c->peer_port;
+}
+
+/* Its IP address, whatever ports it uses; else its MAC. */
+uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep)
+{
+	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
+	uint64_t mac = 0;
+
+	if (!c->iface->gate.raw_ethertype)
+		return c->peer_ip;
+	memcpy(&mac, c->peer_mac, sizeof(c->peer_mac));
+	return mac;
+}
+
+void raw_ep_check(struct weft_lane_ep *lane_ep)
+{
+	struct raw_conn *c = raw_conn_of(lane_ep);
+
+	if (c->state == RAW_UP && raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
+		raw_count(c->iface, RAW_TX_PING);
+}
+
+void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
+{
+	static const char *const names[] = {
+		[RAW_RESOLVE] = "asking ARP",
+		[RAW_HELLO] = "connecting",
+		[RAW_PROBE] = "probing the frame size",
+		[RAW_PATHS] = "trying the ports of its paths",
+		[RAW_MEASURE] = "measuring the way",
+		[RAW_READY] = "connecting",
+		[RAW_HALF_OPEN] = "half open",
+		[RAW_UP] = "up",
+		[RAW_QUIET] = "stopped",
+		[RAW_DOWN] = "down",
+		[RAW_TIME_WAIT] = "closed",
+	};
+	const struct raw_conn *c = raw_conn_of(lane_ep);
+	char peer[64];
+	int n;
+
+	n = snprintf(buf, size,
+		     "%s -> %s: %s, frames of %u bytes, %u outstanding (%u bytes), window %u "
+		     "frames or %u bytes",
+		     c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), names[c->state],
+		     c->frame_size, c->snd_next - c->snd_una, c->inflight, c->win_frames,
+		     c->win_bytes);
+	for (unsigned int i = 0; i < c->paths && n > 0 && (size_t)n < size; i++)
+		n += snprintf(buf + n, size - (size_t)n,
+			      "; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again",
+			      i, c->path[i].sport, c->path[i].dport, c->path[i].rtt.srtt / 1e3,
+			      c->path[i].rtt.var / 1e3, c->path[i].order, c->path[i].retransmits);
+}

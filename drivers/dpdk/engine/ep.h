@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/ep.h
+ * Operations of an endpoint that are not on the hot path (lane.h says what they do).
+ */
+#ifndef WEFT_ENGINE_EP_H
+#define WEFT_ENGINE_EP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lane.h"
+
+int raw_ep_connect(struct weft_lane_iface *iface, const void *addr, size_t len, void *user,
+		   struct weft_lane_ep **lane_ep);
+void raw_ep_destroy(struct weft_lane_ep *lane_ep);
+void raw_ep_check(struct weft_lane_ep *lane_ep);
+bool raw_ep_is_from(struct weft_lane_ep *lane_ep, const void *addr, size_t len);
+uint64_t raw_ep_host(const struct weft_lane_ep *lane_ep);
+void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size);
+
+#endif /* WEFT_ENGINE_EP_H */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/flush.h
+ * Who waits until all that was sent is acknowledged.
+ */
+#ifndef WEFT_ENGINE_FLUSH_H
+#define WEFT_ENGINE_FLUSH_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "engine/conn.h"
+#include "lane.h"
+
+struct raw_flush {
+	struct weft_lane_comp *comp;
+	uint32_t seq; /* done when all before it is acknowledged */
+	STAILQ_ENTRY(raw_flush) link;
+};
+
+/* @p f, from malloc(), waits for all that was sent. */
+void raw_flush_queue(struct raw_conn *c, struct raw_flush *f, struct weft_lane_comp *comp);
+void raw_flushes_end(struct raw_conn *c, int status);
+unsigned int raw_flushes_check(struct raw_conn *c);
+
+#endif /* WEFT_ENGINE_FLUSH_H */

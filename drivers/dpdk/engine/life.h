@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/life.h
+ * The port of an iface: what happens to it, and how its owner sleeps.
+ */
+#ifndef WEFT_ENGINE_LIFE_H
+#define WEFT_ENGINE_LIFE_H
+
+#include <stdint.h>
+
+#include "engine/iface.h"
+#include "lane.h"
+
+#define RAW_LOOK_UP 1000000000ull  /* lt between two looks at a port with a link */
+#define RAW_LOOK_DOWN 100000000ull /* without one */
+void raw_port_look(struct raw_iface *iface);
+
+/* ---- engine/attr.c: what the iface says of itself */
+void raw_fill_attr(struct raw_iface *iface);
+/* Again when the speed of the link changes. */
+void raw_fill_numbers(struct raw_iface *iface);
+
+/* ---- engine/wait.c */
+int raw_wait_fd(struct weft_lane_iface *base);
+int raw_arm(struct weft_lane_iface *base, uint64_t now, uint64_t *due);
+void raw_disarm(struct weft_lane_iface *base);
+
+#endif /* WEFT_ENGINE_LIFE_H */

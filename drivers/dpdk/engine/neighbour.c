@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "engine/build.h"
+#include "engine/iface.h"
+#include "engine/peer.h"
+#include "frame/arp.h"
+#include "frame/frame.h"
+
+bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs)
+{
+	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	struct weft_frame_arp ask;
+
+	if (!(theirs ? weft_arp_ask_theirs(&iface->arp, ip, iface->now, &ask)
+		     : weft_arp_ask(&iface->arp, ip, iface->now, &ask)))
+		return false;
+	raw_arp_send(iface, everybody, &ask);
+	raw_count(iface, RAW_ARP_ASKED);
+	return true;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/rx.h
+ * Receiving frames, and the acknowledgements that they want.
+ */
+#ifndef WEFT_ENGINE_RX_H
+#define WEFT_ENGINE_RX_H
+
+#include "engine/iface.h"
+
+#define RAW_ACK_DELAY 25000ull
+#define RAW_ACK_FRAMES 8u
+#define RAW_ACK_BYTES 65536u
+
+/* @return frames received */
+unsigned int raw_rx(struct raw_iface *iface);
+void raw_acks(struct raw_iface *iface);
+
+#endif /* WEFT_ENGINE_RX_H */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/txq.h
+ * Frames to the port, never waiting.
+ */
+#ifndef WEFT_ENGINE_TXQ_H
+#define WEFT_ENGINE_TXQ_H
+
+#include <rte_mbuf.h>
+
+#include "engine/iface.h"
+
+static inline unsigned int raw_txq_space(const struct raw_iface *iface)
+{
+	return RAW_TXQ - iface->txq.count;
+}
+
+static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
+{
+	iface->txq.frames[(iface->txq.head + iface->txq.count++) % RAW_TXQ] = m;
+	iface->base.tx_open = true;
+}
+
+void raw_txq_flush(struct raw_iface *iface);
+void raw_txq_drop(struct raw_iface *iface);
+
+/* What waits for a port that takes nothing any more is counted and dropped. */
+void raw_txq_end(struct raw_iface *iface);
+
+#endif /* WEFT_ENGINE_TXQ_H */
