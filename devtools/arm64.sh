@@ -29,7 +29,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	-h | --help)
-		sed -n '4,14s/^# \{0,1\}//p' "$0"
+		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
 	-*) weft_die "no option '$1'; see --help" ;;

@@ -81,7 +81,8 @@ class Bench:
     def testpmd(self, seconds=8):
         """dpdk-testpmd over the same two ports: frames of 1514 in one direction, no copy to a user; as a CSV row."""
         sides = self.virtio_sides()
-        # The core that forwards is another than the one that prints, for testpmd; both on one of the machine's.
+        # The core that forwards is another than the one that prints, for testpmd; both on one of
+        # the machine's.
         rx, tx = (['timeout', '-s', 'INT', str(s), 'dpdk-testpmd', '--lcores=0@%s,1@%s' % (eal[1], eal[1])] + eal[2:]
                   + ['--', '--total-num-mbufs=4096', '--nb-cores=1', '--auto-start', '--stats-period=1',
                      '--forward-mode=' + mode] + more
@@ -375,7 +376,8 @@ def m_memory(b):
 
 def m_flood(b):
     """unexpected floods, received late in reverse order: memory at most payload x 1.1 + 256 B per message"""
-    # The port's rings are not memory for messages, but are touched for the first time by the flood: small ones.
+    # The port's rings are not memory for messages, but are touched for the first time by the flood:
+    # small ones.
     limit = 64 * MIB
     for count, size in ((100000, 8), (1000, 64 * KIB), (300, 256 * KIB)):
         b.series('Flood of %d unexpected messages of %d B, received late, in reverse tag order' % (count, size),

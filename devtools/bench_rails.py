@@ -100,15 +100,17 @@ class Rails:
                 if seconds == before:
                     self.set_rate(1, self.rates[1] // divisor)
 
-        # Messages that are in flight together end together: few, or a second may see none of them end. Counted and not timed:
-        # how many go into a time is guessed from the rails as they are before the cut.
+        # Messages that are in flight together end together: few, or a second may see none of them
+        # end. Counted and not timed: how many go into a time is guessed from the rails as they are
+        # before the cut.
         bits = sum(self.rates) * before + (self.rates[0] + self.rates[1] // divisor) * (settle + after + 1)
         amount = ['-n', str(bits // 8 // size), '-O', str(max(4, min(32, 64 * MIB // size)))]
         try:
             rows = self.weft('tag_bw', size, [0, 1], amount, watch=watch)
         finally:
             self.set_rate(1, self.rates[1])
-        # A row is a second; the one in which the cut fell counts to the settling, the last one is the whole run's.
+        # A row is a second; the one in which the cut fell counts to the settling, the last one is
+        # the whole run's.
         rows = rows[before + settle + 1:-1]
         if not rows:
             raise TrialError('the stream ended before it had settled')

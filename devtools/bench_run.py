@@ -152,7 +152,8 @@ class Others:
         used = sum(getattr(resource.getrusage(who), field) for field in ('ru_utime', 'ru_stime')
                    for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
         hz = os.sysconf('SC_CLK_TCK')
-        # Idle, waiting for disks, and interrupts: behind a shaper frames travel in those, the trial's own above all.
+        # Idle, waiting for disks, and interrupts: behind a shaper frames travel in those, the
+        # trial's own above all.
         return sum(ticks) / hz, sum(ticks[3:7]) / hz, used
 
     def part(self):

@@ -18,8 +18,8 @@ import sys
 
 import check_tree
 
-# From below to above; folders of one line do not know each other. A subfolder that is not listed is a part of the
-# folder that is.
+# From below to above; folders of one line do not know each other. A subfolder that is not listed is
+# a part of the folder that is.
 LIB = [
     ['lib/base'],                       # knows no object of the library
     ['lib/core'],                       # configuration, wire formats, structs of context, worker and endpoint
@@ -63,7 +63,8 @@ COMMON = ['lib/weft.h', 'lib/weft_plan.h', 'lib/lane.h', 'drivers/dpdk/compat.h'
 MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port', 'drivers/dpdk/capture',
                 'app/common']
 
-# Headers without a source of the same name that belong to the objects which programs share with the library.
+# Headers without a source of the same name that belong to the objects which programs share with the
+# library.
 SHARED_HEADERS = ['drivers/dpdk/frame/frame_port.h']
 
 CIRCLE = 7    # files that need each other, inside a folder

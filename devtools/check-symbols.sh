@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# check-symbols.sh LIBRARY HEADER: what the library exports is what the header declares WEFT_API, no more and
-# no less.
+# check-symbols.sh LIBRARY HEADER: what the library exports is what the header declares WEFT_API, no
+# more and no less.
 set -euo pipefail
 
 [ $# = 2 ] || { echo "usage: check-symbols.sh LIBWEFT.SO WEFT.H" >&2; exit 2; }
@@ -11,8 +11,9 @@ trap 'rm -rf "$work"' EXIT
 
 nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$work/exported"
 
-# The preprocessor takes the comments away and turns WEFT_API into an attribute. A declaration reaches from
-# there to its semicolon; its name is the last word before the first parenthesis or bracket.
+# The preprocessor takes the comments away and turns WEFT_API into an attribute. A declaration
+# reaches from there to its semicolon; its name is the last word before the first parenthesis or
+# bracket.
 cc -E -P "$2" | tr '\n' ' ' | tr ';' '\n' |
 	sed -E 's/__attribute__ *\( *\( *visibility *\( *"default" *\) *\) *\)/@API@/g' |
 	sed -n 's/.*@API@//p' |

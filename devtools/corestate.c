@@ -135,7 +135,8 @@ int main(int argc, char **argv)
 			break;
 		case 'h':
 			printf("Usage: corestate [-c A,B] [-l NS]\n"
-			       "Prints the one-way time of a cache line between two cores in ns, and near or far.\n"
+			       "Prints the one-way time of a cache line between two cores in ns, "
+			       "and near or far.\n"
 			       "  -c, --cores A,B  the two cores (0,1)\n"
 			       "  -l, --limit NS   the time above which cores are far (90)\n");
 			return 0;

@@ -5,10 +5,11 @@
 #
 #	devtools/demo.sh [--no-install]
 #
-# First a table of message sizes over two net_memif lanes between two processes: which protocol carries a size, how
-# much of it goes over each lane, latency and bandwidth. Then a tar of this machine's /usr/share (and /usr/lib, if
-# that alone is less than 200 MB) goes from one process to the other through weft-cat, and SHA-256 is compared at both
-# ends. The exit code is 0 when all of it worked.
+# First a table of message sizes over two net_memif lanes between two processes: which protocol
+# carries a size, how much of it goes over each lane, latency and bandwidth. Then a tar of this
+# machine's /usr/share (and /usr/lib, if that alone is less than 200 MB) goes from one process to
+# the other through weft-cat, and SHA-256 is compared at both ends. The exit code is 0 when all of
+# it worked.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -18,7 +19,7 @@ for arg; do
 	case $arg in
 	--no-install) WEFT_NO_INSTALL=1 ;;
 	-h | --help)
-		sed -n '4,11s/^# \{0,1\}//p' "$0"
+		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
 	*) weft_die "no option '$arg'; see --help" ;;
@@ -48,7 +49,8 @@ weft_compile "$weft_build"
 begin=$SECONDS
 work=$(mktemp -d "${TMPDIR:-/tmp}/weft-demo.XXXXXX")
 
-# The first and the last core of those this script may use; the same one twice on a machine with only one.
+# The first and the last core of those this script may use; the same one twice on a machine with
+# only one.
 cores=$(taskset -cp $$ | sed 's/.*: //')
 first=${cores%%[-,]*}
 last=${cores##*[-,]}
@@ -104,7 +106,8 @@ dirs=(usr/share)
 [ "$(size_mb /usr/share)" -ge 220 ] || dirs+=(usr/lib)
 weft_say "a tar of /${dirs[0]}${dirs[1]:+ and /${dirs[1]}} ($(size_mb "${dirs[@]/#//}") MB) through weft-cat"
 
-# The tar goes to the sums as it passes, so nothing is written to disk, and files that change meanwhile do no harm.
+# The tar goes to the sums as it passes, so nothing is written to disk, and files that change
+# meanwhile do no harm.
 mkfifo "$work/sent" "$work/received" "$work/out"
 sha256sum <"$work/sent" >"$work/sent.sum" &
 sums=($!)

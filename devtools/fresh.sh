@@ -39,7 +39,8 @@ mirror() {
 		printf '%s\n' "$WEFT_FRESH_MIRROR"
 		return
 	fi
-	# A path of .../debian/ is the archive; security updates and others' packages have other paths.
+	# A path of .../debian/ is the archive; security updates and others' packages have other
+	# paths.
 	# shellcheck disable=SC2016
 	apt-get indextargets --no-release-info --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
 		grep -m 1 '^[a-z]*://.*/debian/*$' || true
@@ -180,7 +181,7 @@ clone_tree() {
 while [ $# -gt 0 ]; do
 	case $1 in
 	--new) new=1 ;;
-	-h | --help) sed -n '4,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+	-h | --help) sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
 	-*) weft_die "no option '$1'; see --help" ;;
 	*) break ;;
 	esac

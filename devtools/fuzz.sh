@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A campaign of the fuzzers: libFuzzer, guided by coverage, with AddressSanitizer and UBSan, each for
-# a stated time. (The test command runs a bounded number of blind mutations instead.)
+# A campaign of the fuzzers: libFuzzer, guided by coverage, with AddressSanitizer and UBSan, each
+# for a stated time. (The test command runs a bounded number of blind mutations instead.)
 #
 #	devtools/fuzz.sh [-s SECONDS] [-j JOBS] [-d DIR] [NAME...]
 #
@@ -12,9 +12,9 @@
 #	             campaign goes on from there
 #	NAME         address, frame, msg, rma, session, wireup (default all)
 #
-# Needs clang, which it installs. An input that kills a fuzzer is in DIR/NAME-crash-*, one that takes
-# too long in DIR/NAME-timeout-*; "build-fuzz/test/fuzz/fuzz_NAME FILE" runs it again. Ends with "N
-# passed, N failed"; the exit code is 0 when nothing failed.
+# Needs clang, which it installs. An input that kills a fuzzer is in DIR/NAME-crash-*, one that
+# takes too long in DIR/NAME-timeout-*; "build-fuzz/test/fuzz/fuzz_NAME FILE" runs it again. Ends
+# with "N passed, N failed"; the exit code is 0 when nothing failed.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -30,7 +30,7 @@ while getopts 's:j:d:h' option; do
 	j) jobs=$OPTARG ;;
 	d) out=$OPTARG ;;
 	*)
-		sed -n '4,18s/^# \{0,1\}//p' "$0"
+		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		[ "$option" != h ] || exit 0
 		exit 2
 		;;
@@ -53,8 +53,8 @@ weft_say "build"
 weft_ninja "$dir" "${@/#/test/fuzz/fuzz_}" test/fuzz/seeds-frame
 mkdir -p "$out"
 
-# campaign NAME: one fuzzer until its processor time is used up. libFuzzer knows a limit of real time
-# only, so that it is asked in slices for what is left.
+# campaign NAME: one fuzzer until its processor time is used up. libFuzzer knows a limit of real
+# time only, so that it is asked in slices for what is left.
 campaign() {
 	local name=$1 left=$seconds used=0 before me=$BASHPID
 	local corpus=("$out/$name" "$weft_root/test/fuzz/corpus/$name")

@@ -74,7 +74,8 @@ weft_install() {
 	fi
 	weft_say "packages: installing $missing"
 	log=$(mktemp "${TMPDIR:-/tmp}/weft-apt.XXXXXX")
-	# Package lists may be absent, or older than the mirror: fetch them when the first try fails.
+	# Package lists may be absent, or older than the mirror: fetch them when the first try
+	# fails.
 	# shellcheck disable=SC2086
 	if ! weft_apt install $missing >"$log" 2>&1; then
 		# shellcheck disable=SC2086
@@ -94,8 +95,9 @@ weft_apt() {
 		-o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$action" "$@" </dev/null
 }
 
-# weft_hugepages [PAGES]: reserves 2 MiB pages when they can be had; sets weft_memory to the EAL arguments for
-# memory and says which. Either way nothing is shared between processes and nothing stays behind in the file system.
+# weft_hugepages [PAGES]: reserves 2 MiB pages when they can be had; sets weft_memory to the EAL
+# arguments for memory and says which. Either way nothing is shared between processes and nothing
+# stays behind in the file system.
 # shellcheck disable=SC2120,SC2034
 weft_hugepages() {
 	local want=${WEFT_HUGEPAGES:-${1:-512}} dir=/sys/kernel/mm/hugepages/hugepages-2048kB have free why=
@@ -179,7 +181,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
 	for arg; do
 		case $arg in
 		--hugepages) huge=1 ;;
-		-h | --help) sed -n '4,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+		-h | --help) sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;;
 		-*) weft_die "no option '$arg'; see --help" ;;
 		*) groups+=("$arg") ;;
 		esac

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Runs the tests on a machine that is too small for them: on few cores, which they share with processes
-# that never sleep. What fails here depends on the time that things take, and is to be mended.
+# Runs the tests on a machine that is too small for them: on few cores, which they share with
+# processes that never sleep. What fails here depends on the time that things take, and is to be
+# mended.
 #
 #	devtools/stress.sh [-n ROUNDS] [-j BUSY] [-c CORES] [-k PATTERN] [SUITE...]
 #
@@ -12,8 +13,9 @@
 #	-k PATTERN   only tests whose name matches this extended regular expression
 #	SUITE        unit, sim, proc, guest, guest-nic, guest-iommu (default unit sim proc)
 #
-# Time limits are twenty times the usual. Ends with "N passed, N failed"; the exit code is 0 when nothing
-# failed and something passed. The logs of what failed are in BUILD/meson-logs/stress-ROUND.txt.
+# Time limits are twenty times the usual. Ends with "N passed, N failed"; the exit code is 0 when
+# nothing failed and something passed. The logs of what failed are in
+# BUILD/meson-logs/stress-ROUND.txt.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -30,7 +32,7 @@ while getopts 'n:j:c:k:h' option; do
 	c) cores=$OPTARG ;;
 	k) pattern=$OPTARG ;;
 	*)
-		sed -n '4,16s/^# \{0,1\}//p' "$0"
+		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		[ "$option" != h ] || exit 0
 		exit 2
 		;;

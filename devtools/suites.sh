@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What scripts that run and count tests have in common; they source it after setup.sh. Records are kept in a folder
-# that goes away at the end. Only tests whose names match $pattern run; empty: all.
+# What scripts that run and count tests have in common; they source it after setup.sh. Records are
+# kept in a folder that goes away at the end. Only tests whose names match $pattern run; empty: all.
 # shellcheck disable=SC2034,SC2154 # setup.sh sets some, and who sources this reads some
 
 # A part of a run (below) has the folder of the run.

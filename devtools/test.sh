@@ -13,9 +13,9 @@
 #
 # The exit code is 0 when nothing failed and something passed.
 #
-# After the build "processes" (proc) has the cores to itself, since two ends that poll take many times
-# as long where others want the cores; then "guests" and "logic" (unit, sim) go side by side. All
-# the while "tools" takes what the others leave. What each has to say comes in one piece when a
+# After the build "processes" (proc) has the cores to itself, since two ends that poll take many
+# times as long where others want the cores; then "guests" and "logic" (unit, sim) go side by side.
+# All the while "tools" takes what the others leave. What each has to say comes in one piece when a
 # step of it is through. Interrupted or killed it ends all that it started.
 set -euo pipefail
 
@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	-h | --help)
-		sed -n '4,19s/^# \{0,1\}//p' "$0"
+		sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"
 		exit 0
 		;;
 	*) weft_die "no option '$1'; see --help" ;;
@@ -54,12 +54,7 @@ check_symbols() {
 	"$weft_root/devtools/check-symbols.sh" "$weft_build/libweft.so" "$weft_root/lib/weft.h"
 }
 
-check_spdx() {
-	local bad
-	bad=$(cd "$weft_root" && git ls-files | grep -vE '^LICENSE$|\.(md|svg|png|bin|pcapng|csv)$|/corpus/' |
-		xargs -r grep -L 'SPDX-License-Identifier: BSD-3-Clause' --) || true
-	[ -z "$bad" ] || { printf 'no SPDX line in: %s\n' "$bad"; return 1; }
-}
+check_style() { "$weft_root/devtools/check-style.py"; }
 
 # Other versions of clang-format break lines elsewhere: Debian 12's has the word.
 check_format() {
@@ -181,7 +176,7 @@ part_guests() {
 checks() {
 	local example
 	check "exported symbols are those of weft.h" check_symbols
-	check "every file names its licence" check_spdx
+	check "one dialect, 100 columns, and every file names its licence" check_style
 	check "every source file is formatted by .clang-format" check_format
 	check "includes and calls run down the layers" check_layers
 	check "what is external is used" check_unused

@@ -242,7 +242,8 @@ def wireup(data):
 
 # ---- messages of endpoints --------------------------------------------------------------------
 
-# id: name, fields of the head, what may follow. R: a reference (index, generation), written as one field.
+# id: name, fields of the head, what may follow. R: a reference (index, generation), written as one
+# field.
 MESSAGES = {
     2: ('EAGER', '<IQ', 'seq tag', 'payload'),
     3: ('EAGER_SYNC', '<IQII', 'seq tag req gen', 'payload'),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * What a worker tells the management interfaces of its lanes' drivers, and calls of weft.h that need
- * the tables.
+ * What a worker tells the management interfaces of its lanes' drivers, and calls of weft.h that
+ * need the tables.
  */
 
 #include <inttypes.h>

@@ -9,4 +9,4 @@
 /** Start the EAL with @p mb MiB ("512"), once per process; says why and exits when it can't. */
 void test_eal_init(const char *mb);
 
-#endif
+#endif /* TEST_EAL_H */

@@ -48,12 +48,13 @@ struct peer_options {
 	{"set", required_argument, NULL, 'S'}, \
 	{"counters", no_argument, NULL, PEER_COUNTERS}
 /* clang-format on */
-#define PEER_HELP                                                                                    \
-	"  -p, --port PORT        TCP port of the out-of-band connection (13377)\n"                  \
-	"  -W, --wait SECONDS     client: how long to wait for a server (3)\n"                       \
-	"  -c, --core CORE        pin the program to this core\n"                                    \
-	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, e.g. 'dpdk:0,mtu=9000;roce:mlx5_0'\n" \
-	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=64k\n"              \
+#define PEER_HELP                                                                       \
+	"  -p, --port PORT        TCP port of the out-of-band connection (13377)\n"     \
+	"  -W, --wait SECONDS     client: how long to wait for a server (3)\n"          \
+	"  -c, --core CORE        pin the program to this core\n"                       \
+	"  -L, --lanes LIST       lanes to use, as WEFT_LANES, for example\n"           \
+	"                         'dpdk:0,mtu=9000;roce:mlx5_0'\n"                      \
+	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=64k\n" \
 	"      --counters         at the end, all counters that are not 0, on standard error\n"
 
 /** Defaults, and the configuration from the environment. @return APP_OK or an exit code */

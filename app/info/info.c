@@ -20,13 +20,13 @@ static const char help[] =
 	"       weft-info protocols --lanes FILE [options]   see weft-info protocols --help\n"
 	"\n"
 	"  -v, --version          version and build\n"
-	"  -c, --config           all WEFT_ variables with type, default and help, as they are set "
-	"now\n"
+	"  -c, --config           all WEFT_ variables with type, default and help, as they are "
+	"set now\n"
 	"  -C, --changed          only those that differ from their default\n"
 	"  -d, --devices          the interfaces that a program started like this would use, with "
 	"all their\n"
-	"                         attributes; needs the EAL, and the rights it needs; "
-	"NICs get 5 s for\n"
+	"                         attributes; needs the EAL, and the rights it needs; NICs get 5 "
+	"s for\n"
 	"                         their link to come\n"
 	"  -o, --lane-options IFNAME\n"
 	"                         options that a lane on the NIC of this kernel interface needs "
@@ -39,7 +39,8 @@ static const char help[] =
 	"  -h, --help             this text\n"
 	"\n"
 	"What stands before a \"--\" goes to the EAL; without one the EAL gets WEFT_EAL_ARGS.\n"
-	"Exit code: 0 all well, 1 no interface could be opened, or there is none of that name, 2 wrong usage.\n";
+	"Exit code: 0 all well, 1 no interface could be opened, or there is none of that name, 2 "
+	"wrong usage.\n";
 
 static const char shorts[] = ":vcCdnhL:S:o:";
 static const struct option longs[] = {{"version", no_argument, NULL, 'v'},

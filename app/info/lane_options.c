@@ -90,8 +90,8 @@ static void print_options(const struct iface_facts *f, const struct iface_addr *
 	if (f->pci || is_vmbus(f))
 		printf("  EAL              -a %s\n", f->device);
 	else if (strchr(f->name, ','))
-		printf("  EAL              none: a name with a comma can be no part of --vdev; give it "
-		       "another one (ip link set dev '%s' name NAME)\n",
+		printf("  EAL              none: a name with a comma can be no part of --vdev; "
+		       "give it another one (ip link set dev '%s' name NAME)\n",
 		       f->name);
 	else if (!f->device[0])
 		printf("  EAL              --no-pci --vdev=net_af_packet0,iface=%s\n", f->name);
@@ -101,27 +101,29 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 			const struct iface_routes *r)
 {
 	if (n == 0)
-		printf("  note             it has no IPv4 address: let DHCP give it one first, or ask "
-		       "the cloud; without ip= a lane takes a link-local address, which clouds drop\n");
+		printf("  note             it has no IPv4 address: let DHCP give it one first, or "
+		       "ask the cloud; without ip= a lane takes a link-local address, which "
+		       "clouds drop\n");
 	if (n > 0 && is_link_local(addr[0].ip))
-		printf("  note             its address is link-local: no network behind a router\n");
+		printf("  note             its address is link-local: no network behind a "
+		       "router\n");
 	if (n > 1)
 		printf("  note             a lane has one address: take one of these\n");
 	if (n > 0 && !r->gateway)
-		printf("  note             no route over it has a gateway, so the lane reaches its own "
-		       "network only\n");
+		printf("  note             no route over it has a gateway, so the lane reaches its "
+		       "own network only\n");
 	if (r->default_here)
-		printf("  note             the machine's default route goes over it: bind another NIC, "
-		       "or nobody reaches this machine any more\n");
+		printf("  note             the machine's default route goes over it: bind another "
+		       "NIC, or nobody reaches this machine any more\n");
 	if (f->rdma[0])
-		printf("  note             it has the RDMA device %s: where the network carries RoCE, "
-		       "a lane roce:%s is better and leaves the NIC to the kernel\n",
+		printf("  note             it has the RDMA device %s: where the network carries "
+		       "RoCE, a lane roce:%s is better and leaves the NIC to the kernel\n",
 		       f->rdma, f->rdma);
 	if (is_bifurcated(f->driver))
 		printf("  note             do not bind it: DPDK drives it beside %s\n", f->driver);
 	if (f->bond)
-		printf("  note             a bond of %s: give each member a lane of its own, with an "
-		       "address of its own\n",
+		printf("  note             a bond of %s: give each member a lane of its own, with "
+		       "an address of its own\n",
 		       f->members);
 	else if (f->master[0])
 		printf("  note             a member of %s, which has the addresses\n", f->master);
@@ -129,13 +131,14 @@ static void print_notes(const struct iface_facts *f, const struct iface_addr *ad
 		printf("  note             it stands on %s: bind that one; for a VLAN add vlan=\n",
 		       f->lower);
 	else if (!f->device[0] && !f->bond)
-		printf("  note             a virtual interface stays with the kernel, which answers "
-		       "for its addresses: give the lane a free one of that network\n");
+		printf("  note             a virtual interface stays with the kernel, which "
+		       "answers for its addresses: give the lane a free one of that network\n");
 	if (is_vmbus(f))
-		printf("  note             on VMBus, not PCI: bind it with driverctl, as doc/clouds.md "
-		       "says for Azure\n");
+		printf("  note             on VMBus, not PCI: bind it with driverctl, as "
+		       "doc/clouds.md says for Azure\n");
 	else if (f->device[0] && !f->pci)
-		printf("  note             neither on PCI nor on VMBus: DPDK has no driver for it\n");
+		printf("  note             neither on PCI nor on VMBus: DPDK has no driver for "
+		       "it\n");
 }
 
 int info_lane_options(const char *name)
@@ -147,8 +150,8 @@ int info_lane_options(const char *name)
 
 	if (rc) {
 		cli_error(
-			"there is no network interface '%s' here; see 'ip link' (a NIC that is bound "
-			"to DPDK's driver is none any more: weft-bind --undo gives it back)",
+			"there is no network interface '%s' here; see 'ip link' (a NIC that is "
+			"bound to DPDK's driver is none any more: weft-bind --undo gives it back)",
 			name);
 		return APP_FAIL;
 	}

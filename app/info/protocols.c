@@ -11,14 +11,14 @@
 static const char help[] =
 	"usage: weft-info protocols --lanes FILE [options]\n"
 	"\n"
-	"Says which protocol Weft would use for which message size over some lanes, and why. The lanes "
-	"come\n"
-	"from a file: no port, no EAL and no rights are needed. Running programs print the same about "
-	"their own\n"
+	"Says which protocol Weft would use for which message size over some lanes, and why. The "
+	"lanes come\n"
+	"from a file: no port, no EAL and no rights are needed. Running programs print the same "
+	"about their own\n"
 	"lanes with WEFT_PROTO_INFO=y.\n"
 	"\n"
-	"  -L, --lanes FILE       profile of the lanes ('-': standard input); see weft-info(1) and "
-	"share/doc/weft/profiles of the prefix\n"
+	"  -L, --lanes FILE       profile of the lanes ('-': standard input); see weft-info(1) "
+	"and share/doc/weft/profiles of the prefix\n"
 	"  -o, --op OPERATION     tag_send (default), tag_send_sync, am_send, put, get, amo,\n"
 	"                         amo_fetch (or fadd, cswap), rndv_data\n"
 	"  -f, --format FORMAT    table (default), csv or text\n"
@@ -27,8 +27,8 @@ static const char help[] =
 	"  -S, --set NAME=VALUE   set a configuration variable, e.g. RNDV_THRESH=model\n"
 	"  -h, --help             this text\n"
 	"\n"
-	"Exit code: 0 all well, 1 the lanes do not carry the operation or nothing could be written, 2 "
-	"wrong usage\n"
+	"Exit code: 0 all well, 1 the lanes do not carry the operation or nothing could be "
+	"written, 2 wrong usage\n"
 	"or profile.\n";
 
 static const char shorts[] = ":L:o:f:e:g:S:h";
@@ -70,10 +70,9 @@ static int set_op(struct options *o, const char *text)
 		o->op = (enum weft_op)op;
 		return APP_OK;
 	}
-	cli_error(
-		"--op '%s': expected tag_send, tag_send_sync, am_send, put, get, amo, amo_fetch, fadd, "
-		"cswap or rndv_data",
-		text);
+	cli_error("--op '%s': expected tag_send, tag_send_sync, am_send, put, get, amo, amo_fetch, "
+		  "fadd, cswap or rndv_data",
+		  text);
 	return APP_USAGE;
 }
 
@@ -144,9 +143,9 @@ static int parse(struct options *o, int argc, char **argv)
 	}
 	if (o->lanes)
 		return APP_OK;
-	cli_error(
-		"say which lanes: --lanes FILE describes them, share/doc/weft/profiles of the prefix has some. A running "
-		"program prints those of its endpoints with WEFT_PROTO_INFO=y");
+	cli_error("say which lanes: --lanes FILE describes them, share/doc/weft/profiles of the "
+		  "prefix has some. A running program prints those of its endpoints with "
+		  "WEFT_PROTO_INFO=y");
 	return APP_USAGE;
 }
 

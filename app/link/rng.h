@@ -65,4 +65,4 @@ static inline void sim_fill(struct sim_rng *r, void *buf, size_t len)
 	}
 }
 
-#endif
+#endif /* SIM_RNG_H */

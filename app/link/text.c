@@ -255,7 +255,7 @@ int sim_link_parse(const char *text, struct sim_link *l, char *why, size_t why_l
 		snprintf(why, why_len, "the text is longer than %zu characters", sizeof(copy) - 1);
 		return -EINVAL;
 	}
-	strcpy(copy, text);
+	memcpy(copy, text, strlen(text) + 1);
 	while (!ret && (item = strsep(&next, ", \t")))
 		if (*item)
 			ret = one_item(&changed, item, why, why_len);

@@ -15,8 +15,8 @@ static const char help[] =
 	"usage: weft-perf [EAL ARGUMENTS --] [options]            server: waits for one client\n"
 	"       weft-perf [EAL ARGUMENTS --] [options] HOST       client: measures, and prints\n"
 	"\n"
-	"Measures messages and remote memory between two processes over all their lanes. The client's options rule; "
-	"the\n"
+	"Measures messages and remote memory between two processes over all their lanes. The "
+	"client's options rule; the\n"
 	"server needs none but -p, -c, -L and -S. Without a \"--\" all arguments are weft-perf's, "
 	"and the EAL\n"
 	"gets those of WEFT_EAL_ARGS.\n"
@@ -32,8 +32,7 @@ static const char help[] =
 	"                         tag_flood     messages received late and in reverse order: "
 	"memory\n"
 	"                         table         tag_lat and tag_bw of each size in one line\n"
-	"                         am_lat        ping-pong of active messages: half the round "
-	"trip\n"
+	"                         am_lat        ping-pong of active messages: half the round trip\n"
 	"                         am_bw         a stream of them, until all have arrived\n"
 	"                         put_lat       each side polls on the last byte of its own "
 	"memory, which\n"
@@ -60,8 +59,8 @@ static const char help[] =
 	"  -U, --unexpected       tag_*: receive each message only after it has arrived\n"
 	"  -z, --registered       register the buffers\n"
 	"      --sleep            both ends sleep while nothing comes, instead of polling\n"
-	"      --sweep            every usable protocol forced at every size: predicted and measured "
-	"times, crossings,\n"
+	"      --sweep            every usable protocol forced at every size: predicted and "
+	"measured times, crossings,\n"
 	"                         and what the automatic choice loses (default sizes 1 B to 16 MiB "
 	"with half steps;\n"
 	"                         -D is the duration of one trial, 0.02)\n"
@@ -82,12 +81,12 @@ static const char help[] =
 	"its\n"
 	"bandwidth counts both ways; the latency of get_lat, fadd_lat and cswap_lat is from the "
 	"call until\n"
-	"the answer is there, and the server only progresses. MB/s are 2^20 bytes per second, avg is "
-	"since the\n"
+	"the answer is there, and the server only progresses. MB/s are 2^20 bytes per second, avg "
+	"is since the\n"
 	"last line, overall since the start, times are in microseconds.\n"
 	"\n"
-	"Exit code: 0 all well, 1 could not start or go on, 2 wrong usage, 3 the peer died or gave "
-	"up,\n"
+	"Exit code: 0 all well, 1 could not start or go on, 2 wrong usage, 3 the peer died or "
+	"gave up,\n"
 	"4 bytes arrived wrong, 128+N ended by signal N.\n"
 	"\n"
 	"Two processes on one host over one memif lane:\n"
@@ -322,9 +321,8 @@ static int complete(struct perf_options *o, int argc, char **argv)
 	if (o->tests[0] == PERF_TAG_FLOOD && !o->iters)
 		o->iters = 1000;
 	if (o->sweep && o->test_given && (o->num_tests > 1 || o->tests[0] != PERF_TAG_LAT)) {
-		cli_error(
-			"--sweep measures ping-pongs of tagged messages (tag_lat); there is no sweep of "
-			"another -t");
+		cli_error("--sweep measures ping-pongs of tagged messages (tag_lat); there is no "
+			  "sweep of another -t");
 		return APP_USAGE;
 	}
 	if (o->graph && !o->sweep) {

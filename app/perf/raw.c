@@ -2,6 +2,7 @@
 
 #include "perf/raw.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ struct raw_hdr {
 #define RAW_MAGIC 0x77617257u /* "Wraw" */
 #define RAW_HDR_AT (RTE_ETHER_HDR_LEN + sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
 
-_Static_assert(RAW_HDR_AT + sizeof(struct raw_hdr) <= PERF_RAW_HEAD, "header");
+static_assert(RAW_HDR_AT + sizeof(struct raw_hdr) <= PERF_RAW_HEAD, "header");
 
 struct run {
 	struct perf_raw *raw;

@@ -5,6 +5,7 @@
  * kind the tests are, because a bare-port test wants the ports for itself.
  */
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -22,9 +23,9 @@
 
 #define WIRE_MAX 64u
 
-_Static_assert(sizeof(struct perf_run) % 8 == 0, "only u64");
-_Static_assert(sizeof(struct perf_remote) <= 8 * WIRE_MAX, "room for it");
-_Static_assert(sizeof(struct perf_remote) % 8 == 0, "only u64");
+static_assert(sizeof(struct perf_run) % 8 == 0, "only u64");
+static_assert(sizeof(struct perf_remote) <= 8 * WIRE_MAX, "room for it");
+static_assert(sizeof(struct perf_remote) % 8 == 0, "only u64");
 
 static int tell(struct peer *p, enum oob_type type, const void *data, size_t length)
 {

@@ -29,4 +29,4 @@ static inline int rte_tel_data_add_dict_uint(struct rte_tel_data *d, const char 
  */
 #define WEFT_MEMIF_SPLITS_CHAINS (RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0))
 
-#endif
+#endif /* WEFT_DPDK_COMPAT_H */

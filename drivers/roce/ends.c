@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "roce.h"
 
-#define DRAIN_NS \
-	10000000 /* for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe of Linux 6.1) */
+/* for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe of Linux 6.1) */
+#define DRAIN_NS 10000000
 
 static void to_error(struct roce_lane_ep *lane_ep)
 {

@@ -4,8 +4,11 @@
  * Leps and their queue pairs: made here, connected in connect.c, and they end in ends.c. A
  * lane_ep's life:
  *
- *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED (error, or the peer has closed)
- *	   └───────────── ep_destroy() ────────┴──> BYE (last words under way) ──> DRAIN (requests come back) ──> freed
+ *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED
+ *	   └───────────── ep_destroy() ────────┴──> BYE ──> DRAIN ──> freed
+ *
+ * FAILED: an error, or the peer has closed. BYE: last words are under way. DRAIN: requests come
+ * back.
  *
  * When the peer has closed, the answer to its last word is under way in FAILED; when that is over
  * (roce_close.h) is the same as in BYE.

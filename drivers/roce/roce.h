@@ -21,7 +21,8 @@
  *	rma.c      remote reads, writes, atomics
  *	async.c    events of the device become events of lanes
  *	route.c    which peers can be reached
- *	ud.h       the control channel: ud.c opening, progress, closing; ud_lane_ep.c connections; ud_data.c datagrams
+ *	ud.h       the control channel: ud.c opening, progress, closing; ud_lep.c connections;
+ *	           ud_data.c datagrams
  */
 #ifndef WEFT_ROCE_H
 #define WEFT_ROCE_H
@@ -256,7 +257,7 @@ static inline struct roce_buf *roce_pool_get(struct roce_pool *pool)
 {
 	struct roce_buf *buf = pool->free;
 
-	if (__builtin_expect(buf == NULL, 0)) {
+	if (__builtin_expect(!buf, 0)) {
 		if (!roce_pool_more(pool))
 			return NULL;
 		buf = pool->free;

@@ -9,7 +9,8 @@
  *	bit 31     control: the am id is enum weft_roce_control, there is no payload
  *	bit 30     the sender would like to know at once when this message is processed
  *	bits 25-29 am id
- *	bits 0-24  messages of the other direction, on this queue pair, that the sender has processed; cumulative, modulo 2^25
+ *	bits 0-24  messages of the other direction, on this queue pair, that the sender has
+ *	           processed; cumulative, modulo 2^25
  *
  * The same count, when there is no message to carry it, is an RDMA WRITE of a struct weft_roce_word
  * into the peer's memory: it needs no receive buffer, so it can't be refused for want of one, and

@@ -55,8 +55,8 @@ static void fall_sick(struct ud_iface *u)
 	u->sick_since = u->now;
 	if (u->count.resets++ == 0)
 		weft_warn(
-			"%s: the queue pair of the control channel failed and is set up anew (said once; "
-			"'qp.resets' counts)",
+			"%s: the queue pair of the control channel failed and is set up anew (said "
+			"once; 'qp.resets' counts)",
 			u->dev->name);
 	ibv_modify_qp(u->qp, &attr, IBV_QP_STATE);
 }

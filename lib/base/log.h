@@ -5,8 +5,8 @@
  *
  * A line is `date time level [who] text`; *who* names the worker or endpoint (core/log_who.h).
  * Nothing logs per message: what a peer can provoke goes through weft_log_limited(), so that nobody
- * can flood a disk. The level and the file belong to the process; the context created last sets them. Any
- * thread may log: a line is one write.
+ * can flood a disk. The level and the file belong to the process; the context created last sets
+ * them. Any thread may log: a line is one write.
  */
 #ifndef WEFT_LOG_H
 #define WEFT_LOG_H

@@ -60,7 +60,7 @@ static inline void *weft_mpool_get(struct weft_mpool *pool)
 {
 	void *obj;
 
-	if (__builtin_expect(pool->free == NULL, 0) && weft_mpool_grow(pool) < 0)
+	if (__builtin_expect(!pool->free, 0) && weft_mpool_grow(pool) < 0)
 		return NULL;
 	obj = pool->free;
 	WEFT_MPOOL_UNPOISON(obj, pool->size);

@@ -29,4 +29,4 @@ struct weft_platform {
 /** The real machine: TSC (invariant, calibrated) or clock_gettime(), getrandom(). */
 extern const struct weft_platform weft_platform_host;
 
-#endif
+#endif /* WEFT_PLATFORM_H */

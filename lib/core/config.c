@@ -285,7 +285,7 @@ int weft_config_get(const struct weft_config *config, const char *name, char *bu
 {
 	const struct weft_option *opt;
 
-	if (!config || !name || (buf == NULL && size > 0))
+	if (!config || !name || (!buf && size > 0))
 		return -EINVAL;
 	if (size > 0)
 		buf[0] = '\0';

@@ -44,9 +44,9 @@ const struct weft_option weft_options[] = {
 	{
 		"PATHS", WEFT_OPT_UINT, FIELD(lane.paths), .def = "1", .unit = "number", .min = 1,
 		.max = 16,
-		.help = "Paths per raw lane. Each is a pair of UDP ports, used both ways, so that a network "
-			"which spreads flows (ECMP, limits per flow) carries one lane over "
-			"several ways.",
+		.help = "Paths per raw lane. Each is a pair of UDP ports, used both ways, so that "
+			"a network which spreads flows (ECMP, limits per flow) carries one lane "
+			"over several ways.",
 	},
 	{
 		"FRAME_SIZE", WEFT_OPT_BYTES, FIELD(lane.frame_size), .def = "auto",
@@ -67,8 +67,8 @@ const struct weft_option weft_options[] = {
 		"WINDOW", WEFT_OPT_BYTES, FIELD(lane.window), .def = "auto", .unit = "bytes",
 		.has_auto = true,
 		.auto_value = 0, .min = 1024,
-		.help = "Bytes a raw lane may have sent to a peer and not acknowledged. auto: 1 MiB. "
-			"Frames have a bound besides, which this does not raise: half of the "
+		.help = "Bytes a raw lane may have sent to a peer and not acknowledged. auto: 1 "
+			"MiB. Frames have a bound besides, which this does not raise: half of the "
 			"peer's receive ring, at most 512.",
 	},
 	{
@@ -85,19 +85,19 @@ const struct weft_option weft_options[] = {
 	{
 		"RX_INTR", WEFT_OPT_ENUM, FIELD(lane.rx_intr), .def = "auto", .unit = "word",
 		.words = "auto|y|n",
-		.help = "Ask NICs, virtio_user and vhost for RX interrupts, which wake a worker that "
-			"waits. auto: where that changes nothing for who polls, and link events stay "
-			"(doc/ports.md, Waiting); y: of every PMD; n: of none.",
+		.help = "Ask NICs, virtio_user and vhost for RX interrupts, which wake a worker "
+			"that waits. auto: where that changes nothing for who polls, and link "
+			"events stay (doc/ports.md, Waiting); y: of every PMD; n: of none.",
 	},
 	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
 		.unit = "time", .min = 1e6,
-		.help = "A peer that gave no sign of life on a raw lane for so long is dead, and so is "
-			"one that is heard but acknowledges nothing of what it was sent. A peer "
-			"that merely does not poll counts as dead after this time too, so do not "
-			"set it below the longest pause of the program. RoCE lanes go by their "
-			"options timeout and retry, and wait without limit for a peer whose NIC "
-			"answers.",
+		.help = "A peer that gave no sign of life on a raw lane for so long is dead, and "
+			"so is one that is heard but acknowledges nothing of what it was sent. A "
+			"peer that merely does not poll counts as dead after this time too, so do "
+			"not set it below the longest pause of the program. RoCE lanes go by "
+			"their options timeout and retry, and wait without limit for a peer whose "
+			"NIC answers.",
 	},
 	{
 		"CONNECT_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.connect_timeout_ns), .def = "30s",
@@ -128,9 +128,9 @@ const struct weft_option weft_options[] = {
 	{
 		"WAIT_SLEEP", WEFT_OPT_TIME, FIELD(wait_sleep_ns), .def = "1ms", .unit = "time",
 		.min = 1e4, .max = 1e9,
-		.help = "The longest sleep of a worker that waits and has lanes that cannot wake it "
-			"(DPDK ports without a descriptor, such as net_ring): so late it may see "
-			"what came. Sleeps begin with 50 us and double while nothing comes.",
+		.help = "The longest sleep of a worker that waits and has lanes that cannot wake "
+			"it (DPDK ports without a descriptor, such as net_ring): so late it may "
+			"see what came. Sleeps begin with 50 us and double while nothing comes.",
 	},
 	/* ---- which protocol */
 	{
@@ -150,8 +150,8 @@ const struct weft_option weft_options[] = {
 	{
 		"RNDV_THRESH_FALLBACK", WEFT_OPT_BYTES, FIELD(rndv_fallback), .def = "inf",
 		.unit = "bytes", .has_inf = true,
-		.help = "What WEFT_RNDV_THRESH=auto uses where the formula has no answer: eager and "
-			"rendezvous never meet. WEFT_MULTI_EAGER_LIMIT caps it.",
+		.help = "What WEFT_RNDV_THRESH=auto uses where the formula has no answer: eager "
+			"and rendezvous never meet. WEFT_MULTI_EAGER_LIMIT caps it.",
 	},
 	{
 		"BCOPY_BW", WEFT_OPT_RATE, FIELD(bcopy_bw), .def = "auto", .unit = "rate",
@@ -161,8 +161,8 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"PROTO_INFO", WEFT_OPT_BOOL, FIELD(proto_info), .def = "n", .unit = "y|n",
-		.help = "Print for every set of lanes that endpoints have which protocol is used for "
-			"which size, and why each lane is there.",
+		.help = "Print for every set of lanes that endpoints have which protocol is used "
+			"for which size, and why each lane is there.",
 	},
 	{
 		"ZCOPY_THRESH", WEFT_OPT_BYTES, FIELD(zcopy_thresh), .def = "auto", .unit = "bytes",
@@ -174,9 +174,9 @@ const struct weft_option weft_options[] = {
 	{
 		"REG_CACHE", WEFT_OPT_ENUM, FIELD(reg_cache), .def = "auto", .unit = "word",
 		.words = "auto|on|off",
-		.help = "Keep registrations of memory that large messages came from or went to, for "
-			"the next one. auto, on: where userfaultfd tells for certain when memory "
-			"is unmapped; without it none are kept, and a notice says so.",
+		.help = "Keep registrations of memory that large messages came from or went to, "
+			"for the next one. auto, on: where userfaultfd tells for certain when "
+			"memory is unmapped; without it none are kept, and a notice says so.",
 	},
 	{
 		"REG_CACHE_ENTRIES", WEFT_OPT_UINT, FIELD(reg_cache_entries), .def = "1024",
@@ -193,9 +193,9 @@ const struct weft_option weft_options[] = {
 		"MULTI_EAGER_LIMIT", WEFT_OPT_BYTES, FIELD(multi_eager_limit), .def = "256k",
 		.unit = "bytes",
 		.has_inf = true,
-		.help = "Messages below this size may go out at once over all lanes, without asking "
-			"the receiver. 0: only messages of one fragment are eager. A number in "
-			"WEFT_RNDV_THRESH goes first.",
+		.help = "Messages below this size may go out at once over all lanes, without "
+			"asking the receiver. 0: only messages of one fragment are eager. A "
+			"number in WEFT_RNDV_THRESH goes first.",
 	},
 	{
 		"MAX_EAGER_LANES", WEFT_OPT_UINT, FIELD(max_eager_lanes), .def = "16",
@@ -215,48 +215,57 @@ const struct weft_option weft_options[] = {
 	{
 		"RNDV_SCHEME", WEFT_OPT_ENUM, FIELD(rndv_scheme), .def = "auto", .unit = "word",
 		.words = "auto|get|put|am",
-		.help = "How rendezvous data moves. get: the receiver reads it, by remote memory access where the lane "
-			"can, else by asking the sender piece by piece. put: the sender writes it where the lane can. am: the "
-			"sender sends it as messages. auto: the first of these that both ends can. Each end obeys its own "
-			"setting; what the other does not allow falls back to am.",
+		.help = "How rendezvous data moves. get: the receiver reads it, by remote memory "
+			"access where the lane can, else by asking the sender piece by piece. "
+			"put: the sender writes it where the lane can. am: the sender sends it as "
+			"messages. auto: the first of these that both ends can. Each end obeys "
+			"its own setting; what the other does not allow falls back to am.",
 	},
 	{
-		"RNDV_MIN_PIECE", WEFT_OPT_BYTES, FIELD(rndv_min_piece), .def = "16k", .unit = "bytes", .min = 1,
-		.help = "Smallest piece of a rendezvous message that the receiver asks for over one lane.",
+		"RNDV_MIN_PIECE", WEFT_OPT_BYTES, FIELD(rndv_min_piece), .def = "16k",
+		.unit = "bytes", .min = 1,
+		.help = "Smallest piece of a rendezvous message that the receiver asks for over "
+			"one lane.",
 	},
 	{
-		"RNDV_ALIGN", WEFT_OPT_BYTES, FIELD(rndv_align), .def = "1", .unit = "bytes", .min = 1, .max = 1 << 20,
-		.help = "Pieces of a rendezvous message are cut at multiples of this, or of what the lane likes if that is "
-			"more.",
+		"RNDV_ALIGN", WEFT_OPT_BYTES, FIELD(rndv_align), .def = "1",
+		.unit = "bytes", .min = 1, .max = 1 << 20,
+		.help = "Pieces of a rendezvous message are cut at multiples of this, or of what "
+			"the lane likes if that is more.",
 	},
 	{
-		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "1M", .unit = "bytes", .min = 65536,
-		.help = "What may be outstanding over one lane, in each direction, at most: rendezvous data that was "
-			"asked for and has not come, and native reads and writes of operations that several lanes "
-			"share. Within it the lane's measured rate and round trip decide.",
+		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "1M",
+		.unit = "bytes", .min = 65536,
+		.help = "What may be outstanding over one lane, in each direction, at most: "
+			"rendezvous data that was asked for and has not come, and native reads "
+			"and writes of operations that several lanes share. Within it the lane's "
+			"measured rate and round trip decide.",
 	},
 	{
-		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "4M", .unit = "bytes", .min = 65536,
-		.help = "The same for a worker, all peers and lanes together: with many senders this is what arrives at a "
-			"time. Peers that do not deliver are not counted, and one of which nothing is outstanding "
-			"is asked for a least piece in any case.",
+		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "4M",
+		.unit = "bytes", .min = 65536,
+		.help = "The same for a worker, all peers and lanes together: with many senders "
+			"this is what arrives at a time. Peers that do not deliver are not "
+			"counted, and one of which nothing is outstanding is asked for a least "
+			"piece in any case.",
 	},
 	{
 		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",
 		.unit = "number", .min = 1, .max = 65536,
-		.help = "Pieces that a worker's gets have asked for and not got, all peers together: of up to 64 KiB "
-			"by messages, 256 KiB where the lane reads remote memory itself. What is beyond waits its "
-			"turn, but for one piece of each peer that has none. Peers that do not deliver are not "
-			"counted.",
+		.help = "Pieces that a worker's gets have asked for and not got, all peers "
+			"together: of up to 64 KiB by messages, 256 KiB where the lane reads "
+			"remote memory itself. What is beyond waits its turn, but for one piece "
+			"of each peer that has none. Peers that do not deliver are not counted.",
 	},
 	/* ---- memory */
 	{
 		"UNEXP_LIMIT", WEFT_OPT_BYTES, FIELD(unexp_limit), .def = "64M", .unit = "bytes",
 		.min = 65536,
 		.help = "Payload of unexpected messages that a worker is ready to keep, all peers "
-			"together; and, besides, one message for each 256 bytes of it that is short or "
-			"only announced. When it is given out, each further peer gets 4 KiB and 16 "
-			"messages all the same, so the bound is this and 4 KiB for each peer. Peers get credit within it; without credit a message is "
+			"together; and, besides, one message for each 256 bytes of it that is "
+			"short or only announced. When it is given out, each further peer gets 4 "
+			"KiB and 16 messages all the same, so the bound is this and 4 KiB for "
+			"each peer. Peers get credit within it; without credit a message is "
 			"announced, and without that credit, too, it waits at its sender.",
 	},
 	{
@@ -267,12 +276,13 @@ const struct weft_option weft_options[] = {
 	{
 		"ATOMIC_MODE", WEFT_OPT_ENUM, FIELD(atomic_device), .def = "cpu", .unit = "word",
 		.words = "cpu|device",
-		.help = "Who carries out weft_atomic(): cpu (the peer's progress, atomic with its threads' own "
-			"atomics, all operations) or device (lanes that have atomics, without the peer's "
-			"processor; add and compare-swap of 8 bytes only). The two are not atomic against each "
-			"other: the same for all peers that share a word. Nor are two devices: all peers use "
-			"the first one of the context with the memory, which has to have atomics, and who "
-			"has no lane there gets -EOPNOTSUPP.",
+		.help = "Who carries out weft_atomic(): cpu (the peer's progress, atomic with its "
+			"threads' own atomics, all operations) or device (lanes that have "
+			"atomics, without the peer's processor; add and compare-swap of 8 bytes "
+			"only). The two are not atomic against each other: the same for all peers "
+			"that share a word. Nor are two devices: all peers use the first one of "
+			"the context with the memory, which has to have atomics, and who has no "
+			"lane there gets -EOPNOTSUPP.",
 	},
 	/* ---- seen from outside */
 	{

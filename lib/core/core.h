@@ -253,7 +253,8 @@ static inline void weft_worker_leave(struct weft_worker *w, bool was)
 
 /**
  * What the layers below and beside the connections report of an endpoint, as lanes report
- * WEFT_LANE_EV_DOWN: a table of the worker's (lib/worker.c), since who acts on it stands above them.
+ * WEFT_LANE_EV_DOWN: a table of the worker's (lib/worker.c), since who acts on it stands above
+ * them.
  */
 struct weft_ep_events {
 	/**

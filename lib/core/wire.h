@@ -6,9 +6,10 @@
  * doc/wire.md explains them byte by byte. Lane frames (below these messages) are in
  * drivers/dpdk/frame/frame.h.
  *
- * Trust: weft_wire_check() (core/wire.c) is the one place that validates. It looks at id, length and every field
- * that can be judged without state; after it the length fields are trusted. References ({index,
- * generation}) are checked where they are looked up. There are no pointers on the wire.
+ * Trust: weft_wire_check() (core/wire.c) is the one place that validates. It looks at id, length
+ * and every field that can be judged without state; after it the length fields are trusted.
+ * References ({index, generation}) are checked where they are looked up. There are no pointers on
+ * the wire.
  */
 #ifndef WEFT_WIRE_H
 #define WEFT_WIRE_H

@@ -27,4 +27,4 @@ void weft_mem_domains_drop(struct weft_mem *mem);
  */
 int weft_mem_shortage(struct weft_context *ctx, size_t length);
 
-#endif
+#endif /* WEFT_MEM_DOMAIN_H */

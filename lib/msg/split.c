@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/core.h"
 #include "core/wire.h"
 
-_Static_assert(sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");
-_Static_assert(sizeof(struct weft_wire_data) <= WEFT_LANE_PIECE_ROOM, "room");
+static_assert(sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");
+static_assert(sizeof(struct weft_wire_data) <= WEFT_LANE_PIECE_ROOM, "room");
 
 /*
  * What carries a range of bytes can be taken apart: each part is checked and counted as if it had

@@ -79,8 +79,9 @@ static void print_tree(const struct weft_plan *plan, FILE *out, const struct wef
 
 	if (p->pace >= 0) {
 		fprintf(out,
-			"    %.4g rounds of %zu bytes. The first pays for all stages, as below; from "
-			"the second on the\n    %s sets the pace: %.4g ns/B.\n",
+			"    %.4g rounds of %zu bytes. The first pays for all stages, as below; "
+			"from the second on the\n"
+			"    %s sets the pace: %.4g ns/B.\n",
 			rounds, cv->round,
 			p->pace == WEFT_STAGE_SEND_CPU   ? "sender's CPU"
 			: p->pace == WEFT_STAGE_RECV_CPU ? "receiver's CPU"
@@ -181,8 +182,8 @@ static void closed_form(const struct weft_plan *plan, FILE *out, const struct we
 		fprintf(out, "no size from which rendezvous is cheaper.\n");
 	if (b->eager == b->rndv && b->thresh.rule == WEFT_THRESH_CAPPED)
 		fprintf(out,
-			"%s  The same lanes carry both: the lines are nearly parallel, where they cross "
-			"means little, and the cap decides.\n",
+			"%s  The same lanes carry both: the lines are nearly parallel, where they "
+			"cross means little, and the cap decides.\n",
 			indent);
 }
 
@@ -206,10 +207,10 @@ static void used(const struct weft_plan *plan, FILE *out, const struct weft_prot
 		fprintf(out, "fallback: WEFT_RNDV_THRESH_FALLBACK.\n");
 		break;
 	case WEFT_THRESH_CAPPED:
-		fprintf(out,
-			plan->model.conf.multi_eager_limit
-				? "capped: eager carries no more (WEFT_MULTI_EAGER_LIMIT).\n"
-				: "capped: eager carries one fragment (WEFT_MULTI_EAGER_LIMIT=0).\n");
+		fprintf(out, plan->model.conf.multi_eager_limit
+				     ? "capped: eager carries no more (WEFT_MULTI_EAGER_LIMIT).\n"
+				     : "capped: eager carries one fragment "
+				       "(WEFT_MULTI_EAGER_LIMIT=0).\n");
 		break;
 	case WEFT_THRESH_FIXED:
 		fprintf(out, "fixed: WEFT_RNDV_THRESH says so.\n");

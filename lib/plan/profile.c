@@ -189,7 +189,7 @@ static bool set_key(struct parser *p, const struct key *k, const char *text)
 	case NAME:
 		if (!is_name(text, k->size))
 			return false;
-		strcpy((char *)&p->plan->lanes[p->num - 1] + k->offset, text);
+		memcpy((char *)&p->plan->lanes[p->num - 1] + k->offset, text, strlen(text) + 1);
 		return true;
 	case RATE:
 		if (!weft_rate_parse(text, &value))

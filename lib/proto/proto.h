@@ -161,14 +161,14 @@ extern const struct weft_lane_selector weft_lanes_get, weft_lanes_put, weft_lane
 
 /* ------------------------------------------------------------------ protocols */
 
-#define WEFT_PROTO_F_SHORT \
-	(1u << 0) /**< short messages may bypass the request (the short send of msg/send.c) */
-#define WEFT_PROTO_F_RNDV \
-	(1u               \
-	 << 1) /**< asks the receiver first: used from the rendezvous threshold on; needs no eager credit */
-#define WEFT_PROTO_F_ZCOPY (1u << 2) /**< eager from user memory: used from WEFT_ZCOPY_THRESH on */
-#define WEFT_PROTO_F_MULTI \
-	(1u << 3) /**< eager in several fragments: up to WEFT_MULTI_EAGER_LIMIT */
+/** short messages may bypass the request (the short send of msg/send.c) */
+#define WEFT_PROTO_F_SHORT (1u << 0)
+/** asks the receiver first: used from the rendezvous threshold on; needs no eager credit */
+#define WEFT_PROTO_F_RNDV (1u << 1)
+/** eager from user memory: used from WEFT_ZCOPY_THRESH on */
+#define WEFT_PROTO_F_ZCOPY (1u << 2)
+/** eager in several fragments: up to WEFT_MULTI_EAGER_LIMIT */
+#define WEFT_PROTO_F_MULTI (1u << 3)
 
 /**
  * progress(): nothing has left, and this protocol can't carry it (the header of an active message

@@ -4,13 +4,15 @@
  * peer's progress carries out. Times run until the bytes, or the old value, are where they are
  * wanted.
  *
- *	put/native   WRITE by the lane                        needs a key of the lane's domain, and registered memory here
+ *	put/native   WRITE by the lane                        needs a key of the lane's domain,
+ *	                                                      and registered memory here
  *	put/am       PUT key offset payload --------------->  written by the peer's CPU
  *	get/native   READ by the lane
  *	get/am       GET key offset length ---------------->
  *	             <--------------- GET_DATA over all lanes
  *	amo/native   by the device (WEFT_ATOMIC_MODE=device)
- *	amo/am       AMO key offset operand -------------->   by the peer's CPU; AMO_REP with the old value
+ *	amo/am       AMO key offset operand -------------->   by the peer's CPU; AMO_REP with
+ *	                                                      the old value
  */
 
 #include <errno.h>

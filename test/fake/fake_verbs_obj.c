@@ -335,7 +335,7 @@ static int check_caps(const struct fake_device *d, const struct ibv_qp_init_attr
 	    attr->cap.max_send_sge > (uint32_t)d->attr.max_sge ||
 	    attr->cap.max_send_sge > FAKE_SGE_MAX ||
 	    attr->cap.max_send_wr > (uint32_t)d->attr.max_qp_wr ||
-	    (attr->srq == NULL && attr->cap.max_recv_wr > (uint32_t)d->attr.max_qp_wr))
+	    (!attr->srq && attr->cap.max_recv_wr > (uint32_t)d->attr.max_qp_wr))
 		return EINVAL;
 	return attr->qp_type == IBV_QPT_RC || attr->qp_type == IBV_QPT_UD ? 0 : EOPNOTSUPP;
 }

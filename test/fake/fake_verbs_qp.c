@@ -359,7 +359,7 @@ static int do_rma(struct fake_qp *qp, const struct fake_send *s, struct fake_qp 
 	if (read && qp->attr.max_rd_atomic == 0)
 		return IBV_WC_LOC_QP_OP_ERR;
 	mem = fake_mem(to->qp.pd, s->wr.wr.rdma.rkey, s->wr.wr.rdma.remote_addr, len, right);
-	if ((mem == NULL && len > 0) || !((int)to->attr.qp_access_flags & right))
+	if ((!mem && len > 0) || !((int)to->attr.qp_access_flags & right))
 		return refuse(to, IBV_WC_REM_ACCESS_ERR);
 	return copy_local(qp, s, mem, read) ? IBV_WC_SUCCESS : IBV_WC_LOC_PROT_ERR;
 }

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Runs in the guest, chrooted into the host's root: cases one after the other, each with a time limit, each with results of its own in
-# /run/weft-guest (a folder of the host): NAME.tap, NAME.log, NAME.rc.
+# Runs in the guest, chrooted into the host's root: cases one after the other, each with a time
+# limit, each with results of its own in /run/weft-guest (a folder of the host): NAME.tap, NAME.log,
+# NAME.rc.
 . /run/settings
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C TMPDIR=/tmp
 out=/run/weft-guest

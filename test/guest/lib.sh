@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the cases in the guest share. A case sources this with the build folder in $1, makes its links, reports each behaviour with
-# check, and ends with tap_end. Emulated time is slow and jumpy: assert on data, order and counters, never on speed.
+# What the cases in the guest share. A case sources this with the build folder in $1, makes its
+# links, reports each behaviour with check, and ends with tap_end. Emulated time is slow and jumpy:
+# assert on data, order and counters, never on speed.
 # shellcheck shell=bash
 
 [ -d /run/weft-guest ] || { echo "cases run inside the guest only: test/guest/run.sh BUILDDIR CASE"; exit 2; }
@@ -51,8 +52,8 @@ tap_end() {
 	[ $tap_failed = 0 ]
 }
 
-# rail N [MTU]: a veth pair vNa - vNb with addresses 10.0.N.1 and 10.0.N.2, and a RoCE device on each: rxeNa, rxeNb. Path MTU is 4096
-# with an MTU of 4200, 1024 with 1500.
+# rail N [MTU]: a veth pair vNa - vNb with addresses 10.0.N.1 and 10.0.N.2, and a RoCE device on
+# each: rxeNa, rxeNb. Path MTU is 4096 with an MTU of 4200, 1024 with 1500.
 rail() {
 	ip link add "v${1}a" mtu "${2:-4200}" type veth peer name "v${1}b" mtu "${2:-4200}" && rail_up "$1"
 }
@@ -63,7 +64,8 @@ rail_up() {
 	for end in a b; do
 		ip link set "v$n$end" up
 		ip addr add "10.0.$n.$host/24" dev "v$n$end"
-		# Both ends are in one kernel: it must not take its own address for local and go through lo, nor answer for the other.
+		# Both ends are in one kernel: it must not take its own address for local and go
+		# through lo, nor answer for the other.
 		sysctl -qw "net.ipv4.conf.v$n$end.accept_local=1" "net.ipv4.conf.v$n$end.rp_filter=0" \
 			"net.ipv4.conf.v$n$end.arp_ignore=1" "net.ipv4.conf.v$n$end.arp_announce=2"
 		host=2
@@ -72,8 +74,8 @@ rail_up() {
 	rdma link add "rxe${n}b" type rxe netdev "v${n}b"
 }
 
-# slow N RATE: both ends of rail N send at RATE Mbit/s from now on, and lose nothing. Asserting how rails
-# share is possible only so: what an emulated device can do is the machine's.
+# slow N RATE: both ends of rail N send at RATE Mbit/s from now on, and lose nothing. Asserting how
+# rails share is possible only so: what an emulated device can do is the machine's.
 slow() {
 	local end
 	for end in a b; do
@@ -147,14 +149,16 @@ perf=$build/app/weft-perf
 info=$build/app/weft-info
 eal=(--no-huge -m 96 --no-pci --no-telemetry)
 port=20000
-# What runs each end (ip netns exec ...), its EAL's further arguments, and where the client finds the server.
+# What runs each end (ip netns exec ...), its EAL's further arguments, and where the client finds
+# the server.
 server_run=()
 client_run=()
 server_eal=()
 client_eal=()
 host=127.0.0.1
 
-# begin_server LANES ARGS...: in the background; sets server_pid. Its client may be begun at once, for it waits.
+# begin_server LANES ARGS...: in the background; sets server_pid. Its client may be begun at once,
+# for it waits.
 begin_server() {
 	local lanes=$1
 	shift
@@ -166,9 +170,9 @@ begin_server() {
 	[[ "${server_eal[*]}" != *af_packet* || "${client_eal[*]}" != *af_packet* ]] || apart
 }
 
-# apart: net_af_packet makes the number of its fanout group of those of its process and of its interface, by
-# XOR. Two processes in one namespace whose numbers are neighbours may get the same one, and the second
-# fails. At this distance they can't.
+# apart: net_af_packet makes the number of its fanout group of those of its process and of its
+# interface, by XOR. Two processes in one namespace whose numbers are neighbours may get the same
+# one, and the second fails. At this distance they can't.
 apart() {
 	local i
 	for ((i = 0; i < 64; i++)); do (:); done
@@ -240,7 +244,8 @@ all_right() {
 	[ $rows = "$2" ] && [ $bad = 0 ]
 }
 
-# share LANE [TEST]: percent of the bytes that went over it, of the client's last row (of that test).
+# share LANE [TEST]: percent of the bytes that went over it, of the client's last row (of that
+# test).
 share() {
 	local lanes
 	lanes=";$(column lanes "${2:-}")"
@@ -249,8 +254,8 @@ share() {
 	echo "${lanes%%[.%]*}"
 }
 
-# never_empty DEVICE...: no receiver was ever not ready; credits see to that. Not for many reads in a guest short of memory: rdma_rxe says the same when it has
-# no buffer for the answer to a read.
+# never_empty DEVICE...: no receiver was ever not ready; credits see to that. Not for many reads in
+# a guest short of memory: rdma_rxe says the same when it has no buffer for the answer to a read.
 never_empty() {
 	local device name value
 	for device; do
@@ -261,8 +266,9 @@ never_empty() {
 	done
 }
 
-# no_storms DEVICE...: requests sent again are few beside the packets. Some there may be, for the machine is emulated and stops now and then for longer than the time-out of
-# 268 ms. A queue pair that fails in the middle of a run needs no counter: it is the run's exit code.
+# no_storms DEVICE...: requests sent again are few beside the packets. Some there may be, for the
+# machine is emulated and stops now and then for longer than the time-out of 268 ms. A queue pair
+# that fails in the middle of a run needs no counter: it is the run's exit code.
 no_storms() {
 	local device value sent
 	for device; do

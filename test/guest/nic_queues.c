@@ -3,7 +3,8 @@
  * Four workers in one process: two on the queues of one port, two on those of another. Each
  * connects to both of the other port.
  *
- *	nic_queues LANES LANES		as in WEFT_LANES, with queues=2; the EAL's arguments come from WEFT_EAL_ARGS
+ *	nic_queues LANES LANES		as in WEFT_LANES, with queues=2; the EAL's arguments come
+ *					from WEFT_EAL_ARGS
  *
  * Messages go both ways over all four connections, and every byte is compared. The counters say
  * which queue the frames came to, and whether workers handed each other frames when all connections
@@ -216,8 +217,8 @@ static bool exchanges(void)
 static void show(void)
 {
 	for (unsigned int i = 0; i < WORKERS; i++)
-		printf("# port %u, queue %u: %llu frames came to it, %llu of them for the other one, which passed on "
-		       "%llu\n",
+		printf("# port %u, queue %u: %llu frames came to it, %llu of them for the other "
+		       "one, which passed on %llu\n",
 		       i / QUEUES, i % QUEUES, (unsigned long long)SINCE(i, frames),
 		       (unsigned long long)SINCE(i, handed),
 		       (unsigned long long)SINCE(i, elsewhere));

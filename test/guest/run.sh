@@ -20,7 +20,7 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 source_root=$(cd "$here/../.." && pwd)
-[ $# -ge 1 ] || { sed -n '4,18s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 1 ] || { sed -n '4,/^$\|^[^#]/s/^# \{0,1\}//p' "$0"; exit 2; }
 build=$(cd "$1" && pwd)
 kind=${2:-roce}
 shift $(($# > 1 ? 2 : 1))
@@ -158,8 +158,8 @@ make_initramfs() {
 	cp "$here/init" "$root/init"
 	chmod 755 "$root/init"
 	in_memory >"$root/in_memory"
-	# DPDK loads every driver of its folder, two hundred, of which a few are needed here; that was two
-	# thirds of what a program with DPDK took under emulation.
+	# DPDK loads every driver of its folder, two hundred, of which a few are needed here; that
+	# was two thirds of what a program with DPDK took under emulation.
 	mkdir "$root/pmds"
 	for module in bus_vdev bus_pci mempool_ring mempool_stack $pmds; do
 		cp -a /usr/lib/*/dpdk/pmds-*/"librte_$module".so* "$root/pmds/" || true
@@ -190,8 +190,8 @@ boot() {
 	# Not KVM: where /dev/kvm opens inside a virtual machine a guest may nevertheless never
 	# start under it. Without ERMS and FSRM the kernel and libc do not copy by "rep movsb",
 	# which is emulated byte by byte. The kernel's tests of its ciphers take seconds, and have
-	# hung. Copying and clearing by "rep movsq" is emulated word by word as well (clearcpuid: REP_GOOD);
-	# clearing all memory that is allocated costs more than it finds here.
+	# hung. Copying and clearing by "rep movsq" is emulated word by word as well (clearcpuid:
+	# REP_GOOD); clearing all memory that is allocated costs more than it finds here.
 	exec timeout -k 5 "$time_limit" "${around[@]}" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
 		"${console[@]}" "${machine[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
 		-append "console=ttyS0 quiet panic=1 no_timer_check mitigations=off tsc=reliable cryptomgr.notests clearcpuid=112 init_on_alloc=0 selinux=0 apparmor=0 rdinit=/init $cmdline" \

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Runs in a network namespace of its own, whose root it is: a bridge, and on it taps with two queues,
-# for frames of 9000 bytes. Then the command, if there is one.
+# Runs in a network namespace of its own, whose root it is: a bridge, and on it taps with two
+# queues, for frames of 9000 bytes. Then the command, if there is one.
 #
 #	unshare -rn test/guest/taps.sh TAP... [-- COMMAND...]
 set -e

@@ -37,8 +37,8 @@ static const struct refusal *refusal_of(const struct mock_iface *from, const str
 	unsigned int i;
 
 	for (i = 0; i < mock_net.num_refusals; i++)
-		if ((mock_net.refusals[i].from == NULL || mock_net.refusals[i].from == from) &&
-		    (mock_net.refusals[i].to == NULL || mock_net.refusals[i].to == to))
+		if ((!mock_net.refusals[i].from || mock_net.refusals[i].from == from) &&
+		    (!mock_net.refusals[i].to || mock_net.refusals[i].to == to))
 			return &mock_net.refusals[i];
 	return NULL;
 }

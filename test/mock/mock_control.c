@@ -132,8 +132,7 @@ void mock_kill(struct weft_lane_iface *a, struct weft_lane_iface *b, int status,
 		LIST_FOREACH(lane_ep, &f->lane_eps, entry) {
 			if (!lane_ep->peer || lane_ep->peer->stranger || lane_ep->down_due)
 				continue;
-			if (!((a == NULL || a == &f->base) &&
-			      (b == NULL || b == lane_ep->peer->base.iface)))
+			if (!((!a || a == &f->base) && (!b || b == lane_ep->peer->base.iface)))
 				continue;
 			kill_end(lane_ep->peer, status, text);
 			kill_end(lane_ep, status, text);

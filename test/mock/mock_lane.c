@@ -285,7 +285,8 @@ const struct weft_lane_driver mock_driver = {
 	.mem_deregister = mock_mem_deregister,
 	.mem_key = mock_mem_key,
 	.options =
-		"net,addr,dev,dom,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,noreads,reg,native,fail,busy,down,rmaiov,wakes",
+		"net,addr,dev,dom,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,noreads,"
+		"reg,native,fail,busy,down,rmaiov,wakes",
 };
 
 const struct weft_lane_driver *const mock_drivers[] = {&mock_driver, &weft_self_driver, NULL};

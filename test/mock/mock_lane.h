@@ -23,7 +23,8 @@
  *	get= put=   largest native read and write (default 0: no such call)
  *	rmaiov=N    pieces of memory that one such call takes (default 1, at most 8)
  *	reg         am_zcopy() needs registered memory
- *	native=N    reads and writes remote memory itself, N bytes at most at a time, and has 64-bit atomics
+ *	native=N    reads and writes remote memory itself, N bytes at most at a time, and has 64-bit
+ *		    atomics
  *	noreads     the peers of this iface take no native reads and atomics
  *	noboot      the iface cannot be connected to by its address (feature TO_EP instead)
  *	fail        open() fails with -ENODEV and an error message

@@ -107,4 +107,4 @@ uint64_t pair_counter(struct pair_end *e, enum raw_counter c);
  */
 int pair_send(struct pair_end *e, struct weft_lane_ep *lane_ep, uint32_t n, uint32_t len);
 
-#endif
+#endif /* RAW_PAIR_H */

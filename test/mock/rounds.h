@@ -33,4 +33,4 @@ static inline int test_left_out(unsigned int i)
 	return i % test_part() != 0;
 }
 
-#endif
+#endif /* ROUNDS_H */

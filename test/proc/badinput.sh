@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Wrong options, variables, ports and peers: each gives a message that names the thing, and its exit code.
+# Wrong options, variables, ports and peers: each gives a message that names the thing, and its exit
+# code.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weft-bind over a sysfs and a dpdk-devbind.py of the test's own: what it says, what it does, what it refuses.
+# weft-bind over a sysfs and a dpdk-devbind.py of the test's own: what it says, what it does, what
+# it refuses.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# WEFT_CAPTURE: both processes of a weft-perf run over two lanes write every frame, and tshark reads it.
+# WEFT_CAPTURE: both processes of a weft-perf run over two lanes write every frame, and tshark reads
+# it.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -59,7 +60,8 @@ a_link_is_not_followed() {
 
 reads_without_complaint() {
 	for file in "$dir"/cap-*.pcapng; do
-		# What is cut short or damaged tshark says on standard error, and exits with an error.
+		# What is cut short or damaged tshark says on standard error, and exits with an
+		# error.
 		tshark -r "$file" -o ip.check_checksum:TRUE >/dev/null 2>"$dir/tshark.err" || return 1
 		! grep -qiE 'damaged|cut short|malformed' "$dir/tshark.err" || return 1
 		[ -z "$(fields '_ws.malformed || ip.checksum.status == 0' frame.number)" ] || return 1
@@ -81,8 +83,8 @@ tells_directions() {
 	done
 }
 
-# What one side sent, the other received: memif loses nothing, so the frames are the same, both ways. The very last ones may have come
-# after their receiver closed.
+# What one side sent, the other received: memif loses nothing, so the frames are the same, both
+# ways. The very last ones may have come after their receiver closed.
 both_ends_agree() {
 	local files=("$dir"/cap-*.pcapng) sent got
 	file=${files[0]} && sent=$(fields 'frame.packet_flags_direction == 2 && ip.len > 5000' ip.len | wc -l)
@@ -104,8 +106,8 @@ times_are_of_day() {
 	done
 }
 
-# doc/wire.md is enough: a decoder written from that page alone understands every frame and message of these kinds of traffic, checksums
-# included. The amounts are small, it is slow.
+# doc/wire.md is enough: a decoder written from that page alone understands every frame and message
+# of these kinds of traffic, checksums included. The amounts are small, it is slow.
 every_frame_reads_by_the_page() {
 	local test size kind
 	for test in tag_lat,8,WIREUP tag_sync_lat,64k,FRAG_SYNC tag_bw,64k,FRAG tag_bw,1M,PULL am_bw,64k,AM_FRAG am_bw,1M,AM_RTS put_bw,64k,PUT \

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weft-cat between two processes over two net_memif lanes: what goes in at one end comes out at the other.
+# weft-cat between two processes over two net_memif lanes: what goes in at one end comes out at the
+# other.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -48,7 +49,8 @@ half_close() {
 	[ "$(cat "$dir/server.out")" = question ] && [ "$(cat "$dir/client.out")" = answer ]
 }
 
-# Who reads the server's output sees its end when the client's input ends, though the server's own input goes on.
+# Who reads the server's output sees its end when the client's input ends, though the server's own
+# input goes on.
 output_ends_with_input() {
 	local i pid begin=$SECONDS ended=0
 	new_pair 2
@@ -123,7 +125,8 @@ idle_cpu() {
 	[ $((after - before)) -le $((2 * 10 * hz / 100)) ]
 }
 
-# With standard error on a terminal (script makes one) how much has passed is shown while it passes, on one line.
+# With standard error on a terminal (script makes one) how much has passed is shown while it passes,
+# on one line.
 progress_line() {
 	command -v script >/dev/null || return 0
 	new_pair 1
@@ -158,7 +161,8 @@ no_stdin() { # SERVER_OPTION CLIENT_OPTION EXPECTED_AT_CLIENT EXPECTED_AT_SERVER
 	cmp "$dir/client.out" "$3" && cmp "$dir/server.out" "$4"
 }
 
-# A peer that announces pieces of 1 KiB and sends one of 1 MiB: not a byte of it is written, and nothing behind the buffer.
+# A peer that announces pieces of 1 KiB and sends one of 1 MiB: not a byte of it is written, and
+# nothing behind the buffer.
 liar() {
 	local rc=0 code=0
 	new_pair 1

@@ -194,7 +194,57 @@ def headers_compile_alone():
     good(HEADERS, {**tree, 'lib/base/b.h': '#include "base/a.h"\n'}, '--build', 'ROOT/build')
 
 
+# ---- one dialect ------------------------------------------------------------------------------
+
+STYLE = 'check-style.py'
+SPDX = 'SPDX-License-Identifier: BSD-3-Clause'
+
+
+def styled(name, text):
+    """A tree with one file, whose first line is right."""
+    return {name: {'c': '/* %s */\n', 'h': '/* %s */\n', 'md': ''}.get(name.split('.')[-1], '# %s\n').replace('%s', SPDX)
+            + text}
+
+
+def files_name_their_licence():
+    good(STYLE, {'lib/a.c': '/* %s */\n' % SPDX, 'doc/a.md': 'a\n', 'LICENSE': 'a\n'})
+    for name in ('lib/a.c', 'devtools/a', 'test/a.sh'):
+        bad(name + ': its first lines do not say SPDX', STYLE, {name: 'a\n'})
+
+
+def lines_end():
+    word = 'a' * 98
+    for name in ('lib/a.c', 'devtools/a.sh', 'test/a.py', 'test/meson.build', 'doc/a.md'):
+        mark = '' if name.endswith('.md') else '#'
+        good(STYLE, styled(name, '%s%s b\n' % (mark, word[len(mark):])))
+        bad(name + ':', STYLE, styled(name, '%s%s bc\n' % (mark, word)))
+        bad('blanks at the end of the line', STYLE, styled(name, 'a \n'))
+        bad('a file ends with one newline', STYLE, styled(name, 'a\n\n'))
+        bad('a file ends with one newline', STYLE, styled(name, 'a'))
+    good(STYLE, styled('test/a.py', '# https://a/%s\n' % word))
+    bad('lib/a.c:2: 105 columns', STYLE, styled('lib/a.c', '\t\tx = 1;' + 'y' * 78 + ' = 1;\n'))
+    for text in ('| %s b |', '    %s bc', '```\n%s bc\n```', 'a [b](%s) c'):
+        good(STYLE, styled('doc/a.md', text % word + '\n'))
+
+
+def c_is_of_one_dialect():
+    for text, why in (('int a(void *p)\n{\n\tif (p &&\n\t    p == NULL)\n\t\treturn 1;\n\treturn 0;\n}\n',
+                       'lib/a.c:4: a condition tests a pointer by !p'),
+                      ('// a\n', 'lib/a.c:2: comments are /* */'),
+                      ('typedef struct a {\n\tint a;\n} b;\n', 'structs have no typedef'),
+                      ('_Static_assert(1, "a");\n', 'static_assert()'),
+                      ('int a(void)\n{\n\tstrcpy(b, c);\n}\n', 'lib/a.c:4: strcpy() knows no bound'),
+                      ('extern int other;\n', 'a header declares other'),
+                      ('/* TO' 'DO: a */\n', 'lib/a.c:2: something is not done'),
+                      ('int a(void)\n{\n%s}\n' % ('\ta();\n' * 61), 'lib/a.c:3: a() has 61 lines, of at most 60')):
+        bad(why, STYLE, styled('lib/a.c', text))
+    good(STYLE, styled('lib/a.c', '/* x == NULL, // and strcpy() */\nbool a(void *p)\n{\n%s\treturn p == NULL;\n}\n' %
+                       ('\ta("// todo");\n' * 59)))
+    good(STYLE, styled('lib/a.h', '#ifndef A_H\n#define A_H\n#endif /* A_H */\n'))
+    bad('lib/a.h: no guard', STYLE, styled('lib/a.h', '#ifndef A_H\n#define A_H\n#endif\n'))
+
+
 tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_folder, a_folder_of_no_layer_is_told,
          symbols_run_down, circles_are_small, files_are_short, exceptions_only_get_fewer,
          a_build_without_the_objects_is_told, what_is_external_is_used, what_tests_alone_use_has_a_reason,
-         headers_compile_alone])
+         headers_compile_alone, files_name_their_licence, lines_end, c_is_of_one_dialect])

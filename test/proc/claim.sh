@@ -89,7 +89,8 @@ after_a_kill() {
 	done
 }
 
-# hold_as_nobody NS: somebody without rights listens under the name of an interface's queue (claim.c).
+# hold_as_nobody NS: somebody without rights listens under the name of an interface's queue
+# (claim.c).
 hold_as_nobody() {
 	ip netns exec "$1" timeout 300 python3 -c "$holder_py" >"$dir/holder.$1" &
 	holders+=($!)
@@ -106,8 +107,9 @@ print("holds", flush=True)
 time.sleep(300)
 '
 
-# A user's claim keeps root from nothing. Then nobody knows of the other, and all see all frames, with the same addresses: two pairs
-# of processes at the same interfaces, whose workers do not know each other's connections.
+# A user's claim keeps root from nothing. Then nobody knows of the other, and all see all frames,
+# with the same addresses: two pairs of processes at the same interfaces, whose workers do not know
+# each other's connections.
 claimed_by_nobody() {
 	local rc=0 holders=()
 	hold_as_nobody "${ns[0]}" && hold_as_nobody "${ns[1]}" && while_streaming another_pair || rc=$?

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A peer that dies, stops or never was: the other end says so in a message within 2 s (of a core of its
-# own) and ends with its exit code.
+# A peer that dies, stops or never was: the other end says so in a message within 2 s (of a core of
+# its own) and ends with its exit code.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -22,7 +22,8 @@ told_at_once() {
 	[ $took -le "$bound" ]
 }
 
-# victim SIGNAL END CLIENT_ARGS...: weft-perf runs, END (server or client) gets SIGNAL; the other one must notice.
+# victim SIGNAL END CLIENT_ARGS...: weft-perf runs, END (server or client) gets SIGNAL; the other
+# one must notice.
 victim() {
 	local signal=$1 end=$2
 	shift 2

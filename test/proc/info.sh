@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weft-info protocols as a program: what it prints and draws from profile files, and what it says of bad ones. No port, no EAL, no root.
+# weft-info protocols as a program: what it prints and draws from profile files, and what it says of
+# bad ones. No port, no EAL, no root.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -49,7 +50,8 @@ csv_rows() {
 	END { exit bad || last != "inf" || rows < 2 }' "$dir/client.out"
 }
 
-# Two domains register 10 us and 0, both ends, four latencies, six overheads, 1 % for rendezvous; eager one registration.
+# Two domains register 10 us and 0, both ends, four latencies, six overheads, 1 % for rendezvous;
+# eager one registration.
 csv_thresholds() {
 	awk -F= '
 	/^threshold\.(rma|am)\./ { v[$1] = $2; n++ }
@@ -100,7 +102,8 @@ stdin_profile() {
 	timeout 20 "$info" protocols --lanes - --format csv <"$profile" >"$dir/client.out" && has '^0,'
 }
 
-# bad WHERE PATTERN: the profile on standard input is refused with exit code 2, its place and what was expected.
+# bad WHERE PATTERN: the profile on standard input is refused with exit code 2, its place and what
+# was expected.
 bad() {
 	local rc=0
 	cat >"$dir/bad.ini"

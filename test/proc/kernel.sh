@@ -17,7 +17,8 @@ ip netns exec "${ns[2]}" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 
 packet="blocksz=4096,framesz=4096,framecnt=256"
 
-# pair SERVER_IFACE CLIENT_IFACE SERVER_LANE CLIENT_LANE [CLIENT_ARGS...]: a run of weft-perf whose ends differ.
+# pair SERVER_IFACE CLIENT_IFACE SERVER_LANE CLIENT_LANE [CLIENT_ARGS...]: a run of weft-perf whose
+# ends differ.
 pair() {
 	local rc=0 client_lane=$4
 	free_port
@@ -115,7 +116,8 @@ xdp_wakes() {
 	[ $rc = 0 ] && awk -v m="$median" -v bound="$bound" 'BEGIN { exit !(m > 0 && m < bound) }'
 }
 
-# no_room MTU PEER_MTU PATTERN: AF_XDP does not take the interface: a message, and an end in good order.
+# no_room MTU PEER_MTU PATTERN: AF_XDP does not take the interface: a message, and an end in good
+# order.
 no_room() {
 	local rc=0
 	link xdp2 1500

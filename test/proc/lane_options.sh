@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weft-info --lane-options: what the kernel knows of an interface, over veths with the addresses and routes that clouds give.
+# weft-info --lane-options: what the kernel knows of an interface, over veths with the addresses and
+# routes that clouds give.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the two-process tests share. A test sources this with the build directory in $1, uses pair and friends, reports each case with
-# check, and ends with tap_end. Every case has lanes, sockets and a TCP port of its own, so nothing is left of the one before.
+# What the two-process tests share. A test sources this with the build directory in $1, uses pair
+# and friends, reports each case with check, and ends with tap_end. Every case has lanes, sockets
+# and a TCP port of its own, so nothing is left of the one before.
 # shellcheck shell=bash
 
 build=$1
@@ -46,8 +47,9 @@ what_went_wrong() {
 	done
 }
 
-# check NAME COMMAND...: one case; it passes when the command does. What went wrong is shown. These are real processes on a machine that may be
-# busy: cases wait for what they need to see (until_said, start_client) and never for a time in which it should have happened.
+# check NAME COMMAND...: one case; it passes when the command does. What went wrong is shown. These
+# are real processes on a machine that may be busy: cases wait for what they need to see
+# (until_said, start_client) and never for a time in which it should have happened.
 check() {
 	local name=$1
 	shift
@@ -92,8 +94,8 @@ new_pair() {
 	done
 }
 
-# stretch N [MOST]: a bound in time for a quiet machine, for this one: as many times as long as there are
-# processes for each core that want to run, and no more than MOST.
+# stretch N [MOST]: a bound in time for a quiet machine, for this one: as many times as long as
+# there are processes for each core that want to run, and no more than MOST.
 stretch() {
 	local load running cores most=${2:-1000000} n
 	cores=$(nproc)
@@ -116,7 +118,8 @@ until_said() {
 	grep -qE -- "$2" "$1" 2>/dev/null || { echo "no '$2' in ${1##*/} after $i x 50 ms"; return 1; }
 }
 
-# start_server PROGRAM ARGS...: in the background, until it waits for its client. Its standard input is $server_in.
+# start_server PROGRAM ARGS...: in the background, until it waits for its client. Its standard input
+# is $server_in.
 start_server() {
 	local program=$1
 	shift
@@ -143,8 +146,8 @@ start_client() {
 	until_said "$dir/client.out" '^test ' $client_pid
 }
 
-# stream_runs: the time of the stream that start_client has begun runs (so long without -f): weft-perf
-# has found out how many messages -D takes, and has told of the first second.
+# stream_runs: the time of the stream that start_client has begun runs (so long without -f):
+# weft-perf has found out how many messages -D takes, and has told of the first second.
 stream_runs() { until_said "$dir/client.out" '^[a-z]+_[a-z]+ +[0-9]' $client_pid; }
 
 # server_code: waits for the server's end and returns its exit code.
@@ -171,7 +174,8 @@ perf_pair() {
 	server_code || { echo "the server's exit code is $?"; return 1; }
 }
 
-# sentence FILE PATTERN: is there a line of the program with these words, and are there no more than four lines?
+# sentence FILE PATTERN: is there a line of the program with these words, and are there no more than
+# four lines?
 sentence() {
 	grep -qE "^weft-(perf|cat|info): .*($2)" "$1" || { echo "no sentence with '$2':"; cat "$1"; return 1; }
 	[ "$(wc -l <"$1")" -le 4 ] || { echo "more than a sentence:"; cat "$1"; return 1; }

@@ -79,7 +79,8 @@ killed_clients() {
 	served 12
 }
 
-# Nothing is read of the control socket while the server is stopped: a client waits in its handshake.
+# Nothing is read of the control socket while the server is stopped: a client waits in its
+# handshake.
 stopped_server_waits_for() {
 	local pid rc=0
 	new_socket
@@ -108,7 +109,8 @@ stopped_server_survives() {
 	served 3
 }
 
-# A client is patient: its server comes later, and when that one is killed, the next has its socket again.
+# A client is patient: its server comes later, and when that one is killed, the next has its socket
+# again.
 dead_servers_socket() {
 	new_socket
 	serve || return 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# For tests over the kernel's network: namespaces of their own, veths between them. A test sources this after lib.sh;
-# exits with 77 where that can't be had.
+# For tests over the kernel's network: namespaces of their own, veths between them. A test sources
+# this after lib.sh; exits with 77 where that can't be had.
 # shellcheck shell=bash
 
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root"; exit 77; }

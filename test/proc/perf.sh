@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# weft-perf between two processes over net_memif: every test, all sizes with every byte compared, both output formats.
+# weft-perf between two processes over net_memif: every test, all sizes with every byte compared,
+# both output formats.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -91,7 +92,8 @@ keeps() {
 	[ $rc = 143 ]
 }
 
-# WEFT_PROTO_INFO: the ends choose by the same numbers, so they print the same tables, for every kind of operation. Of each other they name the other one.
+# WEFT_PROTO_INFO: the ends choose by the same numbers, so they print the same tables, for every
+# kind of operation. Of each other they name the other one.
 same_tables() {
 	local end op
 	export WEFT_PROTO_INFO=y
@@ -122,7 +124,8 @@ flood_arrives() {
 	[ "$(column messages)" = "$2" ] && [ "$(column wrong)" = 0 ]
 }
 
-# whole TEST SIZES: over two lanes, with every byte (or the counter) compared; a line for each size, nothing wrong.
+# whole TEST SIZES: over two lanes, with every byte (or the counter) compared; a line for each size,
+# nothing wrong.
 whole() {
 	perf_pair 2 -t "$1" -s "$2" -n 150 -w 2 -f -v -V || return 1
 	awk -F, -v sizes="$2" -v test="$1" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; n = split(sizes, s, ","); next }
@@ -151,7 +154,8 @@ get_shares() {
 		{ echo "shares: $(column lanes)"; return 1; }
 }
 
-# Every protocol of 64 bytes and of 20 kB is there with its times, one of them chosen, and a picture.
+# Every protocol of 64 bytes and of 20 kB is there with its times, one of them chosen, and a
+# picture.
 sweep() {
 	local out=$dir/client.out
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Rails that are missing, down or narrower than their sisters: said in the log, and an error with WEFT_MIN_LANES.
+# Rails that are missing, down or narrower than their sisters: said in the log, and an error with
+# WEFT_MIN_LANES.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -51,8 +52,8 @@ missing_at_the_peer_is_an_error() {
 	[ $rc != 0 ] && said client.err "1 lane to .*, WEFT_MIN_LANES wants 2; dpdk:1: "
 }
 
-# Down at the server's end, and what each end says of it, and when it is back. How many frames that costs
-# depends on who notices first: a lane whose link is known to be down may lose none.
+# Down at the server's end, and what each end says of it, and when it is back. How many frames that
+# costs depends on who notices first: a lane whose link is known to be down may lose none.
 down_and_back() {
 	local rc=0
 	new_pair

@@ -4,7 +4,8 @@
  * alone (the programs' servers end with their client):
  *
  *	reconnect server FILE		writes its address to FILE, answers until SIGTERM
- *	reconnect client FILE COUNT	sends COUNT messages, has each answered, closes in good order
+ *	reconnect client FILE COUNT	sends COUNT messages, has each answered, closes in good
+ *					order
  *	reconnect client FILE 0		sends until it is killed
  *
  * The EAL and the lanes come from WEFT_EAL_ARGS and WEFT_LANES. Every byte is compared. The

@@ -3,7 +3,7 @@
  * One process and two peers, by the public interface alone: one of the peers is stopped or killed
  * in the middle of rendezvous both ways, and what the other one gets and sends is timed.
  *
- *	stall hub FILE MS	writes its address to FILE, waits for both, takes times with the good
+ *	stall hub FILE MS	writes its address to FILE, waits for both, times the good
  *				one alone for MS / 3, begins with the bad one, says "ready", and
  *				takes times for MS; fails if they are beyond what is promised, and
  *				says how often a peer was found stalled

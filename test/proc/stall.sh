@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Three processes on one bridge: one of two peers is stopped or killed in the middle of rendezvous
-# both ways, and 1 MiB to and from the other one takes at most 0.1 s, or, on a machine with other work,
-# five times what it took in the same run before. That the hub has found the bad one stalled shows
-# that it was what is tested: a peer that holds what may be asked for.
+# both ways, and 1 MiB to and from the other one takes at most 0.1 s, or, on a machine with other
+# work, five times what it took in the same run before. That the hub has found the bad one stalled
+# shows that it was what is tested: a peer that holds what may be asked for.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"

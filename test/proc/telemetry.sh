@@ -10,9 +10,10 @@ command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }
 
 prefix=weft-telemetry-$$
 
-# ask COMMAND...: the answers of the server's process, a line of JSON each. DPDK's socket has a listen queue of one: a connect() that meets it full waits for its
-# turn, as dpdk-telemetry.py's does, and gives up after 20 s. (A Python socket with a time-out does not block, and gets EAGAIN at once: so the time-out is set
-# for the kernel until there is a connection.)
+# ask COMMAND...: the answers of the server's process, a line of JSON each. DPDK's socket has a
+# listen queue of one: a connect() that meets it full waits for its turn, as dpdk-telemetry.py's
+# does, and gives up after 20 s. (A Python socket with a time-out does not block, and gets EAGAIN at
+# once: so the time-out is set for the kernel until there is a connection.)
 ask() {
 	python3 - "$prefix" "$@" <<'PYTHON'
 import socket, struct, sys
@@ -59,7 +60,8 @@ endpoints_are_told() {
 	return 1
 }
 
-# Twice, and they go up: the worker answers anew each time. Those that say how much there is of something now may go down.
+# Twice, and they go up: the worker answers anew each time. Those that say how much there is of
+# something now may go down.
 counters_go_up() {
 	local id
 	id=$(ask /weft/workers | grep -oE '[0-9a-f]{16}' | head -n 1)
@@ -82,8 +84,8 @@ sys.exit(not (len(up) > 5 and len(a) > len(counters) and not down))
 PYTHON
 }
 
-# Many at once, as monitoring does it: no answer is mixed with another's. The process is stopped until all of them have begun to connect, so that its listen
-# queue is full.
+# Many at once, as monitoring does it: no answer is mixed with another's. The process is stopped
+# until all of them have begun to connect, so that its listen queue is full.
 many_ask() {
 	local i pids=() rc=0 pid server
 	server=$(program_pid "$server_pid")

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The programs over two veth rails between two network namespaces, through net_af_packet: the kernel in between, real MTUs,
-# frames that are not ours.
+# The programs over two veth rails between two network namespaces, through net_af_packet: the kernel
+# in between, real MTUs, frames that are not ours.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Waiting without spinning: two processes on one core answer each other soon, and those that wait for nothing take no CPU time.
+# Waiting without spinning: two processes on one core answer each other soon, and those that wait
+# for nothing take no CPU time.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -36,7 +37,8 @@ column() {
 	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) n = i } NR == 2 { print $n }' "$dir/client.out"
 }
 
-# The bound is 50 times what a quiet machine takes, and a fiftieth of what two processes that poll on one core take (a time slice).
+# The bound is 50 times what a quiet machine takes, and a fiftieth of what two processes that poll
+# on one core take (a time slice).
 answers_soon() {
 	local core median
 	over "$1"
@@ -66,8 +68,8 @@ cpu_ticks() {
 	echo $sum
 }
 
-# Both ends have all they need and wait for input that does not come: each takes 1 % of a CPU at most. CPU time hardly grows with what else the
-# machine does.
+# Both ends have all they need and wait for input that does not come: each takes 1 % of a CPU at
+# most. CPU time hardly grows with what else the machine does.
 idles() {
 	local hz ticks pid i span=10
 	hz=$(getconf CLK_TCK)

@@ -50,4 +50,4 @@ const char *buf_untouched(struct buf *b);
  */
 const char *buf_free(struct buf *b);
 
-#endif
+#endif /* SIM_BUFFERS_H */

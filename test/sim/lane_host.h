@@ -88,4 +88,4 @@ void lane_release(struct lane_host *h);
 /** Counter of the iface whose name ends in @p suffix. */
 uint64_t lane_counter(struct lane_host *h, const char *suffix);
 
-#endif
+#endif /* SIM_LANE_HOST_H */

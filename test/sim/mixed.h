@@ -31,4 +31,4 @@ extern uint64_t mixed_messages, mixed_bytes, mixed_withdrawn;
 /** "2 nodes, 3 lanes, ..." of the last run. */
 extern char mixed_text[400];
 
-#endif
+#endif /* SIM_MIXED_H */

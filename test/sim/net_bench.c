@@ -115,12 +115,16 @@ static void usage(void)
 		fprintf(stderr, "  %-10s %s\n", s->name, s->what);
 	fprintf(stderr,
 		"Lower-case names: seed (first), ms (of the run), start (ms reported apart), n "
-		"(senders),\nsize (bytes), window (messages of a sender), mtu, rate, host_rate, rtt, "
-		"ring, paths, trunks,\nslow (the receiver polls once in this time), hole (time of a "
-		"path's end), beside (cubic, bbr,\nnone), bystander (yes, no), path and back (link "
-		"texts, as path=loss=1%%,ecn=30k).\n"
+		"(senders),\n"
+		"size (bytes), window (messages of a sender), mtu, rate, host_rate, rtt, ring, "
+		"paths, trunks,\n"
+		"slow (the receiver polls once in this time), hole (time of a path's end), beside "
+		"(cubic, bbr,\n"
+		"none), bystander (yes, no), path and back (link texts, as "
+		"path=loss=1%%,ecn=30k).\n"
 		"Upper-case names are WEFT_ variables without the prefix, as WINDOW=64k. Link "
-		"texts:\n%s",
+		"texts:\n"
+		"%s",
 		sim_link_help);
 	exit(2);
 }

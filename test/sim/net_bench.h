@@ -28,4 +28,4 @@ struct net_run {
 /** @return exit code: 0, or 1 when a run violated something */
 int net_run_all(const struct net_run *r);
 
-#endif
+#endif /* SIM_NET_BENCH_H */

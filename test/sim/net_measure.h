@@ -29,4 +29,4 @@ struct net_spread {
 
 struct net_spread net_spread(double *v, unsigned int n);
 
-#endif
+#endif /* SIM_NET_MEASURE_H */

@@ -80,4 +80,4 @@ struct net_figures {
 
 struct net_figures net_stage_figures(struct net_stage *s);
 
-#endif
+#endif /* SIM_NET_STAGE_H */

@@ -77,4 +77,4 @@ void net_sender_pump(struct net_sender *sender);
 bool net_sender_idle(const struct net_sender *sender);
 void net_sender_free(struct net_sender *sender);
 
-#endif
+#endif /* SIM_NET_STAGE_PRIV_H */

@@ -54,4 +54,4 @@ static inline size_t pattern_check(uint64_t id, size_t offset, const void *buf, 
 	return len;
 }
 
-#endif
+#endif /* SIM_PATTERN_H */

@@ -211,4 +211,4 @@ void rma_done(struct rop *op);
 void rma_flushed(struct end *e, const struct rop *flush);
 void mem_check_all(struct world *w);
 
-#endif
+#endif /* SIM_RANDOM_H */

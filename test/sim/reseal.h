@@ -39,4 +39,4 @@ static inline void reseal(uint8_t *f, size_t len)
 	}
 }
 
-#endif
+#endif /* SIM_RESEAL_H */

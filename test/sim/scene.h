@@ -95,4 +95,4 @@ void op_expect(struct op *op, uint64_t max_ns, int status);
 /** A receive that ended well with message @p id of @p size bytes. */
 void op_holds(struct op *op, uint64_t id, size_t size);
 
-#endif
+#endif /* SIM_SCENE_H */

@@ -102,8 +102,9 @@ static int parse(int argc, char **argv, struct soak *o)
 			/* fall through */
 		default:
 			fprintf(stderr,
-				"usage: %s [--seeds N] [--seed FIRST] "
-				"[--kind clean|faulty|corrupt|pauses|wrap|small] [--messages N] [--capture FILE] [-v]\n",
+				"usage: %s [--seeds N] [--seed FIRST] [--kind "
+				"clean|faulty|corrupt|pauses|wrap|small] [--messages N] "
+				"[--capture FILE] [-v]\n",
 				argv[0]);
 			return -1;
 		}

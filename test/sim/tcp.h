@@ -79,4 +79,4 @@ void tcp_flow_stop(struct tcp_flow *flow);
 /** After the simulation has ended, which may still call it. NULL is allowed. */
 void tcp_flow_free(struct tcp_flow *flow);
 
-#endif
+#endif /* SIM_TCP_H */

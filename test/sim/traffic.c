@@ -319,7 +319,8 @@ static void tell(const struct flow *f)
 		if (f->tx[i]->req)
 			weft_request_query(f->tx[i]->req, text, sizeof(text));
 		fprintf(stderr,
-			"  flow %u message %u of %zu bytes, tag %llx, sync %d, got by receive %d: %s\n",
+			"  flow %u message %u of %zu bytes, tag %llx, sync %d, got by receive %d: "
+			"%s\n",
 			f->id, i, message_size(f, i), (unsigned long long)message_tag(f, i),
 			f->tx[i]->sync, (int)f->order[i] - 1, text);
 	}

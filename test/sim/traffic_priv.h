@@ -158,4 +158,4 @@ bool rma_node_release(struct rma_node *n);
 void rma_end_free(struct rma_end *r);
 void rma_node_free(struct rma_node *n);
 
-#endif
+#endif /* SIM_TRAFFIC_PRIV_H */

@@ -339,10 +339,10 @@ static void settle(struct inbox *in)
 		if (want[i] || in->rx[i]->state != RX_POSTED)
 			continue;
 		if (weft_request_cancel(in->rx[i]->req) || in->rx[i]->state != RX_CANCELLED)
-			traffic_fail(
-				in->t,
-				"receive %u of flow %u can't match anything, but can't be cancelled",
-				i, in->flow->id);
+			traffic_fail(in->t,
+				     "receive %u of flow %u can't match anything, but can't be "
+				     "cancelled",
+				     i, in->flow->id);
 	}
 	for (i = 0; i < left; i++)
 		plan_add(in, WILD);

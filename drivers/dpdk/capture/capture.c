@@ -71,11 +71,10 @@ static int make_ours(int fd, const char *name, char *why, size_t why_len)
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
 		return 0;
 	if (st.st_uid != geteuid()) {
-		snprintf(
-			why, why_len,
-			"WEFT_CAPTURE: %s belongs to user %u, who could read all frames: remove it, "
-			"or give another name",
-			name, st.st_uid);
+		snprintf(why, why_len,
+			 "WEFT_CAPTURE: %s belongs to user %u, who could read all frames: remove "
+			 "it, or give another name",
+			 name, st.st_uid);
 		return -EPERM;
 	}
 	if (st.st_mode & 077 && fchmod(fd, 0600)) {
@@ -93,11 +92,10 @@ static int create(const char *name, char *why, size_t why_len)
 	int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
 
 	if (fd < 0 && errno == ELOOP) {
-		snprintf(
-			why, why_len,
-			"WEFT_CAPTURE: %s is a symbolic link, which is not followed: give the file's "
-			"own name",
-			name);
+		snprintf(why, why_len,
+			 "WEFT_CAPTURE: %s is a symbolic link, which is not followed: give the "
+			 "file's own name",
+			 name);
 		return -ELOOP;
 	}
 	if (fd < 0) {

@@ -30,8 +30,8 @@
 
 #define TRUST 8u /* rounds in which what the driver tells of its hash is believed */
 #define ASK_MAX 32u
-#define TRIES \
-	3u /* ports tried in a round for each small frame, where any does: mere loss is no silence */
+/* ports tried in a round for each small frame, where any does: mere loss is no silence */
+#define TRIES 3u
 /* answers over path 0 after which a silent path is given up; where its port is one of many */
 #define SMALL_ACKS 6u
 #define SMALL_ACKS_SPREAD (2 * RAW_STEER_ROUNDS)

@@ -113,7 +113,7 @@ static struct weft_arp_entry *table_take(struct weft_arp_table *t, uint32_t ip,
 {
 	struct weft_arp_entry *e;
 
-	if (!table_room(t, kind, now) || (e = calloc(1, sizeof(*e))) == NULL)
+	if (!table_room(t, kind, now) || !(e = calloc(1, sizeof(*e))))
 		return NULL;
 	e->ip = ip;
 	e->kind = (uint8_t)kind;

@@ -172,11 +172,10 @@ static int check_range(uintptr_t start, uintptr_t end, char *why, size_t why_len
 	gaps += start < end;
 	if (num_areas + gaps <= WEFT_DMA_AREAS)
 		return 0;
-	snprintf(
-		why, why_len,
-		"%u areas of memory are mapped for DMA, which is as many as there may be: use fewer and "
-		"larger buffers, or register one large area (weft_mem_register())",
-		num_areas);
+	snprintf(why, why_len,
+		 "%u areas of memory are mapped for DMA, which is as many as there may be: use "
+		 "fewer and larger buffers, or register one large area (weft_mem_register())",
+		 num_areas);
 	stats.no_room++;
 	return -ENOSPC;
 }
@@ -299,9 +298,9 @@ int weft_dma_map(uint16_t port, enum weft_dma_reach reach, void *addr, size_t le
 	if (rc == -ENOENT && reach == WEFT_DMA_USER) {
 		rc = map_user(port, mem, why, why_len);
 	} else if (rc == -ENOENT) {
-		snprintf(
-			why, why_len,
-			"this NIC reads memory of the EAL only: there is no IOMMU that maps other memory, or its addresses are too high for it");
+		snprintf(why, why_len,
+			 "this NIC reads memory of the EAL only: there is no IOMMU that maps other "
+			 "memory, or its addresses are too high for it");
 		rc = -EOPNOTSUPP;
 	}
 	if (rc) {

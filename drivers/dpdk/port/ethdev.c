@@ -94,10 +94,10 @@ static int missing(struct weft_lane_resource *r, int n)
 			continue;
 		snprintf(r[n].name, sizeof(r[n].name), "%.63s", da->name);
 		snprintf(r[n].device, sizeof(r[n].device), "%.63s", da->name);
-		snprintf(
-			r[n].why, sizeof(r[n].why),
-			"--vdev=%.64s made no port: look at its arguments, and at DPDK's lines above",
-			da->name);
+		snprintf(r[n].why, sizeof(r[n].why),
+			 "--vdev=%.64s made no port: look at its arguments, and at DPDK's lines "
+			 "above",
+			 da->name);
 		n++;
 	}
 	return n;
@@ -549,15 +549,15 @@ static int fits_others(const struct weft_port_dev *d, const struct weft_port_opt
 	if (strcmp(ours, theirs))
 		return weft_port_fail(
 			-EINVAL, why, why_len,
-			"port %u (%s): its other worker has the address %s, this one wants %s; one of "
-			"them answers ARP for all, so give all lanes on this port the same ip=",
+			"port %u (%s): its other worker has the address %s, this one wants %s; one "
+			"of them answers ARP for all, so give all lanes on this port the same ip=",
 			d->port_id, d->name, theirs, ours);
 	if (o->vlan != d->vlan_id)
 		return weft_port_fail(
 			-EINVAL, why, why_len,
-			"port %u (%s): its other worker is in VLAN %u, this one wants %u (0: none); "
-			"one of them answers ARP for all, so give all lanes on this port the same "
-			"vlan=",
+			"port %u (%s): its other worker is in VLAN %u, this one wants %u (0: "
+			"none); one of them answers ARP for all, so give all lanes on this port "
+			"the same vlan=",
 			d->port_id, d->name, d->vlan_id, o->vlan);
 	return 0;
 }

@@ -350,14 +350,13 @@ int weft_port_limits_find(struct weft_port_dev *d, char *why, size_t why_len)
 			 d->port_id, d->name, d->info.if_index,
 			 if_indextoname(d->info.if_index, ifname) ? ifname : "?");
 	else if (rc == -EMSGSIZE)
-		snprintf(
-			why, why_len,
-			"port %u (%s): its kernel interface %s has an MTU of %u, and AF_XDP takes %u at "
-			"most: make it smaller at both ends (ip link set dev %s mtu 3400), or use "
-			"net_af_packet",
-			d->port_id, d->name,
-			if_indextoname(d->info.if_index, ifname) ? ifname : "?",
-			d->limits.frame_max - weft_port_l2(d->vlan), XDP_MTU_MAX, ifname);
+		snprintf(why, why_len,
+			 "port %u (%s): its kernel interface %s has an MTU of %u, and AF_XDP takes "
+			 "%u at most: make it smaller at both ends (ip link set dev %s mtu 3400), "
+			 "or use net_af_packet",
+			 d->port_id, d->name,
+			 if_indextoname(d->info.if_index, ifname) ? ifname : "?",
+			 d->limits.frame_max - weft_port_l2(d->vlan), XDP_MTU_MAX, ifname);
 	else if (rc)
 		snprintf(why, why_len,
 			 "port %u (%s): its device arguments make no sense: blocksz= "

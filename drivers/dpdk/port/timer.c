@@ -112,8 +112,8 @@ int weft_port_timers_start(struct weft_port_dev *d)
 		timers.ports--;
 		pthread_mutex_unlock(&lock);
 		d->warning =
-			"its PMD's watchdog does not run, since no thread can be made for it: a NIC "
-			"that hangs is found by WEFT_PEER_TIMEOUT only";
+			"its PMD's watchdog does not run, since no thread can be made for it: a "
+			"NIC that hangs is found by WEFT_PEER_TIMEOUT only";
 		return rte_eth_dev_start(d->port_id);
 	}
 	d->timers = true;

@@ -16,7 +16,8 @@ for duo in $duos; do
 		*csum=none*) agreed="no checksum" ;;
 		*csum=udp*) agreed="UDP checksum" ;;
 		*csum=crc32c* | *encap=ether*) agreed="CRC32C" ;;
-		# By itself: QEMU offers virtio no checksums on a hub; the other NICs check those of UDP.
+		# By itself: QEMU offers virtio no checksums on a hub; the other NICs check those of
+		# UDP.
 		virtio*) agreed="CRC32C" ;;
 		*) agreed="UDP checksum" ;;
 		esac

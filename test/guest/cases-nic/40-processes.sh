@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# As a user starts it: a process for each end, each with NICs of its own. Streams between two NICs of
-# a kind, every byte compared, are the second half of each death (50-death, 55-death).
+# As a user starts it: a process for each end, each with NICs of its own. Streams between two NICs
+# of a kind, every byte compared, are the second half of each death (50-death, 55-death).
 . "$(dirname "$0")/../nic.sh"
 
 check "virtio - e1000e: ping-pong, every byte" both virtio2 e1000e2 -t tag_lat -s 8,4k,1M -n 4 -w 1 -f -V -v

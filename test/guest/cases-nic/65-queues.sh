@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Several workers on one port that takes no flow rules: virtio with two queues, on taps of the host.
-# One tap spreads frames by a rule of its own (a flow comes to the queue that last sent to it), which
-# the driver does not tell; the other device hashes as the driver wants (RSS), and tells.
+# One tap spreads frames by a rule of its own (a flow comes to the queue that last sent to it),
+# which the driver does not tell; the other device hashes as the driver wants (RSS), and tells.
 . "$(dirname "$0")/../nic.sh"
 
 queues=$build/test/guest/nic_queues

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The ground that all other cases stand on: the kernel's RoCE devices carry data between two programs that are not ours.
+# The ground that all other cases stand on: the kernel's RoCE devices carry data between two
+# programs that are not ours.
 . "$(dirname "$0")/../lib.sh"
 
 pingpong() { # PATH_MTU

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Two RoCE devices that are slower than they say, unequal, or far away: how they share. The rates are
-# those of token buckets, far below what an emulated processor can do, so that the shares are the
-# scheduler's and not the machine's.
+# Two RoCE devices that are slower than they say, unequal, or far away: how they share. The rates
+# are those of token buckets, far below what an emulated processor can do, so that the shares are
+# the scheduler's and not the machine's.
 . "$(dirname "$0")/../lib.sh"
 
 # run LEAST MOST ARGS...: percent of the packets that the first device sent, both ends together.
@@ -17,13 +17,15 @@ run() {
 	[ $((n0 * 100)) -ge $(((n0 + n1) * least)) ] && [ $((n0 * 100)) -le $(((n0 + n1) * most)) ]
 }
 
-# shared LEAST MOST TEST: percent of the bytes of this test that the first device carried, none wrong.
+# shared LEAST MOST TEST: percent of the bytes of this test that the first device carried, none
+# wrong.
 shared() {
 	echo "shares: $(column lanes "$3")"
 	all_right "$3" 1 && [ "$(share roce:rxe0a "$3")" -ge "$1" ] && [ "$(share roce:rxe0a "$3")" -le "$2" ]
 }
 
-# What a lane may have outstanding takes no longer than a tenth of a second, or rdma_rxe sends it again.
+# What a lane may have outstanding takes no longer than a tenth of a second, or rdma_rxe sends it
+# again.
 export WEFT_RNDV_WINDOW=256k
 rail 0 && rail 1 || exit
 slow 0 20 && slow 1 80 || exit

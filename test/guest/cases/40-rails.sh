@@ -17,8 +17,8 @@ operation() {
 	all_right "$1" 3 && both_carry roce:rxe0a roce:rxe1a 20 "$1"
 }
 
-# What the kernel's devices sent, both ends together, confirms what the library counts: 7500 packets of
-# data, of which gets and the receivers' reads come from the other end.
+# What the kernel's devices sent, both ends together, confirms what the library counts: 7500 packets
+# of data, of which gets and the receivers' reads come from the other end.
 both_devices_worked() {
 	local n0 n1
 	n0=$(($(counter rxe0a sent_pkts) + $(counter rxe0b sent_pkts)))

@@ -2,10 +2,11 @@
 # Two processes as two hosts: each in a network namespace of its own.
 . "$(dirname "$0")/../lib.sh"
 
-# rdma_rxe of this kernel (6.1) looks for routes, and listens, in the first namespace only: over a network device of another one a RoCE device
-# can be made and has addresses, and its first request ends with "local QP operation error". Nor can one be moved: `rdma dev set NAME netns`
-# says "Operation not supported". So the devices stay there and the processes with their sockets and DPDK ports go: neither sees the network
-# devices below its RoCE device.
+# rdma_rxe of this kernel (6.1) looks for routes, and listens, in the first namespace only: over a
+# network device of another one a RoCE device can be made and has addresses, and its first request
+# ends with "local QP operation error". Nor can one be moved: `rdma dev set NAME netns` says
+# "Operation not supported". So the devices stay there and the processes with their sockets and DPDK
+# ports go: neither sees the network devices below its RoCE device.
 namespaces() {
 	ip netns add left && ip netns add right || return
 	ip link add n0 type veth peer name n1 || return

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Processes that sleep on a RoCE device until its completion channel wakes them. What they wait for is
-# 20 ms away, so that there is something to sleep through.
+# Processes that sleep on a RoCE device until its completion channel wakes them. What they wait for
+# is 20 ms away, so that there is something to sleep through.
 . "$(dirname "$0")/../lib.sh"
 
 # rests PID: does it sleep now? What polls never does. (Processor time would not tell on a busy
@@ -10,7 +10,8 @@ rests() {
 	read -ra stat <"/proc/$1/stat" && [ "${stat[2]}" = S ]
 }
 
-# sleeping LEAST ARGS...: of a hundred looks at each end of a ping-pong so many at least find it asleep.
+# sleeping LEAST ARGS...: of a hundred looks at each end of a ping-pong so many at least find it
+# asleep.
 sleeping() {
 	local least=$1 pid one two looks=0 client_rests=0 server_rests=0 rc=0
 	shift

@@ -19,7 +19,8 @@ limited() {
 	)
 }
 
-# The same for another user, who has no rights but to the device. The build may lie where that user may not look.
+# The same for another user, who has no rights but to the device. The build may lie where that user
+# may not look.
 another_user() {
 	cp "$info" "$build/libweft.so.0" "$dir/" && chmod 755 "$dir" "$dir"/* || return
 	(
@@ -54,8 +55,8 @@ link_down() {
 
 gone() { ! rdma link show | grep -q "$1"; }
 
-# The network device is removed in the middle of a stream, and the RoCE device with it. The kernel keeps both until the last user has let go, so that has to
-# happen without anybody's help.
+# The network device is removed in the middle of a stream, and the RoCE device with it. The kernel
+# keeps both until the last user has let go, so that has to happen without anybody's help.
 device_removed() {
 	local rc=0 pid remover begin=$SECONDS
 	limit=120
@@ -78,8 +79,10 @@ device_removed() {
 	grep -q 'rxe2a' "$dir/client.err" && wait_for 20 gone rxe2a && wait_for 20 gone rxe2b
 }
 
-# The RoCE device is deleted in the middle of a stream. rdma_rxe of this kernel tells nobody: the device is not listed any more, the kernel's command waits for its
-# users, and what they have goes on working, so nothing fails: the stream ends as if nothing had happened, and then the device goes.
+# The RoCE device is deleted in the middle of a stream. rdma_rxe of this kernel tells nobody: the
+# device is not listed any more, the kernel's command waits for its users, and what they have goes
+# on working, so nothing fails: the stream ends as if nothing had happened, and then the device
+# goes.
 device_deleted() {
 	local rc=0 pid remover begin=$SECONDS n
 	limit=120

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A network that loses packets: connecting over roce_ud, which nobody repeats anything for, and data over RC.
+# A network that loses packets: connecting over roce_ud, which nobody repeats anything for, and data
+# over RC.
 . "$(dirname "$0")/../lib.sh"
 
 # The kernel's address resolution is not what is tested here.

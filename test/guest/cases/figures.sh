@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Weft beside perftest and UCX over one RoCE rail, in alternation. Time is emulated: only ratios mean something. Not a test: run by name,
+# Weft beside perftest and UCX over one RoCE rail, in alternation. Time is emulated: only ratios
+# mean something. Not a test: run by name,
 #	WEFT_GUEST_ROUNDS=7 test/guest/run.sh BUILDDIR figures
-# Each figure is a line "# figure NAME VALUE"; the last lines are median and quartiles of the ratios of each round.
+# Each figure is a line "# figure NAME VALUE"; the last lines are median and quartiles of the ratios
+# of each round.
 . "$(dirname "$0")/../lib.sh"
 
 # perftest PROGRAM COLUMN ARGS...: a column of the last line of its table.
@@ -23,8 +25,10 @@ weft() {
 	column "$name"
 }
 
-# ucx COLUMN ARGS...: a column of ucx_perftest's last line. Its rc_verbs connects over ud_verbs, which (in 1.13, Debian's) takes a packet's address family from what only
-# mlx5 puts into a completion's service level: on rxe it holds every IPv4 packet for one of another host and drops it silently, unless it is told not to look.
+# ucx COLUMN ARGS...: a column of ucx_perftest's last line. Its rc_verbs connects over ud_verbs,
+# which (in 1.13, Debian's) takes a packet's address family from what only mlx5 puts into a
+# completion's service level: on rxe it holds every IPv4 packet for one of another host and drops it
+# silently, unless it is told not to look.
 ucx() {
 	local column=$1 pid
 	shift

@@ -6,7 +6,8 @@
  * cores and the figures do not depend on where the virtual cores are. Not a test: run by hand. CPU
  * time, medians of 15 rounds.
  *
- *	taskset -c 0 build/test/unit/hop_bench [-e ENDPOINTS,...] [-r RECEIVES] [-m MASKS] [-l LANES] [ROUND_TRIPS]
+ *	taskset -c 0 build/test/unit/hop_bench [-e ENDPOINTS,...] [-r RECEIVES] [-m MASKS]
+ *		[-l LANES] [ROUND_TRIPS]
  *
  * Several numbers of endpoints are measured by a process each, whose rounds alternate: what else
  * the machine does meets all of them alike, and each round is compared with that of the first
@@ -212,10 +213,10 @@ static void start_eal(const char *dir)
 		argv[argc++] = words[i];
 	/* The two ends of a lane share a socket. */
 	for (unsigned int i = 0; i < 2 * lanes; i++) {
-		snprintf(
-			vdev[i], sizeof(vdev[i]),
-			"--vdev=net_memif%u,role=%s,id=0,socket-abstract=no,socket=%s/s%u,rsize=8,bsize=9216",
-			i, i % 2 ? "client" : "server", dir, i / 2);
+		snprintf(vdev[i], sizeof(vdev[i]),
+			 "--vdev=net_memif%u,role=%s,id=0,socket-abstract=no,socket=%s/s%u,rsize=8,"
+			 "bsize=9216",
+			 i, i % 2 ? "client" : "server", dir, i / 2);
 		argv[argc++] = vdev[i];
 	}
 	sched_getaffinity(0, sizeof(cpus), &cpus);

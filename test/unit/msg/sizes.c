@@ -140,8 +140,7 @@ static void U8_U29_a_buffer_of_no_bytes_truncates_everything(void **state)
 	}
 }
 
-static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_receive(
-	void **state)
+static void U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_one(void **state)
 {
 	static uint8_t sbuf[5000], small[100], other[5000];
 	struct op s, r, r2;
@@ -288,7 +287,7 @@ int main(void)
 		cmocka_unit_test(B3_U8_truncation_in_every_size_class),
 		cmocka_unit_test(U8_U29_a_buffer_of_no_bytes_truncates_everything),
 		cmocka_unit_test(
-			U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_receive),
+			U27_a_truncated_message_ends_with_its_last_piece_and_spoils_no_other_one),
 		cmocka_unit_test(B6_many_outstanding_rendezvous),
 		cmocka_unit_test(B7_U33_large_messages_head_to_head),
 		cmocka_unit_test(a_receiver_copies_each_byte_once_if_it_was_expected_else_twice),

@@ -148,9 +148,10 @@ static void expect(struct stream *s, unsigned int n, double sum, unsigned int le
 	double ideal = (double)n * SIZE * 1e9 / sum;
 
 	if (percent < least || percent > most || (double)took > ideal * times)
-		fail_msg(
-			"%s, %s: %u %% over lane 0 (%u to %u), %.2f times as long as possible (%.2f)",
-			hows[s->how].name, what, percent, least, most, (double)took / ideal, times);
+		fail_msg("%s, %s: %u %% over lane 0 (%u to %u), %.2f times as long as possible "
+			 "(%.2f)",
+			 hows[s->how].name, what, percent, least, most, (double)took / ideal,
+			 times);
 }
 
 static void rates_that_nobody_has_told_make_the_shares(void **state)

@@ -247,10 +247,10 @@ static void device_atomics_of_all_peers_go_to_one_device_of_the_target(void **st
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		snprintf(
-			lanes, sizeof(lanes),
-			"mock:0,net=1,dom=a,native=65536,bw=%s;mock:1,net=2,dom=b,native=65536,bw=%s",
-			first[i], first[!i]);
+		snprintf(lanes, sizeof(lanes),
+			 "mock:0,net=1,dom=a,native=65536,bw=%s;"
+			 "mock:1,net=2,dom=b,native=65536,bw=%s",
+			 first[i], first[!i]);
 		world_open(&x, 1, lanes, "ATOMIC_MODE=device", false);
 		amo(&x, &op, 0, WEFT_ATOMIC_ADD, 1, 0, NULL, 0);
 		wait_op(&x, &op);

@@ -145,7 +145,7 @@ static int find_socket(const struct weft_memif_name *name, int ours)
 	if (!dir)
 		return -1;
 	while (found < 0 && (e = readdir(dir))) {
-		fd = atoi(e->d_name);
+		fd = (int)strtol(e->d_name, NULL, 10);
 		if (e->d_name[0] != '.' && is_pmd_socket(name, fd, ours))
 			found = fd;
 	}
