@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames without messages; checksums; the headers that all frames of a connection share. */
 
 #include <errno.h>
 #include <string.h>

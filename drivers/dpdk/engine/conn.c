@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The life of a connection: making it, reporting that it is up or has failed, closing and freeing
+ * it.
+ */
 
 #include <errno.h>
 #include <stdio.h>

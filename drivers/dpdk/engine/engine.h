@@ -2,6 +2,21 @@
 /**
  * @file engine/engine.h
  * The raw-DPDK lane engine over any frame port: what the ethdev driver and the simulator open.
+ *
+ * The folder, by subject:
+ *	iface, life, wait, address, attr   an open port: progress, links, sleep, its address
+ *	conn, conn_table, generation, ep   connections: life, state, how frames find theirs
+ *	handshake, half_open, place,       connecting: each step, unknown senders, where answers go,
+ *	mtu_search, paths, measure           frame size, UDP ports and queues, latency and rate
+ *	resolve, neighbour, move, reset    ARP, a peer whose MAC address changes, RESET
+ *	tx, txq, build, zcopy, zc          sending: messages into frames, frames to the port
+ *	slots, ack, retransmit, loss,      what is not acknowledged: frames kept, acknowledgements,
+ *	rtt, flush                           sending again, loss, round trips
+ *	rx, sack                           receiving: validation, duplicates, delivery
+ *	timer, deadline, clock             what is due when, and by which clock
+ *	share                              buffers that connections share
+ *	reap                               giving back what a lane could not deliver
+ *	telemetry, raw_counters            what can be looked at
  */
 #ifndef WEFT_ENGINE_H
 #define WEFT_ENGINE_H

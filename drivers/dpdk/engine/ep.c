@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Lane endpoints outside the path of messages: connect, destroy, identify the peer, describe. */
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Flushes: each waits until all that was sent before it is acknowledged. */
 
 #include <stdlib.h>
 

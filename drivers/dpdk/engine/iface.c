@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of an iface: opening it over a port, one round of progress, closing. */
 
 #include <errno.h>
 #include <stdio.h>

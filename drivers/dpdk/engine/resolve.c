@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What ARP frames say: answers go to the connections that wait for them. */
 
 #include "engine/build.h"
 #include "engine/conn.h"

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What becomes of a frame that has come: it is validated (frame/parse.c), its connection is found,
+ * the sequence is noted and duplicates are dropped (engine/sack.h), what it acknowledges is
+ * released (engine/ack.c), and its messages are delivered.
+ */
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames that were sent and may have to be sent again: from the seal until the acknowledgement. */
 
 #include <errno.h>
 #include <stdlib.h>

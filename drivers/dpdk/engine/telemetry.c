@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers on DPDK's telemetry socket (engine/telemetry.h). */
 
 #include "engine/telemetry.h"
 

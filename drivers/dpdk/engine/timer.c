@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a connection does when a time has come: retransmission and tail probe (raw_timer_fire(),
+ * engine/retransmit.c), keepalive and peer timeout, the steps of its handshake, its end. When each
+ * is due: engine/deadline.c.
+ */
 
 #include <errno.h>
 #include <stdio.h>

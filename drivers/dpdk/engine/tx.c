@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages into frames: a message is appended to its connection's open frame; a frame that is
+ * full, or need not wait, is sealed, kept for retransmission (engine/slots.c) and handed to the
+ * port (engine/txq.c).
+ */
 
 #include <errno.h>
 #include <stdlib.h>
