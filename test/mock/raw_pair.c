@@ -226,16 +226,41 @@ static int pf_random(void *arg, void *buf, size_t len)
 
 static struct weft_platform platform = {.now = pf_now, .random = pf_random};
 
+/*
+ * Pools go from one pair to the next: making one and giving it back takes longer than most cases, for
+ * DPDK clears what is freed. What lies in the buffers is of an earlier pair.
+ */
+static struct rte_mempool *idle_pools[4];
+
 static struct rte_mempool *pool(const char *what, unsigned int n, uint16_t room)
 {
 	static unsigned int number;
 	struct rte_mempool *mp;
 	char name[32];
 
+	for (unsigned int i = 0; i < RTE_DIM(idle_pools); i++) {
+		mp = idle_pools[i];
+		if (mp && mp->size == n && rte_pktmbuf_data_room_size(mp) == room) {
+			idle_pools[i] = NULL;
+			return mp;
+		}
+	}
 	snprintf(name, sizeof(name), "%s%u", what, number++);
 	mp = rte_pktmbuf_pool_create(name, n, 0, 0, room, SOCKET_ID_ANY);
 	assert_non_null(mp);
 	return mp;
+}
+
+static void pool_idle(struct rte_mempool *mp)
+{
+	assert_int_equal(rte_mempool_in_use_count(mp), 0);
+	for (unsigned int i = 0; i < RTE_DIM(idle_pools); i++) {
+		if (!idle_pools[i]) {
+			idle_pools[i] = mp;
+			return;
+		}
+	}
+	rte_mempool_free(mp);
 }
 
 static void open_end(struct pair *p, int i, const struct pair_params *pp,
@@ -326,10 +351,8 @@ void pair_close(struct pair *p)
 		struct pair_end *e = &p->end[i];
 
 		wire_close(&e->port);
-		assert_int_equal(rte_mempool_in_use_count(e->port.pool), 0);
-		assert_int_equal(rte_mempool_in_use_count(e->port.hdr_pool), 0);
-		rte_mempool_free(e->port.pool);
-		rte_mempool_free(e->port.hdr_pool);
+		pool_idle(e->port.pool);
+		pool_idle(e->port.hdr_pool);
 	}
 }
 

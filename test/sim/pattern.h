@@ -7,6 +7,9 @@
 #ifndef SIM_PATTERN_H
 #define SIM_PATTERN_H
 
+#include <endian.h>
+#include <string.h>
+
 #include "link/rng.h"
 
 static inline uint8_t pattern_byte(uint64_t id, size_t i)
@@ -27,9 +30,8 @@ static inline void pattern_fill(uint64_t id, size_t offset, void *buf, size_t le
 	for (; i < len && ((offset + i) & 7); i++)
 		p[i] = pattern_byte(id, offset + i);
 	for (; i + 8 <= len; i += 8) {
-		word = sim_mix64(id + ((offset + i) >> 3) * 0x9e3779b97f4a7c15ull);
-		for (unsigned int b = 0; b < 8; b++)
-			p[i + b] = (uint8_t)(word >> (b * 8));
+		word = htole64(sim_mix64(id + ((offset + i) >> 3) * 0x9e3779b97f4a7c15ull));
+		memcpy(p + i, &word, sizeof(word));
 	}
 	for (; i < len; i++)
 		p[i] = pattern_byte(id, offset + i);
