@@ -6,7 +6,7 @@
 
 static void E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one(void **state)
 {
-	const uint32_t n = 100000;
+	const uint32_t n = test_rounds(100000);
 	struct pair p;
 	uint32_t got;
 	struct op r;

@@ -186,14 +186,14 @@ static void connect_and_close_again_and_again(void **state)
 
 	(void)state;
 	/* One side only. */
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < test_rounds(300); i++) {
 		x = mock_connect(a, b);
 		if (i % 3)
 			conn_message(x, b, i, i);
 		assert_int_equal(conn_close(x, b), 0);
 	}
 	/* Both sides; the connection that the first has begun is the second's as well. */
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < test_rounds(300); i++) {
 		x = mock_connect(a, b);
 		y = mock_connect(b, a);
 		conn_message(x, b, i, i);
