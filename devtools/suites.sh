@@ -91,10 +91,10 @@ stand_back() {
 }
 wrapper=
 
-# step NAME COMMAND...: a stretch of the run, with its time; it may fail without ending the run. In
-# a part its output is shown when it is through, in one piece.
+# step NAME COMMAND...: a stretch of the run, with its time by the clock and of processors; it may fail
+# without ending the run. In a part its output is shown when it is through, in one piece.
 step() {
-	local name=$1 start=$SECONDS rc=0
+	local name=$1 rc=0
 	shift
 	if [ -n "${TEST_PART:-}" ]; then
 		step_run "$@" >"$work/out.$TEST_PART" 2>&1 || rc=$?
@@ -106,10 +106,9 @@ step() {
 }
 
 step_run() {
-	local rc=0
+	local rc=0 TIMEFORMAT="   $name: %0R s, of processors %0U s + %0S s for the kernel"
 	weft_say "$name"
-	"$@" || rc=$?
-	printf '   %s: %d s\n' "$name" $((SECONDS - start))
+	time "$@" || rc=$?
 	return $rc
 }
 

@@ -272,7 +272,11 @@ trap 'exit 143' TERM
 around=()
 # shellcheck source=test/guest/kinds/nic.sh
 . "$here/kinds/$kind.sh"
+# Of kinds that begin at the same time one fetches the kernel.
+exec 8>"$kernels/lock"
+flock 8
 find_kernel
+exec 8>&-
 cases=("$@")
 if [ ${#cases[@]} -eq 0 ]; then
 	# Those with a number; the others are run by name only.
