@@ -13,7 +13,7 @@
 
 #include "core/config.h"
 #include "core/context.h"
-#include "msg/datatype.h"
+#include "msg/msg.h"
 #include "wireup/wireup.h"
 
 /* Of lanes that cannot wake: the first sleep. */

@@ -8,9 +8,10 @@
 
 #include "core/address.h"
 #include "base/copy_bw.h"
+#include "dispatch.h"
 #include "core/config.h"
 #include "core/context.h"
-#include "msg/datatype.h"
+#include "msg/msg.h"
 #include "core/lane_list.h"
 #include "base/log.h"
 #include "mem/mem.h"
@@ -23,19 +24,6 @@
 
 /* ------------------------------------------------------------------ what lanes call */
 
-/* The hot receive path: one load of the ep, one of its bits. */
-static int worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t am_id, const void *data,
-		       size_t length, void *desc)
-{
-	struct weft_ep *ep = lane_ep->user;
-
-	if (__builtin_expect(ep != NULL && am_id != WEFT_WIRE_WIREUP &&
-				     (ep->lanes_up >> (lane_ep->index & 31) & 1),
-			     1))
-		return weft_msg_recv(ep, lane_ep->index, am_id, data, length, desc);
-	return weft_wireup_recv(arg, lane_ep, am_id, data, length, desc);
-}
-
 static void worker_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
 			 int status, const char *text)
 {
@@ -46,6 +34,7 @@ static const struct weft_ep_events ep_events = {
 	.fail = weft_ep_fail_text,
 	.fail_later = weft_ep_fail_later,
 	.settled = weft_plan_settled,
+	.recv = weft_msg_recv,
 };
 
 /* ------------------------------------------------------------------ interfaces */
@@ -87,7 +76,7 @@ static int open_iface(struct weft_worker *w, const struct weft_lane_driver *driv
 		.conf = &w->ctx->conf->lane,
 		.copy_bw = w->ctx->conf->bcopy_bw > 0 ? w->ctx->conf->bcopy_bw
 						      : weft_bcopy_bw(w->ctx->platform),
-		.recv = worker_recv,
+		.recv = weft_worker_recv,
 		.split = weft_msg_split,
 		.event = worker_event,
 		.iface_event = weft_iface_event,

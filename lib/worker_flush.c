@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg/request.h"
+#include "msg/msg.h"
 
 struct worker_flush {
 	struct weft_request *req;

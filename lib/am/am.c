@@ -48,11 +48,24 @@ int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft
 
 /* ------------------------------------------------------------------ sending */
 
-void weft_am_let_go(struct weft_request *req)
+static void release_send(struct weft_request *req)
 {
+	weft_send_release(req);
 	free(req->send.am.copy);
 	req->send.am.copy = NULL;
 }
+
+static int describe_send(const struct weft_request *req, char *buf, size_t size)
+{
+	return weft_send_describe(req, "active message", "id", buf, size);
+}
+
+static const struct weft_request_ops send_ops = {
+	.release = release_send,
+	.cancel = weft_send_cancel,
+	.describe = describe_send,
+	.check = weft_send_check,
+};
 
 /* The header is the caller's: what goes later goes from a copy. */
 static int copy_header(struct weft_request *req)
@@ -80,7 +93,7 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 		return ep->status < 0 ? ep->status : -ECONNRESET;
 	if (ep->state == WEFT_EP_CLOSING)
 		return -ENOTCONN;
-	req = weft_request_alloc(me->mw, WEFT_REQ_SEND, params, out != NULL);
+	req = weft_request_alloc(me->mw, &send_ops, params, out != NULL);
 	if (!req)
 		return -ENOMEM;
 	req->flags |= WEFT_REQ_AM;

@@ -3,8 +3,10 @@
  * @file am/am.h
  * Active messages: a space of their own beside tags, delivered to handlers in send order.
  *
- *	am/am.c       handlers, the call
- *	am/recv.c  what comes, in order; data that handlers keep
+ *	am/am.c      handlers, the call
+ *	am/recv.c    what comes, in order
+ *	am/kept.c    data that handlers keep
+ *	am/module.c  the hooks (msg/module.h)
  *
  * They are sent by the protocols that tags have (proto_*.c), with headers of their own
  * (msg/header.c). The eager credit is the tags' one: kept data and what came ahead of its turn, or
@@ -13,7 +15,8 @@
 #ifndef WEFT_AM_H
 #define WEFT_AM_H
 
-#include "msg/msg.h"
+#include "base/seq_table.h"
+#include "rndv/rndv.h"
 
 struct weft_am_handler {
 	weft_am_cb cb;
@@ -21,19 +24,21 @@ struct weft_am_handler {
 	unsigned int flags;
 };
 
-/** Handlers by id: pages of 256, made when one is set. */
-struct weft_am_table {
-	struct weft_am_handler *page[256];
+/** Of a worker: mw->am, made when a handler is set. */
+struct weft_am_worker {
+	struct weft_am_handler *page[256]; /* by id: pages of 256, made when one is set */
+	LIST_HEAD(, weft_am_data) kept;
 };
 
-/** Active messages of one endpoint, made with the first one. */
+/** Of an endpoint: me->am, made with the first message that waits or is kept. */
 struct weft_am {
-	uint32_t waiting;                            /* that are ahead, or not all here */
-	struct weft_am_data *ahead[WEFT_SEQ_WINDOW]; /* by sequence, from me->rx_am_seq on */
+	struct weft_seq_table ahead;    /* messages that wait for their turn, or are not all here */
+	LIST_HEAD(, weft_am_data) kept; /* those that handlers have kept */
 };
 
 /** A message that waits for its turn, is kept by its handler, or whose payload is at the sender. */
 struct weft_am_data {
+	struct weft_seq_node by_seq;             /* while it is ahead */
 	LIST_ENTRY(weft_am_data) link, own_link; /* worker's and endpoint's, while it is kept */
 	struct weft_msg_ep *me;                  /* held */
 	struct weft_rndv_offer offer;            /* rendezvous */
@@ -50,16 +55,23 @@ struct weft_am_data {
 	uint8_t bytes[]; /* header, payload if it is here */
 };
 
-/** What the request has borrowed. */
-void weft_am_let_go(struct weft_request *req);
-/** A message of the AM space, past the gate. */
-void weft_am_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
-/** Its sender can't finish one that it sends in pieces. */
-void weft_am_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort);
-/** The endpoint has failed: what is ahead goes. */
-void weft_am_fail(struct weft_msg_ep *me);
-/** Its owner has closed it: senders of what handlers keep are told that none will take it. */
+extern const struct weft_module weft_am_module;
+
+/* The handlers (msg/module.h). */
+void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload);
+/** ABORT of one that its sender can't finish. */
+void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
+
+/* am/kept.c */
+
+/** A copy of the message is over: its credit comes back. */
+void weft_am_data_free(struct weft_am_data *d);
+/** Its handler keeps it. */
+void weft_am_keep(struct weft_am_data *d);
+/** The hooks: the owner of the endpoint has closed it, so nobody will take what handlers keep. */
 void weft_am_closing(struct weft_msg_ep *me);
-void weft_am_fini(struct weft_msg_worker *mw);
+void weft_am_drop_kept(struct weft_am_worker *aw);
 
 #endif /* WEFT_AM_H */

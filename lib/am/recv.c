@@ -23,28 +23,21 @@ static const struct weft_am_handler *find_handler(const struct weft_msg_worker *
 
 static struct weft_am *am_of(struct weft_msg_ep *me)
 {
-	if (!me->am)
-		me->am = calloc(1, sizeof(*me->am));
-	return me->am;
-}
+	const struct weft_platform *platform = me->mw->worker->ctx->platform;
+	struct weft_am *am = me->am;
+	uint64_t seed;
 
-/* What the message holds of the sender's credit. */
-static void give_credit(struct weft_msg_ep *me, const struct weft_am_data *d)
-{
-	if (!me->failed)
-		weft_credit_give(me, d->rndv ? 0 : d->length);
-}
-
-static void data_free(struct weft_am_data *d)
-{
-	struct weft_msg_ep *me = d->me;
-
-	give_credit(me, d);
-	if (!me->failed)
-		weft_credit_update(me);
-	weft_rx_forget(me, &d->got);
-	free(d);
-	weft_msg_ep_release(me);
+	if (am)
+		return am;
+	am = calloc(1, sizeof(*am));
+	if (!am || platform->random(platform->arg, &seed, sizeof(seed))) {
+		free(am);
+		return NULL;
+	}
+	am->ahead.seed = seed;
+	LIST_INIT(&am->kept);
+	me->am = am;
+	return am;
 }
 
 /* A message, parsed: bytes still in the lane's buffer, or in @c d. */
@@ -60,7 +53,7 @@ struct am {
 /* With a copy of what is there: @p a's payload is NULL when it comes in pieces, or never. */
 static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 {
-	struct weft_am_data *d = malloc(sizeof(*d) + a->room);
+	struct weft_am_data *d = am_of(me) ? malloc(sizeof(*d) + a->room) : NULL;
 
 	if (!d) {
 		weft_msg_fail(me, -ENOMEM, "no memory for an active message of %llu bytes",
@@ -94,20 +87,16 @@ static void after_call(struct weft_am_data *d, int rc)
 
 	d->calling = false;
 	if (d->consumed) {
-		data_free(d);
+		weft_am_data_free(d);
 		return;
 	}
 	if (rc == WEFT_INPROGRESS) {
-		d->kept = true;
-		LIST_INSERT_HEAD(&me->mw->am_kept, d, link);
-		LIST_INSERT_HEAD(&me->am_kept, d, own_link);
-		if (!me->failed)
-			weft_credit_kept(me);
+		weft_am_keep(d);
 		return;
 	}
 	if (d->rndv && !me->failed && !d->gone)
 		weft_rndv_refuse(me, d->offer.sreq, rc < 0 && rc > -4096 ? rc : 0);
-	data_free(d);
+	weft_am_data_free(d);
 }
 
 /* Nobody is there for it: an id without handler, or this end of the endpoint is closed. */
@@ -120,7 +109,7 @@ static void not_wanted(struct weft_msg_ep *me, const struct am *a, struct weft_a
 	if (a->rndv)
 		weft_rndv_refuse(me, a->offer.sreq, me->closing ? -ECONNRESET : 0);
 	if (d)
-		data_free(d);
+		weft_am_data_free(d);
 	else
 		weft_credit_give(me, a->rndv ? 0 : a->length);
 }
@@ -184,62 +173,52 @@ static void deliver_kept(struct weft_msg_ep *me, struct weft_am_data *d)
 
 /* ------------------------------------------------------------------ in order */
 
+/* The message that waits with this sequence, or NULL. */
+static struct weft_am_data *waiting(const struct weft_msg_ep *me, uint32_t seq)
+{
+	struct weft_seq_node *node = me->am ? weft_seq_table_find(&me->am->ahead, seq) : NULL;
+
+	return node ? container_of(node, struct weft_am_data, by_seq) : NULL;
+}
+
 static void drain(struct weft_msg_ep *me)
 {
-	struct weft_am *am = me->am;
 	struct weft_am_data *d;
 
-	while (!me->failed && am->waiting &&
-	       (d = am->ahead[me->rx_am_seq % WEFT_SEQ_WINDOW]) != NULL && d->whole) {
-		am->ahead[me->rx_am_seq % WEFT_SEQ_WINDOW] = NULL;
-		am->waiting--;
-		me->rx_am_seq++;
+	while (!me->failed && (d = waiting(me, me->rx_am_seq.next)) && d->whole) {
+		weft_seq_table_remove(&me->am->ahead, &d->by_seq);
+		me->rx_am_seq.next++;
 		if (d->error)
-			data_free(d);
+			weft_am_data_free(d);
 		else
 			deliver_kept(me, d);
 	}
 }
 
-/* May it begin? As may_begin() of tags: what the lane has acknowledged is not dropped silently. */
+/* May it begin? */
 static bool may_come(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
-	uint32_t ahead = seq - me->rx_am_seq;
-	bool far = (int32_t)(seq - me->rx_am_told) >= 0;
-
-	if ((int32_t)ahead < 0 || (me->am && !far && me->am->ahead[seq % WEFT_SEQ_WINDOW])) {
+	if (waiting(me, seq)) {
 		me->mw->count.old_seq++;
 		return false;
 	}
-	if (far) {
-		me->mw->count.far_seq++;
-		weft_msg_fail(me, -EPROTO, "active message %u is beyond the window (%u is next)",
-			      seq, me->rx_am_seq);
-		return false;
-	}
-	if (!(a->rndv ? weft_credit_take_rts(me) : weft_credit_take(me, a->length))) {
-		me->mw->count.no_credit++;
-		weft_msg_fail(me, -EPROTO, "the peer sends more than it was granted");
-		return false;
-	}
-	return true;
+	return weft_rx_may_begin(me, &me->rx_am_seq, seq, a->rndv ? 0 : a->length,
+				 "active message");
 }
 
 /* Wait: for those before it, or for the rest of it. @return NULL: the endpoint has failed */
 static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
-	struct weft_am_data *d;
+	struct weft_am_data *d = data_new(me, a);
 
-	if (!am_of(me)) {
+	if (!d)
+		return NULL;
+	if (weft_seq_table_add(&me->am->ahead, &d->by_seq, seq)) {
+		weft_am_data_free(d);
 		weft_msg_fail(me, -ENOMEM, "no memory for messages that are ahead");
 		return NULL;
 	}
-	d = data_new(me, a);
-	if (!d)
-		return NULL;
-	me->am->ahead[seq % WEFT_SEQ_WINDOW] = d;
-	me->am->waiting++;
-	if (seq != me->rx_am_seq)
+	if (seq != me->rx_am_seq.next)
 		me->mw->count.ahead++;
 	weft_credit_kept(me);
 	return d;
@@ -258,24 +237,16 @@ static void came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 {
 	if (!may_come(me, a, seq))
 		return;
-	if (seq != me->rx_am_seq) {
+	if (seq != me->rx_am_seq.next) {
 		put_ahead(me, a, seq);
 		return;
 	}
-	me->rx_am_seq++;
+	me->rx_am_seq.next++;
 	deliver(me, a, NULL);
 	go_on(me);
 }
 
 /* ------------------------------------------------------------------ in pieces */
-
-/* The message that waits with this sequence, or NULL. */
-static struct weft_am_data *waiting(const struct weft_msg_ep *me, uint32_t seq)
-{
-	if (!me->am || seq - me->rx_am_seq >= WEFT_SEQ_WINDOW)
-		return NULL;
-	return me->am->ahead[seq % WEFT_SEQ_WINDOW];
-}
 
 /* The message of a piece: the one it belongs to, or a new one. */
 static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f)
@@ -306,15 +277,15 @@ static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_w
 	return d;
 }
 
-static void recv_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f, size_t length)
+void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t length)
 {
+	const struct weft_wire_am_frag *f = data;
 	struct weft_am_data *d = of_piece(me, f);
 	const uint8_t *from = (const uint8_t *)(f + 1);
 	uint64_t off = weft_get64(f->offset);
 
 	if (!d)
 		return;
-	length -= sizeof(*f);
 	if (off == 0)
 		length -= d->header_length;
 	if (weft_rx_note(me, &d->got, off, length))
@@ -330,8 +301,9 @@ static void recv_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f
 	go_on(me);
 }
 
-void weft_am_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort)
+void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload)
 {
+	const struct weft_wire_abort *abort = data;
 	struct am a = {.length = weft_get64(abort->total),
 		       .id = (uint16_t)weft_get64(abort->e.tag)};
 	uint32_t seq = weft_get32(abort->e.seq);
@@ -352,159 +324,35 @@ void weft_am_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *ab
 
 /* ------------------------------------------------------------------ what lanes bring */
 
-void weft_am_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
+void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload)
 {
-	const struct weft_wire_am_rts *rts = data;
 	const struct weft_wire_am *w = data;
-	struct am a = {.header_length = weft_get16(w->header_length), .id = weft_get16(w->id)};
+	struct am a = {
+		.id = weft_get16(w->id),
+		.header_length = weft_get16(w->header_length),
+		.header = (const uint8_t *)(w + 1),
+		.room = payload,
+	};
 
-	if (id == WEFT_WIRE_AM_FRAG) {
-		recv_piece(me, data, length);
-		return;
-	}
-	if (id == WEFT_WIRE_AM) {
-		a.header = (const uint8_t *)(w + 1);
-		a.payload = a.header + a.header_length;
-		a.length = length - sizeof(*w) - a.header_length;
-	} else {
-		a.header = (const uint8_t *)(rts + 1);
-		a.length = weft_get64(rts->total);
-		a.rndv = true;
-		weft_rndv_offer_read(&a.offer, rts->req, rts->flags, a.header + a.header_length,
-				     length - sizeof(*rts) - a.header_length);
-		me->mw->count.rts++;
-	}
-	a.room = a.header_length + (a.rndv ? 0 : a.length);
+	a.payload = a.header + a.header_length;
+	a.length = payload - a.header_length;
 	came(me, &a, weft_get32(w->seq));
 }
 
-/* ------------------------------------------------------------------ kept data */
-
-/* Its handler, or the one who keeps it, is done with it. */
-static void consume(struct weft_am_data *d)
+void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload)
 {
-	d->consumed = true;
-	if (d->calling)
-		return; /* after_call() frees it */
-	if (d->kept) {
-		LIST_REMOVE(d, link);
-		LIST_REMOVE(d, own_link);
-	}
-	data_free(d);
-}
+	const struct weft_wire_am_rts *rts = data;
+	struct am a = {
+		.id = weft_get16(rts->id),
+		.header_length = weft_get16(rts->header_length),
+		.header = (const uint8_t *)(rts + 1),
+		.length = weft_get64(rts->total),
+		.rndv = true,
+	};
 
-int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc)
-{
-	if (!worker || !desc || desc->consumed)
-		return -EINVAL;
-	if (weft_dt_calls)
-		return weft_dt_refuse("weft_am_data_release");
-	weft_worker_lock(worker);
-	if (desc->rndv && !desc->me->failed && !desc->gone)
-		weft_rndv_refuse(desc->me, desc->offer.sreq, 0);
-	consume(desc);
-	weft_worker_unlock(worker);
-	return 0;
-}
-
-static int recv_data(struct weft_worker *worker, struct weft_am_data *d, void *buffer, size_t count,
-		     const struct weft_op_params *params, struct weft_request **out)
-{
-	struct weft_msg_ep *me = d->me;
-	struct weft_request *req;
-	int rc;
-
-	if (!d->rndv || d->consumed)
-		return -EINVAL;
-	if (me->failed || d->gone) {
-		consume(d);
-		return -ECONNRESET;
-	}
-	req = weft_request_alloc(worker->msg, WEFT_REQ_RECV, params, out != NULL);
-	if (!req)
-		return -ENOMEM;
-	req->flags |= WEFT_REQ_AM;
-	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, true);
-	if (rc) {
-		weft_request_drop(req);
-		return rc;
-	}
-	weft_recv_matched(req, me, d->id, d->length);
-	weft_rndv_fetch(me, req, &d->offer, true);
-	consume(d);
-	if (!(req->flags & WEFT_REQ_NOW)) {
-		if (out)
-			*out = req;
-		return WEFT_INPROGRESS;
-	}
-	if (params && params->completion) {
-		weft_request_settle(req);
-		weft_request_result(req, params->completion);
-	}
-	weft_request_drop(req);
-	return 0;
-}
-
-int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, void *buffer,
-		      size_t count, const struct weft_op_params *params, struct weft_request **req)
-{
-	int rc;
-
-	if (req)
-		*req = NULL;
-	if (!worker || !desc || weft_op_params_check(params))
-		return -EINVAL;
-	if (weft_dt_calls)
-		return weft_dt_refuse("weft_am_recv_data");
-	weft_worker_lock(worker);
-	rc = recv_data(worker, desc, buffer, count, params, req);
-	weft_worker_unlock(worker);
-	return rc;
-}
-
-/* ------------------------------------------------------------------ ends */
-
-void weft_am_fail(struct weft_msg_ep *me)
-{
-	struct weft_am *am = me->am;
-
-	if (!am || !am->waiting)
-		return;
-	for (unsigned int i = 0; i < WEFT_SEQ_WINDOW; i++) {
-		struct weft_am_data *d = am->ahead[i];
-
-		if (!d)
-			continue;
-		am->ahead[i] = NULL;
-		data_free(d);
-	}
-	am->waiting = 0;
-}
-
-void weft_am_closing(struct weft_msg_ep *me)
-{
-	struct weft_am_data *d;
-
-	LIST_FOREACH(d, &me->am_kept, own_link) {
-		me->mw->count.looks++;
-		if (!d->rndv || d->gone)
-			continue;
-		d->gone = true;
-		weft_rndv_refuse(me, d->offer.sreq, -ECONNRESET);
-	}
-}
-
-void weft_am_fini(struct weft_msg_worker *mw)
-{
-	struct weft_am_data *d;
-
-	while ((d = LIST_FIRST(&mw->am_kept))) {
-		LIST_REMOVE(d, link);
-		LIST_REMOVE(d, own_link);
-		data_free(d);
-	}
-	for (unsigned int i = 0; mw->am && i < 256; i++)
-		free(mw->am->page[i]);
-	free(mw->am);
-	mw->am = NULL;
+	a.room = a.header_length;
+	weft_rndv_offer_read(&a.offer, rts->req, rts->flags, a.header + a.header_length,
+			     payload - a.header_length);
+	me->mw->count.rts++;
+	came(me, &a, weft_get32(rts->seq));
 }

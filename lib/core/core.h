@@ -81,6 +81,9 @@ static inline int weft_struct_out(void *theirs, const void *mine, size_t size)
 struct weft_tables {
 	/** NULL-terminated (proto/proto.h); between equal times the first wins */
 	const struct weft_proto *const *protos;
+	/** NULL-terminated, and by message id (msg/module.h) */
+	const struct weft_module *const *modules;
+	const struct weft_handler *handlers;
 };
 
 /** All there is in this build (lib/tables.c). */
@@ -272,6 +275,9 @@ struct weft_ep_events {
 	void (*fail_later)(struct weft_ep *ep, int status, const char *why);
 	/** It is up and no further lane is going to join. */
 	void (*settled)(struct weft_ep *ep);
+	/** The first message on a lane has come, which shows that the lane is up: it is no wire-up. */
+	void (*recv)(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
+		     size_t length);
 };
 
 enum weft_ep_state {
@@ -457,12 +463,6 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 void weft_msg_ep_down(struct weft_ep *ep);
 /** The ep failed: complete all its requests with @p status. */
 void weft_msg_ep_failed(struct weft_ep *ep, int status);
-/**
- * A message with id WEFT_WIRE_EAGER .. WEFT_WIRE_ABORT arrived on lane @p lane of @p ep. @return 0
- * or WEFT_LANE_KEEP
- */
-int weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
-		  size_t length, void *desc);
 /** Takes messages apart that lie in several buffers: weft_lane_split_fn. Pure. */
 size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */

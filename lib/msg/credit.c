@@ -23,7 +23,10 @@
  * other.
  */
 
-#include "msg/msg.h"
+#include <errno.h>
+
+#include "msg/recv.h"
+#include "msg/send.h"
 
 /* A message may cost so many bytes of WEFT_UNEXP_LIMIT. */
 #define MSG_BYTES 256
@@ -52,15 +55,15 @@ static void told(struct weft_msg_ep *me, struct weft_wire_credit *credit)
 {
 	me->rx_told = me->rx_allowed;
 	me->rx_small_told = me->rx_small_allowed;
-	me->rx_seq_told = me->rx_seq + WEFT_SEQ_WINDOW;
-	me->rx_am_told = me->rx_am_seq + WEFT_SEQ_WINDOW;
+	me->rx_seq.told = weft_seq_end(&me->rx_seq);
+	me->rx_am_seq.told = weft_seq_end(&me->rx_am_seq);
 	me->rx_window_told = me->rx_window;
 	set_low(me);
 	*credit = (struct weft_wire_credit){
 		.bytes = weft_put64(me->rx_told),
-		.seq = weft_put32(me->rx_seq_told),
+		.seq = weft_put32(me->rx_seq.told),
 		.small = weft_put32(me->rx_small_told),
-		.am_seq = weft_put32(me->rx_am_told),
+		.am_seq = weft_put32(me->rx_am_seq.told),
 	};
 }
 
@@ -114,9 +117,9 @@ void weft_credit_send(struct weft_msg_ep *me)
 {
 	struct weft_wire_credit_window c = {
 		.credit = {.bytes = weft_put64(me->rx_allowed),
-			   .seq = weft_put32(me->rx_seq + WEFT_SEQ_WINDOW),
+			   .seq = weft_put32(weft_seq_end(&me->rx_seq)),
 			   .small = weft_put32(me->rx_small_allowed),
-			   .am_seq = weft_put32(me->rx_am_seq + WEFT_SEQ_WINDOW)},
+			   .am_seq = weft_put32(weft_seq_end(&me->rx_am_seq))},
 		.type = weft_put16(WEFT_MSG_RECORD_WINDOW),
 		.length = weft_put16(sizeof(c.window)),
 		.window = weft_put64(me->rx_window),
@@ -146,8 +149,8 @@ void weft_credit_look(struct weft_msg_ep *me)
 	me->rx_low = me->rx_used + me->rx_window / 2 + 1;
 	me->rx_small_low = me->rx_small + me->rx_small_window / 2 + 1;
 	if (me->rx_allowed != me->rx_told || me->rx_small_allowed != me->rx_small_told ||
-	    me->rx_seq + WEFT_SEQ_WINDOW != me->rx_seq_told ||
-	    me->rx_am_seq + WEFT_SEQ_WINDOW != me->rx_am_told ||
+	    weft_seq_end(&me->rx_seq) != me->rx_seq.told ||
+	    weft_seq_end(&me->rx_am_seq) != me->rx_am_seq.told ||
 	    (me->rx_shrunk && me->rx_window != me->rx_window_told))
 		weft_credit_send(me);
 }
@@ -165,8 +168,9 @@ static bool window_of(const struct weft_wire_credit_window *c, size_t length, ui
 	return true;
 }
 
-void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c, size_t length)
+void weft_credit_recv(struct weft_msg_ep *me, const void *data, size_t payload)
 {
+	const struct weft_wire_credit *c = data;
 	uint64_t bytes = weft_get64(c->bytes);
 	uint32_t seq = weft_get32(c->seq), small = weft_get32(c->small);
 	uint32_t am_seq = weft_get32(c->am_seq);
@@ -175,7 +179,7 @@ void weft_credit_recv(struct weft_msg_ep *me, const struct weft_wire_credit *c, 
 
 	if (more > 0)
 		me->tx_credit = bytes;
-	if (window_of((const void *)c, length, &window)) {
+	if (window_of(data, sizeof(*c) + payload, &window)) {
 		if (more > 0 || (more == 0 && window < me->tx_window))
 			me->tx_window = window;
 	} else if (me->tx_credit - me->tx_used > me->tx_window) {
@@ -201,11 +205,27 @@ void weft_credit_fini(struct weft_msg_ep *me)
 	me->rx_window = 0;
 }
 
-void weft_credit_left(const struct weft_message *msg, bool stays)
+void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more)
 {
-	bool counted = (msg->flags & WEFT_MSG_RTS) || msg->total <= WEFT_EAGER_FREE;
-	struct weft_credit_pool *p = counted ? &msg->mw->credit_msgs : &msg->mw->credit_bytes;
-	uint64_t n = counted ? 1 : msg->total;
+	bool counted = total <= WEFT_EAGER_FREE;
+	struct weft_credit_pool *p = counted ? &mw->credit_msgs : &mw->credit_bytes;
+	uint64_t n = counted ? 1 : total;
 
-	p->granted = stays ? p->granted + n : p->granted - n;
+	p->granted = more ? p->granted + n : p->granted - n;
+}
+
+void weft_rx_refused(struct weft_msg_ep *me, const struct weft_seq_window *w, uint32_t seq,
+		     const char *what)
+{
+	if (weft_seq_old(w, seq)) {
+		/* The rest of an aborted message, or a replay. */
+		me->mw->count.old_seq++;
+	} else if (!weft_seq_inside(w, seq)) {
+		me->mw->count.far_seq++;
+		weft_msg_fail(me, -EPROTO, "%s %u is beyond the window (%u is next)", what, seq,
+			      w->next);
+	} else {
+		me->mw->count.no_credit++;
+		weft_msg_fail(me, -EPROTO, "the peer sends more than it was granted");
+	}
 }

@@ -19,6 +19,7 @@
 
 #include "proto/cost.h"
 #include "msg/header.h"
+#include "msg/send.h"
 
 static int send_on(struct weft_request *req, const struct weft_head *h, unsigned int lane)
 {

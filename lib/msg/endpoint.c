@@ -10,99 +10,54 @@
 #include "base/copy_bw.h"
 #include "base/log.h"
 #include "msg/msg.h"
-#include "am/am.h"
-#include "rma/rma.h"
-
-#define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
 
 /* ------------------------------------------------------------------ worker */
 
 int weft_msg_worker_init(struct weft_worker *worker)
 {
-	const struct weft_platform *platform = worker->ctx->platform;
+	const struct weft_tables *tables = worker->ctx->tables;
 	struct weft_msg_worker *mw = aligned_alloc(64, (sizeof(*mw) + 63) / 64 * 64);
-
-	uint64_t seed;
 	int rc;
 
 	if (!mw)
 		return -ENOMEM;
-	rc = platform->random(platform->arg, &seed, sizeof(seed));
-	if (rc) {
-		free(mw);
-		return rc;
-	}
-	*mw = (struct weft_msg_worker){.worker = worker};
-	mw->match_mem = malloc(weft_match_table_size(MATCH_BITS));
-	if (!mw->match_mem) {
-		free(mw);
-		return -ENOMEM;
-	}
-	weft_match_init(&mw->match, mw->match_mem, MATCH_BITS, seed);
+	*mw = (struct weft_msg_worker){
+		.worker = worker,
+		.modules = tables->modules,
+		.handlers = tables->handlers,
+	};
 	TAILQ_INIT(&mw->later);
 	TAILQ_INIT(&mw->ready);
-	TAILQ_INIT(&mw->drain);
-	TAILQ_INIT(&mw->rma.gets_waiting);
-	LIST_INIT(&mw->probed);
-	weft_rndv_worker_init(mw);
-	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform),
-			   worker->ctx->tables->protos);
-	weft_credit_worker_init(mw);
-	weft_share_init(&mw->pulls, mw->conf.rndv_limit);
-	weft_share_init(&mw->rma.gets, mw->conf.rma_max_gets);
+	SLIST_INIT(&mw->free_natives);
 	LIST_INIT(&mw->configs);
+	weft_msg_conf_read(&mw->conf, worker->ctx->conf, weft_bcopy_bw(worker->ctx->platform),
+			   tables->protos);
+	weft_credit_worker_init(mw);
 	worker->msg = mw;
-	return 0;
-}
-
-void weft_msg_match_grow(struct weft_msg_worker *mw)
-{
-	unsigned int bits = mw->match.bits + 2;
-	void *mem = malloc(weft_match_table_size(bits));
-
-	if (!mem) {
-		mw->match.crowd *= 2; /* works crowded, too; try again later */
-		return;
+	WEFT_EACH_MODULE(m, mw, worker_init)
+	{
+		rc = m->worker_init(mw);
+		if (rc) {
+			weft_msg_worker_fini(worker);
+			return rc;
+		}
 	}
-	free(weft_match_grow(&mw->match, mem, bits));
-	mw->match_mem = mem;
+	return 0;
 }
 
 void weft_msg_worker_stop(struct weft_worker *worker)
 {
 	struct weft_msg_worker *mw = worker->msg;
-	struct weft_match_recv *recv;
-	struct weft_match_msg *m;
-	struct weft_message *msg;
 
 	if (!mw)
 		return;
 	mw->fini = true;
-	while ((recv = weft_match_any_recv(&mw->match))) {
-		struct weft_request *req = container_of(recv, struct weft_request, recv.match);
-
-		weft_match_cancel(&mw->match, recv);
-		req->flags &= ~WEFT_REQ_POSTED;
-		req->length = 0;
-		weft_request_complete(req, -ECANCELED);
-	}
-	while (!TAILQ_EMPTY(&mw->later))
-		weft_request_run_later(mw);
-	while ((m = TAILQ_FIRST(&mw->match.msgs))) {
-		weft_match_msg_remove(&mw->match, m);
-		weft_message_free(container_of(m, struct weft_message, match));
-		mw->count.unclaimed++;
-	}
-	while ((msg = LIST_FIRST(&mw->probed))) {
-		LIST_REMOVE(msg, link);
-		weft_message_free(msg);
-		mw->count.unclaimed++;
-	}
+	WEFT_EACH_MODULE(m, mw, worker_stop)
+	m->worker_stop(mw);
 	if (mw->count.unclaimed)
 		weft_log_worker(worker, WEFT_LOG_WARN,
 				"%llu messages that had arrived were never received",
 				(unsigned long long)mw->count.unclaimed);
-	weft_am_fini(mw);
 }
 
 void weft_msg_worker_fini(struct weft_worker *worker)
@@ -113,11 +68,10 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 		return;
 	while (!TAILQ_EMPTY(&mw->later))
 		weft_request_run_later(mw);
-	weft_rndv_worker_fini(mw);
-	weft_match_fini(&mw->match); /* refers to messages */
-	weft_message_pool_fini(&mw->messages);
+	WEFT_EACH_MODULE(m, mw, worker_fini)
+	m->worker_fini(mw);
+	weft_native_fini(mw);
 	weft_request_table_fini(mw);
-	free(mw->match_mem);
 	free(mw);
 	worker->msg = NULL;
 }
@@ -129,14 +83,10 @@ static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
 
 	if (!TAILQ_EMPTY(&mw->later))
 		n += weft_request_run_later(mw);
-	if (!TAILQ_EMPTY(&mw->drain)) {
-		me = TAILQ_FIRST(&mw->drain);
-		TAILQ_REMOVE(&mw->drain, me, drain_link);
-		me->draining = false;
-		n += weft_rx_drain(me, WEFT_RX_DRAIN);
+	if (mw->work) {
+		WEFT_EACH_MODULE(m, mw, before_queues)
+		n += m->before_queues(mw);
 	}
-	if (mw->num_later)
-		weft_rma_gets_look(mw);
 	/* Each once, in turn: who still has something queues up at the end, behind `last`. */
 	last = TAILQ_LAST(&mw->ready, weft_msg_eps);
 	while (last && (me = TAILQ_FIRST(&mw->ready))) {
@@ -146,8 +96,10 @@ static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
 			last = NULL;
 		n += weft_tx_service(me);
 	}
-	if (!TAILQ_EMPTY(&mw->fetching) || mw->num_later)
-		n += weft_rndv_pump(mw);
+	if (mw->work) {
+		WEFT_EACH_MODULE(m, mw, after_queues)
+		n += m->after_queues(mw);
+	}
 	return n;
 }
 
@@ -155,10 +107,7 @@ unsigned int weft_msg_progress(struct weft_worker *worker)
 {
 	struct weft_msg_worker *mw = worker->msg;
 
-	if (__builtin_expect(TAILQ_EMPTY(&mw->later) && TAILQ_EMPTY(&mw->drain) &&
-				     TAILQ_EMPTY(&mw->ready) && TAILQ_EMPTY(&mw->fetching) &&
-				     mw->num_later == 0,
-			     1))
+	if (__builtin_expect(TAILQ_EMPTY(&mw->later) && TAILQ_EMPTY(&mw->ready) && !mw->work, 1))
 		return 0;
 	return serve(mw);
 }
@@ -166,27 +115,31 @@ unsigned int weft_msg_progress(struct weft_worker *worker)
 bool weft_msg_busy(const struct weft_worker *worker, bool *soon)
 {
 	const struct weft_msg_worker *mw = worker->msg;
+	bool busy = !TAILQ_EMPTY(&mw->later);
 
 	/*
 	 * What can't go on for want of room or credit gets it by what comes in; but not all of it.
 	 */
-	if (!TAILQ_EMPTY(&mw->ready) || !TAILQ_EMPTY(&mw->fetching))
+	if (!TAILQ_EMPTY(&mw->ready))
 		*soon = true;
-	return !TAILQ_EMPTY(&mw->later) || !TAILQ_EMPTY(&mw->drain);
+	WEFT_EACH_MODULE(m, mw, busy)
+	busy = m->busy(mw, soon) || busy;
+	return busy;
+}
+
+void weft_msg_count(const struct weft_msg_counter *list, size_t num, weft_lane_counter_cb cb,
+		    void *arg)
+{
+	for (size_t i = 0; i < num; i++)
+		cb(list[i].name, list[i].value, arg);
 }
 
 void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void *arg)
 {
 	const struct weft_msg_worker *mw = worker->msg;
-	const struct {
-		const char *name;
-		uint64_t value;
-	} list[] = {
+	const struct weft_msg_counter list[] = {
 		{"tag.expected", mw->count.expected},
 		{"tag.unexpected", mw->count.unexpected},
-		{"tag.unexpected_now", mw->messages.num},
-		{"tag.unexpected_bytes", mw->messages.bytes},
-		{"tag.unexpected_bytes_peak", mw->messages.bytes_peak},
 		{"tag.ahead", mw->count.ahead},
 		{"tag.rts", mw->count.rts},
 		{"tag.truncated", mw->count.truncated},
@@ -196,21 +149,16 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"rndv.puts", mw->count.puts},
 		{"rndv.native_failed", mw->count.native_failed},
 		{"rndv.register_failed", mw->count.register_failed},
-		{"rndv.asked_now", mw->pulls.used + mw->pulls.stalled},
-		{"rndv.asked_stalled", mw->pulls.stalled},
-		{"rndv.peers_stalled", mw->pulls.stalls},
 		{"copied_bytes", mw->count.copied_bytes},
 		{"rx_copied_bytes", mw->count.rx_copied_bytes},
 		{"tag.no_eager_credit", mw->count.no_eager_credit},
 		{"tag.credit_granted", mw->credit_bytes.granted},
 		{"tag.messages_granted", mw->credit_msgs.granted},
-		{"tag.posted_now", mw->match.num_recvs},
 		{"tag.requests_now", mw->reqs.in_use},
 		{"tag.drop.malformed", mw->count.malformed},
 		{"tag.drop.old_sequence", mw->count.old_seq},
 		{"tag.drop.far_sequence", mw->count.far_seq},
 		{"tag.drop.no_credit", mw->count.no_credit},
-		{"tag.wildcard_looks", mw->match.looks},
 		{"tag.drop.mismatch", mw->count.mismatch},
 		{"tag.drop.overlap", mw->count.overlap},
 		{"tag.drop.torn", mw->count.torn},
@@ -221,27 +169,11 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 		{"am.drop.endpoint_closed", mw->count.am_closed},
 		{"am.drop.not_kept", mw->count.am_not_kept},
 		{"am.drop.aborted", mw->count.am_aborted},
-		{"rma.puts", mw->rma.puts},
-		{"rma.put_bytes", mw->rma.put_bytes},
-		{"rma.gets", mw->rma.gets_served},
-		{"rma.get_bytes", mw->rma.get_bytes},
-		{"rma.atomics", mw->rma.amos},
-		{"rma.native_bytes", mw->rma.native_bytes},
-		{"rma.gets_now", mw->rma.gets.used + mw->rma.gets.stalled},
-		{"rma.gets_peak", mw->rma.gets.peak},
-		{"rma.gets_stalled", mw->rma.gets.stalled},
-		{"rma.gets_limited", mw->rma.gets_limited},
-		{"rma.refused_by_peers", mw->rma.naks},
-		{"rma.drop.bad_key", mw->rma.bad_key},
-		{"rma.drop.bad_rights", mw->rma.bad_rights},
-		{"rma.drop.bad_range", mw->rma.bad_range},
-		{"rma.drop.misaligned", mw->rma.misaligned},
-		{"rma.drop.bad_reference", mw->rma.bad_ref},
-		{"rma.drop.too_many", mw->rma.too_many},
 	};
 
-	for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++)
-		cb(list[i].name, list[i].value, arg);
+	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
+	WEFT_EACH_MODULE(m, mw, counters)
+	m->counters(mw, cb, arg);
 }
 
 /* ------------------------------------------------------------------ endpoint */
@@ -253,24 +185,27 @@ int weft_msg_ep_init(struct weft_ep *ep)
 {
 	struct weft_msg_worker *mw = ep->worker->msg;
 	struct weft_msg_ep *me = aligned_alloc(64, (sizeof(*me) + 63) / 64 * 64);
+	int rc;
 
 	if (!me)
 		return -ENOMEM;
 	*me = (struct weft_msg_ep){.ep = ep, .mw = mw, .refs = 1};
 	me->lanes = &no_lane;
-	me->rx_seq = mw->conf.seq_start;
-	me->rx_am_seq = mw->conf.seq_start;
-	weft_match_source_init(&mw->match, &me->source);
-	TAILQ_INIT(&me->rx_active);
-	LIST_INIT(&me->probed);
+	me->rx_seq.next = mw->conf.seq_start;
+	me->rx_am_seq.next = mw->conf.seq_start;
 	TAILQ_INIT(&me->pending);
-	TAILQ_INIT(&me->data);
 	TAILQ_INIT(&me->ops);
 	TAILQ_INIT(&me->parked);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
-	LIST_INIT(&me->am_kept);
-	weft_rndv_ep_init(me);
+	WEFT_EACH_MODULE(m, mw, ep_init)
+	{
+		rc = m->ep_init(me);
+		if (rc) {
+			weft_msg_ep_destroy(me);
+			return rc;
+		}
+	}
 	ep->msg = me;
 	return 0;
 }
@@ -278,8 +213,8 @@ int weft_msg_ep_init(struct weft_ep *ep)
 void weft_msg_ep_destroy(struct weft_msg_ep *me)
 {
 	weft_ep_config_put(me->config);
-	weft_rma_free(me);
-	free(me->am);
+	WEFT_EACH_MODULE(m, me->mw, ep_fini)
+	m->ep_fini(me);
 	if (me->lanes != &no_lane)
 		free(me->lanes);
 	free(me);
@@ -381,11 +316,14 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		return;
 	}
 	me->up = true;
-	weft_rndv_ep_lanes(me);
+	WEFT_EACH_MODULE(m, me->mw, ep_lanes)
+	m->ep_lanes(me);
 	if (changed)
 		weft_tx_reset(me);
-	if (changed || first)
-		weft_rndv_reset(me);
+	if (changed || first) {
+		WEFT_EACH_MODULE(m, me->mw, ep_reset)
+		m->ep_reset(me);
+	}
 	weft_tx_update(me);
 	weft_tx_kick(me);
 }
@@ -411,7 +349,8 @@ void weft_msg_ep_failed(struct weft_ep *ep, int status)
 	me->ready = false;
 	weft_tx_fail(me, status);
 	/* Who has closed has given up its receives, whichever end is the first to say so. */
-	weft_rx_fail(me, me->closing ? -ECANCELED : status);
+	WEFT_EACH_MODULE(m, me->mw, ended)
+	m->ended(me, me->closing ? -ECANCELED : status);
 	weft_flush_fail(me, status);
 	weft_msg_ep_release(me);
 }
@@ -423,7 +362,9 @@ void weft_msg_ep_fini(struct weft_ep *ep, int status)
 	if (!me)
 		return;
 	weft_msg_ep_failed(ep, status);
-	weft_rx_detach(me);
+	WEFT_EACH_MODULE(m, me->mw, detach)
+	m->detach(me);
+	weft_credit_fini(me);
 	me->ep = NULL;
 	ep->msg = NULL;
 	weft_msg_ep_release(me);

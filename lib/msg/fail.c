@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "msg/msg.h"
+#include "msg/endpoint.h"
 
 void weft_msg_fail(struct weft_msg_ep *me, int status, const char *fmt, ...)
 {

@@ -9,9 +9,24 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg/msg.h"
-#include "am/am.h"
-#include "rma/rma.h"
+#include "msg/send.h"
+
+/* Waits until everything before it is at the peer. */
+struct weft_flush {
+	STAILQ_ENTRY(weft_flush) link;
+	struct weft_msg_ep *me;
+	uint64_t op_sn; /* sends with a lower number must be over, or known to the peer */
+	bool all;       /* the endpoint closes: over */
+	uint64_t mark[WEFT_MODULES_MAX]; /* weft_module.flushed() */
+	uint32_t lanes;                  /* lanes that have not answered, + 1 while asking */
+	int status;
+	void (*done)(void *arg, int status);
+	void *arg;
+	struct weft_flush_lane {
+		struct weft_lane_comp comp;
+		struct weft_flush *flush;
+	} lane[WEFT_MAX_LANES];
+};
 
 static void flush_end(struct weft_flush *f)
 {
@@ -65,17 +80,28 @@ static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	const struct weft_request *req = TAILQ_FIRST(&me->ops);
 
-	return (!req || req->send.op_sn >= f->op_sn) && (!f->all || TAILQ_EMPTY(&me->parked)) &&
-	       STAILQ_EMPTY(&me->ctl) && weft_rma_flushed(me, &f->rma_count);
+	if ((req && req->send.op_sn < f->op_sn) || (f->all && !TAILQ_EMPTY(&me->parked)) ||
+	    !STAILQ_EMPTY(&me->ctl))
+		return false;
+	WEFT_EACH_MODULE(m, me->mw, flushed)
+	{
+		if (!m->flushed(me, &f->mark[m_at - me->mw->modules]))
+			return false;
+	}
+	return true;
 }
 
 /* A close has nobody to tell, and must not end early for it. */
 static void take_status(struct weft_msg_ep *me, struct weft_flush *f)
 {
-	int status = weft_rma_take_status(me, f->op_sn);
+	int status;
 
-	if (status && !f->status && !f->all)
-		f->status = status;
+	WEFT_EACH_MODULE(m, me->mw, take_status)
+	{
+		status = m->take_status(me, f->op_sn);
+		if (status && !f->status && !f->all)
+			f->status = status;
+	}
 }
 
 int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), void *arg)
@@ -89,8 +115,8 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 	if ((ep->state == WEFT_EP_CLOSING || ep->closing) && !me->closing) {
 		me->closing = true;
 		weft_tx_update(me);
-		weft_rx_closing(me);
-		weft_am_closing(me);
+		WEFT_EACH_MODULE(m, me->mw, closing)
+		m->closing(me);
 	}
 	f = calloc(1, sizeof(*f));
 	if (!f)

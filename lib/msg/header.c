@@ -75,10 +75,8 @@ void weft_head_piece(const struct weft_request *req, struct weft_head *h)
 	}
 }
 
-void weft_head_rts(struct weft_request *req, struct weft_head *h)
+weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h)
 {
-	weft_le32 *flags;
-
 	if (req->flags & WEFT_REQ_AM) {
 		const struct weft_wire_am begin = am(req);
 
@@ -89,17 +87,15 @@ void weft_head_rts(struct weft_request *req, struct weft_head *h)
 		h->am_rts.header_length = begin.header_length;
 		h->am_rts.total = weft_put64(req->length);
 		h->am_rts.req = weft_request_ref(req);
-		flags = &h->am_rts.flags;
 		add_user(req, h);
-	} else {
-		h->id = WEFT_WIRE_RTS;
-		h->length = sizeof(h->rts);
-		h->rts.e = tagged(req);
-		h->rts.total = weft_put64(req->length);
-		h->rts.req = weft_request_ref(req);
-		flags = &h->rts.flags;
+		return &h->am_rts.flags;
 	}
-	h->length = (uint16_t)(h->length + weft_rndv_offer(req, flags, h->bytes + h->length));
+	h->id = WEFT_WIRE_RTS;
+	h->length = sizeof(h->rts);
+	h->rts.e = tagged(req);
+	h->rts.total = weft_put64(req->length);
+	h->rts.req = weft_request_ref(req);
+	return &h->rts.flags;
 }
 
 size_t weft_head_whole_size(enum weft_op op)

@@ -12,11 +12,16 @@
 #ifndef WEFT_HEAD_H
 #define WEFT_HEAD_H
 
-#include "msg/msg.h"
+#include "msg/endpoint.h"
+
+/** Most bytes of records behind an RTS or RTR: a key for each lane. */
+#define WEFT_HEAD_RECORDS_MAX                                              \
+	(sizeof(struct weft_wire_record) + sizeof(struct weft_wire_keys) + \
+	 WEFT_MAX_LANES * sizeof(struct weft_wire_key))
 
 /** Longest: an AM_RTS with the longest header, and the records of an offer. */
 #define WEFT_HEAD_MAX \
-	(sizeof(struct weft_wire_am_rts) + WEFT_WIRE_AM_HEADER + WEFT_RNDV_RECORDS_MAX)
+	(sizeof(struct weft_wire_am_rts) + WEFT_WIRE_AM_HEADER + WEFT_HEAD_RECORDS_MAX)
 
 struct weft_head {
 	uint8_t id;
@@ -35,8 +40,8 @@ struct weft_head {
 void weft_head_whole(const struct weft_request *req, struct weft_head *h);
 /** The piece at req->send.offset. */
 void weft_head_piece(const struct weft_request *req, struct weft_head *h);
-/** With what weft_rndv_offer() offers. */
-void weft_head_rts(struct weft_request *req, struct weft_head *h);
+/** Without records, which follow at h->length. @return where the offer's flags go */
+weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h);
 
 /** What they are in length, the user's header of an active message aside: for estimates. */
 size_t weft_head_whole_size(enum weft_op op);

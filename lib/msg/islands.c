@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "msg/msg.h"
+#include "msg/recv.h"
 
 /* Who has most of the worker's islands: @me, if nobody has more. */
 static struct weft_msg_ep *most_torn(struct weft_msg_ep *me)

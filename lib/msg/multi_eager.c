@@ -19,6 +19,7 @@
 
 #include "proto/cost.h"
 #include "msg/header.h"
+#include "msg/send.h"
 #include "msg/stripe.h"
 
 static ssize_t send_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "msg/msg.h"
+#include "msg/send.h"
 
 struct pack_arg {
 	const void *hdr;
@@ -32,7 +32,7 @@ static void zcopy_done(struct weft_lane_comp *comp, int status)
 	req->send.zcopies--;
 	if (status && req->status == WEFT_INPROGRESS)
 		req->status = weft_lane_status(req->me, status);
-	weft_send_check(req);
+	req->ops->check(req);
 }
 
 /* Longest zcopy message of this request on the lane; 0 = it cannot. */

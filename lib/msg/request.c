@@ -2,12 +2,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "mem/mem.h"
-#include "msg/msg.h"
-#include "am/am.h"
-#include "rma/rma.h"
+#include "msg/endpoint.h"
 
 /* ------------------------------------------------------------------ table */
 
@@ -53,48 +51,17 @@ void weft_request_table_fini(struct weft_msg_worker *mw)
 	t->num_chunks = 0;
 }
 
-static void let_go_mem(struct weft_request *req)
-{
-	/*
-	 * The peer has not said that it is through: its hardware may read for a while yet, but not
-	 * what is here then.
-	 */
-	bool dead = req->flags & WEFT_REQ_KEYS;
-
-	if (!req->send.mem)
-		return;
-	weft_rndv_withdraw_keys(req, dead);
-	if ((req->flags & WEFT_REQ_OWN_MEM) && dead)
-		weft_mem_put_dead(req->send.mem);
-	else if (req->flags & WEFT_REQ_OWN_MEM)
-		weft_mem_put(req->send.mem);
-	else
-		req->send.mem->refs--;
-	req->send.mem = NULL;
-}
-
-static void let_go_send(struct weft_request *req)
-{
-	let_go_mem(req);
-	if (req->flags & WEFT_REQ_RNDV)
-		free(req->send.put);
-	if (req->kind == WEFT_REQ_RMA)
-		weft_rma_let_go(req);
-	else if (req->flags & WEFT_REQ_AM)
-		weft_am_let_go(req);
-}
-
 /* What the operation has borrowed. */
-static inline void let_go(struct weft_request *req)
+static inline void release(struct weft_request *req)
 {
 	weft_dt_finish(&req->dt);
-	if (req->kind == WEFT_REQ_SEND || req->kind == WEFT_REQ_RMA)
-		let_go_send(req);
+	if (req->ops->release)
+		req->ops->release(req);
 }
 
 void weft_request_drop(struct weft_request *req)
 {
-	let_go(req);
+	release(req);
 	req->flags = WEFT_REQ_DONE;
 	weft_request_give_back(req);
 }
@@ -166,9 +133,7 @@ static inline void finish(struct weft_request *req, int status)
 {
 	req->status = status;
 	settle(req);
-	let_go(req);
-	if (status && (req->kind == WEFT_REQ_SEND || req->kind == WEFT_REQ_RMA))
-		req->length = 0;
+	release(req);
 }
 
 static inline void call_back(struct weft_request *req)
@@ -226,10 +191,19 @@ unsigned int weft_request_run_later(struct weft_msg_worker *mw)
 
 /* ------------------------------------------------------------------ for the connection half */
 
+static int describe_other(const struct weft_request *req, char *buf, size_t size)
+{
+	return snprintf(buf, size, "%s, %s", req->what,
+			req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER) ? weft_request_state(req)
+								      : "in progress");
+}
+
+static const struct weft_request_ops other_ops = {.describe = describe_other};
+
 struct weft_request *weft_msg_request_new(struct weft_worker *worker, const char *what,
 					  const struct weft_op_params *params, bool wanted)
 {
-	struct weft_request *req = weft_request_alloc(worker->msg, WEFT_REQ_OTHER, params, wanted);
+	struct weft_request *req = weft_request_alloc(worker->msg, &other_ops, params, wanted);
 
 	if (!req)
 		return NULL;
@@ -289,8 +263,7 @@ void weft_request_free(struct weft_request *req)
 
 int weft_request_cancel(struct weft_request *req)
 {
-	struct weft_msg_worker *mw = req->mw;
-	struct weft_worker *w = mw->worker;
+	struct weft_worker *w = req->mw->worker;
 	bool was;
 	int rc = 0;
 
@@ -302,15 +275,8 @@ int weft_request_cancel(struct weft_request *req)
 		rc = -EALREADY;
 	} else if (req->flags & WEFT_REQ_LATER) {
 		rc = -EBUSY; /* decided, and not told yet */
-	} else if (req->kind == WEFT_REQ_SEND) {
-		rc = weft_send_cancel(req);
-	} else if (!(req->flags & WEFT_REQ_POSTED)) {
-		rc = -EBUSY;
 	} else {
-		req->flags &= ~WEFT_REQ_POSTED;
-		weft_match_cancel(&mw->match, &req->recv.match);
-		req->length = 0;
-		weft_request_complete(req, -ECANCELED);
+		rc = req->ops->cancel ? req->ops->cancel(req) : -EBUSY;
 	}
 	weft_worker_leave(w, was);
 	weft_worker_unlock(w);
@@ -319,53 +285,45 @@ int weft_request_cancel(struct weft_request *req)
 
 /* ------------------------------------------------------------------ in words */
 
-static const char *state_of(const struct weft_request *req)
+const char *weft_request_state(const struct weft_request *req)
 {
 	if (req->flags & WEFT_REQ_DONE)
 		return weft_strerror(req->status);
 	if (req->flags & WEFT_REQ_LATER)
 		return "complete";
-	if (req->flags & WEFT_REQ_POSTED)
-		return "posted";
 	if (req->flags & WEFT_REQ_ACTIVE)
 		return "matched, data is coming";
-	if (req->kind == WEFT_REQ_OTHER)
-		return "in progress";
+	return "waiting for the lanes";
+}
+
+const char *weft_send_state(const struct weft_request *req)
+{
+	if (req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER))
+		return weft_request_state(req);
 	if (req->flags & WEFT_REQ_PENDING)
 		return req->flags & WEFT_REQ_STARTED ? "partly sent" : "queued";
 	if ((req->flags & WEFT_REQ_DATA) || ((req->flags & WEFT_REQ_RNDV) && req->send.pulls))
 		return "sending the data the receiver asked for";
 	if (req->flags & WEFT_REQ_WAIT_ACK)
-		return req->kind == WEFT_REQ_RMA ? "waiting for the peer"
-						 : "waiting for the receiver";
-	return "waiting for the lanes";
+		return "waiting for the receiver";
+	return weft_request_state(req);
 }
 
-static int query_send(const struct weft_request *req, char *buf, size_t size)
+int weft_send_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
+		       size_t size)
 {
 	const struct weft_proto *proto = req->flags & WEFT_REQ_DONE ? NULL : req->send.proto;
 
 	return snprintf(buf, size, "%s, %s, %s 0x%" PRIx64 ", %zu bytes, %zu handed to lanes, %s",
-			req->flags & WEFT_REQ_AM     ? "active message"
-			: req->flags & WEFT_REQ_SYNC ? "tag synchronous send"
-						     : "tag send",
-			proto ? proto->name : "no protocol yet",
-			req->flags & WEFT_REQ_AM ? "id" : "tag", req->tag, req->length,
-			req->send.offset, state_of(req));
+			what, proto ? proto->name : "no protocol yet", key, req->tag, req->length,
+			req->send.offset, weft_send_state(req));
 }
 
-static int query_recv(const struct weft_request *req, char *buf, size_t size)
+int weft_recv_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
+		       size_t size)
 {
-	bool am = req->flags & WEFT_REQ_AM;
-
-	if (req->flags & WEFT_REQ_POSTED)
-		return snprintf(buf, size,
-				"tag receive, tag 0x%" PRIx64 " mask 0x%" PRIx64
-				", room for %zu bytes, posted",
-				req->recv.match.tag, req->recv.match.mask, req->dt.length);
 	return snprintf(buf, size, "%s receive, %s 0x%" PRIx64 ", %zu bytes, room for %zu, %s",
-			am ? "active message" : "tag", am ? "id" : "tag", req->tag, req->length,
-			req->dt.length, state_of(req));
+			what, key, req->tag, req->length, req->dt.length, weft_request_state(req));
 }
 
 int weft_request_query(const struct weft_request *req, char *buf, size_t size)
@@ -374,14 +332,7 @@ int weft_request_query(const struct weft_request *req, char *buf, size_t size)
 	int n;
 
 	weft_worker_lock(w);
-	if (req->kind == WEFT_REQ_OTHER)
-		n = snprintf(buf, size, "%s, %s", req->what, state_of(req));
-	else if (req->kind == WEFT_REQ_SEND)
-		n = query_send(req, buf, size);
-	else if (req->kind == WEFT_REQ_RMA)
-		n = weft_rma_query(req, state_of(req), buf, size);
-	else
-		n = query_recv(req, buf, size);
+	n = req->ops->describe(req, buf, size);
 	weft_worker_unlock(w);
 	return n;
 }

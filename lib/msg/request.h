@@ -18,10 +18,9 @@
 
 #include <errno.h>
 
+#include "base/interval.h"
 #include "core/core.h"
 #include "msg/datatype.h"
-#include "base/interval.h"
-#include "tag/match.h"
 
 struct weft_msg_ep;
 struct weft_msg_worker;
@@ -30,7 +29,22 @@ struct weft_fetch;
 
 #define container_of(p, type, member) ((type *)((char *)(p)-offsetof(type, member)))
 
-enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA };
+struct weft_request;
+
+/** What a request's module does for it: one table for each kind of operation. */
+struct weft_request_ops {
+	/**
+	 * Give back what it has borrowed beside its datatype; req->status says how it has ended
+	 * (WEFT_INPROGRESS: the user never saw it). NULL = nothing
+	 */
+	void (*release)(struct weft_request *req);
+	/** @return 0 it has ended, or will; -EBUSY too late. NULL = it cannot be cancelled */
+	int (*cancel)(struct weft_request *req);
+	/** One line for people. @return as snprintf() */
+	int (*describe)(const struct weft_request *req, char *buf, size_t size);
+	/** A piece of it that a lane has held is over: look, and complete it. NULL = has none */
+	void (*check)(struct weft_request *req);
+};
 
 /* Request flags. */
 #define WEFT_REQ_HELD (1u << 0) /**< the user has the pointer */
@@ -57,37 +71,11 @@ enum weft_req_kind { WEFT_REQ_SEND, WEFT_REQ_RECV, WEFT_REQ_OTHER, WEFT_REQ_RMA 
 	(1u << 19)              /**< send: the peer has keys (send.offered), and has not said ATS */
 #define WEFT_REQ_NOW (1u << 15) /**< receive: over inside the call that posted it */
 
-/**
- * Remote memory: what rma/initiator.c and rma/target.c keep of an operation, or of an answer to
- * one.
- */
-struct weft_req_rma {
-	struct weft_rkey *rkey;     /* NULL: an answer */
-	uint64_t remote;            /* offset in the peer's memory; of an answer: at the asker */
-	uint64_t count;             /* DELIVERED: complete when so many messages are confirmed */
-	uint32_t epoch;             /* worker fences before it */
-	uint32_t lanes;             /* native: those that can */
-	uint16_t pieces;            /* answers that it waits for, of those that the window counts */
-	uint8_t kind;               /* enum weft_rma_kind */
-	bool fence;                 /* waits for what was posted before it */
-	bool delivered;             /* WEFT_OP_DELIVERED */
-	bool native;                /* by the lanes themselves */
-	uint8_t op, width;          /* atomic */
-	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
-	union {
-		struct weft_ivals got; /* get by messages: what has come */
-		struct {
-			uint64_t operand, compare, old;
-			void *result;
-		} amo;
-		struct {
-			uint8_t id, length;
-			uint8_t data[38];
-		} small; /* answer without payload */
-	};
-};
+/** Bytes that a request has for its module, which casts them to what it likes. */
+#define WEFT_REQ_RECV_OWN 72
+#define WEFT_REQ_SEND_OWN 112
 
-/** Active message: what am/am.c keeps of a send. */
+/** Of a send of an active message: what its header says (msg/header.c). */
 struct weft_req_am {
 	const void *header;
 	void *copy; /* of the header, where it does not go at once */
@@ -106,9 +94,9 @@ struct weft_request {
 	struct weft_msg_ep *me; /* send: endpoint; receive: source, once matched */
 	uint32_t index, generation;
 	/* line 1: data */
+	const struct weft_request_ops *ops;
 	struct weft_dt dt;
-	uint16_t kind; /* enum weft_req_kind */
-	uint16_t op;   /* send: enum weft_op */
+	uint16_t op; /* send: enum weft_op */
 	/* What test() tells of the endpoint: it may be gone by then. */
 	uint32_t ep_slot, ep_generation;
 	uint64_t source_id;
@@ -127,7 +115,7 @@ struct weft_request {
 			size_t offset, end;        /* next byte to hand over, and where to stop */
 			struct weft_wire_ref peer; /* rendezvous: the receiver's request */
 			union {
-				struct weft_req_rma rma;
+				uint64_t own[WEFT_REQ_SEND_OWN / 8]; /* module's */
 				struct {
 					struct weft_req_am am;    /* WEFT_REQ_AM */
 					struct weft_mem *offered; /* WEFT_REQ_KEYS */
@@ -135,10 +123,9 @@ struct weft_request {
 			};
 		} send; /* remote memory, too */
 		struct {
-			struct weft_match_recv match;
-			struct weft_fetch *fetch; /* rendezvous, while ACTIVE */
-			struct weft_message
-				*msg; /* multi-eager: what the later pieces find by sequence */
+			/* rendezvous, while ACTIVE; NULL = it comes in pieces */
+			struct weft_fetch *fetch;
+			uint64_t own[WEFT_REQ_RECV_OWN / 8]; /* module's */
 		} recv;
 		const char *what; /* other: for people */
 	};
@@ -160,6 +147,15 @@ void weft_request_table_fini(struct weft_msg_worker *mw);
 
 /** No request is free: make more. @return one of them, or NULL when memory is out */
 struct weft_request *weft_request_more(struct weft_msg_worker *mw);
+
+/** What it is at, for people: of any request; of a send that is not over. */
+const char *weft_request_state(const struct weft_request *req);
+const char *weft_send_state(const struct weft_request *req);
+/** weft_request_ops.describe() of messages: @p what it is, and what its tag or id is called. */
+int weft_send_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
+		       size_t size);
+int weft_recv_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
+		       size_t size);
 
 /** Give back a request that the user never saw and that has not completed. */
 void weft_request_drop(struct weft_request *req);

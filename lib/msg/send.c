@@ -3,131 +3,49 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg/msg.h"
-#include "am/am.h"
-#include "rma/rma.h"
+#include "mem/mem.h"
+#include "msg/send.h"
 #include "msg/stripe.h"
 
-/* ------------------------------------------------------------------ control messages */
-
-struct small_arg {
-	const void *data;
-	size_t length;
-};
-
-static ssize_t pack_small(void *dst, size_t max, void *arg)
-{
-	const struct small_arg *s = arg;
-
-	if (max < s->length)
-		return -EMSGSIZE;
-	memcpy(dst, s->data, s->length);
-	return (ssize_t)s->length;
-}
-
-static int small_on(struct weft_msg_lane *l, uint8_t id, const void *data, size_t length)
-{
-	struct small_arg arg = {data, length};
-
-	if (length <= l->max_short)
-		return l->lane_ep->ops->am_short(l->lane_ep, id, data, length, NULL, 0);
-	return l->lane_ep->ops->am_bcopy(l->lane_ep, id, pack_small, &arg) < 0 ? -EAGAIN : 0;
-}
-
-int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
-		     size_t length)
-{
-	if (small_on(&me->lanes[lane], id, data, length))
-		return -EAGAIN;
-	me->ep->lane_info[lane].tx_msgs++;
-	return 0;
-}
-
-/* The lowest-latency lane if it has room, else any that has. */
-int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
-{
-	uint32_t rest;
-	int rc;
-
-	if (!me->up)
-		return -EAGAIN;
-	rc = weft_tx_envelope(me, me->am_lane, id, data, length);
-	for (rest = me->lanes_up & ~(1u << me->am_lane); rc && rest; rest &= rest - 1)
-		rc = weft_tx_envelope(me, (unsigned int)__builtin_ctz(rest), id, data, length);
-	return rc;
-}
-
-static int ctl_send(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length)
-{
-	if (lane == WEFT_TX_ANY_LANE || !me->up || !(me->lanes_up & 1u << lane) ||
-	    (length > me->lanes[lane].max_short && length > me->lanes[lane].max_bcopy))
-		return weft_tx_envelope_any(me, id, data, length);
-	return weft_tx_envelope(me, (unsigned int)lane, id, data, length);
-}
-
-void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length)
-{
-	struct weft_ctl *ctl;
-
-	if (me->failed || !me->ep)
-		return;
-	if (STAILQ_EMPTY(&me->ctl) && ctl_send(me, lane, id, data, length) == 0)
-		return;
-	ctl = malloc(sizeof(*ctl) + length);
-	if (!ctl) {
-		/* The peer would wait for ever: better an end that both see. */
-		weft_msg_fail_later(me, -ENOMEM, "no memory for a control message");
-		return;
-	}
-	ctl->id = id;
-	ctl->lane = (int8_t)lane;
-	ctl->length = (uint16_t)length;
-	memcpy(ctl->data, data, length);
-	STAILQ_INSERT_TAIL(&me->ctl, ctl, link);
-	me->num_ctl++;
-	weft_tx_kick(me);
-}
-
-void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
-{
-	weft_tx_ctl_on(me, WEFT_TX_ANY_LANE, id, data, length);
-}
-
-static unsigned int serve_ctl(struct weft_msg_ep *me)
-{
-	STAILQ_HEAD(, weft_ctl) later = STAILQ_HEAD_INITIALIZER(later);
-	struct weft_ctl *ctl;
-	uint32_t full = 0;
-	unsigned int n = 0;
-	bool all_full = false;
-
-	/* One that waits for its lane does not hold up the others. */
-	while ((ctl = STAILQ_FIRST(&me->ctl))) {
-		uint32_t lane = ctl->lane == WEFT_TX_ANY_LANE ? 0 : 1u << ctl->lane;
-		bool sent = !(full & lane) &&
-			    ctl_send(me, ctl->lane, ctl->id, ctl->data, ctl->length) == 0;
-
-		all_full = !sent && !lane;
-		if (all_full)
-			break;
-		STAILQ_REMOVE_HEAD(&me->ctl, link);
-		full |= sent ? 0 : lane;
-		n += sent;
-		me->num_ctl -= sent;
-		if (sent)
-			free(ctl);
-		else
-			STAILQ_INSERT_TAIL(&later, ctl, link);
-	}
-	STAILQ_CONCAT(&later, &me->ctl);
-	STAILQ_CONCAT(&me->ctl, &later);
-	/* One that waits for a lane of its own does not hold up credit. */
-	if (me->credit_due && !all_full)
-		weft_credit_send(me);
-	return n;
-}
-
 /* ------------------------------------------------------------------ ends */
+
+void weft_send_withdraw_keys(struct weft_request *req, bool dead)
+{
+	if (!(req->flags & WEFT_REQ_KEYS))
+		return;
+	req->flags &= ~WEFT_REQ_KEYS;
+	weft_mem_unexport(req->send.mem, req->send.offered, dead);
+}
+
+static void release_mem(struct weft_request *req)
+{
+	/*
+	 * The peer has not said that it is through: its hardware may read for a while yet, but not
+	 * what is here then.
+	 */
+	bool dead = req->flags & WEFT_REQ_KEYS;
+
+	if (!req->send.mem)
+		return;
+	weft_send_withdraw_keys(req, dead);
+	if ((req->flags & WEFT_REQ_OWN_MEM) && dead)
+		weft_mem_put_dead(req->send.mem);
+	else if (req->flags & WEFT_REQ_OWN_MEM)
+		weft_mem_put(req->send.mem);
+	else
+		req->send.mem->refs--;
+	req->send.mem = NULL;
+}
+
+void weft_send_release(struct weft_request *req)
+{
+	release_mem(req);
+	if (req->flags & WEFT_REQ_RNDV)
+		free(req->send.put);
+	/* Of one that has failed nothing is said to have gone. */
+	if (req->status < 0)
+		req->length = 0;
+}
 
 static void send_end(struct weft_request *req, int status)
 {
@@ -144,10 +62,6 @@ void weft_send_check(struct weft_request *req)
 {
 	const uint32_t busy = WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK;
 
-	if (req->kind == WEFT_REQ_RMA) {
-		weft_rma_check(req);
-		return;
-	}
 	if (!(req->flags & WEFT_REQ_HANDED) || (req->flags & busy) || req->send.zcopies)
 		return;
 	send_end(req, req->status == WEFT_INPROGRESS ? 0 : req->status);
@@ -425,26 +339,6 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 	return n;
 }
 
-static unsigned int serve_data(struct weft_msg_ep *me)
-{
-	struct weft_request *req;
-	unsigned int n = 0;
-
-	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&me->data))) {
-		int rc = weft_rndv_data_progress(req);
-
-		if (rc == -EAGAIN)
-			break;
-		n++;
-		TAILQ_REMOVE(&me->data, req, link);
-		req->flags &= ~WEFT_REQ_DATA;
-		if (rc < 0)
-			weft_send_abort(req, rc);
-		weft_send_check(req);
-	}
-	return n + weft_rndv_serve(me);
-}
-
 /*
  * Is there anything that a further look could move? What waits for the peer's credit is kicked by
  * it.
@@ -455,9 +349,13 @@ static bool has_work(const struct weft_msg_ep *me)
 
 	if (!me->up)
 		return false;
-	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due || !TAILQ_EMPTY(&me->data) || me->num_pulls ||
-	    weft_rma_has_work(me))
+	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due)
 		return true;
+	WEFT_EACH_MODULE(m, me->mw, has_work)
+	{
+		if (m->has_work(me))
+			return true;
+	}
 	if (!req || (req->flags & WEFT_REQ_STARTED))
 		return req;
 	if (!weft_tx_has_seq(req))
@@ -467,6 +365,15 @@ static bool has_work(const struct weft_msg_ep *me)
 	return weft_tx_has_small(me) || weft_tx_has_credit(me, req->length);
 }
 
+static unsigned int serve_data(struct weft_msg_ep *me)
+{
+	unsigned int n = 0;
+
+	WEFT_EACH_MODULE(m, me->mw, data)
+	n += m->data(me);
+	return n;
+}
+
 unsigned int weft_tx_service(struct weft_msg_ep *me)
 {
 	unsigned int n;
@@ -474,7 +381,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 	weft_msg_ep_hold(me);
 	if (me->tx_full)
 		weft_stripe_measure(me);
-	n = serve_ctl(me);
+	n = weft_tx_serve_ctl(me);
 	/*
 	 * Messages in line and rendezvous data take turns, so that neither starves on a busy lane.
 	 */
@@ -484,7 +391,8 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 	n += serve_pending(me);
 	if (!me->data_turn)
 		n += serve_data(me);
-	n += weft_rma_serve(me);
+	WEFT_EACH_MODULE(m, me->mw, serve)
+	n += m->serve(me);
 	if (n)
 		weft_flush_check(me);
 	if (has_work(me))
@@ -498,13 +406,8 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 void weft_tx_fail(struct weft_msg_ep *me, int status)
 {
 	struct weft_request *req;
-	struct weft_ctl *ctl;
 
-	while ((ctl = STAILQ_FIRST(&me->ctl))) {
-		STAILQ_REMOVE_HEAD(&me->ctl, link);
-		free(ctl);
-	}
-	me->num_ctl = 0;
+	weft_tx_drop_ctl(me);
 	/*
 	 * First out of all queues, then the callbacks: they may free anything. What lanes still
 	 * hold ends with their completion.
@@ -514,9 +417,8 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	TAILQ_CONCAT(&me->ops, &me->parked, send.ops_link);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link)
 		weft_send_abort(req, status);
-	weft_rndv_ep_fail(me);
-	weft_rma_fail(me);
-	weft_am_fail(me);
+	WEFT_EACH_MODULE(m, me->mw, fail)
+	m->fail(me);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link) {
 		req->flags &=
 			~(WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK | WEFT_REQ_PARKED);

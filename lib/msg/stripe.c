@@ -190,6 +190,16 @@ struct weft_native *weft_native_new(struct weft_request *req, unsigned int lane,
 	return n;
 }
 
+void weft_native_fini(struct weft_msg_worker *mw)
+{
+	struct weft_native *n;
+
+	while ((n = SLIST_FIRST(&mw->free_natives))) {
+		SLIST_REMOVE_HEAD(&mw->free_natives, link);
+		free(n);
+	}
+}
+
 void weft_native_drop(struct weft_native *n)
 {
 	SLIST_INSERT_HEAD(&n->req->mw->free_natives, n, link);

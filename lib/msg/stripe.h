@@ -13,7 +13,7 @@
 #ifndef WEFT_STRIPE_H
 #define WEFT_STRIPE_H
 
-#include "msg/msg.h"
+#include "msg/endpoint.h"
 
 /** Which lane? */
 struct weft_pick {
@@ -93,10 +93,23 @@ static inline __attribute__((always_inline)) int weft_stripe(
 
 /* ------------------------------------------------------------------ native operations */
 
+/** A native operation under way: a put, a get, an atomic, a rendezvous' write. */
+struct weft_native {
+	SLIST_ENTRY(weft_native) link;
+	struct weft_lane_comp comp;
+	struct weft_request *req;
+	uint64_t offset, length;
+	uint64_t given; /**< ns */
+	uint8_t lane;
+	uint8_t dir; /**< enum weft_dir */
+};
+
 /**
  * A place for one native operation of the request. @return NULL = no memory
  */
 struct weft_native *weft_native_new(struct weft_request *req, unsigned int lane, enum weft_dir dir);
+/** The worker ends. */
+void weft_native_fini(struct weft_msg_worker *mw);
 /** The lane did not take it. */
 void weft_native_drop(struct weft_native *n);
 /** The lane has taken @p length bytes at @p offset. */

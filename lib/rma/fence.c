@@ -57,7 +57,7 @@ static void confirm(struct weft_msg_ep *me, uint64_t count)
 	if (count > rma->confirmed)
 		rma->confirmed = count;
 	while (!me->failed && (req = TAILQ_FIRST(&rma->waiting)) &&
-	       req->send.rma.count <= rma->confirmed) {
+	       weft_rma_req(req)->count <= rma->confirmed) {
 		TAILQ_REMOVE(&rma->waiting, req, link);
 		req->flags &= ~WEFT_REQ_WAIT_ACK;
 		weft_rma_check(req);
@@ -121,18 +121,19 @@ static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 	 * Of the next in line some pieces may be there already: no later answer counts them again.
 	 */
 	req = TAILQ_FIRST(&rma->pending);
-	if (req && (req->flags & WEFT_REQ_STARTED) && req->send.rma.kind == WEFT_RMA_PUT &&
-	    !req->send.rma.native && req->status == WEFT_INPROGRESS && req->send.op_sn >= first &&
-	    req->send.op_sn <= last)
+	if (req && (req->flags & WEFT_REQ_STARTED) && weft_rma_req(req)->kind == WEFT_RMA_PUT &&
+	    !weft_rma_req(req)->native && req->status == WEFT_INPROGRESS &&
+	    req->send.op_sn >= first && req->send.op_sn <= last)
 		req->status = status;
 }
 
-void weft_rma_recv_flushed(struct weft_msg_ep *me, const struct weft_wire_rma_flushed *f)
+void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payload)
 {
+	const struct weft_wire_rma_flushed *f = data;
 	struct weft_rma *rma = me->rma;
 	uint64_t count = weft_get64(f->count), errors = weft_get64(f->errors);
 
-	if (!rma->asking || rma->told || count != rma->half[!rma->odd]) {
+	if (!rma || !rma->asking || rma->told || count != rma->half[!rma->odd]) {
 		me->mw->count.mismatch++;
 		return;
 	}
@@ -152,8 +153,8 @@ bool weft_rma_blocked(const struct weft_request *req)
 {
 	const struct weft_msg_ep *me = req->me;
 
-	return (req->send.rma.fence && !weft_rma_quiet(me->rma)) ||
-	       (int32_t)(req->send.rma.epoch - me->mw->fence_done) > 0;
+	return (weft_rma_req(req)->fence && !weft_rma_quiet(me->rma)) ||
+	       (int32_t)(weft_rma_req(req)->epoch - me->mw->rma->fence_done) > 0;
 }
 
 bool weft_rma_may_start(struct weft_request *req)
@@ -175,16 +176,16 @@ static bool has_any(const struct weft_rma *rma)
 /* How many fences its oldest operation stands behind; it has one. */
 static uint32_t epoch_of(const struct weft_rma *rma)
 {
-	return weft_rma_quiet(rma) ? TAILQ_FIRST(&rma->pending)->send.rma.epoch : rma->epoch;
+	return weft_rma_quiet(rma) ? weft_rma_req(TAILQ_FIRST(&rma->pending))->epoch : rma->epoch;
 }
 
 /* The oldest epoch that is under way; who has nothing to do leaves the list. */
 static uint32_t oldest_epoch(struct weft_msg_worker *mw)
 {
-	uint32_t oldest = mw->fence_sn;
+	uint32_t oldest = mw->rma->fence_sn;
 	struct weft_rma *rma, *next;
 
-	for (rma = LIST_FIRST(&mw->rma_used); rma; rma = next) {
+	for (rma = LIST_FIRST(&mw->rma->used); rma; rma = next) {
 		next = LIST_NEXT(rma, used_link);
 		mw->count.looks++;
 		rma->holds = false;
@@ -201,7 +202,7 @@ static uint32_t oldest_epoch(struct weft_msg_worker *mw)
 /* Nothing of it runs any more: a fence waits until the peer has done it. */
 static void want_all(struct weft_rma *rma)
 {
-	if (epoch_of(rma) != rma->me->mw->fence_sn && rma->running == 0)
+	if (epoch_of(rma) != rma->me->mw->rma->fence_sn && rma->running == 0)
 		weft_rma_want(rma->me, rma->sent);
 }
 
@@ -209,16 +210,16 @@ static void want_all(struct weft_rma *rma)
 static void pass_fences(struct weft_msg_worker *mw)
 {
 	uint32_t oldest = oldest_epoch(mw);
-	bool passed = oldest != mw->fence_done;
+	bool passed = oldest != mw->rma->fence_done;
 	struct weft_rma *rma;
 
-	mw->fence_done = oldest;
-	mw->fence_holders = 0;
-	LIST_FOREACH(rma, &mw->rma_used, used_link) {
+	mw->rma->fence_done = oldest;
+	mw->rma->fence_holders = 0;
+	LIST_FOREACH(rma, &mw->rma->used, used_link) {
 		mw->count.looks++;
-		if (oldest != mw->fence_sn && epoch_of(rma) == oldest) {
+		if (oldest != mw->rma->fence_sn && epoch_of(rma) == oldest) {
 			rma->holds = true;
-			mw->fence_holders++;
+			mw->rma->fence_holders++;
 		}
 		want_all(rma);
 		if (passed && !TAILQ_EMPTY(&rma->pending))
@@ -234,10 +235,10 @@ static void fence_moved(struct weft_rma *rma)
 
 	if (any)
 		want_all(rma);
-	if (!rma->holds || (any && epoch_of(rma) == mw->fence_done))
+	if (!rma->holds || (any && epoch_of(rma) == mw->rma->fence_done))
 		return;
 	rma->holds = false;
-	if (--mw->fence_holders == 0)
+	if (--mw->rma->fence_holders == 0)
 		pass_fences(mw);
 }
 
@@ -245,7 +246,7 @@ void weft_rma_moved(struct weft_msg_ep *me)
 {
 	struct weft_request *req;
 
-	if (me->mw->fence_done != me->mw->fence_sn)
+	if (me->mw->rma->fence_done != me->mw->rma->fence_sn)
 		fence_moved(me->rma);
 	if (me->failed)
 		return;
@@ -284,8 +285,8 @@ int weft_worker_fence(struct weft_worker *worker)
 	weft_worker_lock(worker);
 	mw = worker->msg;
 	oldest_epoch(mw);
-	if (!LIST_EMPTY(&mw->rma_used))
-		mw->fence_sn++;
+	if (!LIST_EMPTY(&mw->rma->used))
+		mw->rma->fence_sn++;
 	pass_fences(mw);
 	weft_worker_unlock(worker);
 	return 0;

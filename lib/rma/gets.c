@@ -14,16 +14,16 @@ bool weft_rma_gets_room(struct weft_msg_ep *me)
 	struct weft_msg_worker *mw = me->mw;
 	struct weft_rma *rma = me->rma;
 
-	if (weft_share_room(&mw->rma.gets, &rma->share, mw->worker->now))
+	if (weft_share_room(&mw->rma->gets, &rma->share, mw->worker->now))
 		return true;
-	mw->rma.gets_limited++;
+	mw->rma->gets_limited++;
 	rma->gets_wait = true;
 	/* One that is stalled goes on when its own pieces come. */
 	if (rma->gets_listed || rma->share.stalled)
 		return false;
 	rma->gets_listed = true;
-	mw->num_later++;
-	TAILQ_INSERT_TAIL(&mw->rma.gets_waiting, rma, gets_link);
+	mw->work++;
+	TAILQ_INSERT_TAIL(&mw->rma->gets_waiting, rma, gets_link);
 	return false;
 }
 
@@ -35,8 +35,8 @@ void weft_rma_gets_leave(struct weft_msg_ep *me)
 	if (!rma->gets_listed)
 		return;
 	rma->gets_listed = false;
-	me->mw->num_later--;
-	TAILQ_REMOVE(&me->mw->rma.gets_waiting, rma, gets_link);
+	me->mw->work--;
+	TAILQ_REMOVE(&me->mw->rma->gets_waiting, rma, gets_link);
 }
 
 static void go_on(struct weft_rma *rma)
@@ -49,16 +49,17 @@ void weft_rma_gets_look(struct weft_msg_worker *mw)
 {
 	struct weft_rma *rma;
 
-	if (TAILQ_EMPTY(&mw->rma.gets_waiting) || !weft_share_free(&mw->rma.gets, mw->worker->now))
+	if (TAILQ_EMPTY(&mw->rma->gets_waiting) ||
+	    !weft_share_free(&mw->rma->gets, mw->worker->now))
 		return;
 	/* All of them: the first may wait for something else by now. */
-	while ((rma = TAILQ_FIRST(&mw->rma.gets_waiting)))
+	while ((rma = TAILQ_FIRST(&mw->rma->gets_waiting)))
 		go_on(rma);
 }
 
 void weft_rma_gets_take(struct weft_msg_ep *me, uint32_t pieces)
 {
-	weft_share_take(&me->mw->rma.gets, &me->rma->share, pieces, me->mw->worker->now);
+	weft_share_take(&me->mw->rma->gets, &me->rma->share, pieces, me->mw->worker->now);
 }
 
 void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good)
@@ -67,7 +68,7 @@ void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good)
 
 	if (!pieces)
 		return;
-	weft_share_done(&me->mw->rma.gets, &rma->share, pieces, good, me->mw->worker->now);
+	weft_share_done(&me->mw->rma->gets, &rma->share, pieces, good, me->mw->worker->now);
 	if (rma->gets_wait && !rma->share.stalled && (rma->share.out == 0 || !rma->gets_listed))
 		go_on(rma);
 	weft_rma_gets_look(me->mw);

@@ -2,56 +2,29 @@
 /* Puts, gets and atomics by messages: the asker's part. */
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "rma/rma.h"
-#include "msg/stripe.h"
-
-struct weft_rma *weft_rma_of(struct weft_msg_ep *me)
-{
-	struct weft_rma *rma = me->rma;
-
-	if (rma)
-		return rma;
-	rma = calloc(1, sizeof(*rma));
-	if (!rma)
-		return NULL;
-	TAILQ_INIT(&rma->pending);
-	TAILQ_INIT(&rma->waiting);
-	TAILQ_INIT(&rma->answers);
-	rma->me = me;
-	me->rma = rma;
-	return rma;
-}
-
-void weft_rma_free(struct weft_msg_ep *me)
-{
-	if (!me->rma)
-		return;
-	weft_rma_gets_leave(me);
-	if (me->rma->listed)
-		LIST_REMOVE(me->rma, used_link);
-	free(me->rma);
-	me->rma = NULL;
-}
 
 /* ------------------------------------------------------------------ life of an operation */
 
 /* Pieces of the window that the operation holds, given what has been asked and has not come. */
-static void set_pieces(struct weft_request *req, uint64_t left)
+void weft_rma_set_pieces(struct weft_request *req, uint64_t left)
 {
 	uint16_t now = (uint16_t)((left + WEFT_RMA_CHUNK - 1) / WEFT_RMA_CHUNK);
 
-	req->me->rma->open -= req->send.rma.pieces;
+	req->me->rma->open -= weft_rma_req(req)->pieces;
 	req->me->rma->open += now;
-	if (req->send.rma.kind == WEFT_RMA_GET) {
-		req->me->rma->gets += now - req->send.rma.pieces;
-		if (now > req->send.rma.pieces)
-			weft_rma_gets_take(req->me, now - req->send.rma.pieces);
+	if (weft_rma_req(req)->kind == WEFT_RMA_GET) {
+		req->me->rma->gets += now - weft_rma_req(req)->pieces;
+		if (now > weft_rma_req(req)->pieces)
+			weft_rma_gets_take(req->me, now - weft_rma_req(req)->pieces);
 		else
-			weft_rma_gets_done(req->me, req->send.rma.pieces - now, true);
+			weft_rma_gets_done(req->me, weft_rma_req(req)->pieces - now, true);
 	}
-	req->send.rma.pieces = now;
+	weft_rma_req(req)->pieces = now;
 }
 
 static bool is_over(const struct weft_request *req)
@@ -68,7 +41,7 @@ static void take_out(struct weft_request *req)
 	TAILQ_REMOVE(&me->ops, req, send.ops_link);
 	if (me->failed)
 		return;
-	set_pieces(req, 0);
+	weft_rma_set_pieces(req, 0);
 	me->rma->running--;
 }
 
@@ -76,10 +49,6 @@ void weft_rma_check(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 
-	if (req->send.rma.kind >= WEFT_RMA_ANSWER) {
-		weft_rma_answer_check(req);
-		return;
-	}
 	if (!is_over(req))
 		return;
 	take_out(req);
@@ -89,10 +58,11 @@ void weft_rma_check(struct weft_request *req)
 	weft_msg_ep_release(me);
 }
 
-void weft_rma_let_go(struct weft_request *req)
+static void release(struct weft_request *req)
 {
-	struct weft_req_rma *r = &req->send.rma;
+	struct weft_req_rma *r = weft_rma_req(req);
 
+	weft_send_release(req);
 	if (r->kind == WEFT_RMA_GET)
 		weft_rx_forget(req->me, &r->got);
 	weft_rma_local_put(req);
@@ -101,22 +71,26 @@ void weft_rma_let_go(struct weft_request *req)
 	r->rkey = NULL;
 }
 
-void weft_rma_fail(struct weft_msg_ep *me)
+static int describe(const struct weft_request *req, char *buf, size_t size)
 {
-	struct weft_rma *rma = me->rma;
+	static const char *const names[] = {"put", "get", "atomic"};
+	const struct weft_proto *proto = req->flags & WEFT_REQ_DONE ? NULL : req->send.proto;
+	const struct weft_req_rma *r = weft_rma_req(req);
+	const bool over = req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER | WEFT_REQ_PENDING);
 
-	if (!rma)
-		return;
-	TAILQ_INIT(&rma->pending);
-	TAILQ_INIT(&rma->waiting);
-	TAILQ_INIT(&rma->answers);
-	rma->answers_open = 0;
-	weft_rma_gets_leave(me);
-	weft_rma_gets_done(me, rma->gets, false);
-	rma->running = rma->open = rma->gets = 0;
-	rma->confirmed = rma->wanted = rma->sent;
-	weft_rma_moved(me);
+	return snprintf(buf, size,
+			"%s, %s, %zu bytes at remote offset %" PRIu64 ", %zu handed to lanes, %s",
+			names[r->kind], proto ? proto->name : "no protocol yet", req->length,
+			r->remote, req->send.offset,
+			!over && (req->flags & WEFT_REQ_WAIT_ACK) ? "waiting for the peer"
+								  : weft_send_state(req));
 }
+
+const struct weft_request_ops weft_rma_ops = {
+	.release = release,
+	.describe = describe,
+	.check = weft_rma_check,
+};
 
 /* ------------------------------------------------------------------ by messages */
 
@@ -125,8 +99,8 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	struct weft_msg_ep *me = req->me;
 	bool odd = me->rma->odd;
 	struct weft_wire_put hdr = {
-		.key = weft_put64(req->send.rma.rkey->key),
-		.offset = weft_put64(req->send.rma.remote + off),
+		.key = weft_put64(weft_rma_req(req)->rkey->key),
+		.offset = weft_put64(weft_rma_req(req)->remote + off),
 		.ref = weft_request_ref(req),
 		.flags = weft_put32((uint32_t)req->send.op_sn << WEFT_WIRE_RMA_SHIFT |
 				    (odd ? WEFT_WIRE_RMA_ODD : 0)),
@@ -157,7 +131,7 @@ int weft_rma_put_step(struct weft_request *req)
 int weft_rma_get_step(struct weft_request *req)
 {
 	struct weft_rma *rma = req->me->rma;
-	struct weft_req_rma *r = &req->send.rma;
+	struct weft_req_rma *r = weft_rma_req(req);
 
 	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
 		size_t off = req->send.offset, len = req->length - off;
@@ -175,7 +149,7 @@ int weft_rma_get_step(struct weft_request *req)
 		if (weft_tx_envelope_any(req->me, WEFT_WIRE_GET, &get, sizeof(get)))
 			return -EAGAIN;
 		req->send.offset += len;
-		set_pieces(req, req->send.offset - r->count);
+		weft_rma_set_pieces(req, req->send.offset - r->count);
 	}
 	return 0;
 }
@@ -183,7 +157,7 @@ int weft_rma_get_step(struct weft_request *req)
 int weft_rma_amo_step(struct weft_request *req)
 {
 	struct weft_rma *rma = req->me->rma;
-	struct weft_req_rma *r = &req->send.rma;
+	struct weft_req_rma *r = weft_rma_req(req);
 	bool fetch = r->amo.result != NULL, odd = rma->odd;
 	struct weft_wire_amo amo = {
 		.key = weft_put64(r->rkey->key),
@@ -205,7 +179,7 @@ int weft_rma_amo_step(struct weft_request *req)
 		return -EAGAIN;
 	req->send.offset = req->length;
 	if (fetch)
-		set_pieces(req, req->length);
+		weft_rma_set_pieces(req, req->length);
 	else
 		weft_rma_count(rma, odd);
 	return 0;
@@ -222,7 +196,7 @@ static const struct weft_proto *choose(struct weft_request *req)
 		.op = (enum weft_op)req->op,
 		.buf = weft_buf_make(req->dt.dt_class,
 				     req->dt.dt_class == WEFT_DT_IOV ? req->dt.iovcnt : 0,
-				     req->send.mem || req->send.rma.regs),
+				     req->send.mem || weft_rma_req(req)->regs),
 		.lacks = can ? 0 : WEFT_NEEDS_NATIVE,
 	};
 	const struct weft_proto_range *r = weft_ep_config_range(req->me->config, &key, req->length);
@@ -232,7 +206,7 @@ static const struct weft_proto *choose(struct weft_request *req)
 
 static int begin(struct weft_request *req)
 {
-	struct weft_req_rma *r = &req->send.rma;
+	struct weft_req_rma *r = weft_rma_req(req);
 
 	if (!weft_rma_may_start(req))
 		return -EAGAIN;
@@ -260,7 +234,7 @@ static void handed(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 	struct weft_rma *rma = me->rma;
-	struct weft_req_rma *r = &req->send.rma;
+	struct weft_req_rma *r = weft_rma_req(req);
 	bool fetch = r->kind == WEFT_RMA_AMO && r->amo.result;
 
 	req->flags |= WEFT_REQ_HANDED;
@@ -299,8 +273,8 @@ int weft_rma_start(struct weft_request *req)
 	int rc = -EAGAIN, status;
 
 	req->send.op_sn = me->op_sn++;
-	req->send.rma.epoch = me->mw->fence_sn;
-	req->send.rma.fence = rma->fence;
+	weft_rma_req(req)->epoch = me->mw->rma->fence_sn;
+	weft_rma_req(req)->fence = rma->fence;
 	rma->fence = false;
 	weft_rma_use(rma);
 	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
@@ -374,156 +348,6 @@ bool weft_rma_has_work(const struct weft_msg_ep *me)
 		return !weft_rma_blocked(req);
 	if (rma->gets_wait && req->status == WEFT_INPROGRESS)
 		return false;
-	return rma->open < WEFT_RMA_OPEN || req->send.rma.kind == WEFT_RMA_PUT ||
-	       req->send.rma.native || req->status != WEFT_INPROGRESS;
-}
-
-/* ------------------------------------------------------------------ answers */
-
-/* The operation of this endpoint that @p ref names, or NULL. */
-static struct weft_request *find(struct weft_msg_ep *me, struct weft_wire_ref ref)
-{
-	struct weft_request *req = weft_request_lookup(me->mw, ref);
-
-	if (req && req->kind == WEFT_REQ_RMA && req->me == me &&
-	    req->send.rma.kind < WEFT_RMA_ANSWER && (req->flags & WEFT_REQ_STARTED) &&
-	    !req->send.rma.native && !(req->flags & WEFT_REQ_LATER))
-		return req;
-	return NULL;
-}
-
-/* Bytes that were asked for have come, or will not. */
-static void account(struct weft_request *req, uint64_t length)
-{
-	struct weft_msg_ep *me = req->me;
-	struct weft_req_rma *r = &req->send.rma;
-
-	r->count += length;
-	set_pieces(req, req->send.offset - r->count);
-	if (!TAILQ_EMPTY(&me->rma->pending))
-		weft_tx_kick(me);
-	if (r->count == req->send.offset) {
-		req->flags &= ~WEFT_REQ_WAIT_ACK;
-		weft_rma_check(req);
-	}
-}
-
-static void recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length)
-{
-	struct weft_request *req = find(me, hdr->rreq);
-	uint64_t off = weft_get64(hdr->offset);
-	int rc;
-
-	if (!req || req->send.rma.kind != WEFT_RMA_GET) {
-		me->mw->rma.bad_ref++;
-		return;
-	}
-	/*
-	 * Nor more than is missing: bytes may have been refused (RMA_NAK), and come all the same.
-	 */
-	if (off + length > req->send.offset || length > req->send.offset - req->send.rma.count) {
-		me->mw->count.mismatch++;
-		return;
-	}
-	if (weft_rx_note(me, &req->send.rma.got, off, length))
-		return;
-	if (req->status == WEFT_INPROGRESS) {
-		rc = weft_dt_unpack(&req->dt, off, hdr + 1, length);
-		if (rc < 0)
-			req->status = rc;
-	}
-	account(req, length);
-}
-
-static void recv_amo_rep(struct weft_msg_ep *me, const struct weft_wire_amo_rep *rep)
-{
-	struct weft_request *req = find(me, rep->ref);
-	uint64_t value = weft_get64(rep->value);
-	uint32_t half = (uint32_t)value;
-
-	if (!req || req->send.rma.kind != WEFT_RMA_AMO || !(req->flags & WEFT_REQ_WAIT_ACK) ||
-	    !req->send.rma.amo.result) {
-		me->mw->rma.bad_ref++;
-		return;
-	}
-	memcpy(req->send.rma.amo.result,
-	       req->send.rma.width == 8 ? (const void *)&value : (const void *)&half,
-	       req->send.rma.width);
-	req->flags &= ~WEFT_REQ_WAIT_ACK;
-	weft_rma_check(req);
-}
-
-/* Nobody is there to be told by a request: flush tells. */
-static bool is_silent(const struct weft_request *req)
-{
-	return !(req->flags & WEFT_REQ_HELD) && !req->cb;
-}
-
-static void recv_nak(struct weft_msg_ep *me, const struct weft_wire_rma_nak *nak)
-{
-	struct weft_rma *rma = weft_rma_of(me);
-	struct weft_request *req = find(me, nak->ref);
-	int status = -(int)weft_get16(nak->status);
-	uint16_t flags = weft_get16(nak->flags);
-	uint64_t length = weft_get64(nak->length), op_sn;
-
-	if (!rma)
-		return; /* never asked: nothing to count either */
-	if (flags & WEFT_WIRE_RMA_COUNTED)
-		rma->naks[!!(flags & WEFT_WIRE_RMA_ODD)]++;
-	me->mw->rma.naks++;
-	if (!req || is_silent(req)) {
-		op_sn = req ? req->send.op_sn : weft_rma_op_sn(me, length);
-		weft_rma_error(rma, op_sn, op_sn, status);
-	}
-	if (req && req->status == WEFT_INPROGRESS)
-		req->status = status;
-	weft_msg_ep_hold(me);
-	if (req && req->send.rma.kind == WEFT_RMA_GET) {
-		if (length <= req->send.offset - req->send.rma.count)
-			account(req, length);
-		else
-			me->mw->count.mismatch++;
-	} else if (req && req->send.rma.kind == WEFT_RMA_AMO && req->send.rma.amo.result &&
-		   (req->flags & WEFT_REQ_WAIT_ACK)) {
-		req->flags &= ~WEFT_REQ_WAIT_ACK;
-		weft_rma_check(req);
-	}
-	if (!me->failed)
-		weft_rma_nak_counted(me);
-	weft_msg_ep_release(me);
-}
-
-void weft_rma_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length)
-{
-	if (!weft_rma_of(me)) {
-		weft_msg_fail(me, -ENOMEM, "no memory for what a peer does with ours");
-		return;
-	}
-	switch (id) {
-	case WEFT_WIRE_PUT:
-		weft_rma_recv_put(me, data, length - sizeof(struct weft_wire_put));
-		break;
-	case WEFT_WIRE_GET:
-		weft_rma_recv_get(me, data);
-		break;
-	case WEFT_WIRE_GET_DATA:
-		recv_data(me, data, length - sizeof(struct weft_wire_data));
-		break;
-	case WEFT_WIRE_AMO:
-		weft_rma_recv_amo(me, data);
-		break;
-	case WEFT_WIRE_AMO_REP:
-		recv_amo_rep(me, data);
-		break;
-	case WEFT_WIRE_RMA_NAK:
-		recv_nak(me, data);
-		break;
-	case WEFT_WIRE_RMA_FLUSH:
-		weft_rma_recv_flush(me, data);
-		break;
-	case WEFT_WIRE_RMA_FLUSHED:
-		weft_rma_recv_flushed(me, data);
-		break;
-	}
+	return rma->open < WEFT_RMA_OPEN || weft_rma_req(req)->kind == WEFT_RMA_PUT ||
+	       weft_rma_req(req)->native || req->status != WEFT_INPROGRESS;
 }

@@ -57,7 +57,7 @@ static bool is_worth_it(const struct weft_request *req, uint32_t lanes)
 
 void weft_rma_local_put(struct weft_request *req)
 {
-	struct weft_rma_regs *regs = req->send.rma.regs;
+	struct weft_rma_regs *regs = weft_rma_req(req)->regs;
 
 	if (req->send.mem && (req->flags & WEFT_REQ_OWN_MEM)) {
 		weft_mem_put(req->send.mem);
@@ -70,7 +70,7 @@ void weft_rma_local_put(struct weft_request *req)
 		if (regs->mem[i])
 			weft_mem_put(regs->mem[i]);
 	free(regs);
-	req->send.rma.regs = NULL;
+	weft_rma_req(req)->regs = NULL;
 }
 
 static int register_iov(struct weft_request *req, unsigned int access)
@@ -81,7 +81,7 @@ static int register_iov(struct weft_request *req, unsigned int access)
 
 	if (!regs)
 		return -ENOMEM;
-	req->send.rma.regs = regs;
+	weft_rma_req(req)->regs = regs;
 	for (size_t i = 0; i < dt->iovcnt && rc == 0; i++) {
 		regs->num = i + 1;
 		if (dt->iov[i].iov_len)
@@ -111,7 +111,8 @@ static int register_it(struct weft_request *req, unsigned int access)
 
 bool weft_rma_local_get(struct weft_request *req, uint32_t lanes)
 {
-	unsigned int access = req->send.rma.kind == WEFT_RMA_GET ? WEFT_LANE_ACCESS_LOCAL_WRITE : 0;
+	unsigned int access =
+		weft_rma_req(req)->kind == WEFT_RMA_GET ? WEFT_LANE_ACCESS_LOCAL_WRITE : 0;
 	const struct weft_mem *mem = req->send.mem;
 
 	if (req->length == 0 || !lanes)
@@ -132,7 +133,7 @@ bool weft_rma_local_get(struct weft_request *req, uint32_t lanes)
 
 bool weft_rma_local_on(const struct weft_request *req, const struct weft_lane_iface *iface)
 {
-	const struct weft_rma_regs *regs = req->send.rma.regs;
+	const struct weft_rma_regs *regs = weft_rma_req(req)->regs;
 
 	if (!regs)
 		return req->send.mem && weft_mem_lane_of(req->send.mem, iface);
@@ -146,7 +147,7 @@ unsigned int weft_rma_local_iov(struct weft_request *req, const struct weft_lane
 				size_t off, size_t *len, struct iovec *iov, unsigned int max,
 				struct weft_mem_lane **mem)
 {
-	const struct weft_rma_regs *regs = req->send.rma.regs;
+	const struct weft_rma_regs *regs = weft_rma_req(req)->regs;
 	unsigned int n = weft_dt_iov_some(&req->dt, off, len, iov, regs ? 1 : max);
 
 	/* The cursor stands at the entry that was described last. */

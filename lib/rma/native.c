@@ -7,13 +7,12 @@
 #include <errno.h>
 
 #include "rma/rma.h"
-#include "msg/stripe.h"
 
 #define MAX_IOV 32
 
 static const uint64_t *native_key(const struct weft_request *req, unsigned int lane)
 {
-	const struct weft_rkey *rkey = req->send.rma.rkey;
+	const struct weft_rkey *rkey = weft_rma_req(req)->rkey;
 	uint8_t domain = req->me->ep->lanes[lane].remote_domain;
 
 	for (unsigned int i = 0; i < rkey->num_native; i++)
@@ -46,7 +45,7 @@ static uint32_t lanes_with(const struct weft_request *req, uint64_t feature)
  */
 static uint32_t atomic_lanes(const struct weft_request *req)
 {
-	const struct weft_rkey *rkey = req->send.rma.rkey;
+	const struct weft_rkey *rkey = weft_rma_req(req)->rkey;
 	uint32_t lanes = lanes_with(req, WEFT_LANE_F_AMO64);
 	uint8_t first = WEFT_NO_DOMAIN;
 
@@ -65,7 +64,7 @@ static uint32_t atomic_lanes(const struct weft_request *req)
 /* Lanes that could, as far as the peer's memory is concerned. */
 static uint32_t remote_lanes(const struct weft_request *req)
 {
-	switch (req->send.rma.kind) {
+	switch (weft_rma_req(req)->kind) {
 	case WEFT_RMA_PUT:
 		return lanes_with(req, WEFT_LANE_F_PUT);
 	case WEFT_RMA_GET:
@@ -80,7 +79,7 @@ static uint32_t native_lanes(const struct weft_request *req)
 {
 	uint32_t lanes = remote_lanes(req);
 
-	if (req->send.rma.kind == WEFT_RMA_AMO)
+	if (weft_rma_req(req)->kind == WEFT_RMA_AMO)
 		return lanes;
 	for (uint32_t m = lanes; m; m &= m - 1) {
 		unsigned int i = (unsigned int)__builtin_ctz(m);
@@ -95,7 +94,7 @@ bool weft_rma_native_begin(struct weft_request *req)
 {
 	uint32_t lanes = remote_lanes(req);
 
-	if (req->send.rma.kind == WEFT_RMA_AMO)
+	if (weft_rma_req(req)->kind == WEFT_RMA_AMO)
 		return lanes != 0;
 	return weft_rma_local_get(req, lanes) && native_lanes(req) != 0;
 }
@@ -106,12 +105,13 @@ static void native_done(struct weft_lane_comp *comp, int status)
 	struct weft_request *req = n->req;
 
 	weft_native_over(n, status);
-	if (req->send.rma.kind != WEFT_RMA_PUT)
+	if (weft_rma_req(req)->kind != WEFT_RMA_PUT)
 		weft_rma_gets_done(req->me, 1, status == 0);
 	if (status && req->status == WEFT_INPROGRESS)
 		req->status = weft_lane_status(req->me, status);
-	if (req->send.rma.kind == WEFT_RMA_AMO && req->send.rma.amo.result && !status)
-		memcpy(req->send.rma.amo.result, &req->send.rma.amo.old, sizeof(uint64_t));
+	if (weft_rma_req(req)->kind == WEFT_RMA_AMO && weft_rma_req(req)->amo.result && !status)
+		memcpy(weft_rma_req(req)->amo.result, &weft_rma_req(req)->amo.old,
+		       sizeof(uint64_t));
 	weft_rma_check(req);
 }
 
@@ -119,7 +119,7 @@ static void native_done(struct weft_lane_comp *comp, int status)
 static int post(struct weft_request *req, struct weft_native *n, size_t off, size_t *len)
 {
 	struct weft_lane_ep *lane_ep = req->me->lanes[n->lane].lane_ep;
-	uint64_t key = *native_key(req, n->lane), remote = req->send.rma.remote + off;
+	uint64_t key = *native_key(req, n->lane), remote = weft_rma_req(req)->remote + off;
 	unsigned int max = lane_ep->iface->attr.max_rma_iov, num;
 	struct weft_mem_lane *mem;
 	struct iovec iov[MAX_IOV];
@@ -144,7 +144,7 @@ static ssize_t give(struct weft_request *req, unsigned int lane, size_t off, siz
 		return -EAGAIN;
 	}
 	weft_native_given(n, off, len);
-	req->mw->rma.native_bytes += len;
+	req->mw->rma->native_bytes += len;
 	return (ssize_t)len;
 }
 
@@ -155,7 +155,7 @@ static size_t room(const struct weft_request *req, unsigned int lane, size_t off
 	const struct weft_msg_lane *l = &req->me->lanes[lane];
 	const struct weft_lane_attr *attr = &l->lane_ep->iface->attr;
 	size_t max = dir == WEFT_DIR_TX ? attr->max_put : attr->max_get, part = SIZE_MAX;
-	uint32_t lanes = req->send.rma.lanes;
+	uint32_t lanes = weft_rma_req(req)->lanes;
 
 	if (lanes & (lanes - 1)) {
 		part = weft_stripe_part(req->me, lanes, dir, lane, rest);
@@ -198,7 +198,7 @@ static ssize_t get_piece(struct weft_request *req, unsigned int lane, size_t off
 
 static int atomic_step(struct weft_request *req, uint32_t lanes)
 {
-	struct weft_req_rma *r = &req->send.rma;
+	struct weft_req_rma *r = weft_rma_req(req);
 	struct weft_lane_ep *lane_ep;
 	struct weft_native *n;
 
@@ -227,8 +227,8 @@ int weft_rma_native_step(struct weft_request *req)
 	uint32_t lanes = native_lanes(req);
 	int rc;
 
-	req->send.rma.lanes = lanes;
-	switch (req->send.rma.kind) {
+	weft_rma_req(req)->lanes = lanes;
+	switch (weft_rma_req(req)->kind) {
 	case WEFT_RMA_PUT:
 		return weft_stripe(req, lanes, WEFT_DIR_TX, req->length, put_piece);
 	case WEFT_RMA_GET:

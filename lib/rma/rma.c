@@ -2,7 +2,6 @@
 /* Puts, gets and atomics: the calls of weft.h. */
 
 #include <errno.h>
-#include <inttypes.h>
 
 #include "base/log.h"
 #include "rma/rma.h"
@@ -49,7 +48,7 @@ static struct weft_request *new_request(struct weft_ep *ep, enum weft_rma_kind k
 					struct weft_rkey *rkey, uint64_t remote,
 					const struct weft_op_params *params, bool held)
 {
-	struct weft_request *req = weft_request_alloc(ep->msg->mw, WEFT_REQ_RMA, params, held);
+	struct weft_request *req = weft_request_alloc(ep->msg->mw, &weft_rma_ops, params, held);
 
 	if (!req)
 		return NULL;
@@ -60,9 +59,9 @@ static struct weft_request *new_request(struct weft_ep *ep, enum weft_rma_kind k
 	req->send.mem = NULL;
 	req->send.zcopies = 0;
 	req->send.offset = 0;
-	req->send.rma =
+	*weft_rma_req(req) =
 		(struct weft_req_rma){.rkey = rkey, .remote = remote, .kind = (uint8_t)kind};
-	req->send.rma.delivered = params && (params->flags & WEFT_OP_DELIVERED);
+	weft_rma_req(req)->delivered = params && (params->flags & WEFT_OP_DELIVERED);
 	rkey->refs++;
 	return req;
 }
@@ -95,7 +94,7 @@ static int transfer(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, s
 	}
 	req->length = req->dt.length;
 	if (get)
-		weft_ivals_init(&req->send.rma.got);
+		weft_ivals_init(&weft_rma_req(req)->got);
 	rc = weft_rma_start(req);
 	if (out && rc == WEFT_INPROGRESS)
 		*out = req;
@@ -170,11 +169,11 @@ static int atomic_locked(struct weft_ep *ep, const struct weft_atomic *a, struct
 		return -ENOMEM;
 	req->op = a->result ? WEFT_OP_AMO_FETCH : WEFT_OP_AMO;
 	req->length = a->width;
-	req->send.rma.op = (uint8_t)a->op;
-	req->send.rma.width = (uint8_t)a->width;
-	req->send.rma.amo.operand = a->operand;
-	req->send.rma.amo.compare = a->op == WEFT_ATOMIC_CSWAP ? a->compare : 0;
-	req->send.rma.amo.result = a->result;
+	weft_rma_req(req)->op = (uint8_t)a->op;
+	weft_rma_req(req)->width = (uint8_t)a->width;
+	weft_rma_req(req)->amo.operand = a->operand;
+	weft_rma_req(req)->amo.compare = a->op == WEFT_ATOMIC_CSWAP ? a->compare : 0;
+	weft_rma_req(req)->amo.result = a->result;
 	rc = weft_rma_start(req);
 	if (out && rc == WEFT_INPROGRESS)
 		*out = req;
@@ -198,18 +197,4 @@ int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic, struct wef
 	rc = atomic_locked(ep, &a, rkey, remote_offset, params, req);
 	weft_worker_unlock(ep->worker);
 	return rc;
-}
-
-/* ------------------------------------------------------------------ in words */
-
-int weft_rma_query(const struct weft_request *req, const char *state, char *buf, size_t size)
-{
-	static const char *const names[] = {"put", "get", "atomic", "answer to a get", "answer"};
-	const struct weft_proto *proto = req->flags & WEFT_REQ_DONE ? NULL : req->send.proto;
-	const struct weft_req_rma *r = &req->send.rma;
-
-	return snprintf(buf, size,
-			"%s, %s, %zu bytes at remote offset %" PRIu64 ", %zu handed to lanes, %s",
-			names[r->kind], proto ? proto->name : "no protocol yet", req->length,
-			r->remote, req->send.offset, state);
 }

@@ -6,7 +6,9 @@
  *
  *	rma/rkey.c        remote keys
  *	rma/rma.c    the calls of weft.h
- *	rma/initiator.c         the asker's part of what goes over the wire
+ *	rma/initiator.c  the asker's part of what goes over the wire
+ *	rma/answer.c  and what the peer answers
+ *	rma/module.c  the hooks (msg/module.h)
  *	rma/native.c  the asker's part over lanes that access remote memory
  *	rma/local.c   the asker's own buffer for those
  *	rma/gets.c    how much a worker asks for at a time
@@ -31,6 +33,7 @@
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 
+#include "base/share.h"
 #include "msg/msg.h"
 
 enum weft_rma_kind {
@@ -47,6 +50,64 @@ enum weft_rma_kind {
 
 static_assert(WEFT_RMA_OPEN * 2 <= WEFT_WIRE_ANSWERS, "room for what crosses");
 static_assert(WEFT_RMA_CHUNK <= WEFT_WIRE_GET_MAX, "wire");
+
+/**
+ * Remote memory: what rma/initiator.c and rma/target.c keep of an operation, or of an answer to
+ * one: weft_rma_req().
+ */
+struct weft_req_rma {
+	struct weft_rkey *rkey;     /* NULL: an answer */
+	uint64_t remote;            /* offset in the peer's memory; of an answer: at the asker */
+	uint64_t count;             /* DELIVERED: complete when so many messages are confirmed */
+	uint32_t epoch;             /* worker fences before it */
+	uint32_t lanes;             /* native: those that can */
+	uint16_t pieces;            /* answers that it waits for, of those that the window counts */
+	uint8_t kind;               /* enum weft_rma_kind */
+	bool fence;                 /* waits for what was posted before it */
+	bool delivered;             /* WEFT_OP_DELIVERED */
+	bool native;                /* by the lanes themselves */
+	uint8_t op, width;          /* atomic */
+	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
+	union {
+		struct weft_ivals got; /* get by messages: what has come */
+		struct {
+			uint64_t operand, compare, old;
+			void *result;
+		} amo;
+		struct {
+			uint8_t id, length;
+			uint8_t data[38];
+		} small; /* answer without payload */
+	};
+};
+
+static_assert(sizeof(struct weft_req_rma) <= WEFT_REQ_SEND_OWN, "room in the request");
+
+static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
+{
+	return (struct weft_req_rma *)(uintptr_t)req->send.own;
+}
+
+/** Of a worker: mw->rma. */
+struct weft_rma_worker {
+	uint32_t fence_sn, fence_done; /* fences of the worker: called for, passed */
+	uint32_t fence_holders;        /* endpoints that the next one waits for */
+	LIST_HEAD(, weft_rma) used;    /* by operations, since a fence has looked last */
+	/* What peers did to our memory, what we did, and what was refused. */
+	uint64_t puts, put_bytes, gets_served, get_bytes, amos;
+	uint64_t native_bytes;
+	uint64_t naks;    /* of ours, refused by peers */
+	uint64_t bad_key; /* revoked, forged, foreign */
+	uint64_t bad_rights;
+	uint64_t bad_range;
+	uint64_t misaligned;
+	uint64_t bad_ref;  /* answers to what is over */
+	uint64_t too_many; /* asked for beyond the window */
+	/* Pieces that gets have asked for; tries that had to wait for others. */
+	struct weft_share gets;
+	uint64_t gets_limited;
+	TAILQ_HEAD(, weft_rma) gets_waiting;
+};
 
 /** A peer's memory. */
 struct weft_rkey {
@@ -97,7 +158,7 @@ struct weft_rma {
 	bool ask_due;     /* one found no room */
 	bool fence;       /* the next operation waits for those before it */
 	bool warned;
-	bool listed; /* in the worker's rma_used */
+	bool listed; /* in the worker's list of those */
 	bool holds;  /* is one of fence_holders */
 	LIST_ENTRY(weft_rma) used_link;
 	bool gets_wait;               /* for room to ask for more */
@@ -120,7 +181,6 @@ struct weft_rma {
 
 /** The endpoint's, made if need be. @return NULL = no memory */
 struct weft_rma *weft_rma_of(struct weft_msg_ep *me);
-void weft_rma_free(struct weft_msg_ep *me);
 
 static inline bool weft_rma_quiet(const struct weft_rma *rma)
 {
@@ -147,8 +207,13 @@ static inline void weft_rma_count(struct weft_rma *rma, bool odd)
  * dropped; WEFT_INPROGRESS; an error (dropped)
  */
 int weft_rma_start(struct weft_request *req);
+/** Pieces of the window that it holds, given what has been asked for and has not come. */
+void weft_rma_set_pieces(struct weft_request *req, uint64_t left);
 /** Something of the operation is over: look whether all is. */
 void weft_rma_check(struct weft_request *req);
+void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload);
 
 /*
  * Hand over what lanes take, by messages: what the protocols do. @return as weft_proto.progress()
@@ -195,14 +260,12 @@ void weft_rma_gets_leave(struct weft_msg_ep *me);
 
 /* ------------------------------------------------------------------ target (rma/target.c) */
 
-void weft_rma_recv_put(struct weft_msg_ep *me, const struct weft_wire_put *put, size_t length);
-void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get);
-void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *amo);
-void weft_rma_recv_flush(struct weft_msg_ep *me, const struct weft_wire_rma_flush *flush);
+void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payload);
 /** Answers that found no room. @return events */
 unsigned int weft_rma_serve_answers(struct weft_msg_ep *me);
-/** An answer's memory is no longer read by a lane. */
-void weft_rma_answer_check(struct weft_request *req);
 
 /* ------------------------------------------------------------------ order (rma/fence.c) */
 
@@ -218,31 +281,38 @@ static inline void weft_rma_use(struct weft_rma *rma)
 	if (rma->listed)
 		return;
 	rma->listed = true;
-	LIST_INSERT_HEAD(&rma->me->mw->rma_used, rma, used_link);
+	LIST_INSERT_HEAD(&rma->me->mw->rma->used, rma, used_link);
 }
 
 /** So many shall be confirmed. */
 void weft_rma_want(struct weft_msg_ep *me, uint64_t count);
 /** Send what RMA_FLUSH is due. */
 void weft_rma_ask(struct weft_msg_ep *me);
-void weft_rma_recv_flushed(struct weft_msg_ep *me, const struct weft_wire_rma_flushed *f);
+void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payload);
 /** A NAK has come: perhaps an RMA_FLUSHED waits for it. */
 void weft_rma_nak_counted(struct weft_msg_ep *me);
 /** An operation has ended, or is confirmed: others may go on. */
 void weft_rma_moved(struct weft_msg_ep *me);
 
-/* ------------------------------------------------------------------ for the rest of messages */
+/* ------------------------------------------------------------------ hooks and handlers */
 
-/** A message with id WEFT_WIRE_PUT .. WEFT_WIRE_RMA_FLUSHED, past the gate. */
-void weft_rma_recv(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+extern const struct weft_module weft_rma_module;
+extern const struct weft_request_ops weft_rma_ops;
+
+extern const struct weft_proto weft_proto_put_native;
+extern const struct weft_proto weft_proto_put_am;
+extern const struct weft_proto weft_proto_get_native;
+extern const struct weft_proto weft_proto_get_am;
+extern const struct weft_proto weft_proto_amo_native;
+extern const struct weft_proto weft_proto_amo_am;
+
+/** The endpoint's, made if need be; without memory the endpoint fails. */
+bool weft_rma_ready(struct weft_msg_ep *me);
 /** Serve what waits. @return events */
 unsigned int weft_rma_serve(struct weft_msg_ep *me);
 /** Would weft_rma_serve() find something to try? */
 bool weft_rma_has_work(const struct weft_msg_ep *me);
-/**
- * Flush: is everything at the peer? @p count is 0 at first, and kept between calls.
- * @return false: asked for, weft_flush_check() follows
- */
+/** Flush: is everything confirmed? @p count is 0 at first, and kept between calls. */
 bool weft_rma_flushed(struct weft_msg_ep *me, uint64_t *count);
 /** Of these operations one at least has ended with an error, and no request is there to tell. */
 void weft_rma_error(struct weft_rma *rma, uint64_t first, uint64_t last, int status);
@@ -253,10 +323,4 @@ static inline uint64_t weft_rma_op_sn(const struct weft_msg_ep *me, uint64_t num
 }
 /** The error that flush shall tell, once: of operations before @p op_sn. */
 int weft_rma_take_status(struct weft_msg_ep *me, uint64_t op_sn);
-/** The endpoint fails: out of all queues; the requests themselves end in weft_tx_fail(). */
-void weft_rma_fail(struct weft_msg_ep *me);
-/** What a request has borrowed. */
-void weft_rma_let_go(struct weft_request *req);
-int weft_rma_query(const struct weft_request *req, const char *state, char *buf, size_t size);
-
 #endif /* WEFT_RMA_H */

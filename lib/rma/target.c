@@ -8,9 +8,9 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "rma/rma.h"
-#include "msg/stripe.h"
 
 /* ------------------------------------------------------------------ the check */
 
@@ -25,15 +25,15 @@ static int enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t
 	int rc = 0;
 
 	if (!slot) {
-		me->mw->rma.bad_key++;
+		me->mw->rma->bad_key++;
 		return -EKEYREJECTED;
 	}
 	mem = slot->mem;
 	if (!(mem->rights & right)) {
-		me->mw->rma.bad_rights++;
+		me->mw->rma->bad_rights++;
 		rc = -EACCES;
 	} else if (offset > mem->length || length > mem->length - offset) {
-		me->mw->rma.bad_range++;
+		me->mw->rma->bad_range++;
 		rc = -ERANGE;
 	}
 	if (rc)
@@ -45,18 +45,20 @@ static int enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t
 
 /* ------------------------------------------------------------------ answers */
 
+static const struct weft_request_ops answer_ops;
+
 static struct weft_request *new_answer(struct weft_msg_ep *me, enum weft_rma_kind kind)
 {
 	struct weft_rma *rma = me->rma;
 	struct weft_request *req;
 
 	if (rma->answers_open >= WEFT_WIRE_ANSWERS) {
-		me->mw->rma.too_many++;
+		me->mw->rma->too_many++;
 		weft_msg_fail(me, -EPROTO, "the peer asks for more than %u answers at a time",
 			      WEFT_WIRE_ANSWERS);
 		return NULL;
 	}
-	req = weft_request_alloc(me->mw, WEFT_REQ_RMA, NULL, false);
+	req = weft_request_alloc(me->mw, &answer_ops, NULL, false);
 	if (!req) {
 		weft_msg_fail(me, -ENOMEM, "no memory for an answer to the peer");
 		return NULL;
@@ -68,7 +70,7 @@ static struct weft_request *new_answer(struct weft_msg_ep *me, enum weft_rma_kin
 	req->send.mem = NULL;
 	req->send.zcopies = 0;
 	req->send.offset = 0;
-	req->send.rma = (struct weft_req_rma){.kind = (uint8_t)kind};
+	*weft_rma_req(req) = (struct weft_req_rma){.kind = (uint8_t)kind};
 	/* A flush of ours, and a close, take them along. */
 	req->send.op_sn = me->op_sn++;
 	TAILQ_INSERT_TAIL(&me->ops, req, send.ops_link);
@@ -76,7 +78,7 @@ static struct weft_request *new_answer(struct weft_msg_ep *me, enum weft_rma_kin
 	return req;
 }
 
-void weft_rma_answer_check(struct weft_request *req)
+static void answer_check(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 
@@ -90,6 +92,17 @@ void weft_rma_answer_check(struct weft_request *req)
 	weft_flush_check(me);
 	weft_msg_ep_release(me);
 }
+
+static int answer_describe(const struct weft_request *req, char *buf, size_t size)
+{
+	return snprintf(buf, size, "answer to a peer's operation on memory");
+}
+
+static const struct weft_request_ops answer_ops = {
+	.release = weft_send_release,
+	.describe = answer_describe,
+	.check = answer_check,
+};
 
 static void queue_answer(struct weft_msg_ep *me, struct weft_request *req)
 {
@@ -108,9 +121,9 @@ static void answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t 
 	req = new_answer(me, WEFT_RMA_SMALL);
 	if (!req)
 		return;
-	req->send.rma.small.id = id;
-	req->send.rma.small.length = (uint8_t)length;
-	memcpy(req->send.rma.small.data, data, length);
+	weft_rma_req(req)->small.id = id;
+	weft_rma_req(req)->small.length = (uint8_t)length;
+	memcpy(weft_rma_req(req)->small.data, data, length);
 	queue_answer(me, req);
 }
 
@@ -192,27 +205,35 @@ static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, bool odd, 
 		answer_flush(me);
 }
 
-void weft_rma_recv_put(struct weft_msg_ep *me, const struct weft_wire_put *put, size_t length)
+void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t length)
 {
+	const struct weft_wire_put *put = data;
 	struct weft_mem_slot *slot;
 	uint64_t offset = weft_get64(put->offset);
-	int rc = enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE, &slot);
+	int rc;
 
+	if (!weft_rma_ready(me))
+		return;
+	rc = enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE, &slot);
 	if (rc == 0) {
 		memcpy((uint8_t *)slot->mem->address + offset, put + 1, length);
 		weft_mem_key_leave(slot);
-		me->mw->rma.puts++;
-		me->mw->rma.put_bytes += length;
+		me->mw->rma->puts++;
+		me->mw->rma->put_bytes += length;
 	}
 	counted(me, put->ref, weft_get32(put->flags) & WEFT_WIRE_RMA_ODD,
 		weft_get32(put->flags) >> WEFT_WIRE_RMA_SHIFT, rc);
 }
 
-void weft_rma_recv_flush(struct weft_msg_ep *me, const struct weft_wire_rma_flush *flush)
+void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payload)
 {
-	struct weft_rma *rma = me->rma;
+	const struct weft_wire_rma_flush *flush = data;
+	struct weft_rma *rma;
 
+	if (!weft_rma_ready(me))
+		return;
 	/* The asker has one under way at a time. */
+	rma = me->rma;
 	rma->asked = true;
 	rma->asked_odd = weft_get32(flush->flags) & WEFT_WIRE_RMA_ODD;
 	rma->asked_count = weft_get64(flush->count);
@@ -262,7 +283,7 @@ static int amo(struct weft_msg_ep *me, const struct weft_wire_amo *a, uint64_t *
 		return rc;
 	word = (uint8_t *)slot->mem->address + offset;
 	if ((uintptr_t)word % a->width) {
-		me->mw->rma.misaligned++;
+		me->mw->rma->misaligned++;
 		rc = -EINVAL;
 	} else if (a->width == 8) {
 		*old = do_amo_uint64_t((void *)word, a->op, operand, compare);
@@ -270,16 +291,20 @@ static int amo(struct weft_msg_ep *me, const struct weft_wire_amo *a, uint64_t *
 		*old = do_amo_uint32_t((void *)word, a->op, (uint32_t)operand, (uint32_t)compare);
 	}
 	weft_mem_key_leave(slot);
-	me->mw->rma.amos += rc == 0;
+	me->mw->rma->amos += rc == 0;
 	return rc;
 }
 
-void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *a)
+void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload)
 {
+	const struct weft_wire_amo *a = data;
 	uint16_t flags = weft_get16(a->flags);
 	uint64_t old = 0;
-	int rc = amo(me, a, &old);
+	int rc;
 
+	if (!weft_rma_ready(me))
+		return;
+	rc = amo(me, a, &old);
 	if (!(flags & WEFT_WIRE_AMO_FETCH)) {
 		counted(me, a->ref, flags & WEFT_WIRE_RMA_ODD, weft_get32(a->number), rc);
 	} else if (rc) {
@@ -297,11 +322,11 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const struct weft_wire_amo *a)
 static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
 {
 	struct weft_msg_ep *me = req->me;
-	struct weft_wire_data hdr = {req->send.peer, weft_put64(req->send.rma.remote + off)};
+	struct weft_wire_data hdr = {req->send.peer, weft_put64(weft_rma_req(req)->remote + off)};
 	size_t len = weft_tx_piece_max(req, lane, sizeof(hdr));
 
 	if (atomic_load(&req->send.mem->revoked)) {
-		me->mw->rma.bad_key++;
+		me->mw->rma->bad_key++;
 		req->length = off;
 		refuse(me, req->send.peer, rest, -EKEYREJECTED, 0);
 		return 0;
@@ -312,7 +337,7 @@ static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_
 	/* Contiguous memory: no error but the want of room. */
 	if (weft_tx_piece(req, lane, WEFT_WIRE_GET_DATA, &hdr, sizeof(hdr), off, len))
 		return -EAGAIN;
-	me->mw->rma.get_bytes += len;
+	me->mw->rma->get_bytes += len;
 	return (ssize_t)len;
 }
 
@@ -325,13 +350,17 @@ static int get_data_step(struct weft_request *req)
 			   get_data_piece);
 }
 
-void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get)
+void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload)
 {
+	const struct weft_wire_get *get = data;
 	uint64_t offset = weft_get64(get->offset), length = weft_get64(get->length);
 	struct weft_mem_slot *slot;
 	struct weft_request *req;
-	int rc = enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
+	int rc;
 
+	if (!weft_rma_ready(me))
+		return;
+	rc = enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
 	if (rc) {
 		refuse(me, get->ref, length, rc, 0);
 		return;
@@ -344,23 +373,23 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const struct weft_wire_get *get)
 		req->dt.buf = (uint8_t *)slot->mem->address + offset;
 		req->dt.length = req->length = length;
 		req->send.peer = get->ref;
-		req->send.rma.remote = weft_get64(get->local);
+		weft_rma_req(req)->remote = weft_get64(get->local);
 	}
 	weft_mem_key_leave(slot);
 	if (!req)
 		return;
-	me->mw->rma.gets_served++;
+	me->mw->rma->gets_served++;
 	if (!me->up || !TAILQ_EMPTY(&me->rma->answers) || get_data_step(req))
 		queue_answer(me, req);
 	else if (!me->failed)
-		weft_rma_answer_check(req);
+		answer_check(req);
 }
 
 /* ------------------------------------------------------------------ service */
 
 static int answer_step(struct weft_request *req)
 {
-	const struct weft_req_rma *r = &req->send.rma;
+	const struct weft_req_rma *r = weft_rma_req(req);
 
 	if (r->kind == WEFT_RMA_ANSWER)
 		return get_data_step(req);
@@ -382,7 +411,7 @@ unsigned int weft_rma_serve_answers(struct weft_msg_ep *me)
 			break; /* its refusal found no memory */
 		TAILQ_REMOVE(&rma->answers, req, link);
 		req->flags &= ~WEFT_REQ_PENDING;
-		weft_rma_answer_check(req);
+		answer_check(req);
 	}
 	return n;
 }

@@ -10,7 +10,7 @@
  *	data/am     RTR, the sender sends
  */
 
-#include "msg/msg.h"
+#include "rndv/rndv.h"
 #include "proto/rndv_cost.h"
 
 const struct weft_proto weft_proto_data_get = {

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "msg/msg.h"
+#include "rndv/rndv.h"
 
 static void read_done(struct weft_lane_comp *comp, int status)
 {
@@ -32,7 +32,7 @@ static void read_done(struct weft_lane_comp *comp, int status)
 	}
 	if (status == 0 && weft_rx_note(f->me, &f->got, off, len) == 0)
 		weft_rndv_fetch_progress(f);
-	if (!TAILQ_EMPTY(&mw->fetching))
+	if (!TAILQ_EMPTY(&mw->rndv->fetching))
 		weft_rndv_pump(mw);
 }
 

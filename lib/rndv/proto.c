@@ -18,7 +18,7 @@
 
 #include <errno.h>
 
-#include "msg/header.h"
+#include "rndv/rndv.h"
 #include "proto/rndv_cost.h"
 
 /* ------------------------------------------------------------------ sender */
@@ -26,10 +26,12 @@
 static int rts_progress(struct weft_request *req)
 {
 	struct weft_head h;
+	weft_le32 *flags;
 
 	if (!weft_tx_has_small(req->me))
 		return -EAGAIN; /* credit kicks */
-	weft_head_rts(req, &h);
+	flags = weft_head_rts(req, &h);
+	h.length = (uint16_t)(h.length + weft_rndv_offer(req, flags, h.bytes + h.length));
 	/* Never behind data of its own endpoint, so a lane with room is as good as the next. */
 	if (weft_tx_envelope_any(req->me, h.id, h.bytes, h.length))
 		return -EAGAIN;

@@ -14,8 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg/msg.h"
-#include "msg/stripe.h"
+#include "rndv/rndv.h"
 
 /* ------------------------------------------------------------------ lanes */
 
@@ -63,7 +62,7 @@ static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint
 {
 	uint64_t min = me->mw->conf.rndv_min_piece;
 	uint64_t frame = native ? 1 : frame_of(me, lane), align = align_of(me, lane);
-	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_RX, lane, me->unasked);
+	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_RX, lane, me->rndv->unasked);
 
 	len = (len + frame - 1) / frame * frame;
 	/* A rest that is not worth asking for by itself comes along. */
@@ -110,7 +109,7 @@ static int pick_lane(struct weft_msg_ep *me, uint32_t native, uint64_t off, uint
 		.full = full_lanes(me, native, off, end),
 		.dir = WEFT_DIR_RX,
 		.len = me->mw->conf.rndv_min_piece,
-		.left = me->unasked,
+		.left = me->rndv->unasked,
 	};
 
 	return weft_stripe_pick(me, &p);
@@ -135,17 +134,17 @@ size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t
 
 static struct weft_ask *ask_new(struct weft_msg_worker *mw)
 {
-	struct weft_ask *a = TAILQ_FIRST(&mw->free_asks);
+	struct weft_ask *a = TAILQ_FIRST(&mw->rndv->free_asks);
 
 	if (!a)
 		return malloc(sizeof(*a));
-	TAILQ_REMOVE(&mw->free_asks, a, link);
+	TAILQ_REMOVE(&mw->rndv->free_asks, a, link);
 	return a;
 }
 
 static void ask_free(struct weft_msg_worker *mw, struct weft_ask *a)
 {
-	TAILQ_INSERT_HEAD(&mw->free_asks, a, link);
+	TAILQ_INSERT_HEAD(&mw->rndv->free_asks, a, link);
 }
 
 /* @return 0, or -EAGAIN */
@@ -170,44 +169,43 @@ static void booked(struct weft_fetch *f, struct weft_ask *a)
 	TAILQ_INSERT_TAIL(&f->asks, a, link);
 	a->given = f->me->mw->worker->now;
 	weft_load_give(load_of(f->me, a->lane), a->left, a->given);
-	weft_share_take(&f->me->mw->pulls, &f->me->pulls, a->left, a->given);
+	weft_share_take(&f->me->mw->rndv->pulls, &f->me->rndv->pulls, a->left, a->given);
 	f->me->last_lane[WEFT_DIR_RX] = a->lane;
 }
 
-static void leave_later(struct weft_msg_ep *me)
+/* Out of the worker's lists of endpoints that may ask, or will. */
+static void unwant(struct weft_rndv *r)
 {
-	TAILQ_REMOVE(&me->mw->fetching_later, me, fetching_link);
-	me->mw->num_later--;
-}
+	struct weft_rndv_worker *rw = r->me->mw->rndv;
 
-static void unwant(struct weft_msg_ep *me)
-{
-	if (me->fetching == WEFT_FETCHING)
-		TAILQ_REMOVE(&me->mw->fetching, me, fetching_link);
-	else if (me->fetching == WEFT_FETCHING_LATER)
-		leave_later(me);
-	me->fetching = WEFT_FETCHING_NOT;
+	if (r->fetching == WEFT_FETCHING_NOT)
+		return;
+	TAILQ_REMOVE(r->fetching == WEFT_FETCHING ? &rw->fetching : &rw->fetching_later, r,
+		     fetching_link);
+	r->me->mw->work--;
+	r->fetching = WEFT_FETCHING_NOT;
 }
 
 /* In the worker's list of endpoints that may ask. */
-static void want(struct weft_msg_ep *me)
+static void want(struct weft_rndv *r)
 {
-	if (me->failed || TAILQ_EMPTY(&me->fetches) || me->fetching == WEFT_FETCHING ||
-	    (me->fetching == WEFT_FETCHING_LATER && me->pulls.out))
+	if (r->me->failed || TAILQ_EMPTY(&r->fetches) || r->fetching == WEFT_FETCHING ||
+	    (r->fetching == WEFT_FETCHING_LATER && r->pulls.out))
 		return;
-	unwant(me);
-	me->fetching = WEFT_FETCHING;
-	TAILQ_INSERT_TAIL(&me->mw->fetching, me, fetching_link);
+	unwant(r);
+	r->fetching = WEFT_FETCHING;
+	r->me->mw->work++;
+	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching, r, fetching_link);
 }
 
 /* Until others have less; one that is stalled, until it delivers. */
-static void want_later(struct weft_msg_ep *me)
+static void want_later(struct weft_rndv *r)
 {
-	if (me->pulls.stalled)
+	if (r->pulls.stalled)
 		return;
-	me->fetching = WEFT_FETCHING_LATER;
-	me->mw->num_later++;
-	TAILQ_INSERT_TAIL(&me->mw->fetching_later, me, fetching_link);
+	r->fetching = WEFT_FETCHING_LATER;
+	r->me->mw->work++;
+	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching_later, r, fetching_link);
 }
 
 /* Bytes of an ask have come, which measures the lane, or (not @good) will not. */
@@ -218,9 +216,9 @@ static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, boo
 
 	if (weft_load_done(load_of(me, a->lane), bytes, good, a->given, now))
 		weft_lane_rated(me, a->lane, WEFT_DIR_RX);
-	weft_share_done(&me->mw->pulls, &me->pulls, bytes, good, now);
+	weft_share_done(&me->mw->rndv->pulls, &me->rndv->pulls, bytes, good, now);
 	a->left -= bytes;
-	want(me);
+	want(me->rndv);
 }
 
 static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
@@ -228,7 +226,7 @@ static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
 	struct weft_msg_ep *me = f->me;
 	struct weft_ask *a = TAILQ_FIRST(&f->again);
 
-	me->unasked -= len;
+	me->rndv->unasked -= len;
 	if (!a) {
 		f->next = off + len;
 	} else if ((a->offset += len) == a->end) {
@@ -236,7 +234,7 @@ static void set_asked(struct weft_fetch *f, uint64_t off, uint64_t len)
 		ask_free(me->mw, a);
 	}
 	if (f->next == f->length && TAILQ_EMPTY(&f->again)) {
-		TAILQ_REMOVE(&me->fetches, f, link);
+		TAILQ_REMOVE(&me->rndv->fetches, f, link);
 		f->queued = false;
 	}
 }
@@ -269,7 +267,7 @@ static int ask(struct weft_fetch *f, struct weft_ask *a)
 /* Ask for one piece. @return 1; 0 nothing to ask for, or no window; -EAGAIN no room */
 static int ask_one(struct weft_msg_ep *me)
 {
-	struct weft_fetch *f = TAILQ_FIRST(&me->fetches);
+	struct weft_fetch *f = TAILQ_FIRST(&me->rndv->fetches);
 	uint64_t off, end, len;
 	struct weft_ask *a;
 	int lane;
@@ -288,7 +286,7 @@ static int ask_one(struct weft_msg_ep *me)
 	*a = (struct weft_ask){.fetch = f, .offset = off, .lane = (uint8_t)lane};
 	a->native = native_of(f) >> lane & 1;
 	len = cut(me, (unsigned int)lane, a->native, off, end);
-	if (!weft_share_free(&me->mw->pulls, me->mw->worker->now))
+	if (!weft_share_free(&me->mw->rndv->pulls, me->mw->worker->now))
 		len = least(me, (unsigned int)lane, a->native, len);
 	a->end = off + len;
 	a->left = len;
@@ -306,39 +304,39 @@ static int ask_one(struct weft_msg_ep *me)
 }
 
 /* The next one that may ask: those that wait for room come behind the others. */
-static struct weft_msg_ep *next_ep(struct weft_msg_worker *mw, const struct weft_msg_ep *stuck)
+static struct weft_rndv *next_ep(struct weft_msg_worker *mw, const struct weft_rndv *stuck)
 {
-	struct weft_msg_ep *me = TAILQ_FIRST(&mw->fetching);
+	struct weft_rndv *r = TAILQ_FIRST(&mw->rndv->fetching);
 
-	if (me && me != stuck)
-		return me;
-	me = TAILQ_FIRST(&mw->fetching_later);
-	return me && weft_share_free(&mw->pulls, mw->worker->now) ? me : NULL;
+	if (r && r != stuck)
+		return r;
+	r = TAILQ_FIRST(&mw->rndv->fetching_later);
+	return r && weft_share_free(&mw->rndv->pulls, mw->worker->now) ? r : NULL;
 }
 
 unsigned int weft_rndv_pump(struct weft_msg_worker *mw)
 {
-	struct weft_msg_ep *me, *stuck = NULL;
+	struct weft_rndv *r, *stuck = NULL;
 	unsigned int n = 0;
 
-	while ((me = next_ep(mw, stuck))) {
+	while ((r = next_ep(mw, stuck))) {
 		int rc;
 
-		unwant(me);
-		if (!weft_share_room(&mw->pulls, &me->pulls, mw->worker->now)) {
-			want_later(me);
+		unwant(r);
+		if (!weft_share_room(&mw->rndv->pulls, &r->pulls, mw->worker->now)) {
+			want_later(r);
 			continue;
 		}
-		rc = ask_one(me);
+		rc = ask_one(r->me);
 		if (rc > 0) {
 			n++;
 			stuck = NULL;
-			want(me);
+			want(r);
 		} else if (rc < 0) {
 			/* Tried again at the next progress; meanwhile others. */
-			want(me);
+			want(r);
 			if (!stuck)
-				stuck = me;
+				stuck = r;
 		}
 	}
 	return n;
@@ -349,9 +347,9 @@ void weft_rndv_pull_add(struct weft_fetch *f)
 	struct weft_msg_ep *me = f->me;
 
 	f->queued = true;
-	TAILQ_INSERT_TAIL(&me->fetches, f, link);
-	me->unasked += f->length;
-	want(me);
+	TAILQ_INSERT_TAIL(&me->rndv->fetches, f, link);
+	me->rndv->unasked += f->length;
+	want(me->rndv);
 }
 
 /* ------------------------------------------------------------------ what comes */
@@ -400,11 +398,11 @@ void weft_rndv_pull_read(struct weft_ask *a, bool good)
 		return;
 	}
 	TAILQ_INSERT_TAIL(&f->again, a, link);
-	f->me->unasked += a->end - a->offset;
+	f->me->rndv->unasked += a->end - a->offset;
 	if (!f->queued)
-		TAILQ_INSERT_TAIL(&f->me->fetches, f, link);
+		TAILQ_INSERT_TAIL(&f->me->rndv->fetches, f, link);
 	f->queued = true;
-	want(f->me);
+	want(f->me->rndv);
 }
 
 void weft_rndv_pull_end(struct weft_fetch *f)
@@ -413,15 +411,15 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 	struct weft_ask *a, *next;
 
 	if (f->queued) {
-		TAILQ_REMOVE(&me->fetches, f, link);
-		me->unasked -= f->length - f->next;
+		TAILQ_REMOVE(&me->rndv->fetches, f, link);
+		me->rndv->unasked -= f->length - f->next;
 		f->queued = false;
-		if (TAILQ_EMPTY(&me->fetches))
-			unwant(me);
+		if (TAILQ_EMPTY(&me->rndv->fetches))
+			unwant(me->rndv);
 	}
 	while ((a = TAILQ_FIRST(&f->again))) {
 		TAILQ_REMOVE(&f->again, a, link);
-		me->unasked -= a->end - a->offset;
+		me->rndv->unasked -= a->end - a->offset;
 		ask_free(me->mw, a);
 	}
 	for (a = TAILQ_FIRST(&f->asks); a; a = next) {
@@ -434,14 +432,7 @@ void weft_rndv_pull_end(struct weft_fetch *f)
 	}
 }
 
-/* ------------------------------------------------------------------ endpoint, worker */
-
-void weft_rndv_ep_init(struct weft_msg_ep *me)
-{
-	TAILQ_INIT(&me->fetches);
-	for (unsigned int i = 0; i < WEFT_MAX_LANES; i++)
-		STAILQ_INIT(&me->rndv[i].pulls);
-}
+/* ------------------------------------------------------------------ endpoint */
 
 void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 {
@@ -452,45 +443,10 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 		weft_lane_rated(me, i, WEFT_DIR_RX);
 	}
 	weft_rndv_send_ep_lanes(me);
-	want(me);
+	want(me->rndv);
 }
 
 void weft_rndv_ep_fail(struct weft_msg_ep *me)
 {
-	unwant(me);
-}
-
-void weft_rndv_worker_init(struct weft_msg_worker *mw)
-{
-	STAILQ_INIT(&mw->free_pulls);
-	TAILQ_INIT(&mw->free_asks);
-	TAILQ_INIT(&mw->free_fetches);
-	TAILQ_INIT(&mw->fetching);
-	TAILQ_INIT(&mw->fetching_later);
-	SLIST_INIT(&mw->free_natives);
-}
-
-void weft_rndv_worker_fini(struct weft_msg_worker *mw)
-{
-	struct weft_fetch *f;
-	struct weft_native *n;
-	struct weft_pull *p;
-	struct weft_ask *a;
-
-	while ((n = SLIST_FIRST(&mw->free_natives))) {
-		SLIST_REMOVE_HEAD(&mw->free_natives, link);
-		free(n);
-	}
-	while ((f = TAILQ_FIRST(&mw->free_fetches))) {
-		TAILQ_REMOVE(&mw->free_fetches, f, link);
-		free(f);
-	}
-	while ((p = STAILQ_FIRST(&mw->free_pulls))) {
-		STAILQ_REMOVE_HEAD(&mw->free_pulls, link);
-		free(p);
-	}
-	while ((a = TAILQ_FIRST(&mw->free_asks))) {
-		TAILQ_REMOVE(&mw->free_asks, a, link);
-		free(a);
-	}
+	unwant(me->rndv);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "mem/mem.h"
-#include "msg/msg.h"
+#include "rndv/rndv.h"
 
 /* ------------------------------------------------------------------ offers */
 
@@ -41,10 +41,10 @@ void weft_rndv_refuse(struct weft_msg_ep *me, struct weft_wire_ref sreq, int sta
 static struct weft_fetch *fetch_new(struct weft_msg_ep *me, struct weft_request *req)
 {
 	struct weft_msg_worker *mw = me->mw;
-	struct weft_fetch *f = TAILQ_FIRST(&mw->free_fetches);
+	struct weft_fetch *f = TAILQ_FIRST(&mw->rndv->free_fetches);
 
 	if (f)
-		TAILQ_REMOVE(&mw->free_fetches, f, link);
+		TAILQ_REMOVE(&mw->rndv->free_fetches, f, link);
 	else
 		f = malloc(sizeof(*f));
 	if (!f)
@@ -82,7 +82,7 @@ static void fetch_free(struct weft_fetch *f)
 		weft_mem_put_dead(f->mem);
 	else if (f->mem)
 		weft_mem_put(f->mem);
-	TAILQ_INSERT_HEAD(&mw->free_fetches, f, link);
+	TAILQ_INSERT_HEAD(&mw->rndv->free_fetches, f, link);
 	weft_msg_ep_release(me);
 }
 
@@ -116,7 +116,7 @@ static void fetch_over(struct weft_fetch *f)
 {
 	struct weft_request *req = f->req;
 
-	TAILQ_REMOVE(&f->me->rx_active, req, link);
+	TAILQ_REMOVE(&f->me->rndv->active, req, link);
 	req->flags &= ~WEFT_REQ_ACTIVE;
 	if (fetch_end(f))
 		fetch_done(f, false);
@@ -133,13 +133,24 @@ void weft_rndv_fetch_progress(struct weft_fetch *f)
 		fetch_over(f);
 }
 
-void weft_rndv_fetch_fail(struct weft_request *req, int status)
+static void fetch_fail(struct weft_request *req, int status)
 {
 	struct weft_fetch *f = req->recv.fetch;
 
 	weft_recv_fail(req, status);
 	if (fetch_end(f))
 		fetch_done(f, false);
+}
+
+void weft_rndv_ended(struct weft_msg_ep *me, int status)
+{
+	struct weft_request *req;
+
+	while ((req = TAILQ_FIRST(&me->rndv->active))) {
+		TAILQ_REMOVE(&me->rndv->active, req, link);
+		req->flags &= ~WEFT_REQ_ACTIVE;
+		fetch_fail(req, status);
+	}
 }
 
 /* ------------------------------------------------------------------ ways */
@@ -165,7 +176,7 @@ static void send_rtr(struct weft_fetch *f, bool keys)
 {
 	struct {
 		struct weft_wire_rtr rtr;
-		uint8_t records[WEFT_RNDV_RECORDS_MAX];
+		uint8_t records[WEFT_HEAD_RECORDS_MAX];
 	} __attribute__((packed)) m = {
 		.rtr =
 			{
@@ -291,10 +302,10 @@ void weft_rndv_reset(struct weft_msg_ep *me)
 {
 	struct weft_request *req;
 
-	TAILQ_FOREACH(req, &me->rx_active, link) {
-		struct weft_fetch *f = req->recv.msg ? NULL : req->recv.fetch;
+	TAILQ_FOREACH(req, &me->rndv->active, link) {
+		struct weft_fetch *f = req->recv.fetch;
 
-		if (!f || (f->proto && (!f->proto->reset || f->proto->reset(req))))
+		if (f->proto && (!f->proto->reset || f->proto->reset(req)))
 			continue;
 		start(f);
 		if (me->failed)
@@ -320,9 +331,8 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 	}
 	f->offer = *offer;
 	req->recv.fetch = f;
-	req->recv.msg = NULL;
 	req->flags |= WEFT_REQ_ACTIVE;
-	TAILQ_INSERT_TAIL(&me->rx_active, req, link);
+	TAILQ_INSERT_TAIL(&me->rndv->active, req, link);
 	start(f);
 }
 
@@ -333,15 +343,15 @@ static struct weft_fetch *find_fetch(struct weft_msg_ep *me, struct weft_wire_re
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
 
-	if (req && req->kind == WEFT_REQ_RECV && (req->flags & WEFT_REQ_ACTIVE) && !req->recv.msg &&
-	    req->me == me)
+	if (req && (req->flags & WEFT_REQ_ACTIVE) && req->recv.fetch && req->me == me)
 		return req->recv.fetch;
 	me->mw->count.bad_ref++;
 	return NULL;
 }
 
-void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length)
+void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 {
+	const struct weft_wire_data *hdr = data;
 	struct weft_fetch *f = find_fetch(me, hdr->rreq);
 	uint64_t off = weft_get64(hdr->offset);
 	bool over;
@@ -361,12 +371,13 @@ void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hd
 	 * Smaller gaps in what is asked for are filled once in a progress call, by
 	 * weft_msg_progress().
 	 */
-	if (over && !TAILQ_EMPTY(&me->mw->fetching))
+	if (over && !TAILQ_EMPTY(&me->mw->rndv->fetching))
 		weft_rndv_pump(me->mw);
 }
 
-void weft_rndv_recv_put_done(struct weft_msg_ep *me, const struct weft_wire_put_done *done)
+void weft_rndv_recv_put_done(struct weft_msg_ep *me, const void *data, size_t payload)
 {
+	const struct weft_wire_put_done *done = data;
 	struct weft_fetch *f = find_fetch(me, done->rreq);
 	uint64_t off = weft_get64(done->offset), len = weft_get64(done->length);
 
@@ -380,8 +391,9 @@ void weft_rndv_recv_put_done(struct weft_msg_ep *me, const struct weft_wire_put_
 		weft_rndv_fetch_progress(f);
 }
 
-void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort)
+void weft_rndv_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload)
 {
+	const struct weft_wire_abort *abort = data;
 	struct weft_fetch *f = find_fetch(me, abort->rreq);
 
 	if (!f)

@@ -31,20 +31,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "core/config.h"
-#include "core/core.h"
-#include "base/interval.h"
-#include "lane.h"
-#include "base/rate.h"
-#include "core/wire.h"
+#include "base/share.h"
+#include "msg/msg.h"
 
 struct weft_ask;
-struct weft_fetch;
-struct weft_proto;
-struct weft_mem;
-struct weft_msg_ep;
-struct weft_msg_worker;
-struct weft_request;
 
 /** Pulls of one peer that may wait for their lanes here. Ours ask for far less. */
 #define WEFT_RNDV_PULLS_MAX 1024u
@@ -60,15 +50,10 @@ struct weft_rndv_offer {
 	uint64_t key[WEFT_MAX_LANES];
 };
 
-/** Most bytes of records that weft_rndv_offer() writes. */
-#define WEFT_RNDV_RECORDS_MAX                                              \
-	(sizeof(struct weft_wire_record) + sizeof(struct weft_wire_keys) + \
-	 WEFT_MAX_LANES * sizeof(struct weft_wire_key))
-
 /**
  * The sender's RTS, of whatever space, is being written: what may the receiver do?
  * @param flags    for its flags field
- * @param records  WEFT_RNDV_RECORDS_MAX bytes, to follow the RTS
+ * @param records  WEFT_HEAD_RECORDS_MAX bytes, to follow the RTS
  * @return bytes of records
  */
 size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records);
@@ -97,24 +82,65 @@ void weft_rndv_fetch(struct weft_msg_ep *me, struct weft_request *req,
 /** The data is not wanted, or (@p status) cannot be. */
 void weft_rndv_refuse(struct weft_msg_ep *me, struct weft_wire_ref sreq, int status);
 
-/** The endpoint has failed: the fetch ends with @p status; the request is in no list any more. */
-void weft_rndv_fetch_fail(struct weft_request *req, int status);
+/* ------------------------------------------------------------------ handlers (msg/module.h) */
 
-/* ------------------------------------------------------------------ what comes (tag/recv.c) */
-
-void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr, size_t length);
-void weft_rndv_recv_pull(struct weft_msg_ep *me, const struct weft_wire_pull *pull);
-void weft_rndv_recv_data(struct weft_msg_ep *me, const struct weft_wire_data *hdr, size_t length);
-void weft_rndv_recv_put_done(struct weft_msg_ep *me, const struct weft_wire_put_done *done);
-void weft_rndv_recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *abort);
-void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wire_ats *ats);
+void weft_rndv_recv_rtr(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rndv_recv_data(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rndv_recv_put_done(struct weft_msg_ep *me, const void *data, size_t payload);
+/** ABORT that names a request of ours. */
+void weft_rndv_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rndv_recv_ats(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rndv_recv_sync_ack(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rndv_send_ats(struct weft_msg_ep *me, uint8_t id, struct weft_wire_ref sreq, int status);
+
+extern const struct weft_module weft_rndv_module;
+
+extern const struct weft_proto weft_proto_rndv_get;
+extern const struct weft_proto weft_proto_rndv_pull;
+extern const struct weft_proto weft_proto_rndv_put;
+extern const struct weft_proto weft_proto_rndv_am;
+extern const struct weft_proto weft_proto_data_get;
+extern const struct weft_proto weft_proto_data_pull;
+extern const struct weft_proto weft_proto_data_put;
+extern const struct weft_proto weft_proto_data_am;
 
 /* ------------------------------------------------------------------ at work */
 
-/** Rendezvous state of one lane of an endpoint: in struct weft_msg_ep, by lane. */
+/** Rendezvous state of one lane of an endpoint. */
 struct weft_rndv_lane {
 	STAILQ_HEAD(, weft_pull) pulls; /**< asked for over this lane, in order */
+};
+
+TAILQ_HEAD(weft_asks, weft_ask);
+TAILQ_HEAD(weft_fetches, weft_fetch);
+TAILQ_HEAD(weft_rndvs, weft_rndv);
+
+/** Of an endpoint: me->rndv. */
+struct weft_rndv {
+	struct weft_msg_ep *me;
+	/* sender */
+	struct weft_requests data; /**< to hand over what RTR asked for, any order */
+	uint32_t num_pulls;        /**< the peer's, waiting */
+	struct weft_rndv_lane lanes[WEFT_MAX_LANES];
+	/* receiver */
+	struct weft_requests active;  /**< receives that have a fetch */
+	struct weft_fetches fetches;  /**< those with something left to ask for, in order */
+	uint64_t unasked;             /**< how much */
+	struct weft_share_user pulls; /**< bytes asked for */
+	/** in which list of the worker's: of those that may ask, or that wait for room to */
+	enum { WEFT_FETCHING_NOT, WEFT_FETCHING, WEFT_FETCHING_LATER } fetching;
+	TAILQ_ENTRY(weft_rndv) fetching_link;
+};
+
+/** Of a worker: mw->rndv. */
+struct weft_rndv_worker {
+	struct weft_rndvs fetching;       /**< may ask for more */
+	struct weft_rndvs fetching_later; /**< when others have less */
+	struct weft_share pulls;          /**< bytes asked for that have not come */
+	STAILQ_HEAD(, weft_pull) free_pulls;
+	struct weft_asks free_asks;
+	struct weft_fetches free_fetches;
 };
 
 /** Registered memory of [buf, buf + len) and its keys (rndv/keys.c). */
@@ -130,15 +156,8 @@ void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, siz
 /** Lanes of @p me that rendezvous may use and that read (@p put: write) remote memory. */
 uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);
 
-/** Sender: hand over what RTR asked for. @return 0 all handed over, -EAGAIN, or the pack error */
-int weft_rndv_data_progress(struct weft_request *req);
-/** Sender: hand over what was pulled, as far as the lanes take it. @return pieces handed over */
+/** Sender: hand over what RTR asked for, and what was pulled, as far as the lanes take it. */
 unsigned int weft_rndv_serve(struct weft_msg_ep *me);
-/**
- * Sender: the peer needs its keys no more; @p dead: it may still use them, and shall not. Again: no
- * effect.
- */
-void weft_rndv_withdraw_keys(struct weft_request *req, bool dead);
 /** Sender: the request ends: nothing of it waits any more. */
 void weft_rndv_send_end(struct weft_request *req);
 
@@ -154,6 +173,8 @@ int weft_rndv_begin_am(struct weft_request *req);
 /* And their reset(). */
 int weft_rndv_reset_get(struct weft_request *req);
 int weft_rndv_reset_pull(struct weft_request *req);
+/** The endpoint has failed: its fetches end. */
+void weft_rndv_ended(struct weft_msg_ep *me, int status);
 /** The endpoint's protocols are others now: fetches are given to reset(). */
 void weft_rndv_reset(struct weft_msg_ep *me);
 
@@ -180,14 +201,12 @@ void weft_rndv_pull_end(struct weft_fetch *f);
 size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
 		       size_t max);
 
-void weft_rndv_ep_init(struct weft_msg_ep *me);
 /** Its lanes are up, or others than before. */
 void weft_rndv_ep_lanes(struct weft_msg_ep *me);
+/** It asks for nothing more. */
 void weft_rndv_ep_fail(struct weft_msg_ep *me);
 /** The same of the sender's half. */
 void weft_rndv_send_ep_lanes(struct weft_msg_ep *me);
-void weft_rndv_worker_init(struct weft_msg_worker *mw);
-void weft_rndv_worker_fini(struct weft_msg_worker *mw);
 
 /* ------------------------------------------------------------------ inside */
 
@@ -210,22 +229,10 @@ struct weft_ask {
 	bool native;
 };
 
-TAILQ_HEAD(weft_asks, weft_ask);
-
-/** A native operation under way: a put, a get, an atomic, a rendezvous' write (msg/stripe.h). */
-struct weft_native {
-	SLIST_ENTRY(weft_native) link;
-	struct weft_lane_comp comp;
-	struct weft_request *req;
-	uint64_t offset, length;
-	uint64_t given; /**< ns */
-	uint8_t lane;
-	uint8_t dir; /**< enum weft_dir */
-};
-
 /** Receiver: a message on its way. */
 struct weft_fetch {
-	TAILQ_ENTRY(weft_fetch) link; /**< of me->fetches, while something is left to ask for */
+	TAILQ_ENTRY(weft_fetch)
+	link; /**< of me->rndv->fetches, while something is left to ask for */
 	struct weft_request *req;
 	struct weft_msg_ep *me;
 	struct weft_ivals got;
@@ -237,14 +244,12 @@ struct weft_fetch {
 	const struct weft_proto *proto;
 	bool pulled;  /**< bytes are asked for piece by piece; else all by RTR */
 	bool written; /**< the RTR had keys */
-	bool queued;  /**< in me->fetches */
+	bool queued;  /**< in me->rndv->fetches */
 	bool over;    /**< waits for native reads only */
 	int status;
 	struct weft_mem *mem; /**< of the receive buffer, for native reads and puts, or NULL */
 	uint32_t native;      /**< lanes that read by themselves */
 	struct weft_rndv_offer offer;
 };
-
-TAILQ_HEAD(weft_fetches, weft_fetch);
 
 #endif /* WEFT_RNDV_H */

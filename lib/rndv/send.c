@@ -13,9 +13,8 @@
 #include <stdlib.h>
 
 #include "mem/mem.h"
-#include "msg/msg.h"
+#include "rndv/rndv.h"
 #include "mem/cache.h"
-#include "msg/stripe.h"
 
 /* ------------------------------------------------------------------ offer */
 
@@ -73,14 +72,6 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
 	return weft_rndv_keys_write(me, lanes, req->send.offered, req->dt.buf, records);
 }
 
-void weft_rndv_withdraw_keys(struct weft_request *req, bool dead)
-{
-	if (!(req->flags & WEFT_REQ_KEYS))
-		return;
-	req->flags &= ~WEFT_REQ_KEYS;
-	weft_mem_unexport(req->send.mem, req->send.offered, dead);
-}
-
 void weft_rndv_offered(struct weft_request *req)
 {
 	req->send.offset = 0;
@@ -95,7 +86,9 @@ static struct weft_request *find_send(struct weft_msg_ep *me, struct weft_wire_r
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
 
-	if (req && req->kind == WEFT_REQ_SEND && req->me == me && (req->flags & WEFT_REQ_WAIT_ACK))
+	/* Of messages, which alone are answered so. */
+	if (req && req->me == me && (req->flags & WEFT_REQ_WAIT_ACK) &&
+	    (req->flags & (WEFT_REQ_RNDV | WEFT_REQ_SYNC)))
 		return req;
 	me->mw->count.bad_ref++;
 	return NULL;
@@ -167,19 +160,19 @@ static void register_to_send(struct weft_request *req)
 
 static struct weft_pull *pull_new(struct weft_msg_worker *mw)
 {
-	struct weft_pull *p = STAILQ_FIRST(&mw->free_pulls);
+	struct weft_pull *p = STAILQ_FIRST(&mw->rndv->free_pulls);
 
 	if (!p)
 		return malloc(sizeof(*p));
-	STAILQ_REMOVE_HEAD(&mw->free_pulls, link);
+	STAILQ_REMOVE_HEAD(&mw->rndv->free_pulls, link);
 	return p;
 }
 
 static void pull_free(struct weft_msg_ep *me, struct weft_pull *p)
 {
 	p->req->send.pulls--;
-	me->num_pulls--;
-	STAILQ_INSERT_HEAD(&me->mw->free_pulls, p, link);
+	me->rndv->num_pulls--;
+	STAILQ_INSERT_HEAD(&me->mw->rndv->free_pulls, p, link);
 }
 
 /* The lane it was asked over, or another when that is gone. */
@@ -188,15 +181,16 @@ static unsigned int lane_for(const struct weft_msg_ep *me, uint32_t lane)
 	return lane < WEFT_MAX_LANES && (me->lanes_up & 1u << lane) ? lane : me->am_lane;
 }
 
-void weft_rndv_recv_pull(struct weft_msg_ep *me, const struct weft_wire_pull *pull)
+void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payload)
 {
+	const struct weft_wire_pull *pull = data;
 	uint64_t offset = weft_get64(pull->offset), length = weft_get64(pull->length);
 	struct weft_request *req = find_offer(me, pull->sreq, offset, length);
 	struct weft_pull *p;
 
 	if (!req)
 		return;
-	if (me->num_pulls == WEFT_RNDV_PULLS_MAX) {
+	if (me->rndv->num_pulls == WEFT_RNDV_PULLS_MAX) {
 		weft_msg_fail(me, -EPROTO, "the peer has more than %u pulls waiting",
 			      WEFT_RNDV_PULLS_MAX);
 		return;
@@ -212,8 +206,8 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const struct weft_wire_pull *pu
 	req->send.peer = pull->rreq;
 	req->send.pulls++;
 	req->flags |= WEFT_REQ_RTR;
-	me->num_pulls++;
-	STAILQ_INSERT_TAIL(&me->rndv[lane_for(me, weft_get32(pull->lane))].pulls, p, link);
+	me->rndv->num_pulls++;
+	STAILQ_INSERT_TAIL(&me->rndv->lanes[lane_for(me, weft_get32(pull->lane))].pulls, p, link);
 	weft_tx_kick(me);
 }
 
@@ -237,10 +231,10 @@ void weft_rndv_send_end(struct weft_request *req)
 	struct weft_msg_ep *me = req->me;
 
 	if (req->flags & WEFT_REQ_DATA)
-		TAILQ_REMOVE(&me->data, req, link);
+		TAILQ_REMOVE(&me->rndv->data, req, link);
 	req->flags &= ~WEFT_REQ_DATA;
 	for (unsigned int i = 0; req->send.pulls && i < WEFT_MAX_LANES; i++)
-		drop_pulls(me, &me->rndv[i], req);
+		drop_pulls(me, &me->rndv->lanes[i], req);
 }
 
 /* One piece of a stretch. @return its length, -EAGAIN, or the pack error */
@@ -263,7 +257,7 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 	struct weft_pull *p;
 	unsigned int n = 0;
 
-	while ((p = STAILQ_FIRST(&me->rndv[lane].pulls))) {
+	while ((p = STAILQ_FIRST(&me->rndv->lanes[lane].pulls))) {
 		struct weft_request *req = p->req;
 		ssize_t rc = send_piece(req, lane, p->offset, p->end - p->offset);
 
@@ -279,20 +273,9 @@ static unsigned int serve_lane(struct weft_msg_ep *me, unsigned int lane)
 		if (req->send.end == 0)
 			req->send.offset += (size_t)rc; /* for people; RTR uses it itself */
 		if (p->offset == p->end) {
-			STAILQ_REMOVE_HEAD(&me->rndv[lane].pulls, link);
+			STAILQ_REMOVE_HEAD(&me->rndv->lanes[lane].pulls, link);
 			pull_free(me, p);
 		}
-	}
-	return n;
-}
-
-unsigned int weft_rndv_serve(struct weft_msg_ep *me)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; me->num_pulls && i < WEFT_MAX_LANES; i++) {
-		if (me->up && (me->lanes_up & 1u << i))
-			n += serve_lane(me, i);
 	}
 	return n;
 }
@@ -314,8 +297,8 @@ static void put_again(struct weft_request *req, unsigned int lane, uint64_t off,
 	}
 	*p = (struct weft_pull){.req = req, .offset = off, .end = off + len};
 	req->send.pulls++;
-	me->num_pulls++;
-	STAILQ_INSERT_TAIL(&me->rndv[me->am_lane].pulls, p, link);
+	me->rndv->num_pulls++;
+	STAILQ_INSERT_TAIL(&me->rndv->lanes[me->am_lane].pulls, p, link);
 	weft_tx_kick(me);
 }
 
@@ -414,13 +397,40 @@ static ssize_t data_piece(struct weft_request *req, unsigned int lane, size_t of
 	return send_piece(req, lane, off, rest);
 }
 
-int weft_rndv_data_progress(struct weft_request *req)
+static unsigned int serve_data(struct weft_msg_ep *me)
 {
-	return weft_stripe(req, req->me->rndv_lanes, WEFT_DIR_TX, req->send.end, data_piece);
+	struct weft_request *req;
+	unsigned int n = 0;
+
+	while (n < WEFT_TX_BURST && me->up && (req = TAILQ_FIRST(&me->rndv->data))) {
+		int rc = weft_stripe(req, me->rndv_lanes, WEFT_DIR_TX, req->send.end, data_piece);
+
+		if (rc == -EAGAIN)
+			break;
+		n++;
+		TAILQ_REMOVE(&me->rndv->data, req, link);
+		req->flags &= ~WEFT_REQ_DATA;
+		if (rc < 0)
+			weft_send_abort(req, rc);
+		weft_send_check(req);
+	}
+	return n;
 }
 
-void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr, size_t length)
+unsigned int weft_rndv_serve(struct weft_msg_ep *me)
 {
+	unsigned int n = serve_data(me);
+
+	for (unsigned int i = 0; me->rndv->num_pulls && i < WEFT_MAX_LANES; i++) {
+		if (me->up && (me->lanes_up & 1u << i))
+			n += serve_lane(me, i);
+	}
+	return n;
+}
+
+void weft_rndv_recv_rtr(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	const struct weft_wire_rtr *rtr = data;
 	uint64_t offset = weft_get64(rtr->offset), len = weft_get64(rtr->length);
 	struct weft_request *req = find_offer(me, rtr->sreq, offset, len);
 
@@ -437,13 +447,13 @@ void weft_rndv_recv_rtr(struct weft_msg_ep *me, const struct weft_wire_rtr *rtr,
 	if (req->flags & WEFT_REQ_DATA)
 		return;
 	req->send.offset = offset;
-	read_put_keys(req, rtr + 1, length - sizeof(*rtr));
+	read_put_keys(req, rtr + 1, payload);
 	req->flags |= WEFT_REQ_DATA;
-	TAILQ_INSERT_TAIL(&me->data, req, link);
+	TAILQ_INSERT_TAIL(&me->rndv->data, req, link);
 	weft_tx_kick(me);
 }
 
-void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wire_ats *ats)
+static void recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wire_ats *ats)
 {
 	struct weft_request *req = find_send(me, ats->sreq);
 
@@ -457,20 +467,30 @@ void weft_rndv_recv_ats(struct weft_msg_ep *me, uint8_t id, const struct weft_wi
 		req->status = -(int)weft_get32(ats->status);
 	if (req->flags & WEFT_REQ_RNDV) {
 		weft_rndv_send_end(req);
-		weft_rndv_withdraw_keys(req, false);
+		weft_send_withdraw_keys(req, false);
 	}
 	req->flags &= ~WEFT_REQ_WAIT_ACK;
 	weft_send_check(req);
+}
+
+void weft_rndv_recv_ats(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	recv_ats(me, WEFT_WIRE_ATS, data);
+}
+
+void weft_rndv_recv_sync_ack(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	recv_ats(me, WEFT_WIRE_SYNC_ACK, data);
 }
 
 /* ------------------------------------------------------------------ endpoint */
 
 void weft_rndv_send_ep_lanes(struct weft_msg_ep *me)
 {
-	struct weft_rndv_lane *to = &me->rndv[me->am_lane];
+	struct weft_rndv_lane *to = &me->rndv->lanes[me->am_lane];
 
-	for (unsigned int i = 0; me->num_pulls && i < WEFT_MAX_LANES; i++) {
+	for (unsigned int i = 0; me->rndv->num_pulls && i < WEFT_MAX_LANES; i++) {
 		if (!(me->lanes_up & 1u << i))
-			STAILQ_CONCAT(&to->pulls, &me->rndv[i].pulls);
+			STAILQ_CONCAT(&to->pulls, &me->rndv->lanes[i].pulls);
 	}
 }

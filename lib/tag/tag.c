@@ -2,12 +2,28 @@
 /* The tagged-message calls of weft.h. */
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
-#include "msg/msg.h"
+#include "tag/tag.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 
 /* ------------------------------------------------------------------ send */
+
+static int describe_send(const struct weft_request *req, char *buf, size_t size)
+{
+	return weft_send_describe(req,
+				  req->flags & WEFT_REQ_SYNC ? "tag synchronous send" : "tag send",
+				  "tag", buf, size);
+}
+
+static const struct weft_request_ops send_ops = {
+	.release = weft_send_release,
+	.cancel = weft_send_cancel,
+	.describe = describe_send,
+	.check = weft_send_check,
+};
 
 static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
 		    const struct weft_op_params *params, uint32_t flags, struct weft_request **out)
@@ -22,7 +38,7 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 		return ep->status < 0 ? ep->status : -ECONNRESET;
 	if (ep->state == WEFT_EP_CLOSING)
 		return -ENOTCONN;
-	req = weft_request_alloc(me->mw, WEFT_REQ_SEND, params, out != NULL);
+	req = weft_request_alloc(me->mw, &send_ops, params, out != NULL);
 	if (!req)
 		return -ENOMEM;
 	req->send.mem = NULL;
@@ -106,6 +122,34 @@ int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t count, uin
 
 /* ------------------------------------------------------------------ receive */
 
+static int cancel_recv(struct weft_request *req)
+{
+	if (!(req->flags & WEFT_REQ_POSTED))
+		return -EBUSY;
+	req->flags &= ~WEFT_REQ_POSTED;
+	weft_match_cancel(&req->mw->tag->match, &weft_tag_recv_of(req)->match);
+	req->length = 0;
+	weft_request_complete(req, -ECANCELED);
+	return 0;
+}
+
+static int describe_recv(const struct weft_request *req, char *buf, size_t size)
+{
+	const struct weft_match_recv *m = &((const struct weft_tag_recv *)req->recv.own)->match;
+
+	if (!(req->flags & WEFT_REQ_POSTED))
+		return weft_recv_describe(req, "tag", "tag", buf, size);
+	return snprintf(buf, size,
+			"tag receive, tag 0x%" PRIx64 " mask 0x%" PRIx64
+			", room for %zu bytes, posted",
+			m->tag, m->mask, req->dt.length);
+}
+
+const struct weft_request_ops weft_tag_recv_ops = {
+	.cancel = cancel_recv,
+	.describe = describe_recv,
+};
+
 static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, size_t count,
 				     const struct weft_op_params *params, bool held, int *rc)
 {
@@ -114,7 +158,7 @@ static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, s
 	*rc = weft_op_params_check(params);
 	if (*rc)
 		return NULL;
-	req = weft_request_alloc(mw, WEFT_REQ_RECV, params, held);
+	req = weft_request_alloc(mw, &weft_tag_recv_ops, params, held);
 	if (!req) {
 		*rc = -ENOMEM;
 		return NULL;
@@ -151,8 +195,9 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 		    struct weft_request **out)
 {
 	struct weft_msg_worker *mw = worker->msg;
-	struct weft_match_source *src = source ? &source->msg->source : NULL;
-	struct weft_match_msg *m = weft_match_find(&mw->match, src, tag, mask);
+	struct weft_match_source *src = source ? &source->msg->tag->source : NULL;
+	struct weft_match_msg *m = weft_match_find(&mw->tag->match, src, tag, mask);
+	struct weft_match_recv *match;
 	struct weft_request *req;
 	int rc;
 
@@ -167,17 +212,18 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	if (m) {
 		struct weft_message *msg = container_of(m, struct weft_message, match);
 
-		weft_match_msg_remove(&mw->match, m);
+		weft_match_msg_remove(&mw->tag->match, m);
 		msg->flags &= (uint8_t)~WEFT_MSG_QUEUED;
 		return recv_message(msg, req, params, out);
 	}
-	req->recv.match.tag = tag;
-	req->recv.match.mask = mask;
-	req->recv.match.source = src;
+	match = &weft_tag_recv_of(req)->match;
+	match->tag = tag;
+	match->mask = mask;
+	match->source = src;
 	req->flags |= WEFT_REQ_POSTED;
-	weft_match_post(&mw->match, &req->recv.match);
-	if (__builtin_expect(weft_match_crowded(&mw->match), 0))
-		weft_msg_match_grow(mw);
+	weft_match_post(&mw->tag->match, match);
+	if (__builtin_expect(weft_match_crowded(&mw->tag->match), 0))
+		weft_tag_match_grow(mw->tag);
 	if (out)
 		*out = req;
 	return WEFT_INPROGRESS;
@@ -209,8 +255,8 @@ int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t 
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_tag_probe");
 	weft_worker_lock(worker);
-	src = source ? &source->msg->source : NULL;
-	m = weft_match_find(&worker->msg->match, src, tag, mask);
+	src = source ? &source->msg->tag->source : NULL;
+	m = weft_match_find(&worker->msg->tag->match, src, tag, mask);
 	if (m) {
 		struct weft_message *msg = container_of(m, struct weft_message, match);
 

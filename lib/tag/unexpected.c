@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg/msg.h"
+#include "tag/tag.h"
 
 /*
  * A message of n bytes may cost n * 1.1 + 256 bytes. Envelope and payload up to the last size share
@@ -60,10 +60,9 @@ static unsigned int slot_for(uint64_t total)
 	return i;
 }
 
-struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_msg_ep *me,
-					uint64_t total, bool with_data)
+struct weft_message *weft_message_alloc(struct weft_msg_ep *me, uint64_t total, bool with_data)
 {
-	struct weft_message_pool *pool = &mw->messages;
+	struct weft_message_pool *pool = &me->mw->tag->messages;
 	bool in_slot = with_data && total <= slot_payload[WEFT_MSG_SLOTS - 1];
 	unsigned int slot = in_slot ? slot_for(total) : 0;
 	struct weft_message *msg = pool->free[slot];
@@ -82,7 +81,7 @@ struct weft_message *weft_message_alloc(struct weft_msg_worker *mw, struct weft_
 			return NULL;
 	}
 	pool->free[slot] = msg->link.le_next;
-	msg->mw = mw;
+	msg->tw = me->mw->tag;
 	msg->me = me;
 	msg->recv = NULL;
 	msg->total = total;
@@ -105,7 +104,7 @@ void weft_message_free_data(struct weft_message *msg)
 {
 	if (!msg->data)
 		return;
-	msg->mw->messages.bytes -= msg->total;
+	msg->tw->messages.bytes -= msg->total;
 	if (msg->data != (uint8_t *)(msg + 1))
 		free(msg->data);
 	msg->data = NULL;
@@ -113,7 +112,7 @@ void weft_message_free_data(struct weft_message *msg)
 
 void weft_message_free(struct weft_message *msg)
 {
-	struct weft_message_pool *pool = &msg->mw->messages;
+	struct weft_message_pool *pool = &msg->tw->messages;
 
 	weft_message_free_data(msg);
 	if (msg->flags & WEFT_MSG_RTS)
@@ -153,54 +152,18 @@ void weft_message_get_offer(const struct weft_message *msg, struct weft_rndv_off
 
 /* ------------------------------------------------------------------ messages by sequence */
 
-/* Which messages stay open is the peer's choice, so it must not know who meets whom. */
-static struct weft_message_list *bucket_of(const struct weft_msg_ep *me, uint32_t seq)
-{
-	return &me->rx_table[weft_match_bucket(&me->mw->match, seq, me->rx_table_bits)];
-}
-
 struct weft_message *weft_rx_lookup(const struct weft_msg_ep *me, uint32_t seq)
 {
-	struct weft_message *msg;
+	struct weft_seq_node *node = weft_seq_table_find(&me->tag->open, seq);
 
-	if (!me->rx_open)
-		return NULL;
-	LIST_FOREACH(msg, bucket_of(me, seq), link) {
-		if (msg->seq == seq)
-			return msg;
-	}
-	return NULL;
+	return node ? container_of(node, struct weft_message, by_seq) : NULL;
 }
 
-static int table_grow(struct weft_msg_ep *me)
+int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg, uint32_t seq)
 {
-	size_t old_n = me->rx_table ? (size_t)1 << me->rx_table_bits : 0;
-	unsigned int bits = old_n ? me->rx_table_bits + 2 : 4;
-	struct weft_message_list *old = me->rx_table, *table;
-	struct weft_message *msg;
-
-	table = calloc((size_t)1 << bits, sizeof(*table));
-	if (!table)
-		return old ? 0 : -ENOMEM; /* a crowded table works too */
-	me->rx_table = table;
-	me->rx_table_bits = bits;
-	for (size_t i = 0; i < old_n; i++) {
-		while ((msg = LIST_FIRST(&old[i]))) {
-			LIST_REMOVE(msg, link);
-			LIST_INSERT_HEAD(bucket_of(me, msg->seq), msg, link);
-		}
-	}
-	free(old);
-	return 0;
-}
-
-int weft_rx_hash(struct weft_msg_ep *me, struct weft_message *msg)
-{
-	if ((!me->rx_table || me->rx_open >> me->rx_table_bits >= 2) && table_grow(me))
+	if (weft_seq_table_add(&me->tag->open, &msg->by_seq, seq))
 		return -ENOMEM;
-	LIST_INSERT_HEAD(bucket_of(me, msg->seq), msg, link);
 	msg->flags |= WEFT_MSG_HASHED;
-	me->rx_open++;
 	return 0;
 }
 
@@ -208,15 +171,19 @@ void weft_rx_unhash(struct weft_message *msg)
 {
 	if (!(msg->flags & WEFT_MSG_HASHED))
 		return;
-	LIST_REMOVE(msg, link);
+	weft_seq_table_remove(&msg->me->tag->open, &msg->by_seq);
 	msg->flags &= ~WEFT_MSG_HASHED;
-	msg->me->rx_open--;
 }
 
 void weft_rx_hold_probed(struct weft_message *msg)
 {
-	LIST_INSERT_HEAD(msg->me ? &msg->me->probed : &msg->mw->probed, msg, link);
+	LIST_INSERT_HEAD(msg->me ? &msg->me->tag->probed : &msg->tw->probed, msg, link);
 	msg->flags |= WEFT_MSG_HELD;
+}
+
+void weft_tag_credit_left(const struct weft_message *msg, bool stays)
+{
+	weft_credit_left(msg->tw->mw, msg->flags & WEFT_MSG_RTS ? 0 : msg->total, stays);
 }
 
 void weft_rx_free(struct weft_message *msg)
@@ -225,6 +192,6 @@ void weft_rx_free(struct weft_message *msg)
 	if (msg->flags & WEFT_MSG_HELD)
 		LIST_REMOVE(msg, link);
 	if (!msg->me)
-		weft_credit_left(msg, false);
+		weft_tag_credit_left(msg, false);
 	weft_message_free(msg);
 }

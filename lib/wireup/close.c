@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "msg/request.h"
+#include "msg/msg.h"
 #include "wireup/wireup.h"
 
 /* Everything was delivered before CLOSE; its acknowledgement is not worth a longer wait. */

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "msg/datatype.h"
+#include "msg/msg.h"
 #include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ birth and death */

@@ -255,7 +255,8 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8
 	/* A callback on the way here may have closed the ep. */
 	if (lane_ep->user != ep || ep->state == WEFT_EP_FAILED)
 		return 0;
-	return weft_msg_recv(ep, n, am_id, data, length, desc);
+	w->ep_events->recv(ep, n, am_id, data, length);
+	return 0;
 }
 
 int weft_wireup_recv(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8_t am_id,

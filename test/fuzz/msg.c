@@ -70,12 +70,13 @@ static size_t message(struct world *w, const uint8_t *d, size_t size)
 		patch(w, id, copy, len);
 	/* A sequence near the expected one, or hardly any would be of interest. */
 	if (len >= 4 && (id <= WEFT_WIRE_RTS || id == WEFT_WIRE_WITHDRAW) && w->p.ep[1].msg) {
-		weft_le32 seq = weft_put32(w->p.ep[1].msg->rx_seq + (copy[0] & 7) - (copy[1] & 1));
+		weft_le32 seq =
+			weft_put32(w->p.ep[1].msg->rx_seq.next + (copy[0] & 7) - (copy[1] & 1));
 
 		memcpy(copy, &seq, sizeof(seq));
 	}
 	if (w->p.ep[1].msg)
-		weft_msg_recv(&w->p.ep[1], 0, id, copy, len, NULL);
+		weft_msg_recv(&w->p.ep[1], 0, id, copy, len);
 	free(copy);
 	return len + 2;
 }

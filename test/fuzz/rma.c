@@ -95,7 +95,8 @@ static void patch(struct world *w, uint8_t id, uint8_t *m, size_t len)
 	if (id == WEFT_WIRE_RMA_FLUSH && len >= sizeof(struct weft_wire_rma_flush))
 		tame(m + offsetof(struct weft_wire_rma_flush, flags));
 	if (id == WEFT_WIRE_AM || id == WEFT_WIRE_AM_RTS || id == WEFT_WIRE_AM_FRAG) {
-		weft_le32 seq = weft_put32(w->p.ep[1].msg->rx_am_seq + (m[0] & 3) - (m[1] & 1));
+		weft_le32 seq =
+			weft_put32(w->p.ep[1].msg->rx_am_seq.next + (m[0] & 3) - (m[1] & 1));
 
 		if (len >= sizeof(seq))
 			memcpy(m, &seq, sizeof(seq));
@@ -125,7 +126,7 @@ static size_t message(struct world *w, const uint8_t *d, size_t size)
 	memcpy(copy, d, len);
 	if (len > 1 && d[len - 1] & 1)
 		patch(w, id, copy, len);
-	weft_msg_recv(&w->p.ep[1], 0, id, copy, len, NULL);
+	weft_msg_recv(&w->p.ep[1], 0, id, copy, len);
 	free(copy);
 	return len + 2;
 }

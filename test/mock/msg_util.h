@@ -145,10 +145,10 @@ static inline void pair_check_empty(struct pair *p)
 		const struct weft_msg_worker *mw = p->w[s].msg;
 
 		assert_int_equal(mw->reqs.in_use, 0);
-		assert_int_equal(mw->messages.num, 0);
-		assert_int_equal(mw->messages.bytes, 0);
-		assert_int_equal(mw->match.num_recvs, 0);
-		assert_int_equal(p->ep[s].msg->rx_open, 0);
+		assert_int_equal(mw->tag->messages.num, 0);
+		assert_int_equal(mw->tag->messages.bytes, 0);
+		assert_int_equal(mw->tag->match.num_recvs, 0);
+		assert_int_equal(p->ep[s].msg->tag->open.num, 0);
 		assert_int_equal(mw->count.overlap + mw->count.mismatch + mw->count.bad_ref +
 					 mw->count.old_seq,
 				 0);

@@ -138,7 +138,7 @@ static const struct weft_lane_ops fake_ops = {
 static void hand_over(struct pair *p, const struct pair_msg *m)
 {
 	if (p->ep[m->to].msg)
-		weft_msg_recv(&p->ep[m->to], m->lane, m->id, m->data, m->length, NULL);
+		weft_msg_recv(&p->ep[m->to], m->lane, m->id, m->data, m->length);
 }
 
 void pair_deliver_copy(struct pair *p, size_t i)

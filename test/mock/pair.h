@@ -11,7 +11,12 @@
 #define WEFT_TEST_PAIR_H
 
 #include "core/core.h"
+#include "am/am.h"
+#include "dispatch.h"
 #include "msg/msg.h"
+#include "rma/rma.h"
+#include "rndv/rndv.h"
+#include "tag/tag.h"
 
 #define PAIR_LANES 4
 

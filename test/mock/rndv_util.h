@@ -28,7 +28,7 @@ static inline void push(struct pair *p, int to, uint8_t id, const void *data, si
 	uint8_t *copy = malloc(length);
 
 	memcpy(copy, data, length);
-	weft_msg_recv(&p->ep[to], 0, id, copy, length, NULL);
+	weft_msg_recv(&p->ep[to], 0, id, copy, length);
 	free(copy);
 }
 
@@ -49,8 +49,8 @@ static inline void finish(struct pair *p, struct op *s, struct op *r)
 	pair_run(p);
 	op_end(s, 0);
 	op_end_recv(r, rbuf, LEN, 1, 3);
-	assert_int_equal(mw_of(p, 1)->pulls.used, 0);
-	assert_int_equal(p->ep[0].msg->num_pulls, 0);
+	assert_int_equal(mw_of(p, 1)->rndv->pulls.used, 0);
+	assert_int_equal(p->ep[0].msg->rndv->num_pulls, 0);
 }
 
 #endif /* RNDV_UTIL_H */

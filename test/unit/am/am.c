@@ -306,7 +306,7 @@ static void announcements_that_a_handler_keeps_hold_credit(void **state)
 	assert_in_range(l.calls, 100, most);
 	/* Each that is released lets further ones come: none is lost. */
 	for (unsigned int done = 0; done < N;) {
-		struct weft_am_data *d = LIST_FIRST(&s.p.w[1].msg->am_kept);
+		struct weft_am_data *d = LIST_FIRST(&s.p.w[1].msg->am->kept);
 
 		assert_non_null(d);
 		assert_int_equal(weft_am_data_release(&s.p.w[1], d), 0);
@@ -553,7 +553,7 @@ static void hostile_active_messages_are_refused(void **state)
 		m = calloc(1, t[i].length);
 		memcpy(m, &am, t[i].length < sizeof(am) ? t[i].length : sizeof(am));
 		weft_msg_recv(&s.p.ep[1], 0, t[i].rts ? WEFT_WIRE_AM_RTS : WEFT_WIRE_AM, m,
-			      t[i].length, NULL);
+			      t[i].length);
 		free(m);
 		assert_int_equal(s.p.fail_status[1], t[i].good ? 0 : -EPROTO);
 		assert_int_equal(s.p.w[1].msg->count.malformed + s.p.w[1].msg->count.far_seq,

@@ -378,7 +378,7 @@ static void hit(struct stage *s, uint32_t seq, uint16_t id, uint16_t header, uin
 					  weft_put64(total),
 					  weft_put64(offset)};
 	memcpy(exact, m, sizeof(m->f) + len);
-	weft_msg_recv(&s->p.ep[1], 0, WEFT_WIRE_AM_FRAG, exact, sizeof(m->f) + len, NULL);
+	weft_msg_recv(&s->p.ep[1], 0, WEFT_WIRE_AM_FRAG, exact, sizeof(m->f) + len);
 	free(exact);
 	free(m);
 }

@@ -244,7 +244,7 @@ static void U23_a_pack_error_ends_the_send_and_the_receive_completes_with_the_er
 		op_end(&r, 0);
 		assert_string_equal((char *)rbuf, "next");
 		assert_int_equal(p.w[0].msg->reqs.in_use + p.w[1].msg->reqs.in_use, 0);
-		assert_int_equal(p.w[1].msg->messages.num, 0);
+		assert_int_equal(p.w[1].msg->tag->messages.num, 0);
 		pair_close(&p);
 	}
 }

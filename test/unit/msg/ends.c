@@ -130,7 +130,7 @@ static void messages_that_are_complete_stay_receivable_after_their_endpoint_is_g
 	check(rbuf, 5000, 2);
 	assert_int_equal(p.w[1].msg->credit_bytes.granted, 0); /* credit is back with the worker */
 	assert_int_equal(p.w[1].msg->credit_msgs.granted, 0);
-	assert_int_equal(p.w[1].msg->messages.num, 0);
+	assert_int_equal(p.w[1].msg->tag->messages.num, 0);
 	pair_close(&p);
 }
 

@@ -21,9 +21,9 @@ static void E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one(void **
 		if (i % 1000 == 999 || i + 1 == n)
 			pair_run(&p);
 	}
-	assert_int_equal(p.w[1].msg->messages.num, n);
+	assert_int_equal(p.w[1].msg->tag->messages.num, n);
 	/* E3: payload x 1.1 + 256 bytes per message. */
-	assert_true(p.w[1].msg->messages.slot_bytes <= n * (256 - 40));
+	assert_true(p.w[1].msg->tag->messages.slot_bytes <= n * (256 - 40));
 	op_recv(&r, &p.w[1], &got, sizeof(got), n, FULL);
 	assert_int_equal(weft_tag_send(&p.ep[0], &n, sizeof(n), n, NULL, NULL), 0);
 	pair_run(&p);
@@ -50,7 +50,7 @@ static void flood(struct pair *p, size_t len, uint32_t n, uint64_t most)
 		fill(buf, len, 3);
 		op_send(&s[i], &p->ep[0], buf, len, i);
 		pair_run(p);
-		assert_true(p->w[1].msg->messages.bytes <= most);
+		assert_true(p->w[1].msg->tag->messages.bytes <= most);
 	}
 	for (uint32_t i = n; i-- > 0;) {
 		struct op r;
@@ -190,14 +190,14 @@ static void E2_announcements_are_bounded_and_none_is_lost(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		op_send(&s[i], &p.ep[0], sbuf, sizeof(sbuf), i);
 	pair_run(&p);
-	assert_in_range(p.w[1].msg->messages.num, 100, 100000 / 256);
+	assert_in_range(p.w[1].msg->tag->messages.num, 100, 100000 / 256);
 	assert_int_equal(p.fail_status[1], 0);
 	for (uint32_t i = 0; i < N; i++) {
 		op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), i, FULL);
 		pair_run(&p);
 		op_end_recv(&r, rbuf, sizeof(rbuf), i, 5);
 		op_end(&s[i], 0);
-		assert_true(p.w[1].msg->messages.num <= 100000 / 256 + 2);
+		assert_true(p.w[1].msg->tag->messages.num <= 100000 / 256 + 2);
 	}
 	free(s);
 	pair_check_empty(&p);
@@ -228,15 +228,15 @@ static void the_sender_holds_back_at_the_sequence_window(void **state)
 		pair_deliver(&p, p.num - 1);
 	pair_progress(&p);
 	assert_int_equal(p.num, 1);
-	assert_int_equal(p.w[1].msg->match.num_msgs, 0);
+	assert_int_equal(p.w[1].msg->tag->match.num_msgs, 0);
 	pair_deliver(&p, 0);
 	/* U19: the flood is matched a bounded number at a time. */
-	assert_int_equal(p.w[1].msg->match.num_msgs, 1 + WEFT_RX_DRAIN);
+	assert_int_equal(p.w[1].msg->tag->match.num_msgs, 1 + WEFT_RX_DRAIN);
 	weft_msg_progress(&p.w[1]);
-	assert_int_equal(p.w[1].msg->match.num_msgs, 1 + 2 * WEFT_RX_DRAIN);
+	assert_int_equal(p.w[1].msg->tag->match.num_msgs, 1 + 2 * WEFT_RX_DRAIN);
 	for (int i = 0; i < 3 * WEFT_SEQ_WINDOW / WEFT_RX_DRAIN; i++)
 		pair_run(&p);
-	assert_int_equal(p.w[1].msg->match.num_msgs, n);
+	assert_int_equal(p.w[1].msg->tag->match.num_msgs, n);
 	for (int i = 0; i < n; i++)
 		op_end(&s[i], 0);
 	free(s);

@@ -120,7 +120,7 @@ static void run(const struct hostile *h, uint32_t num)
 	t = now();
 	for (i = 0; i < num && p.fail_status[1] == 0; i++) {
 		length = h->make(buf, i);
-		weft_msg_recv(&p.ep[1], 0, h->id, buf, length, NULL);
+		weft_msg_recv(&p.ep[1], 0, h->id, buf, length);
 		if (p.fail_status[1])
 			break;
 		if (i % 4096 == 4095)

@@ -44,7 +44,7 @@ static void credit(struct pair *p)
 		.small = weft_put32(p->ep[0].msg->tx_small + WEFT_SMALL_WINDOW),
 	};
 
-	weft_msg_recv(&p->ep[0], 0, WEFT_WIRE_CREDIT, &c, sizeof(c), NULL);
+	weft_msg_recv(&p->ep[0], 0, WEFT_WIRE_CREDIT, &c, sizeof(c));
 }
 
 static double send_round(struct pair *p)
@@ -78,10 +78,10 @@ static double recv_round(struct pair *p, int batch, bool late, bool held)
 				weft_tag_recv(&p->w[1], NULL, &got, sizeof(got), (uint64_t)i,
 					      UINT64_MAX, NULL, held ? &req[i] : NULL);
 			for (int i = 0; (step != late) && i < batch; i++) {
-				m.e.seq = weft_put32(p->ep[1].msg->rx_seq);
+				m.e.seq = weft_put32(p->ep[1].msg->rx_seq.next);
 				m.e.tag = weft_put64((uint64_t)i);
 				m.v = (uint64_t)i;
-				weft_msg_recv(&p->ep[1], 0, WEFT_WIRE_EAGER, &m, sizeof(m), NULL);
+				weft_msg_recv(&p->ep[1], 0, WEFT_WIRE_EAGER, &m, sizeof(m));
 			}
 		}
 		for (int i = 0; held && !late && i < batch; i++)

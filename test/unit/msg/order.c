@@ -342,11 +342,11 @@ static void A12_a_receive_posted_in_the_middle_binds_at_once_and_the_rest_goes_d
 	assert_int_equal(p.num, 5);
 	pair_deliver(&p, 0);
 	pair_deliver(&p, 1); /* pieces 0 and 2 */
-	assert_int_equal(p.w[1].msg->messages.bytes, sizeof(sbuf));
+	assert_int_equal(p.w[1].msg->tag->messages.bytes, sizeof(sbuf));
 	op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 3, FULL);
 	assert_int_equal(r.rc, WEFT_INPROGRESS);
-	check(rbuf, 900, 3);                             /* what had come is there */
-	assert_int_equal(p.w[1].msg->messages.bytes, 0); /* and its memory is gone */
+	check(rbuf, 900, 3);                                  /* what had come is there */
+	assert_int_equal(p.w[1].msg->tag->messages.bytes, 0); /* and its memory is gone */
 	assert_int_equal(rbuf[1000], 0xee);
 	pair_deliver(&p, 0); /* piece 1: direct */
 	check(rbuf, 2900, 3);

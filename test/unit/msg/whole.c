@@ -330,7 +330,7 @@ static void random_traffic(uint64_t seed, const char *lanes_a, const char *lanes
 	free(o);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(w[i]->msg->reqs.in_use, 0);
-		assert_int_equal(w[i]->msg->messages.num, 0);
+		assert_int_equal(w[i]->msg->tag->messages.num, 0);
 		weft_worker_destroy(w[i]);
 	}
 	assert_int_equal(weft_context_destroy(ctx), 0);

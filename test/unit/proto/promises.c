@@ -329,7 +329,7 @@ static void closed_with_unexpected(const struct way *way, unsigned int k)
 			handle_is_dead(&s, m, way->len & 1);
 		ends(&s, &snd, is_self(&s) && (k & FORCE) ? -ECANCELED : -ECONNRESET);
 	}
-	if (s.w[1]->msg->messages.num || s.w[1]->msg->messages.bytes)
+	if (s.w[1]->msg->tag->messages.num || s.w[1]->msg->tag->messages.bytes)
 		fail_msg("%s: a message is left", way->name);
 	stage_close(&s);
 }

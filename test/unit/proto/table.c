@@ -85,7 +85,7 @@ static const struct weft_proto *const protos[] = {
 	&weft_proto_data_pull,   NULL,
 };
 
-static const struct weft_tables tables = {.protos = protos};
+static struct weft_tables tables;
 
 /* ------------------------------------------------------------------ tests */
 
@@ -96,6 +96,8 @@ static void start(struct pair *p, unsigned int lanes)
 	memset(&seen, 0, sizeof(seen));
 	seen.answer = 1;
 	pair_defaults(p);
+	tables = weft_tables;
+	tables.protos = protos;
 	p->ctx.tables = &tables;
 	pair_open(p, lanes, NULL);
 }

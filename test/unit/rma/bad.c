@@ -71,7 +71,7 @@ static void rights_are_checked_in_the_call_and_at_the_target(void **state)
 			op_amo(&op, &s, WEFT_ATOMIC_SWAP, 8, 7, 0, &old, 16, 0);
 			pair_run(&s.p);
 			op_end(&op, i == 2 ? 0 : -EACCES);
-			assert_int_equal(s.p.w[1].msg->rma.bad_rights, lie ? 2 : 0);
+			assert_int_equal(s.p.w[1].msg->rma->bad_rights, lie ? 2 : 0);
 			assert_int_equal(mem[1], i == 1 ? word : 2);
 			assert_int_equal(mem[2], i == 2 ? 7 : 3);
 			assert_int_equal(mem[0] + mem[3], 5);
@@ -86,18 +86,18 @@ static void rights_are_checked_in_the_call_and_at_the_target(void **state)
 static void ends_with_erange(struct stage *s, uint8_t *buf, uint64_t at, size_t len)
 {
 	const struct weft_msg_worker *target = s->p.w[1].msg;
-	uint64_t refused = target->rma.bad_range;
+	uint64_t refused = target->rma->bad_range;
 	struct op op;
 
 	op_put(&op, s, buf, len, at, WEFT_OP_DELIVERED);
 	pair_run(&s->p);
 	op_end(&op, -ERANGE);
-	assert_true(target->rma.bad_range > refused);
-	refused = target->rma.bad_range;
+	assert_true(target->rma->bad_range > refused);
+	refused = target->rma->bad_range;
 	op_get(&op, s, buf, len, at);
 	pair_run(&s->p);
 	op_end(&op, -ERANGE);
-	assert_int_equal(target->rma.bad_range, refused + 1);
+	assert_int_equal(target->rma->bad_range, refused + 1);
 }
 
 /* A peer that believes in a larger memory than there is. */
@@ -124,13 +124,13 @@ static void out_of_range_operations_are_refused_and_counted_at_the_target(void *
 	s.rkey->size = UINT64_MAX;
 	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++)
 		ends_with_erange(&s, buf, t[i].at, t[i].len);
-	refused = s.p.w[1].msg->rma.bad_range;
+	refused = s.p.w[1].msg->rma->bad_range;
 	op_amo(&op, &s, WEFT_ATOMIC_ADD, 8, 1, 0, &old, 2000, 0);
 	pair_run(&s.p);
 	op_end(&op, -ERANGE);
 	assert_int_equal(old, 77);
-	assert_int_equal(s.p.w[1].msg->rma.bad_range, refused + 1);
-	assert_int_equal(s.p.w[1].msg->rma.puts + s.p.w[1].msg->rma.amos, 0);
+	assert_int_equal(s.p.w[1].msg->rma->bad_range, refused + 1);
+	assert_int_equal(s.p.w[1].msg->rma->puts + s.p.w[1].msg->rma->amos, 0);
 	for (size_t i = 0; i < sizeof(mem); i++)
 		assert_int_equal(mem[i], 0xa5);
 	/* Each PUT of one that goes over the end is judged for itself. */
@@ -299,7 +299,7 @@ static void a_peer_that_ignores_the_window_is_cut_off(void **state)
 	assert_int_equal(s.p.fail_status[1], 0);
 	stage_push(&s, 1, WEFT_WIRE_GET, &get, sizeof(get));
 	assert_int_equal(s.p.fail_status[1], -EPROTO);
-	assert_int_equal(s.p.w[1].msg->rma.too_many, 1);
+	assert_int_equal(s.p.w[1].msg->rma->too_many, 1);
 	stage_check_empty(&s);
 	stage_close(&s);
 }
@@ -324,13 +324,13 @@ static void answers_that_nobody_waits_for_are_dropped_and_counted(void **state)
 	memset(buf, 0x11, sizeof(buf));
 	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
 	stage_push(&s, 0, WEFT_WIRE_AMO_REP, &rep, sizeof(rep));
-	assert_int_equal(mw->rma.bad_ref, 2);
+	assert_int_equal(mw->rma->bad_ref, 2);
 	stage_push(&s, 0, WEFT_WIRE_RMA_FLUSHED, &f, sizeof(f));
 	assert_int_equal(mw->count.mismatch, 1);
 	op_get(&op, &s, buf, 200, 0);
 	data.d.rreq = rep.ref = weft_request_ref(op.req);
 	stage_push(&s, 0, WEFT_WIRE_AMO_REP, &rep, sizeof(rep)); /* of another kind */
-	assert_int_equal(mw->rma.bad_ref, 3);
+	assert_int_equal(mw->rma->bad_ref, 3);
 	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
 	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data)); /* twice */
 	assert_int_equal(mw->count.overlap, 1);
@@ -341,7 +341,7 @@ static void answers_that_nobody_waits_for_are_dropped_and_counted(void **state)
 	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
 	op_end(&op, 0);
 	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data)); /* over */
-	assert_int_equal(mw->rma.bad_ref, 4);
+	assert_int_equal(mw->rma->bad_ref, 4);
 	assert_int_equal(s.p.fail_status[0], 0);
 	stage_close(&s);
 }
@@ -370,14 +370,14 @@ static void bytes_that_were_refused_and_come_are_not_counted_twice(void **state)
 	nak.length = weft_put64(64 << 10);
 	for (uint64_t n = op.req->send.offset; n > 0; n -= 64 << 10)
 		stage_push(&s, 0, WEFT_WIRE_RMA_NAK, &nak, sizeof(nak));
-	assert_int_equal(mw->rma.gets.used, 0);
+	assert_int_equal(mw->rma->gets.used, 0);
 	stage_push(&s, 0, WEFT_WIRE_GET_DATA, &data, sizeof(data));
 	assert_int_equal(mw->count.mismatch, 1);
-	assert_int_equal(mw->rma.gets.used, 0);
+	assert_int_equal(mw->rma->gets.used, 0);
 	assert_int_equal(s.p.ep[0].msg->rma->open, 0);
 	pair_run(&s.p);
 	op_end(&op, -EACCES);
-	assert_int_equal(mw->rma.gets.used, 0);
+	assert_int_equal(mw->rma->gets.used, 0);
 	free(buf);
 	stage_close(&s);
 }

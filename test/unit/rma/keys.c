@@ -180,7 +180,7 @@ static void a_revoked_or_forged_key_is_refused_and_told(void **state)
 		assert_int_equal(stage_flush(&s), 0);
 		for (size_t i = 0; i < sizeof(mem); i++)
 			assert_int_equal(mem[i], 0xa5);
-		assert_true(s.p.w[1].msg->rma.bad_key >= 5);
+		assert_true(s.p.w[1].msg->rma->bad_key >= 5);
 		assert_int_equal(s.p.fail_status[0] | s.p.fail_status[1], 0);
 		stage_check_empty(&s);
 		weft_rkey_destroy(s.rkey);
@@ -260,19 +260,19 @@ static void a_key_that_is_revoked_in_the_middle_stops_the_rest(void **state)
 		}
 		for (int i = 0; i < 20; i++)
 			pair_deliver(&s.p, 0);
-		before = get ? 0 : s.p.w[1].msg->rma.put_bytes;
+		before = get ? 0 : s.p.w[1].msg->rma->put_bytes;
 		/* Answers that wait hold a reference; the key is dead in any case. */
 		assert_int_equal(weft_mem_deregister(s.m), get ? -EBUSY : 0);
 		pair_room(&s.p, 1, -1);
 		pair_run(&s.p);
 		op_end(&op, -EKEYREJECTED);
 		if (!get) {
-			assert_int_equal(s.p.w[1].msg->rma.put_bytes, before);
+			assert_int_equal(s.p.w[1].msg->rma->put_bytes, before);
 			for (size_t i = 0; i < 200000; i++)
 				assert_int_equal(s.mem[i], i < before ? 1 : 0xa5);
 			s.m = stage_register(&s, s.mem, s.size, ALL_RIGHTS);
 		} else {
-			assert_in_range(s.p.w[1].msg->rma.get_bytes, 1, 40000);
+			assert_in_range(s.p.w[1].msg->rma->get_bytes, 1, 40000);
 		}
 		stage_check_empty(&s);
 		stage_close(&s);

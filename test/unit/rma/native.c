@@ -347,13 +347,13 @@ static void strided_buffers_are_read_and_written_by_lanes_in_lists(void **state)
 		transfer_dt(&x, &op, false, x.local, &type, iov, num);
 		for (size_t i = 0; i < num; i++)
 			assert_memory_equal(x.bytes[0] + 64 + i * part, x.buf + 2 * i * part, part);
-		assert_int_equal(x.w->msg->rma.native_bytes, len);
+		assert_int_equal(x.w->msg->rma->native_bytes, len);
 		for (size_t i = 0; i < len; i++)
 			x.bytes[0][64 + i] ^= 0x5a;
 		transfer_dt(&x, &op, true, x.local, &type, iov, num);
 		for (size_t i = 0; i < num; i++)
 			assert_memory_equal(x.bytes[0] + 64 + i * part, x.buf + 2 * i * part, part);
-		assert_int_equal(x.w->msg->rma.native_bytes, 2 * len);
+		assert_int_equal(x.w->msg->rma->native_bytes, 2 * len);
 		world_close(&x);
 	}
 }
@@ -376,7 +376,7 @@ static void buffers_that_nobody_registered_are_registered_by_the_library(void **
 		memcpy(x.bytes[0] + 64, own, BIG);
 		transfer_dt(&x, &op, is_get, NULL, NULL, own, BIG);
 		assert_memory_equal(x.bytes[0] + 64, own, BIG);
-		assert_int_equal(x.w->msg->rma.native_bytes, BIG);
+		assert_int_equal(x.w->msg->rma->native_bytes, BIG);
 		assert_int_equal(mock_num_mems(), 2);
 		/* Each entry by itself; an empty one needs nothing. */
 		iov[0] = (struct iovec){own + 100, 100000};
@@ -385,7 +385,7 @@ static void buffers_that_nobody_registered_are_registered_by_the_library(void **
 		transfer_dt(&x, &op, is_get, NULL, &type, iov, 3);
 		assert_memory_equal(x.bytes[0] + 64, own + 100, 100000);
 		assert_memory_equal(x.bytes[0] + 64 + 100000, own + BIG, 50000);
-		assert_int_equal(x.w->msg->rma.native_bytes, BIG + 150000);
+		assert_int_equal(x.w->msg->rma->native_bytes, BIG + 150000);
 		assert_int_equal(mock_num_mems(), 2);
 		/* Small ones are copied, and so is what can't be registered. */
 		transfer_dt(&x, &op, is_get, NULL, NULL, own, 64);
@@ -393,7 +393,7 @@ static void buffers_that_nobody_registered_are_registered_by_the_library(void **
 		transfer_dt(&x, &op, is_get, NULL, NULL, own, BIG);
 		transfer_dt(&x, &op, is_get, NULL, &type, iov, 3);
 		mock_fail_register(0);
-		assert_int_equal(x.w->msg->rma.native_bytes, BIG + 150000);
+		assert_int_equal(x.w->msg->rma->native_bytes, BIG + 150000);
 		assert_int_equal(x.w->msg->count.register_failed, 2);
 		world_close(&x);
 	}
@@ -440,7 +440,7 @@ static void an_operation_that_is_chosen_anew_registers_its_buffer_once(void **st
 		wait_op(&x, &op);
 		op_end(&op, 0);
 		assert_int_equal(mock_num_mems(), 2);
-		assert_int_equal(x.w->msg->rma.native_bytes, len);
+		assert_int_equal(x.w->msg->rma->native_bytes, len);
 		assert_memory_equal(x.bytes[0], is_iov ? own + 100 : own, is_iov ? 100000 : BIG);
 		flush(&x, 0, 0);
 		world_close(&x);
@@ -462,9 +462,9 @@ static void a_get_into_memory_that_may_only_be_read_is_not_given_to_a_lane(void 
 	mock_set_read_only(x.buf, x.size);
 	x.local = reg(x.ctx[0], x.buf, x.size, 0);
 	transfer_dt(&x, &op, false, x.local, NULL, x.buf, BIG);
-	assert_int_equal(x.w->msg->rma.native_bytes, BIG);
+	assert_int_equal(x.w->msg->rma->native_bytes, BIG);
 	transfer_dt(&x, &op, true, x.local, NULL, x.buf, BIG);
-	assert_int_equal(x.w->msg->rma.native_bytes, BIG);
+	assert_int_equal(x.w->msg->rma->native_bytes, BIG);
 	world_close(&x);
 }
 
@@ -491,14 +491,14 @@ static void gets_under_way_are_bounded_over_all_peers_and_take_turns(void **stat
 			for (int i = 0; i < 3; i++)
 				get(&x, &op[k * 3 + i], i, 0, len);
 		/* Each peer has one whatever the others do: it may be the one who answers. */
-		assert_int_equal(x.w->msg->rma.gets.used, native ? 7 : 6);
+		assert_int_equal(x.w->msg->rma->gets.used, native ? 7 : 6);
 		for (int k = 0; k < 12; k++) {
 			wait_op(&x, &op[k]);
 			op_end(&op[k], 0);
 		}
-		assert_int_equal(x.w->msg->rma.gets.used, 0);
-		assert_in_range(x.w->msg->rma.gets.peak, 5, 5 + 2);
-		assert_true(x.w->msg->rma.gets_limited > 0);
+		assert_int_equal(x.w->msg->rma->gets.used, 0);
+		assert_in_range(x.w->msg->rma->gets.peak, 5, 5 + 2);
+		assert_true(x.w->msg->rma->gets_limited > 0);
 		check(x.buf, len, 2);
 		world_close(&x);
 	}
@@ -519,7 +519,7 @@ static void a_peer_that_dies_gives_its_share_of_gets_back(void **state)
 		mock_hold(NULL);
 		get(&x, &op[0], 0, 0, 150000);
 		get(&x, &op[1], 1, 0, 150000);
-		assert_int_equal(x.w->msg->rma.gets.used, 3);
+		assert_int_equal(x.w->msg->rma->gets.used, 3);
 		weft_ep_fail(x.ep[0], -ECONNRESET, "the test says so");
 		mock_release(NULL);
 		wait_op(&x, &op[1]);
@@ -527,7 +527,7 @@ static void a_peer_that_dies_gives_its_share_of_gets_back(void **state)
 		wait_op(&x, &op[0]);
 		/* What a lane held is cancelled with it, and says why. */
 		op_end(&op[0], -ECONNRESET);
-		assert_int_equal(x.w->msg->rma.gets.used, 0);
+		assert_int_equal(x.w->msg->rma->gets.used, 0);
 		world_close(&x);
 	}
 }

@@ -269,8 +269,8 @@ static void U80_misaligned_atomics_are_refused_at_both_ends(void **state)
 	amo.key = weft_put64(s.m->key);
 	amo.offset = weft_put64(4);
 	memset(s.mem, 7, 64);
-	weft_msg_recv(&s.p.ep[1], 0, WEFT_WIRE_AMO, &amo, sizeof(amo), NULL);
-	assert_int_equal(s.p.w[1].msg->rma.misaligned, 1);
+	weft_msg_recv(&s.p.ep[1], 0, WEFT_WIRE_AMO, &amo, sizeof(amo));
+	assert_int_equal(s.p.w[1].msg->rma->misaligned, 1);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(s.mem[i], 7);
 	assert_int_equal(s.p.num, 1);

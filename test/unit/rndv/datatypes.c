@@ -110,8 +110,8 @@ static void U23_a_pack_error_amid_pulls_ends_both_sides(void **state)
 	op_end(&s, -ENXIO);
 	op_end(&r, -ENXIO);
 	assert_int_equal(sw.finished, 1);
-	assert_int_equal(mw_of(&p, 1)->pulls.used, 0);
-	assert_int_equal(p.ep[0].msg->num_pulls, 0);
+	assert_int_equal(mw_of(&p, 1)->rndv->pulls.used, 0);
+	assert_int_equal(p.ep[0].msg->rndv->num_pulls, 0);
 	pair_close(&p);
 }
 

@@ -137,7 +137,7 @@ static void one_message_is_read_natively_and_pulled_at_the_same_time(void **stat
 	assert_true(gets(&d) > 0);
 	assert_true(pulls(&d) > 0);
 	assert_int_equal(d.w[0]->msg->count.copied_bytes, 0);
-	assert_int_equal(d.w[1]->msg->pulls.used, 0);
+	assert_int_equal(d.w[1]->msg->rndv->pulls.used, 0);
 	duo_close(&d);
 }
 
@@ -160,7 +160,7 @@ static void U35_schemes_get_put_and_am_give_the_same_bytes(void **state)
 		duo_open(&d, lanes[i / 16], schemes[i / 4 % 4], schemes[i % 4]);
 		for (unsigned int k = 0; k < 5; k++)
 			one(&d, sizes[k]);
-		assert_int_equal(d.w[1]->msg->pulls.used, 0);
+		assert_int_equal(d.w[1]->msg->rndv->pulls.used, 0);
 		assert_int_equal(d.w[0]->msg->count.native_failed, 0);
 		assert_int_equal(d.w[1]->msg->count.native_failed, 0);
 		/* Each end's wish is obeyed. */
@@ -248,7 +248,7 @@ static void a_read_or_write_that_is_refused_or_fails_comes_as_messages(void **st
 		one(&d, LEN);
 		assert_true(d.w[0]->msg->count.native_failed + d.w[1]->msg->count.native_failed >
 			    0);
-		assert_int_equal(d.w[1]->msg->pulls.used, 0);
+		assert_int_equal(d.w[1]->msg->rndv->pulls.used, 0);
 		assert_int_equal(d.ep->status, 0);
 		duo_close(&d);
 	}

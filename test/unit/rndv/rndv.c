@@ -58,7 +58,7 @@ static void what_is_asked_for_is_bounded_per_lane_and_per_worker(void **state)
 			out += p.ep[1].msg->lanes[i].load[WEFT_DIR_RX].out;
 			assert_true(p.ep[1].msg->lanes[i].load[WEFT_DIR_RX].out <= 5000);
 		}
-		assert_int_equal(out, mw_of(&p, 1)->pulls.used);
+		assert_int_equal(out, mw_of(&p, 1)->rndv->pulls.used);
 		assert_true(out < 8000 + 5000); /* the last piece may cross the limit */
 		pair_deliver(&p, pair_random(&seed) % p.num);
 		if (n % 4 == 0)
@@ -69,7 +69,7 @@ static void what_is_asked_for_is_bounded_per_lane_and_per_worker(void **state)
 		op_end(&s[i], 0);
 		op_end(&r[i], 0);
 	}
-	assert_int_equal(mw_of(&p, 1)->pulls.used, 0);
+	assert_int_equal(mw_of(&p, 1)->rndv->pulls.used, 0);
 	pair_check_empty(&p);
 	pair_close(&p);
 }
@@ -96,7 +96,7 @@ static void stale_foreign_and_out_of_range_pulls_are_dropped_and_counted(void **
 	push_pull(&p, bad, 0, 10);
 	push_pull(&p, weft_request_ref(other.req), 0, 10);
 	assert_int_equal(mw_of(&p, 0)->count.bad_ref, 3);
-	assert_int_equal(p.ep[0].msg->num_pulls, 0);
+	assert_int_equal(p.ep[0].msg->rndv->num_pulls, 0);
 	assert_int_equal(pair_count(&p, 1, WEFT_WIRE_DATA), 0);
 	/* Another endpoint of the same worker may not name it. */
 	s.req->me = NULL;
@@ -145,7 +145,7 @@ static void more_pulls_than_may_wait_fail_the_endpoint(void **state)
 	assert_int_equal(p.fail_status[0], 0);
 	push_pull(&p, weft_request_ref(s.req), 0, 1);
 	assert_int_equal(p.fail_status[0], -EPROTO);
-	assert_int_equal(p.ep[0].msg->num_pulls, 0);
+	assert_int_equal(p.ep[0].msg->rndv->num_pulls, 0);
 	op_end(&s, -EPROTO);
 	pair_close(&p);
 }
@@ -252,7 +252,7 @@ static void U38_U70_an_endpoint_that_fails_amid_pulls_ends_both_requests_once(vo
 				assert_int_equal(rbuf[i], 0x77);
 			op_end(&s, -ETIMEDOUT);
 			op_end(&r, -ETIMEDOUT);
-			assert_int_equal(mw_of(&p, 1)->pulls.used, 0);
+			assert_int_equal(mw_of(&p, 1)->rndv->pulls.used, 0);
 			assert_int_equal(mw_of(&p, 0)->reqs.in_use, 0);
 			pair_close(&p);
 		}

@@ -60,7 +60,7 @@ static void withdrawing_and_matching_at_once_ends_one_way(void **state)
 				op_recv(&r, &p.w[1], rbuf, LEN, 1, FULL), op_end(&r, 0);
 			op_end(&s2, 0);
 			assert_int_equal(mw_of(&p, 0)->reqs.in_use, 0);
-			assert_int_equal(mw_of(&p, 1)->messages.num, 0);
+			assert_int_equal(mw_of(&p, 1)->tag->messages.num, 0);
 			assert_int_equal(mw_of(&p, 1)->count.withdrawn, !matched);
 			pair_close(&p);
 		}
@@ -98,8 +98,8 @@ static void a_withdrawn_message_ahead_of_its_turn_uses_up_its_sequence(void **st
 		op_end_recv(&r, got, 90, 1, 3);
 		op_end(&first, 0);
 		op_end(&last, 0);
-		assert_int_equal(p.ep[1].msg->rx_open, 0);
-		assert_int_equal(mw_of(&p, 1)->messages.num, 0);
+		assert_int_equal(p.ep[1].msg->tag->open.num, 0);
+		assert_int_equal(mw_of(&p, 1)->tag->messages.num, 0);
 		pair_close(&p);
 	}
 }

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a lane brings: a short tagged message goes to its module at once, any other message through
+ * the gate to its handler (lib/tables.c), wire-up to the connections.
+ */
+
+#include <errno.h>
+
+#include "am/am.h"
+#include "dispatch.h"
+#include "tag/tag.h"
+#include "wireup/wireup.h"
+
+static __attribute__((noinline)) void recv_by_id(struct weft_msg_ep *me, unsigned int lane,
+						 uint8_t id, const void *data, size_t length)
+{
+	const struct weft_handler *h = &me->mw->handlers[id % WEFT_HANDLERS];
+	struct weft_ep_lane_info *info = &me->ep->lane_info[lane];
+
+	if (id >= WEFT_HANDLERS || !h->recv || h->check(id, data, length)) {
+		me->mw->count.malformed++;
+		weft_msg_fail(me, -EPROTO, "malformed message, id %u, %zu bytes", id, length);
+		return;
+	}
+	info->rx_msgs++;
+	info->rx_bytes += length - h->header;
+	weft_msg_ep_hold(me);
+	h->recv(me, data, length - h->header);
+	weft_msg_ep_release(me);
+}
+
+static inline void msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
+			    size_t length)
+{
+	struct weft_msg_ep *me = ep->msg;
+	struct weft_ep_lane_info *info;
+
+	if (me->failed)
+		return;
+	if (id != WEFT_WIRE_EAGER || length < sizeof(struct weft_wire_eager)) {
+		recv_by_id(me, lane, id, data, length);
+		return;
+	}
+	length -= sizeof(struct weft_wire_eager);
+	info = &ep->lane_info[lane];
+	info->rx_msgs++;
+	info->rx_bytes += length;
+	weft_msg_ep_hold(me);
+	weft_tag_recv_eager(me, data, length);
+	weft_msg_ep_release(me);
+}
+
+void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
+		   size_t length)
+{
+	msg_recv(ep, lane, id, data, length);
+}
+
+/* The hot receive path: one load of the ep, one of its bits. */
+int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
+		     size_t length, void *desc)
+{
+	struct weft_ep *ep = lane_ep->user;
+
+	if (__builtin_expect(!ep || id == WEFT_WIRE_WIREUP ||
+				     !(ep->lanes_up >> (lane_ep->index & 31) & 1),
+			     0))
+		return weft_wireup_recv(arg, lane_ep, id, data, length, desc);
+	msg_recv(ep, lane_ep->index, id, data, length);
+	return 0;
+}
+
+void weft_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	const struct weft_wire_abort *abort = data;
+
+	if (abort->rreq.generation.v)
+		weft_rndv_recv_abort(me, data, payload);
+	else if (weft_get32(abort->flags) & WEFT_ABORT_F_AM)
+		weft_am_recv_abort(me, data, payload);
+	else
+		weft_tag_recv_abort(me, data, payload);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dispatch.h
+ * From a lane to the module whose message it is.
+ */
+#ifndef WEFT_DISPATCH_H
+#define WEFT_DISPATCH_H
+
+#include "core/core.h"
+
+/** weft_lane_open.recv(). @param arg  the worker */
+int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const void *data,
+		     size_t length, void *desc);
+/** A message that is no wire-up came on lane @p lane of @p ep. */
+void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
+		   size_t length);
+/** The handler of ABORT, which any of the modules may have to hear. */
+void weft_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
+
+#endif /* WEFT_DISPATCH_H */

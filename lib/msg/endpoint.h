@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file msg/endpoint.h
+ * The message half of a worker and of an endpoint: what sends, credit, flush and every module share.
+ *
+ * Callbacks of the user may close the endpoint whose message is being handled. A struct weft_msg_ep
+ * therefore lives until nobody uses it (weft_msg_ep_hold/release); `ep` is NULL once the connection
+ * half has let go.
+ */
+#ifndef WEFT_MSG_ENDPOINT_H
+#define WEFT_MSG_ENDPOINT_H
+
+#include "core/config.h"
+#include "core/core.h"
+#include "msg/credit_pool.h"
+#include "msg/lane_load.h"
+#include "msg/module.h"
+#include "msg/request.h"
+#include "msg/seq_window.h"
+#include "proto/ep_config.h"
+#include "proto/proto.h"
+
+/* ------------------------------------------------------------------ endpoint */
+
+/** With more control messages waiting than this a peer gets no credit for further messages. */
+#define WEFT_CTL_HELD 256
+
+/**
+ * A control message that found no room: {id, bytes}. They are short, order does not matter to them.
+ * A peer that takes none makes at most WEFT_CTL_HELD and two for each message that it may still
+ * send: 2 * 2 * WEFT_SEQ_WINDOW.
+ */
+struct weft_ctl {
+	STAILQ_ENTRY(weft_ctl) link;
+	uint8_t id;
+	int8_t lane; /* or WEFT_TX_ANY_LANE */
+	uint16_t length;
+	uint8_t data[];
+};
+
+/** What the striping looks at, per lane. */
+struct weft_msg_lane {
+	struct weft_lane_ep *lane_ep; /* NULL = not usable */
+	uint32_t max_short;           /* header + payload, 0 = cannot */
+	uint32_t max_bcopy;
+	uint32_t max_zcopy;
+	uint32_t max_zcopy_hdr;
+	uint32_t max_get; /* native read and write, 0 = cannot */
+	uint32_t max_put;
+	uint32_t align;
+	uint16_t max_iov;
+	bool zcopy_any;       /* zcopy of memory that is not registered */
+	uint64_t sent;        /* since the last look, headers included */
+	uint32_t queued_seen; /* lane_ep->queued then */
+	/* by enum weft_dir: what is sent and written; what is read and pulled */
+	struct weft_lane_load load[2];
+};
+
+struct weft_msg_ep {
+	/* line 0: the short send */
+	struct weft_lane_ep *short_lane_ep;
+	size_t short_end; /* messages shorter than this may go out at once */
+	struct weft_ep_lane_info *short_count;
+	uint32_t tx_seq;       /* of the next message */
+	uint32_t tx_seq_end;   /* first one that the peer has not allowed */
+	uint32_t tx_small;     /* messages that took a message credit (msg/credit.c); cumulative */
+	uint32_t tx_small_end; /* and allowed */
+	struct weft_ep *ep;    /* NULL = gone */
+	struct weft_msg_worker *mw;
+	uint32_t refs;
+	bool failed;
+	/* line 1: a message in sequence */
+	struct weft_tag *tag; /* tagged messages */
+	struct weft_seq_window rx_seq;
+	/* messages that take a message credit: come, allowed, told; cumulative. Their window */
+	uint32_t rx_small, rx_small_allowed, rx_small_told, rx_small_window;
+	uint64_t rx_used;    /* eager bytes of the messages that have begun to come; cumulative */
+	uint64_t rx_allowed; /* what the peer could be told: window + bytes matched */
+	uint64_t rx_told;    /* what it was told */
+	uint64_t rx_window;
+	/* receive, the rest */
+	struct weft_seq_window rx_am_seq; /* of active messages */
+	uint64_t rx_low;                  /* rx_used from which on the window is looked at */
+	uint32_t rx_small_low;            /* rx_small, the same */
+	/* in what is coming, beyond the first of each message (base/interval.h) */
+	uint32_t rx_islands;
+	uint64_t rx_window_told;
+	bool rx_shrunk; /* the window has: the peer is told how large it is */
+	bool rx_torn;   /* more than its share: fails soon, and counts no more */
+	/* send, the rest */
+	uint64_t tx_used, tx_credit;  /* eager bytes: sent, allowed; cumulative */
+	uint64_t tx_window;           /* the peer's, or the most that were ever allowed at a time */
+	struct weft_requests pending; /* not begun, or partly handed over: in order */
+	struct weft_requests ops; /* every send that is not complete, in the order of the calls */
+	/* but those that are with the lanes, and whose end is the peer's application's matter */
+	struct weft_requests parked;
+	STAILQ_HEAD(, weft_ctl) ctl;
+	uint32_t num_ctl;
+	STAILQ_HEAD(, weft_flush) flushes;
+	TAILQ_ENTRY(weft_msg_ep) ready_link;
+	uint64_t op_sn;
+	uint32_t tx_am_seq, tx_am_seq_end; /* of active messages */
+	bool ready;      /* in the worker's list of endpoints with something to send */
+	bool up;         /* connected, lanes known */
+	bool credit_due; /* a CREDIT message found no room */
+	bool data_turn;  /* who goes first at the next service */
+	bool closing;    /* nobody here will match any more */
+	uint8_t am_lane;
+	uint8_t last_lane[2]; /* by enum weft_dir: that got the last piece */
+	uint16_t lanes_up;
+	uint16_t tx_full;                 /* lanes that were full and are measured */
+	struct weft_msg_lane *lanes;      /* ep->lane_room of them, once connected */
+	unsigned int forced;              /* weft_model_conf.forced */
+	uint32_t eager_lanes, rndv_lanes; /* lanes that multi-eager and bulk data may use */
+	size_t zcopy_from;             /* pieces of this size go from user memory where they can */
+	struct weft_ep_config *config; /* which protocol for what; NULL until there are lanes */
+	/* modules' parts; each knows its own alone */
+	struct weft_rndv *rndv;
+	struct weft_am *am;          /* NULL = never any that waited */
+	struct weft_rma *rma;        /* NULL = never used */
+	void *own[WEFT_MODULES_MAX]; /* of those without a field, by weft_module_place() */
+};
+
+TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
+
+/* ------------------------------------------------------------------ worker */
+
+struct weft_msg_conf {
+	struct weft_model_conf model;
+	size_t min_chunk;
+	size_t unexp_limit, eager_credit;
+	uint32_t seq_start;
+	enum weft_rndv_scheme rndv_scheme;
+	size_t rndv_min_piece, rndv_align;
+	size_t rndv_window; /* asked for, per lane */
+	size_t rndv_limit;  /* and per worker */
+	uint32_t rma_max_gets;
+	bool zcopy;
+	bool atomic_device; /* atomics by the lanes only */
+};
+
+struct weft_msg_worker {
+	struct weft_tag_worker *tag; /* modules' parts; each knows its own alone */
+	struct weft_rndv_worker *rndv;
+	struct weft_rma_worker *rma;
+	struct weft_am_worker *am;                /* NULL = no handler was ever set */
+	const struct weft_module *const *modules; /* msg/module.h; NULL-terminated */
+	const struct weft_handler *handlers;
+	uint32_t work; /* entries of lists that modules' before_queues(), after_queues() look at */
+	struct weft_request_table reqs;
+	struct weft_requests later; /* complete, callback at the next progress */
+	struct weft_msg_eps ready;  /* something to send */
+	struct weft_worker *worker;
+	SLIST_HEAD(, weft_native) free_natives; /* msg/stripe.c */
+	struct weft_credit_pool credit_bytes, credit_msgs;
+	uint32_t rx_islands; /* of all endpoints, those within the floors not counted */
+	struct weft_msg_conf conf;
+	struct weft_ep_configs configs;
+	bool fini;
+	/* What came in and was dropped, and why; what happened. */
+	struct {
+		uint64_t malformed; /* the gate: unknown id, lengths */
+		uint64_t old_seq;   /* a sequence that is over */
+		uint64_t far_seq;   /* beyond the window */
+		uint64_t no_credit; /* more than was granted */
+		uint64_t mismatch;  /* pieces of one message contradict each other */
+		uint64_t overlap;   /* a byte that was there already */
+		uint64_t torn;      /* messages in more pieces than can be kept track of */
+		uint64_t bad_ref;   /* a request that is not (any more) */
+		uint64_t expected, unexpected, ahead, rts;
+		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
+		uint64_t truncated;
+		uint64_t am_received, am_unknown, am_closed, am_not_kept, am_aborted;
+		uint64_t copied_bytes; /* sent out of a copy, the shortest sends not counted */
+		/* by receives: to their place, or to where they waited for it */
+		uint64_t rx_copied_bytes;
+		uint64_t pulls;         /* pieces asked for */
+		uint64_t gets, puts;    /* pieces read and written natively */
+		uint64_t native_failed; /* which then came another way */
+		uint64_t
+			register_failed; /* so did these, as their memory could not be registered */
+		uint64_t withdrawn;      /* sends that their sender took back before a match */
+		uint64_t unclaimed;      /* messages that nobody had received at the end */
+		uint64_t looks; /* at endpoints and messages of a list, to find those that matter */
+	} count;
+};
+
+#define WEFT_TX_BURST 64 /* requests served per endpoint and progress */
+
+static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
+{
+	me->refs++;
+}
+
+void weft_msg_ep_destroy(struct weft_msg_ep *me);
+
+/** For weft_module.counters(). */
+struct weft_msg_counter {
+	const char *name;
+	uint64_t value;
+};
+
+void weft_msg_count(const struct weft_msg_counter *list, size_t num, weft_lane_counter_cb cb,
+		    void *arg);
+
+/* weft_ep_events.fail(), fail_later(): the endpoint is broken, now or at the end of progress. */
+void weft_msg_fail(struct weft_msg_ep *me, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void weft_msg_fail_later(struct weft_msg_ep *me, int status, const char *why);
+
+static inline void weft_msg_ep_release(struct weft_msg_ep *me)
+{
+	/* Sends whose buffers a lane still holds need it too. */
+	if (--me->refs == 0 && TAILQ_EMPTY(&me->ops))
+		weft_msg_ep_destroy(me);
+}
+
+/** The place of a module in the worker's table. */
+static inline unsigned int weft_module_place(const struct weft_msg_worker *mw,
+					     const struct weft_module *module)
+{
+	unsigned int i = 0;
+
+	while (mw->modules[i] != module)
+		i++;
+	return i;
+}
+
+/** Settings out of the configuration. */
+void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,
+			const struct weft_proto *const *protos);
+
+/**
+ * The endpoint's lanes are known, or have changed: find the configuration for them, shared with
+ * endpoints whose lanes are equal (proto/ep_config.c). Requests that have not begun are selected
+ * anew by their next step.
+ * @return 1 it is another one than before; 0; -ENOMEM
+ */
+int weft_proto_select_build(struct weft_msg_ep *me);
+
+/* ------------------------------------------------------------------ requests, the hot part */
+
+/**
+ * @return a request with the callback and flags of @p params, in progress; or NULL when memory is
+ * out
+ */
+static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw,
+						      const struct weft_request_ops *ops,
+						      const struct weft_op_params *params,
+						      bool held)
+{
+	/* The place given back last is taken first: it is warm. */
+	struct weft_request *req = mw->reqs.free;
+
+	if (__builtin_expect(!req, 0)) {
+		req = weft_request_more(mw);
+		if (!req)
+			return NULL;
+	}
+	mw->reqs.free = req->link.tqe_next;
+	mw->reqs.in_use++;
+	req->flags = held ? WEFT_REQ_HELD : 0;
+	req->status = WEFT_INPROGRESS;
+	req->cb = NULL;
+	req->me = NULL;
+	req->ops = ops;
+	req->ep_generation = 0;
+	req->source_id = 0;
+	req->dt.dt_class = WEFT_DT_CONTIG;
+	if (params) {
+		req->cb = params->cb;
+		req->cb_arg = params->cb_arg;
+		if (params->flags & WEFT_OP_FORCE_REQUEST)
+			req->flags |= WEFT_REQ_FORCE;
+	}
+	return req;
+}
+
+static inline void weft_request_give_back(struct weft_request *req)
+{
+	struct weft_msg_worker *mw = req->mw;
+
+	if (++req->generation == 0)
+		req->generation = 1;
+	mw->reqs.in_use--;
+	req->link.tqe_next = mw->reqs.free;
+	mw->reqs.free = req;
+}
+
+#endif /* WEFT_MSG_ENDPOINT_H */

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file msg/send.h
+ * Sending: queues and order (msg/send.c), control messages (msg/control.c), pieces onto lanes
+ * (msg/piece.c), flush (msg/flush.c).
+ */
+#ifndef WEFT_MSG_SEND_H
+#define WEFT_MSG_SEND_H
+
+#include "msg/endpoint.h"
+
+extern const struct weft_proto weft_proto_eager_short;
+extern const struct weft_proto weft_proto_eager_bcopy;
+extern const struct weft_proto weft_proto_eager_zcopy;
+extern const struct weft_proto weft_proto_multi_eager;
+
+/** Sends without asking have failed: the peer, whose turn it is, shall not wait for the rest. */
+void weft_eager_abort(struct weft_request *req, int status);
+
+/* ------------------------------------------------------------------ msg/send.c, msg/piece.c */
+
+/** Something of the endpoint waits: progress shall look at it. */
+void weft_tx_kick(struct weft_msg_ep *me);
+/**
+ * An eager protocol has no credit for the request: it goes by the protocol that needs none. @return
+ * as progress()
+ */
+int weft_tx_uncredited(struct weft_request *req);
+/** The endpoint's protocols are others now: what has begun is given to its protocol's reset(). */
+void weft_tx_reset(struct weft_msg_ep *me);
+/** Decide anew whether short messages may go out at once. */
+void weft_tx_update(struct weft_msg_ep *me);
+/**
+ * Put a new send in line; it goes out at once where it may. @return 0 it is over and was dropped,
+ * WEFT_INPROGRESS, or an error (dropped)
+ */
+int weft_tx_start(struct weft_request *req);
+/**
+ * The call that has put it in line cannot go on: as if it had never been. @return false: too late,
+ * something of it has left
+ */
+bool weft_tx_undo(struct weft_request *req);
+/** Serve what waits. @return events */
+unsigned int weft_tx_service(struct weft_msg_ep *me);
+/** Send a control message now or as soon as there is room. */
+void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+/** Those that wait: send them. @return events */
+unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me);
+void weft_tx_drop_ctl(struct weft_msg_ep *me);
+#define WEFT_TX_ANY_LANE (-1)
+/**
+ * The same over lane @p lane, as long as that is up: what it says is true only behind what went
+ * over this lane.
+ */
+void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
+/** weft_request_ops.release() of a send, which that of a module's sends calls. */
+void weft_send_release(struct weft_request *req);
+/**
+ * The peer needs its keys (WEFT_REQ_KEYS) no more; @p dead: it may still use them, and shall not.
+ * Again: no effect.
+ */
+void weft_send_withdraw_keys(struct weft_request *req, bool dead);
+/** A send may be over: look, and complete it. */
+void weft_send_check(struct weft_request *req);
+/**
+ * Take a send back. @return 0: it has ended, or the receiver will tell how it ends; -EBUSY: too
+ * late, or of a kind that cannot be
+ */
+int weft_send_cancel(struct weft_request *req);
+/** It ends with an error before its time: its protocol's abort(). */
+void weft_send_abort(struct weft_request *req, int status);
+/**
+ * Tell the peer that the rest of the message will not come. @param rreq  its request, if it has
+ * asked for the data
+ */
+void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int status);
+/** All sends and control messages end. */
+void weft_tx_fail(struct weft_msg_ep *me, int status);
+
+/** Send a message without payload on one lane. @return 0 or -EAGAIN */
+int weft_tx_envelope(struct weft_msg_ep *me, unsigned int lane, uint8_t id, const void *data,
+		     size_t length);
+/** The same on the lowest-latency lane if it has room, else on any that has. */
+int weft_tx_envelope_any(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+/** The longest piece after a header of @p hdr_len that lane @p lane takes of this request. */
+size_t weft_tx_piece_max(const struct weft_request *req, unsigned int lane, size_t hdr_len);
+/**
+ * Send bytes [off, off + len) on one lane, by whichever call suits. @return 0, -EAGAIN, or the pack
+ * error
+ */
+int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const void *hdr,
+		  size_t hdr_len, size_t off, size_t len);
+/** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
+size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
+/** Has the peer allowed a further message? */
+static inline bool weft_tx_has_seq(const struct weft_request *req)
+{
+	const struct weft_msg_ep *me = req->me;
+
+	return req->flags & WEFT_REQ_AM ? me->tx_am_seq != me->tx_am_seq_end
+					: me->tx_seq != me->tx_seq_end;
+}
+/** May one more be announced, or (up to WEFT_EAGER_FREE) sent? */
+static inline bool weft_tx_has_small(const struct weft_msg_ep *me)
+{
+	return me->tx_small != me->tx_small_end;
+}
+/** May it be sent whole or in pieces? */
+static inline bool weft_tx_has_credit(const struct weft_msg_ep *me, size_t length)
+{
+	if (length <= WEFT_EAGER_FREE)
+		return weft_tx_has_small(me);
+	return length <= me->tx_credit - me->tx_used;
+}
+/**
+ * The message's first piece, or (@p eager false) its RTS, is accepted: its sequence and its credit
+ * are taken.
+ */
+static inline void weft_tx_take_seq(struct weft_request *req, bool eager)
+{
+	req->send.seq = req->flags & WEFT_REQ_AM ? req->me->tx_am_seq++ : req->me->tx_seq++;
+	req->flags |= WEFT_REQ_STARTED;
+	if (eager && req->length > WEFT_EAGER_FREE)
+		req->me->tx_used += req->length;
+	else
+		req->me->tx_small++;
+}
+
+/**
+ * What a lane says of a piece that it gives back. One that closes with its endpoint does not know
+ * why.
+ */
+static inline int weft_lane_status(const struct weft_msg_ep *me, int status)
+{
+	return status == -ECANCELED && me->ep && me->ep->status ? me->ep->status : status;
+}
+
+/** Bytes that a lane writes or reads by itself, for those who look at shares. */
+static inline void weft_lane_wrote(struct weft_msg_ep *me, unsigned int lane, size_t length)
+{
+	if (!me->ep)
+		return;
+	me->ep->lane_info[lane].tx_bytes += length;
+	me->ep->lane_info[lane].tx_msgs++;
+}
+
+static inline void weft_lane_read(struct weft_msg_ep *me, unsigned int lane, size_t length)
+{
+	if (!me->ep)
+		return;
+	me->ep->lane_info[lane].rx_bytes += length;
+	me->ep->lane_info[lane].rx_msgs++;
+}
+
+/* ------------------------------------------------------------------ flush (msg/flush.c) */
+
+/** Sends or control messages have ended: perhaps a flush may go on. */
+void weft_flush_check(struct weft_msg_ep *me);
+void weft_flush_fail(struct weft_msg_ep *me, int status);
+
+#endif /* WEFT_MSG_SEND_H */

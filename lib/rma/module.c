@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Remote memory as a module: what a worker and an endpoint keep. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rma/rma.h"
+
+/* ------------------------------------------------------------------ worker */
+
+static int worker_init(struct weft_msg_worker *mw)
+{
+	struct weft_rma_worker *rw = calloc(1, sizeof(*rw));
+
+	if (!rw)
+		return -ENOMEM;
+	TAILQ_INIT(&rw->gets_waiting);
+	weft_share_init(&rw->gets, mw->conf.rma_max_gets);
+	mw->rma = rw;
+	return 0;
+}
+
+static void worker_fini(struct weft_msg_worker *mw)
+{
+	free(mw->rma);
+}
+
+static unsigned int look(struct weft_msg_worker *mw)
+{
+	weft_rma_gets_look(mw);
+	return 0;
+}
+
+static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg)
+{
+	const struct weft_rma_worker *rw = mw->rma;
+	const struct weft_msg_counter list[] = {
+		{"rma.puts", rw->puts},
+		{"rma.put_bytes", rw->put_bytes},
+		{"rma.gets", rw->gets_served},
+		{"rma.get_bytes", rw->get_bytes},
+		{"rma.atomics", rw->amos},
+		{"rma.native_bytes", rw->native_bytes},
+		{"rma.gets_now", rw->gets.used + rw->gets.stalled},
+		{"rma.gets_peak", rw->gets.peak},
+		{"rma.gets_stalled", rw->gets.stalled},
+		{"rma.gets_limited", rw->gets_limited},
+		{"rma.refused_by_peers", rw->naks},
+		{"rma.drop.bad_key", rw->bad_key},
+		{"rma.drop.bad_rights", rw->bad_rights},
+		{"rma.drop.bad_range", rw->bad_range},
+		{"rma.drop.misaligned", rw->misaligned},
+		{"rma.drop.bad_reference", rw->bad_ref},
+		{"rma.drop.too_many", rw->too_many},
+	};
+
+	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
+}
+
+/* ------------------------------------------------------------------ endpoint */
+
+struct weft_rma *weft_rma_of(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (rma)
+		return rma;
+	rma = calloc(1, sizeof(*rma));
+	if (!rma)
+		return NULL;
+	TAILQ_INIT(&rma->pending);
+	TAILQ_INIT(&rma->waiting);
+	TAILQ_INIT(&rma->answers);
+	rma->me = me;
+	me->rma = rma;
+	return rma;
+}
+
+static void ep_fini(struct weft_msg_ep *me)
+{
+	if (!me->rma)
+		return;
+	weft_rma_gets_leave(me);
+	if (me->rma->listed)
+		LIST_REMOVE(me->rma, used_link);
+	free(me->rma);
+	me->rma = NULL;
+}
+
+bool weft_rma_ready(struct weft_msg_ep *me)
+{
+	if (weft_rma_of(me))
+		return true;
+	weft_msg_fail(me, -ENOMEM, "no memory for what a peer does with ours");
+	return false;
+}
+
+static void fail(struct weft_msg_ep *me)
+{
+	struct weft_rma *rma = me->rma;
+
+	if (!rma)
+		return;
+	TAILQ_INIT(&rma->pending);
+	TAILQ_INIT(&rma->waiting);
+	TAILQ_INIT(&rma->answers);
+	rma->answers_open = 0;
+	weft_rma_gets_leave(me);
+	weft_rma_gets_done(me, rma->gets, false);
+	rma->running = rma->open = rma->gets = 0;
+	rma->confirmed = rma->wanted = rma->sent;
+	weft_rma_moved(me);
+}
+
+const struct weft_module weft_rma_module = {
+	.name = "rma",
+	.worker_init = worker_init,
+	.worker_fini = worker_fini,
+	.before_queues = look,
+	.counters = counters,
+	.ep_fini = ep_fini,
+	.serve = weft_rma_serve,
+	.has_work = weft_rma_has_work,
+	.fail = fail,
+	.flushed = weft_rma_flushed,
+	.take_status = weft_rma_take_status,
+};

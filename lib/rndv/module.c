@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rendezvous as a module: what a worker and an endpoint keep. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "rndv/rndv.h"
+
+/* ------------------------------------------------------------------ worker */
+
+static int worker_init(struct weft_msg_worker *mw)
+{
+	struct weft_rndv_worker *rw = calloc(1, sizeof(*rw));
+
+	if (!rw)
+		return -ENOMEM;
+	STAILQ_INIT(&rw->free_pulls);
+	TAILQ_INIT(&rw->free_asks);
+	TAILQ_INIT(&rw->free_fetches);
+	TAILQ_INIT(&rw->fetching);
+	TAILQ_INIT(&rw->fetching_later);
+	weft_share_init(&rw->pulls, mw->conf.rndv_limit);
+	mw->rndv = rw;
+	return 0;
+}
+
+static void worker_fini(struct weft_msg_worker *mw)
+{
+	struct weft_rndv_worker *rw = mw->rndv;
+	struct weft_fetch *f;
+	struct weft_pull *p;
+	struct weft_ask *a;
+
+	if (!rw)
+		return;
+	while ((f = TAILQ_FIRST(&rw->free_fetches))) {
+		TAILQ_REMOVE(&rw->free_fetches, f, link);
+		free(f);
+	}
+	while ((p = STAILQ_FIRST(&rw->free_pulls))) {
+		STAILQ_REMOVE_HEAD(&rw->free_pulls, link);
+		free(p);
+	}
+	while ((a = TAILQ_FIRST(&rw->free_asks))) {
+		TAILQ_REMOVE(&rw->free_asks, a, link);
+		free(a);
+	}
+	free(rw);
+}
+
+static unsigned int pump(struct weft_msg_worker *mw)
+{
+	const struct weft_rndv_worker *rw = mw->rndv;
+
+	if (TAILQ_EMPTY(&rw->fetching) && TAILQ_EMPTY(&rw->fetching_later))
+		return 0;
+	return weft_rndv_pump(mw);
+}
+
+static bool busy(const struct weft_msg_worker *mw, bool *soon)
+{
+	if (!TAILQ_EMPTY(&mw->rndv->fetching))
+		*soon = true;
+	return false;
+}
+
+static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg)
+{
+	const struct weft_share *pulls = &mw->rndv->pulls;
+	const struct weft_msg_counter list[] = {
+		{"rndv.asked_now", pulls->used + pulls->stalled},
+		{"rndv.asked_stalled", pulls->stalled},
+		{"rndv.peers_stalled", pulls->stalls},
+	};
+
+	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
+}
+
+/* ------------------------------------------------------------------ endpoint */
+
+static int ep_init(struct weft_msg_ep *me)
+{
+	struct weft_rndv *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->me = me;
+	TAILQ_INIT(&r->data);
+	TAILQ_INIT(&r->active);
+	TAILQ_INIT(&r->fetches);
+	for (unsigned int i = 0; i < WEFT_MAX_LANES; i++)
+		STAILQ_INIT(&r->lanes[i].pulls);
+	me->rndv = r;
+	return 0;
+}
+
+static void ep_fini(struct weft_msg_ep *me)
+{
+	free(me->rndv);
+}
+
+static bool has_work(const struct weft_msg_ep *me)
+{
+	return !TAILQ_EMPTY(&me->rndv->data) || me->rndv->num_pulls;
+}
+
+const struct weft_module weft_rndv_module = {
+	.name = "rndv",
+	.worker_init = worker_init,
+	.worker_fini = worker_fini,
+	.after_queues = pump,
+	.busy = busy,
+	.counters = counters,
+	.ep_init = ep_init,
+	.ep_fini = ep_fini,
+	.ep_lanes = weft_rndv_ep_lanes,
+	.ep_reset = weft_rndv_reset,
+	.data = weft_rndv_serve,
+	.has_work = has_work,
+	.fail = weft_rndv_ep_fail,
+	.ended = weft_rndv_ended,
+};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The ends of an endpoint: its owner closes it, its connection fails, it goes. What somebody may
+ * still receive stays; senders that wait for a match that will not come are told.
+ */
+
+#include <errno.h>
+
+#include "tag/tag.h"
+
+/* ------------------------------------------------------------------ closing */
+
+/* The same of one that a probe has taken out: whoever has its handle finds the error. */
+static void refuse_probed(struct weft_message *msg)
+{
+	if (!(msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC)) || msg->error)
+		return;
+	if (msg->flags & WEFT_MSG_RTS) {
+		weft_rndv_refuse(msg->me, msg->sreq, -ECONNRESET);
+	} else {
+		weft_rx_ack(msg, -ECONNRESET);
+		weft_message_free_data(msg);
+	}
+	msg->error = -ECONNRESET;
+}
+
+static void refuse_all_probed(struct weft_msg_ep *me)
+{
+	struct weft_seq_node *node;
+	struct weft_message *msg;
+
+	for (uint32_t i = 0; (node = weft_seq_table_any(&me->tag->open, &i)); i++) {
+		for (; node; node = SLIST_NEXT(node, link)) {
+			msg = container_of(node, struct weft_message, by_seq);
+			if (msg->flags & WEFT_MSG_PROBED)
+				refuse_probed(msg);
+		}
+	}
+	LIST_FOREACH(msg, &me->tag->probed, link)
+		refuse_probed(msg);
+}
+
+void weft_tag_closing(struct weft_msg_ep *me)
+{
+	struct weft_match_msg *m, *next;
+
+	refuse_all_probed(me);
+	for (m = TAILQ_FIRST(&me->tag->source.msgs); m; m = next) {
+		struct weft_message *msg = container_of(m, struct weft_message, match);
+
+		next = TAILQ_NEXT(m, source_link);
+		if (msg->flags & (WEFT_MSG_RTS | WEFT_MSG_SYNC))
+			weft_rx_refuse(msg);
+	}
+}
+
+/* ------------------------------------------------------------------ failed, gone */
+
+static void fail_active(struct weft_msg_ep *me, int status)
+{
+	struct weft_request *req;
+
+	while ((req = TAILQ_FIRST(&me->tag->active))) {
+		TAILQ_REMOVE(&me->tag->active, req, link);
+		req->flags &= ~WEFT_REQ_ACTIVE;
+		weft_rx_free(weft_tag_recv_of(req)->msg);
+		weft_request_complete(req, status);
+	}
+}
+
+/*
+ * A message that will not be complete. Somebody may have its handle from a probe: then it stays, as
+ * an error.
+ */
+static void fail_message(struct weft_message *msg, int status)
+{
+	if (msg->flags & WEFT_MSG_QUEUED)
+		weft_match_msg_remove(&msg->tw->match, &msg->match);
+	msg->error = (int16_t)status;
+	if (!(msg->flags & WEFT_MSG_PROBED)) {
+		weft_rx_free(msg);
+		return;
+	}
+	weft_rx_unhash(msg);
+	if (!(msg->flags & WEFT_MSG_RTS))
+		weft_rx_forget(msg->me, &msg->got);
+	weft_message_free_data(msg);
+	weft_tag_credit_left(msg, true);
+	msg->me = NULL;
+	weft_rx_hold_probed(msg);
+}
+
+/* Whole ones, whose senders are told, or see for themselves, that nobody has matched them. */
+static void fail_synchronous(struct weft_msg_ep *me, int status)
+{
+	struct weft_match_msg *m, *next;
+	struct weft_message *msg;
+
+	for (m = TAILQ_FIRST(&me->tag->source.msgs); m; m = next) {
+		next = TAILQ_NEXT(m, source_link);
+		msg = container_of(m, struct weft_message, match);
+		if (msg->flags & WEFT_MSG_SYNC)
+			fail_message(msg, status);
+	}
+	LIST_FOREACH(msg, &me->tag->probed, link) {
+		if (!(msg->flags & WEFT_MSG_SYNC) || msg->error)
+			continue;
+		msg->error = (int16_t)status;
+		weft_message_free_data(msg);
+	}
+}
+
+void weft_tag_ended(struct weft_msg_ep *me, int status)
+{
+	struct weft_tag *t = me->tag;
+	struct weft_seq_node *node;
+	struct weft_match_recv *recv;
+
+	t->ahead = 0;
+	fail_active(me, status);
+	for (uint32_t i = 0; (node = weft_seq_table_any(&t->open, &i));)
+		fail_message(container_of(node, struct weft_message, by_seq), status);
+	fail_synchronous(me, status);
+	while ((recv = TAILQ_FIRST(&me->tag->source.recvs))) {
+		struct weft_request *req = weft_tag_req_of(recv);
+
+		weft_match_cancel(&me->mw->tag->match, recv);
+		req->flags &= ~WEFT_REQ_POSTED;
+		req->length = 0;
+		weft_request_complete(req, status);
+	}
+}
+
+void weft_tag_detach(struct weft_msg_ep *me)
+{
+	struct weft_match_msg *m;
+	struct weft_message *msg;
+
+	TAILQ_FOREACH(m, &me->tag->source.msgs, source_link) {
+		msg = container_of(m, struct weft_message, match);
+		weft_tag_credit_left(msg, true);
+		msg->me = NULL;
+	}
+	weft_match_source_fini(&me->mw->tag->match, &me->tag->source);
+	while ((msg = LIST_FIRST(&me->tag->probed))) {
+		LIST_REMOVE(msg, link);
+		weft_tag_credit_left(msg, true);
+		msg->me = NULL;
+		weft_rx_hold_probed(msg);
+	}
+	if (me->tag->draining) {
+		TAILQ_REMOVE(&me->mw->tag->drain, me->tag, drain_link);
+		me->mw->work--;
+	}
+	me->tag->draining = false;
+	weft_seq_table_fini(&me->tag->open);
+}

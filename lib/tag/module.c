@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tagged messages as a module: what a worker and an endpoint keep. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tag/tag.h"
+
+#define MATCH_BITS 8 /* 256 buckets, 12 KiB, until there are more than 512 entries */
+
+/* ------------------------------------------------------------------ worker */
+
+static int worker_init(struct weft_msg_worker *mw)
+{
+	const struct weft_platform *platform = mw->worker->ctx->platform;
+	struct weft_tag_worker *tw = calloc(1, sizeof(*tw));
+	int rc;
+
+	if (!tw)
+		return -ENOMEM;
+	rc = platform->random(platform->arg, &tw->seed, sizeof(tw->seed));
+	tw->match_mem = malloc(weft_match_table_size(MATCH_BITS));
+	if (rc || !tw->match_mem) {
+		free(tw->match_mem);
+		free(tw);
+		return rc ? rc : -ENOMEM;
+	}
+	tw->mw = mw;
+	weft_match_init(&tw->match, tw->match_mem, MATCH_BITS, tw->seed);
+	TAILQ_INIT(&tw->drain);
+	LIST_INIT(&tw->probed);
+	mw->tag = tw;
+	return 0;
+}
+
+void weft_tag_match_grow(struct weft_tag_worker *tw)
+{
+	unsigned int bits = tw->match.bits + 2;
+	void *mem = malloc(weft_match_table_size(bits));
+
+	if (!mem) {
+		tw->match.crowd *= 2; /* works crowded, too; try again later */
+		return;
+	}
+	free(weft_match_grow(&tw->match, mem, bits));
+	tw->match_mem = mem;
+}
+
+static void worker_stop(struct weft_msg_worker *mw)
+{
+	struct weft_tag_worker *tw = mw->tag;
+	struct weft_match_recv *recv;
+	struct weft_match_msg *m;
+	struct weft_message *msg;
+
+	while ((recv = weft_match_any_recv(&tw->match))) {
+		struct weft_request *req = weft_tag_req_of(recv);
+
+		weft_match_cancel(&tw->match, recv);
+		req->flags &= ~WEFT_REQ_POSTED;
+		req->length = 0;
+		weft_request_complete(req, -ECANCELED);
+	}
+	while (!TAILQ_EMPTY(&mw->later))
+		weft_request_run_later(mw);
+	while ((m = TAILQ_FIRST(&tw->match.msgs))) {
+		weft_match_msg_remove(&tw->match, m);
+		weft_message_free(container_of(m, struct weft_message, match));
+		mw->count.unclaimed++;
+	}
+	while ((msg = LIST_FIRST(&tw->probed))) {
+		LIST_REMOVE(msg, link);
+		weft_message_free(msg);
+		mw->count.unclaimed++;
+	}
+}
+
+static void worker_fini(struct weft_msg_worker *mw)
+{
+	struct weft_tag_worker *tw = mw->tag;
+
+	if (!tw)
+		return;
+	weft_match_fini(&tw->match); /* refers to messages */
+	weft_message_pool_fini(&tw->messages);
+	free(tw->match_mem);
+	free(tw);
+}
+
+static unsigned int drain(struct weft_msg_worker *mw)
+{
+	struct weft_tag *t = TAILQ_FIRST(&mw->tag->drain);
+
+	if (!t)
+		return 0;
+	TAILQ_REMOVE(&mw->tag->drain, t, drain_link);
+	mw->work--;
+	t->draining = false;
+	return weft_rx_drain(t->me, WEFT_RX_DRAIN);
+}
+
+static bool busy(const struct weft_msg_worker *mw, bool *soon)
+{
+	return !TAILQ_EMPTY(&mw->tag->drain);
+}
+
+static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, void *arg)
+{
+	const struct weft_tag_worker *tw = mw->tag;
+	const struct weft_msg_counter list[] = {
+		{"tag.unexpected_now", tw->messages.num},
+		{"tag.unexpected_bytes", tw->messages.bytes},
+		{"tag.unexpected_bytes_peak", tw->messages.bytes_peak},
+		{"tag.posted_now", tw->match.num_recvs},
+		{"tag.wildcard_looks", tw->match.looks},
+	};
+
+	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
+}
+
+/* ------------------------------------------------------------------ endpoint */
+
+static int ep_init(struct weft_msg_ep *me)
+{
+	struct weft_tag *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->me = me;
+	t->open.seed = me->mw->tag->seed;
+	TAILQ_INIT(&t->active);
+	LIST_INIT(&t->probed);
+	weft_match_source_init(&me->mw->tag->match, &t->source);
+	me->tag = t;
+	return 0;
+}
+
+static void ep_fini(struct weft_msg_ep *me)
+{
+	free(me->tag);
+}
+
+const struct weft_module weft_tag_module = {
+	.name = "tag",
+	.worker_init = worker_init,
+	.worker_stop = worker_stop,
+	.worker_fini = worker_fini,
+	.before_queues = drain,
+	.busy = busy,
+	.counters = counters,
+	.ep_init = ep_init,
+	.ep_fini = ep_fini,
+	.ended = weft_tag_ended,
+	.detach = weft_tag_detach,
+	.closing = weft_tag_closing,
+};

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Things by sequence number, and the window of those that may come (msg/seq_window.h). */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/seq_table.h"
+#include "msg/seq_window.h"
+
+#define NUM 4096
+
+static struct weft_seq_node nodes[NUM];
+
+/* Which messages a peer leaves open is its choice: at a stride of any table's size, too. */
+static void what_a_peer_leaves_open_does_not_meet_in_one_bucket(void **state)
+{
+	static const unsigned int strides[] = {0, 2, 4, 8, 12, 16, 20};
+	struct weft_seq_node *node;
+
+	(void)state;
+	for (unsigned int s = 0; s < 7; s++) {
+		struct weft_seq_table t = {.seed = 0x5a5a5a5a5a5a5a5au};
+		unsigned int longest = 0, len;
+
+		for (uint32_t i = 0; i < NUM; i++)
+			assert_int_equal(weft_seq_table_add(&t, &nodes[i], i << strides[s]), 0);
+		assert_int_equal(t.num, NUM);
+		for (uint32_t i = 0; (node = weft_seq_table_any(&t, &i)); i++) {
+			for (len = 0; node; node = SLIST_NEXT(node, link))
+				len++;
+			longest = len > longest ? len : longest;
+		}
+		assert_in_range(longest, 1, 64);
+		weft_seq_table_fini(&t);
+	}
+}
+
+static void what_is_in_is_found_and_what_is_not_is_not(void **state)
+{
+	struct weft_seq_table t = {.seed = 12345};
+	uint32_t from = 0, first = UINT32_MAX - NUM / 2, n = 0;
+
+	(void)state;
+	assert_null(weft_seq_table_find(&t, 0));
+	assert_null(weft_seq_table_any(&t, &from));
+	for (uint32_t i = 0; i < NUM; i++)
+		assert_int_equal(weft_seq_table_add(&t, &nodes[i], first + i), 0);
+	for (uint32_t i = 0; i < NUM; i += 2)
+		weft_seq_table_remove(&t, &nodes[i]);
+	assert_int_equal(t.num, NUM / 2);
+	for (uint32_t i = 0; i < NUM; i++)
+		assert_ptr_equal(weft_seq_table_find(&t, first + i), i % 2 ? &nodes[i] : NULL);
+	assert_null(weft_seq_table_find(&t, first + NUM));
+	assert_null(weft_seq_table_find(&t, first - 1));
+	/* Each of the rest once. */
+	for (from = 0;; n++) {
+		struct weft_seq_node *node = weft_seq_table_any(&t, &from);
+
+		if (!node)
+			break;
+		assert_int_equal((node - nodes) % 2, 1);
+		weft_seq_table_remove(&t, node);
+	}
+	assert_int_equal(n, NUM / 2);
+	assert_int_equal(t.num, 0);
+	weft_seq_table_fini(&t);
+}
+
+static void a_window_lets_in_what_was_allowed_and_not_yet_passed(void **state)
+{
+	static const uint32_t starts[] = {0, 5, UINT32_MAX - 2, 0x7fffffff};
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++) {
+		struct weft_seq_window w = {.next = starts[i], .told = starts[i] + 10};
+
+		assert_false(weft_seq_inside(&w, starts[i] - 1));
+		assert_true(weft_seq_old(&w, starts[i] - 1));
+		assert_true(weft_seq_inside(&w, starts[i]));
+		assert_false(weft_seq_old(&w, starts[i]));
+		assert_true(weft_seq_inside(&w, starts[i] + 9));
+		assert_false(weft_seq_inside(&w, starts[i] + 10));
+		assert_false(weft_seq_old(&w, starts[i] + 10));
+		/* All that was allowed has come. */
+		w.next = w.told;
+		assert_false(weft_seq_inside(&w, w.next));
+		assert_false(weft_seq_inside(&w, w.next - 1));
+	}
+}
+
+static void the_peer_is_told_when_a_quarter_of_the_window_has_passed(void **state)
+{
+	struct weft_seq_window w = {.next = 7};
+
+	(void)state;
+	w.told = weft_seq_end(&w);
+	w.next += WEFT_SEQ_WINDOW / 4 - 1;
+	assert_false(weft_seq_due(&w));
+	w.next++;
+	assert_true(weft_seq_due(&w));
+	w.told = weft_seq_end(&w);
+	assert_false(weft_seq_due(&w));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_peer_leaves_open_does_not_meet_in_one_bucket),
+		cmocka_unit_test(what_is_in_is_found_and_what_is_not_is_not),
+		cmocka_unit_test(a_window_lets_in_what_was_allowed_and_not_yet_passed),
+		cmocka_unit_test(the_peer_is_told_when_a_quarter_of_the_window_has_passed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
