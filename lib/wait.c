@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sleeping until a lane, a timer or another thread has something to do; core/wait.h has the
+ * states.
+ */
 
 #include "core/wait.h"
 

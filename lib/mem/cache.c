@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The registration cache: its table, the monitor thread, eviction. mem/cache.h says what holds. */
 
 #include <errno.h>
 #include <poll.h>

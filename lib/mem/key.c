@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keys by which peers reach registered memory through messages: random, revoked at once, looked up
+ * without a lock.
+ */
 
 #include <errno.h>
 #include <sched.h>

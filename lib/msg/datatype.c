@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Datatypes: packing and unpacking contiguous memory, iovs and generic types. */
 
 #include <errno.h>
 #include <stdint.h>

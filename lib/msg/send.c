@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sends: the protocol of a request, the queue of an endpoint whose lanes have no room, order, and
+ * their service by progress.
+ */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Plans: filled from a profile or from a live endpoint. */
 
 #include <errno.h>
 #include <stdlib.h>
