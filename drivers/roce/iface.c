@@ -122,33 +122,12 @@ static void roce_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb,
 {
 	struct roce_iface *r = roce_iface_of(base);
 
-	cb("tx.messages", r->count.tx, arg);
-	cb("tx.bytes", r->count.tx_bytes, arg);
-	cb("tx.doorbells", r->count.doorbells, arg);
-	cb("tx.counts", r->count.words, arg);
-	cb("tx.no_credit", r->count.no_credit, arg);
-	cb("tx.no_place", r->count.no_place, arg);
-	cb("tx.no_buffer", r->count.no_buffer, arg);
-	cb("rx.messages", r->count.rx, arg);
-	cb("rx.bytes", r->count.rx_bytes, arg);
-	cb("rx.copied", r->count.rx_copied, arg);
+#define COUNTER(field, name) cb(name, r->count.field, arg);
+	ROCE_COUNTERS(COUNTER)
+#undef COUNTER
 	cb("rx.kept", r->kept, arg);
 	cb("rx.posted", r->posted, arg);
 	cb("rx.promised", r->promised, arg);
-	cb("rx.torn_count", r->count.torn_word, arg);
-	cb("rma.gets", r->count.gets, arg);
-	cb("rma.get_bytes", r->count.get_bytes, arg);
-	cb("rma.puts", r->count.puts, arg);
-	cb("rma.put_bytes", r->count.put_bytes, arg);
-	cb("rma.atomics", r->count.amos, arg);
-	cb("drop.bad_immediate", r->count.bad_imm, arg);
-	cb("drop.bad_count", r->count.bad_ack, arg);
-	cb("drop.bad_address", r->count.bad_addr, arg);
-	cb("drop.too_long", r->count.oversize, arg);
-	cb("drop.late", r->count.late, arg);
-	cb("drop.stray_completion", r->count.stray, arg);
-	cb("lanes.failed", r->count.failed, arg);
-	cb("device.events", r->count.events, arg);
 }
 
 static void free_iface(struct roce_iface *r)

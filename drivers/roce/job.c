@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "roce.h"
+#include "roce_dev.h"
 
 #define STACK (256u << 10)
 

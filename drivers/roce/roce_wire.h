@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/wire.h"
+#include "core/wire_types.h"
 
 #define WEFT_ROCE_VERSION 2 /* 1: whose datagrams began without a cookie */
 #define WEFT_ROCE_MAX_QPS 8

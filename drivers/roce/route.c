@@ -17,7 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "roce.h"
+#include "roce_dev.h"
+#include "roce_wire.h"
 
 /* Bits of an IPv4-mapped or IPv6 address. */
 static unsigned int mask_bits(const struct sockaddr *mask)

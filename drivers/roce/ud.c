@@ -205,19 +205,9 @@ static void ud_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, v
 {
 	struct ud_iface *u = ud_iface_of(base);
 
-	cb("tx.messages", u->count.tx, arg);
-	cb("tx.no_room", u->count.no_room, arg);
-	cb("tx.errors", u->count.tx_error, arg);
-	cb("tx.retry", u->count.asked, arg);
-	cb("qp.resets", u->count.resets, arg);
-	cb("rx.messages", u->count.rx, arg);
-	cb("rx.retry", u->count.shown, arg);
-	cb("conn.looks", u->count.looks, arg);
-	cb("drop.malformed", u->count.bad, arg);
-	cb("drop.bad_address", u->count.bad_addr, arg);
-	cb("drop.late", u->count.late, arg);
-	cb("drop.too_many_peers", u->count.full, arg);
-	cb("drop.stray_completion", u->count.stray, arg);
+#define COUNTER(field, name) cb(name, u->count.field, arg);
+	UD_COUNTERS(COUNTER)
+#undef COUNTER
 }
 
 static void ud_free(struct ud_iface *u)

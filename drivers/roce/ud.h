@@ -94,8 +94,7 @@ struct ud_iface {
 	unsigned int resolving;
 	struct roce_watch watch;
 	struct {
-		uint64_t tx, rx, no_room, bad, bad_addr, stray, full, late, tx_error, resets;
-		uint64_t asked, shown, looks;
+		UD_COUNTERS(ROCE_COUNTER_FIELD)
 	} count;
 };
 

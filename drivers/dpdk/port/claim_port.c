@@ -131,7 +131,7 @@ static int claim_queues(struct weft_port_dev *d, char *why, size_t why_len)
 
 static int claim_one(struct weft_port_dev *d, char *why, size_t why_len)
 {
-	const struct weft_port_memif *mi = &d->memif;
+	const struct weft_memif *mi = &d->memif;
 	char name[WEFT_CLAIM_NAME], what[160] = "the device";
 	const struct rte_bus *bus;
 

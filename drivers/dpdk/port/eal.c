@@ -16,7 +16,7 @@
 #include <rte_errno.h>
 #include <rte_lcore.h>
 
-#include "port/memif/dead.h"
+#include "port/memif/memif.h"
 
 /* Less than this in free hugepages and a pool of two lanes may fail half way. */
 #define HUGE_BYTES_MIN (96ull << 20)

@@ -3,182 +3,18 @@
 #include "port/ethdev.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <net/if.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_cycles.h>
-#include <rte_dev.h>
-#include <rte_devargs.h>
-#include <rte_log.h>
-#include <rte_malloc.h>
+#include <rte_errno.h>
 #include <rte_random.h>
 
-#include "lane.h"
-#include "port/lane_opts.h"
-#include "port/nic_state.h"
+#include "frame/ip.h"
 #include "port/pool.h"
 #include "port/priv.h"
-#include "port/rdma.h"
-
-/*
- * Contexts of one process may open and close ports in several threads: for devs[], their queues and
- * the pools (port/pool.c).
- */
-static pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct weft_port_dev *devs[RTE_MAX_ETHPORTS];
-
-int weft_port_fail(int rc, char *why, size_t why_len, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (why_len)
-		vsnprintf(why, why_len, fmt, ap);
-	va_end(ap);
-	return rc;
-}
-
-/* ---- which ports there are ------------------------------------------------------------------ */
-
-/* Ports that another part of the process has claimed (a bond's members, the application's). */
-static bool is_ours_to_use(uint16_t id)
-{
-	struct rte_eth_dev_owner owner;
-
-	if (devs[id])
-		return true;
-	return rte_eth_dev_is_valid_port(id) && rte_eth_dev_owner_get(id, &owner) == 0 &&
-	       owner.id == RTE_ETH_DEV_NO_OWNER;
-}
-
-static void port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN])
-{
-	if (rte_eth_dev_get_name_by_port(id, name))
-		snprintf(name, RTE_ETH_NAME_MAX_LEN, "?");
-}
-
-/* A port whose NIC the kernel uses too is for those who name it. */
-static void leave_to_kernel(uint16_t id, struct weft_lane_resource *r)
-{
-	struct rte_eth_dev_info info;
-	char rdma[48];
-
-	if (rte_eth_dev_info_get(id, &info) || !info.device ||
-	    !weft_port_rdma(WEFT_PORT_RDMA_SYSFS, rte_dev_name(info.device), rdma, sizeof(rdma)))
-		return;
-	snprintf(r->why, sizeof(r->why),
-		 "its NIC has the RDMA device %s: use roce:%s; or name dpdk:%u, which takes "
-		 "the NIC's traffic away from the kernel",
-		 rdma, rdma, id);
-}
-
-/*
- * Devices that the EAL was given and that are no ports, since their PMD has refused them. It goes
- * on without.
- */
-static int missing(struct weft_lane_resource *r, int n)
-{
-	struct rte_devargs *da;
-	uint16_t id;
-
-	RTE_EAL_DEVARGS_FOREACH("vdev", da)
-	{
-		if (n == RTE_MAX_ETHPORTS ||
-		    (strncmp(da->name, "net_", 4) && strncmp(da->name, "eth_", 4)) ||
-		    !rte_eth_dev_get_port_by_name(da->name, &id))
-			continue;
-		snprintf(r[n].name, sizeof(r[n].name), "%.63s", da->name);
-		snprintf(r[n].device, sizeof(r[n].device), "%.63s", da->name);
-		snprintf(r[n].why, sizeof(r[n].why),
-			 "--vdev=%.64s made no port: look at its arguments, and at DPDK's lines "
-			 "above",
-			 da->name);
-		n++;
-	}
-	return n;
-}
-
-int weft_port_ethdev_list(struct weft_lane_resource **list)
-{
-	struct weft_lane_resource *r;
-	char name[RTE_ETH_NAME_MAX_LEN];
-	uint16_t id;
-	int n = 0;
-
-	*list = NULL;
-	r = calloc(RTE_MAX_ETHPORTS, sizeof(*r));
-	if (!r)
-		return -ENOMEM;
-	/* Or a port that is just being opened or closed is neither ours nor free. */
-	pthread_mutex_lock(&ports_lock);
-	for (id = 0; id < RTE_MAX_ETHPORTS; id++) {
-		if (!is_ours_to_use(id))
-			continue;
-		port_name(id, name);
-		snprintf(r[n].name, sizeof(r[n].name), "%u", id);
-		snprintf(r[n].device, sizeof(r[n].device), "%s", name);
-		leave_to_kernel(id, &r[n]);
-		n++;
-	}
-	pthread_mutex_unlock(&ports_lock);
-	n = missing(r, n);
-	if (n == 0) {
-		free(r);
-		return 0;
-	}
-	*list = r;
-	return n;
-}
-
-static int no_such_port(const char *resource, char *why, size_t why_len)
-{
-	char name[RTE_ETH_NAME_MAX_LEN], all[256] = "", address[16], problem[400];
-	struct weft_nic_env env;
-	size_t used = 0;
-	uint16_t id;
-
-	weft_nic_env_here(&env);
-	if (weft_nic_address(resource, address) &&
-	    weft_nic_problem(&env, address, problem, sizeof(problem)))
-		return weft_port_fail(-ENODEV, why, why_len, "there is no DPDK port '%s': %s",
-				      resource, problem);
-	for (id = 0; id < RTE_MAX_ETHPORTS && used < sizeof(all) - 1; id++) {
-		if (!is_ours_to_use(id))
-			continue;
-		port_name(id, name);
-		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%u (%s)",
-					 used ? ", " : "", id, name);
-	}
-	if (!used)
-		return weft_port_fail(
-			-ENODEV, why, why_len,
-			"there is no DPDK port '%s', nor any other: give one in the EAL "
-			"arguments (--vdev=net_memif0,role=server) or bind a NIC with "
-			"dpdk-devbind.py",
-			resource);
-	return weft_port_fail(-ENODEV, why, why_len, "there is no DPDK port '%s'; there are %s",
-			      resource, all);
-}
-
-static int find_port(const char *resource, uint16_t *id, char *why, size_t why_len)
-{
-	char *end;
-	unsigned long v = strtoul(resource, &end, 10);
-	int rc = 0;
-
-	if (*resource >= '0' && *resource <= '9' && !*end && v < RTE_MAX_ETHPORTS)
-		*id = (uint16_t)v;
-	else
-		rc = rte_eth_dev_get_port_by_name(resource, id);
-	if (rc || !is_ours_to_use(*id))
-		return no_such_port(resource, why, why_len);
-	return 0;
-}
 
 /* ---- claiming ------------------------------------------------------------------------------- */
 
@@ -215,8 +51,10 @@ static int start(struct weft_port_dev *d, char *why, size_t why_len)
 	int rc;
 
 	if (d->limits.memif) {
+		/* One that takes without copying gives slots back late, so the ring tells less. */
+		d->memif.no_wait = d->num_queues > 1 || d->limits.no_extbuf;
 		/* A client whose server is not there yet starts later. */
-		weft_memif_start(d);
+		weft_memif_start(&d->memif);
 		return 0;
 	}
 	rc = weft_port_needs_timers(d) ? weft_port_timers_start(d) : rte_eth_dev_start(d->port_id);
@@ -232,7 +70,7 @@ static int start(struct weft_port_dev *d, char *why, size_t why_len)
 static void stop(struct weft_port_dev *d)
 {
 	if (d->limits.memif)
-		weft_memif_stop(d);
+		weft_memif_stop(&d->memif);
 	else if (d->started && !weft_port_is_taken(d))
 		rte_eth_dev_stop(d->port_id);
 	weft_port_timers_stop(d);
@@ -253,7 +91,7 @@ static void dev_close(struct weft_port_dev *d)
 		weft_port_pools_free(d, q);
 	unclaim(d);
 	weft_port_unclaim(d);
-	devs[d->port_id] = NULL;
+	weft_port_devs[d->port_id] = NULL;
 	free(d->queues);
 	free(d->pools);
 	free(d->hdr_pools);
@@ -357,7 +195,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 	d->vlan_id = o->vlan;
 	d->ip = o->ip;
 	d->base_udp_port = o->udp_port;
-	port_name(id, d->name);
+	weft_port_name(id, d->name);
 	weft_arp_table_init(&d->arp, rte_rand());
 	rc = weft_port_revive(d, why, why_len);
 	if (!rc)
@@ -373,7 +211,7 @@ static int dev_open(uint16_t id, const struct weft_port_opts *o, char *why, size
 		free(d);
 		return rc;
 	}
-	devs[id] = d;
+	weft_port_devs[id] = d;
 	weft_port_events_on(d);
 	d->queues = calloc(d->num_queues, sizeof(*d->queues));
 	d->pools = calloc(d->num_queues, sizeof(*d->pools));
@@ -455,7 +293,7 @@ static int fill(struct weft_port *p, const struct weft_port_opts *o, char *why, 
 	p->kick_cycles = rte_get_tsc_hz() / 20000; /* 50 us */
 	if (d->limits.packet_socket)
 		weft_packet_socket_init(p);
-	weft_port_intr_open(p);
+	weft_port_intr_open(p, &weft_port_intr_modes);
 	weft_port_spread_fill(p);
 	fp->flags |= weft_port_zcopy_flags(p, o);
 	return 0;
@@ -481,6 +319,22 @@ static int next_queue(struct weft_port_dev *d, const struct weft_port_opts *o, u
 	return 0;
 }
 
+static void close_queue(struct weft_port *p)
+{
+	struct weft_port_dev *d = p->dev;
+
+	pthread_mutex_lock(&weft_port_lock);
+	weft_port_unsteer(p);
+	weft_port_zcopy_drain(p);
+	d->queues[p->queue] = NULL;
+	weft_port_vlan_remove(p);
+	weft_port_intr_close(p);
+	free(p);
+	if (--d->open_queues == 0)
+		dev_close(d);
+	pthread_mutex_unlock(&weft_port_lock);
+}
+
 static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 		      struct weft_port **out, char *why, size_t why_len)
 {
@@ -495,6 +349,7 @@ static int queue_open(struct weft_port_dev *d, const struct weft_port_opts *o,
 		return weft_port_fail(-ENOMEM, why, why_len, "no memory for port %u (%s)",
 				      d->port_id, d->name);
 	p->dev = d;
+	p->close = close_queue;
 	p->port_id = d->port_id;
 	p->queue = queue;
 	p->sock = d->xdp_socks[queue];
@@ -570,17 +425,18 @@ static int port_open(const char *resource, const struct weft_port_opts *opts,
 	bool first;
 	int rc;
 
-	rc = find_port(resource, &id, why, why_len);
+	rc = weft_port_find(resource, &id, why, why_len);
 	if (rc)
 		return rc;
-	first = !devs[id];
-	rc = first ? dev_open(id, opts, why, why_len) : fits_others(devs[id], opts, why, why_len);
+	first = !weft_port_devs[id];
+	rc = first ? dev_open(id, opts, why, why_len)
+		   : fits_others(weft_port_devs[id], opts, why, why_len);
 	if (rc)
 		return rc;
-	rc = queue_open(devs[id], opts, &p, why, why_len);
+	rc = queue_open(weft_port_devs[id], opts, &p, why, why_len);
 	if (rc) {
 		if (first)
-			dev_close(devs[id]);
+			dev_close(weft_port_devs[id]);
 		return rc;
 	}
 	*port = &p->fp;
@@ -592,53 +448,8 @@ int weft_port_ethdev_open(const char *resource, const struct weft_port_opts *opt
 {
 	int rc;
 
-	pthread_mutex_lock(&ports_lock);
+	pthread_mutex_lock(&weft_port_lock);
 	rc = port_open(resource, opts, port, why, why_len);
-	pthread_mutex_unlock(&ports_lock);
+	pthread_mutex_unlock(&weft_port_lock);
 	return rc;
-}
-
-void weft_port_close(struct weft_frame_port *fp)
-{
-	struct weft_port *p = weft_port_of(fp);
-	struct weft_port_dev *d = p->dev;
-
-	pthread_mutex_lock(&ports_lock);
-	weft_port_unsteer(p);
-	weft_port_zcopy_drain(p);
-	d->queues[p->queue] = NULL;
-	weft_port_vlan_remove(p);
-	weft_port_intr_close(p);
-	free(p);
-	if (--d->open_queues == 0)
-		dev_close(d);
-	pthread_mutex_unlock(&ports_lock);
-}
-
-/* ---- words ---------------------------------------------------------------------------------- */
-
-void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size)
-{
-	struct weft_port_dev *d = weft_port_of(fp)->dev;
-	char cause[128];
-
-	snprintf(buf, size, "%s", "");
-	if (fp->ops->link_up(fp))
-		return;
-	if (d->limits.kernel_link) {
-		weft_kernel_link_why(d->limits.if_index, cause, sizeof(cause));
-		snprintf(buf, size, "port %u (%s) has no link: %s", d->port_id, d->name, cause);
-	} else if (d->limits.memif && !d->memif.name.server)
-		snprintf(buf, size,
-			 "port %u (%s) has no link: its memif server is not there; start the other "
-			 "side, and see that socket=, id= and secret= are the same",
-			 d->port_id, d->name);
-	else if (d->limits.memif)
-		snprintf(buf, size,
-			 "port %u (%s) has no link: no memif client has connected; start the other "
-			 "side, and see that socket=, id= and secret= are the same",
-			 d->port_id, d->name);
-	else
-		snprintf(buf, size, "port %u (%s) has no link: look at its cable and the switch",
-			 d->port_id, d->name);
 }

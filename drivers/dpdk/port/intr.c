@@ -172,7 +172,7 @@ static int watch(int fd)
 	return -1;
 }
 
-void weft_port_intr_open(struct weft_port *p)
+void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes *modes)
 {
 	struct weft_port_intr *in;
 	int fd;
@@ -188,6 +188,7 @@ void weft_port_intr_open(struct weft_port *p)
 	}
 	in->epoll = watch(fd);
 	in->blind = BLIND_FIRST;
+	in->modes = *modes;
 	if (in->epoll < 0) {
 		free(in);
 		return;
@@ -195,7 +196,7 @@ void weft_port_intr_open(struct weft_port *p)
 	/* Some PMDs start with them on. */
 	turn_off(p);
 	p->intr = in;
-	p->fp.ops = &weft_port_intr_ops;
+	p->fp.ops = in->modes.ops;
 }
 
 void weft_port_intr_text(struct weft_frame_port *fp, char *text, size_t size)
@@ -275,7 +276,7 @@ int weft_port_intr_arm(struct weft_frame_port *fp, uint64_t *within)
 			off(p);
 			take_edge(in);
 			in->late++;
-			fp->ops = &weft_port_intr_first_ops;
+			fp->ops = in->modes.first;
 			return -EBUSY;
 		}
 	}
@@ -298,7 +299,7 @@ void weft_port_intr_disarm(struct weft_frame_port *fp)
 	off(p);
 	in->told = take_edge(in);
 	in->ran_out = slept >= (double)in->most;
-	fp->ops = &weft_port_intr_first_ops;
+	fp->ops = in->modes.first;
 }
 
 static void judge(struct weft_port_intr *in, bool frames, uint32_t life)
@@ -330,10 +331,10 @@ uint16_t weft_port_intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, u
 		memcpy(pkts, &in->keep[in->given], got * sizeof(*pkts));
 		in->given += got;
 		if (in->given == in->kept)
-			fp->ops = &weft_port_intr_ops;
+			fp->ops = in->modes.ops;
 		return got;
 	}
-	fp->ops = &weft_port_intr_ops;
+	fp->ops = in->modes.ops;
 	got = fp->ops->rx_burst(fp, pkts, n);
 	judge(in, got > 0, weft_port_life(weft_port_of(fp)->dev));
 	return got;

@@ -81,12 +81,14 @@ static unsigned int count_on_socket(const char *path, bool server)
 
 static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
-	struct weft_port_memif *mi = &d->memif;
+	struct weft_memif *mi = &d->memif;
 
 	snprintf(mi->name.path, sizeof(mi->name.path), "%s", socket_path(kv));
 	mi->name.abstract = !arg_is(kv, "socket-abstract", "no");
 	mi->name.server = is_server(kv);
 	mi->id = (uint32_t)arg_number(kv, "id", 0);
+	mi->port_id = d->port_id;
+	mi->started = &d->started;
 	mi->alone = count_on_socket(mi->name.path, mi->name.server) == 1;
 }
 

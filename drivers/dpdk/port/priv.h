@@ -2,7 +2,9 @@
 /**
  * @file port/priv.h
  * What the files of the ethdev port share:
- *  - port/ethdev.c  which ports there are, open, close;
+ *  - port/ethdev.c  open, close;
+ *  - port/list.c    which ports there are, and which are open;
+ *  - port/text.c    sentences;
  *  - port/claim_port.c   one process for each port;
  *  - port/conf.c    configure: frames, offloads, queues, MTU, VLANs, depth of the rings;
  *  - port/event.c   what happens to it while it is open: removal, reset, link, speed;
@@ -13,7 +15,7 @@
  *  - port/intr.c    RX interrupts, for an owner that sleeps;
  *  - port/xdp.c     the socket of net_af_xdp, for the same;
  *  - port/kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
- *  - port/memif/memif.c   a memif connection's life, with port/memif/relay.c;
+ *  - port/memif/memif.h   what is about memif alone;
  *  - port/spread.c  several queues: what the port's hash is;
  *  - port/steer.c   flow rules that bring a queue's frames home;
  *  - port/zcopy.c   sends from user memory, with port/dma.c, which maps it.
@@ -21,12 +23,13 @@
 #ifndef WEFT_PORT_PRIV_H
 #define WEFT_PORT_PRIV_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include <rte_ethdev.h>
 
 #include "frame/arp.h"
-#include "port/memif/relay.h"
+#include "port/memif/memif.h"
 #include "port/dma.h"
 #include "port/ethdev.h"
 
@@ -61,18 +64,6 @@ struct weft_port_limits {
 	unsigned int tx_slots;              /**< packet socket: frames in its TX ring */
 };
 
-/** A memif connection; see port/memif/memif.c for which thread touches what. */
-struct weft_port_memif {
-	struct weft_memif_name name;
-	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD is on its own */
-	uint32_t id;
-	bool alone;        /**< no other port of the process uses the socket */
-	bool running;      /**< interrupt thread: between start and stop */
-	bool busy;         /**< something is scheduled in the interrupt thread */
-	uint64_t next_tsc; /**< next try to start */
-	bool armed;        /**< the owner: it sleeps, and frames wake it */
-};
-
 /** How a PMD tells that the NIC has read what it was given. */
 enum weft_port_tx_done {
 	WEFT_TX_DONE_UNKNOWN, /**< not at all, or nobody has read its source */
@@ -101,8 +92,14 @@ struct weft_port_spread {
 /** Frames that a port keeps between arm() and the next rx_burst(). */
 #define WEFT_PORT_KEEP 32u
 
+/** Operations of a port with RX interrupts. */
+struct weft_port_intr_modes {
+	const struct weft_frame_port_ops *ops, *first; /**< first: right after a sleep */
+};
+
 /** RX interrupts of a queue pair: see port/intr.c. */
 struct weft_port_intr {
+	struct weft_port_intr_modes modes;
 	int epoll; /**< wait_fd(): in it the PMD's descriptor, edge-triggered */
 	bool on;   /**< the PMD was told to raise them */
 	/* Of the last sleep: */
@@ -123,7 +120,7 @@ struct weft_port_intr {
 struct weft_port_dev {
 	struct rte_eth_dev_info info;
 	struct weft_port_limits limits;
-	struct weft_port_memif memif;
+	struct weft_memif memif;
 	struct weft_port_zcopy zcopy;
 	char name[RTE_ETH_NAME_MAX_LEN];
 	uint16_t port_id;
@@ -157,6 +154,7 @@ struct weft_port_dev {
 /** One queue pair: the frame port. */
 struct weft_port {
 	struct weft_frame_port fp; /* first */
+	void (*close)(struct weft_port *p);
 	struct weft_port_dev *dev;
 	uint16_t port_id;
 	uint16_t queue;
@@ -253,7 +251,7 @@ bool weft_port_intr_wanted(const struct weft_port_dev *d, enum weft_rx_intr mode
 /** The port is started: have interrupts wake the owner of this queue pair, if it has any. */
 /** In the thread of an event: nobody is between looking whether the port has ended and using it. */
 void weft_port_intr_pass(uint16_t id);
-void weft_port_intr_open(struct weft_port *p);
+void weft_port_intr_open(struct weft_port *p, const struct weft_port_intr_modes *modes);
 void weft_port_intr_close(struct weft_port *p);
 void weft_port_intr_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
 /** As frame/frame_port.h says. */
@@ -263,7 +261,7 @@ void weft_port_intr_disarm(struct weft_frame_port *fp);
 /** The first rx_burst() after a sleep. */
 uint16_t weft_port_intr_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n);
 
-/* port/xdp.c; both under the lock of port/ethdev.c */
+/* port/xdp.c; both under weft_port_lock */
 
 /** rte_eth_rx_queue_setup(), which makes the socket of the queue, is about to be called. */
 void weft_xdp_before(const struct weft_port_dev *d);
@@ -271,18 +269,6 @@ void weft_xdp_before(const struct weft_port_dev *d);
 void weft_xdp_after(struct weft_port_dev *d, uint16_t queue);
 /** As arm() of frame/frame_port.h. */
 int weft_xdp_arm(const struct weft_port *p);
-
-/* port/memif/memif.c: from the port's owner, whose thread polls it */
-
-void weft_memif_start(struct weft_port_dev *d);
-void weft_memif_stop(struct weft_port_dev *d);
-/** Has the peer come, or left? Cheap enough for every few thousand polls. */
-void weft_memif_look(struct weft_port_dev *d);
-bool weft_memif_link_up(struct weft_port_dev *d);
-/** As frame/frame_port.h says. */
-int weft_memif_wait_fd(struct weft_port_dev *d);
-int weft_memif_arm(struct weft_port_dev *d, uint64_t *within);
-void weft_memif_disarm(struct weft_port_dev *d);
 
 /* port/event.c */
 
@@ -355,10 +341,9 @@ void weft_port_unsteer(struct weft_port *p);
 
 /* port/rxtx.c */
 
-extern const struct weft_frame_port_ops weft_port_ops;            /**< hardware and memory */
-extern const struct weft_frame_port_ops weft_port_intr_ops;       /**< with RX interrupts */
-extern const struct weft_frame_port_ops weft_port_intr_first_ops; /**< right after a sleep */
-extern const struct weft_frame_port_ops weft_port_xdp_ops;        /**< AF_XDP sockets */
+extern const struct weft_frame_port_ops weft_port_ops; /**< hardware and memory */
+extern const struct weft_port_intr_modes weft_port_intr_modes;
+extern const struct weft_frame_port_ops weft_port_xdp_ops; /**< AF_XDP sockets */
 extern const struct weft_frame_port_ops weft_port_memif_ops;
 extern const struct weft_frame_port_ops weft_port_packet_ops; /**< packet sockets */
 extern const struct weft_frame_port_ops weft_port_ring_ops;   /**< by pointer */
@@ -385,12 +370,24 @@ int weft_port_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
 void weft_port_zcopy_drain(struct weft_port *p);
 void weft_port_zcopy_counters(const struct weft_port *p, weft_frame_port_counter_cb cb, void *arg);
 
-/* port/ethdev.c */
+/* port/text.c */
 
 /** Put a sentence together. @return @p rc */
 __attribute__((format(printf, 4, 5))) int weft_port_fail(int rc, char *why, size_t why_len,
 							 const char *fmt, ...);
 void weft_port_link_text(struct weft_frame_port *fp, char *buf, size_t size);
-void weft_port_close(struct weft_frame_port *fp);
+
+/* port/list.c */
+
+/**
+ * Contexts of one process may open and close ports in several threads: for weft_port_devs, their
+ * queues and the pools (port/pool.c).
+ */
+extern pthread_mutex_t weft_port_lock;
+extern struct weft_port_dev *weft_port_devs[RTE_MAX_ETHPORTS]; /**< that are open; NULL = not */
+
+void weft_port_name(uint16_t id, char name[RTE_ETH_NAME_MAX_LEN]);
+/** By number or name. @return 0, or an error with @p why */
+int weft_port_find(const char *resource, uint16_t *id, char *why, size_t why_len);
 
 #endif /* WEFT_PORT_PRIV_H */

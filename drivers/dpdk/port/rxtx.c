@@ -94,10 +94,17 @@ static void port_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb
 	free(values);
 }
 
+static void close_port(struct weft_frame_port *fp)
+{
+	struct weft_port *p = weft_port_of(fp);
+
+	p->close(p);
+}
+
 #define ETHDEV_OPS                                                                               \
 	.tx_burst = port_tx, .tx_kick = port_kick, .tx_done = weft_port_tx_done,                 \
 	.mem_map = weft_port_mem_map, .link_up = port_link_up, .link_text = weft_port_link_text, \
-	.look = weft_port_look, .counters = port_counters, .close = weft_port_close
+	.look = weft_port_look, .counters = port_counters, .close = close_port
 
 const struct weft_frame_port_ops weft_port_ops = {
 	ETHDEV_OPS,
@@ -108,16 +115,18 @@ const struct weft_frame_port_ops weft_port_ops = {
 	ETHDEV_OPS, .wait_fd = weft_port_intr_fd, .arm = weft_port_intr_arm, \
 		    .disarm = weft_port_intr_disarm
 
-const struct weft_frame_port_ops weft_port_intr_ops = {
+static const struct weft_frame_port_ops intr_ops = {
 	INTR_OPS,
 	.rx_burst = port_rx,
 };
 
 /* So that who polls has nothing more to look at. */
-const struct weft_frame_port_ops weft_port_intr_first_ops = {
+static const struct weft_frame_port_ops intr_first_ops = {
 	INTR_OPS,
 	.rx_burst = weft_port_intr_rx,
 };
+
+const struct weft_port_intr_modes weft_port_intr_modes = {&intr_ops, &intr_first_ops};
 
 /* ---- memif ---------------------------------------------------------------------------------- */
 
@@ -129,7 +138,7 @@ static uint16_t memif_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uin
 	struct weft_port *p = weft_port_of(fp);
 
 	if (unlikely(++p->polls % LOOK_EVERY == 0))
-		weft_memif_look(p->dev);
+		weft_memif_look(&p->dev->memif);
 	if (unlikely(weft_port_halted(p)))
 		return 0;
 	return rte_eth_rx_burst(p->port_id, p->queue, pkts, n);
@@ -141,28 +150,28 @@ static uint16_t memif_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uin
 
 	/* Who only sends does not poll, and a dead peer's ring stays full. */
 	if (unlikely(++p->polls % LOOK_EVERY == 0))
-		weft_memif_look(p->dev);
+		weft_memif_look(&p->dev->memif);
 	return port_tx(fp, pkts, n);
 }
 
 static bool memif_link_up(struct weft_frame_port *fp)
 {
-	return weft_memif_link_up(weft_port_of(fp)->dev);
+	return weft_memif_link_up(&weft_port_of(fp)->dev->memif);
 }
 
 static int memif_wait_fd(struct weft_frame_port *fp)
 {
-	return weft_memif_wait_fd(weft_port_of(fp)->dev);
+	return weft_memif_wait_fd(&weft_port_of(fp)->dev->memif);
 }
 
 static int memif_arm(struct weft_frame_port *fp, uint64_t *within)
 {
-	return weft_memif_arm(weft_port_of(fp)->dev, within);
+	return weft_memif_arm(&weft_port_of(fp)->dev->memif, within);
 }
 
 static void memif_disarm(struct weft_frame_port *fp)
 {
-	weft_memif_disarm(weft_port_of(fp)->dev);
+	weft_memif_disarm(&weft_port_of(fp)->dev->memif);
 }
 
 const struct weft_frame_port_ops weft_port_memif_ops = {
@@ -176,7 +185,7 @@ const struct weft_frame_port_ops weft_port_memif_ops = {
 	.arm = memif_arm,
 	.disarm = memif_disarm,
 	.counters = port_counters,
-	.close = weft_port_close,
+	.close = close_port,
 };
 
 /* ---- packet sockets ------------------------------------------------------------------------- */
@@ -253,7 +262,7 @@ const struct weft_frame_port_ops weft_port_packet_ops = {
 	.arm = packet_arm,
 	.disarm = socket_disarm,
 	.counters = port_counters,
-	.close = weft_port_close,
+	.close = close_port,
 };
 
 static int xdp_arm(struct weft_frame_port *fp, uint64_t *within)
@@ -314,5 +323,5 @@ const struct weft_frame_port_ops weft_port_ring_ops = {
 	.link_text = weft_port_link_text,
 	.look = weft_port_look,
 	.counters = port_counters,
-	.close = weft_port_close,
+	.close = close_port,
 };

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "port/memif/dead.h"
+#include "port/memif/memif.h"
 
 struct place {
 	char dir[64], path[96], vdev[192];

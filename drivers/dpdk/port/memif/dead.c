@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "port/memif/dead.h"
+#include "port/memif/memif.h"
 
 #include <errno.h>
 #include <stdbool.h>

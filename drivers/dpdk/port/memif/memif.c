@@ -14,87 +14,87 @@
 
 #include <errno.h>
 #include <semaphore.h>
-#include <string.h>
 
 #include <rte_alarm.h>
+#include <rte_common.h>
 #include <rte_cycles.h>
+#include <rte_ethdev.h>
 #include <rte_log.h>
 
+#include "port/memif/memif.h"
 #include "port/memif/relay.h"
-#include "port/priv.h"
+#include "port/memif/ring.h"
 
 #define RETRY_MS 100
 
 /* ---- in the interrupt thread ---------------------------------------------------------------- */
 
-static bool has_link(const struct weft_port_dev *d)
+static bool has_link(const struct weft_memif *mi)
 {
 	struct rte_eth_link link;
 
-	return rte_eth_link_get_nowait(d->port_id, &link) == 0 &&
+	return rte_eth_link_get_nowait(mi->port_id, &link) == 0 &&
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
-static int start_quietly(struct weft_port_dev *d)
+static int start_quietly(struct weft_memif *mi)
 {
 	/* A client logs an error for each try while its server is not there yet. */
-	int type = d->memif.name.server ? -1 : rte_log_register("pmd.net.memif");
+	int type = mi->name.server ? -1 : rte_log_register("pmd.net.memif");
 	int level = type >= 0 ? rte_log_get_level((uint32_t)type) : -1;
 	int rc;
 
 	if (level >= 0)
 		rte_log_set_level((uint32_t)type, RTE_LOG_EMERG);
-	rc = rte_eth_dev_start(d->port_id);
+	rc = rte_eth_dev_start(mi->port_id);
 	if (level >= 0)
 		rte_log_set_level((uint32_t)type, (uint32_t)level);
 	return rc;
 }
 
-static void stop_now(struct weft_port_dev *d)
+static void stop_now(struct weft_memif *mi)
 {
-	if (d->memif.running)
-		rte_eth_dev_stop(d->port_id);
-	d->memif.running = false;
-	if (d->memif.relay)
-		weft_memif_relay_stopped(d->memif.relay);
+	if (mi->running)
+		rte_eth_dev_stop(mi->port_id);
+	mi->running = false;
+	if (mi->relay)
+		weft_memif_relay_stopped(mi->relay);
 }
 
 static void do_restart(void *arg)
 {
-	struct weft_port_dev *d = arg;
-	struct weft_port_memif *mi = &d->memif;
+	struct weft_memif *mi = arg;
 
-	stop_now(d);
-	mi->running = start_quietly(d) == 0;
+	stop_now(mi);
+	mi->running = start_quietly(mi) == 0;
 	if (mi->running && mi->relay && weft_memif_relay_started(mi->relay))
-		stop_now(d);
-	__atomic_store_n(&d->started, mi->running, __ATOMIC_RELEASE);
+		stop_now(mi);
+	__atomic_store_n(mi->started, mi->running, __ATOMIC_RELEASE);
 	__atomic_store_n(&mi->busy, false, __ATOMIC_RELEASE);
 }
 
 static void do_open(void *arg)
 {
-	struct weft_port_dev *d = arg;
-	struct weft_port_memif *mi = &d->memif;
+	struct weft_memif *mi = arg;
 
 	/* Which port of a shared listening socket a client wants is for the PMD to find out. */
 	if ((!mi->name.server || mi->alone) &&
-	    weft_memif_relay_open(d->port_id, &mi->name, &mi->relay))
+	    weft_memif_relay_open(mi->port_id, &mi->name, &mi->relay))
 		mi->relay = NULL;
-	do_restart(d);
+	do_restart(mi);
 }
 
 static void do_close(void *arg)
 {
-	struct weft_port_dev *d = arg;
+	struct weft_memif *mi = arg;
 
-	stop_now(d);
-	weft_memif_relay_close(d->memif.relay);
-	d->memif.relay = NULL;
+	stop_now(mi);
+	weft_memif_relay_close(mi->relay);
+	mi->relay = NULL;
 }
 
 struct wait {
-	struct weft_port_dev *d;
+	struct weft_memif *mi;
 	void (*fn)(void *arg);
 	sem_t done;
 };
@@ -103,70 +103,69 @@ static void do_and_tell(void *arg)
 {
 	struct wait *w = arg;
 
-	w->fn(w->d);
+	w->fn(w->mi);
 	sem_post(&w->done);
 }
 
 /* Run it there and wait for it; here, if it can't be had there. */
-static void run_and_wait(struct weft_port_dev *d, void (*fn)(void *arg))
+static void run_and_wait(struct weft_memif *mi, void (*fn)(void *arg))
 {
-	struct wait w = {.d = d, .fn = fn};
+	struct wait w = {.mi = mi, .fn = fn};
 
 	sem_init(&w.done, 0, 0);
 	if (rte_eal_alarm_set(1, do_and_tell, &w))
-		fn(d);
+		fn(mi);
 	else
 		while (sem_wait(&w.done) && errno == EINTR)
 			;
 	sem_destroy(&w.done);
 }
 
-static void run_soon(struct weft_port_dev *d, void (*fn)(void *arg))
+static void run_soon(struct weft_memif *mi, void (*fn)(void *arg))
 {
-	__atomic_store_n(&d->memif.busy, true, __ATOMIC_RELEASE);
-	if (rte_eal_alarm_set(1, fn, d))
-		fn(d);
+	__atomic_store_n(&mi->busy, true, __ATOMIC_RELEASE);
+	if (rte_eal_alarm_set(1, fn, mi))
+		fn(mi);
 }
 
 /* ---- from the port's owner ------------------------------------------------------------------ */
 
-void weft_memif_start(struct weft_port_dev *d)
+void weft_memif_start(struct weft_memif *mi)
 {
-	run_and_wait(d, do_open);
-	d->memif.next_tsc = rte_rdtsc() + rte_get_tsc_hz() * RETRY_MS / 1000;
+	run_and_wait(mi, do_open);
+	mi->next_tsc = rte_rdtsc() + rte_get_tsc_hz() * RETRY_MS / 1000;
 }
 
-void weft_memif_stop(struct weft_port_dev *d)
+void weft_memif_stop(struct weft_memif *mi)
 {
-	d->started = false;
+	*mi->started = false;
 	/* Alarms run one after the other: what was scheduled before is over then. */
-	run_and_wait(d, do_close);
+	run_and_wait(mi, do_close);
 }
 
-static bool has_left(const struct weft_port_dev *d)
+static bool has_left(const struct weft_memif *mi)
 {
-	return d->memif.relay && weft_memif_relay_left(d->memif.relay);
+	return mi->relay && weft_memif_relay_left(mi->relay);
 }
 
-void weft_memif_look(struct weft_port_dev *d)
+void weft_memif_look(struct weft_memif *mi)
 {
-	struct weft_port_memif *mi = &d->memif;
 	uint64_t now;
 
-	if (__atomic_load_n(&mi->busy, __ATOMIC_ACQUIRE) || (d->started && !has_left(d)))
+	if (__atomic_load_n(&mi->busy, __ATOMIC_ACQUIRE) || (*mi->started && !has_left(mi)))
 		return;
 	now = rte_rdtsc();
 	if (now < mi->next_tsc)
 		return;
 	mi->next_tsc = now + rte_get_tsc_hz() * RETRY_MS / 1000;
-	d->started = false;
-	run_soon(d, do_restart);
+	*mi->started = false;
+	run_soon(mi, do_restart);
 }
 
-bool weft_memif_link_up(struct weft_port_dev *d)
+bool weft_memif_link_up(struct weft_memif *mi)
 {
-	weft_memif_look(d);
-	return d->started && has_link(d) && !has_left(d);
+	weft_memif_look(mi);
+	return *mi->started && has_link(mi) && !has_left(mi);
 }
 
 /* ---- an owner that sleeps ------------------------------------------------------------------- */
@@ -174,33 +173,32 @@ bool weft_memif_link_up(struct weft_port_dev *d)
 /* Between two looks at a port that has no connection. */
 #define LOOK_NS 10000000u
 
-static struct weft_memif_ring *ring_of(const struct weft_port_dev *d)
+static struct weft_memif_ring *ring_of(const struct weft_memif *mi)
 {
-	/* A client that takes without copying gives slots back late, and so the ring tells less. */
-	if (!d->memif.relay || d->num_queues > 1 || d->limits.no_extbuf)
+	if (!mi->relay || mi->no_wait)
 		return NULL;
-	return weft_memif_relay_ring(d->memif.relay);
+	return weft_memif_relay_ring(mi->relay);
 }
 
-int weft_memif_wait_fd(struct weft_port_dev *d)
+int weft_memif_wait_fd(struct weft_memif *mi)
 {
-	struct weft_memif_ring *r = ring_of(d);
+	struct weft_memif_ring *r = ring_of(mi);
 
 	return r ? weft_memif_ring_fd(r) : -ENOTSUP;
 }
 
-int weft_memif_arm(struct weft_port_dev *d, uint64_t *within)
+int weft_memif_arm(struct weft_memif *mi, uint64_t *within)
 {
-	struct weft_memif_ring *r = ring_of(d);
+	struct weft_memif_ring *r = ring_of(mi);
 	int rc;
 
 	if (!r)
 		return 0;
-	d->memif.armed = false;
-	rc = weft_memif_link_up(d) ? weft_memif_ring_arm(r) : -ENOTCONN;
+	mi->armed = false;
+	rc = weft_memif_link_up(mi) ? weft_memif_ring_arm(r) : -ENOTCONN;
 	if (rc == -EBUSY)
 		return rc;
-	d->memif.armed = rc == 0;
+	mi->armed = rc == 0;
 	/*
 	 * The connection makes itself known, but a client without a server tries again by being
 	 * looked at.
@@ -210,14 +208,14 @@ int weft_memif_arm(struct weft_port_dev *d, uint64_t *within)
 	return 0;
 }
 
-void weft_memif_disarm(struct weft_port_dev *d)
+void weft_memif_disarm(struct weft_memif *mi)
 {
-	struct weft_memif_ring *r = ring_of(d);
+	struct weft_memif_ring *r = ring_of(mi);
 
-	if (r && d->memif.armed)
+	if (r && mi->armed)
 		weft_memif_ring_disarm(r);
 	else if (r)
 		weft_memif_ring_awake(r);
-	d->memif.armed = false;
-	weft_memif_look(d);
+	mi->armed = false;
+	weft_memif_look(mi);
 }

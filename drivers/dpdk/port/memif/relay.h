@@ -23,16 +23,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "port/memif/memif.h"
 #include "port/memif/ring.h"
 
 struct weft_memif_relay;
-
-/** Where a port's control socket is, and which end of it the port has. */
-struct weft_memif_name {
-	char path[108];
-	bool abstract;
-	bool server;
-};
 
 /**
  * Prepare a port, before its first start. A server's listening socket is taken from the PMD, and

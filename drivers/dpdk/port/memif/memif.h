@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file port/memif/memif.h
+ * All that the rest of port/ sees of this folder, which stands around faults of DPDK's memif:
+ *  - dead.c   a server that was killed leaves a socket file on which none can bind again;
+ *  - memif.c  starting, stopping and losing a connection, all in the EAL's interrupt thread;
+ *  - relay.c  keeps the peer's socket away from the PMD (relay.h says why);
+ *  - ring.c   lets an owner sleep until frames come, which the PMD cannot.
+ *
+ * The faults were found in the PMD of DPDK 22.11. Nothing here depends on the version: whoever
+ * knows that the PMD of a later one needs no help can leave the folder out for it. What does depend
+ * on it, chains of mbufs from 23.03 on, is WEFT_MEMIF_SPLITS_CHAINS in compat.h.
+ */
+#ifndef WEFT_MEMIF_H
+#define WEFT_MEMIF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct weft_memif_relay;
+
+/** Where a port's control socket is, and which end of it the port has. */
+struct weft_memif_name {
+	char path[108];
+	bool abstract;
+	bool server;
+};
+
+/** A memif connection; see memif.c for which thread touches what. */
+struct weft_memif {
+	struct weft_memif_name name;
+	uint32_t id;
+	uint16_t port_id;
+	bool alone;   /**< no other port of the process uses the socket */
+	bool no_wait; /**< frames cannot wake its owner: several queues, or a zero-copy client */
+	/** the port is started: where the owner's thread looks for it. Written by either thread */
+	bool *started;
+	struct weft_memif_relay *relay; /**< interrupt thread; NULL = the PMD is on its own */
+	bool running;                   /**< interrupt thread: between start and stop */
+	bool busy;                      /**< something is scheduled in the interrupt thread */
+	uint64_t next_tsc;              /**< next try to start */
+	bool armed;                     /**< the owner: it sleeps, and frames wake it */
+};
+
+/*
+ * From the port's owner, whose thread polls it. name, id, port_id, alone, no_wait and started are
+ * there.
+ */
+void weft_memif_start(struct weft_memif *mi);
+void weft_memif_stop(struct weft_memif *mi);
+/** Has the peer come, or left? Cheap enough for every few thousand polls. */
+void weft_memif_look(struct weft_memif *mi);
+bool weft_memif_link_up(struct weft_memif *mi);
+/** As frame/frame_port.h says. */
+int weft_memif_wait_fd(struct weft_memif *mi);
+int weft_memif_arm(struct weft_memif *mi, uint64_t *within);
+void weft_memif_disarm(struct weft_memif *mi);
+
+/**
+ * Before the EAL starts: for each `--vdev=net_memif...,role=server,...,socket-abstract=no` among
+ * its words, remove the socket file if nobody listens there any more. Libc only.
+ *
+ * Nobody is disturbed by the question: a living server does not notice it. Two servers that start
+ * at the very same time on one path can still get in each other's way.
+ *
+ * @param words  the EAL's words
+ * @param[out] why  a sentence on error
+ * @return 0; -EADDRINUSE: a process listens there, or the file is no socket
+ */
+int weft_memif_dead_remove(int count, char *const *words, char *why, size_t why_len);
+
+#endif /* WEFT_MEMIF_H */

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file roce_mem.h
+ * Registrations, their keys and their cost; pools of registered buffers (mem.c).
+ */
+#ifndef WEFT_ROCE_MEM_H
+#define WEFT_ROCE_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "lane.h"
+
+struct roce_dev;
+
+/** A registration. */
+struct weft_mem_lane {
+	struct ibv_mr *mr;
+	uintptr_t start;
+	size_t length;
+	/*
+	 * what the device calls the first byte (roce_iova()), so that no address goes onto
+	 * the wire
+	 */
+	uint64_t iova;
+};
+
+/**
+ * What a device is to call the byte at @p p, the first one of a registration. The kernel wants it
+ * to agree with the address in the offset within a page, of 4 KiB to 64 KiB; and where both agree
+ * within a huge page, the device describes the memory by huge pages, which is less to register and
+ * to look up.
+ */
+static inline uint64_t roce_iova(const void *p)
+{
+	return (uintptr_t)p & ((2u << 20) - 1);
+}
+
+/** For a local scatter entry; the caller has checked the range. */
+static inline uint64_t roce_mem_iova(const struct weft_mem_lane *mem, const void *p)
+{
+	return (uintptr_t)p - mem->start + mem->iova;
+}
+
+static inline bool roce_mem_holds(const struct weft_mem_lane *mem, const void *p, size_t n)
+{
+	uintptr_t at = (uintptr_t)p;
+
+	return at >= mem->start && n <= mem->length && at - mem->start <= mem->length - n;
+}
+
+/** Keys carry the remote key and what the device calls the first byte. */
+static inline uint64_t roce_key(const struct weft_mem_lane *mem)
+{
+	return mem->mr->rkey | mem->iova << 32;
+}
+
+int roce_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
+		      struct weft_mem_lane **mem, char *why, size_t why_len);
+void roce_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+uint64_t roce_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
+/** Register and deregister some memory, and fill dev->reg_cost and reg_growth. */
+void roce_mem_measure(struct roce_dev *dev);
+
+/** One object of a pool of registered memory. */
+struct roce_buf {
+	struct roce_buf *next;
+	uint32_t lkey;
+	_Alignas(64) uint8_t data[];
+};
+
+struct roce_pool {
+	struct roce_dev *dev;
+	struct roce_buf *free;
+	size_t size; /* of data */
+	size_t total, in_use, max;
+	uint32_t skip,
+		skip_next; /* wishes for more that are not even tried, after one that failed */
+	struct roce_chunk *chunks;
+};
+
+void roce_pool_init(struct roce_pool *pool, struct roce_dev *dev, size_t size, size_t max);
+void roce_pool_fini(struct roce_pool *pool);
+/** Make sure that @p n objects are free, if the bound allows. @return 0 or a negative error */
+int roce_pool_reserve(struct roce_pool *pool, size_t n);
+/**
+ * None is free and somebody would like one now: grow, but after a failure only now and then, for it
+ * is a system call. @return true = one is
+ */
+bool roce_pool_more(struct roce_pool *pool);
+
+static inline struct roce_buf *roce_pool_get(struct roce_pool *pool)
+{
+	struct roce_buf *buf = pool->free;
+
+	if (__builtin_expect(!buf, 0)) {
+		if (!roce_pool_more(pool))
+			return NULL;
+		buf = pool->free;
+	}
+	pool->free = buf->next;
+	pool->in_use++;
+	return buf;
+}
+
+static inline void roce_pool_put(struct roce_pool *pool, struct roce_buf *buf)
+{
+	buf->next = pool->free;
+	pool->free = buf;
+	pool->in_use--;
+}
+
+#endif /* WEFT_ROCE_MEM_H */
