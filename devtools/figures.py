@@ -86,7 +86,8 @@ class Profile:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'out')
             cmd = ['valgrind', '--tool=callgrind', '--callgrind-out-file=' + path,
-                   '--toggle-collect=' + inside, os.path.join(build, 'test/unit/hop_bench'), str(trips)]
+                   '--toggle-collect=' + inside, os.path.join(build, 'test/unit/hop_bench'),
+                   str(trips)]
             run = subprocess.run(cmd, capture_output=True, text=True)
             if run.returncode:
                 sys.exit('%s\n%s%s' % (' '.join(cmd), run.stdout, run.stderr))
@@ -131,13 +132,15 @@ class Profile:
         """Functions, files and instructions of the project that messages have in common."""
         functions = {f for f, n in self.calls.items()
                      if n >= 0.9 * messages and OURS.search(self.home.get(f) or '')} | {inside}
-        mine = [(OURS.search(file or ''), n) for (f, file, _), n in self.cost.items() if f in functions]
+        mine = [(OURS.search(file or ''), n) for (f, file, _), n in self.cost.items()
+                if f in functions]
         return (functions, {m.group(1) for m, n in mine if m and n >= 0.9 * messages},
                 sum(n for m, n in mine if m))
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('build')
     p.add_argument('--messages', type=int, default=200, help='round trips of each of the 15 rounds')
     p.add_argument('--names', action='store_true', help='print them all')
@@ -145,15 +148,16 @@ def main():
 
     graph = uses(lib_objects(o.build))
     circle = largest_circle(graph)
-    print('largest circle: %d of %d files of lib/' % (len(circle) if len(circle) > 1 else 0, len(graph)))
+    print('largest circle: %d of %d files of lib/' % (len(circle), len(graph)))
     seen = lines_seen(o.build)
-    print('lines that a file of lib/ sees: %d at p50, %d at most' % (seen[len(seen) // 2], seen[-1]))
+    print('lines that a file of lib/ sees: %d at p50, %d at most'
+          % (seen[len(seen) // 2], seen[-1]))
 
     whole = Profile(o.build, 'over_one', o.messages)
     messages = whole.calls['weft_tag_send']
     ours = whole.often(messages, 'over_one')[2]
-    print('instructions of an 8 B message: %.0f, with those of memif, DPDK and what is not done for '
-          'each one %.0f (%d messages, %.2f calls of progress each)'
+    print('instructions of an 8 B message: %.0f, with those of memif, DPDK and what is not done '
+          'for each one %.0f (%d messages, %.2f calls of progress each)'
           % (ours / messages, sum(whole.cost.values()) / messages, messages,
              whole.calls['weft_worker_progress'] / messages))
     for what, inside in (('send', 'weft_tag_send'), ('receive', 'weft_worker_progress')):

@@ -227,8 +227,8 @@ static int pf_random(void *arg, void *buf, size_t len)
 static struct weft_platform platform = {.now = pf_now, .random = pf_random};
 
 /*
- * Pools go from one pair to the next: making one and giving it back takes longer than most cases, for
- * DPDK clears what is freed. What lies in the buffers is of an earlier pair.
+ * Pools go from one pair to the next: making one and giving it back takes longer than most cases,
+ * for DPDK clears what is freed. What lies in the buffers is of an earlier pair.
  */
 static struct rte_mempool *idle_pools[4];
 

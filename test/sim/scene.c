@@ -353,3 +353,12 @@ void op_holds(struct op *op, uint64_t id, size_t size)
 		if (op->buf[i] != 0xa5)
 			fail_msg("byte %zu behind a message of %zu was written", i - size, size);
 }
+
+void scene_talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag)
+{
+	struct op *r = op_recv(s, to, 3000, tag), *w = op_send(e, tag, 3000, tag);
+
+	op_expect(r, SIM_S, 0);
+	op_expect(w, SIM_S, 0);
+	op_holds(r, tag, 3000);
+}

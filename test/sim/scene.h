@@ -94,5 +94,7 @@ bool op_wait(struct op *op, uint64_t max_ns);
 void op_expect(struct op *op, uint64_t max_ns, int status);
 /** A receive that ended well with message @p id of @p size bytes. */
 void op_holds(struct op *op, uint64_t id, size_t size);
+/** A message of 3000 bytes with @p tag as its contents arrives at node @p to. */
+void scene_talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag);
 
 #endif /* SIM_SCENE_H */

@@ -17,15 +17,6 @@ static bool has_failed(void *arg)
 	return ((struct scene_ep *)arg)->errors > 0;
 }
 
-static void talk(struct scene *s, struct scene_ep *e, unsigned int to, uint64_t tag)
-{
-	struct op *r = op_recv(s, to, 3000, tag), *w = op_send(e, tag, 3000, tag);
-
-	op_expect(r, SIM_S, 0);
-	op_expect(w, SIM_S, 0);
-	op_holds(r, tag, 3000);
-}
-
 /* ---- a worker ends ------------------------------------------------------------------------- */
 
 /* The lanes still hold the user's memory, and the requests, when their endpoint is gone already. */
@@ -149,7 +140,7 @@ static void a_wrong_mtu_is_named_or_avoided(struct sim_case *c)
 	sim_filter(s->port[1][0], narrow, &limit);
 	e = scene_connect(s, 0, 1);
 	if (scene_wait_up(e, 10 * SIM_S) == 0) {
-		talk(s, e, 1, 1);
+		scene_talk(s, e, 1, 1);
 	} else if (!strstr(e->why, "MTU")) {
 		fail_msg("\"%s\" does not name the MTU", e->why);
 	}
@@ -189,7 +180,7 @@ static void a_peer_that_pauses_10_s_is_not_lost(struct sim_case *c)
 	sim_node_pause(s->node[0], 25 * SIM_S);
 	scene_run(s, 40 * SIM_S);
 	assert_int_equal(e->errors, 0);
-	talk(s, e, 1, 100);
+	scene_talk(s, e, 1, 100);
 }
 
 static void a_killed_peer_ends_every_request(struct sim_case *c)
@@ -228,7 +219,7 @@ static void a_killed_peer_ends_every_request(struct sim_case *c)
 	 * A receive from anybody waits on; others are untouched; the dead endpoint says what is up.
 	 */
 	assert_false(any->done);
-	talk(s, other, 2, 50);
+	scene_talk(s, other, 2, 50);
 	op_expect(op_send(e, 8, 10, 8), 0, e->status);
 	scene_run(s, 10 * SIM_S);
 	assert_int_equal(e->errors, 1);
@@ -279,7 +270,7 @@ static void a_restarted_peer_fails_the_old_endpoint_quickly(struct sim_case *c)
 	struct scene_ep *e = scene_up(s, 0, 1), *again;
 	uint64_t when;
 
-	talk(s, e, 1, 1);
+	scene_talk(s, e, 1, 1);
 	sim_node_kill(s->node[1]);
 	scene_start(s, 1);
 	when = sim_now(s->sim);
@@ -288,7 +279,7 @@ static void a_restarted_peer_fails_the_old_endpoint_quickly(struct sim_case *c)
 	assert_true(e->error_at - when < 2 * SIM_S);
 	assert_true(strlen(e->why) > 20);
 	again = scene_up(s, 0, 1);
-	talk(s, again, 1, 3);
+	scene_talk(s, again, 1, 3);
 	assert_int_equal(e->errors, 1);
 	/* The new one connects first: the old endpoint must not stay. */
 	sim_node_kill(s->node[1]);
@@ -309,7 +300,7 @@ static void a_peer_that_closes_is_not_an_error_for_others(struct sim_case *c)
 	assert_int_equal(b->errors, 1);
 	assert_int_equal(d->errors, 0);
 	(void)back;
-	talk(s, d, 2, 5);
+	scene_talk(s, d, 2, 5);
 }
 
 static void new_operations_on_a_failed_endpoint_return_its_error(struct sim_case *c)
@@ -334,12 +325,12 @@ static void idle_endpoints_live(struct sim_case *c)
 	struct scene *s = scene_open(c, &conf);
 	struct scene_ep *a = scene_up(s, 0, 1), *b = scene_up(s, 1, 0);
 
-	talk(s, a, 1, 1);
+	scene_talk(s, a, 1, 1);
 	scene_run(s, 600 * SIM_S);
 	assert_int_equal(a->errors + b->errors, 0);
 	assert_int_equal(scene_lanes_up(a), 2);
-	talk(s, a, 1, 2);
-	talk(s, b, 0, 3);
+	scene_talk(s, a, 1, 2);
+	scene_talk(s, b, 0, 3);
 }
 
 /* Whatever was left over from connecting must not end an endpoint when its time-out comes. */
@@ -362,14 +353,14 @@ static void endpoints_live_beyond_the_connect_timeout(struct sim_case *c)
 
 		scene_run(s, sim_below(&dice, 500 * SIM_US));
 		b = scene_connect(s, 1, 0);
-		talk(s, a, 1, 1);
-		talk(s, b, 0, 2);
+		scene_talk(s, a, 1, 1);
+		scene_talk(s, b, 0, 2);
 		scene_run(s, 5 * SIM_S);
 		if (a->errors || b->errors)
 			fail_msg("%s %s", a->why, b->why);
 		assert_int_equal(scene_lanes_up(a), 2);
-		talk(s, a, 1, 3);
-		talk(s, b, 0, 4);
+		scene_talk(s, a, 1, 3);
+		scene_talk(s, b, 0, 4);
 	}
 	c->seed = first;
 }
