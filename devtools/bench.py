@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures Weft against the bare port and against UCX. Called by devtools/bench.sh.
 
-A measure has variants (A, B, ...) that take turns, so that what drifts drifts for all of them. Every trial is two processes
-pinned to two cores. The time that a cache line takes between these cores is measured right before and right after; a trial
-whose two times fall into different states (near, far) is dropped, and so is one during which other processes used the
-machine; the others are sorted by state, and variants are compared only within a state. Printed are the median and the quartiles of each variant, and the ratio of the medians.
+A measure has variants (A, B, ...) that take turns, so that what drifts drifts for all of them.
+Every trial is two processes pinned to two cores. The time that a cache line takes between these
+cores is measured right before and right after; a trial whose two times fall into different states
+(near, far) is dropped, and so is one during which other processes used the machine; the others are
+sorted by state, and variants are compared only within a state. Printed are the median and the
+quartiles of each variant, and the ratio of the medians.
 """
 
 import argparse
@@ -19,13 +21,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 
 import bench_multi_eager
 import bench_report
 import bench_sweep
 from bench_rails import Rails
 from bench_report import FIGURES, figures_row, number, spread
-from bench_run import Cores, Others, TrialError, bandwidth, csv_rows, free_port, mean_latency_ns, pair, rate, tail
+from bench_run import (Cores, Others, TrialError, bandwidth, csv_rows, free_port, mean_latency_ns,
+                       pair, rate, tail)
 
 KIB = 1024
 MIB = 1024 * 1024
@@ -37,7 +41,8 @@ class Bench:
     def __init__(self, args):
         self.args = args
         self.a, self.b = (int(c) for c in args.cores.split(','))
-        self.cores = Cores(os.path.join(args.build, 'devtools/corestate'), self.a, self.b, args.near)
+        self.cores = Cores(os.path.join(args.build, 'devtools/corestate'), self.a, self.b,
+                           args.near)
         self.perf = os.path.join(args.build, 'app/weft-perf')
         self.memory = args.memory.split()
         self.dir = tempfile.mkdtemp(prefix='weft-bench.')
@@ -53,38 +58,47 @@ class Bench:
     def memif(self, lanes=1, rsize=8):
         """EAL vdev lists for server and client; rings of 2^rsize frames."""
         tag = '%08x' % random.getrandbits(32)
-        return tuple(['net_memif%d,role=%s,id=0,socket-abstract=no,socket=%s/%s.%d,rsize=%d,bsize=9216'
-                      % (i, role, self.dir, tag, i, rsize) for i in range(lanes)]
+        return tuple(['net_memif%d,role=%s,id=0,socket-abstract=no,socket=%s/%s.%d,rsize=%d,'
+                      'bsize=9216' % (i, role, self.dir, tag, i, rsize) for i in range(lanes)]
                      for role in ('server', 'client'))
 
     def weft(self, test, size, extra=(), lanes=1, env=None, iters=None, memory=None, rsize=8):
         """One run of weft-perf over memif lanes; the last CSV row."""
         port = free_port()
         srv, cli = self.memif(lanes, rsize)
-        environ = {'WEFT_LANES': ';'.join('dpdk:%d,mtu=9000' % i for i in range(lanes)), **(env or {})}
+        environ = {'WEFT_LANES': ';'.join('dpdk:%d,mtu=9000' % i for i in range(lanes)),
+                   **(env or {})}
         common = ['-p', str(port)]
-        test_args = ['-t', test, '-s', str(size), '-n', str(iters or self.iters(test, size)), '-f', '-v']
+        test_args = ['-t', test, '-s', str(size), '-n', str(iters or self.iters(test, size)), '-f',
+                     '-v']
         out = pair([self.perf] + self.eal(self.a, srv, memory) + ['--'] + common,
-                   [self.perf] + self.eal(self.b, cli, memory) + ['--'] + common + test_args + list(extra)
+                   [self.perf] + self.eal(self.b, cli, memory) + ['--'] + common + test_args
+                   + list(extra)
                    + ['127.0.0.1'],
                    environ, environ, timeout=60)
         return csv_rows(out)[-1]
 
     def virtio_sides(self):
-        """Arguments for the EAL of the receiver, net_virtio_user with a ring of 256, and of the sender, net_vhost."""
+        """Arguments for the EAL of the receiver, net_virtio_user with a ring of 256, and of the
+        sender, net_vhost."""
         path = '%s/vhost.%08x' % (self.dir, random.getrandbits(32))
         # Each maps the other's memory, which needs files behind it.
-        memory = self.memory + ['-m', '256'] + ([] if '--no-huge' in self.memory else ['--single-file-segments'])
-        return (self.eal(self.a, ['net_virtio_user0,path=%s,server=1,queue_size=256' % path], memory),
+        memory = self.memory + ['-m', '256'] + ([] if '--no-huge' in self.memory
+                                                else ['--single-file-segments'])
+        return (self.eal(self.a, ['net_virtio_user0,path=%s,server=1,queue_size=256' % path],
+                         memory),
                 self.eal(self.b, ['net_vhost0,iface=%s,client=1' % path], memory))
 
     def testpmd(self, seconds=8):
-        """dpdk-testpmd over the same two ports: frames of 1514 in one direction, no copy to a user; as a CSV row."""
+        """dpdk-testpmd over the same two ports: frames of 1514 in one direction, no copy to a user;
+        as a CSV row."""
         sides = self.virtio_sides()
         # The core that forwards is another than the one that prints, for testpmd; both on one of
         # the machine's.
-        rx, tx = (['timeout', '-s', 'INT', str(s), 'dpdk-testpmd', '--lcores=0@%s,1@%s' % (eal[1], eal[1])] + eal[2:]
-                  + ['--', '--total-num-mbufs=4096', '--nb-cores=1', '--auto-start', '--stats-period=1',
+        rx, tx = (['timeout', '-s', 'INT', str(s), 'dpdk-testpmd',
+                   '--lcores=0@%s,1@%s' % (eal[1], eal[1])] + eal[2:]
+                  + ['--', '--total-num-mbufs=4096', '--nb-cores=1', '--auto-start',
+                     '--stats-period=1',
                      '--forward-mode=' + mode] + more
                   for s, eal, mode, more in ((seconds, sides[0], 'rxonly', []),
                                              (seconds + 2, sides[1], 'txonly', ['--txpkts=1514'])))
@@ -96,13 +110,15 @@ class Bench:
         return {'overall_bw': statistics.median(b for b in bits if b) / 8 / MIB}
 
     def virtio(self, test, size):
-        """One run of weft-perf, net_vhost at the client to net_virtio_user at the server; the last CSV row."""
+        """One run of weft-perf, net_vhost at the client to net_virtio_user at the server; the last
+        CSV row."""
         port = free_port()
         env = {'WEFT_LANES': 'dpdk:0,mtu=1500'}
         srv, cli = self.virtio_sides()
         out = pair([self.perf] + srv + ['--', '-p', str(port)],
-                   [self.perf] + cli + ['--', '-p', str(port), '-W', '30', '-t', test, '-s', str(size), '-n', '1500',
-                                        '-f', '-v', '127.0.0.1'], env, env, timeout=60)
+                   [self.perf] + cli
+                   + ['--', '-p', str(port), '-W', '30', '-t', test, '-s', str(size), '-n', '1500',
+                      '-f', '-v', '127.0.0.1'], env, env, timeout=60)
         return csv_rows(out)[-1]
 
     def ucx(self, tls, test, size):
@@ -111,7 +127,8 @@ class Bench:
         iters = self.iters(test, size, 0.1 if tls.startswith('tcp') else 1)
         common = ['ucx_perftest', '-p', str(port), '-c']
         out = pair(common + [str(self.a)],
-                   common + [str(self.b), '127.0.0.1', '-t', test, '-s', str(size), '-n', str(iters),
+                   common + [str(self.b), '127.0.0.1', '-t', test, '-s', str(size), '-n',
+                             str(iters),
                              '-w', str(max(iters // 20, 10)), '-f', '-v'],
                    env, env, timeout=60)
         return csv_rows(out)[-1]
@@ -126,7 +143,8 @@ class Bench:
     # ---- trials ----
 
     def trial(self, run, others):
-        """Runs one trial: (state of the cores, what it returned), or a reason in the place of the state to drop it."""
+        """Runs one trial: (state of the cores, what it returned), or a reason in the place of the
+        state to drop it."""
         before = self.cores.state()
         others.part()
         value = run()
@@ -137,8 +155,9 @@ class Bench:
         return (before[1] if before[1] == after[1] else 'changed'), value
 
     def alternate(self, title, variants, figure, unit, compare, sort=True):
-        """variants: {name: function giving a CSV row}; compare: [(numerator, denominator, test, target, state)]: the target
-        holds in that state only, or in both when there is none. Without sort the cores' state does not matter."""
+        """variants: {name: function giving a CSV row}; compare: [(numerator, denominator, test,
+        target, state)]: the target holds in that state only, or in both when there is none. Without
+        sort the cores' state does not matter."""
         print('\n%s' % title)
         got = {name: {} for name in variants}
         dropped = {name: dict.fromkeys(DROPPED, 0) for name in variants}
@@ -148,7 +167,8 @@ class Bench:
         want = self.args.trials
 
         def enough():
-            """All variants in every state that was seen; in one of them when half of the time is over."""
+            """All variants in every state that was seen; in one of them when half of the time is
+            over."""
             live = [n for n in variants if len(errors[n]) < 3]
             full = [all(len(got[n].get(s, [])) >= want for n in live)
                     for s in STATES if any(s in g for g in got.values())]
@@ -172,8 +192,10 @@ class Bench:
                     got[name].setdefault(state, []).append(value)
 
         record = self.record(title, unit=unit, values=got, dropped=dropped, errors=errors)
-        rows = [(name, state, got[name][state]) for name in variants for state in STATES if state in got[name]]
-        record['tables'] = [(FIGURES, [figures_row(name, unit, state, values) for name, state, values in rows])]
+        rows = [(name, state, got[name][state]) for name in variants for state in STATES
+                if state in got[name]]
+        record['tables'] = [(FIGURES, [figures_row(name, unit, state, values)
+                                       for name, state, values in rows])]
         for name, state, values in rows:
             print('  %-4s  %-34s %s' % (state, name, spread(values, unit)))
         for name in variants:
@@ -187,13 +209,14 @@ class Bench:
                 va, vb = got[a].get(state), got[b].get(state)
                 if va and vb:
                     ok, result, wanted = what(statistics.median(va), statistics.median(vb), target)
-                    self.verdict(a + ' against ' + b, ok, result, wanted if only in (None, state) else '',
+                    self.verdict(a + ' against ' + b, ok, result,
+                                 wanted if only in (None, state) else '',
                                  state=state, enough=min(len(va), len(vb)) >= want)
         sys.stdout.flush()
 
     def series(self, title, run, columns):
-        """Trials of one thing that has a limit, not a rival. columns: [(name, unit, function of a row, limit of a row or
-        None)]."""
+        """Trials of one thing that has a limit, not a rival. columns: [(name, unit, function of a
+        row, limit of a row or None)]."""
         print('\n%s' % title)
         rows, errors = [], []
         while len(rows) < self.args.trials and len(errors) < 3:
@@ -210,7 +233,8 @@ class Bench:
             if limit:
                 ok = all(value(r) <= limit(r) for r in rows) and not errors
                 self.verdict(name, ok, ('at most %s %s' % (number(max(values)), unit)).strip(),
-                             ('at most %s %s' % (number(max(limit(r) for r in rows)), unit)).strip(),
+                             ('at most %s %s'
+                              % (number(max(limit(r) for r in rows)), unit)).strip(),
                              enough=len(rows) >= self.args.trials)
         record['tables'] = [(FIGURES, figures)]
         for text in errors:
@@ -221,16 +245,20 @@ class Bench:
 
     def record(self, title, **more):
         """Begins a record; verdicts and notes go to the last one."""
-        self.results.append({'measure': self.measure, 'title': title, 'tables': [], 'verdicts': [], 'notes': [], **more})
+        self.results.append({'measure': self.measure, 'title': title, 'tables': [], 'verdicts': [],
+                             'notes': [], **more})
         return self.results[-1]
 
     def verdict(self, what, met, result, wanted, state='', enough=True):
         """wanted: '' when the figure is for scale only."""
-        v = {'what': what, 'state': state, 'result': result, 'wanted': wanted, 'target': wanted or None, 'met': met,
+        v = {'what': what, 'state': state, 'result': result, 'wanted': wanted,
+             'target': wanted or None, 'met': met,
              'enough': enough}
         self.results[-1]['verdicts'].append(v)
-        text = 'for scale' if not wanted else 'wanted %s: %s%s' % (wanted, 'met' if met else 'NOT MET',
-                                                                  '' if enough else ' (too few trials)')
+        text = 'for scale'
+        if wanted:
+            text = 'wanted %s: %s%s' % (wanted, 'met' if met else 'NOT MET',
+                                        '' if enough else ' (too few trials)')
         print('  %-4s  %s: %s, %s' % (state, what, result, text))
 
     def note(self, text):
@@ -313,7 +341,8 @@ def m_virtio(b):
 
 
 def m_rails(b):
-    """256 KiB, 1 and 16 MiB tag_bw over two veth rails of 1 Gb/s: 0.95 x the sum of the bare rails"""
+    """256 KiB, 1 and 16 MiB tag_bw over two veth rails of 1 Gb/s: 0.95 x the sum of the bare
+    rails"""
     rails_measure(b, (10**9, 10**9), (256 * KIB, MIB, 16 * MIB))
 
 
@@ -326,34 +355,43 @@ def rails_measure(b, rates, sizes):
     with Rails(b, rates) as rails:
         for size in sizes:
             nbytes = 600 * MIB
-            b.alternate('%d KiB bandwidth, two veth rails behind tbf %g and %g Gb/s, burst 1 ms, net_af_packet, MTU 9000'
+            b.alternate('%d KiB bandwidth, two veth rails behind tbf %g and %g Gb/s, burst 1 ms, '
+                        'net_af_packet, MTU 9000'
                         % (size // KIB, rates[0] / 1e9, rates[1] / 1e9), {
-                            'weft tag_bw, both rails': lambda s=size, n=nbytes: rails.stream('tag_bw', s, [0, 1], n),
-                            'bare ports raw_bw, sum': lambda s=size, n=nbytes: rails.each_alone(s, n // 2),
+                            'weft tag_bw, both rails':
+                                partial(rails.stream, 'tag_bw', size, [0, 1], nbytes),
+                            'bare ports raw_bw, sum': partial(rails.each_alone, size, nbytes // 2),
                         }, bandwidth, 'MiB/s', [
-                            ('weft tag_bw, both rails', 'bare ports raw_bw, sum', at_least, 0.95, None),
+                            ('weft tag_bw, both rails', 'bare ports raw_bw, sum', at_least, 0.95,
+                             None),
                         ], sort=False)
 
 
 def m_cut(b):
-    """1 and 16 MiB tag_bw over two rails of 1 Gb/s, one cut to a quarter under way: 0.9 x what is then there, after 2 s"""
+    """1 and 16 MiB tag_bw over two rails of 1 Gb/s, one cut to a quarter under way: 0.9 x what is
+    then there, after 2 s"""
     rates = (10**9, 10**9)
     with Rails(b, rates) as rails, Rails(b, (rates[0], rates[1] // 4), name='cut') as then:
         for size in (MIB, 16 * MIB):
-            b.alternate('%d KiB bandwidth, two veth rails of 1 Gb/s, one cut to 0.25 Gb/s under way; from 2 s after that'
+            b.alternate('%d KiB bandwidth, two veth rails of 1 Gb/s, one cut to 0.25 Gb/s under '
+                        'way; from 2 s after that'
                         % (size // KIB), {
                             'weft tag_bw, after the cut': lambda s=size: rails.cut(s),
-                            'bare ports raw_bw, sum, as cut': lambda s=size: then.each_alone(s, 100 * MIB),
+                            'bare ports raw_bw, sum, as cut':
+                                lambda s=size: then.each_alone(s, 100 * MIB),
                         }, bandwidth, 'MiB/s', [
-                            ('weft tag_bw, after the cut', 'bare ports raw_bw, sum, as cut', at_least, 0.9, None),
+                            ('weft tag_bw, after the cut', 'bare ports raw_bw, sum, as cut',
+                             at_least, 0.9, None),
                         ], sort=False)
 
 
 def m_striped_lat(b):
     """64 KiB multi-eager ping-pong over two rails of 1 Gb/s, tbf burst 16 kB: 0.65 x one rail"""
     with Rails(b, burst=16000) as rails:
-        b.alternate('64 KiB latency, multi-eager, veth rails behind tbf 1 Gb/s, burst 16 kB (half round trip)', {
-            'weft tag_lat, both rails': lambda: rails.weft('tag_lat', 64 * KIB, [0, 1], ['-n', '300']),
+        b.alternate('64 KiB latency, multi-eager, veth rails behind tbf 1 Gb/s, burst 16 kB '
+                    '(half round trip)', {
+            'weft tag_lat, both rails': lambda: rails.weft('tag_lat', 64 * KIB, [0, 1],
+                                                           ['-n', '300']),
             'weft tag_lat, one rail': lambda: rails.weft('tag_lat', 64 * KIB, [0], ['-n', '300']),
         }, mean_latency_ns, 'ns', [
             ('weft tag_lat, both rails', 'weft tag_lat, one rail', at_most, 0.65, None),
@@ -365,39 +403,47 @@ def m_memory(b):
     b.series('Memory of a pre-posted 256 KiB ping-pong, --no-huge, one memif lane',
              lambda: b.weft('tag_lat', 256 * KIB, iters=3000,
                             memory=['--no-huge', '--no-shconf', '-m', '512']), [
-                 ('client: peak above idle', 'KiB', lambda r: float(r['hwm_kb']) - float(r['idle_hwm_kb']),
+                 ('client: peak above idle', 'KiB',
+                  lambda r: float(r['hwm_kb']) - float(r['idle_hwm_kb']),
                   lambda r: 16 * KIB),
                  ('server: peak above idle', 'KiB',
-                  lambda r: float(r['peer_hwm_kb']) - float(r['peer_idle_hwm_kb']), lambda r: 16 * KIB),
+                  lambda r: float(r['peer_hwm_kb']) - float(r['peer_idle_hwm_kb']),
+                  lambda r: 16 * KIB),
                  ('client: idle', 'KiB', lambda r: float(r['idle_hwm_kb']), None),
                  ('server: idle', 'KiB', lambda r: float(r['peer_idle_hwm_kb']), None),
              ])
 
 
 def m_flood(b):
-    """unexpected floods, received late in reverse order: memory at most payload x 1.1 + 256 B per message"""
+    """unexpected floods, received late in reverse order: memory at most payload x 1.1 + 256 B per
+    message"""
     # The port's rings are not memory for messages, but are touched for the first time by the flood:
     # small ones.
     limit = 64 * MIB
     for count, size in ((100000, 8), (1000, 64 * KIB), (300, 256 * KIB)):
-        b.series('Flood of %d unexpected messages of %d B, received late, in reverse tag order' % (count, size),
+        b.series('Flood of %d unexpected messages of %d B, received late, in reverse tag order'
+                 % (count, size),
                  lambda s=size, n=count: b.weft('tag_flood', s, iters=n, rsize=6), [
                      ('receiver: growth', 'MiB', lambda r: float(r['growth_bytes']) / MIB,
                       lambda r: (min(float(r['payload_bytes']), limit) * 1.1
                                  + 256 * float(r['messages'])) / MIB),
-                     ('a matched message behind it takes', 'us', lambda r: float(r['late_us']), None),
+                     ('a matched message behind it takes', 'us', lambda r: float(r['late_us']),
+                      None),
                      ('messages that came wrong', '', lambda r: float(r['wrong']), lambda r: 0),
                  ])
 
 
 def m_soak(b):
-    """simulator: 1 % loss + 1 % duplication + 5 % reordering, and 2 % corruption, 1000 seeds each"""
+    """simulator: 1 % loss + 1 % duplication + 5 % reordering, and 2 % corruption, 1000 seeds
+    each"""
     print('\nSimulated network, mixed traffic, %d seeds each' % b.args.seeds)
     b.record('Simulated network, mixed traffic, %d seeds each' % b.args.seeds)
-    kinds = {'faulty': '1 % loss, 1 % duplication, 5 % reordering', 'corrupt': '2 % corruption, crc32c'}
-    running = {kind: subprocess.Popen([os.path.join(b.args.build, 'test/sim/sim_soak'), '--seeds', str(b.args.seeds),
-                                       '--kind', kind], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-               for kind in kinds}
+    kinds = {'faulty': '1 % loss, 1 % duplication, 5 % reordering',
+             'corrupt': '2 % corruption, crc32c'}
+    command = [os.path.join(b.args.build, 'test/sim/sim_soak'), '--seeds', str(b.args.seeds),
+               '--kind']
+    running = {kind: subprocess.Popen(command + [kind], stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, text=True) for kind in kinds}
     for kind, proc in running.items():
         out, _ = proc.communicate()
         b.verdict(kinds[kind], proc.returncode == 0, tail(out, 1), 'every byte right, every seed')
@@ -405,15 +451,18 @@ def m_soak(b):
 
 def m_select(b):
     """choosing a send's protocol: at most 20 ns for contiguous memory"""
-    run = subprocess.run(['taskset', '-c', str(b.a), os.path.join(b.args.build, 'test/unit/select_bench')],
+    run = subprocess.run(['taskset', '-c', str(b.a),
+                          os.path.join(b.args.build, 'test/unit/select_bench')],
                          capture_output=True, text=True)
     if run.returncode:
         raise TrialError('select_bench: ' + tail(run.stderr))
     print('\nChoosing the protocol of a send, four lanes')
-    b.record('Choosing the protocol of a send, four lanes: ns per look-up, median and quartiles of 15 rounds')
+    b.record('Choosing the protocol of a send, four lanes: ns per look-up, median and quartiles of '
+             '15 rounds')
     for line in run.stdout.splitlines():
         what, median, low, high = line.split(',')
-        b.verdict(what.replace('_', ' '), float(median) <= 20, '%s ns [%s .. %s]' % (median, low, high),
+        b.verdict(what.replace('_', ' '), float(median) <= 20,
+                  '%s ns [%s .. %s]' % (median, low, high),
                   'at most 20 ns' if what.startswith('contiguous') else '')
 
 
@@ -423,10 +472,12 @@ def m_multi_eager(b):
 
 
 def m_sweep(b):
-    """the automatic choice against every forced protocol, two memif lanes: loses at most 10 % beyond the spread at 95 % of sizes"""
+    """the automatic choice against every forced protocol, two memif lanes: loses at most 10 %
+    beyond the spread at 95 % of sizes"""
     sides, env = b.memif(2), {'WEFT_LANES': 'dpdk:0,mtu=9000;dpdk:1,mtu=9000'}
     port = free_port()
-    srv, cli = ([b.perf] + b.eal(core, vdevs) + ['--', '-p', str(port)] for core, vdevs in zip((b.a, b.b), sides))
+    srv, cli = ([b.perf] + b.eal(core, vdevs) + ['--', '-p', str(port)]
+                for core, vdevs in zip((b.a, b.b), sides))
     bench_sweep.measure(b, 'two memif lanes', 'sweep-memif', (srv, cli, env, env, '127.0.0.1'))
 
 
@@ -434,42 +485,53 @@ def m_sweep_rails(b):
     """the same over two veth rails of 1 Gb/s"""
     with Rails(b) as rails:
         cmds, envs = rails.commands([0, 1], free_port())
-        bench_sweep.measure(b, 'two veth rails behind tbf 1 Gb/s', 'sweep-rails', (*cmds, *envs, '10.99.0.1'))
+        bench_sweep.measure(b, 'two veth rails behind tbf 1 Gb/s', 'sweep-rails',
+                            (*cmds, *envs, '10.99.0.1'))
 
 
 def m_table(b):
     """all sizes over two memif lanes, as weft-perf prints them: one run, no comparison"""
     port = free_port()
     env = {'WEFT_LANES': 'dpdk:0,mtu=9000;dpdk:1,mtu=9000'}
-    srv, cli = ([b.perf] + b.eal(core, vdevs) + ['--', '-p', str(port)] for core, vdevs in zip((b.a, b.b), b.memif(2)))
-    state, out = b.trial(lambda: pair(srv, cli + ['-t', 'table', '-s', '8:4M', '-D', '0.3', '127.0.0.1'], env, env, timeout=100),
-                         Others())
-    b.record('One run over two memif lanes, cores %s' % {'changed': 'near for a part of it, far for another',
-                                                        'busy': 'shared with other processes'}.get(state, state), text=out)
+    srv, cli = ([b.perf] + b.eal(core, vdevs) + ['--', '-p', str(port)]
+                for core, vdevs in zip((b.a, b.b), b.memif(2)))
+    cli += ['-t', 'table', '-s', '8:4M', '-D', '0.3', '127.0.0.1']
+    state, out = b.trial(lambda: pair(srv, cli, env, env, timeout=100), Others())
+    states = {'changed': 'near for a part of it, far for another',
+              'busy': 'shared with other processes'}
+    b.record('One run over two memif lanes, cores %s' % states.get(state, state), text=out)
     print('\n' + out)
 
 
-MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'virtio': m_virtio, 'rails': m_rails, 'unequal': m_unequal,
+MEASURES = {'table': m_table, 'lat': m_lat, 'rate': m_rate, 'bw': m_bw, 'virtio': m_virtio,
+            'rails': m_rails, 'unequal': m_unequal,
             'cut': m_cut, 'striped-lat': m_striped_lat, 'memory': m_memory, 'flood': m_flood,
-            'multi-eager': m_multi_eager, 'sweep': m_sweep, 'sweep-rails': m_sweep_rails, 'soak': m_soak, 'select': m_select}
+            'multi-eager': m_multi_eager, 'sweep': m_sweep, 'sweep-rails': m_sweep_rails,
+            'soak': m_soak, 'select': m_select}
 
 
 def options():
     parser = argparse.ArgumentParser(prog='bench.sh', description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
                                      epilog='measures:\n' + '\n'.join(
-                                         '  %-12s %s' % (n, f.__doc__) for n, f in MEASURES.items()))
+                                         '  %-12s %s' % (n, ' '.join(f.__doc__.split()))
+                                         for n, f in MEASURES.items()))
     parser.add_argument('measure', nargs='*', help='which ones (all)')
     parser.add_argument('--trials', type=int, default=7, help='trials per variant and state (7)')
-    parser.add_argument('--seconds', type=float, default=80, help='longest time per comparison (80)')
+    parser.add_argument('--seconds', type=float, default=80,
+                        help='longest time per comparison (80)')
     parser.add_argument('--cores', default='0,1', help='the two cores (0,1)')
-    parser.add_argument('--near', type=float, default=90, help='ns a cache line may take between near cores (90)')
+    parser.add_argument('--near', type=float, default=90,
+                        help='ns a cache line may take between near cores (90)')
     parser.add_argument('--seeds', type=int, default=1000, help='seeds of the soak (1000)')
     parser.add_argument('--busy', type=float, default=5,
                         help='percent of the machine that others may use during a trial (5)')
-    parser.add_argument('--out', default='bench-results', help='folder for the raw figures (bench-results)')
-    parser.add_argument('--markdown', metavar='FILE', help='write the tables into this document, each measure at its place')
-    parser.add_argument('--replay', metavar='JSON', help='with --markdown: the tables of these raw figures; measures nothing')
+    parser.add_argument('--out', default='bench-results',
+                        help='folder for the raw figures (bench-results)')
+    parser.add_argument('--markdown', metavar='FILE',
+                        help='write the tables into this document, each measure at its place')
+    parser.add_argument('--replay', metavar='JSON',
+                        help='with --markdown: the tables of these raw figures; measures nothing')
     parser.add_argument('--build', default='build', help=argparse.SUPPRESS)
     parser.add_argument('--memory', default='--in-memory', help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -484,7 +546,8 @@ def options():
 def replay(args):
     with open(args.replay) as f:
         raw = json.load(f)
-    bench_report.merge(args.markdown, [r for r in raw['results'] if r['measure'] in (args.measure or MEASURES)], raw['where'])
+    bench_report.merge(args.markdown, [r for r in raw['results']
+                                       if r['measure'] in (args.measure or MEASURES)], raw['where'])
 
 
 def save(bench, where):
@@ -505,7 +568,8 @@ def main():
         return 0
     bench = Bench(args)
     line = bench.cores.state()
-    where = ', '.join([time.strftime('%Y-%m-%d %H:%M'), *bench_report.machine(args.build), 'EAL with ' + args.memory]) + '.'
+    where = ', '.join([time.strftime('%Y-%m-%d %H:%M'), *bench_report.machine(args.build),
+                       'EAL with ' + args.memory]) + '.'
     print('weft-bench: %s\ncores %d and %d; a cache line takes %.0f ns between them now (%s)'
           % (where, bench.a, bench.b, *line))
     try:
@@ -522,7 +586,8 @@ def main():
         save(bench, where)
         with contextlib.suppress(OSError):
             os.rmdir(bench.dir)
-    verdicts = [v for r in bench.results for v in r['verdicts'] if v['target'] is not None and v['enough']]
+    verdicts = [v for r in bench.results for v in r['verdicts'] if v['target'] is not None
+                and v['enough']]
     print('%d comparisons met, %d not met' % (sum(v['met'] for v in verdicts),
                                               sum(not v['met'] for v in verdicts)))
     return 0

@@ -11,8 +11,8 @@ MIB = 1024 * 1024
 
 
 class Rails:
-    """Two network namespaces, two veth rails between them behind a token bucket at both ends, and a veth for the programs'
-    own TCP connection."""
+    """Two network namespaces, two veth rails between them behind a token bucket at both ends, and a
+    veth for the programs' own TCP connection."""
 
     def __init__(self, bench, rates=(10**9, 10**9), mtu=9000, burst=None, name=''):
         self.b = bench
@@ -62,10 +62,11 @@ class Rails:
             self.shape('change', ns, rail, rate)
 
     def weft(self, test, size, rails, amount, watch=None):
-        """One run; amount: options that say how long. watch(line): called with each line of the output as it comes; the rows
-        of every second are returned then."""
+        """One run; amount: options that say how long. watch(line): called with each line of the
+        output as it comes; the rows of every second are returned then."""
         cmds, envs = self.commands(rails, free_port())
-        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount + ([] if watch else ['-f'])
+        out = pair(cmds[0], cmds[1] + ['-t', test, '-s', str(size), '-v'] + amount
+                   + ([] if watch else ['-f'])
                    + ['10.99.0.1'], envs[0], envs[1], timeout=60, watch=watch)
         return csv_rows(out) if watch else csv_rows(out)[-1]
 
@@ -73,11 +74,14 @@ class Rails:
         """Command lines and environments of the two ends."""
         cmds, envs = [], []
         for side, core in ((0, self.b.a), (1, self.b.b)):
-            vdevs = ['net_af_packet%d,iface=rail%d,qdisc_bypass=0,blocksz=16384,framesz=16384,framecnt=256'
+            vdevs = ['net_af_packet%d,iface=rail%d,qdisc_bypass=0,blocksz=16384,framesz=16384,'
+                     'framecnt=256'
                      % (n, r) for n, r in enumerate(rails)]
-            cmds.append(['ip', 'netns', 'exec', self.ns[side], self.b.perf] + self.b.eal(core, vdevs)
+            cmds.append(['ip', 'netns', 'exec', self.ns[side], self.b.perf]
+                        + self.b.eal(core, vdevs)
                         + ['--', '-p', str(port)])
-            envs.append({'WEFT_LANES': ';'.join('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d' % (n, r, side + 1, self.mtu)
+            envs.append({'WEFT_LANES': ';'.join('dpdk:%d,ip=10.88.%d.%d/24,mtu=%d'
+                                                % (n, r, side + 1, self.mtu)
                                                 for n, r in enumerate(rails))})
         return cmds, envs
 
@@ -86,11 +90,13 @@ class Rails:
 
     def each_alone(self, size, nbytes):
         """The bare port on each rail by itself: the sum."""
-        return {'overall_bw': sum(bandwidth(self.stream('raw_bw', size, [r], nbytes * self.rates[r] // sum(self.rates)))
+        return {'overall_bw': sum(bandwidth(self.stream('raw_bw', size, [r],
+                                                        nbytes * self.rates[r] // sum(self.rates)))
                                   for r in (0, 1))}
 
     def cut(self, size, before=2, settle=2, after=3, divisor=4):
-        """A stream over both rails; after some seconds the second one is cut. What arrives when it has had time to settle."""
+        """A stream over both rails; after some seconds the second one is cut. What arrives when it
+        has had time to settle."""
         seconds = 0
 
         def watch(line):
@@ -103,7 +109,8 @@ class Rails:
         # Messages that are in flight together end together: few, or a second may see none of them
         # end. Counted and not timed: how many go into a time is guessed from the rails as they are
         # before the cut.
-        bits = sum(self.rates) * before + (self.rates[0] + self.rates[1] // divisor) * (settle + after + 1)
+        bits = sum(self.rates) * before + (self.rates[0] + self.rates[1] // divisor) * (settle
+                                                                                        + after + 1)
         amount = ['-n', str(bits // 8 // size), '-O', str(max(4, min(32, 64 * MIB // size)))]
         try:
             rows = self.weft('tag_bw', size, [0, 1], amount, watch=watch)

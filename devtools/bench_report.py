@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results as Markdown. A record of bench.py has a title, tables of figures, comparisons, and notes; a document has a place
-for each measure between two comments, and only the places of the measures that were made are written anew:
+"""Results as Markdown. A record of bench.py has a title, tables of figures, comparisons, and notes;
+a document has a place for each measure between two comments, and only the places of the measures
+that were made are written anew:
 
     <!-- bench:lat --> ... <!-- end bench:lat -->
 
@@ -18,7 +19,8 @@ COMPARISONS = ['comparison', 'cores', 'result', 'wanted', '']
 
 def quartiles(values):
     """First quartile, median, third quartile."""
-    return statistics.quantiles(values, n=4, method='inclusive') if len(values) > 1 else [values[0]] * 3
+    return statistics.quantiles(values, n=4,
+                                method='inclusive') if len(values) > 1 else [values[0]] * 3
 
 
 def number(x):
@@ -32,7 +34,8 @@ def spread(values, unit):
 
 def figures_row(name, unit, state, values):
     q = [number(x) for x in quartiles(values)]
-    return ['%s, %s' % (name, unit) if unit else name, state, q[1], '%s .. %s' % (q[0], q[2]), str(len(values))]
+    return ['%s, %s' % (name, unit) if unit else name, state, q[1], '%s .. %s' % (q[0], q[2]),
+            str(len(values))]
 
 
 FIGURES = ['', 'cores', 'median', 'quartiles', 'trials']
@@ -52,12 +55,14 @@ def table(head, rows):
 
 def render(record):
     lines = ['**%s**' % record['title'], '']
-    lines += ['    ' + line if line else '' for line in record.get('text', '').strip('\n').splitlines()]
+    lines += ['    ' + line if line else ''
+              for line in record.get('text', '').strip('\n').splitlines()]
     lines += [''] * ('text' in record)
     for head, rows in record['tables']:
         if rows:
             lines += table(head, rows) + ['']
-    rows = [[v['what'], v.get('state', ''), v['result'], v['wanted'], verdict(v)] for v in record['verdicts']]
+    rows = [[v['what'], v.get('state', ''), v['result'], v['wanted'], verdict(v)]
+            for v in record['verdicts']]
     if rows:
         lines += table(COMPARISONS, rows) + ['']
     for note in record['notes']:
@@ -82,8 +87,10 @@ def machine(build):
     with open('/proc/cpuinfo') as f:
         cpu = first(r'^model name\s*:(.*)$', f.read())
     weft = output(os.path.join(build, 'app/weft-info'), '-v')
-    return ['Weft ' + first(r'^version (.*)$', weft), '%d cores of %s' % (os.cpu_count(), cpu), 'Linux ' + platform.release(),
-            'DPDK ' + first(r'DPDK (\d[\w.]*)', weft), 'UCX ' + first(r'ersion:? (\d[\d.]*)', output('ucx_info', '-v'))]
+    return ['Weft ' + first(r'^version (.*)$', weft), '%d cores of %s' % (os.cpu_count(), cpu),
+            'Linux ' + platform.release(),
+            'DPDK ' + first(r'DPDK (\d[\w.]*)', weft),
+            'UCX ' + first(r'ersion:? (\d[\d.]*)', output('ucx_info', '-v'))]
 
 
 def block(name, body):
@@ -91,7 +98,8 @@ def block(name, body):
 
 
 def put(text, name, body):
-    """The text with a new body at the place of this name, which is made at the end when there is none."""
+    """The text with a new body at the place of this name, which is made at the end when there is
+    none."""
     place = re.compile(r'<!-- bench:%s -->.*?<!-- end bench:%s -->' % (name, name), re.DOTALL)
     if place.search(text):
         return place.sub(lambda _: block(name, body), text)
@@ -104,7 +112,8 @@ def summary(text):
     for name, body in re.findall(r'<!-- bench:([\w-]+) -->(.*?)<!-- end bench:', text, re.DOTALL):
         title, inside = '', False
         for line in body.splitlines() if name != 'summary' else []:
-            cells = [c.strip() for c in line.strip().strip('|').split('|')] if line.startswith('|') else []
+            cells = [c.strip()
+                     for c in line.strip().strip('|').split('|')] if line.startswith('|') else []
             if line.startswith('**'):
                 title = line.strip('*')
             if line == table(COMPARISONS, [])[0]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a trial is made of: two processes, the rows that they print, and the state of the machine around them."""
+"""What a trial is made of: two processes, the rows that they print, and the state of the machine
+around them."""
 
 import contextlib
 import csv
@@ -48,7 +49,8 @@ def end(proc):
 
 
 class Reader(threading.Thread):
-    """Reads a process' output to its end, line by line, so that none is lost, however it comes. watch(line): called with each."""
+    """Reads a process' output to its end, line by line, so that none is lost, however it comes.
+    watch(line): called with each."""
 
     def __init__(self, pipe, watch):
         super().__init__(daemon=True)
@@ -75,8 +77,8 @@ class Reader(threading.Thread):
 
 def pair(server, client, env_server, env_client, timeout, watch=None, codes=(0,)):
     """
-    Runs server and client; returns the client's output. watch(line): called with each line of it as it comes.
-    codes: what the client may exit with.
+    Runs server and client; returns the client's output. watch(line): called with each line of it as
+    it comes. codes: what the client may exit with.
     """
     for cmd in (server, client):
         if shutil.which(cmd[0]) is None:
@@ -86,20 +88,23 @@ def pair(server, client, env_server, env_client, timeout, watch=None, codes=(0,)
                                stdout=server_out, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             time.sleep(0.15)
-            cli = subprocess.Popen(client, env={**os.environ, **env_client}, stdin=subprocess.DEVNULL,
+            cli = subprocess.Popen(client, env={**os.environ, **env_client},
+                                   stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=client_err, text=True,
                                    start_new_session=True)
             reader = Reader(cli.stdout, watch)
             try:
                 cli.wait(timeout=timeout)
             except subprocess.TimeoutExpired:
-                raise TrialError('no end after %g s: %s' % (timeout, tail(whole(client_err)))) from None
+                raise TrialError('no end after %g s: %s'
+                                 % (timeout, tail(whole(client_err)))) from None
             finally:
                 end(cli)
             out = reader.text()
             if cli.returncode not in codes:
                 raise TrialError('exit code %d: %s | server: %s'
-                                 % (cli.returncode, tail(whole(client_err) or out), tail(whole(server_out))))
+                                 % (cli.returncode, tail(whole(client_err) or out),
+                                    tail(whole(server_out))))
             with contextlib.suppress(subprocess.TimeoutExpired):
                 srv.wait(timeout=2)
             return out
@@ -119,7 +124,8 @@ def tail(text, lines=3):
 def csv_rows(text):
     """Rows of the last CSV table in a program's output, as dictionaries."""
     lines = [line for line in text.splitlines() if ',' in line and not line.startswith('#')]
-    heads = [i for i, line in enumerate(lines) if 'overall_lat' in line or line.startswith('messages,')]
+    heads = [i for i, line in enumerate(lines) if 'overall_lat' in line
+             or line.startswith('messages,')]
     if not heads:
         raise TrialError('no CSV in the output: ' + tail(text))
     rows = list(csv.DictReader(io.StringIO('\n'.join(lines[heads[-1]:]))))

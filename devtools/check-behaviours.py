@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is doc/behaviours.md true? Every test it names must exist where it says and be registered, every item of the
-lists that the project is measured by must have a row, and a row without tests must give its reason."""
+"""Is doc/behaviours.md true? Every test it names must exist where it says and be registered, every
+item of the lists that the project is measured by must have a row, and a row without tests must give
+its reason."""
 
 import os
 import re
@@ -15,7 +16,8 @@ for letter, last in (('A', 15), ('B', 10), ('C', 9), ('D', 8), ('E', 9), ('F', 1
 
 
 def sources():
-    """Name -> text, of everything under test/: by file name, all that have it, and by FOLDER/FILE."""
+    """Name -> text, of everything under test/: by file name, all that have it, and by
+    FOLDER/FILE."""
     found = {}
     for folder, _, names in os.walk(os.path.join(ROOT, 'test')):
         for name in names:
@@ -34,7 +36,9 @@ def cases(root):
 
 def check_test(files, guest, file, name):
     if file == 'guest':
-        return None if any(case in (name, name + '.sh') for case in guest) else 'there is no guest case %s' % name
+        if any(case in (name, name + '.sh') for case in guest):
+            return None
+        return 'there is no guest case %s' % name
     if file not in files:
         return 'there is no file %s under test/' % file
     text = files[file]
@@ -42,10 +46,14 @@ def check_test(files, guest, file, name):
         return None if 'check "' + name in text else '%s has no case "%s"' % (file, name)
     if file.endswith('.py'):
         if name in ('every example',):
-            return None if 'for name, blocks in sources()' in text else '%s has no loop over all examples' % file
+            if 'for name, blocks in sources()' in text:
+                return None
+            return '%s has no loop over all examples' % file
         if not re.search(r'^def %s\(' % re.escape(name), text, re.M):
             return '%s has no function %s' % (file, name)
-        return None if len(re.findall(r'\b%s\b' % re.escape(name), text)) > 1 else '%s never runs %s' % (file, name)
+        if len(re.findall(r'\b%s\b' % re.escape(name), text)) > 1:
+            return None
+        return '%s never runs %s' % (file, name)
     if not re.search(r'^static (?:void|int|bool)\s+%s\s*\(' % re.escape(name), text, re.M):
         return '%s has no function %s' % (file, name)
     if len(re.findall(r'\b%s\b' % re.escape(name), text)) < 2:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check-headers.py [--root DIR] --build DIR: each header of lib/, drivers/, app/ and test/ compiles alone, so that who
-includes it need not know what else it wants. Each is compiled as the build compiles a source of its folder."""
+"""check-headers.py [--root DIR] --build DIR: each header of lib/, drivers/, app/ and test/ compiles
+alone, so that who includes it need not know what else it wants. Each is compiled as the build
+compiles a source of its folder."""
 
 import argparse
 import concurrent.futures
@@ -17,7 +18,8 @@ PARTS = ('lib/', 'drivers/', 'app/', 'test/')
 
 
 def flags(root, build):
-    """Folder -> (working directory, include path, standard and definitions) of a source there in the build."""
+    """Folder -> (working directory, include path, standard and definitions) of a source there in
+    the build."""
     found = {}
     with open(os.path.join(build, 'compile_commands.json'), encoding='utf-8') as f:
         commands = json.load(f)
@@ -49,7 +51,8 @@ def compiles(root, header, where, words):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--root', default=check_tree.HERE)
     p.add_argument('--build', required=True)
     o = p.parse_args()
@@ -59,7 +62,8 @@ def main():
     if not headers:
         check_tree.die('%s has no headers' % o.root)
     # A build may leave drivers, programs and tests out.
-    jobs = {h: next((by_folder[f] for f in above(os.path.dirname(h)) if f in by_folder), None) for h in headers}
+    jobs = {h: next((by_folder[f] for f in above(os.path.dirname(h)) if f in by_folder), None)
+            for h in headers}
     built = [h for h in headers if jobs[h]]
     bad = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -67,7 +71,8 @@ def main():
             if said:
                 print('%s does not compile alone:\n%s' % (header, said))
                 bad += 1
-    print('%d headers, %d of folders that are not built, %d wrong' % (len(headers), len(headers) - len(built), bad))
+    print('%d headers, %d of folders that are not built, %d wrong'
+          % (len(headers), len(headers) - len(built), bad))
     return 1 if bad else 0
 
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """check-layers.py [--root DIR] [--build DIR] [--list]: is the tree laid out in layers?
 
-Includes of the sources, and symbols of a build's objects (a function may be declared below and defined above, which
-no include shows), run down the lists below, which are the only place where the order of the folders stands. Inside
-a folder circles of files are small, and so are files. devtools/layers.exceptions has what is excepted; it only gets
-shorter.
+Includes of the sources, and symbols of a build's objects (a function may be declared below and
+defined above, which no include shows), run down the lists below, which are the only place where the
+order of the folders stands. Inside a folder circles of files are small, and so are files.
+devtools/layers.exceptions has what is excepted; it only gets shorter.
 
     --build DIR   look at the objects of this build, too
     --list        print what is wrong as lines for the list of exceptions
@@ -22,7 +22,7 @@ import check_tree
 # a part of the folder that is.
 LIB = [
     ['lib/base'],                       # knows no object of the library
-    ['lib/core'],                       # configuration, wire formats, structs of context, worker and endpoint
+    ['lib/core'],                       # configuration, wire formats, structs of what all share
     ['lib/mem', 'lib/proto'],           # registrations; which protocol for which size
     ['lib/msg'],                        # requests, send queue, credit, flush, eager
     ['lib/rndv'],                       # data that is pulled
@@ -45,9 +45,11 @@ STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/roce']]]
 
 # What a stack sees of others besides: folders and files.
 API = ['lib/weft.h', 'lib/weft_plan.h']
-DRIVER = ['lib/weft.h', 'lib/lane.h', 'lib/base', 'lib/core/wire_types.h']  # wire_types.h: integers as the wire has them
+# wire_types.h: integers as the wire has them
+DRIVER = ['lib/weft.h', 'lib/lane.h', 'lib/base', 'lib/core/wire_types.h']
 SEES = {
-    'lib': ['drivers/self/self_lane.h', 'drivers/self', 'drivers/dpdk', 'drivers/roce'],  # the table of drivers
+    # the table of drivers
+    'lib': ['drivers/self/self_lane.h', 'drivers/self', 'drivers/dpdk', 'drivers/roce'],
     'drivers/self': DRIVER,
     'drivers/roce': DRIVER,
     'drivers/dpdk': DRIVER,
@@ -60,7 +62,8 @@ SEES = {
 COMMON = ['lib/weft.h', 'lib/weft_plan.h', 'lib/lane.h', 'drivers/dpdk/compat.h']
 
 # Other folders include FOLDER/FOLDER.h only, but here: one purpose, one header.
-MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port', 'drivers/dpdk/capture',
+MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port',
+                'drivers/dpdk/capture',
                 'app/common']
 
 # Headers without a source of the same name that belong to the objects which programs share with the
@@ -71,7 +74,8 @@ CIRCLE = 7    # files that need each other, inside a folder
 LENGTH = 600  # lines of a file
 
 PARTS = ('lib/', 'drivers/', 'app/')
-RANK = {name: (stack, rank) for stack in range(len(STACKS)) for rank, line in enumerate(STACKS[stack]) for name in line}
+RANK = {name: (stack, rank) for stack in range(len(STACKS))
+        for rank, line in enumerate(STACKS[stack]) for name in line}
 
 
 def folder(path):
@@ -93,7 +97,8 @@ def seen(path, other):
 
 
 def shared_objects(root):
-    """Program or '' for all -> sources and headers of the library that app/meson.build links into programs."""
+    """Program or '' for all -> sources and headers of the library that app/meson.build links into
+    programs."""
     try:
         text = check_tree.read(root, 'app/meson.build')
     except OSError:
@@ -112,6 +117,16 @@ def program_sees(shared, path, other):
     return other in API or other in shared.get('', ()) or other in shared.get(name, ())
 
 
+def door(name):
+    """The header of a folder that others include."""
+    return '%s/%s.h' % (name, os.path.basename(name))
+
+
+def open_to_others(a, b, header):
+    """May folder a include this header of folder b?"""
+    return header in COMMON or b in MANY_HEADERS or header in SEES.get(a, []) or header == door(b)
+
+
 def check_includes(root, sources, shared):
     for path in sources:
         a = folder(path)
@@ -126,15 +141,15 @@ def check_includes(root, sources, shared):
                 yield key, at + 'includes %s, which is outside of all layers' % other
             elif path.startswith('app/') and not other.startswith('app/'):
                 if not program_sees(shared, path, other):
-                    yield key, at + '%s is neither public nor of the objects that app/meson.build shares' % other
+                    yield key, at + '%s is neither public nor of the objects that ' \
+                        'app/meson.build shares' % other
             elif not seen(path, other):
                 yield key, at + '%s/ may not see %s' % (a, other)
-            elif a != b and other not in COMMON and b not in MANY_HEADERS and other not in SEES.get(a, []) and \
-                    other != '%s/%s.h' % (b, os.path.basename(b)):
-                yield 'header %s %s' % (path, other), at + "%s is %s/'s own; others include %s/%s.h" % (
-                    other, b, b, os.path.basename(b))
-            if '/' not in name and os.path.dirname(path) == os.path.dirname(other) and a not in ('lib', 'drivers/dpdk') \
-                    and os.path.dirname(a) not in ('drivers',):
+            elif a != b and not open_to_others(a, b, other):
+                yield 'header %s %s' % (path, other), at + \
+                    "%s is %s/'s own; others include %s" % (other, b, door(b))
+            if '/' not in name and os.path.dirname(path) == os.path.dirname(other) and \
+                    a not in ('lib', 'drivers/dpdk') and os.path.dirname(a) != 'drivers':
                 yield 'written %s %s' % (path, name), at + 'includes are written FOLDER/FILE.h'
 
 
@@ -154,13 +169,14 @@ def check_symbols(root, build, sources):
         elif not seen(user, other):
             found.setdefault((user, other), []).append(name)
     for (user, other), names in sorted(found.items()):
-        yield 'symbol %s %s' % (user, other), '%s: %s/ may not use %s of %s' % (user, folder(user), ', '.join(names),
-                                                                              other)
+        yield 'symbol %s %s' % (user, other), '%s: %s/ may not use %s of %s' % (
+            user, folder(user), ', '.join(names), other)
     for user, _, other in objects.uses(lambda s: s in own and s.startswith('app/')):
         if folder(user) == folder(other):
             edges.setdefault(user, set()).add(other)
         elif not seen(user, other):
-            yield 'symbol %s %s' % (user, other), '%s: %s/ may not use %s' % (user, folder(user), other)
+            yield 'symbol %s %s' % (user, other), '%s: %s/ may not use %s' % (
+                user, folder(user), other)
     for circle in circles(edges):
         if len(circle) > CIRCLE:
             where = folder(circle[0])
@@ -200,7 +216,8 @@ def check_lengths(root):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--root', default=check_tree.HERE)
     p.add_argument('--build')
     p.add_argument('--list', action='store_true')
@@ -209,7 +226,8 @@ def main():
     sources = [s for s in check_tree.files(o.root, '.c', '.h') if s.startswith(PARTS)]
     if not sources:
         check_tree.die('%s has no sources in %s' % (o.root, ', '.join(PARTS)))
-    findings = list(check_includes(o.root, sources, shared_objects(o.root))) + list(check_lengths(o.root))
+    findings = list(check_includes(o.root, sources, shared_objects(o.root)))
+    findings += check_lengths(o.root)
     if o.build:
         findings += check_symbols(o.root, o.build, sources)
     if o.list:

@@ -26,7 +26,8 @@ COLUMNS = 100
 FUNCTION = 60
 LICENCE = 'SPDX-License-Identifier: BSD-3-Clause'
 
-TEXT = ('.c', '.h', '.py', '.sh', '.md', 'meson.build', 'meson_options.txt', '.cross', '.ini', '.map', '.in', 'Makefile',
+TEXT = ('.c', '.h', '.py', '.sh', '.md', 'meson.build', 'meson_options.txt', '.cross', '.ini',
+        '.map', '.in', 'Makefile',
         'run')
 NO_LICENCE = re.compile(r'(^|/)(LICENSE|corpus/.*)$|\.(md|svg|png|bin|pcapng|csv)$')
 
@@ -37,7 +38,8 @@ UNBOUNDED = re.compile(r'\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|alloca|at
 TYPEDEF_OF_STRUCT = re.compile(r'^typedef (struct|union|enum)\b[^;(]*[{;]')
 # Integers in the byte order of the wire are structs that are passed as integers are.
 TYPEDEFS = ('lib/core/wire_types.h',)
-DECLARED = ('environ', 'weft_dpdk_driver', 'weft_roce_driver', 'weft_roce_ud_driver')  # by the system; drivers' tables
+# By the system, and in the table of drivers.
+DECLARED = ('environ', 'weft_dpdk_driver', 'weft_roce_driver', 'weft_roce_ud_driver')
 
 
 def width(line):
@@ -68,7 +70,9 @@ def check_lines(path, text):
 def blanked(text):
     """Without comments and what is quoted; line ends stay."""
     def keep(m):
-        return '""' + '\n' * m.group().count('\n') if m.group()[0] == '"' else re.sub(r'[^\n]', ' ', m.group())
+        if m.group()[0] == '"':
+            return '""'
+        return re.sub(r'[^\n]', ' ', m.group())
     return re.sub(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', keep, text, flags=re.S)
 
 
@@ -139,7 +143,8 @@ def check_file(path, text):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--root', default=check_tree.HERE)
     p.add_argument('--list', action='store_true')
     o = p.parse_args()
@@ -152,7 +157,8 @@ def main():
         for key in sorted({key for key, _ in findings}):
             print(key)
         return 0
-    return check_tree.report(findings, check_tree.Exceptions(os.path.join(o.root, 'devtools', 'style.exceptions')),
+    listed = os.path.join(o.root, 'devtools', 'style.exceptions')
+    return check_tree.report(findings, check_tree.Exceptions(listed),
                              '%d files' % len(files))
 
 

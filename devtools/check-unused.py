@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check-unused.py [--root DIR] --build DIR [--list]: what is external in lib/, drivers/ and app/ is used by another
-object of the library or of a program; else it is made static, or goes away. So does a static inline function, a
-macro or a function's declaration that nobody names. What tests alone use is in devtools/unused.exceptions, each with
-its reason."""
+"""check-unused.py [--root DIR] --build DIR [--list]: what is external in lib/, drivers/ and app/ is
+used by another object of the library or of a program; else it is made static, or goes away. So does
+a static inline function, a macro or a function's declaration that nobody names. What tests alone
+use is in devtools/unused.exceptions, each with its reason."""
 
 import argparse
 import os
@@ -17,7 +17,8 @@ PUBLIC = ('lib/weft.h', 'lib/weft_plan.h')
 
 
 def public(root):
-    text = ''.join(check_tree.read(root, p) for p in PUBLIC if os.path.exists(os.path.join(root, p)))
+    text = ''.join(check_tree.read(root, p) for p in PUBLIC
+                   if os.path.exists(os.path.join(root, p)))
     return set(re.findall(r'\bweft_\w+(?=\()', text))
 
 
@@ -25,7 +26,8 @@ def check_symbols(root, build):
     objects = check_tree.Objects(root, build)
     api = public(root) | {'main'}
     own = [s for s in objects.defined if s.startswith(PARTS)]
-    by_product = set().union(*(names for source, names in objects.wanted.items() if source.startswith(PARTS)))
+    by_product = set().union(*(names for source, names in objects.wanted.items()
+                               if source.startswith(PARTS)))
     by_tests = set()  # by their sources, since not every build has their objects
     for path in check_tree.files(root, '.c', '.h'):
         if not path.startswith(PARTS):
@@ -35,7 +37,8 @@ def check_symbols(root, build):
             if name in by_tests:
                 yield 'tests %s %s' % (source, name), '%s: tests alone use %s' % (source, name)
             else:
-                yield 'unused %s %s' % (source, name), '%s: no other object uses %s' % (source, name)
+                yield 'unused %s %s' % (source, name), \
+                    '%s: no other object uses %s' % (source, name)
 
 
 def words(root):
@@ -56,7 +59,8 @@ def check_headers(root):
         text = check_tree.read(root, path)
         guard = re.search(r'^#ifndef (\w+)\n#define \1\b', text, re.M)
         names = re.findall(r'^static inline [\w \n*]*?(\w+)\(', text, re.M)
-        names += [n for n in re.findall(r'^\s*#\s*define (\w+)', text, re.M) if not guard or n != guard.group(1)]
+        names += [n for n in re.findall(r'^\s*#\s*define (\w+)', text, re.M) if not guard
+                  or n != guard.group(1)]
         text = re.sub(r'/\*.*?\*/', '', text, flags=re.S)
         names += re.findall(r'^(?!static|#|\s|\})[\w \n*]*?\b(\w+)\([^;{]*\);', text, re.M)
         for name in sorted(set(names)):
@@ -65,7 +69,8 @@ def check_headers(root):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--root', default=check_tree.HERE)
     p.add_argument('--build', required=True)
     p.add_argument('--list', action='store_true')
@@ -76,7 +81,8 @@ def main():
         for key, _ in findings:
             print(key)
         return 0
-    return check_tree.report(findings, check_tree.Exceptions(os.path.join(o.root, 'devtools', 'unused.exceptions'), True),
+    listed = os.path.join(o.root, 'devtools', 'unused.exceptions')
+    return check_tree.report(findings, check_tree.Exceptions(listed, True),
                              'external names')
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the checks of the sources have in common: which files there are, where an include leads, which symbols an
-object defines and wants, and lists of exceptions."""
+"""What the checks of the sources have in common: which files there are, where an include leads,
+which symbols an object defines and wants, and lists of exceptions."""
 
 import json
 import os
@@ -17,12 +17,14 @@ INCLUDE_PATH = ('lib', 'drivers', 'drivers/dpdk', 'app', '')
 def files(root, *suffixes):
     """Paths of the tree's files: those that git knows, or all where there is no git."""
     try:
-        out = subprocess.run(['git', '-C', root, 'ls-files', '-co', '--exclude-standard'], capture_output=True,
+        out = subprocess.run(['git', '-C', root, 'ls-files', '-co', '--exclude-standard'],
+                             capture_output=True,
                              text=True, check=True).stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):
         out = [os.path.relpath(os.path.join(where, name), root)
                for where, _, names in os.walk(root) for name in names]
-    return sorted(p for p in set(out) if p.endswith(suffixes) and os.path.isfile(os.path.join(root, p)))
+    return sorted(p for p in set(out) if p.endswith(suffixes)
+                  and os.path.isfile(os.path.join(root, p)))
 
 
 def read(root, path):
@@ -31,7 +33,8 @@ def read(root, path):
 
 
 def resolve(root, path, name):
-    """The tree's file that #include "name" in this file means, or None: a generated or a system's header."""
+    """The tree's file that #include "name" in this file means, or None: a generated or a system's
+    header."""
     for folder in (os.path.dirname(path), *INCLUDE_PATH):
         found = os.path.normpath(os.path.join(folder, name))
         if os.path.isfile(os.path.join(root, found)):
@@ -49,8 +52,8 @@ def includes(root, path):
 
 
 class Objects:
-    """Symbols of a build's objects, by source. A source that several targets compile counts once, as the library has
-    it."""
+    """Symbols of a build's objects, by source. A source that several targets compile counts once,
+    as the library has it."""
 
     def __init__(self, root, build):
         with open(os.path.join(build, 'compile_commands.json'), encoding='utf-8') as f:
@@ -68,7 +71,8 @@ class Objects:
     def _read(self):
         if not self.sources:
             return
-        out = subprocess.run(['nm', '-P', *self.sources], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(['nm', '-P', *self.sources], capture_output=True, text=True,
+                             check=True).stdout
         source = None
         for row in out.splitlines():
             if row.endswith(':'):
@@ -87,7 +91,8 @@ class Objects:
 
     def uses(self, of):
         """(user, symbol, definer) among sources for which of() is true."""
-        home = {name: source for source, names in self.defined.items() if of(source) for name in names}
+        home = {name: source for source, names in self.defined.items() if of(source)
+                for name in names}
         for source in sorted(self.wanted):
             if of(source):
                 for name in sorted(self.wanted[source]):
@@ -96,8 +101,9 @@ class Objects:
 
 
 class Exceptions:
-    """A frozen list, one key a line, with its reason behind " -- " where one is wanted: it only gets shorter. What it
-    lists is let through; what it lists and what is not found any more is an error."""
+    """A frozen list, one key a line, with its reason behind " -- " where one is wanted: it only
+    gets shorter. What it lists is let through; what it lists and what is not found any more is an
+    error."""
 
     def __init__(self, path, reasons=False):
         self.path = path
@@ -123,7 +129,8 @@ class Exceptions:
 
 
 def report(findings, exceptions, what):
-    """findings: (key, sentence). Prints those without exception, and exceptions without finding; the exit code."""
+    """findings: (key, sentence). Prints those without exception, and exceptions without finding;
+    the exit code."""
     bad = 0
     for key, sentence in findings:
         if not exceptions.allows(key):

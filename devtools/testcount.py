@@ -3,13 +3,13 @@
 """Counts tests and prints the summary that ends devtools/test.sh.
 
 testcount.py meson LABEL TESTLOG.JSON RECORDS   adds the tests of one `meson test` run to RECORDS
-testcount.py check NAME RC LOG RECORDS          adds one check: exit code 0 passed, 77 skipped, else failed
-testcount.py targets BUILDDIR SUITE...          prints the ninja targets that tests of these suites need
-testcount.py sum RECORDS                        prints skips, failures and the last line
+testcount.py check NAME RC LOG RECORDS          adds one check: exit code 0 passed, 77 skipped, else
+failed testcount.py targets BUILDDIR SUITE...          prints the ninja targets that tests of these
+suites need testcount.py sum RECORDS                        prints skips, failures and the last line
 
-A test program that prints TAP (cmocka does) counts once per test in it; one that doesn't counts once. A program
-that dies, times out, leaks, or ends before its plan is done counts as one more failure. RECORDS has one JSON
-object per line.
+A test program that prints TAP (cmocka does) counts once per test in it; one that doesn't counts
+once. A program that dies, times out, leaks, or ends before its plan is done counts as one more
+failure. RECORDS has one JSON object per line.
 """
 
 import itertools
@@ -112,8 +112,10 @@ def add_check(name, rc, log, records):
 
 
 def targets(build, suites):
-    """A suite given as -SUITE leaves its tests out. What a test runs or reads lies in the build folder."""
-    out = subprocess.run(['meson', 'introspect', build, '--tests', '--targets'], check=True, stdout=subprocess.PIPE).stdout
+    """A suite given as -SUITE leaves its tests out. What a test runs or reads lies in the build
+    folder."""
+    out = subprocess.run(['meson', 'introspect', build, '--tests', '--targets'], check=True,
+                         stdout=subprocess.PIPE).stdout
     made = json.loads(out)
     files = {t['id']: t['filename'] for t in made['targets']}
     wanted = set()

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """weft-bind: take a NIC from the kernel for DPDK, and give it back, by DPDK's own dpdk-devbind.py.
 
-What it is about to do is said first, with the lane options that the kernel knows and forgets, and done after a
-yes. A NIC over which this machine is reached is refused.
+What it is about to do is said first, with the lane options that the kernel knows and forgets, and
+done after a yes. A NIC over which this machine is reached is refused.
 """
 
 import argparse
@@ -32,7 +32,8 @@ def say(text=""):
 def run(*command):
     """Output of a command that may fail: '' then."""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                              check=False)
     except OSError:
         return ""
     return done.stdout if done.returncode == 0 else ""
@@ -70,7 +71,7 @@ class Nic:
         self.dir = f"{self.sys}/bus/pci/devices/{self.pci}"
         if not os.path.isdir(self.dir):
             raise Refused(f"there is no PCI device {self.pci} here; see lspci -D")
-        self.driver = os.path.basename(os.path.realpath(self.dir + "/driver")) if os.path.exists(self.dir + "/driver") else ""
+        self.driver = current_driver(self)
         # A function may have several (a port each, or a representor): binding takes them all away.
         self.interfaces = self.find_interfaces()
         if self.interface and self.interface not in self.interfaces:
@@ -81,19 +82,23 @@ class Nic:
     def pci_of(self, name):
         where = f"{self.sys}/class/net/{name}"
         if "/" in name or name in ("", ".", "..") or not os.path.isdir(where):
-            raise Refused(f"'{name}' is neither a PCI address (0000:00:06.0) nor a network interface here; see 'ip link' and "
+            raise Refused(f"'{name}' is neither a PCI address (0000:00:06.0) nor a network "
+                          f"interface here; see 'ip link' and "
                           "'weft-bind --status'")
         self.interface = name
         found = [p for p in os.path.realpath(where + "/device").split("/") if PCI.match(p)]
         if found:
             return found[-1]
         if os.path.exists(where + "/device"):
-            raise Refused(f"{name} is not on PCI: on Azure's VMBus use driverctl, as doc/clouds.md says")
-        raise Refused(f"{name} is a virtual interface: there is no NIC to bind; --vdev=net_af_packet0,iface={name} uses it as it is")
+            raise Refused(f"{name} is not on PCI: on Azure's VMBus use driverctl, as doc/clouds.md "
+                          f"says")
+        raise Refused(f"{name} is a virtual interface: there is no NIC to bind; "
+                      f"--vdev=net_af_packet0,iface={name} uses it as it is")
 
     def find_interfaces(self):
         found = []
-        for sub in ("/net", *(f"/{d}/net" for d in sorted(os.listdir(self.dir)) if d.startswith("virtio"))):
+        for sub in ("/net",
+                    *(f"/{d}/net" for d in sorted(os.listdir(self.dir)) if d.startswith("virtio"))):
             if os.path.isdir(self.dir + sub):
                 found += sorted(os.listdir(self.dir + sub))
         return found
@@ -109,36 +114,45 @@ class Nic:
             return False
 
     def describe(self):
-        return f"{', '.join(self.interfaces) + ' ' if self.interfaces else ''}({self.pci}, {'driver ' + self.driver if self.driver else 'no driver'})"
+        names = ", ".join(self.interfaces) + " " if self.interfaces else ""
+        driver = "driver " + self.driver if self.driver else "no driver"
+        return f"{names}({self.pci}, {driver})"
 
 
 def has_module(sys_dir, name):
-    return os.path.isdir(f"{sys_dir}/module/{name.replace('-', '_')}") or bool(run("modinfo", "-n", name))
+    loaded = os.path.isdir(f"{sys_dir}/module/{name.replace('-', '_')}")
+    return loaded or bool(run("modinfo", "-n", name))
 
 
 def choose_driver(nic):
     """(driver, commands before binding, why)"""
     vfio = has_module(nic.sys, "vfio-pci")
-    if vfio and os.path.exists(nic.dir + "/iommu_group") and os.listdir(nic.sys + "/kernel/iommu_groups"):
+    if vfio and os.path.exists(nic.dir + "/iommu_group") and \
+            os.listdir(nic.sys + "/kernel/iommu_groups"):
         return "vfio-pci", [["modprobe", "vfio-pci"]], "behind an IOMMU"
-    noiommu = os.path.exists(f"{nic.sys}/{NOIOMMU}") or "enable_unsafe_noiommu_mode" in run("modinfo", "-F", "parm", "vfio")
+    noiommu = os.path.exists(f"{nic.sys}/{NOIOMMU}") or \
+        "enable_unsafe_noiommu_mode" in run("modinfo", "-F", "parm", "vfio")
     if vfio and noiommu:
         return ("vfio-pci", [["modprobe", "vfio-pci"], ["write", f"{nic.sys}/{NOIOMMU}", "Y"]],
                 "without an IOMMU (no-IOMMU mode: who owns the NIC can reach all memory)")
     if has_module(nic.sys, "uio_pci_generic") and nic.has_intx():
         return ("uio_pci_generic", [["modprobe", "uio_pci_generic"]],
-                "this kernel's vfio has no no-IOMMU mode and there is no IOMMU; who owns the NIC can reach all memory")
+                "this kernel's vfio has no no-IOMMU mode and there is no IOMMU; who owns the NIC "
+                "can reach all memory")
     if has_module(nic.sys, "igb_uio"):
         # ENA's low-latency queues want its memory write-combining.
-        load = ["modprobe", "igb_uio", "wc_activate=1"] if nic.driver == "ena" else ["modprobe", "igb_uio"]
-        return "igb_uio", [load], "no IOMMU, no no-IOMMU mode, no legacy interrupt for uio_pci_generic"
-    raise Refused(f"no driver of this kernel can give {nic.pci} to DPDK: there is no IOMMU for it, vfio has no no-IOMMU mode"
-                  f"{'' if nic.has_intx() else ', the NIC has no legacy interrupt for uio_pci_generic'}, and igb_uio is not installed: "
+        load = ["modprobe", "igb_uio"] + (["wc_activate=1"] if nic.driver == "ena" else [])
+        return ("igb_uio", [load],
+                "no IOMMU, no no-IOMMU mode, no legacy interrupt for uio_pci_generic")
+    intx = "" if nic.has_intx() else ", the NIC has no legacy interrupt for uio_pci_generic"
+    raise Refused(f"no driver of this kernel can give {nic.pci} to DPDK: there is no IOMMU for it, "
+                  f"vfio has no no-IOMMU mode{intx}, and igb_uio is not installed: "
                   "take a kernel with CONFIG_VFIO_NOIOMMU, or Debian's dpdk-kmods-dkms")
 
 
 def default_over(name, routes):
-    """Is the default route of the lowest metric over it? DHCP gives further NICs a default route, too."""
+    """Is the default route of the lowest metric over it? DHCP gives further NICs a default route,
+    too."""
     best = {}
     for line in routes.splitlines():
         device = re.search(r"(?<!\S)dev (\S+)", line)
@@ -153,24 +167,29 @@ def in_the_way(nic):
     found = []
     for name in nic.interfaces:
         reasons = in_the_way_of(nic, name)
-        found += reasons if len(nic.interfaces) == 1 else [f"{reason} ({name})" for reason in reasons]
+        several = len(nic.interfaces) > 1
+        found += [f"{reason} ({name})" for reason in reasons] if several else reasons
     return found
 
 
 def in_the_way_of(nic, name):
     found = []
-    if default_over(name, run("ip", "-o", "route", "show", "default")) or default_over(name, run("ip", "-o", "-6", "route", "show", "default")):
+    routes = ("route", "show", "default")
+    if default_over(name, run("ip", "-o", *routes)) or \
+            default_over(name, run("ip", "-o", "-6", *routes)):
         found.append("the machine's default route goes over it")
     # sudo takes SSH_CONNECTION away, so the kernel is asked, too.
     ssh = os.environ.get("SSH_CONNECTION", "").split()[2:3]
     for line in run("ss", "-Htn", "state", "established", "( sport = :22 )").splitlines():
         fields = line.split()
         if len(fields) > 2:
-            ssh.append(fields[2].rsplit(":", 1)[0].split("%")[0].strip("[]").removeprefix("::ffff:"))
+            host = fields[2].rsplit(":", 1)[0].split("%")[0].strip("[]")
+            ssh.append(host.removeprefix("::ffff:"))
     own = re.findall(r"\binet6? ([^/\s]+)", run("ip", "-o", "address", "show", "dev", name))
     for address in sorted(set(ssh) & set(own)):
         found.append(f"an ssh connection comes in over it ({address})")
-    entries = os.listdir(f"{nic.sys}/class/net/{name}") if os.path.isdir(f"{nic.sys}/class/net/{name}") else []
+    net_dir = f"{nic.sys}/class/net/{name}"
+    entries = os.listdir(net_dir) if os.path.isdir(net_dir) else []
     master_name = os.path.basename(os.path.realpath(f"{nic.sys}/class/net/{name}/master"))
     for up in sorted(e[6:] for e in entries if e.startswith("upper_")):
         if up != master_name:
@@ -184,11 +203,15 @@ def in_the_way_of(nic, name):
 def hugepages_hint(nic):
     node = read(nic.dir + "/numa_node")
     node_dir = f"{nic.sys}/devices/system/node/node{node}/hugepages/hugepages-2048kB"
-    where = node_dir if node.isdigit() and os.path.isdir(node_dir) else f"{nic.sys}/kernel/mm/hugepages/hugepages-2048kB"
+    where = f"{nic.sys}/kernel/mm/hugepages/hugepages-2048kB"
+    if node.isdigit() and os.path.isdir(node_dir):
+        where = node_dir
     free = read(where + "/free_hugepages")
     if not free.isdigit() or int(free) >= 64:
         return ""
-    return f"hugepages: {free} of 2 MiB are free{' on NUMA node ' + node if where == node_dir else ''}; reserve some: echo 512 > {where}/nr_hugepages"
+    on_node = " on NUMA node " + node if where == node_dir else ""
+    return f"hugepages: {free} of 2 MiB are free{on_node}; " \
+        f"reserve some: echo 512 > {where}/nr_hugepages"
 
 
 def lane_options(nic):
@@ -198,7 +221,9 @@ def lane_options(nic):
 
 
 def shown(command):
-    return f"echo {shlex.quote(command[2])} > {shlex.quote(command[1])}" if command[0] == "write" else shlex.join(command)
+    if command[0] == "write":
+        return f"echo {shlex.quote(command[2])} > {shlex.quote(command[1])}"
+    return shlex.join(command)
 
 
 def carry_out(commands):
@@ -211,7 +236,8 @@ def carry_out(commands):
                 raise Refused(f"'{shown(command)}': {e.strerror}") from e
             continue
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, check=False)
         except OSError as e:
             raise Refused(f"'{shown(command)}': {e.strerror}") from e
         if done.returncode:
@@ -228,21 +254,26 @@ def agreed(args, nic):
 
 
 def current_driver(nic):
-    return os.path.basename(os.path.realpath(nic.dir + "/driver")) if os.path.exists(nic.dir + "/driver") else ""
+    link = nic.dir + "/driver"
+    return os.path.basename(os.path.realpath(link)) if os.path.exists(link) else ""
 
 
 def bind(args, nic):
     if nic.driver in DPDK_DRIVERS:
-        say(f"{nic.describe()} is DPDK's already; weft-bind --undo {nic.pci} gives it back to the kernel")
+        say(f"{nic.describe()} is DPDK's already; weft-bind --undo {nic.pci} gives it back to the "
+            f"kernel")
         return 0
     if nic.driver in BIFURCATED:
-        raise Refused(f"{nic.describe()} must stay with {nic.driver}: DPDK's driver works beside it; give its lane 'dpdk:{nic.pci}' and the "
+        raise Refused(f"{nic.describe()} must stay with {nic.driver}: DPDK's driver works beside "
+                      f"it; give its lane 'dpdk:{nic.pci}' and the "
                       f"EAL '-a {nic.pci}'")
     reasons = in_the_way(nic)
     if reasons and not args.force:
-        raise Refused(f"{nic.describe()} is not taken: {', and '.join(reasons)}; take another NIC, or say --force on the machine's console")
+        raise Refused(f"{nic.describe()} is not taken: {', and '.join(reasons)}; take another NIC, "
+                      f"or say --force on the machine's console")
     devbind = tool("dpdk-devbind.py", "dpdk")
-    driver, commands, why = (args.driver, [["modprobe", args.driver]], "as you said") if args.driver else choose_driver(nic)
+    driver, commands, why = choose_driver(nic) if not args.driver else \
+        (args.driver, [["modprobe", args.driver]], "as you said")
     commands = [["ip", "link", "set", "dev", name, "down"] for name in nic.interfaces] + commands
     commands.append([devbind, f"--bind={driver}", nic.pci])
     say(f"{nic.describe()} will be taken from the kernel and given to {driver}: {why}")
@@ -253,7 +284,8 @@ def bind(args, nic):
         say("  keep this; the kernel will not know it any more:")
         say("\n".join("    " + line for line in options.splitlines()))
     elif nic.interface:
-        say(f"  weft-info is not here, so note address, gateway and MTU yourself: ip address show dev {nic.interface}; ip route")
+        say(f"  weft-info is not here, so note address, gateway and MTU yourself: ip address show "
+            f"dev {nic.interface}; ip route")
     say("  commands:")
     for command in commands:
         say("    " + shown(command))
@@ -269,7 +301,8 @@ def bind(args, nic):
             f.write(f"{nic.driver} {nic.interface}\n")
     carry_out(commands)
     if current_driver(nic) != driver:
-        raise Refused(f"{nic.pci} has {current_driver(nic) or 'no driver'} and not {driver} now; see dmesg")
+        raise Refused(f"{nic.pci} has {current_driver(nic) or 'no driver'} and not {driver} now; "
+                      f"see dmesg")
     say(f"{nic.pci} is {driver}'s now")
     return 0
 
@@ -278,9 +311,11 @@ def kernel_driver(nic):
     saved = read(nic.state()).split()
     if saved:
         return saved[0]
-    names = [n for n in run("modprobe", "-R", read(nic.dir + "/modalias")).split() if n.replace("_", "-") not in DPDK_DRIVERS]
+    names = [n for n in run("modprobe", "-R", read(nic.dir + "/modalias")).split()
+             if n.replace("_", "-") not in DPDK_DRIVERS]
     if not names:
-        raise Refused(f"nobody knows which driver {nic.pci} had: say it, as in weft-bind --undo --driver ena {nic.pci}")
+        raise Refused(f"nobody knows which driver {nic.pci} had: say it, as in weft-bind --undo "
+                      f"--driver ena {nic.pci}")
     return names[0]
 
 
@@ -298,26 +333,35 @@ def undo(args, nic):
         return 2
     carry_out(commands)
     if current_driver(nic) != driver:
-        raise Refused(f"{nic.pci} has {current_driver(nic) or 'no driver'} and not {driver} now; see dmesg")
+        raise Refused(f"{nic.pci} has {current_driver(nic) or 'no driver'} and not {driver} now; "
+                      f"see dmesg")
     if os.path.exists(nic.state()):
         os.unlink(nic.state())
-    say(f"{nic.pci} is {driver}'s again; its interface needs its address anew (DHCP, or ip address add)")
+    say(f"{nic.pci} is {driver}'s again; its interface needs its address anew (DHCP, or ip address "
+        f"add)")
     return 0
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="weft-bind", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nic", nargs="?", metavar="IFNAME|PCI", help="a kernel interface, or a PCI address")
-    parser.add_argument("--undo", action="store_true", help="give the NIC back to the kernel's driver")
-    parser.add_argument("--status", action="store_true", help="which NIC has which driver (dpdk-devbind.py --status-dev net)")
+    parser = argparse.ArgumentParser(prog="weft-bind", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("nic", nargs="?", metavar="IFNAME|PCI",
+                        help="a kernel interface, or a PCI address")
+    parser.add_argument("--undo", action="store_true",
+                        help="give the NIC back to the kernel's driver")
+    parser.add_argument("--status", action="store_true",
+                        help="which NIC has which driver (dpdk-devbind.py --status-dev net)")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--force", action="store_true", help="even if this machine is reached over the NIC")
+    parser.add_argument("--force", action="store_true",
+                        help="even if this machine is reached over the NIC")
     parser.add_argument("--driver", help="this one, whatever would be chosen")
-    parser.add_argument("--root", default="/", help="look for sys and run below this folder (for tests)")
+    parser.add_argument("--root", default="/",
+                        help="look for sys and run below this folder (for tests)")
     args = parser.parse_args()
     try:
         if args.status:
-            return subprocess.run([tool("dpdk-devbind.py", "dpdk"), "--status-dev", "net"], check=False).returncode
+            return subprocess.run([tool("dpdk-devbind.py", "dpdk"), "--status-dev", "net"],
+                                  check=False).returncode
         if not args.nic:
             parser.error("say which NIC")
         if args.driver and not re.match(r"^[A-Za-z0-9_-]+$", args.driver):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The checks of the sources (devtools/check-*): each rule finds what it is there for in a small tree. Prints TAP."""
+"""The checks of the sources (devtools/check-*): each rule finds what it is there for in a small
+tree. Prints TAP."""
 
 import json
 import os
@@ -26,7 +27,8 @@ def check(script, tree, *arguments):
             build(root, [p for p in tree if p.endswith('.c')])
         done = subprocess.run([os.path.join(ROOT, 'devtools', script), '--root', root,
                                *(a.replace('ROOT', root) for a in arguments)],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60, check=False)
         assert 'Traceback' not in done.stdout, done.stdout
         return done.returncode, done.stdout
 
@@ -38,7 +40,8 @@ def build(root, sources):
     for source in sources:
         name = source.replace('/', '_') + '.o'
         subprocess.run(['cc', '-Ilib', '-c', source, '-o', 'build/' + name], cwd=root, check=True)
-        commands.append({'directory': os.path.join(root, 'build'), 'file': '../' + source, 'output': name,
+        commands.append({'directory': os.path.join(root, 'build'), 'file': '../' + source,
+                         'output': name,
                          'command': 'cc -I../lib -c ../%s -o %s' % (source, name)})
     with open(os.path.join(root, 'build', 'compile_commands.json'), 'w', encoding='utf-8') as f:
         json.dump(commands, f)
@@ -62,11 +65,14 @@ LAYERS = 'check-layers.py'
 
 def layered(path, name, **others):
     """A tree in which one file includes one header."""
-    tree = {'lib/base/log.h': '', 'lib/core/core.h': '', 'lib/msg/msg.h': '', 'lib/msg/credit.h': '', 'lib/lane.h': '',
+    tree = {'lib/base/log.h': '', 'lib/core/core.h': '', 'lib/msg/msg.h': '',
+            'lib/msg/credit.h': '', 'lib/lane.h': '',
             'lib/weft.h': '', 'drivers/dpdk/engine/conn.h': '', 'drivers/dpdk/port/priv.h': '',
             'drivers/dpdk/frame/parse.h': '',
-            'drivers/dpdk/compat.h': '', 'app/common/cli.h': '', 'app/perf/perf.h': '', 'lib/base/text.h': '',
-            'app/meson.build': "ports = [\n  'lib/base/log.c',\n]\napp_shared = {\n  '': ['lib/base/text.c'],\n"
+            'drivers/dpdk/compat.h': '', 'app/common/cli.h': '', 'app/perf/perf.h': '',
+            'lib/base/text.h': '',
+            'app/meson.build': "ports = [\n  'lib/base/log.c',\n]\napp_shared = {\n  '': "
+                               "['lib/base/text.c'],\n"
                                "  'weft-perf': ports,\n}\n"}
     tree.update(others)
     tree[path] = '#include "%s"\n' % name
@@ -74,28 +80,36 @@ def layered(path, name, **others):
 
 
 def includes_run_down():
-    for path, name in (('lib/msg/send.c', 'core/core.h'), ('lib/msg/send.c', 'msg/credit.h'), ('lib/core/a.c', 'base/log.h'),
-                       ('drivers/dpdk/engine/rx.c', 'frame/parse.h'), ('drivers/dpdk/port/a.c', 'compat.h'),
+    for path, name in (('lib/msg/send.c', 'core/core.h'), ('lib/msg/send.c', 'msg/credit.h'),
+                       ('lib/core/a.c', 'base/log.h'),
+                       ('drivers/dpdk/engine/rx.c', 'frame/parse.h'),
+                       ('drivers/dpdk/port/a.c', 'compat.h'),
                        ('drivers/dpdk/port/a.c', 'base/log.h'), ('drivers/roce/roce.c', 'lane.h'),
                        ('app/perf/a.c', 'common/cli.h'), ('app/cat/a.c', 'lib/base/text.h'),
                        ('app/perf/a.c', 'lib/base/log.h'), ('app/cat/a.c', 'weft.h')):
         good(LAYERS, layered(path, name))
     for path, name, why in (
-            ('lib/base/log.c', 'core/core.h', 'lib/base/log.c:1: lib/base/ may not see lib/core/core.h'),
+            ('lib/base/log.c', 'core/core.h',
+             'lib/base/log.c:1: lib/base/ may not see lib/core/core.h'),
             ('lib/core/a.h', 'msg/msg.h', 'lib/core/ may not see lib/msg/msg.h'),
-            ('drivers/dpdk/port/a.c', 'engine/conn.h', 'drivers/dpdk/port/ may not see drivers/dpdk/engine/conn.h'),
-            ('drivers/dpdk/engine/a.c', 'port/priv.h', 'drivers/dpdk/engine/ may not see drivers/dpdk/port/priv.h'),
+            ('drivers/dpdk/port/a.c', 'engine/conn.h',
+             'drivers/dpdk/port/ may not see drivers/dpdk/engine/conn.h'),
+            ('drivers/dpdk/engine/a.c', 'port/priv.h',
+             'drivers/dpdk/engine/ may not see drivers/dpdk/port/priv.h'),
             ('drivers/roce/a.c', 'core/core.h', 'drivers/roce/ may not see lib/core/core.h'),
-            ('drivers/dpdk/engine/a.c', 'msg/msg.h', 'drivers/dpdk/engine/ may not see lib/msg/msg.h'),
+            ('drivers/dpdk/engine/a.c', 'msg/msg.h',
+             'drivers/dpdk/engine/ may not see lib/msg/msg.h'),
             ('app/common/a.c', 'perf/perf.h', 'app/common/ may not see app/perf/perf.h'),
             ('app/cat/a.c', 'perf/perf.h', 'app/cat/ may not see app/perf/perf.h'),
-            ('app/cat/a.c', 'lib/base/log.h', 'lib/base/log.h is neither public nor of the objects'),
+            ('app/cat/a.c', 'lib/base/log.h',
+             'lib/base/log.h is neither public nor of the objects'),
             ('lib/tag/a.c', 'am/am.h', 'lib/tag/ may not see lib/am/am.h')):
         bad(why, LAYERS, layered(path, name, **{'lib/am/am.h': ''}))
 
 
 def other_folders_have_one_header():
-    bad("lib/msg/credit.h is lib/msg/'s own; others include lib/msg/msg.h", LAYERS, layered('lib/tag/a.c', 'msg/credit.h'))
+    bad("lib/msg/credit.h is lib/msg/'s own; others include lib/msg/msg.h", LAYERS,
+        layered('lib/tag/a.c', 'msg/credit.h'))
     good(LAYERS, layered('lib/tag/a.c', 'msg/msg.h'))
 
 
@@ -107,24 +121,29 @@ def a_folder_of_no_layer_is_told():
     bad('drivers/new/a.c: its folder is in no list', LAYERS, layered('drivers/new/a.c', 'lane.h'))
 
 
-CALLS_UP = {'lib/base/a.c': 'void above(void);\nvoid below(void) { above(); }\nvoid last(void) {}\n',
+CALLS_UP = {'lib/base/a.c': 'void above(void);\nvoid below(void) { above(); }\n'
+                            'void last(void) {}\n',
             'lib/core/b.c': 'void last(void);\nvoid above(void) { last(); }\n'}
 
 
 def symbols_run_down():
-    bad('lib/base/a.c: lib/base/ may not use above of lib/core/b.c', LAYERS, CALLS_UP, '--build', 'ROOT/build')
+    bad('lib/base/a.c: lib/base/ may not use above of lib/core/b.c', LAYERS, CALLS_UP, '--build',
+        'ROOT/build')
     good(LAYERS, {'lib/base/a.c': 'void below(void) {}\n',
-                  'lib/core/b.c': 'void below(void);\nvoid above(void) { below(); }\n'}, '--build', 'ROOT/build')
+                  'lib/core/b.c': 'void below(void);\nvoid above(void) { below(); }\n'}, '--build',
+                  'ROOT/build')
 
 
 def circle(size):
-    return {'lib/msg/f%d.c' % i: 'void f%d(void);\nvoid f%d(void) { f%d(); }\n' % ((i + 1) % size, i, (i + 1) % size)
+    return {'lib/msg/f%d.c' % i: 'void f%d(void);\nvoid f%d(void) { f%d(); }\n'
+            % ((i + 1) % size, i, (i + 1) % size)
             for i in range(size)}
 
 
 def circles_are_small():
     good(LAYERS, circle(7), '--build', 'ROOT/build')
-    bad('lib/msg/: a circle of 8 files, of at most 7: f0.c', LAYERS, circle(8), '--build', 'ROOT/build')
+    bad('lib/msg/: a circle of 8 files, of at most 7: f0.c', LAYERS, circle(8), '--build',
+        'ROOT/build')
 
 
 def files_are_short():
@@ -135,7 +154,8 @@ def files_are_short():
 
 def exceptions_only_get_fewer():
     listed = 'devtools/layers.exceptions'
-    good(LAYERS, {**CALLS_UP, listed: '# why\n\nsymbol lib/base/a.c lib/core/b.c\n'}, '--build', 'ROOT/build')
+    good(LAYERS, {**CALLS_UP, listed: '# why\n\nsymbol lib/base/a.c lib/core/b.c\n'}, '--build',
+         'ROOT/build')
     bad('layers.exceptions: no longer needed, take it out: length lib/base/a.c', LAYERS,
         {'lib/base/a.c': '', listed: 'length lib/base/a.c\n'})
 
@@ -156,23 +176,29 @@ USED = {'lib/base/a.c': '#include "base/a.h"\nint used(void) { return A; }\n',
 
 
 def unused(sentence, **files):
-    bad(sentence, UNUSED, {**USED, **{k.replace('__', '/').replace('_dot_', '.'): v for k, v in files.items()}},
+    bad(sentence, UNUSED,
+        {**USED, **{k.replace('__', '/').replace('_dot_', '.'): v for k, v in files.items()}},
         '--build', 'ROOT/build')
 
 
 def what_is_external_is_used():
     good(UNUSED, USED, '--build', 'ROOT/build')
-    unused('lib/base/b.c: no other object uses alone', lib__base__b_dot_c='int alone(void) { return 1; }\n')
-    unused('lib/base/b.c: no other object uses table', lib__base__b_dot_c='int table[2] = {1, 2};\n')
+    unused('lib/base/b.c: no other object uses alone',
+           lib__base__b_dot_c='int alone(void) { return 1; }\n')
+    unused('lib/base/b.c: no other object uses table',
+           lib__base__b_dot_c='int table[2] = {1, 2};\n')
     unused('lib/base/b.h: nobody uses B', lib__base__b_dot_h='#define B 1\n')
     unused('lib/base/b.h: nobody uses b', lib__base__b_dot_h='/* b() */\nint b(int a,\n\tint c);\n')
-    unused('lib/base/b.h: nobody uses b', lib__base__b_dot_h='static inline int b(void)\n{\n\treturn 1;\n}\n')
-    good(UNUSED, {**USED, 'lib/weft.h': 'int weft_do(void);\n', 'lib/do.c': 'int weft_do(void) { return 1; }\n'},
+    unused('lib/base/b.h: nobody uses b',
+           lib__base__b_dot_h='static inline int b(void)\n{\n\treturn 1;\n}\n')
+    good(UNUSED, {**USED, 'lib/weft.h': 'int weft_do(void);\n',
+                  'lib/do.c': 'int weft_do(void) { return 1; }\n'},
          '--build', 'ROOT/build')
 
 
 def what_tests_alone_use_has_a_reason():
-    tree = {**USED, 'lib/base/b.c': 'int b(void) { return 1; }\n', 'test/unit/b.c': 'int b(void);\nint c(void) { return b(); }\n'}
+    tree = {**USED, 'lib/base/b.c': 'int b(void) { return 1; }\n',
+            'test/unit/b.c': 'int b(void);\nint c(void) { return b(); }\n'}
     bad('lib/base/b.c: tests alone use b', UNUSED, tree, '--build', 'ROOT/build')
     tree['devtools/unused.exceptions'] = 'tests lib/base/b.c b -- why\n'
     good(UNUSED, tree, '--build', 'ROOT/build')
@@ -189,7 +215,8 @@ HEADERS = 'check-headers.py'
 def headers_compile_alone():
     tree = {'lib/base/a.c': '', 'lib/base/a.h': '#include <stdint.h>\nuint32_t a(void);\n'}
     good(HEADERS, tree, '--build', 'ROOT/build')
-    bad('lib/base/b.h does not compile alone', HEADERS, {**tree, 'lib/base/b.h': 'uint32_t b(void);\n'}, '--build',
+    bad('lib/base/b.h does not compile alone', HEADERS,
+        {**tree, 'lib/base/b.h': 'uint32_t b(void);\n'}, '--build',
         'ROOT/build')
     good(HEADERS, {**tree, 'lib/base/b.h': '#include "base/a.h"\n'}, '--build', 'ROOT/build')
 
@@ -202,7 +229,8 @@ SPDX = 'SPDX-License-Identifier: BSD-3-Clause'
 
 def styled(name, text):
     """A tree with one file, whose first line is right."""
-    return {name: {'c': '/* %s */\n', 'h': '/* %s */\n', 'md': ''}.get(name.split('.')[-1], '# %s\n').replace('%s', SPDX)
+    return {name: {'c': '/* %s */\n', 'h': '/* %s */\n', 'md': ''}.get(name.split('.')[-1],
+                                                                       '# %s\n').replace('%s', SPDX)
             + text}
 
 
@@ -228,23 +256,29 @@ def lines_end():
 
 
 def c_is_of_one_dialect():
-    for text, why in (('int a(void *p)\n{\n\tif (p &&\n\t    p == NULL)\n\t\treturn 1;\n\treturn 0;\n}\n',
+    for text, why in (('int a(void *p)\n{\n\tif (p &&\n\t    p == NULL)\n\t\treturn 1;\n\treturn '
+                       '0;\n}\n',
                        'lib/a.c:4: a condition tests a pointer by !p'),
                       ('// a\n', 'lib/a.c:2: comments are /* */'),
                       ('typedef struct a {\n\tint a;\n} b;\n', 'structs have no typedef'),
                       ('_Static_assert(1, "a");\n', 'static_assert()'),
-                      ('int a(void)\n{\n\tstrcpy(b, c);\n}\n', 'lib/a.c:4: strcpy() knows no bound'),
+                      ('int a(void)\n{\n\tstrcpy(b, c);\n}\n',
+                       'lib/a.c:4: strcpy() knows no bound'),
                       ('extern int other;\n', 'a header declares other'),
                       ('/* TO' 'DO: a */\n', 'lib/a.c:2: something is not done'),
-                      ('int a(void)\n{\n%s}\n' % ('\ta();\n' * 61), 'lib/a.c:3: a() has 61 lines, of at most 60')):
+                      ('int a(void)\n{\n%s}\n' % ('\ta();\n' * 61),
+                       'lib/a.c:3: a() has 61 lines, of at most 60')):
         bad(why, STYLE, styled('lib/a.c', text))
-    good(STYLE, styled('lib/a.c', '/* x == NULL, // and strcpy() */\nbool a(void *p)\n{\n%s\treturn p == NULL;\n}\n' %
+    good(STYLE, styled('lib/a.c', '/* x == NULL, // and strcpy() */\nbool a(void '
+                                  '*p)\n{\n%s\treturn p == NULL;\n}\n' %
                        ('\ta("// todo");\n' * 59)))
     good(STYLE, styled('lib/a.h', '#ifndef A_H\n#define A_H\n#endif /* A_H */\n'))
     bad('lib/a.h: no guard', STYLE, styled('lib/a.h', '#ifndef A_H\n#define A_H\n#endif\n'))
 
 
-tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_folder, a_folder_of_no_layer_is_told,
+tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_folder,
+         a_folder_of_no_layer_is_told,
          symbols_run_down, circles_are_small, files_are_short, exceptions_only_get_fewer,
-         a_build_without_the_objects_is_told, what_is_external_is_used, what_tests_alone_use_has_a_reason,
+         a_build_without_the_objects_is_told, what_is_external_is_used,
+         what_tests_alone_use_has_a_reason,
          headers_compile_alone, files_name_their_licence, lines_end, c_is_of_one_dialect])

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs every example of the manual pages' EXAMPLES, of --help and of README's "Usage examples", as printed.
+"""Runs every example of the manual pages' EXAMPLES, of --help and of README's "Usage examples", as
+printed.
 
 	examples.py BUILDDIR
 
-Two weft-perf or weft-cat commands in a row are the two ends: the first one runs until the second has ended. What a "tar x"
-unpacks lands in another directory and is compared with what was packed, byte by byte. Not run as printed: weft-bind, which
-takes a NIC from the kernel (test/proc/bind.sh has it), is left out; measurements over localhost are cut short (-D); NICs,
-paths and files of the reader's are replaced (NIC, OWN); a NIC needs root. Prints TAP.
+Two weft-perf or weft-cat commands in a row are the two ends: the first one runs until the second
+has ended. What a "tar x" unpacks lands in another directory and is compared with what was packed,
+byte by byte. Not run as printed: weft-bind, which takes a NIC from the kernel (test/proc/bind.sh
+has it), is left out; measurements over localhost are cut short (-D); NICs, paths and files of the
+reader's are replaced (NIC, OWN); a NIC needs root. Prints TAP.
 """
 
 import filecmp
@@ -24,7 +26,8 @@ BUILD = os.path.abspath(sys.argv[1])
 PROGRAMS = os.path.join(BUILD, 'app')
 # A NIC of the reader's: a veth in a network namespace of its own stands for it.
 NIC = 'ens6'
-WITH_NIC = 'mount -t sysfs sysfs /sys; ip link add %s type veth peer name p6; ip address add 10.0.0.5/24 dev %s; ip link set %s up; ' % (NIC, NIC, NIC)
+WITH_NIC = ('mount -t sysfs sysfs /sys; ip link add %s type veth peer name p6; '
+            'ip address add 10.0.0.5/24 dev %s; ip link set %s up; ' % (NIC, NIC, NIC))
 # In the directory of the reader's that examples pack.
 FILES = ['empty', 'file', 'large']
 # What a reader has to replace by something of their own.
@@ -41,11 +44,13 @@ def joined(text):
 def of_manual(page):
     with open(os.path.join(ROOT, 'doc/man', page)) as f:
         section = re.search(r'^\.Sh EXAMPLES\n(.*?)^\.Sh ', f.read(), re.M | re.S)
-    return [joined(b) for b in re.findall(r'^\.Bd -literal.*?\n(.*?)^\.Ed', section.group(1), re.M | re.S)]
+    return [joined(b)
+            for b in re.findall(r'^\.Bd -literal.*?\n(.*?)^\.Ed', section.group(1), re.M | re.S)]
 
 
 def of_help(program):
-    text = subprocess.run([os.path.join(PROGRAMS, program), '--help'], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([os.path.join(PROGRAMS, program), '--help'], capture_output=True,
+                          text=True, check=True).stdout
     blocks = re.findall(r':\n((?:  (?:weft-|tar )\S.*\n?)+)', text)
     return [joined(b) for b in blocks]
 
@@ -83,7 +88,8 @@ def unpacked_wrong(directory):
     found = sorted(os.listdir(there)) if os.path.isdir(there) else None
     if found != FILES:
         return 'unpacked: %s, not %s' % (found, FILES)
-    _, differ, unread = filecmp.cmpfiles(os.path.join(directory, 'dir'), there, FILES, shallow=False)
+    _, differ, unread = filecmp.cmpfiles(os.path.join(directory, 'dir'), there, FILES,
+                                         shallow=False)
     return 'unpacked, and not the same: %s' % (differ + unread) if differ or unread else None
 
 
@@ -91,12 +97,14 @@ def start(command, env, directory, log):
     if unpacks(command):
         directory = os.path.join(directory, 'there')
     with open(log, 'w') as out:
-        return subprocess.Popen(['bash', '-c', 'set -o pipefail; ' + command], env=env, cwd=directory, stdin=subprocess.DEVNULL,
+        return subprocess.Popen(['bash', '-c', 'set -o pipefail; ' + command], env=env,
+                                cwd=directory, stdin=subprocess.DEVNULL,
                                 stdout=out, stderr=out)
 
 
 def binds(command):
-    """It takes a real NIC away from the kernel: test/proc/bind.sh runs it over a sysfs of its own."""
+    """It takes a real NIC away from the kernel: test/proc/bind.sh runs it over a sysfs of its
+    own."""
     return 'weft-bind' in command
 
 
@@ -165,7 +173,8 @@ def main():
             block = [c for c in block if not binds(c)]
             if os.geteuid() != 0 and any(NIC in c for c in block):
                 number += 1
-                print('ok %d - %s # SKIP it needs a NIC, and only root can make one (unshare -nm)' % (number, name))
+                print('ok %d - %s # SKIP it needs a NIC, and only root can make one (unshare -nm)'
+                      % (number, name))
                 continue
             directory = tempfile.mkdtemp(prefix='weft-examples.')
             for sub in ('dir', 'there'):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tamper.py SERVER-PORT flip|cut|long: prints its port, then stands between client and server on their out-of-band
-connection, and spoils the remote keys that the server sends. What a side says at its end comes late. Ends with the connection."""
+"""tamper.py SERVER-PORT flip|cut|long: prints its port, then stands between client and server on
+their out-of-band connection, and spoils the remote keys that the server sends. What a side says at
+its end comes late. Ends with the connection."""
 
 import socket
 import struct

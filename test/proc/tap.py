@@ -14,6 +14,7 @@ def run(tests):
             print('# %s: %s' % (type(err).__name__, str(err).replace('\n', '\n# ')))
             ok = False
             failed += 1
-        print('%s %d - %s' % ('ok' if ok else 'not ok', number, test.__name__.replace('_', ' ')), flush=True)
+        print('%s %d - %s' % ('ok' if ok else 'not ok', number, test.__name__.replace('_', ' ')),
+              flush=True)
     print('1..%d' % len(tests))
     sys.exit(failed > 0)

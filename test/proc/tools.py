@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What devtools' programs do with what they are not used to: damaged captures, programs that say nothing, wrong arguments.
-Prints TAP."""
+"""What devtools' programs do with what they are not used to: damaged captures, programs that say
+nothing, wrong arguments. Prints TAP."""
 
 import contextlib
 import importlib.util
@@ -24,7 +24,8 @@ from bench_run import TrialError, pair  # noqa: E402
 
 
 def load(name):
-    spec = importlib.util.spec_from_file_location(name.replace('-', '_'), os.path.join(DEVTOOLS, name + '.py'))
+    spec = importlib.util.spec_from_file_location(name.replace('-', '_'),
+                                                  os.path.join(DEVTOOLS, name + '.py'))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -43,7 +44,8 @@ def block(kind, body):
 
 def packet(frame):
     flags = struct.pack('<HHI', 2, 4, 2) + bytes(4)
-    return block(6, struct.pack('<IIIII', 0, 0, 0, len(frame), len(frame)) + frame + bytes(-len(frame) % 4) + flags)
+    return block(6, struct.pack('<IIIII', 0, 0, 0, len(frame), len(frame)) + frame
+                 + bytes(-len(frame) % 4) + flags)
 
 
 def frame_version():
@@ -57,12 +59,14 @@ VERSION = frame_version()
 
 def lane_frame(kind, body=b'', version=VERSION):
     """Over Weft's own ethertype, with CRC32C."""
-    head = struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, version, kind, 4, 42 + len(body), 1, 2, 3, 4, 5, 0, 0, 6, 7, 8, 0xffff)
+    head = struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, version, kind, 4, 42 + len(body), 1, 2, 3, 4, 5,
+                       0, 0, 6, 7, 8, 0xffff)
     return bytes(12) + b'\x88\xb5' + head + body + struct.pack('<I', decode.crc32c(head + body))
 
 
 def capture(*frames):
-    return block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1)) + block(1, struct.pack('<HHI', 1, 0, 0)) \
+    return block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0,
+                                         -1)) + block(1, struct.pack('<HHI', 1, 0, 0)) \
         + b''.join(packet(f) for f in frames)
 
 
@@ -107,14 +111,16 @@ def what_a_peer_says_commands_no_terminal():
         line = decode.wireup_record(5, text)
         assert line.startswith('TEXT "?]0;owned?') and line.isprintable(), line
     name = b'\033]0;owned\007'
-    data = bytearray(b'WEFT' + struct.pack('<BBHIIQQBBHQQ', 3, 0, 52 + len(name), 0, 0, 1, 0, len(name), 0, 0, 2, 3) + name)
+    data = bytearray(b'WEFT' + struct.pack('<BBHIIQQBBHQQ', 3, 0, 52 + len(name), 0, 0, 1, 0,
+                                           len(name), 0, 0, 2, 3) + name)
     struct.pack_into('<I', data, 8, decode.crc32c(bytes(data)))
     line = decode.wireup_record(1, bytes(data))
     assert '"?]0;owned?"' in line and line.isprintable(), line
 
 
 def a_capture_cut_short_anywhere_is_told():
-    between = [28, len(capture()), len(capture(lane_frame(7, EAGER))), len(capture(lane_frame(7, EAGER), lane_frame(8)))]
+    between = [28, len(capture()), len(capture(lane_frame(7, EAGER))),
+               len(capture(lane_frame(7, EAGER), lane_frame(8)))]
     for size in range(len(GOOD)):
         code, out = run(GOOD[:size])
         assert code == (size not in between), (size, out)
@@ -154,7 +160,8 @@ SERVER = ['sleep', '20']
 
 def no_line_of_a_trial_is_lost():
     seen = []
-    client = ['sh', '-c', 'printf "1\\n2\\n3\\n"; sleep 0.2; printf "4\\n5\\n"; echo nonsense >&2; printf 6']
+    client = ['sh', '-c',
+              'printf "1\\n2\\n3\\n"; sleep 0.2; printf "4\\n5\\n"; echo nonsense >&2; printf 6']
     assert pair(SERVER, client, {}, {}, timeout=10, watch=seen.append) == '1\n2\n3\n4\n5\n6'
     assert seen == ['1\n', '2\n', '3\n', '4\n', '5\n', '6'], seen
     assert pair(SERVER, client, {}, {}, timeout=10) == ''.join(seen)
@@ -163,7 +170,8 @@ def no_line_of_a_trial_is_lost():
 def a_client_that_says_nothing_is_ended():
     begin = time.monotonic()
     try:
-        pair(SERVER, ['sh', '-c', 'echo stuck >&2; sleep 20'], {}, {}, timeout=0.5, watch=lambda line: None)
+        pair(SERVER, ['sh', '-c', 'echo stuck >&2; sleep 20'], {}, {}, timeout=0.5,
+             watch=lambda line: None)
         raise AssertionError('it has ended')
     except TrialError as err:
         assert 'no end after 0.5 s: stuck' in str(err), err
@@ -184,13 +192,16 @@ def what_goes_wrong_in_between_is_told():
 # ---- arguments --------------------------------------------------------------------------------
 
 def refused(sentence, *command, **settings):
-    """A script of devtools ends at once with this message on standard error, having done nothing."""
+    """A script of devtools ends at once with this message on standard error, having done
+    nothing."""
     with tempfile.TemporaryDirectory() as kept:
         # Were an argument taken, there would be no mirror to make a system from.
         env = dict(os.environ, WEFT_NO_INSTALL='1', WEFT_FRESH_INSIDE='1', WEFT_FRESH_DIR=kept,
                    WEFT_FRESH_MIRROR='file:///dev/null', **settings)
-        done = subprocess.run([os.path.join(DEVTOOLS, command[0]), *command[1:]], env=env, timeout=60, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run([os.path.join(DEVTOOLS, command[0]), *command[1:]], env=env,
+                              timeout=60, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False)
         assert done.returncode == 1, (command, settings, done)
         assert done.stdout == '' and done.stderr.count('\n') == 1, (command, settings, done)
         assert sentence in done.stderr, (command, settings, done)
@@ -202,7 +213,8 @@ def fresh_sh_refuses_what_it_does_not_know():
     refused('a suite of Debian and a command are needed', 'fresh.sh')
     refused('a suite of Debian and a command are needed', 'fresh.sh', '--new', 'trixie')
     for suite in ('', '../etc', 'Trixie', '13'):
-        refused("'%s' is no suite of Debian's; bookworm and trixie are" % suite, 'fresh.sh', suite, 'true')
+        refused("'%s' is no suite of Debian's; bookworm and trixie are" % suite, 'fresh.sh', suite,
+                'true')
     for limit in ('soon', '0', '-1', '10s', ' 5'):
         refused('WEFT_FRESH_LIMIT=%s is no number of seconds' % limit, 'fresh.sh', 'trixie', 'true',
                 WEFT_FRESH_LIMIT=limit)
@@ -212,8 +224,10 @@ def arm64_sh_refuses_what_it_does_not_know():
     refused("arm64.sh: no option '--frob'; see --help", 'arm64.sh', '--frob')
     refused('arm64.sh: -k needs a pattern', 'arm64.sh', '--here', '-k')
     refused("'Trixie' is no suite of Debian's", 'arm64.sh', 'Trixie')
-    refused("arm64.sh: one suite of Debian, not 'bookworm' and 'trixie'", 'arm64.sh', 'bookworm', 'trixie')
-    refused("arm64.sh: --here runs on this machine's system, so 'trixie' has no meaning", 'arm64.sh', '--here', 'trixie')
+    refused("arm64.sh: one suite of Debian, not 'bookworm' and 'trixie'", 'arm64.sh', 'bookworm',
+            'trixie')
+    refused("arm64.sh: --here runs on this machine's system, so 'trixie' has no meaning",
+            'arm64.sh', '--here', 'trixie')
 
 
 # ---- documents --------------------------------------------------------------------------------
@@ -261,7 +275,8 @@ def files_of_the_tree():
 
 
 def documents_name_files_that_exist():
-    """Each file named in backquotes, and in the picture of the architecture, by its path or the end of it."""
+    """Each file named in backquotes, and in the picture of the architecture, by its path or the end
+    of it."""
     tree = files_of_the_tree()
     ends = {path[at:] for path in tree for at in [0] + [m.end() for m in re.finditer('/', path)]}
     count = 0
@@ -271,15 +286,19 @@ def documents_name_files_that_exist():
         if path.endswith('.svg'):
             names = re.findall(r'>[\d ]*([\w./-]+\.[ch])<', text)
         else:
-            names = [n for quoted in re.findall(r'`([^`\n]+)`', text) for n in re.findall(NAMES, quoted)]
+            names = [n for quoted in re.findall(r'`([^`\n]+)`', text)
+                     for n in re.findall(NAMES, quoted)]
         count += len(names)
         for name in names:
-            assert name in ends or name in NOT_OURS, '%s names %s, which does not exist' % (path, name)
+            assert name in ends or name in NOT_OURS, '%s names %s, which does not exist' % (path,
+                                                                                            name)
     assert count > 150, count
 
 
-TESTS = [a_good_capture_is_read, a_reset_of_another_version_is_none_of_the_wrong, what_a_peer_says_commands_no_terminal, a_capture_cut_short_anywhere_is_told,
-         no_changed_byte_is_more_than_wrong, packet_blocks_of_every_length_are_told, a_packet_longer_than_its_block_is_told,
+TESTS = [a_good_capture_is_read, a_reset_of_another_version_is_none_of_the_wrong,
+         what_a_peer_says_commands_no_terminal, a_capture_cut_short_anywhere_is_told,
+         no_changed_byte_is_more_than_wrong, packet_blocks_of_every_length_are_told,
+         a_packet_longer_than_its_block_is_told,
          other_files_are_told, no_line_of_a_trial_is_lost, a_client_that_says_nothing_is_ended,
          what_goes_wrong_in_between_is_told, fresh_sh_refuses_what_it_does_not_know,
          arm64_sh_refuses_what_it_does_not_know, clouds_md_quotes_what_programs_say,
