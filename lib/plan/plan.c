@@ -74,31 +74,8 @@ int weft_plan_read_with(const struct weft_proto *const *protos, const struct wef
 	return 0;
 }
 
-int weft_plan_of_ep(struct weft_ep *ep, struct weft_plan **out)
-{
-	struct weft_plan *plan;
-	int rc = -ENOTCONN;
-
-	if (!ep || !out)
-		return -EINVAL;
-	plan = calloc(1, sizeof(*plan));
-	if (!plan)
-		return -ENOMEM;
-	weft_worker_lock(ep->worker);
-	if (ep->msg && ep->msg->up) {
-		weft_plan_fill(ep->msg, plan);
-		rc = 0;
-	}
-	weft_worker_unlock(ep->worker);
-	if (rc < 0) {
-		free(plan);
-		return rc;
-	}
-	*out = plan;
-	return 0;
-}
-
-void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan)
+/* Fill a plan from an endpoint that is up. */
+static void plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan)
 {
 	const struct weft_ep *ep = me->ep;
 
@@ -118,6 +95,30 @@ void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan)
 		snprintf(l->domain, sizeof(l->domain), "%s", iface->attr.domain);
 		snprintf(l->why, sizeof(l->why), "%s", ep->lane_info[i].why);
 	}
+}
+
+int weft_plan_of_ep(struct weft_ep *ep, struct weft_plan **out)
+{
+	struct weft_plan *plan;
+	int rc = -ENOTCONN;
+
+	if (!ep || !out)
+		return -EINVAL;
+	plan = calloc(1, sizeof(*plan));
+	if (!plan)
+		return -ENOMEM;
+	weft_worker_lock(ep->worker);
+	if (ep->msg && ep->msg->up) {
+		plan_fill(ep->msg, plan);
+		rc = 0;
+	}
+	weft_worker_unlock(ep->worker);
+	if (rc < 0) {
+		free(plan);
+		return rc;
+	}
+	*out = plan;
+	return 0;
 }
 
 /* Tables of the operations and buffers that programs commonly use. */
@@ -145,7 +146,7 @@ void weft_plan_settled(struct weft_ep *ep)
 	plan = calloc(1, sizeof(*plan));
 	out = plan ? open_memstream(&text, &length) : NULL;
 	if (out) {
-		weft_plan_fill(ep->msg, plan);
+		plan_fill(ep->msg, plan);
 		print_all(plan, out);
 		if (fclose(out) == 0)
 			weft_log_block(text, length);

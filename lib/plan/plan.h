@@ -33,9 +33,6 @@ struct weft_msg_ep;
 /** weft_ep_events.settled(): WEFT_PROTO_INFO prints what the endpoint will use. */
 void weft_plan_settled(struct weft_ep *ep);
 
-/** Fill a plan from an endpoint that is up. */
-void weft_plan_fill(const struct weft_msg_ep *me, struct weft_plan *plan);
-
 /** weft_plan_read() with the protocols that there are. */
 int weft_plan_read_with(const struct weft_proto *const *protos, const struct weft_config *config,
 			FILE *in, const char *name, struct weft_plan **out, char *why,

@@ -30,7 +30,6 @@ static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_f
 }
 
 void raw_loss_detect(struct raw_conn *c);
-int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags);
 void raw_timer_learn(struct raw_conn *c);
 void raw_timer_arm_rto(struct raw_conn *c);
 

@@ -87,7 +87,7 @@ static bool held_by_port(const struct rte_mbuf *m)
 }
 
 /* @return 0, or -EAGAIN without side effect */
-int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
+static int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	struct raw_slot *slot = raw_slot(c, seq);
