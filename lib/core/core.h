@@ -275,7 +275,9 @@ struct weft_ep_events {
 	void (*fail_later)(struct weft_ep *ep, int status, const char *why);
 	/** It is up and no further lane is going to join. */
 	void (*settled)(struct weft_ep *ep);
-	/** The first message on a lane has come, which shows that the lane is up: it is no wire-up. */
+	/**
+	 * The first message on a lane has come, which shows that the lane is up: it is no wire-up.
+	 */
 	void (*recv)(struct weft_ep *ep, unsigned int lane, uint8_t id, const void *data,
 		     size_t length);
 };

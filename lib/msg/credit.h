@@ -25,12 +25,6 @@ static inline bool weft_credit_take(struct weft_msg_ep *me, uint64_t total)
 	return true;
 }
 
-/** The same of one that is announced only. */
-static inline bool weft_credit_take_rts(struct weft_msg_ep *me)
-{
-	return weft_credit_take(me, 0);
-}
-
 /** An eager message of @p total bytes is matched, or dropped: another one may come. */
 static inline void weft_credit_give(struct weft_msg_ep *me, uint64_t total)
 {
@@ -76,8 +70,8 @@ void weft_credit_recv(struct weft_msg_ep *me, const void *data, size_t payload);
 /** Give the peer's windows back to the worker. */
 void weft_credit_fini(struct weft_msg_ep *me);
 /**
- * A message that an ended endpoint has left (@p more), or that it had left and that goes now, counts
- * in the pools. @param total  as in weft_credit_take()
+ * A message that an ended endpoint has left (@p more), or that it had left and that goes now,
+ * counts in the pools. @param total  as in weft_credit_take()
  */
 void weft_credit_left(struct weft_msg_worker *mw, uint64_t total, bool more);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file msg/endpoint.h
- * The message half of a worker and of an endpoint: what sends, credit, flush and every module share.
+ * The message half of a worker and of an endpoint: what sends, credit, flush and every module
+ * share.
  *
  * Callbacks of the user may close the endpoint whose message is being handled. A struct weft_msg_ep
  * therefore lives until nobody uses it (weft_msg_ep_hold/release); `ep` is NULL once the connection

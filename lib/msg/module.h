@@ -6,9 +6,9 @@
  * says which handler a message id has (lib/tables.c lists both). A new operation is a folder, a
  * line among the modules, and a line for each of its message ids.
  *
- * What a module keeps of an endpoint hangs behind a pointer in struct weft_msg_ep (`own`, or a field
- * for those in whose way nothing may be); what a request keeps for it is in the request (weft_request.recv.own,
- * weft_request.send.own).
+ * What a module keeps of an endpoint hangs behind a pointer in struct weft_msg_ep (`own`, or a
+ * field for those in whose way nothing may be); what a request keeps for it is in the request
+ * (weft_request.recv.own, weft_request.send.own).
  */
 #ifndef WEFT_MODULE_H
 #define WEFT_MODULE_H

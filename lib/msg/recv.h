@@ -51,9 +51,9 @@ void weft_rx_refused(struct weft_msg_ep *me, const struct weft_seq_window *w, ui
 		     const char *what);
 
 /**
- * May message @p seq of a class begin now? Books its credit (@p total as in weft_credit_take()). The
- * lane has acknowledged it, so what must not be dropped silently ends the endpoint. @p what names
- * the class: "message".
+ * May message @p seq of a class begin now? Books its credit (@p total as in weft_credit_take()).
+ * The lane has acknowledged it, so what must not be dropped silently ends the endpoint. @p what
+ * names the class: "message".
  */
 static inline bool weft_rx_may_begin(struct weft_msg_ep *me, const struct weft_seq_window *w,
 				     uint32_t seq, uint64_t total, const char *what)

@@ -191,10 +191,22 @@ unsigned int weft_request_run_later(struct weft_msg_worker *mw)
 
 /* ------------------------------------------------------------------ for the connection half */
 
+/* What it is at, for people. */
+static const char *request_state(const struct weft_request *req)
+{
+	if (req->flags & WEFT_REQ_DONE)
+		return weft_strerror(req->status);
+	if (req->flags & WEFT_REQ_LATER)
+		return "complete";
+	if (req->flags & WEFT_REQ_ACTIVE)
+		return "matched, data is coming";
+	return "waiting for the lanes";
+}
+
 static int describe_other(const struct weft_request *req, char *buf, size_t size)
 {
 	return snprintf(buf, size, "%s, %s", req->what,
-			req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER) ? weft_request_state(req)
+			req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER) ? request_state(req)
 								      : "in progress");
 }
 
@@ -285,28 +297,17 @@ int weft_request_cancel(struct weft_request *req)
 
 /* ------------------------------------------------------------------ in words */
 
-const char *weft_request_state(const struct weft_request *req)
-{
-	if (req->flags & WEFT_REQ_DONE)
-		return weft_strerror(req->status);
-	if (req->flags & WEFT_REQ_LATER)
-		return "complete";
-	if (req->flags & WEFT_REQ_ACTIVE)
-		return "matched, data is coming";
-	return "waiting for the lanes";
-}
-
 const char *weft_send_state(const struct weft_request *req)
 {
 	if (req->flags & (WEFT_REQ_DONE | WEFT_REQ_LATER))
-		return weft_request_state(req);
+		return request_state(req);
 	if (req->flags & WEFT_REQ_PENDING)
 		return req->flags & WEFT_REQ_STARTED ? "partly sent" : "queued";
 	if ((req->flags & WEFT_REQ_DATA) || ((req->flags & WEFT_REQ_RNDV) && req->send.pulls))
 		return "sending the data the receiver asked for";
 	if (req->flags & WEFT_REQ_WAIT_ACK)
 		return "waiting for the receiver";
-	return weft_request_state(req);
+	return request_state(req);
 }
 
 int weft_send_describe(const struct weft_request *req, const char *what, const char *key, char *buf,
@@ -323,7 +324,7 @@ int weft_recv_describe(const struct weft_request *req, const char *what, const c
 		       size_t size)
 {
 	return snprintf(buf, size, "%s receive, %s 0x%" PRIx64 ", %zu bytes, room for %zu, %s",
-			what, key, req->tag, req->length, req->dt.length, weft_request_state(req));
+			what, key, req->tag, req->length, req->dt.length, request_state(req));
 }
 
 int weft_request_query(const struct weft_request *req, char *buf, size_t size)

@@ -148,8 +148,7 @@ void weft_request_table_fini(struct weft_msg_worker *mw);
 /** No request is free: make more. @return one of them, or NULL when memory is out */
 struct weft_request *weft_request_more(struct weft_msg_worker *mw);
 
-/** What it is at, for people: of any request; of a send that is not over. */
-const char *weft_request_state(const struct weft_request *req);
+/** What a send that is not over is at, for people. */
 const char *weft_send_state(const struct weft_request *req);
 /** weft_request_ops.describe() of messages: @p what it is, and what its tag or id is called. */
 int weft_send_describe(const struct weft_request *req, const char *what, const char *key, char *buf,

@@ -17,7 +17,9 @@ struct weft_seq_window {
 	uint32_t told; /**< first one not allowed, as the peer knows it; at most a window ahead */
 };
 
-/** May a message with this sequence begin now? Those before are over, those behind come too soon. */
+/**
+ * May a message with this sequence begin now? Those before are over, those behind come too soon.
+ */
 static inline bool weft_seq_inside(const struct weft_seq_window *w, uint32_t seq)
 {
 	return seq - w->next < w->told - w->next;

@@ -28,7 +28,6 @@ struct weft_plan {
 };
 
 struct weft_ep;
-struct weft_msg_ep;
 
 /** weft_ep_events.settled(): WEFT_PROTO_INFO prints what the endpoint will use. */
 void weft_plan_settled(struct weft_ep *ep);

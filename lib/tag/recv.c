@@ -4,9 +4,9 @@
  *
  * Per endpoint: `rx_seq` is the next sequence to match. The first piece of it that arrives is
  * matched at once, whichever piece it is, and rx_seq moves on, matched or not. What is ahead waits
- * in a table (base/seq_table.h); so do, by sequence, all messages that have begun and are not over, where later
- * pieces find them. A message that is one piece, in sequence and expected never gets a struct
- * weft_message.
+ * in a table (base/seq_table.h); so do, by sequence, all messages that have begun and are not over,
+ * where later pieces find them. A message that is one piece, in sequence and expected never gets a
+ * struct weft_message.
  *
  * The piece that has just arrived is placed, and its receive completed, before anything that waited
  * is looked at, and then at most WEFT_RX_DRAIN are: so the lanes are always read.

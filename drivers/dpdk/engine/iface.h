@@ -62,7 +62,7 @@ struct raw_zc_state {
 struct raw_half {
 	uint32_t count;
 	TAILQ_HEAD(, raw_conn) list; /* oldest first */
-	/* Those that have shown their address, by bucket of address and MAC, and of the MAC alone. */
+	/* Those that have shown their address, by bucket of address and MAC, and of MAC alone. */
 	uint16_t by_source[256], by_mac[256];
 };
 

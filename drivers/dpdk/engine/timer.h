@@ -20,7 +20,7 @@
 #include "engine/conn.h"
 #include "engine/iface.h"
 
-/* Connections looked at by one raw_timers(), per clock: what is due beyond that waits for the next. */
+/* Connections that one raw_timers() looks at, per clock: what else is due waits for the next. */
 #define RAW_TIMER_BATCH 32u
 
 void raw_deadline_et_sooner(struct raw_conn *c, uint64_t t);
