@@ -270,19 +270,22 @@ int sim_link_parse(const char *text, struct sim_link *l, char *why, size_t why_l
 
 static void print(char *buf, size_t len, enum unit unit, double x)
 {
-	const struct suffix *s = unit == TIME ? times : kinds[unit].suffix, *best = s;
+	const struct suffix *s, *best;
 
 	if (unit == FLAG) {
 		snprintf(buf, len, "yes");
-	} else if (unit == SHARE) {
-		snprintf(buf, len, "%.10g%%", x * 100);
-	} else {
-		/* The largest unit in which it is a whole number. */
-		for (; s->text; s++)
-			if (x >= s->factor && fmod(x, s->factor) == 0)
-				best = s;
-		snprintf(buf, len, "%.12g%s", x / best->factor, best->text);
+		return;
 	}
+	if (unit == SHARE) {
+		snprintf(buf, len, "%.10g%%", x * 100);
+		return;
+	}
+	/* The largest unit in which it is a whole number. */
+	best = kinds[unit].suffix;
+	for (s = best; s->text; s++)
+		if (x >= s->factor && fmod(x, s->factor) == 0)
+			best = s;
+	snprintf(buf, len, "%.12g%s", x / best->factor, best->text);
 }
 
 static void print_item(char *buf, size_t len, const struct item *it, const struct sim_link *l)

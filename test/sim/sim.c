@@ -34,18 +34,12 @@ struct sim *sim_create(uint64_t seed)
 	return sim;
 }
 
-/* ---- events: a binary heap ------------------------------------------------------------------ */
-
-static bool earlier(const struct sim_event *a, const struct sim_event *b)
-{
-	return a->when != b->when ? a->when < b->when : a->number < b->number;
-}
+/* ---- events --------------------------------------------------------------------------------- */
 
 void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, void *at, void *p,
 		   void (*fn)(void *arg))
 {
-	struct sim_event ev = {when > sim->now ? when : sim->now, sim->number++, kind, at, p, fn};
-	size_t i, parent;
+	struct sim_event ev = {{when > sim->now ? when : sim->now, sim->number++}, kind, at, p, fn};
 
 	if (sim->heap_len == sim->heap_max) {
 		sim->heap_max = sim->heap_max ? 2 * sim->heap_max : 256;
@@ -53,30 +47,14 @@ void sim_event_add(struct sim *sim, uint64_t when, enum sim_event_kind kind, voi
 		if (!sim->heap)
 			abort();
 	}
-	for (i = sim->heap_len++; i; i = parent) {
-		parent = (i - 1) / 2;
-		if (!earlier(&ev, &sim->heap[parent]))
-			break;
-		sim->heap[i] = sim->heap[parent];
-	}
-	sim->heap[i] = ev;
+	sim_heap_add(sim->heap, &sim->heap_len, &ev, sizeof(ev));
 }
 
 static struct sim_event event_take(struct sim *sim)
 {
-	struct sim_event first = sim->heap[0], last = sim->heap[--sim->heap_len];
-	size_t i = 0, child;
+	struct sim_event first;
 
-	while ((child = 2 * i + 1) < sim->heap_len) {
-		if (child + 1 < sim->heap_len && earlier(&sim->heap[child + 1], &sim->heap[child]))
-			child++;
-		if (!earlier(&sim->heap[child], &last))
-			break;
-		sim->heap[i] = sim->heap[child];
-		i = child;
-	}
-	if (sim->heap_len)
-		sim->heap[i] = last;
+	sim_heap_take(sim->heap, &sim->heap_len, &first, sizeof(first));
 	return first;
 }
 
@@ -85,7 +63,7 @@ static bool handle_due(struct sim *sim)
 	bool any = false;
 	struct sim_event ev;
 
-	while (sim->heap_len && sim->heap[0].when <= sim->now) {
+	while (sim->heap_len && sim->heap[0].due.when <= sim->now) {
 		ev = event_take(sim);
 		any = true;
 		if (ev.kind == SIM_EV_CALL)
@@ -153,8 +131,9 @@ bool sim_run(struct sim *sim, uint64_t max_ns, sim_done_cb done, void *arg)
 		 * A frame that comes earlier wakes an idle host; a busy one sees it at its next
 		 * poll.
 		 */
-		if (!busy && sim->heap_len && sim->heap[0].when < next)
-			next = sim->heap[0].when > sim->now ? sim->heap[0].when : sim->now + 1;
+		if (!busy && sim->heap_len && sim->heap[0].due.when < next)
+			next = sim->heap[0].due.when > sim->now ? sim->heap[0].due.when
+								: sim->now + 1;
 		sim->now = next < end ? next : end;
 	}
 }

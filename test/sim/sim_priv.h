@@ -24,6 +24,7 @@
 #include "frame/arp.h"
 #include "frame/frame_port.h"
 #include "lane.h"
+#include "link/heap.h"
 #include "sim.h"
 
 #define SIM_FRAME_MAX 16384 /* longest frame the network carries */
@@ -106,7 +107,7 @@ struct sim_port {
 enum sim_event_kind { SIM_EV_CALL, SIM_EV_TX, SIM_EV_SWITCH, SIM_EV_ARRIVE, SIM_EV_TRUNK };
 
 struct sim_event {
-	uint64_t when, number; /* the number makes the order of equal times definite */
+	struct sim_due due; /* first */
 	enum sim_event_kind kind;
 	/* SIM_EV_CALL: none; TRUNK: struct sim_trunk_end it arrives at; else: struct sim_port */
 	void *at;

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames: taken from a port, given to the link's model, held until they are due, sent. One thread
+ * does it for all pairs.
+ */
+
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+
+#include "common/cli.h"
+#include "common/sys.h"
+
+#define INPUT_NS 10000000 /* how often standard input is looked at */
+#define IDLE_ROUNDS 200   /* without a frame, before the thread sleeps */
+
+/* ---- from the port -------------------------------------------------------------------------- */
+
+static void hold(struct wire_dir *d, struct rte_mbuf *m, uint64_t when)
+{
+	struct wire_held h = {{when, d->number++}, m};
+
+	sim_heap_add(d->held, &d->num_held, &h, sizeof(h));
+}
+
+static void flip(const struct sim_link_copy *copy, struct rte_mbuf *m)
+{
+	sim_link_flip(copy, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
+}
+
+/* What is changed, or goes out twice, is a copy of its own: a PMD may share the buffer it gave. */
+static void pass(struct wire *w, struct wire_dir *d, struct rte_mbuf *m,
+		 const struct sim_link_copy *copy, bool last)
+{
+	struct rte_mbuf *out = m;
+
+	if (!last || copy->num_flips || copy->len != m->pkt_len) {
+		out = rte_pktmbuf_copy(m, w->pool, 0, copy->len);
+		if (last)
+			rte_pktmbuf_free(m);
+		if (!out) {
+			d->counters.no_room++;
+			return;
+		}
+		flip(copy, out);
+	}
+	hold(d, out, copy->when);
+}
+
+static bool fits(struct wire *w, struct wire_dir *d, struct rte_mbuf *m)
+{
+	uint32_t l2 = sim_link_l2_len(rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
+	char name[RTE_ETH_NAME_MAX_LEN];
+
+	if (m->pkt_len <= (uint32_t)w->mtu + l2 && rte_pktmbuf_linearize(m) == 0)
+		return true;
+	d->counters.oversize++;
+	if (!d->told_oversize)
+		cli_error("%s: a frame of %u bytes is longer than --mtu %u allows; it and its like "
+			  "are dropped",
+			  wire_port_name(d->from, name), m->pkt_len, w->mtu);
+	d->told_oversize = true;
+	return false;
+}
+
+static size_t all_held(const struct wire *w)
+{
+	size_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < 2 * w->num_pairs; i++)
+		sum += w->pair[i / 2].dir[i % 2].num_held + w->pair[i / 2].dir[i % 2].num_out;
+	return sum;
+}
+
+static bool has_room(struct wire *w, struct wire_dir *d, size_t held)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+
+	if (held < w->limit)
+		return true;
+	d->counters.no_room++;
+	if (!d->told_no_room)
+		cli_error("%s: all %u buffers hold delayed frames, and further ones are dropped; "
+			  "give more with --mbufs, or set rate and queue",
+			  wire_port_name(d->from, name), w->limit);
+	d->told_no_room = true;
+	return false;
+}
+
+static void take(struct wire *w, struct wire_dir *d, struct rte_mbuf *m, uint64_t now, size_t held)
+{
+	struct sim_link_frame f;
+	struct sim_link_copy copy[2];
+	uint64_t sent;
+	unsigned int n, i;
+	bool mark;
+
+	d->counters.rx_frames++;
+	if (!fits(w, d, m) || !has_room(w, d, held)) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	f = (struct sim_link_frame){rte_pktmbuf_mtod(m, uint8_t *), m->data_len, m->pkt_len};
+	m->ol_flags = 0;
+	if (sim_link_refuses(&d->link, &d->state, &f, now) ||
+	    !sim_link_enqueue(&d->link, &d->state, f.len, now, &sent, &mark)) {
+		rte_pktmbuf_free(m);
+		return;
+	}
+	if (mark)
+		sim_link_mark(&d->state, rte_pktmbuf_mtod(m, uint8_t *), m->data_len);
+	n = sim_link_deliver(&d->link, &d->state, &f, sent, copy);
+	for (i = 0; i < n; i++)
+		pass(w, d, m, &copy[i], i + 1 == n);
+	if (!n)
+		rte_pktmbuf_free(m);
+}
+
+static uint16_t receive(struct wire *w, struct wire_dir *d, uint64_t now)
+{
+	struct rte_mbuf *pkts[WIRE_BURST];
+	uint16_t n = rte_eth_rx_burst(d->from, 0, pkts, WIRE_BURST), i;
+	size_t held = n ? all_held(w) : 0;
+
+	for (i = 0; i < n; i++)
+		take(w, d, pkts[i], now, held + i);
+	return n;
+}
+
+/* ---- to the port ---------------------------------------------------------------------------- */
+
+static uint16_t transmit(struct wire_dir *d, uint64_t now)
+{
+	uint16_t waited = d->num_out, sent, i;
+	struct wire_held h;
+
+	while (d->num_out < WIRE_BURST && d->num_held && d->held[0].due.when <= now) {
+		sim_heap_take(d->held, &d->num_held, &h, sizeof(h));
+		d->out[d->num_out++] = h.mbuf;
+	}
+	if (!d->num_out)
+		return 0;
+	for (i = 0; i < d->num_out; i++)
+		d->counters.tx_bytes += d->out[i]->pkt_len;
+	sent = rte_eth_tx_burst(d->to, 0, d->out, d->num_out);
+	/* What the port had no room for goes on waiting, in front of all others. */
+	for (i = sent; i < d->num_out; i++) {
+		d->counters.tx_bytes -= d->out[i]->pkt_len;
+		d->out[i - sent] = d->out[i];
+	}
+	d->num_out = (uint16_t)(d->num_out - sent);
+	waited = waited > sent ? (uint16_t)(waited - sent) : 0;
+	d->counters.port_busy += (uint64_t)(d->num_out - waited);
+	d->counters.tx_frames += sent;
+	return sent;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static uint64_t now_ns(void)
+{
+	static uint64_t begin;
+	static double factor;
+
+	if (!begin) {
+		begin = rte_get_timer_cycles();
+		factor = 1e9 / (double)rte_get_timer_hz();
+	}
+	/* A double counts nanoseconds exactly for a hundred days. Not from 0: that means never. */
+	return (uint64_t)((double)(rte_get_timer_cycles() - begin) * factor) + 1000000000;
+}
+
+static uint64_t next_due(const struct wire *w)
+{
+	uint64_t next = UINT64_MAX;
+	unsigned int i;
+
+	for (i = 0; i < 2 * w->num_pairs; i++) {
+		const struct wire_dir *d = &w->pair[i / 2].dir[i % 2];
+
+		if (d->num_out)
+			return 0;
+		if (d->num_held && d->held[0].due.when < next)
+			next = d->held[0].due.when;
+	}
+	return next;
+}
+
+static void doze(const struct wire *w, uint64_t now)
+{
+	uint64_t next = next_due(w), ns = w->sleep_us * 1000ull;
+
+	if (next <= now)
+		return;
+	if (next - now < ns)
+		ns = next - now;
+	nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+}
+
+static unsigned int one_round(struct wire *w, uint64_t now)
+{
+	unsigned int frames = 0, i;
+
+	rte_ticketlock_lock(&w->lock);
+	for (i = 0; i < 2 * w->num_pairs; i++) {
+		frames += receive(w, &w->pair[i / 2].dir[i % 2], now);
+		frames += transmit(&w->pair[i / 2].dir[i % 2], now);
+	}
+	rte_ticketlock_unlock(&w->lock);
+	return frames;
+}
+
+void wire_bridge_run(struct wire *w)
+{
+	uint64_t now, look_at = 0;
+	unsigned int idle = 0;
+
+	while (!w->ended && !sys_signal()) {
+		now = now_ns();
+		idle = one_round(w, now) ? 0 : idle + 1;
+		if (now >= look_at) {
+			wire_input(w);
+			look_at = now + INPUT_NS;
+		}
+		if (w->sleep_us && idle > IDLE_ROUNDS)
+			doze(w, now);
+	}
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+int wire_bridge_init(struct wire *w)
+{
+	unsigned int i;
+
+	rte_ticketlock_init(&w->lock);
+	for (i = 0; i < 2 * w->num_pairs; i++) {
+		struct wire_dir *d = &w->pair[i / 2].dir[i % 2];
+
+		sim_link_init(&d->state, w->seed, i);
+		d->held = calloc(w->mbufs, sizeof(*d->held));
+		if (!d->held) {
+			cli_error("there is no memory for %u frames under way; give fewer with "
+				  "--mbufs",
+				  w->mbufs);
+			return APP_FAIL;
+		}
+	}
+	return APP_OK;
+}

@@ -1,0 +1,199 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# weft-wire between two real processes: each has a memif port of its own to it, and the frames pass
+# through links with faults.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+wire=$build/app/weft-wire
+[ -x "$wire" ] || { echo "there is no weft-wire in this build"; exit 77; }
+command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }
+
+prefix=weft-wire-$$
+wire_pid=
+
+# memif lanes take the memory between for true, and here bits flip.
+export WEFT_CSUM=crc32c
+
+head -c 3000017 /dev/urandom >"$dir/data"
+
+tidy_wire() {
+	[ -z "$wire_pid" ] || kill -KILL "$wire_pid" 2>/dev/null
+	tidy
+}
+trap tidy_wire EXIT
+
+# start_wire ARGS...: a bridge between two memif ports, until it bridges; its commands go to
+# descriptor 7. The two ends of new_pair hang on it.
+start_wire() {
+	local end memif
+	[ -z "$wire_pid" ] || kill -KILL "$wire_pid" # of a case that failed
+	new_pair 0
+	eal_wire=(--no-huge -m 256 --no-pci --file-prefix="$prefix")
+	for end in 0 1; do
+		memif="id=0,socket-abstract=no,socket=$dir/w$pair_number.$end,rsize=10,bsize=2048"
+		eal_wire+=(--vdev="net_memif$end,role=server,$memif")
+	done
+	memif="net_memif0,role=client,id=0,socket-abstract=no,rsize=10,bsize=2048"
+	eal_server+=(--vdev="$memif,socket=$dir/w$pair_number.0")
+	eal_client+=(--vdev="$memif,socket=$dir/w$pair_number.1")
+	lanes=dpdk:0,mtu=1500
+	rm -f "$dir/commands"
+	mkfifo "$dir/commands"
+	# Without timeout: a signal shall be the program's.
+	"$wire" "${eal_wire[@]}" -- -S 50 "$@" <"$dir/commands" >"$dir/wire.out" 2>"$dir/wire.err" &
+	wire_pid=$!
+	exec 7>"$dir/commands"
+	until_said "$dir/wire.out" "^0 back  net_memif1 -> net_memif0: " $wire_pid ||
+		{ cat "$dir/wire.err"; return 1; }
+}
+
+# end_wire CODE: by the command quit; its exit code.
+end_wire() {
+	local rc=0
+	echo quit >&7
+	exec 7>&-
+	wait $wire_pid || rc=$?
+	wire_pid=
+	cat "$dir/wire.out" "$dir/wire.err"
+	[ $rc = 0 ]
+}
+
+# counter DIRECTION NAME: of the last table.
+counter() {
+	awk -v dir="$1" -v name="$2" '
+		$2 == dir { for (i = 6; i < NF; i++) if ($i == name) n = $(i + 1) }
+		END { print n + 0 }' "$dir/wire.out"
+}
+
+# carry: a file from the client to the server.
+carry() {
+	start_server "$cat" -l || return 1
+	client "$cat" -W 30 <"$dir/data" || return 1
+	server_code || return 1
+	cmp "$dir/data" "$dir/server.out"
+}
+
+faults_are_survived() {
+	start_wire -s 3 -l loss=2%,dup=1%,reorder=3%:50us,corrupt=1%,delay=100us -b bursts=1%:5 ||
+		return 1
+	carry || return 1
+	end_wire || return 1
+	# The client's end is the second one: its data goes back.
+	[ "$(counter back lost)" -gt 5 ] && [ "$(counter back duplicated)" -gt 2 ] &&
+		[ "$(counter back corrupted)" -gt 2 ] &&
+		[ "$(counter back lost_in_bursts)" -gt 0 ] &&
+		[ "$(counter forth lost_in_bursts)" = 0 ] && [ "$(counter back rx)" -gt 2000 ]
+}
+
+# A queue is as long as it is said, and what goes beyond is dropped.
+a_narrow_link_drops() {
+	start_wire -b rate=200M,queue=40k || return 1
+	carry || return 1
+	end_wire || return 1
+	[ "$(counter back queue_full)" -gt 0 ] && [ "$(counter forth queue_full)" = 0 ]
+}
+
+ask() {
+	python3 - "$prefix" "$@" <<'PYTHON'
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 20, 0))
+s.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % sys.argv[1])
+s.settimeout(20)
+s.recv(65536)
+for command in sys.argv[2:]:
+    s.send(command.encode())
+    print(s.recv(1 << 20).decode())
+PYTHON
+}
+
+# told DIRECTION/COUNTER: by telemetry.
+told() {
+	ask /weft_wire/counters | grep -oE "\"$1\":[0-9]+" | grep -oE '[0-9]+$'
+}
+
+# Blackout by a command, its end by telemetry: the transfer stops and goes on.
+a_blackout_in_the_middle() {
+	local i rc=0
+	start_wire -l rate=100M,queue=100k || return 1
+	start_server "$cat" -l || return 1
+	{ cat "$dir/data"; until_said "$dir/dark" yes; cat "$dir/data"; } | client "$cat" -W 30 &
+	client_pid=$!
+	rm -f "$dir/dark"
+	for ((i = 0; i < 1200 && $(told back/rx) < 1000; i++)); do sleep 0.05; done
+	echo "blackout=yes" >&7
+	until_said "$dir/wire.out" "^0 forth .*blackout=yes" $wire_pid || return 1
+	echo yes >"$dir/dark"
+	for ((i = 0; i < 1200 && $(told back/blackout) < 3; i++)); do sleep 0.05; done
+	ask /weft_wire/links "/weft_wire/set,0 blackout=no" "/weft_wire/set,7 loss=1%" \
+		/weft_wire/links | tee "$dir/answers"
+	wait $client_pid || rc=1
+	server_code || rc=1
+	end_wire || rc=1
+	[ $rc = 0 ] && cmp <(cat "$dir/data" "$dir/data") "$dir/server.out" &&
+		[ "$(counter back blackout)" -ge 3 ] &&
+		grep -q '"0/back":"rate=100M,queue=100k,blackout=yes"' "$dir/answers" &&
+		grep -q "\"error\":\"there is no pair '7'; the last one is 0\"" "$dir/answers" &&
+		tail -n 1 "$dir/answers" | grep -q '"0/back":"rate=100M,queue=100k"'
+}
+
+commands_have_answers() {
+	start_wire || return 1
+	printf '%s\n' "0 forth loss=1%" "# nothing" "back delay=1us, mtu=1400" "loss=2" \
+		"5 loss=1%" "0 forth" "show me" "quit" >&7
+	exec 7>&-
+	wait $wire_pid || return 1
+	wire_pid=
+	cat "$dir/wire.out" "$dir/wire.err"
+	grep -q '^0 forth net_memif0 -> net_memif1: loss=1%$' "$dir/wire.out" &&
+		grep -q '^0 back  net_memif1 -> net_memif0: delay=1us,mtu=1400$' "$dir/wire.out" &&
+		grep -q "^weft-wire: loss wants a share of frames from 0 to 1, or in %, not '2'$" \
+			"$dir/wire.err" &&
+		grep -q "^weft-wire: there is no pair '5'; the last one is 0$" "$dir/wire.err" &&
+		grep -q "^weft-wire: say what shall change, e.g. loss=5%$" "$dir/wire.err" &&
+		grep -q "^weft-wire: nothing was expected before 'me'$" "$dir/wire.err"
+}
+
+# refused CODE SENTENCE ARGS...
+refused() {
+	local code=$1 words=$2 rc=0
+	shift 2
+	timeout -k 10 60 "$wire" "$@" </dev/null >"$dir/wire.out" 2>"$dir/wire.err" || rc=$?
+	cat "$dir/wire.err"
+	[ $rc = "$code" ] && grep -qF -- "$words" "$dir/wire.err"
+}
+
+a_signal_ends_it() {
+	local rc=0
+	start_wire || return 1
+	kill -TERM $wire_pid
+	wait $wire_pid || rc=$?
+	wire_pid=
+	exec 7>&-
+	[ $rc = 143 ] && grep -q "^0 forth .* rx 0 tx 0$" "$dir/wire.out"
+}
+
+eal=(--no-huge -m 64 --no-pci)
+one=("--vdev=net_memif0,role=server,socket-abstract=no,socket=$dir/one")
+
+check "loss, bursts, duplicates, disorder and flipped bits are survived" faults_are_survived
+check "a narrow link with a short queue drops" a_narrow_link_drops
+check "a blackout by a command, its end by telemetry" a_blackout_in_the_middle
+check "commands have answers, mistakes sentences" commands_have_answers
+check "a signal ends it, with counters" a_signal_ends_it
+check "one port is no pair" refused 2 "ports are bridged in pairs" "${eal[@]}" "${one[@]}" --
+check "a port that is not there" refused 2 "there is no port 'eth7'" \
+	"${eal[@]}" "${one[@]}" -- net_memif0 eth7
+check "a port twice" refused 2 "port 'net_memif0' is named twice" \
+	"${eal[@]}" "${one[@]}" -- net_memif0 net_memif0
+check "a link that is none" refused 2 \
+	"-b 'delay=5': delay wants a time up to 100s, in ns, us, ms or s, not '5'" \
+	"${eal[@]}" -- -b delay=5
+check "no memory for so many frames" refused 1 "give more to the EAL (-m), or fewer with --mbufs" \
+	"${eal[@]}" "${one[@]}" --vdev=net_memif1,role=server,socket-abstract=no,socket="$dir/two" \
+	-- -n 1M
+
+tap_end
