@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "frame/frame_port.h"
-#include "mixed.h"
+#include "mixed_priv.h"
 
-#define NODES 3
-#define LANES 4
+#define NODES MIXED_NODES
+#define LANES MIXED_LANES
 
 uint64_t mixed_messages, mixed_bytes, mixed_withdrawn;
 char mixed_text[400];
@@ -17,7 +17,7 @@ static struct sim_link dice_link(enum mixed_kind kind, struct sim_rng *r)
 	static const uint64_t rates[] = {SIM_GBIT, 10 * SIM_GBIT, 25 * SIM_GBIT};
 	struct sim_link l = {.rate = rates[sim_below(r, 3)], .delay_ns = sim_below(r, 50000)};
 
-	if (kind == MIXED_CLEAN)
+	if (kind == MIXED_CLEAN || kind == MIXED_BREAK)
 		return l;
 	l.loss = 0.01;
 	l.dup = 0.01;
@@ -89,6 +89,18 @@ static void pause_one(void *arg)
 		sim_at(p->sim, sim_now(p->sim) + sim_below(&p->rng, 300 * SIM_MS), pause_one, p);
 }
 
+static void describe(unsigned int nodes, const unsigned int *lanes, const struct sim_port_params *p,
+		     const char *config)
+{
+	snprintf(mixed_text, sizeof(mixed_text),
+		 "%u nodes, %u %u %u lanes, frames of %u, %u paths%s, %s", nodes, lanes[0],
+		 lanes[1], nodes > 2 ? lanes[2] : 0, p->frame_size, p->paths,
+		 p->no_flags                      ? ", bare port"
+		 : p->flags & WEFT_FRAME_PORT_REG ? ", NIC"
+						  : "",
+		 config);
+}
+
 const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *hash)
 {
 	/* The arguments of what is still in the simulation's queue when it ends early. */
@@ -113,7 +125,7 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 		for (l = 0; l < lanes[i]; l++) {
 			snprintf(name, sizeof(name), "%c%u", 'a' + i, l);
 			pp.name = name;
-			pp.net = l;
+			pp.net = conf->kind == MIXED_BREAK ? mixed_break_net(l, i) : l;
 			pp.ip = 0x0a000001 + (l << 16) + i;
 			pp.prefix = 24;
 			pp.up = dice_link(conf->kind, &r);
@@ -123,13 +135,9 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 		node[i] = sim_node_create(sim, &np);
 	}
 	tc.messages = conf->messages ? conf->messages : 60;
-	snprintf(mixed_text, sizeof(mixed_text),
-		 "%u nodes, %u %u %u lanes, frames of %u, %u paths%s, %s", nodes, lanes[0],
-		 lanes[1], nodes > 2 ? lanes[2] : 0, pp.frame_size, pp.paths,
-		 pp.no_flags                      ? ", bare port"
-		 : pp.flags & WEFT_FRAME_PORT_REG ? ", NIC"
-						  : "",
-		 config);
+	describe(nodes, lanes, &pp, config);
+	if (conf->kind == MIXED_BREAK)
+		mixed_break_begin(sim, node, nodes, LANES);
 	t = traffic_create(sim, node, nodes, &tc);
 	if (conf->kind == MIXED_PAUSES) {
 		pauses = (struct pauses){
@@ -138,6 +146,8 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 		sim_at(sim, 0, pause_one, &pauses);
 	}
 	why = traffic_run(t, 120 * SIM_S);
+	if (conf->kind == MIXED_BREAK)
+		mixed_break_end();
 	mixed_messages = traffic_done(t);
 	mixed_bytes = traffic_bytes(t);
 	mixed_withdrawn = traffic_withdrawn(t);

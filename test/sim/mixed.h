@@ -16,6 +16,8 @@ enum mixed_kind {
 	MIXED_PAUSES,  /**< faulty, and nodes that do not poll for up to 2 s now and then */
 	MIXED_WRAP,    /**< faulty, all sequences just before their wrap */
 	MIXED_SMALL,   /**< faulty, small windows, credits, rings and buffers */
+	/** clean hosts; a network of short queues, cross traffic, outages of paths and switches */
+	MIXED_BREAK,
 	MIXED_KINDS,
 };
 
@@ -26,6 +28,8 @@ struct mixed_conf {
 
 /** @return NULL, or what went wrong (in static memory). @p hash may be NULL */
 const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *hash);
+/** What the last run has left, when its simulation is destroyed. */
+void mixed_free(void);
 /** Messages and operations, and bytes, verified by the last run; sends that were withdrawn. */
 extern uint64_t mixed_messages, mixed_bytes, mixed_withdrawn;
 /** "2 nodes, 3 lanes, ..." of the last run. */

@@ -2,22 +2,23 @@
  *
  * Many seeds of mixed traffic, one after the other:
  *
- *	sim_soak [--seeds N] [--seed FIRST] [--kind faulty|corrupt|clean|pauses|wrap|small]
- *		 [--messages N] [--capture FILE] [-v]
+ *	sim_soak [--seeds N] [--seed FIRST] [--messages N] [--capture FILE] [-v]
+ *		 [--kind any|faulty|corrupt|clean|pauses|wrap|small|break]
  *
  * Prints one line per failing seed with the command that reproduces it, and a summary. Exit code 1
  * when a seed failed.
  */
 
 #include <getopt.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "mixed.h"
 
-static const char *const kinds[MIXED_KINDS] = {"clean",  "faulty", "corrupt",
-					       "pauses", "wrap",   "small"};
+static const char *const kinds[MIXED_KINDS] = {"clean", "faulty", "corrupt", "pauses",
+					       "wrap",  "small",  "break"};
 
 static double seconds(void)
 {
@@ -31,11 +32,41 @@ static int kind_of(const char *name)
 {
 	int k;
 
+	if (!strcmp(name, "any"))
+		return MIXED_KINDS;
 	for (k = 0; k < MIXED_KINDS; k++)
 		if (!strcmp(name, kinds[k]))
 			return k;
 	return -1;
 }
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+/* All hosts are in this process. What traffic has under way is far less. */
+#define SOAK_MEMORY (256u << 20)
+/* What a run may leave behind: entries for pools that are kept. */
+#define SOAK_REST (64u << 10)
+
+static size_t peak, worst;
+
+static size_t heap_used(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+static void watch(void *arg)
+{
+	struct sim *sim = arg;
+	size_t used = heap_used();
+
+	peak = used > peak ? used : peak;
+	worst = used > worst ? used : worst;
+	sim_at(sim, sim_now(sim) + 10 * SIM_MS, watch, sim);
+}
+
+/* ---- runs ----------------------------------------------------------------------------------- */
 
 static const char *one(uint64_t seed, const struct mixed_conf *conf, const char *capture)
 {
@@ -45,15 +76,28 @@ static const char *one(uint64_t seed, const struct mixed_conf *conf, const char 
 
 	if (capture && sim_capture(sim, capture))
 		fprintf(stderr, "sim_soak: can't write %s\n", capture);
+	peak = 0;
+	watch(sim);
 	why = mixed_run(sim, conf, NULL);
 	if (!why && sim_leaked(sim))
 		why = "mbufs were lost";
+	if (!why && peak > SOAK_MEMORY)
+		why = "the heap grew beyond its bound";
 	if (!why && sim_stuck_contexts(sim))
 		why = "a context was still in use when its host had ended";
 	if (why)
 		snprintf(text, sizeof(text), "%s", why);
 	sim_destroy(sim);
+	mixed_free();
 	return why ? text : NULL;
+}
+
+/* Of kind "any" the seed decides. */
+static enum mixed_kind kind_for(const struct mixed_conf *conf, uint64_t seed)
+{
+	struct sim_rng r = sim_rng_make(seed, 13);
+
+	return conf->kind == MIXED_KINDS ? (enum mixed_kind)sim_below(&r, MIXED_KINDS) : conf->kind;
 }
 
 struct soak {
@@ -102,9 +146,9 @@ static int parse(int argc, char **argv, struct soak *o)
 			/* fall through */
 		default:
 			fprintf(stderr,
-				"usage: %s [--seeds N] [--seed FIRST] [--kind "
-				"clean|faulty|corrupt|pauses|wrap|small] [--messages N] "
-				"[--capture FILE] [-v]\n",
+				"usage: %s [--seeds N] [--seed FIRST] "
+				"[--kind any|clean|faulty|corrupt|pauses|wrap|small|break] "
+				"[--messages N] [--capture FILE] [-v]\n",
 				argv[0]);
 			return -1;
 		}
@@ -117,29 +161,40 @@ int main(int argc, char **argv)
 	struct soak o = {.conf.kind = MIXED_FAULTY, .seeds = 1000, .seed = 1};
 	uint64_t i, messages = 0, bytes = 0, withdrawn = 0, failed = 0;
 	double start = seconds();
+	struct mixed_conf conf;
+	char more[40] = "";
 	const char *why;
+	size_t before;
 
 	if (parse(argc, argv, &o))
 		return 2;
+	if (o.conf.messages)
+		snprintf(more, sizeof(more), " --messages %u", o.conf.messages);
 	for (i = 0; i < o.seeds; i++) {
-		why = one(o.seed + i, &o.conf, o.capture);
+		conf = o.conf;
+		conf.kind = kind_for(&o.conf, o.seed + i);
+		before = heap_used();
+		why = one(o.seed + i, &conf, o.capture);
+		/* The first runs make what is kept for all. */
+		if (!why && i > 2 && heap_used() > before + SOAK_REST)
+			why = "memory was left behind";
 		messages += mixed_messages;
 		bytes += mixed_bytes;
 		withdrawn += mixed_withdrawn;
 		if (o.verbose || why)
-			printf("seed %llu: %s: %s\n", (unsigned long long)(o.seed + i), mixed_text,
-			       why ? why : "ok");
+			printf("seed %llu: %s: %s: %s\n", (unsigned long long)(o.seed + i),
+			       kinds[conf.kind], mixed_text, why ? why : "ok");
 		if (why) {
 			failed++;
-			printf("  reproduce: %s --kind %s --seeds 1 --seed %llu\n", argv[0],
-			       kinds[o.conf.kind], (unsigned long long)(o.seed + i));
+			printf("  reproduce: %s --kind %s --seeds 1 --seed %llu%s\n", argv[0],
+			       kinds[conf.kind], (unsigned long long)(o.seed + i), more);
 		}
 		fflush(stdout);
 	}
 	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages and operations, %.1f MB "
-	       "verified, %llu sends withdrawn, %.0f s\n",
-	       kinds[o.conf.kind], (unsigned long long)o.seeds, (unsigned long long)failed,
-	       (unsigned long long)messages, (double)bytes / 1e6, (unsigned long long)withdrawn,
-	       seconds() - start);
+	       "verified, %llu sends withdrawn, at most %.0f MB of heap, %.0f s\n",
+	       o.conf.kind == MIXED_KINDS ? "any" : kinds[o.conf.kind], (unsigned long long)o.seeds,
+	       (unsigned long long)failed, (unsigned long long)messages, (double)bytes / 1e6,
+	       (unsigned long long)withdrawn, (double)worst / 1e6, seconds() - start);
 	return failed != 0;
 }

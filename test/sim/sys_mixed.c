@@ -19,6 +19,8 @@ static void sweep(struct sim_case *c, const struct mixed_conf *conf, unsigned in
 		why = mixed_run(case_sim_seed(c, c->seed), conf, NULL);
 		if (why)
 			fail_msg("%s", why);
+		case_end(c);
+		mixed_free();
 	}
 	c->seed = first;
 }
@@ -53,6 +55,11 @@ static void mixed_traffic_with_little_memory(struct sim_case *c)
 	sweep(c, &(struct mixed_conf){.kind = MIXED_SMALL}, 20);
 }
 
+static void mixed_traffic_over_a_network_that_breaks(struct sim_case *c)
+{
+	sweep(c, &(struct mixed_conf){.kind = MIXED_BREAK}, 10);
+}
+
 static void the_same_seed_gives_the_same_traffic(struct sim_case *c)
 {
 	uint64_t hash;
@@ -74,6 +81,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(mixed_traffic_with_pausing_nodes),
 	SIM_CASE(mixed_traffic_with_sequences_that_wrap),
 	SIM_CASE(mixed_traffic_with_little_memory),
+	SIM_CASE(mixed_traffic_over_a_network_that_breaks),
 	SIM_CASE(the_same_seed_gives_the_same_traffic),
 };
 

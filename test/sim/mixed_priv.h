@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file mixed_priv.h
+ * Insides of mixed scenarios: mixed.c dices nodes and traffic, mixed_break.c the network that
+ * breaks.
+ */
+#ifndef SIM_MIXED_PRIV_H
+#define SIM_MIXED_PRIV_H
+
+#include "mixed.h"
+
+#define MIXED_NODES 3
+#define MIXED_LANES 4
+
+/** Which net a node's lane is on. */
+unsigned int mixed_break_net(unsigned int lane, unsigned int node);
+/** Switches between those nets, cross traffic, and outages from now on. */
+void mixed_break_begin(struct sim *sim, struct sim_node *const *node, unsigned int nodes,
+		       unsigned int lanes);
+/** Before the nodes are closed: cross traffic would go on for ever. */
+void mixed_break_end(void);
+
+#endif /* SIM_MIXED_PRIV_H */
