@@ -23,4 +23,5 @@ weft_install build bench
 weft_hugepages 1024
 weft_say "build"
 weft_compile "$weft_build"
-exec python3 "$weft_root/devtools/bench.py" --build "$weft_build" "--memory=${weft_memory[*]}" "${args[@]}"
+exec python3 "$weft_root/devtools/bench.py" --build "$weft_build" "--memory=${weft_memory[*]}" \
+	"${args[@]}"

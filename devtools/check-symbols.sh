@@ -9,7 +9,8 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$work/exported"
+nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
+	sort -u >"$work/exported"
 
 # The preprocessor takes the comments away and turns WEFT_API into an attribute. A declaration
 # reaches from there to its semicolon; its name is the last word before the first parenthesis or

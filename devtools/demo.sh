@@ -54,7 +54,9 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/weft-demo.XXXXXX")
 cores=$(taskset -cp $$ | sed 's/.*: //')
 first=${cores%%[-,]*}
 last=${cores##*[-,]}
-[ "$first" != "$last" ] || weft_say "there is one core only: expect milliseconds where two cores need less than a microsecond"
+[ "$first" != "$last" ] ||
+	weft_say "there is one core only: expect milliseconds where two cores need" \
+		"less than a microsecond"
 
 export WEFT_LANES='dpdk:0,mtu=9000;dpdk:1,mtu=9000'
 
@@ -95,7 +97,8 @@ choose_port
 "$weft_build/app/weft-perf" "${eal_server[@]}" -- -p $port -B 127.0.0.1 >"$work/server.log" 2>&1 </dev/null &
 pids=($!)
 rc=0
-timeout 100 "$weft_build/app/weft-perf" "${eal_client[@]}" -- -p $port -W 10 -t table -s 8:4M -D 0.3 127.0.0.1 \
+timeout 100 "$weft_build/app/weft-perf" "${eal_client[@]}" -- -p $port -W 10 -t table -s 8:4M \
+	-D 0.3 127.0.0.1 \
 	2>"$work/client.log" </dev/null || rc=$?
 both_ended "the table" $rc
 
@@ -104,7 +107,8 @@ both_ended "the table" $rc
 size_mb() { du --apparent-size -smxc "$@" 2>/dev/null | tail -n 1 | cut -f 1; }
 dirs=(usr/share)
 [ "$(size_mb /usr/share)" -ge 220 ] || dirs+=(usr/lib)
-weft_say "a tar of /${dirs[0]}${dirs[1]:+ and /${dirs[1]}} ($(size_mb "${dirs[@]/#//}") MB) through weft-cat"
+size=$(size_mb "${dirs[@]/#//}")
+weft_say "a tar of /${dirs[0]}${dirs[1]:+ and /${dirs[1]}} ($size MB) through weft-cat"
 
 # The tar goes to the sums as it passes, so nothing is written to disk, and files that change
 # meanwhile do no harm.
@@ -122,7 +126,8 @@ pids=($!)
 rc=0
 carried=$SECONDS
 { tar -C / --one-file-system -cf - "${dirs[@]}" 2>"$work/tar.log" || true; } | tee "$work/sent" |
-	timeout 100 "$weft_build/app/weft-cat" "${eal_client[@]}" -- -p $port -W 10 -s 127.0.0.1 2>"$work/client.log" \
+	timeout 100 "$weft_build/app/weft-cat" "${eal_client[@]}" -- -p $port -W 10 -s 127.0.0.1 \
+		2>"$work/client.log" \
 		>/dev/null || rc=$?
 both_ended "weft-cat" $rc
 wait "${sums[@]}"

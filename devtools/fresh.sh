@@ -42,7 +42,8 @@ mirror() {
 	# A path of .../debian/ is the archive; security updates and others' packages have other
 	# paths.
 	# shellcheck disable=SC2016
-	apt-get indextargets --no-release-info --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+	apt-get indextargets --no-release-info --format '$(REPO_URI)' 'Created-By: Packages' \
+		2>/dev/null |
 		grep -m 1 '^[a-z]*://.*/debian/*$' || true
 }
 
@@ -58,7 +59,8 @@ make_base() {
 		rm -rf "$base.new"
 		source=$(mirror)
 		# shellcheck disable=SC2086 # an empty one is debootstrap's own
-		if ! timeout "$limit" debootstrap --variant=minbase "$suite" "$base.new" $source >"$log" 2>&1 </dev/null 8>&-; then
+		if ! timeout "$limit" debootstrap --variant=minbase "$suite" "$base.new" $source \
+			>"$log" 2>&1 </dev/null 8>&-; then
 			tail -n 5 "$log" >&2
 			rm -rf "$base.new"
 			weft_die "debootstrap could not make $suite; its log is $log"
@@ -71,7 +73,8 @@ make_base() {
 
 # prepare_base ROOT: this machine's way to the mirror; no daemon starts in there.
 prepare_base() {
-	apt-config dump Acquire | grep -iE '^Acquire::(https?|Check)' >"$1/etc/apt/apt.conf.d/90machine" || true
+	apt-config dump Acquire | grep -iE '^Acquire::(https?|Check)' \
+		>"$1/etc/apt/apt.conf.d/90machine" || true
 	printf '#!/bin/sh\nexit 101\n' >"$1/usr/sbin/policy-rc.d"
 	chmod 755 "$1/usr/sbin/policy-rc.d"
 }
@@ -152,7 +155,8 @@ cleanup() {
 mount_root() {
 	local base=$cache/base/$1 root=$run/root at
 	mkdir "$root" "$run/upper" "$run/work"
-	if ! mount -t overlay overlay -o "lowerdir=$base,upperdir=$run/upper,workdir=$run/work" "$root" 2>/dev/null; then
+	if ! mount -t overlay overlay -o "lowerdir=$base,upperdir=$run/upper,workdir=$run/work" \
+		"$root" 2>/dev/null; then
 		weft_say "no overlay can be mounted here: the base system is copied"
 		cp -a --reflink=auto "$base/." "$root/"
 		mount --bind "$root" "$root"
@@ -174,7 +178,8 @@ mount_root() {
 clone_tree() {
 	local changed
 	changed=$(git -C "$weft_root" status --porcelain -uno | wc -l)
-	[ "$changed" = 0 ] || weft_say "$changed changed files are not committed, and not in the clone"
+	[ "$changed" = 0 ] ||
+		weft_say "$changed changed files are not committed, and not in the clone"
 	git clone -q --depth 1 "file://$weft_root" "$run/root/root/weft"
 }
 

@@ -43,8 +43,10 @@ done
 
 weft_install build test fuzz
 command -v clang >/dev/null || weft_die "clang is not installed, and libFuzzer is part of it"
-CC=clang weft_configure "$dir" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
-mapfile -t known < <(ninja -C "$dir" -t targets all | sed -n 's|^test/fuzz/fuzz_\([a-z]*\): .*|\1|p' | sort)
+CC=clang weft_configure "$dir" -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+	-Doptimization=1
+mapfile -t known < <(ninja -C "$dir" -t targets all |
+	sed -n 's|^test/fuzz/fuzz_\([a-z]*\): .*|\1|p' | sort)
 [ $# -gt 0 ] || set -- "${known[@]}"
 for name; do
 	[[ " ${known[*]} " = *" $name "* ]] || weft_die "no fuzzer '$name'; there are ${known[*]}"
@@ -64,8 +66,10 @@ campaign() {
 	: >"$out/$name.log"
 	while [ "$left" -gt 0 ]; do
 		before=$(spent "$me")
-		"$dir/test/fuzz/fuzz_$name" -max_total_time="$left" -timeout=600 -report_slow_units=600 -rss_limit_mb=3000 -verbosity=0 \
-			-print_final_stats=1 -artifact_prefix="$out/$name-" "${corpus[@]}" >>"$out/$name.log" 2>&1 </dev/null ||
+		"$dir/test/fuzz/fuzz_$name" -max_total_time="$left" -timeout=600 \
+			-report_slow_units=600 -rss_limit_mb=3000 -verbosity=0 \
+			-print_final_stats=1 -artifact_prefix="$out/$name-" "${corpus[@]}" \
+			>>"$out/$name.log" 2>&1 </dev/null ||
 			return 1
 		used=$((used + $(spent "$me") - before))
 		left=$((seconds - used))
@@ -97,8 +101,10 @@ reap() { # waits for one
 	running=("${!pid_name[@]}")
 	if [ $rc = 0 ]; then
 		passed=$((passed + 1))
-		printf '   ok      %s: %s s, %s inputs, %s kept\n' "$name" "$(cat "$out/$name.seconds")" \
-			"$(awk '/number_of_executed_units/ { n += $2 } END { print n + 0 }' "$out/$name.log")" \
+		printf '   ok      %s: %s s, %s inputs, %s kept\n' "$name" \
+			"$(cat "$out/$name.seconds")" \
+			"$(awk '/number_of_executed_units/ { n += $2 } END { print n + 0 }' \
+			"$out/$name.log")" \
 			"$(find "$out/$name" -type f | wc -l)"
 	else
 		failed=$((failed + 1))

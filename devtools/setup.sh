@@ -28,26 +28,33 @@ weft_packages() {
 	local group
 	for group; do
 		case $group in
-		build) printf '%s\n' gcc libc6-dev binutils dpkg-dev meson ninja-build pkgconf python3 git libdpdk-dev \
+		build) printf '%s\n' gcc libc6-dev binutils dpkg-dev meson ninja-build pkgconf \
+			python3 git libdpdk-dev \
 			libpcap-dev libibverbs-dev ibverbs-providers ;;
-		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen clang-format make \
-			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev ibverbs-utils ibverbs-providers rdma-core \
+		test) printf '%s\n' libcmocka-dev iproute2 procps tshark valgrind doxygen \
+			clang-format make \
+			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev \
+			ibverbs-utils ibverbs-providers rdma-core \
 			perftest ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;
 		fresh) printf '%s\n' debootstrap debian-archive-keyring git mount util-linux ;;
-		arm64) printf '%s\n' gcc-aarch64-linux-gnu libc6-dev:arm64 meson ninja-build pkgconf python3 git qemu-user-static \
-			libdpdk-dev:arm64 libpcap-dev:arm64 libibverbs-dev:arm64 ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
-		*) weft_die "no package group called '$group'; there are build, test, demo, bench, fuzz, fresh and arm64" ;;
+		arm64) printf '%s\n' gcc-aarch64-linux-gnu libc6-dev:arm64 meson ninja-build \
+			pkgconf python3 git qemu-user-static \
+			libdpdk-dev:arm64 libpcap-dev:arm64 libibverbs-dev:arm64 \
+			ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
+		*) weft_die \
+			"no package group called '$group'; there are build, test, demo, bench, fuzz, fresh and arm64" ;;
 		esac
 	done | sort -u
 }
 
 weft_missing() {
-	local package
+	local package state
 	weft_packages "$@" | while read -r package; do
-		[ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+		state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || true
+		[ "$state" = installed ] ||
 			printf '%s\n' "$package"
 	done
 }
@@ -79,7 +86,8 @@ weft_install() {
 	# shellcheck disable=SC2086
 	if ! weft_apt install $missing >"$log" 2>&1; then
 		# shellcheck disable=SC2086
-		if ! weft_apt update >>"$log" 2>&1 || ! weft_apt install $missing >>"$log" 2>&1; then
+		if ! weft_apt update >>"$log" 2>&1 ||
+			! weft_apt install $missing >>"$log" 2>&1; then
 			tail -n 30 "$log" >&2
 			weft_die "apt-get could not install the packages; its log is $log"
 		fi
@@ -100,7 +108,8 @@ weft_apt() {
 # stays behind in the file system.
 # shellcheck disable=SC2120,SC2034
 weft_hugepages() {
-	local want=${WEFT_HUGEPAGES:-${1:-512}} dir=/sys/kernel/mm/hugepages/hugepages-2048kB have free why=
+	local want=${WEFT_HUGEPAGES:-${1:-512}} dir=/sys/kernel/mm/hugepages/hugepages-2048kB have \
+		free why=
 	weft_memory=(--in-memory)
 	if [ "$want" = 0 ]; then
 		why="not wanted (WEFT_HUGEPAGES=0)"
@@ -132,7 +141,8 @@ weft_hugepages() {
 
 weft_hugetlbfs() {
 	grep -q ' hugetlbfs ' /proc/mounts && return 0
-	mkdir -p /dev/hugepages 2>/dev/null && mount -t hugetlbfs hugetlbfs /dev/hugepages 2>/dev/null
+	mkdir -p /dev/hugepages 2>/dev/null &&
+		mount -t hugetlbfs hugetlbfs /dev/hugepages 2>/dev/null
 }
 
 # weft_configure DIR [MESON OPTION...]: configures DIR if it isn't yet.
@@ -154,7 +164,8 @@ weft_configure() {
 	elif [ $werror = true ]; then
 		# Files for a cross compiler can be named only once; options may say otherwise.
 		# shellcheck disable=SC2046
-		meson configure "$dir" -Dwerror=true $(printf '%s\n' "$@" | grep '^-D' || true) >/dev/null
+		meson configure "$dir" -Dwerror=true $(printf '%s\n' "$@" | grep '^-D' || true) \
+			>/dev/null
 	fi
 }
 

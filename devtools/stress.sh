@@ -44,7 +44,8 @@ for number in "$rounds" "$busy" "$cores"; do
 done
 [ $# -gt 0 ] || set -- unit sim proc
 
-[ -f "$weft_build/build.ninja" ] || weft_die "there is no build in $weft_build; devtools/test.sh --quick makes one"
+[ -f "$weft_build/build.ninja" ] || weft_die \
+	"there is no build in $weft_build; devtools/test.sh --quick makes one"
 
 pids=()
 quiet() {
@@ -58,7 +59,8 @@ trap 'exit 143' TERM
 if [ "$cores" -gt 0 ]; then
 	# The first ones of those that this shell may use.
 	list=$(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
-		awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }' | head -n "$cores" | paste -sd,)
+		awk -F- '{ for (i = $1; i <= ($2 == "" ? $1 : $2); i++) print i }' |
+			head -n "$cores" | paste -sd,)
 	taskset -cp "$list" $$ >/dev/null
 fi
 for ((i = 0; i < busy; i++)); do
@@ -83,8 +85,10 @@ for ((round = 1; round <= rounds; round++)); do
 			printf 'round %d: %s\n' $round "$line"
 			;;
 		esac
-	done < <(meson test -C "$weft_build" --no-rebuild --logbase "stress-$round" --num-processes 2 \
-		--timeout-multiplier 20 "${args[@]}" "${names[@]}" 2>&1 </dev/null | grep -E '^ *[0-9]+/[0-9]+ ')
+	done < <(meson test -C "$weft_build" --no-rebuild --logbase "stress-$round" \
+		--num-processes 2 \
+		--timeout-multiplier 20 "${args[@]}" "${names[@]}" 2>&1 </dev/null |
+		grep -E '^ *[0-9]+/[0-9]+ ')
 done
 quiet
 printf '%d passed, %d failed\n' $passed $failed

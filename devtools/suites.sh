@@ -146,7 +146,8 @@ suites() {
 		sed -n '/^ninja:\|^No suitable tests/!{ s/^.* \/ //; p }')
 	# Left out silently it would pass.
 	if [ ${#names[@]} -eq 0 ]; then
-		meson test -C "$dir" --no-rebuild --list "${args[@]}" >"$records.log" 2>&1 </dev/null || true
+		meson test -C "$dir" --no-rebuild --list "${args[@]}" >"$records.log" 2>&1 \
+			</dev/null || true
 		count check "$label: a list of its tests" 1 "$records.log" "$records"
 		return 0
 	fi
@@ -166,7 +167,8 @@ suites() {
 	# pipe: meson ends its tests when it is told to end, but not when who reads its words has
 	# ended before.
 	meson test -C "$dir" --no-rebuild --logbase "weft-$label" --timeout-multiplier "$times" \
-		${by:+--wrapper "$by"} "${args[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null || true
+		${by:+--wrapper "$by"} "${args[@]}" "${names[@]}" >"$records.log" 2>&1 </dev/null ||
+		true
 	grep -E '^ *[0-9]+/[0-9]+ ' "$records.log" | sed 's/^/   /' || true
 	for name in "$log".json "$log"-*.json; do
 		[ ! -f "$name" ] || log=$name

@@ -86,7 +86,8 @@ check_man() {
 	for page in "$weft_root"/doc/man/*.[1-8] "$weft_build"/doc/*.7; do
 		[ -e "$page" ] || continue
 		pages=$((pages + 1))
-		out=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)
+		out=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 \
+			-Z "$page" 2>&1 >/dev/null)
 		[ -z "$out" ] || { printf '%s: %s\n' "$page" "$out"; return 1; }
 	done
 	printf '%d pages\n' $pages
@@ -104,20 +105,40 @@ check_install() {
 	[ -n "$pc" ] || { echo "weft.pc is not installed"; return 1; }
 	# The pages name files of share/doc/weft.
 	for name in $(grep -ohE '[a-z]+\.md' "$prefix"/usr/local/share/man/man*/weft* | sort -u); do
-		[ -f "$prefix/usr/local/share/doc/weft/$name" ] || { echo "a page names $name, which is not installed"; return 1; }
+		[ -f "$prefix/usr/local/share/doc/weft/$name" ] || {
+			echo "a page names $name, which is not installed"
+			return 1
+		}
 	done
-	! grep -qE '[^/]lane\.h' "$prefix/usr/local/include/weft.h" || { echo "weft.h names lane.h, which is not installed"; return 1; }
+	! grep -qE '[^/]lane\.h' "$prefix/usr/local/include/weft.h" || {
+		echo "weft.h names lane.h, which is not installed"
+		return 1
+	}
 	# They and weft.h name other files by their paths in the sources, and say so.
 	for name in "$prefix"/usr/local/share/doc/weft/*.md "$prefix/usr/local/include/weft.h"; do
-		! grep -qE '(^|[^a-z])(lib|doc|test|devtools|drivers|app|examples)/[a-z]' "$name" || grep -q 'are those of the sources' "$name" ||
-			{ echo "${name##*/} names paths and does not say that they are those of the sources"; return 1; }
-		for other in $(sed -E 's,\]\([^)]*\)|[a-z_.-]+/[A-Za-z_/.-]*,,g' "$name" | grep -ohE '[A-Za-z_]+\.md' | sort -u); do
-			[ -f "$prefix/usr/local/share/doc/weft/$other" ] || { echo "${name##*/} names $other, which is not installed"; return 1; }
+		! grep -qE '(^|[^a-z])(lib|doc|test|devtools|drivers|app|examples)/[a-z]' "$name" ||
+			grep -q 'are those of the sources' "$name" ||
+			{
+				echo "${name##*/} names paths and does not say that they are those of the sources"
+				return 1
+			}
+		for other in $(sed -E 's,\]\([^)]*\)|[a-z_.-]+/[A-Za-z_/.-]*,,g' "$name" |
+			grep -ohE '[A-Za-z_]+\.md' | sort -u); do
+			[ -f "$prefix/usr/local/share/doc/weft/$other" ] || {
+				echo "${name##*/} names $other, which is not installed"
+				return 1
+			}
 		done
 	done
-	[ -f "$prefix/usr/local/share/doc/weft/profiles/ena-4.ini" ] || { echo "no profile is installed"; return 1; }
+	[ -f "$prefix/usr/local/share/doc/weft/profiles/ena-4.ini" ] || {
+		echo "no profile is installed"
+		return 1
+	}
 	[ -f "$prefix/usr/local/include/weft.h" ] || { echo "weft.h is not installed"; return 1; }
-	[ -n "$(find "$prefix" -name 'libweft.so.0')" ] || { echo "libweft.so.0 is not installed"; return 1; }
+	[ -n "$(find "$prefix" -name 'libweft.so.0')" ] || {
+		echo "libweft.so.0 is not installed"
+		return 1
+	}
 	# Without LD_LIBRARY_PATH and ldconfig: the programs know where their library lies.
 	env -u LD_LIBRARY_PATH "$prefix/usr/local/bin/weft-info" --version || return 1
 	if [ -n "$(find "$prefix" -name '*.a')" ]; then
@@ -154,7 +175,8 @@ tsan=$weft_build-tsan
 part_build() {
 	step "build" build "build" "$weft_build" || return 0
 	touch "$work/built"
-	[ -n "$quick" ] || step "API reference" check "API reference without a warning" check_doxygen
+	[ -n "$quick" ] || step "API reference" check \
+		"API reference without a warning" check_doxygen
 }
 
 part_processes() {
@@ -176,7 +198,8 @@ part_guests() {
 
 part_nics() {
 	step "guest with NICs" suites release-guest-nic "$weft_build" $times guest-nic
-	step "guest with NICs and an IOMMU" suites release-guest-iommu "$weft_build" $times guest-iommu
+	step "guest with NICs and an IOMMU" suites release-guest-iommu \
+		"$weft_build" $times guest-iommu
 }
 
 # Each guest has 2 GiB. Two need as much again for the tests beside them.

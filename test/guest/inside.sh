@@ -5,7 +5,8 @@
 # limit, each with results of its own in /run/weft-guest (a folder of the host): NAME.tap, NAME.log,
 # NAME.rc.
 . /run/settings
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C TMPDIR=/tmp
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C \
+	TMPDIR=/tmp
 out=/run/weft-guest
 export weft_rounds weft_nics
 ulimit -l unlimited
@@ -41,7 +42,9 @@ for name in $weft_cases; do
 	echo $rc >"$out/$name.rc"
 	# The next case begins with nothing of this one.
 	for pid in $(ip netns list 2>/dev/null | cut -d' ' -f1); do ip netns del "$pid"; done
-	for link in $(rdma link show 2>/dev/null | sed -n 's/^link \([^/]*\).*/\1/p'); do rdma link del "$link"; done
-	for link in $(ip -o link show type veth | sed -n 's/^[0-9]*: \([^@:]*\).*/\1/p'); do ip link del "$link" 2>/dev/null; done
+	for link in $(rdma link show 2>/dev/null | sed -n 's/^link \([^/]*\).*/\1/p'); do rdma \
+		link del "$link"; done
+	for link in $(ip -o link show type veth | sed -n 's/^[0-9]*: \([^@:]*\).*/\1/p'); do ip \
+		link del "$link" 2>/dev/null; done
 done
 echo 1 >"$out/finished"

@@ -5,7 +5,10 @@
 # assert on data, order and counters, never on speed.
 # shellcheck shell=bash
 
-[ -d /run/weft-guest ] || { echo "cases run inside the guest only: test/guest/run.sh BUILDDIR CASE"; exit 2; }
+[ -d /run/weft-guest ] || {
+	echo "cases run inside the guest only: test/guest/run.sh BUILDDIR CASE"
+	exit 2
+}
 
 # Nothing of the caller's environment shall decide what is tested.
 for variable in "${!WEFT_@}"; do
@@ -55,7 +58,8 @@ tap_end() {
 # rail N [MTU]: a veth pair vNa - vNb with addresses 10.0.N.1 and 10.0.N.2, and a RoCE device on
 # each: rxeNa, rxeNb. Path MTU is 4096 with an MTU of 4200, 1024 with 1500.
 rail() {
-	ip link add "v${1}a" mtu "${2:-4200}" type veth peer name "v${1}b" mtu "${2:-4200}" && rail_up "$1"
+	ip link add "v${1}a" mtu "${2:-4200}" type veth peer name "v${1}b" mtu "${2:-4200}" &&
+		rail_up "$1"
 }
 
 # rail_up N: the rest, for a pair that is there.
@@ -66,7 +70,8 @@ rail_up() {
 		ip addr add "10.0.$n.$host/24" dev "v$n$end"
 		# Both ends are in one kernel: it must not take its own address for local and go
 		# through lo, nor answer for the other.
-		sysctl -qw "net.ipv4.conf.v$n$end.accept_local=1" "net.ipv4.conf.v$n$end.rp_filter=0" \
+		sysctl -qw "net.ipv4.conf.v$n$end.accept_local=1" \
+			"net.ipv4.conf.v$n$end.rp_filter=0" \
 			"net.ipv4.conf.v$n$end.arp_ignore=1" "net.ipv4.conf.v$n$end.arp_announce=2"
 		host=2
 	done
@@ -79,7 +84,8 @@ rail_up() {
 slow() {
 	local end
 	for end in a b; do
-		tc qdisc replace dev "v$1$end" root tbf rate "$2mbit" burst 16kb limit 16mb || return
+		tc qdisc replace dev "v$1$end" root tbf rate "$2mbit" burst 16kb limit 16mb ||
+			return
 	done
 }
 
@@ -87,7 +93,8 @@ slow() {
 far() {
 	local end
 	for end in a b; do
-		tc qdisc replace dev "v$1$end" root netem delay "$2ms" rate "$3mbit" limit 10000 || return
+		tc qdisc replace dev "v$1$end" root netem delay "$2ms" rate "$3mbit" limit 10000 ||
+			return
 	done
 }
 
@@ -101,7 +108,8 @@ gid() {
 	local i type text
 	for i in 0 1 2 3 4 5; do
 		# The kernel has nothing to read for an index without a GID.
-		read -r type 2>/dev/null <"/sys/class/infiniband/$1/ports/1/gid_attrs/types/$i" || continue
+		read -r type 2>/dev/null <"/sys/class/infiniband/$1/ports/1/gid_attrs/types/$i" ||
+			continue
 		read -r text <"/sys/class/infiniband/$1/ports/1/gids/$i"
 		case $type:$text in
 		'RoCE v2':0000:0000:0000:0000:0000:ffff:*) echo "$i"; return ;;
@@ -164,7 +172,8 @@ begin_server() {
 	shift
 	port=$((port + 1))
 	: >"$dir/server.err"
-	timeout "${limit:-200}" "${server_run[@]}" "$perf" "${eal[@]}" --file-prefix=server "${server_eal[@]}" -- -p $port -L "$lanes" "$@" \
+	timeout "${limit:-200}" "${server_run[@]}" "$perf" "${eal[@]}" --file-prefix=server \
+		"${server_eal[@]}" -- -p $port -L "$lanes" "$@" \
 		</dev/null >"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
 	[[ "${server_eal[*]}" != *af_packet* || "${client_eal[*]}" != *af_packet* ]] || apart
@@ -193,7 +202,8 @@ server() {
 client() {
 	local lanes=$1
 	shift
-	timeout "${limit:-200}" "${client_run[@]}" "$perf" "${eal[@]}" --file-prefix=client "${client_eal[@]}" -- -p $port -W 60 -L "$lanes" "$@" "$host" \
+	timeout "${limit:-200}" "${client_run[@]}" "$perf" "${eal[@]}" --file-prefix=client \
+		"${client_eal[@]}" -- -p $port -W 60 -L "$lanes" "$@" "$host" \
 		</dev/null >"$dir/client.out" 2>"$dir/client.err"
 }
 
@@ -206,7 +216,10 @@ perf_pair() {
 	# A client that did not come so far is not waited for.
 	[ $rc = 0 ] || grep -q 'client of' "$dir/client.out" || kill "$server_pid" 2>/dev/null
 	wait "$server_pid" || { echo "the server's exit code is $?"; cat "$dir/server.err"; rc=1; }
-	[ $rc = 0 ] || { echo "the client's exit code is $rc"; tail -n 15 "$dir/client.err" "$dir/client.out"; }
+	[ $rc = 0 ] || {
+		echo "the client's exit code is $rc"
+		tail -n 15 "$dir/client.err" "$dir/client.out"
+	}
 	return $rc
 }
 
@@ -274,7 +287,8 @@ no_storms() {
 	for device; do
 		value=$(counter "$device" completer_retry_err)
 		sent=$(counter "$device" sent_pkts)
-		echo "$device: $value retries, $(counter "$device" retry_exceeded_err) of them given up, $sent packets"
+		echo "$device: $value retries, $(counter \
+			"$device" retry_exceeded_err) of them given up, $sent packets"
 		[ "$value" -le $((20 + sent / 10)) ] || return 1
 	done
 }

@@ -34,7 +34,10 @@ give() {
 		echo "$driver" >"$device/driver_override"
 		[ ! -e "$device/driver" ] || echo "$address" >"$device/driver/unbind"
 		echo "$address" >/sys/bus/pci/drivers_probe
-		[ -e "/sys/bus/pci/drivers/$driver/$address" ] || { echo "$driver does not take $name" >&2; return 1; }
+		[ -e "/sys/bus/pci/drivers/$driver/$address" ] || {
+			echo "$driver does not take $name" >&2
+			return 1
+		}
 	done
 }
 
@@ -79,7 +82,8 @@ ends() {
 	local names
 	# shellcheck disable=SC2086
 	names=$(plain $1 $2) && give $names && allow $(plain $1) && server_eal=("${allowed[@]}") &&
-		allow $(plain $2) && client_eal=("${allowed[@]}") && lanes $1 && server=$list && lanes $2
+		allow $(plain $2) && client_eal=("${allowed[@]}") && lanes $1 && server=$list &&
+			lanes $2
 }
 
 # plain NAME[,OPTIONS]...: without the options.
@@ -149,5 +153,6 @@ killed() {
 deaths() {
 	local who=$1 one=$2 two=$3
 	check "$one - $two: a killed $who, the other end tells and ends" killed "$who" "$one" "$two"
-	check "$one - $two: after the killed $who, every byte" both "$one" "$two" -t tag_bw -s 8,64k,1M -n 8 -w 1 -O 4 -f -V -v
+	check "$one - $two: after the killed $who, every byte" both "$one" "$two" -t tag_bw \
+		-s 8,64k,1M -n 8 -w 1 -O 4 -f -V -v
 }

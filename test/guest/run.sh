@@ -24,7 +24,10 @@ source_root=$(cd "$here/../.." && pwd)
 build=$(cd "$1" && pwd)
 kind=${2:-roce}
 shift $(($# > 1 ? 2 : 1))
-[ -f "$here/kinds/$kind.sh" ] || { echo "there is no kind of guest '$kind' in $here/kinds"; exit 2; }
+[ -f "$here/kinds/$kind.sh" ] || {
+	echo "there is no kind of guest '$kind' in $here/kinds"
+	exit 2
+}
 kernels=$build/guest
 work=$kernels/$kind
 out=$work/out
@@ -38,17 +41,20 @@ skip() { printf '# %s\n' "$*"; exit 77; }
 fail() { printf 'not ok 1 - the guest boots\n# %s\n1..1\n' "$*"; exit 1; }
 
 # What each kind needs for its root, in the order in which they must be loaded.
-modules_root=(netfs fscache 9pnet 9p virtio virtio_ring 9pnet_virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci overlay)
+modules_root=(netfs fscache 9pnet 9p virtio virtio_ring 9pnet_virtio virtio_pci_modern_dev \
+	virtio_pci_legacy_dev virtio_pci overlay)
 
 can_run() {
 	local kb
 	[ "$(uname -m)" = x86_64 ] || skip "the guest is for x86_64, this machine is $(uname -m)"
 	command -v qemu-system-x86_64 >/dev/null || skip "qemu-system-x86_64 is not installed"
 	for tool in cpio /bin/busybox; do
-		command -v $tool >/dev/null || skip "$tool is not installed (Debian: cpio, busybox-static)"
+		command -v $tool >/dev/null ||
+			skip "$tool is not installed (Debian: cpio, busybox-static)"
 	done
 	kb=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
-	[ "$kb" -ge 2600000 ] || skip "the guest wants 2 GiB of memory, $((kb / 1024)) MiB are available"
+	[ "$kb" -ge 2600000 ] ||
+		skip "the guest wants 2 GiB of memory, $((kb / 1024)) MiB are available"
 }
 
 # find_kernel: sets kernel (image) and modules_dir. Debian's generic image is fetched and unpacked
@@ -63,8 +69,10 @@ find_kernel() {
 	for modules_dir in "$dir/lib/modules/$version" "$dir/usr/lib/modules/$version"; do
 		[ ! -d "$modules_dir" ] || break
 	done
-	[ -d "$modules_dir" ] || fail "there is neither lib/modules/$version nor usr/lib/modules/$version in $dir"
-	[ -n "$(find "$modules_dir" -name "${needs//_/[-_]}.ko*")" ] || fail "the kernel in $dir has no $needs"
+	[ -d "$modules_dir" ] ||
+		fail "there is neither lib/modules/$version nor usr/lib/modules/$version in $dir"
+	[ -n "$(find "$modules_dir" -name "${needs//_/[-_]}.ko*")" ] ||
+		fail "the kernel in $dir has no $needs"
 	plain_kernel "$kernel" "$version"
 }
 
@@ -78,13 +86,16 @@ plain_kernel() {
 	if [ ! "$plain" -nt "$1" ]; then
 		for tool in xz:'\xfd7zXZ\x00' zstd:'\x28\xb5\x2f\xfd'; do
 			magic=${tool#*:}
-			at=$(LC_ALL=C grep -aboP -m 1 "$magic" "$1" | head -n 1 | cut -d: -f1) || true
+			at=$(LC_ALL=C grep -aboP -m 1 "$magic" "$1" | head -n 1 | cut -d: -f1) ||
+				true
 			{ [ -n "$at" ] && command -v "${tool%%:*}" >/dev/null; } || continue
 			# What follows the data makes the tool complain.
-			tail -c +$((at + 1)) "$1" | "${tool%%:*}" -dc >"$plain.$$" 2>/dev/null || true
+			tail -c +$((at + 1)) "$1" | "${tool%%:*}" -dc >"$plain.$$" 2>/dev/null ||
+				true
 			# Not one that is cut short: of that readelf complains.
 			[ "$(head -c 4 "$plain.$$" | tr -d '\0')" != $'\x7fELF' ] ||
-				[ -n "$(readelf -hSW "$plain.$$" 2>&1 >/dev/null)" ] || mv "$plain.$$" "$plain"
+				[ -n "$(readelf -hSW "$plain.$$" 2>&1 >/dev/null)" ] ||
+					mv "$plain.$$" "$plain"
 			rm -f "$plain.$$"
 			[ ! "$plain" -nt "$1" ] || break
 		done
@@ -97,13 +108,16 @@ fetch_kernel() {
 	mkdir -p "$kernels"
 	rm -rf "$kernels/deb" "$kernels/kernel.new"
 	mkdir "$kernels/deb"
-	command -v apt-get >/dev/null || fail "no apt-get to fetch Debian's kernel with; unpack a linux-image and set WEFT_GUEST_KERNEL"
+	command -v apt-get >/dev/null ||
+		fail "no apt-get to fetch Debian's kernel with; unpack a linux-image and set WEFT_GUEST_KERNEL"
 	package=$(kernel_package)
-	if [ -z "$package" ] || ! (cd "$kernels/deb" && apt-get -q download "$package") >"$log" 2>&1; then
+	if [ -z "$package" ] || ! (cd "$kernels/deb" && apt-get -q download "$package") >"$log" \
+		2>&1; then
 		# Package lists may be absent or older than the mirror.
 		[ "$(id -u)" != 0 ] || apt-get -q update >>"$log" 2>&1 || true
 		package=$(kernel_package)
-		[ -n "$package" ] || fail "apt knows no linux-image-amd64; unpack one and set WEFT_GUEST_KERNEL to its folder"
+		[ -n "$package" ] || fail \
+			"apt knows no linux-image-amd64; unpack one and set WEFT_GUEST_KERNEL to its folder"
 		(cd "$kernels/deb" && apt-get -q download "$package") >>"$log" 2>&1 ||
 			fail "apt-get could not download $package: $(tail -n 1 "$log")"
 	fi
@@ -114,7 +128,8 @@ fetch_kernel() {
 
 # The versioned image that linux-image-amd64 stands for.
 kernel_package() {
-	apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | head -n 1
+	apt-cache depends linux-image-amd64 2>/dev/null |
+		sed -n 's/^ *Depends: \(linux-image-[0-9].*-amd64\)$/\1/p' | head -n 1
 }
 
 # in_memory: what the cases start again and again, with the libraries and symbolic links on the way.
@@ -122,20 +137,25 @@ kernel_package() {
 in_memory() {
 	local file name
 	{
-		for name in bash sh sleep timeout grep sed awk cat cut tr tail head sort wc tee ls cp rm mkdir mktemp chmod chown \
-			basename dirname dmesg pgrep ip tc ss rdma sysctl setpriv ibv_rc_pingpong; do
+		for name in bash sh sleep timeout grep sed awk cat cut tr tail head sort wc tee ls \
+			cp rm mkdir mktemp chmod chown \
+			basename dirname dmesg pgrep ip tc ss rdma sysctl setpriv \
+			ibv_rc_pingpong; do
 			type -P $name || true
 		done
-		for file in "$build"/app/weft-{perf,info} "$build"/test/guest/{nic_pair,nic_queues,roce_lane,roce_churn}; do
+		for file in "$build"/app/weft-{perf,info} \
+			"$build"/test/guest/{nic_pair,nic_queues,roce_lane,roce_churn}; do
 			[ ! -x "$file" ] || echo "$file"
 		done
-		find /usr/lib/*/libibverbs/ /etc/libibverbs.d -type f -name '*rxe*' 2>/dev/null || true
+		find /usr/lib/*/libibverbs/ /etc/libibverbs.d -type f -name '*rxe*' 2>/dev/null ||
+			true
 	} >"$work/programs"
 	{
 		printf '%s\n' /bin /sbin /lib /lib64 /etc/ld.so.cache
 		cat "$work/programs"
 		# What is no dynamic program makes ldd complain.
-		(xargs -d '\n' ldd <"$work/programs" 2>/dev/null || true) | sed -n 's/^.*[ \t]\(\/[^ ]*\) (0x[0-9a-f]*)$/\1/p'
+		(xargs -d '\n' ldd <"$work/programs" 2>/dev/null || true) |
+			sed -n 's/^.*[ \t]\(\/[^ ]*\) (0x[0-9a-f]*)$/\1/p'
 	} | sort -u | while read -r file; do
 		# The links of a path, and what it comes to.
 		while [ -L "$file" ]; do
@@ -179,7 +199,8 @@ make_initramfs() {
 	{
 		printf 'weft_source=%q\nweft_build=%q\nweft_cases=%q\n' "$source_root" "$build" "$*"
 		printf 'weft_cases_dir=%q\nweft_nics=%q\n' "$here/$cases_dir" "$nics"
-		printf 'weft_shell=%q\nweft_case_limit=%q\nweft_rounds=%q\n' "${WEFT_GUEST_SHELL:-}" "$case_limit" "${WEFT_GUEST_ROUNDS:-3}"
+		printf 'weft_shell=%q\nweft_case_limit=%q\nweft_rounds=%q\n' \
+			"${WEFT_GUEST_SHELL:-}" "$case_limit" "${WEFT_GUEST_ROUNDS:-3}"
 	} >"$root/settings"
 	(cd "$root" && find . | cpio -o -H newc -R 0:0 --quiet | gzip -1) >"$work/initramfs.gz"
 }
@@ -192,7 +213,8 @@ boot() {
 	# which is emulated byte by byte. The kernel's tests of its ciphers take seconds, and have
 	# hung. Copying and clearing by "rep movsq" is emulated word by word as well (clearcpuid:
 	# REP_GOOD); clearing all memory that is allocated costs more than it finds here.
-	exec timeout -k 5 "$time_limit" "${around[@]}" qemu-system-x86_64 -accel tcg,thread=multi -cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
+	exec timeout -k 5 "$time_limit" "${around[@]}" qemu-system-x86_64 -accel tcg,thread=multi \
+		-cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
 		"${console[@]}" "${machine[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
 		-append "console=ttyS0 quiet panic=1 no_timer_check mitigations=off tsc=reliable cryptomgr.notests clearcpuid=112 init_on_alloc=0 selinux=0 apparmor=0 rdinit=/init $cmdline" \
 		-virtfs local,path=/,security_model=none,mount_tag=host,readonly=on,multidevs=remap \
@@ -217,17 +239,20 @@ run_guest() {
 		(boot) &
 		guest_pid=$!
 		end=$((SECONDS + boot_limit))
-		while [ ! -f "$out/booted" ] && [ $SECONDS -lt $end ] && kill -0 $guest_pid 2>/dev/null; do
+		while [ ! -f "$out/booted" ] && [ $SECONDS -lt $end ] &&
+			kill -0 $guest_pid 2>/dev/null; do
 			sleep 0.2
 		done
 		# Another end of QEMU's is told by report.
 		if [ -f "$out/booted" ] || [ "$try" = 3 ] ||
-			{ ! kill -0 $guest_pid 2>/dev/null && ! grep -qa 'Kernel panic' "$out/console.log" 2>/dev/null; }; then
+			{ ! kill -0 $guest_pid 2>/dev/null &&
+				! grep -qa 'Kernel panic' "$out/console.log" 2>/dev/null; }; then
 			wait $guest_pid || true
 			guest_pid=
 			return
 		fi
-		printf '# the guest had not come to its cases (try %s, limit %s s): %s\n' "$try" "$boot_limit" \
+		printf '# the guest had not come to its cases (try %s, limit %s s): %s\n' "$try" \
+			"$boot_limit" \
 			"$(tail -n 1 "$out/console.log" 2>/dev/null | tr -d '\0\r' | cut -c1-200)"
 		kill $guest_pid 2>/dev/null || true
 		wait $guest_pid || true
@@ -241,19 +266,24 @@ report() {
 	{
 		for name; do
 			if [ -f "$out/$name.tap" ]; then
-				sed "s/^\(\(not \)\{0,1\}ok\) [0-9]* - /\1 - $name: /" "$out/$name.tap"
+				sed "s/^\(\(not \)\{0,1\}ok\) [0-9]* - /\1 - $name: /" \
+					"$out/$name.tap"
 			fi
 			if [ "$(cat "$out/$name.rc" 2>/dev/null)" != 0 ]; then
 				if ! grep -q '^not ok' "$out/$name.tap" 2>/dev/null; then
 					printf 'not ok - %s: it ends well\n' "$name"
 				fi
-				printf '# exit code: %s\n' "$(cat "$out/$name.rc" 2>/dev/null || echo 'none, the guest was gone before')"
-				(tail -n 12 "$out/$name.log" 2>/dev/null || true) | cut -c1-300 | tr -d '\0\r' | sed 's/^/# /'
+				printf '# exit code: %s\n' \
+					"$(cat "$out/$name.rc" 2>/dev/null ||
+					echo 'none, the guest was gone before')"
+				(tail -n 12 "$out/$name.log" 2>/dev/null || true) | cut -c1-300 |
+					tr -d '\0\r' | sed 's/^/# /'
 			fi
 		done
 		if [ ! -f "$out/finished" ]; then
 			printf 'not ok - the guest comes to its end within %s s\n' "$time_limit"
-			(cat "$out/console.log" "$out/qemu.log" 2>/dev/null || true) | tr -d '\0\r' | tail -n 15 | cut -c1-300 | sed 's/^/# /'
+			(cat "$out/console.log" "$out/qemu.log" 2>/dev/null || true) |
+				tr -d '\0\r' | tail -n 15 | cut -c1-300 | sed 's/^/# /'
 		fi
 	} | awk '/^(not )?ok - / { n++; sub(/ok - /, "ok " n " - ") } { print; fflush() }
 		/^not ok/ { bad++ } END { print "1.." n + 0; exit bad > 0 || n == 0 }'

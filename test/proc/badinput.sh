@@ -32,35 +32,46 @@ for program in perf cat info; do
 	check "weft-$program --help" shows "usage: weft-$program" "$binary" --help
 	check "weft-$program --help after --" shows "usage: weft-$program" "$binary" -l 0 -- --help
 	check "weft-$program --version" shows "^version [0-9]" "$binary" --version
-	check "weft-$program: unknown option" refuses 2 "no option '--nonsense'" "$binary" --nonsense
+	check "weft-$program: unknown option" refuses 2 "no option '--nonsense'" "$binary" \
+		--nonsense
 	check "weft-$program: unknown short option" refuses 2 "no option '-Q'" "$binary" -Q
 	check "weft-$program: malformed WEFT_ variable" refuses 2 "configuration" \
 		env WEFT_PEER_TIMEOUT=soon "$binary" -d localhost
-	check "weft-$program: unknown variable by -S" refuses 2 "no variable 'NONSENSE'" "$binary" -S NONSENSE=1
-	check "weft-$program: malformed value by -S" refuses 2 "PEER_TIMEOUT" "$binary" -S PEER_TIMEOUT=soon
+	check "weft-$program: unknown variable by -S" refuses 2 "no variable 'NONSENSE'" "$binary" \
+		-S NONSENSE=1
+	check "weft-$program: malformed value by -S" refuses 2 "PEER_TIMEOUT" "$binary" \
+		-S PEER_TIMEOUT=soon
 	check "weft-$program: -S without a value" refuses 2 "NAME=VALUE" "$binary" -S PEER_TIMEOUT
 done
 
 # capture_of_nothing: WEFT_CAPTURE where no lane writes it is told, and no file appears.
 capture_of_nothing() {
-	WEFT_CAPTURE=$dir/nothing.pcapng timeout 60 "$info" "${eal[@]}" -- -d -L self >"$dir/client.out" 2>"$dir/client.err" </dev/null || return 1
-	grep -q "WEFT_CAPTURE: nothing is written to .*nothing.pcapng: only raw lanes" "$dir/client.err" && [ ! -e "$dir/nothing.pcapng" ]
+	WEFT_CAPTURE=$dir/nothing.pcapng timeout 60 "$info" "${eal[@]}" -- -d -L self \
+		>"$dir/client.out" 2>"$dir/client.err" </dev/null || return 1
+	grep -q "WEFT_CAPTURE: nothing is written to .*nothing.pcapng: only raw lanes" \
+		"$dir/client.err" && [ ! -e "$dir/nothing.pcapng" ]
 }
 
 # lanes_text WORDS LANES: what is wrong with the list stands in the log, whatever ports there are.
 lanes_text() {
 	local rc=0
-	timeout 60 "$perf" "${eal[@]}" -- -L "$2" >"$dir/client.out" 2>"$dir/client.err" </dev/null || rc=$?
+	timeout 60 "$perf" "${eal[@]}" -- -L "$2" >"$dir/client.out" 2>"$dir/client.err" \
+		</dev/null || rc=$?
 	[ $rc = 2 ] && grep -qE -- "$1" "$dir/client.err"
 }
 
 check "WEFT_CAPTURE without a raw lane is told" capture_of_nothing
-check "lanes that are named get their own sentence, without a port too" lanes_text "no driver 'dkpd'; is 'dpdk' meant" dkpd:0
-check "lanes separated by a comma: the sentence says what separates them" lanes_text "lanes are separated by ';'" dpdk:0,dpdk:1
-check "an unknown option: the numbers that every lane takes are named too" lanes_text "unknown option 'foo' .*bw, lat, overhead, reg" dpdk:0,foo=1
-check "weft-perf: a picture that is neither .svg nor .png" refuses 2 "shall end in .svg or .png" "$perf" --sweep --graph x.jpg
+check "lanes that are named get their own sentence, without a port too" lanes_text \
+	"no driver 'dkpd'; is 'dpdk' meant" dkpd:0
+check "lanes separated by a comma: the sentence says what separates them" lanes_text \
+	"lanes are separated by ';'" dpdk:0,dpdk:1
+check "an unknown option: the numbers that every lane takes are named too" lanes_text \
+	"unknown option 'foo' .*bw, lat, overhead, reg" dpdk:0,foo=1
+check "weft-perf: a picture that is neither .svg nor .png" refuses 2 "shall end in .svg or .png" \
+	"$perf" --sweep --graph x.jpg
 check "weft-perf: a picture of nothing" refuses 2 "draws a --sweep" "$perf" --graph x.svg
-check "weft-perf: a sweep of another test than it can" refuses 2 "no sweep of another -t" "$perf" --sweep -t put_lat
+check "weft-perf: a sweep of another test than it can" refuses 2 "no sweep of another -t" "$perf" \
+	--sweep -t put_lat
 check "weft-perf: a sweep of the table" refuses 2 "no sweep of another -t" "$perf" --sweep -t table
 check "weft-perf: missing value" refuses 2 "'-s' needs a value" "$perf" -s
 check "weft-perf: malformed size" refuses 2 "-s wants a size .*'8x'" "$perf" -s 8x
@@ -68,63 +79,88 @@ check "weft-perf: range that ends before it begins" refuses 2 "ends before it be
 check "weft-perf: no iterations" refuses 2 "-n wants" "$perf" -n 0
 check "weft-perf: endless duration" refuses 2 "-D wants" "$perf" -D inf
 check "weft-perf: window out of range" refuses 2 "-O wants" "$perf" -O 100000
-check "weft-perf: unknown test, and those there are" refuses 2 "no test 'tag_fast'; there are tag_lat.* put_lat.* cswap_lat" \
+check "weft-perf: unknown test, and those there are" refuses 2 \
+	"no test 'tag_fast'; there are tag_lat.* put_lat.* cswap_lat" \
 	"$perf" -t tag_fast
-check "weft-perf: a test that is there twice" refuses 2 "tag_lat is there twice" "$perf" -t tag_lat,put_bw,tag_lat
+check "weft-perf: a test that is there twice" refuses 2 "tag_lat is there twice" "$perf" \
+	-t tag_lat,put_bw,tag_lat
 check "weft-perf: bare ports beside lanes" refuses 2 "raw_bw stands alone" "$perf" -t tag_bw,raw_bw
 check "weft-perf: a table beside tests" refuses 2 "table stands alone" "$perf" -t tag_bw,table
-check "weft-perf: a flood beside tests" refuses 2 "tag_flood stands alone" "$perf" -t tag_flood,tag_bw
-check "weft-perf: several tests, one of which can't have the size" refuses 2 "-s 0: put_bw takes at least 1 byte" \
+check "weft-perf: a flood beside tests" refuses 2 "tag_flood stands alone" "$perf" \
+	-t tag_flood,tag_bw
+check "weft-perf: several tests, one of which can't have the size" refuses 2 \
+	"-s 0: put_bw takes at least 1 byte" \
 	"$perf" -t tag_bw,put_bw -s 8,0
-check "weft-perf: unexpected puts" refuses 2 "-U is for tagged messages: put_lat has no receives" "$perf" -t put_lat -U
-check "weft-perf: unexpected active messages" refuses 2 "-U is for tagged messages: am_bw" "$perf" -U -t am_bw
-check "weft-perf: atomic of 16 bytes" refuses 2 "-s 16: fadd_lat takes 4 or 8 bytes" "$perf" -t fadd_lat -s 8,16
-check "weft-perf: put without a byte to poll on" refuses 2 "-s 0: put_lat takes at least 1 byte" "$perf" -t put_lat -s 0
+check "weft-perf: unexpected puts" refuses 2 "-U is for tagged messages: put_lat has no receives" \
+	"$perf" -t put_lat -U
+check "weft-perf: unexpected active messages" refuses 2 "-U is for tagged messages: am_bw" "$perf" \
+	-U -t am_bw
+check "weft-perf: atomic of 16 bytes" refuses 2 "-s 16: fadd_lat takes 4 or 8 bytes" "$perf" \
+	-t fadd_lat -s 8,16
+check "weft-perf: put without a byte to poll on" refuses 2 "-s 0: put_lat takes at least 1 byte" \
+	"$perf" -t put_lat -s 0
 check "weft-perf: two hosts" refuses 2 "one host is enough" "$perf" a b
 check "weft-perf: port out of range" refuses 2 "-p wants .*'70000'" "$perf" -p 70000
-check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@]}" "${memif[@]}" -- -c 1000
+check "weft-perf: core that is not there" refuses 2 "core 1000" "$perf" "${eal[@]}" "${memif[@]}" \
+	-- -c 1000
 check "weft-cat: neither -l nor a host" refuses 2 "say which host" "$cat"
 check "weft-cat: block too large" refuses 2 "-b wants" "$cat" -l -b 1G
 check "weft-info: nothing to show" refuses 2 "say what to show" "$info"
 check "weft-info -c needs no EAL: all variables with help" shows "^WEFT_PEER_TIMEOUT=" "$info" -c
-check "weft-info -C: only what was changed" shows "^WEFT_PEER_TIMEOUT=" env WEFT_PEER_TIMEOUT=7s "$info" -C
+check "weft-info -C: only what was changed" shows "^WEFT_PEER_TIMEOUT=" env WEFT_PEER_TIMEOUT=7s \
+	"$info" -C
 
 profile() { printf '%b' "$1" >"$dir/lanes.ini"; }
 profile '[lane a]\ndriver=dpdk\nbandwidth=25Gbps\nlatency=2us\nam_max=8k\n'
 check "weft-info protocols: without lanes" refuses 2 "--lanes FILE" "$info" protocols
-check "weft-info protocols: no such file" refuses 2 "$dir/none.ini: No such file" "$info" protocols --lanes "$dir/none.ini"
-check "weft-info protocols: unknown operation, and those there are" refuses 2 "--op 'dance': expected tag_send" \
+check "weft-info protocols: no such file" refuses 2 "$dir/none.ini: No such file" \
+	"$info" protocols --lanes "$dir/none.ini"
+check "weft-info protocols: unknown operation, and those there are" refuses 2 \
+	"--op 'dance': expected tag_send" \
 	"$info" protocols --lanes "$dir/lanes.ini" --op dance
-check "weft-info protocols: unknown format" refuses 2 "--format 'xml': expected table, csv or text" \
+check "weft-info protocols: unknown format" refuses 2 \
+	"--format 'xml': expected table, csv or text" \
 	"$info" protocols --lanes "$dir/lanes.ini" --format xml
 check "weft-info protocols: malformed size to explain" refuses 2 "--explain wants a size .*'9q'" \
 	"$info" protocols --lanes "$dir/lanes.ini" --explain 9q
-check "weft-info protocols: a picture where none can be written" refuses 1 "--graph /no/where/x.svg: No such file or directory" \
+check "weft-info protocols: a picture where none can be written" refuses 1 \
+	"--graph /no/where/x.svg: No such file or directory" \
 	"$info" protocols --lanes "$dir/lanes.ini" --graph /no/where/x.svg
 profile '[lane a]\ndriver=dpdk\nbandwidth=25\n'
-check "weft-info protocols: a profile with a missing unit" refuses 2 "lanes.ini:3: bandwidth = '25': expected a rate with its unit" \
+check "weft-info protocols: a profile with a missing unit" refuses 2 \
+	"lanes.ini:3: bandwidth = '25': expected a rate with its unit" \
 	"$info" protocols --lanes "$dir/lanes.ini"
 profile '[model]\nbcopy_bw=5GBs\n'
-check "weft-info protocols: a profile without lanes" refuses 2 "lanes.ini: there is no lane: expected" \
+check "weft-info protocols: a profile without lanes" refuses 2 \
+	"lanes.ini: there is no lane: expected" \
 	"$info" protocols --lanes "$dir/lanes.ini"
 
 unknown_variable() {
-	timeout 20 env WEFT_PEER_TIMEOT=3s "$info" -C >"$dir/client.out" 2>"$dir/client.err" || return 1
+	timeout 20 env WEFT_PEER_TIMEOT=3s "$info" -C >"$dir/client.out" 2>"$dir/client.err" ||
+		return 1
 	grep -q "WEFT_PEER_TIMEOT.*WEFT_PEER_TIMEOUT" "$dir/client.err"
 }
 check "an unknown WEFT_ variable is warned about with the nearest name" unknown_variable
 
-check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$perf" --no-huge --nonsense -- -t tag_lat
+check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$perf" --no-huge \
+	--nonsense -- -t tag_lat
 check "weft-perf: no port at all" refuses 1 "no DPDK port" "$perf" "${eal[@]}" --
-check "weft-perf: lane list that is none" refuses 2 "does not start: a setting" "$perf" "${eal[@]}" "${memif[@]}" -- -L "token:ring" localhost
-check "weft-perf: port that is not there" refuses 1 "lane" "$perf" "${eal[@]}" "${memif[@]}" -- -L dpdk:7 localhost
-check "weft-cat: port that is not there" refuses 1 "lane" "$cat" "${eal[@]}" "${memif[@]}" -- -L dpdk:7 -l
-check "weft-perf: malformed lane option" refuses 2 "." "$perf" "${eal[@]}" "${memif[@]}" -- -L dpdk:0,mtu=huge localhost
-check "weft-perf: nobody listens" refuses 1 "nobody listens on 127.0.0.1 port 1; .*: weft-perf without a host" \
+check "weft-perf: lane list that is none" refuses 2 "does not start: a setting" "$perf" \
+	"${eal[@]}" "${memif[@]}" -- -L "token:ring" localhost
+check "weft-perf: port that is not there" refuses 1 "lane" "$perf" "${eal[@]}" "${memif[@]}" -- \
+	-L dpdk:7 localhost
+check "weft-cat: port that is not there" refuses 1 "lane" "$cat" "${eal[@]}" "${memif[@]}" -- \
+	-L dpdk:7 -l
+check "weft-perf: malformed lane option" refuses 2 "." "$perf" "${eal[@]}" "${memif[@]}" -- \
+	-L dpdk:0,mtu=huge localhost
+check "weft-perf: nobody listens" refuses 1 \
+	"nobody listens on 127.0.0.1 port 1; .*: weft-perf without a host" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
 check "weft-perf: host that does not exist" refuses 1 "no host 'no.such.host.invalid'" \
 	"$perf" "${eal[@]}" "${memif[@]}" -- no.such.host.invalid
-check "weft-cat: nobody listens" refuses 1 "nobody listens .* start the server there first: weft-cat -l" "$cat" "${eal[@]}" "${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
+check "weft-cat: nobody listens" refuses 1 \
+	"nobody listens .* start the server there first: weft-cat -l" "$cat" "${eal[@]}" \
+	"${memif[@]}" -- -p 1 -W 0.2 127.0.0.1
 
 port_taken() {
 	new_pair 1
@@ -181,7 +217,8 @@ hostile_words() {
 	done
 	port=$(cat "$dir/hostile.out")
 	client "$1" </dev/null || rc=$?
-	[ $rc != 0 ] && sentence "$dir/client.err" 'no lane \?\]0;owned\?\?2J\?' && ! LC_ALL=C grep -q '[^[:print:]]' "$dir/client.err"
+	[ $rc != 0 ] && sentence "$dir/client.err" 'no lane \?\]0;owned\?\?2J\?' &&
+		! LC_ALL=C grep -q '[^[:print:]]' "$dir/client.err"
 }
 
 # spoiled_key HOW PATTERN: the key of the server's memory comes spoiled; both ends say so and end.
@@ -203,10 +240,13 @@ spoiled_key() {
 	sentence "$dir/server.err" "the client gave up: .*$2"
 }
 if command -v python3 >/dev/null; then
-	check "weft-perf: remote key with a wrong bit" spoiled_key flip "remote key of [0-9]+ bytes cannot be used"
-	check "weft-perf: remote key cut off" spoiled_key cut "remote key of [0-9]+ bytes cannot be used"
+	check "weft-perf: remote key with a wrong bit" spoiled_key flip \
+		"remote key of [0-9]+ bytes cannot be used"
+	check "weft-perf: remote key cut off" spoiled_key cut \
+		"remote key of [0-9]+ bytes cannot be used"
 	for program in perf cat; do
-		check "weft-$program: a server's last words command no terminal" hostile_words "$build/app/weft-$program"
+		check "weft-$program: a server's last words command no terminal" hostile_words \
+			"$build/app/weft-$program"
 	done
 	check "weft-perf: remote key of 4 KiB" spoiled_key long "out of order"
 else

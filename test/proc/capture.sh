@@ -47,7 +47,8 @@ anothers_file_is_refused() {
 	export WEFT_CAPTURE="$dir/others.pcapng"
 	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
 	unset WEFT_CAPTURE
-	[ ! -s "$dir/others.pcapng" ] && grep -h 'belongs to user 65534' "$dir/server.err" "$dir/client.err"
+	[ ! -s "$dir/others.pcapng" ] &&
+		grep -h 'belongs to user 65534' "$dir/server.err" "$dir/client.err"
 }
 
 a_link_is_not_followed() {
@@ -55,16 +56,19 @@ a_link_is_not_followed() {
 	export WEFT_CAPTURE="$dir/link.pcapng"
 	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
 	unset WEFT_CAPTURE
-	[ ! -e "$dir/elsewhere" ] && grep -h 'is a symbolic link' "$dir/server.err" "$dir/client.err"
+	[ ! -e "$dir/elsewhere" ] && grep -h 'is a symbolic link' "$dir/server.err" \
+		"$dir/client.err"
 }
 
 reads_without_complaint() {
 	for file in "$dir"/cap-*.pcapng; do
 		# What is cut short or damaged tshark says on standard error, and exits with an
 		# error.
-		tshark -r "$file" -o ip.check_checksum:TRUE >/dev/null 2>"$dir/tshark.err" || return 1
+		tshark -r "$file" -o ip.check_checksum:TRUE >/dev/null 2>"$dir/tshark.err" ||
+			return 1
 		! grep -qiE 'damaged|cut short|malformed' "$dir/tshark.err" || return 1
-		[ -z "$(fields '_ws.malformed || ip.checksum.status == 0' frame.number)" ] || return 1
+		[ -z "$(fields '_ws.malformed || ip.checksum.status == 0' frame.number)" ] ||
+			return 1
 	done
 }
 
@@ -87,12 +91,16 @@ tells_directions() {
 # ways. The very last ones may have come after their receiver closed.
 both_ends_agree() {
 	local files=("$dir"/cap-*.pcapng) sent got
-	file=${files[0]} && sent=$(fields 'frame.packet_flags_direction == 2 && ip.len > 5000' ip.len | wc -l)
-	file=${files[1]} && got=$(fields 'frame.packet_flags_direction == 1 && ip.len > 5000' ip.len | wc -l)
+	file=${files[0]} && sent=$(fields 'frame.packet_flags_direction == 2 && ip.len > 5000' \
+		ip.len | wc -l)
+	file=${files[1]} && got=$(fields 'frame.packet_flags_direction == 1 && ip.len > 5000' \
+		ip.len | wc -l)
 	echo "sent $sent, received $got"
 	[ "$sent" = "$got" ] || return 1
-	file=${files[1]} && sent=$(fields 'frame.packet_flags_direction == 2 && ip.len > 5000' ip.len | wc -l)
-	file=${files[0]} && got=$(fields 'frame.packet_flags_direction == 1 && ip.len > 5000' ip.len | wc -l)
+	file=${files[1]} && sent=$(fields 'frame.packet_flags_direction == 2 && ip.len > 5000' \
+		ip.len | wc -l)
+	file=${files[0]} && got=$(fields 'frame.packet_flags_direction == 1 && ip.len > 5000' \
+		ip.len | wc -l)
 	echo "sent $sent, received $got"
 	[ "$sent" = "$got" ]
 }
@@ -110,7 +118,8 @@ times_are_of_day() {
 # of these kinds of traffic, checksums included. The amounts are small, it is slow.
 every_frame_reads_by_the_page() {
 	local test size kind
-	for test in tag_lat,8,WIREUP tag_sync_lat,64k,FRAG_SYNC tag_bw,64k,FRAG tag_bw,1M,PULL am_bw,64k,AM_FRAG am_bw,1M,AM_RTS put_bw,64k,PUT \
+	for test in tag_lat,8,WIREUP tag_sync_lat,64k,FRAG_SYNC tag_bw,64k,FRAG tag_bw,1M,PULL \
+		am_bw,64k,AM_FRAG am_bw,1M,AM_RTS put_bw,64k,PUT \
 		get_lat,64k,GET_DATA fadd_lat,8,AMO_REP; do
 		IFS=, read -r test size kind <<<"$test"
 		rm -f "$dir"/page-*
@@ -118,8 +127,15 @@ every_frame_reads_by_the_page() {
 		perf_pair 2 -t "$test" -s "$size" -n 4 -w 0 -f -v || return 1
 		unset WEFT_CAPTURE
 		for file in "$dir"/page-*.pcapng; do
-			python3 "$decode" -q "$file" >"$dir/page.txt" || { tail -n 5 "$dir/page.txt"; return 1; }
-			grep -q "message $kind" "$dir/page.txt" || { echo "no $kind"; cat "$dir/page.txt"; return 1; }
+			python3 "$decode" -q "$file" >"$dir/page.txt" || {
+				tail -n 5 "$dir/page.txt"
+				return 1
+			}
+			grep -q "message $kind" "$dir/page.txt" || {
+				echo "no $kind"
+				cat "$dir/page.txt"
+				return 1
+			}
 		done
 	done
 }

@@ -56,7 +56,8 @@ output_ends_with_input() {
 	new_pair 2
 	open_input
 	# Without timeout, which would hold the pipe open.
-	"$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l 2>"$dir/server.err" <"$dir/input" 8>&- |
+	"$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l 2>"$dir/server.err" <"$dir/input" \
+		8>&- |
 		{ cat >"$dir/server.out"; touch "$dir/ended"; } 8>&- &
 	echo all | client "$cat" -W 30 8>&- &
 	pid=$!
@@ -72,20 +73,23 @@ output_ends_with_input() {
 output_closed() {
 	new_pair 2
 	{
-		timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l </dev/null 2>"$dir/server.err"
+		timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l </dev/null \
+			2>"$dir/server.err"
 		echo $? >"$dir/server.code"
 	} | head -c 10 >/dev/null &
 	local rc=0
 	client "$cat" -W 30 <"$dir/big" || rc=$?
 	wait
 	[ $rc = 3 ] && [ "$(cat "$dir/server.code")" = 1 ] &&
-		sentence "$dir/server.err" "output was closed" && sentence "$dir/client.err" "output was closed"
+		sentence "$dir/server.err" "output was closed" &&
+			sentence "$dir/client.err" "output was closed"
 }
 
 output_full() {
 	local rc=0
 	new_pair 2
-	timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l </dev/null 2>"$dir/server.err" >/dev/full &
+	timeout 100 "$cat" "${eal_server[@]}" -- -p "$port" -L "$lanes" -l </dev/null \
+		2>"$dir/server.err" >/dev/full &
 	server_pid=$!
 	client "$cat" -W 30 <"$dir/small" || rc=$?
 	server_code && return 1
@@ -144,7 +148,8 @@ summary_line() {
 	new_pair 1
 	start_server "$cat" -l || return 1
 	client "$cat" -s <"$dir/small" || return 1
-	tail -n 1 "$dir/client.err" | grep -qE "^sent again: dpdk:0 [0-9]+ frames(, dpdk:1 [0-9]+)?; dropped here: dpdk:0 [0-9]+" || return 1
+	tail -n 1 "$dir/client.err" | grep \
+		-qE "^sent again: dpdk:0 [0-9]+ frames(, dpdk:1 [0-9]+)?; dropped here: dpdk:0 [0-9]+" || return 1
 	server_code && grep -qE '^sent 293\.0 KiB .*received 0 B' "$dir/client.err"
 }
 
@@ -167,18 +172,21 @@ liar() {
 	local rc=0 code=0
 	new_pair 1
 	start_server "$cat" -l || return 1
-	timeout -k 10 100 "$build/test/proc/proc_cat_liar" "${eal_client[@]}" -- "$host" "$port" "$lanes" >"$dir/client.out" \
+	timeout -k 10 100 "$build/test/proc/proc_cat_liar" "${eal_client[@]}" -- "$host" "$port" \
+		"$lanes" >"$dir/client.out" \
 		2>"$dir/client.err" || rc=$?
 	server_code || code=$?
 	echo "exit codes: liar $rc, server $code"
 	[ $code = 3 ] && [ $rc = 3 ] && [ ! -s "$dir/server.out" ] &&
-		sentence "$dir/server.err" "a piece of 1048576 bytes, though it had announced at most 1024"
+		sentence "$dir/server.err" \
+			"a piece of 1048576 bytes, though it had announced at most 1024"
 }
 
 host_and_port() {
 	new_pair 1
 	start_server "$cat" -l || return 1
-	echo question | timeout -k 10 100 "$cat" "${eal_client[@]}" -- -L "$lanes" "$1:$port" >"$dir/client.out" 2>"$dir/client.err" || return 1
+	echo question | timeout -k 10 100 "$cat" "${eal_client[@]}" -- -L "$lanes" "$1:$port" \
+		>"$dir/client.out" 2>"$dir/client.err" || return 1
 	server_code && [ "$(cat "$dir/server.out")" = question ]
 }
 
@@ -217,8 +225,10 @@ check "an empty output for it" test ! -s "$dir/server.out"
 check "input that comes in drops" one_way 'for i in 1 2 3; do echo $i; sleep 0.2; done'
 check "the drops are there" same "$dir/server.out" <(seq 3)
 # shellcheck disable=SC2016
-check "slow input in odd pieces" one_way 'for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done'
-check "the odd pieces are there" same "$dir/server.out" <(for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done)
+check "slow input in odd pieces" one_way \
+	'for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done'
+check "the odd pieces are there" same "$dir/server.out" \
+	<(for i in $(seq 40); do head -c $((i * 777)) "$dir/big"; done)
 check "an answer after the question's end" half_close
 check "output ends when the peer's input does" output_ends_with_input
 check "output closed by its reader: exit codes 1 and 3" output_closed

@@ -35,9 +35,11 @@ while_streaming() {
 second() {
 	local owner rc=0
 	owner=$(program_pid "$server_pid")
-	timeout 60 "${server_run[@]}" "$perf" --no-huge -m 512 --no-pci --vdev="$1" -- -p $((port + 1)) -W 0 \
+	timeout 60 "${server_run[@]}" "$perf" --no-huge -m 512 --no-pci --vdev="$1" -- \
+		-p $((port + 1)) -W 0 \
 		"$host" >"$dir/second" 2>&1 || rc=$?
-	timeout 60 "${server_run[@]}" "$info" --no-huge -m 512 --no-pci --vdev="$1" -- -d >>"$dir/second" 2>&1
+	timeout 60 "${server_run[@]}" "$info" --no-huge -m 512 --no-pci --vdev="$1" -- \
+		-d >>"$dir/second" 2>&1
 	cat "$dir/second"
 	grep -qE "is in use by process $owner \(weft-perf\): .*interface rail" "$dir/second"
 }
@@ -46,7 +48,9 @@ second_packet() { while_streaming second "net_af_packet0,iface=rail,$packet"; }
 second_xdp() { while_streaming second "net_af_xdp0,iface=rail"; }
 
 memif_second() {
-	local owner rc=0 memif="net_memif0,role=$1,id=0,socket-abstract=no,socket=$dir/m,bsize=9216" server_run=() client_run=()
+	local owner rc=0 \
+		memif="net_memif0,role=$1,id=0,socket-abstract=no,socket=$dir/m,bsize=9216" \
+		server_run=() client_run=()
 	new_pair
 	host=127.0.0.1
 	eal_server=(--no-huge -m 512 --no-pci --vdev="net_memif0,role=server,${memif#*,*,}")
@@ -54,7 +58,8 @@ memif_second() {
 	lanes=dpdk:0,mtu=9000
 	start_server "$perf" || return 1
 	start_client -t tag_bw -s 64k -D "$(stretch 3 40)" -f -V || return 1
-	[ "$1" = server ] && owner=$(program_pid "$server_pid") || owner=$(program_pid "$(pgrep -P $client_pid timeout)")
+	[ "$1" = server ] && owner=$(program_pid "$server_pid") ||
+		owner=$(program_pid "$(pgrep -P $client_pid timeout)")
 	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="$memif" -- -d >"$dir/second" 2>&1
 	cat "$dir/second"
 	wait $client_pid || rc=$?
@@ -112,7 +117,8 @@ time.sleep(300)
 # each other's connections.
 claimed_by_nobody() {
 	local rc=0 holders=()
-	hold_as_nobody "${ns[0]}" && hold_as_nobody "${ns[1]}" && while_streaming another_pair || rc=$?
+	hold_as_nobody "${ns[0]}" && hold_as_nobody "${ns[1]}" && while_streaming another_pair ||
+		rc=$?
 	kill "${holders[@]}"
 	wait "${holders[@]}"
 	grep "not heeded because it is not root's" "$dir/server.err" || rc=1
@@ -121,14 +127,17 @@ claimed_by_nobody() {
 
 another_pair() {
 	local rc=0 first=$server_pid
-	timeout 60 "${server_run[@]}" "$perf" "${eal_server[@]}" -- -p $((port + 1)) >"$dir/second" 2>&1 &
+	timeout 60 "${server_run[@]}" "$perf" "${eal_server[@]}" -- -p $((port + 1)) \
+		>"$dir/second" 2>&1 &
 	until_said "$dir/second" "waiting for a client" $! || return 1
-	timeout 60 "${client_run[@]}" "$perf" "${eal_client[@]}" -- -p $((port + 1)) -t tag_bw -s 8,64k -D 1 -f -V --counters \
+	timeout 60 "${client_run[@]}" "$perf" "${eal_client[@]}" -- -p $((port + 1)) -t tag_bw \
+		-s 8,64k -D 1 -f -V --counters \
 		"$host" >"$dir/second.client" 2>&1 || rc=$?
 	wait $! || rc=$?
 	cat "$dir/second" "$dir/second.client"
 	# It has seen what was not for it, and has kept quiet.
-	[ $rc = 0 ] && [ "$first" = "$server_pid" ] && grep -qE "tx.reset.withheld +[1-9]" "$dir/second.client"
+	[ $rc = 0 ] && [ "$first" = "$server_pid" ] &&
+		grep -qE "tx.reset.withheld +[1-9]" "$dir/second.client"
 }
 
 check "a second process on an interface is told who has it, and does no harm" second_packet
@@ -138,7 +147,8 @@ check "a second memif server" memif_second server
 check "two network namespaces: no conflict" other_namespace
 check "a killed owner keeps nothing" after_a_kill
 if command -v python3 >/dev/null; then
-	check "a claim that is not root's is not heeded; nobody resets the other's connections" claimed_by_nobody
+	check "a claim that is not root's is not heeded; nobody resets the other's connections" \
+		claimed_by_nobody
 else
 	skip "a claim that is not root's is not heeded" "python3 is not installed"
 fi

@@ -42,7 +42,8 @@ victim() {
 		told_at_once "$dir/server.err" "$server_pid" || return 1
 		server_pid=
 		wait "$client_pid"
-		[ $rc = 3 ] && grep -v waiting "$dir/server.err" >"$dir/said" && sentence "$dir/said" "$expect"
+		[ $rc = 3 ] && grep -v waiting "$dir/server.err" >"$dir/said" &&
+			sentence "$dir/said" "$expect"
 	fi
 }
 

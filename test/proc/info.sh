@@ -26,7 +26,10 @@ END
 
 # info_out ARGUMENTS: it ends well and says nothing on standard error.
 info_out() {
-	timeout 20 "$info" protocols "$@" >"$dir/client.out" 2>"$dir/client.err" </dev/null || { echo "exit code $?"; return 1; }
+	timeout 20 "$info" protocols "$@" >"$dir/client.out" 2>"$dir/client.err" </dev/null || {
+		echo "exit code $?"
+		return 1
+	}
 	[ ! -s "$dir/client.err" ]
 }
 
@@ -73,23 +76,28 @@ csv() {
 }
 
 table() {
-	info_out --lanes "$profile" && has '^\|.*eager/short' && has 'rndv/get.*' && has '50% a \+ 50% b'
+	info_out --lanes "$profile" && has '^\|.*eager/short' && has 'rndv/get.*' &&
+		has '50% a \+ 50% b'
 }
 
 text() {
-	info_out --lanes "$profile" --format text && has 'rndv/get' && ! grep -q '^+--' "$dir/client.out"
+	info_out --lanes "$profile" --format text && has 'rndv/get' &&
+		! grep -q '^+--' "$dir/client.out"
 }
 
 explain() {
-	info_out --lanes "$profile" --explain 64k && has '64 KiB' && has 'RTS' && has 'register' && has 'data on the wire'
+	info_out --lanes "$profile" --explain 64k && has '64 KiB' && has 'RTS' && has 'register' &&
+		has 'data on the wire'
 }
 
 graph() {
 	local kind=$1
 	shift
-	info_out --lanes "$profile" --graph "$dir/graph.$kind" "$@" && [ -s "$dir/graph.$kind" ] || return 1
+	info_out --lanes "$profile" --graph "$dir/graph.$kind" "$@" && [ -s "$dir/graph.$kind" ] ||
+		return 1
 	case $kind in
-	svg) python3 -c 'import sys, xml.dom.minidom as m; sys.exit(not m.parse(sys.argv[1]).getElementsByTagName("path"))' "$dir/graph.svg" ;;
+	svg) python3 \
+		-c 'import sys, xml.dom.minidom as m; sys.exit(not m.parse(sys.argv[1]).getElementsByTagName("path"))' "$dir/graph.svg" ;;
 	png) [ "$(head -c 8 "$dir/graph.png" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] ;;
 	esac
 }
@@ -99,7 +107,8 @@ operation() {
 }
 
 stdin_profile() {
-	timeout 20 "$info" protocols --lanes - --format csv <"$profile" >"$dir/client.out" && has '^0,'
+	timeout 20 "$info" protocols --lanes - --format csv <"$profile" >"$dir/client.out" &&
+		has '^0,'
 }
 
 # bad WHERE PATTERN: the profile on standard input is refused with exit code 2, its place and what
@@ -107,7 +116,8 @@ stdin_profile() {
 bad() {
 	local rc=0
 	cat >"$dir/bad.ini"
-	timeout 20 "$info" protocols --lanes "$dir/bad.ini" >"$dir/client.out" 2>"$dir/client.err" || rc=$?
+	timeout 20 "$info" protocols --lanes "$dir/bad.ini" >"$dir/client.out" \
+		2>"$dir/client.err" || rc=$?
 	if [ $rc != 2 ] || [ -s "$dir/client.out" ]; then echo "exit code $rc"; return 1; fi
 	grep -qE -- "bad\.ini$1.*$2" "$dir/client.err" || { cat "$dir/client.err"; return 1; }
 }
@@ -142,7 +152,8 @@ if command -v gnuplot >/dev/null; then
 fi
 refused "unknown key" ":4:" "unknown key 'bandwith'.*'bandwidth' meant" 'bandwith = 25Gbps'
 refused "rate without unit" ":4:" "bandwidth = '25'.*expected a rate with its unit" 'bandwidth = 25'
-refused "time without unit" ":5:" "overhead = '75'.*expected a time with its unit" 'bandwidth = 1GBs\noverhead = 75'
+refused "time without unit" ":5:" "overhead = '75'.*expected a time with its unit" \
+	'bandwidth = 1GBs\noverhead = 75'
 refused "rate of zero" ":4:" "expected a rate" 'bandwidth = 0Gbps'
 refused "negative rate" ":4:" "expected a rate" 'bandwidth = -1Gbps'
 refused "absurd rate" ":4:" "expected a rate" 'bandwidth = 1e30Bs'
@@ -152,7 +163,8 @@ refused "no bandwidth" ":1:" "has no 'bandwidth'" ''
 refused "key given twice" ":5:" "given twice" 'bandwidth = 1GBs\nbandwidth = 1GBs'
 refused "two lanes of one name" ":5:" "lane a already, in line 1" 'bandwidth = 1GBs\n[lane a]'
 refused "unknown section" ":5:" "unknown section" 'bandwidth = 1GBs\n[lanes]'
-refused "unknown key of the model" ":6:" "unknown key 'bcopy'" 'bandwidth = 1GBs\n[model]\nbcopy = 8GBs'
+refused "unknown key of the model" ":6:" \
+	"unknown key 'bcopy'" 'bandwidth = 1GBs\n[model]\nbcopy = 8GBs'
 printf '# nothing\n' >"$dir/lines"
 check "a profile: no lane" bad_lines ":" "there is no lane: expected"
 check "a profile that is not there" usage "no.such.ini" --lanes "$dir/no.such.ini"

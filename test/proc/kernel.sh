@@ -49,7 +49,8 @@ vlan() { pair flat flat "$(tagged "$1")" "$(tagged "$2")" -t tag_bw -s 8,4k,256k
 # What is on the wire, as somebody sees it who is not Weft.
 vlan_seen() {
 	command -v tshark >/dev/null || return 77
-	ip netns exec "${ns[0]}" timeout 60 tshark -q -i flat -w "$dir/wire.pcapng" >/dev/null 2>&1 &
+	ip netns exec "${ns[0]}" timeout 60 tshark -q -i flat -w "$dir/wire.pcapng" >/dev/null \
+		2>&1 &
 	local sniffer=$!
 	while [ ! -s "$dir/wire.pcapng" ] && kill -0 $sniffer 2>/dev/null; do sleep 0.1; done
 	sleep 0.5
@@ -57,7 +58,8 @@ vlan_seen() {
 	sleep 1
 	kill -INT $sniffer
 	wait $sniffer
-	tagged=$(tshark -r "$dir/wire.pcapng" -Y 'vlan.id == 77 && udp.dstport == 9338' 2>/dev/null | wc -l)
+	tagged=$(tshark -r "$dir/wire.pcapng" -Y 'vlan.id == 77 && udp.dstport == 9338' \
+		2>/dev/null | wc -l)
 	others=$(tshark -r "$dir/wire.pcapng" -Y '!vlan && udp.dstport == 9338' 2>/dev/null | wc -l)
 	echo "$tagged frames with the tag, $others without"
 	[ "$tagged" -gt 100 ] && [ "$others" = 0 ]
@@ -70,13 +72,15 @@ vlans_differ() {
 
 # Neither end is in the other's network: all goes to the router's MAC address, which ARP tells.
 routed() {
-	pair left right "dpdk:0,ip=10.1.0.1/24,gw=10.1.0.254" "dpdk:0,ip=10.2.0.1/24,gw=10.2.0.254" \
+	pair left right "dpdk:0,ip=10.1.0.1/24,gw=10.1.0.254" \
+		"dpdk:0,ip=10.2.0.1/24,gw=10.2.0.254" \
 		-t "$1" -s 8,4k,256k -n 200 -f -V
 }
 
 # As clouds have it: a network of one address each, and a gateway outside of it.
 routed_on_link() {
-	pair left right "dpdk:0,ip=10.1.0.1/32,gw=10.1.0.254" "dpdk:0,ip=10.2.0.1/32,gw=10.2.0.254" \
+	pair left right "dpdk:0,ip=10.1.0.1/32,gw=10.1.0.254" \
+		"dpdk:0,ip=10.2.0.1/32,gw=10.2.0.254" \
 		-t tag_bw -s 8,4k,256k -n 200 -f -V
 }
 
@@ -96,7 +100,8 @@ without_gateway() {
 }
 
 gateway_silent() {
-	no_pair left right "dpdk:0,ip=10.1.0.1/24,gw=10.1.0.99" "dpdk:0,ip=10.2.0.1/24,gw=10.2.0.99" -t tag_bw -n 10 &&
+	no_pair left right "dpdk:0,ip=10.1.0.1/24,gw=10.1.0.99" \
+		"dpdk:0,ip=10.2.0.1/24,gw=10.2.0.99" -t tag_bw -n 10 &&
 		grep -q "10\.2\.0\.99" "$dir/client.err"
 }
 
@@ -115,14 +120,17 @@ xdp() {
 # The port has found its socket; two processes on one core then answer each other as in wait.sh.
 xdp_wakes() {
 	local core median bound rc=0
-	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1
+	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci \
+		--vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1
 	grep -q 'waiting  *what comes wakes' "$dir/xdp" || { cat "$dir/xdp"; return 1; }
 	core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
 	netns_server=("${server_run[@]}") netns_client=("${client_run[@]}")
-	server_run=(taskset -c "$core" "${server_run[@]}") client_run=(taskset -c "$core" "${client_run[@]}")
+	server_run=(taskset -c "$core" "${server_run[@]}") \
+		client_run=(taskset -c "$core" "${client_run[@]}")
 	xdp -t tag_lat -s 8 -n 1000 -w 100 -v --sleep || rc=1
 	server_run=("${netns_server[@]}") client_run=("${netns_client[@]}")
-	median=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "50.0_percentile_lat") n = i } NR == 2 { print $n }' "$dir/client.out")
+	median=$(awk \
+		-F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "50.0_percentile_lat") n = i } NR == 2 { print $n }' "$dir/client.out")
 	bound=$(stretch 500)
 	echo "median $median, at most $bound us"
 	[ $rc = 0 ] && awk -v m="$median" -v bound="$bound" 'BEGIN { exit !(m > 0 && m < bound) }'
@@ -135,7 +143,8 @@ no_room() {
 	link xdp2 1500
 	ip -n "${ns[0]}" link set xdp2 mtu "$1"
 	ip -n "${ns[1]}" link set xdp2 mtu "$2"
-	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="net_af_xdp0,iface=xdp2" -- -d >"$dir/xdp" 2>&1 || rc=$?
+	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci \
+		--vdev="net_af_xdp0,iface=xdp2" -- -d >"$dir/xdp" 2>&1 || rc=$?
 	ip -n "${ns[0]}" link del xdp2
 	cat "$dir/xdp"
 	[ $rc = 1 ] && grep -qE "$3" "$dir/xdp"
@@ -143,7 +152,8 @@ no_room() {
 
 # xdp_works: can this kernel and this machine do it at all?
 xdp_works() {
-	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci --vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1 &&
+	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci \
+		--vdev="net_af_xdp0,iface=xdp" -- -d >"$dir/xdp" 2>&1 &&
 		grep -q "dpdk:0" "$dir/xdp" && ! grep -q "cannot be opened" "$dir/xdp"
 }
 
@@ -161,15 +171,18 @@ check "through a router outside the prefix" routed_on_link
 check "the router has passed them on" through_the_router
 check "another network without a gateway: a sentence" without_gateway
 check "a gateway that does not answer: a sentence that names it" gateway_silent
-check "AF_XDP: an interface of MTU 9000 is refused with a sentence" no_room 9000 9000 "interface xdp2 has an MTU of 9000, and AF_XDP takes 3506 at most"
+check "AF_XDP: an interface of MTU 9000 is refused with a sentence" no_room 9000 9000 \
+	"interface xdp2 has an MTU of 9000, and AF_XDP takes 3506 at most"
 if xdp_works; then
-	check "AF_XDP: so it is when the PMD finds that out" no_room 1500 9000 "dpdk:0 cannot be opened: .*does not take receive queue"
+	check "AF_XDP: so it is when the PMD finds that out" no_room 1500 9000 \
+		"dpdk:0 cannot be opened: .*does not take receive queue"
 	check "AF_XDP: a stream, every byte" xdp -t tag_bw -s 8,4k,256k,1M -n 100 -f -V
 	check "AF_XDP: ping-pong, every byte" xdp -t tag_lat -s 8,4k,256k -n 100 -f -V
 	if command -v taskset >/dev/null; then
 		check "AF_XDP: --sleep: frames wake, on one core" xdp_wakes
 	else
-		skip "AF_XDP: --sleep: frames wake, on one core" "taskset(1) is not installed (util-linux)"
+		skip "AF_XDP: --sleep: frames wake, on one core" \
+			"taskset(1) is not installed (util-linux)"
 	fi
 else
 	skip "AF_XDP" "no AF_XDP socket can be made here: $(tail -n 1 "$dir/xdp" | cut -c1-200)"

@@ -14,9 +14,14 @@ on=(ip -n "${ns[0]}")
 # says PATTERN...: the interface nic of the first namespace; each pattern stands in a line.
 says() {
 	local pattern
-	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic >"$dir/client.out" 2>"$dir/client.err" || return 1
+	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic >"$dir/client.out" \
+		2>"$dir/client.err" || return 1
 	for pattern; do
-		grep -qE -- "$pattern" "$dir/client.out" || { echo "no '$pattern' in:"; cat "$dir/client.out"; return 1; }
+		grep -qE -- "$pattern" "$dir/client.out" || {
+			echo "no '$pattern' in:"
+			cat "$dir/client.out"
+			return 1
+		}
 	done
 }
 
@@ -34,18 +39,22 @@ no_address() {
 }
 
 virtual() {
-	says "device +none: virtual" "iface=nic" "a virtual interface stays with the kernel" "MAC address +[0-9a-f:]{17}"
+	says "device +none: virtual" "iface=nic" "a virtual interface stays with the kernel" \
+		"MAC address +[0-9a-f:]{17}"
 }
 
 subnet() {
-	fresh 9000 && "${on[@]}" address add 10.1.2.3/20 dev nic && "${on[@]}" route add default via 10.1.0.1 dev nic &&
+	fresh 9000 && "${on[@]}" address add 10.1.2.3/20 dev nic &&
+		"${on[@]}" route add default via 10.1.0.1 dev nic &&
 		says "lane +dpdk:0,ip=10.1.2.3/20,gw=10.1.0.1,mtu=9000" "default route goes over it"
 }
 
 # As GCP gives it: /32, the gateway by a route of its own, the subnet behind it.
 on_link() {
-	fresh 1460 && "${on[@]}" address add 10.128.0.5/32 dev nic && "${on[@]}" route add 10.128.0.1 dev nic scope link &&
-		"${on[@]}" route add 10.128.0.0/20 via 10.128.0.1 dev nic && says "lane +dpdk:0,ip=10.128.0.5/32,gw=10.128.0.1,mtu=1460" &&
+	fresh 1460 && "${on[@]}" address add 10.128.0.5/32 dev nic &&
+		"${on[@]}" route add 10.128.0.1 dev nic scope link &&
+		"${on[@]}" route add 10.128.0.0/20 via 10.128.0.1 dev nic &&
+			says "lane +dpdk:0,ip=10.128.0.5/32,gw=10.128.0.1,mtu=1460" &&
 		no_note "default route goes over it"
 }
 
@@ -54,22 +63,28 @@ policy() {
 	fresh 9001 && "${on[@]}" address add 172.31.16.9/20 dev nic &&
 		"${on[@]}" route add default via 172.31.16.1 dev nic table 10002 metric 5 &&
 		"${on[@]}" route add 10.9.0.0/16 via 172.31.16.2 dev nic table 10002 &&
-		says "ip=172.31.16.9/20,gw=172.31.16.1,mtu=9001" && no_note "default route goes over it"
+		says "ip=172.31.16.9/20,gw=172.31.16.1,mtu=9001" &&
+			no_note "default route goes over it"
 }
 
 several() {
-	fresh 1500 && "${on[@]}" address add 10.4.0.2/24 dev nic && "${on[@]}" address add 10.4.0.77/24 dev nic &&
-		says "lane +dpdk:0,ip=10.4.0.2/24,mtu=1500" "or +dpdk:0,ip=10.4.0.77/24,mtu=1500" "a lane has one address" "no route over it has a gateway"
+	fresh 1500 && "${on[@]}" address add 10.4.0.2/24 dev nic &&
+		"${on[@]}" address add 10.4.0.77/24 dev nic &&
+		says "lane +dpdk:0,ip=10.4.0.2/24,mtu=1500" "or +dpdk:0,ip=10.4.0.77/24,mtu=1500" \
+			"a lane has one address" "no route over it has a gateway"
 }
 
 several_hops() {
-	fresh 1500 && link nic2 1500 && "${on[@]}" address add 10.5.0.2/24 dev nic && "${on[@]}" address add 10.6.0.2/24 dev nic2 &&
-		"${on[@]}" route add default nexthop via 10.6.0.1 dev nic2 nexthop via 10.5.0.1 dev nic && says "ip=10.5.0.2/24,gw=10.5.0.1"
+	fresh 1500 && link nic2 1500 && "${on[@]}" address add 10.5.0.2/24 dev nic &&
+		"${on[@]}" address add 10.6.0.2/24 dev nic2 &&
+		"${on[@]}" route add default nexthop via 10.6.0.1 dev nic2 nexthop via 10.5.0.1 \
+			dev nic && says "ip=10.5.0.2/24,gw=10.5.0.1"
 }
 
 vlan_interface() {
 	"${on[@]}" link add link nic2 name nic2.5 type vlan id 5 2>/dev/null || return 0
-	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic2.5 >"$dir/client.out" 2>&1 && grep -q "it stands on nic2: bind that one" "$dir/client.out"
+	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options nic2.5 >"$dir/client.out" 2>&1 &&
+		grep -q "it stands on nic2: bind that one" "$dir/client.out"
 }
 
 # The lane takes what was printed, as it was printed.
@@ -77,7 +92,8 @@ is_taken() {
 	local lane
 	subnet || return 1
 	lane=$(awk '$1 == "lane" { print $2 }' "$dir/client.out")
-	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "${lane%,mtu=*}" >"$dir/client.out" 2>"$dir/client.err" &&
+	timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "${lane%,mtu=*}" \
+		>"$dir/client.out" 2>"$dir/client.err" &&
 		grep -qE "address +10\.1\.2\.3/20" "$dir/client.out"
 }
 
@@ -89,26 +105,33 @@ on_bus() {
 	ln -s "$dir/bus/$1" "$dir/net/nic/device"
 	echo 00:0d:3a:00:00:01 >"$dir/net/nic/address"
 	echo 1500 >"$dir/net/nic/mtu"
-	ip netns exec "${ns[0]}" unshare -m bash -c 'mount --bind "$1" /sys/class/net && exec timeout 20 "$2" --lane-options nic' - \
-		"$dir/net" "$info" >"$dir/client.out" 2>"$dir/client.err" || { cat "$dir/client.err"; return 1; }
+	ip netns exec "${ns[0]}" unshare -m bash \
+		-c 'mount --bind "$1" /sys/class/net && exec timeout 20 "$2" --lane-options nic' - \
+		"$dir/net" "$info" >"$dir/client.out" 2>"$dir/client.err" || {
+			cat "$dir/client.err"
+			return 1
+		}
 }
 
 vmbus() {
 	local uuid=000d3a12-3456-000d-3a12-3456000d3a12
 	fresh 1500 && "${on[@]}" address add 10.0.0.5/24 dev nic && on_bus $uuid || return 1
 	cat "$dir/client.out"
-	grep -qE "lane +dpdk:$uuid,ip=10.0.0.5/24" "$dir/client.out" && grep -qE "EAL +-a $uuid" "$dir/client.out" &&
+	grep -qE "lane +dpdk:$uuid,ip=10.0.0.5/24" "$dir/client.out" &&
+		grep -qE "EAL +-a $uuid" "$dir/client.out" &&
 		grep -q "driverctl" "$dir/client.out"
 }
 
 other_bus() {
-	fresh 1500 && on_bus 1-2:1.0 && grep -qE "lane +dpdk:0,mtu" "$dir/client.out" && ! grep -q -- "-a 1-2" "$dir/client.out"
+	fresh 1500 && on_bus 1-2:1.0 && grep -qE "lane +dpdk:0,mtu" "$dir/client.out" &&
+		! grep -q -- "-a 1-2" "$dir/client.out"
 }
 
 # A name that no --vdev can have.
 comma() {
 	"${on[@]}" link add "a,b" type veth peer name "b,a" || return 1
-	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options a,b >"$dir/client.out" 2>"$dir/client.err" || return 1
+	timeout 20 ip netns exec "${ns[0]}" "$info" --lane-options a,b >"$dir/client.out" \
+		2>"$dir/client.err" || return 1
 	cat "$dir/client.out"
 	grep -q "a name with a comma" "$dir/client.out" && ! grep -q "iface=a,b" "$dir/client.out"
 }
@@ -122,9 +145,11 @@ nobody() {
 # What doc/clouds.md tells people to write opens a lane, on a port of the test's.
 clouds() {
 	local lane n=0
-	for lane in $(grep -oE "dpdk:[0-9\$][^' \`\"]*,ip=[^' \`\"]*" "$(dirname "$0")/../../doc/clouds.md" | sort -u); do
+	for lane in $(grep -oE "dpdk:[0-9\$][^' \`\"]*,ip=[^' \`\"]*" \
+		"$(dirname "$0")/../../doc/clouds.md" | sort -u); do
 		n=$((n + 1))
-		timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d -L "dpdk:0,${lane#*,}" >"$dir/client.out" 2>"$dir/client.err" ||
+		timeout 60 "$info" --no-huge -m 512 --no-pci --vdev=net_ring0 -- -d \
+			-L "dpdk:0,${lane#*,}" >"$dir/client.out" 2>"$dir/client.err" ||
 			{ echo "$lane"; return 1; }
 	done
 	[ $n -ge 4 ] || { echo "only $n lanes in doc/clouds.md"; return 1; }

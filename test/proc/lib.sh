@@ -43,7 +43,8 @@ trap 'exit 143' TERM
 what_went_wrong() {
 	local log
 	for log in check.log server.err client.err client.out; do
-		[ ! -s "$dir/$log" ] || tail -c 4000 "$dir/$log" | tr -d "\0" | tail -n 8 | sed "s/^/# $log: /"
+		[ ! -s "$dir/$log" ] || tail -c 4000 "$dir/$log" | tr -d "\0" | tail -n 8 |
+			sed "s/^/# $log: /"
 	done
 }
 
@@ -115,7 +116,10 @@ until_said() {
 		[ -z "${3:-}" ] || kill -0 "$3" 2>/dev/null || break
 		sleep 0.05
 	done
-	grep -qE -- "$2" "$1" 2>/dev/null || { echo "no '$2' in ${1##*/} after $i x 50 ms"; return 1; }
+	grep -qE -- "$2" "$1" 2>/dev/null || {
+		echo "no '$2' in ${1##*/} after $i x 50 ms"
+		return 1
+	}
 }
 
 # start_server PROGRAM ARGS...: in the background, until it waits for its client. Its standard input
@@ -124,17 +128,22 @@ start_server() {
 	local program=$1
 	shift
 	: >"$dir/server.err"
-	timeout -k 10 100 "${server_run[@]}" "$program" "${eal_server[@]}" -- -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
+	timeout -k 10 100 "${server_run[@]}" "$program" "${eal_server[@]}" -- -p "$port" \
+		-L "$lanes" "$@" <"${server_in:-/dev/null}" \
 		>"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
-	until_said "$dir/server.err" "waiting for a client" "$server_pid" || { echo "the server did not start"; return 1; }
+	until_said "$dir/server.err" "waiting for a client" "$server_pid" || {
+		echo "the server did not start"
+		return 1
+	}
 }
 
 # client PROGRAM ARGS...: to its end; returns its exit code.
 client() {
 	local program=$1
 	shift
-	timeout -k 10 100 "${client_run[@]}" "$program" "${eal_client[@]}" -- -p "$port" -L "$lanes" "$@" "$host" \
+	timeout -k 10 100 "${client_run[@]}" "$program" "${eal_client[@]}" -- -p "$port" \
+		-L "$lanes" "$@" "$host" \
 		>"$dir/client.out" 2>"$dir/client.err"
 }
 
@@ -170,13 +179,22 @@ perf_pair() {
 	new_pair "$count"
 	start_server "$perf" || return 1
 	client "$perf" "$@" || rc=$?
-	[ $rc = 0 ] || { echo "the client's exit code is $rc"; kill $server_pid; server_code; return 1; }
+	[ $rc = 0 ] || {
+		echo "the client's exit code is $rc"
+		kill $server_pid
+		server_code
+		return 1
+	}
 	server_code || { echo "the server's exit code is $?"; return 1; }
 }
 
 # sentence FILE PATTERN: is there a line of the program with these words, and are there no more than
 # four lines?
 sentence() {
-	grep -qE "^weft-(perf|cat|info): .*($2)" "$1" || { echo "no sentence with '$2':"; cat "$1"; return 1; }
+	grep -qE "^weft-(perf|cat|info): .*($2)" "$1" || {
+		echo "no sentence with '$2':"
+		cat "$1"
+		return 1
+	}
 	[ "$(wc -l <"$1")" -le 4 ] || { echo "more than a sentence:"; cat "$1"; return 1; }
 }

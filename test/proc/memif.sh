@@ -23,7 +23,8 @@ eal_args() { echo "--no-huge -m 128 --no-pci --vdev=net_memif0,role=$1,$memif"; 
 
 serve() {
 	rm -f "$address"
-	WEFT_EAL_ARGS=$(eal_args server) "$reconnect" server "$address" >"$dir/server.out" 2>"$dir/server.err" &
+	WEFT_EAL_ARGS=$(eal_args server) "$reconnect" server "$address" >"$dir/server.out" \
+		2>"$dir/server.err" &
 	server_pid=$!
 	for _ in $(seq 1200); do
 		[ ! -e "$address" ] || return 0
@@ -35,7 +36,10 @@ serve() {
 }
 
 # ask COUNT: a client that has COUNT messages answered.
-ask() { WEFT_EAL_ARGS=$(eal_args client) timeout 60 "$reconnect" client "$address" "$1" 2>"$dir/client.err"; }
+ask() {
+	WEFT_EAL_ARGS=$(eal_args client) timeout 60 "$reconnect" client "$address" "$1" \
+		2>"$dir/client.err"
+}
 
 # doomed MS: a client that is killed after so long.
 doomed() {
@@ -125,7 +129,8 @@ dead_servers_socket() {
 living_servers_socket() {
 	new_socket
 	serve || return 1
-	WEFT_EAL_ARGS=$(eal_args server) timeout 20 "$reconnect" server "$address.2" >/dev/null 2>"$dir/client.err" &&
+	WEFT_EAL_ARGS=$(eal_args server) timeout 20 "$reconnect" server "$address.2" >/dev/null \
+		2>"$dir/client.err" &&
 		return 1
 	grep -q "socket $dir/s$number is taken" "$dir/client.err" || return 1
 	ask 5 && served 1

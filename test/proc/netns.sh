@@ -15,17 +15,22 @@ untidy() {
 }
 trap untidy EXIT
 for name in "${ns[@]}"; do
-	ip netns add "$name" 2>/dev/null || { echo "no network namespace can be made here"; exit 77; }
+	ip netns add "$name" 2>/dev/null || {
+		echo "no network namespace can be made here"
+		exit 77
+	}
 done
 
 # link NAME MTU [ADDRESS PREFIX [SIDE SIDE]]: a veth of this name in both namespaces.
 link() {
 	local side sides=("${4:-0}" "${5:-1}") i
-	ip -n "${ns[${sides[0]}]}" link add name "$1" mtu "$2" type veth peer name "$1" mtu "$2" netns "${ns[${sides[1]}]}" ||
+	ip -n "${ns[${sides[0]}]}" link add name "$1" mtu "$2" type veth peer name "$1" mtu \
+		"$2" netns "${ns[${sides[1]}]}" ||
 		return 1
 	for i in 0 1; do
 		side=${sides[$i]}
-		[ -z "${3:-}" ] || ip -n "${ns[$side]}" addr add "$3.$((i + 1))/24" dev "$1" || return 1
+		[ -z "${3:-}" ] || ip -n "${ns[$side]}" addr add "$3.$((i + 1))/24" dev "$1" ||
+			return 1
 		ip -n "${ns[$side]}" link set dev "$1" up || return 1
 	done
 }
@@ -35,6 +40,10 @@ client_run=(ip netns exec "${ns[1]}")
 host=10.99.7.1
 
 # A link for the programs' TCP connection.
-link ctl 1500 10.99.7 >"$dir/ip.log" 2>&1 || { cat "$dir/ip.log"; echo "no veth can be made here"; exit 77; }
+link ctl 1500 10.99.7 >"$dir/ip.log" 2>&1 || {
+	cat "$dir/ip.log"
+	echo "no veth can be made here"
+	exit 77
+}
 
 free_port() { port=$((20000 + RANDOM % 12000)); }

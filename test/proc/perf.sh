@@ -9,14 +9,18 @@
 
 # column NAME: the value in the last line of the CSV.
 column() {
-	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } END { print $c }' "$dir/client.out"
+	awk -F, -v name="$1" \
+		'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } END { print $c }' \
+		"$dir/client.out"
 }
 
 ping_pong() {
 	perf_pair 1 -t tag_lat -n 1000 -f -v || return 1
 	[ "$(column iterations)" = 1000 ] && [ "$(column test)" = tag_lat ] || return 1
 	# Half a round trip counts for two messages: rate x latency is 1.
-	awk -v l="$(column overall_lat)" -v r="$(column overall_mr)" 'BEGIN { p = l * r / 1e6; exit !(p > 0.99 && p < 1.01) }'
+	awk -v l="$(column overall_lat)" \
+		-v r="$(column overall_mr)" \
+		'BEGIN { p = l * r / 1e6; exit !(p > 0.99 && p < 1.01) }'
 }
 
 both_lanes_carry() {
@@ -67,7 +71,8 @@ several() {
 # For programs: two rows a size.
 table_csv() {
 	perf_pair 1 -t table -v -f -s 8,64k -n 20 || return 1
-	[ "$(sed 1d "$dir/client.out" | cut -d, -f12,13 | tr '\n' ' ')" = "tag_lat,8 tag_bw,8 tag_lat,65536 tag_bw,65536 " ]
+	[ "$(sed 1d "$dir/client.out" | cut -d, -f12,13 | tr '\n' ' ')" = \
+		"tag_lat,8 tag_bw,8 tag_lat,65536 tag_bw,65536 " ]
 }
 
 # A server that stays: two clients one after the other, a third one meanwhile is told who is served.
@@ -77,12 +82,14 @@ keeps() {
 	start_server "$perf" -k || return 1
 	client "$perf" -t tag_lat -n 100 -f || return 1
 	until_said "$dir/server.err" "(waiting for a client.*\n?){1}" "$server_pid" || return 1
-	for ((i = 0; i < 1200 && $(grep -c "waiting for a client" "$dir/server.err") < 2; i++)); do sleep 0.05; done
+	for ((i = 0; i < 1200 && $(grep -c "waiting for a client" "$dir/server.err") < 2; i++))
+	do sleep 0.05; done
 	: >"$dir/client.out"
 	client "$perf" -t tag_bw -s 64 -n 1000000000000 &
 	pid=$!
 	until_said "$dir/client.out" '^test ' $pid || return 1
-	timeout -k 10 100 "$perf" --no-huge -m 64 --no-pci --file-prefix=third$$ -- -p "$port" -L self "$host" >"$dir/third.out" 2>"$dir/third.err" || rc=$?
+	timeout -k 10 100 "$perf" --no-huge -m 64 --no-pci --file-prefix=third$$ -- -p "$port" \
+		-L self "$host" >"$dir/third.out" 2>"$dir/third.err" || rc=$?
 	[ $rc != 0 ] && grep -q "busy with" "$dir/third.err" || { cat "$dir/third.err"; return 1; }
 	kill "$(program_pid "$server_pid")"
 	wait $pid
@@ -102,7 +109,8 @@ same_tables() {
 	unset WEFT_PROTO_INFO
 	[ $rc = 0 ] || return 1
 	for end in server client; do
-		grep -E '^[|+]|one way|measured|^  (Closed|Rendezvous|A CPU)' "$dir/$end.err" | sed 's/lanes to worker .*//; s/^ *[a-z ]*; //' >"$dir/$end.tables"
+		grep -E '^[|+]|one way|measured|^  (Closed|Rendezvous|A CPU)' "$dir/$end.err" |
+			sed 's/lanes to worker .*//; s/^ *[a-z ]*; //' >"$dir/$end.tables"
 	done
 	for op in tag_send tag_send_sync am_send put get amo_fetch rndv_data; do
 		grep -q "^| $op from " "$dir/client.tables" || { echo "no table of $op"; return 1; }
@@ -113,8 +121,10 @@ same_tables() {
 # --counters: each end prints its own, none that is 0, and they count what went over the lane.
 counters_at_the_end() {
 	perf_pair 1 -t tag_lat -n 1000 --counters || return 1
-	grep -q '^weft-perf: counters' "$dir/client.err" && ! grep -qE '^  [a-z].* 0$' "$dir/client.err" || return 1
-	awk '$1 == "dpdk:0.rx.messages" && $2 >= 1000 { found = 1 } END { exit !found }' "$dir/client.err"
+	grep -q '^weft-perf: counters' "$dir/client.err" &&
+		! grep -qE '^  [a-z].* 0$' "$dir/client.err" || return 1
+	awk '$1 == "dpdk:0.rx.messages" && $2 >= 1000 { found = 1 } END { exit !found }' \
+		"$dir/client.err"
 }
 
 nothing_wrong() { [ "$(column wrong)" = 0 ]; }
@@ -128,7 +138,8 @@ flood_arrives() {
 # nothing wrong.
 whole() {
 	perf_pair 2 -t "$1" -s "$2" -n 150 -w 2 -f -v -V || return 1
-	awk -F, -v sizes="$2" -v test="$1" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; n = split(sizes, s, ","); next }
+	awk -F, -v sizes="$2" -v test="$1" \
+		'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; n = split(sizes, s, ","); next }
 		$c["iterations"] != 150 || $c["test"] != test || $c["wrong"] != 0 || $c["overall_lat"] <= 0 { bad = 1 }
 		END { exit bad || NR != n + 1 }' "$dir/client.out"
 }
@@ -136,7 +147,8 @@ whole() {
 # figure TEST: the latency is of one message or operation, and the rate counts as many.
 figure() {
 	perf_pair 1 -t "$1" -n 500 -f -v || return 1
-	awk -v l="$(column overall_lat)" -v r="$(column overall_mr)" -v p50="$(column 50.0_percentile_lat)" \
+	awk -v l="$(column overall_lat)" -v r="$(column overall_mr)" \
+		-v p50="$(column 50.0_percentile_lat)" \
 		'BEGIN { p = l * r / 1e6; exit !(p > 0.99 && p < 1.01 && p50 > 0) }'
 }
 
@@ -184,18 +196,22 @@ check "the last lines say what was sent again and dropped, for each lane" last_l
 check "tag_lat: half round trips" ping_pong
 check "CSV has ucx_perftest's columns first" ucx_columns
 check "tag_lat: 0 bytes" perf_pair 1 -t tag_lat -s 0 -n 100 -f -V
-check "tag_lat: all sizes over two lanes, every byte" perf_pair 2 -t tag_lat -s 1:4M -n 20 -w 2 -f -V
-check "tag_lat: odd sizes, every byte" perf_pair 2 -t tag_lat -s 3,255,256,257,1500,8999,9001,65537,262143,262145,1000003 -n 20 -w 2 -f -V
+check "tag_lat: all sizes over two lanes, every byte" perf_pair 2 -t tag_lat -s 1:4M -n 20 -w 2 -f \
+	-V
+check "tag_lat: odd sizes, every byte" perf_pair 2 -t tag_lat \
+	-s 3,255,256,257,1500,8999,9001,65537,262143,262145,1000003 -n 20 -w 2 -f -V
 check "tag_lat: unexpected, every byte" perf_pair 2 -t tag_lat -s 8,1k,64k,1M -n 50 -w 2 -f -V -U
 check "tag_sync_lat: every byte" perf_pair 2 -t tag_sync_lat -s 0,8,4k,256k,2M -n 50 -w 2 -f -V
-check "tag_bw: all sizes over two lanes, every byte" perf_pair 2 -t tag_bw -s 1:4M -n 100 -w 2 -f -V -v
+check "tag_bw: all sizes over two lanes, every byte" perf_pair 2 -t tag_bw -s 1:4M -n 100 -w 2 -f \
+	-V -v
 check "tag_bw: no message came wrong" nothing_wrong
 check "tag_bw: unexpected, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 200 -w 2 -f -V -U
 check "tag_bw: both lanes carry a large message" both_lanes_carry
 check "tag_bibw: every byte" perf_pair 2 -t tag_bibw -s 8,1k,64k,1M -n 200 -w 2 -f -V
 check "tag_bw: a window of one and of a thousand" perf_pair 1 -t tag_bw -s 64 -n 5000 -O 1000 -f -V
 check "tag_bw: registered memory" perf_pair 2 -t tag_bw -s 64k,1M -n 100 -f -V -z
-check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V -S MULTI_EAGER_LIMIT=0
+check "tag_bw: multi-eager is off" perf_pair 2 -t tag_bw -s 8k:512k -n 50 -f -V \
+	-S MULTI_EAGER_LIMIT=0
 check "a line per second" line_per_second
 check "the table: size, protocol, shares, latency, bandwidth" table
 check "the table as CSV" table_csv
@@ -211,7 +227,8 @@ check "am_lat: every byte" whole am_lat 0,1,255,8k,64k,1M
 check "am_bw: every byte" whole am_bw 0,1,255,8k,64k,1M
 check "am_bw: short ones at once" am_way 64 eager/short
 check "am_bw: long ones by rendezvous" am_way 1M rndv/pull
-check "am_bw: a window of a thousand, registered memory" perf_pair 2 -t am_bw -s 64,64k -n 3000 -O 1000 -f -V -z
+check "am_bw: a window of a thousand, registered memory" perf_pair 2 -t am_bw -s 64,64k -n 3000 \
+	-O 1000 -f -V -z
 check "put_lat: every byte" whole put_lat 1,8,9,8k,64k,1M
 check "put_bw: every byte of every put" whole put_bw 1,8,9,8k,64k,1M
 check "get_lat: every byte" whole get_lat 1,8,9,8k,64k,1M

@@ -15,7 +15,8 @@ packet="blocksz=4096,framesz=4096,framecnt=256"
 # new_pair [INTERFACE]: two rails; the second one of the server is on this interface.
 new_pair() {
 	free_port
-	eal_client=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=rail0,$packet" --vdev="net_af_packet1,iface=rail1,$packet")
+	eal_client=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=rail0,$packet" \
+		--vdev="net_af_packet1,iface=rail1,$packet")
 	eal_server=("${eal_client[@]:0:5}" --vdev="net_af_packet1,iface=${1:-rail1},$packet")
 	lanes=
 }
@@ -29,7 +30,9 @@ misspelt() {
 	new_pair rial1
 	start_server "$perf" || return 1
 	client "$perf" -t tag_bw -s 64k -n 100 -f -V || return 1
-	server_code && said server.err "warning: dpdk:net_af_packet1 is left out: --vdev=net_af_packet1 made no port" &&
+	server_code &&
+		said server.err \
+			"warning: dpdk:net_af_packet1 is left out: --vdev=net_af_packet1 made no port" &&
 		said client.err "warning .*dpdk:1 \(net_af_packet1\) carries no lane to "
 }
 
@@ -39,7 +42,9 @@ misspelt_is_an_error() {
 	start_server "$perf" -S MIN_LANES=2 || return 1
 	client "$perf" -t tag_bw -s 64k -n 100 -f || rc=$?
 	server_code && return 1
-	[ $rc != 0 ] && said server.err "error: this worker has 1 lane, WEFT_MIN_LANES wants 2; dpdk:net_af_packet1: --vdev"
+	[ $rc != 0 ] &&
+		said server.err \
+			"error: this worker has 1 lane, WEFT_MIN_LANES wants 2; dpdk:net_af_packet1: --vdev"
 }
 
 # Which end wants it does not matter: the endpoint is of both.
@@ -58,16 +63,23 @@ down_and_back() {
 	local rc=0
 	new_pair
 	start_server "$perf" -S PEER_TIMEOUT=20s || return 1
-	start_client -S PEER_TIMEOUT=20s -t tag_bw -s 64k -D "$(stretch 6 40)" -V && stream_runs || return 1
+	start_client -S PEER_TIMEOUT=20s -t tag_bw -s 64k -D "$(stretch 6 40)" -V && stream_runs ||
+		return 1
 	ip -n "${ns[0]}" link set rail1 down
-	until_said "$dir/client.err" "link lost" $client_pid && until_said "$dir/server.err" "link lost" || rc=1
+	until_said "$dir/client.err" "link lost" $client_pid &&
+		until_said "$dir/server.err" "link lost" || rc=1
 	ip -n "${ns[0]}" link set rail1 up
 	wait $client_pid || rc=$?
 	server_code || rc=$?
-	[ $rc = 0 ] && said server.err "dpdk:1 \(net_af_packet1\): link lost: on this side: its kernel interface rail1 is down" &&
-		said client.err "dpdk:1 \(net_af_packet1\): link lost: on the other side, or between: its kernel interface rail1 is up" &&
-		said client.err "dpdk:1 .*link is back after" && said server.err "dpdk:1 .*link is back after" &&
-		tail -n 1 "$dir/client.out" && tail -n 1 "$dir/client.out" | grep -qE "^sent again: dpdk:0 [0-9]+ frames, dpdk:1 [0-9]+; dropped here: "
+	[ $rc = 0 ] &&
+		said server.err \
+			"dpdk:1 \(net_af_packet1\): link lost: on this side: its kernel interface rail1 is down" &&
+		said client.err \
+			"dpdk:1 \(net_af_packet1\): link lost: on the other side, or between: its kernel interface rail1 is up" &&
+		said client.err "dpdk:1 .*link is back after" &&
+			said server.err "dpdk:1 .*link is back after" &&
+		tail -n 1 "$dir/client.out" && tail -n 1 "$dir/client.out" |
+			grep -qE "^sent again: dpdk:0 [0-9]+ frames, dpdk:1 [0-9]+; dropped here: "
 }
 
 # cut_at_the_start CLIENT_ARGS...
@@ -83,13 +95,15 @@ cut_at_the_start() {
 }
 
 cut_is_said() {
-	cut_at_the_start -n 100 && said client.err "warning .*dpdk:1 .*no link: on this side: .*rail1 is down" &&
+	cut_at_the_start -n 100 && said client.err \
+		"warning .*dpdk:1 .*no link: on this side: .*rail1 is down" &&
 		said server.err "warning .*dpdk:1 .*no link: on the other side"
 }
 
 cut_is_an_error() {
 	# Longer than it takes to find out that the lane does not come up.
-	! cut_at_the_start -D "$(stretch 10 40)" -S MIN_LANES=2 && said client.err "1 lane to .*, WEFT_MIN_LANES wants 2; dpdk:1: left out: "
+	! cut_at_the_start -D "$(stretch 10 40)" -S MIN_LANES=2 &&
+		said client.err "1 lane to .*, WEFT_MIN_LANES wants 2; dpdk:1: left out: "
 }
 
 mtus_differ() {
@@ -100,7 +114,9 @@ mtus_differ() {
 	client "$perf" -t tag_bw -s 8,64k -n 100 -f -V || rc=$?
 	ip -n "${ns[1]}" link set rail1 mtu 1500
 	server_code || rc=$?
-	[ $rc = 0 ] && said client.err "dpdk:1 \(net_af_packet1\) has frames of 1414 bytes, dpdk:0 \(net_af_packet0\) of 1514" &&
+	[ $rc = 0 ] &&
+		said client.err \
+			"dpdk:1 \(net_af_packet1\) has frames of 1414 bytes, dpdk:0 \(net_af_packet0\) of 1514" &&
 		said server.err "lane . \(dpdk:1 to .*, lane . \(dpdk:0\) .* has a smaller MTU"
 }
 

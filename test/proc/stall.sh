@@ -35,7 +35,8 @@ run() {
 	local where=$1 name=$2
 	shift 2
 	WEFT_EAL_ARGS="--no-huge -m 256 --no-pci --vdev=net_af_packet0,iface=$name,$packet" \
-		ip netns exec "${ns[$where]}" "$stall" "$name" "$@" >"$dir/$name.out" 2>"$dir/$name.err" &
+		ip netns exec "${ns[$where]}" "$stall" "$name" "$@" >"$dir/$name.out" \
+		2>"$dir/$name.err" &
 }
 
 # spoilt SIGNAL: the bad one gets it when all are at work.

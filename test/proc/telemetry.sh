@@ -53,7 +53,8 @@ endpoints_are_told() {
 	local i
 	for ((i = 0; i < 100; i++)); do
 		ask /weft/endpoints >"$dir/answer"
-		! grep -qE 'to weft-perf[^"]*: up, 2 of 2 lanes up, [0-9]+ bytes sent, [1-9][0-9]+ received' "$dir/answer" || return 0
+		! grep -qE \
+			'to weft-perf[^"]*: up, 2 of 2 lanes up, [0-9]+ bytes sent, [1-9][0-9]+ received' "$dir/answer" || return 0
 		sleep 0.1 # the stream has only begun
 	done
 	cat "$dir/answer"
@@ -91,7 +92,8 @@ many_ask() {
 	server=$(program_pid "$server_pid")
 	kill -STOP "$server"
 	for i in 1 2 3 4 5 6; do
-		ask /weft/counters /weft/endpoints /weft/workers /weft/counters /weft/endpoints >"$dir/many.$i" 2>"$dir/many.$i.err" &
+		ask /weft/counters /weft/endpoints /weft/workers /weft/counters /weft/endpoints \
+			>"$dir/many.$i" 2>"$dir/many.$i.err" &
 		pids+=($!)
 	done
 	for i in 1 2 3 4 5 6; do until_said "$dir/many.$i.err" connecting || rc=1; done

@@ -72,7 +72,8 @@ link_down() {
 	client "$perf" -S CONNECT_TIMEOUT=2s || rc=$?
 	ip -n "${ns[1]}" link set rail0 up
 	server_code && return 1
-	[ $rc != 0 ] && grep -qE "no link" "$dir/client.err" "$dir/server.err" && grep -q "rail\|dpdk:0" "$dir/client.err"
+	[ $rc != 0 ] && grep -qE "no link" "$dir/client.err" "$dir/server.err" &&
+		grep -q "rail\|dpdk:0" "$dir/client.err"
 }
 
 # Only one of two rails works: the other one is named, and the test goes on over it.
@@ -109,7 +110,8 @@ link_lost() {
 	# Nine seconds are the flap's own.
 	bound=$((9 + $(stretch 3)))
 	echo "exit code $rc after $((SECONDS - flapped)) of $bound s"
-	[ $rc != 0 ] && [ $((SECONDS - flapped)) -le $bound ] && sentence "$dir/client.err" "no sign of|died|link"
+	[ $rc != 0 ] && [ $((SECONDS - flapped)) -le $bound ] &&
+		sentence "$dir/client.err" "no sign of|died|link"
 }
 
 # raw_link_lost TEST: the bare port's tests have no connection that would time out.
@@ -142,12 +144,16 @@ encaps_differ() {
 	start_server "$perf" || return 1
 	client "$perf" -S ENCAP=ether || rc=$?
 	server_code && return 1
-	[ $rc = 1 ] && grep -q "WEFT_ENCAP" "$dir/client.err" && grep -q "no lane here reaches" "$dir/client.err"
+	[ $rc = 1 ] && grep -q "WEFT_ENCAP" "$dir/client.err" &&
+		grep -q "no lane here reaches" "$dir/client.err"
 }
 
-check "tag_lat: all sizes over two rails, every byte" perf_pair 2 -t tag_lat -s 1:1M -n 20 -w 2 -f -V
-check "tag_bw: sizes over two rails, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 100 -w 2 -f -V
-check "tag_bibw: sizes over two rails, every byte" perf_pair 2 -t tag_bibw -s 8,1k,64k,1M -n 50 -w 2 -f -V
+check "tag_lat: all sizes over two rails, every byte" perf_pair 2 -t tag_lat -s 1:1M -n 20 -w 2 -f \
+	-V
+check "tag_bw: sizes over two rails, every byte" perf_pair 2 -t tag_bw -s 8,1k,64k,1M -n 100 -w 2 \
+	-f -V
+check "tag_bibw: sizes over two rails, every byte" perf_pair 2 -t tag_bibw -s 8,1k,64k,1M -n 50 \
+	-w 2 -f -V
 check "own ethertype instead of UDP" own_ethertype
 check "UDP at one end, own ethertype at the other: a sentence" encaps_differ
 check "CRC32C over every frame" perf_pair 2 -t tag_bw -s 8,64k -n 100 -f -V -S CSUM=crc32c

@@ -19,7 +19,8 @@ fi
 new_virtio() {
 	new_pair 0
 	rm -f "$dir/vhost"
-	eal_server=("${memory[@]}" --no-pci --vdev="net_virtio_user0,path=$dir/vhost,server=1,queue_size=256")
+	eal_server=("${memory[@]}" --no-pci \
+		--vdev="net_virtio_user0,path=$dir/vhost,server=1,queue_size=256")
 	eal_client=("${memory[@]}" --no-pci --vdev="net_vhost0,iface=$dir/vhost,client=1")
 }
 
@@ -27,7 +28,8 @@ new_virtio() {
 virtio_server() {
 	local program=$1
 	shift
-	timeout -k 10 100 "${server_run[@]}" "$program" "${eal_server[@]}" -- -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
+	timeout -k 10 100 "${server_run[@]}" "$program" "${eal_server[@]}" -- -p "$port" \
+		-L "$lanes" "$@" <"${server_in:-/dev/null}" \
 		>"$dir/server.out" 2>"$dir/server.err" &
 	server_pid=$!
 	until_there "$dir/vhost" $server_pid
@@ -41,7 +43,12 @@ virtio_pair() {
 	shift
 	virtio_server "$perf" --counters || return 1
 	client "$perf" --counters -W 60 -V -v -f "$@" || rc=$?
-	[ $rc = 0 ] || { echo "the client's exit code is $rc"; kill $server_pid; server_code; return 1; }
+	[ $rc = 0 ] || {
+		echo "the client's exit code is $rc"
+		kill $server_pid
+		server_code
+		return 1
+	}
 	server_code || { echo "the server's exit code is $?"; return 1; }
 	! grep -hE 'rx\.chained|drop\.bad' "$dir/server.err" "$dir/client.err"
 }
@@ -60,7 +67,9 @@ until_there() {
 
 # column NAME: of weft-perf's CSV in client.out, first row.
 column() {
-	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) n = i } NR == 2 { print $n }' "$dir/client.out"
+	awk -F, -v name="$1" \
+		'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) n = i } NR == 2 { print $n }' \
+		"$dir/client.out"
 }
 
 # counted FILE NAME: a counter of the lane.
@@ -81,7 +90,8 @@ wakes() {
 	for end in server client; do
 		echo "$end: $(grep rx_intr "$dir/$end.err" | tr '\n' ' ')"
 		[ "$(counted $end.err rx_intr.wakes)" -gt 500 ] || return 1
-		[ $(($(counted $end.err rx_intr.missed) * 20)) -lt "$(counted $end.err rx_intr.wakes)" ] || return 1
+		[ $(($(counted $end.err rx_intr.missed) * 20)) \
+			-lt "$(counted $end.err rx_intr.wakes)" ] || return 1
 	done
 	awk -v m="$median" -v bound="$(stretch 500)" 'BEGIN { exit !(m > 0 && m < bound) }'
 }
@@ -129,16 +139,19 @@ idles() {
 	[ $rc = 0 ] && [ $((after - before)) -le $((hz * 2 * 4 * 5 / 100)) ]
 }
 
-check "a stream of each size, every byte" virtio_pair dpdk:0,mtu=1500 -t tag_bw -s 0,8,1k,64k,1M -n 40 -w 2
+check "a stream of each size, every byte" virtio_pair dpdk:0,mtu=1500 -t tag_bw -s 0,8,1k,64k,1M \
+	-n 40 -w 2
 check "streams both ways, every byte" virtio_pair dpdk:0,mtu=1500 -t tag_bibw -s 8,64k,1M -n 40 -w 2
 check "puts, every byte" virtio_pair dpdk:0,mtu=1500 -t put_bw -s 8,64k,1M -n 40 -w 2
 check "paths=4: a stream, every byte" virtio_pair dpdk:0,mtu=1500,paths=4 -t tag_bw -s 1M -n 40 -w 2
-check "csum=udp: a stream, every byte" virtio_pair dpdk:0,mtu=1500,csum=udp -t tag_bw -s 1M -n 40 -w 2
+check "csum=udp: a stream, every byte" virtio_pair dpdk:0,mtu=1500,csum=udp -t tag_bw -s 1M -n 40 \
+	-w 2
 check "the bare port" virtio_pair dpdk:0,mtu=1500 -t raw_bw -s 1400 -n 1000 -w 2
 if command -v taskset >/dev/null; then
 	check "--sleep: frames wake both ends, on one core" wakes
 else
-	skip "--sleep: frames wake both ends, on one core" "taskset(1) is not installed (util-linux)"
+	skip "--sleep: frames wake both ends, on one core" \
+		"taskset(1) is not installed (util-linux)"
 fi
 check "who waits takes less than 5 % of a CPU" idles
 tap_end

@@ -24,7 +24,8 @@ over() {
 	veth)
 		server_run=("${netns_server[@]}") client_run=("${netns_client[@]}") host=$netns_host
 		free_port
-		eal_server=(--no-huge -m 512 --no-pci --vdev="net_af_packet0,iface=rail0,blocksz=16384,framesz=16384,framecnt=256")
+		eal_server=(--no-huge -m 512 --no-pci \
+			--vdev="net_af_packet0,iface=rail0,blocksz=16384,framesz=16384,framecnt=256")
 		eal_client=("${eal_server[@]}")
 		lanes="dpdk:0"
 		;;
@@ -34,7 +35,9 @@ over() {
 
 # column NAME: of weft-perf's CSV in client.out, first row.
 column() {
-	awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) n = i } NR == 2 { print $n }' "$dir/client.out"
+	awk -F, -v name="$1" \
+		'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) n = i } NR == 2 { print $n }' \
+		"$dir/client.out"
 }
 
 # The bound is 50 times what a quiet machine takes, and a fiftieth of what two processes that poll
@@ -49,7 +52,8 @@ answers_soon() {
 	client "$perf" -t "$2" -s 8 -n 2000 -w 200 -v --sleep || return 1
 	server_code || return 1
 	median=$(column 50.0_percentile_lat)
-	echo "$1, $2: half a round trip of 8 B: median $median, p99 $(column p99_lat) us" | tee -a "$dir/figures"
+	echo "$1, $2: half a round trip of 8 B: median $median, p99 $(column p99_lat) us" |
+		tee -a "$dir/figures"
 	awk -v m="$median" -v bound="$(stretch 500)" 'BEGIN { exit !(m > 0 && m < bound) }'
 }
 

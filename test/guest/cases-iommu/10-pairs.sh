@@ -8,7 +8,11 @@ echo 1 >/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts
 
 virtual_addresses() {
 	give virtio0 && allow virtio0 && lanes virtio0 || return
-	"$info" "${eal[@]}" --log-level=lib.eal:info "${allowed[@]}" -- -d -L "$list" >"$dir/info" 2>&1 || { cat "$dir/info"; return 1; }
+	"$info" "${eal[@]}" --log-level=lib.eal:info "${allowed[@]}" -- -d -L "$list" >"$dir/info" \
+		2>&1 || {
+		cat "$dir/info"
+		return 1
+	}
 	cat "$dir/info"
 	grep -q "Selected IOVA mode 'VA'" "$dir/info"
 }
@@ -23,5 +27,6 @@ for duo in $duos; do
 	done
 done >"$dir/matrix"
 pairs virtio0 virtio1 e1000e0 e1000e1 virtio2 vmxnet3-2 <"$dir/matrix"
-check "virtio - virtio, two processes: a stream, every byte" both virtio0 virtio1 -t tag_bw -s 8,64k,1M -n 8 -w 1 -O 4 -f -V -v
+check "virtio - virtio, two processes: a stream, every byte" both virtio0 virtio1 -t tag_bw \
+	-s 8,64k,1M -n 8 -w 1 -O 4 -f -V -v
 tap_end

@@ -11,9 +11,11 @@ counted() { awk -v name="dpdk:0.$1" '$1 == name { n = $2 } END { print n + 0 }' 
 
 from_user_memory() {
 	both e1000e0 e1000e1 -t tag_bw -s 1M -n 8 -w 1 -O 4 -f -V -v || return
-	echo "# zcopy $(counted tx.zcopy), copied instead $(counted tx.zcopy.copied), maps $(counted dma.mapped), failed $(counted dma.failed)"
+	echo "# zcopy $(counted tx.zcopy), copied instead $(counted tx.zcopy.copied)," \
+		"maps $(counted dma.mapped), failed $(counted dma.failed)"
 	# 9 messages of some 740 frames
-	[ "$(counted tx.zcopy)" -gt 5000 ] && [ "$(counted tx.zcopy.copied)" = 0 ] && [ "$(counted dma.mapped)" -gt 0 ] && [ "$(counted dma.failed)" = 0 ]
+	[ "$(counted tx.zcopy)" -gt 5000 ] && [ "$(counted tx.zcopy.copied)" = 0 ] &&
+		[ "$(counted dma.mapped)" -gt 0 ] && [ "$(counted dma.failed)" = 0 ]
 }
 
 no_zero_copy() {

@@ -14,8 +14,11 @@ asleep() { both "$1" "$2" -t tag_lat -s 8 -n 300 -w 20 -V -v --sleep; }
 # Whose client is woken, and by nothing else: sleeps that ran out beside a frame are few.
 wakes() {
 	asleep "$1" "$2" || return
-	echo "# median $(column 50.0_percentile_lat) us; wakes $(counted rx_intr.wakes), empty $(counted rx_intr.empty), missed $(counted rx_intr.missed), late $(counted rx_intr.late)"
-	[ "$(counted rx_intr.wakes)" -gt 100 ] && [ $(($(counted rx_intr.missed) * 10)) -lt "$(counted rx_intr.wakes)" ]
+	echo "# median $(column 50.0_percentile_lat) us; wakes $(counted rx_intr.wakes)," \
+		"empty $(counted rx_intr.empty), missed $(counted rx_intr.missed)," \
+		"late $(counted rx_intr.late)"
+	[ "$(counted rx_intr.wakes)" -gt 100 ] &&
+		[ $(($(counted rx_intr.missed) * 10)) -lt "$(counted rx_intr.wakes)" ]
 }
 
 # Its interrupts don't come: nobody relies on them.

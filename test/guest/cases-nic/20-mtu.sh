@@ -3,7 +3,8 @@
 # 1 MiB and 8 B messages go each way.
 . "$(dirname "$0")/../nic.sh"
 
-all=(virtio0 virtio1 e1000e0 e1000e1 82545em0 82545em1 vmxnet3-0 vmxnet3-1 virtio2 e1000e2 vmxnet3-2 82545em2)
+all=(virtio0 virtio1 e1000e0 e1000e1 82545em0 82545em1 vmxnet3-0 vmxnet3-1 virtio2 e1000e2 \
+	vmxnet3-2 82545em2)
 duos="virtio0:virtio1 e1000e0:e1000e1 82545em0:82545em1 vmxnet3-0:vmxnet3-1 virtio2:e1000e2 vmxnet3-2:82545em2"
 if has_nic igb0; then
 	all+=(igb0 igb1)
@@ -26,7 +27,8 @@ for duo in $duos; do
 		esac
 		case $duo:$mtu in
 		# The most that vmxnet3 takes is 9000.
-		vmxnet3*:9001) echo "$one - $two, MTU $mtu: refused|$one,mtu=$mtu|$two,mtu=$mtu|refused=carries frames of at most 9014 bytes (MTU 9000)" ;;
+		vmxnet3*:9001) echo \
+			"$one - $two, MTU $mtu: refused|$one,mtu=$mtu|$two,mtu=$mtu|refused=carries frames of at most 9014 bytes (MTU 9000)" ;;
 		*) echo "$one - $two, MTU $mtu|$one,mtu=$mtu|$two,mtu=$mtu$what" ;;
 		esac
 	done

@@ -11,7 +11,8 @@ fi
 
 for duo in $duos; do
 	one=${duo%:*} two=${duo#*:}
-	for options in vlan=5,mtu=9000 vlan=5,csum=none,mtu=1500 csum=udp,paths=4,mtu=1500 csum=crc32c,mtu=1500 encap=ether,mtu=1500; do
+	for options in vlan=5,mtu=9000 vlan=5,csum=none,mtu=1500 csum=udp,paths=4,mtu=1500 \
+		csum=crc32c,mtu=1500 encap=ether,mtu=1500; do
 		case $one:$options in
 		*csum=none*) agreed="no checksum" ;;
 		*csum=udp*) agreed="UDP checksum" ;;

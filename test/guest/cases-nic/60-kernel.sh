@@ -18,8 +18,11 @@ kernel() {
 }
 
 interface=$(of kernel)
-ip link set "$interface" mtu 3000 up && ip link add link "$interface" name tagged mtu 2900 type vlan id 5 && ip link set tagged up || exit
+ip link set "$interface" mtu 3000 up && ip link add link \
+	"$interface" name tagged mtu 2900 type vlan id 5 && ip link set tagged up || exit
 stream=(-t tag_bw -s 8,64k,1M -n 8 -w 1 -O 4 -f -V -v)
-check "csum=udp: what the PMD leaves to the NIC the other end finds right" kernel "$interface" mtu=3000,csum=udp "${stream[@]}"
-check "csum=auto, vlan=5: every byte, and the kernel sees the tag" kernel tagged vlan=5,mtu=2900 "${stream[@]}"
+check "csum=udp: what the PMD leaves to the NIC the other end finds right" kernel \
+	"$interface" mtu=3000,csum=udp "${stream[@]}"
+check "csum=auto, vlan=5: every byte, and the kernel sees the tag" kernel tagged vlan=5,mtu=2900 \
+	"${stream[@]}"
 tap_end

@@ -24,12 +24,25 @@ flap() {
 	wait $pid || rc=$?
 	cat "$dir/client.err" "$dir/client.out"
 	[ $rc = 0 ] || { echo "the client's exit code is $rc"; return 1; }
-	wait "$server_pid" || { echo "the server's exit code is $?"; cat "$dir/server.err"; return 1; }
+	wait "$server_pid" || {
+		echo "the server's exit code is $?"
+		cat "$dir/server.err"
+		return 1
+	}
 	[ "$(column wrong)" = 0 ] || { echo "wrong messages: $(column wrong)"; return 1; }
 	cat "$dir/server.err"
-	nic "$1" && grep -q "($address): link lost" "$dir/server.err" || { echo "the server does not tell of the loss"; return 1; }
-	grep -qE "\($address\): link is back after [0-9.]+ s" "$dir/server.err" || { echo "nor that the link is back"; return 1; }
-	[ "$(column retransmits)" -gt 0 ] || { echo "nothing was sent again: the stream was over"; return 1; }
+	nic "$1" && grep -q "($address): link lost" "$dir/server.err" || {
+		echo "the server does not tell of the loss"
+		return 1
+	}
+	grep -qE "\($address\): link is back after [0-9.]+ s" "$dir/server.err" || {
+		echo "nor that the link is back"
+		return 1
+	}
+	[ "$(column retransmits)" -gt 0 ] || {
+		echo "nothing was sent again: the stream was over"
+		return 1
+	}
 }
 
 # Of the interface that a lane says has no link, when it opens.

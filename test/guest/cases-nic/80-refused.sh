@@ -19,14 +19,16 @@ no_hugepages() {
 	had=$(cat $pages)
 	nic virtio0 || return
 	echo 0 >$pages
-	refused "$address is bound to uio_pci_generic, which needs hugepages" "${eal[@]}" "${allowed[@]}" -- -d -L "$list" || rc=1
+	refused "$address is bound to uio_pci_generic, which needs hugepages" "${eal[@]}" \
+		"${allowed[@]}" -- -d -L "$list" || rc=1
 	echo "$had" >$pages
 	return $rc
 }
 
 still_the_kernels() {
 	nic kernel || return
-	refused "$address is still the kernel's .*weft-bind $address" "${eal[@]}" -a "$address" -- -d -L "dpdk:$address"
+	refused "$address is still the kernel's .*weft-bind $address" "${eal[@]}" -a "$address" -- \
+		-d -L "dpdk:$address"
 }
 
 # The guest has no IOMMU.
@@ -90,8 +92,10 @@ check "a NIC without driver, and no IOMMU: the sentence does not send to vfio-pc
 check "a NIC whose file is another user's: the sentence names the file" no_permission
 check "a server that nobody can reach waits for clients" start_asked
 check "ARP that nobody answers: the sentence names who was asked" \
-	nobody_answers virtio2,ip=10.9.0.2/24 "dpdk:[^ ]*: no ARP answer from 10.9.0.1 in .*check addresses"
-check "a gateway that does not answer: the sentence names it" nobody_answers virtio2,ip=10.7.0.2/32,gw=10.7.0.1 \
+	nobody_answers virtio2,ip=10.9.0.2/24 \
+	"dpdk:[^ ]*: no ARP answer from 10.9.0.1 in .*check addresses"
+check "a gateway that does not answer: the sentence names it" nobody_answers \
+	virtio2,ip=10.7.0.2/32,gw=10.7.0.1 \
 	"dpdk:[^ ]*: no ARP answer from the gateway 10.7.0.1 in .*wanted for 10.9.0.1.*check gw="
 check "the server outlives its clients, until it is ended" end_asked
 tap_end

@@ -5,4 +5,5 @@
 rail 0 || exit
 # Without a cache of freed memory, which would count as memory in use, and without a heap for each
 # thread.
-GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1 "$build/test/guest/roce_lane" rxe0a rxe0b
+GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1 \
+	"$build/test/guest/roce_lane" rxe0a rxe0b

@@ -11,7 +11,8 @@ check "one device: streams both ways" all_right tag_bibw 3
 check "one device: active messages" all_right am_bw 3
 check "one device: puts" all_right put_bw 3
 check "one device: gets" all_right get_bw 3
-check "one device: atomics" perf_pair roce:rxe0b roce:rxe0a -t fadd_lat,cswap_lat -s 4,8 -n 40 -w 1 -f -V -v
+check "one device: atomics" perf_pair roce:rxe0b roce:rxe0a -t fadd_lat,cswap_lat -s 4,8 -n 40 \
+	-w 1 -f -V -v
 check "one device: fetch-and-add of 4 and 8 bytes" all_right fadd_lat 2
 check "one device: compare-and-swap of 4 and 8 bytes" all_right cswap_lat 2
 check "no retry storms" no_storms rxe0a rxe0b

@@ -10,7 +10,8 @@ run() {
 	shift 2
 	a0=$(counter rxe0a sent_pkts) && a1=$(counter rxe1a sent_pkts) || return
 	b0=$(counter rxe0b sent_pkts) && b1=$(counter rxe1b sent_pkts) || return
-	perf_pair "roce:rxe0b;roce:rxe1b" "roce:rxe0a;roce:rxe1a" -f -V -v -s 1M -n 16 -w 2 -O 4 "$@" || return
+	perf_pair "roce:rxe0b;roce:rxe1b" "roce:rxe0a;roce:rxe1a" -f -V -v -s 1M -n 16 -w 2 -O 4 \
+		"$@" || return
 	n0=$(($(counter rxe0a sent_pkts) - a0 + $(counter rxe0b sent_pkts) - b0))
 	n1=$(($(counter rxe1a sent_pkts) - a1 + $(counter rxe1b sent_pkts) - b1))
 	echo "packets: $n0 $n1"
@@ -21,7 +22,8 @@ run() {
 # wrong.
 shared() {
 	echo "shares: $(column lanes "$3")"
-	all_right "$3" 1 && [ "$(share roce:rxe0a "$3")" -ge "$1" ] && [ "$(share roce:rxe0a "$3")" -le "$2" ]
+	all_right "$3" 1 && [ "$(share roce:rxe0a "$3")" -ge "$1" ] &&
+		[ "$(share roce:rxe0a "$3")" -le "$2" ]
 }
 
 # What a lane may have outstanding takes no longer than a tenth of a second, or rdma_rxe sends it
@@ -35,7 +37,8 @@ check "one has a quarter of the other's rate: gets" shared 5 45 get_bw
 check "one has a quarter of the other's rate: messages" shared 5 45 tag_bw
 export WEFT_RNDV_SCHEME=put
 check "one has a quarter of the other's rate: the sender writes" run 5 45 -t tag_bw
-check "one has a quarter of the other's rate: what the sender writes is right, and shared" shared 5 45 tag_bw
+check "one has a quarter of the other's rate: what the sender writes is right, and shared" shared \
+	5 45 tag_bw
 unset WEFT_RNDV_SCHEME
 far 0 20 80 || exit
 check "one is 20 ms away: puts" run 5 60 -t put_bw

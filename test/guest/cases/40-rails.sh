@@ -5,11 +5,13 @@
 # both_carry LANE LANE LEAST [TEST]: each has at least LEAST percent of the largest size.
 both_carry() {
 	echo "shares: $(column lanes "${4:-}")"
-	[ "$(column wrong "${4:-}")" = 0 ] && [ "$(share "$1" "${4:-}")" -ge "$3" ] && [ "$(share "$2" "${4:-}")" -ge "$3" ]
+	[ "$(column wrong "${4:-}")" = 0 ] && [ "$(share "$1" "${4:-}")" -ge "$3" ] &&
+		[ "$(share "$2" "${4:-}")" -ge "$3" ]
 }
 
 two_rails() {
-	perf_pair "roce:rxe0b;roce:rxe1b" "roce:rxe0a;roce:rxe1a" -t tag_bw,put_bw,get_bw -s 4k,64k,1M -n 8 -w 2 -O 4 -f -V -v
+	perf_pair "roce:rxe0b;roce:rxe1b" "roce:rxe0a;roce:rxe1a" -t tag_bw,put_bw,get_bw \
+		-s 4k,64k,1M -n 8 -w 2 -O 4 -f -V -v
 }
 
 # operation TEST: each size was right, and both devices carried the largest one.
@@ -30,15 +32,18 @@ both_devices_worked() {
 mixed() {
 	server_eal=(--vdev=net_af_packet0,iface=v2b,blocksz=8192,framesz=4096)
 	client_eal=(--vdev=net_af_packet0,iface=v2a,blocksz=8192,framesz=4096)
-	perf_pair "roce:rxe0b;dpdk:0,ip=10.2.0.2/24,mtu=3000" "roce:rxe0a;dpdk:0,ip=10.2.0.1/24,mtu=3000" "$@"
+	perf_pair "roce:rxe0b;dpdk:0,ip=10.2.0.2/24,mtu=3000" \
+		"roce:rxe0a;dpdk:0,ip=10.2.0.1/24,mtu=3000" "$@"
 }
 
 only_one_has_roce() {
-	perf_pair "dpdk:0,ip=10.2.0.2/24,mtu=3000" "roce:rxe0a;dpdk:0,ip=10.2.0.1/24,mtu=3000" -t tag_lat -s 8,64k -n 10 -w 2 -f -V -v
+	perf_pair "dpdk:0,ip=10.2.0.2/24,mtu=3000" "roce:rxe0a;dpdk:0,ip=10.2.0.1/24,mtu=3000" \
+		-t tag_lat -s 8,64k -n 10 -w 2 -f -V -v
 }
 
 rail 0 && rail 1 || exit
-ip link add v2a mtu 3000 type veth peer name v2b mtu 3000 && ip link set v2a up && ip link set v2b up || exit
+ip link add v2a mtu 3000 type veth peer name v2b mtu 3000 && ip link set v2a up &&
+	ip link set v2b up || exit
 # What an emulated device can do is the machine's; what a token bucket lets through is not.
 slow 0 80 && slow 1 80 || exit
 check "two RoCE rails: messages, puts and gets, one after the other" two_rails

@@ -31,7 +31,8 @@ sleeping() {
 	wait "$server_pid" || { echo "the server's exit code is $?"; cat "$dir/server.err"; rc=1; }
 	echo "of $looks looks the client slept in $client_rests, the server in $server_rests"
 	[ $rc = 0 ] && all_right tag_lat 1 && [ $looks -ge 10 ] &&
-		[ $((client_rests * 100)) -ge $((looks * least)) ] && [ $((server_rests * 100)) -ge $((looks * least)) ]
+		[ $((client_rests * 100)) -ge $((looks * least)) ] &&
+			[ $((server_rests * 100)) -ge $((looks * least)) ]
 }
 
 rail 0 && far 0 20 80 || exit

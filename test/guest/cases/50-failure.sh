@@ -15,7 +15,8 @@ refused() {
 limited() {
 	(
 		ulimit -l 64
-		exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock -- "$info" "${eal[@]}" -- -d -L roce:rxe0a
+		exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock -- "$info" "${eal[@]}" \
+			-- -d -L roce:rxe0a
 	)
 }
 
@@ -27,7 +28,8 @@ another_user() {
 		ulimit -l 64
 		mkdir -p /run/nobody && chown 65534:65534 /run/nobody
 		export XDG_RUNTIME_DIR=/run/nobody LD_LIBRARY_PATH=$dir
-		exec setpriv --reuid=65534 --regid=65534 --clear-groups -- "$dir/weft-info" "${eal[@]}" -- -d -L roce:rxe0a
+		exec setpriv --reuid=65534 --regid=65534 --clear-groups -- "$dir/weft-info" \
+			"${eal[@]}" -- -d -L roce:rxe0a
 	)
 }
 
@@ -96,11 +98,16 @@ device_deleted() {
 	wait_for 10 gone rxe3a || return 1
 	n=$(counter rxe3b rcvd_pkts)
 	wait_for 8 eval "[ \"\$(counter rxe3b rcvd_pkts)\" -gt $((n + 200)) ]" || return 1
-	refused "there is no RDMA device 'rxe3a'" "$info" "${eal[@]}" -- -d -L roce:rxe3a || return 1
+	refused "there is no RDMA device 'rxe3a'" "$info" "${eal[@]}" -- -d -L roce:rxe3a ||
+		return 1
 	wait $pid || rc=$?
 	cat "$dir/client.err"
 	[ $rc = 0 ] || { echo "the client's exit code is $rc"; return 1; }
-	wait "$server_pid" || { echo "the server's exit code is $?"; cat "$dir/server.err"; return 1; }
+	wait "$server_pid" || {
+		echo "the server's exit code is $?"
+		cat "$dir/server.err"
+		return 1
+	}
 	echo "took $((SECONDS - begin)) s"
 	wait $remover || { echo "the device could not be deleted"; return 1; }
 	[ ! -e /sys/class/infiniband/rxe3a ]
@@ -110,7 +117,8 @@ device_deleted() {
 peer_without_roce() {
 	local rc=0
 	limit=30
-	ip link add v6a mtu 3000 type veth peer name v6b mtu 3000 && ip link set v6a up && ip link set v6b up || return
+	ip link add v6a mtu 3000 type veth peer name v6b mtu 3000 && ip link set v6a up &&
+		ip link set v6b up || return
 	server_eal=(--vdev=net_af_packet0,iface=v6b,blocksz=8192,framesz=4096)
 	server "dpdk:0,ip=10.6.0.2/24,mtu=2900" || return 1
 	client "roce:rxe0a" -t tag_lat -n 5 || rc=$?
@@ -133,18 +141,23 @@ unreachable_subnet() {
 }
 
 rail 0 && rail 1 || exit
-check "no such device: the sentence names those there are" refused "there is no RDMA device 'rxe7'; there are rxe" \
+check "no such device: the sentence names those there are" refused \
+	"there is no RDMA device 'rxe7'; there are rxe" \
 	"$info" "${eal[@]}" -- -d -L roce:rxe7
-check "a limit of locked memory: the sentence says how to raise it" refused "limit of locked memory is 64 KiB" limited
+check "a limit of locked memory: the sentence says how to raise it" refused \
+	"limit of locked memory is 64 KiB" limited
 chmod 666 /dev/infiniband/uverbs*
-check "a limit of locked memory, as another user: the sentence says how to raise it" refused "limit of locked memory is 64 KiB" another_user
+check "a limit of locked memory, as another user: the sentence says how to raise it" refused \
+	"limit of locked memory is 64 KiB" another_user
 check "link down in the middle of a stream: both ends tell and end" link_down
 check "a peer in a network without a route: the sentence says so" unreachable_subnet
 check "a peer without RoCE and nothing else in common: the sentence says so" peer_without_roce
 ip addr flush dev v1a
 sleep 1
-check "no address: the sentence says what to do" refused "give its network device an IP address\|no RoCE v2 GID\|GID" \
+check "no address: the sentence says what to do" refused \
+	"give its network device an IP address\|no RoCE v2 GID\|GID" \
 	"$info" "${eal[@]}" -- -d -L roce:rxe1a,subnet=10.0.1.0/24
-check "device deleted in the middle of a stream: it goes on, and the device goes after it" device_deleted
+check "device deleted in the middle of a stream: it goes on, and the device goes after it" \
+	device_deleted
 check "device removed in the middle of a stream: both ends tell and end, and it goes" device_removed
 tap_end

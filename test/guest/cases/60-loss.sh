@@ -5,13 +5,16 @@
 
 # The kernel's address resolution is not what is tested here.
 neighbours() {
-	ip neigh replace 10.0.0.2 lladdr "$(cat /sys/class/net/v0b/address)" dev v0a nud permanent &&
-		ip neigh replace 10.0.0.1 lladdr "$(cat /sys/class/net/v0a/address)" dev v0b nud permanent
+	ip neigh replace 10.0.0.2 lladdr \
+		"$(cat /sys/class/net/v0b/address)" dev v0a nud permanent &&
+		ip neigh replace 10.0.0.1 lladdr \
+			"$(cat /sys/class/net/v0a/address)" dev v0b nud permanent
 }
 
 # lose PERCENT: of what goes either way.
 lose() {
-	tc qdisc replace dev v0a root netem loss "$1%" limit 10000 && tc qdisc replace dev v0b root netem loss "$1%" limit 10000
+	tc qdisc replace dev v0a root netem loss "$1%" limit 10000 &&
+		tc qdisc replace dev v0b root netem loss "$1%" limit 10000
 }
 
 lose_nothing() {

@@ -13,7 +13,8 @@ perftest() {
 	"$program" -d rxe0b -x "$(gid rxe0b)" -F "$@" >"$dir/pt.server" 2>&1 &
 	pid=$!
 	wait_for 30 listening 18515 >&2
-	"$program" -d rxe0a -x "$(gid rxe0a)" -F "$@" 127.0.0.1 2>/dev/null | awk -v c="$column" '/^ *[0-9]/ { v = $c } END { print v }'
+	"$program" -d rxe0a -x "$(gid rxe0a)" -F "$@" 127.0.0.1 2>/dev/null |
+		awk -v c="$column" '/^ *[0-9]/ { v = $c } END { print v }'
 	wait $pid
 }
 
@@ -36,7 +37,8 @@ ucx() {
 	UCX_NET_DEVICES=rxe0b:1 timeout 60 ucx_perftest -p 13400 "$@" -f >"$dir/ucx.server" 2>&1 &
 	pid=$!
 	wait_for 30 listening 13400 >&2
-	UCX_NET_DEVICES=rxe0a:1 timeout 60 ucx_perftest -p 13400 "$@" -f 127.0.0.1 2>"$dir/ucx.err" |
+	UCX_NET_DEVICES=rxe0a:1 timeout 60 ucx_perftest -p 13400 "$@" -f 127.0.0.1 \
+		2>"$dir/ucx.err" |
 		awk -v c="$column" '/^ *[0-9]/ { v = $c } END { print v }'
 	tail -n 5 "$dir/ucx.server" "$dir/ucx.err" >&2
 	wait $pid
@@ -67,7 +69,8 @@ for round in $(seq 1 "${weft_rounds:-3}"); do
 	figure weft_1m "$(weft overall_bw -w 2 -t tag_bw -s 1M -n 72)"
 	figure ib_send_lat "$(perftest ib_send_lat 5 -s 8 -n 500)"
 	figure weft_8b "$(weft 50.0_percentile_lat -w 50 -t tag_lat -s 8 -n 500)"
-	if [ "$round" = 1 ] || [ -n "$(sed -n 's/^# figure ucx_4k //p' "$dir/figures" | tr -d '\n')" ]; then
+	if [ "$round" = 1 ] || [ -n "$(sed -n 's/^# figure ucx_4k //p' "$dir/figures" |
+		tr -d '\n')" ]; then
 		figure ucx_4k "$(ucx 6 -t tag_bw -s 4096 -n 4000 -w 50)"
 		figure ucx_1m "$(ucx 6 -t tag_bw -s 1048576 -n 72 -w 2)"
 		figure ucx_8b "$(ucx 2 -t tag_lat -s 8 -n 500 -w 50)"

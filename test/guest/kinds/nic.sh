@@ -6,7 +6,8 @@
 # shellcheck shell=bash disable=SC2034 # read by run.sh
 
 . "$here/kinds/pairs.sh"
-modules=("${modules_root[@]}" virtio_console failover net_failover virtio_net af_packet stp llc garp mrp 8021q uio uio_pci_generic)
+modules=("${modules_root[@]}" virtio_console failover net_failover virtio_net af_packet stp llc \
+	garp mrp 8021q uio uio_pci_generic)
 needs=uio_pci_generic
 cases_dir=cases-nic
 cmdline="hugepages=300"
@@ -35,5 +36,7 @@ if "${taps[@]}" >/dev/null 2>&1; then
 	tap tap1 weft1 $virtio,mq=on,vectors=6,rss=on
 fi
 machine=(-machine q35 "${devices[@]}" -device "virtio-serial-pci,addr=0x3"
-	-chardev "socket,id=monitor,path=$sockets/monitor,server=on,wait=off" -mon "chardev=monitor,mode=readline"
-	-chardev "socket,id=guest,path=$sockets/monitor" -device "virtserialport,chardev=guest,name=monitor")
+	-chardev "socket,id=monitor,path=$sockets/monitor,server=on,wait=off" \
+		-mon "chardev=monitor,mode=readline"
+	-chardev "socket,id=guest,path=$sockets/monitor" \
+		-device "virtserialport,chardev=guest,name=monitor")

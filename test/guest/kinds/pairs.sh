@@ -11,7 +11,8 @@ slot=4
 # nic_at NETDEV NAME MODEL: one NIC, at the next address.
 nic_at() {
 	nics+="$2=0000:00:$(printf %02x $slot).0 "
-	devices+=(-netdev "$1" -device "$3,id=nic-$2,netdev=net-$2,addr=$(printf 0x%x $slot),mac=52:54:00:00:00:$(printf %02x $slot)")
+	devices+=(-netdev "$1" -device "$3,id=nic-$2,netdev=net-$2,addr=$(printf 0x%x \
+		$slot),mac=52:54:00:00:00:$(printf %02x $slot)")
 	slot=$((slot + 1))
 	# Its virtual functions lie 16 slots above it, in two slots.
 	[ "$3" != igb ] || slot=$((slot + 1))
