@@ -13,7 +13,7 @@ import sys
 import check_tree
 
 PARTS = ('lib/', 'drivers/', 'app/')
-PUBLIC = ('lib/weft.h', 'lib/weft_plan.h')
+PUBLIC = ('lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h', 'lib/lane.h')
 
 
 def public(root):

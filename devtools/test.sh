@@ -52,7 +52,8 @@ done
 # ---- checks ---------------------------------------------------------------------------------
 
 check_symbols() {
-	"$weft_root/devtools/check-symbols.sh" "$weft_build/libweft.so" "$weft_root/lib/weft.h"
+	"$weft_root/devtools/check-symbols.sh" "$weft_build/libweft.so" "$weft_root/lib/libweft.abi" \
+		"$weft_root"/lib/{weft,weft_plan,lane}.h
 }
 
 check_style() { "$weft_root/devtools/check-style.py"; }
@@ -110,10 +111,11 @@ check_install() {
 			return 1
 		}
 	done
-	! grep -qE '[^/]lane\.h' "$prefix/usr/local/include/weft.h" || {
-		echo "weft.h names lane.h, which is not installed"
-		return 1
-	}
+	for name in weft.h weft_msg.h weft_plan.h weft_rma.h weft/lane.h; do
+		echo "#include <$name>" |
+			cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -I "$prefix/usr/local/include" -xc - ||
+			{ echo "a program cannot include <$name> alone"; return 1; }
+	done
 	# They and weft.h name other files by their paths in the sources, and say so.
 	for name in "$prefix"/usr/local/share/doc/weft/*.md "$prefix/usr/local/include/weft.h"; do
 		! grep -qE '(^|[^a-z])(lib|doc|test|devtools|drivers|app|examples)/[a-z]' "$name" ||
@@ -207,7 +209,7 @@ room_for_two() { [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminf
 
 checks() {
 	local example
-	check "exported symbols are those of weft.h" check_symbols
+	check "exported symbols are those of the headers and of libweft.abi" check_symbols
 	check "one dialect, 100 columns, and every file names its licence" check_style
 	check "every source file is formatted by .clang-format" check_format
 	check "includes and calls run down the layers" check_layers

@@ -6,9 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/params.h"
 #include "core/config.h"
 #include "core/context.h"
-#include "mem/cache.h"
+#include "mem/mem.h"
 #include "core/lane_list.h"
 #include "base/log.h"
 #include "self/self_lane.h"
@@ -81,6 +82,7 @@ static void context_free(struct weft_context *ctx)
 	for (i = 0; ctx->found && ctx->drivers[i]; i++)
 		free(ctx->found[i].list);
 	free(ctx->found);
+	free(ctx->drivers_list);
 	weft_regcache_free(ctx->regcache);
 	weft_mem_table_fini(&ctx->keys);
 	weft_config_release(ctx->config);
@@ -139,7 +141,12 @@ int weft_context_create_in(const struct weft_context_params *params,
 	if (!ctx)
 		return -ENOMEM;
 	ctx->platform = platform ? platform : &weft_platform_host;
-	ctx->drivers = drivers ? drivers : weft_drivers;
+	ctx->drivers_list = drivers ? NULL : weft_drivers_list();
+	ctx->drivers = drivers ? drivers : ctx->drivers_list;
+	if (!ctx->drivers) {
+		free(ctx);
+		return -ENOMEM;
+	}
 	ctx->tables = &weft_tables;
 	ctx->features = p.features != 0 ? p.features : WEFT_FEATURE_TAG;
 	/* Recursive: a lane that closes, under it, ends requests, and they give memory back. */

@@ -6,7 +6,7 @@
 #ifndef WEFT_DISPATCH_H
 #define WEFT_DISPATCH_H
 
-#include "core/core.h"
+#include "core/endpoint.h"
 
 /** weft_lane_open.recv(). @param arg  the worker */
 int weft_worker_recv(void *arg, struct weft_lane_ep *lane_ep, uint8_t id, const void *data,

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-#include "core/core.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/context.h"
 #include "self/self_lane.h"
 #include "weft_build.h"
 
@@ -19,7 +24,7 @@ extern const struct weft_lane_driver weft_roce_ud_driver;
 /*
  * The one place that knows which drivers there are. Order is the order of interfaces in a worker.
  */
-const struct weft_lane_driver *const weft_drivers[] = {
+static const struct weft_lane_driver *const built_in[] = {
 	&weft_self_driver,
 #if WEFT_HAVE_DPDK
 	&weft_dpdk_driver,
@@ -28,5 +33,72 @@ const struct weft_lane_driver *const weft_drivers[] = {
 	&weft_roce_driver,
 	&weft_roce_ud_driver,
 #endif
-	NULL,
 };
+
+#define NUM_BUILT_IN (sizeof(built_in) / sizeof(built_in[0]))
+
+static pthread_mutex_t added_lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct weft_lane_driver *added[WEFT_LANE_DRIVERS_MAX];
+static unsigned int num_added;
+
+/* Number @p i of all there are; NULL past the last. */
+static const struct weft_lane_driver *driver_at(unsigned int i)
+{
+	if (i < NUM_BUILT_IN)
+		return built_in[i];
+	return i - NUM_BUILT_IN < num_added ? added[i - NUM_BUILT_IN] : NULL;
+}
+
+const struct weft_lane_driver **weft_drivers_list(void)
+{
+	const struct weft_lane_driver **list;
+	unsigned int n = 0;
+
+	list = calloc(NUM_BUILT_IN + WEFT_LANE_DRIVERS_MAX + 1, sizeof(*list));
+	if (!list)
+		return NULL;
+	pthread_mutex_lock(&added_lock);
+	for (unsigned int i = 0; i < NUM_BUILT_IN + num_added; i++)
+		if (driver_at(i)) /* a weak one may be missing */
+			list[n++] = driver_at(i);
+	pthread_mutex_unlock(&added_lock);
+	return list;
+}
+
+/* As WEFT_LANES and worker addresses have it. */
+static bool name_is_good(const char *name)
+{
+	size_t n = name ? strlen(name) : 0;
+
+	return n > 0 && n < sizeof(((struct weft_iface_info *)NULL)->driver) &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n;
+}
+
+static int add(const struct weft_lane_driver *driver)
+{
+	for (unsigned int i = 0; i < NUM_BUILT_IN + num_added; i++) {
+		if (driver_at(i) == driver)
+			return 0;
+		if (driver_at(i) && strcmp(driver_at(i)->name, driver->name) == 0)
+			return -EEXIST;
+	}
+	if (num_added == WEFT_LANE_DRIVERS_MAX)
+		return -ENOSPC;
+	added[num_added++] = driver;
+	return 0;
+}
+
+int weft_lane_driver_add(const struct weft_lane_driver *driver)
+{
+	int rc;
+
+	/* First of all: what another version calls a function may be anything here. */
+	if (driver && driver->abi != WEFT_LANE_ABI)
+		return -EPROTONOSUPPORT;
+	if (!driver || !driver->query || !driver->open || !name_is_good(driver->name))
+		return -EINVAL;
+	pthread_mutex_lock(&added_lock);
+	rc = add(driver);
+	pthread_mutex_unlock(&added_lock);
+	return rc;
+}

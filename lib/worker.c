@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/params.h"
 #include "core/address.h"
 #include "base/copy_bw.h"
 #include "dispatch.h"
@@ -16,8 +17,7 @@
 #include "base/log.h"
 #include "mem/mem.h"
 #include "plan/plan.h"
-#include "wireup/rails.h"
-#include "mem/cache.h"
+#include "roof.h"
 #include "self/self_lane.h"
 #include "core/wait.h"
 #include "wireup/wireup.h"
@@ -455,136 +455,82 @@ void weft_worker_release_address(struct weft_worker *w, void *address)
 	free(address);
 }
 
-/* ------------------------------------------------------------------ query */
+/* ------------------------------------------------------------------ flush of all endpoints */
 
-static const char *use_of(uint64_t features)
-{
-	if (features & WEFT_LANE_F_LOOPBACK)
-		return "messages to the own worker";
-	if (features & WEFT_LANE_F_CONTROL)
-		return "connects peers where no other lane can";
-	if (!weft_address_bootable(features))
-		return "used once another lane has connected the peers";
-	return "used";
-}
-
-static void fill_link_info(const struct weft_worker *w, unsigned int index,
-			   struct weft_iface_info *info)
-{
-	struct weft_lane_iface *iface = w->ifaces[index];
-	const struct weft_iface_link *l = &w->links[index];
-	char use[sizeof(info->why)];
-
-	info->up = iface->ops->link_up(iface);
-	info->up_after = l->up_after;
-	/* Its event comes with the next progress. */
-	if (info->up && !l->seen)
-		info->up_after =
-			(double)(w->ctx->platform->now(w->ctx->platform->arg) - l->since) * 1e-9;
-	info->link_expected = !info->up && l->look_at != UINT64_MAX;
-	if (info->up)
-		snprintf(use, sizeof(use), "%s", use_of(iface->attr.features));
-	else if (info->link_expected)
-		snprintf(use, sizeof(use),
-			 "no link yet: a NIC that was just started may need "
-			 "some seconds");
-	else
-		weft_iface_link_text(iface, use, sizeof(use));
-	snprintf(info->why, sizeof(info->why), "%s%s%s", iface->note,
-		 iface->note[0] != '\0' ? "; " : "", use);
-}
-
-static const char *from_text(const char *from)
-{
-	return from ? from : "stated by the driver";
-}
-
-static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_info *info)
-{
-	const struct weft_lane_attr *attr = &iface->attr;
-	uint8_t addr[WEFT_LANE_ADDR_MAX];
-
-	snprintf(info->driver, sizeof(info->driver), "%s", iface->driver->name);
-	snprintf(info->name, sizeof(info->name), "%s", iface->name);
-	snprintf(info->device, sizeof(info->device), "%s", attr->device);
-	iface->ops->get_address(iface, addr);
-	iface->ops->print_address(addr, attr->dev_addr_len, info->address, sizeof(info->address));
-	info->bandwidth = attr->bandwidth;
-	info->latency = attr->latency;
-	info->send_overhead = attr->send_overhead;
-	info->recv_overhead = attr->recv_overhead;
-	weft_mem_cost(((struct weft_worker *)iface->user)->ctx, iface, &info->reg_cost,
-		      &info->reg_growth);
-	snprintf(info->bandwidth_from, sizeof(info->bandwidth_from), "%s",
-		 from_text(attr->bandwidth_from));
-	snprintf(info->latency_from, sizeof(info->latency_from), "%s",
-		 from_text(attr->latency_from));
-	snprintf(info->overhead_from, sizeof(info->overhead_from), "%s",
-		 from_text(attr->overhead_from));
-	info->max_short = attr->max_short;
-	info->max_bcopy = attr->max_bcopy;
-	info->max_zcopy = attr->max_zcopy;
-	info->max_iov = attr->max_iov;
-	info->frame_size = attr->frame_size;
-	info->features = attr->features;
-}
-
-int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct weft_iface_info *info)
-{
-	struct weft_iface_info out = {0};
-
-	if (!w || !info)
-		return -EINVAL;
-	if (index >= w->num_ifaces)
-		return -ENOENT;
-	weft_worker_lock(w);
-	fill_iface_info(w->ifaces[index], &out);
-	fill_link_info(w, index, &out);
-	out.wakes = weft_wait_fd_of(w->ifaces[index]) >= 0;
-	weft_worker_unlock(w);
-	return weft_struct_out(info, &out, sizeof(out));
-}
-
-/* Counters of an iface get its name in front. */
-struct prefix {
-	const char *name;
-	void (*cb)(const char *name, uint64_t value, void *arg);
-	void *arg;
+struct worker_flush {
+	struct weft_request *req;
+	unsigned int left; /* endpoints that have not answered, + 1 while asking */
+	int status;
 };
 
-static void prefixed(const char *name, uint64_t value, void *arg)
+static void ep_flushed(void *arg, int status)
 {
-	const struct prefix *p = arg;
-	char full[160];
+	struct worker_flush *f = arg;
+	struct weft_request *req = f->req;
 
-	snprintf(full, sizeof(full), "%s.%s", p->name, name);
-	p->cb(full, value, p->arg);
+	if (status < 0 && f->status == 0)
+		f->status = status;
+	if (--f->left > 0)
+		return;
+	status = f->status;
+	free(f);
+	weft_msg_request_done(req, status);
 }
 
-void weft_worker_counters(struct weft_worker *w,
-			  void (*cb)(const char *name, uint64_t value, void *arg), void *arg)
+static int worker_flush(struct weft_worker *w, const struct weft_op_params *params,
+			struct weft_request **out)
 {
-	struct prefix p = {.cb = cb, .arg = arg};
-	unsigned int i;
+	struct worker_flush *f = calloc(1, sizeof(*f));
+	struct weft_request *req;
+	struct weft_ep *ep;
+	int rc;
 
-	if (!w || !cb)
-		return;
-	weft_worker_lock(w);
-	for (i = 0; i < w->num_ifaces; i++) {
-		p.name = w->ifaces[i]->name;
-		w->ifaces[i]->ops->counters(w->ifaces[i], prefixed, &p);
+	req = f ? weft_msg_request_new(w, "worker flush", params, out != NULL) : NULL;
+	if (!req) {
+		free(f);
+		return -ENOMEM;
 	}
-	cb("ep.open", w->num_eps, arg);
-	cb("ep.created", w->count.eps_created, arg);
-	cb("ep.accepted", w->count.eps_accepted, arg);
-	cb("ep.unclaimed", w->conns->num_unclaimed, arg);
-	cb("ep.failed", w->count.eps_failed, arg);
-	cb("wireup.pending", w->conns->num_pending, arg);
-	cb("wireup.looks", w->conns->looks, arg);
-	cb("wireup.drop.bad", w->count.wireup_bad, arg);
-	cb("wireup.drop.stale", w->count.wireup_stale, arg);
-	cb("wireup.denied", w->count.wireup_denied, arg);
-	cb("wireup.drop.unbound", w->count.unbound, arg);
-	weft_msg_counters(w, cb, arg);
+	f->req = req;
+	f->left = 1;
+	LIST_FOREACH(ep, &w->eps, entry) {
+		/*
+		 * What has failed was told by its error callback; what closes is flushed by that.
+		 */
+		if (ep->state == WEFT_EP_FAILED || ep->state == WEFT_EP_CLOSING)
+			continue;
+		f->left++;
+		rc = weft_msg_ep_flush(ep, ep_flushed, f);
+		if (rc == 0)
+			continue;
+		f->left--;
+		if (rc < 0 && f->status == 0)
+			f->status = rc;
+	}
+	if (--f->left > 0) {
+		if (out)
+			*out = req;
+		return WEFT_INPROGRESS;
+	}
+	rc = weft_msg_request_at_once(req, f->status);
+	free(f);
+	if (rc == WEFT_INPROGRESS && out)
+		*out = req;
+	return rc;
+}
+
+int weft_worker_flush(struct weft_worker *w, const struct weft_op_params *params,
+		      struct weft_request **req)
+{
+	int rc;
+
+	if (req)
+		*req = NULL;
+	if (!w || weft_op_params_check(params))
+		return -EINVAL;
+	if (weft_dt_calls)
+		return weft_dt_refuse("weft_worker_flush");
+	weft_worker_lock(w);
+	rc = worker_flush(w, params, req);
 	weft_worker_unlock(w);
+	return rc;
 }

@@ -7,7 +7,7 @@
 #ifndef APP_INFO_PROTOCOLS_H
 #define APP_INFO_PROTOCOLS_H
 
-#include "weft.h"
+#include "weft_plan.h"
 
 /** @param argv  argv[0] is "protocols" @return exit code */
 int info_protocols(int argc, char **argv);

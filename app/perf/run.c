@@ -14,6 +14,7 @@
 
 #include "common/lane_losses.h"
 #include "perf/session.h"
+#include "weft_plan.h"
 
 #define MIN_ITERS 10u
 #define DEFAULT_WARMUP 10000u

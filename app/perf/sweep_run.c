@@ -6,6 +6,7 @@
 
 #include "perf/session.h"
 #include "perf/sweep.h"
+#include "weft_plan.h"
 
 #define FIRST_TRIALS 3u  /* of each candidate */
 #define SECOND_TRIALS 9u /* of the chosen one and its best rival, in alternation */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/mem.h"
+#include "base/params.h"
 #include "am/am.h"
 #include "base/log.h"
 

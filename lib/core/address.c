@@ -7,7 +7,8 @@
 
 #include "base/crc32c.h"
 #include "core/address.h"
-#include "core/core.h"
+#include "core/worker.h"
+#include "base/params.h"
 #include "base/text.h"
 
 /* ------------------------------------------------------------------ small parts */

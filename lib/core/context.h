@@ -1,12 +1,104 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file core/context.h
- * What a context knows of its drivers' resources.
+ * What all workers of a process share: configuration, drivers and what they have found, registered
+ * memory.
  */
 #ifndef WEFT_CONTEXT_H
 #define WEFT_CONTEXT_H
 
-#include "core/core.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/backoff.h"
+#include "base/platform.h"
+#include "core/mem_key.h"
+#include "lane.h"
+#include "weft.h"
+
+struct weft_conf; /* parsed configuration: core/config.h */
+struct weft_config;
+struct weft_found;
+struct weft_handler; /* msg/module.h */
+struct weft_module;  /* msg/module.h */
+struct weft_mem;     /* core/mem.h */
+struct weft_proto;   /* proto/proto.h */
+struct weft_regcache;
+struct weft_worker; /* core/worker.h */
+
+/**
+ * What the layers below must know of those above, handed down by pointer. A test may give a context
+ * another table before it makes the first worker.
+ */
+struct weft_tables {
+	/** NULL-terminated (proto/proto.h); between equal times the first wins */
+	const struct weft_proto *const *protos;
+	/** NULL-terminated, and by message id (msg/module.h) */
+	const struct weft_module *const *modules;
+	const struct weft_handler *handlers;
+};
+
+/** All there is in this build (lib/tables.c). */
+extern const struct weft_tables weft_tables;
+
+/** Registration domains one context can number; ifaces of further ones have no remote keys. */
+#define WEFT_MAX_DOMAINS 32
+
+struct weft_context {
+	const struct weft_conf *conf;
+	struct weft_config *config;
+	const struct weft_platform *platform;
+	const struct weft_lane_driver *const *drivers; /* NULL-terminated */
+	const struct weft_lane_driver **drivers_list;  /* to be freed; NULL = they are static */
+	const struct weft_tables *tables;              /* what there is above: lib/tables.c */
+	uint64_t features;
+	char name[64];
+	struct weft_found *found; /* resources per driver, same order: context.c */
+	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
+	/*
+	 * narrow[], exported, withdrawn of mems. With messages, so never held through a driver's
+	 * call; inside lock
+	 */
+	pthread_mutex_t export_lock;
+	LIST_HEAD(, weft_worker) workers;
+	LIST_HEAD(, weft_mem) mems;
+	size_t mem_bytes; /* of all mems */
+	struct weft_regcache *regcache;
+	_Atomic bool mem_garbage; /* registrations wait for regcache_reap(); progress looks */
+	/**
+	 * Registration domains that ifaces of this context have had; a domain's position is its
+	 * number, for good.
+	 */
+	struct weft_ctx_domain {
+		const struct weft_lane_driver *driver;
+		char name[32];
+		struct weft_reg_cost {
+			double n, x, t, xx, xt; /* decaying sums: 1, bytes, s, bytes^2, bytes*s */
+		} measured;
+		int told[4]; /* errors of registrations on the fly whose sentence has been logged */
+		struct weft_backoff backoff; /* of registrations on the fly; bytes: mem_bytes */
+	} domains[WEFT_MAX_DOMAINS];
+	unsigned int num_domains;
+	struct weft_mem_table keys; /* read without the lock: core/mem_key.h */
+};
+
+/**
+ * As weft_context_create(), with another outside world: for the simulator and tests. NULL = the
+ * real one.
+ * @param drivers  NULL-terminated table, static storage; NULL = all there are
+ */
+int weft_context_create_in(const struct weft_context_params *params,
+			   const struct weft_platform *platform,
+			   const struct weft_lane_driver *const *drivers,
+			   struct weft_context **ctx);
+
+/**
+ * All drivers of this build and those that were added, NULL-terminated (lib/drivers.c). @return to
+ * be freed; NULL = no memory
+ */
+const struct weft_lane_driver **weft_drivers_list(void);
 
 /** What a driver found. */
 struct weft_found {

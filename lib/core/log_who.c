@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/core.h"
+#include "core/endpoint.h"
 #include "core/log_who.h"
 
 void weft_log_worker_write(enum weft_log_level level, const struct weft_worker *worker,

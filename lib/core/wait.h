@@ -24,7 +24,7 @@
 
 #include <pthread.h>
 
-#include "core/core.h"
+#include "core/worker.h"
 
 /** What a worker that has waited once has: wait.c, and core/wake.c for those who wake it. */
 struct weft_wait {

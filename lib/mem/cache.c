@@ -2,14 +2,10 @@
 /* The registration cache: its table, the monitor thread, eviction. mem/cache.h says what holds. */
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/config.h"
@@ -17,6 +13,7 @@
 #include "mem/mem.h"
 #include "mem/cache.h"
 #include "mem/cache_table.h"
+#include "mem/cache_watch.h"
 #include "mem/uffd.h"
 
 /* Entries that one new one may drive out; if it takes more, it is not kept. */
@@ -26,14 +23,9 @@ TAILQ_HEAD(entry_list, weft_regcache_entry);
 
 struct weft_regcache {
 	struct weft_context *ctx;
-	LIST_ENTRY(weft_regcache) with_uffd; /* under uffds_lock */
 	pthread_mutex_t slow;
 	_Atomic bool tried; /* to start: once; written under slow */
-	/* under slow */
-	pid_t pid; /* that started it */
-	pthread_t thread;
-	int uffd, wake;
-	uintptr_t page; /* one watched page of our own */
+	struct weft_regcache_watch watch;
 	/* under lock */
 	pthread_mutex_t lock;
 	struct weft_regcache_table table;
@@ -104,8 +96,9 @@ static unsigned int unlist_range(struct weft_regcache *rc, struct weft_regcache_
 	return n;
 }
 
-static void forget(struct weft_regcache *rc, const struct weft_uffd_range *r)
+static void forget(void *arg, const struct weft_uffd_range *r)
 {
+	struct weft_regcache *rc = arg;
 	unsigned int kind;
 
 	rc->events++;
@@ -113,159 +106,23 @@ static void forget(struct weft_regcache *rc, const struct weft_uffd_range *r)
 		rc->stats.invalidated += unlist_range(rc, &rc->table.kind[kind], r->start, r->end);
 }
 
-/* ------------------------------------------------------------------ fork */
-
-/*
- * A child that does not exec has our descriptor open as long as it lives. When we close ours it
- * would not be the last one, what was watched would stay so, and whoever unmaps it would wait for
- * an event that nobody reads. So the child closes it first of all. uffds_lock: a descriptor in the
- * list is open, whenever the process is copied; nobody waits for anything under it.
- */
-static pthread_mutex_t uffds_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, weft_regcache) uffds = LIST_HEAD_INITIALIZER(uffds);
-static pthread_once_t uffds_once = PTHREAD_ONCE_INIT;
-static int uffds_atfork;
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&uffds_lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&uffds_lock);
-}
-
-static void drop_uffd(struct weft_regcache *rc)
-{
-	LIST_REMOVE(rc, with_uffd);
-	close(rc->uffd);
-	rc->uffd = -1;
-}
-
-static void after_fork_in_child(void)
-{
-	while (!LIST_EMPTY(&uffds))
-		drop_uffd(LIST_FIRST(&uffds));
-	pthread_mutex_unlock(&uffds_lock);
-}
-
-static void register_atfork(void)
-{
-	uffds_atfork = -pthread_atfork(before_fork, after_fork, after_fork_in_child);
-}
-
-static int open_uffd(struct weft_regcache *rc, char *why, size_t why_len)
-{
-	int rc2;
-
-	pthread_once(&uffds_once, register_atfork);
-	if (uffds_atfork < 0) {
-		snprintf(why, why_len, "out of memory");
-		return uffds_atfork;
-	}
-	pthread_mutex_lock(&uffds_lock);
-	rc2 = weft_uffd_open(why, why_len);
-	if (rc2 >= 0) {
-		rc->uffd = rc2;
-		LIST_INSERT_HEAD(&uffds, rc, with_uffd);
-	}
-	pthread_mutex_unlock(&uffds_lock);
-	return rc2 < 0 ? rc2 : 0;
-}
-
-static void close_uffd(struct weft_regcache *rc)
-{
-	pthread_mutex_lock(&uffds_lock);
-	if (rc->uffd >= 0)
-		drop_uffd(rc);
-	pthread_mutex_unlock(&uffds_lock);
-}
-
-/* ------------------------------------------------------------------ the monitor */
-
-static void *monitor(void *arg)
-{
-	struct weft_regcache *rc = arg;
-	struct pollfd fds[2] = {{.fd = rc->uffd, .events = POLLIN},
-				{.fd = rc->wake, .events = POLLIN}};
-	struct weft_uffd_range gone[16];
-	unsigned int i, n;
-
-	while (!(fds[1].revents & POLLIN)) {
-		if (poll(fds, 2, -1) < 0)
-			continue; /* EINTR; signals are blocked, a debugger is not */
-		/*
-		 * Who waits for the event goes on once it is read, and may look up the same
-		 * address: the lock makes that wait until the entries are gone.
-		 */
-		pthread_mutex_lock(&rc->lock);
-		while ((n = weft_uffd_read(rc->uffd, gone, 16)) > 0)
-			for (i = 0; i < n; i++)
-				forget(rc, &gone[i]);
-		pthread_mutex_unlock(&rc->lock);
-	}
-	/* The end of a thread gives memory back, too, and nobody reads events from here on. */
-	close_uffd(rc);
-	return NULL;
-}
-
-/* A thread that runs none of the program's signal handlers. */
-static int start_thread(struct weft_regcache *rc)
-{
-	sigset_t all, old;
-	int rc2;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc2 = pthread_create(&rc->thread, NULL, monitor, rc);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc2 == 0)
-		pthread_setname_np(rc->thread, "weft-regcache");
-	return -rc2;
-}
-
-static void close_all(struct weft_regcache *rc)
-{
-	close_uffd(rc);
-	if (rc->wake >= 0)
-		close(rc->wake);
-	if (rc->page != 0)
-		munmap((void *)rc->page, rc->table.page_size);
-	rc->wake = -1;
-	rc->page = 0;
-}
+/* ------------------------------------------------------------------ life */
 
 static int start(struct weft_regcache *rc, char *why, size_t why_len)
 {
 	unsigned int kind, max = rc->ctx->conf->reg_cache_entries;
-	bool memory = true;
-	void *page;
-	int rc2;
 
-	rc2 = open_uffd(rc, why, why_len);
-	if (rc2 < 0)
-		return rc2;
-	snprintf(why, why_len, "out of memory");
 	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++) {
 		rc->table.kind[kind].entry = calloc(max, sizeof(struct weft_regcache_entry *));
-		memory = memory && rc->table.kind[kind].entry != NULL;
+		if (!rc->table.kind[kind].entry) {
+			snprintf(why, why_len, "out of memory");
+			return -ENOMEM;
+		}
 	}
-	page = mmap(NULL, rc->table.page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		    -1, 0);
-	if (!memory || page == MAP_FAILED)
-		return -ENOMEM;
-	rc->page = (uintptr_t)page;
-	rc->wake = eventfd(0, EFD_CLOEXEC);
-	if (rc->wake < 0)
-		return -errno;
-	rc2 = weft_uffd_watch(rc->uffd, rc->page, rc->page + rc->table.page_size);
-	if (rc2 < 0 || weft_uffd_changing(rc->uffd, rc->page)) {
-		snprintf(why, why_len, "userfaultfd of this kernel cannot watch memory: %s",
-			 strerror(rc2 < 0 ? -rc2 : EAGAIN));
-		return rc2 < 0 ? rc2 : -EOPNOTSUPP;
-	}
-	return start_thread(rc);
+	rc->watch.lock = &rc->lock;
+	rc->watch.gone = forget;
+	rc->watch.arg = rc;
+	return weft_regcache_watch_start(&rc->watch, rc->table.page_size, why, why_len);
 }
 
 /* At the first miss; slow is held. */
@@ -277,19 +134,15 @@ static void try_start(struct weft_regcache *rc)
 	if (rc->ctx->conf->reg_cache == WEFT_REGCACHE_OFF)
 		return;
 	if (start(rc, why, sizeof(why)) < 0) {
-		close_all(rc);
 		weft_warn("registration cache is off, every large message from memory that is not "
 			  "registered costs a registration: %s",
 			  why);
 		return;
 	}
-	rc->pid = getpid();
 	atomic_store(&rc->running, true);
 	weft_info("registration cache: up to %u entries, %zu bytes",
 		  rc->ctx->conf->reg_cache_entries, rc->ctx->conf->reg_cache_bytes);
 }
-
-/* ------------------------------------------------------------------ life */
 
 struct weft_regcache *weft_regcache_new(struct weft_context *ctx)
 {
@@ -298,7 +151,7 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx)
 	if (!rc)
 		return NULL;
 	rc->ctx = ctx;
-	rc->uffd = rc->wake = -1;
+	rc->watch = (struct weft_regcache_watch){.uffd = -1, .wake = -1};
 	rc->table.page_size = (size_t)sysconf(_SC_PAGESIZE);
 	rc->dirty = &ctx->mem_garbage;
 	pthread_mutex_init(&rc->slow, NULL);
@@ -310,18 +163,12 @@ struct weft_regcache *weft_regcache_new(struct weft_context *ctx)
 
 void weft_regcache_free(struct weft_regcache *rc)
 {
-	const uint64_t one = 1;
 	unsigned int kind;
 
 	if (!rc)
 		return;
-	if (atomic_load(&rc->running) && rc->pid == getpid()) {
-		/* An eventfd with the value 0 takes it. */
-		if (write(rc->wake, &one, sizeof(one)) == sizeof(one))
-			pthread_join(rc->thread, NULL);
-	}
-	/* First of all, should the thread not have run here: nobody reads events any more. */
-	close_all(rc);
+	/* First of all: from here on nobody reads events. */
+	weft_regcache_watch_stop(&rc->watch);
 	pthread_mutex_lock(&rc->lock);
 	for (kind = 0; kind < WEFT_REGCACHE_KINDS; kind++)
 		unlist_range(rc, &rc->table.kind[kind], 0, UINTPTR_MAX);
@@ -415,7 +262,7 @@ static void unlock_evicted(struct weft_regcache *rc, struct evicted *out)
 	for (i = 0; i < out->num; i++) {
 		g = &out->range[i];
 		if (g->start < g->end)
-			weft_uffd_unwatch(rc->uffd, g->start, g->end);
+			weft_uffd_unwatch(rc->watch.uffd, g->start, g->end);
 	}
 }
 
@@ -531,7 +378,7 @@ static bool watch(struct weft_regcache *rc, uintptr_t start, uintptr_t end)
 	if (end - start > rc->ctx->conf->reg_cache_bytes)
 		return false;
 	weft_regcache_pages(&rc->table, &start, &end);
-	return weft_uffd_anonymous(start, end) && weft_uffd_watch(rc->uffd, start, end) == 0;
+	return weft_uffd_anonymous(start, end) && weft_uffd_watch(rc->watch.uffd, start, end) == 0;
 }
 
 /*
@@ -620,8 +467,8 @@ int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, un
 			try_start(rc);
 		pthread_mutex_unlock(&rc->slow);
 	}
-	if (!atomic_load(&rc->running) || rc->pid != getpid() ||
-	    weft_uffd_changing(rc->uffd, rc->page))
+	if (!atomic_load(&rc->running) || rc->watch.pid != getpid() ||
+	    weft_uffd_changing(rc->watch.uffd, rc->watch.page))
 		return get_once(rc, address, length, access, mem);
 	*mem = lookup(rc, start, end, access);
 	if (*mem)

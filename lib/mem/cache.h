@@ -29,25 +29,12 @@
 #ifndef WEFT_REGCACHE_H
 #define WEFT_REGCACHE_H
 
-#include "core/core.h"
-
-enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OFF };
+#include "mem/mem.h"
 
 struct weft_regcache_stats {
 	uint64_t hits, misses, uncached, evicted, invalidated;
 	uint64_t entries, bytes; /**< now, in use included */
 };
-
-/** A cache that does nothing before the first miss. @return NULL = no memory */
-struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
-/**
- * Everything is given back: deregisters what is kept, ends the thread. The context's lock is not
- * held.
- */
-void weft_regcache_free(struct weft_regcache *rc);
-
-/** Are registrations kept, as far as is known? It is tried at the first use. */
-bool weft_regcache_keeps(struct weft_regcache *rc);
 
 /** As weft_mem_get(). */
 int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
@@ -56,8 +43,6 @@ void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem);
 /** As weft_mem_put_dead(). */
 void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem);
 
-/** Deregister what has been invalidated. Any thread that holds none of the locks. */
-void weft_regcache_reap(struct weft_regcache *rc);
 void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *stats);
 
 #endif /* WEFT_REGCACHE_H */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "mem/mem.h"
+#include "core/worker.h"
 #include "mem/domain.h"
 
 struct weft_mem_lane *weft_mem_lane_of(const struct weft_mem *mem,

@@ -8,7 +8,7 @@
 #ifndef WEFT_MEM_DOMAIN_H
 #define WEFT_MEM_DOMAIN_H
 
-#include "core/core.h"
+#include "core/mem.h"
 
 /**
  * Registers @p mem with the domains of all open interfaces.

@@ -4,12 +4,13 @@
  * Registered memory. A registration belongs to the context and has one driver state per domain
  * (mem/domain.c); interfaces come and go with workers, so a domain's state moves to another
  * interface of the same domain when its own closes. Everything here holds the context's lock,
- * except weft_mem_lane_of() and weft_mem_access(): core/core.h says why that is right.
+ * except weft_mem_lane_of() and weft_mem_access(): core/mem.h says why that is right.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/params.h"
 #include "base/log.h"
 #include "mem/mem.h"
 #include "mem/domain.h"

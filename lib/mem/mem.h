@@ -7,7 +7,7 @@
 #ifndef WEFT_MEM_H
 #define WEFT_MEM_H
 
-#include "core/core.h"
+#include "core/mem.h"
 
 /* ------------------------------------------------------------------ remote keys */
 
@@ -114,5 +114,23 @@ void weft_mem_iface_opened(struct weft_context *ctx, struct weft_lane_iface *ifa
  * domain, or end.
  */
 void weft_mem_iface_closing(struct weft_context *ctx, struct weft_lane_iface *iface);
+
+/* ------------------------------------------------------------------ the cache: mem/cache.h */
+
+enum weft_regcache_mode { WEFT_REGCACHE_AUTO, WEFT_REGCACHE_ON, WEFT_REGCACHE_OFF };
+
+/** A cache that does nothing before the first miss. @return NULL = no memory */
+struct weft_regcache *weft_regcache_new(struct weft_context *ctx);
+/**
+ * Everything is given back: deregisters what is kept, ends the thread. The context's lock is not
+ * held.
+ */
+void weft_regcache_free(struct weft_regcache *rc);
+
+/** Are registrations kept, as far as is known? It is tried at the first use. */
+bool weft_regcache_keeps(struct weft_regcache *rc);
+
+/** Deregister what has been invalidated. Any thread that holds none of the locks. */
+void weft_regcache_reap(struct weft_regcache *rc);
 
 #endif /* WEFT_MEM_H */

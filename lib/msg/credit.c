@@ -25,6 +25,7 @@
 
 #include <errno.h>
 
+#include "msg/layer.h"
 #include "msg/recv.h"
 #include "msg/send.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The boundary to the connection half (end of core/core.h): life of the message part of workers and
+ * The boundary to the connection layer (msg/layer.h): life of the message part of workers and
  * endpoints.
  */
 

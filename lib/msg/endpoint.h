@@ -12,7 +12,7 @@
 #define WEFT_MSG_ENDPOINT_H
 
 #include "core/config.h"
-#include "core/core.h"
+#include "core/endpoint.h"
 #include "msg/credit_pool.h"
 #include "msg/lane_load.h"
 #include "msg/module.h"

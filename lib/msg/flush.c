@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "msg/layer.h"
 #include "msg/send.h"
 
 /* Waits until everything before it is at the peer. */

@@ -19,6 +19,7 @@
 #include "msg/credit.h"
 #include "msg/endpoint.h"
 #include "msg/header.h"
+#include "msg/layer.h"
 #include "msg/module.h"
 #include "msg/recv.h"
 #include "msg/request.h"

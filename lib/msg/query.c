@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/params.h"
 #include "msg/msg.h"
 #include "proto/select.h"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "msg/layer.h"
 #include "msg/endpoint.h"
 
 /* ------------------------------------------------------------------ table */

@@ -19,7 +19,8 @@
 #include <errno.h>
 
 #include "base/interval.h"
-#include "core/core.h"
+#include "core/endpoint.h"
+#include "core/mem.h"
 #include "msg/datatype.h"
 
 struct weft_msg_ep;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "msg/layer.h"
 #include "core/wire.h"
 
 static_assert(sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/params.h"
 #include "base/copy_bw.h"
 #include "base/log.h"
 #include "msg/msg.h"

@@ -11,6 +11,7 @@
 #include "proto/ep_config.h"
 #include "proto/select.h"
 #include "weft.h"
+#include "weft_plan.h"
 
 struct weft_plan_lane {
 	char name[64];

@@ -25,7 +25,7 @@
 
 #include "lane.h"
 
-#define WEFT_MODEL_LANES 16 /**< = WEFT_MAX_LANES of core/core.h */
+#define WEFT_MODEL_LANES 16 /**< = WEFT_MAX_LANES of core/endpoint.h */
 #define WEFT_CURVE_TERMS 32
 #define WEFT_CURVE_PIECES 4
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "mem/mem.h"
-#include "mem/cache.h"
 #include "rma/rma.h"
 
 /* Registrations of an iov, one per entry; NULL for empty ones. */

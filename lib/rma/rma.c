@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "core/mem.h"
+#include "base/params.h"
 #include "base/log.h"
 #include "rma/rma.h"
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "core/mem.h"
 #include "rma/rma.h"
 
 /* ------------------------------------------------------------------ the check */

@@ -14,7 +14,6 @@
 
 #include "mem/mem.h"
 #include "rndv/rndv.h"
-#include "mem/cache.h"
 
 /* ------------------------------------------------------------------ offer */
 

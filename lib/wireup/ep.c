@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/params.h"
 #include "msg/msg.h"
 #include "wireup/wireup.h"
 

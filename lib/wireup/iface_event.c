@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "core/core.h"
+#include "wireup/wireup.h"
 #include "base/log.h"
 #include "wireup/rails.h"
 

@@ -6,14 +6,8 @@
 #ifndef WEFT_RAILS_H
 #define WEFT_RAILS_H
 
-#include "core/core.h"
+#include "core/endpoint.h"
 
-/**
- * An interface of a worker being made is not there: kept for the sentence of weft_rails_opened().
- */
-void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
-/** All are open that can be. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, and that was said */
-int weft_rails_opened(struct weft_worker *w);
 /** A link has come up, or has another speed. */
 void weft_rails_changed(struct weft_worker *w, const struct weft_lane_iface *iface);
 /**

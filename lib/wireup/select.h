@@ -8,7 +8,7 @@
 #define WEFT_LANE_SELECT_H
 
 #include "core/address.h"
-#include "core/core.h"
+#include "core/worker.h"
 
 /** A pair of ifaces: positions in the arrays of struct weft_select. */
 struct weft_pair {

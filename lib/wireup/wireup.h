@@ -32,10 +32,11 @@
 #define WEFT_WIREUP_H
 
 #include "core/address.h"
-#include "core/core.h"
+#include "core/endpoint.h"
 #include "base/deadline.h"
 #include "wireup/select.h"
 #include "base/log.h"
+#include "msg/msg.h"
 
 /* ------------------------------------------------------------------ messages */
 
@@ -542,12 +543,34 @@ void weft_ep_closing_end(struct weft_ep *ep, int status);
  */
 int weft_ep_closing_status(const struct weft_ep *ep, int status);
 
-/* wireup/ep.c: the ends of an endpoint, see struct weft_ep_events (core/core.h) */
+/* wireup/ep.c: the ends of an endpoint, see struct weft_ep_events (core/endpoint.h) */
 
 void weft_ep_fail(struct weft_ep *ep, int status, const char *why_fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /** weft_ep_events.fail(): the peer is told, unless @p status says that it has gone. */
 void weft_ep_fail_text(struct weft_ep *ep, int status, const char *why);
 void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
+
+/* ------------------------------------------------------------------ ports and devices */
+
+/* wireup/rails.c */
+/**
+ * An interface of a worker being made is not there: kept for the sentence of weft_rails_opened().
+ */
+void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
+/** All are open that can be. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, and that was said */
+int weft_rails_opened(struct weft_worker *w);
+
+/* wireup/iface_event.c: what happens to ports and devices, in the log */
+
+/** ifaces[@p index] was opened. */
+void weft_iface_link_init(struct weft_worker *w, unsigned int index);
+/** weft_lane_open.iface_event; @p arg is the worker. */
+void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_iface_event ev,
+		      const char *text);
+/** Why @p iface has no link and what to do, in a sentence. */
+void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size);
+/** Links that have not come: part of weft_conns_timers(). */
+void weft_iface_timers(struct weft_worker *w);
 
 #endif /* WEFT_WIREUP_H */

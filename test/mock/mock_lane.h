@@ -41,7 +41,8 @@
 
 #include <stdarg.h>
 
-#include "core/core.h"
+#include "core/mem.h"
+#include "msg/layer.h"
 
 extern const struct weft_lane_driver mock_driver;
 

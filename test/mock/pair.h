@@ -10,7 +10,7 @@
 #ifndef WEFT_TEST_PAIR_H
 #define WEFT_TEST_PAIR_H
 
-#include "core/core.h"
+#include "core/mem.h"
 #include "am/am.h"
 #include "dispatch.h"
 #include "msg/msg.h"

@@ -65,7 +65,7 @@ LAYERS = 'check-layers.py'
 
 def layered(path, name, **others):
     """A tree in which one file includes one header."""
-    tree = {'lib/base/log.h': '', 'lib/core/core.h': '', 'lib/msg/msg.h': '',
+    tree = {'lib/base/log.h': '', 'lib/core/worker.h': '', 'lib/msg/msg.h': '',
             'lib/msg/credit.h': '', 'lib/lane.h': '',
             'lib/weft.h': '', 'drivers/dpdk/engine/conn.h': '', 'drivers/dpdk/port/priv.h': '',
             'drivers/dpdk/frame/parse.h': '',
@@ -80,7 +80,7 @@ def layered(path, name, **others):
 
 
 def includes_run_down():
-    for path, name in (('lib/msg/send.c', 'core/core.h'), ('lib/msg/send.c', 'msg/credit.h'),
+    for path, name in (('lib/msg/send.c', 'core/worker.h'), ('lib/msg/send.c', 'msg/credit.h'),
                        ('lib/core/a.c', 'base/log.h'),
                        ('drivers/dpdk/engine/rx.c', 'frame/parse.h'),
                        ('drivers/dpdk/port/a.c', 'compat.h'),
@@ -89,14 +89,14 @@ def includes_run_down():
                        ('app/perf/a.c', 'lib/base/log.h'), ('app/cat/a.c', 'weft.h')):
         good(LAYERS, layered(path, name))
     for path, name, why in (
-            ('lib/base/log.c', 'core/core.h',
-             'lib/base/log.c:1: lib/base/ may not see lib/core/core.h'),
+            ('lib/base/log.c', 'core/worker.h',
+             'lib/base/log.c:1: lib/base/ may not see lib/core/worker.h'),
             ('lib/core/a.h', 'msg/msg.h', 'lib/core/ may not see lib/msg/msg.h'),
             ('drivers/dpdk/port/a.c', 'engine/conn.h',
              'drivers/dpdk/port/ may not see drivers/dpdk/engine/conn.h'),
             ('drivers/dpdk/engine/a.c', 'port/priv.h',
              'drivers/dpdk/engine/ may not see drivers/dpdk/port/priv.h'),
-            ('drivers/roce/a.c', 'core/core.h', 'drivers/roce/ may not see lib/core/core.h'),
+            ('drivers/roce/a.c', 'core/worker.h', 'drivers/roce/ may not see lib/core/worker.h'),
             ('drivers/dpdk/engine/a.c', 'msg/msg.h',
              'drivers/dpdk/engine/ may not see lib/msg/msg.h'),
             ('app/common/a.c', 'perf/perf.h', 'app/common/ may not see app/perf/perf.h'),

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "msg/layer.h"
 #include "engine/engine.h"
 #include "sim_priv.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "msg/layer.h"
 #include "msg/msg.h"
 #include "sim_test.h"
 

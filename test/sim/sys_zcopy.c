@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/core.h"
+#include "msg/layer.h"
 #include "frame/frame_port.h"
 #include "scene.h"
 #include "mem/uffd.h"

@@ -2,6 +2,7 @@
 /* Candidates of a size, and forcing one of them. */
 
 #include "mock/msg_util.h"
+#include "weft_plan.h"
 
 /* Id that the first message of a protocol has on the wire. */
 static uint8_t first_id(const char *name)

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file core/worker.h
+ * One progress engine: its interfaces, its endpoints, its lock. Fields that stand together are read
+ * on the same path; the comment above each group says which.
+ */
+#ifndef WEFT_WORKER_H
+#define WEFT_WORKER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/log.h"
+#include "base/siphash.h"
+#include "core/context.h"
+#include "lane.h"
+#include "weft.h"
+
+struct weft_conns;      /* connection state: wireup/wireup.h */
+struct weft_ep;         /* core/endpoint.h */
+struct weft_ep_events;  /* core/endpoint.h */
+struct weft_msg_worker; /* state of the message layer: msg/msg.h */
+struct weft_wait;       /* core/wait.h */
+
+#define WEFT_MAX_IFACES 16
+
+/** What is known of an iface's link: wireup/iface_event.c. */
+struct weft_iface_link {
+	bool up;
+	bool ended;
+	bool seen;        /* it has been up */
+	bool told;        /* a line says that it is down */
+	uint64_t since;   /* when it went down, or the iface was opened */
+	double up_after;  /* s from opening to the first link; 0 = it was there */
+	uint64_t look_at; /* when to look whether it has come; UINT64_MAX = not */
+	struct weft_log_limit limit;
+	bool unused_told, smaller_told; /* of its lanes: see wireup/rails.c */
+};
+
+struct weft_worker {
+	/* progress */
+	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
+	unsigned int num_ifaces;
+	bool multi;       /* take the lock */
+	bool in_progress; /* a callback runs: progress and destroy are refused */
+	bool armed;       /* somebody sleeps, or is about to (core/wait.h) */
+	uint64_t now;     /* time of this progress call */
+	uint64_t handled; /* events, by any thread: wait.c */
+	struct weft_msg_worker *msg;
+	pthread_mutex_t lock; /* recursive, only with multi */
+	/* set-up */
+	struct weft_context *ctx;
+	const struct weft_ep_events *ep_events;
+	uint64_t id;     /* random, non-zero */
+	uint64_t secret; /* random; in our address: who connects must know it */
+	uint64_t host_id;
+	struct weft_siphash_key hash_key; /* of weft_address_identity() */
+	unsigned int num_eps;
+	/* slot -> ep; slot and generation make a struct weft_wire_ref */
+	struct weft_ep **ep_table;
+	uint32_t ep_table_size;
+	uint32_t next_generation;
+	bool destroying; /* only teardown goes on: nothing is delivered or accepted */
+	struct weft_iface_link links[WEFT_MAX_IFACES]; /* of ifaces[] */
+	char missing[384]; /* interfaces that could not be opened, and why */
+	struct weft_conns *conns;
+	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
+			  const char *remote_name, void *arg);
+	void *accept_arg;
+	LIST_HEAD(, weft_ep) eps;
+	/* earliest time at which wireup has something to do; UINT64_MAX = never */
+	uint64_t next_timer;
+	struct weft_wait *wait; /* NULL = nobody has waited yet */
+	/* For weft_worker_signal(), in any thread: wait.c. */
+	_Atomic int wake_fd; /* -1 = not there yet */
+	_Atomic bool signalled;
+	LIST_ENTRY(weft_worker) entry;
+	/* Counters of the connection layer; the message layer has its own. */
+	struct {
+		uint64_t wireup_bad;   /* malformed or foreign wire-up messages */
+		uint64_t wireup_stale; /* for an ep that is not there any more */
+		/* REQs without our secret, or from elsewhere than they say */
+		uint64_t wireup_denied;
+		uint64_t unbound; /* data on a connection that no ep owns */
+		uint64_t eps_created, eps_accepted, eps_failed;
+	} count;
+};
+
+static inline void weft_worker_lock(struct weft_worker *w)
+{
+	if (w->multi)
+		pthread_mutex_lock(&w->lock);
+}
+
+/* Another thread sleeps, and a call has changed what it may wait for: core/wake.c. */
+void weft_wait_rouse(struct weft_worker *w);
+
+static inline void weft_worker_unlock(struct weft_worker *w)
+{
+	if (w->multi) {
+		if (__builtin_expect(w->armed, 0))
+			weft_wait_rouse(w);
+		pthread_mutex_unlock(&w->lock);
+	}
+}
+
+/* As above, in calls that leave an armed worker as it is. */
+static inline void weft_worker_unlock_armed(struct weft_worker *w)
+{
+	if (w->multi)
+		pthread_mutex_unlock(&w->lock);
+}
+
+/**
+ * A call in which callbacks of the user may run: what they must not do meanwhile (progress,
+ * destroy) is refused, since it would end what is half way on this thread's stack. @return for
+ * weft_worker_leave()
+ */
+static inline bool weft_worker_enter(struct weft_worker *w)
+{
+	bool was = w->in_progress;
+
+	w->in_progress = true;
+	return was;
+}
+
+static inline void weft_worker_leave(struct weft_worker *w, bool was)
+{
+	w->in_progress = was;
+	w->handled++; /* perhaps */
+}
+
+#endif /* WEFT_WORKER_H */

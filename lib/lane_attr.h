@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file lane_attr.h
+ * What an interface says of itself: features, limits, rates, the rights of registrations. A part of
+ * lane.h, which includes it.
+ */
+#ifndef WEFT_LANE_ATTR_H
+#define WEFT_LANE_ATTR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Feature bits of an iface. */
+#define WEFT_LANE_F_SHORT (1ull << 0) /**< am_short() */
+#define WEFT_LANE_F_BCOPY (1ull << 1) /**< am_bcopy() */
+#define WEFT_LANE_F_ZCOPY (1ull << 2) /**< am_zcopy() */
+/** am_zcopy() needs registered memory; without the bit any memory does */
+#define WEFT_LANE_F_ZCOPY_REG (1ull << 3)
+#define WEFT_LANE_F_TO_IFACE (1ull << 4) /**< connects to an iface address alone (bootable) */
+/** needs the remote lane_ep's address, exchanged by wire-up */
+#define WEFT_LANE_F_TO_EP (1ull << 5)
+#define WEFT_LANE_F_GET (1ull << 6)      /**< get_zcopy(): native remote read */
+#define WEFT_LANE_F_PUT (1ull << 7)      /**< put_zcopy(): native remote write */
+#define WEFT_LANE_F_LOOPBACK (1ull << 8) /**< reaches only the worker it belongs to */
+#define WEFT_LANE_F_AMO64 (1ull << 9)    /**< amo64(): native atomics on aligned 64-bit words */
+/**
+ * An unreliable control channel: am_short() of WEFT_WIREUP messages only; what it loses or doubles,
+ * wire-up retries and recognises. Never a lane of an endpoint. With #WEFT_LANE_F_TO_IFACE.
+ */
+#define WEFT_LANE_F_CONTROL (1ull << 10)
+/**
+ * attr.bandwidth, attr.latency were said by the user (WEFT_LANES): what is measured does not count
+ */
+#define WEFT_LANE_F_BW_SET (1ull << 11)
+#define WEFT_LANE_F_LAT_SET (1ull << 12)
+/** the driver copies every byte once at either end, with the CPU that calls it */
+#define WEFT_LANE_F_COPIES (1ull << 13)
+/**
+ * nothing lies between the ends but memory: moving the bytes is the receiving CPU's work,
+ * attr.bandwidth is what it takes in, and several such lanes share it
+ */
+#define WEFT_LANE_F_MEMORY (1ull << 14)
+
+/*
+ * What a registration allows besides being read by the lane's own sends. A key that leaves the
+ * process allows what its use needs and no more.
+ */
+/** the lane's own gets and atomics write into it */
+#define WEFT_LANE_ACCESS_LOCAL_WRITE (1u << 0)
+#define WEFT_LANE_ACCESS_REMOTE_READ (1u << 1) /**< peers with the key get_zcopy() from it */
+/** peers with the key put_zcopy() into it; with LOCAL_WRITE */
+#define WEFT_LANE_ACCESS_REMOTE_WRITE (1u << 2)
+/** peers with the key amo64() on it; with LOCAL_WRITE */
+#define WEFT_LANE_ACCESS_REMOTE_ATOMIC (1u << 3)
+/** what peers may do */
+#define WEFT_LANE_ACCESS_REMOTE                                         \
+	(WEFT_LANE_ACCESS_REMOTE_READ | WEFT_LANE_ACCESS_REMOTE_WRITE | \
+	 WEFT_LANE_ACCESS_REMOTE_ATOMIC)
+
+#define WEFT_LANE_ADDR_MAX 64 /**< longest device + iface address */
+
+/** How an iface's link behaves: what may be said of one that is not up. */
+enum weft_lane_link {
+	/**
+	 * memory, or another process's: up when the other side is there; nothing is wrong without
+	 */
+	WEFT_LANE_LINK_PEER,
+	/** another's (the kernel's, an RDMA device's): it was there before, or is missing */
+	WEFT_LANE_LINK_HOST,
+	/** a NIC that we have started: the link may take #WEFT_LANE_LINK_WAIT_NS to come */
+	WEFT_LANE_LINK_NIC,
+};
+/** So long nobody complains about a #WEFT_LANE_LINK_NIC without link. */
+#define WEFT_LANE_LINK_WAIT_NS 5000000000ull
+
+/**
+ * Attributes of an iface, fixed while it is open; but bandwidth and bandwidth_from may change with
+ * #WEFT_LANE_IFACE_EV_LINK_UP and #WEFT_LANE_IFACE_EV_SPEED (not with #WEFT_LANE_F_BW_SET).
+ */
+struct weft_lane_attr {
+	uint64_t features;
+	double bandwidth;     /**< nominal rate of payload, bytes/s */
+	double latency;       /**< one way, s, first estimate */
+	double send_overhead; /**< CPU per message, s */
+	double recv_overhead;
+	double reg_cost, reg_growth; /**< registration: s, s/byte; 0 where none is needed */
+	size_t max_short;            /**< header + payload of am_short() */
+	size_t max_bcopy;            /**< bytes that the pack callback of am_bcopy() may write */
+	size_t max_zcopy;            /**< header + payload of am_zcopy() */
+	size_t max_zcopy_hdr;        /**< header part of it */
+	unsigned int max_iov;        /**< of am_zcopy() */
+	/** cuts of a striped message are best multiples of this; 1 = no matter */
+	size_t opt_align;
+	size_t frame_size;        /**< largest frame on the wire, L2 header included, FCS not */
+	size_t max_get;           /**< bytes of one get_zcopy() */
+	size_t max_put;           /**< bytes of one put_zcopy() */
+	unsigned int max_rma_iov; /**< of get_zcopy() and put_zcopy() */
+	/**
+	 * bytes that ep_get_address() writes; <= WEFT_LANE_ADDR_MAX; 0 without #WEFT_LANE_F_TO_EP
+	 */
+	size_t ep_addr_len;
+	size_t dev_addr_len; /**< bytes that get_address() writes; <= WEFT_LANE_ADDR_MAX */
+	char device[64];     /**< identity of the card/port: equal strings = the same hardware */
+	/**
+	 * registration domain: registrations are shared inside one; "" = this iface registers
+	 * nothing
+	 */
+	char domain[32];
+	enum weft_lane_link link;
+	/**
+	 * where bandwidth, latency and overheads come from, for people: "link speed", "copy rate of
+	 * this CPU". NULL = stated by the driver
+	 */
+	const char *bandwidth_from, *latency_from, *overhead_from;
+	bool bandwidth_known; /**< by a link or by the user: no guess, and not what a CPU copies */
+};
+
+/** What a lane ep has found out about the way to its peer, so far. */
+struct weft_lane_measured {
+	/** half a round trip of a small message, both CPUs included, s; 0 = not known */
+	double latency;
+	double bandwidth; /**< payload, bytes/s; 0 = not measured, the attribute is as good */
+};
+
+#endif /* WEFT_LANE_ATTR_H */

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * What a worker says about itself: interfaces, counters, and the report for the management
+ * interfaces of its lanes' drivers; and calls of weft.h that need the tables.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/params.h"
+#include "core/address.h"
+#include "core/wait.h"
+#include "mem/mem.h"
+#include "plan/plan.h"
+#include "roof.h"
+#include "wireup/wireup.h"
+
+/* ------------------------------------------------------------------ interfaces */
+
+static const char *use_of(uint64_t features)
+{
+	if (features & WEFT_LANE_F_LOOPBACK)
+		return "messages to the own worker";
+	if (features & WEFT_LANE_F_CONTROL)
+		return "connects peers where no other lane can";
+	if (!weft_address_bootable(features))
+		return "used once another lane has connected the peers";
+	return "used";
+}
+
+static void fill_link_info(const struct weft_worker *w, unsigned int index,
+			   struct weft_iface_info *info)
+{
+	struct weft_lane_iface *iface = w->ifaces[index];
+	const struct weft_iface_link *l = &w->links[index];
+	char use[sizeof(info->why)];
+
+	info->up = iface->ops->link_up(iface);
+	info->up_after = l->up_after;
+	/* Its event comes with the next progress. */
+	if (info->up && !l->seen)
+		info->up_after =
+			(double)(w->ctx->platform->now(w->ctx->platform->arg) - l->since) * 1e-9;
+	info->link_expected = !info->up && l->look_at != UINT64_MAX;
+	if (info->up)
+		snprintf(use, sizeof(use), "%s", use_of(iface->attr.features));
+	else if (info->link_expected)
+		snprintf(use, sizeof(use),
+			 "no link yet: a NIC that was just started may need "
+			 "some seconds");
+	else
+		weft_iface_link_text(iface, use, sizeof(use));
+	snprintf(info->why, sizeof(info->why), "%s%s%s", iface->note,
+		 iface->note[0] != '\0' ? "; " : "", use);
+}
+
+static const char *from_text(const char *from)
+{
+	return from ? from : "stated by the driver";
+}
+
+static void fill_iface_info(struct weft_lane_iface *iface, struct weft_iface_info *info)
+{
+	const struct weft_lane_attr *attr = &iface->attr;
+	uint8_t addr[WEFT_LANE_ADDR_MAX];
+
+	snprintf(info->driver, sizeof(info->driver), "%s", iface->driver->name);
+	snprintf(info->name, sizeof(info->name), "%s", iface->name);
+	snprintf(info->device, sizeof(info->device), "%s", attr->device);
+	iface->ops->get_address(iface, addr);
+	iface->ops->print_address(addr, attr->dev_addr_len, info->address, sizeof(info->address));
+	info->bandwidth = attr->bandwidth;
+	info->latency = attr->latency;
+	info->send_overhead = attr->send_overhead;
+	info->recv_overhead = attr->recv_overhead;
+	weft_mem_cost(((struct weft_worker *)iface->user)->ctx, iface, &info->reg_cost,
+		      &info->reg_growth);
+	snprintf(info->bandwidth_from, sizeof(info->bandwidth_from), "%s",
+		 from_text(attr->bandwidth_from));
+	snprintf(info->latency_from, sizeof(info->latency_from), "%s",
+		 from_text(attr->latency_from));
+	snprintf(info->overhead_from, sizeof(info->overhead_from), "%s",
+		 from_text(attr->overhead_from));
+	info->max_short = attr->max_short;
+	info->max_bcopy = attr->max_bcopy;
+	info->max_zcopy = attr->max_zcopy;
+	info->max_iov = attr->max_iov;
+	info->frame_size = attr->frame_size;
+	info->features = attr->features;
+}
+
+int weft_worker_query_iface(struct weft_worker *w, unsigned int index, struct weft_iface_info *info)
+{
+	struct weft_iface_info out = {0};
+
+	if (!w || !info)
+		return -EINVAL;
+	if (index >= w->num_ifaces)
+		return -ENOENT;
+	weft_worker_lock(w);
+	fill_iface_info(w->ifaces[index], &out);
+	fill_link_info(w, index, &out);
+	out.wakes = weft_wait_fd_of(w->ifaces[index]) >= 0;
+	weft_worker_unlock(w);
+	return weft_struct_out(info, &out, sizeof(out));
+}
+
+/* ------------------------------------------------------------------ counters */
+
+/* Counters of an iface get its name in front. */
+struct prefix {
+	const char *name;
+	void (*cb)(const char *name, uint64_t value, void *arg);
+	void *arg;
+};
+
+static void prefixed(const char *name, uint64_t value, void *arg)
+{
+	const struct prefix *p = arg;
+	char full[160];
+
+	snprintf(full, sizeof(full), "%s.%s", p->name, name);
+	p->cb(full, value, p->arg);
+}
+
+void weft_worker_counters(struct weft_worker *w,
+			  void (*cb)(const char *name, uint64_t value, void *arg), void *arg)
+{
+	struct prefix p = {.cb = cb, .arg = arg};
+	unsigned int i;
+
+	if (!w || !cb)
+		return;
+	weft_worker_lock(w);
+	for (i = 0; i < w->num_ifaces; i++) {
+		p.name = w->ifaces[i]->name;
+		w->ifaces[i]->ops->counters(w->ifaces[i], prefixed, &p);
+	}
+	cb("ep.open", w->num_eps, arg);
+	cb("ep.created", w->count.eps_created, arg);
+	cb("ep.accepted", w->count.eps_accepted, arg);
+	cb("ep.unclaimed", w->conns->num_unclaimed, arg);
+	cb("ep.failed", w->count.eps_failed, arg);
+	cb("wireup.pending", w->conns->num_pending, arg);
+	cb("wireup.looks", w->conns->looks, arg);
+	cb("wireup.drop.bad", w->count.wireup_bad, arg);
+	cb("wireup.drop.stale", w->count.wireup_stale, arg);
+	cb("wireup.denied", w->count.wireup_denied, arg);
+	cb("wireup.drop.unbound", w->count.unbound, arg);
+	weft_msg_counters(w, cb, arg);
+	weft_worker_unlock(w);
+}
+
+/* ------------------------------------------------------------------ report */
+
+static void report_counters(void *arg, weft_lane_counter_cb cb, void *cb_arg)
+{
+	weft_worker_counters(arg, cb, cb_arg);
+}
+
+static const char *state_of(const struct weft_ep *ep)
+{
+	switch (ep->state) {
+	case WEFT_EP_CONNECTING:
+		return "connecting";
+	case WEFT_EP_UP:
+		return "up";
+	case WEFT_EP_CLOSING:
+		return "closing";
+	case WEFT_EP_FAILED:
+		return "failed";
+	}
+	return "?";
+}
+
+static void report_endpoints(void *arg, void (*cb)(const char *text, void *arg), void *cb_arg)
+{
+	struct weft_worker *w = arg;
+	struct weft_ep *ep;
+	char text[256];
+	unsigned int i;
+	uint64_t tx, rx;
+
+	weft_worker_lock(w);
+	LIST_FOREACH(ep, &w->eps, entry) {
+		for (tx = rx = 0, i = 0; i < ep->num_lanes; i++) {
+			tx += ep->lane_info[i].tx_bytes;
+			rx += ep->lane_info[i].rx_bytes;
+		}
+		snprintf(text, sizeof(text),
+			 "to %.64s/%08" PRIx32 ": %s, %u of %u lanes up, %" PRIu64
+			 " bytes sent, %" PRIu64 " received",
+			 ep->remote_name, (uint32_t)(ep->remote_id >> 32), state_of(ep),
+			 (unsigned int)__builtin_popcount(ep->lanes_up), ep->num_lanes, tx, rx);
+		cb(text, cb_arg);
+	}
+	weft_worker_unlock(w);
+}
+
+struct weft_lane_report weft_worker_report(struct weft_worker *w)
+{
+	return (struct weft_lane_report){
+		.counters = report_counters,
+		.endpoints = report_endpoints,
+		.arg = w,
+	};
+}
+
+int weft_plan_read(const struct weft_config *config, FILE *in, const char *name,
+		   struct weft_plan **out, char *why, size_t why_len)
+{
+	return weft_plan_read_with(weft_tables.protos, config, in, name, out, why, why_len);
+}

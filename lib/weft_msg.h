@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file weft_msg.h
+ * Messages: datatypes, operations and their requests, tagged messages, active messages. Comes with
+ * weft.h, whose conventions hold here.
+ */
+#ifndef WEFT_PUBLIC_MSG_H
+#define WEFT_PUBLIC_MSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "weft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ datatypes */
+
+/** Class of a datatype. */
+enum weft_dt_class {
+	WEFT_DT_CONTIG = 0, /**< buffer = first byte, count = bytes */
+	/**
+	 * buffer = const struct iovec *, count = entries (empty ones are allowed); the array, too,
+	 * must live until the operation ends
+	 */
+	WEFT_DT_IOV = 1,
+	WEFT_DT_GENERIC = 2, /**< pack/unpack callbacks, buffer and count are passed to start_*() */
+};
+
+/**
+ * Callbacks of a generic datatype. A state is made for each operation. pack() and unpack() may be
+ * asked for any offsets, in any order, and pack() again for the same bytes: they must have no side
+ * effect on the operation.
+ *
+ * They run in the middle of an operation and must not call into the library. Calls that would
+ * start, end or move something are refused, with a log line: they return -EBUSY and do nothing
+ * (weft_worker_progress() returns 0, weft_worker_destroy() and weft_tag_msg_drop() just return).
+ *
+ * When pack() fails, the send or put ends with its error. The message keeps its turn at the peer:
+ * the receive that matches it ends with the same error, whatever the size and the protocol. Of an
+ * active message no handler hears, but for one with #WEFT_AM_F_RNDV: there weft_am_recv_data() ends
+ * with the error. Of a put a part may have been written.
+ */
+struct weft_generic_ops {
+	size_t size;
+	/** @return state for packing, or NULL on failure (the send returns -ENOMEM) */
+	void *(*start_pack)(void *arg, const void *buffer, size_t count);
+	void *(*start_unpack)(void *arg, void *buffer, size_t count);
+	/** @return packed size in bytes of the whole operation (capacity, when unpacking) */
+	size_t (*packed_size)(void *state);
+	/**
+	 * Pack up to @p max bytes from packed offset @p offset into @p dst. @return bytes packed (>
+	 * 0), or a negative error (above -4096)
+	 */
+	ssize_t (*pack)(void *state, size_t offset, void *dst, size_t max);
+	/**
+	 * Unpack @p length bytes at packed offset @p offset. Each byte comes once. @return 0 or a
+	 * negative error: the receive ends with it
+	 */
+	int (*unpack)(void *state, size_t offset, const void *src, size_t length);
+	/** Called exactly once per state. */
+	void (*finish)(void *state);
+};
+
+/**
+ * A datatype: class and, for generic ones, its callbacks. Must stay valid while operations use it.
+ */
+struct weft_datatype {
+	size_t size;
+	enum weft_dt_class dt_class;
+	const struct weft_generic_ops *ops;
+	void *arg;
+};
+
+/* ------------------------------------------------------------------ operations and requests */
+
+/** What is known of a finished operation. */
+struct weft_completion {
+	size_t size; /**< set by whoever provides the struct */
+	/**
+	 * 0; -EMSGSIZE truncated; -ECANCELED; -ETIMEDOUT peer dead; -ECONNRESET peer closed; ...
+	 */
+	int status;
+	uint64_t tag; /**< receives: the sender's full tag */
+	/** receives: true length of the message, even if truncated. Sends: bytes sent */
+	size_t length;
+	/**
+	 * receives: endpoint that the message came from; NULL if it is closed since, or unowned
+	 * (see weft_worker_params.accept_cb)
+	 */
+	struct weft_ep *ep;
+	uint64_t source_id; /**< receives: id of the worker it came from */
+};
+
+/**
+ * Completion callback. @p req is NULL when the caller kept no request (req == NULL in the call).
+ * The request is not freed by the library when the caller asked for it; the callback may free it.
+ */
+typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_completion *c,
+				 void *arg);
+
+#define WEFT_OP_FORCE_REQUEST 1u /**< never complete in the call: always a request and a callback */
+/** puts, and atomics without result: done only when they are visible in the peer's memory */
+#define WEFT_OP_DELIVERED 2u
+
+/**
+ * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only.
+ * Flags that the operation does not know are -EINVAL.
+ */
+struct weft_op_params {
+	size_t size;
+	uint32_t flags;      /**< WEFT_OP_* */
+	weft_complete_cb cb; /**< not called when the call returns 0 */
+	void *cb_arg;
+	const struct weft_datatype *datatype; /**< NULL = contiguous bytes */
+	struct weft_mem *mem; /**< registration that covers the buffer; NULL = none */
+	/** receives: filled when the call returns 0; may be NULL */
+	struct weft_completion *completion;
+};
+
+/**
+ * Status of a request: #WEFT_INPROGRESS, or its end. @p c may be NULL. Does not progress anything.
+ */
+WEFT_API int weft_request_test(struct weft_request *req, struct weft_completion *c);
+
+/**
+ * Give a request back. If it is still under way it goes on, but its callback will not be called.
+ * NULL is allowed.
+ */
+WEFT_API void weft_request_free(struct weft_request *req);
+
+/**
+ * Cancel what has not met its other half.
+ *  - A posted receive that is not matched yet ends with -ECANCELED (its callback runs inside this
+ *    call). So does a send of which nothing has left.
+ *  - A rendezvous send that waits for its receive is withdrawn: it ends later, with -ECANCELED when
+ *    no receive had matched it (then none ever will), or as if nothing had happened.
+ * @return 0 if cancelled or withdrawn; -EBUSY if matched, under way or of a kind that cannot be
+ *   cancelled; -EALREADY when it is complete, as weft_request_test() says
+ */
+WEFT_API int weft_request_cancel(struct weft_request *req);
+
+/**
+ * One line about a request in any state ("tag send, rndv/am, 1048576 bytes, 512 KiB acknowledged,
+ * ..."). @return as snprintf()
+ */
+WEFT_API int weft_request_query(const struct weft_request *req, char *buf, size_t size);
+
+/* ------------------------------------------------------------------ tagged messages */
+
+/**
+ * Send. Messages of one endpoint match in the order of their send calls, whatever their size. Done
+ * means that the buffer may be reused, not that the peer has the message; see weft_tag_send_sync()
+ * and weft_ep_flush(). A peer that has not received more messages than it grants credit for (2^17
+ * of a single sender by default, a share of 2^18 among many: WEFT_UNEXP_LIMIT) holds back further
+ * ones, and all behind them, until it has.
+ * @param count  see enum weft_dt_class
+ * @param req    NULL = no request is wanted (a callback may still be)
+ */
+WEFT_API int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
+			   const struct weft_op_params *params, struct weft_request **req);
+
+/**
+ * As weft_tag_send(), but done only once the message was matched to a receive at the peer. Never
+ * returns 0.
+ */
+WEFT_API int weft_tag_send_sync(struct weft_ep *ep, const void *buffer, size_t count, uint64_t tag,
+				const struct weft_op_params *params, struct weft_request **req);
+
+/**
+ * Receive: matches a message with `((sender_tag ^ tag) & mask) == 0`, the earliest arrived one (per
+ * endpoint: sent one), and a message matches the earliest posted receive.
+ *
+ * A message longer than the buffer ends with -EMSGSIZE and the true length: the buffer is filled,
+ * bytes past it stay untouched, the sender sees success. (If it fails otherwise, too, that is the
+ * status, and what the buffer holds is not known.) 0 is returned only for a message that is there,
+ * whole and without an error; an error found in the call makes a request that ends at the next
+ * progress.
+ * @param source  only messages from this endpoint; NULL = from any
+ */
+WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buffer,
+			   size_t count, uint64_t tag, uint64_t mask,
+			   const struct weft_op_params *params, struct weft_request **req);
+
+/**
+ * Is there a message? Does not progress. The length is the whole message's, even while it is still
+ * arriving.
+ * @param[out] message  NULL = only look; else the message is taken out of matching and must be
+ *                      received with weft_tag_msg_recv() or dropped with weft_tag_msg_drop()
+ * @param[out] c        tag, length, source; may be NULL
+ * @return 0, or -ENOMSG when there is none
+ */
+WEFT_API int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t tag,
+			    uint64_t mask, struct weft_message **message,
+			    struct weft_completion *c);
+
+/**
+ * Receive a message that a probe took out. As weft_tag_recv(); with -EINVAL or -ENOMEM the message
+ * is still the caller's.
+ */
+WEFT_API int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message,
+			       void *buffer, size_t count, const struct weft_op_params *params,
+			       struct weft_request **req);
+
+/** Drop a message that a probe took out; its sender sees success. */
+WEFT_API void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message *message);
+
+/* ------------------------------------------------------------------ active messages */
+
+/** Longest header, bytes. */
+#define WEFT_AM_HEADER_MAX 256
+
+#define WEFT_AM_F_KEEPABLE 1u /**< data stays until weft_am_data_release() if the handler says so */
+#define WEFT_AM_F_RNDV 2u     /**< data is still at the sender: weft_am_recv_data() gets it */
+
+/** What a handler gets. Valid during the call, except what it may keep. */
+struct weft_am_msg {
+	size_t size;
+	unsigned int id;
+	unsigned int flags; /**< WEFT_AM_F_* */
+	const void *header;
+	size_t header_length;
+	const void *data;          /**< payload, unaligned; NULL with #WEFT_AM_F_RNDV */
+	size_t length;             /**< of the payload */
+	struct weft_am_data *desc; /**< NULL: nothing can be kept */
+	uint64_t source_id;        /**< worker it comes from */
+	/**
+	 * To reply on, during the call. Beyond it only if the application owns the endpoint (it
+	 * created it, or has it from accept_cb), until it closes it.
+	 */
+	struct weft_ep *ep;
+};
+
+/**
+ * A message has come, in its turn: messages of one endpoint are delivered in the order of their
+ * send calls, whatever their size; with #WEFT_AM_F_RNDV in the order of the sends too, only the
+ * data comes when it is asked for.
+ * @return 0: done with it; data that was not received is dropped, its sender sees success.
+ *   #WEFT_INPROGRESS: `desc` and `data` are kept until weft_am_data_release() or
+ *   weft_am_recv_data(). A negative error (above -4096): done, and the sender of a message with
+ *   #WEFT_AM_F_RNDV sees it
+ */
+typedef int (*weft_am_cb)(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg);
+
+#define WEFT_AM_PERSISTENT_DATA 1u /**< data can always be kept; costs a copy per message */
+
+/**
+ * Set, replace or (NULL) remove the handler of an id. Messages with an id that has none are dropped
+ * and counted ("am.drop.unknown_id"), their senders see success.
+ * @param id     0..65535
+ * @param flags  #WEFT_AM_PERSISTENT_DATA; without it only data with #WEFT_AM_F_RNDV, and what had
+ *   come ahead of its turn or in pieces, can be kept
+ * @return 0; -EINVAL; -EOPNOTSUPP (context without #WEFT_FEATURE_AM); -ENOMEM
+ */
+WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft_am_cb cb,
+					void *arg, unsigned int flags);
+
+/**
+ * never ask first; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT), or
+ * than what the peer lets anybody send unasked at the time (three quarters of its WEFT_EAGER_CREDIT
+ * always find credit in the end; it gives less when it has many peers): from the call when the
+ * endpoint is connected, whatever waits before it; before that the limits are not known, and the
+ * request ends so. So does one that waits for credit when the peer takes back what it would need
+ */
+#define WEFT_AM_SEND_EAGER 1u
+#define WEFT_AM_SEND_RNDV 2u /**< always ask first, even without data */
+
+struct weft_am_send {
+	size_t size;
+	unsigned int id;
+	unsigned int flags; /**< WEFT_AM_SEND_* */
+	const void *header; /**< may be reused when the call returns */
+	size_t header_length;
+};
+
+/**
+ * Send an active message. Done means that header and buffer may be reused; with rendezvous that the
+ * handler has the data, or did not want it. The protocols are those of tags: short ones go at once,
+ * medium ones in pieces over several lanes, long ones by rendezvous (WEFT_RNDV_THRESH);
+ * weft_ep_query_proto() tells which.
+ * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_EAGER),
+ *   -EOPNOTSUPP, -ENOMEM, or the endpoint's error
+ */
+WEFT_API int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *buffer,
+			  size_t count, const struct weft_op_params *params,
+			  struct weft_request **req);
+
+/**
+ * Get the data of a message with #WEFT_AM_F_RNDV, inside its handler or later. The descriptor is
+ * used up unless the call returns -EINVAL or -ENOMEM. As weft_tag_recv() for buffers, truncation,
+ * completion (`tag` is the id).
+ * @return 0, #WEFT_INPROGRESS, -ECONNRESET when the sender is gone
+ */
+WEFT_API int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, void *buffer,
+			       size_t count, const struct weft_op_params *params,
+			       struct weft_request **req);
+
+/**
+ * Done with a message that a handler has kept; one with #WEFT_AM_F_RNDV is dropped, its sender sees
+ * success.
+ * @return 0, or -EINVAL when it was used up inside its handler
+ */
+WEFT_API int weft_am_data_release(struct weft_worker *worker, struct weft_am_data *desc);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEFT_PUBLIC_MSG_H */

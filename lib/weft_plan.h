@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file weft_plan.h
+ * Plans: which protocol is used for which size over some lanes, and why. For tools such as
+ * weft-info and for tests of a configuration: no program needs them to communicate.
+ */
+#ifndef WEFT_PUBLIC_PLAN_H
+#define WEFT_PUBLIC_PLAN_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "weft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * A plan: which protocol would be used for which size over some lanes, and why. The lanes are those
+ * of an endpoint, or of a profile file: no hardware, no EAL and no rights are needed for that. A
+ * plan is a copy: it belongs to its maker, any thread may use it, and it does not change with what
+ * it was made from.
+ */
+struct weft_plan;
+
+/**
+ * Read a profile, an INI file: sections `[lane NAME]` and `[model]`; weft-info(1) describes the
+ * keys.
+ * @param config  settings where the file has none; NULL = the environment's
+ * @param in      read to its end
+ * @param name    of the file, for error messages
+ * @param why     gets a sentence with file and line on error
+ * @return 0, -EINVAL (the file), -EIO, -ENOMEM
+ */
+WEFT_API int weft_plan_read(const struct weft_config *config, FILE *in, const char *name,
+			    struct weft_plan **plan, char *why, size_t why_len);
+/** The plan that an endpoint follows now. Thread of its worker. @return 0, -ENOTCONN, -ENOMEM */
+WEFT_API int weft_plan_of_ep(struct weft_ep *ep, struct weft_plan **plan);
+WEFT_API void weft_plan_destroy(struct weft_plan *plan);
+
+enum weft_plan_format {
+	WEFT_PLAN_TABLE = 0, /**< boxes, with the lanes and the threshold below */
+	WEFT_PLAN_CSV =
+		1, /**< min,max,protocol,lanes,shares; then threshold.rma.* and threshold.am.* */
+	WEFT_PLAN_TEXT = 2, /**< sentences */
+};
+
+/**
+ * Print who carries what. @return 0, or -EOPNOTSUPP after a sentence: no protocol for the
+ * operation, or lanes are missing
+ */
+WEFT_API int weft_plan_print(const struct weft_plan *plan, FILE *out, enum weft_op op,
+			     enum weft_plan_format format);
+/**
+ * Print for every protocol how long @p length bytes take, term by term. @return as
+ * weft_plan_print()
+ */
+WEFT_API int weft_plan_explain(const struct weft_plan *plan, FILE *out, enum weft_op op,
+			       size_t length);
+
+/**
+ * Walk the protocols that do an operation: number @p index, for @p length contiguous bytes (put and
+ * get: registered ones), in no special order.
+ * @return 0, also for those that cannot carry the size (`usable`); -ENOENT past the last one;
+ *   -EINVAL
+ */
+WEFT_API int weft_plan_query(const struct weft_plan *plan, enum weft_op op, size_t length,
+			     unsigned int index, struct weft_proto_info *info);
+
+/**
+ * Operation by name ("tag_send"), or the name of one (NULL when there is none). @return the
+ * operation, or -EINVAL
+ */
+WEFT_API int weft_op_find(const char *name);
+WEFT_API const char *weft_op_name(enum weft_op op);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* WEFT_PUBLIC_PLAN_H */
