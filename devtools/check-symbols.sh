@@ -23,14 +23,9 @@ shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-<<<<<<< HEAD
-nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
-	sort -u >"$work/exported"
-=======
 exported "$library" >"$work/versions"
 grep -v "^#" "$list" >"$work/list"
 awk '{ print $1 }' "$work/versions" >"$work/exported"
->>>>>>> b0efcd4 (lib: headers by purpose, and a public header for each topic)
 
 # The preprocessor takes the comments away and turns WEFT_API into an attribute. A declaration
 # reaches from there to its semicolon; its name is the last word before the first parenthesis or
