@@ -6,10 +6,11 @@ printed.
 	examples.py BUILDDIR
 
 Two weft-perf or weft-cat commands in a row are the two ends: the first one runs until the second
-has ended. What a "tar x" unpacks lands in another directory and is compared with what was packed,
-byte by byte. Not run as printed: weft-bind, which takes a NIC from the kernel (test/proc/bind.sh
-has it), is left out; measurements over localhost are cut short (-D); NICs, paths and files of the
-reader's are replaced (NIC, OWN); a NIC needs root. Prints TAP.
+has ended. A weft-wire runs until the block has ended. What a "tar x" unpacks lands in another
+directory and is compared with what was packed, byte by byte. Not run as printed: weft-bind, which
+takes a NIC from the kernel (test/proc/bind.sh has it), is left out; measurements over localhost are
+cut short (-D); NICs, paths and files of the reader's are replaced (NIC, OWN); a NIC needs root.
+Prints TAP.
 """
 
 import filecmp
@@ -38,6 +39,7 @@ OWN = {'my.ini': os.path.join(ROOT, 'examples/profiles/ena-4.ini'),
 def joined(text):
     """Commands of a block, with continued lines made one."""
     text = re.sub(r'\\e?\n\s*', ' ', text)
+    text = re.sub(r'\|\n\s*', '| ', text)
     return [line.strip() for line in text.split('\n') if line.strip()]
 
 
@@ -64,6 +66,11 @@ def of_readme():
 
 def is_end(command):
     return re.search(r'\bweft-(perf|cat)\b', command) and 'weft-cat --help' not in command
+
+
+def bridges(command):
+    """It goes on until it is ended."""
+    return command.startswith('weft-wire')
 
 
 def wait_for(path, words, process):
@@ -117,6 +124,16 @@ def short(command):
 
 def run_block(commands, directory):
     """@return what went wrong, or None"""
+    bridge = []
+    try:
+        return run_commands(commands, directory, bridge)
+    finally:
+        for process in bridge:
+            process.terminate()
+            process.wait()
+
+
+def run_commands(commands, directory, bridge):
     env = dict(os.environ, PATH=PROGRAMS + ':' + os.environ['PATH'])
     for name in [n for n in env if n.startswith('WEFT_') and n != 'WEFT_TEST_NO_HUGE']:
         del env[name]
@@ -131,7 +148,12 @@ def run_block(commands, directory):
             continue
         if NIC in command:
             command = "unshare -nm bash -c '%s%s'" % (WITH_NIC, command)
-        process = start(short(command), env, directory, log)
+        process = start(('exec ' if bridges(command) else '') + short(command), env, directory, log)
+        if bridges(command):
+            bridge.append(process)
+            if not wait_for(log, ' -> ', process):
+                return '%s\n%s' % (command, open(log).read())
+            continue
         if is_end(command) and server is None:
             if not wait_for(log, 'waiting for a client', process):
                 process.kill()
