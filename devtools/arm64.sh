@@ -4,7 +4,7 @@
 # Builds for arm64 by Debian's cross compiler, and runs the unit and sim suites under QEMU's user
 # emulation; ends with "N passed, N failed, N skipped".
 #
-#	devtools/arm64.sh [-k PATTERN] [SUITE]		SUITE of Debian: bookworm (default) or trixie
+#	devtools/arm64.sh [-k PATTERN] [SUITE]	SUITE of Debian: bookworm (default) or trixie
 #	devtools/arm64.sh --here [-k PATTERN]		on this machine, which gets arm64 packages
 #
 #	-k PATTERN     only tests whose name matches this extended regular expression

@@ -94,7 +94,8 @@ both_ended() {
 
 weft_say "two processes on cores $first and $last, two net_memif lanes"
 choose_port
-"$weft_build/app/weft-perf" "${eal_server[@]}" -- -p $port -B 127.0.0.1 >"$work/server.log" 2>&1 </dev/null &
+"$weft_build/app/weft-perf" "${eal_server[@]}" -- -p $port -B 127.0.0.1 \
+	>"$work/server.log" 2>&1 </dev/null &
 pids=($!)
 rc=0
 timeout 100 "$weft_build/app/weft-perf" "${eal_client[@]}" -- -p $port -W 10 -t table -s 8:4M \
@@ -139,4 +140,5 @@ read -r received _ <"$work/received.sum"
 printf 'sent      SHA-256 %s\nreceived  SHA-256 %s\n' "$sent" "$received"
 [ "$sent" = "$received" ] || weft_die "what came is not what was sent"
 [ "$bytes" -ge 200000000 ] || weft_die "only $bytes bytes were there to send"
-weft_say "the same at both ends: $bytes bytes in $((SECONDS - carried)) s; the demo took $((SECONDS - begin)) s after the build"
+weft_say "the same at both ends: $bytes bytes in $((SECONDS - carried)) s;" \
+	"the demo took $((SECONDS - begin)) s after the build"

@@ -4,8 +4,10 @@
 # Runs a command of this tree in a Debian that has nothing but its base system: what somebody with a
 # new machine meets.
 #
-#	devtools/fresh.sh [--new] SUITE COMMAND [ARGUMENT...]		SUITE: bookworm (Debian 12), trixie (13), ...
-#	devtools/fresh.sh trixie devtools/test.sh
+#	devtools/fresh.sh [--new] SUITE COMMAND [ARGUMENT...]
+#
+#	SUITE	bookworm (Debian 12), trixie (13), ...; for example
+#		devtools/fresh.sh trixie devtools/test.sh
 #
 # debootstrap makes the base system once, from the mirror that this machine's apt uses; --new makes
 # it anew. Each run has an overlay over it (a copy where the kernel has no overlays), with a clone

@@ -4,7 +4,9 @@
 # Makes a Debian 12 or 13 ready for Weft: packages, hugepages, the build. Other scripts source it;
 # called as a program it installs the groups named:
 #
-#	devtools/setup.sh [--hugepages] [GROUP...]		groups: build test demo bench fuzz fresh arm64 (default: build)
+#	devtools/setup.sh [--hugepages] [GROUP...]
+#
+#	GROUP		build test demo bench fuzz fresh arm64 (default: build)
 #
 # As root it installs what is missing and nothing else; as somebody else it only says what is
 # missing. WEFT_NO_INSTALL=1 leaves packages alone. WEFT_HUGEPAGES=N asks for N pages of 2 MiB
@@ -45,7 +47,8 @@ weft_packages() {
 			libdpdk-dev:arm64 libpcap-dev:arm64 libibverbs-dev:arm64 \
 			ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
 		*) weft_die \
-			"no package group called '$group'; there are build, test, demo, bench, fuzz, fresh and arm64" ;;
+			"no package group called '$group'; there are build, test, demo, bench," \
+			"fuzz, fresh and arm64" ;;
 		esac
 	done | sort -u
 }

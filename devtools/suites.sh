@@ -91,8 +91,8 @@ stand_back() {
 }
 wrapper=
 
-# step NAME COMMAND...: a stretch of the run, with its time by the clock and of processors; it may fail
-# without ending the run. In a part its output is shown when it is through, in one piece.
+# step NAME COMMAND...: a stretch of the run, with its time by the clock and of processors; it may
+# fail without ending the run. In a part its output is shown when it is through, in one piece.
 step() {
 	local name=$1 rc=0
 	shift

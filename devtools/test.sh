@@ -121,7 +121,8 @@ check_install() {
 		! grep -qE '(^|[^a-z])(lib|doc|test|devtools|drivers|app|examples)/[a-z]' "$name" ||
 			grep -q 'are those of the sources' "$name" ||
 			{
-				echo "${name##*/} names paths and does not say that they are those of the sources"
+				echo "${name##*/} names paths and does not say that they are" \
+					"those of the sources"
 				return 1
 			}
 		for other in $(sed -E 's,\]\([^)]*\)|[a-z_.-]+/[A-Za-z_/.-]*,,g' "$name" |
@@ -251,7 +252,8 @@ part_tools() {
 			$((10 * times)) threads bare -- setarch -R
 	fi
 
-	# For memory that was never written; all else, leaks too, the sanitizers have seen, with more rounds.
+	# For memory that was never written; all else, leaks too, the sanitizers have seen, with
+	# more rounds.
 	[ -f "$work/built" ] || return 0
 	export TEST_ROUNDS=41
 	step "unit, valgrind" suites valgrind "$weft_build" $((20 * times)) unit -long -plain -- \

@@ -109,7 +109,8 @@ fetch_kernel() {
 	rm -rf "$kernels/deb" "$kernels/kernel.new"
 	mkdir "$kernels/deb"
 	command -v apt-get >/dev/null ||
-		fail "no apt-get to fetch Debian's kernel with; unpack a linux-image and set WEFT_GUEST_KERNEL"
+		fail "no apt-get to fetch Debian's kernel with; unpack a linux-image and set" \
+			"WEFT_GUEST_KERNEL"
 	package=$(kernel_package)
 	if [ -z "$package" ] || ! (cd "$kernels/deb" && apt-get -q download "$package") >"$log" \
 		2>&1; then
@@ -117,7 +118,8 @@ fetch_kernel() {
 		[ "$(id -u)" != 0 ] || apt-get -q update >>"$log" 2>&1 || true
 		package=$(kernel_package)
 		[ -n "$package" ] || fail \
-			"apt knows no linux-image-amd64; unpack one and set WEFT_GUEST_KERNEL to its folder"
+			"apt knows no linux-image-amd64; unpack one and set WEFT_GUEST_KERNEL" \
+			"to its folder"
 		(cd "$kernels/deb" && apt-get -q download "$package") >>"$log" 2>&1 ||
 			fail "apt-get could not download $package: $(tail -n 1 "$log")"
 	fi

@@ -250,6 +250,8 @@ def lines_end():
         bad('a file ends with one newline', STYLE, styled(name, 'a\n\n'))
         bad('a file ends with one newline', STYLE, styled(name, 'a'))
     good(STYLE, styled('test/a.py', '# https://a/%s\n' % word))
+    good(STYLE, styled('test/a.sh', 'grep "%s bc" &&\n\techo\n' % word))
+    bad('test/a.sh:2: 115 columns', STYLE, styled('test/a.sh', 'grep "%s" "bc" || b\n' % word))
     bad('lib/a.c:2: 105 columns', STYLE, styled('lib/a.c', '\t\tx = 1;' + 'y' * 78 + ' = 1;\n'))
     for text in ('| %s b |', '    %s bc', '```\n%s bc\n```', 'a [b](%s) c'):
         good(STYLE, styled('doc/a.md', text % word + '\n'))

@@ -65,8 +65,10 @@ csv_thresholds() {
 	END {
 		num = 0.99 * (2 * 10e-6 + 4 * 2e-6 + 3 * 150e-9) - 10e-6 - 150e-9
 		den = 0.01e-9 + 1 / 8e9 - 0.99 * (2 * 0.01e-9 + 1 / 25e9)
-		exit !(n == 10 && near("threshold.rma.num", num) && near("threshold.rma.den", den) &&
-		       near("threshold.rma.quotient", num / den) && v["threshold.rma.rule"] == "crossing" &&
+		exit !(n == 10 && near("threshold.rma.num", num) &&
+		       near("threshold.rma.den", den) &&
+		       near("threshold.rma.quotient", num / den) &&
+		       v["threshold.rma.rule"] == "crossing" &&
 		       v["threshold.rma.bytes"] == int(num / den) + 1)
 	}' "$dir/client.out"
 }
