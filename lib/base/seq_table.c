@@ -23,8 +23,7 @@ struct weft_seq_node *weft_seq_table_look(const struct weft_seq_table *t, uint32
 {
 	struct weft_seq_node *node;
 
-	SLIST_FOREACH(node, bucket_of(t, seq), link)
-	{
+	SLIST_FOREACH(node, bucket_of(t, seq), link) {
 		if (node->seq == seq)
 			return node;
 	}

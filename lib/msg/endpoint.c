@@ -34,8 +34,7 @@ int weft_msg_worker_init(struct weft_worker *worker)
 			   tables->protos);
 	weft_credit_worker_init(mw);
 	worker->msg = mw;
-	WEFT_EACH_MODULE(m, mw, worker_init)
-	{
+	WEFT_EACH_MODULE(m, mw, worker_init) {
 		rc = m->worker_init(mw);
 		if (rc) {
 			weft_msg_worker_fini(worker);
@@ -53,7 +52,7 @@ void weft_msg_worker_stop(struct weft_worker *worker)
 		return;
 	mw->fini = true;
 	WEFT_EACH_MODULE(m, mw, worker_stop)
-	m->worker_stop(mw);
+		m->worker_stop(mw);
 	if (mw->count.unclaimed)
 		weft_log_worker(worker, WEFT_LOG_WARN,
 				"%llu messages that had arrived were never received",
@@ -69,7 +68,7 @@ void weft_msg_worker_fini(struct weft_worker *worker)
 	while (!TAILQ_EMPTY(&mw->later))
 		weft_request_run_later(mw);
 	WEFT_EACH_MODULE(m, mw, worker_fini)
-	m->worker_fini(mw);
+		m->worker_fini(mw);
 	weft_native_fini(mw);
 	weft_request_table_fini(mw);
 	free(mw);
@@ -85,7 +84,7 @@ static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
 		n += weft_request_run_later(mw);
 	if (mw->work) {
 		WEFT_EACH_MODULE(m, mw, before_queues)
-		n += m->before_queues(mw);
+			n += m->before_queues(mw);
 	}
 	/* Each once, in turn: who still has something queues up at the end, behind `last`. */
 	last = TAILQ_LAST(&mw->ready, weft_msg_eps);
@@ -98,7 +97,7 @@ static __attribute__((noinline)) unsigned int serve(struct weft_msg_worker *mw)
 	}
 	if (mw->work) {
 		WEFT_EACH_MODULE(m, mw, after_queues)
-		n += m->after_queues(mw);
+			n += m->after_queues(mw);
 	}
 	return n;
 }
@@ -123,7 +122,7 @@ bool weft_msg_busy(const struct weft_worker *worker, bool *soon)
 	if (!TAILQ_EMPTY(&mw->ready))
 		*soon = true;
 	WEFT_EACH_MODULE(m, mw, busy)
-	busy = m->busy(mw, soon) || busy;
+		busy = m->busy(mw, soon) || busy;
 	return busy;
 }
 
@@ -173,7 +172,7 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 
 	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
 	WEFT_EACH_MODULE(m, mw, counters)
-	m->counters(mw, cb, arg);
+		m->counters(mw, cb, arg);
 }
 
 /* ------------------------------------------------------------------ endpoint */
@@ -198,8 +197,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	TAILQ_INIT(&me->parked);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
-	WEFT_EACH_MODULE(m, mw, ep_init)
-	{
+	WEFT_EACH_MODULE(m, mw, ep_init) {
 		rc = m->ep_init(me);
 		if (rc) {
 			weft_msg_ep_destroy(me);
@@ -210,11 +208,23 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	return 0;
 }
 
+void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module)
+{
+	unsigned int i = 0;
+
+	if (!me->own)
+		me->own = calloc(WEFT_MODULES_MAX, sizeof(*me->own));
+	while (me->mw->modules[i] != module)
+		i++;
+	return me->own ? &me->own[i] : NULL;
+}
+
 void weft_msg_ep_destroy(struct weft_msg_ep *me)
 {
 	weft_ep_config_put(me->config);
 	WEFT_EACH_MODULE(m, me->mw, ep_fini)
-	m->ep_fini(me);
+		m->ep_fini(me);
+	free(me->own);
 	if (me->lanes != &no_lane)
 		free(me->lanes);
 	free(me);
@@ -317,12 +327,12 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 	}
 	me->up = true;
 	WEFT_EACH_MODULE(m, me->mw, ep_lanes)
-	m->ep_lanes(me);
+		m->ep_lanes(me);
 	if (changed)
 		weft_tx_reset(me);
 	if (changed || first) {
 		WEFT_EACH_MODULE(m, me->mw, ep_reset)
-		m->ep_reset(me);
+			m->ep_reset(me);
 	}
 	weft_tx_update(me);
 	weft_tx_kick(me);
@@ -350,7 +360,7 @@ void weft_msg_ep_failed(struct weft_ep *ep, int status)
 	weft_tx_fail(me, status);
 	/* Who has closed has given up its receives, whichever end is the first to say so. */
 	WEFT_EACH_MODULE(m, me->mw, ended)
-	m->ended(me, me->closing ? -ECANCELED : status);
+		m->ended(me, me->closing ? -ECANCELED : status);
 	weft_flush_fail(me, status);
 	weft_msg_ep_release(me);
 }
@@ -363,7 +373,7 @@ void weft_msg_ep_fini(struct weft_ep *ep, int status)
 		return;
 	weft_msg_ep_failed(ep, status);
 	WEFT_EACH_MODULE(m, me->mw, detach)
-	m->detach(me);
+		m->detach(me);
 	weft_credit_fini(me);
 	me->ep = NULL;
 	ep->msg = NULL;

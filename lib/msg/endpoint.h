@@ -117,9 +117,9 @@ struct weft_msg_ep {
 	struct weft_ep_config *config; /* which protocol for what; NULL until there are lanes */
 	/* modules' parts; each knows its own alone */
 	struct weft_rndv *rndv;
-	struct weft_am *am;          /* NULL = never any that waited */
-	struct weft_rma *rma;        /* NULL = never used */
-	void *own[WEFT_MODULES_MAX]; /* of those without a field, by weft_module_place() */
+	struct weft_am *am;   /* NULL = never any that waited */
+	struct weft_rma *rma; /* NULL = never used */
+	void **own;           /* of those without a field: weft_module_own() */
 };
 
 TAILQ_HEAD(weft_msg_eps, weft_msg_ep);
@@ -216,16 +216,11 @@ static inline void weft_msg_ep_release(struct weft_msg_ep *me)
 		weft_msg_ep_destroy(me);
 }
 
-/** The place of a module in the worker's table. */
-static inline unsigned int weft_module_place(const struct weft_msg_worker *mw,
-					     const struct weft_module *module)
-{
-	unsigned int i = 0;
-
-	while (mw->modules[i] != module)
-		i++;
-	return i;
-}
+/**
+ * Where a module keeps what it keeps of an endpoint, if it has no field there. @return NULL = no
+ * memory, with the first call only
+ */
+void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module);
 
 /** Settings out of the configuration. */
 void weft_msg_conf_read(struct weft_msg_conf *to, const struct weft_conf *from, double bcopy_bw,

@@ -84,8 +84,7 @@ static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 	if ((req && req->send.op_sn < f->op_sn) || (f->all && !TAILQ_EMPTY(&me->parked)) ||
 	    !STAILQ_EMPTY(&me->ctl))
 		return false;
-	WEFT_EACH_MODULE(m, me->mw, flushed)
-	{
+	WEFT_EACH_MODULE(m, me->mw, flushed) {
 		if (!m->flushed(me, &f->mark[m_at - me->mw->modules]))
 			return false;
 	}
@@ -97,8 +96,7 @@ static void take_status(struct weft_msg_ep *me, struct weft_flush *f)
 {
 	int status;
 
-	WEFT_EACH_MODULE(m, me->mw, take_status)
-	{
+	WEFT_EACH_MODULE(m, me->mw, take_status) {
 		status = m->take_status(me, f->op_sn);
 		if (status && !f->status && !f->all)
 			f->status = status;
@@ -117,7 +115,7 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 		me->closing = true;
 		weft_tx_update(me);
 		WEFT_EACH_MODULE(m, me->mw, closing)
-		m->closing(me);
+			m->closing(me);
 	}
 	f = calloc(1, sizeof(*f));
 	if (!f)

@@ -133,8 +133,8 @@ void weft_request_settle(struct weft_request *req)
 static inline void finish(struct weft_request *req, int status)
 {
 	req->status = status;
+	release(req); /* which may have counted with the endpoint */
 	settle(req);
-	release(req);
 }
 
 static inline void call_back(struct weft_request *req)

@@ -74,7 +74,7 @@ struct weft_request_ops {
 
 /** Bytes that a request has for its module, which casts them to what it likes. */
 #define WEFT_REQ_RECV_OWN 72
-#define WEFT_REQ_SEND_OWN 112
+#define WEFT_REQ_SEND_OWN 88
 
 /** Of a send of an active message: what its header says (msg/header.c). */
 struct weft_req_am {

@@ -355,8 +355,7 @@ static bool has_work(const struct weft_msg_ep *me)
 		return false;
 	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due)
 		return true;
-	WEFT_EACH_MODULE(m, me->mw, has_work)
-	{
+	WEFT_EACH_MODULE(m, me->mw, has_work) {
 		if (m->has_work(me))
 			return true;
 	}
@@ -374,7 +373,7 @@ static unsigned int serve_data(struct weft_msg_ep *me)
 	unsigned int n = 0;
 
 	WEFT_EACH_MODULE(m, me->mw, data)
-	n += m->data(me);
+		n += m->data(me);
 	return n;
 }
 
@@ -396,7 +395,7 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 	if (!me->data_turn)
 		n += serve_data(me);
 	WEFT_EACH_MODULE(m, me->mw, serve)
-	n += m->serve(me);
+		n += m->serve(me);
 	if (n)
 		weft_flush_check(me);
 	if (has_work(me))
@@ -422,7 +421,7 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 	TAILQ_FOREACH(req, &me->ops, send.ops_link)
 		weft_send_abort(req, status);
 	WEFT_EACH_MODULE(m, me->mw, fail)
-	m->fail(me);
+		m->fail(me);
 	TAILQ_FOREACH(req, &me->ops, send.ops_link) {
 		req->flags &=
 			~(WEFT_REQ_PENDING | WEFT_REQ_DATA | WEFT_REQ_WAIT_ACK | WEFT_REQ_PARKED);

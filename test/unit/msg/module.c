@@ -39,7 +39,7 @@ static const struct weft_request_ops sum_ops;
 
 static struct sum_ep *sum_of(const struct weft_msg_ep *me)
 {
-	return me->own[weft_module_place(me->mw, &sum_module)];
+	return *weft_module_own((struct weft_msg_ep *)(uintptr_t)me, &sum_module);
 }
 
 static int worker_init(struct weft_msg_worker *mw)
@@ -55,12 +55,13 @@ static void worker_fini(struct weft_msg_worker *mw)
 
 static int ep_init(struct weft_msg_ep *me)
 {
-	struct sum_ep *s = malloc(sizeof(*s));
+	void **own = weft_module_own(me, &sum_module);
+	struct sum_ep *s = own ? malloc(sizeof(*s)) : NULL;
 
 	if (!s)
 		return -ENOMEM;
 	TAILQ_INIT(&s->pending);
-	me->own[weft_module_place(me->mw, &sum_module)] = s;
+	*own = s;
 	seen.eps++;
 	return 0;
 }

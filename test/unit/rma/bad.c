@@ -415,6 +415,38 @@ static void U81_requests_describe_themselves_in_every_state(void **state)
 	stage_close(&s);
 }
 
+/*
+ * What a peer tears into islands counts for its worker until the get is over, however that is: else
+ * honest peers would end for it.
+ */
+static void islands_of_a_get_that_fails_are_given_back(void **state)
+{
+	static uint8_t buf[4000];
+	struct {
+		struct weft_wire_data hdr;
+		uint8_t byte;
+	} __attribute__((packed)) m = {.byte = 1};
+	struct stage s;
+	struct op op;
+
+	(void)state;
+	pair_defaults(&s.p);
+	stage_open(&s, 1, NULL, sizeof(buf));
+	op_get(&op, &s, buf, sizeof(buf), 0);
+	m.hdr.rreq = weft_request_ref(op.req);
+	for (size_t off = 0; off < 1200; off += 2) {
+		m.hdr.offset = weft_put64(off);
+		stage_push(&s, 0, WEFT_WIRE_GET_DATA, &m, sizeof(m));
+	}
+	assert_int_equal(s.p.ep[0].msg->rx_islands, 599);
+	assert_int_equal(s.p.w[0].msg->rx_islands, 599 - WEFT_ISLANDS_FLOOR);
+	pair_fail(&s.p, 0, -ECONNRESET);
+	op_end(&op, -ECONNRESET);
+	assert_int_equal(s.p.ep[0].msg->rx_islands, 0);
+	assert_int_equal(s.p.w[0].msg->rx_islands, 0);
+	stage_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +460,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_ignores_the_window_is_cut_off),
 		cmocka_unit_test(answers_that_nobody_waits_for_are_dropped_and_counted),
 		cmocka_unit_test(bytes_that_were_refused_and_come_are_not_counted_twice),
+		cmocka_unit_test(islands_of_a_get_that_fails_are_given_back),
 		cmocka_unit_test(U81_requests_describe_themselves_in_every_state),
 	};
 
