@@ -17,7 +17,10 @@ if [ $# = 2 ] && [ "$1" = --list ]; then
 	exported "$2"
 	exit
 fi
-[ $# -ge 3 ] || { echo "usage: check-symbols.sh {LIBRARY LIST HEADER... | --list LIBRARY}" >&2; exit 2; }
+[ $# -ge 3 ] || {
+	echo "usage: check-symbols.sh {LIBRARY LIST HEADER... | --list LIBRARY}" >&2
+	exit 2
+}
 library=$1 list=$2
 shift 2
 work=$(mktemp -d)

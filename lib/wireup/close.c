@@ -170,7 +170,7 @@ static void messages_flushed(void *arg, int status)
 	ep->closing->step = CLOSING_LANES;
 	if (status < 0)
 		return; /* the ep has failed or is about to: whoever failed it ends the close */
-	/* At the next progress: the message half is in the middle of something. */
+	/* At the next progress: the message layer is in the middle of something. */
 	weft_ep_timer_at(ep, 0);
 }
 

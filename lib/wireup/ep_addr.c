@@ -2,9 +2,9 @@
 
 /*
  * Lanes whose two ends need each other's address (WEFT_LANE_F_TO_EP). The ends are made with the
- * lane map, their addresses travel beside it: the authority's with its proposal, the other side's
- * with its confirmation. So the other side is connected before the authority is, and it is the
- * authority that speaks first on every such lane: ATTACH, answered by ATTACHED.
+ * lane map, their addresses travel beside it: the leader's with its proposal, the other side's
+ * with its confirmation. So the other side is connected before the leader is, and it is the
+ * leader that speaks first on every such lane: ATTACH, answered by ATTACHED.
  *
  * When the exchange goes over a control channel, lane 0 is one of these, too, and this same
  * ATTACH and ATTACHED join the endpoint. Until then nothing but wire-up has been sent on any lane,
@@ -184,7 +184,7 @@ void weft_links_begin(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 
 	wu->step = WEFT_STEP_LINKING;
-	wu->attach[0] = wu->authority ? WEFT_ATTACH_OPENING : WEFT_ATTACH_AWAIT;
+	wu->attach[0] = wu->leader ? WEFT_ATTACH_OPENING : WEFT_ATTACH_AWAIT;
 	if (ep->lanes[0].lane_ep->up)
 		weft_lane_ep_up(ep, 0);
 	weft_ep_timer_at(ep, wu->deadline);

@@ -27,8 +27,9 @@ static enum weft_log_level level_of(const struct weft_lane_iface *iface)
 	return iface->attr.link == WEFT_LANE_LINK_PEER ? WEFT_LOG_INFO : WEFT_LOG_WARN;
 }
 
-static void tell(struct weft_worker *w, struct weft_iface_link *l,
-		 const struct weft_lane_iface *iface, enum weft_log_level level, const char *text)
+static void log_event(struct weft_worker *w, struct weft_iface_link *l,
+		      const struct weft_lane_iface *iface, enum weft_log_level level,
+		      const char *text)
 {
 	if ((int)level <= weft_log_level && weft_log_allowed(&l->limit))
 		weft_log_worker_write(level, w, "%s (%s): %s", iface->name, iface->attr.device,
@@ -36,8 +37,8 @@ static void tell(struct weft_worker *w, struct weft_iface_link *l,
 }
 
 /* There is no link, and none is on its way. */
-static void tell_missing(struct weft_worker *w, struct weft_iface_link *l,
-			 struct weft_lane_iface *iface)
+static void log_missing(struct weft_worker *w, struct weft_iface_link *l,
+			struct weft_lane_iface *iface)
 {
 	char why[224], text[288];
 
@@ -48,7 +49,7 @@ static void tell_missing(struct weft_worker *w, struct weft_iface_link *l,
 	else
 		snprintf(text, sizeof(text), "%s", why);
 	l->told = true;
-	tell(w, l, iface, WEFT_LOG_WARN, text);
+	log_event(w, l, iface, WEFT_LOG_WARN, text);
 }
 
 void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size)
@@ -73,7 +74,7 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 	if (l->up || iface->attr.link == WEFT_LANE_LINK_PEER)
 		return;
 	if (iface->attr.link == WEFT_LANE_LINK_HOST) {
-		tell_missing(w, l, iface);
+		log_missing(w, l, iface);
 		return;
 	}
 	l->look_at = w->now + WEFT_LANE_LINK_WAIT_NS;
@@ -81,7 +82,7 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 		w->next_timer = l->look_at;
 }
 
-/* Once the patience that a NIC deserves has run out. */
+/* Once a NIC has had its time for a first link. */
 void weft_iface_timers(struct weft_worker *w)
 {
 	struct weft_iface_link *l;
@@ -98,7 +99,7 @@ void weft_iface_timers(struct weft_worker *w)
 		}
 		l->look_at = UINT64_MAX;
 		if (!l->up && !w->ifaces[i]->ops->link_up(w->ifaces[i]))
-			tell_missing(w, l, w->ifaces[i]);
+			log_missing(w, l, w->ifaces[i]);
 	}
 }
 
@@ -118,7 +119,7 @@ static void came_up(struct weft_worker *w, struct weft_iface_link *l,
 	l->up = l->seen = true;
 	l->told = false;
 	l->look_at = UINT64_MAX;
-	tell(w, l, iface, level, text);
+	log_event(w, l, iface, level, text);
 	weft_rails_changed(w, iface);
 }
 
@@ -133,7 +134,7 @@ static void went_down(struct weft_worker *w, struct weft_iface_link *l,
 	l->told = true;
 	l->since = w->now;
 	snprintf(text, sizeof(text), "link lost%s%s", cause[0] != '\0' ? ": " : "", cause);
-	tell(w, l, iface, level_of(iface), text);
+	log_event(w, l, iface, level_of(iface), text);
 }
 
 void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_iface_event ev,
@@ -154,7 +155,7 @@ void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_i
 		break;
 	case WEFT_LANE_IFACE_EV_SPEED:
 		snprintf(line, sizeof(line), "link speed is now %.60s", text);
-		tell(w, l, iface, level_of(iface), line);
+		log_event(w, l, iface, level_of(iface), line);
 		weft_rails_changed(w, iface);
 		break;
 	case WEFT_LANE_IFACE_EV_ENDED:
@@ -162,7 +163,7 @@ void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_i
 		l->up = false;
 		l->since = w->now;
 		l->look_at = UINT64_MAX;
-		tell(w, l, iface, WEFT_LOG_ERROR, text);
+		log_event(w, l, iface, WEFT_LOG_ERROR, text);
 		break;
 	}
 }

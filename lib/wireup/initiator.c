@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The opener: pairs of interfaces are tried in their order until a connection over one of them is
- * up, and the REQ goes over that.
+ * The initiator: pairs of interfaces are tried in their order until a connection over one of them
+ * is up, and the REQ goes over that.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "wireup/wireup.h"
 
 /* For a pair that gives no answer, in the first round, when there are others. */
-#define PATIENCE_NS 1000000000ull
+#define PAIR_TIMEOUT_NS 1000000000ull
 
 static void add_address(struct weft_ep *ep, struct weft_records *r)
 {
@@ -43,7 +43,7 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 		.attempt = weft_put16(++wu->attempt_out),
 	};
 
-	if (wu->authority) {
+	if (wu->leader) {
 		weft_lanes_propose(ep, pair);
 		if (weft_links_create(ep) < 0) {
 			weft_wireup_boot_failed(ep, true);
@@ -51,14 +51,14 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 		}
 	}
 	weft_wireup_grant(ep);
-	wu->step = WEFT_STEP_ASKED;
+	wu->step = WEFT_STEP_REQUESTED;
 	wu->busy = false;
 	wu->msg.len = 0;
 	add_address(ep, &wu->msg);
 	weft_records_add(&wu->msg, WEFT_RECORD_BOOT, &boot, sizeof(boot));
 	weft_records_add(&wu->msg, WEFT_RECORD_CREDIT, &wu->credit_out, sizeof(wu->credit_out));
 	weft_wireup_add_model(ep, &wu->msg);
-	if (wu->authority) {
+	if (wu->leader) {
 		weft_lanes_record(ep, &wu->msg);
 		weft_links_record(ep, &wu->msg);
 	}
@@ -78,7 +78,7 @@ static int open_pair(struct weft_ep *ep)
 	wu->step = WEFT_STEP_BOOT;
 	wu->msg_type = 0;
 	wu->retry_at = UINT64_MAX;
-	wu->pair_deadline = wu->num_pairs == 1 ? wu->deadline : ep->worker->now + wu->patience;
+	wu->pair_deadline = wu->num_pairs == 1 ? wu->deadline : ep->worker->now + wu->pair_timeout;
 	iface->ops->print_address(remote->addr, remote->addr_len, words, sizeof(words));
 	rc = iface->ops->ep_connect(iface, remote->addr, remote->addr_len, ep, &wu->boot);
 	if (rc < 0) {
@@ -119,7 +119,7 @@ static int try_pairs(struct weft_ep *ep)
 		/* Some gave no answer in time: they get more of it. */
 		memset(wu->pair_down, 0, sizeof(wu->pair_down));
 		wu->pair = 0;
-		wu->patience *= 2;
+		wu->pair_timeout *= 2;
 	}
 }
 
@@ -149,8 +149,8 @@ int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote)
 
 	if (!wu)
 		return -ENOMEM;
-	wu->opener = true;
-	wu->patience = PATIENCE_NS;
+	wu->initiator = true;
+	wu->pair_timeout = PAIR_TIMEOUT_NS;
 	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
 	if (wu->num_pairs == 0) {
 		weft_lanes_find_reachable(ep, true);
@@ -167,27 +167,27 @@ void weft_wireup_boot_failed(struct weft_ep *ep, bool definite)
 	struct weft_wireup_msg m;
 	struct weft_lane_ep *lane_ep;
 	const char *why;
-	void *stored;
+	void *deferred;
 
 	weft_links_reset(ep);
 	wu->pair_down[wu->pair] = definite;
-	if (!wu->stored) {
+	if (!wu->deferred) {
 		next_pair(ep);
 		return;
 	}
-	stored = wu->stored;
-	lane_ep = wu->stored_lane_ep;
-	wu->stored = NULL;
-	wu->stored_lane_ep = NULL;
-	if (weft_wireup_parse(stored, (char *)stored + sizeof(m.head),
-			      wu->stored_len - sizeof(m.head), &m, &why) == 0)
+	deferred = wu->deferred;
+	lane_ep = wu->deferred_lane_ep;
+	wu->deferred = NULL;
+	wu->deferred_lane_ep = NULL;
+	if (weft_wireup_parse(deferred, (char *)deferred + sizeof(m.head),
+			      wu->deferred_len - sizeof(m.head), &m, &why) == 0)
 		weft_wireup_accept(ep, lane_ep, &m);
-	free(stored);
+	free(deferred);
 }
 
 /*
- * An acceptor that its user has claimed lost the opener before it was joined: it becomes the
- * opener.
+ * A responder that its user has claimed lost the initiator before it was established: it becomes
+ * the initiator.
  */
 void weft_wireup_restart(struct weft_ep *ep)
 {
@@ -197,8 +197,8 @@ void weft_wireup_restart(struct weft_ep *ep)
 	weft_links_reset(ep);
 	memset(&ep->remote, 0, sizeof(ep->remote));
 	ep->remote_secret = 0;
-	wu->opener = true;
-	wu->patience = PATIENCE_NS;
+	wu->initiator = true;
+	wu->pair_timeout = PAIR_TIMEOUT_NS;
 	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
 	wu->pair = UINT32_MAX; /* next_pair() begins with 0 */
 	next_pair(ep);

@@ -2,7 +2,7 @@
 
 /*
  * The lanes of an endpoint: binding a connection as one, and attaching those beside lane 0. The
- * authority opens them, the other end binds what is opened; which ones there are says the lane map
+ * leader opens them, the other end binds what is opened; which ones there are says the lane map
  * (wireup/map.c).
  */
 
@@ -183,7 +183,7 @@ static void start_lane(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!wu->authority) {
+	if (!wu->leader) {
 		wu->attach[n] = WEFT_ATTACH_AWAIT;
 	} else if (!weft_link_needed(ep, n)) {
 		open_lane(ep, n);
@@ -207,7 +207,7 @@ void weft_lanes_start(struct weft_ep *ep)
 	for (i = 1; i < WEFT_MAX_LANES; i++)
 		if (wu->attach[i] == WEFT_ATTACH_DROP)
 			weft_ep_timer_at(ep, 0);
-	weft_ep_timer_at(ep, wu->authority ? wu->attach_deadline : UINT64_MAX);
+	weft_ep_timer_at(ep, wu->leader ? wu->attach_deadline : UINT64_MAX);
 }
 
 static void answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
@@ -246,7 +246,7 @@ void weft_lane_ep_up(struct weft_ep *ep, unsigned int n)
 }
 
 /* The peer waits for a lane that will not come. @return false = no room, try again */
-static bool tell_left_out(struct weft_ep *ep, unsigned int n)
+static bool notify_left_out(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_records r = {.len = 0};
 	struct weft_wire_wireup h;
@@ -278,9 +278,9 @@ void weft_lanes_timer(struct weft_ep *ep)
 			send_attach(ep, i);
 			break;
 		case WEFT_ATTACH_DROP:
-			if (wu->step != WEFT_STEP_JOINED)
+			if (wu->step != WEFT_STEP_ESTABLISHED)
 				break;
-			if (tell_left_out(ep, i))
+			if (notify_left_out(ep, i))
 				wu->attach[i] = WEFT_ATTACH_NONE;
 			else
 				weft_ep_timer_at(ep, 0);
@@ -313,7 +313,7 @@ static void attach_numbers(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	unsigned int n = m->head.lane;
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!wu || wu->authority || wu->attach[n] != WEFT_ATTACH_AWAIT || m->num_lanes != 1 ||
+	if (!wu || wu->leader || wu->attach[n] != WEFT_ATTACH_AWAIT || m->num_lanes != 1 ||
 	    m->lanes[0].lane != n)
 		return;
 	weft_map_get_numbers(&m->lanes[0], &wu->map[n]);

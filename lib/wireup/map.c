@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The lane map of an endpoint. The worker with the lower id is its authority: it proposes, and it
+ * The lane map of an endpoint. The worker with the lower id is its leader: it proposes, and it
  * opens the further lanes; the other one may leave lanes out and binds what is opened. Pairs are
  * kept as positions in select.local and select.remote, on the wire they are iface numbers.
  */
@@ -89,7 +89,7 @@ static double coarse(double x, double steps_per_octave)
 }
 
 /*
- * The authority: what lane @p n has found out about its way replaces what the interfaces state,
+ * The leader: what lane @p n has found out about its way replaces what the interfaces state,
  * unless a user knows better. The peer gets the same numbers with the map, or with ATTACH.
  */
 void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
@@ -192,16 +192,15 @@ static bool accept_entry(struct weft_ep *ep, const struct weft_wire_lane *wl, st
 		return false;
 	if (wu->local[l].features & WEFT_LANE_F_CONTROL)
 		return false;
-	/* What the authority gets back is a part of what it proposed. */
-	if (wu->authority &&
-	    (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
+	/* What the leader gets back is a part of what it proposed. */
+	if (wu->leader && (mine->max_frag == 0 || mine->pair.local != l || mine->pair.remote != r))
 		return false;
 	*out = *mine;
 	out->pair = (struct weft_pair){(uint8_t)l, (uint8_t)r};
 	max = weft_pair_max_frag(&wu->local[l], &wu->remote.ifaces[r]);
 	out->max_frag = weft_get32(wl->max_frag) < max ? weft_get32(wl->max_frag) : max;
 	weft_map_get_numbers(wl, out);
-	if (!wu->authority)
+	if (!wu->leader)
 		snprintf(out->why, sizeof(out->why), "%s",
 			 wl->lane == 0 && !wu->control ? "connected first"
 						       : "proposed by the peer");

@@ -3,7 +3,7 @@
 /*
  * What is known of remote workers, which is little: the numbers of the endpoints between them and
  * us. A record without endpoints is kept for a while, so that a late REQ of a closed endpoint is
- * told from a new one; strangers cannot make these records pile up.
+ * told from a new one; unknown senders cannot make these records pile up.
  */
 
 #include <stdlib.h>
@@ -206,14 +206,14 @@ void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep)
 		return;
 	for (unsigned int i = 0; i < peer->num_places; i++)
 		LIST_REMOVE(&peer->place[i], link);
-	peer->others_asked = 0;
+	peer->others_checked = 0;
 	peer_idle(conns, peer);
 }
 
 /* ------------------------------------------------------------------ by place */
 
-static void ask_lanes(struct weft_conns *conns, const struct weft_peer *peer,
-		      const struct weft_lane_driver *driver, const char *words)
+static void check_lanes(struct weft_conns *conns, const struct weft_peer *peer,
+			const struct weft_lane_driver *driver, const char *words)
 {
 	struct weft_lane_ep *lane_ep;
 	struct weft_ep *ep;
@@ -238,7 +238,7 @@ void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
 	LIST_FOREACH(p, &w->conns->places[bucket(hash)], link) {
 		w->conns->looks++;
 		if (p->hash == hash && p->peer->id != peer->id)
-			ask_lanes(w->conns, p->peer, driver, words);
+			check_lanes(w->conns, p->peer, driver, words);
 	}
 }
 

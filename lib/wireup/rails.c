@@ -173,7 +173,7 @@ static bool has_lane(const struct weft_ep *ep, unsigned int index)
 }
 
 /* All interfaces without a lane; once each by a line of its own. */
-static void tell_unused(struct weft_ep *ep, char *all, size_t size)
+static void log_unused(struct weft_ep *ep, char *all, size_t size)
 {
 	const struct weft_wireup *wu = ep->wireup;
 	struct weft_worker *w = ep->worker;
@@ -200,7 +200,7 @@ static void tell_unused(struct weft_ep *ep, char *all, size_t size)
 }
 
 /* Its own interface is as good as the sister's, so it is the other end, or the way. */
-static void tell_smaller(struct weft_ep *ep, unsigned int n)
+static void log_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;
 	const struct weft_lane_iface *iface = ep->lanes[n].lane_ep->iface, *other;
@@ -236,7 +236,7 @@ bool weft_rails_settled(struct weft_ep *ep)
 		n += ep->lanes[i].up;
 	for (i = 0; i < ep->num_lanes; i++)
 		if (ep->lanes[i].up)
-			tell_smaller(ep, i);
-	tell_unused(ep, wu->reason, sizeof(wu->reason));
+			log_smaller(ep, i);
+	log_unused(ep, wu->reason, sizeof(wu->reason));
 	return n >= least;
 }

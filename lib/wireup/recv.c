@@ -26,7 +26,7 @@ static bool renumber(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!wu || !wu->opener || wu->step != WEFT_STEP_ASKED || !ep->peer ||
+	if (!wu || !wu->initiator || wu->step != WEFT_STEP_REQUESTED || !ep->peer ||
 	    ep->worker->now >= wu->deadline)
 		return false;
 	if (weft_get32(m->head.conn_sn) != ep->conn_sn)
@@ -48,7 +48,7 @@ static bool wait_for_room(struct weft_ep *ep, const char *text)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!wu->opener || wu->step != WEFT_STEP_ASKED || ep->worker->now >= wu->deadline)
+	if (!wu->initiator || wu->step != WEFT_STEP_REQUESTED || ep->worker->now >= wu->deadline)
 		return false;
 	wu->busy = true;
 	snprintf(wu->reason, sizeof(wu->reason), "%s", text);
@@ -66,11 +66,11 @@ static void handle_error(struct weft_ep *ep, const struct weft_wireup_msg *m)
 	if (n != WEFT_WIREUP_ALL_LANES) {
 		if (wu && wu->attach[n] != WEFT_ATTACH_NONE && wu->attach[n] != WEFT_ATTACH_DROP) {
 			weft_lane_leave_out(ep, n, text, false);
-			weft_wireup_settle(ep);
+			weft_wireup_finalize(ep);
 		}
 		return;
 	}
-	if (!wu || wu->step == WEFT_STEP_JOINED)
+	if (!wu || wu->step == WEFT_STEP_ESTABLISHED)
 		weft_ep_fail(ep, -ECONNRESET, "%s gave up: %s", ep->remote_name, text);
 	else if (status == -EUSERS && wait_for_room(ep, text))
 		return;
@@ -128,7 +128,7 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lan
 		 * address now.
 		 */
 		if (h->type == WEFT_WIREUP_ERROR && ep->wireup && ep->wireup->boot == lane_ep &&
-		    ep->wireup->step == WEFT_STEP_ASKED)
+		    ep->wireup->step == WEFT_STEP_REQUESTED)
 			return ep;
 	}
 	w->count.wireup_stale++;
@@ -189,16 +189,16 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		weft_wireup_ack(ep, lane_ep, &m);
 		break;
 	case WEFT_WIREUP_ATTACH:
-		if (ep->wireup && !ep->wireup->opener && !ep->wireup->control &&
-		    ep->wireup->step == WEFT_STEP_ANSWERED)
+		if (ep->wireup && !ep->wireup->initiator && !ep->wireup->control &&
+		    ep->wireup->step == WEFT_STEP_REPLIED)
 			weft_wireup_confirm(ep);
 		if (ep->state != WEFT_EP_FAILED && ep->worker == w)
 			weft_lanes_attach(w, ep, lane_ep, &m);
-		weft_wireup_settle(ep);
+		weft_wireup_finalize(ep);
 		break;
 	case WEFT_WIREUP_ATTACHED:
 		weft_lanes_attached(ep, lane_ep, &m);
-		weft_wireup_settle(ep);
+		weft_wireup_finalize(ep);
 		break;
 	case WEFT_WIREUP_CLOSING:
 		ep->remote_closing = true;
@@ -217,11 +217,11 @@ static void early_lane(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu && wu->step == WEFT_STEP_ANSWERED && !wu->control) {
+	if (wu && wu->step == WEFT_STEP_REPLIED && !wu->control) {
 		weft_wireup_confirm(ep);
 	} else if (wu && wu->attach[n] == WEFT_ATTACH_SENT) {
 		weft_link_attached(ep, n);
-		weft_wireup_settle(ep);
+		weft_wireup_finalize(ep);
 	}
 }
 
@@ -306,7 +306,7 @@ static void event_up(struct weft_worker *w, struct weft_lane_ep *lane_ep, int st
 	wu = ep->wireup;
 	if (!wu)
 		return; /* loopback */
-	if (lane_ep == wu->boot && wu->opener && wu->step == WEFT_STEP_BOOT)
+	if (lane_ep == wu->boot && wu->initiator && wu->step == WEFT_STEP_BOOT)
 		weft_wireup_boot_up(ep);
 	else if (lane_ep != wu->boot && lane_ep->index < WEFT_MAX_LANES)
 		weft_lane_ep_up(ep, lane_ep->index);
@@ -333,13 +333,13 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 
 	if (!wu)
 		return false;
-	if (lane_ep == wu->spare || lane_ep == wu->stored_lane_ep) {
-		if (lane_ep == wu->spare) {
-			wu->spare = NULL;
+	if (lane_ep == wu->redundant || lane_ep == wu->deferred_lane_ep) {
+		if (lane_ep == wu->redundant) {
+			wu->redundant = NULL;
 		} else {
-			wu->stored_lane_ep = NULL;
-			free(wu->stored);
-			wu->stored = NULL;
+			wu->deferred_lane_ep = NULL;
+			free(wu->deferred);
+			wu->deferred = NULL;
 		}
 		weft_lane_ep_destroy(ep->worker, lane_ep);
 		return true;
@@ -351,11 +351,11 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 		weft_lane_ep_destroy(ep->worker, lane_ep);
 		return true;
 	}
-	if (wu->step != WEFT_STEP_JOINED && (lane_ep == wu->boot || n == 0)) {
+	if (wu->step != WEFT_STEP_ESTABLISHED && (lane_ep == wu->boot || n == 0)) {
 		note_reason(wu, lane_ep->iface->name,
 			    gone && text[0] == '\0' ? "the peer closed the connection" : text);
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
-		if (wu->opener)
+		if (wu->initiator)
 			weft_wireup_boot_failed(ep, true);
 		else if (ep->owned)
 			weft_wireup_restart(ep);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * The acceptor: a REQ has come. It may be new, a retry, cross ours, be late, or its sender may have
- * nothing to ask for here.
+ * The responder: a REQ has come. It may be new, a retry, cross ours, be late, or its sender may
+ * have nothing to ask for here.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "wireup/wireup.h"
 
 /* Not for each of a worker's endpoints; but the question, or its answer, may be lost. */
-#define ASK_AGAIN UINT64_C(1000000000)
+#define CHECK_AGAIN_NS UINT64_C(1000000000)
 
 /*
  * A worker connects from an address that a lane of another one leads to. That one may be gone, but
@@ -32,9 +32,9 @@ static void check_restarted(struct weft_worker *w, struct weft_peer *peer,
 
 	if (r < 0 || lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL)
 		return;
-	if (peer->others_asked && w->now - peer->others_asked < ASK_AGAIN)
+	if (peer->others_checked && w->now - peer->others_checked < CHECK_AGAIN_NS)
 		return;
-	peer->others_asked = w->now;
+	peer->others_checked = w->now;
 	a = &remote->ifaces[r];
 	lane_ep->ops->print_address(a->addr, a->addr_len, words, sizeof(words));
 	weft_peer_check_others(w, peer, lane_ep->iface->driver, words);
@@ -60,7 +60,7 @@ static void send_rep(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 
 	weft_wireup_grant(ep);
-	wu->step = WEFT_STEP_ANSWERED;
+	wu->step = WEFT_STEP_REPLIED;
 	wu->msg.len = 0;
 	weft_lanes_record(ep, &wu->msg);
 	weft_records_add(&wu->msg, WEFT_RECORD_CREDIT, &wu->credit_out, sizeof(wu->credit_out));
@@ -75,7 +75,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 	struct weft_wireup *wu = ep->wireup;
 	int rc;
 
-	if (wu->authority) {
+	if (wu->leader) {
 		weft_lanes_propose(ep, pair);
 	} else if (!m->lanes || weft_lanes_accept(ep, m, pair) < 0) {
 		weft_ep_fail(ep, -EPROTO,
@@ -90,7 +90,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 		return -EHOSTUNREACH;
 	}
 	rc = weft_links_create(ep);
-	if (rc == 0 && !wu->authority)
+	if (rc == 0 && !wu->leader)
 		rc = weft_links_connect(ep, m, false);
 	if (rc < 0)
 		weft_ep_fail(ep, rc, "%s cannot be connected: %s", ep->remote_name, wu->reason);
@@ -99,7 +99,7 @@ static int make_map(struct weft_ep *ep, const struct weft_wireup_msg *m, struct 
 
 /*
  * Answer a REQ: @p lane_ep becomes lane 0 of @p ep. A connection of our own that lost the crossing
- * waits as spare.
+ * is kept as redundant.
  */
 void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			const struct weft_wireup_msg *m)
@@ -110,13 +110,13 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	weft_pending_remove(ep->worker, lane_ep);
 	if (wu->boot && wu->boot != lane_ep) {
 		wu->boot->index = WEFT_NO_LANE;
-		if (wu->spare)
-			weft_lane_ep_destroy(ep->worker, wu->spare);
-		wu->spare = wu->boot;
+		if (wu->redundant)
+			weft_lane_ep_destroy(ep->worker, wu->redundant);
+		wu->redundant = wu->boot;
 	}
 	wu->boot = NULL;
 	weft_links_reset(ep);
-	wu->opener = false;
+	wu->initiator = false;
 	wu->boot = lane_ep;
 	wu->control = lane_ep->iface->attr.features & WEFT_LANE_F_CONTROL;
 	wu->attempt_in = weft_get16(m->boot.attempt);
@@ -136,7 +136,7 @@ void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		return;
 	if (!wu->control)
 		weft_lane_bind(ep, 0, lane_ep);
-	else if (!wu->authority)
+	else if (!wu->leader)
 		wu->attach[0] = WEFT_ATTACH_AWAIT;
 	weft_ep_timer_at(ep, wu->deadline);
 	send_rep(ep);
@@ -181,18 +181,18 @@ static bool is_same(const struct weft_ep *ep, const struct weft_wire_wireup *h)
 	       ep->remote_secret == weft_get64(h->src_secret);
 }
 
-/* The REQ crossed ours, or its opener tries another pair, or it is a retry. */
+/* The REQ crossed ours, or its initiator tries another pair, or it is a retry. */
 static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			 const struct weft_wireup_msg *m)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_worker *w = ep->worker;
 
-	if (!wu || wu->step == WEFT_STEP_JOINED || ep->state == WEFT_EP_FAILED ||
-	    (wu->opener && wu->step == WEFT_STEP_LINKING)) {
+	if (!wu || wu->step == WEFT_STEP_ESTABLISHED || ep->state == WEFT_EP_FAILED ||
+	    (wu->initiator && wu->step == WEFT_STEP_LINKING)) {
 		/*
-		 * The very endpoint we are joined with: its REQ lost the crossing and was late. It
-		 * ends that connection itself.
+		 * The very endpoint we are connected with: its REQ lost the crossing and was late.
+		 * It ends that connection itself.
 		 */
 		if (ep->state != WEFT_EP_FAILED && is_same(ep, &m->head)) {
 			weft_wireup_unwanted(w, lane_ep);
@@ -202,8 +202,8 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 					 "this endpoint is connected already");
 		return;
 	}
-	if (!wu->opener) {
-		/* The opener gave its first connection up before our REP got there. */
+	if (!wu->initiator) {
+		/* The initiator gave its first connection up before our REP got there. */
 		if (!is_same(ep, &m->head)) {
 			weft_wireup_refuse_stale(w, lane_ep, &m->head, ep->peer,
 						 "this endpoint is being connected by another one");
@@ -233,29 +233,29 @@ static bool is_same_sender(const struct weft_wire_wireup *a, const struct weft_w
  * The lower id has asked too, so its own connection wins; the other REQ is kept for the case that
  * this connection fails. @return false: there is no crossing
  */
-static bool store_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+static bool defer_req(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		      const struct weft_wire_wireup *head, const void *records, size_t len)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!wu || !wu->opener || !wu->authority || wu->step != WEFT_STEP_ASKED)
+	if (!wu || !wu->initiator || !wu->leader || wu->step != WEFT_STEP_REQUESTED)
 		return false;
-	if (wu->stored && !is_same_sender(wu->stored, head)) {
+	if (wu->deferred && !is_same_sender(wu->deferred, head)) {
 		weft_wireup_refuse_stale(ep->worker, lane_ep, head, ep->peer,
 					 "another endpoint waits to be this one");
 		return true;
 	}
-	if (wu->stored && wu->stored_lane_ep != lane_ep)
-		weft_lane_ep_destroy(ep->worker, wu->stored_lane_ep);
-	free(wu->stored);
-	wu->stored_len = sizeof(*head) + len;
-	wu->stored = malloc(wu->stored_len);
-	wu->stored_lane_ep = NULL;
-	if (!wu->stored)
+	if (wu->deferred && wu->deferred_lane_ep != lane_ep)
+		weft_lane_ep_destroy(ep->worker, wu->deferred_lane_ep);
+	free(wu->deferred);
+	wu->deferred_len = sizeof(*head) + len;
+	wu->deferred = malloc(wu->deferred_len);
+	wu->deferred_lane_ep = NULL;
+	if (!wu->deferred)
 		return true; /* the peer asks again */
-	memcpy(wu->stored, head, sizeof(*head));
-	memcpy((char *)wu->stored + sizeof(*head), records, len);
-	wu->stored_lane_ep = lane_ep;
+	memcpy(wu->deferred, head, sizeof(*head));
+	memcpy((char *)wu->deferred + sizeof(*head), records, len);
+	wu->deferred_lane_ep = lane_ep;
 	lane_ep->user = ep;
 	lane_ep->index = WEFT_NO_LANE;
 	weft_pending_remove(ep->worker, lane_ep);
@@ -267,7 +267,7 @@ static void req_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu && !wu->opener && wu->step == WEFT_STEP_ANSWERED && wu->boot == lane_ep)
+	if (wu && !wu->initiator && wu->step == WEFT_STEP_REPLIED && wu->boot == lane_ep)
 		weft_wireup_resend(ep);
 }
 
@@ -360,7 +360,7 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	check_restarted(w, peer, lane_ep, m, &remote);
 	ep = weft_peer_ep(w, peer, sn);
 	if (ep) {
-		if (!store_req(ep, lane_ep, &m->head, records, len))
+		if (!defer_req(ep, lane_ep, &m->head, records, len))
 			accept_known(ep, lane_ep, m);
 	} else if (weft_peer_sn_used(peer, sn)) {
 		weft_wireup_refuse_stale(w, lane_ep, &m->head, peer, "this endpoint was closed");

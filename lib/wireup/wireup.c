@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Who says what when. An endpoint's *opener* sends REQ, the *acceptor* answers REP, the opener
- * confirms with ACK; every message may come twice and nothing happens twice. Lanes keep no order,
- * so data may overtake REP and ACK: the opener takes it as it comes, to the acceptor it is as good
- * as the ACK. The acceptor itself sends data only once it knows that the opener has the REP; so a
- * connection that dies before that has lost nothing, and the opener may try another pair of
- * interfaces.
+ * Who says what when. An endpoint's *initiator* sends REQ, the *responder* answers REP, the
+ * initiator confirms with ACK; every message may come twice and nothing happens twice. Lanes keep
+ * no order, so data may overtake REP and ACK: the initiator takes it as it comes, to the responder
+ * it is as good as the ACK. The responder itself sends data only once it knows that the initiator
+ * has the REP; so a connection that dies before that has lost nothing, and the initiator may try
+ * another pair of interfaces.
  *
  * States (weft_wireup.step):
- *	opener    BOOT --up--> ASKED --REP--> JOINED
- *	acceptor  ANSWERED --ACK or data--> JOINED
+ *	initiator  BOOT --up--> REQUESTED --REP--> ESTABLISHED
+ *	responder  REPLIED --ACK or data--> ESTABLISHED
  *
- * Over a control channel, which loses, doubles and reorders, neither end is joined before lane 0,
- * a connection of its own whose addresses the exchange carries, has spoken (wireup/ep_addr.c):
- *	opener    BOOT --up--> ASKED --REP--> LINKING --ATTACH or ATTACHED on lane 0--> JOINED
- *	acceptor  ANSWERED --ACK--> LINKING --ATTACHED--> JOINED     (the authority)
- *	acceptor  ANSWERED --ATTACH on lane 0--> JOINED              (the other one)
+ * Over a control channel, which loses, doubles and reorders, neither end is established before
+ * lane 0, a connection of its own whose addresses the exchange carries, has spoken
+ * (wireup/ep_addr.c):
+ *	initiator  BOOT --up--> REQUESTED --REP--> LINKING
+ *		   LINKING --ATTACH or ATTACHED on lane 0--> ESTABLISHED
+ *	responder  REPLIED --ACK--> LINKING --ATTACHED--> ESTABLISHED  (the leader)
+ *	responder  REPLIED --ATTACH on lane 0--> ESTABLISHED           (the other one)
  */
 
 #include <errno.h>
@@ -40,7 +42,7 @@ struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_addres
 
 	if (!wu)
 		return NULL;
-	wu->authority = ep->worker->id < ep->remote_id;
+	wu->leader = ep->worker->id < ep->remote_id;
 	wu->deadline = ep->worker->now + weft_connect_timeout(ep->worker);
 	wu->remote = *remote;
 	ep->wireup = wu;
@@ -55,13 +57,13 @@ void weft_wireup_drop_extra(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu->spare)
-		weft_lane_ep_destroy(ep->worker, wu->spare);
-	if (wu->stored_lane_ep)
-		weft_lane_ep_destroy(ep->worker, wu->stored_lane_ep);
-	free(wu->stored);
-	wu->spare = wu->stored_lane_ep = NULL;
-	wu->stored = NULL;
+	if (wu->redundant)
+		weft_lane_ep_destroy(ep->worker, wu->redundant);
+	if (wu->deferred_lane_ep)
+		weft_lane_ep_destroy(ep->worker, wu->deferred_lane_ep);
+	free(wu->deferred);
+	wu->redundant = wu->deferred_lane_ep = NULL;
+	wu->deferred = NULL;
 }
 
 static void wireup_free(struct weft_ep *ep)
@@ -73,11 +75,11 @@ static void wireup_free(struct weft_ep *ep)
 	ep->wireup = NULL;
 }
 
-void weft_wireup_settle(struct weft_ep *ep)
+void weft_wireup_finalize(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (wu && wu->step == WEFT_STEP_JOINED && wu->map_final && wu->msg_type == 0 &&
+	if (wu && wu->step == WEFT_STEP_ESTABLISHED && wu->map_final && wu->msg_type == 0 &&
 	    weft_lanes_settled(ep) && !wu->too_few) {
 		if (!weft_rails_settled(ep)) {
 			/* From the timer: who called us may be in the middle of a message. */
@@ -145,14 +147,14 @@ void weft_wireup_grant(struct weft_ep *ep)
 	ep->wireup->granted = true;
 }
 
-/* ------------------------------------------------------------------ joined */
+/* ------------------------------------------------------------------ established */
 
-static void wireup_joined(struct weft_ep *ep)
+static void wireup_established(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_worker *w = ep->worker;
 
-	wu->step = WEFT_STEP_JOINED;
+	wu->step = WEFT_STEP_ESTABLISHED;
 	if (wu->msg_type != WEFT_WIREUP_ACK)
 		wu->msg_type = 0;
 	if (wu->control) {
@@ -176,39 +178,39 @@ static void wireup_joined(struct weft_ep *ep)
 	}
 }
 
-/* Acceptor: the opener has our REP. */
+/* Responder: the initiator has our REP. */
 void weft_wireup_confirm(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	wireup_joined(ep);
+	wireup_established(ep);
 	/*
-	 * The callbacks above may have closed or failed the ep. As authority we wait for the ACK
+	 * The callbacks above may have closed or failed the ep. As leader we wait for the ACK
 	 * with the final map.
 	 */
-	if (ep->wireup == wu && !wu->authority)
+	if (ep->wireup == wu && !wu->leader)
 		weft_lanes_start(ep);
-	weft_wireup_settle(ep);
+	weft_wireup_finalize(ep);
 }
 
 void weft_wireup_linked(struct weft_ep *ep)
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	wireup_joined(ep);
+	wireup_established(ep);
 	if (ep->wireup == wu)
 		weft_lanes_start(ep);
-	weft_wireup_settle(ep);
+	weft_wireup_finalize(ep);
 }
 
-/* The opener's ends of lanes that need addresses. @return 0, or the error of lane 0 */
-static int link_opener(struct weft_ep *ep, const struct weft_wireup_msg *m)
+/* The initiator's ends of lanes that need addresses. @return 0, or the error of lane 0 */
+static int link_initiator(struct weft_ep *ep, const struct weft_wireup_msg *m)
 {
 	int rc = 0;
 
-	if (!ep->wireup->authority)
+	if (!ep->wireup->leader)
 		rc = weft_links_create(ep);
-	return rc < 0 ? rc : weft_links_connect(ep, m, ep->wireup->authority);
+	return rc < 0 ? rc : weft_links_connect(ep, m, ep->wireup->leader);
 }
 
 /* The REP has come over a control channel: lane 0 is connected before anything else. */
@@ -217,7 +219,7 @@ static void link_after_rep(struct weft_ep *ep)
 	struct weft_wireup *wu = ep->wireup;
 
 	wu->msg_type = 0;
-	if (!wu->authority)
+	if (!wu->leader)
 		weft_wireup_send_new(ep, WEFT_WIREUP_ACK);
 	weft_links_begin(ep);
 }
@@ -227,11 +229,11 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!wu || !wu->opener || lane_ep != wu->boot)
+	if (!wu || !wu->initiator || lane_ep != wu->boot)
 		return; /* a second one */
-	if (wu->step == WEFT_STEP_LINKING && !wu->authority)
+	if (wu->step == WEFT_STEP_LINKING && !wu->leader)
 		weft_wireup_send_new(ep, WEFT_WIREUP_ACK); /* the first one got lost */
-	if (wu->step != WEFT_STEP_ASKED)
+	if (wu->step != WEFT_STEP_REQUESTED)
 		return;
 	if (!weft_links_good(ep->worker, &wu->remote, m)) {
 		weft_wireup_bad(ep->worker, lane_ep, "an endpoint address has the wrong length");
@@ -244,11 +246,11 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			     ep->remote_name);
 		return;
 	}
-	if (link_opener(ep, m) < 0) {
+	if (link_initiator(ep, m) < 0) {
 		weft_wireup_boot_failed(ep, true);
 		return;
 	}
-	if (!wu->authority) {
+	if (!wu->leader) {
 		weft_lanes_record(ep, &wu->msg);
 		weft_links_record(ep, &wu->msg);
 	}
@@ -262,10 +264,10 @@ void weft_wireup_rep(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	}
 	weft_lane_bind(ep, 0, lane_ep);
 	weft_wireup_send_new(ep, WEFT_WIREUP_ACK);
-	wireup_joined(ep);
+	wireup_established(ep);
 	if (ep->wireup == wu)
 		weft_lanes_start(ep);
-	weft_wireup_settle(ep);
+	weft_wireup_finalize(ep);
 }
 
 /* The map and the addresses in an ACK. @return false: nothing more to do with it */
@@ -296,11 +298,11 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 {
 	struct weft_wireup *wu = ep->wireup;
 
-	if (!wu || wu->opener || lane_ep != wu->boot)
+	if (!wu || wu->initiator || lane_ep != wu->boot)
 		return;
 	if (wu->control) {
 		/* A second one, or none that is due. */
-		if (!wu->authority || wu->step != WEFT_STEP_ANSWERED || !m->lanes)
+		if (!wu->leader || wu->step != WEFT_STEP_REPLIED || !m->lanes)
 			return;
 		if (take_ack(ep, lane_ep, m)) {
 			wu->msg_type = 0;
@@ -308,13 +310,13 @@ void weft_wireup_ack(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		}
 		return;
 	}
-	if (wu->authority && !wu->map_final && m->lanes && !take_ack(ep, lane_ep, m))
+	if (wu->leader && !wu->map_final && m->lanes && !take_ack(ep, lane_ep, m))
 		return;
-	if (wu->step == WEFT_STEP_ANSWERED)
+	if (wu->step == WEFT_STEP_REPLIED)
 		weft_wireup_confirm(ep);
-	if (ep->wireup == wu && wu->authority && !wu->map_final)
+	if (ep->wireup == wu && wu->leader && !wu->map_final)
 		weft_lanes_start(ep);
-	weft_wireup_settle(ep);
+	weft_wireup_finalize(ep);
 }
 
 /* ------------------------------------------------------------------ time */
@@ -341,24 +343,24 @@ static void timed_out(struct weft_ep *ep)
 	char reason[384];
 
 	what_is_missing(wu, reason, sizeof(reason));
-	if (!wu->opener && !ep->owned)
+	if (!wu->initiator && !ep->owned)
 		weft_ep_retire(ep, -ETIMEDOUT);
-	else if (!wu->opener)
+	else if (!wu->initiator)
 		weft_ep_fail(ep, -ETIMEDOUT, "%s connected and then did not confirm within %g s",
 			     ep->remote_name, s);
 	else if (wu->step == WEFT_STEP_LINKING)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "%s answered, but the lane %s to it did not come up within %g s",
 			     ep->remote_name, ep->lanes[0].lane_ep->iface->name, s);
-	else if (wu->step == WEFT_STEP_ASKED && wu->busy)
+	else if (wu->step == WEFT_STEP_REQUESTED && wu->busy)
 		weft_ep_fail(ep, -EUSERS, "%s refused for %g s: %s", ep->remote_name, s,
 			     wu->reason);
-	else if (wu->step == WEFT_STEP_ASKED && wu->control)
+	else if (wu->step == WEFT_STEP_REQUESTED && wu->control)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "no answer from %s within %g s, asked over %s, which does not tell "
 			     "whether anybody is there",
 			     ep->remote_name, s, wu->boot->iface->name);
-	else if (wu->step == WEFT_STEP_ASKED)
+	else if (wu->step == WEFT_STEP_REQUESTED)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "%s is connected to %s, but its program did not answer within %g s: "
 			     "does it call progress?",
@@ -371,7 +373,7 @@ static void timed_out(struct weft_ep *ep)
 /* Nothing has shown yet that there is anybody at the other end of the current pair. */
 static bool waits_for_pair(const struct weft_wireup *wu)
 {
-	return wu->step == WEFT_STEP_BOOT || (wu->step == WEFT_STEP_ASKED && wu->control);
+	return wu->step == WEFT_STEP_BOOT || (wu->step == WEFT_STEP_REQUESTED && wu->control);
 }
 
 static void fail_too_few(struct weft_ep *ep)
@@ -398,7 +400,7 @@ void weft_wireup_timer(struct weft_ep *ep)
 		fail_too_few(ep);
 		return;
 	}
-	if (wu->step != WEFT_STEP_JOINED) {
+	if (wu->step != WEFT_STEP_ESTABLISHED) {
 		if (now >= wu->deadline) {
 			timed_out(ep);
 			return;
@@ -415,7 +417,7 @@ void weft_wireup_timer(struct weft_ep *ep)
 		weft_wireup_resend(ep);
 	else if (wu->msg_type != 0)
 		weft_ep_timer_at(ep, wu->retry_at);
-	if (wu->step == WEFT_STEP_JOINED || wu->step == WEFT_STEP_LINKING)
+	if (wu->step == WEFT_STEP_ESTABLISHED || wu->step == WEFT_STEP_LINKING)
 		weft_lanes_timer(ep);
-	weft_wireup_settle(ep);
+	weft_wireup_finalize(ep);
 }

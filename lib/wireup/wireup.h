@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file wireup/wireup.h
- * Connecting endpoints: state and the functions that the connection half's files share. The
+ * Connecting endpoints: state and the functions that the connection layer's files share. The
  * exchange is described in doc/wire.md.
  *
  * One state machine, in which each file may call each other:
@@ -148,7 +148,7 @@ struct weft_peer {
 	unsigned int num_eps;
 	LIST_HEAD(, weft_ep) eps;
 	TAILQ_HEAD(weft_ep_queue, weft_ep) unclaimed; /* those that nobody owns, by conn_sn */
-	uint64_t others_asked; /* when weft_peer_check_others() has done so; 0 = never */
+	uint64_t others_checked; /* when weft_peer_check_others() has done so; 0 = never */
 	unsigned int num_places;
 	struct weft_peer_place place[];
 };
@@ -267,19 +267,19 @@ void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lane_ep,
 #define WEFT_NO_LANE 0xff
 
 enum weft_wireup_step {
-	WEFT_STEP_BOOT,     /* opener: a pair of ifaces is being connected */
-	WEFT_STEP_ASKED,    /* opener: REQ sent, REP awaited */
-	WEFT_STEP_ANSWERED, /* acceptor: REP sent, ACK or data awaited */
+	WEFT_STEP_BOOT,      /* initiator: a pair of ifaces is being connected */
+	WEFT_STEP_REQUESTED, /* initiator: REQ sent, REP awaited */
+	WEFT_STEP_REPLIED,   /* responder: REP sent, ACK or data awaited */
 	/*
 	 * Over a control channel, addresses of lane 0 exchanged: it is being connected. Its ATTACH
 	 * and ATTACHED join the two ends.
 	 */
 	WEFT_STEP_LINKING,
-	WEFT_STEP_JOINED, /* both ends know: up, further lanes are being attached */
+	WEFT_STEP_ESTABLISHED, /* both ends know: up, further lanes are being attached */
 };
 
 enum weft_attach_state {
-	WEFT_ATTACH_NONE,    /* no such lane, or settled */
+	WEFT_ATTACH_NONE,    /* no such lane, or finished with */
 	WEFT_ATTACH_START,   /* ours to open: not begun */
 	WEFT_ATTACH_OPENING, /* ours to open: lane_ep is connecting */
 	WEFT_ATTACH_SENT,    /* ours to open: ATTACH sent, or to be sent */
@@ -292,8 +292,8 @@ enum weft_attach_state {
 
 struct weft_wireup {
 	enum weft_wireup_step step;
-	bool opener;    /* we sent the REQ */
-	bool authority; /* our id is the lower one: the lane map is ours */
+	bool initiator; /* we sent the REQ */
+	bool leader;    /* our id is the lower one: the lane map is ours */
 	bool map_final; /* both ends have agreed on the map */
 	bool busy;      /* the peer has no room for us yet */
 	bool granted;   /* credit_out is set */
@@ -303,7 +303,7 @@ struct weft_wireup {
 	 * and lane 0 is a connection of its own.
 	 */
 	bool control;
-	/* Connections we have asked on, as the opener; number of the REQ we have answered. */
+	/* Connections we have asked on, as the initiator; number of the REQ we have answered. */
 	uint16_t attempt_out, attempt_in;
 	uint64_t deadline;
 	uint64_t retry_at, backoff;
@@ -311,19 +311,19 @@ struct weft_wireup {
 	struct weft_address remote;
 	struct weft_address_iface local[WEFT_MAX_IFACES]; /* our network ifaces */
 	struct weft_select select;
-	/* opener: pairs to connect with, in order */
+	/* initiator: pairs to connect with, in order */
 	struct weft_pair pairs[WEFT_MAX_BOOT_PAIRS];
 	/* the lane said no in this round, not merely no answer in time */
 	bool pair_down[WEFT_MAX_BOOT_PAIRS];
 	unsigned int num_pairs, pair;
-	uint64_t patience, pair_deadline;
+	uint64_t pair_timeout, pair_deadline;
 	/* connections */
 	struct weft_lane_ep *boot; /* becomes lane 0, unless it is a control channel */
 	/* higher id: own connection that lost a crossing; goes when the other one is confirmed */
-	struct weft_lane_ep *spare;
-	struct weft_lane_ep *stored_lane_ep; /* lower id: connection whose REQ crossed ours... */
-	void *stored;                        /* ...and the REQ, answered if our connection fails */
-	size_t stored_len;
+	struct weft_lane_ep *redundant;
+	struct weft_lane_ep *deferred_lane_ep; /* lower id: connection whose REQ crossed ours... */
+	void *deferred; /* ...and the REQ, answered if our connection fails */
+	size_t deferred_len;
 	struct weft_wire_credit credit_out, credit_in;
 	/* the map */
 	struct weft_select_lane map[WEFT_MAX_LANES]; /* by lane number; max_frag 0 = no such lane */
@@ -384,11 +384,12 @@ void weft_wireup_unwanted(struct weft_worker *w, struct weft_lane_ep *lane_ep);
 /** Connecting state of an ep; NULL = no memory. */
 struct weft_wireup *weft_wireup_new(struct weft_ep *ep, const struct weft_address *remote);
 /**
- * Destroy the connections that a crossing has left over: the spare one, the stored one and its REQ.
+ * Destroy the connections that a crossing has left over: the redundant one, the deferred one and
+ * its REQ.
  */
 void weft_wireup_drop_extra(struct weft_ep *ep);
 /** Free the connecting state when nothing is left to do. */
-void weft_wireup_settle(struct weft_ep *ep);
+void weft_wireup_finalize(struct weft_ep *ep);
 /** Send wireup->msg as a message of this type, and again until it is answered. */
 void weft_wireup_send_new(struct weft_ep *ep, enum weft_wireup_type type);
 /** Is the far end of @p lane_ep, by what its lane has seen, the interface with this address? */
@@ -407,18 +408,18 @@ void weft_wireup_add_model(struct weft_ep *ep, struct weft_records *r);
 void weft_wireup_agree_model(struct weft_ep *ep, const struct weft_wireup_msg *m);
 /** Make wireup->credit_out, once. */
 void weft_wireup_grant(struct weft_ep *ep);
-/** Opener: its connection is up. */
+/** Initiator: its connection is up. */
 void weft_wireup_boot_up(struct weft_ep *ep);
 /**
- * Opener: its connection is lost before the REP. @p definite: the lane said so; else it gave no
+ * Initiator: its connection is lost before the REP. @p definite: the lane said so; else it gave no
  * answer in time
  */
 void weft_wireup_boot_failed(struct weft_ep *ep, bool definite);
-/** Acceptor that lost its opener, and whose user wants the endpoint: it becomes the opener. */
+/** A responder that lost its initiator and whose user wants the endpoint becomes the initiator. */
 void weft_wireup_restart(struct weft_ep *ep);
-/** Acceptor: the opener has the REP. */
+/** Responder: the initiator has the REP. */
 void weft_wireup_confirm(struct weft_ep *ep);
-/** Acceptor: @p lane_ep, over which the REQ @p m came, becomes lane 0. */
+/** Responder: @p lane_ep, over which the REQ @p m came, becomes lane 0. */
 void weft_wireup_accept(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			const struct weft_wireup_msg *m);
 void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
@@ -462,7 +463,7 @@ void weft_link_attached(struct weft_ep *ep, unsigned int n);
 int weft_lanes_position(const struct weft_address_iface *list, unsigned int n, unsigned int index);
 void weft_lanes_describe_local(struct weft_ep *ep);
 void weft_lanes_find_reachable(struct weft_ep *ep, bool complain);
-/** The authority's choice, with @p boot as lane 0. */
+/** The leader's choice, with @p boot as lane 0. */
 void weft_lanes_propose(struct weft_ep *ep, struct weft_pair boot);
 /**
  * Take a map from the peer, leaving out what cannot be. @return lanes kept, or -EPROTO: not even
@@ -478,7 +479,7 @@ static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, u
 	return ep->worker->ifaces[wu->local[wu->map[n].pair.local].index];
 }
 
-/** The authority: lane @p n gets the numbers that @p lane_ep has measured, if any. */
+/** The leader: lane @p n gets the numbers that @p lane_ep has measured, if any. */
 void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
 /** The peer's numbers of a lane: what it has chosen by. */
 void weft_map_get_numbers(const struct weft_wire_lane *wl, struct weft_select_lane *lane);

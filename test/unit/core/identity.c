@@ -282,7 +282,7 @@ static void new_numbers_are_asked_for_with_pauses(void **state)
 	(void)state;
 	mock_run(1, MS, b, w, NULL);
 	mock_run(2, MS, b, NULL);
-	assert_int_equal(ep->wireup->step, WEFT_STEP_ASKED);
+	assert_int_equal(ep->wireup->step, WEFT_STEP_REQUESTED);
 	first = mock_num_messages();
 	/* w does not get to answer: what comes is made up. 2 s of it. */
 	for (i = 0; i < 2000; i++) {
