@@ -44,7 +44,7 @@ static void repair(uint8_t how, uint8_t *f, size_t len)
 	       l3 = how & RAW_ETHERTYPE ? 0 : 28, lane = l2 + l3;
 	struct weft_frame_hdr *h = (struct weft_frame_hdr *)(f + lane);
 	uint16_t flags;
-	uint32_t crc;
+	weft_le32 crc;
 	size_t body;
 
 	if (len < lane + sizeof(*h))
@@ -54,7 +54,7 @@ static void repair(uint8_t how, uint8_t *f, size_t len)
 		if (how & VLAN)
 			memcpy(f + 12, "\x81\x00\x00\x05", 4);
 		memcpy(f + l2 - 2, how & RAW_ETHERTYPE ? "\x88\xb5" : "\x08\x00", 2);
-		h->magic = weft_le16(WEFT_FRAME_MAGIC);
+		h->magic = weft_put16(WEFT_FRAME_MAGIC);
 		h->version = WEFT_FRAME_VERSION;
 	}
 	if ((how & FIX_IP) && l3) {
@@ -68,14 +68,14 @@ static void repair(uint8_t how, uint8_t *f, size_t len)
 		memset(f + l2 + 10, 0, 2);
 		weft_put_be16(f + l2 + 10, weft_inet_fold(weft_inet_sum(0, f + l2, 20)));
 	}
-	flags = weft_le16(h->flags);
+	flags = weft_get16(h->flags);
 	body = len - lane - (flags & WEFT_FRAME_F_CRC32C && len - lane >= sizeof(*h) + 4 ? 4 : 0);
 	if (how & FIX_LENGTH)
-		h->length = weft_le16((uint16_t)body);
-	body = weft_le16(h->length);
+		h->length = weft_put16((uint16_t)body);
+	body = weft_get16(h->length);
 	if ((how & FIX_CRC) && (flags & WEFT_FRAME_F_CRC32C) && len - lane >= 4 &&
 	    body <= len - lane - 4) {
-		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, h, body));
+		crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, h, body));
 		memcpy((uint8_t *)h + body, &crc, 4);
 	}
 }
@@ -109,7 +109,7 @@ static void check_view(const uint8_t *f, size_t len, const struct weft_frame_vie
 	inside(f, len, v->body, v->body_len);
 	inside(f, len, v->src_mac, 6);
 	if (v->sack)
-		inside(f, len, v->sack, sizeof(*v->sack) + 8u * weft_le16(v->sack->words));
+		inside(f, len, v->sack, sizeof(*v->sack) + 8u * weft_get16(v->sack->words));
 	for (i = 0; i < v->body_len; i++)
 		sum += v->body[i];
 	if (v->type == WEFT_FRAME_DATA)

@@ -261,10 +261,10 @@ static void a_stranger_without_the_token_is_not_heard(struct sim_case *c)
 	for (i = 0; i < 6000; i++) {
 		memcpy(f, data, len);
 		reseal_header(f)->type = types[i % 6];
-		reseal_header(f)->token = (uint32_t)sim_rand(&s.rng);
+		reseal_header(f)->token = weft_put32((uint32_t)sim_rand(&s.rng));
 		if (i & 1)
-			reseal_header(f)->seq = (uint32_t)sim_rand(&s.rng);
-		reseal_header(f)->ack = (uint32_t)sim_rand(&s.rng);
+			reseal_header(f)->seq = weft_put32((uint32_t)sim_rand(&s.rng));
+		reseal_header(f)->ack = weft_put32((uint32_t)sim_rand(&s.rng));
 		reseal(f, len);
 		sim_inject(s.px, f, len);
 		sim_run(s.sim, 2 * SIM_US, NULL, NULL);
@@ -297,11 +297,11 @@ static void half_open_connections_are_bounded(struct sim_case *c)
 		n = 0x10000 + i;
 		memcpy(f + 28, &n, 2); /* another host of the subnet */
 		body = (struct weft_frame_hello *)(reseal_header(f) + 1);
-		body->conn = (uint32_t)sim_rand(&s.rng);
-		body->token = (uint32_t)sim_rand(&s.rng);
-		body->iface_id = sim_rand(&s.rng);
-		body->worker_id = sim_rand(&s.rng);
-		reseal_header(f)->src_conn = (uint16_t)body->conn;
+		body->conn = weft_put32((uint32_t)sim_rand(&s.rng));
+		body->token = weft_put32((uint32_t)sim_rand(&s.rng));
+		body->iface_id = weft_put64(sim_rand(&s.rng));
+		body->worker_id = weft_put64(sim_rand(&s.rng));
+		reseal_header(f)->src_conn = weft_put16((uint16_t)weft_get32(body->conn));
 		reseal(f, len);
 		sim_inject(s.px, f, len);
 		if (i % 8 == 0)

@@ -66,14 +66,14 @@ static size_t make_hello(struct scene *s, uint8_t *f, uint32_t ip, uint64_t numb
 	f[9] = mac_of(s, ip);
 	weft_put_be32(f + 26, ip);
 	body = (struct weft_frame_hello *)(reseal_header(f) + 1);
-	body->conn = weft_le32((uint32_t)number);
-	body->token = weft_le32((uint32_t)(number * 2654435761u));
-	body->iface_id = weft_le64(number | 1);
-	body->worker_id = weft_le64(number);
-	body->cookie = weft_le64(cookie);
+	body->conn = weft_put32((uint32_t)number);
+	body->token = weft_put32((uint32_t)(number * 2654435761u));
+	body->iface_id = weft_put64(number | 1);
+	body->worker_id = weft_put64(number);
+	body->cookie = weft_put64(cookie);
 	reseal_header(f)->dst_conn = body->conn;
 	reseal_header(f)->token = body->token;
-	reseal_header(f)->src_conn = weft_le16((uint16_t)number);
+	reseal_header(f)->src_conn = weft_put16((uint16_t)number);
 	reseal(f, s->hello_len);
 	return s->hello_len;
 }
@@ -128,10 +128,10 @@ static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len
 	if (h->type != WEFT_FRAME_HELLO_RETRY)
 		return;
 	s->retries++;
-	memcpy(&s->cookie, h + 1, sizeof(s->cookie));
-	s->cookie = weft_le64(s->cookie);
+	s->cookie = weft_get64(((const struct weft_frame_retry *)(h + 1))->cookie);
 	if (s->follows) {
-		len = make_hello(s, f, weft_get_be32(data + 30), weft_le32(h->dst_conn), s->cookie);
+		len = make_hello(s, f, weft_get_be32(data + 30), weft_get32(h->dst_conn),
+				 s->cookie);
 		sim_inject(port, f, len);
 	}
 }

@@ -130,10 +130,10 @@ static void repeat(void *arg)
 	if (s->question_len > 0) {
 		pass_on(s->pz, s->question, s->question_len, sim_port_mac(s->pb), NULL);
 		body = (struct weft_frame_challenge *)(reseal_header(s->question) + 1);
-		body->number = weft_le64(weft_le64(body->number) + (1ull << 32));
+		body->number = weft_put64(weft_get64(body->number) + (1ull << 32));
 		reseal(s->question, s->question_len);
 		pass_on(s->pz, s->question, s->question_len, sim_port_mac(s->pb), NULL);
-		body->number = weft_le64(weft_le64(body->number) - (1ull << 32));
+		body->number = weft_put64(weft_get64(body->number) - (1ull << 32));
 		reseal(s->question, s->question_len);
 	}
 	sim_at(s->sim, sim_now(s->sim) + s->flood, repeat, s);

@@ -27,14 +27,14 @@ static inline bool reseal_is_lane(const uint8_t *f, size_t len)
 static inline void reseal(uint8_t *f, size_t len)
 {
 	struct weft_frame_hdr *h = reseal_header(f);
-	uint16_t body = weft_le16(h->length);
-	uint32_t crc;
+	uint16_t body = weft_get16(h->length);
+	weft_le32 crc;
 
 	memset(f + 24, 0, 2);
 	weft_put_be16(f + 24, weft_inet_fold(weft_inet_sum(0, f + 14, 20)));
 	memset(f + 40, 0, 2);
-	if ((weft_le16(h->flags) & WEFT_FRAME_F_CRC32C) && RESEAL_LANE + body + 4 <= len) {
-		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, h, body));
+	if ((weft_get16(h->flags) & WEFT_FRAME_F_CRC32C) && RESEAL_LANE + body + 4 <= len) {
+		crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, h, body));
 		memcpy((uint8_t *)h + body, &crc, 4);
 	}
 }

@@ -34,17 +34,17 @@ static inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 static void take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_iface *iface = c->iface;
-	uint32_t hold = weft_le16(hdr->ts_hold), rtt, s;
+	uint32_t hold = weft_get16(hdr->ts_hold), rtt, s;
 	uint8_t path = hdr->echo_path;
 
 	if (iface->gap || path >= c->paths)
 		return;
-	rtt = (uint32_t)iface->now - weft_le32(hdr->ts_echo);
+	rtt = (uint32_t)iface->now - weft_get32(hdr->ts_echo);
 	if (rtt > INT32_MAX)
 		return;
 	hold *= WEFT_FRAME_HOLD_UNIT;
-	s = weft_le32(hdr->ts_echo) / 64 % RAW_STALE;
-	if (iface->stale[s].ts == weft_le32(hdr->ts_echo) &&
+	s = weft_get32(hdr->ts_echo) / 64 % RAW_STALE;
+	if (iface->stale[s].ts == weft_get32(hdr->ts_echo) &&
 	    iface->stale[s].error > RTE_MAX(RAW_STAMP_ERROR, rtt / 4))
 		return; /* sent long after the clock was read */
 	weft_rtt_sample(&c->path[path].rtt, rtt > hold ? rtt - hold : 1);
@@ -54,7 +54,7 @@ static void take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 
 static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *sack, uint32_t ack)
 {
-	uint32_t pos = 0, bit, seq, words = weft_le16(sack->words);
+	uint32_t pos = 0, bit, seq, words = weft_get16(sack->words);
 	unsigned int acked = 0;
 
 	while (weft_sack_next(sack + 1, words, &pos, &bit)) {
@@ -79,7 +79,7 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack)
 {
-	uint32_t ack = weft_le32(hdr->ack);
+	uint32_t ack = weft_get32(hdr->ack);
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->snd_una > c->snd_next - c->snd_una)) {
@@ -105,7 +105,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	if (acked == 0)
 		return 0;
 
-	if (hdr->ts_hold != weft_le16(WEFT_FRAME_NO_ECHO))
+	if (weft_get16(hdr->ts_hold) != WEFT_FRAME_NO_ECHO)
 		take_sample(c, hdr);
 	c->backoff = 0;
 	if (weft_seq_diff(c->snd_una, c->round_end) >= 0) {

@@ -24,7 +24,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 					 const struct weft_frame_sack *sack)
 {
-	if (weft_le32(hdr->ack) == c->snd_una && !sack)
+	if (weft_get32(hdr->ack) == c->snd_una && !sack)
 		return 0;
 	return raw_ack_new(c, hdr, sack);
 }

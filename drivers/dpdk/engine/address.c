@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,74 +10,67 @@
 #include "engine/peer.h"
 #include "engine/engine.h"
 #include "frame/arp.h"
-#include "frame/frame.h"
+#include "core/wire_types.h"
 #include "frame/frame_port.h"
 #include "frame/ip.h"
 #include "lane.h"
 
-/*
- * Address of an iface, 32 bytes, little-endian:
- *   0 version (1)  1 flags (1 = own ethertype)  2 UDP port  4 VLAN  6 frame size  8 IPv4  12 prefix
- * 13 queues that the port hashes frames to; 0 = they are steered by UDP port, or there is one
- * 14 MAC (6)  20 0 (4)  24 iface id (8)
- */
 #define ADDR_VERSION 1
 #define ADDR_F_ETHER 1
 
-static void put16(uint8_t *p, uint16_t v)
-{
-	v = weft_le16(v);
-	memcpy(p, &v, 2);
-}
+/* Address of an iface, as it goes to peers. */
+struct addr_wire {
+	uint8_t version;
+	uint8_t flags; /* 1 = own ethertype */
+	weft_le16 udp_port, vlan, frame_size;
+	weft_le32 ip;
+	uint8_t prefix;
+	uint8_t queues; /* that the port hashes frames to; 0 = they are steered by port, or one */
+	uint8_t mac[6];
+	uint8_t reserved[4]; /* 0 */
+	weft_le64 iface_id;
+} __attribute__((packed));
 
-static uint16_t get16(const uint8_t *p)
-{
-	uint16_t v;
-
-	memcpy(&v, p, 2);
-	return weft_le16(v);
-}
+static_assert(sizeof(struct addr_wire) == RAW_ADDR_LEN, "address of an iface");
 
 void raw_get_address(struct weft_lane_iface *base, void *buf)
 {
 	const struct raw_iface *iface = raw_iface_of(base);
-	uint32_t ip = weft_le32(iface->gate.ip);
-	uint64_t id = weft_le64(iface->iface_id);
-	uint8_t *p = buf;
+	const struct weft_steering *s = &iface->port->steering;
+	struct addr_wire w = {
+		.version = ADDR_VERSION,
+		.flags = iface->gate.raw_ethertype ? ADDR_F_ETHER : 0,
+		.udp_port = weft_put16(iface->gate.udp_port),
+		.vlan = weft_put16(iface->gate.vlan),
+		.frame_size = weft_put16(iface->frame_size),
+		.ip = weft_put32(iface->gate.ip),
+		.prefix = iface->prefix,
+		.queues = s->hashed ? (uint8_t)s->queues : 0,
+		.iface_id = weft_put64(iface->iface_id),
+	};
 
-	memset(p, 0, RAW_ADDR_LEN);
-	p[0] = ADDR_VERSION;
-	p[1] = iface->gate.raw_ethertype ? ADDR_F_ETHER : 0;
-	put16(p + 2, iface->gate.udp_port);
-	put16(p + 4, iface->gate.vlan);
-	put16(p + 6, iface->frame_size);
-	memcpy(p + 8, &ip, 4);
-	p[12] = iface->prefix;
-	p[13] = iface->port->steering.hashed ? (uint8_t)iface->port->steering.queues : 0;
-	memcpy(p + 14, iface->gate.mac, 6);
-	memcpy(p + 24, &id, 8);
+	memcpy(w.mac, iface->gate.mac, sizeof(w.mac));
+	memcpy(buf, &w, sizeof(w));
 }
 
 int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
 {
-	const uint8_t *p = buf;
+	const struct addr_wire *w = buf;
 
-	if (len < RAW_ADDR_LEN || p[0] != ADDR_VERSION || p[1] & ~ADDR_F_ETHER)
+	if (len < sizeof(*w) || w->version != ADDR_VERSION || w->flags & ~ADDR_F_ETHER)
 		return -EINVAL;
 	*a = (struct raw_addr){
-		.version = p[0],
-		.raw_ethertype = p[1] & ADDR_F_ETHER,
-		.udp_port = get16(p + 2),
-		.vlan = get16(p + 4),
-		.frame_size = get16(p + 6),
-		.prefix = p[12],
-		.queues = p[13],
+		.version = w->version,
+		.raw_ethertype = w->flags & ADDR_F_ETHER,
+		.udp_port = weft_get16(w->udp_port),
+		.vlan = weft_get16(w->vlan),
+		.frame_size = weft_get16(w->frame_size),
+		.ip = weft_get32(w->ip),
+		.prefix = w->prefix,
+		.queues = w->queues,
+		.iface_id = weft_get64(w->iface_id),
 	};
-	memcpy(&a->ip, p + 8, 4);
-	a->ip = weft_le32(a->ip);
-	memcpy(a->mac, p + 14, 6);
-	memcpy(&a->iface_id, p + 24, 8);
-	a->iface_id = weft_le64(a->iface_id);
+	memcpy(a->mac, w->mac, sizeof(a->mac));
 	return 0;
 }
 

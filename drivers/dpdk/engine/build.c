@@ -46,12 +46,12 @@ void raw_conn_template(struct raw_conn *c)
 	memcpy(c->tmpl, c->encap.bytes, c->encap.len);
 	hdr = (struct weft_frame_hdr *)(c->tmpl + c->encap.len);
 	*hdr = (struct weft_frame_hdr){
-		.magic = weft_le16(WEFT_FRAME_MAGIC),
+		.magic = weft_put16(WEFT_FRAME_MAGIC),
 		.version = WEFT_FRAME_VERSION,
 		.type = WEFT_FRAME_DATA,
-		.dst_conn = weft_le32(c->remote_id),
-		.token = weft_le32(c->remote_token),
-		.src_conn = weft_le16((uint16_t)c->id),
+		.dst_conn = weft_put32(c->remote_id),
+		.token = weft_put32(c->remote_token),
+		.src_conn = weft_put16((uint16_t)c->id),
 	};
 }
 
@@ -87,7 +87,7 @@ static uint32_t crc_chain(const struct rte_mbuf *m, uint32_t skip, uint32_t len)
 static void put_crc(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len)
 {
 	struct rte_mbuf *last = rte_pktmbuf_lastseg(m);
-	uint32_t crc = weft_le32(crc_chain(m, c->encap.len, lane_len));
+	weft_le32 crc = weft_put32(crc_chain(m, c->encap.len, lane_len));
 
 	memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - 4), &crc, 4);
 }
@@ -175,12 +175,12 @@ int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t fla
 	m->pkt_len = total;
 	hdr = raw_hdr(c, m);
 	hdr->type = type;
-	hdr->flags = weft_le16(flags | WEFT_FRAME_F_CRC32C);
-	hdr->seq = weft_le32(c->snd_next);
+	hdr->flags = weft_put16(flags | WEFT_FRAME_F_CRC32C);
+	hdr->seq = weft_put32(c->snd_next);
 	if (type == WEFT_FRAME_HELLO) {
 		/* The receiver has no connection yet that could be named. */
-		hdr->dst_conn = weft_le32(c->id);
-		hdr->token = weft_le32(c->token);
+		hdr->dst_conn = weft_put32(c->id);
+		hdr->token = weft_put32(c->token);
 	}
 	if (body_len > 0)
 		memcpy(hdr + 1, body, body_len);
@@ -212,18 +212,18 @@ static int send_state(struct raw_conn *c, uint8_t type, uint16_t flags)
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->tmpl, RAW_TMPL);
 	hdr = raw_hdr(c, m);
 	hdr->type = type;
-	hdr->seq = weft_le32(c->snd_next);
+	hdr->seq = weft_put32(c->snd_next);
 	if (weft_rxwin_has_hole(&c->rx)) {
 		sack = (struct weft_frame_sack *)(hdr + 1);
 		words = weft_rxwin_sack(&c->rx, sack + 1, WEFT_FRAME_SACK_WORDS);
 	}
 	if (words > 0) {
-		sack->words = weft_le16((uint16_t)words);
-		sack->reserved = 0;
+		sack->words = weft_put16((uint16_t)words);
+		sack->reserved = weft_put16(0);
 		lane_len += (uint32_t)sizeof(*sack) + 8 * words;
 		flags |= WEFT_FRAME_F_SACK;
 	}
-	hdr->flags = weft_le16(flags);
+	hdr->flags = weft_put16(flags);
 	raw_stamp(c, hdr, c->next_path);
 	m->data_len = (uint16_t)(c->encap.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0));
 	m->pkt_len = m->data_len;
@@ -278,9 +278,9 @@ void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v,
 {
 	struct raw_conn tmp = {
 		.iface = iface,
-		.remote_id = type == WEFT_FRAME_RESET ? weft_le16(v->hdr->src_conn)
-						      : weft_le32(v->hdr->dst_conn),
-		.remote_token = type == WEFT_FRAME_RESET ? 0 : weft_le32(v->hdr->token),
+		.remote_id = type == WEFT_FRAME_RESET ? weft_get16(v->hdr->src_conn)
+						      : weft_get32(v->hdr->dst_conn),
+		.remote_token = type == WEFT_FRAME_RESET ? 0 : weft_get32(v->hdr->token),
 	};
 
 	tmp.path[0].sport = v->dst_port;
@@ -297,7 +297,7 @@ void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v,
  */
 static const uint8_t *known_peer(const struct raw_iface *iface, const struct weft_frame_view *v)
 {
-	uint32_t index = weft_le32(v->hdr->dst_conn) & 0xffff;
+	uint32_t index = weft_get32(v->hdr->dst_conn) & 0xffff;
 	const struct raw_gone *gone;
 	const struct raw_conn *c;
 	bool by_mac = iface->gate.raw_ethertype;
@@ -324,7 +324,7 @@ static bool answers_for(const struct raw_iface *iface, const struct weft_frame_v
 			uint16_t reason, const uint8_t **to)
 {
 	uint16_t number =
-		raw_generation_number(&iface->key, (uint16_t)(weft_le32(v->hdr->dst_conn) >> 16));
+		raw_generation_number(&iface->key, (uint16_t)(weft_get32(v->hdr->dst_conn) >> 16));
 
 	if (!(iface->port->flags & WEFT_FRAME_PORT_SHARED))
 		return true;
@@ -349,7 +349,7 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 	 * In a HELLO they are its sender's own: the two fields prove the answer in every version.
 	 */
 	struct weft_frame_reset body = {
-		.reason = weft_le16(reason),
+		.reason = weft_put16(reason),
 		.version_min = WEFT_FRAME_VERSION,
 		.version_max = WEFT_FRAME_VERSION,
 		.echo_conn = v->hdr->dst_conn,

@@ -42,13 +42,13 @@ static inline void raw_stamp(struct raw_conn *c, struct weft_frame_hdr *hdr, uin
 			hold = raw_hold_time(c);
 		}
 	}
-	hdr->ack = weft_le32(c->rx.next);
+	hdr->ack = weft_put32(c->rx.next);
 	hdr->path = path;
 	hdr->echo_path = c->echo_path;
-	hdr->order = weft_le32(c->path[path].order);
-	hdr->ts = weft_le32((uint32_t)c->iface->now);
-	hdr->ts_echo = weft_le32(c->ts_echo);
-	hdr->ts_hold = weft_le16(hold);
+	hdr->order = weft_put32(c->path[path].order);
+	hdr->ts = weft_put32((uint32_t)c->iface->now);
+	hdr->ts_echo = weft_put32(c->ts_echo);
+	hdr->ts_hold = weft_put16(hold);
 }
 
 /*
@@ -59,9 +59,9 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 			      uint8_t path)
 {
 	struct weft_frame_hdr *hdr = raw_hdr(c, m);
-	bool crc = hdr->flags & weft_le16(WEFT_FRAME_F_CRC32C);
+	bool crc = weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
 
-	hdr->length = weft_le16((uint16_t)lane_len);
+	hdr->length = weft_put16((uint16_t)lane_len);
 	weft_encap_patch(&c->encap, rte_pktmbuf_mtod(m, uint8_t *), lane_len + (crc ? 4 : 0),
 			 c->path[path].sport, c->path[path].dport);
 	if (unlikely(crc || c->csum == WEFT_FRAME_CSUM_UDP))

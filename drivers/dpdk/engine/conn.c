@@ -277,7 +277,7 @@ void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	if (c->bye_at == 0) {
 		c->bye_at = c->iface->lt + RAW_BYE_GRACE;
-		c->bye_seq = weft_le32(v->hdr->seq);
+		c->bye_seq = weft_get32(v->hdr->seq);
 	}
 	raw_conn_bye(c);
 }

@@ -52,8 +52,8 @@ void raw_table_hello_remove(struct raw_conn *c)
 
 struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_frame_hello *h)
 {
-	uint32_t id = weft_le32(h->conn), token = weft_le32(h->token);
-	uint64_t remote_iface = weft_le64(h->iface_id);
+	uint32_t id = weft_get32(h->conn), token = weft_get32(h->token);
+	uint64_t remote_iface = weft_get64(h->iface_id);
 	struct raw_conn *c;
 
 	if (iface->refs_len == 0)

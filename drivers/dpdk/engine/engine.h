@@ -51,7 +51,8 @@ struct weft_raw_conf {
 	uint32_t first_seq;
 };
 
-#define WEFT_RAW_UDP_PORT 18515u /**< default */
+/** Where no configuration says one (tests); that of WEFT_UDP_PORT, too (lib/core). */
+#define WEFT_RAW_UDP_PORT 9338u
 
 /**
  * Open the engine over @p port. The port belongs to the iface from here on, and is closed with it;

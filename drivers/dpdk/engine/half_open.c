@@ -66,7 +66,7 @@ static uint64_t cookie(struct raw_iface *iface, const struct weft_frame_view *v,
 static bool shows_cookie(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_hello *h = (const struct weft_frame_hello *)v->body;
-	uint64_t period = iface->now / COOKIE_NS, shown = weft_le64(h->cookie);
+	uint64_t period = iface->now / COOKIE_NS, shown = weft_get64(h->cookie);
 
 	return shown != 0 &&
 	       (shown == cookie(iface, v, period) || shown == cookie(iface, v, period - 1));
@@ -158,7 +158,7 @@ bool raw_half_admit(struct raw_iface *iface, const struct weft_frame_view *v, bo
 		return true;
 	if (!*shown) {
 		struct weft_frame_retry r = {
-			.cookie = weft_le64(cookie(iface, v, iface->now / COOKIE_NS))};
+			.cookie = weft_put64(cookie(iface, v, iface->now / COOKIE_NS))};
 
 		raw_count(iface, RAW_HELLO_RETRY);
 		raw_stranger_send(iface, v, WEFT_FRAME_HELLO_RETRY, &r, sizeof(r));

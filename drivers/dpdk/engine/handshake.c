@@ -68,19 +68,19 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 	const struct raw_iface *iface = c->iface;
 
 	*h = (struct weft_frame_hello){
-		.conn = weft_le32(c->id),
-		.token = weft_le32(c->token),
-		.worker_id = weft_le64(iface->worker_id),
-		.iface_id = weft_le64(iface->iface_id),
-		.peer_iface = weft_le64(c->remote_iface),
-		.first_seq = weft_le32(c->snd_next),
-		.rx_frames = weft_le32(iface->port->rx_depth),
-		.rx_bufs = weft_le32(iface->port->pool->size),
-		.frame_size = weft_le16((uint16_t)(iface->frame_size - tag_len(iface))),
+		.conn = weft_put32(c->id),
+		.token = weft_put32(c->token),
+		.worker_id = weft_put64(iface->worker_id),
+		.iface_id = weft_put64(iface->iface_id),
+		.peer_iface = weft_put64(c->remote_iface),
+		.first_seq = weft_put32(c->snd_next),
+		.rx_frames = weft_put32(iface->port->rx_depth),
+		.rx_bufs = weft_put32(iface->port->pool->size),
+		.frame_size = weft_put16((uint16_t)(iface->frame_size - tag_len(iface))),
 		.csum = c->csum,
 		.paths = iface->paths,
-		.udp_port = weft_le16(iface->gate.udp_port),
-		.secret = weft_le64(c->secret),
+		.udp_port = weft_put16(iface->gate.udp_port),
+		.secret = weft_put64(c->secret),
 	};
 }
 
@@ -92,7 +92,7 @@ static void send_hello(struct raw_conn *c, uint8_t type)
 	if (type == WEFT_FRAME_HELLO ? c->hs_tries >= RAW_STEER_ROUNDS : c->elsewhere)
 		h.steer = WEFT_HELLO_ANY_QUEUE;
 	if (type == WEFT_FRAME_HELLO)
-		h.cookie = weft_le64(c->cookie);
+		h.cookie = weft_put64(c->cookie);
 	raw_ctl_send(c, type, 0, &h, sizeof(h), 0);
 }
 
@@ -128,26 +128,26 @@ static void ask_hello(struct raw_conn *c)
 /* What the peer says of itself, from HELLO and HELLO_ACK alike. */
 static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 {
-	c->remote_id = weft_le32(h->conn);
-	c->remote_token = weft_le32(h->token);
-	c->remote_secret = weft_le64(h->secret);
-	c->remote_worker = weft_le64(h->worker_id);
-	c->remote_iface = weft_le64(h->iface_id);
-	c->peer_rx_frames = weft_le32(h->rx_frames);
-	c->peer_rx_bufs = weft_le32(h->rx_bufs);
+	c->remote_id = weft_get32(h->conn);
+	c->remote_token = weft_get32(h->token);
+	c->remote_secret = weft_get64(h->secret);
+	c->remote_worker = weft_get64(h->worker_id);
+	c->remote_iface = weft_get64(h->iface_id);
+	c->peer_rx_frames = weft_get32(h->rx_frames);
+	c->peer_rx_bufs = weft_get32(h->rx_bufs);
 	c->frame_size = (uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
-					  (uint32_t)weft_le16(h->frame_size) + tag_len(c->iface));
+					  (uint32_t)weft_get16(h->frame_size) + tag_len(c->iface));
 	/* The stronger of both wishes; both sides come to the same. */
 	c->csum = RTE_MAX(c->csum, h->csum);
 	c->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
-	weft_rxwin_init(&c->rx, weft_le32(h->first_seq));
+	weft_rxwin_init(&c->rx, weft_get32(h->first_seq));
 	raw_conn_template(c);
 }
 
 static bool hello_acceptable(const struct weft_frame_hello *h)
 {
-	return weft_le16(h->frame_size) >= WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN &&
-	       h->csum <= WEFT_FRAME_CSUM_CRC32C && weft_le32(h->rx_frames) > 0 && h->paths > 0;
+	return weft_get16(h->frame_size) >= WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN &&
+	       h->csum <= WEFT_FRAME_CSUM_CRC32C && weft_get32(h->rx_frames) > 0 && h->paths > 0;
 }
 
 /* ---------------------------------------------------------------- initiator */
@@ -171,8 +171,8 @@ static void resolve(struct raw_conn *c)
 static void send_probe(struct raw_conn *c, uint16_t size)
 {
 	struct weft_frame_probe p = {
-		.id = weft_le16(c->probe_id),
-		.frame_size = weft_le16(size != 0 ? (uint16_t)(size - tag_len(c->iface)) : 0),
+		.id = weft_put16(c->probe_id),
+		.frame_size = weft_put16(size != 0 ? (uint16_t)(size - tag_len(c->iface)) : 0),
 	};
 
 	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
@@ -244,10 +244,10 @@ static void probe_round(struct raw_conn *c)
 static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
-	uint32_t size = weft_le16(p->frame_size);
+	uint32_t size = weft_get16(p->frame_size);
 
 	if (c->state == RAW_MEASURE) {
-		raw_measure_ack(c, weft_le16(p->id), (uint16_t)size);
+		raw_measure_ack(c, weft_get16(p->id), (uint16_t)size);
 		return;
 	}
 	if (c->state == RAW_PATHS) {
@@ -259,7 +259,7 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	if (size != 0)
 		size += tag_len(c->iface);
 	if (size <= c->search.full)
-		searched(c, weft_mtu_search_ack(&c->search, weft_le16(p->id), (uint16_t)size,
+		searched(c, weft_mtu_search_ack(&c->search, weft_get16(p->id), (uint16_t)size,
 						c->iface->lt));
 }
 
@@ -270,9 +270,9 @@ static void retry_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_retry *r = (const struct weft_frame_retry *)v->body;
 
-	if (c->state != RAW_HELLO || c->cookie == weft_le64(r->cookie))
+	if (c->state != RAW_HELLO || c->cookie == weft_get64(r->cookie))
 		return; /* the same again comes with the next round */
-	c->cookie = weft_le64(r->cookie);
+	c->cookie = weft_get64(r->cookie);
 	c->path[0].sport = v->dst_port;
 	send_hello(c, WEFT_FRAME_HELLO);
 }
@@ -283,7 +283,7 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 
 	if (c->state != RAW_HELLO)
 		return; /* an answer to a repeated HELLO */
-	if (!hello_acceptable(h) || weft_le64(h->iface_id) != c->remote_iface) {
+	if (!hello_acceptable(h) || weft_get64(h->iface_id) != c->remote_iface) {
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;
 	}
@@ -451,12 +451,12 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_count(iface, RAW_DROP_BAD_CSUM);
 		return;
 	}
-	if (weft_le64(h->peer_iface) != iface->iface_id) {
+	if (weft_get64(h->peer_iface) != iface->iface_id) {
 		raw_count(iface, RAW_DROP_STRANGER);
 		raw_reset_send(iface, v, WEFT_RESET_IFACE);
 		return;
 	}
-	if (!hello_acceptable(h) || weft_le64(h->iface_id) == iface->iface_id) {
+	if (!hello_acceptable(h) || weft_get64(h->iface_id) == iface->iface_id) {
 		raw_count(iface, RAW_DROP_BAD_TYPE);
 		raw_reset_send(iface, v, WEFT_RESET_REFUSED);
 		return;
@@ -477,7 +477,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		}
 		raw_half_add(c, v, shown);
 		raw_place_begin(c, v);
-		c->peer_port = h->udp_port != 0 ? weft_le16(h->udp_port) : v->src_port;
+		c->peer_port = weft_get16(h->udp_port) != 0 ? weft_get16(h->udp_port) : v->src_port;
 		take_hello(c, h);
 		raw_table_hello_add(c);
 		c->hs_expire = iface->lt + RAW_HALF_OPEN_NS;
@@ -496,7 +496,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
  */
 static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view *v)
 {
-	return c->encap.len + weft_le16(v->hdr->length) +
+	return c->encap.len + weft_get16(v->hdr->length) +
 	       (v->flags & WEFT_FRAME_F_CRC32C ? 4u : 0u);
 }
 
@@ -507,7 +507,7 @@ static uint32_t came_size(const struct raw_conn *c, const struct weft_frame_view
 static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
-	uint32_t size = weft_le16(p->frame_size);
+	uint32_t size = weft_get16(p->frame_size);
 	uint8_t path = 0;
 
 	if (size == WEFT_FRAME_PROBE_PATH || size == WEFT_FRAME_PROBE_PATH_ANY) {
@@ -528,13 +528,13 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 	else if (size > came_size(c, v))
 		raw_count(c->iface, RAW_DROP_PROBE);
 	else if (raw_ctl_send_on(c, path, WEFT_FRAME_PROBE_ACK, 0, p, sizeof(*p), size) == 0)
-		raw_measure_probe(c, weft_le16(p->id), weft_le16(p->frame_size));
+		raw_measure_probe(c, weft_get16(p->id), weft_get16(p->frame_size));
 }
 
 static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
-	uint32_t size = weft_le16(r->frame_size) + tag_len(c->iface);
+	uint32_t size = weft_get16(r->frame_size) + tag_len(c->iface);
 
 	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN ||
 	    size > c->iface->frame_size) {

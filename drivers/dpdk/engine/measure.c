@@ -69,8 +69,8 @@ static void sample(struct raw_measure *m, uint64_t ns)
 static int send_probe(struct raw_conn *c, uint16_t kind, uint32_t pad_to)
 {
 	struct weft_frame_probe p = {
-		.id = weft_le16(++c->probe_id),
-		.frame_size = weft_le16(kind),
+		.id = weft_put16(++c->probe_id),
+		.frame_size = weft_put16(kind),
 	};
 
 	return raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), pad_to);

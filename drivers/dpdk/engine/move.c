@@ -46,11 +46,11 @@ static uint64_t proof(const struct raw_conn *c, uint64_t number, bool ours, uint
 	const struct weft_siphash_key key = {c->base.passive ? c->remote_secret : c->secret,
 					     c->base.passive ? c->secret : c->remote_secret};
 	uint8_t by = ours != c->base.passive; /* the initiator asks */
+	weft_le64 wire = weft_put64(number);
 	struct weft_siphash s;
 
-	number = weft_le64(number);
 	weft_siphash_init(&s, &key);
-	weft_siphash_add(&s, &number, sizeof(number));
+	weft_siphash_add(&s, &wire, sizeof(wire));
 	weft_siphash_add(&s, &by, 1);
 	weft_siphash_add(&s, &what, 1);
 	return weft_siphash_end(&s);
@@ -78,8 +78,8 @@ static void ask(struct raw_conn *c, const uint8_t mac[6])
 	};
 	uint64_t number = number_of(c, ++c->move.asked, mac);
 	struct weft_frame_challenge body = {
-		.number = weft_le64(number),
-		.proof = weft_le64(proof(c, number, true, QUESTION)),
+		.number = weft_put64(number),
+		.proof = weft_put64(proof(c, number, true, QUESTION)),
 	};
 
 	memcpy(tmp.peer_mac, mac, 6);
@@ -141,20 +141,20 @@ static bool take_question(struct raw_conn *c, uint32_t question)
 void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_challenge *q = (const struct weft_frame_challenge *)v->body;
-	uint32_t id = weft_le32(v->hdr->dst_conn), index = id & 0xffff;
+	uint32_t id = weft_get32(v->hdr->dst_conn), index = id & 0xffff;
 	struct raw_conn *c = index < iface->refs_len ? iface->refs[index].conn : NULL;
-	uint64_t number = weft_le64(q->number);
+	uint64_t number = weft_get64(q->number);
 	struct weft_frame_challenge body;
 
 	if (!c || c->id != id || c->state != RAW_UP || v->src_ip != c->peer_ip ||
-	    weft_le64(q->proof) != proof(c, number, false, QUESTION) ||
+	    weft_get64(q->proof) != proof(c, number, false, QUESTION) ||
 	    !take_question(c, (uint32_t)(number >> 32))) {
 		raw_count(iface, RAW_DROP_STRANGER);
 		return;
 	}
 	body = (struct weft_frame_challenge){
 		.number = q->number,
-		.proof = weft_le64(proof(c, number, false, ANSWER)),
+		.proof = weft_put64(proof(c, number, false, ANSWER)),
 	};
 	raw_ctl_send(c, WEFT_FRAME_CHALLENGE_ACK, 0, &body, sizeof(body), 0);
 }
@@ -163,13 +163,13 @@ void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *
 static bool answers(const struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_challenge *a = (const struct weft_frame_challenge *)v->body;
-	uint64_t number = weft_le64(a->number);
+	uint64_t number = weft_get64(a->number);
 	uint32_t question = (uint32_t)(number >> 32);
 
 	return c->move.asked - question < MOVE_MEMORY &&
 	       c->move.asked - question < c->move.asked - c->move.over &&
 	       number == number_of(c, question, v->src_mac) &&
-	       weft_le64(a->proof) == proof(c, number, true, ANSWER);
+	       weft_get64(a->proof) == proof(c, number, true, ANSWER);
 }
 
 void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v)

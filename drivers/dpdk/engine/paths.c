@@ -126,7 +126,7 @@ void raw_paths_send(struct raw_conn *c)
 {
 	uint16_t kind =
 		c->hs_tries < RAW_STEER_ROUNDS ? WEFT_FRAME_PROBE_PATH : WEFT_FRAME_PROBE_PATH_ANY;
-	struct weft_frame_probe p = {.frame_size = weft_le16(kind)};
+	struct weft_frame_probe p = {.frame_size = weft_put16(kind)};
 	unsigned int n, left = raw_txq_space(c->iface);
 
 	n = is_spread(c) ? raw_paths_hellos(c) : c->hs_tries > 0 ? TRIES : 1;
@@ -135,14 +135,14 @@ void raw_paths_send(struct raw_conn *c)
 			if (c->path_found & 1u << k)
 				continue;
 			raw_paths_next(c, k);
-			p.id = weft_le16(++c->probe_id);
+			p.id = weft_put16(++c->probe_id);
 			raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 			left--;
 		}
 	}
 	if (c->hs_tries > 0) {
-		p.id = weft_le16(++c->probe_id);
-		p.frame_size = 0;
+		p.id = weft_put16(++c->probe_id);
+		p.frame_size = weft_put16(0);
 		raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 	}
 }
@@ -153,7 +153,7 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
 	uint8_t k = v->hdr->path;
 
-	if (kind == 0 && (int16_t)(weft_le16(p->id) - c->path_id) > 0 &&
+	if (kind == 0 && (int16_t)(weft_get16(p->id) - c->path_id) > 0 &&
 	    ++c->path_small_acks >= enough) {
 		end(c);
 		return;
@@ -173,17 +173,18 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 /* @return bytes */
 uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
 {
-	uint16_t tag = c->iface->gate.vlan != 0 ? WEFT_VLAN_LEN : 0, port;
+	uint16_t tag = c->iface->gate.vlan != 0 ? WEFT_VLAN_LEN : 0;
+	weft_le16 port;
 	struct weft_frame_ready r = {
-		.frame_size = weft_le16((uint16_t)(c->frame_size - tag)),
-		.paths = weft_le16(c->path_count),
+		.frame_size = weft_put16((uint16_t)(c->frame_size - tag)),
+		.paths = weft_put16(c->path_count),
 	};
 	uint8_t *p = body;
 
 	memcpy(p, &r, sizeof(r));
 	p += sizeof(r);
 	for (unsigned int i = 0; i < c->path_count; i++, p += sizeof(port)) {
-		port = weft_le16(c->path[i].sport);
+		port = weft_put16(c->path[i].sport);
 		memcpy(p, &port, sizeof(port));
 	}
 	return (uint32_t)(p - (uint8_t *)body);
@@ -196,19 +197,19 @@ uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
 bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
-	uint32_t n = weft_le16(r->paths);
-	uint16_t ports[WEFT_FRAME_PATHS_MAX];
+	uint32_t n = weft_get16(r->paths);
+	weft_le16 ports[WEFT_FRAME_PATHS_MAX];
 
 	if (n > WEFT_FRAME_PATHS_MAX || sizeof(*r) + n * sizeof(ports[0]) > v->body_len)
 		return false;
 	/* All of it, before anything is taken: READY may come again, and be good then. */
 	memcpy(ports, v->body + sizeof(*r), n * sizeof(ports[0]));
 	for (uint32_t i = 1; i < n; i++)
-		if (ports[i] == 0)
+		if (weft_get16(ports[i]) == 0)
 			return false;
 	c->path_count = (uint8_t)RTE_MAX(n, 1u);
 	c->path[0].dport = v->src_port;
 	for (uint32_t i = 1; i < n; i++)
-		c->path[i].dport = weft_le16(ports[i]);
+		c->path[i].dport = weft_get16(ports[i]);
 	return true;
 }

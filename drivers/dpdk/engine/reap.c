@@ -54,35 +54,35 @@ int raw_ep_quiesce(struct weft_lane_ep *lane_ep, struct raw_rx_state *state)
 	c->loss_timer = 0;
 	park_open(c);
 	words = weft_rxwin_sack(&c->rx, state->word, WEFT_FRAME_SACK_WORDS);
-	state->next = weft_le32(c->rx.next);
-	state->words = weft_le16((uint16_t)words);
-	state->reserved = 0;
+	state->next = weft_put32(c->rx.next);
+	state->words = weft_put16((uint16_t)words);
+	state->reserved = weft_put16(0);
 	return (int)(offsetof(struct raw_rx_state, word) + 8 * words);
 }
 
 static bool received(const struct raw_rx_state *s, uint32_t seq)
 {
-	uint32_t bit = seq - weft_le32(s->next) - 1;
+	uint32_t bit = seq - weft_get32(s->next) - 1;
 
-	if (weft_seq_diff(seq, weft_le32(s->next)) < 0)
+	if (weft_seq_diff(seq, weft_get32(s->next)) < 0)
 		return true;
-	if (bit >= 64u * weft_le16(s->words))
+	if (bit >= 64u * weft_get16(s->words))
 		return false;
-	return weft_le64(s->word[bit / 64]) >> (bit % 64) & 1;
+	return weft_get64(s->word[bit / 64]) >> (bit % 64) & 1;
 }
 
 /* The peer has what it has acknowledged, and nothing that was not sent. */
 static bool state_fits(struct raw_conn *c, const struct raw_rx_state *s, size_t length)
 {
-	uint32_t words = weft_le16(s->words), pos = 0, bit, seq;
+	uint32_t words = weft_get16(s->words), pos = 0, bit, seq;
 
 	if (words > WEFT_FRAME_SACK_WORDS ||
 	    length != offsetof(struct raw_rx_state, word) + 8 * words)
 		return false;
-	if (weft_le32(s->next) - c->snd_una > c->snd_next - c->snd_una)
+	if (weft_get32(s->next) - c->snd_una > c->snd_next - c->snd_una)
 		return false;
 	while (weft_sack_next(s->word, words, &pos, &bit))
-		if (weft_le32(s->next) + 1 + bit - c->snd_una >= c->snd_next - c->snd_una)
+		if (weft_get32(s->next) + 1 + bit - c->snd_una >= c->snd_next - c->snd_una)
 			return false;
 	for (seq = c->snd_una; seq != c->snd_next; seq++)
 		if (!raw_slot(c, seq)->m && !received(s, seq))
@@ -125,7 +125,7 @@ static void give(struct raw_conn *c, const uint8_t *frame, uint32_t payload,
 
 	while ((msg = weft_frame_msg_next(&v, &off))) {
 		/* A frame with user memory has one message. */
-		cb(arg, msg->am_id, msg + 1, weft_le16(msg->length), comp);
+		cb(arg, msg->am_id, msg + 1, weft_get16(msg->length), comp);
 		comp = NULL;
 	}
 }

@@ -15,10 +15,10 @@
 
 /** What a side has received, as LANE_DOWN carries it: all before next, and bit i: next + 1 + i. */
 struct raw_rx_state {
-	uint32_t next;
-	uint16_t words; /**< 0 .. WEFT_FRAME_SACK_WORDS */
-	uint16_t reserved;
-	uint64_t word[WEFT_FRAME_SACK_WORDS];
+	weft_le32 next;
+	weft_le16 words; /**< 0 .. WEFT_FRAME_SACK_WORDS */
+	weft_le16 reserved;
+	weft_le64 word[WEFT_FRAME_SACK_WORDS];
 } __attribute__((packed));
 
 /**

@@ -32,9 +32,9 @@ static const char *reset_text(uint16_t reason)
 void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
 	const struct weft_frame_reset *r = (const struct weft_frame_reset *)v->body;
-	uint32_t index = weft_le32(v->hdr->dst_conn) & 0xffff;
+	uint32_t index = weft_get32(v->hdr->dst_conn) & 0xffff;
 	struct raw_conn *c = index < iface->refs_len ? iface->refs[index].conn : NULL;
-	uint16_t reason = weft_le16(r->reason);
+	uint16_t reason = weft_get16(r->reason);
 	char text[320], peer[64];
 	bool early;
 
@@ -43,8 +43,8 @@ void raw_reset_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		return;
 	}
 	early = c->state == RAW_HELLO;
-	if (weft_le32(r->echo_conn) != (early ? c->id : c->remote_id) ||
-	    weft_le32(r->echo_token) != (early ? c->token : c->remote_token) ||
+	if (weft_get32(r->echo_conn) != (early ? c->id : c->remote_id) ||
+	    weft_get32(r->echo_token) != (early ? c->token : c->remote_token) ||
 	    c->state == RAW_RESOLVE) {
 		raw_count(iface, RAW_DROP_RESET);
 		return;

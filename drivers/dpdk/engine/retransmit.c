@@ -87,7 +87,7 @@ static bool held_by_port(const struct rte_mbuf *m)
 }
 
 /* @return 0, or -EAGAIN without side effect */
-static int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
+static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	struct raw_slot *slot = raw_slot(c, seq);
@@ -119,8 +119,8 @@ static int raw_retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->peer_mac,
 	       6); /* it may have changed (engine/move.c) */
 	hdr = raw_hdr(c, m);
-	flags |= weft_le16(hdr->flags) & WEFT_FRAME_F_CRC32C;
-	hdr->flags = weft_le16((uint16_t)(flags | WEFT_FRAME_F_RETX));
+	flags |= weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
+	hdr->flags = weft_put16((uint16_t)(flags | WEFT_FRAME_F_RETX));
 	raw_stamp(c, hdr, slot->path);
 	raw_finish(c, m, slot->bytes, slot->path);
 	slot->order = c->path[slot->path].order++;
@@ -159,7 +159,7 @@ void raw_loss_detect(struct raw_conn *c)
 			wait = RTE_MIN(wait, due);
 			continue;
 		}
-		if (raw_retransmit(c, seq, RAW_TX_FAST, 0) != 0) {
+		if (retransmit(c, seq, RAW_TX_FAST, 0) != 0) {
 			wait = iface->et + 1; /* no room in the queue: go on at the next progress */
 			break;
 		}
@@ -196,10 +196,10 @@ bool raw_timer_fire(struct raw_conn *c)
 		return false;
 	}
 	if (!c->tail_probed) {
-		if (raw_retransmit(c, last_unacked(c), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) == 0)
+		if (retransmit(c, last_unacked(c), RAW_TX_PROBE, WEFT_FRAME_F_ACK_REQ) == 0)
 			c->tail_probed = true;
 	} else {
-		if (raw_retransmit(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0 &&
+		if (retransmit(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0 &&
 		    c->backoff < 16) {
 			c->backoff++;
 			c->pings++;

@@ -66,7 +66,7 @@ static __rte_noinline void deliver_pieces(struct raw_conn *c, const struct weft_
 {
 	const struct weft_frame_msg *msg = (const struct weft_frame_msg *)v->body;
 	const uint8_t *first = (const uint8_t *)(msg + 1);
-	size_t left = weft_le16(msg->length), had, n, hdr = 0;
+	size_t left = weft_get16(msg->length), had, n, hdr = 0;
 	struct raw_iface *iface = c->iface;
 	uint8_t *at = (uint8_t *)(uintptr_t)first;
 
@@ -107,7 +107,7 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
 		}
 		raw_count(iface, RAW_RX_MESSAGES);
 		if (iface->recv(iface->cb_arg, &c->base, msg->am_id, msg + 1,
-				weft_le16(msg->length), keep) == WEFT_LANE_KEEP &&
+				weft_get16(msg->length), keep) == WEFT_LANE_KEEP &&
 		    keep) {
 			rte_mbuf_refcnt_update(desc, 1);
 			iface->kept++;
@@ -149,11 +149,11 @@ static inline void data_input(struct raw_conn *c, const struct weft_frame_view *
 			      struct rte_mbuf *desc)
 {
 	struct raw_iface *iface = c->iface;
-	uint32_t seq = weft_le32(v->hdr->seq);
+	uint32_t seq = weft_get32(v->hdr->seq);
 	enum weft_rxwin_verdict verdict = weft_rxwin_check(&c->rx, seq);
 
 	/* Also of a duplicate: its sender wants to know how long the repeated frame took. */
-	c->ts_echo = weft_le32(v->hdr->ts);
+	c->ts_echo = weft_get32(v->hdr->ts);
 	c->ts_at = iface->now;
 	c->ts_valid = arrival_known(c);
 	c->echo_path = v->hdr->path;
@@ -187,7 +187,7 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 		c->bye_done = true;
 	} else if (v->type == WEFT_FRAME_DATA || v->flags & WEFT_FRAME_F_ACK_REQ) {
 		if (v->type == WEFT_FRAME_DATA &&
-		    weft_rxwin_check(&c->rx, weft_le32(v->hdr->seq)) == WEFT_RXWIN_NEW)
+		    weft_rxwin_check(&c->rx, weft_get32(v->hdr->seq)) == WEFT_RXWIN_NEW)
 			raw_bye_send(c);
 		else
 			raw_ack_send(c, 0);
@@ -258,7 +258,7 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 /* A frame that names no connection of ours. */
 static void stranger_input(struct raw_iface *iface, const struct weft_frame_view *v, uint32_t index)
 {
-	uint32_t id = weft_le32(v->hdr->dst_conn);
+	uint32_t id = weft_get32(v->hdr->dst_conn);
 
 	if (v->type == WEFT_FRAME_HELLO) {
 		raw_hello_input(iface, v);
@@ -283,12 +283,12 @@ static void stranger_input(struct raw_iface *iface, const struct weft_frame_view
 static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 		       struct rte_mbuf *desc)
 {
-	uint32_t id = weft_le32(v->hdr->dst_conn), index = id & 0xffff;
+	uint32_t id = weft_get32(v->hdr->dst_conn), index = id & 0xffff;
 	const struct raw_ref *ref;
 
 	if (likely(index < iface->refs_len)) {
 		ref = &iface->refs[index];
-		if (likely(ref->conn && ref->id == id && ref->token == weft_le32(v->hdr->token) &&
+		if (likely(ref->conn && ref->id == id && ref->token == weft_get32(v->hdr->token) &&
 			   v->type != WEFT_FRAME_RESET && v->type != WEFT_FRAME_HELLO)) {
 			conn_input(ref->conn, v, desc);
 			return;
@@ -380,7 +380,7 @@ static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mb
 static inline bool known_input(struct raw_iface *iface, const struct weft_frame_view *v,
 			       struct rte_mbuf *m)
 {
-	uint32_t id = weft_le32(v->hdr->dst_conn);
+	uint32_t id = weft_get32(v->hdr->dst_conn);
 	const struct raw_ref *ref;
 	struct raw_conn *c;
 
@@ -388,7 +388,7 @@ static inline bool known_input(struct raw_iface *iface, const struct weft_frame_
 		return false;
 	ref = &iface->refs[id & 0xffff];
 	c = ref->conn;
-	if (!c || ref->id != id || ref->token != weft_le32(v->hdr->token) || c->state != RAW_UP ||
+	if (!c || ref->id != id || ref->token != weft_get32(v->hdr->token) || c->state != RAW_UP ||
 	    !nic_has_checked(c, m))
 		return false;
 	c->seen = iface->lt;
@@ -419,7 +419,7 @@ static bool can_be_split(const struct raw_iface *iface, const struct weft_frame_
 
 	if (!iface->split || v->body_len < sizeof(*msg) || msg->flags != 0 ||
 	    msg->am_id >= WEFT_LANE_AM_MAX ||
-	    weft_le16(msg->length) != v->body_len - sizeof(*msg) ||
+	    weft_get16(msg->length) != v->body_len - sizeof(*msg) ||
 	    iface->split(msg->am_id, msg + 1, 0, NULL) == 0)
 		return false;
 	for (m = m->next; m; m = m->next) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/wire_types.h"
 #include "frame/frame.h"
 #include "engine/sack.h"
 
@@ -45,6 +46,7 @@ uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max)
 	uint32_t span = w->high - w->next; /* the first of these is the missing one itself */
 	uint32_t words, i;
 	uint8_t *out = word;
+	weft_le64 wire;
 	uint64_t v;
 
 	if (span <= 1)
@@ -61,8 +63,8 @@ uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max)
 		 * window. */
 		if (left < 64)
 			v &= (1ull << left) - 1;
-		v = weft_le64(v);
-		memcpy(out + 8 * i, &v, 8);
+		wire = weft_put64(v);
+		memcpy(out + 8 * i, &wire, 8);
 	}
 	return words;
 }
@@ -70,11 +72,12 @@ uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max)
 bool weft_sack_next(const void *word, uint32_t words, uint32_t *pos, uint32_t *bit)
 {
 	const uint8_t *in = word;
+	weft_le64 wire;
 	uint64_t v;
 
 	while (*pos < 64 * words) {
-		memcpy(&v, in + 8 * (*pos / 64), 8);
-		v = weft_le64(v) >> (*pos % 64);
+		memcpy(&wire, in + 8 * (*pos / 64), 8);
+		v = weft_get64(wire) >> (*pos % 64);
 		if (v != 0) {
 			*bit = *pos + (uint32_t)__builtin_ctzll(v);
 			*pos = *bit + 1;

@@ -28,7 +28,7 @@
 
 static inline uint8_t *put_msg_hdr(uint8_t *p, uint8_t am_id, size_t length)
 {
-	struct weft_frame_msg msg = {.length = weft_le16((uint16_t)length), .am_id = am_id};
+	struct weft_frame_msg msg = {.length = weft_put16((uint16_t)length), .am_id = am_id};
 
 	memcpy(p, &msg, sizeof(msg));
 	return p + sizeof(msg);
@@ -124,8 +124,8 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 
 	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
-	hdr->flags = weft_le16(flags);
-	hdr->seq = weft_le32(c->snd_next);
+	hdr->flags = weft_put16(flags);
+	hdr->seq = weft_put32(c->snd_next);
 	raw_stamp(c, hdr, path);
 	raw_finish(c, m, lane_len, path);
 

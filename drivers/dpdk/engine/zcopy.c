@@ -222,7 +222,7 @@ static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, 
 
 	memcpy(p, c->tmpl, RAW_TMPL);
 	p += front;
-	msg.length = weft_le16((uint16_t)(payload - sizeof(msg)));
+	msg.length = weft_put16((uint16_t)(payload - sizeof(msg)));
 	memcpy(p, &msg, sizeof(msg));
 	memcpy(p + sizeof(msg), hdr, hdr_len);
 	head->data_len = (uint16_t)(front + sizeof(msg) + hdr_len);

@@ -15,6 +15,8 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "core/wire_types.h"
+
 #define WEFT_FRAME_MAGIC 0x6657u /**< bytes 'W' 'f' */
 #define WEFT_FRAME_VERSION 2u
 #define WEFT_FRAME_ETHERTYPE 0x88b5u /**< IEEE 802 local experimental, for links without IP */
@@ -72,26 +74,26 @@ enum weft_frame_type {
  * version can be answered with a RESET that says so.
  */
 struct weft_frame_hdr {
-	uint16_t magic;
+	weft_le16 magic;
 	uint8_t version;
-	uint8_t type;   /**< enum weft_frame_type */
-	uint16_t flags; /**< WEFT_FRAME_F_* */
+	uint8_t type;    /**< enum weft_frame_type */
+	weft_le16 flags; /**< WEFT_FRAME_F_* */
 	/** from the first byte of this header to the end of the body; without the CRC */
-	uint16_t length;
+	weft_le16 length;
 	/** receiver's connection: index | generation << 16; in HELLO the sender's */
-	uint32_t dst_conn;
+	weft_le32 dst_conn;
 	/** receiver's random token of that connection; in HELLO the sender's; 0 in RESET */
-	uint32_t token;
-	uint32_t seq;      /**< DATA: sequence of this frame. Others: the next one to be used */
-	uint32_t ack;      /**< all sequences before this one have arrived and been processed */
-	uint16_t src_conn; /**< index of the sender's connection, so that a RESET finds it */
-	uint8_t path;      /**< of this frame */
-	uint8_t echo_path; /**< of the frame that ts_echo is of; 0 without one */
-	uint32_t order;    /**< send order of DATA on this path, retransmissions counted */
-	uint32_t ts;       /**< sender's clock when this was sent, ns modulo 2^32 */
-	uint32_t ts_echo;  /**< ts of the newest DATA frame received */
+	weft_le32 token;
+	weft_le32 seq;      /**< DATA: sequence of this frame. Others: the next one to be used */
+	weft_le32 ack;      /**< all sequences before this one have arrived and been processed */
+	weft_le16 src_conn; /**< index of the sender's connection, so that a RESET finds it */
+	uint8_t path;       /**< of this frame */
+	uint8_t echo_path;  /**< of the frame that ts_echo is of; 0 without one */
+	weft_le32 order;    /**< send order of DATA on this path, retransmissions counted */
+	weft_le32 ts;       /**< sender's clock when this was sent, ns modulo 2^32 */
+	weft_le32 ts_echo;  /**< ts of the newest DATA frame received */
 	/** how long that one waited here, in WEFT_FRAME_HOLD_UNIT, or NO_ECHO */
-	uint16_t ts_hold;
+	weft_le16 ts_hold;
 } __attribute__((packed));
 
 /** Bytes of the lane header that mean the same in all versions; RESET is the same as a whole. */
@@ -102,9 +104,9 @@ struct weft_frame_hdr {
  * arrived.
  */
 struct weft_frame_sack {
-	uint16_t words; /**< 1 .. WEFT_FRAME_SACK_WORDS */
-	uint16_t reserved;
-	uint64_t word[];
+	weft_le16 words; /**< 1 .. WEFT_FRAME_SACK_WORDS */
+	weft_le16 reserved;
+	weft_le64 word[];
 } __attribute__((packed));
 
 #define WEFT_FRAME_SACK_WORDS 16u /**< 1024 sequences */
@@ -114,49 +116,49 @@ struct weft_frame_sack {
  * Entries follow; each path at most once.
  */
 struct weft_frame_ecn {
-	uint16_t paths; /**< entries, 1 .. WEFT_FRAME_PATHS_MAX */
-	uint16_t reserved;
+	weft_le16 paths; /**< entries, 1 .. WEFT_FRAME_PATHS_MAX */
+	weft_le16 reserved;
 } __attribute__((packed));
 
 struct weft_frame_ecn_path {
 	uint8_t path;
 	uint8_t reserved;
 	/** frames with Congestion Experienced since the connection was made, modulo 2^16 */
-	uint16_t marked;
+	weft_le16 marked;
 } __attribute__((packed));
 
 /** In front of each message of a DATA frame. Messages stand one after the other without padding. */
 struct weft_frame_msg {
-	uint16_t length; /**< of the data that follows */
-	uint8_t am_id;   /**< < 32 */
-	uint8_t flags;   /**< 0 */
+	weft_le16 length; /**< of the data that follows */
+	uint8_t am_id;    /**< < 32 */
+	uint8_t flags;    /**< 0 */
 } __attribute__((packed));
 
 /** Body of HELLO and HELLO_ACK. Later versions may append; a reader takes what it knows. */
 struct weft_frame_hello {
-	uint32_t conn;       /**< sender's connection: what the other writes into dst_conn */
-	uint32_t token;      /**< and into token */
-	uint64_t worker_id;  /**< sender's worker */
-	uint64_t iface_id;   /**< sender's iface */
-	uint64_t peer_iface; /**< the iface meant: an address may outlive its owner */
-	uint32_t first_seq;  /**< of the sender's first DATA frame */
-	uint32_t rx_frames;  /**< frames that the sender's receive ring holds */
-	uint32_t rx_bufs;    /**< buffers behind it */
-	uint16_t frame_size; /**< largest frame, L2 header included, FCS not */
-	uint8_t csum;        /**< enum weft_frame_csum: wanted (HELLO), agreed (HELLO_ACK) */
-	uint8_t paths;       /**< that the sender would send over */
-	uint32_t features;   /**< 0; bits for failover, congestion control, ... */
-	uint16_t udp_port;   /**< that the sender listens on; 0 = the one that this comes from */
-	uint8_t steer;       /**< WEFT_HELLO_* */
-	uint8_t reserved;    /**< 0 */
+	weft_le32 conn;       /**< sender's connection: what the other writes into dst_conn */
+	weft_le32 token;      /**< and into token */
+	weft_le64 worker_id;  /**< sender's worker */
+	weft_le64 iface_id;   /**< sender's iface */
+	weft_le64 peer_iface; /**< the iface meant: an address may outlive its owner */
+	weft_le32 first_seq;  /**< of the sender's first DATA frame */
+	weft_le32 rx_frames;  /**< frames that the sender's receive ring holds */
+	weft_le32 rx_bufs;    /**< buffers behind it */
+	weft_le16 frame_size; /**< largest frame, L2 header included, FCS not */
+	uint8_t csum;         /**< enum weft_frame_csum: wanted (HELLO), agreed (HELLO_ACK) */
+	uint8_t paths;        /**< that the sender would send over */
+	weft_le32 features;   /**< 0; bits for failover, congestion control, ... */
+	weft_le16 udp_port;   /**< that the sender listens on; 0 = the one that this comes from */
+	uint8_t steer;        /**< WEFT_HELLO_* */
+	uint8_t reserved;     /**< 0 */
 	/** sender's, random, of this connection: what CHALLENGE is answered with */
-	uint64_t secret;
-	uint64_t cookie; /**< HELLO: from HELLO_RETRY, or 0; HELLO_ACK: 0 */
+	weft_le64 secret;
+	weft_le64 cookie; /**< HELLO: from HELLO_RETRY, or 0; HELLO_ACK: 0 */
 } __attribute__((packed));
 
 /** Body of HELLO_RETRY: say HELLO again, with this. No state is kept for it. */
 struct weft_frame_retry {
-	uint64_t cookie;
+	weft_le64 cookie;
 } __attribute__((packed));
 
 /**
@@ -165,12 +167,12 @@ struct weft_frame_retry {
  */
 struct weft_frame_challenge {
 	/** how many questions of this connection before (upper half), and who is asked; echoed */
-	uint64_t number;
+	weft_le64 number;
 	/**
 	 * keyed hash of number, who asks, question or answer: only who has both ends' secrets knows
 	 * it
 	 */
-	uint64_t proof;
+	weft_le64 proof;
 } __attribute__((packed));
 
 /** hello.steer: HELLO: to be taken though it came to another queue; HELLO_ACK: it did */
@@ -193,18 +195,18 @@ enum weft_frame_csum {
 
 /** Body of PROBE and PROBE_ACK; zeros follow up to the size probed. */
 struct weft_frame_probe {
-	uint16_t id; /**< of the try; echoed */
+	weft_le16 id; /**< of the try; echoed */
 	/**
 	 * size of the frame that this is, L2 header included; 0 = a small one; or
 	 * WEFT_FRAME_PROBE_*
 	 */
-	uint16_t frame_size;
+	weft_le16 frame_size;
 } __attribute__((packed));
 
 /** Body of READY: behind it stand the UDP ports of the initiator's paths, 2 bytes each. */
 struct weft_frame_ready {
-	uint16_t frame_size; /**< from now on, both ways */
-	uint16_t paths;      /**< that were found to work; 0 = one, no ports follow */
+	weft_le16 frame_size; /**< from now on, both ways */
+	weft_le16 paths;      /**< that were found to work; 0 = one, no ports follow */
 } __attribute__((packed));
 
 enum weft_frame_reset_reason {
@@ -220,11 +222,11 @@ enum weft_frame_reset_reason {
  * numbers.
  */
 struct weft_frame_reset {
-	uint16_t reason;     /**< enum weft_frame_reset_reason */
+	weft_le16 reason;    /**< enum weft_frame_reset_reason */
 	uint8_t version_min; /**< versions that the sender speaks */
 	uint8_t version_max;
-	uint32_t echo_conn;  /**< dst_conn of the frame answered */
-	uint32_t echo_token; /**< token of it */
+	weft_le32 echo_conn;  /**< dst_conn of the frame answered */
+	weft_le32 echo_token; /**< token of it */
 } __attribute__((packed));
 
 static_assert(sizeof(struct weft_frame_hdr) == 42, "lane header");
@@ -253,15 +255,9 @@ struct weft_frame_arp {
 static_assert(sizeof(struct weft_frame_arp) == 28, "arp");
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define weft_le16(x) ((uint16_t)(x))
-#define weft_le32(x) ((uint32_t)(x))
-#define weft_le64(x) ((uint64_t)(x))
 #define weft_be16(x) __builtin_bswap16(x)
 #define weft_be32(x) __builtin_bswap32(x)
 #else
-#define weft_le16(x) __builtin_bswap16(x)
-#define weft_le32(x) __builtin_bswap32(x)
-#define weft_le64(x) __builtin_bswap64(x)
 #define weft_be16(x) ((uint16_t)(x))
 #define weft_be32(x) ((uint32_t)(x))
 #endif

@@ -136,10 +136,10 @@ static uint32_t body_min(uint8_t type)
 
 static enum weft_gate check_crc(const uint8_t *lane, size_t len)
 {
-	uint32_t want;
+	weft_le32 want;
 
 	memcpy(&want, lane + len, 4);
-	return (uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, lane, len) == weft_le32(want)
+	return (uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, lane, len) == weft_get32(want)
 		       ? WEFT_GATE_OK
 		       : WEFT_GATE_BAD_CSUM;
 }
@@ -151,7 +151,7 @@ static enum weft_gate parse_sack(struct weft_frame_view *view)
 
 	if (view->body_len < sizeof(*sack))
 		return WEFT_GATE_BAD_LENGTH;
-	words = weft_le16(sack->words);
+	words = weft_get16(sack->words);
 	size = (uint32_t)sizeof(*sack) + 8 * words;
 	if (words == 0 || words > WEFT_FRAME_SACK_WORDS || size > view->body_len)
 		return WEFT_GATE_BAD_LENGTH;
@@ -169,7 +169,7 @@ static enum weft_gate parse_ecn(struct weft_frame_view *view)
 
 	if (view->body_len < sizeof(*ecn))
 		return WEFT_GATE_BAD_LENGTH;
-	paths = weft_le16(ecn->paths);
+	paths = weft_get16(ecn->paths);
 	size = (uint32_t)(sizeof(*ecn) + paths * sizeof(struct weft_frame_ecn_path));
 	if (paths == 0 || paths > WEFT_FRAME_PATHS_MAX || size > view->body_len)
 		return WEFT_GATE_BAD_LENGTH;
@@ -186,7 +186,7 @@ static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 
 	if (c->left < WEFT_FRAME_FIXED)
 		return WEFT_GATE_BAD_LENGTH;
-	if (hdr->magic != weft_le16(WEFT_FRAME_MAGIC))
+	if (weft_get16(hdr->magic) != WEFT_FRAME_MAGIC)
 		return WEFT_GATE_BAD_MAGIC;
 	view->hdr = hdr;
 	view->type = hdr->type;
@@ -195,8 +195,8 @@ static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 		return WEFT_GATE_BAD_VERSION;
 	if (c->left < sizeof(*hdr))
 		return WEFT_GATE_BAD_LENGTH;
-	view->flags = weft_le16(hdr->flags);
-	length = weft_le16(hdr->length);
+	view->flags = weft_get16(hdr->flags);
+	length = weft_get16(hdr->length);
 	if (length < sizeof(*hdr) ||
 	    length + (view->flags & WEFT_FRAME_F_CRC32C ? 4u : 0u) > c->left)
 		return WEFT_GATE_BAD_LENGTH;
@@ -244,10 +244,10 @@ enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *f
 
 void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_conf *conf)
 {
-	const struct weft_frame_hdr hdr = {.magic = weft_le16(WEFT_FRAME_MAGIC),
+	const struct weft_frame_hdr hdr = {.magic = weft_put16(WEFT_FRAME_MAGIC),
 					   .version = WEFT_FRAME_VERSION,
 					   .type = WEFT_FRAME_DATA};
-	struct weft_frame_hdr matters = {.flags = 0xffff, .magic = 0xffff};
+	struct weft_frame_hdr matters = {.flags = weft_put16(0xffff), .magic = weft_put16(0xffff)};
 	uint8_t want[sizeof(p->want)] = {0}, mask[sizeof(p->mask)] = {0};
 	uint8_t at = WEFT_ETH_LEN - 2;
 

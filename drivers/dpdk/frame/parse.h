@@ -99,7 +99,7 @@ static inline bool weft_frame_messages_ok(const struct weft_frame_view *view)
 		msg = (const struct weft_frame_msg *)(view->body + off);
 		if (msg->am_id >= WEFT_LANE_AM_MAX || msg->flags != 0)
 			return false;
-		off += (uint32_t)sizeof(*msg) + weft_le16(msg->length);
+		off += (uint32_t)sizeof(*msg) + weft_get16(msg->length);
 	} while (off < view->body_len);
 	return off == view->body_len;
 }
@@ -143,7 +143,7 @@ static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, cons
 			return false;
 		left = udp_len - WEFT_UDP_LEN;
 	}
-	length = weft_le16(hdr->length);
+	length = weft_get16(hdr->length);
 	if (length > left || length < sizeof(*hdr))
 		return false;
 	view->hdr = hdr;
@@ -177,7 +177,7 @@ static inline const struct weft_frame_msg *weft_frame_msg_next(const struct weft
 	if (*off >= v->body_len)
 		return NULL;
 	msg = (const struct weft_frame_msg *)(v->body + *off);
-	*off += (uint32_t)sizeof(*msg) + weft_le16(msg->length);
+	*off += (uint32_t)sizeof(*msg) + weft_get16(msg->length);
 	return msg;
 }
 

@@ -62,9 +62,9 @@ static bool is_lane(const uint8_t *frame)
 static void reseal(uint8_t *frame)
 {
 	struct weft_frame_hdr *h = lane_hdr(frame);
-	uint32_t crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, h, weft_le16(h->length)));
+	weft_le32 crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, h, weft_get16(h->length)));
 
-	memcpy((uint8_t *)h + weft_le16(h->length), &crc, 4);
+	memcpy((uint8_t *)h + weft_get16(h->length), &crc, 4);
 }
 
 static void begin_connect(void)
@@ -277,7 +277,7 @@ static uint32_t first_ready_is_bad(struct pair_end *from, uint8_t *frame, uint32
 
 	(void)from;
 	if (is_lane(frame) && h->type == WEFT_FRAME_READY && readys++ == 0) {
-		memset((uint8_t *)h + weft_le16(h->length) - 2, 0, 2);
+		memset((uint8_t *)h + weft_get16(h->length) - 2, 0, 2);
 		reseal(frame);
 	}
 	return len;
@@ -351,7 +351,7 @@ static uint32_t reset_without_proof(struct pair_end *from, uint8_t *frame, uint3
 	struct weft_frame_reset *r = (struct weft_frame_reset *)(lane_hdr(frame) + 1);
 
 	if (is_lane(frame) && lane_hdr(frame)->type == WEFT_FRAME_RESET) {
-		r->echo_token ^= weft_le32(1);
+		r->echo_token = weft_put32(weft_get32(r->echo_token) ^ 1);
 		reseal(frame);
 	}
 	return hello_of_another_version(from, frame, len);
@@ -474,7 +474,7 @@ static uint32_t short_probe(struct pair_end *from, uint8_t *frame, uint32_t len)
 	(void)from;
 	if (!is_lane(frame) || h->type != WEFT_FRAME_PROBE || len < WEFT_FRAME_SIZE_MIN)
 		return len;
-	h->length = weft_le16(length);
+	h->length = weft_put16(length);
 	weft_put_be16(frame + 14 + 2, (uint16_t)(28 + length + 4));
 	weft_put_be16(frame + 14 + 10, 0);
 	weft_put_be16(frame + 14 + 10, weft_inet_fold(weft_inet_sum(0, frame + 14, 20)));

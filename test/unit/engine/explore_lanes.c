@@ -337,15 +337,15 @@ static void what_a_peer_says_it_has_is_checked(void **state)
 		assert_int_equal(raw_ep_reap(side[0].lane_ep[0], &s[1], n, keep, &side[0]),
 				 -EPROTO);
 	bad = s[1];
-	bad.next = weft_le32(weft_le32(s[1].next) - 1); /* takes back what it has acknowledged */
+	bad.next = weft_put32(weft_get32(s[1].next) - 1); /* takes back what it has acknowledged */
 	assert_int_equal(raw_ep_reap(side[0].lane_ep[0], &bad, 8, keep, &side[0]), -EPROTO);
-	bad.next = weft_le32(weft_le32(s[1].next) + 4); /* has what was never sent */
+	bad.next = weft_put32(weft_get32(s[1].next) + 4); /* has what was never sent */
 	assert_int_equal(raw_ep_reap(side[0].lane_ep[0], &bad, 8, keep, &side[0]), -EPROTO);
 	bad = s[1];
-	bad.words = weft_le16(1);
-	bad.word[0] = weft_le64(1ull << 40);
+	bad.words = weft_put16(1);
+	bad.word[0] = weft_put64(1ull << 40);
 	assert_int_equal(raw_ep_reap(side[0].lane_ep[0], &bad, 16, keep, &side[0]), -EPROTO);
-	bad.words = weft_le16(UINT16_MAX);
+	bad.words = weft_put16(UINT16_MAX);
 	assert_int_equal(raw_ep_reap(side[0].lane_ep[0], &bad, sizeof(bad), keep, &side[0]),
 			 -EPROTO);
 	assert_int_equal(side[0].items, 0);

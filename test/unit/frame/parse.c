@@ -46,12 +46,12 @@ enum { MSG_A = 17, MSG_B = 0, MSG_C = 300 };
 
 static uint8_t *ecn_block(uint8_t *p)
 {
-	struct weft_frame_ecn ecn = {.paths = weft_le16(ECN_PATHS)};
+	struct weft_frame_ecn ecn = {.paths = weft_put16(ECN_PATHS)};
 
 	memcpy(p, &ecn, sizeof(ecn));
 	p += sizeof(ecn);
 	for (uint8_t i = 0; i < ECN_PATHS; i++, p += sizeof(struct weft_frame_ecn_path)) {
-		struct weft_frame_ecn_path path = {.path = i, .marked = weft_le16(0xff00u + i)};
+		struct weft_frame_ecn_path path = {.path = i, .marked = weft_put16(0xff00u + i)};
 
 		memcpy(p, &path, sizeof(path));
 	}
@@ -66,7 +66,7 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	struct weft_frame_hdr *h;
 	struct built b;
 	uint32_t lane_len = sizeof(*h) + 3 * sizeof(struct weft_frame_msg) + MSG_A + MSG_B + MSG_C;
-	uint32_t crc;
+	weft_le32 crc;
 	uint8_t *p;
 
 	if (flags & WEFT_FRAME_F_SACK)
@@ -81,26 +81,27 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	b.lane = b.bytes + e.len;
 	h = (struct weft_frame_hdr *)b.lane;
 	*h = (struct weft_frame_hdr){
-		.magic = weft_le16(WEFT_FRAME_MAGIC),
+		.magic = weft_put16(WEFT_FRAME_MAGIC),
 		.version = WEFT_FRAME_VERSION,
 		.type = WEFT_FRAME_DATA,
-		.flags = weft_le16(flags),
-		.length = weft_le16((uint16_t)lane_len),
-		.dst_conn = weft_le32(0x70001),
-		.seq = weft_le32(42),
+		.flags = weft_put16(flags),
+		.length = weft_put16((uint16_t)lane_len),
+		.dst_conn = weft_put32(0x70001),
+		.seq = weft_put32(42),
 	};
 	p = (uint8_t *)(h + 1);
 	if (flags & WEFT_FRAME_F_SACK) {
 		struct weft_frame_sack *s = (struct weft_frame_sack *)p;
 
-		s->words = weft_le16((uint16_t)sack_words);
-		s->reserved = 0;
+		s->words = weft_put16((uint16_t)sack_words);
+		s->reserved = weft_put16(0);
 		p += sizeof(*s) + 8 * sack_words;
 	}
 	if (flags & WEFT_FRAME_F_ECN)
 		p = ecn_block(p);
 	for (int i = 0; i < 3; i++) {
-		struct weft_frame_msg m = {.length = weft_le16(lens[i]), .am_id = (uint8_t)(i + 1)};
+		struct weft_frame_msg m = {.length = weft_put16(lens[i]),
+					   .am_id = (uint8_t)(i + 1)};
 
 		memcpy(p, &m, sizeof(m));
 		memset(p + sizeof(m), i, lens[i]);
@@ -109,7 +110,7 @@ static struct built build(const struct weft_encap_addr *a, uint16_t flags, uint3
 	weft_encap_patch(&e, b.bytes, lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0), a->src_port,
 			 a->dst_port);
 	if (flags & WEFT_FRAME_F_CRC32C) {
-		crc = weft_le32(~weft_crc32c(WEFT_CRC32C_INIT, b.lane, lane_len));
+		crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, b.lane, lane_len));
 		memcpy(p, &crc, 4);
 	}
 	return b;
@@ -170,12 +171,12 @@ static void good_frame_passes_with_all_its_messages(void **state)
 		assert_int_equal(v.sack != NULL, (flags[i] & WEFT_FRAME_F_SACK) != 0);
 		off = 0;
 		m = weft_frame_msg_next(&v, &off);
-		assert_int_equal(weft_le16(m->length), MSG_A);
+		assert_int_equal(weft_get16(m->length), MSG_A);
 		assert_int_equal(m->am_id, 1);
 		m = weft_frame_msg_next(&v, &off);
-		assert_int_equal(weft_le16(m->length), MSG_B);
+		assert_int_equal(weft_get16(m->length), MSG_B);
 		m = weft_frame_msg_next(&v, &off);
-		assert_int_equal(weft_le16(m->length), MSG_C);
+		assert_int_equal(weft_get16(m->length), MSG_C);
 		assert_int_equal(((const uint8_t *)(m + 1))[MSG_C - 1], 2);
 		assert_null(weft_frame_msg_next(&v, &off));
 		free(b.bytes);
@@ -211,7 +212,7 @@ static void an_ecn_block_is_checked_and_skipped(void **state)
 			fail_msg("byte %d = %u: %s", t[i].at, t[i].value, weft_gate_name(g));
 		if (g == WEFT_GATE_OK) {
 			assert_ptr_equal(v.body, b.lane + sizeof(struct weft_frame_hdr) + ECN_SIZE);
-			assert_int_equal(weft_le16(weft_frame_msg_next(&v, &off)->length), MSG_A);
+			assert_int_equal(weft_get16(weft_frame_msg_next(&v, &off)->length), MSG_A);
 		}
 		free(b.bytes);
 	}
@@ -368,7 +369,7 @@ static void garbage_never_passes_and_never_reads_too_far(void **state)
 			uint32_t off = 0;
 
 			while ((m = weft_frame_msg_next(&v, &off)))
-				assert_true((const uint8_t *)(m + 1) + weft_le16(m->length) <=
+				assert_true((const uint8_t *)(m + 1) + weft_get16(m->length) <=
 					    b.bytes + b.len);
 		}
 		free(b.bytes);
