@@ -6,8 +6,8 @@
  * says which handler a message id has (lib/tables.c lists both). A new operation is a folder, a
  * line among the modules, and a line for each of its message ids.
  *
- * What a module keeps of an endpoint hangs behind a pointer in struct weft_msg_ep (a field for those
- * of the library, weft_module_own() for others); what a request keeps for it is in the request
+ * What a module keeps of an endpoint hangs behind a pointer in struct weft_msg_ep (a field for the
+ * library's own, weft_module_own() for others); what a request keeps for it is in the request
  * (weft_request.recv.own, weft_request.send.own).
  */
 #ifndef WEFT_MODULE_H
