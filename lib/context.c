@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Contexts: configuration, the drivers that the configured lanes name, and what those find. */
 
 #include <errno.h>
 #include <stdio.h>

@@ -16,11 +16,11 @@
  * Paths such as lib/lane.h are those of the sources; share/doc/weft is installed.
  *
  * Conventions, valid for every call unless it says otherwise:
- *  - **Errors** are negative errno values; weft_strerror() gives the sentence. Nothing that arrives
- *    from the wire, the environment or the caller aborts the process.
+ *  - **Errors** are negative errno values; weft_strerror() gives the message text. Nothing that
+ *    arrives from the wire, the environment or the caller aborts the process.
  *  - **Non-blocking calls** return 0 when the operation is done (no callback is invoked, no request
  *    exists), a negative error when it was not started and left no trace, or #WEFT_INPROGRESS when
- *    it goes on; then `*req` (if asked for) is its request, whose callback comes from a later call,
+ *    it goes on; then `*req` (if wanted) is its request, whose callback comes from a later call,
  *    never before this one has returned, whatever goes wrong in it.
  *  - **Parameter structs** start with `size`, which the caller sets to the size it was compiled
  *    with (the WEFT_INIT() macro does that). Fields that the caller does not know are taken as
@@ -55,7 +55,7 @@ extern "C" {
 #define WEFT_API
 #endif
 
-/** A non-blocking operation goes on; its callback comes, or weft_request_test() tells. */
+/** A non-blocking operation goes on; its callback comes, or weft_request_test() reports its end. */
 #define WEFT_INPROGRESS 1
 
 /** Every bit of a tag counts. */
@@ -90,8 +90,8 @@ WEFT_API const char *weft_version_string(void);
 WEFT_API const char *weft_build_info(void);
 
 /**
- * A sentence for a status (0, #WEFT_INPROGRESS or a negative error). Static storage, never NULL.
- * Any thread.
+ * A message text for a status (0, #WEFT_INPROGRESS or a negative error). Static storage, never
+ * NULL. Any thread.
  */
 WEFT_API const char *weft_strerror(int status);
 
@@ -133,7 +133,7 @@ WEFT_API void weft_config_release(struct weft_config *config);
 
 /**
  * What the application will use; decides which lanes an endpoint needs. Peers learn it with the
- * worker's address. A call of a feature that was not asked for returns -EOPNOTSUPP, and the log
+ * worker's address. A call of a feature that was not requested returns -EOPNOTSUPP, and the log
  * says which.
  */
 #define WEFT_FEATURE_TAG 1ull
@@ -219,7 +219,7 @@ WEFT_API int weft_worker_create(struct weft_context *ctx, const struct weft_work
 				struct weft_worker **worker);
 
 /**
- * Destroy a worker: endpoints still open are force-closed (their peers are told once, without
+ * Destroy a worker: endpoints still open are force-closed (their peers are notified once, without
  * waiting), requests end with -ECANCELED, unmatched messages are freed (and counted in a warning).
  * NULL is allowed.
  */
@@ -274,8 +274,8 @@ WEFT_API int weft_worker_get_fd(struct weft_worker *worker);
 WEFT_API int weft_worker_arm(struct weft_worker *worker);
 
 /**
- * Wake whoever sleeps in weft_worker_wait() or on weft_worker_get_fd(); if nobody does, the next
- * weft_worker_wait() or weft_worker_arm() returns at once. Several before it count as one. Any
+ * Wake threads that sleep in weft_worker_wait() or on weft_worker_get_fd(); if nobody does, the
+ * next weft_worker_wait() or weft_worker_arm() returns at once. Several before it count as one. Any
  * thread, whatever the worker's thread mode, and signal handlers.
  */
 WEFT_API void weft_worker_signal(struct weft_worker *worker);
@@ -308,7 +308,7 @@ struct weft_iface_info {
 	char driver[16];
 	char name[64];     /**< as in WEFT_LANES, e.g. "dpdk:0" */
 	char device[64];   /**< card or port identity; two lanes with the same device share it */
-	char address[128]; /**< network address in words */
+	char address[128]; /**< network address as text */
 	char why[160];     /**< why it is used the way it is, or why it is down */
 	int up;            /**< link is up */
 	double bandwidth;  /**< bytes/s */
@@ -319,10 +319,10 @@ struct weft_iface_info {
 	unsigned int max_iov;
 	size_t frame_size; /**< largest frame on the wire (L2 header included, FCS not) */
 	uint64_t features; /**< WEFT_LANE_F_* of lib/lane.h */
-	/** where these numbers come from, in words */
+	/** where these numbers come from, as text */
 	char bandwidth_from[64], latency_from[64], overhead_from[64];
 	/**
-	 * not up yet, but may be soon: a NIC started less than 5 s ago; make progress, ask again
+	 * not up yet, but may be soon: a NIC started less than 5 s ago; make progress, query again
 	 */
 	int link_expected;
 	/** s from opening until there was a link; 0 = at once, or there is none */
@@ -349,8 +349,8 @@ WEFT_API void weft_worker_counters(struct weft_worker *worker,
 /**
  * Called once when an endpoint fails (peer dead or gone, last lane lost), unless a callback of one
  * of its requests has closed it meanwhile. All its requests end with @p status; new operations
- * return it. The endpoint must still be closed by its owner. @p why is a sentence for people, valid
- * during the call.
+ * return it. The endpoint must still be closed by its owner. @p why is a human-readable message
+ * text, valid during the call.
  */
 typedef void (*weft_ep_err_cb)(struct weft_ep *ep, int status, const char *why, void *arg);
 
@@ -385,7 +385,7 @@ WEFT_API int weft_ep_create(struct weft_worker *worker, const struct weft_ep_par
  * Close an endpoint. Without FORCE everything sent before is first delivered to the peer: what
  * weft_ep_flush() waits for, and the match of every message whose sender waits with it
  * (synchronous, or its data still here; with both sides closing, as a loopback's do, unmatched ones
- * end with -ECONNRESET). Of refused puts a close does not tell: weft_ep_flush() before it does.
+ * end with -ECONNRESET). A close does not report refused puts: weft_ep_flush() before it does.
  * With FORCE outstanding operations end with -ECANCELED, those whose memory the hardware still
  * holds a little later, from progress. The endpoint must not be used afterwards in either case, and
  * no completion, probe or handler names it any more.
@@ -411,23 +411,23 @@ WEFT_API int weft_ep_close(struct weft_ep *ep, unsigned int flags,
 /**
  * Complete when every operation posted on the endpoint before it has reached the peer's protocol
  * layer: puts and atomics are visible in the peer's memory, gets have their data, and each message
- * is there in its turn, so that a receive that is posted now matches it. It does not wait for that
+ * is there in sequence, so that a receive that is posted now matches it. It does not wait for that
  * receive: a synchronous send, or a message whose data stays here until it is matched (a
  * rendezvous), goes on after the flush, and its buffer is its own until its request ends. (Puts
  * that NICs wrote are with the peer's NICs, and visible to what comes over the same NIC afterwards;
  * a message over another one may be seen a moment earlier: roce.md in share/doc/weft.)
  *
- * It ends with the error of a put or atomic that no request could tell any more (see weft_put());
- * the error is then forgotten. The first flush posted after the operation tells it, and none
+ * It ends with the error of a put or atomic that no request could report any more (see weft_put());
+ * the error is then forgotten. The first flush posted after the operation reports it, and none
  * before; when a peer refuses so many that it can't name each, flushes between the first and the
- * last may tell it, too.
+ * last may report it, too.
  */
 WEFT_API int weft_ep_flush(struct weft_ep *ep, const struct weft_op_params *params,
 			   struct weft_request **req);
 
 /**
  * As weft_ep_flush(), for all endpoints of the worker that are neither closed nor failed when it is
- * called (of a failure weft_ep_err_cb has told); ends with the first error of any.
+ * called (weft_ep_err_cb has reported a failure); ends with the first error of any.
  */
 WEFT_API int weft_worker_flush(struct weft_worker *worker, const struct weft_op_params *params,
 			       struct weft_request **req);
@@ -448,7 +448,7 @@ WEFT_API int weft_worker_fence(struct weft_worker *worker);
 struct weft_lane_info {
 	size_t size;
 	char name[64];               /**< local interface, e.g. "dpdk:0" */
-	char remote[128];            /**< remote network address in words */
+	char remote[128];            /**< remote network address as text */
 	char state[16];              /**< connecting, up, down */
 	char why[160];               /**< why this lane is here and what it carries */
 	double bandwidth;            /**< bytes/s, as used for choices */
@@ -457,7 +457,7 @@ struct weft_lane_info {
 	uint64_t tx_msgs, rx_msgs;   /**< lane-level messages (fragments) */
 	uint64_t retransmits;        /**< frames sent again */
 	/**
-	 * where the numbers of choices come from, in words: configured, measured, or as the driver
+	 * where the numbers of choices come from, as text: configured, measured, or as the driver
 	 * states
 	 */
 	char bandwidth_from[64], latency_from[64];
@@ -489,7 +489,7 @@ enum weft_op {
 	WEFT_OP_AMO_FETCH = 6, /**< atomic with one, compare-and-swap included */
 	/**
 	 * the data of a rendezvous, as its receiver gets it: what tag and active-message sends that
-	 * ask first lead to
+	 * go by rendezvous lead to
 	 */
 	WEFT_OP_RNDV_DATA = 7,
 	WEFT_OP_LAST, /**< number of operations; grows with versions */
@@ -498,20 +498,20 @@ enum weft_op {
 struct weft_proto_info {
 	size_t size;
 	char name[32]; /**< e.g. "eager/short", "multi-eager", "rndv/am" */
-	char desc[96]; /**< in words */
+	char desc[96]; /**< human-readable */
 	/**
-	 * weft_ep_query_proto(): sizes around the asked one for which the same protocol is used,
+	 * weft_ep_query_proto(): sizes around the given one for which the same protocol is used,
 	 * inclusive; weft_plan_query(): all that it can carry, min > max = none
 	 */
 	size_t min, max;
 	uint32_t lanes; /**< bit i = lane i of weft_ep_query_lane() may carry it */
 	int chosen;     /**< it is what is used now */
 	/**
-	 * what the model expects of the asked size: from the call to the last byte at its place, s;
-	 * 0 = it can't tell
+	 * what the model expects of the given size: from the call to the last byte at its place, s;
+	 * 0 = not known
 	 */
 	double time;
-	int usable;    /**< it can carry the asked size */
+	int usable;    /**< it can carry the given size */
 	char why[160]; /**< if it can carry nothing: why */
 };
 

@@ -32,17 +32,17 @@ enum weft_dt_class {
 
 /**
  * Callbacks of a generic datatype. A state is made for each operation. pack() and unpack() may be
- * asked for any offsets, in any order, and pack() again for the same bytes: they must have no side
- * effect on the operation.
+ * called with any offsets, in any order, and pack() again for the same bytes: they must have no
+ * side effect on the operation.
  *
  * They run in the middle of an operation and must not call into the library. Calls that would
  * start, end or move something are refused, with a log line: they return -EBUSY and do nothing
  * (weft_worker_progress() returns 0, weft_worker_destroy() and weft_tag_msg_drop() just return).
  *
- * When pack() fails, the send or put ends with its error. The message keeps its turn at the peer:
- * the receive that matches it ends with the same error, whatever the size and the protocol. Of an
- * active message no handler hears, but for one with #WEFT_AM_F_RNDV: there weft_am_recv_data() ends
- * with the error. Of a put a part may have been written.
+ * When pack() fails, the send or put ends with its error. The message keeps its place in the peer's
+ * sequence: the receive that matches it ends with the same error, whatever the size and the
+ * protocol. Of an active message no handler hears, but for one with #WEFT_AM_F_RNDV: there
+ * weft_am_recv_data() ends with the error. Of a put a part may have been written.
  */
 struct weft_generic_ops {
 	size_t size;
@@ -79,7 +79,7 @@ struct weft_datatype {
 
 /** What is known of a finished operation. */
 struct weft_completion {
-	size_t size; /**< set by whoever provides the struct */
+	size_t size; /**< set by the provider of the struct */
 	/**
 	 * 0; -EMSGSIZE truncated; -ECANCELED; -ETIMEDOUT peer dead; -ECONNRESET peer closed; ...
 	 */
@@ -97,7 +97,7 @@ struct weft_completion {
 
 /**
  * Completion callback. @p req is NULL when the caller kept no request (req == NULL in the call).
- * The request is not freed by the library when the caller asked for it; the callback may free it.
+ * The request is not freed by the library when the caller wanted it; the callback may free it.
  */
 typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_completion *c,
 				 void *arg);
@@ -127,7 +127,7 @@ struct weft_op_params {
 WEFT_API int weft_request_test(struct weft_request *req, struct weft_completion *c);
 
 /**
- * Give a request back. If it is still under way it goes on, but its callback will not be called.
+ * Release a request. If it is still under way it goes on, but its callback will not be called.
  * NULL is allowed.
  */
 WEFT_API void weft_request_free(struct weft_request *req);
@@ -235,9 +235,9 @@ struct weft_am_msg {
 };
 
 /**
- * A message has come, in its turn: messages of one endpoint are delivered in the order of their
+ * A message has come, in sequence: messages of one endpoint are delivered in the order of their
  * send calls, whatever their size; with #WEFT_AM_F_RNDV in the order of the sends too, only the
- * data comes when it is asked for.
+ * data comes when it is requested.
  * @return 0: done with it; data that was not received is dropped, its sender sees success.
  *   #WEFT_INPROGRESS: `desc` and `data` are kept until weft_am_data_release() or
  *   weft_am_recv_data(). A negative error (above -4096): done, and the sender of a message with
@@ -252,21 +252,21 @@ typedef int (*weft_am_cb)(struct weft_worker *worker, const struct weft_am_msg *
  * and counted ("am.drop.unknown_id"), their senders see success.
  * @param id     0..65535
  * @param flags  #WEFT_AM_PERSISTENT_DATA; without it only data with #WEFT_AM_F_RNDV, and what had
- *   come ahead of its turn or in pieces, can be kept
+ *   come out of order or in pieces, can be kept
  * @return 0; -EINVAL; -EOPNOTSUPP (context without #WEFT_FEATURE_AM); -ENOMEM
  */
 WEFT_API int weft_worker_set_am_handler(struct weft_worker *worker, unsigned int id, weft_am_cb cb,
 					void *arg, unsigned int flags);
 
 /**
- * never ask first; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT), or
+ * never by rendezvous; -EMSGSIZE if it is longer than pieces may carry (WEFT_MULTI_EAGER_LIMIT), or
  * than what the peer lets anybody send unasked at the time (three quarters of its WEFT_EAGER_CREDIT
  * always find credit in the end; it gives less when it has many peers): from the call when the
  * endpoint is connected, whatever waits before it; before that the limits are not known, and the
  * request ends so. So does one that waits for credit when the peer takes back what it would need
  */
 #define WEFT_AM_SEND_EAGER 1u
-#define WEFT_AM_SEND_RNDV 2u /**< always ask first, even without data */
+#define WEFT_AM_SEND_RNDV 2u /**< always by rendezvous, even without data */
 
 struct weft_am_send {
 	size_t size;
@@ -280,7 +280,7 @@ struct weft_am_send {
  * Send an active message. Done means that header and buffer may be reused; with rendezvous that the
  * handler has the data, or did not want it. The protocols are those of tags: short ones go at once,
  * medium ones in pieces over several lanes, long ones by rendezvous (WEFT_RNDV_THRESH);
- * weft_ep_query_proto() tells which.
+ * weft_ep_query_proto() reports which.
  * @return 0, #WEFT_INPROGRESS, -EINVAL, -EMSGSIZE (header too long; #WEFT_AM_SEND_EAGER),
  *   -EOPNOTSUPP, -ENOMEM, or the endpoint's error
  */

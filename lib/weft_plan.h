@@ -30,7 +30,7 @@ struct weft_plan;
  * @param config  settings where the file has none; NULL = the environment's
  * @param in      read to its end
  * @param name    of the file, for error messages
- * @param why     gets a sentence with file and line on error
+ * @param why     gets an error message with file and line
  * @return 0, -EINVAL (the file), -EIO, -ENOMEM
  */
 WEFT_API int weft_plan_read(const struct weft_config *config, FILE *in, const char *name,
@@ -43,11 +43,11 @@ enum weft_plan_format {
 	WEFT_PLAN_TABLE = 0, /**< boxes, with the lanes and the threshold below */
 	WEFT_PLAN_CSV =
 		1, /**< min,max,protocol,lanes,shares; then threshold.rma.* and threshold.am.* */
-	WEFT_PLAN_TEXT = 2, /**< sentences */
+	WEFT_PLAN_TEXT = 2, /**< text */
 };
 
 /**
- * Print who carries what. @return 0, or -EOPNOTSUPP after a sentence: no protocol for the
+ * Print who carries what. @return 0, or -EOPNOTSUPP after an error message: no protocol for the
  * operation, or lanes are missing
  */
 WEFT_API int weft_plan_print(const struct weft_plan *plan, FILE *out, enum weft_op op,

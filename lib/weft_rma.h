@@ -52,7 +52,7 @@ WEFT_API int weft_mem_deregister(struct weft_mem *mem);
 /**
  * Pack what a peer needs to reach the memory: a 64-bit random key, length, rights, and the keys of
  * lanes that access memory themselves, of the workers that exist now. At most 2 KiB; no pointers
- * inside. Whoever has the blob and an endpoint can use it, so carry it by trusted ways only.
+ * inside. Whoever has the blob and an endpoint can use it, so carry it over trusted channels only.
  * @param[out] blob  release with weft_rkey_release_blob()
  * @return 0; -EACCES when the memory was registered without rights for peers; -EINVAL; -ENOMEM
  */
@@ -87,8 +87,8 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  * (a key of another worker; the datatype) are found in the call. -EKEYREJECTED comes from the peer:
  * the memory was deregistered, or the key is not one of its. It ends the request if that is still
  * under way (with #WEFT_OP_DELIVERED it always is), else the next flush. (A peer that refuses very
- * many at a time stops saying which: puts and atomics of the same endpoint that are under way then
- * end with it, too.) Nothing is written outside the memory, and none of what is refused.
+ * many at a time stops reporting which: puts and atomics of the same endpoint that are under way
+ * then end with it, too.) Nothing is written outside the memory, and none of what is refused.
  */
 WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, struct weft_rkey *rkey,
 		      uint64_t remote_offset, const struct weft_op_params *params,
@@ -109,13 +109,13 @@ enum weft_atomic_op {
 	WEFT_ATOMIC_OR = 2,
 	WEFT_ATOMIC_XOR = 3,
 	WEFT_ATOMIC_SWAP = 4,
-	WEFT_ATOMIC_CSWAP = 5, /**< store `operand` if the word equals `compare` */
+	WEFT_ATOMIC_CSWAP = 5, /**< store `operand` if the value equals `compare` */
 };
 
 struct weft_atomic {
 	size_t size;
 	enum weft_atomic_op op;
-	unsigned int width; /**< 4 or 8 bytes; with 4 the low halves of the operands count */
+	unsigned int width; /**< 4 or 8 bytes; with 4 the lower 4 bytes of the operands count */
 	uint64_t operand;
 	uint64_t compare; /**< CSWAP */
 	/** `width` bytes that get the old value, in host order; NULL = not wanted */
@@ -123,16 +123,17 @@ struct weft_atomic {
 };
 
 /**
- * Change one word of a peer's memory atomically, exactly once. The word is in the peer's byte
+ * Change 4 or 8 bytes of a peer's memory atomically, exactly once. The value is in the peer's byte
  * order, naturally aligned.
  *
- * Atomic among all weft_atomic() on the word, from any peer, and CPU atomics of the peer's threads.
- * With WEFT_ATOMIC_MODE=device (see weft-config(7)) only among those of the same mode, with keys
- * packed while the owner's worker had the same interfaces: all go to the first device that the key
- * has, and to a peer without a lane there -EOPNOTSUPP; then ADD and CSWAP of 8 bytes exist only.
+ * Atomic among all weft_atomic() on the same bytes, from any peer, and CPU atomics of the peer's
+ * threads. With WEFT_ATOMIC_MODE=device (see weft-config(7)) only among those of the same mode,
+ * with keys packed while the owner's worker had the same interfaces: all go to the first device
+ * that the key has, and to a peer without a lane there -EOPNOTSUPP; then ADD and CSWAP of 8 bytes
+ * exist only.
  *
  * With a result, done means that the result is there; without, as weft_put(): done means handed
- * over. Errors as weft_put(), -EINVAL also for a misaligned word.
+ * over. Errors as weft_put(), -EINVAL also for a misaligned address.
  */
 WEFT_API int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic,
 			 struct weft_rkey *rkey, uint64_t remote_offset,

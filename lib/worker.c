@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Workers: opening their interfaces, a round of progress, their address, flush, the end. */
 
 #include <errno.h>
 #include <stdatomic.h>
