@@ -10,6 +10,7 @@
 - C: comments are /* */; conditions test pointers by p and !p; functions have at most 60 lines;
   structs have no typedef; headers have a guard that ends with its name; static_assert(); no
   function that writes without a bound; nobody declares another file's functions in a .c file
+- files and functions that comments of C name are there
 - nothing that is left to be done
 
 devtools/style.exceptions has what is let through; it only gets shorter.
@@ -41,6 +42,8 @@ UNBOUNDED = re.compile(r'\b(strcpy|strcat|sprintf|vsprintf|gets|strtok|alloca|at
 TYPEDEF_OF_STRUCT = re.compile(r'^typedef (struct|union|enum)\b[^;(]*[{;]')
 # Integers in the byte order of the wire are structs that are passed as integers are.
 TYPEDEFS = ('lib/core/wire_types.h',)
+# Files of the kernel that comments name, and of an installation.
+OTHERS = ('include/linux/sched.h', 'mm/userfaultfd.c', 'weft/lane.h')
 # By the system, and in the table of drivers.
 DECLARED = ('environ', 'weft_dpdk_driver', 'weft_roce_driver', 'weft_roce_ud_driver')
 
@@ -135,6 +138,24 @@ def check_c(path, text):
             yield 'guard %s' % path, '%s: no guard #ifndef NAME_H ... #endif /* NAME_H */' % path
 
 
+def check_names(root, paths):
+    """Files, and functions of the library, that comments name."""
+    texts = {p: check_tree.read(root, p) for p in paths if p.endswith(('.c', '.h'))}
+    ends = {p.split('/', n)[-1] for p in paths for n in range(p.count('/') + 1)}
+    words = set()
+    for text in texts.values():
+        words.update(re.findall(r'\w+', blanked(text)))
+    for path, text in texts.items():
+        for m in re.finditer(r'/\*.*?\*/', text, re.S):
+            at = '%s:%d: ' % (path, text.count('\n', 0, m.start()) + 1)
+            for name in re.findall(r'(?<![\w/.*])(?:[\w-]+/)*[\w-]+\.[ch]\b', m.group()):
+                if name not in ends and name not in OTHERS:
+                    yield 'name %s %s' % (path, name), at + 'there is no file %s' % name
+            for name in re.findall(r'\b((?:weft|raw|roce)_\w+)\(\)', m.group()):
+                if name not in words:
+                    yield 'name %s %s' % (path, name), at + 'there is no function %s()' % name
+
+
 def check_file(path, text):
     if not NO_LICENCE.search(path) and LICENCE not in '\n'.join(text.split('\n')[:3]):
         yield 'licence %s' % path, '%s: its first lines do not say %s' % (path, LICENCE)
@@ -158,6 +179,7 @@ def main():
     for path in files:
         if path.endswith(TEXT) or not NO_LICENCE.search(path):
             findings += check_file(path, check_tree.read(o.root, path))
+    findings += check_names(o.root, files)
     if o.list:
         for key in sorted({key for key, _ in findings}):
             print(key)

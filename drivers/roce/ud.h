@@ -151,7 +151,7 @@ void roce_ud_table_settled(struct ud_lane_ep *lane_ep);
 struct ud_lane_ep *roce_ud_find(struct ud_iface *u, const struct weft_roce_ud_packet *p,
 				uint32_t src_qpn);
 
-/* ud_lane_ep.c */
+/* ud_lep.c */
 /** Not yet in any list; its way is being looked for. NULL = no memory */
 struct ud_lane_ep *roce_ud_lane_ep_new(struct ud_iface *u, const uint8_t gid[16], uint32_t qpn,
 				       uint32_t qkey, uint32_t max_msg);

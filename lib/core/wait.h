@@ -7,7 +7,7 @@
  *    look at lanes that cannot wake,
  *  - an eventfd for weft_worker_signal() and other threads' calls.
  *
- * States: *awake*, *armed*. weft_wait_arm() looks first (a signal, callbacks that are due, each
+ * States: *awake*, *armed*. weft_worker_arm() looks first (a signal, callbacks that are due, each
  * lane), and only when nothing is found is the worker armed; whatever happens from then on makes
  * the epoll descriptor readable. The first progress call afterwards, whoever makes it, disarms.
  *

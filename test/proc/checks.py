@@ -275,6 +275,9 @@ def c_is_of_one_dialect():
                                   '*p)\n{\n%s\treturn p == NULL;\n}\n' %
                        ('\ta("// todo");\n' * 59)))
     good(STYLE, styled('lib/a.h', '#ifndef A_H\n#define A_H\n#endif /* A_H */\n'))
+    good(STYLE, styled('lib/a.c', '/* lib/a.c, a.c and weft_a() */\nint weft_a;\n'))
+    bad('lib/a.c:2: there is no file b.c', STYLE, styled('lib/a.c', '/* as b.c does */\n'))
+    bad('there is no function weft_b()', STYLE, styled('lib/a.c', '/* as weft_b() does */\n'))
     bad('lib/a.h: no guard', STYLE, styled('lib/a.h', '#ifndef A_H\n#define A_H\n#endif\n'))
 
 
