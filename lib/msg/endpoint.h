@@ -18,7 +18,6 @@
 #include "msg/module.h"
 #include "msg/request.h"
 #include "msg/seq_window.h"
-#include "proto/ep_config.h"
 #include "proto/proto.h"
 
 /* ------------------------------------------------------------------ endpoint */

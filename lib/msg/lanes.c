@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/cost.h"
+#include "proto/proto.h"
 #include "msg/msg.h"
-#include "proto/select.h"
 
 /* Small numbers for names: the position of the first lane with the same one. */
 static uint32_t same_as(const struct weft_msg_ep *me, unsigned int lane, size_t field)

@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "proto/cost.h"
+#include "proto/proto.h"
 #include "msg/header.h"
 #include "msg/send.h"
 #include "msg/stripe.h"

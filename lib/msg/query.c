@@ -10,7 +10,7 @@
 
 #include "base/params.h"
 #include "msg/msg.h"
-#include "proto/select.h"
+#include "proto/proto.h"
 
 static double time_of(const struct weft_msg_ep *me, const struct weft_proto_key *key,
 		      const struct weft_proto *proto, size_t length)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/config.h"
-#include "proto/cost.h"
+#include "proto/proto.h"
 #include "plan/plan.h"
 
 /* "12.5 us + 0.08 ns/B" */

@@ -8,8 +8,7 @@
 
 #include <stdio.h>
 
-#include "proto/ep_config.h"
-#include "proto/select.h"
+#include "proto/proto.h"
 #include "weft.h"
 #include "weft_plan.h"
 

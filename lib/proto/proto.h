@@ -253,4 +253,10 @@ static inline const struct weft_proto *weft_proto_lookup(const struct weft_proto
 	return weft_proto_range(sel, length)->proto;
 }
 
+/* The rest of what others may use of this folder. */
+#include "proto/cost.h"
+#include "proto/ep_config.h"
+#include "proto/rndv_cost.h"
+#include "proto/select.h"
+
 #endif /* WEFT_PROTO_H */

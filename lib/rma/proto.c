@@ -18,7 +18,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "proto/cost.h"
+#include "proto/proto.h"
 #include "rma/rma.h"
 
 /* What lanes that do it themselves cost: the way there (and back). */

@@ -11,7 +11,7 @@
  */
 
 #include "rndv/rndv.h"
-#include "proto/rndv_cost.h"
+#include "proto/proto.h"
 
 const struct weft_proto weft_proto_data_get = {
 	.name = "data/get",

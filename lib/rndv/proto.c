@@ -19,7 +19,7 @@
 #include <errno.h>
 
 #include "rndv/rndv.h"
-#include "proto/rndv_cost.h"
+#include "proto/proto.h"
 
 /* ------------------------------------------------------------------ sender */
 
