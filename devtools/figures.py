@@ -24,15 +24,18 @@ OURS = re.compile(r'(?:^|/)((?:lib|drivers)/[\w/]+\.[ch])$')
 
 
 def lib_objects(build):
-    folder = os.path.join(build, 'libweft_lib.a.p')
-    return sorted(os.path.join(folder, n) for n in os.listdir(folder) if n.endswith('.o'))
+    """Of what is built now: objects of files that are gone may lie beside them."""
+    out = subprocess.run(['ninja', '-C', build, '-t', 'query', 'libweft_lib.a'],
+                         capture_output=True, text=True, check=True).stdout
+    return sorted(set(re.findall(r'libweft_lib\.a\.p/\S+\.o', out)))
 
 
-def uses(objects):
+def uses(build, objects):
     """object -> the objects that define what it takes"""
     defined, taken = {}, collections.defaultdict(set)
     for o in objects:
-        out = subprocess.run(['nm', o], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(['nm', os.path.join(build, o)], capture_output=True, text=True,
+                             check=True).stdout
         for words in map(str.split, out.splitlines()):
             if len(words) == 2 and words[0] == 'U':
                 taken[o].add(words[1])
@@ -56,7 +59,7 @@ def largest_circle(graph):
     return max(({o} | {p for p in reach[o] if o in reach[p]} for o in graph), key=len)
 
 
-def lines_seen(build):
+def lines_seen(build, objects):
     """Lines of the project's headers that each object of lib/ was compiled with."""
     out = subprocess.run(['ninja', '-C', build, '-t', 'deps'], capture_output=True, text=True,
                          check=True).stdout
@@ -64,7 +67,7 @@ def lines_seen(build):
     counts, sums, at = {}, [], None
     for line in out.splitlines():
         if line.startswith('libweft_lib.a.p/'):
-            at = 0
+            at = 0 if line.split(':')[0] in objects else None
         elif not line.strip():
             if at is not None:
                 sums.append(at)
@@ -146,10 +149,11 @@ def main():
     p.add_argument('--names', action='store_true', help='print them all')
     o = p.parse_args()
 
-    graph = uses(lib_objects(o.build))
+    objects = lib_objects(o.build)
+    graph = uses(o.build, objects)
     circle = largest_circle(graph)
     print('largest circle: %d of %d files of lib/' % (len(circle), len(graph)))
-    seen = lines_seen(o.build)
+    seen = lines_seen(o.build, objects)
     print('lines that a file of lib/ sees: %d at p50, %d at most'
           % (seen[len(seen) // 2], seen[-1]))
 
@@ -162,7 +166,9 @@ def main():
              whole.calls['weft_worker_progress'] / messages))
     for what, inside in (('send', 'weft_tag_send'), ('receive', 'weft_worker_progress')):
         functions, files, _ = Profile(o.build, inside, o.messages).often(messages, inside)
-        print('%s: %d functions in %d files' % (what, len(functions), len(files)))
+        sources = [f for f in files if f.endswith('.c')]
+        print('%s: %d functions in %d files and %d headers'
+              % (what, len(functions), len(sources), len(files) - len(sources)))
         if o.names:
             print('  ' + ' '.join(sorted(functions)) + '\n  ' + ' '.join(sorted(files)))
     return 0
