@@ -204,6 +204,7 @@ struct weft_lane_conf {
 	uint64_t connect_timeout_ns; /**< WEFT_CONNECT_TIMEOUT */
 	uint64_t keepalive_ns;       /**< WEFT_KEEPALIVE_INTERVAL */
 	unsigned int csum;           /**< enum weft_csum_mode */
+	unsigned int cc;             /**< WEFT_CC: enum weft_cc_number */
 	/** WEFT_WINDOW: bytes unacknowledged per lane_ep; 0 = driver's default */
 	size_t window;
 	unsigned int paths;   /**< WEFT_PATHS: UDP source ports per lane */
@@ -219,6 +220,15 @@ struct weft_lane_conf {
 };
 
 enum weft_csum_mode { WEFT_CSUM_AUTO, WEFT_CSUM_NONE, WEFT_CSUM_UDP, WEFT_CSUM_CRC32C };
+
+/** Congestion control of raw lanes, in the order of WEFT_CC's words: a line here and a file. */
+#define WEFT_CC_LIST(X) \
+	X(FIXED, fixed) \
+	X(DELAY, delay)
+
+#define WEFT_CC_NUMBER(id, name) WEFT_CC_##id,
+enum weft_cc_number { WEFT_CC_AUTO, WEFT_CC_LIST(WEFT_CC_NUMBER) WEFT_CC_COUNT };
+#undef WEFT_CC_NUMBER
 
 /**
  * Pack callback of am_bcopy(): write at most @p max bytes. It may be called again for the same

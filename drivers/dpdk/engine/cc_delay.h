@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/cc_delay.h
+ * Inside of the delay algorithm: what cc_delay.c and cc_share.c have in common.
+ */
+#ifndef WEFT_CC_DELAY_H
+#define WEFT_CC_DELAY_H
+
+#include "engine/cc.h"
+
+#define TARGET_MIN 16000u /* ns of queueing: below, software alone is that unsteady */
+#define TARGET_MAX 1000000u
+#define OVER_CUT 8u /* and our window fell to this part meanwhile */
+
+static inline uint32_t min32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint32_t max32(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline uint32_t part(uint32_t of, uint64_t num, uint64_t den)
+{
+	uint64_t v = of * num / (den != 0 ? den : 1);
+
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+static inline uint32_t plus(const struct weft_cc *cc, uint64_t more)
+{
+	return (uint32_t)(cc->window + more < UINT32_MAX ? cc->window + more : UINT32_MAX);
+}
+
+/* Queueing delay that is aimed at by whoever has a few frames in flight, ns. */
+static inline uint32_t target_plain(const struct weft_cc_delay *d)
+{
+	return min32(max32(d->base / 2 * 3, TARGET_MIN), TARGET_MAX);
+}
+
+/** Set the window, and the limit and gap that follow from it. */
+void weft_cc_apply(struct weft_cc *cc, uint32_t window);
+
+/** For a moment the window is small, so that the queue is seen without us; then it is @p back. */
+void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back);
+/** A round ends. @return it was one of a dip */
+bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue);
+/** A round of mode DELAY ends: may begin mode SHARE. */
+void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue);
+/** A round of mode SHARE ends, with frames lost to a full queue, and without. */
+void weft_cc_share_loss(struct weft_cc *cc);
+void weft_cc_share_round(struct weft_cc *cc, uint32_t queue);
+/** @return too much is lost in mode SHARE for those whom we share with to be TCP */
+bool weft_cc_share_crowd(struct weft_cc *cc);
+
+#endif /* WEFT_CC_DELAY_H */

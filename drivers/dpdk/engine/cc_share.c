@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * The delay algorithm beside others who fill the queue until it overflows, as TCP does: mode
+ * SHARE, its begin and its end. doc/congestion.md, Beside others.
+ */
+
+#include "engine/cc_delay.h"
+
+#define OVER_HALVES 3u /* of the target: a queue that others keep */
+#define OVER_NS 20000000u
+#define OVER_ROUNDS 12u /* so long others are given the chance to drain the queue */
+#define SHARE_FRAMES 2u
+#define SHARE_SAMPLE 256u /* frames */
+#define SHARE_LOSS 10u    /* a part of them that TCP would not lose */
+#define SHARE_BAN 256u    /* rounds */
+#define SHARE_ROUNDS 256u
+#define LOOK_EVERY 4u /* loss */
+#define LOOK_ROUNDS 2u
+#define LOOK_PART 16u
+
+/* For a moment the window is small, so that the queue is seen without us; then it is @p back. */
+void weft_cc_dip(struct weft_cc *cc, uint32_t to_part, uint32_t back)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	d->look = LOOK_ROUNDS;
+	d->back = back;
+	d->base_before = d->base;
+	d->uncut = 0;
+	weft_cc_apply(cc, cc->window / to_part);
+}
+
+/* @return the round was one of a dip */
+bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	if (d->look == 0)
+		return false;
+	if (--d->look > 0)
+		return true;
+	if (d->mode == WEFT_CC_MODE_SHARE && queue < target_plain(d) / 2) {
+		d->mode = WEFT_CC_MODE_DELAY;
+		d->over = 0;
+	}
+	/* The way is shorter than was thought: what was a window for it is none. */
+	if (d->base + d->base / 8 >= d->base_before)
+		weft_cc_apply(cc, d->back);
+	return true;
+}
+
+/*
+ * The queue was full, and whoever shares it was told at the same time. Are these all of our
+ * kind? Then all leave it for a moment, and it is seen empty.
+ */
+void weft_cc_share_loss(struct weft_cc *cc)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint32_t to;
+
+	to = max32(cc->window / 10 * 7, cc->conf.frame);
+	if (++d->looks % LOOK_EVERY != 0)
+		weft_cc_apply(cc, to);
+	else
+		weft_cc_dip(cc, LOOK_PART, to);
+}
+
+static void share_begin(struct weft_cc *cc)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	d->mode = WEFT_CC_MODE_SHARE;
+	/* Not all at the same time: what the clock says is as good as a die. */
+	d->share_left = SHARE_ROUNDS + (uint32_t)(d->round.at / 64 % SHARE_ROUNDS);
+	d->over = 0;
+	d->share_acked = d->share_lost = 0;
+	cc->modes++;
+	weft_cc_apply(cc, max32(d->over_from / 2, SHARE_FRAMES * cc->conf.frame));
+}
+
+/*
+ * The queue stays far beyond the target although our window has fallen: others keep it there,
+ * who give way to loss only, and would take all.
+ */
+void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
+{
+	struct weft_cc_delay *d = &cc->delay;
+
+	if (d->share_ban > 0)
+		d->share_ban--;
+	if (queue < target_plain(d) / 2 * OVER_HALVES || d->share_ban > 0) {
+		d->over = 0;
+		return;
+	}
+	if (d->over == 0) {
+		d->over_from = cc->window;
+		d->over_queue = queue;
+		d->over_at = d->round.at;
+	}
+	if (d->over < UINT8_MAX)
+		d->over++;
+	if (d->over >= OVER_ROUNDS && d->round.at - d->over_at >= OVER_NS &&
+	    queue >= d->over_queue / 2 &&
+	    cc->window <= max32(d->over_from / OVER_CUT, cc->conf.frame))
+		share_begin(cc);
+}
+
+/*
+ * TCP keeps losses rare. Where many are lost all are of our kind, each of which took the others
+ * for something else.
+ */
+bool weft_cc_share_crowd(struct weft_cc *cc)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint64_t all;
+
+	d->share_acked += d->round.acked;
+	d->share_lost += d->round.lost;
+	all = d->share_acked + d->share_lost;
+	if (all < SHARE_SAMPLE * (uint64_t)cc->conf.frame)
+		return false;
+	if (d->share_lost * SHARE_LOSS > all) {
+		d->share_ban = SHARE_BAN;
+		return true;
+	}
+	d->share_acked /= 2;
+	d->share_lost /= 2;
+	return false;
+}
+
+void weft_cc_share_round(struct weft_cc *cc, uint32_t queue)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint32_t frame = cc->conf.frame;
+
+	if (queue < target_plain(d) / 2 || d->share_left == 0) {
+		d->mode = WEFT_CC_MODE_DELAY;
+		d->over = 0;
+		return;
+	}
+	d->share_left--;
+	if (d->round.limited)
+		weft_cc_apply(cc, plus(cc, frame));
+}

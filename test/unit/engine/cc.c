@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Congestion control without a network: each algorithm over a model of a queue (cc_model.h), and
+ * what a bad peer or a bad clock may tell it.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cc_model.h"
+#include "lane.h"
+
+#define US 1000ull
+#define MS 1000000ull
+#define GBIT 1000000000ull
+#define FRAME 1472u
+
+/* The network that incast is measured on: 10 Gb/s, RTT 10 us, 150 kB of queue. */
+static struct model rack(unsigned int senders)
+{
+	struct model m = {
+		.rate = 10 * GBIT,
+		.access = 10 * GBIT,
+		.base = 10 * US,
+		.hint = 11 * US,
+		.queue = 150000,
+		.frame = FRAME,
+		.most = 1 << 20,
+		.from = 5 * MS,
+		.noise = 3000,
+		.senders = senders,
+	};
+
+	for (unsigned int i = 0; i < senders; i++)
+		m.s[i].start = i * 300;
+	return m;
+}
+
+/* A bottleneck of 200 Mb/s with a queue of 40 kB, behind faster links. */
+static struct model narrow(unsigned int senders)
+{
+	return (struct model){
+		.rate = GBIT / 5,
+		.access = GBIT,
+		.base = 200 * US,
+		.hint = 205 * US,
+		.queue = 40000,
+		.frame = FRAME,
+		.most = 1 << 20,
+		.from = 200 * MS,
+		.senders = senders,
+	};
+}
+
+/* ---------------------------------------------------------------- all algorithms */
+
+static void every_number_has_an_algorithm_and_every_one_a_name(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20};
+	struct weft_cc cc;
+
+	(void)state;
+	for (unsigned int i = WEFT_CC_AUTO; i < WEFT_CC_COUNT; i++) {
+		weft_cc_init(&cc, weft_cc_ops(i), &conf);
+		assert_true(strlen(cc.ops->name) > 0);
+		assert_true(cc.limit > 0 && cc.limit <= conf.most);
+		assert_non_null(weft_cc_mode_name(&cc));
+	}
+	assert_string_equal(weft_cc_ops(WEFT_CC_FIXED)->name, "fixed");
+	assert_string_equal(weft_cc_ops(WEFT_CC_DELAY)->name, "delay");
+	/* A number that is none does no harm. */
+	assert_non_null(weft_cc_ops(12345));
+}
+
+static void fixed_stays_whatever_happens(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20};
+	const struct weft_cc_ack a = {.now = MS, .acked = FRAME, .rtt = 999999, .marked = FRAME};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_FIXED), &conf);
+	for (int i = 0; i < 100; i++) {
+		cc.ops->on_ack(&cc, &a);
+		cc.ops->on_loss(&cc, FRAME, MS);
+		cc.ops->on_timeout(&cc, 5, MS);
+		cc.ops->on_idle(&cc);
+		assert_int_equal(cc.limit, 1 << 20);
+		assert_int_equal(cc.gap, 0);
+	}
+}
+
+/* Times, sizes and order of events that no network makes; under the sanitizers, too. */
+static void nonsense_leaves_a_window_that_sends(void **state)
+{
+	static const uint32_t value[] = {0,    1,     2,       63,        1472,
+					 8972, 65535, 1 << 20, INT32_MAX, UINT32_MAX};
+	static const uint64_t time[] = {0, 1, 1000, 999999999, 1000000000, 1ull << 40, UINT64_MAX};
+	static const struct weft_cc_conf conf[] = {
+		{.frame = FRAME, .most = 1 << 20},
+		{.frame = 1, .most = 1},
+		{.frame = 8972, .most = 1024, .rtt = 1},
+		{.frame = FRAME, .most = INT32_MAX, .rtt = UINT32_MAX},
+	};
+	uint64_t seed = 42;
+	struct weft_cc cc;
+
+	(void)state;
+	for (unsigned int k = 0; k < sizeof(conf) / sizeof(conf[0]); k++) {
+		weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf[k]);
+		for (unsigned int i = 0; i < 200000; i++) {
+			uint64_t r = seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+			struct weft_cc_ack a = {
+				.now = time[(r >> 32) % 7] + (r >> 50),
+				.acked = value[(r >> 36) % 10],
+				.marked = (r >> 13) % 3 == 0 ? value[(r >> 40) % 10] : 0,
+				.rtt = value[(r >> 44) % 10],
+				.inflight = value[(r >> 48) % 10],
+				.limited = r >> 52 & 1,
+			};
+
+			cc.ops->on_ack(&cc, &a);
+			if ((r >> 20) % 5 == 0)
+				cc.ops->on_loss(&cc, value[(r >> 28) % 10], a.now);
+			if ((r >> 22) % 31 == 0)
+				cc.ops->on_timeout(&cc, (unsigned int)(r >> 24) % 20, a.now);
+			if ((r >> 25) % 61 == 0)
+				cc.ops->on_idle(&cc);
+			assert_in_range(cc.window, 1, conf[k].most);
+			assert_true(cc.limit >= 1);
+		}
+	}
+}
+
+/* ---------------------------------------------------------------- one flow */
+
+static void start_finds_the_rate_within_twenty_round_trips(void **state)
+{
+	struct model m = {
+		.rate = 25 * GBIT,
+		.access = 25 * GBIT,
+		.base = MS,
+		.queue = 150000,
+		.frame = FRAME,
+		.most = 8 << 20,
+		.from = 20 * MS,
+		.senders = 1,
+	};
+
+	(void)state;
+	model_run(&m, WEFT_CC_DELAY, 60 * MS);
+	assert_true(model_share(&m, -1, 60 * MS) > 0.9);
+	assert_true(model_dropped(&m) < 0.01);
+}
+
+static void one_flow_fills_a_link_and_leaves_its_queue_short(void **state)
+{
+	struct model m = narrow(1);
+
+	(void)state;
+	model_run(&m, WEFT_CC_DELAY, 1500 * MS);
+	assert_true(model_share(&m, -1, 1500 * MS) > 0.95);
+	assert_true(model_dropped(&m) < 0.01);
+	assert_true(m.mean_queue < 400e3);
+}
+
+static void random_loss_does_not_shrink_the_window(void **state)
+{
+	static const struct {
+		double loss, least;
+	} t[] = {{0.001, 0.95}, {0.01, 0.9}, {0.05, 0.8}};
+
+	(void)state;
+	for (unsigned int r = 0; r < 2; r++)
+		for (unsigned int i = 0; i < 3; i++) {
+			struct model m = {
+				.rate = GBIT / 2,
+				.access = GBIT,
+				.base = r ? MS : 100 * US,
+				.queue = 1000000,
+				.frame = FRAME,
+				.most = 1 << 20,
+				.from = 100 * MS,
+				.loss = t[i].loss,
+				.senders = 1,
+			};
+
+			model_run(&m, WEFT_CC_DELAY, 1000 * MS);
+			assert_true(model_share(&m, -1, 1000 * MS) > t[i].least);
+		}
+}
+
+static void marks_keep_a_queue_shorter_than_delay_would(void **state)
+{
+	struct model m = narrow(2), e = narrow(2);
+
+	(void)state;
+	e.mark = 3000;
+	model_run(&m, WEFT_CC_DELAY, 1000 * MS);
+	model_run(&e, WEFT_CC_DELAY, 1000 * MS);
+	assert_true(e.s[0].cc.marked > 0);
+	assert_int_equal(m.s[0].cc.marked, 0);
+	assert_true(e.mean_queue < m.mean_queue);
+	assert_true(model_share(&e, -1, 1000 * MS) > 0.75);
+}
+
+/* ---------------------------------------------------------------- many flows */
+
+static void incast_drops_nothing_after_its_start(void **state)
+{
+	static const struct {
+		unsigned int senders;
+		double share, jain;
+	} t[] = {
+		{4, 0.9, 0.9}, {8, 0.85, 0.95}, {16, 0.8, 0.95}, {32, 0.75, 0.8}, {64, 0.75, 0.75}};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+		struct model m = rack(t[i].senders);
+
+		model_run(&m, WEFT_CC_DELAY, 60 * MS);
+		assert_true(model_dropped(&m) < 0.001);
+		assert_true(model_share(&m, -1, 60 * MS) > t[i].share);
+		assert_true(model_jain(&m) > t[i].jain);
+		assert_true(m.mean_queue < 40e3);
+	}
+}
+
+static void who_comes_later_gets_as_much(void **state)
+{
+	struct model m = rack(32);
+
+	(void)state;
+	for (unsigned int i = 0; i < 32; i++)
+		m.s[i].start = i * MS;
+	m.from = 40 * MS;
+	model_run(&m, WEFT_CC_DELAY, 100 * MS);
+	assert_true(model_jain(&m) > 0.9);
+	assert_true(model_dropped(&m) < 0.001);
+}
+
+static void fixed_would_have_dropped_most(void **state)
+{
+	struct model m = rack(32);
+
+	(void)state;
+	model_run(&m, WEFT_CC_FIXED, 20 * MS);
+	assert_true(model_dropped(&m) > 0.3);
+}
+
+/* ---------------------------------------------------------------- others */
+
+static void beside_tcp_neither_starves(void **state)
+{
+	struct model m = rack(2);
+
+	(void)state;
+	m.noise = 0;
+	m.from = 20 * MS;
+	m.s[1].reno = true;
+	model_run(&m, WEFT_CC_DELAY, 300 * MS);
+	assert_true(m.s[0].cc.modes > 0);
+	assert_true(model_share(&m, 0, 300 * MS) > 0.1);
+	assert_true(model_share(&m, 1, 300 * MS) > 0.3);
+}
+
+static void when_tcp_has_gone_the_queue_is_short_again(void **state)
+{
+	struct model m = narrow(3);
+
+	(void)state;
+	m.s[2].reno = true;
+	m.s[2].stop = 1000 * MS;
+	m.from = 2000 * MS;
+	model_run(&m, WEFT_CC_DELAY, 3000 * MS);
+	assert_true(m.mean_queue < 500e3);
+	assert_true(model_share(&m, -1, 3000 * MS) > 0.9);
+	assert_true(model_share(&m, 0, 3000 * MS) > 0.2);
+	assert_true(model_share(&m, 1, 3000 * MS) > 0.2);
+}
+
+/* ---------------------------------------------------------------- clocks and ends */
+
+static void timeouts_shrink_only_when_there_are_two(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20};
+	struct weft_cc_ack a = {.acked = FRAME, .rtt = 10000, .inflight = 1 << 20, .limited = true};
+	struct weft_cc cc;
+	uint32_t before;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (unsigned int i = 0; i < 1000; i++) {
+		a.now = 1000000000 + i * 1000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	before = cc.window;
+	assert_true(before > 20 * FRAME);
+	cc.ops->on_timeout(&cc, 1, a.now + MS);
+	assert_int_equal(cc.window, before);
+	cc.ops->on_timeout(&cc, 2, a.now + 3 * MS);
+	assert_true(cc.window <= 15000);
+	/* It comes back by doubling. */
+	for (unsigned int i = 0; i < 200; i++) {
+		a.now += 1000;
+		cc.ops->on_ack(&cc, &a);
+	}
+	assert_true(cc.window > 100000);
+}
+
+static void a_way_that_became_longer_is_learned(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
+	struct weft_cc_ack a = {.acked = FRAME, .rtt = 10000, .inflight = 1 << 20, .limited = true};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	for (a.now = 1000000000; a.now < 1100000000; a.now += 10000)
+		cc.ops->on_ack(&cc, &a);
+	assert_int_equal(cc.delay.base, 10000);
+	a.rtt = 5000000;
+	for (; a.now < 32000000000; a.now += 1000000)
+		cc.ops->on_ack(&cc, &a);
+	assert_int_equal(cc.delay.base, 5000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_number_has_an_algorithm_and_every_one_a_name),
+		cmocka_unit_test(fixed_stays_whatever_happens),
+		cmocka_unit_test(nonsense_leaves_a_window_that_sends),
+		cmocka_unit_test(start_finds_the_rate_within_twenty_round_trips),
+		cmocka_unit_test(one_flow_fills_a_link_and_leaves_its_queue_short),
+		cmocka_unit_test(random_loss_does_not_shrink_the_window),
+		cmocka_unit_test(marks_keep_a_queue_shorter_than_delay_would),
+		cmocka_unit_test(incast_drops_nothing_after_its_start),
+		cmocka_unit_test(who_comes_later_gets_as_much),
+		cmocka_unit_test(fixed_would_have_dropped_most),
+		cmocka_unit_test(beside_tcp_neither_starves),
+		cmocka_unit_test(when_tcp_has_gone_the_queue_is_short_again),
+		cmocka_unit_test(timeouts_shrink_only_when_there_are_two),
+		cmocka_unit_test(a_way_that_became_longer_is_learned),
+	};
+
+	return cmocka_run_group_tests_name("cc", tests, NULL, NULL);
+}

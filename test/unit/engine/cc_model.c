@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "cc_model.h"
+
+#include <stdlib.h>
+
+#define MS 1000000ull
+
+struct event {
+	uint64_t at, sent;
+	unsigned int who;
+	bool lost, marked;
+};
+
+/* Acknowledgements and losses come in the order in which frames reached the queue. */
+struct line {
+	struct event *ev;
+	size_t size, head, count;
+};
+
+static uint64_t rnd(struct model *m)
+{
+	m->seed ^= m->seed << 13;
+	m->seed ^= m->seed >> 7;
+	m->seed ^= m->seed << 17;
+	return m->seed;
+}
+
+static void push(struct line *l, struct event e)
+{
+	if (l->count == l->size)
+		abort();
+	l->ev[(l->head + l->count++) % l->size] = e;
+}
+
+static uint64_t window(const struct model *m, const struct model_sender *s)
+{
+	return s->reno ? (uint64_t)(s->cwnd * m->frame) : s->cc.limit;
+}
+
+/* When may it send? UINT64_MAX: not before something is acknowledged. */
+static uint64_t may_send(const struct model *m, struct model_sender *s, uint64_t now)
+{
+	uint64_t t = s->start > now ? s->start : now;
+
+	if (s->stop != 0 && t >= s->stop)
+		return UINT64_MAX;
+	if (s->inflight != 0 && s->inflight + m->frame > window(m, s)) {
+		s->full = true;
+		return UINT64_MAX;
+	}
+	if (s->link > t)
+		t = s->link;
+	if (!s->reno && s->cc.gap != 0 && s->next > t) {
+		s->full = true;
+		t = s->next;
+	}
+	return t;
+}
+
+static void send(struct model *m, struct line *l, unsigned int who, uint64_t now, uint64_t *free_at,
+		 uint64_t *found, uint64_t *finds)
+{
+	struct model_sender *s = &m->s[who];
+	uint64_t wait = *free_at > now ? *free_at - now : 0, last;
+	struct event e = {.who = who, .sent = now};
+
+	s->inflight += m->frame;
+	s->link = now + (m->access != 0 ? m->frame * 8000000000ull / m->access : 0);
+	s->next = (s->next + s->cc.gap > now ? s->next : now) + s->cc.gap;
+	if (now >= m->from) {
+		s->sent += m->frame;
+		*found += wait;
+		(*finds)++;
+	}
+	if (wait * m->rate / 8000000000ull + m->frame > m->queue) {
+		e.lost = true;
+	} else {
+		e.marked = m->mark != 0 && wait * m->rate / 8000000000ull > m->mark;
+		*free_at = now + wait + m->frame * 8000000000ull / m->rate;
+		e.lost = (double)(rnd(m) % 1000000) < m->loss * 1e6;
+	}
+	e.at = (*free_at > now ? *free_at : now) + m->base;
+	if (l->count != 0) {
+		last = l->ev[(l->head + l->count - 1) % l->size].at;
+		if (e.at < last)
+			e.at = last;
+	}
+	push(l, e);
+}
+
+static void reno_event(struct model *m, struct model_sender *s, const struct event *e)
+{
+	if (!e->lost) {
+		s->cwnd += 1 / s->cwnd;
+	} else if (e->sent >= s->cut_at) {
+		/* Cubic's factor, once per round trip. */
+		s->cwnd = s->cwnd * 0.7 > 1 ? s->cwnd * 0.7 : 1;
+		s->cut_at = e->at;
+	}
+	(void)m;
+}
+
+static void take(struct model *m, const struct event *e)
+{
+	struct model_sender *s = &m->s[e->who];
+	struct weft_cc_ack a = {.now = e->at, .limited = s->full, .inflight = s->inflight};
+
+	s->inflight -= m->frame;
+	if (e->at >= m->from) {
+		s->delivered += e->lost ? 0 : m->frame;
+		s->lost += e->lost ? m->frame : 0;
+	}
+	if (s->reno) {
+		reno_event(m, s, e);
+		return;
+	}
+	if (e->lost) {
+		s->cc.ops->on_loss(&s->cc, m->frame, e->at);
+		return;
+	}
+	a.acked = m->frame;
+	a.marked = e->marked ? m->frame : 0;
+	a.rtt = (uint32_t)(e->at - e->sent + (m->noise != 0 ? rnd(m) % m->noise : 0));
+	s->full = false;
+	s->cc.ops->on_ack(&s->cc, &a);
+}
+
+void model_run(struct model *m, unsigned int number, uint64_t ns)
+{
+	const struct weft_cc_conf conf = {
+		.frame = m->frame, .most = m->most, .rtt = (uint32_t)m->hint};
+	struct line l = {.size = 1 << 16};
+	uint64_t now = 1000000000ull, end = now + ns, free_at = 0, t, best, found = 0, finds = 0;
+	unsigned int who, first = 0;
+
+	l.ev = calloc(l.size, sizeof(*l.ev));
+	if (m->seed == 0)
+		m->seed = 88172645463325252ull;
+	m->from += now;
+	for (unsigned int i = 0; i < m->senders; i++) {
+		weft_cc_init(&m->s[i].cc, weft_cc_ops(number), &conf);
+		m->s[i].cwnd = 10;
+		m->s[i].start += now;
+		if (m->s[i].stop != 0)
+			m->s[i].stop += now;
+	}
+	while (now < end) {
+		best = l.count != 0 ? l.ev[l.head].at : UINT64_MAX;
+		who = MODEL_SENDERS;
+		first = (first + 1) % m->senders;
+		for (unsigned int k = 0; k < m->senders; k++) {
+			t = may_send(m, &m->s[(first + k) % m->senders], now);
+			if (t < best) {
+				best = t;
+				who = (first + k) % m->senders;
+			}
+		}
+		if (best == UINT64_MAX)
+			break;
+		now = best;
+		if (who < MODEL_SENDERS) {
+			send(m, &l, who, now, &free_at, &found, &finds);
+		} else {
+			struct event e = l.ev[l.head];
+
+			l.head = (l.head + 1) % l.size;
+			l.count--;
+			take(m, &e);
+		}
+	}
+	m->mean_queue = finds != 0 ? (double)found / (double)finds : 0;
+	m->from -= 1000000000ull;
+	free(l.ev);
+}
+
+double model_share(const struct model *m, int i, uint64_t ns)
+{
+	double sum = 0;
+
+	for (unsigned int k = 0; k < m->senders; k++)
+		if (i < 0 || (unsigned int)i == k)
+			sum += (double)m->s[k].delivered;
+	return sum * 8 / ((double)m->rate * (double)(ns - m->from) / 1e9);
+}
+
+double model_dropped(const struct model *m)
+{
+	double sent = 0, lost = 0;
+
+	for (unsigned int k = 0; k < m->senders; k++) {
+		sent += (double)m->s[k].sent;
+		lost += (double)m->s[k].lost;
+	}
+	return sent > 0 ? lost / sent : 0;
+}
+
+double model_jain(const struct model *m)
+{
+	double sum = 0, squares = 0;
+
+	for (unsigned int k = 0; k < m->senders; k++) {
+		sum += (double)m->s[k].delivered;
+		squares += (double)m->s[k].delivered * (double)m->s[k].delivered;
+	}
+	return squares > 0 ? sum * sum / (m->senders * squares) : 0;
+}
