@@ -5,6 +5,7 @@
 #include "core/config.h"
 
 #define FIELD(f) .offset = offsetof(struct weft_conf, f)
+#define CC_WORD(id, name) "|" #name
 
 /* clang-format off */
 const struct weft_option weft_options[] = {
@@ -63,6 +64,14 @@ const struct weft_option weft_options[] = {
 			"NIC checks UDP checksums itself. Headers are validated in every case.",
 	},
 	/* ---- lanes at work */
+	{
+		"CC", WEFT_OPT_ENUM, FIELD(lane.cc), .def = "auto", .unit = "word",
+		.words = "auto" WEFT_CC_LIST(CC_WORD),
+		.help = "Congestion control of raw lanes. fixed: the window that WEFT_WINDOW says, "
+			"whatever the network does. delay: a window per path that follows round "
+			"trips, congestion marks and losses, so that queues stay short and flows "
+			"share (doc/congestion.md); WEFT_WINDOW is its largest. auto: fixed.",
+	},
 	{
 		"WINDOW", WEFT_OPT_BYTES, FIELD(lane.window), .def = "auto", .unit = "bytes",
 		.has_auto = true,

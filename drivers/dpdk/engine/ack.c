@@ -16,6 +16,7 @@
 #include "engine/iface.h"
 #include "engine/share.h"
 #include "engine/slots.h"
+#include "engine/window.h"
 #include "frame/frame.h"
 
 static inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
@@ -26,30 +27,36 @@ static inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 	if (!slot->m)
 		return; /* a SACK bit was earlier */
 	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->et);
-	c->inflight -= slot->bytes;
+	if (!c->cc)
+		c->inflight -= slot->bytes;
+	else
+		raw_window_slot_acked(c, slot);
 	c->base.queued -= slot->payload;
 	raw_slot_free(c, slot, iface->lcore);
 }
 
-static void take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
+/* @return the round trip over the path that the frame says, in ns; 0 = it tells none */
+static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t hold = weft_get16(hdr->ts_hold), rtt, s;
 	uint8_t path = hdr->echo_path;
 
 	if (iface->gap || path >= c->paths)
-		return;
+		return 0;
 	rtt = (uint32_t)iface->now - weft_get32(hdr->ts_echo);
 	if (rtt > INT32_MAX)
-		return;
+		return 0;
 	hold *= WEFT_FRAME_HOLD_UNIT;
 	s = weft_get32(hdr->ts_echo) / 64 % RAW_STALE;
 	if (iface->stale[s].ts == weft_get32(hdr->ts_echo) &&
 	    iface->stale[s].error > RTE_MAX(RAW_STAMP_ERROR, rtt / 4))
-		return; /* sent long after the clock was read */
-	weft_rtt_sample(&c->path[path].rtt, rtt > hold ? rtt - hold : 1);
+		return 0; /* sent long after the clock was read */
+	rtt = rtt > hold ? rtt - hold : 1;
+	weft_rtt_sample(&c->path[path].rtt, rtt);
 	c->base.rtt_ns = c->path[path].rtt.srtt;
 	raw_timer_learn(c);
+	return rtt;
 }
 
 static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *sack, uint32_t ack)
@@ -79,7 +86,7 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack)
 {
-	uint32_t ack = weft_get32(hdr->ack);
+	uint32_t ack = weft_get32(hdr->ack), rtt = 0;
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->snd_una > c->snd_next - c->snd_una)) {
@@ -106,7 +113,9 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 		return 0;
 
 	if (weft_get16(hdr->ts_hold) != WEFT_FRAME_NO_ECHO)
-		take_sample(c, hdr);
+		rtt = take_sample(c, hdr);
+	if (c->cc)
+		raw_window_acked(c, hdr->echo_path, rtt);
 	c->backoff = 0;
 	if (weft_seq_diff(c->snd_una, c->round_end) >= 0) {
 		c->round_at = c->iface->lt;

@@ -22,6 +22,7 @@
 #include "engine/peer.h"
 #include "engine/slots.h"
 #include "engine/timer.h"
+#include "engine/window.h"
 #include "engine/zcopy.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
@@ -126,6 +127,7 @@ void raw_conn_free(struct raw_conn *c)
 	TAILQ_REMOVE(&iface->conns, c, link);
 	raw_table_give(iface, c->id & 0xffff);
 	iface->conn_count--;
+	raw_window_free(c);
 	free(c->slots);
 	free(c);
 }
@@ -145,7 +147,9 @@ static int make_window(struct raw_conn *c)
 			       ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
 			       : RAW_WIN_BYTES;
 	c->win_whole = c->win_frames;
-	return raw_slots_init(c);
+	if (raw_slots_init(c) != 0)
+		return -ENOMEM;
+	return raw_window_init(c);
 }
 
 /* @return less than what was wanted: worth a warning */
@@ -188,6 +192,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	char text[400];
 
 	c->frame_size = frame_size;
+	c->paths = RTE_MIN(iface->paths, c->path_count);
 	if (make_window(c) != 0) {
 		raw_conn_fail(c, -ENOMEM, "out of memory for a connection's send window");
 		return;
@@ -198,7 +203,6 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	c->room = frame_size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
 	c->base.max_msg = c->room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
-	c->paths = RTE_MIN(iface->paths, c->path_count);
 	c->base.up = true;
 	c->base.tx_room = true;
 	c->seen = iface->lt;

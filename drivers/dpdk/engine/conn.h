@@ -41,6 +41,7 @@
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
 static_assert(2 * RAW_WIN_FRAMES_MAX <= WEFT_RXWIN, "receive window");
 
+struct weft_cc;
 struct raw_copy;
 struct raw_flush;
 struct raw_iface;
@@ -75,11 +76,12 @@ struct raw_slot {
 	uint8_t path;
 	uint8_t tries;
 	bool taken_back;
+	bool lost; /* and not sent again: it is not in flight (engine/window.c) */
 };
 
 /*
- * A flow inside the lane: one pair of UDP ports, the same in both directions. Congestion control
- * will keep its window here; until then the connection's fixed window is the only limit.
+ * A flow inside the lane: one pair of UDP ports, the same in both directions, with a window of its
+ * own where congestion control says so (engine/window.h).
  */
 struct raw_path {
 	struct weft_rtt rtt;
@@ -87,6 +89,10 @@ struct raw_path {
 	uint32_t order;        /* of the next frame */
 	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
+	uint32_t inflight;  /* with cc: lane bytes */
+	uint32_t acked;     /* of the acknowledgement in hand */
+	uint32_t ask_bytes; /* after so many the peer is asked to acknowledge; 0 = it need not be */
+	uint32_t asked;     /* since it was */
 };
 
 /*
@@ -168,7 +174,15 @@ struct raw_conn {
 	struct weft_encap_hdr encap;
 	uint16_t frame_size; /* agreed */
 	uint32_t room;       /* bytes for messages in a frame */
+	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
+	struct weft_cc *cc;
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];
+
+	uint64_t cc_next;  /* et: not before may the next frame leave, with a gap */
+	uint32_t cc_limit; /* bytes in flight */
+	uint32_t cc_gap;   /* ns between frames; 0 = none */
+	uint32_t cc_lost;  /* frames that are lost and wait to be sent again */
+	bool cc_full;      /* since the last acknowledgement the window kept a frame back */
 
 	uint32_t round_end;
 	uint32_t hdr_held; /* small buffers in its zero-copy frames */

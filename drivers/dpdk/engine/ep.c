@@ -16,6 +16,7 @@
 #include "engine/tx.h"
 #include "engine/txq.h"
 #include "engine/zcopy.h"
+#include "engine/window.h"
 #include "frame/frame.h"
 #include "lane.h"
 
@@ -139,7 +140,7 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 		[RAW_TIME_WAIT] = "closed",
 	};
 	const struct raw_conn *c = raw_conn_of(lane_ep);
-	char peer[64];
+	char peer[64], window[160];
 	int n;
 
 	n = snprintf(buf, size,
@@ -148,9 +149,12 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 		     c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), names[c->state],
 		     c->frame_size, c->snd_next - c->snd_una, c->inflight, c->win_frames,
 		     c->win_bytes);
-	for (unsigned int i = 0; i < c->paths && n > 0 && (size_t)n < size; i++)
+	for (unsigned int i = 0; i < c->paths && n > 0 && (size_t)n < size; i++) {
+		raw_window_print(c, i, window, sizeof(window));
 		n += snprintf(buf + n, size - (size_t)n,
-			      "; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again",
+			      "; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again%s",
 			      i, c->path[i].sport, c->path[i].dport, c->path[i].rtt.srtt / 1e3,
-			      c->path[i].rtt.var / 1e3, c->path[i].order, c->path[i].retransmits);
+			      c->path[i].rtt.var / 1e3, c->path[i].order, c->path[i].retransmits,
+			      window);
+	}
 }

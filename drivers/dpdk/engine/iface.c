@@ -28,6 +28,7 @@
 #include "engine/telemetry.h"
 #include "engine/timer.h"
 #include "engine/tx.h"
+#include "engine/window.h"
 #include "engine/txq.h"
 #include "engine/zcopy.h"
 #include "frame/arp.h"
@@ -184,6 +185,7 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 			cb(name, c->path[i].retransmits, arg);
 			snprintf(name, sizeof(name), "conn%u.path%u.rtt_ns", c->id & 0xffff, i);
 			cb(name, c->path[i].rtt.srtt, arg);
+			raw_window_counters(c, i, cb, arg);
 		}
 	}
 	if (iface->port->ops->counters)

@@ -17,6 +17,7 @@
 #include "engine/slots.h"
 #include "engine/timer.h"
 #include "engine/txq.h"
+#include "engine/window.h"
 #include "frame/frame.h"
 
 /* The slowest path decides: a tail may sit on any of them. */
@@ -93,6 +94,7 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 	struct raw_slot *slot = raw_slot(c, seq);
 	struct weft_frame_hdr *hdr;
 	struct rte_mbuf *m = slot->m;
+	uint8_t before = slot->path;
 
 	if (raw_txq_space(iface) == 0)
 		return -EAGAIN;
@@ -125,6 +127,8 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 	raw_finish(c, m, slot->bytes, slot->path);
 	slot->order = c->path[slot->path].order++;
 	slot->sent = iface->et;
+	if (c->cc)
+		raw_window_resent(c, slot, before);
 	if (slot->tries < UINT8_MAX)
 		slot->tries++;
 	c->path[slot->path].retransmits++;
@@ -159,6 +163,10 @@ void raw_loss_detect(struct raw_conn *c)
 			wait = RTE_MIN(wait, due);
 			continue;
 		}
+		if (c->cc && !slot->lost)
+			raw_window_lost(c, slot);
+		if (c->cc && !raw_window_again(c, slot->bytes, &wait))
+			continue;
 		if (retransmit(c, seq, RAW_TX_FAST, 0) != 0) {
 			wait = iface->et + 1; /* no room in the queue: go on at the next progress */
 			break;
@@ -203,6 +211,8 @@ bool raw_timer_fire(struct raw_conn *c)
 		    c->backoff < 16) {
 			c->backoff++;
 			c->pings++;
+			if (c->cc)
+				raw_window_timeout(c);
 		}
 		raw_share_stalled(c);
 		silent = c->backoff >= 2;

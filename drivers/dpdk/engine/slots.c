@@ -12,6 +12,7 @@
 #include "engine/share.h"
 #include "engine/slots.h"
 #include "engine/zcopy.h"
+#include "engine/window.h"
 
 /*
  * @p n is a power of two, and what is outstanding fits. @return false: no memory, all is as before
@@ -74,6 +75,7 @@ void raw_slots_release(struct raw_conn *c)
 	c->timer = 0;
 	c->loss_timer = 0;
 	c->inflight = 0;
+	raw_window_over(c);
 	c->base.queued = 0;
 	for (; c->slots && c->snd_una != c->snd_next; c->snd_una++) {
 		if (raw_slot(c, c->snd_una)->m)

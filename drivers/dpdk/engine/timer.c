@@ -22,6 +22,7 @@
 #include "engine/peer.h"
 #include "engine/slots.h"
 #include "engine/timer.h"
+#include "engine/window.h"
 #include "frame/frame.h"
 
 static uint64_t keepalive_interval(const struct raw_iface *iface)
@@ -85,6 +86,8 @@ static void live_timer(struct raw_conn *c)
 	if (silent >= every && iface->lt >= c->next_ping) {
 		if (c->snd_una == c->snd_next)
 			raw_slots_shrink(c);
+		if (c->cc && c->snd_una == c->snd_next)
+			raw_window_idle(c);
 		if (raw_ack_send(c, WEFT_FRAME_F_ACK_REQ) == 0)
 			raw_count(iface, RAW_TX_PING);
 		/* A port that takes nothing (its link or its peer is gone) is silence, too. */
@@ -110,6 +113,8 @@ static void up_timer(struct raw_conn *c)
 	}
 	if (stuck(c))
 		return;
+	if (c->cc_gap != 0 && iface->et >= c->cc_next)
+		c->base.tx_room = true;
 	if (c->loss_timer != 0 && iface->et >= c->loss_timer)
 		raw_loss_detect(c);
 	if (c->timer != 0 && iface->et >= c->timer && raw_timer_fire(c))

@@ -23,6 +23,7 @@
 #include "engine/slots.h"
 #include "engine/tx.h"
 #include "engine/txq.h"
+#include "engine/window.h"
 #include "frame/frame.h"
 #include "lane.h"
 
@@ -53,7 +54,8 @@ static inline int tx_ready(struct raw_conn *c)
 
 	if (unlikely(c->state != RAW_UP))
 		return c->state == RAW_DOWN ? c->error : -EAGAIN;
-	if (unlikely(c->inflight >= c->win_bytes || outstanding >= c->win_frames)) {
+	if (unlikely(c->inflight >= c->win_bytes || outstanding >= c->win_frames) &&
+	    (!c->cc || outstanding >= c->win_frames || !raw_window_paced(c))) {
 		raw_count(iface, RAW_TX_WINDOW_FULL);
 		c->base.tx_room = false;
 		return -EAGAIN;
@@ -122,6 +124,8 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 	struct raw_slot *slot = raw_slot(c, c->snd_next);
 	uint8_t path = c->next_path;
 
+	if (c->cc)
+		flags |= raw_window_sent(c, path, lane_len);
 	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);

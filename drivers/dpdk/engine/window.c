@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "engine/ack.h"
+#include "engine/iface.h"
+#include "engine/rx.h"
+#include "engine/timer.h"
+#include "engine/window.h"
+
+/* Smaller limits have acknowledgements asked for: the peer's own rule is every eighth frame. */
+#define ASK_FRAMES (4 * RAW_ACK_FRAMES)
+
+static uint32_t full_frame(const struct raw_conn *c)
+{
+	return (uint32_t)c->frame_size - c->encap.len;
+}
+
+/*
+ * The connection's limit and gap follow from its paths'. A frame may leave while less than
+ * win_bytes is in flight, so that it is the last one within the limit; with a gap, or with lost
+ * frames that wait, who wants to send always has to ask raw_window_paced().
+ */
+static void update(struct raw_conn *c)
+{
+	uint64_t limit = 0, per_s = 0;
+	bool paced = true;
+
+	for (unsigned int i = 0; i < c->paths; i++) {
+		const struct weft_cc *cc = &c->cc[i];
+		struct raw_path *p = &c->path[i];
+
+		limit += cc->limit;
+		paced &= cc->gap != 0;
+		if (cc->gap != 0)
+			per_s += 1000000000ull / cc->gap + 1;
+		p->ask_bytes = cc->limit < ASK_FRAMES * full_frame(c)
+				       ? RTE_MAX(cc->limit / 4, full_frame(c))
+				       : 0;
+	}
+	c->cc_limit = (uint32_t)RTE_MIN(limit, (uint64_t)INT32_MAX);
+	c->cc_gap = paced ? (uint32_t)RTE_MIN(1000000000ull / per_s + 1, (uint64_t)INT32_MAX) : 0;
+	if (c->cc_gap != 0 || c->cc_lost != 0)
+		c->win_bytes = 0;
+	else
+		c->win_bytes = c->cc_limit - RTE_MIN(c->cc_limit, full_frame(c)) + 1;
+}
+
+int raw_window_init(struct raw_conn *c)
+{
+	const struct weft_cc_ops *ops = weft_cc_ops(c->iface->conf.cc);
+	struct weft_cc_conf conf = {
+		.frame = full_frame(c),
+		.most = c->win_bytes,
+		.rtt = c->measure.rtt,
+	};
+
+	if (ops == weft_cc_ops(WEFT_CC_FIXED))
+		return 0;
+	c->cc = calloc(c->paths, sizeof(*c->cc));
+	if (!c->cc)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < c->paths; i++)
+		weft_cc_init(&c->cc[i], ops, &conf);
+	update(c);
+	return 0;
+}
+
+void raw_window_free(struct raw_conn *c)
+{
+	free(c->cc);
+	c->cc = NULL;
+}
+
+/* ---------------------------------------------------------------- sending */
+
+static bool room(const struct raw_conn *c, uint32_t bytes)
+{
+	return c->inflight == 0 || c->inflight + bytes <= c->cc_limit;
+}
+
+bool raw_window_paced(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	c->cc_full = true;
+	if (c->cc_lost != 0 || !room(c, full_frame(c)))
+		return false;
+	if (c->cc_gap == 0 || iface->et >= c->cc_next)
+		return true;
+	raw_deadline_et(c, c->cc_next);
+	return false;
+}
+
+/* The next frame's time; a sender that was late does not catch up by more than one. */
+static void pace(struct raw_conn *c, uint32_t bytes)
+{
+	uint64_t now = c->iface->et, gap = (uint64_t)c->cc_gap * bytes / full_frame(c);
+
+	c->cc_next = RTE_MAX(c->cc_next, now - RTE_MIN(now, gap)) + gap;
+}
+
+static void next_path(struct raw_conn *c)
+{
+	for (unsigned int i = 1; i <= c->paths; i++) {
+		unsigned int k = (c->next_path + i) % c->paths;
+
+		if (c->path[k].inflight + full_frame(c) <= c->cc[k].limit) {
+			/* The caller goes on to the next one. */
+			c->next_path = (uint8_t)((k + c->paths - 1) % c->paths);
+			return;
+		}
+	}
+}
+
+uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
+{
+	struct raw_path *p = &c->path[path];
+
+	p->inflight += bytes;
+	if (c->cc_gap != 0)
+		pace(c, bytes);
+	if (c->paths > 1)
+		next_path(c);
+	if (p->ask_bytes == 0)
+		return 0;
+	p->asked += bytes;
+	if (p->asked < p->ask_bytes && c->cc_gap == 0)
+		return 0;
+	p->asked = 0;
+	return WEFT_FRAME_F_ACK_REQ;
+}
+
+/* ---------------------------------------------------------------- what comes back */
+
+void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt)
+{
+	struct weft_cc_ack a = {.now = c->iface->now, .limited = c->cc_full};
+
+	for (unsigned int i = 0; i < c->paths; i++) {
+		struct raw_path *p = &c->path[i];
+
+		if (p->acked == 0 && (i != path || rtt == 0))
+			continue;
+		a.acked = p->acked;
+		a.inflight = p->inflight + p->acked;
+		a.rtt = i == path ? rtt : 0;
+		p->acked = 0;
+		c->cc[i].ops->on_ack(&c->cc[i], &a);
+	}
+	c->cc_full = false;
+	update(c);
+}
+
+void raw_window_lost(struct raw_conn *c, struct raw_slot *slot)
+{
+	slot->lost = true;
+	c->cc_lost++;
+	c->inflight -= slot->bytes;
+	c->path[slot->path].inflight -= slot->bytes;
+	c->cc[slot->path].ops->on_loss(&c->cc[slot->path], slot->bytes, c->iface->now);
+	c->win_bytes = 0;
+}
+
+bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when)
+{
+	if (!room(c, bytes))
+		return false;
+	if (c->cc_gap == 0 || c->iface->et >= c->cc_next)
+		return true;
+	*when = RTE_MIN(*when, c->cc_next);
+	return false;
+}
+
+void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before)
+{
+	if (slot->lost) {
+		slot->lost = false;
+		c->cc_lost--;
+		c->inflight += slot->bytes;
+	} else {
+		c->path[before].inflight -= slot->bytes;
+	}
+	c->path[slot->path].inflight += slot->bytes;
+	if (c->cc_gap != 0)
+		pace(c, slot->bytes);
+	if (c->cc_lost == 0)
+		update(c);
+}
+
+void raw_window_timeout(struct raw_conn *c)
+{
+	for (unsigned int i = 0; i < c->paths; i++)
+		c->cc[i].ops->on_timeout(&c->cc[i], c->backoff, c->iface->now);
+	update(c);
+}
+
+void raw_window_idle(struct raw_conn *c)
+{
+	for (unsigned int i = 0; i < c->paths; i++)
+		c->cc[i].ops->on_idle(&c->cc[i]);
+	update(c);
+}
+
+void raw_window_over(struct raw_conn *c)
+{
+	c->cc_lost = 0;
+	for (unsigned int i = 0; i < c->paths; i++)
+		c->path[i].inflight = 0;
+}
+
+void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
+			 void *arg)
+{
+	static const struct {
+		const char *what;
+		size_t at;
+		bool wide;
+	} all[] = {
+		{"window", offsetof(struct weft_cc, window), false},
+		{"target_ns", offsetof(struct weft_cc, target), false},
+		{"marked_bytes", offsetof(struct weft_cc, marked), true},
+		{"lost_by_queue", offsetof(struct weft_cc, lost_queue), true},
+		{"lost_otherwise", offsetof(struct weft_cc, lost_random), true},
+		{"shares", offsetof(struct weft_cc, modes), false},
+	};
+	const uint8_t *cc;
+	char name[64];
+
+	if (!c->cc)
+		return;
+	cc = (const uint8_t *)&c->cc[path];
+	for (unsigned int i = 0; i < RTE_DIM(all); i++) {
+		snprintf(name, sizeof(name), "conn%u.path%u.%s", c->id & 0xffff, path, all[i].what);
+		cb(name,
+		   all[i].wide ? *(const uint64_t *)(cc + all[i].at)
+			       : *(const uint32_t *)(cc + all[i].at),
+		   arg);
+	}
+}
+
+void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, size_t size)
+{
+	const struct weft_cc *cc;
+
+	buf[0] = '\0';
+	if (!c->cc)
+		return;
+	cc = &c->cc[path];
+	snprintf(buf, size,
+		 ", %s %s window %u target %.1f us, marked %" PRIu64 ", lost %" PRIu64
+		 " + %" PRIu64,
+		 cc->ops->name, weft_cc_mode_name(cc), cc->window, cc->target / 1e3, cc->marked,
+		 cc->lost_queue, cc->lost_random);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/window.h
+ * What congestion control (engine/cc.h) says, as the sender obeys it: a limit of bytes in flight
+ * for the connection, the time of the next frame where windows are smaller than a few of them,
+ * and when the peer is asked to acknowledge at once.
+ *
+ * With a fixed window (c->cc NULL) nothing here is ever called but raw_window_init().
+ */
+#ifndef WEFT_ENGINE_WINDOW_H
+#define WEFT_ENGINE_WINDOW_H
+
+#include <rte_branch_prediction.h>
+
+#include "engine/cc.h"
+#include "engine/conn.h"
+#include "lane.h"
+
+/** The connection is up: its paths and its frame size are agreed. @return 0 or -ENOMEM */
+int raw_window_init(struct raw_conn *c);
+void raw_window_free(struct raw_conn *c);
+
+/** The limit is reached, or each frame has its time. @return true: one may leave all the same */
+bool raw_window_paced(struct raw_conn *c);
+/** A frame of @p bytes leaves over @p path. @return WEFT_FRAME_F_ACK_REQ or 0, for its header */
+uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes);
+/** A frame is acknowledged, one of those that raw_window_acked() is about. */
+static inline void raw_window_slot_acked(struct raw_conn *c, struct raw_slot *slot)
+{
+	struct raw_path *p = &c->path[slot->path];
+
+	p->acked += slot->bytes;
+	if (unlikely(slot->lost)) {
+		slot->lost = false;
+		c->cc_lost--;
+		return;
+	}
+	p->inflight -= slot->bytes;
+	c->inflight -= slot->bytes;
+}
+
+/**
+ * An acknowledgement has been taken, and raw_window_slot_acked() has counted what it is of.
+ * @param path  that the round trip @p rtt (ns; 0 = none) is of
+ */
+void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt);
+/** A frame is lost: it is no more in flight, until it is sent again. */
+void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
+/**
+ * May a lost frame be sent again now? @p when is set to when (et) if that is only a matter of
+ * time.
+ */
+bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when);
+/** A frame is sent again, over slot->path; it was sent over @p before. */
+void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before);
+void raw_window_timeout(struct raw_conn *c);
+void raw_window_idle(struct raw_conn *c);
+/** Nothing is outstanding any more, since the connection is over. */
+void raw_window_over(struct raw_conn *c);
+/** target, window, round trips, marks and losses of a path, as counters. */
+void raw_window_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
+			 void *arg);
+/** For people: what there is to say of a path; "" with a fixed window. */
+void raw_window_print(const struct raw_conn *c, unsigned int path, char *buf, size_t size);
+
+#endif /* WEFT_ENGINE_WINDOW_H */

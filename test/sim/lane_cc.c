@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The raw-DPDK engine with WEFT_CC=delay: as right as with a fixed window, and kinder to queues.
+ * The algorithm alone is tested in test/unit/engine/cc.c.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "frame/frame.h"
+#include "lane_host.h"
+#include "sim_test.h"
+
+#define SENDERS 12
+
+struct two {
+	struct sim *sim;
+	struct sim_port *pa, *pb;
+	struct lane_host *a, *b;
+	struct lane_end *e;
+};
+
+static struct two connected(struct sim_case *c, struct sim_port_params p, const char *config)
+{
+	struct two t = {.sim = case_sim_seed(c, c->seed)};
+
+	t.pa = sim_port_create(t.sim, &p);
+	t.pb = sim_port_create(t.sim, &p);
+	t.a = lane_host_create(t.sim, t.pa, config);
+	t.b = lane_host_create(t.sim, t.pb, config);
+	t.e = lane_up(t.a, t.b);
+	assert_non_null(t.e);
+	return t;
+}
+
+static const struct sim_port_params fast = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}};
+
+static void both_ways(struct two *t, unsigned int n, uint64_t max_ns)
+{
+	assert_true(lane_send_all(t->e, 0, n, max_ns));
+	assert_true(lane_exactly_once(t->b, 0, n));
+	assert_true(lane_send_all(lane_passive(t->b), n, 2 * n, max_ns));
+	assert_true(lane_exactly_once(t->a, n, 2 * n));
+}
+
+static void everything_arrives_once_over_bad_links(struct sim_case *c)
+{
+	static const struct sim_link bad[] = {
+		{.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.05},
+		{.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.02, .dup = 0.1, .reorder = 0.2},
+		{.rate = SIM_GBIT / 10, .delay_ns = 500000, .queue_bytes = 20000},
+		{.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.33},
+	};
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct two t = connected(c, fast, "CC=delay");
+
+		sim_link_set(t.pa, t.pb, &bad[i]);
+		both_ways(&t, i == 3 ? 200 : 500, 60 * SIM_S);
+	}
+}
+
+/* A queue of 8 bandwidth-delay products: what the fixed window throws away, this one keeps. */
+static uint64_t dropped(struct sim_case *c, const char *config)
+{
+	struct two t = connected(c, fast, config);
+
+	*sim_port_down(t.pb) =
+		(struct sim_link){.rate = SIM_GBIT / 5, .delay_ns = 90000, .queue_bytes = 40000};
+	assert_true(lane_send_all(t.e, 0, 6000, 60 * SIM_S));
+	assert_true(lane_exactly_once(t.b, 0, 6000));
+	return sim_port_stats(t.pb)->tail_drops;
+}
+
+static void a_shallow_queue_is_not_overrun(struct sim_case *c)
+{
+	uint64_t fixed = dropped(c, "CC=fixed"), delay = dropped(c, "CC=delay");
+
+	assert_true(fixed > 500);
+	assert_true(delay < fixed / 10);
+}
+
+static void lost_frames_wait_for_room_in_the_window(struct sim_case *c)
+{
+	struct two t = connected(c, fast, "CC=delay");
+	struct sim_dropper drop = {.from = 40, .to = 200};
+
+	sim_filter(t.pa, sim_drop_some, &drop);
+	assert_true(lane_send_all(t.e, 0, 3000, 10 * SIM_S));
+	assert_true(lane_exactly_once(t.b, 0, 3000));
+	/* Those that were dropped, and not much more. */
+	assert_in_range(t.e->lane_ep->retransmits, 20, 400);
+}
+
+static void windows_of_parts_of_a_frame(struct sim_case *c)
+{
+	struct sim *sim = case_sim_seed(c, c->seed);
+	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 2000},
+				    .frame_size = 9014};
+	struct lane_host *to, *from[SENDERS];
+	struct lane_end *e[SENDERS];
+	struct sim_port *port;
+	uint64_t before;
+	uint32_t n[SENDERS];
+
+	p.down = (struct sim_link){.rate = 10 * SIM_GBIT, .delay_ns = 2000, .queue_bytes = 150000};
+	port = sim_port_create(sim, &p);
+	to = lane_host_create(sim, port, "CC=delay");
+	for (unsigned int i = 0; i < SENDERS; i++) {
+		from[i] = lane_host_create(sim, sim_port_create(sim, &p), "CC=delay");
+		e[i] = lane_up(from[i], to);
+		n[i] = i * 1000;
+	}
+	before = sim_port_stats(port)->tail_drops;
+	for (unsigned int k = 0; k < 20 * SENDERS; k++) {
+		for (unsigned int i = 0; i < SENDERS; i++)
+			while (n[i] < i * 1000 + 999 &&
+			       lane_send(e[i], LANE_BCOPY, n[i], lane_max(e[i], LANE_BCOPY)) >= 0)
+				n[i]++;
+		sim_run(sim, 50 * SIM_US, NULL, NULL);
+	}
+	assert_true(lane_received(to) > 500);
+	assert_int_equal(lane_wrong(to), 0);
+	/* The first windows overrun it, what follows does not. */
+	assert_true(sim_port_stats(port)->tail_drops - before < lane_received(to) / 5);
+	sim_run(sim, 200 * SIM_MS, NULL, NULL);
+	for (unsigned int i = 0; i < SENDERS; i++)
+		assert_true(lane_exactly_once(to, i * 1000, n[i]));
+}
+
+static void it_goes_on_after_a_blackout(struct sim_case *c)
+{
+	struct two t = connected(c, fast, "CC=delay");
+
+	assert_true(lane_send_all(t.e, 0, 500, SIM_S));
+	for (uint32_t i = 500; i < 600; i++)
+		while (lane_send(t.e, LANE_BCOPY, i, 1000) == -EAGAIN)
+			sim_run(t.sim, 10 * SIM_US, NULL, NULL);
+	sim_port_up(t.pa)->blackhole = true;
+	sim_run(t.sim, 100 * SIM_MS, NULL, NULL);
+	sim_port_up(t.pa)->blackhole = false;
+	assert_true(lane_send_all(t.e, 600, 2000, SIM_S));
+	assert_true(lane_exactly_once(t.b, 0, 2000));
+}
+
+static void several_paths_have_windows_of_their_own(struct sim_case *c)
+{
+	struct sim_port_params p = fast;
+	struct two t;
+
+	p.paths = 4;
+	t = connected(c, p, "CC=delay");
+	sim_link_set(t.pa, t.pb,
+		     &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.01});
+	both_ways(&t, 1000, 60 * SIM_S);
+	assert_true(lane_counter(t.a, "path3.frames") > 100);
+	assert_true(lane_counter(t.a, "path3.window") > 0);
+}
+
+static void counters_tell_window_target_and_losses(struct sim_case *c)
+{
+	struct two t = connected(c, fast, "CC=delay");
+
+	sim_link_set(t.pa, t.pb,
+		     &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.02});
+	both_ways(&t, 1000, 60 * SIM_S);
+	assert_true(lane_counter(t.a, "path0.window") > 0);
+	assert_true(lane_counter(t.a, "path0.target_ns") > 100000);
+	assert_true(lane_counter(t.a, "path0.lost_otherwise") > 0);
+	t = connected(c, fast, "CC=fixed");
+	both_ways(&t, 100, SIM_S);
+	assert_int_equal(lane_counter(t.a, "path0.window"), 0);
+}
+
+static struct sim_case cases[] = {
+	SIM_CASE(everything_arrives_once_over_bad_links),
+	SIM_CASE(a_shallow_queue_is_not_overrun),
+	SIM_CASE(lost_frames_wait_for_room_in_the_window),
+	SIM_CASE(windows_of_parts_of_a_frame),
+	SIM_CASE(it_goes_on_after_a_blackout),
+	SIM_CASE(several_paths_have_windows_of_their_own),
+	SIM_CASE(counters_tell_window_target_and_losses),
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, "lane_cc", cases, sizeof(cases) / sizeof(cases[0]));
+}
