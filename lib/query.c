@@ -15,6 +15,7 @@
 #include "mem/mem.h"
 #include "plan/plan.h"
 #include "roof.h"
+#include "msg/msg.h"
 #include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ interfaces */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "msg/msg.h"
 #include "wireup/wireup.h"
 
 #define ATTACH_RETRY_NS 500000000ull

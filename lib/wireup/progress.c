@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "msg/msg.h"
 #include "wireup/wireup.h"
 
 static void ep_timer(struct weft_ep *ep)

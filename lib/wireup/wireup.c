@@ -28,6 +28,7 @@
 
 #include "core/config.h"
 #include "wireup/rails.h"
+#include "msg/msg.h"
 #include "wireup/wireup.h"
 
 #define RETRY_FIRST_NS 200000000ull

@@ -36,7 +36,7 @@
 #include "base/deadline.h"
 #include "wireup/select.h"
 #include "base/log.h"
-#include "msg/msg.h"
+#include "core/wire.h"
 
 /* ------------------------------------------------------------------ messages */
 
