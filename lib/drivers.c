@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of drivers: those of this build, and those that a program has added. */
 
 #include <errno.h>
 #include <pthread.h>

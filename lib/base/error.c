@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Errors as sentences, and the version. */
 
 #include <errno.h>
 #include <stddef.h>

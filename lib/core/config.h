@@ -57,31 +57,32 @@ struct weft_conf {
 	/* messages */
 	/** WEFT_RNDV_THRESH: rendezvous from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never */
 	size_t rndv_thresh;
-	/**
-	 * WEFT_ZCOPY_THRESH: eager zcopy from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never
-	 */
 	/** WEFT_RNDV_PERF_DIFF: percent that rendezvous may be slower and still be taken, 0..100 */
 	double rndv_perf_diff;
 	/** WEFT_RNDV_THRESH_FALLBACK: threshold where the formula has none */
 	size_t rndv_fallback;
 	/** WEFT_BCOPY_BW: bytes/s at which a CPU copies; 0 = measure */
 	double bcopy_bw;
+	/**
+	 * WEFT_ZCOPY_THRESH: eager zcopy from this size on; WEFT_CONF_AUTO, WEFT_CONF_INF = never
+	 */
 	size_t zcopy_thresh;
 	unsigned int reg_cache; /* enum weft_regcache_mode */
 	unsigned int reg_cache_entries;
 	size_t reg_cache_bytes;
 	/** WEFT_MULTI_EAGER_LIMIT: largest multi-eager message; 0 = no multi-eager */
 	size_t multi_eager_limit;
-	/** WEFT_MAX_EAGER_LANES: lanes that one eager message may use, >= 1 */
+	/** WEFT_MIN_LANES: an endpoint with fewer fails */
 	unsigned int min_lanes;
+	/** WEFT_MAX_EAGER_LANES: lanes that one eager message may use, >= 1 */
 	unsigned int max_eager_lanes;
 	/** WEFT_MAX_RNDV_LANES: lanes that one rendezvous message may use, >= 1 */
 	unsigned int max_rndv_lanes;
 	/** WEFT_MIN_CHUNK: smallest piece worth a lane of its own, >= 1 */
 	size_t min_chunk;
-	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps: this, and 4 KiB per peer */
 	/** WEFT_PROTO_INFO: print which protocols each endpoint uses, and why */
 	bool proto_info;
+	/** WEFT_UNEXP_LIMIT: unexpected payload that a worker keeps: this, and 4 KiB per peer */
 	size_t unexp_limit;
 	/** WEFT_EAGER_CREDIT: eager payload that one peer may have on the way */
 	size_t eager_credit;

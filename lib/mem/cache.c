@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The registration cache: its table, the monitor thread, eviction. mem/cache.h says what holds. */
+/*
+ * The registration cache: look-up, eviction, and what goes when its memory is unmapped (the thread
+ * that hears of it: mem/cache_watch.c). mem/cache.h says what holds.
+ */
 
 #include <errno.h>
 #include <stdatomic.h>

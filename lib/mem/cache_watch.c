@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Hears, by userfaultfd, that watched memory is unmapped, and tells the cache (mem/cache.c). */
 
 #include <errno.h>
 #include <poll.h>

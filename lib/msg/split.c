@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A message that carries a range of bytes can be taken apart: the header of each part. */
 
 #include <assert.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of messages that nobody has received yet. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct weft_gate_conf base = {
-	.udp_port = 18515,
+	.udp_port = 9338,
 	.ip = 0x0a000001,
 	.mac = {2, 0x57, 0x46, 0, 0, 1},
 };

@@ -71,7 +71,7 @@ static void session(bool raw, bool vlan, const char *config)
 				     .prefix = 24,
 				     .vlan = vlan ? 5 : 0,
 				     .raw_ethertype = raw,
-				     .udp_port = 18515};
+				     .udp_port = 9338};
 	uint8_t settings = (uint8_t)(raw | vlan << 1);
 	struct sim *sim = sim_create(7);
 	struct sim_node *node[2];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The address of a raw lane's interface, as bytes in worker addresses, and as text. */
 
 #include <assert.h>
 #include <errno.h>

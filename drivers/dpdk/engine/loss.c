@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Loss detection of one path: what newer frames have overtaken. */
 
 #include "engine/loss.h"
 

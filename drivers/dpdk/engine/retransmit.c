@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
-/* When to send again, and how. */
+/*
+ * The retransmission timer and loss detection: when a frame is sent again, which one, and how.
+ */
 
 #include <errno.h>
 #include <string.h>

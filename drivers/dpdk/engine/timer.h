@@ -37,7 +37,7 @@ static inline void raw_deadline_et(struct raw_conn *c, uint64_t t)
 
 void raw_deadline_lt(struct raw_conn *c, uint64_t t);
 void raw_deadlines_forget(struct raw_conn *c);
-/* engine/timer.c: does what is due. */
+/* engine/keepalive.c: does what is due. */
 void raw_timers(struct raw_iface *iface);
 
 #endif /* WEFT_ENGINE_TIMER_H */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The ARP table: what is learned and believed, questions and answers. */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Validates frames that are not plain DATA, which parse.h does inline. */
 
 #include <string.h>
 

@@ -23,12 +23,12 @@ static const struct weft_encap_addr addr = {
 	.src_ip = 0x0a000001,
 	.dst_ip = 0x0a000002,
 	.src_port = 0xc123,
-	.dst_port = 18515,
+	.dst_port = 9338,
 };
 
 static const struct weft_gate_conf gate = {
 	.check_ip = true,
-	.udp_port = 18515,
+	.udp_port = 9338,
 	.ip = 0x0a000002,
 	.mac = {2, 0, 0, 0, 0, 2},
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a connection does when a time has come: retransmission and tail probe (raw_timer_fire(),
- * engine/retransmit.c), keepalive and peer timeout, the steps of its handshake, its end. When each
- * is due: engine/deadline.c.
+ * Keepalive and the peer timeout; and which of these, the retransmission timer
+ * (engine/retransmit.c), the next step of the handshake or the end is due on a connection. When
+ * they are due: engine/deadline.c.
  */
 
 #include <errno.h>
