@@ -59,11 +59,14 @@ class Objects:
         with open(os.path.join(build, 'compile_commands.json'), encoding='utf-8') as f:
             commands = json.load(f)
         self.sources = {}  # object -> source
-        for entry in sorted(commands, key=lambda e: not e['output'].startswith('libweft')):
+        seen = set()
+        for entry in sorted(commands, key=lambda e: (not e['output'].startswith('libweft'),
+                                                     e['output'].startswith('test/'))):
             source = os.path.relpath(os.path.join(entry['directory'], entry['file']), root)
             output = os.path.join(entry['directory'], entry['output'])
-            if os.path.exists(output):
+            if os.path.exists(output) and source not in seen:
                 self.sources[output] = source
+                seen.add(source)
         self.defined = {}  # source -> names of external symbols
         self.wanted = {}   # source -> undefined names
         self._read()
