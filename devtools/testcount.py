@@ -3,9 +3,11 @@
 """Counts tests and prints the summary that ends devtools/test.sh.
 
 testcount.py meson LABEL TESTLOG.JSON RECORDS   adds the tests of one `meson test` run to RECORDS
-testcount.py check NAME RC LOG RECORDS          adds one check: exit code 0 passed, 77 skipped, else
-failed testcount.py targets BUILDDIR SUITE...          prints the ninja targets that tests of these
-suites need testcount.py sum RECORDS                        prints skips, failures and the last line
+testcount.py check NAME RC LOG RECORDS          adds one check: exit code 0 passed, 77 skipped,
+                                                else failed
+testcount.py targets BUILDDIR SUITE...          prints the ninja targets that tests of these
+                                                suites need
+testcount.py sum RECORDS                        prints skips, failures and the last line
 
 A test program that prints TAP (cmocka does) counts once per test in it; one that doesn't counts
 once. A program that dies, times out, leaks, or ends before its plan is done counts as one more

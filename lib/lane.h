@@ -66,7 +66,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 6u
+#define WEFT_LANE_ABI 7u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: nothing is registered, or peers need no keys */
@@ -509,7 +509,10 @@ struct weft_lane_resource {
 	char why[160]; /**< "" = usable; else why not */
 };
 
-/** A driver. Those of Weft itself stand in one explicit table (lib/drivers.c). */
+/**
+ * A driver. Those of Weft itself stand in one table, lib/drivers.c (paths are those of the
+ * sources).
+ */
 struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "self" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */

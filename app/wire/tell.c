@@ -169,7 +169,7 @@ static int tell_counters(const char *cmd, const char *params, struct rte_tel_dat
 
 static int do_command(const char *cmd, const char *params, struct rte_tel_data *data)
 {
-	char answer[512];
+	char answer[512] = "";
 	int ret;
 
 	(void)cmd;
@@ -177,7 +177,8 @@ static int do_command(const char *cmd, const char *params, struct rte_tel_data *
 	ret = wire_command(told, params ? params : "", answer, sizeof(answer));
 	rte_ticketlock_unlock(&told->lock);
 	rte_tel_data_start_dict(data);
-	rte_tel_data_add_dict_string(data, ret ? "error" : "done", ret ? answer : params);
+	rte_tel_data_add_dict_string(data, ret ? "error" : "done",
+				     ret || !params ? answer : params);
 	return 0;
 }
 

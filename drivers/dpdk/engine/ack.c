@@ -127,7 +127,8 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	c->ack_asked = false;
 	c->base.tx_room = true;
 	raw_timer_arm(c);
-	if (unlikely(c->sack_high != c->snd_una))
+	/* Or what is lost and had no room in the window, which may have some now. */
+	if (unlikely(c->sack_high != c->snd_una || c->cc_lost != 0))
 		raw_loss_detect(c);
 	if (unlikely(!STAILQ_EMPTY(&c->flushes)))
 		raw_flushes_check(c);

@@ -74,15 +74,19 @@ static bool received(const struct raw_rx_state *s, uint32_t seq)
 /* The peer has what it has acknowledged, and nothing that was not sent. */
 static bool state_fits(struct raw_conn *c, const struct raw_rx_state *s, size_t length)
 {
-	uint32_t words = weft_get16(s->words), pos = 0, bit, seq;
+	uint32_t words = weft_get16(s->words), pos = 0, bit, seq, sent;
 
+	/* The frame that was open when the lane stopped has never been sent. */
+	sent = c->snd_next - c->snd_una;
+	if (sent && raw_slot(c, c->snd_next - 1)->tries == 0)
+		sent--;
 	if (words > WEFT_FRAME_SACK_WORDS ||
 	    length != offsetof(struct raw_rx_state, word) + 8 * words)
 		return false;
-	if (weft_get32(s->next) - c->snd_una > c->snd_next - c->snd_una)
+	if (weft_get32(s->next) - c->snd_una > sent)
 		return false;
 	while (weft_sack_next(s->word, words, &pos, &bit))
-		if (weft_get32(s->next) + 1 + bit - c->snd_una >= c->snd_next - c->snd_una)
+		if (weft_get32(s->next) + 1 + bit - c->snd_una >= sent)
 			return false;
 	for (seq = c->snd_una; seq != c->snd_next; seq++)
 		if (!raw_slot(c, seq)->m && !received(s, seq))

@@ -5,7 +5,7 @@
  * for the connection, the time of the next frame where windows are smaller than a few of them,
  * and when the peer is asked to acknowledge at once.
  *
- * With a fixed window (c->cc NULL) nothing here is ever called but raw_window_init().
+ * With a fixed window (c->cc NULL) nothing here is called per frame.
  */
 #ifndef WEFT_ENGINE_WINDOW_H
 #define WEFT_ENGINE_WINDOW_H
