@@ -14,10 +14,10 @@
 # The exit code is 0 when nothing failed and something passed.
 #
 # After the build "processes" (proc) has the cores to itself, since two ends that poll take many
-# times as long where others want the cores; then "guests" (RoCE devices), "nics" (guests with
-# NICs) and "logic" (unit, sim, and what of proc hardly polls) go side by side. All the while
-# "tools" takes what the others leave. What each has to say comes in one piece when a step of it is
-# through. Interrupted or killed it ends all that it started.
+# times as long where others want the cores; then "guests", one after the other, and "logic" (unit,
+# sim, and what of proc hardly polls) go side by side. All the while "tools" takes what the others
+# leave. What each has to say comes in one piece when a step of it is through. Interrupted or
+# killed it ends all that it started.
 set -euo pipefail
 
 # shellcheck source=devtools/setup.sh
@@ -192,21 +192,16 @@ part_logic() {
 	step "proc, beside others" suites release-aside "$weft_build" $times aside
 }
 
-export WEFT_GUEST_TIMEOUT=${WEFT_GUEST_TIMEOUT:-1500}
-export WEFT_GUEST_CASE_TIMEOUT=${WEFT_GUEST_CASE_TIMEOUT:-600}
-
+# One after the other: an emulated guest keeps a core busy, and a second one would leave none to what
+# runs beside them.
 part_guests() {
+	export WEFT_GUEST_TIMEOUT=${WEFT_GUEST_TIMEOUT:-1500}
+	export WEFT_GUEST_CASE_TIMEOUT=${WEFT_GUEST_CASE_TIMEOUT:-600}
 	step "guest with RoCE devices" suites release-guest "$weft_build" $times guest
-}
-
-part_nics() {
 	step "guest with NICs" suites release-guest-nic "$weft_build" $times guest-nic
 	step "guest with NICs and an IOMMU" suites release-guest-iommu \
 		"$weft_build" $times guest-iommu
 }
-
-# Each guest has 2 GiB. Two need as much again for the tests beside them.
-room_for_two() { [ "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -ge 8000000 ]; }
 
 checks() {
 	local example
@@ -261,7 +256,7 @@ part_tools() {
 }
 
 case ${TEST_PART:-} in
-build | processes | logic | guests | nics | tools)
+build | processes | logic | guests | tools)
 	"part_$TEST_PART"
 	exit
 	;;
@@ -282,10 +277,6 @@ if [ -f "$work/built" ]; then
 	part_wait processes
 	[ -n "$quick" ] || part guests "${arguments[@]}"
 	part logic "${arguments[@]}"
-	if [ -z "$quick" ]; then
-		room_for_two || part_wait guests
-		part nics "${arguments[@]}"
-	fi
 fi
 part_wait
 
