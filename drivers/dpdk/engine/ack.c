@@ -19,7 +19,8 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
-static inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
+/* Left to itself gcc has it out of line: a twentieth of raw_ack_new()'s time. */
+static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 {
 	struct raw_iface *iface = c->iface;
 	struct raw_path *p = &c->path[slot->path];
