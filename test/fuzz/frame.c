@@ -40,8 +40,10 @@ static const struct weft_gate_conf base = {
 /* Writes what the parser compares first, so that the bytes behind it matter. */
 static void repair(uint8_t how, uint8_t *f, size_t len)
 {
-	size_t l2 = WEFT_ETH_LEN + (how & VLAN ? WEFT_VLAN_LEN : 0),
-	       l3 = how & RAW_ETHERTYPE ? 0 : 28, lane = l2 + l3;
+	size_t l2 = RTE_ETHER_HDR_LEN + (how & VLAN ? RTE_VLAN_HLEN : 0),
+	       l3 = how & RAW_ETHERTYPE ? 0 : WEFT_IP_UDP_LEN, lane = l2 + l3;
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(f + l2);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
 	struct weft_frame_hdr *h = (struct weft_frame_hdr *)(f + lane);
 	uint16_t flags;
 	weft_le32 crc;
@@ -58,15 +60,15 @@ static void repair(uint8_t how, uint8_t *f, size_t len)
 		h->version = WEFT_FRAME_VERSION;
 	}
 	if ((how & FIX_IP) && l3) {
-		f[l2] = 0x45;
-		f[l2 + 6] = f[l2 + 7] = 0;
-		f[l2 + 9] = 17;
-		weft_put_be16(f + l2 + 2, (uint16_t)(len - l2));
-		weft_put_be32(f + l2 + 16, base.ip);
-		weft_put_be16(f + l2 + 22, base.udp_port);
-		weft_put_be16(f + l2 + 24, (uint16_t)(len - l2 - 20));
-		memset(f + l2 + 10, 0, 2);
-		weft_put_be16(f + l2 + 10, weft_inet_fold(weft_inet_sum(0, f + l2, 20)));
+		ip->version_ihl = RTE_IPV4_VHL_DEF;
+		ip->fragment_offset = 0;
+		ip->next_proto_id = IPPROTO_UDP;
+		ip->total_length = rte_cpu_to_be_16((uint16_t)(len - l2));
+		ip->dst_addr = rte_cpu_to_be_32(base.ip);
+		ip->hdr_checksum = 0;
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+		udp->dst_port = rte_cpu_to_be_16(base.udp_port);
+		udp->dgram_len = rte_cpu_to_be_16((uint16_t)(len - l2 - sizeof(*ip)));
 	}
 	flags = weft_get16(h->flags);
 	body = len - lane - (flags & WEFT_FRAME_F_CRC32C && len - lane >= sizeof(*h) + 4 ? 4 : 0);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arp_frame.h"
 #include "frame/frame.h"
 #include "lane_host.h"
 #include "sim_test.h"
@@ -204,23 +205,11 @@ static void no_arp_answer_is_said_in_time(struct sim_case *c)
 /* A kernel that owns the address: answers ARP and nothing else. */
 static void arp_only(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
 {
-	struct weft_frame_arp arp;
-	uint8_t f[60] = {0};
+	const struct rte_arp_hdr *arp = arp_frame(data, len);
 
 	(void)arg;
-	if (len < 42 || data[12] != 8 || data[13] != 6)
-		return;
-	memcpy(&arp, data + 14, sizeof(arp));
-	memcpy(arp.tha, arp.sha, 6);
-	memcpy(arp.sha, sim_port_mac(port), 6);
-	memcpy(f + 32 + 6, arp.spa, 4);
-	memcpy(f + 28, arp.tpa, 4);
-	memcpy(f, data + 6, 6);
-	memcpy(f + 6, sim_port_mac(port), 6);
-	memcpy(f + 12, "\x08\x06\x00\x01\x08\x00\x06\x04\x00\x02", 10);
-	memcpy(f + 22, sim_port_mac(port), 6);
-	memcpy(f + 32, arp.tha, 6);
-	sim_inject(port, f, sizeof(f));
+	if (arp)
+		arp_answer(port, sim_port_mac(port), arp);
 }
 
 static void a_host_without_weft_is_said_in_time(struct sim_case *c)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame/frame.h"
 #include "lane_host.h"
+#include "reseal.h"
 #include "sim_test.h"
 
 struct two {
@@ -395,9 +395,8 @@ static enum sim_verdict count_ports(struct sim_port *port, uint8_t *data, size_t
 	(void)port;
 	(void)room;
 	/* DATA frames only. */
-	if (*len > 42 + sizeof(struct weft_frame_hdr) && data[12] == 8 && data[13] == 0 &&
-	    data[45] == WEFT_FRAME_DATA)
-		p->frames[weft_get_be16(data + 34)]++;
+	if (reseal_is_lane(data, *len) && reseal_header(data)->type == WEFT_FRAME_DATA)
+		p->frames[rte_be_to_cpu_16(reseal_udp(data)->src_port)]++;
 	return SIM_PASS;
 }
 

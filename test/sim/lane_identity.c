@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arp_frame.h"
 #include "lane_host.h"
 #include "reseal.h"
 #include "sim_test.h"
@@ -64,7 +65,7 @@ static size_t make_hello(struct scene *s, uint8_t *f, uint32_t ip, uint64_t numb
 	memcpy(f, s->hello, s->hello_len);
 	memcpy(f + 6, sim_port_mac(s->px), 6);
 	f[9] = mac_of(s, ip);
-	weft_put_be32(f + 26, ip);
+	reseal_ip(f)->src_addr = rte_cpu_to_be_32(ip);
 	body = (struct weft_frame_hello *)(reseal_header(f) + 1);
 	body->conn = weft_put32((uint32_t)number);
 	body->token = weft_put32((uint32_t)(number * 2654435761u));
@@ -78,44 +79,39 @@ static size_t make_hello(struct scene *s, uint8_t *f, uint32_t ip, uint64_t numb
 	return s->hello_len;
 }
 
-static void send_arp(struct scene *s, uint16_t op, uint32_t spa, const uint8_t *tha, uint32_t tpa)
+static void send_arp(struct scene *s, uint16_t op, uint32_t sip, const uint8_t *tha, uint32_t tip)
 {
-	struct weft_frame_arp arp = {.htype = weft_be16(1),
-				     .ptype = weft_be16(0x0800),
-				     .hlen = 6,
-				     .plen = 4,
-				     .op = weft_be16(op)};
-	uint8_t f[60] = {0};
+	uint8_t mac[RTE_ETHER_ADDR_LEN];
 
-	memcpy(f, tha, 6);
-	memcpy(f + 6, sim_port_mac(s->px), 6);
-	f[9] = mac_of(s, spa);
-	weft_put_be16(f + 12, 0x0806);
-	memcpy(arp.sha, f + 6, 6);
-	weft_put_be32(arp.spa, spa);
-	memcpy(arp.tha, tha, 6);
-	weft_put_be32(arp.tpa, tpa);
-	memcpy(f + 14, &arp, sizeof(arp));
-	sim_inject(s->px, f, sizeof(f));
+	memcpy(mac, sim_port_mac(s->px), sizeof(mac));
+	mac[3] = mac_of(s, sip);
+	arp_inject(s->px, op, mac, rte_cpu_to_be_32(sip), tha, rte_cpu_to_be_32(tip));
+}
+
+static void answer_as(struct scene *s, uint32_t ip, const struct rte_arp_hdr *ask)
+{
+	send_arp(s, RTE_ARP_OP_REPLY, ip, ask->arp_data.arp_sha.addr_bytes,
+		 rte_be_to_cpu_32(ask->arp_data.arp_sip));
 }
 
 /* It has every address that nobody else has. */
 static void answer_for_others(struct scene *s, const uint8_t *data, size_t len)
 {
-	const struct weft_frame_arp *arp = (const struct weft_frame_arp *)(data + 14);
+	const struct rte_arp_hdr *arp = arp_frame(data, len);
 	uint32_t ip;
 
-	if (len < 42 || weft_get_be16(data + 12) != 0x0806 || arp->op != weft_be16(1) || s->mute)
+	if (!arp_asks(arp) || s->mute)
 		return;
-	ip = weft_get_be32(arp->tpa);
+	ip = rte_be_to_cpu_32(arp->arp_data.arp_tip);
 	if (ip != IP_A && ip != IP_B)
-		send_arp(s, 2, ip, arp->sha, weft_get_be32(arp->spa));
+		answer_as(s, ip, arp);
 }
 
 static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
 {
 	struct scene *s = arg;
 	const struct weft_frame_hdr *h;
+	const struct rte_ipv4_hdr *ip;
 	uint8_t f[256];
 
 	answer_for_others(s, data, len);
@@ -127,10 +123,11 @@ static void stranger_sees(struct sim_port *port, const uint8_t *data, size_t len
 	s->data += h->type == WEFT_FRAME_DATA;
 	if (h->type != WEFT_FRAME_HELLO_RETRY)
 		return;
+	ip = (const struct rte_ipv4_hdr *)(data + RTE_ETHER_HDR_LEN);
 	s->retries++;
 	s->cookie = weft_get64(((const struct weft_frame_retry *)(h + 1))->cookie);
 	if (s->follows) {
-		len = make_hello(s, f, weft_get_be32(data + 30), weft_get32(h->dst_conn),
+		len = make_hello(s, f, rte_be_to_cpu_32(ip->dst_addr), weft_get32(h->dst_conn),
 				 s->cookie);
 		sim_inject(port, f, len);
 	}
@@ -390,10 +387,10 @@ static void a_neighbour_that_claims_an_address_gets_no_frame(struct sim_case *c)
 
 	open_scene(&s, c, NULL);
 	for (i = 0; i < 50; i++) {
-		send_arp(&s, 1, IP_B, all, IP_B); /* gratuitous */
-		send_arp(&s, 2, IP_B, sim_port_mac(s.pa),
-			 IP_A);                   /* an answer that nobody asked for */
-		send_arp(&s, 1, IP_B, all, IP_A); /* "who are you?" */
+		send_arp(&s, RTE_ARP_OP_REQUEST, IP_B, all, IP_B); /* gratuitous */
+		send_arp(&s, RTE_ARP_OP_REPLY, IP_B, sim_port_mac(s.pa),
+			 IP_A); /* an answer that nobody asked for */
+		send_arp(&s, RTE_ARP_OP_REQUEST, IP_B, all, IP_A); /* "who are you?" */
 		if (i % 10 == 0)
 			traffic_is_unharmed(&s, i * 400);
 		sim_run(s.sim, 20 * SIM_MS, NULL, NULL);
@@ -414,7 +411,7 @@ static void who_says_that_it_is_a_neighbour_gets_no_answer(struct sim_case *c)
 	for (i = 0; i < 20; i++) {
 		make_hello(&s, f, IP_B, 4242, 0);
 		memcpy(f, sim_port_mac(s.pa), 6);
-		weft_put_be32(f + 30, IP_A);
+		reseal_ip(f)->dst_addr = rte_cpu_to_be_32(IP_A);
 		body = (struct weft_frame_hello *)(reseal_header(f) + 1);
 		lane_iface(s.b)->ops->get_address(lane_iface(s.b), addr);
 		memcpy(&body->iface_id, addr + 24, 8);
@@ -453,11 +450,10 @@ static void who_answers_no_arp_gets_its_answer_later(struct sim_case *c)
 /* px says by ARP that it is b. */
 static void answer_arp(struct scene *s, const uint8_t *data, size_t len)
 {
-	const struct weft_frame_arp *arp = (const struct weft_frame_arp *)(data + 14);
+	const struct rte_arp_hdr *arp = arp_frame(data, len);
 
-	if (len >= 42 && weft_get_be16(data + 12) == 0x0806 && arp->op == weft_be16(1) &&
-	    weft_get_be32(arp->tpa) == IP_B)
-		send_arp(s, 2, IP_B, arp->sha, weft_get_be32(arp->spa));
+	if (arp_asks(arp) && arp->arp_data.arp_tip == rte_cpu_to_be_32(IP_B))
+		answer_as(s, IP_B, arp);
 }
 
 static void impostor_sees(struct sim_port *port, const uint8_t *data, size_t len, void *arg)

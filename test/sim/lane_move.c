@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "arp_frame.h"
 #include "lane_host.h"
 #include "reseal.h"
 #include "sim_test.h"
@@ -29,34 +30,13 @@ struct scene {
 	unsigned int questions, others; /* frames that unknown senders got */
 };
 
-static void send_arp(struct sim_port *from, const uint8_t *tha, uint32_t tpa)
-{
-	struct weft_frame_arp arp = {.htype = weft_be16(1),
-				     .ptype = weft_be16(0x0800),
-				     .hlen = 6,
-				     .plen = 4,
-				     .op = weft_be16(2)};
-	uint8_t f[60] = {0};
-
-	memcpy(f, tha, 6);
-	memcpy(f + 6, sim_port_mac(from), 6);
-	weft_put_be16(f + 12, 0x0806);
-	memcpy(arp.sha, sim_port_mac(from), 6);
-	weft_put_be32(arp.spa, IP_B);
-	memcpy(arp.tha, tha, 6);
-	weft_put_be32(arp.tpa, tpa);
-	memcpy(f + 14, &arp, sizeof(arp));
-	sim_inject(from, f, sizeof(f));
-}
-
 /* It says that it is b. */
 static void answer_arp(struct sim_port *port, const uint8_t *data, size_t len)
 {
-	const struct weft_frame_arp *arp = (const struct weft_frame_arp *)(data + 14);
+	const struct rte_arp_hdr *arp = arp_frame(data, len);
 
-	if (len >= 42 && weft_get_be16(data + 12) == 0x0806 && arp->op == weft_be16(1) &&
-	    weft_get_be32(arp->tpa) == IP_B)
-		send_arp(port, arp->sha, weft_get_be32(arp->spa));
+	if (arp_asks(arp) && arp->arp_data.arp_tip == rte_cpu_to_be_32(IP_B))
+		arp_answer(port, sim_port_mac(port), arp);
 }
 
 static void pass_on(struct sim_port *to, const uint8_t *data, size_t len, const uint8_t *dst,

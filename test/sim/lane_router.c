@@ -10,7 +10,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "frame/frame.h"
+#include "arp_frame.h"
 #include "lane_host.h"
 #include "frame/ip.h"
 #include "sim_test.h"
@@ -44,26 +44,12 @@ struct world {
 	struct lane_host *host[2];
 };
 
-static void answer_arp(struct leg *leg, const uint8_t *data)
+static void answer_arp(struct leg *leg, const struct rte_arp_hdr *ask)
 {
-	struct weft_frame_arp ask, reply;
-	uint8_t f[RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN] = {0};
-
-	memcpy(&ask, data + RTE_ETHER_HDR_LEN, sizeof(ask));
 	leg->asked++;
-	if (leg->deaf || weft_be16(ask.op) != 1 || (!leg->all && weft_get_be32(ask.tpa) != leg->ip))
-		return;
-	reply = ask;
-	reply.op = weft_be16(2);
-	memcpy(reply.tha, ask.sha, 6);
-	memcpy(reply.tpa, ask.spa, 4);
-	memcpy(reply.sha, sim_port_mac(leg->port), 6);
-	memcpy(reply.spa, ask.tpa, 4);
-	memcpy(f, ask.sha, 6);
-	memcpy(f + 6, sim_port_mac(leg->port), 6);
-	memcpy(f + 12, data + 12, 2);
-	memcpy(f + RTE_ETHER_HDR_LEN, &reply, sizeof(reply));
-	sim_inject(leg->port, f, sizeof(f));
+	if (!leg->deaf && arp_asks(ask) &&
+	    (leg->all || ask->arp_data.arp_tip == rte_cpu_to_be_32(leg->ip)))
+		arp_answer(leg->port, sim_port_mac(leg->port), ask);
 }
 
 /* As RFC 1812 wants it: one hop less to live, a new header checksum, the next hop's MAC address. */
@@ -95,12 +81,12 @@ static void forward(struct leg *leg, const uint8_t *data, size_t len)
 
 static void at_router(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
 {
+	const struct rte_arp_hdr *arp = arp_frame(data, len);
 	struct leg *leg = arg;
 
 	(void)port;
-	if (len >= RTE_ETHER_HDR_LEN + sizeof(struct weft_frame_arp) && data[12] == 8 &&
-	    data[13] == 6)
-		answer_arp(leg, data);
+	if (arp)
+		answer_arp(leg, arp);
 	else if (!memcmp(data, sim_port_mac(leg->port), 6))
 		forward(leg, data, len);
 }
@@ -331,22 +317,8 @@ static void a_peer_that_only_the_gateway_answers_for_is_said(struct sim_case *c)
 /* An answer of the fabric that nobody asked for: @p ip is here. */
 static void claim(struct leg *leg, const uint8_t *host_mac, uint32_t ip)
 {
-	uint8_t f[RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN] = {0};
-	struct weft_frame_arp arp = {.htype = weft_be16(1),
-				     .ptype = weft_be16(0x0800),
-				     .hlen = 6,
-				     .plen = 4,
-				     .op = weft_be16(2)};
-
-	memcpy(arp.sha, sim_port_mac(leg->port), 6);
-	weft_put_be32(arp.spa, ip);
-	memcpy(arp.tha, host_mac, 6);
-	weft_put_be32(arp.tpa, ip);
-	memcpy(f, host_mac, 6);
-	memcpy(f + 6, sim_port_mac(leg->port), 6);
-	memcpy(f + 12, "\x08\x06", 2);
-	memcpy(f + RTE_ETHER_HDR_LEN, &arp, sizeof(arp));
-	sim_inject(leg->port, f, sizeof(f));
+	arp_inject(leg->port, RTE_ARP_OP_REPLY, sim_port_mac(leg->port), rte_cpu_to_be_32(ip),
+		   host_mac, rte_cpu_to_be_32(ip));
 }
 
 /* One MAC answers for everybody, the hosts' own addresses included: no conflict. */

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame/encap.h"
+#include "frame/frame.h"
 #include "lane_host.h"
+#include "reseal.h"
 #include "sim_test.h"
 
 #define CONFIG "CONNECT_TIMEOUT=8s"
@@ -301,10 +302,10 @@ static enum sim_verdict firewall(struct sim_port *port, uint8_t *data, size_t *l
 	uint32_t bit;
 
 	(void)room;
-	if (*len < 42 || weft_get_be16(data + 12) != 0x0800)
+	if (!reseal_is_lane(data, *len))
 		return SIM_PASS;
-	src = weft_get_be16(data + 34);
-	dst = weft_get_be16(data + 36);
+	src = rte_be_to_cpu_16(reseal_udp(data)->src_port);
+	dst = rte_be_to_cpu_16(reseal_udp(data)->dst_port);
 	if (port == w->inside) {
 		bit = pair_bit(src, dst);
 		w->tuples += !(w->seen[bit / 8] & 1u << bit % 8);
@@ -382,9 +383,8 @@ static enum sim_verdict only_9338(struct sim_port *port, uint8_t *data, size_t *
 	(void)port;
 	(void)room;
 	(void)arg;
-	return *len < 42 || weft_get_be16(data + 12) != 0x0800 ||
-			       (weft_get_be16(data + 34) == 9338 &&
-				weft_get_be16(data + 36) == 9338)
+	return !reseal_is_lane(data, *len) || (reseal_udp(data)->src_port == RTE_BE16(9338) &&
+					       reseal_udp(data)->dst_port == RTE_BE16(9338))
 		       ? SIM_PASS
 		       : SIM_DROP;
 }

@@ -12,27 +12,39 @@
 #include "frame/csum.h"
 #include "frame/frame.h"
 
-#define RESEAL_LANE 42u /* where the lane header begins */
+#define RESEAL_LANE (RTE_ETHER_HDR_LEN + WEFT_IP_UDP_LEN) /* where the lane header begins */
+
+static inline struct rte_ipv4_hdr *reseal_ip(uint8_t *f)
+{
+	return (struct rte_ipv4_hdr *)(f + RTE_ETHER_HDR_LEN);
+}
 
 static inline struct weft_frame_hdr *reseal_header(uint8_t *f)
 {
 	return (struct weft_frame_hdr *)(f + RESEAL_LANE);
 }
 
+static inline struct rte_udp_hdr *reseal_udp(uint8_t *f)
+{
+	return (struct rte_udp_hdr *)(reseal_ip(f) + 1);
+}
+
 static inline bool reseal_is_lane(const uint8_t *f, size_t len)
 {
-	return len >= RESEAL_LANE + sizeof(struct weft_frame_hdr) && f[12] == 8 && f[13] == 0;
+	return len >= RESEAL_LANE + sizeof(struct weft_frame_hdr) &&
+	       ((const struct rte_ether_hdr *)f)->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
 }
 
 static inline void reseal(uint8_t *f, size_t len)
 {
 	struct weft_frame_hdr *h = reseal_header(f);
+	struct rte_ipv4_hdr *ip = reseal_ip(f);
 	uint16_t body = weft_get16(h->length);
 	weft_le32 crc;
 
-	memset(f + 24, 0, 2);
-	weft_put_be16(f + 24, weft_inet_fold(weft_inet_sum(0, f + 14, 20)));
-	memset(f + 40, 0, 2);
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	reseal_udp(f)->dgram_cksum = 0;
 	if ((weft_get16(h->flags) & WEFT_FRAME_F_CRC32C) && RESEAL_LANE + body + 4 <= len) {
 		crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, h, body));
 		memcpy((uint8_t *)h + body, &crc, 4);

@@ -26,6 +26,9 @@
 #define RESET_GAP 100000ull
 #define RESET_BURST 32u
 
+/* The shortest Ethernet frame. */
+#define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
+
 /* Everything in front of the body that does not change while the connection lives. */
 void raw_conn_template(struct raw_conn *c)
 {
@@ -92,32 +95,32 @@ static void put_crc(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len)
 	memcpy(rte_pktmbuf_mtod_offset(last, uint8_t *, last->data_len - 4), &crc, 4);
 }
 
+/* Not rte_ipv4_udptcp_cksum_mbuf(): 22.11 loses carries of a piece that begins at an odd byte. */
 static void put_udp_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t udp_len)
 {
-	uint8_t *udp = rte_pktmbuf_mtod_offset(m, uint8_t *, c->encap.l2_len + WEFT_IPV4_LEN);
-	uint32_t skip = c->encap.l2_len + WEFT_IPV4_LEN, n, odd = 0;
-	uint64_t sum = (uint64_t)c->encap.udp_sum + udp_len, part;
-	uint16_t csum;
+	uint32_t skip = c->encap.l2_len + (uint32_t)sizeof(struct rte_ipv4_hdr), n, odd = 0;
+	struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, skip);
+	uint32_t sum = (uint32_t)c->encap.udp_sum + weft_be16((uint16_t)udp_len);
+	uint16_t part, csum;
 
-	weft_put_be16(udp + 6, 0);
 	if (c->iface->port->flags & WEFT_FRAME_PORT_TX_CSUM) {
 		/* The NIC adds the rest to the pseudo header's sum. */
-		weft_put_be16(udp + 6, (uint16_t)~weft_inet_fold(sum));
+		udp->dgram_cksum = weft_csum_fold(sum);
 		m->ol_flags |= RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_UDP_CKSUM;
 		m->l2_len = c->encap.l2_len;
-		m->l3_len = WEFT_IPV4_LEN;
+		m->l3_len = sizeof(struct rte_ipv4_hdr);
 		return;
 	}
+	udp->dgram_cksum = 0;
 	for (const struct rte_mbuf *s = m; s; s = s->next, skip = 0) {
 		n = (uint32_t)s->data_len - skip;
-		part = (uint16_t)~weft_inet_fold(
-			weft_inet_sum(0, rte_pktmbuf_mtod_offset(s, const uint8_t *, skip), n));
+		part = rte_raw_cksum(rte_pktmbuf_mtod_offset(s, const void *, skip), n);
 		/* A piece that begins at an odd byte has its halves exchanged. */
-		sum += odd ? (uint16_t)(part << 8 | part >> 8) : part;
+		sum += odd ? __builtin_bswap16(part) : part;
 		odd ^= n & 1;
 	}
-	csum = weft_inet_fold(sum);
-	weft_put_be16(udp + 6, csum == 0 ? 0xffff : csum);
+	csum = (uint16_t)~weft_csum_fold(sum);
+	udp->dgram_cksum = csum == 0 ? UINT16_MAX : csum;
 }
 
 void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, bool crc)
@@ -125,7 +128,7 @@ void raw_put_csum(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, boo
 	if (crc)
 		put_crc(c, m, lane_len);
 	else if (c->encap.ip)
-		put_udp_csum(c, m, WEFT_UDP_LEN + lane_len);
+		put_udp_csum(c, m, (uint32_t)sizeof(struct rte_udp_hdr) + lane_len);
 }
 
 static struct rte_mbuf *ctl_alloc(struct raw_iface *iface, uint32_t size)
@@ -370,26 +373,18 @@ void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, ui
 	raw_stranger_send(iface, &view, WEFT_FRAME_RESET, &body, sizeof(body));
 }
 
-void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt)
+void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt)
 {
-	struct rte_mbuf *m = ctl_alloc(iface, 64);
-	uint8_t *p;
+	struct rte_mbuf *m = ctl_alloc(iface, ARP_FRAME + RTE_VLAN_HLEN);
+	uint8_t *p, l2;
 
 	if (!m)
 		return;
 	p = rte_pktmbuf_mtod(m, uint8_t *);
-	memset(p, 0, 64);
-	memcpy(p, dst, 6);
-	memcpy(p + 6, iface->gate.mac, 6);
-	p += 12;
-	if (iface->gate.vlan != 0) {
-		weft_put_be16(p, 0x8100);
-		weft_put_be16(p + 2, iface->gate.vlan);
-		p += WEFT_VLAN_LEN;
-	}
-	weft_put_be16(p, 0x0806);
-	memcpy(p + 2, pkt, sizeof(*pkt));
-	m->data_len = iface->gate.vlan != 0 ? 64 : 60; /* the shortest Ethernet frame */
+	memset(p, 0, ARP_FRAME + RTE_VLAN_HLEN);
+	l2 = weft_encap_l2(p, dst, iface->gate.mac, iface->gate.vlan, RTE_ETHER_TYPE_ARP);
+	memcpy(p + l2, pkt, sizeof(*pkt));
+	m->data_len = (uint16_t)(ARP_FRAME + l2 - RTE_ETHER_HDR_LEN);
 	m->pkt_len = m->data_len;
 	raw_txq_push(iface, m);
 	raw_count(iface, RAW_TX_FRAMES);

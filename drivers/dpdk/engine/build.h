@@ -80,6 +80,6 @@ int raw_bye_send(struct raw_conn *c);
 void raw_stranger_send(struct raw_iface *iface, const struct weft_frame_view *v, uint8_t type,
 		       const void *body, uint32_t len);
 void raw_reset_send(struct raw_iface *iface, const struct weft_frame_view *v, uint16_t reason);
-void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct weft_frame_arp *pkt);
+void raw_arp_send(struct raw_iface *iface, const uint8_t dst[6], const struct rte_arp_hdr *pkt);
 
 #endif /* WEFT_ENGINE_BUILD_H */

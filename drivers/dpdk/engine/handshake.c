@@ -60,7 +60,7 @@ void raw_hs_enter(struct raw_conn *c, enum raw_state state)
 
 static uint16_t tag_len(const struct raw_iface *iface)
 {
-	return iface->gate.vlan != 0 ? WEFT_VLAN_LEN : 0;
+	return iface->gate.vlan != 0 ? RTE_VLAN_HLEN : 0;
 }
 
 static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
@@ -146,7 +146,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 
 static bool hello_acceptable(const struct weft_frame_hello *h)
 {
-	return weft_get16(h->frame_size) >= WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN &&
+	return weft_get16(h->frame_size) >= WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN &&
 	       h->csum <= WEFT_FRAME_CSUM_CRC32C && weft_get32(h->rx_frames) > 0 && h->paths > 0;
 }
 
@@ -294,8 +294,8 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	c->path[0].sport = v->dst_port;
 	take_hello(c, h);
 	weft_mtu_search_begin(&c->search, c->frame_size,
-			      (uint16_t)(WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN + tag_len(c->iface)),
-			      (uint8_t)(WEFT_ETH_LEN + tag_len(c->iface)), c->iface->lt);
+			      (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + tag_len(c->iface)),
+			      (uint8_t)(RTE_ETHER_HDR_LEN + tag_len(c->iface)), c->iface->lt);
 	raw_hs_enter(c, RAW_PROBE);
 	raw_hs_timer(c);
 }
@@ -536,7 +536,7 @@ static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
 	uint32_t size = weft_get16(r->frame_size) + tag_len(c->iface);
 
-	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN - WEFT_VLAN_LEN ||
+	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN ||
 	    size > c->iface->frame_size) {
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 		return;

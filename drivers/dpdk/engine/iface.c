@@ -309,7 +309,7 @@ static int check_port(struct raw_iface *iface, const struct weft_raw_conf *rc, c
 	uint32_t room = rte_pktmbuf_data_room_size(port->pool) - RTE_PKTMBUF_HEADROOM;
 	uint32_t small = rte_pktmbuf_data_room_size(port->hdr_pool) - RTE_PKTMBUF_HEADROOM;
 	uint32_t size = rc->frame_size != 0 ? rc->frame_size : port->frame_size;
-	uint32_t least = WEFT_FRAME_SIZE_MIN - (rc->vlan != 0 ? 0 : WEFT_VLAN_LEN);
+	uint32_t least = WEFT_FRAME_SIZE_MIN - (rc->vlan != 0 ? 0 : RTE_VLAN_HLEN);
 
 	size = RTE_MIN(size, (uint32_t)port->frame_size);
 	size = RTE_MIN(size, room);
@@ -361,8 +361,8 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	if (rc->raw_ethertype)
 		iface->paths = 1; /* no UDP, no source ports */
 	iface->csum_wish = csum_wish(port, iface->conf.csum, rc->raw_ethertype);
-	iface->encap_len = WEFT_ETH_LEN + (rc->vlan != 0 ? WEFT_VLAN_LEN : 0) +
-			   (rc->raw_ethertype ? 0 : WEFT_IPV4_LEN + WEFT_UDP_LEN);
+	iface->encap_len = RTE_ETHER_HDR_LEN + (rc->vlan != 0 ? RTE_VLAN_HLEN : 0) +
+			   (rc->raw_ethertype ? 0 : WEFT_IP_UDP_LEN);
 	iface->set_first_seq = rc->set_first_seq;
 	iface->first_seq = rc->first_seq;
 	if (iface->conf.connect_timeout_ns == 0)

@@ -10,7 +10,7 @@
 bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs)
 {
 	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	struct weft_frame_arp ask;
+	struct rte_arp_hdr ask;
 
 	if (!(theirs ? weft_arp_ask_theirs(&iface->arp, ip, iface->now, &ask)
 		     : weft_arp_ask(&iface->arp, ip, iface->now, &ask)))

@@ -173,7 +173,7 @@ void raw_paths_ack(struct raw_conn *c, const struct weft_frame_view *v, uint16_t
 /* @return bytes */
 uint32_t raw_paths_ready(const struct raw_conn *c, void *body)
 {
-	uint16_t tag = c->iface->gate.vlan != 0 ? WEFT_VLAN_LEN : 0;
+	uint16_t tag = c->iface->gate.vlan != 0 ? RTE_VLAN_HLEN : 0;
 	weft_le16 port;
 	struct weft_frame_ready r = {
 		.frame_size = weft_put16((uint16_t)(c->frame_size - tag)),

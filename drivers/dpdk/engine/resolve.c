@@ -12,13 +12,13 @@
 
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
-	struct weft_frame_arp reply;
+	struct rte_arp_hdr reply;
 	struct raw_conn *c;
 
 	raw_count(iface, RAW_ARP_IN);
 	switch (weft_arp_input(&iface->arp, v->arp, iface->now, &reply)) {
 	case WEFT_ARP_ANSWER:
-		raw_arp_send(iface, reply.tha, &reply);
+		raw_arp_send(iface, reply.arp_data.arp_tha.addr_bytes, &reply);
 		raw_count(iface, RAW_ARP_ANSWERED);
 		break;
 	case WEFT_ARP_CONFLICT:

@@ -359,7 +359,8 @@ static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mb
 {
 	const struct weft_gate_pattern *p = &c->iface->pattern;
 	uint64_t l4 = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
-	const uint8_t *frame = rte_pktmbuf_mtod(m, const uint8_t *);
+	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(
+		m, const struct rte_udp_hdr *, p->ip + sizeof(struct rte_ipv4_hdr));
 
 	if (!(c->iface->port->flags & WEFT_FRAME_PORT_RX_CSUM))
 		return c->csum == WEFT_FRAME_CSUM_NONE;
@@ -369,7 +370,7 @@ static inline bool nic_has_checked(const struct raw_conn *c, const struct rte_mb
 	if (c->csum == WEFT_FRAME_CSUM_NONE)
 		return true;
 	return c->csum == WEFT_FRAME_CSUM_UDP && p->ip && l4 != RTE_MBUF_F_RX_L4_CKSUM_UNKNOWN &&
-	       weft_get_be16(frame + p->ip + WEFT_IPV4_LEN + 6) != 0;
+	       udp->dgram_cksum != 0;
 }
 
 /*

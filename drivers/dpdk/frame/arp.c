@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "frame/arp.h"
+#include <rte_byteorder.h>
+#include <rte_ether.h>
 
-enum { ARP_REQUEST = 1, ARP_REPLY = 2 };
+#include "frame/arp.h"
 
 static uint64_t mix(uint64_t x)
 {
@@ -158,20 +159,20 @@ unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP
 	return n;
 }
 
-static void build(const struct weft_arp *a, struct weft_frame_arp *pkt, uint16_t op,
-		  const uint8_t tha[6], uint32_t tpa)
+static void build(const struct weft_arp *a, struct rte_arp_hdr *pkt, uint16_t op,
+		  const uint8_t tha[6], uint32_t tip)
 {
-	*pkt = (struct weft_frame_arp){
-		.htype = weft_be16(1),
-		.ptype = weft_be16(0x0800),
-		.hlen = 6,
-		.plen = 4,
-		.op = weft_be16(op),
+	*pkt = (struct rte_arp_hdr){
+		.arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
+		.arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4),
+		.arp_hlen = RTE_ETHER_ADDR_LEN,
+		.arp_plen = sizeof(pkt->arp_data.arp_sip),
+		.arp_opcode = rte_cpu_to_be_16(op),
+		.arp_data.arp_sip = rte_cpu_to_be_32(a->ip),
+		.arp_data.arp_tip = rte_cpu_to_be_32(tip),
 	};
-	memcpy(pkt->sha, a->mac, 6);
-	weft_put_be32(pkt->spa, a->ip);
-	memcpy(pkt->tha, tha, 6);
-	weft_put_be32(pkt->tpa, tpa);
+	memcpy(&pkt->arp_data.arp_sha, a->mac, RTE_ETHER_ADDR_LEN);
+	memcpy(&pkt->arp_data.arp_tha, tha, RTE_ETHER_ADDR_LEN);
 }
 
 static bool table_ask(struct weft_arp_table *t, uint32_t ip, enum weft_arp_kind kind, uint64_t now)
@@ -193,7 +194,7 @@ static bool table_ask(struct weft_arp_table *t, uint32_t ip, enum weft_arp_kind 
 }
 
 static bool ask(struct weft_arp *a, uint32_t ip, enum weft_arp_kind kind, uint64_t now,
-		struct weft_frame_arp *pkt)
+		struct rte_arp_hdr *pkt)
 {
 	static const uint8_t nobody[6];
 	bool due;
@@ -202,16 +203,16 @@ static bool ask(struct weft_arp *a, uint32_t ip, enum weft_arp_kind kind, uint64
 	due = table_ask(a->table, ip, kind, now);
 	pthread_mutex_unlock(&a->table->lock);
 	if (due)
-		build(a, pkt, ARP_REQUEST, nobody, ip);
+		build(a, pkt, RTE_ARP_OP_REQUEST, nobody, ip);
 	return due;
 }
 
-bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt)
+bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt)
 {
 	return ask(a, ip, WEFT_ARP_KIND_OURS, now, pkt);
 }
 
-bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt)
+bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt)
 {
 	return ask(a, ip, WEFT_ARP_KIND_THEIRS, now, pkt);
 }
@@ -375,32 +376,35 @@ static bool answers_for_others(const struct weft_arp *a, const uint8_t mac[6])
 	return found;
 }
 
-enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt,
-				    uint64_t now, struct weft_frame_arp *reply)
+enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr *pkt, uint64_t now,
+				    struct rte_arp_hdr *reply)
 {
-	uint32_t spa = weft_get_be32(pkt->spa), tpa = weft_get_be32(pkt->tpa);
-	uint16_t op = weft_be16(pkt->op);
+	const uint8_t *sha = pkt->arp_data.arp_sha.addr_bytes;
+	uint32_t sip = rte_be_to_cpu_32(pkt->arp_data.arp_sip);
+	uint32_t tip = rte_be_to_cpu_32(pkt->arp_data.arp_tip);
+	uint16_t op = rte_be_to_cpu_16(pkt->arp_opcode);
 	bool learned;
 
-	if ((op != ARP_REQUEST && op != ARP_REPLY) || (pkt->sha[0] & 1))
+	if ((op != RTE_ARP_OP_REQUEST && op != RTE_ARP_OP_REPLY) ||
+	    rte_is_multicast_ether_addr(&pkt->arp_data.arp_sha))
 		return WEFT_ARP_IGNORED;
-	if (spa == a->ip && memcmp(pkt->sha, a->mac, 6) != 0) {
-		if (answers_for_others(a, pkt->sha))
+	if (sip == a->ip && memcmp(sha, a->mac, 6) != 0) {
+		if (answers_for_others(a, sha))
 			return WEFT_ARP_IGNORED;
 		a->conflicts++;
-		memcpy(a->conflict_mac, pkt->sha, 6);
+		memcpy(a->conflict_mac, sha, 6);
 		return WEFT_ARP_CONFLICT;
 	}
-	if (spa == a->ip)
+	if (sip == a->ip)
 		return WEFT_ARP_IGNORED; /* our own request, sent back by the link */
-	if (op == ARP_REQUEST) {
-		if (tpa != a->ip)
+	if (op == RTE_ARP_OP_REQUEST) {
+		if (tip != a->ip)
 			return WEFT_ARP_IGNORED;
-		build(a, reply, ARP_REPLY, pkt->sha, spa);
+		build(a, reply, RTE_ARP_OP_REPLY, sha, sip);
 		return WEFT_ARP_ANSWER;
 	}
 	pthread_mutex_lock(&a->table->lock);
-	learned = table_learn(a->table, spa, pkt->sha, now);
+	learned = table_learn(a->table, sip, sha, now);
 	pthread_mutex_unlock(&a->table->lock);
 	return learned ? WEFT_ARP_LEARNED : WEFT_ARP_IGNORED;
 }

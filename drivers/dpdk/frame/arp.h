@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "frame/frame.h"
+#include <rte_arp.h>
 
 /**
  * Addresses that we ask for ourselves. Beyond that the one that was unused for longest goes, if
@@ -87,7 +87,7 @@ struct weft_arp {
 enum weft_arp_result {
 	WEFT_ARP_IGNORED,
 	WEFT_ARP_LEARNED,  /**< the answer to our question */
-	WEFT_ARP_ANSWER,   /**< @p reply is to be sent to reply->tha */
+	WEFT_ARP_ANSWER,   /**< @p reply is to be sent to the reply's arp_tha */
 	WEFT_ARP_CONFLICT, /**< someone else uses our IP address */
 };
 
@@ -111,9 +111,9 @@ bool weft_arp_lookup(struct weft_arp *a, uint32_t ip, uint64_t now, uint8_t mac[
  * Ask for @p ip if it is time to.
  * @param[out] pkt  the request, when true is returned; goes to ff:ff:ff:ff:ff:ff
  */
-bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt);
+bool weft_arp_ask(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
 /** The same, because a stranger says that it has @p ip. */
-bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct weft_frame_arp *pkt);
+bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct rte_arp_hdr *pkt);
 
 /**
  * Who said that it has @p ip when that was asked last: the first one, which is believed, and up to
@@ -156,7 +156,7 @@ bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now);
  * claim our address as well, and takes nothing from us by that: a MAC that is known to answer for
  * another address is no conflict.
  */
-enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct weft_frame_arp *pkt,
-				    uint64_t now, struct weft_frame_arp *reply);
+enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr *pkt, uint64_t now,
+				    struct rte_arp_hdr *reply);
 
 #endif /* WEFT_ARP_H */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "frame/csum.h"
-#include "frame/frame.h"
 
 #ifdef __SSE4_2__
 
@@ -81,27 +80,3 @@ uint32_t weft_crc32c(uint32_t crc, const void *data, size_t len)
 }
 
 #endif
-
-/* Sums 32-bit halves in native order: the ones' complement sum does not care, the result is swapped
- * once. */
-uint64_t weft_inet_sum(uint64_t sum, const void *data, size_t len)
-{
-	const uint8_t *p = data;
-	uint64_t acc = 0;
-	uint32_t w;
-
-	for (; len >= 4; p += 4, len -= 4) {
-		memcpy(&w, p, 4);
-		acc += w;
-	}
-	if (len > 0) {
-		w = 0;
-		memcpy(&w, p, len);
-		acc += w;
-	}
-	acc = (acc & 0xffffffffu) + (acc >> 32);
-	acc = (acc & 0xffffffffu) + (acc >> 32);
-	acc = (acc & 0xffff) + (acc >> 16);
-	acc = (acc & 0xffff) + (acc >> 16);
-	return sum + weft_be16((uint16_t)acc);
-}

@@ -2,50 +2,55 @@
 
 #include <string.h>
 
-#include "frame/csum.h"
+#include <netinet/ip.h>
+
 #include "frame/encap.h"
 
-#define IP_TTL 64
-#define IP_PROTO_UDP 17
-#define IP_DF 0x4000
-
-static void build_ip_udp(struct weft_encap_hdr *e, uint8_t *ip, const struct weft_encap_addr *a)
+uint8_t weft_encap_l2(void *frame, const uint8_t dst[6], const uint8_t src[6], uint16_t vlan,
+		      uint16_t type)
 {
-	uint8_t *udp = ip + WEFT_IPV4_LEN;
+	struct rte_ether_hdr *eth = frame;
+	struct rte_vlan_hdr *tag = (struct rte_vlan_hdr *)(eth + 1);
 
-	ip[0] = 0x45;
-	weft_put_be16(ip + 6, IP_DF); /* so that a wrong MTU loses frames, which the probe sees, and
-					 makes no fragments */
-	ip[8] = IP_TTL;
-	ip[9] = IP_PROTO_UDP;
-	weft_put_be32(ip + 12, a->src_ip);
-	weft_put_be32(ip + 16, a->dst_ip);
-	weft_put_be16(udp, a->src_port);
-	weft_put_be16(udp + 2, a->dst_port);
-	e->ip_sum = (uint16_t)~weft_inet_fold(weft_inet_sum(0, ip, WEFT_IPV4_LEN));
-	e->udp_sum = (uint16_t)~weft_inet_fold(weft_inet_sum(IP_PROTO_UDP, ip + 12, 8));
+	memcpy(&eth->dst_addr, dst, RTE_ETHER_ADDR_LEN);
+	memcpy(&eth->src_addr, src, RTE_ETHER_ADDR_LEN);
+	if (vlan == 0) {
+		eth->ether_type = rte_cpu_to_be_16(type);
+		return sizeof(*eth);
+	}
+	eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_VLAN);
+	tag->vlan_tci = rte_cpu_to_be_16(vlan);
+	tag->eth_proto = rte_cpu_to_be_16(type);
+	return sizeof(*eth) + sizeof(*tag);
+}
+
+static void build_ip_udp(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
+{
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(e->bytes + e->l2_len);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+
+	ip->version_ihl = RTE_IPV4_VHL_DEF;
+	/* So that a wrong MTU loses frames, which the probe sees, and makes no fragments. */
+	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
+	ip->time_to_live = IPDEFTTL;
+	ip->next_proto_id = IPPROTO_UDP;
+	ip->src_addr = rte_cpu_to_be_32(a->src_ip);
+	ip->dst_addr = rte_cpu_to_be_32(a->dst_ip);
+	udp->src_port = rte_cpu_to_be_16(a->src_port);
+	udp->dst_port = rte_cpu_to_be_16(a->dst_port);
+	e->ip_sum = rte_raw_cksum(ip, sizeof(*ip));
+	e->udp_sum = weft_pseudo_sum(ip);
 }
 
 void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
 {
-	uint8_t *p = e->bytes;
-
 	memset(e, 0, sizeof(*e));
-	memcpy(p, a->dst_mac, 6);
-	memcpy(p + 6, a->src_mac, 6);
-	p += 12;
-	if (a->vlan != 0) {
-		weft_put_be16(p, 0x8100);
-		weft_put_be16(p + 2, a->vlan);
-		p += WEFT_VLAN_LEN;
-	}
-	weft_put_be16(p, a->raw_ethertype ? WEFT_FRAME_ETHERTYPE : 0x0800);
-	p += 2;
-	e->l2_len = (uint8_t)(p - e->bytes);
+	e->len = weft_encap_l2(e->bytes, a->dst_mac, a->src_mac, a->vlan,
+			       a->raw_ethertype ? WEFT_FRAME_ETHERTYPE : RTE_ETHER_TYPE_IPV4);
+	e->l2_len = e->len;
 	e->ip = !a->raw_ethertype;
 	if (e->ip) {
-		build_ip_udp(e, p, a);
-		p += WEFT_IPV4_LEN + WEFT_UDP_LEN;
+		build_ip_udp(e, a);
+		e->len += WEFT_IP_UDP_LEN;
 	}
-	e->len = (uint8_t)(p - e->bytes);
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "frame/csum.h"
 #include "frame/frame.h"
 
 struct weft_encap_hdr {
@@ -17,8 +18,8 @@ struct weft_encap_hdr {
 	uint8_t len;      /**< bytes in use; the lane header follows */
 	uint8_t l2_len;   /**< Ethernet, with tag */
 	bool ip;          /**< IPv4 and UDP are there */
-	uint32_t ip_sum;  /**< sum of the IPv4 header without its total length and checksum */
-	uint32_t udp_sum; /**< sum of the pseudo header without the length */
+	uint16_t ip_sum;  /**< raw sum of the IPv4 header without total length and checksum */
+	uint16_t udp_sum; /**< weft_pseudo_sum() */
 };
 
 struct weft_encap_addr {
@@ -29,6 +30,14 @@ struct weft_encap_addr {
 	uint16_t src_port, dst_port;
 };
 
+/**
+ * Ethernet header, with a tag unless @p vlan is 0.
+ *
+ * @return its length
+ */
+uint8_t weft_encap_l2(void *frame, const uint8_t dst[6], const uint8_t src[6], uint16_t vlan,
+		      uint16_t type);
+
 void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a);
 
 /**
@@ -38,19 +47,16 @@ void weft_encap_build(struct weft_encap_hdr *e, const struct weft_encap_addr *a)
 static inline void weft_encap_patch(const struct weft_encap_hdr *e, uint8_t *frame,
 				    uint32_t lane_len, uint16_t src_port, uint16_t dst_port)
 {
-	uint8_t *ip = frame + e->l2_len;
-	uint32_t total = WEFT_IPV4_LEN + WEFT_UDP_LEN + lane_len, sum;
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(frame + e->l2_len);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
 
 	if (!e->ip)
 		return;
-	sum = e->ip_sum + total;
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	weft_put_be16(ip + 2, (uint16_t)total);
-	weft_put_be16(ip + 10, (uint16_t)~sum);
-	weft_put_be16(ip + 20, src_port);
-	weft_put_be16(ip + 22, dst_port);
-	weft_put_be16(ip + 24, (uint16_t)(WEFT_UDP_LEN + lane_len));
+	ip->total_length = weft_be16((uint16_t)(WEFT_IP_UDP_LEN + lane_len));
+	ip->hdr_checksum = (uint16_t)~weft_csum_fold(e->ip_sum + ip->total_length);
+	udp->src_port = weft_be16(src_port);
+	udp->dst_port = weft_be16(dst_port);
+	udp->dgram_len = weft_be16((uint16_t)(sizeof(*udp) + lane_len));
 }
 
 #endif /* WEFT_ENCAP_H */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/frame.h
- * Every byte that a raw-DPDK lane puts on the wire, and nothing else. doc/wire.md ("Lane frames")
- * explains them to people; frame/parse.c is the one gate that checks them.
+ * What a raw-DPDK lane puts on the wire behind Ethernet, IPv4 and UDP headers, which are DPDK's
+ * structs. doc/wire.md ("Lane frames") explains it to people; frame/parse.c is the one gate that
+ * checks it.
  *
- * All fields are little-endian, except those of the Ethernet, IPv4, UDP and ARP headers. No field
- * is aligned: 14 + 20 + 8 bytes stand in front, so the structs are packed and a lane header is 42
+ * All fields are little-endian. A frame begins at an even address; no field of a lane header is
+ * aligned: 14 + 20 + 8 bytes stand in front, so the structs are packed and a lane header is 42
  * bytes long, which puts the data of the first message of an untagged UDP frame at byte 88, a
  * multiple of 8.
  */
@@ -15,23 +16,24 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
 #include "core/wire_types.h"
 
 #define WEFT_FRAME_MAGIC 0x6657u /**< bytes 'W' 'f' */
 #define WEFT_FRAME_VERSION 2u
 #define WEFT_FRAME_ETHERTYPE 0x88b5u /**< IEEE 802 local experimental, for links without IP */
 
-#define WEFT_ETH_LEN 14u
-#define WEFT_VLAN_LEN 4u
-#define WEFT_IPV4_LEN 20u
-#define WEFT_UDP_LEN 8u
-#define WEFT_ENCAP_MAX (WEFT_ETH_LEN + WEFT_VLAN_LEN + WEFT_IPV4_LEN + WEFT_UDP_LEN)
+#define WEFT_IP_UDP_LEN ((uint32_t)(sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr)))
+#define WEFT_ENCAP_MAX (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + WEFT_IP_UDP_LEN)
 
 /**
  * Smallest frame size a lane works with: IPv6's minimum MTU of 1280, and an Ethernet header with a
  * tag.
  */
-#define WEFT_FRAME_SIZE_MIN (1280u + WEFT_ETH_LEN + WEFT_VLAN_LEN)
+#define WEFT_FRAME_SIZE_MIN (1280u + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
 #define WEFT_FRAME_SIZE_MAX 16384u
 
 enum weft_frame_type {
@@ -241,19 +243,7 @@ static_assert(sizeof(struct weft_frame_probe) == 4, "probe");
 static_assert(sizeof(struct weft_frame_ready) == 4, "ready");
 static_assert(sizeof(struct weft_frame_reset) == 12, "reset");
 
-/** ARP for Ethernet and IPv4; network byte order. */
-struct weft_frame_arp {
-	uint16_t htype, ptype;
-	uint8_t hlen, plen;
-	uint16_t op;
-	uint8_t sha[6];
-	uint8_t spa[4];
-	uint8_t tha[6];
-	uint8_t tpa[4];
-} __attribute__((packed));
-
-static_assert(sizeof(struct weft_frame_arp) == 28, "arp");
-
+/* For the data path: x86's rte_cpu_to_be_16() is volatile assembler, which nothing optimises. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define weft_be16(x) __builtin_bswap16(x)
 #define weft_be32(x) __builtin_bswap32(x)
@@ -261,34 +251,5 @@ static_assert(sizeof(struct weft_frame_arp) == 28, "arp");
 #define weft_be16(x) ((uint16_t)(x))
 #define weft_be32(x) ((uint32_t)(x))
 #endif
-
-/** Reads of single fields at any address. */
-static inline uint16_t weft_get_be16(const void *p)
-{
-	const uint8_t *b = p;
-
-	return (uint16_t)(b[0] << 8 | b[1]);
-}
-
-static inline void weft_put_be16(void *p, uint16_t v)
-{
-	uint8_t *b = p;
-
-	b[0] = (uint8_t)(v >> 8);
-	b[1] = (uint8_t)v;
-}
-
-static inline uint32_t weft_get_be32(const void *p)
-{
-	const uint8_t *b = p;
-
-	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
-}
-
-static inline void weft_put_be32(void *p, uint32_t v)
-{
-	weft_put_be16(p, (uint16_t)(v >> 16));
-	weft_put_be16((uint8_t *)p + 2, (uint16_t)v);
-}
 
 #endif /* WEFT_FRAME_H */

@@ -4,8 +4,12 @@
 #include <string.h>
 
 #include "frame/csum.h"
+#include "frame/encap.h"
 #include "frame/parse.h"
 #include "lane.h"
+
+#define VLAN_ID 0xfff /* of a tag; what is above it is priority */
+#define FRAGMENT RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)
 
 /* What has been read so far of the frame. */
 struct cursor {
@@ -33,12 +37,13 @@ const char *weft_gate_name(enum weft_gate g)
 
 static enum weft_gate parse_arp(struct cursor *c, struct weft_frame_view *view)
 {
-	const struct weft_frame_arp *arp = (const struct weft_frame_arp *)c->p;
+	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)c->p;
 
 	if (c->left < sizeof(*arp))
 		return WEFT_GATE_BAD_LENGTH;
-	if (arp->htype != weft_be16(1) || arp->ptype != weft_be16(0x0800) || arp->hlen != 6 ||
-	    arp->plen != 4)
+	if (arp->arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
+	    arp->arp_protocol != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
+	    arp->arp_hlen != RTE_ETHER_ADDR_LEN || arp->arp_plen != sizeof(arp->arp_data.arp_sip))
 		return WEFT_GATE_NOT_OURS;
 	view->arp = arp;
 	return WEFT_GATE_ARP;
@@ -48,68 +53,71 @@ static enum weft_gate parse_arp(struct cursor *c, struct weft_frame_view *view)
 static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cursor *c,
 				   struct weft_frame_view *view)
 {
-	const uint8_t *ip = c->p, *udp = c->p + WEFT_IPV4_LEN;
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)c->p;
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
 	uint16_t total, udp_len;
 
-	if (c->left < WEFT_IPV4_LEN)
+	if (c->left < sizeof(*ip))
 		return WEFT_GATE_BAD_LENGTH;
-	if (ip[9] != 17 || weft_get_be32(ip + 16) != conf->ip)
+	if (ip->next_proto_id != IPPROTO_UDP || weft_be32(ip->dst_addr) != conf->ip)
 		return WEFT_GATE_NOT_OURS;
-	total = weft_get_be16(ip + 2);
-	/* No options, no fragments (MF or offset): nobody sends these to us, and they would hide
-	 * the ports. */
-	if (ip[0] != 0x45 || (weft_get_be16(ip + 6) & 0x3fff))
+	total = weft_be16(ip->total_length);
+	/* No options, no fragments: nobody sends these to us, and they would hide the ports. */
+	if (ip->version_ihl != RTE_IPV4_VHL_DEF || (ip->fragment_offset & FRAGMENT))
 		return WEFT_GATE_BAD_IP;
-	if (total > c->left || total < WEFT_IPV4_LEN + WEFT_UDP_LEN)
+	if (total > c->left || total < WEFT_IP_UDP_LEN)
 		return WEFT_GATE_BAD_LENGTH;
 	if (conf->check_ip && !weft_ipv4_header_ok(ip))
 		return WEFT_GATE_BAD_IP;
-	view->dst_port = weft_get_be16(udp + 2);
+	view->dst_port = weft_be16(udp->dst_port);
 	if (!weft_gate_port_ok(view->dst_port, conf->udp_port, &conf->range))
 		return WEFT_GATE_NOT_OURS;
-	udp_len = weft_get_be16(udp + 4);
-	if (udp_len < WEFT_UDP_LEN || udp_len > total - WEFT_IPV4_LEN)
+	udp_len = weft_be16(udp->dgram_len);
+	if (udp_len < sizeof(*udp) || udp_len > total - sizeof(*ip))
 		return WEFT_GATE_BAD_LENGTH;
 
-	view->l3 = ip;
-	view->src_ip = weft_get_be32(ip + 12);
-	view->src_port = weft_get_be16(udp);
-	view->udp_csum = weft_get_be16(udp + 6);
-	c->p = udp + WEFT_UDP_LEN;
-	c->left = udp_len - WEFT_UDP_LEN;
+	view->ip = ip;
+	view->src_ip = weft_be32(ip->src_addr);
+	view->src_port = weft_be16(udp->src_port);
+	view->udp_csum = weft_be16(udp->dgram_cksum);
+	c->p = (const uint8_t *)(udp + 1);
+	c->left = udp_len - sizeof(*udp);
 	return WEFT_GATE_OK;
 }
 
 static enum weft_gate parse_l2(const struct weft_gate_conf *conf, struct cursor *c,
 			       struct weft_frame_view *view)
 {
-	uint16_t type;
+	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)c->p;
+	const struct rte_vlan_hdr *tag = (const struct rte_vlan_hdr *)(eth + 1);
+	rte_be16_t type;
 
-	if (c->left < WEFT_ETH_LEN)
+	if (c->left < sizeof(*eth))
 		return WEFT_GATE_BAD_LENGTH;
 	/* Group addresses: ARP asks are broadcast, everything of ours is unicast to our MAC. */
-	if (!(c->p[0] & 1) && memcmp(c->p, conf->mac, 6) != 0)
+	if (!rte_is_multicast_ether_addr(&eth->dst_addr) &&
+	    memcmp(&eth->dst_addr, conf->mac, RTE_ETHER_ADDR_LEN) != 0)
 		return WEFT_GATE_NOT_OURS;
-	view->src_mac = c->p + 6;
-	type = weft_get_be16(c->p + 12);
-	c->p += WEFT_ETH_LEN;
-	c->left -= WEFT_ETH_LEN;
-	if (type == 0x8100) {
-		if (c->left < WEFT_VLAN_LEN)
+	view->src_mac = eth->src_addr.addr_bytes;
+	type = eth->ether_type;
+	c->p += sizeof(*eth);
+	c->left -= sizeof(*eth);
+	if (type == RTE_BE16(RTE_ETHER_TYPE_VLAN)) {
+		if (c->left < sizeof(*tag))
 			return WEFT_GATE_BAD_LENGTH;
-		if ((weft_get_be16(c->p) & 0xfff) != conf->vlan)
+		if ((weft_be16(tag->vlan_tci) & VLAN_ID) != conf->vlan)
 			return WEFT_GATE_NOT_OURS;
-		type = weft_get_be16(c->p + 2);
-		c->p += WEFT_VLAN_LEN;
-		c->left -= WEFT_VLAN_LEN;
+		type = tag->eth_proto;
+		c->p += sizeof(*tag);
+		c->left -= sizeof(*tag);
 	} else if (conf->vlan != 0) {
 		return WEFT_GATE_NOT_OURS;
 	}
 	if (conf->raw_ethertype)
-		return type == WEFT_FRAME_ETHERTYPE ? WEFT_GATE_OK : WEFT_GATE_NOT_OURS;
-	if (type == 0x0806)
+		return type == RTE_BE16(WEFT_FRAME_ETHERTYPE) ? WEFT_GATE_OK : WEFT_GATE_NOT_OURS;
+	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP))
 		return parse_arp(c, view);
-	if (type != 0x0800)
+	if (type != RTE_BE16(RTE_ETHER_TYPE_IPV4))
 		return WEFT_GATE_NOT_OURS;
 	return parse_ip_udp(conf, c, view);
 }
@@ -238,9 +246,38 @@ enum weft_gate weft_frame_parse(const struct weft_gate_conf *conf, const void *f
 	if (g != WEFT_GATE_OK)
 		return g;
 	/* Only ARP may come to a group address. */
-	if (*(const uint8_t *)frame & 1)
+	if (rte_is_multicast_ether_addr(frame))
 		return WEFT_GATE_NOT_OURS;
 	return parse_lane(&c, view);
+}
+
+/* @return where what the Ethernet type says begins */
+static uint8_t pattern_l2(const struct weft_gate_conf *conf, uint8_t *want, uint8_t *mask)
+{
+	static const uint8_t anybody[RTE_ETHER_ADDR_LEN];
+	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)mask;
+	struct rte_vlan_hdr *tag = (struct rte_vlan_hdr *)(eth + 1);
+
+	memset(&eth->dst_addr, 0xff, sizeof(eth->dst_addr));
+	eth->ether_type = UINT16_MAX;
+	if (conf->vlan != 0) {
+		tag->vlan_tci = RTE_BE16(VLAN_ID);
+		tag->eth_proto = UINT16_MAX;
+	}
+	return weft_encap_l2(want, conf->mac, anybody, conf->vlan,
+			     conf->raw_ethertype ? WEFT_FRAME_ETHERTYPE : RTE_ETHER_TYPE_IPV4);
+}
+
+static void pattern_ip(const struct weft_gate_conf *conf, struct rte_ipv4_hdr *want,
+		       struct rte_ipv4_hdr *mask)
+{
+	want->version_ihl = RTE_IPV4_VHL_DEF;
+	mask->version_ihl = UINT8_MAX;
+	mask->fragment_offset = FRAGMENT;
+	want->next_proto_id = IPPROTO_UDP;
+	mask->next_proto_id = UINT8_MAX;
+	want->dst_addr = rte_cpu_to_be_32(conf->ip);
+	mask->dst_addr = UINT32_MAX;
 }
 
 void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_conf *conf)
@@ -249,21 +286,10 @@ void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_
 					   .version = WEFT_FRAME_VERSION,
 					   .type = WEFT_FRAME_DATA};
 	struct weft_frame_hdr matters = {.flags = weft_put16(0xffff), .magic = weft_put16(0xffff)};
-	uint8_t want[sizeof(p->want)] = {0}, mask[sizeof(p->mask)] = {0};
-	uint8_t at = WEFT_ETH_LEN - 2;
+	uint8_t want[sizeof(p->want)] __rte_aligned(2) = {0};
+	uint8_t mask[sizeof(p->mask)] __rte_aligned(2) = {0};
+	uint8_t at = pattern_l2(conf, want, mask);
 
-	memcpy(want, conf->mac, 6);
-	memset(mask, 0xff, 6);
-	memset(mask + at, 0xff, 2);
-	if (conf->vlan != 0) {
-		weft_put_be16(want + at, 0x8100);
-		weft_put_be16(want + at + 2, conf->vlan);
-		weft_put_be16(mask + at + 2, 0xfff);
-		at += WEFT_VLAN_LEN;
-		memset(mask + at, 0xff, 2);
-	}
-	weft_put_be16(want + at, conf->raw_ethertype ? WEFT_FRAME_ETHERTYPE : 0x0800);
-	at += 2;
 	*p = (struct weft_gate_pattern){
 		.check_ip = conf->check_ip,
 		.udp_port = conf->udp_port,
@@ -271,14 +297,9 @@ void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_
 	};
 	if (!conf->raw_ethertype) {
 		p->ip = at;
-		want[at] = 0x45;
-		mask[at] = 0xff;
-		weft_put_be16(mask + at + 6, 0x3fff); /* no fragment */
-		want[at + 9] = 17;
-		mask[at + 9] = 0xff;
-		weft_put_be32(want + at + 16, conf->ip);
-		memset(mask + at + 16, 0xff, 4);
-		at += WEFT_IPV4_LEN + WEFT_UDP_LEN;
+		pattern_ip(conf, (struct rte_ipv4_hdr *)(want + at),
+			   (struct rte_ipv4_hdr *)(mask + at));
+		at += WEFT_IP_UDP_LEN;
 	}
 	p->lane = at;
 	p->least = at + (uint32_t)(sizeof(hdr) + sizeof(struct weft_frame_msg));
@@ -289,14 +310,15 @@ void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_
 	memcpy(p->mask, mask, sizeof(mask));
 }
 
+/* Not rte_ipv4_udptcp_cksum_verify(): IP's length, which that takes, may be longer than UDP's. */
 bool weft_frame_udp_csum_ok(const struct weft_frame_view *view)
 {
-	const uint8_t *udp = view->l3 + WEFT_IPV4_LEN;
-	uint16_t len = weft_get_be16(udp + 4);
-	uint64_t sum = 17u + len;
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(view->ip + 1);
+	uint32_t sum;
 
 	if (view->udp_csum == 0)
 		return false;
-	sum = weft_inet_sum(sum, view->l3 + 12, 8);
-	return weft_inet_fold(weft_inet_sum(sum, udp, len)) == 0;
+	sum = weft_pseudo_sum(view->ip) + udp->dgram_len;
+	sum += rte_raw_cksum(udp, weft_be16(udp->dgram_len));
+	return weft_csum_fold(sum) == UINT16_MAX;
 }

@@ -2,7 +2,8 @@
 /**
  * @file frame/parse.h
  * The gate: bytes from the wire become a view whose lengths and offsets can be trusted. Receive
- * path, unit tests and fuzzer all come through here. No allocation, no state, no DPDK.
+ * path, unit tests and fuzzer all come through here. No allocation, no state; of DPDK only what
+ * headers look like.
  */
 #ifndef WEFT_FRAME_PARSE_H
 #define WEFT_FRAME_PARSE_H
@@ -11,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include <rte_arp.h>
 
 #include "frame/csum.h"
 #include "frame/frame.h"
@@ -81,8 +84,8 @@ struct weft_frame_view {
 		dst_port; /**< with NOT_OURS: a UDP port of our address that is another's; else 0 */
 	uint16_t udp_csum; /**< as on the wire; 0 = none */
 	const uint8_t *src_mac;
-	const uint8_t *l3;                /**< IPv4 header, for the UDP checksum */
-	const struct weft_frame_arp *arp; /**< with WEFT_GATE_ARP */
+	const struct rte_ipv4_hdr *ip; /**< for the UDP checksum */
+	const struct rte_arp_hdr *arp; /**< with WEFT_GATE_ARP */
 	uint8_t type;
 	uint16_t flags;
 };
@@ -120,6 +123,8 @@ static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, cons
 					 uint32_t len, struct weft_frame_view *view)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)(frame + p->lane);
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)(frame + p->ip);
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
 	uint32_t left = len - p->lane, length, total, udp_len;
 	uint64_t word, differ;
 
@@ -134,14 +139,13 @@ static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, cons
 	if (differ)
 		return false;
 	if (p->ip) {
-		total = weft_get_be16(frame + p->ip + 2);
-		udp_len = weft_get_be16(frame + p->ip + WEFT_IPV4_LEN + 4);
-		if (!weft_gate_port_ok(weft_get_be16(frame + p->ip + WEFT_IPV4_LEN + 2),
-				       p->udp_port, &p->range) ||
-		    total > len - p->ip || udp_len + WEFT_IPV4_LEN > total ||
-		    udp_len < WEFT_UDP_LEN || (p->check_ip && !weft_ipv4_header_ok(frame + p->ip)))
+		total = weft_be16(ip->total_length);
+		udp_len = weft_be16(udp->dgram_len);
+		if (!weft_gate_port_ok(weft_be16(udp->dst_port), p->udp_port, &p->range) ||
+		    total > len - p->ip || udp_len + sizeof(*ip) > total ||
+		    udp_len < sizeof(*udp) || (p->check_ip && !weft_ipv4_header_ok(ip)))
 			return false;
-		left = udp_len - WEFT_UDP_LEN;
+		left = udp_len - (uint32_t)sizeof(*udp);
 	}
 	length = weft_get16(hdr->length);
 	if (length > left || length < sizeof(*hdr))

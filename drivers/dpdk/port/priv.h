@@ -29,6 +29,7 @@
 #include <rte_ethdev.h>
 
 #include "frame/arp.h"
+#include "frame/frame.h"
 #include "port/memif/memif.h"
 #include "port/dma.h"
 #include "port/ethdev.h"

@@ -468,6 +468,8 @@ static uint32_t longest;
 /* A full PROBE becomes as short as a frame can be, and says all the same that it is full. */
 static uint32_t short_probe(struct pair_end *from, uint8_t *frame, uint32_t len)
 {
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(frame + RTE_ETHER_HDR_LEN);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
 	struct weft_frame_hdr *h = lane_hdr(frame);
 	uint16_t length = sizeof(*h) + sizeof(struct weft_frame_probe);
 
@@ -475,10 +477,10 @@ static uint32_t short_probe(struct pair_end *from, uint8_t *frame, uint32_t len)
 	if (!is_lane(frame) || h->type != WEFT_FRAME_PROBE || len < WEFT_FRAME_SIZE_MIN)
 		return len;
 	h->length = weft_put16(length);
-	weft_put_be16(frame + 14 + 2, (uint16_t)(28 + length + 4));
-	weft_put_be16(frame + 14 + 10, 0);
-	weft_put_be16(frame + 14 + 10, weft_inet_fold(weft_inet_sum(0, frame + 14, 20)));
-	weft_put_be16(frame + 14 + 24, (uint16_t)(8 + length + 4));
+	ip->total_length = rte_cpu_to_be_16((uint16_t)(sizeof(*ip) + sizeof(*udp) + length + 4));
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	udp->dgram_len = rte_cpu_to_be_16((uint16_t)(sizeof(*udp) + length + 4));
 	reseal(frame);
 	return LANE_AT + length + 4u;
 }

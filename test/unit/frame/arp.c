@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+
 #include "frame/arp.h"
 
 #define OUR_IP 0x0a000001u
@@ -17,26 +20,26 @@
 static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2},
 		     other_mac[6] = {2, 0, 0, 0, 0, 3};
 
-static struct weft_frame_arp packet(uint16_t op, const uint8_t *sha, uint32_t spa, uint32_t tpa)
+static struct rte_arp_hdr packet(uint16_t op, const uint8_t *sha, uint32_t sip, uint32_t tip)
 {
-	struct weft_frame_arp p = {
-		.htype = weft_be16(1),
-		.ptype = weft_be16(0x0800),
-		.hlen = 6,
-		.plen = 4,
-		.op = weft_be16(op),
+	struct rte_arp_hdr p = {
+		.arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
+		.arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4),
+		.arp_hlen = RTE_ETHER_ADDR_LEN,
+		.arp_plen = 4,
+		.arp_opcode = rte_cpu_to_be_16(op),
+		.arp_data.arp_sip = rte_cpu_to_be_32(sip),
+		.arp_data.arp_tip = rte_cpu_to_be_32(tip),
 	};
 
-	memcpy(p.sha, sha, 6);
-	weft_put_be32(p.spa, spa);
-	weft_put_be32(p.tpa, tpa);
+	memcpy(&p.arp_data.arp_sha, sha, 6);
 	return p;
 }
 
 static void asks_with_growing_pauses(void **state)
 {
 	static const uint64_t wait[] = {2, 4, 8, 16, 32, 64, 128, 256, 500, 500};
-	struct weft_frame_arp pkt;
+	struct rte_arp_hdr pkt;
 	struct weft_arp a;
 	uint8_t mac[6];
 	uint64_t now = 1000;
@@ -46,10 +49,10 @@ static void asks_with_growing_pauses(void **state)
 	assert_false(weft_arp_lookup(&a, PEER_IP, now, mac));
 	for (size_t i = 0; i < sizeof(wait) / sizeof(*wait); i++) {
 		assert_true(weft_arp_ask(&a, PEER_IP, now, &pkt));
-		assert_int_equal(weft_get_be32(pkt.spa), OUR_IP);
-		assert_int_equal(weft_get_be32(pkt.tpa), PEER_IP);
-		assert_int_equal(pkt.op, weft_be16(1));
-		assert_memory_equal(pkt.sha, our_mac, 6);
+		assert_int_equal(rte_be_to_cpu_32(pkt.arp_data.arp_sip), OUR_IP);
+		assert_int_equal(rte_be_to_cpu_32(pkt.arp_data.arp_tip), PEER_IP);
+		assert_int_equal(pkt.arp_opcode, RTE_BE16(RTE_ARP_OP_REQUEST));
+		assert_memory_equal(pkt.arp_data.arp_sha.addr_bytes, our_mac, 6);
 		now += wait[i] * 1000000;
 		assert_false(weft_arp_ask(&a, PEER_IP, now - 1, &pkt));
 	}
@@ -59,7 +62,7 @@ static void asks_with_growing_pauses(void **state)
 
 static void learns_only_what_was_asked(void **state)
 {
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
 	uint8_t mac[6];
 
@@ -84,7 +87,7 @@ static void learns_only_what_was_asked(void **state)
  */
 static void what_nobody_asked_for_changes_nothing(void **state)
 {
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
 	uint8_t mac[6];
 
@@ -115,7 +118,7 @@ static void what_nobody_asked_for_changes_nothing(void **state)
 /* Somebody else sends by its address: what is known is asked for again, once in a while. */
 static void what_is_doubted_is_asked_again_once_in_a_while(void **state)
 {
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
 	uint8_t mac[6];
 
@@ -137,7 +140,7 @@ static void what_is_doubted_is_asked_again_once_in_a_while(void **state)
 
 static void answers_for_its_own_address_only(void **state)
 {
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
 	uint8_t mac[6];
 
@@ -145,10 +148,10 @@ static void answers_for_its_own_address_only(void **state)
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	pkt = packet(1, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_ANSWER);
-	assert_int_equal(reply.op, weft_be16(2));
-	assert_memory_equal(reply.sha, our_mac, 6);
-	assert_memory_equal(reply.tha, peer_mac, 6);
-	assert_int_equal(weft_get_be32(reply.tpa), PEER_IP);
+	assert_int_equal(reply.arp_opcode, RTE_BE16(RTE_ARP_OP_REPLY));
+	assert_memory_equal(reply.arp_data.arp_sha.addr_bytes, our_mac, 6);
+	assert_memory_equal(reply.arp_data.arp_tha.addr_bytes, peer_mac, 6);
+	assert_int_equal(rte_be_to_cpu_32(reply.arp_data.arp_tip), PEER_IP);
 	/* Anybody can ask in its name. */
 	assert_false(weft_arp_lookup(&a, PEER_IP, 2, mac));
 	pkt = packet(1, other_mac, PEER_IP + 9, OUR_IP + 5);
@@ -159,7 +162,7 @@ static void answers_for_its_own_address_only(void **state)
 static void garbage_and_conflicts(void **state)
 {
 	static const uint8_t group[6] = {1, 0, 0, 0, 0, 9};
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
 
 	(void)state;
@@ -178,7 +181,7 @@ static void garbage_and_conflicts(void **state)
 
 static void a_probe_without_address_is_answered_and_not_learned(void **state)
 {
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
 	uint8_t mac[6];
 
@@ -194,7 +197,7 @@ static void a_probe_without_address_is_answered_and_not_learned(void **state)
 
 static void learn(struct weft_arp *a, uint32_t ip, const uint8_t *from, uint64_t now)
 {
-	struct weft_frame_arp pkt = packet(2, from, ip, OUR_IP), reply;
+	struct rte_arp_hdr pkt = packet(2, from, ip, OUR_IP), reply;
 
 	weft_arp_input(a, &pkt, now, &reply);
 }
@@ -202,7 +205,7 @@ static void learn(struct weft_arp *a, uint32_t ip, const uint8_t *from, uint64_t
 /* A job begins: its peers are all asked for before the first of them answers. */
 static void hundreds_are_asked_for_at_once(void **state)
 {
-	struct weft_frame_arp pkt;
+	struct rte_arp_hdr pkt;
 	struct weft_arp a;
 	uint8_t mac[6];
 
@@ -220,7 +223,7 @@ static void hundreds_are_asked_for_at_once(void **state)
 /* HELLOs from made-up addresses: each makes us ask. They take each other's places only. */
 static void what_strangers_make_us_ask_pushes_out_nothing_of_ours(void **state)
 {
-	struct weft_frame_arp pkt;
+	struct rte_arp_hdr pkt;
 	struct weft_arp a;
 	uint8_t mac[6];
 	uint32_t i;
@@ -249,7 +252,7 @@ static void what_strangers_make_us_ask_pushes_out_nothing_of_ours(void **state)
 static void a_full_table_gives_up_what_is_unused(void **state)
 {
 	const uint64_t later = WEFT_ARP_BUSY + WEFT_ARP_OURS;
-	struct weft_frame_arp pkt;
+	struct rte_arp_hdr pkt;
 	struct weft_arp a;
 	uint8_t mac[6];
 
@@ -274,7 +277,7 @@ static void a_full_table_gives_up_what_is_unused(void **state)
 static void who_else_answers_is_kept_for_who_looks_for_a_peer(void **state)
 {
 	uint8_t mac[WEFT_ARP_SAID][6], from[6] = {2, 9, 0, 0, 0, 0};
-	struct weft_frame_arp pkt;
+	struct rte_arp_hdr pkt;
 	struct weft_arp a;
 	unsigned int seen = 0;
 
@@ -300,7 +303,7 @@ static void who_else_answers_is_kept_for_who_looks_for_a_peer(void **state)
 /* ARP comes to one queue of a port: the others know what it told. */
 static void queues_of_one_port_learn_from_each_other(void **state)
 {
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp_table port;
 	struct weft_arp first, second;
 	uint8_t mac[6];
@@ -324,7 +327,7 @@ static void queues_of_one_port_learn_from_each_other(void **state)
 /* What the user gave stays: no answer changes it, silence does not end it, nobody pushes it out. */
 static void a_static_neighbour_stays(void **state)
 {
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
 	uint8_t mac[6];
 
@@ -353,7 +356,7 @@ static void a_static_neighbour_stays(void **state)
 
 static void static_neighbours_leave_room_for_others(void **state)
 {
-	struct weft_frame_arp pkt;
+	struct rte_arp_hdr pkt;
 	struct weft_arp a;
 
 	(void)state;
@@ -369,7 +372,7 @@ static void static_neighbours_leave_room_for_others(void **state)
 static void who_answers_for_all_takes_no_address_away(void **state)
 {
 	static const uint8_t fabric[6] = {0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc};
-	struct weft_frame_arp pkt, reply;
+	struct rte_arp_hdr pkt, reply;
 	struct weft_arp a;
 
 	(void)state;

@@ -413,21 +413,56 @@ static void arp_is_recognised(void **state)
 static void ip_header_checksum_is_right_for_all_lengths(void **state)
 {
 	struct weft_encap_hdr e;
-	uint8_t f[WEFT_ENCAP_MAX];
+	uint8_t f[WEFT_ENCAP_MAX] __rte_aligned(2);
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(f + RTE_ETHER_HDR_LEN);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
 
 	(void)state;
 	weft_encap_build(&e, &addr);
 	for (uint32_t len = 42; len < 9000; len++) {
 		memcpy(f, e.bytes, e.len);
 		weft_encap_patch(&e, f, len, (uint16_t)(0xc000 + len), addr.dst_port);
-		assert_int_equal(weft_inet_fold(weft_inet_sum(0, f + 14, 20)), 0);
-		assert_true(weft_ipv4_header_ok(f + 14));
+		assert_int_equal(rte_ipv4_cksum(ip), 0);
+		assert_true(weft_ipv4_header_ok(ip));
 		f[14 + len % 20] ^= 0x10;
-		assert_false(weft_ipv4_header_ok(f + 14));
+		assert_false(weft_ipv4_header_ok(ip));
 		f[14 + len % 20] ^= 0x10;
-		assert_int_equal(weft_get_be16(f + 16), 28 + len);
-		assert_int_equal(weft_get_be16(f + 38), 8 + len);
+		assert_int_equal(rte_be_to_cpu_16(ip->total_length), 28 + len);
+		assert_int_equal(rte_be_to_cpu_16(udp->dgram_len), 8 + len);
 	}
+}
+
+static void a_udp_checksum_is_of_what_udp_says(void **state)
+{
+	struct built b = build(&addr, 0, 0);
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(b.bytes + RTE_ETHER_HDR_LEN);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+	struct weft_frame_view v;
+
+	(void)state;
+	assert_int_equal(weft_frame_parse(&gate, b.bytes, b.len, &v), WEFT_GATE_OK);
+	assert_false(weft_frame_udp_csum_ok(&v)); /* there is none */
+	udp->dgram_cksum = rte_ipv4_udptcp_cksum(ip, udp);
+	assert_int_equal(weft_frame_parse(&gate, b.bytes, b.len, &v), WEFT_GATE_OK);
+	assert_true(weft_frame_udp_csum_ok(&v));
+	/* IP's length says that there is more: no part of UDP's. */
+	b.bytes = realloc(b.bytes, b.len + 3);
+	assert_non_null(b.bytes);
+	memset(b.bytes + b.len, 0x77, 3);
+	ip = (struct rte_ipv4_hdr *)(b.bytes + RTE_ETHER_HDR_LEN);
+	ip->total_length = rte_cpu_to_be_16((uint16_t)(b.len + 3 - RTE_ETHER_HDR_LEN));
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	assert_int_equal(weft_frame_parse(&gate, b.bytes, b.len + 3, &v), WEFT_GATE_OK);
+	assert_true(weft_frame_udp_csum_ok(&v));
+	for (uint8_t *p = b.bytes + 42; p < b.bytes + b.len; p++) {
+		*p ^= 1;
+		assert_false(weft_frame_udp_csum_ok(&v));
+		*p ^= 1;
+	}
+	ip->src_addr ^= 1;
+	assert_false(weft_frame_udp_csum_ok(&v));
+	free(b.bytes);
 }
 
 static void crc32c_known_answers(void **state)
@@ -467,6 +502,7 @@ int main(void)
 		cmocka_unit_test(vlan_must_be_the_own_one),
 		cmocka_unit_test(arp_is_recognised),
 		cmocka_unit_test(ip_header_checksum_is_right_for_all_lengths),
+		cmocka_unit_test(a_udp_checksum_is_of_what_udp_says),
 		cmocka_unit_test(crc32c_known_answers),
 	};
 
