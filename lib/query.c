@@ -140,16 +140,12 @@ void weft_worker_counters(struct weft_worker *w,
 		w->ifaces[i]->ops->counters(w->ifaces[i], prefixed, &p);
 	}
 	cb("ep.open", w->num_eps, arg);
-	cb("ep.created", w->count.eps_created, arg);
-	cb("ep.accepted", w->count.eps_accepted, arg);
 	cb("ep.unclaimed", w->conns->num_unclaimed, arg);
-	cb("ep.failed", w->count.eps_failed, arg);
 	cb("wireup.pending", w->conns->num_pending, arg);
 	cb("wireup.looks", w->conns->looks, arg);
-	cb("wireup.drop.bad", w->count.wireup_bad, arg);
-	cb("wireup.drop.stale", w->count.wireup_stale, arg);
-	cb("wireup.denied", w->count.wireup_denied, arg);
-	cb("wireup.drop.unbound", w->count.unbound, arg);
+#define TELL(field, name) cb(name, w->count.field, arg);
+	WEFT_WORKER_COUNTERS(TELL)
+#undef TELL
 	weft_msg_counters(w, cb, arg);
 	weft_worker_unlock(w);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/counters.h"
 #include "base/log.h"
 #include "base/siphash.h"
 #include "core/context.h"
@@ -26,6 +27,20 @@ struct weft_msg_worker; /* state of the message layer: msg/msg.h */
 struct weft_wait;       /* core/wait.h */
 
 #define WEFT_MAX_IFACES 16
+
+/** What the connection layer counts; the message layer has its own (msg/endpoint.h). */
+#define WEFT_WORKER_COUNTERS(X)                                        \
+	X(eps_created, "ep.created")                                   \
+	X(eps_accepted, "ep.accepted")                                 \
+	X(eps_failed, "ep.failed")                                     \
+	/* malformed or foreign wire-up messages */                    \
+	X(wireup_bad, "wireup.drop.bad")                               \
+	/* for an ep that is not there any more */                     \
+	X(wireup_stale, "wireup.drop.stale")                           \
+	/* REQs without our secret, or from elsewhere than they say */ \
+	X(wireup_denied, "wireup.denied")                              \
+	/* data on a connection that no ep owns */                     \
+	X(unbound, "wireup.drop.unbound")
 
 /** What is known of an iface's link: wireup/iface_event.c. */
 struct weft_iface_link {
@@ -78,14 +93,8 @@ struct weft_worker {
 	_Atomic int wake_fd; /* -1 = not there yet */
 	_Atomic bool signalled;
 	LIST_ENTRY(weft_worker) entry;
-	/* Counters of the connection layer; the message layer has its own. */
 	struct {
-		uint64_t wireup_bad;   /* malformed or foreign wire-up messages */
-		uint64_t wireup_stale; /* for an ep that is not there any more */
-		/* REQs without our secret, or from elsewhere than they say */
-		uint64_t wireup_denied;
-		uint64_t unbound; /* data on a connection that no ep owns */
-		uint64_t eps_created, eps_accepted, eps_failed;
+		WEFT_WORKER_COUNTERS(WEFT_COUNTER_FIELD)
 	} count;
 };
 

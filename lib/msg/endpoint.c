@@ -137,39 +137,14 @@ void weft_msg_counters(struct weft_worker *worker, weft_lane_counter_cb cb, void
 {
 	const struct weft_msg_worker *mw = worker->msg;
 	const struct weft_msg_counter list[] = {
-		{"tag.expected", mw->count.expected},
-		{"tag.unexpected", mw->count.unexpected},
-		{"tag.ahead", mw->count.ahead},
-		{"tag.rts", mw->count.rts},
-		{"tag.truncated", mw->count.truncated},
-		{"tag.withdrawn", mw->count.withdrawn},
-		{"rndv.pulls", mw->count.pulls},
-		{"rndv.gets", mw->count.gets},
-		{"rndv.puts", mw->count.puts},
-		{"rndv.native_failed", mw->count.native_failed},
-		{"rndv.register_failed", mw->count.register_failed},
-		{"copied_bytes", mw->count.copied_bytes},
-		{"rx_copied_bytes", mw->count.rx_copied_bytes},
-		{"tag.no_eager_credit", mw->count.no_eager_credit},
 		{"tag.credit_granted", mw->credit_bytes.granted},
 		{"tag.messages_granted", mw->credit_msgs.granted},
 		{"tag.requests_now", mw->reqs.in_use},
-		{"tag.drop.malformed", mw->count.malformed},
-		{"tag.drop.old_sequence", mw->count.old_seq},
-		{"tag.drop.far_sequence", mw->count.far_seq},
-		{"tag.drop.no_credit", mw->count.no_credit},
-		{"tag.drop.mismatch", mw->count.mismatch},
-		{"tag.drop.overlap", mw->count.overlap},
-		{"tag.drop.torn", mw->count.torn},
-		{"tag.drop.bad_reference", mw->count.bad_ref},
-		{"msg.looks", mw->count.looks},
-		{"am.received", mw->count.am_received},
-		{"am.drop.unknown_id", mw->count.am_unknown},
-		{"am.drop.endpoint_closed", mw->count.am_closed},
-		{"am.drop.not_kept", mw->count.am_not_kept},
-		{"am.drop.aborted", mw->count.am_aborted},
 	};
 
+#define TELL(field, name) cb(name, mw->count.field, arg);
+	WEFT_MSG_COUNTERS(TELL)
+#undef TELL
 	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
 	WEFT_EACH_MODULE(m, mw, counters)
 		m->counters(mw, cb, arg);

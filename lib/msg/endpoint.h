@@ -11,6 +11,7 @@
 #ifndef WEFT_MSG_ENDPOINT_H
 #define WEFT_MSG_ENDPOINT_H
 
+#include "base/counters.h"
 #include "core/config.h"
 #include "core/endpoint.h"
 #include "msg/credit_pool.h"
@@ -139,6 +140,52 @@ struct weft_msg_conf {
 	bool atomic_device; /* atomics by the lanes only */
 };
 
+/** What messages count: what happened; what came in and was dropped, and why. */
+#define WEFT_MSG_COUNTERS(X)                                                              \
+	/* with every message, so next to each other */                                   \
+	X(expected, "tag.expected")                                                       \
+	X(unexpected, "tag.unexpected")                                                   \
+	/* by receives: to their place, or to where they waited for it */                 \
+	X(rx_copied_bytes, "rx_copied_bytes")                                             \
+	X(am_received, "am.received")                                                     \
+	/* sent out of a copy, the shortest sends not counted */                          \
+	X(copied_bytes, "copied_bytes")                                                   \
+	X(ahead, "tag.ahead")                                                             \
+	X(rts, "tag.rts")                                                                 \
+	X(truncated, "tag.truncated")                                                     \
+	/* sends that their sender took back before a match */                            \
+	X(withdrawn, "tag.withdrawn")                                                     \
+	/* sends that became rendezvous for want of credit */                             \
+	X(no_eager_credit, "tag.no_eager_credit")                                         \
+	/* pieces asked for; read and written natively */                                 \
+	X(pulls, "rndv.pulls")                                                            \
+	X(gets, "rndv.gets")                                                              \
+	X(puts, "rndv.puts")                                                              \
+	/* which then came another way, and those whose memory could not be registered */ \
+	X(native_failed, "rndv.native_failed")                                            \
+	X(register_failed, "rndv.register_failed")                                        \
+	/* the gate: unknown id, lengths */                                               \
+	X(malformed, "tag.drop.malformed")                                                \
+	/* a sequence that is over; beyond the window */                                  \
+	X(old_seq, "tag.drop.old_sequence")                                               \
+	X(far_seq, "tag.drop.far_sequence")                                               \
+	/* more than was granted */                                                       \
+	X(no_credit, "tag.drop.no_credit")                                                \
+	/* pieces of one message contradict each other */                                 \
+	X(mismatch, "tag.drop.mismatch")                                                  \
+	/* a byte that was there already */                                               \
+	X(overlap, "tag.drop.overlap")                                                    \
+	/* messages in more pieces than can be kept track of */                           \
+	X(torn, "tag.drop.torn")                                                          \
+	/* a request that is not (any more) */                                            \
+	X(bad_ref, "tag.drop.bad_reference")                                              \
+	X(am_unknown, "am.drop.unknown_id")                                               \
+	X(am_closed, "am.drop.endpoint_closed")                                           \
+	X(am_not_kept, "am.drop.not_kept")                                                \
+	X(am_aborted, "am.drop.aborted")                                                  \
+	/* at endpoints and messages of a list, to find those that matter */              \
+	X(looks, "msg.looks")
+
 struct weft_msg_worker {
 	struct weft_tag_worker *tag; /* modules' parts; each knows its own alone */
 	struct weft_rndv_worker *rndv;
@@ -157,31 +204,9 @@ struct weft_msg_worker {
 	struct weft_msg_conf conf;
 	struct weft_ep_configs configs;
 	bool fini;
-	/* What came in and was dropped, and why; what happened. */
 	struct {
-		uint64_t malformed; /* the gate: unknown id, lengths */
-		uint64_t old_seq;   /* a sequence that is over */
-		uint64_t far_seq;   /* beyond the window */
-		uint64_t no_credit; /* more than was granted */
-		uint64_t mismatch;  /* pieces of one message contradict each other */
-		uint64_t overlap;   /* a byte that was there already */
-		uint64_t torn;      /* messages in more pieces than can be kept track of */
-		uint64_t bad_ref;   /* a request that is not (any more) */
-		uint64_t expected, unexpected, ahead, rts;
-		uint64_t no_eager_credit; /* sends that became rendezvous for want of credit */
-		uint64_t truncated;
-		uint64_t am_received, am_unknown, am_closed, am_not_kept, am_aborted;
-		uint64_t copied_bytes; /* sent out of a copy, the shortest sends not counted */
-		/* by receives: to their place, or to where they waited for it */
-		uint64_t rx_copied_bytes;
-		uint64_t pulls;         /* pieces asked for */
-		uint64_t gets, puts;    /* pieces read and written natively */
-		uint64_t native_failed; /* which then came another way */
-		uint64_t
-			register_failed; /* so did these, as their memory could not be registered */
-		uint64_t withdrawn;      /* sends that their sender took back before a match */
-		uint64_t unclaimed;      /* messages that nobody had received at the end */
-		uint64_t looks; /* at endpoints and messages of a list, to find those that matter */
+		WEFT_MSG_COUNTERS(WEFT_COUNTER_FIELD)
+		uint64_t unclaimed; /* messages that nobody had received at the end; logged then */
 	} count;
 };
 

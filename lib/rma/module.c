@@ -35,25 +35,14 @@ static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, 
 {
 	const struct weft_rma_worker *rw = mw->rma;
 	const struct weft_msg_counter list[] = {
-		{"rma.puts", rw->puts},
-		{"rma.put_bytes", rw->put_bytes},
-		{"rma.gets", rw->gets_served},
-		{"rma.get_bytes", rw->get_bytes},
-		{"rma.atomics", rw->amos},
-		{"rma.native_bytes", rw->native_bytes},
 		{"rma.gets_now", rw->gets.used + rw->gets.stalled},
 		{"rma.gets_peak", rw->gets.peak},
 		{"rma.gets_stalled", rw->gets.stalled},
-		{"rma.gets_limited", rw->gets_limited},
-		{"rma.refused_by_peers", rw->naks},
-		{"rma.drop.bad_key", rw->bad_key},
-		{"rma.drop.bad_rights", rw->bad_rights},
-		{"rma.drop.bad_range", rw->bad_range},
-		{"rma.drop.misaligned", rw->misaligned},
-		{"rma.drop.bad_reference", rw->bad_ref},
-		{"rma.drop.too_many", rw->too_many},
 	};
 
+#define TELL(field, name) cb(name, rw->field, arg);
+	WEFT_RMA_COUNTERS(TELL)
+#undef TELL
 	weft_msg_count(list, sizeof(list) / sizeof(*list), cb, arg);
 }
 

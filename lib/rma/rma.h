@@ -33,6 +33,7 @@
 #ifndef WEFT_RMA_H
 #define WEFT_RMA_H
 
+#include "base/counters.h"
 #include "base/share.h"
 #include "msg/msg.h"
 
@@ -88,24 +89,35 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 	return (struct weft_req_rma *)(uintptr_t)req->send.own;
 }
 
+/** What peers did to our memory, what we did, and what was refused. */
+#define WEFT_RMA_COUNTERS(X)                            \
+	X(puts, "rma.puts")                             \
+	X(put_bytes, "rma.put_bytes")                   \
+	X(gets_served, "rma.gets")                      \
+	X(get_bytes, "rma.get_bytes")                   \
+	X(amos, "rma.atomics")                          \
+	X(native_bytes, "rma.native_bytes")             \
+	/* tries of gets that had to wait for others */ \
+	X(gets_limited, "rma.gets_limited")             \
+	/* of ours */                                   \
+	X(naks, "rma.refused_by_peers")                 \
+	/* revoked, forged, foreign */                  \
+	X(bad_key, "rma.drop.bad_key")                  \
+	X(bad_rights, "rma.drop.bad_rights")            \
+	X(bad_range, "rma.drop.bad_range")              \
+	X(misaligned, "rma.drop.misaligned")            \
+	/* answers to what is over */                   \
+	X(bad_ref, "rma.drop.bad_reference")            \
+	/* asked for beyond the window */               \
+	X(too_many, "rma.drop.too_many")
+
 /** Of a worker: mw->rma. */
 struct weft_rma_worker {
 	uint32_t fence_sn, fence_done; /* fences of the worker: called for, passed */
 	uint32_t fence_holders;        /* endpoints that the next one waits for */
 	LIST_HEAD(, weft_rma) used;    /* by operations, since a fence has looked last */
-	/* What peers did to our memory, what we did, and what was refused. */
-	uint64_t puts, put_bytes, gets_served, get_bytes, amos;
-	uint64_t native_bytes;
-	uint64_t naks;    /* of ours, refused by peers */
-	uint64_t bad_key; /* revoked, forged, foreign */
-	uint64_t bad_rights;
-	uint64_t bad_range;
-	uint64_t misaligned;
-	uint64_t bad_ref;  /* answers to what is over */
-	uint64_t too_many; /* asked for beyond the window */
-	/* Pieces that gets have asked for; tries that had to wait for others. */
-	struct weft_share gets;
-	uint64_t gets_limited;
+	WEFT_RMA_COUNTERS(WEFT_COUNTER_FIELD)
+	struct weft_share gets; /* pieces that gets have asked for */
 	TAILQ_HEAD(, weft_rma) gets_waiting;
 };
 
