@@ -126,6 +126,18 @@ static void prefixed(const char *name, uint64_t value, void *arg)
 	p->cb(full, value, p->arg);
 }
 
+/* The registration cache belongs to the context: each of its workers tells the same. */
+static void regcache_counters(const struct weft_context *ctx,
+			      void (*cb)(const char *name, uint64_t value, void *arg), void *arg)
+{
+	struct weft_regcache_stats stats;
+
+	weft_regcache_query(ctx->regcache, &stats);
+#define TELL(field, name) cb(name, stats.field, arg);
+	WEFT_REGCACHE_COUNTERS(TELL)
+#undef TELL
+}
+
 void weft_worker_counters(struct weft_worker *w,
 			  void (*cb)(const char *name, uint64_t value, void *arg), void *arg)
 {
@@ -147,6 +159,7 @@ void weft_worker_counters(struct weft_worker *w,
 	WEFT_WORKER_COUNTERS(TELL)
 #undef TELL
 	weft_msg_counters(w, cb, arg);
+	regcache_counters(w->ctx, cb, arg);
 	weft_worker_unlock(w);
 }
 

@@ -338,6 +338,8 @@ WEFT_API int weft_worker_query_iface(struct weft_worker *worker, unsigned int in
 /**
  * Walk all counters of the worker, its lanes and paths: what was sent, received, retransmitted,
  * dropped and for which reason. Names look like "dpdk:0.drop.bad_csum" or "tag.unexpected_bytes".
+ * Those that begin with "regcache." are of the registration cache, which belongs to the context:
+ * each of its workers tells the same, so do not add them up.
  * The callback must not call into the worker.
  */
 WEFT_API void weft_worker_counters(struct weft_worker *worker,

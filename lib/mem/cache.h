@@ -31,18 +31,11 @@
 
 #include "mem/mem.h"
 
-struct weft_regcache_stats {
-	uint64_t hits, misses, uncached, evicted, invalidated;
-	uint64_t entries, bytes; /**< now, in use included */
-};
-
 /** As weft_mem_get(). */
 int weft_regcache_get(struct weft_regcache *rc, void *address, size_t length, unsigned int access,
 		      struct weft_mem **mem);
 void weft_regcache_put(struct weft_regcache *rc, struct weft_mem *mem);
 /** As weft_mem_put_dead(). */
 void weft_regcache_put_dead(struct weft_regcache *rc, struct weft_mem *mem);
-
-void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *stats);
 
 #endif /* WEFT_REGCACHE_H */

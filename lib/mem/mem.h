@@ -7,6 +7,7 @@
 #ifndef WEFT_MEM_H
 #define WEFT_MEM_H
 
+#include "base/counters.h"
 #include "core/mem.h"
 
 /* ------------------------------------------------------------------ remote keys */
@@ -132,5 +133,26 @@ bool weft_regcache_keeps(struct weft_regcache *rc);
 
 /** Deregister what has been invalidated. Any thread that holds none of the locks. */
 void weft_regcache_reap(struct weft_regcache *rc);
+
+/** What it has counted, and what it holds. */
+#define WEFT_REGCACHE_COUNTERS(X)                         \
+	X(hits, "regcache.hits")                          \
+	/* registered, and kept */                        \
+	X(misses, "regcache.misses")                      \
+	/* registered for one operation */                \
+	X(uncached, "regcache.uncached")                  \
+	/* to make room for others */                     \
+	X(evicted, "regcache.evicted")                    \
+	/* their memory was unmapped, moved or emptied */ \
+	X(invalidated, "regcache.invalidated")            \
+	/* in use included */                             \
+	X(entries, "regcache.entries_now")                \
+	X(bytes, "regcache.bytes_now")
+
+struct weft_regcache_stats {
+	WEFT_REGCACHE_COUNTERS(WEFT_COUNTER_FIELD)
+};
+
+void weft_regcache_query(struct weft_regcache *rc, struct weft_regcache_stats *stats);
 
 #endif /* WEFT_MEM_H */

@@ -37,6 +37,67 @@ static void the_second_use_is_a_hit(void **state)
 	munmap(p, 32 * PAGE);
 }
 
+/* All that the cache counts; it is the context's, so both workers tell the same. */
+static void check_counters(struct weft_worker *w, const struct weft_regcache_stats *want)
+{
+	assert_int_equal(conn_counter(w, "regcache.hits"), want->hits);
+	assert_int_equal(conn_counter(w, "regcache.misses"), want->misses);
+	assert_int_equal(conn_counter(w, "regcache.uncached"), want->uncached);
+	assert_int_equal(conn_counter(w, "regcache.evicted"), want->evicted);
+	assert_int_equal(conn_counter(w, "regcache.invalidated"), want->invalidated);
+	assert_int_equal(conn_counter(w, "regcache.entries_now"), want->entries);
+	assert_int_equal(conn_counter(w, "regcache.bytes_now"), want->bytes);
+}
+
+static void each_worker_of_the_context_tells_the_counters(void **state)
+{
+	struct weft_regcache_stats want;
+	struct weft_worker *other;
+	struct scene s;
+	uint8_t *p;
+
+	NEEDS_UFFD();
+	open_scene(&s, "2", "64k", "auto");
+	other = mock_worker(s.ctx, "snap:0");
+	want = *stats(&s);
+	p = map_pages(NULL, 64, 1);
+	use(&s, p, 3 * PAGE);
+	use(&s, p, 3 * PAGE);
+	use(&s, p, PAGE);
+	use(&s, p + 8 * PAGE, 2 * PAGE);
+	use(&s, p + 16 * PAGE, 4 * PAGE);  /* the first goes */
+	use(&s, p + 32 * PAGE, 32 * PAGE); /* more than may be kept */
+	want.hits += 2;
+	want.misses += 3;
+	want.evicted += 1;
+	want.uncached += 1;
+	want.entries = 2;
+	want.bytes = 6 * PAGE;
+	check_counters(s.w, &want);
+	munmap(p, 64 * PAGE);
+	want.invalidated += 2;
+	want.entries = want.bytes = 0;
+	check_counters(s.w, &want);
+	check_counters(other, &want);
+	weft_worker_destroy(other);
+	close_scene(&s);
+}
+
+static void with_the_cache_off_all_is_uncached(void **state)
+{
+	struct scene s;
+	uint8_t *p;
+
+	(void)state;
+	open_scene(&s, "16", "1g", "off");
+	p = map_pages(NULL, 1, 1);
+	use(&s, p, PAGE);
+	use(&s, p, PAGE);
+	check_counters(s.w, &(struct weft_regcache_stats){.uncached = 1 + 2}); /* open_scene()'s */
+	close_scene(&s);
+	munmap(p, PAGE);
+}
+
 static void overlapping_uses_become_one_entry(void **state)
 {
 	struct weft_mem *old;
@@ -340,6 +401,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		CONN_TEST(the_second_use_is_a_hit),
+		CONN_TEST(each_worker_of_the_context_tells_the_counters),
+		CONN_TEST(with_the_cache_off_all_is_uncached),
 		CONN_TEST(overlapping_uses_become_one_entry),
 		CONN_TEST(unmapped_memory_is_never_found_again),
 		CONN_TEST(emptied_memory_is_registered_anew),
