@@ -198,6 +198,9 @@ struct weft_lane_open {
 	struct weft_lane_report report;
 };
 
+/** WEFT_UDP_PORT where nobody says another: what firewalls are told to let through. */
+#define WEFT_LANE_UDP_PORT 9338
+
 /** Settings from the configuration table that drivers obey. */
 struct weft_lane_conf {
 	uint64_t peer_timeout_ns;    /**< WEFT_PEER_TIMEOUT */

@@ -18,8 +18,6 @@
 #include "drivers/dpdk/port/ethdev.h"
 #include "perf/raw.h"
 
-/* The default of WEFT_UDP_PORT: what firewalls let through for Weft they let through here, too. */
-#define UDP_PORT 9338
 #define LINK_SECONDS 10.0
 #define LOOKS_PER_SECOND 10
 
@@ -99,7 +97,7 @@ static void make_head(struct perf_raw *r, uint64_t peer_mac)
 	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
 	ip->src_addr = rte_cpu_to_be_32(weft_lane_link_local(r->port->mac));
 	ip->dst_addr = rte_cpu_to_be_32(weft_lane_link_local(dst));
-	udp->src_port = udp->dst_port = RTE_BE16(UDP_PORT);
+	udp->src_port = udp->dst_port = RTE_BE16(WEFT_LANE_UDP_PORT);
 	memcpy(w, ip, sizeof(w));
 	for (size_t i = 0; i < sizeof(w) / 2; i++)
 		r->ip_sum += w[i];
@@ -187,7 +185,8 @@ static int wait_link(struct perf_raw *r)
 int perf_raw_open(struct peer *p, struct perf_raw **raw)
 {
 	struct perf_raw *r = calloc(1, sizeof(*r));
-	struct weft_port_opts po = {.udp_port = UDP_PORT};
+	/* What firewalls let through for Weft they let through here, too. */
+	struct weft_port_opts po = {.udp_port = WEFT_LANE_UDP_PORT};
 	struct weft_lane_opts lo;
 	char resource[64], why[512];
 	int ret;

@@ -69,7 +69,7 @@ static int open_port(const struct weft_lane_open *params, const struct weft_lane
 		.ip = o->ip,
 		.udp_port = o->udp_port != 0      ? o->udp_port
 			    : conf->udp_port != 0 ? conf->udp_port
-						  : WEFT_RAW_UDP_PORT,
+						  : WEFT_LANE_UDP_PORT,
 		.queues = o->queues,
 		.rx_bufs = conf->rx_bufs,
 		.rx_intr = (enum weft_rx_intr)conf->rx_intr,

@@ -5,6 +5,8 @@
 #include "core/config.h"
 
 #define FIELD(f) .offset = offsetof(struct weft_conf, f)
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
 #define CC_WORD(id, name) "|" #name
 
 /* clang-format off */
@@ -38,7 +40,8 @@ const struct weft_option weft_options[] = {
 			"the same at both ends.",
 	},
 	{
-		"UDP_PORT", WEFT_OPT_PORT, FIELD(lane.udp_port), .def = "9338", .unit = "port",
+		"UDP_PORT", WEFT_OPT_PORT, FIELD(lane.udp_port), .def = TEXT(WEFT_LANE_UDP_PORT),
+		.unit = "port",
 		.min = 1, .max = 65535,
 		.help = "UDP destination port of raw lanes, and the first of their source ports.",
 	},

@@ -42,7 +42,7 @@ struct weft_raw_conf {
 	/** whose MAC is known without ARP; WEFT_LANE_NEIGH_MAX at most */
 	const struct weft_lane_neigh *neigh;
 	unsigned int num_neigh;
-	/** ours; 0 = port->udp_port, else open->conf->udp_port, else WEFT_RAW_UDP_PORT */
+	/** ours; 0 = port->udp_port, else open->conf->udp_port, else WEFT_LANE_UDP_PORT */
 	uint16_t udp_port;
 	uint8_t paths;       /**< UDP source ports per lane, <= 16; 0 = open->conf->paths, else 1 */
 	uint16_t frame_size; /**< at most port->frame_size; 0 = that */
@@ -50,9 +50,6 @@ struct weft_raw_conf {
 	bool set_first_seq;
 	uint32_t first_seq;
 };
-
-/** Where no configuration says one (tests); that of WEFT_UDP_PORT, too (lib/core). */
-#define WEFT_RAW_UDP_PORT 9338u
 
 /**
  * Open the engine over @p port. The port belongs to the iface from here on, and is closed with it;

@@ -341,7 +341,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	if (port->udp_port != 0)
 		udp = port->udp_port;
 	else if (udp == 0)
-		udp = iface->conf.udp_port != 0 ? iface->conf.udp_port : WEFT_RAW_UDP_PORT;
+		udp = iface->conf.udp_port != 0 ? iface->conf.udp_port : WEFT_LANE_UDP_PORT;
 	iface->gate = (struct weft_gate_conf){
 		.raw_ethertype = rc->raw_ethertype,
 		.check_ip = true,
