@@ -91,19 +91,17 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 	struct weft_request *req;
 	int rc;
 
-	if (me->failed || ep->state == WEFT_EP_FAILED)
-		return ep->status < 0 ? ep->status : -ECONNRESET;
-	if (ep->state == WEFT_EP_CLOSING)
-		return -ENOTCONN;
+	rc = weft_msg_ep_check(ep);
+	if (rc)
+		return rc;
 	req = weft_request_alloc(me->mw, &send_ops, params, out != NULL);
 	if (!req)
 		return -ENOMEM;
 	req->flags |= WEFT_REQ_AM;
-	req->send.mem = NULL;
 	req->send.am = (struct weft_req_am){.id = (uint16_t)a->id,
 					    .header = a->header,
 					    .header_length = (uint16_t)a->header_length};
-	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, false);
+	rc = weft_send_data(req, params, buffer, count, false);
 	/*
 	 * Whether it goes at once is known only then; a copy of so few bytes costs less than a
 	 * rule.
@@ -113,10 +111,6 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 	if (rc) {
 		weft_request_drop(req);
 		return rc;
-	}
-	if (params && params->mem) {
-		req->send.mem = params->mem;
-		params->mem->refs++;
 	}
 	req->me = me;
 	req->op = a->flags & WEFT_AM_SEND_EAGER  ? WEFT_OP_AM_EAGER

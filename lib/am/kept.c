@@ -93,17 +93,7 @@ static int recv_data(struct weft_worker *worker, struct weft_am_data *d, void *b
 	weft_recv_matched(req, me, d->id, d->length);
 	weft_rndv_fetch(me, req, &d->offer, true);
 	consume(d);
-	if (!(req->flags & WEFT_REQ_NOW)) {
-		if (out)
-			*out = req;
-		return WEFT_INPROGRESS;
-	}
-	if (params && params->completion) {
-		weft_request_settle(req);
-		weft_request_result(req, params->completion);
-	}
-	weft_request_drop(req);
-	return 0;
+	return weft_recv_return(req, params, out);
 }
 
 int weft_am_recv_data(struct weft_worker *worker, struct weft_am_data *desc, void *buffer,

@@ -219,6 +219,20 @@ static inline void weft_msg_ep_hold(struct weft_msg_ep *me)
 
 void weft_msg_ep_destroy(struct weft_msg_ep *me);
 
+/** Why an endpoint that has failed does nothing more. */
+static inline int weft_msg_ep_why(const struct weft_ep *ep)
+{
+	return ep->status < 0 ? ep->status : -ECONNRESET;
+}
+
+/** May the user begin an operation? @return 0, or the error of the call */
+static inline int weft_msg_ep_check(const struct weft_ep *ep)
+{
+	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
+		return weft_msg_ep_why(ep);
+	return ep->state == WEFT_EP_CLOSING ? -ENOTCONN : 0;
+}
+
 /** For weft_module.counters(). */
 struct weft_msg_counter {
 	const char *name;

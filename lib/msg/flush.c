@@ -110,7 +110,7 @@ int weft_msg_ep_flush(struct weft_ep *ep, void (*done)(void *arg, int status), v
 	int status;
 
 	if (me->failed)
-		return ep->status ? ep->status : -ECONNRESET;
+		return weft_msg_ep_why(ep);
 	if ((ep->state == WEFT_EP_CLOSING || ep->closing) && !me->closing) {
 		me->closing = true;
 		weft_tx_update(me);

@@ -122,4 +122,25 @@ static inline void weft_recv_done(struct weft_request *req, bool now)
 		req->flags |= WEFT_REQ_NOW;
 }
 
+/**
+ * The end of the call that started the receive, whose data may have been there (WEFT_REQ_NOW: the
+ * request is dropped). @return what the call does
+ */
+static inline int weft_recv_return(struct weft_request *req, const struct weft_op_params *params,
+				   struct weft_request **out)
+{
+	bool now = req->flags & WEFT_REQ_NOW;
+
+	if (out)
+		*out = now ? NULL : req;
+	if (!now)
+		return WEFT_INPROGRESS;
+	if (params && params->completion) {
+		weft_request_settle(req);
+		weft_request_result(req, params->completion);
+	}
+	weft_request_drop(req);
+	return 0;
+}
+
 #endif /* WEFT_MSG_RECV_H */

@@ -53,6 +53,22 @@ void weft_tx_drop_ctl(struct weft_msg_ep *me);
  * over this lane.
  */
 void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
+/**
+ * The memory of a send, or of what is read: its datatype, and the registration that the user gives
+ * with it. @return 0, or the datatype's error: the request is to be dropped
+ */
+static inline int weft_send_data(struct weft_request *req, const struct weft_op_params *params,
+				 const void *buffer, size_t count, bool unpack)
+{
+	int rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, unpack);
+
+	req->send.mem = NULL;
+	if (rc == 0 && params && params->mem) {
+		req->send.mem = params->mem;
+		params->mem->refs++;
+	}
+	return rc;
+}
 /** weft_request_ops.release() of a send, which that of a module's sends calls. */
 void weft_send_release(struct weft_request *req);
 /**

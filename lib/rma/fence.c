@@ -267,7 +267,7 @@ int weft_ep_fence(struct weft_ep *ep)
 		return weft_dt_refuse("weft_ep_fence");
 	weft_worker_lock(ep->worker);
 	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
-		rc = ep->status < 0 ? ep->status : -ECONNRESET;
+		rc = weft_msg_ep_why(ep);
 	else if (ep->msg->rma && has_any(ep->msg->rma))
 		ep->msg->rma->fence = true;
 	weft_worker_unlock(ep->worker);

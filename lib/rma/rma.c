@@ -21,13 +21,13 @@ static int check_call(struct weft_ep *ep, uint64_t feature, const struct weft_rk
 		      unsigned int right, const struct weft_op_params *params)
 {
 	struct weft_rma *rma;
+	int rc;
 
 	if (!rkey || !params_ok(params))
 		return -EINVAL;
-	if (ep->msg->failed || ep->state == WEFT_EP_FAILED)
-		return ep->status < 0 ? ep->status : -ECONNRESET;
-	if (ep->state == WEFT_EP_CLOSING)
-		return -ENOTCONN;
+	rc = weft_msg_ep_check(ep);
+	if (rc)
+		return rc;
 	rma = weft_rma_of(ep->msg);
 	if (!rma)
 		return -ENOMEM;
@@ -83,16 +83,12 @@ static int transfer(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, s
 	req = new_request(ep, kind, rkey, remote, params, out != NULL);
 	if (!req)
 		return -ENOMEM;
-	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, get);
+	rc = weft_send_data(req, params, buffer, count, get);
 	if (rc == 0 && (remote > rkey->size || req->dt.length > rkey->size - remote))
 		rc = -ERANGE;
 	if (rc) {
 		weft_request_drop(req);
 		return rc;
-	}
-	if (params && params->mem) {
-		req->send.mem = params->mem;
-		params->mem->refs++;
 	}
 	req->length = req->dt.length;
 	if (get)

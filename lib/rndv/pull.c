@@ -54,27 +54,35 @@ static uint64_t next_range(const struct weft_fetch *f, uint64_t *end)
 }
 
 /*
+ * A piece of about @len of the @rest that begins at @off, at most @max: what would be left over and
+ * is not worth a piece of its own comes along; else it ends where the lane likes it.
+ */
+static uint64_t piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t off, uint64_t rest,
+		      uint64_t len, uint64_t max)
+{
+	uint64_t align = align_of(me, lane);
+
+	if (rest <= len + me->mw->conf.rndv_min_piece)
+		len = rest;
+	if (len > max)
+		len = max;
+	if (len < rest && align > 1 && (off + len) / align * align > off + len / 2)
+		len = (off + len) / align * align - off;
+	return len;
+}
+
+/*
  * How much of [off, end) shall the lane be asked for at a time: whole frames, a quarter of its
  * window, but towards the end no more than its share of what is left.
  */
 static uint64_t cut(struct weft_msg_ep *me, unsigned int lane, bool native, uint64_t off,
 		    uint64_t end)
 {
-	uint64_t min = me->mw->conf.rndv_min_piece;
-	uint64_t frame = native ? 1 : frame_of(me, lane), align = align_of(me, lane);
+	uint64_t frame = native ? 1 : frame_of(me, lane);
 	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_RX, lane, me->rndv->unasked);
 
 	len = (len + frame - 1) / frame * frame;
-	/* A rest that is not worth asking for by itself comes along. */
-	if (end - off <= len + min)
-		len = end - off;
-	if (native && len > me->lanes[lane].max_get)
-		len = me->lanes[lane].max_get;
-	if (len == end - off)
-		return len;
-	if (align > 1 && (off + len) / align * align > off + len / 2)
-		len = (off + len) / align * align - off;
-	return len;
+	return piece(me, lane, off, end - off, len, native ? me->lanes[lane].max_get : UINT64_MAX);
 }
 
 /* At most the least piece of @len: there is no room for it but the guarantee. */
@@ -119,15 +127,8 @@ size_t weft_rndv_piece(const struct weft_msg_ep *me, unsigned int lane, uint64_t
 		       size_t max)
 {
 	uint64_t len = weft_stripe_part(me, me->rndv_lanes, WEFT_DIR_TX, lane, rest);
-	uint64_t align = align_of(me, lane);
 
-	if (rest <= len + me->mw->conf.rndv_min_piece)
-		len = rest;
-	if (len > max)
-		len = max;
-	if (len < rest && (off + len) / align * align > off + len / 2)
-		len = (off + len) / align * align - off;
-	return len;
+	return piece(me, lane, off, rest, len, max);
 }
 
 /* ------------------------------------------------------------------ asking */

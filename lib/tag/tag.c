@@ -34,22 +34,16 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 
 	if (weft_op_params_check(params))
 		return -EINVAL;
-	if (me->failed || ep->state == WEFT_EP_FAILED)
-		return ep->status < 0 ? ep->status : -ECONNRESET;
-	if (ep->state == WEFT_EP_CLOSING)
-		return -ENOTCONN;
+	rc = weft_msg_ep_check(ep);
+	if (rc)
+		return rc;
 	req = weft_request_alloc(me->mw, &send_ops, params, out != NULL);
 	if (!req)
 		return -ENOMEM;
-	req->send.mem = NULL;
-	rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, false);
+	rc = weft_send_data(req, params, buffer, count, false);
 	if (rc) {
 		weft_request_drop(req);
 		return rc;
-	}
-	if (params && params->mem) {
-		req->send.mem = params->mem;
-		params->mem->refs++;
 	}
 	req->flags |= flags;
 	req->op = flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
@@ -175,19 +169,7 @@ static int recv_message(struct weft_message *msg, struct weft_request *req,
 			const struct weft_op_params *params, struct weft_request **out)
 {
 	weft_rx_bind(msg, req, true);
-	if (!(req->flags & WEFT_REQ_NOW)) {
-		if (out)
-			*out = req;
-		return WEFT_INPROGRESS;
-	}
-	if (params && params->completion) {
-		weft_request_settle(req);
-		weft_request_result(req, params->completion);
-	}
-	weft_request_drop(req);
-	if (out)
-		*out = NULL;
-	return 0;
+	return weft_recv_return(req, params, out);
 }
 
 static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *buffer, size_t count,
@@ -205,7 +187,7 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 	 * What a failed endpoint had delivered is still there for the taking; more will not come.
 	 */
 	if (source && !m && source->msg->failed)
-		return source->status < 0 ? source->status : -ECONNRESET;
+		return weft_msg_ep_why(source);
 	req = recv_new(mw, buffer, count, params, out != NULL, &rc);
 	if (!req)
 		return rc;
