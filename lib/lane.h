@@ -33,12 +33,12 @@
  *  5. Small messages sent to one peer between two progress() calls may share a frame; they leave at
  *     the latest at the next progress(). When nothing is unacknowledged on the lane_ep the first
  *     leaves at once.
- *  6. Nothing from the wire is believed before the driver's gate has checked it; what is dropped is
+ *  6. Nothing from the wire is believed before the driver has validated it; what is dropped is
  *     counted by reason.
  *
- *  7. What happens to the port or the device is told: #weft_lane_iface_event. A link that is lost
- *     ends no lane_ep by itself (it may be back in a second); a device that is gone or wants a
- *     reset ends all of them at once, with a sentence that names it and the cause.
+ *  7. What happens to the port or the device is reported: #weft_lane_iface_event. A link that is
+ *     lost ends no lane_ep by itself (it may be back in a second); a device that is gone or wants a
+ *     reset ends all of them at once, with message text that names it and the cause.
  *  8. An owner need not poll all the time: with arm(), it may sleep until wait_fd() is readable or
  *     the time that arm() names has come. Nothing is lost in between: what came before arm() makes
  *     arm() say -EBUSY, what comes later makes the descriptor readable.
@@ -109,7 +109,7 @@ typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lane_ep, uint8_
  *
  * @param msg   the message's first bytes, #WEFT_LANE_PIECE_ROOM at least
  * @param had   bytes of the message that came before the piece
- * @param piece has #WEFT_LANE_PIECE_ROOM writable bytes in front of it; NULL = only ask
+ * @param piece has #WEFT_LANE_PIECE_ROOM writable bytes in front of it; NULL = only query
  * @return length of the header; 0 = this message must be contiguous
  */
 typedef size_t (*weft_lane_split_fn)(uint8_t am_id, const void *msg, size_t had, void *piece);
@@ -125,9 +125,9 @@ enum weft_lane_event {
 };
 
 /**
- * Lane event; runs inside progress(). @p text is a sentence for people: device, peer, what, after
- * how long. EV_UP has one too; it is worth a warning where @p status is > 0 (the lane works, but
- * not as it should: the way carries smaller frames only).
+ * Lane event; runs inside progress(). @p text is human-readable message text: device, peer, what,
+ * after how long. EV_UP has one too; it is worth a warning where @p status is > 0 (the lane works,
+ * but not as it should: the path carries smaller frames only).
  */
 typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
 				   int status, const char *text);
@@ -154,13 +154,13 @@ enum weft_lane_iface_event {
  * iface's name and device in front and how long the link was away: @p text adds to it.
  *
  * @param text  LINK_UP and SPEED: the speed, "10 Gb/s"; LINK_DOWN: the cause if it is known; "" =
- *   nothing to add. ENDED: a sentence with the cause and the way out
+ *   nothing to add. ENDED: message text with the cause and the remedy
  */
 typedef void (*weft_lane_iface_event_cb)(void *arg, struct weft_lane_iface *iface,
 					 enum weft_lane_iface_event ev, const char *text);
 
 /**
- * What a worker can tell about itself, for drivers that have a management interface. All optional
+ * What a worker can report about itself, for drivers that have a management interface. All optional
  * (NULL). To be called by the worker's thread inside progress(), and not inside a callback.
  */
 struct weft_lane_report {
@@ -333,8 +333,8 @@ struct weft_lane_ops {
 			  struct weft_lane_ep **lane_ep);
 	/**
 	 * #WEFT_LANE_F_TO_EP instead of ep_connect(): make a lane_ep that is not connected yet, so
-	 * that its address can be sent to the peer. It is not passive, whichever side asked first.
-	 * Receives may come as soon as the peer is connected to it.
+	 * that its address can be sent to the peer. It is not passive, whichever side connects
+	 * first. Receives may come as soon as the peer is connected to it.
 	 */
 	int (*ep_create)(struct weft_lane_iface *iface, void *user, struct weft_lane_ep **lane_ep);
 	/**
@@ -352,8 +352,8 @@ struct weft_lane_ops {
 			     const void *ep_addr, size_t ep_len);
 	/**
 	 * Tear down. No further receive or event callback comes for the lane_ep (remaining messages
-	 * of the current frame included). The peer is told with the final acknowledgement state,
-	 * and a tombstone without buffers answers its late retransmissions for some 100 ms.
+	 * of the current frame included). The peer is notified with the final acknowledgement
+	 * state, and a tombstone without buffers answers its late retransmissions for some 100 ms.
 	 * Completions whose memory the hardware still holds run later with -ECANCELED, from
 	 * progress() or close(); others before it returns. The driver frees the lane_ep itself,
 	 * never inside a callback. Allowed inside callbacks. Messages sent before still go out, as
@@ -362,7 +362,7 @@ struct weft_lane_ops {
 	 */
 	void (*ep_destroy)(struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional (NULL = cannot tell): is the far end of @p lane_ep the iface with this address?
+	 * Optional (NULL = not known): is the far end of @p lane_ep the iface with this address?
 	 * The protocol layer takes no peer's word for where it is. The answer must rest on what the
 	 * lane itself has seen on the wire: that the far end gets what is sent to this address.
 	 */
@@ -380,9 +380,9 @@ struct weft_lane_ops {
 	 */
 	void (*ep_check)(struct weft_lane_ep *lane_ep);
 	/**
-	 * Optional: what a lane_ep that is not up has been waiting for, in a sentence that names it
-	 * and the way out, as EV_DOWN would give it: for whoever has no more time. Empty = nothing
-	 * to say.
+	 * Optional: what a lane_ep that is not up has been waiting for: message text that names it
+	 * and the remedy, as EV_DOWN would give it, for a caller that has no more time. Empty =
+	 * nothing to say.
 	 */
 	void (*ep_waits_for)(const struct weft_lane_ep *lane_ep, char *buf, size_t size);
 	/**
@@ -424,20 +424,21 @@ struct weft_lane_ops {
 	 */
 	int (*is_reachable)(struct weft_lane_iface *iface, const void *addr, size_t len, char *why,
 			    size_t why_len);
-	/** Address bytes (of any iface of this driver) in words. */
+	/** Address bytes (of any iface of this driver) as text. */
 	void (*print_address)(const void *addr, size_t len, char *buf, size_t size);
 	/**
-	 * Is there a link now? Changes are told by events, too, but by drivers that can see none.
+	 * Is there a link now? Changes are reported by events, too, but by drivers that can see
+	 * none.
 	 */
 	bool (*link_up)(struct weft_lane_iface *iface);
-	/** Optional: why there is no link and what to do, in a sentence; "" = not known. */
+	/** Optional: message text: why there is no link and what to do; "" = not known. */
 	void (*link_text)(struct weft_lane_iface *iface, char *buf, size_t size);
 	/**
 	 * Optional (NULL = nothing is measured): what is known once the lane_ep is up. Protocols
 	 * are chosen by it instead of by the attributes.
 	 */
 	void (*ep_measured)(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
-	/** Text about the lane_ep for people: peer, state, RTT. */
+	/** Human-readable text about the lane_ep: peer, state, RTT. */
 	void (*ep_print)(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 	void (*counters)(struct weft_lane_iface *iface, weft_lane_counter_cb cb, void *arg);
 	void (*close)(struct weft_lane_iface *iface);
@@ -469,7 +470,7 @@ struct weft_lane_iface {
 	bool quiet;
 	char name[64]; /**< "dpdk:0" */
 	/**
-	 * driver: how it was set up and why so, for people: which address by which rule. "" =
+	 * driver: how it was set up and why so, human-readable: which address by which rule. "" =
 	 * nothing to say
 	 */
 	char note[128];
@@ -493,7 +494,7 @@ struct weft_lane_ep {
 	uint32_t rtt_ns; /**< driver: smoothed round trip; 0 = not known yet */
 	/**
 	 * driver: largest message, header included, that this lane_ep takes by any call: at most
-	 * attr.max_short, max_bcopy, max_zcopy, and less when the peer or the way to it takes
+	 * attr.max_short, max_bcopy, max_zcopy, and less when the peer or the path to it takes
 	 * smaller frames only. Set before EV_UP; longer sends return -EMSGSIZE
 	 */
 	uint32_t max_msg;
@@ -527,8 +528,8 @@ struct weft_lane_driver {
 	 */
 	int (*query)(const struct weft_lane_conf *conf, struct weft_lane_resource **list);
 	/**
-	 * Open an iface. On error nothing stays behind and @p why has a sentence naming the thing
-	 * and the way out.
+	 * Open an iface. On error nothing stays behind and @p why has message text that names the
+	 * thing and the remedy.
 	 */
 	int (*open)(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
 		    size_t why_len);
@@ -536,8 +537,8 @@ struct weft_lane_driver {
 	 * Optional (NULL = no registration): register memory for zcopy in the domain of @p iface.
 	 * @param access  WEFT_LANE_ACCESS_*; 0 = the lane only reads it. The hardware enforces
 	 *   them: a key does not allow more to peers than it was made for
-	 * @param why     gets a sentence on error: device, what, and the way out. The driver logs
-	 *   nothing: this may be asked for with every message
+	 * @param why     gets message text on error: device, what, and the remedy. The driver logs
+	 *   nothing: this may be called with every message
 	 * @return 0; -EFAULT, -EACCES or -EPERM also for memory that this process itself may not
 	 *   write, which may do without #WEFT_LANE_ACCESS_LOCAL_WRITE; or another error
 	 */
@@ -553,8 +554,8 @@ struct weft_lane_driver {
 	uint64_t (*mem_key)(struct weft_lane_iface *iface, struct weft_mem_lane *mem);
 	/**
 	 * Optional: the driver of the control channel (#WEFT_LANE_F_CONTROL) for the same
-	 * resources. Whoever opens an iface of this driver gets one of that driver too, with the
-	 * same resource and options.
+	 * resources. Opening an iface of this driver opens one of that driver too, with the same
+	 * resource and options.
 	 */
 	const struct weft_lane_driver *control;
 	/** Names of options that open() knows, comma-separated, for error messages. */

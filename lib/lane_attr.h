@@ -109,14 +109,14 @@ struct weft_lane_attr {
 	char domain[32];
 	enum weft_lane_link link;
 	/**
-	 * where bandwidth, latency and overheads come from, for people: "link speed", "copy rate of
-	 * this CPU". NULL = stated by the driver
+	 * where bandwidth, latency and overheads come from, human-readable: "link speed", "copy
+	 * rate of this CPU". NULL = stated by the driver
 	 */
 	const char *bandwidth_from, *latency_from, *overhead_from;
 	bool bandwidth_known; /**< by a link or by the user: no guess, and not what a CPU copies */
 };
 
-/** What a lane ep has found out about the way to its peer, so far. */
+/** What a lane ep has found out about the path to its peer, so far. */
 struct weft_lane_measured {
 	/** half a round trip of a small message, both CPUs included, s; 0 = not known */
 	double latency;

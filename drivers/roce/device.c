@@ -88,7 +88,7 @@ static int setup(struct roce_dev *dev, char *why, size_t why_len)
 	int flags;
 
 	if (ibv_query_device(dev->ctx, &dev->attr) != 0) {
-		snprintf(why, why_len, "%s does not tell its attributes", dev->name);
+		snprintf(why, why_len, "%s does not report its attributes", dev->name);
 		return -EIO;
 	}
 	dev->pd = ibv_alloc_pd(dev->ctx);
@@ -189,7 +189,7 @@ static void list_port(struct ibv_context *ctx, const char *name, unsigned int po
 		snprintf(r->name, sizeof(r->name), "%.59s:%u", name, port);
 	snprintf(r->device, sizeof(r->device), "%.63s", name);
 	if (ibv_query_port(ctx, (uint8_t)port, &attr) != 0)
-		snprintf(r->why, sizeof(r->why), "its port does not tell its attributes");
+		snprintf(r->why, sizeof(r->why), "its port does not report its attributes");
 	else if (attr.link_layer != IBV_LINK_LAYER_ETHERNET)
 		snprintf(r->why, sizeof(r->why), "it is InfiniBand: Weft drives Ethernet only");
 	else if (attr.state != IBV_PORT_ACTIVE)

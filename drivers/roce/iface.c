@@ -179,7 +179,7 @@ static void roce_close(struct weft_lane_iface *base)
 		sched_yield();
 	}
 	if (!LIST_EMPTY(&r->dying))
-		weft_error("%s: the device does not give back its requests; they are left to it",
+		weft_error("%s: the device does not complete its requests; they are left to it",
 			   r->base.name);
 	free_iface(r);
 }

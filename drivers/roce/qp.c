@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Leps and their queue pairs: made here, connected in connect.c, and they end in ends.c. A
- * lane_ep's life:
+ * Lane endpoints and their queue pairs: made here, connected in connect.c, and they end in ends.c.
+ * A lane_ep's life:
  *
  *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED
  *	   └───────────── ep_destroy() ────────┴──> BYE ──> DRAIN ──> freed

@@ -316,7 +316,7 @@ struct weft_roce_who roce_who(const struct roce_lane_ep *lane_ep);
 /* connect.c */
 int roce_ep_connect_ep(struct weft_lane_ep *lane_ep, const void *dev_addr, size_t dev_len,
 		       const void *ep_addr, size_t ep_len);
-/** Leps whose connecting has come to an end. @return events */
+/** Lane endpoints whose connecting has come to an end. @return events */
 unsigned int roce_connect_progress(struct roce_iface *r);
 
 /* ends.c */

@@ -91,7 +91,7 @@ void roce_dev_netdev(struct roce_dev *dev, unsigned int port, unsigned int index
 void roce_dev_identity(struct roce_dev *dev, char *buf, size_t size);
 /** bytes/s of the port as it says itself. */
 double roce_port_rate(const struct ibv_port_attr *port);
-/** The same, asked of the device now; 0 = it does not tell. */
+/** The same, asked of the device now; 0 = it does not report it. */
 double roce_dev_port_rate(const struct roce_dev *dev, unsigned int port);
 /**
  * A way from our address to the peer's, as the kernel's routes have it. @return 0 or a negative

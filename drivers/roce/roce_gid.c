@@ -92,7 +92,7 @@ static int refuse(const struct weft_roce_gid *table, int num, int index,
 			 list);
 	} else
 		snprintf(why, why_len,
-			 "it has no RoCE v2 GID, only %s; RoCE v1 is used only when gid=N asks for "
+			 "it has no RoCE v2 GID, only %s; RoCE v1 is used only when gid=N requests "
 			 "it",
 			 list);
 	return -EADDRNOTAVAIL;
@@ -107,7 +107,7 @@ int weft_roce_gid_pick(const struct weft_roce_gid *table, int num, int index,
 		if (index >= 0) {
 			if (table[i].index != index)
 				continue;
-			snprintf(why, why_len, "%s, asked for by gid=%d",
+			snprintf(why, why_len, "%s, requested by gid=%d",
 				 rank_words[rank_of(&table[i])], index);
 			return i;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file roce_wire.h
- * Everything that RoCE lanes put on the wire besides the protocol layer's messages, and the gate
- * for it. Little-endian, packed, sizes asserted. Pure: no verbs calls.
+ * Everything that RoCE lanes put on the wire besides the protocol layer's messages, and the
+ * validation for it. Little-endian, packed, sizes asserted. Pure: no verbs calls.
  *
  * A message is one SEND with immediate data; the immediate data is its header:
  *
@@ -173,7 +173,7 @@ static_assert(sizeof(struct weft_roce_ud_head) == 28, "wire");
 #define WEFT_ROCE_UD_RETRY 0xfe   /* say that again, and show this cookie */
 #define WEFT_ROCE_GRH 40          /**< bytes before every datagram in its receive buffer */
 
-/** What the gate found in a datagram. */
+/** What validation found in a datagram. */
 struct weft_roce_ud_packet {
 	uint8_t gid[16]; /**< where it comes from, by its IP header */
 	uint8_t am_id, mtu;

@@ -172,8 +172,8 @@ static int self_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *h
 /* ------------------------------------------------------------------ receive */
 
 /*
- * Leps are up from the start, but events come from progress() only. The callback may destroy
- * lane_eps and connect new ones.
+ * Lane endpoints are up from the start, but events come from progress() only. The callback may
+ * destroy lane_eps and connect new ones.
  */
 static unsigned int report_up(struct self_iface *s)
 {

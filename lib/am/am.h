@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file am/am.h
- * Active messages: a space of their own beside tags, delivered to handlers in send order.
+ * Active messages: a message class of their own beside tags, delivered to handlers in send order.
  *
  *	am/am.c      handlers, the call
  *	am/recv.c    what comes, in order
@@ -9,8 +9,8 @@
  *	am/module.c  the hooks (msg/module.h)
  *
  * They are sent by the protocols that tags have (proto_*.c), with headers of their own
- * (msg/header.c). The eager credit is the tags' one: kept data and what came ahead of its turn, or
- * in part, count in it until they are gone.
+ * (msg/header.c). The eager credit is the tags' one: kept data and what came out of order, or in
+ * part, count in it until they are gone.
  */
 #ifndef WEFT_AM_H
 #define WEFT_AM_H

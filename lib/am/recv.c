@@ -215,11 +215,11 @@ static struct weft_am_data *put_ahead(struct weft_msg_ep *me, const struct am *a
 		return NULL;
 	if (weft_seq_table_add(&me->am->ahead, &d->by_seq, seq)) {
 		weft_am_data_free(d);
-		weft_msg_fail(me, -ENOMEM, "no memory for messages that are ahead");
+		weft_msg_fail(me, -ENOMEM, "no memory for messages that are out of order");
 		return NULL;
 	}
 	if (seq != me->rx_am_seq.next)
-		me->mw->count.ahead++;
+		me->mw->count.out_of_order++;
 	weft_credit_kept(me);
 	return d;
 }

@@ -17,15 +17,15 @@ const struct weft_option weft_options[] = {
 		.help = "Lanes that a worker opens: items separated by ';', each "
 			"DRIVER:RESOURCE[,OPTION=VALUE...], for example "
 			"'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a "
-			"driver, empty all of all drivers. A lane asked for by name must open; of "
+			"driver, empty all of all drivers. A lane requested by name must open; of "
 			"'*' those are used that can be.",
 	},
 	{
 		"MIN_LANES", WEFT_OPT_UINT, FIELD(min_lanes), .def = "1", .unit = "number",
 		.min = 1, .max = 16,
 		.help = "A worker with fewer lanes to others is not made, and an endpoint that "
-			"both ends have agreed on with fewer fails, with a sentence that says "
-			"which are missing and why. Else that is a line of the log.",
+			"both ends have agreed on with fewer fails, with an error message that "
+			"names which are missing and why. Else that is a line of the log.",
 	},
 	{
 		"EAL_ARGS", WEFT_OPT_STRING, FIELD(lane.eal_args), .def = "", .unit = "arguments",
@@ -50,7 +50,7 @@ const struct weft_option weft_options[] = {
 		.max = 16,
 		.help = "Paths per raw lane. Each is a pair of UDP ports, used both ways, so that "
 			"a network which spreads flows (ECMP, limits per flow) carries one lane "
-			"over several ways.",
+			"over several paths.",
 	},
 	{
 		"FRAME_SIZE", WEFT_OPT_BYTES, FIELD(lane.frame_size), .def = "auto",
@@ -97,9 +97,10 @@ const struct weft_option weft_options[] = {
 	{
 		"RX_INTR", WEFT_OPT_ENUM, FIELD(lane.rx_intr), .def = "auto", .unit = "word",
 		.words = "auto|y|n",
-		.help = "Ask NICs, virtio_user and vhost for RX interrupts, which wake a worker "
-			"that waits. auto: where that changes nothing for who polls, and link "
-			"events stay (doc/ports.md, Waiting); y: of every PMD; n: of none.",
+		.help = "Request RX interrupts from NICs, virtio_user and vhost, which wake a "
+			"worker that waits. auto: where that changes nothing for who polls, and "
+			"link events stay (doc/ports.md, Waiting); y: from every PMD; n: from "
+			"none.",
 	},
 	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
@@ -120,7 +121,7 @@ const struct weft_option weft_options[] = {
 	{
 		"KEEPALIVE_INTERVAL", WEFT_OPT_TIME, FIELD(lane.keepalive_ns), .def = "5s",
 		.unit = "time", .min = 1e6,
-		.help = "After so long without traffic a lane asks its peer for a sign of life.",
+		.help = "After so long without traffic a lane probes its peer for a sign of life.",
 	},
 	{
 		"MAX_UNCLAIMED_EPS", WEFT_OPT_UINT, FIELD(max_passive_eps), .def = "1024",
@@ -157,7 +158,7 @@ const struct weft_option weft_options[] = {
 		"RNDV_PERF_DIFF", WEFT_OPT_DOUBLE, FIELD(rndv_perf_diff), .def = "1",
 		.unit = "percent", .max = 99.999999,
 		.help = "Rendezvous is taken though it is so much slower by the model: it needs no "
-			"memory for messages that nobody has asked for yet.",
+			"memory for messages that nobody has requested yet.",
 	},
 	{
 		"RNDV_THRESH_FALLBACK", WEFT_OPT_BYTES, FIELD(rndv_fallback), .def = "inf",
@@ -187,7 +188,7 @@ const struct weft_option weft_options[] = {
 		"REG_CACHE", WEFT_OPT_ENUM, FIELD(reg_cache), .def = "auto", .unit = "word",
 		.words = "auto|on|off",
 		.help = "Keep registrations of memory that large messages came from or went to, "
-			"for the next one. auto, on: where userfaultfd tells for certain when "
+			"for the next one. auto, on: where userfaultfd reports reliably when "
 			"memory is unmapped; without it none are kept, and a notice says so.",
 	},
 	{
@@ -206,7 +207,7 @@ const struct weft_option weft_options[] = {
 		.unit = "bytes",
 		.has_inf = true,
 		.help = "Messages below this size may go out at once over all lanes, without "
-			"asking the receiver. 0: only messages of one fragment are eager. A "
+			"waiting for the receiver. 0: only messages of one fragment are eager. A "
 			"number in WEFT_RNDV_THRESH goes first.",
 	},
 	{
@@ -228,7 +229,7 @@ const struct weft_option weft_options[] = {
 		"RNDV_SCHEME", WEFT_OPT_ENUM, FIELD(rndv_scheme), .def = "auto", .unit = "word",
 		.words = "auto|get|put|am",
 		.help = "How rendezvous data moves. get: the receiver reads it, by remote memory "
-			"access where the lane can, else by asking the sender piece by piece. "
+			"access where the lane can, else by pulling it from the sender in pieces. "
 			"put: the sender writes it where the lane can. am: the sender sends it as "
 			"messages. auto: the first of these that both ends can. Each end obeys "
 			"its own setting; what the other does not allow falls back to am.",
@@ -236,7 +237,7 @@ const struct weft_option weft_options[] = {
 	{
 		"RNDV_MIN_PIECE", WEFT_OPT_BYTES, FIELD(rndv_min_piece), .def = "16k",
 		.unit = "bytes", .min = 1,
-		.help = "Smallest piece of a rendezvous message that the receiver asks for over "
+		.help = "Smallest piece of a rendezvous message that the receiver requests over "
 			"one lane.",
 	},
 	{
@@ -249,7 +250,7 @@ const struct weft_option weft_options[] = {
 		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "1M",
 		.unit = "bytes", .min = 65536,
 		.help = "What may be outstanding over one lane, in each direction, at most: "
-			"rendezvous data that was asked for and has not come, and native reads "
+			"rendezvous data that was requested and has not come, and native reads "
 			"and writes of operations that several lanes share. Within it the lane's "
 			"measured rate and round trip decide.",
 	},
@@ -258,13 +259,13 @@ const struct weft_option weft_options[] = {
 		.unit = "bytes", .min = 65536,
 		.help = "The same for a worker, all peers and lanes together: with many senders "
 			"this is what arrives at a time. Peers that do not deliver are not "
-			"counted, and one of which nothing is outstanding is asked for a least "
-			"piece in any case.",
+			"counted, and of one with nothing outstanding a least piece is requested "
+			"in any case.",
 	},
 	{
 		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",
 		.unit = "number", .min = 1, .max = 65536,
-		.help = "Pieces that a worker's gets have asked for and not got, all peers "
+		.help = "Pieces that a worker's gets have requested and not got, all peers "
 			"together: of up to 64 KiB by messages, 256 KiB where the lane reads "
 			"remote memory itself. What is beyond waits its turn, but for one piece "
 			"of each peer that has none. Peers that do not deliver are not counted.",
@@ -283,7 +284,7 @@ const struct weft_option weft_options[] = {
 	{
 		"EAGER_CREDIT", WEFT_OPT_BYTES, FIELD(eager_credit), .def = "1M", .unit = "bytes",
 		.min = 4096,
-		.help = "Eager payload that one peer may have on the way and unmatched.",
+		.help = "Eager payload that one peer may have in flight and unmatched.",
 	},
 	{
 		"ATOMIC_MODE", WEFT_OPT_ENUM, FIELD(atomic_device), .def = "cpu", .unit = "word",

@@ -150,7 +150,7 @@ struct weft_msg_conf {
 	X(am_received, "am.received")                                                     \
 	/* sent out of a copy, the shortest sends not counted */                          \
 	X(copied_bytes, "copied_bytes")                                                   \
-	X(ahead, "tag.ahead")                                                             \
+	X(out_of_order, "tag.out_of_order")                                               \
 	X(rts, "tag.rts")                                                                 \
 	X(truncated, "tag.truncated")                                                     \
 	/* sends that their sender took back before a match */                            \

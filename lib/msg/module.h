@@ -27,7 +27,7 @@ struct weft_handler {
 	uint8_t header; /**< bytes before the payload */
 	/** The gate: @return 0 when id, length and all fields that need no state are right */
 	int (*check)(uint8_t id, const void *data, size_t length);
-	/** It has come on @p me, past the gate. @param payload  bytes behind the header */
+	/** It has come on @p me and is valid. @param payload  bytes behind the header */
 	void (*recv)(struct weft_msg_ep *me, const void *data, size_t payload);
 };
 

@@ -305,7 +305,7 @@ const char *weft_send_state(const struct weft_request *req)
 	if (req->flags & WEFT_REQ_PENDING)
 		return req->flags & WEFT_REQ_STARTED ? "partly sent" : "queued";
 	if ((req->flags & WEFT_REQ_DATA) || ((req->flags & WEFT_REQ_RNDV) && req->send.pulls))
-		return "sending the data the receiver asked for";
+		return "sending the data that the receiver requested";
 	if (req->flags & WEFT_REQ_WAIT_ACK)
 		return "waiting for the receiver";
 	return request_state(req);

@@ -152,7 +152,7 @@ struct candidates {
 	unsigned int implement; /* protocols that know the operation and the buffer type */
 	size_t single;          /* longest eager message in one fragment */
 	bool zcopy;             /* there is a single-fragment one from user memory */
-	bool rndv;              /* there is one that asks first */
+	bool rndv;              /* there is a rendezvous protocol */
 	char why[256];          /* why those that can't serve can't */
 };
 

@@ -146,7 +146,7 @@ const struct weft_proto weft_proto_get_native = {
 
 const struct weft_proto weft_proto_get_am = {
 	.name = "get/am",
-	.desc = "asked for, sent by the peer's progress over all lanes",
+	.desc = "requested, sent by the peer's progress over all lanes",
 	.ops = WEFT_OP_BIT(WEFT_OP_GET),
 	.classes = WEFT_CLASSES_ALL,
 	.lanes = &weft_lanes_rndv_am,

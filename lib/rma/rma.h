@@ -5,15 +5,15 @@
  * else by messages that the peer's progress carries out.
  *
  *	rma/rkey.c        remote keys
- *	rma/rma.c    the calls of weft.h
- *	rma/initiator.c  the asker's part of what goes over the wire
+ *	rma/rma.c     the calls of weft.h
+ *	rma/initiator.c  the initiator's part of what goes over the wire
  *	rma/answer.c  and what the peer answers
  *	rma/module.c  the hooks (msg/module.h)
- *	rma/native.c  the asker's part over lanes that access remote memory
- *	rma/local.c   the asker's own buffer for those
- *	rma/gets.c    how much a worker asks for at a time
- *	rma/target.c  what peers ask of us
- *	rma/fence.c   order: what is confirmed, fences, and flush's question for it
+ *	rma/native.c  the initiator's part over lanes that access remote memory
+ *	rma/local.c   the initiator's own buffer for those
+ *	rma/gets.c    how much a worker requests at a time
+ *	rma/target.c  requests from peers
+ *	rma/fence.c   order: what is confirmed, fences, and flush's request for it
  *
  * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at
  * both ends. RMA_FLUSH asks for an answer when all of them so far are done; the answer also says
@@ -26,7 +26,7 @@
  *
  *	sent       PUT and counted AMO messages handed to lanes
  *	wanted     so many must be confirmed, for somebody who waits
- *	confirmed  the first so many are done at the peer, errors told
+ *	confirmed  the first so many are done at the peer, errors reported
  *
  * An endpoint is *quiet* when nothing is running and sent == confirmed: a fence lets go then.
  */

@@ -55,7 +55,7 @@ static struct weft_request *new_answer(struct weft_msg_ep *me, enum weft_rma_kin
 
 	if (rma->answers_open >= WEFT_WIRE_ANSWERS) {
 		me->mw->rma->too_many++;
-		weft_msg_fail(me, -EPROTO, "the peer asks for more than %u answers at a time",
+		weft_msg_fail(me, -EPROTO, "the peer requests more than %u answers at a time",
 			      WEFT_WIRE_ANSWERS);
 		return NULL;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How the data of a rendezvous comes: the receiver's choice, by what its lanes are and what the
- * sender has offered. The same for tags and active messages. A sender's table of what asks first
- * (rndv/proto.c) rests on the same times.
+ * sender has offered. The same for tags and active messages. A sender's table of rendezvous
+ * protocols (rndv/proto.c) rests on the same times.
  *
  *	data/get    the lanes that read do, over the others bytes are asked for; PULL needs no key
  *	data/pull   all bytes are asked for, piece by piece, over all lanes
@@ -27,7 +27,7 @@ const struct weft_proto weft_proto_data_get = {
 
 const struct weft_proto weft_proto_data_pull = {
 	.name = "data/pull",
-	.desc = "asked for piece by piece over all lanes",
+	.desc = "pulled piece by piece over all lanes",
 	.ops = WEFT_OP_BIT(WEFT_OP_RNDV_DATA),
 	.classes = WEFT_CLASSES_ALL,
 	.needs = WEFT_NEEDS_PULL,
@@ -50,7 +50,7 @@ const struct weft_proto weft_proto_data_put = {
 
 const struct weft_proto weft_proto_data_am = {
 	.name = "data/am",
-	.desc = "asked for at once, sent over all lanes",
+	.desc = "requested at once, sent over all lanes",
 	.ops = WEFT_OP_BIT(WEFT_OP_RNDV_DATA),
 	.classes = WEFT_CLASSES_ALL,
 	.lanes = &weft_lanes_rndv_am,

@@ -68,8 +68,8 @@ static void counters(const struct weft_msg_worker *mw, weft_lane_counter_cb cb, 
 {
 	const struct weft_share *pulls = &mw->rndv->pulls;
 	const struct weft_msg_counter list[] = {
-		{"rndv.asked_now", pulls->used + pulls->stalled},
-		{"rndv.asked_stalled", pulls->stalled},
+		{"rndv.outstanding", pulls->used + pulls->stalled},
+		{"rndv.outstanding_stalled", pulls->stalled},
 		{"rndv.peers_stalled", pulls->stalls},
 	};
 

@@ -40,7 +40,7 @@ static int rts_progress(struct weft_request *req)
 	return 0;
 }
 
-/* Nothing of it waits here any more, and a receiver that has asked for bytes is told. */
+/* Nothing of it waits here any more, and a receiver that has requested bytes is notified. */
 static void rndv_abort(struct weft_request *req, int status)
 {
 	if (!(req->flags & WEFT_REQ_RNDV))
@@ -58,7 +58,7 @@ static void rndv_abort(struct weft_request *req, int status)
 
 const struct weft_proto weft_proto_rndv_get = {
 	.name = "rndv/get",
-	.desc = "asks first; the receiver reads user memory over all lanes that can",
+	.desc = "rendezvous: the receiver reads user memory over all lanes that can",
 	.ops = WEFT_OPS_RNDV,
 	.classes = 1u << WEFT_DT_CONTIG,
 	.flags = WEFT_PROTO_F_RNDV,
@@ -70,7 +70,7 @@ const struct weft_proto weft_proto_rndv_get = {
 
 const struct weft_proto weft_proto_rndv_pull = {
 	.name = "rndv/pull",
-	.desc = "asks first; the receiver asks for pieces over all lanes",
+	.desc = "rendezvous: the receiver pulls pieces over all lanes",
 	.ops = WEFT_OPS_RNDV,
 	.classes = WEFT_CLASSES_ALL,
 	.flags = WEFT_PROTO_F_RNDV,
@@ -82,7 +82,7 @@ const struct weft_proto weft_proto_rndv_pull = {
 
 const struct weft_proto weft_proto_rndv_put = {
 	.name = "rndv/put",
-	.desc = "asks first; written to the receiver's memory over all lanes that can",
+	.desc = "rendezvous: written to the receiver's memory over all lanes that can",
 	.ops = WEFT_OPS_RNDV,
 	.classes = 1u << WEFT_DT_CONTIG,
 	.flags = WEFT_PROTO_F_RNDV,
@@ -94,7 +94,7 @@ const struct weft_proto weft_proto_rndv_put = {
 
 const struct weft_proto weft_proto_rndv_am = {
 	.name = "rndv/am",
-	.desc = "asks first; data over all lanes when the receive is there",
+	.desc = "rendezvous: sent over all lanes when the receive is posted",
 	.ops = WEFT_OPS_RNDV,
 	.classes = WEFT_CLASSES_ALL,
 	.flags = WEFT_PROTO_F_RNDV,

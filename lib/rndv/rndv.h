@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file rndv/rndv.h
- * The data of a message whose receiver is asked first, whatever space it belongs to: tags, active
- * messages. How the two find each other is not its business.
+ * Rendezvous: the data of an announced message, whatever message class it belongs to (tags, active
+ * messages). How send and receive are matched is the class's business.
  *
- *	a space (tags, active messages)                  rendezvous (this file)
+ *	a message class (tags, active messages)          rendezvous (this file)
  *	RTS of its own, which carries an *offer*         weft_rndv_offer(), weft_rndv_offered()
  *	the receiver knows where the data shall go       weft_rndv_fetch()
  *	or does not want it                              weft_rndv_refuse()
  *	the receive request ends                         weft_recv_done()
  *
  * Files: rndv/send.c answers (pulls, RTR, ATS), rndv/recv.c fetches, rndv/pull.c decides which
- * bytes are asked for next and over which lane.
+ * bytes are requested next and over which lane.
  *
- * A fetch takes one of three ways, by what the offer allows and WEFT_RNDV_SCHEME wants:
- *  - get: bytes are asked for in pieces, a few per lane at a time. A lane that reads remote memory
- *    itself does (the offer had a key for it), on any other the sender is asked (PULL) and answers
+ * A fetch has one of three schemes, by what the offer allows and WEFT_RNDV_SCHEME wants:
+ *  - get: bytes are requested in pieces, a few per lane at a time. A lane that reads remote memory
+ *    itself does (the offer had a key for it), on any other the sender gets a PULL and answers
  *    with DATA on that lane. What is outstanding is bounded per lane and per worker, so the
  *    receiver is in control however many send to it;
  *  - put: RTR with keys, the sender writes and says so (PUT_DONE), over lanes that can't it sends
@@ -64,7 +64,7 @@ size_t weft_rndv_offer(struct weft_request *req, weft_le32 *flags, void *records
  */
 void weft_rndv_offered(struct weft_request *req);
 
-/** Read an offer out of an RTS that has passed the gate. Without keys it is small: see flags. */
+/** Read an offer out of an RTS that has been validated. Without keys it is small: see flags. */
 void weft_rndv_offer_read(struct weft_rndv_offer *offer, struct weft_wire_ref sreq, weft_le32 flags,
 			  const void *records, size_t length);
 
@@ -151,7 +151,7 @@ struct weft_rndv_worker {
  */
 size_t weft_rndv_keys_write(const struct weft_msg_ep *me, uint32_t lanes,
 			    const struct weft_mem *mem, const void *buf, void *record);
-/** Find and read the KEYS record among records that have passed the gate. */
+/** Find and read the KEYS record among records that have been validated. */
 void weft_rndv_keys_read(struct weft_rndv_offer *offer, const void *records, size_t length);
 /** Lanes of @p me that rendezvous may use and that read (@p put: write) remote memory. */
 uint32_t weft_rndv_native_lanes(const struct weft_msg_ep *me, bool put);

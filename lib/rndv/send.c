@@ -197,7 +197,7 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 	p = pull_new(me->mw);
 	if (!p) {
 		/* The peer would wait for ever: better an end that both see. */
-		weft_msg_fail(me, -ENOMEM, "no memory for what the peer asks for");
+		weft_msg_fail(me, -ENOMEM, "no memory for what the peer requests");
 		return;
 	}
 	*p = (struct weft_pull){.req = req, .offset = offset, .end = offset + length};
@@ -291,7 +291,7 @@ static void put_again(struct weft_request *req, unsigned int lane, uint64_t off,
 	if (req->send.put)
 		req->send.put->lanes &= ~(1u << lane);
 	if (!p) {
-		weft_msg_fail(me, -ENOMEM, "no memory for what the peer asks for");
+		weft_msg_fail(me, -ENOMEM, "no memory for what the peer requests");
 		return;
 	}
 	*p = (struct weft_pull){.req = req, .offset = off, .end = off + len};

@@ -44,7 +44,7 @@ static int keep_by_seq(struct weft_msg_ep *me, struct weft_message *msg, weft_le
 	if (weft_rx_hash(me, msg, weft_get32(seq)) == 0)
 		return 0;
 	weft_message_free(msg);
-	weft_msg_fail(me, -ENOMEM, "no memory for messages that are ahead");
+	weft_msg_fail(me, -ENOMEM, "no memory for messages that are out of order");
 	return -ENOMEM;
 }
 
@@ -54,7 +54,7 @@ static int keep_ahead(struct weft_msg_ep *me, struct weft_message *msg, weft_le3
 		return -ENOMEM;
 	msg->flags |= WEFT_MSG_AHEAD;
 	me->tag->ahead++;
-	me->mw->count.ahead++;
+	me->mw->count.out_of_order++;
 	return 0;
 }
 

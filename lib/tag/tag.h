@@ -161,7 +161,7 @@ void weft_rx_free(struct weft_message *msg);
 /* ------------------------------------------------------------------ tag/recv.c, tag/deliver.c */
 
 /**
- * The handlers (msg/module.h). That of the commonest message, which needs no more of the gate than
+ * The handlers (msg/module.h). That of the commonest message, which needs no more validation than
  * its length, is called without the table.
  */
 void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payload);

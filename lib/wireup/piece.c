@@ -104,7 +104,7 @@ static struct weft_partial *partial_get(struct weft_conns *conns, struct weft_la
 				own = p;
 		}
 	}
-	if (n >= WEFT_MAX_PARTIALS_LEP)
+	if (n >= WEFT_MAX_PARTIALS_LANE_EP)
 		drop_partial(conns, own);
 	else if (conns->num_partials >= WEFT_MAX_PARTIALS)
 		drop_partial(conns, TAILQ_FIRST(&greediest(conns)->partials));

@@ -199,7 +199,7 @@ static void log_unused(struct weft_ep *ep, char *all, size_t size)
 	}
 }
 
-/* Its own interface is as good as the sister's, so it is the other end, or the way. */
+/* Its own interface is as good as the sister's, so it is the other end, or the path. */
 static void log_smaller(struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_worker *w = ep->worker;
@@ -221,7 +221,7 @@ static void log_smaller(struct weft_ep *ep, unsigned int n)
 		weft_log_ep(
 			ep, WEFT_LOG_WARN,
 			"lane %u (%s to %s) takes messages of %u bytes, lane %u (%s) of %u: the "
-			"other end of it, or the way, has a smaller MTU",
+			"other end of it, or the path, has a smaller MTU",
 			n, iface->name, ep->lane_info[n].remote, ep->lanes[n].max_frag, i,
 			w->ifaces[ep->lane_info[i].local_iface]->name, ep->lanes[i].max_frag);
 	}

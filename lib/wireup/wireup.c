@@ -358,7 +358,7 @@ static void timed_out(struct weft_ep *ep)
 			     wu->reason);
 	else if (wu->step == WEFT_STEP_REQUESTED && wu->control)
 		weft_ep_fail(ep, -ETIMEDOUT,
-			     "no answer from %s within %g s, asked over %s, which does not tell "
+			     "no answer from %s within %g s, sent over %s, which does not report "
 			     "whether anybody is there",
 			     ep->remote_name, s, wu->boot->iface->name);
 	else if (wu->step == WEFT_STEP_REQUESTED)

@@ -108,7 +108,7 @@ struct weft_partial_host {
  * are there when a retry follows another step.
  */
 #define WEFT_MAX_PARTIALS 128
-#define WEFT_MAX_PARTIALS_LEP 2
+#define WEFT_MAX_PARTIALS_LANE_EP 2
 
 struct weft_conns;
 

@@ -271,7 +271,8 @@ static void a_stranger_without_the_token_is_not_heard(struct sim_case *c)
 	}
 	sim_run(s.sim, 50 * SIM_MS, NULL, NULL);
 	/* RESETs are judged by what they prove, and counted so. */
-	assert_true(lane_counter(s.b, "drop.stranger") >= 5000 - sim_port_stats(s.pb)->rx_full);
+	assert_true(lane_counter(s.b, "drop.unknown_sender") >=
+		    5000 - sim_port_stats(s.pb)->rx_full);
 	assert_int_equal(lane_wrong(s.b), 0);
 	assert_true(lane_exactly_once(s.b, 0, 200));
 	traffic_is_unharmed(&s, 1000);

@@ -54,7 +54,7 @@ static void pass_on(struct sim_port *to, const uint8_t *data, size_t len, const 
 	sim_inject(to, f, len);
 }
 
-/* The way between the nets: what px gets is b's. */
+/* The path between the nets: what px gets is b's. */
 static void way_in(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
 {
 	struct scene *s = arg;
@@ -212,7 +212,7 @@ static void repeated_questions_keep_no_answer_away(struct sim_case *c)
 	s.flood = 2 * SIM_US;
 	moves(&s);
 	/* Each was answered once. */
-	assert_true(lane_counter(s.b, "drop.stranger") > 1000);
+	assert_true(lane_counter(s.b, "drop.unknown_sender") > 1000);
 	assert_true(lane_counter(s.a, "drop.state") < 100);
 }
 

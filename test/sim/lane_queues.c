@@ -66,8 +66,9 @@ static void both_find_it_by_one_question(struct sim_case *c)
 
 	assert_true(sim_run(w.sim, SIM_S, end_up, a));
 	assert_true(sim_run(w.sim, SIM_S, end_up, b));
-	assert_int_equal(
-		lane_counter(w.queue[0], "arp.asked") + lane_counter(w.queue[1], "arp.asked"), 1);
+	assert_int_equal(lane_counter(w.queue[0], "arp.requests") +
+				 lane_counter(w.queue[1], "arp.requests"),
+			 1);
 	assert_true(lane_send_all(a, 0, 100, SIM_S));
 	assert_true(lane_send_all(b, 100, 200, SIM_S));
 	assert_true(lane_exactly_once(w.peer, 0, 200));
@@ -107,7 +108,7 @@ static void an_address_that_one_gives_up_is_asked_for_again(struct sim_case *c)
 	uint64_t asked;
 
 	assert_true(sim_run(w.sim, SIM_S, end_up, e));
-	asked = lane_counter(w.queue[0], "arp.asked") + lane_counter(w.queue[1], "arp.asked");
+	asked = lane_counter(w.queue[0], "arp.requests") + lane_counter(w.queue[1], "arp.requests");
 	lane_host_pause(w.peer, 5 * SIM_S);
 	e = lane_connect(w.queue[1], w.peer);
 	assert_true(sim_run(w.sim, 4 * SIM_S, end_down, e));
@@ -115,7 +116,8 @@ static void an_address_that_one_gives_up_is_asked_for_again(struct sim_case *c)
 	sim_run(w.sim, 2 * SIM_S, NULL, NULL);
 	e = lane_connect(w.queue[0], w.peer);
 	assert_true(sim_run(w.sim, SIM_S, end_up, e));
-	assert_true(lane_counter(w.queue[0], "arp.asked") + lane_counter(w.queue[1], "arp.asked") >
+	assert_true(lane_counter(w.queue[0], "arp.requests") +
+			    lane_counter(w.queue[1], "arp.requests") >
 		    asked);
 }
 

@@ -206,7 +206,7 @@ static void a_router_that_does_not_answer_is_named(struct sim_case *c)
 	assert_int_equal(w.leg[0].forwarded, 0);
 }
 
-/* Hosts with big frames, a way between that carries small ones and says nothing about it. */
+/* Hosts with big frames, a path between that carries small ones and says nothing about it. */
 static void a_narrow_way_behind_a_router_is_found(struct sim_case *c)
 {
 	struct world w;

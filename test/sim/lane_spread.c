@@ -162,7 +162,7 @@ static void an_iface_says_how_frames_find_its_queue(struct sim_case *c)
 	struct machine m;
 
 	says(c, SIM_SPREAD_RULES, "flow rules");
-	says(c, SIM_SPREAD_RSS, "the NIC's hash, which its driver tells");
+	says(c, SIM_SPREAD_RSS, "the NIC's hash, which its driver reports");
 	says(c, SIM_SPREAD_SECRET, "found by trying");
 	machine(case_sim(c), &m, &fast, SIM_SPREAD_RULES, 1);
 	assert_string_equal(lane_iface(m.worker[0])->note, "");

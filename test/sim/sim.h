@@ -142,11 +142,11 @@ struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *
 /** Which of a port's queues a frame comes to. What is no UDP comes to the first. */
 enum sim_spread {
 	SIM_SPREAD_RULES,  /**< flow rules: by the port that it is for */
-	SIM_SPREAD_RSS,    /**< Toeplitz hash; the driver tells key and table */
-	SIM_SPREAD_SECRET, /**< the same; it tells nothing */
+	SIM_SPREAD_RSS,    /**< Toeplitz hash; the driver reports key and table */
+	SIM_SPREAD_SECRET, /**< the same; it reports nothing */
 	SIM_SPREAD_LIE,    /**< the same; it tells another key */
-	SIM_SPREAD_TAP,    /**< where the flow was sent from last, else by a hash; tells nothing */
-	SIM_SPREAD_FIRST,  /**< all to the first queue; tells nothing */
+	SIM_SPREAD_TAP,   /**< where the flow was sent from last, else by a hash; reports nothing */
+	SIM_SPREAD_FIRST, /**< all to the first queue; reports nothing */
 };
 
 /**

@@ -151,7 +151,7 @@ static void pulled_messages_are_not_copied_by_the_sender(struct sim_case *c)
 	op_holds(r, 1, 5 * SIZE);
 	assert_int_equal(sim_node_counter(s->node[0], "copied_bytes"), 0);
 	assert_true(sim_node_counter(s->node[1], "rndv.pulls") > 10);
-	assert_int_equal(sim_node_counter(s->node[1], "rndv.asked_now"), 0);
+	assert_int_equal(sim_node_counter(s->node[1], "rndv.outstanding"), 0);
 }
 
 static void U37_unequal_rails_carry_as_they_can(struct sim_case *c)

@@ -83,7 +83,7 @@ static void steering_note(struct raw_iface *iface)
 	if (s->queues < 2)
 		return;
 	if (s->hashed)
-		how = s->rss ? "the NIC's hash, which its driver tells, brings frames"
+		how = s->rss ? "the NIC's hash, which its driver reports, brings frames"
 			     : "the NIC's hash brings frames; ports are found by trying";
 	snprintf(iface->base.note, sizeof(iface->base.note), "queue %u of %u on UDP port %u: %s",
 		 s->queue, s->queues, iface->gate.udp_port, how);

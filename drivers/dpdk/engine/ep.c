@@ -127,11 +127,11 @@ void raw_ep_check(struct weft_lane_ep *lane_ep)
 void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 {
 	static const char *const names[] = {
-		[RAW_RESOLVE] = "asking ARP",
+		[RAW_RESOLVE] = "resolving by ARP",
 		[RAW_HELLO] = "connecting",
 		[RAW_PROBE] = "probing the frame size",
 		[RAW_PATHS] = "trying the ports of its paths",
-		[RAW_MEASURE] = "measuring the way",
+		[RAW_MEASURE] = "measuring the path",
 		[RAW_READY] = "connecting",
 		[RAW_HALF_OPEN] = "half open",
 		[RAW_UP] = "up",

@@ -191,7 +191,7 @@ static void too_narrow(struct raw_conn *c)
 	char text[256], peer[64];
 
 	snprintf(text, sizeof(text),
-		 "%s: frames of %u bytes do not reach %s although small ones do: the way between "
+		 "%s: frames of %u bytes do not reach %s although small ones do: the path between "
 		 "must carry an MTU of at least 1280",
 		 c->iface->base.name, c->search.least, raw_peer_text(c, peer, sizeof(peer)));
 	raw_conn_fail(c, -EMSGSIZE, text);
@@ -361,7 +361,7 @@ void raw_ep_waits_for(const struct weft_lane_ep *lane_ep, char *text, size_t siz
 			 iface->base.name, peer, s, c->peer_port, own);
 	else if (c->state == RAW_PROBE && c->search.small_acks > 0)
 		snprintf(text, size,
-			 "%s: %s answers small frames but none of %u bytes: the way between "
+			 "%s: %s answers small frames but none of %u bytes: the path between "
 			 "carries a smaller MTU",
 			 iface->base.name, peer, c->search.size);
 	else
@@ -452,7 +452,7 @@ void raw_hello_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		return;
 	}
 	if (weft_get64(h->peer_iface) != iface->iface_id) {
-		raw_count(iface, RAW_DROP_STRANGER);
+		raw_count(iface, RAW_DROP_UNKNOWN);
 		raw_reset_send(iface, v, WEFT_RESET_IFACE);
 		return;
 	}

@@ -38,7 +38,7 @@ static void dead(struct raw_conn *c)
 	char text[256], peer[64];
 
 	snprintf(text, sizeof(text),
-		 "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), asked %u times",
+		 "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), probed %u times",
 		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 (double)(c->iface->lt - c->seen) / 1e9, c->pings);
 	raw_conn_fail(c, -ETIMEDOUT, text);
@@ -60,7 +60,7 @@ static bool stuck(struct raw_conn *c)
 		return false;
 	snprintf(text, sizeof(text),
 		 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.1f s "
-		 "(WEFT_PEER_TIMEOUT): does the way between still carry frames of %u bytes?",
+		 "(WEFT_PEER_TIMEOUT): does the path between still carry frames of %u bytes?",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 raw_slot(c, c->snd_una)->bytes + c->encap.len,
 		 (double)(iface->lt - c->round_at) / 1e9, c->frame_size);

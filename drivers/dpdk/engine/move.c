@@ -87,7 +87,7 @@ static void ask(struct raw_conn *c, const uint8_t mac[6])
 	tmp.path[0].dport = c->path[0].dport;
 	raw_conn_template(&tmp);
 	raw_ctl_send(&tmp, WEFT_FRAME_CHALLENGE, 0, &body, sizeof(body), 0);
-	raw_count(c->iface, RAW_MOVE_ASKED);
+	raw_count(c->iface, RAW_MOVE_REQUESTS);
 }
 
 void raw_move_look(struct raw_conn *c)
@@ -149,7 +149,7 @@ void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *
 	if (!c || c->id != id || c->state != RAW_UP || v->src_ip != c->peer_ip ||
 	    weft_get64(q->proof) != proof(c, number, false, QUESTION) ||
 	    !take_question(c, (uint32_t)(number >> 32))) {
-		raw_count(iface, RAW_DROP_STRANGER);
+		raw_count(iface, RAW_DROP_UNKNOWN);
 		return;
 	}
 	body = (struct weft_frame_challenge){

@@ -16,6 +16,6 @@ bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs)
 		     : weft_arp_ask(&iface->arp, ip, iface->now, &ask)))
 		return false;
 	raw_arp_send(iface, everybody, &ask);
-	raw_count(iface, RAW_ARP_ASKED);
+	raw_count(iface, RAW_ARP_REQUESTS);
 	return true;
 }

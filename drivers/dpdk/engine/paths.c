@@ -6,7 +6,7 @@
  *
  * Where neither end hashes frames to queues every port does, and one question per path is enough.
  * Else the initiator asks from many ports: those by which answers come to its own queue as far as
- * its driver tells the hash (weft_path_port()); the peer's hash it need not know. What comes to
+ * its driver reports the hash (weft_path_port()); the peer's hash it need not know. What comes to
  * another worker's queue is handed over by it, and as long as there is hope for a better port it is
  * not answered (or the answer not taken). At last any port is taken: then frames go through the
  * other worker, the lane is slower and depends on that worker's polling, and a warning says so.
@@ -28,7 +28,7 @@
 #include "frame/parse.h"
 #include "frame/steering.h"
 
-#define TRUST 8u /* rounds in which what the driver tells of its hash is believed */
+#define TRUST 8u /* rounds in which what the driver reports of its hash is believed */
 #define ASK_MAX 32u
 /* ports tried in a round for each small frame, where any does: mere loss is no silence */
 #define TRIES 3u

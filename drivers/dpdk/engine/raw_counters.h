@@ -43,14 +43,14 @@
 	X(RAW_DROP_BAD_TYPE, "drop.bad_type")             \
 	X(RAW_DROP_BAD_MESSAGE, "drop.bad_message")       \
 	X(RAW_DROP_BAD_CSUM, "drop.bad_csum")             \
-	X(RAW_DROP_STRANGER, "drop.stranger")             \
+	X(RAW_DROP_UNKNOWN, "drop.unknown_sender")        \
 	X(RAW_DROP_STALE, "drop.stale_epoch")             \
 	X(RAW_DROP_DUPLICATE, "drop.duplicate")           \
 	X(RAW_DROP_BEYOND, "drop.beyond_window")          \
 	X(RAW_DROP_BAD_ACK, "drop.bad_ack")               \
 	X(RAW_DROP_STATE, "drop.wrong_state")             \
 	X(RAW_DROP_HALF_OPEN_FULL, "drop.half_open_full") \
-	X(RAW_MOVE_ASKED, "mac.asked")                    \
+	X(RAW_MOVE_REQUESTS, "mac.requests")              \
 	X(RAW_MOVED, "mac.changed")                       \
 	X(RAW_HELLO_RETRY, "hello.retry")                 \
 	X(RAW_HALF_EVICTED, "conn.half_open_evicted")     \
@@ -68,7 +68,7 @@
 	X(RAW_CONN_GONE, "conn.gone")                     \
 	X(RAW_CONN_EXPIRED, "conn.half_open_expired")     \
 	X(RAW_RESET_IN, "conn.reset_by_peer")             \
-	X(RAW_ARP_ASKED, "arp.asked")                     \
+	X(RAW_ARP_REQUESTS, "arp.requests")               \
 	X(RAW_ARP_ANSWERED, "arp.answered")               \
 	X(RAW_ARP_IN, "arp.received")                     \
 	X(RAW_ARP_CONFLICT, "arp.conflict")               \

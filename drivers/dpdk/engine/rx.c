@@ -275,7 +275,7 @@ static void stranger_input(struct raw_iface *iface, const struct weft_frame_view
 	raw_count(iface,
 		  index < iface->refs_len && iface->refs[index].conn && iface->refs[index].id != id
 			  ? RAW_DROP_STALE
-			  : RAW_DROP_STRANGER);
+			  : RAW_DROP_UNKNOWN);
 	if (v->type != WEFT_FRAME_BYE_ACK)
 		raw_reset_send(iface, v, WEFT_RESET_UNKNOWN);
 }

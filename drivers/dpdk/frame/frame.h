@@ -2,8 +2,7 @@
 /**
  * @file frame/frame.h
  * What a raw-DPDK lane puts on the wire behind Ethernet, IPv4 and UDP headers, which are DPDK's
- * structs. doc/wire.md ("Lane frames") explains it to people; frame/parse.c is the one gate that
- * checks it.
+ * structs. doc/wire.md ("Lane frames") explains it; frame/parse.c alone validates it.
  *
  * All fields are little-endian. A frame begins at an even address; no field of a lane header is
  * aligned: 14 + 20 + 8 bytes stand in front, so the structs are packed and a lane header is 42

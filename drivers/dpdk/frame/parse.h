@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file frame/parse.h
- * The gate: bytes from the wire become a view whose lengths and offsets can be trusted. Receive
+ * Validation: bytes from the wire become a view whose lengths and offsets can be trusted. Receive
  * path, unit tests and fuzzer all come through here. No allocation, no state; of DPDK only what
  * headers look like.
  */
@@ -20,7 +20,7 @@
 #include "lane.h"
 #include "frame/steering.h"
 
-/** What the gate says; everything but OK and ARP is a drop with its reason. */
+/** Result of the validation; everything but OK and ARP is a drop with its reason. */
 enum weft_gate {
 	WEFT_GATE_OK,
 	WEFT_GATE_ARP,        /**< ARP for Ethernet/IPv4, whole */
@@ -51,7 +51,7 @@ struct weft_gate_conf {
 /**
  * The first 48 bytes of a DATA frame without flags as they must be, and which bits of them matter;
  * and so the first eight of its lane header. Most frames are such, and comparing words is a quarter
- * of the gate's work.
+ * of the validation.
  */
 struct weft_gate_pattern {
 	uint64_t want[6], mask[6];

@@ -20,7 +20,7 @@
 
 struct rte_ring;
 
-/** How a NIC hashes UDP over IPv4 to queues (Toeplitz), as its driver tells. */
+/** How a NIC hashes UDP over IPv4 to queues (Toeplitz), as its driver reports it. */
 struct weft_rss {
 	uint32_t key[WEFT_RSS_KEY_MAX / 4]; /**< bytes, as the driver gives them */
 	uint16_t reta_size;                 /**< entries, a power of two */
@@ -38,7 +38,7 @@ struct weft_steering {
 	bool hashed;
 	/** so many ports of the range come here; 0 = all of it */
 	uint16_t range_max;
-	const struct weft_rss *rss; /**< NULL = the driver does not tell: to be found by trying */
+	const struct weft_rss *rss; /**< NULL = not reported by the driver: found by trying */
 	/**
 	 * For each queue a ring of frames that came to another one, which that one's worker puts
 	 * there; NULL = there is one queue

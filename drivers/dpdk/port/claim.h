@@ -10,7 +10,7 @@
  * There is no file that could be stale, or be another user's link.
  *
  * What the kernel does not check is who may have a name. So the superuser does not heed the claim
- * of a user who is not, nor of one who can't be told, nor a name that somebody has and does not
+ * of a user who is not, nor of one who cannot be named, nor a name that somebody has and does not
  * listen under.
  */
 #ifndef WEFT_CLAIM_H
@@ -44,7 +44,7 @@ int weft_claim(const char *name, struct weft_claim_owner *owner);
 /** Does somebody hold it whose claim we heed? */
 bool weft_claimed(const char *name, struct weft_claim_owner *owner);
 
-/** "process 4711 (weft-perf)", "a process of another container", "a process that can't be told" */
+/** Such as "process 4711 (weft-perf)", "a process of another container". */
 void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size_t size);
 
 /** The name of one end of a memif connection. */

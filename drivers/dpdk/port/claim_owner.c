@@ -267,5 +267,5 @@ void weft_claim_owner_text(const struct weft_claim_owner *owner, char *buf, size
 	else if (owner->in_container)
 		snprintf(buf, size, "a process of another container");
 	else
-		snprintf(buf, size, "a process that can't be told");
+		snprintf(buf, size, "a process that cannot be named");
 }

@@ -257,9 +257,9 @@ static void choose_memory(struct command *c, int count, char *const *words)
 	bool no_huge = has_long(count, words, "no-huge");
 
 	if (no_huge) {
-		c->memory = "no hugepages, as asked";
+		c->memory = "no hugepages, as requested";
 	} else if (memory_is_chosen(count, words)) {
-		c->memory = "memory as asked";
+		c->memory = "memory as requested";
 		return;
 	} else if (free_huge_bytes() >= HUGE_BYTES_MIN && hugetlbfs_is_there()) {
 		c->memory = "hugepages";

@@ -137,7 +137,7 @@ static int dev_prepare(struct weft_port_dev *d, const struct weft_port_opts *o, 
 
 	if (rc)
 		return weft_port_fail(rc, why, why_len,
-				      "port %u (%s) tells nothing about itself (%s)", d->port_id,
+				      "port %u (%s) reports nothing about itself (%s)", d->port_id,
 				      d->name, rte_strerror(-rc));
 	rc = weft_port_limits_find(d, why, why_len);
 	if (!rc)

@@ -227,7 +227,7 @@ static enum weft_frame_port_what ended(const struct weft_port_dev *d, uint32_t l
 	} else {
 		ev->status = -ENETRESET;
 		snprintf(ev->text, sizeof(ev->text),
-			 "the NIC wants a reset (its PF, its host or %s asks for it); close the "
+			 "the NIC wants a reset (its PF, its host or %s requests it); close the "
 			 "context and create it anew, which does that",
 			 d->info.driver_name ? d->info.driver_name : "its driver");
 	}

@@ -4,14 +4,14 @@
  * What the files of the ethdev port share:
  *  - port/ethdev.c  open, close;
  *  - port/list.c    which ports there are, and which are open;
- *  - port/text.c    sentences;
+ *  - port/text.c    message texts;
  *  - port/claim_port.c   one process for each port;
  *  - port/conf.c    configure: frames, offloads, queues, MTU, VLANs, depth of the rings;
  *  - port/event.c   what happens to it while it is open: removal, reset, link, speed;
  *  - port/timer.c   DPDK timers for the PMDs that rely on them;
  *  - port/rxtx.c    the operations of an open port;
  *  - port/limits.c  what a port can take: from its capabilities, and what only its PMD's source
- *                   tells;
+ *                   shows;
  *  - port/intr.c    RX interrupts, for an owner that sleeps;
  *  - port/xdp.c     the socket of net_af_xdp, for the same;
  *  - port/kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;

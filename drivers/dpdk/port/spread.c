@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Ports with several queues: by flow rules where the port takes them (port/steer.c), else as its
- * hash spreads frames. What its driver tells of the hash is read here; connections find the ports
+ * hash spreads frames. What its driver reports of the hash is read here; connections find the ports
  * that suit it (engine/paths.c).
  */
 
@@ -148,7 +148,7 @@ void weft_port_spread_fill(struct weft_port *p)
 void weft_port_spread_text(struct weft_frame_port *fp, char *text, size_t size)
 {
 	const struct weft_port_spread *s = weft_port_of(fp)->dev->spread;
-	const char *how = "its hash brings them there, as its driver tells";
+	const char *how = "its hash brings them there, as its driver reports";
 
 	text[0] = '\0';
 	if (!s)
@@ -156,7 +156,7 @@ void weft_port_spread_text(struct weft_frame_port *fp, char *text, size_t size)
 	if (!s->hashed)
 		how = "flow rules bring them there";
 	else if (!s->told)
-		how = "its driver does not tell how they find it, so ports are tried";
+		how = "its driver does not report how they find it, so ports are tried";
 	snprintf(text, size, "frames for UDP port %u are this worker's, queue %u of %u: %s",
 		 fp->udp_port, fp->steering.queue, fp->steering.queues, how);
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Several workers on one port that takes no flow rules: virtio with two queues, on taps of the host.
 # One tap spreads frames by a rule of its own (a flow comes to the queue that last sent to it),
-# which the driver does not tell; the other device hashes as the driver wants (RSS), and tells.
+# which the driver does not report; the other device hashes as the driver wants (RSS), and reports.
 . "$(dirname "$0")/../nic.sh"
 
 queues=$build/test/guest/nic_queues
@@ -31,7 +31,7 @@ fi
 run mtu=1500
 adopt "$dir/queues" 6 $?
 check "the tap's own rule is found by trying" way tap0 \
-	"does not tell how they find it, so ports are tried"
-check "RSS: the driver tells" way tap1 "its hash brings them there, as its driver tells"
+	"does not report how they find it, so ports are tried"
+check "RSS: the driver reports it" way tap1 "its hash brings them there, as its driver reports"
 check "frames of 9000 bytes, whose UDP checksums the devices make: the same" run mtu=9000,csum=udp
 tap_end

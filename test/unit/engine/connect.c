@@ -165,7 +165,7 @@ static void restarted_peer_is_known_at_once(void **state)
 	assert_int_equal(A->downs, 1);
 	assert_int_equal(A->status, -ECONNRESET);
 	assert_int_equal(B->messages, 0);
-	assert_true(pair_counter(B, RAW_DROP_STRANGER) > 0);
+	assert_true(pair_counter(B, RAW_DROP_UNKNOWN) > 0);
 	pair_close(&pair);
 }
 

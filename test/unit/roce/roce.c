@@ -82,7 +82,7 @@ static void gids_are_chosen_by_rule_with_the_reason(void **state)
 	has(why, "link-local IPv6");
 	/* By order, whatever it is. */
 	assert_int_equal(pick(t, 7, 2, NULL), 2);
-	assert_string_equal(why, "RoCE v1, asked for by gid=2");
+	assert_string_equal(why, "RoCE v1, requested by gid=2");
 	/* By network. */
 	assert_int_equal(pick(t, 7, -1, "192.168.0.0/16"), 6);
 	has(why, "in the subnet");
@@ -100,7 +100,7 @@ static void without_a_usable_gid_the_sentence_says_what_there_is(void **state)
 	t[1] = entry(1, false, "10.0.0.1");
 	assert_int_equal(pick(t, 2, -1, NULL), -EADDRNOTAVAIL);
 	has(why, "1: 10.0.0.1 v1");
-	has(why, "only when gid=N asks for it");
+	has(why, "only when gid=N requests it");
 	assert_int_equal(pick(t, 2, 7, NULL), -EADDRNOTAVAIL);
 	has(why, "no GID with index 7; there are 0: fe80::1");
 	t[1].v2 = true;

@@ -37,10 +37,10 @@ static void partial_messages_are_bounded(void **state)
 	mock_run(3, MS, w, NULL);
 	send_pieces(&s[1], w, 0, 1000);
 	mock_run(3, MS, w, NULL);
-	assert_int_equal(w->conns->num_partials, 1 + WEFT_MAX_PARTIALS_LEP);
+	assert_int_equal(w->conns->num_partials, 1 + WEFT_MAX_PARTIALS_LANE_EP);
 	mock_stranger_close(s[0].lane_ep);
 	mock_run(3, MS, w, NULL);
-	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS_LEP);
+	assert_int_equal(w->conns->num_partials, WEFT_MAX_PARTIALS_LANE_EP);
 	for (i = 2; i < 1 + WEFT_MAX_PARTIALS; i++)
 		send_pieces(&s[i], w, 0, 5);
 	mock_run(3, MS, w, NULL);
