@@ -52,8 +52,8 @@ done
 # ---- checks ---------------------------------------------------------------------------------
 
 check_symbols() {
-	"$weft_root/devtools/check-symbols.sh" "$weft_build/libweft.so" "$weft_root/lib/libweft.abi" \
-		"$weft_root"/lib/{weft,weft_plan,lane}.h
+	"$weft_root/devtools/check-symbols.sh" "$weft_build/libweft.so" \
+		"$weft_root/lib/libweft.abi" "$weft_root"/lib/{weft,weft_plan,lane}.h
 }
 
 check_style() { "$weft_root/devtools/check-style.py"; }
@@ -113,7 +113,8 @@ check_install() {
 	done
 	for name in weft.h weft_msg.h weft_plan.h weft_rma.h weft/lane.h; do
 		echo "#include <$name>" |
-			cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -I "$prefix/usr/local/include" -xc - ||
+			cc -std=c11 -Wall -Wextra -Werror -fsyntax-only \
+				-I "$prefix/usr/local/include" -xc - ||
 			{ echo "a program cannot include <$name> alone"; return 1; }
 	done
 	# They and weft.h name other files by their paths in the sources, and say so.

@@ -87,6 +87,30 @@ static void drop_extra(struct roce_lane_ep *lane_ep, unsigned int keep)
 	}
 }
 
+/* One queue pair's share of what the peer has said. */
+static int partner(struct roce_lane_ep *lane_ep, unsigned int i, const struct weft_roce_ep_addr *e)
+{
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	struct roce_chan *chan = lane_ep->chans[i];
+	/* A message is over when the peer and the device are done with it, whoever is later. */
+	uint32_t places = ROCE_SQ_DEPTH;
+
+	lane_ep->remote_qpn[i] = weft_get32(e->qpn[i]);
+	chan->credit.window = weft_get32(e->window);
+	chan->word_remote = weft_get64(e->word_addr) + i * sizeof(struct weft_roce_word);
+	chan->max_reads = roce_reads_max(r->dev->attr.max_qp_init_rd_atom);
+	if (chan->max_reads > e->reads)
+		chan->max_reads = e->reads;
+	/* A read that no device takes would wait for ever: messages get the data instead. */
+	if (chan->max_reads == 0)
+		lane_ep->base.lacks = WEFT_LANE_F_GET | WEFT_LANE_F_AMO64;
+	while (places < chan->credit.window)
+		places *= 2;
+	chan->unacked_mask = places - 1;
+	chan->unacked = calloc(places, sizeof(*chan->unacked));
+	return chan->unacked ? 0 : -ENOMEM;
+}
+
 int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t dev_len,
 		       const void *ep_addr, size_t ep_len)
 {
@@ -119,30 +143,9 @@ int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t d
 	base->max_msg =
 		(uint32_t)(weft_get32(a.seg) < r->opts.seg ? weft_get32(a.seg) : r->opts.seg);
 	for (i = 0; i < lane_ep->num_qps; i++) {
-		struct roce_chan *chan = lane_ep->chans[i];
-		/*
-		 * A message is over when the peer and the device are done with it, whoever is
-		 * later.
-		 */
-		uint32_t places = ROCE_SQ_DEPTH;
-
-		lane_ep->remote_qpn[i] = weft_get32(e.qpn[i]);
-		chan->credit.window = weft_get32(e.window);
-		chan->word_remote = weft_get64(e.word_addr) + i * sizeof(struct weft_roce_word);
-		chan->max_reads = roce_reads_max(r->dev->attr.max_qp_init_rd_atom);
-		if (chan->max_reads > e.reads)
-			chan->max_reads = e.reads;
-		/*
-		 * A read that no device takes would wait for ever: messages get the data instead.
-		 */
-		if (chan->max_reads == 0)
-			base->lacks = WEFT_LANE_F_GET | WEFT_LANE_F_AMO64;
-		while (places < chan->credit.window)
-			places *= 2;
-		chan->unacked_mask = places - 1;
-		chan->unacked = calloc(places, sizeof(*chan->unacked));
-		if (!chan->unacked)
-			return -ENOMEM;
+		rc = partner(lane_ep, i, &e);
+		if (rc < 0)
+			return rc;
 	}
 	lane_ep->job.run = connect_job;
 	memcpy(lane_ep->job.host, lane_ep->remote_gid, sizeof(lane_ep->job.host));

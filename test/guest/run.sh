@@ -208,19 +208,23 @@ make_initramfs() {
 }
 
 boot() {
-	local console=(-display none -serial "file:$out/console.log")
+	local console=(-display none -serial "file:$out/console.log") append
+	local shared=security_model=none,multidevs=remap
 	[ -z "${WEFT_GUEST_SHELL:-}" ] || { console=(-nographic); time_limit=36000; }
 	# Not KVM: where /dev/kvm opens inside a virtual machine a guest may nevertheless never
 	# start under it. Without ERMS and FSRM the kernel and libc do not copy by "rep movsb",
 	# which is emulated byte by byte. The kernel's tests of its ciphers take seconds, and have
 	# hung. Copying and clearing by "rep movsq" is emulated word by word as well (clearcpuid:
 	# REP_GOOD); clearing all memory that is allocated costs more than it finds here.
+	append="console=ttyS0 quiet panic=1 no_timer_check mitigations=off tsc=reliable"
+	append+=" cryptomgr.notests clearcpuid=112 init_on_alloc=0 selinux=0 apparmor=0"
+	append+=" rdinit=/init $cmdline"
 	exec timeout -k 5 "$time_limit" "${around[@]}" qemu-system-x86_64 -accel tcg,thread=multi \
 		-cpu max,erms=off,fsrm=off -smp 2 -m 2048 -no-reboot -nodefaults \
 		"${console[@]}" "${machine[@]}" -kernel "$kernel" -initrd "$work/initramfs.gz" \
-		-append "console=ttyS0 quiet panic=1 no_timer_check mitigations=off tsc=reliable cryptomgr.notests clearcpuid=112 init_on_alloc=0 selinux=0 apparmor=0 rdinit=/init $cmdline" \
-		-virtfs local,path=/,security_model=none,mount_tag=host,readonly=on,multidevs=remap \
-		-virtfs "local,path=$out,security_model=none,mount_tag=out,multidevs=remap" \
+		-append "$append" \
+		-virtfs "local,path=/,mount_tag=host,readonly=on,$shared" \
+		-virtfs "local,path=$out,mount_tag=out,$shared" \
 		>"$out/qemu.log" 2>&1
 }
 

@@ -27,7 +27,8 @@ ln -s ../../drivers/${1#--bind=} '"$dir"'/sys/bus/pci/devices/$2/driver'
 fake modprobe '[ "$1" != -R ] || echo virtio_pci'
 # shellcheck disable=SC2016
 fake modinfo \
-	'[ "$1 $2" != "-F parm" ] || cat '"$dir"'/parm 2>/dev/null; [ "$1" != -n ] || { [ -e '"$dir"'/modules/$2 ] && echo there; }'
+	'[ "$1 $2" != "-F parm" ] || cat '"$dir"'/parm 2>/dev/null
+[ "$1" != -n ] || { [ -e '"$dir"'/modules/$2 ] && echo there; }'
 fake ip 'cat '"$dir"'/ip-$3 2>/dev/null; exit 0'
 # shellcheck disable=SC2016
 fake weft-info 'echo "  lane             dpdk:'$nic',ip=10.0.0.5/24,gw=10.0.0.1,mtu=9001"'
@@ -135,7 +136,8 @@ default_route() {
 # DHCP gives the second NIC a default route, too, of a worse metric: it is not the machine's.
 second_default_route() {
 	machine ena && iommu && modules vfio-pci && : >"$dir/ip-show" &&
-		printf 'default via 10.0.0.1 dev ens5 metric 100\ndefault via 10.0.0.1 dev ens6 metric 200\n' >"$dir/ip-route" &&
+		printf 'default via 10.0.0.1 dev %s metric %s\n' ens5 100 ens6 200 \
+			>"$dir/ip-route" &&
 		ends 0 --yes ens6 && driver_is vfio-pci
 }
 ssh_comes_in() {

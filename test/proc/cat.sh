@@ -137,7 +137,8 @@ progress_line() {
 	start_server "$cat" -l || return 1
 	cat >"$dir/on_a_terminal" <<-END
 		{ head -c 300000 "$dir/big"; sleep 1.5; head -c 100 "$dir/big"; } |
-			${client_run[*]} "$cat" ${eal_client[*]@Q} -- -p $port -L "$lanes" -W 10 $host >/dev/null
+			${client_run[*]} "$cat" ${eal_client[*]@Q} -- \\
+				-p $port -L "$lanes" -W 10 $host >/dev/null
 	END
 	script -qec "bash $dir/on_a_terminal" /dev/null </dev/null >"$dir/terminal" 2>&1 || return 1
 	server_code || return 1
@@ -145,11 +146,12 @@ progress_line() {
 }
 
 summary_line() {
+	local losses="^sent again: dpdk:0 [0-9]+ frames(, dpdk:1 [0-9]+)?"
+	losses+="; dropped here: dpdk:0 [0-9]+"
 	new_pair 1
 	start_server "$cat" -l || return 1
 	client "$cat" -s <"$dir/small" || return 1
-	tail -n 1 "$dir/client.err" | grep \
-		-qE "^sent again: dpdk:0 [0-9]+ frames(, dpdk:1 [0-9]+)?; dropped here: dpdk:0 [0-9]+" || return 1
+	tail -n 1 "$dir/client.err" | grep -qE "$losses" || return 1
 	server_code && grep -qE '^sent 293\.0 KiB .*received 0 B' "$dir/client.err"
 }
 

@@ -93,13 +93,16 @@ explain() {
 }
 
 graph() {
-	local kind=$1
+	local kind=$1 has_paths
 	shift
 	info_out --lanes "$profile" --graph "$dir/graph.$kind" "$@" && [ -s "$dir/graph.$kind" ] ||
 		return 1
 	case $kind in
-	svg) python3 \
-		-c 'import sys, xml.dom.minidom as m; sys.exit(not m.parse(sys.argv[1]).getElementsByTagName("path"))' "$dir/graph.svg" ;;
+	svg)
+		has_paths='import sys, xml.dom.minidom as m
+sys.exit(not m.parse(sys.argv[1]).getElementsByTagName("path"))'
+		python3 -c "$has_paths" "$dir/graph.svg"
+		;;
 	png) [ "$(head -c 8 "$dir/graph.png" | od -An -tx1 | tr -d ' \n')" = 89504e470d0a1a0a ] ;;
 	esac
 }

@@ -129,8 +129,9 @@ xdp_wakes() {
 		client_run=(taskset -c "$core" "${client_run[@]}")
 	xdp -t tag_lat -s 8 -n 1000 -w 100 -v --sleep || rc=1
 	server_run=("${netns_server[@]}") client_run=("${netns_client[@]}")
-	median=$(awk \
-		-F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "50.0_percentile_lat") n = i } NR == 2 { print $n }' "$dir/client.out")
+	median=$(awk -F, '
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "50.0_percentile_lat") n = i }
+		NR == 2 { print $n }' "$dir/client.out")
 	bound=$(stretch 500)
 	echo "median $median, at most $bound us"
 	[ $rc = 0 ] && awk -v m="$median" -v bound="$bound" 'BEGIN { exit !(m > 0 && m < bound) }'

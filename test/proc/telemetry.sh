@@ -50,11 +50,10 @@ workers_are_listed() {
 }
 
 endpoints_are_told() {
-	local i
+	local i up='to weft-perf[^"]*: up, 2 of 2 lanes up, [0-9]+ bytes sent, [1-9][0-9]+ received'
 	for ((i = 0; i < 100; i++)); do
 		ask /weft/endpoints >"$dir/answer"
-		! grep -qE \
-			'to weft-perf[^"]*: up, 2 of 2 lanes up, [0-9]+ bytes sent, [1-9][0-9]+ received' "$dir/answer" || return 0
+		! grep -qE "$up" "$dir/answer" || return 0
 		sleep 0.1 # the stream has only begun
 	done
 	cat "$dir/answer"

@@ -229,6 +229,26 @@ static inline void put_headers(const struct raw_conn *c, struct rte_mbuf *head, 
 	head->pkt_len = head->data_len;
 }
 
+/* The frame is whole: it is counted, kept and queued. */
+static inline void commit(struct raw_conn *c, struct rte_mbuf *head, struct raw_zc *zc,
+			  uint32_t payload)
+{
+	struct raw_iface *iface = c->iface;
+
+	/* Relaxed: the registration has the caller's reference until raw_am_zcopy() returns. */
+	if (zc->mem)
+		atomic_fetch_add_explicit(&zc->mem->refs, 1, memory_order_relaxed);
+	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
+	raw_count(iface, RAW_TX_ZCOPY);
+	iface->share.tx_held++;
+	iface->share.hdr_held += head->nb_segs;
+	c->hdr_held += head->nb_segs;
+	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
+		      want_ack(c, payload));
+	if (c->snd_next - c->snd_una == 1 || iface->txq.count >= iface->tx_batch)
+		raw_txq_flush(iface);
+}
+
 int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, size_t hdr_len,
 		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
 		 struct weft_lane_comp *comp)
@@ -280,18 +300,7 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 		rte_mbuf_ext_refcnt_update(&zc->shinfo, 1);
 		goto no_buffer;
 	}
-	/* Relaxed: the registration has the caller's reference until this returns. */
-	if (mem)
-		atomic_fetch_add_explicit(&mem->refs, 1, memory_order_relaxed);
-	LIST_INSERT_HEAD(&c->zc, zc, conn_link);
-	raw_count(iface, RAW_TX_ZCOPY);
-	iface->share.tx_held++;
-	iface->share.hdr_held += head->nb_segs;
-	c->hdr_held += head->nb_segs;
-	raw_tx_commit(c, head, (uint32_t)sizeof(struct weft_frame_hdr) + payload, payload,
-		      want_ack(c, payload));
-	if (c->snd_next - c->snd_una == 1 || iface->txq.count >= iface->tx_batch)
-		raw_txq_flush(iface);
+	commit(c, head, zc, payload);
 	return 0;
 
 no_buffer:

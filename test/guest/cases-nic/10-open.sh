@@ -15,7 +15,10 @@ opened() {
 	# The paragraph of its lane.
 	awk -v device="$address" \
 		'function tell() { if (mine) printf "%s", text; text = ""; mine = 0 }
-		/^[^ ]/ { tell() } { text = text $0 "\n" } $1 == "device" && $2 == device { mine = 1 } END { tell() }' "$dir/info" >"$dir/lane"
+		/^[^ ]/ { tell() }
+		{ text = text $0 "\n" }
+		$1 == "device" && $2 == device { mine = 1 }
+		END { tell() }' "$dir/info" >"$dir/lane"
 	cat "$dir/lane"
 	[ -s "$dir/lane" ] || { cat "$dir/err"; return 1; }
 }

@@ -5,7 +5,8 @@
 
 all=(virtio0 virtio1 e1000e0 e1000e1 82545em0 82545em1 vmxnet3-0 vmxnet3-1 virtio2 e1000e2 \
 	vmxnet3-2 82545em2)
-duos="virtio0:virtio1 e1000e0:e1000e1 82545em0:82545em1 vmxnet3-0:vmxnet3-1 virtio2:e1000e2 vmxnet3-2:82545em2"
+duos="virtio0:virtio1 e1000e0:e1000e1 82545em0:82545em1 vmxnet3-0:vmxnet3-1"
+duos+=" virtio2:e1000e2 vmxnet3-2:82545em2"
 if has_nic igb0; then
 	all+=(igb0 igb1)
 	duos+=" igb0:igb1"

@@ -25,10 +25,13 @@ for duo in $duos; do
 		echo "$one - $two, $options|$one,$options|$two,$options|csum=$agreed"
 	done
 done >"$dir/matrix"
-cat >>"$dir/matrix" <<EOF2
-two rails: virtio and e1000e|virtio0,mtu=1500 e1000e0,mtu=1500|virtio1,mtu=1500 e1000e1,mtu=1500|rails
-two rails: virtio and vmxnet3, MTU 1500|virtio0,mtu=1500 vmxnet3-0,mtu=1500|virtio1,mtu=1500 vmxnet3-1,mtu=1500|both
-two rails: 82545em and vmxnet3, MTUs 1500 and 9000|82545em0,mtu=1500 vmxnet3-0,mtu=9000|82545em1,mtu=1500 vmxnet3-1,mtu=9000|rails
-EOF2
+# Four columns each: name, lanes of either end, what is expected.
+printf '%s|%s|%s|%s\n' >>"$dir/matrix" \
+	"two rails: virtio and e1000e" \
+	"virtio0,mtu=1500 e1000e0,mtu=1500" "virtio1,mtu=1500 e1000e1,mtu=1500" rails \
+	"two rails: virtio and vmxnet3, MTU 1500" \
+	"virtio0,mtu=1500 vmxnet3-0,mtu=1500" "virtio1,mtu=1500 vmxnet3-1,mtu=1500" both \
+	"two rails: 82545em and vmxnet3, MTUs 1500 and 9000" \
+	"82545em0,mtu=1500 vmxnet3-0,mtu=9000" "82545em1,mtu=1500 vmxnet3-1,mtu=9000" rails
 pairs "${all[@]}" <"$dir/matrix"
 tap_end

@@ -54,9 +54,18 @@ quartiles() {
 	paste "$dir/a" "$dir/b" |
 		awk 'NF == 2 && $2 > 0 { print $1 / $2 }' | sort -g |
 		awk -v name="$1" '{ v[NR] = $1 }
-			function at(q, x, i) { x = 1 + (NR - 1) * q; i = int(x); return i < NR ? v[i] + (x - i) * (v[i + 1] - v[i]) : v[NR] }
-			END { if (NR) printf "# ratio %s: median %.2f [%.2f..%.2f], %d rounds\n", name, at(.5), at(.25), at(.75), NR
-				else print "# ratio " name ": no figures" }'
+			function at(q, x, i) {
+				x = 1 + (NR - 1) * q
+				i = int(x)
+				return i < NR ? v[i] + (x - i) * (v[i + 1] - v[i]) : v[NR]
+			}
+			END {
+				if (NR)
+					printf "# ratio %s: median %.2f [%.2f..%.2f], %d rounds\n",
+						name, at(.5), at(.25), at(.75), NR
+				else
+					print "# ratio " name ": no figures"
+			}'
 }
 
 rail 0 || exit

@@ -68,6 +68,31 @@ static void many_keys_are_all_different_and_all_found(void **state)
 }
 
 /*
+ * What was posted last comes first, and what is said of it: an RMA_NAK, or nothing, as from a peer
+ * that has too many answers under way (@p no_nak; until the rest has come, too, if @p before).
+ */
+static void deliver_last_first(struct stage *s, bool no_nak, bool before)
+{
+	struct weft_rma *peer = weft_rma_of(s->p.ep[1].msg);
+
+	if (no_nak)
+		peer->answers_open = WEFT_WIRE_ANSWERS / 2;
+	pair_deliver(&s->p, s->p.num - 1);
+	for (size_t i = 0; i < s->p.num; i++)
+		if (s->p.msgs[i].id == WEFT_WIRE_RMA_NAK)
+			pair_deliver(&s->p, i--);
+	if (no_nak && !before)
+		peer->answers_open = 0;
+	while (s->p.num > 0) {
+		pair_deliver(&s->p, 0);
+		pair_progress(&s->p);
+	}
+	if (no_nak && before)
+		peer->answers_open = 0;
+	pair_run(&s->p);
+}
+
+/*
  * A flush, and then a put that is refused, which overtakes all before it: the error is the next
  * flush's. With an RMA_NAK, and without one, as for a peer that has too many answers under way.
  */
@@ -87,7 +112,6 @@ static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
 		struct weft_rkey *good;
 		struct weft_mem *m;
 		struct stage s;
-		size_t i;
 
 		pair_defaults(&s.p);
 		stage_open(&s, 2, lanes, 100);
@@ -108,22 +132,7 @@ static void a_flush_takes_no_error_of_what_was_posted_later(void **state)
 			assert_int_equal(weft_atomic(s.ep, &add, s.rkey, 0, NULL, NULL), 0);
 		else
 			assert_int_equal(weft_put(s.ep, buf, 8, s.rkey, 0, NULL, NULL), 0);
-		/* What was posted last comes first, and what is said of it. */
-		if (no_nak)
-			weft_rma_of(s.p.ep[1].msg)->answers_open = WEFT_WIRE_ANSWERS / 2;
-		pair_deliver(&s.p, s.p.num - 1);
-		for (i = 0; i < s.p.num; i++)
-			if (s.p.msgs[i].id == WEFT_WIRE_RMA_NAK)
-				pair_deliver(&s.p, i--);
-		if (no_nak && !before)
-			weft_rma_of(s.p.ep[1].msg)->answers_open = 0;
-		while (s.p.num > 0) {
-			pair_deliver(&s.p, 0);
-			pair_progress(&s.p);
-		}
-		if (no_nak && before)
-			weft_rma_of(s.p.ep[1].msg)->answers_open = 0;
-		pair_run(&s.p);
+		deliver_last_first(&s, no_nak, before);
 		assert_int_equal(f.calls, 1);
 		assert_int_equal(f.status, before ? -EKEYREJECTED : 0);
 		assert_int_equal(g.status, 0);
