@@ -11,9 +11,11 @@
   structs have no typedef; headers have a guard that ends with its name; static_assert(); no
   function that writes without a bound; nobody declares another file's functions in a .c file
 - files and functions that comments of C name are there
+- the first comment of a folder's header is its map: each .c file of the folder stands in the left
+  column of an indented list there, as FILE.c, FOLDER/FILE.c or FILE
 - nothing that is left to be done
 
-devtools/style.exceptions has what is let through; it only gets shorter.
+devtools/style.exceptions has what is let through; it is empty.
 """
 
 import argparse
@@ -46,6 +48,11 @@ TYPEDEFS = ('lib/core/wire_types.h',)
 OTHERS = ('include/linux/sched.h', 'mm/userfaultfd.c', 'weft/lane.h')
 # By the system, and in the table of drivers.
 DECLARED = ('environ', 'weft_dpdk_driver', 'weft_roce_driver', 'weft_roce_ud_driver')
+
+# Folders of sources that have a map, and those of them whose header is not FOLDER/FOLDER.h. The
+# others are collections of small units, or have one file.
+MAPPED = re.compile(r'(lib/(?!base/|core/)\w+|drivers/dpdk(/\w+)+|drivers/roce)/[^/]+\.c$')
+MAPS = {'drivers/dpdk/port': 'priv.h'}
 
 
 def width(line):
@@ -156,6 +163,27 @@ def check_names(root, paths):
                     yield 'name %s %s' % (path, name), at + 'there is no function %s()' % name
 
 
+def listed(text):
+    """Names in the left column of the lists that a header's first comment has."""
+    about = re.search(r'/\*\*\n.*?\*/', text, re.S)
+    for line in about.group().split('\n') if about else ():
+        m = re.match(r' \*(?:\t|  )\s*([\w./]+(?:, ?[\w./]+)*),?(?:\s{2,}|\t|$)', line)
+        for name in re.findall(r'[\w./]+', m.group(1)) if m else ():
+            yield name.split('/')[-1]
+
+
+def check_maps(root, paths):
+    """Every source of a folder is named in the folder's header."""
+    maps = {}
+    for path in filter(MAPPED.match, paths):
+        where, name = os.path.split(path)
+        header = '%s/%s' % (where, MAPS.get(where, os.path.basename(where) + '.h'))
+        if header not in maps:
+            maps[header] = set(listed(check_tree.read(root, header) if header in paths else ''))
+        if not maps[header] & {name, name[:-2]}:
+            yield 'map %s' % path, '%s: the first comment of %s does not list it' % (path, header)
+
+
 def check_file(path, text):
     if not NO_LICENCE.search(path) and LICENCE not in '\n'.join(text.split('\n')[:3]):
         yield 'licence %s' % path, '%s: its first lines do not say %s' % (path, LICENCE)
@@ -180,6 +208,7 @@ def main():
         if path.endswith(TEXT) or not NO_LICENCE.search(path):
             findings += check_file(path, check_tree.read(o.root, path))
     findings += check_names(o.root, files)
+    findings += check_maps(o.root, files)
     if o.list:
         for key in sorted({key for key, _ in findings}):
             print(key)

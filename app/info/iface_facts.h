@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
- * @file info/iface_facts.h What the kernel knows of a network interface: what a lane on its NIC
- * needs as options once the NIC is DPDK's and the kernel has forgotten it. sysfs, netlink and libc
- * only.
+ * @file info/iface_facts.h
+ * What the kernel knows of a network interface: what a lane on its NIC needs as options once the
+ * NIC is DPDK's and the kernel has forgotten it. sysfs, netlink and libc only.
  */
 #ifndef APP_IFACE_FACTS_H
 #define APP_IFACE_FACTS_H

@@ -21,8 +21,20 @@
  *	rma.c      remote reads, writes, atomics
  *	async.c    events of the device become events of lanes
  *	route.c    which peers can be reached
- *	ud.h       the control channel: ud.c opening, progress, closing; ud_lep.c connections;
- *	           ud_data.c datagrams
+ *	wait.c     owners that sleep until something completes
+ *
+ *	roce_opts.c  options of a lane
+ *	roce_gid.c   which entry of the GID table a lane uses
+ *	roce_text.c  sentences: completion errors, events
+ *	roce_addr.c  the gate for addresses and datagrams that come from peers (roce_wire.h)
+ *	roce_close.h, roce_credit.h, roce_sq.h  logic of a queue pair: its end, messages under way,
+ *	             places of the send queue
+ *
+ *	ud.c         the control channel (ud.h): opening, progress, closing
+ *	ud_lep.c     its connections
+ *	ud_table.c   which of them a datagram is for
+ *	ud_cookie.c  who begins shows first that it has its address
+ *	ud_data.c    datagrams
  */
 #ifndef WEFT_ROCE_H
 #define WEFT_ROCE_H

@@ -8,9 +8,9 @@
  *	am/kept.c    data that handlers keep
  *	am/module.c  the hooks (msg/module.h)
  *
- * They are sent by the protocols that tags have (proto_*.c), with headers of their own
- * (msg/header.c). The eager credit is the tags' one: kept data and what came out of order, or in
- * part, count in it until they are gone.
+ * They are sent by the protocols that tags have (msg/eager.c, msg/multi_eager.c, rndv/proto.c),
+ * with headers of their own (msg/header.c). The eager credit is the tags' one: kept data and what
+ * came out of order, or in part, count in it until they are gone.
  */
 #ifndef WEFT_AM_H
 #define WEFT_AM_H

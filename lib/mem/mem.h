@@ -3,6 +3,14 @@
  * @file mem/mem.h
  * Registered memory: it follows the interfaces that come and go; the keys by which peers reach it;
  * registration on the fly.
+ *
+ *	mem/mem.c          registering, deregistering; what lives while interfaces come and go
+ *	mem/domain.c       a registration's state in each domain, its cost, memory that runs out
+ *	mem/key.c          keys by which peers reach memory through messages
+ *	mem/cache.c        the registration cache: look-up, eviction
+ *	mem/cache_table.c  what it holds, by kind and by address
+ *	mem/cache_watch.c  the thread that hears of memory that is unmapped
+ *	mem/uffd.c         userfaultfd, by which it does
  */
 #ifndef WEFT_MEM_H
 #define WEFT_MEM_H

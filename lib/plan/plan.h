@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file plan/plan.h
- * What a plan (weft.h) holds, for the files that make and print one.
+ * What a plan (weft_plan.h) holds, for the files that make and print one:
+ *
+ *	plan/plan.c     plans, filled from a profile or from a live endpoint
+ *	plan/profile.c  profile files: lanes that need not exist
+ *	plan/print.c    for people and scripts: boxes, comma-separated values, sentences
+ *	plan/explain.c  where every number comes from: protocol, stage, term
  */
 #ifndef WEFT_PLAN_H
 #define WEFT_PLAN_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file proto/proto.h
- * What a protocol is to the engine: one table entry in one file. The engine (proto/select.c) knows
- * no protocol by name; adding one touches its file and the table (lib/tables.c).
+ * What a protocol is to the engine: an entry of a table. The engine (proto/select.c) knows no
+ * protocol by name; adding one touches the file that defines it and the table (lib/tables.c).
  *
  *	operation      what is asked for: enum weft_op (weft.h), or the data phase of a rendezvous
  *	protocol       one way to do it: struct weft_proto
@@ -12,6 +12,14 @@
  * Selection: for an operation and a buffer type every entry that implements them chooses its lanes
  * and states its time as a curve (cost()); the lower envelope over 0..SIZE_MAX, with the thresholds
  * that the configuration sets, becomes an array {max size, protocol} that sends look through.
+ *
+ *	proto/model.c      how long a message takes: linear pieces, made of named terms
+ *	proto/cost.c       parts that the costs of several protocols are made of
+ *	proto/rndv_cost.c  how long rendezvous take
+ *	proto/envelope.c   the lower envelope of lines
+ *	proto/threshold.c  the threshold of rendezvous in closed form
+ *	proto/select.c     protocols in, arrays out
+ *	proto/ep_config.c  the arrays that endpoints with equal lanes share
  */
 #ifndef WEFT_PROTO_H
 #define WEFT_PROTO_H

@@ -4,16 +4,17 @@
  * Remote memory: puts, gets and atomics of an endpoint, by the lanes themselves where they can,
  * else by messages that the peer's progress carries out.
  *
- *	rma/rkey.c        remote keys
- *	rma/rma.c     the calls of weft.h
+ *	rma/rma.c        the calls of weft_rma.h
+ *	rma/rkey.c       remote keys
+ *	rma/proto.c      protocols: puts, gets and atomics by lanes or by messages, and their costs
  *	rma/initiator.c  the initiator's part of what goes over the wire
- *	rma/answer.c  and what the peer answers
- *	rma/module.c  the hooks (msg/module.h)
- *	rma/native.c  the initiator's part over lanes that access remote memory
- *	rma/local.c   the initiator's own buffer for those
- *	rma/gets.c    how much a worker requests at a time
- *	rma/target.c  requests from peers
- *	rma/fence.c   order: what is confirmed, fences, and flush's request for it
+ *	rma/answer.c     and what the peer answers
+ *	rma/native.c     the initiator's part over lanes that access remote memory
+ *	rma/local.c      the initiator's own buffer for those
+ *	rma/gets.c       how much a worker requests at a time
+ *	rma/target.c     requests from peers
+ *	rma/fence.c      order: what is confirmed, fences, and flush's request for it
+ *	rma/module.c     the hooks (msg/module.h)
  *
  * Who knows what. PUT and AMO messages have no answer (a fetching AMO has); they are counted at
  * both ends. RMA_FLUSH asks for an answer when all of them so far are done; the answer also says

@@ -10,8 +10,16 @@
  *	or does not want it                              weft_rndv_refuse()
  *	the receive request ends                         weft_recv_done()
  *
- * Files: rndv/send.c answers (pulls, RTR, ATS), rndv/recv.c fetches, rndv/pull.c decides which
- * bytes are requested next and over which lane.
+ * Files:
+ *
+ *	rndv/proto.c   protocols: how the sender announces, and their costs
+ *	rndv/send.c    the sender's half: answers pulls, RTR; until ATS
+ *	rndv/recv.c    the receiver's half: from the match to the last byte
+ *	rndv/data.c    how the data comes: the receiver's choice
+ *	rndv/pull.c    which bytes are requested next
+ *	rndv/native.c  reads by the lane itself
+ *	rndv/keys.c    keys that let the peer's lanes at the memory of one message
+ *	rndv/module.c  the hooks (msg/module.h)
  *
  * A fetch has one of three schemes, by what the offer allows and WEFT_RNDV_SCHEME wants:
  *  - get: bytes are requested in pieces, a few per lane at a time. A lane that reads remote memory

@@ -3,13 +3,14 @@
  * @file tag/tag.h
  * Tagged messages: what tags keep per worker, per endpoint and per message that has come.
  *
- *	tag/tag.c         the calls of weft.h
- *	tag/match.c       tags and receives; tag/match_index.c for searches with wildcards
- *	tag/recv.c        what arrives: sequence, reassembly
- *	tag/deliver.c     receives and the messages they get
- *	tag/unexpected.c  messages that are still coming or wait: memory, table by sequence
- *	tag/ends.c        an endpoint closes, fails, goes
- *	tag/module.c      the hooks (msg/module.h)
+ *	tag/tag.c          the calls of weft_msg.h
+ *	tag/match.c        tags and receives
+ *	tag/match_index.c  indexes for searches with wildcards
+ *	tag/recv.c         what arrives: sequence, reassembly
+ *	tag/deliver.c      receives and the messages they get
+ *	tag/unexpected.c   messages that are still coming or wait: memory, table by sequence
+ *	tag/ends.c         an endpoint closes, fails, goes
+ *	tag/module.c       the hooks (msg/module.h)
  */
 #ifndef WEFT_TAG_H
 #define WEFT_TAG_H

@@ -281,9 +281,36 @@ def c_is_of_one_dialect():
     bad('lib/a.h: no guard', STYLE, styled('lib/a.h', '#ifndef A_H\n#define A_H\n#endif\n'))
 
 
+def a_folder_has_a_map():
+    def tree(where, header, about, *sources):
+        guard = header.upper().replace('.', '_')
+        text = '/* %s */\n/**\n * @file %s\n%s */\n#ifndef %s\n#define %s\n#endif /* %s */\n'
+        return {'%s/%s' % (where, header): text % (SPDX, header, about, guard, guard, guard),
+                **{'%s/%s' % (where, name): '/* %s */\n' % SPDX for name in sources}}
+
+    for where, header in (('lib/msg', 'msg.h'), ('drivers/dpdk/engine', 'engine.h'),
+                          ('drivers/dpdk/port', 'priv.h'), ('drivers/dpdk/port/memif', 'memif.h'),
+                          ('drivers/roce', 'roce.h')):
+        why = '%s/b.c: the first comment of %s/%s does not list it' % (where, where, header)
+        short = where.split('/')[-1]
+        for about in (' *\ta.c  one\n *\tb.c  two\n', ' *\ta, b  both\n',
+                      ' *\t%s/a.c, %s/b.c   both\n' % (short, short),
+                      ' *\ta, c.h,  some\n *\tb         and one\n'):
+            good(STYLE, {**tree(where, header, about, 'a.c', 'b.c'),
+                         where + '/c.h': '/* %s */\n#ifndef C_H\n#define C_H\n'
+                                         '#endif /* C_H */\n' % SPDX})
+        # Prose, the right column and longer names are no line of the map.
+        for about in (' *\ta.c  one\n', ' * As b.c does.\n *\ta.c  one\n',
+                      ' *\ta.c  before b.c\n', ' *\ta  one\n *\tb_c  two\n'):
+            bad(why, STYLE, tree(where, header, about, 'a.c', 'b.c'))
+    bad('lib/msg/b.c: the first comment of lib/msg/msg.h', STYLE, styled('lib/msg/b.c', ''))
+    good(STYLE, styled('lib/base/b.c', ''))
+
+
 tap.run([includes_run_down, other_folders_have_one_header, includes_name_their_folder,
          a_folder_of_no_layer_is_told,
          symbols_run_down, circles_are_small, files_are_short, exceptions_only_get_fewer,
          a_build_without_the_objects_is_told, what_is_external_is_used,
          what_tests_alone_use_has_a_reason,
-         headers_compile_alone, files_name_their_licence, lines_end, c_is_of_one_dialect])
+         headers_compile_alone, files_name_their_licence, lines_end, c_is_of_one_dialect,
+         a_folder_has_a_map])

@@ -7,6 +7,9 @@
  * captured has nothing of this on its way. Ports of several workers share a file; each is an
  * interface in it.
  *
+ *	capture/capture.c  the port in front, and the file that ports share
+ *	capture/pcapng.c   the format
+ *
  * Frames stand in the file as the port got or gave them: what a NIC fills in (checksums) is not
  * there yet, and frames that the port did not accept are not in it. Times are those of the burst.
  */

@@ -7,13 +7,18 @@
  *	iface, life, wait, address, attr   an open port: progress, links, sleep, its address
  *	conn, conn_table, generation, ep   connections: life, state, how frames find theirs
  *	handshake, half_open, place,       connecting: each step, unknown senders, where answers go,
- *	mtu_search, paths, measure           frame size, UDP ports and queues, latency and rate
+ *	mtu_search, paths, measure           frame size, UDP ports and queues, latency and rate;
+ *	connect.h, peer.h                    who provides which step; where the peer is
  *	resolve, neighbour, move, reset    ARP, a peer whose MAC address changes, RESET
  *	tx, txq, build, zcopy, zc          sending: messages into frames, frames to the port
  *	slots, ack, retransmit, loss,      what is not acknowledged: frames kept, acknowledgements,
  *	rtt, flush                           sending again, loss, round trips
+ *	cc, cc_fixed, cc_delay, cc_share   congestion control: the table of algorithms, a fixed
+ *	                                     window, by delay, and by delay beside others
+ *	window                             what congestion control says, as the sender obeys it
  *	rx, sack                           receiving: validation, duplicates, delivery
- *	timer, deadline, clock             what is due when, and by which clock
+ *	keepalive, deadline, clock,        keepalive and peer timeout; what is due when, and by
+ *	timer.h                              which clock
  *	share                              buffers that connections share
  *	reap                               giving back what a lane could not deliver
  *	telemetry, raw_counters            what can be looked at

@@ -2,7 +2,16 @@
 /**
  * @file frame/frame.h
  * What a raw-DPDK lane puts on the wire behind Ethernet, IPv4 and UDP headers, which are DPDK's
- * structs. doc/wire.md ("Lane frames") explains it; frame/parse.c alone validates it.
+ * structs. doc/wire.md ("Lane frames") explains it; frame/parse.c alone validates it. The other
+ * files:
+ *
+ *	frame/parse.c       bytes from the wire become a view that can be trusted
+ *	frame/encap.c       the bytes in front of a lane header: Ethernet, VLAN tag, IPv4, UDP
+ *	frame/ip.c          IPv4 addresses of lanes
+ *	frame/arp.c         ARP: the table, questions, answers
+ *	frame/csum.c        CRC32C, Internet checksum
+ *	frame/steering.c    which UDP ports bring a connection's frames to which queue
+ *	frame/frame_port.h  a port that sends and receives frames, whatever stands behind it
  *
  * All fields are little-endian. A frame begins at an even address; no field of a lane header is
  * aligned: 14 + 20 + 8 bytes stand in front, so the structs are packed and a lane header is 42

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file port/priv.h
- * What the files of the ethdev port share:
- *  - port/ethdev.c  open, close;
- *  - port/list.c    which ports there are, and which are open;
- *  - port/text.c    message texts;
- *  - port/claim_port.c   one process for each port;
- *  - port/conf.c    configure: frames, offloads, queues, MTU, VLANs, depth of the rings;
- *  - port/event.c   what happens to it while it is open: removal, reset, link, speed;
- *  - port/timer.c   DPDK timers for the PMDs that rely on them;
- *  - port/rxtx.c    the operations of an open port;
- *  - port/limits.c  what a port can take: from its capabilities, and what only its PMD's source
- *                   shows;
- *  - port/intr.c    RX interrupts, for an owner that sleeps;
- *  - port/xdp.c     the socket of net_af_xdp, for the same;
- *  - port/kernel.c  ports that stand on a kernel interface: link, MTU, af_packet's socket;
- *  - port/memif/memif.h   what is about memif alone;
- *  - port/spread.c  several queues: what the port's hash is;
- *  - port/steer.c   flow rules that bring a queue's frames home;
- *  - port/zcopy.c   sends from user memory, with port/dma.c, which maps it.
+ * What the files of the ethdev port share, and which there are:
+ *
+ *	port/ethdev.c       open, close
+ *	port/list.c         which ports there are, and which are open
+ *	port/text.c         message texts
+ *	port/claim_port.c   one process for each port
+ *	port/claim.c        names that one process of a network namespace holds at a time
+ *	port/claim_owner.c  who holds one
+ *	port/eal.c          starting the EAL, or accepting the application's
+ *	port/lane_opts.c    options of one lane
+ *	port/conf.c         configure: frames, offloads, queues, MTU, VLANs, depth of the rings
+ *	port/limits.c       what a port can take: from its capabilities, and what only its PMD's
+ *	                    source shows
+ *	port/nic_state.c    why a NIC is no DPDK port
+ *	port/rdma.c         NICs that the kernel and DPDK drive at the same time
+ *	port/hint.c         what is worth saying about a network with limits of its own
+ *	port/pool.c         buffers: whole frames, small mbufs for headers
+ *	port/event.c        what happens to it while it is open: removal, reset, link, speed
+ *	port/timer.c        DPDK timers for the PMDs that rely on them
+ *	port/rxtx.c         the operations of an open port
+ *	port/intr.c         RX interrupts, for an owner that sleeps
+ *	port/xdp.c          the socket of net_af_xdp, for the same
+ *	port/kernel.c       ports that stand on a kernel interface: link, MTU, af_packet's socket
+ *	port/memif/memif.h  what is about memif alone
+ *	port/spread.c       several queues: what the port's hash is
+ *	port/steer.c        flow rules that bring a queue's frames home
+ *	port/zcopy.c        sends from user memory
+ *	port/dma.c          mapping that memory for the NIC
  */
 #ifndef WEFT_PORT_PRIV_H
 #define WEFT_PORT_PRIV_H

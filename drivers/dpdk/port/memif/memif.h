@@ -2,10 +2,11 @@
 /**
  * @file port/memif/memif.h
  * All that the rest of port/ sees of this folder, which stands around faults of DPDK's memif:
- *  - dead.c   a server that was killed leaves a socket file on which none can bind again;
- *  - memif.c  starting, stopping and losing a connection, all in the EAL's interrupt thread;
- *  - relay.c  keeps the peer's socket away from the PMD (relay.h says why);
- *  - ring.c   lets an owner sleep until frames come, which the PMD cannot.
+ *
+ *	dead.c   a server that was killed leaves a socket file on which none can bind again
+ *	memif.c  starting, stopping and losing a connection, all in the EAL's interrupt thread
+ *	relay.c  keeps the peer's socket away from the PMD (relay.h says why)
+ *	ring.c   lets an owner sleep until frames come, which the PMD cannot
  *
  * The faults were found in the PMD of DPDK 22.11. Nothing here depends on the version: whoever
  * knows that the PMD of a later one needs no help can leave the folder out for it. What does depend
