@@ -193,8 +193,8 @@ part_logic() {
 	step "proc, beside others" suites release-aside "$weft_build" $times aside
 }
 
-# One after the other: an emulated guest keeps a core busy, and a second one would leave none to what
-# runs beside them.
+# One after the other: an emulated guest keeps a core busy, and a second one would leave none to
+# what runs beside them.
 part_guests() {
 	export WEFT_GUEST_TIMEOUT=${WEFT_GUEST_TIMEOUT:-1500}
 	export WEFT_GUEST_CASE_TIMEOUT=${WEFT_GUEST_CASE_TIMEOUT:-600}

@@ -25,7 +25,7 @@
  *
  *	roce_opts.c  options of a lane
  *	roce_gid.c   which entry of the GID table a lane uses
- *	roce_text.c  sentences: completion errors, events
+ *	roce_text.c  message texts: completion errors, events
  *	roce_addr.c  the gate for addresses and datagrams that come from peers (roce_wire.h)
  *	roce_close.h, roce_credit.h, roce_sq.h  logic of a queue pair: its end, messages under way,
  *	             places of the send queue

@@ -18,7 +18,7 @@
  *	rndv/data.c    how the data comes: the receiver's choice
  *	rndv/pull.c    which bytes are requested next
  *	rndv/native.c  reads by the lane itself
- *	rndv/keys.c    keys that let the peer's lanes at the memory of one message
+ *	rndv/keys.c    keys by which the peer reaches the memory of one message
  *	rndv/module.c  the hooks (msg/module.h)
  *
  * A fetch has one of three schemes, by what the offer allows and WEFT_RNDV_SCHEME wants:
