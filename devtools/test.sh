@@ -111,14 +111,15 @@ check_install() {
 			return 1
 		}
 	done
-	for name in weft.h weft_msg.h weft_plan.h weft_rma.h weft/lane.h; do
+	for name in $(cd "$prefix/usr/local/include" && find . -name '*.h' -printf '%P\n'); do
 		echo "#include <$name>" |
 			cc -std=c11 -Wall -Wextra -Werror -fsyntax-only \
 				-I "$prefix/usr/local/include" -xc - ||
 			{ echo "a program cannot include <$name> alone"; return 1; }
 	done
 	# They and weft.h name other files by their paths in the sources, and say so.
-	for name in "$prefix"/usr/local/share/doc/weft/*.md "$prefix/usr/local/include/weft.h"; do
+	for name in "$prefix"/usr/local/share/doc/weft/*.md \
+		$(find "$prefix/usr/local/include" -name '*.h'); do
 		! grep -qE '(^|[^a-z])(lib|doc|test|devtools|drivers|app|examples)/[a-z]' "$name" ||
 			grep -q 'are those of the sources' "$name" ||
 			{

@@ -14,6 +14,7 @@
 #include "core/lane_list.h"
 #include "base/log.h"
 #include "self/self_lane.h"
+#include "base/platform_host.h"
 
 #define FEATURES                                                                      \
 	(WEFT_FEATURE_TAG | WEFT_FEATURE_AM | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | \

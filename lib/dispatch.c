@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a lane brings: a short tagged message goes to its module at once, any other message through
- * the gate to its handler (lib/tables.c), wire-up to the connections.
+ * What a lane brings: a short tagged message goes to its module at once, any other message is
+ * validated and goes to its handler (lib/tables.c), wire-up to the connections.
  */
 
 #include <errno.h>

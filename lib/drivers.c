@@ -71,7 +71,9 @@ static bool name_is_good(const char *name)
 {
 	size_t n = name ? strlen(name) : 0;
 
+	/* roce_rc is another name of roce (core/lane_list.c). */
 	return n > 0 && n < sizeof(((struct weft_iface_info *)NULL)->driver) &&
+	       strcmp(name, "roce_rc") != 0 &&
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == n;
 }
 

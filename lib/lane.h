@@ -514,8 +514,8 @@ struct weft_lane_resource {
 };
 
 /**
- * A driver. Those of Weft itself stand in one table, lib/drivers.c (paths are those of the
- * sources).
+ * A driver. Those of Weft itself stand in one table, lib/drivers.c.
+ * (Paths are those of the sources.)
  */
 struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "self" */

@@ -350,9 +350,9 @@ WEFT_API void weft_worker_counters(struct weft_worker *worker,
 
 /**
  * Called once when an endpoint fails (peer dead or gone, last lane lost), unless a callback of one
- * of its requests has closed it meanwhile. All its requests end with @p status; new operations
- * return it. The endpoint must still be closed by its owner. @p why is a human-readable message
- * text, valid during the call.
+ * of its requests has closed it meanwhile. All its requests end with @p status, in no particular
+ * order; new operations return it. The endpoint must still be closed by its owner. @p why is a
+ * human-readable message text, valid during the call.
  */
 typedef void (*weft_ep_err_cb)(struct weft_ep *ep, int status, const char *why, void *arg);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/copy_bw.h"
+#include "base/platform_host.h"
 
 /*
  * Pieces as long as a frame, taken from buffers larger than the first-level caches: what packing a

@@ -14,7 +14,7 @@
 #include <x86intrin.h>
 #endif
 
-#include "base/platform.h"
+#include "base/platform_host.h"
 #include "base/siphash.h"
 
 /*

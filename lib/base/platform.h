@@ -26,7 +26,4 @@ struct weft_platform {
 	void *arg;
 };
 
-/** The real machine: TSC (invariant, calibrated) or clock_gettime(), getrandom(). */
-extern const struct weft_platform weft_platform_host;
-
 #endif /* WEFT_PLATFORM_H */

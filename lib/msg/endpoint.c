@@ -16,9 +16,14 @@
 int weft_msg_worker_init(struct weft_worker *worker)
 {
 	const struct weft_tables *tables = worker->ctx->tables;
-	struct weft_msg_worker *mw = aligned_alloc(64, (sizeof(*mw) + 63) / 64 * 64);
+	struct weft_msg_worker *mw;
+	unsigned int n = 0;
 	int rc;
 
+	while (tables->modules[n])
+		if (++n > WEFT_MODULES_MAX)
+			return -EINVAL;
+	mw = aligned_alloc(64, (sizeof(*mw) + 63) / 64 * 64);
 	if (!mw)
 		return -ENOMEM;
 	*mw = (struct weft_msg_worker){
@@ -189,9 +194,9 @@ void **weft_module_own(struct weft_msg_ep *me, const struct weft_module *module)
 
 	if (!me->own)
 		me->own = calloc(WEFT_MODULES_MAX, sizeof(*me->own));
-	while (me->mw->modules[i] != module)
+	while (me->mw->modules[i] && me->mw->modules[i] != module)
 		i++;
-	return me->own ? &me->own[i] : NULL;
+	return me->own && me->mw->modules[i] ? &me->own[i] : NULL;
 }
 
 void weft_msg_ep_destroy(struct weft_msg_ep *me)

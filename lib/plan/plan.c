@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "msg/msg.h"
 #include "plan/plan.h"
+#include "base/platform_host.h"
 
 static const char *const op_names[] = {
 	[WEFT_OP_TAG_SEND] = "tag_send",

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "roce_host.h"
+#include "base/platform_host.h"
 
 struct host a, b;
 const char *name_a, *name_b;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "roce_host.h"
+#include "base/platform_host.h"
 
 static bool refused(const char *device, const char *options, const char *words)
 {

@@ -157,6 +157,25 @@ static void several_paths_have_windows_of_their_own(struct sim_case *c)
 	assert_true(lane_counter(t.a, "path3.window") > 0);
 }
 
+/* Nothing is queued on the way, so each path's window grows as far as it may. */
+static void windows_of_all_paths_are_the_lanes_window_at_most(struct sim_case *c)
+{
+	struct sim_port_params p = fast;
+	uint64_t sum = 0;
+	char name[32];
+	struct two t;
+
+	p.paths = 4;
+	t = connected(c, p, "CC=delay WINDOW=64k");
+	sim_link_set(t.pa, t.pb, &(struct sim_link){.rate = 100 * SIM_GBIT, .delay_ns = 500000});
+	both_ways(&t, 3000, 60 * SIM_S);
+	for (unsigned int i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "path%u.window", i);
+		sum += lane_counter(t.a, name);
+	}
+	assert_in_range(sum, 20000, 65536);
+}
+
 static void counters_tell_window_target_and_losses(struct sim_case *c)
 {
 	struct two t = connected(c, fast, "CC=delay");
@@ -179,6 +198,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(windows_of_parts_of_a_frame),
 	SIM_CASE(it_goes_on_after_a_blackout),
 	SIM_CASE(several_paths_have_windows_of_their_own),
+	SIM_CASE(windows_of_all_paths_are_the_lanes_window_at_most),
 	SIM_CASE(counters_tell_window_target_and_losses),
 };
 

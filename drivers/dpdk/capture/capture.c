@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "capture/pcapng.h"
+#include "base/platform_host.h"
 
 /* What is captured reaches the file after this long at the latest, if the owner polls. */
 #define FLUSH_NS 100000000ull

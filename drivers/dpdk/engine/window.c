@@ -56,7 +56,8 @@ int raw_window_init(struct raw_conn *c)
 	const struct weft_cc_ops *ops = weft_cc_ops(c->iface->conf.cc);
 	struct weft_cc_conf conf = {
 		.frame = full_frame(c),
-		.most = c->win_bytes,
+		/* WEFT_WINDOW is the lane's, whatever its paths are. */
+		.most = RTE_MAX(c->win_bytes / c->paths, full_frame(c)),
 		.rtt = c->measure.rtt,
 	};
 

@@ -374,6 +374,25 @@ static void its_own_gate_is_asked_and_ids_without_a_handler_are_malformed(void *
 	finish(&p);
 }
 
+static void more_modules_than_have_room_are_refused(void **state)
+{
+	const struct weft_module *many[WEFT_MODULES_MAX + 2] = {NULL};
+	struct weft_tables t = weft_tables;
+	struct weft_worker w;
+	struct pair p;
+
+	(void)state;
+	start(&p, true);
+	for (unsigned int i = 0; i <= WEFT_MODULES_MAX; i++)
+		many[i] = modules[0];
+	t.modules = many;
+	w = p.w[0];
+	p.ctx.tables = &t;
+	assert_int_equal(weft_msg_worker_init(&w), -EINVAL);
+	p.ctx.tables = &tables;
+	finish(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +400,7 @@ int main(void)
 		cmocka_unit_test(it_waits_for_room_and_a_flush_for_it),
 		cmocka_unit_test(its_requests_end_with_the_endpoint),
 		cmocka_unit_test(it_hears_of_the_close),
+		cmocka_unit_test(more_modules_than_have_room_are_refused),
 		cmocka_unit_test(its_own_gate_is_asked_and_ids_without_a_handler_are_malformed),
 	};
 
