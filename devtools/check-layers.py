@@ -46,7 +46,8 @@ STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/roce']]]
 # What a stack sees of others besides: folders and files.
 API = ['lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h']
 # wire_types.h: integers as the wire has them
-DRIVER = ['lib/weft.h', 'lib/lane.h', 'lib/lane_attr.h', 'lib/base', 'lib/core/wire_types.h']
+LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_event.h']
+DRIVER = ['lib/weft.h', 'lib/base', 'lib/core/wire_types.h'] + LANE
 SEES = {
     # the table of drivers
     'lib': ['drivers/self/self_lane.h', 'drivers/self', 'drivers/dpdk', 'drivers/roce'],
@@ -59,7 +60,7 @@ SEES = {
     'drivers/dpdk/engine': DRIVER,
 }
 # Seen from everywhere in its stack.
-COMMON = API + ['lib/lane.h', 'lib/lane_attr.h', 'drivers/dpdk/compat.h']
+COMMON = API + LANE + ['drivers/dpdk/compat.h']
 
 # Other folders include FOLDER/FOLDER.h only, but here: one purpose, one header.
 MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port',

@@ -2,8 +2,8 @@
 /**
  * @file lane.h
  * The contract between the protocol layer (lib/) and a lane driver (drivers/...). A third driver
- * can be written from this file, and lane_attr.h which it includes, alone. Installed as
- * weft/lane.h: weft_lane_driver_add() makes a driver that is not part of Weft known.
+ * can be written from this file, and lane_attr.h and lane_event.h which it includes, alone.
+ * Installed as weft/lane.h: weft_lane_driver_add() makes a driver that is not part of Weft known.
  *
  * What is promised to such drivers: nothing but WEFT_LANE_ABI. It changes with every change of this
  * file that a driver can see, which any version of Weft may bring, and a driver with another number
@@ -60,13 +60,14 @@
 
 #include "base/platform.h"
 #include "lane_attr.h"
+#include "lane_event.h"
 #include "weft.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 7u
+#define WEFT_LANE_ABI 8u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: nothing is registered, or peers need no keys */
@@ -83,6 +84,17 @@ struct weft_mem_lane; /* driver's own per-registration state */
 struct weft_lane_comp {
 	void (*done)(struct weft_lane_comp *comp, int status);
 };
+
+/** Bytes that ep_quiesce() writes at most. */
+#define WEFT_LANE_STATE_MAX 136
+
+/**
+ * One message that the peer has not got, to be copied; or, with @p msg NULL, only a completion: of
+ * a flush, due when all messages before it have arrived.
+ * @param comp  of the message, due when it has arrived; NULL = nobody waits
+ */
+typedef void (*weft_lane_reap_cb)(void *arg, uint8_t am_id, const void *msg, size_t length,
+				  struct weft_lane_comp *comp);
 
 #define WEFT_LANE_KEEP 1 /**< receive callback: I keep the buffer; release() comes later */
 
@@ -113,51 +125,6 @@ typedef int (*weft_lane_recv_cb)(void *arg, struct weft_lane_ep *lane_ep, uint8_
  * @return length of the header; 0 = this message must be contiguous
  */
 typedef size_t (*weft_lane_split_fn)(uint8_t am_id, const void *msg, size_t had, void *piece);
-
-enum weft_lane_event {
-	WEFT_LANE_EV_UP,   /**< the connection is made; status 0, or 1 when @p text is a warning */
-	WEFT_LANE_EV_DOWN, /**< the lane has failed: status is the error */
-	/**
-	 * the peer closed the connection: all it sent has been delivered; own sends that it has not
-	 * acknowledged end with -ECONNRESET
-	 */
-	WEFT_LANE_EV_GONE,
-};
-
-/**
- * Lane event; runs inside progress(). @p text is human-readable message text: device, peer, what,
- * after how long. EV_UP has one too; it is worth a warning where @p status is > 0 (the lane works,
- * but not as it should: the path carries smaller frames only).
- */
-typedef void (*weft_lane_event_cb)(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
-				   int status, const char *text);
-
-enum weft_lane_iface_event {
-	/**
-	 * the link is lost, or went unnoticed until now; lane_eps stay. Told once until it is back
-	 */
-	WEFT_LANE_IFACE_EV_LINK_DOWN,
-	/** the link is there; also the first time, when it was not there at open. With its speed */
-	WEFT_LANE_IFACE_EV_LINK_UP,
-	/** attr.bandwidth has changed while the link was up */
-	WEFT_LANE_IFACE_EV_SPEED,
-	/**
-	 * The device is gone, or is of no use before a reset: every lane_ep gets its EV_DOWN right
-	 * after this, connecting is refused (is_reachable() says why), and what waited to be sent
-	 * is counted and dropped. The iface can only be closed. Told once; no other event follows.
-	 */
-	WEFT_LANE_IFACE_EV_ENDED,
-};
-
-/**
- * Event of an iface as a whole; runs inside progress(). The worker writes the log line, with the
- * iface's name and device in front and how long the link was away: @p text adds to it.
- *
- * @param text  LINK_UP and SPEED: the speed, "10 Gb/s"; LINK_DOWN: the cause if it is known; "" =
- *   nothing to add. ENDED: message text with the cause and the remedy
- */
-typedef void (*weft_lane_iface_event_cb)(void *arg, struct weft_lane_iface *iface,
-					 enum weft_lane_iface_event ev, const char *text);
 
 /**
  * What a worker can report about itself, for drivers that have a management interface. All optional
@@ -390,6 +357,35 @@ struct weft_lane_ops {
 	 * WEFT_LANE_IDLE = nothing is outstanding, comp is not used; or the lane's error
 	 */
 	int (*ep_flush)(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
+
+	/* ---- failover, optional, all three or none: without them a lane that fails ends its ep */
+	/**
+	 * When the peer gave its last sign of life over this lane_ep, by a clock of the driver's
+	 * own: a number that grows with each. Zero or a difference to an earlier one is all that it
+	 * says.
+	 */
+	uint64_t (*ep_seen)(const struct weft_lane_ep *lane_ep);
+	/**
+	 * Stop a lane_ep that is up, for good: nothing is received, sent or reported over it any
+	 * more. Sends that are not acknowledged stay, for ep_reap(); else ep_destroy() ends them.
+	 * Allowed inside #WEFT_LANE_EV_SUSPECT, and inside receive callbacks of other lane_eps.
+	 * @param[out] state  what was received, final, for the peer's ep_reap(): at most
+	 *   #WEFT_LANE_STATE_MAX bytes, little-endian
+	 * @return bytes of it, > 0; -ENOTCONN: the lane_ep is not up
+	 */
+	int (*ep_quiesce)(struct weft_lane_ep *lane_ep, void *state);
+	/**
+	 * After ep_quiesce(), once: hand out, in the order of sending, what the peer has not
+	 * received. Completions of what it has received run as ever. Native reads, writes and
+	 * atomics that are not over end: with -ECANCELED where nothing of them will happen at the
+	 * peer any more, so that they may be done again over another lane; with another error where
+	 * nobody knows.
+	 * @param state  of the peer, @p length bytes from the wire: not trusted
+	 * @return 0; -EPROTO: the state contradicts what the peer has acknowledged, or what was
+	 *   sent, and nothing was handed out
+	 */
+	int (*ep_reap)(struct weft_lane_ep *lane_ep, const void *state, size_t length,
+		       weft_lane_reap_cb cb, void *arg);
 
 	/* ---- waiting; without these three an owner that waits looks every WEFT_WAIT_SLEEP */
 	/**

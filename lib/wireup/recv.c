@@ -383,6 +383,8 @@ void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lane_ep, enum
 		event_up(w, lane_ep, status, text);
 		return;
 	}
+	if (ev == WEFT_LANE_EV_SUSPECT)
+		return; /* it will be up again, or down */
 	if (!ep) {
 		weft_lane_ep_destroy(w, lane_ep);
 		return;

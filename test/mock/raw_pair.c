@@ -203,6 +203,12 @@ static void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_eve
 {
 	struct pair_end *e = arg;
 
+	if (ev == WEFT_LANE_EV_SUSPECT) {
+		e->suspects++;
+		if (e->on_suspect)
+			e->on_suspect(e, lane_ep, status);
+		return;
+	}
 	e->ups += ev == WEFT_LANE_EV_UP;
 	e->downs += ev == WEFT_LANE_EV_DOWN;
 	e->gones += ev == WEFT_LANE_EV_GONE;

@@ -38,7 +38,8 @@ struct pair_end {
 	struct weft_lane_iface *iface;
 	struct weft_lane_ep *lane_ep;  /* the active one */
 	struct weft_lane_ep *accepted; /* the passive one, newest */
-	unsigned int ups, downs, gones;
+	unsigned int ups, downs, gones, suspects;
+	void (*on_suspect)(struct pair_end *e, struct weft_lane_ep *lane_ep, int status);
 	int status;
 	char text[512];
 	unsigned int kicks;

@@ -89,6 +89,8 @@ static void lane_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_e
 		e = new_end(h, lane_ep);
 		e->passive = true;
 	}
+	if (ev == WEFT_LANE_EV_SUSPECT)
+		return;
 	if (text)
 		snprintf(e->text, sizeof(e->text), "%s", text);
 	e->status = status;

@@ -219,10 +219,11 @@ struct raw_conn {
 	bool hash_wrong;         /* answers came elsewhere than the driver's hash says */
 	uint32_t port_cursor;    /* of weft_path_port() */
 	uint8_t peer_mac[6];
-	uint64_t loss_timer; /* et; 0 = no suspect waits for patience */
-	uint64_t next_ping;  /* lt */
-	uint32_t pings;      /* questions since the last sign of life */
-	uint64_t hs_next;    /* lt of the next try of a handshake step, or of BYE */
+	uint64_t loss_timer;   /* et; 0 = no suspect waits for patience */
+	uint64_t next_ping;    /* lt */
+	uint32_t pings;        /* questions since the last sign of life */
+	uint64_t hs_next;      /* lt of the next try of a handshake step, or of BYE */
+	uint64_t suspect_next; /* lt: not before is it said again that it may be dead */
 	uint64_t hs_started;
 	uint64_t hs_expire;
 	uint32_t hs_tries;

@@ -23,8 +23,10 @@
 #include "engine/peer.h"
 #include "engine/engine.h"
 #include "engine/rx.h"
+#include "engine/reap.h"
 #include "engine/share.h"
 #include "engine/slots.h"
+#include "engine/suspect.h"
 #include "engine/telemetry.h"
 #include "engine/timer.h"
 #include "engine/tx.h"
@@ -231,6 +233,9 @@ static const struct weft_lane_ops raw_ops = {
 	.ep_check = raw_ep_check,
 	.ep_waits_for = raw_ep_waits_for,
 	.ep_flush = raw_ep_flush,
+	.ep_seen = raw_ep_seen,
+	.ep_quiesce = raw_ep_quiesce,
+	.ep_reap = raw_ep_reap,
 	.wait_fd = raw_wait_fd,
 	.arm = raw_arm,
 	.disarm = raw_disarm,

@@ -21,6 +21,7 @@
 #include "engine/life.h"
 #include "engine/peer.h"
 #include "engine/slots.h"
+#include "engine/suspect.h"
 #include "engine/timer.h"
 #include "engine/window.h"
 #include "frame/frame.h"
@@ -41,7 +42,7 @@ static void dead(struct raw_conn *c)
 		 "%s: no sign of %s for %.1f s (WEFT_PEER_TIMEOUT), probed %u times",
 		 c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 (double)(c->iface->lt - c->seen) / 1e9, c->pings);
-	raw_conn_fail(c, -ETIMEDOUT, text);
+	raw_conn_lost(c, -ETIMEDOUT, text);
 }
 
 /*
@@ -64,7 +65,7 @@ static bool stuck(struct raw_conn *c)
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 raw_slot(c, c->snd_una)->bytes + c->encap.len,
 		 (double)(iface->lt - c->round_at) / 1e9, c->frame_size);
-	raw_conn_fail(c, -ETIMEDOUT, text);
+	raw_conn_lost(c, -ETIMEDOUT, text);
 	return true;
 }
 
@@ -92,9 +93,13 @@ static void live_timer(struct raw_conn *c)
 			raw_count(iface, RAW_TX_PING);
 		/* A port that takes nothing (its link or its peer is gone) is silence, too. */
 		c->pings++;
-		if (c->pings >= 2)
-			raw_move_look(c);
 		c->next_ping = iface->lt + every;
+		if (c->pings >= 2) {
+			raw_move_look(c);
+			raw_suspect_idle(c);
+		}
+		if (c->state != RAW_UP)
+			return; /* the protocol layer has stopped it */
 	} else if (silent < every) {
 		c->next_ping = c->seen + every;
 	}
@@ -117,8 +122,13 @@ static void up_timer(struct raw_conn *c)
 		c->base.tx_room = true;
 	if (c->loss_timer != 0 && iface->et >= c->loss_timer)
 		raw_loss_detect(c);
-	if (c->timer != 0 && iface->et >= c->timer && raw_timer_fire(c))
-		raw_move_look(c);
+	if (c->timer != 0 && iface->et >= c->timer) {
+		if (raw_timer_fire(c))
+			raw_move_look(c);
+		raw_suspect_silent(c);
+	}
+	if (c->state != RAW_UP)
+		return; /* the protocol layer has stopped it */
 	if (c->loss_timer != 0)
 		raw_deadline_et(c, c->loss_timer);
 	if (c->timer != 0)

@@ -10,6 +10,7 @@
 #include "engine/iface.h"
 #include "engine/life.h"
 #include "engine/peer.h"
+#include "engine/suspect.h"
 #include "engine/txq.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
@@ -43,7 +44,7 @@ static void end_all(struct raw_iface *iface, const struct weft_frame_port_event 
 			continue;
 		snprintf(text, sizeof(text), "%s; the connection with %s is lost", iface->ended_why,
 			 raw_peer_text(c, peer, sizeof(peer)));
-		raw_conn_fail(c, ev->status, text);
+		raw_conn_lost(c, ev->status, text);
 	}
 }
 
@@ -61,6 +62,7 @@ void raw_port_look(struct raw_iface *iface)
 			iface->link_up = false;
 			raw_count(iface, RAW_PORT_LINK_DOWN);
 			tell(iface, WEFT_LANE_IFACE_EV_LINK_DOWN, ev.text);
+			raw_suspect_link(iface);
 			break;
 		case WEFT_FRAME_PORT_LINK_UP:
 			iface->link_up = true;

@@ -64,6 +64,7 @@
 	X(RAW_CONN_ACTIVE, "conn.active")                 \
 	X(RAW_CONN_PASSIVE, "conn.passive")               \
 	X(RAW_CONN_UP, "conn.up")                         \
+	X(RAW_CONN_SUSPECT, "conn.suspect")               \
 	X(RAW_CONN_FAILED, "conn.failed")                 \
 	X(RAW_CONN_GONE, "conn.gone")                     \
 	X(RAW_CONN_EXPIRED, "conn.half_open_expired")     \

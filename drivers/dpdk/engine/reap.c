@@ -17,7 +17,7 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-static_assert(sizeof(struct raw_rx_state) == 8 + 8 * WEFT_FRAME_SACK_WORDS, "state of LANE_DOWN");
+static_assert(sizeof(struct raw_rx_state) == 8 + 8 * WEFT_FRAME_SACK_WORDS, "state");
 
 /* What waits in the open frame is the last that is handed out. */
 static void park_open(struct raw_conn *c)
@@ -39,9 +39,10 @@ static void park_open(struct raw_conn *c)
 	c->open = NULL;
 }
 
-int raw_ep_quiesce(struct weft_lane_ep *lane_ep, struct raw_rx_state *state)
+int raw_ep_quiesce(struct weft_lane_ep *lane_ep, void *buf)
 {
 	struct raw_conn *c = raw_conn_of(lane_ep);
+	struct raw_rx_state *state = buf;
 	uint32_t words;
 
 	if (c->state != RAW_UP)
@@ -118,7 +119,7 @@ static struct weft_lane_comp *take_comp(struct raw_zc *zc)
 
 /* @p frame from its first byte on, @p payload bytes of messages behind its lane header */
 static void give(struct raw_conn *c, const uint8_t *frame, uint32_t payload,
-		 struct weft_lane_comp *comp, raw_reap_cb cb, void *arg)
+		 struct weft_lane_comp *comp, weft_lane_reap_cb cb, void *arg)
 {
 	struct weft_frame_view v = {
 		.body = frame + c->encap.len + sizeof(struct weft_frame_hdr),
@@ -134,7 +135,7 @@ static void give(struct raw_conn *c, const uint8_t *frame, uint32_t payload,
 	}
 }
 
-static void give_slot(struct raw_conn *c, struct raw_slot *slot, raw_reap_cb cb, void *arg)
+static void give_slot(struct raw_conn *c, struct raw_slot *slot, weft_lane_reap_cb cb, void *arg)
 {
 	struct raw_zc *zc;
 
@@ -149,7 +150,7 @@ static void give_slot(struct raw_conn *c, struct raw_slot *slot, raw_reap_cb cb,
 	     take_comp(zc), cb, arg);
 }
 
-static void give_flushes(struct raw_conn *c, uint32_t seq, raw_reap_cb cb, void *arg)
+static void give_flushes(struct raw_conn *c, uint32_t seq, weft_lane_reap_cb cb, void *arg)
 {
 	struct raw_flush *f;
 
@@ -162,8 +163,8 @@ static void give_flushes(struct raw_conn *c, uint32_t seq, raw_reap_cb cb, void 
 	}
 }
 
-int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length, raw_reap_cb cb,
-		void *arg)
+int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
+		weft_lane_reap_cb cb, void *arg)
 {
 	struct raw_conn *c = raw_conn_of(lane_ep);
 	struct raw_rx_state s = {0};

@@ -73,6 +73,69 @@ static void silent_peer_behind_a_full_port_is_dead_too(void **state)
 	pair_close(&pair);
 }
 
+#define MS 1000000ull
+
+static int suspect_status;
+
+static void stop(struct pair_end *e, struct weft_lane_ep *lane_ep, int status)
+{
+	uint8_t state[WEFT_LANE_STATE_MAX];
+
+	suspect_status = status;
+	assert_in_range(e->iface->ops->ep_quiesce(lane_ep, state), 8, sizeof(state));
+}
+
+/* Said in some tens of milliseconds, again while it is so, and not while the peer answers. */
+static void sends_without_an_answer_make_a_lane_suspect(void **state)
+{
+	uint64_t seen, from;
+
+	(void)state;
+	pair_open(&pair, NULL, 23);
+	pair_connect(&pair);
+	pair_send(A, A->lane_ep, 0, 100);
+	pair_run(&pair, 200 * MS, NULL);
+	assert_int_equal(A->suspects, 0);
+	seen = A->iface->ops->ep_seen(A->lane_ep);
+	B->wire.blackhole = true;
+	pair_send(A, A->lane_ep, 1, 100);
+	from = pair.now;
+	while (A->suspects == 0)
+		pair_step(&pair, 100000);
+	assert_in_range(pair.now - from, 20 * MS, 60 * MS);
+	pair_run(&pair, 300 * MS, NULL);
+	assert_in_range(A->suspects, 3, 60);
+	assert_int_equal(A->iface->ops->ep_seen(A->lane_ep), seen);
+	B->wire.blackhole = false;
+	pair_run(&pair, 100 * MS, NULL);
+	assert_true(A->iface->ops->ep_seen(A->lane_ep) > seen);
+	assert_int_equal(A->downs, 0);
+	pair_close(&pair);
+}
+
+/* Whoever stops it inside the last warning hears no more of it. */
+static void a_lane_that_is_stopped_when_it_is_lost_does_not_fail(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 24);
+	pair_connect(&pair);
+	B->wire.blackhole = true;
+	for (unsigned int ms = 0; ms < 29000; ms++)
+		pair_step(&pair, MS);
+	assert_in_range(A->suspects, 1, 60); /* idle: its keepalives have no answer */
+	assert_int_equal(A->downs, 0);
+	A->on_suspect = stop;
+	suspect_status = 1;
+	for (unsigned int ms = 0; ms < 9000; ms++)
+		pair_step(&pair, MS);
+	assert_int_equal(A->downs, 0);
+	assert_int_equal(suspect_status, -ETIMEDOUT);
+	A->iface->ops->ep_destroy(A->lane_ep);
+	A->lane_ep = NULL;
+	A->on_suspect = NULL;
+	pair_close(&pair);
+}
+
 static void destroy_at_second(struct pair_end *e, struct weft_lane_ep *lane_ep, const void *data,
 			      size_t len)
 {
@@ -211,6 +274,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pause_of_ten_seconds_is_no_failure),
 		cmocka_unit_test(own_pause_is_no_failure),
+		cmocka_unit_test(sends_without_an_answer_make_a_lane_suspect),
+		cmocka_unit_test(a_lane_that_is_stopped_when_it_is_lost_does_not_fail),
 		cmocka_unit_test(silent_peer_is_dead_after_the_timeout),
 		cmocka_unit_test(silent_peer_behind_a_full_port_is_dead_too),
 		cmocka_unit_test(what_a_destroyed_ep_did_not_take_is_not_acknowledged),

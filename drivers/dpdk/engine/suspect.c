@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "engine/suspect.h"
+
+#include <stdio.h>
+
+#include <rte_common.h>
+
+#include "engine/peer.h"
+#include "engine/slots.h"
+
+/* Timeouts in a row, and so long without a sign of life: some tens of milliseconds. */
+#define SUSPECT_TIMEOUTS 5u
+#define SUSPECT_NS 20000000ull
+/* The peer is heard, and yet acknowledges nothing: frames of this size may not pass any more. */
+#define DEAF_TIMEOUTS 7u
+#define DEAF_NS 100000000ull
+/* Said no more often: a port that takes nothing is looked at each 0.2 ms. */
+#define SUSPECT_AGAIN_NS 5000000ull
+
+void raw_suspect(struct raw_conn *c, int status, const char *text)
+{
+	struct raw_iface *iface = c->iface;
+
+	c->suspect_next = iface->lt + SUSPECT_AGAIN_NS;
+	raw_count(iface, RAW_CONN_SUSPECT);
+	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SUSPECT, status, text);
+}
+
+void raw_suspect_silent(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	uint64_t since = RTE_MAX(c->seen, c->round_at);
+	char text[200], peer[64];
+
+	if (c->timer == 0 || c->state != RAW_UP || iface->lt < c->suspect_next)
+		return;
+	if ((c->backoff >= SUSPECT_TIMEOUTS || iface->txq.count > 0) &&
+	    iface->lt - since >= SUSPECT_NS)
+		snprintf(text, sizeof(text), "%s: no sign of %s for %.0f ms", iface->base.name,
+			 raw_peer_text(c, peer, sizeof(peer)), (double)(iface->lt - c->seen) / 1e6);
+	else if (c->backoff >= DEAF_TIMEOUTS && iface->lt - c->round_at >= DEAF_NS)
+		snprintf(text, sizeof(text),
+			 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.0f ms",
+			 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
+			 raw_slot(c, c->snd_una)->bytes + c->encap.len,
+			 (double)(iface->lt - c->round_at) / 1e6);
+	else
+		return;
+	raw_suspect(c, 0, text);
+}
+
+void raw_suspect_idle(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	char text[160], peer[64];
+
+	if (iface->lt < c->suspect_next)
+		return;
+	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s, asked %u times",
+		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
+		 (double)(iface->lt - c->seen) / 1e9, c->pings);
+	raw_suspect(c, 0, text);
+}
+
+/* Whoever is told may destroy connections, and none is freed before the next progress. */
+void raw_suspect_link(struct raw_iface *iface)
+{
+	struct raw_conn *c;
+	char text[160];
+
+	snprintf(text, sizeof(text), "%s (%s): link lost", iface->base.name,
+		 iface->base.attr.device);
+	TAILQ_FOREACH(c, &iface->conns, link)
+		if (c->state == RAW_UP)
+			raw_suspect(c, 0, text);
+}
+
+void raw_conn_lost(struct raw_conn *c, int status, const char *text)
+{
+	bool up = c->state == RAW_UP;
+
+	if (up)
+		raw_suspect(c, status, text);
+	if (!up || c->state == RAW_UP)
+		raw_conn_fail(c, status, text);
+}
+
+uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
+{
+	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
+
+	return c->seen;
+}
