@@ -20,7 +20,7 @@
  *	keepalive, deadline, clock,        keepalive and peer timeout; what is due when, and by
  *	timer.h                              which clock
  *	share                              buffers that connections share
- *	suspect, reap                      a lane that may be dead; giving back what it could not deliver
+ *	suspect, reap                      a lane that may be dead; what it has not delivered
  *	telemetry, raw_counters            what can be looked at
  */
 #ifndef WEFT_ENGINE_H

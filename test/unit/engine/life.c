@@ -81,6 +81,8 @@ static void stop(struct pair_end *e, struct weft_lane_ep *lane_ep, int status)
 {
 	uint8_t state[WEFT_LANE_STATE_MAX];
 
+	if (status == 0)
+		return;
 	suspect_status = status;
 	assert_in_range(e->iface->ops->ep_quiesce(lane_ep, state), 8, sizeof(state));
 }
@@ -125,7 +127,6 @@ static void a_lane_that_is_stopped_when_it_is_lost_does_not_fail(void **state)
 	assert_in_range(A->suspects, 1, 60); /* idle: its keepalives have no answer */
 	assert_int_equal(A->downs, 0);
 	A->on_suspect = stop;
-	suspect_status = 1;
 	for (unsigned int ms = 0; ms < 9000; ms++)
 		pair_step(&pair, MS);
 	assert_int_equal(A->downs, 0);
