@@ -233,7 +233,7 @@ part_tools() {
 	# With what a trace needs to name its lines.
 	if step "build with AddressSanitizer and UBSan" build "sanitizer build" "$san" \
 		-Db_sanitize=address,undefined -Doptimization=1 -Ddebug=false -Dc_args=-g1 \
-		-Dwerror=false -- unit sim fuzz -slow; then
+		-Dwerror=false -Db_pch=true -- unit sim fuzz -slow; then
 		step "unit, sanitized" suites asan "$san" $((4 * times)) unit
 		step "sim, sanitized" suites asan-sim "$san" $((6 * times)) sim -slow
 		step "fuzz, sanitized" suites asan-fuzz "$san" $((2 * times)) fuzz
