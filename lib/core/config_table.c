@@ -104,11 +104,12 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
-		.unit = "time", .min = 1e6,
+		.unit = "time", .min = 1e6, .has_inf = true,
 		.help = "A peer that gave no sign of life on a raw lane for so long is dead, and "
 			"so is one that is heard but acknowledges nothing of what it was sent. A "
 			"peer that merely does not poll counts as dead after this time too, so do "
-			"not set it below the longest pause of the program. RoCE lanes go by "
+			"not set it below the longest pause of the program. inf: silence is no death; a peer that was restarted, and a port "
+			"that is gone, still end a lane at once. RoCE lanes go by "
 			"their options timeout and retry, and wait without limit for a peer whose "
 			"NIC answers.",
 	},

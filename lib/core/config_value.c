@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/deadline.h"
 #include "core/config.h"
 
 static inline void *field(const struct weft_conf *conf, const struct weft_option *opt)
@@ -214,6 +215,8 @@ static void store_size(struct weft_conf *conf, const struct weft_option *opt, si
 {
 	if (opt->type == WEFT_OPT_BYTES)
 		*(size_t *)field(conf, opt) = value;
+	else if (opt->type == WEFT_OPT_TIME && value == WEFT_CONF_INF)
+		*(uint64_t *)field(conf, opt) = WEFT_NEVER;
 	else
 		store_number(conf, opt, (double)value);
 }
@@ -320,6 +323,8 @@ static int print_size(size_t v, char *buf, size_t size)
 
 static int print_time(uint64_t ns, char *buf, size_t size)
 {
+	if (ns == WEFT_NEVER)
+		return snprintf(buf, size, "inf");
 	if (ns % 1000000000 == 0)
 		return snprintf(buf, size, "%" PRIu64 "s", ns / 1000000000);
 	if (ns % 1000000 == 0)

@@ -114,8 +114,9 @@ static void ep_fail_text(struct weft_ep *ep, int status, const char *why, bool t
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", why);
 	} else {
 		ep->worker->count.eps_failed++;
-		weft_log_ep(ep, ep->owned ? WEFT_LOG_ERROR : WEFT_LOG_INFO, "failed: %s (%s)", why,
-			    weft_strerror(status));
+		/* One sentence: what a status means in general may contradict what has happened. */
+		weft_log_ep(ep, ep->owned ? WEFT_LOG_ERROR : WEFT_LOG_INFO, "failed: %s",
+			    why[0] != '\0' ? why : weft_strerror(status));
 	}
 	if (tell)
 		weft_wireup_send_failed(ep, status, why);

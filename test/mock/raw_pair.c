@@ -326,7 +326,7 @@ void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 	static const struct pair_params none;
 	const struct pair_params *pp = params ? params : &none;
 	struct weft_lane_conf conf = {
-		.peer_timeout_ns = 30000000000ull,
+		.peer_timeout_ns = pp->peer_timeout_ns != 0 ? pp->peer_timeout_ns : 30000000000ull,
 		.connect_timeout_ns = 3000000000ull,
 		.keepalive_ns = 1000000000ull,
 		.csum = pp->csum,

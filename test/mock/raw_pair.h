@@ -83,6 +83,7 @@ struct pair_params {
 	uint16_t tx_segs;
 	uint8_t tx_page_bits;
 	bool off_subnet;
+	uint64_t peer_timeout_ns; /* 0 = 30 s */
 };
 
 struct pair {

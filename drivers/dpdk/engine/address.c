@@ -177,13 +177,19 @@ void weft_raw_print_address(const void *addr, size_t len, char *buf, size_t size
 			 a.vlan, a.frame_size);
 }
 
+void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE])
+{
+	snprintf(text, RTE_ETHER_ADDR_FMT_SIZE, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1],
+		 mac[2], mac[3], mac[4], mac[5]);
+}
+
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size)
 {
-	const uint8_t *m = c->peer_mac;
+	char mac[RTE_ETHER_ADDR_FMT_SIZE];
 
+	raw_mac_text(c->peer_mac, mac);
 	if (c->iface->gate.raw_ethertype)
-		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4],
-			 m[5]);
+		snprintf(buf, size, "%s", mac);
 	else
 		snprintf(buf, size, "%u.%u.%u.%u:%u", c->peer_ip >> 24, c->peer_ip >> 16 & 255,
 			 c->peer_ip >> 8 & 255, c->peer_ip & 255, c->peer_port);

@@ -37,6 +37,7 @@
 #define RAW_BYE_GRACE 2000000ull
 #define RAW_TMPL 96u /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER WEFT_NEVER
+#define RAW_FOREVER (WEFT_NEVER / 4) /* a time limit that is never reached, and can be added to */
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
 static_assert(2 * RAW_WIN_FRAMES_MAX <= WEFT_RXWIN, "receive window");

@@ -374,6 +374,8 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 		iface->conf.connect_timeout_ns = 10000000000ull;
 	if (iface->conf.peer_timeout_ns == 0)
 		iface->conf.peer_timeout_ns = 30000000000ull;
+	/* Times are added to it. */
+	iface->conf.peer_timeout_ns = RTE_MIN(iface->conf.peer_timeout_ns, RAW_FOREVER);
 	weft_arp_init(&iface->arp, iface->gate.ip, port->mac, weft_siphash(&iface->key, "arp", 3),
 		      port->arp);
 }

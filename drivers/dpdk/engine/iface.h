@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "base/deadline.h"
+#include "base/log.h"
 #include "base/siphash.h"
 #include "engine/raw_counters.h"
 #include "engine/telemetry.h"
@@ -140,6 +141,7 @@ struct raw_iface {
 	uint64_t next_reset;
 	uint64_t move_arp; /* see engine/move.c; lt */
 	struct weft_arp arp;
+	struct weft_log_limit conflict_log;
 	uint32_t gateway;
 	uint8_t prefix;
 	bool no_ip; /* none was given: ours is link-local */

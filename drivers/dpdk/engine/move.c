@@ -174,8 +174,7 @@ static bool answers(const struct raw_conn *c, const struct weft_frame_view *v)
 
 void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
-	const uint8_t *m = v->src_mac;
-	char peer[64];
+	char peer[64], mac[RTE_ETHER_ADDR_FMT_SIZE];
 
 	if (!answers(c, v)) {
 		raw_count(c->iface, RAW_DROP_STATE);
@@ -184,10 +183,10 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 	c->move.over = c->move.asked;
 	if (c->open)
 		raw_seal(c, 0);
-	memcpy(c->peer_mac, m, 6);
+	memcpy(c->peer_mac, v->src_mac, 6);
 	raw_conn_template(c);
 	raw_count(c->iface, RAW_MOVED);
-	weft_info("%s: %s has the MAC address %02x:%02x:%02x:%02x:%02x:%02x now",
-		  c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), m[0], m[1], m[2], m[3],
-		  m[4], m[5]);
+	raw_mac_text(c->peer_mac, mac);
+	weft_info("%s: %s has the MAC address %s now", c->iface->base.name,
+		  raw_peer_text(c, peer, sizeof(peer)), mac);
 }

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_ether.h>
+
 #include "engine/conn.h"
 #include "engine/iface.h"
 #include "frame/parse.h"
@@ -35,6 +37,7 @@ int raw_next_hop(const struct raw_iface *iface, uint32_t ip, uint32_t *hop);
 /* What to do about a missing ip=; "" when there is one, or nobody needs it. */
 const char *raw_ip_hint(const struct raw_iface *iface);
 
+void raw_mac_text(const uint8_t mac[6], char text[RTE_ETHER_ADDR_FMT_SIZE]);
 /* The peer's address, human-readable. @return @p buf */
 const char *raw_peer_text(const struct raw_conn *c, char *buf, size_t size);
 

@@ -1,14 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What ARP frames say: answers go to the connections that wait for them. */
 
+#include <stdio.h>
+
+#include <rte_ether.h>
+
+#include "base/log.h"
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/connect.h"
 #include "engine/iface.h"
+#include "engine/peer.h"
 #include "engine/timer.h"
 #include "frame/arp.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
+
+/*
+ * Two hosts have one address. Traffic goes on to the one that the connection was made with, and new
+ * connections reach one or the other: somebody has to change something, so it is said.
+ */
+static void several_have_it(struct raw_iface *iface)
+{
+	const struct weft_arp_conflict *k = &iface->arp.conflict;
+	char ip[16], mac[2][RTE_ETHER_ADDR_FMT_SIZE];
+
+	raw_count(iface, RAW_ARP_CONFLICT);
+	for (unsigned int i = 0; i < 2; i++)
+		raw_mac_text(k->mac[i], mac[i]);
+	snprintf(ip, sizeof(ip), "%u.%u.%u.%u", k->ip >> 24, k->ip >> 16 & 255, k->ip >> 8 & 255,
+		 k->ip & 255);
+	if (k->ip == iface->gate.ip)
+		weft_log_limited(&iface->conflict_log, WEFT_LOG_WARN,
+				 "%s (%s): address conflict: %s is this port's, which has MAC "
+				 "address %s, and a host with MAC address %s says that it has it, "
+				 "too: peers may reach either, so give one of them another (ip=)",
+				 iface->base.name, iface->base.attr.device, ip, mac[0], mac[1]);
+	else
+		weft_log_limited(&iface->conflict_log, WEFT_LOG_WARN,
+				 "%s (%s): address conflict: %s is answered for by MAC addresses "
+				 "%s and %s: if these are two hosts, give one of them another "
+				 "address; neigh=%s-MAC says here which one is meant",
+				 iface->base.name, iface->base.attr.device, ip, mac[0], mac[1], ip);
+}
 
 void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 {
@@ -22,7 +56,8 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 		raw_count(iface, RAW_ARP_ANSWERED);
 		break;
 	case WEFT_ARP_CONFLICT:
-		raw_count(iface, RAW_ARP_CONFLICT);
+	case WEFT_ARP_SEVERAL:
+		several_have_it(iface);
 		return;
 	case WEFT_ARP_IGNORED:
 		return;

@@ -309,47 +309,59 @@ bool weft_arp_doubt(struct weft_arp *a, uint32_t ip, uint64_t now)
  * Another answer to a question that has one. It is not believed, but said: when a peer moves, a
  * neighbour that answers in its name may be faster than the peer. Of more than there is room for
  * all have the same chance: the last digits of the time are nobody's choice.
+ * @return this MAC has not said it before
  */
-static void also_said(const struct weft_arp_table *t, struct weft_arp_entry *e,
+static bool also_said(const struct weft_arp_table *t, struct weft_arp_entry *e,
 		      const uint8_t mac[6], uint64_t now)
 {
 	uint64_t k;
 
 	for (k = 0; k < e->num_said && k < WEFT_ARP_SAID; k++)
 		if (memcmp(e->said[k], mac, 6) == 0)
-			return;
+			return false;
 	e->num_said++;
 	if (e->num_said > WEFT_ARP_SAID)
 		k = 1 + mix(t->seed ^ now ^ (uint64_t)e->num_said << 32) % (e->num_said - 1);
 	if (k < WEFT_ARP_SAID)
 		memcpy(e->said[k], mac, 6);
+	return true;
+}
+
+static void conflict_set(struct weft_arp_conflict *c, uint32_t ip, const uint8_t known[6],
+			 const uint8_t other[6])
+{
+	c->ip = ip;
+	memcpy(c->mac[0], known, 6);
+	memcpy(c->mac[1], other, 6);
 }
 
 /*
  * Only while our own question is open: what nobody asked for is what somebody wants us to believe,
  * and so is a second answer.
- * @return learned
  */
-static bool table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6], uint64_t now)
+static enum weft_arp_result table_learn(struct weft_arp_table *t, uint32_t ip, const uint8_t mac[6],
+					uint64_t now, struct weft_arp_conflict *conflict)
 {
 	struct weft_arp_entry *e;
 
 	if (ip == 0)
-		return false;
+		return WEFT_ARP_IGNORED;
 	e = table_find(t, ip);
 	if (!e || e->kind == WEFT_ARP_KIND_FIXED || now >= e->next_ask + WEFT_ARP_OPEN)
-		return false;
-	if (e->known)
-		also_said(t, e, mac, now);
+		return WEFT_ARP_IGNORED;
+	if (e->known && also_said(t, e, mac, now)) {
+		conflict_set(conflict, ip, e->mac, mac);
+		return WEFT_ARP_SEVERAL;
+	}
 	if (e->known || e->asked == 0)
-		return false;
+		return WEFT_ARP_IGNORED;
 	memcpy(e->mac, mac, 6);
 	memcpy(e->said[0], mac, 6);
 	e->num_said = 1;
 	e->known = true;
 	e->learned = now;
 	e->asked = 0;
-	return true;
+	return WEFT_ARP_LEARNED;
 }
 
 /*
@@ -383,7 +395,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 	uint32_t sip = rte_be_to_cpu_32(pkt->arp_data.arp_sip);
 	uint32_t tip = rte_be_to_cpu_32(pkt->arp_data.arp_tip);
 	uint16_t op = rte_be_to_cpu_16(pkt->arp_opcode);
-	bool learned;
+	enum weft_arp_result result;
 
 	if ((op != RTE_ARP_OP_REQUEST && op != RTE_ARP_OP_REPLY) ||
 	    rte_is_multicast_ether_addr(&pkt->arp_data.arp_sha))
@@ -391,8 +403,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 	if (sip == a->ip && memcmp(sha, a->mac, 6) != 0) {
 		if (answers_for_others(a, sha))
 			return WEFT_ARP_IGNORED;
-		a->conflicts++;
-		memcpy(a->conflict_mac, sha, 6);
+		conflict_set(&a->conflict, a->ip, a->mac, sha);
 		return WEFT_ARP_CONFLICT;
 	}
 	if (sip == a->ip)
@@ -404,7 +415,7 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 		return WEFT_ARP_ANSWER;
 	}
 	pthread_mutex_lock(&a->table->lock);
-	learned = table_learn(a->table, sip, sha, now);
+	result = table_learn(a->table, sip, sha, now, &a->conflict);
 	pthread_mutex_unlock(&a->table->lock);
-	return learned ? WEFT_ARP_LEARNED : WEFT_ARP_IGNORED;
+	return result;
 }

@@ -78,8 +78,11 @@ struct weft_arp_table {
 struct weft_arp {
 	uint32_t ip; /**< ours, host order */
 	uint8_t mac[6];
-	uint64_t conflicts; /**< others that claim our address */
-	uint8_t conflict_mac[6];
+	/** the last two that claim one address; of ours the first one is our own MAC */
+	struct weft_arp_conflict {
+		uint32_t ip; /**< 0 = there was none */
+		uint8_t mac[2][6];
+	} conflict;
 	struct weft_arp_table *table; /**< own, or the port's */
 	struct weft_arp_table own;
 };
@@ -88,7 +91,8 @@ enum weft_arp_result {
 	WEFT_ARP_IGNORED,
 	WEFT_ARP_LEARNED,  /**< the answer to our question */
 	WEFT_ARP_ANSWER,   /**< @p reply is to be sent to the reply's arp_tha */
-	WEFT_ARP_CONFLICT, /**< someone else uses our IP address */
+	WEFT_ARP_CONFLICT, /**< someone else uses our IP address: a->conflict */
+	WEFT_ARP_SEVERAL,  /**< somebody has answered for an address as others have: a->conflict */
 };
 
 void weft_arp_table_init(struct weft_arp_table *t, uint64_t seed);

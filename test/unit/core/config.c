@@ -100,6 +100,8 @@ static void sizes_times_and_words_are_understood(void **state)
 	assert_true(c->lane.peer_timeout_ns == 2000000000ull);
 	assert_int_equal(set("PEER_TIMEOUT", "2m"), 0);
 	assert_true(c->lane.peer_timeout_ns == 120000000000ull);
+	assert_int_equal(set("PEER_TIMEOUT", "inf"), 0);
+	assert_true(c->lane.peer_timeout_ns == UINT64_MAX);
 	assert_int_equal(set("ZCOPY", "off"), 0);
 	assert_false(c->lane.zcopy);
 	assert_int_equal(set("CSUM", "crc32c"), 0);
@@ -139,7 +141,7 @@ static void malformed_values_are_refused_and_change_nothing(void **state)
 		{"UDP_PORT", "65536"},
 		{"PEER_TIMEOUT", "0"},
 		{"PEER_TIMEOUT", "10h"},
-		{"PEER_TIMEOUT", "inf"},
+		{"CONNECT_TIMEOUT", "inf"},
 		{"ZCOPY", "maybe"},
 		{"ZCOPY", ""},
 		{"CSUM", "crc"},

@@ -51,6 +51,24 @@ static void silent_peer_is_dead_after_the_timeout(void **state)
 	pair_close(&pair);
 }
 
+/* WEFT_PEER_TIMEOUT=inf: neither silence, nor a peer that is heard and acknowledges nothing. */
+static void no_time_limit_outlives_any_silence(void **state)
+{
+	const struct pair_params params = {.peer_timeout_ns = UINT64_MAX};
+
+	(void)state;
+	pair_open(&pair, &params, 115);
+	pair_connect(&pair);
+	B->wire.blackhole = true;
+	assert_int_equal(pair_send(A, A->lane_ep, 1000000, 4000), 0);
+	for (int i = 0; i < 400000; i++)
+		pair_step(&pair, 1000000);
+	assert_int_equal(A->downs + B->downs, 0);
+	B->wire.blackhole = false;
+	stream(300, 4000, 1000000000);
+	pair_close(&pair);
+}
+
 static void silent_peer_behind_a_full_port_is_dead_too(void **state)
 {
 	uint32_t n = 0;
@@ -278,6 +296,7 @@ int main(void)
 		cmocka_unit_test(sends_without_an_answer_make_a_lane_suspect),
 		cmocka_unit_test(a_lane_that_is_stopped_when_it_is_lost_does_not_fail),
 		cmocka_unit_test(silent_peer_is_dead_after_the_timeout),
+		cmocka_unit_test(no_time_limit_outlives_any_silence),
 		cmocka_unit_test(silent_peer_behind_a_full_port_is_dead_too),
 		cmocka_unit_test(what_a_destroyed_ep_did_not_take_is_not_acknowledged),
 		cmocka_unit_test(flush_waits_for_acknowledgement),

@@ -97,8 +97,12 @@ static void what_nobody_asked_for_changes_nothing(void **state)
 	pkt = packet(2, peer_mac, PEER_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
 	pkt = packet(2, other_mac, PEER_IP, OUR_IP); /* a second answer */
-	assert_int_equal(weft_arp_input(&a, &pkt, 3, &reply), WEFT_ARP_IGNORED);
-	pkt = packet(1, other_mac, PEER_IP, PEER_IP); /* gratuitous */
+	assert_int_equal(weft_arp_input(&a, &pkt, 3, &reply), WEFT_ARP_SEVERAL);
+	assert_int_equal(a.conflict.ip, PEER_IP);
+	assert_memory_equal(a.conflict.mac[0], peer_mac, 6);
+	assert_memory_equal(a.conflict.mac[1], other_mac, 6);
+	assert_int_equal(weft_arp_input(&a, &pkt, 3, &reply), WEFT_ARP_IGNORED); /* said */
+	pkt = packet(1, other_mac, PEER_IP, PEER_IP);                            /* gratuitous */
 	assert_int_equal(weft_arp_input(&a, &pkt, 4, &reply), WEFT_ARP_IGNORED);
 	pkt = packet(1, other_mac, PEER_IP, OUR_IP); /* a question in its name */
 	assert_int_equal(weft_arp_input(&a, &pkt, 5, &reply), WEFT_ARP_ANSWER);
@@ -169,7 +173,9 @@ static void garbage_and_conflicts(void **state)
 	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
 	pkt = packet(2, peer_mac, OUR_IP, PEER_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_CONFLICT);
-	assert_int_equal(a.conflicts, 1);
+	assert_int_equal(a.conflict.ip, OUR_IP);
+	assert_memory_equal(a.conflict.mac[0], our_mac, 6);
+	assert_memory_equal(a.conflict.mac[1], peer_mac, 6);
 	pkt = packet(1, our_mac, OUR_IP, PEER_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
 	pkt = packet(7, peer_mac, PEER_IP, OUR_IP);
@@ -382,7 +388,7 @@ static void who_answers_for_all_takes_no_address_away(void **state)
 	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_LEARNED);
 	pkt = packet(2, fabric, OUR_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 3, &reply), WEFT_ARP_IGNORED);
-	assert_int_equal(a.conflicts, 0);
+	assert_int_equal(a.conflict.ip, 0);
 	pkt = packet(2, other_mac, OUR_IP, OUR_IP);
 	assert_int_equal(weft_arp_input(&a, &pkt, 4, &reply), WEFT_ARP_CONFLICT);
 	weft_arp_fini(&a);

@@ -4,6 +4,7 @@
  */
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "mock/ep_pair.h"
 
@@ -103,6 +104,33 @@ static void a_killed_peer_fails_its_endpoint_and_no_other(void **state)
 	assert_int_equal(weft_ep_close(p.y, 0, NULL, NULL), 0);
 	assert_int_equal(conn_counter(p.a, "ep.failed"), 1);
 	weft_worker_destroy(c);
+	pair_down(&p);
+}
+
+/* The log says what has happened, and not besides what the error number means in general. */
+static void a_failure_is_one_sentence(void **state)
+{
+	char path[] = "/tmp/weft-test-sentence-XXXXXX", text[4096];
+	int fd = mkstemp(path);
+	ssize_t n;
+	struct pair p;
+
+	(void)state;
+	assert_true(fd >= 0);
+	pair_up(&p, two_nics);
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, path), 0);
+	mock_kill(mock_iface(p.a, 0), mock_iface(p.b, 0), -ETIMEDOUT,
+		  "mock:0: 10.0.0.2 answers, but a frame of 1510 bytes was not acknowledged");
+	mock_run(10, MS, p.a, NULL);
+	assert_int_equal(p.ex.calls, 1);
+	n = read(fd, text, sizeof(text) - 1);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "was not acknowledged\n"));
+	assert_null(strstr(text, weft_strerror(-ETIMEDOUT)));
+	assert_int_equal(weft_log_setup(WEFT_LOG_WARN, "/dev/null"), 0);
+	close(fd);
+	unlink(path);
 	pair_down(&p);
 }
 
@@ -387,6 +415,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		CONN_TEST(flush_completes_in_every_situation),
 		CONN_TEST(a_killed_peer_fails_its_endpoint_and_no_other),
+		CONN_TEST(a_failure_is_one_sentence),
 		CONN_TEST(silent_death_is_found_within_the_peer_timeout),
 		CONN_TEST(an_endpoint_may_be_closed_in_its_own_error_callback),
 		CONN_TEST(an_endpoint_may_be_closed_in_a_completion_on_it),
