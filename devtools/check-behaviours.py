@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is doc/behaviours.md true? Every test it names must exist where it says and be registered, every
-item of the lists that the project is measured by must have a row, and a row without tests must give
-its reason."""
+"""Are doc/behaviours.md and doc/reliability.md true? Every test they name must exist where they say
+and be registered, every item of the lists that the project is measured by must have a row, and a
+row without tests must give its reason."""
 
 import os
 import re
@@ -79,22 +79,31 @@ def check_row(files, guest, items, tests):
     return wrong, count
 
 
-def main():
-    files, guest, seen, wrong, count = sources(), cases(ROOT), set(), [], 0
-    with open(os.path.join(ROOT, 'doc', 'behaviours.md'), encoding='utf-8') as f:
+def check_document(name, files, guest):
+    """-> (items with a row, what is wrong, number of tests named)"""
+    seen, wrong, count = set(), [], 0
+    with open(os.path.join(ROOT, 'doc', name), encoding='utf-8') as f:
         for line in f:
             cells = [c.strip() for c in line.strip().strip('|').split('|')]
             if not line.startswith('|') or len(cells) != 3 or cells[0] in ('Item', '---'):
                 continue
             seen.update(cells[0].split(', '))
             more, n = check_row(files, guest, cells[0], cells[2])
-            wrong += more
+            wrong += ['doc/%s: %s' % (name, w) for w in more]
             count += n
-    wrong += ['%s has no row' % item for item in WANTED if item not in seen]
+    return seen, wrong, count
+
+
+def main():
+    files, guest = sources(), cases(ROOT)
+    seen, wrong, count = check_document('behaviours.md', files, guest)
+    wrong += ['doc/behaviours.md: %s has no row' % item for item in WANTED if item not in seen]
+    promises, more, n = check_document('reliability.md', files, guest)
+    wrong += more
     for w in wrong:
-        print('doc/behaviours.md: ' + w)
-    print('%d items, %d tests named' % (len(seen), count))
-    return 1 if wrong else 0
+        print(w)
+    print('%d items, %d promises, %d tests named' % (len(seen), len(promises), count + n))
+    return 1 if wrong or not promises else 0
 
 
 if __name__ == '__main__':
