@@ -137,7 +137,7 @@ static void fail_all(struct roce_iface *r, int status, const char *what)
 			return;
 		snprintf(text, sizeof(text), "%s: %s; peer %s can't be reached any more",
 			 r->dev->name, what, lane_ep->peer);
-		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, status, text);
+		roce_lane_ep_lost(lane_ep, status, text);
 	}
 }
 
@@ -241,8 +241,8 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 			return;
 		who = roce_who(chan->lane_ep);
 		weft_roce_text_qp_event(&who, e->type, text, sizeof(text));
-		roce_lane_ep_fail(chan->lane_ep, WEFT_LANE_EV_DOWN,
-				  e->type == IBV_EVENT_QP_FATAL ? -EIO : -EPROTO, text);
+		roce_lane_ep_lost(chan->lane_ep, e->type == IBV_EVENT_QP_FATAL ? -EIO : -EPROTO,
+				  text);
 		return;
 	}
 	switch (e->type) {
@@ -287,10 +287,13 @@ static void handle(struct roce_iface *r, const struct roce_event *e)
 
 static void check_lane_eps(struct roce_iface *r)
 {
-	struct roce_lane_ep *lane_ep;
+	struct roce_lane_ep *lane_ep, *next;
 	unsigned int i;
 
-	LIST_FOREACH(lane_ep, &r->lane_eps, link) {
+	/* Whoever is told may destroy lane_eps; none is freed meanwhile. */
+	for (lane_ep = LIST_FIRST(&r->lane_eps); lane_ep; lane_ep = next) {
+		next = LIST_NEXT(lane_ep, link);
+		roce_suspect_look(lane_ep);
 		if (lane_ep->state == ROCE_FAILED && lane_ep->closing)
 			roce_lane_ep_close(lane_ep);
 		for (i = 0; i < lane_ep->num_qps; i++) {
@@ -305,8 +308,8 @@ static void check_lane_eps(struct roce_iface *r)
 			 * May run callbacks that destroy the lane_ep: the rest waits for the next
 			 * look.
 			 */
-			if (lane_ep->state == ROCE_FAILED && !lane_ep->closing &&
-			    !lane_ep->connecting && !idle &&
+			if ((lane_ep->state == ROCE_FAILED || lane_ep->state == ROCE_STOPPED) &&
+			    !lane_ep->closing && !lane_ep->connecting && !idle &&
 			    roce_empty_since(r, lane_ep->since, ROCE_ABANDON_NS)) {
 				chan->abandoned = true;
 				roce_chan_abandon(chan, chan->sq.tail);

@@ -93,7 +93,7 @@ static int partner(struct roce_lane_ep *lane_ep, unsigned int i, const struct we
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan = lane_ep->chans[i];
 	/* A message is over when the peer and the device are done with it, whoever is later. */
-	uint32_t places = ROCE_SQ_DEPTH;
+	uint32_t places = ROCE_RING_PLACES, k;
 
 	lane_ep->remote_qpn[i] = weft_get32(e->qpn[i]);
 	chan->credit.window = weft_get32(e->window);
@@ -108,7 +108,14 @@ static int partner(struct roce_lane_ep *lane_ep, unsigned int i, const struct we
 		places *= 2;
 	chan->unacked_mask = places - 1;
 	chan->unacked = calloc(places, sizeof(*chan->unacked));
-	return chan->unacked ? 0 : -ENOMEM;
+	if (!chan->unacked)
+		return -ENOMEM;
+	for (k = 1; k < places / ROCE_RING_PLACES; k++) {
+		chan->rings[k] = roce_pool_get(&r->ring_pool);
+		if (!chan->rings[k])
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 int roce_ep_connect_ep(struct weft_lane_ep *base, const void *dev_addr, size_t dev_len,
@@ -180,7 +187,7 @@ static void connected(struct roce_lane_ep *lane_ep)
 	lane_ep->base.tx_room = true;
 	/* Keepalive counts from here. */
 	for (i = 0; i < lane_ep->num_qps; i++)
-		lane_ep->chans[i]->busy_since = r->now;
+		lane_ep->chans[i]->busy_since = lane_ep->chans[i]->heard_at = r->now;
 	snprintf(text, sizeof(text), "%s: peer %s, path MTU %u, %u queue pair%s", who.device,
 		 who.peer, 128u << lane_ep->mtu, lane_ep->num_qps, lane_ep->num_qps > 1 ? "s" : "");
 	r->event(r->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, text);

@@ -10,10 +10,6 @@
 /* One request comes back. Its place is free already, so that callbacks may send. */
 static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int status)
 {
-	struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
-
-	if (slot->buf)
-		roce_pool_put(&r->tx_pool, slot->buf);
 	switch (slot->kind) {
 	case ROCE_SLOT_SEND:
 		chan->on_wire = slot->sent;
@@ -26,7 +22,9 @@ static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int s
 		chan->reads--;
 		/* fall through */
 	case ROCE_SLOT_WRITE:
-		if (slot->comp)
+		if (status < 0)
+			status = roce_stopped_status(chan, slot, status);
+		if (slot->comp && status != ROCE_PARKED)
 			slot->comp->done(slot->comp, status);
 		break;
 	default:
@@ -71,12 +69,14 @@ void roce_chan_abandon(struct roce_chan *chan, uint32_t from)
 
 /*
  * One past the newest message that is over. Of a lane that has ended nobody will hear more than
- * what the hardware gives back.
+ * what the hardware gives back; of one that was stopped the peer tells yet.
  */
 static inline uint32_t over_until(const struct roce_chan *chan)
 {
 	uint32_t end = chan->on_wire;
 
+	if (__builtin_expect(chan->lane_ep->state == ROCE_STOPPED && !chan->lane_ep->reaped, 0))
+		return chan->done;
 	if (chan->lane_ep->state < ROCE_FAILED && (int32_t)(chan->credit.acked - end) < 0)
 		end = chan->credit.acked;
 	return end;
@@ -96,6 +96,7 @@ static inline int unacked_status(const struct roce_lane_ep *lane_ep)
 void roce_chan_done(struct roce_chan *chan)
 {
 	struct roce_lane_ep *lane_ep = chan->lane_ep;
+	struct roce_pool *pool = &roce_lane_ep_iface(lane_ep)->tx_pool;
 	struct weft_lane_comp *comp;
 	struct roce_unacked *u;
 	bool acked;
@@ -104,6 +105,8 @@ void roce_chan_done(struct roce_chan *chan)
 		acked = (int32_t)(chan->credit.acked - chan->done) > 0;
 		u = &chan->unacked[chan->done++ & chan->unacked_mask];
 		lane_ep->base.queued -= u->bytes;
+		if (u->buf)
+			roce_pool_put(pool, u->buf);
 		comp = u->comp;
 		u->comp = NULL;
 		if (comp)
@@ -132,8 +135,15 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 			roce_chan_abandon(chan, chan->lost_from);
 		return;
 	}
-	if (lane_ep->state < ROCE_FAILED)
+	if (lane_ep->state < ROCE_FAILED) {
+		/* The operation is at fault, and must not be tried again over other lanes. */
+		if (wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_REM_INV_REQ_ERR ||
+		    wc->status == IBV_WC_LOC_PROT_ERR || wc->status == IBV_WC_LOC_ACCESS_ERR) {
+			chan->refused = weft_roce_wc_error(wc->status);
+			chan->refused_at = slot->at;
+		}
 		roce_lane_ep_fail_wc(lane_ep, chan, wc->status);
+	}
 	complete(chan, n, lane_ep->status ? lane_ep->status : -ECANCELED);
 	if (chan->lost)
 		roce_chan_abandon(chan, chan->lost_from);

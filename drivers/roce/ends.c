@@ -16,13 +16,18 @@
 /* for receives of a device that has never reported QP_LAST_WQE_REACHED (rdma_rxe of Linux 6.1) */
 #define DRAIN_NS 10000000
 
-static void to_error(struct roce_lane_ep *lane_ep)
+int roce_lane_ep_to_error(struct roce_lane_ep *lane_ep)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	unsigned int i;
+	int err, rc = 0;
 
-	for (i = 0; i < lane_ep->num_qps; i++)
-		ibv_modify_qp(lane_ep->chans[i]->qp, &attr, IBV_QP_STATE);
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		err = ibv_modify_qp(lane_ep->chans[i]->qp, &attr, IBV_QP_STATE);
+		if (rc == 0)
+			rc = -err;
+	}
+	return rc;
 }
 
 /* From here on nothing else is sent. */
@@ -74,7 +79,7 @@ bool roce_lane_ep_close(struct roce_lane_ep *lane_ep)
 		return false;
 	lane_ep->closing = false;
 	lane_ep->since = r->now;
-	to_error(lane_ep);
+	roce_lane_ep_to_error(lane_ep);
 	return true;
 }
 
@@ -113,7 +118,7 @@ void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event,
 	else if (event == WEFT_LANE_EV_GONE && lane_ep->state == ROCE_UP)
 		say_bye(lane_ep);
 	else
-		to_error(lane_ep);
+		roce_lane_ep_to_error(lane_ep);
 	lane_ep->state = ROCE_FAILED;
 	if (event == WEFT_LANE_EV_DOWN)
 		r->count.failed++;
@@ -135,7 +140,7 @@ void roce_lane_ep_fail_wc(struct roce_lane_ep *lane_ep, struct roce_chan *chan,
 	char text[320];
 
 	weft_roce_text_wc(&who, status, r->now - chan->busy_since, text, sizeof(text));
-	roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, weft_roce_wc_error(status), text);
+	roce_lane_ep_lost(lane_ep, weft_roce_wc_error(status), text);
 }
 
 void roce_ep_destroy(struct weft_lane_ep *base)
@@ -160,6 +165,8 @@ void roce_ep_destroy(struct weft_lane_ep *base)
 		roce_job_cancel(r->dev, &lane_ep->job);
 	if (lane_ep->closing)
 		lane_ep->state = ROCE_BYE;
+	if (was == ROCE_STOPPED)
+		roce_stopped_destroy(lane_ep);
 	/*
 	 * Those that only wait for the peer's word; the others when the hardware gives the memory
 	 * back.
@@ -177,7 +184,7 @@ void roce_lane_ep_ended_meanwhile(struct roce_lane_ep *lane_ep)
 {
 	lane_ep->since = roce_lane_ep_iface(lane_ep)->now;
 	if (lane_ep->job.err != 0 || !lane_ep->bye_due) {
-		to_error(lane_ep);
+		roce_lane_ep_to_error(lane_ep);
 		return;
 	}
 	say_bye(lane_ep);

@@ -14,7 +14,7 @@
 #define TX_REQUESTS \
 	8192 /* under way per iface: the completion queue holds one completion for each */
 #define TX_BUFS 4096
-#define RINGS 4096 /* queue pairs */
+#define RINGS 8192 /* one of each queue pair, and more of those with a large window */
 #define RMA_MAX \
 	(1u << 20) /* of one read or write: so that others get their turn, and rails their share */
 #define CLOSE_NS 3000000000ull
@@ -37,7 +37,7 @@ static unsigned int fail_broken(struct roce_iface *r)
 		who = roce_who(lane_ep);
 		snprintf(text, sizeof(text), "%s: peer %s can't be sent to: the device refuses: %s",
 			 who.device, who.peer, strerror(lane_ep->broken));
-		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, -EIO, text);
+		roce_lane_ep_lost(lane_ep, -EIO, text);
 		n++;
 	}
 	r->failing = false;
@@ -101,8 +101,8 @@ static bool roce_link_up(struct weft_lane_iface *base)
 
 static void roce_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
 {
-	static const char *const states[] = {"not connected", "connecting", "up",
-					     "failed",        "closing",    "closing"};
+	static const char *const states[] = {"not connected", "connecting", "up",     "failed",
+					     "stopped",       "closing",    "closing"};
 	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	uint32_t sent = 0, acked = 0;
 	unsigned int i;
@@ -198,7 +198,11 @@ static const struct weft_lane_ops roce_ops = {
 	.ep_get_address = roce_ep_get_address,
 	.ep_connect_ep = roce_ep_connect_ep,
 	.ep_destroy = roce_ep_destroy,
+	.ep_check = roce_ep_check,
 	.ep_flush = roce_ep_flush,
+	.ep_seen = roce_ep_seen,
+	.ep_quiesce = roce_ep_quiesce,
+	.ep_reap = roce_ep_reap,
 	.wait_fd = roce_wait_fd,
 	.arm = roce_arm,
 	.disarm = roce_disarm,
@@ -219,7 +223,7 @@ static const struct weft_lane_ops roce_ops = {
  */
 static int probe_inline(struct roce_iface *r)
 {
-	static const uint32_t sizes[] = {ROCE_SLOT, 128, 96, 64, 32, 0};
+	static const uint32_t sizes[] = {ROCE_PLACE, 128, 96, 64, 32, 0};
 	struct ibv_qp_init_attr attr;
 	struct ibv_qp *qp;
 	unsigned int i;
@@ -279,7 +283,7 @@ static int open_queues(struct roce_iface *r, char *why, size_t why_len)
 	}
 	r->max_inline = (uint32_t)inlined;
 	roce_pool_init(&r->tx_pool, r->dev, r->opts.seg, TX_BUFS);
-	roce_pool_init(&r->ring_pool, r->dev, (size_t)ROCE_SQ_DEPTH * ROCE_SLOT, RINGS);
+	roce_pool_init(&r->ring_pool, r->dev, ROCE_RING_SIZE, RINGS);
 	weft_mpool_init(&r->flush_pool, sizeof(struct roce_flush), 16, 0);
 	return 0;
 }
@@ -305,11 +309,11 @@ static void fill_attr(struct roce_iface *r, const struct ibv_port_attr *port)
 		.recv_overhead = soft ? 1e-6 : 60e-9,
 		.reg_cost = r->dev->reg_cost,
 		.reg_growth = r->dev->reg_growth,
-		/* Without inline data the place of the send queue is where a short message lies. */
-		.max_short = r->max_inline ? r->max_inline : ROCE_SLOT,
+		/* Without inline data its place is where a short message lies. */
+		.max_short = r->max_inline ? r->max_inline : ROCE_PLACE,
 		.max_bcopy = r->opts.seg,
 		.max_zcopy = r->opts.seg,
-		.max_zcopy_hdr = ROCE_SLOT,
+		.max_zcopy_hdr = ROCE_ZCOPY_HDR,
 		.max_iov = r->max_sge - 1,
 		.opt_align = 128u << r->mtu,
 		.frame_size = 14 + 40 + 8 + 12 + 16 + (128u << r->mtu) + 4,

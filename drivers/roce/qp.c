@@ -4,11 +4,11 @@
  * Lane endpoints and their queue pairs: made here, connected in connect.c, and they end in ends.c.
  * A lane_ep's life:
  *
- *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED
+ *	CREATED ── ep_connect_ep() ──> CONNECTING ── the thread is done ──> UP ──> FAILED, STOPPED
  *	   └───────────── ep_destroy() ────────┴──> BYE ──> DRAIN ──> freed
  *
- * FAILED: an error, or the peer has closed. BYE: last words are under way. DRAIN: requests come
- * back.
+ * FAILED: an error, or the peer has closed. STOPPED: its owner has other lanes (stop.c). BYE: last
+ * words are under way. DRAIN: requests come back.
  *
  * When the peer has closed, the answer to its last word is under way in FAILED; when that is over
  * (roce_close.h) is the same as in BYE.
@@ -63,6 +63,8 @@ static int init_qp(struct roce_iface *r, struct ibv_qp *qp)
 
 void roce_chan_free(struct roce_iface *r, struct roce_chan *chan)
 {
+	unsigned int i;
+
 	if (chan->in_acks)
 		TAILQ_REMOVE(&r->acks, chan, ack_link);
 	if (chan->in_wait)
@@ -74,8 +76,8 @@ void roce_chan_free(struct roce_iface *r, struct roce_chan *chan)
 		ibv_destroy_qp(chan->qp);
 	}
 	r->byes -= !chan->bye_said;
-	if (chan->ring)
-		roce_pool_put(&r->ring_pool, chan->ring);
+	for (i = 0; i < ROCE_MAX_RINGS && chan->rings[i]; i++)
+		roce_pool_put(&r->ring_pool, chan->rings[i]);
 	free(chan->unacked);
 	if (chan->abandoned) {
 		TAILQ_INSERT_TAIL(&r->graves, chan, ack_link);
@@ -102,8 +104,8 @@ static int chan_setup(struct roce_iface *r, struct roce_chan *chan)
 
 	chan->sq.depth = ROCE_SQ_DEPTH;
 	chan->slots = calloc(ROCE_SQ_DEPTH, sizeof(*chan->slots));
-	chan->ring = roce_pool_get(&r->ring_pool);
-	if (!chan->slots || !chan->ring)
+	chan->rings[0] = roce_pool_get(&r->ring_pool);
+	if (!chan->slots || !chan->rings[0])
 		return -ENOMEM;
 	for (i = 0; i < ROCE_SQ_DEPTH; i++)
 		chan->slots[i].chan = chan;

@@ -108,6 +108,7 @@ unsigned int roce_words_read(struct roce_iface *r)
 
 			chan->word_seen = count;
 			chan->heard = true;
+			chan->heard_at = r->now;
 			acked(chan, weft_roce_credit_word(&chan->credit, count));
 			events += chan->credit.acked != before;
 			/* Its completions may have destroyed others in the list. */
@@ -171,7 +172,7 @@ static bool gate(struct roce_iface *r, struct roce_chan *chan, const struct ibv_
 	acked(chan, weft_roce_credit_ack(&chan->credit, *imm & WEFT_ROCE_COUNT_MASK));
 	if (chan->lane_ep->state >= ROCE_FAILED)
 		return false;
-	if (*imm & WEFT_ROCE_IMM_CONTROL) {
+	if ((*imm & WEFT_ROCE_IMM_CONTROL) && weft_roce_imm_id(*imm) != WEFT_ROCE_PING) {
 		control(chan, *imm);
 		return false;
 	}
@@ -203,10 +204,12 @@ void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *b
 	struct roce_lane_ep *lane_ep;
 	uint32_t imm;
 	bool may_keep;
-	int keep;
+	int keep = 0;
 
-	if (chan)
+	if (chan) {
 		chan->heard = true;
+		chan->heard_at = r->now;
+	}
 	if (!chan || chan->lane_ep->state >= ROCE_FAILED) {
 		if (!chan || !crossed(chan, wc))
 			r->count.late++;
@@ -218,12 +221,14 @@ void roce_recv(struct roce_iface *r, const struct ibv_wc *wc, struct roce_buf *b
 		return;
 	}
 	lane_ep = chan->lane_ep;
-	r->count.rx++;
-	r->count.rx_bytes += wc->byte_len;
 	may_keep = roce_srq_may_keep(r);
-	r->count.rx_copied += !may_keep;
-	keep = r->recv(r->arg, &lane_ep->base, weft_roce_imm_id(imm), buf->data, wc->byte_len,
-		       may_keep ? buf : NULL);
+	if (__builtin_expect(!(imm & WEFT_ROCE_IMM_CONTROL), 1)) {
+		r->count.rx++;
+		r->count.rx_bytes += wc->byte_len;
+		r->count.rx_copied += !may_keep;
+		keep = r->recv(r->arg, &lane_ep->base, weft_roce_imm_id(imm), buf->data,
+			       wc->byte_len, may_keep ? buf : NULL);
+	}
 	/* The callback may have destroyed the lane_ep; it is freed later. */
 	if (keep == WEFT_LANE_KEEP && may_keep)
 		r->kept++;

@@ -133,7 +133,7 @@ int roce_amo64(struct weft_lane_ep *base, enum weft_lane_amo op, uint64_t operan
 	wr->sg_list[0] = (struct ibv_sge){
 		.addr = (uintptr_t)roce_slot_mem(chan, slot),
 		.length = 8,
-		.lkey = chan->ring->lkey,
+		.lkey = chan->rings[0]->lkey,
 	};
 	slot->comp = comp;
 	slot->result = result;

@@ -14,6 +14,7 @@
  *	qp.c       lane_eps and their queue pairs: create
  *	connect.c  connect
  *	ends.c     fail, close, destroy; flush
+ *	stop.c     lanes that die while others live: suspected, stopped, taken back
  *	srq.c      receive buffers
  *	recv.c     what arrives
  *	cq.c       completions
@@ -59,12 +60,18 @@
 /* ------------------------------------------------------------------ connection */
 
 /**
- * Bytes of a send queue place: inline data, the header of a zero-copy message, or an atomic's
- * result.
+ * Bytes that a message has for itself until the peer has processed it: all of a short one, or the
+ * header of a zero-copy one and where the rest lies.
  */
-#define ROCE_SLOT 192
+#define ROCE_PLACE 192
+#define ROCE_ZCOPY_HDR 80
 #define ROCE_MAX_SGE 8
 #define ROCE_SQ_DEPTH 128
+/** Messages of a ring; behind their places are 8 bytes for each request of the send queue. */
+#define ROCE_RING_PLACES 128
+#define ROCE_RING_SIZE (ROCE_RING_PLACES * ROCE_PLACE + ROCE_SQ_DEPTH * 8)
+#define ROCE_MAX_RINGS (WEFT_ROCE_WINDOW_MAX / ROCE_RING_PLACES)
+#define ROCE_NO_MESSAGE 0xff /* struct roce_unacked: only an answer was asked for */
 #define ROCE_POLL 32
 
 enum roce_slot_kind {
@@ -78,7 +85,6 @@ enum roce_slot_kind {
 /** One request on a send queue. */
 struct roce_slot {
 	struct roce_chan *chan;
-	struct roce_buf *buf;        /* bcopy buffer */
 	struct weft_lane_comp *comp; /* remote memory */
 	uint64_t *result;            /* atomics */
 	uint32_t at;                 /* its number */
@@ -86,11 +92,21 @@ struct roce_slot {
 	uint8_t kind;
 };
 
-/** A message that the peer has not processed. */
+/**
+ * A message that the peer has not processed: its bytes stay until then, for a lane that dies hands
+ * them back. They lie in its place, or in the buffer, or where the user has them.
+ */
 struct roce_unacked {
 	struct weft_lane_comp *comp; /* zero copy */
+	struct roce_buf *buf;        /* bcopy */
 	uint32_t bytes;
+	uint8_t id;
+	uint8_t hdr_len, iovcnt; /* zero copy; the iov is behind the header in the place */
 };
+
+static_assert(ROCE_ZCOPY_HDR % 16 == 0 &&
+		      ROCE_ZCOPY_HDR + (ROCE_MAX_SGE - 1) * sizeof(struct iovec) <= ROCE_PLACE,
+	      "a place holds what a zero-copy message is made of");
 
 struct roce_chan {
 	struct roce_lane_ep *lane_ep;
@@ -111,13 +127,18 @@ struct roce_chan {
 	bool bye_said; /* ours was posted */
 	bool last_wqe; /* in the error state, and all its receives are in the completion queue */
 	uint64_t last_wqe_at; /* iface->empties, when that was learned */
+	uint64_t heard_at;    /* ns: when the peer's process was heard last */
 	bool heard;           /* something of the peer came */
 	bool abandoned;       /* completions may still come: its memory stays until the end */
 	bool lost; /* the device refused requests: those from lost_from on never come back */
 	uint32_t lost_from;
+	/* of a stopped lane: what failed by its own fault, and reads and such that wait for reap */
+	uint32_t refused_at;
+	int refused; /* < 0: with that */
+	uint64_t parked[ROCE_SQ_DEPTH / 64];
 	bool in_acks, in_batch, in_wait;
 	TAILQ_ENTRY(roce_chan) ack_link, batch_link, wait_link;
-	struct roce_buf *ring; /* ROCE_SLOT bytes per place */
+	struct roce_buf *rings[ROCE_MAX_RINGS]; /* the first one always */
 	struct roce_slot *slots;
 	struct roce_unacked *unacked;
 	struct ibv_send_wr wr[WEFT_ROCE_BATCH];
@@ -128,9 +149,10 @@ enum roce_lane_ep_state {
 	ROCE_CREATED,
 	ROCE_CONNECTING, /* the thread is at it */
 	ROCE_UP,
-	ROCE_FAILED, /* or closed by the peer; waits for its owner to destroy it */
-	ROCE_BYE,    /* destroyed: last words under way */
-	ROCE_DRAIN,  /* destroyed: queue pairs in error, requests come back */
+	ROCE_FAILED,  /* or closed by the peer; waits for its owner to destroy it */
+	ROCE_STOPPED, /* by its owner, who has other lanes; what was sent is kept for them */
+	ROCE_BYE,     /* destroyed: last words under way */
+	ROCE_DRAIN,   /* destroyed: queue pairs in error, requests come back */
 };
 
 /** A flush waits until, on each queue pair, these are over. */
@@ -164,6 +186,7 @@ struct roce_lane_ep {
 	bool connecting;   /* in iface->connecting: its queue pairs are the thread's */
 	bool bye_due;      /* it ended while connecting, and owes the peer a last word */
 	bool closing;      /* last words are under way */
+	bool reaped;       /* stopped, and what the peer has not got was handed out */
 	struct weft_roce_close close;
 	char peer[48];
 };
@@ -256,15 +279,15 @@ static inline bool roce_tx_room(const struct roce_iface *r, uint32_t reserve)
 #define ROCE_SHARE_MIN 8u
 
 /**
- * May a queue pair that has @p chan's requests under way take one more of the @p total that all
- * share, of which @p left are left? The least share of each queue pair is kept, within half of all;
- * of the rest each may have half of what is left. So something is left for whoever comes: also when
- * many peers answer nothing until they are given up.
+ * May a queue pair that has @p mine take one more of the @p total that all share, of which @p left
+ * are left? The least share of each queue pair is kept, within half of all; of the rest each may
+ * have half of what is left. So something is left for whoever comes: also when many peers answer
+ * nothing until they are given up.
  */
-static inline bool roce_share(const struct roce_iface *r, const struct roce_chan *chan,
-			      uint32_t total, uint32_t left)
+static inline bool roce_share(const struct roce_iface *r, uint32_t mine, uint32_t total,
+			      uint32_t left)
 {
-	uint32_t mine = chan->sq.head - chan->sq.tail, kept = r->byes * ROCE_SHARE_MIN;
+	uint32_t kept = r->byes * ROCE_SHARE_MIN;
 
 	if (kept > total / 2)
 		kept = total / 2;
@@ -274,7 +297,7 @@ static inline bool roce_share(const struct roce_iface *r, const struct roce_chan
 /** Of the completion queue's places. */
 static inline bool roce_share_place(const struct roce_iface *r, const struct roce_chan *chan)
 {
-	return roce_share(r, chan, r->tx_total, r->tx_room - r->byes);
+	return roce_share(r, chan->sq.head - chan->sq.tail, r->tx_total, r->tx_room - r->byes);
 }
 
 /* iface.c, ud.c */
@@ -331,7 +354,27 @@ int roce_ep_connect_ep(struct weft_lane_ep *lane_ep, const void *dev_addr, size_
 /** Lane endpoints whose connecting has come to an end. @return events */
 unsigned int roce_connect_progress(struct roce_iface *r);
 
+/* stop.c */
+uint64_t roce_ep_seen(const struct weft_lane_ep *lane_ep);
+void roce_ep_check(struct weft_lane_ep *lane_ep);
+int roce_ep_quiesce(struct weft_lane_ep *lane_ep, void *state);
+int roce_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
+		 weft_lane_reap_cb cb, void *arg);
+/** The lane fails with @p status, unless its owner has others and stops it. */
+void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *text);
+/** Does it look dead? Its owner is told. */
+void roce_suspect_look(struct roce_lane_ep *lane_ep);
+#define ROCE_PARKED 1
+/**
+ * What a read, write or atomic that comes back with @p status ends with, if the lane was stopped;
+ * #ROCE_PARKED: not before roce_ep_reap(), or roce_stopped_destroy()
+ */
+int roce_stopped_status(struct roce_chan *chan, const struct roce_slot *slot, int status);
+void roce_stopped_destroy(struct roce_lane_ep *lane_ep);
+
 /* ends.c */
+/** Its queue pairs are in the error state. @return 0 or the first one's error */
+int roce_lane_ep_to_error(struct roce_lane_ep *lane_ep);
 void roce_ep_destroy(struct weft_lane_ep *lane_ep);
 int roce_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
 /** The lane is over: queue pairs to error; completions come back with @p status; then the event. */
@@ -396,6 +439,8 @@ void roce_tx_flush(struct weft_lane_iface *iface);
 void roce_chan_ring(struct roce_chan *chan);
 /** Write our count into the peer's memory. @return 0 or -EAGAIN */
 int roce_chan_tell(struct roce_chan *chan);
+/** Ask the peer for a sign of life, if there is room. */
+void roce_chan_ping(struct roce_chan *chan);
 /** Last words. @return false = no place */
 bool roce_chan_bye(struct roce_chan *chan);
 /**
@@ -407,9 +452,22 @@ struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind ki
 /** The request is complete: ring now or later. */
 void roce_chan_commit(struct roce_chan *chan);
 
+/** 8 bytes of a request: a count, or an atomic's result; in the first ring. */
 static inline uint8_t *roce_slot_mem(const struct roce_chan *chan, const struct roce_slot *slot)
 {
-	return chan->ring->data + (size_t)(slot->at & (ROCE_SQ_DEPTH - 1)) * ROCE_SLOT;
+	return chan->rings[0]->data + ROCE_RING_PLACES * ROCE_PLACE +
+	       (size_t)(slot->at & (ROCE_SQ_DEPTH - 1)) * 8;
+}
+
+/** The ring that message number @p n has its place in. */
+static inline struct roce_buf *roce_ring_of(const struct roce_chan *chan, uint32_t n)
+{
+	return chan->rings[(n & chan->unacked_mask) / ROCE_RING_PLACES];
+}
+
+static inline uint8_t *roce_place(const struct roce_chan *chan, uint32_t n)
+{
+	return roce_ring_of(chan, n)->data + (size_t)(n & (ROCE_RING_PLACES - 1)) * ROCE_PLACE;
 }
 
 /* rma.c */

@@ -32,6 +32,8 @@
 	X(late, "drop.late")              \
 	X(stray, "drop.stray_completion") \
 	X(failed, "lanes.failed")         \
+	X(suspect, "lanes.suspect")       \
+	X(stopped, "lanes.stopped")       \
 	X(events, "device.events")
 
 #define UD_COUNTERS(X)                  \

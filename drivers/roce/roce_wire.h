@@ -26,7 +26,8 @@
 
 #include "core/wire_types.h"
 
-#define WEFT_ROCE_VERSION 2 /* 1: whose datagrams began without a cookie */
+/* 1: whose datagrams began without a cookie; 2: which knew no PING, and no LANE_DOWN */
+#define WEFT_ROCE_VERSION 3
 #define WEFT_ROCE_MAX_QPS 8
 
 /* ------------------------------------------------------------------ immediate data */
@@ -38,6 +39,8 @@
 
 enum weft_roce_control {
 	WEFT_ROCE_BYE = 1, /**< last message: the sender has closed the lane */
+	/** counted as a message is, and asks for the count at once: is the receiver there? */
+	WEFT_ROCE_PING = 2,
 };
 
 static inline uint32_t weft_roce_imm(uint32_t flags, uint8_t am_id, uint32_t processed)
@@ -49,6 +52,15 @@ static inline uint8_t weft_roce_imm_id(uint32_t imm)
 {
 	return imm >> WEFT_ROCE_COUNT_BITS & 31;
 }
+
+/* ------------------------------------------------------------------ a lane that was stopped */
+
+/** In LANE_DOWN: messages processed on each of the lane's queue pairs; as many as there are. */
+struct weft_roce_rx_state {
+	weft_le32 processed[WEFT_ROCE_MAX_QPS];
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_roce_rx_state) == 32, "wire");
 
 /* ------------------------------------------------------------------ counts without a message */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 
 /*
- * Messages. Short ones are copied into their place of the send queue and go inline; others are
- * packed into a registered buffer; zero-copy ones have their header in the place and the rest where
- * it is.
+ * Messages. Short ones are copied into their place and go inline; others are packed into a
+ * registered buffer; zero-copy ones have their header in the place and the rest where it is. All of
+ * it stays until the peer has processed them.
  */
 
 #include <arpa/inet.h>
@@ -25,7 +25,9 @@ static inline bool share_of_buffers(const struct roce_iface *r, const struct roc
 {
 	const struct roce_pool *pool = &r->tx_pool;
 
-	return roce_share(r, chan, (uint32_t)pool->max, (uint32_t)(pool->max - pool->in_use));
+	/* As many as messages, at most. */
+	return roce_share(r, chan->credit.sent - chan->done, (uint32_t)pool->max,
+			  (uint32_t)(pool->max - pool->in_use));
 }
 
 /* A queue pair that takes a message; @p spread: begin with another one each time. */
@@ -67,7 +69,6 @@ struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind ki
 	struct roce_slot *slot = &chan->slots[at & (ROCE_SQ_DEPTH - 1)];
 	struct ibv_send_wr *wr = &chan->wr[n];
 
-	slot->buf = NULL;
 	slot->comp = NULL;
 	slot->at = at;
 	slot->kind = (uint8_t)kind;
@@ -127,15 +128,22 @@ void roce_chan_ring(struct roce_chan *chan)
 	chan->sq.posted = chan->sq.head;
 }
 
+/* What is kept of the next message. */
+static inline struct roce_unacked *next_message(struct roce_chan *chan, uint8_t am_id)
+{
+	struct roce_unacked *u = &chan->unacked[chan->credit.sent & chan->unacked_mask];
+
+	*u = (struct roce_unacked){.id = am_id};
+	return u;
+}
+
 /* The message is in its work request: its number, its unacknowledged bytes. */
-static void sent(struct roce_chan *chan, struct roce_slot *slot, size_t bytes,
-		 struct weft_lane_comp *comp)
+static void sent(struct roce_chan *chan, struct roce_slot *slot, struct roce_unacked *u,
+		 size_t bytes)
 {
 	struct roce_lane_ep *lane_ep = chan->lane_ep;
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
-	struct roce_unacked *u = &chan->unacked[chan->credit.sent & chan->unacked_mask];
 
-	u->comp = comp;
 	u->bytes = (uint32_t)bytes;
 	slot->sent = ++chan->credit.sent;
 	lane_ep->base.queued += (uint32_t)bytes;
@@ -167,7 +175,7 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
-	mem = roce_slot_mem(chan, slot);
+	mem = roce_place(chan, chan->credit.sent);
 	memcpy(mem, hdr, hdr_len);
 	if (length > 0)
 		memcpy(mem + hdr_len, payload, length);
@@ -177,9 +185,9 @@ int roce_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	wr->sg_list[0] = (struct ibv_sge){
 		.addr = (uintptr_t)mem,
 		.length = (uint32_t)total,
-		.lkey = chan->ring->lkey,
+		.lkey = roce_ring_of(chan, chan->credit.sent)->lkey,
 	};
-	sent(chan, slot, total, NULL);
+	sent(chan, slot, next_message(chan, am_id), total);
 	return 0;
 }
 
@@ -189,6 +197,7 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct roce_chan *chan;
 	struct ibv_send_wr *wr;
+	struct roce_unacked *u;
 	struct roce_slot *slot;
 	struct roce_buf *buf;
 	ssize_t n;
@@ -209,7 +218,8 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 		return n < 0 ? n : -EINVAL;
 	}
 	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
-	slot->buf = buf;
+	u = next_message(chan, am_id);
+	u->buf = buf;
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
 	wr->imm_data = weft_roce_imm(0, am_id, 0);
 	wr->sg_list[0] = (struct ibv_sge){
@@ -217,7 +227,7 @@ ssize_t roce_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_c
 		.length = (uint32_t)n,
 		.lkey = buf->lkey,
 	};
-	sent(chan, slot, (size_t)n, NULL);
+	sent(chan, slot, u, (size_t)n);
 	return n;
 }
 
@@ -247,10 +257,12 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 {
 	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
 	struct ibv_sge sge[ROCE_MAX_SGE];
+	struct roce_unacked *u;
 	struct roce_chan *chan;
 	struct ibv_send_wr *wr;
 	struct roce_slot *slot;
 	unsigned int used = 0;
+	uint8_t *place;
 	ssize_t n;
 
 	if (__builtin_expect(!base->up, 0))
@@ -266,20 +278,26 @@ int roce_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, siz
 	if (!chan)
 		return -EAGAIN;
 	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	place = roce_place(chan, chan->credit.sent);
 	if (hdr_len > 0) {
-		memcpy(roce_slot_mem(chan, slot), hdr, hdr_len);
+		memcpy(place, hdr, hdr_len);
 		wr->sg_list[used++] = (struct ibv_sge){
-			.addr = (uintptr_t)roce_slot_mem(chan, slot),
+			.addr = (uintptr_t)place,
 			.length = (uint32_t)hdr_len,
-			.lkey = chan->ring->lkey,
+			.lkey = roce_ring_of(chan, chan->credit.sent)->lkey,
 		};
 	}
+	memcpy(place + ROCE_ZCOPY_HDR, iov, iovcnt * sizeof(*iov));
+	u = next_message(chan, am_id);
+	u->comp = comp;
+	u->hdr_len = (uint8_t)hdr_len;
+	u->iovcnt = (uint8_t)iovcnt;
 	memcpy(&wr->sg_list[used], sge + 1, iovcnt * sizeof(sge[0]));
 	wr->num_sge = (int)(used + iovcnt);
 	wr->opcode = IBV_WR_SEND_WITH_IMM;
 	/* Somebody waits for the end. */
 	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_ASK, am_id, 0);
-	sent(chan, slot, hdr_len + (size_t)n, comp);
+	sent(chan, slot, u, hdr_len + (size_t)n);
 	return 0;
 }
 
@@ -301,7 +319,7 @@ int roce_chan_tell(struct roce_chan *chan)
 	wr->sg_list[0] = (struct ibv_sge){
 		.addr = (uintptr_t)roce_slot_mem(chan, slot),
 		.length = sizeof(word),
-		.lkey = chan->ring->lkey,
+		.lkey = chan->rings[0]->lkey,
 	};
 	if (r->max_inline >= sizeof(word))
 		wr->send_flags = IBV_SEND_INLINE;
@@ -309,6 +327,20 @@ int roce_chan_tell(struct roce_chan *chan)
 	r->count.words++;
 	roce_chan_commit(chan);
 	return 0;
+}
+
+void roce_chan_ping(struct roce_chan *chan)
+{
+	struct ibv_send_wr *wr;
+	struct roce_slot *slot;
+
+	if (!has_room(roce_lane_ep_iface(chan->lane_ep), chan))
+		return;
+	wr = roce_chan_add(chan, ROCE_SLOT_SEND, &slot);
+	wr->opcode = IBV_WR_SEND_WITH_IMM;
+	wr->imm_data = weft_roce_imm(WEFT_ROCE_IMM_CONTROL | WEFT_ROCE_IMM_ASK, WEFT_ROCE_PING, 0);
+	wr->num_sge = 0;
+	sent(chan, slot, next_message(chan, ROCE_NO_MESSAGE), 0);
 }
 
 bool roce_chan_bye(struct roce_chan *chan)

@@ -24,6 +24,7 @@
  * LOOK_MAX_NS.
  */
 #define SLOW_ASLEEP_NS 100000000u
+#define SLOW_BUSY_NS 20000000u /* while requests are under way */
 
 /* ------------------------------------------------------------------ the channel */
 
@@ -115,6 +116,9 @@ int roce_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 	if (!TAILQ_EMPTY(&r->acks))
 		tell_peers(r);
 	within(now_ns, due_ns, SLOW_ASLEEP_NS);
+	/* What has no answer is noticed soon. */
+	if (r->tx_room != r->tx_total)
+		within(now_ns, due_ns, SLOW_BUSY_NS);
 	if (!TAILQ_EMPTY(&r->connecting) || !LIST_EMPTY(&r->dying) || !TAILQ_EMPTY(&r->acks))
 		within(now_ns, due_ns, LOOK_MAX_NS);
 	if (r->look_ns < LOOK_MIN_NS)

@@ -103,7 +103,7 @@ struct fake_qp {
 	struct fake_rq rq;
 	struct ibv_qp_attr attr;
 	uint64_t first_try, first_rnr;
-	bool last_wqe;
+	bool last_wqe, lose_ack;
 };
 
 extern struct fake_qp *fake_qps[FAKE_QPS];

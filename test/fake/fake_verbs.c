@@ -195,6 +195,17 @@ void fake_qp_break(uint32_t qpn)
 	fake_event_qp(qpn, IBV_EVENT_QP_FATAL);
 }
 
+void fake_qp_lose_ack(uint32_t qpn)
+{
+	struct fake_qp *qp;
+
+	fake_lock();
+	qp = fake_qp_find(qpn);
+	assert_non_null(qp);
+	qp->lose_ack = true;
+	fake_unlock();
+}
+
 enum ibv_qp_state fake_qp_state(uint32_t qpn)
 {
 	struct fake_qp *qp = fake_qp_find(qpn);

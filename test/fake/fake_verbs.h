@@ -76,6 +76,7 @@ struct fake {
 	struct fake_fail fail[FAKE_NUM_CALLS];
 	uint64_t memlock;     /**< bytes that may be pinned in all */
 	unsigned int ud_lose; /**< so many of the next datagrams get lost */
+	unsigned int budget;  /**< requests that a pump carries out at most; 0 = all */
 	bool ud_send_error;   /**< the next datagram's request ends in an error */
 	uint64_t pinned;
 	struct {
@@ -112,6 +113,8 @@ void fake_event_qp(uint32_t qpn, enum ibv_event_type type);
 void fake_remove(struct fake_device *d);
 /** A queue pair breaks: into the error state, with a QP_FATAL. */
 void fake_qp_break(uint32_t qpn);
+/** Its next request is carried out, and no acknowledgement comes: it ends with RETRY_EXC_ERR. */
+void fake_qp_lose_ack(uint32_t qpn);
 enum ibv_qp_state fake_qp_state(uint32_t qpn);
 /** What is in its receive queue or that of its shared queue. */
 uint32_t fake_qp_receives(uint32_t qpn);

@@ -556,6 +556,8 @@ static unsigned int step(struct fake_qp *qp)
 		status = run_rc(qp, s);
 	if (status == WAIT)
 		return 0;
+	if (qp->lose_ack && status == IBV_WC_SUCCESS && qp->qp.qp_type == IBV_QPT_RC)
+		status = IBV_WC_RETRY_EXC_ERR;
 	ended(qp, s, (enum ibv_wc_status)status);
 	if (status != IBV_WC_SUCCESS)
 		qp->qp.state = qp->qp.qp_type == IBV_QPT_UD ? IBV_QPS_SQE : IBV_QPS_ERR;
@@ -575,7 +577,7 @@ unsigned int fake_pump(uint64_t now_ns)
 			if (fake_qps[i])
 				n += step(fake_qps[i]);
 		total += n;
-	} while (n > 0);
+	} while (n > 0 && (fake.budget == 0 || total < fake.budget));
 	fake_unlock();
 	return total;
 }

@@ -88,6 +88,9 @@ static void on_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_eve
 	e->ups += ev == WEFT_LANE_EV_UP;
 	e->downs += ev == WEFT_LANE_EV_DOWN;
 	e->gones += ev == WEFT_LANE_EV_GONE;
+	e->suspects += ev == WEFT_LANE_EV_SUSPECT;
+	if (ev == WEFT_LANE_EV_SUSPECT && status < 0 && e->stops)
+		rw_stop(e);
 	e->status = status;
 	snprintf(e->text, sizeof(e->text), "%s", text);
 }
@@ -282,6 +285,12 @@ void rw_destroy(struct rw_end *e)
 {
 	e->lane_ep->ops->ep_destroy(e->lane_ep);
 	e->lane_ep = NULL;
+}
+
+void rw_stop(struct rw_end *e)
+{
+	e->state_len = e->lane_ep->ops->ep_quiesce(e->lane_ep, e->state);
+	assert_true(e->state_len > 0);
 }
 
 struct packing {

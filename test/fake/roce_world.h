@@ -30,7 +30,10 @@ struct rw_iface {
 struct rw_end {
 	struct rw_iface *iface;
 	struct weft_lane_ep *lane_ep;
-	unsigned int ups, downs, gones;
+	unsigned int ups, downs, gones, suspects;
+	bool stops; /**< is stopped when it is about to fail */
+	uint8_t state[WEFT_LANE_STATE_MAX];
+	int state_len; /**< > 0: it is stopped */
 	int status;
 	char text[320];
 	uint64_t sent, received; /**< messages of rw_send(): they carry their number */
@@ -82,6 +85,8 @@ int rw_connect_to(struct rw_end *e, struct rw_end *peer);
  */
 void rw_wait_up(struct rw_end *e);
 void rw_destroy(struct rw_end *e);
+/** ep_quiesce(), must succeed. */
+void rw_stop(struct rw_end *e);
 
 /** Pump the devices and call progress() of all interfaces, for @p ns. */
 void rw_run(uint64_t ns);

@@ -66,7 +66,7 @@ static void a_message_without_immediate_data_ends_the_lane(void **state)
 
 static void an_unknown_control_message_ends_the_lane(void **state)
 {
-	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, WEFT_ROCE_BYE + 1, 0);
+	uint32_t imm = weft_roce_imm(WEFT_ROCE_IMM_CONTROL, WEFT_ROCE_PING + 1, 0);
 
 	(void)state;
 	fake_message(qp[1], &imm, NULL, 0);

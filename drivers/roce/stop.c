@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * Lanes that die while their endpoint has others: they are suspected, stopped, and give back what
+ * the peer has not processed (doc/failover.md).
+ *
+ * What was received is a count for each queue pair, for each delivers in order. A stopped lane's
+ * queue pairs are in the error state before it is told: what still lies in the completion queue is
+ * dropped, the peer sends it elsewhere; and no read, write or atomic of the peer touches our memory
+ * any more. So a lane's own reads and writes may be done again when it has the peer's state, and
+ * wait for that. Which atomics the peer's device has executed nobody can tell, but of those that
+ * our device was never given.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "roce.h"
+
+/*
+ * A request without an answer for so long; devices answer within microseconds, and send again only
+ * after some 0.3 s.
+ */
+#define SUSPECT_NS 50000000ull
+
+/* ------------------------------------------------------------------ suspicion */
+
+static void suspect(struct roce_lane_ep *lane_ep, int status, const char *text)
+{
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+
+	r->count.suspect++;
+	r->event(r->arg, &lane_ep->base, WEFT_LANE_EV_SUSPECT, status, text);
+}
+
+void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *text)
+{
+	bool up = lane_ep->state == ROCE_UP;
+
+	if (up)
+		suspect(lane_ep, status, text);
+	if (!up || lane_ep->state == ROCE_UP)
+		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, status, text);
+}
+
+static bool no_answer(const struct roce_lane_ep *lane_ep, uint64_t *since)
+{
+	const struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	unsigned int i;
+
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		const struct roce_chan *chan = lane_ep->chans[i];
+
+		*since = chan->busy_since;
+		if (chan->sq.head != chan->sq.tail && roce_empty_since(r, *since, SUSPECT_NS))
+			return true;
+	}
+	return false;
+}
+
+void roce_suspect_look(struct roce_lane_ep *lane_ep)
+{
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	char text[160];
+	uint64_t since;
+
+	if (lane_ep->state != ROCE_UP)
+		return;
+	if (!r->watched.up)
+		snprintf(text, sizeof(text), "%s: port %u is down", r->dev->name, r->port);
+	else if (no_answer(lane_ep, &since))
+		snprintf(text, sizeof(text), "%s: peer %s has not answered for %.0f ms",
+			 r->dev->name, lane_ep->peer, (double)(r->now - since) * 1e-6);
+	else
+		return;
+	suspect(lane_ep, 0, text);
+}
+
+/* The device of a peer answers also for a process that is stopped: only the process counts. */
+uint64_t roce_ep_seen(const struct weft_lane_ep *base)
+{
+	const struct roce_lane_ep *lane_ep = (const struct roce_lane_ep *)base;
+	uint64_t seen = 0;
+	unsigned int i;
+
+	for (i = 0; i < lane_ep->num_qps; i++)
+		if (lane_ep->chans[i]->heard_at > seen)
+			seen = lane_ep->chans[i]->heard_at;
+	return seen;
+}
+
+void roce_ep_check(struct weft_lane_ep *base)
+{
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
+	struct roce_chan *chan = lane_ep->chans[0];
+
+	/* What it has not acknowledged it will, if it lives. */
+	if (lane_ep->state == ROCE_UP && chan->credit.sent == chan->credit.acked)
+		roce_chan_ping(chan);
+}
+
+/* ------------------------------------------------------------------ stop */
+
+int roce_ep_quiesce(struct weft_lane_ep *base, void *buf)
+{
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	struct weft_roce_rx_state *state = buf;
+	struct ibv_device_attr attr;
+	unsigned int i;
+	int rc;
+
+	if (lane_ep->state != ROCE_UP)
+		return -ENOTCONN;
+	rc = roce_lane_ep_to_error(lane_ep);
+	/* Of a device that is gone nothing writes any more. */
+	if (rc < 0 && !r->ended && ibv_query_device(r->dev->ctx, &attr) == 0)
+		return rc;
+	base->up = false;
+	base->tx_room = false;
+	lane_ep->state = ROCE_STOPPED;
+	lane_ep->status = -ENOTCONN;
+	lane_ep->since = r->now;
+	r->count.stopped++;
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		struct roce_chan *chan = lane_ep->chans[i];
+
+		state->processed[i] = weft_put32(chan->credit.processed);
+		/* What was collected the device never gets. */
+		if (!chan->lost) {
+			chan->lost = true;
+			chan->lost_from = chan->sq.posted;
+		}
+		roce_chan_abandon(chan, chan->lost_from);
+	}
+	return (int)(lane_ep->num_qps * sizeof(state->processed[0]));
+}
+
+/* ------------------------------------------------------------------ native operations */
+
+static int lost_status(const struct roce_chan *chan, const struct roce_slot *slot)
+{
+	if (slot->kind != ROCE_SLOT_AMO || (int32_t)(slot->at - chan->lost_from) >= 0)
+		return -ECANCELED;
+	return -EIO;
+}
+
+int roce_stopped_status(struct roce_chan *chan, const struct roce_slot *slot, int status)
+{
+	const struct roce_lane_ep *lane_ep = chan->lane_ep;
+	uint32_t i = slot->at & (ROCE_SQ_DEPTH - 1);
+
+	if (chan->refused < 0 && chan->refused_at == slot->at)
+		return chan->refused;
+	if (lane_ep->reaped)
+		return lost_status(chan, slot);
+	if (lane_ep->state != ROCE_STOPPED)
+		return status;
+	chan->parked[i / 64] |= 1ull << i % 64;
+	return ROCE_PARKED;
+}
+
+/* In the order of posting. @p status 0: what became of each */
+static void end_parked(struct roce_chan *chan, int status)
+{
+	uint32_t k, i;
+
+	for (k = 0; k < ROCE_SQ_DEPTH; k++) {
+		struct roce_slot *slot;
+
+		i = (chan->sq.tail + k) & (ROCE_SQ_DEPTH - 1);
+		slot = &chan->slots[i];
+		if (!(chan->parked[i / 64] >> i % 64 & 1))
+			continue;
+		chan->parked[i / 64] &= ~(1ull << i % 64);
+		slot->comp->done(slot->comp, status ? status : lost_status(chan, slot));
+	}
+}
+
+void roce_stopped_destroy(struct roce_lane_ep *lane_ep)
+{
+	unsigned int i;
+
+	for (i = 0; i < lane_ep->num_qps; i++)
+		end_parked(lane_ep->chans[i], -ECANCELED);
+}
+
+/* ------------------------------------------------------------------ give back */
+
+/* A zero-copy message is over when it has arrived by another way and our device lets go of it. */
+struct twice {
+	struct weft_lane_comp arrived, released;
+	struct weft_lane_comp *comp;
+	struct twice *next;
+	unsigned int left;
+	int status;
+};
+
+static void one_of_two(struct twice *t)
+{
+	if (--t->left > 0)
+		return;
+	t->comp->done(t->comp, t->status);
+	free(t);
+}
+
+static void arrived(struct weft_lane_comp *comp, int status)
+{
+	struct twice *t = (struct twice *)((char *)comp - offsetof(struct twice, arrived));
+
+	t->status = status;
+	one_of_two(t);
+}
+
+static void released(struct weft_lane_comp *comp, int status)
+{
+	(void)status;
+	one_of_two((struct twice *)((char *)comp - offsetof(struct twice, released)));
+}
+
+struct give {
+	weft_lane_reap_cb cb;
+	void *arg;
+	uint8_t *room; /* for a zero-copy message */
+	struct twice *twice;
+};
+
+static void give_free(struct give *g)
+{
+	struct twice *t;
+
+	free(g->room);
+	while ((t = g->twice)) {
+		g->twice = t->next;
+		free(t);
+	}
+}
+
+/* Before anything is given: what it takes. */
+static int prepare(struct roce_lane_ep *lane_ep, struct give *g)
+{
+	unsigned int i;
+	uint32_t n;
+
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		const struct roce_chan *chan = lane_ep->chans[i];
+
+		for (n = chan->credit.acked; n != chan->credit.sent; n++) {
+			struct twice *t;
+
+			if (!chan->unacked[n & chan->unacked_mask].comp)
+				continue;
+			t = malloc(sizeof(*t));
+			if (!t)
+				return -ENOMEM;
+			t->next = g->twice;
+			g->twice = t;
+		}
+	}
+	g->room = malloc(lane_ep->base.max_msg);
+	return g->room ? 0 : -ENOMEM;
+}
+
+static struct weft_lane_comp *wait_twice(struct give *g, struct roce_unacked *u)
+{
+	struct twice *t = g->twice;
+
+	g->twice = t->next;
+	*t = (struct twice){
+		.arrived.done = arrived,
+		.released.done = released,
+		.comp = u->comp,
+		.left = 2,
+	};
+	u->comp = &t->released;
+	return &t->arrived;
+}
+
+static void give_message(struct roce_chan *chan, uint32_t n, struct give *g)
+{
+	struct roce_unacked *u = &chan->unacked[n & chan->unacked_mask];
+	const uint8_t *place = roce_place(chan, n), *msg = place;
+	const struct iovec *iov = (const struct iovec *)(const void *)(place + ROCE_ZCOPY_HDR);
+	struct weft_lane_comp *comp = NULL;
+	size_t len = u->hdr_len;
+	unsigned int i;
+
+	if (u->id == ROCE_NO_MESSAGE)
+		return;
+	if (u->buf) {
+		msg = u->buf->data;
+	} else if (u->comp) {
+		memcpy(g->room, place, len);
+		for (i = 0; i < u->iovcnt; len += iov[i++].iov_len)
+			memcpy(g->room + len, iov[i].iov_base, iov[i].iov_len);
+		msg = g->room;
+	}
+	if (u->comp)
+		comp = wait_twice(g, u);
+	g->cb(g->arg, u->id, msg, u->bytes, comp);
+}
+
+/* @return false: it says what can't be */
+static bool take_counts(struct roce_lane_ep *lane_ep, const struct weft_roce_rx_state *state,
+			size_t length)
+{
+	unsigned int i;
+
+	if (length != lane_ep->num_qps * sizeof(state->processed[0]))
+		return false;
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		const struct weft_roce_credit *c = &lane_ep->chans[i]->credit;
+
+		if (weft_get32(state->processed[i]) - c->acked > c->sent - c->acked)
+			return false;
+	}
+	for (i = 0; i < lane_ep->num_qps; i++)
+		lane_ep->chans[i]->credit.acked = weft_get32(state->processed[i]);
+	return true;
+}
+
+static void give_flushes(struct roce_lane_ep *lane_ep, struct give *g)
+{
+	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	struct weft_lane_comp *comp;
+	struct roce_flush *f;
+
+	while ((f = STAILQ_FIRST(&lane_ep->flushes))) {
+		STAILQ_REMOVE_HEAD(&lane_ep->flushes, link);
+		comp = f->comp;
+		weft_mpool_put(&r->flush_pool, f);
+		g->cb(g->arg, 0, NULL, 0, comp);
+	}
+}
+
+int roce_ep_reap(struct weft_lane_ep *base, const void *state, size_t length, weft_lane_reap_cb cb,
+		 void *arg)
+{
+	struct roce_lane_ep *lane_ep = roce_lane_ep_of(base);
+	struct give g = {.cb = cb, .arg = arg};
+	unsigned int i;
+	uint32_t n;
+	int rc;
+
+	if (lane_ep->state != ROCE_STOPPED || lane_ep->reaped)
+		return -EINVAL;
+	if (!take_counts(lane_ep, state, length))
+		return -EPROTO;
+	rc = prepare(lane_ep, &g);
+	if (rc < 0) {
+		give_free(&g);
+		return rc;
+	}
+	lane_ep->reaped = true;
+	for (i = 0; i < lane_ep->num_qps; i++)
+		for (n = lane_ep->chans[i]->credit.acked; n != lane_ep->chans[i]->credit.sent; n++)
+			give_message(lane_ep->chans[i], n, &g);
+	give_flushes(lane_ep, &g);
+	give_free(&g);
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		end_parked(lane_ep->chans[i], 0);
+		roce_chan_done(lane_ep->chans[i]);
+	}
+	return 0;
+}
