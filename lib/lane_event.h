@@ -19,7 +19,8 @@ enum weft_lane_event {
 	 */
 	WEFT_LANE_EV_GONE,
 	/**
-	 * Of lanes with ep_quiesce(): the lane may be dead. Sends go unacknowledged although they
+	 * Of lanes with ep_quiesce(): the lane may be dead. @p status 1: the peer is heard, and
+	 * acknowledges nothing. Sends go unacknowledged although they
 	 * were repeated, a sign of life was asked for in vain, or the port has lost its link. Comes
 	 * again while that is so. With @p status < 0 the lane has failed: #WEFT_LANE_EV_DOWN
 	 * follows with it, unless the lane_ep is stopped in this call. -ETIMEDOUT says that only

@@ -333,8 +333,7 @@ static void close_endpoints(struct weft_worker *w)
 	w->destroying = true;
 	w->in_progress = true;
 	LIST_FOREACH(ep, &w->eps, entry)
-		if (ep->peer && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) &&
-		    ep->lanes[0].up)
+		if (ep->peer && (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING))
 			weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 	for (i = 0; i < w->num_ifaces; i++)
 		w->ifaces[i]->ops->tx_flush(w->ifaces[i]);

@@ -18,6 +18,7 @@
 #include "lane.h"
 #include "weft.h"
 
+struct weft_failover;   /* lanes that die and come back: wireup/failover.h */
 struct weft_ep_closing; /* an endpoint on its way out: wireup/close.c */
 struct weft_host;       /* of endpoints that nobody owns: wireup/wireup.h */
 struct weft_msg_ep;     /* state of the message layer: msg/msg.h */
@@ -94,6 +95,8 @@ struct weft_ep {
 	/* up lane with the lowest latency: single-fragment messages and control */
 	uint8_t am_lane;
 	uint16_t lanes_up; /* bit i = lanes[i].up */
+	/* of those that died: it is not known yet what the peer has received over them */
+	uint16_t lanes_closing;
 	struct weft_ep_lane lanes[WEFT_MAX_LANES];
 	struct weft_ep_lane_info *lane_info; /* lane_room of them: most endpoints have one lane */
 	uint8_t lane_room;
@@ -111,7 +114,8 @@ struct weft_ep {
 	uint64_t secret, remote_secret;
 	uint32_t conn_sn;
 	char remote_name[64];
-	struct weft_wireup *wireup; /* NULL once connected and all lanes are settled */
+	struct weft_wireup *wireup;     /* NULL once connected and all lanes are settled */
+	struct weft_failover *failover; /* NULL = there was never a second lane */
 	struct weft_ep_closing *closing;
 	struct weft_peer *peer; /* NULL on loopback */
 	struct weft_host *host; /* that takes a place with it; NULL = somebody has claimed it */

@@ -27,7 +27,7 @@
  * a new id. A reference is valid only if its object belongs to the endpoint that the message came
  * on.
  *
- * doc/wire.md ("What is to come") gives 19, 28 and 29 their bytes: nobody sends them yet.
+ * doc/wire.md ("What is to come") gives 19 its bytes: nobody sends it yet.
  */
 enum weft_wire_id {
 	/** struct weft_wire_wireup + records; all connection management (lib/wireup/wireup.c) */

@@ -42,6 +42,12 @@ enum weft_wireup_type {
 	WEFT_WIREUP_ACK = 7,
 	/** I am closing, and CLOSE follows when all is delivered: no new owner for this ep */
 	WEFT_WIREUP_CLOSING = 8,
+	/** I have stopped that lane, and this is all that I have received over it. And you? */
+	WEFT_WIREUP_LANE_DOWN = 9,
+	/** the same, from one who knows what the other has received */
+	WEFT_WIREUP_LANE_DOWN_ACK = 10,
+	/** of the higher id: I get no answers over that lane, please stop it */
+	WEFT_WIREUP_LANE_SUSPECT = 11,
 };
 
 /** Head of every WIREUP message; records (lib/wireup/wireup.c) follow, described in doc/wire.md. */
@@ -56,8 +62,8 @@ struct weft_wire_wireup {
 	struct weft_wire_ref src_ep;
 	struct weft_wire_ref dst_ep; /**< 0,0 = not known yet */
 	weft_le16 status;            /**< ERROR: positive errno, < 4096 */
-	weft_le16 lane_epoch;        /**< epoch of the lane; 0 until lanes can come back */
-	weft_le16 total;             /**< bytes of records of the whole message, <= 8192 */
+	weft_le16 lane_epoch; /**< of lane's connection: 0, and 1 more each time it is made anew */
+	weft_le16 total;      /**< bytes of records of the whole message, <= 8192 */
 	/**
 	 * of the records in this piece; their length is what follows this head. Pieces let a REQ
 	 * fit any MTU; retries are byte-identical
@@ -112,6 +118,8 @@ enum weft_wire_record_type {
 	WEFT_RECORD_TEXT = 5, /**< a sentence in UTF-8, not terminated, <= 255 bytes */
 	WEFT_RECORD_NEXT_SN =
 		8, /**< struct weft_wire_next_sn: of ERROR(ESTALE): a number that is free */
+	/** what the sender has received over a lane: bytes of the lane's driver, 1..136 */
+	WEFT_RECORD_RX_STATE = 9,
 };
 
 /** the numbers of a lane were measured on it, not stated */

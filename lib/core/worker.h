@@ -33,6 +33,9 @@ struct weft_wait;       /* core/wait.h */
 	X(eps_created, "ep.created")                                   \
 	X(eps_accepted, "ep.accepted")                                 \
 	X(eps_failed, "ep.failed")                                     \
+	/* lanes that died while their ep went on, and came back */    \
+	X(lanes_lost, "ep.lanes_lost")                                 \
+	X(lanes_back, "ep.lanes_back")                                 \
 	/* malformed or foreign wire-up messages */                    \
 	X(wireup_bad, "wireup.drop.bad")                               \
 	/* for an ep that is not there any more */                     \

@@ -177,6 +177,8 @@ int weft_msg_ep_init(struct weft_ep *ep)
 	TAILQ_INIT(&me->parked);
 	STAILQ_INIT(&me->ctl);
 	STAILQ_INIT(&me->flushes);
+	STAILQ_INIT(&me->replay);
+	STAILQ_INIT(&me->replay_later);
 	WEFT_EACH_MODULE(m, mw, ep_init) {
 		rc = m->ep_init(me);
 		if (rc) {
@@ -251,6 +253,14 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		weft_load_init(&me->lanes[i].load[dir], per_byte, (float)lane->latency);
 }
 
+/* It is gone, or not there yet. What it has outstanding stays: that ends with its completions. */
+static void drop_lane(struct weft_msg_ep *me, unsigned int i)
+{
+	me->lanes[i].lane_ep = NULL;
+	me->lanes[i].load[WEFT_DIR_TX].full = false;
+	me->tx_full &= (uint16_t) ~(1u << i);
+}
+
 /* All that there will be: the map of lanes is agreed when the endpoint is connected. */
 static int make_lanes(struct weft_msg_ep *me)
 {
@@ -285,8 +295,10 @@ void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *cr
 		return;
 	}
 	for (unsigned int i = 0; i < ep->num_lanes; i++) {
-		if (!(ep->lanes_up & (1u << i)) || !ep->lanes[i].lane_ep)
+		if (!(ep->lanes_up & (1u << i)) || !ep->lanes[i].lane_ep) {
+			drop_lane(me, i);
 			continue;
+		}
 		set_lane(me, i);
 		me->lanes_up |= (uint16_t)(1u << i);
 	}

@@ -98,6 +98,10 @@ struct weft_msg_ep {
 	STAILQ_HEAD(, weft_ctl) ctl;
 	uint32_t num_ctl;
 	STAILQ_HEAD(, weft_flush) flushes;
+	/* What a lane that died has given back (msg/replay.c); later: what waits behind that. */
+	STAILQ_HEAD(, weft_replay) replay, replay_later;
+	bool replaying;
+	uint8_t replay_lane; /* that gets it, while replaying */
 	TAILQ_ENTRY(weft_msg_ep) ready_link;
 	uint64_t op_sn;
 	uint32_t tx_am_seq, tx_am_seq_end; /* of active messages */
@@ -183,6 +187,8 @@ struct weft_msg_conf {
 	X(am_closed, "am.drop.endpoint_closed")                                           \
 	X(am_not_kept, "am.drop.not_kept")                                                \
 	X(am_aborted, "am.drop.aborted")                                                  \
+	/* messages that a lane took along when it died */                                \
+	X(replayed, "msg.sent_again")                                                     \
 	/* at endpoints and messages of a list, to find those that matter */              \
 	X(looks, "msg.looks")
 

@@ -82,7 +82,7 @@ static bool is_ready(struct weft_msg_ep *me, struct weft_flush *f)
 	const struct weft_request *req = TAILQ_FIRST(&me->ops);
 
 	if ((req && req->send.op_sn < f->op_sn) || (f->all && !TAILQ_EMPTY(&me->parked)) ||
-	    !STAILQ_EMPTY(&me->ctl))
+	    !STAILQ_EMPTY(&me->ctl) || !STAILQ_EMPTY(&me->replay) || me->ep->lanes_closing)
 		return false;
 	WEFT_EACH_MODULE(m, me->mw, flushed) {
 		if (!m->flushed(me, &f->mark[m_at - me->mw->modules]))

@@ -36,6 +36,16 @@ void weft_msg_ep_grant(struct weft_ep *ep, struct weft_wire_credit *credit);
  * lanes changed. Queued sends start.
  */
 void weft_msg_ep_connected(struct weft_ep *ep, const struct weft_wire_credit *credit);
+/**
+ * A lane that died gives back what the peer has not got (weft_lane_reap_cb, @p arg the endpoint):
+ * it goes over another lane. Between begin and end, by lane.
+ */
+void weft_msg_replay_begin(struct weft_ep *ep);
+void weft_msg_replay(void *arg, uint8_t id, const void *msg, size_t length,
+		     struct weft_lane_comp *comp);
+void weft_msg_replay_end(struct weft_ep *ep);
+/** Does something of that wait for a lane? */
+bool weft_msg_replaying(const struct weft_ep *ep);
 /** Its lanes are about to be destroyed: their last completions shall start nothing on them. */
 void weft_msg_ep_down(struct weft_ep *ep);
 /** The ep failed: complete all its requests with @p status. */

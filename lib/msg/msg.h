@@ -20,6 +20,7 @@
  *	msg/control.c      messages without payload
  *	msg/piece.c        pieces onto lanes: by which call, how long
  *	msg/flush.c        when all that was sent is acknowledged
+ *	msg/replay.c       what a lane that died had to send, over another one
  *	msg/lanes.c        an endpoint's lanes as the model that protocols are chosen by
  *	msg/stripe.c       which lane gets a piece
  *	msg/lane_load.c    what a lane has outstanding, and how long that takes

@@ -353,7 +353,7 @@ static bool has_work(const struct weft_msg_ep *me)
 
 	if (!me->up)
 		return false;
-	if (!STAILQ_EMPTY(&me->ctl) || me->credit_due)
+	if (!STAILQ_EMPTY(&me->replay) || !STAILQ_EMPTY(&me->ctl) || me->credit_due)
 		return true;
 	WEFT_EACH_MODULE(m, me->mw, has_work) {
 		if (m->has_work(me))
@@ -384,7 +384,8 @@ unsigned int weft_tx_service(struct weft_msg_ep *me)
 	weft_msg_ep_hold(me);
 	if (me->tx_full)
 		weft_stripe_measure(me);
-	n = weft_tx_serve_ctl(me);
+	n = weft_replay_serve(me);
+	n += weft_tx_serve_ctl(me);
 	/*
 	 * Messages in line and rendezvous data take turns, so that neither starves on a busy lane.
 	 */
@@ -429,6 +430,7 @@ void weft_tx_fail(struct weft_msg_ep *me, int status)
 		if (req->status == WEFT_INPROGRESS)
 			req->status = status;
 	}
+	weft_replay_fail(me, status);
 	for (;;) {
 		TAILQ_FOREACH(req, &me->ops, send.ops_link) {
 			if (req->send.zcopies == 0)

@@ -44,6 +44,9 @@ bool weft_tx_undo(struct weft_request *req);
 unsigned int weft_tx_service(struct weft_msg_ep *me);
 /** Send a control message now or as soon as there is room. */
 void weft_tx_ctl(struct weft_msg_ep *me, uint8_t id, const void *data, size_t length);
+/** What lanes that died have given back: before anything else. @return messages handed over */
+unsigned int weft_replay_serve(struct weft_msg_ep *me);
+void weft_replay_fail(struct weft_msg_ep *me, int status);
 /** Those that wait: send them. @return events */
 unsigned int weft_tx_serve_ctl(struct weft_msg_ep *me);
 void weft_tx_drop_ctl(struct weft_msg_ep *me);

@@ -2,8 +2,8 @@
 
 /*
  * Closing and flushing. Closing in good order: the messages' flush (CLOSING tells the peer when it
- * is not over at once), then a flush of every lane, CLOSE over lane 0, a flush of that, and all
- * connections go.
+ * is not over at once), then a flush of every lane, CLOSE over one of them, a flush of that, and
+ * all connections go.
  */
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 
 /* Everything was delivered before CLOSE; its acknowledgement is not worth a longer wait. */
 #define CLOSE_LINGER_NS 1000000000ull
+#define REPLAY_LOOK_NS 1000000ull
 
 enum closing_step {
 	CLOSING_FLUSH, /* messages are being flushed */
@@ -90,10 +91,24 @@ static bool flush_lanes(struct weft_ep *ep)
 	bool all = true;
 	unsigned int i;
 
+	/* What waits for another lane is acknowledged by that, and then comes its flush. */
+	if (ep->lanes_closing || weft_msg_replaying(ep)) {
+		weft_ep_timer_at(ep, ep->worker->now + REPLAY_LOOK_NS);
+		return false;
+	}
 	for (i = 0; i < ep->num_lanes; i++)
-		if (ep->lanes[i].up && !flush_lane(ep, i))
+		/* Or of one that died meanwhile: another lane will answer for it. */
+		if ((ep->lanes[i].up || ep->closing->lanes[i].pending) && !flush_lane(ep, i))
 			all = false;
 	return all;
+}
+
+void weft_ep_closing_lanes(struct weft_ep *ep)
+{
+	unsigned int i;
+
+	for (i = 0; i < ep->num_lanes; i++)
+		ep->closing->lanes[i].done = false;
 }
 
 /*
@@ -106,7 +121,7 @@ static void announce(struct weft_ep *ep)
 
 	if (c->announced || ep->state != WEFT_EP_CLOSING)
 		return;
-	c->announced = ep->peer == NULL || !ep->lanes[0].up ||
+	c->announced = ep->peer == NULL || !ep->lanes_up ||
 		       weft_wireup_send_close(ep, WEFT_WIREUP_CLOSING) != -EAGAIN;
 	if (!c->announced)
 		weft_ep_timer_at(ep, 0);
@@ -139,7 +154,7 @@ void weft_ep_closing_step(struct weft_ep *ep)
 		c->deadline = ep->worker->now + CLOSE_LINGER_NS;
 	}
 	if (c->step == CLOSING_SAY) {
-		rc = ep->lanes[0].up ? weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE) : -ENOTCONN;
+		rc = weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 		if (rc == -EAGAIN && ep->worker->now < c->deadline) {
 			weft_ep_timer_at(ep, 0);
 			return;
@@ -176,8 +191,7 @@ static void messages_flushed(void *arg, int status)
 
 static void force_close(struct weft_ep *ep, int status)
 {
-	if (ep->state == WEFT_EP_UP &&
-	    !(ep->lanes[0].lane_ep->iface->attr.features & WEFT_LANE_F_LOOPBACK))
+	if (ep->state == WEFT_EP_UP && ep->peer)
 		weft_wireup_send_close(ep, WEFT_WIREUP_CLOSE);
 	weft_ep_retire(ep, status);
 }

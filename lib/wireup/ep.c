@@ -372,9 +372,9 @@ int weft_ep_query_lane(struct weft_ep *ep, unsigned int index, struct weft_lane_
 	snprintf(out.name, sizeof(out.name), "%s", ep->worker->ifaces[from->local_iface]->name);
 	snprintf(out.remote, sizeof(out.remote), "%s", from->remote);
 	snprintf(out.state, sizeof(out.state), "%s",
-		 lane->up        ? "up"
-		 : lane->lane_ep ? "connecting"
-				 : "down");
+		 lane->up                                             ? "up"
+		 : lane->lane_ep && !(ep->lanes_closing >> index & 1) ? "connecting"
+								      : "down");
 	snprintf(out.why, sizeof(out.why), "%s", from->why);
 	snprintf(out.bandwidth_from, sizeof(out.bandwidth_from), "%s",
 		 from->bandwidth_from ? from->bandwidth_from : "");

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "wireup/failover.h"
 #include "wireup/wireup.h"
 #include "base/log.h"
 #include "wireup/rails.h"
@@ -121,6 +122,7 @@ static void came_up(struct weft_worker *w, struct weft_iface_link *l,
 	l->look_at = UINT64_MAX;
 	log_event(w, l, iface, level, text);
 	weft_rails_changed(w, iface);
+	weft_lane_return_link(w, iface);
 }
 
 static void went_down(struct weft_worker *w, struct weft_iface_link *l,

@@ -13,6 +13,7 @@
 
 #include "core/config.h"
 #include "msg/msg.h"
+#include "wireup/failover.h"
 #include "wireup/wireup.h"
 
 #define ATTACH_RETRY_NS 500000000ull
@@ -124,7 +125,25 @@ void weft_lane_up(struct weft_ep *ep, unsigned int n)
 	weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is up: %s to %s, %s", n, lane->lane_ep->iface->name,
 		    ep->lane_info[n].remote, ep->lane_info[n].why);
 	if (n != 0)
+		weft_failover_init(ep);
+	if (ep->state != WEFT_EP_CONNECTING)
 		weft_msg_ep_connected(ep, NULL);
+}
+
+void weft_lane_lost(struct weft_ep *ep, unsigned int n)
+{
+	ep->lanes[n].up = false;
+	ep->lanes_up &= (uint16_t) ~(1u << n);
+	ep->lanes_closing |= (uint16_t)(1u << n);
+	choose_am_lane(ep);
+	if (ep->closing)
+		weft_ep_closing_lanes(ep);
+	weft_msg_ep_connected(ep, NULL);
+}
+
+struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep)
+{
+	return ep->lanes_up ? ep->lanes[__builtin_ctz(ep->lanes_up)].lane_ep : NULL;
 }
 
 /* ------------------------------------------------------------------ further lanes */
@@ -211,12 +230,14 @@ void weft_lanes_start(struct weft_ep *ep)
 	weft_ep_timer_at(ep, wu->leader ? wu->attach_deadline : UINT64_MAX);
 }
 
-static void answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
+void weft_lane_answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n,
+			     uint16_t epoch)
 {
 	struct weft_wire_wireup h;
 
 	/* No room is no harm: ATTACH comes again. */
 	weft_wireup_head(ep, WEFT_WIREUP_ATTACHED, n, &h);
+	h.lane_epoch = weft_put16(epoch);
 	weft_wireup_send(lane_ep, &h, NULL, 0);
 }
 
@@ -236,7 +257,7 @@ static void send_attach(struct weft_ep *ep, unsigned int n)
 void weft_lane_ep_up(struct weft_ep *ep, unsigned int n)
 {
 	if (ep->wireup->attach[n] == WEFT_ATTACH_EARLY) {
-		answer_attach(ep, ep->lanes[n].lane_ep, n);
+		weft_lane_answer_attach(ep, ep->lanes[n].lane_ep, n, 0);
 		weft_link_attached(ep, n);
 	} else if (ep->wireup->attach[n] == WEFT_ATTACH_OPENING) {
 		ep->wireup->attach[n] = WEFT_ATTACH_SENT;
@@ -255,7 +276,8 @@ static bool notify_left_out(struct weft_ep *ep, unsigned int n)
 	weft_records_add(&r, WEFT_RECORD_TEXT, ep->lane_info[n].why, strlen(ep->lane_info[n].why));
 	weft_wireup_head(ep, WEFT_WIREUP_ERROR, n, &h);
 	h.status = weft_put16(EHOSTUNREACH);
-	return weft_wireup_send(ep->lanes[0].lane_ep, &h, r.buf, r.len) != -EAGAIN;
+	return !weft_lane_any(ep) ||
+	       weft_wireup_send(weft_lane_any(ep), &h, r.buf, r.len) != -EAGAIN;
 }
 
 void weft_lanes_timer(struct weft_ep *ep)
@@ -299,11 +321,11 @@ static void attach_again(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsig
 
 	if (!wu || wu->attach[n] != WEFT_ATTACH_AWAIT) {
 		if (!wu || wu->attach[n] == WEFT_ATTACH_NONE)
-			answer_attach(ep, lane_ep, n);
+			weft_lane_answer_attach(ep, lane_ep, n, 0);
 	} else if (!lane_ep->up) {
 		wu->attach[n] = WEFT_ATTACH_EARLY;
 	} else {
-		answer_attach(ep, lane_ep, n);
+		weft_lane_answer_attach(ep, lane_ep, n, 0);
 		weft_link_attached(ep, n);
 	}
 }
@@ -329,6 +351,8 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_wire_wireup h;
 
+	if (weft_lane_return_attach(ep, lane_ep, m))
+		return;
 	attach_numbers(ep, m);
 	if (ep->lanes[n].lane_ep == lane_ep) {
 		attach_again(ep, lane_ep, n);
@@ -339,7 +363,7 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	    weft_lane_ep_is_from(lane_ep, &wu->remote.ifaces[wu->map[n].pair.remote])) {
 		wu->attach[n] = WEFT_ATTACH_NONE;
 		weft_lane_bind(ep, n, lane_ep);
-		answer_attach(ep, lane_ep, n);
+		weft_lane_answer_attach(ep, lane_ep, n, 0);
 		weft_lane_up(ep, n);
 		return;
 	}
@@ -354,6 +378,7 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 {
 	unsigned int n = m->head.lane;
 
+	weft_lane_return_attached(ep, lane_ep);
 	if (!ep->wireup || ep->wireup->attach[n] != WEFT_ATTACH_SENT ||
 	    ep->lanes[n].lane_ep != lane_ep)
 		return; /* a second one */

@@ -92,16 +92,12 @@ static double coarse(double x, double steps_per_octave)
  * The leader: what lane @p n has found out about its way replaces what the interfaces state,
  * unless a user knows better. The peer gets the same numbers with the map, or with ATTACH.
  */
-void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
+void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane)
 {
-	struct weft_wireup *wu = ep->wireup;
-	struct weft_select_lane *lane = &wu->map[n];
 	struct weft_lane_measured is = {0};
-	uint32_t set;
 
-	if (lane->max_frag == 0 || !lane_ep->ops->ep_measured)
+	if (!lane_ep->ops->ep_measured)
 		return;
-	set = wu->local[lane->pair.local].features | wu->remote.ifaces[lane->pair.remote].features;
 	lane_ep->ops->ep_measured(lane_ep, &is);
 	if (is.latency >= 1e-9 && is.latency <= 10 && !(set & WEFT_LANE_F_LAT_SET)) {
 		lane->latency = coarse(is.latency, 4);
@@ -111,6 +107,18 @@ void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane
 		lane->bandwidth = coarse(is.bandwidth, 8);
 		lane->measured |= WEFT_WIRE_LANE_F_BW;
 	}
+}
+
+void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+	struct weft_select_lane *lane = &wu->map[n];
+
+	if (lane->max_frag != 0)
+		weft_map_measured(lane_ep,
+				  wu->local[lane->pair.local].features |
+					  wu->remote.ifaces[lane->pair.remote].features,
+				  lane);
 }
 
 /*

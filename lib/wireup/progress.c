@@ -10,6 +10,7 @@
 
 #include "core/config.h"
 #include "msg/msg.h"
+#include "wireup/failover.h"
 #include "wireup/wireup.h"
 
 static void ep_timer(struct weft_ep *ep)
@@ -18,6 +19,7 @@ static void ep_timer(struct weft_ep *ep)
 	if (ep->fail_status)
 		weft_ep_fail(ep, ep->fail_status, "%s", ep->fail_why);
 	weft_wireup_timer(ep);
+	weft_failover_timer(ep);
 	if (ep->closing)
 		weft_ep_closing_step(ep);
 }
@@ -65,6 +67,7 @@ void weft_conns_reap(struct weft_worker *w)
 		weft_msg_ep_fini(ep, ep->status);
 		free(ep->closing);
 		free(ep->lane_info);
+		free(ep->failover);
 		free(ep);
 	}
 }

@@ -194,6 +194,12 @@ static const char *check_record(unsigned int type, const uint8_t *p, size_t len,
 		m->next_sn = weft_get32(((const struct weft_wire_next_sn *)p)->conn_sn);
 		m->have_next_sn = true;
 		return NULL;
+	case WEFT_RECORD_RX_STATE:
+		if (len == 0 || len > WEFT_LANE_STATE_MAX)
+			return "bad length of what was received over a lane";
+		m->rx_state = p;
+		m->rx_state_len = len;
+		return NULL;
 	case WEFT_RECORD_TEXT:
 		weft_text_copy(m->text, sizeof(m->text), p, len);
 		return NULL;
@@ -232,6 +238,12 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 		if (!m->lanes || !m->have_credit)
 			return "REP without lane map or credit";
 		return NULL;
+	case WEFT_WIREUP_LANE_DOWN:
+		if (!m->rx_state)
+			return "LANE_DOWN without what was received";
+		__attribute__((fallthrough));
+	case WEFT_WIREUP_LANE_DOWN_ACK:
+	case WEFT_WIREUP_LANE_SUSPECT:
 	case WEFT_WIREUP_ATTACH:
 	case WEFT_WIREUP_ATTACHED:
 		if (m->head.lane >= WEFT_MAX_LANES)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "wireup/failover.h"
 #include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ errors */
@@ -200,6 +201,11 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		weft_lanes_attached(ep, lane_ep, &m);
 		weft_wireup_finalize(ep);
 		break;
+	case WEFT_WIREUP_LANE_DOWN:
+	case WEFT_WIREUP_LANE_DOWN_ACK:
+	case WEFT_WIREUP_LANE_SUSPECT:
+		weft_failover_recv(ep, lane_ep->index, &m);
+		break;
 	case WEFT_WIREUP_CLOSING:
 		ep->remote_closing = true;
 		break;
@@ -213,10 +219,11 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 }
 
 /* Data says as much as the ACK or ATTACHED that it has overtaken. */
-static void early_lane(struct weft_ep *ep, unsigned int n)
+static void early_lane(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n)
 {
 	struct weft_wireup *wu = ep->wireup;
 
+	weft_lane_return_attached(ep, lane_ep);
 	if (wu && wu->step == WEFT_STEP_REPLIED && !wu->control) {
 		weft_wireup_confirm(ep);
 	} else if (wu && wu->attach[n] == WEFT_ATTACH_SENT) {
@@ -251,7 +258,7 @@ static int early_data(struct weft_worker *w, struct weft_lane_ep *lane_ep, uint8
 	}
 	if (ep->state == WEFT_EP_FAILED)
 		return 0;
-	early_lane(ep, n);
+	early_lane(ep, lane_ep, n);
 	/* A callback on the way here may have closed the ep. */
 	if (lane_ep->user != ep || ep->state == WEFT_EP_FAILED)
 		return 0;
@@ -303,6 +310,8 @@ static void event_up(struct weft_worker *w, struct weft_lane_ep *lane_ep, int st
 	}
 	if (status == 0 && text[0] != '\0')
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", text);
+	if (weft_lane_return_event(ep, lane_ep, WEFT_LANE_EV_UP, text))
+		return;
 	wu = ep->wireup;
 	if (!wu)
 		return; /* loopback */
@@ -383,12 +392,18 @@ void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lane_ep, enum
 		event_up(w, lane_ep, status, text);
 		return;
 	}
-	if (ev == WEFT_LANE_EV_SUSPECT)
-		return; /* it will be up again, or down */
+	if (ev == WEFT_LANE_EV_SUSPECT) {
+		if (ep && lane_ep->index < WEFT_MAX_LANES &&
+		    ep->lanes[lane_ep->index].lane_ep == lane_ep)
+			weft_failover_suspect(ep, lane_ep->index, status, text);
+		return;
+	}
 	if (!ep) {
 		weft_lane_ep_destroy(w, lane_ep);
 		return;
 	}
+	if (weft_lane_return_event(ep, lane_ep, ev, text))
+		return;
 	if (connecting_lost(ep, lane_ep, ev == WEFT_LANE_EV_GONE, text))
 		return;
 	if (ev == WEFT_LANE_EV_GONE)

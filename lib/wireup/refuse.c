@@ -104,5 +104,5 @@ int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type)
 	struct weft_wire_wireup h;
 
 	weft_wireup_head(ep, type, 0, &h);
-	return weft_wireup_send(ep->lanes[0].lane_ep, &h, NULL, 0);
+	return weft_lane_any(ep) ? weft_wireup_send(weft_lane_any(ep), &h, NULL, 0) : -ENOTCONN;
 }

@@ -12,6 +12,8 @@
  *   wireup/ep_addr.c    lanes whose two ends need each other's address
  *   wireup/ep.c         life of an endpoint as its user sees it
  *   wireup/close.c      closing and flushing
+ *   wireup/failover.c   lanes that die
+ *   wireup/lane_return.c  and come back
  * Above it:
  *   wireup/recv.c       messages and events: which endpoint they are for
  *   wireup/progress.c   what is due
@@ -59,6 +61,8 @@ struct weft_wireup_msg {
 		const uint8_t *bytes;
 		uint8_t len;
 	} ep_addr[WEFT_MAX_LANES];
+	const void *rx_state; /* of LANE_DOWN and its answer: the driver checks it; NULL = none */
+	size_t rx_state_len;
 	char text[256]; /* fit for printing */
 };
 
@@ -345,7 +349,7 @@ int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote);
 void weft_wireup_timer(struct weft_ep *ep);
 /** Destroy every connection of the ep and its connecting state. */
 void weft_wireup_drop(struct weft_ep *ep);
-/** Say CLOSE, or CLOSING, over lane 0. @return as weft_wireup_send() */
+/** Say CLOSE, or CLOSING, over a lane. @return as weft_wireup_send(), or -ENOTCONN */
 int weft_wireup_send_close(struct weft_ep *ep, enum weft_wireup_type type);
 /** Tell the peer, best effort, that the endpoint failed. */
 void weft_wireup_send_failed(struct weft_ep *ep, int status, const char *text);
@@ -479,6 +483,8 @@ static inline struct weft_lane_iface *weft_map_iface(const struct weft_ep *ep, u
 	return ep->worker->ifaces[wu->local[wu->map[n].pair.local].index];
 }
 
+/** What @p lane_ep has measured counts, unless a user knows better: @p set, WEFT_LANE_F_*_SET. */
+void weft_map_measured(struct weft_lane_ep *lane_ep, uint32_t set, struct weft_select_lane *lane);
 /** The leader: lane @p n gets the numbers that @p lane_ep has measured, if any. */
 void weft_map_take_measured(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
 /** The peer's numbers of a lane: what it has chosen by. */
@@ -491,6 +497,13 @@ struct weft_wire_lane weft_map_wire_lane(const struct weft_ep *ep, unsigned int 
 void weft_lane_bind(struct weft_ep *ep, unsigned int n, struct weft_lane_ep *lane_ep);
 /** Lane @p n is attached at both ends. */
 void weft_lane_up(struct weft_ep *ep, unsigned int n);
+/** Lane @p n, which was up, carries nothing any more; others do. */
+void weft_lane_lost(struct weft_ep *ep, unsigned int n);
+/** Any lane that is up, for wire-up messages; NULL = none is. */
+struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep);
+/** Say ATTACHED, of connection number @p epoch of the lane. */
+void weft_lane_answer_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n,
+			     uint16_t epoch);
 /** The map is agreed: open or await the further lanes. */
 void weft_lanes_start(struct weft_ep *ep);
 void weft_lanes_timer(struct weft_ep *ep);
@@ -536,6 +549,8 @@ void weft_ep_timer_at(struct weft_ep *ep, uint64_t when);
 /* wireup/close.c */
 /** An ep that is being closed has gone up, or its timer came. */
 void weft_ep_closing_step(struct weft_ep *ep);
+/** A lane has died: what it gives back goes over others, which are flushed again. */
+void weft_ep_closing_lanes(struct weft_ep *ep);
 /** The ep being closed is retired: its close ends. */
 void weft_ep_closing_end(struct weft_ep *ep, int status);
 /**

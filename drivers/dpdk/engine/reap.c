@@ -182,6 +182,8 @@ int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 		slot = raw_slot(c, seq);
 		if (slot->m && !received(&s, seq))
 			give_slot(c, slot, cb, arg);
+		if (c->state != RAW_QUIET)
+			return 0; /* a completion has destroyed it */
 	}
 	give_flushes(c, seq, cb, arg);
 	raw_slots_release(c);

@@ -18,7 +18,7 @@
 /* Said no more often: a port that takes nothing is looked at each 0.2 ms. */
 #define SUSPECT_AGAIN_NS 5000000ull
 
-void raw_suspect(struct raw_conn *c, int status, const char *text)
+static void suspect(struct raw_conn *c, int status, const char *text)
 {
 	struct raw_iface *iface = c->iface;
 
@@ -32,6 +32,7 @@ void raw_suspect_silent(struct raw_conn *c)
 	struct raw_iface *iface = c->iface;
 	uint64_t since = RTE_MAX(c->seen, c->round_at);
 	char text[200], peer[64];
+	bool deaf = false;
 
 	if (c->timer == 0 || c->state != RAW_UP || iface->lt < c->suspect_next)
 		return;
@@ -40,14 +41,16 @@ void raw_suspect_silent(struct raw_conn *c)
 		snprintf(text, sizeof(text), "%s: no sign of %s for %.0f ms", iface->base.name,
 			 raw_peer_text(c, peer, sizeof(peer)), (double)(iface->lt - c->seen) / 1e6);
 	else if (c->backoff >= DEAF_TIMEOUTS && iface->lt - c->round_at >= DEAF_NS)
+		deaf = true;
+	else
+		return;
+	if (deaf)
 		snprintf(text, sizeof(text),
 			 "%s: %s answers, but a frame of %u bytes was not acknowledged for %.0f ms",
 			 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 			 raw_slot(c, c->snd_una)->bytes + c->encap.len,
 			 (double)(iface->lt - c->round_at) / 1e6);
-	else
-		return;
-	raw_suspect(c, 0, text);
+	suspect(c, deaf, text);
 }
 
 void raw_suspect_idle(struct raw_conn *c)
@@ -60,7 +63,7 @@ void raw_suspect_idle(struct raw_conn *c)
 	snprintf(text, sizeof(text), "%s: no sign of %s for %.1f s, asked %u times",
 		 iface->base.name, raw_peer_text(c, peer, sizeof(peer)),
 		 (double)(iface->lt - c->seen) / 1e9, c->pings);
-	raw_suspect(c, 0, text);
+	suspect(c, 0, text);
 }
 
 /* Whoever is told may destroy connections, and none is freed before the next progress. */
@@ -73,7 +76,7 @@ void raw_suspect_link(struct raw_iface *iface)
 		 iface->base.attr.device);
 	TAILQ_FOREACH(c, &iface->conns, link)
 		if (c->state == RAW_UP)
-			raw_suspect(c, 0, text);
+			suspect(c, 0, text);
 }
 
 void raw_conn_lost(struct raw_conn *c, int status, const char *text)
@@ -81,7 +84,7 @@ void raw_conn_lost(struct raw_conn *c, int status, const char *text)
 	bool up = c->state == RAW_UP;
 
 	if (up)
-		raw_suspect(c, status, text);
+		suspect(c, status, text);
 	if (!up || c->state == RAW_UP)
 		raw_conn_fail(c, status, text);
 }

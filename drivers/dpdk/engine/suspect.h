@@ -13,8 +13,6 @@
 #include "engine/iface.h"
 #include "lane.h"
 
-/* @p status 0: it may be; < 0: it is over, unless it is stopped now. */
-void raw_suspect(struct raw_conn *c, int status, const char *text);
 /* The retransmission timer has come: is the lane silent, or deaf? */
 void raw_suspect_silent(struct raw_conn *c);
 /* Keepalives have no answer. */

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lanes that die. Each side stops a lane before it says, in LANE_DOWN, what it has received over
+ * it, so that this is final; and who has the other's word knows which of its messages are to be
+ * sent again. The worker with the lower id decides, and the other one asks it to: if both did, each
+ * could stop the lane over which the other says so. Only what is lost for sure is stopped by
+ * whoever knows.
+ *
+ *	USED --SUSPECT event--> SUSPECTED --itself, or no other lane, gives a sign of life--> USED
+ *	SUSPECTED --others do, and it does not--> CLOSING (leader; the other one says LANE_SUSPECT)
+ *	any of these --LANE_DOWN, LANE_SUSPECT, or lost for sure--> CLOSING
+ *	CLOSING --LANE_DOWN or LANE_DOWN_ACK--> GONE
+ */
+
+#include "wireup/failover.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "msg/msg.h"
+
+#define LOOK_NS 2000000ull
+/* Another lane lives, and this one gives no answer to as many questions. */
+#define LOOKS 4u
+/* None lives: the peer is silent, and the driver will say again that the lane is suspect. */
+#define VAIN 8u
+#define ASK_AGAIN_NS 20000000ull
+#define AGAIN_MAX_NS 1000000000ull
+/* A connection that lasted so long was good: the next one is made at once. */
+#define LASTED_NS 10000000000ull
+
+/* ------------------------------------------------------------------ state */
+
+void weft_failover_init(struct weft_ep *ep)
+{
+	const struct weft_wireup *wu = ep->wireup;
+	struct weft_failover *f;
+
+	if (ep->failover || !wu || !ep->peer)
+		return;
+	f = calloc(1, sizeof(*f) + ep->lane_room * sizeof(f->lane[0]));
+	if (!f)
+		return;
+	for (unsigned int i = 0; i < ep->lane_room; i++) {
+		const struct weft_address_iface *l = &wu->local[wu->map[i].pair.local],
+						*r = &wu->remote.ifaces[wu->map[i].pair.remote];
+
+		f->lane[i].look_at = UINT64_MAX;
+		if (wu->map[i].max_frag == 0)
+			continue;
+		f->lane[i].map = wu->map[i];
+		f->lane[i].set = l->features | r->features;
+		f->lane[i].addr_len = r->addr_len;
+		memcpy(f->lane[i].addr, r->addr, r->addr_len);
+	}
+	ep->failover = f;
+}
+
+static uint32_t others(const struct weft_ep *ep, unsigned int n)
+{
+	return ep->lanes_up & ~(1u << n);
+}
+
+static bool is_up(const struct weft_ep *ep)
+{
+	return (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) && ep->failover &&
+	       (!ep->wireup || ep->wireup->step == WEFT_STEP_ESTABLISHED);
+}
+
+/* Can it be stopped, and its messages go elsewhere? */
+static bool can_stop(const struct weft_ep *ep, unsigned int n)
+{
+	return is_up(ep) && n < ep->num_lanes && ep->lanes[n].lane_ep &&
+	       (ep->lanes[n].up || ep->failover->lane[n].life == WEFT_LANE_ATTACHING) &&
+	       ep->lanes[n].lane_ep->ops->ep_quiesce && others(ep, n);
+}
+
+/* ------------------------------------------------------------------ out */
+
+static int tell_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type, uint32_t lanes)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+	struct weft_records r = {.len = 0};
+	struct weft_wire_wireup h;
+	int rc = -EAGAIN;
+
+	weft_wireup_head(ep, type, n, &h);
+	h.lane_epoch = weft_put16(l->epoch);
+	if (type != WEFT_WIREUP_LANE_SUSPECT && l->state_len)
+		weft_records_add(&r, WEFT_RECORD_RX_STATE, l->state, l->state_len);
+	for (unsigned int k = 0; k < WEFT_MAX_LANES && rc < 0; k++) {
+		unsigned int i = (k + l->tries) % WEFT_MAX_LANES;
+
+		if (lanes >> i & 1)
+			rc = weft_wireup_send(ep->lanes[i].lane_ep, &h, r.buf, r.len);
+	}
+	return rc;
+}
+
+/* Over another lane than the last time; one that is not suspect, if there is one with room. */
+static int tell(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type)
+{
+	uint32_t good = others(ep, n), suspect = 0;
+
+	for (uint32_t m = good; m; m &= m - 1)
+		if (ep->failover->lane[__builtin_ctz(m)].life == WEFT_LANE_SUSPECTED)
+			suspect |= m & -m;
+	if (tell_over(ep, n, type, good & ~suspect) == 0)
+		return 0;
+	return tell_over(ep, n, type, suspect);
+}
+
+static void tell_down(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+	uint64_t wait = ASK_AGAIN_NS << (l->tries < 6 ? l->tries : 6);
+	int rc = tell(ep, n, WEFT_WIREUP_LANE_DOWN);
+
+	if (wait > AGAIN_MAX_NS)
+		wait = AGAIN_MAX_NS;
+	l->tries += rc == 0 && l->tries < UINT8_MAX;
+	l->look_at = ep->worker->now + (rc == 0 ? wait : LOOK_NS / 2);
+	weft_ep_timer_at(ep, l->look_at);
+}
+
+static void answer(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+
+	l->answer_due = tell(ep, n, WEFT_WIREUP_LANE_DOWN_ACK) < 0;
+	if (l->answer_due)
+		weft_ep_timer_at(ep, ep->worker->now + LOOK_NS / 2);
+}
+
+/* ------------------------------------------------------------------ the end of a lane */
+
+/* @return false: it goes on */
+static bool stop(struct weft_ep *ep, unsigned int n, const char *text)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
+	int len = lane_ep->ops->ep_quiesce(lane_ep, l->state);
+	bool was_up = ep->lanes[n].up;
+
+	if (len <= 0)
+		return false;
+	if (ep->worker->now - l->since > LASTED_NS)
+		l->returns = 0;
+	l->state_len = (uint16_t)len;
+	l->life = WEFT_LANE_CLOSING;
+	l->since = ep->worker->now;
+	l->look_at = UINT64_MAX;
+	l->tries = 0;
+	l->answer_due = false;
+	l->was_up = was_up;
+	if (was_up) {
+		ep->worker->count.lanes_lost++;
+		if (weft_log_allowed(&ep->failover->limit))
+			weft_log_ep(ep, WEFT_LOG_WARN,
+				    "lane %u to %s is given up: %s; the others take over", n,
+				    ep->remote_name, text);
+		snprintf(ep->lane_info[n].why, sizeof(ep->lane_info[n].why), "given up: %s", text);
+	}
+	weft_lane_lost(ep, n);
+	return true;
+}
+
+bool weft_failover_stop(struct weft_ep *ep, unsigned int n, const char *text)
+{
+	if (!can_stop(ep, n) || !stop(ep, n, text))
+		return false;
+	if (ep->state != WEFT_EP_FAILED)
+		tell_down(ep, n);
+	return true;
+}
+
+/* What the peer has received of ours is known: the rest goes over other lanes. */
+static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
+	uint32_t generation = ep->generation;
+	int rc = l->was_up ? -EPROTO : 0;
+
+	weft_msg_replay_begin(ep);
+	if (m->rx_state)
+		rc = lane_ep->ops->ep_reap(lane_ep, m->rx_state, m->rx_state_len, weft_msg_replay,
+					   ep);
+	if (ep->generation != generation || ep->state == WEFT_EP_FAILED)
+		return; /* by a callback: all that it had is gone */
+	l->life = WEFT_LANE_GONE;
+	l->was_up = false;
+	ep->lanes_closing &= (uint16_t) ~(1u << n);
+	ep->lanes[n].lane_ep = NULL;
+	weft_lane_ep_destroy(ep->worker, lane_ep);
+	weft_msg_replay_end(ep);
+	if (ep->generation != generation || ep->state == WEFT_EP_FAILED)
+		return;
+	if (rc < 0)
+		weft_ep_fail(ep, -EPROTO,
+			     "%s contradicts itself about what it received over lane %u, which "
+			     "is given up",
+			     ep->remote_name, n);
+	else
+		weft_lane_return_begin(ep, n);
+}
+
+/* ------------------------------------------------------------------ suspicion */
+
+/* Which lanes have given a sign of life since the last look? */
+static void note(struct weft_ep *ep)
+{
+	for (uint32_t m = ep->lanes_up; m; m &= m - 1) {
+		unsigned int i = (unsigned int)__builtin_ctz(m);
+		struct weft_lane_ep *lane_ep = ep->lanes[i].lane_ep;
+		struct weft_failover_lane *l = &ep->failover->lane[i];
+		uint64_t seen = lane_ep->ops->ep_seen ? lane_ep->ops->ep_seen(lane_ep) : l->seen;
+
+		if (seen != l->seen)
+			l->alive_at = ep->worker->now;
+		l->seen = seen;
+	}
+}
+
+static bool lives(const struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_failover_lane *l = &ep->failover->lane[n];
+
+	return l->deaf ? ep->lanes[n].lane_ep->queued < l->queued : l->alive_at > l->since;
+}
+
+static bool others_live(const struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_failover *f = ep->failover;
+
+	for (uint32_t m = others(ep, n); m; m &= m - 1)
+		if (f->lane[__builtin_ctz(m)].alive_at > f->lane[n].since)
+			return true;
+	return false;
+}
+
+static void ask(struct weft_ep *ep, uint32_t lanes)
+{
+	for (; lanes; lanes &= lanes - 1) {
+		struct weft_lane_ep *lane_ep = ep->lanes[__builtin_ctz(lanes)].lane_ep;
+
+		if (lane_ep->ops->ep_check)
+			lane_ep->ops->ep_check(lane_ep);
+	}
+}
+
+/* The rest of a round trip counts, too: an answer needs its time. */
+static uint64_t look_ns(const struct weft_ep *ep, unsigned int n)
+{
+	uint64_t half = ep->lanes[n].lane_ep->rtt_ns / 2;
+
+	return half > LOOK_NS ? half : LOOK_NS;
+}
+
+static void conclude(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+
+	if (weft_failover_leads(ep)) {
+		weft_failover_stop(ep, n, l->why);
+		return;
+	}
+	tell(ep, n, WEFT_WIREUP_LANE_SUSPECT);
+	l->tries++;
+	l->look_at = ep->worker->now + ASK_AGAIN_NS;
+}
+
+static void look(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+
+	note(ep);
+	l->look_at = ep->worker->now + look_ns(ep, n);
+	if (lives(ep, n) || !others(ep, n)) {
+		l->life = WEFT_LANE_USED;
+	} else if (others_live(ep, n)) {
+		ask(ep, 1u << n);
+		if (++l->looks > LOOKS)
+			conclude(ep, n);
+	} else if (++l->vain > VAIN) {
+		l->life = WEFT_LANE_USED; /* the peer is silent, not the lane */
+	} else {
+		ask(ep, others(ep, n));
+		l->look_at += LOOK_NS << (l->vain / 2);
+	}
+	if (l->life == WEFT_LANE_USED)
+		l->look_at = UINT64_MAX;
+}
+
+void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const char *text)
+{
+	struct weft_failover_lane *l;
+
+	if (!can_stop(ep, n))
+		return;
+	l = &ep->failover->lane[n];
+	if (status < 0) {
+		note(ep);
+		/* When the others are as silent, it is the peer that has gone. */
+		if (status != -ETIMEDOUT || (l->life == WEFT_LANE_SUSPECTED && others_live(ep, n)))
+			weft_failover_stop(ep, n, text);
+		return;
+	}
+	if (l->life != WEFT_LANE_USED)
+		return;
+	note(ep);
+	snprintf(l->why, sizeof(l->why), "%s", text);
+	l->life = WEFT_LANE_SUSPECTED;
+	l->since = ep->worker->now;
+	l->queued = ep->lanes[n].lane_ep->queued;
+	l->deaf = status > 0;
+	l->looks = l->vain = l->tries = 0;
+	l->look_at = l->since + LOOK_NS;
+	ask(ep, others(ep, n));
+	weft_ep_timer_at(ep, l->look_at);
+}
+
+/* ------------------------------------------------------------------ in */
+
+static void stale(struct weft_ep *ep)
+{
+	ep->worker->count.wireup_stale++;
+}
+
+/* It is about the lane as we know it: LANE_DOWN or its answer. */
+static void recv_down(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+	bool asks = m->head.type == WEFT_WIREUP_LANE_DOWN;
+
+	if (l->life == WEFT_LANE_GONE) {
+		if (asks)
+			answer(ep, n);
+		return;
+	}
+	if (l->life != WEFT_LANE_CLOSING &&
+	    (!asks || !can_stop(ep, n) || !stop(ep, n, "the peer has given it up"))) {
+		stale(ep);
+		return;
+	}
+	if (ep->state == WEFT_EP_FAILED)
+		return;
+	finish(ep, n, m);
+	if (asks && ep->generation && ep->state != WEFT_EP_FAILED)
+		answer(ep, n);
+}
+
+void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft_wireup_msg *m)
+{
+	uint16_t epoch = weft_get16(m->head.lane_epoch);
+	unsigned int n = m->head.lane;
+	struct weft_failover_lane *l;
+
+	if (!is_up(ep) || n >= ep->num_lanes || n == from || from >= ep->num_lanes ||
+	    !ep->lanes[from].up) {
+		stale(ep);
+		return;
+	}
+	l = &ep->failover->lane[n];
+	/* It died before its ATTACH came here, which is not to be taken any more. */
+	if ((int16_t)(epoch - l->epoch) > 0 && l->life == WEFT_LANE_GONE &&
+	    m->head.type == WEFT_WIREUP_LANE_DOWN && !weft_failover_leads(ep)) {
+		l->epoch = epoch;
+		l->state_len = 0;
+	}
+	if (epoch != l->epoch)
+		stale(ep);
+	else if (m->head.type != WEFT_WIREUP_LANE_SUSPECT)
+		recv_down(ep, n, m);
+	else if (weft_failover_leads(ep) && can_stop(ep, n))
+		weft_failover_stop(ep, n, "the peer gets no answers over it");
+	else
+		stale(ep);
+}
+
+/* ------------------------------------------------------------------ time */
+
+/* So many repetitions, most of them a second apart, are WEFT_PEER_TIMEOUT. */
+static bool too_often(const struct weft_ep *ep, const struct weft_failover_lane *l)
+{
+	return l->tries > 6 + ep->worker->ctx->conf->lane.peer_timeout_ns / AGAIN_MAX_NS ||
+	       l->tries == UINT8_MAX;
+}
+
+static void step(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+
+	switch (l->life) {
+	case WEFT_LANE_SUSPECTED:
+		look(ep, n);
+		break;
+	case WEFT_LANE_CLOSING:
+		if (too_often(ep, l))
+			weft_ep_fail(ep, -ETIMEDOUT,
+				     "%s does not say what it received over lane %u, which is "
+				     "given up (WEFT_PEER_TIMEOUT)",
+				     ep->remote_name, n);
+		else
+			tell_down(ep, n);
+		break;
+	case WEFT_LANE_USED:
+		l->look_at = UINT64_MAX;
+		break;
+	default:
+		weft_lane_return_timer(ep, n);
+	}
+}
+
+void weft_failover_timer(struct weft_ep *ep)
+{
+	uint32_t generation = ep->generation;
+	uint64_t now = ep->worker->now;
+
+	for (unsigned int n = 0; is_up(ep) && n < ep->num_lanes; n++) {
+		struct weft_failover_lane *l = &ep->failover->lane[n];
+
+		if (l->answer_due)
+			answer(ep, n);
+		if (now >= l->look_at)
+			step(ep, n);
+		if (ep->generation != generation || ep->state == WEFT_EP_FAILED)
+			return;
+		if (l->look_at != UINT64_MAX)
+			weft_ep_timer_at(ep, l->look_at);
+	}
+}

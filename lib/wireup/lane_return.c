@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lanes that died come back: the leader tries to make a connection anew, at once when the link of
+ * its port is back, and attaches it with the next number of the lane's connections. The other end
+ * takes it when it has done with the one before.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "msg/msg.h"
+#include "wireup/failover.h"
+
+/* Between two tries: so much more each time, up to the second. */
+#define TRY_NS 100000000ull
+#define TRY_MAX_NS 1000000000ull
+/* A connection over which the peer has not answered; ATTACH is said again meanwhile. */
+#define CONNECT_NS 1000000000ull
+#define ATTACH_AGAIN_NS 100000000ull
+#define ATTACH_NS 2000000000ull
+
+static struct weft_lane_iface *iface_of(const struct weft_ep *ep, unsigned int n)
+{
+	return ep->worker->ifaces[ep->lane_info[n].local_iface];
+}
+
+static void again(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+	uint64_t wait = TRY_NS * (1u + l->returns);
+
+	l->life = WEFT_LANE_GONE;
+	l->returns += l->returns < UINT8_MAX;
+	l->look_at = ep->worker->now + (wait < TRY_MAX_NS ? wait : TRY_MAX_NS);
+	weft_ep_timer_at(ep, l->look_at);
+}
+
+void weft_lane_return_begin(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+
+	l->look_at = UINT64_MAX;
+	l->since = ep->worker->now;
+	/* One whose ends need each other's address does not come back by itself. */
+	if (weft_failover_leads(ep) && l->addr_len &&
+	    !(iface_of(ep, n)->attr.features & WEFT_LANE_F_TO_EP))
+		again(ep, n);
+}
+
+/* ------------------------------------------------------------------ the leader */
+
+static void drop(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
+
+	ep->lanes[n].lane_ep = NULL;
+	weft_lane_ep_destroy(ep->worker, lane_ep);
+	again(ep, n);
+}
+
+static void connect(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+	struct weft_lane_iface *iface = iface_of(ep, n);
+	struct weft_lane_ep *lane_ep;
+
+	if (!iface->ops->link_up(iface) ||
+	    iface->ops->ep_connect(iface, l->addr, l->addr_len, ep, &lane_ep) < 0) {
+		again(ep, n);
+		return;
+	}
+	lane_ep->index = (uint8_t)n;
+	ep->lanes[n].lane_ep = lane_ep;
+	l->life = WEFT_LANE_CONNECTING;
+	l->look_at = ep->worker->now + CONNECT_NS;
+	weft_ep_timer_at(ep, l->look_at);
+}
+
+static void send_attach(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+	struct weft_wire_lane numbers = {
+		.lane = (uint8_t)n,
+		.lower_iface = ep->lane_info[n].local_iface,
+		.higher_iface = ep->lane_info[n].remote_iface,
+		.flags = l->map.measured,
+		.max_frag = weft_put32(l->map.max_frag),
+		.bandwidth = weft_put_single((float)l->map.bandwidth),
+		.latency = weft_put_single((float)l->map.latency),
+	};
+	struct weft_records r = {.len = 0};
+	struct weft_wire_wireup h;
+
+	weft_wireup_head(ep, WEFT_WIREUP_ATTACH, n, &h);
+	h.lane_epoch = weft_put16(l->epoch);
+	weft_records_add(&r, WEFT_RECORD_LANES, &numbers, sizeof(numbers));
+	weft_wireup_send(ep->lanes[n].lane_ep, &h, r.buf, r.len);
+	l->look_at = ep->worker->now + ATTACH_AGAIN_NS;
+	weft_ep_timer_at(ep, l->look_at);
+}
+
+void weft_lane_return_timer(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+
+	if (l->life == WEFT_LANE_GONE)
+		connect(ep, n);
+	else if (l->life == WEFT_LANE_CONNECTING)
+		drop(ep, n);
+	else if (ep->worker->now - l->since < ATTACH_NS ||
+		 !weft_failover_stop(ep, n, "its peer does not attach it"))
+		send_attach(ep, n);
+}
+
+void weft_lane_return_link(struct weft_worker *w, const struct weft_lane_iface *iface)
+{
+	struct weft_ep *ep;
+
+	LIST_FOREACH(ep, &w->eps, entry) {
+		for (unsigned int n = 0; ep->failover && n < ep->num_lanes; n++) {
+			struct weft_failover_lane *l = &ep->failover->lane[n];
+
+			if (l->life != WEFT_LANE_GONE || l->look_at == UINT64_MAX ||
+			    iface_of(ep, n) != iface)
+				continue;
+			l->returns = 0;
+			l->look_at = w->now;
+			weft_ep_timer_at(ep, w->now);
+		}
+	}
+}
+
+/* ------------------------------------------------------------------ both ends */
+
+static void set_numbers(struct weft_ep *ep, unsigned int n)
+{
+	const struct weft_select_lane *map = &ep->failover->lane[n].map;
+	struct weft_ep_lane_info *info = &ep->lane_info[n];
+	struct weft_ep_lane *lane = &ep->lanes[n];
+
+	/* As in lanes.c: rounded, they are the same at both ends. */
+	lane->bandwidth = (double)(float)map->bandwidth;
+	lane->latency = (double)(float)map->latency;
+	lane->max_frag = map->max_frag;
+	if (map->measured & WEFT_WIRE_LANE_F_BW)
+		info->bandwidth_from = "measured";
+	if (map->measured & WEFT_WIRE_LANE_F_LAT)
+		info->latency_from = "measured";
+	snprintf(info->why, sizeof(info->why), "back; %.3g GB/s (%.32s), %.3g us (%.32s)",
+		 lane->bandwidth / 1e9, info->bandwidth_from, lane->latency * 1e6,
+		 info->latency_from);
+}
+
+static void back(struct weft_ep *ep, unsigned int n)
+{
+	struct weft_failover_lane *l = &ep->failover->lane[n];
+
+	l->life = WEFT_LANE_USED;
+	l->since = ep->worker->now;
+	l->look_at = UINT64_MAX;
+	set_numbers(ep, n);
+	ep->worker->count.lanes_back++;
+	if (weft_log_allowed(&ep->failover->limit))
+		weft_log_ep(ep, WEFT_LOG_WARN, "lane %u to %s is back: %s", n, ep->remote_name,
+			    iface_of(ep, n)->name);
+	weft_lane_up(ep, n);
+}
+
+bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+			    enum weft_lane_event ev, const char *text)
+{
+	unsigned int n = lane_ep->index;
+	struct weft_failover_lane *l;
+
+	if (!ep->failover || n >= ep->num_lanes || ep->lanes[n].lane_ep != lane_ep)
+		return false;
+	l = &ep->failover->lane[n];
+	if (l->life != WEFT_LANE_CONNECTING && l->life != WEFT_LANE_ATTACHING)
+		return false;
+	if (ev != WEFT_LANE_EV_UP) {
+		weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is not back yet: %s", n, text);
+		drop(ep, n);
+	} else if (l->life == WEFT_LANE_CONNECTING) {
+		l->life = WEFT_LANE_ATTACHING;
+		l->since = ep->worker->now;
+		l->epoch++;
+		l->map.measured = 0;
+		weft_map_measured(lane_ep, l->set, &l->map);
+		send_attach(ep, n);
+	}
+	return true;
+}
+
+static bool may_attach(const struct weft_ep *ep, struct weft_lane_ep *lane_ep, unsigned int n,
+		       uint16_t epoch)
+{
+	const struct weft_failover_lane *l = &ep->failover->lane[n];
+	const struct weft_lane_ops *ops = lane_ep->ops;
+
+	return (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) &&
+	       !weft_failover_leads(ep) && l->life == WEFT_LANE_GONE &&
+	       (int16_t)(epoch - l->epoch) > 0 && !lane_ep->user &&
+	       lane_ep->iface == iface_of(ep, n) &&
+	       (!ops->ep_is_from || ops->ep_is_from(lane_ep, l->addr, l->addr_len));
+}
+
+bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+			     const struct weft_wireup_msg *m)
+{
+	uint16_t epoch = weft_get16(m->head.lane_epoch);
+	unsigned int n = m->head.lane;
+	struct weft_failover_lane *l;
+
+	if (epoch == 0 || !ep->failover || n >= ep->num_lanes)
+		return false;
+	l = &ep->failover->lane[n];
+	if (ep->lanes[n].lane_ep == lane_ep && epoch == l->epoch) {
+		weft_lane_answer_attach(ep, lane_ep, n, epoch);
+		return true;
+	}
+	if (!may_attach(ep, lane_ep, n, epoch)) {
+		ep->worker->count.wireup_stale++;
+		return true;
+	}
+	weft_pending_remove(ep->worker, lane_ep);
+	lane_ep->user = ep;
+	lane_ep->index = (uint8_t)n;
+	ep->lanes[n].lane_ep = lane_ep;
+	l->epoch = epoch;
+	if (m->num_lanes == 1 && m->lanes[0].lane == n)
+		weft_map_get_numbers(&m->lanes[0], &l->map);
+	weft_lane_answer_attach(ep, lane_ep, n, epoch);
+	back(ep, n);
+	return true;
+}
+
+void weft_lane_return_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep)
+{
+	unsigned int n = lane_ep->index;
+
+	if (ep->failover && n < ep->num_lanes && ep->lanes[n].lane_ep == lane_ep &&
+	    ep->failover->lane[n].life == WEFT_LANE_ATTACHING)
+		back(ep, n);
+}
