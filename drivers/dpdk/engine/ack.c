@@ -14,6 +14,7 @@
 #include "engine/conn.h"
 #include "engine/flush.h"
 #include "engine/iface.h"
+#include "engine/multipath.h"
 #include "engine/share.h"
 #include "engine/slots.h"
 #include "engine/window.h"
@@ -28,6 +29,8 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 	if (!slot->m)
 		return; /* a SACK bit was earlier */
 	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->et);
+	if (unlikely(c->path_watch))
+		raw_multi_slot_acked(c, slot);
 	if (!c->cc)
 		c->inflight -= slot->bytes;
 	else
@@ -43,7 +46,7 @@ static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr
 	uint32_t hold = weft_get16(hdr->ts_hold), rtt, s;
 	uint8_t path = hdr->echo_path;
 
-	if (iface->gap || path >= c->paths)
+	if (iface->gap || path >= c->path_count)
 		return 0;
 	rtt = (uint32_t)iface->now - weft_get32(hdr->ts_echo);
 	if (rtt > INT32_MAX)
@@ -88,6 +91,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack)
 {
 	uint32_t ack = weft_get32(hdr->ack), rtt = 0;
+	bool silent = false;
 	unsigned int acked = 0;
 
 	if (unlikely(ack - c->snd_una > c->snd_next - c->snd_una)) {
@@ -117,6 +121,8 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 		rtt = take_sample(c, hdr);
 	if (c->cc)
 		raw_window_acked(c, hdr->echo_path, rtt);
+	if (unlikely(c->path_watch))
+		silent = raw_multi_acked(c, hdr);
 	c->backoff = 0;
 	if (weft_seq_diff(c->snd_una, c->round_end) >= 0) {
 		c->round_at = c->iface->lt;
@@ -129,7 +135,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	c->base.tx_room = true;
 	raw_timer_arm(c);
 	/* Or what is lost and had no room in the window, which may have some now. */
-	if (unlikely(c->sack_high != c->snd_una || c->cc_lost != 0))
+	if (unlikely(c->sack_high != c->snd_una || c->cc_lost != 0 || silent))
 		raw_loss_detect(c);
 	if (unlikely(!STAILQ_EMPTY(&c->flushes)))
 		raw_flushes_check(c);

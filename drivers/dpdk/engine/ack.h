@@ -30,6 +30,8 @@ static inline unsigned int raw_ack_input(struct raw_conn *c, const struct weft_f
 }
 
 void raw_loss_detect(struct raw_conn *c);
+/* The path whose round trip the timers follow. */
+const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c);
 void raw_timer_learn(struct raw_conn *c);
 void raw_timer_arm_rto(struct raw_conn *c);
 

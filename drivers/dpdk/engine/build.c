@@ -12,6 +12,7 @@
 #include "engine/conn_table.h"
 #include "engine/generation.h"
 #include "engine/iface.h"
+#include "engine/multipath.h"
 #include "engine/txq.h"
 #include "frame/csum.h"
 #include "frame/encap.h"
@@ -201,7 +202,7 @@ int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *b
 }
 
 /* A frame without a body of its own, and with a SACK block when there are holes. */
-static int send_state(struct raw_conn *c, uint8_t type, uint16_t flags)
+static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	struct rte_mbuf *m = ctl_alloc(iface, RAW_TMPL + sizeof(struct weft_frame_sack) +
@@ -227,10 +228,10 @@ static int send_state(struct raw_conn *c, uint8_t type, uint16_t flags)
 		flags |= WEFT_FRAME_F_SACK;
 	}
 	hdr->flags = weft_put16(flags);
-	raw_stamp(c, hdr, c->next_path);
+	raw_stamp(c, hdr, path);
 	m->data_len = (uint16_t)(c->encap.len + lane_len + (flags & WEFT_FRAME_F_CRC32C ? 4 : 0));
 	m->pkt_len = m->data_len;
-	raw_finish(c, m, lane_len, c->next_path);
+	raw_finish(c, m, lane_len, path);
 	raw_txq_push(iface, m);
 	return 0;
 }
@@ -239,9 +240,10 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 {
 	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
-	if (send_state(c, WEFT_FRAME_ACK, flags) != 0)
+	if (send_state(c, raw_multi_ack_path(c, flags), WEFT_FRAME_ACK, flags) != 0)
 		return -EAGAIN;
 	raw_count(c->iface, RAW_TX_ACKS);
+	c->reply_path = 0;
 	c->ack_state = RAW_ACK_NONE;
 	c->ack_frames = 0;
 	c->ack_bytes = 0;
@@ -251,7 +253,12 @@ int raw_ack_send(struct raw_conn *c, uint16_t flags)
 /* The last word says all that was received: what came out of order has been processed, too. */
 int raw_bye_send(struct raw_conn *c)
 {
-	if (send_state(c, WEFT_FRAME_BYE, WEFT_FRAME_F_CRC32C) != 0)
+	uint8_t path = c->next_path;
+
+	/* Repeated over another one: whatever ate it may eat it again. */
+	if (c->multi)
+		path = (uint8_t)((path + c->hs_tries) % c->path_count);
+	if (send_state(c, path, WEFT_FRAME_BYE, WEFT_FRAME_F_CRC32C) != 0)
 		return -EAGAIN;
 	raw_count(c->iface, RAW_TX_CONTROL);
 	return 0;

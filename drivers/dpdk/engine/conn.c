@@ -19,6 +19,7 @@
 #include "engine/flush.h"
 #include "engine/generation.h"
 #include "engine/iface.h"
+#include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/slots.h"
 #include "engine/timer.h"
@@ -128,6 +129,7 @@ void raw_conn_free(struct raw_conn *c)
 	raw_table_give(iface, c->id & 0xffff);
 	iface->conn_count--;
 	raw_window_free(c);
+	raw_multi_free(c);
 	free(c->slots);
 	free(c);
 }
@@ -147,7 +149,7 @@ static int make_window(struct raw_conn *c)
 			       ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
 			       : RAW_WIN_BYTES;
 	c->win_whole = c->win_frames;
-	if (raw_slots_init(c) != 0)
+	if (raw_slots_init(c) != 0 || raw_multi_init(c) != 0)
 		return -ENOMEM;
 	return raw_window_init(c);
 }

@@ -46,6 +46,7 @@ struct weft_cc;
 struct raw_copy;
 struct raw_flush;
 struct raw_iface;
+struct raw_multi;
 struct raw_zc;
 
 enum raw_state {
@@ -90,7 +91,7 @@ struct raw_path {
 	uint32_t order;        /* of the next frame */
 	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
-	uint32_t inflight;  /* with cc: lane bytes */
+	uint32_t inflight;  /* with cc or several paths: lane bytes */
 	uint32_t acked;     /* of the acknowledgement in hand */
 	uint32_t ask_bytes; /* after so many the peer is asked to acknowledge; 0 = it need not be */
 	uint32_t asked;     /* since it was */
@@ -131,8 +132,8 @@ struct raw_conn {
 	uint32_t open_room; /* 0 = no open frame */
 	uint8_t state;      /* enum raw_state */
 	uint8_t csum;       /* enum weft_frame_csum, agreed */
-	uint8_t paths;
-	uint8_t ack_state; /* enum raw_ack */
+	uint8_t path_watch; /* see engine/multipath.h; 0 = frames all go one way */
+	uint8_t ack_state;  /* enum raw_ack */
 
 	/* Line 1: sending a frame, taking an acknowledgement. */
 	struct rte_mbuf *open __rte_cache_aligned;
@@ -177,6 +178,7 @@ struct raw_conn {
 	uint32_t room;       /* bytes for messages in a frame */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
+	struct raw_multi *multi; /* NULL: there is one path */
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];
 
 	uint64_t cc_next;  /* et: not before may the next frame leave, with a gap */
@@ -212,7 +214,9 @@ struct raw_conn {
 	uint16_t peer_port;  /* that it listens on */
 	uint8_t peer_queues; /* its NIC hashes to so many, or 0 */
 	uint8_t peer_paths;
-	uint8_t path_count;      /* paths wanted, and then found */
+	uint8_t paths;           /* that we send over */
+	uint8_t reply_path;      /* 1 + path of an ACK that wants an answer; 0 = none does */
+	uint8_t path_count;      /* paths wanted, and then found: of `paths` at least */
 	uint8_t path_small_acks; /* small frames over path 0 answered meanwhile */
 	uint16_t path_id;        /* of the last probe before */
 	uint16_t path_found;     /* initiator: bit k: path k has its ports */

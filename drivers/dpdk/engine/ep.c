@@ -11,6 +11,7 @@
 #include "engine/ep.h"
 #include "engine/flush.h"
 #include "engine/iface.h"
+#include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/slots.h"
 #include "engine/tx.h"
@@ -149,12 +150,13 @@ void raw_ep_print(struct weft_lane_ep *lane_ep, char *buf, size_t size)
 		     c->iface->base.name, raw_peer_text(c, peer, sizeof(peer)), names[c->state],
 		     c->frame_size, c->snd_next - c->snd_una, c->inflight, c->win_frames,
 		     c->win_bytes);
-	for (unsigned int i = 0; i < c->paths && n > 0 && (size_t)n < size; i++) {
+	for (unsigned int i = 0; i < c->path_count && n > 0 && (size_t)n < size; i++) {
 		raw_window_print(c, i, window, sizeof(window));
-		n += snprintf(buf + n, size - (size_t)n,
-			      "; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again%s",
-			      i, c->path[i].sport, c->path[i].dport, c->path[i].rtt.srtt / 1e3,
-			      c->path[i].rtt.var / 1e3, c->path[i].order, c->path[i].retransmits,
-			      window);
+		n += snprintf(
+			buf + n, size - (size_t)n,
+			"; path %u: ports %u to %u, rtt %.1f us +- %.1f, %u sent, %u again%s%s", i,
+			c->path[i].sport, c->path[i].dport, c->path[i].rtt.srtt / 1e3,
+			c->path[i].rtt.var / 1e3, c->path[i].order, c->path[i].retransmits, window,
+			raw_multi_text(c, i));
 	}
 }

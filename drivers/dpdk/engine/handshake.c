@@ -35,6 +35,7 @@
 #include "engine/conn_table.h"
 #include "engine/connect.h"
 #include "engine/iface.h"
+#include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/timer.h"
 #include "frame/arp.h"
@@ -246,6 +247,10 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
 	uint32_t size = weft_get16(p->frame_size);
 
+	if (c->state == RAW_UP) {
+		raw_multi_answer(c, v);
+		return;
+	}
 	if (c->state == RAW_MEASURE) {
 		raw_measure_ack(c, weft_get16(p->id), (uint16_t)size);
 		return;
@@ -519,7 +524,9 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 			return;
 		}
 	}
-	if (c->state == RAW_HALF_OPEN)
+	if (size == WEFT_FRAME_PROBE_OVER && v->hdr->path < c->path_count)
+		path = v->hdr->path;
+	else if (c->state == RAW_HALF_OPEN)
 		c->path[path].dport = v->src_port;
 	if (size != 0)
 		size += tag_len(c->iface);

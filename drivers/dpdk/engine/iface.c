@@ -20,6 +20,7 @@
 #include "engine/flush.h"
 #include "engine/iface.h"
 #include "engine/life.h"
+#include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/engine.h"
 #include "engine/rx.h"
@@ -179,7 +180,7 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 	cb("tx.taken_back_bytes", iface->share.taken_back, arg);
 	cb("conn.count", iface->conn_count, arg);
 	TAILQ_FOREACH(c, &iface->conns, link) {
-		for (unsigned int i = 0; i < c->paths && c->state == RAW_UP; i++) {
+		for (unsigned int i = 0; i < c->path_count && c->state == RAW_UP; i++) {
 			snprintf(name, sizeof(name), "conn%u.path%u.frames", c->id & 0xffff, i);
 			cb(name, c->path[i].order, arg);
 			snprintf(name, sizeof(name), "conn%u.path%u.retransmits", c->id & 0xffff,
@@ -188,6 +189,7 @@ static void raw_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, 
 			snprintf(name, sizeof(name), "conn%u.path%u.rtt_ns", c->id & 0xffff, i);
 			cb(name, c->path[i].rtt.srtt, arg);
 			raw_window_counters(c, i, cb, arg);
+			raw_multi_counters(c, i, cb, arg);
 		}
 	}
 	if (iface->port->ops->counters)

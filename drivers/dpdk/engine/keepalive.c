@@ -19,6 +19,7 @@
 #include "engine/connect.h"
 #include "engine/iface.h"
 #include "engine/life.h"
+#include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/slots.h"
 #include "engine/suspect.h"
@@ -120,6 +121,8 @@ static void up_timer(struct raw_conn *c)
 		return;
 	if (c->cc_gap != 0 && iface->et >= c->cc_next)
 		c->base.tx_room = true;
+	if (c->multi)
+		raw_multi_timer(c);
 	if (c->loss_timer != 0 && iface->et >= c->loss_timer)
 		raw_loss_detect(c);
 	if (c->timer != 0 && iface->et >= c->timer) {

@@ -24,6 +24,9 @@
 	X(RAW_TX_PROBE, "tx.retransmit.probe")            \
 	X(RAW_TX_RETX_COPY, "tx.retransmit.copied")       \
 	X(RAW_TX_PING, "tx.keepalive")                    \
+	X(RAW_PATH_BAD, "path.bad")                       \
+	X(RAW_PATH_BACK, "path.back")                     \
+	X(RAW_PATH_SWITCHES, "path.switches")             \
 	X(RAW_TX_RESET, "tx.reset")                       \
 	X(RAW_RESET_NOT_OURS, "tx.reset.withheld")        \
 	X(RAW_TX_ZCOPY, "tx.zcopy")                       \

@@ -14,6 +14,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
+#include "engine/multipath.h"
 #include "engine/rx.h"
 #include "engine/share.h"
 #include "engine/slots.h"
@@ -22,28 +23,33 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
-/* The slowest path decides: a tail may sit on any of them. */
-static const struct weft_rtt *slowest(const struct raw_conn *c)
+/*
+ * The slowest path decides: a tail may sit on any of them. Of those that new frames take, and have
+ * been measured, if there are such.
+ */
+const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c)
 {
-	const struct raw_path *p = &c->path[0];
+	const struct weft_rtt *r = &c->path[c->next_path].rtt, *p;
 
-	for (uint8_t i = 1; i < c->paths; i++) {
-		if (weft_rtt_rto(&c->path[i].rtt, 0) > weft_rtt_rto(&p->rtt, 0))
-			p = &c->path[i];
+	for (uint8_t i = 0; c->multi && i < c->path_count; i++) {
+		p = &c->path[i].rtt;
+		if (p->srtt != 0 && raw_multi_usable(c, i) &&
+		    (r->srtt == 0 || weft_rtt_rto(p, 0) > weft_rtt_rto(r, 0)))
+			r = p;
 	}
-	return &p->rtt;
+	return r;
 }
 
 /* A round trip is known anew: what follows from it is computed now, not for each frame. */
 void raw_timer_learn(struct raw_conn *c)
 {
-	c->probe_wait = (uint32_t)weft_rtt_probe(slowest(c), 2 * RAW_ACK_DELAY);
+	c->probe_wait = (uint32_t)weft_rtt_probe(raw_timer_slowest(c), 2 * RAW_ACK_DELAY);
 }
 
 /* The last frame has been sent again: from here on it is the retransmission timeout. */
 void raw_timer_arm_rto(struct raw_conn *c)
 {
-	c->timer = c->iface->et + weft_rtt_rto(slowest(c), c->backoff);
+	c->timer = c->iface->et + weft_rtt_rto(raw_timer_slowest(c), c->backoff);
 	raw_deadline_et(c, c->timer);
 }
 
@@ -117,9 +123,7 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 		raw_count(iface, RAW_TX_NO_BUFFER);
 		return -EAGAIN;
 	}
-	/* Another path, if there is one: whatever ate the frame may eat it again. */
-	if (++slot->path >= c->paths)
-		slot->path = 0;
+	slot->path = raw_multi_other(c, before);
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->peer_mac,
 	       6); /* it may have changed (engine/move.c) */
 	hdr = raw_hdr(c, m);
@@ -131,6 +135,7 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 	slot->sent = iface->et;
 	if (c->cc)
 		raw_window_resent(c, slot, before);
+	raw_multi_resent(c, slot, before, why != RAW_TX_FAST);
 	if (slot->tries < UINT8_MAX)
 		slot->tries++;
 	c->path[slot->path].retransmits++;
@@ -143,7 +148,8 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 }
 
 /*
- * Send again what newer frames of the same path have overtaken, once each had time to arrive.
+ * Send again what newer frames of the same path have overtaken, once each had time to arrive, and
+ * what went over a path that is silent.
  * Frames that only lack time set loss_timer.
  */
 void raw_loss_detect(struct raw_conn *c)
@@ -153,15 +159,19 @@ void raw_loss_detect(struct raw_conn *c)
 	struct raw_slot *slot;
 	struct raw_path *p;
 	uint32_t seq;
+	bool silent;
 
 	c->loss_timer = 0;
 	for (seq = c->snd_una; seq != c->snd_next; seq++) {
 		slot = raw_slot(c, seq);
 		p = &c->path[slot->path];
-		if (!slot->m || !weft_loss_suspect(&p->loss, slot->order))
+		if (!slot->m)
+			continue;
+		silent = unlikely(c->multi) && raw_multi_lost(c, slot);
+		if (!silent && !weft_loss_suspect(&p->loss, slot->order))
 			continue;
 		due = slot->sent + weft_loss_patience(&p->rtt);
-		if (due > iface->et) {
+		if (due > iface->et && !silent) {
 			wait = RTE_MIN(wait, due);
 			continue;
 		}

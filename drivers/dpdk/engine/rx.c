@@ -206,8 +206,10 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 		break;
 	case WEFT_FRAME_ACK:
 		raw_count(c->iface, RAW_RX_ACKS);
-		if (v->flags & WEFT_FRAME_F_ACK_REQ)
+		if (v->flags & WEFT_FRAME_F_ACK_REQ) {
+			c->reply_path = v->hdr->path % WEFT_FRAME_PATHS_MAX + 1;
 			ack_soon(c, RAW_ACK_NOW);
+		}
 		break;
 	case WEFT_FRAME_BYE:
 		raw_conn_bye_input(c, v);

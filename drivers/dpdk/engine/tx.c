@@ -19,6 +19,7 @@
 #include "engine/conn.h"
 #include "engine/flush.h"
 #include "engine/iface.h"
+#include "engine/multipath.h"
 #include "engine/share.h"
 #include "engine/slots.h"
 #include "engine/tx.h"
@@ -142,8 +143,8 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 		.path = path,
 		.tries = 1,
 	};
-	if (++c->next_path >= c->paths)
-		c->next_path = 0;
+	if (unlikely(c->path_watch & RAW_WATCH_MANY))
+		raw_multi_sent(c, path, lane_len);
 	c->snd_next++;
 	c->inflight += lane_len;
 	c->base.queued += payload;

@@ -9,6 +9,7 @@
 
 #include "engine/ack.h"
 #include "engine/iface.h"
+#include "engine/multipath.h"
 #include "engine/rx.h"
 #include "engine/timer.h"
 #include "engine/window.h"
@@ -31,10 +32,12 @@ static void update(struct raw_conn *c)
 	uint64_t limit = 0, per_s = 0;
 	bool paced = true;
 
-	for (unsigned int i = 0; i < c->paths; i++) {
+	for (unsigned int i = 0; i < c->path_count; i++) {
 		const struct weft_cc *cc = &c->cc[i];
 		struct raw_path *p = &c->path[i];
 
+		if (!raw_multi_usable(c, i))
+			continue;
 		limit += cc->limit;
 		paced &= cc->gap != 0;
 		if (cc->gap != 0)
@@ -63,10 +66,10 @@ int raw_window_init(struct raw_conn *c)
 
 	if (ops == weft_cc_ops(WEFT_CC_FIXED))
 		return 0;
-	c->cc = calloc(c->paths, sizeof(*c->cc));
+	c->cc = calloc(c->path_count, sizeof(*c->cc));
 	if (!c->cc)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < c->paths; i++)
+	for (unsigned int i = 0; i < c->path_count; i++)
 		weft_cc_init(&c->cc[i], ops, &conf);
 	update(c);
 	return 0;
@@ -106,19 +109,6 @@ static void pace(struct raw_conn *c, uint32_t bytes)
 	c->cc_next = RTE_MAX(c->cc_next, now - RTE_MIN(now, gap)) + gap;
 }
 
-static void next_path(struct raw_conn *c)
-{
-	for (unsigned int i = 1; i <= c->paths; i++) {
-		unsigned int k = (c->next_path + i) % c->paths;
-
-		if (c->path[k].inflight + full_frame(c) <= c->cc[k].limit) {
-			/* The caller goes on to the next one. */
-			c->next_path = (uint8_t)((k + c->paths - 1) % c->paths);
-			return;
-		}
-	}
-}
-
 uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
 	struct raw_path *p = &c->path[path];
@@ -126,8 +116,6 @@ uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 	p->inflight += bytes;
 	if (c->cc_gap != 0)
 		pace(c, bytes);
-	if (c->paths > 1)
-		next_path(c);
 	if (p->ask_bytes == 0)
 		return 0;
 	p->asked += bytes;
@@ -143,7 +131,7 @@ void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt)
 {
 	struct weft_cc_ack a = {.now = c->iface->now, .limited = c->cc_full};
 
-	for (unsigned int i = 0; i < c->paths; i++) {
+	for (unsigned int i = 0; i < c->path_count; i++) {
 		struct raw_path *p = &c->path[i];
 
 		if (p->acked == 0 && (i != path || rtt == 0))
@@ -194,16 +182,21 @@ void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before
 		update(c);
 }
 
+void raw_window_paths(struct raw_conn *c)
+{
+	update(c);
+}
+
 void raw_window_timeout(struct raw_conn *c)
 {
-	for (unsigned int i = 0; i < c->paths; i++)
+	for (unsigned int i = 0; i < c->path_count; i++)
 		c->cc[i].ops->on_timeout(&c->cc[i], c->backoff, c->iface->now);
 	update(c);
 }
 
 void raw_window_idle(struct raw_conn *c)
 {
-	for (unsigned int i = 0; i < c->paths; i++)
+	for (unsigned int i = 0; i < c->path_count; i++)
 		c->cc[i].ops->on_idle(&c->cc[i]);
 	update(c);
 }
@@ -211,7 +204,7 @@ void raw_window_idle(struct raw_conn *c)
 void raw_window_over(struct raw_conn *c)
 {
 	c->cc_lost = 0;
-	for (unsigned int i = 0; i < c->paths; i++)
+	for (unsigned int i = 0; i < c->path_count; i++)
 		c->path[i].inflight = 0;
 }
 

@@ -53,6 +53,8 @@ void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
 bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when);
 /** A frame is sent again, over slot->path; it was sent over @p before. */
 void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before);
+/** New frames take other paths than before. */
+void raw_window_paths(struct raw_conn *c);
 void raw_window_timeout(struct raw_conn *c);
 void raw_window_idle(struct raw_conn *c);
 /** Nothing is outstanding any more, since the connection is over. */

@@ -202,6 +202,7 @@ enum weft_frame_csum {
 /** and that try a pair of ports for the path they come over; answered the same way back */
 #define WEFT_FRAME_PROBE_PATH 3u     /**< dropped where it comes to another queue */
 #define WEFT_FRAME_PROBE_PATH_ANY 4u /**< not even there */
+#define WEFT_FRAME_PROBE_OVER 5u     /**< small: answer over the path that this came by */
 
 /** Body of PROBE and PROBE_ACK; zeros follow up to the size probed. */
 struct weft_frame_probe {

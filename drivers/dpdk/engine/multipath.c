@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "engine/ack.h"
+#include "engine/build.h"
+#include "engine/iface.h"
+#include "engine/multipath.h"
+#include "engine/timer.h"
+#include "engine/window.h"
+#include "frame/frame.h"
+
+#define JUDGE_STEP 200000u    /* ns between two walks over what is outstanding */
+#define GOOD_NS 1000000000ull /* a path that was good so long is asked soon when it is bad again */
+#define RESCUE_NS 100000u     /* an answer that comes later may be a peer's that was away */
+
+static_assert(WEFT_PATHS_MAX == WEFT_FRAME_PATHS_MAX, "masks");
+
+static uint16_t usable(const struct raw_multi *mp)
+{
+	uint16_t mask = mp->active & (uint16_t)~mp->bad;
+
+	if (mask == 0)
+		mask = mp->open & (uint16_t)~mp->bad;
+	return mask != 0 ? mask : mp->active;
+}
+
+/* ---------------------------------------------------------------- the next frame's path */
+
+static void choose(struct raw_conn *c)
+{
+	uint32_t bytes = (uint32_t)c->frame_size - c->encap.len;
+	struct weft_path_load load[WEFT_PATHS_MAX] = {{0}};
+
+	for (unsigned int k = 0; k < c->path_count; k++) {
+		load[k].srtt = c->path[k].rtt.srtt;
+		load[k].inflight = c->path[k].inflight;
+		load[k].full = c->cc && c->path[k].inflight + bytes > c->cc[k].limit;
+	}
+	c->next_path = (uint8_t)weft_path_soonest(load, usable(c->multi), c->next_path, bytes);
+}
+
+/*
+ * The fixed window counts what is in flight on each path only while there are several. What is
+ * outstanding is walked over once when that begins.
+ */
+static void count_inflight(struct raw_conn *c)
+{
+	if (c->cc)
+		return;
+	for (unsigned int k = 0; k < c->path_count; k++)
+		c->path[k].inflight = 0;
+	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++)
+		if (raw_slot(c, seq)->m)
+			c->path[raw_slot(c, seq)->path].inflight += raw_slot(c, seq)->bytes;
+}
+
+/* active, bad or open has changed. */
+static void changed(struct raw_conn *c)
+{
+	uint16_t mask = usable(c->multi);
+	uint8_t before = c->next_path;
+
+	if (mask & (mask - 1u)) {
+		if (!(c->path_watch & RAW_WATCH_MANY))
+			count_inflight(c);
+		c->path_watch |= RAW_WATCH_MANY;
+	} else {
+		c->path_watch &= (uint8_t)~RAW_WATCH_MANY;
+	}
+	if (!(mask & 1u << before)) {
+		choose(c);
+		raw_count(c->iface, RAW_PATH_SWITCHES);
+	}
+	if (c->cc)
+		raw_window_paths(c);
+	raw_timer_learn(c);
+}
+
+int raw_multi_init(struct raw_conn *c)
+{
+	struct raw_multi *mp;
+
+	if (c->path_count < 2)
+		return 0;
+	mp = calloc(1, sizeof(*mp));
+	if (!mp)
+		return -ENOMEM;
+	mp->open = (uint16_t)((1u << c->path_count) - 1);
+	mp->active = (uint16_t)((1u << c->paths) - 1);
+	c->multi = mp;
+	if (c->paths > 1)
+		c->path_watch = RAW_WATCH_MANY;
+	return 0;
+}
+
+void raw_multi_free(struct raw_conn *c)
+{
+	free(c->multi);
+	c->multi = NULL;
+	c->path_watch = 0;
+}
+
+uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path)
+{
+	const struct raw_multi *mp = c->multi;
+	uint16_t mask;
+
+	if (!mp)
+		return path;
+	mask = mp->open & (uint16_t)~mp->bad;
+	if (mask & ~(1u << path))
+		return (uint8_t)weft_path_other(mask, path);
+	return (uint8_t)weft_path_other(mp->open, path);
+}
+
+void raw_multi_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
+{
+	if (!c->cc)
+		c->path[path].inflight += bytes;
+	choose(c);
+}
+
+void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t before, bool probe)
+{
+	struct raw_multi *mp = c->multi;
+
+	if (!mp)
+		return;
+	if (!c->cc && c->path_watch & RAW_WATCH_MANY) {
+		c->path[before].inflight -= slot->bytes;
+		c->path[slot->path].inflight += slot->bytes;
+	}
+	if (slot->path == before)
+		return;
+	if (probe) {
+		if (mp->rescued != before)
+			mp->rescues = 0;
+		mp->rescued = before;
+		mp->again_at = c->iface->et;
+	}
+	c->path_watch |= RAW_WATCH_AGAIN;
+	mp->watch_end = c->snd_next;
+}
+
+/* ---------------------------------------------------------------- bad paths */
+
+static void bad(struct raw_conn *c, unsigned int k)
+{
+	struct raw_multi *mp = c->multi;
+	struct raw_multi_path *m = &mp->path[k];
+
+	if (mp->bad & 1u << k || (mp->open & ~mp->bad & ~(1u << k)) == 0)
+		return; /* the last one is never left */
+	mp->bad |= (uint16_t)(1u << k);
+	m->gone = c->path[k].order;
+	m->is_late = true;
+	m->strikes = 0;
+	if (c->iface->et - m->good_at > GOOD_NS)
+		m->asked = 0;
+	m->ask_at = c->iface->et + weft_path_wait(m->asked);
+	raw_deadline_et(c, m->ask_at);
+	raw_count(c->iface, RAW_PATH_BAD);
+	changed(c);
+}
+
+static void good(struct raw_conn *c, unsigned int k)
+{
+	struct raw_multi *mp = c->multi;
+	struct raw_multi_path *m = &mp->path[k];
+
+	mp->bad &= (uint16_t) ~(1u << k);
+	m->good_at = c->iface->et;
+	m->proved = c->iface->et; /* what was sent before says nothing */
+	m->strikes = 0;
+	raw_count(c->iface, RAW_PATH_BACK);
+	if (c->cc)
+		c->cc[k].ops->on_idle(&c->cc[k]);
+	changed(c);
+}
+
+bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot)
+{
+	const struct raw_multi_path *m;
+
+	if (!c->multi)
+		return false;
+	m = &c->multi->path[slot->path];
+	return m->is_late && (int32_t)(m->gone - slot->order) > 0;
+}
+
+void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot)
+{
+	struct raw_multi_path *m = &c->multi->path[slot->path];
+
+	if (!c->cc && c->path_watch & RAW_WATCH_MANY)
+		c->path[slot->path].inflight -= slot->bytes;
+	/* Which of its transmissions has arrived? prove() knows better. */
+	if (slot->tries > 1)
+		return;
+	if (slot->sent > m->proved)
+		m->proved = slot->sent;
+	m->strikes = 0;
+	if (m->is_late && (int32_t)(slot->order - m->gone) >= 0)
+		m->is_late = false;
+}
+
+/* The peer tells by which path its newest frame has come, and when that was sent. */
+static void prove(struct raw_conn *c, const struct weft_frame_hdr *hdr)
+{
+	uint32_t age = (uint32_t)c->iface->now - weft_get32(hdr->ts_echo);
+	struct raw_multi_path *m = &c->multi->path[hdr->echo_path % WEFT_FRAME_PATHS_MAX];
+
+	if (weft_get16(hdr->ts_hold) == WEFT_FRAME_NO_ECHO || age > INT32_MAX ||
+	    age > c->iface->et || hdr->echo_path >= c->path_count)
+		return;
+	if (c->iface->et - age > m->proved) {
+		m->proved = c->iface->et - age;
+		m->strikes = 0;
+	}
+}
+
+/* When did the newest frame leave that arrived over another path than @p k? */
+static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
+{
+	uint64_t newest = 0;
+
+	for (unsigned int j = 0; j < c->path_count; j++)
+		if (j != k)
+			newest = RTE_MAX(newest, c->multi->path[j].proved);
+	return newest;
+}
+
+/*
+ * Frames that wait although others, which left long after them over other paths, have arrived:
+ * they are lost, and a path on which several in a row are is bad. Its newest frame would never be
+ * overtaken by one of the same path.
+ */
+static bool judge(struct raw_conn *c)
+{
+	const struct weft_rtt *known = raw_timer_slowest(c), *r;
+	uint64_t beside[WEFT_FRAME_PATHS_MAX];
+	struct raw_multi *mp = c->multi;
+	enum weft_path_verdict verdict;
+	struct raw_multi_path *m;
+	struct raw_slot *slot;
+	bool any = false;
+
+	for (unsigned int k = 0; k < c->path_count; k++)
+		beside[k] = proved_beside(c, k);
+	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++) {
+		slot = raw_slot(c, seq);
+		m = &mp->path[slot->path];
+		r = &c->path[slot->path].rtt;
+		if (!slot->m || raw_multi_lost(c, slot))
+			continue;
+		verdict = weft_path_judge(r->srtt != 0 ? r : known, slot->sent, m->proved,
+					  beside[slot->path]);
+		if (verdict == WEFT_PATH_WAIT)
+			continue;
+		m->gone = slot->order + 1;
+		m->is_late = true;
+		any = true;
+		if (verdict == WEFT_PATH_SILENT && ++m->strikes >= WEFT_PATH_STRIKES)
+			bad(c, slot->path);
+	}
+	return any;
+}
+
+/*
+ * Frames arrive and their acknowledgements do not, as those go the same way back: then it is a
+ * probe over another path, each time, that brings the news. Only a prompt answer counts, for a peer
+ * that was away answers what it finds last.
+ */
+static void rescued(struct raw_conn *c, uint8_t came_over)
+{
+	struct raw_multi *mp = c->multi;
+	uint64_t took = c->iface->et - mp->again_at;
+
+	if (mp->again_at == 0)
+		return;
+	if (came_over == mp->rescued) {
+		mp->rescues = 0;
+	} else if (took <= 2ull * c->path[mp->rescued].rtt.srtt + RESCUE_NS &&
+		   ++mp->rescues >= WEFT_PATH_STRIKES) {
+		mp->rescues = 0;
+		bad(c, mp->rescued);
+	}
+	mp->again_at = 0;
+}
+
+bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
+{
+	struct raw_multi *mp = c->multi;
+
+	prove(c, hdr);
+	if (c->path_watch & RAW_WATCH_AGAIN) {
+		rescued(c, hdr->path);
+		if ((int32_t)(c->snd_una - mp->watch_end) >= 0)
+			c->path_watch &= (uint8_t)~RAW_WATCH_AGAIN;
+	}
+	if (c->iface->et - mp->judged < JUDGE_STEP)
+		return false;
+	mp->judged = c->iface->et;
+	return judge(c);
+}
+
+/* ---------------------------------------------------------------- questions and answers */
+
+uint8_t raw_multi_ack_path(const struct raw_conn *c, uint16_t flags)
+{
+	uint8_t path = c->reply_path != 0 ? c->reply_path - 1 : c->echo_path;
+
+	if (!c->multi)
+		return c->next_path;
+	/* A question that got no answer is asked over another path. */
+	if (flags & WEFT_FRAME_F_ACK_REQ)
+		return (uint8_t)((c->next_path + c->pings) % c->path_count);
+	return path < c->path_count ? path : c->next_path;
+}
+
+static void ask(struct raw_conn *c, uint8_t k)
+{
+	struct raw_multi_path *m = &c->multi->path[k];
+	struct weft_frame_probe p = {.frame_size = weft_put16(WEFT_FRAME_PROBE_OVER)};
+
+	m->ask_id = ++c->probe_id;
+	p.id = weft_put16(m->ask_id);
+	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
+	if (m->asked < UINT8_MAX)
+		m->asked++;
+	m->ask_at = c->iface->et + weft_path_wait(m->asked);
+}
+
+void raw_multi_timer(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+
+	for (uint8_t k = 0; k < c->path_count; k++) {
+		if (!(mp->bad & 1u << k))
+			continue;
+		if (c->iface->et >= mp->path[k].ask_at)
+			ask(c, k);
+		raw_deadline_et(c, mp->path[k].ask_at);
+	}
+}
+
+void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
+	uint8_t k = v->hdr->path;
+
+	if (c->multi && k < c->path_count && c->multi->bad & 1u << k &&
+	    weft_get16(p->frame_size) == WEFT_FRAME_PROBE_OVER &&
+	    weft_get16(p->id) == c->multi->path[k].ask_id)
+		good(c, k);
+}
+
+/* ---------------------------------------------------------------- for people */
+
+void raw_multi_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
+			void *arg)
+{
+	char name[64];
+
+	if (!c->multi)
+		return;
+	snprintf(name, sizeof(name), "conn%u.path%u.bad", c->id & 0xffff, path);
+	cb(name, c->multi->bad >> path & 1, arg);
+}
+
+const char *raw_multi_text(const struct raw_conn *c, unsigned int path)
+{
+	if (!c->multi)
+		return "";
+	if (c->multi->bad >> path & 1)
+		return ", bad";
+	return c->multi->active >> path & 1 ? "" : ", in reserve";
+}

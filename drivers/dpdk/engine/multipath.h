@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/multipath.h
+ * The paths of a connection that is up: which one the next frame takes, which ones are bad and are
+ * left, and when they are tried again. doc/multipath.md says what and why; the rules are
+ * engine/path_rules.h.
+ *
+ * A connection with one path (c->multi NULL) pays nothing; with c->path_watch 0 frames pay nothing.
+ */
+#ifndef WEFT_ENGINE_MULTIPATH_H
+#define WEFT_ENGINE_MULTIPATH_H
+
+#include <rte_branch_prediction.h>
+
+#include "engine/conn.h"
+#include "engine/path_rules.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
+#include "lane.h"
+
+/* c->path_watch: why frames are looked at. */
+#define RAW_WATCH_MANY 1u  /* new frames go over several paths */
+#define RAW_WATCH_AGAIN 2u /* a frame was sent again over another path */
+
+struct raw_multi_path {
+	uint64_t proved;  /* et; when the newest of its frames that arrived was sent */
+	uint64_t ask_at;  /* et; bad: when it is asked again whether it carries frames */
+	uint64_t good_at; /* et; since when it has not been bad */
+	uint32_t gone;    /* with is_late: frames of lower orders are lost */
+	uint16_t ask_id;  /* of the last question */
+	uint8_t asked;    /* questions; the wait between two grows with it */
+	uint8_t strikes;  /* frames in a row that did not arrive in time */
+	bool is_late;
+};
+
+struct raw_multi {
+	uint64_t judged;    /* et; of the last walk over what is outstanding */
+	uint64_t again_at;  /* et; a tail probe went over another path than the frame before */
+	uint32_t watch_end; /* acknowledged up to here: RAW_WATCH_AGAIN is over */
+	uint16_t open;      /* bit k: both ends know the ports of path k */
+	uint16_t active;    /* new frames go over these */
+	uint16_t bad;       /* but not over these */
+	uint8_t rescues;    /* tail probes in a row that had to help path `rescued` */
+	uint8_t rescued;
+	struct raw_multi_path path[WEFT_FRAME_PATHS_MAX];
+};
+
+/** The connection is up. @return 0 or -ENOMEM */
+int raw_multi_init(struct raw_conn *c);
+void raw_multi_free(struct raw_conn *c);
+
+/** New frames may take it. */
+static inline bool raw_multi_usable(const struct raw_conn *c, unsigned int path)
+{
+	return !c->multi || (c->multi->active & ~c->multi->bad) >> path & 1 || path == c->next_path;
+}
+
+/** A frame is to be sent again that was sent over @p path: what ate it may eat it again. */
+uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path);
+/** It is, over slot->path; before over @p before. @p probe: nothing was heard, no loss found. */
+void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t before, bool probe);
+/** With RAW_WATCH_MANY: a frame has left. Chooses the path of the next one. */
+void raw_multi_sent(struct raw_conn *c, uint8_t path, uint32_t bytes);
+/** With path_watch: a frame is acknowledged. */
+void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot);
+/**
+ * With path_watch: an acknowledgement has been taken, which came over the path in @p hdr.
+ * @return frames are lost
+ */
+bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
+/** Its path has fallen silent behind it: it is lost, whatever newer frames tell. */
+bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
+
+/** The path of an ACK: the one that the newest DATA came over, or the question for it. */
+uint8_t raw_multi_ack_path(const struct raw_conn *c, uint16_t flags);
+/** Questions to paths that are due, by et. */
+void raw_multi_timer(struct raw_conn *c);
+/** PROBE_ACK over a connection that is up. */
+void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v);
+/** State of a path, as counters and for people. */
+void raw_multi_counters(const struct raw_conn *c, unsigned int path, weft_lane_counter_cb cb,
+			void *arg);
+const char *raw_multi_text(const struct raw_conn *c, unsigned int path);
+
+#endif /* WEFT_ENGINE_MULTIPATH_H */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file engine/path_rules.h
+ * The rules by which a connection of several paths chooses: which one delivers soonest, and which
+ * ones have stopped to deliver. doc/multipath.md says why. Pure: times are passed in.
+ */
+#ifndef WEFT_PATH_RULES_H
+#define WEFT_PATH_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/rtt.h"
+
+#define WEFT_PATHS_MAX 16u
+#define WEFT_PATH_STRIKES 3u         /**< so many frames in a row did not arrive: the path is bad */
+#define WEFT_PATH_ASK_MIN 2000000ull /**< ns until a bad path is asked for the first time */
+#define WEFT_PATH_ASK_MAX 1000000000ull /**< ns between two questions */
+
+/** What the choice depends on. */
+struct weft_path_load {
+	uint32_t srtt;     /**< ns; 0 = not known */
+	uint32_t inflight; /**< bytes */
+	bool full;         /**< its window has no room */
+};
+
+/**
+ * The path that delivers a frame of @p bytes soonest, of those in @p mask: round trips that are
+ * long, because the way is or others use it, and bytes that are under way both speak against one.
+ * @param after  of equal ones the next one behind it: they take turns
+ */
+unsigned int weft_path_soonest(const struct weft_path_load load[WEFT_PATHS_MAX], uint16_t mask,
+			       unsigned int after, uint32_t bytes);
+
+/** The next one of @p mask behind @p path; @p path itself when there is no other. */
+static inline unsigned int weft_path_other(uint16_t mask, unsigned int path)
+{
+	for (unsigned int i = 1; i < WEFT_PATHS_MAX; i++) {
+		unsigned int k = (path + i) % WEFT_PATHS_MAX;
+
+		if (mask & 1u << k)
+			return k;
+	}
+	return path;
+}
+
+enum weft_path_verdict {
+	WEFT_PATH_WAIT,   /**< it may still come */
+	WEFT_PATH_LATE,   /**< the frame is lost; so may others have been that left when it did */
+	WEFT_PATH_SILENT, /**< and another path has carried one at that time: a strike */
+};
+
+/**
+ * A frame left over a path at @p sent and is not acknowledged. The newest frame of the same path
+ * that arrived left at @p proved, the newest one of any other path at @p other. @p r: of the path.
+ */
+static inline enum weft_path_verdict weft_path_judge(const struct weft_rtt *r, uint64_t sent,
+						     uint64_t proved, uint64_t other)
+{
+	uint64_t rto = weft_rtt_rto(r, 0);
+
+	if (sent <= proved || other <= sent || other - sent < rto)
+		return WEFT_PATH_WAIT;
+	return other - sent < 3 * rto ? WEFT_PATH_SILENT : WEFT_PATH_LATE;
+}
+
+/** How long a path that was asked @p tries times without an answer is left alone. */
+static inline uint64_t weft_path_wait(unsigned int tries)
+{
+	uint64_t wait = WEFT_PATH_ASK_MIN << (tries < 16 ? tries : 16);
+
+	return wait < WEFT_PATH_ASK_MAX ? wait : WEFT_PATH_ASK_MAX;
+}
+
+#endif /* WEFT_PATH_RULES_H */
