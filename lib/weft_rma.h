@@ -133,7 +133,9 @@ struct weft_atomic {
  * exist only.
  *
  * With a result, done means that the result is there; without, as weft_put(): done means handed
- * over. Errors as weft_put(), -EINVAL also for a misaligned address.
+ * over. Errors as weft_put(), -EINVAL also for a misaligned address. With WEFT_ATOMIC_MODE=device
+ * -EIO also when the lane died on which it was under way: the outcome is not known (it was done
+ * once or not at all; its device keeps no record that could be asked).
  */
 WEFT_API int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic,
 			 struct weft_rkey *rkey, uint64_t remote_offset,

@@ -204,6 +204,16 @@ static const struct weft_proto *choose(struct weft_request *req)
 	return r ? r->proto : NULL;
 }
 
+static void choose_way(struct weft_request *req)
+{
+	struct weft_req_rma *r = weft_rma_req(req);
+
+	req->send.proto = choose(req);
+	r->native = req->send.proto && (req->send.proto->needs & WEFT_NEEDS_NATIVE);
+	if (!r->native)
+		weft_rma_local_put(req);
+}
+
 static int begin(struct weft_request *req)
 {
 	struct weft_req_rma *r = weft_rma_req(req);
@@ -213,16 +223,30 @@ static int begin(struct weft_request *req)
 	req->me->rma->running++;
 	req->me->rma->epoch = r->epoch;
 	req->flags |= WEFT_REQ_STARTED;
-	req->send.proto = choose(req);
-	r->native = req->send.proto && (req->send.proto->needs & WEFT_NEEDS_NATIVE);
-	if (!r->native)
-		weft_rma_local_put(req);
+	choose_way(req);
 	return 0;
+}
+
+/* It was the next one before, and is again: nobody who waits for it goes first. */
+void weft_rma_restart(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	weft_rma_req(req)->again = false;
+	req->send.offset = 0;
+	weft_rma_local_put(req);
+	choose_way(req);
+	if (req->flags & WEFT_REQ_HANDED) {
+		req->flags = (req->flags & ~WEFT_REQ_HANDED) | WEFT_REQ_PENDING;
+		TAILQ_INSERT_HEAD(&me->rma->pending, req, link);
+	}
+	weft_tx_kick(me);
 }
 
 int weft_rma_reset(struct weft_request *req)
 {
-	if (req->send.offset || req->send.zcopies || req->status != WEFT_INPROGRESS)
+	if (req->send.offset || req->send.zcopies || weft_rma_req(req)->again ||
+	    req->status != WEFT_INPROGRESS)
 		return 1;
 	req->me->rma->running--; /* begin() counts it again */
 	weft_rma_local_put(req); /* and registers it again, if other lanes want that */

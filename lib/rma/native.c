@@ -2,10 +2,16 @@
 /*
  * Remote memory over lanes that access it themselves. Each piece counts as its lane's load until it
  * has completed; the operation is over with the last: a put is then visible at the peer.
+ *
+ * When a lane dies with a piece (its driver says -ECANCELED), the whole operation is done again,
+ * over what is left, by messages if need be: reading and writing twice does no harm, and no piece
+ * of the first time is under way any more. Of an atomic the driver knows whether the device has
+ * seen it.
  */
 
 #include <errno.h>
 
+#include "core/log_who.h"
 #include "rma/rma.h"
 
 #define MAX_IOV 32
@@ -107,8 +113,21 @@ static void native_done(struct weft_lane_comp *comp, int status)
 	weft_native_over(n, status);
 	if (weft_rma_req(req)->kind != WEFT_RMA_PUT)
 		weft_rma_gets_done(req->me, 1, status == 0);
-	if (status && req->status == WEFT_INPROGRESS)
+	if (status == -ECANCELED && req->me->up) {
+		weft_rma_req(req)->again = true;
+		req->mw->count.native_failed++;
+	} else if (status && req->status == WEFT_INPROGRESS) {
 		req->status = weft_lane_status(req->me, status);
+		if (status == -EIO && weft_rma_req(req)->kind == WEFT_RMA_AMO)
+			weft_log_ep(req->me->ep, WEFT_LOG_WARN,
+				    "a lane died with an atomic operation under way: the outcome "
+				    "is not known");
+	}
+	if (weft_rma_req(req)->again && req->me->up && req->status == WEFT_INPROGRESS) {
+		if (req->send.zcopies == 0)
+			weft_rma_restart(req);
+		return;
+	}
 	if (weft_rma_req(req)->kind == WEFT_RMA_AMO && weft_rma_req(req)->amo.result && !status)
 		memcpy(weft_rma_req(req)->amo.result, &weft_rma_req(req)->amo.old,
 		       sizeof(uint64_t));
@@ -222,12 +241,26 @@ static int atomic_step(struct weft_request *req, uint32_t lanes)
 	return 0;
 }
 
+/* @return 0, or -EAGAIN: something of it is under way */
+static int another_way(struct weft_request *req)
+{
+	if (req->send.zcopies) {
+		weft_rma_req(req)->again = true;
+		return -EAGAIN;
+	}
+	weft_rma_restart(req);
+	return req->send.proto ? req->send.proto->progress(req) : -EOPNOTSUPP;
+}
+
 int weft_rma_native_step(struct weft_request *req)
 {
 	uint32_t lanes = native_lanes(req);
 	int rc;
 
-	weft_rma_req(req)->lanes = lanes;
+	weft_rma_req(req)->lanes = (uint16_t)lanes;
+	if (__builtin_expect(!lanes || weft_rma_req(req)->again, 0) &&
+	    req->status == WEFT_INPROGRESS)
+		return another_way(req);
 	switch (weft_rma_req(req)->kind) {
 	case WEFT_RMA_PUT:
 		return weft_stripe(req, lanes, WEFT_DIR_TX, req->length, put_piece);

@@ -62,12 +62,13 @@ struct weft_req_rma {
 	uint64_t remote;            /* offset in the peer's memory; of an answer: at the asker */
 	uint64_t count;             /* DELIVERED: complete when so many messages are confirmed */
 	uint32_t epoch;             /* worker fences before it */
-	uint32_t lanes;             /* native: those that can */
+	uint16_t lanes;             /* native: those that can */
 	uint16_t pieces;            /* answers that it waits for, of those that the window counts */
 	uint8_t kind;               /* enum weft_rma_kind */
 	bool fence;                 /* waits for what was posted before it */
 	bool delivered;             /* WEFT_OP_DELIVERED */
 	bool native;                /* by the lanes themselves */
+	bool again;                 /* a lane died with a part of it: all anew */
 	uint8_t op, width;          /* atomic */
 	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
 	union {
@@ -234,6 +235,8 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 int weft_rma_put_step(struct weft_request *req);
 int weft_rma_get_step(struct weft_request *req);
 int weft_rma_amo_step(struct weft_request *req);
+/** A native one, of which nothing is under way any more, begins anew: perhaps another way. */
+void weft_rma_restart(struct weft_request *req);
 /** Their reset(): what has not left may take another way. */
 int weft_rma_reset(struct weft_request *req);
 

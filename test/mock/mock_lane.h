@@ -161,6 +161,9 @@ void mock_set_slow_hardware(bool on);
 /** Receive callbacks get desc == NULL (must copy). */
 void mock_set_no_keep(bool on);
 
+/** The next @p n native operations are given up, undone, with @p status. */
+void mock_lose_native(unsigned int n, int status);
+
 /** Native reads, writes and atomics accepted. */
 unsigned int mock_num_native(void);
 

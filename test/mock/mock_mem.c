@@ -24,6 +24,12 @@ static int native(struct weft_lane_ep *base, size_t len, uint64_t offset, uint64
 		return rc;
 	mock_net.native++;
 	mock_net.last_atomic = base->iface;
+	*at = NULL;
+	if (mock_net.lose) {
+		mock_net.lose--;
+		mock_comp_due(lane_ep, comp, mock_net.lose_status);
+		return 0;
+	}
 	LIST_FOREACH(m, &mock_net.mems, entry) {
 		if (m->key == key && offset <= m->len && len <= m->len - offset &&
 		    allowed(m, WEFT_LANE_ACCESS_REMOTE_ATOMIC))
@@ -105,6 +111,10 @@ static int rma_do(const struct mock_rma *r)
 		return -ECONNRESET;
 	if (mock_net.rma_fail)
 		return mock_net.rma_fail;
+	if (mock_net.lose) {
+		mock_net.lose--;
+		return mock_net.lose_status;
+	}
 	LIST_FOREACH(m, &mock_net.mems, entry)
 		if (m->key == r->key)
 			break;
@@ -229,6 +239,12 @@ void mock_fail_rma(int refuse, int status)
 void mock_fail_register(int status)
 {
 	mock_net.register_fail = status;
+}
+
+void mock_lose_native(unsigned int n, int status)
+{
+	mock_net.lose = n;
+	mock_net.lose_status = status;
 }
 
 unsigned int mock_num_native(void)

@@ -151,7 +151,8 @@ struct mock_net {
 	LIST_HEAD(, weft_mem_lane) mems;
 	uint64_t next_key;
 	unsigned int rma_window;
-	int rma_refuse, rma_fail, register_fail;
+	int rma_refuse, rma_fail, register_fail, lose_status;
+	unsigned int lose;
 	void (*on_arm)(struct weft_lane_iface *iface, enum mock_arm_moment moment, void *arg);
 	void *on_arm_arg;
 	struct mock_iface stranger_iface;

@@ -247,6 +247,14 @@ struct sim_node_params {
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);
 	void *accept_arg;
+	/**
+	 * Devices of the test's own, beside the ports: their driver, its lanes ("roce:a0;roce:a1"),
+	 * and what makes them go on, called before each look of the worker, and while the node
+	 * closes
+	 */
+	const struct weft_lane_driver *driver;
+	const char *lanes;
+	void (*pump)(uint64_t now_ns);
 };
 
 /** Make a host with a context and a worker on these ports; fails the test when that fails. */

@@ -96,7 +96,8 @@ static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **
 
 extern const struct weft_lane_driver weft_self_driver;
 
-static const struct weft_lane_driver *const drivers[] = {&sim_driver, &weft_self_driver, NULL};
+/* The last one: the test's. */
+static const struct weft_lane_driver *drivers[] = {&sim_driver, &weft_self_driver, NULL, NULL};
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
@@ -110,7 +111,7 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 		WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode,
 			  .accept_cb = params->accept_cb, .accept_arg = params->accept_arg);
 	struct weft_config *config;
-	char lanes[SIM_HOST_PORTS * 40] = "";
+	char lanes[SIM_HOST_PORTS * 40 + 100] = "";
 	size_t at = 0;
 	unsigned int i;
 	int ret;
@@ -119,6 +120,8 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 	if (ret)
 		return ret;
 	cp.config = config;
+	drivers[2] = params->driver;
+	node->host.pump = params->pump;
 	making = node;
 	ret = weft_context_create_in(&cp, &node->host.platform, drivers, &node->ctx);
 	making = NULL;
@@ -128,6 +131,8 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 	for (i = 0; i < node->host.num_ports; i++)
 		at += (size_t)snprintf(lanes + at, sizeof(lanes) - at, "%ssim:%s", i ? ";" : "",
 				       node->host.ports[i]->name);
+	if (params->lanes)
+		snprintf(lanes + at, sizeof(lanes) - at, "%s%s", at ? ";" : "", params->lanes);
 	wp.lanes = lanes;
 	making = node;
 	ret = weft_worker_create(node->ctx, &wp, &node->worker);
@@ -139,6 +144,8 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 
 static unsigned int node_progress(struct sim_host *host)
 {
+	if (host->pump)
+		host->pump(host->sim->now);
 	return weft_worker_progress(((struct sim_node *)host)->worker);
 }
 

@@ -132,6 +132,8 @@ struct sim_host {
 	int64_t clock_ppm;
 	bool alive;
 	uint64_t paused_until, slow_ns;
+	void (*pump)(uint64_t now_ns);
+	uint64_t late; /* its end takes time, of nobody's but its own */
 	unsigned int (*progress)(struct sim_host *host);
 	void (*stop)(struct sim_host *host); /* frees all but the struct itself */
 };
