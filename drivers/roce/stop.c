@@ -39,8 +39,9 @@ void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *tex
 {
 	bool up = lane_ep->state == ROCE_UP;
 
+	/* Silence or not, queue pairs that have given up do not come back. */
 	if (up)
-		suspect(lane_ep, status, text);
+		suspect(lane_ep, status == -ETIMEDOUT ? -EIO : status, text);
 	if (!up || lane_ep->state == ROCE_UP)
 		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, status, text);
 }

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Mixed traffic with full verification (traffic.h) over RoCE lanes on the devices of
- * fake/fake_verbs.h, alone and beside raw lanes: of two lanes one dies, at any time and in any way,
- * and comes back.
+ * Mixed traffic with full verification (traffic.h) over RoCE lanes on the
+ * devices of fake/fake_verbs.h, alone and beside raw lanes: of two lanes one
+ * dies, at any time and in any way, and comes back.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/worker.h"
 #include "core/endpoint.h"
+#include "core/worker.h"
 #include "fake/fake_priv.h"
 #include "fake/fake_verbs.h"
+#include "frame/frame.h"
 #include "mock/rounds.h"
 #include "roce/roce.h"
 #include "sim_test.h"
 #include "traffic.h"
 
 #define NODES 2
+/* What one lane has sent the other one can carry: a raw one's room for a message. */
+#define FRAME 9014
+#define SEG \
+	(FRAME - 14 - 20 - 8 - sizeof(struct weft_frame_hdr) - 4 - sizeof(struct weft_frame_msg))
 
 /* Threads would make no two runs the same. */
 int __wrap_roce_job_start(struct roce_dev *dev, struct roce_job *job);
@@ -37,15 +42,127 @@ static struct {
 	struct sim_node *node[NODES];
 	struct fake_device *device[NODES][2]; /* of lane 0, 1; NULL = a raw lane */
 	struct sim_port *port[NODES];
-	unsigned int kills, left;
+	uint64_t pace, next; /* ns: the devices do something */
+	unsigned int kills, left, lane;
+	bool noticed; /* the last death */
 } run;
 
-/* Devices carry out a few requests at a time, so that a lane may die between any two. */
+/* Devices carry out a few requests at a time, so that a lane may die between
+ * any two. */
 static void pump(uint64_t now)
 {
+	if (now < run.next)
+		return;
+	run.next = now + run.pace;
 	fake.budget = 1 + (unsigned int)sim_below(&run.rng, 6);
 	fake_pump(now + 1);
 }
+
+/* ---- death
+ * ----------------------------------------------------------------------------------
+ */
+
+/* One dies when both are there. */
+static bool both_up(void)
+{
+	struct weft_ep *ep;
+	unsigned int i;
+
+	for (i = 0; i < NODES; i++) {
+		if (!sim_node_alive(run.node[i]))
+			return false;
+		LIST_FOREACH(ep, &sim_worker(run.node[i])->eps, entry)
+			if (ep->peer && ep->lanes_up != 3)
+				return false;
+	}
+	return true;
+}
+
+static void heal(void *arg)
+{
+	struct fake_device *d = arg;
+
+	d->frozen = false;
+	if (d->port.state == IBV_PORT_ACTIVE)
+		return;
+	d->port.state = IBV_PORT_ACTIVE;
+	fake_event(d, IBV_EVENT_PORT_ACTIVE);
+}
+
+static void carrier_back(void *arg)
+{
+	sim_port_carrier(arg, true);
+}
+
+/* A queue pair of the device that is connected; 0 = none is */
+static uint32_t some_qp(const struct fake_device *d)
+{
+	uint32_t i, n = 0, found = 0;
+
+	for (i = 0; i < fake_qps_end; i++) {
+		const struct fake_qp *qp = fake_qps[i];
+
+		if (qp && qp->d == d && qp->qp.qp_type == IBV_QPT_RC &&
+		    qp->qp.state == IBV_QPS_RTS && sim_below(&run.rng, ++n) == 0)
+			found = qp->qp.qp_num;
+	}
+	return found;
+}
+
+static void kill_device(struct fake_device *d, uint64_t until)
+{
+	uint32_t qpn = some_qp(d);
+
+	switch (sim_below(&run.rng, 4)) {
+	case 0:
+		if (qpn)
+			fake_qp_break(qpn);
+		break;
+	case 1:
+		if (qpn)
+			fake_qp_lose_ack(qpn);
+		break;
+	case 2:
+		d->port.state = IBV_PORT_DOWN;
+		fake_event(d, IBV_EVENT_PORT_ERR);
+		break;
+	default:
+		d->frozen = true;
+	}
+	sim_at(run.sim, until, heal, d);
+}
+
+static void kill_one(void *arg)
+{
+	uint64_t now = sim_now(run.sim), until = now + sim_between(&run.rng, 1, 300) * SIM_MS;
+	unsigned int i = (unsigned int)sim_below(&run.rng, NODES);
+	struct fake_device *d;
+
+	(void)arg;
+	if (run.left == 0)
+		return;
+	run.noticed = run.noticed || !both_up();
+	if (both_up()) {
+		/* One lane is to live: so it is the same until that has been noticed, and mended. */
+		if (run.noticed)
+			run.lane = (unsigned int)sim_below(&run.rng, 2);
+		run.noticed = false;
+		d = run.device[i][run.lane];
+		run.left--;
+		run.kills++;
+		if (d) {
+			kill_device(d, until);
+		} else {
+			sim_port_carrier(run.port[i], false);
+			sim_at(run.sim, until, carrier_back, run.port[i]);
+		}
+	}
+	sim_at(run.sim, now + sim_below(&run.rng, 2 * SIM_MS), kill_one, NULL);
+}
+
+/* ---- traffic
+ * --------------------------------------------------------------------------------
+ */
 
 static struct sim_node *make_node(struct sim *sim, unsigned int i, bool raw, const char *config)
 {
@@ -60,9 +177,11 @@ static struct sim_node *make_node(struct sim *sim, unsigned int i, bool raw, con
 		.name = i ? "b" : "a",
 		.ip = 0x0a090001 + i,
 		.prefix = 24,
+		.frame_size = FRAME,
 		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
 	};
 	uint8_t ip[4] = {10, 0, 0, (uint8_t)(1 + i)};
+	char lane[40];
 	unsigned int l;
 
 	for (l = 0; l < (raw ? 1u : 2u); l++) {
@@ -73,7 +192,8 @@ static struct sim_node *make_node(struct sim *sim, unsigned int i, bool raw, con
 		run.port[i] = sim_port_create(sim, &pp);
 		np.ports = &run.port[i];
 		np.num_ports = 1;
-		np.lanes = i ? "roce:b0" : "roce:a0";
+		snprintf(lane, sizeof(lane), "roce:%s,seg=%zu", names[i][0], SEG);
+		np.lanes = lane;
 	}
 	return sim_node_create(sim, &np);
 }
@@ -83,6 +203,7 @@ static void one_run(struct sim *sim, bool raw, unsigned int kills)
 	static const char *const configs[] = {"RNDV_THRESH=8k", "", "RNDV_SCHEME=put",
 					      "RNDV_THRESH=8k RNDV_SCHEME=put",
 					      "MULTI_EAGER_LIMIT=0"};
+	static const uint64_t paces[] = {0, 0, 2 * SIM_US, 20 * SIM_US, 100 * SIM_US};
 	struct traffic_conf tc = traffic_mixed;
 	struct traffic *t;
 	const char *why;
@@ -93,12 +214,17 @@ static void one_run(struct sim *sim, bool raw, unsigned int kills)
 	run.sim = sim;
 	run.rng = sim_stream(sim, 30);
 	run.left = kills;
-	tc.messages = 60;
+	run.noticed = true;
+	run.pace = paces[sim_below(&run.rng, 5)];
+	tc.messages = kills ? 200 : 60;
+	tc.rma = kills ? 200 : tc.rma;
 	why = configs[sim_below(&run.rng, sizeof(configs) / sizeof(configs[0]))];
 	for (i = 0; i < NODES; i++)
 		run.node[i] = make_node(sim, i, raw, why);
 	t = traffic_create(sim, run.node, NODES, &tc);
+	sim_at(sim, sim_now(sim) + sim_below(&run.rng, 3 * SIM_MS), kill_one, NULL);
 	why = traffic_run(t, 120 * SIM_S);
+	run.left = 0;
 	if (why)
 		fail_msg("%s", why);
 	sim_close_nodes(sim);
@@ -128,9 +254,21 @@ static void mixed_traffic_over_a_roce_and_a_raw_lane(struct sim_case *c)
 	sweep(c, true, 0, 5);
 }
 
+static void of_two_roce_lanes_one_dies_and_returns(struct sim_case *c)
+{
+	sweep(c, false, 4, 8);
+}
+
+static void of_a_roce_and_a_raw_lane_one_dies_and_returns(struct sim_case *c)
+{
+	sweep(c, true, 4, 8);
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(mixed_traffic_over_two_roce_lanes),
 	SIM_CASE(mixed_traffic_over_a_roce_and_a_raw_lane),
+	SIM_CASE(of_two_roce_lanes_one_dies_and_returns),
+	SIM_CASE(of_a_roce_and_a_raw_lane_one_dies_and_returns),
 };
 
 int main(int argc, char **argv)
