@@ -78,7 +78,8 @@ def crc32c(data):
 
 TYPES = {1: 'HELLO', 2: 'HELLO_ACK', 3: 'PROBE', 4: 'PROBE_ACK', 5: 'READY', 6: 'READY_ACK',
          7: 'DATA', 8: 'ACK', 9: 'RESET',
-         10: 'BYE', 11: 'BYE_ACK', 12: 'HELLO_RETRY', 13: 'CHALLENGE', 14: 'CHALLENGE_ACK'}
+         10: 'BYE', 11: 'BYE_ACK', 12: 'HELLO_RETRY', 13: 'CHALLENGE', 14: 'CHALLENGE_ACK',
+         15: 'PART'}
 ACK_REQ, SACK, CRC32C, RETX, ECN = 1, 2, 4, 8, 16
 
 
@@ -127,6 +128,13 @@ def body_text(kind, body):
     if kind in (13, 14):
         need(len(body) >= 16, 'a challenge of %d bytes' % len(body))
         return 'number %016x proof %016x' % struct.unpack_from('<QQ', body)
+    if kind == 15:
+        need(len(body) > 4, 'PART of %d bytes' % len(body))
+        offset, total = struct.unpack_from('<HH', body)
+        end = offset + len(body) - 4
+        need(offset % 8 == 0 and (end == total or end % 8 == 0 and end < total),
+             'bytes %d to %d of %d' % (offset, end, total))
+        return 'bytes %d to %d of %d' % (offset, end, total)
     return ''
 
 

@@ -67,7 +67,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 8u
+#define WEFT_LANE_ABI 9u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: nothing is registered, or peers need no keys */
@@ -434,6 +434,12 @@ struct weft_lane_ops {
 	 * are chosen by it instead of by the attributes.
 	 */
 	void (*ep_measured)(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
+	/**
+	 * Optional (NULL = max_msg): the largest message that goes well over the path as it is now:
+	 * less than max_msg where it carries smaller frames than when the lane_ep came up.
+	 * #WEFT_LANE_EV_SIZE tells of changes.
+	 */
+	uint32_t (*ep_best_msg)(const struct weft_lane_ep *lane_ep);
 	/** Human-readable text about the lane_ep: peer, state, RTT. */
 	void (*ep_print)(struct weft_lane_ep *lane_ep, char *buf, size_t size);
 	void (*counters)(struct weft_lane_iface *iface, weft_lane_counter_cb cb, void *arg);

@@ -27,6 +27,11 @@ enum weft_lane_event {
 	 * silence tells so
 	 */
 	WEFT_LANE_EV_SUSPECT,
+	/**
+	 * weft_lane_ops.ep_best_msg() has changed; status 1: it is smaller, and @p text a warning.
+	 * What is longer still goes, up to max_msg
+	 */
+	WEFT_LANE_EV_SIZE,
 };
 
 /**

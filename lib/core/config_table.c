@@ -108,10 +108,10 @@ const struct weft_option weft_options[] = {
 		.help = "A peer that gave no sign of life on a raw lane for so long is dead, and "
 			"so is one that is heard but acknowledges nothing of what it was sent. A "
 			"peer that merely does not poll counts as dead after this time too, so do "
-			"not set it below the longest pause of the program. inf: silence is no death; a peer that was restarted, and a port "
-			"that is gone, still end a lane at once. RoCE lanes go by "
-			"their options timeout and retry, and wait without limit for a peer whose "
-			"NIC answers.",
+			"not set it below the longest pause of the program. inf: silence is no "
+			"death; a peer that was restarted, and a port that is gone, still end a "
+			"lane at once. RoCE lanes go by their options timeout and retry, and wait "
+			"without limit for a peer whose NIC answers.",
 	},
 	{
 		"CONNECT_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.connect_timeout_ns), .def = "30s",

@@ -220,25 +220,38 @@ static uint32_t at_most_u32(size_t x)
 /* Lanes of which nobody knows how fast they are. */
 #define UNKNOWN_PER_BYTE 1e-9f
 
+/* How long a message may be: what both ends take, and what goes well over the path as it is. */
+static void set_sizes(struct weft_msg_lane *out, const struct weft_ep_lane *lane)
+{
+	const struct weft_lane_attr *attr = &lane->lane_ep->iface->attr;
+	const struct weft_lane_ep *lane_ep = lane->lane_ep;
+	size_t max = lane->max_frag ? lane->max_frag : SIZE_MAX;
+
+	if (lane_ep->max_msg && lane_ep->max_msg < max)
+		max = lane_ep->max_msg;
+	if (lane_ep->ops->ep_best_msg && lane_ep->ops->ep_best_msg(lane_ep) < max)
+		max = lane_ep->ops->ep_best_msg(lane_ep);
+#define AT_MOST(x) ((uint32_t)((x) < max ? (x) : max < UINT32_MAX ? max : UINT32_MAX))
+	out->max_short = attr->features & WEFT_LANE_F_SHORT ? AT_MOST(attr->max_short) : 0;
+	out->max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? AT_MOST(attr->max_bcopy) : 0;
+	out->max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? AT_MOST(attr->max_zcopy) : 0;
+#undef AT_MOST
+}
+
 static void set_lane(struct weft_msg_ep *me, unsigned int i)
 {
 	const struct weft_ep_lane *lane = &me->ep->lanes[i];
 	const struct weft_lane_attr *attr = &lane->lane_ep->iface->attr;
 	const uint64_t features = attr->features & ~lane->lane_ep->lacks;
-	size_t max = lane->max_frag ? lane->max_frag : SIZE_MAX;
 	const float per_byte =
 		lane->bandwidth > 0 ? (float)(1 / lane->bandwidth) : UNKNOWN_PER_BYTE;
 
-	if (me->lanes[i].lane_ep == lane->lane_ep)
-		return; /* what was measured stays */
-	if (lane->lane_ep->max_msg && lane->lane_ep->max_msg < max)
-		max = lane->lane_ep->max_msg;
-#define AT_MOST(x) ((uint32_t)((x) < max ? (x) : max < UINT32_MAX ? max : UINT32_MAX))
+	if (me->lanes[i].lane_ep == lane->lane_ep) {
+		set_sizes(&me->lanes[i], lane); /* what was measured stays */
+		return;
+	}
 	me->lanes[i] = (struct weft_msg_lane){
 		.lane_ep = lane->lane_ep,
-		.max_short = attr->features & WEFT_LANE_F_SHORT ? AT_MOST(attr->max_short) : 0,
-		.max_bcopy = attr->features & WEFT_LANE_F_BCOPY ? AT_MOST(attr->max_bcopy) : 0,
-		.max_zcopy = attr->features & WEFT_LANE_F_ZCOPY ? AT_MOST(attr->max_zcopy) : 0,
 		.max_zcopy_hdr = (uint32_t)attr->max_zcopy_hdr,
 		.max_get = features & WEFT_LANE_F_GET ? at_most_u32(attr->max_get) : 0,
 		.max_put = features & WEFT_LANE_F_PUT ? at_most_u32(attr->max_put) : 0,
@@ -248,7 +261,7 @@ static void set_lane(struct weft_msg_ep *me, unsigned int i)
 		/* What is outstanding stays: it ends with its completions. */
 		.load = {me->lanes[i].load[0], me->lanes[i].load[1]},
 	};
-#undef AT_MOST
+	set_sizes(&me->lanes[i], lane);
 	for (unsigned int dir = 0; dir < 2; dir++)
 		weft_load_init(&me->lanes[i].load[dir], per_byte, (float)lane->latency);
 }

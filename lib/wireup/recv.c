@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "msg/msg.h"
 #include "wireup/failover.h"
 #include "wireup/wireup.h"
 
@@ -379,6 +380,16 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 	return false;
 }
 
+/* Messages are cut to what goes best now. */
+static void event_size(struct weft_ep *ep, int status, const char *text)
+{
+	if (!ep)
+		return;
+	weft_log_ep(ep, status > 0 ? WEFT_LOG_WARN : WEFT_LOG_INFO, "%s", text);
+	if (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING)
+		weft_msg_ep_connected(ep, NULL);
+}
+
 void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lane_ep, enum weft_lane_event ev,
 		       int status, const char *text)
 {
@@ -396,6 +407,10 @@ void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lane_ep, enum
 		if (ep && lane_ep->index < WEFT_MAX_LANES &&
 		    ep->lanes[lane_ep->index].lane_ep == lane_ep)
 			weft_failover_suspect(ep, lane_ep->index, status, text);
+		return;
+	}
+	if (ev == WEFT_LANE_EV_SIZE) {
+		event_size(ep, status, text);
 		return;
 	}
 	if (!ep) {

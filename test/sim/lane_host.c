@@ -93,6 +93,8 @@ static void lane_event(void *arg, struct weft_lane_ep *lane_ep, enum weft_lane_e
 		return;
 	if (text)
 		snprintf(e->text, sizeof(e->text), "%s", text);
+	if (ev == WEFT_LANE_EV_SIZE)
+		return;
 	e->status = status;
 	if (ev == WEFT_LANE_EV_UP) {
 		e->up = true;

@@ -136,6 +136,14 @@ static void build(struct sim_case *c, struct world *w, uint16_t frame_size, size
 	build_as(c, w, &plan, frame_size, mtu);
 }
 
+static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	(void)port;
+	(void)data;
+	(void)len;
+	(void)arg;
+}
+
 static bool end_up(void *arg)
 {
 	return ((struct lane_end *)arg)->up;
@@ -245,6 +253,69 @@ static void what_clouds_carry_is_found(struct sim_case *c)
 		assert_true(lane_send_all(e, 0, 100, 10 * SIM_S));
 		assert_true(lane_exactly_once(w.host[1], 0, 100));
 	}
+}
+
+static void set_mtu(struct world *w, size_t mtu)
+{
+	w->leg[0].mtu = w->leg[1].mtu = mtu;
+}
+
+/* @p said: the sender was told so last. */
+static void goes_on(struct world *w, struct lane_end *e, uint32_t from, const char *said)
+{
+	if (!lane_send_all(e, from, from + 200, 5 * SIM_S))
+		fail_msg("traffic stopped: %s", e->text);
+	assert_true(lane_exactly_once(w->host[1], from, from + 200));
+	if (said && !strstr(e->text, said))
+		fail_msg("not '%s': %s", said, e->text);
+	assert_int_equal(e->downs + lane_passive(w->host[1])->downs, 0);
+}
+
+/* In mid-transfer the way goes through ever narrower networks, and then through wide ones again. */
+static void a_way_that_changes_its_mtu_is_followed(struct sim_case *c)
+{
+	struct lane_end *e;
+	struct world w;
+	uint32_t i;
+
+	build(c, &w, 9014, 9000);
+	e = lane_up(w.host[0], w.host[1]);
+	goes_on(&w, e, 0, NULL);
+	for (i = 1000; i < 1050; i++)
+		assert_true(lane_send(e, LANE_BCOPY, i, 8000) >= 0);
+	set_mtu(&w, 1500);
+	goes_on(&w, e, 2000, NULL);
+	assert_true(lane_exactly_once(w.host[1], 1000, 1050));
+	sim_run(w.sim, SIM_S, NULL, NULL);
+	goes_on(&w, e, 3000, "so 1514 are used");
+	set_mtu(&w, 1400);
+	goes_on(&w, e, 4000, NULL);
+	sim_run(w.sim, SIM_S, NULL, NULL);
+	goes_on(&w, e, 5000, "so 1414 are used");
+	set_mtu(&w, 9000);
+	sim_run(w.sim, 20 * SIM_S, NULL, NULL);
+	goes_on(&w, e, 6000, "frames of 9014 bytes reach");
+	assert_int_equal(lane_counter(w.host[0], "mtu.lower"), 2);
+	assert_int_equal(lane_counter(w.host[0], "mtu.higher"), 1);
+}
+
+/* Another gateway takes over, with a MAC address of its own. */
+static void a_gateway_with_another_mac_is_found(struct sim_case *c)
+{
+	struct lane_end *e;
+	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .prefix = 24};
+	struct sim_port *old;
+	struct world w;
+
+	build(c, &w, 9014, 9000);
+	e = lane_up(w.host[0], w.host[1]);
+	goes_on(&w, e, 0, NULL);
+	old = w.leg[0].port;
+	w.leg[0].port = sim_port_create(w.sim, &p);
+	sim_station(old, false, ignore, NULL);
+	sim_station(w.leg[0].port, false, at_router, &w.leg[0]);
+	goes_on(&w, e, 1000, NULL);
+	assert_int_equal(lane_counter(w.host[0], "mac.changed"), 1);
 }
 
 /* Without a gateway the other network is refused at once, with the way out. */
@@ -420,6 +491,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_router_that_does_not_answer_is_named),
 	SIM_CASE(a_narrow_way_behind_a_router_is_found),
 	SIM_CASE(what_clouds_carry_is_found),
+	SIM_CASE(a_way_that_changes_its_mtu_is_followed),
+	SIM_CASE(a_gateway_with_another_mac_is_found),
 	SIM_CASE(another_network_without_a_gateway_is_refused),
 	SIM_CASE(a_gateway_outside_the_prefix_is_on_the_link),
 	SIM_CASE(a_peer_that_only_the_gateway_answers_for_is_said),

@@ -19,6 +19,7 @@
 #include "engine/flush.h"
 #include "engine/generation.h"
 #include "engine/iface.h"
+#include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/slots.h"
@@ -201,8 +202,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	}
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
-	/* The CRC's place is kept in any case, so that sizes do not depend on what was agreed. */
-	c->room = frame_size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
+	raw_mtu_init(c);
 	c->base.max_msg = c->room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
 	c->base.up = true;

@@ -43,6 +43,7 @@ static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "templ
 static_assert(2 * RAW_WIN_FRAMES_MAX <= WEFT_RXWIN, "receive window");
 
 struct weft_cc;
+struct raw_part;
 struct raw_copy;
 struct raw_flush;
 struct raw_iface;
@@ -125,6 +126,17 @@ struct raw_move {
 	uint32_t turn;     /* whose turn it is of those that say they have the address */
 };
 
+/* The path's MTU while the connection is up: see engine/mtu.c. Times are lt. */
+struct raw_mtu {
+	uint64_t next;    /* a round of the search, or the next try for more; 0 = none is due */
+	uint64_t again;   /* not before is lost frames' size doubted again */
+	uint32_t suspect; /* a frame that was lost several times */
+	uint16_t told;    /* size that the protocol layer knows of */
+	uint8_t raises;   /* tries for more since the size has changed */
+	bool searching, raising;
+	bool parts; /* the peer takes them */
+};
+
 struct raw_conn {
 	/* Line 0: all that a small send into an open frame touches. */
 	struct weft_lane_ep base;
@@ -175,7 +187,9 @@ struct raw_conn {
 	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
 	struct weft_encap_hdr encap;
 	uint16_t frame_size; /* agreed */
-	uint32_t room;       /* bytes for messages in a frame */
+	uint16_t cut;        /* longer frames go in parts (engine/parts.c); UINT16_MAX = none */
+	uint16_t txq_need;   /* places in the queue that the longest frame takes */
+	uint32_t room;       /* bytes for messages in a frame that is not longer */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
 	struct raw_multi *multi; /* NULL: there is one path */
@@ -233,6 +247,9 @@ struct raw_conn {
 	uint64_t hs_expire;
 	uint32_t hs_tries;
 	struct weft_mtu_search search; /* times are lt */
+	struct raw_mtu mtu;
+	LIST_HEAD(, raw_part) parts; /* frames of which not all parts have come */
+	uint32_t num_parts;
 	uint16_t probe_id;
 	uint32_t peer_rx_frames, peer_rx_bufs;
 	struct raw_measure measure;

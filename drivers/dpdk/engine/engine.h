@@ -11,6 +11,7 @@
  *	connect.h, peer.h                    who provides which step; where the peer is
  *	resolve, neighbour, move, reset    ARP, a peer whose MAC address changes, RESET
  *	tx, txq, build, zcopy, zc          sending: messages into frames, frames to the port
+ *	mtu, parts                         the path's MTU changes: frames that are too long now
  *	slots, ack, retransmit, loss,      what is not acknowledged: frames kept, acknowledgements,
  *	rtt, flush                           sending again, loss, round trips
  *	cc, cc_fixed, cc_delay, cc_share   congestion control: the table of algorithms, a fixed

@@ -35,6 +35,7 @@
 #include "engine/conn_table.h"
 #include "engine/connect.h"
 #include "engine/iface.h"
+#include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/timer.h"
@@ -59,11 +60,6 @@ void raw_hs_enter(struct raw_conn *c, enum raw_state state)
 	raw_deadline_lt(c, c->hs_next);
 }
 
-static uint16_t tag_len(const struct raw_iface *iface)
-{
-	return iface->gate.vlan != 0 ? RTE_VLAN_HLEN : 0;
-}
-
 static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 {
 	const struct raw_iface *iface = c->iface;
@@ -77,9 +73,10 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.first_seq = weft_put32(c->snd_next),
 		.rx_frames = weft_put32(iface->port->rx_depth),
 		.rx_bufs = weft_put32(iface->port->pool->size),
-		.frame_size = weft_put16((uint16_t)(iface->frame_size - tag_len(iface))),
+		.frame_size = weft_put16((uint16_t)(iface->frame_size - raw_tag_len(iface))),
 		.csum = c->csum,
 		.paths = iface->paths,
+		.features = weft_put32(WEFT_HELLO_F_PARTS),
 		.udp_port = weft_put16(iface->gate.udp_port),
 		.secret = weft_put64(c->secret),
 	};
@@ -136,10 +133,12 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->remote_iface = weft_get64(h->iface_id);
 	c->peer_rx_frames = weft_get32(h->rx_frames);
 	c->peer_rx_bufs = weft_get32(h->rx_bufs);
-	c->frame_size = (uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
-					  (uint32_t)weft_get16(h->frame_size) + tag_len(c->iface));
+	c->frame_size =
+		(uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
+				  (uint32_t)weft_get16(h->frame_size) + raw_tag_len(c->iface));
 	/* The stronger of both wishes; both sides come to the same. */
 	c->csum = RTE_MAX(c->csum, h->csum);
+	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
 	c->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
 	weft_rxwin_init(&c->rx, weft_get32(h->first_seq));
 	raw_conn_template(c);
@@ -169,11 +168,11 @@ static void resolve(struct raw_conn *c)
 	raw_resolving(c, true);
 }
 
-static void send_probe(struct raw_conn *c, uint16_t size)
+void raw_probe_send(struct raw_conn *c, uint16_t size)
 {
 	struct weft_frame_probe p = {
 		.id = weft_put16(c->probe_id),
-		.frame_size = weft_put16(size != 0 ? (uint16_t)(size - tag_len(c->iface)) : 0),
+		.frame_size = weft_put16(size != 0 ? (uint16_t)(size - raw_tag_len(c->iface)) : 0),
 	};
 
 	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
@@ -236,9 +235,9 @@ static void probe_round(struct raw_conn *c)
 	result = weft_mtu_search_round(&c->search, c->iface->lt, &big, &small);
 	c->probe_id = c->search.id;
 	while (big-- > 0)
-		send_probe(c, c->search.size);
+		raw_probe_send(c, c->search.size);
 	while (small-- > 0)
-		send_probe(c, 0);
+		raw_probe_send(c, 0);
 	searched(c, result);
 }
 
@@ -247,7 +246,7 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
 	uint32_t size = weft_get16(p->frame_size);
 
-	if (c->state == RAW_UP) {
+	if (c->state == RAW_UP && size == WEFT_FRAME_PROBE_OVER) {
 		raw_multi_answer(c, v);
 		return;
 	}
@@ -259,11 +258,11 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		raw_paths_ack(c, v, (uint16_t)size);
 		return;
 	}
-	if (c->state != RAW_PROBE)
-		return;
 	if (size != 0)
-		size += tag_len(c->iface);
-	if (size <= c->search.full)
+		size += raw_tag_len(c->iface);
+	if (c->state == RAW_UP)
+		raw_mtu_ack(c, weft_get16(p->id), (uint16_t)size);
+	else if (c->state == RAW_PROBE && size <= c->search.full)
 		searched(c, weft_mtu_search_ack(&c->search, weft_get16(p->id), (uint16_t)size,
 						c->iface->lt));
 }
@@ -298,9 +297,10 @@ static void hello_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 		c->elsewhere = true;
 	c->path[0].sport = v->dst_port;
 	take_hello(c, h);
-	weft_mtu_search_begin(&c->search, c->frame_size,
-			      (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + tag_len(c->iface)),
-			      (uint8_t)(RTE_ETHER_HDR_LEN + tag_len(c->iface)), c->iface->lt);
+	weft_mtu_search_begin(
+		&c->search, c->frame_size,
+		(uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(c->iface)),
+		(uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), c->iface->lt);
 	raw_hs_enter(c, RAW_PROBE);
 	raw_hs_timer(c);
 }
@@ -529,7 +529,7 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 	else if (c->state == RAW_HALF_OPEN)
 		c->path[path].dport = v->src_port;
 	if (size != 0)
-		size += tag_len(c->iface);
+		size += raw_tag_len(c->iface);
 	if (size > c->iface->frame_size)
 		raw_count(c->iface, RAW_DROP_BAD_TYPE);
 	else if (size > came_size(c, v))
@@ -541,7 +541,7 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 static void ready_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_ready *r = (const struct weft_frame_ready *)v->body;
-	uint32_t size = weft_get16(r->frame_size) + tag_len(c->iface);
+	uint32_t size = weft_get16(r->frame_size) + raw_tag_len(c->iface);
 
 	if (!c->base.passive || size < WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN ||
 	    size > c->iface->frame_size) {

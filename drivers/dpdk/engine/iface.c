@@ -19,6 +19,7 @@
 #include "engine/ep.h"
 #include "engine/flush.h"
 #include "engine/iface.h"
+#include "engine/mtu.h"
 #include "engine/life.h"
 #include "engine/multipath.h"
 #include "engine/peer.h"
@@ -247,6 +248,7 @@ static const struct weft_lane_ops raw_ops = {
 	.link_up = raw_link_up,
 	.link_text = raw_link_text,
 	.ep_measured = raw_ep_measured,
+	.ep_best_msg = raw_ep_best_msg,
 	.ep_print = raw_ep_print,
 	.counters = raw_counters,
 	.close = raw_close,
@@ -451,6 +453,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	LIST_INIT(&iface->zc.orphans);
 	LIST_INIT(&iface->zc.waiting);
 	TAILQ_INIT(&iface->conns);
+	TAILQ_INIT(&iface->parts);
 	TAILQ_INIT(&iface->half.list);
 	TAILQ_INIT(&iface->resolving);
 	TAILQ_INIT(&iface->closed);

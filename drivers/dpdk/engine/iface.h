@@ -27,6 +27,7 @@
 
 struct raw_conn;
 struct raw_gone;
+struct raw_part;
 struct raw_ref;
 struct raw_zc;
 
@@ -131,8 +132,10 @@ struct raw_iface {
 	struct weft_lane_conf conf;
 	struct raw_zc_state zc;
 	TAILQ_HEAD(, raw_conn) conns;
-	TAILQ_HEAD(, raw_conn) resolving; /* in RESOLVE, and some that have left it */
-	TAILQ_HEAD(, raw_conn) closed;    /* in TIME_WAIT and not due, oldest first */
+	TAILQ_HEAD(, raw_conn) resolving;      /* in RESOLVE, and some that have left it */
+	TAILQ_HEAD(, raw_conn) closed;         /* in TIME_WAIT and not due, oldest first */
+	TAILQ_HEAD(raw_parts, raw_part) parts; /* of all connections, oldest first */
+	uint32_t num_parts;
 	uint32_t conn_count, time_wait;
 	struct raw_half half;
 	uint32_t generation;         /* connections made */

@@ -19,6 +19,7 @@
 #include "engine/connect.h"
 #include "engine/iface.h"
 #include "engine/life.h"
+#include "engine/mtu.h"
 #include "engine/multipath.h"
 #include "engine/peer.h"
 #include "engine/slots.h"
@@ -132,6 +133,12 @@ static void up_timer(struct raw_conn *c)
 	}
 	if (c->state != RAW_UP)
 		return; /* the protocol layer has stopped it */
+	if (c->mtu.next != 0 && iface->lt >= c->mtu.next)
+		raw_mtu_timer(c);
+	if (c->state != RAW_UP)
+		return;
+	if (c->mtu.next != 0)
+		raw_deadline_lt(c, RTE_MAX(c->mtu.next, iface->lt + 1));
 	if (c->loss_timer != 0)
 		raw_deadline_et(c, c->loss_timer);
 	if (c->timer != 0)

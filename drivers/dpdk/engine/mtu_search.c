@@ -30,10 +30,22 @@ void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t le
 	try(s, full, now);
 }
 
+void weft_mtu_search_again(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
+			   uint16_t lo, uint64_t now)
+{
+	uint16_t id = s->id;
+
+	weft_mtu_search_begin(s, full, least, l2, now);
+	s->id = id;
+	s->first = (uint16_t)(id + 1);
+	s->lo = lo;
+	s->quick = true;
+}
+
 enum weft_mtu_result weft_mtu_search_round(struct weft_mtu_search *s, uint64_t now,
 					   unsigned int *big, unsigned int *small)
 {
-	uint64_t most = s->size == s->full ? WEFT_MTU_WAIT_FULL : WEFT_MTU_WAIT_STEP;
+	uint64_t most = s->size == s->full && !s->quick ? WEFT_MTU_WAIT_FULL : WEFT_MTU_WAIT_STEP;
 	uint64_t wait = WEFT_MTU_WAIT_MIN << (s->rounds < 10 ? s->rounds : 10);
 	bool first = s->size == s->full && s->rounds == 0;
 
@@ -45,7 +57,7 @@ enum weft_mtu_result weft_mtu_search_round(struct weft_mtu_search *s, uint64_t n
 		return WEFT_MTU_FOUND;
 	/* Mostly the first one arrives, and nothing more is sent. */
 	*big = first ? 1 : WEFT_MTU_BIG;
-	*small = first ? 0 : 1;
+	*small = first && !s->quick ? 0 : 1;
 	s->id++;
 	if (s->rounds < UINT8_MAX)
 		s->rounds++;

@@ -36,6 +36,7 @@ struct weft_mtu_search {
 	uint8_t l2;     /**< of frames: what lies around the MTU */
 	uint8_t small_acks, rounds;
 	bool between; /**< the usual sizes have been tried */
+	bool quick;   /**< traffic waits: the full size is tried no longer than the others */
 };
 
 enum weft_mtu_result {
@@ -51,6 +52,14 @@ enum weft_mtu_result {
  */
 void weft_mtu_search_begin(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
 			   uint64_t now);
+
+/**
+ * The same in mid-connection, with the ids going on.
+ *
+ * @param lo  passes; 0 = nothing is known to
+ */
+void weft_mtu_search_again(struct weft_mtu_search *s, uint16_t full, uint16_t least, uint8_t l2,
+			   uint16_t lo, uint64_t now);
 
 /**
  * A round, when it is time for one.

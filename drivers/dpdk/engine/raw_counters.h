@@ -53,6 +53,11 @@
 	X(RAW_DROP_BAD_ACK, "drop.bad_ack")               \
 	X(RAW_DROP_STATE, "drop.wrong_state")             \
 	X(RAW_DROP_HALF_OPEN_FULL, "drop.half_open_full") \
+	X(RAW_TX_PARTS, "tx.parts")                       \
+	X(RAW_RX_PARTS, "rx.parts")                       \
+	X(RAW_DROP_PARTS, "drop.parts")                   \
+	X(RAW_MTU_LOWER, "mtu.lower")                     \
+	X(RAW_MTU_HIGHER, "mtu.higher")                   \
 	X(RAW_MOVE_REQUESTS, "mac.requests")              \
 	X(RAW_MOVED, "mac.changed")                       \
 	X(RAW_HELLO_RETRY, "hello.retry")                 \

@@ -14,7 +14,9 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/iface.h"
+#include "engine/mtu.h"
 #include "engine/multipath.h"
+#include "engine/parts.h"
 #include "engine/rx.h"
 #include "engine/share.h"
 #include "engine/slots.h"
@@ -95,14 +97,12 @@ static bool held_by_port(const struct rte_mbuf *m)
 	return false;
 }
 
-/* @return 0, or -EAGAIN without side effect */
-static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
+/* The frame as it was. @return 0, or -EAGAIN without side effect */
+static int send_whole(struct raw_conn *c, struct raw_slot *slot, uint8_t path, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
-	struct raw_slot *slot = raw_slot(c, seq);
 	struct weft_frame_hdr *hdr;
 	struct rte_mbuf *m = slot->m;
-	uint8_t before = slot->path;
 
 	if (raw_txq_space(iface) == 0)
 		return -EAGAIN;
@@ -123,15 +123,37 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 		raw_count(iface, RAW_TX_NO_BUFFER);
 		return -EAGAIN;
 	}
-	slot->path = raw_multi_other(c, before);
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->peer_mac,
 	       6); /* it may have changed (engine/move.c) */
 	hdr = raw_hdr(c, m);
 	flags |= weft_get16(hdr->flags) & WEFT_FRAME_F_CRC32C;
-	hdr->flags = weft_put16((uint16_t)(flags | WEFT_FRAME_F_RETX));
-	raw_stamp(c, hdr, slot->path);
-	raw_finish(c, m, slot->bytes, slot->path);
-	slot->order = c->path[slot->path].order++;
+	hdr->flags = weft_put16(flags);
+	raw_stamp(c, hdr, path);
+	raw_finish(c, m, slot->bytes, path);
+	slot->order = c->path[path].order++;
+	if (!slot->taken_back)
+		raw_ref_chain(m);
+	raw_txq_push(iface, m);
+	return 0;
+}
+
+/* @return 0, or -EAGAIN without side effect */
+static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, uint16_t flags)
+{
+	struct raw_iface *iface = c->iface;
+	struct raw_slot *slot = raw_slot(c, seq);
+	uint8_t before = slot->path, path = raw_multi_other(c, before);
+	int err;
+
+	if (unlikely(slot->tries >= RAW_MTU_TRIES))
+		raw_mtu_suspect(c, seq);
+	/* Another path, if there is one: whatever ate the frame may eat it again. */
+	flags |= WEFT_FRAME_F_RETX;
+	err = raw_parts_needed(c, slot) ? raw_parts_send(c, slot, seq, path, flags)
+					: send_whole(c, slot, path, flags);
+	if (err != 0)
+		return err;
+	slot->path = path;
 	slot->sent = iface->et;
 	if (c->cc)
 		raw_window_resent(c, slot, before);
@@ -141,9 +163,6 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 	c->path[slot->path].retransmits++;
 	c->base.retransmits++;
 	raw_count(iface, why);
-	if (!slot->taken_back)
-		raw_ref_chain(m);
-	raw_txq_push(iface, m);
 	return 0;
 }
 

@@ -5,6 +5,8 @@
  * released (engine/ack.c), and its messages are delivered.
  */
 
+#include <stdlib.h>
+
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_lcore.h>
@@ -18,6 +20,7 @@
 #include "engine/conn_table.h"
 #include "engine/connect.h"
 #include "engine/iface.h"
+#include "engine/parts.h"
 #include "engine/peer.h"
 #include "engine/rx.h"
 #include "engine/slots.h"
@@ -145,8 +148,8 @@ static inline bool arrival_known(struct raw_conn *c)
 	return true;
 }
 
-static inline void data_input(struct raw_conn *c, const struct weft_frame_view *v,
-			      struct rte_mbuf *desc)
+static __rte_always_inline void data_input(struct raw_conn *c, const struct weft_frame_view *v,
+					   struct rte_mbuf *desc)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t seq = weft_get32(v->hdr->seq);
@@ -175,6 +178,22 @@ static inline void data_input(struct raw_conn *c, const struct weft_frame_view *
 				    c->ack_frames >= RAW_ACK_FRAMES || c->ack_bytes >= RAW_ACK_BYTES
 			    ? RAW_ACK_NOW
 			    : RAW_ACK_DELAYED);
+}
+
+/* A frame that was too long for the path: when the last part is there it is as any other. */
+static __rte_noinline void part_input(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	struct weft_frame_view whole;
+	struct raw_part *p;
+
+	if (weft_rxwin_check(&c->rx, weft_get32(v->hdr->seq)) != WEFT_RXWIN_NEW) {
+		data_input(c, v, NULL); /* which counts it, and says that it is there */
+		return;
+	}
+	p = raw_part_take(c, v, &whole);
+	if (p)
+		data_input(c, &whole, NULL);
+	free(p);
 }
 
 /* A destroyed connection acknowledges what it had, and tells about its end whoever sends more. */
@@ -210,6 +229,9 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 			c->reply_path = v->hdr->path % WEFT_FRAME_PATHS_MAX + 1;
 			ack_soon(c, RAW_ACK_NOW);
 		}
+		break;
+	case WEFT_FRAME_PART:
+		part_input(c, v);
 		break;
 	case WEFT_FRAME_BYE:
 		raw_conn_bye_input(c, v);

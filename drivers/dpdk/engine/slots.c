@@ -9,6 +9,7 @@
 
 #include "engine/conn.h"
 #include "engine/iface.h"
+#include "engine/parts.h"
 #include "engine/share.h"
 #include "engine/slots.h"
 #include "engine/zcopy.h"
@@ -72,6 +73,7 @@ void raw_slots_release(struct raw_conn *c)
 	}
 	c->open_room = 0;
 	raw_share_forget(c);
+	raw_parts_forget(c);
 	c->timer = 0;
 	c->loss_timer = 0;
 	c->inflight = 0;

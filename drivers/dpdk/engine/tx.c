@@ -20,6 +20,7 @@
 #include "engine/flush.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
+#include "engine/parts.h"
 #include "engine/share.h"
 #include "engine/slots.h"
 #include "engine/tx.h"
@@ -67,9 +68,9 @@ static inline int tx_ready(struct raw_conn *c)
 		raw_count(iface, RAW_TX_SHARE_FULL);
 		return -EAGAIN;
 	}
-	if (unlikely(raw_txq_space(iface) == 0)) {
+	if (unlikely(raw_txq_space(iface) < c->txq_need)) {
 		raw_txq_flush(iface);
-		if (raw_txq_space(iface) == 0)
+		if (raw_txq_space(iface) < c->txq_need)
 			return -EAGAIN;
 	}
 	return 0;
@@ -111,6 +112,15 @@ static void unopen_frame(struct raw_conn *c)
 	c->iface->share.tx_held--;
 	c->open = NULL;
 	c->open_room = 0;
+}
+
+/* The path carries no frame of this size any more. Without buffers it counts as lost. */
+static __rte_noinline void commit_parts(struct raw_conn *c, struct raw_slot *slot, uint8_t path,
+					uint16_t flags)
+{
+	c->path[path].order--; /* the first part has the frame's own */
+	if (raw_parts_send(c, slot, c->snd_next - 1, path, flags) != 0)
+		c->path[path].order++;
 }
 
 /*
@@ -163,9 +173,13 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 	iface->sent = true;
 	if (!iface->in_progress)
 		iface->sent_outside = true;
+	raw_count(iface, RAW_TX_DATA);
+	if (unlikely(m->pkt_len > c->cut)) {
+		commit_parts(c, slot, path, flags);
+		return;
+	}
 	raw_ref_chain(m);
 	raw_txq_push(iface, m);
-	raw_count(iface, RAW_TX_DATA);
 }
 
 void raw_tx_commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_len, uint32_t payload,
@@ -193,9 +207,9 @@ static inline void seal(struct raw_conn *c, uint16_t flags)
 /* Close the open frame and queue it. @return false when the queue has no room: it stays open */
 bool raw_seal(struct raw_conn *c, uint16_t flags)
 {
-	if (unlikely(raw_txq_space(c->iface) == 0)) {
+	if (unlikely(raw_txq_space(c->iface) < c->txq_need)) {
 		raw_txq_flush(c->iface);
-		if (raw_txq_space(c->iface) == 0)
+		if (raw_txq_space(c->iface) < c->txq_need)
 			return false;
 	}
 	seal(c, flags);
@@ -257,6 +271,9 @@ static __rte_noinline int short_slow(struct raw_conn *c, uint8_t am_id, const vo
 	err = open_frame(c);
 	if (err != 0)
 		return err;
+	/* Longer than what the path carries now (engine/mtu.h): it fills its frame. */
+	c->open_room =
+		RTE_MAX(c->open_room, (uint32_t)(sizeof(struct weft_frame_msg) + hdr_len + length));
 	append(c, am_id, hdr, hdr_len, payload, length);
 	opened(c);
 	return 0;
@@ -296,7 +313,8 @@ ssize_t raw_am_bcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, weft_lane_pack
 	}
 	put_msg_hdr(c->open_pos, am_id, (size_t)n);
 	c->open_pos += sizeof(struct weft_frame_msg) + (size_t)n;
-	c->open_room -= (uint32_t)sizeof(struct weft_frame_msg) + (uint32_t)n;
+	c->open_room -=
+		RTE_MIN(c->open_room, (uint32_t)sizeof(struct weft_frame_msg) + (uint32_t)n);
 	opened(c);
 	return n;
 }

@@ -271,7 +271,8 @@ int raw_am_zcopy(struct weft_lane_ep *lane_ep, uint8_t am_id, const void *hdr, s
 	err = raw_tx_ready(c);
 	if (unlikely(err != 0))
 		return err;
-	if (unlikely(data > c->room || payload + data > c->room ||
+	if (unlikely(data > c->base.max_msg ||
+		     payload - sizeof(struct weft_frame_msg) + data > c->base.max_msg ||
 		     hdr_len > iface->base.attr.max_zcopy_hdr || iovcnt > iface->base.attr.max_iov))
 		return -EMSGSIZE;
 	segs = count_segments(c, iov, iovcnt, mem);

@@ -63,6 +63,8 @@ enum weft_frame_type {
 	/** is the far end there as well? struct weft_frame_challenge */
 	WEFT_FRAME_CHALLENGE = 13,
 	WEFT_FRAME_CHALLENGE_ACK = 14, /**< it is: struct weft_frame_challenge */
+	/** bytes of the DATA frame of this sequence, which is too long: struct weft_frame_part */
+	WEFT_FRAME_PART = 15,
 	WEFT_FRAME_TYPE_END,
 };
 
@@ -157,7 +159,7 @@ struct weft_frame_hello {
 	weft_le16 frame_size; /**< largest frame, L2 header included, FCS not */
 	uint8_t csum;         /**< enum weft_frame_csum: wanted (HELLO), agreed (HELLO_ACK) */
 	uint8_t paths;        /**< that the sender would send over */
-	weft_le32 features;   /**< 0; bits for failover, congestion control, ... */
+	weft_le32 features;   /**< WEFT_HELLO_F_*; what is not known means nothing */
 	weft_le16 udp_port;   /**< that the sender listens on; 0 = the one that this comes from */
 	uint8_t steer;        /**< WEFT_HELLO_* */
 	uint8_t reserved;     /**< 0 */
@@ -184,6 +186,21 @@ struct weft_frame_challenge {
 	 */
 	weft_le64 proof;
 } __attribute__((packed));
+
+/** hello.features: the sender takes WEFT_FRAME_PART */
+#define WEFT_HELLO_F_PARTS 0x2u
+
+/**
+ * Body of PART: bytes of a DATA frame's body follow. The receiver puts it together, and takes it as
+ * if it had come whole.
+ */
+struct weft_frame_part {
+	weft_le16 offset; /**< in that body: a multiple of WEFT_FRAME_PART_UNIT */
+	weft_le16 total;  /**< length of that body */
+} __attribute__((packed));
+
+/** All parts but the last one of a frame have a multiple of so many bytes. */
+#define WEFT_FRAME_PART_UNIT 8u
 
 /** hello.steer: HELLO: to be taken though it came to another queue; HELLO_ACK: it did */
 #define WEFT_HELLO_ANY_QUEUE 1u
@@ -249,6 +266,7 @@ static_assert(sizeof(struct weft_frame_hello) == 72, "hello");
 static_assert(sizeof(struct weft_frame_retry) == 8, "retry");
 static_assert(sizeof(struct weft_frame_challenge) == 16, "challenge");
 static_assert(sizeof(struct weft_frame_probe) == 4, "probe");
+static_assert(sizeof(struct weft_frame_part) == 4, "part");
 static_assert(sizeof(struct weft_frame_ready) == 4, "ready");
 static_assert(sizeof(struct weft_frame_reset) == 12, "reset");
 

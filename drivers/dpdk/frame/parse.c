@@ -138,6 +138,7 @@ static uint32_t body_min(uint8_t type)
 		[WEFT_FRAME_HELLO_RETRY] = sizeof(struct weft_frame_retry),
 		[WEFT_FRAME_CHALLENGE] = sizeof(struct weft_frame_challenge),
 		[WEFT_FRAME_CHALLENGE_ACK] = sizeof(struct weft_frame_challenge),
+		[WEFT_FRAME_PART] = sizeof(struct weft_frame_part) + 1,
 	};
 
 	return type < WEFT_FRAME_TYPE_END ? min[type] : 0xffff;
@@ -187,6 +188,17 @@ static enum weft_gate parse_ecn(struct weft_frame_view *view)
 	return WEFT_GATE_OK;
 }
 
+/* Do the bytes lie in the frame that they say they are of, in whole units? */
+static bool part_ok(const struct weft_frame_view *view)
+{
+	const struct weft_frame_part *part = (const struct weft_frame_part *)view->body;
+	uint32_t offset = weft_get16(part->offset), total = weft_get16(part->total);
+	uint32_t end = offset + view->body_len - (uint32_t)sizeof(*part);
+
+	return offset % WEFT_FRAME_PART_UNIT == 0 && total <= WEFT_FRAME_SIZE_MAX &&
+	       (end == total || (end < total && end % WEFT_FRAME_PART_UNIT == 0));
+}
+
 static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 {
 	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
@@ -229,6 +241,8 @@ static enum weft_gate parse_lane(struct cursor *c, struct weft_frame_view *view)
 			return g;
 	}
 	if (view->body_len < body_min(view->type))
+		return WEFT_GATE_BAD_TYPE;
+	if (view->type == WEFT_FRAME_PART && !part_ok(view))
 		return WEFT_GATE_BAD_TYPE;
 	if (view->type == WEFT_FRAME_DATA && !weft_frame_messages_ok(view))
 		return WEFT_GATE_BAD_MESSAGE;

@@ -298,7 +298,8 @@ static void each_wrong_field_is_named(void **state)
 		{44, 1, WEFT_GATE_BAD_VERSION},
 		{44, 3, WEFT_GATE_BAD_VERSION},
 		{45, 0, WEFT_GATE_BAD_TYPE},
-		{45, 15, WEFT_GATE_BAD_TYPE},
+		{45, 15, WEFT_GATE_BAD_TYPE}, /* messages are no part of a frame */
+		{45, 17, WEFT_GATE_BAD_TYPE},
 		{45, 200, WEFT_GATE_BAD_TYPE},
 		{46, 0x20, WEFT_GATE_BAD_TYPE}, /* sealed: not spoken yet */
 		{46, 0x80, WEFT_GATE_BAD_TYPE}, /* unknown flag */
@@ -326,6 +327,41 @@ static void each_wrong_field_is_named(void **state)
 		if (t[i].want != ANY && g != t[i].want)
 			fail_msg("byte %d = %u: %s", t[i].at, t[i].value, weft_gate_name(g));
 		assert_int_not_equal(g, WEFT_GATE_OK);
+		free(b.bytes);
+	}
+}
+
+/* The bytes of a part lie in the frame that it is of, in units of 8 but at its end. */
+static void parts_lie_in_their_frames(void **state)
+{
+	enum { LEN = 3 * sizeof(struct weft_frame_msg) + MSG_A + MSG_B + MSG_C - 4 };
+	static const struct {
+		uint32_t offset, total;
+		bool good;
+	} t[] = {
+		{0, LEN, true},
+		{8, LEN + 8, true},
+		{8 * 100, LEN + 8 * 100, true},
+		{4, LEN + 4, false},
+		{0, LEN - 1, false},
+		{0, 0, false},
+		{8, LEN, false},
+		{0, LEN + 8, LEN % 8 == 0},
+		{0xfff8, 0xffff, false},
+		{WEFT_FRAME_SIZE_MAX, WEFT_FRAME_SIZE_MAX + LEN, false},
+	};
+	struct weft_frame_view v;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(t) / sizeof(*t); i++) {
+		struct built b = build(&addr, 0, 0);
+		struct weft_frame_part part = {.offset = weft_put16((uint16_t)t[i].offset),
+					       .total = weft_put16((uint16_t)t[i].total)};
+
+		b.bytes[45] = WEFT_FRAME_PART;
+		memcpy(b.bytes + 84, &part, sizeof(part));
+		assert_int_equal(parse(&gate, &b, &v),
+				 t[i].good ? WEFT_GATE_OK : WEFT_GATE_BAD_TYPE);
 		free(b.bytes);
 	}
 }
@@ -497,6 +533,7 @@ int main(void)
 		cmocka_unit_test(ethernet_padding_is_not_part_of_the_frame),
 		cmocka_unit_test(every_truncation_is_refused),
 		cmocka_unit_test(each_wrong_field_is_named),
+		cmocka_unit_test(parts_lie_in_their_frames),
 		cmocka_unit_test(any_flipped_bit_is_seen_by_the_crc),
 		cmocka_unit_test(garbage_never_passes_and_never_reads_too_far),
 		cmocka_unit_test(vlan_must_be_the_own_one),

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "engine/mtu.h"
+
+#include <stdio.h>
+
+#include <rte_common.h>
+
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "engine/mtu_search.h"
+#include "engine/parts.h"
+#include "engine/peer.h"
+#include "engine/timer.h"
+#include "frame/frame.h"
+#include "lane.h"
+
+#define AGAIN_NS 50000000ull   /* between two searches that losses start */
+#define SILENCE_NS 50000000ull /* of the peer: the search goes on more slowly */
+#define SLOW_NS 500000000ull   /* so slowly at most */
+#define RAISE_NS 5000000000ull /* to the first try for more; doubles */
+#define RAISE_DOUBLES 6u
+
+static uint16_t least(const struct raw_conn *c)
+{
+	return (uint16_t)(WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN + raw_tag_len(c->iface));
+}
+
+static uint16_t present(const struct raw_conn *c)
+{
+	return RTE_MIN(c->cut, c->frame_size);
+}
+
+/* Frames of so many bytes pass; longer ones that are waiting, or must come, go in parts. */
+static void set_size(struct raw_conn *c, uint16_t size)
+{
+	c->cut = size < c->frame_size ? size : UINT16_MAX;
+	c->txq_need = size < c->frame_size ? raw_parts_count(c) : 1;
+	/* The CRC's place is kept in any case, so that sizes do not depend on what was agreed. */
+	c->room = size - c->encap.len - (uint32_t)sizeof(struct weft_frame_hdr) - 4;
+}
+
+/* What waits goes out at once, the oldest frame first: its acknowledgement finds the others. */
+static void send_again(struct raw_conn *c)
+{
+	if (c->timer == 0)
+		return;
+	c->tail_probed = true;
+	c->backoff = 0;
+	c->timer = c->iface->et;
+	raw_deadline_et(c, c->timer);
+}
+
+void raw_mtu_init(struct raw_conn *c)
+{
+	set_size(c, c->frame_size);
+	c->mtu.told = c->frame_size;
+}
+
+/* The protocol layer cuts messages accordingly from now on. */
+static void tell(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+	bool lower = present(c) < c->mtu.told;
+	char text[256], peer[64];
+
+	if (present(c) == c->mtu.told)
+		return;
+	raw_peer_text(c, peer, sizeof(peer));
+	if (lower)
+		snprintf(text, sizeof(text),
+			 "%s: frames of %u bytes do not reach %s any more, so %u are used: has the "
+			 "MTU of a link or switch between changed?",
+			 iface->base.name, c->mtu.told, peer, present(c));
+	else
+		snprintf(text, sizeof(text), "%s: frames of %u bytes reach %s again",
+			 iface->base.name, present(c), peer);
+	c->mtu.told = present(c);
+	raw_count(iface, lower ? RAW_MTU_LOWER : RAW_MTU_HIGHER);
+	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_SIZE, lower, text);
+}
+
+/* The search has ended: when is more tried? May destroy the connection. */
+static void over(struct raw_conn *c)
+{
+	uint64_t lt = c->iface->lt;
+
+	c->mtu.searching = false;
+	c->mtu.raising = false;
+	c->mtu.again = lt + AGAIN_NS;
+	if (present(c) != c->mtu.told)
+		c->mtu.raises = 0;
+	c->mtu.next = present(c) < c->frame_size
+			      ? lt + (RAISE_NS << RTE_MIN(c->mtu.raises, RAISE_DOUBLES))
+			      : 0;
+	tell(c);
+}
+
+static bool suspect_arrived(struct raw_conn *c)
+{
+	return c->mtu.suspect - c->snd_una >= c->snd_next - c->snd_una ||
+	       !raw_slot(c, c->mtu.suspect)->m;
+}
+
+/* What a round or an answer says. May destroy the connection. */
+static void searched(struct raw_conn *c, enum weft_mtu_result result)
+{
+	const struct weft_mtu_search *s = &c->search;
+
+	if (!c->mtu.raising && s->hi != 0 && s->hi == present(c) && s->hi > s->least) {
+		/* A frame of this size has come through after all: it was mere loss. */
+		if (suspect_arrived(c)) {
+			over(c);
+			return;
+		}
+		set_size(c, s->lo != 0 ? s->lo : s->least);
+		send_again(c);
+	}
+	if (result == WEFT_MTU_FOUND && s->lo != present(c)) {
+		set_size(c, s->lo);
+		send_again(c);
+	}
+	if (result != WEFT_MTU_GOES_ON)
+		over(c);
+	else
+		c->mtu.next = s->next;
+}
+
+static void begin(struct raw_conn *c, uint16_t full, uint16_t lo)
+{
+	weft_mtu_search_again(&c->search, full, least(c),
+			      (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,
+			      c->iface->lt);
+	c->mtu.searching = true;
+	c->mtu.raising = lo != 0;
+	c->mtu.next = c->iface->lt;
+	raw_deadline_lt(c, c->mtu.next);
+}
+
+uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep)
+{
+	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
+
+	return c->room - (uint32_t)sizeof(struct weft_frame_msg);
+}
+
+void raw_mtu_suspect(struct raw_conn *c, uint32_t seq)
+{
+	if (!c->mtu.parts || (c->mtu.searching && !c->mtu.raising) || c->iface->lt < c->mtu.again ||
+	    present(c) <= least(c) || raw_slot(c, seq)->bytes + c->encap.len <= least(c))
+		return;
+	c->mtu.suspect = seq;
+	begin(c, present(c), 0);
+}
+
+void raw_mtu_timer(struct raw_conn *c)
+{
+	uint64_t lt = c->iface->lt, silent = lt - c->seen;
+	enum weft_mtu_result result;
+	unsigned int big, small;
+
+	if (!c->mtu.searching) {
+		c->mtu.raises++;
+		begin(c, c->frame_size, present(c));
+	} else if (!c->mtu.raising && c->search.hi == 0 && suspect_arrived(c)) {
+		over(c);
+		return;
+	}
+	result = weft_mtu_search_round(&c->search, lt, &big, &small);
+	c->probe_id = c->search.id;
+	while (big-- > 0)
+		raw_probe_send(c, c->search.size);
+	while (small-- > 0)
+		raw_probe_send(c, 0);
+	searched(c, result);
+	if (c->mtu.searching && silent > SILENCE_NS)
+		c->mtu.next = RTE_MAX(c->mtu.next, lt + RTE_MIN(silent / 2, SLOW_NS));
+}
+
+void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size)
+{
+	if (!c->mtu.searching)
+		return;
+	searched(c, weft_mtu_search_ack(&c->search, id, size, c->iface->lt));
+	if (c->mtu.next != 0)
+		raw_deadline_lt(c, RTE_MAX(c->mtu.next, c->iface->lt + 1));
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The path's MTU changes while a connection is up: nothing is lost or doubled, the size that passes
+ * is found, and found again when it is larger.
+ */
+
+#include "engine/iface.h"
+#include "engine/mtu.h"
+#include "engine/raw_counters.h"
+#include "mock/raw_util.h"
+
+#define MS 1000000ull
+#define ROUND_TRIP (20 * 1000ull)
+
+static void narrow(uint32_t a, uint32_t b)
+{
+	A->wire.max_frame = a;
+	B->wire.max_frame = b;
+}
+
+static void open_pair(const struct pair_params *params, uint64_t seed)
+{
+	pair_open(&pair, params, seed);
+	A->wire.delay_ns = B->wire.delay_ns = ROUND_TRIP / 2;
+	pair_connect(&pair);
+}
+
+/* Frames that A sends now are so long at most. */
+static uint32_t size_of_a(void)
+{
+	return raw_ep_best_msg(A->lane_ep) + 14 + 28 + 42 + 4 + 4;
+}
+
+static void expect_size(uint32_t size, uint64_t within)
+{
+	for (uint64_t end = pair.now + within; pair.now < end && size_of_a() != size;)
+		pair_step(&pair, 100000);
+	assert_int_equal(size_of_a(), size);
+	assert_int_equal(A->downs + B->downs, 0);
+}
+
+/* A window full of frames is in flight when none of their size passes any more. */
+static void fall(uint32_t to)
+{
+	uint64_t begun;
+
+	stream(100, 8000, 1000 * MS);
+	for (uint32_t i = 0; i < 60; i++)
+		pair_send(A, A->lane_ep, 1000000 + i, 8000);
+	narrow(to, to);
+	begun = pair.now;
+	stream(200, 8000, 1000 * MS);
+	assert_true(pair.now - begun < 400 * MS + 100 * MS); /* stream() ends with 100 ms */
+	expect_size(to, 500 * MS);
+}
+
+static void a_path_that_becomes_narrow_is_cut_for(void **state)
+{
+	(void)state;
+	open_pair(NULL, 501);
+	assert_int_equal(size_of_a(), 9018);
+	fall(1514);
+	assert_true(pair_counter(A, RAW_TX_PARTS) > 0);
+	assert_true(pair_counter(B, RAW_RX_PARTS) > 0);
+	assert_int_equal(pair_counter(A, RAW_MTU_LOWER), 1);
+	assert_non_null(strstr(A->text, "do not reach"));
+	/* Longer messages go still. */
+	stream(100, 8000, 1000 * MS);
+	pair_close(&pair);
+}
+
+static void it_may_become_narrow_again(void **state)
+{
+	(void)state;
+	open_pair(NULL, 502);
+	fall(1514);
+	fall(1414);
+	assert_int_equal(pair_counter(A, RAW_MTU_LOWER), 2);
+	pair_close(&pair);
+}
+
+static void one_way_is_enough(void **state)
+{
+	(void)state;
+	open_pair(NULL, 503);
+	narrow(4000, 0);
+	stream(100, 8000, 1000 * MS);
+	for (uint64_t end = pair.now + 500 * MS; pair.now < end;)
+		pair_step(&pair, 100000);
+	/* To within the grain of the search. */
+	assert_in_range(size_of_a(), 4000 - 8, 4000);
+	assert_int_equal(raw_ep_best_msg(B->accepted) + 92, 9018);
+	pair_close(&pair);
+}
+
+static void it_is_used_again_when_it_is_wide(void **state)
+{
+	(void)state;
+	open_pair(NULL, 504);
+	fall(1514);
+	narrow(0, 0);
+	for (uint64_t end = pair.now + 15000 * MS; pair.now < end && size_of_a() != 9018;)
+		pair_step(&pair, 1000000);
+	assert_int_equal(size_of_a(), 9018);
+	assert_int_equal(pair_counter(A, RAW_MTU_HIGHER), 1);
+	stream(100, 8000, 1000 * MS);
+	assert_int_equal(A->downs + B->downs, 0);
+	pair_close(&pair);
+}
+
+/* With every checksum, without IP, with a VLAN tag, with loss and disorder. */
+static void whatever_the_frames_look_like(void **state)
+{
+	static const struct pair_params params[] = {
+		{.csum = WEFT_CSUM_CRC32C},
+		{.csum = WEFT_CSUM_UDP},
+		{.csum = WEFT_CSUM_CRC32C, .raw_ethertype = true},
+		{.vlan = 7},
+		{.paths = 4},
+		{.no_extbuf = true},
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(params) / sizeof(params[0]); i++) {
+		open_pair(&params[i], 510 + i);
+		A->wire.loss = B->wire.loss = 0.02;
+		A->wire.dup = 0.01;
+		A->wire.reorder = 0.05;
+		for (uint32_t k = 0; k < 40; k++)
+			pair_send(A, A->lane_ep, 1000000 + k, 8000);
+		narrow(1518, 1518);
+		stream(200, 8000, 3000 * MS);
+		stream(100, 8000, 3000 * MS);
+		assert_true(pair_counter(A, RAW_TX_PARTS) > 0);
+		assert_in_range(raw_ep_best_msg(A->lane_ep), 1300, 1518);
+		assert_int_equal(A->downs + B->downs, 0);
+		pair_close(&pair);
+	}
+}
+
+static void zero_copy_frames_are_cut_too(void **state)
+{
+	static uint8_t mem[40][8000];
+	static struct weft_lane_comp comp[40];
+
+	(void)state;
+	open_pair(NULL, 520);
+	B->on_message = nothing;
+	done_count = 0;
+	narrow(1514, 1514);
+	for (unsigned int i = 0; i < 40; i++) {
+		struct iovec iov = {mem[i], sizeof(mem[i])};
+
+		comp[i].done = on_done;
+		assert_int_equal(A->iface->ops->am_zcopy(A->lane_ep, 5, "header", 6, &iov, 1, NULL,
+							 &comp[i]),
+				 0);
+	}
+	for (uint64_t end = pair.now + 1000 * MS; pair.now < end && done_count < 40;)
+		pair_step(&pair, 1000);
+	assert_int_equal(done_count, 40);
+	assert_int_equal(done_status, 0);
+	assert_int_equal(B->messages, 40);
+	pair_close(&pair);
+}
+
+/* Random loss of a third, as a congested queue has it, is no narrow path. */
+static void loss_is_not_taken_for_it(void **state)
+{
+	(void)state;
+	open_pair(NULL, 521);
+	A->wire.loss = 0.3;
+	stream(1000, 8000, 20000 * MS);
+	assert_int_equal(pair_counter(A, RAW_MTU_LOWER), 0);
+	assert_int_equal(size_of_a(), 9018);
+	pair_close(&pair);
+}
+
+/* Nor is a silence: the search asks more and more seldom. */
+static void silence_is_not_taken_for_it(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	open_pair(NULL, 522);
+	A->wire.blackhole = true;
+	for (uint32_t i = 0; i < 20; i++)
+		pair_send(A, A->lane_ep, 1000000 + i, 8000);
+	for (int i = 0; i < 2000; i++)
+		pair_step(&pair, MS);
+	before = pair_counter(A, RAW_TX_CONTROL);
+	for (int i = 0; i < 10000; i++)
+		pair_step(&pair, MS);
+	assert_true(pair_counter(A, RAW_TX_CONTROL) - before < 300);
+	A->wire.blackhole = false;
+	stream(100, 8000, 1000 * MS);
+	expect_size(9018, 10 * MS);
+	assert_int_equal(pair_counter(A, RAW_MTU_LOWER), 0);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_path_that_becomes_narrow_is_cut_for),
+		cmocka_unit_test(it_may_become_narrow_again),
+		cmocka_unit_test(one_way_is_enough),
+		cmocka_unit_test(it_is_used_again_when_it_is_wide),
+		cmocka_unit_test(whatever_the_frames_look_like),
+		cmocka_unit_test(zero_copy_frames_are_cut_too),
+		cmocka_unit_test(loss_is_not_taken_for_it),
+		cmocka_unit_test(silence_is_not_taken_for_it),
+	};
+
+	return cmocka_run_group_tests_name("raw_mtu", tests, NULL, NULL);
+}
