@@ -79,7 +79,7 @@ def crc32c(data):
 TYPES = {1: 'HELLO', 2: 'HELLO_ACK', 3: 'PROBE', 4: 'PROBE_ACK', 5: 'READY', 6: 'READY_ACK',
          7: 'DATA', 8: 'ACK', 9: 'RESET',
          10: 'BYE', 11: 'BYE_ACK', 12: 'HELLO_RETRY', 13: 'CHALLENGE', 14: 'CHALLENGE_ACK',
-         15: 'PART'}
+         15: 'PART', 16: 'ALIVE'}
 ACK_REQ, SACK, CRC32C, RETX, ECN = 1, 2, 4, 8, 16
 
 

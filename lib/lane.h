@@ -67,7 +67,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 9u
+#define WEFT_LANE_ABI 10u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: nothing is registered, or peers need no keys */
@@ -407,6 +407,13 @@ struct weft_lane_ops {
 	int (*arm)(struct weft_lane_iface *iface, uint64_t now_ns, uint64_t *due_ns);
 	/** After an arm() that returned 0, before the next progress(): the owner is awake. */
 	void (*disarm)(struct weft_lane_iface *iface);
+
+	/**
+	 * Optional (NULL = nobody would take us for dead): the owner computes, and does not call
+	 * progress(). Tell all that are connected that its process lives. Called by another thread,
+	 * which holds the worker's lock; nothing is received, and no callback runs.
+	 */
+	void (*beat)(struct weft_lane_iface *iface);
 
 	/* ---- cold */
 	/**

@@ -11,6 +11,7 @@
 #include "core/address.h"
 #include "base/copy_bw.h"
 #include "dispatch.h"
+#include "heartbeat.h"
 #include "core/config.h"
 #include "core/context.h"
 #include "msg/msg.h"
@@ -305,7 +306,8 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 		return -ENOMEM;
 	w->ctx = ctx;
 	w->ep_events = &ep_events;
-	w->multi = p.thread_mode == WEFT_THREAD_MULTI || ctx->conf->thread_multi;
+	w->multi = p.thread_mode == WEFT_THREAD_MULTI || ctx->conf->thread_multi ||
+		   ctx->conf->heartbeat_ns != 0;
 	w->accept_cb = p.accept_cb;
 	w->accept_arg = p.accept_arg;
 	w->now = ctx->platform->now(ctx->platform->arg);
@@ -316,6 +318,8 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	LIST_INSERT_HEAD(&ctx->workers, w, entry);
 	rc = worker_setup(w, p.lanes ? p.lanes : ctx->conf->lanes);
 	pthread_mutex_unlock(&ctx->lock);
+	if (rc == 0 && ctx->conf->heartbeat_ns != 0)
+		rc = weft_heartbeat_add(w);
 	if (rc < 0) {
 		weft_worker_destroy(w);
 		return rc;
@@ -355,6 +359,7 @@ void weft_worker_destroy(struct weft_worker *w)
 		weft_worker_unlock(w);
 		return;
 	}
+	weft_heartbeat_remove(w); /* its thread only tries for our lock, and waits for nobody */
 	close_endpoints(w);
 	if (w->conns)
 		weft_conns_fini(w);

@@ -51,6 +51,8 @@ struct weft_conf {
 	unsigned int encap;     /**< WEFT_ENCAP: 0 udp, 1 ether */
 	/** WEFT_THREAD_MULTI: every worker takes its lock, whatever its thread mode */
 	bool thread_multi;
+	/** WEFT_HEARTBEAT: ns without progress until peers are told that we live; 0 = never */
+	uint64_t heartbeat_ns;
 	/** WEFT_MAX_UNCLAIMED_EPS: endpoints that peers made and nobody has claimed, per worker */
 	unsigned int max_passive_eps;
 

@@ -105,13 +105,25 @@ const struct weft_option weft_options[] = {
 	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
 		.unit = "time", .min = 1e6, .has_inf = true,
-		.help = "A peer that gave no sign of life on a raw lane for so long is dead, and "
-			"so is one that is heard but acknowledges nothing of what it was sent. A "
-			"peer that merely does not poll counts as dead after this time too, so do "
-			"not set it below the longest pause of the program. inf: silence is no "
-			"death; a peer that was restarted, and a port that is gone, still end a "
-			"lane at once. RoCE lanes go by their options timeout and retry, and wait "
-			"without limit for a peer whose NIC answers.",
+		.help = "A peer that gave no sign of life on a raw lane for so long is dead, "
+			"and so is one that is heard but acknowledges nothing of what it was "
+			"sent. A peer that merely does not poll counts as dead after this time "
+			"too, so do not set it below the longest pause of the program, or set "
+			"WEFT_HEARTBEAT there. inf: silence is no death; a peer that was "
+			"restarted, and a port that is gone, still end a lane at once. RoCE "
+			"lanes go by their options timeout and retry, and wait without limit "
+			"for a peer whose NIC answers.",
+	},
+	{
+		"HEARTBEAT", WEFT_OPT_TIME, FIELD(heartbeat_ns), .def = "off", .unit = "time",
+		.word = "off", .word_value = 0, .min = 1e6,
+		.help = "A process that computes for so long without polling is not taken for "
+			"dead: a thread of its own, one for all workers, tells the peers of its "
+			"raw lanes, again and again, that it lives. A peer that hears it waits on, "
+			"however long its messages go unacknowledged. Less than a third of the "
+			"peers' WEFT_PEER_TIMEOUT is right. Workers then take their lock as with "
+			"WEFT_THREAD_MULTI; a callback that computes holds it, and no sign of life "
+			"goes out meanwhile. off: no such thread.",
 	},
 	{
 		"CONNECT_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.connect_timeout_ns), .def = "30s",

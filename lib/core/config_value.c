@@ -357,6 +357,8 @@ int weft_option_print(const struct weft_conf *conf, const struct weft_option *op
 			return snprintf(buf, size, "%s", opt->word);
 		return print_size(*(const size_t *)p, buf, size);
 	case WEFT_OPT_TIME:
+		if (opt->word && *(const uint64_t *)p == opt->word_value)
+			return snprintf(buf, size, "%s", opt->word);
 		return print_time(*(const uint64_t *)p, buf, size);
 	case WEFT_OPT_BOOL:
 		return snprintf(buf, size, "%c", *(const bool *)p ? 'y' : 'n');

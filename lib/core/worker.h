@@ -96,6 +96,8 @@ struct weft_worker {
 	_Atomic int wake_fd; /* -1 = not there yet */
 	_Atomic bool signalled;
 	LIST_ENTRY(weft_worker) entry;
+	LIST_ENTRY(weft_worker) heartbeat; /* if beats: heartbeat.c */
+	bool beats;
 	struct {
 		WEFT_WORKER_COUNTERS(WEFT_COUNTER_FIELD)
 	} count;

@@ -241,6 +241,7 @@ static const struct weft_lane_ops raw_ops = {
 	.ep_reap = raw_ep_reap,
 	.wait_fd = raw_wait_fd,
 	.arm = raw_arm,
+	.beat = raw_beat,
 	.disarm = raw_disarm,
 	.get_address = raw_get_address,
 	.is_reachable = raw_is_reachable,

@@ -25,8 +25,28 @@
 #include "engine/slots.h"
 #include "engine/suspect.h"
 #include "engine/timer.h"
+#include "engine/txq.h"
 #include "engine/window.h"
 #include "frame/frame.h"
+
+/* Another thread, while the owner computes: this iface's times are those of its last progress. */
+void raw_beat(struct weft_lane_iface *base)
+{
+	struct raw_iface *iface = raw_iface_of(base);
+	struct raw_conn *c;
+
+	TAILQ_FOREACH(c, &iface->conns, link)
+		if (c->state == RAW_UP && raw_ctl_send(c, WEFT_FRAME_ALIVE, 0, NULL, 0, 0) == 0)
+			raw_count(iface, RAW_TX_ALIVE);
+	raw_txq_flush(iface);
+}
+
+/* That its frames are not acknowledged says nothing about the path. */
+void raw_alive_input(struct raw_conn *c)
+{
+	raw_count(c->iface, RAW_RX_ALIVE);
+	c->round_at = c->iface->lt;
+}
 
 static uint64_t keepalive_interval(const struct raw_iface *iface)
 {

@@ -27,6 +27,8 @@
 	X(RAW_PATH_BAD, "path.bad")                       \
 	X(RAW_PATH_BACK, "path.back")                     \
 	X(RAW_PATH_SWITCHES, "path.switches")             \
+	X(RAW_TX_ALIVE, "tx.alive")                       \
+	X(RAW_RX_ALIVE, "rx.alive")                       \
 	X(RAW_TX_RESET, "tx.reset")                       \
 	X(RAW_RESET_NOT_OURS, "tx.reset.withheld")        \
 	X(RAW_TX_ZCOPY, "tx.zcopy")                       \

@@ -24,6 +24,7 @@
 #include "engine/peer.h"
 #include "engine/rx.h"
 #include "engine/slots.h"
+#include "engine/timer.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"
@@ -232,6 +233,9 @@ static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct
 		break;
 	case WEFT_FRAME_PART:
 		part_input(c, v);
+		break;
+	case WEFT_FRAME_ALIVE:
+		raw_alive_input(c);
 		break;
 	case WEFT_FRAME_BYE:
 		raw_conn_bye_input(c, v);

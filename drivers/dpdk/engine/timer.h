@@ -37,7 +37,12 @@ static inline void raw_deadline_et(struct raw_conn *c, uint64_t t)
 
 void raw_deadline_lt(struct raw_conn *c, uint64_t t);
 void raw_deadlines_forget(struct raw_conn *c);
-/* engine/keepalive.c: does what is due. */
+/* ---- engine/keepalive.c */
+/* Does what is due. */
 void raw_timers(struct raw_iface *iface);
+/* Says to all peers that the owner computes. */
+void raw_beat(struct weft_lane_iface *base);
+/* The peer says so. */
+void raw_alive_input(struct raw_conn *c);
 
 #endif /* WEFT_ENGINE_TIMER_H */

@@ -65,6 +65,7 @@ enum weft_frame_type {
 	WEFT_FRAME_CHALLENGE_ACK = 14, /**< it is: struct weft_frame_challenge */
 	/** bytes of the DATA frame of this sequence, which is too long: struct weft_frame_part */
 	WEFT_FRAME_PART = 15,
+	WEFT_FRAME_ALIVE = 16, /**< the sender's process lives and computes: it does not poll */
 	WEFT_FRAME_TYPE_END,
 };
 

@@ -69,6 +69,33 @@ static void no_time_limit_outlives_any_silence(void **state)
 	pair_close(&pair);
 }
 
+/* B's owner computes for two minutes; a thread of its process says so. */
+static void a_peer_that_computes_is_waited_for(void **state)
+{
+	(void)state;
+	pair_open(&pair, NULL, 116);
+	pair_connect(&pair);
+	for (uint32_t i = 0; i < 10; i++)
+		assert_int_equal(pair_send(A, A->lane_ep, 1000000 + i, 4000), 0);
+	for (int i = 0; i < 120000; i++) {
+		A->iface->ops->progress(A->iface, pair.now);
+		pair.now += 1000000;
+		if (i % 5000 == 4999)
+			B->iface->ops->beat(B->iface);
+	}
+	assert_int_equal(A->downs, 0);
+	assert_int_equal(pair_counter(B, RAW_TX_ALIVE), 24);
+	assert_int_equal(pair_counter(A, RAW_RX_ALIVE), 23); /* one is under way */
+	stream(300, 4000, 1000000000);
+	/* Without it that is a death. */
+	for (int i = 0; i < 40000 && A->downs == 0; i++) {
+		A->iface->ops->progress(A->iface, pair.now);
+		pair.now += 1000000;
+	}
+	assert_int_equal(A->downs, 1);
+	pair_close(&pair);
+}
+
 static void silent_peer_behind_a_full_port_is_dead_too(void **state)
 {
 	uint32_t n = 0;
@@ -296,6 +323,7 @@ int main(void)
 		cmocka_unit_test(sends_without_an_answer_make_a_lane_suspect),
 		cmocka_unit_test(a_lane_that_is_stopped_when_it_is_lost_does_not_fail),
 		cmocka_unit_test(silent_peer_is_dead_after_the_timeout),
+		cmocka_unit_test(a_peer_that_computes_is_waited_for),
 		cmocka_unit_test(no_time_limit_outlives_any_silence),
 		cmocka_unit_test(silent_peer_behind_a_full_port_is_dead_too),
 		cmocka_unit_test(what_a_destroyed_ep_did_not_take_is_not_acknowledged),

@@ -299,7 +299,7 @@ static void each_wrong_field_is_named(void **state)
 		{44, 3, WEFT_GATE_BAD_VERSION},
 		{45, 0, WEFT_GATE_BAD_TYPE},
 		{45, 15, WEFT_GATE_BAD_TYPE}, /* messages are no part of a frame */
-		{45, 17, WEFT_GATE_BAD_TYPE},
+		{45, 17, WEFT_GATE_BAD_TYPE}, /* nothing yet */
 		{45, 200, WEFT_GATE_BAD_TYPE},
 		{46, 0x20, WEFT_GATE_BAD_TYPE}, /* sealed: not spoken yet */
 		{46, 0x80, WEFT_GATE_BAD_TYPE}, /* unknown flag */
