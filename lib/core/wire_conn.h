@@ -48,6 +48,8 @@ enum weft_wireup_type {
 	WEFT_WIREUP_LANE_DOWN_ACK = 10,
 	/** of the higher id: I get no answers over that lane, please stop it */
 	WEFT_WIREUP_LANE_SUSPECT = 11,
+	/** of a lane that died: the address of my new end of it */
+	WEFT_WIREUP_LANE_LINK = 12,
 };
 
 /** Head of every WIREUP message; records (lib/wireup/wireup.c) follow, described in doc/wire.md. */

@@ -365,7 +365,14 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 		return;
 	}
 	l = &ep->failover->lane[n];
+	if (m->head.type == WEFT_WIREUP_LANE_LINK) {
+		if (!weft_lane_return_linked(ep, n, m))
+			stale(ep);
+		return;
+	}
 	/* It died before its ATTACH came here, which is not to be taken any more. */
+	if (l->life == WEFT_LANE_CONNECTING && epoch == l->link && !weft_failover_leads(ep))
+		weft_lane_return_drop(ep, n);
 	if ((int16_t)(epoch - l->epoch) > 0 && l->life == WEFT_LANE_GONE &&
 	    m->head.type == WEFT_WIREUP_LANE_DOWN && !weft_failover_leads(ep)) {
 		l->epoch = epoch;

@@ -36,6 +36,9 @@ struct weft_failover_lane {
 	uint8_t looks, vain;         /* with another one alive; with none */
 	uint8_t tries;               /* LANE_DOWN or LANE_SUSPECT said */
 	uint8_t returns;             /* tries to make it anew */
+	uint16_t link;               /* number of the last try by LANE_LINK; 0 = there was none */
+	bool link_due;               /* LANE_LINK found no room */
+	bool linked;                 /* the peer's address has come */
 	bool deaf;                   /* it shows signs of life and acknowledges nothing */
 	bool answer_due;             /* LANE_DOWN_ACK found no room */
 	bool was_up;                 /* this connection carried messages */
@@ -69,6 +72,10 @@ static inline bool weft_failover_leads(const struct weft_ep *ep)
 	return ep->worker->id < ep->remote_id;
 }
 
+/** The connection that is being made comes to nothing. */
+void weft_lane_return_drop(struct weft_ep *ep, unsigned int n);
+/** LANE_LINK has come. @return false: it is not due */
+bool weft_lane_return_linked(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m);
 /** Lane @p n is gone: when is it tried again? */
 void weft_lane_return_begin(struct weft_ep *ep, unsigned int n);
 /** A step of it is due. */

@@ -12,6 +12,7 @@
 #include "core/config.h"
 #include "msg/msg.h"
 #include "wireup/failover.h"
+#include "wireup/lane_link.h"
 
 /* Between two tries: so much more each time, up to the second. */
 #define TRY_NS 100000000ull
@@ -32,6 +33,9 @@ static void again(struct weft_ep *ep, unsigned int n)
 	uint64_t wait = TRY_NS * (1u + l->returns);
 
 	l->life = WEFT_LANE_GONE;
+	l->look_at = UINT64_MAX;
+	if (!weft_failover_leads(ep))
+		return;
 	l->returns += l->returns < UINT8_MAX;
 	l->look_at = ep->worker->now + (wait < TRY_MAX_NS ? wait : TRY_MAX_NS);
 	weft_ep_timer_at(ep, l->look_at);
@@ -43,15 +47,13 @@ void weft_lane_return_begin(struct weft_ep *ep, unsigned int n)
 
 	l->look_at = UINT64_MAX;
 	l->since = ep->worker->now;
-	/* One whose ends need each other's address does not come back by itself. */
-	if (weft_failover_leads(ep) && l->addr_len &&
-	    !(iface_of(ep, n)->attr.features & WEFT_LANE_F_TO_EP))
+	if (l->addr_len)
 		again(ep, n);
 }
 
 /* ------------------------------------------------------------------ the leader */
 
-static void drop(struct weft_ep *ep, unsigned int n)
+void weft_lane_return_drop(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_lane_ep *lane_ep = ep->lanes[n].lane_ep;
 
@@ -66,8 +68,16 @@ static void connect(struct weft_ep *ep, unsigned int n)
 	struct weft_lane_iface *iface = iface_of(ep, n);
 	struct weft_lane_ep *lane_ep;
 
-	if (!iface->ops->link_up(iface) ||
-	    iface->ops->ep_connect(iface, l->addr, l->addr_len, ep, &lane_ep) < 0) {
+	if (!iface->ops->link_up(iface)) {
+		again(ep, n);
+		return;
+	}
+	if (weft_lane_link_needed(iface)) {
+		if (weft_lane_link_begin(ep, n, iface) < 0)
+			again(ep, n);
+		return;
+	}
+	if (iface->ops->ep_connect(iface, l->addr, l->addr_len, ep, &lane_ep) < 0) {
 		again(ep, n);
 		return;
 	}
@@ -105,13 +115,15 @@ void weft_lane_return_timer(struct weft_ep *ep, unsigned int n)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 
-	if (l->life == WEFT_LANE_GONE)
+	if (l->life == WEFT_LANE_GONE) {
 		connect(ep, n);
-	else if (l->life == WEFT_LANE_CONNECTING)
-		drop(ep, n);
-	else if (ep->worker->now - l->since < ATTACH_NS ||
-		 !weft_failover_stop(ep, n, "its peer does not attach it"))
+	} else if (l->life == WEFT_LANE_CONNECTING) {
+		if (!weft_lane_link_timer(ep, n))
+			weft_lane_return_drop(ep, n);
+	} else if (ep->worker->now - l->since < ATTACH_NS ||
+		   !weft_failover_stop(ep, n, "its peer does not attach it")) {
 		send_attach(ep, n);
+	}
 }
 
 void weft_lane_return_link(struct weft_worker *w, const struct weft_lane_iface *iface)
@@ -168,6 +180,11 @@ static void back(struct weft_ep *ep, unsigned int n)
 	weft_lane_up(ep, n);
 }
 
+bool weft_lane_return_linked(struct weft_ep *ep, unsigned int n, const struct weft_wireup_msg *m)
+{
+	return weft_lane_link_recv(ep, n, iface_of(ep, n), m);
+}
+
 bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 			    enum weft_lane_event ev, const char *text)
 {
@@ -181,11 +198,12 @@ bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		return false;
 	if (ev != WEFT_LANE_EV_UP) {
 		weft_log_ep(ep, WEFT_LOG_INFO, "lane %u is not back yet: %s", n, text);
-		drop(ep, n);
-	} else if (l->life == WEFT_LANE_CONNECTING) {
+		weft_lane_return_drop(ep, n);
+	} else if (l->life == WEFT_LANE_CONNECTING && weft_failover_leads(ep)) {
 		l->life = WEFT_LANE_ATTACHING;
 		l->since = ep->worker->now;
-		l->epoch++;
+		l->epoch =
+			weft_lane_link_needed(lane_ep->iface) ? l->link : (uint16_t)(l->epoch + 1);
 		l->map.measured = 0;
 		weft_map_measured(lane_ep, l->set, &l->map);
 		send_attach(ep, n);
@@ -220,7 +238,7 @@ bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		weft_lane_answer_attach(ep, lane_ep, n, epoch);
 		return true;
 	}
-	if (!may_attach(ep, lane_ep, n, epoch)) {
+	if (!may_attach(ep, lane_ep, n, epoch) && !weft_lane_link_attaches(ep, lane_ep, n, epoch)) {
 		ep->worker->count.wireup_stale++;
 		return true;
 	}

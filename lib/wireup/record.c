@@ -214,6 +214,8 @@ static bool addrs_have_lanes(const struct weft_wireup_msg *m)
 	uint32_t lanes = 0;
 	unsigned int i;
 
+	if (m->head.type == WEFT_WIREUP_LANE_LINK && m->head.lane < WEFT_MAX_LANES)
+		lanes = 1u << m->head.lane;
 	for (i = 0; i < m->num_lanes; i++)
 		lanes |= 1u << m->lanes[i].lane;
 	for (i = 0; i < WEFT_MAX_LANES; i++)
@@ -238,6 +240,10 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 		if (!m->lanes || !m->have_credit)
 			return "REP without lane map or credit";
 		return NULL;
+	case WEFT_WIREUP_LANE_LINK:
+		return m->head.lane < WEFT_MAX_LANES && m->ep_addr[m->head.lane].len
+			       ? NULL
+			       : "LANE_LINK without an address of the lane";
 	case WEFT_WIREUP_LANE_DOWN:
 		if (!m->rx_state)
 			return "LANE_DOWN without what was received";

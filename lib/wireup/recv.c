@@ -205,6 +205,7 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	case WEFT_WIREUP_LANE_DOWN:
 	case WEFT_WIREUP_LANE_DOWN_ACK:
 	case WEFT_WIREUP_LANE_SUSPECT:
+	case WEFT_WIREUP_LANE_LINK:
 		weft_failover_recv(ep, lane_ep->index, &m);
 		break;
 	case WEFT_WIREUP_CLOSING:

@@ -14,6 +14,7 @@
  *   wireup/close.c      closing and flushing
  *   wireup/failover.c   lanes that die
  *   wireup/lane_return.c  and come back
+ *   wireup/lane_link.c  those whose two ends need each other's address
  * Above it:
  *   wireup/recv.c       messages and events: which endpoint they are for
  *   wireup/progress.c   what is due

@@ -47,6 +47,8 @@ static struct {
 	bool noticed; /* the last death */
 } run;
 
+static uint64_t deaths; /* of all runs of a case */
+
 /* Devices carry out a few requests at a time, so that a lane may die between
  * any two. */
 static void pump(uint64_t now)
@@ -109,20 +111,22 @@ static uint32_t some_qp(const struct fake_device *d)
 	return found;
 }
 
-static void kill_device(struct fake_device *d, uint64_t until)
+enum kill { KILL_QP, KILL_ACK, KILL_PORT, KILL_ALL, KILLS };
+
+static void kill_device(struct fake_device *d, enum kill kind, uint64_t until)
 {
 	uint32_t qpn = some_qp(d);
 
-	switch (sim_below(&run.rng, 4)) {
-	case 0:
+	switch (kind) {
+	case KILL_QP:
 		if (qpn)
 			fake_qp_break(qpn);
 		break;
-	case 1:
+	case KILL_ACK:
 		if (qpn)
 			fake_qp_lose_ack(qpn);
 		break;
-	case 2:
+	case KILL_PORT:
 		d->port.state = IBV_PORT_DOWN;
 		fake_event(d, IBV_EVENT_PORT_ERR);
 		break;
@@ -143,7 +147,7 @@ static void kill_one(void *arg)
 		return;
 	run.noticed = run.noticed || !both_up();
 	if (both_up()) {
-		/* One lane is to live: so it is the same until that has been noticed, and mended. */
+		/* One lane is to live: the same dies until that was noticed, and mended. */
 		if (run.noticed)
 			run.lane = (unsigned int)sim_below(&run.rng, 2);
 		run.noticed = false;
@@ -151,7 +155,7 @@ static void kill_one(void *arg)
 		run.left--;
 		run.kills++;
 		if (d) {
-			kill_device(d, until);
+			kill_device(d, (enum kill)sim_below(&run.rng, KILLS), until);
 		} else {
 			sim_port_carrier(run.port[i], false);
 			sim_at(run.sim, until, carrier_back, run.port[i]);
@@ -198,35 +202,44 @@ static struct sim_node *make_node(struct sim *sim, unsigned int i, bool raw, con
 	return sim_node_create(sim, &np);
 }
 
-static void one_run(struct sim *sim, bool raw, unsigned int kills)
+/* @p config NULL = any */
+static void begin(struct sim *sim, bool raw, const char *config)
 {
 	static const char *const configs[] = {"RNDV_THRESH=8k", "", "RNDV_SCHEME=put",
 					      "RNDV_THRESH=8k RNDV_SCHEME=put",
 					      "MULTI_EAGER_LIMIT=0"};
-	static const uint64_t paces[] = {0, 0, 2 * SIM_US, 20 * SIM_US, 100 * SIM_US};
-	struct traffic_conf tc = traffic_mixed;
-	struct traffic *t;
-	const char *why;
 	unsigned int i;
 
 	memset(&run, 0, sizeof(run));
 	fake_reset();
 	run.sim = sim;
 	run.rng = sim_stream(sim, 30);
-	run.left = kills;
 	run.noticed = true;
+	if (!config)
+		config = configs[sim_below(&run.rng, sizeof(configs) / sizeof(configs[0]))];
+	for (i = 0; i < NODES; i++)
+		run.node[i] = make_node(sim, i, raw, config);
+}
+
+static void one_run(struct sim *sim, bool raw, unsigned int kills)
+{
+	static const uint64_t paces[] = {0, 2 * SIM_US, 20 * SIM_US, 100 * SIM_US, 500 * SIM_US};
+	struct traffic_conf tc = traffic_mixed;
+	struct traffic *t;
+	const char *why;
+
+	begin(sim, raw, NULL);
+	run.left = kills;
 	run.pace = paces[sim_below(&run.rng, 5)];
 	tc.messages = kills ? 200 : 60;
 	tc.rma = kills ? 200 : tc.rma;
-	why = configs[sim_below(&run.rng, sizeof(configs) / sizeof(configs[0]))];
-	for (i = 0; i < NODES; i++)
-		run.node[i] = make_node(sim, i, raw, why);
 	t = traffic_create(sim, run.node, NODES, &tc);
 	sim_at(sim, sim_now(sim) + sim_below(&run.rng, 3 * SIM_MS), kill_one, NULL);
 	why = traffic_run(t, 120 * SIM_S);
 	run.left = 0;
 	if (why)
 		fail_msg("%s", why);
+	deaths += run.kills;
 	sim_close_nodes(sim);
 	traffic_destroy(t);
 	assert_int_equal(fake.alive.qps + fake.alive.cqs + fake.alive.srqs + fake.alive.mrs, 0);
@@ -237,6 +250,7 @@ static void sweep(struct sim_case *c, bool raw, unsigned int kills, unsigned int
 {
 	uint64_t first = c->seed, last = first + (c->seeds ? c->seeds : test_rounds(seeds));
 
+	deaths = 0;
 	for (; c->seed < last; c->seed++) {
 		one_run(case_sim_seed(c, c->seed), raw, kills);
 		case_end(c);
@@ -257,16 +271,72 @@ static void mixed_traffic_over_a_roce_and_a_raw_lane(struct sim_case *c)
 static void of_two_roce_lanes_one_dies_and_returns(struct sim_case *c)
 {
 	sweep(c, false, 4, 8);
+	if (!c->seeds)
+		assert_true(deaths > 8);
 }
 
 static void of_a_roce_and_a_raw_lane_one_dies_and_returns(struct sim_case *c)
 {
 	sweep(c, true, 4, 8);
+	if (!c->seeds)
+		assert_true(deaths > 8);
+}
+
+static struct weft_ep *join(void)
+{
+	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .err_cb = NULL);
+	struct weft_ep *ep;
+	void *address;
+	size_t len;
+
+	assert_int_equal(weft_worker_get_address(sim_worker(run.node[1]), &address, &len), 0);
+	p.address = address;
+	p.address_length = len;
+	assert_int_equal(weft_ep_create(sim_worker(run.node[0]), &p, &ep), 0);
+	weft_worker_release_address(sim_worker(run.node[1]), address);
+	return ep;
+}
+
+static bool all_up(void *arg)
+{
+	(void)arg;
+	return !LIST_EMPTY(&sim_worker(run.node[1])->eps) && both_up();
+}
+
+static bool one_up(void *arg)
+{
+	(void)arg;
+	return !both_up();
+}
+
+/* A queue pair breaks, or a port goes down: of either lane, at either end. It has lasted before. */
+static void a_lane_is_back_within_a_second_of_its_device(struct sim_case *c)
+{
+	struct sim *sim = case_sim(c);
+	unsigned int i;
+
+	begin(sim, false, "");
+	join();
+	assert_true(sim_run(sim, SIM_S, all_up, NULL));
+	for (i = 0; i < 4; i++) {
+		uint64_t mended;
+
+		sim_run(sim, 11 * SIM_S, NULL, NULL);
+		mended = sim_now(sim) + (i & 1 ? 400 * SIM_MS : 0);
+		kill_device(run.device[i >> 1][i & 1], i & 1 ? KILL_PORT : KILL_QP, mended);
+		assert_true(sim_run(sim, 300 * SIM_MS, one_up, NULL));
+		assert_true(sim_run(sim, 2 * SIM_S, all_up, NULL));
+		assert_true(sim_now(sim) < mended + SIM_S);
+	}
+	assert_int_equal(sim_worker(run.node[0])->count.lanes_back, 4);
+	assert_int_equal(sim_worker(run.node[1])->count.lanes_back, 4);
+	sim_close_nodes(sim);
 }
 
 static struct sim_case cases[] = {
 	SIM_CASE(mixed_traffic_over_two_roce_lanes),
 	SIM_CASE(mixed_traffic_over_a_roce_and_a_raw_lane),
+	SIM_CASE(a_lane_is_back_within_a_second_of_its_device),
 	SIM_CASE(of_two_roce_lanes_one_dies_and_returns),
 	SIM_CASE(of_a_roce_and_a_raw_lane_one_dies_and_returns),
 };
