@@ -12,7 +12,6 @@
 #include "engine/conn_table.h"
 #include "engine/generation.h"
 #include "engine/iface.h"
-#include "engine/multipath.h"
 #include "engine/txq.h"
 #include "frame/csum.h"
 #include "frame/encap.h"
@@ -236,11 +235,34 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	return 0;
 }
 
+void raw_probe_send(struct raw_conn *c, uint16_t size)
+{
+	struct weft_frame_probe p = {
+		.id = weft_put16(c->probe_id),
+		.frame_size = weft_put16(size != 0 ? (uint16_t)(size - raw_tag_len(c->iface)) : 0),
+	};
+
+	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
+}
+
+/* The path that the newest DATA came over, or the question for it. */
+static uint8_t ack_path(const struct raw_conn *c, uint16_t flags)
+{
+	uint8_t path = c->reply_path != 0 ? c->reply_path - 1 : c->echo_path;
+
+	if (!c->multi)
+		return c->next_path;
+	/* A question that got no answer is asked over another path. */
+	if (flags & WEFT_FRAME_F_ACK_REQ)
+		return (uint8_t)((c->next_path + c->pings) % c->path_count);
+	return path < c->path_count ? path : c->next_path;
+}
+
 int raw_ack_send(struct raw_conn *c, uint16_t flags)
 {
 	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
-	if (send_state(c, raw_multi_ack_path(c, flags), WEFT_FRAME_ACK, flags) != 0)
+	if (send_state(c, ack_path(c, flags), WEFT_FRAME_ACK, flags) != 0)
 		return -EAGAIN;
 	raw_count(c->iface, RAW_TX_ACKS);
 	c->reply_path = 0;

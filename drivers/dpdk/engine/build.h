@@ -70,10 +70,18 @@ static inline void raw_finish(struct raw_conn *c, struct rte_mbuf *m, uint32_t l
 	c->iface->counter[RAW_TX_BYTES] += m->pkt_len;
 }
 
+/* Bytes that a frame of the iface is longer by than sizes on the wire say. */
+static inline uint16_t raw_tag_len(const struct raw_iface *iface)
+{
+	return iface->gate.vlan != 0 ? RTE_VLAN_HLEN : 0;
+}
+
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
 		    const void *body, uint32_t body_len, uint32_t pad_to);
+/* A probe of this size; 0: a small one. */
+void raw_probe_send(struct raw_conn *c, uint16_t size);
 int raw_ack_send(struct raw_conn *c, uint16_t flags);
 int raw_bye_send(struct raw_conn *c);
 /* Answer a frame that belongs to no connection: with its own numbers, which prove the answer. */

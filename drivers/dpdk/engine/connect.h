@@ -70,14 +70,6 @@ uint32_t raw_paths_ready(const struct raw_conn *c, void *body);
 bool raw_paths_take(struct raw_conn *c, const struct weft_frame_view *v);
 
 /* ---- engine/handshake.c: HELLO .. READY, RESET, BYE */
-/* Bytes that a frame of the iface is longer by than sizes on the wire say. */
-static inline uint16_t raw_tag_len(const struct raw_iface *iface)
-{
-	return iface->gate.vlan != 0 ? RTE_VLAN_HLEN : 0;
-}
-
-/* A probe of this size; 0: a small one. */
-void raw_probe_send(struct raw_conn *c, uint16_t size);
 void raw_hs_start(struct raw_conn *c);
 void raw_hs_timer(struct raw_conn *c);
 void raw_hs_ready(struct raw_conn *c);

@@ -168,16 +168,6 @@ static void resolve(struct raw_conn *c)
 	raw_resolving(c, true);
 }
 
-void raw_probe_send(struct raw_conn *c, uint16_t size)
-{
-	struct weft_frame_probe p = {
-		.id = weft_put16(c->probe_id),
-		.frame_size = weft_put16(size != 0 ? (uint16_t)(size - raw_tag_len(c->iface)) : 0),
-	};
-
-	raw_ctl_send(c, WEFT_FRAME_PROBE, 0, &p, sizeof(p), size);
-}
-
 static void send_ready(struct raw_conn *c)
 {
 	uint8_t body[sizeof(struct weft_frame_ready) + 2 * WEFT_FRAME_PATHS_MAX];

@@ -6,7 +6,7 @@
 
 #include <rte_common.h>
 
-#include "engine/connect.h"
+#include "engine/build.h"
 #include "engine/iface.h"
 #include "engine/mtu_search.h"
 #include "engine/parts.h"

@@ -312,18 +312,6 @@ bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 
 /* ---------------------------------------------------------------- questions and answers */
 
-uint8_t raw_multi_ack_path(const struct raw_conn *c, uint16_t flags)
-{
-	uint8_t path = c->reply_path != 0 ? c->reply_path - 1 : c->echo_path;
-
-	if (!c->multi)
-		return c->next_path;
-	/* A question that got no answer is asked over another path. */
-	if (flags & WEFT_FRAME_F_ACK_REQ)
-		return (uint8_t)((c->next_path + c->pings) % c->path_count);
-	return path < c->path_count ? path : c->next_path;
-}
-
 static void ask(struct raw_conn *c, uint8_t k)
 {
 	struct raw_multi_path *m = &c->multi->path[k];

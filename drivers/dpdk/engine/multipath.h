@@ -71,8 +71,6 @@ bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
 /** Its path has fallen silent behind it: it is lost, whatever newer frames tell. */
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
 
-/** The path of an ACK: the one that the newest DATA came over, or the question for it. */
-uint8_t raw_multi_ack_path(const struct raw_conn *c, uint16_t flags);
 /** Questions to paths that are due, by et. */
 void raw_multi_timer(struct raw_conn *c);
 /** PROBE_ACK over a connection that is up. */
