@@ -140,6 +140,34 @@ a_blackout_in_the_middle() {
 		tail -n 1 "$dir/answers" | grep -q '"0/back":"rate=100M,queue=100k"'
 }
 
+# shrinks SIZE FRAMES: when so many frames have passed back.
+shrinks() {
+	local i
+	for ((i = 0; i < 1200 && $(told back/rx) < $2; i++)); do sleep 0.02; done
+	echo "mtu=$1" >&7
+	until_said "$dir/wire.out" "^0 back  .*mtu=$1" $wire_pid
+}
+
+# A path that carries 1500, then 1400, then 1300, in the middle of a transfer each time.
+a_path_that_becomes_narrow() {
+	local rc=0
+	start_wire -l rate=100M,queue=200k || return 1
+	start_server "$cat" -l || return 1
+	rm -f "$dir/more"
+	{ cat "$dir/data"; until_said "$dir/more" yes; cat "$dir/data" "$dir/data"; } |
+		client "$cat" -W 30 &
+	client_pid=$!
+	shrinks 1400 300 || return 1
+	echo yes >"$dir/more"
+	shrinks 1300 3000 || return 1
+	wait $client_pid || rc=1
+	server_code || rc=1
+	end_wire || rc=1
+	[ $rc = 0 ] && cmp <(cat "$dir/data" "$dir/data" "$dir/data") "$dir/server.out" &&
+		grep -q "frames of 1514 bytes do not reach .*, so 1414 are used" "$dir/client.err" &&
+		grep -q "frames of 1414 bytes do not reach .*, so 13[01][0-9] are used" "$dir/client.err"
+}
+
 commands_have_answers() {
 	start_wire || return 1
 	printf '%s\n' "0 forth loss=1%" "# nothing" "back delay=1us, mtu=1400" "loss=2" \
@@ -182,6 +210,7 @@ one=("--vdev=net_memif0,role=server,socket-abstract=no,socket=$dir/one")
 check "loss, bursts, duplicates, disorder and flipped bits are survived" faults_are_survived
 check "a narrow link with a short queue drops" a_narrow_link_drops
 check "a blackout by a command, its end by telemetry" a_blackout_in_the_middle
+check "the path becomes narrow in the middle, twice" a_path_that_becomes_narrow
 check "commands have answers, mistakes sentences" commands_have_answers
 check "a signal ends it, with counters" a_signal_ends_it
 check "one port is no pair" refused 2 "ports are bridged in pairs" "${eal[@]}" "${one[@]}" --
