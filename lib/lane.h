@@ -177,7 +177,7 @@ struct weft_lane_conf {
 	unsigned int cc;             /**< WEFT_CC: enum weft_cc_number */
 	/** WEFT_WINDOW: bytes unacknowledged per lane_ep; 0 = driver's default */
 	size_t window;
-	unsigned int paths;   /**< WEFT_PATHS: UDP source ports per lane */
+	unsigned int paths;   /**< WEFT_PATHS: UDP source ports per lane; 0 = auto */
 	size_t frame_size;    /**< WEFT_FRAME_SIZE: 0 = from the port */
 	bool raw_ethertype;   /**< WEFT_ENCAP=ether */
 	uint16_t udp_port;    /**< WEFT_UDP_PORT */

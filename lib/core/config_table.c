@@ -46,11 +46,12 @@ const struct weft_option weft_options[] = {
 		.help = "UDP destination port of raw lanes, and the first of their source ports.",
 	},
 	{
-		"PATHS", WEFT_OPT_UINT, FIELD(lane.paths), .def = "1", .unit = "number", .min = 1,
-		.max = 16,
+		"PATHS", WEFT_OPT_UINT, FIELD(lane.paths), .def = "auto", .unit = "number",
+		.has_auto = true,
+		.auto_value = 0, .min = 1, .max = 16,
 		.help = "Paths per raw lane. Each is a pair of UDP ports, used both ways, so that "
 			"a network which spreads flows (ECMP, limits per flow) carries one lane "
-			"over several paths.",
+			"over several paths. auto: one, and another in reserve for when it fails.",
 	},
 	{
 		"FRAME_SIZE", WEFT_OPT_BYTES, FIELD(lane.frame_size), .def = "auto",

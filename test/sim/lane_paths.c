@@ -13,6 +13,7 @@
 
 #define PATHS 4
 #define FAR 1
+#define LISTEN RTE_BE16(9338)
 
 struct two {
 	struct sim *sim;
@@ -206,6 +207,164 @@ static void a_path_that_flaps_is_asked_ever_more_seldom(struct sim_case *c)
 }
 
 /* Nobody else proves anything: the peer is silent, and no path is blamed. */
+/* One flow, as the initiator's port names it, loses all, both ways. */
+struct flow {
+	uint16_t port; /* big endian; 0 = the one that path `of` has, from its next frame on */
+	uint8_t of;
+	unsigned int eaten;
+};
+
+static enum sim_verdict eat_flow(struct sim_port *at, uint8_t *data, size_t *len, size_t room,
+				 void *arg)
+{
+	const struct rte_udp_hdr *udp = reseal_udp(data);
+	struct flow *f = arg;
+	uint16_t port;
+
+	(void)at;
+	(void)room;
+	if (!reseal_is_lane(data, *len))
+		return SIM_PASS;
+	port = udp->src_port == LISTEN ? udp->dst_port : udp->src_port;
+	if (f->port == 0 && reseal_header(data)->path == f->of)
+		f->port = port;
+	if (port != f->port)
+		return SIM_PASS;
+	f->eaten++;
+	return SIM_DROP;
+}
+
+static struct two automatic(struct sim_case *c, const char *config)
+{
+	struct sim_port_params p = fast;
+	struct two t = {.sim = case_sim_seed(c, c->seed)};
+
+	p.paths = 0;
+	t.pa = sim_port_create(t.sim, &p);
+	t.pb = sim_port_create(t.sim, &p);
+	t.a = lane_host_create(t.sim, t.pa, config);
+	t.b = lane_host_create(t.sim, t.pb, config);
+	t.e = lane_up(t.a, t.b);
+	assert_non_null(t.e);
+	return t;
+}
+
+/* Without configuration there is one path, and it falls into a black hole. */
+static void without_configuration_another_path_is_found(struct sim_case *c)
+{
+	for (unsigned int i = 0; i < 8; i++) {
+		struct two t = automatic(c, i & 4 ? "CC=delay WINDOW=64k" : "WINDOW=64k");
+		struct lane_end *e = i & 1 ? lane_passive(t.b) : t.e;
+		struct lane_host *to = i & 1 ? t.a : t.b;
+		struct eater eater = {.all_types = true};
+		unsigned int after;
+		uint32_t n = 0;
+
+		for (unsigned int k = 0; k < 30; k++)
+			n = busy_ms(&t, e, n);
+		eater.lost = 1;
+		if (!(i & 2))
+			sim_filter(t.pa, eat, &eater);
+		sim_filter(t.pb, eat, &eater);
+		for (unsigned int k = 0; k < 10; k++)
+			n = busy_ms(&t, e, n);
+		after = lane_received(to);
+		for (unsigned int k = 0; k < 10; k++)
+			n = busy_ms(&t, e, n);
+		/* 1 Gb/s are 81 frames each ms. */
+		assert_true(lane_received(to) - after >= 700);
+		settle(&t, to, n);
+		assert_int_equal(t.e->downs + e->downs, 0);
+	}
+}
+
+static void a_bad_path_gets_another_port(struct sim_case *c)
+{
+	struct two t = automatic(c, "WINDOW=64k");
+	struct flow f = {.of = 0};
+	uint32_t n = 0;
+
+	for (unsigned int k = 0; k < 30; k++)
+		n = busy_ms(&t, t.e, n);
+	assert_int_equal(lane_counter(t.a, "path.opened"), 1);
+	sim_filter(t.pa, eat_flow, &f);
+	for (unsigned int k = 0; k < 30; k++)
+		n = busy_ms(&t, t.e, n);
+	assert_true(f.eaten > 0);
+	assert_int_equal(lane_counter(t.a, "path.bad"), 1);
+	/* The old port is as dead as it was. */
+	assert_int_equal(lane_counter(t.a, "path.back"), 1);
+	settle(&t, t.b, n);
+}
+
+/* HELLO's own flow falls into a black hole: it is said from other ports, too. */
+static void a_black_hole_does_not_stop_a_connect(struct sim_case *c)
+{
+	struct sim_port_params p = fast;
+	struct sim *sim = case_sim_seed(c, c->seed);
+	struct flow f = {.of = 0};
+	struct lane_host *a, *b;
+	struct sim_port *pa;
+
+	p.paths = 0;
+	pa = sim_port_create(sim, &p);
+	sim_filter(pa, eat_flow, &f);
+	a = lane_host_create(sim, pa, "");
+	b = lane_host_create(sim, sim_port_create(sim, &p), "");
+	assert_non_null(lane_up(a, b));
+	assert_true(f.eaten > 0);
+}
+
+/*
+ * Four equal trunks, of which one dies unnoticed: flows have their way there and their way back
+ * chosen by hashes, so every case comes up, among them paths that lack one direction each.
+ */
+static void one_of_four_trunks_dies(struct sim_case *c)
+{
+	const struct sim_link link = {.rate = SIM_GBIT, .delay_ns = 5000};
+	struct sim_port_params p = {.up = {.rate = SIM_GBIT}};
+
+	for (unsigned int i = 0; i < 16; i++) {
+		struct two t = {.sim = case_sim_seed(c, c->seed + i)};
+		struct sim_trunk *trunk[4];
+		unsigned int after;
+		uint32_t n = 0;
+
+		p.paths = i % 2 ? PATHS : 0;
+		p.net = 0;
+		for (unsigned int k = 0; k < 4; k++)
+			trunk[k] = sim_trunk_create(t.sim, 0, FAR, &link, &link);
+		t.a = lane_host_create(t.sim, sim_port_create(t.sim, &p), "WINDOW=64k");
+		p.net = FAR;
+		t.b = lane_host_create(t.sim, sim_port_create(t.sim, &p), "WINDOW=64k");
+		t.e = lane_up(t.a, t.b);
+		for (unsigned int k = 0; k < 10; k++)
+			n = busy_ms(&t, t.e, n);
+		sim_trunk_link(trunk[i / 2 % 4], 0)->blackhole = true;
+		sim_trunk_link(trunk[i / 2 % 4], FAR)->blackhole = true;
+		for (unsigned int k = 0; k < 50; k++)
+			n = busy_ms(&t, t.e, n);
+		after = lane_received(t.b);
+		for (unsigned int k = 0; k < 20; k++)
+			n = busy_ms(&t, t.e, n);
+		assert_true(lane_received(t.b) - after >= 20 * 81 * 7 / 10);
+		settle(&t, t.b, n);
+	}
+}
+
+static void idle_connections_open_no_reserve(struct sim_case *c)
+{
+	struct two t = automatic(c, "");
+
+	assert_true(lane_send_all(t.e, 0, 10, SIM_S));
+	sim_run(t.sim, 20 * SIM_S, NULL, NULL);
+	assert_int_equal(lane_counter(t.a, "path.opened"), 0);
+	assert_true(lane_send_all(t.e, 10, 100, SIM_S));
+	sim_run(t.sim, 20 * SIM_S, NULL, NULL);
+	assert_int_equal(lane_counter(t.a, "path.opened"), 1);
+	assert_int_equal(lane_counter(t.b, "path.opened"), 1);
+}
+
 static void when_all_are_silent_none_is_bad(struct sim_case *c)
 {
 	struct two t = connected(c, "WINDOW=64k");
@@ -282,6 +441,11 @@ static struct sim_case cases[] = {
 	SIM_CASE(acknowledgements_that_vanish_make_a_path_bad),
 	SIM_CASE(a_path_that_returns_is_used_again),
 	SIM_CASE(a_path_that_flaps_is_asked_ever_more_seldom),
+	SIM_CASE(without_configuration_another_path_is_found),
+	SIM_CASE(a_bad_path_gets_another_port),
+	SIM_CASE(a_black_hole_does_not_stop_a_connect),
+	SIM_CASE(one_of_four_trunks_dies),
+	SIM_CASE(idle_connections_open_no_reserve),
 	SIM_CASE(when_all_are_silent_none_is_bad),
 	SIM_CASE(a_peer_that_was_away_makes_no_path_bad),
 	SIM_CASE(paths_of_ten_times_the_round_trip_make_no_retransmissions),

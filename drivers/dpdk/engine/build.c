@@ -260,10 +260,18 @@ static uint8_t ack_path(const struct raw_conn *c, uint16_t flags)
 
 int raw_ack_send(struct raw_conn *c, uint16_t flags)
 {
+	uint8_t path;
+
 	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
-	if (send_state(c, ack_path(c, flags), WEFT_FRAME_ACK, flags) != 0)
+	path = ack_path(c, flags);
+	if (send_state(c, path, WEFT_FRAME_ACK, flags) != 0)
 		return -EAGAIN;
+	/* A frame came again: of its path the way back may be what does not work. */
+	for (uint8_t k = 0; c->ack_all && c->multi && k < c->path_count; k++)
+		if (k != path)
+			send_state(c, k, WEFT_FRAME_ACK, flags);
+	c->ack_all = false;
 	raw_count(c->iface, RAW_TX_ACKS);
 	c->reply_path = 0;
 	c->ack_state = RAW_ACK_NONE;

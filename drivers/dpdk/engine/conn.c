@@ -192,6 +192,7 @@ static bool up_text(const struct raw_conn *c, char *text, size_t size)
 void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 {
 	struct raw_iface *iface = c->iface;
+	uint64_t look;
 	char text[400];
 
 	c->frame_size = frame_size;
@@ -209,7 +210,10 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	c->base.tx_room = true;
 	c->seen = iface->lt;
 	c->next_ping = iface->lt + iface->conf.keepalive_ns;
-	raw_deadline_lt(c, RTE_MIN(c->next_ping, iface->lt + iface->conf.peer_timeout_ns));
+	look = RTE_MIN(c->next_ping, iface->lt + iface->conf.peer_timeout_ns);
+	if (raw_multi_can_open(c) && !c->base.passive)
+		look = RTE_MIN(look, iface->lt + RAW_RESERVE_NS);
+	raw_deadline_lt(c, look);
 	raw_count(iface, RAW_CONN_UP);
 	iface->event(iface->cb_arg, &c->base, WEFT_LANE_EV_UP, up_text(c, text, sizeof(text)),
 		     text);

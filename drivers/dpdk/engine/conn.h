@@ -34,6 +34,7 @@
 #define RAW_TIME_WAIT_NS 2000000000ull
 #define RAW_WIN_FRAMES_MAX 512u /* half of the receiver's memory of sequences */
 #define RAW_WIN_BYTES (1024u * 1024)
+#define RAW_RESERVE_NS 20000000ull /* after connecting: is there traffic? (engine/path_open.c) */
 #define RAW_BYE_GRACE 2000000ull
 #define RAW_TMPL 96u /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER WEFT_NEVER
@@ -207,6 +208,7 @@ struct raw_conn {
 	/* Cold. */
 	struct raw_iface *iface;
 	uint32_t win_whole;               /* win_frames of a peer that acknowledges */
+	uint32_t rx_first;                /* the peer's first sequence */
 	uint32_t take_next;               /* stalled: frames before this one have been taken back */
 	TAILQ_ENTRY(raw_conn) stall_link; /* while win_frames < win_whole */
 	TAILQ_ENTRY(raw_conn) wait_link;  /* in iface->resolving or iface->closed */
@@ -228,7 +230,8 @@ struct raw_conn {
 	uint16_t peer_port;  /* that it listens on */
 	uint8_t peer_queues; /* its NIC hashes to so many, or 0 */
 	uint8_t peer_paths;
-	uint8_t paths;           /* that we send over */
+	uint8_t paths; /* that we send over */
+	bool ack_all;  /* the next ACK goes over all paths: those of its like do not come back */
 	uint8_t reply_path;      /* 1 + path of an ACK that wants an answer; 0 = none does */
 	uint8_t path_count;      /* paths wanted, and then found: of `paths` at least */
 	uint8_t path_small_acks; /* small frames over path 0 answered meanwhile */

@@ -57,6 +57,7 @@ void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *ou
 /* Initiator: HELLO from as many ports as it takes, by now, for one to reach the right queues. */
 unsigned int raw_paths_hellos(const struct raw_conn *c);
 void raw_paths_next(struct raw_conn *c, unsigned int path);
+uint16_t raw_paths_port(struct raw_conn *c, unsigned int path);
 /*
  * Is this question of the handshake, or its answer, to be ignored, since it came to another queue?
  */

@@ -140,7 +140,8 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->csum = RTE_MAX(c->csum, h->csum);
 	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
 	c->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
-	weft_rxwin_init(&c->rx, weft_get32(h->first_seq));
+	c->rx_first = weft_get32(h->first_seq);
+	weft_rxwin_init(&c->rx, c->rx_first);
 	raw_conn_template(c);
 }
 
@@ -236,7 +237,7 @@ static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
 	uint32_t size = weft_get16(p->frame_size);
 
-	if (c->state == RAW_UP && size == WEFT_FRAME_PROBE_OVER) {
+	if (c->state == RAW_UP && size >= WEFT_FRAME_PROBE_PATH && size <= WEFT_FRAME_PROBE_USE) {
 		raw_multi_answer(c, v);
 		return;
 	}
@@ -503,21 +504,10 @@ static void probe_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
 	uint32_t size = weft_get16(p->frame_size);
-	uint8_t path = 0;
+	uint8_t path;
 
-	if (size == WEFT_FRAME_PROBE_PATH || size == WEFT_FRAME_PROBE_PATH_ANY) {
-		if (raw_paths_ignored(c, size == WEFT_FRAME_PROBE_PATH_ANY))
-			return;
-		path = v->hdr->path;
-		if (path >= WEFT_FRAME_PATHS_MAX) {
-			raw_count(c->iface, RAW_DROP_BAD_TYPE);
-			return;
-		}
-	}
-	if (size == WEFT_FRAME_PROBE_OVER && v->hdr->path < c->path_count)
-		path = v->hdr->path;
-	else if (c->state == RAW_HALF_OPEN)
-		c->path[path].dport = v->src_port;
+	if (!raw_path_probe(c, v, &path))
+		return;
 	if (size != 0)
 		size += raw_tag_len(c->iface);
 	if (size > c->iface->frame_size)

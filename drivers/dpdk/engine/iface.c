@@ -367,6 +367,7 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->prefix = rc->ip != 0 ? rc->prefix : WEFT_LANE_PREFIX_LOCAL;
 	iface->no_ip = rc->ip == 0;
 	iface->gateway = rc->gateway;
+	iface->paths_auto = paths == 0 && !rc->raw_ethertype;
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
 	if (rc->raw_ethertype)
 		iface->paths = 1; /* no UDP, no source ports */

@@ -149,6 +149,7 @@ struct raw_iface {
 	uint8_t prefix;
 	bool no_ip; /* none was given: ours is link-local */
 	uint8_t paths;
+	bool paths_auto; /* more are opened where they help */
 	uint8_t encap_len;
 	uint8_t csum_wish;
 	uint16_t frame_size;

@@ -104,6 +104,8 @@ static void live_timer(struct raw_conn *c)
 		dead(c);
 		return;
 	}
+	if (c->path_count == 1 && !c->base.passive)
+		raw_path_reserve(c);
 	if (every == 0)
 		return;
 	if (silent >= every && iface->lt >= c->next_ping) {
@@ -117,6 +119,8 @@ static void live_timer(struct raw_conn *c)
 		c->pings++;
 		c->next_ping = iface->lt + every;
 		if (c->pings >= 2) {
+			if (c->path_count == 1)
+				raw_path_open(c);
 			raw_move_look(c);
 			raw_suspect_idle(c);
 		}

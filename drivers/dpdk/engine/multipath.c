@@ -82,11 +82,11 @@ static void changed(struct raw_conn *c)
 	raw_timer_learn(c);
 }
 
-int raw_multi_init(struct raw_conn *c)
+int raw_multi_need(struct raw_conn *c)
 {
 	struct raw_multi *mp;
 
-	if (c->path_count < 2)
+	if (c->multi)
 		return 0;
 	mp = calloc(1, sizeof(*mp));
 	if (!mp)
@@ -97,6 +97,11 @@ int raw_multi_init(struct raw_conn *c)
 	if (c->paths > 1)
 		c->path_watch = RAW_WATCH_MANY;
 	return 0;
+}
+
+int raw_multi_init(struct raw_conn *c)
+{
+	return c->path_count > 1 ? raw_multi_need(c) : 0;
 }
 
 void raw_multi_free(struct raw_conn *c)
@@ -281,17 +286,26 @@ static void rescued(struct raw_conn *c, uint8_t came_over)
 {
 	struct raw_multi *mp = c->multi;
 	uint64_t took = c->iface->et - mp->again_at;
+	bool prompt = took <= 2ull * c->path[mp->rescued].rtt.srtt + RESCUE_NS;
 
+	if (came_over == c->next_path)
+		mp->stalls = 0;
 	if (mp->again_at == 0)
 		return;
+	mp->again_at = 0;
 	if (came_over == mp->rescued) {
 		mp->rescues = 0;
-	} else if (took <= 2ull * c->path[mp->rescued].rtt.srtt + RESCUE_NS &&
-		   ++mp->rescues >= WEFT_PATH_STRIKES) {
+	} else if (prompt && ++mp->rescues >= WEFT_PATH_STRIKES) {
 		mp->rescues = 0;
 		bad(c, mp->rescued);
 	}
-	mp->again_at = 0;
+	/* Each of them lacks one direction, it may be: then a further one is needed. */
+	if (prompt && c->backoff > 0 && came_over != c->next_path &&
+	    ++mp->stalls >= WEFT_PATH_STRIKES) {
+		mp->stalls = 0;
+		raw_path_open(c);
+		bad(c, c->next_path);
+	}
 }
 
 bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
@@ -315,13 +329,17 @@ bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 static void ask(struct raw_conn *c, uint8_t k)
 {
 	struct raw_multi_path *m = &c->multi->path[k];
-	struct weft_frame_probe p = {.frame_size = weft_put16(WEFT_FRAME_PROBE_OVER)};
 
-	m->ask_id = ++c->probe_id;
-	p.id = weft_put16(m->ask_id);
-	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 	if (m->asked < UINT8_MAX)
 		m->asked++;
+	/* By turns over new ports and over those that it has: either may be what does not pass. */
+	if (!c->base.passive && m->asked % 2) {
+		raw_path_ask(c, k);
+	} else {
+		raw_path_probe_send(c, k, WEFT_FRAME_PROBE_OVER);
+		if (c->base.passive)
+			raw_path_want(c, k);
+	}
 	m->ask_at = c->iface->et + weft_path_wait(m->asked);
 }
 
@@ -329,6 +347,7 @@ void raw_multi_timer(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
 
+	raw_path_open_timer(c);
 	for (uint8_t k = 0; k < c->path_count; k++) {
 		if (!(mp->bad & 1u << k))
 			continue;
@@ -341,12 +360,34 @@ void raw_multi_timer(struct raw_conn *c)
 void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
+	uint16_t kind = weft_get16(p->frame_size);
 	uint8_t k = v->hdr->path;
 
-	if (c->multi && k < c->path_count && c->multi->bad & 1u << k &&
-	    weft_get16(p->frame_size) == WEFT_FRAME_PROBE_OVER &&
-	    weft_get16(p->id) == c->multi->path[k].ask_id)
+	if (!c->multi || k >= WEFT_FRAME_PATHS_MAX || weft_get16(p->id) != c->multi->path[k].ask_id)
+		return;
+	if (kind == WEFT_FRAME_PROBE_PATH || kind == WEFT_FRAME_PROBE_USE)
+		raw_path_answer(c, v, kind);
+	else if (kind == WEFT_FRAME_PROBE_OVER && c->multi->bad >> k & 1)
 		good(c, k);
+}
+
+void raw_multi_renewed(struct raw_conn *c, uint8_t k)
+{
+	if (c->multi->bad >> k & 1)
+		good(c, k);
+	/* Who waits for an answer tries it at once. */
+	if (c->tail_probed || c->backoff > 0) {
+		c->timer = c->iface->et;
+		raw_deadline_et(c, c->timer);
+	}
+}
+
+void raw_multi_ask_soon(struct raw_conn *c, uint8_t k)
+{
+	if (!(c->multi->bad >> k & 1))
+		return;
+	c->multi->path[k].ask_at = c->iface->et;
+	raw_deadline_et(c, c->iface->et);
 }
 
 /* ---------------------------------------------------------------- for people */

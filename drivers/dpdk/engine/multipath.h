@@ -23,13 +23,14 @@
 #define RAW_WATCH_AGAIN 2u /* a frame was sent again over another path */
 
 struct raw_multi_path {
-	uint64_t proved;  /* et; when the newest of its frames that arrived was sent */
-	uint64_t ask_at;  /* et; bad: when it is asked again whether it carries frames */
-	uint64_t good_at; /* et; since when it has not been bad */
-	uint32_t gone;    /* with is_late: frames of lower orders are lost */
-	uint16_t ask_id;  /* of the last question */
-	uint8_t asked;    /* questions; the wait between two grows with it */
-	uint8_t strikes;  /* frames in a row that did not arrive in time */
+	uint64_t proved;   /* et; when the newest of its frames that arrived was sent */
+	uint64_t ask_at;   /* et; bad: when it is asked again whether it carries frames */
+	uint64_t given_at; /* et; not before it gets another port for the peer's sake */
+	uint64_t good_at;  /* et; since when it has not been bad */
+	uint32_t gone;     /* with is_late: frames of lower orders are lost */
+	uint16_t ask_id;   /* of the last question */
+	uint8_t asked;     /* questions; the wait between two grows with it */
+	uint8_t strikes;   /* frames in a row that did not arrive in time */
 	bool is_late;
 };
 
@@ -42,11 +43,20 @@ struct raw_multi {
 	uint16_t bad;       /* but not over these */
 	uint8_t rescues;    /* tail probes in a row that had to help path `rescued` */
 	uint8_t rescued;
+	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
+	bool opening;   /* the next path's port is looked for */
+	uint8_t open_tries;
+	uint64_t open_at; /* et; of the next question */
 	struct raw_multi_path path[WEFT_FRAME_PATHS_MAX];
 };
 
+/** Paths that an iface opens by itself, where nobody said how many. */
+#define RAW_PATHS_AUTO 8u
+
 /** The connection is up. @return 0 or -ENOMEM */
 int raw_multi_init(struct raw_conn *c);
+/** c->multi is there. @return 0 or -ENOMEM */
+int raw_multi_need(struct raw_conn *c);
 void raw_multi_free(struct raw_conn *c);
 
 /** New frames may take it. */
@@ -71,6 +81,31 @@ bool raw_multi_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr);
 /** Its path has fallen silent behind it: it is lost, whatever newer frames tell. */
 bool raw_multi_lost(const struct raw_conn *c, const struct raw_slot *slot);
 
+/* ---- engine/path_open.c: ports */
+
+bool raw_multi_can_open(const struct raw_conn *c);
+/** One path more is looked for, unless it is already; at either end. */
+void raw_path_open(struct raw_conn *c);
+/** Initiator, now and then: is it time for a reserve? */
+void raw_path_reserve(struct raw_conn *c);
+void raw_path_open_timer(struct raw_conn *c);
+/** Initiator: may path @p k have a new port? @return 0 or -EAGAIN */
+int raw_path_ask(struct raw_conn *c, uint8_t k);
+/** Responder: path @p k should have one. */
+void raw_path_want(struct raw_conn *c, uint8_t k);
+/** A question over a path, by the ports that it has. @return 0 or -EAGAIN */
+int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind);
+/** PROBE_ACK{PATH}: it may; PROBE_ACK{USE}: it has. */
+void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind);
+/** PROBE. @return it is to be answered over path @p over */
+bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t *over);
+
+/* ---- engine/multipath.c */
+
+/** A path has another port, and an answer has come back by it. */
+void raw_multi_renewed(struct raw_conn *c, uint8_t k);
+/** It has another port; whether it carries anything from here is to be found out. */
+void raw_multi_ask_soon(struct raw_conn *c, uint8_t k);
 /** Questions to paths that are due, by et. */
 void raw_multi_timer(struct raw_conn *c);
 /** PROBE_ACK over a connection that is up. */

@@ -28,7 +28,8 @@
 #include "frame/parse.h"
 #include "frame/steering.h"
 
-#define TRUST 8u /* rounds in which what the driver reports of its hash is believed */
+#define TRUST 8u   /* rounds in which what the driver reports of its hash is believed */
+#define PATIENT 3u /* rounds of HELLO from the usual port only */
 #define ASK_MAX 32u
 /* ports tried in a round for each small frame, where any does: mere loss is no silence */
 #define TRIES 3u
@@ -60,7 +61,11 @@ unsigned int raw_paths_hellos(const struct raw_conn *c)
 	return is_spread(c) ? RTE_MIN(4 * odds(c), ASK_MAX) : 1;
 }
 
-void raw_paths_next(struct raw_conn *c, unsigned int path)
+/*
+ * The next candidate. Where it makes no difference path 0 has the port that all listen on; when
+ * that is not answered, others are tried too, for a flow may end in a black hole.
+ */
+uint16_t raw_paths_port(struct raw_conn *c, unsigned int path)
 {
 	const struct raw_iface *iface = c->iface;
 	const struct weft_steering *s = &iface->port->steering;
@@ -69,7 +74,7 @@ void raw_paths_next(struct raw_conn *c, unsigned int path)
 		.range_max = s->range_max,
 		.rss = told(c),
 		.queue = s->queue,
-		.spread = is_spread(c),
+		.spread = is_spread(c) || (c->hs_tries >= PATIENT && c->hs_tries % 2),
 		.ip = iface->gate.ip,
 		.peer_ip = c->peer_ip,
 		.port = iface->gate.udp_port,
@@ -77,9 +82,14 @@ void raw_paths_next(struct raw_conn *c, unsigned int path)
 		.token = c->token,
 	};
 
-	if (iface->gate.raw_ethertype)
+	return weft_path_port(&choice, path, &c->port_cursor);
+}
+
+void raw_paths_next(struct raw_conn *c, unsigned int path)
+{
+	if (c->iface->gate.raw_ethertype)
 		return;
-	c->path[path].sport = weft_path_port(&choice, path, &c->port_cursor);
+	c->path[path].sport = raw_paths_port(c, path);
 	c->path[path].dport = c->peer_port;
 }
 

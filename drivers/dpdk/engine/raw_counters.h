@@ -25,6 +25,7 @@
 	X(RAW_TX_RETX_COPY, "tx.retransmit.copied")       \
 	X(RAW_TX_PING, "tx.keepalive")                    \
 	X(RAW_PATH_BAD, "path.bad")                       \
+	X(RAW_PATH_OPENED, "path.opened")                 \
 	X(RAW_PATH_BACK, "path.back")                     \
 	X(RAW_PATH_SWITCHES, "path.switches")             \
 	X(RAW_TX_ALIVE, "tx.alive")                       \

@@ -51,7 +51,8 @@ void raw_timer_learn(struct raw_conn *c)
 /* The last frame has been sent again: from here on it is the retransmission timeout. */
 void raw_timer_arm_rto(struct raw_conn *c)
 {
-	c->timer = c->iface->et + weft_rtt_rto(raw_timer_slowest(c), c->backoff);
+	/* Each path has its turn before the wait is doubled. */
+	c->timer = c->iface->et + weft_rtt_rto(raw_timer_slowest(c), c->backoff / c->path_count);
 	raw_deadline_et(c, c->timer);
 }
 
@@ -244,6 +245,8 @@ bool raw_timer_fire(struct raw_conn *c)
 			c->pings++;
 			if (c->cc)
 				raw_window_timeout(c);
+			if (c->backoff >= c->path_count)
+				raw_path_open(c); /* all have been tried in vain */
 		}
 		raw_share_stalled(c);
 		silent = c->backoff >= 2;

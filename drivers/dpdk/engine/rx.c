@@ -163,6 +163,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	c->echo_path = v->hdr->path;
 	c->heard = true;
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
+		c->ack_all = true;
 		raw_count(iface,
 			  verdict == WEFT_RXWIN_DUPLICATE ? RAW_DROP_DUPLICATE : RAW_DROP_BEYOND);
 		ack_soon(c, RAW_ACK_NOW);

@@ -46,6 +46,8 @@ static void update(struct raw_conn *c)
 				       ? RTE_MAX(cc->limit / 4, full_frame(c))
 				       : 0;
 	}
+	/* WEFT_WINDOW is the lane's, however many paths have been opened. */
+	limit = RTE_MIN(limit, (uint64_t)c->cc[0].conf.most * c->paths);
 	c->cc_limit = (uint32_t)RTE_MIN(limit, (uint64_t)INT32_MAX);
 	c->cc_gap = paced ? (uint32_t)RTE_MIN(1000000000ull / per_s + 1, (uint64_t)INT32_MAX) : 0;
 	if (c->cc_gap != 0 || c->cc_lost != 0)
@@ -72,6 +74,19 @@ int raw_window_init(struct raw_conn *c)
 	for (unsigned int i = 0; i < c->path_count; i++)
 		weft_cc_init(&c->cc[i], ops, &conf);
 	update(c);
+	return 0;
+}
+
+int raw_window_more(struct raw_conn *c)
+{
+	struct weft_cc *cc = realloc(c->cc, (c->path_count + 1u) * sizeof(*cc));
+	struct weft_cc_conf conf;
+
+	if (!cc)
+		return -ENOMEM;
+	c->cc = cc;
+	conf = cc[0].conf;
+	weft_cc_init(&cc[c->path_count], cc[0].ops, &conf);
 	return 0;
 }
 

@@ -18,6 +18,8 @@
 
 /** The connection is up: its paths and its frame size are agreed. @return 0 or -ENOMEM */
 int raw_window_init(struct raw_conn *c);
+/** c->path_count is about to grow by one. @return 0 or -ENOMEM */
+int raw_window_more(struct raw_conn *c);
 void raw_window_free(struct raw_conn *c);
 
 /** The limit is reached, or each frame has its time. @return true: one may leave all the same */

@@ -220,7 +220,10 @@ enum weft_frame_csum {
 /** and that try a pair of ports for the path they come over; answered the same way back */
 #define WEFT_FRAME_PROBE_PATH 3u     /**< dropped where it comes to another queue */
 #define WEFT_FRAME_PROBE_PATH_ANY 4u /**< not even there */
-#define WEFT_FRAME_PROBE_OVER 5u     /**< small: answer over the path that this came by */
+/** the responder would like (another) port for the path in `id`; not answered */
+#define WEFT_FRAME_PROBE_WANT 6u
+#define WEFT_FRAME_PROBE_USE 7u  /**< small: the path has the ports that this came by */
+#define WEFT_FRAME_PROBE_OVER 5u /**< small: answer over the path that this came by */
 
 /** Body of PROBE and PROBE_ACK; zeros follow up to the size probed. */
 struct weft_frame_probe {

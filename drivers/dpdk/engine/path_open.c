@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Paths that are opened, or get another port, on a connection that is up: doc/multipath.md.
+ *
+ * The initiator alone chooses ports. It asks by PROBE{PATH} from a new port, which changes nothing
+ * but shows that the pair carries frames both ways; then it says PROBE{USE}, and the responder
+ * sends there from then on. A responder that wants a path asks for it by PROBE{WANT}.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_common.h>
+
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "engine/multipath.h"
+#include "engine/timer.h"
+#include "engine/window.h"
+#include "frame/frame.h"
+#include "frame/parse.h"
+
+#define OPEN_STEP 1000000u /* ns: how much longer each question waits for an answer */
+#define OPEN_TRIES 16u     /* then somebody between does not let other ports through */
+#define RESERVE_FRAMES 32u
+#define OTHER_PORTS 64u /* tried to find one that no path has */
+
+static bool is_ours(const struct raw_conn *c)
+{
+	return !c->base.passive && !c->iface->gate.raw_ethertype;
+}
+
+bool raw_multi_can_open(const struct raw_conn *c)
+{
+	return c->iface->paths_auto && c->path_count < RAW_PATHS_AUTO;
+}
+
+/* A port that no path has. */
+static uint16_t fresh_port(struct raw_conn *c)
+{
+	uint16_t port = 0;
+	bool taken = true;
+
+	for (unsigned int i = 0; i < OTHER_PORTS && taken; i++) {
+		port = raw_paths_port(c, 1);
+		taken = false;
+		for (unsigned int k = 0; k < c->path_count; k++)
+			taken |= c->path[k].sport == port;
+	}
+	return port;
+}
+
+int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind)
+{
+	struct weft_frame_probe p = {.frame_size = weft_put16(kind)};
+
+	c->multi->path[k].ask_id = ++c->probe_id;
+	p.id = weft_put16(c->probe_id);
+	return raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
+}
+
+/* Does @p k carry anything by another port? @return 0 or -EAGAIN */
+int raw_path_ask(struct raw_conn *c, uint8_t k)
+{
+	struct raw_path *path = &c->path[k];
+	uint16_t before = path->sport;
+	int err;
+
+	path->sport = fresh_port(c);
+	path->dport = c->peer_port;
+	err = raw_path_probe_send(c, k, WEFT_FRAME_PROBE_PATH);
+	path->sport = before;
+	return err;
+}
+
+/* Responder: the initiator chooses, we cannot. Over the path in use, and by turns the others. */
+void raw_path_want(struct raw_conn *c, uint8_t k)
+{
+	struct weft_frame_probe p = {
+		.id = weft_put16(k),
+		.frame_size = weft_put16(WEFT_FRAME_PROBE_WANT),
+	};
+
+	raw_ctl_send_on(c, (uint8_t)((c->next_path + c->multi->open_tries) % c->path_count),
+			WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
+}
+
+/* ---------------------------------------------------------------- one path more */
+
+void raw_path_open(struct raw_conn *c)
+{
+	struct raw_multi *mp;
+
+	if (!raw_multi_can_open(c) || raw_multi_need(c) != 0)
+		return;
+	mp = c->multi;
+	if (mp->opening)
+		return;
+	mp->opening = true;
+	mp->open_tries = 0;
+	mp->open_at = c->iface->et;
+	raw_deadline_et(c, mp->open_at);
+}
+
+/*
+ * Before it is needed: what comes to us may fall silent, and then the peer cannot ask for a path.
+ * Where there is something to carry.
+ */
+void raw_path_reserve(struct raw_conn *c)
+{
+	if (c->path[0].order + (c->rx.next - c->rx_first) >= RESERVE_FRAMES)
+		raw_path_open(c);
+}
+
+void raw_path_open_timer(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+
+	if (!mp->opening)
+		return;
+	if (c->iface->et >= mp->open_at) {
+		if (++mp->open_tries > OPEN_TRIES || !raw_multi_can_open(c)) {
+			mp->opening = false;
+			return;
+		}
+		if (is_ours(c))
+			raw_path_ask(c, c->path_count);
+		else
+			raw_path_want(c, c->path_count);
+		mp->open_at = c->iface->et + mp->open_tries * OPEN_STEP;
+	}
+	raw_deadline_et(c, mp->open_at);
+}
+
+/* @return it is open: the next one */
+static bool one_more(struct raw_conn *c, uint8_t k)
+{
+	if (k != c->path_count || (c->cc && raw_window_more(c) != 0))
+		return false;
+	c->path_count++;
+	c->multi->open |= (uint16_t)(1u << k);
+	c->multi->opening = false;
+	raw_count(c->iface, RAW_PATH_OPENED);
+	return true;
+}
+
+/* ---------------------------------------------------------------- what comes */
+
+void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind)
+{
+	uint8_t k = v->hdr->path;
+
+	if (!is_ours(c) || k > c->path_count || (k == c->path_count && !raw_multi_can_open(c)))
+		return;
+	if (kind == WEFT_FRAME_PROBE_PATH) {
+		c->path[k].sport = v->dst_port;
+		c->path[k].rtt = (struct weft_rtt){0};
+		raw_path_probe_send(c, k, WEFT_FRAME_PROBE_USE);
+	} else if (k < c->path_count || one_more(c, k)) {
+		raw_multi_renewed(c, k);
+	}
+}
+
+/* The way it came, whatever ports the path has. */
+static void answer_trial(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	struct raw_path *p = &c->path[v->hdr->path];
+	struct raw_path before = *p;
+
+	p->sport = v->dst_port;
+	p->dport = v->src_port;
+	raw_ctl_send_on(c, v->hdr->path, WEFT_FRAME_PROBE_ACK, 0, v->body,
+			sizeof(struct weft_frame_probe), 0);
+	p->sport = before.sport;
+	p->dport = before.dport;
+}
+
+/* @return the question is to be answered, over path v->hdr->path */
+static bool take_port(struct raw_conn *c, const struct weft_frame_view *v, uint16_t id)
+{
+	uint8_t k = v->hdr->path;
+
+	/* An older one may come late: its port has been given up. */
+	if (!c->base.passive || k > c->path_count || k >= WEFT_FRAME_PATHS_MAX ||
+	    (int16_t)(id - c->path_id) < 0 || raw_multi_need(c) != 0)
+		return false;
+	if (k == c->path_count && !one_more(c, k))
+		return false;
+	c->path_id = id;
+	if (c->path[k].dport == v->src_port)
+		return true;
+	c->path[k].sport = c->iface->gate.udp_port;
+	c->path[k].dport = v->src_port;
+	c->path[k].rtt = (struct weft_rtt){0};
+	raw_multi_ask_soon(c, k);
+	return true;
+}
+
+static void give_port(struct raw_conn *c, uint16_t k)
+{
+	if (!is_ours(c) || k > c->path_count)
+		return;
+	if (k == c->path_count)
+		raw_path_open(c);
+	else if (c->multi && c->iface->et >= c->multi->path[k].given_at) {
+		c->multi->path[k].given_at = c->iface->et + WEFT_PATH_ASK_MIN;
+		raw_path_ask(c, (uint8_t)k);
+	}
+}
+
+bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t *over)
+{
+	const struct weft_frame_probe *p = (const struct weft_frame_probe *)v->body;
+	uint16_t kind = weft_get16(p->frame_size);
+	uint8_t k = v->hdr->path;
+
+	*over = 0;
+	switch (kind) {
+	case WEFT_FRAME_PROBE_PATH:
+	case WEFT_FRAME_PROBE_PATH_ANY:
+		if (raw_paths_ignored(c, kind == WEFT_FRAME_PROBE_PATH_ANY))
+			return false;
+		if (k >= WEFT_FRAME_PATHS_MAX) {
+			raw_count(c->iface, RAW_DROP_BAD_TYPE);
+			return false;
+		}
+		*over = k;
+		if (c->state == RAW_UP) {
+			answer_trial(c, v);
+			return false;
+		}
+		break;
+	case WEFT_FRAME_PROBE_USE:
+		*over = k;
+		return c->state == RAW_UP && take_port(c, v, weft_get16(p->id));
+	case WEFT_FRAME_PROBE_OVER:
+		*over = k < c->path_count ? k : 0;
+		return true;
+	case WEFT_FRAME_PROBE_WANT:
+		if (c->state == RAW_UP)
+			give_port(c, weft_get16(p->id));
+		return false;
+	}
+	if (c->state == RAW_HALF_OPEN)
+		c->path[*over].dport = v->src_port;
+	return true;
+}
