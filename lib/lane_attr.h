@@ -41,6 +41,11 @@
  * attr.bandwidth is what it takes in, and several such lanes share it
  */
 #define WEFT_LANE_F_MEMORY (1ull << 14)
+/**
+ * reaches processes of its own host only, faster than any network: peers that have such a lane have
+ * no others, and it is no part of stripes with others
+ */
+#define WEFT_LANE_F_HOST (1ull << 15)
 
 /*
  * What a registration allows besides being read by the lane's own sends. A key that leaves the

@@ -68,7 +68,7 @@ static void print_features(uint64_t features)
 	static const char *const names[] = {"short",       "bcopy",   "zcopy",   "zcopy-registered",
 					    "to-iface",    "to-ep",   "get",     "put",
 					    "loopback",    "atomics", "control", "set-bandwidth",
-					    "set-latency", "copies",  "memory"};
+					    "set-latency", "copies",  "memory",  "host"};
 
 	printf("  features        ");
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -244,7 +244,8 @@ static int all_drivers(const struct weft_lane_driver *const *drivers, struct wef
 	int n = 0;
 
 	for (; *drivers && n < WEFT_LANES_MAX_ITEMS; drivers++)
-		items[n++] = (struct weft_lanes_item){.driver = *drivers, .all = true};
+		if (!(*drivers)->by_name)
+			items[n++] = (struct weft_lanes_item){.driver = *drivers, .all = true};
 	return n;
 }
 

@@ -81,6 +81,11 @@ static inline bool links(const struct weft_select *in, unsigned int l, unsigned 
 	return carries(in, l, r) && in->local[l].features & WEFT_LANE_F_TO_EP;
 }
 
+static inline bool is_host(const struct weft_select *in, unsigned int l)
+{
+	return in->local[l].features & WEFT_LANE_F_HOST;
+}
+
 /* ------------------------------------------------------------------ bootstrap */
 
 /* Is pair a better than pair b to connect with? */
@@ -90,6 +95,8 @@ static bool boot_better(const struct weft_select *in, struct weft_pair a, struct
 	double lb = pair_latency(&in->local[b.local], &in->remote[b.remote]);
 	double ba, bb;
 
+	if (is_host(in, a.local) != is_host(in, b.local))
+		return is_host(in, a.local);
 	if (la < lb || la > lb)
 		return la < lb;
 	ba = pair_bandwidth(&in->local[a.local], &in->remote[a.remote]);
@@ -220,6 +227,17 @@ static void take(const struct weft_select *in, struct state *st, struct weft_pai
 	st->taken[p.local] |= (uint16_t)(1u << p.remote);
 }
 
+/*
+ * Lanes inside the host and lanes of networks are not mixed: a stripe over both would wait for the
+ * slower. Lane 0 decides, which is the connection that was made: the other kind was not there, or
+ * could not be connected.
+ */
+static bool fits(const struct weft_select *in, const struct weft_select_lane *lanes, unsigned int n,
+		 unsigned int l)
+{
+	return n == 0 || is_host(in, l) == is_host(in, lanes[0].pair.local);
+}
+
 /* The best pair that uses no device @p round times already. */
 static bool best_pair(const struct weft_select *in, const struct state *st,
 		      const struct weft_select_lane *lanes, unsigned int n, unsigned int round,
@@ -231,7 +249,7 @@ static bool best_pair(const struct weft_select *in, const struct state *st,
 	double a, b;
 
 	for (l = 0; l < in->num_local; l++) {
-		if (device_use(in, lanes, n, true, l) >= round)
+		if (device_use(in, lanes, n, true, l) >= round || !fits(in, lanes, n, l))
 			continue;
 		for (r = 0; r < in->num_remote; r++) {
 			p = (struct weft_pair){(uint8_t)l, (uint8_t)r};

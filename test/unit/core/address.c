@@ -346,6 +346,36 @@ static void the_fast_ports_find_each_other(void **state)
 }
 
 /* Both ends get the same lanes from the same numbers, whoever is asked. */
+/*
+ * Inside a host the lane through its memory is the only one, whatever it and the networks say of
+ * their speed; if another pair had to connect, it is left out of the stripes.
+ */
+static void lanes_inside_a_host_are_not_mixed_with_networks(void **state)
+{
+	struct weft_select in = all_reach(3, 3);
+	struct weft_select_lane out[WEFT_MAX_LANES];
+	struct weft_pair pairs[WEFT_MAX_BOOT_PAIRS];
+
+	(void)state;
+	local[0] = remote[0] = port(0, 100e9, 1e-9, 1);
+	local[1] = remote[1] = port(1, 1e9, 1e-3, 2);
+	local[1].features |= WEFT_LANE_F_HOST;
+	remote[1].features |= WEFT_LANE_F_HOST;
+	local[2] = remote[2] = port(2, 100e9, 1e-9, 3);
+	in.reach[0] = in.reach[2] = 5;
+	in.reach[1] = 2;
+	assert_true(weft_select_boot(&in, pairs, WEFT_MAX_BOOT_PAIRS) > 1);
+	assert_int_equal(pairs[0].local, 1);
+	in.have_boot = true;
+	in.boot = pairs[0];
+	assert_int_equal(weft_select_lanes(&in, out, WEFT_MAX_LANES), 1);
+	assert_int_equal(out[0].pair.local, 1);
+	in.boot = pairs[1];
+	assert_int_equal(weft_select_lanes(&in, out, WEFT_MAX_LANES), 2);
+	assert_int_not_equal(out[0].pair.local, 1);
+	assert_int_not_equal(out[1].pair.local, 1);
+}
+
 static void selection_is_the_same_from_both_ends(void **state)
 {
 	struct weft_select_lane here[16], there[16];
@@ -402,6 +432,7 @@ int main(int argc, char **argv)
 		CONN_TEST(impossible_figures_are_refused),
 		CONN_TEST(bandwidth_left_over_is_used),
 		CONN_TEST(the_fast_ports_find_each_other),
+		CONN_TEST(lanes_inside_a_host_are_not_mixed_with_networks),
 		CONN_TEST(selection_is_the_same_from_both_ends),
 	};
 
