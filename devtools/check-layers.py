@@ -41,7 +41,7 @@ PROGRAMS = [
     ['app/common', 'app/link'],         # app/link: a bad link, for weft-wire and the simulator
     ['app/cat', 'app/info', 'app/perf', 'app/wire'],
 ]
-STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/roce']]]
+STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers/roce']]]
 
 # What a stack sees of others besides: folders and files.
 API = ['lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h']
@@ -50,9 +50,11 @@ LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_event.h']
 DRIVER = ['lib/weft.h', 'lib/base', 'lib/core/wire_types.h'] + LANE
 SEES = {
     # the table of drivers
-    'lib': ['drivers/self/self_lane.h', 'drivers/self', 'drivers/dpdk', 'drivers/roce'],
+    'lib': ['drivers/self/self_lane.h', 'drivers/shm/shm_lane.h', 'drivers/self', 'drivers/shm',
+            'drivers/dpdk', 'drivers/roce'],
     'drivers/self': DRIVER,
     'drivers/roce': DRIVER,
+    'drivers/shm': DRIVER,
     'drivers/dpdk': DRIVER,
     'drivers/dpdk/frame': DRIVER,
     'drivers/dpdk/port': DRIVER,

@@ -8,6 +8,7 @@
 
 #include "core/context.h"
 #include "self/self_lane.h"
+#include "shm/shm_lane.h"
 #include "weft_build.h"
 
 #if WEFT_HAVE_DPDK
@@ -26,13 +27,12 @@ extern const struct weft_lane_driver weft_roce_ud_driver;
  * The one place that knows which drivers there are. Order is the order of interfaces in a worker.
  */
 static const struct weft_lane_driver *const built_in[] = {
-	&weft_self_driver,
+	&weft_self_driver, &weft_shm_driver,
 #if WEFT_HAVE_DPDK
 	&weft_dpdk_driver,
 #endif
 #if WEFT_HAVE_ROCE
-	&weft_roce_driver,
-	&weft_roce_ud_driver,
+	&weft_roce_driver, &weft_roce_ud_driver,
 #endif
 };
 

@@ -17,8 +17,8 @@ const struct weft_option weft_options[] = {
 		.help = "Lanes that a worker opens: items separated by ';', each "
 			"DRIVER:RESOURCE[,OPTION=VALUE...], for example "
 			"'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a "
-			"driver, empty all of all drivers. A lane requested by name must open; of "
-			"'*' those are used that can be.",
+			"driver, empty all of all drivers but shm. A lane requested by name must "
+			"open; of '*' those are used that can be.",
 	},
 	{
 		"MIN_LANES", WEFT_OPT_UINT, FIELD(min_lanes), .def = "1", .unit = "number",

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making and ending connections. Who connects makes the segment and passes it with its hello; who
+ * accepts checks both and answers. The sockets stay: they tell when the other end is gone.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shm/shm.h"
+
+#define ACCEPTS 16 /* connections accepted at a look */
+
+/* ------------------------------------------------------------------ lane_eps */
+
+static struct shm_ep *ep_new(struct shm_iface *s, enum shm_state state, uint64_t now_ns)
+{
+	struct shm_ep *lane_ep = calloc(1, sizeof(*lane_ep));
+
+	if (!lane_ep)
+		return NULL;
+	lane_ep->base = (struct weft_lane_ep){
+		.iface = &s->base,
+		.ops = s->base.ops,
+		.tx_room = true,
+		.max_msg = SHM_CHUNK_SIZE,
+		.passive = state == SHM_ACCEPTED,
+	};
+	lane_ep->state = (uint8_t)state;
+	lane_ep->since = now_ns;
+	lane_ep->sock = (struct shm_fd){.fd = -1, .lane_ep = lane_ep};
+	lane_ep->process = (struct shm_fd){.fd = -1, .lane_ep = lane_ep, .is_process = true};
+	TAILQ_INSERT_TAIL(&s->making, lane_ep, entry);
+	s->num_eps++;
+	s->num_making++;
+	s->num_half += state == SHM_ACCEPTED;
+	return lane_ep;
+}
+
+static int watch(struct shm_iface *s, struct shm_fd *what)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = what};
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, what->fd, &ev) < 0 ? -errno : 0;
+}
+
+/* Closing does not take it out of the epoll while a child that was forked has it, too. */
+static void unwatch(struct shm_iface *s, struct shm_fd *what)
+{
+	if (what->fd < 0)
+		return;
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, what->fd, NULL);
+	close(what->fd);
+	what->fd = -1;
+}
+
+/* A process in another PID namespace has no number here: then the socket has to do. */
+static void watch_process(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	if (lane_ep->pid <= 0)
+		return;
+	lane_ep->process.fd = shm_process_open(lane_ep->pid);
+	if (lane_ep->process.fd >= 0 && watch(s, &lane_ep->process) < 0)
+		unwatch(s, &lane_ep->process);
+}
+
+/* Out of the lists of those alive; shm_reap() frees it when the protocol layer is done with it. */
+static void bury(struct shm_iface *s, struct shm_ep *lane_ep, int status)
+{
+	if (lane_ep->state == SHM_UP) {
+		TAILQ_REMOVE(&s->up, lane_ep, entry);
+		shm_table_remove(lane_ep);
+		/* The peer may be told: it is no news to one that is gone. */
+		shm_rx_publish(&lane_ep->rx);
+		atomic_store_explicit(&lane_ep->tx.dir->ctl.closed, 1, memory_order_release);
+	} else {
+		TAILQ_REMOVE(&s->making, lane_ep, entry);
+		s->num_making--;
+		s->num_half -= lane_ep->state == SHM_ACCEPTED;
+	}
+	lane_ep->state = SHM_DEAD;
+	lane_ep->status = status;
+	lane_ep->base.up = false;
+	/* A child that was forked has the socket, too: closing would not end the connection. */
+	if (lane_ep->sock.fd >= 0)
+		shutdown(lane_ep->sock.fd, SHUT_RDWR);
+	unwatch(s, &lane_ep->sock);
+	unwatch(s, &lane_ep->process);
+	TAILQ_INSERT_TAIL(&s->dead, lane_ep, entry);
+}
+
+void shm_reap(struct shm_iface *s)
+{
+	struct shm_ep *lane_ep, *next;
+
+	for (lane_ep = TAILQ_FIRST(&s->dead); lane_ep; lane_ep = next) {
+		next = TAILQ_NEXT(lane_ep, entry);
+		if (!lane_ep->destroyed)
+			continue;
+		TAILQ_REMOVE(&s->dead, lane_ep, entry);
+		s->num_eps--;
+		if (lane_ep->segment)
+			shm_segment_unmap(lane_ep->segment);
+		free(lane_ep);
+	}
+}
+
+void shm_ep_destroy(struct weft_lane_ep *base)
+{
+	struct shm_ep *lane_ep = shm_ep(base);
+
+	lane_ep->destroyed = true;
+	if (lane_ep->state != SHM_DEAD)
+		bury(shm_iface(base->iface), lane_ep, -ECANCELED);
+	shm_cancel(lane_ep, -ECANCELED);
+}
+
+void shm_end(struct shm_ep *lane_ep, int status, const char *text)
+{
+	struct shm_iface *s = shm_iface(lane_ep->base.iface);
+	bool known = lane_ep->state != SHM_ACCEPTED, was_up = lane_ep->state == SHM_UP;
+	char words[128], line[SHM_TEXT_MAX + 160];
+
+	bury(s, lane_ep, status < 0 ? status : -ECONNRESET);
+	lane_ep->destroyed = lane_ep->destroyed || !known;
+	if (was_up)
+		shm_complete(lane_ep); /* what it had taken is delivered */
+	shm_cancel(lane_ep, lane_ep->status);
+	if (!known || lane_ep->destroyed)
+		return;
+	shm_place_print(&lane_ep->peer, sizeof(lane_ep->peer), words, sizeof(words));
+	snprintf(line, sizeof(line), "%s to %s (process %d): %s", s->base.name, words,
+		 (int)lane_ep->pid, text);
+	s->event(s->arg, &lane_ep->base, status < 0 ? WEFT_LANE_EV_DOWN : WEFT_LANE_EV_GONE, status,
+		 line);
+}
+
+static void up(struct shm_iface *s, struct shm_ep *lane_ep, unsigned int receives)
+{
+	char words[128], line[160];
+
+	TAILQ_REMOVE(&s->making, lane_ep, entry);
+	s->num_making--;
+	s->num_half -= lane_ep->state == SHM_ACCEPTED;
+	TAILQ_INSERT_TAIL(&s->up, lane_ep, entry);
+	lane_ep->state = SHM_UP;
+	lane_ep->rx.dir = &lane_ep->segment->dir[receives];
+	lane_ep->tx.dir = &lane_ep->segment->dir[1 - receives];
+	lane_ep->base.up = true;
+	shm_table_add(lane_ep);
+	shm_place_print(&lane_ep->peer, sizeof(lane_ep->peer), words, sizeof(words));
+	snprintf(line, sizeof(line), "%s", words);
+	s->event(s->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, line);
+}
+
+/* ------------------------------------------------------------------ who connects */
+
+static void hello_init(const struct shm_iface *s, const struct shm_ep *lane_ep,
+		       struct shm_hello *hello)
+{
+	memset(hello, 0, sizeof(*hello));
+	hello->magic = SHM_HELLO_MAGIC;
+	hello->version = SHM_VERSION;
+	hello->fences = s->fences;
+	memcpy(hello->addr, &s->addr, SHM_ADDR_LEN);
+	memcpy(hello->to, &lane_ep->peer.iface_id, sizeof(hello->to));
+}
+
+/* Its socket is connected: make the segment and pass it. */
+static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	struct shm_hello hello;
+	int fd, rc;
+
+	rc = shm_socket_peer(lane_ep->sock.fd, &lane_ep->pid);
+	if (rc < 0) {
+		snprintf(lane_ep->text, sizeof(lane_ep->text),
+			 "a process of another user has its socket");
+		return rc;
+	}
+	lane_ep->segment = shm_segment_create(&fd);
+	if (!lane_ep->segment) {
+		rc = -errno;
+		snprintf(lane_ep->text, sizeof(lane_ep->text),
+			 "no shared memory of %zu bytes: %s: is there a limit (ulimit -n, -v, "
+			 "memory of the container)?",
+			 sizeof(struct shm_segment), strerror(-rc));
+		return rc;
+	}
+	hello_init(s, lane_ep, &hello);
+	rc = shm_socket_send(lane_ep->sock.fd, &hello, fd);
+	close(fd);
+	if (rc == 0)
+		rc = watch(s, &lane_ep->sock);
+	if (rc < 0)
+		snprintf(lane_ep->text, sizeof(lane_ep->text), "its socket does not take us: %s",
+			 strerror(-rc));
+	watch_process(s, lane_ep);
+	return rc;
+}
+
+/* @return 0: asked, or to be tried again */
+static int try_connect(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	int fd = shm_socket_connect(&lane_ep->peer);
+
+	if (fd == -EAGAIN)
+		return 0;
+	if (fd < 0) {
+		snprintf(lane_ep->text, sizeof(lane_ep->text), "%s",
+			 fd == -ECONNREFUSED ? "there is no such process any more on this host"
+					     : strerror(-fd));
+		return fd;
+	}
+	lane_ep->sock.fd = fd;
+	lane_ep->state = SHM_ASKED;
+	return introduce(s, lane_ep);
+}
+
+int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+		   struct weft_lane_ep **out)
+{
+	struct shm_iface *s = shm_iface(base);
+	struct shm_ep *lane_ep;
+	char why[160];
+	int rc;
+
+	rc = shm_place_reachable(&s->addr, addr, len, why, sizeof(why));
+	if (rc < 0)
+		return rc;
+	if (s->num_eps == SHM_EPS_MAX)
+		return -ENOSPC;
+	lane_ep = ep_new(s, SHM_CONNECTING, 0);
+	if (!lane_ep)
+		return -ENOMEM;
+	lane_ep->base.user = user;
+	memcpy(&lane_ep->peer, addr, sizeof(lane_ep->peer));
+	/* It is told by progress(), soon. */
+	lane_ep->status = try_connect(s, lane_ep);
+	s->look_at = 0;
+	*out = &lane_ep->base;
+	return 0;
+}
+
+/* The answer. */
+static unsigned int answered(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	struct shm_hello hello;
+	int fd, rc;
+
+	rc = shm_socket_recv(lane_ep->sock.fd, &hello, &fd);
+	if (rc == -EAGAIN)
+		return 0;
+	if (rc == 1 && fd >= 0)
+		close(fd);
+	if (rc <= 0) {
+		shm_end(lane_ep, -ECONNREFUSED, "it did not answer in shared memory's terms");
+	} else if (hello.status < 0) {
+		snprintf(lane_ep->text, sizeof(lane_ep->text), "refused: %s", hello.text);
+		shm_end(lane_ep, -ECONNREFUSED, lane_ep->text);
+	} else if (hello.version != SHM_VERSION ||
+		   memcmp(hello.addr, &lane_ep->peer, SHM_ADDR_LEN) != 0) {
+		shm_end(lane_ep, -EPROTO, "another interface answered");
+	} else {
+		lane_ep->fences = s->fences || hello.fences;
+		up(s, lane_ep, 1);
+	}
+	return 1;
+}
+
+unsigned int shm_making(struct shm_iface *s, uint64_t now_ns)
+{
+	struct shm_ep *lane_ep, *next;
+	unsigned int n = 0;
+
+	for (lane_ep = TAILQ_FIRST(&s->making); lane_ep; lane_ep = next) {
+		next = TAILQ_NEXT(lane_ep, entry);
+		if (lane_ep->since == 0)
+			lane_ep->since = now_ns;
+		if (lane_ep->state == SHM_CONNECTING && lane_ep->status == 0)
+			lane_ep->status = try_connect(s, lane_ep);
+		if (lane_ep->status == 0 && now_ns - lane_ep->since < s->connect_timeout)
+			continue;
+		if (lane_ep->status == 0)
+			snprintf(lane_ep->text, sizeof(lane_ep->text),
+				 "it has not answered in time: does it call progress?");
+		shm_end(lane_ep, lane_ep->status < 0 ? lane_ep->status : -ETIMEDOUT, lane_ep->text);
+		n++;
+		break; /* a callback may have changed the list; the rest comes next time */
+	}
+	return n;
+}
+
+/* ------------------------------------------------------------------ who accepts */
+
+unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
+{
+	struct shm_ep *lane_ep;
+	pid_t pid;
+	int fd, i;
+
+	for (i = 0; i < ACCEPTS; i++) {
+		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0)
+			return (unsigned int)i;
+		if (shm_socket_peer(fd, &pid) < 0) {
+			s->count.refused_user++;
+			close(fd);
+			continue;
+		}
+		lane_ep = s->num_eps < SHM_EPS_MAX && s->num_half < SHM_HALF_MAX
+				  ? ep_new(s, SHM_ACCEPTED, now_ns)
+				  : NULL;
+		if (!lane_ep) {
+			s->count.refused_other++;
+			close(fd);
+			continue;
+		}
+		lane_ep->sock.fd = fd;
+		lane_ep->pid = pid;
+		if (watch(s, &lane_ep->sock) < 0)
+			shm_end(lane_ep, -ENOMEM, "");
+	}
+	return ACCEPTS;
+}
+
+/* What a peer says of itself, and what it passes. @return 0, or an error with a reason */
+static int check_hello(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hello *hello,
+		       int fd, char *why, size_t why_len)
+{
+	const char *what = "";
+	int rc;
+
+	if (hello->version != SHM_VERSION ||
+	    memcmp(hello->to, &s->addr.iface_id, sizeof(hello->to)) != 0) {
+		snprintf(why, why_len, "version %u of shared memory for this interface is here",
+			 SHM_VERSION);
+		return -EPROTONOSUPPORT;
+	}
+	rc = shm_place_reachable(&s->addr, hello->addr, SHM_ADDR_LEN, why, why_len);
+	if (rc < 0)
+		return rc;
+	memcpy(&lane_ep->peer, hello->addr, SHM_ADDR_LEN);
+	/* Upper layers rely on where a connection comes from. */
+	if (!shm_socket_is_at(&lane_ep->peer, lane_ep->pid)) {
+		snprintf(why, why_len, "the address it gives is another process's");
+		return -EACCES;
+	}
+	lane_ep->segment = shm_segment_map(fd, &what);
+	if (!lane_ep->segment) {
+		snprintf(why, why_len, "%s", what);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+static unsigned int asked(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	struct shm_hello hello, answer;
+	char why[160] = "";
+	int fd, rc;
+
+	rc = shm_socket_recv(lane_ep->sock.fd, &hello, &fd);
+	if (rc == -EAGAIN)
+		return 0;
+	if (rc <= 0) {
+		/* Most often somebody who only looked who listens. */
+		s->count.refused_other += rc < 0;
+		shm_end(lane_ep, -EPROTO, "");
+		return 0;
+	}
+	rc = check_hello(s, lane_ep, &hello, fd, why, sizeof(why));
+	if (fd >= 0)
+		close(fd);
+	hello_init(s, lane_ep, &answer);
+	answer.status = rc;
+	snprintf(answer.text, sizeof(answer.text), "%s", why);
+	if (rc < 0)
+		s->count.refused_other++;
+	if (shm_socket_send(lane_ep->sock.fd, &answer, -1) < 0 || rc < 0) {
+		shm_end(lane_ep, -EPROTO, "");
+		return 0;
+	}
+	watch_process(s, lane_ep);
+	lane_ep->fences = s->fences || hello.fences;
+	s->count.accepted++;
+	up(s, lane_ep, 0);
+	return 1;
+}
+
+/* ------------------------------------------------------------------ what the sockets say */
+
+/* Bytes that have woken us, or the end. */
+static void drain(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	char bytes[8];
+	ssize_t n;
+	int i;
+
+	for (i = 0; i < 16; i++) {
+		n = recv(lane_ep->sock.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			lane_ep->ended = true;
+			unwatch(s, &lane_ep->sock);
+			return;
+		}
+	}
+}
+
+unsigned int shm_readable(struct shm_fd *from)
+{
+	struct shm_ep *lane_ep = from->lane_ep;
+	struct shm_iface *s = shm_iface(lane_ep->base.iface);
+
+	switch (lane_ep->state) {
+	case SHM_ASKED:
+		if (!from->is_process)
+			return answered(s, lane_ep);
+		shm_end(lane_ep, -ECONNREFUSED, "its process has ended");
+		return 1;
+	case SHM_ACCEPTED:
+		return asked(s, lane_ep);
+	case SHM_UP:
+		if (!from->is_process) {
+			drain(s, lane_ep);
+			return 0;
+		}
+		lane_ep->ended = true;
+		unwatch(s, &lane_ep->process);
+		return 0;
+	default:
+		return 0;
+	}
+}

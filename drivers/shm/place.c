@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who shares memory with whom: the same system, network namespace (of the sockets) and user. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/siphash.h"
+#include "shm/shm.h"
+
+/* Not the numbers themselves: addresses travel, and need not tell them. */
+static const struct weft_siphash_key place_key = {0x7765667420736d31ull, 0x706c616365303031ull};
+
+struct place {
+	uint64_t host, net_dev, net_ino, user_dev, user_ino, uid;
+};
+
+static int look(struct place *p)
+{
+	struct stat net, user;
+
+	if (stat("/proc/self/ns/net", &net) < 0 || stat("/proc/self/ns/user", &user) < 0)
+		return -errno;
+	p->net_dev = net.st_dev;
+	p->net_ino = net.st_ino;
+	p->user_dev = user.st_dev;
+	p->user_ino = user.st_ino;
+	p->uid = geteuid();
+	return 0;
+}
+
+int shm_place_init(struct shm_addr *own, const struct weft_lane_open *params, char *why,
+		   size_t why_len)
+{
+	const struct weft_platform *platform = params->platform;
+	struct place p = {0};
+	int rc;
+
+	memset(own, 0, sizeof(*own));
+	p.host = platform->host_id ? platform->host_id(platform->arg) : 0;
+	if (p.host == 0) {
+		snprintf(why, why_len,
+			 "the system's boot id is not known "
+			 "(/proc/sys/kernel/random/boot_id): is /proc mounted?");
+		return -ENOENT;
+	}
+	rc = look(&p);
+	if (rc < 0) {
+		snprintf(why, why_len,
+			 "the namespaces of this process are not known "
+			 "(/proc/self/ns): is /proc mounted?");
+		return rc;
+	}
+	own->host = weft_put64(p.host);
+	own->place = weft_put64(weft_siphash(&place_key, &p, sizeof(p)));
+	own->iface_id = weft_put64(params->iface_id);
+	own->version = weft_put16(SHM_VERSION);
+	return 0;
+}
+
+int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len, char *why,
+			size_t why_len)
+{
+	struct shm_addr a;
+
+	if (len != sizeof(a)) {
+		snprintf(why, why_len, "its address has %zu bytes instead of %zu", len, sizeof(a));
+		return -EINVAL;
+	}
+	memcpy(&a, addr, sizeof(a));
+	if (weft_get16(a.version) != SHM_VERSION) {
+		snprintf(why, why_len, "it speaks version %u of shared memory, we %u",
+			 weft_get16(a.version), SHM_VERSION);
+		return -EPROTONOSUPPORT;
+	}
+	if (weft_get64(a.host) != weft_get64(own->host)) {
+		snprintf(why, why_len, "it is on another host");
+		return -EHOSTUNREACH;
+	}
+	if (weft_get64(a.place) != weft_get64(own->place)) {
+		snprintf(why, why_len,
+			 "it is on this host, but another user's, or in another network or user "
+			 "namespace");
+		return -EACCES;
+	}
+	return 0;
+}
+
+void shm_place_print(const void *addr, size_t len, char *buf, size_t size)
+{
+	struct shm_addr a;
+
+	if (len != sizeof(a)) {
+		snprintf(buf, size, "malformed address");
+		return;
+	}
+	memcpy(&a, addr, sizeof(a));
+	snprintf(buf, size, "shared memory %016llx on host %016llx",
+		 (unsigned long long)weft_get64(a.iface_id),
+		 (unsigned long long)weft_get64(a.host));
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "shm/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/*
+ * Whoever could shrink the file would end the other side with SIGBUS. The last one keeps the seals
+ * as they are.
+ */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static struct shm_segment *map(int fd)
+{
+	void *p = mmap(NULL, sizeof(struct shm_segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	/* A child that is forked has no part in the connection. */
+	madvise(p, sizeof(struct shm_segment), MADV_DONTFORK);
+	return p;
+}
+
+struct shm_segment *shm_segment_create(int *fd)
+{
+	struct shm_segment *segment;
+	int error;
+
+	*fd = memfd_create("weft-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return NULL;
+	segment = NULL;
+	if (ftruncate(*fd, sizeof(*segment)) == 0 && fcntl(*fd, F_ADD_SEALS, SEALS) == 0)
+		segment = map(*fd);
+	if (!segment) {
+		error = errno;
+		close(*fd);
+		errno = error;
+		return NULL;
+	}
+	segment->magic = SHM_MAGIC;
+	segment->version = SHM_VERSION;
+	segment->size = sizeof(*segment);
+	return segment;
+}
+
+struct shm_segment *shm_segment_map(int fd, const char **why)
+{
+	struct shm_segment *segment;
+	struct stat st;
+	int seals;
+
+	/* Only files in memory have seals: nothing that could hang or end a read. */
+	seals = fcntl(fd, F_GET_SEALS);
+	*why = "what it passed is no sealed memory file";
+	if (seals < 0 || (seals & SEALS) != SEALS)
+		return NULL;
+	*why = "the segment it passed has another size";
+	if (fstat(fd, &st) < 0 || st.st_size != (off_t)sizeof(*segment))
+		return NULL;
+	*why = "the segment it passed cannot be mapped";
+	segment = map(fd);
+	if (!segment)
+		return NULL;
+	*why = "the segment it passed is of another version";
+	if (segment->magic != SHM_MAGIC || segment->version != SHM_VERSION ||
+	    segment->size != sizeof(*segment)) {
+		shm_segment_unmap(segment);
+		return NULL;
+	}
+	return segment;
+}
+
+void shm_segment_unmap(struct shm_segment *segment)
+{
+	munmap(segment, sizeof(*segment));
+}

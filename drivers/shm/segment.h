@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file shm/segment.h
+ * The memory that two processes share for one connection; doc/shm.md has every byte. Host byte
+ * order: it never leaves the host.
+ */
+#ifndef WEFT_SHM_SEGMENT_H
+#define WEFT_SHM_SEGMENT_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHM_LINE 64u
+#define SHM_LINES 512u        /* of a ring: a power of two */
+#define SHM_RECORD_LINES 16u  /* of the largest record with its message in it */
+#define SHM_CHUNKS 16u        /* buffers for longer messages */
+#define SHM_CHUNK_SIZE 16384u /* bytes of one, and of the largest message */
+/** Largest message inside a record. */
+#define SHM_SHORT_MAX (SHM_RECORD_LINES * SHM_LINE - 8u)
+
+#define SHM_MAGIC 0x314d48535446u
+#define SHM_VERSION 1u
+
+/** shm_ctl.sleeping: what the owner of the receiving end wants to be woken by. */
+#define SHM_WAKE_RECORD 1u /* a record for it */
+#define SHM_WAKE_HEAD 2u   /* the other ring, which it writes, is emptied */
+
+/** Words of one direction, each group written by one side, on lines of their own. */
+struct shm_ctl {
+	/* the receiver's: lines taken, free-running */
+	_Alignas(SHM_LINE) _Atomic uint32_t head;
+	/* set by the receiver, cleared by who wakes it: SHM_WAKE_* */
+	_Alignas(SHM_LINE) _Atomic uint32_t sleeping;
+	/* the sender's: it has closed the connection in order */
+	_Alignas(SHM_LINE) _Atomic uint32_t closed;
+	/* the receiver's: the number of the last use of each chunk that is over */
+	_Alignas(SHM_LINE) _Atomic uint8_t done[SHM_CHUNKS];
+};
+
+struct shm_dir {
+	struct shm_ctl ctl;
+	_Alignas(4096) uint64_t lines[SHM_LINES][SHM_LINE / 8];
+	_Alignas(4096) uint8_t chunks[SHM_CHUNKS][SHM_CHUNK_SIZE];
+};
+
+struct shm_segment {
+	uint64_t magic;
+	uint32_t version, size;
+	/* 0: from who connects to who accepts; 1: back */
+	_Alignas(4096) struct shm_dir dir[2];
+};
+
+static_assert(offsetof(struct shm_dir, lines) == 4096, "as doc/shm.md has it");
+static_assert(offsetof(struct shm_dir, chunks) == 4096 + 32768, "as doc/shm.md has it");
+static_assert(sizeof(struct shm_dir) == 4096 + 32768 + 262144, "as doc/shm.md has it");
+static_assert(sizeof(struct shm_segment) == 4096 + 2 * sizeof(struct shm_dir), "no gap");
+static_assert(ATOMIC_INT_LOCK_FREE == 2, "locks of libatomic are not shared between processes");
+
+/**
+ * Make a segment, of zeros, that nobody can shrink.
+ * @param[out] fd  to be passed to the peer, then closed
+ * @return it, mapped; NULL with errno
+ */
+struct shm_segment *shm_segment_create(int *fd);
+
+/**
+ * Map what a peer has passed, if it is a segment of this version that cannot shrink under us.
+ * @return NULL and a reason in @p why
+ */
+struct shm_segment *shm_segment_map(int fd, const char **why);
+
+void shm_segment_unmap(struct shm_segment *segment);
+
+#endif /* WEFT_SHM_SEGMENT_H */

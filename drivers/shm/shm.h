@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file shm/shm.h
+ * What the files of the driver share.
+ *
+ *	segment.c   the memory of a connection
+ *	ring.h      the two ends of its rings
+ *	place.c     who shares memory with whom; addresses
+ *	socket.c    the sockets that connections are made with, and that tell of a peer's end
+ *	conn.c      making and ending connections
+ *	send.c      sends, completions
+ *	poll.c      progress: messages, events of the sockets
+ *	wait.c      sleeping, waking
+ *	shm_lane.c  the driver's table
+ */
+#ifndef WEFT_SHM_H
+#define WEFT_SHM_H
+
+#include <sys/queue.h>
+
+#include "base/counters.h"
+#include "base/mpool.h"
+#include "core/wire_types.h"
+#include "lane.h"
+#include "shm/ring.h"
+
+#define SHM_ADDR_LEN 32
+#define SHM_EPS_MAX 1024 /* connections of an iface, those being made included */
+#define SHM_HALF_MAX 64  /* of them accepted ones whose first word has not come */
+#define SHM_COMPS 128    /* completions that a lane_ep waits for */
+#define SHM_BUFS 64      /* receive buffers of an iface */
+#define SHM_KEEP_MAX 32  /* above, callbacks must copy */
+#define SHM_HOT 8        /* rings that every progress() looks at; of the others so many, too */
+#define SHM_BURST 64     /* records of one ring in a row */
+#define SHM_TEXT_MAX 200
+/* How often the sockets are looked at, and while connections are made. */
+#define SHM_LOOK_NS 1000000u
+#define SHM_LOOK_MAKING_NS 50000u
+
+/** Address of an iface, little-endian. */
+struct shm_addr {
+	weft_le64 host;     /**< of the running system */
+	weft_le64 place;    /**< user, network and user namespace; who shares memory has it equal */
+	weft_le64 iface_id; /**< the socket's name */
+	weft_le16 version;  /**< SHM_VERSION */
+	uint8_t zero[6];
+};
+static_assert(sizeof(struct shm_addr) == SHM_ADDR_LEN, "lane_attr.dev_addr_len");
+
+#define SHM_HELLO_MAGIC 0x4f4c4548u
+
+/** The only message of either end over the socket, but for single bytes that wake. */
+struct shm_hello {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t fences; /**< its sender's host has no membarrier(): the peer's sends fence */
+	int32_t status;  /**< answer: 0, or a negative error and a reason */
+	uint32_t zero;
+	uint8_t addr[SHM_ADDR_LEN]; /**< of its sender */
+	uint8_t to[8];              /**< whom it is meant for: iface_id */
+	char text[128];
+};
+static_assert(sizeof(struct shm_hello) == 184, "as doc/shm.md has it");
+
+enum shm_state {
+	SHM_CONNECTING, /* we connect; no socket takes us yet */
+	SHM_ASKED,      /* we wait for the answer */
+	SHM_ACCEPTED,   /* the peer connects: its first message is to come */
+	SHM_UP,
+	SHM_DEAD, /* reported, or destroyed */
+};
+
+struct shm_ep;
+
+/** A descriptor in the iface's epoll. */
+struct shm_fd {
+	int fd;
+	struct shm_ep *lane_ep; /* NULL: the listening socket */
+	bool is_process;        /* readable when the peer's process has ended */
+};
+
+struct shm_comp {
+	uint32_t position; /* due when the peer has taken all lines before */
+	struct weft_lane_comp *comp;
+};
+
+struct shm_ep {
+	struct weft_lane_ep base; /* first */
+	struct shm_rx rx;
+	struct shm_tx tx;
+	uint8_t state;
+	bool destroyed; /* by the protocol layer, or nobody knows it */
+	bool ended;     /* the peer is gone: what is in the ring is delivered, then it is told */
+	bool fences;    /* a send must fence before it looks whether the peer sleeps */
+	bool starved;   /* a send had no room since the last arm() */
+	uint16_t first_comp, num_comps;
+	int status;     /* of sends, once it is dead */
+	pid_t pid;      /* 0 = not known: it is in another PID namespace */
+	uint64_t since; /* it began to connect */
+	struct shm_segment *segment;
+	struct shm_addr peer;
+	struct shm_fd sock, process;
+	TAILQ_ENTRY(shm_ep) entry;  /* in iface->making, ->up or ->dead */
+	LIST_ENTRY(shm_ep) waiting; /* in iface->waiting, while num_comps > 0 */
+	uint32_t slot;              /* in iface->table */
+	char text[SHM_TEXT_MAX];    /* why it ends */
+	struct shm_comp comps[SHM_COMPS];
+};
+TAILQ_HEAD(shm_list, shm_ep);
+
+#define SHM_COUNTERS(X)                                               \
+	X(tx_messages, "tx.messages")                                 \
+	X(tx_chunks, "tx.chunks")                                     \
+	X(tx_no_room, "tx.no_room")                                   \
+	/* peers that slept */                                        \
+	X(tx_wakes, "tx.wakes")                                       \
+	X(rx_messages, "rx.messages")                                 \
+	X(rx_chunks, "rx.chunks")                                     \
+	/* connections ended because what came over them cannot be */ \
+	X(rx_bad, "rx.bad")                                           \
+	X(accepted, "conn.accepted")                                  \
+	/* by processes of other users */                             \
+	X(refused_user, "conn.refused.user")                          \
+	/* malformed, of another version, or too many */              \
+	X(refused_other, "conn.refused.other")                        \
+	/* peers that ended without closing */                        \
+	X(died, "conn.died")
+
+struct shm_count {
+	SHM_COUNTERS(WEFT_COUNTER_FIELD)
+};
+
+struct shm_iface {
+	struct weft_lane_iface base; /* first */
+	weft_lane_recv_cb recv;
+	weft_lane_event_cb event;
+	void *arg;
+	/* lane_eps that are up: the first SHM_HOT are looked at by every progress() */
+	struct shm_ep *table[SHM_EPS_MAX];
+	uint32_t num_table, next_cold, next_hot;
+	uint64_t look_at; /* when the sockets are looked at again */
+	bool fences;      /* membarrier() is missing here */
+	struct shm_list making, up, dead;
+	LIST_HEAD(, shm_ep) waiting;
+	uint32_t num_eps, num_half, num_making, num_kept;
+	int epoll;
+	struct shm_fd listen;
+	uint64_t connect_timeout;
+	struct shm_addr addr;
+	struct weft_mpool bufs;
+	struct shm_count count;
+	_Alignas(64) uint8_t copy[SHM_RECORD_LINES * SHM_LINE]; /* of a message in the ring */
+};
+
+static inline struct shm_iface *shm_iface(struct weft_lane_iface *iface)
+{
+	return (struct shm_iface *)iface;
+}
+
+static inline struct shm_ep *shm_ep(struct weft_lane_ep *lane_ep)
+{
+	return (struct shm_ep *)lane_ep;
+}
+
+/* ---- place.c */
+
+/** @return 0, or a negative error with a reason in @p why */
+int shm_place_init(struct shm_addr *own, const struct weft_lane_open *params, char *why,
+		   size_t why_len);
+int shm_place_reachable(const struct shm_addr *own, const void *addr, size_t len, char *why,
+			size_t why_len);
+void shm_place_print(const void *addr, size_t len, char *buf, size_t size);
+
+/* ---- socket.c: all calls return at once */
+
+/** @return a listening socket, or a negative error */
+int shm_socket_listen(const struct shm_addr *own);
+/** @return a socket; -EAGAIN: the listener has no room now; or a negative error */
+int shm_socket_connect(const struct shm_addr *to);
+/** The process at the other end: it is our user's. @return 0, or -EACCES. @p pid 0 = not known */
+int shm_socket_peer(int sock, pid_t *pid);
+/** Is the process that listens at @p addr number @p pid? */
+bool shm_socket_is_at(const struct shm_addr *addr, pid_t pid);
+/** @p fd is passed, too, unless it is < 0. */
+int shm_socket_send(int sock, const struct shm_hello *hello, int fd);
+/** @return 1, -EAGAIN, or another error; 0 = the end. @p fd: what was passed, or -1 */
+int shm_socket_recv(int sock, struct shm_hello *hello, int *fd);
+/** @return a descriptor that is readable when the process has ended, or a negative error */
+int shm_process_open(pid_t pid);
+
+/* ---- conn.c */
+
+int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, void *user,
+		   struct weft_lane_ep **out);
+void shm_ep_destroy(struct weft_lane_ep *base);
+/** Frees lane_eps that were destroyed. Not inside callbacks. */
+void shm_reap(struct shm_iface *s);
+/** The lane_ep is over: EV_DOWN, or EV_GONE with status 0. Only inside progress(). */
+void shm_end(struct shm_ep *lane_ep, int status, const char *text);
+/** Connections that are being made: another try, or too late. @return events */
+unsigned int shm_making(struct shm_iface *s, uint64_t now_ns);
+/** The listening socket has connections, or a lane_ep's socket has something. @return events */
+unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns);
+unsigned int shm_readable(struct shm_fd *from);
+
+/* ---- send.c */
+
+int shm_am_short(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const void *payload, size_t length);
+ssize_t shm_am_bcopy(struct weft_lane_ep *base, uint8_t am_id, weft_lane_pack_cb pack, void *arg);
+int shm_am_zcopy(struct weft_lane_ep *base, uint8_t am_id, const void *hdr, size_t hdr_len,
+		 const struct iovec *iov, unsigned int iovcnt, struct weft_mem_lane *mem,
+		 struct weft_lane_comp *comp);
+int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
+/** Run the completions that are due. @return how many */
+unsigned int shm_complete(struct shm_ep *lane_ep);
+/** Run all others, with an error. */
+void shm_cancel(struct shm_ep *lane_ep, int status);
+
+/* ---- poll.c */
+
+unsigned int shm_progress(struct weft_lane_iface *base, uint64_t now_ns);
+void shm_release(struct weft_lane_iface *base, void *desc);
+void shm_table_add(struct shm_ep *lane_ep);
+void shm_table_remove(struct shm_ep *lane_ep);
+
+/* ---- wait.c */
+
+/** @return false: the system has no membarrier() for this */
+bool shm_wait_init(void);
+void shm_wake(struct shm_ep *lane_ep);
+int shm_wait_fd(struct weft_lane_iface *base);
+int shm_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns);
+void shm_disarm(struct weft_lane_iface *base);
+
+/**
+ * After a record was written or taken: wake the peer if it sleeps and wants to know of @p what. The
+ * peer's arm() orders its word before its look at the ring for both sides (membarrier()); where the
+ * system can't, this side fences, too.
+ */
+static inline void shm_tell(struct shm_ep *lane_ep, const struct shm_dir *dir, unsigned int what)
+{
+	if (__builtin_expect(lane_ep->fences, 0))
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		atomic_signal_fence(memory_order_seq_cst);
+	if (__builtin_expect(atomic_load_explicit(&dir->ctl.sleeping, memory_order_relaxed) & what,
+			     0))
+		shm_wake(lane_ep);
+}
+
+#endif /* WEFT_SHM_H */

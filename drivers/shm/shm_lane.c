@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The driver's table, opening and closing. */
+
+#include "shm/shm_lane.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "shm/shm.h"
+
+/* Records leave when they are written. */
+static void shm_tx_flush(struct weft_lane_iface *base)
+{
+	(void)base;
+}
+
+static void shm_get_address(struct weft_lane_iface *base, void *buf)
+{
+	memcpy(buf, &shm_iface(base)->addr, SHM_ADDR_LEN);
+}
+
+static int shm_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
+			    size_t why_len)
+{
+	return shm_place_reachable(&shm_iface(base)->addr, addr, len, why, why_len);
+}
+
+/* Checked when it connected: the process that it came from listens there. */
+static bool shm_ep_is_from(struct weft_lane_ep *base, const void *addr, size_t len)
+{
+	return len == SHM_ADDR_LEN && memcmp(&shm_ep(base)->peer, addr, len) == 0;
+}
+
+static bool shm_link_up(struct weft_lane_iface *base)
+{
+	(void)base;
+	return true;
+}
+
+static void shm_ep_print(struct weft_lane_ep *base, char *buf, size_t size)
+{
+	static const char *const states[] = {"connecting", "waits for the answer", "accepted", "up",
+					     "ended"};
+	const struct shm_ep *lane_ep = shm_ep(base);
+
+	snprintf(buf, size, "process %d, %s, %u lines under way, %u chunks", (int)lane_ep->pid,
+		 states[lane_ep->state], lane_ep->tx.tail - lane_ep->tx.head,
+		 (unsigned int)__builtin_popcount(lane_ep->tx.out));
+}
+
+static void shm_counters(struct weft_lane_iface *base, weft_lane_counter_cb cb, void *arg)
+{
+	struct shm_iface *s = shm_iface(base);
+
+#define TELL(field, name) cb(name, s->count.field, arg);
+	SHM_COUNTERS(TELL)
+#undef TELL
+	cb("conn.open", s->num_eps, arg);
+	cb("rx.kept", s->num_kept, arg);
+	cb("memory", (uint64_t)s->num_eps * sizeof(struct shm_segment), arg);
+}
+
+static void iface_free(struct shm_iface *s)
+{
+	if (s->listen.fd >= 0)
+		close(s->listen.fd);
+	if (s->epoll >= 0)
+		close(s->epoll);
+	weft_mpool_fini(&s->bufs);
+	free(s);
+}
+
+static void shm_close(struct weft_lane_iface *base)
+{
+	struct shm_iface *s = shm_iface(base);
+	struct shm_ep *lane_ep;
+
+	while ((lane_ep = TAILQ_FIRST(&s->making)) || (lane_ep = TAILQ_FIRST(&s->up)))
+		shm_ep_destroy(&lane_ep->base);
+	TAILQ_FOREACH(lane_ep, &s->dead, entry)
+		lane_ep->destroyed = true;
+	shm_reap(s);
+	iface_free(s);
+}
+
+static const struct weft_lane_ops shm_ops = {
+	.am_short = shm_am_short,
+	.am_bcopy = shm_am_bcopy,
+	.am_zcopy = shm_am_zcopy,
+	.tx_flush = shm_tx_flush,
+	.progress = shm_progress,
+	.release = shm_release,
+	.ep_connect = shm_ep_connect,
+	.ep_destroy = shm_ep_destroy,
+	.ep_is_from = shm_ep_is_from,
+	.ep_flush = shm_ep_flush,
+	.wait_fd = shm_wait_fd,
+	.arm = shm_arm,
+	.disarm = shm_disarm,
+	.get_address = shm_get_address,
+	.is_reachable = shm_is_reachable,
+	.print_address = shm_place_print,
+	.link_up = shm_link_up,
+	.ep_print = shm_ep_print,
+	.counters = shm_counters,
+	.close = shm_close,
+};
+
+/* ------------------------------------------------------------------ driver */
+
+static int shm_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
+{
+	struct weft_lane_resource *r = calloc(1, sizeof(*r));
+
+	(void)conf;
+	if (!r)
+		return -ENOMEM;
+	snprintf(r->name, sizeof(r->name), "host");
+	snprintf(r->device, sizeof(r->device), "memory");
+	*list = r;
+	return 1;
+}
+
+static void attributes(struct weft_lane_attr *attr, double copy_bw)
+{
+	/* Once in, once out of the receiver's buffer: what it takes in is half its copy rate. */
+	*attr = (struct weft_lane_attr){
+		.features = WEFT_LANE_F_SHORT | WEFT_LANE_F_BCOPY | WEFT_LANE_F_ZCOPY |
+			    WEFT_LANE_F_TO_IFACE | WEFT_LANE_F_COPIES | WEFT_LANE_F_MEMORY |
+			    WEFT_LANE_F_HOST,
+		.bandwidth = copy_bw > 0 ? copy_bw / 2 : 5e9,
+		.latency = 150e-9,
+		.send_overhead = 30e-9,
+		.recv_overhead = 30e-9,
+		.max_short = SHM_SHORT_MAX,
+		.max_bcopy = SHM_CHUNK_SIZE,
+		.max_zcopy = SHM_CHUNK_SIZE,
+		.max_zcopy_hdr = SHM_CHUNK_SIZE,
+		.max_iov = 16,
+		.opt_align = 1,
+		.frame_size = SHM_CHUNK_SIZE,
+		.dev_addr_len = SHM_ADDR_LEN,
+		.device = "memory",
+		.link = WEFT_LANE_LINK_PEER,
+		.bandwidth_from = "copy rate of this CPU",
+	};
+}
+
+static int start_listening(struct shm_iface *s)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &s->listen};
+
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll < 0)
+		return -errno;
+	s->listen.fd = shm_socket_listen(&s->addr);
+	if (s->listen.fd < 0)
+		return s->listen.fd;
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listen.fd, &ev) < 0 ? -errno : 0;
+}
+
+static void init(struct shm_iface *s, const struct weft_lane_open *params)
+{
+	s->listen = (struct shm_fd){.fd = -1};
+	s->epoll = -1;
+	s->base.ops = &shm_ops;
+	s->base.driver = &weft_shm_driver;
+	snprintf(s->base.name, sizeof(s->base.name), "shm:%.40s", params->resource);
+	attributes(&s->base.attr, params->copy_bw);
+	s->recv = params->recv;
+	s->event = params->event;
+	s->arg = params->arg;
+	s->connect_timeout = params->conf->connect_timeout_ns;
+	TAILQ_INIT(&s->making);
+	TAILQ_INIT(&s->up);
+	TAILQ_INIT(&s->dead);
+	LIST_INIT(&s->waiting);
+	weft_mpool_init(&s->bufs, SHM_CHUNK_SIZE, 4, SHM_BUFS);
+	s->fences = !shm_wait_init();
+}
+
+static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
+		    size_t why_len)
+{
+	struct shm_iface *s = aligned_alloc(64, sizeof(*s));
+	int rc;
+
+	if (!s) {
+		snprintf(why, why_len, "out of memory");
+		return -ENOMEM;
+	}
+	memset(s, 0, sizeof(*s));
+	init(s, params);
+	rc = shm_place_init(&s->addr, params, why, why_len);
+	if (rc == 0) {
+		rc = start_listening(s);
+		if (rc < 0)
+			snprintf(why, why_len, "no socket to be found at: %s", strerror(-rc));
+	}
+	if (rc < 0) {
+		iface_free(s);
+		return rc;
+	}
+	*iface = &s->base;
+	return 0;
+}
+
+const struct weft_lane_driver weft_shm_driver = {
+	.name = "shm",
+	.abi = WEFT_LANE_ABI,
+	.by_name = true,
+	.query = shm_query,
+	.open = shm_open,
+	.options = "",
+};

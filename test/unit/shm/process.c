@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two processes: one is killed, ends in order, scribbles, is another user's or elsewhere. */
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit/shm/shm_end.h"
+
+static uint64_t fresh_id(void)
+{
+	static unsigned int serial;
+
+	return (uint64_t)getpid() << 32 | ++serial;
+}
+
+/* Its address by a pipe, then what the test wants of it. */
+static pid_t start(void (*child)(struct end *e), struct shm_addr *addr)
+{
+	struct end e;
+	int fds[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		signal(SIGSEGV, SIG_DFL); /* cmocka's goes on with the tests */
+		end_open(&e, fresh_id());
+		e.iface->ops->get_address(e.iface, addr);
+		if (write(fds[1], addr, sizeof(*addr)) != sizeof(*addr))
+			_exit(1);
+		child(&e);
+		_exit(0);
+	}
+	assert_int_equal(read(fds[0], addr, sizeof(*addr)), sizeof(*addr));
+	close(fds[0]);
+	close(fds[1]);
+	return pid;
+}
+
+static void child_progress(struct end *e)
+{
+	e->iface->ops->progress(e->iface, (uint64_t)(end_seconds() * 1e9));
+}
+
+static void wait_for_connection(struct end *e)
+{
+	while (e->ups == 0)
+		child_progress(e);
+}
+
+static void connect_to(struct end *a, const struct shm_addr *addr)
+{
+	struct weft_lane_ep *lane_ep;
+
+	assert_int_equal(a->iface->ops->ep_connect(a->iface, addr, sizeof(*addr), a, &lane_ep), 0);
+	end_run(a, NULL, &a->ups, 1, 10);
+}
+
+static void reap(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static bool name_exists(const struct shm_addr *addr)
+{
+	FILE *f = fopen("/proc/net/unix", "r");
+	char line[512], name[64];
+	bool found = false;
+
+	assert_non_null(f);
+	snprintf(name, sizeof(name), "@weft-shm-%016llx",
+		 (unsigned long long)weft_get64(addr->iface_id));
+	while (fgets(line, sizeof(line), f))
+		found = found || strstr(line, name);
+	fclose(f);
+	return found;
+}
+
+/* ------------------------------------------------------------------ ends */
+
+static void send_for_ever(struct end *e)
+{
+	uint64_t n = 0;
+
+	wait_for_connection(e);
+	for (;;) {
+		child_progress(e);
+		if (e->lane_ep && end_send(e->lane_ep, n, 8 + n * 53 % 9000) == 0)
+			n++;
+	}
+}
+
+static void killed_in_the_middle(void **state)
+{
+	struct shm_addr addr;
+	struct end a;
+	double at;
+	pid_t pid;
+
+	(void)state;
+	pid = start(send_for_ever, &addr);
+	end_open(&a, fresh_id());
+	connect_to(&a, &addr);
+	end_run(&a, NULL, &a.received, 5000, 20);
+	assert_true(name_exists(&addr));
+	kill(pid, SIGKILL);
+	at = end_seconds();
+	end_run(&a, NULL, &a.downs, 1, 10);
+	print_message("told %.0f us after kill -9\n", (end_seconds() - at) * 1e6);
+	assert_int_equal(a.wrong, 0);
+	assert_int_equal(a.status, -ECONNRESET);
+	assert_non_null(strstr(a.text, "has ended without closing the connection"));
+	assert_int_equal(end_counter(&a, "conn.died"), 1);
+	reap(pid);
+	assert_false(name_exists(&addr));
+	end_close(&a);
+}
+
+static void fork_and_send(struct end *e)
+{
+	wait_for_connection(e);
+	if (fork() == 0) {
+		sleep(5);
+		_exit(0);
+	}
+	send_for_ever(e);
+}
+
+/* A child of the peer's has all its descriptors: the socket alone would not tell. */
+static void killed_with_a_child_that_lives(void **state)
+{
+	struct shm_addr addr;
+	struct end a;
+	double at;
+	pid_t pid;
+
+	(void)state;
+	pid = start(fork_and_send, &addr);
+	end_open(&a, fresh_id());
+	connect_to(&a, &addr);
+	end_run(&a, NULL, &a.received, 1000, 20);
+	kill(pid, SIGKILL);
+	at = end_seconds();
+	end_run(&a, NULL, &a.downs, 1, 4);
+	assert_true(end_seconds() - at < 4);
+	assert_int_equal(a.wrong, 0);
+	reap(pid);
+	end_close(&a);
+}
+
+static void send_and_end(struct end *e)
+{
+	wait_for_connection(e);
+	for (uint64_t n = 0; n < 1000;) {
+		child_progress(e);
+		n += end_send(e->lane_ep, n, 8 + n) == 0;
+	}
+	end_close(e);
+}
+
+static void all_arrives_before_an_end_in_order(void **state)
+{
+	struct shm_addr addr;
+	struct end a;
+	pid_t pid;
+
+	(void)state;
+	pid = start(send_and_end, &addr);
+	end_open(&a, fresh_id());
+	connect_to(&a, &addr);
+	end_run(&a, NULL, &a.gones, 1, 20);
+	assert_int_equal(a.received, 1000);
+	assert_int_equal(a.wrong, 0);
+	assert_int_equal(a.downs, 0);
+	reap(pid);
+	end_close(&a);
+}
+
+static void a_stopped_process_is_not_dead(void **state)
+{
+	struct shm_addr addr;
+	unsigned int never = 0;
+	struct end a;
+	double until;
+	pid_t pid;
+
+	(void)state;
+	pid = start(send_for_ever, &addr);
+	end_open(&a, fresh_id());
+	connect_to(&a, &addr);
+	kill(pid, SIGSTOP);
+	for (until = end_seconds() + 0.3; end_seconds() < until;)
+		end_run(&a, NULL, &never, 0, 1);
+	child_progress(&a);
+	assert_int_equal(a.downs, 0);
+	kill(pid, SIGCONT);
+	end_run(&a, NULL, &a.received, a.received + 1000, 20);
+	assert_int_equal(a.wrong, 0);
+	kill(pid, SIGKILL);
+	reap(pid);
+	end_close(&a);
+}
+
+/* ------------------------------------------------------------------ hostile */
+
+static unsigned int scribbler;
+
+/* All of what it may write, and often enough what looks right. */
+static void scribble(struct end *e)
+{
+	unsigned int seed = scribbler * 7919;
+	struct shm_dir *dir;
+	struct shm_ep *lane_ep;
+	uint32_t at;
+
+	wait_for_connection(e);
+	lane_ep = shm_ep(e->lane_ep);
+	for (unsigned int i = 0; e->lane_ep; i++) {
+		dir = rand_r(&seed) % 2 ? lane_ep->tx.dir : lane_ep->rx.dir;
+		at = (uint32_t)rand_r(&seed);
+		switch (scribbler % 4) {
+		case 0: /* anything anywhere */
+			((uint32_t *)lane_ep->segment)[at % (sizeof(struct shm_segment) / 4)] =
+				(uint32_t)rand_r(&seed);
+			break;
+		case 1: /* records that are nearly right */
+			dir = lane_ep->tx.dir;
+			dir->lines[at % SHM_LINES][1] = (uint64_t)rand_r(&seed) % 40;
+			dir->lines[at % SHM_LINES][0] =
+				shm_word(at % SHM_LINES, (size_t)rand_r(&seed) % 20000,
+					 (uint8_t)(rand_r(&seed) % 40),
+					 (unsigned int)rand_r(&seed) % 8);
+			break;
+		case 2: /* messages that change while they are read */
+			end_send(e->lane_ep, i, 8 + at % 16000);
+			for (int n = 0; n < 50; n++)
+				lane_ep->tx.dir->lines[rand_r(&seed) % (int)SHM_LINES][0] ^=
+					1ull << rand_r(&seed) % 64;
+			break;
+		default: /* positions and counts */
+			atomic_store(&dir->ctl.head, at % 1024);
+			atomic_store(&dir->ctl.sleeping, at);
+			atomic_store(&dir->ctl.done[at % SHM_CHUNKS], (uint8_t)(at >> 8));
+		}
+		if (i % 64 == 0)
+			child_progress(e);
+	}
+	pause();
+}
+
+static void a_peer_that_scribbles_harms_nobody_else(void **state)
+{
+	struct shm_addr addr;
+	struct end a, b;
+	double until;
+	pid_t pid;
+
+	(void)state;
+	end_open(&b, fresh_id());
+	for (scribbler = 0; scribbler < 8; scribbler++) {
+		pid = start(scribble, &addr);
+		end_open(&a, fresh_id());
+		connect_to(&a, &addr);
+		for (until = end_seconds() + 0.15; end_seconds() < until;) {
+			child_progress(&a);
+			if (a.lane_ep)
+				end_send(a.lane_ep, 1, 8 + (size_t)(end_seconds() * 1e6) % 9000);
+		}
+		end_connect(&b, &a);
+		a.wrong = b.received = b.wrong = 0;
+		b.next = 5;
+		assert_int_equal(end_send(a.lane_ep, 5, 2000), 0);
+		end_run(&a, &b, &b.received, 1, 10);
+		assert_int_equal(b.wrong, 0);
+		kill(pid, SIGKILL);
+		reap(pid);
+		end_close(&a);
+		end_run(&b, NULL, &b.gones, scribbler + 1, 10);
+	}
+	end_close(&b);
+}
+
+/* @return whether it was answered with a refusal */
+static int present(const struct shm_addr *mine, const struct shm_addr *to, int fd)
+{
+	struct shm_hello hello = {.magic = SHM_HELLO_MAGIC, .version = SHM_VERSION}, answer;
+	int sock = shm_socket_connect(to), rc = -EAGAIN, passed;
+
+	if (sock < 0)
+		return sock;
+	memcpy(hello.addr, mine, sizeof(*mine));
+	memcpy(hello.to, &to->iface_id, sizeof(hello.to));
+	shm_socket_send(sock, &hello, fd);
+	for (double until = end_seconds() + 10; rc == -EAGAIN && end_seconds() < until;)
+		rc = shm_socket_recv(sock, &answer, &passed);
+	close(sock);
+	return rc == 1 ? answer.status : rc;
+}
+
+static void pass_unsealed(struct end *e)
+{
+	struct shm_addr mine, to;
+	int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	e->iface->ops->get_address(e->iface, &mine);
+	while (read(STDIN_FILENO, &to, sizeof(to)) != sizeof(to))
+		usleep(1000);
+	if (ftruncate(fd, sizeof(struct shm_segment)) < 0)
+		_exit(1);
+	_exit(present(&mine, &to, fd) == -EPROTO ? 42 : 1);
+}
+
+static void as_another_user(struct end *e)
+{
+	struct shm_addr mine, to;
+
+	e->iface->ops->get_address(e->iface, &mine);
+	while (read(STDIN_FILENO, &to, sizeof(to)) != sizeof(to))
+		usleep(1000);
+	if (setgid(65534) < 0 || setuid(65534) < 0)
+		_exit(77);
+	_exit(present(&mine, &to, -1) <= 0 ? 42 : 1);
+}
+
+/* Its standard input is a pipe, by which it gets our address. @return its exit code */
+static int run_with_address(struct end *a, void (*child)(struct end *e))
+{
+	struct shm_addr addr, mine;
+	int fds[2], saved, status;
+	double until;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	saved = dup(STDIN_FILENO);
+	dup2(fds[0], STDIN_FILENO);
+	pid = start(child, &addr);
+	end_open(a, fresh_id());
+	a->iface->ops->get_address(a->iface, &mine);
+	assert_int_equal(write(fds[1], &mine, sizeof(mine)), sizeof(mine));
+	if (saved >= 0)
+		dup2(saved, STDIN_FILENO);
+	close(saved);
+	close(fds[0]);
+	close(fds[1]);
+	for (until = end_seconds() + 10; waitpid(pid, &status, WNOHANG) == 0;) {
+		child_progress(a);
+		assert_true(end_seconds() < until);
+	}
+	for (int i = 0; i < 10; i++)
+		a->iface->ops->progress(a->iface, UINT64_MAX / 2 + (uint64_t)i);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void memory_that_can_shrink_is_refused(void **state)
+{
+	struct end a;
+
+	(void)state;
+	assert_int_equal(run_with_address(&a, pass_unsealed), 42);
+	assert_int_equal(end_counter(&a, "conn.refused.other"), 1);
+	assert_int_equal(a.ups, 0);
+	end_close(&a);
+}
+
+static void other_users_get_in_nowhere(void **state)
+{
+	struct end a;
+	int rc;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	rc = run_with_address(&a, as_another_user);
+	if (rc == 77) {
+		end_close(&a);
+		skip();
+	}
+	assert_int_equal(rc, 42);
+	assert_int_equal(end_counter(&a, "conn.refused.user"), 1);
+	assert_int_equal(a.ups, 0);
+	end_close(&a);
+}
+
+static void other_network_namespaces_are_elsewhere(void **state)
+{
+	struct shm_addr addr, theirs;
+	char why[256];
+	struct end a;
+	int fds[2], status;
+	pid_t pid;
+
+	(void)state;
+	end_open(&a, fresh_id());
+	a.iface->ops->get_address(a.iface, &addr);
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct end e;
+
+		if (unshare(CLONE_NEWNET) < 0)
+			_exit(77);
+		end_open(&e, fresh_id());
+		e.iface->ops->get_address(e.iface, &theirs);
+		_exit(write(fds[1], &theirs, sizeof(theirs)) == sizeof(theirs) ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WEXITSTATUS(status) == 77) {
+		end_close(&a);
+		skip();
+	}
+	assert_int_equal(read(fds[0], &theirs, sizeof(theirs)), sizeof(theirs));
+	assert_int_equal(a.iface->ops->is_reachable(a.iface, &theirs, sizeof(theirs), why,
+						    sizeof(why)),
+			 -EACCES);
+	assert_non_null(strstr(why, "another network or user namespace"));
+	close(fds[0]);
+	close(fds[1]);
+	end_close(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(killed_in_the_middle),
+		cmocka_unit_test(killed_with_a_child_that_lives),
+		cmocka_unit_test(all_arrives_before_an_end_in_order),
+		cmocka_unit_test(a_stopped_process_is_not_dead),
+		cmocka_unit_test(a_peer_that_scribbles_harms_nobody_else),
+		cmocka_unit_test(memory_that_can_shrink_is_refused),
+		cmocka_unit_test(other_users_get_in_nowhere),
+		cmocka_unit_test(other_network_namespaces_are_elsewhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

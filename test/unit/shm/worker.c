@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two workers with shm lanes, by the public interface: all kinds of messages, waiting, an end. */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "weft.h"
+#include "weft_msg.h"
+#include "weft_rma.h"
+
+static struct weft_context *ctx;
+static struct weft_worker *a, *b;
+static struct weft_ep *ep;
+static unsigned int done;
+static int status;
+
+static void on_done(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	(void)req;
+	(void)arg;
+	done++;
+	status = c->status;
+}
+
+static const struct weft_op_params params = {.size = sizeof(params), .cb = on_done};
+
+static void make_context(const char *lanes)
+{
+	struct weft_context_params cp = {.size = sizeof(cp)};
+	struct weft_config *config;
+
+	assert_int_equal(weft_config_read(&config), 0);
+	assert_int_equal(weft_config_modify(config, "LANES", lanes), 0);
+	assert_int_equal(weft_config_modify(config, "LOG_FILE", "/dev/null"), 0);
+	cp.config = config;
+	cp.features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA;
+	assert_int_equal(weft_context_create(&cp, &ctx), 0);
+	weft_config_release(config);
+}
+
+static struct weft_ep *connect_to(struct weft_worker *from, struct weft_worker *to)
+{
+	struct weft_ep_params ep_params = {.size = sizeof(ep_params)};
+	struct weft_ep *made;
+	void *address;
+
+	assert_int_equal(weft_worker_get_address(to, &address, &ep_params.address_length), 0);
+	ep_params.address = address;
+	assert_int_equal(weft_ep_create(from, &ep_params, &made), 0);
+	weft_worker_release_address(to, address);
+	return made;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	done = 0;
+	make_context("shm");
+	assert_int_equal(weft_worker_create(ctx, NULL, &a), 0);
+	assert_int_equal(weft_worker_create(ctx, NULL, &b), 0);
+	ep = connect_to(a, b);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	weft_worker_destroy(a);
+	weft_worker_destroy(b);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+	return 0;
+}
+
+static void run_until(unsigned int want)
+{
+	for (unsigned long i = 0; done < want; i++) {
+		weft_worker_progress(a);
+		weft_worker_progress(b);
+		assert_true(i < 200000000);
+	}
+}
+
+static void transfer(struct weft_worker *to, struct weft_ep *from, size_t length, uint64_t tag)
+{
+	uint8_t *out = malloc(length), *in = calloc(1, length);
+	struct weft_request *recv = NULL, *send = NULL;
+	unsigned int want = done;
+	size_t i;
+	int rc;
+
+	assert_true(out && in);
+	for (i = 0; i < length; i++)
+		out[i] = (uint8_t)(i * 13 + (i >> 8) + tag);
+	rc = weft_tag_recv(to, NULL, in, length, tag, UINT64_MAX, &params, &recv);
+	want += rc == WEFT_INPROGRESS;
+	assert_true(rc >= 0);
+	rc = weft_tag_send(from, out, length, tag, &params, &send);
+	want += rc == WEFT_INPROGRESS;
+	assert_true(rc >= 0);
+	run_until(want);
+	assert_memory_equal(in, out, length);
+	weft_request_free(recv);
+	weft_request_free(send);
+	free(out);
+	free(in);
+}
+
+static void messages_of_all_sizes_arrive(void **state)
+{
+	struct weft_lane_info info = {.size = sizeof(info)};
+	struct weft_ep *back;
+	size_t length;
+
+	(void)state;
+	transfer(b, ep, 8, 1);
+	for (length = 1; length <= 4 << 20; length = length * 3 + 1)
+		transfer(b, ep, length, length);
+	back = connect_to(b, a);
+	for (length = 1; length <= 4 << 20; length = length * 3 + 1)
+		transfer(a, back, length, length);
+	assert_int_equal(weft_ep_query_lane(ep, 0, &info), 0);
+	assert_string_equal(info.name, "shm:host");
+	assert_int_equal(weft_ep_query_lane(ep, 1, &info), -ENOENT);
+	weft_ep_close(back, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+}
+
+static void a_waiting_worker_is_woken(void **state)
+{
+	uint64_t in = 0, out = 42;
+	struct weft_request *recv;
+
+	(void)state;
+	transfer(b, ep, 8, 1);
+	for (int i = 0; i < 1000; i++) {
+		weft_worker_progress(a);
+		weft_worker_progress(b);
+	}
+	for (unsigned int i = 0; i < 20; i++) {
+		assert_int_equal(weft_tag_recv(b, NULL, &in, 8, i, UINT64_MAX, &params, &recv),
+				 WEFT_INPROGRESS);
+		/* Nothing is there: it sleeps, or finds what wire-up left, then sleeps. */
+		while (weft_worker_wait(b, 2000000) >= 0)
+			;
+		assert_int_equal(weft_tag_send(ep, &out, 8, i, NULL, NULL), 0);
+		while (weft_request_test(recv, NULL) == WEFT_INPROGRESS)
+			assert_true(weft_worker_wait(b, 5000000000) > 0);
+		assert_int_equal(in, 42);
+		weft_request_free(recv);
+		in = 0;
+	}
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+}
+
+static void a_peer_that_goes_ends_the_endpoint(void **state)
+{
+	struct weft_ep_attr attr = {.size = sizeof(attr), .status = 0};
+	struct weft_request *recv;
+
+	(void)state;
+	transfer(b, ep, 8, 1);
+	assert_int_equal(weft_tag_recv(a, ep, &done, 4, 9, UINT64_MAX, &params, &recv),
+			 WEFT_INPROGRESS);
+	done = 0;
+	weft_worker_destroy(b);
+	b = NULL;
+	while (weft_request_test(recv, NULL) == WEFT_INPROGRESS)
+		weft_worker_progress(a);
+	assert_int_equal(status, -ECONNRESET);
+	assert_int_equal(weft_ep_query(ep, &attr), 0);
+	assert_int_equal(attr.status, -ECONNRESET);
+	weft_request_free(recv);
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+}
+
+/* Off unless it is named: programs of today keep the lanes that they have. */
+static void not_taken_by_all(void **state)
+{
+	struct weft_iface_info info = {.size = sizeof(info)};
+	struct weft_worker_params wp = {.size = sizeof(wp), .lanes = "self;shm"};
+
+	(void)state;
+	make_context("self");
+	assert_int_equal(weft_worker_create(ctx, NULL, &a), 0);
+	assert_int_equal(weft_worker_query_iface(a, 0, &info), 0);
+	assert_string_equal(info.driver, "self");
+	weft_worker_destroy(a);
+	assert_int_equal(weft_worker_create(ctx, &wp, &a), 0);
+	assert_int_equal(weft_worker_query_iface(a, 0, &info), 0);
+	assert_string_equal(info.name, "shm:host");
+	assert_true(info.wakes);
+	weft_worker_destroy(a);
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(messages_of_all_sizes_arrive),
+		TEST(a_waiting_worker_is_woken),
+		TEST(a_peer_that_goes_ends_the_endpoint),
+		cmocka_unit_test(not_taken_by_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
