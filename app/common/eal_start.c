@@ -68,6 +68,38 @@ static int start_words(int count, char *const *words)
 	return ret;
 }
 
+/* Lanes are named, and none of them has a DPDK port. */
+static bool need_no_port(const struct weft_config *config)
+{
+	static const char *const without[] = {"shm", "self"};
+	const size_t num = sizeof(without) / sizeof(without[0]);
+	char lanes[1024], *item, *rest = lanes;
+	bool any = false;
+	size_t i, n;
+
+	if (weft_config_get(config, "LANES", lanes, sizeof(lanes)) >= (int)sizeof(lanes))
+		return false;
+	while ((item = strsep(&rest, ";"))) {
+		item += strspn(item, " \t");
+		n = strcspn(item, ":, \t");
+		if (n == 0)
+			continue;
+		any = true;
+		for (i = 0; i < num; i++)
+			if (strlen(without[i]) == n && strncmp(item, without[i], n) == 0)
+				break;
+		if (i == num)
+			return false;
+	}
+	return any;
+}
+
+/*
+ * Programs take the time from the EAL. Where no lane needs it, it starts without hugepages, devices
+ * and files, also for ordinary users and beside any other process.
+ */
+static const char small[] = "--no-huge -m 16 --no-pci --no-shconf --no-telemetry --log-level=error";
+
 static int start_text(const struct weft_config *config)
 {
 	char text[4096], **words;
@@ -77,6 +109,8 @@ static int start_text(const struct weft_config *config)
 		cli_error("WEFT_EAL_ARGS is longer than %zu bytes", sizeof(text) - 1);
 		return -EINVAL;
 	}
+	if (text[0] == '\0' && need_no_port(config))
+		count = snprintf(text, sizeof(text), "%s", small);
 	count = weft_eal_words(text, &words);
 	if (count < 0) {
 		cli_error("WEFT_EAL_ARGS has an open quote or ends with a backslash: %s", text);
