@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Two processes over shared memory, without DPDK's arguments and ports: every size whole, clients
+# killed at any time, a server killed, another user.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+reconnect=$build/test/proc/proc_reconnect
+[ -x "$reconnect" ] || { echo "there is no proc_reconnect in this build"; exit 77; }
+
+export WEFT_LANES=shm WEFT_CONNECT_TIMEOUT=20s
+number=0
+
+serve() {
+	number=$((number + 1))
+	address=$dir/address.$number
+	"$reconnect" server "$address" >"$dir/server.out" 2>"$dir/server.err" &
+	server_pid=$!
+	for _ in $(seq 1200); do
+		[ ! -e "$address" ] || return 0
+		kill -0 $server_pid 2>/dev/null || break
+		sleep 0.05
+	done
+	echo "the server did not start"
+	return 1
+}
+
+# ask COUNT: a client that has COUNT messages answered.
+ask() { timeout 60 "$reconnect" client "$address" "$1" 2>"$dir/client.err"; }
+
+# killed_clients: while they connect and in the stream; each time the next one is served.
+killed_clients() {
+	local i pid rc=0
+	serve || return 1
+	for ((i = 0; i < 8; i++)); do
+		"$reconnect" client "$address" 0 2>/dev/null &
+		pid=$!
+		sleep "0.0$((i + 1))"
+		kill -9 $pid 2>/dev/null
+		wait $pid 2>/dev/null
+		ask 5 || { echo "after the one killed at ${i}0 ms"; return 1; }
+	done
+	kill -TERM $server_pid
+	wait $server_pid || rc=$?
+	server_pid=
+	cat "$dir/server.out"
+	[ $rc = 0 ] && grep -q "^served 8 clients whole, .* 0 wrong" "$dir/server.out"
+}
+
+# killed_server: its client says so.
+killed_server() {
+	local pid rc=0
+	serve || return 1
+	"$reconnect" client "$address" 0 2>"$dir/client.err" &
+	pid=$!
+	sleep 0.5
+	kill -9 $server_pid
+	wait $server_pid 2>/dev/null
+	server_pid=
+	until_said "$dir/client.err" "has ended without closing the connection" $pid || rc=1
+	kill -9 $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	[ $rc = 0 ]
+}
+
+# perf_whole: with no word for the EAL.
+perf_whole() {
+	local rc=0
+	new_pair 0
+	timeout -k 10 100 "$perf" -p "$port" -L shm >"$dir/server.out" 2>"$dir/server.err" &
+	server_pid=$!
+	until_said "$dir/server.err" "waiting for a client" $server_pid || return 1
+	timeout -k 10 100 "$perf" -p "$port" -L shm -t tag_bw -s 1,8,100,5000,70000,1M -n 200 -V \
+		127.0.0.1 >"$dir/client.out" 2>"$dir/client.err" || rc=$?
+	[ $rc = 0 ] || { echo "the client's exit code is $rc"; return 1; }
+	server_code || { echo "the server's exit code is $?"; return 1; }
+	grep -q "lane shm:host" "$dir/client.out"
+}
+
+check "every size, whole, by weft-perf" perf_whole
+check "clients killed at any time; the next is served" killed_clients
+check "a killed server is told" killed_server
+tap_end
