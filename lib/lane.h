@@ -86,7 +86,7 @@ struct weft_lane_comp {
 };
 
 /** Bytes that ep_quiesce() writes at most. */
-#define WEFT_LANE_STATE_MAX 136
+#define WEFT_LANE_STATE_MAX 520
 
 /**
  * One message that the peer has not got, to be copied; or, with @p msg NULL, only a completion: of

@@ -11,7 +11,7 @@
  * they deliver as much as all had outstanding, but 200 ms at most. A quarter delivered makes it one
  * like the others again.
  *
- * So a limit of 4 MiB is held among those that deliver; what stalled peers were asked for before,
+ * So a limit is held among those that deliver; what stalled peers were asked for before,
  * at most their lanes' windows, comes in addition once they go on.
  */
 #ifndef WEFT_SHARE_H

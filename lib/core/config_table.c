@@ -81,8 +81,10 @@ const struct weft_option weft_options[] = {
 		.has_auto = true,
 		.auto_value = 0, .min = 1024,
 		.help = "Bytes a raw lane may have sent to a peer and not acknowledged. auto: 1 "
-			"MiB. Frames have a bound besides, which this does not raise: half of the "
-			"peer's receive ring, at most 512.",
+			"MiB with WEFT_CC=fixed, else up to 64 MiB, as the network path needs. "
+			"Frames have a bound besides, which this does not raise: half of the "
+			"peer's receive ring, at most 512, with WEFT_CC=fixed; else four times the "
+			"ring, at most 4096.",
 	},
 	{
 		"RX_BUFS", WEFT_OPT_UINT, FIELD(lane.rx_bufs), .def = "auto", .unit = "number",
@@ -261,7 +263,7 @@ const struct weft_option weft_options[] = {
 			"the lane likes if that is more.",
 	},
 	{
-		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "1M",
+		"RNDV_WINDOW", WEFT_OPT_BYTES, FIELD(rndv_window), .def = "16M",
 		.unit = "bytes", .min = 65536,
 		.help = "What may be outstanding over one lane, in each direction, at most: "
 			"rendezvous data that was requested and has not come, and native reads "
@@ -269,12 +271,13 @@ const struct weft_option weft_options[] = {
 			"measured rate and round trip decide.",
 	},
 	{
-		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "4M",
+		"RNDV_LIMIT", WEFT_OPT_BYTES, FIELD(rndv_limit), .def = "64M",
 		.unit = "bytes", .min = 65536,
 		.help = "The same for a worker, all peers and lanes together: with many senders "
-			"this is what arrives at a time. Peers that do not deliver are not "
-			"counted, and of one with nothing outstanding a least piece is requested "
-			"in any case.",
+			"this is what arrives at a time. Within it the rate and round trip of the "
+			"lanes decide, 4 MiB at least. Peers that do not deliver are not counted, "
+			"and of one with nothing outstanding a least piece is requested in any "
+			"case.",
 	},
 	{
 		"RMA_MAX_GETS", WEFT_OPT_UINT, FIELD(rma_max_gets), .def = "64",

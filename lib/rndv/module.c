@@ -19,7 +19,9 @@ static int worker_init(struct weft_msg_worker *mw)
 	TAILQ_INIT(&rw->free_fetches);
 	TAILQ_INIT(&rw->fetching);
 	TAILQ_INIT(&rw->fetching_later);
-	weft_share_init(&rw->pulls, mw->conf.rndv_limit);
+	weft_share_init(&rw->pulls, mw->conf.rndv_limit < WEFT_RNDV_PULLS_MIN
+					    ? mw->conf.rndv_limit
+					    : WEFT_RNDV_PULLS_MIN);
 	mw->rndv = rw;
 	return 0;
 }

@@ -209,6 +209,30 @@ static void want_later(struct weft_rndv *r)
 	TAILQ_INSERT_TAIL(&r->me->mw->rndv->fetching_later, r, fetching_link);
 }
 
+/*
+ * The worker's limit is what the lanes of the endpoint with the widest way need together, measured
+ * or, at first, as stated. It does not fall again: what one of many senders gets of a link says
+ * nothing of the link.
+ */
+static void follow(struct weft_msg_ep *me)
+{
+	struct weft_share *pulls = &me->mw->rndv->pulls;
+	uint64_t sum = 0, most = me->mw->conf.rndv_limit;
+
+	for (uint32_t m = me->rndv_lanes; m; m &= m - 1)
+		sum += load_of(me, (unsigned int)__builtin_ctz(m))->window;
+	if (sum > most)
+		sum = most;
+	if (sum > pulls->limit)
+		pulls->limit = sum;
+}
+
+static void rated(struct weft_msg_ep *me, unsigned int lane)
+{
+	weft_lane_rated(me, lane, WEFT_DIR_RX);
+	follow(me);
+}
+
 /* Bytes of an ask have come, which measures the lane, or (not @good) will not. */
 static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, bool good)
 {
@@ -216,7 +240,7 @@ static void unbook(struct weft_fetch *f, struct weft_ask *a, uint64_t bytes, boo
 	uint64_t now = me->mw->worker->now;
 
 	if (weft_load_done(load_of(me, a->lane), bytes, good, a->given, now))
-		weft_lane_rated(me, a->lane, WEFT_DIR_RX);
+		rated(me, a->lane);
 	weft_share_done(&me->mw->rndv->pulls, &me->rndv->pulls, bytes, good, now);
 	a->left -= bytes;
 	want(me->rndv);
@@ -444,6 +468,7 @@ void weft_rndv_ep_lanes(struct weft_msg_ep *me)
 		weft_lane_rated(me, i, WEFT_DIR_RX);
 	}
 	weft_rndv_send_ep_lanes(me);
+	follow(me);
 	want(me->rndv);
 }
 

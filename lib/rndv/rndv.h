@@ -45,6 +45,8 @@
 struct weft_ask;
 
 /** Pulls of one peer that may wait for their lanes here. Ours ask for far less. */
+/** bytes; what all peers may be asked for at a time, if WEFT_RNDV_LIMIT is not less */
+#define WEFT_RNDV_PULLS_MIN (4u << 20)
 #define WEFT_RNDV_PULLS_MAX 1024u
 
 /* ------------------------------------------------------------------ offers */

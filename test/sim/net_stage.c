@@ -72,12 +72,14 @@ static struct sim_port *make_port(struct net_stage *s, unsigned int index, unsig
 		.bufs = s->conf.mtu > 1500 ? 512 : 1024,
 		.paths = (uint8_t)s->conf.paths,
 		.bandwidth = (double)s->conf.rate / 8,
+		.flags = WEFT_FRAME_PORT_MEASURE, /* as all ports of DPDK */
 	};
 	char name[16];
 
-	/* Who receives from all has more under way. */
-	if (!index || s->conf.ring > 512)
-		p.bufs = 4096;
+	/* A few have what ports have by default; who receives from all has more under way. */
+	if (!index || s->conf.senders <= 8)
+		p.bufs = s->conf.ring > 1920 ? 2 * s->conf.ring + 255 : 4095;
+	p.hdr_bufs = 3 * p.bufs < 16383 ? 3 * p.bufs : 16383;
 	snprintf(name, sizeof(name), "h%u", index);
 	p.name = name;
 	return sim_port_create(s->sim, &p);

@@ -109,6 +109,7 @@ struct sim_port_params {
 	uint16_t rx_depth;     /**< 0 = 512 */
 	uint32_t tx_bytes_max; /**< see frame_port.h */
 	uint32_t bufs;         /**< frame mbufs; 0 = 2048 */
+	uint32_t hdr_bufs;     /**< small ones; 0 = as many */
 	uint32_t flags;        /**< WEFT_FRAME_PORT_* in addition to MULTISEG | EXTBUF */
 	uint32_t no_flags;     /**< without these of them */
 	/* With WEFT_FRAME_PORT_REG: a NIC whose PMD keeps sent mbufs until the ring runs short. */

@@ -392,7 +392,7 @@ static void port_close(struct weft_frame_port *fp)
 	sim_queues_drain(port);
 	port->open = false;
 	pool_put(port, fp->pool, port->params.bufs, frame_room(port));
-	pool_put(port, fp->hdr_pool, port->params.bufs, HDR_ROOM);
+	pool_put(port, fp->hdr_pool, port->params.hdr_bufs, HDR_ROOM);
 }
 
 static const struct weft_frame_port_ops port_ops = {
@@ -415,7 +415,7 @@ int sim_port_open(struct sim_port *port)
 		return -ENODEV;
 	sim_port_renew(port);
 	port->fp.pool = pool_get(port->params.bufs, frame_room(port));
-	port->fp.hdr_pool = pool_get(port->params.bufs, HDR_ROOM);
+	port->fp.hdr_pool = pool_get(port->params.hdr_bufs, HDR_ROOM);
 	if (!port->fp.pool || !port->fp.hdr_pool)
 		return -ENOMEM;
 	port->open = true;
@@ -466,6 +466,8 @@ struct sim_port *sim_port_create(struct sim *sim, const struct sim_port_params *
 		port->params = *params;
 	if (!port->params.bufs)
 		port->params.bufs = 2048;
+	if (!port->params.hdr_bufs)
+		port->params.hdr_bufs = port->params.bufs;
 	port->sim = sim;
 	port->index = sim->num_ports;
 	port->net = port->params.net;

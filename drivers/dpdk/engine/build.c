@@ -204,9 +204,9 @@ int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *b
 static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
-	struct rte_mbuf *m = ctl_alloc(iface, RAW_TMPL + sizeof(struct weft_frame_sack) +
-						      8 * WEFT_FRAME_SACK_WORDS + 4);
-	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = 0;
+	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = weft_rxwin_words(&c->rx);
+	struct rte_mbuf *m =
+		ctl_alloc(iface, RAW_TMPL + sizeof(struct weft_frame_sack) + 8 * words + 4);
 	struct weft_frame_sack *sack;
 	struct weft_frame_hdr *hdr;
 
@@ -216,11 +216,9 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 	hdr = raw_hdr(c, m);
 	hdr->type = type;
 	hdr->seq = weft_put32(c->snd_next);
-	if (weft_rxwin_has_hole(&c->rx)) {
-		sack = (struct weft_frame_sack *)(hdr + 1);
-		words = weft_rxwin_sack(&c->rx, sack + 1, WEFT_FRAME_SACK_WORDS);
-	}
 	if (words > 0) {
+		sack = (struct weft_frame_sack *)(hdr + 1);
+		weft_rxwin_sack(&c->rx, sack + 1, words);
 		sack->words = weft_put16((uint16_t)words);
 		sack->reserved = weft_put16(0);
 		lane_len += (uint32_t)sizeof(*sack) + 8 * words;

@@ -80,6 +80,9 @@ struct weft_cc_delay {
 	uint32_t base;       /**< ns: least round trip */
 	uint32_t frame_ns;   /**< a frame's time at the highest rate of a round; 0 = none yet */
 	uint32_t srtt;       /**< ns, of the last few samples */
+	uint8_t full_wait;   /**< rounds until full_new is taken */
+	uint32_t full_new;   /**< ns, what full_wait has seen so far */
+	uint32_t queue_last; /**< ns, of the round before */
 	uint32_t full;       /**< ns of queueing at which frames were lost; 0 = never */
 	uint32_t calm;       /**< rounds since a loss by a queue */
 	uint64_t over_at;    /**< begin of the first of `over` rounds */

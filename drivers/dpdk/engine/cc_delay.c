@@ -16,8 +16,9 @@
 #define TARGET_SMALL 4u  /* frames: smaller windows have a larger target */
 #define FULL_MIN 4000u   /* ns */
 #define FULL_ROUNDS 256u
-#define PACED 4u          /* windows of fewer frames leave one by one */
-#define INCREASE_PARTS 8u /* fair increase per round: a frame, cut into so many */
+#define FULL_WAIT 3u       /* rounds until what was seen of a full queue counts */
+#define PACED 4u           /* windows of fewer frames leave one by one */
+#define INCREASE_PARTS 16u /* fair increase per round: a frame, cut into so many */
 #define TRIPS_MAX 32u
 #define CLEAR_ROUNDS 4u
 #define GROW_PARTS 2u        /* of a frame: most of the fair increase at once */
@@ -58,7 +59,8 @@ static uint32_t target_queue(const struct weft_cc *cc)
 	/* Who has only a part of a frame can't keep the queue as short as few can. */
 	if (cc->window < TARGET_SMALL * frame)
 		t += part(t, TARGET_SMALL * frame - cc->window, TARGET_SMALL * frame);
-	if (d->full != 0)
+	/* Nor do they have enough round trips to know a full queue by. */
+	if (d->full != 0 && cc->window >= PACED * frame)
 		t = min32(t, max32(d->full / 2, FULL_MIN));
 	return t;
 }
@@ -158,12 +160,28 @@ static uint32_t after_loss(const struct weft_cc *cc, uint64_t now)
 	return max32(min32(to, w / 8 * 7), w / 2);
 }
 
+/*
+ * Frames were lost, and the longest round trips may be of those right behind them: what they show
+ * within two rounds is what a full queue is.
+ */
+static void learn_full(struct weft_cc_delay *d, uint32_t worst)
+{
+	if (d->full_wait == 0)
+		return;
+	d->full_new = max32(d->full_new, worst);
+	if (--d->full_wait > 0)
+		return;
+	d->full = d->full != 0 ? d->full / 4 * 3 + d->full_new / 4 : d->full_new;
+}
+
 static void cut_by_loss(struct weft_cc *cc, uint64_t now, bool queue, uint32_t worst)
 {
 	struct weft_cc_delay *d = &cc->delay;
 
-	if (queue || worst > max32(FULL_MIN, d->base / 64))
-		d->full = d->full != 0 ? d->full / 4 * 3 + worst / 4 : max32(worst, 1);
+	if (queue || worst > max32(FULL_MIN, d->base / 64)) {
+		d->full_new = max32(worst, 1);
+		d->full_wait = FULL_WAIT;
+	}
 	d->calm = 0;
 	d->cut_wait = CUT_WAIT;
 	if (d->mode == WEFT_CC_MODE_SHARE) {
@@ -241,16 +259,20 @@ static void increase(struct weft_cc *cc, uint32_t queue, uint32_t target)
 }
 
 /*
- * To a quarter of the target: an empty queue would be an idle link. Now and then further, for
- * who came later and took what waited then for the way sees only so that it is shorter. No more
- * than three quarters at once.
+ * To a quarter of the target: an empty queue would be an idle link. With few frames to three
+ * quarters, for then many share the queue, and all do the same; what falls already falls by what
+ * was cut a round ago. Now and then further, for who came later and took what waited then for the
+ * way sees only so that it is shorter. No more than three quarters at once.
  */
 static void decrease(struct weft_cc *cc, uint32_t queue, uint32_t target)
 {
 	struct weft_cc_delay *d = &cc->delay;
-	uint64_t less = queue - target / 4, all = (uint64_t)queue + d->base;
+	bool few = cc->window < PACED * cc->conf.frame;
+	uint64_t less = queue - target / 4 * (few ? 3 : 1), all = (uint64_t)queue + d->base;
 	uint32_t much;
 
+	if (few && queue < d->queue_last / 8 * 7)
+		return;
 	if (++d->cuts % DEEP_EVERY == 0)
 		less = queue + min32(d->base / 8, target / 4);
 	much = part(cc->window, less, all);
@@ -311,6 +333,7 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 	d->trips = (uint8_t)min32((uint32_t)((now - d->round.at) / max32(late, 1)), TRIPS_MAX);
 	d->trips = (uint8_t)max32(d->trips, 1);
 	refresh_base(cc, now, late, queue < target);
+	learn_full(d, worst);
 	if (d->calm < UINT32_MAX)
 		d->calm++;
 	/* The way may have another queue by now. */
@@ -329,6 +352,7 @@ static void end_round(struct weft_cc *cc, uint64_t now)
 		else if (d->mode == WEFT_CC_MODE_DELAY)
 			delay_round(cc, now, queue, target);
 	}
+	d->queue_last = queue;
 	begin_round(d, now);
 }
 

@@ -137,18 +137,23 @@ void raw_conn_free(struct raw_conn *c)
 
 /*
  * The fixed window: what the configuration says, and never more frames than half the peer's receive
- * ring, so that one sender alone cannot overrun it.
+ * ring, so that one sender alone cannot overrun it. With congestion control it is a bound only, and
+ * most of what a long path needs is in the network, not in the ring.
  */
 static int make_window(struct raw_conn *c)
 {
 	struct raw_iface *iface = c->iface;
-	uint32_t frames = RTE_MIN(c->peer_rx_frames / 2, RAW_WIN_FRAMES_MAX);
+	bool fixed = raw_window_fixed(iface);
+	uint64_t frames = fixed ? RTE_MIN(c->peer_rx_frames / 2, RAW_WIN_FRAMES)
+				: (uint64_t)RAW_WIN_RINGS * c->peer_rx_frames;
 
+	frames = RTE_MIN(frames, RTE_MIN(c->peer_rx_seqs, WEFT_RXWIN));
 	frames = RTE_MIN(frames, iface->share.tx_held_max);
-	c->win_frames = RTE_MAX(frames, 1u);
+	c->win_frames = RTE_MAX((uint32_t)frames, 1u);
 	c->win_bytes = iface->conf.window != 0
 			       ? (uint32_t)RTE_MIN(iface->conf.window, (size_t)INT32_MAX)
-			       : RAW_WIN_BYTES;
+		       : fixed ? RAW_WIN_BYTES
+			       : RAW_WIN_BYTES_MAX;
 	c->win_whole = c->win_frames;
 	if (raw_slots_init(c) != 0 || raw_multi_init(c) != 0)
 		return -ENOMEM;

@@ -32,16 +32,18 @@
 #define RAW_CONNS_MAX 65536u
 #define RAW_TIME_WAIT_MAX 256u
 #define RAW_TIME_WAIT_NS 2000000000ull
-#define RAW_WIN_FRAMES_MAX 512u /* half of the receiver's memory of sequences */
+#define RAW_WIN_FRAMES 512u /* with WEFT_CC=fixed, and WEFT_WINDOW=auto in bytes */
 #define RAW_WIN_BYTES (1024u * 1024)
 #define RAW_RESERVE_NS 20000000ull /* after connecting: is there traffic? (engine/path_open.c) */
+/* With congestion control: the bound of what follows from the path, in bytes and peer's rings. */
+#define RAW_WIN_BYTES_MAX (64u << 20)
+#define RAW_WIN_RINGS 4u
 #define RAW_BYE_GRACE 2000000ull
 #define RAW_TMPL 96u /* encapsulation + lane header, rounded up for the copy */
 #define RAW_NEVER WEFT_NEVER
 #define RAW_FOREVER (WEFT_NEVER / 4) /* a time limit that is never reached, and can be added to */
 
 static_assert(WEFT_ENCAP_MAX + sizeof(struct weft_frame_hdr) <= RAW_TMPL, "template");
-static_assert(2 * RAW_WIN_FRAMES_MAX <= WEFT_RXWIN, "receive window");
 
 struct weft_cc;
 struct raw_part;
@@ -255,6 +257,7 @@ struct raw_conn {
 	uint32_t num_parts;
 	uint16_t probe_id;
 	uint32_t peer_rx_frames, peer_rx_bufs;
+	uint32_t peer_rx_seqs; /* sequences that it remembers */
 	struct raw_measure measure;
 	/*
 	 * lt; the peer has closed, and what it sent before may still arrive until then; 0 = it has

@@ -78,6 +78,7 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.paths = iface->paths,
 		.features = weft_put32(WEFT_HELLO_F_PARTS),
 		.udp_port = weft_put16(iface->gate.udp_port),
+		.rx_shift = (uint8_t)rte_log2_u32(WEFT_RXWIN / WEFT_FRAME_SEQS),
 		.secret = weft_put64(c->secret),
 	};
 }
@@ -133,6 +134,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	c->remote_iface = weft_get64(h->iface_id);
 	c->peer_rx_frames = weft_get32(h->rx_frames);
 	c->peer_rx_bufs = weft_get32(h->rx_bufs);
+	c->peer_rx_seqs = WEFT_FRAME_SEQS << h->rx_shift;
 	c->frame_size =
 		(uint16_t)RTE_MIN((uint32_t)c->iface->frame_size,
 				  (uint32_t)weft_get16(h->frame_size) + raw_tag_len(c->iface));
@@ -148,7 +150,8 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 static bool hello_acceptable(const struct weft_frame_hello *h)
 {
 	return weft_get16(h->frame_size) >= WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN &&
-	       h->csum <= WEFT_FRAME_CSUM_CRC32C && weft_get32(h->rx_frames) > 0 && h->paths > 0;
+	       h->csum <= WEFT_FRAME_CSUM_CRC32C && weft_get32(h->rx_frames) > 0 && h->paths > 0 &&
+	       h->rx_shift <= WEFT_FRAME_SEQS_SHIFT;
 }
 
 /* ---------------------------------------------------------------- initiator */

@@ -294,8 +294,8 @@ static uint8_t csum_wish(const struct weft_frame_port *port, unsigned int mode, 
 
 /*
  * Buffers are shared out so that nobody starves another: what the receive ring and the frame in
- * hand need is never given away; of the rest, half may be held by sends until acknowledged and a
- * quarter be kept by receivers.
+ * hand need is never given away; of the rest, five eighths may be held by sends until acknowledged
+ * and a quarter be kept by receivers.
  */
 static void share_buffers(struct raw_iface *iface)
 {
@@ -303,10 +303,11 @@ static void share_buffers(struct raw_iface *iface)
 	uint32_t size = port->pool->size, ring = RTE_MIN(port->rx_depth, size / 2),
 		 rest = size - ring;
 
-	iface->share.tx_held_max = RTE_MAX(rest / 2, 1u);
+	iface->share.tx_held_max = RTE_MAX(rest / 8 * 5, 1u);
 	iface->share.tx_held_hard = RTE_MAX(rest / 4 * 3, 1u);
 	iface->keep_max = rest / 4;
-	iface->share.hdr_held_max = port->hdr_pool->size / 2;
+	iface->share.hdr_held_max = port->hdr_pool->size / 4 * 3;
+	iface->share.hdr_held_hard = port->hdr_pool->size / 8 * 7;
 	/* Frames that lie in other workers' rings are buffers of ours, for as long as they like. */
 	iface->hand_max = rest / 2 / RTE_MAX(port->steering.queues, 2u) + 1;
 	raw_share_init(iface);

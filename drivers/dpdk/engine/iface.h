@@ -36,7 +36,7 @@ struct raw_share {
 	/* Frame buffers held until acknowledged, and what the least share may come to. */
 	uint32_t tx_held, tx_held_max, tx_held_hard;
 	/* small buffers in zero-copy frames: acknowledgements need some too */
-	uint32_t hdr_held, hdr_held_max;
+	uint32_t hdr_held, hdr_held_max, hdr_held_hard;
 	bool pressed; /* somebody was refused a buffer since the last progress() */
 	TAILQ_HEAD(, raw_conn) stalled;
 	uint64_t taken_back; /* bytes of heap, and their bound */

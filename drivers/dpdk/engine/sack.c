@@ -43,15 +43,11 @@ static uint64_t ring_word(const struct weft_rxwin *w, uint32_t seq)
 
 uint32_t weft_rxwin_sack(const struct weft_rxwin *w, void *word, uint32_t max)
 {
-	uint32_t span = w->high - w->next; /* the first of these is the missing one itself */
-	uint32_t words, i;
+	uint32_t words = weft_rxwin_words(w), i;
 	uint8_t *out = word;
 	weft_le64 wire;
 	uint64_t v;
 
-	if (span <= 1)
-		return 0;
-	words = (span - 1 + 63) / 64;
 	if (words > max)
 		words = max;
 	for (i = 0; i < words; i++) {

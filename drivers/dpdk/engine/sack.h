@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WEFT_RXWIN 1024u
+#define WEFT_RXWIN 4096u
 #define WEFT_RXWIN_WORDS (WEFT_RXWIN / 64)
 
 struct weft_rxwin {
@@ -40,6 +40,14 @@ static inline int32_t weft_seq_diff(uint32_t a, uint32_t b)
 static inline bool weft_rxwin_has_hole(const struct weft_rxwin *w)
 {
 	return w->high != w->next;
+}
+
+/** Words of the bitmap that matter; 0 = no hole, no SACK block needed. */
+static inline uint32_t weft_rxwin_words(const struct weft_rxwin *w)
+{
+	uint32_t span = w->high - w->next; /* the first of these is the missing one itself */
+
+	return span <= 1 ? 0 : (span - 1 + 63) / 64;
 }
 
 /** Has @p seq come before? Changes nothing. */

@@ -4,8 +4,8 @@
  * Buffers that connections share. Frames are held until they are acknowledged, in the port's pools,
  * and a peer that stops acknowledges nothing.
  *
- * - A connection may hold half of what is free (raw_share_frame()), so that something is left for
- *   whoever comes next, and a least share whatever the others hold.
+ * - A connection may hold four times what is free (raw_share_frame()), so that something is left
+ *   for whoever comes next, and a least share whatever the others hold.
  * - A connection whose oldest frame has been sent again in vain for RAW_STALL_NS has stalled: its
  *   window shrinks to the least share and grows again frame by frame as it acknowledges. One that
  *   acknowledges a frame now and then stays small.
@@ -50,7 +50,7 @@ void raw_share_init(struct raw_iface *iface)
 }
 
 /*
- * May it use @p n small buffers more? Twice what is free is the most: they are fewer than frames.
+ * May it use @p n small buffers more? As with frames: so many times what is free is the most.
  */
 bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
 {
@@ -58,9 +58,9 @@ bool raw_share_hdrs(struct raw_conn *c, uint32_t n)
 	uint32_t held = iface->share.hdr_held;
 
 	if (likely(held + n <= iface->share.hdr_held_max &&
-		   c->hdr_held < (iface->share.hdr_held_max - held) * 2))
+		   c->hdr_held < RAW_SHARE_TIMES * (iface->share.hdr_held_max - held)))
 		return true;
-	if (c->hdr_held + n <= 3 * RAW_SHARE_MIN && held + n <= iface->share.hdr_held_max / 2 * 3)
+	if (c->hdr_held + n <= 3 * RAW_SHARE_MIN && held + n <= iface->share.hdr_held_hard)
 		return true;
 	iface->share.pressed = true;
 	return false;

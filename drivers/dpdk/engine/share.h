@@ -17,17 +17,20 @@
 
 /* A connection may hold so many frames whatever the others hold. */
 #define RAW_SHARE_MIN 8u
+#define RAW_SHARE_TIMES 4u
 #define RAW_STALL_NS 10000000ull
 
 /*
- * May a connection with @p mine frames outstanding hold one more? Half of what is free is the most
- * for each, so something is always left for whoever comes; the least share is everybody's.
+ * May a connection with @p mine frames outstanding hold one more? So many times of what is free is
+ * the most for each: one alone gets four fifths, yet something is always left for whoever comes;
+ * the least share is everybody's.
  */
 static inline bool raw_share_frame(struct raw_iface *iface, uint32_t mine)
 {
 	uint32_t held = iface->share.tx_held;
 
-	if (likely(held < iface->share.tx_held_max && mine < (iface->share.tx_held_max - held) / 2))
+	if (likely(held < iface->share.tx_held_max &&
+		   mine < RAW_SHARE_TIMES * (iface->share.tx_held_max - held)))
 		return true;
 	if (mine < RAW_SHARE_MIN && held < iface->share.tx_held_hard)
 		return true;

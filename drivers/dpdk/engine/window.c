@@ -56,6 +56,11 @@ static void update(struct raw_conn *c)
 		c->win_bytes = c->cc_limit - RTE_MIN(c->cc_limit, full_frame(c)) + 1;
 }
 
+bool raw_window_fixed(const struct raw_iface *iface)
+{
+	return weft_cc_ops(iface->conf.cc) == weft_cc_ops(WEFT_CC_FIXED);
+}
+
 int raw_window_init(struct raw_conn *c)
 {
 	const struct weft_cc_ops *ops = weft_cc_ops(c->iface->conf.cc);
@@ -66,7 +71,7 @@ int raw_window_init(struct raw_conn *c)
 		.rtt = c->measure.rtt,
 	};
 
-	if (ops == weft_cc_ops(WEFT_CC_FIXED))
+	if (raw_window_fixed(c->iface))
 		return 0;
 	c->cc = calloc(c->path_count, sizeof(*c->cc));
 	if (!c->cc)

@@ -16,6 +16,8 @@
 #include "engine/conn.h"
 #include "lane.h"
 
+/** Nothing but WEFT_WINDOW and the peer's ring limits what is in flight. */
+bool raw_window_fixed(const struct raw_iface *iface);
 /** The connection is up: its paths and its frame size are agreed. @return 0 or -ENOMEM */
 int raw_window_init(struct raw_conn *c);
 /** c->path_count is about to grow by one. @return 0 or -ENOMEM */

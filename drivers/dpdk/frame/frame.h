@@ -122,7 +122,7 @@ struct weft_frame_sack {
 	weft_le64 word[];
 } __attribute__((packed));
 
-#define WEFT_FRAME_SACK_WORDS 16u /**< 1024 sequences */
+#define WEFT_FRAME_SACK_WORDS 64u /**< 4096 sequences */
 
 /**
  * ECN block: what the sender of this frame has counted of the frames that came to it, path by path.
@@ -147,6 +147,10 @@ struct weft_frame_msg {
 	uint8_t flags;    /**< 0 */
 } __attribute__((packed));
 
+/** Sequences that every receiver remembers; how often more may be doubled, to be sensible. */
+#define WEFT_FRAME_SEQS 1024u
+#define WEFT_FRAME_SEQS_SHIFT 10u
+
 /** Body of HELLO and HELLO_ACK. Later versions may append; a reader takes what it knows. */
 struct weft_frame_hello {
 	weft_le32 conn;       /**< sender's connection: what the other writes into dst_conn */
@@ -163,7 +167,7 @@ struct weft_frame_hello {
 	weft_le32 features;   /**< WEFT_HELLO_F_*; what is not known means nothing */
 	weft_le16 udp_port;   /**< that the sender listens on; 0 = the one that this comes from */
 	uint8_t steer;        /**< WEFT_HELLO_* */
-	uint8_t reserved;     /**< 0 */
+	uint8_t rx_shift;     /**< it remembers WEFT_FRAME_SEQS << rx_shift sequences */
 	/** sender's, random, of this connection: what CHALLENGE is answered with */
 	weft_le64 secret;
 	weft_le64 cookie; /**< HELLO: from HELLO_RETRY, or 0; HELLO_ACK: 0 */

@@ -13,7 +13,9 @@
 #include "port/nic_state.h"
 #include "port/priv.h"
 
-#define HDR_BUFS 1023      /* small mbufs, each with */
+#define HDR_BUFS 1023      /* small mbufs where frames are one buffer each: control frames */
+#define HDR_BUFS_MAX 16383 /* else up to */
+#define HDR_PER_FRAME 3    /* for each frame: a frame with user memory has header, data, CRC */
 #define HDR_ROOM 256       /* bytes: the longest headers */
 #define FRAME_BUFS 4095    /* more whole frames than this do no good by themselves */
 #define FRAME_BUFS_MIN 255 /* kept beyond the rings when nothing is said */
@@ -94,6 +96,23 @@ uint16_t weft_port_pool_room(const struct weft_port_dev *d)
 	return (uint16_t)room;
 }
 
+static uint32_t hdr_size(void)
+{
+	return object_size(RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+}
+
+static uint32_t hdrs_per_frame(const struct weft_port_dev *d)
+{
+	return d->limits.no_extbuf || d->limits.no_chains || d->limits.by_pointer ? 0
+										  : HDR_PER_FRAME;
+}
+
+static uint32_t count_hdrs(const struct weft_port_dev *d, uint32_t frames)
+{
+	return RTE_MIN(RTE_MAX(frames * hdrs_per_frame(d), (uint32_t)HDR_BUFS),
+		       (uint32_t)HDR_BUFS_MAX);
+}
+
 static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint16_t nb_rx,
 			     uint16_t nb_tx, uint32_t rx_bufs)
 {
@@ -104,8 +123,8 @@ static uint32_t count_frames(const struct weft_port_dev *d, uint16_t room, uint1
 		rings = 0;
 	if (rx_bufs)
 		return rings + rx_bufs;
-	n = (WEFT_PORT_POOL_BYTES - HDR_BUFS * object_size(RTE_PKTMBUF_HEADROOM + HDR_ROOM)) /
-	    object_size(room);
+	n = (WEFT_PORT_POOL_BYTES - HDR_BUFS * hdr_size()) /
+	    (object_size(room) + hdrs_per_frame(d) * hdr_size());
 	n = RTE_MIN(n, (uint32_t)FRAME_BUFS);
 	return RTE_MAX(n, rings + FRAME_BUFS_MIN);
 }
@@ -125,7 +144,7 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 			   uint32_t rx_bufs, char *why, size_t why_len)
 {
 	uint16_t room = weft_port_pool_room(d);
-	uint32_t n = count_frames(d, room, nb_rx, nb_tx, rx_bufs);
+	uint32_t n = count_frames(d, room, nb_rx, nb_tx, rx_bufs), hdrs = count_hdrs(d, n);
 	struct weft_nic_env env;
 	char node[300];
 	uint64_t bytes;
@@ -133,11 +152,10 @@ int weft_port_pools_create(struct weft_port_dev *d, uint16_t q, uint16_t nb_rx, 
 	free_late();
 	forget(d, q);
 	d->pools[q] = make(d, "frames", q, n, room);
-	d->hdr_pools[q] = make(d, "hdrs", q, HDR_BUFS, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+	d->hdr_pools[q] = make(d, "hdrs", q, hdrs, RTE_PKTMBUF_HEADROOM + HDR_ROOM);
 	if (d->pools[q] && d->hdr_pools[q])
 		return 0;
-	bytes = (uint64_t)n * object_size(room) +
-		(uint64_t)HDR_BUFS * object_size(RTE_PKTMBUF_HEADROOM + HDR_ROOM);
+	bytes = (uint64_t)n * object_size(room) + (uint64_t)hdrs * hdr_size();
 	weft_nic_env_here(&env);
 	weft_nic_node_memory(&env, rte_eth_dev_socket_id(d->port_id), node, sizeof(node));
 	snprintf(

@@ -306,9 +306,9 @@ static void each_wrong_field_is_named(void **state)
 		{46, 0x10,
 		 WEFT_GATE_BAD_LENGTH}, /* ECN flag, but a message where the block should be */
 		{47, 0x80, WEFT_GATE_BAD_TYPE},
-		{46, 0x02,
-		 WEFT_GATE_BAD_LENGTH}, /* SACK flag, but a message where the block should be */
-		{48, 41, ANY},          /* shorter than a header */
+		/* SACK flag, but a message where the block should be: what is left does not tile */
+		{46, 0x02, WEFT_GATE_BAD_MESSAGE},
+		{48, 41, ANY},                    /* shorter than a header */
 		{49, 0xff, WEFT_GATE_BAD_LENGTH}, /* longer than the frame */
 		{84, 12, WEFT_GATE_BAD_MESSAGE},  /* message lengths do not tile the body */
 		{85, 0xff, WEFT_GATE_BAD_MESSAGE},
