@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What becomes of a frame that has come: it is validated (frame/parse.c), its connection is found,
- * the sequence is noted and duplicates are dropped (engine/sack.h), what it acknowledges is
- * released (engine/ack.c), and its messages are delivered.
+ * A frame has come: it is validated (frame/parse.c), its connection found, duplicates dropped
+ * (engine/sack.h), what it acknowledges released (engine/ack.c), its messages delivered.
  */
 
 #include <stdlib.h>
