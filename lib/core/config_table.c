@@ -51,7 +51,8 @@ const struct weft_option weft_options[] = {
 		.auto_value = 0, .min = 1, .max = 16,
 		.help = "Paths per raw lane. Each is a pair of UDP ports, used both ways, so that "
 			"a network which spreads flows (ECMP, limits per flow) carries one lane "
-			"over several paths. auto: one, and another in reserve for when it fails.",
+			"over several paths. auto: one, others in reserve, and more where trials "
+			"show that they help.",
 	},
 	{
 		"FRAME_SIZE", WEFT_OPT_BYTES, FIELD(lane.frame_size), .def = "auto",

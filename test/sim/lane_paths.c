@@ -352,6 +352,42 @@ static void one_of_four_trunks_dies(struct sim_case *c)
 	}
 }
 
+/* A flow gets a fifth of the link, and nobody has said anything about paths. */
+static void a_limit_per_flow_is_found_without_configuration(struct sim_case *c)
+{
+	struct two t = automatic(c, "WINDOW=64k");
+	unsigned int after;
+	uint32_t n = 0;
+
+	*sim_port_down(t.pb) = (struct sim_link){.rate = SIM_GBIT, .flow_rate = SIM_GBIT / 5};
+	for (unsigned int k = 0; k < 100; k++)
+		n = busy_ms(&t, t.e, n);
+	after = lane_received(t.b);
+	for (unsigned int k = 0; k < 20; k++)
+		n = busy_ms(&t, t.e, n);
+	assert_true(lane_received(t.b) - after >= 20 * 81 * 9 / 10);
+	assert_in_range(lane_counter(t.a, "path.more"), 2, 4);
+	settle(&t, t.b, n);
+}
+
+/* A queue that all flows share: another path is no better, and none is taken. */
+static void on_one_switch_one_path_stays(struct sim_case *c)
+{
+	static const char *const config[] = {"WINDOW=64k", "WINDOW=64k CC=delay"};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct two t = automatic(c, config[i]);
+		uint32_t n = 0;
+
+		*sim_port_down(t.pb) =
+			(struct sim_link){.rate = SIM_GBIT / 2, .queue_bytes = i ? 40000 : 100000};
+		for (unsigned int k = 0; k < 100; k++)
+			n = busy_ms(&t, t.e, n);
+		assert_int_equal(lane_counter(t.a, "path.more"), 0);
+		settle(&t, t.b, n);
+	}
+}
+
 static void idle_connections_open_no_reserve(struct sim_case *c)
 {
 	struct two t = automatic(c, "");
@@ -445,6 +481,8 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_bad_path_gets_another_port),
 	SIM_CASE(a_black_hole_does_not_stop_a_connect),
 	SIM_CASE(one_of_four_trunks_dies),
+	SIM_CASE(a_limit_per_flow_is_found_without_configuration),
+	SIM_CASE(on_one_switch_one_path_stays),
 	SIM_CASE(idle_connections_open_no_reserve),
 	SIM_CASE(when_all_are_silent_none_is_bad),
 	SIM_CASE(a_peer_that_was_away_makes_no_path_bad),

@@ -232,8 +232,9 @@ struct raw_conn {
 	uint16_t peer_port;  /* that it listens on */
 	uint8_t peer_queues; /* its NIC hashes to so many, or 0 */
 	uint8_t peer_paths;
-	uint8_t paths; /* that we send over */
-	bool ack_all;  /* the next ACK goes over all paths: those of its like do not come back */
+	uint8_t paths;  /* that we send over */
+	bool path_busy; /* the window keeps frames back */
+	bool ack_all;   /* the next ACK goes over all paths: those of its like do not come back */
 	uint8_t reply_path;      /* 1 + path of an ACK that wants an answer; 0 = none does */
 	uint8_t path_count;      /* paths wanted, and then found: of `paths` at least */
 	uint8_t path_small_acks; /* small frames over path 0 answered meanwhile */

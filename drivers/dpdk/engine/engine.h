@@ -16,7 +16,8 @@
  *	rtt, flush                           sending again, loss, round trips
  *	cc, cc_fixed, cc_delay, cc_share   congestion control: the table of algorithms, a fixed
  *	                                     window, by delay, and by delay beside others
- *	multipath, path_rules, path_open   several paths: the next one, bad ones, new ports
+ *	multipath, path_rules, path_open,  several paths: the next one, bad ones, new ports;
+ *	path_grow, path_trial                whether more help
  *	window                             what congestion control says, as the sender obeys it
  *	rx, sack                           receiving: validation, duplicates, delivery
  *	keepalive, deadline, clock,        keepalive and peer timeout; what is due when, and by

@@ -148,6 +148,8 @@ static void up_timer(struct raw_conn *c)
 		c->base.tx_room = true;
 	if (c->multi)
 		raw_multi_timer(c);
+	else if (c->path_busy && iface->paths_auto)
+		raw_path_open(c);
 	if (c->loss_timer != 0 && iface->et >= c->loss_timer)
 		raw_loss_detect(c);
 	if (c->timer != 0 && iface->et >= c->timer) {

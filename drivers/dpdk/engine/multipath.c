@@ -111,13 +111,17 @@ void raw_multi_free(struct raw_conn *c)
 	c->path_watch = 0;
 }
 
-uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path)
+uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve)
 {
 	const struct raw_multi *mp = c->multi;
 	uint16_t mask;
 
 	if (!mp)
 		return path;
+	mask = mp->active & (uint16_t)~mp->bad;
+	/* Alone in a reserve it would be overtaken by none, and be missed late were it lost. */
+	if (!reserve && mask >> path & 1)
+		return (uint8_t)weft_path_other(mask, path);
 	mask = mp->open & (uint16_t)~mp->bad;
 	if (mask & ~(1u << path))
 		return (uint8_t)weft_path_other(mask, path);
@@ -348,6 +352,8 @@ void raw_multi_timer(struct raw_conn *c)
 	struct raw_multi *mp = c->multi;
 
 	raw_path_open_timer(c);
+	if (c->iface->paths_auto)
+		raw_path_grow_timer(c);
 	for (uint8_t k = 0; k < c->path_count; k++) {
 		if (!(mp->bad & 1u << k))
 			continue;
@@ -363,12 +369,21 @@ void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v)
 	uint16_t kind = weft_get16(p->frame_size);
 	uint8_t k = v->hdr->path;
 
+	if (c->multi && c->multi->on_trial &&
+	    weft_trial_answer(&c->multi->trial, weft_get16(p->id), k, c->iface->now))
+		return;
 	if (!c->multi || k >= WEFT_FRAME_PATHS_MAX || weft_get16(p->id) != c->multi->path[k].ask_id)
 		return;
 	if (kind == WEFT_FRAME_PROBE_PATH || kind == WEFT_FRAME_PROBE_USE)
 		raw_path_answer(c, v, kind);
 	else if (kind == WEFT_FRAME_PROBE_OVER && c->multi->bad >> k & 1)
 		good(c, k);
+}
+
+void raw_multi_activate(struct raw_conn *c, uint16_t mask)
+{
+	c->multi->active = mask;
+	changed(c);
 }
 
 void raw_multi_renewed(struct raw_conn *c, uint8_t k)

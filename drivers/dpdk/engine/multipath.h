@@ -14,6 +14,7 @@
 
 #include "engine/conn.h"
 #include "engine/path_rules.h"
+#include "engine/path_trial.h"
 #include "frame/frame.h"
 #include "frame/parse.h"
 #include "lane.h"
@@ -47,6 +48,14 @@ struct raw_multi {
 	bool opening;   /* the next path's port is looked for */
 	uint8_t open_tries;
 	uint64_t open_at; /* et; of the next question */
+	/* engine/path_grow.c; times are et */
+	bool on_trial;
+	uint8_t trial_used, trial_spare;
+	uint64_t trial_at, pair_at; /* not before the next trial, the next pair of it */
+	uint64_t again;             /* ns between two trials */
+	uint64_t more_at;           /* when paths were added last, or taken away */
+	uint64_t fewer_at, fewer_ns;
+	struct weft_path_trial trial;
 	struct raw_multi_path path[WEFT_FRAME_PATHS_MAX];
 };
 
@@ -65,8 +74,11 @@ static inline bool raw_multi_usable(const struct raw_conn *c, unsigned int path)
 	return !c->multi || (c->multi->active & ~c->multi->bad) >> path & 1 || path == c->next_path;
 }
 
-/** A frame is to be sent again that was sent over @p path: what ate it may eat it again. */
-uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path);
+/**
+ * A frame is to be sent again that was sent over @p path: what ate it may eat it again.
+ * @param reserve  a path in reserve will do: there may be more to it than a frame that is lost
+ */
+uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve);
 /** It is, over slot->path; before over @p before. @p probe: nothing was heard, no loss found. */
 void raw_multi_resent(struct raw_conn *c, const struct raw_slot *slot, uint8_t before, bool probe);
 /** With RAW_WATCH_MANY: a frame has left. Chooses the path of the next one. */
@@ -100,7 +112,15 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 /** PROBE. @return it is to be answered over path @p over */
 bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t *over);
 
+/* ---- engine/path_grow.c */
+
+/** By et, while c->path_busy: is it time for a trial, or for its next frames? */
+void raw_path_grow_timer(struct raw_conn *c);
+
 /* ---- engine/multipath.c */
+
+/** New frames take these. */
+void raw_multi_activate(struct raw_conn *c, uint16_t mask);
 
 /** A path has another port, and an answer has come back by it. */
 void raw_multi_renewed(struct raw_conn *c, uint8_t k);

@@ -26,6 +26,8 @@
 	X(RAW_TX_PING, "tx.keepalive")                    \
 	X(RAW_PATH_BAD, "path.bad")                       \
 	X(RAW_PATH_OPENED, "path.opened")                 \
+	X(RAW_PATH_MORE, "path.more")                     \
+	X(RAW_PATH_FEWER, "path.fewer")                   \
 	X(RAW_PATH_BACK, "path.back")                     \
 	X(RAW_PATH_SWITCHES, "path.switches")             \
 	X(RAW_TX_ALIVE, "tx.alive")                       \

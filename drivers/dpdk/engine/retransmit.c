@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_mbuf.h>
 
@@ -24,6 +25,8 @@
 #include "engine/txq.h"
 #include "engine/window.h"
 #include "frame/frame.h"
+
+#define QUEUE_NS 20000u /* of a round trip, besides twice the least */
 
 /*
  * The slowest path decides: a tail may sit on any of them. Of those that new frames take, and have
@@ -45,6 +48,10 @@ const struct weft_rtt *raw_timer_slowest(const struct raw_conn *c)
 /* A round trip is known anew: what follows from it is computed now, not for each frame. */
 void raw_timer_learn(struct raw_conn *c)
 {
+	const struct weft_rtt *r = &c->path[c->next_path].rtt;
+
+	if (unlikely(r->srtt / 2 > r->min + QUEUE_NS))
+		c->path_busy = true; /* would others have shorter queues? (engine/path_grow.c) */
 	c->probe_wait = (uint32_t)weft_rtt_probe(raw_timer_slowest(c), 2 * RAW_ACK_DELAY);
 }
 
@@ -55,6 +62,8 @@ void raw_timer_arm_rto(struct raw_conn *c)
 	c->timer = c->iface->et + weft_rtt_rto(raw_timer_slowest(c), c->backoff / c->path_count);
 	raw_deadline_et(c, c->timer);
 }
+
+#define RESERVE_TRIES 2u /* a frame that was lost more often takes a path in reserve */
 
 /* The same bytes in a buffer of our own, for the NIC may still read the first. User memory is
  * shared, not copied. */
@@ -143,12 +152,13 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 {
 	struct raw_iface *iface = c->iface;
 	struct raw_slot *slot = raw_slot(c, seq);
-	uint8_t before = slot->path, path = raw_multi_other(c, before);
+	uint8_t before = slot->path, path;
 	int err;
 
+	/* Another path, if there is one: whatever ate the frame may eat it again. */
+	path = raw_multi_other(c, before, why != RAW_TX_FAST || slot->tries > RESERVE_TRIES);
 	if (unlikely(slot->tries >= RAW_MTU_TRIES))
 		raw_mtu_suspect(c, seq);
-	/* Another path, if there is one: whatever ate the frame may eat it again. */
 	flags |= WEFT_FRAME_F_RETX;
 	err = raw_parts_needed(c, slot) ? raw_parts_send(c, slot, seq, path, flags)
 					: send_whole(c, slot, path, flags);
@@ -159,6 +169,7 @@ static int retransmit(struct raw_conn *c, uint32_t seq, enum raw_counter why, ui
 	if (c->cc)
 		raw_window_resent(c, slot, before);
 	raw_multi_resent(c, slot, before, why != RAW_TX_FAST);
+	c->path_busy = true; /* would other paths lose less? (engine/path_grow.c) */
 	if (slot->tries < UINT8_MAX)
 		slot->tries++;
 	c->path[slot->path].retransmits++;

@@ -30,8 +30,7 @@
 #include "frame/steering.h"
 #include "lane.h"
 
-/* All headers of a frame, and of its first message, lie in so many bytes. */
-#define CHAIN_HEAD 256
+#define CHAIN_HEAD 256 /* all headers of a frame, and of its first message, lie in so many bytes */
 
 /* So much of a frame is fetched ahead: it and what is being copied fit the first-level cache. */
 #define PREFETCH_MAX 4096u

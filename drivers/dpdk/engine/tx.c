@@ -59,6 +59,7 @@ static inline int tx_ready(struct raw_conn *c)
 	if (unlikely(c->inflight >= c->win_bytes || outstanding >= c->win_frames) &&
 	    (!c->cc || outstanding >= c->win_frames || !raw_window_paced(c))) {
 		raw_count(iface, RAW_TX_WINDOW_FULL);
+		c->path_busy = true;
 		c->base.tx_room = false;
 		return -EAGAIN;
 	}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How many paths carry new frames where nobody said how many: one, until trials
+ * (engine/path_trial.h) show that more help. A trial costs some frames and is made while the
+ * window keeps frames back, ever more seldom as it is lost. doc/multipath.md.
+ */
+
+#include <rte_common.h>
+
+#include "engine/ack.h"
+#include "engine/build.h"
+#include "engine/conn.h"
+#include "engine/iface.h"
+#include "engine/multipath.h"
+#include "engine/path_trial.h"
+#include "engine/timer.h"
+#include "engine/txq.h"
+#include "engine/window.h"
+#include "frame/frame.h"
+
+#define PAIR_NS 50000u           /* between two pairs at least; half a round trip */
+#define AGAIN_MIN 10000000ull    /* a trial that was lost is repeated after so long, */
+#define AGAIN_MAX 10000000000ull /* and each time after twice that */
+#define FEWER_MIN 1000000000ull  /* after so long half of the paths are tried, */
+#define FEWER_MAX 64000000000ull /* and each time that they were too few after twice that */
+
+static unsigned int count(uint16_t mask)
+{
+	return (unsigned int)__builtin_popcount(mask);
+}
+
+/* Good ones that carry no new frames. */
+static uint16_t spares(const struct raw_multi *mp)
+{
+	return mp->open & (uint16_t) ~(mp->active | mp->bad);
+}
+
+static void question(struct raw_conn *c, uint8_t k, uint16_t id)
+{
+	struct weft_frame_probe p = {
+		.id = weft_put16(id),
+		.frame_size = weft_put16(WEFT_FRAME_PROBE_OVER),
+	};
+
+	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), c->frame_size);
+}
+
+/* Full frames, for a queue may have room for small ones where it has none for data. */
+static void pair(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+	uint16_t used = mp->active & (uint16_t)~mp->bad;
+	struct weft_trial_pair *p;
+
+	if (used == 0 || raw_txq_space(c->iface) < 4)
+		return;
+	mp->trial_used = (uint8_t)weft_path_other(used, mp->trial_used);
+	if (!(used >> mp->trial_used & 1))
+		mp->trial_used = c->next_path;
+	mp->trial_spare = (uint8_t)weft_path_other(spares(mp), mp->trial_spare);
+	c->probe_id += 2;
+	p = weft_trial_send(&mp->trial, c->iface->now, (uint16_t)(c->probe_id - 1), mp->trial_used,
+			    mp->trial_spare);
+	/* Neither is always the first. */
+	if (mp->trial.sent % 2)
+		question(c, p->spare_path, (uint16_t)(p->id + 1));
+	question(c, p->used_path, p->id);
+	if (mp->trial.sent % 2 == 0)
+		question(c, p->spare_path, (uint16_t)(p->id + 1));
+}
+
+/* A trial adds an eighth at most to what the path in use carries. */
+static uint64_t pair_wait(const struct raw_conn *c)
+{
+	uint32_t window = c->cc ? c->cc[c->next_path].window : c->inflight;
+	uint64_t rtt = c->base.rtt_ns, share;
+
+	share = 16 * rtt * c->frame_size / RTE_MAX(window, c->frame_size / 64u);
+	return RTE_MAX(RTE_MAX(rtt / 2, share), PAIR_NS);
+}
+
+static void begin(struct raw_multi *mp)
+{
+	mp->trial = (struct weft_path_trial){0};
+	mp->on_trial = true;
+}
+
+static void end(struct raw_conn *c, bool more)
+{
+	struct raw_multi *mp = c->multi;
+	uint64_t et = c->iface->et;
+
+	mp->on_trial = false;
+	if (!more) {
+		mp->again = RTE_MIN(RTE_MAX(2 * mp->again, AGAIN_MIN), AGAIN_MAX);
+		mp->trial_at = et + mp->again;
+		return;
+	}
+	raw_count(c->iface, RAW_PATH_MORE);
+	if (mp->fewer_ns != 0 && et - mp->fewer_at < FEWER_MIN)
+		mp->fewer_ns = RTE_MIN(2 * mp->fewer_ns, FEWER_MAX); /* they were too few */
+	else
+		mp->fewer_ns = FEWER_MIN;
+	mp->again = 0;
+	mp->trial_at = et;
+	mp->more_at = et;
+	raw_multi_activate(c, mp->active | spares(mp));
+}
+
+/* What helped once need not help for ever. */
+static void try_fewer(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+	uint16_t mask = mp->active;
+
+	if (count(mask) < 2 || mp->on_trial || c->iface->et - mp->more_at < mp->fewer_ns)
+		return;
+	for (unsigned int n = count(mask) / 2; n > 0; n--)
+		mask &= (uint16_t)(mask - 1);
+	mp->fewer_at = c->iface->et;
+	mp->more_at = c->iface->et;
+	mp->trial_at = c->iface->et;
+	raw_count(c->iface, RAW_PATH_FEWER);
+	raw_multi_activate(c, mask);
+}
+
+void raw_path_grow_timer(struct raw_conn *c)
+{
+	struct raw_multi *mp = c->multi;
+	uint64_t et = c->iface->et;
+	bool more;
+
+	/* Where each frame has its time many share a queue: it needs no further ones. */
+	if (c->cc_gap != 0 || (!mp->on_trial && (!c->path_busy || et < mp->trial_at)))
+		return;
+	c->path_busy = false;
+	try_fewer(c);
+	/* As many spare ones as are in use: a trial that is won doubles them. */
+	if (count(spares(mp)) < count(mp->active))
+		raw_path_open(c);
+	if (spares(mp) == 0)
+		return;
+	if (!mp->on_trial)
+		begin(mp);
+	if (et >= mp->pair_at) {
+		more = weft_trial_result(&mp->trial) == WEFT_TRIAL_MORE;
+		if (weft_trial_result(&mp->trial) != WEFT_TRIAL_ON) {
+			end(c, more);
+			return;
+		}
+		pair(c);
+		mp->pair_at = et + pair_wait(c);
+	}
+	raw_deadline_et(c, mp->pair_at);
+}
