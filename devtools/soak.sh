@@ -6,7 +6,7 @@
 #	devtools/soak.sh [--seeds A:B] [--kind KIND] [--jobs N] [--messages N]
 #
 #	--seeds A:B    from A to B, both counted (1:1000)
-#	--kind KIND    clean, faulty, corrupt, pauses, wrap, small, break; any (default): the
+#	--kind KIND    clean, faulty, corrupt, pauses, wrap, small, break, lanes; any (default): the
 #	               seed decides
 #	--jobs N       processes at a time (as many as there are cores)
 #	--messages N   of each flow (60)

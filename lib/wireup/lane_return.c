@@ -14,9 +14,9 @@
 #include "wireup/failover.h"
 #include "wireup/lane_link.h"
 
-/* Between two tries: so much more each time, up to the second. */
+/* Between two tries: so much more each time. One under way finds a way that is back itself. */
 #define TRY_NS 100000000ull
-#define TRY_MAX_NS 1000000000ull
+#define TRY_MAX_NS 500000000ull
 /* A connection over which the peer has not answered; ATTACH is said again meanwhile. */
 #define CONNECT_NS 1000000000ull
 #define ATTACH_AGAIN_NS 100000000ull

@@ -9,7 +9,7 @@
 #define NODES MIXED_NODES
 #define LANES MIXED_LANES
 
-uint64_t mixed_messages, mixed_bytes, mixed_withdrawn;
+uint64_t mixed_messages, mixed_bytes, mixed_withdrawn, mixed_lanes_lost;
 char mixed_text[400];
 
 static struct sim_link dice_link(enum mixed_kind kind, struct sim_rng *r)
@@ -17,7 +17,11 @@ static struct sim_link dice_link(enum mixed_kind kind, struct sim_rng *r)
 	static const uint64_t rates[] = {SIM_GBIT, 10 * SIM_GBIT, 25 * SIM_GBIT};
 	struct sim_link l = {.rate = rates[sim_below(r, 3)], .delay_ns = sim_below(r, 50000)};
 
-	if (kind == MIXED_CLEAN || kind == MIXED_BREAK)
+	/* Slow enough for several deaths; or the one comes at any step of the fast. */
+	if (kind == MIXED_LANES_DIE && sim_chance(r, 0.5))
+		l.rate /= 20;
+	if (kind == MIXED_CLEAN || kind == MIXED_BREAK ||
+	    (kind == MIXED_LANES_DIE && sim_chance(r, 0.7)))
 		return l;
 	l.loss = 0.01;
 	l.dup = 0.01;
@@ -89,8 +93,26 @@ static void pause_one(void *arg)
 		sim_at(p->sim, sim_now(p->sim) + sim_below(&p->rng, 300 * SIM_MS), pause_one, p);
 }
 
-static void describe(unsigned int nodes, const unsigned int *lanes, const struct sim_port_params *p,
-		     const char *config)
+/* The arguments of what is still in the simulation's queue when it ends early. */
+static struct pauses pauses;
+static struct sim_port *ports[NODES][LANES];
+static unsigned int lanes[NODES];
+
+/* What happens to nodes and lanes while there is traffic. */
+static void begin_later(enum mixed_kind kind, struct sim *sim, struct sim_node **node,
+			unsigned int nodes)
+{
+	if (kind == MIXED_LANES_DIE)
+		mixed_lanes_begin(sim, ports, lanes, nodes);
+	if (kind != MIXED_PAUSES)
+		return;
+	pauses =
+		(struct pauses){.sim = sim, .nodes = nodes, .rng = sim_stream(sim, 11), .left = 10};
+	memcpy(pauses.node, node, nodes * sizeof(node[0]));
+	sim_at(sim, 0, pause_one, &pauses);
+}
+
+static void describe(unsigned int nodes, const struct sim_port_params *p, const char *config)
 {
 	snprintf(mixed_text, sizeof(mixed_text),
 		 "%u nodes, %u %u %u lanes, frames of %u, %u paths%s, %s", nodes, lanes[0],
@@ -103,12 +125,9 @@ static void describe(unsigned int nodes, const unsigned int *lanes, const struct
 
 const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *hash)
 {
-	/* The arguments of what is still in the simulation's queue when it ends early. */
-	static struct pauses pauses;
 	static char error[320];
 	struct sim_rng r = sim_stream(sim, 10);
-	unsigned int nodes = (unsigned int)sim_between(&r, 2, NODES), lanes[NODES], i, l;
-	struct sim_port *ports[NODES][LANES];
+	unsigned int nodes = (unsigned int)sim_between(&r, 2, NODES), i, l;
 	struct sim_port_params pp = {0};
 	struct sim_node *node[NODES];
 	struct traffic_conf tc = traffic_mixed;
@@ -121,7 +140,8 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 	for (i = 0; i < nodes; i++) {
 		struct sim_node_params np = {.ports = ports[i], .config = config};
 
-		lanes[i] = (unsigned int)sim_between(&r, 1, LANES);
+		lanes[i] =
+			(unsigned int)sim_between(&r, conf->kind == MIXED_LANES_DIE ? 2 : 1, LANES);
 		for (l = 0; l < lanes[i]; l++) {
 			snprintf(name, sizeof(name), "%c%u", 'a' + i, l);
 			pp.name = name;
@@ -135,19 +155,17 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 		node[i] = sim_node_create(sim, &np);
 	}
 	tc.messages = conf->messages ? conf->messages : 60;
-	describe(nodes, lanes, &pp, config);
+	describe(nodes, &pp, config);
 	if (conf->kind == MIXED_BREAK)
 		mixed_break_begin(sim, node, nodes, LANES);
 	t = traffic_create(sim, node, nodes, &tc);
-	if (conf->kind == MIXED_PAUSES) {
-		pauses = (struct pauses){
-			.sim = sim, .nodes = nodes, .rng = sim_stream(sim, 11), .left = 10};
-		memcpy(pauses.node, node, sizeof(node));
-		sim_at(sim, 0, pause_one, &pauses);
-	}
+	begin_later(conf->kind, sim, node, nodes);
 	why = traffic_run(t, 120 * SIM_S);
 	if (conf->kind == MIXED_BREAK)
 		mixed_break_end();
+	mixed_lanes_lost = 0;
+	for (i = 0; i < nodes; i++)
+		mixed_lanes_lost += sim_node_counter(node[i], "ep.lanes_lost");
 	mixed_messages = traffic_done(t);
 	mixed_bytes = traffic_bytes(t);
 	mixed_withdrawn = traffic_withdrawn(t);

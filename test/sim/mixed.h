@@ -18,6 +18,8 @@ enum mixed_kind {
 	MIXED_SMALL,   /**< faulty, small windows, credits, rings and buffers */
 	/** clean hosts; a network of short queues, cross traffic, outages of paths and switches */
 	MIXED_BREAK,
+	/** two lanes and more, which die and come back */
+	MIXED_LANES_DIE,
 	MIXED_KINDS,
 };
 
@@ -32,6 +34,8 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 void mixed_free(void);
 /** Messages and operations, and bytes, verified by the last run; sends that were withdrawn. */
 extern uint64_t mixed_messages, mixed_bytes, mixed_withdrawn;
+/** Lanes that endpoints have lost, both ends counted. */
+extern uint64_t mixed_lanes_lost;
 /** "2 nodes, 3 lanes, ..." of the last run. */
 extern char mixed_text[400];
 

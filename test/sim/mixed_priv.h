@@ -2,7 +2,7 @@
 /**
  * @file mixed_priv.h
  * Insides of mixed scenarios: mixed.c dices nodes and traffic, mixed_break.c the network that
- * breaks.
+ * breaks, mixed_lanes.c the lanes that die.
  */
 #ifndef SIM_MIXED_PRIV_H
 #define SIM_MIXED_PRIV_H
@@ -19,5 +19,9 @@ void mixed_break_begin(struct sim *sim, struct sim_node *const *node, unsigned i
 		       unsigned int lanes);
 /** Before the nodes are closed: cross traffic would go on for ever. */
 void mixed_break_end(void);
+
+/** Lanes die and come back from now on; the arrays outlive the simulation's last event. */
+void mixed_lanes_begin(struct sim *sim, struct sim_port *(*port)[MIXED_LANES],
+		       const unsigned int *lanes, unsigned int nodes);
 
 #endif /* SIM_MIXED_PRIV_H */

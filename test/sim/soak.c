@@ -3,7 +3,7 @@
  * Many seeds of mixed traffic, one after the other:
  *
  *	sim_soak [--seeds N] [--seed FIRST] [--messages N] [--capture FILE] [-v]
- *		 [--kind any|faulty|corrupt|clean|pauses|wrap|small|break]
+ *		 [--kind any|faulty|corrupt|clean|pauses|wrap|small|break|lanes]
  *
  * Prints one line per failing seed with the command that reproduces it, and a summary. Exit code 1
  * when a seed failed.
@@ -18,7 +18,7 @@
 #include "mixed.h"
 
 static const char *const kinds[MIXED_KINDS] = {"clean", "faulty", "corrupt", "pauses",
-					       "wrap",  "small",  "break"};
+					       "wrap",  "small",  "break",   "lanes"};
 
 static double seconds(void)
 {
@@ -147,7 +147,7 @@ static int parse(int argc, char **argv, struct soak *o)
 		default:
 			fprintf(stderr,
 				"usage: %s [--seeds N] [--seed FIRST] "
-				"[--kind any|clean|faulty|corrupt|pauses|wrap|small|break] "
+				"[--kind any|clean|faulty|corrupt|pauses|wrap|small|break|lanes] "
 				"[--messages N] [--capture FILE] [-v]\n",
 				argv[0]);
 			return -1;
@@ -159,7 +159,7 @@ static int parse(int argc, char **argv, struct soak *o)
 int main(int argc, char **argv)
 {
 	struct soak o = {.conf.kind = MIXED_FAULTY, .seeds = 1000, .seed = 1};
-	uint64_t i, messages = 0, bytes = 0, withdrawn = 0, failed = 0;
+	uint64_t i, messages = 0, bytes = 0, withdrawn = 0, failed = 0, lost = 0;
 	double start = seconds();
 	struct mixed_conf conf;
 	char more[40] = "";
@@ -181,6 +181,7 @@ int main(int argc, char **argv)
 		messages += mixed_messages;
 		bytes += mixed_bytes;
 		withdrawn += mixed_withdrawn;
+		lost += mixed_lanes_lost;
 		if (o.verbose || why)
 			printf("seed %llu: %s: %s: %s\n", (unsigned long long)(o.seed + i),
 			       kinds[conf.kind], mixed_text, why ? why : "ok");
@@ -192,9 +193,10 @@ int main(int argc, char **argv)
 		fflush(stdout);
 	}
 	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages and operations, %.1f MB "
-	       "verified, %llu sends withdrawn, at most %.0f MB of heap, %.0f s\n",
+	       "verified, %llu sends withdrawn, %llu lanes lost, at most %.0f MB of heap, %.0f s\n",
 	       o.conf.kind == MIXED_KINDS ? "any" : kinds[o.conf.kind], (unsigned long long)o.seeds,
 	       (unsigned long long)failed, (unsigned long long)messages, (double)bytes / 1e6,
-	       (unsigned long long)withdrawn, (double)worst / 1e6, seconds() - start);
+	       (unsigned long long)withdrawn, (unsigned long long)lost, (double)worst / 1e6,
+	       seconds() - start);
 	return failed != 0;
 }

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/endpoint.h"
 #include "lane.h"
+#include "mock/rounds.h"
 #include "scene.h"
+#include "wireup/failover.h"
 
 /* Nobody has lost or found a lane but those who should. */
 static void lost_and_back(struct scene *s, uint64_t lost, uint64_t back)
@@ -74,6 +77,154 @@ static void a_lane_that_dies_loses_no_message(struct sim_case *c)
 			transfer(c, &two, sizes[i], at);
 			transfer(c, &three, sizes[i], at);
 		}
+}
+
+/* What the receiver has got over the other lane, in each 10 ms, from before the death on. */
+static void the_other_lane_goes_on_as_fast(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2},
+					.up = {.rate = SIM_GBIT, .delay_ns = 5000}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+	const struct sim_stats *other = sim_port_stats(s->port[1][1]);
+	struct op *r = op_recv(s, 1, 60000000, 1), *w = op_send(e, 1, 60000000, 1);
+	uint64_t bytes, from = sim_now(s->sim);
+
+	scene_run(s, 50 * SIM_MS);
+	cut(s, 0, true);
+	for (unsigned int ms = 0; ms < 250; ms += 10) {
+		bytes = other->rx_bytes;
+		scene_run(s, 10 * SIM_MS);
+		/* 1.25 MB is the link. */
+		if (other->rx_bytes - bytes < 9 * 125000)
+			fail_msg("%u ms after the death: %llu bytes in 10 ms", ms,
+				 (unsigned long long)(other->rx_bytes - bytes));
+	}
+	op_expect(r, SIM_S, 0);
+	op_expect(w, SIM_S, 0);
+	op_holds(r, 1, 60000000);
+	/* 50 ms of two lanes, and the rest over one. */
+	assert_true(sim_now(s->sim) - from < (480 - 50 + 60) * SIM_MS);
+	lost_and_back(s, 1, 0);
+}
+
+/* Request and answer, one at a time, over the lane that dies: the longest is the stall. */
+static uint64_t longest(struct scene *s, struct scene_ep *e, struct scene_ep *f, unsigned int n)
+{
+	uint64_t worst = 0, from;
+	struct op *r[2];
+
+	for (unsigned int i = 0; i < n; i++) {
+		from = sim_now(s->sim);
+		r[1] = op_recv(s, 1, 8, 1);
+		r[0] = op_recv(s, 0, 8, 2);
+		op_send(e, i, 8, 1);
+		op_expect(r[1], SIM_S, 0);
+		op_holds(r[1], i, 8);
+		op_send(f, i, 8, 2);
+		op_expect(r[0], SIM_S, 0);
+		op_holds(r[0], i, 8);
+		if (sim_now(s->sim) - from > worst)
+			worst = sim_now(s->sim) - from;
+	}
+	return worst;
+}
+
+static void a_stall_is_short_and_an_idle_lane_is_not_missed(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}, .config = "KEEPALIVE_INTERVAL=500ms"};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1), *f = scene_up(s, 1, 0);
+	uint64_t usual, ns;
+	unsigned int used;
+
+	scene_run(s, 20 * SIM_MS);
+	usual = longest(s, e, f, 100);
+	assert_true(usual < SIM_MS);
+	used = scene_lane(e, 1).tx_msgs > scene_lane(e, 0).tx_msgs;
+	/* The idle one: nobody notices, until keepalives do, and then nobody minds. */
+	cut(s, !used, true);
+	for (unsigned int i = 0; i < 50; i++) {
+		assert_true(longest(s, e, f, 10) < 2 * usual);
+		scene_run(s, 100 * SIM_MS);
+	}
+	lost_and_back(s, 1, 0);
+	cut(s, !used, false);
+	scene_run(s, SIM_S);
+	lost_and_back(s, 1, 1);
+	cut(s, used, true);
+	ns = longest(s, e, f, 20);
+	if (ns > 100 * SIM_MS)
+		fail_msg("%.1f ms for a message", (double)ns / 1e6);
+	assert_int_equal(e->errors + f->errors, 0);
+}
+
+/* Its own port says so: no timeout has to pass, and nothing has to be under way. */
+static void a_lost_link_is_left_at_once_and_used_at_once(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}, .port = {.link = WEFT_LANE_LINK_NIC}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+	bool leads = weft_failover_leads(e->ep);
+
+	scene_run(s, 100 * SIM_MS);
+	sim_port_carrier(s->port[0][1], false);
+	scene_run(s, 40 * SIM_MS);
+	lost_and_back(s, 1, 0);
+	scene_run(s, 5 * SIM_S);
+	sim_port_carrier(s->port[0][1], true);
+	/* At once where its port is the leader's. */
+	scene_run(s, leads ? 100 * SIM_MS : SIM_S);
+	lost_and_back(s, 1, 1);
+	scene_talk(s, e, 1, 1);
+}
+
+static void a_device_that_is_gone_takes_its_lane_only(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+	struct op *r = op_recv(s, 1, 3000000, 1), *w = op_send(e, 1, 3000000, 1);
+
+	scene_run(s, 100 * SIM_US);
+	sim_port_end(s->port[0][0], -ENODEV);
+	op_expect(r, 200 * SIM_MS, 0);
+	op_expect(w, 200 * SIM_MS, 0);
+	op_holds(r, 1, 3000000);
+	lost_and_back(s, 1, 0);
+	/* With the last one the endpoint ends. */
+	sim_port_end(s->port[0][1], -ENODEV);
+	scene_run(s, 10 * SIM_MS);
+	assert_int_equal(e->errors, 1);
+	assert_int_equal(e->status, -ENODEV);
+}
+
+/* The second one dies at each step of the first one's handshake, and the first one returns. */
+static void lanes_that_die_one_after_the_other_lose_nothing(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}};
+
+	for (unsigned int ms = 30; ms<70; ms += test_rounds(40)> 20 ? 2 : 8) {
+		struct scene *s = scene_open(c, &conf);
+		struct scene_ep *e = scene_up(s, 0, 1);
+		struct op *r = op_recv(s, 1, 8000000, 1), *w = op_send(e, 1, 8000000, 1);
+
+		scene_run(s, 500 * SIM_US);
+		cut(s, 0, true);
+		scene_run(s, ms * SIM_MS + ms * 37 * SIM_US);
+		cut(s, 1, true);
+		scene_run(s, 700 * SIM_MS);
+		cut(s, 0, false);
+		/* Where the handshake was not over it needs the second one. */
+		scene_run(s, SIM_S);
+		cut(s, 1, false);
+		op_expect(r, 3 * SIM_S, 0);
+		op_expect(w, SIM_S, 0);
+		op_holds(r, 1, 8000000);
+		scene_run(s, 2 * SIM_S);
+		assert_int_equal(scene_lanes_up(e), 2);
+		op_expect(op_close(e, 0), SIM_S, 0);
+	}
 }
 
 /* ---- the peer is silent --------------------------------------------------------------------- */
@@ -165,11 +316,134 @@ static void a_lane_that_returns_is_used_within_a_second(struct sim_case *c)
 	op_expect(op_close(e, 0), SIM_S, 0);
 }
 
+/* ---- hostile peers -------------------------------------------------------------------------- */
+
+/* The peer's own end, with its secrets: what it could say if it lied. */
+struct liar {
+	struct scene *s;
+	struct weft_ep *ep; /* of node 1 */
+	struct scene_ep *victim;
+};
+
+static struct liar liar_open(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}, .lazy = true};
+	struct liar l = {.s = scene_open(c, &conf)};
+
+	l.s->accept = true;
+	scene_start(l.s, 0);
+	scene_start(l.s, 1);
+	l.victim = scene_up(l.s, 0, 1);
+	scene_run(l.s, 20 * SIM_MS);
+	assert_non_null(l.s->accepted[1]);
+	l.ep = l.s->accepted[1]->ep;
+	return l;
+}
+
+static void say(struct liar *l, unsigned int over, enum weft_wireup_type type, unsigned int lane,
+		uint16_t epoch, const void *state, size_t len)
+{
+	struct weft_records r = {.len = 0};
+	struct weft_wire_wireup h;
+
+	weft_wireup_head(l->ep, type, lane, &h);
+	h.lane_epoch = weft_put16(epoch);
+	if (state)
+		weft_records_add(&r, WEFT_RECORD_RX_STATE, state, len);
+	assert_int_equal(weft_wireup_send(l->ep->lanes[over].lane_ep, &h, r.buf, r.len), 0);
+	scene_run(l->s, SIM_MS);
+}
+
+static uint64_t dropped(struct liar *l)
+{
+	return sim_node_counter(l->s->node[0], "wireup.drop.stale") +
+	       sim_node_counter(l->s->node[0], "wireup.drop.bad");
+}
+
+static void what_is_not_about_a_lane_as_it_is_has_no_effect(struct sim_case *c)
+{
+	static const uint8_t state[WEFT_LANE_STATE_MAX + 1];
+	struct liar l = liar_open(c);
+	uint64_t before = dropped(&l);
+
+	for (unsigned int type = WEFT_WIREUP_LANE_DOWN; type <= WEFT_WIREUP_LANE_SUSPECT; type++) {
+		say(&l, 1, type, 1, 0, state, 8); /* over the lane itself */
+		say(&l, 1, type, 7, 0, state, 8); /* no such lane */
+		say(&l, 1, type, 200, 0, state, 8);
+		say(&l, 1, type, 0, 1, state, 8); /* of a later connection */
+		say(&l, 1, type, 0, 0xffff, state, 8);
+		say(&l, 1, type, 0, 0, state, sizeof(state)); /* too long */
+	}
+	say(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, NULL, 0);
+	for (unsigned int i = 0; i < 200; i++)
+		say(&l, 1, WEFT_WIREUP_LANE_DOWN_ACK, 0, 0, state, 8); /* nobody asked */
+	assert_int_equal(dropped(&l) - before, 3 * 6 + 1 + 200);
+	lost_and_back(l.s, 0, 0);
+	scene_talk(l.s, l.victim, 1, 1);
+}
+
+static void a_state_that_cannot_be_ends_the_endpoint(struct sim_case *c)
+{
+	for (unsigned int kind = 0; kind < 3; kind++) {
+		struct liar l = liar_open(c);
+		uint8_t state[WEFT_LANE_STATE_MAX], lie[WEFT_LANE_STATE_MAX];
+		weft_le32 next;
+		int len;
+
+		scene_talk(l.s, l.victim, 1, 1);
+		len = l.ep->lanes[0].lane_ep->ops->ep_quiesce(l.ep->lanes[0].lane_ep, state);
+		assert_in_range(len, 8, sizeof(state));
+		memcpy(lie, state, sizeof(lie));
+		memcpy(&next, state, sizeof(next));
+		/* Has what was never sent; takes back what it has acknowledged. */
+		next = weft_put32(weft_get32(next) + (kind == 0 ? 1 : 0u - 100));
+		if (kind < 2)
+			memcpy(lie, &next, sizeof(next));
+		else
+			lie[4] = 16; /* is shorter than it says */
+		say(&l, 1, WEFT_WIREUP_LANE_DOWN, 0, 0, lie, (size_t)len);
+		assert_int_equal(l.victim->errors, 1);
+		assert_int_equal(l.victim->status, -EPROTO);
+		assert_non_null(strstr(l.victim->why, "contradicts itself"));
+	}
+}
+
+/* It stops lanes as often as it can: they come back, and all is delivered meanwhile. */
+static void a_peer_that_stops_lanes_all_the_time_harms_itself(struct sim_case *c)
+{
+	struct liar l = liar_open(c);
+	uint64_t lost;
+
+	for (unsigned int i = 0; i < 300; i++) {
+		unsigned int n = i / 50 % 2;
+
+		if (l.ep->lanes[!n].up)
+			say(&l, !n, WEFT_WIREUP_LANE_SUSPECT, n, l.ep->failover->lane[n].epoch,
+			    NULL, 0);
+		scene_run(l.s, 20 * SIM_MS);
+		if (i % 10 == 0)
+			scene_talk(l.s, l.victim, 1, i);
+	}
+	lost = sim_node_counter(l.s->node[0], "ep.lanes_lost");
+	assert_in_range(lost, 0, 20);
+	assert_int_equal(l.victim->errors, 0);
+	scene_run(l.s, 2 * SIM_S);
+	assert_int_equal(scene_lanes_up(l.victim), 2);
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(a_lane_that_dies_loses_no_message),
+	SIM_CASE(the_other_lane_goes_on_as_fast),
+	SIM_CASE(a_stall_is_short_and_an_idle_lane_is_not_missed),
+	SIM_CASE(a_lost_link_is_left_at_once_and_used_at_once),
+	SIM_CASE(a_device_that_is_gone_takes_its_lane_only),
+	SIM_CASE(lanes_that_die_one_after_the_other_lose_nothing),
 	SIM_CASE(a_peer_that_pauses_loses_no_lane),
 	SIM_CASE(a_network_that_is_silent_loses_no_lane),
 	SIM_CASE(a_lane_that_returns_is_used_within_a_second),
+	SIM_CASE(what_is_not_about_a_lane_as_it_is_has_no_effect),
+	SIM_CASE(a_state_that_cannot_be_ends_the_endpoint),
+	SIM_CASE(a_peer_that_stops_lanes_all_the_time_harms_itself),
 };
 
 int main(int argc, char **argv)

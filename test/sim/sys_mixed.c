@@ -60,6 +60,11 @@ static void mixed_traffic_over_a_network_that_breaks(struct sim_case *c)
 	sweep(c, &(struct mixed_conf){.kind = MIXED_BREAK}, 10);
 }
 
+static void mixed_traffic_over_lanes_that_die_and_come_back(struct sim_case *c)
+{
+	sweep(c, &(struct mixed_conf){.kind = MIXED_LANES_DIE}, 15);
+}
+
 static void the_same_seed_gives_the_same_traffic(struct sim_case *c)
 {
 	uint64_t hash;
@@ -82,6 +87,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(mixed_traffic_with_sequences_that_wrap),
 	SIM_CASE(mixed_traffic_with_little_memory),
 	SIM_CASE(mixed_traffic_over_a_network_that_breaks),
+	SIM_CASE(mixed_traffic_over_lanes_that_die_and_come_back),
 	SIM_CASE(the_same_seed_gives_the_same_traffic),
 };
 
