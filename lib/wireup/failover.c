@@ -195,6 +195,11 @@ static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_
 	l->was_up = false;
 	ep->lanes_closing &= (uint16_t) ~(1u << n);
 	ep->lanes[n].lane_ep = NULL;
+	if (ep->wireup && ep->wireup->boot == lane_ep) {
+		/* Lane 0, before all further lanes were attached. */
+		ep->wireup->boot = NULL;
+		ep->wireup->msg_type = 0;
+	}
 	weft_lane_ep_destroy(ep->worker, lane_ep);
 	weft_msg_replay_end(ep);
 	if (ep->generation != generation || ep->state == WEFT_EP_FAILED)
