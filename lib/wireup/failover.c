@@ -34,31 +34,6 @@
 
 /* ------------------------------------------------------------------ state */
 
-void weft_failover_init(struct weft_ep *ep)
-{
-	const struct weft_wireup *wu = ep->wireup;
-	struct weft_failover *f;
-
-	if (ep->failover || !wu || !ep->peer)
-		return;
-	f = calloc(1, sizeof(*f) + ep->lane_room * sizeof(f->lane[0]));
-	if (!f)
-		return;
-	for (unsigned int i = 0; i < ep->lane_room; i++) {
-		const struct weft_address_iface *l = &wu->local[wu->map[i].pair.local],
-						*r = &wu->remote.ifaces[wu->map[i].pair.remote];
-
-		f->lane[i].look_at = UINT64_MAX;
-		if (wu->map[i].max_frag == 0)
-			continue;
-		f->lane[i].map = wu->map[i];
-		f->lane[i].set = l->features | r->features;
-		f->lane[i].addr_len = r->addr_len;
-		memcpy(f->lane[i].addr, r->addr, r->addr_len);
-	}
-	ep->failover = f;
-}
-
 static uint32_t others(const struct weft_ep *ep, unsigned int n)
 {
 	return ep->lanes_up & ~(1u << n);

@@ -141,11 +141,6 @@ void weft_lane_lost(struct weft_ep *ep, unsigned int n)
 	weft_msg_ep_connected(ep, NULL);
 }
 
-struct weft_lane_ep *weft_lane_any(const struct weft_ep *ep)
-{
-	return ep->lanes_up ? ep->lanes[__builtin_ctz(ep->lanes_up)].lane_ep : NULL;
-}
-
 /* ------------------------------------------------------------------ further lanes */
 
 bool weft_lanes_settled(const struct weft_ep *ep)
@@ -351,8 +346,6 @@ void weft_lanes_attach(struct weft_worker *worker, struct weft_ep *ep, struct we
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_wire_wireup h;
 
-	if (weft_lane_return_attach(ep, lane_ep, m))
-		return;
 	attach_numbers(ep, m);
 	if (ep->lanes[n].lane_ep == lane_ep) {
 		attach_again(ep, lane_ep, n);
@@ -378,7 +371,6 @@ void weft_lanes_attached(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 {
 	unsigned int n = m->head.lane;
 
-	weft_lane_return_attached(ep, lane_ep);
 	if (!ep->wireup || ep->wireup->attach[n] != WEFT_ATTACH_SENT ||
 	    ep->lanes[n].lane_ep != lane_ep)
 		return; /* a second one */

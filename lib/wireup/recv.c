@@ -194,11 +194,13 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		if (ep->wireup && !ep->wireup->initiator && !ep->wireup->control &&
 		    ep->wireup->step == WEFT_STEP_REPLIED)
 			weft_wireup_confirm(ep);
-		if (ep->state != WEFT_EP_FAILED && ep->worker == w)
+		if (ep->state != WEFT_EP_FAILED && ep->worker == w &&
+		    !weft_lane_return_attach(ep, lane_ep, &m))
 			weft_lanes_attach(w, ep, lane_ep, &m);
 		weft_wireup_finalize(ep);
 		break;
 	case WEFT_WIREUP_ATTACHED:
+		weft_lane_return_attached(ep, lane_ep);
 		weft_lanes_attached(ep, lane_ep, &m);
 		weft_wireup_finalize(ep);
 		break;

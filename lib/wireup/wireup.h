@@ -12,6 +12,7 @@
  *   wireup/ep_addr.c    lanes whose two ends need each other's address
  *   wireup/ep.c         life of an endpoint as its user sees it
  *   wireup/close.c      closing and flushing
+ *   wireup/lane_state.c  which lane is up, what is kept for its failing
  *   wireup/failover.c   lanes that die
  *   wireup/lane_return.c  and come back
  *   wireup/lane_link.c  those whose two ends need each other's address

@@ -53,7 +53,9 @@ void raw_measure_timer(struct raw_conn *c);
 void raw_measure_probe(struct raw_conn *c, uint16_t id, uint16_t kind);
 void raw_ep_measured(struct weft_lane_ep *lane_ep, struct weft_lane_measured *out);
 
-/* ---- engine/paths.c: which ports each path uses */
+/* ---- engine/path_port.c: ports from which answers come to the right queue */
+/* Do ports matter? */
+bool raw_paths_spread(const struct raw_conn *c);
 /* Initiator: HELLO from as many ports as it takes, by now, for one to reach the right queues. */
 unsigned int raw_paths_hellos(const struct raw_conn *c);
 void raw_paths_next(struct raw_conn *c, unsigned int path);
@@ -62,6 +64,8 @@ uint16_t raw_paths_port(struct raw_conn *c, unsigned int path);
  * Is this question of the handshake, or its answer, to be ignored, since it came to another queue?
  */
 bool raw_paths_ignored(struct raw_conn *c, bool any);
+
+/* ---- engine/paths.c: which ports each path uses */
 /* Initiator, when the frame size is known. @return false: there is one path only */
 bool raw_paths_begin(struct raw_conn *c);
 void raw_paths_send(struct raw_conn *c);

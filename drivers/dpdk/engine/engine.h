@@ -7,8 +7,8 @@
  *	iface, life, wait, address, attr   an open port: progress, links, sleep, its address
  *	conn, conn_table, generation, ep   connections: life, state, how frames find theirs
  *	handshake, half_open, place,       connecting: each step, unknown senders, where answers go,
- *	mtu_search, paths, measure           frame size, UDP ports and queues, latency and rate;
- *	connect.h, peer.h                    who provides which step; where the peer is
+ *	mtu_search, paths, path_port,      frame size, UDP ports and queues, latency and rate;
+ *	measure, connect.h, peer.h           who provides which step; where the peer is
  *	resolve, neighbour, move, reset    ARP, a peer whose MAC address changes, RESET
  *	tx, txq, build, zcopy, zc          sending: messages into frames, frames to the port
  *	mtu, parts                         the path's MTU changes: frames that are too long now

@@ -128,7 +128,7 @@ static void killed_in_the_middle(void **state)
 	end_close(&a);
 }
 
-/* A pipe that only the test has the writing end of: who reads it lives as long as the test wants. */
+/* A pipe whose writing end only the test has: who reads it lives as long as the test wants. */
 static int life[2];
 
 static void fork_and_send(struct end *e)

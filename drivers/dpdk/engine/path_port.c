@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+/*
+ * From which UDP port the next question leaves, so that its answer comes to this worker's queue.
+ */
+
+#include <rte_common.h>
+
+#include "engine/connect.h"
+#include "engine/iface.h"
+#include "frame/steering.h"
+
+#define TRUST 8u   /* rounds in which what the driver reports of its hash is believed */
+#define PATIENT 3u /* rounds of HELLO from the usual port only */
+#define ASK_MAX 32u
+
+static const struct weft_rss *told(const struct raw_conn *c)
+{
+	return c->hash_wrong || c->hs_tries >= TRUST ? NULL : c->iface->port->steering.rss;
+}
+
+/* One in so many ports leads to the right queues. */
+static unsigned int odds(const struct raw_conn *c)
+{
+	const struct weft_steering *s = &c->iface->port->steering;
+	unsigned int n = RTE_MAX(c->peer_queues, 1u);
+
+	return s->hashed && !told(c) ? n * s->queues : n;
+}
+
+bool raw_paths_spread(const struct raw_conn *c)
+{
+	return c->peer_queues > 0 || c->iface->port->steering.hashed;
+}
+
+unsigned int raw_paths_hellos(const struct raw_conn *c)
+{
+	return raw_paths_spread(c) ? RTE_MIN(4 * odds(c), ASK_MAX) : 1;
+}
+
+/*
+ * The next candidate. Where it makes no difference path 0 has the port that all listen on; when
+ * that is not answered, others are tried too, for a flow may end in a black hole.
+ */
+uint16_t raw_paths_port(struct raw_conn *c, unsigned int path)
+{
+	const struct raw_iface *iface = c->iface;
+	const struct weft_steering *s = &iface->port->steering;
+	struct weft_path_choice choice = {
+		.range = iface->gate.range,
+		.range_max = s->range_max,
+		.rss = told(c),
+		.queue = s->queue,
+		.spread = raw_paths_spread(c) || (c->hs_tries >= PATIENT && c->hs_tries % 2),
+		.ip = iface->gate.ip,
+		.peer_ip = c->peer_ip,
+		.port = iface->gate.udp_port,
+		.peer_port = c->peer_port,
+		.token = c->token,
+	};
+
+	return weft_path_port(&choice, path, &c->port_cursor);
+}
+
+void raw_paths_next(struct raw_conn *c, unsigned int path)
+{
+	if (c->iface->gate.raw_ethertype)
+		return;
+	c->path[path].sport = raw_paths_port(c, path);
+	c->path[path].dport = c->peer_port;
+}
+
+bool raw_paths_ignored(struct raw_conn *c, bool any)
+{
+	if (!c->iface->rx_elsewhere)
+		return false;
+	if (any) {
+		c->elsewhere = true;
+		return false;
+	}
+	raw_count(c->iface, RAW_STEER_WRONG);
+	c->hash_wrong = true; /* or the way back has other ports than the way here */
+	return true;
+}
