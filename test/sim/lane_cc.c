@@ -96,7 +96,8 @@ static void windows_of_parts_of_a_frame(struct sim_case *c)
 {
 	struct sim *sim = case_sim_seed(c, c->seed);
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 2000},
-				    .frame_size = 9014};
+				    .frame_size = 9014,
+				    .paths = 1}; /* trials of others are frames, too */
 	struct lane_host *to, *from[SENDERS];
 	struct lane_end *e[SENDERS];
 	struct sim_port *port;

@@ -369,7 +369,7 @@ void raw_multi_answer(struct raw_conn *c, const struct weft_frame_view *v)
 	uint16_t kind = weft_get16(p->frame_size);
 	uint8_t k = v->hdr->path;
 
-	if (c->multi && c->multi->on_trial &&
+	if (kind == WEFT_FRAME_PROBE_OVER && c->multi && c->multi->on_trial &&
 	    weft_trial_answer(&c->multi->trial, weft_get16(p->id), k, c->iface->now))
 		return;
 	if (!c->multi || k >= WEFT_FRAME_PATHS_MAX || weft_get16(p->id) != c->multi->path[k].ask_id)

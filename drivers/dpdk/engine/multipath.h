@@ -45,9 +45,11 @@ struct raw_multi {
 	uint8_t rescues;    /* tail probes in a row that had to help path `rescued` */
 	uint8_t rescued;
 	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
-	bool opening;   /* the next path's port is looked for */
+	uint16_t use_id;
+	bool opening; /* the next path's port is looked for */
 	uint8_t open_tries;
-	uint64_t open_at; /* et; of the next question */
+	uint64_t open_at;                   /* et; of the next question */
+	uint64_t open_again_at, open_again; /* et; no questions before, since none was answered */
 	/* engine/path_grow.c; times are et */
 	bool on_trial;
 	uint8_t trial_used, trial_spare;

@@ -21,6 +21,7 @@
 #define PAIR_NS 50000u           /* between two pairs at least; half a round trip */
 #define AGAIN_MIN 10000000ull    /* a trial that was lost is repeated after so long, */
 #define AGAIN_MAX 10000000000ull /* and each time after twice that */
+#define SILENT_TIMEOUTS 2u       /* in a row, after which no trial is made */
 #define FEWER_MIN 1000000000ull  /* after so long half of the paths are tried, */
 #define FEWER_MAX 64000000000ull /* and each time that they were too few after twice that */
 
@@ -42,7 +43,7 @@ static void question(struct raw_conn *c, uint8_t k, uint16_t id)
 		.frame_size = weft_put16(WEFT_FRAME_PROBE_OVER),
 	};
 
-	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), c->frame_size);
+	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), RTE_MIN(c->cut, c->frame_size));
 }
 
 /* Full frames, for a queue may have room for small ones where it has none for data. */
@@ -130,6 +131,11 @@ void raw_path_grow_timer(struct raw_conn *c)
 	uint64_t et = c->iface->et;
 	bool more;
 
+	/* In a silence there is nothing to compare, and full frames would go to nobody. */
+	if (c->backoff >= SILENT_TIMEOUTS) {
+		mp->on_trial = false;
+		return;
+	}
 	/* Where each frame has its time many share a queue: it needs no further ones. */
 	if (c->cc_gap != 0 || (!mp->on_trial && (!c->path_busy || et < mp->trial_at)))
 		return;

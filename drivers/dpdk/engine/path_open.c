@@ -22,8 +22,10 @@
 #include "frame/frame.h"
 #include "frame/parse.h"
 
-#define OPEN_STEP 1000000u /* ns: how much longer each question waits for an answer */
-#define OPEN_TRIES 16u     /* then somebody between does not let other ports through */
+#define OPEN_STEP 1000000u            /* ns: how much longer each question waits for an answer */
+#define OPEN_TRIES 16u                /* then somebody between does not let other ports through */
+#define OPEN_AGAIN_MIN 200000000ull   /* ns: then it waits for so long, */
+#define OPEN_AGAIN_MAX 10000000000ull /* and each time for twice that */
 #define RESERVE_FRAMES 32u
 #define OTHER_PORTS 64u /* tried to find one that no path has */
 
@@ -32,9 +34,10 @@ static bool is_ours(const struct raw_conn *c)
 	return !c->base.passive && !c->iface->gate.raw_ethertype;
 }
 
+/* Where ports choose the receive queue too, the handshake finds them, for a stated number only. */
 bool raw_multi_can_open(const struct raw_conn *c)
 {
-	return c->iface->paths_auto && c->path_count < RAW_PATHS_AUTO;
+	return c->iface->paths_auto && !raw_paths_spread(c) && c->path_count < RAW_PATHS_AUTO;
 }
 
 /* A port that no path has. */
@@ -56,8 +59,10 @@ int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind)
 {
 	struct weft_frame_probe p = {.frame_size = weft_put16(kind)};
 
-	c->multi->path[k].ask_id = ++c->probe_id;
-	p.id = weft_put16(c->probe_id);
+	/* The peer takes a USE of a higher number only; other questions use up numbers faster. */
+	c->multi->path[k].ask_id =
+		kind == WEFT_FRAME_PROBE_USE ? ++c->multi->use_id : ++c->probe_id;
+	p.id = weft_put16(c->multi->path[k].ask_id);
 	return raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
 
@@ -96,7 +101,7 @@ void raw_path_open(struct raw_conn *c)
 	if (!raw_multi_can_open(c) || raw_multi_need(c) != 0)
 		return;
 	mp = c->multi;
-	if (mp->opening)
+	if (mp->opening || c->iface->et < mp->open_again_at)
 		return;
 	mp->opening = true;
 	mp->open_tries = 0;
@@ -123,6 +128,9 @@ void raw_path_open_timer(struct raw_conn *c)
 	if (c->iface->et >= mp->open_at) {
 		if (++mp->open_tries > OPEN_TRIES || !raw_multi_can_open(c)) {
 			mp->opening = false;
+			mp->open_again = RTE_MIN(RTE_MAX(2 * mp->open_again, OPEN_AGAIN_MIN),
+						 OPEN_AGAIN_MAX);
+			mp->open_again_at = c->iface->et + mp->open_again;
 			return;
 		}
 		if (is_ours(c))
@@ -142,6 +150,7 @@ static bool one_more(struct raw_conn *c, uint8_t k)
 	c->path_count++;
 	c->multi->open |= (uint16_t)(1u << k);
 	c->multi->opening = false;
+	c->multi->open_again = 0;
 	raw_count(c->iface, RAW_PATH_OPENED);
 	return true;
 }
@@ -155,6 +164,8 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 	if (!is_ours(c) || k > c->path_count || (k == c->path_count && !raw_multi_can_open(c)))
 		return;
 	if (kind == WEFT_FRAME_PROBE_PATH) {
+		if (raw_paths_ignored(c, false))
+			return;
 		c->path[k].sport = v->dst_port;
 		c->path[k].rtt = (struct weft_rtt){0};
 		raw_path_probe_send(c, k, WEFT_FRAME_PROBE_USE);

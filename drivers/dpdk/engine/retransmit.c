@@ -251,7 +251,7 @@ bool raw_timer_fire(struct raw_conn *c)
 			c->tail_probed = true;
 	} else {
 		if (retransmit(c, c->snd_una, RAW_TX_RTO, WEFT_FRAME_F_ACK_REQ) == 0 &&
-		    c->backoff < 16) {
+		    c->backoff < 15u * c->path_count) {
 			c->backoff++;
 			c->pings++;
 			if (c->cc)

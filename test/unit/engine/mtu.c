@@ -191,7 +191,7 @@ static void silence_is_not_taken_for_it(void **state)
 	before = pair_counter(A, RAW_TX_CONTROL);
 	for (int i = 0; i < 10000; i++)
 		pair_step(&pair, MS);
-	assert_true(pair_counter(A, RAW_TX_CONTROL) - before < 300);
+	assert_true(pair_counter(A, RAW_TX_CONTROL) - before < 500); /* for another path, too */
 	A->wire.blackhole = false;
 	stream(100, 8000, 1000 * MS);
 	expect_size(9018, 10 * MS);
