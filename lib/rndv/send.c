@@ -189,7 +189,7 @@ void weft_rndv_recv_pull(struct weft_msg_ep *me, const void *data, size_t payloa
 
 	if (!req)
 		return;
-	if (me->rndv->num_pulls == WEFT_RNDV_PULLS_MAX) {
+	if (me->rndv->num_pulls >= WEFT_RNDV_PULLS_MAX) {
 		weft_msg_fail(me, -EPROTO, "the peer has more than %u pulls waiting",
 			      WEFT_RNDV_PULLS_MAX);
 		return;

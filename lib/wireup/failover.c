@@ -96,7 +96,7 @@ static void tell_down(struct weft_ep *ep, unsigned int n)
 
 	if (wait > AGAIN_MAX_NS)
 		wait = AGAIN_MAX_NS;
-	l->tries += rc == 0 && l->tries < UINT8_MAX;
+	l->tries += rc == 0;
 	l->look_at = ep->worker->now + (rc == 0 ? wait : LOOK_NS / 2);
 	weft_ep_timer_at(ep, l->look_at);
 }
@@ -285,7 +285,8 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	if (status < 0) {
 		note(ep);
 		/* When the others are as silent, it is the peer that has gone. */
-		if (status != -ETIMEDOUT || (l->life == WEFT_LANE_SUSPECTED && others_live(ep, n)))
+		if (status != -ETIMEDOUT || l->life == WEFT_LANE_ATTACHING ||
+		    (l->life == WEFT_LANE_SUSPECTED && others_live(ep, n)))
 			weft_failover_stop(ep, n, text);
 		return;
 	}
@@ -316,7 +317,7 @@ static void recv_down(struct weft_ep *ep, unsigned int n, const struct weft_wire
 	struct weft_failover_lane *l = &ep->failover->lane[n];
 	bool asks = m->head.type == WEFT_WIREUP_LANE_DOWN;
 
-	if (l->life == WEFT_LANE_GONE) {
+	if (l->life == WEFT_LANE_GONE || l->life == WEFT_LANE_CONNECTING) {
 		if (asks)
 			answer(ep, n);
 		return;
@@ -356,6 +357,7 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 	if ((int16_t)(epoch - l->epoch) > 0 && l->life == WEFT_LANE_GONE &&
 	    m->head.type == WEFT_WIREUP_LANE_DOWN && !weft_failover_leads(ep)) {
 		l->epoch = epoch;
+		l->answer_due = false;
 		l->state_len = 0;
 	}
 	if (epoch != l->epoch)
@@ -373,8 +375,9 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 /* So many repetitions, most of them a second apart, are WEFT_PEER_TIMEOUT. */
 static bool too_often(const struct weft_ep *ep, const struct weft_failover_lane *l)
 {
-	return l->tries > 6 + ep->worker->ctx->conf->lane.peer_timeout_ns / AGAIN_MAX_NS ||
-	       l->tries == UINT8_MAX;
+	uint64_t limit = ep->worker->ctx->conf->lane.peer_timeout_ns;
+
+	return limit != UINT64_MAX && l->tries > 6 + limit / AGAIN_MAX_NS;
 }
 
 static void step(struct weft_ep *ep, unsigned int n)

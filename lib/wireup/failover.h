@@ -34,7 +34,7 @@ struct weft_failover_lane {
 	uint16_t state_len;          /* of ours, final; 0 = it was never stopped */
 	uint8_t life;                /* enum weft_lane_life */
 	uint8_t looks, vain;         /* with another one alive; with none */
-	uint8_t tries;               /* LANE_DOWN or LANE_SUSPECT said */
+	uint32_t tries;              /* LANE_DOWN or LANE_SUSPECT said */
 	uint8_t returns;             /* tries to make it anew */
 	uint16_t link;               /* number of the last try by LANE_LINK; 0 = there was none */
 	bool link_due;               /* LANE_LINK found no room */

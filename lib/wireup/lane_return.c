@@ -68,7 +68,8 @@ static void connect(struct weft_ep *ep, unsigned int n)
 	struct weft_lane_iface *iface = iface_of(ep, n);
 	struct weft_lane_ep *lane_ep;
 
-	if (!iface->ops->link_up(iface)) {
+	/* What the peer is to know of the last connection comes before the next one. */
+	if (!iface->ops->link_up(iface) || l->answer_due) {
 		again(ep, n);
 		return;
 	}
@@ -202,6 +203,7 @@ bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	} else if (l->life == WEFT_LANE_CONNECTING && weft_failover_leads(ep)) {
 		l->life = WEFT_LANE_ATTACHING;
 		l->since = ep->worker->now;
+		l->answer_due = false;
 		l->epoch =
 			weft_lane_link_needed(lane_ep->iface) ? l->link : (uint16_t)(l->epoch + 1);
 		l->map.measured = 0;
@@ -247,6 +249,7 @@ bool weft_lane_return_attach(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 	lane_ep->index = (uint8_t)n;
 	ep->lanes[n].lane_ep = lane_ep;
 	l->epoch = epoch;
+	l->answer_due = false;
 	if (m->num_lanes == 1 && m->lanes[0].lane == n)
 		weft_map_get_numbers(&m->lanes[0], &l->map);
 	weft_lane_answer_attach(ep, lane_ep, n, epoch);
