@@ -17,8 +17,8 @@ const struct weft_option weft_options[] = {
 		.help = "Lanes that a worker opens: items separated by ';', each "
 			"DRIVER:RESOURCE[,OPTION=VALUE...], for example "
 			"'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a "
-			"driver, empty all of all drivers but shm. A lane requested by name must "
-			"open; of '*' those are used that can be.",
+			"driver, empty or '*' all of all drivers but shm, which must be named. A "
+			"lane requested by name must open; of '*' those are used that can be.",
 	},
 	{
 		"MIN_LANES", WEFT_OPT_UINT, FIELD(min_lanes), .def = "1", .unit = "number",
@@ -109,14 +109,14 @@ const struct weft_option weft_options[] = {
 	{
 		"PEER_TIMEOUT", WEFT_OPT_TIME, FIELD(lane.peer_timeout_ns), .def = "30s",
 		.unit = "time", .min = 1e6, .has_inf = true,
-		.help = "A peer that gave no sign of life on a raw lane for so long is dead, "
-			"and so is one that is heard but acknowledges nothing of what it was "
-			"sent. A peer that merely does not poll counts as dead after this time "
-			"too, so do not set it below the longest pause of the program, or set "
-			"WEFT_HEARTBEAT there. inf: silence is no death; a peer that was "
-			"restarted, and a port that is gone, still end a lane at once. RoCE "
-			"lanes go by their options timeout and retry, and wait without limit "
-			"for a peer whose NIC answers.",
+		.help = "A peer that gave no sign of life on any raw lane for so long is dead (one "
+			"lane of several is left after some tens of milliseconds), and so is one "
+			"that is heard but acknowledges nothing of what it was sent. A peer that "
+			"merely does not poll counts as dead after this time too, so do not set it "
+			"below the longest pause of the program, or set WEFT_HEARTBEAT there. inf: "
+			"silence is no death; a peer that was restarted, and a port that is gone, "
+			"still end a lane at once. RoCE lanes go by their options timeout and "
+			"retry, and wait without limit for a peer whose NIC answers.",
 	},
 	{
 		"HEARTBEAT", WEFT_OPT_TIME, FIELD(heartbeat_ns), .def = "off", .unit = "time",

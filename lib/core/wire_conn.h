@@ -120,7 +120,7 @@ enum weft_wire_record_type {
 	WEFT_RECORD_TEXT = 5, /**< a sentence in UTF-8, not terminated, <= 255 bytes */
 	WEFT_RECORD_NEXT_SN =
 		8, /**< struct weft_wire_next_sn: of ERROR(ESTALE): a number that is free */
-	/** what the sender has received over a lane: bytes of the lane's driver, 1..136 */
+	/** what the sender has received over a lane: bytes of the lane's driver, 1..520 */
 	WEFT_RECORD_RX_STATE = 9,
 };
 
