@@ -272,14 +272,14 @@ static void of_two_roce_lanes_one_dies_and_returns(struct sim_case *c)
 {
 	sweep(c, false, 4, 8);
 	if (!c->seeds)
-		assert_true(deaths > 8);
+		assert_true(deaths > test_rounds(8));
 }
 
 static void of_a_roce_and_a_raw_lane_one_dies_and_returns(struct sim_case *c)
 {
 	sweep(c, true, 4, 8);
 	if (!c->seeds)
-		assert_true(deaths > 8);
+		assert_true(deaths > test_rounds(8));
 }
 
 static struct weft_ep *join(void)
