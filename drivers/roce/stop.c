@@ -20,10 +20,10 @@
 #include "roce.h"
 
 /*
- * A request without an answer for so long; devices answer within microseconds, and send again only
- * after some 0.3 s.
+ * A request without an answer for so long. Devices answer within microseconds; but what a slow lane
+ * may have outstanding takes it a tenth of a second, and a ping is behind that.
  */
-#define SUSPECT_NS 50000000ull
+#define SUSPECT_NS 300000000ull
 
 /* ------------------------------------------------------------------ suspicion */
 

@@ -378,7 +378,7 @@ static void a_request_without_an_answer_makes_the_lane_suspect(void **state)
 	assert_int_equal(a.suspects, 0);
 	fake.device[1].frozen = true;
 	assert_int_equal(rw_send(&a, 64), 0);
-	rw_run(40000000);
+	rw_run(290000000);
 	assert_int_equal(a.suspects, 0);
 	rw_run(30000000);
 	assert_true(a.suspects > 0);
