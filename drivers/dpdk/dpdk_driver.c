@@ -123,7 +123,9 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		return err;
 	err = open_port(params, &o, &port, why, why_len);
 	if (err == 0)
-		give_hint(port, o.paths != 0 ? o.paths : RTE_MAX(conf.paths, 1u));
+		give_hint(port, o.paths != 0      ? o.paths
+				: conf.paths != 0 ? conf.paths
+						  : RAW_PATHS_AUTO);
 	if (err == 0)
 		err = capture_port(params, &port, why, why_len);
 	if (err != 0)

@@ -83,18 +83,25 @@ bool roce_lane_ep_close(struct roce_lane_ep *lane_ep)
 	return true;
 }
 
+struct weft_lane_comp *roce_flush_take(struct roce_lane_ep *lane_ep)
+{
+	struct roce_flush *f = STAILQ_FIRST(&lane_ep->flushes);
+	struct weft_lane_comp *comp;
+
+	if (!f)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&lane_ep->flushes, link);
+	comp = f->comp;
+	weft_mpool_put(&roce_lane_ep_iface(lane_ep)->flush_pool, f);
+	return comp;
+}
+
 static void end_flushes(struct roce_lane_ep *lane_ep, int status)
 {
-	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct weft_lane_comp *comp;
-	struct roce_flush *f;
 
-	while ((f = STAILQ_FIRST(&lane_ep->flushes))) {
-		STAILQ_REMOVE_HEAD(&lane_ep->flushes, link);
-		comp = f->comp;
-		weft_mpool_put(&r->flush_pool, f);
+	while ((comp = roce_flush_take(lane_ep)))
 		comp->done(comp, status);
-	}
 }
 
 void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event, int status,

@@ -377,6 +377,8 @@ void roce_stopped_destroy(struct roce_lane_ep *lane_ep);
 int roce_lane_ep_to_error(struct roce_lane_ep *lane_ep);
 void roce_ep_destroy(struct weft_lane_ep *lane_ep);
 int roce_ep_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp);
+/** The oldest flush that waits goes. @return its completion, or NULL */
+struct weft_lane_comp *roce_flush_take(struct roce_lane_ep *lane_ep);
 /** The lane is over: queue pairs to error; completions come back with @p status; then the event. */
 void roce_lane_ep_fail(struct roce_lane_ep *lane_ep, enum weft_lane_event event, int status,
 		       const char *text);

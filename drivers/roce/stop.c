@@ -324,16 +324,10 @@ static bool take_counts(struct roce_lane_ep *lane_ep, const struct weft_roce_rx_
 
 static void give_flushes(struct roce_lane_ep *lane_ep, struct give *g)
 {
-	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 	struct weft_lane_comp *comp;
-	struct roce_flush *f;
 
-	while ((f = STAILQ_FIRST(&lane_ep->flushes))) {
-		STAILQ_REMOVE_HEAD(&lane_ep->flushes, link);
-		comp = f->comp;
-		weft_mpool_put(&r->flush_pool, f);
+	while ((comp = roce_flush_take(lane_ep)))
 		g->cb(g->arg, 0, NULL, 0, comp);
-	}
 }
 
 int roce_ep_reap(struct weft_lane_ep *base, const void *state, size_t length, weft_lane_reap_cb cb,

@@ -118,13 +118,17 @@ static void refused(struct weft_rma *rma, uint64_t first, uint64_t last, int sta
 			req->status = status;
 	}
 	/*
-	 * Of the next in line some pieces may be there already: no later answer counts them again.
+	 * Of a put that has begun some pieces may be there already: no later answer counts them
+	 * again. Before it may stand what a lane gave up when it died, and nothing else.
 	 */
-	req = TAILQ_FIRST(&rma->pending);
-	if (req && (req->flags & WEFT_REQ_STARTED) && weft_rma_req(req)->kind == WEFT_RMA_PUT &&
-	    !weft_rma_req(req)->native && req->status == WEFT_INPROGRESS &&
-	    req->send.op_sn >= first && req->send.op_sn <= last)
-		req->status = status;
+	TAILQ_FOREACH(req, &rma->pending, link) {
+		if (!(req->flags & WEFT_REQ_STARTED))
+			break;
+		if (weft_rma_req(req)->kind == WEFT_RMA_PUT && !weft_rma_req(req)->native &&
+		    req->status == WEFT_INPROGRESS && req->send.op_sn >= first &&
+		    req->send.op_sn <= last)
+			req->status = status;
+	}
 }
 
 void weft_rma_recv_flushed(struct weft_msg_ep *me, const void *data, size_t payload)

@@ -37,6 +37,9 @@
 #include "lane.h"
 #include "frame/ip.h"
 
+/** Paths of a connection at most where nobody said how many. */
+#define RAW_PATHS_AUTO 8u
+
 /**
  * Settings of one iface that are not of the whole context (those are in open->conf). Zero =
  * default.

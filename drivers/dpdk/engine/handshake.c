@@ -223,16 +223,7 @@ static void searched(struct raw_conn *c, enum weft_mtu_result result)
 
 static void probe_round(struct raw_conn *c)
 {
-	enum weft_mtu_result result;
-	unsigned int big, small;
-
-	result = weft_mtu_search_round(&c->search, c->iface->lt, &big, &small);
-	c->probe_id = c->search.id;
-	while (big-- > 0)
-		raw_probe_send(c, c->search.size);
-	while (small-- > 0)
-		raw_probe_send(c, 0);
-	searched(c, result);
+	searched(c, raw_mtu_round(c));
 }
 
 static void probe_ack_input(struct raw_conn *c, const struct weft_frame_view *v)

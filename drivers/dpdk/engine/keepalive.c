@@ -35,9 +35,15 @@ void raw_beat(struct weft_lane_iface *base)
 	struct raw_iface *iface = raw_iface_of(base);
 	struct raw_conn *c;
 
-	TAILQ_FOREACH(c, &iface->conns, link)
-		if (c->state == RAW_UP && raw_ctl_send(c, WEFT_FRAME_ALIVE, 0, NULL, 0, 0) == 0)
+	TAILQ_FOREACH(c, &iface->conns, link) {
+		if (c->state != RAW_UP)
+			continue;
+		if (raw_txq_space(iface) == 0)
+			raw_txq_flush(iface); /* or those at the end would never get one */
+		/* Path 0 may be a bad one. */
+		if (raw_ctl_send_on(c, c->next_path, WEFT_FRAME_ALIVE, 0, NULL, 0, 0) == 0)
 			raw_count(iface, RAW_TX_ALIVE);
+	}
 	raw_txq_flush(iface);
 }
 

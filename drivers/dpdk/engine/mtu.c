@@ -128,6 +128,8 @@ static void searched(struct raw_conn *c, enum weft_mtu_result result)
 
 static void begin(struct raw_conn *c, uint16_t full, uint16_t lo)
 {
+	/* Its numbers are those of all probes, which have gone on since the last search. */
+	c->search.id = c->probe_id;
 	weft_mtu_search_again(&c->search, full, least(c),
 			      (uint8_t)(RTE_ETHER_HDR_LEN + raw_tag_len(c->iface)), lo,
 			      c->iface->lt);
@@ -153,11 +155,23 @@ void raw_mtu_suspect(struct raw_conn *c, uint32_t seq)
 	begin(c, present(c), 0);
 }
 
+enum weft_mtu_result raw_mtu_round(struct raw_conn *c)
+{
+	enum weft_mtu_result result;
+	unsigned int big, small;
+
+	result = weft_mtu_search_round(&c->search, c->iface->lt, &big, &small);
+	c->probe_id = c->search.id;
+	while (big-- > 0)
+		raw_probe_send(c, c->search.size);
+	while (small-- > 0)
+		raw_probe_send(c, 0);
+	return result;
+}
+
 void raw_mtu_timer(struct raw_conn *c)
 {
 	uint64_t lt = c->iface->lt, silent = lt - c->seen;
-	enum weft_mtu_result result;
-	unsigned int big, small;
 
 	if (!c->mtu.searching) {
 		c->mtu.raises++;
@@ -166,13 +180,7 @@ void raw_mtu_timer(struct raw_conn *c)
 		over(c);
 		return;
 	}
-	result = weft_mtu_search_round(&c->search, lt, &big, &small);
-	c->probe_id = c->search.id;
-	while (big-- > 0)
-		raw_probe_send(c, c->search.size);
-	while (small-- > 0)
-		raw_probe_send(c, 0);
-	searched(c, result);
+	searched(c, raw_mtu_round(c));
 	if (c->mtu.searching && silent > SILENCE_NS)
 		c->mtu.next = RTE_MAX(c->mtu.next, lt + RTE_MIN(silent / 2, SLOW_NS));
 }

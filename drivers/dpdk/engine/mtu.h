@@ -29,6 +29,8 @@ uint32_t raw_ep_best_msg(const struct weft_lane_ep *lane_ep);
 /* This frame was lost so often that its size may be why. */
 void raw_mtu_suspect(struct raw_conn *c, uint32_t seq);
 /* When lt has reached c->mtu.next. */
+/** The next round of a search, while connecting too: its probes leave. */
+enum weft_mtu_result raw_mtu_round(struct raw_conn *c);
 void raw_mtu_timer(struct raw_conn *c);
 /* A probe was answered; size 0: a small one. */
 void raw_mtu_ack(struct raw_conn *c, uint16_t id, uint16_t size);

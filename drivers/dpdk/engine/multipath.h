@@ -61,9 +61,6 @@ struct raw_multi {
 	struct raw_multi_path path[WEFT_FRAME_PATHS_MAX];
 };
 
-/** Paths that an iface opens by itself, where nobody said how many. */
-#define RAW_PATHS_AUTO 8u
-
 /** The connection is up. @return 0 or -ENOMEM */
 int raw_multi_init(struct raw_conn *c);
 /** c->multi is there. @return 0 or -ENOMEM */

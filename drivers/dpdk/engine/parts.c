@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "engine/build.h"
+#include "engine/sack.h"
 #include "engine/share.h"
 #include "engine/txq.h"
 #include "frame/frame.h"
@@ -158,8 +159,14 @@ static void make_room(struct raw_conn *c)
 
 static struct raw_part *part_of(struct raw_conn *c, uint32_t seq, uint32_t total)
 {
-	struct raw_part *p;
+	struct raw_part *p, *next;
 
+	/* What came whole meanwhile is of no use, and its number comes again one day. */
+	for (p = LIST_FIRST(&c->parts); p; p = next) {
+		next = LIST_NEXT(p, conn_link);
+		if (weft_rxwin_check(&c->rx, p->seq) != WEFT_RXWIN_NEW)
+			drop(p);
+	}
 	LIST_FOREACH(p, &c->parts, conn_link)
 		if (p->seq == seq)
 			break;

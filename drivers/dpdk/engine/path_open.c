@@ -15,6 +15,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/connect.h"
+#include "engine/engine.h"
 #include "engine/iface.h"
 #include "engine/multipath.h"
 #include "engine/timer.h"

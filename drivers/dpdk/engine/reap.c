@@ -128,7 +128,8 @@ static void give(struct raw_conn *c, const uint8_t *frame, uint32_t payload,
 	const struct weft_frame_msg *msg;
 	uint32_t off = 0;
 
-	while ((msg = weft_frame_msg_next(&v, &off))) {
+	/* A completion may destroy the connection, and the frame with it. */
+	while (c->state == RAW_QUIET && (msg = weft_frame_msg_next(&v, &off))) {
 		/* A frame with user memory has one message. */
 		cb(arg, msg->am_id, msg + 1, weft_get16(msg->length), comp);
 		comp = NULL;
@@ -154,7 +155,8 @@ static void give_flushes(struct raw_conn *c, uint32_t seq, weft_lane_reap_cb cb,
 {
 	struct raw_flush *f;
 
-	while ((f = STAILQ_FIRST(&c->flushes)) && weft_seq_diff(seq, f->seq) >= 0) {
+	while (c->state == RAW_QUIET && (f = STAILQ_FIRST(&c->flushes)) &&
+	       weft_seq_diff(seq, f->seq) >= 0) {
 		struct weft_lane_comp *comp = f->comp;
 
 		STAILQ_REMOVE_HEAD(&c->flushes, link);
@@ -179,13 +181,14 @@ int raw_ep_reap(struct weft_lane_ep *lane_ep, const void *state, size_t length,
 	/* What the queue still holds of them goes to a peer that does not listen any more. */
 	for (seq = c->snd_una; seq != c->snd_next; seq++) {
 		give_flushes(c, seq, cb, arg);
-		slot = raw_slot(c, seq);
-		if (slot->m && !received(&s, seq))
+		slot = c->state == RAW_QUIET ? raw_slot(c, seq) : NULL;
+		if (slot && slot->m && !received(&s, seq))
 			give_slot(c, slot, cb, arg);
 		if (c->state != RAW_QUIET)
 			return 0; /* a completion has destroyed it */
 	}
 	give_flushes(c, seq, cb, arg);
-	raw_slots_release(c);
+	if (c->state == RAW_QUIET)
+		raw_slots_release(c);
 	return 0;
 }
