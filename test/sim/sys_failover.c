@@ -278,6 +278,25 @@ static void a_network_that_is_silent_loses_no_lane(struct sim_case *c)
 	}
 }
 
+/*
+ * A lane of an idle endpoint dies while the peer is away. Who looks after the pause has heard of
+ * both lanes for as long, and asks before one ends the endpoint.
+ */
+static void an_idle_lane_that_dies_in_a_pause_takes_nobody_along(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+
+	scene_run(s, 10 * SIM_MS);
+	sim_node_pause(s->node[1], 26 * SIM_S);
+	cut(s, 0, true);
+	scene_run(s, 40 * SIM_S);
+	assert_int_equal(e->errors, 0);
+	scene_talk(s, e, 1, 100);
+	lost_and_back(s, 1, 0);
+}
+
 /* ---- lanes that come back ------------------------------------------------------------------- */
 
 static void a_lane_that_returns_is_used_within_a_second(struct sim_case *c)
@@ -440,6 +459,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(lanes_that_die_one_after_the_other_lose_nothing),
 	SIM_CASE(a_peer_that_pauses_loses_no_lane),
 	SIM_CASE(a_network_that_is_silent_loses_no_lane),
+	SIM_CASE(an_idle_lane_that_dies_in_a_pause_takes_nobody_along),
 	SIM_CASE(a_lane_that_returns_is_used_within_a_second),
 	SIM_CASE(what_is_not_about_a_lane_as_it_is_has_no_effect),
 	SIM_CASE(a_state_that_cannot_be_ends_the_endpoint),

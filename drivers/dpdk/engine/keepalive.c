@@ -29,6 +29,9 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
+/* Lanes of an endpoint are looked at in some 100 ms (wireup/failover.c). */
+#define LAST_LOOK_NS 300000000ull
+
 /* Another thread, while the owner computes: this iface's times are those of its last progress. */
 void raw_beat(struct weft_lane_iface *base)
 {
@@ -107,7 +110,19 @@ static void live_timer(struct raw_conn *c)
 	uint64_t every = keepalive_interval(iface), silent = iface->lt - c->seen;
 
 	if (silent >= iface->conf.peer_timeout_ns && c->pings >= 3) {
-		dead(c);
+		/* After a pause of the peer another lane may live: its owner looks first. */
+		if (c->doomed_at <= c->seen) {
+			c->doomed_at = iface->lt;
+			c->suspect_next = iface->lt;
+			raw_suspect_idle(c);
+			if (c->state == RAW_UP)
+				raw_deadline_lt(c, iface->lt + LAST_LOOK_NS);
+			return;
+		}
+		if (iface->lt - c->doomed_at >= LAST_LOOK_NS)
+			dead(c);
+		else
+			raw_deadline_lt(c, c->doomed_at + LAST_LOOK_NS);
 		return;
 	}
 	if (c->path_count == 1 && !c->base.passive)

@@ -108,6 +108,22 @@ static void beginnings_have_a_bound(void **state)
 }
 
 /* Many that begin and never end take nobody's place. */
+/* Its number comes again one day, with other bytes. */
+static void what_came_whole_leaves_no_beginning(void **state)
+{
+	uint32_t seq;
+
+	(void)state;
+	open_pair();
+	seq = conn()->rx.next;
+	assert_false(part(conn(), seq, BODY, 0, 1200));
+	weft_rxwin_mark(&conn()->rx, seq);
+	assert_false(part(conn(), seq + 1, BODY, 0, 1200));
+	assert_int_equal(conn()->num_parts, 1);
+	assert_false(part(conn(), seq, BODY, 1200, BODY - 1200));
+	pair_close(&pair);
+}
+
 static void who_has_many_makes_room_for_who_has_none(void **state)
 {
 	enum { CONNS = RAW_PARTS_OF_IFACE / RAW_PARTS_OF_CONN };
@@ -142,6 +158,7 @@ int main(void)
 		cmocka_unit_test(parts_come_as_they_like),
 		cmocka_unit_test(what_contradicts_itself_begins_anew),
 		cmocka_unit_test(beginnings_have_a_bound),
+		cmocka_unit_test(what_came_whole_leaves_no_beginning),
 		cmocka_unit_test(who_has_many_makes_room_for_who_has_none),
 	};
 

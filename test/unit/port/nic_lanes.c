@@ -357,7 +357,7 @@ static void a_lane_over_ena_logs_the_paths_that_its_link_needs(void **state)
 	open_context_with_log("info");
 	check(open_lane(0, ",mtu=9001"), "worker");
 	if (!strstr(logged(), "this link of 50 Gb/s needs paths=10, or paths=5 in a cluster "
-			      "placement group (10 Gb/s a flow), and has paths=1"))
+			      "placement group (10 Gb/s a flow), and has 8 at most"))
 		fail_msg("%s", logged());
 	weft_worker_destroy(w.worker[0]);
 	w.worker[0] = NULL;

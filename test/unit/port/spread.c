@@ -368,7 +368,7 @@ static void a_link_of_aws_needs_a_path_for_every_5_gbit(void **state)
 	hint(25000, 9001, 4, "needs paths=5");
 	hint(25000, 9001, 5, "");
 	hint(25000, 1500, 5, "mtu=9001");
-	hint(25000, 1500, 1, "paths=1; inside a VPC mtu=9001 is carried");
+	hint(25000, 1500, 1, "1 at most; inside a VPC mtu=9001 is carried");
 	hint(100000, 9001, 1, "needs paths=16, or paths=10");
 	hint(5000, 9001, 1, "");
 	hint(0, 9001, 1, "paths=N/5");
