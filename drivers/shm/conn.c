@@ -65,6 +65,8 @@ static void watch_process(struct shm_iface *s, struct shm_ep *lane_ep)
 	if (lane_ep->pid <= 0)
 		return;
 	lane_ep->process.fd = shm_process_open(lane_ep->pid);
+	if (lane_ep->process.fd == -ESRCH)
+		lane_ep->ended = true; /* children of its own may still have the socket */
 	if (lane_ep->process.fd >= 0 && watch(s, &lane_ep->process) < 0)
 		unwatch(s, &lane_ep->process);
 }
@@ -201,6 +203,10 @@ static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
 		snprintf(lane_ep->text, sizeof(lane_ep->text), "its socket does not take us: %s",
 			 strerror(-rc));
 	watch_process(s, lane_ep);
+	if (rc == 0 && lane_ep->ended) {
+		snprintf(lane_ep->text, sizeof(lane_ep->text), "its process has ended");
+		rc = -ECONNREFUSED;
+	}
 	return rc;
 }
 
@@ -304,7 +310,8 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 	pid_t pid;
 	int fd, i;
 
-	for (i = 0; i < ACCEPTS; i++) {
+	/* Those that find no place wait in the queue: closing them would fail honest ones. */
+	for (i = 0; i < ACCEPTS && s->num_half < SHM_HALF_MAX; i++) {
 		fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0)
 			return (unsigned int)i;
@@ -313,9 +320,7 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 			close(fd);
 			continue;
 		}
-		lane_ep = s->num_eps < SHM_EPS_MAX && s->num_half < SHM_HALF_MAX
-				  ? ep_new(s, SHM_ACCEPTED, now_ns)
-				  : NULL;
+		lane_ep = s->num_eps < SHM_EPS_MAX ? ep_new(s, SHM_ACCEPTED, now_ns) : NULL;
 		if (!lane_ep) {
 			s->count.refused_other++;
 			close(fd);
@@ -326,7 +331,7 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 		if (watch(s, &lane_ep->sock) < 0)
 			shm_end(lane_ep, -ENOMEM, "");
 	}
-	return ACCEPTS;
+	return (unsigned int)i;
 }
 
 /* What a peer says of itself, and what it passes. @return 0, or an error with a reason */

@@ -134,7 +134,7 @@ static unsigned int poll_ring(struct shm_iface *s, struct shm_ep *lane_ep)
 		end_broken(s, lane_ep);
 		return n + 1;
 	}
-	if (__builtin_expect(lane_ep->ended, 0) && n == 0) {
+	if (__builtin_expect(lane_ep->ended, 0) && n == 0 && rc == 0) {
 		end_gone(s, lane_ep);
 		return 1;
 	}

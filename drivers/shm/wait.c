@@ -50,7 +50,8 @@ static bool has_news(struct shm_ep *lane_ep)
 				     memory_order_relaxed);
 	uint32_t head = atomic_load_explicit(&lane_ep->tx.dir->ctl.head, memory_order_relaxed);
 
-	if ((uint32_t)(word >> 32) == rx->head + 1 || lane_ep->ended || lane_ep->tx.broken)
+	if (((uint32_t)(word >> 32) == rx->head + 1 && word & SHM_F_VALID) || lane_ep->ended ||
+	    lane_ep->tx.broken)
 		return true;
 	return (lane_ep->num_comps > 0 || lane_ep->starved) && head != lane_ep->tx.head;
 }

@@ -13,29 +13,9 @@
 
 #define SENDERS 12
 
-struct two {
-	struct sim *sim;
-	struct sim_port *pa, *pb;
-	struct lane_host *a, *b;
-	struct lane_end *e;
-};
-
-static struct two connected(struct sim_case *c, struct sim_port_params p, const char *config)
-{
-	struct two t = {.sim = case_sim_seed(c, c->seed)};
-
-	t.pa = sim_port_create(t.sim, &p);
-	t.pb = sim_port_create(t.sim, &p);
-	t.a = lane_host_create(t.sim, t.pa, config);
-	t.b = lane_host_create(t.sim, t.pb, config);
-	t.e = lane_up(t.a, t.b);
-	assert_non_null(t.e);
-	return t;
-}
-
 static const struct sim_port_params fast = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}};
 
-static void both_ways(struct two *t, unsigned int n, uint64_t max_ns)
+static void both_ways(struct lane_two *t, unsigned int n, uint64_t max_ns)
 {
 	assert_true(lane_send_all(t->e, 0, n, max_ns));
 	assert_true(lane_exactly_once(t->b, 0, n));
@@ -53,7 +33,7 @@ static void everything_arrives_once_over_bad_links(struct sim_case *c)
 	};
 
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct two t = connected(c, fast, "CC=delay");
+		struct lane_two t = lane_two_up(c, fast, "CC=delay");
 
 		sim_link_set(t.pa, t.pb, &bad[i]);
 		both_ways(&t, i == 3 ? 200 : 500, 60 * SIM_S);
@@ -63,7 +43,7 @@ static void everything_arrives_once_over_bad_links(struct sim_case *c)
 /* A queue of 8 bandwidth-delay products: what the fixed window throws away, this one keeps. */
 static uint64_t dropped(struct sim_case *c, const char *config)
 {
-	struct two t = connected(c, fast, config);
+	struct lane_two t = lane_two_up(c, fast, config);
 
 	*sim_port_down(t.pb) =
 		(struct sim_link){.rate = SIM_GBIT / 5, .delay_ns = 90000, .queue_bytes = 40000};
@@ -82,7 +62,7 @@ static void a_shallow_queue_is_not_overrun(struct sim_case *c)
 
 static void lost_frames_wait_for_room_in_the_window(struct sim_case *c)
 {
-	struct two t = connected(c, fast, "CC=delay");
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
 	struct sim_dropper drop = {.from = 40, .to = 200};
 
 	sim_filter(t.pa, sim_drop_some, &drop);
@@ -131,7 +111,7 @@ static void windows_of_parts_of_a_frame(struct sim_case *c)
 
 static void it_goes_on_after_a_blackout(struct sim_case *c)
 {
-	struct two t = connected(c, fast, "CC=delay");
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
 
 	assert_true(lane_send_all(t.e, 0, 500, SIM_S));
 	for (uint32_t i = 500; i < 600; i++)
@@ -147,10 +127,10 @@ static void it_goes_on_after_a_blackout(struct sim_case *c)
 static void several_paths_have_windows_of_their_own(struct sim_case *c)
 {
 	struct sim_port_params p = fast;
-	struct two t;
+	struct lane_two t;
 
 	p.paths = 4;
-	t = connected(c, p, "CC=delay");
+	t = lane_two_up(c, p, "CC=delay");
 	sim_link_set(t.pa, t.pb,
 		     &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.01});
 	both_ways(&t, 1000, 60 * SIM_S);
@@ -164,10 +144,10 @@ static void windows_of_all_paths_are_the_lanes_window_at_most(struct sim_case *c
 	struct sim_port_params p = fast;
 	uint64_t sum = 0;
 	char name[32];
-	struct two t;
+	struct lane_two t;
 
 	p.paths = 4;
-	t = connected(c, p, "CC=delay WINDOW=64k");
+	t = lane_two_up(c, p, "CC=delay WINDOW=64k");
 	sim_link_set(t.pa, t.pb, &(struct sim_link){.rate = 100 * SIM_GBIT, .delay_ns = 500000});
 	both_ways(&t, 3000, 60 * SIM_S);
 	for (unsigned int i = 0; i < 4; i++) {
@@ -179,7 +159,7 @@ static void windows_of_all_paths_are_the_lanes_window_at_most(struct sim_case *c
 
 static void counters_tell_window_target_and_losses(struct sim_case *c)
 {
-	struct two t = connected(c, fast, "CC=delay");
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
 
 	sim_link_set(t.pa, t.pb,
 		     &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 50000, .loss = 0.02});
@@ -187,7 +167,7 @@ static void counters_tell_window_target_and_losses(struct sim_case *c)
 	assert_true(lane_counter(t.a, "path0.window") > 0);
 	assert_true(lane_counter(t.a, "path0.target_ns") > 100000);
 	assert_true(lane_counter(t.a, "path0.lost_otherwise") > 0);
-	t = connected(c, fast, "CC=fixed");
+	t = lane_two_up(c, fast, "CC=fixed");
 	both_ways(&t, 100, SIM_S);
 	assert_int_equal(lane_counter(t.a, "path0.window"), 0);
 }

@@ -12,37 +12,15 @@
 #include "reseal.h"
 #include "sim_test.h"
 
-struct two {
-	struct sim *sim;
-	struct sim_port *pa, *pb;
-	struct lane_host *a, *b;
-	struct lane_end *e;
-};
-
-static struct two connect_with(struct sim_case *c, struct sim_port_params p, const char *config)
+static struct lane_two connected(struct sim_case *c, const char *config)
 {
-	struct two t = {.sim = case_sim_seed(c, c->seed)};
-
-	t.pa = sim_port_create(t.sim, &p);
-	if (p.ip)
-		p.ip++;
-	t.pb = sim_port_create(t.sim, &p);
-	t.a = lane_host_create(t.sim, t.pa, config);
-	t.b = lane_host_create(t.sim, t.pb, config);
-	t.e = lane_up(t.a, t.b);
-	assert_non_null(t.e);
-	return t;
-}
-
-static struct two connected(struct sim_case *c, const char *config)
-{
-	return connect_with(
+	return lane_two_up(
 		c, (struct sim_port_params){.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}},
 		config);
 }
 
 /* Both ways, n messages of all kinds and sizes. */
-static void exchange(struct two *t, unsigned int n, uint64_t max_ns)
+static void exchange(struct lane_two *t, unsigned int n, uint64_t max_ns)
 {
 	if (!lane_send_all(t->e, 0, n, max_ns))
 		fail_msg("not sent in time: %u of %u received", lane_received(t->b), n);
@@ -60,7 +38,7 @@ static void exchange(struct two *t, unsigned int n, uint64_t max_ns)
 
 static void messages_of_all_sizes_and_kinds(struct sim_case *c)
 {
-	struct two t = connected(c, NULL);
+	struct lane_two t = connected(c, NULL);
 	enum lane_how how;
 	uint32_t n = 0;
 	size_t size, max;
@@ -86,7 +64,7 @@ static void messages_of_all_sizes_and_kinds(struct sim_case *c)
 static void frames_of_mtu_1280(struct sim_case *c)
 {
 	for (uint16_t vlan = 0; vlan < 6; vlan += 5) {
-		struct two t = connect_with(
+		struct lane_two t = lane_two_up(
 			c,
 			(struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
 						 .frame_size = vlan ? 1298 : 1294,
@@ -99,7 +77,7 @@ static void frames_of_mtu_1280(struct sim_case *c)
 
 static void a_clean_link_needs_no_retransmission(struct sim_case *c)
 {
-	struct two t = connected(c, NULL);
+	struct lane_two t = connected(c, NULL);
 
 	exchange(&t, 3000, 5 * SIM_S);
 	assert_int_equal(t.e->lane_ep->retransmits, 0);
@@ -114,7 +92,7 @@ static void faulty(struct sim_case *c, const struct sim_link *link, const char *
 	if (c->seeds)
 		seeds = c->seeds;
 	for (; c->seed < first + seeds; c->seed++) {
-		struct two t = connected(c, config);
+		struct lane_two t = connected(c, config);
 
 		sim_link_set(t.pa, t.pb, link);
 		exchange(&t, n, 60 * SIM_S);
@@ -163,7 +141,7 @@ static void exactly_once_under_one_third_loss(struct sim_case *c)
 
 static void corruption_with_crc32c_delivers_nothing_wrong(struct sim_case *c)
 {
-	struct two t = connected(c, "CSUM=crc32c");
+	struct lane_two t = connected(c, "CSUM=crc32c");
 
 	sim_link_set(t.pa, t.pb,
 		     &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 5000, .corrupt = 0.02});
@@ -173,7 +151,7 @@ static void corruption_with_crc32c_delivers_nothing_wrong(struct sim_case *c)
 
 static void corruption_with_udp_checksums_delivers_nothing_wrong(struct sim_case *c)
 {
-	struct two t = connected(c, "CSUM=udp");
+	struct lane_two t = connected(c, "CSUM=udp");
 
 	/* Single flips: the Internet checksum sees them all; it does not see every pair. */
 	sim_link_set(t.pa, t.pb,
@@ -183,7 +161,7 @@ static void corruption_with_udp_checksums_delivers_nothing_wrong(struct sim_case
 
 static void a_slow_link_is_filled(struct sim_case *c)
 {
-	struct two t = connected(c, NULL);
+	struct lane_two t = connected(c, NULL);
 	uint64_t start, bytes;
 
 	sim_link_set(t.pa, t.pb, &(struct sim_link){.rate = SIM_GBIT, .delay_ns = 100000});
@@ -198,7 +176,7 @@ static void a_slow_link_is_filled(struct sim_case *c)
 
 static void a_queue_that_drops_its_tail_is_survived(struct sim_case *c)
 {
-	struct two t = connected(c, NULL);
+	struct lane_two t = connected(c, NULL);
 
 	/* Ten times slower behind the switch, with room for 30 frames there. */
 	sim_port_down(t.pb)->rate = SIM_GBIT;
@@ -210,7 +188,7 @@ static void a_queue_that_drops_its_tail_is_survived(struct sim_case *c)
 
 static void a_full_window_says_again_and_opens(struct sim_case *c)
 {
-	struct two t = connected(c, "WINDOW=64k");
+	struct lane_two t = connected(c, "WINDOW=64k");
 	size_t size = lane_max(t.e, LANE_BCOPY);
 	uint32_t n = 0, again;
 
@@ -233,31 +211,31 @@ static void a_full_window_says_again_and_opens(struct sim_case *c)
 
 static void tiny_rings_are_enough(struct sim_case *c)
 {
-	struct two t =
-		connect_with(c,
-			     (struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
-						      .tx_depth = 8,
-						      .rx_depth = 16,
-						      .bufs = 512},
-			     NULL);
+	struct lane_two t =
+		lane_two_up(c,
+			    (struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
+						     .tx_depth = 8,
+						     .rx_depth = 16,
+						     .bufs = 512},
+			    NULL);
 
 	exchange(&t, 2000, 60 * SIM_S);
 }
 
 static void a_port_that_takes_few_bytes_is_enough(struct sim_case *c)
 {
-	struct two t =
-		connect_with(c,
-			     (struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
-						      .tx_bytes_max = 4000},
-			     NULL);
+	struct lane_two t =
+		lane_two_up(c,
+			    (struct sim_port_params){.up = {.rate = SIM_GBIT, .delay_ns = 5000},
+						     .tx_bytes_max = 4000},
+			    NULL);
 
 	exchange(&t, 2000, 60 * SIM_S);
 }
 
 static void ports_without_chains_or_external_buffers(struct sim_case *c)
 {
-	struct two t = connect_with(
+	struct lane_two t = lane_two_up(
 		c,
 		(struct sim_port_params){.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
 					 .no_flags = ~0u},
@@ -268,11 +246,11 @@ static void ports_without_chains_or_external_buffers(struct sim_case *c)
 
 static void kept_buffers_do_not_stop_acknowledgements(struct sim_case *c)
 {
-	struct two t =
-		connect_with(c,
-			     (struct sim_port_params){
-				     .up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .bufs = 512},
-			     NULL);
+	struct lane_two t =
+		lane_two_up(c,
+			    (struct sim_port_params){
+				    .up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .bufs = 512},
+			    NULL);
 
 	lane_keep(t.b, 4000);
 	assert_true(lane_send_all(t.e, 0, 5000, 20 * SIM_S));
@@ -286,7 +264,7 @@ static void kept_buffers_do_not_stop_acknowledgements(struct sim_case *c)
 
 static void kept_buffers_survive_their_connection(struct sim_case *c)
 {
-	struct two t = connected(c, NULL);
+	struct lane_two t = connected(c, NULL);
 
 	lane_keep(t.b, 50);
 	assert_true(lane_send_all(t.e, 0, 100, SIM_S));
@@ -299,7 +277,7 @@ static void kept_buffers_survive_their_connection(struct sim_case *c)
 
 static void user_memory_comes_back_after_acknowledgement_only(struct sim_case *c)
 {
-	struct two t = connected(c, NULL);
+	struct lane_two t = connected(c, NULL);
 	unsigned int i;
 
 	/* The receiver does not poll: frames leave the card, but nothing is acknowledged. */
@@ -316,7 +294,7 @@ static void user_memory_comes_back_after_acknowledgement_only(struct sim_case *c
 
 static void user_memory_comes_back_after_the_card_only(struct sim_case *c)
 {
-	struct two t = connected(c, "WINDOW=1M");
+	struct lane_two t = connected(c, "WINDOW=1M");
 	unsigned int i;
 
 	/*
@@ -340,7 +318,7 @@ static void user_memory_comes_back_after_the_card_only(struct sim_case *c)
 
 static void flush_waits_for_the_peer(struct sim_case *c)
 {
-	struct two t = connected(c, NULL);
+	struct lane_two t = connected(c, NULL);
 	int done = 0;
 
 	assert_int_equal(lane_flush(t.e, &done), WEFT_LANE_IDLE);
@@ -356,7 +334,7 @@ static void flush_waits_for_the_peer(struct sim_case *c)
 
 static void small_messages_share_frames(struct sim_case *c)
 {
-	struct two t = connected(c, NULL);
+	struct lane_two t = connected(c, NULL);
 	uint64_t frames = sim_port_stats(t.pa)->tx_frames;
 	unsigned int i;
 
@@ -378,7 +356,7 @@ static void frame_sequences_wrap(struct sim_case *c)
 					   .reorder = 0.05},
 				    .set_first_seq = true,
 				    .first_seq = UINT32_MAX - 200};
-	struct two t = connect_with(c, p, NULL);
+	struct lane_two t = lane_two_up(c, p, NULL);
 
 	exchange(&t, 2000, 60 * SIM_S);
 }
@@ -404,7 +382,7 @@ static void paths_use_their_own_source_ports(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01},
 				    .paths = 4};
-	struct two t = connect_with(c, p, NULL);
+	struct lane_two t = lane_two_up(c, p, NULL);
 	struct port_count *count = calloc(1, sizeof(*count));
 	unsigned int i, used = 0, most = 0;
 
@@ -437,7 +415,7 @@ static enum sim_verdict slow_path(struct sim_port *port, uint8_t *data, size_t *
 static void a_bad_path_does_not_stop_the_lane(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000}, .paths = 4};
-	struct two t = connect_with(c, p, NULL);
+	struct lane_two t = lane_two_up(c, p, NULL);
 
 	sim_filter(t.pa, slow_path, NULL);
 	assert_true(lane_send_all(t.e, 0, 2000, 30 * SIM_S));
@@ -448,7 +426,7 @@ static void over_a_vlan(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01},
 				    .vlan = 7};
-	struct two t = connect_with(c, p, NULL);
+	struct lane_two t = lane_two_up(c, p, NULL);
 
 	exchange(&t, 500, 10 * SIM_S);
 }
@@ -458,7 +436,7 @@ static void over_an_own_ethertype(struct sim_case *c)
 	struct sim_port_params p = {
 		.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .corrupt = 0.01},
 		.raw_ethertype = true};
-	struct two t = connect_with(c, p, "CSUM=crc32c");
+	struct lane_two t = lane_two_up(c, p, "CSUM=crc32c");
 
 	exchange(&t, 500, 10 * SIM_S);
 }
@@ -469,7 +447,7 @@ static void with_big_frames(struct sim_case *c)
 		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .reorder = 0.05},
 		.frame_size = 9014,
 		.bufs = 1024};
-	struct two t = connect_with(c, p, NULL);
+	struct lane_two t = lane_two_up(c, p, NULL);
 
 	assert_true(lane_max(t.e, LANE_BCOPY) > 8000);
 	exchange(&t, 2000, 20 * SIM_S);
@@ -480,10 +458,10 @@ static void with_checksums_of_the_card(struct sim_case *c)
 	struct sim_port_params p = {
 		.up = {.rate = SIM_GBIT, .delay_ns = 5000, .loss = 0.01, .truncate = 0.01},
 		.flags = 6 /* RX_CSUM | TX_CSUM */};
-	struct two t = connect_with(c, p, "CSUM=udp");
+	struct lane_two t = lane_two_up(c, p, "CSUM=udp");
 
 	exchange(&t, 1000, 10 * SIM_S);
-	t = connect_with(c, p, NULL);
+	t = lane_two_up(c, p, NULL);
 	exchange(&t, 1000, 10 * SIM_S);
 }
 
@@ -494,7 +472,7 @@ static uint64_t run_hash(struct sim_case *c)
 					   .loss = 0.03,
 					   .dup = 0.03,
 					   .reorder = 0.1}};
-	struct two t = connect_with(c, p, NULL);
+	struct lane_two t = lane_two_up(c, p, NULL);
 
 	exchange(&t, 500, 10 * SIM_S);
 	return sim_hash(t.sim);

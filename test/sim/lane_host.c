@@ -549,3 +549,18 @@ uint64_t lane_counter(struct lane_host *h, const char *suffix)
 	h->iface->ops->counters(h->iface, add_counter, &c);
 	return c.sum;
 }
+
+struct lane_two lane_two_up(struct sim_case *c, struct sim_port_params p, const char *config)
+{
+	struct lane_two t = {.sim = case_sim_seed(c, c->seed)};
+
+	t.pa = sim_port_create(t.sim, &p);
+	if (p.ip)
+		p.ip++;
+	t.pb = sim_port_create(t.sim, &p);
+	t.a = lane_host_create(t.sim, t.pa, config);
+	t.b = lane_host_create(t.sim, t.pb, config);
+	t.e = lane_up(t.a, t.b);
+	assert_non_null(t.e);
+	return t;
+}

@@ -12,6 +12,7 @@
 
 #include "lane.h"
 #include "sim.h"
+#include "sim_test.h"
 
 #define LANE_AM 5
 #define LANE_MAX_NUMBERS 20000
@@ -87,5 +88,16 @@ unsigned int lane_kept(const struct lane_host *h);
 void lane_release(struct lane_host *h);
 /** Counter of the iface whose name ends in @p suffix. */
 uint64_t lane_counter(struct lane_host *h, const char *suffix);
+
+/** Two hosts on one net, and a lane between them. */
+struct lane_two {
+	struct sim *sim;
+	struct sim_port *pa, *pb;
+	struct lane_host *a, *b;
+	struct lane_end *e; /**< of a */
+};
+
+/** The lane is up. With an address in @p p the second one has the next. */
+struct lane_two lane_two_up(struct sim_case *c, struct sim_port_params p, const char *config);
 
 #endif /* SIM_LANE_HOST_H */

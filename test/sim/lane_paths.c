@@ -15,13 +15,6 @@
 #define FAR 1
 #define LISTEN RTE_BE16(9338)
 
-struct two {
-	struct sim *sim;
-	struct sim_port *pa, *pb;
-	struct lane_host *a, *b;
-	struct lane_end *e;
-};
-
 /* What the network does to frames of each path; bit k: those of path k are lost. */
 struct eater {
 	unsigned int lost;
@@ -48,21 +41,8 @@ static enum sim_verdict eat(struct sim_port *port, uint8_t *data, size_t *len, s
 static const struct sim_port_params fast = {.up = {.rate = SIM_GBIT, .delay_ns = 5000},
 					    .paths = PATHS};
 
-static struct two connected(struct sim_case *c, const char *config)
-{
-	struct two t = {.sim = case_sim_seed(c, c->seed)};
-
-	t.pa = sim_port_create(t.sim, &fast);
-	t.pb = sim_port_create(t.sim, &fast);
-	t.a = lane_host_create(t.sim, t.pa, config);
-	t.b = lane_host_create(t.sim, t.pb, config);
-	t.e = lane_up(t.a, t.b);
-	assert_non_null(t.e);
-	return t;
-}
-
 /* As much as goes in one millisecond. @return the next number */
-static uint32_t busy_ms(struct two *t, struct lane_end *e, uint32_t n)
+static uint32_t busy_ms(struct lane_two *t, struct lane_end *e, uint32_t n)
 {
 	for (unsigned int k = 0; k < 100; k++) {
 		while (n < LANE_MAX_NUMBERS &&
@@ -73,7 +53,7 @@ static uint32_t busy_ms(struct two *t, struct lane_end *e, uint32_t n)
 	return n;
 }
 
-static void settle(struct two *t, struct lane_host *to, uint32_t n)
+static void settle(struct lane_two *t, struct lane_host *to, uint32_t n)
 {
 	assert_true(n < LANE_MAX_NUMBERS);
 	sim_run(t->sim, 200 * SIM_MS, NULL, NULL);
@@ -83,7 +63,7 @@ static void settle(struct two *t, struct lane_host *to, uint32_t n)
 /* One of four paths loses all, in one direction or both, whoever connected. */
 static void black_hole(struct sim_case *c, const char *config, bool back, bool passive)
 {
-	struct two t = connected(c, config);
+	struct lane_two t = lane_two_up(c, fast, config);
 	struct eater here = {.lost = 0, .all_types = true}, there = here;
 	struct lane_end *e = passive ? lane_passive(t.b) : t.e;
 	struct lane_host *to = passive ? t.a : t.b;
@@ -125,7 +105,7 @@ static void the_end_that_did_not_connect_leaves_it_too(struct sim_case *c)
 }
 
 /* Messages one at a time, of which none may wait long. */
-static uint64_t slowest(struct two *t, uint32_t from, uint32_t to)
+static uint64_t slowest(struct lane_two *t, uint32_t from, uint32_t to)
 {
 	uint64_t worst = 0, begin;
 
@@ -138,13 +118,14 @@ static uint64_t slowest(struct two *t, uint32_t from, uint32_t to)
 	return worst;
 }
 
-static void single_messages_pass_a_black_hole(struct sim_case *c)
+/* One path after the other loses all that leaves one end: the @p answers, or what is sent. */
+static void each_path_lost(struct sim_case *c, bool answers)
 {
 	for (unsigned int lost = 0; lost < PATHS; lost++) {
-		struct two t = connected(c, "WINDOW=64k");
+		struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
 		struct eater e = {.all_types = true};
 
-		sim_filter(t.pa, eat, &e);
+		sim_filter(answers ? t.pb : t.pa, eat, &e);
 		slowest(&t, 0, 100);
 		e.lost = 1u << lost;
 		assert_true(slowest(&t, 100, 200) < 5 * SIM_MS);
@@ -153,24 +134,20 @@ static void single_messages_pass_a_black_hole(struct sim_case *c)
 	}
 }
 
+static void single_messages_pass_a_black_hole(struct sim_case *c)
+{
+	each_path_lost(c, false);
+}
+
 /* What is sent arrives, but no acknowledgement comes back over that path. */
 static void acknowledgements_that_vanish_make_a_path_bad(struct sim_case *c)
 {
-	for (unsigned int lost = 0; lost < PATHS; lost++) {
-		struct two t = connected(c, "WINDOW=64k");
-		struct eater e = {.all_types = true};
-
-		sim_filter(t.pb, eat, &e);
-		slowest(&t, 0, 100);
-		e.lost = 1u << lost;
-		assert_true(slowest(&t, 100, 200) < 5 * SIM_MS);
-		assert_true(slowest(&t, 200, 300) < 100 * SIM_US);
-	}
+	each_path_lost(c, true);
 }
 
 static void a_path_that_returns_is_used_again(struct sim_case *c)
 {
-	struct two t = connected(c, "WINDOW=64k");
+	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
 	struct eater e = {.lost = 1u << 1, .all_types = true};
 	uint32_t n = 0;
 
@@ -192,7 +169,7 @@ static void a_path_that_returns_is_used_again(struct sim_case *c)
 /* It comes and goes: each time it is left, and asked more seldom. */
 static void a_path_that_flaps_is_asked_ever_more_seldom(struct sim_case *c)
 {
-	struct two t = connected(c, "WINDOW=64k");
+	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
 	struct eater e = {.all_types = true};
 	uint32_t n = 0;
 
@@ -234,10 +211,10 @@ static enum sim_verdict eat_flow(struct sim_port *at, uint8_t *data, size_t *len
 	return SIM_DROP;
 }
 
-static struct two automatic(struct sim_case *c, const char *config)
+static struct lane_two automatic(struct sim_case *c, const char *config)
 {
 	struct sim_port_params p = fast;
-	struct two t = {.sim = case_sim_seed(c, c->seed)};
+	struct lane_two t = {.sim = case_sim_seed(c, c->seed)};
 
 	p.paths = 0;
 	t.pa = sim_port_create(t.sim, &p);
@@ -253,7 +230,7 @@ static struct two automatic(struct sim_case *c, const char *config)
 static void without_configuration_another_path_is_found(struct sim_case *c)
 {
 	for (unsigned int i = 0; i < 8; i++) {
-		struct two t = automatic(c, i & 4 ? "CC=delay WINDOW=64k" : "WINDOW=64k");
+		struct lane_two t = automatic(c, i & 4 ? "CC=delay WINDOW=64k" : "WINDOW=64k");
 		struct lane_end *e = i & 1 ? lane_passive(t.b) : t.e;
 		struct lane_host *to = i & 1 ? t.a : t.b;
 		struct eater eater = {.all_types = true};
@@ -280,7 +257,7 @@ static void without_configuration_another_path_is_found(struct sim_case *c)
 
 static void a_bad_path_gets_another_port(struct sim_case *c)
 {
-	struct two t = automatic(c, "WINDOW=64k");
+	struct lane_two t = automatic(c, "WINDOW=64k");
 	struct flow f = {.of = 0};
 	uint32_t n = 0;
 
@@ -325,7 +302,7 @@ static void one_of_four_trunks_dies(struct sim_case *c)
 	struct sim_port_params p = {.up = {.rate = SIM_GBIT}};
 
 	for (unsigned int i = 0; i < 16; i++) {
-		struct two t = {.sim = case_sim_seed(c, c->seed + i)};
+		struct lane_two t = {.sim = case_sim_seed(c, c->seed + i)};
 		struct sim_trunk *trunk[4];
 		unsigned int after;
 		uint32_t n = 0;
@@ -355,7 +332,7 @@ static void one_of_four_trunks_dies(struct sim_case *c)
 /* A flow gets a fifth of the link, and nobody has said anything about paths. */
 static void a_limit_per_flow_is_found_without_configuration(struct sim_case *c)
 {
-	struct two t = automatic(c, "WINDOW=64k");
+	struct lane_two t = automatic(c, "WINDOW=64k");
 	unsigned int after;
 	uint32_t n = 0;
 
@@ -376,7 +353,7 @@ static void on_one_switch_one_path_stays(struct sim_case *c)
 	static const char *const config[] = {"WINDOW=64k", "WINDOW=64k CC=delay"};
 
 	for (unsigned int i = 0; i < 2; i++) {
-		struct two t = automatic(c, config[i]);
+		struct lane_two t = automatic(c, config[i]);
 		uint32_t n = 0;
 
 		*sim_port_down(t.pb) =
@@ -390,7 +367,7 @@ static void on_one_switch_one_path_stays(struct sim_case *c)
 
 static void idle_connections_open_no_reserve(struct sim_case *c)
 {
-	struct two t = automatic(c, "");
+	struct lane_two t = automatic(c, "");
 
 	assert_true(lane_send_all(t.e, 0, 10, SIM_S));
 	sim_run(t.sim, 20 * SIM_S, NULL, NULL);
@@ -403,7 +380,7 @@ static void idle_connections_open_no_reserve(struct sim_case *c)
 
 static void when_all_are_silent_none_is_bad(struct sim_case *c)
 {
-	struct two t = connected(c, "WINDOW=64k");
+	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
 	struct eater e = {.all_types = true};
 	uint32_t n = 0;
 
@@ -423,7 +400,7 @@ static void when_all_are_silent_none_is_bad(struct sim_case *c)
 
 static void a_peer_that_was_away_makes_no_path_bad(struct sim_case *c)
 {
-	struct two t = connected(c, "WINDOW=64k");
+	struct lane_two t = lane_two_up(c, fast, "WINDOW=64k");
 	uint32_t n = 0;
 
 	for (unsigned int k = 0; k < 40; k++) {
@@ -441,7 +418,7 @@ static void skewed_paths(struct sim_case *c, const char *config, uint64_t rate)
 	const struct sim_link near = {.rate = rate, .delay_ns = 10 * SIM_US};
 	const struct sim_link far = {.rate = rate, .delay_ns = 100 * SIM_US};
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT}, .paths = 8};
-	struct two t = {.sim = case_sim_seed(c, c->seed)};
+	struct lane_two t = {.sim = case_sim_seed(c, c->seed)};
 	struct sim_trunk *trunk[2];
 	uint32_t n = 0;
 

@@ -26,11 +26,10 @@ void weft_port_flow_hint(const char *driver, uint32_t mbps, uint16_t mtu, unsign
 	if (!driver || strcmp(driver, "net_ena") != 0)
 		return;
 	if (mbps == 0)
-		snprintf(
-			text, size,
-			"AWS gives each flow 5 Gb/s, 10 in a cluster placement group: %u paths at most "
-			"now, for a link of N Gb/s paths=N/5 or N/10 is needed%s",
-			paths, jumbo);
+		snprintf(text, size,
+			 "AWS gives each flow 5 Gb/s, 10 in a cluster placement group: %u paths at "
+			 "most now, for a link of N Gb/s paths=N/5 or N/10 is needed%s",
+			 paths, jumbo);
 	else if (paths < paths_for(mbps, FLOW))
 		snprintf(text, size,
 			 "AWS gives each flow 5 Gb/s, so this link of %u Gb/s needs paths=%u, or "
