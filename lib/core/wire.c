@@ -122,7 +122,8 @@ static int check_put(const struct weft_wire_put *p, size_t payload)
 	uint64_t offset = weft_get64(p->offset);
 
 	if (payload == 0 || offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ||
-	    (weft_get32(p->flags) & ((1u << WEFT_WIRE_RMA_SHIFT) - 1) & ~WEFT_WIRE_RMA_ODD))
+	    (weft_get32(p->flags) & ((1u << WEFT_WIRE_RMA_SHIFT) - 1) &
+	     ~(WEFT_WIRE_RMA_ODD | WEFT_WIRE_PUT_SHARE)))
 		return -EBADMSG;
 	return 0;
 }

@@ -267,8 +267,16 @@ struct weft_wire_put {
 	weft_le64 key;
 	weft_le64 offset;
 	struct weft_wire_ref ref; /**< for RMA_NAK only: a PUT has no answer of its own */
-	weft_le32 flags;          /**< WEFT_WIRE_RMA_ODD, or 0 */
+	/** WEFT_WIRE_RMA_ODD, or 0; its share, see WEFT_WIRE_PUT_SHARE; its number */
+	weft_le32 flags;
 } __attribute__((packed));
+
+/**
+ * n in these flags of a PUT: it counts 2^-n of a PUT. What was counted when it went to a lane that
+ * died may have to be cut for a lane that takes less, and counts the same.
+ */
+#define WEFT_WIRE_PUT_SHARE 0xf8u
+#define WEFT_WIRE_PUT_HALF 0x08u /**< added: half as much */
 
 struct weft_wire_get {
 	weft_le64 key;

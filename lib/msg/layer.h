@@ -52,6 +52,24 @@ void weft_msg_ep_down(struct weft_ep *ep);
 void weft_msg_ep_failed(struct weft_ep *ep, int status);
 /** Takes messages apart that lie in several buffers: weft_lane_split_fn. Pure. */
 size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece);
+/** Writable bytes in front of a message for weft_msg_recast(). */
+#define WEFT_RECAST_ROOM 16
+/**
+ * A whole message of at least one byte becomes a piece with all of its bytes, of which parts can be
+ * made. It begins #WEFT_RECAST_ROOM bytes earlier. @return its id; 0: nothing was changed
+ */
+uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length);
+/**
+ * As weft_msg_split(), of all that can be cut for a lane that takes less. @p had 0: how long is
+ * what stands before the bytes in the message itself? The first part has that and a byte at least.
+ */
+size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece);
+/**
+ * Of a PUT of @p length bytes make two, that count half each.
+ * @param second  room for the other one: @p length bytes are enough
+ * @return bytes that stay in the first one; 0: it can't be halved
+ */
+size_t weft_put_halve(void *msg, size_t length, void *second);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);
 /**

@@ -2,7 +2,8 @@
 /*
  * Messages that a lane took along when it died (wireup/failover.c) go over another one, before
  * anything else of the endpoint. They are complete lane messages, wire-up's among them, and nobody
- * above knows that they are sent again. One lane gets them all, so that what waits for all messages
+ * above knows that they are sent again; not even when they were longer than that lane takes, and
+ * are cut for it. One lane gets them all, so that what waits for all messages
  * before it, a flush of the lane that died, can wait for that lane.
  */
 
@@ -13,12 +14,16 @@
 #include "msg/layer.h"
 #include "msg/send.h"
 
+#define NO_MEMORY "no memory for what a lane that died had to send"
+
 struct weft_replay {
 	STAILQ_ENTRY(weft_replay) link;
 	struct weft_lane_comp *comp;
 	size_t length, sent; /* sent: bytes that are with the lane */
 	bool message;        /* else only a completion */
+	bool recast;         /* it begins at the room in front */
 	uint8_t id;
+	uint8_t room[WEFT_RECAST_ROOM];
 	uint8_t data[];
 };
 
@@ -50,7 +55,7 @@ void weft_msg_replay(void *arg, uint8_t id, const void *msg, size_t length,
 	if (!r) {
 		if (comp)
 			comp->done(comp, -ENOMEM);
-		weft_msg_fail_later(me, -ENOMEM, "no memory for what a lane that died had to send");
+		weft_msg_fail_later(me, -ENOMEM, NO_MEMORY);
 		return;
 	}
 	*r = (struct weft_replay){.comp = comp, .length = length, .message = msg, .id = id};
@@ -91,9 +96,68 @@ static uint32_t most_of(const struct weft_msg_lane *l)
 	return l->max_bcopy > l->max_short ? l->max_bcopy : l->max_short;
 }
 
+/* ------------------------------------------------------------------ for a lane that takes less */
+
+static uint8_t *bytes_of(const struct weft_replay *r)
+{
+	return (uint8_t *)(uintptr_t)(r->recast ? r->room : r->data);
+}
+
+/* A PUT is counted, in halves: the second one stands behind the first. @return 0 or an error */
+static int halve(struct weft_msg_ep *me, struct weft_replay *r)
+{
+	struct weft_replay *second = malloc(sizeof(*r) + r->length);
+	size_t keep;
+
+	if (!second)
+		return -ENOMEM;
+	*second = (struct weft_replay){.comp = r->comp, .message = true, .id = r->id};
+	keep = weft_put_halve(r->data, r->length, second->data);
+	if (!keep) {
+		free(second);
+		return -EMSGSIZE;
+	}
+	second->length = sizeof(struct weft_wire_put) + r->length - keep;
+	r->length = keep;
+	r->comp = NULL; /* due when both have arrived */
+	STAILQ_INSERT_AFTER(&me->replay, r, second, link);
+	return 0;
+}
+
+/* @return 0: it goes whole, or can be cut; or an error */
+static int fit(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
+{
+	uint8_t id;
+	int rc = 0;
+
+	while (rc == 0 && r->id == WEFT_WIRE_PUT && r->length > max)
+		rc = halve(me, r);
+	if (rc || r->length <= max)
+		return rc;
+	id = r->recast ? 0 : weft_msg_recast(r->id, r->data, r->length);
+	if (id) {
+		r->id = id;
+		r->recast = true;
+		r->length += WEFT_RECAST_ROOM;
+	}
+	return weft_msg_part(r->id, bytes_of(r), 0, NULL) ? 0 : -EMSGSIZE;
+}
+
+/* What a lane carries well; and one message that is not pieces, as long as the lane takes it. */
+static size_t most_for(const struct weft_msg_lane *l, const struct weft_replay *r)
+{
+	size_t max = most_of(l), end = l->lane_ep->iface->attr.max_bcopy;
+
+	if (r->length <= max || !l->max_bcopy || weft_msg_part(r->id, bytes_of(r), 0, NULL))
+		return max;
+	if (end > l->lane_ep->max_msg)
+		end = l->lane_ep->max_msg;
+	return r->length <= end ? r->length : max;
+}
+
 struct part {
 	const struct weft_replay *r;
-	size_t take; /* bytes of r->data */
+	size_t take; /* bytes of the message */
 	size_t head; /* in front of them, written anew; 0 = the first part */
 };
 
@@ -105,10 +169,10 @@ static ssize_t pack_part(void *dst, size_t max, void *arg)
 	if (p->head + p->take > max)
 		return -EMSGSIZE;
 	if (p->head) {
-		weft_msg_split(p->r->id, p->r->data, p->r->sent, room + sizeof(room));
+		weft_msg_part(p->r->id, bytes_of(p->r), p->r->sent, room + sizeof(room));
 		memcpy(dst, room + sizeof(room) - p->head, p->head);
 	}
-	memcpy((uint8_t *)dst + p->head, p->r->data + p->r->sent, p->take);
+	memcpy((uint8_t *)dst + p->head, bytes_of(p->r) + p->r->sent, p->take);
 	return (ssize_t)(p->head + p->take);
 }
 
@@ -117,7 +181,8 @@ static int hand_over(const struct weft_msg_lane *l, struct part *p)
 	uint8_t buf[4096];
 	ssize_t rc;
 
-	if (p->head + p->take <= l->max_bcopy) {
+	if (l->max_bcopy &&
+	    (p->head + p->take <= l->max_bcopy || p->head + p->take > l->max_short)) {
 		rc = l->lane_ep->ops->am_bcopy(l->lane_ep, p->r->id, pack_part, p);
 		return rc < 0 ? (int)rc : 0;
 	}
@@ -131,15 +196,20 @@ static int hand_over(const struct weft_msg_lane *l, struct part *p)
 static int send_part(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	struct weft_msg_lane *l = &me->lanes[me->replay_lane];
-	size_t max = most_of(l), left = r->length - r->sent;
+	size_t max = r->sent ? most_of(l) : most_for(l, r), head;
 	struct part p = {.r = r};
-	int rc;
+	int rc = r->sent ? 0 : fit(me, r, max);
 
-	if (r->sent)
-		p.head = weft_msg_split(r->id, r->data, r->sent, NULL);
-	if (p.head >= max || (p.head + left > max && weft_msg_split(r->id, r->data, 0, NULL) == 0))
-		return -EMSGSIZE;
-	p.take = p.head + left > max ? max - p.head : left;
+	if (rc < 0)
+		return rc;
+	head = weft_msg_part(r->id, bytes_of(r), r->sent, NULL);
+	p.head = r->sent ? head : 0;
+	p.take = r->length - r->sent;
+	if (p.head + p.take > max) {
+		if (head >= max)
+			return -EMSGSIZE;
+		p.take = max - p.head;
+	}
 	rc = hand_over(l, &p);
 	if (rc < 0)
 		return rc;
@@ -204,6 +274,8 @@ unsigned int weft_replay_serve(struct weft_msg_ep *me)
 			weft_msg_fail_later(me, rc,
 					    "no lane that is left carries a message as long as "
 					    "one that a lane which died had to send");
+		if (rc == -ENOMEM)
+			weft_msg_fail_later(me, rc, NO_MEMORY);
 		if (rc < 0)
 			break; /* no room; or the lane has failed, which an event says */
 		n++;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A message that carries a range of bytes can be taken apart: the header of each part. */
+/*
+ * A message that carries a range of bytes can be taken apart: the header of each part. What
+ * carries a whole message is first made one that carries all of its range.
+ */
 
 #include <assert.h>
 #include <string.h>
@@ -46,4 +49,83 @@ size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece)
 	default:
 		return 0;
 	}
+}
+
+/* ------------------------------------------------------------------ for a lane that takes less */
+
+static_assert(sizeof(struct weft_wire_frag) - sizeof(struct weft_wire_eager) == WEFT_RECAST_ROOM,
+	      "room");
+static_assert(sizeof(struct weft_wire_frag_sync) - sizeof(struct weft_wire_eager_sync) ==
+		      WEFT_RECAST_ROOM,
+	      "room");
+static_assert(sizeof(struct weft_wire_am_frag) - sizeof(struct weft_wire_am) == WEFT_RECAST_ROOM,
+	      "room");
+
+/* The user's header is in the piece at offset 0 only. */
+static size_t am_head(const struct weft_wire_am_frag *f)
+{
+	return sizeof(*f) + (weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length));
+}
+
+uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length)
+{
+	uint8_t *at = (uint8_t *)msg - WEFT_RECAST_ROOM;
+	struct weft_wire_frag_sync *fs = (void *)at;
+	struct weft_wire_am_frag *af = (void *)at;
+	struct weft_wire_frag *f = (void *)at;
+	struct weft_wire_eager_sync es;
+	struct weft_wire_eager e;
+	struct weft_wire_am am;
+
+	switch (id) {
+	case WEFT_WIRE_EAGER:
+		memcpy(&e, msg, sizeof(e));
+		*f = (struct weft_wire_frag){e, weft_put64(length - sizeof(e)), weft_put64(0)};
+		return WEFT_WIRE_FRAG;
+	case WEFT_WIRE_EAGER_SYNC:
+		memcpy(&es, msg, sizeof(es));
+		fs->f = (struct weft_wire_frag){es.e, weft_put64(length - sizeof(es)),
+						weft_put64(0)};
+		fs->req = es.req;
+		return WEFT_WIRE_FRAG_SYNC;
+	case WEFT_WIRE_AM:
+		memcpy(&am, msg, sizeof(am));
+		length -= sizeof(am) + weft_get16(am.header_length);
+		*af = (struct weft_wire_am_frag){am, weft_put64(length), weft_put64(0)};
+		return WEFT_WIRE_AM_FRAG;
+	default:
+		return 0;
+	}
+}
+
+size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece)
+{
+	struct weft_wire_am_frag *f;
+
+	if (id != WEFT_WIRE_AM_FRAG)
+		return weft_msg_split(id, msg, had, piece);
+	if (had == 0)
+		return am_head(msg);
+	f = piece ? (struct weft_wire_am_frag *)piece - 1 : NULL;
+	if (f) {
+		memcpy(f, msg, sizeof(*f));
+		f->offset = weft_put64(weft_get64(f->offset) + had - am_head(msg));
+	}
+	return sizeof(*f);
+}
+
+size_t weft_put_halve(void *msg, size_t length, void *second)
+{
+	size_t keep = sizeof(struct weft_wire_put);
+	struct weft_wire_put *first = msg, *p = second;
+	uint32_t flags = weft_get32(first->flags);
+
+	if (length < keep + 2 || (flags & WEFT_WIRE_PUT_SHARE) == WEFT_WIRE_PUT_SHARE)
+		return 0;
+	keep += (length - keep) / 2;
+	first->flags = weft_put32(flags + WEFT_WIRE_PUT_HALF);
+	*p = *first;
+	p->offset = weft_put64(weft_get64(p->offset) + keep - sizeof(*p));
+	memcpy(p + 1, (const uint8_t *)msg + keep, length - keep);
+	return keep;
 }

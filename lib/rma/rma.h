@@ -185,7 +185,8 @@ struct weft_rma {
 	uint32_t answers_open;
 	bool asked, asked_odd; /* an RMA_FLUSH waits for */
 	uint64_t asked_count;
-	uint64_t done[2]; /* PUT and counted AMO messages, refused ones included: even, odd */
+	uint64_t done[2];      /* PUT and counted AMO messages, refused ones included: even, odd */
+	uint32_t done_part[2]; /* and 2^-32 of one */
 	uint64_t naks_sent[2], refused;
 	int refused_status;
 	uint32_t refused_first, refused_last; /* since the last RMA_FLUSHED; told: none since */

@@ -185,13 +185,30 @@ static void refused(struct weft_rma *rma, uint32_t number, int status)
 	rma->refused_status = status;
 }
 
-/* A PUT or counted AMO is over, with an error if @p status is one. */
-static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, bool odd, uint32_t number,
-		    int status)
+/*
+ * A PUT that was cut: all parts together are one. A flush asks for all of a half, so the sum is
+ * what it asks for only when no part is missing.
+ */
+static void add_share(struct weft_rma *rma, bool odd, unsigned int halvings)
 {
+	uint32_t part = 1u << (32 - halvings);
+
+	rma->done_part[odd] += part;
+	rma->done[odd] += rma->done_part[odd] < part;
+}
+
+/* A PUT or counted AMO is over, with an error if @p status is one. */
+static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
+		    uint32_t number, int status)
+{
+	unsigned int halvings = (flags & WEFT_WIRE_PUT_SHARE) / WEFT_WIRE_PUT_HALF;
+	bool odd = flags & WEFT_WIRE_RMA_ODD;
 	struct weft_rma *rma = me->rma;
 
-	rma->done[odd]++;
+	if (__builtin_expect(halvings > 0, 0))
+		add_share(rma, odd, halvings);
+	else
+		rma->done[odd]++;
 	/* Not a queue without end for a peer that goes on with a dead key. */
 	if (status && (ref.generation.v == 0 || rma->answers_open >= WEFT_WIRE_ANSWERS / 2)) {
 		refused(rma, number, status);
@@ -222,8 +239,8 @@ void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t length)
 		me->mw->rma->puts++;
 		me->mw->rma->put_bytes += length;
 	}
-	counted(me, put->ref, weft_get32(put->flags) & WEFT_WIRE_RMA_ODD,
-		weft_get32(put->flags) >> WEFT_WIRE_RMA_SHIFT, rc);
+	counted(me, put->ref, weft_get32(put->flags), weft_get32(put->flags) >> WEFT_WIRE_RMA_SHIFT,
+		rc);
 }
 
 void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payload)
@@ -307,7 +324,7 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload)
 		return;
 	rc = amo(me, a, &old);
 	if (!(flags & WEFT_WIRE_AMO_FETCH)) {
-		counted(me, a->ref, flags & WEFT_WIRE_RMA_ODD, weft_get32(a->number), rc);
+		counted(me, a->ref, flags, weft_get32(a->number), rc);
 	} else if (rc) {
 		refuse(me, a->ref, 0, rc, 0);
 	} else {

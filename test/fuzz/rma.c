@@ -67,10 +67,10 @@ static void hold(struct world *w, int rc, struct weft_request *req)
 	w->req[w->next++ % NUM] = req;
 }
 
-/* Flags that validation lets through three times of four: either half, or one bit too many. */
-static void tame(uint8_t *flags)
+/* Flags that validation lets through three times of four: @p allowed, or one bit too many. */
+static void tame(uint8_t *flags, unsigned int allowed)
 {
-	flags[0] &= flags[0] & 4 ? 3 : WEFT_WIRE_RMA_ODD;
+	flags[0] &= (uint8_t)(flags[0] & 4 ? 3 : allowed);
 	memset(flags + 1, 0, 3);
 }
 
@@ -91,9 +91,10 @@ static void patch(struct world *w, uint8_t id, uint8_t *m, size_t len)
 		memset(m + 10, 0, 6); /* an offset near the memory */
 	}
 	if (id == WEFT_WIRE_PUT && len >= sizeof(struct weft_wire_put))
-		tame(m + offsetof(struct weft_wire_put, flags));
+		tame(m + offsetof(struct weft_wire_put, flags),
+		     WEFT_WIRE_RMA_ODD | WEFT_WIRE_PUT_SHARE);
 	if (id == WEFT_WIRE_RMA_FLUSH && len >= sizeof(struct weft_wire_rma_flush))
-		tame(m + offsetof(struct weft_wire_rma_flush, flags));
+		tame(m + offsetof(struct weft_wire_rma_flush, flags), WEFT_WIRE_RMA_ODD);
 	if (id == WEFT_WIRE_AM || id == WEFT_WIRE_AM_RTS || id == WEFT_WIRE_AM_FRAG) {
 		weft_le32 seq =
 			weft_put32(w->p.ep[1].msg->rx_am_seq.next + (m[0] & 3) - (m[1] & 1));

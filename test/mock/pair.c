@@ -120,8 +120,8 @@ static int fake_flush(struct weft_lane_ep *lane_ep, struct weft_lane_comp *comp)
 
 	if (lane_ep->queued == 0)
 		return WEFT_LANE_IDLE;
-	assert_null(l->flush);
-	l->flush = comp;
+	assert_in_range(l->num_flush, 0, PAIR_FLUSHES - 1);
+	l->flush[l->num_flush++] = comp;
 	return 0;
 }
 
@@ -153,11 +153,21 @@ void pair_drop(struct pair *p, size_t i)
 	p->num--;
 }
 
+void pair_flushed(struct pair_lane_ep *l, int status)
+{
+	struct weft_lane_comp *flush[PAIR_FLUSHES];
+	unsigned int n = l->num_flush;
+
+	memcpy(flush, l->flush, sizeof(flush));
+	l->num_flush = 0;
+	for (unsigned int i = 0; i < n; i++)
+		flush[i]->done(flush[i], status);
+}
+
 void pair_deliver(struct pair *p, size_t i)
 {
 	struct pair_msg m = p->msgs[i];
 	struct pair_lane_ep *from = &p->lane_ep[!m.to][m.lane];
-	struct weft_lane_comp *flush;
 
 	memmove(&p->msgs[i], &p->msgs[i + 1], (p->num - i - 1) * sizeof(*p->msgs));
 	p->num--;
@@ -166,11 +176,8 @@ void pair_deliver(struct pair *p, size_t i)
 	from->base.queued -= (uint32_t)m.length;
 	if (m.comp)
 		m.comp->done(m.comp, 0);
-	flush = from->flush;
-	if (flush && from->base.queued == 0) {
-		from->flush = NULL;
-		flush->done(flush, 0);
-	}
+	if (from->base.queued == 0)
+		pair_flushed(from, 0);
 }
 
 void pair_progress(struct pair *p)
@@ -358,15 +365,9 @@ void pair_open(struct pair *p, unsigned int num_lanes, const struct pair_lane_pa
 /* What lanes still hold ends as in ops->ep_destroy(). */
 static void drop_all(struct pair *p)
 {
-	for (unsigned int s = 0; s < 2; s++) {
-		for (unsigned int i = 0; i < p->num_lanes; i++) {
-			struct weft_lane_comp *flush = p->lane_ep[s][i].flush;
-
-			p->lane_ep[s][i].flush = NULL;
-			if (flush)
-				flush->done(flush, -ECANCELED);
-		}
-	}
+	for (unsigned int s = 0; s < 2; s++)
+		for (unsigned int i = 0; i < p->num_lanes; i++)
+			pair_flushed(&p->lane_ep[s][i], -ECANCELED);
 	while (p->num) {
 		struct weft_lane_comp *comp = p->msgs[0].comp;
 

@@ -19,6 +19,7 @@
 #include "tag/tag.h"
 
 #define PAIR_LANES 4
+#define PAIR_FLUSHES 16
 
 /** One message under way. */
 struct pair_msg {
@@ -48,7 +49,8 @@ struct pair_lane_ep {
 	struct pair *pair;
 	unsigned int side, lane;
 	int room; /**< sends that still succeed; -1 = any number */
-	struct weft_lane_comp *flush;
+	struct weft_lane_comp *flush[PAIR_FLUSHES];
+	unsigned int num_flush;
 };
 
 struct pair {
@@ -84,6 +86,8 @@ void pair_deliver(struct pair *p, size_t i);
 /** Deliver a copy of it and leave it in. */
 void pair_deliver_copy(struct pair *p, size_t i);
 void pair_drop(struct pair *p, size_t i);
+/** All that waits for the lane to be idle ends. */
+void pair_flushed(struct pair_lane_ep *l, int status);
 /** Deliver everything, and what that causes, until nothing moves. */
 void pair_run(struct pair *p);
 /** The same in an order from the seed. */

@@ -112,11 +112,23 @@ static void begin_later(enum mixed_kind kind, struct sim *sim, struct sim_node *
 	sim_at(sim, 0, pause_one, &pauses);
 }
 
+/* Of even and of odd lanes' frames: what one lane has sent, another one may not carry. */
+static uint16_t length[2];
+
+static void dice_lengths(enum mixed_kind kind, struct sim *sim, uint16_t frame_size)
+{
+	struct sim_rng r = sim_stream(sim, 15);
+
+	length[0] = length[1] = frame_size;
+	if (kind == MIXED_LANES_DIE && sim_chance(&r, 0.5))
+		length[1] = frame_size == 1514 ? 9014 : 1514;
+}
+
 static void describe(unsigned int nodes, const struct sim_port_params *p, const char *config)
 {
 	snprintf(mixed_text, sizeof(mixed_text),
-		 "%u nodes, %u %u %u lanes, frames of %u, %u paths%s, %s", nodes, lanes[0],
-		 lanes[1], nodes > 2 ? lanes[2] : 0, p->frame_size, p->paths,
+		 "%u nodes, %u %u %u lanes, frames of %u and %u, %u paths%s, %s", nodes, lanes[0],
+		 lanes[1], nodes > 2 ? lanes[2] : 0, length[0], length[1], p->paths,
 		 p->no_flags                      ? ", bare port"
 		 : p->flags & WEFT_FRAME_PORT_REG ? ", NIC"
 						  : "",
@@ -137,6 +149,7 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 
 	dice_config(conf->kind, &r, config, sizeof(config));
 	dice_port(conf->kind, &r, &pp);
+	dice_lengths(conf->kind, sim, pp.frame_size);
 	for (i = 0; i < nodes; i++) {
 		struct sim_node_params np = {.ports = ports[i], .config = config};
 
@@ -145,6 +158,7 @@ const char *mixed_run(struct sim *sim, const struct mixed_conf *conf, uint64_t *
 		for (l = 0; l < lanes[i]; l++) {
 			snprintf(name, sizeof(name), "%c%u", 'a' + i, l);
 			pp.name = name;
+			pp.frame_size = length[l & 1];
 			pp.net = conf->kind == MIXED_BREAK ? mixed_break_net(l, i) : l;
 			pp.ip = 0x0a000001 + (l << 16) + i;
 			pp.prefix = 24;

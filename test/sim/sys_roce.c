@@ -12,18 +12,12 @@
 #include "core/worker.h"
 #include "fake/fake_priv.h"
 #include "fake/fake_verbs.h"
-#include "frame/frame.h"
 #include "mock/rounds.h"
 #include "roce/roce.h"
 #include "sim_test.h"
 #include "traffic.h"
 
 #define NODES 2
-/* What one lane has sent the other one can carry: a raw one's room for a message. */
-#define FRAME 9014
-#define SEG \
-	(FRAME - 14 - 20 - 8 - sizeof(struct weft_frame_hdr) - 4 - sizeof(struct weft_frame_msg))
-
 /* Threads would make no two runs the same. */
 int __wrap_roce_job_start(struct roce_dev *dev, struct roce_job *job);
 
@@ -43,6 +37,7 @@ static struct {
 	struct fake_device *device[NODES][2]; /* of lane 0, 1; NULL = a raw lane */
 	struct sim_port *port[NODES];
 	uint64_t pace, next; /* ns: the devices do something */
+	uint16_t frame;      /* of raw lanes: less than what RoCE lanes send, or more */
 	unsigned int kills, left, lane;
 	bool noticed; /* the last death */
 } run;
@@ -181,11 +176,10 @@ static struct sim_node *make_node(struct sim *sim, unsigned int i, bool raw, con
 		.name = i ? "b" : "a",
 		.ip = 0x0a090001 + i,
 		.prefix = 24,
-		.frame_size = FRAME,
+		.frame_size = run.frame,
 		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000},
 	};
 	uint8_t ip[4] = {10, 0, 0, (uint8_t)(1 + i)};
-	char lane[40];
 	unsigned int l;
 
 	for (l = 0; l < (raw ? 1u : 2u); l++) {
@@ -196,8 +190,7 @@ static struct sim_node *make_node(struct sim *sim, unsigned int i, bool raw, con
 		run.port[i] = sim_port_create(sim, &pp);
 		np.ports = &run.port[i];
 		np.num_ports = 1;
-		snprintf(lane, sizeof(lane), "roce:%s,seg=%zu", names[i][0], SEG);
-		np.lanes = lane;
+		np.lanes = i ? "roce:b0" : "roce:a0";
 	}
 	return sim_node_create(sim, &np);
 }
@@ -215,6 +208,7 @@ static void begin(struct sim *sim, bool raw, const char *config)
 	run.sim = sim;
 	run.rng = sim_stream(sim, 30);
 	run.noticed = true;
+	run.frame = sim_chance(&run.rng, 0.5) ? 1514 : 9014;
 	if (!config)
 		config = configs[sim_below(&run.rng, sizeof(configs) / sizeof(configs[0]))];
 	for (i = 0; i < NODES; i++)

@@ -300,13 +300,8 @@ static void it_waits_for_room_and_a_flush_for_it(void **state)
 	op_end(&op, 0);
 	assert_int_equal(sum, 3);
 	assert_int_equal(none, 7);
-	for (unsigned int i = 0; i < 2; i++) {
-		struct weft_lane_comp *comp = p.lane_ep[0][i].flush;
-
-		p.lane_ep[0][i].flush = NULL;
-		if (comp)
-			comp->done(comp, 0);
-	}
+	for (unsigned int i = 0; i < 2; i++)
+		pair_flushed(&p.lane_ep[0][i], 0);
 	assert_int_equal(flushed, 0);
 	finish(&p);
 }
