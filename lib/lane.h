@@ -67,7 +67,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 11u
+#define WEFT_LANE_ABI 12u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: nothing is registered, or peers need no keys */
@@ -530,8 +530,6 @@ struct weft_lane_driver {
 	const char *name; /**< "dpdk", "roce", "shm", "self" */
 	uint32_t abi;     /**< WEFT_LANE_ABI */
 	bool captures;    /**< its lanes write WEFT_CAPTURE */
-	/** workers have its lanes only where WEFT_LANES names it: '' and '*' leave it out */
-	bool by_name;
 	/**
 	 * List resources. Initialises what the driver stands on if need be (the EAL).
 	 * @param[out] list  malloc()ed array, freed by the caller; NULL with 0

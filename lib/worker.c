@@ -21,6 +21,7 @@
 #include "plan/plan.h"
 #include "roof.h"
 #include "self/self_lane.h"
+#include "shm/shm_lane.h"
 #include "core/wait.h"
 #include "wireup/wireup.h"
 
@@ -131,8 +132,14 @@ static void open_all(struct weft_worker *w, const struct weft_lanes_item *item)
 	}
 }
 
+/* Lanes to other hosts: were any asked for? Not by names of drivers that have none. */
+static bool is_network(const struct weft_lane_driver *driver)
+{
+	return driver != &weft_self_driver && driver != &weft_shm_driver;
+}
+
 static int open_items(struct weft_worker *w, const char *lanes, struct weft_lanes_item *items,
-		      bool *self_named)
+		      bool *self_named, bool *network)
 {
 	struct weft_found *found;
 	char why[320];
@@ -148,6 +155,7 @@ static int open_items(struct weft_worker *w, const char *lanes, struct weft_lane
 	 * text.
 	 */
 	for (i = 0; i < n; i++) {
+		*network = *network || is_network(items[i].driver);
 		if (items[i].driver == &weft_self_driver) {
 			*self_named = *self_named || strstr(lanes, "self") != NULL;
 			continue;
@@ -201,12 +209,12 @@ static void tell_of_capture(const struct weft_worker *w)
 static int open_ifaces(struct weft_worker *w, const char *lanes)
 {
 	struct weft_lanes_item *items = calloc(WEFT_LANES_MAX_ITEMS, sizeof(*items));
-	bool self_named = false;
+	bool self_named = false, network = false;
 	int rc;
 
 	if (!items)
 		return -ENOMEM;
-	rc = open_items(w, lanes, items, &self_named);
+	rc = open_items(w, lanes, items, &self_named, &network);
 	free(items);
 	if (rc < 0)
 		return rc;
@@ -219,7 +227,7 @@ static int open_ifaces(struct weft_worker *w, const char *lanes)
 			lanes);
 		return -ENODEV;
 	}
-	rc = weft_rails_opened(w);
+	rc = weft_rails_opened(w, network);
 	if (rc < 0)
 		return rc;
 	tell_of_capture(w);

@@ -44,8 +44,9 @@ static const char help[] =
 	"128+N ended by signal N.\n"
 	"\n"
 	"Copy a tree, on one host over one memif lane:\n"
-	"  weft-cat --no-pci --vdev=net_memif0,role=server,bsize=9216 -- -l -d | tar x\n"
-	"  tar c dir | weft-cat --no-pci --vdev=net_memif0,role=client,bsize=9216 -- localhost\n";
+	"  weft-cat --no-pci --vdev=net_memif0,role=server,bsize=9216 -- -L dpdk -l -d | tar x\n"
+	"  tar c dir | weft-cat --no-pci --vdev=net_memif0,role=client,bsize=9216 -- -L dpdk "
+	"localhost\n";
 
 enum { OPT_VERSION = 256 };
 

@@ -145,22 +145,21 @@ static bool have_rdma(void)
 	return found;
 }
 
-int eal_need_port(const struct weft_config *config)
+void eal_tell_ports(const struct weft_config *config)
 {
 	char lanes[1024];
 
 	/* Lanes that are named have messages of their own. */
 	if (weft_config_get(config, "LANES", lanes, sizeof(lanes)) > 0 && lanes[0] != '\0')
-		return APP_OK;
+		return;
 	if (rte_eth_dev_count_avail() > 0 || have_rdma())
-		return APP_OK;
-	cli_error(
-		"there is no DPDK port and no RDMA device. For a RoCE NIC load its RDMA driver "
-		"('rdma link' lists devices), and leave it to the kernel. Another NIC is bound to "
-		"vfio-pci, or the EAL gets a virtual port, e.g. %s "
-		"--vdev=net_af_packet0,iface=eth1 -- ...",
-		cli_program);
-	return APP_FAIL;
+		return;
+	fprintf(stderr,
+		"%s: there is no DPDK port and no RDMA device: only processes of this host are "
+		"reached. For a RoCE NIC load its RDMA driver ('rdma link' lists devices), and "
+		"leave it to the kernel. Another NIC is bound to vfio-pci, or the EAL gets a "
+		"virtual port, e.g. %s --vdev=net_af_packet0,iface=eth1 -- ...\n",
+		cli_program, cli_program);
 }
 
 /*

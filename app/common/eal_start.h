@@ -19,10 +19,8 @@ struct weft_config;
  */
 int eal_start(int count, char **words, const struct weft_config *config, int core);
 
-/**
- * Is there any DPDK port, or RDMA device? @return APP_OK or the exit code, after an error message
- */
-int eal_need_port(const struct weft_config *config);
+/** Where lanes are not named and there is no DPDK port and no RDMA device: say so. */
+void eal_tell_ports(const struct weft_config *config);
 
 /** All ports, but none that its PMD left unfit to be closed. */
 void eal_close_ports(void);

@@ -15,7 +15,7 @@ int program_connect(struct peer *p, const struct peer_options *options, int eal_
 	*p = (struct peer){.opts = options};
 	ret = eal_start(eal_count, eal_words, options->config, options->core);
 	if (!ret)
-		ret = eal_need_port(options->config);
+		eal_tell_ports(options->config);
 	if (!ret)
 		ret = peer_init(p, options);
 	if (!ret)

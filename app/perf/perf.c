@@ -90,9 +90,10 @@ static const char help[] =
 	"4 bytes arrived wrong, 128+N ended by signal N.\n"
 	"\n"
 	"Two processes on one host over one memif lane:\n"
-	"  weft-perf --no-pci --vdev=net_memif0,role=server,socket=/run/m0,bsize=9216 --\n"
-	"  weft-perf --no-pci --vdev=net_memif0,role=client,socket=/run/m0,bsize=9216 -- -t table "
-	"localhost\n";
+	"  weft-perf --no-pci --vdev=net_memif0,role=server,socket=/run/m0,bsize=9216 -- "
+	"-L dpdk\n"
+	"  weft-perf --no-pci --vdev=net_memif0,role=client,socket=/run/m0,bsize=9216 -- -L dpdk "
+	"-t table localhost\n";
 
 static const struct {
 	const char *name;
@@ -382,7 +383,7 @@ static int run(void *options, int eal_count, char **eal_words)
 	int ret = eal_start(eal_count, eal_words, o->peer.config, o->peer.core);
 
 	if (!ret)
-		ret = eal_need_port(o->peer.config);
+		eal_tell_ports(o->peer.config);
 	if (!ret)
 		ret = o->peer.host ? perf_client(o) : perf_server(o);
 	return ret;

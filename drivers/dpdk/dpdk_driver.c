@@ -30,20 +30,45 @@ static void tell_warning(const char *sentence)
 	weft_warn("dpdk: %s", sentence);
 }
 
+/*
+ * The EAL takes tenths of a second and tens of megabytes: of no use where nobody has given it a
+ * port and it would find none.
+ */
+static bool nothing_to_find(const struct weft_lane_conf *conf)
+{
+	const struct weft_nic_env env = {.sys = "/sys", .dev = "/dev"};
+
+	return !weft_eal_is_up() && (!conf->eal_args || conf->eal_args[0] == '\0') &&
+	       !weft_nic_any(&env);
+}
+
+static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_len)
+{
+	char note[256];
+	int err = weft_eal_start(conf->eal_args, note, sizeof(note), why, why_len);
+
+	if (err == 0 && note[0] != '\0')
+		weft_info("dpdk: %s", note);
+	return err;
+}
+
 static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
 {
-	char note[256], why[256];
 	struct weft_nic_env env;
+	char why[256];
 	int err, n;
 
 	*list = NULL;
-	err = weft_eal_start(conf->eal_args, note, sizeof(note), why, sizeof(why));
+	if (nothing_to_find(conf)) {
+		weft_info("dpdk: no port: WEFT_EAL_ARGS is empty, and no NIC is bound to a driver "
+			  "that DPDK can use; the EAL is not started");
+		return 0;
+	}
+	err = start_eal(conf, why, sizeof(why));
 	if (err != 0) {
 		weft_error("dpdk: %s", why);
 		return err;
 	}
-	if (note[0] != '\0')
-		weft_info("dpdk: %s", note);
 	n = weft_port_ethdev_list(list);
 	weft_nic_env_here(&env);
 	weft_nic_tell(&env, n > 0 ? tell_warning : tell_error);
@@ -121,7 +146,9 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 	err = weft_lane_opts_parse(params->options, &o, why, why_len);
 	if (err != 0)
 		return err;
-	err = open_port(params, &o, &port, why, why_len);
+	err = start_eal(params->conf, why, why_len);
+	if (err == 0)
+		err = open_port(params, &o, &port, why, why_len);
 	if (err == 0)
 		give_hint(port, o.paths != 0      ? o.paths
 				: conf.paths != 0 ? conf.paths

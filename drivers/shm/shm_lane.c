@@ -163,6 +163,20 @@ static int start_listening(struct shm_iface *s)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listen.fd, &ev) < 0 ? -errno : 0;
 }
 
+/* @return 0, or -EINVAL */
+static int take_options(struct shm_iface *s, const char *options, char *why, size_t why_len)
+{
+	if (options[0] == '\0')
+		return 0;
+	if (strcmp(options, "mix") != 0) {
+		snprintf(why, why_len, "'%s' is no option: 'mix' is one, without a value", options);
+		return -EINVAL;
+	}
+	/* As any other lane: part of stripes, and it does not come alone. */
+	s->base.attr.features &= ~WEFT_LANE_F_HOST;
+	return 0;
+}
+
 static void init(struct shm_iface *s, const struct weft_lane_open *params)
 {
 	s->listen = (struct shm_fd){.fd = -1};
@@ -195,7 +209,9 @@ static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface 
 	}
 	memset(s, 0, sizeof(*s));
 	init(s, params);
-	rc = shm_place_init(&s->addr, params, why, why_len);
+	rc = take_options(s, params->options, why, why_len);
+	if (rc == 0)
+		rc = shm_place_init(&s->addr, params, why, why_len);
 	if (rc == 0) {
 		rc = start_listening(s);
 		if (rc < 0)
@@ -212,8 +228,7 @@ static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface 
 const struct weft_lane_driver weft_shm_driver = {
 	.name = "shm",
 	.abi = WEFT_LANE_ABI,
-	.by_name = true,
 	.query = shm_query,
 	.open = shm_open,
-	.options = "",
+	.options = "mix",
 };

@@ -17,15 +17,18 @@ const struct weft_option weft_options[] = {
 		.help = "Lanes that a worker opens: items separated by ';', each "
 			"DRIVER:RESOURCE[,OPTION=VALUE...], for example "
 			"'dpdk:0,ip=10.0.0.1/24;dpdk:1'. DRIVER:* takes all resources of a "
-			"driver, empty or '*' all of all drivers but shm, which must be named. A "
-			"lane requested by name must open; of '*' those are used that can be.",
+			"driver, empty or '*' what is not named of all drivers, and '-DRIVER' one "
+			"of them out of that: '-shm'. A lane requested by name must open; of '*' "
+			"those are used that can be. Processes of one host and user have shared "
+			"memory (shm) alone between them where both have it.",
 	},
 	{
 		"MIN_LANES", WEFT_OPT_UINT, FIELD(min_lanes), .def = "1", .unit = "number",
 		.min = 1, .max = 16,
-		.help = "A worker with fewer lanes to others is not made, and an endpoint that "
-			"both ends have agreed on with fewer fails, with an error message that "
-			"names which are missing and why. Else that is a line of the log.",
+		.help = "A worker with fewer lanes to other hosts is not made, and an endpoint "
+			"that both ends have agreed on with fewer fails, with an error message "
+			"that names which are missing and why. Else that is a line of the log. "
+			"Shared memory is no such lane, and who is reached by it needs none.",
 	},
 	{
 		"EAL_ARGS", WEFT_OPT_STRING, FIELD(lane.eal_args), .def = "", .unit = "arguments",

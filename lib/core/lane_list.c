@@ -194,10 +194,31 @@ static int check_options(const struct weft_lanes_item *item, char *why, size_t w
 	return 0;
 }
 
+static int no_driver(const char *p, const char *end, const char *name,
+		     const struct weft_lane_driver *const *drivers, char *why, size_t why_len)
+{
+	char names[128], near[32];
+
+	driver_names(drivers, names, sizeof(names));
+	if (weft_nearest_word(name, names, ", ", near, sizeof(near)))
+		snprintf(why, why_len, "lane '%.*s': there is no driver '%s'; is '%s' meant?",
+			 (int)(end - p), p, name, near);
+	else
+		snprintf(why, why_len, "lane '%.*s': there is no driver '%s'; this build has %s",
+			 (int)(end - p), p, name, names);
+	return -EINVAL;
+}
+
+static int too_many(char *why, size_t why_len)
+{
+	snprintf(why, why_len, "more than %d lanes", WEFT_LANES_MAX_ITEMS);
+	return -EINVAL;
+}
+
 static int parse_item(const char *p, const char *end, const struct weft_lane_driver *const *drivers,
 		      struct weft_lanes_item *item, char *why, size_t why_len)
 {
-	char name[32], names[128], near[32];
+	char name[32];
 	const char *comma = memchr(p, ',', (size_t)(end - p));
 	const char *head_end = comma ? comma : end;
 	const char *colon = memchr(p, ':', (size_t)(head_end - p));
@@ -206,18 +227,8 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 	if (!copy_trimmed(name, sizeof(name), p, colon ? colon : head_end))
 		name[0] = '\0';
 	item->driver = find_driver(drivers, name);
-	if (!item->driver) {
-		driver_names(drivers, names, sizeof(names));
-		if (weft_nearest_word(name, names, ", ", near, sizeof(near)))
-			snprintf(why, why_len,
-				 "lane '%.*s': there is no driver '%s'; is '%s' meant?",
-				 (int)(end - p), p, name, near);
-		else
-			snprintf(why, why_len,
-				 "lane '%.*s': there is no driver '%s'; this build has %s",
-				 (int)(end - p), p, name, names);
-		return -EINVAL;
-	}
+	if (!item->driver)
+		return no_driver(p, end, name, drivers, why, why_len);
 	if (colon && !copy_trimmed(item->resource, sizeof(item->resource), colon + 1, head_end)) {
 		snprintf(why, why_len, "lane '%.*s': the resource's name is too long",
 			 (int)(end - p), p);
@@ -239,20 +250,50 @@ static int parse_item(const char *p, const char *end, const struct weft_lane_dri
 	return check_options(item, why, why_len);
 }
 
-static int all_drivers(const struct weft_lane_driver *const *drivers, struct weft_lanes_item *items)
+/* '*', behind the @p n items that have words of their own: they come first, as they are. */
+static int add_all(const struct weft_lane_driver *const *drivers, uint32_t without,
+		   struct weft_lanes_item *items, int n, char *why, size_t why_len)
 {
-	int n = 0;
-
-	for (; *drivers && n < WEFT_LANES_MAX_ITEMS; drivers++)
-		if (!(*drivers)->by_name)
-			items[n++] = (struct weft_lanes_item){.driver = *drivers, .all = true};
+	for (unsigned int i = 0; drivers[i]; i++) {
+		if (without >> i & 1)
+			continue;
+		if (n == WEFT_LANES_MAX_ITEMS)
+			return too_many(why, why_len);
+		items[n++] = (struct weft_lanes_item){.driver = drivers[i], .all = true};
+	}
 	return n;
+}
+
+/* "-NAME": '*' goes without the driver. @return 0, or -EINVAL */
+static int parse_without(const char *p, const char *end,
+			 const struct weft_lane_driver *const *drivers, uint32_t *without,
+			 char *why, size_t why_len)
+{
+	const struct weft_lane_driver *driver;
+	char name[32];
+
+	if (!copy_trimmed(name, sizeof(name), p + 1, end))
+		name[0] = '\0';
+	driver = find_driver(drivers, name);
+	if (!driver)
+		return no_driver(p, end, name, drivers, why, why_len);
+	for (unsigned int i = 0; i < 32 && drivers[i]; i++)
+		if (drivers[i] == driver)
+			*without |= 1u << i;
+	return 0;
+}
+
+static bool is_word(const char *p, const char *end, const char *word)
+{
+	return strlen(word) == (size_t)(end - p) && strncmp(p, word, strlen(word)) == 0;
 }
 
 int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *drivers,
 		     struct weft_lanes_item *items, char *why, size_t why_len)
 {
 	const char *p = text, *end, *next;
+	uint32_t without = 0;
+	bool all = false;
 	int n = 0, rc;
 
 	for (; *p != '\0'; p = next) {
@@ -264,18 +305,30 @@ int weft_lanes_parse(const char *text, const struct weft_lane_driver *const *dri
 			end--;
 		if (p == end)
 			continue; /* an empty item: a semicolon too many does no harm */
-		if (strncmp(p, "all", (size_t)(end - p)) == 0 && end - p == 3)
-			return all_drivers(drivers, items);
-		if (end - p == 1 && *p == '*')
-			return all_drivers(drivers, items);
-		if (n == WEFT_LANES_MAX_ITEMS) {
-			snprintf(why, why_len, "more than %d lanes", WEFT_LANES_MAX_ITEMS);
-			return -EINVAL;
+		if (is_word(p, end, "all") || is_word(p, end, "*")) {
+			all = true;
+			continue;
 		}
+		if (*p == '-') {
+			rc = parse_without(p, end, drivers, &without, why, why_len);
+			if (rc < 0)
+				return rc;
+			continue;
+		}
+		if (n == WEFT_LANES_MAX_ITEMS)
+			return too_many(why, why_len);
 		rc = parse_item(p, end, drivers, &items[n], why, why_len);
 		if (rc < 0)
 			return rc;
 		n++;
 	}
-	return n > 0 ? n : all_drivers(drivers, items);
+	if (all || n == 0)
+		return add_all(drivers, without, items, n, why, why_len);
+	if (without == 0)
+		return n;
+	snprintf(why, why_len,
+		 "'-NAME' takes a driver out of '*', which is not there: '%s;*' has it, and lanes "
+		 "that are named need no such word",
+		 text);
+	return -EINVAL;
 }

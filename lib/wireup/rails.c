@@ -7,7 +7,7 @@
  * error that there are fewer.
  *
  * Rails are sisters when one driver has them and they are of one kind: a port in memory beside a
- * NIC is nobody's mistake.
+ * NIC is nobody's mistake. A lane inside the host is no rail, and who is reached by it needs none.
  */
 
 #include <errno.h>
@@ -24,7 +24,8 @@
 
 static bool is_rail(const struct weft_lane_iface *iface)
 {
-	return !(iface->attr.features & (WEFT_LANE_F_LOOPBACK | WEFT_LANE_F_CONTROL));
+	return !(iface->attr.features &
+		 (WEFT_LANE_F_LOOPBACK | WEFT_LANE_F_CONTROL | WEFT_LANE_F_HOST));
 }
 
 __attribute__((format(printf, 3, 4))) static void add(char *buf, size_t size, const char *fmt, ...)
@@ -108,7 +109,7 @@ void weft_rails_missing(struct weft_worker *w, const char *name, const char *why
 	    why);
 }
 
-int weft_rails_opened(struct weft_worker *w)
+int weft_rails_opened(struct weft_worker *w, bool wants_rails)
 {
 	unsigned int i, n = 0, least = w->ctx->conf->min_lanes;
 
@@ -118,8 +119,8 @@ int weft_rails_opened(struct weft_worker *w)
 		compare_speed(w, i);
 		compare_frames(w, i);
 	}
-	/* Without any it is for messages to itself. */
-	if (n == 0 || n >= least)
+	/* Without any it is for messages inside the host, unless several were asked for. */
+	if (n >= least || (n == 0 && (least == 1 || !wants_rails)))
 		return 0;
 	weft_error("this worker has %u lane%s, WEFT_MIN_LANES wants %u%s%s", n, n == 1 ? "" : "s",
 		   least, w->missing[0] != '\0' ? "; " : ": no other port or device was found",
@@ -227,11 +228,20 @@ static void log_smaller(struct weft_ep *ep, unsigned int n)
 	}
 }
 
+/* Lanes inside a host are never beside others. */
+static bool is_in_host(const struct weft_ep *ep)
+{
+	return ep->num_lanes > 0 && ep->lanes[0].lane_ep &&
+	       ep->lanes[0].lane_ep->iface->attr.features & WEFT_LANE_F_HOST;
+}
+
 bool weft_rails_settled(struct weft_ep *ep)
 {
 	unsigned int i, n = 0, least = ep->worker->ctx->conf->min_lanes;
 	struct weft_wireup *wu = ep->wireup;
 
+	if (is_in_host(ep))
+		return true;
 	for (i = 0; i < ep->num_lanes; i++)
 		n += ep->lanes[i].up;
 	for (i = 0; i < ep->num_lanes; i++)

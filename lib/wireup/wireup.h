@@ -577,7 +577,7 @@ void weft_ep_fail_later(struct weft_ep *ep, int status, const char *why);
  */
 void weft_rails_missing(struct weft_worker *w, const char *name, const char *why);
 /** All are open that can be. @return 0, or -ENODEV: fewer than WEFT_MIN_LANES, and that was said */
-int weft_rails_opened(struct weft_worker *w);
+int weft_rails_opened(struct weft_worker *w, bool wants_rails);
 
 /* wireup/iface_event.c: what happens to ports and devices, in the log */
 

@@ -144,7 +144,10 @@ check "an unknown WEFT_ variable is warned about with the nearest name" unknown_
 
 check "weft-perf: EAL argument that is none" refuses 2 "EAL did not start" "$perf" --no-huge \
 	--nonsense -- -t tag_lat
-check "weft-perf: no port at all" refuses 1 "no DPDK port" "$perf" "${eal[@]}" --
+check "weft-perf: no port at all" refuses 1 "no lane could be opened" "$perf" \
+	"${eal[@]}" -- -L -shm -W 1 -p 1 localhost
+check "weft-perf: no port, only this host is reached" refuses 1 \
+	"only processes of this host are reached" "$perf" "${eal[@]}" -- -W 1 -p 1 localhost
 check "weft-perf: lane list that is none" refuses 2 "does not start: a setting" "$perf" \
 	"${eal[@]}" "${memif[@]}" -- -L "token:ring" localhost
 check "weft-perf: port that is not there" refuses 1 "lane" "$perf" "${eal[@]}" "${memif[@]}" -- \

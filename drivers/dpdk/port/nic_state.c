@@ -253,6 +253,42 @@ bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char 
 	return true;
 }
 
+/* Without a driver, too: virtio's PMD takes such ones. */
+static bool may_be_port(const struct weft_nic_env *env, const char *address)
+{
+	char driver[64];
+
+	return !link_name(driver, sizeof(driver), "%s/bus/pci/devices/%s/driver", env->sys,
+			  address) ||
+	       is_shared(driver) || weft_nic_is_bound(env, address);
+}
+
+bool weft_nic_any(const struct weft_nic_env *env)
+{
+	char path[PATH_MAX], address[16], name[64];
+	const struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	/* Hyper-V's NICs, functions of mlx5, and buses of some boards. */
+	if (first_match(name, sizeof(name), "%s/bus/vmbus/drivers/uio_hv_generic/*-*", env->sys) ||
+	    first_match(name, sizeof(name), "%s/bus/auxiliary/devices/mlx5_core.sf.*", env->sys) ||
+	    first_match(name, sizeof(name), "%s/bus/fsl-mc/devices/*", env->sys) ||
+	    first_match(name, sizeof(name), "%s/bus/cdx/devices/*", env->sys) ||
+	    first_match(name, sizeof(name), "%s/bus/platform/devices/fsl,dpaa*", env->sys))
+		return true;
+	snprintf(path, sizeof(path), "%s/bus/pci/devices", env->sys);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	while (!found && (entry = readdir(dir)))
+		found = weft_nic_address(entry->d_name, address) &&
+			number("%s/%s/class", path, address) >> 16 == 2 &&
+			may_be_port(env, address);
+	closedir(dir);
+	return found;
+}
+
 /* ---- memory of a node ----------------------------------------------------------------------- */
 
 static unsigned long long free_on_node(const struct weft_nic_env *env, int node)

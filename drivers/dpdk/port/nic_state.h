@@ -38,6 +38,12 @@ bool weft_nic_problem(const struct weft_nic_env *env, const char *address, char 
 bool weft_nic_is_bound(const struct weft_nic_env *env, const char *address);
 
 /**
+ * Could the EAL find a port by itself? False where no bus has a network controller that DPDK can
+ * use as it is bound now. The EAL need not be up.
+ */
+bool weft_nic_any(const struct weft_nic_env *env);
+
+/**
  * Is the memory of a NUMA node used up while others have hugepages?
  * @param[out] why the end of a sentence, beginning with "; "; "" = no
  */

@@ -328,6 +328,19 @@ static void lanes_are_parsed(void **state)
 	assert_int_equal(parse(""), 2);
 	assert_int_equal(parse("all"), 2);
 	assert_int_equal(parse(" ; * "), 2);
+	/* '*' takes the rest: what has words of its own keeps them. */
+	assert_int_equal(parse("mock:1,bw=3;*"), 3);
+	assert_string_equal(items[0].resource, "1");
+	assert_string_equal(items[0].options, "bw=3");
+	assert_true(items[1].all);
+	assert_int_equal(parse("*;mock:1,bw=3"), 3);
+	assert_string_equal(items[0].resource, "1");
+	/* Or all but some. */
+	assert_int_equal(parse("-mock"), 1);
+	assert_ptr_equal(items[0].driver, &weft_self_driver);
+	assert_int_equal(parse("* ; - self"), 1);
+	assert_ptr_equal(items[0].driver, &mock_driver);
+	assert_int_equal(parse("mock:1;*;-mock"), 2);
 }
 
 static void numbers_of_a_lane_go_before_its_drivers(void **state)
@@ -364,6 +377,11 @@ static void bad_lanes_are_refused_with_a_sentence(void **state)
 	(void)state;
 	assert_int_equal(parse("mocc:0"), -EINVAL);
 	assert_non_null(strstr(why, "'mock' meant"));
+	assert_int_equal(parse("-mocc"), -EINVAL);
+	assert_non_null(strstr(why, "'mock' meant"));
+	assert_int_equal(parse("-"), -EINVAL);
+	assert_int_equal(parse("mock:1;-self"), -EINVAL);
+	assert_non_null(strstr(why, "takes a driver out of '*'"));
 	assert_int_equal(parse("xyzzy42:0"), -EINVAL);
 	assert_non_null(strstr(why, "mock, self"));
 	assert_int_equal(parse("mock:"), -EINVAL);
@@ -374,6 +392,9 @@ static void bad_lanes_are_refused_with_a_sentence(void **state)
 	assert_int_equal(parse(","), -EINVAL);
 	for (i = 0; i < 40; i++)
 		strcat(many, "mock:0;");
+	assert_int_equal(parse(many), -EINVAL);
+	many[7 * (WEFT_LANES_MAX_ITEMS - 1)] = '*';
+	many[7 * (WEFT_LANES_MAX_ITEMS - 1) + 1] = '\0';
 	assert_int_equal(parse(many), -EINVAL);
 	memset(many, 'a', sizeof(many) - 1);
 	memcpy(many, "mock:", 5);

@@ -119,6 +119,7 @@ static void a_nic_without_a_driver(void **state)
 	(void)state;
 	put_group();
 	SAYS(NIC, "has no driver", "dpdk-devbind.py -b vfio-pci " NIC);
+	assert_true(weft_nic_any(&env));
 }
 
 static void a_nic_that_the_kernel_has(void **state)
@@ -130,6 +131,12 @@ static void a_nic_that_the_kernel_has(void **state)
 	put("sys/bus/pci/devices/" NIC "/virtio3/net/eth7/mtu", "1500\n");
 	SAYS(NIC, "interface eth7", "-b vfio-pci " NIC);
 	assert_false(weft_nic_is_bound(&env, NIC));
+	assert_false(weft_nic_any(&env));
+	/* Something that is no NIC, and has no driver. */
+	put("sys/bus/pci/devices/0000:00:07.0/class", "0x030000\n");
+	assert_false(weft_nic_any(&env));
+	put("sys/bus/vmbus/drivers/uio_hv_generic/f8b3781a-1e82-4818/vendor", "0x1414\n");
+	assert_true(weft_nic_any(&env));
 }
 
 static void a_nic_that_kernel_and_dpdk_share_is_right(void **state)
@@ -137,6 +144,7 @@ static void a_nic_that_kernel_and_dpdk_share_is_right(void **state)
 	(void)state;
 	bind_to("mlx5_core");
 	says_nothing();
+	assert_true(weft_nic_any(&env));
 }
 
 static void vfio_without_an_iommu(void **state)

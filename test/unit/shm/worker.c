@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,18 +32,24 @@ static void on_done(struct weft_request *req, const struct weft_completion *c, v
 
 static const struct weft_op_params params = {.size = sizeof(params), .cb = on_done};
 
-static void make_context(const char *lanes)
+static void make_context_for(const char *lanes, const char *min_lanes)
 {
 	struct weft_context_params cp = {.size = sizeof(cp)};
 	struct weft_config *config;
 
 	assert_int_equal(weft_config_read(&config), 0);
 	assert_int_equal(weft_config_modify(config, "LANES", lanes), 0);
+	assert_int_equal(weft_config_modify(config, "MIN_LANES", min_lanes), 0);
 	assert_int_equal(weft_config_modify(config, "LOG_FILE", "/dev/null"), 0);
 	cp.config = config;
 	cp.features = WEFT_FEATURE_TAG | WEFT_FEATURE_RMA;
 	assert_int_equal(weft_context_create(&cp, &ctx), 0);
 	weft_config_release(config);
+}
+
+static void make_context(const char *lanes)
+{
+	make_context_for(lanes, "1");
 }
 
 static struct weft_ep *connect_to(struct weft_worker *from, struct weft_worker *to)
@@ -180,23 +187,56 @@ static void a_peer_that_goes_ends_the_endpoint(void **state)
 	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
 }
 
-/* Off unless it is named: programs of today keep the lanes that they have. */
-static void not_taken_by_all(void **state)
+static bool has_shm(const char *lanes)
 {
 	struct weft_iface_info info = {.size = sizeof(info)};
-	struct weft_worker_params wp = {.size = sizeof(wp), .lanes = "self;shm"};
+	struct weft_worker_params wp = {.size = sizeof(wp), .lanes = lanes};
+	bool found = false;
+
+	assert_int_equal(weft_worker_create(ctx, &wp, &a), 0);
+	for (unsigned int i = 0; weft_worker_query_iface(a, i, &info) == 0; i++)
+		found = found || strcmp(info.name, "shm:host") == 0;
+	weft_worker_destroy(a);
+	return found;
+}
+
+/* Where nothing is said of lanes, and beside lanes that are named; unless somebody says no. */
+static void taken_by_all(void **state)
+{
+	(void)state;
+	make_context("");
+	assert_true(has_shm(""));
+	assert_true(has_shm("self;*"));
+	assert_true(has_shm("shm;*"));
+	assert_true(has_shm("self;shm"));
+	assert_true(has_shm("shm:host,mix"));
+	assert_false(has_shm("self"));
+	assert_false(has_shm("self;*;-shm"));
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+/* It is no rail: who wants two has none, but who is reached by it has enough. */
+static void is_no_rail(void **state)
+{
+	struct weft_worker_params wp = {.size = sizeof(wp), .lanes = "*"};
 
 	(void)state;
-	make_context("self");
+	make_context_for("shm", "2");
+	assert_int_equal(weft_worker_create(ctx, &wp, &a), -ENODEV);
 	assert_int_equal(weft_worker_create(ctx, NULL, &a), 0);
-	assert_int_equal(weft_worker_query_iface(a, 0, &info), 0);
-	assert_string_equal(info.driver, "self");
-	weft_worker_destroy(a);
-	assert_int_equal(weft_worker_create(ctx, &wp, &a), 0);
-	assert_int_equal(weft_worker_query_iface(a, 0, &info), 0);
-	assert_string_equal(info.name, "shm:host");
-	assert_true(info.wakes);
-	weft_worker_destroy(a);
+	assert_int_equal(weft_worker_create(ctx, NULL, &b), 0);
+	ep = connect_to(a, b);
+	transfer(b, ep, 8, 1);
+	teardown(state);
+}
+
+static void an_option_that_is_none_is_refused(void **state)
+{
+	struct weft_worker_params wp = {.size = sizeof(wp), .lanes = "shm:host,mix=2"};
+
+	(void)state;
+	make_context("shm");
+	assert_int_equal(weft_worker_create(ctx, &wp, &a), -EINVAL);
 	assert_int_equal(weft_context_destroy(ctx), 0);
 }
 
@@ -208,7 +248,9 @@ int main(void)
 		TEST(messages_of_all_sizes_arrive),
 		TEST(a_waiting_worker_is_woken),
 		TEST(a_peer_that_goes_ends_the_endpoint),
-		cmocka_unit_test(not_taken_by_all),
+		cmocka_unit_test(taken_by_all),
+		cmocka_unit_test(is_no_rail),
+		cmocka_unit_test(an_option_that_is_none_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
