@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_icmp.h>
+
 #include "frame/csum.h"
 #include "frame/parse.h"
 #include "lane.h"
@@ -37,6 +39,26 @@ static const struct weft_gate_conf base = {
 			abort(); \
 	} while (0)
 
+/* It says that it is ICMP: then so does what is in it. */
+static bool repair_icmp(struct rte_ipv4_hdr *ip, size_t len)
+{
+	struct rte_icmp_hdr *icmp = (struct rte_icmp_hdr *)(ip + 1);
+	struct rte_ipv4_hdr *quote = (struct rte_ipv4_hdr *)(icmp + 1);
+
+	if (ip->next_proto_id != IPPROTO_ICMP ||
+	    len < sizeof(*ip) + sizeof(*icmp) + WEFT_IP_UDP_LEN)
+		return false;
+	icmp->icmp_type = WEFT_ICMP_UNREACHABLE;
+	quote->version_ihl = RTE_IPV4_VHL_DEF;
+	quote->next_proto_id = IPPROTO_UDP;
+	quote->fragment_offset = 0;
+	quote->src_addr = rte_cpu_to_be_32(base.ip);
+	((struct rte_udp_hdr *)(quote + 1))->src_port = rte_cpu_to_be_16(base.udp_port);
+	icmp->icmp_cksum = 0;
+	icmp->icmp_cksum = (uint16_t)~rte_raw_cksum(icmp, len - sizeof(*ip));
+	return true;
+}
+
 /* Writes what the parser compares first, so that the bytes behind it matter. */
 static void repair(uint8_t how, uint8_t *f, size_t len)
 {
@@ -62,11 +84,14 @@ static void repair(uint8_t how, uint8_t *f, size_t len)
 	if ((how & FIX_IP) && l3) {
 		ip->version_ihl = RTE_IPV4_VHL_DEF;
 		ip->fragment_offset = 0;
-		ip->next_proto_id = IPPROTO_UDP;
+		if (!repair_icmp(ip, len - l2))
+			ip->next_proto_id = IPPROTO_UDP;
 		ip->total_length = rte_cpu_to_be_16((uint16_t)(len - l2));
 		ip->dst_addr = rte_cpu_to_be_32(base.ip);
 		ip->hdr_checksum = 0;
 		ip->hdr_checksum = rte_ipv4_cksum(ip);
+		if (ip->next_proto_id == IPPROTO_ICMP)
+			return;
 		udp->dst_port = rte_cpu_to_be_16(base.udp_port);
 		udp->dgram_len = rte_cpu_to_be_16((uint16_t)(len - l2 - sizeof(*ip)));
 	}
@@ -157,6 +182,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	g = weft_frame_parse(&conf, f, size, &view);
 	MUST(g < WEFT_GATE_COUNT && weft_gate_name(g)[0]);
 	check_quick(&conf, f, size, g, &view);
+	if (g == WEFT_GATE_ICMP) {
+		MUST(view.quote_len >= WEFT_IP_UDP_LEN);
+		inside(f, size, view.quote, view.quote_len);
+	}
 	if (g == WEFT_GATE_OK)
 		check_view(f, size, &view);
 	if (g == WEFT_GATE_ARP)

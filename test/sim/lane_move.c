@@ -182,6 +182,7 @@ static void moves(struct scene *s)
 	assert_int_equal(lane_counter(s->a, "mac.changed"), 1);
 	assert_true(s->questions > 0);
 	assert_int_equal(s->others, 0);
+	sim_run(s->sim, 10 * SIM_MS, NULL, NULL);
 	s->flood = SIM_S;
 	goes_on(s, 2000);
 }
@@ -216,7 +217,96 @@ static void repeated_questions_keep_no_answer_away(struct sim_case *c)
 	assert_true(lane_counter(s.a, "drop.state") < 100);
 }
 
+static void announce(struct sim_port *port, uint16_t op)
+{
+	static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+	arp_inject(port, op, sim_port_mac(port), rte_cpu_to_be_32(IP_B), everybody,
+		   rte_cpu_to_be_32(IP_B));
+}
+
+/* Nobody has to be missed first: the new MAC is asked as soon as it is announced. */
+static void an_announcement_starts_a_validation(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, 0);
+	goes_on(&s, 0);
+	sim_port_move(s.pb, 1);
+	announce(s.px, RTE_ARP_OP_REQUEST);
+	sim_run(s.sim, 10 * SIM_MS, NULL, NULL);
+	assert_int_equal(lane_counter(s.a, "mac.changed"), 1);
+	goes_on(&s, 1000);
+	assert_int_equal(lane_counter(s.a, "tx.retransmit.rto"), 0);
+}
+
+/* So does an answer that nobody asked for. */
+static void an_answer_without_a_question_starts_a_validation(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, 0);
+	goes_on(&s, 0);
+	sim_port_move(s.pb, 1);
+	announce(s.px, RTE_ARP_OP_REPLY);
+	sim_run(s.sim, 10 * SIM_MS, NULL, NULL);
+	assert_int_equal(lane_counter(s.a, "mac.changed"), 1);
+	goes_on(&s, 1000);
+}
+
+/* a has nothing to say, and the frames of b come from another MAC. */
+static void a_new_source_starts_a_validation(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, 0);
+	goes_on(&s, 0);
+	sim_port_move(s.pb, 1);
+	assert_true(lane_send(lane_passive(s.b), LANE_SHORT, 500, 100) >= 0);
+	sim_run(s.sim, 100 * SIM_MS, NULL, NULL);
+	assert_int_equal(lane_got(s.a, 500), 1);
+	assert_int_equal(lane_counter(s.a, "mac.changed"), 1);
+	goes_on(&s, 1000);
+}
+
+static void forge(void *arg)
+{
+	struct scene *s = arg;
+
+	if (s->flood == 0)
+		return;
+	for (unsigned int i = 0; i < STRANGERS; i++)
+		announce(s->py[i], i % 2 ? RTE_ARP_OP_REPLY : RTE_ARP_OP_REQUEST);
+	sim_at(s->sim, sim_now(s->sim) + s->flood, forge, s);
+}
+
+/* Some 100,000 a second: a few questions, to nobody but who says so, and nothing moves. */
+static void forged_announcements_move_nothing(struct sim_case *c)
+{
+	static struct scene s;
+
+	open_scene(&s, c, STRANGERS);
+	for (unsigned int i = 0; i < STRANGERS; i++)
+		sim_station(s.py[i], true, stranger_sees, &s);
+	s.flood = 30 * SIM_US;
+	sim_at(s.sim, sim_now(s.sim), forge, &s);
+	goes_on(&s, 0);
+	sim_run(s.sim, SIM_S, NULL, NULL);
+	goes_on(&s, 1000);
+	s.flood = 0;
+	assert_int_equal(lane_counter(s.a, "mac.changed"), 0);
+	assert_in_range(lane_counter(s.a, "mac.requests"), 1, 10);
+	assert_in_range(lane_counter(s.a, "hint.asked"), 1, 10);
+	assert_true(lane_counter(s.a, "hint.limited") > 10000);
+	assert_true(s.questions > 0);
+	assert_int_equal(s.others, 0);
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(an_announcement_starts_a_validation),
+	SIM_CASE(an_answer_without_a_question_starts_a_validation),
+	SIM_CASE(a_new_source_starts_a_validation),
+	SIM_CASE(forged_announcements_move_nothing),
 	SIM_CASE(who_answers_first_keeps_no_peer_out),
 	SIM_CASE(several_that_answer_first_keep_no_peer_out),
 	SIM_CASE(repeated_questions_keep_no_answer_away),

@@ -46,7 +46,7 @@ struct world {
 
 static void answer_arp(struct leg *leg, const struct rte_arp_hdr *ask)
 {
-	leg->asked++;
+	leg->asked += ask->arp_data.arp_sip != 0; /* probes ask nobody */
 	if (!leg->deaf && arp_asks(ask) &&
 	    (leg->all || ask->arp_data.arp_tip == rte_cpu_to_be_32(leg->ip)))
 		arp_answer(leg->port, sim_port_mac(leg->port), ask);

@@ -125,6 +125,7 @@ void raw_conn_free(struct raw_conn *c)
 	raw_resolving(c, false);
 	linger(c, false);
 	raw_table_hello_remove(c);
+	raw_table_hop_remove(c);
 	raw_deadlines_forget(c);
 	TAILQ_REMOVE(&iface->conns, c, link);
 	raw_table_give(iface, c->id & 0xffff);
@@ -211,6 +212,7 @@ void raw_conn_up(struct raw_conn *c, uint16_t frame_size)
 	raw_mtu_init(c);
 	c->base.max_msg = c->room - (uint32_t)sizeof(struct weft_frame_msg);
 	c->state = RAW_UP;
+	raw_table_hop_add(c);
 	c->base.up = true;
 	c->base.tx_room = true;
 	c->seen = iface->lt;
@@ -231,6 +233,7 @@ static void go_down(struct raw_conn *c, int error)
 	if (c->state == RAW_HALF_OPEN)
 		raw_half_remove(c);
 	c->state = RAW_DOWN;
+	raw_table_hop_remove(c);
 	c->error = error;
 	c->base.up = false;
 	c->base.tx_room = false;

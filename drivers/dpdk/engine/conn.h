@@ -129,6 +129,18 @@ struct raw_move {
 	uint32_t turn;     /* whose turn it is of those that say they have the address */
 };
 
+/* What says, unproven, that the peer is gone or has moved: see engine/doubt.c. */
+enum raw_hint { RAW_HINT_ARP, RAW_HINT_ICMP, RAW_HINT_MAC, RAW_HINTS };
+
+struct raw_doubt {
+	struct {
+		uint64_t next; /* lt; others are not looked at before */
+		uint8_t vain;  /* so many came, and the peer lived: the wait doubles */
+	} hint[RAW_HINTS];
+	uint64_t since, at; /* lt; of the hint, of the next question */
+	uint8_t left;       /* questions, unless it answers */
+};
+
 /* The path's MTU while the connection is up: see engine/mtu.c. Times are lt. */
 struct raw_mtu {
 	uint64_t next;    /* a round of the search, or the next try for more; 0 = none is due */
@@ -222,6 +234,9 @@ struct raw_conn {
 	uint64_t secret, remote_secret;   /* in no frame but HELLO and its answer */
 	uint64_t cookie;                  /* initiator: from HELLO_RETRY */
 	struct raw_move move;
+	struct raw_doubt doubt;
+	TAILQ_ENTRY(raw_conn) hop_link; /* in iface->by_hop, while in_hop */
+	bool in_hop;
 	TAILQ_ENTRY(raw_conn) half_link;
 	bool unplaced; /* responder: ARP does not name, yet, the MAC that HELLO came from */
 	uint8_t hello_mac[6];

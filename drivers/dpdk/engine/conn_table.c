@@ -68,6 +68,54 @@ struct raw_conn *raw_table_hello(struct raw_iface *iface, const struct weft_fram
 	return NULL;
 }
 
+static struct raw_hop_list *hop_bucket(const struct raw_iface *iface, struct raw_hop_list *table,
+				       uint32_t len, uint32_t hop_ip)
+{
+	return &table[weft_siphash(&iface->key, &hop_ip, sizeof(hop_ip)) & (len - 1)];
+}
+
+void raw_table_hop_add(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	TAILQ_INSERT_TAIL(hop_bucket(iface, iface->by_hop, iface->refs_len, c->hop_ip), c,
+			  hop_link);
+	c->in_hop = true;
+}
+
+void raw_table_hop_remove(struct raw_conn *c)
+{
+	struct raw_iface *iface = c->iface;
+
+	if (c->in_hop)
+		TAILQ_REMOVE(hop_bucket(iface, iface->by_hop, iface->refs_len, c->hop_ip), c,
+			     hop_link);
+	c->in_hop = false;
+}
+
+struct raw_hop_list *raw_table_hop(struct raw_iface *iface, uint32_t hop_ip)
+{
+	return iface->refs_len == 0 ? NULL
+				    : hop_bucket(iface, iface->by_hop, iface->refs_len, hop_ip);
+}
+
+static int grow_hops(struct raw_iface *iface, uint32_t len)
+{
+	struct raw_hop_list *hops = calloc(len, sizeof(*hops));
+	struct raw_conn *c;
+
+	if (!hops)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < len; i++)
+		TAILQ_INIT(&hops[i]);
+	TAILQ_FOREACH(c, &iface->conns, link)
+		if (c->in_hop)
+			TAILQ_INSERT_TAIL(hop_bucket(iface, hops, len, c->hop_ip), c, hop_link);
+	free(iface->by_hop);
+	iface->by_hop = hops;
+	return 0;
+}
+
 /* Twice as many places; all were taken. */
 static int grow(struct raw_iface *iface)
 {
@@ -97,8 +145,10 @@ static int grow(struct raw_iface *iface)
 		return -ENOMEM;
 	iface->free_ring = ring;
 	hello = calloc(len, sizeof(*hello));
-	if (!hello)
+	if (!hello || grow_hops(iface, len) != 0) {
+		free(hello);
 		return -ENOMEM;
+	}
 	TAILQ_FOREACH(c, &iface->conns, link)
 		if (c->in_hello)
 			LIST_INSERT_HEAD(bucket_of_conn(c, hello, len), c, hello_link);
@@ -139,4 +189,5 @@ void raw_table_fini(struct raw_iface *iface)
 	free(iface->gone);
 	free(iface->free_ring);
 	free(iface->hello);
+	free(iface->by_hop);
 }

@@ -9,7 +9,8 @@
  *	handshake, half_open, place,       connecting: each step, unknown senders, where answers go,
  *	mtu_search, paths, path_port,      frame size, UDP ports and queues, latency and rate;
  *	measure, connect.h, peer.h           who provides which step; where the peer is
- *	resolve, neighbour, move, reset    ARP, a peer whose MAC address changes, RESET
+ *	resolve, neighbour, move, reset,   ARP, a peer whose MAC address changes, RESET, and what
+ *	doubt                                says that a peer is gone or has moved
  *	tx, txq, build, zcopy, zc          sending: messages into frames, frames to the port
  *	mtu, parts                         the path's MTU changes: frames that are too long now
  *	slots, ack, retransmit, loss,      what is not acknowledged: frames kept, acknowledgements,
@@ -19,7 +20,7 @@
  *	multipath, path_rules, path_open,  several paths: the next one, bad ones, new ports;
  *	path_grow, path_trial                whether more help
  *	window                             what congestion control says, as the sender obeys it
- *	rx, sack                           receiving: validation, duplicates, delivery
+ *	rx, sack, hand_over                receiving: validation, duplicates, delivery, other queues
  *	keepalive, deadline, clock,        keepalive and peer timeout; what is due when, and by
  *	timer.h                              which clock
  *	share                              buffers that connections share

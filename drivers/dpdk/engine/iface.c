@@ -16,6 +16,7 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/connect.h"
+#include "engine/doubt.h"
 #include "engine/ep.h"
 #include "engine/flush.h"
 #include "engine/iface.h"
@@ -475,6 +476,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 		goto fail;
 	}
 	share_buffers(iface);
+	raw_announce_begin(iface);
 	iface->copy_bw = open->copy_bw;
 	raw_fill_attr(iface);
 	iface->telemetry = weft_telemetry_add(&iface->base, open);

@@ -97,6 +97,8 @@ struct raw_iface {
 	uint32_t free_first, free_num;
 	/* By what peers' HELLOs say; refs_len buckets. */
 	LIST_HEAD(raw_hello_list, raw_conn) * hello;
+	/* Those that are up, by the address that ARP knows them by; refs_len buckets. */
+	TAILQ_HEAD(raw_hop_list, raw_conn) * by_hop;
 	struct weft_deadlines by_et, by_lt; /* connections, by their index in refs */
 	uint32_t kept, keep_max;            /* receive buffers held by the protocol layer */
 	struct rte_mbuf *in_hand;           /* its messages are being delivered */
@@ -142,7 +144,10 @@ struct raw_iface {
 	struct weft_siphash_key key; /* random: of generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	uint64_t move_arp; /* see engine/move.c; lt */
+	uint64_t move_arp;    /* see engine/move.c; lt */
+	uint64_t doubt_next;  /* lt; see engine/doubt.c */
+	uint64_t announce_at; /* lt; of the next word that somebody begins here */
+	uint8_t announced;    /* such words */
 	struct weft_arp arp;
 	struct weft_log_limit conflict_log;
 	uint32_t gateway;

@@ -17,6 +17,7 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/connect.h"
+#include "engine/doubt.h"
 #include "engine/iface.h"
 #include "engine/life.h"
 #include "engine/mtu.h"
@@ -190,7 +191,9 @@ static void up_timer(struct raw_conn *c)
 		raw_deadline_et(c, c->loss_timer);
 	if (c->timer != 0)
 		raw_deadline_et(c, c->timer);
-	live_timer(c);
+	raw_doubt_timer(c);
+	if (c->state == RAW_UP)
+		live_timer(c);
 }
 
 static void time_wait_timer(struct raw_conn *c)
@@ -250,6 +253,8 @@ void raw_timers(struct raw_iface *iface)
 
 	if (iface->lt >= iface->look_at)
 		raw_port_look(iface);
+	if (iface->lt >= iface->announce_at)
+		raw_announce(iface);
 	for (unsigned int n = 0;
 	     n < RAW_TIMER_BATCH && weft_deadlines_first(&iface->by_et) <= iface->et; n++) {
 		c = iface->refs[weft_deadlines_pop(&iface->by_et)].conn;
@@ -262,5 +267,6 @@ void raw_timers(struct raw_iface *iface)
 		look_at(c);
 	}
 	iface->next_et = weft_deadlines_first(&iface->by_et);
-	iface->next_lt = RTE_MIN(weft_deadlines_first(&iface->by_lt), iface->look_at);
+	iface->next_lt = RTE_MIN(weft_deadlines_first(&iface->by_lt),
+				 RTE_MIN(iface->look_at, iface->announce_at));
 }

@@ -7,6 +7,7 @@
 #include <rte_common.h>
 
 #include "engine/conn.h"
+#include "engine/doubt.h"
 #include "engine/iface.h"
 #include "engine/life.h"
 #include "engine/peer.h"
@@ -68,6 +69,7 @@ void raw_port_look(struct raw_iface *iface)
 			iface->link_up = true;
 			raw_count(iface, RAW_PORT_LINK_UP);
 			raw_fill_numbers(iface);
+			raw_announce_begin(iface);
 			tell(iface, WEFT_LANE_IFACE_EV_LINK_UP, ev.text);
 			break;
 		case WEFT_FRAME_PORT_SPEED:

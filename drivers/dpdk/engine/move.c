@@ -8,7 +8,8 @@
  * itself answers to the MAC that it knows us by, whoever hands the question on. The question has no
  * token.
  *
- * Nobody looks for another MAC while the peer is heard: only silence asks.
+ * While the peer is heard ARP is not asked again: silence does that. What ARP or a frame says
+ * unasked of another MAC is a reason to ask that one (engine/doubt.c).
  *
  * Several may say that they have the address, and a stranger may be the first each time. ARP keeps
  * a few of them, and two are asked at a time, in turns. The number says which MAC was asked, so
@@ -68,7 +69,7 @@ static uint64_t number_of(const struct raw_conn *c, uint32_t question, const uin
 	return (uint64_t)question << 32 | (uint32_t)weft_siphash_end(&s);
 }
 
-static void ask(struct raw_conn *c, const uint8_t mac[6])
+void raw_move_ask(struct raw_conn *c, const uint8_t mac[6])
 {
 	struct raw_conn tmp = {
 		.iface = c->iface,
@@ -103,7 +104,7 @@ void raw_move_look(struct raw_conn *c)
 		k = c->move.turn++ % n;
 		if (memcmp(mac[k], c->peer_mac, 6) == 0)
 			continue;
-		ask(c, mac[k]);
+		raw_move_ask(c, mac[k]);
 		asked++;
 	}
 	/* Who has to wait for his turn to ask ARP looks again soon: others were before him. */
@@ -175,6 +176,7 @@ static bool answers(const struct raw_conn *c, const struct weft_frame_view *v)
 void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	char peer[64], mac[RTE_ETHER_ADDR_FMT_SIZE];
+	uint8_t known[6];
 
 	if (!answers(c, v)) {
 		raw_count(c->iface, RAW_DROP_STATE);
@@ -183,6 +185,10 @@ void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v
 	c->move.over = c->move.asked;
 	if (c->open)
 		raw_seal(c, 0);
+	/* Who connects next asks ARP anew. */
+	if (weft_arp_lookup(&c->iface->arp, c->hop_ip, c->iface->now, known) &&
+	    memcmp(known, v->src_mac, 6) != 0)
+		weft_arp_forget(&c->iface->arp, c->hop_ip);
 	memcpy(c->peer_mac, v->src_mac, 6);
 	raw_conn_template(c);
 	raw_count(c->iface, RAW_MOVED);

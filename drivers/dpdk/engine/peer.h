@@ -53,6 +53,8 @@ bool raw_arp_ask(struct raw_iface *iface, uint32_t ip, bool theirs);
 
 /* The peer is silent: is it behind another MAC now? */
 void raw_move_look(struct raw_conn *c);
+/* Is it behind this one? */
+void raw_move_ask(struct raw_conn *c, const uint8_t mac[6]);
 void raw_challenge_input(struct raw_iface *iface, const struct weft_frame_view *v);
 void raw_challenge_ack_input(struct raw_conn *c, const struct weft_frame_view *v);
 

@@ -65,6 +65,10 @@
 	X(RAW_MTU_HIGHER, "mtu.higher")                   \
 	X(RAW_MOVE_REQUESTS, "mac.requests")              \
 	X(RAW_MOVED, "mac.changed")                       \
+	X(RAW_HINT_ASKED, "hint.asked")                   \
+	X(RAW_HINT_LIMITED, "hint.limited")               \
+	X(RAW_ICMP_IN, "icmp.received")                   \
+	X(RAW_DROP_ICMP, "drop.icmp")                     \
 	X(RAW_HELLO_RETRY, "hello.retry")                 \
 	X(RAW_HALF_EVICTED, "conn.half_open_evicted")     \
 	X(RAW_DROP_TOO_LONG, "drop.too_long")             \

@@ -9,6 +9,7 @@
 #include "engine/build.h"
 #include "engine/conn.h"
 #include "engine/connect.h"
+#include "engine/doubt.h"
 #include "engine/iface.h"
 #include "engine/peer.h"
 #include "engine/timer.h"
@@ -50,6 +51,7 @@ void raw_arp_input(struct raw_iface *iface, const struct weft_frame_view *v)
 	struct raw_conn *c;
 
 	raw_count(iface, RAW_ARP_IN);
+	raw_doubt_arp(iface, v->arp);
 	switch (weft_arp_input(&iface->arp, v->arp, iface->now, &reply)) {
 	case WEFT_ARP_ANSWER:
 		raw_arp_send(iface, reply.arp_data.arp_tha.addr_bytes, &reply);

@@ -5,6 +5,7 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -18,6 +19,7 @@
 #include "engine/conn.h"
 #include "engine/conn_table.h"
 #include "engine/connect.h"
+#include "engine/doubt.h"
 #include "engine/iface.h"
 #include "engine/parts.h"
 #include "engine/peer.h"
@@ -27,7 +29,6 @@
 #include "frame/frame.h"
 #include "frame/frame_port.h"
 #include "frame/parse.h"
-#include "frame/steering.h"
 #include "lane.h"
 
 #define CHAIN_HEAD 256 /* all headers of a frame, and of its first message, lie in so many bytes */
@@ -216,6 +217,8 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
 {
 	c->pings = 0;
+	if (unlikely(memcmp(v->src_mac, c->peer_mac, 6) != 0))
+		raw_doubt_source(c, v->src_mac);
 	raw_ack_input(c, v->hdr, v->sack);
 	if (unlikely(c->state != RAW_UP))
 		return; /* a completion destroyed it */
@@ -324,35 +327,6 @@ static void lane_input(struct raw_iface *iface, const struct weft_frame_view *v,
 	stranger_input(iface, v, index);
 }
 
-/*
- * A frame for another worker of this port goes to it by a ring: the NIC's hash has brought it here,
- * for a moment or, where nothing better was to be had, always. Only frames as they came: no worker
- * passes on what it was passed.
- */
-static bool hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port)
-{
-	const struct weft_steering *s = &iface->port->steering;
-	int owner;
-
-	if (!s->handed || iface->rx_elsewhere || udp_port == 0)
-		return false;
-	owner = weft_port_owner((uint16_t)(iface->gate.udp_port - s->queue), s->queues, udp_port);
-	if (owner < 0 || owner == s->queue)
-		return false;
-	if (rte_ring_count(s->handed[owner]) >= iface->hand_max) {
-		raw_count(iface, RAW_STEER_FULL);
-		return false;
-	}
-	raw_ref_chain(m); /* the caller lets go of its own */
-	if (rte_ring_enqueue(s->handed[owner], m) != 0) {
-		raw_count(iface, RAW_STEER_FULL);
-		rte_pktmbuf_free(m);
-		return false;
-	}
-	raw_count(iface, RAW_STEER_HANDED);
-	return true;
-}
-
 static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct weft_frame_view *v,
 		       struct rte_mbuf *m)
 {
@@ -371,7 +345,11 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 		raw_arp_input(iface, v);
 		return;
 	}
-	if (g == WEFT_GATE_NOT_OURS && hand_over(iface, m, v->dst_port))
+	if (g == WEFT_GATE_ICMP) {
+		raw_doubt_icmp(iface, v);
+		return;
+	}
+	if (g == WEFT_GATE_NOT_OURS && raw_hand_over(iface, m, v->dst_port))
 		return;
 	raw_count(iface, reason[g]);
 	if (g == WEFT_GATE_BAD_VERSION && v->type == WEFT_FRAME_HELLO)

@@ -401,7 +401,8 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 	    rte_is_multicast_ether_addr(&pkt->arp_data.arp_sha))
 		return WEFT_ARP_IGNORED;
 	if (sip == a->ip && memcmp(sha, a->mac, 6) != 0) {
-		if (answers_for_others(a, sha))
+		/* Whatever answers for all answers our probe, too, when nothing else is known. */
+		if ((op == RTE_ARP_OP_REPLY && tip == 0) || answers_for_others(a, sha))
 			return WEFT_ARP_IGNORED;
 		conflict_set(&a->conflict, a->ip, a->mac, sha);
 		return WEFT_ARP_CONFLICT;
@@ -418,4 +419,26 @@ enum weft_arp_result weft_arp_input(struct weft_arp *a, const struct rte_arp_hdr
 	result = table_learn(a->table, sip, sha, now, &a->conflict);
 	pthread_mutex_unlock(&a->table->lock);
 	return result;
+}
+
+void weft_arp_probe(const struct weft_arp *a, struct rte_arp_hdr *pkt)
+{
+	static const uint8_t nobody[6];
+
+	build(a, pkt, RTE_ARP_OP_REQUEST, nobody, a->ip);
+	pkt->arp_data.arp_sip = 0;
+}
+
+bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
+		   struct weft_arp_hint *hint)
+{
+	rte_be32_t sip = pkt->arp_data.arp_sip, tip = pkt->arp_data.arp_tip;
+
+	if (rte_is_multicast_ether_addr(&pkt->arp_data.arp_sha) ||
+	    memcmp(&pkt->arp_data.arp_sha, a->mac, 6) == 0)
+		return false;
+	hint->ip = rte_be_to_cpu_32(sip != 0 ? sip : tip);
+	hint->begins = sip == 0 || sip == tip;
+	memcpy(hint->mac, &pkt->arp_data.arp_sha, 6);
+	return hint->ip != 0 && hint->ip != a->ip;
 }

@@ -127,6 +127,24 @@ bool weft_arp_ask_theirs(struct weft_arp *a, uint32_t ip, uint64_t now, struct r
  */
 unsigned int weft_arp_said(struct weft_arp *a, uint32_t ip, uint8_t mac[WEFT_ARP_SAID][6]);
 
+/**
+ * "Does anybody have this address?" of our own, as RFC 5227 begins with: it changes nobody's table,
+ * and peers learn that somebody begins here. (Answers prove no conflict: a cloud's fabric answers
+ * for all.)
+ */
+void weft_arp_probe(const struct weft_arp *a, struct rte_arp_hdr *pkt);
+
+/** What a packet of ARP says unasked of another host. Not believed: a reason to ask that host. */
+struct weft_arp_hint {
+	uint32_t ip;
+	uint8_t mac[6];
+	bool begins; /**< it says so of itself: it has come, come back, or changed */
+};
+
+/** @return false: nothing, or of ourselves */
+bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
+		   struct weft_arp_hint *hint);
+
 /** Asks for @p ip that had no answer so far. */
 uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <rte_icmp.h>
+
 #include "frame/csum.h"
 #include "frame/encap.h"
 #include "frame/parse.h"
@@ -20,6 +22,7 @@ struct cursor {
 static const char *const gate_names[WEFT_GATE_COUNT] = {
 	[WEFT_GATE_OK] = "ok",
 	[WEFT_GATE_ARP] = "arp",
+	[WEFT_GATE_ICMP] = "icmp",
 	[WEFT_GATE_NOT_OURS] = "not_ours",
 	[WEFT_GATE_BAD_LENGTH] = "bad_length",
 	[WEFT_GATE_BAD_IP] = "bad_ip",
@@ -49,6 +52,41 @@ static enum weft_gate parse_arp(struct cursor *c, struct weft_frame_view *view)
 	return WEFT_GATE_ARP;
 }
 
+/*
+ * "Destination unreachable", with the beginning of a UDP datagram from a port of ours. Nothing else
+ * of ICMP is looked at, and this proves nothing: anybody can make it up.
+ */
+static enum weft_gate parse_icmp(const struct weft_gate_conf *conf, const struct cursor *c,
+				 struct weft_frame_view *view)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)c->p, *quote;
+	const struct rte_icmp_hdr *icmp = (const struct rte_icmp_hdr *)(ip + 1);
+	const struct rte_udp_hdr *udp;
+	uint16_t total = weft_be16(ip->total_length);
+	size_t head = sizeof(*ip) + sizeof(*icmp);
+
+	if (ip->version_ihl != RTE_IPV4_VHL_DEF || (ip->fragment_offset & FRAGMENT))
+		return WEFT_GATE_BAD_IP;
+	if (total > c->left || total < head + WEFT_IP_UDP_LEN)
+		return WEFT_GATE_BAD_LENGTH;
+	if (conf->check_ip && !weft_ipv4_header_ok(ip))
+		return WEFT_GATE_BAD_IP;
+	if (rte_raw_cksum(icmp, total - sizeof(*ip)) != UINT16_MAX)
+		return WEFT_GATE_BAD_CSUM;
+	quote = (const struct rte_ipv4_hdr *)(icmp + 1);
+	udp = (const struct rte_udp_hdr *)(quote + 1);
+	if (icmp->icmp_type != WEFT_ICMP_UNREACHABLE || quote->version_ihl != RTE_IPV4_VHL_DEF ||
+	    quote->next_proto_id != IPPROTO_UDP || (quote->fragment_offset & FRAGMENT) ||
+	    weft_be32(quote->src_addr) != conf->ip ||
+	    !weft_gate_port_ok(weft_be16(udp->src_port), conf->udp_port, &conf->range))
+		return WEFT_GATE_NOT_OURS;
+	view->src_ip = weft_be32(ip->src_addr);
+	view->quote = quote;
+	view->quote_len = (uint32_t)(total - head);
+	view->icmp_code = icmp->icmp_code;
+	return WEFT_GATE_ICMP;
+}
+
 /* IPv4 and UDP: the lengths they state bound what follows; Ethernet padding falls off here. */
 static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cursor *c,
 				   struct weft_frame_view *view)
@@ -59,7 +97,11 @@ static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cur
 
 	if (c->left < sizeof(*ip))
 		return WEFT_GATE_BAD_LENGTH;
-	if (ip->next_proto_id != IPPROTO_UDP || weft_be32(ip->dst_addr) != conf->ip)
+	if (weft_be32(ip->dst_addr) != conf->ip)
+		return WEFT_GATE_NOT_OURS;
+	if (ip->next_proto_id == IPPROTO_ICMP)
+		return parse_icmp(conf, c, view);
+	if (ip->next_proto_id != IPPROTO_UDP)
 		return WEFT_GATE_NOT_OURS;
 	total = weft_be16(ip->total_length);
 	/* No options, no fragments: nobody sends these to us, and they would hide the ports. */

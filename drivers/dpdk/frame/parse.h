@@ -20,10 +20,14 @@
 #include "lane.h"
 #include "frame/steering.h"
 
-/** Result of the validation; everything but OK and ARP is a drop with its reason. */
+#define WEFT_ICMP_UNREACHABLE 3u
+#define WEFT_ICMP_TOO_LONG 4u /**< its code: a link carries no frame of this size */
+
+/** Result of the validation; everything but OK, ARP and ICMP is a drop with its reason. */
 enum weft_gate {
 	WEFT_GATE_OK,
 	WEFT_GATE_ARP,        /**< ARP for Ethernet/IPv4, whole */
+	WEFT_GATE_ICMP,       /**< ICMP: a UDP datagram from a port of ours did not arrive */
 	WEFT_GATE_NOT_OURS,   /**< another protocol, address, port or VLAN */
 	WEFT_GATE_BAD_LENGTH, /**< truncated, or lengths that contradict each other */
 	WEFT_GATE_BAD_IP,     /**< options, fragment, or header checksum */
@@ -86,6 +90,10 @@ struct weft_frame_view {
 	const uint8_t *src_mac;
 	const struct rte_ipv4_hdr *ip; /**< for the UDP checksum */
 	const struct rte_arp_hdr *arp; /**< with WEFT_GATE_ARP */
+	/** with WEFT_GATE_ICMP: the datagram, from its IP header on, and how much of it is there */
+	const struct rte_ipv4_hdr *quote;
+	uint32_t quote_len; /**< IP and UDP header at least */
+	uint8_t icmp_code;
 	uint8_t type;
 	uint16_t flags;
 };

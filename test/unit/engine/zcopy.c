@@ -85,7 +85,7 @@ static void zcopy_survives_loss(void **state)
 		struct pair_params pp = {.csum = late ? WEFT_CSUM_CRC32C : WEFT_CSUM_AUTO,
 					 .paths = 2};
 
-		pair_open(&pair, &pp, 18);
+		pair_open(&pair, &pp, 19);
 		A->wire.loss = 0.1;
 		B->wire.loss = 0.1;
 		A->wire.hold_sent = late;

@@ -394,6 +394,43 @@ static void who_answers_for_all_takes_no_address_away(void **state)
 	weft_arp_fini(&a);
 }
 
+/* The probe is one that changes nobody's table; what others send unasked names them. */
+static void what_begins_is_a_hint(void **state)
+{
+	struct rte_arp_hdr pkt, reply;
+	struct weft_arp_hint hint;
+	struct weft_arp a, b;
+
+	(void)state;
+	weft_arp_init(&a, OUR_IP, our_mac, 42, NULL);
+	weft_arp_init(&b, PEER_IP, peer_mac, 42, NULL);
+	weft_arp_probe(&b, &pkt);
+	assert_int_equal(pkt.arp_opcode, RTE_BE16(RTE_ARP_OP_REQUEST));
+	assert_int_equal(pkt.arp_data.arp_sip, 0);
+	assert_int_equal(rte_be_to_cpu_32(pkt.arp_data.arp_tip), PEER_IP);
+	assert_int_equal(weft_arp_input(&a, &pkt, 1, &reply), WEFT_ARP_IGNORED);
+	assert_true(weft_arp_hint(&a, &pkt, &hint));
+	assert_true(hint.begins && hint.ip == PEER_IP);
+	assert_memory_equal(hint.mac, peer_mac, 6);
+	assert_false(weft_arp_hint(&b, &pkt, &hint)); /* the link has sent it back */
+
+	pkt = packet(1, peer_mac, PEER_IP, PEER_IP);
+	assert_true(weft_arp_hint(&a, &pkt, &hint) && hint.begins && hint.ip == PEER_IP);
+	pkt = packet(1, peer_mac, PEER_IP, PEER_IP + 1);
+	assert_true(weft_arp_hint(&a, &pkt, &hint) && !hint.begins && hint.ip == PEER_IP);
+	pkt = packet(1, peer_mac, 0, OUR_IP);
+	assert_false(weft_arp_hint(&a, &pkt, &hint));
+	pkt = packet(1, peer_mac, 0, 0);
+	assert_false(weft_arp_hint(&a, &pkt, &hint));
+
+	/* Who answers a probe may answer for all. */
+	pkt = packet(2, other_mac, OUR_IP, 0);
+	assert_int_equal(weft_arp_input(&a, &pkt, 2, &reply), WEFT_ARP_IGNORED);
+	assert_int_equal(a.conflict.ip, 0);
+	weft_arp_fini(&a);
+	weft_arp_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +449,7 @@ int main(void)
 		cmocka_unit_test(a_static_neighbour_stays),
 		cmocka_unit_test(static_neighbours_leave_room_for_others),
 		cmocka_unit_test(who_answers_for_all_takes_no_address_away),
+		cmocka_unit_test(what_begins_is_a_hint),
 	};
 
 	return cmocka_run_group_tests_name("arp", tests, NULL, NULL);

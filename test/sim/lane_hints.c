@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What says, and does not prove, that a peer is gone: a process that begins in its place, ICMP from
+ * its host, from routers, from whoever makes it up. The peer is asked, and its answer counts.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_icmp.h>
+
+#include "arp_frame.h"
+#include "frame/parse.h"
+#include "lane_host.h"
+#include "reseal.h"
+#include "sim_test.h"
+
+#define IP_A 0x0a000001u
+#define IP_B 0x0a000002u
+#define PORT_UNREACHABLE 3
+#define SHORT_QUOTE WEFT_IP_UDP_LEN /* of some routers */
+#define QUOTE_MAX 200u
+
+struct scene {
+	struct sim *sim;
+	struct sim_port *pa, *pb, *px; /* px: who sends ICMP */
+	struct lane_host *a, *b;
+	struct lane_end *e;
+	uint8_t sent[2048]; /* the newest frame of a */
+	size_t sent_len;
+	size_t quote; /* bytes of each frame of a that ICMP brings back; 0 = no ICMP */
+};
+
+/* "This has not arrived": the first @p n bytes of it. */
+static void icmp_inject(struct scene *s, uint8_t code, const uint8_t *frame, size_t n)
+{
+	struct {
+		struct rte_ether_hdr eth;
+		struct rte_ipv4_hdr ip;
+		struct rte_icmp_hdr icmp;
+		uint8_t quote[QUOTE_MAX];
+	} f = {
+		.eth.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4),
+		.ip = {.version_ihl = RTE_IPV4_VHL_DEF,
+		       .time_to_live = 64,
+		       .next_proto_id = IPPROTO_ICMP,
+		       .src_addr = rte_cpu_to_be_32(IP_B),
+		       .dst_addr = rte_cpu_to_be_32(IP_A)},
+		.icmp = {.icmp_type = WEFT_ICMP_UNREACHABLE, .icmp_code = code},
+	};
+	size_t len = sizeof(f.ip) + sizeof(f.icmp) + n;
+
+	memcpy(&f.eth.dst_addr, sim_port_mac(s->pa), 6);
+	memcpy(&f.eth.src_addr, sim_port_mac(s->px), 6);
+	memcpy(f.quote, frame + RTE_ETHER_HDR_LEN, n);
+	f.ip.total_length = rte_cpu_to_be_16((uint16_t)len);
+	f.ip.hdr_checksum = rte_ipv4_cksum(&f.ip);
+	f.icmp.icmp_cksum = (uint16_t)~rte_raw_cksum(&f.icmp, sizeof(f.icmp) + n);
+	sim_inject(s->px, &f, sizeof(f.eth) + len);
+}
+
+static enum sim_verdict seen(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+			     void *arg)
+{
+	struct scene *s = arg;
+
+	(void)port;
+	(void)room;
+	if (!reseal_is_lane(data, *len))
+		return SIM_PASS;
+	memcpy(s->sent, data, *len);
+	s->sent_len = *len;
+	if (s->quote > 0)
+		icmp_inject(s, PORT_UNREACHABLE, data, RTE_MIN(s->quote, *len - RTE_ETHER_HDR_LEN));
+	return SIM_PASS;
+}
+
+static void ignore(struct sim_port *port, const uint8_t *data, size_t len, void *arg)
+{
+	(void)port;
+	(void)data;
+	(void)len;
+	(void)arg;
+}
+
+static struct scene *open_scene(struct sim_case *c)
+{
+	static struct scene s;
+	struct sim_port_params p = {
+		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}, .ip = IP_A, .prefix = 24};
+
+	memset(&s, 0, sizeof(s));
+	s.sim = case_sim(c);
+	s.pa = sim_port_create(s.sim, &p);
+	p.ip = IP_B;
+	s.pb = sim_port_create(s.sim, &p);
+	s.px = sim_port_create(s.sim, &p);
+	sim_station(s.px, false, ignore, NULL);
+	s.a = lane_host_create(s.sim, s.pa, NULL);
+	s.b = lane_host_create(s.sim, s.pb, NULL);
+	s.e = lane_up(s.a, s.b);
+	assert_true(lane_send_all(s.e, 0, 10, SIM_S));
+	sim_set_poll(s.sim, 500, 150 * SIM_US);
+	sim_run(s.sim, SIM_S, NULL, NULL);
+	sim_filter(s.pa, seen, &s);
+	return &s;
+}
+
+static bool is_down(void *arg)
+{
+	return ((struct lane_end *)arg)->down;
+}
+
+static void lives(struct scene *s, uint32_t from)
+{
+	assert_int_equal(s->e->downs + lane_passive(s->b)->downs, 0);
+	assert_true(lane_send_all(s->e, from, from + 100, SIM_S));
+	assert_true(lane_exactly_once(s->b, from, from + 100));
+}
+
+/* Nothing is sent: the process that begins in its place says that it does. */
+static void the_restarted_peer_of_an_idle_connection_is_noticed(struct sim_case *c)
+{
+	struct scene *s = open_scene(c);
+	uint64_t killed = sim_now(s->sim);
+
+	lane_host_kill(s->b);
+	s->b = lane_host_create(s->sim, s->pb, NULL);
+	assert_true(sim_run(s->sim, 10 * SIM_S, is_down, s->e));
+	assert_true(s->e->end_at - killed <= SIM_S);
+	assert_int_equal(s->e->status, -ECONNRESET);
+}
+
+/* Of all connections with it, and the first word is lost. */
+static void all_connections_with_it_are_noticed(struct sim_case *c)
+{
+	struct scene *s = open_scene(c);
+	struct lane_end *e[300];
+	uint64_t killed;
+
+	for (unsigned int i = 0; i < RTE_DIM(e); i++)
+		e[i] = lane_connect(s->a, s->b);
+	sim_run(s->sim, SIM_S, NULL, NULL);
+	killed = sim_now(s->sim);
+	lane_host_kill(s->b);
+	s->b = lane_host_create(s->sim, s->pb, NULL);
+	sim_port_up(s->pb)->blackhole = true;
+	sim_run(s->sim, 50 * SIM_MS, NULL, NULL);
+	sim_port_up(s->pb)->blackhole = false;
+	for (unsigned int i = 0; i < RTE_DIM(e); i++) {
+		assert_int_equal(e[i]->ups, 1);
+		assert_true(sim_run(s->sim, 10 * SIM_S, is_down, e[i]));
+		assert_true(e[i]->end_at - killed <= SIM_S);
+	}
+}
+
+/* Its host says that nobody has the port: it is asked at once, and suspect when it is silent. */
+static void an_unreachable_port_makes_a_lane_suspect(struct sim_case *c)
+{
+	struct scene *s = open_scene(c);
+
+	lane_host_kill(s->b);
+	icmp_inject(s, PORT_UNREACHABLE, s->sent, SHORT_QUOTE);
+	assert_int_equal(s->sent_len, 0);
+	sim_run(s->sim, 100 * SIM_MS, NULL, NULL);
+	assert_int_equal(lane_counter(s->a, "conn.suspect"), 0);
+	s->quote = QUOTE_MAX; /* from now on each frame is answered so: the next is a keepalive */
+	sim_run(s->sim, 5 * SIM_S, NULL, NULL);
+	assert_true(lane_counter(s->a, "icmp.received") > 0);
+	assert_true(lane_counter(s->a, "conn.suspect") > 0);
+	assert_int_equal(s->e->downs, 0); /* which proves nothing */
+}
+
+/* A kernel that shares the port with a living peer says so of each frame. */
+static void a_kernel_beside_a_living_peer_harms_nobody(struct sim_case *c)
+{
+	struct scene *s = open_scene(c);
+	uint64_t asked;
+
+	s->quote = SHORT_QUOTE;
+	sim_run(s->sim, 60 * SIM_S, NULL, NULL);
+	lives(s, 1000);
+	assert_true(lane_counter(s->a, "icmp.received") > 10);
+	asked = lane_counter(s->a, "hint.asked");
+	assert_in_range(asked, 1, 20);
+	assert_int_equal(lane_counter(s->a, "conn.suspect"), 0);
+	sim_run(s->sim, 60 * SIM_S, NULL, NULL);
+	assert_true(lane_counter(s->a, "hint.asked") - asked <= 10);
+	lives(s, 2000);
+}
+
+static void keepalive_of_a(struct scene *s)
+{
+	sim_run(s->sim, 6 * SIM_S, NULL, NULL);
+	assert_true(s->sent_len > 0);
+}
+
+/* Whoever has seen no frame cannot quote one at length; ports can be guessed. */
+static void forged_icmp_asks_a_few_times(struct sim_case *c)
+{
+	struct scene *s = open_scene(c);
+	struct weft_frame_hdr *h;
+	uint64_t before, asked;
+
+	keepalive_of_a(s);
+	asked = lane_counter(s->a, "hint.asked"); /* b has begun, too */
+	h = reseal_header(s->sent);
+	h->token = weft_put32(weft_get32(h->token) + 1);
+	for (unsigned int i = 0; i < 10000; i++) {
+		icmp_inject(s, PORT_UNREACHABLE, s->sent, WEFT_IP_UDP_LEN + sizeof(*h));
+		sim_run(s->sim, 10 * SIM_US, NULL, NULL);
+	}
+	assert_int_equal(lane_counter(s->a, "drop.icmp"), 10000);
+	assert_int_equal(lane_counter(s->a, "hint.asked"), asked);
+	before = lane_counter(s->a, "rx.frames");
+	for (unsigned int i = 0; i < 10000; i++) {
+		icmp_inject(s, PORT_UNREACHABLE, s->sent, SHORT_QUOTE);
+		sim_run(s->sim, 100 * SIM_US, NULL, NULL);
+	}
+	assert_in_range(lane_counter(s->a, "rx.frames") - before, 10000, 10100);
+	assert_in_range(lane_counter(s->a, "hint.asked") - asked, 1, 10);
+	assert_int_equal(lane_counter(s->a, "conn.suspect"), 0);
+	lives(s, 1000);
+}
+
+/* "Too long": the path's MTU is looked for, and found to be what it was. */
+static void forged_mtus_shrink_nothing(struct sim_case *c)
+{
+	struct scene *s = open_scene(c);
+
+	keepalive_of_a(s);
+	for (unsigned int i = 0; i < 200; i++) {
+		assert_true(lane_send(s->e, LANE_BCOPY, 500 + i, 1400) >= 0);
+		icmp_inject(s, WEFT_ICMP_TOO_LONG, s->sent, SHORT_QUOTE);
+		sim_run(s->sim, 10 * SIM_MS, NULL, NULL);
+	}
+	assert_true(lane_exactly_once(s->b, 500, 700));
+	assert_int_equal(lane_counter(s->a, "mtu.lower"), 0);
+	lives(s, 1000);
+}
+
+static struct sim_case cases[] = {
+	SIM_CASE(the_restarted_peer_of_an_idle_connection_is_noticed),
+	SIM_CASE(all_connections_with_it_are_noticed),
+	SIM_CASE(an_unreachable_port_makes_a_lane_suspect),
+	SIM_CASE(a_kernel_beside_a_living_peer_harms_nobody),
+	SIM_CASE(forged_icmp_asks_a_few_times),
+	SIM_CASE(forged_mtus_shrink_nothing),
+};
+
+int main(int argc, char **argv)
+{
+	return sim_test_main(argc, argv, "lane_hints", cases, sizeof(cases) / sizeof(cases[0]));
+}
