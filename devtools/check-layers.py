@@ -46,7 +46,7 @@ STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers
 # What a stack sees of others besides: folders and files.
 API = ['lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h']
 # wire_types.h: integers as the wire has them
-LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_event.h']
+LANE = ['lib/lane.h', 'lib/lane_attr.h', 'lib/lane_boot.h', 'lib/lane_event.h']
 DRIVER = ['lib/weft.h', 'lib/base', 'lib/core/wire_types.h'] + LANE
 SEES = {
     # the table of drivers

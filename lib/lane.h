@@ -2,7 +2,7 @@
 /**
  * @file lane.h
  * The contract between the protocol layer (lib/) and a lane driver (drivers/...). A third driver
- * can be written from this file, and lane_attr.h and lane_event.h which it includes, alone.
+ * can be written from this file, lane_attr.h, lane_boot.h and lane_event.h, which it includes.
  * Installed as weft/lane.h: weft_lane_driver_add() makes a driver that is not part of Weft known.
  *
  * What is promised to such drivers: nothing but WEFT_LANE_ABI. It changes with every change of this
@@ -60,6 +60,7 @@
 
 #include "base/platform.h"
 #include "lane_attr.h"
+#include "lane_boot.h"
 #include "lane_event.h"
 #include "weft.h"
 
@@ -67,7 +68,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 12u
+#define WEFT_LANE_ABI 13u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: nothing is registered, or peers need no keys */
@@ -567,6 +568,7 @@ struct weft_lane_driver {
 	 * resource and options.
 	 */
 	const struct weft_lane_driver *control;
+	const struct weft_lane_boot_ops *boot; /**< optional: lane_boot.h */
 	/** Names of options that open() knows, comma-separated, for error messages. */
 	const char *options;
 };

@@ -288,6 +288,20 @@ WEFT_API void weft_worker_signal(struct weft_worker *worker);
 WEFT_API int weft_worker_get_address(struct weft_worker *worker, void **address, size_t *length);
 WEFT_API void weft_worker_release_address(struct weft_worker *worker, void *address);
 
+/** Most bytes of a boot address. */
+#define WEFT_BOOT_ADDRESS_MAX 56
+
+/**
+ * A short address, for places that have no room for a whole one: weft_ep_create() takes it, and
+ * asks the worker for the rest over the interface that it names, one round trip before connecting.
+ * That is the network interface with the lowest latency (none is fine: then it serves this worker
+ * and this host's), and the shared-memory interface beside it. It is a capability as the whole one
+ * is. Lanes of drivers that are not part of Weft are in it if the driver says how.
+ * @param[in,out] length  room in @p buf; bytes of the address
+ * @return 0; -EMSGSIZE: there is no room, @p length says how much it takes; -EINVAL
+ */
+WEFT_API int weft_worker_get_boot_address(struct weft_worker *worker, void *buf, size_t *length);
+
 struct weft_address_attr {
 	size_t size;
 	uint64_t worker_id;
@@ -297,7 +311,7 @@ struct weft_address_attr {
 };
 
 /**
- * Look into a worker address.
+ * Look into a worker address. A boot address has no name, and at most two interfaces.
  * @return 0; -EINVAL truncated or damaged; -EPROTONOSUPPORT made by an incompatible version
  */
 WEFT_API int weft_address_query(const void *address, size_t length, struct weft_address_attr *attr);
@@ -358,7 +372,7 @@ typedef void (*weft_ep_err_cb)(struct weft_ep *ep, int status, const char *why, 
 
 struct weft_ep_params {
 	size_t size;
-	const void *address; /**< remote worker's address; copied */
+	const void *address; /**< remote worker's address, or its boot address; copied */
 	size_t address_length;
 	weft_ep_err_cb err_cb; /**< may be NULL */
 	void *err_arg;

@@ -425,21 +425,6 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 
 /* ------------------------------------------------------------------ address */
 
-static void describe(const struct weft_worker *w, struct weft_address *a)
-{
-	unsigned int i;
-
-	memset(a, 0, sizeof(*a));
-	a->worker_id = w->id;
-	a->features = w->ctx->features;
-	a->secret = w->secret;
-	a->host_id = w->host_id;
-	memcpy(a->name, w->ctx->name, sizeof(a->name));
-	for (i = 0; i < w->num_ifaces; i++)
-		if (!(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK))
-			weft_address_from_iface(&a->ifaces[a->num_ifaces++], i, w->ifaces[i]);
-}
-
 int weft_worker_get_address(struct weft_worker *w, void **address, size_t *length)
 {
 	struct weft_address *a;
@@ -451,7 +436,7 @@ int weft_worker_get_address(struct weft_worker *w, void **address, size_t *lengt
 	if (!a)
 		return -ENOMEM;
 	weft_worker_lock(w);
-	describe(w, a);
+	weft_address_of_worker(w, a);
 	weft_worker_unlock(w);
 	buf = malloc(weft_address_size(a));
 	if (buf) {

@@ -189,6 +189,7 @@ const struct weft_lane_driver weft_dpdk_driver = {
 	.open = dpdk_open,
 	.options = WEFT_LANE_OPTS_KNOWN,
 	.captures = true,
+	.boot = &weft_raw_boot_ops,
 	.mem_register = weft_raw_mem_register,
 	.mem_deregister = weft_raw_mem_deregister,
 };

@@ -23,6 +23,12 @@ static void broken(struct ud_iface *u, int status, const char *what)
 	u->watched.up = false;
 }
 
+/* Who has the address knows it; half of all keys are for the kernel's own. */
+static uint32_t roce_ud_qkey(uint64_t iface_id)
+{
+	return (uint32_t)(iface_id >> 32) & 0x7fffffff;
+}
+
 /* The same number and key, so that peers need not hear of it. */
 static int qp_up(struct ud_iface *u)
 {
@@ -187,6 +193,44 @@ static void ud_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(buf, &a, sizeof(a));
 }
 
+#define BOOT_V1 1u /* variant: RoCE v1 */
+
+/* The key is made of what the boot address has; the path's MTU is learned later. */
+static void ud_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
+{
+	struct ud_iface *u = ud_iface_of(base);
+	uint32_t qpn = u->qp->qp_num;
+
+	boot->variant = u->gid.v2 ? 0 : BOOT_V1;
+	boot->length = sizeof(u->gid.gid) + 3;
+	memcpy(boot->bytes, u->gid.gid, sizeof(u->gid.gid));
+	for (unsigned int i = 0; i < 3; i++)
+		boot->bytes[sizeof(u->gid.gid) + i] = (uint8_t)(qpn >> 8 * i);
+}
+
+static int ud_boot_unpack(struct weft_lane_iface *iface, const struct weft_lane_boot *boot,
+			  uint64_t iface_id, void *addr)
+{
+	const uint8_t *qpn = boot->bytes + sizeof(((struct weft_roce_addr *)0)->gid);
+	struct weft_roce_addr a;
+
+	(void)iface;
+	if (boot->length != sizeof(a.gid) + 3 || boot->variant & ~BOOT_V1)
+		return -EINVAL;
+	roce_addr_fill(&a, WEFT_ROCE_UD, boot->bytes, 1, 128u << 1);
+	a.v1 = boot->variant;
+	a.qpn = weft_put32((uint32_t)qpn[0] | (uint32_t)qpn[1] << 8 | (uint32_t)qpn[2] << 16);
+	a.qkey = weft_put32(roce_ud_qkey(iface_id));
+	memcpy(addr, &a, sizeof(a));
+	return 0;
+}
+
+static const struct weft_lane_boot_ops ud_boot_ops = {
+	.kind = WEFT_LANE_BOOT_ROCE_UD,
+	.pack = ud_boot_pack,
+	.unpack = ud_boot_unpack,
+};
+
 static int ud_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
 			   size_t why_len)
 {
@@ -341,10 +385,8 @@ static int ud_open(const struct weft_lane_open *params, struct weft_lane_iface *
 	LIST_INIT(&u->dead);
 	LIST_INIT(&u->askers);
 	roce_watch_add(u->dev, &u->watch, u->port);
-	rc = params->platform->random(params->platform->arg, &u->qkey, sizeof(u->qkey));
-	u->qkey &= 0x7fffffff; /* the upper half is for the kernel's own */
-	if (rc == 0)
-		rc = params->platform->random(params->platform->arg, &u->key, sizeof(u->key));
+	u->qkey = roce_ud_qkey(params->iface_id);
+	rc = params->platform->random(params->platform->arg, &u->key, sizeof(u->key));
 	if (rc == 0)
 		rc = open_qp(u, why, why_len);
 	if (rc < 0) {
@@ -382,4 +424,5 @@ const struct weft_lane_driver weft_roce_ud_driver = {
 	.query = ud_query,
 	.open = ud_open,
 	.options = WEFT_ROCE_OPTS_KNOWN,
+	.boot = &ud_boot_ops,
 };

@@ -23,6 +23,30 @@ static void shm_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(buf, &shm_iface(base)->addr, SHM_ADDR_LEN);
 }
 
+/* Of the same system; that place and version are ours shows when it is connected to. */
+static void shm_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
+{
+	(void)base;
+	(void)boot;
+}
+
+static int shm_boot_unpack(struct weft_lane_iface *base, const struct weft_lane_boot *boot,
+			   uint64_t iface_id, void *addr)
+{
+	struct shm_addr a = shm_iface(base)->addr;
+
+	(void)boot;
+	a.iface_id = weft_put64(iface_id);
+	memcpy(addr, &a, sizeof(a));
+	return 0;
+}
+
+static const struct weft_lane_boot_ops shm_boot_ops = {
+	.kind = WEFT_LANE_BOOT_HOST,
+	.pack = shm_boot_pack,
+	.unpack = shm_boot_unpack,
+};
+
 static int shm_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
 			    size_t why_len)
 {
@@ -228,6 +252,7 @@ static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface 
 const struct weft_lane_driver weft_shm_driver = {
 	.name = "shm",
 	.abi = WEFT_LANE_ABI,
+	.boot = &shm_boot_ops,
 	.query = shm_query,
 	.open = shm_open,
 	.options = "mix",

@@ -7,6 +7,8 @@
 
 #include "base/crc32c.h"
 #include "core/address.h"
+#include "core/boot.h"
+#include "core/context.h"
 #include "core/worker.h"
 #include "base/params.h"
 #include "base/text.h"
@@ -60,6 +62,21 @@ void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
 	iface->ops->get_address(iface, a->addr);
 }
 
+void weft_address_of_worker(const struct weft_worker *w, struct weft_address *a)
+{
+	unsigned int i;
+
+	memset(a, 0, sizeof(*a));
+	a->worker_id = w->id;
+	a->features = w->ctx->features;
+	a->secret = w->secret;
+	a->host_id = w->host_id;
+	memcpy(a->name, w->ctx->name, sizeof(a->name));
+	for (i = 0; i < w->num_ifaces; i++)
+		if (!(w->ifaces[i]->attr.features & WEFT_LANE_F_LOOPBACK))
+			weft_address_from_iface(&a->ifaces[a->num_ifaces++], i, w->ifaces[i]);
+}
+
 uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key)
 {
 	weft_le64 secret = weft_put64(a->secret);
@@ -76,6 +93,13 @@ uint64_t weft_address_identity(const struct weft_address *a, const struct weft_s
 		weft_siphash_add(&s, f->addr, f->addr_len);
 	}
 	return weft_siphash_end(&s);
+}
+
+uint64_t weft_address_digest(const struct weft_address *a)
+{
+	const struct weft_siphash_key key = {a->worker_id, a->secret};
+
+	return weft_address_identity(a, &key);
 }
 
 uint64_t weft_iface_id(uint64_t worker_id, uint64_t secret, unsigned int index)
@@ -283,25 +307,43 @@ int weft_address_unpack(struct weft_address *a, const void *buf, size_t length, 
 
 /* ------------------------------------------------------------------ weft.h */
 
+static int query_boot(const void *address, size_t length, struct weft_address_attr *out)
+{
+	struct weft_boot b;
+	int rc = weft_boot_unpack(&b, address, length, NULL, 0);
+
+	out->worker_id = b.worker_id;
+	out->version = (unsigned int)b.major << 8;
+	out->num_ifaces = (b.kind != WEFT_LANE_BOOT_NONE) + (b.host_lane != 0);
+	return rc;
+}
+
+static int query_whole(const void *address, size_t length, struct weft_address_attr *out)
+{
+	struct weft_address *a = malloc(sizeof(*a));
+	int rc;
+
+	if (!a)
+		return -ENOMEM;
+	rc = weft_address_unpack(a, address, length, NULL, 0);
+	out->worker_id = a->worker_id;
+	out->version = (unsigned int)a->major << 8 | a->minor;
+	out->num_ifaces = a->num_ifaces;
+	memcpy(out->name, a->name, sizeof(out->name));
+	free(a);
+	return rc;
+}
+
 int weft_address_query(const void *address, size_t length, struct weft_address_attr *attr)
 {
-	struct weft_address *a;
 	struct weft_address_attr out = {0};
 	int rc;
 
 	if (weft_struct_out(attr, &out, sizeof(out)) < 0)
 		return -EINVAL;
-	a = malloc(sizeof(*a));
-	if (!a)
-		return -ENOMEM;
-	rc = weft_address_unpack(a, address, length, NULL, 0);
-	if (rc == 0 || rc == -EPROTONOSUPPORT) {
-		out.worker_id = a->worker_id;
-		out.version = (unsigned int)a->major << 8 | a->minor;
-		out.num_ifaces = a->num_ifaces;
-		memcpy(out.name, a->name, sizeof(out.name));
+	rc = weft_boot_is(address, length) ? query_boot(address, length, &out)
+					   : query_whole(address, length, &out);
+	if (rc == 0 || rc == -EPROTONOSUPPORT)
 		weft_struct_out(attr, &out, sizeof(out));
-	}
-	free(a);
 	return rc;
 }

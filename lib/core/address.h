@@ -51,6 +51,11 @@ static inline bool weft_address_bootable(uint64_t features)
 void weft_address_from_iface(struct weft_address_iface *a, unsigned int index,
 			     struct weft_lane_iface *iface);
 
+struct weft_worker;
+
+/** The address of a worker of this process. */
+void weft_address_of_worker(const struct weft_worker *w, struct weft_address *a);
+
 /** @return bytes of the packed address */
 size_t weft_address_size(const struct weft_address *a);
 
@@ -63,6 +68,12 @@ size_t weft_address_pack(const struct weft_address *a, void *buf);
  * another.
  */
 uint64_t weft_address_identity(const struct weft_address *a, const struct weft_siphash_key *key);
+
+/**
+ * The same by a key that all who have the address know: what a boot address names the rest of the
+ * address by.
+ */
+uint64_t weft_address_digest(const struct weft_address *a);
 
 /**
  * Identity of interface @p index of a worker with this id and secret: what its lanes name it by.

@@ -50,6 +50,10 @@ enum weft_wireup_type {
 	WEFT_WIREUP_LANE_SUSPECT = 11,
 	/** of a lane that died: the address of my new end of it */
 	WEFT_WIREUP_LANE_LINK = 12,
+	/** of one that has your boot address alone: what is your worker address? */
+	WEFT_WIREUP_WHO = 13,
+	/** answer to WHO: my worker address */
+	WEFT_WIREUP_ADDRESS = 14,
 };
 
 /** Head of every WIREUP message; records (lib/wireup/wireup.c) follow, described in doc/wire.md. */
@@ -224,6 +228,27 @@ struct weft_wire_iface {
 	weft_le16 reserved2; /**< 0 */
 } __attribute__((packed));
 
+#define WEFT_BOOT_ADDRESS_MAGIC 0x4657u /* "WF" */
+
+/**
+ * A boot address: at most so many bytes, as many of the last field as the interface needs. Magic
+ * and version are at their places in every version.
+ */
+struct weft_wire_boot_address {
+	weft_le16 magic;
+	uint8_t major; /**< WEFT_WIRE_MAJOR of its maker */
+	uint8_t iface; /**< high 3 bits: enum weft_lane_boot_kind; low 5: number of the iface */
+	weft_le32 crc; /**< CRC-32C of all bytes that there are, with this field 0 */
+	weft_le64 worker_id;
+	weft_le64 secret; /**< as in struct weft_wire_address */
+	weft_le64 digest; /**< weft_address_digest() of the worker address */
+	weft_le32 host;   /**< low half of host_id */
+	/** low 5 bits: 1 + number of an iface inside the host, 0 = none; high 3: driver's own */
+	uint8_t host_lane;
+	uint8_t bytes[19]; /**< driver's own */
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_wire_boot_address) == 56, "wire");
 static_assert(sizeof(struct weft_wire_address) == 52, "wire");
 static_assert(sizeof(struct weft_wire_iface) == 56, "wire");
 

@@ -17,7 +17,7 @@
 
 #include "base/params.h"
 #include "msg/msg.h"
-#include "wireup/wireup.h"
+#include "wireup/learn.h"
 
 /* ------------------------------------------------------------------ birth and death */
 
@@ -255,10 +255,10 @@ static int create_loopback(struct weft_worker *w, struct weft_ep **out)
 	return 0;
 }
 
+/* @param learn  the address is made of a boot address */
 static int create_remote(struct weft_worker *w, const struct weft_address *remote,
-			 struct weft_ep **out)
+			 struct weft_peer *peer, bool learn, struct weft_ep **out)
 {
-	struct weft_peer *peer = weft_peer_get(w, remote);
 	struct weft_ep *ep;
 	int rc;
 
@@ -275,7 +275,7 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 	if (!ep)
 		return -ENOMEM;
 	memcpy(ep->remote_name, remote->name, sizeof(ep->remote_name));
-	rc = weft_wireup_start(ep, remote);
+	rc = weft_wireup_start(ep, remote, learn);
 	if (rc < 0) {
 		weft_log_ep(ep, WEFT_LOG_ERROR, "cannot connect to %s: %s", remote->name,
 			    ep->wireup && ep->wireup->reason[0] != '\0' ? ep->wireup->reason
@@ -287,22 +287,53 @@ static int create_remote(struct weft_worker *w, const struct weft_address *remot
 	return 0;
 }
 
+static int create_by_boot(struct weft_worker *w, const struct weft_ep_params *p,
+			  struct weft_address *remote, struct weft_ep **out)
+{
+	struct weft_boot b;
+	char why[160];
+	int rc = weft_boot_unpack(&b, p->address, p->address_length, why, sizeof(why));
+
+	if (rc < 0) {
+		weft_log_worker(w, WEFT_LOG_ERROR, "no endpoint: %s", why);
+		return rc;
+	}
+	if (b.worker_id == w->id)
+		return create_loopback(w, out);
+	rc = weft_learn_address(w, &b, remote);
+	if (rc < 0) {
+		weft_log_worker(w, WEFT_LOG_ERROR,
+				"no endpoint: the boot address names no interface that can be");
+		return rc;
+	}
+	return create_remote(w, remote, weft_peer_of_boot(w, b.worker_id, b.digest), true, out);
+}
+
+static int create_by_address(struct weft_worker *w, const struct weft_ep_params *p,
+			     struct weft_address *remote, struct weft_ep **out)
+{
+	char why[160];
+	int rc = weft_address_unpack(remote, p->address, p->address_length, why, sizeof(why));
+
+	if (rc < 0) {
+		weft_log_worker(w, WEFT_LOG_ERROR, "no endpoint: %s", why);
+		return rc;
+	}
+	if (remote->worker_id == w->id)
+		return create_loopback(w, out);
+	return create_remote(w, remote, weft_peer_get(w, remote), false, out);
+}
+
 static int ep_create(struct weft_worker *w, const struct weft_ep_params *p, struct weft_ep **out)
 {
 	struct weft_address *remote = malloc(sizeof(*remote));
 	struct weft_ep *ep = NULL;
-	char why[160];
 	int rc;
 
 	if (!remote)
 		return -ENOMEM;
-	rc = weft_address_unpack(remote, p->address, p->address_length, why, sizeof(why));
-	if (rc < 0)
-		weft_log_worker(w, WEFT_LOG_ERROR, "no endpoint: %s", why);
-	else if (remote->worker_id == w->id)
-		rc = create_loopback(w, &ep);
-	else
-		rc = create_remote(w, remote, &ep);
+	rc = weft_boot_is(p->address, p->address_length) ? create_by_boot(w, p, remote, &ep)
+							 : create_by_address(w, p, remote, &ep);
 	free(remote);
 	if (rc < 0)
 		return rc;

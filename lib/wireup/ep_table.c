@@ -15,7 +15,8 @@
 static struct weft_ep_list *bucket_of(const struct weft_worker *w, struct weft_ep_list *table,
 				      uint32_t size, const struct weft_peer *peer, uint32_t sn)
 {
-	const uint64_t key[2] = {peer->identity ^ peer->id, sn};
+	/* Not by its identity, which may be learned while there are endpoints. */
+	const uint64_t key[] = {peer->id, peer->digest, sn};
 
 	return &table[weft_siphash(&w->hash_key, key, sizeof(key)) & (size - 1)];
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup/wireup.h"
+#include "wireup/learn.h"
 
 /* For a pair that gives no answer, in the first round, when there are others. */
 #define PAIR_TIMEOUT_NS 1000000000ull
@@ -43,6 +43,10 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 		.attempt = weft_put16(++wu->attempt_out),
 	};
 
+	if (wu->learning) {
+		weft_learn_ask(ep);
+		return;
+	}
 	if (wu->leader) {
 		weft_lanes_propose(ep, pair);
 		if (weft_links_create(ep) < 0) {
@@ -143,13 +147,15 @@ static void next_pair(struct weft_ep *ep)
 	}
 }
 
-int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote)
+int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, bool learn)
 {
 	struct weft_wireup *wu = weft_wireup_new(ep, remote);
 
 	if (!wu)
 		return -ENOMEM;
 	wu->initiator = true;
+	wu->learning = learn;
+	wu->select.any_control = learn;
 	wu->pair_timeout = PAIR_TIMEOUT_NS;
 	wu->num_pairs = weft_select_boot(&wu->select, wu->pairs, WEFT_MAX_BOOT_PAIRS);
 	if (wu->num_pairs == 0) {

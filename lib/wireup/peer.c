@@ -52,11 +52,20 @@ static void set_places(const struct weft_worker *w, struct weft_peer *peer,
 	}
 }
 
+static uint64_t hash_digest(const struct weft_worker *w, uint64_t id, uint64_t digest)
+{
+	const uint64_t both[] = {id, digest};
+
+	return weft_siphash(&w->hash_key, both, sizeof(both));
+}
+
 static void peer_free(struct weft_conns *conns, struct weft_peer *peer)
 {
 	TAILQ_REMOVE(&conns->idle, peer, idle_entry);
 	conns->num_idle--;
-	LIST_REMOVE(peer, hash_entry);
+	if (!peer->boot)
+		LIST_REMOVE(peer, hash_entry);
+	LIST_REMOVE(peer, digest_entry);
 	free(peer);
 }
 
@@ -66,9 +75,60 @@ static void peer_idle(struct weft_conns *conns, struct weft_peer *peer)
 	conns->num_idle++;
 }
 
+static void places_insert(struct weft_conns *conns, struct weft_peer *peer)
+{
+	for (unsigned int i = 0; i < peer->num_places; i++)
+		LIST_INSERT_HEAD(&conns->places[bucket(peer->place[i].hash)], &peer->place[i],
+				 link);
+}
+
+/* One whose identity is known, or any. */
+static struct weft_peer *find_by_digest(struct weft_worker *w, uint64_t id, uint64_t digest,
+					bool boot)
+{
+	struct weft_peer *peer;
+
+	LIST_FOREACH(peer, &w->conns->by_digest[bucket(hash_digest(w, id, digest))], digest_entry) {
+		w->conns->looks++;
+		if (peer->id == id && peer->digest == digest && peer->boot == boot)
+			return peer;
+	}
+	return NULL;
+}
+
+static struct weft_peer *peer_new(struct weft_worker *w, uint64_t id, uint64_t digest,
+				  unsigned int places)
+{
+	struct weft_conns *conns = w->conns;
+	struct weft_peer *peer = calloc(1, sizeof(*peer) + places * sizeof(peer->place[0]));
+
+	if (!peer)
+		return NULL;
+	peer->id = id;
+	peer->digest = digest;
+	peer->boot = true;
+	LIST_INIT(&peer->eps);
+	TAILQ_INIT(&peer->unclaimed);
+	LIST_INSERT_HEAD(&conns->by_digest[bucket(hash_digest(w, id, digest))], peer, digest_entry);
+	peer_idle(conns, peer);
+	if (conns->num_idle > WEFT_MAX_IDLE_PEERS)
+		peer_free(conns, TAILQ_FIRST(&conns->idle));
+	return peer;
+}
+
+struct weft_peer *weft_peer_of_boot(struct weft_worker *w, uint64_t id, uint64_t digest)
+{
+	struct weft_peer *peer = find_by_digest(w, id, digest, false);
+
+	if (!peer)
+		peer = find_by_digest(w, id, digest, true);
+	return peer ? peer : peer_new(w, id, digest, WEFT_ADDRESS_MAX_IFACES);
+}
+
 struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address *remote)
 {
 	uint64_t id = remote->worker_id, identity = weft_address_identity(remote, &w->hash_key);
+	uint64_t digest = weft_address_digest(remote);
 	struct weft_conns *conns = w->conns;
 	struct weft_peer *peer;
 
@@ -77,18 +137,17 @@ struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address
 		if (peer->id == id && peer->identity == identity)
 			return peer;
 	}
-	peer = calloc(1, sizeof(*peer) + remote->num_ifaces * sizeof(peer->place[0]));
+	peer = find_by_digest(w, id, digest, true);
+	if (!peer)
+		peer = peer_new(w, id, digest, remote->num_ifaces);
 	if (!peer)
 		return NULL;
-	peer->id = id;
+	peer->boot = false;
 	peer->identity = identity;
-	LIST_INIT(&peer->eps);
-	TAILQ_INIT(&peer->unclaimed);
 	set_places(w, peer, remote);
+	if (peer->num_eps > 0)
+		places_insert(conns, peer);
 	LIST_INSERT_HEAD(&conns->peers[bucket(identity)], peer, hash_entry);
-	peer_idle(conns, peer);
-	if (conns->num_idle > WEFT_MAX_IDLE_PEERS)
-		peer_free(conns, TAILQ_FIRST(&conns->idle));
 	return peer;
 }
 
@@ -168,9 +227,7 @@ static void peer_busy(struct weft_conns *conns, struct weft_peer *peer)
 {
 	TAILQ_REMOVE(&conns->idle, peer, idle_entry);
 	conns->num_idle--;
-	for (unsigned int i = 0; i < peer->num_places; i++)
-		LIST_INSERT_HEAD(&conns->places[bucket(peer->place[i].hash)], &peer->place[i],
-				 link);
+	places_insert(conns, peer);
 }
 
 void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep)

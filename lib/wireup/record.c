@@ -46,8 +46,9 @@ void weft_wireup_head(const struct weft_ep *ep, enum weft_wireup_type type, unsi
 		.dst_ep = ep->remote,
 		.src_secret = weft_put64(ep->secret),
 		/* Before the peer has told its endpoint's, it is the one in its address. */
-		.dst_secret = weft_put64(type == WEFT_WIREUP_REQ ? ep->wireup->remote.secret
-								 : ep->remote_secret),
+		.dst_secret = weft_put64(type == WEFT_WIREUP_REQ || type == WEFT_WIREUP_WHO
+						 ? ep->wireup->remote.secret
+						 : ep->remote_secret),
 	};
 }
 
@@ -236,6 +237,10 @@ static const char *check_complete(const struct weft_wireup_msg *m)
 		if (!m->address || !m->have_boot || !m->have_credit)
 			return "REQ without address, pair or credit";
 		return NULL;
+	case WEFT_WIREUP_WHO:
+		return weft_get64(m->head.src_secret) == 0 ? "WHO without a secret" : NULL;
+	case WEFT_WIREUP_ADDRESS:
+		return m->address ? NULL : "ADDRESS without an address";
 	case WEFT_WIREUP_REP:
 		if (!m->lanes || !m->have_credit)
 			return "REP without lane map or credit";

@@ -15,6 +15,7 @@
 #include "core/config.h"
 #include "msg/msg.h"
 #include "wireup/failover.h"
+#include "wireup/learn.h"
 #include "wireup/wireup.h"
 
 /* ------------------------------------------------------------------ errors */
@@ -94,7 +95,7 @@ static void other_version(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	if (ep)
 		weft_ep_fail(ep, -EPROTONOSUPPORT, "%s runs an incompatible Weft: %s",
 			     ep->remote_name, text);
-	else if (h->type == WEFT_WIREUP_REQ)
+	else if (h->type == WEFT_WIREUP_REQ || h->type == WEFT_WIREUP_WHO)
 		weft_wireup_refuse(w, lane_ep, h, -EPROTONOSUPPORT, text);
 }
 
@@ -106,7 +107,8 @@ static bool knows_itself(const struct weft_ep *ep, uint8_t type, uint64_t src)
 {
 	if (ep->remote_secret != 0)
 		return src == ep->remote_secret;
-	return type == WEFT_WIREUP_REP ? src != 0 : type == WEFT_WIREUP_ERROR;
+	return type == WEFT_WIREUP_REP ? src != 0
+				       : type == WEFT_WIREUP_ERROR || type == WEFT_WIREUP_ADDRESS;
 }
 
 /*
@@ -130,7 +132,7 @@ static struct weft_ep *addressee(struct weft_worker *w, struct weft_lane_ep *lan
 		 * address now.
 		 */
 		if (h->type == WEFT_WIREUP_ERROR && ep->wireup && ep->wireup->boot == lane_ep &&
-		    ep->wireup->step == WEFT_STEP_REQUESTED)
+		    weft_wireup_asks(ep->wireup))
 			return ep;
 	}
 	w->count.wireup_stale++;
@@ -163,7 +165,7 @@ static bool admit(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	snprintf(text, sizeof(text),
 		 "worker %016" PRIx64 " is not here any more; %.64s has its network address now",
 		 weft_get64(h->dst_worker), w->ctx->name);
-	if (h->type == WEFT_WIREUP_REQ)
+	if (h->type == WEFT_WIREUP_REQ || h->type == WEFT_WIREUP_WHO)
 		weft_wireup_refuse(w, lane_ep, h, -ECONNREFUSED, text);
 	return false;
 }
@@ -180,12 +182,19 @@ static void dispatch(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		weft_wireup_req(w, lane_ep, &m, records, len);
 		return;
 	}
+	if (h->type == WEFT_WIREUP_WHO) {
+		weft_learn_answer(w, lane_ep, &m);
+		return;
+	}
 	ep = addressee(w, lane_ep, h);
 	if (!ep)
 		return;
 	switch (h->type) {
 	case WEFT_WIREUP_REP:
 		weft_wireup_rep(ep, lane_ep, &m);
+		break;
+	case WEFT_WIREUP_ADDRESS:
+		weft_learn_answered(ep, lane_ep, &m);
 		break;
 	case WEFT_WIREUP_ACK:
 		weft_wireup_ack(ep, lane_ep, &m);

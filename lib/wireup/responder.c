@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "core/config.h"
-#include "wireup/wireup.h"
+#include "wireup/learn.h"
 
 /* Not for each of a worker's endpoints; but the question, or its answer, may be lost. */
 #define CHECK_AGAIN_NS UINT64_C(1000000000)
@@ -183,7 +183,7 @@ static bool is_same(const struct weft_ep *ep, const struct weft_wire_wireup *h)
 
 /* The REQ crossed ours, or its initiator tries another pair, or it is a retry. */
 static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
-			 const struct weft_wireup_msg *m)
+			 const struct weft_wireup_msg *m, const struct weft_address *remote)
 {
 	struct weft_wireup *wu = ep->wireup;
 	struct weft_worker *w = ep->worker;
@@ -219,6 +219,8 @@ static void accept_known(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		weft_wireup_accept(ep, lane_ep, m);
 		return;
 	}
+	if (wu->learning)
+		weft_learn_from(ep, remote);
 	weft_wireup_accept(ep, lane_ep, m);
 }
 
@@ -361,7 +363,7 @@ void weft_wireup_req(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 	ep = weft_peer_ep(w, peer, sn);
 	if (ep) {
 		if (!defer_req(ep, lane_ep, &m->head, records, len))
-			accept_known(ep, lane_ep, m);
+			accept_known(ep, lane_ep, m, &remote);
 	} else if (weft_peer_sn_used(peer, sn)) {
 		weft_wireup_refuse_stale(w, lane_ep, &m->head, peer, "this endpoint was closed");
 	} else {

@@ -173,7 +173,7 @@ unsigned int weft_select_boot(const struct weft_select *in, struct weft_pair *ou
 	struct weft_pair link;
 
 	/* A control channel alone connects nobody. */
-	if (first_link(in, &link))
+	if (in->any_control || first_link(in, &link))
 		n += boot_pairs(in, true, out + n, max - n);
 	return n;
 }

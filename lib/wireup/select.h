@@ -24,6 +24,8 @@ struct weft_select {
 	struct weft_pair boot;
 	/* met over a control channel: lane 0 is a lane that needs endpoint addresses */
 	bool control_boot;
+	/* to ask a peer of which little is known: a control channel is good without a lane, too */
+	bool any_control;
 };
 
 /** One lane of the result. */

@@ -356,12 +356,12 @@ static void timed_out(struct weft_ep *ep)
 	else if (wu->step == WEFT_STEP_REQUESTED && wu->busy)
 		weft_ep_fail(ep, -EUSERS, "%s refused for %g s: %s", ep->remote_name, s,
 			     wu->reason);
-	else if (wu->step == WEFT_STEP_REQUESTED && wu->control)
+	else if (weft_wireup_asks(wu) && wu->control)
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "no answer from %s within %g s, sent over %s, which does not report "
 			     "whether anybody is there",
 			     ep->remote_name, s, wu->boot->iface->name);
-	else if (wu->step == WEFT_STEP_REQUESTED)
+	else if (weft_wireup_asks(wu))
 		weft_ep_fail(ep, -ETIMEDOUT,
 			     "%s is connected to %s, but its program did not answer within %g s: "
 			     "does it call progress?",
@@ -374,7 +374,7 @@ static void timed_out(struct weft_ep *ep)
 /* Nothing has shown yet that there is anybody at the other end of the current pair. */
 static bool waits_for_pair(const struct weft_wireup *wu)
 {
-	return wu->step == WEFT_STEP_BOOT || (wu->step == WEFT_STEP_REQUESTED && wu->control);
+	return wu->step == WEFT_STEP_BOOT || (weft_wireup_asks(wu) && wu->control);
 }
 
 static void fail_too_few(struct weft_ep *ep)

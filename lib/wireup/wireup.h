@@ -7,6 +7,7 @@
  * One state machine, in which each file may call each other:
  *   wireup/wireup.c     messages of both ends, retries, established, time
  *   wireup/initiator.c  which pair of interfaces, and REQ
+ *   wireup/learn.c      boot addresses, and what is to be asked with them
  *   wireup/responder.c  what a REQ leads to
  *   wireup/lanes.c      attaching further lanes
  *   wireup/ep_addr.c    lanes whose two ends need each other's address
@@ -41,6 +42,7 @@
 #include "wireup/select.h"
 #include "base/log.h"
 #include "core/wire.h"
+#include "wireup/peer.h"
 
 /* ------------------------------------------------------------------ messages */
 
@@ -133,58 +135,6 @@ void weft_partial_done(struct weft_partial *p);
 void weft_partial_forget(struct weft_conns *conns, const struct weft_lane_ep *lane_ep);
 void weft_partials_fini(struct weft_conns *conns);
 
-/* ------------------------------------------------------------------ peers */
-
-/** Where an interface of a remote worker is: in the worker's table while there are endpoints. */
-struct weft_peer_place {
-	LIST_ENTRY(weft_peer_place) link;
-	struct weft_peer *peer;
-	uint64_t hash; /* of the driver's name and its words for the address */
-};
-
-/** A remote worker. */
-struct weft_peer {
-	LIST_ENTRY(weft_peer) hash_entry;
-	TAILQ_ENTRY(weft_peer) idle_entry; /* while it has no endpoint */
-	uint64_t id;
-	/* weft_address_identity(): with another secret or other addresses it is another peer. */
-	uint64_t identity;
-	uint32_t next_sn; /* number of the next endpoint made here */
-	uint64_t used;    /* bit i: next_sn - 1 - i was used; what is further back counts as used */
-	unsigned int num_eps;
-	LIST_HEAD(, weft_ep) eps;
-	TAILQ_HEAD(weft_ep_queue, weft_ep) unclaimed; /* those that nobody owns, by conn_sn */
-	uint64_t others_checked; /* when weft_peer_check_others() has done so; 0 = never */
-	unsigned int num_places;
-	struct weft_peer_place place[];
-};
-
-#define WEFT_PEER_BUCKETS 1024
-#define WEFT_MAX_IDLE_PEERS 1024
-
-/** Find or make. NULL = no memory. */
-struct weft_peer *weft_peer_get(struct weft_worker *w, const struct weft_address *remote);
-/** Was this number used by an endpoint already? */
-bool weft_peer_sn_used(const struct weft_peer *peer, uint32_t sn);
-void weft_peer_sn_use(struct weft_peer *peer, uint32_t sn);
-/** The peer has told that @p sn is free there: numbers before it are used no more. */
-void weft_peer_sn_skip(struct weft_peer *peer, uint32_t sn);
-/** The endpoint with number @p sn, or NULL: wireup/ep_table.c. */
-struct weft_ep *weft_peer_ep(const struct weft_worker *w, const struct weft_peer *peer,
-			     uint32_t sn);
-/** The oldest live endpoint that the peer made and nobody owns, or NULL. */
-struct weft_ep *weft_peer_unclaimed(const struct weft_worker *w, const struct weft_peer *peer);
-/** The number of @p ep is @p sn, used from now on. */
-void weft_ep_renumber(struct weft_ep *ep, uint32_t sn);
-/** Somebody owns it from now on. */
-void weft_peer_claim(struct weft_ep *ep);
-/** Lanes of other peers than @p peer to @p words: ask their far ends whether they know them. */
-void weft_peer_check_others(struct weft_worker *w, const struct weft_peer *peer,
-			    const struct weft_lane_driver *driver, const char *words);
-void weft_peer_add_ep(struct weft_conns *conns, struct weft_peer *peer, struct weft_ep *ep);
-void weft_peer_remove_ep(struct weft_conns *conns, struct weft_ep *ep);
-void weft_peers_fini(struct weft_conns *conns);
-
 /* ------------------------------------------------------------------ endpoints that nobody owns */
 
 /** One that has made endpoints which nobody here has claimed. */
@@ -230,9 +180,10 @@ struct weft_conns {
 	struct weft_deadlines timers; /* eps, by slot */
 	uint32_t *free_slots;         /* of worker->ep_table */
 	uint32_t num_free_slots;
-	LIST_HEAD(weft_ep_list, weft_ep) * by_sn; /* worker->ep_table_size buckets */
-	LIST_HEAD(, weft_ep) dead;                /* freed when no call is on the stack */
-	LIST_HEAD(, weft_peer) peers[WEFT_PEER_BUCKETS];
+	LIST_HEAD(weft_ep_list, weft_ep) * by_sn;        /* worker->ep_table_size buckets */
+	LIST_HEAD(, weft_ep) dead;                       /* freed when no call is on the stack */
+	LIST_HEAD(, weft_peer) peers[WEFT_PEER_BUCKETS]; /* whose identity is known */
+	LIST_HEAD(, weft_peer) by_digest[WEFT_PEER_BUCKETS];
 	LIST_HEAD(, weft_peer_place) places[WEFT_PEER_BUCKETS]; /* of peers with endpoints */
 	TAILQ_HEAD(, weft_peer) idle;                           /* least recently used first */
 	unsigned int num_idle;
@@ -274,6 +225,7 @@ void weft_wireup_event(struct weft_worker *worker, struct weft_lane_ep *lane_ep,
 
 enum weft_wireup_step {
 	WEFT_STEP_BOOT,      /* initiator: a pair of ifaces is being connected */
+	WEFT_STEP_ASKED,     /* initiator: WHO sent, ADDRESS awaited */
 	WEFT_STEP_REQUESTED, /* initiator: REQ sent, REP awaited */
 	WEFT_STEP_REPLIED,   /* responder: REP sent, ACK or data awaited */
 	/*
@@ -299,6 +251,7 @@ enum weft_attach_state {
 struct weft_wireup {
 	enum weft_wireup_step step;
 	bool initiator; /* we sent the REQ */
+	bool learning;  /* initiator: the peer's boot address is all we have */
 	bool leader;    /* our id is the lower one: the lane map is ours */
 	bool map_final; /* both ends have agreed on the map */
 	bool busy;      /* the peer has no room for us yet */
@@ -343,10 +296,10 @@ struct weft_wireup {
 };
 
 /**
- * Start connecting: @p remote is the peer's address. @return 0 or an error, after which the ep is
- * to be released
+ * Start connecting: @p remote is the peer's address; with @p learn made of its boot address.
+ * @return 0 or an error, after which the ep is to be released
  */
-int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote);
+int weft_wireup_start(struct weft_ep *ep, const struct weft_address *remote, bool learn);
 /** The ep's timer has come. */
 void weft_wireup_timer(struct weft_ep *ep);
 /** Destroy every connection of the ep and its connecting state. */
@@ -364,6 +317,12 @@ void weft_lane_ep_destroy(struct weft_worker *worker, struct weft_lane_ep *lane_
 void weft_pending_remove(struct weft_worker *worker, const struct weft_lane_ep *lane_ep);
 
 /* Among the wire-up files. */
+
+/** A question of the initiator's has no answer yet. */
+static inline bool weft_wireup_asks(const struct weft_wireup *wu)
+{
+	return wu->step == WEFT_STEP_REQUESTED || wu->step == WEFT_STEP_ASKED;
+}
 
 static inline bool weft_ref_equal(struct weft_wire_ref a, struct weft_wire_ref b)
 {

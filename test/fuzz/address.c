@@ -5,7 +5,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/address.h"
+#include "base/crc32c.h"
+#include "core/boot.h"
+
+/* As a boot address, with the right first bytes and checksum, too. */
+static void boot(const uint8_t *data, size_t size)
+{
+	struct weft_wire_boot_address w = {{0}};
+	uint8_t again[WEFT_BOOT_ADDRESS_MAX];
+	struct weft_boot b;
+	char why[160];
+
+	weft_boot_unpack(&b, data, size, why, sizeof(why));
+	if (size < 37 || size > sizeof(w))
+		return;
+	memcpy(&w, data, size);
+	w.magic = weft_put16(WEFT_BOOT_ADDRESS_MAGIC);
+	w.major = w.major % 4 ? WEFT_WIRE_MAJOR : w.major;
+	w.crc = weft_put32(weft_crc32c_of(&w, size, 4));
+	if (weft_boot_unpack(&b, &w, size, why, sizeof(why)) == 0 &&
+	    (weft_boot_pack(&b, again) != size || memcmp(again, &w, size) != 0))
+		abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char why[160];
 	size_t n;
 
+	boot(data, size);
 	weft_address_unpack(&a, data, size, why, sizeof(why));
 	if (size < 16 || size > UINT16_MAX)
 		return 0;

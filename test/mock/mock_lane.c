@@ -72,6 +72,33 @@ static void mock_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(p + 8, &f->net, 4);
 }
 
+static void mock_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
+{
+	uint8_t addr[16];
+
+	mock_get_address(base, addr);
+	boot->length = 12;
+	memcpy(boot->bytes, addr, 12);
+}
+
+static int mock_boot_unpack(struct weft_lane_iface *base, const struct weft_lane_boot *boot,
+			    uint64_t iface_id, void *addr)
+{
+	(void)base;
+	(void)iface_id;
+	if (boot->length != 12 || boot->variant != 0)
+		return -EINVAL;
+	memset(addr, 0, 16);
+	memcpy(addr, boot->bytes, 12);
+	return 0;
+}
+
+static const struct weft_lane_boot_ops mock_boot_ops = {
+	.kind = WEFT_LANE_BOOT_OTHER,
+	.pack = mock_boot_pack,
+	.unpack = mock_boot_unpack,
+};
+
 static int mock_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
 			     size_t why_len)
 {
@@ -284,6 +311,7 @@ const struct weft_lane_driver mock_driver = {
 	.mem_register = mock_mem_register,
 	.mem_deregister = mock_mem_deregister,
 	.mem_key = mock_mem_key,
+	.boot = &mock_boot_ops,
 	.options =
 		"net,addr,dev,dom,bw,lat,so,ro,short,bcopy,zcopy,iov,align,get,put,noboot,noreads,"
 		"reg,native,fail,busy,down,rmaiov,wakes",

@@ -47,6 +47,33 @@ static void link_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy((uint8_t *)buf + 8, &to_iface(base)->net, 4);
 }
 
+static void ctl_boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
+{
+	uint8_t addr[16];
+
+	link_get_address(base, addr);
+	boot->variant = 5;
+	boot->length = 12;
+	memcpy(boot->bytes, addr, 12);
+}
+
+static int ctl_boot_unpack(struct weft_lane_iface *base, const struct weft_lane_boot *boot,
+			   uint64_t iface_id, void *addr)
+{
+	(void)base;
+	(void)iface_id;
+	assert_int_equal(boot->variant, 5);
+	memset(addr, 0, 16);
+	memcpy(addr, boot->bytes, 12);
+	return 0;
+}
+
+static const struct weft_lane_boot_ops ctl_boot_ops = {
+	.kind = WEFT_LANE_BOOT_OTHER + 1,
+	.pack = ctl_boot_pack,
+	.unpack = ctl_boot_unpack,
+};
+
 static int link_is_reachable(struct weft_lane_iface *base, const void *addr, size_t len, char *why,
 			     size_t why_len)
 {
@@ -286,6 +313,7 @@ const struct weft_lane_driver mctl_driver = {
 	.abi = WEFT_LANE_ABI,
 	.query = link_query,
 	.open = ctl_open,
+	.boot = &ctl_boot_ops,
 	.options = "net,dev,dom,bw,lat,short",
 };
 

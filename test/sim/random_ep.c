@@ -75,24 +75,44 @@ struct end *end_open(struct rnode *n)
 	return NULL;
 }
 
+/* By its boot address, now and then; not all of a world's interfaces reach the one in it. */
+static int create(struct rnode *n, struct rnode *peer, struct weft_ep_params *p,
+		  struct weft_ep **ep)
+{
+	uint8_t boot[WEFT_BOOT_ADDRESS_MAX];
+	void *address;
+	int ret;
+
+	if (sim_chance(&n->w->rng, 0.3)) {
+		p->address = boot;
+		p->address_length = sizeof(boot);
+		if (weft_worker_get_boot_address(peer->worker, boot, &p->address_length))
+			random_fail(n->w, "no boot address");
+		ret = weft_ep_create(n->worker, p, ep);
+		if (ret != -EHOSTUNREACH)
+			return ret;
+	}
+	if (weft_worker_get_address(peer->worker, &address, &p->address_length))
+		random_fail(n->w, "no address");
+	p->address = address;
+	ret = weft_ep_create(n->worker, p, ep);
+	weft_worker_release_address(peer->worker, address);
+	return ret;
+}
+
 void end_create(struct rnode *n)
 {
 	struct world *w = n->w;
 	struct rnode *peer = &w->node[sim_below(&w->rng, w->nodes)];
 	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .err_cb = failed);
 	struct end *e;
-	void *address;
 	int ret;
 
 	if ((peer == n && !w->loopback) || num_open(n, peer) > (sim_chance(&w->rng, 0.1) ? 1 : 0))
 		return;
 	e = end_new(n, peer);
-	if (weft_worker_get_address(peer->worker, &address, &p.address_length))
-		random_fail(w, "no address");
-	p.address = address;
 	p.err_arg = p.user_data = e;
-	ret = weft_ep_create(n->worker, &p, &e->ep);
-	weft_worker_release_address(peer->worker, address);
+	ret = create(n, peer, &p, &e->ep);
 	random_trace(w, "%c: endpoint %u to %c: %s", 'a' + n->index, e->index, 'a' + peer->index,
 		     weft_strerror(ret));
 	if (ret)

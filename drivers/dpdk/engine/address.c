@@ -54,6 +54,68 @@ void raw_get_address(struct weft_lane_iface *base, void *buf)
 	memcpy(buf, &w, sizeof(w));
 }
 
+/* In a boot address: what struct addr_wire is made of again. */
+struct boot_wire {
+	weft_le32 ip;
+	weft_le16 udp_port, vlan, frame_size;
+	uint8_t mac[6];
+	uint8_t prefix, queues;
+} __attribute__((packed));
+
+static_assert(sizeof(struct boot_wire) <= WEFT_LANE_BOOT_MAX, "boot address of an iface");
+
+static void boot_pack(struct weft_lane_iface *base, struct weft_lane_boot *boot)
+{
+	struct addr_wire a;
+	struct boot_wire b;
+
+	raw_get_address(base, &a);
+	b = (struct boot_wire){
+		.ip = a.ip,
+		.udp_port = a.udp_port,
+		.vlan = a.vlan,
+		.frame_size = a.frame_size,
+		.prefix = a.prefix,
+		.queues = a.queues,
+	};
+	memcpy(b.mac, a.mac, sizeof(b.mac));
+	boot->variant = a.flags;
+	boot->length = sizeof(b);
+	memcpy(boot->bytes, &b, sizeof(b));
+}
+
+static int boot_unpack(struct weft_lane_iface *iface, const struct weft_lane_boot *boot,
+		       uint64_t iface_id, void *addr)
+{
+	struct boot_wire b;
+	struct addr_wire a;
+
+	(void)iface;
+	if (boot->length != sizeof(b) || boot->variant & ~ADDR_F_ETHER)
+		return -EINVAL;
+	memcpy(&b, boot->bytes, sizeof(b));
+	a = (struct addr_wire){
+		.version = ADDR_VERSION,
+		.flags = boot->variant,
+		.udp_port = b.udp_port,
+		.vlan = b.vlan,
+		.frame_size = b.frame_size,
+		.ip = b.ip,
+		.prefix = b.prefix,
+		.queues = b.queues,
+		.iface_id = weft_put64(iface_id),
+	};
+	memcpy(a.mac, b.mac, sizeof(a.mac));
+	memcpy(addr, &a, sizeof(a));
+	return 0;
+}
+
+const struct weft_lane_boot_ops weft_raw_boot_ops = {
+	.kind = WEFT_LANE_BOOT_DPDK,
+	.pack = boot_pack,
+	.unpack = boot_unpack,
+};
+
 int raw_addr_read(const void *buf, size_t len, struct raw_addr *a)
 {
 	const struct addr_wire *w = buf;

@@ -73,6 +73,9 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 			size_t len);
 
 /** The driver's registrations, of ifaces over ports with #WEFT_FRAME_PORT_REG. */
+/** Of drivers whose ifaces these are: weft_lane_driver.boot. */
+extern const struct weft_lane_boot_ops weft_raw_boot_ops;
+
 int weft_raw_mem_register(struct weft_lane_iface *iface, void *addr, size_t len,
 			  unsigned int access, struct weft_mem_lane **mem, char *why,
 			  size_t why_len);

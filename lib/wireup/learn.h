@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file wireup/learn.h
+ * A peer of which only the boot address is known: what to make of it, and how to ask for the rest.
+ */
+#ifndef WEFT_LEARN_H
+#define WEFT_LEARN_H
+
+#include "core/boot.h"
+#include "wireup/wireup.h"
+
+/** What is known of a peer by its boot address. @return 0, or -EINVAL: damaged */
+int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct weft_address *a);
+/** The connection is up: say WHO over it. */
+void weft_learn_ask(struct weft_ep *ep);
+/** Somebody has said WHO. */
+void weft_learn_answer(struct weft_worker *w, struct weft_lane_ep *lane_ep,
+		       const struct weft_wireup_msg *m);
+void weft_learn_answered(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
+			 const struct weft_wireup_msg *m);
+/** The peer's whole address is @p remote. */
+void weft_learn_from(struct weft_ep *ep, const struct weft_address *remote);
+
+#endif /* WEFT_LEARN_H */

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Boot addresses: bytes, and endpoints that are made of them, alone, crossed, adopted, and where
+ * nobody, or somebody else, answers.
+ */
+
+#include "core/boot.h"
+#include "mock/ep_pair.h"
+#include "mock/link_util.h"
+
+static size_t boot_of(struct weft_worker *w, uint8_t *buf)
+{
+	size_t length = WEFT_BOOT_ADDRESS_MAX;
+
+	assert_int_equal(weft_worker_get_boot_address(w, buf, &length), 0);
+	assert_true(length <= WEFT_BOOT_ADDRESS_MAX);
+	return length;
+}
+
+static int boot_try(struct weft_worker *from, struct weft_worker *to, struct mock_err *err,
+		    struct weft_ep **ep)
+{
+	uint8_t buf[WEFT_BOOT_ADDRESS_MAX];
+	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .address = buf,
+					    .err_cb = mock_err_cb, .err_arg = err);
+
+	p.address_length = boot_of(to, buf);
+	return weft_ep_create(from, &p, ep);
+}
+
+static struct weft_ep *boot_connect(struct weft_worker *from, struct weft_worker *to,
+				    struct mock_err *err)
+{
+	struct weft_ep *ep;
+
+	assert_int_equal(boot_try(from, to, err, &ep), 0);
+	return ep;
+}
+
+static struct weft_context *context(void)
+{
+	return mock_context("CONNECT_TIMEOUT=60s", "LOG_FILE=/dev/null", NULL);
+}
+
+/* ------------------------------------------------------------------ bytes */
+
+static void room_and_attributes(void **state)
+{
+	struct weft_address_attr attr = WEFT_INIT(struct weft_address_attr);
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, two_nics);
+	uint8_t buf[WEFT_BOOT_ADDRESS_MAX + 8];
+	size_t length = 0, n;
+
+	(void)state;
+	assert_int_equal(weft_worker_get_boot_address(w, NULL, &length), -EMSGSIZE);
+	n = length--;
+	memset(buf, 0x77, sizeof(buf));
+	assert_int_equal(weft_worker_get_boot_address(w, buf, &length), -EMSGSIZE);
+	assert_int_equal(length, n);
+	assert_int_equal(buf[0], 0x77);
+	length = sizeof(buf);
+	assert_int_equal(weft_worker_get_boot_address(w, buf, &length), 0);
+	assert_int_equal(length, n);
+	assert_int_equal(buf[n], 0x77);
+	assert_int_equal(weft_worker_get_boot_address(NULL, buf, &length), -EINVAL);
+	assert_int_equal(weft_worker_get_boot_address(w, buf, NULL), -EINVAL);
+	assert_int_equal(weft_worker_get_boot_address(w, NULL, &length), -EINVAL);
+	assert_int_equal(weft_address_query(buf, n, &attr), 0);
+	assert_true(attr.worker_id == w->id);
+	assert_int_equal(attr.version, WEFT_WIRE_MAJOR << 8);
+	assert_int_equal(attr.num_ifaces, 1);
+	assert_string_equal(attr.name, "");
+	conn_destroy(ctx, w, NULL);
+}
+
+static void damage_is_found(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *w = mock_worker(ctx, "mock:0");
+	uint8_t buf[WEFT_BOOT_ADDRESS_MAX + 1], bad[WEFT_BOOT_ADDRESS_MAX + 1];
+	struct weft_ep_params p = WEFT_INIT(struct weft_ep_params, .address = bad);
+	size_t n = boot_of(w, buf), i;
+	struct weft_boot b;
+	struct weft_ep *ep;
+	char why[160];
+
+	(void)state;
+	assert_int_equal(weft_boot_unpack(&b, buf, n, NULL, 0), 0);
+	for (i = 0; i < n; i++) {
+		assert_int_not_equal(weft_boot_unpack(&b, buf, i, why, sizeof(why)), 0);
+		memcpy(bad, buf, n);
+		bad[i] ^= 0x40;
+		p.address_length = n;
+		/* The magic apart it is none, and no worker address either. */
+		assert_int_equal(weft_ep_create(w, &p, &ep), i == 2 ? -EPROTONOSUPPORT : -EINVAL);
+	}
+	buf[n] = 0;
+	assert_int_equal(weft_boot_unpack(&b, buf, n + 1, why, sizeof(why)), -EINVAL);
+	/* Whole, and contradictory. */
+	assert_int_equal(weft_boot_unpack(&b, buf, n, NULL, 0), 0);
+	b.kind = WEFT_LANE_BOOT_HOST;
+	n = weft_boot_pack(&b, bad);
+	assert_int_equal(weft_boot_unpack(&b, bad, n, why, sizeof(why)), -EINVAL);
+	conn_destroy(ctx, w, NULL);
+}
+
+/* ------------------------------------------------------------------ connecting */
+
+static void talk(struct weft_worker *a, struct weft_ep *x, struct weft_worker *b)
+{
+	struct weft_completion c = WEFT_INIT(struct weft_completion);
+	struct weft_request *req, *sent;
+	uint64_t in = 0, out = 0x1234567;
+
+	assert_true(weft_tag_send(x, &out, sizeof(out), 5, NULL, &sent) >= 0);
+	assert_int_equal(weft_tag_recv(b, NULL, &in, sizeof(in), 5, UINT64_MAX, NULL, &req),
+			 WEFT_INPROGRESS);
+	mock_run(500, MS, a, b, NULL);
+	assert_int_equal(weft_request_test(req, &c), 0);
+	assert_true(in == out && c.source_id == a->id);
+	weft_request_free(req);
+	weft_request_free(sent);
+}
+
+static void either_end_connects(void **state)
+{
+	unsigned int seed;
+
+	(void)state;
+	for (seed = 0; seed < 20; seed++) {
+		struct weft_context *ctx = context();
+		struct weft_worker *a, *b;
+		struct weft_ep *x;
+
+		mock_seed(seed + 1);
+		a = mock_worker(ctx, two_nics);
+		b = mock_worker(ctx, "mock:0,lat=2e-6;mock:1,lat=1e-6");
+		x = boot_connect(a, b, NULL);
+		talk(a, x, b);
+		assert_int_equal(x->state, WEFT_EP_UP);
+		assert_int_equal(conn_lanes_up(x), 2);
+		assert_string_equal(x->remote_name, ctx->name);
+		conn_destroy(ctx, a, b);
+	}
+}
+
+static void crossed_ones_meet(void **state)
+{
+	struct weft_context *ctx = context();
+	unsigned int seed, i;
+
+	(void)state;
+	for (seed = 1; seed <= 120; seed++) {
+		struct weft_worker *a, *b;
+		struct weft_ep *x, *y;
+
+		mock_seed(seed);
+		mock_set_order(MOCK_RANDOM);
+		mock_set_burst(1 + seed % 3);
+		mock_set_eagain(NULL, seed % 5 * 100);
+		a = mock_worker(ctx, two_nics);
+		b = mock_worker(ctx, seed % 4 == 0 ? "mock:1,net=0" : two_nics);
+		x = seed % 3 == 0 ? mock_connect(a, b) : boot_connect(a, b, NULL);
+		for (i = 0; i < seed % 11; i++)
+			mock_run(1, MS, seed % 2 ? a : b, NULL);
+		y = boot_connect(b, a, NULL);
+		for (i = 0; i < 6000; i++) {
+			mock_run(1, MS, a, NULL);
+			if (i % 3 != seed % 3)
+				mock_run(1, MS, b, NULL);
+		}
+		if (x->state != WEFT_EP_UP || y->state != WEFT_EP_UP || a->num_eps != 1 ||
+		    b->num_eps != 1 || x->lanes_up != y->lanes_up)
+			fail_msg("seed %u: states %d %d, endpoints %u %u, lanes %x %x", seed,
+				 x->state, y->state, a->num_eps, b->num_eps, x->lanes_up,
+				 y->lanes_up);
+		if (mock_num_lane_eps() != 2 * conn_lanes_up(x))
+			fail_msg("seed %u: %u connections", seed, mock_num_lane_eps());
+		mock_set_eagain(NULL, 0);
+		talk(a, x, b);
+		talk(b, y, a);
+		weft_worker_destroy(a);
+		weft_worker_destroy(b);
+	}
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+static void an_endpoint_of_the_peer_is_adopted(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *a = mock_worker(ctx, two_nics), *b = mock_worker(ctx, two_nics);
+	struct weft_ep *x = boot_connect(a, b, NULL), *y;
+
+	(void)state;
+	mock_run(100, MS, a, b, NULL);
+	assert_int_equal(b->num_eps, 1);
+	y = boot_connect(b, a, NULL);
+	assert_int_equal(b->num_eps, 1);
+	assert_int_equal(y->state, WEFT_EP_UP);
+	talk(b, y, a);
+	talk(a, x, b);
+	conn_destroy(ctx, a, b);
+}
+
+static void own_worker_and_no_network(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *s = mock_worker(ctx, "self");
+	struct weft_ep *x = boot_connect(a, a, NULL), *y = boot_connect(s, s, NULL), *z;
+
+	(void)state;
+	talk(a, x, a);
+	talk(s, y, s);
+	assert_int_equal(boot_try(a, s, NULL, &z), -EHOSTUNREACH);
+	assert_int_equal(boot_try(s, a, NULL, &z), -EHOSTUNREACH);
+	conn_destroy(ctx, a, s);
+}
+
+static void over_a_control_channel(void **state)
+{
+	struct weft_context *ctx = mlink_context("CONNECT_TIMEOUT=60s", NULL);
+	unsigned int seed;
+
+	(void)state;
+	for (seed = 1; seed < 30; seed++) {
+		struct weft_worker *a, *b;
+		struct weft_ep *x;
+
+		mock_seed(seed);
+		a = mock_worker(ctx, "mlink:0,dom=d;mctl:0,dom=d");
+		b = mock_worker(ctx, "mlink:0,dom=d;mctl:0,dom=d");
+		x = boot_connect(a, b, NULL);
+		talk(a, x, b);
+		assert_int_equal(x->state, WEFT_EP_UP);
+		weft_worker_destroy(a);
+		weft_worker_destroy(b);
+	}
+	assert_int_equal(weft_context_destroy(ctx), 0);
+}
+
+/* ------------------------------------------------------------------ ends */
+
+static void who_is_gone_and_who_never_answers(void **state)
+{
+	struct weft_context *ctx = mock_context("CONNECT_TIMEOUT=5s", "LOG_FILE=/dev/null", NULL);
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0,addr=77");
+	uint8_t buf[WEFT_BOOT_ADDRESS_MAX];
+	struct weft_ep_params p =
+		WEFT_INIT(struct weft_ep_params, .address = buf, .err_cb = mock_err_cb);
+	struct mock_err gone = {0}, mute = {0};
+	struct weft_ep *x, *y;
+
+	(void)state;
+	p.address_length = boot_of(b, buf);
+	p.err_arg = &gone;
+	weft_worker_destroy(b);
+	/* Another one is there now. */
+	b = mock_worker(ctx, "mock:0,addr=77");
+	assert_int_equal(weft_ep_create(a, &p, &x), 0);
+	mock_run(100, MS, a, b, NULL);
+	assert_int_equal(gone.calls, 1);
+	assert_int_equal(gone.status, -ECONNREFUSED);
+	y = boot_connect(a, b, &mute);
+	mock_run(6000, MS, a, NULL);
+	assert_int_equal(mute.calls, 1);
+	assert_int_equal(mute.status, -EHOSTUNREACH);
+	assert_non_null(strstr(mute.why, "worker "));
+	weft_ep_close(x, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	weft_ep_close(y, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	conn_destroy(ctx, a, b);
+}
+
+static void a_wrong_secret_or_digest_leads_nowhere(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b = mock_worker(ctx, "mock:0");
+	uint8_t buf[WEFT_BOOT_ADDRESS_MAX];
+	struct weft_ep_params p =
+		WEFT_INIT(struct weft_ep_params, .address = buf, .err_cb = mock_err_cb);
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct mock_err err = {0};
+		struct weft_boot boot;
+		struct weft_ep *x;
+
+		assert_int_equal(weft_boot_unpack(&boot, buf, boot_of(b, buf), NULL, 0), 0);
+		if (i == 0)
+			boot.secret ^= 1;
+		else
+			boot.digest ^= 1;
+		p.address_length = weft_boot_pack(&boot, buf);
+		p.err_arg = &err;
+		assert_int_equal(weft_ep_create(a, &p, &x), 0);
+		mock_run(200, MS, a, b, NULL);
+		assert_int_equal(err.calls, 1);
+		assert_int_equal(err.status, i == 0 ? -EACCES : -ECONNREFUSED);
+		assert_int_equal(b->num_eps, 0);
+		weft_ep_close(x, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	}
+	conn_destroy(ctx, a, b);
+}
+
+static void many_and_again(void **state)
+{
+	struct weft_context *ctx = context();
+	struct weft_worker *a = mock_worker(ctx, "mock:0"), *b[40];
+	struct weft_ep *x[40];
+	unsigned int i, k;
+
+	(void)state;
+	for (i = 0; i < 40; i++)
+		b[i] = mock_worker(ctx, "mock:0");
+	for (k = 0; k < 3; k++) {
+		for (i = 0; i < 40; i++)
+			x[i] = boot_connect(a, b[i], NULL);
+		for (i = 0; i < 40; i++)
+			talk(a, x[i], b[i]);
+		for (i = 0; i < 40; i++)
+			weft_ep_close(x[i], 0, NULL, NULL);
+		for (i = 0; i < 40; i++)
+			mock_run(20, MS, a, b[i], NULL);
+		assert_int_equal(a->num_eps, 0);
+	}
+	for (i = 0; i < 40; i++)
+		weft_worker_destroy(b[i]);
+	conn_destroy(ctx, a, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		CONN_TEST(room_and_attributes),
+		CONN_TEST(damage_is_found),
+		CONN_TEST(either_end_connects),
+		CONN_TEST(crossed_ones_meet),
+		CONN_TEST(an_endpoint_of_the_peer_is_adopted),
+		CONN_TEST(own_worker_and_no_network),
+		cmocka_unit_test_setup_teardown(over_a_control_channel, link_setup, link_teardown),
+		CONN_TEST(who_is_gone_and_who_never_answers),
+		CONN_TEST(a_wrong_secret_or_digest_leads_nowhere),
+		CONN_TEST(many_and_again),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests_name("boot", tests, NULL, NULL);
+}
