@@ -41,7 +41,8 @@ PROGRAMS = [
     ['app/common', 'app/link'],         # app/link: a bad link, for weft-wire and the simulator
     ['app/cat', 'app/info', 'app/perf', 'app/wire'],
 ]
-STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers/roce']]]
+STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers/roce']],
+          [['provider']]]
 
 # What a stack sees of others besides: folders and files.
 API = ['lib/weft.h', 'lib/weft_msg.h', 'lib/weft_plan.h', 'lib/weft_rma.h']
@@ -60,6 +61,8 @@ SEES = {
     'drivers/dpdk/port': DRIVER,
     'drivers/dpdk/capture': DRIVER,
     'drivers/dpdk/engine': DRIVER,
+    # as a program: the public interface
+    'provider': API,
 }
 # Seen from everywhere in its stack.
 COMMON = API + LANE + ['drivers/dpdk/compat.h']
@@ -77,7 +80,7 @@ SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/frame_port.h',
 CIRCLE = 7    # files that need each other, inside a folder
 LENGTH = 600  # lines of a file
 
-PARTS = ('lib/', 'drivers/', 'app/')
+PARTS = ('lib/', 'drivers/', 'app/', 'provider/')
 RANK = {name: (stack, rank) for stack in range(len(STACKS))
         for rank, line in enumerate(STACKS[stack]) for name in line}
 
@@ -167,7 +170,8 @@ def check_symbols(root, build, sources):
     if absent:
         check_tree.die('%s is not built in %s' % (absent[0], build))
     found, edges = {}, {}
-    for user, name, other in objects.uses(lambda s: s in own and not s.startswith('app/')):
+    for user, name, other in objects.uses(
+            lambda s: s in own and not s.startswith(('app/', 'provider/'))):
         if folder(user) == folder(other):
             edges.setdefault(user, set()).add(other)
         elif not seen(user, other):
@@ -175,7 +179,8 @@ def check_symbols(root, build, sources):
     for (user, other), names in sorted(found.items()):
         yield 'symbol %s %s' % (user, other), '%s: %s/ may not use %s of %s' % (
             user, folder(user), ', '.join(names), other)
-    for user, _, other in objects.uses(lambda s: s in own and s.startswith('app/')):
+    for user, _, other in objects.uses(
+            lambda s: s in own and s.startswith(('app/', 'provider/'))):
         if folder(user) == folder(other):
             edges.setdefault(user, set()).add(other)
         elif not seen(user, other):

@@ -51,7 +51,7 @@ DECLARED = ('environ', 'weft_dpdk_driver', 'weft_roce_driver', 'weft_roce_ud_dri
 
 # Folders of sources that have a map, and those of them whose header is not FOLDER/FOLDER.h. The
 # others are collections of small units, or have one file.
-MAPPED = re.compile(r'(lib/(?!base/|core/)\w+|drivers/dpdk(/\w+)+|drivers/roce)/[^/]+\.c$')
+MAPPED = re.compile(r'(lib/(?!base/|core/)\w+|drivers/dpdk(/\w+)+|drivers/roce|provider)/[^/]+\.c$')
 MAPS = {'drivers/dpdk/port': 'priv.h'}
 
 
@@ -117,7 +117,7 @@ def functions(code):
 
 def check_c(path, text):
     code = blanked(text)
-    product = path.startswith(('lib/', 'drivers/', 'app/'))
+    product = path.startswith(('lib/', 'drivers/', 'app/', 'provider/'))
     for line, condition in conditions(code):
         if re.search(r'== NULL\b', condition):
             yield 'null %s' % path, '%s:%d: a condition tests a pointer by !p' % (path, line)

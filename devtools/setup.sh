@@ -6,7 +6,7 @@
 #
 #	devtools/setup.sh [--hugepages] [GROUP...]
 #
-#	GROUP		build test demo bench fuzz fresh arm64 (default: build)
+#	GROUP		build test mpi demo bench fuzz fresh arm64 (default: build)
 #
 # As root it installs what is missing and nothing else; as somebody else it only says what is
 # missing. WEFT_NO_INSTALL=1 leaves packages alone. WEFT_HUGEPAGES=N asks for N pages of 2 MiB
@@ -38,6 +38,8 @@ weft_packages() {
 			man-db gnuplot-nox qemu-system-x86 busybox-static cpio libibverbs-dev \
 			ibverbs-utils ibverbs-providers rdma-core \
 			perftest ;;
+		# libfabric's provider for MPI, and what its tests run.
+		mpi) printf '%s\n' libfabric-dev libfabric-bin openmpi-bin libopenmpi-dev hpcc ;;
 		demo) printf '%s\n' tar coreutils ;;
 		bench) printf '%s\n' ucx-utils iproute2 gnuplot-nox dpdk-dev ;;
 		fuzz) printf '%s\n' clang libclang-rt-dev ;;
@@ -47,8 +49,8 @@ weft_packages() {
 			libdpdk-dev:arm64 libpcap-dev:arm64 libibverbs-dev:arm64 \
 			ibverbs-providers:arm64 libcmocka-dev:arm64 ;;
 		*) weft_die \
-			"no package group called '$group'; there are build, test, demo, bench," \
-			"fuzz, fresh and arm64" ;;
+			"no package group called '$group'; there are build, test, mpi, demo," \
+			"bench, fuzz, fresh and arm64" ;;
 		esac
 	done | sort -u
 }

@@ -268,7 +268,7 @@ esac
 
 # ---- the run --------------------------------------------------------------------------------
 
-step packages weft_install build test
+step packages weft_install build test mpi
 weft_hugepages
 [ "${weft_memory[0]}" = --in-memory ] || export WEFT_TEST_NO_HUGE=1
 [ -z "$clean" ] || rm -rf "$weft_build" "$san" "$tsan"

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/av.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider/eq.h"
+#include "provider/process.h"
+
+#define SIZE_MIN 16u
+#define SIZE_MAX_ (1u << 30)
+#define REMOVED UINT32_MAX
+
+/* ------------------------------------------------------------------ by worker and number */
+
+static size_t slot_of(const struct wfi_av *av, uint64_t id, uint16_t number)
+{
+	/* Ids are random, numbers small. */
+	return (size_t)((id ^ (uint64_t)number * 0x9e3779b97f4a7c15u) & (av->hash_size - 1));
+}
+
+fi_addr_t wfi_av_find(const struct wfi_av *av, uint64_t id, uint16_t number)
+{
+	const struct wfi_av_entry *e;
+	size_t slot;
+
+	if (av->hash_size == 0)
+		return FI_ADDR_NOTAVAIL;
+	for (slot = slot_of(av, id, number); av->hash[slot] != 0;
+	     slot = (slot + 1) & (av->hash_size - 1)) {
+		if (av->hash[slot] == REMOVED)
+			continue;
+		e = &av->entries[av->hash[slot] - 1];
+		if (e->peer->id == id && e->number == number)
+			return av->hash[slot] - 1;
+	}
+	return FI_ADDR_NOTAVAIL;
+}
+
+static void hash_add(struct wfi_av *av, size_t place)
+{
+	const struct wfi_av_entry *e = &av->entries[place];
+	size_t slot = slot_of(av, e->peer->id, e->number);
+
+	while (av->hash[slot] != 0 && av->hash[slot] != REMOVED)
+		slot = (slot + 1) & (av->hash_size - 1);
+	av->hash[slot] = (uint32_t)place + 1;
+}
+
+/* Of a vector with room for so many places, at most half full. */
+static int hash_make(struct wfi_av *av, size_t size)
+{
+	uint32_t *hash = calloc(size * 2, sizeof(*hash));
+
+	if (!hash)
+		return -FI_ENOMEM;
+	free(av->hash);
+	av->hash = hash;
+	av->hash_size = size * 2;
+	for (size_t i = 0; i < av->count; i++)
+		if (av->entries[i].peer)
+			hash_add(av, i);
+	return 0;
+}
+
+static void hash_remove(struct wfi_av *av, size_t place)
+{
+	const struct wfi_av_entry *e = &av->entries[place];
+	size_t slot = slot_of(av, e->peer->id, e->number);
+
+	while (av->hash[slot] != place + 1)
+		slot = (slot + 1) & (av->hash_size - 1);
+	av->hash[slot] = REMOVED;
+}
+
+/* ------------------------------------------------------------------ inserting */
+
+static int grow(struct wfi_av *av, size_t want)
+{
+	struct wfi_av_entry *entries;
+	size_t size = av->size > SIZE_MIN ? av->size : SIZE_MIN;
+
+	if (want > SIZE_MAX_)
+		return -FI_ENOMEM;
+	while (size < want)
+		size *= 2;
+	if (size == av->size)
+		return 0;
+	entries = realloc(av->entries, size * sizeof(*entries));
+	if (!entries)
+		return -FI_ENOMEM;
+	memset(entries + av->size, 0, (size - av->size) * sizeof(*entries));
+	av->entries = entries;
+	av->size = size;
+	return hash_make(av, size);
+}
+
+static int insert_one(struct wfi_av *av, const struct wfi_addr *addr, fi_addr_t *place)
+{
+	struct wfi_av_entry *e;
+	uint16_t number;
+	uint64_t id;
+	int rc;
+
+	rc = wfi_addr_check(addr, &id, &number);
+	if (rc == 0)
+		rc = grow(av, av->count + 1);
+	if (rc < 0)
+		return rc;
+	e = &av->entries[av->count];
+	e->peer = wfi_peer_get(addr, id);
+	if (!e->peer)
+		return -FI_ENOMEM;
+	e->number = number;
+	e->addr = *addr;
+	hash_add(av, av->count);
+	*place = av->count++;
+	return 0;
+}
+
+static void report(struct wfi_av *av, int error, uint64_t data, void *context)
+{
+	if (error == 0)
+		wfi_eq_report(av->eq, FI_AV_COMPLETE, &av->av.fid, context, data);
+	else
+		wfi_eq_report_error(av->eq, &av->av.fid, context, data, error);
+}
+
+static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *places,
+		     uint64_t flags, void *context)
+{
+	struct wfi_av *av = container_of(fid, struct wfi_av, av);
+	int rc, done = 0, *errors = flags & FI_SYNC_ERR ? context : NULL;
+	const struct wfi_addr *in = addr;
+	fi_addr_t place;
+
+	if (flags & ~(FI_MORE | FI_SYNC_ERR) || (av->events && !av->eq))
+		return flags & ~(FI_MORE | FI_SYNC_ERR) ? -FI_EBADFLAGS : -FI_ENOEQ;
+	wfi_lock();
+	for (size_t i = 0; i < count; i++) {
+		place = FI_ADDR_NOTAVAIL;
+		rc = insert_one(av, &in[i], &place);
+		if (places)
+			places[i] = place;
+		if (errors)
+			errors[i] = -rc;
+		if (rc < 0 && av->events)
+			report(av, -rc, i, context);
+		done += rc == 0;
+	}
+	if (av->events)
+		report(av, 0, (uint64_t)done, context);
+	wfi_unlock();
+	return av->events ? 0 : done;
+}
+
+static int no_insertsvc(struct fid_av *av, const char *node, const char *service,
+			fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_insertsym(struct fid_av *av, const char *node, size_t nodecnt, const char *service,
+			size_t svccnt, fi_addr_t *fi_addr, uint64_t flags, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+/* ------------------------------------------------------------------ the rest */
+
+static void clear_place(struct wfi_av *av, size_t place)
+{
+	struct wfi_peer *peer = av->entries[place].peer;
+
+	hash_remove(av, place);
+	av->entries[place].peer = NULL;
+	wfi_peer_put(peer);
+}
+
+/* Places are not used again: an old fi_addr_t must not name somebody else. */
+static int av_remove(struct fid_av *fid, fi_addr_t *places, size_t count, uint64_t flags)
+{
+	struct wfi_av *av = container_of(fid, struct wfi_av, av);
+	int rc = 0;
+
+	if (flags != 0)
+		return -FI_EBADFLAGS;
+	wfi_lock();
+	for (size_t i = 0; i < count; i++) {
+		if (wfi_av_entry(av, places[i]))
+			clear_place(av, places[i]);
+		else
+			rc = -FI_EINVAL;
+	}
+	wfi_unlock();
+	return rc;
+}
+
+static int av_lookup(struct fid_av *fid, fi_addr_t place, void *addr, size_t *length)
+{
+	struct wfi_av *av = container_of(fid, struct wfi_av, av);
+	const struct wfi_av_entry *e;
+	size_t n;
+
+	wfi_lock();
+	e = wfi_av_entry(av, place);
+	if (e) {
+		n = *length < sizeof(e->addr) ? *length : sizeof(e->addr);
+		memcpy(addr, &e->addr, n);
+		*length = sizeof(e->addr);
+	}
+	wfi_unlock();
+	return e ? 0 : -FI_EINVAL;
+}
+
+static const char *av_straddr(struct fid_av *av, const void *addr, char *buf, size_t *length)
+{
+	char text[64] = "weft:damaged address";
+	uint16_t number;
+	uint64_t id;
+	int n;
+
+	if (wfi_addr_check(addr, &id, &number) == 0)
+		snprintf(text, sizeof(text), "weft:%016llx/%u", (unsigned long long)id, number);
+	n = snprintf(buf, *length, "%s", text);
+	*length = (size_t)n + 1;
+	return buf;
+}
+
+static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct wfi_av *av = container_of(fid, struct wfi_av, av.fid);
+
+	if (bfid->fclass != FI_CLASS_EQ || av->eq || flags != 0)
+		return -FI_EINVAL;
+	av->eq = container_of(bfid, struct wfi_eq, eq.fid);
+	wfi_lock();
+	av->eq->refs++;
+	wfi_unlock();
+	return 0;
+}
+
+static int av_close(struct fid *fid)
+{
+	struct wfi_av *av = container_of(fid, struct wfi_av, av.fid);
+
+	wfi_lock();
+	if (av->refs > 0) {
+		wfi_unlock();
+		return -FI_EBUSY;
+	}
+	for (size_t i = 0; i < av->count; i++)
+		if (av->entries[i].peer)
+			clear_place(av, i);
+	if (av->eq)
+		av->eq->refs--;
+	av->domain->refs--;
+	wfi_unlock();
+	free(av->entries);
+	free(av->hash);
+	free(av);
+	return 0;
+}
+
+static struct fi_ops av_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = av_close,
+	.bind = av_bind,
+	.control = wfi_no_control,
+	.ops_open = wfi_no_ops_open,
+};
+
+static struct fi_ops_av av_ops = {
+	/* No sets of addresses. */
+	.size = offsetof(struct fi_ops_av, av_set),
+	.insert = av_insert,
+	.insertsvc = no_insertsvc,
+	.insertsym = no_insertsym,
+	.remove = av_remove,
+	.lookup = av_lookup,
+	.straddr = av_straddr,
+};
+
+int wfi_av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **out, void *context)
+{
+	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain);
+	struct wfi_av *av;
+
+	if (!attr || attr->flags & ~FI_EVENT || attr->rx_ctx_bits != 0 || attr->name)
+		return attr ? -FI_ENOSYS : -FI_EINVAL;
+	av = calloc(1, sizeof(*av));
+	if (!av)
+		return -FI_ENOMEM;
+	av->domain = domain;
+	av->events = attr->flags & FI_EVENT;
+	if (attr->type == FI_AV_UNSPEC)
+		attr->type = domain->av_type != FI_AV_UNSPEC ? domain->av_type : FI_AV_TABLE;
+	av->av.fid.fclass = FI_CLASS_AV;
+	av->av.fid.context = context;
+	av->av.fid.ops = &av_fi_ops;
+	av->av.ops = &av_ops;
+	wfi_lock();
+	domain->refs++;
+	wfi_unlock();
+	*out = &av->av;
+	return 0;
+}

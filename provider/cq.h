@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file cq.h
+ * Completion queues. Whatever may end in one has a place reserved when it is posted, so a queue
+ * grows where an error can still be returned, and never overruns.
+ */
+#ifndef WFI_CQ_H
+#define WFI_CQ_H
+
+#include "provider/domain.h"
+#include "provider/wait.h"
+
+/** How an operation ended. */
+struct wfi_completion {
+	struct fi_cq_tagged_entry entry; /**< begins as each of the shorter formats does */
+	fi_addr_t source;
+	size_t cut;     /**< errors: bytes that had no room */
+	int error;      /**< positive; 0: success */
+	int weft_error; /**< Weft's status, negative */
+};
+
+struct wfi_cq {
+	struct fid_cq cq;
+	struct wfi_domain *domain;
+	unsigned int refs; /**< endpoints */
+	enum fi_cq_format format;
+	enum fi_wait_obj wait_obj;
+	bool wait_threshold;
+	bool signalled; /**< fi_cq_signal(): who waits returns */
+	struct wfi_wait wait;
+	size_t head, tail;     /**< free-running; entries between them are there */
+	size_t reserved, size; /**< size is a power of two */
+	struct wfi_completion *ring;
+};
+
+int wfi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		void *context);
+
+int wfi_cq_grow(struct wfi_cq *cq);
+
+/** A place for what will end. Locked. @return 0, or -FI_EAGAIN: there is no memory */
+static inline int wfi_cq_reserve(struct wfi_cq *cq)
+{
+	if (cq->reserved + (cq->tail - cq->head) == cq->size && wfi_cq_grow(cq) < 0)
+		return -FI_EAGAIN;
+	cq->reserved++;
+	return 0;
+}
+
+/** It ends without being reported. Locked. */
+static inline void wfi_cq_release(struct wfi_cq *cq)
+{
+	cq->reserved--;
+}
+
+/** It has ended. Locked. The queue's entry, to be filled in. */
+static inline struct wfi_completion *wfi_cq_push(struct wfi_cq *cq)
+{
+	struct wfi_completion *c = &cq->ring[cq->tail++ & (cq->size - 1)];
+
+	cq->reserved--;
+	if (cq->wait.armed)
+		wfi_wait_signal(&cq->wait);
+	return c;
+}
+
+static inline bool wfi_cq_empty(const struct wfi_cq *cq)
+{
+	return cq->head == cq->tail;
+}
+
+/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: there is something */
+int wfi_cq_trywait(struct wfi_cq *cq);
+
+/** Reading (cq_read.c). */
+extern struct fi_ops_cq wfi_cq_ops;
+
+#endif /* WFI_CQ_H */

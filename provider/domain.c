@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/domain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider/av.h"
+#include "provider/cntr.h"
+#include "provider/cq.h"
+#include "provider/ep.h"
+#include "provider/mr.h"
+#include "provider/op.h"
+#include "provider/process.h"
+#include "provider/thread.h"
+
+static int domain_close(struct fid *fid)
+{
+	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain.fid);
+
+	if (domain->refs > 0)
+		return -FI_EBUSY;
+	if (domain->has_thread)
+		wfi_thread_stop();
+	wfi_lock();
+	wfi_process_put();
+	if (wfi.domains == 0)
+		wfi_ops_free();
+	wfi_unlock();
+	free(domain);
+	return 0;
+}
+
+static int no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
+			  void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr,
+			struct fid_poll **pollset)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
+		      void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		      void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops domain_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = domain_close,
+	.bind = wfi_no_bind,
+	.control = wfi_no_control,
+	.ops_open = wfi_no_ops_open,
+};
+
+static struct fi_ops_domain domain_ops = {
+	/* What comes behind these is not here, and libfabric sees that by the size. */
+	.size = offsetof(struct fi_ops_domain, query_atomic),
+	.av_open = wfi_av_open,
+	.cq_open = wfi_cq_open,
+	.endpoint = wfi_ep_open,
+	.scalable_ep = no_scalable_ep,
+	.cntr_open = wfi_cntr_open,
+	.poll_open = no_poll_open,
+	.stx_ctx = no_stx_ctx,
+	.srx_ctx = no_srx_ctx,
+};
+
+static int start_thread(struct wfi_domain *domain, const struct fi_info *info)
+{
+	bool asked = info->domain_attr && info->domain_attr->data_progress == FI_PROGRESS_AUTO;
+	int rc;
+
+	if (wfi.options.progress == WFI_PROGRESS_MANUAL ||
+	    (wfi.options.progress == WFI_PROGRESS_ASKED && !asked))
+		return 0;
+	rc = wfi_thread_start(wfi.options.interval_us);
+	domain->has_thread = rc == 0;
+	return rc;
+}
+
+int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out,
+		    void *context)
+{
+	struct wfi_domain *domain;
+	int rc;
+
+	if (!info || (info->domain_attr && info->domain_attr->name &&
+		      strcmp(info->domain_attr->name, WFI_NAME) != 0))
+		return -FI_EINVAL;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	domain->domain.fid.fclass = FI_CLASS_DOMAIN;
+	domain->domain.fid.context = context;
+	domain->domain.fid.ops = &domain_fi_ops;
+	domain->domain.ops = &domain_ops;
+	domain->domain.mr = &wfi_mr_ops;
+	domain->av_type = info->domain_attr ? info->domain_attr->av_type : FI_AV_UNSPEC;
+	wfi_lock();
+	rc = wfi_process_get();
+	if (rc == 0) {
+		rc = start_thread(domain, info);
+		if (rc < 0)
+			wfi_process_put();
+	}
+	wfi_unlock();
+	if (rc < 0) {
+		free(domain);
+		return rc;
+	}
+	*out = &domain->domain;
+	return 0;
+}

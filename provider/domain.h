@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file domain.h
+ * Domains: what belongs together for an application. They all share the process's worker.
+ */
+#ifndef WFI_DOMAIN_H
+#define WFI_DOMAIN_H
+
+#include <stdbool.h>
+
+#include "provider/provider.h"
+
+struct wfi_domain {
+	struct fid_domain domain;
+	unsigned int refs; /**< objects of it */
+	bool has_thread;   /**< it asked for FI_PROGRESS_AUTO */
+	enum fi_av_type av_type;
+};
+
+int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		    void *context);
+
+#endif /* WFI_DOMAIN_H */

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider/eq.h"
+#include "provider/info.h"
+#include "provider/op.h"
+#include "provider/process.h"
+#include "provider/tagged.h"
+
+#define MIN_MULTI_RECV 4096
+
+static struct wfi_ep *ep_of_fid(struct fid *fid)
+{
+	return container_of(fid, struct wfi_ep, ep.fid);
+}
+
+/* ------------------------------------------------------------------ what is bound to it */
+
+static int bind_cq(struct wfi_ep *ep, struct wfi_cq *cq, uint64_t flags)
+{
+	bool selective = flags & FI_SELECTIVE_COMPLETION;
+
+	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
+	    !(flags & (FI_TRANSMIT | FI_RECV)))
+		return -FI_EBADFLAGS;
+	if (cq->domain != ep->domain || (flags & FI_TRANSMIT && ep->tx.cq) ||
+	    (flags & FI_RECV && ep->rx.cq))
+		return -FI_EINVAL;
+	if (flags & FI_TRANSMIT) {
+		ep->tx.cq = cq;
+		ep->tx.selective = selective;
+		cq->refs++;
+	}
+	if (flags & FI_RECV) {
+		ep->rx.cq = cq;
+		ep->rx.selective = selective;
+		cq->refs++;
+	}
+	return 0;
+}
+
+static int bind_cntr(struct wfi_ep *ep, struct wfi_cntr *cntr, uint64_t flags)
+{
+	const struct {
+		uint64_t flag;
+		struct wfi_cntr **place;
+	} kinds[] = {
+		{FI_SEND, &ep->sends},
+		{FI_RECV, &ep->receives},
+		{FI_READ, &ep->reads},
+		{FI_WRITE, &ep->writes},
+	};
+	const size_t n = sizeof(kinds) / sizeof(kinds[0]);
+
+	/* What peers do to our memory is not counted. */
+	if (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE) || flags == 0)
+		return -FI_ENOSYS;
+	if (cntr->domain != ep->domain)
+		return -FI_EINVAL;
+	for (size_t i = 0; i < n; i++)
+		if (flags & kinds[i].flag && *kinds[i].place)
+			return -FI_EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (!(flags & kinds[i].flag))
+			continue;
+		*kinds[i].place = cntr;
+		cntr->refs++;
+	}
+	return 0;
+}
+
+static int bind_av(struct wfi_ep *ep, struct wfi_av *av)
+{
+	if (ep->av || av->domain != ep->domain)
+		return -FI_EINVAL;
+	ep->av = av;
+	av->refs++;
+	return 0;
+}
+
+static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct wfi_ep *ep = ep_of_fid(fid);
+	int rc;
+
+	wfi_lock();
+	if (ep->enabled) {
+		rc = -FI_EOPBADSTATE;
+	} else if (bfid->fclass == FI_CLASS_CQ) {
+		rc = bind_cq(ep, container_of(bfid, struct wfi_cq, cq.fid), flags);
+	} else if (bfid->fclass == FI_CLASS_CNTR) {
+		rc = bind_cntr(ep, container_of(bfid, struct wfi_cntr, cntr.fid), flags);
+	} else if (bfid->fclass == FI_CLASS_AV) {
+		rc = bind_av(ep, container_of(bfid, struct wfi_av, av.fid));
+	} else if (bfid->fclass == FI_CLASS_EQ && !ep->eq) {
+		ep->eq = container_of(bfid, struct wfi_eq, eq.fid);
+		ep->eq->refs++;
+		rc = 0;
+	} else {
+		rc = -FI_EINVAL;
+	}
+	wfi_unlock();
+	return rc;
+}
+
+static void unbind(struct wfi_ep *ep)
+{
+	struct wfi_cntr *cntrs[] = {ep->sends, ep->receives, ep->reads, ep->writes};
+
+	for (size_t i = 0; i < sizeof(cntrs) / sizeof(cntrs[0]); i++)
+		if (cntrs[i])
+			cntrs[i]->refs--;
+	if (ep->tx.cq)
+		ep->tx.cq->refs--;
+	if (ep->rx.cq)
+		ep->rx.cq->refs--;
+	if (ep->av)
+		ep->av->refs--;
+	if (ep->eq)
+		ep->eq->refs--;
+}
+
+/* ------------------------------------------------------------------ numbers, enabling, closing */
+
+static uint64_t numbers; /* in use, a bit each */
+
+static int take_number(struct wfi_ep *ep)
+{
+	for (uint16_t i = 0; i < WFI_ENDPOINTS; i++) {
+		if (numbers >> i & 1)
+			continue;
+		numbers |= 1ull << i;
+		ep->number = i;
+		return 0;
+	}
+	return -FI_EMFILE;
+}
+
+static int ep_enable(struct wfi_ep *ep)
+{
+	int rc;
+
+	if (ep->enabled)
+		return 0;
+	if (!ep->av)
+		return -FI_ENOAV;
+	if ((ep->caps & FI_SEND && !ep->tx.cq && !ep->sends) ||
+	    (ep->caps & FI_RECV && !ep->rx.cq && !ep->receives))
+		return -FI_ENOCQ;
+	rc = take_number(ep);
+	if (rc < 0)
+		return rc;
+	rc = wfi_worker_get();
+	if (rc < 0)
+		numbers &= ~(1ull << ep->number);
+	ep->enabled = rc == 0;
+	return rc;
+}
+
+static int ep_close(struct fid *fid)
+{
+	struct wfi_ep *ep = ep_of_fid(fid);
+
+	wfi_lock();
+	if (ep->enabled) {
+		ep->enabled = false;
+		wfi_ops_close(ep);
+		wfi_claims_drop(ep);
+		numbers &= ~(1ull << ep->number);
+		wfi_worker_put();
+		if (!wfi.worker)
+			wfi_peers_forget();
+	}
+	unbind(ep);
+	ep->domain->refs--;
+	wfi_unlock();
+	free(ep);
+	return 0;
+}
+
+static int op_flags(struct wfi_ep *ep, uint64_t *flags, bool set)
+{
+	struct wfi_half *half = *flags & FI_TRANSMIT ? &ep->tx : &ep->rx;
+	bool both = (*flags & (FI_TRANSMIT | FI_RECV)) == (FI_TRANSMIT | FI_RECV);
+
+	if (!(*flags & (FI_TRANSMIT | FI_RECV)) || both)
+		return -FI_EINVAL;
+	if (set)
+		half->op_flags = *flags & ~(FI_TRANSMIT | FI_RECV);
+	else
+		*flags = half->op_flags;
+	return 0;
+}
+
+static int ep_control(struct fid *fid, int command, void *arg)
+{
+	struct wfi_ep *ep = ep_of_fid(fid);
+	int rc;
+
+	wfi_lock();
+	switch (command) {
+	case FI_ENABLE:
+		rc = ep_enable(ep);
+		break;
+	case FI_GETOPSFLAG:
+		rc = op_flags(ep, arg, false);
+		break;
+	case FI_SETOPSFLAG:
+		rc = op_flags(ep, arg, true);
+		break;
+	default:
+		rc = -FI_ENOSYS;
+	}
+	wfi_unlock();
+	return rc;
+}
+
+/* ------------------------------------------------------------------ address */
+
+static int ep_getname(fid_t fid, void *addr, size_t *length)
+{
+	struct wfi_ep *ep = ep_of_fid(fid);
+	size_t room = *length;
+	struct wfi_addr own;
+	int rc;
+
+	if (fid->fclass != FI_CLASS_EP)
+		return -FI_EINVAL;
+	wfi_lock();
+	rc = ep->enabled ? wfi_addr_own(&own, ep->number) : -FI_EOPBADSTATE;
+	wfi_unlock();
+	if (rc < 0)
+		return rc;
+	*length = sizeof(own);
+	memcpy(addr, &own, room < sizeof(own) ? room : sizeof(own));
+	return room < sizeof(own) ? -FI_ETOOSMALL : 0;
+}
+
+static int no_setname(fid_t fid, void *addr, size_t length)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_getpeer(struct fid_ep *ep, void *addr, size_t *length)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_connect(struct fid_ep *ep, const void *addr, const void *param, size_t length)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_accept(struct fid_ep *ep, const void *param, size_t length)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_shutdown(struct fid_ep *ep, uint64_t flags)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops_cm cm_ops = {
+	/* No multicast groups; listen() and reject() are for passive endpoints. */
+	.size = offsetof(struct fi_ops_cm, join),
+	.setname = no_setname,
+	.getname = ep_getname,
+	.getpeer = no_getpeer,
+	.connect = no_connect,
+	.accept = no_accept,
+	.shutdown = no_shutdown,
+};
+
+/* ------------------------------------------------------------------ options */
+
+static ssize_t ep_cancel(fid_t fid, void *context)
+{
+	int rc;
+
+	wfi_lock();
+	rc = wfi_ops_cancel(ep_of_fid(fid), context);
+	wfi_unlock();
+	return rc;
+}
+
+static int ep_getopt(fid_t fid, int level, int name, void *value, size_t *length)
+{
+	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
+		return -FI_ENOPROTOOPT;
+	if (*length < sizeof(size_t))
+		return -FI_ETOOSMALL;
+	*(size_t *)value = ep_of_fid(fid)->min_multi_recv;
+	*length = sizeof(size_t);
+	return 0;
+}
+
+static int ep_setopt(fid_t fid, int level, int name, const void *value, size_t length)
+{
+	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
+		return -FI_ENOPROTOOPT;
+	if (length != sizeof(size_t))
+		return -FI_EINVAL;
+	ep_of_fid(fid)->min_multi_recv = *(const size_t *)value;
+	return 0;
+}
+
+static int no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **tx_ep,
+		     void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static int no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
+		     void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static ssize_t no_size_left(struct fid_ep *ep)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops_ep ep_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = ep_cancel,
+	.getopt = ep_getopt,
+	.setopt = ep_setopt,
+	.tx_ctx = no_tx_ctx,
+	.rx_ctx = no_rx_ctx,
+	.rx_size_left = no_size_left,
+	.tx_size_left = no_size_left,
+};
+
+static struct fi_ops ep_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = ep_close,
+	.bind = ep_bind,
+	.control = ep_control,
+	.ops_open = wfi_no_ops_open,
+};
+
+/* ------------------------------------------------------------------ opening */
+
+int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
+{
+	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain);
+	struct wfi_ep *ep;
+
+	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+		return -FI_EINVAL;
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -FI_ENOMEM;
+	ep->domain = domain;
+	ep->caps = info->caps;
+	ep->directed = info->caps & FI_DIRECTED_RECV;
+	ep->source = info->caps & FI_SOURCE;
+	ep->tx.op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	ep->rx.op_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
+	ep->min_multi_recv = MIN_MULTI_RECV;
+	LIST_INIT(&ep->claims);
+	ep->ep.fid.fclass = FI_CLASS_EP;
+	ep->ep.fid.context = context;
+	ep->ep.fid.ops = &ep_fi_ops;
+	ep->ep.ops = &ep_ops;
+	ep->ep.cm = &cm_ops;
+	if (ep->caps & FI_TAGGED)
+		ep->ep.tagged = &wfi_tagged_ops;
+	wfi_lock();
+	domain->refs++;
+	wfi_unlock();
+	*out = &ep->ep;
+	return 0;
+}

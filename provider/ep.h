@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file ep.h
+ * Endpoints.
+ */
+#ifndef WFI_EP_H
+#define WFI_EP_H
+
+#include <sys/queue.h>
+
+#include "provider/av.h"
+#include "provider/cntr.h"
+#include "provider/cq.h"
+#include "provider/domain.h"
+
+struct wfi_claim;
+
+/** One direction of an endpoint. */
+struct wfi_half {
+	struct wfi_cq *cq;
+	bool selective;    /**< only what asks for it is reported */
+	uint64_t op_flags; /**< of calls that have none */
+};
+
+struct wfi_ep {
+	struct fid_ep ep;
+	struct wfi_domain *domain;
+	struct wfi_av *av;
+	struct wfi_eq *eq;
+	struct wfi_half tx, rx;
+	struct wfi_cntr *sends, *receives, *reads, *writes;
+	uint64_t caps;
+	uint16_t number;
+	bool enabled;
+	bool directed; /**< FI_DIRECTED_RECV */
+	bool source;   /**< FI_SOURCE */
+	size_t min_multi_recv;
+	LIST_HEAD(, wfi_claim) claims; /**< messages that FI_CLAIM has set aside */
+};
+
+int wfi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
+
+static inline struct wfi_ep *wfi_ep_of(struct fid_ep *ep)
+{
+	return container_of(ep, struct wfi_ep, ep);
+}
+
+#endif /* WFI_EP_H */

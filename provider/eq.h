@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file eq.h
+ * Event queues. The provider's own events are those of address vectors; endpoints have none.
+ */
+#ifndef WFI_EQ_H
+#define WFI_EQ_H
+
+#include <sys/queue.h>
+
+#include "provider/provider.h"
+#include "provider/wait.h"
+
+struct wfi_event;
+
+struct wfi_eq {
+	struct fid_eq eq;
+	unsigned int refs; /**< of address vectors and endpoints */
+	enum fi_wait_obj wait_obj;
+	struct wfi_wait wait;
+	STAILQ_HEAD(, wfi_event) events;
+};
+
+int wfi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+		void *context);
+
+/** Locked. Without memory the event is lost, and the log says so. */
+void wfi_eq_report(struct wfi_eq *eq, uint32_t event, fid_t fid, void *context, uint64_t data);
+void wfi_eq_report_error(struct wfi_eq *eq, fid_t fid, void *context, uint64_t data, int error);
+
+/** Locked, for fi_trywait(). @return 0, or -FI_EAGAIN: there is something */
+int wfi_eq_trywait(struct wfi_eq *eq);
+
+#endif /* WFI_EQ_H */

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fi_getinfo(): what is offered, for what is asked. Every libfabric program on the host comes here,
+ * so nothing is started, opened or printed.
+ */
+
+#include "provider/info.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "provider/options.h"
+
+/* An attribute that asks for nothing, or for no more than there is. */
+#define AT_MOST(asked, there) ((asked) <= (there))
+#define NO_MORE_BITS(asked, there) (((asked) & ~(uint64_t)(there)) == 0)
+
+/* ------------------------------------------------------------------ what is asked */
+
+/* What of these attributes is not there; NULL: nothing. */
+static const char *tx_lacks(const struct fi_tx_attr *a)
+{
+	if (!a)
+		return NULL;
+	if (!NO_MORE_BITS(a->caps, WFI_CAPS))
+		return "tx_attr->caps";
+	if (!NO_MORE_BITS(a->op_flags, WFI_TX_OP_FLAGS))
+		return "tx_attr->op_flags";
+	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER) || a->comp_order != FI_ORDER_NONE)
+		return "tx_attr->msg_order or comp_order";
+	if (!AT_MOST(a->inject_size, WFI_INJECT_SIZE))
+		return "tx_attr->inject_size";
+	if (!AT_MOST(a->size, WFI_QUEUE_SIZE) || !AT_MOST(a->iov_limit, WFI_IOV_MAX) ||
+	    !AT_MOST(a->rma_iov_limit, 1))
+		return "tx_attr->size, iov_limit or rma_iov_limit";
+	return NULL;
+}
+
+static const char *rx_lacks(const struct fi_rx_attr *a)
+{
+	if (!a)
+		return NULL;
+	if (!NO_MORE_BITS(a->caps, WFI_CAPS))
+		return "rx_attr->caps";
+	if (!NO_MORE_BITS(a->op_flags, WFI_RX_OP_FLAGS))
+		return "rx_attr->op_flags";
+	if (!NO_MORE_BITS(a->msg_order, WFI_ORDER) || a->comp_order != FI_ORDER_NONE)
+		return "rx_attr->msg_order or comp_order";
+	if (!AT_MOST(a->size, WFI_QUEUE_SIZE) || !AT_MOST(a->iov_limit, WFI_IOV_MAX))
+		return "rx_attr->size or iov_limit";
+	return NULL;
+}
+
+static const char *ep_lacks(const struct fi_ep_attr *a)
+{
+	if (!a)
+		return NULL;
+	if (a->type != FI_EP_UNSPEC && a->type != FI_EP_RDM)
+		return "ep_attr->type: there is FI_EP_RDM";
+	if (a->protocol != FI_PROTO_UNSPEC &&
+	    (a->protocol != WFI_PROTOCOL || a->protocol_version > WFI_PROTOCOL_VERSION))
+		return "ep_attr->protocol";
+	if (!AT_MOST(a->max_msg_size, WFI_MAX_MSG_SIZE))
+		return "ep_attr->max_msg_size";
+	if (!AT_MOST(a->tx_ctx_cnt, 1) || !AT_MOST(a->rx_ctx_cnt, 1))
+		return "ep_attr->tx_ctx_cnt or rx_ctx_cnt: there is one of each";
+	if (a->max_order_raw_size || a->max_order_war_size || a->max_order_waw_size)
+		return "ep_attr->max_order_..._size";
+	return a->auth_key_size ? "ep_attr->auth_key_size" : NULL;
+}
+
+static const char *domain_lacks(const struct fi_domain_attr *a, enum wfi_progress_choice progress)
+{
+	if (!a)
+		return NULL;
+	if (a->name && strcmp(a->name, WFI_NAME) != 0)
+		return "domain_attr->name";
+	if (a->data_progress == FI_PROGRESS_AUTO && progress == WFI_PROGRESS_MANUAL)
+		return "domain_attr->data_progress: FI_WEFT_PROGRESS is manual";
+	if (a->threading > FI_THREAD_ENDPOINT || a->av_type > FI_AV_TABLE)
+		return "domain_attr->threading or av_type";
+	if (!AT_MOST(a->cq_data_size, WFI_CQ_DATA_SIZE))
+		return "domain_attr->cq_data_size";
+	if (!AT_MOST(a->max_ep_tx_ctx, 1) || !AT_MOST(a->max_ep_rx_ctx, 1) || a->max_ep_stx_ctx ||
+	    a->max_ep_srx_ctx)
+		return "domain_attr->max_ep_..._ctx";
+	if (!NO_MORE_BITS(a->caps, FI_LOCAL_COMM | FI_REMOTE_COMM))
+		return "domain_attr->caps";
+	return a->auth_key_size ? "domain_attr->auth_key_size" : NULL;
+}
+
+static const char *lacks(const struct fi_info *hints, enum wfi_progress_choice progress)
+{
+	const char *what;
+
+	if (!hints)
+		return NULL;
+	if (!NO_MORE_BITS(hints->caps, WFI_CAPS))
+		return "caps";
+	if (hints->addr_format != FI_FORMAT_UNSPEC || hints->src_addr || hints->dest_addr)
+		return "addr_format, src_addr or dest_addr";
+	if (hints->fabric_attr && hints->fabric_attr->name &&
+	    strcmp(hints->fabric_attr->name, WFI_NAME) != 0)
+		return "fabric_attr->name";
+	what = tx_lacks(hints->tx_attr);
+	if (!what)
+		what = rx_lacks(hints->rx_attr);
+	if (!what)
+		what = ep_lacks(hints->ep_attr);
+	return what ? what : domain_lacks(hints->domain_attr, progress);
+}
+
+/* ------------------------------------------------------------------ what is offered */
+
+/* What was asked for, and what costs nothing; everything where nothing was asked for. */
+static uint64_t caps_for(const struct fi_info *hints)
+{
+	uint64_t caps = hints ? hints->caps : 0, direction;
+
+	if (caps == 0)
+		return WFI_CAPS;
+	if (!(caps & WFI_CAPS_PRIMARY))
+		caps |= WFI_CAPS_PRIMARY;
+	direction = caps & (FI_SEND | FI_RECV);
+	if (direction == 0)
+		caps |= FI_SEND | FI_RECV;
+	return caps | WFI_CAPS_FREE;
+}
+
+static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64_t caps)
+{
+	a->caps = caps & ~(uint64_t)(FI_RECV | FI_DIRECTED_RECV | FI_SOURCE);
+	/*
+	 * A completed send has left its buffer; whether the peer has it is another matter, which
+	 * operations may ask about.
+	 */
+	a->op_flags = asked && asked->op_flags ? asked->op_flags : FI_INJECT_COMPLETE;
+	a->msg_order = WFI_ORDER;
+	a->comp_order = FI_ORDER_NONE;
+	a->inject_size = WFI_INJECT_SIZE;
+	a->size = asked && asked->size ? asked->size : WFI_QUEUE_SIZE;
+	a->iov_limit = WFI_IOV_MAX;
+	a->rma_iov_limit = 1;
+}
+
+static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *asked, uint64_t caps)
+{
+	a->caps = caps & ~(uint64_t)FI_SEND;
+	a->op_flags = asked ? asked->op_flags : 0;
+	a->msg_order = WFI_ORDER;
+	a->comp_order = FI_ORDER_NONE;
+	a->size = asked && asked->size ? asked->size : WFI_QUEUE_SIZE;
+	a->iov_limit = WFI_IOV_MAX;
+}
+
+static void fill_ep(struct fi_ep_attr *a)
+{
+	a->type = FI_EP_RDM;
+	a->protocol = WFI_PROTOCOL;
+	a->protocol_version = WFI_PROTOCOL_VERSION;
+	a->max_msg_size = WFI_MAX_MSG_SIZE;
+	a->mem_tag_format = WFI_TAG_FORMAT;
+	a->tx_ctx_cnt = 1;
+	a->rx_ctx_cnt = 1;
+}
+
+static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *asked,
+		       enum wfi_progress_choice progress)
+{
+	a->threading = asked && asked->threading ? asked->threading : FI_THREAD_SAFE;
+	a->control_progress =
+		asked && asked->control_progress ? asked->control_progress : FI_PROGRESS_MANUAL;
+	a->data_progress =
+		asked && asked->data_progress ? asked->data_progress : FI_PROGRESS_MANUAL;
+	if (progress == WFI_PROGRESS_AUTO)
+		a->data_progress = FI_PROGRESS_AUTO;
+	a->resource_mgmt = FI_RM_ENABLED;
+	a->av_type = asked && asked->av_type ? asked->av_type : FI_AV_TABLE;
+	a->cq_data_size = WFI_CQ_DATA_SIZE;
+	a->cq_cnt = 1 << 16;
+	a->cntr_cnt = 1 << 16;
+	a->ep_cnt = WFI_ENDPOINTS;
+	a->tx_ctx_cnt = WFI_ENDPOINTS;
+	a->rx_ctx_cnt = WFI_ENDPOINTS;
+	a->max_ep_tx_ctx = 1;
+	a->max_ep_rx_ctx = 1;
+	a->mr_iov_limit = 1;
+	a->mr_cnt = 1 << 16;
+	a->caps = FI_LOCAL_COMM | FI_REMOTE_COMM;
+	a->name = strdup(WFI_NAME);
+	return a->name ? 0 : -FI_ENOMEM;
+}
+
+static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
+		 struct fi_info **out)
+{
+	struct fi_info *info = fi_allocinfo();
+	int rc;
+
+	if (!info)
+		return -FI_ENOMEM;
+	info->caps = caps_for(hints);
+	info->addr_format = FI_FORMAT_UNSPEC;
+	fill_tx(info->tx_attr, hints ? hints->tx_attr : NULL, info->caps);
+	fill_rx(info->rx_attr, hints ? hints->rx_attr : NULL, info->caps);
+	fill_ep(info->ep_attr);
+	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, progress);
+	info->fabric_attr->name = strdup(WFI_NAME);
+	info->fabric_attr->prov_version = wfi_provider.version;
+	if (rc < 0 || !info->fabric_attr->name) {
+		fi_freeinfo(info);
+		return -FI_ENOMEM;
+	}
+	*out = info;
+	return 0;
+}
+
+int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		const struct fi_info *hints, struct fi_info **info)
+{
+	enum wfi_progress_choice progress = wfi_options_progress();
+	const char *what;
+
+	*info = NULL;
+	if (flags & FI_PROV_ATTR_ONLY)
+		hints = NULL;
+	/* Names and port numbers are no addresses here: those go from hand to hand. */
+	what = node || (service && !(flags & FI_SOURCE)) ? "a node or service"
+							 : lacks(hints, progress);
+	if (what) {
+		FI_INFO(&wfi_provider, FI_LOG_CORE, "not offered: %s\n", what);
+		return -FI_ENODATA;
+	}
+	return offer(hints, progress, info);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file info.h
+ * What the provider offers: one place, which fi_getinfo() answers from and calls check against.
+ */
+#ifndef WFI_INFO_H
+#define WFI_INFO_H
+
+#include "provider/provider.h"
+
+/* Capabilities: what an application may do; what it may ask for besides. */
+#define WFI_CAPS_PRIMARY FI_TAGGED
+#define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV)
+#define WFI_CAPS_FREE (FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
+/* These cost something, so who does not ask for them does not get them. */
+#define WFI_CAPS_ASKED FI_SOURCE
+#define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_ASKED)
+
+#define WFI_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT_COMPLETE | FI_MATCH_COMPLETE)
+#define WFI_RX_OP_FLAGS FI_COMPLETION
+
+/* Messages from one endpoint to another match in the order of their sends; no other promise. */
+#define WFI_ORDER FI_ORDER_SAS
+
+/* Messages do not say which endpoint of a process they are for, so there is one. */
+#define WFI_ENDPOINTS 1
+#define WFI_INJECT_SIZE 0
+#define WFI_CQ_DATA_SIZE 0
+#define WFI_MAX_MSG_SIZE (1ull << 40)
+/* Operations are queued without a limit of the provider's. */
+#define WFI_QUEUE_SIZE 65536
+/* Every bit of a tag can be matched. */
+#define WFI_TAG_FORMAT 0xaaaaaaaaaaaaaaaaull
+#define WFI_PROTOCOL (FI_PROV_SPECIFIC | 0x57454654u)
+#define WFI_PROTOCOL_VERSION 1
+
+int wfi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		const struct fi_info *hints, struct fi_info **info);
+
+#endif /* WFI_INFO_H */

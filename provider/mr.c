@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/mr.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "provider/domain.h"
+#include "provider/process.h"
+
+/* So often progress is made for operations that still use the memory. */
+#define CLOSE_ROUNDS 1000000
+
+static int mr_close(struct fid *fid)
+{
+	struct wfi_mr *mr = container_of(fid, struct wfi_mr, mr.fid);
+	int rc = 0;
+
+	wfi_lock();
+	for (int i = 0; i < CLOSE_ROUNDS; i++) {
+		rc = weft_mem_deregister(mr->mem);
+		if (rc != -EBUSY || !wfi.worker)
+			break;
+		weft_worker_progress(wfi.worker);
+	}
+	if (rc == 0)
+		mr->domain->refs--;
+	wfi_unlock();
+	if (rc == 0)
+		free(mr);
+	return rc < 0 ? -wfi_errno(rc) : 0;
+}
+
+static struct fi_ops mr_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = mr_close,
+	.bind = wfi_no_bind,
+	.control = wfi_no_control,
+	.ops_open = wfi_no_ops_open,
+};
+
+static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+		      struct fid_mr **out)
+{
+	struct wfi_domain *domain = container_of(fid, struct wfi_domain, domain.fid);
+	struct weft_mem_params params = WEFT_INIT(struct weft_mem_params);
+	struct wfi_mr *mr;
+	int rc;
+
+	if (fid->fclass != FI_CLASS_DOMAIN || flags != 0)
+		return fid->fclass != FI_CLASS_DOMAIN ? -FI_EINVAL : -FI_EBADFLAGS;
+	if (attr->iov_count != 1 || attr->iface != FI_HMEM_SYSTEM || attr->offset != 0)
+		return -FI_EINVAL;
+	if (attr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE))
+		return -FI_EOPNOTSUPP;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -FI_ENOMEM;
+	wfi_lock();
+	rc = weft_mem_register(wfi.ctx, attr->mr_iov[0].iov_base, attr->mr_iov[0].iov_len, &params,
+			       &mr->mem);
+	if (rc == 0)
+		domain->refs++;
+	wfi_unlock();
+	if (rc < 0) {
+		free(mr);
+		return -wfi_errno(rc);
+	}
+	mr->domain = domain;
+	mr->mr.fid.fclass = FI_CLASS_MR;
+	mr->mr.fid.context = attr->context;
+	mr->mr.fid.ops = &mr_fi_ops;
+	mr->mr.mem_desc = mr;
+	mr->mr.key = FI_KEY_NOTAVAIL;
+	*out = &mr->mr;
+	return 0;
+}
+
+static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+		   uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		   void *context)
+{
+	struct fi_mr_attr attr = {
+		.mr_iov = iov,
+		.iov_count = count,
+		.access = access,
+		.offset = offset,
+		.requested_key = requested_key,
+		.context = context,
+	};
+
+	return mr_regattr(fid, &attr, flags, mr);
+}
+
+static int mr_reg(struct fid *fid, const void *buf, size_t length, uint64_t access, uint64_t offset,
+		  uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
+
+	return mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
+}
+
+struct fi_ops_mr wfi_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = mr_reg,
+	.regv = mr_regv,
+	.regattr = mr_regattr,
+};

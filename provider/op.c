@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/op.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider/process.h"
+
+#define CHUNK 64
+
+struct chunk {
+	struct chunk *next;
+	struct wfi_op ops[CHUNK];
+};
+
+const struct weft_datatype wfi_iov_type = {
+	.size = sizeof(struct weft_datatype),
+	.dt_class = WEFT_DT_IOV,
+};
+
+static struct chunk *chunks;
+static struct wfi_op *unused;
+
+/* ------------------------------------------------------------------ the pool */
+
+static int grow(void)
+{
+	struct chunk *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -FI_ENOMEM;
+	c->next = chunks;
+	chunks = c;
+	for (int i = 0; i < CHUNK; i++) {
+		c->ops[i].next = unused;
+		unused = &c->ops[i];
+	}
+	return 0;
+}
+
+static void release(struct wfi_op *op)
+{
+	op->ep = NULL;
+	op->req = NULL;
+	op->next = unused;
+	unused = op;
+}
+
+struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq)
+{
+	struct wfi_op *op;
+
+	if (!unused && grow() < 0)
+		return NULL;
+	if (cq && wfi_cq_reserve(cq) < 0)
+		return NULL;
+	op = unused;
+	unused = op->next;
+	op->ep = ep;
+	op->cq = cq;
+	op->cancelled = false;
+	return op;
+}
+
+void wfi_op_drop(struct wfi_op *op)
+{
+	if (op->cq)
+		wfi_cq_release(op->cq);
+	release(op);
+}
+
+void wfi_ops_free(void)
+{
+	struct chunk *c;
+
+	while ((c = chunks)) {
+		chunks = c->next;
+		free(c);
+	}
+	unused = NULL;
+}
+
+/* ------------------------------------------------------------------ how they end */
+
+static struct wfi_completion *report(struct wfi_op *op, int error, int status)
+{
+	struct wfi_completion *c = wfi_cq_push(op->cq);
+
+	c->entry.op_context = op->context;
+	c->entry.flags = op->flags;
+	c->entry.len = op->length;
+	c->entry.buf = op->buf;
+	c->entry.data = op->data;
+	c->entry.tag = op->tag;
+	c->source = FI_ADDR_NOTAVAIL;
+	c->cut = 0;
+	c->error = error;
+	c->weft_error = status;
+	return c;
+}
+
+void wfi_op_sent(struct wfi_op *op, int status)
+{
+	if (op->cntr)
+		wfi_cntr_count(op->cntr, status < 0);
+	if (op->cq) {
+		if (op->report || status < 0) {
+			/* Only receives have a buffer and a tag to tell. */
+			op->length = 0;
+			op->buf = NULL;
+			op->data = 0;
+			op->tag = 0;
+			report(op, status < 0 ? wfi_errno(status) : 0, status);
+		} else {
+			wfi_cq_release(op->cq);
+		}
+	}
+	release(op);
+}
+
+/* A receive from a peer whose connection has ended is cancelled by Weft. */
+static int receive_error(const struct wfi_op *op, int status)
+{
+	if (status == -ECANCELED && !op->cancelled)
+		return FI_ECONNRESET;
+	return wfi_errno(status);
+}
+
+void wfi_op_received(struct wfi_op *op, const struct weft_completion *c)
+{
+	struct wfi_completion *out;
+	int error = c->status < 0 ? receive_error(op, c->status) : 0;
+	size_t room = op->length;
+
+	if (op->cntr)
+		wfi_cntr_count(op->cntr, error != 0);
+	if (!op->cq || (!op->report && error == 0)) {
+		wfi_op_drop(op);
+		return;
+	}
+	op->length = c->length < room ? c->length : room;
+	op->tag = c->tag;
+	out = report(op, error, c->status);
+	if (error == FI_ETRUNC)
+		out->cut = c->length - room;
+	if (op->ep->source && error == 0)
+		out->source = wfi_av_find(op->ep->av, c->source_id, 0);
+	release(op);
+}
+
+void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	wfi_op_sent(arg, c->status);
+}
+
+void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, void *arg)
+{
+	wfi_op_received(arg, c);
+	weft_request_free(req);
+}
+
+/* ------------------------------------------------------------------ cancelling */
+
+int wfi_ops_cancel(struct wfi_ep *ep, void *context)
+{
+	struct wfi_op *op;
+
+	for (struct chunk *c = chunks; c; c = c->next) {
+		for (int i = 0; i < CHUNK; i++) {
+			op = &c->ops[i];
+			if (op->ep != ep || !op->req || op->context != context)
+				continue;
+			op->cancelled = true;
+			if (weft_request_cancel(op->req) == 0)
+				return 0;
+			/* It is matched and ends by itself. */
+			op->cancelled = false;
+		}
+	}
+	return -FI_ENOENT;
+}
+
+void wfi_ops_close(struct wfi_ep *ep)
+{
+	struct wfi_op *op;
+
+	for (struct chunk *c = chunks; c; c = c->next) {
+		for (int i = 0; i < CHUNK; i++) {
+			op = &c->ops[i];
+			if (op->ep != ep)
+				continue;
+			if (op->cq)
+				wfi_cq_release(op->cq);
+			op->cq = NULL;
+			op->cntr = NULL;
+			op->ep = NULL;
+			if (op->req)
+				weft_request_cancel(op->req);
+		}
+	}
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file op.h
+ * Operations under way, from the call that posts one to its completion. They come from a pool that
+ * grows and is not given back before the last domain closes.
+ */
+#ifndef WFI_OP_H
+#define WFI_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "provider/ep.h"
+#include "provider/provider.h"
+#include "weft.h"
+
+struct wfi_op {
+	struct wfi_ep *ep;        /**< NULL: free, or its endpoint has been closed */
+	struct weft_request *req; /**< receives */
+	struct wfi_cq *cq;
+	struct wfi_cntr *cntr;
+	void *context;
+	void *buf;
+	size_t length;  /**< room of a receive, bytes of all else */
+	uint64_t flags; /**< of the completion */
+	uint64_t tag, data;
+	bool report;                   /**< success, too, is reported */
+	bool cancelled;                /**< by the application */
+	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */
+	struct wfi_op *next;
+};
+
+extern const struct weft_datatype wfi_iov_type;
+
+/** A new one, its completion's place reserved. Locked. @return NULL: there is no memory */
+struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq);
+/** It was not started. Locked. */
+void wfi_op_drop(struct wfi_op *op);
+/** It has ended, with Weft's status. Locked. */
+void wfi_op_sent(struct wfi_op *op, int status);
+void wfi_op_received(struct wfi_op *op, const struct weft_completion *c);
+
+/** Callbacks for Weft; the argument is the operation. */
+void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void *arg);
+void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, void *arg);
+
+/** fi_cancel(). Locked. @return 0 or -FI_ENOENT */
+int wfi_ops_cancel(struct wfi_ep *ep, void *context);
+/** The endpoint closes: its receives are cancelled, and nothing of it is reported. Locked. */
+void wfi_ops_close(struct wfi_ep *ep);
+/** The pool; nothing is under way any more. */
+void wfi_ops_free(void);
+
+#endif /* WFI_OP_H */

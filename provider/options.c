@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "provider/provider.h"
+#include "weft.h"
+
+#define PREFIX "FI_WEFT_"
+#define INTERVAL_US 200
+#define INTERVAL_MAX_US 1000000
+
+static const struct {
+	const char *name; /* as libfabric wants it */
+	enum fi_param_type type;
+	const char *help;
+} variables[] = {
+	{"lanes", FI_PARAM_STRING,
+	 "Lanes of the process, as WEFT_LANES, which it overrides. Default: WEFT_LANES; else shm "
+	 "when the launcher says that the job is on one host, and all that there are when not"},
+	{"progress", FI_PARAM_STRING,
+	 "asked: a thread makes progress for applications that ask for FI_PROGRESS_AUTO; auto: "
+	 "always; manual: never, and FI_PROGRESS_AUTO is not offered. Default: asked"},
+	{"progress_interval", FI_PARAM_INT,
+	 "Microseconds without a call of the application after which that thread makes progress "
+	 "itself, 1 to 1000000. Default: 200"},
+};
+
+#define NUM_VARIABLES (sizeof(variables) / sizeof(variables[0]))
+
+void wfi_options_define(void)
+{
+	for (size_t i = 0; i < NUM_VARIABLES; i++)
+		fi_param_define(&wfi_provider, variables[i].name, variables[i].type, "%s",
+				variables[i].help);
+}
+
+/* ------------------------------------------------------------------ the job */
+
+/* @return the number that the first of these variables says; -1: none does */
+static long job_number(const char *const *names)
+{
+	const char *text;
+	char *end;
+	long n;
+
+	for (; *names; names++) {
+		text = getenv(*names);
+		if (!text || !isdigit((unsigned char)text[0]))
+			continue;
+		n = strtol(text, &end, 10);
+		if (*end == '\0' && n >= 0)
+			return n;
+	}
+	return -1;
+}
+
+static bool is_first_rank(void)
+{
+	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+					    "SLURM_PROCID", NULL};
+
+	return job_number(names) <= 0;
+}
+
+static bool job_on_one_host(void)
+{
+	static const char *const ranks[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+	static const char *const local[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
+	static const char *const hosts[] = {"SLURM_STEP_NUM_NODES", "SLURM_NNODES", NULL};
+	long n = job_number(ranks);
+
+	if (n > 0 && job_number(local) > 0)
+		return job_number(local) == n;
+	return job_number(hosts) == 1;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void complain(const char *format, ...)
+{
+	va_list args;
+
+	if (!is_first_rank())
+		return;
+	fputs("weft: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+static bool is_known(const char *name, size_t length)
+{
+	for (size_t i = 0; i < NUM_VARIABLES; i++)
+		if (strlen(variables[i].name) == length &&
+		    strncasecmp(variables[i].name, name, length) == 0)
+			return true;
+	return false;
+}
+
+static void find_misspelt(void)
+{
+	static bool done;
+	const char *name, *end;
+
+	if (done)
+		return;
+	done = true;
+	for (char **v = environ; *v; v++) {
+		if (strncmp(*v, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		name = *v + strlen(PREFIX);
+		end = strchr(name, '=');
+		if (end && !is_known(name, (size_t)(end - name)))
+			complain("%.*s is no variable of libfabric's provider weft and is ignored "
+				 "(fi_info -e lists them)",
+				 (int)(end - *v), *v);
+	}
+}
+
+/* @return NULL: it is not set */
+static const char *find_progress(enum wfi_progress_choice *choice, bool *good)
+{
+	static const char *const words[] = {
+		[WFI_PROGRESS_ASKED] = "asked",
+		[WFI_PROGRESS_MANUAL] = "manual",
+		[WFI_PROGRESS_AUTO] = "auto",
+	};
+	char *text = NULL;
+
+	*choice = WFI_PROGRESS_ASKED;
+	*good = true;
+	if (fi_param_get_str(&wfi_provider, "progress", &text) != 0 || !text)
+		return NULL;
+	for (int i = 0; i < 3; i++) {
+		if (strcasecmp(text, words[i]) == 0) {
+			*choice = (enum wfi_progress_choice)i;
+			return text;
+		}
+	}
+	*good = false;
+	return text;
+}
+
+enum wfi_progress_choice wfi_options_progress(void)
+{
+	enum wfi_progress_choice choice;
+	bool good;
+
+	find_progress(&choice, &good);
+	return choice;
+}
+
+static int read_progress(struct wfi_options *o)
+{
+	const char *text;
+	bool good;
+
+	text = find_progress(&o->progress, &good);
+	if (good)
+		return 0;
+	complain("FI_WEFT_PROGRESS=%s is not understood: it is asked, manual or auto", text);
+	return -FI_EINVAL;
+}
+
+int wfi_options_read(struct wfi_options *o)
+{
+	int interval = INTERVAL_US, rc;
+	char *lanes = NULL;
+
+	find_misspelt();
+	*o = (struct wfi_options){0};
+	if (fi_param_get_str(&wfi_provider, "lanes", &lanes) == 0)
+		o->lanes = lanes;
+	rc = fi_param_get_int(&wfi_provider, "progress_interval", &interval);
+	if ((rc != 0 && rc != -FI_ENODATA) || interval < 1 || interval > INTERVAL_MAX_US) {
+		complain("FI_WEFT_PROGRESS_INTERVAL is not understood: it is a number of "
+			 "microseconds, 1 to %d",
+			 INTERVAL_MAX_US);
+		return -FI_EINVAL;
+	}
+	o->interval_us = (unsigned int)interval;
+	return read_progress(o);
+}
+
+/* ------------------------------------------------------------------ Weft's variables */
+
+static int set_default(struct weft_config *config, const char *name, const char *value)
+{
+	return getenv(name) ? 0 : weft_config_modify(config, name, value);
+}
+
+static int set_lanes(const struct wfi_options *o, struct weft_config *config)
+{
+	int rc;
+
+	if (!o->lanes)
+		return job_on_one_host() ? set_default(config, "WEFT_LANES", "shm") : 0;
+	rc = weft_config_modify(config, "WEFT_LANES", o->lanes);
+	if (rc < 0)
+		complain("FI_WEFT_LANES=%s is not understood", o->lanes);
+	return rc;
+}
+
+int wfi_options_config(const struct wfi_options *o, struct weft_config **out)
+{
+	struct weft_config *config;
+	int rc;
+
+	rc = weft_config_read(&config);
+	if (rc < 0)
+		return rc;
+	rc = set_lanes(o, config);
+	/*
+	 * Ranks compute for minutes without a call. Within a host a process that ends is seen at
+	 * once; a host that is gone is its launcher's to find out.
+	 */
+	if (rc == 0)
+		rc = set_default(config, "WEFT_PEER_TIMEOUT", "inf");
+	if (rc == 0)
+		rc = set_default(config, "WEFT_CONNECT_TIMEOUT", "3600s");
+	if (rc < 0) {
+		weft_config_release(config);
+		return rc;
+	}
+	*out = config;
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/peer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider/process.h"
+#include "provider/provider.h"
+
+#define VERSION 1
+#define BUCKETS 1024u
+
+static const uint8_t magic[4] = {'W', 'e', 'f', 't'};
+
+static_assert(sizeof(struct wfi_addr) == FI_NAME_MAX, "applications have so many bytes for it");
+
+static LIST_HEAD(peers, wfi_peer) table[BUCKETS];
+
+/* ------------------------------------------------------------------ addresses */
+
+int wfi_addr_own(struct wfi_addr *addr, uint16_t number)
+{
+	size_t length = sizeof(addr->boot);
+	int rc;
+
+	*addr = (struct wfi_addr){.version = VERSION};
+	rc = weft_worker_get_boot_address(wfi.worker, addr->boot, &length);
+	if (rc < 0)
+		return -wfi_errno(rc);
+	memcpy(addr->magic, magic, sizeof(magic));
+	addr->length = (uint8_t)length;
+	addr->number[0] = number & 0xff;
+	addr->number[1] = (uint8_t)(number >> 8);
+	return 0;
+}
+
+int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number)
+{
+	struct weft_address_attr attr = {.size = sizeof(attr)};
+
+	if (memcmp(addr->magic, magic, sizeof(magic)) != 0 || addr->version != VERSION ||
+	    addr->length > WFI_BOOT_MAX)
+		return -FI_EINVAL;
+	if (weft_address_query(addr->boot, addr->length, &attr) < 0)
+		return -FI_EINVAL;
+	*id = attr.worker_id;
+	*number = (uint16_t)(addr->number[0] | addr->number[1] << 8);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ the table */
+
+/* Ids are random. */
+static struct peers *bucket(uint64_t id)
+{
+	return &table[id % BUCKETS];
+}
+
+struct wfi_peer *wfi_peer_get(const struct wfi_addr *addr, uint64_t id)
+{
+	struct wfi_peer *peer;
+
+	LIST_FOREACH(peer, bucket(id), entry) {
+		if (peer->id == id) {
+			peer->refs++;
+			return peer;
+		}
+	}
+	peer = calloc(1, sizeof(*peer));
+	if (!peer)
+		return NULL;
+	peer->id = id;
+	peer->refs = 1;
+	peer->length = addr->length;
+	memcpy(peer->boot, addr->boot, sizeof(peer->boot));
+	LIST_INSERT_HEAD(bucket(id), peer, entry);
+	return peer;
+}
+
+void wfi_peer_put(struct wfi_peer *peer)
+{
+	if (--peer->refs > 0)
+		return;
+	if (peer->ep)
+		weft_ep_close(peer->ep, 0, NULL, NULL);
+	LIST_REMOVE(peer, entry);
+	free(peer);
+}
+
+void wfi_peers_forget(void)
+{
+	struct wfi_peer *peer;
+
+	for (unsigned int i = 0; i < BUCKETS; i++)
+		LIST_FOREACH(peer, &table[i], entry)
+			peer->ep = NULL;
+}
+
+/* ------------------------------------------------------------------ connections */
+
+/*
+ * A peer that has closed in order may have removed our address and be there still: the next
+ * message connects again. One that has died stays dead.
+ */
+static void failed(struct weft_ep *ep, int status, const char *why, void *arg)
+{
+	struct wfi_peer *peer = arg;
+
+	FI_INFO(&wfi_provider, FI_LOG_EP_CTRL, "the connection to a peer has ended: %s\n", why);
+	if (peer->ep == ep)
+		peer->ep = NULL;
+	if (status != -ECONNRESET)
+		peer->status = status;
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+}
+
+int wfi_peer_connect(struct wfi_peer *peer)
+{
+	struct weft_ep_params params =
+		WEFT_INIT(struct weft_ep_params, .address = peer->boot,
+			  .address_length = peer->length, .err_cb = failed, .err_arg = peer);
+	int rc;
+
+	if (peer->ep)
+		return 0;
+	if (peer->status != 0)
+		return -wfi_errno(peer->status);
+	rc = weft_ep_create(wfi.worker, &params, &peer->ep);
+	if (rc == -ENOMEM)
+		return -FI_EAGAIN;
+	return rc < 0 ? -wfi_errno(rc) : 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file peer.h
+ * Remote processes: their address as fi_getname() gives it, and Weft's endpoint to them, which all
+ * endpoints and address vectors of this process share.
+ */
+#ifndef WFI_PEER_H
+#define WFI_PEER_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "weft.h"
+
+#define WFI_BOOT_MAX 56
+
+/** An endpoint's address, in the byte order of the wire (little-endian), 64 bytes. */
+struct wfi_addr {
+	uint8_t magic[4];  /**< "Weft" */
+	uint8_t version;   /**< 1 */
+	uint8_t length;    /**< of boot */
+	uint8_t number[2]; /**< of the endpoint in its process */
+	uint8_t boot[WFI_BOOT_MAX];
+};
+
+struct wfi_peer {
+	LIST_ENTRY(wfi_peer) entry;
+	uint64_t id; /**< of its worker */
+	unsigned int refs;
+	int status;         /**< it has died, of this; 0 */
+	struct weft_ep *ep; /**< NULL: nothing has been sent yet, or the peer has closed it */
+	uint8_t length;
+	uint8_t boot[WFI_BOOT_MAX];
+};
+
+/** The address of endpoint @p number of this process. @return 0 or a negative error */
+int wfi_addr_own(struct wfi_addr *addr, uint16_t number);
+/** Look into an address, which may be anything. @return 0 or -FI_EINVAL */
+int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number);
+
+/** One more user. Locked. @return NULL without memory */
+struct wfi_peer *wfi_peer_get(const struct wfi_addr *addr, uint64_t id);
+/** One user less; the last one closes the connection. Locked. */
+void wfi_peer_put(struct wfi_peer *peer);
+
+/** Weft's endpoint, made when it is first wanted. @return 0, or a negative libfabric error */
+int wfi_peer_connect(struct wfi_peer *peer);
+
+/** The worker goes, and its endpoints with it. Locked. */
+void wfi_peers_forget(void);
+
+#endif /* WFI_PEER_H */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file process.h
+ * What all domains of a process share: the context, from the first domain on, the worker, from the
+ * first endpoint on, and the lock of both and of everything in this folder.
+ */
+#ifndef WFI_PROCESS_H
+#define WFI_PROCESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "provider/options.h"
+#include "weft.h"
+
+struct wfi_process {
+	pthread_mutex_t lock;
+	unsigned int sleepers;       /**< armed struct wfi_wait: wfi_unlock() wakes them */
+	unsigned int progress_calls; /**< of the application; tells the thread that it polls */
+	unsigned int domains, endpoints;
+	struct wfi_options options;
+	struct weft_context *ctx;
+	struct weft_worker *worker; /**< NULL without endpoints */
+	unsigned int worker_number; /**< how many there have been */
+};
+
+extern struct wfi_process wfi;
+
+/* Wakes who sleeps: a call on the worker has ended what it was armed for. */
+void wfi_wake_sleepers(void);
+
+static inline void wfi_lock(void)
+{
+	pthread_mutex_lock(&wfi.lock);
+}
+
+static inline void wfi_unlock(void)
+{
+	if (wfi.sleepers != 0)
+		wfi_wake_sleepers();
+	pthread_mutex_unlock(&wfi.lock);
+}
+
+/** Locked. Of the application. @return number of events */
+static inline unsigned int wfi_progress(void)
+{
+	wfi.progress_calls++;
+	return wfi.worker ? weft_worker_progress(wfi.worker) : 0;
+}
+
+/** One more domain. Locked. @return 0, or a negative libfabric error */
+int wfi_process_get(void);
+/** One domain less. Locked. */
+void wfi_process_put(void);
+
+/** One more endpoint. Locked. @return 0, or a negative libfabric error */
+int wfi_worker_get(void);
+/** One endpoint less. Locked. */
+void wfi_worker_put(void);
+
+/** libfabric's error, positive, for a status of Weft's. */
+int wfi_errno(int status);
+
+#endif /* WFI_PROCESS_H */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The entry point of the shared object, and fabrics, of which there is one kind. */
+
+#include "provider/provider.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "provider/domain.h"
+#include "provider/eq.h"
+#include "provider/info.h"
+#include "provider/options.h"
+#include "provider/trywait.h"
+
+static int fabric_close(struct fid *fid)
+{
+	free(container_of(fid, struct fid_fabric, fid));
+	return 0;
+}
+
+static int no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
+			 void *context)
+{
+	return -FI_ENOSYS; /* there is nothing to be connected */
+}
+
+static int no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
+			struct fid_wait **waitset)
+{
+	return -FI_ENOSYS;
+}
+
+static struct fi_ops fabric_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = fabric_close,
+	.bind = wfi_no_bind,
+	.control = wfi_no_control,
+	.ops_open = wfi_no_ops_open,
+};
+
+static struct fi_ops_fabric fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = wfi_domain_open,
+	.passive_ep = no_passive_ep,
+	.eq_open = wfi_eq_open,
+	.wait_open = no_wait_open,
+	.trywait = wfi_trywait,
+};
+
+static int fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+{
+	struct fid_fabric *f;
+
+	if (attr->name && strcmp(attr->name, WFI_NAME) != 0)
+		return -FI_ENODATA;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -FI_ENOMEM;
+	f->fid.fclass = FI_CLASS_FABRIC;
+	f->fid.context = context;
+	f->fid.ops = &fabric_fi_ops;
+	f->ops = &fabric_ops;
+	f->api_version = attr->api_version;
+	*fabric = f;
+	return 0;
+}
+
+static void cleanup(void)
+{
+}
+
+/* libfabric looks for it when it has loaded the object. */
+struct fi_provider *fi_prov_ini(void);
+
+FI_EXT_INI
+{
+	wfi_provider.getinfo = wfi_getinfo;
+	wfi_provider.fabric = fabric_open;
+	wfi_provider.cleanup = cleanup;
+	wfi_options_define();
+	return &wfi_provider;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file provider.h
+ * libweft-fi.so: libfabric's interface over Weft's public one, for MPI and others who write against
+ * libfabric. doc/mpi.md has what users need; this is the map.
+ *
+ *	provider.c        entry point of the shared object, fabrics
+ *	base.c            what every object of libfabric's needs
+ *	info.c            what is offered: fi_getinfo() and its hints
+ *	options.c         FI_WEFT_* variables, and Weft's defaults for a job
+ *	process.c         what all domains of the process share: context, worker, lock, progress
+ *	wait.c            who sleeps until something completes, and is woken by others' calls
+ *	trywait.c         fi_trywait()
+ *	thread.c          the thread that makes progress while the application computes
+ *	peer.c            remote processes and the connection to each
+ *	domain.c          domains
+ *	av.c              address vectors
+ *	eq.c              event queues
+ *	cq.c, cq_read.c   completion queues: entries, reading them
+ *	cntr.c            counters
+ *	mr.c              memory regions
+ *	op.c              operations under way, and how they end
+ *	ep.c              endpoints
+ *	tagged.c, peek.c  tagged messages; looking at them before they are received
+ *
+ * A process has one worker, whatever the number of its domains and endpoints, since a port has one
+ * owner. It is made by the first endpoint that is enabled. One lock guards it and everything here
+ * (process.h); all calls into Weft are made with it, and Weft's callbacks run inside them.
+ *
+ * Objects begin with libfabric's fid, and are made and closed by the calls that libfabric has for
+ * them; they count what uses them, and closing one in use returns -FI_EBUSY.
+ */
+#ifndef WFI_PROVIDER_H
+#define WFI_PROVIDER_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+#define WFI_NAME "weft"
+
+/** Most pieces of a buffer, in sends and receives. */
+#define WFI_IOV_MAX 4
+
+extern struct fi_provider wfi_provider;
+
+/* For functions of a fid that an object does not have. */
+int wfi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+int wfi_no_control(struct fid *fid, int command, void *arg);
+int wfi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+
+#endif /* WFI_PROVIDER_H */

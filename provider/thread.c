@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "provider/process.h"
+#include "provider/provider.h"
+#include "provider/wait.h"
+
+/* So often it makes progress before others may have the lock. */
+#define ROUNDS 64
+/* Its descriptor wakes it; this is for what nobody foresaw. */
+#define SLEEP_MS 1000
+
+static pthread_t thread;
+static unsigned int users;
+static struct wfi_wait idle = WFI_WAIT_CLOSED;
+/* Read without the lock: seen at the latest one interval after it was set. */
+static atomic_bool stop;
+static struct timespec interval;
+
+/* Locked. @return has the application called since the last time? */
+static bool is_polled(void)
+{
+	static unsigned int seen;
+	bool called = seen != wfi.progress_calls;
+
+	seen = wfi.progress_calls;
+	return called;
+}
+
+/*
+ * Locked. The application's own sleepers are woken by what is handled; else they are armed again
+ * with this thread, since the descriptor is the same. @return 0: there is nothing to do, sleep
+ */
+static int work(void)
+{
+	unsigned int n = 0, more = wfi.worker ? 1 : 0;
+
+	for (int i = 0; i < ROUNDS && more > 0; i++) {
+		more = weft_worker_progress(wfi.worker);
+		n += more;
+	}
+	if (n > 0 && wfi.sleepers > 0)
+		wfi_wake_sleepers();
+	return more > 0 ? -FI_EAGAIN : wfi_wait_arm(&idle);
+}
+
+static void *run(void *arg)
+{
+	int rc;
+
+	(void)arg;
+	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
+		wfi_lock();
+		wfi_wait_disarm(&idle);
+		if (is_polled()) {
+			wfi_unlock_armed();
+			nanosleep(&interval, NULL);
+			continue;
+		}
+		rc = work();
+		wfi_unlock_armed();
+		if (rc == 0)
+			wfi_wait_sleep(&idle, SLEEP_MS);
+		else if (rc != -FI_EAGAIN)
+			nanosleep(&interval, NULL);
+	}
+	return NULL;
+}
+
+static int start(void)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* The program's signals are not for it. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&thread, NULL, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc == 0)
+		pthread_setname_np(thread, "weft-progress");
+	return -rc;
+}
+
+int wfi_thread_start(unsigned int interval_us)
+{
+	int rc;
+
+	if (users++ > 0)
+		return 0;
+	interval.tv_sec = interval_us / 1000000;
+	interval.tv_nsec = (long)(interval_us % 1000000) * 1000;
+	atomic_store(&stop, false);
+	rc = wfi_wait_open(&idle);
+	if (rc == 0) {
+		rc = start();
+		if (rc < 0)
+			wfi_wait_close(&idle);
+	}
+	if (rc < 0)
+		users--;
+	return rc;
+}
+
+void wfi_thread_stop(void)
+{
+	if (--users > 0)
+		return;
+	atomic_store(&stop, true);
+	wfi_wait_signal(&idle);
+	pthread_join(thread, NULL);
+	wfi_lock();
+	wfi_wait_close(&idle);
+	wfi_unlock();
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fi_getinfo(): what it claims, and that it refuses what it does not. One process. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#define VERSION FI_VERSION(1, 17)
+
+static struct fi_info *ask(struct fi_info *hints, int *rc)
+{
+	struct fi_info *info = NULL;
+
+	*rc = fi_getinfo(VERSION, NULL, NULL, 0, hints, &info);
+	return info;
+}
+
+static struct fi_info *new_hints(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	hints->fabric_attr->prov_name = strdup("weft");
+	return hints;
+}
+
+static int threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static void claims(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc, before = threads();
+
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_null(info->next);
+	assert_string_equal(info->fabric_attr->prov_name, "weft");
+	assert_int_equal(info->ep_attr->type, FI_EP_RDM);
+	assert_true(info->caps & FI_TAGGED);
+	assert_true(info->caps & FI_DIRECTED_RECV);
+	assert_true(info->tx_attr->msg_order & FI_ORDER_SAS);
+	assert_int_equal(info->mode, 0);
+	assert_int_equal(info->domain_attr->resource_mgmt, FI_RM_ENABLED);
+	/* Nothing has been started for it. */
+	assert_int_equal(threads(), before);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+/* What was asked for comes back, and no more than costs nothing. */
+static void answers(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc;
+
+	hints->caps = FI_TAGGED | FI_SEND;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	hints->domain_attr->av_type = FI_AV_MAP;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->caps & (FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE),
+			 FI_TAGGED | FI_SEND);
+	assert_int_equal(info->domain_attr->threading, FI_THREAD_DOMAIN);
+	assert_int_equal(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
+	assert_int_equal(info->domain_attr->av_type, FI_AV_MAP);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+/* Each alone makes the provider unfit: capabilities, */
+static const uint64_t unfit_caps[] = {
+	FI_MULTICAST,
+	FI_TAGGED | FI_COLLECTIVE,
+	FI_TAGGED | FI_HMEM,
+	FI_TAGGED | FI_VARIABLE_MSG,
+	FI_TAGGED | FI_TRIGGER,
+	FI_TAGGED | FI_RMA_EVENT,
+	FI_TAGGED | FI_NAMED_RX_CTX,
+	FI_TAGGED | FI_RMA_PMEM,
+	UINT64_MAX,
+};
+
+#define UNFIT_CAPS (sizeof(unfit_caps) / sizeof(unfit_caps[0]))
+
+/* attributes in numbers, */
+static const struct {
+	int what;
+	uint64_t value;
+} unfit[] = {
+	{0, FI_EP_MSG},
+	{0, FI_EP_DGRAM},
+	{1, 2},
+	{2, FI_SHARED_CONTEXT},
+	{3, SIZE_MAX},
+	{4, FI_ORDER_STRICT},
+	{5, FI_ORDER_RAW},
+	{6, FI_ORDER_WAS},
+	{7, 1 << 20},
+	{8, 1000},
+	{9, FI_COMMIT_COMPLETE},
+	{10, 64},
+	{11, FI_SOCKADDR_IN},
+	{12, 1},
+	{13, FI_PROTO_SHM},
+};
+
+#define UNFIT (sizeof(unfit) / sizeof(unfit[0]))
+
+static void spoil(struct fi_info *h, int what, uint64_t value)
+{
+	size_t *const sizes[] = {
+		[1] = &h->ep_attr->tx_ctx_cnt,          [2] = &h->ep_attr->rx_ctx_cnt,
+		[3] = &h->ep_attr->max_msg_size,        [7] = &h->tx_attr->inject_size,
+		[8] = &h->tx_attr->iov_limit,           [10] = &h->domain_attr->cq_data_size,
+		[12] = &h->domain_attr->max_ep_stx_ctx,
+	};
+
+	switch (what) {
+	case 0:
+		h->ep_attr->type = (enum fi_ep_type)value;
+		break;
+	case 4:
+		h->tx_attr->comp_order = value;
+		break;
+	case 5:
+		h->tx_attr->msg_order = value;
+		break;
+	case 6:
+		h->rx_attr->msg_order = value;
+		break;
+	case 9:
+		h->tx_attr->op_flags = value;
+		break;
+	case 11:
+		h->addr_format = (uint32_t)value;
+		break;
+	case 13:
+		h->ep_attr->protocol = (uint32_t)value;
+		break;
+	default:
+		*sizes[what] = (size_t)value;
+	}
+}
+
+/* and names. */
+static void refused(struct fi_info *hints, const char *what, size_t i)
+{
+	struct fi_info *info;
+	int rc;
+
+	info = ask(hints, &rc);
+	if (rc != -FI_ENODATA || info)
+		fail_msg("%s %zu is answered with %d", what, i, rc);
+	fi_freeinfo(hints);
+}
+
+static void refuses(void **state)
+{
+	struct fi_info *hints;
+
+	for (size_t i = 0; i < UNFIT_CAPS; i++) {
+		hints = new_hints();
+		hints->caps = unfit_caps[i];
+		refused(hints, "capability", i);
+	}
+	for (size_t i = 0; i < UNFIT; i++) {
+		hints = new_hints();
+		spoil(hints, unfit[i].what, unfit[i].value);
+		refused(hints, "attribute", i);
+	}
+	hints = new_hints();
+	hints->domain_attr->name = strdup("eth0");
+	refused(hints, "domain", 0);
+	hints = new_hints();
+	hints->fabric_attr->name = strdup("tcp");
+	refused(hints, "fabric", 0);
+}
+
+/* Addresses are no names. */
+static void refuses_nodes(void **state)
+{
+	struct fi_info *hints = new_hints(), *info = NULL;
+
+	assert_int_equal(fi_getinfo(VERSION, "127.0.0.1", "5000", 0, hints, &info), -FI_ENODATA);
+	assert_null(info);
+	fi_freeinfo(hints);
+}
+
+/* FI_WEFT_PROGRESS=manual is no offer of a thread. */
+static void progress_variable(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc;
+
+	setenv("FI_WEFT_PROGRESS", "manual", 1);
+	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, -FI_ENODATA);
+	assert_null(info);
+	setenv("FI_WEFT_PROGRESS", "auto", 1);
+	hints->domain_attr->data_progress = FI_PROGRESS_UNSPEC;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
+	unsetenv("FI_WEFT_PROGRESS");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(claims),
+		cmocka_unit_test(answers),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(refuses_nodes),
+		cmocka_unit_test(progress_variable),
+	};
+
+	setenv("FI_PROVIDER", "weft", 1);
+	return cmocka_run_group_tests_name("provider_info", tests, NULL, NULL);
+}

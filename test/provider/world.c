@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "world.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define VERSION FI_VERSION(1, 17)
+
+int world_side;
+static int channel;
+static pid_t child;
+
+/* ------------------------------------------------------------------ two processes */
+
+void world_begin(void)
+{
+	int fds[2];
+
+	setenv("FI_PROVIDER", "weft", 1);
+	setenv("FI_WEFT_LANES", "shm", 1);
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+		exit(2);
+	fflush(NULL);
+	child = fork();
+	if (child < 0)
+		exit(2);
+	world_side = child == 0;
+	channel = fds[world_side];
+	close(fds[!world_side]);
+	if (world_side == 1) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int world_end(int failed)
+{
+	int status = 0;
+
+	close(channel);
+	if (world_side == 1)
+		exit(failed != 0);
+	waitpid(child, &status, 0);
+	if (status != 0 && failed == 0) {
+		fprintf(stderr, "the other side failed\n");
+		return 1;
+	}
+	return failed;
+}
+
+void world_give(const void *data, size_t length)
+{
+	assert_int_equal(write(channel, data, length), length);
+}
+
+void world_take(void *data, size_t length)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while (have < length) {
+		n = read(channel, (char *)data + have, length - have);
+		if (n <= 0)
+			fail_msg("the other side has failed");
+		have += (size_t)n;
+	}
+}
+
+void world_barrier(void)
+{
+	char c = 'b';
+
+	world_give(&c, 1);
+	world_take(&c, 1);
+	assert_int_equal(c, 'b');
+}
+
+void world_barrier_progress(struct world *w)
+{
+	struct pollfd fd = {.fd = channel, .events = POLLIN};
+	char c = 'b';
+
+	world_give(&c, 1);
+	while (poll(&fd, 1, 0) == 0)
+		fi_cq_read(w->cq, NULL, 0);
+	world_take(&c, 1);
+	assert_int_equal(c, 'b');
+}
+
+/* ------------------------------------------------------------------ opening */
+
+void check_rc(ssize_t rc, const char *call, const char *file, int line)
+{
+	if (rc < 0)
+		fprintf(stderr, "side %d: %s: %s\n", world_side, call, fi_strerror((int)-rc));
+	_assert_true(rc >= 0, call, file, line);
+}
+
+struct fi_info *world_hints(const struct wish *wish)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	assert_non_null(hints);
+	hints->caps = wish->caps;
+	hints->fabric_attr->prov_name = strdup("weft");
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->tx_attr->op_flags = wish->tx_flags;
+	hints->domain_attr->data_progress = wish->progress;
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_ALLOCATED | FI_MR_LOCAL;
+	return hints;
+}
+
+static void open_queues(struct world *w, const struct wish *wish)
+{
+	struct fi_cq_attr cq_attr = {
+		.format = wish->format ? wish->format : FI_CQ_FORMAT_TAGGED,
+		.wait_obj = wish->wait_obj,
+	};
+	struct fi_cntr_attr cntr_attr = {.wait_obj = wish->wait_obj};
+
+	if (wish->counters) {
+		CHECK(fi_cntr_open(w->domain, &cntr_attr, &w->sent, NULL));
+		CHECK(fi_cntr_open(w->domain, &cntr_attr, &w->received, NULL));
+		CHECK(fi_ep_bind(w->ep, &w->sent->fid, FI_SEND | FI_WRITE | FI_READ));
+		CHECK(fi_ep_bind(w->ep, &w->received->fid, FI_RECV));
+		return;
+	}
+	CHECK(fi_cq_open(w->domain, &cq_attr, &w->cq, NULL));
+	CHECK(fi_ep_bind(w->ep, &w->cq->fid, FI_TRANSMIT | FI_RECV | wish->cq_flags));
+}
+
+void world_open(struct world *w, const struct wish *wish)
+{
+	struct fi_info *hints = world_hints(wish);
+	struct fi_av_attr av_attr = {0};
+	uint8_t mine[64], other[64];
+	size_t length = sizeof(mine);
+
+	*w = (struct world){.me = world_side, .other = !world_side};
+	CHECK(fi_getinfo(VERSION, NULL, NULL, 0, hints, &w->info));
+	fi_freeinfo(hints);
+	CHECK(fi_fabric(w->info->fabric_attr, &w->fabric, NULL));
+	CHECK(fi_domain(w->fabric, w->info, &w->domain, NULL));
+	CHECK(fi_av_open(w->domain, &av_attr, &w->av, NULL));
+	CHECK(fi_endpoint(w->domain, w->info, &w->ep, NULL));
+	CHECK(fi_ep_bind(w->ep, &w->av->fid, 0));
+	open_queues(w, wish);
+	CHECK(fi_enable(w->ep));
+	CHECK(fi_getname(&w->ep->fid, mine, &length));
+	assert_int_equal(length, sizeof(mine));
+	world_give(mine, sizeof(mine));
+	world_take(other, sizeof(other));
+	assert_int_equal(fi_av_insert(w->av, other, 1, &w->peer, 0, NULL), 1);
+	assert_int_equal(fi_av_insert(w->av, mine, 1, &w->self, 0, NULL), 1);
+	world_barrier();
+}
+
+void world_close(struct world *w)
+{
+	if (w->cq)
+		world_barrier_progress(w);
+	else
+		world_barrier();
+	CHECK(fi_close(&w->ep->fid));
+	if (w->cq)
+		CHECK(fi_close(&w->cq->fid));
+	if (w->sent) {
+		CHECK(fi_close(&w->sent->fid));
+		CHECK(fi_close(&w->received->fid));
+	}
+	CHECK(fi_close(&w->av->fid));
+	CHECK(fi_close(&w->domain->fid));
+	CHECK(fi_close(&w->fabric->fid));
+	fi_freeinfo(w->info);
+	world_barrier();
+}
+
+/* ------------------------------------------------------------------ completions */
+
+static ssize_t next(struct world *w, struct fi_cq_tagged_entry *entry, fi_addr_t *source)
+{
+	ssize_t n;
+
+	do {
+		n = fi_cq_readfrom(w->cq, entry, 1, source);
+	} while (n == -FI_EAGAIN);
+	return n;
+}
+
+struct fi_cq_tagged_entry world_next(struct world *w, fi_addr_t *source)
+{
+	struct fi_cq_tagged_entry entry = {0};
+	fi_addr_t from = FI_ADDR_NOTAVAIL;
+
+	assert_int_equal(next(w, &entry, &from), 1);
+	if (source)
+		*source = from;
+	return entry;
+}
+
+struct fi_cq_err_entry world_next_error(struct world *w)
+{
+	struct fi_cq_tagged_entry entry = {0};
+	struct fi_cq_err_entry error = {0};
+	fi_addr_t from;
+
+	assert_int_equal(next(w, &entry, &from), -FI_EAVAIL);
+	assert_int_equal(fi_cq_readerr(w->cq, &error, 0), 1);
+	return error;
+}
+
+void world_send(struct world *w, const void *buf, size_t length, uint64_t tag)
+{
+	struct fi_cq_tagged_entry entry;
+
+	CHECK(fi_tsend(w->ep, buf, length, NULL, w->peer, tag, &entry));
+	entry = world_next(w, NULL);
+	assert_ptr_equal(entry.op_context, &entry);
+	assert_int_equal(entry.flags & (FI_SEND | FI_RECV | FI_TAGGED), FI_SEND | FI_TAGGED);
+}
+
+struct fi_cq_tagged_entry world_recv(struct world *w, void *buf, size_t length, uint64_t tag)
+{
+	struct fi_cq_tagged_entry entry;
+	int context;
+
+	CHECK(fi_trecv(w->ep, buf, length, NULL, w->peer, tag, 0, &context));
+	entry = world_next(w, NULL);
+	assert_ptr_equal(entry.op_context, &context);
+	assert_int_equal(entry.flags & (FI_SEND | FI_RECV | FI_TAGGED), FI_RECV | FI_TAGGED);
+	return entry;
+}
+
+/* ------------------------------------------------------------------ contents */
+
+static uint8_t byte_at(size_t i, unsigned int seed)
+{
+	return (uint8_t)((i * 131 + i / 251 + seed * 17) & 0xff);
+}
+
+void world_fill(void *buf, size_t length, unsigned int seed)
+{
+	for (size_t i = 0; i < length; i++)
+		((uint8_t *)buf)[i] = byte_at(i, seed);
+}
+
+void world_compare(const void *buf, size_t length, unsigned int seed)
+{
+	for (size_t i = 0; i < length; i++)
+		if (((const uint8_t *)buf)[i] != byte_at(i, seed))
+			fail_msg("byte %zu of %zu is wrong", i, length);
+}

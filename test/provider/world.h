@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file world.h
+ * Two processes that test the provider through libfabric, in lockstep: both run every test, and a
+ * socket between them carries addresses and barriers. Side 0 is the test program, side 1 its child;
+ * what fails there fails the next barrier here.
+ */
+#ifndef PROVIDER_WORLD_H
+#define PROVIDER_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#define CHECK(call) check_rc(call, #call, __FILE__, __LINE__)
+
+/** What a test wants; zero is the ordinary thing. */
+struct wish {
+	uint64_t caps;
+	enum fi_cq_format format;
+	enum fi_wait_obj wait_obj;
+	uint64_t cq_flags; /**< FI_SELECTIVE_COMPLETION */
+	uint64_t tx_flags; /**< default operation flags */
+	enum fi_progress progress;
+	bool counters; /**< instead of completion queues */
+};
+
+/** A process's side of a test. */
+struct world {
+	int me, other;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_cntr *sent, *received;
+	struct fid_ep *ep;
+	fi_addr_t peer, self;
+};
+
+/** Which side this is; before the first test. */
+extern int world_side;
+
+/** Before anything else in main(): the second process, and what both need. */
+void world_begin(void);
+/** At the end of main(). @return what it returns: the other side's failures count */
+int world_end(int failed);
+
+struct fi_info *world_hints(const struct wish *wish);
+/** Everything open, addresses exchanged. */
+void world_open(struct world *w, const struct wish *wish);
+void world_close(struct world *w);
+
+/** Both sides are here. */
+void world_barrier(void);
+/** The same while this side makes progress. */
+void world_barrier_progress(struct world *w);
+void world_give(const void *data, size_t length);
+void world_take(void *data, size_t length);
+
+void check_rc(ssize_t rc, const char *call, const char *file, int line);
+
+/** The next completion, which must be a success. */
+struct fi_cq_tagged_entry world_next(struct world *w, fi_addr_t *source);
+/** The next one, which must be an error. */
+struct fi_cq_err_entry world_next_error(struct world *w);
+
+/** Tagged, each until it is complete. */
+void world_send(struct world *w, const void *buf, size_t length, uint64_t tag);
+struct fi_cq_tagged_entry world_recv(struct world *w, void *buf, size_t length, uint64_t tag);
+
+void world_fill(void *buf, size_t length, unsigned int seed);
+void world_compare(const void *buf, size_t length, unsigned int seed);
+
+#endif /* PROVIDER_WORLD_H */
