@@ -32,6 +32,23 @@ static void slot_end(struct roce_chan *chan, const struct roce_slot *slot, int s
 	}
 }
 
+/*
+ * The oldest @p n requests have been answered. Who looks seldom learns late: the device had not
+ * answered before the last poll, and more is not known.
+ */
+static void note_answer(struct roce_chan *chan, uint32_t n)
+{
+	const struct roce_iface *r = roce_lane_ep_iface(chan->lane_ep);
+	uint64_t waited = 0, bytes = 0;
+	uint32_t i;
+
+	if (r->empty_before > chan->busy_since)
+		waited = r->empty_before - chan->busy_since;
+	for (i = 0; i < n; i++)
+		bytes += chan->slots[(chan->sq.tail + i) & (ROCE_SQ_DEPTH - 1)].bytes;
+	weft_roce_silence_note(&chan->lane_ep->silence, r->now, waited, bytes);
+}
+
 /* Requests up to number @p at are back, the last with @p status. */
 static void complete(struct roce_chan *chan, uint32_t n, int status)
 {
@@ -129,6 +146,7 @@ static void send_done(struct roce_iface *r, const struct ibv_wc *wc)
 	}
 	if (__builtin_expect(wc->status == IBV_WC_SUCCESS, 1)) {
 		chan->heard = true;
+		note_answer(chan, n);
 		complete(chan, n, 0);
 		/* What the device refused comes after the last of these, and has no completion. */
 		if (__builtin_expect(chan->lost, 0) && lane_ep->state >= ROCE_FAILED)
@@ -173,6 +191,7 @@ unsigned int roce_cq_poll(struct roce_iface *r)
 	struct ibv_wc wc[ROCE_POLL];
 	int n, i;
 
+	r->empty_before = r->empty_at;
 	n = ibv_poll_cq(r->cq, ROCE_POLL, wc);
 	if (n < ROCE_POLL) {
 		r->empties++;

@@ -70,6 +70,7 @@ static int transfer(struct weft_lane_ep *base, bool read, const struct iovec *io
 	wr->send_flags = IBV_SEND_SIGNALED;
 	set_remote(wr, remote_offset, key);
 	slot->comp = comp;
+	slot->bytes = (uint32_t)n;
 	chan->reads += read;
 	roce_chan_commit(chan);
 	return (int)n;

@@ -30,6 +30,7 @@
  *	roce_addr.c  the gate for addresses and datagrams that come from peers (roce_wire.h)
  *	roce_close.h, roce_credit.h, roce_sq.h  logic of a queue pair: its end, messages under way,
  *	             places of the send queue
+ *	roce_silence.h  how long a lane's device may keep requests without an answer
  *
  *	ud.c         the control channel (ud.h): opening, progress, closing
  *	ud_lep.c     its connections
@@ -53,6 +54,7 @@
 #include "roce_gid.h"
 #include "roce_mem.h"
 #include "roce_opts.h"
+#include "roce_silence.h"
 #include "roce_sq.h"
 #include "roce_text.h"
 #include "roce_wire.h"
@@ -89,6 +91,7 @@ struct roce_slot {
 	uint64_t *result;            /* atomics */
 	uint32_t at;                 /* its number */
 	uint32_t sent;               /* SEND: messages sent, this one included */
+	uint32_t bytes;
 	uint8_t kind;
 };
 
@@ -188,6 +191,8 @@ struct roce_lane_ep {
 	bool closing;      /* last words are under way */
 	bool reaped;       /* stopped, and what the peer has not got was handed out */
 	struct weft_roce_close close;
+	struct weft_roce_silence silence;
+	uint8_t doubts; /* looks in a row that found no answer for too long */
 	char peer[48];
 };
 
@@ -218,7 +223,8 @@ struct roce_iface {
 	struct roce_port_watch watched;
 	uint64_t now, next_slow;
 	uint64_t empties,
-		empty_at; /* polls that left the completion queue empty; now of the last one */
+		empty_at;      /* polls that left the completion queue empty; now of the last one */
+	uint64_t empty_before; /* and of the last one before this poll */
 	weft_lane_recv_cb recv;
 	weft_lane_event_cb event;
 	weft_lane_iface_event_cb iface_event;

@@ -70,6 +70,7 @@ struct ibv_send_wr *roce_chan_add(struct roce_chan *chan, enum roce_slot_kind ki
 	struct ibv_send_wr *wr = &chan->wr[n];
 
 	slot->comp = NULL;
+	slot->bytes = 0;
 	slot->at = at;
 	slot->kind = (uint8_t)kind;
 	wr->wr_id = (uintptr_t)slot;
@@ -144,7 +145,7 @@ static void sent(struct roce_chan *chan, struct roce_slot *slot, struct roce_una
 	struct roce_lane_ep *lane_ep = chan->lane_ep;
 	struct roce_iface *r = roce_lane_ep_iface(lane_ep);
 
-	u->bytes = (uint32_t)bytes;
+	u->bytes = slot->bytes = (uint32_t)bytes;
 	slot->sent = ++chan->credit.sent;
 	lane_ep->base.queued += (uint32_t)bytes;
 	r->count.tx++;

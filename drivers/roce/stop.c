@@ -19,11 +19,8 @@
 
 #include "roce.h"
 
-/*
- * A request without an answer for so long. Devices answer within microseconds; but what a slow lane
- * may have outstanding takes it a tenth of a second, and a ping is behind that.
- */
-#define SUSPECT_NS 300000000ull
+/* So many looks in a row: after a pause of the whole host the device is late by itself. */
+#define DOUBTS 2u
 
 /* ------------------------------------------------------------------ suspicion */
 
@@ -46,19 +43,53 @@ void roce_lane_ep_lost(struct roce_lane_ep *lane_ep, int status, const char *tex
 		roce_lane_ep_fail(lane_ep, WEFT_LANE_EV_DOWN, status, text);
 }
 
+static uint64_t bytes_under_way(const struct roce_lane_ep *lane_ep)
+{
+	uint64_t bytes = 0;
+	unsigned int i;
+	uint32_t n;
+
+	for (i = 0; i < lane_ep->num_qps; i++) {
+		const struct roce_chan *chan = lane_ep->chans[i];
+
+		for (n = chan->sq.tail; n != chan->sq.head; n++)
+			bytes += chan->slots[n & (ROCE_SQ_DEPTH - 1)].bytes;
+	}
+	return bytes;
+}
+
+/* Has a queue pair had no answer for longer than this lane ever takes? */
 static bool no_answer(const struct roce_lane_ep *lane_ep, uint64_t *since)
 {
 	const struct roce_iface *r = roce_lane_ep_iface(lane_ep);
+	uint64_t limit = WEFT_ROCE_SILENCE_MIN_NS;
+	bool asked = false;
 	unsigned int i;
 
 	for (i = 0; i < lane_ep->num_qps; i++) {
 		const struct roce_chan *chan = lane_ep->chans[i];
 
 		*since = chan->busy_since;
-		if (chan->sq.head != chan->sq.tail && roce_empty_since(r, *since, SUSPECT_NS))
+		if (chan->sq.head == chan->sq.tail || !roce_empty_since(r, *since, limit))
+			continue;
+		if (!asked)
+			limit = weft_roce_silence_limit(&lane_ep->silence,
+							bytes_under_way(lane_ep));
+		asked = true;
+		if (roce_empty_since(r, *since, limit))
 			return true;
 	}
 	return false;
+}
+
+static bool doubtful(struct roce_lane_ep *lane_ep, uint64_t *since)
+{
+	if (!no_answer(lane_ep, since)) {
+		lane_ep->doubts = 0;
+		return false;
+	}
+	lane_ep->doubts += lane_ep->doubts < DOUBTS;
+	return lane_ep->doubts == DOUBTS;
 }
 
 void roce_suspect_look(struct roce_lane_ep *lane_ep)
@@ -71,7 +102,7 @@ void roce_suspect_look(struct roce_lane_ep *lane_ep)
 		return;
 	if (!r->watched.up)
 		snprintf(text, sizeof(text), "%s: port %u is down", r->dev->name, r->port);
-	else if (no_answer(lane_ep, &since))
+	else if (doubtful(lane_ep, &since))
 		snprintf(text, sizeof(text), "%s: peer %s has not answered for %.0f ms",
 			 r->dev->name, lane_ep->peer, (double)(r->now - since) * 1e-6);
 	else

@@ -59,7 +59,10 @@ struct fake_device {
 	uint32_t max_inline;
 	bool no_last_wqe; /**< does not report QP_LAST_WQE_REACHED, as rdma_rxe before Linux 6.5 */
 	bool frozen;      /**< moves nothing and answers nobody */
+	bool cut;         /**< the wire carries nothing, and its port does not tell */
 	bool removed;     /**< fake_remove() */
+	uint64_t rate;    /**< bytes/s; 0 = no matter */
+	uint64_t busy;    /**< ns: until then it works on its last request */
 };
 
 /** A call that shall fail: after @p after that succeed, @p times times, with @p err. */

@@ -389,7 +389,7 @@ static int do_atomic(struct fake_qp *qp, const struct fake_send *s, struct fake_
 
 static bool alive(const struct fake_device *d)
 {
-	return !d->removed && !d->frozen && d->port.state == IBV_PORT_ACTIVE;
+	return !d->removed && !d->frozen && !d->cut && d->port.state == IBV_PORT_ACTIVE;
 }
 
 /* Does what @p qp sends arrive at the other end, and does the other end take it for its own? */
@@ -399,7 +399,7 @@ static struct fake_qp *other_end(const struct fake_qp *qp)
 	const union ibv_gid *src = fake_gid_at(qp->d, a->ah_attr.grh.sgid_index), *back;
 	struct fake_qp *to = fake_qp_find(a->dest_qp_num);
 
-	if (!src || !to || to->qp.qp_type != IBV_QPT_RC || !alive(to->d) ||
+	if (!src || !to || to->qp.qp_type != IBV_QPT_RC || !alive(to->d) || qp->d->cut ||
 	    fake_gid_owner(&a->ah_attr.grh.dgid) != to->d)
 		return NULL;
 	if (to->qp.state != IBV_QPS_RTR && to->qp.state != IBV_QPS_RTS)
@@ -481,7 +481,7 @@ static int run_ud(struct fake_qp *qp, const struct fake_send *s)
 	put_header(buf, src, &grh->dgid);
 	if (fake.ud_lose > 0) {
 		fake.ud_lose--;
-	} else if (to && to->qp.qp_type == IBV_QPT_UD && alive(to->d) &&
+	} else if (to && to->qp.qp_type == IBV_QPT_UD && alive(to->d) && !qp->d->cut &&
 		   fake_gid_owner(&grh->dgid) == to->d &&
 		   to->attr.qkey == s->wr.wr.ud.remote_qkey &&
 		   (to->qp.state == IBV_QPS_RTR || to->qp.state == IBV_QPS_RTS ||
@@ -544,7 +544,7 @@ static unsigned int step(struct fake_qp *qp)
 	struct fake_send *s = &qp->ring[qp->next % qp->cap.max_send_wr];
 	int status;
 
-	if (qp->d->removed || qp->d->frozen)
+	if (qp->d->removed || qp->d->frozen || fake.now < qp->d->busy)
 		return 0;
 	if (qp->qp.state == IBV_QPS_ERR || qp->qp.state == IBV_QPS_SQE)
 		return flush(qp);
@@ -556,6 +556,8 @@ static unsigned int step(struct fake_qp *qp)
 		status = run_rc(qp, s);
 	if (status == WAIT)
 		return 0;
+	if (qp->d->rate)
+		qp->d->busy = fake.now + length_of(s) * 1000000000ull / qp->d->rate;
 	if (qp->lose_ack && status == IBV_WC_SUCCESS && qp->qp.qp_type == IBV_QPT_RC)
 		status = IBV_WC_RETRY_EXC_ERR;
 	ended(qp, s, (enum ibv_wc_status)status);

@@ -79,7 +79,7 @@ static void heal(void *arg)
 {
 	struct fake_device *d = arg;
 
-	d->frozen = false;
+	d->frozen = d->cut = false;
 	if (d->port.state == IBV_PORT_ACTIVE)
 		return;
 	d->port.state = IBV_PORT_ACTIVE;
@@ -106,7 +106,7 @@ static uint32_t some_qp(const struct fake_device *d)
 	return found;
 }
 
-enum kill { KILL_QP, KILL_ACK, KILL_PORT, KILL_ALL, KILLS };
+enum kill { KILL_QP, KILL_ACK, KILL_PORT, KILL_WIRE, KILL_ALL, KILLS };
 
 static void kill_device(struct fake_device *d, enum kill kind, uint64_t until)
 {
@@ -124,6 +124,9 @@ static void kill_device(struct fake_device *d, enum kill kind, uint64_t until)
 	case KILL_PORT:
 		d->port.state = IBV_PORT_DOWN;
 		fake_event(d, IBV_EVENT_PORT_ERR);
+		break;
+	case KILL_WIRE:
+		d->cut = true;
 		break;
 	default:
 		d->frozen = true;
@@ -327,7 +330,86 @@ static void a_lane_is_back_within_a_second_of_its_device(struct sim_case *c)
 	sim_close_nodes(sim);
 }
 
+static bool received(void *arg)
+{
+	return weft_request_test(arg, NULL) != WEFT_INPROGRESS;
+}
+
+/* @return ns until it is there */
+static uint64_t message(struct weft_ep *ep, size_t length)
+{
+	static uint8_t from[100000], to[100000];
+	uint64_t at = sim_now(run.sim);
+	struct weft_request *r, *w = NULL;
+
+	memset(from, (int)(at / 1000), length);
+	assert_int_equal(weft_tag_recv(sim_worker(run.node[1]), NULL, to, length, 1,
+				       WEFT_TAG_MASK_FULL, NULL, &r),
+			 WEFT_INPROGRESS);
+	assert_in_range(weft_tag_send(ep, from, length, 1, NULL, &w), 0, 1);
+	assert_true(sim_run(run.sim, SIM_S, received, r));
+	assert_memory_equal(from, to, length);
+	at = sim_now(run.sim) - at;
+	if (w) {
+		assert_true(sim_run(run.sim, SIM_S, received, w));
+		weft_request_free(w);
+	}
+	weft_request_free(r);
+	return at;
+}
+
+/* @return the longest that one of @p n messages took */
+static uint64_t longest(struct weft_ep *ep, size_t length, unsigned int n)
+{
+	uint64_t ns, worst = 0;
+
+	while (n-- > 0) {
+		ns = message(ep, length);
+		worst = ns > worst ? ns : worst;
+	}
+	return worst;
+}
+
+/*
+ * Of either lane, at either end, under messages of each kind. What a frozen device reads itself is
+ * its own until it gives it back, or a second has passed.
+ */
+static void a_device_that_is_silent_stalls_nobody_for_long(struct sim_case *c)
+{
+	static const size_t lengths[] = {8, 5000, 100000};
+	struct sim *sim = case_sim(c);
+	unsigned int i, k, n;
+	struct weft_ep *ep;
+	uint64_t ns;
+
+	begin(sim, false, "");
+	ep = join();
+	assert_true(sim_run(sim, SIM_S, all_up, NULL));
+	for (i = 0; i < 8; i++) {
+		struct fake_device *d = run.device[i >> 1 & 1][i & 1];
+
+		for (k = i & 1; k < (i < 4 ? 3 : 2) && !test_left_out(i); k += 2) {
+			/* It has shown how fast it is, and forgotten the death before. */
+			for (n = 0; n < 24; n++) {
+				longest(ep, lengths[k], 2);
+				longest(ep, 100000, 2);
+				sim_run(sim, SIM_S, NULL, NULL);
+			}
+			assert_true(both_up());
+			*(i < 4 ? &d->cut : &d->frozen) = true;
+			ns = longest(ep, lengths[k], 50);
+			if (ns > 100 * SIM_MS || both_up() != (ns < 10 * SIM_MS))
+				fail_msg("%s, %zu bytes: %.1f ms", d->base.name, lengths[k],
+					 (double)ns / 1e6);
+			heal(d);
+			assert_true(sim_run(sim, 3 * SIM_S, all_up, NULL));
+		}
+	}
+	sim_close_nodes(sim);
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(a_device_that_is_silent_stalls_nobody_for_long),
 	SIM_CASE(mixed_traffic_over_two_roce_lanes),
 	SIM_CASE(mixed_traffic_over_a_roce_and_a_raw_lane),
 	SIM_CASE(a_lane_is_back_within_a_second_of_its_device),

@@ -21,6 +21,7 @@
 #include "drivers/roce/roce_credit.h"
 #include "drivers/roce/roce_gid.h"
 #include "drivers/roce/roce_opts.h"
+#include "drivers/roce/roce_silence.h"
 #include "drivers/roce/roce_sq.h"
 #include "drivers/roce/roce_text.h"
 #include "drivers/roce/roce_wire.h"
@@ -31,6 +32,38 @@ static void has(const char *text, const char *part)
 {
 	if (!strstr(text, part))
 		fail_msg("\"%s\" lacks \"%s\"", text, part);
+}
+
+/* ------------------------------------------------------------------ silence */
+
+#define MS 1000000ull
+
+static void a_lane_may_be_silent_for_as_long_as_it_takes(void **state)
+{
+	struct weft_roce_silence s = {0};
+	uint64_t now = 1;
+	unsigned int i;
+
+	(void)state;
+	/* Nothing is known of it; then that it answers small ones at once. */
+	assert_int_equal(weft_roce_silence_limit(&s, 8), 300 * MS);
+	for (i = 0; i < 8; i++)
+		weft_roce_silence_note(&s, now += MS, 10000, 100);
+	assert_int_equal(weft_roce_silence_limit(&s, 8), 50 * MS);
+	/* Of many bytes nothing is known yet. 1 MiB in 8 ms: then what it says. */
+	assert_int_equal(weft_roce_silence_limit(&s, 1 << 20), 300 * MS);
+	for (i = 0; i < 16; i++)
+		weft_roce_silence_note(&s, now += MS, MS / 2, 65536);
+	assert_int_equal(weft_roce_silence_limit(&s, 1 << 20), 50 * MS);
+	assert_in_range(weft_roce_silence_limit(&s, 8 << 20), 257 * MS, 300 * MS);
+	assert_int_equal(weft_roce_silence_limit(&s, 1u << 30), 1000 * MS);
+	/* It was silent once for long, and has the time for it 10 to 20 s long. */
+	weft_roce_silence_note(&s, now += MS, 80 * MS, 8);
+	assert_in_range(weft_roce_silence_limit(&s, 8), 160 * MS, 162 * MS);
+	weft_roce_silence_note(&s, now += 10000 * MS, 10000, 8);
+	assert_in_range(weft_roce_silence_limit(&s, 8), 160 * MS, 162 * MS);
+	weft_roce_silence_note(&s, now += 10000 * MS, 10000, 65536);
+	assert_int_equal(weft_roce_silence_limit(&s, 8), 50 * MS);
 }
 
 /* ------------------------------------------------------------------ GIDs */
@@ -502,6 +535,7 @@ int main(void)
 		cmocka_unit_test(immediate_data_holds_id_flags_and_count),
 		cmocka_unit_test(half_a_count_is_not_believed),
 		cmocka_unit_test(a_datagram_tells_whence_it_comes),
+		cmocka_unit_test(a_lane_may_be_silent_for_as_long_as_it_takes),
 		cmocka_unit_test(damaged_datagrams_are_refused),
 		cmocka_unit_test(options_have_sane_defaults),
 		cmocka_unit_test(options_are_read_and_judged),
