@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "dump/decode.h"
+
+#include <rte_arp.h>
+
+#include "drivers/dpdk/frame/csum.h"
+#include "dump/shape.h"
+
+#define VLAN_ID 0xfff
+
+/* What has been read so far of the frame. */
+struct cursor {
+	const uint8_t *p;
+	uint32_t left; /* bytes that are there */
+	uint32_t len;  /* bytes that there were */
+};
+
+static void skip(struct cursor *c, uint32_t n)
+{
+	c->p += n;
+	c->left -= n;
+	c->len -= n;
+}
+
+static void wrong(struct dump_view *v, const char *why)
+{
+	v->what = DUMP_WRONG;
+	v->wrong = why;
+}
+
+static bool arp(struct cursor *c, struct dump_view *v)
+{
+	v->arp = (const struct rte_arp_hdr *)c->p;
+	if (c->left >= sizeof(*v->arp) && v->arp->arp_protocol == RTE_BE16(RTE_ETHER_TYPE_IPV4) &&
+	    v->arp->arp_hlen == RTE_ETHER_ADDR_LEN && v->arp->arp_plen == 4)
+		v->what = DUMP_ARP;
+	else
+		v->arp = NULL;
+	return false;
+}
+
+/* IPv4 and UDP. Their lengths end the frame: what is behind is Ethernet's padding. */
+static bool ip_udp(struct cursor *c, struct dump_view *v)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)c->p;
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
+	uint32_t total, udp_len;
+
+	if (c->left < WEFT_IP_UDP_LEN || ip->next_proto_id != IPPROTO_UDP ||
+	    ip->version_ihl != RTE_IPV4_VHL_DEF)
+		return false;
+	total = weft_be16(ip->total_length);
+	udp_len = weft_be16(udp->dgram_len);
+	v->src_ip = weft_be32(ip->src_addr);
+	v->dst_ip = weft_be32(ip->dst_addr);
+	v->src_port = weft_be16(udp->src_port);
+	v->dst_port = weft_be16(udp->dst_port);
+	v->ecn = ip->type_of_service & RTE_IPV4_HDR_ECN_MASK;
+	if (c->left < WEFT_IP_UDP_LEN + 2 || c->p[WEFT_IP_UDP_LEN] != (WEFT_FRAME_MAGIC & 0xff) ||
+	    c->p[WEFT_IP_UDP_LEN + 1] != WEFT_FRAME_MAGIC >> 8)
+		return false;
+	if (total > c->len || total < WEFT_IP_UDP_LEN || udp_len < sizeof(*udp) ||
+	    udp_len > total - sizeof(*ip))
+		wrong(v, "lengths of the IPv4 and UDP headers that contradict each other");
+	else if (!weft_ipv4_header_ok(ip))
+		wrong(v, "the checksum of the IPv4 header");
+	else if (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
+		wrong(v, "a fragment");
+	else
+		c->len = udp_len - (uint32_t)sizeof(*udp) + WEFT_IP_UDP_LEN;
+	if (c->left > c->len)
+		c->left = c->len;
+	skip(c, WEFT_IP_UDP_LEN);
+	return v->what != DUMP_WRONG;
+}
+
+/* @return whether a lane header follows */
+static bool outer(struct cursor *c, struct dump_view *v)
+{
+	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)c->p;
+	const struct rte_vlan_hdr *tag = (const struct rte_vlan_hdr *)(eth + 1);
+	rte_be16_t type;
+
+	if (c->left < sizeof(*eth))
+		return false;
+	v->dst_mac = eth->dst_addr.addr_bytes;
+	v->src_mac = eth->src_addr.addr_bytes;
+	type = eth->ether_type;
+	skip(c, sizeof(*eth));
+	if (type == RTE_BE16(RTE_ETHER_TYPE_VLAN)) {
+		if (c->left < sizeof(*tag))
+			return false;
+		v->vlan = weft_be16(tag->vlan_tci) & VLAN_ID;
+		type = tag->eth_proto;
+		skip(c, sizeof(*tag));
+	}
+	if (type == RTE_BE16(RTE_ETHER_TYPE_ARP))
+		return arp(c, v);
+	if (type == RTE_BE16(WEFT_FRAME_ETHERTYPE))
+		return true;
+	return type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && ip_udp(c, v);
+}
+
+static const char *check_crc(struct dump_view *v, const struct cursor *c)
+{
+	weft_le32 want;
+
+	if (!(v->flags & WEFT_FRAME_F_CRC32C))
+		return v->hdr->type != WEFT_FRAME_DATA && v->hdr->type != WEFT_FRAME_ACK
+			       ? "a frame of this type without CRC32C"
+			       : NULL;
+	if (v->length + 4 > c->len)
+		return "no room for its CRC32C";
+	if (c->left < v->length + 4)
+		return NULL; /* cut by the capture */
+	memcpy(&want, c->p + v->length, 4);
+	v->crc_wrong =
+		(uint32_t)~weft_crc32c(WEFT_CRC32C_INIT, c->p, v->length) != weft_get32(want);
+	return v->crc_wrong ? "the CRC32C" : NULL;
+}
+
+/* A block of @p head bytes, of which the first two count @p unit. @return its entries, 0 = wrong */
+static uint16_t block(struct dump_view *v, uint32_t unit, uint16_t most)
+{
+	uint16_t n, zero;
+
+	if (v->body_cap < 4)
+		return 0;
+	n = (uint16_t)(v->body[0] | v->body[1] << 8);
+	zero = (uint16_t)(v->body[2] | v->body[3] << 8);
+	if (n == 0 || n > most || zero || 4 + n * unit > v->body_len || 4 + n * unit > v->body_cap)
+		return 0;
+	v->body += 4 + n * unit;
+	v->body_len -= 4 + n * unit;
+	v->body_cap -= 4 + n * unit;
+	return n;
+}
+
+static const char *blocks(struct dump_view *v)
+{
+	const uint8_t *at = v->body + 4;
+
+	if (v->flags & WEFT_FRAME_F_SACK) {
+		v->sack_words = block(v, 8, WEFT_FRAME_SACK_WORDS);
+		v->sack = (const weft_le64 *)at;
+		if (!v->sack_words)
+			return "the SACK block";
+	}
+	at = v->body + 4;
+	if (v->flags & WEFT_FRAME_F_ECN) {
+		v->ecn_paths = block(v, sizeof(*v->ecn_path), WEFT_FRAME_PATHS_MAX);
+		v->ecn_path = (const struct weft_frame_ecn_path *)at;
+		if (!v->ecn_paths)
+			return "the ECN block";
+	}
+	return NULL;
+}
+
+static const char *check_messages(const struct dump_view *v)
+{
+	const struct weft_frame_msg *m;
+	uint32_t at = 0;
+
+	if (v->body_len < sizeof(*m))
+		return "DATA without a message";
+	while (at < v->body_len) {
+		if (v->body_len - at < sizeof(*m))
+			return "messages that do not fill the body";
+		if (v->body_cap < at + sizeof(*m))
+			return NULL; /* cut by the capture */
+		m = (const struct weft_frame_msg *)(v->body + at);
+		if (m->am_id == 0 || m->am_id >= 32 || m->flags)
+			return "a message's head";
+		at += (uint32_t)sizeof(*m) + weft_get16(m->length);
+	}
+	return at == v->body_len ? NULL : "messages that do not fill the body";
+}
+
+static const char *check_body(const struct dump_view *v)
+{
+	const struct dump_shape *shape = dump_shape_of_frame(v->hdr->type);
+	const struct weft_frame_ready *ready = (const void *)v->body;
+	const struct weft_frame_part *part = (const void *)v->body;
+	uint32_t offset, total, end;
+
+	if (v->hdr->type == WEFT_FRAME_DATA)
+		return check_messages(v);
+	if (v->body_len < shape->size)
+		return "a body that is too short for its type";
+	if (v->body_cap < shape->size)
+		return NULL; /* cut by the capture */
+	if (v->hdr->type == WEFT_FRAME_READY &&
+	    v->body_len < sizeof(*ready) + 2u * weft_get16(ready->paths))
+		return "READY with more paths than it has ports";
+	if (v->hdr->type != WEFT_FRAME_PART)
+		return NULL;
+	offset = weft_get16(part->offset);
+	total = weft_get16(part->total);
+	end = offset + v->body_len - (uint32_t)sizeof(*part);
+	return v->body_len == sizeof(*part) || offset % WEFT_FRAME_PART_UNIT || end > total ||
+			       (end < total && end % WEFT_FRAME_PART_UNIT)
+		       ? "a part that does not lie in its frame"
+		       : NULL;
+}
+
+static const char *lane(struct cursor *c, struct dump_view *v)
+{
+	const struct weft_frame_hdr *hdr = (const struct weft_frame_hdr *)c->p;
+	const char *why;
+
+	if (c->len < sizeof(*hdr))
+		return "too short for a lane header";
+	if (c->left < sizeof(*hdr)) {
+		v->cut = true;
+		return "the capture has cut its header";
+	}
+	if (weft_get16(hdr->magic) != WEFT_FRAME_MAGIC)
+		return "another magic";
+	/* A RESET is the same in all versions, and is how one tells another. */
+	if (hdr->version != WEFT_FRAME_VERSION && hdr->type != WEFT_FRAME_RESET)
+		return "another version";
+	v->hdr = hdr;
+	v->flags = weft_get16(hdr->flags);
+	v->length = weft_get16(hdr->length);
+	if (v->length < sizeof(*hdr) || v->length > c->len)
+		return "a length that it has not";
+	if (!dump_shape_of_frame(hdr->type))
+		return "an unknown type";
+	why = check_crc(v, c);
+	if (why)
+		return why;
+	if (v->flags & ~WEFT_FRAME_F_KNOWN)
+		return "unknown flags";
+	v->body = c->p + sizeof(*hdr);
+	v->body_len = v->length - (uint32_t)sizeof(*hdr);
+	v->body_cap = c->left - (uint32_t)sizeof(*hdr);
+	if (v->body_cap > v->body_len)
+		v->body_cap = v->body_len;
+	why = blocks(v);
+	return why ? why : check_body(v);
+}
+
+void dump_decode(const struct dump_frame *frame, struct dump_view *v)
+{
+	struct cursor c = {.p = frame->data, .left = frame->caplen, .len = frame->len};
+	const char *why;
+
+	*v = (struct dump_view){.what = DUMP_OTHER};
+	if (!outer(&c, v))
+		return;
+	v->what = DUMP_LANE;
+	v->cut = frame->caplen < frame->len;
+	why = lane(&c, v);
+	if (why && v->body && v->body_cap < v->body_len)
+		why = NULL; /* what the capture has cut can't be judged */
+	if (why)
+		wrong(v, why);
+}
+
+bool dump_msg_next(const struct dump_view *v, uint32_t *at, struct dump_msg *msg)
+{
+	const struct weft_frame_msg *m = (const struct weft_frame_msg *)(v->body + *at);
+	uint32_t left;
+
+	if (v->what != DUMP_LANE || v->hdr->type != WEFT_FRAME_DATA ||
+	    *at + sizeof(*m) > v->body_cap)
+		return false;
+	left = v->body_cap - *at - (uint32_t)sizeof(*m);
+	*msg = (struct dump_msg){.id = m->am_id, .len = weft_get16(m->length)};
+	msg->cap = msg->len < left ? msg->len : left;
+	msg->data = (const uint8_t *)(m + 1);
+	*at += (uint32_t)sizeof(*m) + msg->len;
+	return true;
+}
+
+static const char *wireup_wrong(const struct dump_msg *msg)
+{
+	const struct weft_wire_wireup *w = (const void *)msg->data;
+	uint32_t records = msg->len - (uint32_t)sizeof(*w), at = 0;
+	const struct weft_wire_record *r;
+
+	if (msg->cap < sizeof(*w))
+		return "a wire-up message that is too short";
+	if (w->major != WEFT_WIRE_MAJOR)
+		return NULL; /* who speaks another version is answered */
+	if (!dump_word(&dump_shape_of_msg(WEFT_WIRE_WIREUP)->field[0], w->type) ||
+	    weft_get16(w->offset) + records > weft_get16(w->total))
+		return "a wire-up head";
+	if (weft_get16(w->total) != records)
+		return NULL; /* a piece */
+	while (at < records) {
+		r = (const void *)(msg->data + sizeof(*w) + at);
+		if (records - at < sizeof(*r))
+			return "records that do not fill their message";
+		at += (uint32_t)sizeof(*r) + weft_get16(r->length);
+	}
+	return at == records ? NULL : "records that do not fill their message";
+}
+
+const char *dump_msg_wrong(const struct dump_msg *msg)
+{
+	if (msg->cap < msg->len)
+		return NULL; /* cut by the capture */
+	if (msg->id == WEFT_WIRE_WIREUP)
+		return wireup_wrong(msg);
+	if (!dump_shape_of_msg(msg->id))
+		return "an unknown message id";
+	return weft_wire_check(msg->id, msg->data, msg->len) ? "a message that is malformed" : NULL;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft-dump: reads captures. Options and start. */
+
+#include "dump/dump.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "dump/frames.h"
+#include "weft.h"
+
+static const char help[] =
+	"usage: weft-dump [options] FILE...\n"
+	"\n"
+	"Reads captures of raw lanes (WEFT_CAPTURE=FILE, tcpdump, dumpcap; pcapng and pcap), "
+	"checks every frame\n"
+	"against the wire format, and says how many frames and messages of each kind there are. "
+	"A file that is\n"
+	"damaged or cut short is read as far as it is whole. FILE - is standard input.\n"
+	"\n"
+	"  -F, --frames          print every frame with all of its fields\n"
+	"  -w, --wrong           print the frames that are not as they should be\n"
+	"  -f, --filter EXPR     only frames that tcpdump's filter expression takes\n"
+	"  -n, --number N        only the first N frames of each file\n"
+	"  -j, --json            print JSON, one object a line\n"
+	"  -h, --help            this text\n"
+	"      --version         version and build\n"
+	"\n"
+	"Exit code: 0 all is read and right, 1 a file can't be read, 2 wrong usage, 4 a file is "
+	"damaged, or\n"
+	"frames are not as the wire format says.\n";
+
+enum { OPT_VERSION = 256 };
+
+static const char shorts[] = ":Fwf:n:jh";
+static const struct option longs[] = {{"frames", no_argument, NULL, 'F'},
+				      {"wrong", no_argument, NULL, 'w'},
+				      {"filter", required_argument, NULL, 'f'},
+				      {"number", required_argument, NULL, 'n'},
+				      {"json", no_argument, NULL, 'j'},
+				      {"help", no_argument, NULL, 'h'},
+				      {"version", no_argument, NULL, OPT_VERSION},
+				      {0}};
+
+struct options {
+	bool frames, wrong, json;
+	uint64_t number;
+	struct dump_filter *filter;
+	char *const *names;
+	unsigned int num_names;
+};
+
+/* @return APP_OK or an exit code */
+static int option(struct options *o, int c, const char *value)
+{
+	char why[400];
+
+	switch (c) {
+	case 'F':
+		o->frames = true;
+		return APP_OK;
+	case 'w':
+		o->wrong = true;
+		return APP_OK;
+	case 'j':
+		o->json = true;
+		return APP_OK;
+	case 'n':
+		return cli_count("-n", value, 1, UINT64_MAX, &o->number) ? APP_USAGE : APP_OK;
+	case 'f':
+		dump_filter_free(o->filter);
+		o->filter = dump_filter_make(value, why, sizeof(why));
+		if (o->filter)
+			return APP_OK;
+		cli_error("%s", why);
+		return APP_USAGE;
+	default:
+		return APP_USAGE;
+	}
+}
+
+/* @return APP_OK, an exit code, or -1 = done, end with 0 */
+static int parse(struct options *o, int argc, char **argv)
+{
+	int c, ret;
+
+	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
+		if (c == 'h' || c == OPT_VERSION) {
+			fputs(c == 'h' ? help : weft_build_info(), stdout);
+			return -1;
+		}
+		ret = option(o, c, optarg);
+		if (ret)
+			return ret;
+	}
+	o->names = argv + optind;
+	o->num_names = (unsigned int)(argc - optind);
+	if (o->num_names >= 1 && o->num_names <= DUMP_FILES)
+		return APP_OK;
+	cli_error(o->num_names ? "more than %u captures" : "no capture: name one file, or up to %u",
+		  DUMP_FILES);
+	return APP_USAGE;
+}
+
+static void one_frame(const struct options *o, const struct dump_file *file,
+		      const struct dump_frame *frame, struct dump_counts *counts)
+{
+	struct dump_view view;
+	const char *wrong;
+
+	if (o->filter && !dump_filter_takes(o->filter, frame))
+		return;
+	dump_decode(frame, &view);
+	wrong = dump_count(counts, &view);
+	if (!o->frames && !(o->wrong && wrong))
+		return;
+	if (o->json)
+		dump_frame_json(stdout, file, frame, &view);
+	else
+		dump_frame_text(stdout, file, frame, &view);
+}
+
+/* @return APP_OK or an exit code */
+static int read_file(const struct options *o, const char *name, uint8_t index,
+		     struct dump_counts *counts)
+{
+	struct dump_progress progress;
+	struct dump_frame frame;
+	struct dump_file *file;
+	int ret = APP_OK;
+	char why[400];
+
+	file = dump_file_open(name, index, why, sizeof(why));
+	if (!file) {
+		cli_error("%s", why);
+		return APP_FAIL;
+	}
+	dump_progress_begin(&progress, file);
+	while ((!o->number || file->frames < o->number) && dump_file_next(file, &frame)) {
+		one_frame(o, file, &frame, counts);
+		dump_progress(&progress, file);
+	}
+	dump_progress_end(&progress);
+	if (file->why[0]) {
+		cli_error("%s; %" PRIu64 " frames before it are read", file->why, file->frames);
+		ret = APP_DATA;
+	}
+	if (file->dropped)
+		cli_error("%s: its writer has lost %" PRIu64 " frames", name, file->dropped);
+	if (file->foreign)
+		cli_error("%s: %" PRIu64 " frames of interfaces that are not Ethernet are left out",
+			  name, file->foreign);
+	dump_file_close(file);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct dump_counts counts = {0};
+	struct options o = {0};
+	unsigned int i;
+	int ret, one;
+
+	cli_program = "weft-dump";
+	setvbuf(stdout, NULL, _IOFBF, 1 << 20);
+	ret = parse(&o, argc, argv);
+	for (i = 0; ret == APP_OK && i < o.num_names; i++) {
+		one = read_file(&o, o.names[i], (uint8_t)i, &counts);
+		ret = one == APP_FAIL ? one : ret;
+		if (one == APP_DATA)
+			counts.damaged++;
+	}
+	if (ret == APP_OK && !o.frames)
+		(o.json ? dump_counts_json : dump_counts_text)(stdout, &counts);
+	dump_filter_free(o.filter);
+	if (fflush(stdout) || ferror(stdout)) {
+		cli_error("the output can't be written");
+		return APP_FAIL;
+	}
+	if (ret == APP_OK && (counts.damaged || counts.wrong))
+		return APP_DATA;
+	return ret < 0 ? APP_OK : ret;
+}

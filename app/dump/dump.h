@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/dump.h
+ * weft-dump: a reader of captures. doc/capture.md says what it does and how. The files:
+ *
+ *	dump/dump.c         options, and what is printed in which order
+ *	dump/file.c         captures, frame by frame
+ *	dump/pcapng.c       blocks of pcapng
+ *	dump/filter.c       tcpdump's filter expressions
+ *	dump/progress.c     how far a large file has been read
+ *	dump/decode.c       a frame becomes a view: what is where, what is wrong
+ *	dump/shape_frame.c  tables of the fields of lane frames
+ *	dump/shape_msg.c    tables of the fields of messages, wire-up, records
+ *	dump/walk.c         goes through a frame by these tables
+ *	dump/frames.c       frames as text and as JSON, counts
+ *	dump/json.c         commas and escapes
+ */
+#ifndef DUMP_DUMP_H
+#define DUMP_DUMP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dump/file.h"
+
+#define DUMP_FILES 64
+
+/* dump/filter.c */
+struct dump_filter;
+/** @return NULL: @p why says what is wrong with the expression */
+struct dump_filter *dump_filter_make(const char *expression, char *why, size_t why_len);
+bool dump_filter_takes(const struct dump_filter *filter, const struct dump_frame *frame);
+void dump_filter_free(struct dump_filter *filter);
+
+/* dump/progress.c: on standard error, if that is a terminal. */
+struct dump_progress {
+	uint64_t size; /**< of the file; 0 = not known */
+	uint64_t next; /**< bytes at which something is said again */
+	bool shown;
+};
+
+void dump_progress_begin(struct dump_progress *p, const struct dump_file *file);
+void dump_progress(struct dump_progress *p, const struct dump_file *file);
+void dump_progress_end(struct dump_progress *p);
+
+#endif /* DUMP_DUMP_H */

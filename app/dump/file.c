@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "dump/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pcap/pcap.h>
+
+#define BUFFER (1u << 20)
+#define PCAPNG_FIRST 0x0a
+
+static int open_pcap(struct dump_file *file, char *why, size_t why_len)
+{
+	char text[PCAP_ERRBUF_SIZE] = "";
+
+	file->pcap =
+		pcap_fopen_offline_with_tstamp_precision(file->f, PCAP_TSTAMP_PRECISION_NANO, text);
+	if (!file->pcap) {
+		snprintf(why, why_len, "%s: no capture, neither pcapng nor pcap (%s)", file->name,
+			 text);
+		return -EBADMSG;
+	}
+	file->f = NULL; /* libpcap closes it */
+	file->num_ifaces = 1;
+	snprintf(file->iface[0].name, sizeof(file->iface[0].name), "0");
+	file->iface[0].ethernet = pcap_datalink(file->pcap) == DLT_EN10MB;
+	return 0;
+}
+
+static int open_stream(struct dump_file *file, char *why, size_t why_len)
+{
+	int first;
+
+	file->f = strcmp(file->name, "-") ? fopen(file->name, "rbe") : stdin;
+	if (!file->f) {
+		snprintf(why, why_len, "%s: %s", file->name, strerror(errno));
+		return -errno;
+	}
+	setvbuf(file->f, NULL, _IOFBF, BUFFER);
+	first = getc(file->f);
+	if (first == EOF) {
+		snprintf(why, why_len, "%s: %s", file->name,
+			 ferror(file->f) ? strerror(errno) : "an empty file, no capture");
+		return -EBADMSG;
+	}
+	ungetc(first, file->f);
+	return first == PCAPNG_FIRST ? 0 : open_pcap(file, why, why_len);
+}
+
+struct dump_file *dump_file_open(const char *name, uint8_t index, char *why, size_t why_len)
+{
+	struct dump_file *file = calloc(1, sizeof(*file));
+
+	if (!file) {
+		snprintf(why, why_len, "no memory");
+		return NULL;
+	}
+	file->name = name;
+	file->index = index;
+	if (open_stream(file, why, why_len)) {
+		dump_file_close(file);
+		return NULL;
+	}
+	return file;
+}
+
+static bool pcap_one(struct dump_file *file, struct dump_frame *frame)
+{
+	struct pcap_pkthdr *head;
+	const uint8_t *data;
+	int rc = pcap_next_ex(file->pcap, &head, &data);
+
+	if (rc == PCAP_ERROR)
+		snprintf(file->why, sizeof(file->why), "%s: damaged behind frame %ju: %s",
+			 file->name, (uintmax_t)file->frames, pcap_geterr(file->pcap));
+	if (rc != 1)
+		return false;
+	*frame = (struct dump_frame){
+		.data = data,
+		.caplen = head->caplen,
+		.len = head->len < head->caplen ? head->caplen : head->len,
+		/* tv_usec has ns */
+		.time = (uint64_t)head->ts.tv_sec * 1000000000u + (uint64_t)head->ts.tv_usec,
+	};
+	file->at += 16 + (uint64_t)head->caplen;
+	return true;
+}
+
+bool dump_file_next(struct dump_file *file, struct dump_frame *frame)
+{
+	for (;;) {
+		if (file->why[0])
+			return false;
+		if (!(file->pcap ? pcap_one(file, frame) : dump_pcapng_next(file, frame)))
+			return false;
+		frame->number = ++file->frames;
+		frame->file = file->index;
+		if (file->iface[frame->iface].ethernet)
+			return true;
+		file->foreign++;
+	}
+}
+
+void dump_file_close(struct dump_file *file)
+{
+	if (file->pcap)
+		pcap_close(file->pcap);
+	if (file->f && file->f != stdin)
+		fclose(file->f);
+	free(file->block);
+	free(file);
+}

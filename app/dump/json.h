@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/json.h
+ * JSON onto a stream: commas and escapes. Whoever calls closes what it has opened.
+ */
+#ifndef DUMP_JSON_H
+#define DUMP_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json {
+	FILE *out;
+	bool more; /**< a member or an element stands before */
+};
+
+/** @param name  of the member; NULL: an element, or the whole. @param bracket  '{' or '[' */
+void json_begin(struct json *j, const char *name, char bracket);
+/** @param bracket  '}' or ']' */
+void json_end(struct json *j, char bracket);
+void json_number(struct json *j, const char *name, uint64_t value);
+/** @param value  is JSON already */
+void json_raw(struct json *j, const char *name, const char *value);
+/** @param text  any bytes; control characters become \\u00xx */
+void json_text(struct json *j, const char *name, const char *text);
+
+#endif /* DUMP_JSON_H */

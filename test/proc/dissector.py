@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""dissector.py BUILD: Wireshark's dissector and weft-dump read the same from every frame, field by
+field. They share nothing: one is written from doc/wire.md, the other stands on the library's own
+structs. Prints TAP."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..')
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+
+BUILD = sys.argv[1]
+DUMP = os.path.join(BUILD, 'app', 'weft-dump')
+LUA = os.path.join(ROOT, 'app', 'dump', 'weft.lua')
+EACH = 6  # frames of a kind that are compared: PDML is slow
+
+# Program, test, and what its capture has to hold.
+TRAFFIC = [
+    ('sys_message', 'every_size_over_4_lanes', 'eager frag rts pull pulled ats wireup'),
+    ('sys_message', 'all_datatypes_to_all_expected_sync_truncated', 'eager_sync frag_sync'),
+    ('sys_rma', 'random_puts_gets_and_atomics', 'put get get_data amo amo_rep rma_flush'),
+    ('sys_rma', 'active_messages_come_once', 'am am_frag am_rts'),
+    ('sys_path', 'the_mtu_shrinks_amid_messages', 'part probe'),
+    ('sys_failover', 'a_lost_link_is_left_at_once', 'wireup rx_state'),
+    ('lane_move', '', 'challenge'),
+]
+
+
+def kind_of(frame):
+    """What makes two frames alike: type and flags, and the first message."""
+    at = frame.find(b'\x57\x66', 14)
+    if at not in (14, 18, 42, 46) or len(frame) < at + 48:
+        return None
+    kind, = struct.unpack_from('<H', frame, at + 3)
+    return (kind, frame[at + 44:at + 47:2]) if frame[at + 3] == 7 else kind
+
+
+def thinned(path):
+    """Rewrites a capture of the simulator with a few frames of each kind."""
+    with open(path, 'rb') as f:
+        data = f.read()
+    kept, off, seen = [], 0, {}
+    while off < len(data):
+        block, length = struct.unpack_from('<II', data, off)
+        if block == 6:
+            kind = kind_of(data[off + 28:off + 200])
+            seen[kind] = seen.get(kind, 0) + 1
+        if block != 6 or seen[kind] <= EACH:
+            kept.append(data[off:off + length])
+        off += length
+    with open(path, 'wb') as f:
+        f.write(b''.join(kept))
+
+
+def walked(items, prefix):
+    """(name, value) of all fields that JSON has, in the order of the bytes."""
+    for name, value in items.items():
+        if isinstance(value, list):
+            for one in value:
+                yield from walked(one, 'weft.%s.' % one['name'])
+        elif name not in ('name', 'wrong') and not name.endswith('_name'):
+            yield prefix + name, str(value)
+
+
+def from_dump(path):
+    out = subprocess.run([DUMP, '-F', '-j', path], stdout=subprocess.PIPE, check=False,
+                         text=True).stdout
+    frames = {}
+    for line in out.splitlines():
+        frame = json.loads(line)
+        # Some tests of the simulator send messages that are none of the protocol's.
+        if frame['kind'] == 'lane' and '"wrong"' not in line:
+            frames[frame['number']] = list(walked(frame['weft'], 'weft.'))
+    return frames
+
+
+# What is not in the frame, or has another form there.
+OWN = ('weft.flags.', 'weft.crc', 'weft.expert', 'weft.retransmission_of', 'weft.duplicate_of',
+       'weft.message_')
+
+
+def from_tshark(path):
+    command = ['tshark', '-X', 'lua_script:' + LUA, '-r', path, '-T', 'pdml', '-J', 'frame weft']
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    frames, number, fields = {}, 0, []
+    for packet in ElementTree.fromstring(done.stdout).iter('packet'):
+        fields = []
+        for field in packet.iter('field'):
+            name, show = field.get('name'), field.get('show')
+            if name == 'frame.number':
+                number = int(show)
+            elif name == '_ws.malformed':
+                raise AssertionError('frame %d: %s' % (number, field.get('showname')))
+            elif name.startswith('weft.') and not name.startswith(OWN):
+                fields.append((name, show))
+        frames[number] = fields
+    return frames
+
+
+def same(ours, theirs):
+    if ours == theirs:
+        return True
+    try:  # singles: printed with other digits
+        return abs(float(ours) - float(theirs)) <= 1e-5 * abs(float(ours))
+    except ValueError:
+        return False
+
+
+def compare(path):
+    """@return the names of all items there were"""
+    ours, theirs = from_dump(path), from_tshark(path)
+    names = set()
+    assert ours, 'no frame in ' + path
+    for number, fields in ours.items():
+        other = theirs[number]
+        assert [f[0] for f in fields] == [f[0] for f in other], \
+            'frame %d:\n%s\n%s' % (number, [f for f in fields if f not in other],
+                                   [f for f in other if f not in fields])
+        for (name, a), (_, b) in zip(fields, other):
+            assert same(a, b), 'frame %d: %s is %s and %s' % (number, name, a, b)
+        names.update(f[0].split('.')[1] for f in fields)
+    return names
+
+
+def the_dissector_and_weft_dump_read_the_same_fields(program, test, wanted):
+    def check():
+        with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
+            path = os.path.join(folder, 'c.pcapng')
+            command = [os.path.join(BUILD, 'test', 'sim', 'sim_' + program), '-k', test, '-n', '1',
+                       '-w', path]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  check=False, text=True)
+            assert done.returncode == 0 and os.path.exists(path), done.stdout[-2000:]
+            thinned(path)
+            names = compare(path)
+            missing = set(wanted.split()) - names
+            assert not missing, 'no %s in this traffic' % ' '.join(sorted(missing))
+
+    check.__name__ = '%s %s' % (program, test)
+    return check
+
+
+def main():
+    try:
+        subprocess.run(['tshark', '-v'], stdout=subprocess.DEVNULL, check=True)
+    except FileNotFoundError:
+        print('tshark is not installed')
+        sys.exit(77)
+    tap.run([the_dissector_and_weft_dump_read_the_same_fields(*t) for t in TRAFFIC])
+
+
+main()

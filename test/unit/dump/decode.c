@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames as doc/wire.md says, and frames as it does not allow. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "capture_util.h"
+#include "dump/frames.h"
+#include "frame/csum.h"
+
+#define L2 14
+
+struct built {
+	uint8_t bytes[4096];
+	uint32_t len;
+};
+
+/* Over Weft's own ethertype, with CRC32C. */
+static struct weft_frame_hdr *build(struct built *b, uint8_t type, uint16_t flags, const void *body,
+				    size_t len)
+{
+	struct weft_frame_hdr *h = (void *)(b->bytes + L2);
+
+	memset(b, 0, sizeof(*b));
+	memcpy(b->bytes + 12, "\x88\xb5", 2);
+	*h = (struct weft_frame_hdr){.magic = weft_put16(WEFT_FRAME_MAGIC),
+				     .version = WEFT_FRAME_VERSION,
+				     .type = type,
+				     .flags = weft_put16(flags | WEFT_FRAME_F_CRC32C),
+				     .length = weft_put16((uint16_t)(sizeof(*h) + len)),
+				     .seq = weft_put32(7),
+				     .ts_hold = weft_put16(WEFT_FRAME_NO_ECHO)};
+	if (len)
+		memcpy(h + 1, body, len);
+	b->len = (uint32_t)(L2 + sizeof(*h) + len + 4);
+	return h;
+}
+
+static void seal(struct built *b)
+{
+	const uint8_t *h = b->bytes + L2;
+	weft_le32 crc = weft_put32(~weft_crc32c(WEFT_CRC32C_INIT, h, b->len - L2 - 4));
+
+	memcpy(b->bytes + b->len - 4, &crc, sizeof(crc));
+}
+
+static struct dump_frame frame_of(const struct built *b, uint32_t caplen)
+{
+	return (struct dump_frame){.data = b->bytes, .caplen = caplen, .len = b->len, .number = 1};
+}
+
+static struct dump_view decoded(struct built *b)
+{
+	struct dump_frame frame = frame_of(b, b->len);
+	struct dump_view view;
+
+	seal(b);
+	dump_decode(&frame, &view);
+	return view;
+}
+
+/* What is printed of it. To be freed. */
+static char *printed(struct built *b, bool json)
+{
+	static struct dump_file file = {.name = "f", .iface = {{.name = "i"}}};
+	struct dump_frame frame = frame_of(b, b->len);
+	struct dump_view view = decoded(b);
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	(json ? dump_frame_json : dump_frame_text)(out, &file, &frame, &view);
+	fclose(out);
+	return text;
+}
+
+static void expect_wrong(struct built *b, const char *why)
+{
+	struct dump_view view = decoded(b);
+
+	assert_int_equal(view.what, DUMP_WRONG);
+	if (!strstr(view.wrong, why))
+		fail_msg("'%s' instead of '%s'", view.wrong, why);
+}
+
+static const uint8_t eager[] = {16, 0, 2, 0, 7, 0, 0,   0,   8,   0,
+				0,  0, 0, 0, 0, 0, 'd', 'a', 't', 'a'};
+
+static void messages_are_printed_with_their_fields(void **state)
+{
+	struct built b;
+	char *text;
+
+	(void)state;
+	build(&b, WEFT_FRAME_DATA, WEFT_FRAME_F_RETX, eager, sizeof(eager));
+	text = printed(&b, false);
+	assert_non_null(strstr(text, "type DATA"));
+	assert_non_null(
+		strstr(text, "\n    eager seq 0x00000007 tag 0x0000000000000008 + 4 bytes"));
+	assert_non_null(strstr(text, " | CRC32C RETX\n"));
+	free(text);
+	text = printed(&b, true);
+	assert_non_null(strstr(text, "\"messages\":[{\"name\":\"eager\",\"seq\":\"0x00000007\","
+				     "\"tag\":\"0x0000000000000008\",\"bytes\":4}]}}\n"));
+	free(text);
+}
+
+static void what_is_not_as_the_page_says_is_wrong(void **state)
+{
+	struct weft_frame_part part = {.offset = weft_put16(4), .total = weft_put16(100)};
+	struct weft_frame_hdr *h;
+	uint8_t bad[sizeof(eager)];
+	struct built b;
+
+	(void)state;
+	build(&b, WEFT_FRAME_ACK, 0, NULL, 0)->version = WEFT_FRAME_VERSION + 1;
+	expect_wrong(&b, "another version");
+	build(&b, WEFT_FRAME_ACK, 0, NULL, 0)->magic = weft_put16(1);
+	expect_wrong(&b, "another magic");
+	build(&b, 119, 0, NULL, 0);
+	expect_wrong(&b, "an unknown type");
+	build(&b, WEFT_FRAME_ACK, 0x40, NULL, 0);
+	expect_wrong(&b, "unknown flags");
+	build(&b, WEFT_FRAME_HELLO, 0, eager, sizeof(eager));
+	expect_wrong(&b, "too short for its type");
+	build(&b, WEFT_FRAME_ACK, WEFT_FRAME_F_SACK, "\x41\0\0\0", 4);
+	expect_wrong(&b, "the SACK block");
+	build(&b, WEFT_FRAME_ACK, WEFT_FRAME_F_ECN, "\x01\0\0\0", 4);
+	expect_wrong(&b, "the ECN block");
+	build(&b, WEFT_FRAME_DATA, 0, eager, sizeof(eager) - 1);
+	expect_wrong(&b, "messages that do not fill");
+	memcpy(bad, eager, sizeof(eager));
+	bad[2] = 32;
+	build(&b, WEFT_FRAME_DATA, 0, bad, sizeof(bad));
+	expect_wrong(&b, "a message's head");
+	build(&b, WEFT_FRAME_PART, 0, &part, sizeof(part));
+	expect_wrong(&b, "a part that does not lie");
+	h = build(&b, WEFT_FRAME_HELLO_RETRY, 0, eager, 8);
+	h->flags = weft_put16(0);
+	expect_wrong(&b, "without CRC32C");
+	h = build(&b, WEFT_FRAME_ACK, 0, NULL, 0);
+	h->length = weft_put16(43 + 8);
+	expect_wrong(&b, "a length that it has not");
+}
+
+static void a_changed_bit_is_noticed(void **state)
+{
+	struct dump_frame frame;
+	struct dump_view view;
+	struct built b;
+
+	(void)state;
+	build(&b, WEFT_FRAME_DATA, 0, eager, sizeof(eager));
+	seal(&b);
+	b.bytes[L2 + 50] ^= 4;
+	frame = frame_of(&b, b.len);
+	dump_decode(&frame, &view);
+	assert_int_equal(view.what, DUMP_WRONG);
+	assert_true(view.crc_wrong);
+}
+
+static void a_reset_of_another_version_is_none_of_the_wrong(void **state)
+{
+	const struct weft_frame_reset reset = {.reason = weft_put16(WEFT_RESET_VERSION)};
+	struct built b;
+	char *text;
+
+	(void)state;
+	build(&b, WEFT_FRAME_RESET, 0, &reset, sizeof(reset))->version = 9;
+	assert_int_equal(decoded(&b).what, DUMP_LANE);
+	text = printed(&b, false);
+	assert_non_null(strstr(text, "version 9 type RESET"));
+	assert_non_null(strstr(text, "reason VERSION"));
+	free(text);
+}
+
+/* What the capture has cut can't be judged, and what is there is shown. */
+static void a_frame_that_the_capture_cut_is_no_wrong_one(void **state)
+{
+	struct weft_frame_hello hello = {.conn = weft_put32(5)};
+	struct dump_frame frame;
+	struct dump_view view;
+	struct dump_msg m;
+	struct built b;
+	uint32_t cap, at;
+
+	(void)state;
+	build(&b, WEFT_FRAME_DATA, 0, eager, sizeof(eager));
+	seal(&b);
+	for (cap = L2 + sizeof(struct weft_frame_hdr); cap < b.len; cap++) {
+		frame = frame_of(&b, cap);
+		dump_decode(&frame, &view);
+		assert_int_equal(view.what, DUMP_LANE);
+		assert_true(view.cut);
+		for (at = 0; dump_msg_next(&view, &at, &m);)
+			assert_null(dump_msg_wrong(&m));
+	}
+	build(&b, WEFT_FRAME_HELLO, 0, &hello, sizeof(hello));
+	seal(&b);
+	frame = frame_of(&b, L2 + sizeof(struct weft_frame_hdr) + 10);
+	dump_decode(&frame, &view);
+	assert_int_equal(view.what, DUMP_LANE);
+}
+
+static void what_a_peer_says_commands_no_terminal(void **state)
+{
+	static const char hostile[] = "\033]0;owned\007\x9b"
+				      "2J\r\n\"";
+	struct {
+		struct weft_frame_msg msg;
+		struct weft_wire_wireup w;
+		struct weft_wire_record r;
+		char text[sizeof(hostile) - 1];
+	} __attribute__((packed)) m = {.msg = {.am_id = WEFT_WIRE_WIREUP}};
+	struct built b;
+	char *text;
+	int json;
+
+	(void)state;
+	m.msg.length = weft_put16(sizeof(m) - sizeof(m.msg));
+	m.w.type = WEFT_WIREUP_ERROR;
+	m.w.major = WEFT_WIRE_MAJOR;
+	m.w.total = weft_put16(sizeof(m.r) + sizeof(m.text));
+	m.r.type = weft_put16(WEFT_RECORD_TEXT);
+	m.r.length = weft_put16(sizeof(m.text));
+	memcpy(m.text, hostile, sizeof(m.text));
+	build(&b, WEFT_FRAME_DATA, 0, &m, sizeof(m));
+	for (json = 0; json <= 1; json++) {
+		text = printed(&b, json);
+		assert_non_null(strstr(text, "\"?]0;owned??2J??"));
+		for (char *p = text; *p; p++)
+			assert_true((unsigned char)*p >= 0x20 || *p == '\n');
+		if (json)
+			assert_non_null(strstr(text, "J??\\\"\""));
+		free(text);
+	}
+}
+
+static void other_frames_are_not_ours(void **state)
+{
+	static const uint8_t arp[] = {0, 1, 8, 0, 6, 4, 0, 1};
+	struct dump_frame frame;
+	struct dump_view view;
+	struct built b = {.len = 60};
+
+	(void)state;
+	memcpy(b.bytes + 12, "\x86\xdd", 2);
+	frame = frame_of(&b, b.len);
+	dump_decode(&frame, &view);
+	assert_int_equal(view.what, DUMP_OTHER);
+	memcpy(b.bytes + 12, "\x08\x06", 2);
+	memcpy(b.bytes + 14, arp, sizeof(arp));
+	dump_decode(&frame, &view);
+	assert_int_equal(view.what, DUMP_ARP);
+	for (frame.caplen = 0; frame.caplen < 40; frame.caplen++)
+		dump_decode(&frame, &view);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_are_printed_with_their_fields),
+		cmocka_unit_test(what_is_not_as_the_page_says_is_wrong),
+		cmocka_unit_test(a_changed_bit_is_noticed),
+		cmocka_unit_test(a_reset_of_another_version_is_none_of_the_wrong),
+		cmocka_unit_test(a_frame_that_the_capture_cut_is_no_wrong_one),
+		cmocka_unit_test(what_a_peer_says_commands_no_terminal),
+		cmocka_unit_test(other_frames_are_not_ours),
+	};
+
+	return cmocka_run_group_tests_name("dump decode", tests, NULL, NULL);
+}
