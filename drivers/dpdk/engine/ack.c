@@ -31,10 +31,10 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 	weft_loss_acked(&p->loss, &p->rtt, slot->order, slot->tries, slot->sent, iface->et);
 	if (unlikely(c->path_watch))
 		raw_multi_slot_acked(c, slot);
-	if (!c->cc)
-		c->inflight -= slot->bytes;
+	if (unlikely(slot->lost))
+		raw_window_found(c, slot);
 	else
-		raw_window_slot_acked(c, slot);
+		c->inflight -= slot->bytes;
 	c->base.queued -= slot->payload;
 	raw_slot_free(c, slot, iface->lcore);
 }
@@ -90,7 +90,7 @@ static unsigned int take_sack(struct raw_conn *c, const struct weft_frame_sack *
 unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 			 const struct weft_frame_sack *sack)
 {
-	uint32_t ack = weft_get32(hdr->ack), rtt = 0;
+	uint32_t ack = weft_get32(hdr->ack), before = c->inflight, rtt = 0;
 	bool silent = false;
 	unsigned int acked = 0;
 
@@ -119,8 +119,11 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 
 	if (weft_get16(hdr->ts_hold) != WEFT_FRAME_NO_ECHO)
 		rtt = take_sample(c, hdr);
-	if (c->cc)
-		raw_window_acked(c, hdr->echo_path, rtt);
+	if (c->cc) {
+		c->cc_acked += before - c->inflight;
+		if (rtt != 0 || c->cc_full)
+			raw_window_acked(c, hdr->echo_path, rtt, before);
+	}
 	if (unlikely(c->path_watch))
 		silent = raw_multi_acked(c, hdr);
 	c->backoff = 0;

@@ -95,8 +95,8 @@ struct raw_path {
 	uint32_t order;        /* of the next frame */
 	uint16_t sport, dport; /* ours, the peer's */
 	uint32_t retransmits;
-	uint32_t inflight;  /* with cc or several paths: lane bytes */
-	uint32_t acked;     /* of the acknowledgement in hand */
+	uint32_t inflight;  /* with RAW_WATCH_MANY: lane bytes */
+	uint32_t acked;     /* the same: since its congestion control was told */
 	uint32_t ask_bytes; /* after so many the peer is asked to acknowledge; 0 = it need not be */
 	uint32_t asked;     /* since it was */
 };
@@ -207,6 +207,9 @@ struct raw_conn {
 	uint32_t room;       /* bytes for messages in a frame that is not longer */
 	/* Congestion control, one for each path; NULL: the window is fixed (engine/window.h). */
 	struct weft_cc *cc;
+	int32_t cc_left;         /* bytes until raw_window_ask() */
+	uint32_t cc_acked;       /* bytes since congestion control was told */
+	bool cc_full;            /* since then the window kept a frame back */
 	struct raw_multi *multi; /* NULL: there is one path */
 	struct raw_path path[WEFT_FRAME_PATHS_MAX];
 
@@ -214,7 +217,6 @@ struct raw_conn {
 	uint32_t cc_limit; /* bytes in flight */
 	uint32_t cc_gap;   /* ns between frames; 0 = none */
 	uint32_t cc_lost;  /* frames that are lost and wait to be sent again */
-	bool cc_full;      /* since the last acknowledgement the window kept a frame back */
 
 	uint32_t round_end;
 	uint32_t hdr_held; /* small buffers in its zero-copy frames */

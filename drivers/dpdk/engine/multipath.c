@@ -46,17 +46,15 @@ static void choose(struct raw_conn *c)
 }
 
 /*
- * The fixed window counts what is in flight on each path only while there are several. What is
- * outstanding is walked over once when that begins.
+ * What is in flight on each path is counted only while there are several. What is outstanding is
+ * walked over once when that begins.
  */
 static void count_inflight(struct raw_conn *c)
 {
-	if (c->cc)
-		return;
 	for (unsigned int k = 0; k < c->path_count; k++)
-		c->path[k].inflight = 0;
+		c->path[k].inflight = c->path[k].acked = 0;
 	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++)
-		if (raw_slot(c, seq)->m)
+		if (raw_slot(c, seq)->m && !raw_slot(c, seq)->lost)
 			c->path[raw_slot(c, seq)->path].inflight += raw_slot(c, seq)->bytes;
 }
 
@@ -130,8 +128,7 @@ uint8_t raw_multi_other(const struct raw_conn *c, uint8_t path, bool reserve)
 
 void raw_multi_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
-	if (!c->cc)
-		c->path[path].inflight += bytes;
+	c->path[path].inflight += bytes;
 	choose(c);
 }
 
@@ -207,8 +204,11 @@ void raw_multi_slot_acked(struct raw_conn *c, const struct raw_slot *slot)
 {
 	struct raw_multi_path *m = &c->multi->path[slot->path];
 
-	if (!c->cc && c->path_watch & RAW_WATCH_MANY)
-		c->path[slot->path].inflight -= slot->bytes;
+	if (c->path_watch & RAW_WATCH_MANY) {
+		c->path[slot->path].acked += slot->bytes;
+		if (!slot->lost)
+			c->path[slot->path].inflight -= slot->bytes;
+	}
 	/* Which of its transmissions has arrived? prove() knows better. */
 	if (slot->tries > 1)
 		return;

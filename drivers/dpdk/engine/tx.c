@@ -136,8 +136,7 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 	struct raw_slot *slot = raw_slot(c, c->snd_next);
 	uint8_t path = c->next_path;
 
-	if (c->cc)
-		flags |= raw_window_sent(c, path, lane_len);
+	flags |= raw_window_sent(c, path, lane_len);
 	if (c->csum == WEFT_FRAME_CSUM_CRC32C)
 		flags |= WEFT_FRAME_F_CRC32C;
 	hdr->flags = weft_put16(flags);

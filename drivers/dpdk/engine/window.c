@@ -30,6 +30,7 @@ static uint32_t full_frame(const struct raw_conn *c)
 static void update(struct raw_conn *c)
 {
 	uint64_t limit = 0, per_s = 0;
+	uint32_t ask = INT32_MAX;
 	bool paced = true;
 
 	for (unsigned int i = 0; i < c->path_count; i++) {
@@ -45,11 +46,16 @@ static void update(struct raw_conn *c)
 		p->ask_bytes = cc->limit < ASK_FRAMES * full_frame(c)
 				       ? RTE_MAX(cc->limit / 4, full_frame(c))
 				       : 0;
+		if (p->ask_bytes != 0)
+			ask = RTE_MIN(ask, p->ask_bytes - 1);
 	}
 	/* WEFT_WINDOW is the lane's, however many paths have been opened. */
 	limit = RTE_MIN(limit, (uint64_t)c->cc[0].conf.most * c->paths);
 	c->cc_limit = (uint32_t)RTE_MIN(limit, (uint64_t)INT32_MAX);
 	c->cc_gap = paced ? (uint32_t)RTE_MIN(1000000000ull / per_s + 1, (uint64_t)INT32_MAX) : 0;
+	if (c->cc_gap != 0 || (ask != INT32_MAX && c->path_watch & RAW_WATCH_MANY))
+		ask = 0;
+	c->cc_left = RTE_MIN(c->cc_left, (int32_t)ask);
 	if (c->cc_gap != 0 || c->cc_lost != 0)
 		c->win_bytes = 0;
 	else
@@ -71,6 +77,7 @@ int raw_window_init(struct raw_conn *c)
 		.rtt = c->measure.rtt,
 	};
 
+	c->cc_left = INT32_MAX;
 	if (raw_window_fixed(c->iface))
 		return 0;
 	c->cc = calloc(c->path_count, sizeof(*c->cc));
@@ -129,49 +136,98 @@ static void pace(struct raw_conn *c, uint32_t bytes)
 	c->cc_next = RTE_MAX(c->cc_next, now - RTE_MIN(now, gap)) + gap;
 }
 
-uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
+uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
 	struct raw_path *p = &c->path[path];
 
-	p->inflight += bytes;
+	c->cc_left = INT32_MAX;
+	if (!c->cc)
+		return 0;
 	if (c->cc_gap != 0)
 		pace(c, bytes);
+	if (c->path_watch & RAW_WATCH_MANY) {
+		/* Each path has a part of its own. */
+		c->cc_left = 0;
+		if (p->ask_bytes == 0)
+			return 0;
+		p->asked += bytes;
+		if (p->asked < p->ask_bytes && c->cc_gap == 0)
+			return 0;
+		p->asked = 0;
+		return WEFT_FRAME_F_ACK_REQ;
+	}
 	if (p->ask_bytes == 0)
 		return 0;
-	p->asked += bytes;
-	if (p->asked < p->ask_bytes && c->cc_gap == 0)
-		return 0;
-	p->asked = 0;
+	c->cc_left = c->cc_gap != 0 ? 0 : (int32_t)p->ask_bytes - 1;
 	return WEFT_FRAME_F_ACK_REQ;
 }
 
 /* ---------------------------------------------------------------- what comes back */
 
-void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt)
+/* @return what the sender obeys has changed */
+static bool tell(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
-	struct weft_cc_ack a = {.now = c->iface->now, .limited = c->cc_full};
+	uint32_t limit = cc->limit, gap = cc->gap;
+
+	cc->ops->on_ack(cc, a);
+	return cc->limit != limit || cc->gap != gap;
+}
+
+static bool tell_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t path, uint32_t rtt)
+{
+	bool changed = false;
 
 	for (unsigned int i = 0; i < c->path_count; i++) {
 		struct raw_path *p = &c->path[i];
 
 		if (p->acked == 0 && (i != path || rtt == 0))
 			continue;
-		a.acked = p->acked;
-		a.inflight = p->inflight + p->acked;
-		a.rtt = i == path ? rtt : 0;
+		a->acked = p->acked;
+		a->inflight = p->inflight + p->acked;
+		a->rtt = i == path ? rtt : 0;
 		p->acked = 0;
-		c->cc[i].ops->on_ack(&c->cc[i], &a);
+		changed |= tell(&c->cc[i], a);
 	}
-	c->cc_full = false;
-	update(c);
+	return changed;
+}
+
+void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt, uint32_t before)
+{
+	struct weft_cc_ack a = {
+		.now = c->iface->now,
+		.limited = c->cc_full,
+		.acked = c->cc_acked,
+		.inflight = before,
+		.rtt = path == c->next_path ? rtt : 0,
+	};
+	bool changed;
+
+	if (unlikely(c->path_watch & RAW_WATCH_MANY))
+		changed = tell_all(c, &a, path, rtt);
+	else
+		changed = tell(&c->cc[c->next_path], &a);
+	c->cc_acked = 0;
+	c->cc_full = c->cc_lost != 0;
+	if (changed || (c->win_bytes == 0 && !c->cc_full))
+		update(c);
+}
+
+void raw_window_found(struct raw_conn *c, struct raw_slot *slot)
+{
+	slot->lost = false;
+	c->cc_lost--;
+	c->cc_full = true; /* for there may be room now */
+	c->cc_acked += slot->bytes;
 }
 
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot)
 {
 	slot->lost = true;
 	c->cc_lost++;
+	c->cc_full = true;
 	c->inflight -= slot->bytes;
-	c->path[slot->path].inflight -= slot->bytes;
+	if (c->path_watch & RAW_WATCH_MANY)
+		c->path[slot->path].inflight -= slot->bytes;
 	c->cc[slot->path].ops->on_loss(&c->cc[slot->path], slot->bytes, c->iface->now);
 	c->win_bytes = 0;
 }
@@ -188,14 +244,17 @@ bool raw_window_again(struct raw_conn *c, uint32_t bytes, uint64_t *when)
 
 void raw_window_resent(struct raw_conn *c, struct raw_slot *slot, uint8_t before)
 {
+	bool many = c->path_watch & RAW_WATCH_MANY;
+
 	if (slot->lost) {
 		slot->lost = false;
 		c->cc_lost--;
 		c->inflight += slot->bytes;
-	} else {
+	} else if (many) {
 		c->path[before].inflight -= slot->bytes;
 	}
-	c->path[slot->path].inflight += slot->bytes;
+	if (many)
+		c->path[slot->path].inflight += slot->bytes;
 	if (c->cc_gap != 0)
 		pace(c, slot->bytes);
 	if (c->cc_lost == 0)

@@ -5,7 +5,8 @@
  * for the connection, the time of the next frame where windows are smaller than a few of them,
  * and when the peer is asked to acknowledge at once.
  *
- * With a fixed window (c->cc NULL) nothing here is called per frame.
+ * With a fixed window (c->cc NULL) nothing here is called per frame, with large windows one
+ * function per round trip that is told.
  */
 #ifndef WEFT_ENGINE_WINDOW_H
 #define WEFT_ENGINE_WINDOW_H
@@ -26,28 +27,28 @@ void raw_window_free(struct raw_conn *c);
 
 /** The limit is reached, or each frame has its time. @return true: one may leave all the same */
 bool raw_window_paced(struct raw_conn *c);
-/** A frame of @p bytes leaves over @p path. @return WEFT_FRAME_F_ACK_REQ or 0, for its header */
-uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes);
-/** A frame is acknowledged, one of those that raw_window_acked() is about. */
-static inline void raw_window_slot_acked(struct raw_conn *c, struct raw_slot *slot)
+/** raw_window_sent() where c->cc_left is used up. */
+uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes);
+/**
+ * A frame of @p bytes leaves over @p path. @return WEFT_FRAME_F_ACK_REQ or 0, for its header.
+ * While windows are large this is one comparison.
+ */
+static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_t bytes)
 {
-	struct raw_path *p = &c->path[slot->path];
-
-	p->acked += slot->bytes;
-	if (unlikely(slot->lost)) {
-		slot->lost = false;
-		c->cc_lost--;
-		return;
-	}
-	p->inflight -= slot->bytes;
-	c->inflight -= slot->bytes;
+	c->cc_left -= (int32_t)bytes;
+	return likely(c->cc_left >= 0) ? 0 : raw_window_ask(c, path, bytes);
 }
 
+/** A frame that was taken for lost, and is not sent again yet, is acknowledged. */
+void raw_window_found(struct raw_conn *c, struct raw_slot *slot);
 /**
- * An acknowledgement has been taken, and raw_window_slot_acked() has counted what it is of.
- * @param path  that the round trip @p rtt (ns; 0 = none) is of
+ * An acknowledgement has been taken which tells a round trip, or a window is in the way:
+ * c->cc_acked is what has been acknowledged since the last call. Between two calls nobody asks for
+ * more.
+ * @param path    that the round trip @p rtt (ns; 0 = none) is of
+ * @param before  bytes that were in flight
  */
-void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt);
+void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt, uint32_t before);
 /** A frame is lost: it is no more in flight, until it is sent again. */
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
 /**
