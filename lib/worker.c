@@ -405,9 +405,10 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	for (i = 0; i < num; i++)
 		if (!w->ifaces[i]->quiet)
 			n += w->ifaces[i]->ops->progress(w->ifaces[i], now);
-	n += weft_msg_progress(w);
+	/* What connections have to say goes first: a queue of messages takes all the room there is. */
 	if (__builtin_expect(now >= w->next_timer, 0))
 		n += weft_conns_timers(w);
+	n += weft_msg_progress(w);
 	for (i = 0; i < num; i++)
 		if (w->ifaces[i]->tx_open)
 			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);

@@ -55,6 +55,27 @@ static bool can_stop(const struct weft_ep *ep, unsigned int n)
 
 /* ------------------------------------------------------------------ out */
 
+static void told(struct weft_lane_comp *comp, int status)
+{
+	struct weft_failover_lane *l = container_of(comp, struct weft_failover_lane, told);
+
+	l->telling = false;
+	l->taken += status == 0;
+}
+
+/* Who computes does not answer, and its device may yet take what is said: only this tells. */
+static void note_taken(struct weft_failover_lane *l, struct weft_lane_ep *over)
+{
+	int rc;
+
+	if (l->telling)
+		return;
+	l->told.done = told;
+	rc = over->ops->ep_flush(over, &l->told);
+	l->telling = rc == 0;
+	l->taken += rc == WEFT_LANE_IDLE;
+}
+
 static int tell_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type type, uint32_t lanes)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
@@ -71,6 +92,8 @@ static int tell_over(struct weft_ep *ep, unsigned int n, enum weft_wireup_type t
 
 		if (lanes >> i & 1)
 			rc = weft_wireup_send(ep->lanes[i].lane_ep, &h, r.buf, r.len);
+		if (rc == 0 && type == WEFT_WIREUP_LANE_DOWN)
+			note_taken(l, ep->lanes[i].lane_ep);
 	}
 	return rc;
 }
@@ -128,7 +151,7 @@ static bool stop(struct weft_ep *ep, unsigned int n, const char *text)
 	l->life = WEFT_LANE_CLOSING;
 	l->since = ep->worker->now;
 	l->look_at = UINT64_MAX;
-	l->tries = 0;
+	l->tries = l->taken = 0;
 	l->answer_due = false;
 	l->was_up = was_up;
 	if (was_up) {
@@ -179,7 +202,10 @@ static void finish(struct weft_ep *ep, unsigned int n, const struct weft_wireup_
 	weft_msg_replay_end(ep);
 	if (ep->generation != generation || ep->state == WEFT_EP_FAILED)
 		return;
-	if (rc < 0)
+	if (rc == -ENOMEM)
+		weft_ep_fail(ep, rc, "no memory for what lane %u, which is given up, had to send",
+			     n);
+	else if (rc < 0)
 		weft_ep_fail(ep, -EPROTO,
 			     "%s contradicts itself about what it received over lane %u, which "
 			     "is given up",
@@ -209,7 +235,9 @@ static bool lives(const struct weft_ep *ep, unsigned int n)
 {
 	const struct weft_failover_lane *l = &ep->failover->lane[n];
 
-	return l->deaf ? ep->lanes[n].lane_ep->queued < l->queued : l->alive_at > l->since;
+	if (l->deaf)
+		return l->caught || ep->lanes[n].lane_ep->queued < l->queued;
+	return l->alive_at > l->since;
 }
 
 static bool others_live(const struct weft_ep *ep, unsigned int n)
@@ -248,7 +276,10 @@ static void conclude(struct weft_ep *ep, unsigned int n)
 		weft_failover_stop(ep, n, l->why);
 		return;
 	}
-	tell(ep, n, WEFT_WIREUP_LANE_SUSPECT);
+	if (tell(ep, n, WEFT_WIREUP_LANE_SUSPECT) < 0) {
+		l->look_at = ep->worker->now + LOOK_NS / 2;
+		return;
+	}
 	l->tries++;
 	l->look_at = ep->worker->now + ASK_AGAIN_NS;
 }
@@ -275,6 +306,28 @@ static void look(struct weft_ep *ep, unsigned int n)
 		l->look_at = UINT64_MAX;
 }
 
+static void caught_up(struct weft_lane_comp *comp, int status)
+{
+	struct weft_failover_lane *l = container_of(comp, struct weft_failover_lane, caught_up);
+
+	l->catching_up = false;
+	l->caught = status == 0;
+}
+
+/* More may be sent than it acknowledges, when it does again. */
+static void wait_for_deaf(struct weft_failover_lane *l, struct weft_lane_ep *lane_ep)
+{
+	int rc;
+
+	l->caught = false;
+	if (l->catching_up)
+		return;
+	l->caught_up.done = caught_up;
+	rc = lane_ep->ops->ep_flush(lane_ep, &l->caught_up);
+	l->catching_up = rc == 0;
+	l->caught = rc == WEFT_LANE_IDLE;
+}
+
 void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const char *text)
 {
 	struct weft_failover_lane *l;
@@ -298,6 +351,8 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	l->since = ep->worker->now;
 	l->queued = ep->lanes[n].lane_ep->queued;
 	l->deaf = status > 0;
+	if (l->deaf)
+		wait_for_deaf(l, ep->lanes[n].lane_ep);
 	l->looks = l->vain = l->tries = 0;
 	l->look_at = l->since + LOOK_NS;
 	ask(ep, others(ep, n));
@@ -354,7 +409,7 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 	/* It died before its ATTACH came here, which is not to be taken any more. */
 	if (l->life == WEFT_LANE_CONNECTING && epoch == l->link && !weft_failover_leads(ep))
 		weft_lane_return_drop(ep, n);
-	if ((int16_t)(epoch - l->epoch) > 0 && l->life == WEFT_LANE_GONE &&
+	if (weft_lane_newer(epoch, l->epoch) && l->life == WEFT_LANE_GONE &&
 	    m->head.type == WEFT_WIREUP_LANE_DOWN && !weft_failover_leads(ep)) {
 		l->epoch = epoch;
 		l->answer_due = false;
@@ -372,12 +427,12 @@ void weft_failover_recv(struct weft_ep *ep, unsigned int from, const struct weft
 
 /* ------------------------------------------------------------------ time */
 
-/* So many repetitions, most of them a second apart, are WEFT_PEER_TIMEOUT. */
+/* So many that the peer took, most of them a second apart, are WEFT_PEER_TIMEOUT. */
 static bool too_often(const struct weft_ep *ep, const struct weft_failover_lane *l)
 {
 	uint64_t limit = ep->worker->ctx->conf->lane.peer_timeout_ns;
 
-	return limit != UINT64_MAX && l->tries > 6 + limit / AGAIN_MAX_NS;
+	return limit != UINT64_MAX && l->taken > 6 + limit / AGAIN_MAX_NS;
 }
 
 static void step(struct weft_ep *ep, unsigned int n)

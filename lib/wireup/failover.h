@@ -35,13 +35,17 @@ struct weft_failover_lane {
 	uint8_t life;                /* enum weft_lane_life */
 	uint8_t looks, vain;         /* with another one alive; with none */
 	uint32_t tries;              /* LANE_DOWN or LANE_SUSPECT said */
-	uint8_t returns;             /* tries to make it anew */
-	uint16_t link;               /* number of the last try by LANE_LINK; 0 = there was none */
-	bool link_due;               /* LANE_LINK found no room */
-	bool linked;                 /* the peer's address has come */
-	bool deaf;                   /* it shows signs of life and acknowledges nothing */
-	bool answer_due;             /* LANE_DOWN_ACK found no room */
-	bool was_up;                 /* this connection carried messages */
+	uint32_t taken;              /* LANE_DOWN that the peer's process has received */
+	struct weft_lane_comp told, caught_up; /* flushes: of LANE_DOWN; of a deaf lane */
+	bool telling, catching_up;             /* they are under way */
+	bool caught;     /* what was sent before it was deaf has been acknowledged */
+	uint8_t returns; /* tries to make it anew */
+	uint16_t link;   /* number of the last try by LANE_LINK; 0 = there was none */
+	bool link_due;   /* LANE_LINK found no room */
+	bool linked;     /* the peer's address has come */
+	bool deaf;       /* it shows signs of life and acknowledges nothing */
+	bool answer_due; /* LANE_DOWN_ACK found no room */
+	bool was_up;     /* this connection carried messages */
 	uint8_t addr_len;
 	uint8_t addr[WEFT_LANE_ADDR_MAX]; /* of the peer's interface */
 	uint8_t state[WEFT_LANE_STATE_MAX];
@@ -52,6 +56,22 @@ struct weft_failover {
 	struct weft_log_limit limit;
 	struct weft_failover_lane lane[]; /* ep->lane_room of them */
 };
+
+/**
+ * Numbers of a lane's connections grow, and wrap; 0 is the first one's. What is a little less is
+ * old, whatever else is new: tries may go on for days.
+ */
+#define WEFT_LANE_OLD 1024u
+
+static inline bool weft_lane_newer(uint16_t number, uint16_t than)
+{
+	return (uint16_t)(than - number) >= WEFT_LANE_OLD;
+}
+
+static inline uint16_t weft_lane_next(uint16_t number)
+{
+	return (uint16_t)(number + 1) ? (uint16_t)(number + 1) : 1;
+}
 
 /** The endpoint gets a second lane: from now on one can die. No memory: then it ends with one. */
 void weft_failover_init(struct weft_ep *ep);

@@ -61,6 +61,7 @@ static void say(struct weft_ep *ep, unsigned int n)
 int weft_lane_link_begin(struct weft_ep *ep, unsigned int n, struct weft_lane_iface *iface)
 {
 	struct weft_failover_lane *l = &ep->failover->lane[n];
+	uint16_t next = weft_lane_next(l->link);
 	struct weft_lane_ep *lane_ep;
 	int rc = iface->ops->ep_create(iface, ep, &lane_ep);
 
@@ -70,7 +71,7 @@ int weft_lane_link_begin(struct weft_ep *ep, unsigned int n, struct weft_lane_if
 	ep->lanes[n].lane_ep = lane_ep;
 	l->life = WEFT_LANE_CONNECTING;
 	l->since = ep->worker->now;
-	l->link = (uint16_t)(((int16_t)(l->link - l->epoch) > 0 ? l->link : l->epoch) + 1);
+	l->link = weft_lane_newer(next, l->epoch) ? next : weft_lane_next(l->epoch);
 	l->linked = false;
 	say(ep, n);
 	return 0;
@@ -138,9 +139,9 @@ bool weft_lane_link_recv(struct weft_ep *ep, unsigned int n, struct weft_lane_if
 		return true;
 	}
 	if ((l->life != WEFT_LANE_GONE && l->life != WEFT_LANE_CONNECTING) ||
-	    (int16_t)(number - l->epoch) <= 0 ||
+	    !weft_lane_newer(number, l->epoch) ||
 	    (l->link &&
-	     ((int16_t)(number - l->link) <= 0 || ep->worker->now - l->since < OFTEN_NS)))
+	     (!weft_lane_newer(number, l->link) || ep->worker->now - l->since < OFTEN_NS)))
 		return false;
 	make_end(ep, n, iface, m);
 	return true;

@@ -205,7 +205,7 @@ bool weft_lane_return_event(struct weft_ep *ep, struct weft_lane_ep *lane_ep,
 		l->since = ep->worker->now;
 		l->answer_due = false;
 		l->epoch =
-			weft_lane_link_needed(lane_ep->iface) ? l->link : (uint16_t)(l->epoch + 1);
+			weft_lane_link_needed(lane_ep->iface) ? l->link : weft_lane_next(l->epoch);
 		l->map.measured = 0;
 		weft_map_measured(lane_ep, l->set, &l->map);
 		send_attach(ep, n);
@@ -221,7 +221,7 @@ static bool may_attach(const struct weft_ep *ep, struct weft_lane_ep *lane_ep, u
 
 	return (ep->state == WEFT_EP_UP || ep->state == WEFT_EP_CLOSING) &&
 	       !weft_failover_leads(ep) && l->life == WEFT_LANE_GONE &&
-	       (int16_t)(epoch - l->epoch) > 0 && !lane_ep->user &&
+	       weft_lane_newer(epoch, l->epoch) && !lane_ep->user &&
 	       lane_ep->iface == iface_of(ep, n) &&
 	       (!ops->ep_is_from || ops->ep_is_from(lane_ep, l->addr, l->addr_len));
 }

@@ -227,6 +227,35 @@ static void lanes_that_die_one_after_the_other_lose_nothing(struct sim_case *c)
 	}
 }
 
+/* It acknowledged nothing for a while, and now does: whatever is sent over it meanwhile. */
+static void a_deaf_lane_that_recovers_is_kept(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e = scene_up(s, 0, 1);
+	struct op *r[40], *w[40];
+	unsigned int i, k;
+
+	scene_run(s, 20 * SIM_MS);
+	for (k = 0; k < 6; k++) {
+		weft_failover_suspect(e->ep, k & 1, 1, "it answers, but acknowledges nothing");
+		assert_int_equal(e->ep->failover->lane[k & 1].life, WEFT_LANE_SUSPECTED);
+		for (i = 0; i < 40; i++) {
+			r[i] = op_recv(s, 1, 3000000, i);
+			w[i] = op_send(e, i, 3000000, i);
+			if (k < 2)
+				scene_run(s, SIM_MS);
+		}
+		for (i = 0; i < 40; i++) {
+			op_expect(r[i], SIM_S, 0);
+			op_expect(w[i], SIM_S, 0);
+			op_holds(r[i], i, 3000000);
+		}
+		assert_int_equal(e->ep->failover->lane[k & 1].life, WEFT_LANE_USED);
+	}
+	lost_and_back(s, 0, 0);
+}
+
 /* ---- the peer is silent --------------------------------------------------------------------- */
 
 static void a_peer_that_pauses_loses_no_lane(struct sim_case *c)
@@ -457,6 +486,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_lost_link_is_left_at_once_and_used_at_once),
 	SIM_CASE(a_device_that_is_gone_takes_its_lane_only),
 	SIM_CASE(lanes_that_die_one_after_the_other_lose_nothing),
+	SIM_CASE(a_deaf_lane_that_recovers_is_kept),
 	SIM_CASE(a_peer_that_pauses_loses_no_lane),
 	SIM_CASE(a_network_that_is_silent_loses_no_lane),
 	SIM_CASE(an_idle_lane_that_dies_in_a_pause_takes_nobody_along),

@@ -16,6 +16,7 @@
 #include "roce/roce.h"
 #include "sim_test.h"
 #include "traffic.h"
+#include "wireup/failover.h"
 
 #define NODES 2
 /* Threads would make no two runs the same. */
@@ -252,6 +253,8 @@ static void sweep(struct sim_case *c, bool raw, unsigned int kills, unsigned int
 		one_run(case_sim_seed(c, c->seed), raw, kills);
 		case_end(c);
 	}
+	if (c->seeds && kills)
+		printf("%llu deaths\n", (unsigned long long)deaths);
 	c->seed = first;
 }
 
@@ -327,6 +330,64 @@ static void a_lane_is_back_within_a_second_of_its_device(struct sim_case *c)
 	}
 	assert_int_equal(sim_worker(run.node[0])->count.lanes_back, 4);
 	assert_int_equal(sim_worker(run.node[1])->count.lanes_back, 4);
+	sim_close_nodes(sim);
+}
+
+static struct weft_ep *ep_of(unsigned int i)
+{
+	return LIST_FIRST(&sim_worker(run.node[i])->eps);
+}
+
+/*
+ * The leader has stopped a lane, and the peer, which is to say what it received, computes for longer
+ * than WEFT_PEER_TIMEOUT. Its device takes all that is said to it.
+ */
+static void a_peer_that_computes_while_a_lane_is_stopped_is_waited_for(struct sim_case *c)
+{
+	struct sim *sim = case_sim(c);
+	unsigned int i;
+
+	begin(sim, false, "PEER_TIMEOUT=5s");
+	join();
+	assert_true(sim_run(sim, SIM_S, all_up, NULL));
+	i = weft_failover_leads(ep_of(0)) ? 0 : 1;
+	sim_node_pause(run.node[!i], 40 * SIM_S);
+	kill_device(run.device[i][1], KILL_QP, sim_now(sim));
+	sim_run(sim, 39 * SIM_S, NULL, NULL);
+	assert_int_equal(ep_of(i)->failover->lane[1].life, WEFT_LANE_CLOSING);
+	assert_int_equal(ep_of(i)->state, WEFT_EP_UP);
+	assert_true(sim_run(sim, 3 * SIM_S, all_up, NULL));
+	sim_close_nodes(sim);
+}
+
+/* Tries have gone on for a day or two, or lanes have come back some ten thousand times. */
+static void numbers_of_tries_and_of_connections_wrap(struct sim_case *c)
+{
+	static const uint16_t epochs[] = {0, 40000, 65535}, tries[] = {0, 32766, 32767, 64510};
+	struct sim *sim = case_sim(c);
+	unsigned int i, k, n;
+
+	begin(sim, false, "");
+	join();
+	assert_true(sim_run(sim, SIM_S, all_up, NULL));
+	for (i = 0; i < sizeof(epochs) / sizeof(epochs[0]); i++) {
+		for (k = 0; k < sizeof(tries) / sizeof(tries[0]); k++) {
+			for (n = 0; n < NODES; n++) {
+				struct weft_failover_lane *l = &ep_of(n)->failover->lane[1];
+
+				l->epoch = epochs[i];
+				l->link = (uint16_t)(epochs[i] + tries[k]);
+				l->returns = 0;
+			}
+			/* The second time with the number that came of it. */
+			for (n = 0; n < 2; n++) {
+				sim_run(sim, 11 * SIM_S, NULL, NULL);
+				kill_device(run.device[0][1], KILL_QP, sim_now(sim));
+				assert_true(sim_run(sim, 300 * SIM_MS, one_up, NULL));
+				assert_true(sim_run(sim, SIM_S, all_up, NULL));
+			}
+		}
+	}
 	sim_close_nodes(sim);
 }
 
@@ -409,6 +470,8 @@ static void a_device_that_is_silent_stalls_nobody_for_long(struct sim_case *c)
 }
 
 static struct sim_case cases[] = {
+	SIM_CASE(a_peer_that_computes_while_a_lane_is_stopped_is_waited_for),
+	SIM_CASE(numbers_of_tries_and_of_connections_wrap),
 	SIM_CASE(a_device_that_is_silent_stalls_nobody_for_long),
 	SIM_CASE(mixed_traffic_over_two_roce_lanes),
 	SIM_CASE(mixed_traffic_over_a_roce_and_a_raw_lane),

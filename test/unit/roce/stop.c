@@ -312,6 +312,85 @@ static void so_do_those_that_the_device_gives_back_only_after_it(void **state)
 }
 
 /* The peer's device has executed it, and only that it has was lost. */
+/* Its owner may end the connection in any of the completions that ep_reap() runs. */
+static unsigned int until_gone;
+
+static void may_end(struct weft_lane_comp *comp, int status)
+{
+	struct rw_comp *c = (struct rw_comp *)comp;
+
+	c->done++;
+	c->status = status;
+	if (until_gone && --until_gone == 0)
+		rw_destroy(&a);
+}
+
+static void give_and_end(void *arg, uint8_t am_id, const void *msg, size_t length,
+			 struct weft_lane_comp *comp)
+{
+	(void)arg;
+	(void)am_id;
+	(void)msg;
+	(void)length;
+	if (comp)
+		comp->done(comp, 0);
+	else if (until_gone && --until_gone == 0)
+		rw_destroy(&a);
+}
+
+static void one_that_ends_while_it_hands_back(unsigned int at)
+{
+	struct iovec iov = {user, 4096};
+	struct rw_comp c[8], flush = rw_comp();
+	unsigned int i;
+	int rc;
+
+	flush.base.done = may_end;
+	g->still = true;
+	for (i = 0; i < 8; i++) {
+		c[i] = rw_comp();
+		c[i].base.done = may_end;
+		if (i % 2) {
+			send_zcopy(&c[i]);
+			assert_int_equal(rw_send(&a, 64), 0);
+		} else {
+			assert_int_equal(a.lane_ep->ops->get_zcopy(a.lane_ep, &iov, 1, mem, 0,
+								   key(), &c[i].base),
+					 0);
+		}
+	}
+	assert_int_equal(a.lane_ep->ops->ep_flush(a.lane_ep, &flush.base), 0);
+	fake.device[1].frozen = true;
+	rw_stop(&b);
+	rw_stop(&a);
+	fake.device[1].frozen = false;
+	rw_run(1000000);
+	until_gone = at;
+	rc = a.lane_ep->ops->ep_reap(a.lane_ep, b.state, (size_t)b.state_len, give_and_end, NULL);
+	assert_int_equal(rc, 0);
+	if (a.lane_ep)
+		rw_destroy(&a);
+	until_gone = 0;
+	rw_destroy(&b);
+	g->still = false;
+	rw_run(1500000000);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(c[i].done, 1);
+	assert_int_equal(flush.done, 1);
+}
+
+static void a_completion_may_end_the_lane_that_hands_back(void **state)
+{
+	unsigned int at;
+
+	(void)state;
+	for (at = 1; at < 20; at++) {
+		one_that_ends_while_it_hands_back(at);
+		rw_connect(f, g, &a, &b);
+		a.stops = b.stops = true;
+	}
+}
+
 static void an_atomic_without_an_answer_is_not_told_to_be_done_again(void **state)
 {
 	const struct weft_lane_ops *ops = a.lane_ep->ops;
@@ -573,6 +652,7 @@ int main(void)
 		CASE(an_atomic_without_an_answer_is_not_told_to_be_done_again),
 		CASE(those_of_a_lane_that_is_destroyed_before_are_canceled),
 		CASE(an_operation_that_the_peer_refuses_keeps_its_error),
+		CASE(a_completion_may_end_the_lane_that_hands_back),
 		CASE(a_request_without_an_answer_makes_the_lane_suspect),
 		CASE(a_slow_lane_is_not_suspect_while_it_carries_what_was_sent),
 		CASE(a_port_that_goes_down_makes_its_lanes_suspect_at_once),
