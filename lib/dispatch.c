@@ -11,6 +11,14 @@
 #include "tag/tag.h"
 #include "wireup/wireup.h"
 
+/* Of the message that EXT is in front of. */
+static inline size_t inner_header(const struct weft_msg_ep *me, uint8_t id, const void *data)
+{
+	const struct weft_wire_ext *x = data;
+
+	return id == WEFT_WIRE_EXT ? me->mw->handlers[x->id % WEFT_HANDLERS].header : 0;
+}
+
 static __attribute__((noinline)) void recv_by_id(struct weft_msg_ep *me, unsigned int lane,
 						 uint8_t id, const void *data, size_t length)
 {
@@ -22,10 +30,11 @@ static __attribute__((noinline)) void recv_by_id(struct weft_msg_ep *me, unsigne
 		weft_msg_fail(me, -EPROTO, "malformed message, id %u, %zu bytes", id, length);
 		return;
 	}
+	length -= h->header;
 	info->rx_msgs++;
-	info->rx_bytes += length - h->header;
+	info->rx_bytes += length - inner_header(me, id, data);
 	weft_msg_ep_hold(me);
-	h->recv(me, data, length - h->header);
+	h->recv(me, data, length);
 	weft_msg_ep_release(me);
 }
 
@@ -80,4 +89,29 @@ void weft_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload)
 		weft_am_recv_abort(me, data, payload);
 	else
 		weft_tag_recv_abort(me, data, payload);
+}
+
+static bool is_am(uint8_t id, const void *data)
+{
+	const struct weft_wire_abort *abort = data;
+
+	if (id == WEFT_WIRE_ABORT)
+		return weft_get32(abort->flags) & WEFT_ABORT_F_AM;
+	return id == WEFT_WIRE_AM || id == WEFT_WIRE_AM_FRAG || id == WEFT_WIRE_AM_RTS;
+}
+
+void weft_recv_ext(struct weft_msg_ep *me, const void *data, size_t length)
+{
+	const struct weft_wire_ext *w = data;
+	const struct weft_ext x = weft_ext_from_wire(w);
+	const struct weft_wire_abort *abort = (const void *)(w + 1);
+	size_t payload = length - inner_header(me, WEFT_WIRE_EXT, data);
+
+	/* Of an active message, or of data that is asked for, an end says all that there is. */
+	if (w->id == WEFT_WIRE_ABORT && (is_am(w->id, abort) || abort->rreq.generation.v))
+		weft_recv_abort(me, abort, payload);
+	else if (is_am(w->id, w + 1))
+		weft_am_recv_ext(me, w->id, w + 1, payload, &x);
+	else
+		weft_tag_recv_ext(me, w->id, w + 1, payload, &x);
 }

@@ -17,4 +17,7 @@ void weft_msg_recv(struct weft_ep *ep, unsigned int lane, uint8_t id, const void
 /** The handler of ABORT, which any of the modules may have to hear. */
 void weft_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
 
+/** The handler of EXT: that of the message behind it, with what EXT says. */
+void weft_recv_ext(struct weft_msg_ep *me, const void *data, size_t payload);
+
 #endif /* WEFT_DISPATCH_H */

@@ -64,6 +64,7 @@ static const struct weft_handler handlers[WEFT_HANDLERS] = {
 	[WEFT_WIRE_AM] = MESSAGE(weft_wire_am, weft_am_recv_whole),
 	[WEFT_WIRE_AM_RTS] = MESSAGE(weft_wire_am_rts, weft_am_recv_rts),
 	[WEFT_WIRE_AM_FRAG] = MESSAGE(weft_wire_am_frag, weft_am_recv_frag),
+	[WEFT_WIRE_EXT] = MESSAGE(weft_wire_ext, weft_recv_ext),
 	[WEFT_WIRE_PUT] = MESSAGE(weft_wire_put, weft_rma_recv_put),
 	[WEFT_WIRE_GET] = MESSAGE(weft_wire_get, weft_rma_recv_get),
 	[WEFT_WIRE_GET_DATA] = MESSAGE(weft_wire_data, weft_rma_recv_data),

@@ -92,8 +92,14 @@ struct weft_completion {
 	 * (see weft_worker_params.accept_cb)
 	 */
 	struct weft_ep *ep;
-	uint64_t source_id; /**< receives: id of the worker it came from */
+	uint64_t source_id;      /**< receives: id of the worker it came from */
+	uint64_t imm;            /**< receives: the sender's, with #WEFT_COMPLETION_IMM */
+	uint32_t flags;          /**< WEFT_COMPLETION_* */
+	uint16_t channel;        /**< receives: that it came on */
+	uint16_t source_channel; /**< receives: the sender's own, see struct weft_op_params */
 };
+
+#define WEFT_COMPLETION_IMM 1u /**< the message has immediate data */
 
 /**
  * Completion callback. @p req is NULL when the caller kept no request (req == NULL in the call).
@@ -105,6 +111,10 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 #define WEFT_OP_FORCE_REQUEST 1u /**< never complete in the call: always a request and a callback */
 /** puts, and atomics without result: done only when they are visible in the peer's memory */
 #define WEFT_OP_DELIVERED 2u
+/** tagged and active messages: `imm` goes along, whatever the message's length and protocol */
+#define WEFT_OP_IMM 4u
+/** receives and probes with a source: only messages from its `source_channel` */
+#define WEFT_OP_SOURCE_CHANNEL 8u
 
 /**
  * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only.
@@ -119,6 +129,15 @@ struct weft_op_params {
 	struct weft_mem *mem; /**< registration that covers the buffer; NULL = none */
 	/** receives: filled when the call returns 0; may be NULL */
 	struct weft_completion *completion;
+	uint64_t imm; /**< #WEFT_OP_IMM: 64 bits for the peer's completion, probe or handler */
+	/**
+	 * Messages match within one channel only: several users of a worker don't see each other's.
+	 * All channels of an endpoint share one sequence: a receive gets the earliest of its
+	 * channel. Active messages tell it to their handler, which is one for all channels.
+	 */
+	uint16_t channel;
+	/** sends: which of the sender's channels it is from; receives: #WEFT_OP_SOURCE_CHANNEL */
+	uint16_t source_channel;
 };
 
 /**
@@ -188,14 +207,15 @@ WEFT_API int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, v
 /**
  * Is there a message? Does not progress. The length is the whole message's, even while it is still
  * arriving.
+ * @param params  channel and #WEFT_OP_SOURCE_CHANNEL, nothing else; NULL = channel 0
  * @param[out] message  NULL = only look; else the message is taken out of matching and must be
  *                      received with weft_tag_msg_recv() or dropped with weft_tag_msg_drop()
- * @param[out] c        tag, length, source; may be NULL
- * @return 0, or -ENOMSG when there is none
+ * @param[out] c        tag, length, source, immediate data, channels; may be NULL
+ * @return 0, or -ENOMSG when there is none; -EINVAL
  */
 WEFT_API int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t tag,
-			    uint64_t mask, struct weft_message **message,
-			    struct weft_completion *c);
+			    uint64_t mask, const struct weft_op_params *params,
+			    struct weft_message **message, struct weft_completion *c);
 
 /**
  * Receive a message that a probe took out. As weft_tag_recv(); with -EINVAL or -ENOMEM the message
@@ -215,6 +235,7 @@ WEFT_API void weft_tag_msg_drop(struct weft_worker *worker, struct weft_message 
 
 #define WEFT_AM_F_KEEPABLE 1u /**< data stays until weft_am_data_release() if the handler says so */
 #define WEFT_AM_F_RNDV 2u     /**< data is still at the sender: weft_am_recv_data() gets it */
+#define WEFT_AM_F_IMM 4u      /**< it has immediate data */
 
 /** What a handler gets. Valid during the call, except what it may keep. */
 struct weft_am_msg {
@@ -232,6 +253,8 @@ struct weft_am_msg {
 	 * created it, or has it from accept_cb), until it closes it.
 	 */
 	struct weft_ep *ep;
+	uint64_t imm;                     /**< #WEFT_AM_F_IMM */
+	uint16_t channel, source_channel; /**< as the sender gave them, see struct weft_op_params */
 };
 
 /**

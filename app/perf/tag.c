@@ -93,7 +93,7 @@ static void probe_some(struct flow *f)
 		struct perf_slot *slot = &f->rx[f->rx_posted % f->rx_slots];
 
 		if (slot->busy || weft_tag_probe(f->base.peer->worker, NULL, f->rx_tag,
-						 WEFT_TAG_MASK_FULL, &message, &c))
+						 WEFT_TAG_MASK_FULL, NULL, &message, &c))
 			return;
 		slot->index = f->rx_posted++;
 		slot->busy = true;

@@ -117,6 +117,7 @@ static int am_send(struct weft_ep *ep, const struct weft_am_send *a, const void 
 		  : a->flags & WEFT_AM_SEND_RNDV ? WEFT_OP_AM_RNDV
 						 : WEFT_OP_AM_SEND;
 	req->tag = a->id;
+	weft_ext_of_send(&req->ext, params);
 	req->length = req->dt.length;
 	req->send.proto = NULL;
 	req->send.peer = (struct weft_wire_ref){{0}, {0}};
@@ -141,7 +142,8 @@ int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *
 
 	if (req)
 		*req = NULL;
-	if (!ep || !am || weft_struct_in(&a, sizeof(a), am) || weft_op_params_check(params) ||
+	if (!ep || !am || weft_struct_in(&a, sizeof(a), am) ||
+	    weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_IMM) ||
 	    a.id > UINT16_MAX || (a.flags & ~known) || a.flags == known ||
 	    (a.header_length && !a.header))
 		return -EINVAL;

@@ -43,7 +43,8 @@ struct weft_am_data {
 	struct weft_msg_ep *me;                  /* held */
 	struct weft_rndv_offer offer;            /* rendezvous */
 	uint64_t length;                         /* payload */
-	struct weft_ivals got;                   /* of it, while it comes in pieces */
+	struct weft_ext ext;
+	struct weft_ivals got; /* of it, while it comes in pieces */
 	uint16_t id, header_length;
 	int16_t error; /* its sender could not finish it: nobody hears of it */
 	bool rndv;
@@ -61,6 +62,9 @@ extern const struct weft_module weft_am_module;
 void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload);
+/** Those with EXT in front. @param payload  bytes behind the message's own header */
+void weft_am_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
+		      const struct weft_ext *x);
 /** ABORT of one that its sender can't finish. */
 void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload);
 

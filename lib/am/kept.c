@@ -91,6 +91,7 @@ static int recv_data(struct weft_worker *worker, struct weft_am_data *d, void *b
 		return rc;
 	}
 	weft_recv_matched(req, me, d->id, d->length);
+	req->ext = d->ext;
 	weft_rndv_fetch(me, req, &d->offer, true);
 	consume(d);
 	return weft_recv_return(req, params, out);

@@ -47,8 +47,11 @@ struct am {
 	uint64_t length;
 	size_t room; /* that header and payload take here */
 	bool rndv;
+	struct weft_ext ext;
 	struct weft_rndv_offer offer;
 };
+
+static const struct weft_ext no_ext;
 
 /* With a copy of what is there: @p a's payload is NULL when it comes in pieces, or never. */
 static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
@@ -62,6 +65,7 @@ static struct weft_am_data *data_new(struct weft_msg_ep *me, const struct am *a)
 	}
 	d->me = me;
 	d->offer = a->offer;
+	d->ext = a->ext;
 	d->length = a->length;
 	d->id = a->id;
 	d->header_length = a->header_length;
@@ -126,6 +130,10 @@ static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_d
 		.length = a->length,
 		.source_id = me->ep->remote_id,
 		.ep = me->ep,
+		.imm = a->ext.imm,
+		.channel = a->ext.channel,
+		.source_channel = a->ext.source_channel,
+		.flags = a->ext.has_imm ? WEFT_AM_F_IMM : 0,
 	};
 	int rc;
 
@@ -151,7 +159,7 @@ static void deliver(struct weft_msg_ep *me, const struct am *a, struct weft_am_d
 	d->calling = true;
 	msg.header = d->bytes;
 	msg.data = d->rndv ? NULL : d->bytes + d->header_length;
-	msg.flags = d->rndv ? WEFT_AM_F_RNDV : WEFT_AM_F_KEEPABLE;
+	msg.flags |= d->rndv ? WEFT_AM_F_RNDV : WEFT_AM_F_KEEPABLE;
 	msg.desc = d;
 	after_call(d, h->cb(me->mw->worker, &msg, h->arg));
 }
@@ -165,6 +173,7 @@ static void deliver_kept(struct weft_msg_ep *me, struct weft_am_data *d)
 		.payload = d->bytes + d->header_length,
 		.length = d->length,
 		.rndv = d->rndv,
+		.ext = d->ext,
 		.offer = d->offer,
 	};
 
@@ -249,9 +258,11 @@ static void came(struct weft_msg_ep *me, const struct am *a, uint32_t seq)
 /* ------------------------------------------------------------------ in pieces */
 
 /* The message of a piece: the one it belongs to, or a new one. */
-static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f)
+static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_wire_am_frag *f,
+				     const struct weft_ext *x)
 {
 	struct am a = {
+		.ext = *x,
 		.id = weft_get16(f->am.id),
 		.header_length = weft_get16(f->am.header_length),
 		.length = weft_get64(f->total),
@@ -277,10 +288,10 @@ static struct weft_am_data *of_piece(struct weft_msg_ep *me, const struct weft_w
 	return d;
 }
 
-void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t length)
+static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_am_frag *f, size_t length,
+		      const struct weft_ext *x)
 {
-	const struct weft_wire_am_frag *f = data;
-	struct weft_am_data *d = of_piece(me, f);
+	struct weft_am_data *d = of_piece(me, f, x);
 	const uint8_t *from = (const uint8_t *)(f + 1);
 	uint64_t off = weft_get64(f->offset);
 
@@ -324,10 +335,11 @@ void weft_am_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload
 
 /* ------------------------------------------------------------------ what lanes bring */
 
-void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload)
+static void recv_whole(struct weft_msg_ep *me, const struct weft_wire_am *w, size_t payload,
+		       const struct weft_ext *x)
 {
-	const struct weft_wire_am *w = data;
 	struct am a = {
+		.ext = *x,
 		.id = weft_get16(w->id),
 		.header_length = weft_get16(w->header_length),
 		.header = (const uint8_t *)(w + 1),
@@ -339,10 +351,11 @@ void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload
 	came(me, &a, weft_get32(w->seq));
 }
 
-void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload)
+static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_am_rts *rts, size_t payload,
+		     const struct weft_ext *x)
 {
-	const struct weft_wire_am_rts *rts = data;
 	struct am a = {
+		.ext = *x,
 		.id = weft_get16(rts->id),
 		.header_length = weft_get16(rts->header_length),
 		.header = (const uint8_t *)(rts + 1),
@@ -355,4 +368,30 @@ void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload)
 			     payload - a.header_length);
 	me->mw->count.rts++;
 	came(me, &a, weft_get32(rts->seq));
+}
+
+void weft_am_recv_whole(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	recv_whole(me, data, payload, &no_ext);
+}
+
+void weft_am_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	recv_frag(me, data, payload, &no_ext);
+}
+
+void weft_am_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	recv_rts(me, data, payload, &no_ext);
+}
+
+void weft_am_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
+		      const struct weft_ext *x)
+{
+	if (id == WEFT_WIRE_AM)
+		recv_whole(me, data, payload, x);
+	else if (id == WEFT_WIRE_AM_FRAG)
+		recv_frag(me, data, payload, x);
+	else
+		recv_rts(me, data, payload, x);
 }

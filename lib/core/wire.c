@@ -231,9 +231,26 @@ static int check_am_frag(const struct weft_wire_am_frag *f, size_t length)
 	return check_piece(weft_get64(f->total), weft_get64(f->offset), length - header);
 }
 
+/* What it can stand in front of, itself not included. */
+static int check_ext(const struct weft_wire_ext *x, size_t length)
+{
+	const uint32_t known = 1u << WEFT_WIRE_EAGER | 1u << WEFT_WIRE_EAGER_SYNC |
+			       1u << WEFT_WIRE_FRAG | 1u << WEFT_WIRE_FRAG_SYNC |
+			       1u << WEFT_WIRE_RTS | 1u << WEFT_WIRE_AM | 1u << WEFT_WIRE_AM_RTS |
+			       1u << WEFT_WIRE_AM_FRAG | 1u << WEFT_WIRE_ABORT;
+
+	if (length < sizeof(*x) || x->id >= 32 || !(known >> x->id & 1) ||
+	    (x->flags & ~WEFT_EXT_F_IMM) || weft_get16(x->reserved) ||
+	    (!(x->flags & WEFT_EXT_F_IMM) && weft_get64(x->imm)))
+		return -EBADMSG;
+	return weft_wire_check(x->id, x + 1, length - sizeof(*x));
+}
+
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
 	switch (id) {
+	case WEFT_WIRE_EXT:
+		return check_ext(data, length);
 	case WEFT_WIRE_EAGER:
 		return length < sizeof(struct weft_wire_eager) ? -EBADMSG : 0;
 	case WEFT_WIRE_EAGER_SYNC:

@@ -27,7 +27,7 @@
  * a new id. A reference is valid only if its object belongs to the endpoint that the message came
  * on.
  *
- * doc/wire.md ("What is to come") gives 19 its bytes: nobody sends it yet.
+ * EXT goes in front of another message and says more of it.
  */
 enum weft_wire_id {
 	/** struct weft_wire_wireup + records; all connection management (lib/wireup/wireup.c) */
@@ -66,6 +66,8 @@ enum weft_wire_id {
 	WEFT_WIRE_AM_RTS = 17,
 	/** struct weft_wire_am_frag, header (with offset 0), payload: a piece of one */
 	WEFT_WIRE_AM_FRAG = 18,
+	/** struct weft_wire_ext, then the message that it is about, from its own header on */
+	WEFT_WIRE_EXT = 19,
 	/** struct weft_wire_put + payload: write it into registered memory */
 	WEFT_WIRE_PUT = 20,
 	/** struct weft_wire_get: answer with these bytes of registered memory */
@@ -80,6 +82,18 @@ enum weft_wire_id {
 	/** struct weft_wire_rma_flushed */
 	WEFT_WIRE_RMA_FLUSHED = 27,
 };
+
+/** In front of EAGER, FRAG, RTS, AM and their kin, and of ABORT: the same in all of a message. */
+struct weft_wire_ext {
+	uint8_t id;        /**< of the message that follows */
+	uint8_t flags;     /**< WEFT_EXT_F_* */
+	weft_le16 channel; /**< messages match within one */
+	weft_le16 source_channel;
+	weft_le16 reserved; /**< 0 */
+	weft_le64 imm;      /**< with WEFT_EXT_F_IMM; else 0 */
+} __attribute__((packed));
+
+#define WEFT_EXT_F_IMM (1u << 0) /**< there are immediate data */
 
 /** Whole message; its length is the lane message's length less this header. */
 struct weft_wire_eager {
@@ -388,6 +402,7 @@ struct weft_wire_rma_flushed {
  */
 int weft_wire_check(uint8_t id, const void *data, size_t length);
 
+static_assert(sizeof(struct weft_wire_ext) == 16, "wire");
 static_assert(sizeof(struct weft_wire_eager) == 12, "wire");
 static_assert(sizeof(struct weft_wire_eager_sync) == 20, "wire");
 static_assert(sizeof(struct weft_wire_frag) == 28, "wire");

@@ -306,6 +306,7 @@ static inline struct weft_request *weft_request_alloc(struct weft_msg_worker *mw
 	req->ops = ops;
 	req->ep_generation = 0;
 	req->source_id = 0;
+	req->ext = (struct weft_ext){0};
 	req->dt.dt_class = WEFT_DT_CONTIG;
 	if (params) {
 		req->cb = params->cb;

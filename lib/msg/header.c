@@ -34,7 +34,22 @@ static void add_user(const struct weft_request *req, struct weft_head *h)
 	h->length = (uint16_t)(h->length + a->header_length);
 }
 
-void weft_head_whole(const struct weft_request *req, struct weft_head *h)
+/* @return how far the header has moved */
+static size_t add_ext(const struct weft_request *req, struct weft_head *h)
+{
+	struct weft_wire_ext x;
+
+	if (__builtin_expect(!req->ext.any, 1))
+		return 0;
+	x = weft_ext_to_wire(&req->ext, h->id);
+	memmove(h->bytes + sizeof(x), h->bytes, h->length);
+	memcpy(h->bytes, &x, sizeof(x));
+	h->id = WEFT_WIRE_EXT;
+	h->length = (uint16_t)(h->length + sizeof(x));
+	return sizeof(x);
+}
+
+static void whole(const struct weft_request *req, struct weft_head *h)
 {
 	if (req->flags & WEFT_REQ_AM) {
 		h->id = WEFT_WIRE_AM;
@@ -53,7 +68,13 @@ void weft_head_whole(const struct weft_request *req, struct weft_head *h)
 	}
 }
 
-void weft_head_piece(const struct weft_request *req, struct weft_head *h)
+void weft_head_whole(const struct weft_request *req, struct weft_head *h)
+{
+	whole(req, h);
+	add_ext(req, h);
+}
+
+static void piece(const struct weft_request *req, struct weft_head *h)
 {
 	const weft_le64 total = weft_put64(req->length), offset = weft_put64(req->send.offset);
 
@@ -75,7 +96,13 @@ void weft_head_piece(const struct weft_request *req, struct weft_head *h)
 	}
 }
 
-weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h)
+void weft_head_piece(const struct weft_request *req, struct weft_head *h)
+{
+	piece(req, h);
+	add_ext(req, h);
+}
+
+static weft_le32 *rts(const struct weft_request *req, struct weft_head *h)
 {
 	if (req->flags & WEFT_REQ_AM) {
 		const struct weft_wire_am begin = am(req);
@@ -96,6 +123,13 @@ weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h)
 	h->rts.total = weft_put64(req->length);
 	h->rts.req = weft_request_ref(req);
 	return &h->rts.flags;
+}
+
+weft_le32 *weft_head_rts(const struct weft_request *req, struct weft_head *h)
+{
+	uint8_t *flags = (uint8_t *)rts(req, h);
+
+	return (weft_le32 *)(flags + add_ext(req, h));
 }
 
 size_t weft_head_whole_size(enum weft_op op)

@@ -8,6 +8,8 @@
  *	whole   all bytes in one lane message           EAGER, EAGER_SYNC, AM
  *	piece   some of them, at an offset              FRAG, FRAG_SYNC, AM_FRAG
  *	rts     none: they are offered                  RTS, AM_RTS
+ *
+ * EXT comes in front where there are channels or immediate data.
  */
 #ifndef WEFT_HEAD_H
 #define WEFT_HEAD_H
@@ -20,8 +22,9 @@
 	 WEFT_MAX_LANES * sizeof(struct weft_wire_key))
 
 /** Longest: an AM_RTS with the longest header, and the records of an offer. */
-#define WEFT_HEAD_MAX \
-	(sizeof(struct weft_wire_am_rts) + WEFT_WIRE_AM_HEADER + WEFT_HEAD_RECORDS_MAX)
+#define WEFT_HEAD_MAX                                                                           \
+	(sizeof(struct weft_wire_ext) + sizeof(struct weft_wire_am_rts) + WEFT_WIRE_AM_HEADER + \
+	 WEFT_HEAD_RECORDS_MAX)
 
 struct weft_head {
 	uint8_t id;

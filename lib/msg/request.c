@@ -102,6 +102,10 @@ static inline void fill(const struct weft_request *req, struct weft_completion *
 	c->length = req->length;
 	c->ep = ep_of(req);
 	c->source_id = req->source_id;
+	c->imm = req->ext.imm;
+	c->flags = req->ext.has_imm ? WEFT_COMPLETION_IMM : 0;
+	c->channel = req->ext.channel;
+	c->source_channel = req->ext.source_channel;
 }
 
 void weft_request_result(const struct weft_request *req, struct weft_completion *c)

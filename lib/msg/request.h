@@ -21,6 +21,7 @@
 #include "base/interval.h"
 #include "core/endpoint.h"
 #include "core/mem.h"
+#include "core/wire.h"
 #include "msg/datatype.h"
 
 struct weft_msg_ep;
@@ -73,8 +74,16 @@ struct weft_request_ops {
 #define WEFT_REQ_NOW (1u << 15) /**< receive: over inside the call that posted it */
 
 /** Bytes that a request has for its module, which casts them to what it likes. */
-#define WEFT_REQ_RECV_OWN 72
+#define WEFT_REQ_RECV_OWN 80
 #define WEFT_REQ_SEND_OWN 88
+
+/** What a message has beside its tag: channels, immediate data. Without any it is all zero. */
+struct weft_ext {
+	uint64_t imm;
+	uint16_t channel, source_channel;
+	bool has_imm;
+	bool any; /* sends: EXT goes in front of all of it */
+};
 
 /** Of a send of an active message: what its header says (msg/header.c). */
 struct weft_req_am {
@@ -101,6 +110,7 @@ struct weft_request {
 	/* What test() tells of the endpoint: it may be gone by then. */
 	uint32_t ep_slot, ep_generation;
 	uint64_t source_id;
+	struct weft_ext ext;
 	TAILQ_ENTRY(weft_request) link; /* in the queue its flags name, LATER's, or free */
 	union {
 		struct {
@@ -197,13 +207,61 @@ static inline struct weft_wire_ref weft_request_ref(const struct weft_request *r
 	return (struct weft_wire_ref){weft_put32(req->index), weft_put32(req->generation)};
 }
 
-/** Are the parameters of a size and of flags that this version knows? @return 0 or -EINVAL */
-static inline int weft_op_params_check(const struct weft_op_params *params)
+/** Bytes of struct weft_op_params that every caller has. */
+#define WEFT_OP_PARAMS_LEAST offsetof(struct weft_op_params, imm)
+
+/** Are the parameters of a size, and have they only these flags? @return 0 or -EINVAL */
+static inline int weft_op_params_allow(const struct weft_op_params *params, uint32_t flags)
 {
 	if (!params)
 		return 0;
-	return params->size < sizeof(*params) || (params->flags & ~WEFT_OP_FORCE_REQUEST) ? -EINVAL
-											  : 0;
+	return params->size < WEFT_OP_PARAMS_LEAST || (params->flags & ~flags) ? -EINVAL : 0;
+}
+
+/** The same for operations that know WEFT_OP_FORCE_REQUEST only. */
+static inline int weft_op_params_check(const struct weft_op_params *params)
+{
+	return weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST);
+}
+
+/** Are there none of the fields that not every caller has? */
+static inline bool weft_op_params_short(const struct weft_op_params *params)
+{
+	return !params || params->size < sizeof(*params);
+}
+
+/** What goes with a message that is sent. */
+static inline void weft_ext_of_send(struct weft_ext *x, const struct weft_op_params *params)
+{
+	if (weft_op_params_short(params))
+		return;
+	x->has_imm = params->flags & WEFT_OP_IMM;
+	x->imm = x->has_imm ? params->imm : 0;
+	x->channel = params->channel;
+	x->source_channel = params->source_channel;
+	x->any = x->has_imm || x->channel || x->source_channel;
+}
+
+/** What stands in front of one. */
+static inline struct weft_wire_ext weft_ext_to_wire(const struct weft_ext *x, uint8_t id)
+{
+	return (struct weft_wire_ext){
+		.id = id,
+		.flags = x->has_imm ? WEFT_EXT_F_IMM : 0,
+		.channel = weft_put16(x->channel),
+		.source_channel = weft_put16(x->source_channel),
+		.imm = weft_put64(x->imm),
+	};
+}
+
+static inline struct weft_ext weft_ext_from_wire(const struct weft_wire_ext *w)
+{
+	return (struct weft_ext){
+		.imm = weft_get64(w->imm),
+		.channel = weft_get16(w->channel),
+		.source_channel = weft_get16(w->source_channel),
+		.has_imm = w->flags & WEFT_EXT_F_IMM,
+	};
 }
 
 #endif /* WEFT_REQUEST_H */

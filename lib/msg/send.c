@@ -96,7 +96,16 @@ void weft_tx_abort(struct weft_request *req, struct weft_wire_ref rreq, int stat
 		.flags = weft_put32(req->flags & WEFT_REQ_AM ? WEFT_ABORT_F_AM : 0),
 	};
 
-	weft_tx_ctl(req->me, WEFT_WIRE_ABORT, &abort, sizeof(abort));
+	struct {
+		struct weft_wire_ext x;
+		struct weft_wire_abort abort;
+	} __attribute__((packed)) both = {weft_ext_to_wire(&req->ext, WEFT_WIRE_ABORT), abort};
+
+	/* It may be all that the peer hears of the message. */
+	if (req->ext.any)
+		weft_tx_ctl(req->me, WEFT_WIRE_EXT, &both, sizeof(both));
+	else
+		weft_tx_ctl(req->me, WEFT_WIRE_ABORT, &abort, sizeof(abort));
 }
 
 void weft_send_abort(struct weft_request *req, int status)

@@ -10,8 +10,23 @@
 #include "msg/layer.h"
 #include "core/wire.h"
 
-static_assert(sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");
+#define EXT sizeof(struct weft_wire_ext)
+
+static_assert(EXT + sizeof(struct weft_wire_frag_sync) <= WEFT_LANE_PIECE_ROOM, "room");
 static_assert(sizeof(struct weft_wire_data) <= WEFT_LANE_PIECE_ROOM, "room");
+
+/* EXT in front of a header of @p n bytes that ends at @p piece. */
+static size_t repeat_ext(const void *msg, size_t n, void *piece)
+{
+	if (piece && n)
+		memcpy((uint8_t *)piece - n - EXT, msg, EXT);
+	return n ? EXT + n : 0;
+}
+
+static size_t split_ext(const struct weft_wire_ext *x, size_t had, void *piece)
+{
+	return repeat_ext(x, weft_msg_split(x->id, x + 1, had ? had - EXT : 0, piece), piece);
+}
 
 /*
  * What carries a range of bytes can be taken apart: each part is checked and counted as if it had
@@ -46,6 +61,8 @@ size_t weft_msg_split(uint8_t id, const void *msg, size_t had, void *piece)
 			data->offset = weft_put64(weft_get64(data->offset) + had - sizeof(*data));
 		}
 		return sizeof(*data);
+	case WEFT_WIRE_EXT:
+		return split_ext(msg, had, piece);
 	default:
 		return 0;
 	}
@@ -61,10 +78,24 @@ static_assert(sizeof(struct weft_wire_frag_sync) - sizeof(struct weft_wire_eager
 static_assert(sizeof(struct weft_wire_am_frag) - sizeof(struct weft_wire_am) == WEFT_RECAST_ROOM,
 	      "room");
 
+static_assert(sizeof(struct weft_wire_ext) == WEFT_RECAST_ROOM, "room");
+
 /* The user's header is in the piece at offset 0 only. */
 static size_t am_head(const struct weft_wire_am_frag *f)
 {
 	return sizeof(*f) + (weft_get64(f->offset) ? 0 : weft_get16(f->am.header_length));
+}
+
+/* The message behind it begins where it was itself, and it in the room. */
+static uint8_t recast_ext(struct weft_wire_ext *at, size_t length)
+{
+	struct weft_wire_ext x = *at;
+
+	x.id = weft_msg_recast(x.id, at + 1, length - sizeof(x));
+	if (!x.id)
+		return 0;
+	memcpy((uint8_t *)at - WEFT_RECAST_ROOM, &x, sizeof(x));
+	return WEFT_WIRE_EXT;
 }
 
 uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length)
@@ -93,6 +124,8 @@ uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length)
 		length -= sizeof(am) + weft_get16(am.header_length);
 		*af = (struct weft_wire_am_frag){am, weft_put64(length), weft_put64(0)};
 		return WEFT_WIRE_AM_FRAG;
+	case WEFT_WIRE_EXT:
+		return recast_ext(msg, length);
 	default:
 		return 0;
 	}
@@ -100,8 +133,12 @@ uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length)
 
 size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece)
 {
+	const struct weft_wire_ext *x = msg;
 	struct weft_wire_am_frag *f;
 
+	if (id == WEFT_WIRE_EXT)
+		return repeat_ext(x, weft_msg_part(x->id, x + 1, had ? had - EXT : 0, piece),
+				  piece);
 	if (id != WEFT_WIRE_AM_FRAG)
 		return weft_msg_split(id, msg, had, piece);
 	if (had == 0)

@@ -12,8 +12,7 @@
 
 static bool params_ok(const struct weft_op_params *params)
 {
-	return !params || (params->size >= sizeof(*params) &&
-			   !(params->flags & ~(WEFT_OP_FORCE_REQUEST | WEFT_OP_DELIVERED)));
+	return weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_DELIVERED) == 0;
 }
 
 /* May this endpoint ask, and with this key? */

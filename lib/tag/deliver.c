@@ -11,16 +11,19 @@
 
 /* ------------------------------------------------------------------ receives */
 
-struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag)
+struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const struct weft_ext *x)
 {
+	const struct weft_match_chan chan = {x ? x->channel : 0, 1 + (x ? x->source_channel : 0)};
 	struct weft_match_recv *recv =
-		weft_match_arrive(&me->mw->tag->match, &me->tag->source, tag);
+		weft_match_arrive(&me->mw->tag->match, &me->tag->source, tag, chan);
 	struct weft_request *req;
 
 	if (!recv)
 		return NULL;
 	req = weft_tag_req_of(recv);
 	req->flags &= ~WEFT_REQ_POSTED;
+	if (x)
+		req->ext = *x;
 	return req;
 }
 
@@ -58,6 +61,7 @@ void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 	struct weft_rndv_offer offer;
 
 	weft_recv_matched(req, me, msg->match.tag, msg->total);
+	req->ext = weft_message_ext(msg);
 	req->source_id = msg->source_id;
 	weft_credit_give_msg(msg);
 	if (me)
@@ -88,7 +92,7 @@ void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 void weft_rx_take(struct weft_message *msg)
 {
 	weft_match_msg_remove(&msg->tw->match, &msg->match);
-	msg->flags = (uint8_t)((msg->flags & ~WEFT_MSG_QUEUED) | WEFT_MSG_PROBED);
+	msg->flags = (uint16_t)((msg->flags & ~WEFT_MSG_QUEUED) | WEFT_MSG_PROBED);
 	if (!(msg->flags & WEFT_MSG_HASHED))
 		weft_rx_hold_probed(msg);
 }
@@ -143,7 +147,7 @@ void weft_rx_refuse(struct weft_message *msg)
 {
 	if (msg->flags & WEFT_MSG_QUEUED)
 		weft_match_msg_remove(&msg->tw->match, &msg->match);
-	msg->flags &= (uint8_t)~WEFT_MSG_QUEUED;
+	msg->flags &= (uint16_t)~WEFT_MSG_QUEUED;
 	if (msg->flags & WEFT_MSG_RTS) {
 		weft_rndv_refuse(msg->me, msg->sreq, -ECONNRESET);
 		weft_credit_give_msg(msg);

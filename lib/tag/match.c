@@ -12,6 +12,14 @@ static inline uint64_t pair_key(const struct weft_match_source *s, uint64_t tag)
 	return s ? tag ^ s->key : tag;
 }
 
+/* Does a receive, or a search, take what is there? */
+static inline bool takes(uint16_t channel, uint32_t from, uint16_t msg_channel, uint32_t msg_from)
+{
+	return channel == msg_channel && (from == 0 || from == msg_from);
+}
+
+#define FROM_KEY 0x8ebc6af09c88c6e3ull
+
 /* What weft_match_recv.place says: beside these the number of its mask. */
 #define PLACE_EXACT WEFT_MATCH_MASKS
 #define PLACE_LIST (WEFT_MATCH_MASKS + 1)
@@ -28,18 +36,21 @@ static inline struct weft_match_recvs *bucket_for(const struct weft_match *m,
 {
 	uint64_t key = r->place == PLACE_EXACT ? 0 : m->masks[r->place].key;
 
+	key ^= weft_match_chan_key(r->channel) ^ r->from * FROM_KEY;
 	return recv_bucket(m, r->source, (r->tag & r->mask) ^ key);
 }
 
-static inline struct weft_match_msgs *tag_bucket(const struct weft_match *m, uint64_t tag)
+static inline struct weft_match_msgs *tag_bucket(const struct weft_match *m, uint64_t tag,
+						 uint16_t channel)
 {
-	return &m->tag_table[bucket_of(m, tag)];
+	return &m->tag_table[bucket_of(m, tag ^ weft_match_chan_key(channel))];
 }
 
 static inline struct weft_match_msgs *pair_bucket(const struct weft_match *m,
-						  const struct weft_match_source *s, uint64_t tag)
+						  const struct weft_match_source *s, uint64_t tag,
+						  uint16_t channel)
 {
-	return &m->pair_table[bucket_of(m, pair_key(s, tag))];
+	return &m->pair_table[bucket_of(m, pair_key(s, tag ^ weft_match_chan_key(channel)))];
 }
 
 static inline bool is_exact(const struct weft_match_recv *r)
@@ -85,6 +96,7 @@ void weft_match_source_init(struct weft_match *m, struct weft_match_source *s)
 	s->key = (2 * m->next_key++ + 1) * 0xd1b54a32d192ed03ull;
 	s->num_exact = 0;
 	s->num_wild = 0;
+	s->num_from = 0;
 	TAILQ_INIT(&s->wild);
 	TAILQ_INIT(&s->recvs);
 	TAILQ_INIT(&s->msgs);
@@ -108,7 +120,7 @@ void weft_match_source_fini(struct weft_match *m, struct weft_match_source *s)
 		if (msg->nodes)
 			weft_match_index_remove(m, msg, true);
 		TAILQ_REMOVE(&s->msgs, msg, source_link);
-		TAILQ_REMOVE(pair_bucket(m, s, msg->tag), msg, pair_link);
+		TAILQ_REMOVE(pair_bucket(m, s, msg->tag, msg->channel), msg, pair_link);
 		msg->source = NULL;
 	}
 }
@@ -129,20 +141,24 @@ void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits)
 		}
 	}
 	TAILQ_FOREACH(msg, &m->msgs, arrival_link) {
-		TAILQ_INSERT_TAIL(tag_bucket(m, msg->tag), msg, tag_link);
+		TAILQ_INSERT_TAIL(tag_bucket(m, msg->tag, msg->channel), msg, tag_link);
 		if (msg->source)
-			TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag), msg, pair_link);
+			TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag, msg->channel), msg,
+					  pair_link);
 	}
 	return old;
 }
 
 static struct weft_match_recv *first_exact(const struct weft_match *m,
-					   const struct weft_match_source *s, uint64_t tag)
+					   const struct weft_match_source *s, uint64_t tag,
+					   struct weft_match_chan c)
 {
+	uint64_t key = weft_match_chan_key(c.channel) ^ c.from * FROM_KEY;
 	struct weft_match_recv *r;
 
-	TAILQ_FOREACH(r, recv_bucket(m, s, tag), link) {
-		if (r->tag == tag && r->source == s && is_exact(r))
+	TAILQ_FOREACH(r, recv_bucket(m, s, tag ^ key), link) {
+		if (r->tag == tag && r->source == s && is_exact(r) && r->channel == c.channel &&
+		    r->from == c.from)
 			return r;
 	}
 	return NULL;
@@ -160,13 +176,16 @@ static inline struct weft_match_recv *earlier(struct weft_match_recv *a, struct 
 static inline struct weft_match_recv *earlier_of(struct weft_match *m,
 						 const struct weft_match_mask *k,
 						 const struct weft_match_source *s, uint64_t tag,
+						 struct weft_match_chan c,
 						 struct weft_match_recv *best)
 {
+	uint64_t key = k->key ^ weft_match_chan_key(c.channel) ^ c.from * FROM_KEY;
 	struct weft_match_recv *r;
 
-	TAILQ_FOREACH(r, recv_bucket(m, s, (tag & k->mask) ^ k->key), link) {
+	TAILQ_FOREACH(r, recv_bucket(m, s, (tag & k->mask) ^ key), link) {
 		m->looks++;
-		if (((r->tag ^ tag) & k->mask) == 0 && r->mask == k->mask && r->source == s)
+		if (((r->tag ^ tag) & k->mask) == 0 && r->mask == k->mask && r->source == s &&
+		    r->channel == c.channel && r->from == c.from)
 			return earlier(best, r);
 	}
 	return best;
@@ -174,7 +193,8 @@ static inline struct weft_match_recv *earlier_of(struct weft_match *m,
 
 /* The first receive of a list that matches, or @p best if that was posted before. */
 static struct weft_match_recv *earlier_in(struct weft_match *m, const struct weft_match_recvs *list,
-					  uint64_t tag, struct weft_match_recv *best)
+					  uint64_t tag, struct weft_match_chan c,
+					  struct weft_match_recv *best)
 {
 	struct weft_match_recv *r;
 
@@ -182,7 +202,8 @@ static struct weft_match_recv *earlier_in(struct weft_match *m, const struct wef
 		m->looks++;
 		if (best && r->order > best->order)
 			return best;
-		if (((r->tag ^ tag) & r->mask) == 0)
+		if (((r->tag ^ tag) & r->mask) == 0 &&
+		    takes(r->channel, r->from, c.channel, c.from))
 			return r;
 	}
 	return best;
@@ -190,8 +211,10 @@ static struct weft_match_recv *earlier_in(struct weft_match *m, const struct wef
 
 /* The first of all receives with wildcards that matches, or @p best if that was posted before. */
 static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_match_source *source,
-					    uint64_t tag, struct weft_match_recv *best)
+					    uint64_t tag, struct weft_match_chan c,
+					    struct weft_match_recv *best)
 {
+	const struct weft_match_chan any = {c.channel, 0};
 	const struct weft_match_mask *k;
 
 	for (uint32_t used = m->masks_used; used; used &= used - 1) {
@@ -200,12 +223,14 @@ static struct weft_match_recv *earlier_wild(struct weft_match *m, struct weft_ma
 		if ((tag ^ k->value) & k->agreed)
 			continue;
 		if (m->num_wild)
-			best = earlier_of(m, k, NULL, tag, best);
+			best = earlier_of(m, k, NULL, tag, any, best);
 		if (source->num_wild)
-			best = earlier_of(m, k, source, tag, best);
+			best = earlier_of(m, k, source, tag, any, best);
+		if (source->num_from)
+			best = earlier_of(m, k, source, tag, c, best);
 	}
-	best = earlier_in(m, &m->wild, tag, best);
-	return earlier_in(m, &source->wild, tag, best);
+	best = earlier_in(m, &m->wild, tag, c, best);
+	return earlier_in(m, &source->wild, tag, c, best);
 }
 
 static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
@@ -213,8 +238,10 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 	struct weft_match_source *s = r->source;
 
 	m->num_recvs--;
-	if (s)
+	if (s) {
 		TAILQ_REMOVE(&s->recvs, r, source_link);
+		s->num_from -= r->from != 0;
+	}
 	if (r->place == PLACE_EXACT)
 		*(s ? &s->num_exact : &m->num_exact) -= 1;
 	else
@@ -229,13 +256,14 @@ static inline void take_out(struct weft_match *m, struct weft_match_recv *r)
 }
 
 /* The commonest case: nobody names a source, and there are no wildcards. */
-static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t tag)
+static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t tag,
+						 uint16_t channel)
 {
-	struct weft_match_recvs *bucket = recv_bucket(m, NULL, tag);
+	struct weft_match_recvs *bucket = recv_bucket(m, NULL, tag ^ weft_match_chan_key(channel));
 	struct weft_match_recv *r;
 
 	TAILQ_FOREACH(r, bucket, link) {
-		if (r->tag == tag && !r->source && is_exact(r)) {
+		if (r->tag == tag && !r->source && is_exact(r) && r->channel == channel) {
 			TAILQ_REMOVE(bucket, r, link);
 			m->num_recvs--;
 			m->num_exact--;
@@ -246,21 +274,27 @@ static inline struct weft_match_recv *take_exact(struct weft_match *m, uint64_t 
 }
 
 struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
-					  uint64_t tag)
+					  uint64_t tag, struct weft_match_chan chan)
 {
+	const struct weft_match_chan any = {chan.channel, 0};
 	struct weft_match_recv *best = NULL, *r;
 
 	if (m->num_exact && !(m->num_wild | source->num_exact | source->num_wild))
-		return take_exact(m, tag);
+		return take_exact(m, tag, chan.channel);
 	if (m->num_exact)
-		best = first_exact(m, NULL, tag);
+		best = first_exact(m, NULL, tag, any);
 	if (source->num_exact) {
-		r = first_exact(m, source, tag);
+		r = first_exact(m, source, tag, any);
+		if (r)
+			best = earlier(best, r);
+	}
+	if (source->num_from) {
+		r = first_exact(m, source, tag, chan);
 		if (r)
 			best = earlier(best, r);
 	}
 	if (m->num_wild | source->num_wild)
-		best = earlier_wild(m, source, tag, best);
+		best = earlier_wild(m, source, tag, chan, best);
 	if (best)
 		take_out(m, best);
 	return best;
@@ -271,13 +305,13 @@ void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg)
 	m->num_msgs++;
 	msg->nodes = NULL;
 	TAILQ_INSERT_TAIL(&m->msgs, msg, arrival_link);
-	TAILQ_INSERT_TAIL(tag_bucket(m, msg->tag), msg, tag_link);
+	TAILQ_INSERT_TAIL(tag_bucket(m, msg->tag, msg->channel), msg, tag_link);
 	if (m->num_index)
 		weft_match_index_add(m, msg);
 	if (!msg->source)
 		return;
 	TAILQ_INSERT_TAIL(&msg->source->msgs, msg, source_link);
-	TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag), msg, pair_link);
+	TAILQ_INSERT_TAIL(pair_bucket(m, msg->source, msg->tag, msg->channel), msg, pair_link);
 }
 
 /* A message goes that a search has seen last: now that is the one before it. */
@@ -304,27 +338,29 @@ void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg)
 	TAILQ_REMOVE(&m->msgs, msg, arrival_link);
 	if (msg->nodes)
 		weft_match_index_remove(m, msg, false);
-	TAILQ_REMOVE(tag_bucket(m, msg->tag), msg, tag_link);
+	TAILQ_REMOVE(tag_bucket(m, msg->tag, msg->channel), msg, tag_link);
 	if (!msg->source)
 		return;
 	TAILQ_REMOVE(&msg->source->msgs, msg, source_link);
-	TAILQ_REMOVE(pair_bucket(m, msg->source, msg->tag), msg, pair_link);
+	TAILQ_REMOVE(pair_bucket(m, msg->source, msg->tag, msg->channel), msg, pair_link);
 }
 
 static struct weft_match_msg *find_exact(const struct weft_match *m,
-					 const struct weft_match_source *source, uint64_t tag)
+					 const struct weft_match_source *source, uint64_t tag,
+					 struct weft_match_chan c)
 {
 	struct weft_match_msg *msg;
 
 	if (!source) {
-		TAILQ_FOREACH(msg, tag_bucket(m, tag), tag_link) {
-			if (msg->tag == tag)
+		TAILQ_FOREACH(msg, tag_bucket(m, tag, c.channel), tag_link) {
+			if (msg->tag == tag && takes(c.channel, c.from, msg->channel, msg->from))
 				return msg;
 		}
 		return NULL;
 	}
-	TAILQ_FOREACH(msg, pair_bucket(m, source, tag), pair_link) {
-		if (msg->tag == tag && msg->source == source)
+	TAILQ_FOREACH(msg, pair_bucket(m, source, tag, c.channel), pair_link) {
+		if (msg->tag == tag && msg->source == source &&
+		    takes(c.channel, c.from, msg->channel, msg->from))
 			return msg;
 	}
 	return NULL;
@@ -334,25 +370,27 @@ static struct weft_match_msg *find_exact(const struct weft_match *m,
 #define SEEN_LEAST 8
 
 static struct weft_match_seen *seen_of(struct weft_match *m, const struct weft_match_source *source,
-				       uint64_t tag, uint64_t mask)
+				       uint64_t tag, uint64_t mask, struct weft_match_chan c)
 {
 	struct weft_match_seen *seen;
 
 	for (unsigned int i = 0; m->num_seen && i < WEFT_MATCH_SEEN; i++) {
 		seen = &m->seen[i];
-		if (seen->last && seen->source == source && seen->tag == tag && seen->mask == mask)
+		if (seen->last && seen->source == source && seen->tag == tag &&
+		    seen->mask == mask && seen->chan.channel == c.channel &&
+		    seen->chan.from == c.from)
 			return seen;
 	}
 	return NULL;
 }
 
 static void note_seen(struct weft_match *m, const struct weft_match_source *source, uint64_t tag,
-		      uint64_t mask, struct weft_match_msg *last)
+		      uint64_t mask, struct weft_match_chan c, struct weft_match_msg *last)
 {
 	struct weft_match_seen *seen = &m->seen[m->next_seen++ % WEFT_MATCH_SEEN];
 
 	m->num_seen += seen->last == NULL;
-	*seen = (struct weft_match_seen){source, tag, mask, last};
+	*seen = (struct weft_match_seen){source, c, tag, mask, last};
 }
 
 static inline struct weft_match_msg *next_msg(const struct weft_match *m,
@@ -366,7 +404,7 @@ static inline struct weft_match_msg *next_msg(const struct weft_match *m,
 
 static struct weft_match_msg *find_wild(struct weft_match *m,
 					const struct weft_match_source *source, uint64_t tag,
-					uint64_t mask)
+					uint64_t mask, struct weft_match_chan c)
 {
 	struct weft_match_index *x;
 	struct weft_match_seen *seen;
@@ -376,30 +414,32 @@ static struct weft_match_msg *find_wild(struct weft_match *m,
 	m->searches++;
 	x = m->num_index ? weft_match_index_of(m, mask, source != NULL) : NULL;
 	if (x)
-		return weft_match_index_find(m, x, source, tag);
-	seen = seen_of(m, source, tag, mask);
+		return weft_match_index_find(m, x, source, tag, c);
+	seen = seen_of(m, source, tag, mask, c);
 	last = seen ? seen->last : NULL;
 	while ((msg = next_msg(m, source, last))) {
 		m->msg_looks++;
-		if (((msg->tag ^ tag) & mask) == 0)
+		if (((msg->tag ^ tag) & mask) == 0 &&
+		    takes(c.channel, c.from, msg->channel, msg->from))
 			break;
 		last = msg;
 	}
 	if (seen)
 		seen->last = last;
 	else if (m->msg_looks - before > SEEN_LEAST)
-		note_seen(m, source, tag, mask, last);
+		note_seen(m, source, tag, mask, c, last);
 	if (m->msg_looks - before > WEFT_MATCH_MANY)
 		weft_match_index_make(m, mask, source != NULL);
 	return msg;
 }
 
 struct weft_match_msg *weft_match_find(struct weft_match *m, const struct weft_match_source *source,
-				       uint64_t tag, uint64_t mask)
+				       uint64_t tag, uint64_t mask, struct weft_match_chan chan)
 {
 	if (m->num_msgs == 0)
 		return NULL;
-	return mask == UINT64_MAX ? find_exact(m, source, tag) : find_wild(m, source, tag, mask);
+	return mask == UINT64_MAX ? find_exact(m, source, tag, chan)
+				  : find_wild(m, source, tag, mask, chan);
 }
 
 /* The place of a mask that is not the full one: its own, a free one, or the lists. */
@@ -432,12 +472,14 @@ void weft_match_post(struct weft_match *m, struct weft_match_recv *r)
 
 	r->order = m->order++;
 	m->num_recvs++;
-	if (s)
+	if (s) {
 		TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
+		s->num_from += r->from != 0;
+	}
 	if (is_exact(r)) {
 		r->place = PLACE_EXACT;
 		*(s ? &s->num_exact : &m->num_exact) += 1;
-		TAILQ_INSERT_TAIL(recv_bucket(m, s, r->tag), r, link);
+		TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
 		return;
 	}
 	*(s ? &s->num_wild : &m->num_wild) += 1;

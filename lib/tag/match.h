@@ -5,8 +5,8 @@
  * message and messages that wait for a receive are links inside their owners' structures.
  *
  * Rules
- *  - A receive matches a message when `((message tag ^ tag) & mask) == 0` and it names no source or
- *    the message's.
+ *  - A receive matches a message when `((message tag ^ tag) & mask) == 0`, their channels are equal
+ *    and it names no source or the message's; of that, no channel (`from`) or the message's.
  *  - A message goes to the matching receive that was posted first, whichever list it stands in
  *    (#weft_match_recv.order decides).
  *  - A receive takes the matching message that arrived first. The caller adds messages of one
@@ -36,10 +36,24 @@
 
 struct weft_match_source;
 
-/** A posted receive. The owner fills tag, mask and source. */
+/** Where a search is, beside tag and source: as the fields of these names. */
+struct weft_match_chan {
+	uint16_t channel;
+	uint32_t from;
+};
+
+/** Keys differ from channel to channel; those of channel 0 are as they are. */
+static inline uint64_t weft_match_chan_key(uint16_t channel)
+{
+	return channel * 0xd6e8feb86659fd93ull;
+}
+
+/** A posted receive. The owner fills tag, mask, source, channel and from. */
 struct weft_match_recv {
 	uint64_t tag, mask;
-	struct weft_match_source *source;         /**< NULL = any */
+	struct weft_match_source *source; /**< NULL = any */
+	uint16_t channel;
+	uint32_t from;                            /**< 1 + channel of the source; 0 = any of its */
 	uint64_t order : 56;                      /**< posting order */
 	uint64_t place : 8;                       /**< full mask, one of the masks, or a list */
 	TAILQ_ENTRY(weft_match_recv) link;        /**< in a bucket, or in a list of wildcards */
@@ -48,10 +62,12 @@ struct weft_match_recv {
 
 TAILQ_HEAD(weft_match_recvs, weft_match_recv);
 
-/** A message that no receive has taken yet. The owner fills tag and source. */
+/** A message that no receive has taken yet. The owner fills tag, source, channel and from. */
 struct weft_match_msg {
 	uint64_t tag;
 	struct weft_match_source *source; /**< NULL = its endpoint is gone */
+	uint16_t channel;
+	uint32_t from; /**< 1 + channel of the source */
 	TAILQ_ENTRY(weft_match_msg) tag_link;
 	TAILQ_ENTRY(weft_match_msg) pair_link; /**< (tag, source) */
 	TAILQ_ENTRY(weft_match_msg) arrival_link;
@@ -69,6 +85,7 @@ struct weft_match_source {
 	struct weft_match_msgs msgs;   /**< messages from here, in arrival order */
 	size_t num_exact;              /**< full-mask receives from here only */
 	size_t num_wild;               /**< other receives from here only */
+	size_t num_from;               /**< of both, those that name a channel of it */
 };
 
 /**
@@ -77,6 +94,7 @@ struct weft_match_source {
  */
 struct weft_match_seen {
 	const struct weft_match_source *source; /**< searched for; NULL = any */
+	struct weft_match_chan chan;
 	uint64_t tag, mask;
 	struct weft_match_msg *last; /**< none up to this one matches; NULL = the place is free */
 };
@@ -177,9 +195,12 @@ static inline bool weft_match_crowded(const struct weft_match *m)
 /** Move everything into larger tables. @return the former memory, to be freed */
 void *weft_match_grow(struct weft_match *m, void *mem, unsigned int bits);
 
-/** A message has arrived. @return the receive that gets it, taken out; or NULL */
+/**
+ * A message has arrived on @p chan, from channel `from` of the source. @return the receive that
+ * gets it, taken out; or NULL
+ */
 struct weft_match_recv *weft_match_arrive(struct weft_match *m, struct weft_match_source *source,
-					  uint64_t tag);
+					  uint64_t tag, struct weft_match_chan chan);
 
 /** Nobody takes it: keep it. */
 void weft_match_msg_add(struct weft_match *m, struct weft_match_msg *msg);
@@ -187,7 +208,7 @@ void weft_match_msg_remove(struct weft_match *m, struct weft_match_msg *msg);
 
 /** The message that a receive would take; it stays in. @param source  NULL = any */
 struct weft_match_msg *weft_match_find(struct weft_match *m, const struct weft_match_source *source,
-				       uint64_t tag, uint64_t mask);
+				       uint64_t tag, uint64_t mask, struct weft_match_chan chan);
 
 /** Post a receive for which weft_match_find() had nothing. */
 void weft_match_post(struct weft_match *m, struct weft_match_recv *recv);
@@ -198,7 +219,8 @@ void weft_match_index_make(struct weft_match *m, uint64_t mask, bool sourced);
 /** The index for such searches, or NULL. It is used. */
 struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask, bool sourced);
 struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_match_index *x,
-					     const struct weft_match_source *source, uint64_t tag);
+					     const struct weft_match_source *source, uint64_t tag,
+					     struct weft_match_chan chan);
 void weft_match_index_add(struct weft_match *m, struct weft_match_msg *msg);
 /** @param sourced  from those with a source only */
 void weft_match_index_remove(struct weft_match *m, struct weft_match_msg *msg, bool sourced);

@@ -25,9 +25,11 @@ struct weft_match_node {
 TAILQ_HEAD(weft_match_nodes, weft_match_node);
 
 static struct weft_match_nodes *bucket(const struct weft_match *m, const struct weft_match_index *x,
-				       const struct weft_match_source *source, uint64_t tag)
+				       const struct weft_match_source *source, uint64_t tag,
+				       uint16_t channel)
 {
-	uint64_t key = (tag & x->mask) ^ (x->sourced ? source->key : 0);
+	uint64_t key =
+		(tag & x->mask) ^ (x->sourced ? source->key : 0) ^ weft_match_chan_key(channel);
 
 	return &x->table[weft_match_bucket(m, key, x->bits)];
 }
@@ -36,7 +38,7 @@ static void drop_node(struct weft_match *m, struct weft_match_node *n)
 {
 	struct weft_match_index *x = n->index;
 
-	TAILQ_REMOVE(bucket(m, x, n->msg->source, n->msg->tag), n, link);
+	TAILQ_REMOVE(bucket(m, x, n->msg->source, n->msg->tag, n->msg->channel), n, link);
 	x->num--;
 	free(n);
 }
@@ -77,7 +79,7 @@ static bool put_in(struct weft_match *m, struct weft_match_index *x, struct weft
 		return false;
 	*n = (struct weft_match_node){.next = msg->nodes, .msg = msg, .index = x};
 	msg->nodes = n;
-	TAILQ_INSERT_TAIL(bucket(m, x, msg->source, msg->tag), n, link);
+	TAILQ_INSERT_TAIL(bucket(m, x, msg->source, msg->tag, msg->channel), n, link);
 	x->num++;
 	return true;
 }
@@ -142,13 +144,15 @@ struct weft_match_index *weft_match_index_of(struct weft_match *m, uint64_t mask
 }
 
 struct weft_match_msg *weft_match_index_find(struct weft_match *m, struct weft_match_index *x,
-					     const struct weft_match_source *source, uint64_t tag)
+					     const struct weft_match_source *source, uint64_t tag,
+					     struct weft_match_chan chan)
 {
 	struct weft_match_node *n;
 
-	TAILQ_FOREACH(n, bucket(m, x, source, tag), link) {
+	TAILQ_FOREACH(n, bucket(m, x, source, tag, chan.channel), link) {
 		m->msg_looks++;
-		if (((n->msg->tag ^ tag) & x->mask) == 0 && (!source || n->msg->source == source))
+		if (((n->msg->tag ^ tag) & x->mask) == 0 && (!source || n->msg->source == source) &&
+		    n->msg->channel == chan.channel && (!chan.from || n->msg->from == chan.from))
 			return n->msg;
 	}
 	return NULL;

@@ -24,7 +24,7 @@ static bool may_begin(struct weft_msg_ep *me, uint32_t seq, uint64_t total)
 }
 
 static struct weft_message *new_message(struct weft_msg_ep *me, const struct weft_wire_eager *e,
-					uint64_t total, bool with_data)
+					uint64_t total, bool with_data, const struct weft_ext *x)
 {
 	struct weft_message *msg = weft_message_alloc(me, total, with_data);
 
@@ -35,6 +35,12 @@ static struct weft_message *new_message(struct weft_msg_ep *me, const struct wef
 	}
 	msg->match.tag = weft_get64(e->tag);
 	msg->match.source = &me->tag->source;
+	msg->match.channel = x ? x->channel : 0;
+	msg->match.from = 1u + (x ? x->source_channel : 0);
+	if (x && x->has_imm) {
+		msg->imm = x->imm;
+		msg->flags |= WEFT_MSG_IMM;
+	}
 	return msg;
 }
 
@@ -61,6 +67,7 @@ static int keep_ahead(struct weft_msg_ep *me, struct weft_message *msg, weft_le3
 /* The turn of a message that was ahead. */
 static void turn(struct weft_msg_ep *me, struct weft_message *msg)
 {
+	struct weft_ext x = weft_message_ext(msg);
 	struct weft_request *req;
 
 	me->rx_seq.next++;
@@ -70,8 +77,8 @@ static void turn(struct weft_msg_ep *me, struct weft_message *msg)
 		weft_rx_free(msg);
 		return;
 	}
-	msg->flags &= (uint8_t)~WEFT_MSG_AHEAD;
-	req = weft_rx_match(me, msg->match.tag);
+	msg->flags &= (uint16_t)~WEFT_MSG_AHEAD;
+	req = weft_rx_match(me, msg->match.tag, &x);
 	if (req) {
 		me->mw->count.expected++;
 		weft_rx_bind(msg, req, false);
@@ -109,9 +116,10 @@ unsigned int weft_rx_drain(struct weft_msg_ep *me, unsigned int budget)
 static __attribute__((noinline)) void keep_whole(struct weft_msg_ep *me,
 						 const struct weft_wire_eager *e,
 						 const struct weft_wire_ref *sreq,
-						 const void *payload, size_t len, bool ahead)
+						 const void *payload, size_t len, bool ahead,
+						 const struct weft_ext *x)
 {
-	struct weft_message *msg = new_message(me, e, len, true);
+	struct weft_message *msg = new_message(me, e, len, true, x);
 
 	if (!msg)
 		return;
@@ -131,7 +139,8 @@ static __attribute__((noinline)) void keep_whole(struct weft_msg_ep *me,
 }
 
 static inline void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eager *e,
-			      const struct weft_wire_ref *sreq, const void *payload, size_t len)
+			      const struct weft_wire_ref *sreq, const void *payload, size_t len,
+			      const struct weft_ext *x)
 {
 	uint32_t seq = weft_get32(e->seq);
 	struct weft_request *req;
@@ -143,13 +152,13 @@ static inline void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eag
 	if (!may_begin(me, seq, len))
 		return;
 	if (seq != me->rx_seq.next) {
-		keep_whole(me, e, sreq, payload, len, true);
+		keep_whole(me, e, sreq, payload, len, true, x);
 		return;
 	}
 	me->rx_seq.next++;
-	req = weft_rx_match(me, weft_get64(e->tag));
+	req = weft_rx_match(me, weft_get64(e->tag), x);
 	if (!req) {
-		keep_whole(me, e, sreq, payload, len, false);
+		keep_whole(me, e, sreq, payload, len, false, x);
 		return;
 	}
 	me->mw->count.expected++;
@@ -162,7 +171,8 @@ static inline void recv_whole(struct weft_msg_ep *me, const struct weft_wire_eag
 }
 
 /* The message of a piece that is the first to arrive. */
-static struct weft_message *begin(struct weft_msg_ep *me, const struct weft_wire_frag *f)
+static struct weft_message *begin(struct weft_msg_ep *me, const struct weft_wire_frag *f,
+				  const struct weft_ext *x)
 {
 	uint64_t total = weft_get64(f->total);
 	uint32_t seq = weft_get32(f->e.seq);
@@ -174,14 +184,14 @@ static struct weft_message *begin(struct weft_msg_ep *me, const struct weft_wire
 		return NULL;
 	if (!ahead) {
 		me->rx_seq.next++;
-		req = weft_rx_match(me, weft_get64(f->e.tag));
+		req = weft_rx_match(me, weft_get64(f->e.tag), x);
 	}
 	if (req) {
 		me->mw->count.expected++;
 		weft_recv_matched(req, me, weft_get64(f->e.tag), total);
 		weft_credit_give(me, total);
 	}
-	msg = new_message(me, &f->e, total, !req);
+	msg = new_message(me, &f->e, total, !req, x);
 	if (msg && (ahead ? keep_ahead(me, msg, f->e.seq) : keep_by_seq(me, msg, f->e.seq)))
 		msg = NULL;
 	if (msg && req)
@@ -194,22 +204,23 @@ static struct weft_message *begin(struct weft_msg_ep *me, const struct weft_wire
 }
 
 static bool same_message(struct weft_msg_ep *me, const struct weft_message *msg,
-			 const struct weft_wire_frag *f)
+			 const struct weft_wire_frag *f, const struct weft_ext *x)
 {
-	if (!(msg->flags & WEFT_MSG_RTS) && msg->total == weft_get64(f->total) &&
-	    msg->match.tag == weft_get64(f->e.tag))
+	if (!(msg->flags & WEFT_MSG_RTS) && msg->match.channel == (x ? x->channel : 0) &&
+	    msg->total == weft_get64(f->total) && msg->match.tag == weft_get64(f->e.tag))
 		return true;
 	me->mw->count.mismatch++;
 	return false;
 }
 
 static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
-		      const struct weft_wire_ref *sreq, const void *payload, size_t len)
+		      const struct weft_wire_ref *sreq, const void *payload, size_t len,
+		      const struct weft_ext *x)
 {
 	uint64_t off = weft_get64(f->offset);
 	struct weft_message *msg = weft_rx_lookup(me, weft_get32(f->e.seq));
 
-	if (msg ? !same_message(me, msg, f) : !(msg = begin(me, f)))
+	if (msg ? !same_message(me, msg, f, x) : !(msg = begin(me, f, x)))
 		return;
 	if (msg->error)
 		return; /* aborted: the rest is of no use */
@@ -234,7 +245,8 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 }
 
 /* An end without pieces, seen before any piece. */
-static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *a, int status)
+static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *a, int status,
+			  const struct weft_ext *x)
 {
 	bool ahead = weft_get32(a->e.seq) != me->rx_seq.next;
 	struct weft_request *req = NULL;
@@ -244,7 +256,7 @@ static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *
 		return;
 	if (!ahead) {
 		me->rx_seq.next++;
-		req = weft_rx_match(me, weft_get64(a->e.tag));
+		req = weft_rx_match(me, weft_get64(a->e.tag), x);
 	}
 	if (req) {
 		weft_recv_matched(req, me, weft_get64(a->e.tag), weft_get64(a->total));
@@ -253,7 +265,7 @@ static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *
 		weft_recv_done(req, false);
 		return;
 	}
-	msg = new_message(me, &a->e, weft_get64(a->total), false);
+	msg = new_message(me, &a->e, weft_get64(a->total), false, x);
 	if (!msg)
 		return;
 	msg->error = (int16_t)status;
@@ -263,14 +275,15 @@ static void begin_aborted(struct weft_msg_ep *me, const struct weft_wire_abort *
 		weft_rx_queue(msg);
 }
 
-static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a)
+static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a,
+		       const struct weft_ext *x)
 {
 	int status = -(int)weft_get32(a->status);
 	struct weft_message *msg;
 
 	msg = weft_rx_lookup(me, weft_get32(a->e.seq));
 	if (!msg) {
-		begin_aborted(me, a, status);
+		begin_aborted(me, a, status, x);
 		return;
 	}
 	if (msg->error || msg->total != weft_get64(a->total)) {
@@ -293,7 +306,8 @@ static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a)
 	weft_rx_over(msg);
 }
 
-static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, size_t records)
+static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, size_t records,
+		     const struct weft_ext *x)
 {
 	uint32_t seq = weft_get32(rts->e.seq);
 	uint64_t total = weft_get64(rts->total);
@@ -312,7 +326,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, si
 	me->mw->count.rts++;
 	if (!ahead) {
 		me->rx_seq.next++;
-		req = weft_rx_match(me, weft_get64(rts->e.tag));
+		req = weft_rx_match(me, weft_get64(rts->e.tag), x);
 	}
 	if (req) {
 		me->mw->count.expected++;
@@ -321,7 +335,7 @@ static void recv_rts(struct weft_msg_ep *me, const struct weft_wire_rts *rts, si
 		weft_rndv_fetch(me, req, &offer, false);
 		return;
 	}
-	msg = new_message(me, &rts->e, total, false);
+	msg = new_message(me, &rts->e, total, false, x);
 	if (!msg)
 		return;
 	weft_message_set_offer(msg, &offer);
@@ -342,7 +356,7 @@ static void withdraw_early(struct weft_msg_ep *me, const struct weft_wire_withdr
 		weft_credit_give_rts(me);
 		return;
 	}
-	msg = new_message(me, &w->e, 0, false);
+	msg = new_message(me, &w->e, 0, false, NULL);
 	if (!msg)
 		return;
 	weft_message_set_offer(msg, &offer);
@@ -399,7 +413,7 @@ void weft_tag_recv_eager(struct weft_msg_ep *me, const void *data, size_t payloa
 {
 	const struct weft_wire_eager *e = data;
 
-	recv_whole(me, e, NULL, e + 1, payload);
+	recv_whole(me, e, NULL, e + 1, payload, NULL);
 	tagged_done(me);
 }
 
@@ -407,7 +421,7 @@ void weft_tag_recv_eager_sync(struct weft_msg_ep *me, const void *data, size_t p
 {
 	const struct weft_wire_eager_sync *es = data;
 
-	recv_whole(me, &es->e, &es->req, es + 1, payload);
+	recv_whole(me, &es->e, &es->req, es + 1, payload, NULL);
 	tagged_done(me);
 }
 
@@ -415,7 +429,7 @@ void weft_tag_recv_frag(struct weft_msg_ep *me, const void *data, size_t payload
 {
 	const struct weft_wire_frag *f = data;
 
-	recv_frag(me, f, NULL, f + 1, payload);
+	recv_frag(me, f, NULL, f + 1, payload, NULL);
 	tagged_done(me);
 }
 
@@ -423,24 +437,52 @@ void weft_tag_recv_frag_sync(struct weft_msg_ep *me, const void *data, size_t pa
 {
 	const struct weft_wire_frag_sync *fs = data;
 
-	recv_frag(me, &fs->f, &fs->req, fs + 1, payload);
+	recv_frag(me, &fs->f, &fs->req, fs + 1, payload, NULL);
 	tagged_done(me);
 }
 
 void weft_tag_recv_rts(struct weft_msg_ep *me, const void *data, size_t payload)
 {
-	recv_rts(me, data, payload);
+	recv_rts(me, data, payload, NULL);
 	tagged_done(me);
 }
 
 void weft_tag_recv_abort(struct weft_msg_ep *me, const void *data, size_t payload)
 {
-	recv_abort(me, data);
+	recv_abort(me, data, NULL);
 	tagged_done(me);
 }
 
 void weft_tag_recv_withdraw(struct weft_msg_ep *me, const void *data, size_t payload)
 {
 	recv_withdraw(me, data);
+	tagged_done(me);
+}
+
+void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
+		       const struct weft_ext *x)
+{
+	const struct weft_wire_eager_sync *es = data;
+	const struct weft_wire_frag_sync *fs = data;
+
+	switch (id) {
+	case WEFT_WIRE_EAGER:
+		recv_whole(me, &es->e, NULL, &es->e + 1, payload, x);
+		break;
+	case WEFT_WIRE_EAGER_SYNC:
+		recv_whole(me, &es->e, &es->req, es + 1, payload, x);
+		break;
+	case WEFT_WIRE_FRAG:
+		recv_frag(me, &fs->f, NULL, &fs->f + 1, payload, x);
+		break;
+	case WEFT_WIRE_FRAG_SYNC:
+		recv_frag(me, &fs->f, &fs->req, fs + 1, payload, x);
+		break;
+	case WEFT_WIRE_RTS:
+		recv_rts(me, data, payload, x);
+		break;
+	default:
+		recv_abort(me, data, x);
+	}
 	tagged_done(me);
 }

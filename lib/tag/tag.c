@@ -32,7 +32,7 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 	struct weft_request *req;
 	int rc;
 
-	if (weft_op_params_check(params))
+	if (weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_IMM))
 		return -EINVAL;
 	rc = weft_msg_ep_check(ep);
 	if (rc)
@@ -49,6 +49,7 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 	req->op = flags & WEFT_REQ_SYNC ? WEFT_OP_TAG_SEND_SYNC : WEFT_OP_TAG_SEND;
 	req->me = me;
 	req->tag = tag;
+	weft_ext_of_send(&req->ext, params);
 	req->length = req->dt.length;
 	req->send.proto = NULL;
 	req->send.peer = (struct weft_wire_ref){{0}, {0}};
@@ -77,6 +78,37 @@ static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uin
 	return rc;
 }
 
+/* The short send with EXT in front, as without it. @return false: the long way */
+static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, const void *buffer,
+						     size_t count, uint64_t tag,
+						     const struct weft_op_params *params)
+{
+	struct weft_lane_ep *lane_ep = me->short_lane_ep;
+	struct weft_ext x = {0};
+	struct {
+		struct weft_wire_ext x;
+		struct weft_wire_eager e;
+	} __attribute__((packed)) hdr;
+
+	weft_ext_of_send(&x, params);
+	if (!x.any || (params->flags & ~WEFT_OP_IMM) || count + sizeof(hdr.x) >= me->short_end)
+		return false;
+	hdr.x = weft_ext_to_wire(&x, WEFT_WIRE_EAGER);
+	hdr.e = (struct weft_wire_eager){weft_put32(me->tx_seq), weft_put64(tag)};
+	return lane_ep->ops->am_short(lane_ep, WEFT_WIRE_EXT, &hdr, sizeof(hdr), buffer, count) ==
+	       0;
+}
+
+/* Nothing in it says that the send is another than the plain one. */
+static inline bool is_plain(const struct weft_op_params *params)
+{
+	if (!params)
+		return true;
+	if (params->flags || params->datatype || params->size < WEFT_OP_PARAMS_LEAST)
+		return false;
+	return params->size < sizeof(*params) || !(params->channel | params->source_channel);
+}
+
 /*
  * The short send, all of it: what it needs of the endpoint stands in one cache line, plus the
  * lane's and its counters. short_end is 0 while anything of the endpoint waits, so that nothing
@@ -88,14 +120,17 @@ int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t
 	struct weft_msg_ep *me = ep->msg;
 
 	if (likely(count < me->short_end && !weft_dt_calls && me->tx_seq != me->tx_seq_end &&
-		   me->tx_small != me->tx_small_end && (buffer || !count) &&
-		   (!params ||
-		    !(params->flags || params->datatype || params->size < sizeof(*params))))) {
+		   me->tx_small != me->tx_small_end && (buffer || !count))) {
 		struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
 		struct weft_lane_ep *lane_ep = me->short_lane_ep;
+		bool sent;
 
-		if (likely(lane_ep->ops->am_short(lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr),
-						  buffer, count) == 0)) {
+		if (likely(is_plain(params)))
+			sent = lane_ep->ops->am_short(lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr),
+						      buffer, count) == 0;
+		else
+			sent = !params->datatype && send_short_ext(me, buffer, count, tag, params);
+		if (likely(sent)) {
 			me->tx_seq++;
 			me->tx_small++;
 			me->short_count->tx_msgs++;
@@ -149,7 +184,7 @@ static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, s
 {
 	struct weft_request *req;
 
-	*rc = weft_op_params_check(params);
+	*rc = weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_SOURCE_CHANNEL);
 	if (*rc)
 		return NULL;
 	req = weft_request_alloc(mw, &weft_tag_recv_ops, params, held);
@@ -162,6 +197,23 @@ static struct weft_request *recv_new(struct weft_msg_worker *mw, void *buffer, s
 		return req;
 	weft_request_drop(req);
 	return NULL;
+}
+
+/* Where a receive, or a probe, looks. @return false: what it asks for can't be */
+static bool chan_of(const struct weft_op_params *params, const struct weft_ep *source,
+		    struct weft_match_chan *chan)
+{
+	*chan = (struct weft_match_chan){0, 0};
+	if (!params)
+		return true;
+	if (!weft_op_params_short(params))
+		chan->channel = params->channel;
+	if (!(params->flags & WEFT_OP_SOURCE_CHANNEL))
+		return true;
+	if (!source || weft_op_params_short(params))
+		return false;
+	chan->from = 1u + params->source_channel;
+	return true;
 }
 
 /* A message is there. */
@@ -178,10 +230,16 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 {
 	struct weft_msg_worker *mw = worker->msg;
 	struct weft_match_source *src = source ? &source->msg->tag->source : NULL;
-	struct weft_match_msg *m = weft_match_find(&mw->tag->match, src, tag, mask);
 	struct weft_match_recv *match;
+	struct weft_match_chan chan;
+	struct weft_match_msg *m;
 	struct weft_request *req;
 	int rc;
+
+	if (weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_SOURCE_CHANNEL) ||
+	    !chan_of(params, source, &chan))
+		return -EINVAL;
+	m = weft_match_find(&mw->tag->match, src, tag, mask, chan);
 
 	/*
 	 * What a failed endpoint had delivered is still there for the taking; more will not come.
@@ -195,13 +253,16 @@ static int recv_any(struct weft_worker *worker, struct weft_ep *source, void *bu
 		struct weft_message *msg = container_of(m, struct weft_message, match);
 
 		weft_match_msg_remove(&mw->tag->match, m);
-		msg->flags &= (uint8_t)~WEFT_MSG_QUEUED;
+		msg->flags &= (uint16_t)~WEFT_MSG_QUEUED;
 		return recv_message(msg, req, params, out);
 	}
 	match = &weft_tag_recv_of(req)->match;
 	match->tag = tag;
 	match->mask = mask;
 	match->source = src;
+	match->channel = chan.channel;
+	match->from = chan.from;
+	req->ext.channel = chan.channel;
 	req->flags |= WEFT_REQ_POSTED;
 	weft_match_post(&mw->tag->match, match);
 	if (__builtin_expect(weft_match_crowded(&mw->tag->match), 0))
@@ -227,39 +288,50 @@ int weft_tag_recv(struct weft_worker *worker, struct weft_ep *source, void *buff
 
 /* ------------------------------------------------------------------ probe */
 
+static void fill_probe(const struct weft_message *msg, struct weft_completion *c)
+{
+	const struct weft_ext x = weft_message_ext(msg);
+	struct weft_completion full = {
+		.tag = msg->match.tag,
+		.length = msg->total,
+		.ep = msg->me ? weft_ep_of_user(msg->me->ep) : NULL,
+		.source_id = msg->source_id,
+		.imm = x.imm,
+		.flags = x.has_imm ? WEFT_COMPLETION_IMM : 0,
+		.channel = x.channel,
+		.source_channel = x.source_channel,
+	};
+
+	weft_completion_copy(c, &full);
+}
+
 int weft_tag_probe(struct weft_worker *worker, struct weft_ep *source, uint64_t tag, uint64_t mask,
-		   struct weft_message **message, struct weft_completion *c)
+		   const struct weft_op_params *params, struct weft_message **message,
+		   struct weft_completion *c)
 {
 	struct weft_match_source *src;
+	struct weft_match_chan chan;
 	struct weft_match_msg *m;
-	int rc = -ENOMSG;
 
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_tag_probe");
+	if (weft_op_params_allow(params, WEFT_OP_SOURCE_CHANNEL) || !chan_of(params, source, &chan))
+		return -EINVAL;
 	weft_worker_lock(worker);
 	src = source ? &source->msg->tag->source : NULL;
-	m = weft_match_find(&worker->msg->tag->match, src, tag, mask);
+	m = weft_match_find(&worker->msg->tag->match, src, tag, mask, chan);
 	if (m) {
 		struct weft_message *msg = container_of(m, struct weft_message, match);
 
-		if (c) {
-			struct weft_completion full = {
-				.tag = m->tag,
-				.length = msg->total,
-				.ep = msg->me ? weft_ep_of_user(msg->me->ep) : NULL,
-				.source_id = msg->source_id,
-			};
-
-			weft_completion_copy(c, &full);
-		}
+		if (c)
+			fill_probe(msg, c);
 		if (message) {
 			weft_rx_take(msg);
 			*message = msg;
 		}
-		rc = 0;
 	}
 	weft_worker_unlock(worker);
-	return rc;
+	return m ? 0 : -ENOMSG;
 }
 
 int weft_tag_msg_recv(struct weft_worker *worker, struct weft_message *message, void *buffer,

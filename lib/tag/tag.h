@@ -36,6 +36,8 @@ struct weft_tag_worker;
 #define WEFT_MSG_HELD \
 	(1u << 6) /**< in the list of the endpoint, or of the worker, of probed and complete ones */
 
+#define WEFT_MSG_IMM (1u << 8) /**< it has immediate data */
+
 /**
  * A message between its first piece and its end, unless a receive was there and one piece was all:
  * such a message never gets one. This is also the `struct weft_message` of a matched probe.
@@ -61,8 +63,9 @@ struct weft_message {
 		} rts;
 	};
 	struct weft_wire_ref sreq; /* SYNC, RTS: the sender's request */
-	int16_t error;             /* its sender, or its endpoint, failed: no more pieces */
-	uint8_t flags;
+	uint64_t imm;
+	int16_t error; /* its sender, or its endpoint, failed: no more pieces */
+	uint16_t flags;
 	uint8_t slot; /* size class, for giving it back; a small payload follows */
 };
 
@@ -74,7 +77,7 @@ static inline bool weft_message_complete(const struct weft_message *msg)
 }
 
 /** Payload sizes of the slots: steps small enough for payload x 1.1 + 256 bytes per message. */
-#define WEFT_MSG_SLOTS 7
+#define WEFT_MSG_SLOTS 8
 
 /** Memory of messages: slots of a few sizes out of large chunks; longer payloads are malloc()ed. */
 struct weft_message_pool {
@@ -175,8 +178,24 @@ void weft_tag_recv_withdraw(struct weft_msg_ep *me, const void *data, size_t pay
 
 /** Tell the sender of a synchronous message, once, that it is matched (or why it never will be). */
 void weft_rx_ack(struct weft_message *msg, int status);
-/** The posted receive that gets a message with @p tag from here, taken out; or NULL. */
-struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag);
+/** Those with EXT in front. @param payload  bytes behind the message's own header */
+void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, size_t payload,
+		       const struct weft_ext *x);
+/** Channels and immediate data, for who looks at the message or gets it. */
+static inline struct weft_ext weft_message_ext(const struct weft_message *msg)
+{
+	return (struct weft_ext){
+		.imm = msg->imm,
+		.channel = msg->match.channel,
+		.source_channel = (uint16_t)(msg->match.from - 1),
+		.has_imm = msg->flags & WEFT_MSG_IMM,
+	};
+}
+/**
+ * The posted receive that gets a message with @p tag from here, taken out; or NULL. @param x  NULL
+ * = it has none
+ */
+struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const struct weft_ext *x);
 /** Nobody has posted a receive for it. */
 void weft_rx_queue(struct weft_message *msg);
 /** Its pieces will go to @p req as they come. */

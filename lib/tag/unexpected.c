@@ -11,11 +11,11 @@
  * a slot; the steps are small enough for the bound. malloc() would do nearly as well in memory, but
  * not in time when 10^5 envelopes come and go.
  */
-static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 8, 48, 96, 160, 208, 256};
+static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 8, 40, 80, 120, 160, 208, 256};
 
 #define CHUNK_SIZE (64u << 10)
 
-static_assert(sizeof(struct weft_message) <= 200, "payload x 1.1 + 256 bytes per message");
+static_assert(sizeof(struct weft_message) <= 216, "payload x 1.1 + 256 bytes per message");
 
 static size_t slot_size(unsigned int i)
 {
@@ -89,6 +89,7 @@ struct weft_message *weft_message_alloc(struct weft_msg_ep *me, uint64_t total, 
 	msg->source_id = me->ep->remote_id;
 	msg->data = data;
 	weft_ivals_init(&msg->got);
+	msg->imm = 0;
 	msg->error = 0;
 	msg->flags = 0;
 	msg->slot = (uint8_t)slot;

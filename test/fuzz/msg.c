@@ -108,7 +108,7 @@ static void step(struct world *w, uint8_t op, uint8_t arg)
 		if (w->msg)
 			weft_tag_msg_drop(worker, w->msg);
 		w->msg = NULL;
-		weft_tag_probe(worker, NULL, 0, 0, &w->msg, NULL);
+		weft_tag_probe(worker, NULL, 0, 0, NULL, &w->msg, NULL);
 		break;
 	case 5:
 		if (w->msg)

@@ -259,7 +259,7 @@ static void receive_all(struct world *w)
 
 	for (round = 0; round < 3000 && !w->error[0]; round++) {
 		for (i = 0; i < w->nodes; i++) {
-			if (!weft_tag_probe(w->node[i].worker, NULL, 0, 0, NULL, &c))
+			if (!weft_tag_probe(w->node[i].worker, NULL, 0, 0, NULL, NULL, &c))
 				tag_recv(&w->node[i], true);
 			am_use_kept(&w->node[i]);
 		}

@@ -186,7 +186,7 @@ void tag_probe(struct rnode *n)
 	int ret;
 
 	dice_match(op, false);
-	ret = weft_tag_probe(n->worker, op->end ? op->end->ep : NULL, op->tag, op->mask,
+	ret = weft_tag_probe(n->worker, op->end ? op->end->ep : NULL, op->tag, op->mask, NULL,
 			     take ? &message : NULL, &c);
 	op->done = true;
 	op->completions = 1;
@@ -230,7 +230,7 @@ void tag_check_there(struct rmsg *m)
 		if (w->op[i]->kind == K_RECV && w->op[i]->node == n && !w->op[i]->done &&
 		    !((w->op[i]->tag ^ m->tag) & w->op[i]->mask))
 			return;
-	if (weft_tag_probe(n->worker, NULL, m->tag, WEFT_TAG_MASK_FULL, NULL, &c) ||
+	if (weft_tag_probe(n->worker, NULL, m->tag, WEFT_TAG_MASK_FULL, NULL, NULL, &c) ||
 	    c.length != m->size)
 		random_fail(w, "message %u was flushed, and is not there", (uint32_t)m->tag);
 }

@@ -280,8 +280,8 @@ static void a_late_receive_binds_in_the_middle_of_a_message(struct sim_case *c)
 		op_send(e, 1, 250000, 1);
 		scene_run(s, at * SIM_MS);
 		/* A probe knows the whole length from the first piece on. */
-		if (weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, NULL, &look) ==
-		    0)
+		if (weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, NULL, NULL,
+				   &look) == 0)
 			assert_int_equal(look.length, 250000);
 		r = op_recv(s, 1, 300000, 1);
 		op_expect(r, SIM_S, 0);
@@ -299,19 +299,19 @@ static void probes_take_messages_out(struct sim_case *c)
 	struct op *r[3], *other;
 	unsigned int i;
 
-	assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, &m[0],
-					&look),
+	assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, NULL,
+					&m[0], &look),
 			 -ENOMSG);
 	for (i = 0; i < 3; i++)
 		op_send(e, i, some[i], 1);
 	scene_run(s, 20 * SIM_MS);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL,
-						NULL, &look),
+						NULL, NULL, &look),
 				 0);
 		assert_int_equal(look.length, some[i]);
 		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL,
-						&m[i], &look),
+						NULL, &m[i], &look),
 				 0);
 		assert_int_equal(look.length, some[i]);
 	}
@@ -340,8 +340,8 @@ static void dropped_messages_free_their_sender(struct sim_case *c)
 	for (i = 0; i < 3; i++) {
 		w = op_send_sync(e, i, some[i], 1);
 		scene_run(s, 10 * SIM_MS);
-		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL, &m,
-						NULL),
+		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 1, WEFT_TAG_MASK_FULL,
+						NULL, &m, NULL),
 				 0);
 		weft_tag_msg_drop(scene_worker(s, 1), m);
 		op_expect(w, SIM_S, 0);

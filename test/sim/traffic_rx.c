@@ -246,8 +246,8 @@ static bool probe(struct rx *rx)
 	bool take = sim_chance(&in->rng, 0.5);
 	struct flow *f;
 
-	if (weft_tag_probe(sim_worker(in->node), NULL, rx->tag, rx->mask, take ? &rx->msg : NULL,
-			   &c))
+	if (weft_tag_probe(sim_worker(in->node), NULL, rx->tag, rx->mask, NULL,
+			   take ? &rx->msg : NULL, &c))
 		return false;
 	f = flow_of(in->t, c.tag);
 	if (!f || c.length != message_size(f, (unsigned int)c.tag)) {

@@ -153,7 +153,7 @@ static void islands_are_given_back_with_their_endpoint(void **state)
 		if (aborted)
 			push(&p, WEFT_WIRE_ABORT, &abort, sizeof(abort));
 		else
-			assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, &m, NULL), 0);
+			assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, NULL, &m, NULL), 0);
 		weft_msg_ep_fini(&p.ep[1], -ECONNRESET);
 		assert_int_equal(p.w[1].msg->rx_islands, 0);
 		if (m)

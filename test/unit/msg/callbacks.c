@@ -269,7 +269,7 @@ static void rogue_acts(struct rogue *r)
 	r->harm += weft_tag_send(x, out, 8, 9, NULL, NULL) != -EBUSY;
 	r->harm += weft_tag_send_sync(x, out, 8, 9, NULL, NULL) != -EBUSY;
 	r->harm += weft_tag_recv(a, NULL, in, 8, 9, WEFT_TAG_MASK_FULL, NULL, NULL) != -EBUSY;
-	r->harm += weft_tag_probe(a, NULL, 9, WEFT_TAG_MASK_FULL, NULL, NULL) != -EBUSY;
+	r->harm += weft_tag_probe(a, NULL, 9, WEFT_TAG_MASK_FULL, NULL, NULL, NULL) != -EBUSY;
 	r->harm += weft_tag_msg_recv(r->p->b, r->msg, in, 8, NULL, NULL) != -EBUSY;
 	weft_tag_msg_drop(r->p->b, r->msg);
 	r->harm += weft_am_send(x, &am, out, 8, NULL, NULL) != -EBUSY;
@@ -350,8 +350,8 @@ static void a_datatype_that_calls_the_library_is_refused_and_harms_nothing(void 
 				 WEFT_INPROGRESS);
 		assert_in_range(weft_tag_send(p.x, out, 8, 78, NULL, NULL), 0, 1);
 		mock_run(10, MS, p.a, p.b, NULL);
-		assert_int_equal(weft_tag_probe(p.b, NULL, 78, WEFT_TAG_MASK_FULL, &r.msg, NULL),
-				 0);
+		assert_int_equal(
+			weft_tag_probe(p.b, NULL, 78, WEFT_TAG_MASK_FULL, NULL, &r.msg, NULL), 0);
 		assert_int_equal(weft_tag_recv(p.b, NULL, NULL, 0, 1, WEFT_TAG_MASK_FULL, &op,
 					       &req[1]),
 				 WEFT_INPROGRESS);

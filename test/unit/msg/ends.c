@@ -26,7 +26,7 @@ static void D8_U26_closing_with_posted_receives_and_unmatched_messages_leaks_not
 		op_send_sync(&s[3], &p.ep[0], buf, 5000, 2);
 		for (int i = 0; i < stage && p.num; i++)
 			pair_deliver(&p, i % 3 ? p.num - 1 : 0);
-		weft_tag_probe(&p.w[1], NULL, 1, FULL, stage % 2 ? &m : NULL, NULL);
+		weft_tag_probe(&p.w[1], NULL, 1, FULL, NULL, stage % 2 ? &m : NULL, NULL);
 		weft_msg_ep_fini(&p.ep[1], -ECANCELED);
 		op_end(&r[1], -ECANCELED);
 		if (op_done(&r[2]))
@@ -117,7 +117,7 @@ static void messages_that_are_complete_stay_receivable_after_their_endpoint_is_g
 		pair_run(&p);
 		op_end(&s[i], 0);
 	}
-	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 2, FULL, &m, NULL), 0);
+	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 2, FULL, NULL, &m, NULL), 0);
 	weft_msg_ep_fini(&p.ep[1], -ECANCELED);
 	p.table[1][0] = NULL;
 	op_recv(&r, &p.w[1], rbuf, sizeof(rbuf), 0, FULL);

@@ -19,18 +19,20 @@ static void D1_D2_U15_U17_U18_probe_tells_tag_source_and_whole_length(void **sta
 		pair_open(&p, 2, NULL);
 		fill(sbuf, probe_lens[i], 2);
 		op_send(&s, &p.ep[0], sbuf, probe_lens[i], 0xab);
-		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0xab, FULL, NULL, &c), -ENOMSG);
+		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0xab, FULL, NULL, NULL, &c),
+				 -ENOMSG);
 		pair_deliver(&p, p.num - 1); /* one piece, not the first if there are more */
 		for (int k = 0; k < 3;
 		     k++) { /* again and again the same, and nothing is consumed */
 			assert_int_equal(weft_tag_probe(&p.w[1], k ? &p.ep[1] : NULL, 0xa0, 0xf0,
-							NULL, &c),
+							NULL, NULL, &c),
 					 0);
 			assert_int_equal(c.tag, 0xab);
 			assert_int_equal(c.length, probe_lens[i]);
 			assert_ptr_equal(c.ep, &p.ep[1]);
 		}
-		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0xac, FULL, NULL, &c), -ENOMSG);
+		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0xac, FULL, NULL, NULL, &c),
+				 -ENOMSG);
 		op_recv(&r, &p.w[1], rbuf, probe_lens[i], c.tag, FULL);
 		pair_run(&p);
 		op_end(&s, 0);
@@ -66,9 +68,9 @@ static void D3_U16_a_message_taken_by_a_probe_belongs_to_its_handle(void **state
 		} else {
 			pair_run(&p);
 		}
-		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, &m[0], NULL), 0);
-		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, &m[1], NULL), 0);
-		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, &none, NULL), -ENOMSG);
+		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, NULL, &m[0], NULL), 0);
+		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, NULL, &m[1], NULL), 0);
+		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, NULL, &none, NULL), -ENOMSG);
 		if (i % 3 == 0)
 			pair_run(&p);          /* complete while it is held */
 		for (int k = 1; k >= 0; k--) { /* in reverse order, each its own data */
@@ -107,7 +109,7 @@ static void D3_a_message_taken_by_a_probe_can_be_dropped(void **state)
 			pair_deliver(&p, p.num - 1);
 		else
 			pair_run(&p);
-		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, &m, NULL), 0);
+		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, NULL, &m, NULL), 0);
 		weft_tag_msg_drop(&p.w[1], m);
 		op_recv(&r, &p.w[1], &y, sizeof(y), 1, FULL);
 		assert_int_equal(weft_tag_send(&p.ep[0], &x, sizeof(x), 1, NULL, NULL), 0);
@@ -137,7 +139,7 @@ static void U17_truncation_through_a_probed_message(void **state)
 		memset(rbuf, 0x11, sizeof(rbuf));
 		op_send(&s, &p.ep[0], sbuf, lens[i], 1);
 		pair_deliver(&p, 0);
-		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, &m, NULL), 0);
+		assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, NULL, &m, NULL), 0);
 		params = op_params(&r, NULL);
 		r.rc = weft_tag_msg_recv(&p.w[1], m, rbuf, 50, &params, &r.req);
 		assert_int_equal(r.rc, WEFT_INPROGRESS); /* an error is never "done at once" */
@@ -159,8 +161,8 @@ static void D4_a_probe_that_finds_nothing_leaves_nothing(void **state)
 	(void)state;
 	pair_defaults(&p);
 	pair_open(&p, 1, NULL);
-	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, &m, NULL), -ENOMSG);
-	assert_int_equal(weft_tag_probe(&p.w[1], &p.ep[1], 1, FULL, &m, NULL), -ENOMSG);
+	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 0, 0, NULL, &m, NULL), -ENOMSG);
+	assert_int_equal(weft_tag_probe(&p.w[1], &p.ep[1], 1, FULL, NULL, &m, NULL), -ENOMSG);
 	assert_null(m);
 	pair_check_empty(&p);
 	pair_close(&p);

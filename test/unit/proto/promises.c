@@ -175,7 +175,7 @@ static void closed_with_unexpected(const struct way *way, unsigned int k)
 	run(&s, 60);
 	assert_true(is_there(&s, 7));
 	if (k & TAKEN)
-		assert_int_equal(weft_tag_probe(s.w[1], NULL, 7, FULL, &m, NULL), 0);
+		assert_int_equal(weft_tag_probe(s.w[1], NULL, 7, FULL, NULL, &m, NULL), 0);
 	assert_in_range(weft_ep_close(s.ep[1], k & FORCE ? WEFT_EP_CLOSE_FORCE : 0, NULL, NULL), 0,
 			1);
 	if (waits && !(k & FORCE)) /* at once */
@@ -257,7 +257,7 @@ static void nothing_names_an_endpoint_that_is_closed(void **state)
 			weft_tag_send(s.ep[1], out, 8, 9, NULL, NULL);
 			weft_ep_close(s.ep[1], force ? WEFT_EP_CLOSE_FORCE : 0, NULL, NULL);
 			c.ep = s.ep[1];
-			if (weft_tag_probe(s.w[1], NULL, 8, FULL, NULL, &c) == 0)
+			if (weft_tag_probe(s.w[1], NULL, 8, FULL, NULL, NULL, &c) == 0)
 				assert_null(c.ep);
 			assert_int_equal(weft_request_test(rcv.req, &c), 0);
 			assert_null(c.ep);

@@ -144,7 +144,7 @@ static inline void untouched(size_t from)
 
 static inline bool is_there(struct stage *s, uint64_t tag)
 {
-	return weft_tag_probe(s->w[1], NULL, tag, FULL, NULL, NULL) == 0;
+	return weft_tag_probe(s->w[1], NULL, tag, FULL, NULL, NULL, NULL) == 0;
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -113,7 +113,7 @@ static void a_matched_probe_is_a_match(void **state)
 	(void)state;
 	begin(&p, &s, &r, 1, false);
 	pair_run(&p);
-	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, &m, NULL), 0);
+	assert_int_equal(weft_tag_probe(&p.w[1], NULL, 1, FULL, NULL, &m, NULL), 0);
 	assert_int_equal(weft_request_cancel(s.req), 0);
 	pair_run(&p);
 	assert_int_equal(s.calls, 0);

@@ -3,21 +3,25 @@
 
 #include "unit/tag/rig.h"
 
+/* Channel 0, from anywhere. */
+static const struct weft_match_chan any_chan = {0, 0};
+
 /* ------------------------------------------------------------------ model */
 
 static bool fits(const struct weft_match_recv *recv, const struct weft_match_source *s,
-		 uint64_t tag)
+		 uint64_t tag, struct weft_match_chan chan)
 {
-	return ((recv->tag ^ tag) & recv->mask) == 0 && (!recv->source || recv->source == s);
+	return ((recv->tag ^ tag) & recv->mask) == 0 && (!recv->source || recv->source == s) &&
+	       recv->channel == chan.channel && (!recv->from || recv->from == chan.from);
 }
 
 static struct weft_match_recv *model_arrive(struct rig *r, const struct weft_match_source *s,
-					    uint64_t tag)
+					    uint64_t tag, struct weft_match_chan chan)
 {
 	for (unsigned int i = 0; i < r->num_posted; i++) {
 		struct weft_match_recv *recv = r->posted[i];
 
-		if (!fits(recv, s, tag))
+		if (!fits(recv, s, tag, chan))
 			continue;
 		memmove(&r->posted[i], &r->posted[i + 1],
 			(r->num_posted - i - 1) * sizeof(*r->posted));
@@ -28,13 +32,19 @@ static struct weft_match_recv *model_arrive(struct rig *r, const struct weft_mat
 }
 
 static struct weft_match_msg *model_find(struct rig *r, const struct weft_match_source *s,
-					 uint64_t tag, uint64_t mask)
+					 uint64_t tag, uint64_t mask, struct weft_match_chan chan)
 {
-	const struct weft_match_recv probe = {
-		.tag = tag, .mask = mask, .source = (struct weft_match_source *)(uintptr_t)s};
+	const struct weft_match_recv probe = {.tag = tag,
+					      .mask = mask,
+					      .source = (struct weft_match_source *)(uintptr_t)s,
+					      .channel = chan.channel,
+					      .from = chan.from};
 
 	for (unsigned int i = 0; i < r->num_arrived; i++) {
-		if (fits(&probe, r->arrived[i]->source, r->arrived[i]->tag))
+		const struct weft_match_msg *m = r->arrived[i];
+		const struct weft_match_chan of = {m->channel, m->from};
+
+		if (fits(&probe, m->source, m->tag, of))
 			return r->arrived[i];
 	}
 	return NULL;
@@ -80,15 +90,29 @@ static int free_slot(const bool *used)
 	return -1;
 }
 
+/* Mostly 0; the highest one, too. */
+static uint16_t some_channel(uint64_t *seed)
+{
+	static const uint16_t of[] = {0, 0, 0, 1, 7, UINT16_MAX};
+
+	return of[next_random(seed) % 6];
+}
+
+static uint32_t some_from(uint64_t *seed)
+{
+	return next_random(seed) % 2 ? 0 : 1 + (uint32_t)some_channel(seed);
+}
+
 static void step_receive(struct rig *r, bool many, uint64_t *seed)
 {
 	struct weft_match_source *s =
 		next_random(seed) % 3 ? NULL : &r->src[next_random(seed) % SOURCES];
 	uint64_t tag = next_random(seed) % 12, mask = some_mask(many, seed);
-	struct weft_match_msg *msg = weft_match_find(&r->m, s, tag, mask);
+	struct weft_match_chan chan = {some_channel(seed), s ? some_from(seed) : 0};
+	struct weft_match_msg *msg = weft_match_find(&r->m, s, tag, mask, chan);
 	int i;
 
-	assert_ptr_equal(msg, model_find(r, s, tag, mask));
+	assert_ptr_equal(msg, model_find(r, s, tag, mask, chan));
 	if (msg) {
 		weft_match_msg_remove(&r->m, msg);
 		model_remove_msg(r, msg);
@@ -99,6 +123,8 @@ static void step_receive(struct rig *r, bool many, uint64_t *seed)
 	if (i < 0)
 		return;
 	r->recv_used[i] = true;
+	r->recv[i].channel = chan.channel;
+	r->recv[i].from = chan.from;
 	r->posted[r->num_posted++] = post(r, (unsigned int)i, s, tag, mask);
 }
 
@@ -106,18 +132,21 @@ static void step_message(struct rig *r, uint64_t *seed)
 {
 	struct weft_match_source *s = &r->src[next_random(seed) % SOURCES];
 	uint64_t tag = next_random(seed) % 12;
+	struct weft_match_chan chan = {some_channel(seed), 1 + (uint32_t)some_channel(seed)};
 	int i = free_slot(r->msg_used);
 	struct weft_match_recv *recv;
 
 	if (i < 0)
 		return;
-	recv = weft_match_arrive(&r->m, s, tag);
-	assert_ptr_equal(recv, model_arrive(r, s, tag));
+	recv = weft_match_arrive(&r->m, s, tag, chan);
+	assert_ptr_equal(recv, model_arrive(r, s, tag, chan));
 	if (recv) {
 		r->recv_used[recv - r->recv] = false;
 		return;
 	}
 	r->msg_used[i] = true;
+	r->msg[i].channel = chan.channel;
+	r->msg[i].from = chan.from;
 	r->arrived[r->num_arrived++] = keep(r, (unsigned int)i, s, tag);
 }
 
@@ -197,13 +226,13 @@ static void A2_posting_order_between_wildcard_source_and_directed_receives(void 
 
 	any = post(r, 0, NULL, 7, UINT64_MAX);
 	directed = post(r, 1, &r->src[0], 7, UINT64_MAX);
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7), any);
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7), directed);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7, any_chan), any);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7, any_chan), directed);
 
 	directed = post(r, 2, &r->src[0], 7, UINT64_MAX);
 	any = post(r, 3, NULL, 7, UINT64_MAX);
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7), directed);
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7), any);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7, any_chan), directed);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 7, any_chan), any);
 }
 
 static void A3_U11_posting_order_between_wildcard_tags_and_exact_ones(void **state)
@@ -213,10 +242,10 @@ static void A3_U11_posting_order_between_wildcard_tags_and_exact_ones(void **sta
 			       *exact = post(r, 1, NULL, 7, UINT64_MAX);
 	struct weft_match_recv *wild2 = post(r, 2, &r->src[1], 6, UINT64_MAX << 1);
 
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7), wild);
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7), exact);
-	assert_null(weft_match_arrive(&r->m, &r->src[0], 7));
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7), wild2);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7, any_chan), wild);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7, any_chan), exact);
+	assert_null(weft_match_arrive(&r->m, &r->src[0], 7, any_chan));
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[1], 7, any_chan), wild2);
 }
 
 static void A4_U12_unexpected_messages_are_taken_in_arrival_order(void **state)
@@ -225,11 +254,11 @@ static void A4_U12_unexpected_messages_are_taken_in_arrival_order(void **state)
 	struct weft_match_msg *a = keep(r, 0, &r->src[2], 9), *b = keep(r, 1, &r->src[0], 5);
 	struct weft_match_msg *c = keep(r, 2, &r->src[2], 5);
 
-	assert_ptr_equal(weft_match_find(&r->m, NULL, 0, 0), a);
-	assert_ptr_equal(weft_match_find(&r->m, NULL, 5, UINT64_MAX), b);
-	assert_ptr_equal(weft_match_find(&r->m, &r->src[2], 5, UINT64_MAX), c);
-	assert_ptr_equal(weft_match_find(&r->m, &r->src[2], 1, 1), a);
-	assert_null(weft_match_find(&r->m, &r->src[1], 0, 0));
+	assert_ptr_equal(weft_match_find(&r->m, NULL, 0, 0, any_chan), a);
+	assert_ptr_equal(weft_match_find(&r->m, NULL, 5, UINT64_MAX, any_chan), b);
+	assert_ptr_equal(weft_match_find(&r->m, &r->src[2], 5, UINT64_MAX, any_chan), c);
+	assert_ptr_equal(weft_match_find(&r->m, &r->src[2], 1, 1, any_chan), a);
+	assert_null(weft_match_find(&r->m, &r->src[1], 0, 0, any_chan));
 }
 
 static void A5_U3_tags_of_64_bits_and_mask_algebra(void **state)
@@ -240,7 +269,8 @@ static void A5_U3_tags_of_64_bits_and_mask_algebra(void **state)
 	for (unsigned int i = 0; i < 4; i++) {
 		for (unsigned int j = 0; j < 4; j++) {
 			struct weft_match_recv *recv = post(r, 0, NULL, tags[i], UINT64_MAX);
-			struct weft_match_recv *got = weft_match_arrive(&r->m, &r->src[0], tags[j]);
+			struct weft_match_recv *got =
+				weft_match_arrive(&r->m, &r->src[0], tags[j], any_chan);
 
 			assert_ptr_equal(got, i == j ? recv : NULL);
 			if (!got)
@@ -248,8 +278,9 @@ static void A5_U3_tags_of_64_bits_and_mask_algebra(void **state)
 		}
 	}
 	post(r, 1, NULL, 0xabcd0000, 0xffff0000);
-	assert_null(weft_match_arrive(&r->m, &r->src[0], 0xabce1234));
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 0xff00abcd1234ull), &r->recv[1]);
+	assert_null(weft_match_arrive(&r->m, &r->src[0], 0xabce1234, any_chan));
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 0xff00abcd1234ull, any_chan),
+			 &r->recv[1]);
 }
 
 static void messages_of_a_source_that_is_gone_stay_for_any_source(void **state)
@@ -258,9 +289,9 @@ static void messages_of_a_source_that_is_gone_stay_for_any_source(void **state)
 	struct weft_match_msg *a = keep(r, 0, &r->src[0], 1);
 
 	weft_match_source_fini(&r->m, &r->src[0]);
-	assert_ptr_equal(weft_match_find(&r->m, NULL, 1, UINT64_MAX), a);
+	assert_ptr_equal(weft_match_find(&r->m, NULL, 1, UINT64_MAX, any_chan), a);
 	weft_match_msg_remove(&r->m, a);
-	assert_null(weft_match_find(&r->m, NULL, 0, 0));
+	assert_null(weft_match_find(&r->m, NULL, 0, 0, any_chan));
 }
 
 int main(void)

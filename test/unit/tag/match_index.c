@@ -62,7 +62,8 @@ static void a_flood_that_nobody_wants_costs_no_search(void **state)
 	for (unsigned int i = 0; i < HONEST; i++) {
 		struct weft_match_source *source = i / 4 % 2 ? &r->src[1] : NULL;
 
-		found = weft_match_find(&r->m, source, msg[N + i].tag, mask[i % 4]);
+		found = weft_match_find(&r->m, source, msg[N + i].tag, mask[i % 4],
+					((struct weft_match_chan){0, 0}));
 		assert_true(found && ((found->tag ^ msg[N + i].tag) & mask[i % 4]) == 0);
 		if (found == &msg[N + i])
 			weft_match_msg_remove(&r->m, found);
@@ -79,7 +80,8 @@ static void a_flood_that_nobody_wants_costs_no_search(void **state)
 	for (unsigned int i = 0; i < N; i += 3)
 		weft_match_msg_add(&r->m, &msg[i]);
 	for (unsigned int i = 0; i < 100; i++)
-		assert_null(weft_match_find(&r->m, NULL, (uint64_t)(N + 5000 + i) << 32, mask[0]));
+		assert_null(weft_match_find(&r->m, NULL, (uint64_t)(N + 5000 + i) << 32, mask[0],
+					    ((struct weft_match_chan){0, 0})));
 	assert_in_range(r->m.msg_looks - looks, 0, 1000);
 	weft_match_fini(&r->m);
 	free(msg);
@@ -105,12 +107,16 @@ static void searches_by_an_index_agree_with_a_walk(void **state)
 			 tag = next_random(&s) % 4096;
 		struct weft_match_source *source = next_random(&s) % 2 ? &r->src[tag % 2] : NULL;
 		struct weft_match_msg *best = NULL;
+		struct weft_match_chan chan = {next_random(&s) % 3,
+					       (uint32_t)(next_random(&s) % 3)};
 
 		if (in[i]) {
 			weft_match_msg_remove(&r->m, &msg[i]);
 		} else {
 			msg[i] = (struct weft_match_msg){.tag = next_random(&s) % 4096,
-							 .source = &r->src[i % 2]};
+							 .source = &r->src[i % 2],
+							 .channel = i / 2 % 2,
+							 .from = 1 + i / 4 % 2};
 			weft_match_msg_add(&r->m, &msg[i]);
 			when[i] = arrived++;
 		}
@@ -120,9 +126,11 @@ static void searches_by_an_index_agree_with_a_walk(void **state)
 		for (unsigned int k = 0; k < N; k++)
 			if (in[k] && ((msg[k].tag ^ tag) & mask) == 0 &&
 			    (!source || msg[k].source == source) &&
+			    msg[k].channel == chan.channel &&
+			    (!chan.from || msg[k].from == chan.from) &&
 			    (!best || when[k] < when[best - msg]))
 				best = &msg[k];
-		assert_ptr_equal(weft_match_find(&r->m, source, tag, mask), best);
+		assert_ptr_equal(weft_match_find(&r->m, source, tag, mask, chan), best);
 	}
 	assert_true(r->m.num_index > 0);
 	weft_match_source_fini(&r->m, &r->src[0]);

@@ -36,7 +36,9 @@ static void many_receives(unsigned int n, bool directed)
 	}
 	assert_true(LONGEST(r->m.recv_table, link) <= 16);
 	for (unsigned int i = n; i-- > 0;)
-		assert_ptr_equal(weft_match_arrive(&r->m, &r->src[i % SOURCES], i), &recv[i]);
+		assert_ptr_equal(weft_match_arrive(&r->m, &r->src[i % SOURCES], i,
+						   ((struct weft_match_chan){0, 0})),
+				 &recv[i]);
 	free(recv);
 	weft_match_fini(&r->m);
 	free(r->mem);
@@ -60,7 +62,9 @@ static void many_messages(unsigned int n)
 	for (unsigned int i = n; i-- > 0;) {
 		const struct weft_match_source *s = i % 2 ? &r->src[0] : NULL;
 
-		assert_ptr_equal(weft_match_find(&r->m, s, i, UINT64_MAX), &msg[i]);
+		assert_ptr_equal(weft_match_find(&r->m, s, i, UINT64_MAX,
+						 ((struct weft_match_chan){0, 0})),
+				 &msg[i]);
 		weft_match_msg_remove(&r->m, &msg[i]);
 	}
 	weft_match_fini(&r->m);
@@ -101,12 +105,13 @@ static uint64_t looks_behind(unsigned int n, unsigned int num_masks, bool direct
 	recv[n] = (struct weft_match_recv){.tag = 5, .mask = UINT64_MAX};
 	weft_match_post(&r->m, &recv[n]);
 	looks = r->m.looks;
-	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 5), &recv[n]);
+	assert_ptr_equal(weft_match_arrive(&r->m, &r->src[0], 5, ((struct weft_match_chan){0, 0})),
+			 &recv[n]);
 	looks = r->m.looks - looks;
 	/* In the order of posting, each with what only it takes; and to the last one. */
 	for (unsigned int i = 0; i < n; i += 997) {
-		struct weft_match_recv *got =
-			weft_match_arrive(&r->m, &r->src[i % SOURCES], recv[i].tag);
+		struct weft_match_recv *got = weft_match_arrive(
+			&r->m, &r->src[i % SOURCES], recv[i].tag, ((struct weft_match_chan){0, 0}));
 
 		assert_non_null(got);
 		assert_true(got->order <= recv[i].order);
@@ -150,8 +155,9 @@ static void a_search_with_wildcards_looks_at_each_message_once(void **state)
 		weft_match_msg_add(&r->m, &msg[i]);
 	}
 	for (unsigned int i = 0; i < 1000; i++) {
-		assert_null(weft_match_find(&r->m, NULL, 1, 1));
-		assert_null(weft_match_find(&r->m, &r->src[0], 1, 1));
+		assert_null(weft_match_find(&r->m, NULL, 1, 1, ((struct weft_match_chan){0, 0})));
+		assert_null(
+			weft_match_find(&r->m, &r->src[0], 1, 1, ((struct weft_match_chan){0, 0})));
 	}
 	assert_int_equal(r->m.msg_looks, N + N / 2);
 	/* It does not matter which of them go meanwhile. */
@@ -161,8 +167,12 @@ static void a_search_with_wildcards_looks_at_each_message_once(void **state)
 	msg[N] = (struct weft_match_msg){.tag = 7, .source = &r->src[0]};
 	weft_match_msg_add(&r->m, &msg[N]);
 	for (unsigned int i = 0; i < 10; i++) {
-		assert_ptr_equal(weft_match_find(&r->m, NULL, 1, 1), &msg[N]);
-		assert_ptr_equal(weft_match_find(&r->m, &r->src[0], 1, 1), &msg[N]);
+		assert_ptr_equal(weft_match_find(&r->m, NULL, 1, 1,
+						 ((struct weft_match_chan){0, 0})),
+				 &msg[N]);
+		assert_ptr_equal(weft_match_find(&r->m, &r->src[0], 1, 1,
+						 ((struct weft_match_chan){0, 0})),
+				 &msg[N]);
 	}
 	assert_int_equal(r->m.msg_looks - looks, 20);
 	weft_match_fini(&r->m);

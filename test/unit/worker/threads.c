@@ -183,7 +183,7 @@ static bool probe_and_cancel(const struct one *o, uint64_t tag)
 	uint64_t word;
 	int rc;
 
-	if (weft_tag_probe(o->worker, NULL, tag | 1ull << 40, UINT64_MAX, NULL, NULL) > 0)
+	if (weft_tag_probe(o->worker, NULL, tag | 1ull << 40, UINT64_MAX, NULL, NULL, NULL) > 0)
 		return false;
 	if (weft_tag_recv(o->worker, NULL, &word, sizeof(word), tag | 1ull << 40, UINT64_MAX, NULL,
 			  &r) != WEFT_INPROGRESS)

@@ -74,7 +74,7 @@ static unsigned int heard(struct weft_worker *w)
 	char text[16];
 	unsigned int n = 0;
 
-	while (weft_tag_probe(w, NULL, 7, UINT64_MAX, NULL, &c) == 0) {
+	while (weft_tag_probe(w, NULL, 7, UINT64_MAX, NULL, NULL, &c) == 0) {
 		assert_int_equal(
 			weft_tag_recv(w, NULL, text, sizeof(text), 7, UINT64_MAX, NULL, NULL), 0);
 		n++;
