@@ -511,7 +511,8 @@ struct weft_lane_ep {
 	uint32_t retransmits; /**< driver: frames sent again */
 	/**
 	 * driver: native access that the iface has and this lane_ep has not, as its peer takes
-	 * none. Set before EV_UP
+	 * none. Set before EV_UP; it may gain bits later, when the system takes the access away,
+	 * and then operations that were accepted end with -ECANCELED
 	 */
 	uint32_t lacks;
 };

@@ -35,6 +35,7 @@ static struct shm_ep *ep_new(struct shm_iface *s, enum shm_state state, uint64_t
 	lane_ep->since = now_ns;
 	lane_ep->sock = (struct shm_fd){.fd = -1, .lane_ep = lane_ep};
 	lane_ep->process = (struct shm_fd){.fd = -1, .lane_ep = lane_ep, .is_process = true};
+	STAILQ_INIT(&lane_ep->natives);
 	TAILQ_INSERT_TAIL(&s->making, lane_ep, entry);
 	s->num_eps++;
 	s->num_making++;
@@ -108,6 +109,8 @@ void shm_reap(struct shm_iface *s)
 		s->num_eps--;
 		if (lane_ep->segment)
 			shm_segment_unmap(lane_ep->segment);
+		if (lane_ep->regs)
+			shm_reg_unmap(lane_ep->regs);
 		free(lane_ep);
 	}
 }
@@ -142,9 +145,14 @@ void shm_end(struct shm_ep *lane_ep, int status, const char *text)
 		 line);
 }
 
-static void up(struct shm_iface *s, struct shm_ep *lane_ep, unsigned int receives)
+static void up(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hello *hello,
+	       unsigned int receives)
 {
-	char words[128], line[160];
+	char words[128], line[192];
+
+	if (!shm_native_reaches(lane_ep, hello))
+		lane_ep->base.lacks = SHM_NATIVE_FEATURES;
+	lane_ep->fences = s->fences || hello->fences;
 
 	TAILQ_REMOVE(&s->making, lane_ep, entry);
 	s->num_making--;
@@ -156,7 +164,8 @@ static void up(struct shm_iface *s, struct shm_ep *lane_ep, unsigned int receive
 	lane_ep->base.up = true;
 	shm_table_add(lane_ep);
 	shm_place_print(&lane_ep->peer, sizeof(lane_ep->peer), words, sizeof(words));
-	snprintf(line, sizeof(line), "%s", words);
+	snprintf(line, sizeof(line), "%s%s", words,
+		 lane_ep->base.lacks ? ", by copies: its memory cannot be read" : "");
 	s->event(s->arg, &lane_ep->base, WEFT_LANE_EV_UP, 0, line);
 }
 
@@ -171,13 +180,17 @@ static void hello_init(const struct shm_iface *s, const struct shm_ep *lane_ep,
 	hello->fences = s->fences;
 	memcpy(hello->addr, &s->addr, SHM_ADDR_LEN);
 	memcpy(hello->to, &lane_ep->peer.iface_id, sizeof(hello->to));
+	if (s->reg_fd >= 0) {
+		hello->word_at = (uintptr_t)&s->word;
+		hello->word = s->word;
+	}
 }
 
 /* Its socket is connected: make the segment and pass it. */
 static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	struct shm_hello hello;
-	int fd, rc;
+	int fds[SHM_HELLO_FDS] = {-1, s->reg_fd}, rc;
 
 	rc = shm_socket_peer(lane_ep->sock.fd, &lane_ep->pid);
 	if (rc < 0) {
@@ -185,7 +198,7 @@ static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
 			 "a process of another user has its socket");
 		return rc;
 	}
-	lane_ep->segment = shm_segment_create(&fd);
+	lane_ep->segment = shm_segment_create(&fds[0]);
 	if (!lane_ep->segment) {
 		rc = -errno;
 		snprintf(lane_ep->text, sizeof(lane_ep->text),
@@ -195,8 +208,8 @@ static int introduce(struct shm_iface *s, struct shm_ep *lane_ep)
 		return rc;
 	}
 	hello_init(s, lane_ep, &hello);
-	rc = shm_socket_send(lane_ep->sock.fd, &hello, fd);
-	close(fd);
+	rc = shm_socket_send(lane_ep->sock.fd, &hello, fds, s->reg_fd >= 0 ? 2 : 1);
+	close(fds[0]);
 	if (rc == 0)
 		rc = watch(s, &lane_ep->sock);
 	if (rc < 0)
@@ -257,13 +270,15 @@ int shm_ep_connect(struct weft_lane_iface *base, const void *addr, size_t len, v
 static unsigned int answered(struct shm_iface *s, struct shm_ep *lane_ep)
 {
 	struct shm_hello hello;
-	int fd, rc;
+	int fds[SHM_HELLO_FDS], rc;
 
-	rc = shm_socket_recv(lane_ep->sock.fd, &hello, &fd);
+	rc = shm_socket_recv(lane_ep->sock.fd, &hello, fds);
 	if (rc == -EAGAIN)
 		return 0;
-	if (rc == 1 && fd >= 0)
-		close(fd);
+	if (rc == 1 && fds[0] >= 0)
+		lane_ep->regs = shm_reg_map(fds[0]);
+	if (rc == 1)
+		shm_socket_close_fds(fds);
 	if (rc <= 0) {
 		shm_end(lane_ep, -ECONNREFUSED, "it did not answer in shared memory's terms");
 	} else if (hello.status < 0) {
@@ -273,8 +288,7 @@ static unsigned int answered(struct shm_iface *s, struct shm_ep *lane_ep)
 		   memcmp(hello.addr, &lane_ep->peer, SHM_ADDR_LEN) != 0) {
 		shm_end(lane_ep, -EPROTO, "another interface answered");
 	} else {
-		lane_ep->fences = s->fences || hello.fences;
-		up(s, lane_ep, 1);
+		up(s, lane_ep, &hello, 1);
 	}
 	return 1;
 }
@@ -304,6 +318,100 @@ unsigned int shm_making(struct shm_iface *s, uint64_t now_ns)
 
 /* ------------------------------------------------------------------ who accepts */
 
+/* What a peer says of itself, and what it passes. @return 0, or an error with a reason */
+static int check_hello(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hello *hello,
+		       const int *fds, char *why, size_t why_len)
+{
+	const char *what = "";
+	int rc;
+
+	if (hello->version != SHM_VERSION ||
+	    memcmp(hello->to, &s->addr.iface_id, sizeof(hello->to)) != 0) {
+		snprintf(why, why_len, "version %u of shared memory for this interface is here",
+			 SHM_VERSION);
+		return -EPROTONOSUPPORT;
+	}
+	rc = shm_place_reachable(&s->addr, hello->addr, SHM_ADDR_LEN, why, why_len);
+	if (rc < 0)
+		return rc;
+	memcpy(&lane_ep->peer, hello->addr, SHM_ADDR_LEN);
+	lane_ep->segment = shm_segment_map(fds[0], &what);
+	if (!lane_ep->segment) {
+		snprintf(why, why_len, "%s", what);
+		return -EPROTO;
+	}
+	if (fds[1] >= 0)
+		lane_ep->regs = shm_reg_map(fds[1]);
+	return 0;
+}
+
+/*
+ * Does the process listen where the hello says that it comes from? Upper layers rely on that.
+ * @return 0; -EAGAIN: not known yet; -EACCES
+ */
+static int check_sender(const struct shm_ep *lane_ep)
+{
+	struct shm_hello hello;
+	struct shm_addr addr;
+
+	/* What is malformed is refused with its own reason. */
+	if (!shm_socket_peek(lane_ep->sock.fd, &hello) || hello.magic != SHM_HELLO_MAGIC)
+		return 0;
+	memcpy(&addr, hello.addr, sizeof(addr));
+	return shm_socket_is_at(&addr, lane_ep->pid);
+}
+
+static unsigned int asked(struct shm_iface *s, struct shm_ep *lane_ep)
+{
+	int fds[SHM_HELLO_FDS], rc, sender = check_sender(lane_ep);
+	struct shm_hello hello, answer;
+	char why[160] = "";
+
+	/* The socket stays readable: the next look asks again, until it has taken too long. */
+	if (sender == -EAGAIN)
+		return 0;
+
+	rc = shm_socket_recv(lane_ep->sock.fd, &hello, fds);
+	if (rc == -EAGAIN)
+		return 0;
+	if (rc <= 0) {
+		/* Most often somebody who only looked who listens. */
+		s->count.refused_other += rc < 0;
+		shm_end(lane_ep, -EPROTO, "");
+		return 0;
+	}
+	rc = check_hello(s, lane_ep, &hello, fds, why, sizeof(why));
+	if (rc == 0 && sender < 0) {
+		snprintf(why, sizeof(why), "the address it gives is another process's");
+		rc = sender;
+	}
+	shm_socket_close_fds(fds);
+	hello_init(s, lane_ep, &answer);
+	answer.status = rc;
+	snprintf(answer.text, sizeof(answer.text), "%s", why);
+	if (rc < 0)
+		s->count.refused_other++;
+	if (shm_socket_send(lane_ep->sock.fd, &answer, &s->reg_fd, s->reg_fd >= 0) < 0 || rc < 0) {
+		shm_end(lane_ep, -EPROTO, "");
+		return 0;
+	}
+	watch_process(s, lane_ep);
+	s->count.accepted++;
+	up(s, lane_ep, &hello, 0);
+	return 1;
+}
+
+/* A process has a share of the places for connections that have said nothing. */
+static bool has_its_share(const struct shm_iface *s, pid_t pid)
+{
+	const struct shm_ep *lane_ep;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH(lane_ep, &s->making, entry)
+		n += lane_ep->state == SHM_ACCEPTED && lane_ep->pid == pid;
+	return n >= SHM_HALF_ONE;
+}
+
 unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 {
 	struct shm_ep *lane_ep;
@@ -320,6 +428,11 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 			close(fd);
 			continue;
 		}
+		if (pid > 0 && has_its_share(s, pid)) {
+			s->count.refused_share++;
+			close(fd);
+			continue;
+		}
 		lane_ep = s->num_eps < SHM_EPS_MAX ? ep_new(s, SHM_ACCEPTED, now_ns) : NULL;
 		if (!lane_ep) {
 			s->count.refused_other++;
@@ -330,72 +443,10 @@ unsigned int shm_accept(struct shm_iface *s, uint64_t now_ns)
 		lane_ep->pid = pid;
 		if (watch(s, &lane_ep->sock) < 0)
 			shm_end(lane_ep, -ENOMEM, "");
+		else
+			asked(s, lane_ep); /* most often it has said already what it wants */
 	}
 	return (unsigned int)i;
-}
-
-/* What a peer says of itself, and what it passes. @return 0, or an error with a reason */
-static int check_hello(struct shm_iface *s, struct shm_ep *lane_ep, const struct shm_hello *hello,
-		       int fd, char *why, size_t why_len)
-{
-	const char *what = "";
-	int rc;
-
-	if (hello->version != SHM_VERSION ||
-	    memcmp(hello->to, &s->addr.iface_id, sizeof(hello->to)) != 0) {
-		snprintf(why, why_len, "version %u of shared memory for this interface is here",
-			 SHM_VERSION);
-		return -EPROTONOSUPPORT;
-	}
-	rc = shm_place_reachable(&s->addr, hello->addr, SHM_ADDR_LEN, why, why_len);
-	if (rc < 0)
-		return rc;
-	memcpy(&lane_ep->peer, hello->addr, SHM_ADDR_LEN);
-	/* Upper layers rely on where a connection comes from. */
-	if (!shm_socket_is_at(&lane_ep->peer, lane_ep->pid)) {
-		snprintf(why, why_len, "the address it gives is another process's");
-		return -EACCES;
-	}
-	lane_ep->segment = shm_segment_map(fd, &what);
-	if (!lane_ep->segment) {
-		snprintf(why, why_len, "%s", what);
-		return -EPROTO;
-	}
-	return 0;
-}
-
-static unsigned int asked(struct shm_iface *s, struct shm_ep *lane_ep)
-{
-	struct shm_hello hello, answer;
-	char why[160] = "";
-	int fd, rc;
-
-	rc = shm_socket_recv(lane_ep->sock.fd, &hello, &fd);
-	if (rc == -EAGAIN)
-		return 0;
-	if (rc <= 0) {
-		/* Most often somebody who only looked who listens. */
-		s->count.refused_other += rc < 0;
-		shm_end(lane_ep, -EPROTO, "");
-		return 0;
-	}
-	rc = check_hello(s, lane_ep, &hello, fd, why, sizeof(why));
-	if (fd >= 0)
-		close(fd);
-	hello_init(s, lane_ep, &answer);
-	answer.status = rc;
-	snprintf(answer.text, sizeof(answer.text), "%s", why);
-	if (rc < 0)
-		s->count.refused_other++;
-	if (shm_socket_send(lane_ep->sock.fd, &answer, -1) < 0 || rc < 0) {
-		shm_end(lane_ep, -EPROTO, "");
-		return 0;
-	}
-	watch_process(s, lane_ep);
-	lane_ep->fences = s->fences || hello.fences;
-	s->count.accepted++;
-	up(s, lane_ep, 0);
-	return 1;
 }
 
 /* ------------------------------------------------------------------ what the sockets say */

@@ -206,6 +206,8 @@ unsigned int shm_progress(struct weft_lane_iface *base, uint64_t now_ns)
 		n += poll_cold(s);
 	if (!LIST_EMPTY(&s->waiting))
 		n += complete(s);
+	if (!LIST_EMPTY(&s->busy))
+		n += shm_native_work(s);
 	if (__builtin_expect(now_ns >= s->look_at, 0))
 		n += look(s, now_ns);
 	if (__builtin_expect(!TAILQ_EMPTY(&s->dead), 0))

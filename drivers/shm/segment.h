@@ -21,7 +21,7 @@
 #define SHM_SHORT_MAX (SHM_RECORD_LINES * SHM_LINE - 8u)
 
 #define SHM_MAGIC 0x314d48535446u
-#define SHM_VERSION 1u
+#define SHM_VERSION 2u
 
 /** shm_ctl.sleeping: what the owner of the receiving end wants to be woken by. */
 #define SHM_WAKE_RECORD 1u /* a record for it */

@@ -125,6 +125,7 @@ void shm_cancel(struct shm_ep *lane_ep, int status)
 		comp = next_comp(lane_ep);
 		comp->done(comp, status);
 	}
+	shm_native_cancel(lane_ep, status);
 }
 
 /*

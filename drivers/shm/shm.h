@@ -9,6 +9,8 @@
  *	socket.c    the sockets that connections are made with, and that tell of a peer's end
  *	conn.c      making and ending connections
  *	send.c      sends, completions
+ *	reg.c       registered memory, and where a peer's is
+ *	native.c    reads and writes of a peer's memory
  *	poll.c      progress: messages, events of the sockets
  *	wait.c      sleeping, waking
  *	shm_lane.c  the driver's table
@@ -22,16 +24,22 @@
 #include "base/mpool.h"
 #include "core/wire_types.h"
 #include "lane.h"
+#include "shm/reg.h"
 #include "shm/ring.h"
 
 #define SHM_ADDR_LEN 32
 #define SHM_EPS_MAX 1024 /* connections of an iface, those being made included */
 #define SHM_HALF_MAX 64  /* of them accepted ones whose first word has not come */
+#define SHM_HALF_ONE 16  /* of these, of one process */
 #define SHM_COMPS 128    /* completions that a lane_ep waits for */
 #define SHM_BUFS 64      /* receive buffers of an iface */
 #define SHM_KEEP_MAX 32  /* above, callbacks must copy */
-#define SHM_HOT 8        /* rings that every progress() looks at; of the others so many, too */
-#define SHM_BURST 64     /* records of one ring in a row */
+#define SHM_NATIVES 16   /* native reads and writes of a lane_ep under way */
+#define SHM_NATIVE_IOV 4u
+#define SHM_NATIVE_MAX (16u << 20)
+#define SHM_NATIVE_FEATURES ((uint32_t)(WEFT_LANE_F_GET | WEFT_LANE_F_PUT))
+#define SHM_HOT 8    /* rings that every progress() looks at; of the others so many, too */
+#define SHM_BURST 64 /* records of one ring in a row */
 #define SHM_TEXT_MAX 200
 /* How often the sockets are looked at, and while connections are made. */
 #define SHM_LOOK_NS 1000000u
@@ -58,9 +66,13 @@ struct shm_hello {
 	uint32_t zero;
 	uint8_t addr[SHM_ADDR_LEN]; /**< of its sender */
 	uint8_t to[8];              /**< whom it is meant for: iface_id */
+	uint64_t word_at, word; /**< a random word in its sender's memory; 0 = no native access */
 	char text[128];
 };
-static_assert(sizeof(struct shm_hello) == 184, "as doc/shm.md has it");
+static_assert(sizeof(struct shm_hello) == 200, "as doc/shm.md has it");
+
+/** Descriptors that come with one: of who connects the segment, then the table of registrations. */
+#define SHM_HELLO_FDS 2
 
 enum shm_state {
 	SHM_CONNECTING, /* we connect; no socket takes us yet */
@@ -78,6 +90,8 @@ struct shm_fd {
 	struct shm_ep *lane_ep; /* NULL: the listening socket */
 	bool is_process;        /* readable when the peer's process has ended */
 };
+
+struct shm_native;
 
 struct shm_comp {
 	uint32_t position; /* due when the peer has taken all lines before */
@@ -98,6 +112,10 @@ struct shm_ep {
 	pid_t pid;      /* 0 = not known: it is in another PID namespace */
 	uint64_t since; /* it began to connect */
 	struct shm_segment *segment;
+	const struct shm_reg_table *regs; /* the peer's; NULL = none */
+	STAILQ_HEAD(, shm_native) natives;
+	unsigned int num_natives;
+	LIST_ENTRY(shm_ep) busy; /* in iface->busy, while num_natives > 0 */
 	struct shm_addr peer;
 	struct shm_fd sock, process;
 	TAILQ_ENTRY(shm_ep) entry;  /* in iface->making, ->up or ->dead */
@@ -108,22 +126,27 @@ struct shm_ep {
 };
 TAILQ_HEAD(shm_list, shm_ep);
 
-#define SHM_COUNTERS(X)                                               \
-	X(tx_messages, "tx.messages")                                 \
-	X(tx_chunks, "tx.chunks")                                     \
-	X(tx_no_room, "tx.no_room")                                   \
-	/* peers that slept */                                        \
-	X(tx_wakes, "tx.wakes")                                       \
-	X(rx_messages, "rx.messages")                                 \
-	X(rx_chunks, "rx.chunks")                                     \
-	/* connections ended because what came over them cannot be */ \
-	X(rx_bad, "rx.bad")                                           \
-	X(accepted, "conn.accepted")                                  \
-	/* by processes of other users */                             \
-	X(refused_user, "conn.refused.user")                          \
-	/* malformed, of another version, or too many */              \
-	X(refused_other, "conn.refused.other")                        \
-	/* peers that ended without closing */                        \
+#define SHM_COUNTERS(X)                                                  \
+	X(tx_messages, "tx.messages")                                    \
+	X(tx_chunks, "tx.chunks")                                        \
+	X(tx_no_room, "tx.no_room")                                      \
+	/* peers that slept */                                           \
+	X(tx_wakes, "tx.wakes")                                          \
+	X(rx_messages, "rx.messages")                                    \
+	X(rx_chunks, "rx.chunks")                                        \
+	X(native_get_bytes, "native.get_bytes")                          \
+	X(native_put_bytes, "native.put_bytes")                          \
+	X(native_failed, "native.failed")                                \
+	/* connections ended because what came over them cannot be */    \
+	X(rx_bad, "rx.bad")                                              \
+	X(accepted, "conn.accepted")                                     \
+	/* by processes of other users */                                \
+	X(refused_user, "conn.refused.user")                             \
+	/* by a process that has enough connections which say nothing */ \
+	X(refused_share, "conn.refused.share")                           \
+	/* malformed, of another version, or too many */                 \
+	X(refused_other, "conn.refused.other")                           \
+	/* peers that ended without closing */                           \
 	X(died, "conn.died")
 
 struct shm_count {
@@ -142,6 +165,10 @@ struct shm_iface {
 	bool fences;      /* membarrier() is missing here */
 	struct shm_list making, up, dead;
 	LIST_HEAD(, shm_ep) waiting;
+	LIST_HEAD(, shm_ep) busy;
+	struct weft_mpool natives;
+	int reg_fd;    /* our table of registrations; -1 = none, peers read and write nothing */
+	uint64_t word; /* random: who can read it can read our memory */
 	uint32_t num_eps, num_half, num_making, num_kept;
 	int epoll;
 	struct shm_fd listen;
@@ -179,12 +206,15 @@ int shm_socket_listen(const struct shm_addr *own);
 int shm_socket_connect(const struct shm_addr *to);
 /** The process at the other end: it is our user's. @return 0, or -EACCES. @p pid 0 = not known */
 int shm_socket_peer(int sock, pid_t *pid);
-/** Is the process that listens at @p addr number @p pid? */
-bool shm_socket_is_at(const struct shm_addr *addr, pid_t pid);
-/** @p fd is passed, too, unless it is < 0. */
-int shm_socket_send(int sock, const struct shm_hello *hello, int fd);
-/** @return 1, -EAGAIN, or another error; 0 = the end. @p fd: what was passed, or -1 */
-int shm_socket_recv(int sock, struct shm_hello *hello, int *fd);
+/** Is the process that listens at @p addr number @p pid? @return 0, -EACCES; -EAGAIN: ask again */
+int shm_socket_is_at(const struct shm_addr *addr, pid_t pid);
+/** @p fds are passed, too. */
+int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, unsigned int num);
+/** What will be received, but its descriptors, stays. @return false: shm_socket_recv() says why */
+bool shm_socket_peek(int sock, struct shm_hello *hello);
+/** @return 1, -EAGAIN, or another error; 0 = the end. @p fds: what was passed, or -1 */
+int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS]);
+void shm_socket_close_fds(const int fds[SHM_HELLO_FDS]);
 /** @return a descriptor that is readable when the process has ended, or a negative error */
 int shm_process_open(pid_t pid);
 
@@ -216,6 +246,23 @@ int shm_ep_flush(struct weft_lane_ep *base, struct weft_lane_comp *comp);
 unsigned int shm_complete(struct shm_ep *lane_ep);
 /** Run all others, with an error. */
 void shm_cancel(struct shm_ep *lane_ep, int status);
+
+/* ---- native.c */
+
+void shm_native_init(struct shm_iface *s);
+/** Does the system let processes at each other's memory at all? */
+bool shm_native_works(const struct shm_iface *s);
+/** And at the memory of the process that sent this? */
+bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *hello);
+int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
+		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+		  struct weft_lane_comp *comp);
+int shm_put_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
+		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
+		  struct weft_lane_comp *comp);
+/** A slice of what is under way. @return events */
+unsigned int shm_native_work(struct shm_iface *s);
+void shm_native_cancel(struct shm_ep *lane_ep, int status);
 
 /* ---- poll.c */
 

@@ -95,6 +95,9 @@ static void iface_free(struct shm_iface *s)
 	if (s->epoll >= 0)
 		close(s->epoll);
 	weft_mpool_fini(&s->bufs);
+	weft_mpool_fini(&s->natives);
+	if (s->reg_fd >= 0)
+		shm_reg_close();
 	free(s);
 }
 
@@ -118,6 +121,8 @@ static const struct weft_lane_ops shm_ops = {
 	.tx_flush = shm_tx_flush,
 	.progress = shm_progress,
 	.release = shm_release,
+	.get_zcopy = shm_get_zcopy,
+	.put_zcopy = shm_put_zcopy,
 	.ep_connect = shm_ep_connect,
 	.ep_destroy = shm_ep_destroy,
 	.ep_is_from = shm_ep_is_from,
@@ -165,6 +170,9 @@ static void attributes(struct weft_lane_attr *attr, double copy_bw)
 		.max_zcopy = SHM_CHUNK_SIZE,
 		.max_zcopy_hdr = SHM_CHUNK_SIZE,
 		.max_iov = 16,
+		.max_get = SHM_NATIVE_MAX,
+		.max_put = SHM_NATIVE_MAX,
+		.max_rma_iov = SHM_NATIVE_IOV,
 		.opt_align = 1,
 		.frame_size = SHM_CHUNK_SIZE,
 		.dev_addr_len = SHM_ADDR_LEN,
@@ -205,6 +213,7 @@ static void init(struct shm_iface *s, const struct weft_lane_open *params)
 {
 	s->listen = (struct shm_fd){.fd = -1};
 	s->epoll = -1;
+	s->reg_fd = -1;
 	s->base.ops = &shm_ops;
 	s->base.driver = &weft_shm_driver;
 	snprintf(s->base.name, sizeof(s->base.name), "shm:%.40s", params->resource);
@@ -219,6 +228,19 @@ static void init(struct shm_iface *s, const struct weft_lane_open *params)
 	LIST_INIT(&s->waiting);
 	weft_mpool_init(&s->bufs, SHM_CHUNK_SIZE, 4, SHM_BUFS);
 	s->fences = !shm_wait_init();
+	shm_native_init(s);
+}
+
+/* Where the system says no, peers copy. */
+static void offer_memory(struct shm_iface *s, const struct weft_platform *platform)
+{
+	if (platform->random(platform->arg, &s->word, sizeof(s->word)) < 0 ||
+	    !shm_native_works(s) || shm_reg_open(platform, &s->reg_fd) < 0) {
+		s->reg_fd = -1;
+		return;
+	}
+	s->base.attr.features |= SHM_NATIVE_FEATURES;
+	snprintf(s->base.attr.domain, sizeof(s->base.attr.domain), "memory");
 }
 
 static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
@@ -245,6 +267,7 @@ static int shm_open(const struct weft_lane_open *params, struct weft_lane_iface 
 		iface_free(s);
 		return rc;
 	}
+	offer_memory(s, params->platform);
 	*iface = &s->base;
 	return 0;
 }
@@ -255,5 +278,8 @@ const struct weft_lane_driver weft_shm_driver = {
 	.boot = &shm_boot_ops,
 	.query = shm_query,
 	.open = shm_open,
+	.mem_register = shm_mem_register,
+	.mem_deregister = shm_mem_deregister,
+	.mem_key = shm_mem_key,
 	.options = "mix",
 };

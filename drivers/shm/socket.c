@@ -75,41 +75,47 @@ int shm_socket_peer(int sock, pid_t *pid)
 	return 0;
 }
 
-bool shm_socket_is_at(const struct shm_addr *addr, pid_t pid)
+int shm_socket_is_at(const struct shm_addr *addr, pid_t pid)
 {
 	int fd = shm_socket_connect(addr);
 	pid_t there = -1;
 	bool is;
 
 	if (fd < 0)
-		return fd == -EAGAIN; /* it is there, and busy: who is not known */
+		return fd == -EAGAIN ? -EAGAIN : -EACCES; /* it is there, and its queue is full */
 	is = shm_socket_peer(fd, &there) == 0 && there == pid;
 	close(fd);
-	return is;
+	return is ? 0 : -EACCES;
 }
 
-int shm_socket_send(int sock, const struct shm_hello *hello, int fd)
+bool shm_socket_peek(int sock, struct shm_hello *hello)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = "";
+	return recv(sock, hello, sizeof(*hello), MSG_DONTWAIT | MSG_PEEK) == sizeof(*hello);
+}
+
+int shm_socket_send(int sock, const struct shm_hello *hello, const int *fds, unsigned int num)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SHM_HELLO_FDS * sizeof(int))] = "";
 	struct iovec iov = {.iov_base = (void *)hello, .iov_len = sizeof(*hello)};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *c;
 
-	if (fd >= 0) {
+	if (num > 0) {
 		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
+		msg.msg_controllen = CMSG_SPACE(num * sizeof(int));
 		c = CMSG_FIRSTHDR(&msg);
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+		c->cmsg_len = CMSG_LEN(num * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, num * sizeof(int));
 	}
 	return sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* One descriptor is kept; others, for which there is no use, are closed. */
-static void take_fds(struct msghdr *msg, int *fd)
+/* Those for which there is no use are closed. */
+static void take_fds(struct msghdr *msg, int fds[SHM_HELLO_FDS])
 {
+	unsigned int had = 0;
 	struct cmsghdr *c;
 	size_t i, num;
 	int one;
@@ -120,17 +126,24 @@ static void take_fds(struct msghdr *msg, int *fd)
 		num = (c->cmsg_len - CMSG_LEN(0)) / sizeof(one);
 		for (i = 0; i < num; i++) {
 			memcpy(&one, CMSG_DATA(c) + i * sizeof(one), sizeof(one));
-			if (*fd < 0)
-				*fd = one;
+			if (had < SHM_HELLO_FDS)
+				fds[had++] = one;
 			else
 				close(one);
 		}
 	}
 }
 
-int shm_socket_recv(int sock, struct shm_hello *hello, int *fd)
+void shm_socket_close_fds(const int fds[SHM_HELLO_FDS])
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+	for (unsigned int i = 0; i < SHM_HELLO_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+int shm_socket_recv(int sock, struct shm_hello *hello, int fds[SHM_HELLO_FDS])
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(SHM_HELLO_FDS * sizeof(int))];
 	struct iovec iov = {.iov_base = hello, .iov_len = sizeof(*hello)};
 	struct msghdr msg = {.msg_iov = &iov,
 			     .msg_iovlen = 1,
@@ -138,16 +151,15 @@ int shm_socket_recv(int sock, struct shm_hello *hello, int *fd)
 			     .msg_controllen = sizeof(control)};
 	ssize_t n;
 
-	*fd = -1;
+	for (unsigned int i = 0; i < SHM_HELLO_FDS; i++)
+		fds[i] = -1;
 	n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
 		return -errno;
-	take_fds(&msg, fd);
+	take_fds(&msg, fds);
 	if (n != sizeof(*hello) || msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
 	    hello->magic != SHM_HELLO_MAGIC) {
-		if (*fd >= 0)
-			close(*fd);
-		*fd = -1;
+		shm_socket_close_fds(fds);
 		return n == 0 ? 0 : -EPROTO;
 	}
 	hello->text[sizeof(hello->text) - 1] = '\0';

@@ -62,6 +62,8 @@ int shm_arm(struct weft_lane_iface *base, uint64_t now_ns, uint64_t *due_ns)
 	struct shm_ep *lane_ep;
 	uint32_t what;
 
+	if (!LIST_EMPTY(&s->busy))
+		return -EBUSY;
 	TAILQ_FOREACH(lane_ep, &s->up, entry) {
 		what = SHM_WAKE_RECORD;
 		if (lane_ep->num_comps > 0 || lane_ep->starved)

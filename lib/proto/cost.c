@@ -192,13 +192,33 @@ int weft_cost_fragments(struct weft_curve *cv, const struct weft_model *m, uint3
 	return 0;
 }
 
+double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory)
+{
+	double rate = 0;
+
+	*in_memory = false;
+	for (uint32_t left = lanes; left; left &= left - 1) {
+		const struct weft_model_lane *l = &m->lanes[__builtin_ctz(left)];
+		bool is = l->features & WEFT_LANE_F_MEMORY;
+
+		rate += is ? m->conf.bcopy_bw : l->bandwidth;
+		*in_memory = *in_memory || is;
+	}
+	return rate;
+}
+
 void weft_cost_native(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 		      enum weft_stage poster)
 {
 	struct weft_lanes_sum sum;
+	bool in_memory;
 	char note[64];
 
 	weft_lanes_sum(m, lanes, &sum);
+	sum.bandwidth = weft_cost_native_rate(m, lanes, &in_memory);
+	if (in_memory)
+		weft_curve_once(cv, poster, (struct weft_linear){WEFT_COST_KERNEL, 0},
+				"have the kernel copy", NULL);
 	snprintf(note, sizeof(note), "%u lane%s, sum", sum.num, sum.num == 1 ? "" : "s");
 	weft_curve_once(cv, poster, (struct weft_linear){sum.send_overhead, 0}, "post pieces",
 			note);

@@ -14,8 +14,9 @@
  * Estimates, of the size that UCX's model has (5..60 ns); weft-perf --sweep is how to judge them.
  */
 #define WEFT_COST_PACK 10e-9 /**< the pack callback of am_bcopy() against am_short()'s plain copy */
-#define WEFT_COST_ZCOPY 250e-9 /**< a zero-copy piece: describe the memory, complete later */
-#define WEFT_COST_RNDV 60e-9   /**< request kept, looked up, ended: per end of a rendezvous */
+#define WEFT_COST_ZCOPY 250e-9  /**< a zero-copy piece: describe the memory, complete later */
+#define WEFT_COST_KERNEL 600e-9 /**< a native read or write in memory: calls of the kernel */
+#define WEFT_COST_RNDV 60e-9    /**< request kept, looked up, ended: per end of a rendezvous */
 
 /**
  * The measured rate is that of copies within a cache. Above this size a copy is one more of three,
@@ -46,6 +47,9 @@ void weft_cost_control(struct weft_curve *cv, const struct weft_model *m, const 
  */
 void weft_cost_register(struct weft_curve *cv, const struct weft_model *m, uint32_t lanes,
 			enum weft_stage stage);
+
+/** How fast @p lanes read and write by themselves. In memory the CPU that asks copies, once. */
+double weft_cost_native_rate(const struct weft_model *m, uint32_t lanes, bool *in_memory);
 
 /**
  * Data that @p lanes read or write by themselves: posting by the CPU of stage @p poster, the wire,

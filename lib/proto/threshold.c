@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "core/config.h"
+#include "proto/cost.h"
 #include "proto/threshold.h"
 
 const char *const weft_thresh_rule_names[] = {
@@ -90,6 +91,7 @@ void weft_threshold_in(const struct weft_model *m, uint32_t eager, uint32_t rndv
 		       size_t single, struct weft_thresh_in *in)
 {
 	const struct weft_model_conf *conf = &m->conf;
+	bool in_memory;
 
 	*in = (struct weft_thresh_in){
 		.eager = sum_of(m, eager),
@@ -105,6 +107,8 @@ void weft_threshold_in(const struct weft_model *m, uint32_t eager, uint32_t rndv
 			conf->rndv_thresh != WEFT_CONF_AUTO && conf->rndv_thresh != WEFT_CONF_MODEL,
 		.fixed = conf->rndv_thresh,
 	};
+	if (rma)
+		in->rndv.bandwidth = weft_cost_native_rate(m, rndv, &in_memory);
 }
 
 void weft_threshold_of(const struct weft_model *m, uint32_t eager, uint32_t rndv, bool rma,

@@ -300,17 +300,65 @@ static void a_peer_that_scribbles_harms_nobody_else(void **state)
 static int present(const struct shm_addr *mine, const struct shm_addr *to, int fd)
 {
 	struct shm_hello hello = {.magic = SHM_HELLO_MAGIC, .version = SHM_VERSION}, answer;
-	int sock = shm_socket_connect(to), rc = -EAGAIN, passed;
+	int sock = shm_socket_connect(to), rc = -EAGAIN, passed[SHM_HELLO_FDS];
 
 	if (sock < 0)
 		return sock;
 	memcpy(hello.addr, mine, sizeof(*mine));
 	memcpy(hello.to, &to->iface_id, sizeof(hello.to));
-	shm_socket_send(sock, &hello, fd);
+	shm_socket_send(sock, &hello, &fd, fd >= 0);
 	for (double until = end_seconds() + 10; rc == -EAGAIN && end_seconds() < until;)
-		rc = shm_socket_recv(sock, &answer, &passed);
+		rc = shm_socket_recv(sock, &answer, passed);
+	if (rc == 1)
+		shm_socket_close_fds(passed);
 	close(sock);
 	return rc == 1 ? answer.status : rc;
+}
+
+/* All the connections that it can have, of which none says anything. */
+static void say_nothing(struct end *e)
+{
+	struct shm_addr to;
+
+	(void)e;
+	while (read(STDIN_FILENO, &to, sizeof(to)) != sizeof(to))
+		usleep(1000);
+	for (int i = 0; i < 2 * SHM_HALF_MAX; i++)
+		shm_socket_connect(&to);
+	for (;;)
+		pause();
+}
+
+static void silent_connections_keep_nobody_out(void **state)
+{
+	struct shm_addr addr, mine;
+	struct end a, b;
+	int fds[2], saved;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	saved = dup(STDIN_FILENO);
+	dup2(fds[0], STDIN_FILENO);
+	pid = start(say_nothing, &addr);
+	end_open(&a, fresh_id());
+	a.iface->ops->get_address(a.iface, &mine);
+	assert_int_equal(write(fds[1], &mine, sizeof(mine)), sizeof(mine));
+	dup2(saved, STDIN_FILENO);
+	close(saved);
+	for (double until = end_seconds() + 60; end_counter(&a, "conn.refused.share") == 0;) {
+		child_progress(&a);
+		assert_true(end_seconds() < until);
+	}
+	end_open(&b, fresh_id());
+	end_connect(&b, &a);
+	assert_int_equal(end_counter(&a, "conn.open"), SHM_HALF_ONE + 1);
+	kill(pid, SIGKILL);
+	reap(pid);
+	end_close(&b);
+	end_close(&a);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 static void pass_unsealed(struct end *e)
@@ -444,6 +492,7 @@ int main(void)
 		cmocka_unit_test(a_stopped_process_is_not_dead),
 		cmocka_unit_test(a_peer_that_scribbles_harms_nobody_else),
 		cmocka_unit_test(memory_that_can_shrink_is_refused),
+		cmocka_unit_test(silent_connections_keep_nobody_out),
 		cmocka_unit_test(other_users_get_in_nowhere),
 		cmocka_unit_test(other_network_namespaces_are_elsewhere),
 	};

@@ -139,6 +139,58 @@ static void messages_of_all_sizes_arrive(void **state)
 	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
 }
 
+static void count_native(const char *name, uint64_t value, void *arg)
+{
+	uint64_t *sum = arg;
+
+	if (strstr(name, "native.get_bytes") || strstr(name, "native.put_bytes"))
+		*sum += value;
+}
+
+/* Small ones by messages, large ones natively where the system allows it. */
+static void remote_memory_is_written_and_read(void **state)
+{
+	static const size_t lengths[] = {1, 8, 1000, 70000, 1 << 20};
+	struct weft_mem_params mp = {.size = sizeof(mp),
+				     .flags = WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE};
+	uint8_t *there = calloc(1, 2 << 20), *out = malloc(1 << 20), *in = malloc(1 << 20);
+	uint64_t native = 0;
+	struct weft_rkey *rkey;
+	struct weft_mem *mem;
+	size_t length;
+	void *blob;
+
+	(void)state;
+	assert_true(there && out && in);
+	transfer(b, ep, 8, 1);
+	assert_int_equal(weft_mem_register(ctx, there, 2 << 20, &mp, &mem), 0);
+	assert_int_equal(weft_rkey_pack(mem, &blob, &length), 0);
+	assert_int_equal(weft_rkey_unpack(ep, blob, length, &rkey), 0);
+	weft_rkey_release_blob(blob);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		length = lengths[i];
+		for (size_t k = 0; k < length; k++)
+			out[k] = (uint8_t)(k * 7 + i);
+		done = 0;
+		if (weft_put(ep, out, length, rkey, 999, &params, NULL) == WEFT_INPROGRESS)
+			run_until(1);
+		done = 0;
+		if (weft_get(ep, in, length, rkey, 999, &params, NULL) == WEFT_INPROGRESS)
+			run_until(1);
+		assert_memory_equal(in, out, length);
+		assert_memory_equal(there + 999, out, length);
+	}
+	weft_worker_counters(a, count_native, &native);
+	if (native > 0)
+		assert_true(native > 2 << 20);
+	weft_rkey_destroy(rkey);
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	assert_int_equal(weft_mem_deregister(mem), 0);
+	free(there);
+	free(out);
+	free(in);
+}
+
 static void a_waiting_worker_is_woken(void **state)
 {
 	uint64_t in = 0, out = 42;
@@ -246,6 +298,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(messages_of_all_sizes_arrive),
+		TEST(remote_memory_is_written_and_read),
 		TEST(a_waiting_worker_is_woken),
 		TEST(a_peer_that_goes_ends_the_endpoint),
 		cmocka_unit_test(taken_by_all),

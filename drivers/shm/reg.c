@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "shm/reg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+#define REMOTE                                                          \
+	(WEFT_LANE_ACCESS_REMOTE_READ | WEFT_LANE_ACCESS_REMOTE_WRITE | \
+	 WEFT_LANE_ACCESS_REMOTE_ATOMIC)
+
+/* A registration's, or a free one's. */
+struct weft_mem_lane {
+	struct shm_reg_slot *slot;
+	uint64_t key;
+	SLIST_ENTRY(weft_mem_lane) next;
+};
+
+/* Registrations of all contexts are in the one table. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	struct shm_reg_table *table;
+	int fd;
+	pid_t pid; /* a child that was forked has none */
+	unsigned int users;
+	uint32_t used; /* slots that were ever used */
+	const struct weft_platform *platform;
+	SLIST_HEAD(, weft_mem_lane) free;
+} own;
+
+/* ------------------------------------------------------------------ our own */
+
+/* Peers get the descriptor: none of them may write what the others believe. */
+static int make_table(void)
+{
+	own.fd = memfd_create("weft-shm-reg", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (own.fd < 0)
+		return -errno;
+	own.table = MAP_FAILED;
+	if (ftruncate(own.fd, sizeof(*own.table)) == 0 && fcntl(own.fd, F_ADD_SEALS, SEALS) == 0)
+		own.table = mmap(NULL, sizeof(*own.table), PROT_READ | PROT_WRITE, MAP_SHARED,
+				 own.fd, 0);
+	if (own.table == MAP_FAILED ||
+	    fcntl(own.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
+		int error = errno;
+
+		if (own.table != MAP_FAILED)
+			munmap(own.table, sizeof(*own.table));
+		close(own.fd);
+		return -error;
+	}
+	madvise(own.table, sizeof(*own.table), MADV_DONTFORK);
+	own.pid = getpid();
+	own.used = 0;
+	own.users = 0;
+	SLIST_INIT(&own.free);
+	return 0;
+}
+
+int shm_reg_open(const struct weft_platform *platform, int *fd)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&lock);
+	/* What the parent had is not there any more: only its descriptor is. */
+	if (own.users > 0 && own.pid != getpid()) {
+		close(own.fd);
+		own.users = 0;
+	}
+	if (own.users == 0)
+		rc = make_table();
+	if (rc == 0) {
+		own.platform = platform;
+		own.users++;
+		*fd = own.fd;
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+void shm_reg_close(void)
+{
+	struct weft_mem_lane *mem;
+
+	pthread_mutex_lock(&lock);
+	if (own.pid == getpid() && --own.users == 0) {
+		while ((mem = SLIST_FIRST(&own.free))) {
+			SLIST_REMOVE_HEAD(&own.free, next);
+			free(mem);
+		}
+		munmap(own.table, sizeof(*own.table));
+		close(own.fd);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static struct weft_mem_lane *slot_get(void)
+{
+	struct weft_mem_lane *mem = SLIST_FIRST(&own.free);
+
+	if (mem) {
+		SLIST_REMOVE_HEAD(&own.free, next);
+		return mem;
+	}
+	if (own.used == SHM_REG_SLOTS)
+		return NULL;
+	mem = malloc(sizeof(*mem));
+	if (mem)
+		mem->slot = &own.table->slots[own.used++];
+	return mem;
+}
+
+static int slot_fill(struct weft_mem_lane *mem, uint64_t address, size_t len, unsigned int access)
+{
+	struct shm_reg_slot *slot = mem->slot;
+	int rc;
+
+	do {
+		rc = own.platform->random(own.platform->arg, &mem->key, sizeof(mem->key));
+		mem->key = (mem->key & ~(uint64_t)(SHM_REG_SLOTS - 1)) |
+			   (uint64_t)(slot - own.table->slots);
+	} while (rc == 0 && mem->key < SHM_REG_SLOTS);
+	if (rc < 0)
+		return rc;
+	atomic_store_explicit(&slot->address, address, memory_order_relaxed);
+	atomic_store_explicit(&slot->length, len, memory_order_relaxed);
+	atomic_store_explicit(&slot->access, access & REMOTE, memory_order_relaxed);
+	/* Release: who sees the key sees what it is for. */
+	atomic_store_explicit(&slot->key, mem->key, memory_order_release);
+	return 0;
+}
+
+int shm_mem_register(struct weft_lane_iface *iface, void *addr, size_t len, unsigned int access,
+		     struct weft_mem_lane **out, char *why, size_t why_len)
+{
+	struct weft_mem_lane *mem;
+	int rc = -ENOMEM;
+
+	(void)iface;
+	pthread_mutex_lock(&lock);
+	mem = slot_get();
+	if (mem)
+		rc = slot_fill(mem, (uintptr_t)addr, len, access);
+	if (mem && rc < 0)
+		SLIST_INSERT_HEAD(&own.free, mem, next);
+	if (!mem)
+		snprintf(why, why_len, "a process has at most %u registrations for shared memory",
+			 SHM_REG_SLOTS);
+	pthread_mutex_unlock(&lock);
+	if (rc == 0)
+		*out = mem;
+	return rc;
+}
+
+void shm_mem_deregister(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
+{
+	(void)iface;
+	pthread_mutex_lock(&lock);
+	atomic_store_explicit(&mem->slot->key, 0, memory_order_relaxed);
+	/* Pairs with the one in shm_reg_find(): no reader takes the next owner's words for ours. */
+	atomic_thread_fence(memory_order_release);
+	SLIST_INSERT_HEAD(&own.free, mem, next);
+	pthread_mutex_unlock(&lock);
+}
+
+uint64_t shm_mem_key(struct weft_lane_iface *iface, struct weft_mem_lane *mem)
+{
+	(void)iface;
+	return mem->key;
+}
+
+/* ------------------------------------------------------------------ a peer's */
+
+const struct shm_reg_table *shm_reg_map(int fd)
+{
+	struct stat st;
+	void *p;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0 ||
+	    st.st_size != (off_t)sizeof(struct shm_reg_table))
+		return NULL;
+	p = mmap(NULL, sizeof(struct shm_reg_table), PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, sizeof(struct shm_reg_table), MADV_DONTFORK);
+	return p;
+}
+
+void shm_reg_unmap(const struct shm_reg_table *table)
+{
+	munmap((void *)(uintptr_t)table, sizeof(*table));
+}
+
+int shm_reg_find(const struct shm_reg_table *table, uint64_t key, uint64_t offset, size_t len,
+		 unsigned int right, uint64_t *address)
+{
+	const struct shm_reg_slot *slot = &table->slots[key % SHM_REG_SLOTS];
+	uint64_t base, length, access;
+
+	if (key < SHM_REG_SLOTS || atomic_load_explicit(&slot->key, memory_order_acquire) != key)
+		return -EACCES;
+	base = atomic_load_explicit(&slot->address, memory_order_relaxed);
+	length = atomic_load_explicit(&slot->length, memory_order_relaxed);
+	access = atomic_load_explicit(&slot->access, memory_order_relaxed);
+	/* All of one registration: the key was there before and is still. */
+	atomic_thread_fence(memory_order_acquire);
+	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key || !(access & right))
+		return -EACCES;
+	if (offset > length || len > length - offset)
+		return -ERANGE;
+	*address = base + offset;
+	return 0;
+}
