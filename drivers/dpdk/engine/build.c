@@ -197,7 +197,26 @@ int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t fla
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to)
 {
-	return raw_ctl_send_on(c, 0, type, flags, body, body_len, pad_to);
+	return raw_ctl_send_on(c, c->next_path, type, flags, body, body_len, pad_to);
+}
+
+uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v)
+{
+	return v->hdr->path < c->path_count ? v->hdr->path : c->next_path;
+}
+
+static uint32_t state_size(uint32_t words)
+{
+	return RAW_TMPL + (uint32_t)sizeof(struct weft_frame_sack) + 8 * words + 4;
+}
+
+/* A buffer for a long SACK block is a frame's: when there is none, so much fits a small one. */
+static uint32_t short_sack(const struct raw_iface *iface, uint32_t words)
+{
+	uint32_t room =
+		(uint32_t)rte_pktmbuf_data_room_size(iface->port->hdr_pool) - RTE_PKTMBUF_HEADROOM;
+
+	return room < state_size(1) ? 0 : RTE_MIN(words, (room - state_size(0)) / 8);
 }
 
 /* A frame without a body of its own, and with a SACK block when there are holes. */
@@ -205,11 +224,15 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = weft_rxwin_words(&c->rx);
-	struct rte_mbuf *m =
-		ctl_alloc(iface, RAW_TMPL + sizeof(struct weft_frame_sack) + 8 * words + 4);
+	struct rte_mbuf *m = ctl_alloc(iface, state_size(words));
 	struct weft_frame_sack *sack;
 	struct weft_frame_hdr *hdr;
 
+	if (!m && type == WEFT_FRAME_ACK && words > 0) {
+		/* Better than none, which the sender would take for silence. */
+		words = short_sack(iface, words);
+		m = ctl_alloc(iface, state_size(words));
+	}
 	if (!m)
 		return -EAGAIN;
 	memcpy(rte_pktmbuf_mtod(m, uint8_t *), c->tmpl, RAW_TMPL);

@@ -78,6 +78,8 @@ static inline uint16_t raw_tag_len(const struct raw_iface *iface)
 
 int raw_ctl_send(struct raw_conn *c, uint8_t type, uint16_t flags, const void *body,
 		 uint32_t body_len, uint32_t pad_to);
+/* The path that a frame came over, and its answer goes back by. */
+uint8_t raw_came_over(const struct raw_conn *c, const struct weft_frame_view *v);
 int raw_ctl_send_on(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags,
 		    const void *body, uint32_t body_len, uint32_t pad_to);
 /* A probe of this size; 0: a small one. */

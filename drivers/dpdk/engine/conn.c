@@ -273,7 +273,7 @@ void raw_conn_bye(struct raw_conn *c)
 		raw_deadline_lt(c, c->bye_at);
 		return;
 	}
-	raw_ctl_send(c, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
+	raw_ctl_send_on(c, c->bye_path, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
 	c->bye_done = true;
 	raw_peer_text(c, peer, sizeof(peer));
 	if (c->rx.next != c->bye_seq) {
@@ -293,6 +293,7 @@ void raw_conn_bye(struct raw_conn *c)
 
 void raw_conn_bye_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
+	c->bye_path = raw_came_over(c, v);
 	if (c->bye_at == 0) {
 		c->bye_at = c->iface->lt + RAW_BYE_GRACE;
 		c->bye_seq = weft_get32(v->hdr->seq);

@@ -284,6 +284,7 @@ struct raw_conn {
 	 */
 	uint64_t bye_at;
 	uint32_t bye_seq;
+	uint8_t bye_path;
 	bool bye_done;
 	int error; /* while DOWN */
 	LIST_HEAD(, raw_zc) zc;

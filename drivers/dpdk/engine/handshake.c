@@ -560,7 +560,7 @@ void raw_hs_input(struct raw_conn *c, const struct weft_frame_view *v)
 		break;
 	case WEFT_FRAME_BYE:
 		/* Closed before it was up here, or already down. */
-		raw_ctl_send(c, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
+		raw_ctl_send_on(c, raw_came_over(c, v), WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
 		if (c->state == RAW_HALF_OPEN)
 			raw_conn_free(c);
 		else if (c->state != RAW_DOWN)

@@ -84,8 +84,8 @@ void raw_move_ask(struct raw_conn *c, const uint8_t mac[6])
 	};
 
 	memcpy(tmp.peer_mac, mac, 6);
-	tmp.path[0].sport = c->path[0].sport;
-	tmp.path[0].dport = c->path[0].dport;
+	tmp.path[0].sport = c->path[c->next_path].sport;
+	tmp.path[0].dport = c->path[c->next_path].dport;
 	raw_conn_template(&tmp);
 	raw_ctl_send(&tmp, WEFT_FRAME_CHALLENGE, 0, &body, sizeof(body), 0);
 	raw_count(c->iface, RAW_MOVE_REQUESTS);

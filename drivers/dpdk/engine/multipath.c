@@ -253,17 +253,25 @@ static uint64_t proved_beside(const struct raw_conn *c, unsigned int k)
 static bool judge(struct raw_conn *c)
 {
 	const struct weft_rtt *known = raw_timer_slowest(c), *r;
-	uint64_t beside[WEFT_FRAME_PATHS_MAX];
+	uint64_t beside[WEFT_FRAME_PATHS_MAX], newest = 0, least = UINT64_MAX;
 	struct raw_multi *mp = c->multi;
 	enum weft_path_verdict verdict;
 	struct raw_multi_path *m;
 	struct raw_slot *slot;
 	bool any = false;
 
-	for (unsigned int k = 0; k < c->path_count; k++)
+	for (unsigned int k = 0; k < c->path_count; k++) {
+		r = &c->path[k].rtt;
 		beside[k] = proved_beside(c, k);
+		newest = RTE_MAX(newest, beside[k]);
+		least = RTE_MIN(least, weft_rtt_rto(r->srtt != 0 ? r : known, 0));
+	}
 	for (uint32_t seq = c->snd_una; seq != c->snd_next; seq++) {
 		slot = raw_slot(c, seq);
+		raw_count(c->iface, RAW_PATH_LOOKS);
+		/* This one is not late, and what follows left after it. */
+		if (slot->tries == 1 && newest < slot->sent + least)
+			break;
 		m = &mp->path[slot->path];
 		r = &c->path[slot->path].rtt;
 		if (!slot->m || raw_multi_lost(c, slot))
@@ -355,7 +363,7 @@ void raw_multi_timer(struct raw_conn *c)
 	if (c->iface->paths_auto)
 		raw_path_grow_timer(c);
 	for (uint8_t k = 0; k < c->path_count; k++) {
-		if (!(mp->bad & 1u << k))
+		if (raw_path_using(c, k) || !(mp->bad & 1u << k))
 			continue;
 		if (c->iface->et >= mp->path[k].ask_at)
 			ask(c, k);

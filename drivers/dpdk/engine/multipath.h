@@ -29,9 +29,12 @@ struct raw_multi_path {
 	uint64_t given_at; /* et; not before it gets another port for the peer's sake */
 	uint64_t good_at;  /* et; since when it has not been bad */
 	uint32_t gone;     /* with is_late: frames of lower orders are lost */
-	uint16_t ask_id;   /* of the last question */
-	uint8_t asked;     /* questions; the wait between two grows with it */
-	uint8_t strikes;   /* frames in a row that did not arrive in time */
+	uint64_t use_at;   /* et; when USE is said again */
+	uint16_t use_port; /* what USE says, until it is answered; 0 = nothing */
+	uint8_t use_tries;
+	uint16_t ask_id; /* of the last question */
+	uint8_t asked;   /* questions; the wait between two grows with it */
+	uint8_t strikes; /* frames in a row that did not arrive in time */
 	bool is_late;
 };
 
@@ -100,6 +103,8 @@ void raw_path_open(struct raw_conn *c);
 /** Initiator, now and then: is it time for a reserve? */
 void raw_path_reserve(struct raw_conn *c);
 void raw_path_open_timer(struct raw_conn *c);
+/** Initiator: USE of path @p k is said again when it is due. @return no other port is looked for */
+bool raw_path_using(struct raw_conn *c, uint8_t k);
 /** Initiator: may path @p k have a new port? @return 0 or -EAGAIN */
 int raw_path_ask(struct raw_conn *c, uint8_t k);
 /** Responder: path @p k should have one. */

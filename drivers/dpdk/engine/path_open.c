@@ -28,6 +28,8 @@
 #define OPEN_AGAIN_MIN 200000000ull   /* ns: then it waits for so long, */
 #define OPEN_AGAIN_MAX 10000000000ull /* and each time for twice that */
 #define RESERVE_FRAMES 32u
+#define USE_MIN 1000000ull /* ns to the second USE, at least; doubles */
+#define USE_TRIES 4u
 #define OTHER_PORTS 64u /* tried to find one that no path has */
 
 static bool is_ours(const struct raw_conn *c)
@@ -60,9 +62,7 @@ int raw_path_probe_send(struct raw_conn *c, uint8_t k, uint16_t kind)
 {
 	struct weft_frame_probe p = {.frame_size = weft_put16(kind)};
 
-	/* The peer takes a USE of a higher number only; other questions use up numbers faster. */
-	c->multi->path[k].ask_id =
-		kind == WEFT_FRAME_PROBE_USE ? ++c->multi->use_id : ++c->probe_id;
+	c->multi->path[k].ask_id = ++c->probe_id;
 	p.id = weft_put16(c->multi->path[k].ask_id);
 	return raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
 }
@@ -79,6 +79,42 @@ int raw_path_ask(struct raw_conn *c, uint8_t k)
 	err = raw_path_probe_send(c, k, WEFT_FRAME_PROBE_PATH);
 	path->sport = before;
 	return err;
+}
+
+/*
+ * From the port that shall be the path's, which it is here when the answer has come: until then
+ * frames go by the one before, and what is lost is said again under the same number.
+ */
+static void say_use(struct raw_conn *c, uint8_t k)
+{
+	struct raw_multi_path *m = &c->multi->path[k];
+	struct weft_frame_probe p = {
+		.id = weft_put16(m->ask_id),
+		.frame_size = weft_put16(WEFT_FRAME_PROBE_USE),
+	};
+	uint16_t before = c->path[k].sport;
+	uint64_t wait = RTE_MAX(2ull * c->base.rtt_ns, USE_MIN);
+
+	c->path[k].sport = m->use_port;
+	raw_ctl_send_on(c, k, WEFT_FRAME_PROBE, 0, &p, sizeof(p), 0);
+	c->path[k].sport = before;
+	m->use_at = c->iface->et + (wait << m->use_tries++);
+	raw_deadline_et(c, m->use_at);
+}
+
+bool raw_path_using(struct raw_conn *c, uint8_t k)
+{
+	struct raw_multi_path *m = &c->multi->path[k];
+
+	if (m->use_port == 0)
+		return false;
+	if (c->iface->et < m->use_at)
+		raw_deadline_et(c, m->use_at);
+	else if (m->use_tries < USE_TRIES)
+		say_use(c, k);
+	else
+		m->use_port = 0;
+	return m->use_port != 0;
 }
 
 /* Responder: the initiator chooses, we cannot. Over the path in use, and by turns the others. */
@@ -124,7 +160,7 @@ void raw_path_open_timer(struct raw_conn *c)
 {
 	struct raw_multi *mp = c->multi;
 
-	if (!mp->opening)
+	if (!mp->opening || raw_path_using(c, c->path_count))
 		return;
 	if (c->iface->et >= mp->open_at) {
 		if (++mp->open_tries > OPEN_TRIES || !raw_multi_can_open(c)) {
@@ -161,18 +197,28 @@ static bool one_more(struct raw_conn *c, uint8_t k)
 void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16_t kind)
 {
 	uint8_t k = v->hdr->path;
+	struct raw_multi_path *m = &c->multi->path[k];
 
 	if (!is_ours(c) || k > c->path_count || (k == c->path_count && !raw_multi_can_open(c)))
 		return;
 	if (kind == WEFT_FRAME_PROBE_PATH) {
 		if (raw_paths_ignored(c, false))
 			return;
-		c->path[k].sport = v->dst_port;
-		c->path[k].rtt = (struct weft_rtt){0};
-		raw_path_probe_send(c, k, WEFT_FRAME_PROBE_USE);
-	} else if (k < c->path_count || one_more(c, k)) {
-		raw_multi_renewed(c, k);
+		/* The peer takes a USE of a higher number only; other questions use theirs up. */
+		m->ask_id = ++c->multi->use_id;
+		m->use_port = v->dst_port;
+		m->use_tries = 0;
+		say_use(c, k);
+		return;
 	}
+	if (m->use_port == 0)
+		return;
+	c->path[k].sport = m->use_port;
+	c->path[k].dport = c->peer_port;
+	c->path[k].rtt = (struct weft_rtt){0};
+	m->use_port = 0;
+	if (k < c->path_count || one_more(c, k))
+		raw_multi_renewed(c, k);
 }
 
 /* The way it came, whatever ports the path has. */
@@ -216,7 +262,8 @@ static void give_port(struct raw_conn *c, uint16_t k)
 		return;
 	if (k == c->path_count)
 		raw_path_open(c);
-	else if (c->multi && c->iface->et >= c->multi->path[k].given_at) {
+	else if (c->multi && c->iface->et >= c->multi->path[k].given_at &&
+		 c->multi->path[k].use_port == 0) {
 		c->multi->path[k].given_at = c->iface->et + WEFT_PATH_ASK_MIN;
 		raw_path_ask(c, (uint8_t)k);
 	}
@@ -257,5 +304,7 @@ bool raw_path_probe(struct raw_conn *c, const struct weft_frame_view *v, uint8_t
 	}
 	if (c->state == RAW_HALF_OPEN)
 		c->path[*over].dport = v->src_port;
+	else if (kind == 0 || kind >= WEFT_FRAME_SIZE_MIN - RTE_VLAN_HLEN)
+		*over = raw_came_over(c, v); /* of the search for the path's MTU */
 	return true;
 }

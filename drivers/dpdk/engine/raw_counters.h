@@ -96,6 +96,7 @@
 	X(RAW_DROP_ENDED, "drop.port_ended")              \
 	X(RAW_TIMER_LOOKS, "timer.looks")                 \
 	X(RAW_CONN_LOOKS, "conn.looks")                   \
+	X(RAW_PATH_LOOKS, "path.looks")                   \
 	X(RAW_COOKIE_HASHES, "hello.cookie_hashes")       \
 	X(RAW_GAPS, "progress.gaps")
 

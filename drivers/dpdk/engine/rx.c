@@ -201,7 +201,7 @@ static __rte_noinline void part_input(struct raw_conn *c, const struct weft_fram
 static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 {
 	if (v->type == WEFT_FRAME_BYE) {
-		raw_ctl_send(c, WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
+		raw_ctl_send_on(c, raw_came_over(c, v), WEFT_FRAME_BYE_ACK, 0, NULL, 0, 0);
 		c->bye_done = true; /* the peer is closing too: it needs no telling */
 	} else if (v->type == WEFT_FRAME_BYE_ACK) {
 		c->bye_done = true;
