@@ -405,7 +405,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	for (i = 0; i < num; i++)
 		if (!w->ifaces[i]->quiet)
 			n += w->ifaces[i]->ops->progress(w->ifaces[i], now);
-	/* What connections have to say goes first: a queue of messages takes all the room there is. */
+	/* What connections have to say goes first: queued messages take all the room there is. */
 	if (__builtin_expect(now >= w->next_timer, 0))
 		n += weft_conns_timers(w);
 	n += weft_msg_progress(w);

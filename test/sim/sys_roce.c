@@ -339,8 +339,8 @@ static struct weft_ep *ep_of(unsigned int i)
 }
 
 /*
- * The leader has stopped a lane, and the peer, which is to say what it received, computes for longer
- * than WEFT_PEER_TIMEOUT. Its device takes all that is said to it.
+ * The leader has stopped a lane, and the peer, which is to say what it received, computes for
+ * longer than WEFT_PEER_TIMEOUT. Its device takes all that is said to it.
  */
 static void a_peer_that_computes_while_a_lane_is_stopped_is_waited_for(struct sim_case *c)
 {

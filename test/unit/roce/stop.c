@@ -451,109 +451,6 @@ static void an_operation_that_the_peer_refuses_keeps_its_error(void **state)
 	assert_int_equal(good.status, -ECANCELED);
 }
 
-/* A quick run of a long time. */
-static void pass(uint64_t ms)
-{
-	while (ms-- > 0) {
-		rw.now += 1000000;
-		rw_turn();
-	}
-}
-
-/* It has been so for longer than a lane remembers. */
-static void works_well(size_t length)
-{
-	unsigned int i;
-
-	for (i = 0; i < 24; i++) {
-		pass(1000);
-		assert_int_equal(rw_send(&a, length), 0);
-		rw_run(1000000);
-	}
-	assert_int_equal(a.suspects, 0);
-}
-
-static void a_request_without_an_answer_makes_the_lane_suspect(void **state)
-{
-	/* One that has shown nothing has more time. */
-	fake.device[1].frozen = true;
-	assert_int_equal(rw_send(&a, 64), 0);
-	rw_run(290000000);
-	assert_int_equal(a.suspects, 0);
-	fake.device[1].frozen = false;
-	works_well(64);
-	assert_int_equal(b.received, 25);
-	fake.device[1].frozen = true;
-	assert_int_equal(rw_send(&a, 64), 0);
-	rw_run(50000000);
-	assert_int_equal(a.suspects, 0);
-	rw_run(15000000);
-	assert_true(a.suspects > 0);
-	assert_int_equal(a.status, 0);
-	assert_non_null(strstr(a.text, "10.0.0.2 has not answered for"));
-	fake.device[1].frozen = false;
-	rw_run(1000000);
-	a.suspects = 0;
-	rw_run(200000000);
-	assert_int_equal(a.suspects, 0);
-	assert_int_equal(b.received, 26);
-}
-
-/* Each time slower from one moment to the next, and with more under way than ever. */
-static void a_slow_lane_is_not_suspect_while_it_carries_what_was_sent(void **state)
-{
-	static const uint64_t rates[] = {125000000, 31250000, 6250000, 2500000, 6250000};
-	struct iovec iov = {user, 32768};
-	struct rw_comp c[4];
-	unsigned int i, n;
-
-	(void)state;
-	for (i = 0; i < 3 * sizeof(rates) / sizeof(rates[0]); i++) {
-		fake.device[0].rate = fake.device[1].rate = rates[i / 3];
-		for (n = 0; n < 4; n++) {
-			c[n] = rw_comp();
-			assert_int_equal(a.lane_ep->ops->get_zcopy(a.lane_ep, &iov, 1, mem, 0,
-								   key(), &c[n].base),
-					 0);
-		}
-		for (n = 0; n < 16u << i % 3 && rw_send(&a, 8000) == 0; n++)
-			;
-		assert_int_equal(rw_send(&b, 8000), 0);
-		rw_run(100000000);
-		pass(900);
-		assert_int_equal(a.suspects + b.suspects, 0);
-		assert_int_equal(b.received, a.sent);
-		assert_false(b.wrong);
-	}
-	fake.device[0].rate = fake.device[1].rate = 125000000;
-	works_well(8000);
-	/* Silent for good it is suspect all the same. */
-	fake.device[1].frozen = true;
-	for (n = 0; n < 16; n++)
-		assert_int_equal(rw_send(&a, 8000), 0);
-	rw_run(80000000);
-	assert_true(a.suspects > 0);
-	fake.device[1].frozen = false;
-	fake.device[0].rate = fake.device[1].rate = 0;
-	rw_run(1000000);
-}
-
-static void a_port_that_goes_down_makes_its_lanes_suspect_at_once(void **state)
-{
-	fake.device[0].port.state = IBV_PORT_DOWN;
-	fake_event(&fake.device[0], IBV_EVENT_PORT_ERR);
-	rw_run(10000000);
-	assert_true(a.suspects > 0);
-	assert_int_equal(a.status, 0);
-	assert_int_equal(b.suspects, 0);
-	fake.device[0].port.state = IBV_PORT_ACTIVE;
-	fake_event(&fake.device[0], IBV_EVENT_PORT_ACTIVE);
-	rw_run(10000000);
-	a.suspects = 0;
-	rw_run(50000000);
-	assert_int_equal(a.suspects, 0);
-}
-
 /* The device answers in its place. */
 static void a_process_that_is_stopped_gives_no_sign_of_life(void **state)
 {
@@ -653,9 +550,6 @@ int main(void)
 		CASE(those_of_a_lane_that_is_destroyed_before_are_canceled),
 		CASE(an_operation_that_the_peer_refuses_keeps_its_error),
 		CASE(a_completion_may_end_the_lane_that_hands_back),
-		CASE(a_request_without_an_answer_makes_the_lane_suspect),
-		CASE(a_slow_lane_is_not_suspect_while_it_carries_what_was_sent),
-		CASE(a_port_that_goes_down_makes_its_lanes_suspect_at_once),
 		CASE(a_process_that_is_stopped_gives_no_sign_of_life),
 		CASE(a_lane_of_a_device_that_is_gone_hands_back_as_well),
 		CASE(a_new_lane_takes_the_place_of_one_that_was_stopped),
