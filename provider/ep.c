@@ -7,6 +7,8 @@
 
 #include "provider/eq.h"
 #include "provider/info.h"
+#include "provider/msg.h"
+#include "provider/multi.h"
 #include "provider/op.h"
 #include "provider/process.h"
 #include "provider/tagged.h"
@@ -126,14 +128,14 @@ static void unbind(struct wfi_ep *ep)
 
 /* ------------------------------------------------------------------ numbers, enabling, closing */
 
-static uint64_t numbers; /* in use, a bit each */
+static bool numbers[WFI_ENDPOINTS]; /* in use */
 
 static int take_number(struct wfi_ep *ep)
 {
 	for (uint16_t i = 0; i < WFI_ENDPOINTS; i++) {
-		if (numbers >> i & 1)
+		if (numbers[i])
 			continue;
-		numbers |= 1ull << i;
+		numbers[i] = true;
 		ep->number = i;
 		return 0;
 	}
@@ -156,7 +158,7 @@ static int ep_enable(struct wfi_ep *ep)
 		return rc;
 	rc = wfi_worker_get();
 	if (rc < 0)
-		numbers &= ~(1ull << ep->number);
+		numbers[ep->number] = false;
 	ep->enabled = rc == 0;
 	return rc;
 }
@@ -168,9 +170,10 @@ static int ep_close(struct fid *fid)
 	wfi_lock();
 	if (ep->enabled) {
 		ep->enabled = false;
+		wfi_multi_close(ep);
 		wfi_ops_close(ep);
 		wfi_claims_drop(ep);
-		numbers &= ~(1ull << ep->number);
+		numbers[ep->number] = false;
 		wfi_worker_put();
 		if (!wfi.worker)
 			wfi_peers_forget();
@@ -365,6 +368,7 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->rx.op_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->min_multi_recv = MIN_MULTI_RECV;
 	LIST_INIT(&ep->claims);
+	STAILQ_INIT(&ep->multi);
 	ep->ep.fid.fclass = FI_CLASS_EP;
 	ep->ep.fid.context = context;
 	ep->ep.fid.ops = &ep_fi_ops;
@@ -372,6 +376,8 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->ep.cm = &cm_ops;
 	if (ep->caps & FI_TAGGED)
 		ep->ep.tagged = &wfi_tagged_ops;
+	if (ep->caps & FI_MSG)
+		ep->ep.msg = &wfi_msg_ops;
 	wfi_lock();
 	domain->refs++;
 	wfi_unlock();

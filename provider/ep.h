@@ -14,6 +14,7 @@
 #include "provider/domain.h"
 
 struct wfi_claim;
+struct wfi_op;
 
 /** One direction of an endpoint. */
 struct wfi_half {
@@ -35,6 +36,7 @@ struct wfi_ep {
 	bool directed; /**< FI_DIRECTED_RECV */
 	bool source;   /**< FI_SOURCE */
 	size_t min_multi_recv;
+	STAILQ_HEAD(, wfi_op) multi;   /**< buffers for several messages; the first receives */
 	LIST_HEAD(, wfi_claim) claims; /**< messages that FI_CLAIM has set aside */
 };
 

@@ -129,7 +129,7 @@ static uint64_t caps_for(const struct fi_info *hints)
 
 static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64_t caps)
 {
-	a->caps = caps & ~(uint64_t)(FI_RECV | FI_DIRECTED_RECV | FI_SOURCE);
+	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE);
 	/*
 	 * A completed send has left its buffer; whether the peer has it is another matter, which
 	 * operations may ask about.

@@ -9,23 +9,25 @@
 #include "provider/provider.h"
 
 /* Capabilities: what an application may do; what it may ask for besides. */
-#define WFI_CAPS_PRIMARY FI_TAGGED
+#define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED)
 #define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV)
-#define WFI_CAPS_FREE (FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define WFI_CAPS_FREE (FI_MULTI_RECV | FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
 /* These cost something, so who does not ask for them does not get them. */
 #define WFI_CAPS_ASKED FI_SOURCE
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_ASKED)
 
 #define WFI_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT_COMPLETE | FI_MATCH_COMPLETE)
-#define WFI_RX_OP_FLAGS FI_COMPLETION
+#define WFI_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
+/* Of calls that have flags. */
+#define WFI_SEND_FLAGS (WFI_TX_OP_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE)
 
 /* Messages from one endpoint to another match in the order of their sends; no other promise. */
 #define WFI_ORDER FI_ORDER_SAS
 
-/* Messages do not say which endpoint of a process they are for, so there is one. */
-#define WFI_ENDPOINTS 1
+/* In a process. */
+#define WFI_ENDPOINTS 256
 #define WFI_INJECT_SIZE 0
-#define WFI_CQ_DATA_SIZE 0
+#define WFI_CQ_DATA_SIZE 8
 #define WFI_MAX_MSG_SIZE (1ull << 40)
 /* Operations are queued without a limit of the provider's. */
 #define WFI_QUEUE_SIZE 65536

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "provider/multi.h"
 #include "provider/process.h"
 
 #define CHUNK 64
@@ -40,7 +41,7 @@ static int grow(void)
 	return 0;
 }
 
-static void release(struct wfi_op *op)
+void wfi_op_release(struct wfi_op *op)
 {
 	op->ep = NULL;
 	op->req = NULL;
@@ -61,6 +62,7 @@ struct wfi_op *wfi_op_get(struct wfi_ep *ep, struct wfi_cq *cq)
 	op->ep = ep;
 	op->cq = cq;
 	op->cancelled = false;
+	op->multi = false;
 	return op;
 }
 
@@ -68,7 +70,7 @@ void wfi_op_drop(struct wfi_op *op)
 {
 	if (op->cq)
 		wfi_cq_release(op->cq);
-	release(op);
+	wfi_op_release(op);
 }
 
 void wfi_ops_free(void)
@@ -117,37 +119,54 @@ void wfi_op_sent(struct wfi_op *op, int status)
 			wfi_cq_release(op->cq);
 		}
 	}
-	release(op);
+	wfi_op_release(op);
 }
 
 /* A receive from a peer whose connection has ended is cancelled by Weft. */
-static int receive_error(const struct wfi_op *op, int status)
+int wfi_op_error(const struct wfi_op *op, int status)
 {
+	if (status >= 0)
+		return 0;
 	if (status == -ECANCELED && !op->cancelled)
 		return FI_ECONNRESET;
 	return wfi_errno(status);
 }
 
-void wfi_op_received(struct wfi_op *op, const struct weft_completion *c)
+void wfi_op_message(struct wfi_op *op, const struct weft_completion *c, int error)
 {
 	struct wfi_completion *out;
-	int error = c->status < 0 ? receive_error(op, c->status) : 0;
 	size_t room = op->length;
 
-	if (op->cntr)
-		wfi_cntr_count(op->cntr, error != 0);
-	if (!op->cq || (!op->report && error == 0)) {
-		wfi_op_drop(op);
-		return;
-	}
 	op->length = c->length < room ? c->length : room;
 	op->tag = c->tag;
 	out = report(op, error, c->status);
+	if (c->flags & WEFT_COMPLETION_IMM) {
+		out->entry.flags |= FI_REMOTE_CQ_DATA;
+		out->entry.data = c->imm;
+	}
 	if (error == FI_ETRUNC)
 		out->cut = c->length - room;
 	if (op->ep->source && error == 0)
-		out->source = wfi_av_find(op->ep->av, c->source_id, 0);
-	release(op);
+		out->source = wfi_av_find(op->ep->av, c->source_id, c->source_channel / 2);
+}
+
+void wfi_op_received(struct wfi_op *op, const struct weft_completion *c)
+{
+	int error;
+
+	if (op->multi && op->cq) {
+		wfi_multi_received(op, c);
+		return;
+	}
+	error = wfi_op_error(op, c->status);
+	if (op->cntr)
+		wfi_cntr_count(op->cntr, error != 0);
+	if (op->cq && (op->report || error != 0)) {
+		wfi_op_message(op, c, error);
+		wfi_op_release(op);
+	} else {
+		wfi_op_drop(op);
+	}
 }
 
 void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void *arg)
@@ -167,6 +186,8 @@ int wfi_ops_cancel(struct wfi_ep *ep, void *context)
 {
 	struct wfi_op *op;
 
+	if (wfi_multi_cancel(ep, context))
+		return 0;
 	for (struct chunk *c = chunks; c; c = c->next) {
 		for (int i = 0; i < CHUNK; i++) {
 			op = &c->ops[i];

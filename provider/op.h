@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/uio.h>
 
 #include "provider/ep.h"
@@ -25,8 +26,13 @@ struct wfi_op {
 	size_t length;  /**< room of a receive, bytes of all else */
 	uint64_t flags; /**< of the completion */
 	uint64_t tag, data;
-	bool report;                   /**< success, too, is reported */
-	bool cancelled;                /**< by the application */
+	bool report;    /**< success, too, is reported */
+	bool cancelled; /**< by the application */
+	/** FI_MULTI_RECV: the buffer is for several messages, with one receive at a time */
+	bool multi;
+	struct weft_ep *source;
+	struct weft_op_params params;
+	STAILQ_ENTRY(wfi_op) waiting;
 	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */
 	struct wfi_op *next;
 };
@@ -40,6 +46,13 @@ void wfi_op_drop(struct wfi_op *op);
 /** It has ended, with Weft's status. Locked. */
 void wfi_op_sent(struct wfi_op *op, int status);
 void wfi_op_received(struct wfi_op *op, const struct weft_completion *c);
+
+/* For what ends otherwise (multi.c). The error of a receive, positive; 0. Locked. */
+int wfi_op_error(const struct wfi_op *op, int status);
+/* One entry of the queue for it. */
+void wfi_op_message(struct wfi_op *op, const struct weft_completion *c, int error);
+/* Without an entry, whose place has been used. */
+void wfi_op_release(struct wfi_op *op);
 
 /** Callbacks for Weft; the argument is the operation. */
 void wfi_sent_cb(struct weft_request *req, const struct weft_completion *c, void *arg);

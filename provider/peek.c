@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "provider/mr.h"
+#include "provider/message.h"
 #include "provider/op.h"
 #include "provider/process.h"
 #include "provider/tagged.h"
@@ -34,12 +34,6 @@ static struct wfi_op *new_op(struct wfi_ep *ep, const struct fi_msg_tagged *msg)
 	return op;
 }
 
-static int probe(struct wfi_ep *ep, const struct fi_msg_tagged *msg, struct weft_ep *source,
-		 struct weft_message **message, struct weft_completion *c)
-{
-	return weft_tag_probe(wfi.worker, source, msg->tag, ~msg->ignore, message, c);
-}
-
 static int keep(struct wfi_ep *ep, void *context, struct weft_message *message,
 		const struct weft_completion *about)
 {
@@ -64,6 +58,7 @@ static void found(struct wfi_op *op, struct weft_completion *c)
 
 ssize_t wfi_peek(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
+	struct weft_op_params params = {.size = sizeof(params)};
 	struct weft_completion c = {.size = sizeof(c)};
 	bool take = flags & (FI_CLAIM | FI_DISCARD);
 	struct weft_message *message = NULL;
@@ -71,16 +66,18 @@ ssize_t wfi_peek(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t fl
 	struct wfi_op *op;
 	int rc;
 
-	rc = wfi_recv_source(ep, msg->addr, &source);
+	rc = wfi_recv_source(ep, msg->addr, FI_TAGGED, &params, &source);
 	if (rc < 0)
 		return rc;
 	op = new_op(ep, msg);
 	if (!op)
 		return -FI_EAGAIN;
-	rc = probe(ep, msg, source, take ? &message : NULL, &c);
+	rc = weft_tag_probe(wfi.worker, source, msg->tag, ~msg->ignore, &params,
+			    take ? &message : NULL, &c);
 	if (rc == -ENOMSG) {
 		wfi_progress();
-		rc = probe(ep, msg, source, take ? &message : NULL, &c);
+		rc = weft_tag_probe(wfi.worker, source, msg->tag, ~msg->ignore, &params,
+				    take ? &message : NULL, &c);
 	}
 	if (rc < 0) {
 		c = (struct weft_completion){.status = rc, .tag = msg->tag};

@@ -21,7 +21,10 @@
  *	mr.c              memory regions
  *	op.c              operations under way, and how they end
  *	ep.c              endpoints
- *	tagged.c, peek.c  tagged messages; looking at them before they are received
+ *	message.c         messages
+ *	msg.c             calls for those without a tag
+ *	multi.c           buffers for several messages
+ *	tagged.c, peek.c  calls for those with one; looking at them before they are received
  *
  * A process has one worker, whatever the number of its domains and endpoints, since a port has one
  * owner. It is made by the first endpoint that is enabled. One lock guards it and everything here

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file tagged.h
- * Tagged messages, and what looks at them before they are received.
+ * fi_tsend(), fi_trecv() and their like, and what looks at messages before they are received.
  */
 #ifndef WFI_TAGGED_H
 #define WFI_TAGGED_H
@@ -10,15 +10,6 @@
 #include "provider/provider.h"
 
 extern struct fi_ops_tagged wfi_tagged_ops;
-
-/** Weft's endpoint to receive from, NULL for any. Locked. @return 0 or a negative error */
-int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, struct weft_ep **source);
-
-/** Is success to be reported? */
-static inline bool wfi_wants_report(const struct wfi_half *half, uint64_t flags)
-{
-	return half->cq && (!half->selective || flags & FI_COMPLETION);
-}
 
 /** Receives with FI_PEEK, FI_CLAIM and FI_DISCARD (peek.c). Locked. */
 ssize_t wfi_peek(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);

@@ -56,6 +56,9 @@ static void claims(void **state)
 	assert_string_equal(info->fabric_attr->prov_name, "weft");
 	assert_int_equal(info->ep_attr->type, FI_EP_RDM);
 	assert_true(info->caps & FI_TAGGED);
+	assert_true(info->caps & FI_MSG);
+	assert_true(info->caps & FI_MULTI_RECV);
+	assert_int_equal(info->domain_attr->cq_data_size, 8);
 	assert_true(info->caps & FI_DIRECTED_RECV);
 	assert_true(info->tx_attr->msg_order & FI_ORDER_SAS);
 	assert_int_equal(info->mode, 0);

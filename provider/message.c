@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/message.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "provider/info.h"
+#include "provider/mr.h"
+#include "provider/multi.h"
+#include "provider/op.h"
+#include "provider/process.h"
+
+static uint16_t channel(uint16_t number, uint64_t kind)
+{
+	return (uint16_t)(number * 2 + (kind == FI_MSG));
+}
+
+static size_t total(const struct iovec *iov, size_t count)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += iov[i].iov_len;
+	return n;
+}
+
+/* One buffer as it is; several as a datatype, from a copy that lives as long as the operation. */
+static void *buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
+		    struct weft_op_params *params)
+{
+	*count = p->count;
+	if (p->count == 0)
+		return NULL;
+	if (p->count == 1) {
+		*count = p->iov->iov_len;
+		params->mem = p->desc ? wfi_mr_mem(p->desc[0]) : NULL;
+		return p->iov->iov_base;
+	}
+	memcpy(op->iov, p->iov, p->count * sizeof(*p->iov));
+	params->datatype = &wfi_iov_type;
+	return op->iov;
+}
+
+/* ------------------------------------------------------------------ sending */
+
+static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p,
+		      const struct wfi_av_entry *to)
+{
+	struct weft_op_params params = {
+		.size = sizeof(params),
+		.cb = wfi_sent_cb,
+		.cb_arg = op,
+		.channel = channel(to->number, p->kind),
+		.source_channel = channel(ep->number, p->kind),
+	};
+	size_t count;
+	void *buf;
+
+	if (p->flags & FI_REMOTE_CQ_DATA) {
+		params.flags |= WEFT_OP_IMM;
+		params.imm = p->data;
+	}
+	buf = buffer(op, p, &count, &params);
+	if (p->flags & FI_MATCH_COMPLETE)
+		return weft_tag_send_sync(to->peer->ep, buf, count, p->tag, &params, NULL);
+	return weft_tag_send(to->peer->ep, buf, count, p->tag, &params, NULL);
+}
+
+/* Locked. */
+static int try_send(struct wfi_ep *ep, const struct wfi_post *p)
+{
+	struct wfi_av_entry *to = wfi_av_entry(ep->av, p->addr);
+	struct wfi_op *op;
+	int rc;
+
+	if (!to)
+		return -FI_EINVAL;
+	rc = wfi_peer_connect(to->peer);
+	if (rc < 0)
+		return rc;
+	op = wfi_op_get(ep, ep->tx.cq);
+	if (!op)
+		return -FI_EAGAIN;
+	op->context = p->context;
+	op->flags = FI_SEND | p->kind;
+	op->report = !p->quiet && wfi_wants_report(&ep->tx, p->flags);
+	op->cntr = ep->sends;
+	rc = start_send(ep, op, p, to);
+	if (rc == 0)
+		wfi_op_sent(op, 0);
+	else if (rc < 0)
+		wfi_op_drop(op);
+	return rc == -ENOMEM ? -FI_EAGAIN : rc < 0 ? -wfi_errno(rc) : 0;
+}
+
+ssize_t wfi_send(struct fid_ep *fid, const struct wfi_post *p)
+{
+	struct wfi_ep *ep = wfi_ep_of(fid);
+	int rc;
+
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (p->count > WFI_IOV_MAX || (p->quiet && total(p->iov, p->count) > WFI_INJECT_SIZE))
+		return -FI_EINVAL;
+	wfi_lock();
+	rc = try_send(ep, p);
+	wfi_unlock();
+	return rc;
+}
+
+/* ------------------------------------------------------------------ receiving */
+
+int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
+		    struct weft_op_params *params, struct weft_ep **source)
+{
+	struct wfi_av_entry *e;
+	int rc;
+
+	params->channel = channel(ep->number, kind);
+	*source = NULL;
+	if (!ep->directed || from == FI_ADDR_UNSPEC)
+		return 0;
+	e = wfi_av_entry(ep->av, from);
+	if (!e)
+		return -FI_EINVAL;
+	rc = wfi_peer_connect(e->peer);
+	if (rc < 0)
+		return rc;
+	*source = e->peer->ep;
+	params->flags |= WEFT_OP_SOURCE_CHANNEL;
+	params->source_channel = channel(e->number, kind);
+	return 0;
+}
+
+/* Locked. */
+static int try_recv(struct wfi_ep *ep, const struct wfi_post *p)
+{
+	struct weft_completion c = {.size = sizeof(c)};
+	struct weft_op_params params = {
+		.size = sizeof(params), .cb = wfi_received_cb, .completion = &c};
+	struct weft_ep *source;
+	struct wfi_op *op;
+	size_t count;
+	void *buf;
+	int rc;
+
+	rc = wfi_recv_source(ep, p->addr, p->kind, &params, &source);
+	if (rc < 0)
+		return rc;
+	op = wfi_op_get(ep, ep->rx.cq);
+	if (!op)
+		return -FI_EAGAIN;
+	op->context = p->context;
+	op->flags = FI_RECV | p->kind;
+	op->report = wfi_wants_report(&ep->rx, p->flags);
+	op->cntr = ep->receives;
+	op->buf = p->count > 0 ? p->iov[0].iov_base : NULL;
+	op->length = total(p->iov, p->count);
+	op->data = 0;
+	op->tag = p->tag;
+	params.cb_arg = op;
+	buf = buffer(op, p, &count, &params);
+	if (p->flags & FI_MULTI_RECV) {
+		op->multi = true;
+		op->source = source;
+		op->params = params;
+		rc = wfi_multi_post(op);
+	} else {
+		rc = weft_tag_recv(wfi.worker, source, buf, count, p->tag, ~p->ignore, &params,
+				   &op->req);
+	}
+	if (rc == 0)
+		wfi_op_received(op, &c);
+	else if (rc < 0)
+		wfi_op_drop(op);
+	return rc == -ENOMEM ? -FI_EAGAIN : rc < 0 ? -wfi_errno(rc) : 0;
+}
+
+ssize_t wfi_recv(struct fid_ep *fid, const struct wfi_post *p)
+{
+	struct wfi_ep *ep = wfi_ep_of(fid);
+	int rc;
+
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (p->count > WFI_IOV_MAX || (p->flags & FI_MULTI_RECV && (p->count != 1 || !ep->rx.cq)))
+		return -FI_EINVAL;
+	wfi_lock();
+	rc = try_recv(ep, p);
+	wfi_unlock();
+	return rc;
+}

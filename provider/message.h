@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file message.h
+ * Messages, tagged or not. An endpoint has a channel of Weft's for either kind, so kinds and
+ * endpoints never see each other's; on that of untagged messages every tag is 0.
+ */
+#ifndef WFI_MESSAGE_H
+#define WFI_MESSAGE_H
+
+#include "provider/ep.h"
+#include "provider/provider.h"
+#include "weft.h"
+
+/** A send or receive as the application posts it. */
+struct wfi_post {
+	uint64_t kind; /**< FI_TAGGED or FI_MSG */
+	const struct iovec *iov;
+	size_t count;
+	void **desc; /**< may be NULL */
+	fi_addr_t addr;
+	uint64_t tag, ignore;
+	uint64_t data;
+	void *context;
+	uint64_t flags; /**< of the operation; FI_REMOTE_CQ_DATA: there is data */
+	bool quiet;     /**< success is not reported: fi_inject() and its like */
+};
+
+ssize_t wfi_send(struct fid_ep *ep, const struct wfi_post *post);
+ssize_t wfi_recv(struct fid_ep *ep, const struct wfi_post *post);
+
+/** Is success to be reported? */
+static inline bool wfi_wants_report(const struct wfi_half *half, uint64_t flags)
+{
+	return half->cq && (!half->selective || flags & FI_COMPLETION);
+}
+
+/**
+ * Where a receive or probe looks: its channel, and Weft's endpoint, NULL for any. Locked.
+ * @return 0 or a negative error
+ */
+int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
+		    struct weft_op_params *params, struct weft_ep **source);
+
+#endif /* WFI_MESSAGE_H */
