@@ -1,0 +1,181 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# MPI programs of 4 ranks on this host over libfabric's provider: every kind of communication, hpcc
+# with its own verification, a rank that computes and one that dies, an ordinary user, and what the
+# provider says when something is wrong.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/../proc/lib.sh"
+
+ranks=$build/test/provider/mpi_ranks
+[ -x "$ranks" ] || { echo "there is no mpi_ranks in this build"; exit 77; }
+for program in mpirun fi_info hpcc; do
+	command -v $program >/dev/null || { echo "there is no $program here"; exit 77; }
+done
+for variable in "${!FI_@}" "${!OMPI_@}" "${!PMIX_@}" "${!SLURM_@}"; do
+	unset "$variable"
+done
+
+# What any user can read and run.
+public=$(mktemp -d /tmp/weft-mpi.XXXXXX)
+trap 'rm -rf "$public"; tidy' EXIT
+chmod 755 "$public"
+mkdir "$public/provider"
+cp -L "$build/libweft.so.0" "$public/"
+cp -L "$build/provider/libweft-fi.so" "$public/provider/"
+cp "$ranks" "$public/mpi_ranks"
+chmod -R a+rX "$public"
+
+# Nothing but this is what a user has to say.
+weft=(-x "FI_PROVIDER_PATH=$public/provider" --mca pml cm --mca mtl ofi
+	--mca opal_common_ofi_provider_include weft)
+# There are more ranks than cores, and root may be who tests.
+run=(timeout -k 10 200 mpirun --oversubscribe --bind-to none --mca orte_tmpdir_base "$dir")
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# mpi RANKS PROGRAM...: over Weft; what it says is in mpi.out and mpi.err.
+mpi() {
+	local n=$1
+	shift
+	"${run[@]}" -n "$n" "${weft[@]}" "${more[@]}" "$@" >"$dir/mpi.out" 2>"$dir/mpi.err"
+}
+more=()
+
+show() {
+	tail -n 8 "$dir/mpi.out" "$dir/mpi.err"
+	return 1
+}
+
+# all_right WHAT: 4 ranks, no errors, and not a word on standard error.
+all_right() {
+	mpi 4 "$public/mpi_ranks" "$1" || show || return 1
+	grep -q "^$1: 4 ranks, 0 errors$" "$dir/mpi.out" || show || return 1
+	[ ! -s "$dir/mpi.err" ] || show
+}
+
+thread_all_right() {
+	more=(--mca mtl_ofi_data_progress auto)
+	all_right p2p
+	local rc=$?
+	more=()
+	return $rc
+}
+
+# The provider is what carries it: without it there is no way to start.
+nothing_else() {
+	weft[1]="FI_PROVIDER_PATH=$dir/nowhere"
+	local rc=0
+	mpi 2 "$public/mpi_ranks" p2p && rc=1
+	weft[1]="FI_PROVIDER_PATH=$public/provider"
+	[ $rc = 0 ] && grep -q "PML cm cannot be selected" "$dir/mpi.err"
+}
+
+hpcc_verified() {
+	local failed out=$dir/hpccoutf.txt
+	cp "$(dirname "$0")/hpccinf.txt" "$dir/"
+	(cd "$dir" && mpi 4 hpcc) || show || return 1
+	grep -E '^Success=|PASSED|FAILED|Found [0-9]+ errors' "$out"
+	failed=$(grep -cE 'FAILED|^Found [1-9][0-9]* errors' "$out")
+	grep -q '^Success=1' "$out" && [ "$failed" = 0 ] &&
+		[ "$(grep -c 'PASSED' "$out")" -ge 11 ] &&
+		[ "$(grep -c '^Found 0 errors' "$out")" -ge 4 ]
+}
+
+# The others end, with a sentence, and nothing is left.
+dies() {
+	local rc=0
+	mpi 4 "$public/mpi_ranks" die || rc=$?
+	cat "$dir/mpi.err" "$dir/mpi.out"
+	[ $rc != 0 ] && [ $rc != 124 ] || return 1
+	grep -qE "signal 9|exited on signal" "$dir/mpi.err" "$dir/mpi.out" || return 1
+	! pgrep -f "$public/mpi_ranks" >/dev/null && all_right p2p
+}
+
+# two_jobs: at the same time on one host.
+two_jobs() {
+	local rc=0 pid
+	"${run[@]}" -n 2 "${weft[@]}" "$public/mpi_ranks" p2p >"$dir/other.out" 2>&1 &
+	pid=$!
+	mpi 2 "$public/mpi_ranks" coll || rc=1
+	wait $pid || rc=1
+	cat "$dir/other.out" "$dir/mpi.out"
+	[ $rc = 0 ] && grep -q " 0 errors" "$dir/other.out" && grep -q " 0 errors" "$dir/mpi.out"
+}
+
+ordinary_user() {
+	local home=$public/home
+	mkdir -p "$home" && chown 65534:65534 "$home"
+	run=(setpriv --reuid 65534 --regid 65534 --clear-groups env HOME="$home" timeout -k 10 120
+		mpirun --oversubscribe --bind-to none --mca orte_tmpdir_base "$home")
+	(cd "$home" && all_right p2p && all_right coll)
+}
+
+# One line for the job, not one for each rank, and the job runs.
+misspelt() {
+	more=(-x FI_WEFT_LANE=shm)
+	mpi 4 "$public/mpi_ranks" coll
+	local rc=$?
+	more=()
+	cat "$dir/mpi.err"
+	[ $rc = 0 ] && [ "$(wc -l <"$dir/mpi.err")" = 1 ] &&
+		grep -q "^weft: FI_WEFT_LANE is no variable" "$dir/mpi.err"
+}
+
+wrong_value() {
+	more=(-x FI_WEFT_PROGRESS=often)
+	local rc=0
+	mpi 2 "$public/mpi_ranks" coll && rc=1
+	more=()
+	cat "$dir/mpi.err"
+	[ $rc = 0 ] && [ "$(grep -c "^weft: FI_WEFT_PROGRESS=often" "$dir/mpi.err")" = 1 ]
+}
+
+# no_lane: a sentence that names what there is none of.
+no_lane() {
+	more=(-x WEFT_LANES=dpdk:nothere)
+	local rc=0
+	mpi 2 "$public/mpi_ranks" coll && rc=1
+	more=()
+	cat "$dir/mpi.err"
+	[ $rc = 0 ] && grep -q "dpdk:nothere" "$dir/mpi.err"
+}
+
+# fi_info lists the provider, quickly for who has asked for it alone, and says nothing else.
+listed() {
+	FI_PROVIDER=weft FI_PROVIDER_PATH=$public/provider fi_info -p weft >"$dir/info" \
+		2>"$dir/info.err" || return 1
+	cat "$dir/info" "$dir/info.err"
+	[ ! -s "$dir/info.err" ] && grep -q "^provider: weft" "$dir/info"
+}
+
+# Without Weft's library libfabric does not find the provider, and all others are there.
+no_library() {
+	mkdir -p "$dir/alone/provider"
+	cp "$public/provider/libweft-fi.so" "$dir/alone/provider/"
+	env -u LD_LIBRARY_PATH FI_PROVIDER_PATH="$dir/alone/provider" fi_info -l >"$dir/info" 2>"$dir/info.err"
+	cat "$dir/info" "$dir/info.err"
+	! grep -q "^weft:" "$dir/info" && grep -q "^tcp:" "$dir/info"
+}
+
+check "fi_info lists the provider and prints nothing else" listed
+check "without Weft's library there is no provider, and the others are there" no_library
+check "messages from one to another" all_right p2p
+check "the same with a thread for progress" thread_all_right
+check "it is the provider that carries them" nothing_else
+check "collectives" all_right coll
+check "threads" all_right threads
+check "windows" all_right rma
+check "a rank that computes" all_right compute
+check "a rank that dies" dies
+check "two jobs at a time" two_jobs
+check "hpcc, verified" hpcc_verified
+check "a misspelt variable is named once" misspelt
+check "a wrong value is named once" wrong_value
+check "no such lane" no_lane
+if [ "$(id -u)" = 0 ]; then
+	check "an ordinary user" ordinary_user
+else
+	skip "an ordinary user" "these tests run as one"
+fi
+tap_end
