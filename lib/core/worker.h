@@ -56,6 +56,12 @@ struct weft_iface_link {
 	uint64_t look_at; /* when to look whether it has come; UINT64_MAX = not */
 	struct weft_log_limit limit;
 	bool unused_told, smaller_told; /* of its lanes: see wireup/rails.c */
+	/* Lanes that die and come back. */
+	uint64_t suspect_next;   /* not before is the next one looked at */
+	uint64_t lines_until;    /* a new period begins */
+	uint64_t tell_at;        /* when what was left out is told; UINT64_MAX = nothing was */
+	unsigned int lines;      /* of the period */
+	unsigned int lost, back; /* lanes without a line */
 };
 
 struct weft_worker {

@@ -156,7 +156,7 @@ static bool stop(struct weft_ep *ep, unsigned int n, const char *text)
 	l->was_up = was_up;
 	if (was_up) {
 		ep->worker->count.lanes_lost++;
-		if (weft_log_allowed(&ep->failover->limit))
+		if (weft_iface_lane_line(ep->worker, lane_ep->iface, false))
 			weft_log_ep(ep, WEFT_LOG_WARN,
 				    "lane %u to %s is given up: %s; the others take over", n,
 				    ep->remote_name, text);
@@ -331,6 +331,7 @@ static void wait_for_deaf(struct weft_failover_lane *l, struct weft_lane_ep *lan
 void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const char *text)
 {
 	struct weft_failover_lane *l;
+	uint64_t at;
 
 	if (!can_stop(ep, n))
 		return;
@@ -354,8 +355,10 @@ void weft_failover_suspect(struct weft_ep *ep, unsigned int n, int status, const
 	if (l->deaf)
 		wait_for_deaf(l, ep->lanes[n].lane_ep);
 	l->looks = l->vain = l->tries = 0;
-	l->look_at = l->since + LOOK_NS;
-	ask(ep, others(ep, n));
+	at = weft_iface_suspect_at(ep->worker, ep->lanes[n].lane_ep->iface);
+	if (at == l->since)
+		ask(ep, others(ep, n)); /* else the first look does */
+	l->look_at = at + LOOK_NS;
 	weft_ep_timer_at(ep, l->look_at);
 }
 

@@ -53,8 +53,8 @@ struct weft_failover_lane {
 };
 
 struct weft_failover {
-	struct weft_log_limit limit;
-	struct weft_failover_lane lane[]; /* ep->lane_room of them */
+	unsigned int room;
+	struct weft_failover_lane lane[]; /* so many: ep->lane_room */
 };
 
 /**

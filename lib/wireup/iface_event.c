@@ -12,6 +12,12 @@
 #include "base/log.h"
 #include "wireup/rails.h"
 
+#define LINES 5u
+#define LINES_NS 10000000000ull
+#define TELL_NS 1000000000ull /* from the first line that is left out to the one that counts them */
+#define SUSPECT_GAP_NS 50000ull
+#define SUSPECT_BURST 64u
+
 static struct weft_iface_link *link_of(struct weft_worker *w, const struct weft_lane_iface *iface)
 {
 	unsigned int i;
@@ -70,6 +76,7 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 	*l = (struct weft_iface_link){
 		.since = w->now,
 		.look_at = UINT64_MAX,
+		.tell_at = UINT64_MAX,
 	};
 	l->up = l->seen = iface->ops->link_up(iface);
 	if (l->up || iface->attr.link == WEFT_LANE_LINK_PEER)
@@ -83,6 +90,64 @@ void weft_iface_link_init(struct weft_worker *w, unsigned int index)
 		w->next_timer = l->look_at;
 }
 
+/*
+ * With an interface its lanes die, of thousands of endpoints. Each is looked at on its own, since
+ * it may be a peer that is gone; but not all at once, or their questions would take the time in
+ * which the other lanes are to be served, and not with a line for each.
+ */
+uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface)
+{
+	const uint64_t burst = SUSPECT_BURST * SUSPECT_GAP_NS;
+	struct weft_iface_link *l = link_of(w, iface);
+	uint64_t least = w->now > burst ? w->now - burst : 0, at;
+
+	if (!l)
+		return w->now;
+	at = l->suspect_next > w->now ? l->suspect_next : w->now;
+	l->suspect_next = (l->suspect_next > least ? l->suspect_next : least) + SUSPECT_GAP_NS;
+	return at;
+}
+
+bool weft_iface_lane_line(struct weft_worker *w, const struct weft_lane_iface *iface, bool back)
+{
+	struct weft_iface_link *l = link_of(w, iface);
+
+	if (!l)
+		return true;
+	if (w->now >= l->lines_until) {
+		l->lines_until = w->now + LINES_NS;
+		l->lines = 0;
+	}
+	if (l->lines < LINES) {
+		l->lines++;
+		return true;
+	}
+	if (back)
+		l->back++;
+	else
+		l->lost++;
+	if (l->tell_at == UINT64_MAX)
+		l->tell_at = w->now + TELL_NS;
+	if (l->tell_at < w->next_timer)
+		w->next_timer = l->tell_at;
+	return false;
+}
+
+static void tell_lanes(struct weft_worker *w, struct weft_iface_link *l,
+		       const struct weft_lane_iface *iface)
+{
+	if (w->now < l->tell_at) {
+		if (l->tell_at < w->next_timer)
+			w->next_timer = l->tell_at;
+		return;
+	}
+	weft_log_worker(w, WEFT_LOG_WARN,
+			"%s (%s): %u more of its lanes were given up, %u came back", iface->name,
+			iface->attr.device, l->lost, l->back);
+	l->tell_at = UINT64_MAX;
+	l->lost = l->back = 0;
+}
+
 /* Once a NIC has had its time for a first link. */
 void weft_iface_timers(struct weft_worker *w)
 {
@@ -91,6 +156,7 @@ void weft_iface_timers(struct weft_worker *w)
 
 	for (i = 0; i < w->num_ifaces; i++) {
 		l = &w->links[i];
+		tell_lanes(w, l, w->ifaces[i]);
 		if (l->look_at == UINT64_MAX)
 			continue;
 		if (w->now < l->look_at) {

@@ -175,7 +175,7 @@ static void back(struct weft_ep *ep, unsigned int n)
 	l->look_at = UINT64_MAX;
 	set_numbers(ep, n);
 	ep->worker->count.lanes_back++;
-	if (weft_log_allowed(&ep->failover->limit))
+	if (weft_iface_lane_line(ep->worker, iface_of(ep, n), true))
 		weft_log_ep(ep, WEFT_LOG_WARN, "lane %u to %s is back: %s", n, ep->remote_name,
 			    iface_of(ep, n)->name);
 	weft_lane_up(ep, n);

@@ -24,6 +24,7 @@ void weft_failover_init(struct weft_ep *ep)
 	f = calloc(1, sizeof(*f) + ep->lane_room * sizeof(f->lane[0]));
 	if (!f)
 		return;
+	f->room = ep->lane_room;
 	for (unsigned int i = 0; i < ep->lane_room; i++) {
 		const struct weft_address_iface *l = &wu->local[wu->map[i].pair.local],
 						*r = &wu->remote.ifaces[wu->map[i].pair.remote];

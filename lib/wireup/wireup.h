@@ -549,5 +549,12 @@ void weft_iface_event(void *arg, struct weft_lane_iface *iface, enum weft_lane_i
 void weft_iface_link_text(struct weft_lane_iface *iface, char *buf, size_t size);
 /** Links that have not come: part of weft_conns_timers(). */
 void weft_iface_timers(struct weft_worker *w);
+/**
+ * A lane of @p iface may be dead; thousands may be, with their interface.
+ * @return when it is to be looked at: now, or later than those before
+ */
+uint64_t weft_iface_suspect_at(struct weft_worker *w, const struct weft_lane_iface *iface);
+/** A lane of it is given up, or @p back. @return it may have a line; else it is counted in one */
+bool weft_iface_lane_line(struct weft_worker *w, const struct weft_lane_iface *iface, bool back);
 
 #endif /* WEFT_WIREUP_H */

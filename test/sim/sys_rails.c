@@ -204,7 +204,40 @@ static void as_many_lanes_as_wanted_are_no_error(struct sim_case *c)
 	log_end();
 }
 
+#define MANY 150
+
+/* With its rail the lanes of all endpoints die: all are given up soon, and few lines say so. */
+static void a_rail_that_dies_under_many_endpoints_is_said_in_few_lines(struct sim_case *c)
+{
+	const struct scene_conf conf = {.lanes = {2, 2}, .config = with_log("")};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e[MANY];
+	struct op *r[MANY], *w[MANY];
+
+	for (unsigned int i = 0; i < MANY; i++)
+		e[i] = scene_up(s, 0, 1);
+	scene_run(s, 20 * SIM_MS);
+	sim_port_up(s->port[0][0])->blackhole = true;
+	sim_port_up(s->port[1][0])->blackhole = true;
+	for (unsigned int i = 0; i < MANY; i++) {
+		r[i] = op_recv(s, 1, 100000, i);
+		w[i] = op_send(e[i], i, 100000, i);
+	}
+	for (unsigned int i = 0; i < MANY; i++) {
+		op_expect(r[i], SIM_S, 0);
+		op_expect(w[i], SIM_S, 0);
+		op_holds(r[i], i, 100000);
+	}
+	scene_run(s, 2 * SIM_S);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(sim_node_counter(s->node[i], "ep.lanes_lost"), MANY);
+	said(" is given up: ", 10);
+	assert_in_range(lines_with(" more of its lanes were given up"), 2, 4);
+	log_end();
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(a_rail_that_dies_under_many_endpoints_is_said_in_few_lines),
 	SIM_CASE(a_rail_that_is_slower_or_has_smaller_frames_is_said_at_the_start),
 	SIM_CASE(a_link_that_becomes_slower_than_its_sister_is_said_then),
 	SIM_CASE(an_interface_without_a_lane_is_said_with_the_reason),
