@@ -4,7 +4,8 @@
  * sent over the first, and after any of its frames the first is cut, for good and both ways. Then
  * both ends stop it, tell each other what they have received, take back what the other has not,
  * and send that over the second. Before the cut the wire may do something else to any one frame.
- * However it was, every message has come exactly once and every completion was called once, by
+ * The first lane may come back then, and what is left of the conversation goes over its next
+ * connection, while frames of the last one may still come. However it was, every message has come exactly once and every completion was called once, by
  * the end, with 0.
  */
 
@@ -25,6 +26,7 @@ static struct {
 	unsigned int frame; /* of the first lane, in the order of sending, to which it happens */
 	enum fate fate;
 	unsigned int cut; /* this one and all later are lost */
+	bool back;        /* the lane comes back */
 	bool on;
 	unsigned int frames;
 	uint64_t end; /* when ghosts come */
@@ -202,8 +204,8 @@ static void talk(void)
 
 static void told(const char *what)
 {
-	print_message("frame %u: fate %d; cut before frame %u\n", path.frame, (int)path.fate,
-		      path.cut);
+	print_message("frame %u: fate %d; cut before frame %u%s\n", path.frame, (int)path.fate,
+		      path.cut, path.back ? "; back" : "");
 	for (unsigned int i = 0; i < 2; i++)
 		for (unsigned int n = 0; n < MESSAGES; n++)
 			print_message("message %u came to %c %u times\n", n, i ? 'B' : 'A',
@@ -230,18 +232,32 @@ static void check(void)
 		told("frames are still held");
 }
 
+static void connect_lane(unsigned int l)
+{
+	A->lane_ep = NULL;
+	B->accepted = NULL;
+	pair_connect(&pair);
+	side[0].lane_ep[l] = A->lane_ep;
+	side[1].lane_ep[l] = B->accepted;
+}
+
 static void connect_lanes(void)
 {
 	memset(side, 0, sizeof(side));
 	side[0].e = A;
 	side[1].e = B;
-	for (unsigned int l = 0; l < 2; l++) {
-		A->lane_ep = NULL;
-		B->accepted = NULL;
-		pair_connect(&pair);
-		side[0].lane_ep[l] = A->lane_ep;
-		side[1].lane_ep[l] = B->accepted;
-	}
+	for (unsigned int l = 0; l < 2; l++)
+		connect_lane(l);
+}
+
+static void come_back(void)
+{
+	A->iface->ops->ep_destroy(side[0].lane_ep[0]);
+	B->iface->ops->ep_destroy(side[1].lane_ep[0]);
+	connect_lane(0);
+	talk();
+	if (!done())
+		told("the lane is back, and does not carry the rest");
 }
 
 /* @return frames that the first lane has sent */
@@ -263,6 +279,8 @@ static unsigned int run(void)
 	frames = path.frames;
 	path.on = false;
 	fail_over();
+	if (path.back)
+		come_back();
 	pair_run(&pair, 2 * MS, NULL);
 	pair.now = RTE_MAX(pair.now, path.end);
 	pair_run(&pair, 200 * US, NULL);
@@ -293,6 +311,7 @@ static void a_lane_that_dies_anywhere_loses_and_doubles_nothing(void **state)
 	explore_ops.tx_burst = explore_tx;
 	A->port.ops = B->port.ops = &explore_ops;
 	path.frame = path.cut = UINT32_MAX;
+	path.back = false;
 	frames = run();
 	assert_in_range(frames, 8, 100);
 	for (unsigned int f = 0; f < frames + 4; f++)
@@ -302,8 +321,12 @@ static void a_lane_that_dies_anywhere_loses_and_doubles_nothing(void **state)
 				path.frame = f;
 				path.fate = fate;
 				path.cut = cut;
-				run();
-				paths++;
+				for (path.back = false;; path.back = true) {
+					run();
+					paths++;
+					if (path.back)
+						break;
+				}
 			}
 	print_message("%u paths\n", paths);
 	pair_close(&pair);
@@ -362,10 +385,70 @@ static void what_a_peer_says_it_has_is_checked(void **state)
 	pair_close(&pair);
 }
 
+/* ---- a completion ends the connection that hands back */
+
+static unsigned int until_gone;
+
+static void keep_or_end(void *arg, uint8_t am_id, const void *msg, size_t length,
+			struct weft_lane_comp *comp)
+{
+	(void)arg;
+	(void)am_id;
+	(void)msg;
+	(void)length;
+	assert_true(until_gone > 0); /* nothing comes of a connection that is gone */
+	if (comp)
+		comp->done(comp, 0);
+	if (--until_gone == 0)
+		A->iface->ops->ep_destroy(side[0].lane_ep[0]);
+}
+
+static void a_completion_may_end_the_connection_that_hands_back(void **state)
+{
+	struct raw_rx_state s[2];
+	int len;
+
+	(void)state;
+	/* Six messages, of which two have completions, and two flushes between them. */
+	for (unsigned int at = 1; at <= 9; at++) {
+		pair_open(&pair, NULL, 80);
+		connect_lanes();
+		A->on_message = B->on_message = nothing;
+		pair_run(&pair, 1 * MS, NULL);
+		A->wire.blackhole = B->wire.blackhole = true;
+		done_count = 0;
+		for (unsigned int n = 0; n < MESSAGES; n++) {
+			assert_int_equal(give(&side[0]), 0);
+			side[0].given++;
+			pair_run(&pair, 20 * US, NULL);
+			if (n % 3 != 2)
+				continue;
+			side[0].comp[2 + n / 3].done = on_done;
+			flush_on(&side[0], 0, &side[0].comp[2 + n / 3]);
+		}
+		raw_ep_quiesce(side[0].lane_ep[0], &s[0]);
+		len = raw_ep_quiesce(side[1].lane_ep[0], &s[1]);
+		until_gone = at;
+		assert_int_equal(
+			raw_ep_reap(side[0].lane_ep[0], &s[1], (size_t)len, keep_or_end, NULL), 0);
+		assert_int_equal(until_gone, at == 9);
+		if (until_gone)
+			A->iface->ops->ep_destroy(side[0].lane_ep[0]);
+		A->wire.blackhole = B->wire.blackhole = false;
+		A->iface->ops->ep_destroy(side[0].lane_ep[1]);
+		for (unsigned int l = 0; l < 2; l++)
+			B->iface->ops->ep_destroy(side[1].lane_ep[l]);
+		pair_run(&pair, 1 * MS, NULL);
+		assert_int_equal(done_count, 4);
+		pair_close(&pair);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_peer_says_it_has_is_checked),
+		cmocka_unit_test(a_completion_may_end_the_connection_that_hands_back),
 		cmocka_unit_test(a_lane_that_dies_anywhere_loses_and_doubles_nothing),
 	};
 

@@ -21,6 +21,19 @@ static const struct pair_lane_params lanes[3] = {
 
 static uint8_t src[OPS][SIZE], dst[OPS][SIZE];
 
+/* So many allocations of more than a lane's message succeed; -1 = all. */
+static int memory_left = -1;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	if (memory_left < 0 || size < 1500)
+		return __real_malloc(size);
+	return memory_left-- > 0 ? __real_malloc(size) : NULL;
+}
+
 enum kind { TAG, TAG_SYNC, AM, PUT, AMO, KINDS };
 
 struct one {
@@ -288,11 +301,48 @@ static void a_put_that_was_cut_is_counted_once(void **state)
 	}
 }
 
+/* For a copy, or for the second half of a PUT: the endpoint ends, and so does every operation. */
+static void without_memory_the_endpoint_ends_and_nothing_is_lost_silently(void **state)
+{
+	(void)state;
+	for (int left = 0; left <= 4 + 3 * 7; left++) {
+		struct stage s;
+		struct op op[4], recv;
+
+		pair_defaults(&s.p);
+		stage_open(&s, 3, lanes, 3 * 8000);
+		use_lane(&s.p, 0);
+		for (unsigned int i = 0; i < 3; i++)
+			op_put(&op[i], &s, src[i], 8000, 8000ull * i, WEFT_OP_DELIVERED);
+		op_recv(&recv, &s.p.w[0], dst[0], SIZE, 1, FULL);
+		op_send_sync(&op[3], s.ep, src[3], 8000, 1);
+		use_lane(&s.p, 1);
+		memory_left = left;
+		give_back(&s.p, 0, 0);
+		pair_progress(&s.p);
+		memory_left = -1;
+		if (s.p.fail_status[0] == 0) {
+			/* Four copies, and each PUT is cut into eight. */
+			assert_int_equal(left, 4 + 3 * 7);
+			break;
+		}
+		assert_int_equal(s.p.fail_status[0], -ENOMEM);
+		pair_flushed(&s.p.lane_ep[0][1], -ECANCELED); /* as the lanes end */
+		for (unsigned int i = 0; i < 4; i++)
+			op_end(&op[i], -ENOMEM);
+		pair_fail(&s.p, 1, -ECONNRESET);
+		assert_int_equal(weft_request_cancel(recv.req), 0);
+		op_end(&recv, -ECANCELED);
+		stage_close(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_lane_had_goes_over_lanes_that_take_less),
 		cmocka_unit_test(a_put_that_was_cut_is_counted_once),
+		cmocka_unit_test(without_memory_the_endpoint_ends_and_nothing_is_lost_silently),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
