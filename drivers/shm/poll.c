@@ -146,7 +146,7 @@ static unsigned int poll_cold(struct shm_iface *s)
 	struct shm_ep *lane_ep;
 	unsigned int i, n, sum = 0;
 
-	for (i = 0; i < SHM_HOT && s->num_table > SHM_HOT; i++) {
+	for (i = 0; i < SHM_COLD && s->num_table > SHM_HOT; i++) {
 		if (s->next_cold >= s->num_table || s->next_cold < SHM_HOT)
 			s->next_cold = SHM_HOT;
 		lane_ep = s->table[s->next_cold++];

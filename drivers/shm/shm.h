@@ -38,7 +38,8 @@
 #define SHM_NATIVE_IOV 4u
 #define SHM_NATIVE_MAX (16u << 20)
 #define SHM_NATIVE_FEATURES ((uint32_t)(WEFT_LANE_F_GET | WEFT_LANE_F_PUT))
-#define SHM_HOT 8    /* rings that every progress() looks at; of the others so many, too */
+#define SHM_HOT 2    /* rings that every progress() looks at */
+#define SHM_COLD 2   /* and so many of the others, in turn */
 #define SHM_BURST 64 /* records of one ring in a row */
 #define SHM_TEXT_MAX 200
 /* How often the sockets are looked at, and while connections are made. */
