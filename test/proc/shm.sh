@@ -79,7 +79,29 @@ perf_whole() {
 	grep -q "lane shm:host" "$dir/client.out"
 }
 
+# both_lanes LANES: with a memif lane, too. The lanes that the client had are in client.out.
+both_lanes() {
+	new_pair 1
+	lanes=$1
+	start_server "$perf" || return 1
+	client "$perf" -t tag_bw -s 8,1M -n 100 -V -W 20 || return 1
+	server_code
+}
+
+chosen_first() {
+	both_lanes "*" || return 1
+	grep -Eq "lane shm:host +up" "$dir/client.out" && ! grep -q "lane dpdk:0" "$dir/client.out"
+}
+
+mixed() {
+	both_lanes "shm:host,mix;$lanes" || return 1
+	grep -Eq "lane shm:host +up" "$dir/client.out" && grep -Eq "lane dpdk:0 +up" "$dir/client.out"
+}
+
 check "every size, whole, by weft-perf" perf_whole
+check "chosen before a port, and alone" chosen_first
+lanes="dpdk:0,mtu=9000"
+check "beside a port where that is asked for" mixed
 check "clients killed at any time; the next is served" killed_clients
 check "a killed server is told" killed_server
 tap_end
