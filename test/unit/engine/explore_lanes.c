@@ -5,8 +5,8 @@
  * both ends stop it, tell each other what they have received, take back what the other has not,
  * and send that over the second. Before the cut the wire may do something else to any one frame.
  * The first lane may come back then, and what is left of the conversation goes over its next
- * connection, while frames of the last one may still come. However it was, every message has come exactly once and every completion was called once, by
- * the end, with 0.
+ * connection, while frames of the last one may still come. However it was, every message has come
+ * exactly once and every completion was called once, by the end, with 0.
  */
 
 #include "engine/iface.h"
