@@ -72,6 +72,8 @@ static const struct weft_handler handlers[WEFT_HANDLERS] = {
 	[WEFT_WIRE_AMO_REP] = MESSAGE(weft_wire_amo_rep, weft_rma_recv_amo_rep),
 	[WEFT_WIRE_RMA_NAK] = MESSAGE(weft_wire_rma_nak, weft_rma_recv_nak),
 	[WEFT_WIRE_RMA_FLUSH] = MESSAGE(weft_wire_rma_flush, weft_rma_recv_flush),
+	[WEFT_WIRE_KEY_REQ] = MESSAGE(weft_wire_key_req, weft_rma_recv_key_req),
+	[WEFT_WIRE_KEY] = MESSAGE(weft_wire_key_rep, weft_rma_recv_key),
 	[WEFT_WIRE_RMA_FLUSHED] = MESSAGE(weft_wire_rma_flushed, weft_rma_recv_flushed),
 };
 

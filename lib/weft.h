@@ -208,7 +208,15 @@ struct weft_worker_params {
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);
 	void *accept_arg;
+	unsigned int flags; /**< WEFT_WORKER_* */
 };
+
+/**
+ * What is posted leaves inside the call, as far as the lanes have room: a frame is not kept for
+ * more to share it until the next progress. #WEFT_OP_MORE lifts that for one operation; inside a
+ * callback all leaves at the end of the progress call.
+ */
+#define WEFT_WORKER_SEND_NOW 1u
 
 /**
  * Create a worker and open its interfaces.
@@ -232,6 +240,12 @@ WEFT_API void weft_worker_destroy(struct weft_worker *worker);
  * @return number of events (messages, completions) handled; 0 = nothing happened
  */
 WEFT_API unsigned int weft_worker_progress(struct weft_worker *worker);
+
+/**
+ * Have everything leave that waits only for more to share its frame: what was posted with
+ * #WEFT_OP_MORE, or without #WEFT_WORKER_SEND_NOW. Neither receives nor calls back.
+ */
+WEFT_API void weft_worker_kick(struct weft_worker *worker);
 
 /**
  * Make progress, and sleep while there is nothing to do: returns when weft_worker_progress() has

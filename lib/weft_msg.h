@@ -109,12 +109,26 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
 				 void *arg);
 
 #define WEFT_OP_FORCE_REQUEST 1u /**< never complete in the call: always a request and a callback */
-/** puts, and atomics without result: done only when they are visible in the peer's memory */
+/**
+ * Puts, and atomics without result: done only when they are visible in the peer's memory. Tagged
+ * and active messages: done only when the peer's protocol layer has the message, so that a receive
+ * which is posted then finds it; by rendezvous, when its data is there.
+ */
 #define WEFT_OP_DELIVERED 2u
 /** tagged and active messages: `imm` goes along, whatever the message's length and protocol */
 #define WEFT_OP_IMM 4u
 /** receives and probes with a source: only messages from its `source_channel` */
 #define WEFT_OP_SOURCE_CHANNEL 8u
+/**
+ * Tagged and active messages, puts: the buffer, and an iov's array, may be reused when the call
+ * returns, whatever it returns. At most #WEFT_INJECT_MAX bytes, else -EMSGSIZE. They are copied
+ * once more only if they can't be handed to a lane in the call.
+ */
+#define WEFT_OP_INJECT 16u
+/** messages, puts, gets, atomics: more follows soon, see #WEFT_WORKER_SEND_NOW */
+#define WEFT_OP_MORE 32u
+
+#define WEFT_INJECT_MAX 8192 /**< bytes */
 
 /**
  * Parameters of an operation; NULL = contiguous bytes, no callback. Read during the call only.

@@ -69,6 +69,21 @@ WEFT_API int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t lengt
 			      struct weft_rkey **rkey);
 
 /**
+ * The 64-bit number of the registration, for places that have no room for a packed key; 0 without
+ * rights for peers. Who has it and an endpoint can use the memory.
+ */
+WEFT_API uint64_t weft_mem_key(const struct weft_mem *mem);
+
+/**
+ * Make a remote key of weft_mem_key() alone. Bounds, rights and alignment are checked by the owner
+ * of the memory: what weft_put() finds in its call comes from the peer then, as -EKEYREJECTED does.
+ * The keys of lanes that access memory themselves are asked for once, with the first operation over
+ * an endpoint that has such lanes; until the answer, operations go by messages.
+ * @return 0; -EINVAL; -EOPNOTSUPP; -ENOMEM
+ */
+WEFT_API int weft_rkey_from_key(struct weft_ep *ep, uint64_t key, struct weft_rkey **rkey);
+
+/**
  * Operations under way go on. On the worker's thread, and before the worker is destroyed. NULL is
  * allowed.
  */

@@ -307,7 +307,8 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	int rc;
 
 	if (!ctx || !out || weft_struct_in(&p, sizeof(p), params) < 0 ||
-	    (p.thread_mode != WEFT_THREAD_SINGLE && p.thread_mode != WEFT_THREAD_MULTI))
+	    (p.thread_mode != WEFT_THREAD_SINGLE && p.thread_mode != WEFT_THREAD_MULTI) ||
+	    (p.flags & ~WEFT_WORKER_SEND_NOW))
 		return -EINVAL;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -316,6 +317,7 @@ int weft_worker_create(struct weft_context *ctx, const struct weft_worker_params
 	w->ep_events = &ep_events;
 	w->multi = p.thread_mode == WEFT_THREAD_MULTI || ctx->conf->thread_multi ||
 		   ctx->conf->heartbeat_ns != 0;
+	w->send_now = p.flags & WEFT_WORKER_SEND_NOW;
 	w->accept_cb = p.accept_cb;
 	w->accept_arg = p.accept_arg;
 	w->now = ctx->platform->now(ctx->platform->arg);
@@ -409,9 +411,7 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 	if (__builtin_expect(now >= w->next_timer, 0))
 		n += weft_conns_timers(w);
 	n += weft_msg_progress(w);
-	for (i = 0; i < num; i++)
-		if (w->ifaces[i]->tx_open)
-			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
+	weft_worker_flush_tx(w);
 	if (__builtin_expect(!LIST_EMPTY(&w->conns->dead), 0))
 		weft_conns_reap(w);
 	if (__builtin_expect(atomic_load_explicit(&w->ctx->mem_garbage, memory_order_relaxed), 0))
@@ -422,6 +422,17 @@ unsigned int weft_worker_progress(struct weft_worker *w)
 		weft_wait_after(w, n);
 	weft_worker_unlock_armed(w);
 	return n;
+}
+
+void weft_worker_kick(struct weft_worker *w)
+{
+	if (!w || weft_dt_calls)
+		return;
+	weft_worker_lock(w);
+	/* A progress call on the stack ends with it. */
+	if (!w->in_progress)
+		weft_worker_flush_tx(w);
+	weft_worker_unlock(w);
 }
 
 /* ------------------------------------------------------------------ address */

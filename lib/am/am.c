@@ -143,9 +143,8 @@ int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *
 	if (req)
 		*req = NULL;
 	if (!ep || !am || weft_struct_in(&a, sizeof(a), am) ||
-	    weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_IMM) ||
-	    a.id > UINT16_MAX || (a.flags & ~known) || a.flags == known ||
-	    (a.header_length && !a.header))
+	    weft_op_params_allow(params, WEFT_OPS_SEND) || a.id > UINT16_MAX ||
+	    (a.flags & ~known) || a.flags == known || (a.header_length && !a.header))
 		return -EINVAL;
 	if (a.header_length > WEFT_AM_HEADER_MAX)
 		return -EMSGSIZE;
@@ -157,6 +156,7 @@ int weft_am_send(struct weft_ep *ep, const struct weft_am_send *am, const void *
 		return weft_dt_refuse("weft_am_send");
 	weft_worker_lock(ep->worker);
 	rc = am_send(ep, &a, buffer, count, params, req);
+	weft_worker_posted(ep->worker, params);
 	weft_worker_unlock(ep->worker);
 	return rc;
 }

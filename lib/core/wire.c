@@ -246,9 +246,23 @@ static int check_ext(const struct weft_wire_ext *x, size_t length)
 	return weft_wire_check(x->id, x + 1, length - sizeof(*x));
 }
 
+static int check_key(uint8_t id, const struct weft_wire_key_rep *k, size_t length)
+{
+	if (id == WEFT_WIRE_KEY_REQ)
+		return length != sizeof(struct weft_wire_key_req) ? -EBADMSG : 0;
+	if (length < sizeof(*k) || k->num_domains > WEFT_RKEY_DOMAINS || k->low > 7 ||
+	    length != sizeof(*k) + k->num_domains * sizeof(struct weft_wire_rkey_domain) ||
+	    weft_get64(k->size) == 0 || weft_get64(k->size) > PTRDIFF_MAX)
+		return -EBADMSG;
+	return 0;
+}
+
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
 	switch (id) {
+	case WEFT_WIRE_KEY_REQ:
+	case WEFT_WIRE_KEY:
+		return check_key(id, data, length);
 	case WEFT_WIRE_EXT:
 		return check_ext(data, length);
 	case WEFT_WIRE_EAGER:
@@ -268,6 +282,7 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 	case WEFT_WIRE_RTR:
 		return check_control(id, data, sizeof(struct weft_wire_rtr), length);
 	case WEFT_WIRE_DATA:
+	case WEFT_WIRE_GET_DATA:
 		if (length < sizeof(struct weft_wire_data))
 			return -EBADMSG;
 		return check_data(data, length - sizeof(struct weft_wire_data));
@@ -293,10 +308,6 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 		if (length < sizeof(struct weft_wire_put))
 			return -EBADMSG;
 		return check_put(data, length - sizeof(struct weft_wire_put));
-	case WEFT_WIRE_GET_DATA:
-		if (length < sizeof(struct weft_wire_data))
-			return -EBADMSG;
-		return check_data(data, length - sizeof(struct weft_wire_data));
 	case WEFT_WIRE_GET:
 	case WEFT_WIRE_AMO:
 	case WEFT_WIRE_AMO_REP:

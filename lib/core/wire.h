@@ -81,6 +81,9 @@ enum weft_wire_id {
 	WEFT_WIRE_RMA_FLUSH = 26, /**< struct weft_wire_rma_flush: answer when so many are done */
 	/** struct weft_wire_rma_flushed */
 	WEFT_WIRE_RMA_FLUSHED = 27,
+	/** struct weft_wire_key_req: bounds and native keys of registered memory, please */
+	WEFT_WIRE_KEY_REQ = 28,
+	WEFT_WIRE_KEY = 29, /**< struct weft_wire_key_rep, then struct weft_wire_rkey_domain */
 };
 
 /** In front of EAGER, FRAG, RTS, AM and their kin, and of ABORT: the same in all of a message. */
@@ -374,6 +377,23 @@ struct weft_wire_rma_flushed {
 	/** lowest and highest number of those since the last RMA_FLUSHED */
 	weft_le32 first, last;
 } __attribute__((packed));
+
+struct weft_wire_key_req {
+	weft_le64 key;
+} __attribute__((packed));
+
+/** As a packed remote key, for the workers at both ends of the endpoint. */
+struct weft_wire_key_rep {
+	weft_le64 key;       /**< as asked */
+	weft_le64 size;      /**< bytes of the memory, > 0 */
+	weft_le32 rights;    /**< WEFT_MEM_REMOTE_* */
+	uint8_t low;         /**< lowest 3 bits of its address */
+	uint8_t num_domains; /**< that follow, <= WEFT_RKEY_DOMAINS */
+	weft_le16 reserved;  /**< 0 */
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_wire_key_req) == 8, "wire");
+static_assert(sizeof(struct weft_wire_key_rep) == 24, "wire");
 
 /** Longest GET: an asker cuts longer ones. */
 #define WEFT_WIRE_GET_MAX (1u << 20)

@@ -69,6 +69,7 @@ struct weft_worker {
 	struct weft_lane_iface *ifaces[WEFT_MAX_IFACES];
 	unsigned int num_ifaces;
 	bool multi;       /* take the lock */
+	bool send_now;    /* WEFT_WORKER_SEND_NOW */
 	bool in_progress; /* a callback runs: progress and destroy are refused */
 	bool armed;       /* somebody sleeps, or is about to (core/wait.h) */
 	uint64_t now;     /* time of this progress call */
@@ -151,6 +152,22 @@ static inline void weft_worker_leave(struct weft_worker *w, bool was)
 {
 	w->in_progress = was;
 	w->handled++; /* perhaps */
+}
+
+/** Frames that wait for company leave. */
+static inline void weft_worker_flush_tx(struct weft_worker *w)
+{
+	for (unsigned int i = 0; i < w->num_ifaces; i++)
+		if (w->ifaces[i]->tx_open)
+			w->ifaces[i]->ops->tx_flush(w->ifaces[i]);
+}
+
+/** The end of a call that has posted something; inside progress its end does it. */
+static inline void weft_worker_posted(struct weft_worker *w, const struct weft_op_params *params)
+{
+	if (__builtin_expect(w->send_now, 0) && !w->in_progress &&
+	    !(params && (params->flags & WEFT_OP_MORE)))
+		weft_worker_flush_tx(w);
 }
 
 #endif /* WEFT_WORKER_H */

@@ -168,7 +168,7 @@ int weft_msg_ep_init(struct weft_ep *ep)
 
 	if (!me)
 		return -ENOMEM;
-	*me = (struct weft_msg_ep){.ep = ep, .mw = mw, .refs = 1};
+	*me = (struct weft_msg_ep){.ep = ep, .mw = mw, .refs = 1, .send_now = ep->worker->send_now};
 	me->lanes = &no_lane;
 	me->rx_seq.next = mw->conf.seq_start;
 	me->rx_am_seq.next = mw->conf.seq_start;

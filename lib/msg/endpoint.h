@@ -70,6 +70,7 @@ struct weft_msg_ep {
 	struct weft_msg_worker *mw;
 	uint32_t refs;
 	bool failed;
+	bool send_now; /* the worker's */
 	/* line 1: a message in sequence */
 	struct weft_tag *tag; /* tagged messages */
 	struct weft_seq_window rx_seq;

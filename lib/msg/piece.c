@@ -35,11 +35,26 @@ static void zcopy_done(struct weft_lane_comp *comp, int status)
 	req->ops->check(req);
 }
 
+void weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep)
+{
+	int rc;
+
+	req->send.comp.done = zcopy_done;
+	req->send.zcopies++;
+	rc = lane_ep->ops->ep_flush(lane_ep, &req->send.comp);
+	if (rc == 0)
+		return;
+	req->send.zcopies--;
+	if (rc < 0 && req->status == WEFT_INPROGRESS)
+		req->status = weft_lane_status(req->me, rc);
+}
+
 /* Longest zcopy message of this request on the lane; 0 = it cannot. */
 static size_t zcopy_max(const struct weft_request *req, const struct weft_msg_lane *l,
 			size_t hdr_len)
 {
-	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC)
+	if (!l->max_zcopy || hdr_len > l->max_zcopy_hdr || req->dt.dt_class == WEFT_DT_GENERIC ||
+	    (req->flags & WEFT_REQ_INJECT))
 		return 0;
 	if (!l->zcopy_any &&
 	    (!req->send.mem || !weft_mem_lane_of(req->send.mem, l->lane_ep->iface)))

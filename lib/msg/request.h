@@ -70,8 +70,10 @@ struct weft_request_ops {
 #define WEFT_REQ_CANCEL (1u << 17)    /**< send: withdrawn; the receiver says who was first */
 #define WEFT_REQ_OWN_MEM (1u << 24)   /**< send: its registration was made on the fly */
 #define WEFT_REQ_KEYS \
-	(1u << 19)              /**< send: the peer has keys (send.offered), and has not said ATS */
-#define WEFT_REQ_NOW (1u << 15) /**< receive: over inside the call that posted it */
+	(1u << 19) /**< send: the peer has keys (send.offered), and has not said ATS */
+#define WEFT_REQ_INJECT (1u << 21)  /**< send: its buffer is the user's during the call only */
+#define WEFT_REQ_DELIVER (1u << 22) /**< send: done when the peer has it */
+#define WEFT_REQ_NOW (1u << 15)     /**< receive: over inside the call that posted it */
 
 /** Bytes that a request has for its module, which casts them to what it likes. */
 #define WEFT_REQ_RECV_OWN 80
@@ -118,9 +120,10 @@ struct weft_request {
 			uint64_t op_sn;
 			const struct weft_proto *proto;
 			struct weft_mem *mem;
-			struct weft_lane_comp comp;  /* of every zcopy piece */
-			uint32_t zcopies;            /* zcopy pieces that the lanes still hold */
-			uint32_t pulls;              /* asked for, and not handed to a lane yet */
+			void *inject;               /* room for a copy of the buffer, or the copy */
+			struct weft_lane_comp comp; /* of every zcopy piece */
+			uint32_t zcopies;           /* zcopy pieces that the lanes still hold */
+			uint32_t pulls;             /* asked for, and not handed to a lane yet */
 			struct weft_rndv_offer *put; /* keys of an RTR, or NULL */
 			uint32_t seq;
 			size_t offset, end;        /* next byte to hand over, and where to stop */
@@ -209,6 +212,10 @@ static inline struct weft_wire_ref weft_request_ref(const struct weft_request *r
 
 /** Bytes of struct weft_op_params that every caller has. */
 #define WEFT_OP_PARAMS_LEAST offsetof(struct weft_op_params, imm)
+
+/** Flags of sends. */
+#define WEFT_OPS_SEND \
+	(WEFT_OP_FORCE_REQUEST | WEFT_OP_IMM | WEFT_OP_INJECT | WEFT_OP_DELIVERED | WEFT_OP_MORE)
 
 /** Are the parameters of a size, and have they only these flags? @return 0 or -EINVAL */
 static inline int weft_op_params_allow(const struct weft_op_params *params, uint32_t flags)

@@ -41,9 +41,60 @@ static void release_mem(struct weft_request *req)
 	req->send.mem = NULL;
 }
 
+/* There is room for the copy before anything leaves: a call that can't go on leaves no trace. */
+int weft_send_flags(struct weft_request *req, uint32_t flags)
+{
+	if (flags & WEFT_OP_DELIVERED)
+		req->flags |= WEFT_REQ_DELIVER;
+	if (!(flags & WEFT_OP_INJECT))
+		return 0;
+	if (req->dt.length > WEFT_INJECT_MAX)
+		return -EMSGSIZE;
+	req->send.inject = malloc(req->dt.length ? req->dt.length : 1);
+	if (!req->send.inject)
+		return -ENOMEM;
+	req->flags |= WEFT_REQ_INJECT;
+	/* Packing may fail, and later nobody could be told in time. */
+	return req->dt.dt_class == WEFT_DT_GENERIC ? weft_send_keep(req) : 0;
+}
+
+int weft_send_keep(struct weft_request *req)
+{
+	size_t length = req->dt.length;
+	int rc;
+
+	if (!(req->flags & WEFT_REQ_INJECT))
+		return 0;
+	req->flags &= ~WEFT_REQ_INJECT;
+	rc = length ? weft_dt_pack(&req->dt, 0, req->send.inject, length) : 0;
+	weft_dt_finish(&req->dt);
+	req->dt.dt_class = WEFT_DT_CONTIG;
+	req->dt.buf = req->send.inject;
+	return rc;
+}
+
+/*
+ * With the lanes, and nobody else says when the peer has it: they do. One that fails gives back
+ * what waits for it with what the peer has not got.
+ */
+static void ask_delivered(struct weft_request *req)
+{
+	struct weft_msg_ep *me = req->me;
+
+	if (!(req->flags & WEFT_REQ_DELIVER) || (req->flags & WEFT_REQ_WAIT_ACK))
+		return;
+	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+		struct weft_lane_ep *lane_ep = me->lanes[__builtin_ctz(m)].lane_ep;
+
+		weft_tx_ask_lane(req, lane_ep);
+	}
+}
+
 void weft_send_release(struct weft_request *req)
 {
 	release_mem(req);
+	free(req->send.inject);
+	req->send.inject = NULL;
 	if (req->flags & WEFT_REQ_RNDV)
 		free(req->send.put);
 	/* Of one that has failed nothing is said to have gone. */
@@ -239,6 +290,7 @@ int weft_tx_uncredited(struct weft_request *req)
 	if (!weft_tx_has_small(req->me))
 		return -EAGAIN;
 	req->mw->count.no_eager_credit++;
+	weft_send_keep(req);
 	req->send.proto = proto;
 	return proto->progress(req);
 }
@@ -255,6 +307,8 @@ static int begin(struct weft_request *req)
 		req->send.proto = r->proto;
 		if (__builtin_expect(!r->proto, 0))
 			return WEFT_OPS_BOUNDED >> req->op & 1 ? -EMSGSIZE : -EOPNOTSUPP;
+		if (r->proto->flags & WEFT_PROTO_F_RNDV)
+			weft_send_keep(req);
 		rc = r->proto->progress(req);
 	} while (__builtin_expect(rc == WEFT_PROTO_NEXT, 0) && r++->max != SIZE_MAX);
 	return rc == WEFT_PROTO_NEXT ? -EMSGSIZE : rc;
@@ -292,12 +346,15 @@ int weft_tx_start(struct weft_request *req)
 	if (me->up && TAILQ_EMPTY(&me->pending))
 		rc = send_step(req);
 	if (rc == -EAGAIN) {
+		weft_send_keep(req);
 		req->flags |= WEFT_REQ_PENDING;
 		TAILQ_INSERT_TAIL(&me->pending, req, link);
 		me->short_end = 0;
 		weft_tx_kick(me);
 		return WEFT_INPROGRESS;
 	}
+	if (rc == 0)
+		ask_delivered(req);
 	if (rc == 0 && ((req->flags & WEFT_REQ_WAIT_ACK) || req->send.zcopies)) {
 		req->flags |= WEFT_REQ_HANDED;
 		park(req);
@@ -344,6 +401,7 @@ static unsigned int serve_pending(struct weft_msg_ep *me)
 			send_end(req, rc);
 			continue;
 		}
+		ask_delivered(req);
 		park(req);
 		weft_send_check(req);
 	}

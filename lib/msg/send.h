@@ -56,6 +56,8 @@ void weft_tx_drop_ctl(struct weft_msg_ep *me);
  * over this lane.
  */
 void weft_tx_ctl_on(struct weft_msg_ep *me, int lane, uint8_t id, const void *data, size_t length);
+/** WEFT_OP_INJECT and WEFT_OP_DELIVERED. @return 0, -EMSGSIZE, -ENOMEM */
+int weft_send_flags(struct weft_request *req, uint32_t flags);
 /**
  * The memory of a send, or of what is read: its datatype, and the registration that the user gives
  * with it. @return 0, or the datatype's error: the request is to be dropped
@@ -66,12 +68,20 @@ static inline int weft_send_data(struct weft_request *req, const struct weft_op_
 	int rc = weft_dt_init(&req->dt, params ? params->datatype : NULL, buffer, count, unpack);
 
 	req->send.mem = NULL;
-	if (rc == 0 && params && params->mem) {
+	req->send.inject = NULL;
+	if (rc == 0 && params && (params->flags & (WEFT_OP_INJECT | WEFT_OP_DELIVERED)))
+		rc = weft_send_flags(req, params->flags);
+	if (rc == 0 && params && params->mem && !(req->flags & WEFT_REQ_INJECT)) {
 		req->send.mem = params->mem;
 		params->mem->refs++;
 	}
 	return rc;
 }
+/**
+ * The request goes on after the call, and has the user's buffer: from here on its own copy of what
+ * has not left. @return 0 or the pack callback's error, which only generic types have
+ */
+int weft_send_keep(struct weft_request *req);
 /** weft_request_ops.release() of a send, which that of a module's sends calls. */
 void weft_send_release(struct weft_request *req);
 /**
@@ -111,6 +121,8 @@ int weft_tx_piece(struct weft_request *req, unsigned int lane, uint8_t id, const
 		  size_t hdr_len, size_t off, size_t len);
 /** How long shall the next piece be: @p max, less where alignment or a tiny rest ask for it. */
 size_t weft_tx_cut(const struct weft_msg_ep *me, size_t off, size_t rest, size_t max, size_t align);
+/** One completion more of the request: what the lane was given before has arrived. */
+void weft_tx_ask_lane(struct weft_request *req, struct weft_lane_ep *lane_ep);
 /** Has the peer allowed a further message? */
 static inline bool weft_tx_has_seq(const struct weft_request *req)
 {

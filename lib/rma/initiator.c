@@ -67,7 +67,7 @@ static void release(struct weft_request *req)
 		weft_rx_forget(req->me, &r->got);
 	weft_rma_local_put(req);
 	if (r->rkey && --r->rkey->refs == 0)
-		free(r->rkey);
+		weft_rkey_free(r->rkey);
 	r->rkey = NULL;
 }
 
@@ -208,6 +208,8 @@ static void choose_way(struct weft_request *req)
 {
 	struct weft_req_rma *r = weft_rma_req(req);
 
+	if (__builtin_expect(r->rkey->unknown, 0))
+		weft_rkey_ask(req->me, r->rkey);
 	req->send.proto = choose(req);
 	r->native = req->send.proto && (req->send.proto->needs & WEFT_NEEDS_NATIVE);
 	if (!r->native)
@@ -305,6 +307,7 @@ int weft_rma_start(struct weft_request *req)
 	if (me->up && TAILQ_EMPTY(&rma->pending))
 		rc = step(req);
 	if (rc == -EAGAIN) {
+		weft_send_keep(req);
 		req->flags |= WEFT_REQ_PENDING;
 		TAILQ_INSERT_TAIL(&rma->pending, req, link);
 		weft_tx_kick(me);

@@ -100,6 +100,9 @@ bool weft_rma_native_begin(struct weft_request *req)
 {
 	uint32_t lanes = remote_lanes(req);
 
+	/* A lane would hold the buffer after the call. */
+	if (req->flags & WEFT_REQ_INJECT)
+		return false;
 	if (weft_rma_req(req)->kind == WEFT_RMA_AMO)
 		return lanes != 0;
 	return weft_rma_local_get(req, lanes) && native_lanes(req) != 0;

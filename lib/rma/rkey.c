@@ -122,6 +122,42 @@ static void take_native(struct weft_rkey *rkey, const struct weft_wire_rkey *hea
 	rkey->num_native = head->num_domains;
 }
 
+static bool may_use(const struct weft_ep *ep)
+{
+	if (ep->worker->ctx->features & FEATURES)
+		return true;
+	weft_error("a remote key cannot be used: the context was created without "
+		   "WEFT_FEATURE_RMA, WEFT_FEATURE_AMO32 and WEFT_FEATURE_AMO64");
+	return false;
+}
+
+uint64_t weft_mem_key(const struct weft_mem *mem)
+{
+	return mem && mem->rights ? mem->key : 0;
+}
+
+int weft_rkey_from_key(struct weft_ep *ep, uint64_t key, struct weft_rkey **out)
+{
+	struct weft_rkey *rkey;
+
+	if (!ep || key == 0 || !out)
+		return -EINVAL;
+	if (!may_use(ep))
+		return -EOPNOTSUPP;
+	rkey = calloc(1, sizeof(*rkey));
+	if (!rkey)
+		return -ENOMEM;
+	rkey->worker = ep->worker;
+	rkey->remote_id = ep->remote_id;
+	rkey->key = key;
+	rkey->size = PTRDIFF_MAX;
+	rkey->rights = RIGHTS;
+	rkey->unknown = true;
+	rkey->refs = 1;
+	*out = rkey;
+	return 0;
+}
+
 int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t length, struct weft_rkey **out)
 {
 	const struct weft_wire_rkey *head = blob;
@@ -130,11 +166,8 @@ int weft_rkey_unpack(struct weft_ep *ep, const void *blob, size_t length, struct
 
 	if (!ep || !blob || !out)
 		return -EINVAL;
-	if (!(ep->worker->ctx->features & FEATURES)) {
-		weft_error("a remote key cannot be used: the context was created without "
-			   "WEFT_FEATURE_RMA, WEFT_FEATURE_AMO32 and WEFT_FEATURE_AMO64");
+	if (!may_use(ep))
 		return -EOPNOTSUPP;
-	}
 	rc = check_blob(blob, length);
 	if (rc < 0) {
 		weft_error("a remote key of %zu bytes is %s", length,
@@ -166,6 +199,6 @@ void weft_rkey_destroy(struct weft_rkey *rkey)
 	w = rkey->worker;
 	weft_worker_lock(w);
 	if (--rkey->refs == 0)
-		free(rkey);
+		weft_rkey_free(rkey);
 	weft_worker_unlock(w);
 }

@@ -12,7 +12,8 @@
 
 static bool params_ok(const struct weft_op_params *params)
 {
-	return weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_DELIVERED) == 0;
+	return weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_DELIVERED |
+						    WEFT_OP_INJECT | WEFT_OP_MORE) == 0;
 }
 
 /* May this endpoint ask, and with this key? */
@@ -58,6 +59,7 @@ static struct weft_request *new_request(struct weft_ep *ep, enum weft_rma_kind k
 	req->tag = 0;
 	req->send.proto = NULL;
 	req->send.mem = NULL;
+	req->send.inject = NULL;
 	req->send.zcopies = 0;
 	req->send.offset = 0;
 	*weft_rma_req(req) =
@@ -75,6 +77,8 @@ static int transfer(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, s
 	struct weft_request *req;
 	int rc;
 
+	if (get && params && (params->flags & WEFT_OP_INJECT))
+		return -EINVAL;
 	rc = check_call(ep, WEFT_FEATURE_RMA, rkey,
 			get ? WEFT_MEM_REMOTE_READ : WEFT_MEM_REMOTE_WRITE, params);
 	if (rc)
@@ -112,6 +116,7 @@ static int transfer_locked(struct weft_ep *ep, enum weft_rma_kind kind, void *bu
 		return weft_dt_refuse(kind == WEFT_RMA_PUT ? "weft_put" : "weft_get");
 	weft_worker_lock(ep->worker);
 	rc = transfer(ep, kind, buffer, count, rkey, remote, params, out);
+	weft_worker_posted(ep->worker, params);
 	weft_worker_unlock(ep->worker);
 	return rc;
 }
@@ -143,7 +148,7 @@ static int atomic_check(struct weft_ep *ep, const struct weft_atomic *a,
 		return rc;
 	if (remote > rkey->size || a->width > rkey->size - remote)
 		return -ERANGE;
-	if ((remote + rkey->low) % a->width)
+	if (!rkey->unknown && (remote + rkey->low) % a->width)
 		return -EINVAL;
 	/* Only what is atomic among all that the device does. */
 	if (ep->msg->mw->conf.atomic_device &&
@@ -192,6 +197,7 @@ int weft_atomic(struct weft_ep *ep, const struct weft_atomic *atomic, struct wef
 		return weft_dt_refuse("weft_atomic");
 	weft_worker_lock(ep->worker);
 	rc = atomic_locked(ep, &a, rkey, remote_offset, params, req);
+	weft_worker_posted(ep->worker, params);
 	weft_worker_unlock(ep->worker);
 	return rc;
 }

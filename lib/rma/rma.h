@@ -6,6 +6,7 @@
  *
  *	rma/rma.c        the calls of weft_rma.h
  *	rma/rkey.c       remote keys
+ *	rma/key_ask.c    and those that are made of the number alone
  *	rma/proto.c      protocols: puts, gets and atomics by lanes or by messages, and their costs
  *	rma/initiator.c  the initiator's part of what goes over the wire
  *	rma/answer.c     and what the peer answers
@@ -116,6 +117,7 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 /** Of a worker: mw->rma. */
 struct weft_rma_worker {
 	uint32_t fence_sn, fence_done; /* fences of the worker: called for, passed */
+	LIST_HEAD(, weft_rkey) asked;  /* KEY_REQ is under way */
 	uint32_t fence_holders;        /* endpoints that the next one waits for */
 	LIST_HEAD(, weft_rma) used;    /* by operations, since a fence has looked last */
 	WEFT_RMA_COUNTERS(WEFT_COUNTER_FIELD)
@@ -131,6 +133,9 @@ struct weft_rkey {
 	uint32_t rights;
 	uint32_t refs; /* the user, and operations */
 	uint8_t low;   /* of the memory's address */
+	bool unknown;  /* made of the number alone: the owner checks, until it has said more */
+	bool asked;    /* in the worker's list of those */
+	LIST_ENTRY(weft_rkey) asked_link;
 	uint8_t num_native;
 	struct {
 		uint64_t key;
@@ -245,6 +250,13 @@ int weft_rma_reset(struct weft_request *req);
 bool weft_rma_native_begin(struct weft_request *req);
 /** Hand over to @p lanes. @return 0, -EAGAIN, or the lane's error */
 int weft_rma_native_step(struct weft_request *req);
+
+/** Lanes of the endpoint could do with their own keys: ask for them, once. */
+void weft_rkey_ask(struct weft_msg_ep *me, struct weft_rkey *rkey);
+void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload);
+/** Nobody uses it any more. */
+void weft_rkey_free(struct weft_rkey *rkey);
 
 /* ------------------------------------------------------------------ own buffers (rma/local.c) */
 

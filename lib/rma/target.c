@@ -69,6 +69,7 @@ static struct weft_request *new_answer(struct weft_msg_ep *me, enum weft_rma_kin
 	req->length = 0;
 	req->send.proto = NULL;
 	req->send.mem = NULL;
+	req->send.inject = NULL;
 	req->send.zcopies = 0;
 	req->send.offset = 0;
 	*weft_rma_req(req) = (struct weft_req_rma){.kind = (uint8_t)kind};

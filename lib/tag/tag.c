@@ -32,7 +32,7 @@ static int send_new(struct weft_ep *ep, const void *buffer, size_t count, uint64
 	struct weft_request *req;
 	int rc;
 
-	if (weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_IMM))
+	if (weft_op_params_allow(params, WEFT_OPS_SEND))
 		return -EINVAL;
 	rc = weft_msg_ep_check(ep);
 	if (rc)
@@ -70,10 +70,9 @@ static int send_locked(struct weft_ep *ep, const void *buffer, size_t count, uin
 
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_tag_send");
-	if (!w->multi)
-		return send_new(ep, buffer, count, tag, params, flags, out);
 	weft_worker_lock(w);
 	rc = send_new(ep, buffer, count, tag, params, flags, out);
+	weft_worker_posted(w, params);
 	weft_worker_unlock(w);
 	return rc;
 }
@@ -91,7 +90,7 @@ static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, con
 	} __attribute__((packed)) hdr;
 
 	weft_ext_of_send(&x, params);
-	if (!x.any || (params->flags & ~WEFT_OP_IMM) || count + sizeof(hdr.x) >= me->short_end)
+	if (count + sizeof(hdr.x) >= me->short_end)
 		return false;
 	hdr.x = weft_ext_to_wire(&x, WEFT_WIRE_EAGER);
 	hdr.e = (struct weft_wire_eager){weft_put32(me->tx_seq), weft_put64(tag)};
@@ -99,14 +98,27 @@ static __attribute__((noinline)) bool send_short_ext(struct weft_msg_ep *me, con
 	       0;
 }
 
-/* Nothing in it says that the send is another than the plain one. */
-static inline bool is_plain(const struct weft_op_params *params)
+/* What the short send does anyway, or can do. */
+#define SHORT_FLAGS (WEFT_OP_IMM | WEFT_OP_MORE | WEFT_OP_INJECT)
+
+/* May it be the short send? */
+static inline bool is_short(const struct weft_op_params *params)
 {
-	if (!params)
-		return true;
-	if (params->flags || params->datatype || params->size < WEFT_OP_PARAMS_LEAST)
-		return false;
-	return params->size < sizeof(*params) || !(params->channel | params->source_channel);
+	return !params || !((params->flags & ~SHORT_FLAGS) || params->datatype ||
+			    params->size < WEFT_OP_PARAMS_LEAST);
+}
+
+/* Does something go with it? */
+static inline bool has_ext(const struct weft_op_params *params)
+{
+	return params && params->size >= sizeof(*params) &&
+	       ((params->flags & WEFT_OP_IMM) | params->channel | params->source_channel);
+}
+
+static __attribute__((noinline)) void leave(struct weft_msg_ep *me,
+					    const struct weft_op_params *params)
+{
+	weft_worker_posted(me->mw->worker, params);
 }
 
 /*
@@ -120,21 +132,23 @@ int weft_tag_send(struct weft_ep *ep, const void *buffer, size_t count, uint64_t
 	struct weft_msg_ep *me = ep->msg;
 
 	if (likely(count < me->short_end && !weft_dt_calls && me->tx_seq != me->tx_seq_end &&
-		   me->tx_small != me->tx_small_end && (buffer || !count))) {
+		   me->tx_small != me->tx_small_end && (buffer || !count) && is_short(params))) {
 		struct weft_wire_eager hdr = {weft_put32(me->tx_seq), weft_put64(tag)};
 		struct weft_lane_ep *lane_ep = me->short_lane_ep;
 		bool sent;
 
-		if (likely(is_plain(params)))
+		if (likely(!has_ext(params)))
 			sent = lane_ep->ops->am_short(lane_ep, WEFT_WIRE_EAGER, &hdr, sizeof(hdr),
 						      buffer, count) == 0;
 		else
-			sent = !params->datatype && send_short_ext(me, buffer, count, tag, params);
+			sent = send_short_ext(me, buffer, count, tag, params);
 		if (likely(sent)) {
 			me->tx_seq++;
 			me->tx_small++;
 			me->short_count->tx_msgs++;
 			me->short_count->tx_bytes += count;
+			if (__builtin_expect(me->send_now, 0))
+				leave(me, params);
 			if (req)
 				*req = NULL;
 			return 0;

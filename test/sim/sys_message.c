@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "buffers.h"
+#include "msg/msg.h"
 #include "scene.h"
 
 /* Around every edge: classes of headers, frames, credits, thresholds. */
@@ -289,6 +290,39 @@ static void a_late_receive_binds_in_the_middle_of_a_message(struct sim_case *c)
 	}
 }
 
+/* Two short sends, and then the sender computes for 20 ms: when are both there? */
+static void short_sends_need_no_progress_if_asked_so(struct sim_case *c)
+{
+	enum { AS_EVER, KICK, NOW, MORE };
+
+	for (int how = AS_EVER; how <= MORE; how++) {
+		struct scene *s = open_lanes(c, 1, NULL, 0);
+		struct scene_ep *e = scene_up(s, 0, 1);
+		struct weft_worker *w = scene_worker(s, 0);
+		struct weft_op_params more =
+			WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_MORE);
+		uint64_t v = 1;
+		int there;
+
+		/* As weft_worker_create() does with WEFT_WORKER_SEND_NOW. */
+		w->send_now = e->ep->msg->send_now = how == NOW || how == MORE;
+		assert_int_equal(weft_tag_send(e->ep, &v, 8, 1, NULL, NULL), 0);
+		assert_int_equal(weft_tag_send(e->ep, &v, 8, 2, how == MORE ? &more : NULL, NULL),
+				 0);
+		if (how == KICK)
+			weft_worker_kick(w);
+		sim_node_pause(s->node[0], 20 * SIM_MS);
+		scene_run(s, 5 * SIM_MS);
+		there = weft_tag_probe(scene_worker(s, 1), NULL, 2, WEFT_TAG_MASK_FULL, NULL, NULL,
+				       NULL);
+		assert_int_equal(there, how == KICK || how == NOW ? 0 : -ENOMSG);
+		scene_run(s, 30 * SIM_MS);
+		assert_int_equal(weft_tag_probe(scene_worker(s, 1), NULL, 2, WEFT_TAG_MASK_FULL,
+						NULL, NULL, NULL),
+				 0);
+	}
+}
+
 static void probes_take_messages_out(struct sim_case *c)
 {
 	struct scene *s = open_lanes(c, 2, NULL, 0);
@@ -465,6 +499,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(same_tag_matches_in_send_order_whatever_the_size),
 	SIM_CASE(two_senders_two_wildcards_get_whole_messages),
 	SIM_CASE(a_late_receive_binds_in_the_middle_of_a_message),
+	SIM_CASE(short_sends_need_no_progress_if_asked_so),
 	SIM_CASE(probes_take_messages_out),
 	SIM_CASE(dropped_messages_free_their_sender),
 	SIM_CASE(truncation_in_every_class),

@@ -23,7 +23,7 @@ static void E1_E7_1e5_unmatched_messages_never_block_a_later_matched_one(void **
 	}
 	assert_int_equal(p.w[1].msg->tag->messages.num, n);
 	/* E3: payload x 1.1 + 256 bytes per message. */
-	assert_true(p.w[1].msg->tag->messages.slot_bytes <= n * (256 - 40));
+	assert_true(p.w[1].msg->tag->messages.slot_bytes <= n * (256 - 24));
 	op_recv(&r, &p.w[1], &got, sizeof(got), n, FULL);
 	assert_int_equal(weft_tag_send(&p.ep[0], &n, sizeof(n), n, NULL, NULL), 0);
 	pair_run(&p);
