@@ -95,7 +95,8 @@ chosen_first() {
 
 mixed() {
 	both_lanes "shm:host,mix;$lanes" || return 1
-	grep -Eq "lane shm:host +up" "$dir/client.out" && grep -Eq "lane dpdk:0 +up" "$dir/client.out"
+	grep -Eq "lane shm:host +up" "$dir/client.out" &&
+		grep -Eq "lane dpdk:0 +up" "$dir/client.out"
 }
 
 check "every size, whole, by weft-perf" perf_whole
