@@ -15,9 +15,13 @@ static const char help[] =
 	"\n"
 	"Reads captures of raw lanes (WEFT_CAPTURE=FILE, tcpdump, dumpcap; pcapng and pcap), "
 	"checks every frame\n"
-	"against the wire format, and says how many frames and messages of each kind there are. "
-	"A file that is\n"
-	"damaged or cut short is read as far as it is whole. FILE - is standard input.\n"
+	"against the wire format, and says how many frames and messages of each kind there are, "
+	"and what the\n"
+	"lanes carried. With the captures of both hosts it also says what became of each frame, "
+	"and names the\n"
+	"fault of a network that loses, delays or changes them. A file that is damaged or cut "
+	"short is read as\n"
+	"far as it is whole. FILE - is standard input.\n"
 	"\n"
 	"  -F, --frames          print every frame with all of its fields\n"
 	"  -w, --wrong           print the frames that are not as they should be\n"
@@ -43,16 +47,8 @@ static const struct option longs[] = {{"frames", no_argument, NULL, 'F'},
 				      {"version", no_argument, NULL, OPT_VERSION},
 				      {0}};
 
-struct options {
-	bool frames, wrong, json;
-	uint64_t number;
-	struct dump_filter *filter;
-	char *const *names;
-	unsigned int num_names;
-};
-
 /* @return APP_OK or an exit code */
-static int option(struct options *o, int c, const char *value)
+static int option(struct dump_options *o, int c, const char *value)
 {
 	char why[400];
 
@@ -81,7 +77,7 @@ static int option(struct options *o, int c, const char *value)
 }
 
 /* @return APP_OK, an exit code, or -1 = done, end with 0 */
-static int parse(struct options *o, int argc, char **argv)
+static int parse(struct dump_options *o, int argc, char **argv)
 {
 	int c, ret;
 
@@ -103,7 +99,7 @@ static int parse(struct options *o, int argc, char **argv)
 	return APP_USAGE;
 }
 
-static void one_frame(const struct options *o, const struct dump_file *file,
+static void one_frame(const struct dump_options *o, const struct dump_file *file,
 		      const struct dump_frame *frame, struct dump_counts *counts)
 {
 	struct dump_view view;
@@ -121,8 +117,20 @@ static void one_frame(const struct options *o, const struct dump_file *file,
 		dump_frame_text(stdout, file, frame, &view);
 }
 
+bool dump_file_complain(const struct dump_file *file)
+{
+	if (file->why[0])
+		cli_error("%s; %" PRIu64 " frames before it are read", file->why, file->frames);
+	if (file->dropped)
+		cli_error("%s: its writer has lost %" PRIu64 " frames", file->name, file->dropped);
+	if (file->foreign)
+		cli_error("%s: %" PRIu64 " frames of interfaces that are not Ethernet are left out",
+			  file->name, file->foreign);
+	return file->why[0] != '\0';
+}
+
 /* @return APP_OK or an exit code */
-static int read_file(const struct options *o, const char *name, uint8_t index,
+static int read_file(const struct dump_options *o, const char *name, uint8_t index,
 		     struct dump_counts *counts)
 {
 	struct dump_progress progress;
@@ -142,43 +150,40 @@ static int read_file(const struct options *o, const char *name, uint8_t index,
 		dump_progress(&progress, file);
 	}
 	dump_progress_end(&progress);
-	if (file->why[0]) {
-		cli_error("%s; %" PRIu64 " frames before it are read", file->why, file->frames);
+	if (dump_file_complain(file))
 		ret = APP_DATA;
-	}
-	if (file->dropped)
-		cli_error("%s: its writer has lost %" PRIu64 " frames", name, file->dropped);
-	if (file->foreign)
-		cli_error("%s: %" PRIu64 " frames of interfaces that are not Ethernet are left out",
-			  name, file->foreign);
 	dump_file_close(file);
 	return ret;
 }
 
-int main(int argc, char **argv)
+/* Frames one by one. @return APP_OK or an exit code */
+static int print_frames(const struct dump_options *o)
 {
 	struct dump_counts counts = {0};
-	struct options o = {0};
+	int ret = APP_OK, one;
 	unsigned int i;
-	int ret, one;
+
+	for (i = 0; ret != APP_FAIL && i < o->num_names; i++) {
+		one = read_file(o, o->names[i], (uint8_t)i, &counts);
+		ret = one ? one : ret;
+	}
+	return ret == APP_OK && counts.wrong ? APP_DATA : ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct dump_options o = {0};
+	int ret;
 
 	cli_program = "weft-dump";
 	setvbuf(stdout, NULL, _IOFBF, 1 << 20);
 	ret = parse(&o, argc, argv);
-	for (i = 0; ret == APP_OK && i < o.num_names; i++) {
-		one = read_file(&o, o.names[i], (uint8_t)i, &counts);
-		ret = one == APP_FAIL ? one : ret;
-		if (one == APP_DATA)
-			counts.damaged++;
-	}
-	if (ret == APP_OK && !o.frames)
-		(o.json ? dump_counts_json : dump_counts_text)(stdout, &counts);
+	if (ret == APP_OK)
+		ret = o.frames || o.wrong ? print_frames(&o) : dump_analyse(&o);
 	dump_filter_free(o.filter);
 	if (fflush(stdout) || ferror(stdout)) {
 		cli_error("the output can't be written");
 		return APP_FAIL;
 	}
-	if (ret == APP_OK && (counts.damaged || counts.wrong))
-		return APP_DATA;
 	return ret < 0 ? APP_OK : ret;
 }

@@ -14,6 +14,9 @@
  *	dump/walk.c         goes through a frame by these tables
  *	dump/frames.c       frames as text and as JSON, counts
  *	dump/json.c         commas and escapes
+ *	dump/merge.c        several captures, in the order of one clock
+ *
+ * dump/trace.h has what several captures tell together.
  */
 #ifndef DUMP_DUMP_H
 #define DUMP_DUMP_H
@@ -24,6 +27,19 @@
 #include "dump/file.h"
 
 #define DUMP_FILES 64
+
+struct dump_options {
+	bool frames, wrong, json;
+	uint64_t number; /**< of frames of each file; 0 = all */
+	struct dump_filter *filter;
+	char *const *names;
+	unsigned int num_names;
+};
+
+/** Reads all captures and reports. @return APP_OK or an exit code (dump/merge.c) */
+int dump_analyse(const struct dump_options *o);
+/** Says what is wrong with a file that has been read. @return whether it is damaged */
+bool dump_file_complain(const struct dump_file *file);
 
 /* dump/filter.c */
 struct dump_filter;

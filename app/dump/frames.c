@@ -14,8 +14,7 @@
 
 static const char *const way_names[] = {"?", "in", "out"};
 
-/* In UTC, with ns. */
-static const char *time_text(uint64_t ns, char *buf, size_t size)
+const char *dump_time_text(uint64_t ns, char *buf, size_t size)
 {
 	time_t s = (time_t)(ns / NS);
 	struct tm tm;
@@ -145,7 +144,7 @@ void dump_frame_text(FILE *out, const struct dump_file *file, const struct dump_
 	char when[40];
 
 	fprintf(out, "%" PRIu64 ": %s %s %s %u bytes", frame->number,
-		time_text(frame->time, when, sizeof(when)), file->iface[frame->iface].name,
+		dump_time_text(frame->time, when, sizeof(when)), file->iface[frame->iface].name,
 		way_names[frame->way], frame->len);
 	addresses(out, view);
 	if (view->what == DUMP_WRONG)
@@ -339,19 +338,14 @@ static void tell_json(void *arg, uint64_t count, const char *what, const char *n
 	json_number(arg, key, count);
 }
 
-void dump_counts_json(FILE *out, const struct dump_counts *c)
+void dump_counts_json(struct json *j, const struct dump_counts *c)
 {
-	struct json j = {.out = out};
-
-	json_begin(&j, NULL, '{');
-	json_number(&j, "frames", c->frames);
-	json_number(&j, "wrong", c->wrong);
-	json_number(&j, "arp", c->arp);
-	json_number(&j, "other", c->other);
-	json_number(&j, "cut", c->cut);
-	json_begin(&j, "counts", '{');
-	each_count(c, tell_json, &j);
-	json_end(&j, '}');
-	json_end(&j, '}');
-	fputc('\n', out);
+	json_number(j, "frames", c->frames);
+	json_number(j, "wrong", c->wrong);
+	json_number(j, "arp", c->arp);
+	json_number(j, "other", c->other);
+	json_number(j, "cut", c->cut);
+	json_begin(j, "counts", '{');
+	each_count(c, tell_json, j);
+	json_end(j, '}');
 }

@@ -32,6 +32,7 @@ enum dump_rest {
 	DUMP_RECORDS,    /**< type, length, bytes; @p records says which */
 	DUMP_AM_RECORDS, /**< as before, behind the user's header of an active message */
 	DUMP_MESSAGES,   /**< of a DATA frame */
+	DUMP_MESSAGE,    /**< of the id that the first byte is */
 	DUMP_ADDRESS,    /**< the name and the interfaces of a worker address */
 };
 

@@ -210,6 +210,9 @@ static const struct dump_field am_frag[] = {
 #define PUT struct weft_wire_put
 static const struct dump_field put[] = {HEX(PUT, key), DEC(PUT, offset), DUMP_REF("ref", PUT, ref),
 					HEX(PUT, flags)};
+#define EXT struct weft_wire_ext
+static const struct dump_field ext[] = {DEC(EXT, id), HEX(EXT, flags), DEC(EXT, channel),
+					DEC(EXT, source_channel), HEX(EXT, imm)};
 #define GET struct weft_wire_get
 static const struct dump_field get[] = {
 	HEX(GET, key),   DEC(GET, offset),          DEC(GET, length),
@@ -258,6 +261,7 @@ static const struct dump_shape messages[] = {
 	[WEFT_WIRE_AM_RTS] =
 		DUMP_SHAPE("am_rts", am_rts, AM_RTS, DUMP_AM_RECORDS, .record = msg_record),
 	[WEFT_WIRE_AM_FRAG] = DUMP_SHAPE("am_frag", am_frag, AM_FRAG, DUMP_BYTES),
+	[WEFT_WIRE_EXT] = DUMP_SHAPE("ext", ext, EXT, DUMP_MESSAGE),
 	[WEFT_WIRE_PUT] = DUMP_SHAPE("put", put, PUT, DUMP_BYTES),
 	[WEFT_WIRE_GET] = DUMP_SHAPE("get", get, GET, DUMP_NOTHING),
 	[WEFT_WIRE_GET_DATA] = DUMP_SHAPE("get_data", get_data, DATA, DUMP_BYTES),

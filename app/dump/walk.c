@@ -138,6 +138,16 @@ static uint32_t user_header(const uint8_t *behind_head)
 	return weft_get16(am->header_length);
 }
 
+/* The message that an EXT, which is still in front of @p s, stands before. */
+static void inner(struct stretch s, struct dump_sink *sink)
+{
+	const struct weft_wire_ext *x = (const void *)(s.p - sizeof(*x));
+	const struct dump_shape *shape = dump_shape_of_msg(x->id);
+
+	if (shape && shape->rest != DUMP_MESSAGE && s.len >= shape->size)
+		item("inner", shape, s, NULL, sink);
+}
+
 static void rest_of(const struct dump_shape *shape, struct stretch s, struct dump_sink *sink)
 {
 	switch (shape->rest) {
@@ -156,6 +166,10 @@ static void rest_of(const struct dump_shape *shape, struct stretch s, struct dum
 	case DUMP_AM_RECORDS:
 		if (s.cap)
 			records(shape, behind(s, user_header(s.p)), sink);
+		break;
+	case DUMP_MESSAGE:
+		if (s.cap)
+			inner(s, sink);
 		break;
 	case DUMP_ADDRESS:
 		if (s.cap)

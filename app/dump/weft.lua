@@ -121,6 +121,7 @@ local messages = {
 	[17] = shape("am_rts", "seq x4 id d2 header_length d2 total d8 req ref flags x4",
 		"am_records"),
 	[18] = shape("am_frag", "seq x4 id d2 header_length d2 total d8 offset d8", "bytes"),
+	[19] = shape("ext", "id d1 flags x1 channel d2 source_channel d2 zero -2 imm x8", "message"),
 	[20] = shape("put", "key x8 offset d8 ref ref flags x4", "bytes"),
 	[21] = shape("get", "key x8 offset d8 length d8 local d8 ref ref flags x4"),
 	[22] = shape("get_data", "ref ref offset d8", "bytes"),
@@ -377,6 +378,11 @@ function rest_of(tree, s, buf)
 		add_bytes(tree, s, left) -- a piece
 	elseif left == 0 then
 		return
+	elseif s.rest == "message" then
+		local inner = messages[buf(0, 1):uint()]
+		if inner and inner.rest ~= "message" and left >= inner.size then
+			add_item(tree, inner, part(buf, s.size))
+		end
 	elseif s.rest == "items" then
 		for at = s.size, buf:len() - s.item.size, s.item.size do
 			add_item(tree, s.item, part(buf, at, s.item.size))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * weft-dump's reader: any bytes as a capture, each frame that it finds decoded, checked and printed
- * both ways. What must hold: no read outside of what was read (AddressSanitizer), an end, and no
- * control character in what is printed.
+ * weft-dump's reader: any bytes as a capture, each frame that it finds decoded, checked, printed
+ * both ways and followed. What must hold: no read outside of what was read (AddressSanitizer), an
+ * end, and no control character in what is printed.
  */
 
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dump/frames.h"
+#include "dump/trace.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,6 +30,27 @@ static void print(const struct dump_file *file, const struct dump_frame *frame,
 		if ((unsigned char)text[i] < 0x20 && text[i] != '\n')
 			abort();
 	free(text);
+}
+
+/* One trace for many inputs: it has to bear all that came before. */
+static void follow(const struct dump_frame *frame, const struct dump_view *view)
+{
+	static struct trace_anomaly found[TRACE_ANOMALIES];
+	static unsigned int frames;
+	static struct trace *t;
+
+	if (!t)
+		t = trace_make(1);
+	if (!t)
+		abort();
+	trace_frame(t, frame, view, frame->time);
+	if (++frames % 16384)
+		return;
+	trace_end(t);
+	if (trace_anomalies(t, found) > TRACE_ANOMALIES)
+		abort();
+	trace_free(t);
+	t = NULL;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		dump_decode(&frame, &view);
 		dump_count(&counts, &view);
 		print(file, &frame, &view);
+		follow(&frame, &view);
 	}
 	if (counts.frames > size)
 		abort();

@@ -148,13 +148,40 @@ def the_dissector_and_weft_dump_read_the_same_fields(program, test, wanted):
     return check
 
 
+def block(kind, body):
+    body += bytes(-len(body) % 4)
+    size = struct.pack('<I', len(body) + 12)
+    return struct.pack('<I', kind) + size + body + size
+
+
+def what_the_simulator_does_not_send():
+    """EXT with an EAGER and with a FRAG in it, and an ECN block."""
+    eager = struct.pack('<BBHHHQIQ', 2, 1, 7, 8, 0, 0x1122334455667788, 3, 4) + b'data'
+    frag = struct.pack('<BBHHHQIQQQ', 4, 0, 7, 8, 0, 0, 3, 4, 100, 10) + b'piece'
+    body = b''.join(struct.pack('<HBB', len(m), 19, 0) + m for m in (eager, frag))
+    ecn = struct.pack('<HHBBHBBH', 2, 0, 0, 0, 5, 1, 0, 6)
+    out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
+    out += block(1, struct.pack('<HHI', 1, 0, 0))
+    for flags, kind, rest in ((0, 7, body), (0x10, 8, ecn)):
+        frame = bytes(12) + b'\x88\xb5' + struct.pack('<HBBHHIIIIHBBIIIH', 0x6657, 2, kind, flags,
+                                                      42 + len(rest), 1, 2, 3, 4, 5, 0, 0, 6, 7,
+                                                      8, 9) + rest
+        out += block(6, struct.pack('<IIIII', 0, 0, 0, len(frame), len(frame)) + frame)
+    with tempfile.NamedTemporaryFile(prefix='weft-dissector.') as file:
+        file.write(out)
+        file.flush()
+        names = compare(file.name)
+    assert {'ext', 'eager', 'frag', 'ecn'} <= names, names
+
+
 def main():
     try:
         subprocess.run(['tshark', '-v'], stdout=subprocess.DEVNULL, check=True)
     except FileNotFoundError:
         print('tshark is not installed')
         sys.exit(77)
-    tap.run([the_dissector_and_weft_dump_read_the_same_fields(*t) for t in TRAFFIC])
+    tap.run([the_dissector_and_weft_dump_read_the_same_fields(*t) for t in TRAFFIC] +
+            [what_the_simulator_does_not_send])
 
 
 main()

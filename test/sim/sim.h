@@ -264,6 +264,8 @@ struct sim_node *sim_node_create(struct sim *sim, const struct sim_node_params *
 int sim_node_try(struct sim *sim, const struct sim_node_params *params, struct sim_node **node);
 struct weft_worker *sim_worker(const struct sim_node *node);
 struct weft_context *sim_context(const struct sim_node *node);
+/** What the node's own clock says now. */
+uint64_t sim_node_now(const struct sim_node *node);
 /** The node's worker is not progressed for @p ns. */
 void sim_node_pause(struct sim_node *node, uint64_t ns);
 /** A slow receiver: the worker is progressed at most once in @p ns (0 = as fast as it can). */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/capture.h"
 #include "msg/layer.h"
 #include "engine/engine.h"
 #include "sim_priv.h"
@@ -61,6 +62,7 @@ static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **
 		    size_t why_len)
 {
 	struct sim_port *port = sim_host_port(open->platform->arg, open->resource);
+	struct weft_frame_port *fp;
 	struct weft_raw_conf rc = {0};
 	int ret;
 
@@ -86,9 +88,14 @@ static int sim_open(const struct weft_lane_open *open, struct weft_lane_iface **
 	rc.frame_size = port->params.lane_frame_size;
 	rc.set_first_seq = port->params.set_first_seq;
 	rc.first_seq = port->params.first_seq;
-	ret = weft_raw_iface_open(&port->fp, &rc, open, iface, why, why_len);
+	fp = &port->fp;
+	if (open->conf->capture)
+		ret = weft_capture_port(open->conf->capture, open->platform, open->worker_id,
+					&port->fp, &fp, why, why_len);
+	if (!ret)
+		ret = weft_raw_iface_open(fp, &rc, open, iface, why, why_len);
 	if (ret) {
-		port->fp.ops->close(&port->fp);
+		fp->ops->close(fp);
 		return ret;
 	}
 	(*iface)->driver = &sim_driver;
@@ -233,6 +240,11 @@ void sim_node_slow(struct sim_node *node, uint64_t ns)
 unsigned int sim_stuck_contexts(const struct sim *sim)
 {
 	return sim->stuck_contexts;
+}
+
+uint64_t sim_node_now(const struct sim_node *node)
+{
+	return node->host.platform.now(node->host.platform.arg);
 }
 
 struct weft_worker *sim_worker(const struct sim_node *node)

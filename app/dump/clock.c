@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clocks of the captures against that of the first one. A frame that one capture has as sent and
+ * another as received tells the difference of their clocks and the time on the way; the least of
+ * one direction and the least of the other differ by twice the difference, if the way takes as long
+ * both ways. Least values of stretches of time, where there is a second and more of them, tell how
+ * it grows.
+ *
+ * Frames are sampled by a hash, so all captures have the same ones, in bounded memory: when there
+ * are too many every second one is forgotten.
+ */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "dump/trace.h"
+
+#define SAMPLES (1u << 17)
+#define STRETCHES 32
+#define DRIFT_NS 1000000000u /* shorter captures are too short for a drift */
+
+struct sighting {
+	uint64_t id, time;
+	uint8_t file, way;
+};
+
+struct sightings {
+	struct sighting *s;
+	unsigned int num;
+	uint64_t mask;
+};
+
+/* ---- sampling ------------------------------------------------------------------------------- */
+
+static uint64_t id_of(const struct weft_frame_hdr *h)
+{
+	uint64_t words[5], id = 0;
+	unsigned int i;
+
+	memcpy(words, (const uint8_t *)h + 2, sizeof(words));
+	for (i = 0; i < 5; i++) {
+		id = (id ^ words[i]) * 0x9e3779b97f4a7c15ull;
+		id ^= id >> 31;
+	}
+	return id;
+}
+
+static void thin(struct sightings *all)
+{
+	unsigned int i, n = 0;
+
+	all->mask = all->mask << 1 | 1;
+	for (i = 0; i < all->num; i++)
+		if (!(all->s[i].id & all->mask))
+			all->s[n++] = all->s[i];
+	all->num = n;
+}
+
+static void see(struct sightings *all, const struct dump_frame *frame, const struct dump_view *v)
+{
+	uint64_t id = id_of(v->hdr);
+
+	if ((id & all->mask) || frame->way == DUMP_WAY_UNKNOWN)
+		return;
+	while (all->num == SAMPLES)
+		thin(all);
+	if (id & all->mask)
+		return;
+	all->s[all->num++] = (struct sighting){id, frame->time, frame->file, frame->way};
+}
+
+static int look_through(const char *name, uint8_t index, struct sightings *all)
+{
+	struct dump_frame frame;
+	struct dump_file *file;
+	struct dump_view view;
+	char why[400];
+
+	file = dump_file_open(name, index, why, sizeof(why));
+	if (!file) {
+		cli_error("%s", why);
+		return APP_FAIL;
+	}
+	while (dump_file_next(file, &frame)) {
+		dump_decode(&frame, &view);
+		if (view.what == DUMP_LANE)
+			see(all, &frame, &view);
+	}
+	dump_file_close(file);
+	return APP_OK;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct sighting *x = a, *y = b;
+
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return (int)x->way - (int)y->way;
+}
+
+/* ---- two clocks ----------------------------------------------------------------------------- */
+
+/* Least differences, forth and back, of each stretch of time. */
+struct stretch {
+	int64_t least[2];
+	bool has[2];
+};
+
+struct two {
+	struct stretch s[STRETCHES], all;
+	uint64_t from, to;
+};
+
+static void least(struct stretch *s, unsigned int dir, int64_t d)
+{
+	if (!s->has[dir] || d < s->least[dir])
+		s->least[dir] = d;
+	s->has[dir] = true;
+}
+
+/*
+ * Calls for each frame that one of both captures has as sent and the other as received: by how much
+ * @p b's clock is ahead of @p a's, and the way more (0: from a to b) or less (1).
+ */
+static void each_pair(const struct sightings *all, uint8_t a, uint8_t b, struct two *two,
+		      bool stretches)
+{
+	const struct sighting *x = all->s, *y;
+	uint64_t width = (two->to - two->from) / STRETCHES + 1, at;
+	unsigned int i, dir;
+	int64_t d;
+
+	for (i = 0; i + 1 < all->num; i++) {
+		x = &all->s[i];
+		y = &all->s[i + 1];
+		if (x->id != y->id || x->way != DUMP_IN || y->way != DUMP_OUT)
+			continue;
+		if (!((x->file == b && y->file == a) || (x->file == a && y->file == b)))
+			continue;
+		dir = y->file == b;
+		at = x->file == a ? x->time : y->time;
+		d = dir ? (int64_t)(y->time - x->time) : (int64_t)(x->time - y->time);
+		/* Of the way back the greatest counts: as its negative. */
+		d = dir ? -d : d;
+		if (stretches) {
+			least(&two->s[(at - two->from) / width], dir, d);
+			continue;
+		}
+		least(&two->all, dir, d);
+		two->from = at < two->from ? at : two->from;
+		two->to = at > two->to ? at : two->to;
+	}
+}
+
+static bool middle(const struct stretch *s, int64_t *ahead)
+{
+	if (s->has[0] && s->has[1])
+		*ahead = s->least[0] / 2 - s->least[1] / 2;
+	return s->has[0] && s->has[1];
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The median of the slopes between stretches (Theil and Sen). */
+static double slope(const struct two *two)
+{
+	static double found[STRETCHES * STRETCHES / 2];
+	double width = (double)(two->to - two->from) / STRETCHES;
+	unsigned int i, j, n = 0;
+	int64_t a, b;
+
+	for (i = 0; i < STRETCHES; i++)
+		for (j = i + 1; j < STRETCHES; j++)
+			if (middle(&two->s[i], &a) && middle(&two->s[j], &b))
+				found[n++] = (double)(b - a) / (width * (j - i));
+	qsort(found, n, sizeof(found[0]), by_value);
+	return n ? found[n / 2] : 0;
+}
+
+/* @return whether frames connect the two */
+static bool compare(const struct sightings *all, uint8_t a, uint8_t b, struct trace_clock *clock)
+{
+	struct two two = {.from = UINT64_MAX};
+	int64_t ahead;
+
+	each_pair(all, a, b, &two, false);
+	if (!two.all.has[0] && !two.all.has[1])
+		return false;
+	if (!middle(&two.all, &ahead)) /* one way only: as if it took no time */
+		ahead = two.all.has[0] ? two.all.least[0] : -two.all.least[1];
+	*clock = (struct trace_clock){.known = true, .offset = ahead};
+	if (two.to - two.from >= DRIFT_NS) {
+		each_pair(all, a, b, &two, true);
+		clock->drift = slope(&two);
+		if (middle(&two.s[0], &ahead))
+			clock->offset = ahead;
+	}
+	clock->at = two.from + (uint64_t)clock->offset; /* by b's clock */
+	return true;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+/* What b's clock says, by the first one's, which a's is compared with already. */
+static struct trace_clock chained(const struct trace_clock *a, const struct trace_clock *b)
+{
+	struct trace_clock c = *b;
+	uint64_t at = b->at - (uint64_t)b->offset; /* by a's clock */
+
+	c.offset += a->offset + (int64_t)(a->drift * (double)(int64_t)(at - a->at));
+	c.drift += a->drift;
+	return c;
+}
+
+static void relate(const struct sightings *all, unsigned int num, struct trace_clock *clock)
+{
+	struct trace_clock c;
+	unsigned int a, b;
+	bool more = true;
+
+	clock[0] = (struct trace_clock){.known = true};
+	while (more) {
+		more = false;
+		for (a = 0; a < num; a++) {
+			for (b = 0; clock[a].known && b < num; b++) {
+				if (clock[b].known || !compare(all, (uint8_t)a, (uint8_t)b, &c))
+					continue;
+				clock[b] = chained(&clock[a], &c);
+				more = true;
+			}
+		}
+	}
+}
+
+int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock)
+{
+	struct sightings all = {.s = malloc(SAMPLES * sizeof(*all.s))};
+	unsigned int i;
+	int ret = APP_OK;
+
+	memset(clock, 0, num * sizeof(*clock));
+	clock[0].known = true;
+	if (!all.s) {
+		cli_error("no memory");
+		return APP_FAIL;
+	}
+	for (i = 0; num > 1 && i < num && ret == APP_OK; i++) {
+		if (!strcmp(names[i], "-")) {
+			cli_error("standard input can't be compared with other captures: it is "
+				  "read twice. Write it to a file");
+			ret = APP_USAGE;
+		} else {
+			ret = look_through(names[i], (uint8_t)i, &all);
+		}
+	}
+	qsort(all.s, all.num, sizeof(*all.s), by_id);
+	if (ret == APP_OK)
+		relate(&all, num, clock);
+	free(all.s);
+	return ret;
+}
+
+uint64_t trace_time(const struct trace_clock *c, uint64_t time)
+{
+	if (!c->known)
+		return time;
+	return time - (uint64_t)c->offset -
+	       (uint64_t)(int64_t)(c->drift * (double)(int64_t)(time - c->at));
+}

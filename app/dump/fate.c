@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What becomes of each frame: it is looked for at its receiver. A transmission is known by what no
+ * other one of its flow has: type, path, order, time stamp, sequences. Those that wait to be judged
+ * are in a ring, in the order in which they were seen first.
+ */
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "drivers/dpdk/frame/csum.h"
+#include "dump/trace.h"
+
+#define WAIT_NS 1000000000u /* a frame that takes longer is lost */
+#define END_NS 5000000u     /* what was sent so shortly before the end may still come */
+#define BUCKETS (2u * TRACE_PENDING)
+
+struct pending {
+	uint64_t id;
+	uint64_t out, in; /* 0 = not seen */
+	uint32_t flow, len, crc, next, order;
+	uint8_t path, outs, ins; /* equal frames may be sent at one time: probes */
+	bool data, changed, whole, late;
+};
+
+struct trace_pending {
+	uint64_t head, tail; /* numbers of entries; the ring has those between */
+	struct pending entry[TRACE_PENDING];
+	uint32_t bucket[BUCKETS];
+};
+
+struct trace_pending *trace_pending_make(void)
+{
+	struct trace_pending *p = calloc(1, sizeof(*p));
+	unsigned int i;
+
+	for (i = 0; p && i < BUCKETS; i++)
+		p->bucket[i] = TRACE_NONE;
+	return p;
+}
+
+void trace_pending_free(struct trace_pending *p)
+{
+	free(p);
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 29;
+}
+
+static uint64_t id_of(uint32_t flow, const struct dump_view *v, uint32_t len)
+{
+	const struct weft_frame_hdr *h = v->hdr;
+	uint64_t id = mix(flow, (uint64_t)weft_get32(h->seq) << 32 | weft_get32(h->order));
+
+	id = mix(id, (uint64_t)weft_get32(h->ts) << 32 | weft_get32(h->ack));
+	id = mix(id, (uint64_t)weft_get32(h->ts_echo) << 16 | weft_get16(h->ts_hold));
+	return mix(id, (uint64_t)len << 16 | h->type << 8 | h->path);
+}
+
+static struct pending *find(struct trace_pending *p, uint64_t id, uint32_t **bucket)
+{
+	uint32_t at;
+
+	*bucket = &p->bucket[id % BUCKETS];
+	for (at = **bucket; at != TRACE_NONE; at = p->entry[at].next)
+		if (p->entry[at].id == id)
+			return &p->entry[at];
+	return NULL;
+}
+
+/* ---- judgement ------------------------------------------------------------------------------ */
+
+static void sample(struct trace_flow *f, const struct pending *e, uint32_t load)
+{
+	unsigned int i;
+
+	if (f->skip++ % f->stride)
+		return;
+	if (f->num_came == TRACE_SAMPLES) { /* every second one is enough from here on */
+		for (i = 0; i < TRACE_SAMPLES / 2; i++)
+			f->came[i] = f->came[2 * i];
+		f->num_came = TRACE_SAMPLES / 2;
+		f->stride *= 2;
+	}
+	f->came[f->num_came++] =
+		(struct trace_sample){e->out, (int64_t)(e->in - e->out), e->len, load};
+}
+
+static void came(struct trace_flow *f, const struct pending *e, uint32_t load)
+{
+	f->last_delay = (int64_t)(e->in - e->out);
+	if (f->last_delay < f->min_delay)
+		f->min_delay = f->last_delay;
+	if (!f->lost && e->len > f->came_max_before)
+		f->came_max_before = e->len;
+	if (f->lost && e->len >= f->lost_min)
+		f->large_came_at = e->out;
+	f->run.count = 0;
+	sample(f, e, load);
+}
+
+static void lost(struct trace_flow *f, const struct pending *e, uint32_t load)
+{
+	if (!f->lost++)
+		f->first_lost = e->out;
+	if (e->len < f->lost_min)
+		f->lost_min = e->len;
+	if (!f->run.count++) {
+		f->run.from = e->out;
+		f->runs++;
+	}
+	f->run.to = e->out;
+	if (f->run.to - f->run.from >= f->longest.to - f->longest.from)
+		f->longest = f->run;
+	if (f->num_gone < TRACE_SAMPLES)
+		f->gone[f->num_gone++] = (struct trace_sample){e->out, f->last_delay, e->len, load};
+}
+
+static void first_of(uint64_t *first, uint64_t *count, uint64_t time)
+{
+	if (!(*count)++)
+		*first = time;
+}
+
+static void judge(struct trace *t, const struct pending *e)
+{
+	struct trace_flow *f = &t->flow[e->flow];
+	double idle = e->out > f->load_at ? (double)(e->out - f->load_at) : 0;
+	const struct trace_host *h;
+	uint32_t load;
+
+	if (!e->out) { /* its sender's capture has not got it: was it another one on the way? */
+		h = &t->host[f->out.file];
+		if (f->out.known && e->in > h->first + END_NS && e->in < h->last)
+			first_of(&f->first_changed, &f->changed, e->in);
+		return;
+	}
+	f->load *= exp(-idle / TRACE_LOAD_NS);
+	f->load_at = e->out;
+	load = (uint32_t)f->load;
+	f->load += e->len;
+	if (!f->in.known)
+		return; /* nobody looked */
+	f->judged++;
+	if (e->ins >= e->outs)
+		came(f, e, load);
+	else if (e->out + END_NS < t->host[f->in.file].last || e->out + END_NS < t->now)
+		lost(f, e, load);
+	if (e->changed)
+		first_of(&f->first_changed, &f->changed, e->in);
+	if (e->ins > e->outs)
+		first_of(&f->first_twice, &f->twice, e->in);
+	if (e->late)
+		first_of(&f->first_late, &f->late, e->in);
+}
+
+static void drop(struct trace_pending *p, const struct pending *e)
+{
+	uint32_t *at = &p->bucket[e->id % BUCKETS], index = (uint32_t)(e - p->entry);
+
+	while (*at != index)
+		at = &p->entry[*at].next;
+	*at = e->next;
+}
+
+void trace_fate_judge(struct trace *t, bool all)
+{
+	struct trace_pending *p = t->pending;
+	struct pending *e;
+	uint64_t when;
+
+	for (; p->tail < p->head; p->tail++) {
+		e = &p->entry[p->tail % TRACE_PENDING];
+		when = e->out ? e->out : e->in;
+		if (!all && p->head - p->tail < TRACE_PENDING && when + WAIT_NS > t->now)
+			return;
+		judge(t, e);
+		drop(p, e);
+	}
+}
+
+/* ---- what is seen --------------------------------------------------------------------------- */
+
+static struct pending *enter(struct trace_pending *p, uint64_t id, uint32_t *bucket)
+{
+	struct pending *e = &p->entry[p->head % TRACE_PENDING];
+
+	*e = (struct pending){.id = id, .next = *bucket};
+	*bucket = (uint32_t)(p->head++ % TRACE_PENDING);
+	return e;
+}
+
+/* Of DATA of one path each has the next order: one that comes behind a later one is late. */
+static void look_at_order(struct trace_flow *f, struct pending *e)
+{
+	uint8_t path = e->path % WEFT_FRAME_PATHS_MAX;
+
+	if (!e->data)
+		return;
+	if (f->has_order[path] && (int32_t)(e->order - f->max_order[path]) < 0)
+		e->late = true;
+	else
+		f->max_order[path] = e->order;
+	f->has_order[path] = true;
+}
+
+void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		const struct dump_view *v, uint64_t time)
+{
+	uint32_t flow = (uint32_t)(f - t->flow), *bucket, crc = 0;
+	uint64_t id = id_of(flow, v, frame->len);
+	struct pending *e;
+
+	if (!v->cut)
+		crc = weft_crc32c(WEFT_CRC32C_INIT, v->hdr, v->length);
+	e = find(t->pending, id, &bucket);
+	if (!e) {
+		e = enter(t->pending, id, bucket);
+		e->flow = flow;
+		e->len = frame->len;
+		e->crc = crc;
+		e->whole = !v->cut;
+		e->order = weft_get32(v->hdr->order);
+		e->path = v->hdr->path;
+		e->data = v->hdr->type == WEFT_FRAME_DATA || v->hdr->type == WEFT_FRAME_PART;
+	} else if (e->data && e->whole && !v->cut && e->crc != crc) {
+		e->changed = true;
+	}
+	if (frame->way == DUMP_OUT) {
+		e->out = time;
+		e->outs += e->outs < UINT8_MAX;
+		return;
+	}
+	if (e->ins < UINT8_MAX && e->ins++)
+		return;
+	e->in = time;
+	look_at_order(f, e);
+}
+
+void trace_fate_changed(struct trace *t, const struct dump_frame *frame, uint64_t time)
+{
+	struct trace_flow *f;
+	unsigned int i;
+
+	for (i = t->num_flows; i > 0; i--) {
+		f = &t->flow[i - 1];
+		if (!f->in.known || f->in.file != frame->file || f->in.iface != frame->iface)
+			continue;
+		first_of(&f->first_changed, &f->changed, time);
+		return;
+	}
+}

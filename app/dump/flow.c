@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flows: the directions of lanes, known by the connection and token of their receivers. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump/trace.h"
+
+#define TABLE (4u * TRACE_FLOWS)
+
+static uint32_t slot_of(uint32_t conn, uint32_t token)
+{
+	uint64_t h = ((uint64_t)conn << 32 | token) * 0x9e3779b97f4a7c15ull;
+
+	return (uint32_t)(h >> 40) % TABLE;
+}
+
+static uint64_t address(uint32_t ip, const uint8_t mac[6])
+{
+	uint64_t a = 0;
+
+	if (ip)
+		return ip;
+	memcpy(&a, mac, 6);
+	return a | 1ull << 63;
+}
+
+/* The newest flow that goes the other way between the same two connections. */
+static void pair(struct trace *t, uint32_t index)
+{
+	struct trace_flow *f = &t->flow[index], *g;
+	uint32_t i;
+
+	for (i = index; i > 0; i--) {
+		g = &t->flow[i - 1];
+		if (g->other != TRACE_NONE || g->src != f->dst || g->dst != f->src ||
+		    (g->dst_conn & 0xffff) != f->src_conn || (f->dst_conn & 0xffff) != g->src_conn)
+			continue;
+		g->other = index;
+		f->other = i - 1;
+		return;
+	}
+}
+
+static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump_view *v)
+{
+	struct trace_flow *f = &t->flow[t->num_flows];
+
+	if (t->num_flows == TRACE_FLOWS) {
+		t->too_many++;
+		return NULL;
+	}
+	*f = (struct trace_flow){.dst_conn = weft_get32(v->hdr->dst_conn),
+				 .token = weft_get32(v->hdr->token),
+				 .src_conn = weft_get16(v->hdr->src_conn),
+				 .src = address(v->src_ip, v->src_mac),
+				 .dst = address(v->dst_ip, v->dst_mac),
+				 .other = TRACE_NONE,
+				 .min_delay = INT64_MAX,
+				 .lost_min = UINT32_MAX,
+				 .stride = 1};
+	f->came = calloc(2 * TRACE_SAMPLES, sizeof(*f->came));
+	if (!f->came)
+		return NULL;
+	f->gone = f->came + TRACE_SAMPLES;
+	*slot = t->num_flows++;
+	pair(t, *slot);
+	return f;
+}
+
+/* @return NULL: none of a connection's, or no room */
+static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
+{
+	uint32_t conn, token, i, *slot;
+	struct trace_flow *f;
+
+	/* These name the sender's connection, none, or one without its token. */
+	if (v->hdr->type == WEFT_FRAME_HELLO || v->hdr->type == WEFT_FRAME_RESET ||
+	    v->hdr->type == WEFT_FRAME_CHALLENGE)
+		return NULL;
+	conn = weft_get32(v->hdr->dst_conn);
+	token = weft_get32(v->hdr->token);
+	for (i = slot_of(conn, token);; i = (i + 1) % TABLE) {
+		slot = &t->table[i];
+		if (*slot == TRACE_NONE)
+			return add(t, slot, v);
+		f = &t->flow[*slot];
+		if (f->dst_conn == conn && f->token == token)
+			return f;
+	}
+}
+
+struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f)
+{
+	return f->other == TRACE_NONE ? NULL : &t->flow[f->other];
+}
+
+struct trace *trace_make(unsigned int num_files)
+{
+	struct trace *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->num_files = num_files;
+	t->flow = calloc(TRACE_FLOWS, sizeof(*t->flow));
+	t->table = malloc(TABLE * sizeof(*t->table));
+	t->host = calloc(num_files, sizeof(*t->host));
+	t->pending = trace_pending_make();
+	if (!t->flow || !t->table || !t->host || !t->pending) {
+		trace_free(t);
+		return NULL;
+	}
+	memset(t->table, 0xff, TABLE * sizeof(*t->table));
+	return t;
+}
+
+void trace_free(struct trace *t)
+{
+	unsigned int i;
+
+	if (!t)
+		return;
+	for (i = 0; i < t->num_flows; i++)
+		free(t->flow[i].came);
+	trace_pending_free(t->pending);
+	free(t->host);
+	free(t->table);
+	free(t->flow);
+	free(t);
+}
+
+static void remember_port(struct trace_port *port, const struct dump_frame *frame)
+{
+	*port = (struct trace_port){.file = frame->file, .iface = frame->iface, .known = true};
+}
+
+static void sent(struct trace_flow *f, const struct dump_frame *frame, const struct dump_view *v,
+		 uint64_t time)
+{
+	if (!f->out.known)
+		memcpy(f->dst_mac, v->dst_mac, sizeof(f->dst_mac));
+	else if (memcmp(f->dst_mac, v->dst_mac, sizeof(f->dst_mac)) && !f->moved_at)
+		f->moved_at = time;
+	remember_port(&f->out, frame);
+}
+
+void trace_frame(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
+		 uint64_t time)
+{
+	struct trace_flow *f = NULL;
+
+	t->now = time;
+	if (v->what == DUMP_LANE)
+		f = flow_of(t, v);
+	if (f) {
+		if (!f->frames)
+			f->first = time;
+		f->last = time;
+		if (frame->way == DUMP_IN)
+			remember_port(&f->in, frame);
+		else
+			sent(f, frame, v, time);
+		if (frame->way != DUMP_IN || !f->out.known) {
+			f->frames++;
+			f->bytes += frame->len;
+			f->again += (v->flags & WEFT_FRAME_F_RETX) != 0;
+		}
+		if (frame->way != DUMP_WAY_UNKNOWN)
+			trace_fate(t, f, frame, v, time);
+	} else if (v->what == DUMP_WRONG && frame->way == DUMP_IN) {
+		trace_fate_changed(t, frame, time);
+	}
+	trace_host_record(t, frame, f, time);
+	trace_fate_judge(t, false);
+}
+
+void trace_end(struct trace *t)
+{
+	trace_fate_judge(t, true);
+	trace_host_end(t);
+}

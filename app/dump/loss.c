@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kinds of loss. Queues and policers drop when more comes than they let through: what is lost was
+ * sent behind much else, or behind frames that had waited. Bursts lose neighbours, whatever was
+ * sent. The rest is random.
+ */
+
+#include <math.h>
+
+#include "dump/trace.h"
+
+#define RANK_LIMIT 0.62 /* and three times as much as chance would give */
+#define LONG_RUN 4.5    /* frames lost in a row, on average: no queue does that */
+#define SHORT_RUN 2.0
+
+/*
+ * How probable it is that a lost frame had more in front of it than one that came (0.5 = it makes
+ * no difference), of those sent from the first loss on.
+ */
+static double rank_of(const struct trace_flow *f, bool by_delay)
+{
+	double better = 0, pairs = 0, a, b;
+	unsigned int i, j;
+
+	for (i = 0; i < f->num_gone; i++) {
+		for (j = 0; j < f->num_came; j++) {
+			if (f->came[j].time < f->first_lost)
+				continue;
+			a = by_delay ? (double)f->gone[i].delay : f->gone[i].load;
+			b = by_delay ? (double)f->came[j].delay : f->came[j].load;
+			better += a > b ? 1 : a == b ? 0.5 : 0;
+			pairs++;
+		}
+	}
+	return pairs > 0 ? better / pairs : 0.5;
+}
+
+enum trace_fault trace_kind_of_loss(const struct trace_flow *f)
+{
+	double run = (double)f->lost / (double)f->runs, load = rank_of(f, false),
+	       delay = rank_of(f, true), limit = 0.5 + 3 / sqrt(12.0 * f->num_gone);
+
+	if (limit < RANK_LIMIT)
+		limit = RANK_LIMIT;
+	if (run < LONG_RUN && (load >= limit || delay >= limit))
+		return FAULT_QUEUE_LOSS;
+	return run >= SHORT_RUN ? FAULT_BURST_LOSS : FAULT_RANDOM_LOSS;
+}

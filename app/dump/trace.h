@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/trace.h
+ * What captures tell together: the directions of lanes (flows), what became of each frame, what
+ * hosts did meanwhile. doc/capture.md, "Analysis", has the model and the bounds.
+ *
+ *	dump/clock.c    clocks of the captures against each other
+ *	dump/merge.c    several captures in the order of one clock
+ *	dump/flow.c     flows and lanes: whose frame is it?
+ *	dump/fate.c     each frame at its sender and at its receiver
+ *	dump/host.c     when hosts were silent
+ *	dump/anomaly.c  which fault explains it
+ *	dump/loss.c     kinds of loss
+ *	dump/report.c   prints it
+ */
+#ifndef DUMP_TRACE_H
+#define DUMP_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "dump/decode.h"
+#include "dump/dump.h"
+
+#define TRACE_FLOWS 4096
+#define TRACE_SAMPLES 1024 /**< of each flow: frames that came, and frames that did not */
+#define TRACE_PENDING (1u << 18)
+#define TRACE_GAPS 1024
+#define TRACE_NONE UINT32_MAX
+
+/** A frame that came, or did not. */
+struct trace_sample {
+	uint64_t time; /**< of sending, common clock */
+	int64_t delay; /**< ns; of a lost one: of the last one before it that came */
+	uint32_t len;
+	uint32_t load; /**< bytes that its flow had sent just before (TRACE_LOAD_NS) */
+};
+
+/** How fast the load is forgotten. */
+#define TRACE_LOAD_NS 500000.0
+
+/** Frames of a flow, one behind the other, none of which came. */
+struct trace_run {
+	uint64_t from, to; /**< when the first and the last were sent */
+	uint64_t count;
+};
+
+/** Where frames were seen: an interface of a capture. */
+struct trace_port {
+	uint8_t file;
+	uint16_t iface;
+	bool known;
+};
+
+/** One direction of a lane. */
+struct trace_flow {
+	uint32_t dst_conn, token;
+	uint16_t src_conn;
+	uint64_t src, dst; /**< addresses: IPv4, or MAC with its top bit set */
+	uint32_t other;    /**< the other direction, or TRACE_NONE */
+	struct trace_port out, in;
+	uint8_t dst_mac[6];     /**< that its sender writes */
+	uint64_t moved_at;      /**< it wrote another one; 0 = never */
+	uint64_t first, last;   /**< times of frames */
+	uint64_t frames, bytes; /**< sent, or seen at the receiver where that is all there is */
+	uint64_t judged, lost, twice, late, changed, again;
+	uint64_t first_lost, first_twice, first_late, first_changed;
+	uint64_t large_came_at;   /**< last time that a frame of lost_min and more came */
+	uint32_t lost_min;        /**< length of the shortest one that was lost */
+	uint32_t came_max_before; /**< longest that came before the first loss */
+	double load;
+	uint64_t load_at;
+	int64_t last_delay, min_delay;
+	uint32_t max_order[WEFT_FRAME_PATHS_MAX];
+	bool has_order[WEFT_FRAME_PATHS_MAX];
+	struct trace_run run, longest;
+	uint64_t runs;
+	struct trace_sample *came, *gone;
+	unsigned int num_came, num_gone, stride, skip;
+};
+
+/** A time in which a host wrote nothing to its capture although frames were sent to it. */
+struct trace_gap {
+	uint64_t from, to;
+	uint32_t frames;
+};
+
+struct trace_host {
+	uint64_t first, last; /**< records of its capture */
+	uint64_t since;       /**< frames sent to it since then */
+	struct trace_gap gap[TRACE_GAPS];
+	unsigned int num_gaps;
+	bool seen;
+};
+
+struct trace_pending;
+
+struct trace {
+	struct trace_flow *flow;
+	unsigned int num_flows;
+	uint64_t too_many; /**< frames of flows for which there was no room */
+	uint32_t *table;   /**< of flows, by connection and token */
+	struct trace_pending *pending;
+	struct trace_host *host; /**< by file */
+	unsigned int num_files;
+	uint64_t now;
+};
+
+/** @return NULL: no memory */
+struct trace *trace_make(unsigned int num_files);
+void trace_free(struct trace *t);
+
+/** A frame, in the order of the common clock; @p time is by it. */
+void trace_frame(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
+		 uint64_t time);
+/** No more frames. */
+void trace_end(struct trace *t);
+
+/* dump/flow.c */
+/** The other direction of its lane, or NULL. */
+struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f);
+
+/* dump/fate.c */
+struct trace_pending *trace_pending_make(void);
+void trace_pending_free(struct trace_pending *p);
+void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		const struct dump_view *view, uint64_t time);
+/** A frame that came in and is none that could be sent. */
+void trace_fate_changed(struct trace *t, const struct dump_frame *frame, uint64_t time);
+/** Judge what has waited long enough; with @p all the rest, too. */
+void trace_fate_judge(struct trace *t, bool all);
+
+/* dump/host.c */
+void trace_host_record(struct trace *t, const struct dump_frame *frame, const struct trace_flow *f,
+		       uint64_t time);
+void trace_host_end(struct trace *t);
+
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+struct trace_clock {
+	bool known;     /**< frames connect it to the first capture's */
+	int64_t offset; /**< ns to subtract, at @p at */
+	uint64_t at;    /**< by this capture's clock */
+	double drift;   /**< ns per ns */
+};
+
+/** Reads the captures once. @return APP_OK or an exit code, after a sentence */
+int trace_clocks(char *const *names, unsigned int num, struct trace_clock *clock);
+uint64_t trace_time(const struct trace_clock *clock, uint64_t time);
+
+/* ---- anomalies ------------------------------------------------------------------------------ */
+
+enum trace_fault {
+	FAULT_NONE,
+	FAULT_RANDOM_LOSS,
+	FAULT_BURST_LOSS,
+	FAULT_QUEUE_LOSS,
+	FAULT_DUPLICATION,
+	FAULT_REORDERING,
+	FAULT_CORRUPTION,
+	FAULT_DELAY,
+	FAULT_BLACKHOLE_ONE_WAY,
+	FAULT_BLACKHOLE_BOTH_WAYS,
+	FAULT_LANE_DOWN,
+	FAULT_PATH_MTU,
+	FAULT_MOVED_MAC,
+	FAULT_STOPPED_PEER,
+	FAULT_SLOW_RECEIVER,
+	FAULT_COUNT,
+};
+
+const char *trace_fault_name(enum trace_fault fault);
+
+struct trace_anomaly {
+	enum trace_fault fault;
+	uint32_t flow;  /**< of the lane; TRACE_NONE = of a host */
+	uint8_t host;   /**< file of the host that is slow, stopped or down */
+	uint64_t time;  /**< of the first sign of it, common clock */
+	int64_t weight; /**< of a delay: ns more than before */
+	char text[240]; /**< the evidence */
+};
+
+#define TRACE_ANOMALIES 256
+
+/** @return how many there are in @p a */
+unsigned int trace_anomalies(struct trace *t, struct trace_anomaly a[TRACE_ANOMALIES]);
+
+/* dump/loss.c */
+/** Losses that are neither a blackhole's nor an MTU's: which kind? Sorts nothing. */
+enum trace_fault trace_kind_of_loss(const struct trace_flow *f);
+
+#endif /* DUMP_TRACE_H */

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two hosts' captures of one lane, built frame by frame: clocks, fates, and the fault's name. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "dump/trace.h"
+
+#define FRAMES 600u
+#define EVERY_NS 100000u
+#define WAY_NS 20000
+#define BEGIN 1700000000000000000ull
+#define HDR_AT 14
+
+struct built {
+	uint8_t bytes[1500];
+	uint32_t len;
+	uint64_t sent;
+};
+
+/* Frame i of one direction (0: from host 0 to host 1), under Weft's own ethertype. */
+static struct built build(unsigned int dir, uint32_t i, uint32_t len)
+{
+	struct built b = {.len = len, .sent = BEGIN + (uint64_t)i * EVERY_NS + dir * 31000u};
+	struct weft_frame_hdr *h = (void *)(b.bytes + HDR_AT);
+	struct weft_frame_msg *m = (void *)(h + 1);
+
+	b.bytes[5] = (uint8_t)(2 - dir);
+	b.bytes[11] = (uint8_t)(1 + dir);
+	memcpy(b.bytes + 12, "\x88\xb5", 2);
+	*h = (struct weft_frame_hdr){.magic = weft_put16(WEFT_FRAME_MAGIC),
+				     .version = WEFT_FRAME_VERSION,
+				     .type = WEFT_FRAME_DATA,
+				     .length = weft_put16((uint16_t)(len - HDR_AT)),
+				     .dst_conn = weft_put32(0x10000 + dir),
+				     .token = weft_put32(77 + dir),
+				     .src_conn = weft_put16((uint16_t)!dir),
+				     .seq = weft_put32(i),
+				     .order = weft_put32(i),
+				     .ts = weft_put32((uint32_t)b.sent)};
+	m->length = weft_put16((uint16_t)(len - HDR_AT - sizeof(*h) - sizeof(*m)));
+	m->am_id = WEFT_WIRE_EAGER;
+	return b;
+}
+
+static void record(struct trace *t, struct built *b, uint8_t file, uint8_t way, uint64_t time)
+{
+	struct dump_frame frame = {
+		.data = b->bytes, .caplen = b->len, .len = b->len, .file = file, .way = way};
+	struct dump_view view;
+
+	dump_decode(&frame, &view);
+	assert_int_equal(view.what, DUMP_LANE);
+	trace_frame(t, &frame, &view, time);
+}
+
+/* How often frame @p i of a direction comes. */
+typedef unsigned int (*fate_cb)(unsigned int dir, uint32_t i, uint32_t len);
+
+static unsigned int named(fate_cb fate, struct trace_anomaly a[TRACE_ANOMALIES])
+{
+	struct trace *t = trace_make(2);
+	unsigned int dir, n, copies;
+	struct built b;
+	uint32_t i;
+
+	assert_non_null(t);
+	for (i = 0; i < FRAMES; i++) {
+		for (dir = 0; dir < 2; dir++) {
+			b = build(dir, i, i % 3 ? 1400 : 200);
+			record(t, &b, (uint8_t)dir, DUMP_OUT, b.sent);
+			copies = fate(dir, i, b.len);
+			for (n = 0; n < copies; n++)
+				record(t, &b, (uint8_t)!dir, DUMP_IN, b.sent + WAY_NS + n);
+		}
+	}
+	trace_end(t);
+	n = trace_anomalies(t, a);
+	trace_free(t);
+	return n;
+}
+
+static void expect(fate_cb fate, enum trace_fault fault, unsigned int from, unsigned int dir)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	unsigned int n = named(fate, a);
+
+	if (fault == FAULT_NONE) {
+		assert_int_equal(n, 0);
+		return;
+	}
+	assert_int_equal(n, 1);
+	assert_string_equal(trace_fault_name(a[0].fault), trace_fault_name(fault));
+	assert_in_range(a[0].time, build(dir, from, 200).sent,
+			build(dir, from, 200).sent + 2 * WAY_NS);
+}
+
+static unsigned int all_come(unsigned int dir, uint32_t i, uint32_t len)
+{
+	return 1;
+}
+
+static unsigned int some_are_lost(unsigned int dir, uint32_t i, uint32_t len)
+{
+	return dir == 0 && i >= 200 && i % 17 == 13 ? 0 : 1;
+}
+
+static unsigned int some_come_twice(unsigned int dir, uint32_t i, uint32_t len)
+{
+	return dir == 1 && i >= 100 && i % 20 == 0 ? 2 : 1;
+}
+
+static unsigned int neighbours_are_lost(unsigned int dir, uint32_t i, uint32_t len)
+{
+	return dir == 0 && i >= 100 && i < 500 && i % 100 < 8 ? 0 : 1;
+}
+
+static unsigned int none_comes_one_way(unsigned int dir, uint32_t i, uint32_t len)
+{
+	return dir == 0 && i >= 300 ? 0 : 1;
+}
+
+static unsigned int none_comes(unsigned int dir, uint32_t i, uint32_t len)
+{
+	return i >= 300 ? 0 : 1;
+}
+
+static unsigned int long_ones_do_not_come(unsigned int dir, uint32_t i, uint32_t len)
+{
+	return i >= 301 && len > 1000 ? 0 : 1;
+}
+
+static void faults_are_named_with_their_time(void **state)
+{
+	(void)state;
+	expect(all_come, FAULT_NONE, 0, 0);
+	expect(some_are_lost, FAULT_RANDOM_LOSS, 200, 0);
+	expect(neighbours_are_lost, FAULT_BURST_LOSS, 100, 0);
+	expect(some_come_twice, FAULT_DUPLICATION, 100, 1);
+	expect(none_comes_one_way, FAULT_BLACKHOLE_ONE_WAY, 300, 0);
+	expect(none_comes, FAULT_BLACKHOLE_BOTH_WAYS, 300, 0);
+	expect(long_ones_do_not_come, FAULT_PATH_MTU, 301, 0);
+}
+
+/* What one host alone has seen says nothing about what became of its frames. */
+static void one_capture_names_no_fault(void **state)
+{
+	static struct trace_anomaly a[TRACE_ANOMALIES];
+	struct trace *t = trace_make(1);
+	struct built b;
+	uint32_t i;
+
+	(void)state;
+	assert_non_null(t);
+	for (i = 0; i < FRAMES; i++) {
+		b = build(0, i, 300);
+		record(t, &b, 0, DUMP_OUT, b.sent);
+	}
+	trace_end(t);
+	assert_int_equal(t->num_flows, 1);
+	assert_int_equal(t->flow[0].frames, FRAMES);
+	assert_int_equal(t->flow[0].judged, 0);
+	assert_int_equal(trace_anomalies(t, a), 0);
+	trace_free(t);
+}
+
+/* Every frame another connection: what there is no room for is counted. */
+static void flows_are_bounded(void **state)
+{
+	struct trace *t = trace_make(1);
+	struct weft_frame_hdr *h;
+	struct built b;
+	uint32_t i;
+
+	(void)state;
+	assert_non_null(t);
+	for (i = 0; i < TRACE_FLOWS + 100; i++) {
+		b = build(0, i, 300);
+		h = (void *)(b.bytes + HDR_AT);
+		h->token = weft_put32(i * 2654435761u);
+		record(t, &b, 0, DUMP_IN, b.sent);
+	}
+	trace_end(t);
+	assert_int_equal(t->num_flows, TRACE_FLOWS);
+	assert_int_equal(t->too_many, 100);
+	trace_free(t);
+}
+
+/* ---- clocks --------------------------------------------------------------------------------- */
+
+static void put_block(FILE *f, uint32_t type, const void *body, uint32_t len)
+{
+	const uint32_t head[2] = {type, 12 + len};
+
+	fwrite(head, sizeof(head), 1, f);
+	fwrite(body, len, 1, f);
+	fwrite(&head[1], sizeof(head[1]), 1, f);
+}
+
+static void begin_file(FILE *f)
+{
+	static const uint32_t section[] = {0x1a2b3c4d, 1, UINT32_MAX, UINT32_MAX};
+	static const struct {
+		uint16_t link, zero;
+		uint32_t snaplen;
+		uint16_t code, len;
+		uint8_t resolution[4];
+	} iface = {.link = 1, .code = 9, .len = 1, .resolution = {9}};
+
+	put_block(f, 0x0a0d0d0a, section, sizeof(section));
+	put_block(f, 1, &iface, sizeof(iface));
+}
+
+static void put_frame(FILE *f, const struct built *b, enum dump_way way, uint64_t time)
+{
+	struct {
+		uint32_t iface, high, low, caplen, len;
+		uint8_t data[200];
+		uint16_t code, opt_len;
+		uint32_t flags;
+	} p = {0, (uint32_t)(time >> 32), (uint32_t)time, 200, b->len, .code = 2, .opt_len = 4};
+
+	p.flags = way;
+	memcpy(p.data, b->bytes, sizeof(p.data));
+	put_block(f, 6, &p, sizeof(p));
+}
+
+/* Of the second host: 5 s ahead, and 40 us more each second. */
+static uint64_t second(uint64_t t)
+{
+	return t + 5000000000u + (t - BEGIN) / 25000;
+}
+
+static void offset_and_drift_of_clocks_are_found(void **state)
+{
+	char path[2][64], *names[2] = {path[0], path[1]};
+	struct trace_clock clock[2];
+	unsigned int dir, i;
+	uint64_t sent, got;
+	FILE *f[2];
+	struct built b;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		snprintf(path[i], sizeof(path[i]), "/tmp/weft-trace.%d.%u", (int)getpid(), i);
+		f[i] = fopen(path[i], "w");
+		assert_non_null(f[i]);
+		begin_file(f[i]);
+	}
+	for (i = 0; i < 20000; i += 10) { /* two seconds; the way takes between 20 and 60 us */
+		for (dir = 0; dir < 2; dir++) {
+			b = build(dir, i, 200);
+			sent = b.sent;
+			got = sent + WAY_NS + i * 7919u % 40000;
+			put_frame(f[dir], &b, DUMP_OUT, dir ? second(sent) : sent);
+			put_frame(f[!dir], &b, DUMP_IN, dir ? got : second(got));
+		}
+	}
+	for (i = 0; i < 2; i++)
+		fclose(f[i]);
+	assert_int_equal(trace_clocks(names, 2, clock), 0);
+	assert_true(clock[1].known);
+	for (i = 0; i < 20000; i += 1000) {
+		sent = BEGIN + (uint64_t)i * EVERY_NS;
+		assert_in_range(trace_time(&clock[1], second(sent)) - sent + 5000, 0, 10000);
+	}
+	assert_true(clock[1].drift > 35e-6 && clock[1].drift < 45e-6);
+	for (i = 0; i < 2; i++)
+		unlink(path[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(faults_are_named_with_their_time),
+		cmocka_unit_test(one_capture_names_no_fault),
+		cmocka_unit_test(flows_are_bounded),
+		cmocka_unit_test(offset_and_drift_of_clocks_are_found),
+	};
+
+	return cmocka_run_group_tests_name("dump trace", tests, NULL, NULL);
+}
