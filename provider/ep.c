@@ -11,6 +11,7 @@
 #include "provider/multi.h"
 #include "provider/op.h"
 #include "provider/process.h"
+#include "provider/rma.h"
 #include "provider/tagged.h"
 
 #define MIN_MULTI_RECV 4096
@@ -378,6 +379,8 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		ep->ep.tagged = &wfi_tagged_ops;
 	if (ep->caps & FI_MSG)
 		ep->ep.msg = &wfi_msg_ops;
+	if (ep->caps & FI_RMA)
+		ep->ep.rma = &wfi_rma_ops;
 	wfi_lock();
 	domain->refs++;
 	wfi_unlock();

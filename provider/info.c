@@ -89,6 +89,11 @@ static const char *domain_lacks(const struct fi_domain_attr *a, enum wfi_progres
 	return a->auth_key_size ? "domain_attr->auth_key_size" : NULL;
 }
 
+static bool takes_keys(const struct fi_info *hints)
+{
+	return !hints || !hints->domain_attr || hints->domain_attr->mr_mode & FI_MR_PROV_KEY;
+}
+
 static const char *lacks(const struct fi_info *hints, enum wfi_progress_choice progress)
 {
 	const char *what;
@@ -102,6 +107,8 @@ static const char *lacks(const struct fi_info *hints, enum wfi_progress_choice p
 	if (hints->fabric_attr && hints->fabric_attr->name &&
 	    strcmp(hints->fabric_attr->name, WFI_NAME) != 0)
 		return "fabric_attr->name";
+	if (hints->caps & FI_RMA && !takes_keys(hints))
+		return "FI_RMA without FI_MR_PROV_KEY in domain_attr->mr_mode";
 	what = tx_lacks(hints->tx_attr);
 	if (!what)
 		what = rx_lacks(hints->rx_attr);
@@ -115,21 +122,26 @@ static const char *lacks(const struct fi_info *hints, enum wfi_progress_choice p
 /* What was asked for, and what costs nothing; everything where nothing was asked for. */
 static uint64_t caps_for(const struct fi_info *hints)
 {
-	uint64_t caps = hints ? hints->caps : 0, direction;
+	uint64_t primary = WFI_CAPS_PRIMARY, caps = hints ? hints->caps : 0;
 
+	/* Who does not say so can't use keys that are not his own. */
+	if (!takes_keys(hints))
+		primary &= ~(uint64_t)FI_RMA;
 	if (caps == 0)
-		return WFI_CAPS;
+		caps = WFI_CAPS_FREE | WFI_CAPS_ASKED;
 	if (!(caps & WFI_CAPS_PRIMARY))
-		caps |= WFI_CAPS_PRIMARY;
-	direction = caps & (FI_SEND | FI_RECV);
-	if (direction == 0)
+		caps |= primary;
+	if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV)))
 		caps |= FI_SEND | FI_RECV;
+	if (caps & FI_RMA && !(caps & WFI_CAPS_RMA))
+		caps |= WFI_CAPS_RMA;
 	return caps | WFI_CAPS_FREE;
 }
 
 static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64_t caps)
 {
-	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE);
+	a->caps = caps & ~(uint64_t)(FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |
+				     FI_REMOTE_READ | FI_REMOTE_WRITE);
 	/*
 	 * A completed send has left its buffer; whether the peer has it is another matter, which
 	 * operations may ask about.
@@ -145,7 +157,7 @@ static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *asked, uint64
 
 static void fill_rx(struct fi_rx_attr *a, const struct fi_rx_attr *asked, uint64_t caps)
 {
-	a->caps = caps & ~(uint64_t)FI_SEND;
+	a->caps = caps & ~(uint64_t)(FI_SEND | FI_READ | FI_WRITE);
 	a->op_flags = asked ? asked->op_flags : 0;
 	a->msg_order = WFI_ORDER;
 	a->comp_order = FI_ORDER_NONE;
@@ -164,7 +176,7 @@ static void fill_ep(struct fi_ep_attr *a)
 	a->rx_ctx_cnt = 1;
 }
 
-static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *asked,
+static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *asked, uint64_t caps,
 		       enum wfi_progress_choice progress)
 {
 	a->threading = asked && asked->threading ? asked->threading : FI_THREAD_SAFE;
@@ -176,6 +188,8 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *as
 		a->data_progress = FI_PROGRESS_AUTO;
 	a->resource_mgmt = FI_RM_ENABLED;
 	a->av_type = asked && asked->av_type ? asked->av_type : FI_AV_TABLE;
+	a->mr_mode = caps & FI_RMA ? WFI_MR_MODE & (asked ? asked->mr_mode : WFI_MR_MODE) : 0;
+	a->mr_key_size = sizeof(uint64_t);
 	a->cq_data_size = WFI_CQ_DATA_SIZE;
 	a->cq_cnt = 1 << 16;
 	a->cntr_cnt = 1 << 16;
@@ -204,7 +218,8 @@ static int offer(const struct fi_info *hints, enum wfi_progress_choice progress,
 	fill_tx(info->tx_attr, hints ? hints->tx_attr : NULL, info->caps);
 	fill_rx(info->rx_attr, hints ? hints->rx_attr : NULL, info->caps);
 	fill_ep(info->ep_attr);
-	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, progress);
+	rc = fill_domain(info->domain_attr, hints ? hints->domain_attr : NULL, info->caps,
+			 progress);
 	info->fabric_attr->name = strdup(WFI_NAME);
 	info->fabric_attr->prov_version = wfi_provider.version;
 	if (rc < 0 || !info->fabric_attr->name) {

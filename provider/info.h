@@ -9,14 +9,19 @@
 #include "provider/provider.h"
 
 /* Capabilities: what an application may do; what it may ask for besides. */
-#define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED)
-#define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV)
+#define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED | FI_RMA)
+#define WFI_CAPS_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV | WFI_CAPS_RMA)
+/* Regions for peers: the provider chooses keys, and the memory is there. */
+#define WFI_MR_MODE (FI_MR_PROV_KEY | FI_MR_ALLOCATED)
 #define WFI_CAPS_FREE (FI_MULTI_RECV | FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
 /* These cost something, so who does not ask for them does not get them. */
 #define WFI_CAPS_ASKED FI_SOURCE
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_ASKED)
 
-#define WFI_TX_OP_FLAGS (FI_COMPLETION | FI_INJECT_COMPLETE | FI_MATCH_COMPLETE)
+#define WFI_TX_OP_FLAGS                                                          \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | \
+	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 #define WFI_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
 /* Of calls that have flags. */
 #define WFI_SEND_FLAGS (WFI_TX_OP_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE)
@@ -26,7 +31,7 @@
 
 /* In a process. */
 #define WFI_ENDPOINTS 256
-#define WFI_INJECT_SIZE 0
+#define WFI_INJECT_SIZE 4096
 #define WFI_CQ_DATA_SIZE 8
 #define WFI_MAX_MSG_SIZE (1ull << 40)
 /* Operations are queued without a limit of the provider's. */

@@ -44,6 +44,23 @@ static void *buffer(struct wfi_op *op, const struct wfi_post *p, size_t *count,
 
 /* ------------------------------------------------------------------ sending */
 
+static uint32_t send_flags(const struct wfi_post *p)
+{
+	uint32_t flags = 0;
+
+	if (p->flags & FI_REMOTE_CQ_DATA)
+		flags |= WEFT_OP_IMM;
+	if (p->flags & FI_MORE)
+		flags |= WEFT_OP_MORE;
+	if (p->flags & FI_INJECT)
+		flags |= WEFT_OP_INJECT;
+	/* Who has matched it has it. */
+	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE) &&
+	    !(p->flags & FI_MATCH_COMPLETE))
+		flags |= WEFT_OP_DELIVERED;
+	return flags;
+}
+
 static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_post *p,
 		      const struct wfi_av_entry *to)
 {
@@ -57,10 +74,8 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 	size_t count;
 	void *buf;
 
-	if (p->flags & FI_REMOTE_CQ_DATA) {
-		params.flags |= WEFT_OP_IMM;
-		params.imm = p->data;
-	}
+	params.flags = send_flags(p);
+	params.imm = p->data;
 	buf = buffer(op, p, &count, &params);
 	if (p->flags & FI_MATCH_COMPLETE)
 		return weft_tag_send_sync(to->peer->ep, buf, count, p->tag, &params, NULL);
@@ -101,7 +116,8 @@ ssize_t wfi_send(struct fid_ep *fid, const struct wfi_post *p)
 
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
-	if (p->count > WFI_IOV_MAX || (p->quiet && total(p->iov, p->count) > WFI_INJECT_SIZE))
+	if (p->count > WFI_IOV_MAX ||
+	    (p->flags & FI_INJECT && total(p->iov, p->count) > WFI_INJECT_SIZE))
 		return -FI_EINVAL;
 	wfi_lock();
 	rc = try_send(ep, p);

@@ -51,8 +51,10 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 		return fid->fclass != FI_CLASS_DOMAIN ? -FI_EINVAL : -FI_EBADFLAGS;
 	if (attr->iov_count != 1 || attr->iface != FI_HMEM_SYSTEM || attr->offset != 0)
 		return -FI_EINVAL;
-	if (attr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE))
-		return -FI_EOPNOTSUPP;
+	if (attr->access & FI_REMOTE_READ)
+		params.flags |= WEFT_MEM_REMOTE_READ;
+	if (attr->access & FI_REMOTE_WRITE)
+		params.flags |= WEFT_MEM_REMOTE_WRITE;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -FI_ENOMEM;
@@ -71,7 +73,7 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	mr->mr.fid.context = attr->context;
 	mr->mr.fid.ops = &mr_fi_ops;
 	mr->mr.mem_desc = mr;
-	mr->mr.key = FI_KEY_NOTAVAIL;
+	mr->mr.key = params.flags ? weft_mem_key(mr->mem) : FI_KEY_NOTAVAIL;
 	*out = &mr->mr;
 	return 0;
 }

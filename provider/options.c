@@ -91,8 +91,6 @@ static void complain(const char *format, ...)
 {
 	va_list args;
 
-	if (!is_first_rank())
-		return;
 	fputs("weft: ", stderr);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
@@ -114,7 +112,7 @@ static void find_misspelt(void)
 	static bool done;
 	const char *name, *end;
 
-	if (done)
+	if (done || !is_first_rank())
 		return;
 	done = true;
 	for (char **v = environ; *v; v++) {

@@ -25,7 +25,8 @@ struct wfi_options {
 void wfi_options_define(void);
 
 /**
- * Read them. What is wrong is said once in a job, by its first rank.
+ * Read them. Variables that are not known are named once in a job, by its first rank; a value that
+ * is wrong by each rank, since the launcher may end the first one before it has a word.
  * @return 0, or -FI_EINVAL
  */
 int wfi_options_read(struct wfi_options *options);

@@ -12,12 +12,21 @@
 
 #define VERSION 1
 #define BUCKETS 1024u
+#define RKEYS 256u
 
 static const uint8_t magic[4] = {'W', 'e', 'f', 't'};
 
 static_assert(sizeof(struct wfi_addr) == FI_NAME_MAX, "applications have so many bytes for it");
 
 static LIST_HEAD(peers, wfi_peer) table[BUCKETS];
+
+/* Keys that have been used lately, by their low bits, which are random. */
+struct wfi_rkeys {
+	struct {
+		uint64_t key;
+		struct weft_rkey *rkey;
+	} place[RKEYS];
+};
 
 /* ------------------------------------------------------------------ addresses */
 
@@ -80,10 +89,45 @@ struct wfi_peer *wfi_peer_get(const struct wfi_addr *addr, uint64_t id)
 	return peer;
 }
 
+static void drop_rkeys(struct wfi_peer *peer)
+{
+	if (!peer->rkeys)
+		return;
+	for (unsigned int i = 0; i < RKEYS; i++)
+		weft_rkey_destroy(peer->rkeys->place[i].rkey);
+	free(peer->rkeys);
+	peer->rkeys = NULL;
+}
+
+int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey)
+{
+	struct weft_rkey *new, **place;
+	int rc;
+
+	if (!peer->rkeys)
+		peer->rkeys = calloc(1, sizeof(*peer->rkeys));
+	if (!peer->rkeys)
+		return -FI_EAGAIN;
+	place = &peer->rkeys->place[key % RKEYS].rkey;
+	if (*place && peer->rkeys->place[key % RKEYS].key == key) {
+		*rkey = *place;
+		return 0;
+	}
+	rc = weft_rkey_from_key(peer->ep, key, &new);
+	if (rc < 0)
+		return rc == -ENOMEM ? -FI_EAGAIN : -wfi_errno(rc);
+	weft_rkey_destroy(*place);
+	*place = new;
+	peer->rkeys->place[key % RKEYS].key = key;
+	*rkey = new;
+	return 0;
+}
+
 void wfi_peer_put(struct wfi_peer *peer)
 {
 	if (--peer->refs > 0)
 		return;
+	drop_rkeys(peer);
 	if (peer->ep)
 		weft_ep_close(peer->ep, 0, NULL, NULL);
 	LIST_REMOVE(peer, entry);
@@ -94,9 +138,12 @@ void wfi_peers_forget(void)
 {
 	struct wfi_peer *peer;
 
-	for (unsigned int i = 0; i < BUCKETS; i++)
-		LIST_FOREACH(peer, &table[i], entry)
+	for (unsigned int i = 0; i < BUCKETS; i++) {
+		LIST_FOREACH(peer, &table[i], entry) {
+			drop_rkeys(peer);
 			peer->ep = NULL;
+		}
+	}
 }
 
 /* ------------------------------------------------------------------ connections */
@@ -110,8 +157,10 @@ static void failed(struct weft_ep *ep, int status, const char *why, void *arg)
 	struct wfi_peer *peer = arg;
 
 	FI_INFO(&wfi_provider, FI_LOG_EP_CTRL, "the connection to a peer has ended: %s\n", why);
-	if (peer->ep == ep)
+	if (peer->ep == ep) {
+		drop_rkeys(peer);
 		peer->ep = NULL;
+	}
 	if (status != -ECONNRESET)
 		peer->status = status;
 	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);

@@ -23,12 +23,15 @@ struct wfi_addr {
 	uint8_t boot[WFI_BOOT_MAX];
 };
 
+struct wfi_rkeys;
+
 struct wfi_peer {
 	LIST_ENTRY(wfi_peer) entry;
 	uint64_t id; /**< of its worker */
 	unsigned int refs;
-	int status;         /**< it has died, of this; 0 */
-	struct weft_ep *ep; /**< NULL: nothing has been sent yet, or the peer has closed it */
+	int status;              /**< it has died, of this; 0 */
+	struct weft_ep *ep;      /**< NULL: nothing has been sent yet, or the peer has closed it */
+	struct wfi_rkeys *rkeys; /**< NULL: none has been used */
 	uint8_t length;
 	uint8_t boot[WFI_BOOT_MAX];
 };
@@ -45,6 +48,11 @@ void wfi_peer_put(struct wfi_peer *peer);
 
 /** Weft's endpoint, made when it is first wanted. @return 0, or a negative libfabric error */
 int wfi_peer_connect(struct wfi_peer *peer);
+
+/**
+ * A key of the peer's memory, which the peer keeps. @return 0, or a negative libfabric error
+ */
+int wfi_peer_rkey(struct wfi_peer *peer, uint64_t key, struct weft_rkey **rkey);
 
 /** The worker goes, and its endpoints with it. Locked. */
 void wfi_peers_forget(void);

@@ -16,7 +16,7 @@ struct wfi_process wfi = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ------------------------------------------------------------------ the context */
 
-#define FEATURES WEFT_FEATURE_TAG
+#define FEATURES (WEFT_FEATURE_TAG | WEFT_FEATURE_RMA)
 
 int wfi_process_get(void)
 {
@@ -57,7 +57,8 @@ void wfi_process_put(void)
 int wfi_worker_get(void)
 {
 	struct weft_worker_params params =
-		WEFT_INIT(struct weft_worker_params, .thread_mode = WEFT_THREAD_SINGLE);
+		WEFT_INIT(struct weft_worker_params, .thread_mode = WEFT_THREAD_SINGLE,
+			  .flags = WEFT_WORKER_SEND_NOW);
 	int rc;
 
 	if (!wfi.worker) {

@@ -90,9 +90,36 @@ static void answers(void **state)
 	fi_freeinfo(hints);
 }
 
+/* Keys of regions are the provider's: who does not take such keys gets no FI_RMA. */
+static void remote_keys(void **state)
+{
+	struct fi_info *hints = new_hints(), *info;
+	int rc;
+
+	hints->caps = FI_RMA;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, -FI_ENODATA);
+	hints->domain_attr->mr_mode = FI_MR_PROV_KEY | FI_MR_LOCAL | FI_MR_VIRT_ADDR;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->domain_attr->mr_mode, FI_MR_PROV_KEY);
+	assert_int_equal(info->domain_attr->mr_key_size, 8);
+	assert_int_equal(info->caps & (FI_RMA | FI_TAGGED | FI_READ | FI_REMOTE_WRITE),
+			 FI_RMA | FI_READ | FI_REMOTE_WRITE);
+	fi_freeinfo(info);
+	hints->caps = 0;
+	hints->domain_attr->mr_mode = 0;
+	info = ask(hints, &rc);
+	assert_int_equal(rc, 0);
+	assert_int_equal(info->caps & (FI_RMA | FI_WRITE), 0);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 /* Each alone makes the provider unfit: capabilities, */
 static const uint64_t unfit_caps[] = {
 	FI_MULTICAST,
+	FI_ATOMIC,
 	FI_TAGGED | FI_COLLECTIVE,
 	FI_TAGGED | FI_HMEM,
 	FI_TAGGED | FI_VARIABLE_MSG,
@@ -233,11 +260,9 @@ static void progress_variable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(claims),
-		cmocka_unit_test(answers),
-		cmocka_unit_test(refuses),
-		cmocka_unit_test(refuses_nodes),
-		cmocka_unit_test(progress_variable),
+		cmocka_unit_test(claims),        cmocka_unit_test(remote_keys),
+		cmocka_unit_test(answers),       cmocka_unit_test(refuses),
+		cmocka_unit_test(refuses_nodes), cmocka_unit_test(progress_variable),
 	};
 
 	setenv("FI_PROVIDER", "weft", 1);

@@ -155,6 +155,88 @@ static void multi_recv_cancelled(void **state)
 	world_close(&w);
 }
 
+/* The buffer is free when the call returns; nothing is reported. */
+static void injecting(void **state)
+{
+	enum { COUNT = 200 };
+	uint8_t buf[4096];
+	struct fi_cq_tagged_entry entry;
+	struct world w;
+
+	world_open(&w, &(struct wish){.caps = FI_MSG | FI_TAGGED});
+	assert_int_equal(w.info->tx_attr->inject_size, sizeof(buf));
+	for (unsigned int i = 0; i < COUNT; i++) {
+		size_t size = i * 37 % sizeof(buf);
+
+		if (w.me == 1) {
+			entry = world_recv(&w, buf, sizeof(buf), i);
+			assert_int_equal(entry.len, size);
+			world_compare(buf, size, i);
+			assert_int_equal(entry.data, i % 2 ? i : 0);
+			continue;
+		}
+		world_fill(buf, size, i);
+		if (i % 2)
+			CHECK(fi_tinjectdata(w.ep, buf, size, i, w.peer, i));
+		else
+			CHECK(fi_tinject(w.ep, buf, size, w.peer, i));
+		memset(buf, 0xff, sizeof(buf));
+		assert_int_equal(fi_cq_read(w.cq, &entry, 1), -FI_EAGAIN);
+	}
+	if (w.me == 0) {
+		CHECK(fi_inject(w.ep, "abc", 4, w.peer));
+		assert_int_equal(fi_inject(w.ep, buf, 4097, w.peer), -FI_EINVAL);
+	} else {
+		CHECK(fi_recv(w.ep, buf, sizeof(buf), NULL, w.peer, NULL));
+		assert_int_equal(world_next(&w, NULL).len, 4);
+		assert_string_equal((char *)buf, "abc");
+	}
+	world_close(&w);
+}
+
+/* Sent and not waited for, a short message is there while its sender makes no more calls. */
+static void leaves_now(void **state)
+{
+	uint64_t value = 6;
+	struct world w;
+
+	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	/* Connected first. */
+	if (w.me == 0)
+		world_send(&w, &value, sizeof(value), 1);
+	else
+		world_recv(&w, &value, sizeof(value), 1);
+	world_barrier_progress(&w);
+	if (w.me == 0) {
+		CHECK(fi_tsend(w.ep, &value, sizeof(value), NULL, w.peer, 2, NULL));
+		world_barrier();
+		world_next(&w, NULL);
+	} else {
+		world_recv(&w, &value, sizeof(value), 2);
+		world_barrier();
+	}
+	world_close(&w);
+}
+
+/* Complete when the peer has it, though nobody has received it; and its buffer is not needed. */
+static void delivered(void **state)
+{
+	static const uint64_t levels[] = {FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE};
+	uint64_t value = 6;
+	struct world w;
+
+	for (int i = 0; i < 2; i++) {
+		world_open(&w, &(struct wish){.caps = FI_TAGGED, .tx_flags = levels[i]});
+		assert_true(w.info->tx_attr->op_flags & levels[i]);
+		if (w.me == 0)
+			world_send(&w, &value, sizeof(value), 1);
+		world_barrier_progress(&w);
+		if (w.me == 1)
+			world_recv(&w, &value, sizeof(value), 1);
+		world_close(&w);
+	}
+}
+
 /* ------------------------------------------------------------------ several endpoints */
 
 struct second {
@@ -273,9 +355,11 @@ static void bad_addresses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(immediate_data),    cmocka_unit_test(kinds_apart),
-		cmocka_unit_test(multi_recv),        cmocka_unit_test(multi_recv_cancelled),
-		cmocka_unit_test(several_endpoints), cmocka_unit_test(bad_addresses),
+		cmocka_unit_test(immediate_data), cmocka_unit_test(kinds_apart),
+		cmocka_unit_test(multi_recv),     cmocka_unit_test(multi_recv_cancelled),
+		cmocka_unit_test(injecting),      cmocka_unit_test(leaves_now),
+		cmocka_unit_test(delivered),      cmocka_unit_test(several_endpoints),
+		cmocka_unit_test(bad_addresses),
 	};
 
 	world_begin();

@@ -128,7 +128,7 @@ wrong_value() {
 	mpi 2 "$public/mpi_ranks" coll && rc=1
 	more=()
 	cat "$dir/mpi.err"
-	[ $rc = 0 ] && [ "$(grep -c "^weft: FI_WEFT_PROGRESS=often" "$dir/mpi.err")" = 1 ]
+	[ $rc = 0 ] && grep -q "^weft: FI_WEFT_PROGRESS=often is not understood" "$dir/mpi.err"
 }
 
 # no_lane: a sentence that names what there is none of.
@@ -153,7 +153,8 @@ listed() {
 no_library() {
 	mkdir -p "$dir/alone/provider"
 	cp "$public/provider/libweft-fi.so" "$dir/alone/provider/"
-	env -u LD_LIBRARY_PATH FI_PROVIDER_PATH="$dir/alone/provider" fi_info -l >"$dir/info" 2>"$dir/info.err"
+	env -u LD_LIBRARY_PATH FI_PROVIDER_PATH="$dir/alone/provider" fi_info -l \
+		>"$dir/info" 2>"$dir/info.err"
 	cat "$dir/info" "$dir/info.err"
 	! grep -q "^weft:" "$dir/info" && grep -q "^tcp:" "$dir/info"
 }
@@ -171,7 +172,7 @@ check "a rank that dies" dies
 check "two jobs at a time" two_jobs
 check "hpcc, verified" hpcc_verified
 check "a misspelt variable is named once" misspelt
-check "a wrong value is named once" wrong_value
+check "a wrong value is named" wrong_value
 check "no such lane" no_lane
 if [ "$(id -u)" = 0 ]; then
 	check "an ordinary user" ordinary_user

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "provider/rma.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "provider/info.h"
+#include "provider/message.h"
+#include "provider/mr.h"
+#include "provider/op.h"
+#include "provider/process.h"
+
+/* Of calls that have flags. Data that goes along with a write is not offered. */
+#define FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
+
+/* A read or write as the application posts it. */
+struct post {
+	uint64_t kind; /* FI_READ or FI_WRITE */
+	const struct iovec *iov;
+	size_t count;
+	void **desc;
+	fi_addr_t addr;
+	uint64_t offset, key;
+	void *context;
+	uint64_t flags;
+	bool quiet;
+};
+
+static uint32_t op_flags(const struct post *p)
+{
+	uint32_t flags = 0;
+
+	if (p->flags & FI_MORE)
+		flags |= WEFT_OP_MORE;
+	if (p->kind == FI_READ)
+		return flags;
+	if (p->flags & FI_INJECT)
+		flags |= WEFT_OP_INJECT;
+	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
+		flags |= WEFT_OP_DELIVERED;
+	return flags;
+}
+
+static int start(struct wfi_op *op, const struct post *p, struct wfi_peer *peer,
+		 struct weft_rkey *rkey)
+{
+	struct weft_op_params params = {
+		.size = sizeof(params),
+		.flags = op_flags(p),
+		.cb = wfi_sent_cb,
+		.cb_arg = op,
+	};
+	size_t count = p->count;
+	void *buf = op->iov;
+
+	if (count == 1) {
+		buf = p->iov->iov_base;
+		count = p->iov->iov_len;
+		params.mem = p->desc ? wfi_mr_mem(p->desc[0]) : NULL;
+	} else {
+		memcpy(op->iov, p->iov, count * sizeof(*p->iov));
+		params.datatype = &wfi_iov_type;
+	}
+	if (p->kind == FI_READ)
+		return weft_get(peer->ep, buf, count, rkey, p->offset, &params, NULL);
+	return weft_put(peer->ep, buf, count, rkey, p->offset, &params, NULL);
+}
+
+/* Locked. */
+static int try(struct wfi_ep *ep, const struct post *p)
+{
+	struct wfi_av_entry *to = wfi_av_entry(ep->av, p->addr);
+	struct weft_rkey *rkey;
+	struct wfi_op *op;
+	int rc;
+
+	if (!to)
+		return -FI_EINVAL;
+	rc = wfi_peer_connect(to->peer);
+	if (rc == 0)
+		rc = wfi_peer_rkey(to->peer, p->key, &rkey);
+	if (rc == 0 && p->flags & FI_FENCE)
+		rc = weft_ep_fence(to->peer->ep);
+	if (rc < 0)
+		return rc;
+	op = wfi_op_get(ep, ep->tx.cq);
+	if (!op)
+		return -FI_EAGAIN;
+	op->context = p->context;
+	op->flags = FI_RMA | p->kind;
+	op->report = !p->quiet && wfi_wants_report(&ep->tx, p->flags);
+	op->cntr = p->kind == FI_READ ? ep->reads : ep->writes;
+	rc = start(op, p, to->peer, rkey);
+	if (rc == 0)
+		wfi_op_sent(op, 0);
+	else if (rc < 0)
+		wfi_op_drop(op);
+	return rc == -ENOMEM ? -FI_EAGAIN : rc < 0 ? -wfi_errno(rc) : 0;
+}
+
+static ssize_t post(struct fid_ep *fid, const struct post *p)
+{
+	struct wfi_ep *ep = wfi_ep_of(fid);
+	size_t length = 0;
+	int rc;
+
+	if (!ep->enabled)
+		return -FI_EOPBADSTATE;
+	for (size_t i = 0; i < p->count && i < WFI_IOV_MAX; i++)
+		length += p->iov[i].iov_len;
+	if (p->count > WFI_IOV_MAX || (p->flags & FI_INJECT && length > WFI_INJECT_SIZE))
+		return -FI_EINVAL;
+	wfi_lock();
+	rc = try(ep, p);
+	wfi_unlock();
+	return rc;
+}
+
+/* ------------------------------------------------------------------ libfabric's calls */
+
+static ssize_t vector(struct fid_ep *fid, uint64_t kind, const struct iovec *iov, void **desc,
+		      size_t count, fi_addr_t addr, uint64_t offset, uint64_t key, void *context)
+{
+	struct post p = {
+		.kind = kind,
+		.iov = iov,
+		.count = count,
+		.desc = desc,
+		.addr = addr,
+		.offset = offset,
+		.key = key,
+		.context = context,
+		.flags = wfi_ep_of(fid)->tx.op_flags,
+	};
+
+	return post(fid, &p);
+}
+
+static ssize_t message(struct fid_ep *fid, uint64_t kind, const struct fi_msg_rma *msg,
+		       uint64_t flags)
+{
+	struct post p = {
+		.kind = kind,
+		.iov = msg->msg_iov,
+		.count = msg->iov_count,
+		.desc = msg->desc,
+		.addr = msg->addr,
+		.context = msg->context,
+		.flags = flags,
+	};
+
+	if (flags & ~(uint64_t)FLAGS)
+		return -FI_EBADFLAGS;
+	if (msg->rma_iov_count != 1)
+		return -FI_EINVAL;
+	p.offset = msg->rma_iov->addr;
+	p.key = msg->rma_iov->key;
+	return post(fid, &p);
+}
+
+static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			 fi_addr_t from, uint64_t addr, uint64_t key, void *context)
+{
+	return vector(fid, FI_READ, iov, desc, count, from, addr, key, context);
+}
+
+static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t length, void *desc, fi_addr_t from,
+			uint64_t addr, uint64_t key, void *context)
+{
+	struct iovec iov = {.iov_base = buf, .iov_len = length};
+
+	return vector(fid, FI_READ, &iov, &desc, 1, from, addr, key, context);
+}
+
+static ssize_t rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return message(fid, FI_READ, msg, flags);
+}
+
+static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			  fi_addr_t to, uint64_t addr, uint64_t key, void *context)
+{
+	return vector(fid, FI_WRITE, iov, desc, count, to, addr, key, context);
+}
+
+static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t length, void *desc,
+			 fi_addr_t to, uint64_t addr, uint64_t key, void *context)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
+
+	return vector(fid, FI_WRITE, &iov, &desc, 1, to, addr, key, context);
+}
+
+static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return message(fid, FI_WRITE, msg, flags);
+}
+
+static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to,
+			  uint64_t addr, uint64_t key)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
+	struct post p = {
+		.kind = FI_WRITE,
+		.iov = &iov,
+		.count = 1,
+		.addr = to,
+		.offset = addr,
+		.key = key,
+		.flags = FI_INJECT,
+		.quiet = true,
+	};
+
+	return post(fid, &p);
+}
+
+static ssize_t no_writedata(struct fid_ep *fid, const void *buf, size_t length, void *desc,
+			    uint64_t data, fi_addr_t to, uint64_t addr, uint64_t key, void *context)
+{
+	return -FI_ENOSYS;
+}
+
+static ssize_t no_injectdata(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
+			     fi_addr_t to, uint64_t addr, uint64_t key)
+{
+	return -FI_ENOSYS;
+}
+
+struct fi_ops_rma wfi_rma_ops = {
+	.size = sizeof(struct fi_ops_rma),
+	.read = rma_read,
+	.readv = rma_readv,
+	.readmsg = rma_readmsg,
+	.write = rma_write,
+	.writev = rma_writev,
+	.writemsg = rma_writemsg,
+	.inject = rma_inject,
+	.writedata = no_writedata,
+	.injectdata = no_injectdata,
+};

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Remote memory: reads and writes of every size, and what their owner refuses. */
+
+#include "world.h"
+
+#include <stdlib.h>
+
+#define ROOM (1 << 20)
+
+/* A side's memory, and the key of the other's. */
+struct region {
+	uint8_t *memory, *local;
+	struct fid_mr *mr;
+	uint64_t key;
+};
+
+static void open_region(struct world *w, struct region *r, uint64_t access)
+{
+	uint64_t mine;
+
+	r->memory = calloc(1, ROOM);
+	r->local = calloc(1, ROOM);
+	CHECK(fi_mr_reg(w->domain, r->memory, ROOM, access, 0, 0, 0, &r->mr, NULL));
+	mine = fi_mr_key(r->mr);
+	world_give(&mine, sizeof(mine));
+	world_take(&r->key, sizeof(r->key));
+}
+
+static void close_region(struct world *w, struct region *r)
+{
+	world_barrier_progress(w);
+	CHECK(fi_close(&r->mr->fid));
+	free(r->memory);
+	free(r->local);
+}
+
+/* Written, complete at the peer, read back. Both at once, so both have progress made. */
+static void every_size(void **state)
+{
+	static const size_t sizes[] = {1, 8, 1000, 5000, 70000, ROOM - 64};
+	struct region r;
+	struct world w;
+
+	world_open(&w, &(struct wish){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
+	open_region(&w, &r, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		world_fill(r.local, sizes[i], i + (unsigned int)w.me);
+		CHECK(fi_write(w.ep, r.local, sizes[i], NULL, w.peer, 64, r.key, &i));
+		assert_int_equal(world_next(&w, NULL).flags & (FI_RMA | FI_WRITE | FI_READ),
+				 FI_RMA | FI_WRITE);
+		world_barrier_progress(&w);
+		world_compare(r.memory + 64, sizes[i], i + (unsigned int)w.other);
+		memset(r.local, 0, sizes[i]);
+		CHECK(fi_read(w.ep, r.local, sizes[i], NULL, w.peer, 64, r.key, &i));
+		assert_int_equal(world_next(&w, NULL).flags & (FI_RMA | FI_WRITE | FI_READ),
+				 FI_RMA | FI_READ);
+		world_compare(r.local, sizes[i], i + (unsigned int)w.me);
+		world_barrier_progress(&w);
+	}
+	close_region(&w, &r);
+	world_close(&w);
+}
+
+/* In pieces, injected, behind a fence. */
+static void other_forms(void **state)
+{
+	struct fi_rma_iov at = {.addr = 0, .len = 100};
+	struct fi_msg_rma msg = {.iov_count = 2, .rma_iov = &at, .rma_iov_count = 1};
+	struct iovec iov[2];
+	struct region r;
+	struct world w;
+
+	world_open(&w, &(struct wish){.caps = FI_RMA});
+	open_region(&w, &r, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	world_fill(r.local, 100, 5);
+	iov[0] = (struct iovec){r.local, 30};
+	iov[1] = (struct iovec){r.local + 30, 70};
+	msg.msg_iov = iov;
+	msg.addr = w.peer;
+	at.key = r.key;
+	CHECK(fi_writemsg(w.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+	world_next(&w, NULL);
+	CHECK(fi_inject_write(w.ep, "abcd", 4, w.peer, 200, r.key));
+	/* Behind the fence the injected bytes are there. */
+	msg.iov_count = 1;
+	iov[0] = (struct iovec){r.local + 200, 4};
+	at.addr = 200;
+	at.len = 4;
+	CHECK(fi_readmsg(w.ep, &msg, FI_FENCE | FI_COMPLETION));
+	world_next(&w, NULL);
+	assert_memory_equal(r.local + 200, "abcd", 4);
+	world_barrier_progress(&w);
+	world_compare(r.memory, 100, 5);
+	assert_int_equal(fi_writemsg(w.ep, &msg, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
+	msg.rma_iov_count = 2;
+	assert_int_equal(fi_writemsg(w.ep, &msg, 0), -FI_EINVAL);
+	close_region(&w, &r);
+	world_close(&w);
+}
+
+static void write_fails(struct world *w, struct region *r, uint64_t offset, uint64_t key)
+{
+	struct fi_cq_err_entry error;
+	ssize_t rc;
+
+	/* In the call where the key is known already, else by the peer. */
+	rc = fi_write(w->ep, r->local, 8, NULL, w->peer, offset, key, &offset);
+	if (rc < 0) {
+		assert_int_equal(rc, -FI_EACCES);
+		return;
+	}
+	error = world_next_error(w);
+	assert_true(error.err == FI_EACCES || error.err == FI_EINVAL);
+	assert_ptr_equal(error.op_context, &offset);
+}
+
+/* Past the end, without the right, with a key that is none: refused, and nothing is written. */
+static void refused(void **state)
+{
+	struct region r;
+	struct world w;
+
+	world_open(&w, &(struct wish){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
+	open_region(&w, &r, FI_REMOTE_READ);
+	memset(r.local, 0xff, 8);
+	write_fails(&w, &r, 0, r.key);
+	write_fails(&w, &r, 0, r.key ^ 1);
+	write_fails(&w, &r, ROOM, r.key);
+	CHECK(fi_read(w.ep, r.local, 8, NULL, w.peer, 0, r.key, NULL));
+	world_next(&w, NULL);
+	assert_int_equal(r.local[0], 0);
+	world_barrier_progress(&w);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(r.memory[i], 0);
+	close_region(&w, &r);
+	world_close(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_size),
+		cmocka_unit_test(other_forms),
+		cmocka_unit_test(refused),
+	};
+
+	world_begin();
+	return world_end(cmocka_run_group_tests_name("provider_rma", tests, NULL, NULL));
+}
