@@ -32,6 +32,7 @@ struct weft_request *weft_rx_match(struct weft_msg_ep *me, uint64_t tag, const s
 void weft_rx_await_rest(struct weft_message *msg, struct weft_request *req)
 {
 	msg->recv = req;
+	msg->flags |= WEFT_MSG_BOUND;
 	req->recv.fetch = NULL;
 	weft_tag_recv_of(req)->msg = msg;
 	req->flags |= WEFT_REQ_ACTIVE;
@@ -62,7 +63,7 @@ void weft_rx_bind(struct weft_message *msg, struct weft_request *req, bool now)
 
 	weft_recv_matched(req, me, msg->match.tag, msg->total);
 	req->ext = weft_message_ext(msg);
-	req->source_id = msg->source_id;
+	req->source_id = weft_message_source_id(msg);
 	weft_credit_give_msg(msg);
 	if (me)
 		weft_credit_update(me);
@@ -125,7 +126,7 @@ void weft_rx_over(struct weft_message *msg)
 {
 	struct weft_request *req = msg->recv;
 
-	if (req) {
+	if (msg->flags & WEFT_MSG_BOUND) {
 		TAILQ_REMOVE(&msg->me->tag->active, req, link);
 		req->flags &= ~WEFT_REQ_ACTIVE;
 		weft_rx_free(msg);

@@ -86,7 +86,7 @@ static void fail_message(struct weft_message *msg, int status)
 		weft_rx_forget(msg->me, &msg->got);
 	weft_message_free_data(msg);
 	weft_tag_credit_left(msg, true);
-	msg->me = NULL;
+	weft_message_orphan(msg);
 	weft_rx_hold_probed(msg);
 }
 
@@ -139,13 +139,13 @@ void weft_tag_detach(struct weft_msg_ep *me)
 	TAILQ_FOREACH(m, &me->tag->source.msgs, source_link) {
 		msg = container_of(m, struct weft_message, match);
 		weft_tag_credit_left(msg, true);
-		msg->me = NULL;
+		weft_message_orphan(msg);
 	}
 	weft_match_source_fini(&me->mw->tag->match, &me->tag->source);
 	while ((msg = LIST_FIRST(&me->tag->probed))) {
 		LIST_REMOVE(msg, link);
 		weft_tag_credit_left(msg, true);
-		msg->me = NULL;
+		weft_message_orphan(msg);
 		weft_rx_hold_probed(msg);
 	}
 	if (me->tag->draining) {

@@ -227,14 +227,14 @@ static void recv_frag(struct weft_msg_ep *me, const struct weft_wire_frag *f,
 	if (sreq && !(msg->flags & WEFT_MSG_SYNC)) {
 		msg->flags |= WEFT_MSG_SYNC;
 		msg->sreq = *sreq;
-		if (msg->recv)
+		if (msg->flags & WEFT_MSG_BOUND)
 			weft_rx_ack(msg, 0);
 		else if (me->closing && (msg->flags & WEFT_MSG_QUEUED))
 			weft_rx_refuse(msg);
 	}
 	if (weft_rx_note(me, &msg->got, off, len))
 		return;
-	if (msg->recv) {
+	if (msg->flags & WEFT_MSG_BOUND) {
 		weft_recv_place(msg->recv, off, payload, len);
 	} else {
 		memcpy(msg->data + off, payload, len);
@@ -292,7 +292,7 @@ static void recv_abort(struct weft_msg_ep *me, const struct weft_wire_abort *a,
 	}
 	msg->error = (int16_t)status;
 	/* What is kept of it has its credit until somebody has received it. */
-	if (msg->recv) {
+	if (msg->flags & WEFT_MSG_BOUND) {
 		msg->recv->status = status;
 	} else {
 		/*

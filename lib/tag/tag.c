@@ -309,7 +309,7 @@ static void fill_probe(const struct weft_message *msg, struct weft_completion *c
 		.tag = msg->match.tag,
 		.length = msg->total,
 		.ep = msg->me ? weft_ep_of_user(msg->me->ep) : NULL,
-		.source_id = msg->source_id,
+		.source_id = weft_message_source_id(msg),
 		.imm = x.imm,
 		.flags = x.has_imm ? WEFT_COMPLETION_IMM : 0,
 		.channel = x.channel,

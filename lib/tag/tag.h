@@ -36,7 +36,8 @@ struct weft_tag_worker;
 #define WEFT_MSG_HELD \
 	(1u << 6) /**< in the list of the endpoint, or of the worker, of probed and complete ones */
 
-#define WEFT_MSG_IMM (1u << 8) /**< it has immediate data */
+#define WEFT_MSG_IMM (1u << 8)   /**< it has immediate data */
+#define WEFT_MSG_BOUND (1u << 9) /**< a receive has it, and what it has beside its tag */
 
 /**
  * A message between its first piece and its end, unless a receive was there and one piece was all:
@@ -49,11 +50,13 @@ struct weft_message {
 		LIST_ENTRY(weft_message) link; /* HELD, or free */
 	};
 	struct weft_tag_worker *tw;
-	struct weft_msg_ep *me;    /* NULL = the endpoint is gone */
-	struct weft_request *recv; /* the receive it is bound to */
+	struct weft_msg_ep *me; /* NULL = the endpoint is gone */
+	union {
+		struct weft_request *recv; /* BOUND: the receive */
+		uint64_t imm;
+	};
 	uint64_t total;
-	uint64_t source_id; /* worker it comes from */
-	uint8_t *data;      /* total bytes, or NULL: bound, RTS or empty */
+	uint8_t *data; /* total bytes, or NULL: bound, RTS or empty */
 	union {
 		struct weft_ivals got;
 		struct {
@@ -62,14 +65,29 @@ struct weft_message {
 			bool withdrawn; /* waits for its turn, and is forgotten then */
 		} rts;
 	};
-	struct weft_wire_ref sreq; /* SYNC, RTS: the sender's request */
-	uint64_t imm;
+	union {
+		struct weft_wire_ref sreq; /* SYNC, RTS: the sender's request */
+		uint64_t source_id;        /* the worker it came from, when its endpoint is gone */
+	};
 	int16_t error; /* its sender, or its endpoint, failed: no more pieces */
 	uint16_t flags;
 	uint8_t slot; /* size class, for giving it back; a small payload follows */
 };
 
 LIST_HEAD(weft_message_list, weft_message);
+
+/** The worker that it comes from. */
+static inline uint64_t weft_message_source_id(const struct weft_message *msg)
+{
+	return msg->me ? msg->me->ep->remote_id : msg->source_id;
+}
+
+/** Its endpoint goes: nobody can be answered any more. */
+static inline void weft_message_orphan(struct weft_message *msg)
+{
+	msg->source_id = weft_message_source_id(msg);
+	msg->me = NULL;
+}
 
 static inline bool weft_message_complete(const struct weft_message *msg)
 {
@@ -184,6 +202,8 @@ void weft_tag_recv_ext(struct weft_msg_ep *me, uint8_t id, const void *data, siz
 /** Channels and immediate data, for who looks at the message or gets it. */
 static inline struct weft_ext weft_message_ext(const struct weft_message *msg)
 {
+	if (msg->flags & WEFT_MSG_BOUND)
+		return msg->recv->ext;
 	return (struct weft_ext){
 		.imm = msg->imm,
 		.channel = msg->match.channel,

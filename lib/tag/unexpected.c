@@ -15,7 +15,7 @@ static const uint16_t slot_payload[WEFT_MSG_SLOTS] = {0, 8, 40, 80, 120, 160, 20
 
 #define CHUNK_SIZE (64u << 10)
 
-static_assert(sizeof(struct weft_message) <= 216, "payload x 1.1 + 256 bytes per message");
+static_assert(sizeof(struct weft_message) <= 200, "payload x 1.1 + 256 bytes per message");
 
 static size_t slot_size(unsigned int i)
 {
@@ -84,9 +84,7 @@ struct weft_message *weft_message_alloc(struct weft_msg_ep *me, uint64_t total, 
 	pool->free[slot] = msg->link.le_next;
 	msg->tw = me->mw->tag;
 	msg->me = me;
-	msg->recv = NULL;
 	msg->total = total;
-	msg->source_id = me->ep->remote_id;
 	msg->data = data;
 	weft_ivals_init(&msg->got);
 	msg->imm = 0;
