@@ -266,6 +266,8 @@ struct raw_conn {
 	uint32_t pings;        /* questions since the last sign of life */
 	uint64_t hs_next;      /* lt of the next try of a handshake step, or of BYE */
 	uint64_t doomed_at;    /* lt; silent for WEFT_PEER_TIMEOUT: the last look at other lanes */
+	uint64_t beat_at;      /* lt of the last ALIVE, */
+	uint64_t own_seen;     /* and of the last frame before that the peer's owner sent */
 	uint64_t suspect_next; /* lt: not before is it said again that it may be dead */
 	uint64_t hs_started;
 	uint64_t hs_expire;

@@ -25,6 +25,7 @@
 #include "engine/peer.h"
 #include "engine/rx.h"
 #include "engine/slots.h"
+#include "engine/suspect.h"
 #include "engine/timer.h"
 #include "frame/frame.h"
 #include "frame/frame_port.h"
@@ -263,6 +264,10 @@ static void conn_input(struct raw_conn *c, const struct weft_frame_view *v, stru
 	    (v->udp_csum == 0 || (!iface->rx_l4_ok && !weft_frame_udp_csum_ok(v)))) {
 		raw_count(iface, RAW_DROP_BAD_CSUM);
 		return;
+	}
+	if (unlikely(v->type == WEFT_FRAME_ALIVE)) {
+		c->own_seen = raw_ep_seen(&c->base);
+		c->beat_at = iface->lt;
 	}
 	c->seen = iface->lt;
 	if (likely(c->state == RAW_UP)) {

@@ -93,5 +93,9 @@ uint64_t raw_ep_seen(const struct weft_lane_ep *lane_ep)
 {
 	const struct raw_conn *c = (const struct raw_conn *)lane_ep;
 
-	return c->seen;
+	/*
+	 * That a process computes says nothing about which of its lanes work: on a lane without
+	 * such a thread nobody answers meanwhile.
+	 */
+	return c->seen == c->beat_at ? c->own_seen : c->seen;
 }

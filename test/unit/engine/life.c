@@ -72,6 +72,8 @@ static void no_time_limit_outlives_any_silence(void **state)
 /* B's owner computes for two minutes; a thread of its process says so. */
 static void a_peer_that_computes_is_waited_for(void **state)
 {
+	uint64_t seen = 0;
+
 	(void)state;
 	pair_open(&pair, NULL, 116);
 	pair_connect(&pair);
@@ -80,13 +82,18 @@ static void a_peer_that_computes_is_waited_for(void **state)
 	for (int i = 0; i < 120000; i++) {
 		A->iface->ops->progress(A->iface, pair.now);
 		pair.now += 1000000;
+		if (i == 1000)
+			seen = A->iface->ops->ep_seen(A->lane_ep);
 		if (i % 5000 == 4999)
 			B->iface->ops->beat(B->iface);
 	}
 	assert_int_equal(A->downs, 0);
 	assert_int_equal(pair_counter(B, RAW_TX_ALIVE), 24);
 	assert_int_equal(pair_counter(A, RAW_RX_ALIVE), 23); /* one is under way */
+	/* It says nothing for this lane against one of another kind, which cannot answer either. */
+	assert_int_equal(A->iface->ops->ep_seen(A->lane_ep), seen);
 	stream(300, 4000, 1000000000);
+	assert_true(A->iface->ops->ep_seen(A->lane_ep) > seen);
 	/* Without it that is a death. */
 	for (int i = 0; i < 40000 && A->downs == 0; i++) {
 		A->iface->ops->progress(A->iface, pair.now);
