@@ -170,6 +170,8 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		.num_neigh = o.num_neigh,
 		.udp_port = o.udp_port,
 		.paths = o.paths,
+		.dscp = o.dscp,
+		.no_ecn = o.no_ecn,
 	};
 	err = weft_raw_iface_open(port, &rc, &open, iface, why, why_len);
 	if (err != 0) {

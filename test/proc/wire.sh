@@ -96,6 +96,20 @@ a_narrow_link_drops() {
 	[ "$(counter back queue_full)" -gt 0 ] && [ "$(counter forth queue_full)" = 0 ]
 }
 
+# A link that marks what waits: the receiver counts it, and the sender hears of it.
+marks_are_counted_and_told() {
+	start_wire -b rate=200M,queue=200k,ecn=10k || return 1
+	export WEFT_CC=delay
+	start_server "$perf" --counters || return 1
+	client "$perf" --counters -t tag_bw -s 64k -D 1 -f || return 1
+	unset WEFT_CC
+	server_code || return 1
+	end_wire || return 1
+	[ "$(counter back marked)" -gt 0 ] && cat "$dir"/server.err "$dir"/client.err &&
+		grep -qE 'rx\.marked +[1-9]' "$dir/server.err" &&
+		grep -qE 'tx\.marked +[1-9]' "$dir/client.err"
+}
+
 ask() {
 	python3 - "$prefix" "$@" <<'PYTHON'
 import socket, struct, sys
@@ -209,6 +223,7 @@ one=("--vdev=net_memif0,role=server,socket-abstract=no,socket=$dir/one")
 
 check "loss, bursts, duplicates, disorder and flipped bits are survived" faults_are_survived
 check "a narrow link with a short queue drops" a_narrow_link_drops
+check "a link marks: the receiver counts and tells it" marks_are_counted_and_told
 check "a blackout by a command, its end by telemetry" a_blackout_in_the_middle
 check "the path becomes narrow twice in the middle" a_path_that_becomes_narrow
 check "commands have answers, mistakes sentences" commands_have_answers

@@ -351,6 +351,28 @@ static void many_share_what_one_would_get(struct sim_case *c)
 	assert_true(f.bystander_p50 < 45000);
 }
 
+/* Switches that mark: no more is dropped, and nobody waits longer. */
+static void marks_help_eight_at_one(struct sim_case *c)
+{
+	struct net_conf conf = {
+		.senders = 8,
+		.path = {.queue_bytes = 150000},
+		.bystander = true,
+		.start_ns = 5 * SIM_MS,
+		.run_ns = 30 * SIM_MS,
+		.config = "CC=delay",
+	};
+	struct net_figures without = stage_run(c, &conf), with;
+
+	conf.path.ecn_bytes = 30000;
+	with = stage_run(c, &conf);
+	assert_true(without.marked == 0 && with.marked > 0);
+	assert_true(with.dropped <= without.dropped && with.dropped < 0.01);
+	assert_true(with.bystander_p50 <= without.bystander_p50);
+	assert_true(with.bits > 0.95 * without.bits);
+	assert_true(with.jain > 0.9);
+}
+
 static void the_bottleneck_is_counted(struct sim_case *c)
 {
 	const struct net_conf conf = {.senders = 4,
@@ -398,6 +420,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_long_path_is_filled),
 	SIM_CASE(random_loss_costs_little),
 	SIM_CASE(many_share_what_one_would_get),
+	SIM_CASE(marks_help_eight_at_one),
 	SIM_CASE(the_bottleneck_is_counted),
 	SIM_CASE(figures_have_their_meaning),
 };

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/conn.h"
+#include "engine/window.h"
 #include "frame/frame.h"
 #include "lane_host.h"
 #include "sim_test.h"
@@ -172,7 +174,101 @@ static void counters_tell_window_target_and_losses(struct sim_case *c)
 	assert_int_equal(lane_counter(t.a, "path0.window"), 0);
 }
 
+/* ---- congestion marks */
+
+struct seen {
+	uint64_t ect, ce, other; /* long frames by ECN */
+};
+
+#define TOS_AT 15 /* in an untagged frame */
+
+static enum sim_verdict note_tos(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				 void *arg)
+{
+	struct seen *seen = arg;
+
+	(void)port;
+	(void)room;
+	if (*len < 300 || data[12] != 8 || data[13] != 0)
+		return SIM_PASS;
+	seen->ect += (data[TOS_AT] & 3) == 2;
+	seen->ce += (data[TOS_AT] & 3) == 3;
+	seen->other += (data[TOS_AT] & 3) < 2;
+	return SIM_PASS;
+}
+
+/* Only who heeds marks says that its frames may be marked. */
+static void frames_are_ecn_capable_where_marks_are_heeded(struct sim_case *c)
+{
+	static const char *const config[] = {"CC=delay", "CC=fixed"};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct lane_two t = lane_two_up(c, fast, config[i]);
+		struct seen seen = {0};
+
+		sim_filter(t.pa, note_tos, &seen);
+		assert_true(lane_send_all(t.e, 0, 100, SIM_S));
+		assert_int_equal(seen.ce, 0);
+		assert_true(i == 0 ? seen.ect >= 10 && seen.other == 0
+				   : seen.ect == 0 && seen.other >= 10);
+	}
+}
+
+/* A queue that marks before it is full: as much gets through, and less waits or is lost. */
+static void marks_keep_a_queue_short(struct sim_case *c)
+{
+	uint64_t drops[2], marked[2], began, took[2], waited[2];
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct lane_two t = lane_two_up(c, fast, "CC=delay");
+
+		*sim_port_down(t.pb) = (struct sim_link){.rate = SIM_GBIT,
+							 .delay_ns = 50000,
+							 .queue_bytes = 60000,
+							 .ecn_bytes = i == 0 ? 0 : 12000};
+		began = sim_now(t.sim);
+		assert_true(lane_send_all(t.e, 0, 20000, 60 * SIM_S));
+		assert_true(lane_exactly_once(t.b, 0, 20000));
+		took[i] = sim_now(t.sim) - began;
+		drops[i] = sim_port_stats(t.pb)->tail_drops;
+		marked[i] = lane_counter(t.b, "rx.marked");
+		assert_in_range(lane_counter(t.a, "tx.marked"), marked[i] / 2, marked[i]);
+		waited[i] = lane_counter(t.a, "path0.marked_bytes");
+	}
+	assert_true(marked[0] == 0 && waited[0] == 0);
+	assert_true(marked[1] > 10 && waited[1] > 1000);
+	assert_true(drops[1] <= drops[0]);
+	assert_true(took[1] < took[0] / 4 * 5);
+}
+
+/* A peer that tells more marks than it was sent frames: what counts is what it acknowledges. */
+static void marks_that_cannot_be_are_bounded(struct sim_case *c)
+{
+	struct {
+		struct weft_frame_ecn ecn;
+		struct weft_frame_ecn_path path[3];
+	} __attribute__((packed)) block = {.ecn.paths = weft_put16(3), .path[1].path = 15};
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
+	struct raw_conn *conn = raw_conn_of(t.e->lane_ep);
+
+	for (uint32_t i = 0; i < 2000; i++) {
+		block.path[0].marked = weft_put16((uint16_t)(i * 30000));
+		block.path[2].marked = weft_put16((uint16_t)(i * 30000 + 500));
+		raw_window_marks(conn, &block.ecn);
+		while (lane_send(t.e, LANE_BCOPY, i, 1000) == -EAGAIN)
+			sim_run(t.sim, 10 * SIM_US, NULL, NULL);
+	}
+	sim_run(t.sim, 100 * SIM_MS, NULL, NULL);
+	assert_true(lane_exactly_once(t.b, 0, 2000));
+	assert_int_equal(lane_counter(t.a, "drop.bad_ack"), 2000);
+	assert_in_range(lane_counter(t.a, "path0.marked_bytes"), 100000, 2000 * 1200);
+	assert_true(lane_counter(t.a, "path0.window") > 0);
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(frames_are_ecn_capable_where_marks_are_heeded),
+	SIM_CASE(marks_keep_a_queue_short),
+	SIM_CASE(marks_that_cannot_be_are_bounded),
 	SIM_CASE(everything_arrives_once_over_bad_links),
 	SIM_CASE(a_shallow_queue_is_not_overrun),
 	SIM_CASE(lost_frames_wait_for_room_in_the_window),

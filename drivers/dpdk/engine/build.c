@@ -26,6 +26,9 @@
 #define RESET_GAP 100000ull
 #define RESET_BURST 32u
 
+#define ECN_MAX \
+	(sizeof(struct weft_frame_ecn) + WEFT_FRAME_PATHS_MAX * sizeof(struct weft_frame_ecn_path))
+
 /* The shortest Ethernet frame. */
 #define ARP_FRAME (RTE_ETHER_MIN_LEN - RTE_ETHER_CRC_LEN)
 
@@ -36,6 +39,7 @@ void raw_conn_template(struct raw_conn *c)
 	struct weft_encap_addr a = {
 		.vlan = iface->gate.vlan,
 		.raw_ethertype = iface->gate.raw_ethertype,
+		.tos = (uint8_t)(iface->dscp << 2 | (c->ect ? WEFT_IP_ECT0 : 0)),
 		.src_ip = iface->gate.ip,
 		.dst_ip = c->peer_ip,
 		.src_port = iface->gate.udp_port,
@@ -219,18 +223,40 @@ static uint32_t short_sack(const struct raw_iface *iface, uint32_t words)
 	return room < state_size(1) ? 0 : RTE_MIN(words, (room - state_size(0)) / 8);
 }
 
-/* A frame without a body of its own, and with a SACK block when there are holes. */
+/* @return bytes of the block that tells marks */
+static uint32_t put_ecn(const struct raw_conn *c, void *at)
+{
+	struct weft_frame_ecn *ecn = at;
+	struct weft_frame_ecn_path *e = (struct weft_frame_ecn_path *)(ecn + 1);
+	uint16_t n = 0;
+
+	for (uint8_t k = 0; k < WEFT_FRAME_PATHS_MAX; k++)
+		if (c->path[k].marked != 0)
+			e[n++] = (struct weft_frame_ecn_path){
+				.path = k, .marked = weft_put16(c->path[k].marked)};
+	if (n == 0) /* modulo 2^16 */
+		e[n++] = (struct weft_frame_ecn_path){0};
+	*ecn = (struct weft_frame_ecn){.paths = weft_put16(n)};
+	return (uint32_t)(sizeof(*ecn) + n * sizeof(*e));
+}
+
+/*
+ * A frame without a body of its own, and with a SACK block when there are holes, an ECN block when
+ * frames have been marked.
+ */
 static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t flags)
 {
 	struct raw_iface *iface = c->iface;
 	uint32_t lane_len = sizeof(struct weft_frame_hdr), words = weft_rxwin_words(&c->rx);
-	struct rte_mbuf *m = ctl_alloc(iface, state_size(words));
+	bool marks = c->mark_acks > 0;
+	struct rte_mbuf *m = ctl_alloc(iface, state_size(words) + (marks ? ECN_MAX : 0));
 	struct weft_frame_sack *sack;
 	struct weft_frame_hdr *hdr;
 
 	if (!m && type == WEFT_FRAME_ACK && words > 0) {
 		/* Better than none, which the sender would take for silence. */
 		words = short_sack(iface, words);
+		marks = false;
 		m = ctl_alloc(iface, state_size(words));
 	}
 	if (!m)
@@ -246,6 +272,11 @@ static int send_state(struct raw_conn *c, uint8_t path, uint8_t type, uint16_t f
 		sack->reserved = weft_put16(0);
 		lane_len += (uint32_t)sizeof(*sack) + 8 * words;
 		flags |= WEFT_FRAME_F_SACK;
+	}
+	if (unlikely(marks)) {
+		c->mark_acks--;
+		lane_len += put_ecn(c, (uint8_t *)hdr + lane_len);
+		flags |= WEFT_FRAME_F_ECN;
 	}
 	hdr->flags = weft_put16(flags);
 	raw_stamp(c, hdr, path);

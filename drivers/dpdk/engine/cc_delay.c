@@ -393,6 +393,10 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 	r->marked += min32(a->marked, UINT32_MAX - r->marked);
 	r->limited |= a->limited || a->inflight + cc->conf.frame > cc->limit;
 	cc->marked += a->marked;
+	if (d->mode == WEFT_CC_MODE_START && a->marked != 0) {
+		d->mode = WEFT_CC_MODE_DELAY;
+		d->calm = CALM_ROUNDS;
+	}
 	if (d->mode == WEFT_CC_MODE_START && a->inflight >= cc->window / 2)
 		weft_cc_apply(cc, plus(cc, a->acked));
 	if (a->rtt == 0 || a->rtt > TRIP_MAX)

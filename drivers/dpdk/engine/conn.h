@@ -99,6 +99,9 @@ struct raw_path {
 	uint32_t acked;     /* the same: since its congestion control was told */
 	uint32_t ask_bytes; /* after so many the peer is asked to acknowledge; 0 = it need not be */
 	uint32_t asked;     /* since it was */
+	uint16_t marked;    /* the peer's frames that came marked, modulo 2^16 */
+	uint16_t echoed;    /* ours, as the peer has told */
+	uint32_t marks;     /* of them, those that congestion control has not been told */
 };
 
 /*
@@ -193,6 +196,7 @@ struct raw_conn {
 	bool heard;           /* DATA has come since the last zero-copy send */
 	uint8_t echo_wait;    /* DATA frames that go without an echo before the next one with */
 	uint8_t echo_missed;  /* arrivals of which nobody knows when they were */
+	uint8_t mark_acks;    /* ACKs to come that tell marks */
 	bool ack_asked;       /* ACK_REQ is out for one, and nothing has been acknowledged since */
 	uint32_t probe_wait;  /* ns from a frame to its tail probe: follows the round trip */
 	uint64_t et_at;       /* when raw_timers() looks at it; RAW_NEVER = it need not */
@@ -201,6 +205,7 @@ struct raw_conn {
 	/* Per frame, but not per message. */
 	uint8_t tmpl[RAW_TMPL] __rte_cache_aligned;
 	struct weft_encap_hdr encap;
+	bool ect;            /* our frames may be marked: the peer tells it, and we heed it */
 	uint16_t frame_size; /* agreed */
 	uint16_t cut;        /* longer frames go in parts (engine/parts.c); UINT16_MAX = none */
 	uint16_t txq_need;   /* places in the queue that the longest frame takes */

@@ -56,6 +56,8 @@ struct weft_raw_conf {
 	unsigned int num_neigh;
 	/** ours; 0 = port->udp_port, else open->conf->udp_port, else WEFT_LANE_UDP_PORT */
 	uint16_t udp_port;
+	uint8_t dscp;        /**< of all that connections send, 0..63 */
+	bool no_ecn;         /**< no frame says that it is ECN-capable */
 	uint8_t paths;       /**< UDP source ports per lane, <= 16; 0 = open->conf->paths, else 1 */
 	uint16_t frame_size; /**< at most port->frame_size; 0 = that */
 	/** tests: begin sequences at first_seq, near the wrap, instead of at random */

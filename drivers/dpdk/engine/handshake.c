@@ -76,7 +76,7 @@ static void fill_hello(const struct raw_conn *c, struct weft_frame_hello *h)
 		.frame_size = weft_put16((uint16_t)(iface->frame_size - raw_tag_len(iface))),
 		.csum = c->csum,
 		.paths = iface->paths,
-		.features = weft_put32(WEFT_HELLO_F_PARTS),
+		.features = weft_put32(WEFT_HELLO_F_PARTS | WEFT_HELLO_F_MARKS),
 		.udp_port = weft_put16(iface->gate.udp_port),
 		.rx_shift = (uint8_t)rte_log2_u32(WEFT_RXWIN / WEFT_FRAME_SEQS),
 		.secret = weft_put64(c->secret),
@@ -141,6 +141,7 @@ static void take_hello(struct raw_conn *c, const struct weft_frame_hello *h)
 	/* The stronger of both wishes; both sides come to the same. */
 	c->csum = RTE_MAX(c->csum, h->csum);
 	c->mtu.parts = weft_get32(h->features) & WEFT_HELLO_F_PARTS;
+	c->ect = weft_get32(h->features) & WEFT_HELLO_F_MARKS && c->iface->ecn;
 	c->peer_paths = (uint8_t)RTE_MIN(h->paths, WEFT_FRAME_PATHS_MAX);
 	c->rx_first = weft_get32(h->first_seq);
 	weft_rxwin_init(&c->rx, c->rx_first);

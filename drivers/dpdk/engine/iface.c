@@ -369,6 +369,8 @@ static void take_conf(struct raw_iface *iface, const struct weft_raw_conf *rc)
 	iface->prefix = rc->ip != 0 ? rc->prefix : WEFT_LANE_PREFIX_LOCAL;
 	iface->no_ip = rc->ip == 0;
 	iface->gateway = rc->gateway;
+	iface->dscp = rc->dscp;
+	iface->ecn = !rc->no_ecn && !rc->raw_ethertype && !raw_window_fixed(iface);
 	iface->paths_auto = paths == 0 && !rc->raw_ethertype;
 	iface->paths = RTE_MIN(RTE_MAX(paths, (uint8_t)1), (uint8_t)WEFT_FRAME_PATHS_MAX);
 	if (rc->raw_ethertype)

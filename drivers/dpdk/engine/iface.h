@@ -153,6 +153,8 @@ struct raw_iface {
 	uint32_t gateway;
 	uint8_t prefix;
 	bool no_ip; /* none was given: ours is link-local */
+	bool ecn;   /* frames may say that they are ECN-capable: marks are heeded */
+	uint8_t dscp;
 	uint8_t paths;
 	bool paths_auto; /* more are opened where they help */
 	uint8_t encap_len;

@@ -11,6 +11,7 @@
 	X(RAW_RX_BYTES, "rx.bytes")                       \
 	X(RAW_RX_MESSAGES, "rx.messages")                 \
 	X(RAW_RX_ACKS, "rx.acks")                         \
+	X(RAW_RX_MARKED, "rx.marked")                     \
 	X(RAW_RX_CHAINED, "rx.chained")                   \
 	X(RAW_RX_CHAINED_COPIED, "rx.chained.copied")     \
 	X(RAW_RX_COPY_ONLY, "rx.copy_only")               \
@@ -18,6 +19,7 @@
 	X(RAW_TX_BYTES, "tx.bytes")                       \
 	X(RAW_TX_DATA, "tx.data")                         \
 	X(RAW_TX_ACKS, "tx.acks")                         \
+	X(RAW_TX_MARKED, "tx.marked")                     \
 	X(RAW_TX_CONTROL, "tx.control")                   \
 	X(RAW_TX_FAST, "tx.retransmit.fast")              \
 	X(RAW_TX_RTO, "tx.retransmit.rto")                \

@@ -163,9 +163,9 @@ static inline void commit(struct raw_conn *c, struct rte_mbuf *m, uint32_t lane_
 		c->round_end = c->snd_next;
 		raw_timer_arm(c);
 	}
-	/* The acknowledgement rides along; a SACK block does not, so holes are still told by an
+	/* The acknowledgement rides along; blocks do not, so holes and marks are still told by an
 	 * ACK. */
-	if (c->ack_state != RAW_ACK_NONE && !weft_rxwin_has_hole(&c->rx)) {
+	if (c->ack_state != RAW_ACK_NONE && !weft_rxwin_has_hole(&c->rx) && c->mark_acks == 0) {
 		c->ack_state = RAW_ACK_NONE;
 		c->ack_frames = 0;
 		c->ack_bytes = 0;

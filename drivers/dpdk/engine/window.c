@@ -159,7 +159,8 @@ uint16_t raw_window_ask(struct raw_conn *c, uint8_t path, uint32_t bytes)
 	if (p->ask_bytes == 0)
 		return 0;
 	c->cc_left = c->cc_gap != 0 ? 0 : (int32_t)p->ask_bytes - 1;
-	return WEFT_FRAME_F_ACK_REQ;
+	/* Who uses less of the window does not wait for it. */
+	return c->cc_gap != 0 || c->inflight + bytes > c->cc_limit / 2 ? WEFT_FRAME_F_ACK_REQ : 0;
 }
 
 /* ---------------------------------------------------------------- what comes back */
@@ -173,6 +174,33 @@ static bool tell(struct weft_cc *cc, const struct weft_cc_ack *a)
 	return cc->limit != limit || cc->gap != gap;
 }
 
+/* Bytes of those acknowledged that came marked: frames are counted, not bytes. */
+static uint32_t take_marks(const struct raw_conn *c, struct raw_path *p, uint32_t acked)
+{
+	uint64_t bytes = (uint64_t)p->marks * full_frame(c);
+
+	p->marks = 0;
+	return (uint32_t)RTE_MIN(bytes, (uint64_t)acked);
+}
+
+void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
+{
+	const struct weft_frame_ecn_path *e = (const struct weft_frame_ecn_path *)(ecn + 1);
+
+	for (unsigned int i = weft_get16(ecn->paths); i > 0; i--, e++) {
+		struct raw_path *p = &c->path[e->path % WEFT_FRAME_PATHS_MAX];
+		uint16_t n = (uint16_t)(weft_get16(e->marked) - p->echoed);
+
+		if (e->path >= c->path_count) {
+			raw_count(c->iface, RAW_DROP_BAD_ACK);
+		} else if (n <= INT16_MAX) { /* else it has been overtaken */
+			c->iface->counter[RAW_TX_MARKED] += n;
+			p->echoed = (uint16_t)(p->echoed + n);
+			p->marks = RTE_MIN(p->marks + n, (uint32_t)WEFT_FRAME_SEQS << 4);
+		}
+	}
+}
+
 static bool tell_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t path, uint32_t rtt)
 {
 	bool changed = false;
@@ -183,6 +211,7 @@ static bool tell_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t path, ui
 		if (p->acked == 0 && (i != path || rtt == 0))
 			continue;
 		a->acked = p->acked;
+		a->marked = take_marks(c, p, p->acked);
 		a->inflight = p->inflight + p->acked;
 		a->rtt = i == path ? rtt : 0;
 		p->acked = 0;
@@ -202,10 +231,12 @@ void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt, uint32_t b
 	};
 	bool changed;
 
-	if (unlikely(c->path_watch & RAW_WATCH_MANY))
+	if (unlikely(c->path_watch & RAW_WATCH_MANY)) {
 		changed = tell_all(c, &a, path, rtt);
-	else
+	} else {
+		a.marked = take_marks(c, &c->path[c->next_path], a.acked);
 		changed = tell(&c->cc[c->next_path], &a);
+	}
 	c->cc_acked = 0;
 	c->cc_full = c->cc_lost != 0;
 	if (changed || (c->win_bytes == 0 && !c->cc_full))

@@ -15,6 +15,7 @@
 
 #include "engine/cc.h"
 #include "engine/conn.h"
+#include "frame/frame.h"
 #include "lane.h"
 
 /** Nothing but WEFT_WINDOW and the peer's ring limits what is in flight. */
@@ -39,6 +40,11 @@ static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_
 	return likely(c->cc_left >= 0) ? 0 : raw_window_ask(c, path, bytes);
 }
 
+/**
+ * The peer tells how many of our frames came marked. It may tell more than were ever sent: what
+ * counts is never more than what it acknowledges.
+ */
+void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn);
 /** A frame that was taken for lost, and is not sent again yet, is acknowledged. */
 void raw_window_found(struct raw_conn *c, struct raw_slot *slot);
 /**

@@ -30,6 +30,7 @@ static void build_ip_udp(struct weft_encap_hdr *e, const struct weft_encap_addr 
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
 
 	ip->version_ihl = RTE_IPV4_VHL_DEF;
+	ip->type_of_service = a->tos;
 	/* So that a wrong MTU loses frames, which the probe sees, and makes no fragments. */
 	ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG);
 	ip->time_to_live = IPDEFTTL;

@@ -13,6 +13,11 @@
 #include "frame/csum.h"
 #include "frame/frame.h"
 
+/** In the IPv4 header's type of service: the two bits of ECN (RFC 3168), and values of them. */
+#define WEFT_IP_ECN 0x3u
+#define WEFT_IP_ECT0 0x2u /**< the sender heeds marks */
+#define WEFT_IP_CE 0x3u   /**< a queue has marked the packet */
+
 struct weft_encap_hdr {
 	uint8_t bytes[WEFT_ENCAP_MAX];
 	uint8_t len;      /**< bytes in use; the lane header follows */
@@ -26,6 +31,7 @@ struct weft_encap_addr {
 	uint8_t src_mac[6], dst_mac[6];
 	uint16_t vlan; /**< 0 = untagged */
 	bool raw_ethertype;
+	uint8_t tos;             /**< DSCP and ECN */
 	uint32_t src_ip, dst_ip; /**< host order */
 	uint16_t src_port, dst_port;
 };

@@ -192,6 +192,8 @@ struct weft_frame_challenge {
 	weft_le64 proof;
 } __attribute__((packed));
 
+/** hello.features: the sender counts marks, and tells them in ECN blocks */
+#define WEFT_HELLO_F_MARKS 0x1u
 /** hello.features: the sender takes WEFT_FRAME_PART */
 #define WEFT_HELLO_F_PARTS 0x2u
 

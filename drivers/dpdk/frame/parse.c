@@ -119,6 +119,7 @@ static enum weft_gate parse_ip_udp(const struct weft_gate_conf *conf, struct cur
 		return WEFT_GATE_BAD_LENGTH;
 
 	view->ip = ip;
+	view->ce = (ip->type_of_service & WEFT_IP_ECN) == WEFT_IP_CE;
 	view->src_ip = weft_be32(ip->src_addr);
 	view->src_port = weft_be16(udp->src_port);
 	view->udp_csum = weft_be16(udp->dgram_cksum);
@@ -213,7 +214,6 @@ static enum weft_gate parse_sack(struct weft_frame_view *view)
 	return WEFT_GATE_OK;
 }
 
-/* Nobody reads it yet: it is checked and skipped. */
 static enum weft_gate parse_ecn(struct weft_frame_view *view)
 {
 	const struct weft_frame_ecn *ecn = (const struct weft_frame_ecn *)view->body;
@@ -225,6 +225,7 @@ static enum weft_gate parse_ecn(struct weft_frame_view *view)
 	size = (uint32_t)(sizeof(*ecn) + paths * sizeof(struct weft_frame_ecn_path));
 	if (paths == 0 || paths > WEFT_FRAME_PATHS_MAX || size > view->body_len)
 		return WEFT_GATE_BAD_LENGTH;
+	view->ecn = ecn;
 	view->body += size;
 	view->body_len -= size;
 	return WEFT_GATE_OK;
@@ -329,6 +330,8 @@ static void pattern_ip(const struct weft_gate_conf *conf, struct rte_ipv4_hdr *w
 {
 	want->version_ihl = RTE_IPV4_VHL_DEF;
 	mask->version_ihl = UINT8_MAX;
+	/* 0 where nothing is marked: not ECN-capable, or ECT(0). */
+	mask->type_of_service = WEFT_IP_CE ^ WEFT_IP_ECT0;
 	mask->fragment_offset = FRAGMENT;
 	want->next_proto_id = IPPROTO_UDP;
 	mask->next_proto_id = UINT8_MAX;

@@ -53,7 +53,7 @@ struct weft_gate_conf {
 };
 
 /**
- * The first 48 bytes of a DATA frame without flags as they must be, and which bits of them matter;
+ * The first 48 bytes of a DATA frame without flags or mark as they must be, and which bits matter;
  * and so the first eight of its lane header. Most frames are such, and comparing words is a quarter
  * of the validation.
  */
@@ -80,6 +80,7 @@ static inline bool weft_gate_port_ok(uint16_t port, uint16_t listens,
 struct weft_frame_view {
 	const struct weft_frame_hdr *hdr;
 	const struct weft_frame_sack *sack; /**< NULL = none */
+	const struct weft_frame_ecn *ecn;   /**< NULL = none */
 	const uint8_t *body;
 	uint32_t body_len;
 	uint32_t src_ip;   /**< host order; 0 without IP */
@@ -95,6 +96,7 @@ struct weft_frame_view {
 	uint32_t quote_len; /**< IP and UDP header at least */
 	uint8_t icmp_code;
 	uint8_t type;
+	bool ce; /**< it came with Congestion Experienced */
 	uint16_t flags;
 };
 

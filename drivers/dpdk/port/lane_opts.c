@@ -205,6 +205,28 @@ static int set_queues(void *opts, const struct weft_opt *it)
 	return rc;
 }
 
+static int set_dscp(void *opts, const struct weft_opt *it)
+{
+	struct weft_lane_opts *o = opts;
+	uint32_t v = 0;
+	int rc = weft_opt_number(it, 0, 63, &v);
+
+	if (rc == 0)
+		o->dscp = (uint8_t)v;
+	return rc;
+}
+
+static int set_ecn(void *opts, const struct weft_opt *it)
+{
+	struct weft_lane_opts *o = opts;
+	uint32_t v = 0;
+	int rc = weft_opt_number(it, 0, 1, &v);
+
+	if (rc == 0)
+		o->no_ecn = v == 0;
+	return rc;
+}
+
 static bool equals(const char *text, size_t len, const char *word)
 {
 	return strlen(word) == len && memcmp(text, word, len) == 0;
@@ -255,7 +277,7 @@ static int set_csum(void *opts, const struct weft_opt *it)
 static const struct weft_opt_key keys[] = {
 	{"ip", set_ip},     {"gw", set_gw},         {"neigh", set_neigh}, {"port", set_port},
 	{"mtu", set_mtu},   {"vlan", set_vlan},     {"paths", set_paths}, {"encap", set_encap},
-	{"csum", set_csum}, {"queues", set_queues},
+	{"csum", set_csum}, {"queues", set_queues}, {"dscp", set_dscp},   {"ecn", set_ecn},
 };
 
 /* What only makes sense together. */
@@ -281,6 +303,9 @@ static int check_together(const struct weft_lane_opts *o, const struct weft_opt 
 		return weft_opt_complain(
 			it, "lane option 'encap=ether' has no IP and no UDP: leave out ip, "
 			    "gw, neigh, port and paths");
+	if (o->encap == WEFT_ENCAP_ETHER && o->dscp != 0)
+		return weft_opt_complain(it, "lane option 'dscp' needs 'encap=udp': without IP "
+					     "there is no such field");
 	if (o->encap == WEFT_ENCAP_ETHER && o->csum == WEFT_CSUM_UDP)
 		return weft_opt_complain(it, "lane option 'csum=udp' needs 'encap=udp'");
 	return 0;

@@ -20,7 +20,7 @@
 #define WEFT_LANE_QUEUES_MAX 64 /**< queue pairs of a port */
 
 /** Names of the options, for error messages and help. */
-#define WEFT_LANE_OPTS_KNOWN "ip, gw, neigh, port, mtu, vlan, paths, encap, csum, queues"
+#define WEFT_LANE_OPTS_KNOWN "ip, gw, neigh, port, mtu, vlan, paths, encap, csum, queues, dscp, ecn"
 
 enum weft_encap { WEFT_ENCAP_UDP, WEFT_ENCAP_ETHER };
 
@@ -36,6 +36,8 @@ struct weft_lane_opts {
 	uint16_t mtu;      /**< IP MTU, WEFT_MTU_MIN..WEFT_MTU_MAX */
 	uint16_t vlan;     /**< VLAN id, 1..4094 */
 	uint16_t queues;   /**< queue pairs to set up on a port that can steer */
+	uint8_t dscp;      /**< of what connections send, 0..63 */
+	bool no_ecn;       /**< ecn=0: no frame says that it is ECN-capable */
 	int8_t encap;      /**< enum weft_encap; -1 = not given */
 	int8_t csum;       /**< enum weft_csum_mode; -1 = not given */
 	uint8_t num_neigh; /**< entries of neigh in use */

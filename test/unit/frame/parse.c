@@ -127,8 +127,8 @@ static enum weft_gate both_gates(const struct weft_gate_conf *g, const void *byt
 
 	weft_gate_pattern_init(&pattern, g);
 	quick = weft_frame_parse_data(&pattern, bytes, (uint32_t)len, &q);
-	assert_int_equal(quick,
-			 said == WEFT_GATE_OK && v->type == WEFT_FRAME_DATA && v->flags == 0);
+	assert_int_equal(quick, said == WEFT_GATE_OK && v->type == WEFT_FRAME_DATA &&
+					v->flags == 0 && !(v->ip && v->ip->type_of_service & 1));
 	if (quick) {
 		assert_ptr_equal(q.hdr, v->hdr);
 		assert_ptr_equal(q.body, v->body);
@@ -468,6 +468,44 @@ static void ip_header_checksum_is_right_for_all_lengths(void **state)
 	}
 }
 
+/* Header checksums are right with any DSCP, and of all values of ECN one is a mark. */
+static void a_mark_of_a_queue_is_seen(void **state)
+{
+	struct weft_frame_view v;
+
+	(void)state;
+	for (unsigned int tos = 0; tos < 256; tos++) {
+		struct weft_encap_addr a = addr;
+		struct built b;
+
+		a.tos = (uint8_t)tos;
+		b = build(&a, 0, 0);
+		assert_int_equal(b.bytes[15], tos);
+		assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+		assert_int_equal(v.ce, (tos & 3) == 3);
+		free(b.bytes);
+	}
+}
+
+static void marks_are_told_path_by_path(void **state)
+{
+	const struct weft_frame_ecn_path *e;
+	struct built b = build(&addr, WEFT_FRAME_F_ECN, 0);
+	struct weft_frame_view v;
+
+	(void)state;
+	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	assert_int_equal(weft_get16(v.ecn->paths), ECN_PATHS);
+	e = (const struct weft_frame_ecn_path *)(v.ecn + 1);
+	assert_int_equal(e[1].path, 1);
+	assert_int_equal(weft_get16(e[1].marked), 0xff01);
+	free(b.bytes);
+	b = build(&addr, 0, 0);
+	assert_int_equal(parse(&gate, &b, &v), WEFT_GATE_OK);
+	assert_null(v.ecn);
+	free(b.bytes);
+}
+
 static void a_udp_checksum_is_of_what_udp_says(void **state)
 {
 	struct built b = build(&addr, 0, 0);
@@ -539,6 +577,8 @@ int main(void)
 		cmocka_unit_test(vlan_must_be_the_own_one),
 		cmocka_unit_test(arp_is_recognised),
 		cmocka_unit_test(ip_header_checksum_is_right_for_all_lengths),
+		cmocka_unit_test(a_mark_of_a_queue_is_seen),
+		cmocka_unit_test(marks_are_told_path_by_path),
 		cmocka_unit_test(a_udp_checksum_is_of_what_udp_says),
 		cmocka_unit_test(crc32c_known_answers),
 	};

@@ -61,6 +61,11 @@ static void all_options_are_read(void **state)
 	good("encap=ether,csum=none");
 	assert_int_equal(o.encap, WEFT_ENCAP_ETHER);
 	assert_int_equal(o.csum, WEFT_CSUM_NONE);
+	good("dscp=46,ecn=0");
+	assert_true(o.dscp == 46 && o.no_ecn);
+	good("dscp=0,ecn=1");
+	assert_true(o.dscp == 0 && !o.no_ecn);
+	good("encap=ether,ecn=0");
 	good("csum=auto");
 	assert_int_equal(o.csum, WEFT_CSUM_AUTO);
 	good("csum=udp");
@@ -86,6 +91,9 @@ static void limits_are_inclusive(void **state)
 	bad("paths=17", "1 to 16");
 	bad("paths=0", "1 to 16");
 	bad("queues=0", "1 to 64");
+	bad("dscp=64", "0 to 63");
+	bad("ecn=2", "0 to 1");
+	bad("encap=ether,dscp=8", "dscp");
 }
 
 static void numbers_are_decimal_and_whole(void **state)
