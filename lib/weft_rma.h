@@ -125,6 +125,36 @@ enum weft_atomic_op {
 	WEFT_ATOMIC_XOR = 3,
 	WEFT_ATOMIC_SWAP = 4,
 	WEFT_ATOMIC_CSWAP = 5, /**< store `operand` if the value equals `compare` */
+	/* With a type only. */
+	WEFT_ATOMIC_MIN = 6,
+	WEFT_ATOMIC_MAX = 7,
+	WEFT_ATOMIC_PROD = 8,
+	WEFT_ATOMIC_LAND = 9, /**< logical: 1 or 0 */
+	WEFT_ATOMIC_LOR = 10,
+	WEFT_ATOMIC_LXOR = 11,
+	WEFT_ATOMIC_READ = 12, /**< no operand */
+	/** store `operand` if `compare` is not equal to the value; less than it; ... */
+	WEFT_ATOMIC_CSWAP_NE = 13,
+	WEFT_ATOMIC_CSWAP_LE = 14,
+	WEFT_ATOMIC_CSWAP_LT = 15,
+	WEFT_ATOMIC_CSWAP_GE = 16,
+	WEFT_ATOMIC_CSWAP_GT = 17,
+	WEFT_ATOMIC_MSWAP = 18, /**< store the bits of `operand` where `compare` has ones */
+};
+
+/** What the elements are; AND, OR, XOR and MSWAP are for integers. */
+enum weft_atomic_type {
+	WEFT_ATOMIC_WORD = 0, /**< one unsigned integer of `width` bytes */
+	WEFT_ATOMIC_INT8 = 1,
+	WEFT_ATOMIC_UINT8 = 2,
+	WEFT_ATOMIC_INT16 = 3,
+	WEFT_ATOMIC_UINT16 = 4,
+	WEFT_ATOMIC_INT32 = 5,
+	WEFT_ATOMIC_UINT32 = 6,
+	WEFT_ATOMIC_INT64 = 7,
+	WEFT_ATOMIC_UINT64 = 8,
+	WEFT_ATOMIC_FLOAT = 9,
+	WEFT_ATOMIC_DOUBLE = 10,
 };
 
 struct weft_atomic {
@@ -135,6 +165,14 @@ struct weft_atomic {
 	uint64_t compare; /**< CSWAP */
 	/** `width` bytes that get the old value, in host order; NULL = not wanted */
 	void *result;
+	/**
+	 * Another type than #WEFT_ATOMIC_WORD: not the fields from `width` to `compare` count, but
+	 * those below. `result` has room for all elements.
+	 */
+	enum weft_atomic_type type;
+	size_t count;         /**< elements, one after the other; > 0 */
+	const void *operands; /**< so many; must live until the operation ends */
+	const void *compares; /**< CSWAP and its kin, MSWAP; as operands */
 };
 
 /**
@@ -146,6 +184,14 @@ struct weft_atomic {
  * with keys packed while the owner's worker had the same interfaces: all go to the first device
  * that the key has, and to a peer without a lane there -EOPNOTSUPP; then ADD and CSWAP of 8 bytes
  * exist only.
+ *
+ * With a type, an array of elements of 1 to 8 bytes is changed, each element atomically among all
+ * weft_atomic() of its width and CPU atomics, exactly once; long arrays go in several messages, and
+ * an error may come after some elements have been changed. The peer's CPU does it: not with
+ * WEFT_ATOMIC_MODE=device (-EOPNOTSUPP). Elements of 8 bytes need #WEFT_FEATURE_AMO64, others
+ * #WEFT_FEATURE_AMO32. Both ends have the same byte order. An operation that its type does not have
+ * is -EINVAL. A cswap compares floating-point numbers by value but for #WEFT_ATOMIC_CSWAP, which
+ * compares bits.
  *
  * With a result, done means that the result is there; without, as weft_put(): done means handed
  * over. Errors as weft_put(), -EINVAL also for a misaligned address. With WEFT_ATOMIC_MODE=device

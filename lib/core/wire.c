@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "core/amo.h"
 #include "core/wire.h"
 
 /* A piece: at least one byte, inside the message, whose length a size_t can hold. */
@@ -257,18 +258,50 @@ static int check_key(uint8_t id, const struct weft_wire_key_rep *k, size_t lengt
 	return 0;
 }
 
+static int check_amov(uint8_t id, const struct weft_wire_amov *a, size_t length)
+{
+	const struct weft_wire_data *rep = (const void *)a;
+	uint16_t flags;
+	size_t bytes;
+
+	if (id == WEFT_WIRE_AMOV_REP)
+		return length < sizeof(*rep) ? -EBADMSG : check_data(rep, length - sizeof(*rep));
+	if (length < sizeof(*a) || !weft_amo_known(a->op, a->type))
+		return -EBADMSG;
+	flags = weft_get16(a->flags);
+	bytes = (size_t)weft_get32(a->count) * weft_amo_width(a->type);
+	if (bytes == 0 || bytes > WEFT_WIRE_AMOV_BYTES ||
+	    (flags != WEFT_WIRE_AMO_FETCH && (flags & ~WEFT_WIRE_RMA_ODD)) ||
+	    weft_get32(a->number) > WEFT_WIRE_RMA_NUMBER ||
+	    weft_get64(a->offset) > (uint64_t)PTRDIFF_MAX - bytes ||
+	    weft_get64(a->local) > (uint64_t)PTRDIFF_MAX - bytes ||
+	    length - sizeof(*a) != bytes * weft_amo_arrays(a->op))
+		return -EBADMSG;
+	return 0;
+}
+
+static int check_whole(uint8_t id, size_t length)
+{
+	size_t head = id == WEFT_WIRE_EAGER ? sizeof(struct weft_wire_eager)
+					    : sizeof(struct weft_wire_eager_sync);
+
+	return length < head ? -EBADMSG : 0;
+}
+
 int weft_wire_check(uint8_t id, const void *data, size_t length)
 {
 	switch (id) {
+	case WEFT_WIRE_AMOV:
+	case WEFT_WIRE_AMOV_REP:
+		return check_amov(id, data, length);
 	case WEFT_WIRE_KEY_REQ:
 	case WEFT_WIRE_KEY:
 		return check_key(id, data, length);
 	case WEFT_WIRE_EXT:
 		return check_ext(data, length);
 	case WEFT_WIRE_EAGER:
-		return length < sizeof(struct weft_wire_eager) ? -EBADMSG : 0;
 	case WEFT_WIRE_EAGER_SYNC:
-		return length < sizeof(struct weft_wire_eager_sync) ? -EBADMSG : 0;
+		return check_whole(id, length);
 	case WEFT_WIRE_FRAG:
 		if (length < sizeof(struct weft_wire_frag))
 			return -EBADMSG;
@@ -315,7 +348,6 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 	case WEFT_WIRE_RMA_FLUSH:
 	case WEFT_WIRE_RMA_FLUSHED:
 		return check_rma(id, data, length);
-	default:
-		return -EBADMSG;
 	}
+	return -EBADMSG;
 }

@@ -84,6 +84,9 @@ enum weft_wire_id {
 	/** struct weft_wire_key_req: bounds and native keys of registered memory, please */
 	WEFT_WIRE_KEY_REQ = 28,
 	WEFT_WIRE_KEY = 29, /**< struct weft_wire_key_rep, then struct weft_wire_rkey_domain */
+	/** struct weft_wire_amov, operands, compares: atomics on elements of an array */
+	WEFT_WIRE_AMOV = 30,
+	WEFT_WIRE_AMOV_REP = 31, /**< struct weft_wire_data, then the old values */
 };
 
 /** In front of EAGER, FRAG, RTS, AM and their kin, and of ABORT: the same in all of a message. */
@@ -377,6 +380,24 @@ struct weft_wire_rma_flushed {
 	/** lowest and highest number of those since the last RMA_FLUSHED */
 	weft_le32 first, last;
 } __attribute__((packed));
+
+/** Elements are little-endian, as the memory is: both ends must be. */
+struct weft_wire_amov {
+	weft_le64 key;
+	weft_le64 offset;         /**< of the first element */
+	struct weft_wire_ref ref; /**< of AMOV_REP, or RMA_NAK */
+	weft_le64 local;          /**< offset at the asker: AMOV_REP says it again */
+	uint8_t op;               /**< enum weft_atomic_op */
+	uint8_t type;             /**< enum weft_atomic_type, 1..10 */
+	weft_le16 flags;          /**< as an AMO's */
+	weft_le32 number;         /**< as an AMO's */
+	weft_le32 count;          /**< elements, > 0 */
+} __attribute__((packed));
+
+static_assert(sizeof(struct weft_wire_amov) == 44, "wire");
+
+/** Operands, or compares, of one AMOV: any lane carries it. */
+#define WEFT_WIRE_AMOV_BYTES 256
 
 struct weft_wire_key_req {
 	weft_le64 key;

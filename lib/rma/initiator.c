@@ -173,6 +173,8 @@ int weft_rma_amo_step(struct weft_request *req)
 		.number = weft_put32(fetch ? 0 : req->send.op_sn & WEFT_WIRE_RMA_NUMBER),
 	};
 
+	if (r->type)
+		return weft_rma_vec_step(req);
 	if (fetch && rma->open >= WEFT_RMA_OPEN)
 		return -EAGAIN;
 	if (weft_tx_envelope_any(req->me, WEFT_WIRE_AMO, &amo, sizeof(amo)))
@@ -210,7 +212,8 @@ static void choose_way(struct weft_request *req)
 
 	if (__builtin_expect(r->rkey->unknown, 0))
 		weft_rkey_ask(req->me, r->rkey);
-	req->send.proto = choose(req);
+	/* Arrays only CPUs can do. */
+	req->send.proto = r->type ? &weft_proto_amo_am : choose(req);
 	r->native = req->send.proto && (req->send.proto->needs & WEFT_NEEDS_NATIVE);
 	if (!r->native)
 		weft_rma_local_put(req);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "core/amo.h"
 #include "core/mem.h"
 #include "base/params.h"
 #include "base/log.h"
@@ -134,12 +135,39 @@ int weft_get(struct weft_ep *ep, void *buffer, size_t count, struct weft_rkey *r
 	return transfer_locked(ep, WEFT_RMA_GET, buffer, count, rkey, remote_offset, params, req);
 }
 
+/* Of an array. */
+static int vector_check(struct weft_ep *ep, const struct weft_atomic *a,
+			const struct weft_rkey *rkey, uint64_t remote,
+			const struct weft_op_params *params)
+{
+	size_t width = weft_amo_width(a->type);
+	int rc;
+
+	if (!weft_amo_known(a->op, a->type) || a->count == 0 || a->count > PTRDIFF_MAX / width ||
+	    (a->op != WEFT_ATOMIC_READ && !a->operands) ||
+	    (a->op == WEFT_ATOMIC_READ && !a->result) ||
+	    (weft_amo_compares(a->op) && !a->compares) ||
+	    (params && (params->flags & WEFT_OP_INJECT)))
+		return -EINVAL;
+	rc = check_call(ep, width == 8 ? WEFT_FEATURE_AMO64 : WEFT_FEATURE_AMO32, rkey,
+			WEFT_MEM_REMOTE_ATOMIC, params);
+	if (rc)
+		return rc;
+	if (remote > rkey->size || a->count * width > rkey->size - remote)
+		return -ERANGE;
+	if (!rkey->unknown && (remote + rkey->low) % width)
+		return -EINVAL;
+	return ep->msg->mw->conf.atomic_device ? -EOPNOTSUPP : 0;
+}
+
 static int atomic_check(struct weft_ep *ep, const struct weft_atomic *a,
 			const struct weft_rkey *rkey, uint64_t remote,
 			const struct weft_op_params *params)
 {
 	int rc;
 
+	if (a->type)
+		return vector_check(ep, a, rkey, remote, params);
 	if ((unsigned int)a->op > WEFT_ATOMIC_CSWAP || (a->width != 4 && a->width != 8))
 		return -EINVAL;
 	rc = check_call(ep, a->width == 4 ? WEFT_FEATURE_AMO32 : WEFT_FEATURE_AMO64, rkey,
@@ -176,6 +204,13 @@ static int atomic_locked(struct weft_ep *ep, const struct weft_atomic *a, struct
 	weft_rma_req(req)->amo.operand = a->operand;
 	weft_rma_req(req)->amo.compare = a->op == WEFT_ATOMIC_CSWAP ? a->compare : 0;
 	weft_rma_req(req)->amo.result = a->result;
+	if (a->type) {
+		weft_rma_req(req)->type = (uint8_t)a->type;
+		weft_rma_req(req)->width = (uint8_t)weft_amo_width(a->type);
+		weft_rma_req(req)->vec.operands = a->operands;
+		weft_rma_req(req)->vec.compares = a->compares;
+		req->length = a->count * weft_amo_width(a->type);
+	}
 	rc = weft_rma_start(req);
 	if (out && rc == WEFT_INPROGRESS)
 		*out = req;

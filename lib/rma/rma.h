@@ -12,6 +12,7 @@
  *	rma/answer.c     and what the peer answers
  *	rma/native.c     the initiator's part over lanes that access remote memory
  *	rma/local.c      the initiator's own buffer for those
+ *	rma/vector.c     atomics on typed arrays, at both ends
  *	rma/gets.c       how much a worker requests at a time
  *	rma/target.c     requests from peers
  *	rma/fence.c      order: what is confirmed, fences, and flush's request for it
@@ -71,6 +72,7 @@ struct weft_req_rma {
 	bool native;                /* by the lanes themselves */
 	bool again;                 /* a lane died with a part of it: all anew */
 	uint8_t op, width;          /* atomic */
+	uint8_t type;               /* of an array; 0 = `amo` */
 	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
 	union {
 		struct weft_ivals got; /* get by messages: what has come */
@@ -78,6 +80,11 @@ struct weft_req_rma {
 			uint64_t operand, compare, old;
 			void *result;
 		} amo;
+		struct {
+			const uint8_t *operands, *compares;
+			uint64_t reserved;
+			uint8_t *results; /* where amo.result is */
+		} vec;
 		struct {
 			uint8_t id, length;
 			uint8_t data[38];
@@ -257,6 +264,24 @@ void weft_rma_recv_key_req(struct weft_msg_ep *me, const void *data, size_t payl
 void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload);
 /** Nobody uses it any more. */
 void weft_rkey_free(struct weft_rkey *rkey);
+
+/** Hand over an atomic on an array: as weft_proto.progress(). */
+int weft_rma_vec_step(struct weft_request *req);
+void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload);
+void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t payload);
+/** Bytes of an operation that were asked for have come, or will not. */
+void weft_rma_account(struct weft_request *req, uint64_t length);
+/** The operation of this endpoint that @p ref names, or NULL. */
+struct weft_request *weft_rma_find(struct weft_msg_ep *me, struct weft_wire_ref ref);
+/** Enter the memory for [offset, offset + length). @return 0: to be left again; or why not */
+int weft_rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
+		   unsigned int right, struct weft_mem_slot **out);
+/** Answer without payload, now or as soon as there is room. */
+void weft_rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status,
+		     unsigned int flags);
+/** A PUT or counted atomic is over, with an error if @p status is one. */
+void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
+		      uint32_t number, int status);
 
 /* ------------------------------------------------------------------ own buffers (rma/local.c) */
 

@@ -18,8 +18,8 @@
 /*
  * Enter the memory for [offset, offset + length). @return 0: to be left again; or why not
  */
-static int enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
-		 unsigned int right, struct weft_mem_slot **out)
+int weft_rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
+		   unsigned int right, struct weft_mem_slot **out)
 {
 	struct weft_mem_slot *slot = weft_mem_key_enter(&me->mw->worker->ctx->keys, key);
 	const struct weft_mem *mem;
@@ -130,8 +130,8 @@ static void answer(struct weft_msg_ep *me, uint8_t id, const void *data, size_t 
 }
 
 /* @param flags  0: it would have had an answer; or WEFT_WIRE_RMA_COUNTED and its half */
-static void refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status,
-		   unsigned int flags)
+void weft_rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t length, int status,
+		     unsigned int flags)
 {
 	struct weft_wire_rma_nak nak = {
 		.ref = ref,
@@ -199,8 +199,8 @@ static void add_share(struct weft_rma *rma, bool odd, unsigned int halvings)
 }
 
 /* A PUT or counted AMO is over, with an error if @p status is one. */
-static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
-		    uint32_t number, int status)
+void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
+		      uint32_t number, int status)
 {
 	unsigned int halvings = (flags & WEFT_WIRE_PUT_SHARE) / WEFT_WIRE_PUT_HALF;
 	bool odd = flags & WEFT_WIRE_RMA_ODD;
@@ -217,8 +217,8 @@ static void counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t f
 		/* The other pieces of a PUT meet the same end: one NAK will do. */
 		rma->last_nak = ref;
 		rma->naks_sent[odd]++;
-		refuse(me, ref, number, status,
-		       WEFT_WIRE_RMA_COUNTED | (odd ? WEFT_WIRE_RMA_ODD : 0));
+		weft_rma_refuse(me, ref, number, status,
+				WEFT_WIRE_RMA_COUNTED | (odd ? WEFT_WIRE_RMA_ODD : 0));
 	}
 	if (rma->asked && !me->failed)
 		answer_flush(me);
@@ -233,15 +233,15 @@ void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t length)
 
 	if (!weft_rma_ready(me))
 		return;
-	rc = enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE, &slot);
+	rc = weft_rma_enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE, &slot);
 	if (rc == 0) {
 		memcpy((uint8_t *)slot->mem->address + offset, put + 1, length);
 		weft_mem_key_leave(slot);
 		me->mw->rma->puts++;
 		me->mw->rma->put_bytes += length;
 	}
-	counted(me, put->ref, weft_get32(put->flags), weft_get32(put->flags) >> WEFT_WIRE_RMA_SHIFT,
-		rc);
+	weft_rma_counted(me, put->ref, weft_get32(put->flags),
+			 weft_get32(put->flags) >> WEFT_WIRE_RMA_SHIFT, rc);
 }
 
 void weft_rma_recv_flush(struct weft_msg_ep *me, const void *data, size_t payload)
@@ -296,7 +296,8 @@ static int amo(struct weft_msg_ep *me, const struct weft_wire_amo *a, uint64_t *
 	uint64_t compare = weft_get64(a->compare);
 	struct weft_mem_slot *slot;
 	uint8_t *word;
-	int rc = enter(me, weft_get64(a->key), offset, a->width, WEFT_MEM_REMOTE_ATOMIC, &slot);
+	int rc = weft_rma_enter(me, weft_get64(a->key), offset, a->width, WEFT_MEM_REMOTE_ATOMIC,
+				&slot);
 
 	if (rc)
 		return rc;
@@ -325,9 +326,9 @@ void weft_rma_recv_amo(struct weft_msg_ep *me, const void *data, size_t payload)
 		return;
 	rc = amo(me, a, &old);
 	if (!(flags & WEFT_WIRE_AMO_FETCH)) {
-		counted(me, a->ref, flags, weft_get32(a->number), rc);
+		weft_rma_counted(me, a->ref, flags, weft_get32(a->number), rc);
 	} else if (rc) {
-		refuse(me, a->ref, 0, rc, 0);
+		weft_rma_refuse(me, a->ref, 0, rc, 0);
 	} else {
 		struct weft_wire_amo_rep rep = {a->ref, weft_put64(old)};
 
@@ -347,7 +348,7 @@ static ssize_t get_data_piece(struct weft_request *req, unsigned int lane, size_
 	if (atomic_load(&req->send.mem->revoked)) {
 		me->mw->rma->bad_key++;
 		req->length = off;
-		refuse(me, req->send.peer, rest, -EKEYREJECTED, 0);
+		weft_rma_refuse(me, req->send.peer, rest, -EKEYREJECTED, 0);
 		return 0;
 	}
 	if (len == 0)
@@ -379,9 +380,9 @@ void weft_rma_recv_get(struct weft_msg_ep *me, const void *data, size_t payload)
 
 	if (!weft_rma_ready(me))
 		return;
-	rc = enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
+	rc = weft_rma_enter(me, weft_get64(get->key), offset, length, WEFT_MEM_REMOTE_READ, &slot);
 	if (rc) {
-		refuse(me, get->ref, length, rc, 0);
+		weft_rma_refuse(me, get->ref, length, rc, 0);
 		return;
 	}
 	req = new_answer(me, WEFT_RMA_ANSWER);

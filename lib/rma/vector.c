@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Atomics on arrays of typed elements, by messages: AMOV with a few elements each, which the peer's
+ * CPU does one by one. Without a result they are counted as PUTs are, with one AMOV_REP brings the
+ * old values, byte for byte as GET_DATA does.
+ */
+
+#include <errno.h>
+
+#include "core/amo.h"
+#include "core/mem.h"
+#include "rma/rma.h"
+
+/* ------------------------------------------------------------------ asker */
+
+struct amov {
+	struct weft_wire_amov head;
+	uint8_t bytes[2 * WEFT_WIRE_AMOV_BYTES];
+} __attribute__((packed));
+
+/* Elements that the largest lane message takes. */
+static size_t most(const struct weft_msg_ep *me, unsigned int op, size_t width)
+{
+	size_t max = 0, arrays = weft_amo_arrays(op), n;
+
+	for (uint32_t m = me->lanes_up; m; m &= m - 1) {
+		const struct weft_msg_lane *l = &me->lanes[__builtin_ctz(m)];
+
+		max = l->max_short > max ? l->max_short : max;
+		max = l->max_bcopy > max ? l->max_bcopy : max;
+	}
+	/* Its answer has to fit, too. */
+	n = WEFT_WIRE_AMOV_BYTES;
+	if (max < sizeof(struct weft_wire_amov) + arrays * n)
+		n = max > sizeof(struct weft_wire_amov)
+			    ? (max - sizeof(struct weft_wire_amov)) / (arrays ? arrays : 1)
+			    : 0;
+	else if (max < sizeof(struct weft_wire_data) + n)
+		n = max - sizeof(struct weft_wire_data);
+	return n / width ? n / width * width : width;
+}
+
+static size_t fill(struct amov *a, const struct weft_request *req, size_t n)
+{
+	const struct weft_req_rma *r = weft_rma_req(req);
+	const bool fetch = r->vec.results != NULL;
+	size_t off = req->send.offset, length = 0;
+
+	a->head = (struct weft_wire_amov){
+		.key = weft_put64(r->rkey->key),
+		.offset = weft_put64(r->remote + off),
+		.ref = weft_request_ref(req),
+		.local = weft_put64(off),
+		.op = r->op,
+		.type = r->type,
+		.flags = weft_put16(fetch               ? WEFT_WIRE_AMO_FETCH
+				    : req->me->rma->odd ? WEFT_WIRE_RMA_ODD
+							: 0),
+		.number = weft_put32(fetch ? 0 : req->send.op_sn & WEFT_WIRE_RMA_NUMBER),
+		.count = weft_put32((uint32_t)(n / r->width)),
+	};
+	if (r->op != WEFT_ATOMIC_READ) {
+		memcpy(a->bytes, r->vec.operands + off, n);
+		length = n;
+	}
+	if (weft_amo_compares(r->op)) {
+		memcpy(a->bytes + length, r->vec.compares + off, n);
+		length += n;
+	}
+	return sizeof(a->head) + length;
+}
+
+/* All operations together: half of what the peer keeps answers of. */
+static bool may_ask(const struct weft_request *req, size_t max)
+{
+	const struct weft_req_rma *r = weft_rma_req(req);
+
+	if (r->pieces == 0 && req->me->rma->open >= WEFT_RMA_OPEN)
+		return false;
+	return req->send.offset - r->count < 3 * max;
+}
+
+int weft_rma_vec_step(struct weft_request *req)
+{
+	struct weft_req_rma *r = weft_rma_req(req);
+	struct weft_rma *rma = req->me->rma;
+	const bool fetch = r->vec.results != NULL;
+	size_t max = most(req->me, r->op, r->width), n, length;
+	struct amov a;
+
+	while (req->send.offset < req->length && req->status == WEFT_INPROGRESS) {
+		n = req->length - req->send.offset < max ? req->length - req->send.offset : max;
+		if (fetch && !may_ask(req, max))
+			return -EAGAIN;
+		length = fill(&a, req, n);
+		if (weft_tx_envelope_any(req->me, WEFT_WIRE_AMOV, &a, length))
+			return -EAGAIN;
+		req->send.offset += n;
+		if (fetch)
+			weft_rma_set_pieces(req, req->send.offset - r->count);
+		else
+			weft_rma_count(rma, rma->odd);
+	}
+	return 0;
+}
+
+void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t length)
+{
+	const struct weft_wire_data *hdr = data;
+	struct weft_request *req = weft_rma_find(me, hdr->rreq);
+	uint64_t off = weft_get64(hdr->offset);
+
+	if (!req || weft_rma_req(req)->kind != WEFT_RMA_AMO || !weft_rma_req(req)->type ||
+	    !weft_rma_req(req)->vec.results) {
+		me->mw->rma->bad_ref++;
+		return;
+	}
+	if (off + length > req->send.offset ||
+	    length > req->send.offset - weft_rma_req(req)->count) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	memcpy(weft_rma_req(req)->vec.results + off, hdr + 1, length);
+	weft_rma_account(req, length);
+}
+
+/* ------------------------------------------------------------------ target */
+
+static int amov(struct weft_msg_ep *me, const struct weft_wire_amov *a, size_t bytes, uint8_t *old)
+{
+	const size_t width = weft_amo_width(a->type);
+	const uint8_t *operand = (const uint8_t *)(a + 1);
+	const uint8_t *compare = operand + (a->op == WEFT_ATOMIC_READ ? 0 : bytes);
+	struct weft_mem_slot *slot;
+	uint8_t *word;
+	int rc = weft_rma_enter(me, weft_get64(a->key), weft_get64(a->offset), bytes,
+				WEFT_MEM_REMOTE_ATOMIC, &slot);
+
+	if (rc)
+		return rc;
+	word = (uint8_t *)slot->mem->address + weft_get64(a->offset);
+	if ((uintptr_t)word % width) {
+		me->mw->rma->misaligned++;
+		rc = -EINVAL;
+	}
+	for (size_t i = 0; rc == 0 && i < bytes; i += width)
+		weft_amo_do(a->op, a->type, word + i,
+			    a->op == WEFT_ATOMIC_READ ? NULL : operand + i,
+			    weft_amo_compares(a->op) ? compare + i : NULL, old + i);
+	weft_mem_key_leave(slot);
+	me->mw->rma->amos += rc ? 0 : bytes / width;
+	return rc;
+}
+
+void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload)
+{
+	const struct weft_wire_amov *a = data;
+	uint16_t flags = weft_get16(a->flags);
+	size_t bytes = (size_t)weft_get32(a->count) * weft_amo_width(a->type);
+	struct {
+		struct weft_wire_data head;
+		uint8_t old[WEFT_WIRE_AMOV_BYTES];
+	} __attribute__((packed)) rep = {.head = {a->ref, a->local}};
+	int rc;
+
+	if (!weft_rma_ready(me))
+		return;
+	/* Answers that can't go wait in memory. */
+	if ((flags & WEFT_WIRE_AMO_FETCH) && me->num_ctl >= 2 * WEFT_WIRE_ANSWERS) {
+		me->mw->rma->too_many++;
+		weft_msg_fail(me, -EPROTO, "the peer requests more than %u answers at a time",
+			      2 * WEFT_WIRE_ANSWERS);
+		return;
+	}
+	rc = amov(me, a, bytes, rep.old);
+	if (!(flags & WEFT_WIRE_AMO_FETCH))
+		weft_rma_counted(me, a->ref, flags, weft_get32(a->number), rc);
+	else if (rc)
+		weft_rma_refuse(me, a->ref, bytes, rc, 0);
+	else
+		weft_tx_ctl(me, WEFT_WIRE_AMOV_REP, &rep, sizeof(rep.head) + bytes);
+}
