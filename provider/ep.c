@@ -175,9 +175,9 @@ static int ep_close(struct fid *fid)
 		wfi_ops_close(ep);
 		wfi_claims_drop(ep);
 		numbers[ep->number] = false;
-		wfi_worker_put();
-		if (!wfi.worker)
+		if (wfi.endpoints == 1) /* keys go before the worker that they are for */
 			wfi_peers_forget();
+		wfi_worker_put();
 	}
 	unbind(ep);
 	ep->domain->refs--;
