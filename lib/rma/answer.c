@@ -6,7 +6,7 @@
 #include "rma/rma.h"
 
 /* The operation of this endpoint that @p ref names, or NULL. */
-struct weft_request *weft_rma_find(struct weft_msg_ep *me, struct weft_wire_ref ref)
+static struct weft_request *find(struct weft_msg_ep *me, struct weft_wire_ref ref)
 {
 	struct weft_request *req = weft_request_lookup(me->mw, ref);
 
@@ -17,7 +17,7 @@ struct weft_request *weft_rma_find(struct weft_msg_ep *me, struct weft_wire_ref 
 }
 
 /* Bytes that were asked for have come, or will not. */
-void weft_rma_account(struct weft_request *req, uint64_t length)
+static void account(struct weft_request *req, uint64_t length)
 {
 	struct weft_msg_ep *me = req->me;
 	struct weft_req_rma *r = weft_rma_req(req);
@@ -35,7 +35,7 @@ void weft_rma_account(struct weft_request *req, uint64_t length)
 void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 {
 	const struct weft_wire_data *hdr = data;
-	struct weft_request *req = weft_rma_find(me, hdr->rreq);
+	struct weft_request *req = find(me, hdr->rreq);
 	uint64_t off = weft_get64(hdr->offset);
 	int rc;
 
@@ -58,13 +58,13 @@ void weft_rma_recv_data(struct weft_msg_ep *me, const void *data, size_t length)
 		if (rc < 0)
 			req->status = rc;
 	}
-	weft_rma_account(req, length);
+	account(req, length);
 }
 
 void weft_rma_recv_amo_rep(struct weft_msg_ep *me, const void *data, size_t payload)
 {
 	const struct weft_wire_amo_rep *rep = data;
-	struct weft_request *req = weft_rma_find(me, rep->ref);
+	struct weft_request *req = find(me, rep->ref);
 	uint64_t value = weft_get64(rep->value);
 	uint32_t half = (uint32_t)value;
 
@@ -90,7 +90,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 {
 	const struct weft_wire_rma_nak *nak = data;
 	struct weft_rma *rma = weft_rma_of(me);
-	struct weft_request *req = weft_rma_find(me, nak->ref);
+	struct weft_request *req = find(me, nak->ref);
 	int status = -(int)weft_get16(nak->status);
 	uint16_t flags = weft_get16(nak->flags);
 	uint64_t length = weft_get64(nak->length), op_sn;
@@ -110,7 +110,7 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 	if (req && (weft_rma_req(req)->kind == WEFT_RMA_GET ||
 		    (weft_rma_req(req)->type && weft_rma_req(req)->amo.result))) {
 		if (length <= req->send.offset - weft_rma_req(req)->count)
-			weft_rma_account(req, length);
+			account(req, length);
 		else
 			me->mw->count.mismatch++;
 	} else if (req && weft_rma_req(req)->kind == WEFT_RMA_AMO &&
@@ -121,4 +121,24 @@ void weft_rma_recv_nak(struct weft_msg_ep *me, const void *data, size_t payload)
 	if (!me->failed)
 		weft_rma_nak_counted(me);
 	weft_msg_ep_release(me);
+}
+
+void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t length)
+{
+	const struct weft_wire_data *hdr = data;
+	struct weft_request *req = find(me, hdr->rreq);
+	uint64_t off = weft_get64(hdr->offset);
+
+	if (!req || weft_rma_req(req)->kind != WEFT_RMA_AMO || !weft_rma_req(req)->type ||
+	    !weft_rma_req(req)->vec.results) {
+		me->mw->rma->bad_ref++;
+		return;
+	}
+	if (off + length > req->send.offset ||
+	    length > req->send.offset - weft_rma_req(req)->count) {
+		me->mw->count.mismatch++;
+		return;
+	}
+	memcpy(weft_rma_req(req)->vec.results + off, hdr + 1, length);
+	account(req, length);
 }

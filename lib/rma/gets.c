@@ -73,3 +73,20 @@ void weft_rma_gets_done(struct weft_msg_ep *me, uint32_t pieces, bool good)
 		go_on(rma);
 	weft_rma_gets_look(me->mw);
 }
+
+/* Pieces of the window that the operation holds, given what has been asked and has not come. */
+void weft_rma_set_pieces(struct weft_request *req, uint64_t left)
+{
+	uint16_t now = (uint16_t)((left + WEFT_RMA_CHUNK - 1) / WEFT_RMA_CHUNK);
+
+	req->me->rma->open -= weft_rma_req(req)->pieces;
+	req->me->rma->open += now;
+	if (weft_rma_req(req)->kind == WEFT_RMA_GET) {
+		req->me->rma->gets += now - weft_rma_req(req)->pieces;
+		if (now > weft_rma_req(req)->pieces)
+			weft_rma_gets_take(req->me, now - weft_rma_req(req)->pieces);
+		else
+			weft_rma_gets_done(req->me, weft_rma_req(req)->pieces - now, true);
+	}
+	weft_rma_req(req)->pieces = now;
+}

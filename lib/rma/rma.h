@@ -12,7 +12,9 @@
  *	rma/answer.c     and what the peer answers
  *	rma/native.c     the initiator's part over lanes that access remote memory
  *	rma/local.c      the initiator's own buffer for those
- *	rma/vector.c     atomics on typed arrays, at both ends
+ *	rma/vector.c     atomics on typed arrays, at the initiator
+ *	rma/vector_target.c
+ *	                 and at the target
  *	rma/gets.c       how much a worker requests at a time
  *	rma/target.c     requests from peers
  *	rma/fence.c      order: what is confirmed, fences, and flush's request for it
@@ -269,10 +271,6 @@ void weft_rkey_free(struct weft_rkey *rkey);
 int weft_rma_vec_step(struct weft_request *req);
 void weft_rma_recv_amov(struct weft_msg_ep *me, const void *data, size_t payload);
 void weft_rma_recv_amov_rep(struct weft_msg_ep *me, const void *data, size_t payload);
-/** Bytes of an operation that were asked for have come, or will not. */
-void weft_rma_account(struct weft_request *req, uint64_t length);
-/** The operation of this endpoint that @p ref names, or NULL. */
-struct weft_request *weft_rma_find(struct weft_msg_ep *me, struct weft_wire_ref ref);
 /** Enter the memory for [offset, offset + length). @return 0: to be left again; or why not */
 int weft_rma_enter(struct weft_msg_ep *me, uint64_t key, uint64_t offset, uint64_t length,
 		   unsigned int right, struct weft_mem_slot **out);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wireup/learn.h"
+#include "wireup/wireup.h"
 
 /* For a pair that gives no answer, in the first round, when there are others. */
 #define PAIR_TIMEOUT_NS 1000000000ull
@@ -32,6 +32,16 @@ static void add_address(struct weft_ep *ep, struct weft_records *r)
 	weft_records_add(r, WEFT_RECORD_ADDRESS, buf, weft_address_pack(&a, buf));
 }
 
+/* The peer's boot address is all we have: say WHO. */
+static void ask_address(struct weft_ep *ep)
+{
+	struct weft_wireup *wu = ep->wireup;
+
+	wu->step = WEFT_STEP_ASKED;
+	wu->msg.len = 0;
+	weft_wireup_send_new(ep, WEFT_WIREUP_WHO);
+}
+
 /* The boot connection is up: ask. */
 void weft_wireup_boot_up(struct weft_ep *ep)
 {
@@ -44,7 +54,7 @@ void weft_wireup_boot_up(struct weft_ep *ep)
 	};
 
 	if (wu->learning) {
-		weft_learn_ask(ep);
+		ask_address(ep);
 		return;
 	}
 	if (wu->leader) {

@@ -11,8 +11,6 @@
 
 /** What is known of a peer by its boot address. @return 0, or -EINVAL: damaged */
 int weft_learn_address(struct weft_worker *w, const struct weft_boot *b, struct weft_address *a);
-/** The connection is up: say WHO over it. */
-void weft_learn_ask(struct weft_ep *ep);
 /** Somebody has said WHO. */
 void weft_learn_answer(struct weft_worker *w, struct weft_lane_ep *lane_ep,
 		       const struct weft_wireup_msg *m);

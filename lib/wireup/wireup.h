@@ -7,7 +7,6 @@
  * One state machine, in which each file may call each other:
  *   wireup/wireup.c     messages of both ends, retries, established, time
  *   wireup/initiator.c  which pair of interfaces, and REQ
- *   wireup/learn.c      boot addresses, and what is to be asked with them
  *   wireup/responder.c  what a REQ leads to
  *   wireup/lanes.c      attaching further lanes
  *   wireup/ep_addr.c    lanes whose two ends need each other's address
@@ -18,10 +17,12 @@
  *   wireup/lane_return.c  and come back
  *   wireup/lane_link.c  those whose two ends need each other's address
  * Above it:
+ *   wireup/learn.c      boot addresses: the rest is asked for, and answered
  *   wireup/recv.c       messages and events: which endpoint they are for
  *   wireup/progress.c   what is due
  *   wireup/iface_event.c  links that come and go
  * Below it:
+ *   wireup/boot_address.c  a worker's own, and what one of a peer says
  *   wireup/map.c        the lane map: proposing, trimming
  *   wireup/select.c     which pairs of interfaces become lanes
  *   wireup/model.c      how fast both ends copy

@@ -38,8 +38,6 @@
 /* So much of a frame is fetched ahead: it and what is being copied fit the first-level cache. */
 #define PREFETCH_MAX 4096u
 
-#define MARK_ACKS 4u
-
 #define STEP_ROUGH 20000u /* between two looks at the port: a rough time of arrival */
 #define ECHO_ROUGH 255u   /* arrivals in vain until a rough echo is better than none */
 
@@ -218,25 +216,12 @@ static void time_wait_input(struct raw_conn *c, const struct weft_frame_view *v)
 	}
 }
 
-/*
- * A queue on the way has marked it. Several ACKs tell, since they may be lost, and the next mark
- * tells again what they said.
- */
-static void marked_input(struct raw_conn *c, const struct weft_frame_view *v)
-{
-	if (v->type != WEFT_FRAME_DATA && v->type != WEFT_FRAME_PART)
-		return;
-	raw_count(c->iface, RAW_RX_MARKED);
-	c->path[v->hdr->path % WEFT_FRAME_PATHS_MAX].marked++;
-	c->mark_acks = MARK_ACKS;
-}
-
 /* Marked frames, and frames that tell of marks, are never the commonest ones of plain_input(). */
 static void up_input(struct raw_conn *c, const struct weft_frame_view *v, struct rte_mbuf *desc)
 {
 	c->pings = 0;
 	if (unlikely(v->ce))
-		marked_input(c, v);
+		raw_window_marked(c, v);
 	if (unlikely(v->ecn) && c->cc)
 		raw_window_marks(c, v->ecn);
 	if (unlikely(memcmp(v->src_mac, c->peer_mac, 6) != 0))

@@ -13,9 +13,13 @@
 #include "engine/rx.h"
 #include "engine/timer.h"
 #include "engine/window.h"
+#include "frame/parse.h"
 
 /* Smaller limits have acknowledgements asked for: the peer's own rule is every eighth frame. */
 #define ASK_FRAMES (4 * RAW_ACK_FRAMES)
+
+/* So many ACKs tell of marks. */
+#define MARK_ACKS 4u
 
 static uint32_t full_frame(const struct raw_conn *c)
 {
@@ -181,6 +185,19 @@ static uint32_t take_marks(const struct raw_conn *c, struct raw_path *p, uint32_
 
 	p->marks = 0;
 	return (uint32_t)RTE_MIN(bytes, (uint64_t)acked);
+}
+
+/*
+ * A queue on the way has marked it. Several ACKs tell, since they may be lost, and the next mark
+ * tells again what they said.
+ */
+void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v)
+{
+	if (v->type != WEFT_FRAME_DATA && v->type != WEFT_FRAME_PART)
+		return;
+	raw_count(c->iface, RAW_RX_MARKED);
+	c->path[v->hdr->path % WEFT_FRAME_PATHS_MAX].marked++;
+	c->mark_acks = MARK_ACKS;
 }
 
 void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)

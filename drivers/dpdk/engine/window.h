@@ -40,6 +40,8 @@ static inline uint16_t raw_window_sent(struct raw_conn *c, uint8_t path, uint32_
 	return likely(c->cc_left >= 0) ? 0 : raw_window_ask(c, path, bytes);
 }
 
+/** A frame of the peer came marked: the next ACKs tell it. */
+void raw_window_marked(struct raw_conn *c, const struct weft_frame_view *v);
 /**
  * The peer tells how many of our frames came marked. It may tell more than were ever sent: what
  * counts is never more than what it acknowledges.

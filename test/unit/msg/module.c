@@ -159,6 +159,7 @@ static void op_sum(struct op *op, struct weft_ep *ep, uint64_t a, uint64_t b, ui
 	req->length = sizeof(*result);
 	req->send.proto = NULL;
 	req->send.mem = NULL;
+	req->send.inject = NULL;
 	req->send.zcopies = 0;
 	req->send.op_sn = me->op_sn++;
 	*(struct sum_req *)req->send.own = (struct sum_req){a, b, result};
