@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Native reads and writes: the kernel copies between the two processes, once, where it lets one
- * process at another's memory. Where a peer's memory is says the peer's own table (shm/reg.h), so
- * all that a peer can do by lying is to give us its own wrong bytes, or to take ours into a wrong
- * place of its own memory.
+ * Native reads: the kernel copies between the two processes, once, where it gives one access to the
+ * other's memory. Where a peer's memory is says the peer's own table (shm/reg.h), so all that a
+ * peer can do by lying is to give us its own wrong bytes.
+ *
+ * There are no native writes: one that was under way when the owner released the memory could end
+ * after that, and nothing would tell the owner when.
  *
  * An operation is done by progress(), in slices, so that messages come through in between.
  */
@@ -23,7 +25,6 @@ struct shm_native {
 	struct weft_lane_comp *comp;
 	uint64_t offset, key;
 	size_t done, length;
-	bool write;
 	uint8_t num;
 	struct iovec iov[SHM_NATIVE_IOV];
 };
@@ -74,7 +75,7 @@ bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *he
 /* ------------------------------------------------------------------ calls */
 
 static int post(struct shm_ep *lane_ep, const struct iovec *iov, unsigned int iovcnt,
-		uint64_t offset, uint64_t key, bool write, struct weft_lane_comp *comp)
+		uint64_t offset, uint64_t key, struct weft_lane_comp *comp)
 {
 	struct shm_iface *s = shm_iface(lane_ep->base.iface);
 	struct shm_native *n = NULL;
@@ -92,7 +93,6 @@ static int post(struct shm_ep *lane_ep, const struct iovec *iov, unsigned int io
 		.comp = comp,
 		.offset = offset,
 		.key = key,
-		.write = write,
 		.num = (uint8_t)iovcnt,
 	};
 	for (i = 0; i < iovcnt; i++) {
@@ -110,15 +110,7 @@ int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned i
 		  struct weft_lane_comp *comp)
 {
 	(void)mem;
-	return post(shm_ep(base), iov, iovcnt, remote_offset, key, false, comp);
-}
-
-int shm_put_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
-		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
-		  struct weft_lane_comp *comp)
-{
-	(void)mem;
-	return post(shm_ep(base), iov, iovcnt, remote_offset, key, true, comp);
+	return post(shm_ep(base), iov, iovcnt, remote_offset, key, comp);
 }
 
 /* ------------------------------------------------------------------ work */
@@ -148,31 +140,29 @@ static unsigned int here(const struct shm_native *n, size_t most, struct iovec *
 /* @return bytes moved, or a negative error */
 static ssize_t move(struct shm_ep *lane_ep, struct shm_native *n, size_t most)
 {
-	unsigned int num,
-		right = n->write ? WEFT_LANE_ACCESS_REMOTE_WRITE : WEFT_LANE_ACCESS_REMOTE_READ;
 	struct iovec local[SHM_NATIVE_IOV], remote;
 	uint64_t address;
+	unsigned int num;
 	ssize_t moved;
 	size_t len;
 	int rc;
 
 	num = here(n, most, local, &len);
-	rc = shm_reg_find(lane_ep->regs, n->key, n->offset + n->done, len, right, &address);
+	rc = shm_reg_find(lane_ep->regs, n->key, n->offset + n->done, len,
+			  WEFT_LANE_ACCESS_REMOTE_READ, &address);
 	if (rc < 0)
 		return rc;
 	if (!is_alive(lane_ep))
 		return -ECONNRESET;
 	remote = (struct iovec){(void *)(uintptr_t)address, len};
-	moved = n->write ? process_vm_writev(lane_ep->pid, local, num, &remote, 1, 0)
-			 : process_vm_readv(lane_ep->pid, local, num, &remote, 1, 0);
+	moved = process_vm_readv(lane_ep->pid, local, num, &remote, 1, 0);
 	if (moved < 0)
 		return errno == ESRCH ? -ECONNRESET : -errno;
 	if (moved == 0)
 		return -EFAULT;
 	/* What was given back meanwhile may have had other bytes. */
-	rc = n->write ? 0
-		      : shm_reg_find(lane_ep->regs, n->key, n->offset + n->done, len, right,
-				     &address);
+	rc = shm_reg_find(lane_ep->regs, n->key, n->offset + n->done, len,
+			  WEFT_LANE_ACCESS_REMOTE_READ, &address);
 	return rc < 0 ? rc : moved;
 }
 
@@ -215,10 +205,7 @@ static unsigned int work(struct shm_iface *s, struct shm_ep *lane_ep)
 		}
 		budget -= (size_t)moved;
 		n->done += (size_t)moved;
-		if (n->write)
-			s->count.native_put_bytes += (uint64_t)moved;
-		else
-			s->count.native_get_bytes += (uint64_t)moved;
+		s->count.native_get_bytes += (uint64_t)moved;
 		if (n->done == n->length)
 			end(lane_ep, 0);
 	}

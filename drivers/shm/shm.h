@@ -37,7 +37,7 @@
 #define SHM_NATIVES 16   /* native reads and writes of a lane_ep under way */
 #define SHM_NATIVE_IOV 4u
 #define SHM_NATIVE_MAX (16u << 20)
-#define SHM_NATIVE_FEATURES ((uint32_t)(WEFT_LANE_F_GET | WEFT_LANE_F_PUT))
+#define SHM_NATIVE_FEATURES ((uint32_t)WEFT_LANE_F_GET)
 #define SHM_HOT 2    /* rings that every progress() looks at */
 #define SHM_COLD 2   /* and so many of the others, in turn */
 #define SHM_BURST 64 /* records of one ring in a row */
@@ -136,7 +136,6 @@ TAILQ_HEAD(shm_list, shm_ep);
 	X(rx_messages, "rx.messages")                                    \
 	X(rx_chunks, "rx.chunks")                                        \
 	X(native_get_bytes, "native.get_bytes")                          \
-	X(native_put_bytes, "native.put_bytes")                          \
 	X(native_failed, "native.failed")                                \
 	/* connections ended because what came over them cannot be */    \
 	X(rx_bad, "rx.bad")                                              \
@@ -256,9 +255,6 @@ bool shm_native_works(const struct shm_iface *s);
 /** And at the memory of the process that sent this? */
 bool shm_native_reaches(const struct shm_ep *lane_ep, const struct shm_hello *hello);
 int shm_get_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
-		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
-		  struct weft_lane_comp *comp);
-int shm_put_zcopy(struct weft_lane_ep *base, const struct iovec *iov, unsigned int iovcnt,
 		  struct weft_mem_lane *mem, uint64_t remote_offset, uint64_t key,
 		  struct weft_lane_comp *comp);
 /** A slice of what is under way. @return events */
