@@ -23,8 +23,11 @@ static size_t repeat_ext(const void *msg, size_t n, void *piece)
 	return n ? EXT + n : 0;
 }
 
+/* Nothing is validated yet: what else stands behind it is no message, or can't be cut. */
 static size_t split_ext(const struct weft_wire_ext *x, size_t had, void *piece)
 {
+	if (x->id != WEFT_WIRE_FRAG && x->id != WEFT_WIRE_FRAG_SYNC)
+		return 0;
 	return repeat_ext(x, weft_msg_split(x->id, x + 1, had ? had - EXT : 0, piece), piece);
 }
 

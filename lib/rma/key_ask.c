@@ -35,6 +35,7 @@ void weft_rkey_ask(struct weft_msg_ep *me, struct weft_rkey *rkey)
 	if (rkey->asked || !has_native(me))
 		return;
 	rkey->asked = true;
+	rkey->asked_of = me->ep->peer;
 	LIST_INSERT_HEAD(&me->mw->rma->asked, rkey, asked_link);
 	weft_tx_ctl(me, WEFT_WIRE_KEY_REQ, &q, sizeof(q));
 }
@@ -105,7 +106,8 @@ void weft_rma_recv_key(struct weft_msg_ep *me, const void *data, size_t payload)
 
 	for (rkey = LIST_FIRST(&me->mw->rma->asked); rkey; rkey = next) {
 		next = LIST_NEXT(rkey, asked_link);
-		if (rkey->key == weft_get64(rep->key) && rkey->remote_id == me->ep->remote_id)
+		/* Others may say that they are that worker, but are no such peer. */
+		if (rkey->key == weft_get64(rep->key) && rkey->asked_of == me->ep->peer)
 			take(rkey, rep);
 	}
 }

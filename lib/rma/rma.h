@@ -144,6 +144,7 @@ struct weft_rkey {
 	uint8_t low;   /* of the memory's address */
 	bool unknown;  /* made of the number alone: the owner checks, until it has said more */
 	bool asked;    /* in the worker's list of those */
+	const struct weft_peer *asked_of; /* compared only */
 	LIST_ENTRY(weft_rkey) asked_link;
 	uint8_t num_native;
 	struct {

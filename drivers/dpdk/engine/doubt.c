@@ -112,8 +112,9 @@ void raw_doubt_timer(struct raw_conn *c)
 
 static void new_mac(struct raw_conn *c, const uint8_t mac[6])
 {
-	if (memcmp(mac, c->peer_mac, 6) != 0 && !weft_arp_is_fixed(&c->iface->arp, c->hop_ip) &&
-	    slot(c, RAW_HINT_MAC) != 0)
+	/* The table is all workers': it is looked at as seldom as there may be a question. */
+	if (memcmp(mac, c->peer_mac, 6) != 0 && slot(c, RAW_HINT_MAC) != 0 &&
+	    !weft_arp_is_fixed(&c->iface->arp, c->hop_ip))
 		raw_move_ask(c, mac);
 }
 

@@ -395,6 +395,24 @@ static void parts_have_it_in_front(void **state)
 	}
 }
 
+/* Frames in several buffers are looked at before anything in them is checked. */
+static void none_inside_another_is_cut(void **state)
+{
+	uint8_t msg[8 * 16 + 64] = {0}, part[512];
+	struct weft_wire_ext *x = (void *)msg;
+
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++)
+		x[i].id = i < 7 ? WEFT_WIRE_EXT : WEFT_WIRE_FRAG;
+	assert_int_equal(weft_msg_split(WEFT_WIRE_EXT, msg, 0, NULL), 0);
+	memset(part, 0x5a, sizeof(part));
+	assert_int_equal(weft_msg_split(WEFT_WIRE_EXT, msg, sizeof(msg), part + 512), 0);
+	for (unsigned int i = 0; i < sizeof(part); i++)
+		assert_int_equal(part[i], 0x5a);
+	x[0].id = WEFT_WIRE_PUT;
+	assert_int_equal(weft_msg_split(WEFT_WIRE_EXT, msg, 0, NULL), 0);
+}
+
 static void what_ext_may_not_be(void **state)
 {
 	uint8_t msg[64] = {0};
@@ -433,6 +451,7 @@ int main(int argc, char **argv)
 		CONN_TEST(an_abort_keeps_its_channel),
 		CONN_TEST(active_messages_tell_theirs),
 		cmocka_unit_test(parts_have_it_in_front),
+		cmocka_unit_test(none_inside_another_is_cut),
 		cmocka_unit_test(what_ext_may_not_be),
 	};
 
