@@ -64,9 +64,10 @@ static void see(struct sightings *all, const struct dump_frame *frame, const str
 
 	if ((id & all->mask) || frame->way == DUMP_WAY_UNKNOWN)
 		return;
-	while (all->num == SAMPLES)
+	while (all->num == SAMPLES && all->mask != UINT64_MAX)
 		thin(all);
-	if (id & all->mask)
+	/* Full of one id: somebody has made frames to that end. */
+	if ((id & all->mask) || all->num == SAMPLES)
 		return;
 	all->s[all->num++] = (struct sighting){id, frame->time, frame->file, frame->way};
 }

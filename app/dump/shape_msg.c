@@ -238,6 +238,21 @@ static const struct dump_field flush[] = {DEC(FLUSH, count), HEX(FLUSH, flags)};
 static const struct dump_field flushed[] = {DEC(FLUSHED, count),  DEC(FLUSHED, naks),
 					    DEC(FLUSHED, errors), DEC(FLUSHED, status),
 					    DEC(FLUSHED, first),  DEC(FLUSHED, last)};
+#define KEY_REQ struct weft_wire_key_req
+static const struct dump_field key_req[] = {HEX(KEY_REQ, key)};
+#define KEY_REP struct weft_wire_key_rep
+static const struct dump_field key_rep[] = {HEX(KEY_REP, key), DEC(KEY_REP, size),
+					    HEX(KEY_REP, rights), DEC(KEY_REP, low),
+					    DEC(KEY_REP, num_domains)};
+#define DOMAIN struct weft_wire_rkey_domain
+static const struct dump_field domain[] = {HEX(DOMAIN, key), DEC(DOMAIN, domain)};
+static const struct dump_shape domain_shape = DUMP_SHAPE("domain", domain, DOMAIN, DUMP_NOTHING);
+#define AMOV struct weft_wire_amov
+static const struct dump_field amov[] = {
+	HEX(AMOV, key),   DEC(AMOV, offset), DUMP_REF("ref", AMOV, ref),
+	DEC(AMOV, local), DEC(AMOV, op),     DEC(AMOV, type),
+	HEX(AMOV, flags), DEC(AMOV, number), DEC(AMOV, count),
+};
 
 #define RECORDS DUMP_RECORDS, .record = msg_record
 static const struct dump_shape messages[] = {
@@ -270,6 +285,11 @@ static const struct dump_shape messages[] = {
 	[WEFT_WIRE_RMA_NAK] = DUMP_SHAPE("rma_nak", nak, NAK, DUMP_NOTHING),
 	[WEFT_WIRE_RMA_FLUSH] = DUMP_SHAPE("rma_flush", flush, FLUSH, DUMP_NOTHING),
 	[WEFT_WIRE_RMA_FLUSHED] = DUMP_SHAPE("rma_flushed", flushed, FLUSHED, DUMP_NOTHING),
+	[WEFT_WIRE_KEY_REQ] = DUMP_SHAPE("key_req", key_req, KEY_REQ, DUMP_NOTHING),
+	[WEFT_WIRE_KEY] =
+		DUMP_SHAPE("key_answer", key_rep, KEY_REP, DUMP_ITEMS, .item = &domain_shape),
+	[WEFT_WIRE_AMOV] = DUMP_SHAPE("amov", amov, AMOV, DUMP_BYTES),
+	[WEFT_WIRE_AMOV_REP] = DUMP_SHAPE("amov_rep", get_data, DATA, DUMP_BYTES),
 };
 
 const struct dump_shape *dump_shape_of_msg(uint8_t id)

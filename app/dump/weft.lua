@@ -131,6 +131,12 @@ local messages = {
 	[25] = shape("rma_nak", "ref ref length d8 status d2 flags x2"),
 	[26] = shape("rma_flush", "count d8 flags x4"),
 	[27] = shape("rma_flushed", "count d8 naks d8 errors d8 status d4 first d4 last d4"),
+	[28] = shape("key_req", "key x8"),
+	[29] = shape("key_answer", "key x8 size d8 rights x4 low d1 num_domains d1 zero -2",
+		"items", shape("domain", "key x8 domain d1 zero -7")),
+	[30] = shape("amov", "key x8 offset d8 ref ref local d8 op d1 type d1 flags x2 number d4 " ..
+		"count d4", "bytes"),
+	[31] = shape("amov_rep", "ref ref offset d8", "bytes"),
 }
 
 local values = {
