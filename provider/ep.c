@@ -13,8 +13,10 @@
 #include "provider/process.h"
 #include "provider/rma.h"
 #include "provider/tagged.h"
+#include "provider/wait.h"
 
 #define MIN_MULTI_RECV 4096
+#define CLOSE_MS 1000
 
 static struct wfi_ep *ep_of_fid(struct fid *fid)
 {
@@ -131,13 +133,19 @@ static void unbind(struct wfi_ep *ep)
 
 static bool numbers[WFI_ENDPOINTS]; /* in use */
 
+/* The one that was given back first: what is still on its way to an old one finds nobody. */
 static int take_number(struct wfi_ep *ep)
 {
+	static uint16_t next;
+	uint16_t n;
+
 	for (uint16_t i = 0; i < WFI_ENDPOINTS; i++) {
-		if (numbers[i])
+		n = (uint16_t)((next + i) % WFI_ENDPOINTS);
+		if (numbers[n])
 			continue;
-		numbers[i] = true;
-		ep->number = i;
+		numbers[n] = true;
+		ep->number = n;
+		next = (uint16_t)(n + 1);
 		return 0;
 	}
 	return -FI_EMFILE;
@@ -164,6 +172,28 @@ static int ep_enable(struct wfi_ep *ep)
 	return rc;
 }
 
+/* Messages that nobody has received; their senders see success. */
+static void drop_messages(const struct wfi_ep *ep)
+{
+	struct weft_op_params params = {.size = sizeof(params)};
+	struct weft_message *message;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		params.channel = (uint16_t)(ep->number * 2 + i);
+		while (weft_tag_probe(wfi.worker, NULL, 0, 0, &params, &message, NULL) == 0)
+			weft_tag_msg_drop(wfi.worker, message);
+	}
+}
+
+/* Buffers of operations that can't be cancelled are the application's again when this is over. */
+static void wait_for_operations(void)
+{
+	struct wfi_deadline deadline = wfi_deadline(CLOSE_MS);
+
+	while (wfi_ops_closing() != 0 && wfi_deadline_left(&deadline) != 0)
+		weft_worker_progress(wfi.worker);
+}
+
 static int ep_close(struct fid *fid)
 {
 	struct wfi_ep *ep = ep_of_fid(fid);
@@ -174,6 +204,9 @@ static int ep_close(struct fid *fid)
 		wfi_multi_close(ep);
 		wfi_ops_close(ep);
 		wfi_claims_drop(ep);
+		drop_messages(ep);
+		if (wfi.endpoints > 1) /* else all end with the worker */
+			wait_for_operations();
 		numbers[ep->number] = false;
 		if (wfi.endpoints == 1) /* keys go before the worker that they are for */
 			wfi_peers_forget();

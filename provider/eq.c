@@ -129,6 +129,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 	for (;;) {
 		wfi_lock();
 		wfi_wait_disarm(&eq->wait);
+		wfi_progress(); /* else a worker with something to do could not be armed */
 		n = take(eq, event, buf, length, flags);
 		left = wfi_deadline_left(&deadline);
 		if (n != -FI_EAGAIN || left == 0) {

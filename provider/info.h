@@ -14,9 +14,9 @@
 #define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV | WFI_CAPS_RMA)
 /* Regions for peers: the provider chooses keys, and the memory is there. */
 #define WFI_MR_MODE (FI_MR_PROV_KEY | FI_MR_ALLOCATED)
-#define WFI_CAPS_FREE (FI_MULTI_RECV | FI_DIRECTED_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
-/* These cost something, so who does not ask for them does not get them. */
-#define WFI_CAPS_ASKED FI_SOURCE
+#define WFI_CAPS_FREE (FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)
+/* These cost something or change what calls mean: who does not ask for them does not get them. */
+#define WFI_CAPS_ASKED (FI_SOURCE | FI_DIRECTED_RECV)
 #define WFI_CAPS (WFI_CAPS_PRIMARY | WFI_CAPS_DIRECTION | WFI_CAPS_FREE | WFI_CAPS_ASKED)
 
 #define WFI_TX_OP_FLAGS                                                          \

@@ -33,7 +33,10 @@ static bool one(struct wfi_op *op, const struct weft_completion *c)
 		op->flags |= FI_MULTI_RECV;
 	if (op->cntr)
 		wfi_cntr_count(op->cntr, error != 0);
-	wfi_op_message(op, c, error);
+	if (last || op->report)
+		wfi_op_message(op, c, error);
+	else
+		wfi_cq_release(op->cq);
 	op->buf = rest;
 	op->length = left;
 	return last;

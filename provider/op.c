@@ -23,6 +23,7 @@ const struct weft_datatype wfi_iov_type = {
 
 static struct chunk *chunks;
 static struct wfi_op *unused;
+static unsigned int num_closing;
 
 /* ------------------------------------------------------------------ the pool */
 
@@ -43,6 +44,9 @@ static int grow(void)
 
 void wfi_op_release(struct wfi_op *op)
 {
+	if (op->closing)
+		num_closing--;
+	op->closing = false;
 	op->ep = NULL;
 	op->req = NULL;
 	op->next = unused;
@@ -82,6 +86,7 @@ void wfi_ops_free(void)
 		free(c);
 	}
 	unused = NULL;
+	num_closing = 0;
 }
 
 /* ------------------------------------------------------------------ how they end */
@@ -203,6 +208,11 @@ int wfi_ops_cancel(struct wfi_ep *ep, void *context)
 	return -FI_ENOENT;
 }
 
+unsigned int wfi_ops_closing(void)
+{
+	return num_closing;
+}
+
 void wfi_ops_close(struct wfi_ep *ep)
 {
 	struct wfi_op *op;
@@ -217,6 +227,8 @@ void wfi_ops_close(struct wfi_ep *ep)
 			op->cq = NULL;
 			op->cntr = NULL;
 			op->ep = NULL;
+			op->closing = true;
+			num_closing++;
 			if (op->req)
 				weft_request_cancel(op->req);
 		}

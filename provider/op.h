@@ -29,6 +29,7 @@ struct wfi_op {
 	bool report;    /**< success, too, is reported */
 	bool cancelled; /**< by the application */
 	/** FI_MULTI_RECV: the buffer is for several messages, with one receive at a time */
+	bool closing; /* its endpoint is closed, and Weft still has its buffer */
 	bool multi;
 	struct weft_ep *source;
 	struct weft_op_params params;
@@ -62,6 +63,8 @@ void wfi_received_cb(struct weft_request *req, const struct weft_completion *c, 
 int wfi_ops_cancel(struct wfi_ep *ep, void *context);
 /** The endpoint closes: its receives are cancelled, and nothing of it is reported. Locked. */
 void wfi_ops_close(struct wfi_ep *ep);
+/** Operations of closed endpoints whose buffers Weft still has. Locked. */
+unsigned int wfi_ops_closing(void);
 /** The pool; nothing is under way any more. */
 void wfi_ops_free(void);
 

@@ -75,12 +75,15 @@ static bool job_on_one_host(void)
 {
 	static const char *const ranks[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
 	static const char *const local[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL};
-	static const char *const hosts[] = {"SLURM_STEP_NUM_NODES", "SLURM_NNODES", NULL};
+	static const char *const task[] = {"SLURM_PROCID", NULL};
+	static const char *const step[] = {"SLURM_STEP_NUM_NODES", NULL};
+	static const char *const hosts[] = {"SLURM_NNODES", NULL};
 	long n = job_number(ranks);
 
+	/* One process alone may spawn others, or connect to them, anywhere. */
 	if (n > 0 && job_number(local) > 0)
-		return job_number(local) == n;
-	return job_number(hosts) == 1;
+		return n > 1 && job_number(local) == n;
+	return job_number(task) >= 0 && job_number(step) == 1 && job_number(hosts) == 1;
 }
 
 /* ------------------------------------------------------------------ reading */

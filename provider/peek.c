@@ -76,6 +76,12 @@ ssize_t wfi_peek(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t fl
 			    take ? &message : NULL, &c);
 	if (rc == -ENOMSG) {
 		wfi_progress();
+		/* The source may have ended meanwhile, and its endpoint with it. */
+		rc = wfi_recv_source(ep, msg->addr, FI_TAGGED, &params, &source);
+		if (rc < 0) {
+			wfi_op_drop(op);
+			return rc;
+		}
 		rc = weft_tag_probe(wfi.worker, source, msg->tag, ~msg->ignore, &params,
 				    take ? &message : NULL, &c);
 	}

@@ -109,7 +109,8 @@ static ssize_t post(struct fid_ep *fid, const struct post *p)
 		return -FI_EOPBADSTATE;
 	for (size_t i = 0; i < p->count && i < WFI_IOV_MAX; i++)
 		length += p->iov[i].iov_len;
-	if (p->count > WFI_IOV_MAX || (p->flags & FI_INJECT && length > WFI_INJECT_SIZE))
+	if (p->count > WFI_IOV_MAX ||
+	    (p->kind == FI_WRITE && p->flags & FI_INJECT && length > WFI_INJECT_SIZE))
 		return -FI_EINVAL;
 	wfi_lock();
 	rc = try(ep, p);

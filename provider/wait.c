@@ -26,6 +26,7 @@ int wfi_wait_open(struct wfi_wait *wait)
 {
 	int rc;
 
+	wait->worker = 0; /* the new epoll set has no worker's descriptor yet */
 	wait->epoll = epoll_create1(EPOLL_CLOEXEC);
 	wait->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = wait->epoll < 0 || wait->event < 0 ? -errno : add(wait, wait->event);

@@ -81,7 +81,8 @@ static void answers(void **state)
 	hints->domain_attr->av_type = FI_AV_MAP;
 	info = ask(hints, &rc);
 	assert_int_equal(rc, 0);
-	assert_int_equal(info->caps & (FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE),
+	assert_int_equal(info->caps &
+				 (FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE | FI_DIRECTED_RECV),
 			 FI_TAGGED | FI_SEND);
 	assert_int_equal(info->domain_attr->threading, FI_THREAD_DOMAIN);
 	assert_int_equal(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
