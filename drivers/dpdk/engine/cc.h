@@ -22,6 +22,7 @@ struct weft_cc_conf {
 	uint32_t most;  /**< bytes: the largest window that sender and receiver have room for */
 	uint32_t
 		rtt; /**< ns: round trip of a small frame before there was traffic; 0 = not known */
+	uint32_t frame_ns; /**< time of a full frame on the link; 0 = not known */
 };
 
 /** An acknowledgement. */
@@ -78,6 +79,7 @@ struct weft_cc_delay {
 	uint8_t trips;       /**< round trips that the last round took */
 	uint8_t cut_wait;    /**< rounds until the next cut by loss */
 	uint32_t base;       /**< ns: least round trip */
+	uint32_t links;      /**< ns: the least target, for what full frames take on links */
 	uint32_t frame_ns;   /**< a frame's time at the highest rate of a round; 0 = none yet */
 	uint32_t srtt;       /**< ns, of the last few samples */
 	uint8_t full_wait;   /**< rounds until full_new is taken */

@@ -12,6 +12,7 @@
 
 #define BYTES_START 15000u
 #define HOPS 3u
+#define LINK_FRAMES 4u   /* on two links, and as long in queues */
 #define WINDOW_PARTS 64u /* the least window: a frame, cut into so many */
 #define TARGET_SMALL 4u  /* frames: smaller windows have a larger target */
 #define FULL_MIN 4000u   /* ns */
@@ -362,6 +363,7 @@ static void delay_init(struct weft_cc *cc, const struct weft_cc_conf *conf)
 {
 	struct weft_cc_delay *d = &cc->delay;
 
+	d->links = LINK_FRAMES * min32(conf->frame_ns, TARGET_MAX / LINK_FRAMES);
 	d->loss_shift = LOSS_SHIFT_MAX;
 	d->allow = (int64_t)LOSS_BURST * conf->frame;
 	d->calm = CALM_ROUNDS;

@@ -37,7 +37,7 @@ static inline uint32_t plus(const struct weft_cc *cc, uint64_t more)
 /* Queueing delay that is aimed at by whoever has a few frames in flight, ns. */
 static inline uint32_t target_plain(const struct weft_cc_delay *d)
 {
-	return min32(max32(d->base / 2 * 3, TARGET_MIN), TARGET_MAX);
+	return min32(max32(max32(d->base / 2 * 3, TARGET_MIN), d->links), TARGET_MAX);
 }
 
 /** Set the window, and the limit and gap that follow from it. */

@@ -71,6 +71,18 @@ bool raw_window_fixed(const struct raw_iface *iface)
 	return weft_cc_ops(iface->conf.cc) == weft_cc_ops(WEFT_CC_FIXED);
 }
 
+/* Time of a full frame on the port's link; 0 = nobody knows its speed. */
+static uint32_t frame_ns(const struct raw_conn *c)
+{
+	const struct weft_frame_port *port = c->iface->port;
+	double ns;
+
+	if (port->bandwidth <= 0 || port->flags & WEFT_FRAME_PORT_GUESS)
+		return 0;
+	ns = full_frame(c) * 1e9 / port->bandwidth;
+	return ns < INT32_MAX ? (uint32_t)ns : INT32_MAX;
+}
+
 int raw_window_init(struct raw_conn *c)
 {
 	const struct weft_cc_ops *ops = weft_cc_ops(c->iface->conf.cc);
@@ -79,6 +91,7 @@ int raw_window_init(struct raw_conn *c)
 		/* WEFT_WINDOW is the lane's, whatever its paths are. */
 		.most = RTE_MAX(c->win_bytes / c->paths, full_frame(c)),
 		.rtt = c->measure.rtt,
+		.frame_ns = frame_ns(c),
 	};
 
 	c->cc_left = INT32_MAX;
@@ -183,6 +196,8 @@ static uint32_t take_marks(const struct raw_conn *c, struct raw_path *p, uint32_
 {
 	uint64_t bytes = (uint64_t)p->marks * full_frame(c);
 
+	if (acked == 0)
+		return 0; /* they count with the next bytes */
 	p->marks = 0;
 	return (uint32_t)RTE_MIN(bytes, (uint64_t)acked);
 }
