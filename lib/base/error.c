@@ -27,7 +27,7 @@ const char *weft_build_info(void)
 #if WEFT_HAVE_ROCE
 	       " roce"
 #endif
-	       " self\n";
+	       " shm self\n";
 }
 
 /*

@@ -145,7 +145,7 @@ no_room() {
 	ip -n "${ns[0]}" link set xdp2 mtu "$1"
 	ip -n "${ns[1]}" link set xdp2 mtu "$2"
 	ip netns exec "${ns[0]}" timeout 60 "$info" --no-huge -m 512 --no-pci \
-		--vdev="net_af_xdp0,iface=xdp2" -- -d >"$dir/xdp" 2>&1 || rc=$?
+		--vdev="net_af_xdp0,iface=xdp2" -- -L dpdk -d >"$dir/xdp" 2>&1 || rc=$?
 	ip -n "${ns[0]}" link del xdp2
 	cat "$dir/xdp"
 	[ $rc = 1 ] && grep -qE "$3" "$dir/xdp"
