@@ -109,13 +109,16 @@ int wfi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	domain->av_type = info->domain_attr ? info->domain_attr->av_type : FI_AV_UNSPEC;
 	wfi_lock();
 	rc = wfi_process_get();
-	if (rc == 0) {
-		rc = start_thread(domain, info);
-		if (rc < 0)
-			wfi_process_put();
-	}
 	wfi_unlock();
 	if (rc < 0) {
+		free(domain);
+		return rc;
+	}
+	rc = start_thread(domain, info);
+	if (rc < 0) {
+		wfi_lock();
+		wfi_process_put();
+		wfi_unlock();
 		free(domain);
 		return rc;
 	}

@@ -408,12 +408,10 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->ep.fid.ops = &ep_fi_ops;
 	ep->ep.ops = &ep_ops;
 	ep->ep.cm = &cm_ops;
-	if (ep->caps & FI_TAGGED)
-		ep->ep.tagged = &wfi_tagged_ops;
-	if (ep->caps & FI_MSG)
-		ep->ep.msg = &wfi_msg_ops;
-	if (ep->caps & FI_RMA)
-		ep->ep.rma = &wfi_rma_ops;
+	/* All of them, whatever it was opened for: libfabric calls through them unseen. */
+	ep->ep.tagged = &wfi_tagged_ops;
+	ep->ep.msg = &wfi_msg_ops;
+	ep->ep.rma = &wfi_rma_ops;
 	wfi_lock();
 	domain->refs++;
 	wfi_unlock();

@@ -114,6 +114,8 @@ ssize_t wfi_send(struct fid_ep *fid, const struct wfi_post *p)
 	struct wfi_ep *ep = wfi_ep_of(fid);
 	int rc;
 
+	if (!(ep->caps & p->kind))
+		return -FI_EOPNOTSUPP;
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
 	if (p->count > WFI_IOV_MAX ||
@@ -198,6 +200,8 @@ ssize_t wfi_recv(struct fid_ep *fid, const struct wfi_post *p)
 	struct wfi_ep *ep = wfi_ep_of(fid);
 	int rc;
 
+	if (!(ep->caps & p->kind))
+		return -FI_EOPNOTSUPP;
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
 	if (p->count > WFI_IOV_MAX || (p->flags & FI_MULTI_RECV && (p->count != 1 || !ep->rx.cq)))

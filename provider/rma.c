@@ -105,6 +105,8 @@ static ssize_t post(struct fid_ep *fid, const struct post *p)
 	size_t length = 0;
 	int rc;
 
+	if (!(ep->caps & FI_RMA))
+		return -FI_EOPNOTSUPP;
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
 	for (size_t i = 0; i < p->count && i < WFI_IOV_MAX; i++)

@@ -109,6 +109,8 @@ static ssize_t look(struct wfi_ep *ep, const struct fi_msg_tagged *msg, uint64_t
 {
 	ssize_t rc;
 
+	if (!(ep->caps & FI_TAGGED))
+		return -FI_EOPNOTSUPP;
 	if (!ep->enabled)
 		return -FI_EOPBADSTATE;
 	if (msg->iov_count > WFI_IOV_MAX)

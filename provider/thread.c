@@ -14,9 +14,13 @@
 
 /* So often it makes progress before others may have the lock. */
 #define ROUNDS 64
-/* Its descriptor wakes it; this is for what nobody foresaw. */
+/* Its descriptor wakes it; this is a safety timeout. */
 #define SLEEP_MS 1000
 
+/*
+ * Of starting and stopping. Taken before the lock of the process, which the thread needs to end.
+ */
+static pthread_mutex_t lifetime = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t thread;
 static unsigned int users;
 static struct wfi_wait idle = WFI_WAIT_CLOSED;
@@ -89,12 +93,11 @@ static int start(void)
 	return -rc;
 }
 
-int wfi_thread_start(unsigned int interval_us)
+/* @return 0, or a negative error: it does not run */
+static int first_user(unsigned int interval_us)
 {
 	int rc;
 
-	if (users++ > 0)
-		return 0;
 	interval.tv_sec = interval_us / 1000000;
 	interval.tv_nsec = (long)(interval_us % 1000000) * 1000;
 	atomic_store(&stop, false);
@@ -104,19 +107,30 @@ int wfi_thread_start(unsigned int interval_us)
 		if (rc < 0)
 			wfi_wait_close(&idle);
 	}
-	if (rc < 0)
-		users--;
+	return rc;
+}
+
+int wfi_thread_start(unsigned int interval_us)
+{
+	int rc;
+
+	pthread_mutex_lock(&lifetime);
+	rc = users == 0 ? first_user(interval_us) : 0;
+	users += rc == 0;
+	pthread_mutex_unlock(&lifetime);
 	return rc;
 }
 
 void wfi_thread_stop(void)
 {
-	if (--users > 0)
-		return;
-	atomic_store(&stop, true);
-	wfi_wait_signal(&idle);
-	pthread_join(thread, NULL);
-	wfi_lock();
-	wfi_wait_close(&idle);
-	wfi_unlock();
+	pthread_mutex_lock(&lifetime);
+	if (--users == 0) {
+		atomic_store(&stop, true);
+		wfi_wait_signal(&idle);
+		pthread_join(thread, NULL);
+		wfi_lock();
+		wfi_wait_close(&idle);
+		wfi_unlock();
+	}
+	pthread_mutex_unlock(&lifetime);
 }

@@ -8,7 +8,7 @@
 #ifndef WFI_THREAD_H
 #define WFI_THREAD_H
 
-/** One more user. Locked. @return 0 or a negative error */
+/** One more user; not to be called with the lock of the process. @return 0 or a negative error */
 int wfi_thread_start(unsigned int interval_us);
 /** One user less; waits for the thread's end. Not locked. */
 void wfi_thread_stop(void);

@@ -225,6 +225,10 @@ static void directed(void **state)
 	int a, b;
 
 	world_open(&w, &(struct wish){.caps = FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE});
+	/* What it was not opened for. */
+	assert_int_equal(fi_recv(w.ep, &in, sizeof(in), NULL, FI_ADDR_UNSPEC, &a), -FI_EOPNOTSUPP);
+	assert_int_equal(fi_inject(w.ep, &in, sizeof(in), w.peer), -FI_EOPNOTSUPP);
+	assert_int_equal(fi_write(w.ep, &in, sizeof(in), NULL, w.peer, 0, 1, &a), -FI_EOPNOTSUPP);
 	if (w.me == 0) {
 		mine = 2;
 		world_send(&w, &mine, sizeof(mine), 3);
