@@ -12,7 +12,7 @@
 
 #define BYTES_START 15000u
 #define HOPS 3u
-#define LINK_FRAMES 4u   /* on two links, and as long in queues */
+#define LINK_FRAMES 2u   /* the sender's link, and a switch's */
 #define WINDOW_PARTS 64u /* the least window: a frame, cut into so many */
 #define TARGET_SMALL 4u  /* frames: smaller windows have a larger target */
 #define FULL_MIN 4000u   /* ns */
