@@ -99,6 +99,8 @@ static void send_for_ever(struct end *e)
 		child_progress(e);
 		if (e->lane_ep && end_send(e->lane_ep, n, 8 + n * 53 % 9000) == 0)
 			n++;
+		else
+			sched_yield();
 	}
 }
 

@@ -29,7 +29,7 @@ struct end {
 
 void end_open(struct end *e, uint64_t iface_id);
 void end_close(struct end *e);
-/** Let all progress until @p *count is @p want; fails after @p seconds. */
+/** Let all progress until @p *count is @p want; fails when it stood still for @p seconds. */
 void end_run(struct end *a, struct end *b, const unsigned int *count, unsigned int want,
 	     double seconds);
 void end_connect(struct end *a, struct end *b);
