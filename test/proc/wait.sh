@@ -75,7 +75,7 @@ cpu_ticks() {
 # Both ends have all they need and wait for input that does not come: each takes 1 % of a CPU at
 # most. CPU time hardly grows with what else the machine does.
 idles() {
-	local hz ticks pid i span=10
+	local hz ticks pid i span=5
 	hz=$(getconf CLK_TCK)
 	over "$1"
 	rm -f "$dir/input"
