@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "provider/atomic.h"
 #include "provider/av.h"
 #include "provider/cntr.h"
 #include "provider/cq.h"
@@ -65,7 +66,7 @@ static struct fi_ops domain_fi_ops = {
 
 static struct fi_ops_domain domain_ops = {
 	/* What comes behind these is not here, and libfabric sees that by the size. */
-	.size = offsetof(struct fi_ops_domain, query_atomic),
+	.size = offsetof(struct fi_ops_domain, query_collective),
 	.av_open = wfi_av_open,
 	.cq_open = wfi_cq_open,
 	.endpoint = wfi_ep_open,
@@ -74,6 +75,7 @@ static struct fi_ops_domain domain_ops = {
 	.poll_open = no_poll_open,
 	.stx_ctx = no_stx_ctx,
 	.srx_ctx = no_srx_ctx,
+	.query_atomic = wfi_query_atomic,
 };
 
 static int start_thread(struct wfi_domain *domain, const struct fi_info *info)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "provider/atomic.h"
 #include "provider/eq.h"
 #include "provider/info.h"
 #include "provider/msg.h"
@@ -412,6 +413,7 @@ int wfi_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->ep.tagged = &wfi_tagged_ops;
 	ep->ep.msg = &wfi_msg_ops;
 	ep->ep.rma = &wfi_rma_ops;
+	ep->ep.atomic = &wfi_atomic_ops;
 	wfi_lock();
 	domain->refs++;
 	wfi_unlock();

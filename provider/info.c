@@ -107,8 +107,8 @@ static const char *lacks(const struct fi_info *hints, enum wfi_progress_choice p
 	if (hints->fabric_attr && hints->fabric_attr->name &&
 	    strcmp(hints->fabric_attr->name, WFI_NAME) != 0)
 		return "fabric_attr->name";
-	if (hints->caps & FI_RMA && !takes_keys(hints))
-		return "FI_RMA without FI_MR_PROV_KEY in domain_attr->mr_mode";
+	if (hints->caps & WFI_CAPS_MEMORY && !takes_keys(hints))
+		return "FI_RMA or FI_ATOMIC without FI_MR_PROV_KEY in domain_attr->mr_mode";
 	what = tx_lacks(hints->tx_attr);
 	if (!what)
 		what = rx_lacks(hints->rx_attr);
@@ -126,14 +126,14 @@ static uint64_t caps_for(const struct fi_info *hints)
 
 	/* Who does not say so can't use keys that are not his own. */
 	if (!takes_keys(hints))
-		primary &= ~(uint64_t)FI_RMA;
+		primary &= ~(uint64_t)WFI_CAPS_MEMORY;
 	if (caps == 0)
 		caps = WFI_CAPS_FREE | WFI_CAPS_ASKED;
 	if (!(caps & WFI_CAPS_PRIMARY))
 		caps |= primary;
 	if (caps & (FI_MSG | FI_TAGGED) && !(caps & (FI_SEND | FI_RECV)))
 		caps |= FI_SEND | FI_RECV;
-	if (caps & FI_RMA && !(caps & WFI_CAPS_RMA))
+	if (caps & WFI_CAPS_MEMORY && !(caps & WFI_CAPS_RMA))
 		caps |= WFI_CAPS_RMA;
 	return caps | WFI_CAPS_FREE;
 }
@@ -188,7 +188,8 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *as
 		a->data_progress = FI_PROGRESS_AUTO;
 	a->resource_mgmt = FI_RM_ENABLED;
 	a->av_type = asked && asked->av_type ? asked->av_type : FI_AV_TABLE;
-	a->mr_mode = caps & FI_RMA ? WFI_MR_MODE & (asked ? asked->mr_mode : WFI_MR_MODE) : 0;
+	a->mr_mode =
+		caps & WFI_CAPS_MEMORY ? WFI_MR_MODE & (asked ? asked->mr_mode : WFI_MR_MODE) : 0;
 	a->mr_key_size = sizeof(uint64_t);
 	a->cq_data_size = WFI_CQ_DATA_SIZE;
 	a->cq_cnt = 1 << 16;

@@ -9,9 +9,11 @@
 #include "provider/provider.h"
 
 /* Capabilities: what an application may do; what it may ask for besides. */
-#define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED | FI_RMA)
+#define WFI_CAPS_PRIMARY (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC)
 #define WFI_CAPS_RMA (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define WFI_CAPS_DIRECTION (FI_SEND | FI_RECV | WFI_CAPS_RMA)
+/* What works on peers' memory. */
+#define WFI_CAPS_MEMORY (FI_RMA | FI_ATOMIC)
 /* Regions for peers: the provider chooses keys, and the memory is there. */
 #define WFI_MR_MODE (FI_MR_PROV_KEY | FI_MR_ALLOCATED)
 #define WFI_CAPS_FREE (FI_MULTI_RECV | FI_LOCAL_COMM | FI_REMOTE_COMM)

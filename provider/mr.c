@@ -55,6 +55,9 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 		params.flags |= WEFT_MEM_REMOTE_READ;
 	if (attr->access & FI_REMOTE_WRITE)
 		params.flags |= WEFT_MEM_REMOTE_WRITE;
+	/* They read and write, and libfabric has no right of their own. */
+	if (params.flags == (WEFT_MEM_REMOTE_READ | WEFT_MEM_REMOTE_WRITE))
+		params.flags |= WEFT_MEM_REMOTE_ATOMIC;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return -FI_ENOMEM;

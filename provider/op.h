@@ -33,6 +33,10 @@ struct wfi_op {
 	bool multi;
 	struct weft_ep *source;
 	struct weft_op_params params;
+	/** Of what is several operations of Weft's (atomic.c). */
+	unsigned int parts; /* under way */
+	int status;         /* the first error */
+	void *copy;         /* of operands; NULL: none */
 	STAILQ_ENTRY(wfi_op) waiting;
 	struct iovec iov[WFI_IOV_MAX]; /**< Weft reads it until the operation has ended */
 	struct wfi_op *next;

@@ -231,6 +231,9 @@ int wfi_options_config(const struct wfi_options *o, struct weft_config **out)
 		rc = set_default(config, "WEFT_PEER_TIMEOUT", "inf");
 	if (rc == 0)
 		rc = set_default(config, "WEFT_CONNECT_TIMEOUT", "3600s");
+	/* Devices have few operations, and what is offered must not depend on a variable. */
+	if (rc == 0)
+		rc = weft_config_modify(config, "WEFT_ATOMIC_MODE", "cpu");
 	if (rc < 0) {
 		weft_config_release(config);
 		return rc;

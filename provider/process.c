@@ -16,7 +16,7 @@ struct wfi_process wfi = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ------------------------------------------------------------------ the context */
 
-#define FEATURES (WEFT_FEATURE_TAG | WEFT_FEATURE_RMA)
+#define FEATURES (WEFT_FEATURE_TAG | WEFT_FEATURE_RMA | WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64)
 
 int wfi_process_get(void)
 {

@@ -24,7 +24,7 @@
  *	message.c         messages
  *	msg.c             calls for those without a tag
  *	multi.c           buffers for several messages
- *	rma.c             remote memory
+ *	rma.c, atomic.c   remote memory
  *	tagged.c, peek.c  calls for those with one; looking at them before they are received
  *
  * A process has one worker, whatever the number of its domains and endpoints, since a port has one

@@ -42,7 +42,7 @@ static uint32_t op_flags(const struct post *p)
 	return flags;
 }
 
-static int start(struct wfi_op *op, const struct post *p, struct wfi_peer *peer,
+static int start(struct wfi_op *op, const struct post *p, struct weft_ep *to,
 		 struct weft_rkey *rkey)
 {
 	struct weft_op_params params = {
@@ -63,25 +63,37 @@ static int start(struct wfi_op *op, const struct post *p, struct wfi_peer *peer,
 		params.datatype = &wfi_iov_type;
 	}
 	if (p->kind == FI_READ)
-		return weft_get(peer->ep, buf, count, rkey, p->offset, &params, NULL);
-	return weft_put(peer->ep, buf, count, rkey, p->offset, &params, NULL);
+		return weft_get(to, buf, count, rkey, p->offset, &params, NULL);
+	return weft_put(to, buf, count, rkey, p->offset, &params, NULL);
+}
+
+int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t flags,
+		   struct weft_ep **to, struct weft_rkey **rkey)
+{
+	struct wfi_av_entry *e = wfi_av_entry(ep->av, addr);
+	int rc;
+
+	if (!e)
+		return -FI_EINVAL;
+	rc = wfi_peer_connect(e->peer);
+	if (rc == 0)
+		rc = wfi_peer_rkey(e->peer, key, rkey);
+	if (rc < 0)
+		return rc;
+	*to = e->peer->ep;
+	rc = flags & FI_FENCE ? weft_ep_fence(*to) : 0;
+	return rc < 0 ? -wfi_errno(rc) : 0;
 }
 
 /* Locked. */
 static int try(struct wfi_ep *ep, const struct post *p)
 {
-	struct wfi_av_entry *to = wfi_av_entry(ep->av, p->addr);
 	struct weft_rkey *rkey;
+	struct weft_ep *to;
 	struct wfi_op *op;
 	int rc;
 
-	if (!to)
-		return -FI_EINVAL;
-	rc = wfi_peer_connect(to->peer);
-	if (rc == 0)
-		rc = wfi_peer_rkey(to->peer, p->key, &rkey);
-	if (rc == 0 && p->flags & FI_FENCE)
-		rc = weft_ep_fence(to->peer->ep);
+	rc = wfi_rma_target(ep, p->addr, p->key, p->flags, &to, &rkey);
 	if (rc < 0)
 		return rc;
 	op = wfi_op_get(ep, ep->tx.cq);
@@ -91,7 +103,7 @@ static int try(struct wfi_ep *ep, const struct post *p)
 	op->flags = FI_RMA | p->kind;
 	op->report = !p->quiet && wfi_wants_report(&ep->tx, p->flags);
 	op->cntr = p->kind == FI_READ ? ep->reads : ep->writes;
-	rc = start(op, p, to->peer, rkey);
+	rc = start(op, p, to, rkey);
 	if (rc == 0)
 		wfi_op_sent(op, 0);
 	else if (rc < 0)

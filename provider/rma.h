@@ -9,6 +9,16 @@
 
 #include <rdma/fi_rma.h>
 
+#include "provider/ep.h"
+#include "weft.h"
+
 extern struct fi_ops_rma wfi_rma_ops;
+
+/**
+ * The connection and the key for an operation on @p addr's memory, behind a fence with FI_FENCE.
+ * Locked. @return 0, or a negative libfabric error
+ */
+int wfi_rma_target(struct wfi_ep *ep, fi_addr_t addr, uint64_t key, uint64_t flags,
+		   struct weft_ep **to, struct weft_rkey **rkey);
 
 #endif /* WFI_RMA_H */

@@ -62,6 +62,15 @@ thread_all_right() {
 	return $rc
 }
 
+# Windows on memory that peers read and write by the provider's remote memory and atomics.
+remote_memory() {
+	more=(--mca osc rdma --mca osc_rdma_btls ofi --mca btl ofi,self)
+	all_right rma
+	local rc=$?
+	more=()
+	return $rc
+}
+
 # The provider is what carries it: without it there is no way to start.
 nothing_else() {
 	weft[1]="FI_PROVIDER_PATH=$dir/nowhere"
@@ -167,6 +176,7 @@ check "it is the provider that carries them" nothing_else
 check "collectives" all_right coll
 check "threads" all_right threads
 check "windows" all_right rma
+check "windows by remote memory and atomics" remote_memory
 check "a rank that computes" all_right compute
 check "a rank that dies" dies
 check "two jobs at a time" two_jobs

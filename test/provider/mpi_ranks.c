@@ -4,7 +4,6 @@
  * mpi_ranks coll|p2p|threads|rma|compute|die. "N errors" is its last line; rank 0 prints it.
  */
 
-#include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,15 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RANKS_MAX 16
+#include "mpi_ranks.h"
+
 #define LONG (1 << 20)
 
-static int rank, ranks, errors;
+int rank, ranks;
+static int errors;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define EXPECT(is, want) expect((long)(is), (long)(want), #is, __LINE__)
-
-static void expect(long is, long want, const char *what, int line)
+void expect(long is, long want, const char *what, int line)
 {
 	if (is == want)
 		return;
@@ -303,48 +302,6 @@ static void threads(int provided)
 	for (int i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
 	MPI_Barrier(MPI_COMM_WORLD);
-}
-
-/* ------------------------------------------------------------------ windows */
-
-static void windows(void)
-{
-	int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks, one = 1, old, value;
-	int zero = 0, get = -1, *base;
-	MPI_Win win;
-
-	MPI_Win_allocate(64 * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
-	memset(base, 0, 64 * sizeof(int));
-	MPI_Win_fence(0, win);
-	value = rank + 100;
-	MPI_Put(&value, 1, MPI_INT, right, 3, 1, MPI_INT, win);
-	MPI_Win_fence(0, win);
-	EXPECT(base[3], left + 100);
-	MPI_Get(&get, 1, MPI_INT, right, 3, 1, MPI_INT, win);
-	MPI_Accumulate(&one, 1, MPI_INT, 0, 5, 1, MPI_INT, MPI_SUM, win);
-	MPI_Win_fence(0, win);
-	EXPECT(get, rank + 100);
-	if (rank == 0)
-		EXPECT(base[5], ranks);
-	MPI_Barrier(MPI_COMM_WORLD);
-	for (int i = 0; i < 50; i++) {
-		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
-		MPI_Fetch_and_op(&one, &old, MPI_INT, 0, 7, MPI_SUM, win);
-		MPI_Win_unlock(0, win);
-	}
-	if (rank > 0) { /* one of them wins */
-		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
-		MPI_Compare_and_swap(&rank, &zero, &old, MPI_INT, 0, 9, win);
-		MPI_Win_unlock(0, win);
-	}
-	MPI_Barrier(MPI_COMM_WORLD);
-	MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
-	MPI_Get(&get, 1, MPI_INT, 0, 7, 1, MPI_INT, win);
-	MPI_Win_unlock(0, win);
-	EXPECT(get, 50 * ranks);
-	if (rank == 0)
-		EXPECT(base[9] > 0 && base[9] < ranks, 1);
-	MPI_Win_free(&win);
 }
 
 /* ------------------------------------------------------------------ ranks that compute or die */

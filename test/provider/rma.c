@@ -7,42 +7,15 @@
 
 #define ROOM (1 << 20)
 
-/* A side's memory, and the key of the other's. */
-struct region {
-	uint8_t *memory, *local;
-	struct fid_mr *mr;
-	uint64_t key;
-};
-
-static void open_region(struct world *w, struct region *r, uint64_t access)
-{
-	uint64_t mine;
-
-	r->memory = calloc(1, ROOM);
-	r->local = calloc(1, ROOM);
-	CHECK(fi_mr_reg(w->domain, r->memory, ROOM, access, 0, 0, 0, &r->mr, NULL));
-	mine = fi_mr_key(r->mr);
-	world_give(&mine, sizeof(mine));
-	world_take(&r->key, sizeof(r->key));
-}
-
-static void close_region(struct world *w, struct region *r)
-{
-	world_barrier_progress(w);
-	CHECK(fi_close(&r->mr->fid));
-	free(r->memory);
-	free(r->local);
-}
-
 /* Written, complete at the peer, read back. Both at once, so both have progress made. */
 static void every_size(void **state)
 {
 	static const size_t sizes[] = {1, 8, 1000, 5000, 70000, ROOM - 64};
-	struct region r;
+	struct world_region r;
 	struct world w;
 
 	world_open(&w, &(struct wish){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
-	open_region(&w, &r, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		world_fill(r.local, sizes[i], i + (unsigned int)w.me);
 		CHECK(fi_write(w.ep, r.local, sizes[i], NULL, w.peer, 64, r.key, &i));
@@ -57,7 +30,7 @@ static void every_size(void **state)
 		world_compare(r.local, sizes[i], i + (unsigned int)w.me);
 		world_barrier_progress(&w);
 	}
-	close_region(&w, &r);
+	world_region_close(&w, &r);
 	world_close(&w);
 }
 
@@ -67,11 +40,11 @@ static void other_forms(void **state)
 	struct fi_rma_iov at = {.addr = 0, .len = 100};
 	struct fi_msg_rma msg = {.iov_count = 2, .rma_iov = &at, .rma_iov_count = 1};
 	struct iovec iov[2];
-	struct region r;
+	struct world_region r;
 	struct world w;
 
 	world_open(&w, &(struct wish){.caps = FI_RMA});
-	open_region(&w, &r, FI_REMOTE_READ | FI_REMOTE_WRITE);
+	world_region_open(&w, &r, ROOM, FI_REMOTE_READ | FI_REMOTE_WRITE);
 	world_fill(r.local, 100, 5);
 	iov[0] = (struct iovec){r.local, 30};
 	iov[1] = (struct iovec){r.local + 30, 70};
@@ -94,11 +67,11 @@ static void other_forms(void **state)
 	assert_int_equal(fi_writemsg(w.ep, &msg, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
 	msg.rma_iov_count = 2;
 	assert_int_equal(fi_writemsg(w.ep, &msg, 0), -FI_EINVAL);
-	close_region(&w, &r);
+	world_region_close(&w, &r);
 	world_close(&w);
 }
 
-static void write_fails(struct world *w, struct region *r, uint64_t offset, uint64_t key)
+static void write_fails(struct world *w, struct world_region *r, uint64_t offset, uint64_t key)
 {
 	struct fi_cq_err_entry error;
 	ssize_t rc;
@@ -117,11 +90,11 @@ static void write_fails(struct world *w, struct region *r, uint64_t offset, uint
 /* Past the end, without the right, with a key that is none: refused, and nothing is written. */
 static void refused(void **state)
 {
-	struct region r;
+	struct world_region r;
 	struct world w;
 
 	world_open(&w, &(struct wish){.caps = FI_RMA, .tx_flags = FI_DELIVERY_COMPLETE});
-	open_region(&w, &r, FI_REMOTE_READ);
+	world_region_open(&w, &r, ROOM, FI_REMOTE_READ);
 	memset(r.local, 0xff, 8);
 	write_fails(&w, &r, 0, r.key);
 	write_fails(&w, &r, 0, r.key ^ 1);
@@ -132,7 +105,7 @@ static void refused(void **state)
 	world_barrier_progress(&w);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(r.memory[i], 0);
-	close_region(&w, &r);
+	world_region_close(&w, &r);
 	world_close(&w);
 }
 

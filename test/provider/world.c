@@ -240,6 +240,28 @@ struct fi_cq_tagged_entry world_recv(struct world *w, void *buf, size_t length, 
 	return entry;
 }
 
+/* ------------------------------------------------------------------ remote memory */
+
+void world_region_open(struct world *w, struct world_region *r, size_t length, uint64_t access)
+{
+	uint64_t mine;
+
+	r->memory = calloc(1, length);
+	r->local = calloc(1, length);
+	CHECK(fi_mr_reg(w->domain, r->memory, length, access, 0, 0, 0, &r->mr, NULL));
+	mine = fi_mr_key(r->mr);
+	world_give(&mine, sizeof(mine));
+	world_take(&r->key, sizeof(r->key));
+}
+
+void world_region_close(struct world *w, struct world_region *r)
+{
+	world_barrier_progress(w);
+	CHECK(fi_close(&r->mr->fid));
+	free(r->memory);
+	free(r->local);
+}
+
 /* ------------------------------------------------------------------ contents */
 
 static uint8_t byte_at(size_t i, unsigned int seed)

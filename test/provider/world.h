@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -76,6 +77,17 @@ void check_rc(ssize_t rc, const char *call, const char *file, int line);
 struct fi_cq_tagged_entry world_next(struct world *w, fi_addr_t *source);
 /** The next one, which must be an error. */
 struct fi_cq_err_entry world_next_error(struct world *w);
+
+/** A side's memory for the other, and the key of the other's. */
+struct world_region {
+	uint8_t *memory, *local; /**< zeros */
+	struct fid_mr *mr;
+	uint64_t key;
+};
+
+void world_region_open(struct world *w, struct world_region *r, size_t length, uint64_t access);
+/** When both sides are through; makes progress. */
+void world_region_close(struct world *w, struct world_region *r);
 
 /** Tagged, each until it is complete. */
 void world_send(struct world *w, const void *buf, size_t length, uint64_t tag);
