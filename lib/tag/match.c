@@ -433,11 +433,10 @@ static struct weft_match_msg *find_wild(struct weft_match *m,
 	return msg;
 }
 
-struct weft_match_msg *weft_match_find(struct weft_match *m, const struct weft_match_source *source,
-				       uint64_t tag, uint64_t mask, struct weft_match_chan chan)
+struct weft_match_msg *weft_match_search(struct weft_match *m,
+					 const struct weft_match_source *source, uint64_t tag,
+					 uint64_t mask, struct weft_match_chan chan)
 {
-	if (m->num_msgs == 0)
-		return NULL;
 	return mask == UINT64_MAX ? find_exact(m, source, tag, chan)
 				  : find_wild(m, source, tag, mask, chan);
 }
@@ -468,17 +467,26 @@ static unsigned int place_of(struct weft_match *m, uint64_t tag, uint64_t mask)
 void weft_match_post(struct weft_match *m, struct weft_match_recv *r)
 {
 	struct weft_match_source *s = r->source;
+	struct weft_match_recvs *bucket;
 	struct weft_match_mask *k;
 
 	r->order = m->order++;
 	m->num_recvs++;
+	/* The commonest case, as in take_exact(). */
+	if (is_exact(r) && !s) {
+		r->place = PLACE_EXACT;
+		m->num_exact++;
+		bucket = recv_bucket(m, NULL, r->tag ^ weft_match_chan_key(r->channel));
+		TAILQ_INSERT_TAIL(bucket, r, link);
+		return;
+	}
 	if (s) {
 		TAILQ_INSERT_TAIL(&s->recvs, r, source_link);
 		s->num_from += r->from != 0;
 	}
 	if (is_exact(r)) {
 		r->place = PLACE_EXACT;
-		*(s ? &s->num_exact : &m->num_exact) += 1;
+		s->num_exact++;
 		TAILQ_INSERT_TAIL(bucket_for(m, r), r, link);
 		return;
 	}
