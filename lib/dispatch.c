@@ -8,6 +8,7 @@
 
 #include "am/am.h"
 #include "dispatch.h"
+#include "rma/rma.h"
 #include "tag/tag.h"
 #include "wireup/wireup.h"
 
@@ -16,7 +17,10 @@ static inline size_t inner_header(const struct weft_msg_ep *me, uint8_t id, cons
 {
 	const struct weft_wire_ext *x = data;
 
-	return id == WEFT_WIRE_EXT ? me->mw->handlers[x->id % WEFT_HANDLERS].header : 0;
+	if (id != WEFT_WIRE_EXT)
+		return 0;
+	return x->id == WEFT_WIRE_PUT ? sizeof(struct weft_wire_put_note)
+				      : me->mw->handlers[x->id % WEFT_HANDLERS].header;
 }
 
 static __attribute__((noinline)) void recv_by_id(struct weft_msg_ep *me, unsigned int lane,
@@ -107,8 +111,10 @@ void weft_recv_ext(struct weft_msg_ep *me, const void *data, size_t length)
 	const struct weft_wire_abort *abort = (const void *)(w + 1);
 	size_t payload = length - inner_header(me, WEFT_WIRE_EXT, data);
 
+	if (w->id == WEFT_WIRE_PUT)
+		weft_rma_recv_put_note(me, (const void *)(w + 1), payload, &x);
 	/* Of an active message, or of data that is asked for, an end says all that there is. */
-	if (w->id == WEFT_WIRE_ABORT && (is_am(w->id, abort) || abort->rreq.generation.v))
+	else if (w->id == WEFT_WIRE_ABORT && (is_am(w->id, abort) || abort->rreq.generation.v))
 		weft_recv_abort(me, abort, payload);
 	else if (is_am(w->id, w + 1))
 		weft_am_recv_ext(me, w->id, w + 1, payload, &x);

@@ -115,7 +115,10 @@ typedef void (*weft_complete_cb)(struct weft_request *req, const struct weft_com
  * which is posted then finds it; by rendezvous, when its data is there.
  */
 #define WEFT_OP_DELIVERED 2u
-/** tagged and active messages: `imm` goes along, whatever the message's length and protocol */
+/**
+ * Tagged and active messages: `imm` goes along, whatever the message's length and protocol. Puts:
+ * the peer is notified with it, see weft_put_cb
+ */
 #define WEFT_OP_IMM 4u
 /** receives and probes with a source: only messages from its `source_channel` */
 #define WEFT_OP_SOURCE_CHANNEL 8u
@@ -147,7 +150,8 @@ struct weft_op_params {
 	/**
 	 * Messages match within one channel only: several users of a worker don't see each other's.
 	 * All channels of an endpoint share one sequence: a receive gets the earliest of its
-	 * channel. Active messages tell it to their handler, which is one for all channels.
+	 * channel. Active messages, and puts with #WEFT_OP_IMM, tell it to their handler, which is
+	 * one for all channels.
 	 */
 	uint16_t channel;
 	/** sends: which of the sender's channels it is from; receives: #WEFT_OP_SOURCE_CHANNEL */

@@ -104,10 +104,41 @@ WEFT_API void weft_rkey_destroy(struct weft_rkey *rkey);
  * under way (with #WEFT_OP_DELIVERED it always is), else the next flush. (A peer that refuses very
  * many at a time stops reporting which: puts and atomics of the same endpoint that are under way
  * then end with it, too.) Nothing is written outside the memory, and none of what is refused.
+ *
+ * With #WEFT_OP_IMM the peer's handler (weft_put_cb) is called once with `imm`, `channel` and
+ * `source_channel` of @p params when all bytes are in its memory, and before a flush or
+ * #WEFT_OP_DELIVERED report the put; never for a put that is refused, even in part. Such puts go by
+ * messages on all lanes, may have no bytes at all, and are notified in any order unless a fence
+ * stands between.
  */
 WEFT_API int weft_put(struct weft_ep *ep, const void *buffer, size_t count, struct weft_rkey *rkey,
 		      uint64_t remote_offset, const struct weft_op_params *params,
 		      struct weft_request **req);
+
+/** A peer's put with #WEFT_OP_IMM, all of whose bytes are in memory. Valid during the call. */
+struct weft_put_event {
+	size_t size;
+	uint64_t source_id; /**< worker it comes from */
+	/** to reply on: as struct weft_am_msg's */
+	struct weft_ep *ep;
+	uint64_t imm;
+	uint16_t channel, source_channel;
+	uint64_t key;    /**< weft_mem_key() of the memory */
+	uint64_t offset; /**< from the start of it */
+	size_t length;
+};
+
+/** Is called inside weft_worker_progress(), and may do what other callbacks may. */
+typedef void (*weft_put_cb)(struct weft_worker *worker, const struct weft_put_event *event,
+			    void *arg);
+
+/**
+ * Set, replace or (NULL) remove the handler of puts with #WEFT_OP_IMM. Without one, and on an
+ * endpoint that the application has closed, bytes are written and the notification is dropped and
+ * counted ("rma.drop.notifications").
+ * @return 0; -EINVAL; -EOPNOTSUPP (context without #WEFT_FEATURE_RMA)
+ */
+WEFT_API int weft_worker_set_put_handler(struct weft_worker *worker, weft_put_cb cb, void *arg);
 
 /**
  * Read from a peer's memory; done means that the data is there. As weft_put(); a get that fails may

@@ -54,6 +54,8 @@ extern const struct dump_shape dump_shape_raw_iface; /**< address of a raw lane 
 /** @return NULL: there is none */
 const struct dump_shape *dump_shape_of_frame(uint8_t type);
 const struct dump_shape *dump_shape_of_msg(uint8_t id);
+/** Of one that EXT is in front of. */
+const struct dump_shape *dump_shape_behind_ext(uint8_t id);
 
 /** The name of a value, or NULL. */
 const char *dump_word(const struct dump_field *field, uint64_t value);

@@ -210,6 +210,14 @@ static const struct dump_field am_frag[] = {
 #define PUT struct weft_wire_put
 static const struct dump_field put[] = {HEX(PUT, key), DEC(PUT, offset), DUMP_REF("ref", PUT, ref),
 					HEX(PUT, flags)};
+#define NOTE struct weft_wire_put_note
+static const struct dump_field put_note[] = {DUMP_INNER("key", DUMP_HEX, NOTE, put.key),
+					     DUMP_INNER("offset", DUMP_DEC, NOTE, put.offset),
+					     DUMP_REF("ref", NOTE, put.ref),
+					     DUMP_INNER("flags", DUMP_HEX, NOTE, put.flags),
+					     DEC(NOTE, total),
+					     DEC(NOTE, number)};
+static const struct dump_shape put_note_shape = DUMP_SHAPE("put", put_note, NOTE, DUMP_BYTES);
 #define EXT struct weft_wire_ext
 static const struct dump_field ext[] = {DEC(EXT, id), HEX(EXT, flags), DEC(EXT, channel),
 					DEC(EXT, source_channel), HEX(EXT, imm)};
@@ -291,6 +299,11 @@ static const struct dump_shape messages[] = {
 	[WEFT_WIRE_AMOV] = DUMP_SHAPE("amov", amov, AMOV, DUMP_BYTES),
 	[WEFT_WIRE_AMOV_REP] = DUMP_SHAPE("amov_rep", get_data, DATA, DUMP_BYTES),
 };
+
+const struct dump_shape *dump_shape_behind_ext(uint8_t id)
+{
+	return id == WEFT_WIRE_PUT ? &put_note_shape : dump_shape_of_msg(id);
+}
 
 const struct dump_shape *dump_shape_of_msg(uint8_t id)
 {

@@ -142,7 +142,7 @@ static uint32_t user_header(const uint8_t *behind_head)
 static void inner(struct stretch s, struct dump_sink *sink)
 {
 	const struct weft_wire_ext *x = (const void *)(s.p - sizeof(*x));
-	const struct dump_shape *shape = dump_shape_of_msg(x->id);
+	const struct dump_shape *shape = dump_shape_behind_ext(x->id);
 
 	if (shape && shape->rest != DUMP_MESSAGE && s.len >= shape->size)
 		item("inner", shape, s, NULL, sink);

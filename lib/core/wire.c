@@ -122,11 +122,28 @@ static int check_put(const struct weft_wire_put *p, size_t payload)
 {
 	uint64_t offset = weft_get64(p->offset);
 
-	if (payload == 0 || offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ||
+	if (offset > PTRDIFF_MAX || payload > PTRDIFF_MAX - offset ||
 	    (weft_get32(p->flags) & ((1u << WEFT_WIRE_RMA_SHIFT) - 1) &
 	     ~(WEFT_WIRE_RMA_ODD | WEFT_WIRE_PUT_SHARE)))
 		return -EBADMSG;
 	return 0;
+}
+
+/* Behind EXT: a piece has a byte, unless there is none; an end has none. */
+static int check_put_note(const struct weft_wire_ext *x, size_t length)
+{
+	const struct weft_wire_put_note *n = (const void *)(x + 1);
+	bool end = x->flags == WEFT_EXT_F_END;
+	uint64_t total;
+
+	if (length < sizeof(*n) || (!end && x->flags != WEFT_EXT_F_IMM))
+		return -EBADMSG;
+	length -= sizeof(*n);
+	total = weft_get64(n->total);
+	if (total > PTRDIFF_MAX || length > total || (length == 0) != (end || total == 0) ||
+	    (end && total == 0))
+		return -EBADMSG;
+	return check_put(&n->put, length);
 }
 
 static int check_get(const struct weft_wire_get *g)
@@ -238,11 +255,15 @@ static int check_ext(const struct weft_wire_ext *x, size_t length)
 	const uint32_t known = 1u << WEFT_WIRE_EAGER | 1u << WEFT_WIRE_EAGER_SYNC |
 			       1u << WEFT_WIRE_FRAG | 1u << WEFT_WIRE_FRAG_SYNC |
 			       1u << WEFT_WIRE_RTS | 1u << WEFT_WIRE_AM | 1u << WEFT_WIRE_AM_RTS |
-			       1u << WEFT_WIRE_AM_FRAG | 1u << WEFT_WIRE_ABORT;
+			       1u << WEFT_WIRE_AM_FRAG | 1u << WEFT_WIRE_ABORT |
+			       1u << WEFT_WIRE_PUT;
 
 	if (length < sizeof(*x) || x->id >= 32 || !(known >> x->id & 1) ||
-	    (x->flags & ~WEFT_EXT_F_IMM) || weft_get16(x->reserved) ||
-	    (!(x->flags & WEFT_EXT_F_IMM) && weft_get64(x->imm)))
+	    weft_get16(x->reserved) || (!(x->flags & WEFT_EXT_F_IMM) && weft_get64(x->imm)))
+		return -EBADMSG;
+	if (x->id == WEFT_WIRE_PUT)
+		return check_put_note(x, length - sizeof(*x));
+	if (x->flags & ~WEFT_EXT_F_IMM)
 		return -EBADMSG;
 	return weft_wire_check(x->id, x + 1, length - sizeof(*x));
 }
@@ -338,7 +359,7 @@ int weft_wire_check(uint8_t id, const void *data, size_t length)
 	case WEFT_WIRE_AM_FRAG:
 		return check_am_frag(data, length);
 	case WEFT_WIRE_PUT:
-		if (length < sizeof(struct weft_wire_put))
+		if (length <= sizeof(struct weft_wire_put))
 			return -EBADMSG;
 		return check_put(data, length - sizeof(struct weft_wire_put));
 	case WEFT_WIRE_GET:

@@ -89,7 +89,10 @@ enum weft_wire_id {
 	WEFT_WIRE_AMOV_REP = 31, /**< struct weft_wire_data, then the old values */
 };
 
-/** In front of EAGER, FRAG, RTS, AM and their kin, and of ABORT: the same in all of a message. */
+/**
+ * In front of EAGER, FRAG, RTS, AM and their kin, and of ABORT: the same in all of a message. In
+ * front of PUT it announces struct weft_wire_put_note.
+ */
 struct weft_wire_ext {
 	uint8_t id;        /**< of the message that follows */
 	uint8_t flags;     /**< WEFT_EXT_F_* */
@@ -100,6 +103,8 @@ struct weft_wire_ext {
 } __attribute__((packed));
 
 #define WEFT_EXT_F_IMM (1u << 0) /**< there are immediate data */
+/** PUT, instead of IMM: the put has ended early, and nobody is notified */
+#define WEFT_EXT_F_END (1u << 1)
 
 /** Whole message; its length is the lane message's length less this header. */
 struct weft_wire_eager {
@@ -298,6 +303,20 @@ struct weft_wire_put {
 #define WEFT_WIRE_PUT_SHARE 0xf8u
 #define WEFT_WIRE_PUT_HALF 0x08u /**< added: half as much */
 
+/** A PUT behind EXT: of a put that notifies its target when all of it is written. */
+struct weft_wire_put_note {
+	struct weft_wire_put put;
+	/** bytes of the put, may be 0; with WEFT_EXT_F_END: those that have been sent of it, > 0 */
+	weft_le64 total;
+	weft_le32 number; /**< of the put: the same in all its pieces, another one in other puts */
+} __attribute__((packed));
+
+/**
+ * Such puts of which a part is at the target, per endpoint direction: more end the endpoint.
+ * Initiators stay at half of it.
+ */
+#define WEFT_WIRE_NOTES 4096
+
 struct weft_wire_get {
 	weft_le64 key;
 	weft_le64 offset;
@@ -464,6 +483,7 @@ static_assert(sizeof(struct weft_wire_am) == 8, "wire");
 static_assert(sizeof(struct weft_wire_am_frag) == 24, "wire");
 static_assert(sizeof(struct weft_wire_am_rts) == 28, "wire");
 static_assert(sizeof(struct weft_wire_put) == 28, "wire");
+static_assert(sizeof(struct weft_wire_put_note) == 40, "wire");
 static_assert(sizeof(struct weft_wire_get) == 44, "wire");
 static_assert(sizeof(struct weft_wire_amo) == 48, "wire");
 static_assert(sizeof(struct weft_wire_amo_rep) == 16, "wire");

@@ -64,12 +64,15 @@ uint8_t weft_msg_recast(uint8_t id, void *msg, size_t length);
  * what stands before the bytes in the message itself? The first part has that and a byte at least.
  */
 size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece);
+/** Is it a PUT, of whatever kind? */
+bool weft_msg_is_put(uint8_t id, const void *msg);
 /**
  * Of a PUT of @p length bytes make two, that count half each.
- * @param second  room for the other one: @p length bytes are enough
+ * @param second     room for the other one: @p length bytes are enough
+ * @param[out] rest  bytes of it
  * @return bytes that stay in the first one; 0: it can't be halved
  */
-size_t weft_put_halve(void *msg, size_t length, void *second);
+size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t *rest);
 /** Serve queued sends, credits. Called once per progress after the lanes. @return events */
 unsigned int weft_msg_progress(struct weft_worker *worker);
 /**

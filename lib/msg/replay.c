@@ -107,17 +107,17 @@ static uint8_t *bytes_of(const struct weft_replay *r)
 static int halve(struct weft_msg_ep *me, struct weft_replay *r)
 {
 	struct weft_replay *second = malloc(sizeof(*r) + r->length);
-	size_t keep;
+	size_t keep, rest;
 
 	if (!second)
 		return -ENOMEM;
 	*second = (struct weft_replay){.comp = r->comp, .message = true, .id = r->id};
-	keep = weft_put_halve(r->data, r->length, second->data);
+	keep = weft_put_halve(r->id, r->data, r->length, second->data, &rest);
 	if (!keep) {
 		free(second);
 		return -EMSGSIZE;
 	}
-	second->length = sizeof(struct weft_wire_put) + r->length - keep;
+	second->length = rest;
 	r->length = keep;
 	r->comp = NULL; /* due when both have arrived */
 	STAILQ_INSERT_AFTER(&me->replay, r, second, link);
@@ -130,7 +130,7 @@ static int fit(struct weft_msg_ep *me, struct weft_replay *r, size_t max)
 	uint8_t id;
 	int rc = 0;
 
-	while (rc == 0 && r->id == WEFT_WIRE_PUT && r->length > max)
+	while (rc == 0 && r->length > max && weft_msg_is_put(r->id, r->data))
 		rc = halve(me, r);
 	if (rc || r->length <= max)
 		return rc;

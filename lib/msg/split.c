@@ -154,18 +154,35 @@ size_t weft_msg_part(uint8_t id, const void *msg, size_t had, void *piece)
 	return sizeof(*f);
 }
 
-size_t weft_put_halve(void *msg, size_t length, void *second)
+/* What stands in front of a PUT's bytes; 0: it is none. */
+static size_t put_head(uint8_t id, const struct weft_wire_ext *x)
 {
-	size_t keep = sizeof(struct weft_wire_put);
-	struct weft_wire_put *first = msg, *p = second;
+	if (id == WEFT_WIRE_PUT)
+		return sizeof(struct weft_wire_put);
+	return id == WEFT_WIRE_EXT && x->id == WEFT_WIRE_PUT
+		       ? EXT + sizeof(struct weft_wire_put_note)
+		       : 0;
+}
+
+bool weft_msg_is_put(uint8_t id, const void *msg)
+{
+	return put_head(id, msg) > 0;
+}
+
+size_t weft_put_halve(uint8_t id, void *msg, size_t length, void *second, size_t *rest)
+{
+	size_t head = put_head(id, msg), skip = id == WEFT_WIRE_EXT ? EXT : 0, keep;
+	struct weft_wire_put *first = (void *)((uint8_t *)msg + skip);
+	struct weft_wire_put *p = (void *)((uint8_t *)second + skip);
 	uint32_t flags = weft_get32(first->flags);
 
-	if (length < keep + 2 || (flags & WEFT_WIRE_PUT_SHARE) == WEFT_WIRE_PUT_SHARE)
+	if (length < head + 2 || (flags & WEFT_WIRE_PUT_SHARE) == WEFT_WIRE_PUT_SHARE)
 		return 0;
-	keep += (length - keep) / 2;
+	keep = head + (length - head) / 2;
 	first->flags = weft_put32(flags + WEFT_WIRE_PUT_HALF);
-	*p = *first;
-	p->offset = weft_put64(weft_get64(p->offset) + keep - sizeof(*p));
-	memcpy(p + 1, (const uint8_t *)msg + keep, length - keep);
+	memcpy(second, msg, head);
+	p->offset = weft_put64(weft_get64(p->offset) + keep - head);
+	memcpy((uint8_t *)second + head, (const uint8_t *)msg + keep, length - keep);
+	*rest = head + length - keep;
 	return keep;
 }

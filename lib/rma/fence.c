@@ -158,6 +158,7 @@ bool weft_rma_blocked(const struct weft_request *req)
 	const struct weft_msg_ep *me = req->me;
 
 	return (weft_rma_req(req)->fence && !weft_rma_quiet(me->rma)) ||
+	       (req->ext.any && !weft_rma_note_room(me->rma)) ||
 	       (int32_t)(weft_rma_req(req)->epoch - me->mw->rma->fence_done) > 0;
 }
 

@@ -77,17 +77,21 @@ const struct weft_request_ops weft_rma_ops = {
 
 /* ------------------------------------------------------------------ by messages */
 
-static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t off)
 {
-	struct weft_msg_ep *me = req->me;
-	bool odd = me->rma->odd;
-	struct weft_wire_put hdr = {
+	return (struct weft_wire_put){
 		.key = weft_put64(weft_rma_req(req)->rkey->key),
 		.offset = weft_put64(weft_rma_req(req)->remote + off),
 		.ref = weft_request_ref(req),
 		.flags = weft_put32((uint32_t)req->send.op_sn << WEFT_WIRE_RMA_SHIFT |
-				    (odd ? WEFT_WIRE_RMA_ODD : 0)),
+				    (req->me->rma->odd ? WEFT_WIRE_RMA_ODD : 0)),
 	};
+}
+
+static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off, size_t rest)
+{
+	const struct weft_wire_put hdr = weft_rma_put_head(req, off);
+	struct weft_msg_ep *me = req->me;
 	size_t len = weft_tx_piece_max(req, lane, sizeof(hdr));
 	int rc;
 
@@ -99,7 +103,7 @@ static ssize_t put_piece(struct weft_request *req, unsigned int lane, size_t off
 	rc = weft_tx_piece(req, lane, WEFT_WIRE_PUT, &hdr, sizeof(hdr), off, len);
 	if (rc)
 		return rc;
-	weft_rma_count(me->rma, odd);
+	weft_rma_count(me->rma, me->rma->odd);
 	return (ssize_t)len;
 }
 
@@ -107,6 +111,8 @@ int weft_rma_put_step(struct weft_request *req)
 {
 	struct weft_msg_ep *me = req->me;
 
+	if (req->ext.any)
+		return weft_rma_note_step(req);
 	return weft_stripe(req, me->rndv_lanes | 1u << me->am_lane, WEFT_DIR_TX, req->length,
 			   put_piece);
 }
@@ -175,8 +181,8 @@ int weft_rma_amo_step(struct weft_request *req)
 /* By the lanes themselves where the key, the registration and the table say so. */
 static const struct weft_proto *choose(struct weft_request *req)
 {
-	/* Before the rest: it may register the buffer. */
-	bool can = weft_rma_native_begin(req);
+	/* Before the rest: it may register the buffer. What lanes write nobody notices. */
+	bool can = !req->ext.any && weft_rma_native_begin(req);
 	struct weft_proto_key key = {
 		.op = (enum weft_op)req->op,
 		.buf = weft_buf_make(req->dt.dt_class,
@@ -211,6 +217,8 @@ static int begin(struct weft_request *req)
 	req->me->rma->running++;
 	req->me->rma->epoch = r->epoch;
 	req->flags |= WEFT_REQ_STARTED;
+	if (req->ext.any)
+		weft_rma_note_begin(req);
 	choose_way(req);
 	return 0;
 }

@@ -72,6 +72,7 @@ static void ep_fini(struct weft_msg_ep *me)
 	weft_rma_gets_leave(me);
 	if (me->rma->listed)
 		LIST_REMOVE(me->rma, used_link);
+	weft_rma_note_drop(me->rma);
 	free(me->rma);
 	me->rma = NULL;
 }
@@ -98,6 +99,7 @@ static void fail(struct weft_msg_ep *me)
 	weft_rma_gets_done(me, rma->gets, false);
 	rma->running = rma->open = rma->gets = 0;
 	rma->confirmed = rma->wanted = rma->sent;
+	weft_rma_note_drop(rma);
 	weft_rma_moved(me);
 }
 

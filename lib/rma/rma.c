@@ -14,7 +14,8 @@
 static bool params_ok(const struct weft_op_params *params)
 {
 	return weft_op_params_allow(params, WEFT_OP_FORCE_REQUEST | WEFT_OP_DELIVERED |
-						    WEFT_OP_INJECT | WEFT_OP_MORE) == 0;
+						    WEFT_OP_INJECT | WEFT_OP_MORE | WEFT_OP_IMM) ==
+	       0;
 }
 
 /* May this endpoint ask, and with this key? */
@@ -78,7 +79,7 @@ static int transfer(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, s
 	struct weft_request *req;
 	int rc;
 
-	if (get && params && (params->flags & WEFT_OP_INJECT))
+	if (get && params && (params->flags & (WEFT_OP_INJECT | WEFT_OP_IMM)))
 		return -EINVAL;
 	rc = check_call(ep, WEFT_FEATURE_RMA, rkey,
 			get ? WEFT_MEM_REMOTE_READ : WEFT_MEM_REMOTE_WRITE, params);
@@ -95,6 +96,8 @@ static int transfer(struct weft_ep *ep, enum weft_rma_kind kind, void *buffer, s
 		return rc;
 	}
 	req->length = req->dt.length;
+	if (params && (params->flags & WEFT_OP_IMM))
+		weft_ext_of_send(&req->ext, params);
 	if (get)
 		weft_ivals_init(&weft_rma_req(req)->got);
 	rc = weft_rma_start(req);
@@ -166,6 +169,8 @@ static int atomic_check(struct weft_ep *ep, const struct weft_atomic *a,
 {
 	int rc;
 
+	if (params && (params->flags & WEFT_OP_IMM))
+		return -EINVAL;
 	if (a->type)
 		return vector_check(ep, a, rkey, remote, params);
 	if ((unsigned int)a->op > WEFT_ATOMIC_CSWAP || (a->width != 4 && a->width != 8))

@@ -10,6 +10,7 @@
  *	rma/proto.c      protocols: puts, gets and atomics by lanes or by messages, and their costs
  *	rma/initiator.c  the initiator's part of what goes over the wire
  *	rma/answer.c     and what the peer answers
+ *	rma/notify.c     puts that notify their target: both parts
  *	rma/native.c     the initiator's part over lanes that access remote memory
  *	rma/local.c      the initiator's own buffer for those
  *	rma/vector.c     atomics on typed arrays, at the initiator
@@ -39,6 +40,7 @@
 #define WEFT_RMA_H
 
 #include "base/counters.h"
+#include "base/seq_table.h"
 #include "base/share.h"
 #include "msg/msg.h"
 
@@ -78,6 +80,7 @@ struct weft_req_rma {
 	struct weft_rma_regs *regs; /* native, of an iov: registrations of its entries */
 	union {
 		struct weft_ivals got; /* get by messages: what has come */
+		uint32_t number;       /* put that notifies (request's ext.any) */
 		struct {
 			uint64_t operand, compare, old;
 			void *result;
@@ -120,6 +123,9 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 	X(misaligned, "rma.drop.misaligned")            \
 	/* answers to what is over */                   \
 	X(bad_ref, "rma.drop.bad_reference")            \
+	/* raised; unheard */                           \
+	X(notes, "rma.notifications")                   \
+	X(notes_dropped, "rma.drop.notifications")      \
 	/* asked for beyond the window */               \
 	X(too_many, "rma.drop.too_many")
 
@@ -127,8 +133,10 @@ static inline struct weft_req_rma *weft_rma_req(const struct weft_request *req)
 struct weft_rma_worker {
 	uint32_t fence_sn, fence_done; /* fences of the worker: called for, passed */
 	LIST_HEAD(, weft_rkey) asked;  /* KEY_REQ is under way */
-	uint32_t fence_holders;        /* endpoints that the next one waits for */
-	LIST_HEAD(, weft_rma) used;    /* by operations, since a fence has looked last */
+	weft_put_cb put_cb;            /* the application's, or NULL */
+	void *put_arg;
+	uint32_t fence_holders;     /* endpoints that the next one waits for */
+	LIST_HEAD(, weft_rma) used; /* by operations, since a fence has looked last */
 	WEFT_RMA_COUNTERS(WEFT_COUNTER_FIELD)
 	struct weft_share gets; /* pieces that gets have asked for */
 	TAILQ_HEAD(, weft_rma) gets_waiting;
@@ -194,8 +202,12 @@ struct weft_rma {
 	bool gets_listed;             /* in the worker's list of those */
 	struct weft_share_user share; /* of the worker's gets */
 	TAILQ_ENTRY(weft_rma) gets_link;
+	/* Puts that notify: begun since `sent` was note_mark; a number for the next one. */
+	uint64_t note_mark;
+	uint32_t notes, note_number;
 	struct weft_msg_ep *me;
 	/* what the peer asks */
+	struct weft_seq_table noted; /* its puts that notify, of which a part is here */
 	struct weft_requests answers;
 	uint32_t answers_open;
 	bool asked, asked_odd; /* an RMA_FLUSH waits for */
@@ -281,6 +293,29 @@ void weft_rma_refuse(struct weft_msg_ep *me, struct weft_wire_ref ref, uint64_t 
 /** A PUT or counted atomic is over, with an error if @p status is one. */
 void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t flags,
 		      uint32_t number, int status);
+
+/** What all pieces of a put begin with. */
+struct weft_wire_put weft_rma_put_head(const struct weft_request *req, size_t off);
+
+/* ------------------------------------------------------------------ rma/notify.c */
+
+/** May one more put that notifies begin? If not, the peer has been asked how far it is. */
+static inline bool weft_rma_note_room(const struct weft_rma *rma)
+{
+	return rma->notes < WEFT_WIRE_NOTES / 4 || rma->confirmed >= rma->note_mark;
+}
+
+/** It begins. */
+void weft_rma_note_begin(struct weft_request *req);
+/** As weft_rma_put_step(). */
+int weft_rma_note_step(struct weft_request *req);
+void weft_rma_recv_put_note(struct weft_msg_ep *me, const struct weft_wire_put_note *n,
+			    size_t payload, const struct weft_ext *x);
+/** What is here in part will not become whole. */
+void weft_rma_note_drop(struct weft_rma *rma);
+/** Check and write a PUT's bytes. @return 0, or why not */
+int weft_rma_write(struct weft_msg_ep *me, const struct weft_wire_put *put, const void *bytes,
+		   size_t length);
 
 /* ------------------------------------------------------------------ own buffers (rma/local.c) */
 

@@ -224,22 +224,31 @@ void weft_rma_counted(struct weft_msg_ep *me, struct weft_wire_ref ref, uint32_t
 		answer_flush(me);
 }
 
+int weft_rma_write(struct weft_msg_ep *me, const struct weft_wire_put *put, const void *bytes,
+		   size_t length)
+{
+	uint64_t offset = weft_get64(put->offset);
+	struct weft_mem_slot *slot;
+	int rc = weft_rma_enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE,
+				&slot);
+
+	if (rc)
+		return rc;
+	memcpy((uint8_t *)slot->mem->address + offset, bytes, length);
+	weft_mem_key_leave(slot);
+	me->mw->rma->puts++;
+	me->mw->rma->put_bytes += length;
+	return 0;
+}
+
 void weft_rma_recv_put(struct weft_msg_ep *me, const void *data, size_t length)
 {
 	const struct weft_wire_put *put = data;
-	struct weft_mem_slot *slot;
-	uint64_t offset = weft_get64(put->offset);
 	int rc;
 
 	if (!weft_rma_ready(me))
 		return;
-	rc = weft_rma_enter(me, weft_get64(put->key), offset, length, WEFT_MEM_REMOTE_WRITE, &slot);
-	if (rc == 0) {
-		memcpy((uint8_t *)slot->mem->address + offset, put + 1, length);
-		weft_mem_key_leave(slot);
-		me->mw->rma->puts++;
-		me->mw->rma->put_bytes += length;
-	}
+	rc = weft_rma_write(me, put, put + 1, length);
 	weft_rma_counted(me, put->ref, weft_get32(put->flags),
 			 weft_get32(put->flags) >> WEFT_WIRE_RMA_SHIFT, rc);
 }

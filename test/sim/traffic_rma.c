@@ -29,6 +29,13 @@ struct rma_op {
 	uint64_t old;
 };
 
+/* A put that notifies: what must be there, once. */
+struct note {
+	uint64_t id;
+	size_t at, length; /* in the target's memory */
+	unsigned int raised;
+};
+
 struct rma_end {
 	struct link_end *e;
 	struct rma_node *target;
@@ -39,6 +46,8 @@ struct rma_end {
 	bool busy[SLOTS], swapping;
 	bool loose[SLOTS]; /* written, but nobody has said that it is there */
 	uint64_t word;
+	struct note *notes;
+	unsigned int num_notes;
 	unsigned int ops, next, under_way;
 	bool flushing, flushed, checked;
 };
@@ -131,6 +140,43 @@ static void dice_range(struct rma_op *op)
 	op->offset = sim_below(rng, SLOT - op->length + 1);
 }
 
+/* The peer shall hear of it. */
+static void announce(struct rma_op *op, uint64_t id, struct weft_op_params *p)
+{
+	struct rma_end *r = op->r;
+
+	r->notes[r->num_notes] = (struct note){id, slot_at(op), op->length, 0};
+	p->flags |= WEFT_OP_IMM;
+	p->imm = (uint64_t)(r->e - r->e->t->ends) << 32 | r->num_notes++;
+	p->channel = (uint16_t)id;
+	p->source_channel = (uint16_t)~id;
+}
+
+/*
+ * The slot's next operation stands behind a fence, or was posted when this one was delivered: what
+ * lies there is this one's.
+ */
+static void noticed(struct weft_worker *worker, const struct weft_put_event *e, void *arg)
+{
+	struct rma_node *n = arg;
+	struct rma_end *r = e->imm >> 32 < n->t->num_ends ? n->t->ends[e->imm >> 32].rma : NULL;
+	struct note *note;
+
+	if (!r || r->target != n || (uint32_t)e->imm >= r->num_notes) {
+		traffic_fail(n->t, "a put is notified that nobody has made");
+		return;
+	}
+	note = &r->notes[(uint32_t)e->imm];
+	if (note->raised++)
+		traffic_fail(n->t, "a put is notified twice");
+	if (e->offset != note->at || e->length != note->length ||
+	    e->channel != (uint16_t)note->id || e->source_channel != (uint16_t)~note->id ||
+	    e->key != weft_mem_key(n->mem))
+		traffic_fail(n->t, "a put is notified as another one");
+	if (pattern_check(note->id, 0, n->bytes + note->at, note->length) != note->length)
+		traffic_fail(n->t, "a put is notified before its bytes are there");
+}
+
 static int put(struct rma_op *op, struct weft_op_params *p)
 {
 	struct rma_end *r = op->r;
@@ -145,6 +191,8 @@ static int put(struct rma_op *op, struct weft_op_params *p)
 	p->datatype = buf_datatype(op->buf);
 	p->flags = sim_chance(&r->rng, 0.5) ? WEFT_OP_DELIVERED : 0;
 	op->delivered = p->flags != 0;
+	if (sim_chance(&r->rng, 0.4))
+		announce(op, id, p);
 	r->loose[op->slot] = !op->delivered;
 	return weft_put(r->e->ep, buf_pointer(op->buf), buf_count(op->buf), r->rkey, slot_at(op), p,
 			NULL);
@@ -234,6 +282,9 @@ struct rma_node *rma_node_create(struct traffic *t, struct sim_node *node)
 	ret = weft_mem_register(sim_context(node), n->bytes, n->size, &mp, &n->mem);
 	if (ret)
 		traffic_fail(t, "weft_mem_register: %s", weft_strerror(ret));
+	ret = weft_worker_set_put_handler(sim_worker(node), noticed, n);
+	if (ret)
+		traffic_fail(t, "weft_worker_set_put_handler: %s", weft_strerror(ret));
 	return n;
 }
 
@@ -249,6 +300,9 @@ struct rma_end *rma_end_create(struct link_end *e, struct rma_node *target)
 	r->rng = sim_stream(e->t->sim, 13000 + i);
 	r->base = WORD + (size_t)i * AREA;
 	r->ops = e->t->conf.rma;
+	r->notes = calloc(r->ops, sizeof(*r->notes));
+	if (!r->notes)
+		abort();
 	return r;
 }
 
@@ -294,6 +348,10 @@ static void check_memory(struct rma_end *r)
 	uint64_t word;
 
 	r->checked = true;
+	for (unsigned int i = 0; i < r->num_notes; i++) {
+		if (!r->notes[i].raised)
+			traffic_fail(r->e->t, "a put was flushed, and is not notified");
+	}
 	memcpy(&word, area, sizeof(word));
 	if (word != r->word)
 		traffic_fail(r->e->t, "the swapped word is %llu, not %llu",
@@ -349,6 +407,8 @@ bool rma_node_release(struct rma_node *n)
 
 void rma_end_free(struct rma_end *r)
 {
+	if (r)
+		free(r->notes);
 	free(r);
 }
 

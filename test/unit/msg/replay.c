@@ -34,11 +34,12 @@ void *__wrap_malloc(size_t size)
 	return memory_left-- > 0 ? __real_malloc(size) : NULL;
 }
 
-enum kind { TAG, TAG_SYNC, AM, PUT, AMO, KINDS };
+enum kind { TAG, TAG_SYNC, AM, PUT, PUT_NOTE, AMO, KINDS };
 
 struct one {
 	enum kind kind;
 	size_t length, header_length;
+	unsigned int noted;
 	uint64_t id;
 	struct op send, recv;
 };
@@ -77,6 +78,28 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	return 0;
 }
 
+/* All of it is there, though it came in parts that nobody has sent so. */
+static void on_put(struct weft_worker *worker, const struct weft_put_event *e, void *arg)
+{
+	(void)worker;
+	(void)arg;
+	assert_in_range(e->imm, 0, OPS - 1);
+	run.op[e->imm].noted++;
+	assert_int_equal(e->length, run.op[e->imm].length);
+	assert_int_equal(e->offset, e->imm * SIZE);
+	check(run.s.mem + e->offset, e->length, e->imm);
+}
+
+static void put_note(struct one *o)
+{
+	struct weft_op_params p =
+		rma_params(&o->send, WEFT_OP_IMM | (o->id & 1 ? WEFT_OP_DELIVERED : 0), NULL);
+
+	p.imm = o->id;
+	o->send.rc = weft_put(run.s.ep, src[o->id], o->length, run.s.rkey, o->id * SIZE, &p,
+			      &o->send.req);
+}
+
 static uint64_t below(uint64_t n)
 {
 	return (pair_random(&run.seed) >> 11) % n;
@@ -113,6 +136,9 @@ static void begin(unsigned int i)
 	case PUT:
 		op_put(&o->send, &run.s, src[i], o->length, (uint64_t)i * SIZE,
 		       below(2) ? WEFT_OP_DELIVERED : 0);
+		break;
+	case PUT_NOTE:
+		put_note(o);
 		break;
 	default:
 		op_amo(&o->send, &run.s, WEFT_ATOMIC_ADD, 8, i + 1, 0, NULL, MEM, 0);
@@ -205,6 +231,7 @@ static void one_run(uint64_t seed)
 	run.s.p.ctx.features |= WEFT_FEATURE_AM;
 	memset(run.s.mem + MEM, 0, 8);
 	assert_int_equal(weft_worker_set_am_handler(&run.s.p.w[1], 7, handler, NULL, 0), 0);
+	assert_int_equal(weft_worker_set_put_handler(&run.s.p.w[1], on_put, NULL), 0);
 	run.num = OPS;
 	if (below(4))
 		use_lane(&run.s.p, 0);
@@ -232,7 +259,8 @@ static void one_run(uint64_t seed)
 		op_end(&o->send, 0);
 		if (o->kind <= TAG_SYNC)
 			op_end_recv(&o->recv, dst[i], o->length, 1, i);
-		if (o->kind == PUT)
+		assert_int_equal(o->noted, o->kind == PUT_NOTE);
+		if (o->kind == PUT || o->kind == PUT_NOTE)
 			check(run.s.mem + (size_t)i * SIZE, o->length, i);
 		if (o->kind == AM)
 			assert_true(run.next_am > i);

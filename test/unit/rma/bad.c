@@ -224,7 +224,7 @@ static void parameters_are_checked(void **state)
 {
 	struct weft_mem_params mp = WEFT_INIT(struct weft_mem_params, .flags = 8);
 	struct weft_datatype dt = WEFT_INIT(struct weft_datatype, .dt_class = 9);
-	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = 4);
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .flags = WEFT_OP_SOURCE_CHANNEL);
 	struct weft_rkey other;
 	struct weft_mem *m;
 	uint64_t word = 0;
