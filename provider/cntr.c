@@ -72,7 +72,6 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	wfi_lock();
 	errors = cntr->errors;
 	for (;;) {
-		wfi_wait_disarm(&cntr->wait);
 		wfi_progress();
 		rc = cntr->value >= threshold            ? 0
 		     : cntr->errors != errors            ? -FI_EAVAIL
@@ -80,16 +79,9 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 							 : 1;
 		if (rc <= 0)
 			break;
-		rc = wfi_wait_arm(&cntr->wait);
-		if (rc < 0 && rc != -FI_EAGAIN)
+		rc = wfi_wait_sleep(&cntr->wait, wfi_deadline_left(&deadline));
+		if (rc < 0)
 			break;
-		if (rc == 0) {
-			wfi_unlock_armed();
-			wfi_wait_sleep(&cntr->wait, wfi_deadline_left(&deadline));
-		} else {
-			wfi_unlock(); /* others get a chance */
-		}
-		wfi_lock();
 	}
 	wfi_unlock();
 	return rc;

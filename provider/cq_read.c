@@ -110,27 +110,23 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 
 	if (cq->wait.epoll < 0)
 		return -FI_ENOSYS; /* opened without a wait object */
+	wfi_lock();
 	for (;;) {
-		wfi_lock();
-		wfi_wait_disarm(&cq->wait);
 		wfi_progress();
 		left = wfi_deadline_left(&deadline);
 		if (is_enough(cq, threshold) || left == 0 || cq->signalled) {
 			cq->signalled = false;
 			n = take(cq, buf, count, source);
-			wfi_unlock();
-			return n;
+			break;
 		}
-		rc = wfi_wait_arm(&cq->wait);
-		if (rc == 0)
-			wfi_unlock_armed();
-		else
-			wfi_unlock();
-		if (rc == 0)
-			wfi_wait_sleep(&cq->wait, left);
-		else if (rc != -FI_EAGAIN)
-			return rc;
+		rc = wfi_wait_sleep(&cq->wait, left);
+		if (rc < 0) {
+			n = rc;
+			break;
+		}
 	}
+	wfi_unlock();
+	return n;
 }
 
 static ssize_t cq_sread(struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout)

@@ -191,8 +191,10 @@ static void wait_for_operations(void)
 {
 	struct wfi_deadline deadline = wfi_deadline(CLOSE_MS);
 
-	while (wfi_ops_closing() != 0 && wfi_deadline_left(&deadline) != 0)
+	while (wfi_ops_closing() != 0 && wfi_deadline_left(&deadline) != 0) {
 		weft_worker_progress(wfi.worker);
+		wfi_yield();
+	}
 }
 
 static int ep_close(struct fid *fid)

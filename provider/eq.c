@@ -123,29 +123,20 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 {
 	struct wfi_eq *eq = container_of(fid, struct wfi_eq, eq);
 	struct wfi_deadline deadline = wfi_deadline(timeout);
-	int left, rc;
+	int left, rc = 0;
 	ssize_t n;
 
+	wfi_lock();
 	for (;;) {
-		wfi_lock();
-		wfi_wait_disarm(&eq->wait);
 		wfi_progress(); /* else a worker with something to do could not be armed */
-		n = take(eq, event, buf, length, flags);
+		n = rc < 0 ? rc : take(eq, event, buf, length, flags);
 		left = wfi_deadline_left(&deadline);
-		if (n != -FI_EAGAIN || left == 0) {
-			wfi_unlock();
-			return n;
-		}
-		rc = wfi_wait_arm(&eq->wait);
-		if (rc == 0)
-			wfi_unlock_armed();
-		else
-			wfi_unlock();
-		if (rc == 0)
-			wfi_wait_sleep(&eq->wait, left);
-		else if (rc != -FI_EAGAIN)
-			return rc;
+		if (n != -FI_EAGAIN || left == 0)
+			break;
+		rc = wfi_wait_sleep(&eq->wait, left);
 	}
+	wfi_unlock();
+	return n;
 }
 
 static const char *eq_strerror(struct fid_eq *eq, int prov_errno, const void *err_data, char *buf,

@@ -7,21 +7,24 @@
 
 #include "provider/domain.h"
 #include "provider/process.h"
+#include "provider/wait.h"
 
-/* So often progress is made for operations that still use the memory. */
-#define CLOSE_ROUNDS 1000000
+/* So long progress is made for operations that still use the memory. */
+#define CLOSE_MS 1000
 
 static int mr_close(struct fid *fid)
 {
+	struct wfi_deadline deadline = wfi_deadline(CLOSE_MS);
 	struct wfi_mr *mr = container_of(fid, struct wfi_mr, mr.fid);
-	int rc = 0;
+	int rc;
 
 	wfi_lock();
-	for (int i = 0; i < CLOSE_ROUNDS; i++) {
+	for (;;) {
 		rc = weft_mem_deregister(mr->mem);
-		if (rc != -EBUSY || !wfi.worker)
+		if (rc != -EBUSY || !wfi.worker || wfi_deadline_left(&deadline) == 0)
 			break;
 		weft_worker_progress(wfi.worker);
+		wfi_yield();
 	}
 	if (rc == 0)
 		mr->domain->refs--;

@@ -3,6 +3,7 @@
 #include "provider/process.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,13 @@
 #define FLUSH_NS 2000000000ull
 
 struct wfi_process wfi = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void wfi_yield(void)
+{
+	wfi_unlock();
+	sched_yield();
+	wfi_lock();
+}
 
 /* ------------------------------------------------------------------ the context */
 

@@ -16,7 +16,7 @@
 
 struct wfi_process {
 	pthread_mutex_t lock;
-	unsigned int sleepers;       /**< armed struct wfi_wait: wfi_unlock() wakes them */
+	unsigned int sleepers;       /**< armed struct wfi_wait: wfi_unlock() cares for them */
 	unsigned int progress_calls; /**< of the application; tells the thread that it polls */
 	unsigned int domains, endpoints;
 	struct wfi_options options;
@@ -27,8 +27,8 @@ struct wfi_process {
 
 extern struct wfi_process wfi;
 
-/* Wakes who sleeps: a call on the worker has ended what it was armed for. */
-void wfi_wake_sleepers(void);
+/* A call on the worker has ended what it was armed for. */
+void wfi_arm_for_sleepers(void);
 
 static inline void wfi_lock(void)
 {
@@ -38,9 +38,12 @@ static inline void wfi_lock(void)
 static inline void wfi_unlock(void)
 {
 	if (wfi.sleepers != 0)
-		wfi_wake_sleepers();
+		wfi_arm_for_sleepers();
 	pthread_mutex_unlock(&wfi.lock);
 }
+
+/** Locked, in a loop that waits: other threads get the lock for a moment. */
+void wfi_yield(void);
 
 /** Locked. Of the application. @return number of events */
 static inline unsigned int wfi_progress(void)

@@ -39,20 +39,16 @@ static bool is_polled(void)
 }
 
 /*
- * Locked. The application's own sleepers are woken by what is handled; else they are armed again
- * with this thread, since the descriptor is the same. @return 0: there is nothing to do, sleep
+ * Locked. The application's own sleepers are woken by what ends; else they are armed again with
+ * this thread, since the descriptor is the same. @return is there nothing to do?
  */
-static int work(void)
+static bool work(void)
 {
-	unsigned int n = 0, more = wfi.worker ? 1 : 0;
+	unsigned int more = wfi.worker ? 1 : 0;
 
-	for (int i = 0; i < ROUNDS && more > 0; i++) {
+	for (int i = 0; i < ROUNDS && more > 0; i++)
 		more = weft_worker_progress(wfi.worker);
-		n += more;
-	}
-	if (n > 0 && wfi.sleepers > 0)
-		wfi_wake_sleepers();
-	return more > 0 ? -FI_EAGAIN : wfi_wait_arm(&idle);
+	return more == 0;
 }
 
 static void *run(void *arg)
@@ -60,19 +56,17 @@ static void *run(void *arg)
 	int rc;
 
 	(void)arg;
+	idle.shy = true;
 	while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
 		wfi_lock();
-		wfi_wait_disarm(&idle);
 		if (is_polled()) {
 			wfi_unlock_armed();
 			nanosleep(&interval, NULL);
 			continue;
 		}
-		rc = work();
-		wfi_unlock_armed();
-		if (rc == 0)
-			wfi_wait_sleep(&idle, SLEEP_MS);
-		else if (rc != -FI_EAGAIN)
+		rc = work() ? wfi_wait_sleep(&idle, SLEEP_MS) : 0;
+		wfi_unlock();
+		if (rc < 0)
 			nanosleep(&interval, NULL);
 	}
 	return NULL;

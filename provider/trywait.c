@@ -27,8 +27,6 @@ int wfi_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 	int rc = 0;
 
 	wfi_lock();
-	if (wfi.sleepers != 0)
-		wfi_wake_sleepers();
 	while (wfi_progress() > 0)
 		;
 	for (int i = 0; i < count && rc == 0; i++)

@@ -13,6 +13,8 @@
 #include "provider/process.h"
 #include "provider/provider.h"
 
+#define REARMS 8
+
 static LIST_HEAD(, wfi_wait) sleepers = LIST_HEAD_INITIALIZER(sleepers);
 
 static int add(const struct wfi_wait *wait, int fd)
@@ -26,6 +28,7 @@ int wfi_wait_open(struct wfi_wait *wait)
 {
 	int rc;
 
+	wait->sleeping = 0;
 	wait->worker = 0; /* the new epoll set has no worker's descriptor yet */
 	wait->epoll = epoll_create1(EPOLL_CLOEXEC);
 	wait->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -35,9 +38,18 @@ int wfi_wait_open(struct wfi_wait *wait)
 	return rc;
 }
 
+static void disarm(struct wfi_wait *wait)
+{
+	if (!wait->armed)
+		return;
+	wait->armed = false;
+	LIST_REMOVE(wait, entry);
+	wfi.sleepers--;
+}
+
 void wfi_wait_close(struct wfi_wait *wait)
 {
-	wfi_wait_disarm(wait);
+	disarm(wait);
 	if (wait->epoll >= 0)
 		close(wait->epoll);
 	if (wait->event >= 0)
@@ -57,23 +69,25 @@ void wfi_wait_signal(struct wfi_wait *wait)
 	(void)n;
 }
 
-void wfi_wake_sleepers(void)
+/* All, or those whose patience is over. */
+static void wake(bool all)
 {
-	struct wfi_wait *wait;
+	struct wfi_wait *wait, *next;
 
-	while ((wait = LIST_FIRST(&sleepers))) {
+	for (wait = LIST_FIRST(&sleepers); wait; wait = next) {
+		next = LIST_NEXT(wait, entry);
+		if (!all && !wait->shy && wait->rearms-- > 0)
+			continue;
 		wfi_wait_signal(wait);
-		wfi_wait_disarm(wait);
+		disarm(wait);
 	}
 }
 
-void wfi_wait_disarm(struct wfi_wait *wait)
+void wfi_arm_for_sleepers(void)
 {
-	if (!wait->armed)
-		return;
-	wait->armed = false;
-	LIST_REMOVE(wait, entry);
-	wfi.sleepers--;
+	wake(false);
+	if (wfi.sleepers != 0 && wfi.worker && weft_worker_arm(wfi.worker) < 0)
+		wake(true);
 }
 
 /* A signal that nobody has slept for. @return was there one? */
@@ -109,6 +123,7 @@ int wfi_wait_arm(struct wfi_wait *wait)
 		rc = weft_worker_arm(wfi.worker);
 	if (rc < 0)
 		return rc == -EBUSY ? -FI_EAGAIN : -wfi_errno(rc);
+	wait->rearms = REARMS;
 	if (!wait->armed) {
 		wait->armed = true;
 		LIST_INSERT_HEAD(&sleepers, wait, entry);
@@ -122,11 +137,25 @@ void wfi_unlock_armed(void)
 	pthread_mutex_unlock(&wfi.lock);
 }
 
-void wfi_wait_sleep(struct wfi_wait *wait, int timeout)
+int wfi_wait_sleep(struct wfi_wait *wait, int timeout)
 {
 	struct pollfd fd = {.fd = wait->epoll, .events = POLLIN};
+	int rc;
 
+	rc = wfi_wait_arm(wait);
+	if (rc == -FI_EAGAIN) {
+		wfi_yield();
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	wait->sleeping++;
+	wfi_unlock_armed();
 	poll(&fd, 1, timeout); /* interrupted: the caller looks, and sleeps again */
+	wfi_lock();
+	if (--wait->sleeping == 0)
+		disarm(wait);
+	return 0;
 }
 
 /* ------------------------------------------------------------------ deadlines */

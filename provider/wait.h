@@ -5,7 +5,8 @@
  * that is readable then. One for each completion queue and counter that may be waited for.
  *
  * Who sleeps has armed the worker, and any call on it, by any thread, ends that. So such a call
- * wakes all who sleep (wfi_unlock()), who look and arm again.
+ * arms it again (wfi_unlock()), and wakes who sleeps where that can't be done. Were they always
+ * woken, two who only look and sleep again would wake each other for ever.
  */
 #ifndef WFI_WAIT_H
 #define WFI_WAIT_H
@@ -19,6 +20,10 @@ struct wfi_wait {
 	int event;
 	unsigned int worker; /**< number of the worker whose descriptor is in it; 0: none */
 	bool armed;
+	bool shy;              /**< a call of the application wakes it: the thread's */
+	unsigned int sleeping; /**< threads in wfi_wait_sleep() */
+	/** Who is awake and has not said so costs every call: so often, then it is woken. */
+	unsigned int rearms;
 	LIST_ENTRY(wfi_wait) entry; /**< of those that are armed */
 };
 
@@ -36,14 +41,15 @@ void wfi_wait_close(struct wfi_wait *wait);
  * wfi_unlock_armed(); -FI_EAGAIN: make progress and look again; or another error
  */
 int wfi_wait_arm(struct wfi_wait *wait);
-/** Locked: awake, by itself. */
-void wfi_wait_disarm(struct wfi_wait *wait);
 /** Unlocks, and leaves sleepers asleep. */
 void wfi_unlock_armed(void);
 /** Any thread: wakes this one. */
 void wfi_wait_signal(struct wfi_wait *wait);
-/** Not locked. @return 0: awake, or the time is over, ms; negative: for ever */
-void wfi_wait_sleep(struct wfi_wait *wait, int timeout);
+/**
+ * Locked, with nothing there that the caller waits for: sleeps unlocked, at most @p timeout ms;
+ * negative: for ever. @return 0: make progress and look again; or a negative error
+ */
+int wfi_wait_sleep(struct wfi_wait *wait, int timeout);
 
 /* A time from now, in ms; negative: never. */
 struct wfi_deadline {

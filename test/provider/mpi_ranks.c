@@ -4,6 +4,7 @@
  * mpi_ranks coll|p2p|threads|rma|compute|die. "N errors" is its last line; rank 0 prints it.
  */
 
+#include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

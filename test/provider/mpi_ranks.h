@@ -6,8 +6,6 @@
 #ifndef MPI_RANKS_H
 #define MPI_RANKS_H
 
-#include <mpi.h>
-
 #define RANKS_MAX 16
 
 extern int rank, ranks;

@@ -4,6 +4,7 @@
  * answers compared.
  */
 
+#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 

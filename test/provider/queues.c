@@ -204,6 +204,66 @@ static void descriptor(void **state)
 	world_close(&w);
 }
 
+/* Ready to sleep on its descriptor. */
+static void arm(struct world *w, struct fid_cq *cq)
+{
+	struct fid *fids[] = {&cq->fid};
+	int rc;
+
+	do {
+		rc = fi_trywait(w->fabric, fids, 1);
+	} while (rc == -FI_EAGAIN);
+	CHECK(rc);
+}
+
+static struct fid_cq *open_queue(struct world *w, int *fd)
+{
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD};
+	struct fid_cq *cq;
+
+	CHECK(fi_cq_open(w->domain, &attr, &cq, NULL));
+	CHECK(fi_control(&cq->fid, FI_GETWAIT, fd));
+	return cq;
+}
+
+/*
+ * Two queues that are slept for: looking at one does not wake who sleeps for the other, or both
+ * would look for ever; and calls for one don't lose what comes for the other.
+ */
+static void two_queues(void **state)
+{
+	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
+	struct fi_cq_tagged_entry entry;
+	struct fid_cq *other;
+	uint64_t value = 3;
+	struct world w;
+	int woken = 1;
+
+	world_open(&w, &(struct wish){.caps = FI_TAGGED, .wait_obj = FI_WAIT_FD});
+	other = open_queue(&w, &fds[1].fd);
+	CHECK(fi_control(&w.cq->fid, FI_GETWAIT, &fds[0].fd));
+	if (w.me == 1)
+		CHECK(fi_trecv(w.ep, &value, sizeof(value), NULL, w.peer, 1, 0, &value));
+	world_barrier_progress(&w);
+	/* Once in a while the worker itself has something to do. */
+	for (int i = 0; i < 20 && woken > 0; i++) {
+		arm(&w, w.cq);
+		arm(&w, other);
+		woken = poll(fds, 2, 0);
+	}
+	assert_int_equal(woken, 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(fi_cq_read(other, &entry, 1), -FI_EAGAIN);
+	world_barrier();
+	if (w.me == 0)
+		world_send(&w, &value, sizeof(value), 1);
+	while (w.me == 1 && fi_cq_read(w.cq, &entry, 1) == -FI_EAGAIN)
+		assert_true(poll(fds, 1, 20000) == 1);
+	world_barrier_progress(&w);
+	CHECK(fi_close(&other->fid));
+	world_close(&w);
+}
+
 /* ------------------------------------------------------------------ threads */
 
 enum { THREADS = 3, EACH = 200 };
@@ -288,6 +348,63 @@ static void automatic(void **state)
 	free(buf);
 }
 
+/* A second endpoint, and who closes it. */
+struct closing {
+	struct fid_ep *ep;
+	int begun, closed;
+};
+
+static void *close_endpoint(void *arg)
+{
+	struct closing *c = arg;
+
+	__atomic_store_n(&c->begun, 1, __ATOMIC_RELAXED);
+	CHECK(fi_close(&c->ep->fid));
+	__atomic_store_n(&c->closed, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* fi_close() waits for a message that the peer has yet to fetch; other threads go on meanwhile. */
+static void close_is_not_in_the_way(void **state)
+{
+	struct fi_cq_tagged_entry entry;
+	uint8_t *buf = malloc(LONG);
+	struct closing c = {0};
+	struct fid_cq *cq;
+	pthread_t thread;
+	struct world w;
+	int fd;
+
+	world_open(&w, &(struct wish){.caps = FI_TAGGED});
+	cq = open_queue(&w, &fd);
+	if (w.me == 0) {
+		CHECK(fi_endpoint(w.domain, w.info, &c.ep, NULL));
+		CHECK(fi_ep_bind(c.ep, &w.av->fid, 0));
+		CHECK(fi_ep_bind(c.ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+		CHECK(fi_enable(c.ep));
+		world_fill(buf, LONG, 2);
+		CHECK(fi_tsend(c.ep, buf, LONG, NULL, w.peer, 9, NULL));
+		assert_int_equal(pthread_create(&thread, NULL, close_endpoint, &c), 0);
+		while (!__atomic_load_n(&c.begun, __ATOMIC_RELAXED))
+			usleep(1000);
+		usleep(20000);
+		assert_int_equal(fi_cq_read(w.cq, &entry, 1), -FI_EAGAIN);
+		usleep(100000); /* it had the lock, and is through now, if it was in the way */
+		assert_int_equal(__atomic_load_n(&c.closed, __ATOMIC_RELAXED), 0);
+		world_barrier();
+		pthread_join(thread, NULL);
+		world_barrier_progress(&w);
+	} else {
+		world_barrier(); /* no call before it */
+		world_recv(&w, buf, LONG, 9);
+		world_compare(buf, LONG, 2);
+		world_barrier_progress(&w);
+	}
+	CHECK(fi_close(&cq->fid));
+	world_close(&w);
+	free(buf);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -295,6 +412,7 @@ int main(void)
 		cmocka_unit_test(selective),    cmocka_unit_test(counters),
 		cmocka_unit_test(sleeping),     cmocka_unit_test(descriptor),
 		cmocka_unit_test(many_threads), cmocka_unit_test(automatic),
+		cmocka_unit_test(two_queues),   cmocka_unit_test(close_is_not_in_the_way),
 	};
 
 	world_begin();
