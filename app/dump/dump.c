@@ -28,6 +28,18 @@ static const char help[] =
 	"  -f, --filter EXPR     only frames that tcpdump's filter expression takes\n"
 	"  -n, --number N        only the first N frames of each file\n"
 	"  -j, --json            print JSON, one object a line\n"
+	"      --csv             print lanes, or with --messages these, as CSV\n"
+	"\n"
+	"  -m, --messages        print a line for each message, when it is over\n"
+	"  -s, --slowest N       show the N slowest messages (default 5)\n"
+	"      --message N       one message: what its frames did when, lane by lane\n"
+	"      --peer TEXT       only messages from or to whose name or address has TEXT in it\n"
+	"      --tag N           only tagged messages with this tag\n"
+	"      --size FROM-TO    only messages of so many bytes (k, M, G)\n"
+	"      --time FROM-TO    only messages that begin then, in seconds from the first frame\n"
+	"      --took SECONDS    only messages that took so long, or longer\n"
+	"      --graph FILE      draw the lanes, or with --message that one, as SVG\n"
+	"      --html FILE       write a report for a browser, with the slowest messages drawn\n"
 	"  -h, --help            this text\n"
 	"      --version         version and build\n"
 	"\n"
@@ -35,17 +47,74 @@ static const char help[] =
 	"damaged, or\n"
 	"frames are not as the wire format says.\n";
 
-enum { OPT_VERSION = 256 };
+enum {
+	OPT_VERSION = 256,
+	OPT_CSV,
+	OPT_MESSAGE,
+	OPT_PEER,
+	OPT_TAG,
+	OPT_SIZE,
+	OPT_TIME,
+	OPT_TOOK,
+	OPT_GRAPH,
+	OPT_HTML
+};
 
-static const char shorts[] = ":Fwf:n:jh";
+#define SLOWEST 5
+#define SLOWEST_MOST 1000
+
+static const char shorts[] = ":Fwf:n:jms:h";
 static const struct option longs[] = {{"frames", no_argument, NULL, 'F'},
 				      {"wrong", no_argument, NULL, 'w'},
 				      {"filter", required_argument, NULL, 'f'},
 				      {"number", required_argument, NULL, 'n'},
 				      {"json", no_argument, NULL, 'j'},
+				      {"csv", no_argument, NULL, OPT_CSV},
+				      {"messages", no_argument, NULL, 'm'},
+				      {"slowest", required_argument, NULL, 's'},
+				      {"message", required_argument, NULL, OPT_MESSAGE},
+				      {"peer", required_argument, NULL, OPT_PEER},
+				      {"tag", required_argument, NULL, OPT_TAG},
+				      {"size", required_argument, NULL, OPT_SIZE},
+				      {"time", required_argument, NULL, OPT_TIME},
+				      {"took", required_argument, NULL, OPT_TOOK},
+				      {"graph", required_argument, NULL, OPT_GRAPH},
+				      {"html", required_argument, NULL, OPT_HTML},
 				      {"help", no_argument, NULL, 'h'},
 				      {"version", no_argument, NULL, OPT_VERSION},
 				      {0}};
+
+/* Those about messages. @return APP_OK or an exit code */
+static int message_option(struct dump_options *o, int c, const char *value)
+{
+	switch (c) {
+	case OPT_MESSAGE:
+		return cli_count("--message", value, 1, UINT64_MAX, &o->message) ? APP_USAGE
+										 : APP_OK;
+	case 's':
+		return cli_count("--slowest", value, 0, SLOWEST_MOST, &o->slowest) ? APP_USAGE
+										   : APP_OK;
+	case OPT_PEER:
+		o->peer = value;
+		return APP_OK;
+	case OPT_TAG:
+		return dump_option_tag(o, value) ? APP_USAGE : APP_OK;
+	case OPT_SIZE:
+		return dump_option_size(o, value) ? APP_USAGE : APP_OK;
+	case OPT_TIME:
+		return dump_option_time(o, value) ? APP_USAGE : APP_OK;
+	case OPT_TOOK:
+		return dump_option_took(o, value) ? APP_USAGE : APP_OK;
+	case OPT_GRAPH:
+		o->graph = value;
+		return APP_OK;
+	case OPT_HTML:
+		o->html = value;
+		return APP_OK;
+	default:
+		return APP_USAGE;
+	}
+}
 
 /* @return APP_OK or an exit code */
 static int option(struct dump_options *o, int c, const char *value)
@@ -71,8 +140,14 @@ static int option(struct dump_options *o, int c, const char *value)
 			return APP_OK;
 		cli_error("%s", why);
 		return APP_USAGE;
+	case 'm':
+		o->messages = true;
+		return APP_OK;
+	case OPT_CSV:
+		o->csv = true;
+		return APP_OK;
 	default:
-		return APP_USAGE;
+		return message_option(o, c, value);
 	}
 }
 
@@ -172,7 +247,7 @@ static int print_frames(const struct dump_options *o)
 
 int main(int argc, char **argv)
 {
-	struct dump_options o = {0};
+	struct dump_options o = {.slowest = SLOWEST, .size_to = UINT64_MAX, .time_to = UINT64_MAX};
 	int ret;
 
 	cli_program = "weft-dump";

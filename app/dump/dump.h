@@ -14,6 +14,11 @@
  *	dump/walk.c         goes through a frame by these tables
  *	dump/frames.c       frames as text and as JSON, counts
  *	dump/json.c         commas and escapes
+ *	dump/options.c      which messages are wanted
+ *	dump/list.c         messages, a line each; what was wrong with them
+ *	dump/timeline.c     one message over its lanes, as text
+ *	dump/svg.c          pictures: a message, the lanes
+ *	dump/html.c         a report for others to read
  *	dump/merge.c        several captures, in the order of one clock
  *
  * dump/trace.h has what several captures tell together.
@@ -29,8 +34,18 @@
 #define DUMP_FILES 64
 
 struct dump_options {
-	bool frames, wrong, json;
-	uint64_t number; /**< of frames of each file; 0 = all */
+	bool frames, wrong, json, csv;
+	bool messages;
+	uint64_t slowest; /**< so many of the slowest messages */
+	uint64_t message; /**< its time line; 0 = none */
+	const char *graph, *html;
+	/* Which messages. */
+	const char *peer;
+	bool has_tag;
+	uint64_t tag, size_from, size_to;
+	uint64_t time_from, time_to; /**< ns since the first frame */
+	uint64_t took;               /**< ns, at least */
+	uint64_t number;             /**< of frames of each file; 0 = all */
 	struct dump_filter *filter;
 	char *const *names;
 	unsigned int num_names;
@@ -40,6 +55,12 @@ struct dump_options {
 int dump_analyse(const struct dump_options *o);
 /** Says what is wrong with a file that has been read. @return whether it is damaged */
 bool dump_file_complain(const struct dump_file *file);
+
+/* dump/options.c: what a value of an option says. @return 0, or -EINVAL after a sentence */
+int dump_option_tag(struct dump_options *o, const char *value);
+int dump_option_size(struct dump_options *o, const char *value);
+int dump_option_time(struct dump_options *o, const char *value);
+int dump_option_took(struct dump_options *o, const char *value);
 
 /* dump/filter.c */
 struct dump_filter;

@@ -128,6 +128,7 @@ static void first_of(uint64_t *first, uint64_t *count, uint64_t time)
 static void judge(struct trace *t, const struct pending *e)
 {
 	struct trace_flow *f = &t->flow[e->flow];
+	struct trace_path *path = &f->path[e->path % WEFT_FRAME_PATHS_MAX];
 	double idle = e->out > f->load_at ? (double)(e->out - f->load_at) : 0;
 	const struct trace_host *h;
 	uint32_t load;
@@ -145,10 +146,15 @@ static void judge(struct trace *t, const struct pending *e)
 	if (!f->in.known)
 		return; /* nobody looked */
 	f->judged++;
-	if (e->ins >= e->outs)
+	if (e->ins >= e->outs) {
 		came(f, e, load);
-	else if (e->out + END_NS < t->host[f->in.file].last || e->out + END_NS < t->now)
+		if (f->last_delay < path->min_delay)
+			path->min_delay = f->last_delay;
+	} else if (e->out + END_NS < t->host[f->in.file].last || e->out + END_NS < t->now) {
 		lost(f, e, load);
+		path->lost++;
+	}
+	path->late += e->late;
 	if (e->changed)
 		first_of(&f->first_changed, &f->changed, e->in);
 	if (e->ins > e->outs)

@@ -11,6 +11,15 @@
 #define BUFFER (1u << 20)
 #define PCAPNG_FIRST 0x0a
 
+void dump_iface_lane(struct dump_iface *iface)
+{
+	size_t word = strcspn(iface->name, " ");
+
+	snprintf(iface->lane, sizeof(iface->lane), "%.*s", (int)word, iface->name);
+	if (!iface->lane[0])
+		snprintf(iface->lane, sizeof(iface->lane), "?");
+}
+
 static int open_pcap(struct dump_file *file, char *why, size_t why_len)
 {
 	char text[PCAP_ERRBUF_SIZE] = "";
@@ -25,6 +34,7 @@ static int open_pcap(struct dump_file *file, char *why, size_t why_len)
 	file->f = NULL; /* libpcap closes it */
 	file->num_ifaces = 1;
 	snprintf(file->iface[0].name, sizeof(file->iface[0].name), "0");
+	dump_iface_lane(&file->iface[0]);
 	file->iface[0].ethernet = pcap_datalink(file->pcap) == DLT_EN10MB;
 	return 0;
 }

@@ -34,6 +34,7 @@ struct dump_frame {
 
 struct dump_iface {
 	char name[96]; /**< printable */
+	char lane[48]; /**< its first word */
 	bool ethernet;
 	uint32_t snaplen;    /**< 0 = none */
 	uint64_t per_second; /**< units of time; 0 = ns */
@@ -58,6 +59,9 @@ struct dump_file {
 	struct dump_iface iface[DUMP_IFACES];
 	char why[300]; /**< damaged: what and where; "" = whole so far */
 };
+
+/** The first word of an interface's name: Weft's are "dpdk:0 (name of the port)". */
+void dump_iface_lane(struct dump_iface *iface);
 
 /** @param name  "-" = standard input. @return NULL: @p why says which file and what is wrong */
 struct dump_file *dump_file_open(const char *name, uint8_t index, char *why, size_t why_len);

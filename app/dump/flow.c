@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump/trace.h"
+#include "dump/message.h"
 
+#define FIRST_INTERVAL_NS 10000u
 #define TABLE (4u * TRACE_FLOWS)
 
 static uint32_t slot_of(uint32_t conn, uint32_t token)
@@ -38,13 +39,39 @@ static void pair(struct trace *t, uint32_t index)
 			continue;
 		g->other = index;
 		f->other = i - 1;
+		stream_paired(t, index);
 		return;
 	}
+}
+
+static struct trace_hello *hello_of(struct trace *t, uint32_t conn, uint32_t token)
+{
+	return &t->hello[slot_of(conn, token) % TRACE_HELLOS];
+}
+
+static void remember_hello(struct trace *t, const struct dump_view *v)
+{
+	const struct weft_frame_hello *h = (const void *)v->body;
+	uint32_t conn, token;
+
+	if (v->body_cap < sizeof(*h))
+		return;
+	conn = weft_get32(h->conn);
+	token = weft_get32(h->token);
+	*hello_of(t, conn, token) = (struct trace_hello){conn, token, weft_get32(h->rx_frames)};
+}
+
+static uint32_t rx_frames_of(struct trace *t, uint32_t conn, uint32_t token)
+{
+	const struct trace_hello *h = hello_of(t, conn, token);
+
+	return h->conn == conn && h->token == token ? h->rx_frames : 0;
 }
 
 static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump_view *v)
 {
 	struct trace_flow *f = &t->flow[t->num_flows];
+	unsigned int i;
 
 	if (t->num_flows == TRACE_FLOWS) {
 		t->too_many++;
@@ -58,7 +85,11 @@ static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump
 				 .other = TRACE_NONE,
 				 .min_delay = INT64_MAX,
 				 .lost_min = UINT32_MAX,
+				 .parent = t->num_flows,
 				 .stride = 1};
+	f->rx_frames = rx_frames_of(t, f->dst_conn, f->token);
+	for (i = 0; i < WEFT_FRAME_PATHS_MAX; i++)
+		f->path[i].min_delay = INT64_MAX;
 	f->came = calloc(2 * TRACE_SAMPLES, sizeof(*f->came));
 	if (!f->came)
 		return NULL;
@@ -74,6 +105,8 @@ static struct trace_flow *flow_of(struct trace *t, const struct dump_view *v)
 	uint32_t conn, token, i, *slot;
 	struct trace_flow *f;
 
+	if (v->hdr->type == WEFT_FRAME_HELLO || v->hdr->type == WEFT_FRAME_HELLO_ACK)
+		remember_hello(t, v);
 	/* These name the sender's connection, none, or one without its token. */
 	if (v->hdr->type == WEFT_FRAME_HELLO || v->hdr->type == WEFT_FRAME_RESET ||
 	    v->hdr->type == WEFT_FRAME_CHALLENGE)
@@ -106,7 +139,10 @@ struct trace *trace_make(unsigned int num_files)
 	t->table = malloc(TABLE * sizeof(*t->table));
 	t->host = calloc(num_files, sizeof(*t->host));
 	t->pending = trace_pending_make();
-	if (!t->flow || !t->table || !t->host || !t->pending) {
+	t->follow = follow_make();
+	t->names = stream_names_make();
+	t->interval = FIRST_INTERVAL_NS;
+	if (!t->flow || !t->table || !t->host || !t->pending || !t->follow || !t->names) {
 		trace_free(t);
 		return NULL;
 	}
@@ -123,6 +159,8 @@ void trace_free(struct trace *t)
 	for (i = 0; i < t->num_flows; i++)
 		free(t->flow[i].came);
 	trace_pending_free(t->pending);
+	follow_free(t->follow);
+	free(t->names);
 	free(t->host);
 	free(t->table);
 	free(t->flow);
@@ -144,12 +182,52 @@ static void sent(struct trace_flow *f, const struct dump_frame *frame, const str
 	remember_port(&f->out, frame);
 }
 
+/* Twice as long from here on. */
+static void widen(struct trace *t)
+{
+	struct trace_series *s;
+	unsigned int i, n;
+
+	for (i = 0; i < t->num_flows; i++) {
+		s = &t->flow[i].series;
+		for (n = 0; n < TRACE_SERIES / 2; n++) {
+			s->bytes[n] = s->bytes[2 * n] + s->bytes[2 * n + 1];
+			s->again[n] = s->again[2 * n] + s->again[2 * n + 1];
+		}
+		memset(&s->bytes[n], 0, n * sizeof(s->bytes[0]));
+		memset(&s->again[n], 0, n * sizeof(s->again[0]));
+	}
+	t->interval *= 2;
+}
+
+/* A frame, where it was sent, or where it was seen if that is all there is. */
+static void count(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		  const struct dump_view *v, uint64_t time)
+{
+	struct trace_path *path = &f->path[v->hdr->path % WEFT_FRAME_PATHS_MAX];
+	uint64_t since = time > t->begin ? time - t->begin : 0;
+	bool again = v->flags & WEFT_FRAME_F_RETX;
+
+	while (since / t->interval >= TRACE_SERIES)
+		widen(t);
+	f->frames++;
+	f->bytes += frame->len;
+	f->again += again;
+	path->frames++;
+	path->bytes += frame->len;
+	path->again += again;
+	f->series.bytes[since / t->interval] += frame->len;
+	f->series.again[since / t->interval] += again;
+}
+
 void trace_frame(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		 uint64_t time)
 {
 	struct trace_flow *f = NULL;
 
 	t->now = time;
+	if (!t->begin)
+		t->begin = time;
 	if (v->what == DUMP_LANE)
 		f = flow_of(t, v);
 	if (f) {
@@ -160,13 +238,11 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 			remember_port(&f->in, frame);
 		else
 			sent(f, frame, v, time);
-		if (frame->way != DUMP_IN || !f->out.known) {
-			f->frames++;
-			f->bytes += frame->len;
-			f->again += (v->flags & WEFT_FRAME_F_RETX) != 0;
-		}
+		if (frame->way != DUMP_IN || !f->out.known)
+			count(t, f, frame, v, time);
 		if (frame->way != DUMP_WAY_UNKNOWN)
 			trace_fate(t, f, frame, v, time);
+		follow_frame(t, f, frame, v, time);
 	} else if (v->what == DUMP_WRONG && frame->way == DUMP_IN) {
 		trace_fate_changed(t, frame, time);
 	}
@@ -176,6 +252,7 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 
 void trace_end(struct trace *t)
 {
+	follow_end(t);
 	trace_fate_judge(t, true);
 	trace_host_end(t);
 }

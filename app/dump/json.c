@@ -49,6 +49,14 @@ void json_number(struct json *j, const char *name, uint64_t value)
 	fprintf(j->out, "%" PRIu64, value);
 }
 
+void json_real(struct json *j, const char *name, double value)
+{
+	char buf[40];
+
+	snprintf(buf, sizeof(buf), "%.6f", value);
+	json_raw(j, name, buf);
+}
+
 void json_raw(struct json *j, const char *name, const char *value)
 {
 	member(j, name);

@@ -20,6 +20,7 @@ void json_begin(struct json *j, const char *name, char bracket);
 /** @param bracket  '}' or ']' */
 void json_end(struct json *j, char bracket);
 void json_number(struct json *j, const char *name, uint64_t value);
+void json_real(struct json *j, const char *name, double value);
 /** @param value  is JSON already */
 void json_raw(struct json *j, const char *name, const char *value);
 /** @param text  any bytes; control characters become \\u00xx */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Several captures in the order of one clock, into one trace, which is then reported. */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/cli.h"
-#include "dump/report.h"
+#include "dump/timeline.h"
 
 struct reader {
 	struct dump_file *file;
@@ -21,6 +23,8 @@ struct merge {
 	struct trace_clock clock[DUMP_FILES];
 	struct dump_counts counts;
 	struct trace *trace;
+	struct list *list;
+	struct report report;
 	unsigned int num;
 };
 
@@ -110,28 +114,138 @@ static int complain(const struct merge *m)
 	return ret;
 }
 
+static void draw_message(FILE *out, struct list *l)
+{
+	svg_message(out, l, l->r->trace->follow->watch);
+}
+
+static void draw_lanes(FILE *out, struct list *l)
+{
+	svg_lanes(out, l);
+}
+
+static void message_text(struct list *l)
+{
+	timeline_text(stdout, l, l->r->trace->follow->watch);
+}
+
+static void message_json(struct list *l)
+{
+	timeline_json(stdout, l, l->r->trace->follow->watch);
+}
+
+static void close_all(struct merge *m)
+{
+	while (m->num)
+		dump_file_close(m->file[--m->num]);
+	trace_free(m->trace);
+	free(m->list);
+	m->trace = NULL;
+	m->list = NULL;
+	m->counts = (struct dump_counts){0};
+}
+
+/* Reads all captures. @param watch  numbers of messages. @return APP_OK or an exit code */
+static int pass(struct merge *m, const uint64_t *watch, unsigned int num_watch)
+{
+	unsigned int i;
+	int ret = open_all(m);
+
+	if (ret != APP_OK)
+		return ret;
+	m->report = (struct report){m->trace, m->file, m->clock, &m->counts};
+	m->list = list_make(m->o, &m->report);
+	if (!m->list)
+		return APP_FAIL;
+	m->trace->follow->over = list_over;
+	m->trace->follow->arg = m->list;
+	for (i = 0; i < num_watch; i++)
+		if (!follow_watch(m->trace->follow, watch[i]))
+			return APP_FAIL;
+	read_all(m);
+	return APP_OK;
+}
+
+/* The slowest messages of a report are drawn: which they are is known when all has been read. */
+static int two_passes(struct merge *m)
+{
+	uint64_t watch[MSG_WATCHED];
+	unsigned int i, num;
+	int ret = pass(m, NULL, 0);
+
+	if (ret != APP_OK)
+		return ret;
+	num = m->list->slowest.num < MSG_WATCHED ? m->list->slowest.num : MSG_WATCHED;
+	for (i = 0; i < num; i++)
+		watch[i] = m->list->slowest.one[i].msg.number;
+	close_all(m);
+	return pass(m, watch, num);
+}
+
+static int into_file(const struct merge *m, const char *name, void (*write)(FILE *, struct list *))
+{
+	FILE *out = fopen(name, "we");
+	bool bad;
+
+	if (!out) {
+		cli_error("%s: %s", name, strerror(errno));
+		return APP_FAIL;
+	}
+	write(out, m->list);
+	bad = fflush(out) || ferror(out);
+	if (fclose(out) || bad) {
+		cli_error("%s can't be written: %s", name, strerror(errno));
+		return APP_FAIL;
+	}
+	return APP_OK;
+}
+
+/* @return APP_OK or an exit code */
+static int show(const struct merge *m)
+{
+	const struct dump_options *o = m->o;
+	const struct msg_watch *w = m->trace->follow->watch;
+	int ret = APP_OK;
+
+	if (o->message && !w->found) {
+		cli_error("there is no message %" PRIu64 ": they are numbered from 1 to %" PRIu64,
+			  o->message, m->trace->follow->messages);
+		return APP_USAGE;
+	}
+	if (o->graph)
+		ret = into_file(m, o->graph, o->message ? draw_message : draw_lanes);
+	if (o->html && ret == APP_OK)
+		ret = into_file(m, o->html, html_report);
+	if (o->messages || ret != APP_OK)
+		return ret;
+	if (o->message)
+		(o->json ? message_json : message_text)(m->list);
+	else if (o->csv)
+		report_csv(stdout, &m->report);
+	else if (!o->html && !o->graph)
+		(o->json ? report_json : report_text)(stdout, &m->report, m->list);
+	return APP_OK;
+}
+
 int dump_analyse(const struct dump_options *o)
 {
 	struct merge *m = calloc(1, sizeof(*m));
-	struct report report;
-	unsigned int i;
-	int ret = APP_FAIL;
+	int ret = APP_FAIL, more;
 
 	if (!m)
 		return APP_FAIL;
 	m->o = o;
+	if (o->messages && o->csv)
+		list_csv_head(stdout);
 	ret = trace_clocks(o->names, o->num_names, m->clock);
 	if (ret == APP_OK)
-		ret = open_all(m);
+		ret = o->html ? two_passes(m) : pass(m, &o->message, o->message != 0);
 	if (ret == APP_OK) {
-		read_all(m);
-		report = (struct report){m->trace, m->file, m->clock, &m->counts};
-		(o->json ? report_json : report_text)(stdout, &report);
-		ret = complain(m);
+		ret = show(m);
+		more = complain(m);
+		ret = ret != APP_OK ? ret : more;
 	}
-	for (i = 0; i < m->num; i++)
-		dump_file_close(m->file[i]);
-	trace_free(m->trace);
+	close_all(m);
 	free(m);
 	return ret;
 }

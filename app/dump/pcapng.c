@@ -181,6 +181,7 @@ static bool add_interface(struct dump_file *file, const struct block *b)
 		else if (code == IF_TSOFFSET && len == 8)
 			i->offset = (int64_t)get64(file, data);
 	}
+	dump_iface_lane(i);
 	if (i->per_second == 0)
 		return damaged(file, "interface %u: an impossible unit of time", file->num_ifaces);
 	if (i->per_second == NS)

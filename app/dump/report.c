@@ -5,13 +5,20 @@
 #include <inttypes.h>
 
 #include "dump/json.h"
+#include "dump/list.h"
 
 static struct trace_anomaly found[TRACE_ANOMALIES];
 
-/* Where a flow's frames were seen; "?" = nowhere. */
-static const char *port_name(const struct report *r, const struct trace_port *p)
+const char *report_port_name(const struct report *r, const struct trace_port *p)
 {
 	return p->known ? r->file[p->file]->iface[p->iface].name : "?";
+}
+
+const char *report_lane_name(const struct report *r, const struct trace_flow *f)
+{
+	const struct trace_port *p = f->out.known ? &f->out : &f->in;
+
+	return p->known ? r->file[p->file]->iface[p->iface].lane : "?";
 }
 
 static const char *host_name(const struct report *r, const struct trace_port *p)
@@ -19,8 +26,7 @@ static const char *host_name(const struct report *r, const struct trace_port *p)
 	return p->known ? r->file[p->file]->name : "?";
 }
 
-/* Lanes: flows, each with its other direction. */
-static const struct trace_flow *lane(const struct report *r, unsigned int i)
+const struct trace_flow *report_lane(const struct report *r, unsigned int i)
 {
 	const struct trace_flow *f = &r->trace->flow[i], *g = trace_other(r->trace, f);
 
@@ -32,20 +38,49 @@ static double seconds(const struct trace_flow *f)
 	return f->last > f->first ? (double)(f->last - f->first) / 1e9 : 0;
 }
 
-static double rate(const struct trace_flow *f)
+double report_flight(const struct trace_flow *f)
+{
+	return f->flight_at > f->first ? f->flight_area / (double)(f->flight_at - f->first) : 0;
+}
+
+double report_rate(const struct trace_flow *f)
 {
 	return seconds(f) > 0 ? (double)f->bytes / seconds(f) / 1e6 : 0;
 }
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
+static double quantile_us(const struct hist *h, double q)
+{
+	return (double)hist_quantile(h, q) / 1e3;
+}
+
+static void paths_text(FILE *out, const struct trace_flow *f)
+{
+	const struct trace_path *p;
+	unsigned int i;
+
+	for (i = 0; i < WEFT_FRAME_PATHS_MAX; i++) {
+		p = &f->path[i];
+		if (!p->frames || p->frames == f->frames)
+			continue;
+		fprintf(out,
+			"        path %u: %" PRIu64 " frames, %" PRIu64 " bytes, %" PRIu64
+			" sent again, %" PRIu64 " lost, %" PRIu64 " late",
+			i, p->frames, p->bytes, p->again, p->lost, p->late);
+		if (p->min_delay != INT64_MAX)
+			fprintf(out, ", least delay %.3f us", (double)p->min_delay / 1e3);
+		fputc('\n', out);
+	}
+}
+
 static void flow_text(FILE *out, const struct report *r, const struct trace_flow *f)
 {
 	fprintf(out,
 		"    %s > %s: %" PRIu64 " frames, %" PRIu64 " bytes, %.2f MB/s, %" PRIu64
 		" sent again",
-		port_name(r, &f->out), port_name(r, &f->in), f->frames, f->bytes, rate(f),
-		f->again);
+		report_port_name(r, &f->out), report_port_name(r, &f->in), f->frames, f->bytes,
+		report_rate(f), f->again);
 	if (f->judged)
 		fprintf(out,
 			"; %" PRIu64 " lost, %" PRIu64 " twice, %" PRIu64 " late, %" PRIu64
@@ -53,6 +88,98 @@ static void flow_text(FILE *out, const struct report *r, const struct trace_flow
 			f->lost, f->twice, f->late, f->changed,
 			f->min_delay == INT64_MAX ? 0 : (double)f->min_delay / 1e3);
 	fputc('\n', out);
+	if (f->rtt.count)
+		fprintf(out, "        round trip %.1f us median, %.1f p99, %.1f most",
+			quantile_us(&f->rtt, 0.5), quantile_us(&f->rtt, 0.99),
+			(double)f->rtt.max / 1e3);
+	if (f->most_bytes)
+		fprintf(out, "%s in flight %.0f bytes on average, %" PRIu64 " most, %u frames most",
+			f->rtt.count ? ";" : "       ", report_flight(f), f->most_bytes,
+			f->most_frames);
+	if (f->most_bytes && f->rx_frames)
+		fprintf(out, " (the receiver's ring holds %u)", f->rx_frames);
+	if (f->rtt.count || f->most_bytes)
+		fputc('\n', out);
+	paths_text(out, f);
+}
+
+bool report_conversation(const struct report *r, unsigned int flow, struct report_conversation *c)
+{
+	const struct trace *t = r->trace;
+	unsigned int i;
+
+	*c = (struct report_conversation){0};
+	if (stream_of(t, flow) != flow)
+		return false;
+	for (i = flow; i < t->num_flows; i++) {
+		if (stream_of(t, i) != flow)
+			continue;
+		c->lanes++;
+		c->messages += t->flow[i].messages;
+		c->bytes += t->flow[i].message_bytes;
+	}
+	return true;
+}
+
+static void conversations_text(FILE *out, const struct report *r)
+{
+	const struct trace *t = r->trace;
+	struct report_conversation c;
+	char from[80], to[80];
+	unsigned int i;
+
+	for (i = 0; i < t->num_flows; i++)
+		if (report_conversation(r, i, &c))
+			fprintf(out,
+				"%s > %s: %" PRIu64 " messages, %" PRIu64 " bytes, %u lane%s\n",
+				stream_end_name(t, &t->flow[i], false, from, sizeof(from)),
+				stream_end_name(t, &t->flow[i], true, to, sizeof(to)), c.messages,
+				c.bytes, c.lanes, c.lanes == 1 ? "" : "s");
+}
+
+static void protocols_text(FILE *out, const struct trace_follow *fo)
+{
+	const struct msg_sum *s;
+	unsigned int i;
+
+	for (i = 0; i < MSG_PROTOCOLS; i++) {
+		s = &fo->sum[i];
+		if (s->count)
+			fprintf(out,
+				"%10" PRIu64 " messages %s, %" PRIu64
+				" bytes, took %.1f us median, %.1f p99, %.1f most\n",
+				s->count, msg_protocol_name(i), s->bytes,
+				quantile_us(&s->took, 0.5), quantile_us(&s->took, 0.99),
+				(double)s->took.max / 1e3);
+	}
+	if (fo->unfinished)
+		fprintf(out, "%10" PRIu64 " messages are not finished\n", fo->unfinished);
+	if (fo->strays)
+		fprintf(out, "%10" PRIu64 " pieces are of messages whose begin is not there\n",
+			fo->strays);
+	if (fo->forced)
+		fprintf(out, "%10" PRIu64 " messages were left, more than %u were open\n",
+			fo->forced, MSG_OPEN);
+}
+
+static void slowest_text(FILE *out, const struct list *l)
+{
+	unsigned int i;
+
+	if (l->slowest.num)
+		fprintf(out, "slowest messages\n");
+	for (i = 0; i < l->slowest.num; i++)
+		list_line(out, l, &l->slowest.one[i].msg);
+}
+
+static void sentence_text(void *arg, const struct msg *m, const char *text)
+{
+	char when[40];
+
+	if (m)
+		fprintf(arg, "  %s %s\n", dump_time_text(m->first, when, sizeof(when)), text);
+	else
+		fprintf(arg, "  %s\n", text);
 }
 
 static void anomaly_text(FILE *out, const struct report *r, const struct trace_anomaly *a)
@@ -63,13 +190,14 @@ static void anomaly_text(FILE *out, const struct report *r, const struct trace_a
 	fprintf(out, "  %s %s", dump_time_text(a->time, when, sizeof(when)),
 		trace_fault_name(a->fault));
 	if (f)
-		fprintf(out, ", lane %s > %s", port_name(r, &f->out), port_name(r, &f->in));
+		fprintf(out, ", lane %s > %s", report_port_name(r, &f->out),
+			report_port_name(r, &f->in));
 	else
 		fprintf(out, ", host of %s", r->file[a->host]->name);
 	fprintf(out, ": %s\n", a->text);
 }
 
-void report_text(FILE *out, const struct report *r)
+void report_text(FILE *out, const struct report *r, const struct list *l)
 {
 	unsigned int i, n;
 
@@ -79,41 +207,143 @@ void report_text(FILE *out, const struct report *r)
 				(double)r->clock[i].offset / 1e3, r->clock[i].drift * 1e6,
 				r->clock[i].known ? "" : " (no frame tells)");
 	dump_counts_text(out, r->counts);
+	conversations_text(out, r);
+	protocols_text(out, r->trace->follow);
 	for (i = 0; i < r->trace->num_flows; i++) {
-		if (!lane(r, i))
+		if (!report_lane(r, i))
 			continue;
 		fprintf(out, "lane %u\n", i);
-		flow_text(out, r, lane(r, i));
-		if (trace_other(r->trace, lane(r, i)))
-			flow_text(out, r, trace_other(r->trace, lane(r, i)));
+		flow_text(out, r, report_lane(r, i));
+		if (trace_other(r->trace, report_lane(r, i)))
+			flow_text(out, r, trace_other(r->trace, report_lane(r, i)));
 	}
 	n = trace_anomalies(r->trace, found);
 	fprintf(out, n ? "anomalies\n" : "no anomalies\n");
 	for (i = 0; i < n; i++)
 		anomaly_text(out, r, &found[i]);
+	list_sentences(l, sentence_text, out);
+	slowest_text(out, l);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-static void json_real(struct json *j, const char *name, double v)
+static void flight_json(struct json *j, const struct trace_flow *f)
 {
-	char buf[40];
+	unsigned int i;
 
-	snprintf(buf, sizeof(buf), "%.6f", v);
-	json_raw(j, name, buf);
+	if (f->rtt.count) {
+		json_number(j, "round_trips", f->rtt.count);
+		json_real(j, "round_trip_us", quantile_us(&f->rtt, 0.5));
+		json_real(j, "round_trip_p99_us", quantile_us(&f->rtt, 0.99));
+	}
+	if (f->most_bytes) {
+		json_real(j, "in_flight_bytes", report_flight(f));
+		json_number(j, "in_flight_most_bytes", f->most_bytes);
+		json_number(j, "in_flight_most_frames", f->most_frames);
+	}
+	if (f->rx_frames)
+		json_number(j, "receiver_ring", f->rx_frames);
+	json_begin(j, "paths", '[');
+	for (i = 0; i < WEFT_FRAME_PATHS_MAX; i++) {
+		if (!f->path[i].frames)
+			continue;
+		json_begin(j, NULL, '{');
+		json_number(j, "path", i);
+		json_number(j, "frames", f->path[i].frames);
+		json_number(j, "bytes", f->path[i].bytes);
+		json_number(j, "sent_again", f->path[i].again);
+		json_number(j, "lost", f->path[i].lost);
+		json_number(j, "late", f->path[i].late);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+static void messages_json(struct json *j, const struct trace_follow *fo)
+{
+	const struct msg_sum *s;
+	unsigned int i;
+
+	json_number(j, "messages", fo->messages);
+	json_number(j, "messages_unfinished", fo->unfinished);
+	json_number(j, "messages_sent_again", fo->sent_again);
+	json_number(j, "messages_left", fo->forced);
+	json_number(j, "stray_pieces", fo->strays);
+	json_begin(j, "protocols", '[');
+	for (i = 0; i < MSG_PROTOCOLS; i++) {
+		s = &fo->sum[i];
+		if (!s->count)
+			continue;
+		json_begin(j, NULL, '{');
+		json_text(j, "protocol", msg_protocol_name(i));
+		json_number(j, "messages", s->count);
+		json_number(j, "bytes", s->bytes);
+		json_real(j, "took_us", quantile_us(&s->took, 0.5));
+		json_real(j, "took_p99_us", quantile_us(&s->took, 0.99));
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+static void conversations_json(struct json *j, const struct report *r)
+{
+	struct report_conversation c;
+	char name[80];
+	unsigned int i;
+
+	json_begin(j, "conversations", '[');
+	for (i = 0; i < r->trace->num_flows; i++) {
+		if (!report_conversation(r, i, &c))
+			continue;
+		json_begin(j, NULL, '{');
+		json_text(j, "from",
+			  stream_end_name(r->trace, &r->trace->flow[i], false, name, sizeof(name)));
+		json_text(j, "to",
+			  stream_end_name(r->trace, &r->trace->flow[i], true, name, sizeof(name)));
+		json_number(j, "messages", c.messages);
+		json_number(j, "bytes", c.bytes);
+		json_number(j, "lanes", c.lanes);
+		json_end(j, '}');
+	}
+	json_end(j, ']');
+}
+
+static void sentence_json(void *arg, const struct msg *m, const char *text)
+{
+	json_begin(arg, NULL, '{');
+	if (m) {
+		json_number(arg, "message", m->number);
+		json_number(arg, "time", m->first);
+	}
+	json_text(arg, "text", text);
+	json_end(arg, '}');
+}
+
+static void lists_json(struct json *j, const struct list *l)
+{
+	unsigned int i;
+
+	json_begin(j, "message_anomalies", '[');
+	list_sentences(l, sentence_json, j);
+	json_end(j, ']');
+	json_begin(j, "slowest", '[');
+	for (i = 0; i < l->slowest.num; i++)
+		list_json(j, l, NULL, &l->slowest.one[i].msg);
+	json_end(j, ']');
 }
 
 static void flow_json(struct json *j, const struct report *r, const struct trace_flow *f)
 {
 	json_begin(j, NULL, '{');
-	json_text(j, "from", port_name(r, &f->out));
+	json_text(j, "from", report_port_name(r, &f->out));
 	json_text(j, "from_file", host_name(r, &f->out));
-	json_text(j, "to", port_name(r, &f->in));
+	json_text(j, "to", report_port_name(r, &f->in));
 	json_text(j, "to_file", host_name(r, &f->in));
 	json_number(j, "frames", f->frames);
 	json_number(j, "bytes", f->bytes);
-	json_real(j, "rate_mb_s", rate(f));
+	json_real(j, "rate_mb_s", report_rate(f));
 	json_number(j, "sent_again", f->again);
+	flight_json(j, f);
 	if (f->judged) {
 		json_number(j, "compared", f->judged);
 		json_number(j, "lost", f->lost);
@@ -135,8 +365,8 @@ static void anomaly_json(struct json *j, const struct report *r, const struct tr
 	json_number(j, "time", a->time);
 	if (f) {
 		json_begin(j, "lane", '[');
-		json_text(j, NULL, port_name(r, &f->out));
-		json_text(j, NULL, port_name(r, &f->in));
+		json_text(j, NULL, report_port_name(r, &f->out));
+		json_text(j, NULL, report_port_name(r, &f->in));
 		json_end(j, ']');
 	}
 	json_text(j, "host", r->file[a->host]->name);
@@ -163,7 +393,7 @@ static void clocks_json(struct json *j, const struct report *r)
 	json_end(j, ']');
 }
 
-void report_json(FILE *out, const struct report *r)
+void report_json(FILE *out, const struct report *r, const struct list *l)
 {
 	struct json j = {.out = out};
 	unsigned int i, n;
@@ -173,12 +403,12 @@ void report_json(FILE *out, const struct report *r)
 	clocks_json(&j, r);
 	json_begin(&j, "lanes", '[');
 	for (i = 0; i < r->trace->num_flows; i++) {
-		if (!lane(r, i))
+		if (!report_lane(r, i))
 			continue;
 		json_begin(&j, NULL, '[');
-		flow_json(&j, r, lane(r, i));
-		if (trace_other(r->trace, lane(r, i)))
-			flow_json(&j, r, trace_other(r->trace, lane(r, i)));
+		flow_json(&j, r, report_lane(r, i));
+		if (trace_other(r->trace, report_lane(r, i)))
+			flow_json(&j, r, trace_other(r->trace, report_lane(r, i)));
 		json_end(&j, ']');
 	}
 	json_end(&j, ']');
@@ -187,6 +417,31 @@ void report_json(FILE *out, const struct report *r)
 	for (i = 0; i < n; i++)
 		anomaly_json(&j, r, &found[i]);
 	json_end(&j, ']');
+	messages_json(&j, r->trace->follow);
+	conversations_json(&j, r);
+	lists_json(&j, l);
 	json_end(&j, '}');
 	fputc('\n', out);
+}
+
+void report_csv(FILE *out, const struct report *r)
+{
+	const struct trace_flow *f;
+	unsigned int i;
+
+	fprintf(out, "lane,from,to,frames,bytes,mb_s,sent_again,compared,lost,twice,late,changed,"
+		     "rtt_us,rtt_p99_us,in_flight_bytes,in_flight_most\n");
+	for (i = 0; i < r->trace->num_flows; i++) {
+		f = &r->trace->flow[i];
+		fprintf(out, "%u,", f->other < i ? f->other : i);
+		csv_text(out, report_port_name(r, &f->out));
+		putc(',', out);
+		csv_text(out, report_port_name(r, &f->in));
+		fprintf(out,
+			",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+			",%" PRIu64 ",%" PRIu64 ",%.3f,%.3f,%.0f,%" PRIu64 "\n",
+			f->frames, f->bytes, report_rate(f), f->again, f->judged, f->lost, f->twice,
+			f->late, f->changed, quantile_us(&f->rtt, 0.5), quantile_us(&f->rtt, 0.99),
+			report_flight(f), f->most_bytes);
+	}
 }

@@ -18,8 +18,28 @@ struct report {
 	const struct dump_counts *counts;
 };
 
-void report_text(FILE *out, const struct report *r);
+struct list;
+void report_text(FILE *out, const struct report *r, const struct list *l);
 /** One object, on one line. */
-void report_json(FILE *out, const struct report *r);
+void report_json(FILE *out, const struct report *r, const struct list *l);
+/** Lanes, a line each way. */
+void report_csv(FILE *out, const struct report *r);
+
+/** Where a flow's frames were seen; "?" = nowhere. */
+const char *report_port_name(const struct report *r, const struct trace_port *p);
+/** What a flow is called: the port that it leaves, or if that was not seen, that it comes to. */
+const char *report_lane_name(const struct report *r, const struct trace_flow *f);
+/** Of a lane the flow that was seen first, of the other one NULL. */
+const struct trace_flow *report_lane(const struct report *r, unsigned int flow);
+/** One way of an endpoint: the messages of all of its lanes. */
+struct report_conversation {
+	uint64_t messages, bytes;
+	unsigned int lanes;
+};
+/** @return false: another flow stands for it */
+bool report_conversation(const struct report *r, unsigned int flow, struct report_conversation *c);
+double report_rate(const struct trace_flow *f);
+/** Bytes in flight, on average while there were any. */
+double report_flight(const struct trace_flow *f);
 
 #endif /* DUMP_REPORT_H */

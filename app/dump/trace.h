@@ -12,6 +12,8 @@
  *	dump/anomaly.c  which fault explains it
  *	dump/loss.c     kinds of loss
  *	dump/report.c   prints it
+ *
+ * dump/message.h has the messages in them.
  */
 #ifndef DUMP_TRACE_H
 #define DUMP_TRACE_H
@@ -22,6 +24,7 @@
 
 #include "dump/decode.h"
 #include "dump/dump.h"
+#include "dump/hist.h"
 
 #define TRACE_FLOWS 4096
 #define TRACE_SAMPLES 1024 /**< of each flow: frames that came, and frames that did not */
@@ -53,6 +56,18 @@ struct trace_port {
 	bool known;
 };
 
+/** What one path of a flow has carried. */
+struct trace_path {
+	uint64_t frames, bytes, again, lost, late;
+	int64_t min_delay;
+};
+
+/** Bytes over time: intervals grow as the capture does. */
+#define TRACE_SERIES 256u
+struct trace_series {
+	uint64_t bytes[TRACE_SERIES], again[TRACE_SERIES];
+};
+
 /** One direction of a lane. */
 struct trace_flow {
 	uint32_t dst_conn, token;
@@ -78,6 +93,27 @@ struct trace_flow {
 	uint64_t runs;
 	struct trace_sample *came, *gone;
 	unsigned int num_came, num_gone, stride, skip;
+	struct trace_path path[WEFT_FRAME_PATHS_MAX];
+	struct trace_series series;
+	/* dump/stream.c */
+	uint32_t parent;    /**< another lane of its endpoint, or itself */
+	bool named;         /**< wire-up has said whose it is */
+	uint8_t lane;       /**< number, if named */
+	uint64_t worker[2]; /**< sender, receiver */
+	uint32_t conn_sn;
+	uint64_t messages, message_bytes; /**< over, whose first frame was in this flow */
+	/* dump/flight.c */
+	bool has_una, acked;
+	uint32_t una; /**< the lowest sequence that is not acknowledged */
+	uint64_t flight_bytes, most_bytes;
+	uint32_t flight_frames, most_frames;
+	uint64_t flight_at;
+	double flight_area; /**< bytes in flight x ns */
+	struct hist rtt;
+	uint64_t acked_at, sacked_at; /**< times of the newest acknowledgement, of one of some */
+	uint32_t sack_ack, sack_words;
+	uint64_t sack[WEFT_FRAME_SACK_WORDS];
+	uint32_t rx_frames; /**< that the receiver's ring holds, as its HELLO says; 0 = not seen */
 };
 
 /** A time in which a host wrote nothing to its capture although frames were sent to it. */
@@ -95,6 +131,14 @@ struct trace_host {
 };
 
 struct trace_pending;
+struct trace_follow;
+struct stream_name;
+
+/** What a HELLO says of its sender: for the flow that leads to it. */
+struct trace_hello {
+	uint32_t conn, token, rx_frames;
+};
+#define TRACE_HELLOS 1024u
 
 struct trace {
 	struct trace_flow *flow;
@@ -104,7 +148,11 @@ struct trace {
 	struct trace_pending *pending;
 	struct trace_host *host; /**< by file */
 	unsigned int num_files;
-	uint64_t now;
+	uint64_t now, begin; /**< time of the newest and of the first frame */
+	uint64_t interval;   /**< of the series, ns */
+	struct trace_follow *follow;
+	struct stream_name *names;
+	struct trace_hello hello[TRACE_HELLOS];
 };
 
 /** @return NULL: no memory */
@@ -120,6 +168,11 @@ void trace_end(struct trace *t);
 /* dump/flow.c */
 /** The other direction of its lane, or NULL. */
 struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f);
+
+/* dump/stream.c */
+struct stream_name *stream_names_make(void);
+/** The flow has found its other direction. */
+void stream_paired(struct trace *t, uint32_t flow);
 
 /* dump/fate.c */
 struct trace_pending *trace_pending_make(void);

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Frames of DATA in flight: from the first transmission, or the first that the captures have, to
+ * the acknowledgement. They carry links to the messages that have something in them, so that what
+ * happens to the frame happens to these: it came, it was lost, it went out again.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump/message.h"
+
+#define BUCKETS (2u * FLIGHTS)
+#define PROMPT_NS 50000u /* what acknowledgements cause is sent so soon behind one */
+#define JUMP 65536       /* acknowledged at once: the capture has lost what was between */
+
+struct flight {
+	uint64_t first, sent; /* first and last time that it went out; 0 = not seen */
+	uint32_t flow, seq, len, ts, next, link;
+	uint8_t path;
+	bool live;   /* not acknowledged */
+	bool listed; /* the table has it: until all before it are acknowledged, too */
+	bool out, here, again, resent;
+	bool by_ack; /* it went out again because later ones were acknowledged */
+};
+
+int flight_make(struct trace_follow *fo)
+{
+	uint32_t i;
+
+	fo->flight = calloc(FLIGHTS, sizeof(*fo->flight));
+	fo->flight_bucket = malloc(BUCKETS * sizeof(*fo->flight_bucket));
+	fo->link = calloc(LINKS, sizeof(*fo->link));
+	if (!fo->flight || !fo->flight_bucket || !fo->link)
+		return -ENOMEM;
+	memset(fo->flight_bucket, 0xff, BUCKETS * sizeof(*fo->flight_bucket));
+	for (i = 0; i < LINKS; i++)
+		fo->link[i].next = i + 1 < LINKS ? i + 1 : TRACE_NONE;
+	return 0;
+}
+
+void flight_free(struct trace_follow *fo)
+{
+	free(fo->link);
+	free(fo->flight_bucket);
+	free(fo->flight);
+}
+
+static uint32_t *bucket_of(const struct trace_follow *fo, uint32_t flow, uint32_t seq)
+{
+	uint64_t h = ((uint64_t)flow << 32 | seq) * 0x9e3779b97f4a7c15ull;
+
+	return &fo->flight_bucket[(h >> 40) % BUCKETS];
+}
+
+static struct flight *find(const struct trace_follow *fo, uint32_t flow, uint32_t seq)
+{
+	uint32_t at;
+
+	for (at = *bucket_of(fo, flow, seq); at != TRACE_NONE; at = fo->flight[at].next)
+		if (fo->flight[at].flow == flow && fo->flight[at].seq == seq)
+			return &fo->flight[at];
+	return NULL;
+}
+
+/* ---- what happens to messages --------------------------------------------------------------- */
+
+static void record(struct trace_follow *fo, const struct msg *m, const struct msg_link *l,
+		   const struct flight *e, uint64_t time, uint8_t way, bool acked)
+{
+	struct msg_watch *w = &fo->watch[m->watched];
+
+	if (m->watched == MSG_WATCHED)
+		return;
+	if (w->num_events == MSG_EVENTS) {
+		w->missed++;
+		return;
+	}
+	w->event[w->num_events++] = (struct msg_event){.time = time,
+						       .offset = l->offset,
+						       .flow = e->flow,
+						       .seq = e->seq,
+						       .bytes = l->bytes,
+						       .way = way,
+						       .kind = l->kind,
+						       .again = e->resent,
+						       .acked = acked};
+}
+
+/* Something of a message is at its receiver. */
+static void is_there(struct msg *m, const struct msg_link *l, const struct flight *e, uint64_t time,
+		     uint8_t way)
+{
+	struct msg_lane *lane;
+
+	if (l->kind == LINK_END) {
+		m->ended = time;
+		m->seen |= MSG_ENDED;
+	}
+	if (l->kind > LINK_ANNOUNCE)
+		return;
+	if (!m->arrived)
+		m->arrived = time;
+	if (way == DUMP_IN && m->kind <= MSG_AM && !m->answered)
+		m->seen |= MSG_AT_RECEIVER;
+	if (l->kind == LINK_ANNOUNCE)
+		return;
+	lane = msg_lane(m, e->flow, time);
+	lane->bytes += l->bytes;
+	if (time > lane->last)
+		lane->last = time;
+	m->bytes += l->bytes;
+	if (time > m->done)
+		m->done = time;
+}
+
+/* One that had to be sent again: how long did that take? */
+static void is_repaired(struct msg *m, const struct flight *e, uint64_t time)
+{
+	if (e->again && e->out && time > e->first && time - e->first > m->repair) {
+		m->repair = time - e->first;
+		if (e->by_ack)
+			m->seen &= (uint16_t)~MSG_BY_TIMEOUT;
+		else
+			m->seen |= MSG_BY_TIMEOUT;
+	}
+}
+
+static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t way, bool acked)
+{
+	struct trace_follow *fo = t->follow;
+	struct msg_link *l;
+	struct msg *m;
+	uint32_t at;
+	bool first = !e->here;
+
+	e->here = true;
+	for (at = e->link; at != TRACE_NONE; at = l->next) {
+		l = &fo->link[at];
+		m = link_msg(fo, l);
+		if (!m)
+			continue;
+		record(fo, m, l, e, time, way, acked);
+		if (!first)
+			continue;
+		is_there(m, l, e, time, way);
+		if (l->kind <= LINK_ANNOUNCE)
+			is_repaired(m, e, time);
+		msg_touch(t, m, time);
+	}
+}
+
+/* It goes out once more, because it was lost or seemed to be. */
+static void goes_again(struct trace *t, struct flight *e, uint64_t time, bool lost)
+{
+	struct trace_follow *fo = t->follow;
+	struct msg_lane *lane;
+	struct msg_link *l;
+	struct msg *m;
+	uint32_t at;
+
+	e->again = true;
+	for (at = e->link; at != TRACE_NONE; at = l->next) {
+		l = &fo->link[at];
+		m = link_msg(fo, l);
+		if (!m)
+			continue;
+		if (l->kind <= LINK_ANNOUNCE) {
+			lane = msg_lane(m, e->flow, time);
+			lane->again++;
+			lane->lost += lost;
+		}
+		m->again++;
+		m->lost += lost;
+	}
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+static void free_links(struct trace *t, struct flight *e)
+{
+	struct trace_follow *fo = t->follow;
+	uint32_t at = e->link, next;
+	struct msg *m;
+
+	for (; at != TRACE_NONE; at = next) {
+		next = fo->link[at].next;
+		m = link_msg(fo, &fo->link[at]);
+		fo->link[at].next = fo->free_link;
+		fo->free_link = at;
+		if (!m)
+			continue;
+		m->pending--;
+		msg_touch(t, m, m->touched > t->now ? m->touched : t->now);
+	}
+	e->link = TRACE_NONE;
+}
+
+static void count_flight(struct trace_flow *f, uint64_t time)
+{
+	if (time > f->flight_at)
+		f->flight_area += (double)f->flight_bytes * (double)(time - f->flight_at);
+	f->flight_at = time;
+}
+
+/* It is acknowledged, or nobody will know. */
+static void let_go(struct trace *t, struct flight *e, uint64_t time)
+{
+	struct trace_flow *f = &t->flow[e->flow];
+
+	if (e->live && e->out) {
+		count_flight(f, time);
+		f->flight_bytes -= e->len;
+		f->flight_frames--;
+	}
+	e->live = false;
+	free_links(t, e);
+}
+
+static void forget(struct trace_follow *fo, struct flight *e)
+{
+	uint32_t *at = bucket_of(fo, e->flow, e->seq), index = (uint32_t)(e - fo->flight);
+
+	while (*at != index)
+		at = &fo->flight[*at].next;
+	*at = e->next;
+	e->listed = false;
+}
+
+void flight_retire(struct trace *t)
+{
+	struct trace_follow *fo = t->follow;
+	struct flight *e = &fo->flight[fo->tail % FLIGHTS];
+
+	if (fo->tail == fo->head)
+		return;
+	fo->tail++;
+	if (e->listed)
+		forget(fo, e);
+	let_go(t, e, t->now);
+}
+
+void flight_end(struct trace *t)
+{
+	while (t->follow->tail != t->follow->head)
+		flight_retire(t);
+}
+
+static struct flight *enter(struct trace *t, uint32_t flow, const struct dump_view *v, uint32_t len)
+{
+	struct trace_follow *fo = t->follow;
+	uint32_t *bucket, seq = weft_get32(v->hdr->seq);
+	struct flight *e;
+
+	if (fo->head - fo->tail == FLIGHTS)
+		flight_retire(t);
+	bucket = bucket_of(fo, flow, seq);
+	e = &fo->flight[fo->head % FLIGHTS];
+	*e = (struct flight){.flow = flow,
+			     .seq = seq,
+			     .len = len,
+			     .path = v->hdr->path,
+			     .next = *bucket,
+			     .link = TRACE_NONE,
+			     .live = true,
+			     .listed = true};
+	*bucket = (uint32_t)(fo->head++ % FLIGHTS);
+	return e;
+}
+
+/* Was it acknowledged before it was seen? Then it is late, and counts no more. */
+static bool is_over(struct trace_flow *f, uint32_t seq)
+{
+	if (!f->has_una) {
+		f->una = seq;
+		f->has_una = true;
+	}
+	if ((int32_t)(seq - f->una) >= 0)
+		return false;
+	if (!f->acked)
+		f->una = seq;
+	return f->acked;
+}
+
+static void goes_out(struct trace *t, struct trace_flow *f, struct flight *e, uint32_t ts,
+		     uint64_t time)
+{
+	e->resent = e->out;
+	if (!e->out) {
+		e->first = time;
+		count_flight(f, time);
+		f->flight_bytes += e->len;
+		f->flight_frames++;
+		if (f->flight_bytes > f->most_bytes)
+			f->most_bytes = f->flight_bytes;
+		if (f->flight_frames > f->most_frames)
+			f->most_frames = f->flight_frames;
+	} else {
+		e->by_ack = f->sacked_at > e->sent && time < f->acked_at + PROMPT_NS;
+		goes_again(t, e, time, f->in.known && !e->here);
+	}
+	e->out = true;
+	e->sent = time;
+	e->ts = ts;
+}
+
+static void seen_out(struct trace *t, struct flight *e, uint64_t time, uint8_t way)
+{
+	struct trace_follow *fo = t->follow;
+	struct msg_link *l;
+	struct msg *m;
+	uint32_t at;
+
+	for (at = e->link; at != TRACE_NONE; at = l->next) {
+		l = &fo->link[at];
+		m = link_msg(fo, l);
+		if (m)
+			record(fo, m, l, e, time, way, false);
+	}
+}
+
+/* The first part of a frame has the head of its first message. */
+static uint32_t messages_of_part(struct trace *t, struct trace_flow *f, const struct dump_view *v,
+				 uint64_t time, uint8_t way)
+{
+	const struct weft_frame_part *part = (const void *)v->body;
+	struct weft_frame_hdr hdr = *v->hdr;
+	struct dump_view whole = *v;
+
+	hdr.type = WEFT_FRAME_DATA;
+	whole.hdr = &hdr;
+	whole.body = (const uint8_t *)(part + 1);
+	whole.body_len = weft_get16(part->total);
+	whole.body_cap = v->body_cap - (uint32_t)sizeof(*part);
+	return follow_messages(t, f, &whole, time, way);
+}
+
+void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame *frame,
+		 const struct dump_view *v, uint64_t time)
+{
+	uint32_t flow = (uint32_t)(f - t->flow), seq = weft_get32(v->hdr->seq);
+	const struct weft_frame_part *part = (const void *)v->body;
+	struct flight *e = find(t->follow, flow, seq);
+	bool whole = v->hdr->type == WEFT_FRAME_DATA;
+
+	/* Of a frame in parts the first one stands for all; when it is there its answer tells. */
+	if (!whole && (v->body_cap < sizeof(*part) || weft_get16(part->offset)))
+		return;
+	if (!e) {
+		if (is_over(f, seq))
+			return;
+		e = enter(t, flow, v, frame->len);
+		e->link = whole ? follow_messages(t, f, v, time, frame->way)
+				: messages_of_part(t, f, v, time, frame->way);
+		if (frame->way == DUMP_IN && v->flags & WEFT_FRAME_F_RETX)
+			goes_again(t, e, time, true);
+	}
+	if (!e->live)
+		return; /* sent again in vain */
+	if (frame->way != DUMP_IN) {
+		goes_out(t, f, e, weft_get32(v->hdr->ts), time);
+		seen_out(t, e, time, frame->way);
+	}
+	if (frame->way != DUMP_OUT && whole)
+		arrives(t, e, time, frame->way, false);
+}
+
+/* ---- acknowledgements ----------------------------------------------------------------------- */
+
+static void acknowledged(struct trace *t, struct flight *e, const struct dump_view *v,
+			 uint64_t time)
+{
+	uint64_t hold = (uint64_t)weft_get16(v->hdr->ts_hold) * WEFT_FRAME_HOLD_UNIT;
+	struct trace_flow *f = &t->flow[e->flow];
+
+	if (e->out && weft_get16(v->hdr->ts_hold) != WEFT_FRAME_NO_ECHO &&
+	    weft_get32(v->hdr->ts_echo) == e->ts && time > e->sent + hold)
+		hist_add(&f->rtt, time - e->sent - hold);
+	if (!e->here)
+		arrives(t, e, time, DUMP_WAY_UNKNOWN, true);
+	let_go(t, e, time);
+}
+
+/* Words of the last SACK block, from bit @p shift on. */
+static uint64_t known_word(const struct trace_flow *f, uint32_t shift, unsigned int i)
+{
+	uint32_t at = i + shift / 64, bits = shift % 64;
+	uint64_t low = at < f->sack_words ? f->sack[at] : 0;
+	uint64_t high = at + 1 < f->sack_words ? f->sack[at + 1] : 0;
+
+	return bits ? low >> bits | high << (64 - bits) : low;
+}
+
+static void sacked(struct trace *t, struct trace_flow *f, const struct dump_view *v, uint64_t time)
+{
+	uint32_t flow = (uint32_t)(f - t->flow), ack = weft_get32(v->hdr->ack);
+	uint32_t shift = ack - f->sack_ack;
+	struct flight *e;
+	uint64_t fresh;
+	unsigned int i;
+
+	if ((int32_t)shift < 0 && f->sack_words)
+		return; /* an older one */
+	for (i = 0; i < v->sack_words; i++) {
+		fresh = weft_get64(v->sack[i]);
+		fresh &= shift < 64 * WEFT_FRAME_SACK_WORDS ? ~known_word(f, shift, i) : ~0ull;
+		for (; fresh; fresh &= fresh - 1) {
+			e = find(t->follow, flow,
+				 ack + 1 + 64 * i + (uint32_t)__builtin_ctzll(fresh));
+			if (e && e->live)
+				acknowledged(t, e, v, time);
+		}
+	}
+	for (i = 0; i < v->sack_words; i++)
+		f->sack[i] = weft_get64(v->sack[i]);
+	f->sack_words = v->sack_words;
+	f->sack_ack = ack;
+	f->sacked_at = time;
+}
+
+void flight_ack(struct trace *t, struct trace_flow *g, const struct dump_frame *frame,
+		const struct dump_view *v, uint64_t time)
+{
+	struct trace_flow *f = trace_other(t, g);
+	uint32_t ack = weft_get32(v->hdr->ack), flow;
+	struct flight *e;
+
+	/* The sender's capture says when it has got it. */
+	if (!f || !f->has_una || (frame->way == DUMP_OUT && f->out.known))
+		return;
+	flow = (uint32_t)(f - t->flow);
+	f->acked_at = time;
+	if ((int32_t)(ack - f->una) > JUMP)
+		f->una = ack;
+	for (; (int32_t)(ack - f->una) > 0; f->una++) {
+		f->acked = true;
+		e = find(t->follow, flow, f->una);
+		if (!e)
+			continue;
+		if (e->live)
+			acknowledged(t, e, v, time);
+		forget(t->follow, e);
+	}
+	if (v->sack_words)
+		sacked(t, f, v, time);
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "dump/list.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dump/json.h"
+
+#define SHOWN 10u         /* sentences of a kind */
+#define MATCH_NS 1000000u /* a receive that comes later is worth a sentence */
+
+struct list *list_make(const struct dump_options *o, struct report *r)
+{
+	struct list *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->o = o;
+	l->r = r;
+	l->slowest.room = (unsigned int)o->slowest;
+	l->repaired.room = l->waited.room = l->unfinished.room = SHOWN;
+	return l;
+}
+
+/* ---- which ---------------------------------------------------------------------------------- */
+
+static bool is_peer(const struct trace *t, const struct msg *m, const char *wanted)
+{
+	char name[80];
+
+	return strstr(stream_end_name(t, &t->flow[m->flow], false, name, sizeof(name)), wanted) ||
+	       strstr(stream_end_name(t, &t->flow[m->flow], true, name, sizeof(name)), wanted);
+}
+
+static bool is_wanted(const struct dump_options *o, const struct trace *t, const struct msg *m)
+{
+	uint64_t since = m->first > t->begin ? m->first - t->begin : 0;
+
+	if (o->peer && !is_peer(t, m, o->peer))
+		return false;
+	if (o->has_tag && (m->kind != MSG_TAG || m->tag != o->tag))
+		return false;
+	if (m->total < o->size_from || m->total > o->size_to)
+		return false;
+	return since >= o->time_from && since <= o->time_to && (!o->took || msg_took(m) >= o->took);
+}
+
+static void keep(struct list_top *top, const struct msg *m, uint64_t value)
+{
+	unsigned int at;
+
+	if (!value)
+		return;
+	top->count++;
+	if (top->num == top->room && (!top->room || top->one[top->num - 1].value >= value))
+		return;
+	at = top->num < top->room ? top->num++ : top->num - 1;
+	for (; at > 0 && top->one[at - 1].value < value; at--)
+		top->one[at] = top->one[at - 1];
+	top->one[at].value = value;
+	top->one[at].msg = *m;
+}
+
+void list_over(void *arg, struct trace *t, const struct msg *m)
+{
+	struct list *l = arg;
+	uint64_t match = msg_match(m);
+
+	if (!is_wanted(l->o, t, m))
+		return;
+	if (l->o->messages)
+		list_line(stdout, l, m);
+	keep(&l->slowest, m, msg_took(m));
+	keep(&l->repaired, m, m->repair);
+	keep(&l->waited, m, match >= MATCH_NS && 2 * match > msg_took(m) ? match : 0);
+	if (!msg_complete(m) && !(m->seen & (MSG_FORCED | MSG_WITHDRAWN)))
+		keep(&l->unfinished, m, t->now > m->first ? t->now - m->first : 1);
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+const char *list_time(uint64_t ns, char *buf, size_t size)
+{
+	if (ns < 1000000)
+		snprintf(buf, size, "%.1f us", (double)ns / 1e3);
+	else if (ns < 1000000000)
+		snprintf(buf, size, "%.2f ms", (double)ns / 1e6);
+	else
+		snprintf(buf, size, "%.3f s", (double)ns / 1e9);
+	return buf;
+}
+
+const char *list_what(const struct msg *m, char *buf, size_t size)
+{
+	static const char *const kinds[] = {
+		[MSG_PUT] = "put", [MSG_GET] = "get", [MSG_AMO] = "atomic", [MSG_FLUSH] = "flush"};
+
+	if (m->kind == MSG_TAG)
+		snprintf(buf, size, "tag 0x%" PRIx64, m->tag);
+	else if (m->kind == MSG_AM)
+		snprintf(buf, size, "am %" PRIu64, m->tag);
+	else
+		snprintf(buf, size, "%s", kinds[m->kind]);
+	return buf;
+}
+
+static const char *end_name(const struct list *l, const struct msg *m, bool to, char *buf,
+			    size_t size)
+{
+	return stream_end_name(l->r->trace, &l->r->trace->flow[m->flow], to, buf, size);
+}
+
+static const char *lane_name(const struct list *l, uint32_t flow)
+{
+	return report_lane_name(l->r, &l->r->trace->flow[flow]);
+}
+
+static double percent(const struct msg *m, const struct msg_lane *lane)
+{
+	return m->bytes ? 100.0 * (double)lane->bytes / (double)m->bytes : 0;
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static void lanes_text(FILE *out, const struct list *l, const struct msg *m)
+{
+	const struct msg_lane *last;
+	char buf[32];
+	uint64_t by;
+	unsigned int i;
+
+	for (i = 0; i < m->num_lanes; i++)
+		fprintf(out, "%s %s %.0f%%", i ? "," : " |", lane_name(l, m->lane[i].flow),
+			percent(m, &m->lane[i]));
+	last = msg_last_lane(m, &by);
+	if (last && by)
+		fprintf(out, ", %s last by %s", lane_name(l, last->flow),
+			list_time(by, buf, sizeof(buf)));
+}
+
+static void line_text(FILE *out, const struct list *l, const struct msg *m)
+{
+	uint64_t begin = l->r->trace->begin, since = m->first > begin ? m->first - begin : 0;
+	char from[80], to[80], what[40], buf[32];
+
+	fprintf(out, "%8" PRIu64 " %14.9f %s > %s %s %s %" PRIu64 " bytes ", m->number,
+		(double)since / 1e9, end_name(l, m, false, from, sizeof(from)),
+		end_name(l, m, true, to, sizeof(to)), list_what(m, what, sizeof(what)),
+		msg_protocol(m), m->total);
+	if (msg_took(m))
+		fprintf(out, "%s", list_time(msg_took(m), buf, sizeof(buf)));
+	else
+		fprintf(out, msg_complete(m) ? "-" : "not finished");
+	if (msg_match(m))
+		fprintf(out, ", matched after %s", list_time(msg_match(m), buf, sizeof(buf)));
+	lanes_text(out, l, m);
+	if (m->again)
+		fprintf(out, " | %u sent again", m->again);
+	if (m->repair)
+		fprintf(out, ", repaired after %s by %s", list_time(m->repair, buf, sizeof(buf)),
+			m->seen & MSG_BY_TIMEOUT ? "timeout" : "acknowledgements");
+	fputc('\n', out);
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------ */
+
+/* A spreadsheet takes what begins so for a formula. */
+void csv_text(FILE *out, const char *text)
+{
+	putc('"', out);
+	if (*text && strchr("=+-@", *text))
+		putc('\'', out);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', out);
+		putc(*text, out);
+	}
+	putc('"', out);
+}
+
+void list_csv_head(FILE *out)
+{
+	fprintf(out, "number,time_ns,from,to,what,protocol,bytes,complete,took_us,match_us,"
+		     "sent_again,lost,repair_us,last_lane,last_by_us,lanes\n");
+}
+
+static void line_csv(FILE *out, const struct list *l, const struct msg *m)
+{
+	const struct msg_lane *last;
+	char from[80], to[80], what[40];
+	unsigned int i;
+	uint64_t by;
+
+	fprintf(out, "%" PRIu64 ",%" PRIu64 ",", m->number, m->first);
+	csv_text(out, end_name(l, m, false, from, sizeof(from)));
+	putc(',', out);
+	csv_text(out, end_name(l, m, true, to, sizeof(to)));
+	last = msg_last_lane(m, &by);
+	fprintf(out, ",%s,%s,%" PRIu64 ",%d,%.3f,%.3f,%u,%u,%.3f,",
+		list_what(m, what, sizeof(what)), msg_protocol(m), m->total, msg_complete(m),
+		(double)msg_took(m) / 1e3, (double)msg_match(m) / 1e3, m->again, m->lost,
+		(double)m->repair / 1e3);
+	csv_text(out, last ? lane_name(l, last->flow) : "");
+	fprintf(out, ",%.3f", (double)by / 1e3);
+	for (i = 0; i < m->num_lanes; i++) {
+		putc(',', out);
+		csv_text(out, lane_name(l, m->lane[i].flow));
+		fprintf(out, ",%" PRIu64, m->lane[i].bytes);
+	}
+	putc('\n', out);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void lane_json(struct json *j, const struct list *l, const struct msg *m,
+		      const struct msg_lane *lane)
+{
+	json_begin(j, NULL, '{');
+	json_text(j, "lane", lane_name(l, lane->flow));
+	json_number(j, "bytes", lane->bytes);
+	json_number(j, "frames", lane->frames);
+	json_number(j, "sent_again", lane->again);
+	json_number(j, "lost", lane->lost);
+	json_real(j, "from_us", (double)(int64_t)(lane->first - m->first) / 1e3);
+	if (lane->last)
+		json_real(j, "to_us", (double)(int64_t)(lane->last - m->first) / 1e3);
+	json_end(j, '}');
+}
+
+void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m)
+{
+	const struct msg_lane *last;
+	char buf[80];
+	unsigned int i;
+	uint64_t by;
+
+	json_begin(j, name, '{');
+	json_number(j, "message", m->number);
+	json_number(j, "time", m->first);
+	json_text(j, "from", end_name(l, m, false, buf, sizeof(buf)));
+	json_text(j, "to", end_name(l, m, true, buf, sizeof(buf)));
+	json_text(j, "what", list_what(m, buf, sizeof(buf)));
+	json_text(j, "protocol", msg_protocol(m));
+	json_number(j, "seq", m->seq);
+	json_number(j, "channel", m->channel);
+	json_number(j, "size", m->total);
+	json_number(j, "bytes", m->bytes);
+	json_raw(j, "complete", msg_complete(m) ? "true" : "false");
+	if (msg_took(m))
+		json_real(j, "took_us", (double)msg_took(m) / 1e3);
+	if (msg_match(m))
+		json_real(j, "match_us", (double)msg_match(m) / 1e3);
+	json_number(j, "sent_again", m->again);
+	json_number(j, "lost", m->lost);
+	if (m->repair) {
+		json_real(j, "repair_us", (double)m->repair / 1e3);
+		json_text(j, "repaired_by",
+			  m->seen & MSG_BY_TIMEOUT ? "timeout" : "acknowledgements");
+	}
+	last = msg_last_lane(m, &by);
+	if (last && by) {
+		json_text(j, "last_lane", lane_name(l, last->flow));
+		json_real(j, "last_by_us", (double)by / 1e3);
+	}
+	json_begin(j, "lanes", '[');
+	for (i = 0; i < m->num_lanes; i++)
+		lane_json(j, l, m, &m->lane[i]);
+	json_end(j, ']');
+	json_end(j, '}');
+}
+
+void list_line(FILE *out, const struct list *l, const struct msg *m)
+{
+	struct json j = {.out = out};
+
+	if (l->o->csv) {
+		line_csv(out, l, m);
+	} else if (l->o->json) {
+		list_json(&j, l, NULL, m);
+		putc('\n', out);
+	} else {
+		line_text(out, l, m);
+	}
+}
+
+/* ---- sentences ------------------------------------------------------------------------------ */
+
+/* Lanes that lost frames, or sent some again. */
+static size_t damage(const struct list *l, const struct msg *m, char *buf, size_t size)
+{
+	size_t at = 0;
+	unsigned int i;
+
+	for (i = 0; i < m->num_lanes && at < size; i++) {
+		if (!m->lane[i].again)
+			continue;
+		at += (size_t)snprintf(buf + at, size - at, "%s%u frame%s %s on %s", at ? ", " : "",
+				       m->lane[i].again, m->lane[i].again == 1 ? "" : "s",
+				       m->lane[i].lost ? "lost" : "sent again",
+				       lane_name(l, m->lane[i].flow));
+	}
+	return at < size ? at : size - 1;
+}
+
+static void say_repaired(const struct list *l, const struct msg *m, list_sentence_cb cb, void *arg)
+{
+	char text[400], to[80], t1[32], t2[32];
+	const struct msg_lane *last;
+	uint64_t by;
+	size_t at;
+
+	at = (size_t)snprintf(text, sizeof(text), "message %" PRIu64 " to %s: ", m->number,
+			      end_name(l, m, true, to, sizeof(to)));
+	at += damage(l, m, text + at, sizeof(text) - at);
+	at += (size_t)snprintf(text + at, sizeof(text) - at, ", repaired after %s by %s",
+			       list_time(m->repair, t1, sizeof(t1)),
+			       m->seen & MSG_BY_TIMEOUT ? "timeout" : "acknowledgements");
+	last = msg_last_lane(m, &by);
+	if (last && by && at < sizeof(text))
+		snprintf(text + at, sizeof(text) - at, "; the other lane%s waited %s for %s",
+			 m->num_lanes > 2 ? "s" : "", list_time(by, t2, sizeof(t2)),
+			 lane_name(l, last->flow));
+	cb(arg, m, text);
+}
+
+static void say_waited(const struct list *l, const struct msg *m, list_sentence_cb cb, void *arg)
+{
+	char text[300], to[80], t1[32], what[40];
+
+	snprintf(text, sizeof(text),
+		 "message %" PRIu64 " to %s: %s, %" PRIu64 " bytes, waited %s for %s", m->number,
+		 end_name(l, m, true, to, sizeof(to)), list_what(m, what, sizeof(what)), m->total,
+		 list_time(msg_match(m), t1, sizeof(t1)),
+		 !(m->seen & MSG_AT_RECEIVER) ? "its answer"
+		 : m->kind == MSG_AM          ? "its handler there"
+					      : "a receive there");
+	cb(arg, m, text);
+}
+
+static void say_unfinished(const struct list *l, const struct msg *m, uint64_t age,
+			   list_sentence_cb cb, void *arg)
+{
+	char text[300], to[80], t1[32], what[40];
+	const char *why = "bytes are missing";
+
+	if (m->seen & MSG_RTS && !m->answered)
+		why = m->arrived ? "announced, and no receive has matched it"
+				 : "announced, and the announcement has not come";
+	else if (m->bytes >= m->total && m->seen & (MSG_RTS | MSG_SYNC))
+		why = "all bytes are there, and its end has not come";
+	snprintf(text, sizeof(text),
+		 "message %" PRIu64 " to %s: %s, %" PRIu64 " of %" PRIu64
+		 " bytes, is not finished %s after its first frame: %s",
+		 m->number, end_name(l, m, true, to, sizeof(to)), list_what(m, what, sizeof(what)),
+		 m->bytes, m->total, list_time(age, t1, sizeof(t1)), why);
+	cb(arg, m, text);
+}
+
+void list_sentences(const struct list *l, list_sentence_cb cb, void *arg)
+{
+	const struct list_top *tops[] = {&l->repaired, &l->waited, &l->unfinished};
+	static const char *const rest[] = {"were repaired", "waited for a receive",
+					   "are not finished"};
+	char text[100];
+	unsigned int i, n;
+
+	for (i = 0; i < 3; i++) {
+		for (n = 0; n < tops[i]->num; n++) {
+			if (i == 0)
+				say_repaired(l, &tops[i]->one[n].msg, cb, arg);
+			else if (i == 1)
+				say_waited(l, &tops[i]->one[n].msg, cb, arg);
+			else
+				say_unfinished(l, &tops[i]->one[n].msg, tops[i]->one[n].value, cb,
+					       arg);
+		}
+		if (tops[i]->count == tops[i]->num)
+			continue;
+		snprintf(text, sizeof(text), "%" PRIu64 " further messages %s",
+			 tops[i]->count - tops[i]->num, rest[i]);
+		cb(arg, NULL, text);
+	}
+}

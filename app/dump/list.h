@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file dump/list.h
+ * Messages as lines: of text, of CSV, of JSON; which of them; the slowest, and those with which
+ * something was wrong.
+ */
+#ifndef DUMP_LIST_H
+#define DUMP_LIST_H
+
+#include <stdio.h>
+
+#include "dump/message.h"
+#include "dump/report.h"
+
+#define LIST_MAX 1000u
+
+/** The N of greatest value; the greatest first. */
+struct list_top {
+	struct list_one {
+		uint64_t value;
+		struct msg msg;
+	} one[LIST_MAX];
+	unsigned int num, room;
+	uint64_t count; /**< all that there were */
+};
+
+struct list {
+	const struct dump_options *o;
+	struct report *r;
+	struct list_top slowest;    /**< by what they took */
+	struct list_top repaired;   /**< by what the repair took */
+	struct list_top waited;     /**< for a receive: by that */
+	struct list_top unfinished; /**< by their age at the end */
+};
+
+/** @return NULL: no memory */
+struct list *list_make(const struct dump_options *o, struct report *r);
+/** trace_follow.over */
+void list_over(void *arg, struct trace *t, const struct msg *m);
+
+/** The line of a message in the form that was asked for. */
+void list_line(FILE *out, const struct list *l, const struct msg *m);
+void list_csv_head(FILE *out);
+/** A cell of CSV. */
+void csv_text(FILE *out, const char *text);
+struct json;
+void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m);
+
+/** What was wrong with messages, a sentence each; @p m NULL: of several. */
+typedef void (*list_sentence_cb)(void *arg, const struct msg *m, const char *text);
+void list_sentences(const struct list *l, list_sentence_cb cb, void *arg);
+
+/** "12.3 us", "4.5 ms", "6.7 s" @return buf */
+const char *list_time(uint64_t ns, char *buf, size_t size);
+/** "tag 0x101", "am 3", "put", ... @return buf */
+const char *list_what(const struct msg *m, char *buf, size_t size);
+
+#endif /* DUMP_LIST_H */
