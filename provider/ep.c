@@ -132,7 +132,7 @@ static void unbind(struct wfi_ep *ep)
 
 /* ------------------------------------------------------------------ numbers, enabling, closing */
 
-static bool numbers[WFI_ENDPOINTS]; /* in use */
+static struct wfi_ep *numbers[WFI_ENDPOINTS]; /* NULL: free */
 
 /* The one that was given back first: what is still on its way to an old one finds nobody. */
 static int take_number(struct wfi_ep *ep)
@@ -144,12 +144,19 @@ static int take_number(struct wfi_ep *ep)
 		n = (uint16_t)((next + i) % WFI_ENDPOINTS);
 		if (numbers[n])
 			continue;
-		numbers[n] = true;
+		numbers[n] = ep;
 		ep->number = n;
 		next = (uint16_t)(n + 1);
 		return 0;
 	}
 	return -FI_EMFILE;
+}
+
+struct wfi_ep *wfi_ep_find(unsigned int number)
+{
+	return number < WFI_ENDPOINTS && numbers[number] && numbers[number]->enabled
+		       ? numbers[number]
+		       : NULL;
 }
 
 static int ep_enable(struct wfi_ep *ep)
@@ -168,7 +175,7 @@ static int ep_enable(struct wfi_ep *ep)
 		return rc;
 	rc = wfi_worker_get();
 	if (rc < 0)
-		numbers[ep->number] = false;
+		numbers[ep->number] = NULL;
 	ep->enabled = rc == 0;
 	return rc;
 }
@@ -210,7 +217,7 @@ static int ep_close(struct fid *fid)
 		drop_messages(ep);
 		if (wfi.endpoints > 1) /* else all end with the worker */
 			wait_for_operations();
-		numbers[ep->number] = false;
+		numbers[ep->number] = NULL;
 		if (wfi.endpoints == 1) /* keys go before the worker that they are for */
 			wfi_peers_forget();
 		wfi_worker_put();

@@ -11,11 +11,6 @@
 #include "provider/op.h"
 #include "provider/process.h"
 
-static uint16_t channel(uint16_t number, uint64_t kind)
-{
-	return (uint16_t)(number * 2 + (kind == FI_MSG));
-}
-
 static size_t total(const struct iovec *iov, size_t count)
 {
 	size_t n = 0;
@@ -68,8 +63,8 @@ static int start_send(struct wfi_ep *ep, struct wfi_op *op, const struct wfi_pos
 		.size = sizeof(params),
 		.cb = wfi_sent_cb,
 		.cb_arg = op,
-		.channel = channel(to->number, p->kind),
-		.source_channel = channel(ep->number, p->kind),
+		.channel = wfi_channel(to->number, p->kind),
+		.source_channel = wfi_channel(ep->number, p->kind),
 	};
 	size_t count;
 	void *buf;
@@ -135,7 +130,7 @@ int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
 	struct wfi_av_entry *e;
 	int rc;
 
-	params->channel = channel(ep->number, kind);
+	params->channel = wfi_channel(ep->number, kind);
 	*source = NULL;
 	if (!ep->directed || from == FI_ADDR_UNSPEC)
 		return 0;
@@ -147,7 +142,7 @@ int wfi_recv_source(const struct wfi_ep *ep, fi_addr_t from, uint64_t kind,
 		return rc;
 	*source = e->peer->ep;
 	params->flags |= WEFT_OP_SOURCE_CHANNEL;
-	params->source_channel = channel(e->number, kind);
+	params->source_channel = wfi_channel(e->number, kind);
 	return 0;
 }
 

@@ -25,6 +25,12 @@ struct wfi_post {
 	bool quiet;     /**< success is not reported: fi_inject() and its like */
 };
 
+/** Weft's channel of an endpoint for a kind. */
+static inline uint16_t wfi_channel(uint16_t number, uint64_t kind)
+{
+	return (uint16_t)(number * 2 + (kind == FI_MSG));
+}
+
 ssize_t wfi_send(struct fid_ep *ep, const struct wfi_post *post);
 ssize_t wfi_recv(struct fid_ep *ep, const struct wfi_post *post);
 

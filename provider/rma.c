@@ -11,8 +11,9 @@
 #include "provider/op.h"
 #include "provider/process.h"
 
-/* Of calls that have flags. Data that goes along with a write is not offered. */
-#define FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
+/* Of calls that have flags. */
+#define READ_FLAGS (WFI_TX_OP_FLAGS | FI_FENCE | FI_MORE)
+#define WRITE_FLAGS (READ_FLAGS | FI_REMOTE_CQ_DATA)
 
 /* A read or write as the application posts it. */
 struct post {
@@ -22,6 +23,7 @@ struct post {
 	void **desc;
 	fi_addr_t addr;
 	uint64_t offset, key;
+	uint64_t data;
 	void *context;
 	uint64_t flags;
 	bool quiet;
@@ -37,17 +39,22 @@ static uint32_t op_flags(const struct post *p)
 		return flags;
 	if (p->flags & FI_INJECT)
 		flags |= WEFT_OP_INJECT;
+	if (p->flags & FI_REMOTE_CQ_DATA)
+		flags |= WEFT_OP_IMM;
 	if (p->flags & (FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE))
 		flags |= WEFT_OP_DELIVERED;
 	return flags;
 }
 
-static int start(struct wfi_op *op, const struct post *p, struct weft_ep *to,
+static int start(struct wfi_ep *ep, struct wfi_op *op, const struct post *p, struct weft_ep *to,
 		 struct weft_rkey *rkey)
 {
 	struct weft_op_params params = {
 		.size = sizeof(params),
 		.flags = op_flags(p),
+		.imm = p->data,
+		.channel = wfi_channel(wfi_av_entry(ep->av, p->addr)->number, FI_RMA),
+		.source_channel = wfi_channel(ep->number, FI_RMA),
 		.cb = wfi_sent_cb,
 		.cb_arg = op,
 	};
@@ -103,7 +110,7 @@ static int try(struct wfi_ep *ep, const struct post *p)
 	op->flags = FI_RMA | p->kind;
 	op->report = !p->quiet && wfi_wants_report(&ep->tx, p->flags);
 	op->cntr = p->kind == FI_READ ? ep->reads : ep->writes;
-	rc = start(op, p, to, rkey);
+	rc = start(ep, op, p, to, rkey);
 	if (rc == 0)
 		wfi_op_sent(op, 0);
 	else if (rc < 0)
@@ -130,6 +137,31 @@ static ssize_t post(struct fid_ep *fid, const struct post *p)
 	rc = try(ep, p);
 	wfi_unlock();
 	return rc;
+}
+
+/* ------------------------------------------------------------------ peers' writes */
+
+void wfi_rma_notified(struct weft_worker *worker, const struct weft_put_event *event, void *arg)
+{
+	struct wfi_ep *ep = wfi_ep_find(event->channel / 2);
+	struct wfi_completion *c;
+
+	if (!ep || !ep->rx.cq || !(ep->caps & FI_RMA))
+		return; /* it has been closed, or does not want to know */
+	/* Nobody has posted anything that could have had a place reserved. */
+	if (wfi_cq_reserve(ep->rx.cq) < 0) {
+		FI_WARN(&wfi_provider, FI_LOG_CQ, "no memory: a peer's write is not reported\n");
+		return;
+	}
+	c = wfi_cq_push(ep->rx.cq);
+	*c = (struct wfi_completion){
+		.entry = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+			  .len = event->length,
+			  .data = event->imm},
+		.source = FI_ADDR_NOTAVAIL,
+	};
+	if (ep->source)
+		c->source = wfi_av_find(ep->av, event->source_id, event->source_channel / 2);
 }
 
 /* ------------------------------------------------------------------ libfabric's calls */
@@ -161,11 +193,12 @@ static ssize_t message(struct fid_ep *fid, uint64_t kind, const struct fi_msg_rm
 		.count = msg->iov_count,
 		.desc = msg->desc,
 		.addr = msg->addr,
+		.data = msg->data,
 		.context = msg->context,
 		.flags = flags,
 	};
 
-	if (flags & ~(uint64_t)FLAGS)
+	if (flags & ~(uint64_t)(kind == FI_READ ? READ_FLAGS : WRITE_FLAGS))
 		return -FI_EBADFLAGS;
 	if (msg->rma_iov_count != 1)
 		return -FI_EINVAL;
@@ -212,8 +245,8 @@ static ssize_t rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, ui
 	return message(fid, FI_WRITE, msg, flags);
 }
 
-static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to,
-			  uint64_t addr, uint64_t key)
+static ssize_t inject(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
+		      fi_addr_t to, uint64_t addr, uint64_t key, uint64_t flags)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
 	struct post p = {
@@ -223,23 +256,45 @@ static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t length, fi
 		.addr = to,
 		.offset = addr,
 		.key = key,
-		.flags = FI_INJECT,
+		.data = data,
+		.flags = flags | FI_INJECT,
 		.quiet = true,
 	};
 
 	return post(fid, &p);
 }
 
-static ssize_t no_writedata(struct fid_ep *fid, const void *buf, size_t length, void *desc,
-			    uint64_t data, fi_addr_t to, uint64_t addr, uint64_t key, void *context)
+static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t length, fi_addr_t to,
+			  uint64_t addr, uint64_t key)
 {
-	return -FI_ENOSYS;
+	return inject(fid, buf, length, 0, to, addr, key, 0);
 }
 
-static ssize_t no_injectdata(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
-			     fi_addr_t to, uint64_t addr, uint64_t key)
+static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t length, void *desc,
+			     uint64_t data, fi_addr_t to, uint64_t addr, uint64_t key,
+			     void *context)
 {
-	return -FI_ENOSYS;
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = length};
+	struct post p = {
+		.kind = FI_WRITE,
+		.iov = &iov,
+		.count = 1,
+		.desc = &desc,
+		.addr = to,
+		.offset = addr,
+		.key = key,
+		.data = data,
+		.context = context,
+		.flags = wfi_ep_of(fid)->tx.op_flags | FI_REMOTE_CQ_DATA,
+	};
+
+	return post(fid, &p);
+}
+
+static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t length, uint64_t data,
+			      fi_addr_t to, uint64_t addr, uint64_t key)
+{
+	return inject(fid, buf, length, data, to, addr, key, FI_REMOTE_CQ_DATA);
 }
 
 struct fi_ops_rma wfi_rma_ops = {
@@ -251,6 +306,6 @@ struct fi_ops_rma wfi_rma_ops = {
 	.writev = rma_writev,
 	.writemsg = rma_writemsg,
 	.inject = rma_inject,
-	.writedata = no_writedata,
-	.injectdata = no_injectdata,
+	.writedata = rma_writedata,
+	.injectdata = rma_injectdata,
 };

@@ -14,6 +14,9 @@
 
 extern struct fi_ops_rma wfi_rma_ops;
 
+/** For Weft: a peer has written, and data came along. */
+void wfi_rma_notified(struct weft_worker *worker, const struct weft_put_event *event, void *arg);
+
 /**
  * The connection and the key for an operation on @p addr's memory, behind a fence with FI_FENCE.
  * Locked. @return 0, or a negative libfabric error

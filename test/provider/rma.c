@@ -64,7 +64,7 @@ static void other_forms(void **state)
 	assert_memory_equal(r.local + 200, "abcd", 4);
 	world_barrier_progress(&w);
 	world_compare(r.memory, 100, 5);
-	assert_int_equal(fi_writemsg(w.ep, &msg, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
+	assert_int_equal(fi_readmsg(w.ep, &msg, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
 	msg.rma_iov_count = 2;
 	assert_int_equal(fi_writemsg(w.ep, &msg, 0), -FI_EINVAL);
 	world_region_close(&w, &r);
@@ -109,12 +109,62 @@ static void refused(void **state)
 	world_close(&w);
 }
 
+/* Data that goes along is reported when the bytes are there, from whom, to the right endpoint. */
+static void with_data(void **state)
+{
+	static const size_t lengths[] = {0, 8, 4000, 70000, ROOM};
+	struct fi_rma_iov at = {.addr = 0};
+	struct iovec iov = {.iov_len = 100};
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .rma_iov = &at, .rma_iov_count = 1, .data = 1002};
+	struct fi_cq_tagged_entry e;
+	struct world_region r;
+	struct world w;
+	fi_addr_t from;
+
+	world_open(&w, &(struct wish){.caps = FI_RMA | FI_SOURCE});
+	world_region_open(&w, &r, ROOM, FI_REMOTE_WRITE);
+	for (unsigned int i = 0; i < 5; i++) {
+		if (w.me == 0) {
+			world_fill(r.local, lengths[i], i);
+			CHECK(fi_writedata(w.ep, r.local, lengths[i], NULL, ~0ull - i, w.peer, 0,
+					   r.key, &r));
+			e = world_next(&w, NULL);
+			assert_ptr_equal(e.op_context, &r);
+			assert_int_equal(e.flags & FI_REMOTE_CQ_DATA, 0);
+		} else {
+			e = world_next(&w, &from);
+			assert_int_equal(from, w.peer);
+			assert_int_equal(e.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+			assert_int_equal(e.len, lengths[i]);
+			assert_true(e.data == ~0ull - i);
+			world_compare(r.memory, lengths[i], i);
+		}
+		world_barrier_progress(&w);
+	}
+	if (w.me == 0) {
+		CHECK(fi_inject_writedata(w.ep, "abcd", 4, 1001, w.peer, 8, r.key));
+		iov.iov_base = r.local;
+		msg.addr = w.peer;
+		at.key = r.key;
+		CHECK(fi_writemsg(w.ep, &msg, FI_REMOTE_CQ_DATA | FI_FENCE | FI_COMPLETION));
+		world_next(&w, NULL);
+	} else {
+		assert_int_equal(world_next(&w, NULL).data, 1001);
+		assert_memory_equal(r.memory + 8, "abcd", 4);
+		assert_int_equal(world_next(&w, NULL).data, 1002);
+	}
+	world_region_close(&w, &r);
+	world_close(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size),
 		cmocka_unit_test(other_forms),
 		cmocka_unit_test(refused),
+		cmocka_unit_test(with_data),
 	};
 
 	world_begin();
