@@ -14,8 +14,11 @@
 #define NARROW 1414u
 
 struct way {
-	unsigned int lost;  /* bit k: frames of path k */
-	unsigned int uses;  /* frames with USE that are lost from now on */
+	unsigned int lost; /* bit k: frames of path k */
+	unsigned int uses; /* frames with USE that are lost from now on */
+	bool first_use;    /* the next USE is lost, of whichever path */
+	bool no_over;      /* OVER is lost: paths come back with ports of their own alone */
+	unsigned int use_of[PATHS];
 	uint32_t max_frame; /* longer ones are lost; 0 = none are */
 	unsigned int byes, bye_acks, used;
 	uint16_t asked[64]; /* ports that PATH came from */
@@ -54,11 +57,18 @@ static enum sim_verdict look(struct sim_port *port, uint8_t *data, size_t *len, 
 		note_port(w, reseal_udp(data)->src_port);
 	if (is_probe(h, WEFT_FRAME_PROBE_USE)) {
 		w->used++;
+		w->use_of[h->path % PATHS]++;
+		if (w->first_use) {
+			w->first_use = false;
+			return SIM_DROP;
+		}
 		if (w->uses > 0) {
 			w->uses--;
 			return SIM_DROP;
 		}
 	}
+	if (w->no_over && is_probe(h, WEFT_FRAME_PROBE_OVER))
+		return SIM_DROP;
 	if (w->max_frame != 0 && *len > w->max_frame)
 		return SIM_DROP;
 	return w->lost >> h->path & 1 ? SIM_DROP : SIM_PASS;
@@ -125,6 +135,32 @@ static void a_lost_use_is_said_again(struct sim_case *c)
 	assert_int_equal(here.used, 3);
 }
 
+static bool all_back(void *arg)
+{
+	return lane_counter(arg, "path.back") == PATHS - 1;
+}
+
+/* What is said of one path is not older than what is said of another. */
+static void paths_that_return_together_do_not_wait_for_each_other(struct sim_case *c)
+{
+	struct lane_two t = lane_two_up(c, four, NULL);
+	struct way here = {.lost = 0xe, .no_over = true}, there = here;
+
+	sim_filter(t.pa, look, &here);
+	sim_filter(t.pb, look, &there);
+	assert_true(lane_send_all(t.e, 0, 500, 5 * SIM_S));
+	sim_run(t.sim, 5 * SIM_S, NULL, NULL);
+	assert_int_equal(lane_counter(t.a, "path.bad"), PATHS - 1);
+	here.lost = there.lost = 0;
+	here.first_use = true;
+	assert_true(sim_run(t.sim, 10 * SIM_S, all_back, t.a));
+	sim_run(t.sim, 100 * SIM_MS, NULL, NULL);
+	assert_int_equal(here.used, PATHS);
+	for (unsigned int k = 1; k < PATHS; k++)
+		assert_in_range(here.use_of[k], 1, 2);
+	assert_true(lane_send_all(t.e, 1000, 1200, SIM_S));
+}
+
 /* Of a thousand frames under way those that may be late are looked at. */
 static void watching_the_paths_costs_little(struct sim_case *c)
 {
@@ -152,6 +188,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(an_end_is_acknowledged_without_path_0),
 	SIM_CASE(a_narrow_path_is_found_without_path_0),
 	SIM_CASE(a_lost_use_is_said_again),
+	SIM_CASE(paths_that_return_together_do_not_wait_for_each_other),
 	SIM_CASE(watching_the_paths_costs_little),
 };
 

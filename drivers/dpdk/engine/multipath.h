@@ -33,6 +33,7 @@ struct raw_multi_path {
 	uint16_t use_port; /* what USE says, until it is answered; 0 = nothing */
 	uint8_t use_tries;
 	uint16_t ask_id; /* of the last question */
+	uint16_t use_id; /* of the newest USE: that was said (initiator), or taken (responder) */
 	uint8_t asked;   /* questions; the wait between two grows with it */
 	uint8_t strikes; /* frames in a row that did not arrive in time */
 	bool is_late;
@@ -48,8 +49,7 @@ struct raw_multi {
 	uint8_t rescues;    /* tail probes in a row that had to help path `rescued` */
 	uint8_t rescued;
 	uint8_t stalls; /* timeouts in a row after which no answer came over the path in use */
-	uint16_t use_id;
-	bool opening; /* the next path's port is looked for */
+	bool opening;   /* the next path's port is looked for */
 	uint8_t open_tries;
 	uint64_t open_at;                   /* et; of the next question */
 	uint64_t open_again_at, open_again; /* et; no questions before, since none was answered */

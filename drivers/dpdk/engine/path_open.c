@@ -204,8 +204,8 @@ void raw_path_answer(struct raw_conn *c, const struct weft_frame_view *v, uint16
 	if (kind == WEFT_FRAME_PROBE_PATH) {
 		if (raw_paths_ignored(c, false))
 			return;
-		/* The peer takes a USE of a higher number only; other questions use theirs up. */
-		m->ask_id = ++c->multi->use_id;
+		/* The peer takes a USE of the path with a higher number only. */
+		m->ask_id = ++m->use_id;
 		m->use_port = v->dst_port;
 		m->use_tries = 0;
 		say_use(c, k);
@@ -238,15 +238,19 @@ static void answer_trial(struct raw_conn *c, const struct weft_frame_view *v)
 /* @return the question is to be answered, over path v->hdr->path */
 static bool take_port(struct raw_conn *c, const struct weft_frame_view *v, uint16_t id)
 {
+	struct raw_multi_path *m;
 	uint8_t k = v->hdr->path;
 
-	/* An older one may come late: its port has been given up. */
 	if (!c->base.passive || k > c->path_count || k >= WEFT_FRAME_PATHS_MAX ||
-	    (int16_t)(id - c->path_id) < 0 || raw_multi_need(c) != 0)
+	    raw_multi_need(c) != 0)
+		return false;
+	/* An older one may come late: its port has been given up. */
+	m = &c->multi->path[k];
+	if ((int16_t)(id - m->use_id) < 0)
 		return false;
 	if (k == c->path_count && !one_more(c, k))
 		return false;
-	c->path_id = id;
+	m->use_id = id;
 	if (c->path[k].dport == v->src_port)
 		return true;
 	c->path[k].sport = c->iface->gate.udp_port;
