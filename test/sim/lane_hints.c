@@ -7,10 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rte_icmp.h>
-
 #include "arp_frame.h"
 #include "frame/parse.h"
+#include "icmp_frame.h"
 #include "lane_host.h"
 #include "reseal.h"
 #include "sim_test.h"
@@ -19,7 +18,7 @@
 #define IP_B 0x0a000002u
 #define PORT_UNREACHABLE 3
 #define SHORT_QUOTE WEFT_IP_UDP_LEN /* of some routers */
-#define QUOTE_MAX 200u
+#define MANY 1024u
 
 struct scene {
 	struct sim *sim;
@@ -28,35 +27,15 @@ struct scene {
 	struct lane_end *e;
 	uint8_t sent[2048]; /* the newest frame of a */
 	size_t sent_len;
-	size_t quote; /* bytes of each frame of a that ICMP brings back; 0 = no ICMP */
+	uint8_t (*each)[64]; /* the beginning of the newest frame of each connection; NULL = none */
+	uint32_t router;     /* who sends ICMP; 0 = b's host */
+	size_t quote;        /* bytes of each frame of a that ICMP brings back; 0 = no ICMP */
 };
 
 /* "This has not arrived": the first @p n bytes of it. */
 static void icmp_inject(struct scene *s, uint8_t code, const uint8_t *frame, size_t n)
 {
-	struct {
-		struct rte_ether_hdr eth;
-		struct rte_ipv4_hdr ip;
-		struct rte_icmp_hdr icmp;
-		uint8_t quote[QUOTE_MAX];
-	} f = {
-		.eth.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4),
-		.ip = {.version_ihl = RTE_IPV4_VHL_DEF,
-		       .time_to_live = 64,
-		       .next_proto_id = IPPROTO_ICMP,
-		       .src_addr = rte_cpu_to_be_32(IP_B),
-		       .dst_addr = rte_cpu_to_be_32(IP_A)},
-		.icmp = {.icmp_type = WEFT_ICMP_UNREACHABLE, .icmp_code = code},
-	};
-	size_t len = sizeof(f.ip) + sizeof(f.icmp) + n;
-
-	memcpy(&f.eth.dst_addr, sim_port_mac(s->pa), 6);
-	memcpy(&f.eth.src_addr, sim_port_mac(s->px), 6);
-	memcpy(f.quote, frame + RTE_ETHER_HDR_LEN, n);
-	f.ip.total_length = rte_cpu_to_be_16((uint16_t)len);
-	f.ip.hdr_checksum = rte_ipv4_cksum(&f.ip);
-	f.icmp.icmp_cksum = (uint16_t)~rte_raw_cksum(&f.icmp, sizeof(f.icmp) + n);
-	sim_inject(s->px, &f, sizeof(f.eth) + len);
+	icmp_frame_inject(s->px, sim_port_mac(s->pa), s->router, frame, n, code);
 }
 
 static enum sim_verdict seen(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
@@ -70,6 +49,8 @@ static enum sim_verdict seen(struct sim_port *port, uint8_t *data, size_t *len, 
 		return SIM_PASS;
 	memcpy(s->sent, data, *len);
 	s->sent_len = *len;
+	if (s->each)
+		memcpy(s->each[weft_get16(reseal_header(data)->src_conn) % MANY], data, 64);
 	if (s->quote > 0)
 		icmp_inject(s, PORT_UNREACHABLE, data, RTE_MIN(s->quote, *len - RTE_ETHER_HDR_LEN));
 	return SIM_PASS;
@@ -164,7 +145,8 @@ static void an_unreachable_port_makes_a_lane_suspect(struct sim_case *c)
 	assert_int_equal(s->sent_len, 0);
 	sim_run(s->sim, 100 * SIM_MS, NULL, NULL);
 	assert_int_equal(lane_counter(s->a, "conn.suspect"), 0);
-	s->quote = QUOTE_MAX; /* from now on each frame is answered so: the next is a keepalive */
+	s->quote =
+		ICMP_QUOTE_MAX; /* from now on each frame is answered so: the next is a keepalive */
 	sim_run(s->sim, 5 * SIM_S, NULL, NULL);
 	assert_true(lane_counter(s->a, "icmp.received") > 0);
 	assert_true(lane_counter(s->a, "conn.suspect") > 0);
@@ -239,7 +221,87 @@ static void forged_mtus_shrink_nothing(struct sim_case *c)
 	lives(s, 1000);
 }
 
+/* Connections behind one hop, and the beginning of a frame of each. @return how many */
+static unsigned int many(struct scene *s, unsigned int n)
+{
+	static uint8_t each[MANY][64];
+	unsigned int known = 0;
+
+	memset(each, 0, sizeof(each));
+	s->each = each;
+	for (unsigned int i = 1; i < n; i++)
+		lane_connect(s->a, s->b);
+	sim_run(s->sim, 30 * SIM_S, NULL, NULL);
+	s->each = NULL;
+	for (unsigned int i = 0; i < MANY; i++) {
+		if (each[i][12] != 0)
+			memcpy(each[known++], each[i], sizeof(each[i]));
+	}
+	assert_int_equal(known, n);
+	s->each = each;
+	return known;
+}
+
+static void flood(struct scene *s, unsigned int first, unsigned int n, unsigned int times)
+{
+	uint8_t(*each)[64] = s->each;
+
+	s->each = NULL;
+	for (unsigned int i = 0; i < times; i++) {
+		icmp_inject(s, PORT_UNREACHABLE, each[first + i % n], SHORT_QUOTE);
+		sim_run(s->sim, 50 * SIM_US, NULL, NULL);
+	}
+	s->each = each;
+}
+
+/* Of many connections of a hop any one is found by a short quote, sooner or later. */
+static void a_short_quote_reaches_any_of_many_connections(struct sim_case *c)
+{
+	struct scene *s = open_scene(c);
+	unsigned int n = many(s, 300);
+	uint64_t before;
+
+	for (unsigned int i = 0; i < n; i += 50) {
+		before = lane_counter(s->a, "icmp.received");
+		flood(s, i, 1, 10);
+		assert_true(lane_counter(s->a, "icmp.received") > before);
+		sim_run(s->sim, SIM_S, NULL, NULL);
+	}
+	lives(s, 1000);
+}
+
+/* Who floods with quotes of all that there is uses up its own share: others are heard. */
+static void a_flood_of_short_quotes_has_a_share(struct sim_case *c)
+{
+	struct scene *s = open_scene(c);
+	unsigned int n = many(s, 1000);
+	uint64_t asked = lane_counter(s->a, "hint.asked"), limited;
+
+	s->router = 0x0a000063;
+	flood(s, 0, n, 10000); /* half a second */
+	assert_in_range(lane_counter(s->a, "hint.asked") - asked, 1, 400);
+	limited = lane_counter(s->a, "hint.limited");
+	flood(s, 0, n, 100);
+	assert_true(lane_counter(s->a, "hint.limited") - limited >= 90);
+	limited = lane_counter(s->a, "hint.limited");
+	s->router = 0x0a000064;
+	flood(s, 0, n, 20);
+	/* But for connections that were asked just now. */
+	assert_true(lane_counter(s->a, "hint.limited") - limited <= 5);
+	/* In the names of many others: what all may ask is bounded, too. */
+	asked = lane_counter(s->a, "hint.asked");
+	for (unsigned int i = 0; i < 200; i++) {
+		s->router = 0x0a000100 + i;
+		flood(s, i * 5, n - 995, 50);
+	}
+	assert_in_range(lane_counter(s->a, "hint.asked") - asked, 1, 2000);
+	assert_int_equal(lane_counter(s->a, "conn.suspect"), 0);
+	lives(s, 1000);
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(a_short_quote_reaches_any_of_many_connections),
+	SIM_CASE(a_flood_of_short_quotes_has_a_share),
 	SIM_CASE(the_restarted_peer_of_an_idle_connection_is_noticed),
 	SIM_CASE(all_connections_with_it_are_noticed),
 	SIM_CASE(an_unreachable_port_makes_a_lane_suspect),

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "arp_frame.h"
+#include "icmp_frame.h"
 #include "lane_host.h"
 #include "sim_test.h"
 
@@ -15,18 +17,19 @@ struct world {
 	struct sim *sim;
 	struct lane_host *queue[2]; /* of one port */
 	struct lane_host *peer;
+	struct sim_port *peer_port, *queue_port[2];
 };
 
 static struct world world(struct sim_case *c)
 {
 	struct sim_port_params p = {.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000}};
 	struct world w = {.sim = case_sim(c)};
-	struct sim_port *queue[2];
 
-	w.peer = lane_host_create(w.sim, sim_port_create(w.sim, &p), CONFIG);
-	sim_port_queues(w.sim, &p, SIM_SPREAD_RULES, 2, queue);
-	w.queue[0] = lane_host_create(w.sim, queue[0], CONFIG);
-	w.queue[1] = lane_host_create(w.sim, queue[1], CONFIG);
+	w.peer_port = sim_port_create(w.sim, &p);
+	w.peer = lane_host_create(w.sim, w.peer_port, CONFIG);
+	sim_port_queues(w.sim, &p, SIM_SPREAD_RULES, 2, w.queue_port);
+	w.queue[0] = lane_host_create(w.sim, w.queue_port[0], CONFIG);
+	w.queue[1] = lane_host_create(w.sim, w.queue_port[1], CONFIG);
 	return w;
 }
 
@@ -121,6 +124,76 @@ static void an_address_that_one_gives_up_is_asked_for_again(struct sim_case *c)
 		    asked);
 }
 
+/* ---- hints ---------------------------------------------------------------------------------- */
+
+static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+/* What ARP says of a host comes to the first queue, and is for the others, too. */
+static void a_restarted_peer_is_noticed_by_all_queues(struct sim_case *c)
+{
+	struct world w = world(c);
+	struct lane_end *e = lane_connect(w.queue[1], w.peer);
+	struct sim_port *port = w.peer_port;
+	uint64_t killed;
+
+	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	sim_run(w.sim, SIM_S, NULL, NULL);
+	lane_host_kill(w.peer);
+	killed = sim_now(w.sim);
+	lane_host_create(w.sim, port, CONFIG);
+	assert_true(sim_run(w.sim, 10 * SIM_S, end_down, e));
+	assert_true(e->end_at - killed <= SIM_S);
+	assert_int_equal(e->status, -ECONNRESET);
+}
+
+/* ARP of hosts that nobody here has asked for stays with the first. */
+static void others_arp_is_not_handed_on(struct sim_case *c)
+{
+	struct world w = world(c);
+	struct lane_end *e = lane_connect(w.queue[1], w.peer);
+	uint64_t handed;
+
+	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	sim_run(w.sim, SIM_S, NULL, NULL);
+	handed = lane_counter(w.queue[0], "steer.handed_over");
+	for (unsigned int i = 0; i < 100; i++) {
+		rte_be32_t ip = rte_cpu_to_be_32(0xa9fe0001u + i);
+
+		arp_inject(w.peer_port, RTE_ARP_OP_REQUEST, sim_port_mac(w.peer_port), ip,
+			   everybody, ip);
+	}
+	sim_run(w.sim, 100 * SIM_MS, NULL, NULL);
+	assert_int_equal(lane_counter(w.queue[0], "steer.handed_over"), handed);
+}
+
+/* The newest frame of the second queue that has UDP. */
+static enum sim_verdict sample_sent(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
+				    void *arg)
+{
+	(void)port;
+	(void)room;
+	if (*len >= 60 && data[23] == 17)
+		memcpy(arg, data, 60);
+	return SIM_PASS;
+}
+
+/* ICMP that quotes a frame of the second queue's worker. */
+static void icmp_comes_to_the_worker_that_it_is_about(struct sim_case *c)
+{
+	struct world w = world(c);
+	struct lane_end *e = lane_connect(w.queue[1], w.peer);
+	uint8_t sent[60] = "";
+
+	sim_filter(w.queue_port[1], sample_sent, sent);
+	assert_true(sim_run(w.sim, SIM_S, end_up, e));
+	assert_true(lane_send_all(e, 0, 10, SIM_S));
+	assert_int_equal(sent[23], 17);
+	icmp_frame_inject(w.peer_port, sim_port_mac(w.queue_port[0]), 0, sent, WEFT_IP_UDP_LEN, 3);
+	sim_run(w.sim, 10 * SIM_MS, NULL, NULL);
+	assert_int_equal(lane_counter(w.queue[1], "icmp.received"), 1);
+	assert_int_equal(lane_counter(w.queue[0], "icmp.received"), 0);
+}
+
 /* ---- frames for a worker that does not look ------------------------------------------------- */
 
 struct sample {
@@ -203,6 +276,9 @@ static struct sim_case cases[] = {
 	SIM_CASE(a_peer_finds_both),
 	SIM_CASE(a_first_worker_that_computes_delays_and_does_not_lose_answers),
 	SIM_CASE(an_address_that_one_gives_up_is_asked_for_again),
+	SIM_CASE(a_restarted_peer_is_noticed_by_all_queues),
+	SIM_CASE(others_arp_is_not_handed_on),
+	SIM_CASE(icmp_comes_to_the_worker_that_it_is_about),
 	SIM_CASE(a_flood_for_a_worker_that_computes_leaves_buffers_for_the_others),
 };
 

@@ -9,7 +9,8 @@
  * questions is suspect, which is for the other lanes to judge.
  *
  * Questions are bounded for each connection, by a wait that doubles with each hint in vain, and for
- * all of an iface; so is the number of connections that a hint is for.
+ * all of an iface; so is the number of connections that a hint is for. ICMP that quotes ports alone
+ * has connections searched for them: each sender has a share of such looks, too.
  */
 
 #include "engine/doubt.h"
@@ -30,10 +31,13 @@
 
 #define WAIT_NS 200000000ull /* lt, between two hints of a kind that a connection looks at */
 #define WAIT_DOUBLES 6u
-#define CALM_NS 60000000000ull /* without any: the next one is the first again */
-#define GAP_NS 200000ull       /* between two of all connections */
-#define AHEAD_NS 1000000000ull /* so much is planned; what more there is goes by */
-#define LOOKS 64u              /* connections that one frame makes us look at */
+#define CALM_NS 60000000000ull      /* without any: the next one is the first again */
+#define GAP_NS 200000ull            /* between two of all connections */
+#define AHEAD_NS 1000000000ull      /* so much is planned; what more there is goes by */
+#define LOOKS 64u                   /* connections that one frame makes us look at */
+#define QUOTE_GAP_NS 400000ull      /* between two looks for whom a short quote is about */
+#define QUOTE_SHARE_NS 1600000ull   /* the same, for one sender */
+#define QUOTE_BURST_NS 100000000ull /* so much of either may come at once */
 #define QUESTIONS 3u
 #define ANSWER_NS 20000000ull /* between two questions, at least */
 #define ANNOUNCE 3u           /* said so often: broadcasts get lost */
@@ -187,19 +191,49 @@ static bool has_ports(const struct raw_conn *c, uint16_t ours, uint16_t theirs)
 	return false;
 }
 
-/* By ports alone: routers may quote no more. */
-static struct raw_conn *by_ports(struct raw_iface *iface, uint32_t ip,
+/* @p next: when the one after it may come at the usual pace. */
+static bool is_due(uint64_t *next, uint64_t lt, uint64_t gap)
+{
+	uint64_t at = RTE_MAX(lt, *next);
+
+	if (at - lt > QUOTE_BURST_NS)
+		return false;
+	*next = at + gap;
+	return true;
+}
+
+/*
+ * Anybody can make short quotes up, also in others' names: who floods uses up the own share first,
+ * and what is there for all is little beside what other hints may ask.
+ */
+static bool may_look(struct raw_iface *iface, uint32_t sender)
+{
+	uint64_t *share =
+		&iface->quote_by[weft_siphash(&iface->key, &sender, sizeof(sender)) % RAW_QUOTERS];
+
+	if (is_due(share, iface->lt, QUOTE_SHARE_NS) &&
+	    is_due(&iface->quote_next, iface->lt, QUOTE_GAP_NS))
+		return true;
+	raw_count(iface, RAW_HINT_LIMITED);
+	return false;
+}
+
+/*
+ * By ports alone: routers may quote no more. Of many connections the next frame's quote finds
+ * those that this one's does not reach.
+ */
+static struct raw_conn *by_ports(struct raw_iface *iface, const struct weft_frame_view *v,
 				 const struct rte_udp_hdr *udp)
 {
+	uint32_t ip = weft_be32(v->quote->dst_addr), hop_ip;
+	struct raw_conn *c, *last;
 	struct raw_hop_list *hop;
-	struct raw_conn *c;
-	unsigned int n = 0;
-	uint32_t hop_ip;
 
-	if (raw_next_hop(iface, ip, &hop_ip) != 0)
+	if (raw_next_hop(iface, ip, &hop_ip) != 0 || !may_look(iface, v->src_ip))
 		return NULL;
 	hop = raw_table_hop(iface, hop_ip);
-	for (c = hop ? TAILQ_FIRST(hop) : NULL; c && n < LOOKS; c = TAILQ_NEXT(c, hop_link), n++)
+	last = hop ? TAILQ_LAST(hop, raw_hop_list) : NULL;
+	for (unsigned int n = 0; n < LOOKS && (c = turn(hop, &last)); n++)
 		if (c->state == RAW_UP && c->peer_ip == ip &&
 		    has_ports(c, weft_be16(udp->src_port), weft_be16(udp->dst_port)))
 			return c;
@@ -215,7 +249,7 @@ static struct raw_conn *quoted(struct raw_iface *iface, const struct weft_frame_
 	struct raw_conn *c;
 
 	if (v->quote_len < WEFT_IP_UDP_LEN + sizeof(*hdr))
-		return by_ports(iface, ip, udp);
+		return by_ports(iface, v, udp);
 	index = weft_get16(hdr->src_conn);
 	c = index < iface->refs_len ? iface->refs[index].conn : NULL;
 	if (!c || c->state != RAW_UP || c->peer_ip != ip ||

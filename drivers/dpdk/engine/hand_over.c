@@ -8,8 +8,27 @@
 #include "engine/iface.h"
 #include "engine/rx.h"
 #include "engine/slots.h"
+#include "frame/arp.h"
 #include "frame/frame_port.h"
 #include "frame/steering.h"
+
+static bool hand(struct raw_iface *iface, struct rte_mbuf *m, unsigned int queue, uint32_t max)
+{
+	struct rte_ring *ring = iface->port->steering.handed[queue];
+
+	if (rte_ring_count(ring) >= max) {
+		raw_count(iface, RAW_STEER_FULL);
+		return false;
+	}
+	raw_ref_chain(m); /* the caller lets go of its own */
+	if (rte_ring_enqueue(ring, m) != 0) {
+		raw_count(iface, RAW_STEER_FULL);
+		rte_pktmbuf_free(m);
+		return false;
+	}
+	raw_count(iface, RAW_STEER_HANDED);
+	return true;
+}
 
 /*
  * A frame for another worker of this port goes to it by a ring: the NIC's hash has brought it here,
@@ -26,16 +45,22 @@ bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_por
 	owner = weft_port_owner((uint16_t)(iface->gate.udp_port - s->queue), s->queues, udp_port);
 	if (owner < 0 || owner == s->queue)
 		return false;
-	if (rte_ring_count(s->handed[owner]) >= iface->hand_max) {
-		raw_count(iface, RAW_STEER_FULL);
-		return false;
-	}
-	raw_ref_chain(m); /* the caller lets go of its own */
-	if (rte_ring_enqueue(s->handed[owner], m) != 0) {
-		raw_count(iface, RAW_STEER_FULL);
-		rte_pktmbuf_free(m);
-		return false;
-	}
-	raw_count(iface, RAW_STEER_HANDED);
-	return true;
+	return hand(iface, m, (unsigned int)owner, iface->hand_max);
+}
+
+/*
+ * ARP comes to the first queue, and what it says of a host that some worker of the port has asked
+ * for is for all of them. Others' frames find the rest of the ring.
+ */
+void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp)
+{
+	const struct weft_steering *s = &iface->port->steering;
+	struct weft_arp_hint hint;
+
+	if (!s->handed || !weft_arp_hint(&iface->arp, arp, &hint) ||
+	    !weft_arp_has(&iface->arp, hint.ip))
+		return;
+	for (unsigned int q = 0; q < s->queues; q++)
+		if (q != s->queue)
+			hand(iface, m, q, iface->hand_max / 2 + 1);
 }

@@ -22,8 +22,9 @@
 #include "lane.h"
 
 #define RAW_BURST 32u
-#define RAW_TXQ 64u   /* frames sealed and not yet taken by the port */
-#define RAW_STALE 64u /* timestamps of the last progress calls that had a stale one */
+#define RAW_TXQ 64u     /* frames sealed and not yet taken by the port */
+#define RAW_QUOTERS 16u /* senders of short ICMP that are told from each other */
+#define RAW_STALE 64u   /* timestamps of the last progress calls that had a stale one */
 
 struct raw_conn;
 struct raw_gone;
@@ -144,8 +145,9 @@ struct raw_iface {
 	struct weft_siphash_key key; /* random: of generations, cookies, hashes */
 	uint64_t worker_id, iface_id;
 	uint64_t next_reset;
-	uint64_t move_arp;    /* see engine/move.c; lt */
-	uint64_t doubt_next;  /* lt; see engine/doubt.c */
+	uint64_t move_arp;                          /* see engine/move.c; lt */
+	uint64_t doubt_next;                        /* lt; see engine/doubt.c */
+	uint64_t quote_next, quote_by[RAW_QUOTERS]; /* lt; of all, and of each sender's share */
 	uint64_t announce_at; /* lt; of the next word that somebody begins here */
 	uint8_t announced;    /* such words */
 	struct weft_arp arp;

@@ -353,6 +353,11 @@ static void drop_input(struct raw_iface *iface, enum weft_gate g, const struct w
 	};
 
 	if (g == WEFT_GATE_ARP) {
+		if (iface->rx_elsewhere) {
+			raw_doubt_arp(iface, v->arp); /* the first queue has done the rest */
+			return;
+		}
+		raw_hand_hint(iface, m, v->arp);
 		raw_arp_input(iface, v);
 		return;
 	}

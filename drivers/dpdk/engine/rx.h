@@ -11,6 +11,7 @@
 
 #include "engine/iface.h"
 
+struct rte_arp_hdr;
 struct rte_mbuf;
 
 #define RAW_ACK_DELAY 25000ull
@@ -26,5 +27,7 @@ void raw_acks(struct raw_iface *iface);
  * @return false: it is nobody's here, or there is no room
  */
 bool raw_hand_over(struct raw_iface *iface, struct rte_mbuf *m, uint16_t udp_port);
+/* ARP that may be of use to the port's other workers. */
+void raw_hand_hint(struct raw_iface *iface, struct rte_mbuf *m, const struct rte_arp_hdr *arp);
 
 #endif /* WEFT_ENGINE_RX_H */

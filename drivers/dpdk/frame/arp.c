@@ -260,6 +260,16 @@ int weft_arp_fix(struct weft_arp *a, uint32_t ip, const uint8_t mac[6])
 	return rc;
 }
 
+bool weft_arp_has(const struct weft_arp *a, uint32_t ip)
+{
+	bool has;
+
+	pthread_mutex_lock(&a->table->lock);
+	has = table_find(a->table, ip) != NULL;
+	pthread_mutex_unlock(&a->table->lock);
+	return has;
+}
+
 bool weft_arp_is_fixed(const struct weft_arp *a, uint32_t ip)
 {
 	const struct weft_arp_entry *e;

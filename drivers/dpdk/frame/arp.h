@@ -145,6 +145,9 @@ struct weft_arp_hint {
 bool weft_arp_hint(const struct weft_arp *a, const struct rte_arp_hdr *pkt,
 		   struct weft_arp_hint *hint);
 
+/** Has anybody who shares the table asked for @p ip? */
+bool weft_arp_has(const struct weft_arp *a, uint32_t ip);
+
 /** Asks for @p ip that had no answer so far. */
 uint32_t weft_arp_asked(struct weft_arp *a, uint32_t ip);
 

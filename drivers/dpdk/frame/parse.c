@@ -77,9 +77,12 @@ static enum weft_gate parse_icmp(const struct weft_gate_conf *conf, const struct
 	udp = (const struct rte_udp_hdr *)(quote + 1);
 	if (icmp->icmp_type != WEFT_ICMP_UNREACHABLE || quote->version_ihl != RTE_IPV4_VHL_DEF ||
 	    quote->next_proto_id != IPPROTO_UDP || (quote->fragment_offset & FRAGMENT) ||
-	    weft_be32(quote->src_addr) != conf->ip ||
-	    !weft_gate_port_ok(weft_be16(udp->src_port), conf->udp_port, &conf->range))
+	    weft_be32(quote->src_addr) != conf->ip)
 		return WEFT_GATE_NOT_OURS;
+	if (!weft_gate_port_ok(weft_be16(udp->src_port), conf->udp_port, &conf->range)) {
+		view->dst_port = weft_be16(udp->src_port); /* another queue's, it may be */
+		return WEFT_GATE_NOT_OURS;
+	}
 	view->src_ip = weft_be32(ip->src_addr);
 	view->quote = quote;
 	view->quote_len = (uint32_t)(total - head);
