@@ -142,6 +142,7 @@ int weft_context_create_in(const struct weft_context_params *params,
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
+	ctx->pid = getpid();
 	ctx->platform = platform ? platform : &weft_platform_host;
 	ctx->drivers_list = drivers ? NULL : weft_drivers_list();
 	ctx->drivers = drivers ? drivers : ctx->drivers_list;
@@ -174,12 +175,17 @@ int weft_context_create(const struct weft_context_params *params, struct weft_co
 	return weft_context_create_in(params, NULL, NULL, ctx);
 }
 
+bool weft_context_is_ours(const struct weft_context *ctx)
+{
+	return ctx->pid == getpid();
+}
+
 int weft_context_destroy(struct weft_context *ctx)
 {
 	struct weft_mem *mem;
 	bool busy;
 
-	if (!ctx)
+	if (!ctx || !weft_context_is_ours(ctx))
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
 	busy = !LIST_EMPTY(&ctx->workers);

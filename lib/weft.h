@@ -29,6 +29,8 @@
  *  - **Threads**: a context may be used from any thread for worker creation. A worker and
  *    everything that belongs to it (endpoints, requests, probes, progress) belongs to one thread at
  *    a time with #WEFT_THREAD_SINGLE, to any thread with #WEFT_THREAD_MULTI.
+ *  - **fork()**: a child may use nothing of its parent's, and may make contexts of its own. What it
+ *    closes, destroys or deregisters of its parent's stays as it is, and the call returns 0.
  *  - **Callbacks** run inside a call on the worker: weft_worker_progress(), weft_request_cancel(),
  *    weft_ep_close(), weft_worker_destroy(). They may post and cancel operations, free requests,
  *    create endpoints, and close them, the one that the callback is about included. Progress inside

@@ -359,7 +359,7 @@ static void close_endpoints(struct weft_worker *w)
 
 void weft_worker_destroy(struct weft_worker *w)
 {
-	if (!w)
+	if (!w || !weft_context_is_ours(w->ctx))
 		return;
 	weft_worker_lock(w);
 	if (w->in_progress || weft_dt_calls) {

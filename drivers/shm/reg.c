@@ -34,12 +34,45 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	struct shm_reg_table *table;
 	int fd;
-	pid_t pid; /* a child that was forked has none */
+	pid_t pid; /* a child that was forked has no table */
 	unsigned int users;
 	uint32_t used; /* slots that were ever used */
 	const struct weft_platform *platform;
 	SLIST_HEAD(, weft_mem_lane) free;
 } own;
+
+/* ------------------------------------------------------------------ fork() */
+
+/*
+ * A child closes its copy of the descriptor before it runs anything of its own: later the number
+ * may be another file's. What was the parent's is the parent's.
+ */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_in_child(void)
+{
+	if (own.users > 0) {
+		close(own.fd);
+		own.users = 0;
+		own.pid = 0;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static int fork_error;
+
+static void register_atfork(void)
+{
+	fork_error = -pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
 
 /* ------------------------------------------------------------------ our own */
 
@@ -72,15 +105,16 @@ static int make_table(void)
 
 int shm_reg_open(const struct weft_platform *platform, int *fd)
 {
-	int rc = 0;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int rc;
 
+	pthread_once(&once, register_atfork);
 	pthread_mutex_lock(&lock);
-	/* What the parent had is not there any more: only its descriptor is. */
-	if (own.users > 0 && own.pid != getpid()) {
-		close(own.fd);
+	/* A copy that was made without fork() has the descriptor still: it is not known whose. */
+	if (own.users > 0 && own.pid != getpid())
 		own.users = 0;
-	}
-	if (own.users == 0)
+	rc = own.users == 0 ? fork_error : 0;
+	if (rc == 0 && own.users == 0)
 		rc = make_table();
 	if (rc == 0) {
 		own.platform = platform;

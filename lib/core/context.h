@@ -54,6 +54,7 @@ struct weft_context {
 	const struct weft_lane_driver **drivers_list;  /* to be freed; NULL = they are static */
 	const struct weft_tables *tables;              /* what there is above: lib/tables.c */
 	uint64_t features;
+	pid_t pid; /* whose it is: a child that was forked has no part in it */
 	char name[64];
 	struct weft_found *found; /* resources per driver, same order: context.c */
 	pthread_mutex_t lock;     /* workers, registrations, driver query/open/close */
@@ -83,6 +84,12 @@ struct weft_context {
 	unsigned int num_domains;
 	struct weft_mem_table keys; /* read without the lock: core/mem_key.h */
 };
+
+/**
+ * False in a child that was forked: sockets, rings and devices are its parent's, who goes on with
+ * them, so nothing of it may be closed or given back there.
+ */
+bool weft_context_is_ours(const struct weft_context *ctx);
 
 /**
  * As weft_context_create(), with another outside world: for the simulator and tests. NULL = the

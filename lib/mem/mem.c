@@ -144,7 +144,7 @@ int weft_mem_deregister(struct weft_mem *mem)
 	struct weft_context *ctx;
 	int rc = 0;
 
-	if (!mem)
+	if (!mem || !weft_context_is_ours(mem->ctx))
 		return 0;
 	ctx = mem->ctx;
 	pthread_mutex_lock(&ctx->lock);

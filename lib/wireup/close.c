@@ -265,6 +265,8 @@ int weft_ep_close(struct weft_ep *ep, unsigned int flags, const struct weft_op_p
 	if (weft_dt_calls)
 		return weft_dt_refuse("weft_ep_close");
 	w = ep->worker;
+	if (!weft_context_is_ours(w->ctx))
+		return 0;
 	weft_worker_lock(w);
 	was = weft_worker_enter(w);
 	if (!ep->owned || ep->closing || ep->generation == 0)

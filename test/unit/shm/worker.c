@@ -2,6 +2,7 @@
 /* Two workers with shm lanes, by the public interface: all kinds of messages, waiting, an end. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "weft.h"
@@ -239,6 +242,83 @@ static void a_peer_that_goes_ends_the_endpoint(void **state)
 	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
 }
 
+/* ---- fork() --------------------------------------------------------------------------------- */
+
+/* As exit handlers and destructors of objects would do. */
+static int child_closes_all(struct weft_mem *mem)
+{
+	if (weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL) != 0 || weft_mem_deregister(mem))
+		return 2;
+	weft_worker_destroy(a);
+	weft_worker_destroy(b);
+	return weft_context_destroy(ctx) == 0 ? 0 : 3;
+}
+
+static int status_of(pid_t pid)
+{
+	int child = -1;
+
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &child, 0), pid);
+	return child;
+}
+
+static void a_child_that_closes_all_disturbs_nobody(void **state)
+{
+	struct weft_mem_params mp = {.size = sizeof(mp), .flags = WEFT_MEM_REMOTE_WRITE};
+	static uint8_t there[4096];
+	struct weft_mem *mem;
+	pid_t pid;
+
+	(void)state;
+	transfer(b, ep, 100000, 1);
+	assert_int_equal(weft_mem_register(ctx, there, sizeof(there), &mp, &mem), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(child_closes_all(mem));
+	assert_int_equal(status_of(pid), 0);
+	transfer(b, ep, 100000, 2);
+	/* The descriptors wake as before. */
+	a_waiting_worker_is_woken(state);
+	assert_int_equal(weft_mem_deregister(mem), 0);
+}
+
+/* All numbers that were the parent's are others' files, when it opens lanes of its own. */
+static int child_opens_lanes(void)
+{
+	int null;
+
+	if (close_range(3, ~0u, 0) < 0)
+		return 77;
+	for (null = 2; null < 200;) {
+		null = open("/dev/null", O_RDONLY);
+		if (null < 0)
+			return 4;
+	}
+	setup(NULL);
+	transfer(b, ep, 8, 1);
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+	teardown(NULL);
+	for (int fd = 3; fd <= null; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return 5;
+	return 0;
+}
+
+static void a_child_with_lanes_of_its_own_closes_no_others_file(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	transfer(b, ep, 8, 1);
+	pid = fork();
+	if (pid == 0)
+		_exit(child_opens_lanes());
+	assert_int_equal(status_of(pid), 0);
+	transfer(b, ep, 8, 2);
+	weft_ep_close(ep, WEFT_EP_CLOSE_FORCE, NULL, NULL);
+}
+
 static bool has_shm(const char *lanes)
 {
 	struct weft_iface_info info = {.size = sizeof(info)};
@@ -301,6 +381,8 @@ int main(void)
 		TEST(remote_memory_is_written_and_read),
 		TEST(a_waiting_worker_is_woken),
 		TEST(a_peer_that_goes_ends_the_endpoint),
+		TEST(a_child_that_closes_all_disturbs_nobody),
+		TEST(a_child_with_lanes_of_its_own_closes_no_others_file),
 		cmocka_unit_test(taken_by_all),
 		cmocka_unit_test(is_no_rail),
 		cmocka_unit_test(an_option_that_is_none_is_refused),
