@@ -12,11 +12,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "frame/frame.h"
+#include "frame/frame_port.h"
+#include "frame/parse.h"
 #include "sim/sim.h"
 #include "sim/traffic.h"
 
 static const char *dir;
-static unsigned int written;
+static unsigned int written, pings;
 static uint64_t seen[4096];
 
 /* Type, flags and length class: a second of the same kind teaches nothing. */
@@ -40,6 +43,19 @@ static bool is_new(uint8_t settings, const uint8_t *f, size_t len)
 	return true;
 }
 
+/* Of the measure of the way, before a connection is up. */
+static bool is_ping(uint8_t settings, const uint8_t *f, size_t len)
+{
+	const uint8_t *lane = f + sizeof(struct rte_ether_hdr) + (settings & 2 ? 4 : 0) +
+			      (settings & 1 ? 0 : WEFT_IP_UDP_LEN);
+	const struct weft_frame_probe *p =
+		(const struct weft_frame_probe *)(lane + sizeof(struct weft_frame_hdr));
+
+	return (const uint8_t *)(p + 1) <= f + len &&
+	       ((const struct weft_frame_hdr *)lane)->type == WEFT_FRAME_PROBE &&
+	       weft_get16(p->frame_size) == WEFT_FRAME_PROBE_PING;
+}
+
 static enum sim_verdict keep(struct sim_port *port, uint8_t *data, size_t *len, size_t room,
 			     void *arg)
 {
@@ -49,6 +65,8 @@ static enum sim_verdict keep(struct sim_port *port, uint8_t *data, size_t *len, 
 
 	(void)port;
 	(void)room;
+	if (is_ping(settings, data, *len))
+		pings++;
 	if (!is_new(settings, data, *len))
 		return SIM_PASS;
 	snprintf(path, sizeof(path), "%s/%04u", dir, written++);
@@ -71,6 +89,7 @@ static void session(bool raw, bool vlan, const char *config)
 				     .prefix = 24,
 				     .vlan = vlan ? 5 : 0,
 				     .raw_ethertype = raw,
+				     .flags = WEFT_FRAME_PORT_MEASURE | WEFT_FRAME_PORT_GUESS,
 				     .udp_port = 9338};
 	uint8_t settings = (uint8_t)(raw | vlan << 1);
 	struct sim *sim = sim_create(7);
@@ -115,6 +134,10 @@ int main(int argc, char **argv)
 	session(false, true, "CSUM=crc32c");
 	session(true, false, "CSUM=crc32c");
 	session(true, true, "CSUM=none");
+	if (pings == 0) {
+		fprintf(stderr, "make_frames: no PING has been seen\n");
+		return 1;
+	}
 	printf("make_frames: %u frames\n", written);
 	return 0;
 }
