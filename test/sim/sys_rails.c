@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -236,7 +237,86 @@ static void a_rail_that_dies_under_many_endpoints_is_said_in_few_lines(struct si
 	log_end();
 }
 
+#define CROWD 2000 /* endpoints */
+#define BATCH 100
+
+static uint64_t timers_and_frames(struct scene *s)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < 2; i++)
+		n += sim_node_counter(s->node[i], "timer.looks") +
+		     sim_node_counter(s->node[i], "tx.frames");
+	return n;
+}
+
+static size_t heap(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+static void carries(struct scene *s, struct scene_ep *e, uint64_t tag)
+{
+	struct op *r = op_recv(s, 1, 64, tag), *w = op_send(e, tag, 64, tag);
+
+	op_expect(r, 100 * SIM_MS, 0);
+	op_expect(w, 100 * SIM_MS, 0);
+}
+
+static void connect_crowd(struct scene *s, struct scene_ep *e[CROWD])
+{
+	for (unsigned int i = 0; i < CROWD; i += BATCH) {
+		for (unsigned int k = i; k < i + BATCH; k++)
+			e[k] = scene_connect(s, 0, 1);
+		for (unsigned int k = i; k < i + BATCH; k++)
+			assert_int_equal(scene_wait_up(e[k], 5 * SIM_S), 0);
+	}
+	scene_run(s, 100 * SIM_MS);
+}
+
+/* Their lanes are tried again and again: so much of it for each, however many there are. */
+static void a_crowd_over_a_dead_rail_costs_little_and_goes_on(struct sim_case *c)
+{
+	const struct scene_conf conf = {
+		.lanes = {2, 2},
+		.config = with_log("MAX_UNCLAIMED_EPS=4096 KEEPALIVE_INTERVAL=1s")};
+	struct scene *s = scene_open(c, &conf);
+	struct scene_ep *e[CROWD];
+	uint64_t before;
+	size_t had;
+
+	connect_crowd(s, e);
+	had = heap();
+	for (unsigned int i = 0; i < 2; i++)
+		sim_port_up(s->port[i][0])->blackhole = true;
+	for (unsigned int i = 0; i < 40; i++) {
+		carries(s, e[i * (CROWD / 40)], i);
+		scene_run(s, 100 * SIM_MS);
+	}
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(sim_node_counter(s->node[i], "ep.lanes_lost"), CROWD);
+	before = timers_and_frames(s);
+	scene_run(s, 2 * SIM_S);
+	before = timers_and_frames(s) - before;
+	if (before > 2ull * 50 * CROWD)
+		fail_msg("%lu timers and frames of %u endpoints in 2 s", before, CROWD);
+	assert_true(heap() < had + (1 << 20));
+	said(" is given up: ", 10);
+	assert_in_range(lines_with("weft warning"), 12, 40);
+	for (unsigned int i = 0; i < CROWD; i += 50)
+		carries(s, e[i], CROWD + i);
+	/* It comes back for all of them. */
+	for (unsigned int i = 0; i < 2; i++)
+		sim_port_up(s->port[i][0])->blackhole = false;
+	scene_run(s, 2 * SIM_S);
+	assert_int_equal(sim_node_counter(s->node[0], "ep.lanes_back"), CROWD);
+	log_end();
+}
+
 static struct sim_case cases[] = {
+	SIM_CASE(a_crowd_over_a_dead_rail_costs_little_and_goes_on),
 	SIM_CASE(a_rail_that_dies_under_many_endpoints_is_said_in_few_lines),
 	SIM_CASE(a_rail_that_is_slower_or_has_smaller_frames_is_said_at_the_start),
 	SIM_CASE(a_link_that_becomes_slower_than_its_sister_is_said_then),

@@ -167,9 +167,10 @@ static void resolve(struct raw_conn *c)
 		raw_hs_enter(c, RAW_HELLO);
 		return;
 	}
-	if (raw_arp_ask(iface, c->hop_ip, false))
-		c->hs_tries++;
-	c->hs_next = iface->lt + WEFT_ARP_RETRY_MIN;
+	raw_arp_ask(iface, c->hop_ip, false);
+	/* An answer that comes to us wakes all; that it came to another queue is seen then. */
+	c->hs_next = iface->lt + RTE_MAX(WEFT_ARP_RETRY_MIN, retry_wait(c));
+	c->hs_tries++;
 	raw_resolving(c, true);
 }
 
