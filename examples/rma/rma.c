@@ -80,6 +80,33 @@ static void put_and_get(struct weft_worker *worker, struct weft_ep *ep, struct w
 	printf("rma: put, and read back: \"%s\"\n", back);
 }
 
+/* The peer's part of a put that notifies: all bytes are there. */
+static void on_put(struct weft_worker *worker, const struct weft_put_event *event, void *arg)
+{
+	uint64_t *imm = arg;
+
+	(void)worker;
+	if (event->offset == TEXT && event->length == 8)
+		*imm = event->imm;
+}
+
+/* Write there, and have the peer know it, with a number of ours. */
+static void put_and_notify(struct weft_worker *worker, struct weft_ep *ep, struct weft_rkey *rkey)
+{
+	struct weft_op_params params = WEFT_INIT(
+		struct weft_op_params, .flags = WEFT_OP_IMM | WEFT_OP_DELIVERED, .imm = 42);
+	struct weft_request *req = NULL;
+	uint64_t imm = 0;
+	int ret;
+
+	check(weft_worker_set_put_handler(worker, on_put, &imm), "handler of puts");
+	ret = weft_put(ep, "notified", 8, rkey, TEXT, &params, &req);
+	check(end_of(worker, ret, req), "put that notifies");
+	expect(imm == 42, "the number that came with a put");
+	weft_worker_set_put_handler(worker, NULL, NULL);
+	printf("rma: a put came with the number 42\n");
+}
+
 static void count(struct weft_worker *worker, struct weft_ep *ep, struct weft_rkey *rkey)
 {
 	uint64_t old = 0;
@@ -175,6 +202,7 @@ int main(void)
 	ep = connect_to_self(worker);
 	rkey = share(context, ep, memory, &mem);
 
+	put_and_notify(worker, ep, rkey);
 	put_and_get(worker, ep, rkey);
 	count(worker, ep, rkey);
 	note(worker, ep);

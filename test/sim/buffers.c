@@ -233,6 +233,14 @@ const char *buf_untouched(struct buf *b)
 	return buf_verify(b, 0, 0);
 }
 
+void buf_reuse(struct buf *b)
+{
+	if (b->mem)
+		memset(b->mem, 0x5a, b->size);
+	for (unsigned int i = 0; i < b->iovcnt; i++)
+		memset(b->iov[i].iov_base, 0x5a, b->iov[i].iov_len);
+}
+
 const char *buf_free(struct buf *b)
 {
 	const char *wrong = b->error;
@@ -240,12 +248,9 @@ const char *buf_free(struct buf *b)
 
 	if (!wrong && b->started != b->finished)
 		wrong = "generic states were started and finished unequally often";
-	if (b->mem)
-		memset(b->mem, 0x5a, b->size);
-	for (i = 0; i < b->iovcnt; i++) {
-		memset(b->iov[i].iov_base, 0x5a, b->iov[i].iov_len);
+	buf_reuse(b);
+	for (i = 0; i < b->iovcnt; i++)
 		free(b->iov[i].iov_base);
-	}
 	free(b->iov);
 	free(b->mem);
 	free(b->seen);

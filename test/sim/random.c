@@ -89,6 +89,7 @@ static void make_node(struct world *w, unsigned int i, bool faulty)
 	}
 	np.num_ports = lanes;
 	np.config = config;
+	np.flags = sim_chance(&w->rng, 0.4) ? WEFT_WORKER_SEND_NOW : 0;
 	if (w->accept) {
 		np.accept_cb = end_accepted;
 		np.accept_arg = n;
@@ -129,6 +130,7 @@ struct world *random_world(struct sim *sim)
 		make_node(w, i, faulty);
 		learn_id(&w->node[i]);
 		am_listen(&w->node[i]);
+		rma_listen(&w->node[i]);
 	}
 	for (i = 0; i < w->nodes; i++)
 		mem_renew(&w->node[i]);
@@ -141,6 +143,7 @@ static void sleep_calls(struct rnode *n)
 {
 	int ret;
 
+	weft_worker_kick(n->worker);
 	weft_worker_signal(n->worker);
 	if (sim_chance(&n->w->rng, 0.5)) {
 		ret = weft_worker_arm(n->worker);
@@ -174,7 +177,7 @@ void random_step(struct rnode *n)
 	if (die < 25)
 		tag_send(n);
 	else if (die < 44)
-		tag_recv(n, false);
+		tag_recv(n);
 	else if (die < 52)
 		tag_probe(n);
 	else if (die < 64)
@@ -254,14 +257,17 @@ static void say_what_hangs(struct world *w)
 
 static void receive_all(struct world *w)
 {
-	struct weft_completion c = {.size = sizeof(c)};
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params);
 	unsigned int i, round;
 
 	for (round = 0; round < 3000 && !w->error[0]; round++) {
-		for (i = 0; i < w->nodes; i++) {
-			if (!weft_tag_probe(w->node[i].worker, NULL, 0, 0, NULL, NULL, &c))
-				tag_recv(&w->node[i], true);
-			am_use_kept(&w->node[i]);
+		for (i = 0; i < w->nodes * RANDOM_CHANNELS; i++) {
+			struct rnode *n = &w->node[i % w->nodes];
+
+			p.channel = (uint16_t)(i / w->nodes);
+			if (!weft_tag_probe(n->worker, NULL, 0, 0, &p, NULL, NULL))
+				tag_recv_all(n, p.channel);
+			am_use_kept(n);
 		}
 		sim_run(w->sim, 1 * SIM_MS, NULL, NULL);
 		poll_all(w);
@@ -330,6 +336,7 @@ void random_free(struct world *w)
 	for (i = 0; i < w->num_ops; i++) {
 		if (w->op[i]->buf)
 			buf_free(w->op[i]->buf);
+		free(w->op[i]->array);
 		free(w->op[i]);
 	}
 	for (i = 0; i < w->num_msgs; i++)

@@ -23,6 +23,7 @@
 #include "scene.h"
 
 #define RANDOM_NODES 3
+#define RANDOM_CHANNELS 3
 #define RANDOM_ENDS 3 /* open ones of a node to one peer */
 
 enum kind {
@@ -72,6 +73,8 @@ struct rmsg {
 	struct rop *send;
 	uint64_t tag, id;
 	size_t size;
+	bool has_imm;
+	uint16_t channel, source_channel;
 	struct rop *taker;      /* receive or probe */
 	uint64_t taken;         /* completion of the receive; the probe's call */
 	unsigned int delivered; /* active: calls of the handler */
@@ -86,8 +89,9 @@ struct rmem {
 	size_t blob_len;
 	uint8_t *bytes, *copy; /* copy: what it held when it was deregistered */
 	uint64_t dead;         /* first call of weft_mem_deregister() */
-	size_t slot;           /* next that no put has used */
-	unsigned int bit;      /* next that no atomic has used */
+	uint64_t key;
+	size_t slot;      /* next that no put has used */
+	unsigned int bit; /* next that no atomic has used */
 	bool read_only;
 };
 
@@ -105,12 +109,17 @@ struct rop {
 	struct buf *buf;
 	size_t cap;
 	uint64_t tag, mask;
+	uint32_t flags; /* WEFT_OP_* that say what it does */
+	uint64_t imm;
+	uint16_t channel, source_channel;
 	struct rmsg *msg;
 	/* memory */
 	struct rmem *mem;
 	size_t at;
 	unsigned int bit;
 	uint64_t id, result;
+	uint64_t *array; /* of an atomic: operands, then what was there */
+	unsigned int count, raised;
 	bool delivered, told, superseded;
 };
 
@@ -163,6 +172,8 @@ void op_poll(struct rop *op);
 void op_cancel(struct rop *op);
 bool op_is_send(const struct rop *op);
 const char *op_name(const struct rop *op);
+/** Is what came with a message what was sent with it? */
+void op_check_imm(struct world *w, const struct rmsg *m, const struct weft_completion *c);
 enum buf_kind random_kind(struct world *w);
 size_t random_size(struct world *w);
 
@@ -188,7 +199,9 @@ struct rmsg *msg_new(struct rop *op, bool am);
 struct rmsg *msg_of_tag(struct world *w, uint64_t tag);
 bool tag_accepts(const struct rop *r, const struct rmsg *m);
 void tag_send(struct rnode *n);
-void tag_recv(struct rnode *n, bool any);
+void tag_recv(struct rnode *n);
+/** Of any tag and source. */
+void tag_recv_all(struct rnode *n, unsigned int channel);
 void tag_probe(struct rnode *n);
 void tag_received(struct rop *op, const struct weft_completion *c);
 /** A whole message that no receive waits for must be found by a probe. */
@@ -203,6 +216,8 @@ void am_received(struct rop *op, const struct weft_completion *c);
 void am_check_all(struct world *w);
 
 /* random_rma.c */
+/** Hear of puts that notify. */
+void rma_listen(struct rnode *n);
 void mem_renew(struct rnode *n);
 void mem_poll(struct rmem *m);
 void rma_post(struct rnode *n);

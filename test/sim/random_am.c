@@ -102,6 +102,11 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 	if (pattern_check(m->id, 0, (const uint8_t *)msg->header + 8, msg->header_length - 8) !=
 	    msg->header_length - 8)
 		random_fail(w, "the header of active message %u is wrong", (uint32_t)tag);
+	if (msg->imm != (m->has_imm ? ~m->id : 0) || !(msg->flags & WEFT_AM_F_IMM) == m->has_imm ||
+	    msg->channel != m->channel || msg->source_channel != m->source_channel)
+		random_fail(w, "active message %u came with %llx on channel %u from %u",
+			    (uint32_t)tag, (unsigned long long)msg->imm, msg->channel,
+			    msg->source_channel);
 	if (m->end->am_last > (uint32_t)tag)
 		random_fail(w, "active message %u came after %u", (uint32_t)tag,
 			    m->end->am_last - 1);
@@ -140,6 +145,7 @@ void am_send(struct rnode *n)
 	struct weft_op_params p;
 	struct rmsg *m;
 	struct rop *op;
+	int ret;
 
 	if (!e)
 		return;
@@ -152,8 +158,10 @@ void am_send(struct rnode *n)
 	am.flags = sim_chance(&w->rng, 0.3) ? WEFT_AM_SEND_RNDV : 0;
 	pattern_fill(m->id, 0, header + 8, am.header_length - 8);
 	p = op_params(op);
-	op_posted(op, weft_am_send(e->ep, &am, buf_pointer(op->buf), buf_count(op->buf), &p,
-				   op_req(op)));
+	ret = weft_am_send(e->ep, &am, buf_pointer(op->buf), buf_count(op->buf), &p, op_req(op));
+	if (op->flags & WEFT_OP_INJECT)
+		buf_reuse(op->buf);
+	op_posted(op, ret);
 	memset(header, 0x5a, sizeof(header));
 }
 

@@ -141,6 +141,8 @@ static void end_op(struct rop *op, const struct weft_completion *c)
 			    (unsigned long long)op->posted, weft_strerror(c->status));
 	if (op->kind == K_PUT || op->kind == K_GET || op->kind == K_ATOMIC)
 		rma_done(op);
+	if (op->kind <= K_SYNC && op->delivered && !c->status && end_whole(op->end, w->now))
+		tag_check_there(op->msg);
 	check_buffer(op, c);
 	if (op->kind == K_FLUSH || op->kind == K_WORKER_FLUSH || op->kind == K_CLOSE)
 		flush_done(op);
@@ -167,9 +169,20 @@ static void completed(struct weft_request *req, const struct weft_completion *c,
 	}
 }
 
+void op_check_imm(struct world *w, const struct rmsg *m, const struct weft_completion *c)
+{
+	if (c->flags != (m->has_imm ? WEFT_COMPLETION_IMM : 0) ||
+	    c->imm != (m->has_imm ? ~m->id : 0) || c->channel != m->channel ||
+	    c->source_channel != m->source_channel)
+		random_fail(w, "message %u came with %llx on channel %u from %u", (uint32_t)m->tag,
+			    (unsigned long long)c->imm, c->channel, c->source_channel);
+}
+
 struct weft_op_params op_params(struct rop *op)
 {
-	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb_arg = op);
+	struct weft_op_params p =
+		WEFT_INIT(struct weft_op_params, .cb_arg = op, .imm = op->imm,
+			  .channel = op->channel, .source_channel = op->source_channel);
 
 	op->posting = true;
 	if (op->has_cb)
@@ -180,6 +193,10 @@ struct weft_op_params op_params(struct rop *op)
 		p.flags = WEFT_OP_FORCE_REQUEST;
 	if (op->delivered)
 		p.flags |= WEFT_OP_DELIVERED;
+	p.flags |= op->flags;
+	if ((op_is_send(op) || op->kind == K_PUT || op->kind == K_GET || op->kind == K_ATOMIC) &&
+	    sim_chance(&op->w->rng, 0.2))
+		p.flags |= WEFT_OP_MORE;
 	return p;
 }
 

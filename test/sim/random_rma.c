@@ -37,6 +37,7 @@ static void mem_register(struct rnode *n)
 	if (weft_mem_register(sim_context(n->node), m->bytes, MEM_SIZE, &p, &m->mem) ||
 	    weft_rkey_pack(m->mem, &m->blob, &m->blob_len))
 		random_fail(w, "memory can't be registered");
+	m->key = weft_mem_key(m->mem);
 }
 
 void mem_poll(struct rmem *m)
@@ -89,16 +90,53 @@ static int post(struct rop *op, struct weft_rkey *rkey)
 					 .operand = 1ull << (op->bit & 63));
 	struct weft_op_params p = op_params(op);
 	struct weft_ep *ep = op->end->ep;
+	int ret;
 
-	if (op->kind == K_PUT)
-		return weft_put(ep, buf_pointer(op->buf), buf_count(op->buf), rkey, op->at, &p,
-				op_req(op));
+	if (op->kind == K_PUT) {
+		ret = weft_put(ep, buf_pointer(op->buf), buf_count(op->buf), rkey, op->at, &p,
+			       op_req(op));
+		if (op->flags & WEFT_OP_INJECT)
+			buf_reuse(op->buf);
+		return ret;
+	}
 	if (op->kind == K_GET)
 		return weft_get(ep, buf_pointer(op->buf), buf_count(op->buf), rkey, op->at, &p,
 				op_req(op));
 	if (op->id)
 		a.result = &op->result;
+	if (op->count) {
+		a.type = op->bit & 1 ? WEFT_ATOMIC_INT64 : WEFT_ATOMIC_UINT64;
+		a.count = op->count;
+		a.operands = op->array;
+		a.result = op->id ? op->array + op->count : NULL;
+	}
 	return weft_atomic(ep, &a, rkey, op->at, &p, op_req(op));
+}
+
+static void dice_put(struct rop *op)
+{
+	struct world *w = op->w;
+
+	if (op->cap <= WEFT_INJECT_MAX && sim_chance(&w->rng, 0.3))
+		op->flags |= WEFT_OP_INJECT;
+	if (!sim_chance(&w->rng, 0.4))
+		return;
+	op->flags |= WEFT_OP_IMM;
+	op->imm = w->num_ops - 1;
+	op->channel = (uint16_t)op->id;
+	op->source_channel = (uint16_t)~op->id;
+}
+
+/* Its own bit, and nothing for the words behind it. */
+static void make_array(struct rop *op)
+{
+	unsigned int most = (MEM_SLOTS - MEM_WORDS) / 8 - op->bit / 64;
+
+	op->count = 1 + (unsigned int)sim_below(&op->w->rng, most < 80 ? most : 80);
+	op->array = calloc(2 * op->count, sizeof(uint64_t));
+	if (!op->array)
+		abort();
+	op->array[0] = 1ull << (op->bit & 63);
 }
 
 static void prepare(struct rop *op)
@@ -116,11 +154,14 @@ static void prepare(struct rop *op)
 		op->delivered = sim_chance(&w->rng, 0.3);
 		op->buf = buf_send(&w->rng, random_kind(w), op->id, op->cap);
 		m->slot += op->cap;
+		dice_put(op);
 	} else {
 		op->bit = m->bit++;
 		op->at = MEM_WORDS + op->bit / 64 * 8;
 		op->id = sim_chance(&w->rng, 0.5);
 		op->delivered = !op->id && sim_chance(&w->rng, 0.3);
+		if (sim_chance(&w->rng, 0.4))
+			make_array(op);
 	}
 }
 
@@ -150,10 +191,11 @@ void rma_post(struct rnode *n)
 
 	if (!m || end_has_failed(e) || m->slot + 60000 > MEM_SIZE || m->bit > 1000)
 		return;
-	ret = weft_rkey_unpack(e->ep, m->blob, m->blob_len, &rkey);
+	ret = sim_chance(&w->rng, 0.3) ? weft_rkey_from_key(e->ep, m->key, &rkey)
+				       : weft_rkey_unpack(e->ep, m->blob, m->blob_len, &rkey);
 	if (ret) {
 		if (end_whole(e, w->now))
-			random_fail(w, "weft_rkey_unpack(): %s", weft_strerror(ret));
+			random_fail(w, "no remote key: %s", weft_strerror(ret));
 		return;
 	}
 	op = op_new(n, m->read_only ? K_GET : K_PUT + (enum kind)sim_below(&w->rng, 3), e);
@@ -176,6 +218,50 @@ static bool is_there(const struct rop *op)
 	return word >> (op->bit & 63) & 1;
 }
 
+/* The peer has confirmed it. */
+static void check_raised(const struct rop *op)
+{
+	if (op->flags & WEFT_OP_IMM && !op->raised && !op->mem->dead &&
+	    end_whole(op->end, op->w->now))
+		random_fail(op->w, "a put of %llu is there, and nobody was notified",
+			    (unsigned long long)op->posted);
+}
+
+/* What is written over it afterwards stands behind a fence. */
+static void noted(struct weft_worker *worker, const struct weft_put_event *e, void *arg)
+{
+	struct rnode *n = arg;
+	struct world *w = n->w;
+	struct rop *op = e->imm < w->num_ops ? w->op[e->imm] : NULL;
+
+	if (!op || op->kind != K_PUT || !(op->flags & WEFT_OP_IMM) || op->mem->node != n ||
+	    worker != n->worker || e->offset != op->at || e->length != op->cap ||
+	    e->key != op->mem->key || e->source_id != op->node->id || e->channel != op->channel ||
+	    e->source_channel != op->source_channel) {
+		random_fail(w, "a put is notified that nobody has made");
+		return;
+	}
+	random_trace(w, "%c: put %llu is notified", 'a' + n->index, (unsigned long long)op->posted);
+	if (op->raised++)
+		random_fail(w, "a put of %llu is notified twice", (unsigned long long)op->posted);
+	if (op->mem->dead && op->mem->dead < op->posted)
+		random_fail(w, "a put to memory that was gone is notified");
+	if (!is_there(op))
+		random_fail(w, "a put of %llu is notified before it is there",
+			    (unsigned long long)op->posted);
+	if (w->depth < 2 && !w->ending && sim_chance(&w->rng, 0.15)) {
+		w->depth++;
+		random_step(n);
+		w->depth--;
+	}
+}
+
+void rma_listen(struct rnode *n)
+{
+	if (weft_worker_set_put_handler(n->worker, noted, n))
+		random_fail(n->w, "no handler of puts");
+}
+
 void rma_done(struct rop *op)
 {
 	struct world *w = op->w;
@@ -193,6 +279,8 @@ void rma_done(struct rop *op)
 				    wrong ? wrong : "from memory that was gone");
 		return;
 	}
+	if (op->count)
+		op->result = op->array[op->count];
 	if (op->kind == K_ATOMIC && op->id && op->result >> (op->bit & 63) & 1)
 		random_fail(w, "an atomic saw its own bit");
 	if (!op->delivered && !(op->kind == K_ATOMIC && op->id))
@@ -202,6 +290,23 @@ void rma_done(struct rop *op)
 	else if (!op->superseded && !is_there(op))
 		random_fail(w, "a %s of %llu is done, and is not there", op_name(op),
 			    (unsigned long long)op->posted);
+	check_raised(op);
+}
+
+/* The error is told by the first flush posted after the operation, which may end later. */
+static bool will_be_told(const struct rop *op, const struct rop *flush)
+{
+	const struct world *w = op->w;
+
+	for (unsigned int i = 0; i < w->num_ops; i++) {
+		const struct rop *f = w->op[i];
+
+		if (!f->done && f->posted > op->posted && f->posted < flush->posted &&
+		    (f->kind == K_WORKER_FLUSH ? f->node == op->node
+					       : f->kind == K_FLUSH && f->end == op->end))
+			return true;
+	}
+	return false;
 }
 
 /* "the error is then forgotten": it is told by one flush, so with several under way by any. */
@@ -211,8 +316,9 @@ static void check_flushed(const struct rop *op, const struct rop *flush)
 		if (!op->superseded && !is_there(op))
 			random_fail(op->w, "a %s of %llu at %zu was flushed, and is not there",
 				    op_name(op), (unsigned long long)op->posted, op->at);
+		check_raised(op);
 	} else if (flush->kind != K_CLOSE && op->done && !op->status && !op->told &&
-		   op->mem->dead < op->posted) {
+		   op->mem->dead < op->posted && !will_be_told(op, flush)) {
 		random_fail(op->w, "a flush did not tell of a %s of %llu that was refused",
 			    op_name(op), (unsigned long long)op->posted);
 	}

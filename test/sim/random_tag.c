@@ -27,6 +27,17 @@ struct rmsg *msg_new(struct rop *op, bool am)
 	m->tag = sim_below(&w->rng, 4) << 40 | (uint64_t)op->node->index << 48 | w->num_msgs;
 	m->id = sim_mix64(sim_seed(w->sim) + w->num_msgs);
 	op->msg = m;
+	if (sim_chance(&w->rng, 0.5)) {
+		m->channel = (uint16_t)sim_below(&w->rng, RANDOM_CHANNELS);
+		m->source_channel = (uint16_t)(sim_below(&w->rng, 3) * 0x7fff);
+		m->has_imm = sim_chance(&w->rng, 0.5);
+	}
+	op->channel = m->channel;
+	op->source_channel = m->source_channel;
+	op->imm = ~m->id; /* of no account without the flag */
+	op->flags = (m->has_imm ? WEFT_OP_IMM : 0) |
+		    (m->size <= WEFT_INJECT_MAX && sim_chance(&w->rng, 0.2) ? WEFT_OP_INJECT : 0);
+	op->delivered = sim_chance(&w->rng, 0.2);
 	op->buf = buf_send(&w->rng, random_kind(w), m->id, m->size);
 	w->msg[w->num_msgs++] = m;
 	return m;
@@ -44,6 +55,8 @@ struct rmsg *msg_of_tag(struct world *w, uint64_t tag)
 bool tag_accepts(const struct rop *r, const struct rmsg *m)
 {
 	return !m->am && m->end->peer == r->node && !((r->tag ^ m->tag) & r->mask) &&
+	       r->channel == m->channel &&
+	       (!(r->flags & WEFT_OP_SOURCE_CHANNEL) || r->source_channel == m->source_channel) &&
 	       (!r->end || r->end->from == m->end);
 }
 
@@ -61,17 +74,25 @@ void tag_send(struct rnode *n)
 	p = op_params(op);
 	ret = (op->kind == K_SYNC ? weft_tag_send_sync : weft_tag_send)(
 		e->ep, buf_pointer(op->buf), buf_count(op->buf), op->msg->tag, &p, op_req(op));
-	if (!ret && (op->kind == K_SYNC || p.flags))
+	if (op->flags & WEFT_OP_INJECT)
+		buf_reuse(op->buf);
+	if (!ret && (op->kind == K_SYNC || (p.flags & WEFT_OP_FORCE_REQUEST)))
 		random_fail(n->w, "a send was done in the call that must not be");
 	op_posted(op, ret);
 }
 
-static void dice_match(struct rop *op, bool any)
+static void dice_match(struct rop *op)
 {
 	struct world *w = op->w;
 	const struct rmsg *m;
 
-	if (any || sim_chance(&w->rng, 0.3))
+	if (sim_chance(&w->rng, 0.4))
+		op->channel = (uint16_t)sim_below(&w->rng, RANDOM_CHANNELS);
+	if (op->end && sim_chance(&w->rng, 0.3)) {
+		op->flags = WEFT_OP_SOURCE_CHANNEL;
+		op->source_channel = (uint16_t)(sim_below(&w->rng, 3) * 0x7fff);
+	}
+	if (sim_chance(&w->rng, 0.3))
 		return;
 	op->mask = sim_chance(&w->rng, 0.5) ? TAG_CLASS : TAG_CLASS | TAG_NODE;
 	op->tag = sim_below(&w->rng, 4) << 40 | sim_below(&w->rng, w->nodes) << 48;
@@ -102,7 +123,7 @@ static void receive(struct rop *op, struct weft_message *message)
 				    op_req(op));
 	if (!op_posted(op, ret) || ret)
 		return;
-	if (c.status || p.flags)
+	if (c.status || (p.flags & WEFT_OP_FORCE_REQUEST))
 		random_fail(w, "a receive was done in the call that must not be");
 	op->done = true;
 	op->completions = 1;
@@ -113,13 +134,19 @@ static void receive(struct rop *op, struct weft_message *message)
 	op->buf = NULL;
 }
 
-void tag_recv(struct rnode *n, bool any)
+void tag_recv(struct rnode *n)
 {
-	struct world *w = n->w;
-	struct end *e = !any && sim_chance(&w->rng, 0.15) ? end_open(n) : NULL;
-	struct rop *op = op_new(n, K_RECV, e);
+	struct rop *op = op_new(n, K_RECV, sim_chance(&n->w->rng, 0.15) ? end_open(n) : NULL);
 
-	dice_match(op, any);
+	dice_match(op);
+	receive(op, NULL);
+}
+
+void tag_recv_all(struct rnode *n, unsigned int channel)
+{
+	struct rop *op = op_new(n, K_RECV, NULL);
+
+	op->channel = (uint16_t)channel;
 	receive(op, NULL);
 }
 
@@ -134,7 +161,8 @@ void tag_received(struct rop *op, const struct weft_completion *c)
 	random_messages++;
 	m = msg_of_tag(w, c->tag);
 	if (!m || (op->kind == K_RECV &&
-		   (m->am || m->end->peer != op->node || ((op->tag ^ m->tag) & op->mask)))) {
+		   (m->am || m->end->peer != op->node || ((op->tag ^ m->tag) & op->mask) ||
+		    op->channel != m->channel))) {
 		random_fail(w, "a receive got a message with tag %llx, which it did not ask for",
 			    (unsigned long long)c->tag);
 		return;
@@ -149,6 +177,9 @@ void tag_received(struct rop *op, const struct weft_completion *c)
 		random_fail(w, "a receive from one endpoint got a message of another");
 	if (c->source_id != m->end->node->id)
 		random_fail(w, "a receive named another sender");
+	op_check_imm(w, m, c);
+	if (op->flags & WEFT_OP_SOURCE_CHANNEL && op->source_channel != m->source_channel)
+		random_fail(w, "a receive got a message of another channel of the source");
 	end_named(op->node, m, c->ep, "receive");
 	wrong = buf_verify(op->buf, m->id, c->length);
 	if (wrong)
@@ -183,11 +214,15 @@ void tag_probe(struct rnode *n)
 	struct weft_message *message = NULL;
 	struct rmsg *m;
 	bool take = sim_chance(&w->rng, 0.6);
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params);
 	int ret;
 
-	dice_match(op, false);
-	ret = weft_tag_probe(n->worker, op->end ? op->end->ep : NULL, op->tag, op->mask, NULL,
-			     take ? &message : NULL, &c);
+	dice_match(op);
+	p.flags = op->flags;
+	p.channel = op->channel;
+	p.source_channel = op->source_channel;
+	ret = weft_tag_probe(n->worker, op->end ? op->end->ep : NULL, op->tag, op->mask,
+			     p.channel || p.flags ? &p : NULL, take ? &message : NULL, &c);
 	op->done = true;
 	op->completions = 1;
 	op->ended = ++w->now;
@@ -204,6 +239,9 @@ void tag_probe(struct rnode *n)
 			    (unsigned long long)c.tag, c.length);
 		return;
 	}
+	op_check_imm(w, m, &c);
+	if (op->flags & WEFT_OP_SOURCE_CHANNEL && op->source_channel != m->source_channel)
+		random_fail(w, "a probe found a message of another channel of the source");
 	end_named(n, m, c.ep, "probe");
 	op->msg = m;
 	if (take)
@@ -222,15 +260,16 @@ void tag_check_there(struct rmsg *m)
 	struct rnode *n = m->end->peer;
 	struct world *w = n->w;
 	struct weft_completion c = {.size = sizeof(c)};
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .channel = m->channel);
 	unsigned int i;
 
 	if (m->taker || m->am || m->send->withdrawn || (m->send->done && m->send->status))
 		return;
 	for (i = 0; i < w->num_ops; i++)
 		if (w->op[i]->kind == K_RECV && w->op[i]->node == n && !w->op[i]->done &&
-		    !((w->op[i]->tag ^ m->tag) & w->op[i]->mask))
+		    w->op[i]->channel == m->channel && !((w->op[i]->tag ^ m->tag) & w->op[i]->mask))
 			return;
-	if (weft_tag_probe(n->worker, NULL, m->tag, WEFT_TAG_MASK_FULL, NULL, NULL, &c) ||
+	if (weft_tag_probe(n->worker, NULL, m->tag, WEFT_TAG_MASK_FULL, &p, NULL, &c) ||
 	    c.length != m->size)
 		random_fail(w, "message %u was flushed, and is not there", (uint32_t)m->tag);
 }

@@ -244,6 +244,7 @@ struct sim_node_params {
 	 */
 	const char *config;
 	enum weft_thread_mode thread_mode;
+	unsigned int flags; /**< WEFT_WORKER_* */
 	/** See struct weft_worker_params. */
 	void (*accept_cb)(struct weft_worker *worker, struct weft_ep *ep, uint64_t remote_id,
 			  const char *remote_name, void *arg);

@@ -117,7 +117,8 @@ static int node_start(struct sim_node *node, const struct sim_node_params *param
 				      WEFT_FEATURE_AMO32 | WEFT_FEATURE_AMO64);
 	struct weft_worker_params wp =
 		WEFT_INIT(struct weft_worker_params, .thread_mode = params->thread_mode,
-			  .accept_cb = params->accept_cb, .accept_arg = params->accept_arg);
+			  .flags = params->flags, .accept_cb = params->accept_cb,
+			  .accept_arg = params->accept_arg);
 	struct weft_config *config;
 	char lanes[SIM_HOST_PORTS * 40 + 100] = "";
 	size_t at = 0;

@@ -84,6 +84,14 @@ static size_t am_head_size(const struct am_flow *a, unsigned int number)
 				    : 0);
 }
 
+static bool am_has_imm(const struct am_flow *a, unsigned int number)
+{
+	struct sim_rng r = am_dice(a, number);
+
+	r.state ^= 3;
+	return sim_chance(&r, 0.5);
+}
+
 /* ---- sending -------------------------------------------------------------------------------- */
 
 static void finish(struct am_tx *tx, int status)
@@ -137,10 +145,23 @@ static void send_one(struct am_flow *a)
 			   am_size(a, n));
 	p.cb_arg = tx;
 	p.datatype = buf_datatype(tx->buf);
+	if (sim_chance(&a->tx_rng, 0.2))
+		p.flags |= WEFT_OP_MORE;
+	if (sim_chance(&a->tx_rng, 0.2))
+		p.flags |= WEFT_OP_DELIVERED;
+	if (am_size(a, n) <= WEFT_INJECT_MAX && sim_chance(&a->tx_rng, 0.2))
+		p.flags |= WEFT_OP_INJECT;
+	if (am_has_imm(a, n))
+		p.flags |= WEFT_OP_IMM;
+	p.imm = ~am_content(a, n);
+	p.channel = (uint16_t)(n % 3);
+	p.source_channel = (uint16_t)n;
 	a->under_way++;
 	ret = weft_am_send(a->f->ep, &am, buf_pointer(tx->buf), buf_count(tx->buf), &p, NULL);
 	/* "May be reused when the call returns". */
 	memset(header, 0x5a, sizeof(header));
+	if (p.flags & WEFT_OP_INJECT)
+		buf_reuse(tx->buf);
 	if (ret != WEFT_INPROGRESS)
 		finish(tx, ret);
 }
@@ -235,6 +256,17 @@ static int asked(struct am_flow *a, unsigned int number, const struct weft_am_ms
 	return 0;
 }
 
+static void check_imm(struct am_flow *a, unsigned int number, const struct weft_am_msg *msg)
+{
+	bool has = am_has_imm(a, number);
+
+	if (!(msg->flags & WEFT_AM_F_IMM) == has ||
+	    msg->imm != (has ? ~am_content(a, number) : 0) || msg->channel != number % 3 ||
+	    msg->source_channel != (uint16_t)number)
+		traffic_fail(a->f->t, "active message %u of flow %u came with %llx", number,
+			     a->f->id, (unsigned long long)msg->imm);
+}
+
 static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, void *arg)
 {
 	const struct inbox *in = arg;
@@ -257,6 +289,7 @@ static int handler(struct weft_worker *worker, const struct weft_am_msg *msg, vo
 		traffic_fail(t, "active message %u of flow %u came when %u was next", head.number,
 			     head.flow, a->expect);
 	a->expect = head.number + 1;
+	check_imm(a, head.number, msg);
 	t->done++;
 	rest = msg->header_length - sizeof(head);
 	if (pattern_check(am_content(a, head.number), sizeof(head),

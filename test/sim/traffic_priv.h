@@ -117,6 +117,10 @@ size_t message_size(const struct flow *f, unsigned int number);
 bool message_any(const struct flow *f, unsigned int number);
 unsigned int message_class(const struct flow *f, unsigned int number);
 uint64_t message_tag(const struct flow *f, unsigned int number);
+/** Immediate data of half of them. */
+bool message_has_imm(const struct flow *f, unsigned int number);
+/** What flows send on, and their receivers listen on; the any plane has the first one. */
+uint16_t flow_channel(const struct flow *f);
 
 /* traffic_tx.c */
 void flow_send_step(struct flow *f);

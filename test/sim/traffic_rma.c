@@ -15,8 +15,9 @@
 #define SLOT 20000
 #define WORD 64 /* at the start of an area: the word for compare and swap, alone in its line */
 #define AREA (WORD + SLOTS * SLOT)
+#define NARROW 7 /* counters of 32 bits between the counter and the areas, changed all at once */
 
-enum rma_kind { RMA_PUT, RMA_GET, RMA_ADD, RMA_CSWAP };
+enum rma_kind { RMA_PUT, RMA_GET, RMA_ADD, RMA_CSWAP, RMA_ARRAY };
 
 struct rma_op {
 	struct rma_end *r;
@@ -27,6 +28,7 @@ struct rma_op {
 	bool delivered;        /* put: over when the bytes are there */
 	uint8_t *into;         /* get */
 	uint64_t old;
+	uint32_t array[2 * NARROW]; /* what is added, what was there */
 };
 
 /* A put that notifies: what must be there, once. */
@@ -59,13 +61,15 @@ struct rma_node {
 	uint8_t *bytes; /* a counter, WORD bytes, then areas */
 	size_t size;
 	uint64_t adds;
-	uint8_t *seen; /* old values of the counter */
+	uint32_t narrow[NARROW]; /* sums of what is added */
+	uint8_t *seen;           /* old values of the counter */
 	unsigned int adds_max;
 };
 
 static void complain(const struct rma_op *op, const char *what)
 {
-	static const char *const name[] = {"put", "get", "add", "compare and swap"};
+	static const char *const name[] = {"put", "get", "add", "compare and swap",
+					   "add to an array"};
 
 	traffic_fail(op->r->e->t, "%s of %zu bytes at %zu of slot %u: %s", name[op->kind],
 		     op->length, op->offset, op->slot, what);
@@ -77,7 +81,12 @@ static void check_old(const struct rma_op *op)
 {
 	struct rma_end *r = op->r;
 
-	if (op->kind == RMA_CSWAP) {
+	if (op->kind == RMA_ARRAY) {
+		/* What is there grows. */
+		for (unsigned int i = 0; i < NARROW; i++)
+			if (op->array[NARROW + i] > r->target->narrow[i] - op->array[i])
+				complain(op, "an old value is more than has been added");
+	} else if (op->kind == RMA_CSWAP) {
 		if (op->old != r->word)
 			complain(op, "the old value is not what was written last");
 		r->word++;
@@ -185,17 +194,23 @@ static int put(struct rma_op *op, struct weft_op_params *p)
 	enum buf_kind kind = sim_chance(&r->rng, conf->iov)       ? BUF_IOV
 			     : sim_chance(&r->rng, conf->generic) ? BUF_GENERIC
 								  : BUF_CONTIG;
+	int ret;
 
 	op->buf = buf_send(&r->rng, kind, id, op->length);
 	pattern_fill(id, 0, r->model[op->slot] + op->offset, op->length);
 	p->datatype = buf_datatype(op->buf);
-	p->flags = sim_chance(&r->rng, 0.5) ? WEFT_OP_DELIVERED : 0;
-	op->delivered = p->flags != 0;
+	p->flags |= sim_chance(&r->rng, 0.5) ? WEFT_OP_DELIVERED : 0;
+	op->delivered = p->flags & WEFT_OP_DELIVERED;
 	if (sim_chance(&r->rng, 0.4))
 		announce(op, id, p);
 	r->loose[op->slot] = !op->delivered;
-	return weft_put(r->e->ep, buf_pointer(op->buf), buf_count(op->buf), r->rkey, slot_at(op), p,
-			NULL);
+	if (op->length <= WEFT_INJECT_MAX && sim_chance(&r->rng, 0.2))
+		p->flags |= WEFT_OP_INJECT;
+	ret = weft_put(r->e->ep, buf_pointer(op->buf), buf_count(op->buf), r->rkey, slot_at(op), p,
+		       NULL);
+	if (p->flags & WEFT_OP_INJECT)
+		buf_reuse(op->buf);
+	return ret;
 }
 
 static int get(struct rma_op *op, struct weft_op_params *p)
@@ -206,6 +221,25 @@ static int get(struct rma_op *op, struct weft_op_params *p)
 	if (!op->into)
 		abort();
 	return weft_get(r->e->ep, op->into, op->length, r->rkey, slot_at(op), p, NULL);
+}
+
+/* All ends add to the same elements; with their old values, or only delivered. */
+static int array(struct rma_op *op, struct weft_op_params *p)
+{
+	struct rma_end *r = op->r;
+	struct weft_atomic a =
+		WEFT_INIT(struct weft_atomic, .op = WEFT_ATOMIC_ADD, .type = WEFT_ATOMIC_UINT32,
+			  .count = NARROW, .operands = op->array, .result = op->array + NARROW);
+
+	for (unsigned int i = 0; i < NARROW; i++) {
+		op->array[i] = (uint32_t)sim_below(&r->rng, 1000);
+		r->target->narrow[i] += op->array[i];
+	}
+	if (sim_chance(&r->rng, 0.5)) {
+		a.result = NULL;
+		p->flags |= WEFT_OP_DELIVERED;
+	}
+	return weft_atomic(r->e->ep, &a, r->rkey, 8, p, NULL);
 }
 
 static int atomic(struct rma_op *op, struct weft_op_params *p)
@@ -228,7 +262,7 @@ static int atomic(struct rma_op *op, struct weft_op_params *p)
 static void start(struct rma_end *r)
 {
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params, .cb = ended);
-	unsigned int dice = (unsigned int)sim_below(&r->rng, 10);
+	unsigned int dice = (unsigned int)sim_below(&r->rng, 11);
 	unsigned int slot = (unsigned int)sim_below(&r->rng, SLOTS);
 	struct rma_op *op;
 	int ret;
@@ -239,7 +273,13 @@ static void start(struct rma_end *r)
 	if (!op)
 		abort();
 	*op = (struct rma_op){.r = r, .slot = slot};
-	op->kind = dice < 4 ? RMA_PUT : dice < 8 ? RMA_GET : dice == 8 ? RMA_ADD : RMA_CSWAP;
+	op->kind = dice < 4    ? RMA_PUT
+		   : dice < 8  ? RMA_GET
+		   : dice == 8 ? RMA_ADD
+		   : dice == 9 ? RMA_CSWAP
+			       : RMA_ARRAY;
+	if (sim_chance(&r->rng, 0.2))
+		p.flags = WEFT_OP_MORE;
 	p.cb_arg = op;
 	r->next++;
 	r->under_way++;
@@ -251,9 +291,10 @@ static void start(struct rma_end *r)
 			complain(op, "the fence failed");
 		r->loose[slot] = false;
 	}
-	ret = op->kind == RMA_PUT   ? put(op, &p)
-	      : op->kind == RMA_GET ? get(op, &p)
-				    : atomic(op, &p);
+	ret = op->kind == RMA_PUT     ? put(op, &p)
+	      : op->kind == RMA_GET   ? get(op, &p)
+	      : op->kind == RMA_ARRAY ? array(op, &p)
+				      : atomic(op, &p);
 	if (ret != WEFT_INPROGRESS)
 		finish(op, ret);
 }
@@ -385,6 +426,8 @@ void rma_node_check(struct rma_node *n)
 {
 	uint64_t counter;
 
+	if (memcmp(n->bytes + 8, n->narrow, sizeof(n->narrow)))
+		traffic_fail(n->t, "elements are not the sums of what was added to them");
 	memcpy(&counter, n->bytes, sizeof(counter));
 	if (counter != n->adds)
 		traffic_fail(n->t, "a counter is %llu after %llu additions of 1",

@@ -102,6 +102,21 @@ static void took(struct rx *rx, uint64_t tag)
 	f->order[number] = i + 1;
 }
 
+/* Of a message as it was sent. */
+static void check_imm(struct flow *f, const struct weft_completion *c)
+{
+	unsigned int number = (unsigned int)c->tag;
+	bool has = message_has_imm(f, number), any = message_any(f, number);
+
+	if (c->flags != (has ? WEFT_COMPLETION_IMM : 0) ||
+	    c->imm != (has ? ~message_id(f, number) : 0) ||
+	    c->channel != (any ? 0 : flow_channel(f)) ||
+	    c->source_channel != (any ? 0 : (uint16_t)number))
+		traffic_fail(f->t, "message %u of flow %u came with %llx on channel %u from %u",
+			     number, f->id, (unsigned long long)c->imm, c->channel,
+			     c->source_channel);
+}
+
 static void check_content(struct rx *rx, const struct weft_completion *c)
 {
 	struct flow *f = flow_of(rx->inbox->t, c->tag);
@@ -113,6 +128,7 @@ static void check_content(struct rx *rx, const struct weft_completion *c)
 		return;
 	size = message_size(f, number);
 	rx->inbox->t->bytes += size;
+	check_imm(f, c);
 	if (c->length != size || c->status != (size > rx->cap ? -EMSGSIZE : 0)) {
 		traffic_fail(f->t, "message %u of flow %u: %zu bytes into %zu gave length %zu, %s",
 			     number, f->id, size, rx->cap, c->length, weft_strerror(c->status));
@@ -219,6 +235,7 @@ static void post(struct rx *rx)
 	int ret;
 
 	make_buffer(rx);
+	p.channel = in->flow ? flow_channel(in->flow) : 0;
 	p.datatype = buf_datatype(rx->buf);
 	if (rx->msg)
 		ret = weft_tag_msg_recv(sim_worker(in->node), rx->msg, buf_pointer(rx->buf),
@@ -243,10 +260,12 @@ static bool probe(struct rx *rx)
 {
 	struct inbox *in = rx->inbox;
 	struct weft_completion c = {.size = sizeof(c)};
+	struct weft_op_params p = WEFT_INIT(struct weft_op_params);
 	bool take = sim_chance(&in->rng, 0.5);
 	struct flow *f;
 
-	if (weft_tag_probe(sim_worker(in->node), NULL, rx->tag, rx->mask, NULL,
+	p.channel = in->flow ? flow_channel(in->flow) : 0;
+	if (weft_tag_probe(sim_worker(in->node), NULL, rx->tag, rx->mask, &p,
 			   take ? &rx->msg : NULL, &c))
 		return false;
 	f = flow_of(in->t, c.tag);
@@ -255,6 +274,7 @@ static bool probe(struct rx *rx)
 			     (unsigned long long)c.tag, c.length);
 		return true;
 	}
+	check_imm(f, &c);
 	rx->looked = true;
 	rx->expect = c.tag;
 	if (!take) {

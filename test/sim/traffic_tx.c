@@ -54,6 +54,19 @@ uint64_t message_tag(const struct flow *f, unsigned int number)
 	       TAG_CLASS(message_class(f, number)) | number;
 }
 
+bool message_has_imm(const struct flow *f, unsigned int number)
+{
+	struct sim_rng r = message_dice(f, number);
+
+	r.state ^= 3;
+	return sim_chance(&r, 0.5);
+}
+
+uint16_t flow_channel(const struct flow *f)
+{
+	return (uint16_t)(f->id % 3 * 1000);
+}
+
 /* ---- sending -------------------------------------------------------------------------------- */
 
 static void gone(struct flow *f, unsigned int number)
@@ -96,6 +109,27 @@ static void sent(struct weft_request *req, const struct weft_completion *c, void
 	weft_request_free(req);
 }
 
+static void dice_flags(struct tx *tx, struct weft_op_params *p)
+{
+	struct flow *f = tx->flow;
+
+	if (sim_chance(&f->rng, 0.1))
+		p->flags |= WEFT_OP_FORCE_REQUEST;
+	if (sim_chance(&f->rng, 0.2))
+		p->flags |= WEFT_OP_MORE;
+	if (sim_chance(&f->rng, 0.2))
+		p->flags |= WEFT_OP_DELIVERED;
+	if (message_size(f, tx->number) <= WEFT_INJECT_MAX && sim_chance(&f->rng, 0.2))
+		p->flags |= WEFT_OP_INJECT;
+	if (message_has_imm(f, tx->number))
+		p->flags |= WEFT_OP_IMM;
+	p->imm = ~message_id(f, tx->number);
+	if (!message_any(f, tx->number)) {
+		p->channel = flow_channel(f);
+		p->source_channel = (uint16_t)tx->number;
+	}
+}
+
 static void send_one(struct flow *f)
 {
 	const struct traffic_conf *conf = &f->t->conf;
@@ -119,14 +153,17 @@ static void send_one(struct flow *f)
 	f->tx[tx->number] = tx;
 	p.cb_arg = tx;
 	p.datatype = buf_datatype(tx->buf);
-	if (sim_chance(&f->rng, 0.1))
-		p.flags = WEFT_OP_FORCE_REQUEST;
+	dice_flags(tx, &p);
 	ret = (tx->sync ? weft_tag_send_sync : weft_tag_send)(f->ep, buf_pointer(tx->buf),
 							      buf_count(tx->buf), tag, &p,
 							      tx->kept ? &tx->req : NULL);
+	if (p.flags & WEFT_OP_INJECT)
+		buf_reuse(tx->buf);
+	if (sim_chance(&f->rng, 0.1))
+		weft_worker_kick(sim_worker(f->src));
 	if (ret == WEFT_INPROGRESS)
 		return;
-	if (!ret && (tx->sync || p.flags))
+	if (!ret && (tx->sync || (p.flags & WEFT_OP_FORCE_REQUEST)))
 		traffic_fail(f->t, "a send was done in the call that must not be");
 	finish(tx, ret);
 }
