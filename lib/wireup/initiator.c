@@ -111,8 +111,8 @@ static int open_pair(struct weft_ep *ep)
 }
 
 /*
- * From the current pair on, find one that can be connected. @return 0, or -EHOSTUNREACH after a
- * round in which all said no
+ * From the current pair on, find one that can be connected. @return 0, or after a round in which
+ * all said no -EHOSTUNREACH, -ECONNRESET if the peer did
  */
 static int try_pairs(struct weft_ep *ep)
 {
@@ -129,9 +129,10 @@ static int try_pairs(struct weft_ep *ep)
 		for (i = 0, down = 0; i < wu->num_pairs; i++)
 			down += wu->pair_down[i];
 		if (down == wu->num_pairs)
-			return -EHOSTUNREACH;
+			return wu->closed ? -ECONNRESET : -EHOSTUNREACH;
 		/* Some gave no answer in time: they get more of it. */
 		memset(wu->pair_down, 0, sizeof(wu->pair_down));
+		wu->closed = false;
 		wu->pair = 0;
 		wu->pair_timeout *= 2;
 	}

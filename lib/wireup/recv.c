@@ -347,7 +347,7 @@ static void note_reason(struct weft_wireup *wu, const char *iface, const char *t
  * A connection of an ep that is not connected yet, or one beside its lanes. @return false: it is a
  * lane in use
  */
-static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bool gone,
+static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bool gone, int status,
 			    const char *text)
 {
 	struct weft_wireup *wu = ep->wireup;
@@ -377,6 +377,7 @@ static bool connecting_lost(struct weft_ep *ep, struct weft_lane_ep *lane_ep, bo
 		note_reason(wu, lane_ep->iface->name,
 			    gone && text[0] == '\0' ? "the peer closed the connection" : text);
 		weft_log_ep(ep, WEFT_LOG_INFO, "%s", wu->reason);
+		wu->closed |= gone || status == -ECONNRESET;
 		if (wu->initiator)
 			weft_wireup_boot_failed(ep, true);
 		else if (ep->owned)
@@ -431,7 +432,7 @@ void weft_wireup_event(struct weft_worker *w, struct weft_lane_ep *lane_ep, enum
 	}
 	if (weft_lane_return_event(ep, lane_ep, ev, text))
 		return;
-	if (connecting_lost(ep, lane_ep, ev == WEFT_LANE_EV_GONE, text))
+	if (connecting_lost(ep, lane_ep, ev == WEFT_LANE_EV_GONE, status, text))
 		return;
 	if (ev == WEFT_LANE_EV_GONE)
 		weft_ep_remote_closed(ep, "closed the connection");

@@ -224,6 +224,29 @@ static void an_endpoint_made_while_its_peer_closes_works_or_says_so(struct sim_c
 	assert_true(fine > 0 && reset > 0);
 }
 
+/* Both connect at once, and one gives up: that peer can be reached, but has closed. */
+static void who_is_closed_on_while_connecting_is_told_so(struct sim_case *c)
+{
+	const struct scene_conf lossy = {
+		.up = {.rate = 10 * SIM_GBIT, .delay_ns = 5000, .loss = 0.3}};
+	uint64_t first = c->seed;
+	unsigned int failed = 0;
+
+	for (; c->seed < first + 100; c->seed++) {
+		struct scene *s = scene_open(c, &lossy);
+		struct scene_ep *e = scene_connect(s, 0, 1), *f = scene_connect(s, 1, 0);
+
+		scene_run(s, c->seed % 40 * 100 * SIM_US);
+		op_close(f, WEFT_EP_CLOSE_FORCE);
+		scene_run(s, 100 * SIM_MS);
+		if (e->status && e->status != -ECONNRESET)
+			fail_msg("seed %llu: %s", (unsigned long long)c->seed, e->why);
+		failed += e->status != 0;
+	}
+	c->seed = first;
+	assert_true(failed > 0);
+}
+
 static void flush_completes_after_delivery(struct sim_case *c)
 {
 	const struct scene_conf conf = {.lanes = {2, 2}};
@@ -250,6 +273,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(connect_and_close_again_and_again),
 	SIM_CASE(both_close_at_once),
 	SIM_CASE(an_endpoint_made_while_its_peer_closes_works_or_says_so),
+	SIM_CASE(who_is_closed_on_while_connecting_is_told_so),
 	SIM_CASE(flush_completes_after_delivery),
 };
 
