@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <errno.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -317,6 +318,7 @@ void pair_open_unconnected(struct pair *p, unsigned int num_lanes,
 	p->num_lanes = num_lanes;
 	p->ctx.conf = &p->conf;
 	p->ctx.platform = &platform;
+	p->ctx.pid = getpid();
 	if (!p->ctx.tables)
 		p->ctx.tables = &weft_tables;
 	for (unsigned int s = 0; s < 2; s++) {
