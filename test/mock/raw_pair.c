@@ -321,6 +321,8 @@ static void open_end(struct pair *p, int i, const struct pair_params *pp,
 	assert_int_equal(weft_raw_iface_open(&e->port, &rc, &open, &e->iface, why, sizeof(why)), 0);
 }
 
+const struct pair_params pair_fixed = {.cc = WEFT_CC_FIXED};
+
 void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 {
 	static const struct pair_params none;
@@ -331,6 +333,7 @@ void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed)
 		.keepalive_ns = 1000000000ull,
 		.csum = pp->csum,
 		.window = pp->window,
+		.cc = pp->cc,
 		.zcopy = true,
 	};
 

@@ -75,6 +75,7 @@ struct pair_params {
 	uint8_t paths;
 	uint32_t first_seq;
 	size_t window;
+	unsigned int cc; /* enum weft_cc_number */
 	uint32_t bufs;
 	uint32_t rx_depth;
 	bool no_extbuf;
@@ -91,6 +92,9 @@ struct pair {
 	uint64_t now;
 	uint64_t rng;
 };
+
+/* A whole window may be sent at once, whatever the way is. */
+extern const struct pair_params pair_fixed;
 
 void pair_open(struct pair *p, const struct pair_params *params, uint64_t seed);
 void pair_close(struct pair *p);

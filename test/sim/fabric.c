@@ -271,7 +271,7 @@ static struct net_figures stage_run(struct sim_case *c, const struct net_conf *c
 
 static void the_stage_measures_what_is_known(struct sim_case *c)
 {
-	const struct net_conf alone = {.bystander = true};
+	const struct net_conf alone = {.bystander = true, .config = "CC=fixed"};
 	struct net_figures f = stage_run(c, &alone);
 
 	/* 10 Gb/s, of which Ethernet's gaps and all headers take a tenth. */
@@ -376,7 +376,8 @@ static void marks_help_eight_at_one(struct sim_case *c)
 static void the_bottleneck_is_counted(struct sim_case *c)
 {
 	const struct net_conf conf = {.senders = 4,
-				      .path = {.queue_bytes = 20000, .ecn_bytes = 5000}};
+				      .path = {.queue_bytes = 20000, .ecn_bytes = 5000},
+				      .config = "CC=fixed"};
 	struct net_figures f = stage_run(c, &conf);
 
 	/* As many as were dropped were sent again, but for those that still wait for it. */

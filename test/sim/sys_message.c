@@ -458,7 +458,7 @@ static void message_sequences_wrap(struct sim_case *c)
 static void U19_one_progress_delivers_a_bounded_number_and_serves_every_lane(struct sim_case *c)
 {
 	enum { N = 100, SIZE = 5000, BURST = 32, FRAMES = 4 };
-	const struct scene_conf conf = {.lanes = {2, 2}, .config = "RNDV_THRESH=inf"};
+	const struct scene_conf conf = {.lanes = {2, 2}, .config = "RNDV_THRESH=inf CC=fixed"};
 	struct scene *s = scene_open(c, &conf);
 	struct scene_ep *e = scene_up(s, 0, 1);
 	unsigned int i, calls, now, before = 0;

@@ -122,7 +122,7 @@ unsigned int raw_ack_new(struct raw_conn *c, const struct weft_frame_hdr *hdr,
 	if (c->cc) {
 		c->cc_acked += before - c->inflight;
 		if (rtt != 0 || c->cc_full)
-			raw_window_acked(c, hdr->echo_path, rtt, before);
+			raw_window_acked(c, hdr, rtt, before);
 	}
 	if (unlikely(c->path_watch))
 		silent = raw_multi_acked(c, hdr);

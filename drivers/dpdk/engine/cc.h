@@ -20,9 +20,9 @@ struct weft_cc;
 struct weft_cc_conf {
 	uint32_t frame; /**< bytes of a full frame, as the window counts them; at least 1 */
 	uint32_t most;  /**< bytes: the largest window that sender and receiver have room for */
-	uint32_t
-		rtt; /**< ns: round trip of a small frame before there was traffic; 0 = not known */
-	uint32_t frame_ns; /**< time of a full frame on the link; 0 = not known */
+	/** ns: round trip of a small frame before there was traffic; 0 = not known */
+	uint32_t rtt;
+	uint32_t frame_ns; /**< time of a full frame on the slowest link known; 0 = none is */
 };
 
 /** An acknowledgement. */
@@ -32,6 +32,7 @@ struct weft_cc_ack {
 	uint32_t inflight; /**< bytes that were in flight before */
 	uint32_t marked;   /**< bytes of those that came with Congestion Experienced */
 	uint32_t rtt;      /**< ns, the receiver's hold time taken off; 0 = no sample */
+	uint32_t size;     /**< bytes of the frame that rtt is of; 0 = not known */
 	bool limited;      /**< since the last one, the window kept frames back */
 };
 
@@ -68,30 +69,33 @@ enum weft_cc_mode {
 /** State of the delay algorithm (cc_delay.c). */
 struct weft_cc_delay {
 	struct weft_cc_round round;
-	uint8_t mode;        /**< enum weft_cc_mode */
-	uint8_t loss_shift;  /**< a loss rate of 2^-shift is the way's own, not a queue's */
-	uint8_t over;        /**< rounds in a row with a queue far beyond the target */
-	uint8_t look;        /**< rounds for which the window is small to see who else is there */
-	uint8_t clear;       /**< rounds with an empty queue */
-	uint8_t cuts;        /**< by delay */
-	uint8_t uncut;       /**< rounds since a cut by delay */
-	uint8_t looks;       /**< losses in mode SHARE */
-	uint8_t trips;       /**< round trips that the last round took */
-	uint8_t cut_wait;    /**< rounds until the next cut by loss */
-	uint32_t base;       /**< ns: least round trip */
-	uint32_t links;      /**< ns: the least target, for what full frames take on links */
-	uint32_t frame_ns;   /**< a frame's time at the highest rate of a round; 0 = none yet */
-	uint32_t srtt;       /**< ns, of the last few samples */
-	uint8_t full_wait;   /**< rounds until full_new is taken */
-	uint32_t full_new;   /**< ns, what full_wait has seen so far */
-	uint32_t queue_last; /**< ns, of the round before */
-	uint32_t full;       /**< ns of queueing at which frames were lost; 0 = never */
-	uint32_t calm;       /**< rounds since a loss by a queue */
-	uint64_t over_at;    /**< begin of the first of `over` rounds */
-	uint32_t over_from;  /**< window at the first of `over` rounds */
-	uint32_t over_queue; /**< ns of queueing then */
-	uint32_t back, base_before;       /**< after the look; of before it */
-	uint16_t share_ban;               /**< rounds in which mode SHARE is not to be entered */
+	uint8_t mode;       /**< enum weft_cc_mode */
+	uint8_t loss_shift; /**< a loss rate of 2^-shift is the way's own, not a queue's */
+	uint8_t over;       /**< rounds in a row with a queue far beyond the target */
+	uint8_t look;       /**< rounds for which the window is small to see who else is there */
+	uint8_t clear;      /**< rounds with an empty queue */
+	uint8_t cuts;       /**< by delay */
+	uint8_t uncut;      /**< rounds since a cut by delay */
+	uint8_t looks;      /**< losses in mode SHARE */
+	uint8_t trips;      /**< round trips that the last round took */
+	uint8_t cut_wait;   /**< rounds until the next cut by loss */
+	uint32_t base;      /**< ns: least round trip of full frames; of others until there are */
+	uint32_t small;     /**< ns: least round trip of small frames; 0 = none yet */
+	bool full_seen;     /**< base is of full frames */
+	uint32_t links; /**< ns: full frames take so much longer at most than small; 0 = unknown */
+	uint8_t still;  /**< rounds in a row in which hardly anything moved */
+	uint32_t still_least, still_most; /**< ns, of their round trips */
+	uint32_t srtt;                    /**< ns, of the last few samples */
+	uint8_t full_wait;                /**< rounds until full_new is taken */
+	uint32_t full_new;                /**< ns, what full_wait has seen so far */
+	uint32_t queue_last;              /**< ns, of the round before */
+	uint32_t full;              /**< ns of queueing at which frames were lost; 0 = never */
+	uint32_t calm;              /**< rounds since a loss by a queue */
+	uint64_t over_at;           /**< begin of the first of `over` rounds */
+	uint32_t over_from;         /**< window at the first of `over` rounds */
+	uint32_t over_queue;        /**< ns of queueing then */
+	uint32_t back, base_before; /**< after the look; of before it */
+	uint16_t share_ban;         /**< rounds in which mode SHARE is not to be entered */
 	uint64_t share_acked, share_lost; /**< in mode SHARE, the older the less */
 	uint32_t share_left;              /**< rounds of mode SHARE until a trial without it */
 	int64_t allow;                    /**< bytes that may be lost before it counts */

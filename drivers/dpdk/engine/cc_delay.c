@@ -11,11 +11,13 @@
 #include "engine/cc_list.h"
 
 #define BYTES_START 15000u
-#define HOPS 3u
-#define LINK_FRAMES 2u   /* the sender's link, and a switch's */
+#define SIZES 4u         /* up to a quarter of a full frame is small; from three on full */
 #define WINDOW_PARTS 64u /* the least window: a frame, cut into so many */
 #define TARGET_SMALL 4u  /* frames: smaller windows have a larger target */
-#define FULL_MIN 4000u   /* ns */
+#define STILL_FRAMES 2u  /* in flight at most */
+#define STILL_ROUNDS 16u
+#define STILL_PART 5u  /* of the least time in queues or on slow links, that it may change by */
+#define FULL_MIN 4000u /* ns */
 #define FULL_ROUNDS 256u
 #define FULL_WAIT 3u       /* rounds until what was seen of a full queue counts */
 #define PACED 4u           /* windows of fewer frames leave one by one */
@@ -55,7 +57,7 @@ void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 static uint32_t target_queue(const struct weft_cc *cc)
 {
 	const struct weft_cc_delay *d = &cc->delay;
-	uint32_t t = target_plain(d), frame = cc->conf.frame;
+	uint32_t t = target_plain(cc), frame = cc->conf.frame;
 
 	/* Who has only a part of a frame can't keep the queue as short as few can. */
 	if (cc->window < TARGET_SMALL * frame)
@@ -68,8 +70,8 @@ static uint32_t target_queue(const struct weft_cc *cc)
 
 /*
  * Who came to a queue that was never empty took it for the way. The handshake has asked earlier,
- * with small frames; full ones take longer by their own time on a few links, none of which is
- * slower than what this path gets through.
+ * with small frames; full ones take longer by their own time on a few links. As long as nobody
+ * knows of a slow one, none is slower than what this path gets through.
  */
 static void cap_base(struct weft_cc *cc, uint64_t ns)
 {
@@ -78,12 +80,41 @@ static void cap_base(struct weft_cc *cc, uint64_t ns)
 
 	if (cc->conf.rtt == 0 || d->round.acked == 0)
 		return;
-	most = (uint64_t)cc->conf.frame * ns / d->round.acked;
-	if (d->frame_ns == 0 || most < d->frame_ns)
-		d->frame_ns = (uint32_t)(most < UINT32_MAX / 16 ? most : UINT32_MAX / 16);
-	most = cc->conf.rtt + HOPS * d->frame_ns;
+	if (cc->conf.frame_ns == 0) {
+		most = (uint64_t)cc->conf.frame * HOPS * ns / d->round.acked;
+		if (d->links == 0 || most < d->links)
+			d->links = (uint32_t)(most < TRIP_MAX ? most : TRIP_MAX);
+	}
+	most = (uint64_t)cc->conf.rtt + d->links;
 	if (most < d->base)
 		d->base = (uint32_t)most;
+}
+
+/*
+ * With a frame or two in flight there is hardly a queue of our own, and one of others never stays
+ * as long as it is. What stays the same is the way: a link of it is slower than was known.
+ */
+static void learn_links(struct weft_cc *cc, uint32_t late, uint32_t queue)
+{
+	struct weft_cc_delay *d = &cc->delay;
+	uint32_t small = least_small(cc);
+
+	if (cc->window > STILL_FRAMES * cc->conf.frame || queue < target_plain(cc) / 2 ||
+	    !d->full_seen || late <= small) {
+		d->still = 0;
+		return;
+	}
+	d->still_least = d->still != 0 ? min32(d->still_least, late) : late;
+	d->still_most = d->still != 0 ? max32(d->still_most, late) : late;
+	if (d->still_most - d->still_least > (late - small) / STILL_PART) {
+		d->still_least = d->still_most = late;
+		d->still = 0;
+	}
+	if (++d->still < STILL_ROUNDS)
+		return;
+	d->still = 0;
+	d->base = d->still_least;
+	d->links = d->base - small;
 }
 
 static void begin_round(struct weft_cc_delay *d, uint64_t now)
@@ -285,6 +316,7 @@ static void delay_round(struct weft_cc *cc, uint64_t now, uint32_t queue, uint32
 	struct weft_cc_delay *d = &cc->delay;
 	uint32_t to;
 
+	learn_links(cc, queue + d->base, queue);
 	weft_cc_look_for_others(cc, queue);
 	if (d->mode == WEFT_CC_MODE_SHARE)
 		return;
@@ -363,24 +395,49 @@ static void delay_init(struct weft_cc *cc, const struct weft_cc_conf *conf)
 {
 	struct weft_cc_delay *d = &cc->delay;
 
-	d->links = LINK_FRAMES * min32(conf->frame_ns, TARGET_MAX / LINK_FRAMES);
+	d->links = HOPS * min32(conf->frame_ns, TRIP_MAX);
 	d->loss_shift = LOSS_SHIFT_MAX;
 	d->allow = (int64_t)LOSS_BURST * conf->frame;
 	d->calm = CALM_ROUNDS;
 	weft_cc_apply(cc, max32(BYTES_START, 2 * conf->frame));
 }
 
-static void sample(struct weft_cc_delay *d, uint64_t now, uint32_t rtt)
+/*
+ * Each link takes its time for each byte of a frame, which is no queueing: what waits is told by
+ * frames of one size only. Least round trips are kept of small and of full frames, and a sample is
+ * made what it would be of a full one.
+ */
+static uint32_t as_full(struct weft_cc *cc, const struct weft_cc_ack *a)
 {
+	struct weft_cc_delay *d = &cc->delay;
+	uint32_t frame = cc->conf.frame, size = min32(a->size, frame), rtt = a->rtt;
+
+	if (size == 0)
+		return rtt;
+	if (size <= frame / SIZES) {
+		d->small = d->small != 0 ? min32(d->small, rtt) : rtt;
+	} else if (size >= frame - frame / SIZES && !d->full_seen) {
+		d->full_seen = true;
+		d->base = rtt;
+	}
+	if (!d->full_seen || d->small == 0 || d->small >= d->base)
+		return rtt;
+	return rtt + part(d->base - d->small, frame - size, frame);
+}
+
+static void sample(struct weft_cc *cc, const struct weft_cc_ack *a)
+{
+	struct weft_cc_delay *d = &cc->delay;
 	struct weft_cc_round *r = &d->round;
+	uint32_t rtt = as_full(cc, a);
 
 	d->srtt = d->srtt == 0 ? rtt : d->srtt - d->srtt / 4 + rtt / 4;
 	if (d->srtt == 0)
 		d->srtt = 1;
-	if (d->base == 0 || rtt < d->base)
+	if (d->base == 0 || (rtt < d->base && (a->size != 0 || !d->full_seen)))
 		d->base = rtt;
 	r->worst = max32(r->worst, rtt);
-	if (now - r->at >= rtt - rtt / 4)
+	if (a->now - r->at >= rtt - rtt / 4)
 		r->late = r->late != 0 ? min32(r->late, rtt) : rtt;
 }
 
@@ -403,7 +460,7 @@ static void delay_ack(struct weft_cc *cc, const struct weft_cc_ack *a)
 		weft_cc_apply(cc, plus(cc, a->acked));
 	if (a->rtt == 0 || a->rtt > TRIP_MAX)
 		return;
-	sample(d, a->now, a->rtt);
+	sample(cc, a);
 	if (a->now - r->at >= a->rtt)
 		end_round(cc, a->now);
 }

@@ -10,6 +10,7 @@
 
 #define TARGET_MIN 16000u /* ns of queueing: below, software alone is that unsteady */
 #define TARGET_MAX 1000000u
+#define HOPS 3u
 #define OVER_CUT 8u /* and our window fell to this part meanwhile */
 
 static inline uint32_t min32(uint32_t a, uint32_t b)
@@ -34,10 +35,29 @@ static inline uint32_t plus(const struct weft_cc *cc, uint64_t more)
 	return (uint32_t)(cc->window + more < UINT32_MAX ? cc->window + more : UINT32_MAX);
 }
 
-/* Queueing delay that is aimed at by whoever has a few frames in flight, ns. */
-static inline uint32_t target_plain(const struct weft_cc_delay *d)
+/* Round trip of a small frame that waits nowhere, as far as is known; 0 = not at all. */
+static inline uint32_t least_small(const struct weft_cc *cc)
 {
-	return min32(max32(max32(d->base / 2 * 3, TARGET_MIN), d->links), TARGET_MAX);
+	return cc->conf.rtt != 0 ? cc->conf.rtt : cc->delay.small;
+}
+
+/*
+ * Queueing delay that is aimed at by whoever has a few frames in flight, ns: two frames' time at
+ * least.
+ */
+static inline uint32_t target_plain(const struct weft_cc *cc)
+{
+	const struct weft_cc_delay *d = &cc->delay;
+	uint32_t small = least_small(cc), longer, t;
+
+	if (small == 0 || small > d->base)
+		small = d->base;
+	longer = d->base - small;
+	/* More than links as fast as ours take: nearly all of it is a slow one's. */
+	if (longer / HOPS <= cc->conf.frame_ns || cc->conf.frame_ns == 0)
+		longer /= HOPS;
+	t = max32(max32(small / 2 * 3, TARGET_MIN), min32(longer, TARGET_MAX) * 2);
+	return min32(t, TARGET_MAX);
 }
 
 /** Set the window, and the limit and gap that follow from it. */

@@ -40,7 +40,7 @@ bool weft_cc_in_dip(struct weft_cc *cc, uint32_t queue)
 		return false;
 	if (--d->look > 0)
 		return true;
-	if (d->mode == WEFT_CC_MODE_SHARE && queue < target_plain(d) / 2) {
+	if (d->mode == WEFT_CC_MODE_SHARE && queue < target_plain(cc) / 2) {
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->over = 0;
 	}
@@ -89,7 +89,7 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 
 	if (d->share_ban > 0)
 		d->share_ban--;
-	if (queue < target_plain(d) / 2 * OVER_HALVES || d->share_ban > 0) {
+	if (queue < target_plain(cc) / 2 * OVER_HALVES || d->share_ban > 0) {
 		d->over = 0;
 		return;
 	}
@@ -102,7 +102,7 @@ void weft_cc_look_for_others(struct weft_cc *cc, uint32_t queue)
 		d->over++;
 	if (d->over >= OVER_ROUNDS && d->round.at - d->over_at >= OVER_NS &&
 	    queue >= d->over_queue / 2 &&
-	    cc->window <= max32(d->over_from / OVER_CUT, cc->conf.frame))
+	    cc->window <= max32(d->over_from / 2, cc->conf.frame) / OVER_CUT)
 		share_begin(cc);
 }
 
@@ -134,7 +134,7 @@ void weft_cc_share_round(struct weft_cc *cc, uint32_t queue)
 	struct weft_cc_delay *d = &cc->delay;
 	uint32_t frame = cc->conf.frame;
 
-	if (queue < target_plain(d) / 2 || d->share_left == 0) {
+	if (queue < target_plain(cc) / 2 || d->share_left == 0) {
 		d->mode = WEFT_CC_MODE_DELAY;
 		d->over = 0;
 		return;

@@ -71,15 +71,17 @@ bool raw_window_fixed(const struct raw_iface *iface)
 	return weft_cc_ops(iface->conf.cc) == weft_cc_ops(WEFT_CC_FIXED);
 }
 
-/* Time of a full frame on the port's link; 0 = nobody knows its speed. */
+/*
+ * Time of a full frame on the port's link; where nobody knows its speed, what the handshake has
+ * measured; 0 = neither.
+ */
 static uint32_t frame_ns(const struct raw_conn *c)
 {
 	const struct weft_frame_port *port = c->iface->port;
-	double ns;
+	double ns = c->measure.best > 0 ? (double)c->measure.best : 0;
 
-	if (port->bandwidth <= 0 || port->flags & WEFT_FRAME_PORT_GUESS)
-		return 0;
-	ns = full_frame(c) * 1e9 / port->bandwidth;
+	if (port->bandwidth > 0 && !(port->flags & WEFT_FRAME_PORT_GUESS))
+		ns = full_frame(c) * 1e9 / port->bandwidth;
 	return ns < INT32_MAX ? (uint32_t)ns : INT32_MAX;
 }
 
@@ -233,6 +235,20 @@ void raw_window_marks(struct raw_conn *c, const struct weft_frame_ecn *ecn)
 	}
 }
 
+/*
+ * Bytes of the frame that the round trip is of: the newest that is acknowledged, unless it was not
+ * sent when the echoed one was; 0 = it was not.
+ */
+static uint32_t sample_size(struct raw_conn *c, const struct weft_frame_hdr *hdr)
+{
+	const struct raw_slot *slot = raw_slot(c, c->sack_high - 1);
+	uint32_t age = (uint32_t)c->iface->now - weft_get32(hdr->ts_echo);
+
+	if (slot->path != hdr->echo_path || c->iface->et - slot->sent != age)
+		return 0;
+	return slot->bytes;
+}
+
 static bool tell_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t path, uint32_t rtt)
 {
 	bool changed = false;
@@ -252,9 +268,12 @@ static bool tell_all(struct raw_conn *c, struct weft_cc_ack *a, uint8_t path, ui
 	return changed;
 }
 
-void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt, uint32_t before)
+void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint32_t rtt,
+		      uint32_t before)
 {
+	uint8_t path = hdr->echo_path;
 	struct weft_cc_ack a = {
+		.size = rtt != 0 ? sample_size(c, hdr) : 0,
 		.now = c->iface->now,
 		.limited = c->cc_full,
 		.acked = c->cc_acked,

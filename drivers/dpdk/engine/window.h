@@ -53,10 +53,11 @@ void raw_window_found(struct raw_conn *c, struct raw_slot *slot);
  * An acknowledgement has been taken which tells a round trip, or a window is in the way:
  * c->cc_acked is what has been acknowledged since the last call. Between two calls nobody asks for
  * more.
- * @param path    that the round trip @p rtt (ns; 0 = none) is of
+ * @param hdr     that it came with: it tells which frame the round trip @p rtt (ns; 0 = none) is of
  * @param before  bytes that were in flight
  */
-void raw_window_acked(struct raw_conn *c, uint8_t path, uint32_t rtt, uint32_t before);
+void raw_window_acked(struct raw_conn *c, const struct weft_frame_hdr *hdr, uint32_t rtt,
+		      uint32_t before);
 /** A frame is lost: it is no more in flight, until it is sent again. */
 void raw_window_lost(struct raw_conn *c, struct raw_slot *slot);
 /**

@@ -347,7 +347,8 @@ void weft_gate_pattern_init(struct weft_gate_pattern *p, const struct weft_gate_
 	const struct weft_frame_hdr hdr = {.magic = weft_put16(WEFT_FRAME_MAGIC),
 					   .version = WEFT_FRAME_VERSION,
 					   .type = WEFT_FRAME_DATA};
-	struct weft_frame_hdr matters = {.flags = weft_put16(0xffff), .magic = weft_put16(0xffff)};
+	struct weft_frame_hdr matters = {.flags = weft_put16((uint16_t)~WEFT_FRAME_F_ACK_REQ),
+					 .magic = weft_put16(0xffff)};
 	uint8_t want[sizeof(p->want)] __rte_aligned(2) = {0};
 	uint8_t mask[sizeof(p->mask)] __rte_aligned(2) = {0};
 	uint8_t at = pattern_l2(conf, want, mask);

@@ -165,7 +165,7 @@ static inline bool weft_frame_parse_head(const struct weft_gate_pattern *p, cons
 	view->body = (const uint8_t *)(hdr + 1);
 	view->body_len = length - (uint32_t)sizeof(*hdr);
 	view->type = WEFT_FRAME_DATA;
-	view->flags = 0;
+	view->flags = weft_get16(hdr->flags); /* at most ACK_REQ */
 	return true;
 }
 

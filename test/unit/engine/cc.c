@@ -196,6 +196,33 @@ static void random_loss_does_not_shrink_the_window(void **state)
 		}
 }
 
+/*
+ * Full frames of 9000 bytes take 144 us more than the small ones of the handshake, on a link that
+ * is twenty times slower than the sender's own: no queue.
+ */
+static void a_slow_link_behind_a_fast_one_is_no_queue(void **state)
+{
+	struct model m = {
+		.rate = GBIT / 2,
+		.access = 10 * GBIT,
+		.base = 40 * US,
+		.hint = 40 * US,
+		.frame_ns = 7200,
+		.queue = 4 << 20,
+		.frame = 8972,
+		.most = 1 << 20,
+		.from = 50 * MS,
+		.noise = 2000,
+		.senders = 1,
+	};
+
+	(void)state;
+	model_run(&m, WEFT_CC_DELAY, 500 * MS);
+	assert_true(model_share(&m, -1, 500 * MS) > 0.92);
+	assert_true(m.mean_queue < 400e3);
+	assert_int_equal(m.s[0].cc.modes, 0);
+}
+
 static void marks_keep_a_queue_shorter_than_delay_would(void **state)
 {
 	struct model m = narrow(2), e = narrow(2);
@@ -218,12 +245,9 @@ static void incast_drops_little_after_its_start(void **state)
 		unsigned int senders;
 		double share, jain, dropped, queue;
 	} t[] = {
-		{4, 0.95, 0.95, 0.001, 20e3},
-		{8, 0.9, 0.95, 0.001, 20e3},
-		{16, 0.9, 0.95, 0.001, 40e3},
-		/* They never see the queue empty, and some take the others for TCP. */
-		{32, 0.9, 0.4, 0.05, 120e3},
-		{64, 0.85, 0.4, 0.08, 120e3},
+		{4, 0.95, 0.95, 0.001, 20e3}, {8, 0.9, 0.95, 0.001, 20e3},
+		{16, 0.9, 0.95, 0.001, 40e3}, {32, 0.86, 0.95, 0.001, 40e3},
+		{64, 0.85, 0.9, 0.08, 120e3},
 	};
 
 	(void)state;
@@ -231,6 +255,10 @@ static void incast_drops_little_after_its_start(void **state)
 		struct model m = rack(t[i].senders);
 
 		model_run(&m, WEFT_CC_DELAY, 60 * MS);
+		print_message(
+			"# %u senders: %.3f of the link, jain %.3f, %.4f dropped, queue %.1f us\n",
+			t[i].senders, model_share(&m, -1, 60 * MS), model_jain(&m),
+			model_dropped(&m), m.mean_queue / 1e3);
 		assert_true(model_dropped(&m) < t[i].dropped);
 		assert_true(model_share(&m, -1, 60 * MS) > t[i].share);
 		assert_true(model_jain(&m) > t[i].jain);
@@ -346,6 +374,7 @@ int main(void)
 		cmocka_unit_test(start_finds_the_rate_within_twenty_round_trips),
 		cmocka_unit_test(one_flow_fills_a_link_and_leaves_its_queue_short),
 		cmocka_unit_test(random_loss_does_not_shrink_the_window),
+		cmocka_unit_test(a_slow_link_behind_a_fast_one_is_no_queue),
 		cmocka_unit_test(marks_keep_a_queue_shorter_than_delay_would),
 		cmocka_unit_test(incast_drops_little_after_its_start),
 		cmocka_unit_test(who_comes_later_gets_as_much),

@@ -119,7 +119,7 @@ static void take(struct model *m, const struct event *e)
 		s->cc.ops->on_loss(&s->cc, m->frame, e->at);
 		return;
 	}
-	a.acked = m->frame;
+	a.acked = a.size = m->frame;
 	a.marked = e->marked ? m->frame : 0;
 	a.rtt = (uint32_t)(e->at - e->sent + (m->noise != 0 ? rnd(m) % m->noise : 0));
 	s->full = false;
@@ -128,8 +128,10 @@ static void take(struct model *m, const struct event *e)
 
 void model_run(struct model *m, unsigned int number, uint64_t ns)
 {
-	const struct weft_cc_conf conf = {
-		.frame = m->frame, .most = m->most, .rtt = (uint32_t)m->hint};
+	const struct weft_cc_conf conf = {.frame = m->frame,
+					  .most = m->most,
+					  .rtt = (uint32_t)m->hint,
+					  .frame_ns = m->frame_ns};
 	struct line l = {.size = 1 << 16};
 	uint64_t now = 1000000000ull, end = now + ns, free_at = 0, t, best, found = 0, finds = 0;
 	unsigned int who, first = 0;

@@ -40,9 +40,10 @@ struct model {
 	uint32_t frame;
 	uint32_t most;
 	double loss;
-	uint64_t hint;  /* ns: what the handshake found; 0 = nothing */
-	uint64_t from;  /* counted from then on */
-	uint64_t noise; /* ns: added to samples, uniform */
+	uint64_t hint;     /* ns: what the handshake found; 0 = nothing */
+	uint32_t frame_ns; /* of the sender's link, as it is told; 0 = it is not */
+	uint64_t from;     /* counted from then on */
+	uint64_t noise;    /* ns: added to samples, uniform */
 	unsigned int senders;
 	struct model_sender s[MODEL_SENDERS];
 	/* results */

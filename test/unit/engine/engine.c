@@ -99,7 +99,7 @@ static void corrupt_frames_are_dropped_with_crc32c(void **state)
 /* How many of 100 messages arrive when the NIC says so of their frames. */
 static uint64_t arrive(uint64_t verdict, double corrupt)
 {
-	struct pair_params pp = {.csum = WEFT_CSUM_UDP, .nic_csum = true};
+	struct pair_params pp = {.csum = WEFT_CSUM_UDP, .nic_csum = true, .cc = WEFT_CC_FIXED};
 	uint64_t messages;
 
 	pair_open(&pair, &pp, 8);

@@ -239,7 +239,7 @@ static void slots_come_on_demand_and_go(void **state)
 	uint32_t n = 0;
 
 	(void)state;
-	pair_open(&pair, NULL, 34);
+	pair_open(&pair, &pair_fixed, 34);
 	pair_connect(&pair);
 	c = raw_conn_of(A->lane_ep);
 	assert_int_equal(c->slot_mask, RAW_SLOTS_MIN - 1);

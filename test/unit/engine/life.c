@@ -10,7 +10,7 @@
 static void pause_of_ten_seconds_is_no_failure(void **state)
 {
 	(void)state;
-	pair_open(&pair, NULL, 13);
+	pair_open(&pair, &pair_fixed, 13);
 	pair_connect(&pair);
 	for (uint32_t i = 0; i < 10; i++)
 		assert_int_equal(pair_send(A, A->lane_ep, 1000000 + i, 4000), 0);
@@ -75,7 +75,7 @@ static void a_peer_that_computes_is_waited_for(void **state)
 	uint64_t seen = 0;
 
 	(void)state;
-	pair_open(&pair, NULL, 116);
+	pair_open(&pair, &pair_fixed, 116);
 	pair_connect(&pair);
 	for (uint32_t i = 0; i < 10; i++)
 		assert_int_equal(pair_send(A, A->lane_ep, 1000000 + i, 4000), 0);
@@ -108,7 +108,7 @@ static void silent_peer_behind_a_full_port_is_dead_too(void **state)
 	uint32_t n = 0;
 
 	(void)state;
-	pair_open(&pair, NULL, 115);
+	pair_open(&pair, &pair_fixed, 115);
 	pair_connect(&pair);
 	A->wire.full = true; /* as memif does when its peer has gone */
 	B->wire.blackhole = true;

@@ -144,7 +144,7 @@ static void zero_copy_frames_are_cut_too(void **state)
 	static struct weft_lane_comp comp[40];
 
 	(void)state;
-	open_pair(NULL, 520);
+	open_pair(&pair_fixed, 520);
 	B->on_message = nothing;
 	done_count = 0;
 	narrow(1514, 1514);

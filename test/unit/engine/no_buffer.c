@@ -43,7 +43,7 @@ static uint32_t every_second(struct pair_end *from, uint8_t *frame, uint32_t len
 /* No buffer for the long SACK block: a short one is better than silence. */
 static void a_long_sack_is_cut_when_there_is_no_buffer(void **state)
 {
-	const struct pair_params pp = {.window = 16u << 20, .rx_depth = 1024};
+	const struct pair_params pp = {.window = 16u << 20, .rx_depth = 1024, .cc = WEFT_CC_FIXED};
 	struct rte_mempool *none, *small, *pool, *hdr_pool;
 	struct rte_mbuf *last;
 	uint32_t n = 0;

@@ -83,6 +83,7 @@ static void zcopy_survives_loss(void **state)
 	(void)state;
 	for (int late = 0; late < 2; late++) {
 		struct pair_params pp = {.csum = late ? WEFT_CSUM_CRC32C : WEFT_CSUM_AUTO,
+					 .cc = WEFT_CC_FIXED,
 					 .paths = 2};
 
 		pair_open(&pair, &pp, 19);
@@ -149,7 +150,7 @@ static void zcopy_one_way_does_not_wait_for_a_delayed_ack(void **state)
 	uint64_t begin, acks;
 
 	(void)state;
-	pair_open(&pair, NULL, 41);
+	pair_open(&pair, &pair_fixed, 41);
 	pair_connect(&pair);
 	pair_run(&pair, 1000000, NULL);
 	B->on_message = nothing;
