@@ -68,7 +68,7 @@
 extern "C" {
 #endif
 
-#define WEFT_LANE_ABI 13u
+#define WEFT_LANE_ABI 14u
 
 #define WEFT_LANE_AM_MAX 32 /**< active-message ids of the protocol layer are 0..31 */
 /** weft_lane_iface.domain: nothing is registered, or peers need no keys */
@@ -178,12 +178,15 @@ struct weft_lane_conf {
 	unsigned int cc;             /**< WEFT_CC: enum weft_cc_number */
 	/** WEFT_WINDOW: bytes unacknowledged per lane_ep; 0 = driver's default */
 	size_t window;
-	unsigned int paths;   /**< WEFT_PATHS: UDP source ports per lane; 0 = auto */
-	size_t frame_size;    /**< WEFT_FRAME_SIZE: 0 = from the port */
-	bool raw_ethertype;   /**< WEFT_ENCAP=ether */
-	uint16_t udp_port;    /**< WEFT_UDP_PORT */
-	const char *capture;  /**< WEFT_CAPTURE, or NULL */
-	const char *eal_args; /**< WEFT_EAL_ARGS */
+	unsigned int paths;          /**< WEFT_PATHS: UDP source ports per lane; 0 = auto */
+	size_t frame_size;           /**< WEFT_FRAME_SIZE: 0 = from the port */
+	bool raw_ethertype;          /**< WEFT_ENCAP=ether */
+	uint16_t udp_port;           /**< WEFT_UDP_PORT */
+	const char *capture;         /**< WEFT_CAPTURE, or NULL */
+	uint32_t recorder;           /**< WEFT_RECORDER: frames; 0 = off */
+	const char *recorder_file;   /**< WEFT_RECORDER_FILE */
+	const char *recorder_signal; /**< WEFT_RECORDER_SIGNAL */
+	const char *eal_args;        /**< WEFT_EAL_ARGS */
 	/** WEFT_RX_BUFS: receive buffers per iface; 0 = driver's default */
 	unsigned int rx_bufs;
 	bool zcopy;           /**< WEFT_ZCOPY */

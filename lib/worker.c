@@ -200,7 +200,7 @@ static void tell_of_capture(const struct weft_worker *w)
 	for (i = 0; i < w->num_ifaces; i++)
 		if (w->ifaces[i]->driver->captures)
 			return;
-	weft_warn("WEFT_CAPTURE: nothing is written to %s: only raw lanes are captured, and there "
+	weft_warn("WEFT_CAPTURE: nothing is written (%s): only raw lanes are captured, and there "
 		  "are none",
 		  file);
 }

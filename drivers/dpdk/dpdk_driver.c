@@ -118,21 +118,6 @@ static void give_hint(struct weft_frame_port *port, unsigned int paths)
 		weft_debug("dpdk:%s: %s", port->name, text);
 }
 
-/* The engine then sees the capture's port; what is not captured has nothing in its way. */
-static int capture_port(const struct weft_lane_open *params, struct weft_frame_port **port,
-			char *why, size_t why_len)
-{
-	int err;
-
-	if (!params->conf->capture)
-		return 0;
-	err = weft_capture_port(params->conf->capture, params->platform, params->worker_id, *port,
-				port, why, why_len);
-	if (err != 0)
-		(*port)->ops->close(*port);
-	return err;
-}
-
 static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface **iface, char *why,
 		     size_t why_len)
 {
@@ -153,8 +138,6 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		give_hint(port, o.paths != 0      ? o.paths
 				: conf.paths != 0 ? conf.paths
 						  : RAW_PATHS_AUTO);
-	if (err == 0)
-		err = capture_port(params, &port, why, why_len);
 	if (err != 0)
 		return err;
 	if (o.csum >= 0)
@@ -172,9 +155,11 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		.paths = o.paths,
 		.dscp = o.dscp,
 		.no_ecn = o.no_ecn,
+		.tap = weft_tap_open(port, params->platform, params->worker_id, params->conf),
 	};
 	err = weft_raw_iface_open(port, &rc, &open, iface, why, why_len);
 	if (err != 0) {
+		weft_tap_close(rc.tap);
 		port->ops->close(port);
 		return err;
 	}

@@ -332,8 +332,37 @@ const struct weft_option weft_options[] = {
 	},
 	{
 		"CAPTURE", WEFT_OPT_STRING, FIELD(lane.capture), .def = "", .unit = "file",
-		.help = "Write every frame of every raw lane, both directions, to this file "
-			"(pcapng). RoCE passes the CPU by and is not in it.",
+		.help = "FILE[,filter=EXPR][,snaplen=N][,ring=SIZE][,size=SIZE][,files=N]: write "
+			"the frames of every raw lane, both directions, to this file (pcapng); %p "
+			"becomes the process id. filter: those that tcpdump's expression takes "
+			"(without commas); snaplen: N bytes of each; ring: memory in which frames "
+			"of an interface wait to be written, 16M; what finds it full is dropped "
+			"and counted; size: of a file, after which it is FILE.1 (with files=, the "
+			"number that are kept) or the capture ends. RoCE passes the CPU by and is "
+			"not in it.",
+	},
+	{
+		"RECORDER", WEFT_OPT_U32, FIELD(lane.recorder), .def = "1024", .unit = "frames",
+		.word = "off", .word_value = 0, .min = 128, .max = 1048576,
+		.help = "Flight recorder: the first 112 bytes of the last frames of each raw lane "
+			"stay in memory (256 bytes a frame, rounded up to a power of two; 32 are "
+			"reserve), and go to WEFT_RECORDER_FILE when a lane fails, or on request.",
+	},
+	{
+		"RECORDER_FILE", WEFT_OPT_STRING, FIELD(lane.recorder_file), .def = "",
+		.unit = "file",
+		.help = "File of the flight recorder (pcapng); %p becomes the process id, %n a "
+			"number. Empty: weft-recorder-%p-%n.pcapng in TMPDIR or /tmp. Errors write "
+			"no more than one in 10 s and eight in all. The first context of a "
+			"process decides.",
+	},
+	{
+		"RECORDER_SIGNAL", WEFT_OPT_STRING, FIELD(lane.recorder_signal), .def = "",
+		.unit = "signals",
+		.help = "Signals that make the flight recorder write its file, separated by "
+			"commas: USR1, USR2, HUP, and QUIT, ABRT, SEGV, BUS, FPE, ILL, after which "
+			"the process ends as it would have. Handlers that the program installs "
+			"later take their place.",
 	},
 	/* ---- for tests and for finding faults */
 	{

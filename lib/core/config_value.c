@@ -369,6 +369,8 @@ int weft_option_print(const struct weft_conf *conf, const struct weft_option *op
 			return snprintf(buf, size, "auto");
 		return snprintf(buf, size, "%u", *(const unsigned int *)p);
 	case WEFT_OPT_U32:
+		if (opt->word && *(const uint32_t *)p == opt->word_value)
+			return snprintf(buf, size, "%s", opt->word);
 		return snprintf(buf, size, "%" PRIu32, *(const uint32_t *)p);
 	case WEFT_OPT_PORT:
 		return snprintf(buf, size, "%u", *(const uint16_t *)p);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# WEFT_CAPTURE: both processes of a weft-perf run over two lanes write every frame, and tshark reads
-# it.
+# WEFT_CAPTURE, captures by command, the flight recorder: both processes of a weft-perf run write
+# their frames, and tshark reads them.
 
 # shellcheck source=test/proc/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -34,7 +34,7 @@ what_was_readable_is_made_private() {
 	touch "$dir/old.pcapng"
 	chmod 644 "$dir/old.pcapng"
 	export WEFT_CAPTURE="$dir/old.pcapng"
-	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1 # two processes, one file
+	perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
 	unset WEFT_CAPTURE
 	[ "$(stat -c %a "$dir/old.pcapng")" = 600 ]
 }
@@ -45,7 +45,7 @@ anothers_file_is_refused() {
 	touch "$dir/others.pcapng"
 	chown 65534 "$dir/others.pcapng"
 	export WEFT_CAPTURE="$dir/others.pcapng"
-	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
+	perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
 	unset WEFT_CAPTURE
 	[ ! -s "$dir/others.pcapng" ] &&
 		grep -h 'belongs to user 65534' "$dir/server.err" "$dir/client.err"
@@ -54,7 +54,7 @@ anothers_file_is_refused() {
 a_link_is_not_followed() {
 	ln -s "$dir/elsewhere" "$dir/link.pcapng"
 	export WEFT_CAPTURE="$dir/link.pcapng"
-	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
+	perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
 	unset WEFT_CAPTURE
 	[ ! -e "$dir/elsewhere" ] && grep -h 'is a symbolic link' "$dir/server.err" \
 		"$dir/client.err"
@@ -173,9 +173,81 @@ a_changed_frame_is_noticed() {
 
 one_file_for_two_is_refused() {
 	export WEFT_CAPTURE="$dir/one.pcapng"
-	! perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
+	perf_pair 1 -t tag_lat -n 10 -w 0 || return 1
 	unset WEFT_CAPTURE
-	grep -h 'another process is writing' "$dir/server.err" "$dir/client.err" | grep -q '%p'
+	grep -h 'another capture is being written' "$dir/server.err" "$dir/client.err" |
+		grep -q '%p' && "$dump" "$dir/one.pcapng"
+}
+
+# during COMMAND...: while a stream of 4k messages is on, with its server's process.
+during() {
+	local rc=0 prefix=weft-capture-$$
+	new_pair 1
+	eal_server+=(--file-prefix="$prefix")
+	export WEFT_RECORDER_FILE="$dir/recorder-%n.pcapng"
+	start_server "$perf" || return 1
+	unset WEFT_RECORDER_FILE
+	start_client -t tag_bw -s 4k -n 1000000000 -f || return 1
+	"$@" || rc=$?
+	kill -TERM "$(program_pid "$server_pid")"
+	wait $client_pid
+	server_code
+	return $rc
+}
+
+# ask COMMAND...: the answers of the server's process, a line of JSON each.
+ask() {
+	python3 - "weft-capture-$$" "$@" <<'PYTHON'
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect("/var/run/dpdk/%s/dpdk_telemetry.v2" % sys.argv[1])
+s.settimeout(60)
+s.recv(65536)
+for command in sys.argv[2:]:
+    s.send(command.encode())
+    print(s.recv(1 << 20).decode())
+PYTHON
+}
+
+# Frames in the file, and those that it says were dropped, are those that the answer says.
+it_is_started_and_stopped() {
+	file=$dir/asked.pcapng
+	ask "/weft/capture,start,$file,filter=udp and no such,snaplen=128" /weft/capture \
+		"/weft/capture,start,$file,filter=greater 1000,snaplen=128" \
+		| tee "$dir/answer"
+	grep -q "filter 'udp and no such'" "$dir/answer" || return 1
+	grep -q '"captures": *1' "$dir/answer" || return 1
+	sleep 0.1
+	ask "/weft/capture,filter,less 1000" >/dev/null
+	sleep 0.5
+	ask /weft/capture,stop /weft/capture,stop | tee "$dir/answer"
+	grep -q 'no capture is running' "$dir/answer" || return 1
+	tshark -r "$file" -T fields -e frame.len -e frame.cap_len -e frame.comment \
+		>"$dir/frames" 2>/dev/null
+	python3 - "$dir/answer" "$dir/frames" <<'PYTHON'
+import json, sys
+told = json.loads(open(sys.argv[1]).readline())["/weft/capture"]
+rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[2])]
+print(told, len(rows), rows[:1])
+lengths = [int(r[0]) for r in rows]
+ok = [len(rows) == told["frames"], max(lengths) > 1000, min(lengths) < 1000,
+      max(int(r[1]) for r in rows) <= 128,
+      {r[2][:18] for r in rows} <= {"lane dpdk:0, path ", "lane dpdk:0"}]
+print(ok)
+sys.exit(not all(ok))
+PYTHON
+}
+
+# The last frames, though nobody was capturing.
+the_recorder_tells() {
+	ask /weft/recorder | tee "$dir/answer"
+	grep -q 'recorder-0.pcapng' "$dir/answer" || return 1
+	tshark -r "$dir/recorder-0.pcapng" >"$dir/frames" 2>/dev/null || return 1
+	[ "$(wc -l <"$dir/frames")" -gt 100 ]
+}
+
+it_is_started_and_stopped_and_recorded() {
+	it_is_started_and_stopped && the_recorder_tells
 }
 
 check "both processes write their own file" both_write
@@ -188,6 +260,8 @@ check "both captures are compared, frame by frame" both_ends_are_compared
 check "times are of day" times_are_of_day
 check "every frame reads as it should" every_frame_reads_as_it_should
 check "a changed frame is noticed" a_changed_frame_is_noticed
+check "started, filtered, stopped while it runs; the flight recorder has the last frames" \
+	during it_is_started_and_stopped_and_recorded
 check "two processes do not share a file" one_file_for_two_is_refused
 check "a file that others could read is made private" what_was_readable_is_made_private
 check "another user's file is refused" anothers_file_is_refused

@@ -1,406 +1,361 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The captures of a process, and the lanes that they see. */
 
 #include "capture/capture.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/queue.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "capture/pcapng.h"
 #include "base/platform_host.h"
+#include "capture/control.h"
+#include "capture/filter.h"
+#include "capture/ring.h"
+#include "capture/writer.h"
 
-/* What is captured reaches the file after this long at the latest, if the owner polls. */
-#define FLUSH_NS 100000000ull
-#define IDLE_POLLS 4096u
-#define MAX_SEGS 64u
+/* All that follows; before the lock of a capture. No lane takes it but to open and close. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static LIST_HEAD(, weft_tap) taps = LIST_HEAD_INITIALIZER(taps);
+static LIST_HEAD(, weft_capture) captures = LIST_HEAD_INITIALIZER(captures);
 
-/* A file; it stays open until the process ends, so that a later worker goes on in it. */
-struct file {
-	LIST_ENTRY(file) entry;
-	char name[4096];
-	struct weft_pcapng *pcapng;
-	pthread_mutex_t lock;
-	uint64_t flush_at; /* ns, real */
-	bool failed;
-};
+/* ---- lanes and captures; with the lock ------------------------------------------------------ */
 
-struct captured {
-	struct weft_frame_port fp; /* first */
-	struct weft_frame_port *inner;
-	struct file *file;
-	const struct weft_platform *platform;
-	uint64_t offset; /* from the platform's time to that of the file */
-	uint32_t interface;
-	uint32_t polls;
-};
-
-static LIST_HEAD(, file) files = LIST_HEAD_INITIALIZER(files);
-static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* ---- files ---------------------------------------------------------------------------------- */
-
-static void expand(const char *name, char *buf, size_t size)
+/* Its thread is in none of what the target has, and will not be. */
+static void wait_until_idle(struct weft_tap *tap)
 {
-	size_t at = 0;
-
-	for (; *name && at + 1 < size; name++) {
-		if (name[0] == '%' && name[1] == 'p') {
-			at += (size_t)snprintf(buf + at, size - at, "%d", (int)getpid());
-			name++;
-		} else {
-			buf[at++] = *name;
-		}
-	}
-	buf[at < size ? at : size - 1] = '\0';
+	while (atomic_load_explicit(&tap->busy, memory_order_seq_cst))
+		sched_yield();
 }
 
-/* A file that was there before: readers of what comes now are ours to choose, not its maker's. */
-static int make_ours(int fd, const char *name, char *why, size_t why_len)
+static struct weft_tap_target *detach(struct weft_tap *tap)
 {
-	struct stat st;
+	struct weft_tap_target *t;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return 0;
-	if (st.st_uid != geteuid()) {
-		snprintf(why, why_len,
-			 "WEFT_CAPTURE: %s belongs to user %u, who could read all frames: remove "
-			 "it, or give another name",
-			 name, st.st_uid);
-		return -EPERM;
+	/* See weft_tap_copy(). */
+	t = atomic_exchange_explicit(&tap->target, NULL, memory_order_seq_cst);
+	wait_until_idle(tap);
+	return t;
+}
+
+static int attach(struct weft_tap *tap, struct weft_capture *c)
+{
+	struct weft_capture_source *s;
+
+	pthread_mutex_lock(&c->lock);
+	s = weft_capture_add(c, tap);
+	pthread_mutex_unlock(&c->lock);
+	if (!s) {
+		weft_error("capture: %s is not in %s: no memory, or more than %u lanes", tap->name,
+			   c->options.file, WEFT_CAPTURE_SOURCES);
+		return -ENOMEM;
 	}
-	if (st.st_mode & 077 && fchmod(fd, 0600)) {
-		snprintf(why, why_len,
-			 "WEFT_CAPTURE: others can read %s, and that can't be changed (%s)", name,
-			 strerror(errno));
-		return -EPERM;
-	}
+	atomic_store_explicit(&tap->target, &s->target, memory_order_seq_cst);
 	return 0;
 }
 
-static int create(const char *name, char *why, size_t why_len)
+static void fill_state(struct weft_capture *c, struct weft_capture_state *state)
 {
-	/* Frames hold secrets and keys. A link here was perhaps laid by somebody else. */
-	int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), rc;
+	const struct weft_capture_ring *r;
+	uint64_t dropped;
+	unsigned int i;
 
-	if (fd < 0 && errno == ELOOP) {
-		snprintf(why, why_len,
-			 "WEFT_CAPTURE: %s is a symbolic link, which is not followed: give the "
-			 "file's own name",
-			 name);
-		return -ELOOP;
+	pthread_mutex_lock(&c->lock);
+	*state = (struct weft_capture_state){
+		.interfaces = c->num_sources,
+		.frames = c->gone_records - c->unwritten,
+		.dropped = c->gone_dropped + c->unwritten,
+	};
+	memcpy(state->file, c->options.file, sizeof(state->file));
+	memcpy(state->filter, c->options.filter, sizeof(state->filter));
+	memcpy(state->why, c->why, sizeof(state->why));
+	for (i = 0; i < c->num_sources; i++) {
+		r = c->source[i]->target.ring;
+		dropped = atomic_load_explicit(&r->dropped, memory_order_relaxed);
+		state->frames += atomic_load_explicit(&r->seen, memory_order_relaxed) - dropped;
+		state->dropped += dropped;
 	}
-	if (fd < 0) {
-		rc = -errno;
-		snprintf(why, why_len, "WEFT_CAPTURE: %s can't be written (%s)", name,
-			 strerror(-rc));
-		return rc;
-	}
-	rc = make_ours(fd, name, why, why_len);
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	/* Two processes in one file would spoil it for both. */
-	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-		snprintf(why, why_len,
-			 "WEFT_CAPTURE: another process is writing %s; with %%p in the name each "
-			 "writes "
-			 "its own",
-			 name);
-		close(fd);
-		return -EBUSY;
-	}
-	if (ftruncate(fd, 0) && errno != EINVAL) {
-		rc = -errno;
-		snprintf(why, why_len, "WEFT_CAPTURE: %s can't be made anew (%s)", name,
-			 strerror(-rc));
-		close(fd);
-		return rc;
-	}
-	return fd;
+	pthread_mutex_unlock(&c->lock);
 }
 
-static struct file *file_make(const char *name, int *rc, char *why, size_t why_len)
+/* @param[out] last  NULL = nobody wants to know */
+static void end_capture(struct weft_capture *c, struct weft_capture_state *last)
 {
-	struct file *f = calloc(1, sizeof(*f));
-	int fd;
+	struct weft_tap_target *t;
+	struct weft_tap *tap;
 
-	*rc = -ENOMEM;
-	snprintf(why, why_len, "WEFT_CAPTURE: no memory");
-	if (!f)
+	LIST_FOREACH(tap, &taps, entry) {
+		t = atomic_load_explicit(&tap->target, memory_order_relaxed);
+		if (t && t->capture == c)
+			detach(tap);
+	}
+	LIST_REMOVE(c, entry);
+	if (last)
+		fill_state(c, last);
+	weft_capture_destroy(c);
+}
+
+/* What the rings have is to be in the files. */
+static void at_exit(void)
+{
+	struct weft_capture *c;
+
+	pthread_mutex_lock(&lock);
+	while ((c = LIST_FIRST(&captures)))
+		end_capture(c, NULL);
+	pthread_mutex_unlock(&lock);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* There is no writer here, and the file is the parent's. */
+static void in_child(void)
+{
+	struct weft_capture *c;
+	struct weft_tap *tap;
+
+	LIST_FOREACH(tap, &taps, entry)
+		atomic_store_explicit(&tap->target, NULL, memory_order_seq_cst);
+	LIST_FOREACH(c, &captures, entry)
+		close(c->out.fd);
+	LIST_INIT(&captures);
+	pthread_mutex_unlock(&lock);
+}
+
+static struct weft_capture *open_capture(const struct weft_capture_options *o, bool threaded,
+					 int *rc, char *why, size_t why_len)
+{
+	static bool prepared;
+	struct weft_capture *c = weft_capture_create(o, threaded, rc, why, why_len);
+
+	if (!c)
 		return NULL;
-	fd = create(name, why, why_len);
-	if (fd < 0) {
-		*rc = fd;
-		free(f);
-		return NULL;
+	if (!prepared) {
+		prepared = true;
+		atexit(at_exit);
+		pthread_atfork(before_fork, after_fork, in_child);
 	}
-	f->pcapng = weft_pcapng_open(fd, "weft");
-	if (!f->pcapng) {
-		close(fd);
-		free(f);
-		return NULL;
+	LIST_INSERT_HEAD(&captures, c, entry);
+	return c;
+}
+
+static struct weft_capture *find(const char *file)
+{
+	struct weft_capture *c;
+
+	LIST_FOREACH(c, &captures, entry)
+		if (!strcmp(c->options.file, file))
+			return c;
+	return NULL;
+}
+
+/* The capture of its configuration; another lane may have opened it. */
+static void join_own(struct weft_tap *tap, const char *text)
+{
+	static char last[256];
+	struct weft_capture_options o;
+	struct weft_capture *c = NULL;
+	char why[400];
+	int rc = weft_capture_options_parse(text, &o, why, sizeof(why));
+
+	if (!rc) {
+		c = find(o.file);
+		if (!c)
+			c = open_capture(&o, tap->platform == &weft_platform_host, &rc, why,
+					 sizeof(why));
 	}
-	snprintf(f->name, sizeof(f->name), "%s", name);
-	pthread_mutex_init(&f->lock, NULL);
-	LIST_INSERT_HEAD(&files, f, entry);
-	return f;
+	if (c) {
+		attach(tap, c);
+	} else if (strcmp(last, why)) {
+		/* Once, not for each lane. */
+		snprintf(last, sizeof(last), "%s", why);
+		weft_error("WEFT_CAPTURE: %s; nothing is captured", why);
+	}
 }
 
-static struct file *file_get(const char *name, int *rc, char *why, size_t why_len)
+static void join_commanded(struct weft_tap *tap)
 {
-	char full[sizeof(((struct file *)0)->name)];
-	struct file *f;
+	struct weft_capture *c;
 
-	expand(name, full, sizeof(full));
-	pthread_mutex_lock(&files_lock);
-	LIST_FOREACH(f, &files, entry)
-		if (!strcmp(f->name, full))
-			break;
-	if (!f)
-		f = file_make(full, rc, why, why_len);
-	pthread_mutex_unlock(&files_lock);
-	return f;
-}
-
-/* With the file's lock. */
-static void flush(struct file *f, uint64_t now)
-{
-	int rc = weft_pcapng_flush(f->pcapng);
-
-	f->flush_at = now + FLUSH_NS;
-	if (!rc || f->failed)
-		return;
-	f->failed = true;
-	weft_error("WEFT_CAPTURE: %s can't be written any more (%s): the capture ends here",
-		   f->name, strerror(-rc));
-}
-
-/* ---- frames --------------------------------------------------------------------------------- */
-
-static uint64_t time_of_file(const struct captured *c)
-{
-	return c->platform->now(c->platform->arg) + c->offset;
-}
-
-static void record(struct captured *c, struct rte_mbuf *const *pkts, uint16_t n,
-		   enum weft_pcapng_direction direction)
-{
-	uint64_t now = time_of_file(c);
-	struct iovec iov[MAX_SEGS];
-	const struct rte_mbuf *m;
-	unsigned int segs;
-	uint16_t i;
-
-	pthread_mutex_lock(&c->file->lock);
-	for (i = 0; i < n; i++) {
-		segs = 0;
-		for (m = pkts[i]; m && segs < MAX_SEGS; m = m->next) {
-			iov[segs].iov_base = rte_pktmbuf_mtod(m, void *);
-			iov[segs++].iov_len = m->data_len;
+	LIST_FOREACH(c, &captures, entry) {
+		if (c->by_command) {
+			attach(tap, c);
+			return;
 		}
-		weft_pcapng_packet(c->file->pcapng, c->interface, direction, now, iov, segs);
 	}
-	if (now >= c->file->flush_at)
-		flush(c->file, now);
-	pthread_mutex_unlock(&c->file->lock);
 }
 
-/* Nothing comes, so nothing would be written: look at the clock now and then. */
-static void idle(struct captured *c)
+/* ---- lanes ---------------------------------------------------------------------------------- */
+
+struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
+			       const struct weft_platform *platform, uint64_t worker_id,
+			       const struct weft_lane_conf *conf)
 {
-	uint64_t now;
+	struct weft_tap *tap = calloc(1, sizeof(*tap));
 
-	if (++c->polls % IDLE_POLLS)
-		return;
-	now = time_of_file(c);
-	pthread_mutex_lock(&c->file->lock);
-	if (now >= c->file->flush_at && weft_pcapng_pending(c->file->pcapng))
-		flush(c->file, now);
-	pthread_mutex_unlock(&c->file->lock);
-}
-
-static struct captured *captured_of(struct weft_frame_port *fp)
-{
-	return (struct captured *)fp;
-}
-
-static uint16_t captured_rx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
-{
-	struct captured *c = captured_of(fp);
-	uint16_t got = c->inner->ops->rx_burst(c->inner, pkts, n);
-
-	if (got)
-		record(c, pkts, got, WEFT_PCAPNG_IN);
-	else
-		idle(c);
-	fp->event = c->inner->event;
-	return got;
-}
-
-/*
- * The port frees what it sends, and says only afterwards how much that is: hold on to all of it
- * meanwhile.
- */
-static uint16_t captured_tx(struct weft_frame_port *fp, struct rte_mbuf **pkts, uint16_t n)
-{
-	struct captured *c = captured_of(fp);
-	uint16_t i, sent, done = 0, part;
-	struct rte_mbuf *held[32];
-
-	do {
-		part = RTE_MIN((uint16_t)(n - done), (uint16_t)RTE_DIM(held));
-		for (i = 0; i < part; i++) {
-			held[i] = pkts[done + i];
-			rte_pktmbuf_refcnt_update(held[i], 1);
-		}
-		sent = c->inner->ops->tx_burst(c->inner, pkts + done, part);
-		if (sent)
-			record(c, held, sent, WEFT_PCAPNG_OUT);
-		for (i = 0; i < part; i++)
-			rte_pktmbuf_free(held[i]);
-		done += sent;
-	} while (sent == part && done < n);
-	return done;
-}
-
-static void captured_kick(struct weft_frame_port *fp)
-{
-	struct weft_frame_port *inner = captured_of(fp)->inner;
-
-	if (inner->ops->tx_kick)
-		inner->ops->tx_kick(inner);
-}
-
-static bool captured_tx_done(struct weft_frame_port *fp)
-{
-	struct weft_frame_port *inner = captured_of(fp)->inner;
-
-	return inner->ops->tx_done(inner);
-}
-
-static int captured_mem_map(struct weft_frame_port *fp, void *addr, size_t len,
-			    struct weft_mem_lane **mem, char *why, size_t why_len)
-{
-	struct weft_frame_port *inner = captured_of(fp)->inner;
-
-	return inner->ops->mem_map(inner, addr, len, mem, why, why_len);
-}
-
-static bool captured_link_up(struct weft_frame_port *fp)
-{
-	struct weft_frame_port *inner = captured_of(fp)->inner;
-
-	return inner->ops->link_up(inner);
-}
-
-static void captured_link_text(struct weft_frame_port *fp, char *buf, size_t size)
-{
-	weft_frame_port_link_text(captured_of(fp)->inner, buf, size);
-}
-
-static enum weft_frame_port_what captured_look(struct weft_frame_port *fp,
-					       struct weft_frame_port_event *event)
-{
-	struct weft_frame_port *inner = captured_of(fp)->inner;
-	enum weft_frame_port_what what = WEFT_FRAME_PORT_NOTHING;
-
-	if (inner->ops->look)
-		what = inner->ops->look(inner, event);
-	fp->event = inner->event;
-	fp->bandwidth = inner->bandwidth;
-	fp->flags = inner->flags;
-	return what;
-}
-
-static void captured_counters(struct weft_frame_port *fp, weft_frame_port_counter_cb cb, void *arg)
-{
-	struct weft_frame_port *inner = captured_of(fp)->inner;
-
-	inner->ops->counters(inner, cb, arg);
-}
-
-static void captured_close(struct weft_frame_port *fp)
-{
-	struct captured *c = captured_of(fp);
-
-	pthread_mutex_lock(&c->file->lock);
-	flush(c->file, time_of_file(c));
-	pthread_mutex_unlock(&c->file->lock);
-	c->inner->ops->close(c->inner);
-	free(c);
-}
-
-static const struct weft_frame_port_ops captured_ops = {
-	.rx_burst = captured_rx,
-	.tx_burst = captured_tx,
-	.tx_kick = captured_kick,
-	.tx_done = captured_tx_done,
-	.mem_map = captured_mem_map,
-	.link_up = captured_link_up,
-	.link_text = captured_link_text,
-	.look = captured_look,
-	.counters = captured_counters,
-	.close = captured_close,
-};
-
-/* ---- set-up --------------------------------------------------------------------------------- */
-
-static uint64_t real_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
-static void add_interface(struct captured *c, uint64_t worker_id)
-{
-	char name[160], about[192];
-
-	snprintf(name, sizeof(name), "dpdk:%s (%s)", c->fp.name, c->fp.device);
-	snprintf(about, sizeof(about),
+	if (!tap)
+		return NULL;
+	tap->platform = platform;
+	snprintf(tap->name, sizeof(tap->name), "dpdk:%s (%s)", port->name, port->device);
+	snprintf(tap->about, sizeof(tap->about),
 		 "raw lane of worker %016" PRIx64 ", frames of up to %u bytes", worker_id,
-		 c->fp.frame_size);
-	pthread_mutex_lock(&c->file->lock);
-	c->interface = weft_pcapng_interface(c->file->pcapng, name, about, c->fp.mac,
-					     (uint64_t)(c->fp.bandwidth * 8));
-	pthread_mutex_unlock(&c->file->lock);
+		 port->frame_size);
+	memcpy(tap->mac, port->mac, sizeof(tap->mac));
+	tap->speed = (uint64_t)(port->bandwidth * 8);
+	tap->recorder =
+		weft_recorder_open(conf, platform, tap->name, tap->about, tap->mac, tap->speed);
+	weft_capture_control();
+	pthread_mutex_lock(&lock);
+	LIST_INSERT_HEAD(&taps, tap, entry);
+	if (conf->capture)
+		join_own(tap, conf->capture);
+	else
+		join_commanded(tap);
+	pthread_mutex_unlock(&lock);
+	return tap;
 }
 
-int weft_capture_port(const char *file, const struct weft_platform *platform, uint64_t worker_id,
-		      struct weft_frame_port *port, struct weft_frame_port **out, char *why,
-		      size_t why_len)
+void weft_tap_close(struct weft_tap *tap)
 {
-	struct captured *c = calloc(1, sizeof(*c));
-	int rc = -ENOMEM;
+	struct weft_capture_source *s;
+	struct weft_tap_target *t;
+	struct weft_capture *c;
 
-	if (!c) {
-		snprintf(why, why_len, "WEFT_CAPTURE: no memory");
-		return rc;
+	if (!tap)
+		return;
+	pthread_mutex_lock(&lock);
+	LIST_REMOVE(tap, entry);
+	t = detach(tap);
+	if (t) {
+		s = (struct weft_capture_source *)t;
+		c = t->capture;
+		pthread_mutex_lock(&c->lock);
+		s->closed = true;
+		if (!c->threaded) {
+			while (weft_capture_drain(c))
+				;
+			weft_capture_settle(c);
+		}
+		pthread_mutex_unlock(&c->lock);
 	}
-	c->file = file_get(file, &rc, why, why_len);
-	if (!c->file) {
-		free(c);
+	pthread_mutex_unlock(&lock);
+	weft_recorder_close(tap->recorder);
+	free(tap);
+}
+
+/* ---- commands ------------------------------------------------------------------------------- */
+
+int weft_capture_start(const char *text, char *why, size_t why_len)
+{
+	struct weft_capture_options o;
+	struct weft_capture *c;
+	struct weft_tap *tap;
+	int rc = weft_capture_options_parse(text, &o, why, why_len);
+
+	if (rc)
 		return rc;
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(c, &captures, entry) {
+		if (c->by_command || !strcmp(c->options.file, o.file)) {
+			snprintf(why, why_len, "a capture to %s is running: stop it first",
+				 c->options.file);
+			pthread_mutex_unlock(&lock);
+			return -EBUSY;
+		}
 	}
-	c->fp = *port;
-	c->fp.ops = &captured_ops;
-	c->inner = port;
-	c->platform = platform;
-	if (platform == &weft_platform_host)
-		c->offset = real_ns() - platform->now(platform->arg);
-	add_interface(c, worker_id);
-	*out = &c->fp;
-	return 0;
+	c = open_capture(&o, true, &rc, why, why_len);
+	if (c) {
+		c->by_command = true;
+		LIST_FOREACH(tap, &taps, entry)
+			if (!atomic_load_explicit(&tap->target, memory_order_relaxed))
+				attach(tap, c);
+	}
+	pthread_mutex_unlock(&lock);
+	return rc < 0 ? rc : 0;
+}
+
+int weft_capture_stop(struct weft_capture_state *last, char *why, size_t why_len)
+{
+	struct weft_capture *c;
+	int rc = -ENOENT;
+
+	snprintf(why, why_len, "no capture is running");
+	pthread_mutex_lock(&lock);
+	while ((c = LIST_FIRST(&captures))) {
+		end_capture(c, last);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+static void set_filter(struct weft_capture *c, struct weft_capture_filter *f,
+		       const char *expression)
+{
+	struct weft_capture_filter *old = c->filter;
+	struct weft_tap_target *t;
+	struct weft_tap *tap;
+
+	pthread_mutex_lock(&c->lock);
+	c->filter = f;
+	snprintf(c->options.filter, sizeof(c->options.filter), "%s", expression);
+	pthread_mutex_unlock(&c->lock);
+	LIST_FOREACH(tap, &taps, entry) {
+		t = atomic_load_explicit(&tap->target, memory_order_relaxed);
+		if (!t || t->capture != c)
+			continue;
+		atomic_store_explicit(&t->filter, f, memory_order_seq_cst);
+		wait_until_idle(tap);
+	}
+	weft_capture_filter_free(old);
+}
+
+int weft_capture_refilter(const char *expression, char *why, size_t why_len)
+{
+	struct weft_capture_filter *f;
+	struct weft_capture *c;
+	int rc = -ENOENT;
+
+	snprintf(why, why_len, "no capture is running");
+	if (strlen(expression) >= sizeof(c->options.filter)) {
+		snprintf(why, why_len, "a filter has up to %zu bytes",
+			 sizeof(c->options.filter) - 1);
+		return -EINVAL;
+	}
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(c, &captures, entry) {
+		rc = weft_capture_filter_make(expression, &f, why, why_len);
+		if (rc)
+			break;
+		set_filter(c, f, expression);
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+bool weft_capture_query(unsigned int i, struct weft_capture_state *state)
+{
+	struct weft_capture *c;
+
+	pthread_mutex_lock(&lock);
+	LIST_FOREACH(c, &captures, entry)
+		if (i-- == 0)
+			break;
+	if (c)
+		fill_state(c, state);
+	pthread_mutex_unlock(&lock);
+	return c != NULL;
 }

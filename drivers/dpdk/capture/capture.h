@@ -1,39 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/capture.h
- * WEFT_CAPTURE: every frame of every raw lane, both directions, into one pcapng file per process.
+ * Captures of raw lanes: WEFT_CAPTURE, and those that a command starts and stops (doc/capture.md).
  *
- * A captured port is a frame port that stands in front of the real one, so a port that is not
- * captured has nothing of this on its way. Ports of several workers share a file; each is an
- * interface in it.
- *
- *	capture/capture.c  the port in front, and the file that ports share
- *	capture/pcapng.c   the format
- *
- * Frames stand in the file as the port got or gave them: what a NIC fills in (checksums) is not
- * there yet, and frames that the port did not accept are not in it. Times are those of the burst.
+ *	tap, filter, ring    the lane's side: which frames, and copies of them into a ring
+ *	capture, writer      captures and their lanes; the thread that writes a file from the rings
+ *	pcapng, file,        the format; files and their names; comments; threads
+ *	describe, thread
+ *	options              FILE[,filter=EXPR]...
+ *	control              telemetry's commands
+ *	recorder,            the flight recorder, and its files
+ *	recorder_file
  */
 #ifndef WEFT_CAPTURE_H
 #define WEFT_CAPTURE_H
 
 #include <stddef.h>
 
+#include "capture/tap.h"
 #include "frame/frame_port.h"
 #include "base/platform.h"
+#include "lane.h"
 
 /**
- * Put a capture in front of @p port.
+ * A lane opens: what it shows its frames to. It joins the capture of its configuration, else the
+ * one that a command has started, and gets a recorder. Where one of them can't be had the log says
+ * why, and the lane does without.
  *
- * @param file      name of the file; %p in it becomes the process id. It is made anew by the first
- *   port of a process
  * @param platform  whose clock stamps; the host's is shown as time of day, another (a simulator's)
- *   as it is
- * @param worker_id shown in the interface's description
- * @param[out] out  to be used, and closed, instead of @p port
- * @return 0, or a negative errno with a sentence; @p port is then as before
+ *   as it is, and there the lane itself writes the files
+ * @return NULL: no memory
  */
-int weft_capture_port(const char *file, const struct weft_platform *platform, uint64_t worker_id,
-		      struct weft_frame_port *port, struct weft_frame_port **out, char *why,
-		      size_t why_len);
+struct weft_tap *weft_tap_open(const struct weft_frame_port *port,
+			       const struct weft_platform *platform, uint64_t worker_id,
+			       const struct weft_lane_conf *conf);
+/** The lane closes; the writer goes on with what it has shown. NULL is allowed. */
+void weft_tap_close(struct weft_tap *tap);
+
+/**
+ * Start a capture of all lanes that are in none, and of those that open later.
+ * @param text  as WEFT_CAPTURE
+ * @return 0, or a negative errno with a sentence
+ */
+int weft_capture_start(const char *text, char *why, size_t why_len);
+/** From now on all captures take what @p expression does. */
+int weft_capture_refilter(const char *expression, char *why, size_t why_len);
+
+struct weft_capture_state {
+	char file[512], filter[512];
+	char why[256]; /**< it has ended because of this; "" = it goes on */
+	unsigned int interfaces;
+	uint64_t frames;  /**< records that have been written, or wait to be */
+	uint64_t dropped; /**< no room in the ring, or in the file */
+};
+
+/**
+ * End all captures of the process; what was shown until now is in the files then.
+ * @param[out] last  what the last one came to
+ */
+int weft_capture_stop(struct weft_capture_state *last, char *why, size_t why_len);
+/** State of the capture number @p i. @return false: there is none */
+bool weft_capture_query(unsigned int i, struct weft_capture_state *state);
 
 #endif /* WEFT_CAPTURE_H */

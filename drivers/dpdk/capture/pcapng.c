@@ -3,27 +3,20 @@
 #include "capture/pcapng.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
-#define BUFFER (256u * 1024)
-
-enum { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_PACKET = 6 };
-enum { OPT_END = 0, SHB_APPLICATION = 4 };
+enum { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_STATISTICS = 5, BLOCK_PACKET = 6 };
+enum { OPT_END = 0, OPT_COMMENT = 1, SHB_APPLICATION = 4 };
 enum { IF_NAME = 2, IF_DESCRIPTION = 3, IF_MAC = 6, IF_SPEED = 8, IF_TSRESOL = 9 };
-enum { EPB_FLAGS = 2 };
+enum { EPB_FLAGS = 2, EPB_DROPCOUNT = 4 };
+enum { ISB_IFRECV = 4, ISB_IFDROP = 5 };
 
 #define LINKTYPE_ETHERNET 1
-
-struct weft_pcapng {
-	int fd;
-	int error;
-	uint32_t interfaces;
-	size_t block; /* where the block that is being made begins */
-	size_t used;
-	uint8_t buffer[BUFFER];
-};
+#define STATISTICS_ROOM 4096u
+/* Who reads a FIFO may be slow, but not for ever: frames that wait are dropped and counted. */
+#define READER_MS 2000
 
 /* ---- blocks. All numbers are in the writer's byte order: the section header tells which. ---- */
 
@@ -52,17 +45,17 @@ static void pad(struct weft_pcapng *w)
 	put(w, zeros, -w->used & 3);
 }
 
-/* @p room: at least as long as the block will be. @return non-zero when it can't be had */
-static int begin_block(struct weft_pcapng *w, uint32_t type, size_t room)
+/* @p room: at least as long as the block will be. @return false when it can't be had */
+static bool begin_block(struct weft_pcapng *w, uint32_t type, size_t room)
 {
-	if (w->used + room > BUFFER)
+	if (w->used + room > WEFT_PCAPNG_BUFFER)
 		weft_pcapng_flush(w);
-	if (w->error || room > BUFFER)
-		return -1;
+	if (w->error || room > WEFT_PCAPNG_BUFFER)
+		return false;
 	w->block = w->used;
 	put32(w, type);
 	put32(w, 0);
-	return 0;
+	return true;
 }
 
 static void end_block(struct weft_pcapng *w)
@@ -81,39 +74,46 @@ static void put_option(struct weft_pcapng *w, uint16_t code, const void *data, s
 	pad(w);
 }
 
+static void put_text(struct weft_pcapng *w, uint16_t code, const char *text)
+{
+	if (text)
+		put_option(w, code, text, strlen(text));
+}
+
 /* ---- sections and interfaces ---------------------------------------------------------------- */
 
-struct weft_pcapng *weft_pcapng_open(int fd, const char *application)
+void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment)
 {
-	struct weft_pcapng *w = calloc(1, sizeof(*w));
-
-	if (!w)
-		return NULL;
 	w->fd = fd;
-	begin_block(w, BLOCK_SECTION, 64 + strlen(application));
+	w->error = 0;
+	w->interfaces = 0;
+	w->written = 0;
+	memset(w->lost, 0, sizeof(w->lost));
+	w->block = w->used = 0;
+	begin_block(w, BLOCK_SECTION, 128 + (comment ? strlen(comment) : 0));
 	put32(w, 0x1a2b3c4d); /* byte order */
 	put16(w, 1);
 	put16(w, 0);
 	put32(w, UINT32_MAX); /* section length: not known */
 	put32(w, UINT32_MAX);
-	put_option(w, SHB_APPLICATION, application, strlen(application));
+	put_text(w, OPT_COMMENT, comment);
+	put_text(w, SHB_APPLICATION, "weft");
 	put_option(w, OPT_END, NULL, 0);
 	end_block(w);
-	return w;
 }
 
 uint32_t weft_pcapng_interface(struct weft_pcapng *w, const char *name, const char *description,
-			       const uint8_t mac[6], uint64_t speed)
+			       const uint8_t mac[6], uint64_t speed, uint32_t snaplen)
 {
 	const uint8_t nanoseconds = 9;
 
-	if (begin_block(w, BLOCK_INTERFACE, 128 + strlen(name) + strlen(description)))
+	if (!begin_block(w, BLOCK_INTERFACE, 128 + strlen(name) + strlen(description)))
 		return w->interfaces++;
 	put16(w, LINKTYPE_ETHERNET);
 	put16(w, 0);
-	put32(w, 0); /* whole packets */
-	put_option(w, IF_NAME, name, strlen(name));
-	put_option(w, IF_DESCRIPTION, description, strlen(description));
+	put32(w, snaplen);
+	put_text(w, IF_NAME, name);
+	put_text(w, IF_DESCRIPTION, description);
 	put_option(w, IF_MAC, mac, 6);
 	if (speed)
 		put_option(w, IF_SPEED, &speed, sizeof(speed));
@@ -125,35 +125,49 @@ uint32_t weft_pcapng_interface(struct weft_pcapng *w, const char *name, const ch
 
 /* ---- packets -------------------------------------------------------------------------------- */
 
-void weft_pcapng_packet(struct weft_pcapng *w, uint32_t interface,
-			enum weft_pcapng_direction direction, uint64_t time_ns,
-			const struct iovec *iov, unsigned int iovcnt)
+void weft_pcapng_packet(struct weft_pcapng *w, const struct weft_pcapng_packet *p)
 {
-	uint32_t flags = (uint32_t)direction;
-	size_t length = 0;
-	unsigned int i;
+	uint32_t flags = (uint32_t)p->direction;
 
-	for (i = 0; i < iovcnt; i++)
-		length += iov[i].iov_len;
-	if (begin_block(w, BLOCK_PACKET, 64 + length))
+	if (!begin_block(w, BLOCK_PACKET, 96 + p->caplen + (p->comment ? strlen(p->comment) : 0))) {
+		w->lost[p->interface % WEFT_PCAPNG_INTERFACES]++;
+		return;
+	}
+	put32(w, p->interface);
+	put32(w, (uint32_t)(p->time_ns >> 32));
+	put32(w, (uint32_t)p->time_ns);
+	put32(w, p->caplen);
+	put32(w, p->len);
+	put(w, p->data, p->caplen);
+	pad(w);
+	put_text(w, OPT_COMMENT, p->comment);
+	put_option(w, EPB_FLAGS, &flags, sizeof(flags));
+	if (p->dropped)
+		put_option(w, EPB_DROPCOUNT, &p->dropped, sizeof(p->dropped));
+	put_option(w, OPT_END, NULL, 0);
+	end_block(w);
+}
+
+void weft_pcapng_statistics(struct weft_pcapng *w, uint32_t interface, uint64_t time_ns,
+			    uint64_t seen, uint64_t dropped)
+{
+	if (!begin_block(w, BLOCK_STATISTICS, 64))
 		return;
 	put32(w, interface);
 	put32(w, (uint32_t)(time_ns >> 32));
 	put32(w, (uint32_t)time_ns);
-	put32(w, (uint32_t)length);
-	put32(w, (uint32_t)length);
-	for (i = 0; i < iovcnt; i++)
-		put(w, iov[i].iov_base, iov[i].iov_len);
-	pad(w);
-	put_option(w, EPB_FLAGS, &flags, sizeof(flags));
+	put_option(w, ISB_IFRECV, &seen, sizeof(seen));
+	put_option(w, ISB_IFDROP, &dropped, sizeof(dropped));
 	put_option(w, OPT_END, NULL, 0);
 	end_block(w);
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-int weft_pcapng_flush(struct weft_pcapng *w)
+/* @return bytes of the buffer that are in the file */
+static size_t write_all(struct weft_pcapng *w)
 {
+	struct pollfd p = {.fd = w->fd, .events = POLLOUT};
 	size_t done = 0;
 	ssize_t n;
 
@@ -161,15 +175,50 @@ int weft_pcapng_flush(struct weft_pcapng *w)
 		n = write(w->fd, w->buffer + done, w->used - done);
 		if (n > 0)
 			done += (size_t)n;
-		else if (n < 0 && errno != EINTR)
+		else if (n < 0 && errno == EAGAIN && poll(&p, 1, READER_MS) == 0)
+			w->error = -ETIMEDOUT;
+		else if (n < 0 && errno != EINTR && errno != EAGAIN)
 			w->error = -errno;
 	}
-	w->used = 0;
-	w->block = 0;
-	return w->error;
+	return done;
 }
 
-size_t weft_pcapng_pending(const struct weft_pcapng *w)
+/* Whole blocks within the first @p room bytes; packets behind them are lost. */
+static size_t whole_blocks(struct weft_pcapng *w, size_t room)
 {
-	return w->used;
+	size_t at = 0, keep = 0;
+	uint32_t type, len, interface;
+
+	while (at < w->used) {
+		memcpy(&type, w->buffer + at, sizeof(type));
+		memcpy(&interface, w->buffer + at + 8, sizeof(interface));
+		memcpy(&len, w->buffer + at + 4, sizeof(len));
+		at += len;
+		if (at <= room)
+			keep = at;
+		else if (type == BLOCK_PACKET)
+			w->lost[interface % WEFT_PCAPNG_INTERFACES]++;
+	}
+	return keep;
+}
+
+int weft_pcapng_flush(struct weft_pcapng *w)
+{
+	size_t done, keep;
+
+	if (w->error) {
+		whole_blocks(w, 0);
+		w->used = w->block = 0;
+		return w->error;
+	}
+	done = write_all(w);
+	if (w->error) {
+		keep = whole_blocks(w, done > STATISTICS_ROOM ? done - STATISTICS_ROOM : 0);
+		if (ftruncate(w->fd, (off_t)(w->written + keep)) == 0)
+			lseek(w->fd, (off_t)(w->written + keep), SEEK_SET);
+		done = keep;
+	}
+	w->written += done;
+	w->used = w->block = 0;
+	return w->error;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /**
  * @file capture/pcapng.h
- * Writing pcapng: section, interfaces, packets; buffered. Pure: libc only.
+ * Writing pcapng: section, interfaces, packets, statistics; buffered. Pure: libc only, no
+ * allocation, and nothing that a signal handler may not call.
  *
  * DPDK 22.11's rte_pcapng is not used: its interfaces are ethdev ports (a simulated port is none),
  * the length it writes includes padding, it copies each packet into an mbuf first, and its clock is
@@ -10,48 +11,67 @@
 #ifndef WEFT_PCAPNG_H
 #define WEFT_PCAPNG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
-struct weft_pcapng;
+#define WEFT_PCAPNG_BUFFER (256u * 1024)
+#define WEFT_PCAPNG_INTERFACES 256u /**< in one file; weft-dump reads as many */
 
 enum weft_pcapng_direction { WEFT_PCAPNG_IN = 1, WEFT_PCAPNG_OUT = 2 };
+
+struct weft_pcapng {
+	int fd;
+	int error; /**< the first of all writing; nothing is written after it */
+	uint32_t interfaces;
+	uint64_t written; /**< bytes */
+	/** packets that did not reach the file, by interface */
+	uint64_t lost[WEFT_PCAPNG_INTERFACES];
+	size_t block; /**< where the block that is being made begins */
+	size_t used;  /**< bytes that wait for a flush */
+	uint8_t buffer[WEFT_PCAPNG_BUFFER];
+};
+
+struct weft_pcapng_packet {
+	uint32_t interface;
+	enum weft_pcapng_direction direction;
+	uint64_t time_ns; /**< since 1970 */
+	const void *data;
+	uint32_t caplen;  /**< bytes of data */
+	uint32_t len;     /**< bytes that the packet had */
+	uint64_t dropped; /**< of this interface since its last packet */
+	const char *comment;
+};
 
 /**
  * Begin a section.
  *
- * @param fd          file to write to, open as long as the process
- * @param application for the section header
- * @return NULL when there is no memory
+ * @param fd       file to write to
+ * @param comment  of the section; NULL = none
  */
-struct weft_pcapng *weft_pcapng_open(int fd, const char *application);
+void weft_pcapng_begin(struct weft_pcapng *w, int fd, const char *comment);
 
 /**
  * Add an Ethernet interface.
  *
- * @param speed  bit/s; 0 = not known
+ * @param speed    bit/s; 0 = not known
+ * @param snaplen  0 = whole packets
  * @return its number, counted from 0
  */
 uint32_t weft_pcapng_interface(struct weft_pcapng *w, const char *name, const char *description,
-			       const uint8_t mac[6], uint64_t speed);
+			       const uint8_t mac[6], uint64_t speed, uint32_t snaplen);
+
+void weft_pcapng_packet(struct weft_pcapng *w, const struct weft_pcapng_packet *p);
+
+/** What this file has and lacks of an interface: @p seen = packets in it + @p dropped. */
+void weft_pcapng_statistics(struct weft_pcapng *w, uint32_t interface, uint64_t time_ns,
+			    uint64_t seen, uint64_t dropped);
 
 /**
- * Add a packet.
- *
- * @param time_ns  since 1970
- * @param iov      its bytes, in pieces
- */
-void weft_pcapng_packet(struct weft_pcapng *w, uint32_t interface,
-			enum weft_pcapng_direction direction, uint64_t time_ns,
-			const struct iovec *iov, unsigned int iovcnt);
-
-/**
- * Write what is buffered. @return 0, or the first error of all writing: nothing is written after it
+ * Write what is buffered. Of a disk that is full the file gets whole blocks only, and some room is
+ * left for statistics.
+ * @return 0, or the first error of all writing
  */
 int weft_pcapng_flush(struct weft_pcapng *w);
-
-/** Bytes that wait for a flush. */
-size_t weft_pcapng_pending(const struct weft_pcapng *w);
 
 #endif /* WEFT_PCAPNG_H */

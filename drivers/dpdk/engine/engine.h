@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/capture.h"
 #include "frame/frame_port.h"
 #include "lane.h"
 #include "frame/ip.h"
@@ -63,6 +64,7 @@ struct weft_raw_conf {
 	/** tests: begin sequences at first_seq, near the wrap, instead of at random */
 	bool set_first_seq;
 	uint32_t first_seq;
+	struct weft_tap *tap; /**< is shown all frames; closed with the iface, if that opens */
 };
 
 /**

@@ -214,6 +214,7 @@ static void raw_close(struct weft_lane_iface *base)
 	}
 	raw_txq_drop(iface);
 	iface->port->ops->close(iface->port);
+	weft_tap_close(iface->tap);
 	raw_zc_destroy(iface);
 	weft_deadlines_fini(&iface->by_et);
 	weft_deadlines_fini(&iface->by_lt);
@@ -480,6 +481,7 @@ int weft_raw_iface_open(struct weft_frame_port *port, const struct weft_raw_conf
 	share_buffers(iface);
 	raw_announce_begin(iface);
 	iface->copy_bw = open->copy_bw;
+	iface->tap = rc->tap;
 	raw_fill_attr(iface);
 	iface->telemetry = weft_telemetry_add(&iface->base, open);
 	*out = &iface->base;

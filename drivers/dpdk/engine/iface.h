@@ -14,6 +14,7 @@
 #include "base/deadline.h"
 #include "base/log.h"
 #include "base/siphash.h"
+#include "capture/tap.h"
 #include "engine/raw_counters.h"
 #include "engine/telemetry.h"
 #include "frame/arp.h"
@@ -72,6 +73,7 @@ struct raw_half {
 struct raw_iface {
 	struct weft_lane_iface base;
 	struct weft_frame_port *port;
+	struct weft_tap *tap; /* recorder and captures; NULL = neither */
 
 	uint64_t now, et, lt;
 	uint64_t next_et, next_lt; /* when raw_timers() has something to do */

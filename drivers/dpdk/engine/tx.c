@@ -219,9 +219,7 @@ bool raw_seal(struct raw_conn *c, uint16_t flags)
 /* The one frame that waits leaves; what waited before it goes the long way. */
 static inline void send_now(struct raw_iface *iface)
 {
-	if (likely(iface->txq.count == 1 &&
-		   iface->port->ops->tx_burst(iface->port, &iface->txq.frames[iface->txq.head],
-					      1) == 1)) {
+	if (likely(iface->txq.count == 1 && raw_port_tx(iface, 1) == 1)) {
 		iface->txq.count = 0;
 		iface->txq.head = 0;
 		iface->tx_used = true;

@@ -14,13 +14,12 @@
  */
 void raw_txq_flush(struct raw_iface *iface)
 {
-	struct weft_frame_port *port = iface->port;
 	unsigned int n, sent;
 
 	while (iface->txq.count > 0) {
 		n = RTE_MIN(iface->txq.count, RAW_TXQ - iface->txq.head);
 		n = RTE_MIN(n, RAW_BURST);
-		sent = port->ops->tx_burst(port, &iface->txq.frames[iface->txq.head], (uint16_t)n);
+		sent = raw_port_tx(iface, n);
 		iface->txq.head = (iface->txq.head + sent) % RAW_TXQ;
 		iface->txq.count -= sent;
 		if (sent > 0) {

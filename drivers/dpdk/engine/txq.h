@@ -21,6 +21,18 @@ static inline void raw_txq_push(struct raw_iface *iface, struct rte_mbuf *m)
 	iface->base.tx_open = true;
 }
 
+/* The first @p n, which follow each other in the array, RAW_BURST at most. @return those it took */
+static inline unsigned int raw_port_tx(struct raw_iface *iface, unsigned int n)
+{
+	struct rte_mbuf **frames = &iface->txq.frames[iface->txq.head];
+	unsigned int sent;
+
+	weft_tap_offer(iface->tap, frames, n, WEFT_PCAPNG_OUT, iface->now);
+	sent = iface->port->ops->tx_burst(iface->port, frames, (uint16_t)n);
+	weft_tap_taken(iface->tap, sent);
+	return sent;
+}
+
 void raw_txq_flush(struct raw_iface *iface);
 void raw_txq_drop(struct raw_iface *iface);
 

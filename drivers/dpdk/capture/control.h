@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file capture/control.h
+ * /weft/capture and /weft/recorder on DPDK's telemetry socket (weft(7)).
+ */
+#ifndef WEFT_CAPTURE_CONTROL_H
+#define WEFT_CAPTURE_CONTROL_H
+
+/** Make the commands known, once. Any thread. */
+void weft_capture_control(void);
+
+#endif /* WEFT_CAPTURE_CONTROL_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "capture/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A file that was there before: readers of what comes now are ours to choose, not its maker's. */
+static int make_ours(int fd, const char *name, char *why, size_t why_len)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return 0;
+	if (st.st_uid != geteuid()) {
+		snprintf(why, why_len,
+			 "%s belongs to user %u, who could read all frames: remove it, or give "
+			 "another name",
+			 name, st.st_uid);
+		return -EPERM;
+	}
+	if (st.st_mode & 077 && fchmod(fd, 0600)) {
+		snprintf(why, why_len, "others can read %s, and that can't be changed (%s)", name,
+			 strerror(errno));
+		return -EPERM;
+	}
+	/* Two processes in one file would spoil it for both. */
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		snprintf(
+			why, why_len,
+			"another capture is being written to %s; with %%p in the name each process "
+			"writes its own",
+			name);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+int weft_capture_file_open(const char *name, char *why, size_t why_len)
+{
+	/* A link here was perhaps laid by somebody else. A FIFO must not make us wait. */
+	int fd = open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600), rc;
+
+	if (fd < 0) {
+		rc = -errno;
+		if (rc == -ELOOP)
+			snprintf(
+				why, why_len,
+				"%s is a symbolic link, which is not followed: give the file's own "
+				"name",
+				name);
+		else if (rc == -ENXIO)
+			snprintf(why, why_len, "%s is a FIFO that nobody reads", name);
+		else
+			snprintf(why, why_len, "%s can't be written (%s)", name, strerror(-rc));
+		return rc;
+	}
+	rc = make_ours(fd, name, why, why_len);
+	if (!rc && ftruncate(fd, 0) && errno != EINVAL) {
+		rc = -errno;
+		snprintf(why, why_len, "%s can't be made anew (%s)", name, strerror(-rc));
+	}
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int weft_capture_file_rotate(const char *name, unsigned int files)
+{
+	char from[640], to[640];
+	unsigned int i;
+
+	for (i = files - 1; i > 0; i--) {
+		snprintf(to, sizeof(to), "%s.%u", name, i);
+		if (i > 1)
+			snprintf(from, sizeof(from), "%s.%u", name, i - 1);
+		else
+			snprintf(from, sizeof(from), "%s", name);
+		if (rename(from, to) && errno != ENOENT)
+			return -errno;
+	}
+	return 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "capture/recorder.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FRAMES_MIN 128u
+/* A burst may be under way behind head: so many of the oldest frames may be written over. */
+#define MARGIN 32u
+
+static _Atomic(struct weft_recorder *) pool[WEFT_RECORDERS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* who adds to it */
+
+struct weft_recorder *weft_recorder_at(unsigned int i)
+{
+	return i < WEFT_RECORDERS ? atomic_load_explicit(&pool[i], memory_order_acquire) : NULL;
+}
+
+/* ---- reading: any thread, a signal handler too ---------------------------------------------- */
+
+static void copy_slot(struct weft_recorder_slot *to, struct weft_recorder_slot *from)
+{
+	_Atomic uint64_t *d = (_Atomic uint64_t *)to, *s = (_Atomic uint64_t *)from;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(*to) / sizeof(*d); i++)
+		atomic_store_explicit(&d[i], atomic_load_explicit(&s[i], memory_order_relaxed),
+				      memory_order_relaxed);
+}
+
+void weft_recorder_snapshot(struct weft_recorder *r, uint64_t *from, uint64_t *to)
+{
+	uint64_t begin = atomic_load_explicit(&r->begin, memory_order_relaxed), i, now;
+	uint64_t frames = r->mask + 1;
+
+	/* Acquire: the words of what is before head. */
+	*to = atomic_load_explicit(&r->head, memory_order_acquire);
+	*from = *to > begin + frames ? *to - frames : begin;
+	for (i = *from; i < *to; i++)
+		copy_slot(&r->copy[i & r->mask], &r->slots[i & r->mask]);
+	/* Acquire: a word that was written over is seen with the head of that time, or a later. */
+	atomic_thread_fence(memory_order_acquire);
+	now = atomic_load_explicit(&r->head, memory_order_relaxed) + MARGIN;
+	if (now > frames && now - frames > *from)
+		*from = now - frames;
+	if (*from > *to)
+		*from = *to;
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void destroy(struct weft_recorder *r)
+{
+	free(r->slots);
+	free(r->copy);
+	free(r);
+}
+
+static struct weft_recorder *create(uint64_t frames)
+{
+	struct weft_recorder *r = calloc(1, sizeof(*r));
+	size_t size = frames * sizeof(*r->slots);
+
+	if (!r)
+		return NULL;
+	r->mask = frames - 1;
+	r->slots = aligned_alloc(64, size);
+	r->copy = aligned_alloc(64, size);
+	if (!r->slots || !r->copy) {
+		destroy(r);
+		return NULL;
+	}
+	memset(r->slots, 0, size);
+	return r;
+}
+
+/* One that a lane has left, or a new one. Under the lock. */
+static struct weft_recorder *find(uint64_t frames)
+{
+	struct weft_recorder *r;
+	unsigned int i;
+
+	for (i = 0; i < WEFT_RECORDERS; i++) {
+		r = atomic_load_explicit(&pool[i], memory_order_relaxed);
+		if (!r)
+			return create(frames);
+		/* Acquire: what its lane has done with it. */
+		if (r->mask == frames - 1 && !atomic_load_explicit(&r->open, memory_order_acquire))
+			return r;
+	}
+	return NULL;
+}
+
+static void publish(struct weft_recorder *r)
+{
+	unsigned int i;
+
+	for (i = 0; atomic_load_explicit(&pool[i], memory_order_relaxed); i++)
+		if (atomic_load_explicit(&pool[i], memory_order_relaxed) == r)
+			return;
+	/* Release: it is whole before others see it. */
+	atomic_store_explicit(&pool[i], r, memory_order_release);
+}
+
+struct weft_recorder *weft_recorder_open(const struct weft_lane_conf *conf,
+					 const struct weft_platform *platform, const char *name,
+					 const char *about, const uint8_t mac[6], uint64_t speed)
+{
+	struct weft_recorder *r;
+	uint64_t frames = FRAMES_MIN;
+
+	if (!conf->recorder)
+		return NULL;
+	while (frames < conf->recorder)
+		frames *= 2;
+	weft_recorder_setup(conf);
+	pthread_mutex_lock(&lock);
+	r = find(frames);
+	if (r) {
+		snprintf(r->name, sizeof(r->name), "%s", name);
+		snprintf(r->about, sizeof(r->about), "%s", about);
+		memcpy(r->mac, mac, sizeof(r->mac));
+		r->speed = speed;
+		r->platform = platform;
+		atomic_store_explicit(&r->begin,
+				      atomic_load_explicit(&r->head, memory_order_relaxed),
+				      memory_order_relaxed);
+		atomic_store_explicit(&r->open, true, memory_order_relaxed);
+		publish(r);
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void weft_recorder_close(struct weft_recorder *r)
+{
+	/* Release: who opens it next goes on behind our frames. */
+	if (r)
+		atomic_store_explicit(&r->open, false, memory_order_release);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the flight recorder holds becomes a file: on an error, by a signal, by a command. */
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/platform_host.h"
+#include "capture/describe.h"
+#include "capture/file.h"
+#include "capture/options.h"
+#include "capture/recorder.h"
+#include "capture/thread.h"
+
+#define ERRORS_MAX 8u
+#define ERRORS_APART_NS 10000000000ull
+#define EXIT_WAIT_MS 2000u
+
+/* Files are written one at a time: who has set `writing` has all of this. */
+static atomic_bool writing;
+static struct weft_pcapng out;
+static struct source {
+	struct weft_recorder *r;
+	uint64_t from, to, offset;
+} sources[WEFT_RECORDERS];
+static unsigned int num_sources;
+static char reason_text[320];
+
+static char file_name[512]; /* before %p and %n */
+static _Atomic unsigned int number;
+static struct sigaction before[NSIG];
+
+/* ---- the file. Nothing here that a signal handler must not call. ---- */
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+static bool begin(void)
+{
+	bool no = false;
+
+	/* Acquire, and release in end(): one writer after the other. */
+	return atomic_compare_exchange_strong_explicit(&writing, &no, true, memory_order_acquire,
+						       memory_order_relaxed);
+}
+
+static void end(void)
+{
+	atomic_store_explicit(&writing, false, memory_order_release);
+}
+
+static void snapshot(const char *reason)
+{
+	struct source *s;
+
+	snprintf(reason_text, sizeof(reason_text), "flight recorder: %s", reason);
+	for (num_sources = 0; num_sources < WEFT_RECORDERS; num_sources++) {
+		s = &sources[num_sources];
+		s->r = weft_recorder_at(num_sources);
+		if (!s->r)
+			break;
+		s->offset = 0;
+		if (s->r->platform == &weft_platform_host)
+			s->offset =
+				clock_ns(CLOCK_REALTIME) - s->r->platform->now(s->r->platform->arg);
+		weft_recorder_snapshot(s->r, &s->from, &s->to);
+	}
+}
+
+/* Whose next frame is the oldest; @return num_sources when there is none */
+static unsigned int oldest(void)
+{
+	unsigned int i, found = num_sources;
+	uint64_t t, least = UINT64_MAX;
+
+	for (i = 0; i < num_sources; i++) {
+		if (sources[i].from == sources[i].to)
+			continue;
+		t = sources[i].r->copy[sources[i].from & sources[i].r->mask].time +
+		    sources[i].offset;
+		if (t < least || found == num_sources) {
+			least = t;
+			found = i;
+		}
+	}
+	return found;
+}
+
+static void write_frame(struct source *s, unsigned int interface)
+{
+	const struct weft_recorder_slot *slot = &s->r->copy[s->from++ & s->r->mask];
+	uint64_t about = slot->about;
+	char comment[96];
+	struct weft_pcapng_packet p = {
+		.interface = interface,
+		.direction = (enum weft_pcapng_direction)(about >> 48),
+		.time_ns = slot->time + s->offset,
+		.data = (const void *)slot->word,
+		.caplen = (uint16_t)(about >> 32),
+		.len = (uint32_t)about,
+		.comment = comment,
+	};
+
+	weft_capture_describe(s->r->name, p.data, p.caplen, comment, sizeof(comment));
+	weft_pcapng_packet(&out, &p);
+}
+
+/* @return 0, or an error with a sentence in @p name */
+static int write_file(char *name, size_t size)
+{
+	char full[512];
+	unsigned int i;
+	int fd, rc;
+
+	weft_capture_expand(file_name, atomic_fetch_add_explicit(&number, 1, memory_order_relaxed),
+			    full, sizeof(full));
+	fd = weft_capture_file_open(full, name, size);
+	if (fd < 0)
+		return fd;
+	weft_pcapng_begin(&out, fd, reason_text);
+	for (i = 0; i < num_sources; i++)
+		weft_pcapng_interface(&out, sources[i].r->name, sources[i].r->about,
+				      sources[i].r->mac, sources[i].r->speed, WEFT_RECORDER_BYTES);
+	while ((i = oldest()) < num_sources)
+		write_frame(&sources[i], i);
+	rc = weft_pcapng_flush(&out);
+	close(fd);
+	if (rc)
+		snprintf(name, size, "%s can't be written (%s)", full, strerror(-rc));
+	else
+		snprintf(name, size, "%s", full);
+	return rc;
+}
+
+int weft_recorder_write(const char *reason, char *name, size_t size)
+{
+	int rc;
+
+	if (!weft_recorder_at(0)) {
+		snprintf(name, size, "there is no raw lane, or WEFT_RECORDER is off");
+		return -ENOENT;
+	}
+	if (!begin()) {
+		snprintf(name, size, "another file is being written");
+		return -EBUSY;
+	}
+	snapshot(reason);
+	rc = write_file(name, size);
+	end();
+	return rc;
+}
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+static void *write_thread(void *arg)
+{
+	char name[640];
+
+	(void)arg;
+	if (write_file(name, sizeof(name)))
+		weft_error("WEFT_RECORDER: %s", name);
+	else
+		weft_warn("the flight recorder's frames are in %s (%s)", name, reason_text);
+	end();
+	return NULL;
+}
+
+static bool due(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static unsigned int errors;
+	static uint64_t last;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool yes;
+
+	pthread_mutex_lock(&lock);
+	yes = errors < ERRORS_MAX && (!last || now - last >= ERRORS_APART_NS);
+	if (yes) {
+		last = now;
+		errors++;
+	}
+	pthread_mutex_unlock(&lock);
+	return yes;
+}
+
+void weft_recorder_error(const char *reason)
+{
+	if (!weft_recorder_at(0) || !due() || !begin())
+		return;
+	snapshot(reason);
+	if (weft_capture_thread("weft-recorder", write_thread, NULL, NULL))
+		end();
+}
+
+/* The accident is often the last thing that happens. */
+static void at_exit(void)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	unsigned int i;
+
+	for (i = 0; i < EXIT_WAIT_MS; i++) {
+		if (!atomic_load_explicit(&writing, memory_order_acquire))
+			return;
+		nanosleep(&ms, NULL);
+	}
+}
+
+/* ---- signals -------------------------------------------------------------------------------- */
+
+static const struct signal_name {
+	const char *name;
+	int number;
+	bool ends; /* the process: what was there before has the last word */
+} signal_names[] = {
+	{"USR1", SIGUSR1, false}, {"USR2", SIGUSR2, false}, {"HUP", SIGHUP, false},
+	{"QUIT", SIGQUIT, true},  {"ABRT", SIGABRT, true},  {"SEGV", SIGSEGV, true},
+	{"BUS", SIGBUS, true},    {"FPE", SIGFPE, true},    {"ILL", SIGILL, true},
+};
+
+static void tell(const char *text)
+{
+	if (write(STDERR_FILENO, text, strlen(text)) < 0)
+		return;
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	char name[640], line[720], reason[40];
+	int saved = errno, rc;
+	size_t i;
+
+	snprintf(reason, sizeof(reason), "signal %d", sig);
+	rc = weft_recorder_write(reason, name, sizeof(name));
+	snprintf(line, sizeof(line), "weft: %s%s\n",
+		 rc ? "WEFT_RECORDER: " : "the flight recorder's frames are in ", name);
+	tell(line);
+	errno = saved;
+	for (i = 0; i < RTE_DIM(signal_names); i++) {
+		if (signal_names[i].number != sig || !signal_names[i].ends)
+			continue;
+		sigaction(sig, &before[sig], NULL);
+		raise(sig);
+		return;
+	}
+	if (before[sig].sa_flags & SA_SIGINFO)
+		before[sig].sa_sigaction(sig, info, context);
+	else if (before[sig].sa_handler != SIG_DFL && before[sig].sa_handler != SIG_IGN)
+		before[sig].sa_handler(sig);
+}
+
+static void take_signal(const char *name, size_t len)
+{
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+	size_t i;
+
+	for (i = 0; i < RTE_DIM(signal_names); i++) {
+		if (strlen(signal_names[i].name) != len || strncmp(signal_names[i].name, name, len))
+			continue;
+		sigemptyset(&action.sa_mask);
+		sigaction(signal_names[i].number, &action, &before[signal_names[i].number]);
+		return;
+	}
+	weft_error(
+		"WEFT_RECORDER_SIGNAL: '%.*s' is none of USR1, USR2, HUP, QUIT, ABRT, SEGV, BUS, "
+		"FPE, ILL; the process goes on without",
+		(int)len, name);
+}
+
+/* ---- set-up --------------------------------------------------------------------------------- */
+
+static void setup(const struct weft_lane_conf *conf)
+{
+	const char *folder = getenv("TMPDIR"), *s = conf->recorder_signal;
+	size_t len;
+
+	if (conf->recorder_file && conf->recorder_file[0])
+		snprintf(file_name, sizeof(file_name), "%s", conf->recorder_file);
+	else
+		snprintf(file_name, sizeof(file_name), "%s/weft-recorder-%%p-%%n.pcapng",
+			 folder && folder[0] ? folder : "/tmp");
+	atexit(at_exit);
+	for (; s && *s; s += len + (s[len] == ',')) {
+		len = strcspn(s, ",");
+		if (len)
+			take_signal(s, len);
+	}
+}
+
+void weft_recorder_setup(const struct weft_lane_conf *conf)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool done;
+
+	pthread_mutex_lock(&lock);
+	if (!done)
+		setup(conf);
+	done = true;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "capture/writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/platform_host.h"
+#include "capture/describe.h"
+#include "capture/file.h"
+#include "capture/filter.h"
+#include "capture/ring.h"
+#include "capture/thread.h"
+
+/* What is captured is in the file, and what was dropped is said there, after so long at most. */
+#define FLUSH_NS 100000000ull
+#define STATS_NS 1000000000ull
+#define ROUND 4096u /* records between two looks at the clock, and at who waits for the lock */
+#define SLEEP_MIN_NS 250000
+#define SLEEP_MAX_NS 4000000
+
+static uint64_t real_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static uint64_t dropped(const struct weft_capture_source *s)
+{
+	return atomic_load_explicit(&s->target.ring->dropped, memory_order_relaxed);
+}
+
+static void fail(struct weft_capture *c, const char *why)
+{
+	unsigned int i;
+
+	if (c->why[0])
+		return;
+	snprintf(c->why, sizeof(c->why), "%s", why);
+	weft_error("capture: %s: the capture ends here, the process goes on", why);
+	for (i = 0; i < c->num_sources; i++)
+		atomic_store_explicit(&c->source[i]->target.ring->dead, true, memory_order_relaxed);
+}
+
+static void put_statistics(struct weft_capture *c)
+{
+	struct weft_capture_source *s;
+	uint64_t lost, now = real_ns();
+	unsigned int i;
+
+	for (i = 0; i < c->num_sources; i++) {
+		s = c->source[i];
+		lost = dropped(s) - s->told + c->out.lost[s->interface];
+		s->dropped_at_stats = dropped(s);
+		weft_pcapng_statistics(&c->out, s->interface, now,
+				       s->records + dropped(s) - s->told, lost);
+	}
+}
+
+/* The file does not take the last records. If it takes statistics, they tell of that, too. */
+static void after_error(struct weft_capture *c)
+{
+	char why[sizeof(c->why)];
+	int error = c->out.error;
+	unsigned int i;
+
+	if (c->why[0])
+		return;
+	for (i = 0; i < WEFT_PCAPNG_INTERFACES; i++)
+		c->unwritten += c->out.lost[i];
+	snprintf(why, sizeof(why), "%.150s can't be written any more (%s)", c->options.file,
+		 strerror(-error));
+	fail(c, why);
+	c->out.error = 0;
+	put_statistics(c);
+	weft_pcapng_flush(&c->out);
+	c->out.error = error;
+}
+
+static void flush(struct weft_capture *c)
+{
+	if (weft_pcapng_flush(&c->out))
+		after_error(c);
+}
+
+static void put_interface(struct weft_capture *c, struct weft_capture_source *s)
+{
+	s->interface =
+		weft_pcapng_interface(&c->out, s->name, s->about, s->mac, s->speed,
+				      c->options.snaplen == UINT32_MAX ? 0 : c->options.snaplen);
+}
+
+/* Another file. What the last one lacks is told there; the new one begins at nothing. */
+static void rotate(struct weft_capture *c)
+{
+	struct weft_capture_source *s;
+	unsigned int i;
+	char why[200];
+	int fd, rc;
+
+	put_statistics(c);
+	flush(c);
+	if (c->why[0])
+		return;
+	if (c->options.files <= 1) {
+		snprintf(why, sizeof(why), "%.120s has reached its size", c->options.file);
+		fail(c, why);
+		return;
+	}
+	rc = weft_capture_file_rotate(c->options.file, c->options.files);
+	if (rc) {
+		snprintf(why, sizeof(why), "%.120s can't be renamed (%s)", c->options.file,
+			 strerror(-rc));
+		fail(c, why);
+		return;
+	}
+	fd = weft_capture_file_open(c->options.file, why, sizeof(why));
+	if (fd < 0) {
+		fail(c, why);
+		return;
+	}
+	close(c->out.fd);
+	weft_pcapng_begin(&c->out, fd, NULL);
+	for (i = 0; i < c->num_sources; i++) {
+		s = c->source[i];
+		s->told = s->dropped_at_stats;
+		s->records = 0;
+		put_interface(c, s);
+	}
+}
+
+void weft_capture_settle(struct weft_capture *c)
+{
+	if (!c->why[0])
+		put_statistics(c);
+	flush(c);
+}
+
+/* ---- from the rings ------------------------------------------------------------------------- */
+
+static void remove_source(struct weft_capture *c, unsigned int i)
+{
+	struct weft_capture_source *s = c->source[i];
+
+	if (!c->why[0])
+		weft_pcapng_statistics(&c->out, s->interface, real_ns(),
+				       s->records + dropped(s) - s->told, dropped(s) - s->told);
+	c->gone_records += s->all;
+	c->gone_dropped += dropped(s);
+	weft_capture_ring_destroy(s->target.ring);
+	free(s);
+	c->source[i] = c->source[--c->num_sources];
+}
+
+static void write_record(struct weft_capture *c, struct weft_capture_source *s,
+			 const struct weft_capture_record *r)
+{
+	char comment[96];
+	struct weft_pcapng_packet p = {
+		.interface = s->interface,
+		.direction = (enum weft_pcapng_direction)r->direction,
+		.time_ns = r->time_ns,
+		.data = r->data,
+		.caplen = r->caplen,
+		.len = r->len,
+		.dropped = r->dropped,
+		.comment = comment,
+	};
+
+	s->all++;
+	if (c->why[0]) {
+		c->unwritten++;
+		return;
+	}
+	weft_capture_describe(s->name, r->data, r->caplen, comment, sizeof(comment));
+	weft_pcapng_packet(&c->out, &p);
+	s->records++;
+	if (c->out.error)
+		after_error(c);
+	else if (c->options.size && c->out.written + c->out.used >= c->options.size)
+		rotate(c);
+}
+
+/* The oldest record of all rings. */
+static struct weft_capture_source *oldest(struct weft_capture *c,
+					  const struct weft_capture_record **out)
+{
+	struct weft_capture_source *found = NULL;
+	const struct weft_capture_record *r;
+	unsigned int i;
+
+	for (i = 0; i < c->num_sources; i++) {
+		r = weft_capture_ring_peek(c->source[i]->target.ring);
+		if (r && (!found || r->time_ns < (*out)->time_ns)) {
+			found = c->source[i];
+			*out = r;
+		}
+	}
+	return found;
+}
+
+unsigned int weft_capture_drain(struct weft_capture *c)
+{
+	const struct weft_capture_record *r = NULL;
+	struct weft_capture_source *s;
+	unsigned int n, i;
+
+	for (n = 0; n < ROUND && (s = oldest(c, &r)); n++) {
+		write_record(c, s, r);
+		weft_capture_ring_next(s->target.ring, r);
+	}
+	for (i = 0; i < c->num_sources && n < ROUND;) {
+		if (c->source[i]->closed && !weft_capture_ring_peek(c->source[i]->target.ring))
+			remove_source(c, i);
+		else
+			i++;
+	}
+	return n;
+}
+
+/* ---- the thread ----------------------------------------------------------------------------- */
+
+static bool more_dropped(const struct weft_capture *c)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->num_sources; i++)
+		if (dropped(c->source[i]) != c->source[i]->dropped_at_stats)
+			return true;
+	return false;
+}
+
+/* Now and then, so that a process that is killed leaves a good file. */
+static void keep_up(struct weft_capture *c)
+{
+	uint64_t now = real_ns();
+
+	if (c->why[0] || now < c->flush_at)
+		return;
+	c->flush_at = now + FLUSH_NS;
+	if (now >= c->stats_at && more_dropped(c)) {
+		c->stats_at = now + STATS_NS;
+		put_statistics(c);
+	}
+	if (c->out.used)
+		flush(c);
+}
+
+static void *write_loop(void *arg)
+{
+	struct timespec ts = {.tv_nsec = SLEEP_MIN_NS};
+	struct weft_capture *c = arg;
+	unsigned int n;
+
+	while (!atomic_load_explicit(&c->stop, memory_order_acquire)) {
+		pthread_mutex_lock(&c->lock);
+		n = weft_capture_drain(c);
+		keep_up(c);
+		pthread_mutex_unlock(&c->lock);
+		if (n) {
+			ts.tv_nsec = SLEEP_MIN_NS;
+			continue;
+		}
+		nanosleep(&ts, NULL);
+		ts.tv_nsec = RTE_MIN(ts.tv_nsec * 2, (long)SLEEP_MAX_NS);
+	}
+	return NULL;
+}
+
+/* A simulator's lanes write when there is much to write; the ring then never is full. */
+static void written_by_lane(struct weft_capture *c)
+{
+	struct weft_capture_ring *r;
+	unsigned int i;
+
+	for (i = 0; i < c->num_sources; i++) {
+		r = c->source[i]->target.ring;
+		if (r->done.head - atomic_load_explicit(&r->tail, memory_order_relaxed) >
+		    r->size / 4) {
+			while (weft_capture_drain(c))
+				;
+			return;
+		}
+	}
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+struct weft_capture_source *weft_capture_add(struct weft_capture *c, const struct weft_tap *tap)
+{
+	const struct weft_platform *pf = tap->platform;
+	struct weft_capture_source *s;
+
+	if (c->num_sources == WEFT_CAPTURE_SOURCES || c->out.interfaces >= WEFT_CAPTURE_SOURCES)
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->target.ring = weft_capture_ring_create(c->options.ring);
+	if (!s->target.ring) {
+		free(s);
+		return NULL;
+	}
+	snprintf(s->name, sizeof(s->name), "%s", tap->name);
+	snprintf(s->about, sizeof(s->about), "%s", tap->about);
+	memcpy(s->mac, tap->mac, sizeof(s->mac));
+	s->speed = tap->speed;
+	s->target.filter = c->filter;
+	s->target.snaplen = c->options.snaplen;
+	s->target.capture = c;
+	if (pf == &weft_platform_host)
+		s->target.offset = real_ns() - pf->now(pf->arg);
+	if (!c->threaded)
+		s->target.written_by_lane = written_by_lane;
+	s->target.ring->dead = c->why[0] != '\0';
+	if (!c->why[0])
+		put_interface(c, s);
+	c->source[c->num_sources++] = s;
+	return s;
+}
+
+struct weft_capture *weft_capture_create(const struct weft_capture_options *o, bool threaded,
+					 int *rc, char *why, size_t why_len)
+{
+	struct weft_capture *c = calloc(1, sizeof(*c));
+	int fd;
+
+	*rc = -ENOMEM;
+	snprintf(why, why_len, "no memory");
+	if (!c)
+		return NULL;
+	c->options = *o;
+	pthread_mutex_init(&c->lock, NULL);
+	*rc = weft_capture_filter_make(o->filter, &c->filter, why, why_len);
+	if (*rc)
+		goto free_capture;
+	fd = weft_capture_file_open(o->file, why, why_len);
+	*rc = fd;
+	if (fd < 0)
+		goto free_filter;
+	weft_pcapng_begin(&c->out, fd, NULL);
+	c->threaded = threaded;
+	*rc = threaded ? weft_capture_thread("weft-capture", write_loop, c, &c->thread) : 0;
+	if (!*rc)
+		return c;
+	snprintf(why, why_len, "no thread that writes (%s)", strerror(-*rc));
+	close(fd);
+free_filter:
+	weft_capture_filter_free(c->filter);
+free_capture:
+	free(c);
+	return NULL;
+}
+
+void weft_capture_destroy(struct weft_capture *c)
+{
+	if (c->threaded) {
+		atomic_store_explicit(&c->stop, true, memory_order_release);
+		pthread_join(c->thread, NULL);
+	}
+	while (weft_capture_drain(c))
+		;
+	weft_capture_settle(c);
+	close(c->out.fd);
+	while (c->num_sources)
+		remove_source(c, 0);
+	weft_capture_filter_free(c->filter);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Captures and the flight recorder as a lane sees them; weft-dump's reader reads their files. */
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/platform_host.h"
+#include "capture/capture.h"
+#include "dump/file.h"
+#include "eal.h"
+
+#define BURST 8u
+#define LARGE 8000u
+#define SMALL 90u
+
+static struct rte_mempool *pool;
+static struct weft_frame_port port = {
+	.name = "7",
+	.device = "net_test",
+	.frame_size = 9014,
+	.mac = {2, 0, 0, 0, 0, 1},
+	.bandwidth = 1.25e9,
+};
+static struct weft_lane_conf conf = {.recorder = 128, .recorder_file = "", .recorder_signal = ""};
+static char folder[] = "/tmp/weft-capture-XXXXXX", file[64];
+
+/* ---- a lane, and what is in a file ---- */
+
+struct seen {
+	uint64_t frames, dropped, in, longest, caplen, last;
+	unsigned int interfaces;
+	char name[96];
+};
+
+static struct seen read_file(const char *name)
+{
+	struct seen seen = {0};
+	struct dump_frame frame;
+	char why[400];
+	struct dump_file *f = dump_file_open(name, 0, why, sizeof(why));
+
+	assert_non_null(f);
+	while (dump_file_next(f, &frame)) {
+		seen.frames++;
+		seen.in += frame.way == DUMP_IN;
+		seen.caplen = frame.caplen > seen.caplen ? frame.caplen : seen.caplen;
+		seen.longest = frame.len > seen.longest ? frame.len : seen.longest;
+		assert_true(frame.time >= seen.last);
+		seen.last = frame.time;
+	}
+	assert_string_equal(f->why, "");
+	seen.interfaces = f->num_ifaces;
+	for (unsigned int i = 0; i < f->num_ifaces; i++)
+		seen.dropped += f->iface[i].dropped;
+	if (f->num_ifaces)
+		snprintf(seen.name, sizeof(seen.name), "%s", f->iface[0].name);
+	dump_file_close(f);
+	return seen;
+}
+
+static struct rte_mbuf *frame_of(uint16_t len, uint8_t port_number)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+	uint8_t *p = (uint8_t *)rte_pktmbuf_append(m, len);
+
+	memset(p, 0, len);
+	p[12] = 8; /* IPv4, UDP */
+	p[14] = 0x45;
+	p[23] = 17;
+	p[37] = port_number;
+	return m;
+}
+
+/* A burst of which the port takes a part. */
+static void show(struct weft_tap *tap, struct rte_mbuf **m, unsigned int n, unsigned int taken,
+		 enum weft_pcapng_direction direction)
+{
+	weft_tap_offer(tap, m, n, direction, weft_platform_host.now(NULL));
+	weft_tap_taken(tap, taken);
+}
+
+static struct weft_tap *tap_of(const char *capture)
+{
+	conf.capture = capture;
+	return weft_tap_open(&port, &weft_platform_host, 1, &conf);
+}
+
+static void stop(struct weft_capture_state *state)
+{
+	char why[300];
+
+	assert_int_equal(weft_capture_stop(state, why, sizeof(why)), 0);
+}
+
+/* ---- captures ---- */
+
+static void what_is_sent_is_in_the_file_or_counted(void **state)
+{
+	static const char text[] = ",ring=256k,size=1G";
+	struct weft_capture_state end;
+	struct rte_mbuf *m[BURST];
+	char capture[128];
+	uint64_t sent = 0;
+	struct seen seen;
+	struct weft_tap *tap;
+
+	(void)state;
+	snprintf(capture, sizeof(capture), "%s%s", file, text);
+	tap = tap_of(capture);
+	for (unsigned int i = 0; i < BURST; i++)
+		m[i] = frame_of(i % 2 ? LARGE : SMALL, 1);
+	/* Faster than anybody writes 256 KiB, and parts of bursts only. */
+	for (unsigned int i = 0; i < 4000; i++) {
+		show(tap, m, BURST, i % (BURST + 1), i % 2 ? WEFT_PCAPNG_OUT : WEFT_PCAPNG_IN);
+		sent += i % (BURST + 1);
+	}
+	stop(&end);
+	seen = read_file(file);
+	assert_int_equal(end.frames + end.dropped, sent);
+	assert_int_equal(seen.frames, end.frames);
+	assert_int_equal(seen.dropped, end.dropped);
+	assert_true(seen.frames > 0 && end.dropped > 0);
+	assert_true(seen.in > 0 && seen.in < seen.frames);
+	assert_string_equal(seen.name, "dpdk:7 (net_test)");
+	rte_pktmbuf_free_bulk(m, BURST);
+	weft_tap_close(tap);
+}
+
+static void it_is_started_filtered_and_stopped_while_frames_pass(void **state)
+{
+	struct rte_mbuf *m[2] = {frame_of(LARGE, 1), frame_of(SMALL, 2)};
+	struct weft_tap *tap = tap_of(NULL), *later;
+	struct weft_capture_state now;
+	char command[128], why[300];
+	struct seen seen;
+
+	(void)state;
+	show(tap, m, 2, 2, WEFT_PCAPNG_IN);
+	snprintf(command, sizeof(command), "%s,filter=udp dst port 1,snaplen=128", file);
+	assert_int_equal(weft_capture_start(command, why, sizeof(why)), 0);
+	assert_int_equal(weft_capture_start(command, why, sizeof(why)), -EBUSY);
+	show(tap, m, 2, 2, WEFT_PCAPNG_IN); /* one of them */
+	assert_int_equal(weft_capture_refilter("udp dst prt 2", why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "udp dst prt 2"));
+	show(tap, m, 2, 2, WEFT_PCAPNG_IN); /* as before */
+	assert_int_equal(weft_capture_refilter("less 100", why, sizeof(why)), 0);
+	show(tap, m, 2, 2, WEFT_PCAPNG_IN); /* the other one */
+	later = tap_of(NULL);
+	show(later, m, 2, 2, WEFT_PCAPNG_OUT);
+	assert_true(weft_capture_query(0, &now));
+	assert_int_equal(now.interfaces, 2);
+	stop(&now);
+	show(tap, m, 2, 2, WEFT_PCAPNG_IN);
+	assert_int_equal(weft_capture_stop(&now, why, sizeof(why)), -ENOENT);
+	seen = read_file(file);
+	assert_int_equal(seen.frames, 4);
+	assert_int_equal(seen.in, 3);
+	assert_int_equal(seen.interfaces, 2);
+	assert_int_equal(seen.caplen, 128);
+	assert_int_equal(seen.longest, LARGE);
+	rte_pktmbuf_free_bulk(m, 2);
+	weft_tap_close(later);
+	weft_tap_close(tap);
+}
+
+static void files_are_rotated_by_size(void **state)
+{
+	struct weft_capture_state end;
+	struct rte_mbuf *m[BURST];
+	char command[128], name[80];
+	struct weft_tap *tap;
+	struct stat st;
+	uint64_t kept;
+
+	(void)state;
+	snprintf(command, sizeof(command), "%s,size=1M,files=3,ring=16M", file);
+	tap = tap_of(command);
+	for (unsigned int i = 0; i < BURST; i++)
+		m[i] = frame_of(LARGE, 1);
+	for (unsigned int i = 0; i < 100; i++) /* 6.4 MB: all are in the ring */
+		show(tap, m, BURST, BURST, WEFT_PCAPNG_OUT);
+	weft_tap_close(tap);
+	stop(&end);
+	assert_int_equal(end.frames, 100 * BURST);
+	kept = read_file(file).frames;
+	for (unsigned int i = 1; i < 3; i++) {
+		snprintf(name, sizeof(name), "%s.%u", file, i);
+		kept += read_file(name).frames;
+		assert_int_equal(stat(name, &st), 0);
+		assert_true(st.st_size >= 1 << 20 && st.st_size < (1 << 20) + 65536);
+		assert_int_equal(st.st_mode & 0777, 0600);
+	}
+	assert_true(kept < end.frames && kept > 200);
+	snprintf(name, sizeof(name), "%s.3", file);
+	assert_int_not_equal(stat(name, &st), 0);
+	rte_pktmbuf_free_bulk(m, BURST);
+}
+
+static void a_capture_that_cannot_be_leaves_the_lane_alone(void **state)
+{
+	static const char *const bad[] = {
+		"/nowhere/x.pcapng", ",filter=udp",         "/tmp/x,filter=no such thing",
+		"/tmp/x,snaplen=1",  "/tmp/x,snaplen=many", "/tmp/x,ring=1k",
+		"/tmp/x,files=0",    "/tmp/x,size=1",       "/tmp/x,colour=red",
+		"/tmp/x,filter=",
+	};
+	struct rte_mbuf *m = frame_of(LARGE, 1);
+	struct weft_capture_state now;
+	struct weft_tap *tap;
+	char why[400];
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(bad); i++) {
+		why[0] = '\0';
+		assert_true(weft_capture_start(bad[i], why, sizeof(why)) < 0);
+		assert_true(strlen(why) > 10);
+		tap = tap_of(bad[i]);
+		show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+		assert_false(weft_capture_query(0, &now));
+		weft_tap_close(tap);
+	}
+	/* A disk that is full. */
+	tap = tap_of("/dev/full");
+	for (unsigned int i = 0; i < 100; i++)
+		show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	stop(&now);
+	assert_int_equal(now.frames + now.dropped, 100);
+	rte_pktmbuf_free(m);
+	weft_tap_close(tap);
+}
+
+static void a_fork_leaves_the_file_to_its_parent(void **state)
+{
+	struct rte_mbuf *m = frame_of(SMALL, 1);
+	struct weft_capture_state end;
+	struct weft_tap *tap = tap_of(file);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	pid = fork();
+	if (pid == 0) {
+		show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+		_exit(weft_capture_query(0, &end));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	stop(&end);
+	assert_int_equal(read_file(file).frames, 2);
+	rte_pktmbuf_free(m);
+	weft_tap_close(tap);
+}
+
+/* ---- the flight recorder ---- */
+
+static void the_recorder_has_the_last_frames_of_each_lane(void **state)
+{
+	struct rte_mbuf *m[BURST];
+	struct weft_tap *a = tap_of(NULL), *b = tap_of(NULL);
+	char name[512];
+	struct seen seen;
+
+	(void)state;
+	for (unsigned int i = 0; i < BURST; i++)
+		m[i] = frame_of(i ? LARGE : SMALL, 1);
+	for (unsigned int i = 0; i < 1000; i++)
+		show(a, m, BURST, BURST, WEFT_PCAPNG_OUT);
+	show(b, m, BURST, 3, WEFT_PCAPNG_IN);
+	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+	seen = read_file(name);
+	/* 32, which a burst may be writing over in this moment, are left out. */
+	assert_int_equal(seen.frames, 128 - 32 + 3);
+	assert_int_equal(seen.in, 3);
+	assert_int_equal(seen.caplen, WEFT_RECORDER_BYTES);
+	assert_int_equal(seen.longest, LARGE);
+	rte_pktmbuf_free_bulk(m, BURST);
+	weft_tap_close(a);
+	weft_tap_close(b);
+}
+
+static void errors_do_not_fill_the_disk(void **state)
+{
+	struct weft_tap *tap = tap_of(NULL);
+	struct rte_mbuf *m = frame_of(SMALL, 1);
+	char before[512], after[512];
+
+	(void)state;
+	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	assert_int_equal(weft_recorder_write("a test", before, sizeof(before)), 0);
+	for (unsigned int i = 0; i < 1000; i++)
+		weft_recorder_error("a test of many errors");
+	/* Numbers tell how many files there were between: one. */
+	while (weft_recorder_write("a test", after, sizeof(after)) == -EBUSY)
+		usleep(1000);
+	assert_int_equal(atoi(strrchr(after, '-') + 1) - atoi(strrchr(before, '-') + 1), 2);
+	rte_pktmbuf_free(m);
+	weft_tap_close(tap);
+}
+
+static void a_signal_writes_a_file_and_an_abort_too(void **state)
+{
+	struct weft_tap *tap = tap_of(NULL);
+	struct rte_mbuf *m = frame_of(SMALL, 1);
+	char name[512], last[512];
+	int status, n;
+	pid_t pid;
+
+	(void)state;
+	show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	raise(SIGUSR2);
+	assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+	n = atoi(strrchr(name, '-') + 1);
+	snprintf(last, sizeof(last), "%s/rec-%d-%d.pcapng", folder, getpid(), n - 1);
+	assert_true(read_file(last).frames > 0);
+	pid = fork();
+	if (pid == 0)
+		abort();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	snprintf(last, sizeof(last), "%s/rec-%d-%d.pcapng", folder, pid, n + 1);
+	assert_true(read_file(last).frames > 0);
+	rte_pktmbuf_free(m);
+	weft_tap_close(tap);
+}
+
+static void *show_frames(void *arg)
+{
+	struct weft_tap *tap = arg;
+	struct rte_mbuf *m = frame_of(SMALL, 1);
+
+	for (unsigned int i = 0; i < 200000; i++) {
+		memset(rte_pktmbuf_mtod(m, void *), i, SMALL);
+		show(tap, &m, 1, 1, WEFT_PCAPNG_OUT);
+	}
+	rte_pktmbuf_free(m);
+	return NULL;
+}
+
+/* Whatever is read while a lane writes, a frame is a whole one: all its bytes are equal. */
+static void frames_are_whole_while_the_lane_goes_on(void **state)
+{
+	struct weft_tap *tap;
+	struct dump_frame frame;
+	struct dump_file *f;
+	char name[512], why[400];
+	pthread_t thread;
+
+	(void)state;
+	conf.recorder = 1024;
+	tap = tap_of(NULL);
+	assert_int_equal(pthread_create(&thread, NULL, show_frames, tap), 0);
+	for (unsigned int i = 0; i < 20; i++) {
+		assert_int_equal(weft_recorder_write("a test", name, sizeof(name)), 0);
+		f = dump_file_open(name, 0, why, sizeof(why));
+		while (dump_file_next(f, &frame))
+			for (unsigned int j = 1; frame.iface == f->num_ifaces - 1u && j < SMALL;
+			     j++)
+				assert_int_equal(frame.data[j], frame.data[0]);
+		dump_file_close(f);
+		unlink(name);
+		if (i % 5 == 2)
+			assert_int_equal(weft_capture_start(file, why, sizeof(why)), 0);
+		else if (i % 5 == 3)
+			assert_int_equal(weft_capture_refilter("less 95", why, sizeof(why)), 0);
+		else if (i % 5 == 4)
+			stop(&(struct weft_capture_state){0});
+	}
+	pthread_join(thread, NULL);
+	weft_tap_close(tap);
+}
+
+static int set_up(void **state)
+{
+	static char recorder_file[128];
+
+	(void)state;
+	test_eal_init("64");
+	pool = rte_pktmbuf_pool_create("capture", 64, 0, 0, 10000, SOCKET_ID_ANY);
+	if (!pool || !mkdtemp(folder))
+		return -1;
+	snprintf(file, sizeof(file), "%s/c.pcapng", folder);
+	snprintf(recorder_file, sizeof(recorder_file), "%s/rec-%%p-%%n.pcapng", folder);
+	conf.recorder_file = recorder_file;
+	conf.recorder_signal = "USR2,ABRT,NONSENSE";
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_sent_is_in_the_file_or_counted),
+		cmocka_unit_test(it_is_started_filtered_and_stopped_while_frames_pass),
+		cmocka_unit_test(files_are_rotated_by_size),
+		cmocka_unit_test(a_capture_that_cannot_be_leaves_the_lane_alone),
+		cmocka_unit_test(a_fork_leaves_the_file_to_its_parent),
+		cmocka_unit_test(the_recorder_has_the_last_frames_of_each_lane),
+		cmocka_unit_test(errors_do_not_fill_the_disk),
+		cmocka_unit_test(a_signal_writes_a_file_and_an_abort_too),
+		cmocka_unit_test(frames_are_whole_while_the_lane_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
