@@ -11,8 +11,7 @@
 #include "drivers/dpdk/frame/csum.h"
 #include "dump/trace.h"
 
-#define WAIT_NS 1000000000u /* a frame that takes longer is lost */
-#define END_NS 5000000u     /* what was sent so shortly before the end may still come */
+#define END_NS 5000000u /* what was sent so shortly before the end may still come */
 #define BUCKETS (2u * TRACE_PENDING)
 
 struct pending {
@@ -133,6 +132,8 @@ static void judge(struct trace *t, const struct pending *e)
 	const struct trace_host *h;
 	uint32_t load;
 
+	if ((e->out ? e->out : e->in) < f->compared_from)
+		return;
 	if (!e->out) { /* its sender's capture has not got it: was it another one on the way? */
 		h = &t->host[f->out.file];
 		if (f->out.known && e->in > h->first + END_NS && e->in < h->last)
@@ -181,7 +182,7 @@ void trace_fate_judge(struct trace *t, bool all)
 	for (; p->tail < p->head; p->tail++) {
 		e = &p->entry[p->tail % TRACE_PENDING];
 		when = e->out ? e->out : e->in;
-		if (!all && p->head - p->tail < TRACE_PENDING && when + WAIT_NS > t->now)
+		if (!all && p->head - p->tail < TRACE_PENDING && when + TRACE_WAIT_NS > t->now)
 			return;
 		judge(t, e);
 		drop(p, e);

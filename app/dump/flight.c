@@ -18,6 +18,7 @@
 struct flight {
 	uint64_t first, sent; /* first and last time that it went out; 0 = not seen */
 	uint32_t flow, seq, len, ts, next, link;
+	uint32_t order, outs; /* of the first transmission; how many there were */
 	uint8_t path;
 	bool live;   /* not acknowledged */
 	bool listed; /* the table has it: until all before it are acknowledged, too */
@@ -127,7 +128,16 @@ static void is_repaired(struct msg *m, const struct flight *e, uint64_t time)
 	}
 }
 
-static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t way, bool acked)
+/* The transmissions before the one that came. */
+static void are_lost(struct msg *m, const struct flight *e, uint64_t time)
+{
+	msg_lane(m, e->flow, time)->lost += e->outs - 1;
+	m->lost += e->outs - 1;
+}
+
+/* @param repairs  it is none that was sent first; @p way: DUMP_WAY_UNKNOWN and acked, or not */
+static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t way, bool acked,
+		    bool repairs)
 {
 	struct trace_follow *fo = t->follow;
 	struct msg_link *l;
@@ -145,8 +155,11 @@ static void arrives(struct trace *t, struct flight *e, uint64_t time, uint8_t wa
 		if (!first)
 			continue;
 		is_there(m, l, e, time, way);
-		if (l->kind <= LINK_ANNOUNCE)
+		if (l->kind <= LINK_ANNOUNCE && repairs) {
 			is_repaired(m, e, time);
+			if (!acked && e->outs > 1)
+				are_lost(m, e, time);
+		}
 		msg_touch(t, m, time);
 	}
 }
@@ -192,7 +205,7 @@ static void free_links(struct trace *t, struct flight *e)
 		if (!m)
 			continue;
 		m->pending--;
-		msg_touch(t, m, m->touched > t->now ? m->touched : t->now);
+		msg_touch(t, m, m->touched);
 	}
 	e->link = TRACE_NONE;
 }
@@ -243,6 +256,10 @@ void flight_retire(struct trace *t)
 
 void flight_end(struct trace *t)
 {
+	uint32_t i;
+
+	for (i = 0; i < t->num_flows; i++)
+		t->flow[i].open_frames = t->flow[i].flight_frames;
 	while (t->follow->tail != t->follow->head)
 		flight_retire(t);
 }
@@ -284,10 +301,12 @@ static bool is_over(struct trace_flow *f, uint32_t seq)
 }
 
 static void goes_out(struct trace *t, struct trace_flow *f, struct flight *e, uint32_t ts,
-		     uint64_t time)
+		     uint32_t order, uint64_t time)
 {
 	e->resent = e->out;
+	e->outs++;
 	if (!e->out) {
+		e->order = order;
 		e->first = time;
 		count_flight(f, time);
 		f->flight_bytes += e->len;
@@ -298,7 +317,7 @@ static void goes_out(struct trace *t, struct trace_flow *f, struct flight *e, ui
 			f->most_frames = f->flight_frames;
 	} else {
 		e->by_ack = f->sacked_at > e->sent && time < f->acked_at + PROMPT_NS;
-		goes_again(t, e, time, f->in.known && !e->here);
+		goes_again(t, e, time, false);
 	}
 	e->out = true;
 	e->sent = time;
@@ -359,11 +378,12 @@ void flight_data(struct trace *t, struct trace_flow *f, const struct dump_frame 
 	if (!e->live)
 		return; /* sent again in vain */
 	if (frame->way != DUMP_IN) {
-		goes_out(t, f, e, weft_get32(v->hdr->ts), time);
+		goes_out(t, f, e, weft_get32(v->hdr->ts), weft_get32(v->hdr->order), time);
 		seen_out(t, e, time, frame->way);
 	}
 	if (frame->way != DUMP_OUT && whole)
-		arrives(t, e, time, frame->way, false);
+		arrives(t, e, time, frame->way, false,
+			e->again && weft_get32(v->hdr->order) != e->order);
 }
 
 /* ---- acknowledgements ----------------------------------------------------------------------- */
@@ -378,7 +398,7 @@ static void acknowledged(struct trace *t, struct flight *e, const struct dump_vi
 	    weft_get32(v->hdr->ts_echo) == e->ts && time > e->sent + hold)
 		hist_add(&f->rtt, time - e->sent - hold);
 	if (!e->here)
-		arrives(t, e, time, DUMP_WAY_UNKNOWN, true);
+		arrives(t, e, time, DUMP_WAY_UNKNOWN, true, e->again);
 	let_go(t, e, time);
 }
 

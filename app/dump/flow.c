@@ -7,6 +7,7 @@
 #include "dump/message.h"
 
 #define FIRST_INTERVAL_NS 10000u
+#define ALONE_FRAMES 4096u
 #define TABLE (4u * TRACE_FLOWS)
 
 static uint32_t slot_of(uint32_t conn, uint32_t token)
@@ -16,7 +17,7 @@ static uint32_t slot_of(uint32_t conn, uint32_t token)
 	return (uint32_t)(h >> 40) % TABLE;
 }
 
-static uint64_t address(uint32_t ip, const uint8_t mac[6])
+uint64_t trace_address(uint32_t ip, const uint8_t mac[6])
 {
 	uint64_t a = 0;
 
@@ -80,8 +81,8 @@ static struct trace_flow *add(struct trace *t, uint32_t *slot, const struct dump
 	*f = (struct trace_flow){.dst_conn = weft_get32(v->hdr->dst_conn),
 				 .token = weft_get32(v->hdr->token),
 				 .src_conn = weft_get16(v->hdr->src_conn),
-				 .src = address(v->src_ip, v->src_mac),
-				 .dst = address(v->dst_ip, v->dst_mac),
+				 .src = trace_address(v->src_ip, v->src_mac),
+				 .dst = trace_address(v->dst_ip, v->dst_mac),
 				 .other = TRACE_NONE,
 				 .min_delay = INT64_MAX,
 				 .lost_min = UINT32_MAX,
@@ -220,6 +221,19 @@ static void count(struct trace *t, struct trace_flow *f, const struct dump_frame
 	f->series.again[since / t->interval] += again;
 }
 
+/* Has the other end's capture got it, too? If it hasn't for long, fates are not asked for. */
+static bool is_compared(struct trace_flow *f, uint64_t time)
+{
+	if (!(f->out.known && f->in.known) && f->frames > ALONE_FRAMES) {
+		f->alone = true;
+		return false;
+	}
+	if (f->alone) /* what is on its way now has not been noted */
+		f->compared_from = time + TRACE_WAIT_NS;
+	f->alone = false;
+	return true;
+}
+
 void trace_frame(struct trace *t, const struct dump_frame *frame, const struct dump_view *v,
 		 uint64_t time)
 {
@@ -230,6 +244,8 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 		t->begin = time;
 	if (v->what == DUMP_LANE)
 		f = flow_of(t, v);
+	if (v->what == DUMP_LANE || v->what == DUMP_ARP)
+		trace_question(t, frame, v, time);
 	if (f) {
 		if (!f->frames)
 			f->first = time;
@@ -240,7 +256,7 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 			sent(f, frame, v, time);
 		if (frame->way != DUMP_IN || !f->out.known)
 			count(t, f, frame, v, time);
-		if (frame->way != DUMP_WAY_UNKNOWN)
+		if (frame->way != DUMP_WAY_UNKNOWN && is_compared(f, time))
 			trace_fate(t, f, frame, v, time);
 		follow_frame(t, f, frame, v, time);
 	} else if (v->what == DUMP_WRONG && frame->way == DUMP_IN) {

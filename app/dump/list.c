@@ -8,7 +8,8 @@
 
 #include "dump/json.h"
 
-#define SHOWN 10u         /* sentences of a kind */
+#define SHOWN 10u /* sentences of a kind */
+#define END_NS 5000000u
 #define MATCH_NS 1000000u /* a receive that comes later is worth a sentence */
 
 struct list *list_make(const struct dump_options *o, struct report *r)
@@ -75,13 +76,16 @@ void list_over(void *arg, struct trace *t, const struct msg *m)
 	keep(&l->slowest, m, msg_took(m));
 	keep(&l->repaired, m, m->repair);
 	keep(&l->waited, m, match >= MATCH_NS && 2 * match > msg_took(m) ? match : 0);
-	if (!msg_complete(m) && !(m->seen & (MSG_FORCED | MSG_WITHDRAWN)))
+	/* What was under way at the end was going on. */
+	if (!msg_complete(m) && !(m->seen & (MSG_FORCED | MSG_WITHDRAWN)) &&
+	    m->touched + END_NS < t->now)
 		keep(&l->unfinished, m, t->now > m->first ? t->now - m->first : 1);
 }
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-const char *list_time(uint64_t ns, char *buf, size_t size)
+/* "12.3 us", "4.50 ms", "6.700 s" */
+static const char *list_time(uint64_t ns, char *buf, size_t size)
 {
 	if (ns < 1000000)
 		snprintf(buf, size, "%.1f us", (double)ns / 1e3);
@@ -358,6 +362,42 @@ static void say_unfinished(const struct list *l, const struct msg *m, uint64_t a
 	cb(arg, m, text);
 }
 
+#define QUESTIONS 3u /* so many without an answer are worth a sentence */
+#define SILENT_NS 100000000u
+
+static void say_unanswered(const struct list *l, list_sentence_cb cb, void *arg)
+{
+	const struct trace *t = l->r->trace;
+	const struct trace_question *q;
+	const struct trace_flow *f;
+	char text[300], from[40], to[40], t1[32];
+	unsigned int i;
+
+	for (i = 0; i < t->num_questions; i++) {
+		q = &t->question[i];
+		if (q->unanswered < QUESTIONS)
+			continue;
+		snprintf(text, sizeof(text),
+			 "nobody has answered the last %" PRIu64 " %s from %s %s %s, from %s "
+			 "before the end on",
+			 q->unanswered, q->hello ? "HELLO" : "ARP requests",
+			 stream_address(q->from, from, sizeof(from)), q->hello ? "to" : "for",
+			 stream_address(q->to, to, sizeof(to)),
+			 list_time(t->now > q->since ? t->now - q->since : 0, t1, sizeof(t1)));
+		cb(arg, NULL, text);
+	}
+	for (i = 0; i < t->num_flows; i++) {
+		f = &t->flow[i];
+		if (!f->open_frames || !f->again || f->acked_at + SILENT_NS > t->now)
+			continue;
+		snprintf(text, sizeof(text),
+			 "lane %s: %u frames are not acknowledged, nothing was in the last %s",
+			 lane_name(l, i), f->open_frames,
+			 list_time(t->now - f->acked_at, t1, sizeof(t1)));
+		cb(arg, NULL, text);
+	}
+}
+
 void list_sentences(const struct list *l, list_sentence_cb cb, void *arg)
 {
 	const struct list_top *tops[] = {&l->repaired, &l->waited, &l->unfinished};
@@ -382,4 +422,5 @@ void list_sentences(const struct list *l, list_sentence_cb cb, void *arg)
 			 tops[i]->count - tops[i]->num, rest[i]);
 		cb(arg, NULL, text);
 	}
+	say_unanswered(l, cb, arg);
 }

@@ -46,12 +46,13 @@ void csv_text(FILE *out, const char *text);
 struct json;
 void list_json(struct json *j, const struct list *l, const char *name, const struct msg *m);
 
-/** What was wrong with messages, a sentence each; @p m NULL: of several. */
+/**
+ * What was wrong with messages, a sentence each, then what nobody has answered; @p m NULL: of
+ * several, or of none.
+ */
 typedef void (*list_sentence_cb)(void *arg, const struct msg *m, const char *text);
 void list_sentences(const struct list *l, list_sentence_cb cb, void *arg);
 
-/** "12.3 us", "4.5 ms", "6.7 s" @return buf */
-const char *list_time(uint64_t ns, char *buf, size_t size);
 /** "tag 0x101", "am 3", "put", ... @return buf */
 const char *list_what(const struct msg *m, char *buf, size_t size);
 

@@ -227,6 +227,20 @@ static int show(const struct merge *m)
 	return APP_OK;
 }
 
+static int readable_twice(const struct dump_options *o)
+{
+	unsigned int i;
+
+	for (i = 0; o->html && i < o->num_names; i++) {
+		if (strcmp(o->names[i], "-"))
+			continue;
+		cli_error("--html reads captures twice, and standard input is there once: write it "
+			  "to a file");
+		return APP_USAGE;
+	}
+	return APP_OK;
+}
+
 int dump_analyse(const struct dump_options *o)
 {
 	struct merge *m = calloc(1, sizeof(*m));
@@ -237,7 +251,9 @@ int dump_analyse(const struct dump_options *o)
 	m->o = o;
 	if (o->messages && o->csv)
 		list_csv_head(stdout);
-	ret = trace_clocks(o->names, o->num_names, m->clock);
+	ret = readable_twice(o);
+	if (ret == APP_OK)
+		ret = trace_clocks(o->names, o->num_names, m->clock);
 	if (ret == APP_OK)
 		ret = o->html ? two_passes(m) : pass(m, &o->message, o->message != 0);
 	if (ret == APP_OK) {

@@ -208,6 +208,8 @@ void stream_join(struct trace *t, uint32_t a, uint32_t b);
 bool stream_may_join(const struct trace *t, uint32_t a, uint32_t b);
 /** A wire-up message of flow @p f. */
 void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg *msg);
+/** An IPv4 or MAC address. @return buf */
+const char *stream_address(uint64_t address, char *buf, size_t size);
 /** What the sender, or (@p to) the receiver of a flow is called. @return buf */
 const char *stream_end_name(const struct trace *t, const struct trace_flow *f, bool to, char *buf,
 			    size_t size);

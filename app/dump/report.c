@@ -218,7 +218,7 @@ void report_text(FILE *out, const struct report *r, const struct list *l)
 			flow_text(out, r, trace_other(r->trace, report_lane(r, i)));
 	}
 	n = trace_anomalies(r->trace, found);
-	fprintf(out, n ? "anomalies\n" : "no anomalies\n");
+	fprintf(out, n ? "anomalies\n" : "no anomalies of lanes\n");
 	for (i = 0; i < n; i++)
 		anomaly_text(out, r, &found[i]);
 	list_sentences(l, sentence_text, out);

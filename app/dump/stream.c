@@ -173,10 +173,25 @@ void stream_wireup(struct trace *t, struct trace_flow *f, const struct dump_msg 
 	say_whose(t, g, back, weft_get32(w->conn_sn));
 }
 
+const char *stream_address(uint64_t address, char *buf, size_t size)
+{
+	uint8_t b[8];
+	unsigned int i;
+
+	for (i = 0; i < 8; i++)
+		b[i] = (uint8_t)(address >> 8 * i);
+	if (address >> 63)
+		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4],
+			 b[5]);
+	else
+		snprintf(buf, size, "%u.%u.%u.%u", b[3], b[2], b[1], b[0]);
+	return buf;
+}
+
 const char *stream_end_name(const struct trace *t, const struct trace_flow *f, bool to, char *buf,
 			    size_t size)
 {
-	uint64_t worker = f->worker[to], address = to ? f->dst : f->src;
+	uint64_t worker = f->worker[to];
 	const struct stream_name *n;
 
 	if (f->named) {
@@ -185,15 +200,8 @@ const char *stream_end_name(const struct trace *t, const struct trace_flow *f, b
 			snprintf(buf, size, "%s", n->name);
 		else
 			snprintf(buf, size, "worker %016" PRIx64, worker);
-	} else if (address >> 63) {
-		snprintf(buf, size, "%02x:%02x:%02x:%02x:%02x:%02x", (unsigned int)(address & 0xff),
-			 (unsigned int)(address >> 8 & 0xff), (unsigned int)(address >> 16 & 0xff),
-			 (unsigned int)(address >> 24 & 0xff), (unsigned int)(address >> 32 & 0xff),
-			 (unsigned int)(address >> 40 & 0xff));
 	} else {
-		snprintf(buf, size, "%u.%u.%u.%u", (unsigned int)(address >> 24 & 0xff),
-			 (unsigned int)(address >> 16 & 0xff), (unsigned int)(address >> 8 & 0xff),
-			 (unsigned int)(address & 0xff));
+		stream_address(to ? f->dst : f->src, buf, size);
 	}
 	return buf;
 }

@@ -9,6 +9,7 @@
  *	dump/flow.c     flows and lanes: whose frame is it?
  *	dump/fate.c     each frame at its sender and at its receiver
  *	dump/host.c     when hosts were silent
+ *	dump/question.c what nobody has answered
  *	dump/anomaly.c  which fault explains it
  *	dump/loss.c     kinds of loss
  *	dump/report.c   prints it
@@ -39,6 +40,8 @@ struct trace_sample {
 	uint32_t len;
 	uint32_t load; /**< bytes that its flow had sent just before (TRACE_LOAD_NS) */
 };
+
+#define TRACE_WAIT_NS 1000000000u /**< a frame that takes longer is lost */
 
 /** How fast the load is forgotten. */
 #define TRACE_LOAD_NS 500000.0
@@ -93,6 +96,8 @@ struct trace_flow {
 	uint64_t runs;
 	struct trace_sample *came, *gone;
 	unsigned int num_came, num_gone, stride, skip;
+	bool alone; /**< one end's capture only: fates are not looked for */
+	uint64_t compared_from;
 	struct trace_path path[WEFT_FRAME_PATHS_MAX];
 	struct trace_series series;
 	/* dump/stream.c */
@@ -107,6 +112,7 @@ struct trace_flow {
 	uint32_t una; /**< the lowest sequence that is not acknowledged */
 	uint64_t flight_bytes, most_bytes;
 	uint32_t flight_frames, most_frames;
+	uint32_t open_frames; /**< not acknowledged when the captures end */
 	uint64_t flight_at;
 	double flight_area; /**< bytes in flight x ns */
 	struct hist rtt;
@@ -129,6 +135,15 @@ struct trace_host {
 	unsigned int num_gaps;
 	bool seen;
 };
+
+/** ARP or HELLO, from one address to another. */
+struct trace_question {
+	bool hello;
+	uint64_t from, to;
+	uint64_t unanswered; /**< so many since the last answer */
+	uint64_t since;      /**< time of the first of these */
+};
+#define TRACE_QUESTIONS 256u
 
 struct trace_pending;
 struct trace_follow;
@@ -153,6 +168,8 @@ struct trace {
 	struct trace_follow *follow;
 	struct stream_name *names;
 	struct trace_hello hello[TRACE_HELLOS];
+	struct trace_question question[TRACE_QUESTIONS];
+	unsigned int num_questions;
 };
 
 /** @return NULL: no memory */
@@ -166,6 +183,8 @@ void trace_frame(struct trace *t, const struct dump_frame *frame, const struct d
 void trace_end(struct trace *t);
 
 /* dump/flow.c */
+/** IPv4, or MAC with the top bit set. */
+uint64_t trace_address(uint32_t ip, const uint8_t mac[6]);
 /** The other direction of its lane, or NULL. */
 struct trace_flow *trace_other(const struct trace *t, const struct trace_flow *f);
 
@@ -183,6 +202,11 @@ void trace_fate(struct trace *t, struct trace_flow *f, const struct dump_frame *
 void trace_fate_changed(struct trace *t, const struct dump_frame *frame, uint64_t time);
 /** Judge what has waited long enough; with @p all the rest, too. */
 void trace_fate_judge(struct trace *t, bool all);
+
+/* dump/question.c */
+/** A frame of ARP, or a lane frame. */
+void trace_question(struct trace *t, const struct dump_frame *frame, const struct dump_view *view,
+		    uint64_t time);
 
 /* dump/host.c */
 void trace_host_record(struct trace *t, const struct dump_frame *frame, const struct trace_flow *f,

@@ -185,6 +185,28 @@ static void pieces_over_two_lanes_are_one_message(void **state)
 	trace_free(t);
 }
 
+static void what_is_only_late_was_not_lost(void **state)
+{
+	struct trace *t = begin(2);
+	struct built b, first = frag(0, 0, 7, 0);
+
+	open_lanes(t, 0);
+	b = first;
+	carried(t, &first, 0, 10, false);
+	again(&b);
+	carried(t, &b, 0, 1010, false);
+	seen(t, &first, 1, DUMP_IN, 1020);
+	seen(t, &b, 1, DUMP_IN, 1021);
+	acked(t, 0, 0, 1, 1030);
+	trace_end(t);
+	assert_int_equal(num_over, 1);
+	assert_int_equal(over[0].again, 1);
+	assert_int_equal(over[0].lost, 0);
+	assert_int_equal(over[0].repair, 0);
+	assert_int_equal(over[0].bytes, 1000);
+	trace_free(t);
+}
+
 static void one_host_has_the_acknowledgement_instead(void **state)
 {
 	struct trace *t = begin(1);
@@ -337,6 +359,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_over_two_lanes_are_one_message),
+		cmocka_unit_test(what_is_only_late_was_not_lost),
 		cmocka_unit_test(one_host_has_the_acknowledgement_instead),
 		cmocka_unit_test(a_rendezvous_is_tied_together_by_its_requests),
 		cmocka_unit_test(a_get_is_its_answers),

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""reports.py BUILD: what weft-dump writes of captures can be read by those it is for: HTML and SVG
+by parsers, CSV, JSON; text of peers is nothing but text there; what can't be read or written is
+said. There is no browser here: pages are read by python's parser, which says what they would load
+or run. Prints TAP."""
+
+import csv
+import html.parser
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+sys.dont_write_bytecode = True
+
+import tap  # noqa: E402
+
+BUILD = sys.argv[1]
+DUMP = os.path.join(BUILD, 'app', 'weft-dump')
+FOLDER = tempfile.TemporaryDirectory(prefix='weft-reports.')
+HOSTILE = b'=<script>alert(1)</script>"&\x1b[2J\''
+
+
+def path(name):
+    return os.path.join(FOLDER.name, name)
+
+
+def dump(*arguments, code=0):
+    done = subprocess.run([DUMP, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, check=False, timeout=60)
+    assert done.returncode == code, '%s: exit %d\n%s' % (arguments, done.returncode, done.stderr)
+    return done.stdout if code in (0, 4) and not done.stderr else done.stdout + done.stderr
+
+
+def captures():
+    sim = os.path.join(BUILD, 'test', 'sim', 'sim_faults')
+    subprocess.run([sim, '-k', 'random_loss', '-s', '5', '-n', '1'], check=True,
+                   env=dict(os.environ, SIM_FAULTS=FOLDER.name), stdout=subprocess.DEVNULL)
+    return path('a.pcapng'), path('b.pcapng')
+
+
+A, B = captures()
+
+
+def block(kind, body):
+    body += bytes(-len(body) % 4)
+    size = struct.pack('<I', len(body) + 12)
+    return struct.pack('<I', kind) + size + body + size
+
+
+def option(code, data):
+    return struct.pack('<HH', code, len(data)) + data + bytes(-len(data) % 4)
+
+
+def hostile():
+    """A capture whose interface has a name that is HTML, CSV and a command for terminals; times
+    run backwards."""
+    out = block(0x0a0d0d0a, struct.pack('<IHHq', 0x1a2b3c4d, 1, 0, -1))
+    out += block(1, struct.pack('<HHI', 1, 0, 0) + option(9, b'\x09') +
+                 option(2, HOSTILE.replace(b' ', b'')))
+    eager = struct.pack('<HBBIQ', 20, 2, 0, 0, 5) + bytes(8)
+    for seq, time in enumerate((3 * 10**18, 10**18, 0, 2**64 - 1, 10**18)):
+        frame = bytes(12) + b'\x88\xb5' + struct.pack(
+            '<HBBHHIIIIHBBIIIH', 0x6657, 2, 7, 0, 42 + len(eager), 1, 2, seq, 0, 5, 0, 0, seq, 7,
+            8, 0xffff) + eager
+        out += block(6, struct.pack('<IIIII', 0, time >> 32, time & 0xffffffff, len(frame),
+                                    len(frame)) + frame + bytes(-len(frame) % 4) +
+                     struct.pack('<HHI', 2, 4, 2))
+    with open(path('hostile.pcapng'), 'wb') as f:
+        f.write(out)
+    return path('hostile.pcapng')
+
+
+class Page(html.parser.HTMLParser):
+    """What a page consists of, and that all of it is closed."""
+    ALONE = {'meta', 'rect', 'line', 'polyline'}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text, self.bad = [], {}, [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+        assert not self.bad, self.bad
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        for name, value in attrs:
+            if name in ('src', 'href', 'style') or name.startswith('on'):
+                self.bad.append((tag, name, value))
+        if tag not in self.ALONE:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.ALONE:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if self.open[-1:] != [tag]:
+            self.bad.append('</%s> in %s' % (tag, self.open[-2:]))
+        else:
+            self.open.pop()
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def page_of(*files):
+    dump('--html', path('r.html'), *files)
+    with open(path('r.html'), encoding='utf-8') as f:
+        return Page(f.read())
+
+
+def a_report_is_one_page_that_loads_nothing():
+    page = page_of(A, B)
+    text = ' '.join(page.text)
+    assert page.tags['svg'] == 6, page.tags  # the lanes, five messages
+    assert 'script' not in page.tags and 'link' not in page.tags and 'img' not in page.tags
+    assert 'random loss' in text and 'repaired after' in text, text[:2000]
+
+
+def pictures_are_svg():
+    for arguments in (('--message', '582'), ()):
+        dump('--graph', path('g.svg'), *arguments, A, B)
+        root = ElementTree.parse(path('g.svg')).getroot()
+        names = [e.text for e in root.iter('{http://www.w3.org/2000/svg}text')]
+        assert 'dpdk:a0' in names and 'dpdk:a1' in names, names
+
+
+def csv_of_messages_and_of_lanes():
+    rows = list(csv.DictReader(io.StringIO(dump('--messages', '--csv', A, B))))
+    assert len(rows) == 840, len(rows)
+    assert sum(int(r['lost']) for r in rows) > 0
+    lanes = list(csv.DictReader(io.StringIO(dump('--csv', A, B))))
+    assert len(lanes) == 4 and any(int(r['lost']) for r in lanes), lanes
+
+
+def filters_choose_messages():
+    rows = [json.loads(line) for line in dump('-m', '-j', '--size', '8k-', A, B).splitlines()]
+    assert rows and all(r['size'] >= 8192 for r in rows)
+    rows = [json.loads(line) for line in dump('-m', '-j', '--tag', '0x244', A, B).splitlines()]
+    assert [r['what'] for r in rows] == ['tag 0x244'], rows
+    assert rows[0]['lanes'] and rows[0]['bytes'] == rows[0]['size'], rows
+    early = dump('-m', '--time', '-0.01', A, B).count('\n')
+    assert 0 < early < dump('-m', '--took', '0', A, B).count('\n')
+    assert not dump('-m', '--peer', 'nobody', A, B)
+
+
+def a_message_has_its_time_line():
+    one = json.loads(dump('-j', '--message', '582', A, B))
+    assert any(e['again'] for e in one['events']) and one['message']['sent_again'] == 2, one
+    assert 'again >' in dump('--message', '582', A, B)
+    assert 'numbered from 1 to 840' in dump('--message', '99999', A, B, code=2)
+
+
+def one_hosts_capture_has_all_messages_too():
+    for file in (A, B):
+        assert dump('-m', file).count('\n') >= 840
+
+
+def a_capture_that_begins_later_is_joined_by_pieces():
+    """Without the frames that connect: the lanes are still those of one endpoint."""
+    with open(A, 'rb') as f:
+        data = f.read()
+    off, kept, n = 0, [], 0
+    while off < len(data):
+        kind, length = struct.unpack_from('<II', data, off)
+        n += kind == 6
+        if kind != 6 or n > 2000:
+            kept.append(data[off:off + length])
+        off += length
+    with open(path('late.pcapng'), 'wb') as f:
+        f.write(b''.join(kept))
+    late = json.loads(dump('-j', path('late.pcapng')))
+    assert [c['lanes'] for c in late['conversations']] == [2, 2], late['conversations']
+    assert late['messages'] > 300, late['messages']
+
+
+def what_peers_say_is_text():
+    file = hostile()
+    page = page_of(file)
+    assert 'script' not in page.tags, page.tags
+    assert '<script>' in ''.join(page.text)
+    dump('--graph', path('g.svg'), file)
+    ElementTree.parse(path('g.svg'))
+    for arguments in (('-m',), ('-m', '--csv'), ('--csv',), ('-j',), ()):
+        out = dump(*arguments, file)
+        assert '\x1b' not in out, out
+    cell = next(csv.DictReader(io.StringIO(dump('--csv', file))))['from']
+    assert cell.startswith("'="), cell
+
+
+def what_cannot_be_written_is_said():
+    for option_name in ('--html', '--graph'):
+        assert 'No such file' in dump(option_name, '/no/where/x', A, code=1)
+        if os.path.exists('/dev/full'):
+            assert "can't be written: No space left" in dump(option_name, '/dev/full', A, code=1)
+    assert 'no range' in dump('--size', '', A, code=2)
+    assert 'no number' in dump('--tag', 'x', A, code=2)
+    assert '--html reads' in dump('--html', path('r.html'), '-', code=2)
+
+
+def what_is_cut_is_read_as_far_as_it_is_there():
+    with open(A, 'rb') as f:
+        data = f.read()
+    with open(path('cut.pcapng'), 'wb') as f:
+        f.write(data[:len(data) // 2 + 1])
+    assert 'cut short' in dump(path('cut.pcapng'), code=4)
+    assert dump('-m', path('cut.pcapng'), code=4).count('\n') > 300
+
+
+tap.run([a_report_is_one_page_that_loads_nothing, pictures_are_svg, csv_of_messages_and_of_lanes,
+         filters_choose_messages, a_message_has_its_time_line,
+         one_hosts_capture_has_all_messages_too, a_capture_that_begins_later_is_joined_by_pieces,
+         what_peers_say_is_text, what_cannot_be_written_is_said,
+         what_is_cut_is_read_as_far_as_it_is_there])
