@@ -20,6 +20,7 @@
 #define FULL_MIN 4000u /* ns */
 #define FULL_ROUNDS 256u
 #define FULL_WAIT 3u       /* rounds until what was seen of a full queue counts */
+#define GAP_TARGETS 8u     /* of queueing, at most, that the gap between frames follows */
 #define PACED 4u           /* windows of fewer frames leave one by one */
 #define INCREASE_PARTS 16u /* fair increase per round: a frame, cut into so many */
 #define TRIPS_MAX 32u
@@ -42,7 +43,7 @@
 void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 {
 	uint32_t frame = cc->conf.frame,
-		 least = max32(frame / (cc->delay.over != 0 ? OVER_CUT : WINDOW_PARTS), 1);
+		 least = max32(frame / (cc->delay.over != 0 ? OVER_CUT : WINDOW_PARTS), 1), trip;
 
 	cc->window = min32(max32(least, window), max32(cc->conf.most, 1));
 	cc->limit = cc->window;
@@ -50,7 +51,9 @@ void weft_cc_apply(struct weft_cc *cc, uint32_t window)
 	if (cc->window >= PACED * frame || cc->delay.srtt == 0)
 		return;
 	cc->limit = (cc->window + frame - 1) / frame * frame;
-	cc->gap = part(cc->delay.srtt, frame, cc->window);
+	/* A round trip that is longer than a queue of ours is a peer's that was off its core. */
+	trip = min32(cc->delay.srtt, cc->delay.base + GAP_TARGETS * target_plain(cc));
+	cc->gap = part(trip, frame, cc->window);
 }
 
 /* Queueing delay that is aimed at. */

@@ -348,6 +348,24 @@ static void timeouts_shrink_only_when_there_are_two(void **state)
 	assert_true(cc.window > 100000);
 }
 
+/* Its round trips are a thousand times what a queue could be: the gap must not follow them. */
+static void a_peer_off_its_core_does_not_stop_the_sender(void **state)
+{
+	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
+	struct weft_cc_ack a = {.acked = FRAME, .inflight = 1 << 20, .limited = true};
+	struct weft_cc cc;
+
+	(void)state;
+	weft_cc_init(&cc, weft_cc_ops(WEFT_CC_DELAY), &conf);
+	a.now = 1000000000;
+	for (unsigned int i = 0; i < 200; i++) {
+		a.rtt = i < 10 ? 10000 : 20 * MS;
+		a.now += a.rtt;
+		cc.ops->on_ack(&cc, &a);
+		assert_true(cc.gap <= 10 * MS);
+	}
+}
+
 static void a_way_that_became_longer_is_learned(void **state)
 {
 	const struct weft_cc_conf conf = {.frame = FRAME, .most = 1 << 20, .rtt = 10000};
@@ -382,6 +400,7 @@ int main(void)
 		cmocka_unit_test(beside_tcp_neither_starves),
 		cmocka_unit_test(when_tcp_has_gone_the_queue_is_short_again),
 		cmocka_unit_test(timeouts_shrink_only_when_there_are_two),
+		cmocka_unit_test(a_peer_off_its_core_does_not_stop_the_sender),
 		cmocka_unit_test(a_way_that_became_longer_is_learned),
 	};
 
