@@ -7,9 +7,9 @@
 #
 #	--seeds A:B    from A to B, both counted (1:1000)
 #	--kind KIND    clean, faulty, corrupt, pauses, wrap, small, break, lanes; any (default): the
-#	               seed decides
+#	               seed decides; calls: random calls instead of traffic
 #	--jobs N       processes at a time (as many as there are cores)
-#	--messages N   of each flow (60)
+#	--messages N   of each flow (60); calls (1000)
 #
 # Each seed that fails, dies or hangs is told with the one command that replays it. The exit code is
 # 0 when none did.

@@ -65,10 +65,10 @@ static void dice_config(struct world *w, char *text, size_t size)
 
 static void make_node(struct world *w, unsigned int i, bool faulty)
 {
-	struct sim_port *ports[3];
+	struct sim_port **ports = w->port[i];
 	struct sim_port_params pp = {0};
 	struct sim_node_params np = {.ports = ports};
-	unsigned int l, lanes = (unsigned int)sim_between(&w->rng, 1, 3);
+	unsigned int l, lanes = (unsigned int)sim_between(&w->rng, w->dying ? 2 : 1, 3);
 	char config[200], name[16];
 	struct rnode *n = &w->node[i];
 
@@ -87,7 +87,7 @@ static void make_node(struct world *w, unsigned int i, bool faulty)
 					  .reorder = faulty ? 0.05 : 0};
 		ports[l] = sim_port_create(w->sim, &pp);
 	}
-	np.num_ports = lanes;
+	w->lanes[i] = np.num_ports = lanes;
 	np.config = config;
 	np.flags = sim_chance(&w->rng, 0.4) ? WEFT_WORKER_SEND_NOW : 0;
 	if (w->accept) {
@@ -126,14 +126,17 @@ struct world *random_world(struct sim *sim)
 	w->accept = sim_chance(&w->rng, 0.4);
 	w->loopback = sim_chance(&w->rng, 0.3);
 	faulty = sim_chance(&w->rng, 0.6);
+	w->dying = sim_chance(&w->rng, 0.3);
 	for (i = 0; i < w->nodes; i++) {
 		make_node(w, i, faulty);
 		learn_id(&w->node[i]);
-		am_listen(&w->node[i]);
-		rma_listen(&w->node[i]);
+		am_hear(&w->node[i]);
+		rma_hear(&w->node[i]);
 	}
 	for (i = 0; i < w->nodes; i++)
 		mem_renew(&w->node[i]);
+	if (w->dying)
+		mixed_lanes_begin(sim, w->port, w->lanes, w->nodes);
 	return w;
 }
 
@@ -258,9 +261,10 @@ static void say_what_hangs(struct world *w)
 static void receive_all(struct world *w)
 {
 	struct weft_op_params p = WEFT_INIT(struct weft_op_params);
-	unsigned int i, round;
+	/* A boot address names one interface: it is waited for when its lane is dead. */
+	unsigned int i, round, most = w->dying ? 20000 : 3000;
 
-	for (round = 0; round < 3000 && !w->error[0]; round++) {
+	for (round = 0; round < most && !w->error[0]; round++) {
 		for (i = 0; i < w->nodes * RANDOM_CHANNELS; i++) {
 			struct rnode *n = &w->node[i % w->nodes];
 

@@ -20,6 +20,7 @@
 #define SIM_RANDOM_H
 
 #include "buffers.h"
+#include "mixed_priv.h"
 #include "scene.h"
 
 #define RANDOM_NODES 3
@@ -144,6 +145,9 @@ struct world {
 	struct rmem *mems;
 	unsigned int num_ends, num_ops, num_msgs, num_kept;
 	bool accept, closing, ending, loopback;
+	bool dying; /* lanes die and come back */
+	struct sim_port *port[RANDOM_NODES][MIXED_LANES];
+	unsigned int lanes[RANDOM_NODES];
 	char error[400], text[400];
 };
 
@@ -209,7 +213,7 @@ void tag_check_there(struct rmsg *m);
 void tag_check_all(struct world *w);
 
 /* random_am.c */
-void am_listen(struct rnode *n);
+void am_hear(struct rnode *n);
 void am_send(struct rnode *n);
 void am_use_kept(struct rnode *n);
 void am_received(struct rop *op, const struct weft_completion *c);
@@ -217,7 +221,7 @@ void am_check_all(struct world *w);
 
 /* random_rma.c */
 /** Hear of puts that notify. */
-void rma_listen(struct rnode *n);
+void rma_hear(struct rnode *n);
 void mem_renew(struct rnode *n);
 void mem_poll(struct rmem *m);
 void rma_post(struct rnode *n);

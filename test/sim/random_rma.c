@@ -256,7 +256,7 @@ static void noted(struct weft_worker *worker, const struct weft_put_event *e, vo
 	}
 }
 
-void rma_listen(struct rnode *n)
+void rma_hear(struct rnode *n)
 {
 	if (weft_worker_set_put_handler(n->worker, noted, n))
 		random_fail(n->w, "no handler of puts");

@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Many seeds of mixed traffic, one after the other:
+ * Many seeds of mixed traffic, or (kind calls) of random sequences of calls, one after the other:
  *
  *	sim_soak [--seeds N] [--seed FIRST] [--messages N] [--capture FILE] [-v]
- *		 [--kind any|faulty|corrupt|clean|pauses|wrap|small|break|lanes]
+ *		 [--kind any|faulty|corrupt|clean|pauses|wrap|small|break|lanes|calls]
  *
  * Prints one line per failing seed with the command that reproduces it, and a summary. Exit code 1
  * when a seed failed.
  */
 
+#include <assert.h>
 #include <getopt.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "mixed.h"
+#include "random.h"
 
-static const char *const kinds[MIXED_KINDS] = {"clean", "faulty", "corrupt", "pauses",
-					       "wrap",  "small",  "break",   "lanes"};
+/* Behind those of mixed traffic: the seed decides among them; calls instead. */
+#define SOAK_ANY MIXED_KINDS
+#define SOAK_CALLS (MIXED_KINDS + 1)
+
+static const char *const kinds[] = {"clean", "faulty", "corrupt", "pauses", "wrap",
+				    "small", "break",  "lanes",   "any",    "calls"};
+
+static_assert(sizeof(kinds) / sizeof(kinds[0]) == SOAK_CALLS + 1, "names of all kinds");
 
 static double seconds(void)
 {
@@ -32,9 +39,7 @@ static int kind_of(const char *name)
 {
 	int k;
 
-	if (!strcmp(name, "any"))
-		return MIXED_KINDS;
-	for (k = 0; k < MIXED_KINDS; k++)
+	for (k = 0; k <= SOAK_CALLS; k++)
 		if (!strcmp(name, kinds[k]))
 			return k;
 	return -1;
@@ -68,9 +73,24 @@ static void watch(void *arg)
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
+/* What weft.h promises of random calls; @p world is to be freed after the simulation. */
+static const char *calls(struct sim *sim, const struct mixed_conf *conf, struct world **world)
+{
+	const char *why;
+
+	random_messages = 0;
+	*world = random_world(sim);
+	why = random_run(*world, conf->messages ? conf->messages : 1000);
+	sim_close_nodes(sim);
+	mixed_messages = random_messages;
+	mixed_text[0] = '\0';
+	return why;
+}
+
 static const char *one(uint64_t seed, const struct mixed_conf *conf, const char *capture)
 {
 	struct sim *sim = sim_create(seed);
+	struct world *world = NULL;
 	static char text[400];
 	const char *why;
 
@@ -78,7 +98,7 @@ static const char *one(uint64_t seed, const struct mixed_conf *conf, const char 
 		fprintf(stderr, "sim_soak: can't write %s\n", capture);
 	peak = 0;
 	watch(sim);
-	why = mixed_run(sim, conf, NULL);
+	why = (int)conf->kind == SOAK_CALLS ? calls(sim, conf, &world) : mixed_run(sim, conf, NULL);
 	if (!why && sim_leaked(sim))
 		why = "mbufs were lost";
 	if (!why && peak > SOAK_MEMORY)
@@ -88,6 +108,7 @@ static const char *one(uint64_t seed, const struct mixed_conf *conf, const char 
 	if (why)
 		snprintf(text, sizeof(text), "%s", why);
 	sim_destroy(sim);
+	random_free(world);
 	mixed_free();
 	return why ? text : NULL;
 }
@@ -97,7 +118,8 @@ static enum mixed_kind kind_for(const struct mixed_conf *conf, uint64_t seed)
 {
 	struct sim_rng r = sim_rng_make(seed, 13);
 
-	return conf->kind == MIXED_KINDS ? (enum mixed_kind)sim_below(&r, MIXED_KINDS) : conf->kind;
+	return (int)conf->kind == SOAK_ANY ? (enum mixed_kind)sim_below(&r, MIXED_KINDS)
+					   : conf->kind;
 }
 
 struct soak {
@@ -147,7 +169,8 @@ static int parse(int argc, char **argv, struct soak *o)
 		default:
 			fprintf(stderr,
 				"usage: %s [--seeds N] [--seed FIRST] "
-				"[--kind any|clean|faulty|corrupt|pauses|wrap|small|break|lanes] "
+				"[--kind any|clean|faulty|corrupt|pauses|wrap|small|break|lanes"
+				"|calls] "
 				"[--messages N] [--capture FILE] [-v]\n",
 				argv[0]);
 			return -1;
@@ -194,9 +217,8 @@ int main(int argc, char **argv)
 	}
 	printf("sim_soak: %s: %llu seeds, %llu failed; %llu messages and operations, %.1f MB "
 	       "verified, %llu sends withdrawn, %llu lanes lost, at most %.0f MB of heap, %.0f s\n",
-	       o.conf.kind == MIXED_KINDS ? "any" : kinds[o.conf.kind], (unsigned long long)o.seeds,
-	       (unsigned long long)failed, (unsigned long long)messages, (double)bytes / 1e6,
-	       (unsigned long long)withdrawn, (unsigned long long)lost, (double)worst / 1e6,
-	       seconds() - start);
+	       kinds[o.conf.kind], (unsigned long long)o.seeds, (unsigned long long)failed,
+	       (unsigned long long)messages, (double)bytes / 1e6, (unsigned long long)withdrawn,
+	       (unsigned long long)lost, (double)worst / 1e6, seconds() - start);
 	return failed != 0;
 }
