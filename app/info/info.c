@@ -10,6 +10,7 @@
 #include "common/eal_start.h"
 #include "info/lane_options.h"
 #include "info/protocols.h"
+#include "info/running.h"
 #include "common/peer.h"
 #include "common/sys.h"
 
@@ -18,6 +19,11 @@
 static const char help[] =
 	"usage: weft-info [EAL ARGUMENTS --] options\n"
 	"       weft-info protocols --lanes FILE [options]   see weft-info protocols --help\n"
+	"       weft-info --capture [start,FILE[,OPTIONS] | filter,EXPR | stop] [--pid PID]\n"
+	"                        capture in a process that runs; without words: its state\n"
+	"       weft-info --recorder [--pid PID]   it writes its flight recorder's file\n"
+	"       weft-info --metrics [--pid PID]    counters of all processes, for Prometheus\n"
+	"       weft-info --live [--once] [--pid PID]   rates of their lanes, every second\n"
 	"\n"
 	"  -v, --version          version and build\n"
 	"  -c, --config           all WEFT_ variables with type, default and help, as they are "
@@ -234,6 +240,8 @@ int main(int argc, char **argv)
 	/* Nothing but a file is needed for that: no EAL. */
 	if (argc > 1 && strcmp(argv[1], "protocols") == 0)
 		return info_protocols(argc - 1, argv + 1);
+	if (argc > 1 && info_is_running(argv[1]))
+		return info_running(argc - 1, argv + 1);
 	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
 	if (!cli_asks_for_help(argc, argv))
 		ret = peer_options_init(&info.opts);

@@ -118,6 +118,67 @@ unknown_worker() {
 	grep -q '"error": *"no worker has this id' "$dir/answer"
 }
 
+# Prometheus' text format: HELP and TYPE of each metric once, before its samples; labels; numbers.
+metrics_are_well_formed() {
+	local pid
+	pid=$(program_pid "$server_pid")
+	"$info" --metrics --pid "$pid" >"$dir/metrics" || return 1
+	python3 - "$dir/metrics" "$pid" <<'PYTHON'
+import re, sys
+name = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+text = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\n"])*"'
+sample = re.compile(r"^(%s)\{(%s(?:,%s)*)\} -?[0-9.e+]+$" % (name, text, text))
+seen, typed, bad, pids = set(), None, 0, set()
+for line in open(sys.argv[1]):
+    words = line.split()
+    if line.startswith("# HELP ") or line.startswith("# TYPE "):
+        if words[1] == "TYPE":
+            bad += words[2] in seen or words[3] not in ("counter", "gauge")
+            seen.add(words[2])
+            typed = words[2]
+        continue
+    match = sample.match(line)
+    if not match or match.group(1) != typed:
+        print("bad:", line)
+        bad += 1
+    else:
+        pids.add(re.search(r'pid="(\d+)"', line).group(1))
+print(len(seen), bad, pids)
+want = {"weft_lane_rx_frames", "weft_lane_tx_bytes", "weft_worker_ep_open"}
+sys.exit(bad != 0 or pids != {sys.argv[2]} or not want <= seen)
+PYTHON
+}
+
+# Each lane of the process has a line, and something comes over one of them.
+live_shows_rates() {
+	local pid
+	pid=$(program_pid "$server_pid")
+	"$info" --live --once --pid "$pid" | tee "$dir/live"
+	[ "$(grep -cE "^ *$pid +[0-9a-f]{8} +dpdk:[01] " "$dir/live")" = 2 ] || return 1
+	grep -qE "^ *$pid .* endpoints 1, failed 0, unexpected" "$dir/live" || return 1
+	awk -v pid="$pid" '$1 == pid { sum += $5 + $6 } END { exit !(sum > 0) }' "$dir/live"
+}
+
+captures_are_commanded() {
+	local pid
+	pid=$(program_pid "$server_pid")
+	"$info" --capture "start,$dir/info.pcapng,snaplen=128" --pid "$pid" || return 1
+	"$info" --capture --pid "$pid" | grep -q 'captures *1' || return 1
+	"$info" --capture stop --pid "$pid" || return 1
+	[ -s "$dir/info.pcapng" ] || return 1
+	! "$info" --capture stop --pid "$pid" 2>"$dir/info.err" || return 1
+	sentence "$dir/info.err" 'no capture is running' || return 1
+	! "$info" --capture "start,/nowhere/x" --pid "$pid" 2>"$dir/info.err" || return 1
+	sentence "$dir/info.err" "/nowhere/x can't be written" || return 1
+	! "$info" --capture --pid 1 2>"$dir/info.err" || return 1
+	sentence "$dir/info.err" 'no process of that id'
+}
+
+weft_info_shows_it() {
+	metrics_are_well_formed && live_shows_rates && captures_are_commanded
+}
+
+check "weft-info: metrics, live view, captures by command" during weft_info_shows_it
 check "the lanes of a worker are listed" during workers_are_listed
 check "its endpoints are told" during endpoints_are_told
 check "its counters go up" during counters_go_up
