@@ -4,8 +4,8 @@
 -- doc/wire.md; the tests hold it against weft-dump field by field. A new frame type or message is
 -- one entry in the tables below.
 --
--- Filters: weft.type == 7, weft.flags.retx, weft.frag.seq == 0x10, weft.retransmission_of,
--- weft.duplicate_of, weft.message_first, _ws.expert.
+-- Filters: weft.type == 7, weft.stream == 3, weft.flags.retx == 1, weft.frag.seq == 0x10,
+-- weft.retransmission_of, weft.duplicate_of, weft.message_first, _ws.expert.
 
 local weft = Proto("weft", "Weft")
 local fields = {}
@@ -221,6 +221,8 @@ local f_first = link("weft.message_first", "First frame of this message")
 local f_before = link("weft.message_before", "Frame before of this message")
 local f_nth = ProtoField.uint32("weft.message_frame", "Frame of this message")
 fields["weft.message_frame"] = f_nth
+local f_stream = ProtoField.uint32("weft.stream", "Connection (both ways)")
+fields["weft.stream"] = f_stream
 
 weft.fields = fields
 
@@ -240,10 +242,25 @@ weft.experts = { e_again, e_twice, e_reset, e_wrong, e_search, e_moved }
 
 -- ---- what was seen before: frames of each connection, pieces of each message --------------------
 
-local seen, pieces, facts
+local seen, pieces, facts, streams, num_streams
 
 function weft.init()
-	seen, pieces, facts = {}, {}, {}
+	seen, pieces, facts, streams, num_streams = {}, {}, {}, {}, 0
+end
+
+-- The number of the connection, the same both ways; nil: the frame does not name both ends.
+local function stream_of(buf, pinfo, kind)
+	if kind == HELLO or kind == RESET then
+		return nil
+	end
+	local from = tostring(pinfo.src) .. " " .. buf(24, 2):le_uint()
+	local to = tostring(pinfo.dst) .. " " .. buf(8, 2):le_uint()
+	local name = from < to and from .. " " .. to or to .. " " .. from
+	if not streams[name] then
+		streams[name] = num_streams
+		num_streams = num_streams + 1
+	end
+	return streams[name]
 end
 
 -- Where a frame was seen: captures of both ends in one file have each frame twice.
@@ -570,6 +587,10 @@ function weft.dissector(buf, pinfo, root)
 	if (buf(2, 1):uint() ~= VERSION and kind ~= RESET) or not types[kind] then
 		tree:add_proto_expert_info(e_wrong, "Version or type")
 		return buf:len()
+	end
+	local stream = stream_of(buf, pinfo, kind)
+	if stream then
+		tree:add(f_stream, stream):set_generated()
 	end
 	local text = add_frame(tree, buf, pinfo, kind, flags)
 	pinfo.cols.info = string.format("%s conn %d > %d seq %08x ack %08x path %d", text,

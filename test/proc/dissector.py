@@ -6,6 +6,8 @@ structs. Prints TAP."""
 
 import json
 import os
+import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -84,7 +86,7 @@ def from_dump(path):
 
 # What is not in the frame, or has another form there.
 OWN = ('weft.flags.', 'weft.crc', 'weft.expert', 'weft.retransmission_of', 'weft.duplicate_of',
-       'weft.message_')
+       'weft.message_', 'weft.stream')
 
 
 def from_tshark(path):
@@ -174,6 +176,43 @@ def what_the_simulator_does_not_send():
     assert {'ext', 'eager', 'frag', 'ecn'} <= names, names
 
 
+def readme_filter():
+    with open(os.path.join(ROOT, 'README.md'), encoding='utf-8') as f:
+        return re.search(r"tshark -r FILE -Y '([^']+)'", f.read()).group(1)
+
+
+def colours_connections_and_flows():
+    """Of a run with loss: the profile's colours, one number for each connection, tshark -z flow."""
+    with tempfile.TemporaryDirectory(prefix='weft-dissector.') as folder:
+        subprocess.run([os.path.join(BUILD, 'test', 'sim', 'sim_faults'), '-k', 'random_loss', '-s',
+                        '5', '-n', '1'], check=True, env=dict(os.environ, SIM_FAULTS=folder),
+                       stdout=subprocess.DEVNULL)
+        path = os.path.join(folder, 'a.pcapng')
+        profile = os.path.join(folder, 'wireshark', 'profiles', 'Weft')
+        os.makedirs(profile)
+        shutil.copy(os.path.join(ROOT, 'app', 'dump', 'weft.colorfilters'),
+                    os.path.join(profile, 'colorfilters'))
+        env = dict(os.environ, XDG_CONFIG_HOME=folder, HOME=folder)
+        command = ['tshark', '-X', 'lua_script:' + LUA, '-r', path, '-c', '3500']
+        done = subprocess.run([*command, '-C', 'Weft', '--color', '-T', 'fields', '-e',
+                               'frame.coloring_rule.name', '-e', 'weft.stream'],
+                              env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              check=True)
+        assert 'olor' not in done.stderr, done.stderr
+        rows = [re.sub('\x1b\\[[0-9;]*m', '', line).split('\t')
+                for line in done.stdout.splitlines()]
+        rules = {r[0] for r in rows}
+        wanted = {'Weft ' + w for w in ('sent again', 'connects', 'wireup', 'acknowledges', 'data')}
+        assert wanted <= rules, rules
+        assert {r[1] for r in rows if len(r) > 1 and r[1]} == {'0', '1'}, 'not two connections'
+        again = subprocess.run([*command, '-Y', readme_filter()], env=env, text=True,
+                               stdout=subprocess.PIPE, check=True).stdout.splitlines()
+        assert again and all('[' in line and 'RETX' in line for line in again), again[:3]
+        flow = subprocess.run([*command, '-q', '-z', 'flow,any,standard'],
+                              stdout=subprocess.PIPE, text=True, check=True, env=env).stdout
+        assert 'HELLO' in flow and 'DATA' in flow, flow
+
+
 def main():
     try:
         subprocess.run(['tshark', '-v'], stdout=subprocess.DEVNULL, check=True)
@@ -181,7 +220,7 @@ def main():
         print('tshark is not installed')
         sys.exit(77)
     tap.run([the_dissector_and_weft_dump_read_the_same_fields(*t) for t in TRAFFIC] +
-            [what_the_simulator_does_not_send])
+            [what_the_simulator_does_not_send, colours_connections_and_flows])
 
 
 main()
