@@ -114,6 +114,34 @@ static void patch(struct world *w, uint8_t id, uint8_t *m, size_t len)
 	memcpy(m + ref_at[id], &ref, sizeof(ref));
 }
 
+/* A piece of a put that notifies, or its end: of one of a few, and of a length that may be. */
+static void patch_note(struct world *w, uint8_t *m, size_t len)
+{
+	struct weft_wire_ext *x = (void *)m;
+	struct weft_wire_put_note *n = (void *)(x + 1);
+	size_t left = len - sizeof(*x) - sizeof(*n);
+	bool end = x->flags & 1 && left == 0;
+
+	x->id = WEFT_WIRE_PUT;
+	x->flags = end ? WEFT_EXT_F_END : WEFT_EXT_F_IMM;
+	x->reserved = weft_put16(0);
+	if (end)
+		x->imm = weft_put64(0);
+	patch(w, WEFT_WIRE_PUT, (uint8_t *)n, sizeof(*n));
+	n->total = weft_put64(left + (weft_get64(n->total) & 7) * 16);
+	n->number = weft_put32(weft_get32(n->number) & 3);
+}
+
+static void put_handler(struct weft_worker *worker, const struct weft_put_event *e, void *arg)
+{
+	const struct world *w = arg;
+	volatile uint8_t sum = 0;
+
+	(void)worker;
+	for (size_t i = 0; i < e->length && e->offset + i < MEM; i++)
+		sum = (uint8_t)(sum + w->mem[e->offset + i]);
+}
+
 static size_t message(struct world *w, const uint8_t *d, size_t size)
 {
 	size_t len = d[1] * 2u;
@@ -125,7 +153,10 @@ static size_t message(struct world *w, const uint8_t *d, size_t size)
 		len = size;
 	copy = malloc(len ? len : 1);
 	memcpy(copy, d, len);
-	if (len > 1 && d[len - 1] & 1)
+	if (id == WEFT_WIRE_EXT && len > 1 && d[len - 1] & 1 &&
+	    len >= sizeof(struct weft_wire_ext) + sizeof(struct weft_wire_put_note))
+		patch_note(w, copy, len);
+	else if (len > 1 && d[len - 1] & 1)
 		patch(w, id, copy, len);
 	weft_msg_recv(&w->p.ep[1], 0, id, copy, len);
 	free(copy);
@@ -206,6 +237,7 @@ static void open_world(struct world *w)
 	for (unsigned int i = 0; i < 8; i++)
 		weft_worker_set_am_handler(&w->p.w[1], i, handler, w,
 					   i & 4 ? WEFT_AM_PERSISTENT_DATA : 0);
+	weft_worker_set_put_handler(&w->p.w[1], put_handler, w);
 	w->mem = malloc(MEM); /* an allocation of its own: overruns are seen */
 	memset(w->mem, 0, MEM);
 	assert_int_equal(weft_mem_register(&w->p.ctx, w->mem, MEM, &mp, &w->m), 0);
