@@ -59,9 +59,10 @@ struct fake_eth_port {
 	struct rte_eth_conf conf;
 	uint16_t mtu;
 	uint16_t nb_rx, nb_tx;
-	bool configured, started, removed, broken, unplugged, promiscuous;
-	bool gone;        /* no device has the number */
-	uint64_t link_at; /* ms */
+	bool configured, started, removed, unplugged, promiscuous;
+	_Atomic bool broken; /* set by the thread of a watchdog, too */
+	bool gone;           /* no device has the number */
+	uint64_t link_at;    /* ms */
 	struct rte_timer watchdog;
 	_Atomic bool hangs;
 	struct fake_eth_callback cb[FAKE_ETH_CALLBACKS];

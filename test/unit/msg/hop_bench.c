@@ -241,6 +241,24 @@ static void open_workers(struct weft_context *ctx)
 }
 
 /* Endpoints [from, to): made at one end, and claimed at the other in the same order. */
+/*
+ * Another thread, DPDK's, makes the memif connection: valgrind, which runs one at a time, lets it
+ * run when we sleep.
+ */
+static void until_up(struct weft_ep *one_ep)
+{
+	struct weft_ep_attr attr = WEFT_INIT(struct weft_ep_attr);
+
+	do {
+		weft_worker_progress(worker[0]);
+		weft_worker_progress(worker[1]);
+		check(weft_ep_query(one_ep, &attr), "endpoint");
+		if (attr.status == WEFT_INPROGRESS)
+			usleep(100);
+	} while (attr.status == WEFT_INPROGRESS);
+	check(attr.status, "no connection");
+}
+
 static void connect_some(unsigned int from, unsigned int to)
 {
 	struct weft_ep_params params[2] = {WEFT_INIT(struct weft_ep_params),
@@ -261,6 +279,10 @@ static void connect_some(unsigned int from, unsigned int to)
 				check(weft_ep_create(worker[i], &params[i], &ep[i][from + k]),
 				      "endpoint");
 			poll_for(i == 0 ? 0.02 : 0);
+		}
+		for (unsigned int k = 0; k < n; k++) {
+			until_up(ep[0][from + k]);
+			until_up(ep[1][from + k]);
 		}
 		/* Who waits for a message over it knows that it is there. */
 		for (unsigned int k = 0; k < n; k++) {

@@ -18,6 +18,7 @@
 #include "weft.h"
 #include "weft_msg.h"
 #include "weft_rma.h"
+#include "weft_build.h"
 
 static struct weft_context *ctx;
 static struct weft_worker *a, *b;
@@ -354,7 +355,9 @@ static void is_no_rail(void **state)
 
 	(void)state;
 	make_context_for("shm", "2");
-	assert_int_equal(weft_worker_create(ctx, &wp, &a), -ENODEV);
+	/* Without drivers of networks '*' asks for none. */
+	if (WEFT_HAVE_DPDK || WEFT_HAVE_ROCE)
+		assert_int_equal(weft_worker_create(ctx, &wp, &a), -ENODEV);
 	assert_int_equal(weft_worker_create(ctx, NULL, &a), 0);
 	assert_int_equal(weft_worker_create(ctx, NULL, &b), 0);
 	ep = connect_to(a, b);
