@@ -128,6 +128,7 @@ static void patch_note(struct world *w, uint8_t *m, size_t len)
 	if (end)
 		x->imm = weft_put64(0);
 	patch(w, WEFT_WIRE_PUT, (uint8_t *)n, sizeof(*n));
+	n->put.offset = weft_put64(weft_get64(n->put.offset) % MEM);
 	n->total = weft_put64(left + (weft_get64(n->total) & 7) * 16);
 	n->number = weft_put32(weft_get32(n->number) & 3);
 }
