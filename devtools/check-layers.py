@@ -40,7 +40,8 @@ DPDK = [
 ]
 PROGRAMS = [
     ['app/common', 'app/link'],         # app/link: a bad link, for weft-wire and the simulator
-    ['app/cat', 'app/dump', 'app/info', 'app/perf', 'app/wire'],
+    ['app/cat', 'app/dump', 'app/info', 'app/perf', 'app/switch',
+     'app/wire'],
 ]
 STACKS = [LIB, DPDK, PROGRAMS, [['drivers/self']], [['drivers/shm']], [['drivers/roce']],
           [['provider']]]
@@ -77,6 +78,7 @@ MANY_HEADERS = ['lib/base', 'lib/core', 'drivers/dpdk/frame', 'drivers/dpdk/port
 # lane_opts.h: the limits of options. frame.h, wire_conn.h, wire_types.h: what is on the wire.
 SHARED_HEADERS = ['drivers/dpdk/compat.h', 'drivers/dpdk/frame/frame.h',
                   'drivers/dpdk/frame/frame_port.h', 'drivers/dpdk/port/lane_opts.h',
+                  'drivers/dpdk/port/switch_wire.h',
                   'lib/core/wire_conn.h', 'lib/core/wire_types.h']
 
 CIRCLE = 7    # files that need each other, inside a folder

@@ -17,6 +17,7 @@
 
 #include "common/cli.h"
 #include "drivers/dpdk/port/eal.h"
+#include "drivers/dpdk/port/switch_wire.h"
 #include "common/sys.h"
 #include "weft.h"
 
@@ -145,6 +146,15 @@ static bool have_rdma(void)
 	return found;
 }
 
+/* A switch that is asked for a port, when lanes are opened, and says itself why there is none. */
+static bool have_switch(const struct weft_config *config)
+{
+	char path[256];
+
+	return weft_config_get(config, "SWITCH", path, sizeof(path)) > 0 && strcmp(path, "off") &&
+	       (path[0] == '/' || access(WEFT_SWITCH_SOCKET, F_OK) == 0);
+}
+
 void eal_tell_ports(const struct weft_config *config)
 {
 	char lanes[1024];
@@ -152,7 +162,7 @@ void eal_tell_ports(const struct weft_config *config)
 	/* Lanes that are named have messages of their own. */
 	if (weft_config_get(config, "LANES", lanes, sizeof(lanes)) > 0 && lanes[0] != '\0')
 		return;
-	if (rte_eth_dev_count_avail() > 0 || have_rdma())
+	if (rte_eth_dev_count_avail() > 0 || have_rdma() || have_switch(config))
 		return;
 	fprintf(stderr,
 		"%s: there is no DPDK port and no RDMA device: only processes of this host are "

@@ -13,6 +13,7 @@
 #include <rte_cycles.h>
 
 #include "common/cli.h"
+#include "common/eth_port.h"
 #include "common/sys.h"
 
 #define INPUT_NS 10000000 /* how often standard input is looked at */
@@ -62,7 +63,7 @@ static bool fits(struct wire *w, struct wire_dir *d, struct rte_mbuf *m)
 	if (!d->told_oversize)
 		cli_error("%s: a frame of %u bytes is longer than --mtu %u allows; it and its like "
 			  "are dropped",
-			  wire_port_name(d->from, name), m->pkt_len, w->mtu);
+			  eth_port_name(d->from, name), m->pkt_len, w->mtu);
 	d->told_oversize = true;
 	return false;
 }
@@ -87,7 +88,7 @@ static bool has_room(struct wire *w, struct wire_dir *d, size_t held)
 	if (!d->told_no_room)
 		cli_error("%s: all %u buffers hold delayed frames, and further ones are dropped; "
 			  "give more with --mbufs, or set rate and queue",
-			  wire_port_name(d->from, name), w->limit);
+			  eth_port_name(d->from, name), w->limit);
 	d->told_no_room = true;
 	return false;
 }

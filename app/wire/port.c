@@ -6,84 +6,9 @@
 #include <string.h>
 
 #include "common/cli.h"
+#include "common/eth_port.h"
 
-#define RING 1024
 #define POOL_CACHE 256
-
-const char *wire_port_name(uint16_t port, char *buf)
-{
-	if (rte_eth_dev_get_name_by_port(port, buf))
-		snprintf(buf, RTE_ETH_NAME_MAX_LEN, "port %u", port);
-	return buf;
-}
-
-static int failed(uint16_t port, const char *what, int ret)
-{
-	char name[RTE_ETH_NAME_MAX_LEN];
-
-	cli_error("%s: %s: %s", wire_port_name(port, name), what, rte_strerror(-ret));
-	return APP_FAIL;
-}
-
-/* A port that carries less than --mtu says what it can. */
-static int set_mtu(const struct wire *w, uint16_t port, const struct rte_eth_dev_info *info)
-{
-	char name[RTE_ETH_NAME_MAX_LEN];
-	uint16_t now = 0;
-	int ret;
-
-	if (rte_eth_dev_get_mtu(port, &now) == 0 && now >= w->mtu)
-		return APP_OK;
-	ret = rte_eth_dev_set_mtu(port, w->mtu);
-	/* Ports in software often have no limit to set. */
-	if (ret == 0 || ret == -ENOTSUP)
-		return APP_OK;
-	if (info->max_mtu < w->mtu) {
-		cli_error("%s carries packets of at most %u bytes, not of %u; see --mtu",
-			  wire_port_name(port, name), info->max_mtu, w->mtu);
-		return APP_USAGE;
-	}
-	return failed(port, "its MTU can't be set", ret);
-}
-
-static int set_up_queues(const struct wire *w, uint16_t port)
-{
-	uint16_t rx = RING, tx = RING;
-	int socket = rte_eth_dev_socket_id(port), ret;
-
-	ret = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx);
-	if (!ret)
-		ret = rte_eth_rx_queue_setup(port, 0, rx, (unsigned int)socket, NULL, w->pool);
-	if (!ret)
-		ret = rte_eth_tx_queue_setup(port, 0, tx, (unsigned int)socket, NULL);
-	return ret ? failed(port, "its queues can't be set up", ret) : APP_OK;
-}
-
-static int open_port(const struct wire *w, uint16_t port)
-{
-	struct rte_eth_conf conf = {.rxmode = {.mtu = w->mtu}};
-	struct rte_eth_dev_info info;
-	int ret = rte_eth_dev_info_get(port, &info);
-
-	if (ret)
-		return failed(port, "it does not say what it can", ret);
-	if (info.max_mtu && info.max_mtu < w->mtu)
-		conf.rxmode.mtu = info.max_mtu;
-	ret = rte_eth_dev_configure(port, 1, 1, &conf);
-	if (ret)
-		return failed(port, "it can't be configured", ret);
-	ret = set_mtu(w, port, &info);
-	if (!ret)
-		ret = set_up_queues(w, port);
-	if (ret)
-		return ret;
-	ret = rte_eth_dev_start(port);
-	if (ret)
-		return failed(port, "it does not start", ret);
-	/* All frames are for the other end. Ports with two ends have no filter to open. */
-	ret = rte_eth_promiscuous_enable(port);
-	return ret && ret != -ENOTSUP ? failed(port, "it can't be made promiscuous", ret) : APP_OK;
-}
 
 static int find_ports(char *const *names, unsigned int num, uint16_t *ports, unsigned int *found)
 {
@@ -116,7 +41,7 @@ static int find_ports(char *const *names, unsigned int num, uint16_t *ports, uns
 
 static int make_pool(struct wire *w, unsigned int ports)
 {
-	uint32_t rings = ports * (2 * RING + POOL_CACHE);
+	uint32_t rings = ports * (2 * ETH_PORT_RING + POOL_CACHE);
 	uint32_t room = RTE_PKTMBUF_HEADROOM + w->mtu + RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
 
 	w->limit = w->mbufs;
@@ -156,7 +81,7 @@ int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names)
 	for (i = 0; i < num && !ret; i++) {
 		w->pair[i / 2].dir[i % 2].from = ports[i];
 		w->pair[i / 2].dir[!(i % 2)].to = ports[i];
-		ret = open_port(w, ports[i]);
+		ret = eth_port_open(ports[i], w->mtu, w->pool);
 	}
 	w->num_pairs = num / 2;
 	return ret;

@@ -11,6 +11,7 @@
 #include <rte_telemetry.h>
 
 #include "common/cli.h"
+#include "common/eth_port.h"
 #include "drivers/dpdk/compat.h"
 
 static const char *const dir_name[] = {[WIRE_FORTH] = "forth", [WIRE_BACK] = "back"};
@@ -64,7 +65,7 @@ static size_t head(const struct wire *w, unsigned int i, char *buf, size_t len)
 	const struct wire_dir *d = &w->pair[i / 2].dir[i % 2];
 	char from[RTE_ETH_NAME_MAX_LEN], to[RTE_ETH_NAME_MAX_LEN];
 	int n = snprintf(buf, len, "%u %-5s %s -> %s:", i / 2, dir_name[i % 2],
-			 wire_port_name(d->from, from), wire_port_name(d->to, to));
+			 eth_port_name(d->from, from), eth_port_name(d->to, to));
 
 	return (size_t)n < len ? (size_t)n : len;
 }

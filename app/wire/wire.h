@@ -79,7 +79,6 @@ struct wire {
  */
 int wire_ports_open(struct wire *w, char *const *names, unsigned int num_names);
 void wire_ports_stop(const struct wire *w);
-const char *wire_port_name(uint16_t port, char *buf);
 
 /* wire/bridge.c */
 /** @return APP_OK or an exit code after a sentence */

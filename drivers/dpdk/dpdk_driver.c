@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ethdev.h>
+
 #include "capture/capture.h"
 #include "port/eal.h"
 #include "lane.h"
@@ -17,6 +19,7 @@
 #include "port/nic_state.h"
 #include "port/ethdev.h"
 #include "engine/engine.h"
+#include "port/switch.h"
 
 extern const struct weft_lane_driver weft_dpdk_driver;
 
@@ -30,6 +33,11 @@ static void tell_warning(const char *sentence)
 	weft_warn("dpdk: %s", sentence);
 }
 
+static bool is_given(const char *text)
+{
+	return text && text[0] != '\0';
+}
+
 /*
  * The EAL takes tenths of a second and tens of megabytes: of no use where nobody has given it a
  * port and it would find none.
@@ -38,8 +46,8 @@ static bool nothing_to_find(const struct weft_lane_conf *conf)
 {
 	const struct weft_nic_env env = {.sys = "/sys", .dev = "/dev"};
 
-	return !weft_eal_is_up() && (!conf->eal_args || conf->eal_args[0] == '\0') &&
-	       !weft_nic_any(&env);
+	return !weft_eal_is_up() && !is_given(conf->eal_args) &&
+	       !weft_switch_socket(conf->switch_path) && !weft_nic_any(&env);
 }
 
 static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_len)
@@ -52,10 +60,20 @@ static int start_eal(const struct weft_lane_conf *conf, char *why, size_t why_le
 	return err;
 }
 
+/* Where the EAL has no port a switch is asked for one. @return 0 also where there is none */
+static int ask_switch(const struct weft_lane_conf *conf, char *why, size_t why_len)
+{
+	const char *path = weft_switch_socket(conf->switch_path);
+
+	if (!path || rte_eth_dev_count_avail() > 0)
+		return 0;
+	return weft_switch_join(path, why, why_len);
+}
+
 static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resource **list)
 {
 	struct weft_nic_env env;
-	char why[256];
+	char why[400];
 	int err, n;
 
 	*list = NULL;
@@ -65,6 +83,8 @@ static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resour
 		return 0;
 	}
 	err = start_eal(conf, why, sizeof(why));
+	if (err == 0)
+		err = ask_switch(conf, why, sizeof(why));
 	if (err != 0) {
 		weft_error("dpdk: %s", why);
 		return err;
@@ -78,6 +98,35 @@ static int dpdk_query(const struct weft_lane_conf *conf, struct weft_lane_resour
 static bool is_ether(const struct weft_lane_opts *o, const struct weft_lane_conf *conf)
 {
 	return o->encap >= 0 ? o->encap == WEFT_ENCAP_ETHER : conf->raw_ethertype;
+}
+
+/* A port of the switch has the addresses that it was given; others are nobody's. */
+static int take_place(const char *resource, struct weft_lane_opts *o,
+		      const struct weft_switch_place **place, char *why, size_t why_len)
+{
+	const struct weft_switch_place *p = weft_switch_place_of(resource);
+
+	*place = p;
+	if (!p)
+		return 0;
+	if ((o->ip != 0 && o->ip != p->ip) || (o->udp_port != 0 && p->udp_port != 0) ||
+	    o->queues > 1) {
+		snprintf(why, why_len,
+			 "dpdk:%s is a port of weft-switch, which gives it its addresses: leave "
+			 "ip=, port= and queues= out",
+			 resource);
+		return -EINVAL;
+	}
+	if (o->ip == 0 && p->ip != 0) {
+		o->ip = p->ip;
+		o->prefix = p->prefix;
+		o->gw = o->gw != 0 ? o->gw : p->gw;
+	}
+	if (o->mtu == 0)
+		o->mtu = p->mtu;
+	if (p->udp_port != 0)
+		o->udp_port = p->udp_port;
+	return 0;
 }
 
 static int open_port(const struct weft_lane_open *params, const struct weft_lane_opts *o,
@@ -123,6 +172,7 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 {
 	struct weft_lane_conf conf = *params->conf;
 	struct weft_lane_open open = *params;
+	const struct weft_switch_place *place = NULL;
 	struct weft_frame_port *port;
 	struct weft_lane_opts o;
 	struct weft_raw_conf rc;
@@ -133,7 +183,12 @@ static int dpdk_open(const struct weft_lane_open *params, struct weft_lane_iface
 		return err;
 	err = start_eal(params->conf, why, why_len);
 	if (err == 0)
+		err = take_place(params->resource, &o, &place, why, why_len);
+	if (err == 0)
 		err = open_port(params, &o, &port, why, why_len);
+	if (err == 0 && place)
+		port->steering =
+			(struct weft_steering){.queue = place->queue, .queues = place->queues};
 	if (err == 0)
 		give_hint(port, o.paths != 0      ? o.paths
 				: conf.paths != 0 ? conf.paths

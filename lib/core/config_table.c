@@ -36,6 +36,12 @@ const struct weft_option weft_options[] = {
 			"separated by spaces.",
 	},
 	{
+		"SWITCH", WEFT_OPT_STRING, FIELD(lane.switch_path), .def = "auto", .unit = "path",
+		.help = "Where weft-switch listens, which gives this process a port when it has no "
+			"other one for DPDK. auto: /run/weft/switch.sock, if it is there. off: it "
+			"is not asked.",
+	},
+	{
 		"ENCAP", WEFT_OPT_ENUM, FIELD(encap), .def = "udp", .unit = "word",
 		.words = "udp|ether",
 		.help = "How raw lanes wrap their frames: udp (IPv4 and UDP, which clouds let "

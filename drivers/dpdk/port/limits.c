@@ -19,6 +19,7 @@
 
 #include "compat.h"
 #include "port/priv.h"
+#include "port/switch.h"
 
 /* An Ethernet frame of MTU 9000: what a port in memory carries unless told otherwise. */
 #define JUMBO_FRAME (9000 + RTE_ETHER_HDR_LEN)
@@ -99,10 +100,12 @@ static void memif_socket(struct weft_port_dev *d, const struct rte_kvargs *kv)
  */
 static int memif_limits(struct weft_port_dev *d, const struct rte_kvargs *kv)
 {
+	const struct weft_switch_place *place = weft_switch_place(d->port_id);
 	struct weft_port_limits *l = &d->limits;
 	unsigned long rsize = arg_number(kv, "rsize", 10);
 
-	l->memory = true;
+	/* Behind a switch with an uplink there is a network. */
+	l->memory = !place || !place->uplink;
 	l->frame_max = (uint32_t)arg_number(kv, "bsize", 2048);
 	l->frame_default = RTE_MIN(l->frame_max, (uint32_t)JUMBO_FRAME);
 	l->frame_hint = "give a larger bsize= in its --vdev (a frame must fit one memif buffer; "

@@ -27,6 +27,7 @@
  *	port/memif/memif.h  what is about memif alone
  *	port/spread.c       several queues: what the port's hash is
  *	port/steer.c        flow rules that bring a queue's frames home
+ *	port/switch.c       a port of weft-switch
  *	port/zcopy.c        sends from user memory
  *	port/dma.c          mapping that memory for the NIC
  */

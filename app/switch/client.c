@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server's side of memif's control messages. Each connection brings one region and one ring for
+ * each direction; what a client sends that is anything else ends the connection.
+ */
+
+#include "switch/switch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#define VERSION 0x0200u
+#define REGION_MAX (512ull << 20)
+#define HALF_OPEN_NS 2000000000ull
+
+enum { T_NONE, T_ACK, T_HELLO, T_INIT, T_REGION, T_RING, T_CONNECT, T_CONNECTED, T_DISCONNECT };
+
+struct __rte_packed hello {
+	char name[32];
+	uint16_t min_version, max_version, max_region, max_s2c, max_c2s;
+	uint8_t max_log2_ring;
+};
+
+struct __rte_packed init {
+	uint16_t version;
+	uint32_t id;
+	uint8_t mode;
+	char secret[24], name[32];
+};
+
+struct __rte_packed add_region {
+	uint16_t index;
+	uint64_t size;
+};
+
+struct __rte_packed add_ring {
+	uint16_t flags, index, region;
+	uint32_t offset;
+	uint8_t log2_size;
+	uint16_t private_size;
+};
+
+struct __rte_packed disconnect {
+	uint32_t code;
+	char text[96];
+};
+
+struct __rte_packed message {
+	uint16_t type;
+	union {
+		struct hello hello;
+		struct init init;
+		struct add_region region;
+		struct add_ring ring;
+		struct disconnect disconnect;
+		char connected[32];
+		uint8_t all[126];
+	};
+};
+
+static_assert(sizeof(struct message) == 128, "memif's messages");
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+void sw_conn_init(struct sw_conn *c)
+{
+	*c = (struct sw_conn){.fd = -1, .region_fd = -1, .rx = {.event = -1}, .tx = {.event = -1}};
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void conn_close(struct sw_conn *c)
+{
+	close_fd(&c->fd);
+	close_fd(&c->region_fd);
+	close_fd(&c->rx.event);
+	close_fd(&c->tx.event);
+	if (c->region)
+		munmap(c->region, c->len);
+	sw_conn_init(c);
+}
+
+static bool say(const struct sw_conn *c, const struct message *m)
+{
+	return send(c->fd, m, sizeof(*m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m);
+}
+
+static bool acknowledge(const struct sw_conn *c)
+{
+	return say(c, &(struct message){.type = T_ACK});
+}
+
+/* @return false, for the caller to return */
+static bool refuse(const struct sw_conn *c, const char *text)
+{
+	struct message m = {.type = T_DISCONNECT};
+
+	snprintf(m.disconnect.text, sizeof(m.disconnect.text), "%s", text);
+	say(c, &m);
+	return false;
+}
+
+/* The oldest of those that have not said who they are makes room. */
+static unsigned int half_slot(struct sw *s)
+{
+	unsigned int i, oldest = 0;
+
+	for (i = 0; i < SW_HALF_OPEN; i++) {
+		if (s->half[i].fd < 0)
+			return i;
+		if (s->half[i].since < s->half[oldest].since)
+			oldest = i;
+	}
+	conn_close(&s->half[oldest]);
+	return oldest;
+}
+
+void sw_conn_accept(struct sw *s, uint64_t now)
+{
+	int fd = accept4(s->memif_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct message m = {.type = T_HELLO};
+	unsigned int i;
+	struct sw_conn *c;
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (fd < 0)
+		return;
+	i = half_slot(s);
+	c = &s->half[i];
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) ||
+	    sw_watch(s, fd, sw_tag(SW_TAG_HALF, i)) < 0) {
+		close(fd);
+		return;
+	}
+	sw_conn_init(c);
+	c->fd = fd;
+	c->uid = who.uid;
+	c->since = now;
+	m.hello = (struct hello){
+		.name = "weft-switch",
+		.min_version = VERSION,
+		.max_version = VERSION,
+		.max_log2_ring = SW_RING_LOG2_MAX,
+	};
+	if (!say(c, &m))
+		conn_close(c);
+}
+
+void sw_half_expire(struct sw *s, uint64_t now)
+{
+	unsigned int i;
+
+	for (i = 0; i < SW_HALF_OPEN; i++)
+		if (s->half[i].fd >= 0 && now - s->half[i].since > HALF_OPEN_NS)
+			conn_close(&s->half[i]);
+}
+
+/* ---- receiving ------------------------------------------------------------------------------ */
+
+/* @return 1 a message, 0 none now, -1 the connection is over. @p fd: what came with it, or -1 */
+static int hear(const struct sw_conn *c, struct message *m, int *fd)
+{
+	struct iovec iov = {m, sizeof(*m)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} ctl;
+	struct msghdr mh = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &ctl,
+		.msg_controllen = sizeof(ctl),
+	};
+	const struct cmsghdr *cm;
+	ssize_t n = recvmsg(c->fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*fd = -1;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	/* A client that fills in each field alone sends as much as DPDK's. */
+	if (n != (ssize_t)sizeof(*m))
+		return -1;
+	cm = CMSG_FIRSTHDR(&mh);
+	if (cm && cm->cmsg_level == SOL_SOCKET && cm->cmsg_type == SCM_RIGHTS &&
+	    cm->cmsg_len >= CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(cm), sizeof(int));
+	return 1;
+}
+
+/* ---- the port's messages -------------------------------------------------------------------- */
+
+/*
+ * Memory that its owner can make shorter later would end us by SIGBUS: it must be sealed against
+ * that, as DPDK's is.
+ */
+static bool take_region(struct sw_conn *c, const struct add_region *r, int *fd)
+{
+	struct stat st;
+	int seals = *fd < 0 ? -1 : fcntl(*fd, F_GET_SEALS);
+
+	if (c->region || r->index != 0 || r->size == 0 || r->size > REGION_MAX)
+		return refuse(c, "one region of memory is taken, of at most 512 MiB");
+	if (seals < 0 || !(seals & F_SEAL_SHRINK))
+		return refuse(c, "the region is not sealed against being made shorter");
+	if (fstat(*fd, &st) || (uint64_t)st.st_size < r->size)
+		return refuse(c, "the region is shorter than it is said to be");
+	c->region = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (c->region == MAP_FAILED) {
+		c->region = NULL;
+		return refuse(c, "the region can't be mapped");
+	}
+	c->len = r->size;
+	c->region_fd = *fd;
+	*fd = -1;
+	return acknowledge(c);
+}
+
+static bool is_eventfd(int fd)
+{
+	char path[32], target[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return fd >= 0 && readlink(path, target, sizeof(target) - 1) > 0 &&
+	       !strcmp(target, "anon_inode:[eventfd]");
+}
+
+static bool take_ring(struct sw_conn *c, const struct add_ring *m, int *fd)
+{
+	struct sw_ring *r = m->flags & 1 ? &c->rx : &c->tx;
+
+	if (c->up || r->shm || !c->region || m->index != 0 || m->region != 0)
+		return refuse(c, "one ring for each direction is taken, in region 0");
+	if (!is_eventfd(*fd))
+		return refuse(c, "a ring comes with an eventfd");
+	if (sw_ring_attach(r, c->region, c->len, m->offset, m->log2_size, *fd))
+		return refuse(c, "the ring does not fit into its region");
+	*fd = -1;
+	return acknowledge(c);
+}
+
+static bool connect_rings(struct sw *s, unsigned int port)
+{
+	struct sw_conn *c = &s->port[port].conn;
+	struct message m = {.type = T_CONNECTED};
+
+	if (!c->rx.shm || !c->tx.shm)
+		return refuse(c, "rings are missing");
+	c->up = true;
+	s->plan.up |= 1ull << port;
+	snprintf(m.connected, sizeof(m.connected), "port %u", port);
+	return say(c, &m);
+}
+
+static bool take(struct sw *s, unsigned int port, const struct message *m, int *fd)
+{
+	struct sw_conn *c = &s->port[port].conn;
+
+	switch (m->type) {
+	case T_ACK:
+		return true;
+	case T_REGION:
+		return take_region(c, &m->region, fd);
+	case T_RING:
+		return take_ring(c, &m->ring, fd);
+	case T_CONNECT:
+		return connect_rings(s, port);
+	default:
+		return false;
+	}
+}
+
+void sw_conn_end(struct sw *s, unsigned int port)
+{
+	struct sw_port *p = &s->port[port];
+
+	s->plan.up &= ~(1ull << port);
+	conn_close(&p->conn);
+	p->filled = p->room = 0;
+	p->wake = false;
+	sw_port_check(s, port);
+}
+
+void sw_conn_event(struct sw *s, unsigned int port)
+{
+	struct sw_conn *c = &s->port[port].conn;
+	struct message m;
+	bool goes_on;
+	int fd, rc = hear(c, &m, &fd);
+
+	if (rc == 0)
+		return;
+	goes_on = rc > 0 && take(s, port, &m, &fd);
+	close_fd(&fd);
+	if (!goes_on)
+		sw_conn_end(s, port);
+}
+
+/* ---- which port is it? ---------------------------------------------------------------------- */
+
+/* As long for a wrong secret as for the right one. */
+static bool same_secret(const char a[24], const char b[24])
+{
+	unsigned int i, diff = 0;
+
+	for (i = 0; i < 24; i++)
+		diff |= (uint8_t)(a[i] ^ b[i]);
+	return diff == 0;
+}
+
+/* A port without a grant is of a switch that ran here before, whose clients come again. */
+static bool take_init(struct sw *s, struct sw_conn *c, const struct init *i)
+{
+	char secret[24];
+	struct sw_port *p;
+
+	if (i->version != VERSION || i->mode != 0)
+		return refuse(c, "memif 2.0 with Ethernet frames is spoken here");
+	if (i->id >= s->plan.ports)
+		return refuse(c, "there is no such port");
+	sw_secret(s, i->id, c->uid, secret);
+	if (!same_secret(secret, i->secret))
+		return refuse(c, "wrong secret: ask the switch for a port");
+	p = &s->port[i->id];
+	if (p->conn.fd >= 0)
+		return refuse(c, "the port is connected");
+	if (p->grant >= 0 && p->uid != c->uid)
+		return refuse(c, "the port belongs to another user");
+	p->uid = c->uid;
+	return true;
+}
+
+void sw_half_event(struct sw *s, unsigned int half)
+{
+	struct sw_conn *c = &s->half[half];
+	struct sw_port *p;
+	struct message m;
+	int fd, rc = c->fd < 0 ? 0 : hear(c, &m, &fd);
+
+	if (rc == 0)
+		return;
+	if (rc > 0)
+		close_fd(&fd);
+	if (rc > 0 && m.type == T_INIT && take_init(s, c, &m.init)) {
+		p = &s->port[m.init.id];
+		p->conn = *c;
+		sw_conn_init(c);
+		epoll_ctl(s->epoll, EPOLL_CTL_MOD, p->conn.fd,
+			  &(struct epoll_event){.events = EPOLLIN,
+						.data.u64 = sw_tag(SW_TAG_CONN, m.init.id)});
+		if (acknowledge(&p->conn))
+			return;
+		sw_conn_end(s, m.init.id);
+		return;
+	}
+	conn_close(c);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "switch/forward.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include <rte_arp.h>
+#include <rte_ether.h>
+#include <rte_icmp.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "drivers/dpdk/frame/frame.h"
+#include "drivers/dpdk/frame/steering.h"
+
+#define ICMP_UNREACHABLE 3
+#define NOBODY (-1)
+
+/* Of a frame, as far as it goes. Pointers are into the head, and may be unaligned. */
+struct view {
+	const struct rte_ether_hdr *eth;
+	uint16_t type;
+	const struct rte_arp_hdr *arp;
+	const struct rte_ipv4_hdr *ip;
+	const struct rte_udp_hdr *udp;
+	const struct rte_ipv4_hdr *quoted; /* by ICMP: a packet of ours that did not arrive */
+};
+
+static uint32_t ip_at(const void *at)
+{
+	rte_be32_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return rte_be_to_cpu_32(v);
+}
+
+static uint16_t be16_at(const void *at)
+{
+	rte_be16_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return rte_be_to_cpu_16(v);
+}
+
+/* A whole IPv4 header without options, of a packet that is no fragment. */
+static const struct rte_ipv4_hdr *plain_ip(const uint8_t *at, uint32_t left)
+{
+	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)at;
+
+	if (left < sizeof(*ip) || ip->version_ihl != RTE_IPV4_VHL_DEF ||
+	    be16_at(&ip->fragment_offset) & (RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
+		return NULL;
+	return ip;
+}
+
+static bool look_into_ip(struct view *v, const uint8_t *at, uint32_t left)
+{
+	const struct rte_icmp_hdr *icmp;
+
+	v->ip = plain_ip(at, left);
+	if (!v->ip)
+		return false;
+	at += sizeof(*v->ip);
+	left -= (uint32_t)sizeof(*v->ip);
+	if (v->ip->next_proto_id == IPPROTO_UDP) {
+		v->udp = (const struct rte_udp_hdr *)at;
+		return left >= sizeof(*v->udp);
+	}
+	icmp = (const struct rte_icmp_hdr *)at;
+	if (v->ip->next_proto_id != IPPROTO_ICMP || left < sizeof(*icmp) ||
+	    icmp->icmp_type != ICMP_UNREACHABLE)
+		return true;
+	left -= (uint32_t)sizeof(*icmp);
+	v->quoted = plain_ip(at + sizeof(*icmp), left);
+	if (v->quoted && (left < sizeof(*v->quoted) + 4 || v->quoted->next_proto_id != IPPROTO_UDP))
+		v->quoted = NULL;
+	return true;
+}
+
+/* A tag is passed over: the VLAN is the network's business. @return false: cut off, or malformed */
+static bool look(struct view *v, const uint8_t *head, uint32_t len)
+{
+	uint32_t at = sizeof(*v->eth);
+
+	*v = (struct view){.eth = (const struct rte_ether_hdr *)head};
+	if (len < at)
+		return false;
+	v->type = be16_at(&v->eth->ether_type);
+	if (v->type == RTE_ETHER_TYPE_VLAN) {
+		at += sizeof(struct rte_vlan_hdr);
+		if (len < at)
+			return false;
+		v->type = be16_at(head + at - 2);
+	}
+	if (v->type == RTE_ETHER_TYPE_IPV4)
+		return look_into_ip(v, head + at, len - at);
+	if (v->type == RTE_ETHER_TYPE_ARP) {
+		v->arp = (const struct rte_arp_hdr *)(head + at);
+		return len - at >= sizeof(*v->arp);
+	}
+	return true;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+void sw_plan_mac(const struct sw_plan *p, unsigned int port, uint8_t mac[6])
+{
+	memcpy(mac, p->mac, 6);
+	if (!p->single)
+		mac[5] = (uint8_t)(port + 1);
+}
+
+static int by_mac(const struct sw_plan *p, const void *mac)
+{
+	const uint8_t *m = mac;
+
+	if (p->single || memcmp(m, p->mac, 5) || m[5] == 0 || m[5] > p->ports)
+		return NOBODY;
+	return m[5] - 1;
+}
+
+static int by_ip(const struct sw_plan *p, uint32_t ip)
+{
+	unsigned int i;
+
+	for (i = 0; i < p->ports; i++)
+		if (p->up >> i & 1 && p->ip[i] == ip)
+			return (int)i;
+	return NOBODY;
+}
+
+static bool is_all(const struct rte_ether_hdr *eth)
+{
+	return eth->dst_addr.addr_bytes[0] & 1;
+}
+
+static struct sw_route dropped(enum sw_drop why)
+{
+	return (struct sw_route){.drop = why};
+}
+
+/* To a port, if it has a process; else to nobody. */
+static struct sw_route to_port(const struct sw_plan *p, int port)
+{
+	if (port == NOBODY || !(p->up >> port & 1))
+		return dropped(SW_DROP_UNKNOWN);
+	return (struct sw_route){.ports = 1ull << port};
+}
+
+static struct sw_route outside(const struct sw_plan *p)
+{
+	return p->uplink ? (struct sw_route){.uplink = true} : dropped(SW_DROP_UNKNOWN);
+}
+
+/* ---- ARP ------------------------------------------------------------------------------------ */
+
+/* A probe or an announcement: of interest to everybody. */
+static bool arp_tells(const struct rte_arp_hdr *arp)
+{
+	uint32_t sender = ip_at(&arp->arp_data.arp_sip);
+
+	return sender == 0 || sender == ip_at(&arp->arp_data.arp_tip);
+}
+
+static bool is_request(const struct rte_arp_hdr *arp)
+{
+	return be16_at(&arp->arp_opcode) == RTE_ARP_OP_REQUEST;
+}
+
+/* ---- from a port ---------------------------------------------------------------------------- */
+
+static bool owns_source(const struct sw_plan *p, unsigned int port, const struct view *v)
+{
+	uint8_t mac[6];
+	uint32_t ip;
+
+	sw_plan_mac(p, port, mac);
+	if (memcmp(&v->eth->src_addr, mac, 6))
+		return false;
+	if (v->arp) {
+		ip = ip_at(&v->arp->arp_data.arp_sip);
+		return !memcmp(&v->arp->arp_data.arp_sha, mac, 6) && (ip == 0 || ip == p->ip[port]);
+	}
+	if (v->ip && ip_at(&v->ip->src_addr) != p->ip[port])
+		return false;
+	return !p->single || !v->udp ||
+	       weft_port_owner(p->udp_port, p->ports, be16_at(&v->udp->src_port)) == (int)port;
+}
+
+/* In the plan with one address the kind must say whose it is; in the other Weft's own will do. */
+static bool is_carried(const struct sw_plan *p, const struct view *v)
+{
+	return v->udp || v->arp || (!p->single && v->type == WEFT_FRAME_ETHERTYPE);
+}
+
+/* Questions go to who can answer; who tells all that it begins is heard by all. */
+static struct sw_route arp_to_all(const struct sw_plan *p, unsigned int port, const struct view *v)
+{
+	int owner;
+
+	if (p->single)
+		return outside(p);
+	if (arp_tells(v->arp))
+		return (struct sw_route){.ports = p->up & ~(1ull << port), .uplink = p->uplink};
+	owner = by_ip(p, ip_at(&v->arp->arp_data.arp_tip));
+	return owner == NOBODY ? outside(p) : to_port(p, owner);
+}
+
+struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const uint8_t *head,
+			     uint32_t len)
+{
+	struct view v;
+	int to;
+
+	if (!look(&v, head, len))
+		return dropped(SW_DROP_SHORT);
+	if (!is_carried(p, &v))
+		return dropped(SW_DROP_KIND);
+	if (!owns_source(p, port, &v))
+		return dropped(SW_DROP_SOURCE);
+	if (is_all(v.eth))
+		return v.arp ? arp_to_all(p, port, &v) : dropped(SW_DROP_KIND);
+	if (p->single)
+		/* To itself: nobody out there has this address. */
+		return memcmp(&v.eth->dst_addr, p->mac, 6) ? outside(p) : dropped(SW_DROP_UNKNOWN);
+	to = by_mac(p, &v.eth->dst_addr);
+	return to == NOBODY ? outside(p) : to_port(p, to);
+}
+
+/* ---- from the uplink ------------------------------------------------------------------------ */
+
+/* ARP has no UDP port. An answer is for who has asked, which nobody here remembers; a question is
+ * answered once. */
+static struct sw_route arp_single(const struct sw_plan *p, const struct view *v)
+{
+	if (!is_request(v->arp) || arp_tells(v->arp))
+		return (struct sw_route){.ports = p->up};
+	if (ip_at(&v->arp->arp_data.arp_tip) != p->ip[0] || !p->up)
+		return dropped(SW_DROP_UNKNOWN);
+	return to_port(p, __builtin_ctzll(p->up));
+}
+
+static struct sw_route to_single(const struct sw_plan *p, const struct view *v)
+{
+	const void *port = NULL;
+
+	if (v->arp)
+		return arp_single(p, v);
+	if (!v->ip || ip_at(&v->ip->dst_addr) != p->ip[0])
+		return dropped(SW_DROP_UNKNOWN);
+	if (v->udp)
+		port = &v->udp->dst_port;
+	else if (v->quoted && ip_at(&v->quoted->src_addr) == p->ip[0])
+		port = v->quoted + 1;
+	if (!port)
+		return dropped(SW_DROP_KIND);
+	return to_port(p, weft_port_owner(p->udp_port, p->ports, be16_at(port)));
+}
+
+struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uint32_t len)
+{
+	struct view v;
+
+	if (!look(&v, head, len))
+		return dropped(SW_DROP_SHORT);
+	/* Whoever is out there has none of our addresses. */
+	if (by_mac(p, &v.eth->src_addr) != NOBODY)
+		return dropped(SW_DROP_SOURCE);
+	if (p->single)
+		return is_all(v.eth) || !memcmp(&v.eth->dst_addr, p->mac, 6)
+			       ? to_single(p, &v)
+			       : dropped(SW_DROP_UNKNOWN);
+	if (!is_all(v.eth))
+		return to_port(p, by_mac(p, &v.eth->dst_addr));
+	if (!v.arp)
+		return dropped(SW_DROP_KIND);
+	if (!is_request(v.arp) || arp_tells(v.arp))
+		return (struct sw_route){.ports = p->up};
+	return to_port(p, by_ip(p, ip_at(&v.arp->arp_data.arp_tip)));
+}

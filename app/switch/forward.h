@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file switch/forward.h
+ * Where a frame goes, and whether its sender may send it. Pure: headers in, ports out.
+ *
+ * Two plans of addresses (doc/switch.md):
+ *
+ *	each    a MAC and an IP address for each port; frames go by MAC
+ *	single  one MAC and one IP address for all; frames from outside go by UDP port, as a NIC's
+ *	        flow rules would bring them to queues (frame/steering.h)
+ */
+#ifndef APP_SWITCH_FORWARD_H
+#define APP_SWITCH_FORWARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "drivers/dpdk/port/switch_wire.h"
+
+/** So many bytes of a frame are looked at: ICMP quotes the ports 70 bytes behind the Ethernet
+ * header. */
+#define SW_HEAD 128u
+
+enum sw_drop {
+	SW_PASS,
+	SW_DROP_SHORT,   /**< too short for what its headers say */
+	SW_DROP_SOURCE,  /**< the sender's addresses are not its own */
+	SW_DROP_KIND,    /**< of a kind that this plan of addresses does not carry */
+	SW_DROP_UNKNOWN, /**< for nobody here, and there is no uplink */
+	SW_DROP_FULL,    /**< the receiver has no room */
+	SW_DROP_BAD,     /**< a descriptor that points outside of the client's memory, or a chain */
+	SW_DROP_LONG,    /**< longer than the receiver's buffers, or than the uplink's MTU */
+	SW_DROP_KINDS
+};
+
+struct sw_plan {
+	bool single, uplink;
+	uint16_t ports;
+	uint16_t udp_port; /**< single: of port 0 */
+	uint8_t prefix;
+	uint8_t mac[6]; /**< single: of all. Else the last byte is 1 + the port's number */
+	uint32_t gw;
+	uint32_t ip[WEFT_SWITCH_PORTS]; /**< single: all the same */
+	uint64_t up;                    /**< bit N: port N has a process */
+};
+
+/** Where to: ports, the uplink, both, or neither with a reason. */
+struct sw_route {
+	uint64_t ports;
+	bool uplink;
+	enum sw_drop drop;
+};
+
+void sw_plan_mac(const struct sw_plan *p, unsigned int port, uint8_t mac[6]);
+
+/** @param head, len  the first bytes of a frame, at most #SW_HEAD, which nobody else can change */
+struct sw_route sw_from_port(const struct sw_plan *p, unsigned int port, const uint8_t *head,
+			     uint32_t len);
+struct sw_route sw_from_uplink(const struct sw_plan *p, const uint8_t *head, uint32_t len);
+
+#endif /* APP_SWITCH_FORWARD_H */

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* weft-switch: a port for each process of a host. Options and start. */
+
+#include "switch/switch.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+#include <rte_ether.h>
+
+#include "common/cli.h"
+#include "common/eal_start.h"
+#include "common/sys.h"
+#include "drivers/dpdk/frame/ip.h"
+#include "drivers/dpdk/frame/steering.h"
+#include "drivers/dpdk/port/eal.h"
+#include "weft.h"
+
+#define UDP_PORT 9338    /* as lanes have it: what firewalls let through */
+#define SERVE_NS 1000000 /* how often sockets are looked at */
+#define IDLE_ROUNDS 2000 /* without a frame, before the core is given away */
+#define MTU_INSIDE 9000  /* without an uplink */
+
+static const char help[] =
+	"usage: weft-switch [EAL ARGUMENTS --] [options] [UPLINK | none]\n"
+	"\n"
+	"Gives each process of this host a port, and carries frames between them and over the "
+	"uplink, a\n"
+	"DPDK port. Weft's processes find it by themselves. It ends with a signal and prints "
+	"counters; it\n"
+	"prints them on SIGUSR1, too.\n"
+	"\n"
+	"  -n, --ports N          ports to give away (16; at most 64)\n"
+	"  -a, --address IP/BITS[,GATEWAY]\n"
+	"                         IP address of the first port, the next one's is one more; with "
+	"-1 that of\n"
+	"                         all (link-local addresses)\n"
+	"  -1, --single           one MAC and IP address for all, the uplink's; frames go by UDP "
+	"port. Where\n"
+	"                         a cloud takes nothing else; needs -a (on by itself for net_ena, "
+	"net_gve,\n"
+	"                         net_netvsc)\n"
+	"  -u, --per-user N       ports for one user that is not the switch's (3/4 of all)\n"
+	"  -M, --mode OCTAL       who may ask for a port: mode of the sockets (666)\n"
+	"  -p, --path PATH        the well-known socket (" WEFT_SWITCH_SOCKET ")\n"
+	"  -m, --mtu BYTES        longest packet (the uplink's; without one 9000)\n"
+	"  -P, --udp-port N       with -1: UDP port of the first port (9338)\n"
+	"  -S, --sleep US         give the core away for so long while nothing comes (50; 0: "
+	"never)\n"
+	"  -h, --help             this text\n"
+	"      --version          version and build\n"
+	"\n"
+	"Exit code: 0 ended by a signal, 1 could not start, 2 wrong usage.\n";
+
+enum { OPT_VERSION = 256 };
+
+static const char shorts[] = ":n:a:1u:M:p:m:P:S:h";
+static const struct option longs[] = {
+	{"ports", required_argument, NULL, 'n'},     {"address", required_argument, NULL, 'a'},
+	{"single", no_argument, NULL, '1'},          {"per-user", required_argument, NULL, 'u'},
+	{"mode", required_argument, NULL, 'M'},      {"path", required_argument, NULL, 'p'},
+	{"mtu", required_argument, NULL, 'm'},       {"udp-port", required_argument, NULL, 'P'},
+	{"sleep", required_argument, NULL, 'S'},     {"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPT_VERSION}, {0}};
+
+struct options {
+	struct sw sw;
+	uint32_t ip;
+	const char *uplink;
+};
+
+static volatile sig_atomic_t tell_now;
+
+static void on_usr1(int sig)
+{
+	(void)sig;
+	tell_now = 1;
+}
+
+/* ---- options -------------------------------------------------------------------------------- */
+
+static int bad_address(const char *text)
+{
+	cli_error("-a '%s': IP/BITS[,GATEWAY] is wanted, such as 10.0.0.16/24,10.0.0.1", text);
+	return APP_USAGE;
+}
+
+static bool read_ip(const char *text, uint32_t *ip)
+{
+	struct in_addr in;
+
+	if (inet_pton(AF_INET, text, &in) != 1)
+		return false;
+	*ip = ntohl(in.s_addr);
+	return weft_lane_is_unicast(*ip);
+}
+
+static int address(struct options *o, const char *text)
+{
+	char ip[64], *slash, *comma, *end;
+	unsigned long prefix;
+
+	if (strlen(text) >= sizeof(ip))
+		return bad_address(text);
+	snprintf(ip, sizeof(ip), "%s", text);
+	comma = strchr(ip, ',');
+	if (comma)
+		*comma++ = '\0';
+	slash = strchr(ip, '/');
+	if (!slash || (comma && !read_ip(comma, &o->sw.plan.gw)))
+		return bad_address(text);
+	*slash++ = '\0';
+	prefix = strtoul(slash, &end, 10);
+	if (!read_ip(ip, &o->ip) || *end || end == slash || prefix < 1 || prefix > 32)
+		return bad_address(text);
+	o->sw.plan.prefix = (uint8_t)prefix;
+	return APP_OK;
+}
+
+static int option_path(struct sw *s, const char *value)
+{
+	if (value[0] != '/' || strlen(value) >= sizeof(s->path)) {
+		cli_error("-p '%s': an absolute path of at most %zu bytes is wanted", value,
+			  sizeof(s->path) - 1);
+		return APP_USAGE;
+	}
+	snprintf(s->path, sizeof(s->path), "%s", value);
+	return APP_OK;
+}
+
+static int option_mode(struct sw *s, const char *value)
+{
+	unsigned long mode;
+	char *end;
+
+	mode = strtoul(value, &end, 8);
+	if (*end || end == value || mode > 0777) {
+		cli_error("-M '%s': an octal number is wanted, such as 660", value);
+		return APP_USAGE;
+	}
+	s->mode = (mode_t)mode;
+	return APP_OK;
+}
+
+/* @return APP_OK or an exit code */
+static int option(struct options *o, int c, const char *value)
+{
+	const char name[] = {'-', (char)c, '\0'};
+	struct sw *s = &o->sw;
+	uint64_t n = 0;
+	int ret = APP_OK;
+
+	switch (c) {
+	case '1':
+		s->plan.single = true;
+		return APP_OK;
+	case 'a':
+		return address(o, value);
+	case 'p':
+		return option_path(s, value);
+	case 'M':
+		return option_mode(s, value);
+	case 'n':
+		ret = cli_count(name, value, 1, WEFT_SWITCH_PORTS, &n);
+		s->plan.ports = (uint16_t)n;
+		break;
+	case 'u':
+		ret = cli_count(name, value, 1, WEFT_SWITCH_PORTS, &n);
+		s->per_user = (unsigned int)n;
+		break;
+	case 'm':
+		ret = cli_count(name, value, 1280, 9700, &n);
+		s->mtu = (uint16_t)n;
+		break;
+	case 'P':
+		ret = cli_count(name, value, 1, UINT16_MAX - WEFT_SWITCH_PORTS, &n);
+		s->plan.udp_port = (uint16_t)n;
+		break;
+	default:
+		ret = cli_count(name, value, 0, 100000, &n);
+		s->sleep_us = (unsigned int)n;
+	}
+	return ret ? APP_USAGE : APP_OK;
+}
+
+/* @return APP_OK, an exit code, or -1 = done, end with 0 */
+static int parse(struct options *o, int argc, char **argv)
+{
+	int c, ret;
+
+	while ((c = cli_getopt(argc, argv, shorts, longs)) != -1) {
+		if (c == '?')
+			return APP_USAGE;
+		if (c == 'h' || c == OPT_VERSION) {
+			fputs(c == 'h' ? help : weft_build_info(), stdout);
+			return -1;
+		}
+		ret = option(o, c, optarg);
+		if (ret)
+			return ret;
+	}
+	if (optind + 1 < argc) {
+		cli_error("one uplink is wanted, not %d", argc - optind);
+		return APP_USAGE;
+	}
+	o->uplink = optind < argc ? argv[optind] : NULL;
+	return APP_OK;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+/* Clouds whose network takes one MAC and one IP address from a NIC. */
+static bool takes_one_address(uint16_t uplink)
+{
+	static const char *const drivers[] = {"net_ena", "net_gve", "net_netvsc"};
+	struct rte_eth_dev_info info;
+	size_t i;
+
+	if (uplink == SW_NO_UPLINK || rte_eth_dev_info_get(uplink, &info) || !info.driver_name)
+		return false;
+	for (i = 0; i < RTE_DIM(drivers); i++)
+		if (!strcmp(info.driver_name, drivers[i]))
+			return true;
+	return false;
+}
+
+static bool all_differ(const struct sw_plan *p)
+{
+	unsigned int i, k;
+
+	for (i = 0; i < p->ports; i++)
+		for (k = 0; k < i; k++)
+			if (p->ip[i] == p->ip[k])
+				return false;
+	return true;
+}
+
+/*
+ * MACs that are the same when the switch is started anew: out of its key. Two MACs may have the
+ * same link-local address, so some are passed over.
+ */
+static void address_each(struct options *o)
+{
+	struct sw_plan *p = &o->sw.plan;
+	uint64_t try = 0, hash;
+	unsigned int i;
+	uint8_t mac[6];
+
+	do {
+		hash = weft_siphash(&o->sw.key, &try, sizeof(try));
+		memcpy(p->mac, (const uint8_t[]){0x02, 0x57}, 2); /* locally administered */
+		memcpy(p->mac + 2, &hash, 3);
+		for (i = 0; i < p->ports; i++) {
+			sw_plan_mac(p, i, mac);
+			p->ip[i] = p->prefix ? o->ip + i : weft_lane_link_local(mac);
+		}
+		try++;
+	} while (!all_differ(p));
+}
+
+static int address_single(struct options *o)
+{
+	struct sw_plan *p = &o->sw.plan;
+	struct rte_ether_addr mac;
+	unsigned int i;
+
+	if (o->sw.uplink.id == SW_NO_UPLINK || !p->prefix) {
+		cli_error("one address for all (-1) is an uplink's, and its IP address must be "
+			  "given: -a IP/BITS[,GATEWAY]");
+		return APP_USAGE;
+	}
+	if (rte_eth_macaddr_get(o->sw.uplink.id, &mac)) {
+		cli_error("the uplink has no MAC address");
+		return APP_FAIL;
+	}
+	memcpy(p->mac, &mac, sizeof(p->mac));
+	for (i = 0; i < p->ports; i++)
+		p->ip[i] = o->ip;
+	return APP_OK;
+}
+
+static int make_plan(struct options *o)
+{
+	struct sw_plan *p = &o->sw.plan;
+
+	p->single = p->single || takes_one_address(o->sw.uplink.id);
+	if (p->single)
+		return address_single(o);
+	if (p->prefix && (o->ip + p->ports - 1u) < o->ip) {
+		cli_error("-a: there are fewer than %u addresses behind that one", p->ports);
+		return APP_USAGE;
+	}
+	address_each(o);
+	return APP_OK;
+}
+
+/* ---- running -------------------------------------------------------------------------------- */
+
+uint64_t sw_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + 1;
+}
+
+static void print_counters(struct sw *s)
+{
+	static char text[65536];
+
+	rte_ticketlock_lock(&s->lock);
+	sw_tell(s, text, sizeof(text));
+	rte_ticketlock_unlock(&s->lock);
+	fputs(text, stdout);
+	fflush(stdout);
+}
+
+static void rest(const struct sw *s, unsigned int idle)
+{
+	if (idle < IDLE_ROUNDS)
+		rte_pause();
+	else if (s->sleep_us)
+		nanosleep(&(struct timespec){.tv_nsec = s->sleep_us * 1000l}, NULL);
+	else
+		sched_yield();
+}
+
+static void forward(struct sw *s)
+{
+	uint64_t now, serve_at = 0;
+	unsigned int idle = 0;
+
+	while (!sys_signal()) {
+		now = sw_now();
+		rte_ticketlock_lock(&s->lock);
+		if (now >= serve_at) {
+			sw_serve(s, now);
+			serve_at = now + SERVE_NS;
+		}
+		idle = sw_round(s, now) ? 0 : idle + 1;
+		sw_wake(s);
+		rte_ticketlock_unlock(&s->lock);
+		if (idle)
+			rest(s, idle);
+		if (tell_now) {
+			tell_now = 0;
+			print_counters(s);
+		}
+	}
+}
+
+static int run(struct options *o, int eal_count, char **eal_words)
+{
+	struct weft_config *config;
+	struct sw *s = &o->sw;
+	int ret = weft_config_read(&config);
+
+	if (ret) {
+		cli_error("the configuration can't be used: %s; weft-info -c lists all variables",
+			  weft_strerror(ret));
+		return APP_USAGE;
+	}
+	ret = eal_start(eal_count, eal_words, config, -1);
+	weft_config_release(config);
+	if (!ret)
+		ret = sw_uplink_open(s, o->uplink);
+	if (ret)
+		return ret;
+	s->mtu = s->mtu ? s->mtu : MTU_INSIDE;
+	s->bsize = RTE_MAX(RTE_ALIGN_CEIL(s->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN, 64u), 2048u);
+	/* Half a MiB to two for each direction. */
+	s->log2_ring = s->bsize > 2048 ? 8 : 9;
+	if (!s->per_user)
+		s->per_user = RTE_MAX(s->plan.ports * 3u / 4, 1u);
+	rte_ticketlock_init(&s->lock);
+	ret = sw_listen(s);
+	if (!ret)
+		ret = make_plan(o);
+	if (!ret)
+		ret = sw_wake_start();
+	if (ret)
+		return ret;
+	sw_telemetry(s);
+	signal(SIGUSR1, on_usr1);
+	printf("weft-switch: %u ports at %s, %s\n", s->plan.ports, s->path,
+	       s->plan.single ? "one address for all" : "an address for each");
+	fflush(stdout);
+	forward(s);
+	sw_unlisten(s);
+	print_counters(s);
+	return APP_OK;
+}
+
+int main(int argc, char **argv)
+{
+	static struct options o = {.sw = {
+					   .plan = {.ports = 16, .udp_port = UDP_PORT},
+					   .uplink = {.id = SW_NO_UPLINK},
+					   .path = WEFT_SWITCH_SOCKET,
+					   .mode = 0666,
+					   .sleep_us = 50,
+				   }};
+	char **eal_words;
+	int eal_count, ret;
+
+	cli_program = "weft-switch";
+	eal_count = weft_eal_split_args(&argc, &argv, &eal_words);
+	sys_catch_signals();
+	ret = parse(&o, argc, argv);
+	if (!ret)
+		ret = run(&o, eal_count, eal_words);
+	/* Telemetry may still ask: the ports stay until the process ends. */
+	return eal_exit(ret < 0 ? APP_OK : ret);
+}

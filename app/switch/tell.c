@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What people and telemetry are told: who has which port, and counters. */
+
+#include "switch/switch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_telemetry.h>
+
+#include "common/eth_port.h"
+#include "drivers/dpdk/compat.h"
+
+#define FIELD(name, field)                                \
+	{                                                 \
+		name, offsetof(struct sw_counters, field) \
+	}
+
+static const struct {
+	const char *name;
+	size_t offset;
+} counters[] = {
+	FIELD("rx", rx_frames),
+	FIELD("rx_bytes", rx_bytes),
+	FIELD("tx", tx_frames),
+	FIELD("tx_bytes", tx_bytes),
+	FIELD("wakes", wakes),
+	FIELD("drop.short", drop[SW_DROP_SHORT]),
+	FIELD("drop.source", drop[SW_DROP_SOURCE]),
+	FIELD("drop.kind", drop[SW_DROP_KIND]),
+	FIELD("drop.unknown", drop[SW_DROP_UNKNOWN]),
+	FIELD("drop.full", drop[SW_DROP_FULL]),
+	FIELD("drop.bad", drop[SW_DROP_BAD]),
+	FIELD("drop.long", drop[SW_DROP_LONG]),
+};
+
+static uint64_t value(const struct sw_counters *c, size_t i)
+{
+	return *(const uint64_t *)((const char *)c + counters[i].offset);
+}
+
+/* Nothing before the first use of a port. */
+static bool is_of_interest(const struct sw_port *p)
+{
+	return p->grant >= 0 || p->conn.fd >= 0 || p->counters.rx_frames || p->counters.tx_frames;
+}
+
+static size_t line(const char *head, const struct sw_counters *c, char *buf, size_t len)
+{
+	size_t at = (size_t)snprintf(buf, len, "%s", head), k;
+
+	for (k = 0; k < RTE_DIM(counters) && at < len; k++)
+		if (k < 4 || value(c, k))
+			at += (size_t)snprintf(buf + at, len - at, " %s %" PRIu64, counters[k].name,
+					       value(c, k));
+	if (at < len)
+		at += (size_t)snprintf(buf + at, len - at, "\n");
+	return RTE_MIN(at, len);
+}
+
+void sw_tell(const struct sw *s, char *buf, size_t len)
+{
+	char head[64 + RTE_ETH_NAME_MAX_LEN], name[RTE_ETH_NAME_MAX_LEN];
+	size_t at = 0;
+	unsigned int i;
+
+	buf[0] = '\0';
+	if (s->uplink.id != SW_NO_UPLINK) {
+		snprintf(head, sizeof(head), "uplink %s:", eth_port_name(s->uplink.id, name));
+		at = line(head, &s->uplink.counters, buf, len);
+	}
+	for (i = 0; i < s->plan.ports; i++) {
+		const struct sw_port *p = &s->port[i];
+
+		if (!is_of_interest(p))
+			continue;
+		snprintf(head, sizeof(head), "port %u process %d %s:", i, (int)p->pid,
+			 p->conn.up ? "up" : "down");
+		at += line(head, &p->counters, buf + at, len - at);
+	}
+}
+
+/* ---- telemetry ------------------------------------------------------------------------------ */
+
+/* DPDK's callbacks have no argument, and its names no '-'. */
+static struct sw *told;
+
+static int tell_ports(const char *cmd, const char *params, struct rte_tel_data *data)
+{
+	unsigned int i;
+	char name[16];
+
+	(void)cmd;
+	(void)params;
+	rte_tel_data_start_dict(data);
+	rte_ticketlock_lock(&told->lock);
+	for (i = 0; i < told->plan.ports; i++) {
+		if (!is_of_interest(&told->port[i]))
+			continue;
+		snprintf(name, sizeof(name), "%u", i);
+		rte_tel_data_add_dict_int(data, name, told->port[i].pid);
+	}
+	rte_ticketlock_unlock(&told->lock);
+	return 0;
+}
+
+static int tell_counters(const char *cmd, const char *params, struct rte_tel_data *data)
+{
+	const struct sw_counters *c = &told->uplink.counters;
+	unsigned int port;
+	size_t k;
+
+	(void)cmd;
+	if (params && sscanf(params, "%u", &port) == 1) {
+		if (port >= told->plan.ports)
+			return -EINVAL;
+		c = &told->port[port].counters;
+	}
+	rte_tel_data_start_dict(data);
+	rte_ticketlock_lock(&told->lock);
+	for (k = 0; k < RTE_DIM(counters); k++)
+		rte_tel_data_add_dict_uint(data, counters[k].name, value(c, k));
+	rte_ticketlock_unlock(&told->lock);
+	return 0;
+}
+
+void sw_telemetry(struct sw *s)
+{
+	told = s;
+	/* Without telemetry (--no-telemetry) there is nobody to tell. */
+	rte_telemetry_register_cmd("/weft_switch/ports", tell_ports,
+				   "Ports in use, and the processes that have them.");
+	rte_telemetry_register_cmd("/weft_switch/counters", tell_counters,
+				   "Counters of the uplink, or of a port. Parameter: its number.");
+}

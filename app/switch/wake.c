@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Clients that sleep are woken by their eventfd. It is theirs: one that has filled its counter, and
+ * has made it block, would hold up everybody. So a thread watches, and what lasts longer than its
+ * patience is interrupted and ends that client's connection.
+ */
+
+#include "switch/switch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/cli.h"
+
+#define PATIENCE_NS 20000000
+
+static pthread_t forwarder;
+static atomic_uint writes; /* odd: one is going on */
+
+static void interrupted(int sig)
+{
+	(void)sig;
+}
+
+static void *watch(void *arg)
+{
+	unsigned int before = 0, now;
+
+	for (;;) {
+		nanosleep(&(struct timespec){.tv_nsec = PATIENCE_NS}, NULL);
+		now = atomic_load_explicit(&writes, memory_order_relaxed);
+		if (now % 2 && now == before)
+			pthread_kill(forwarder, SIGUSR2);
+		before = now;
+	}
+	return arg;
+}
+
+int sw_wake_start(void)
+{
+	struct sigaction sa = {.sa_handler = interrupted}; /* without SA_RESTART */
+	sigset_t all, old;
+	pthread_t thread;
+	int ret;
+
+	forwarder = pthread_self();
+	sigaction(SIGUSR2, &sa, NULL);
+	/* Signals that end the program are for the thread that forwards. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
+	ret = pthread_create(&thread, NULL, watch, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret == 0)
+		return APP_OK;
+	cli_error("a thread can't be started: %s", strerror(ret));
+	return APP_FAIL;
+}
+
+/* @return false: it blocks. The watch changes nothing but the errno of one that does. */
+static bool poke(int event)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed);
+	n = write(event, &one, sizeof(one));
+	atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed);
+	return n == (ssize_t)sizeof(one) || errno != EINTR;
+}
+
+void sw_wake(struct sw *s)
+{
+	uint64_t up = s->plan.up;
+	struct sw_port *p;
+	unsigned int i;
+
+	for (; up; up &= up - 1) {
+		i = (unsigned int)__builtin_ctzll(up);
+		p = &s->port[i];
+		if (!p->wake)
+			continue;
+		p->wake = false;
+		p->counters.wakes++;
+		if (poke(p->conn.tx.event))
+			continue;
+		cli_error("port %u of process %d: its eventfd blocks; its connection is ended", i,
+			  (int)p->pid);
+		sw_conn_end(s, i);
+	}
+}

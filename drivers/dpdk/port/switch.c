@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include "port/switch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+
+#include "port/priv.h"
+#include "port/switch_wire.h"
+
+#define DEVICE "net_memif_switch"
+/* A switch that was just started waits for the clients of the one before. */
+#define PATIENCE_S 10
+
+/* One port for a process, which all its contexts use. It is never given back but by ending. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weft_switch_place place;
+static bool joined;
+/* The port is ours while it is open. */
+static int grant_fd = -1;
+
+const char *weft_switch_socket(const char *conf)
+{
+	if (conf && conf[0] == '/')
+		return conf;
+	if (conf && strcmp(conf, "auto") != 0)
+		return NULL;
+	return access(WEFT_SWITCH_SOCKET, F_OK) == 0 ? WEFT_SWITCH_SOCKET : NULL;
+}
+
+/* ---- asking --------------------------------------------------------------------------------- */
+
+static int no_answer(const char *path, int err, char *why, size_t why_len)
+{
+	const char *what =
+		err == EACCES ? "this user may not ask it for a port: see its option -M"
+		: err == ECONNREFUSED || err == ENOENT
+			? "no weft-switch listens there; start it, or set WEFT_SWITCH=off"
+			: strerror(err);
+
+	return weft_port_fail(-err, why, why_len, "weft-switch at %s: %s", path, what);
+}
+
+static int open_socket(const char *path, char *why, size_t why_len)
+{
+	struct timeval patience = {.tv_sec = PATIENCE_S};
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd, err;
+
+	if (strlen(path) >= sizeof(un.sun_path))
+		return weft_port_fail(-EINVAL, why, why_len,
+				      "WEFT_SWITCH has a path of more than %zu bytes",
+				      sizeof(un.sun_path) - 1);
+	memcpy(un.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return no_answer(path, errno, why, why_len);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	return no_answer(path, err, why, why_len);
+}
+
+/* Frames go to whoever listens there: root, or ourselves. */
+static bool is_trusted(int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+	       (who.uid == 0 || who.uid == geteuid());
+}
+
+static bool is_text(const char *text, size_t size)
+{
+	return memchr(text, '\0', size) != NULL;
+}
+
+static bool makes_sense(const struct weft_switch_grant *g)
+{
+	return g->ports > 0 && g->ports <= WEFT_SWITCH_PORTS && g->port < g->ports &&
+	       g->prefix <= 32 && g->log2_ring <= 14 && g->mtu >= 1280 &&
+	       g->bsize >= (uint32_t)g->mtu + RTE_ETHER_HDR_LEN && g->bsize <= UINT16_MAX &&
+	       is_text(g->socket, sizeof(g->socket)) && is_text(g->secret, sizeof(g->secret)) &&
+	       !strpbrk(g->socket, ",=") && g->socket[0] == '/';
+}
+
+static int read_grant(const char *path, int fd, struct weft_switch_grant *g, char *why,
+		      size_t why_len)
+{
+	ssize_t n = recv(fd, g, sizeof(*g), 0);
+
+	if (n < 0)
+		return weft_port_fail(-errno, why, why_len,
+				      "weft-switch at %s gives no answer in %d s: %s", path,
+				      PATIENCE_S, strerror(errno));
+	if (n != (ssize_t)sizeof(*g) || g->magic != WEFT_SWITCH_MAGIC ||
+	    g->version != WEFT_SWITCH_VERSION || !is_text(g->text, sizeof(g->text)))
+		return weft_port_fail(-EPROTO, why, why_len,
+				      "%s is not a weft-switch of this version", path);
+	if (g->error)
+		return weft_port_fail(g->error < 0 ? g->error : -EPROTO, why, why_len, "%s",
+				      g->text);
+	if (!makes_sense(g))
+		return weft_port_fail(-EPROTO, why, why_len,
+				      "weft-switch at %s: its answer makes no sense", path);
+	return 0;
+}
+
+/* ---- the port ------------------------------------------------------------------------------- */
+
+static void take(const struct weft_switch_grant *g)
+{
+	bool single = g->flags & WEFT_SWITCH_F_SINGLE;
+
+	place = (struct weft_switch_place){
+		.mtu = g->mtu,
+		.ip = g->ip,
+		.gw = g->gw,
+		.prefix = g->prefix,
+		.udp_port = single ? (uint16_t)(g->udp_port + g->port) : 0,
+		.queue = single ? g->port : 0,
+		.queues = single ? g->ports : 0,
+		.uplink = g->flags & WEFT_SWITCH_F_UPLINK,
+	};
+}
+
+static int make_port(const struct weft_switch_grant *g, char *why, size_t why_len)
+{
+	char args[400];
+	int rc;
+
+	snprintf(args, sizeof(args),
+		 "role=client,id=%u,socket-abstract=no,socket=%s,secret=%s,rsize=%u,bsize=%u,"
+		 "mac=%02x:%02x:%02x:%02x:%02x:%02x",
+		 g->port, g->socket, g->secret, g->log2_ring, g->bsize, g->mac[0], g->mac[1],
+		 g->mac[2], g->mac[3], g->mac[4], g->mac[5]);
+	rc = rte_eal_hotplug_add("vdev", DEVICE, args);
+	if (rc == 0)
+		rc = rte_eth_dev_get_port_by_name(DEVICE, &place.port_id);
+	if (rc == 0)
+		return 0;
+	return weft_port_fail(rc, why, why_len,
+			      "weft-switch's port can't be made (%s): is DPDK's net_memif there?",
+			      rte_strerror(-rc));
+}
+
+static int join(const char *path, char *why, size_t why_len)
+{
+	struct weft_switch_grant g;
+	int fd = open_socket(path, why, why_len), rc = 0;
+
+	if (fd < 0)
+		return fd;
+	if (!is_trusted(fd))
+		rc = weft_port_fail(-EPERM, why, why_len,
+				    "who listens at %s is neither root nor this user", path);
+	if (!rc)
+		rc = read_grant(path, fd, &g, why, why_len);
+	if (!rc) {
+		take(&g);
+		rc = make_port(&g, why, why_len);
+	}
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	grant_fd = fd;
+	joined = true;
+	return 0;
+}
+
+int weft_switch_join(const char *socket, char *why, size_t why_len)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&lock);
+	if (!joined)
+		rc = join(socket, why, why_len);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+const struct weft_switch_place *weft_switch_place(uint16_t port_id)
+{
+	return joined && place.port_id == port_id ? &place : NULL;
+}
+
+const struct weft_switch_place *weft_switch_place_of(const char *resource)
+{
+	char why[256];
+	uint16_t id;
+
+	return weft_port_find(resource, &id, why, sizeof(why)) ? NULL : weft_switch_place(id);
+}

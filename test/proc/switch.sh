@@ -1,0 +1,209 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# weft-switch between real processes: they find it by its socket, without a word about ports.
+
+# shellcheck source=test/proc/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+switch=$build/app/weft-switch
+[ -x "$switch" ] || { echo "there is no weft-switch in this build"; exit 77; }
+command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }
+
+switch_pid=
+tidy_switch() {
+	[ -z "$switch_pid" ] || kill -KILL "$switch_pid" 2>/dev/null
+	tidy
+}
+trap tidy_switch EXIT
+
+head -c 3000017 /dev/urandom >"$dir/data"
+export WEFT_EAL_ARGS="--no-huge -m 256 --no-pci"
+
+# start_switch ARGS...: until it serves.
+start_switch() {
+	[ -z "$switch_pid" ] || kill -KILL "$switch_pid" # of a case that failed
+	: >"$dir/switch.out"
+	"$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" -n 4 -S 50 "$@" \
+		>"$dir/switch.out" 2>"$dir/switch.err" &
+	switch_pid=$!
+	until_said "$dir/switch.out" "^weft-switch: .* ports at" $switch_pid ||
+		{ cat "$dir/switch.err"; return 1; }
+}
+
+end_switch() {
+	kill "$switch_pid"
+	wait "$switch_pid"
+	switch_pid=
+	cat "$dir/switch.out" "$dir/switch.err"
+}
+
+# Two programs whose only port is the switch's.
+new_pair() {
+	port=$((20000 + RANDOM % 12000))
+	eal_server=()
+	eal_client=()
+	export WEFT_SWITCH=$dir/sock
+	lanes=dpdk
+}
+# Without EAL arguments on the command line.
+start_server() {
+	local program=$1
+	shift
+	: >"$dir/server.err"
+	timeout -k 10 100 "$program" -p "$port" -L "$lanes" "$@" <"${server_in:-/dev/null}" \
+		>"$dir/server.out" 2>"$dir/server.err" &
+	server_pid=$!
+	until_said "$dir/server.err" "waiting for a client" "$server_pid"
+}
+client() {
+	local program=$1
+	shift
+	timeout -k 10 100 "$program" -p "$port" -L "$lanes" "$@" "$host" \
+		>"$dir/client.out" 2>"$dir/client.err"
+}
+
+# carry: a file from the client to the server, who sleep while nothing comes.
+carry() {
+	new_pair
+	start_server "$cat" -l || return 1
+	client "$cat" -W 30 <"$dir/data" || { cat "$dir/client.err"; return 1; }
+	server_code || return 1
+	cmp "$dir/data" "$dir/server.out"
+}
+
+# A stream runs while somebody else does something, and ends well.
+while_streaming() {
+	local rc=0 other=0
+	new_pair
+	start_server "$perf" || return 1
+	start_client -t tag_bw -s 8k -D "$(stretch 1 3)" -f -V || return 1
+	stream_runs || return 1
+	"$@" || other=$?
+	wait $client_pid || rc=$?
+	server_code || rc=$?
+	echo "the stream's exit code is $rc, the other's case $other"
+	[ $rc = 0 ] && [ $other = 0 ]
+}
+
+finds_it() {
+	start_switch || return 1
+	carry || return 1
+	end_switch >"$dir/end"
+	cat "$dir/end"
+	[ "$(grep -c '^port [01] ' "$dir/end")" = 2 ]
+}
+
+restart() {
+	kill -KILL "$switch_pid"
+	wait "$switch_pid"
+	switch_pid=
+	start_switch
+}
+
+switch_restarted() {
+	start_switch && while_streaming restart && carry && end_switch
+}
+
+# stranger WHAT: a client of its own, test/proc/switch_client.py, in the background.
+stranger() {
+	: >"$dir/stranger.out"
+	python3 "$(dirname "$0")/switch_client.py" "$dir/sock" "$@" >"$dir/stranger.out" 2>&1 &
+	stranger_pid=$!
+	until_said "$dir/stranger.out" "^connected" $stranger_pid
+}
+
+kill_stranger() {
+	stranger idle && kill -KILL $stranger_pid
+	wait $stranger_pid
+	[ $? = 137 ]
+}
+
+# Its port is another's afterwards.
+client_killed() {
+	start_switch -n 3 || return 1
+	while_streaming kill_stranger && stranger idle || return 1
+	grep -q "^connected as port 0" "$dir/stranger.out"
+	kill $stranger_pid
+	wait $stranger_pid
+	end_switch
+}
+
+# foreign KIND: what it sends is counted at its port, and harms nobody.
+foreign() {
+	stranger "$1" || return 1
+	wait $stranger_pid
+	kill -USR1 "$switch_pid"
+	until_said "$dir/switch.out" "$2"
+}
+
+foreign_addresses() {
+	start_switch || return 1
+	while_streaming foreign addresses "drop.source [1-9]" && end_switch
+}
+
+bad_memory() {
+	start_switch || return 1
+	while_streaming foreign memory "drop.bad [1-9]" || return 1
+	stranger unsealed && wait $stranger_pid || return 1
+	stranger shrunk && wait $stranger_pid || return 1
+	while_streaming true && end_switch
+}
+
+never_reads() {
+	start_switch || return 1
+	while_streaming flood_idle && end_switch
+}
+
+# One that never reads, and one that floods it: the stream beside them goes on.
+flood_idle() {
+	local idle rc=0
+	stranger idle || return 1
+	idle=$stranger_pid
+	stranger flood || rc=1
+	wait $stranger_pid || rc=1
+	cat "$dir/stranger.out"
+	kill -USR1 "$switch_pid"
+	until_said "$dir/switch.out" "drop.full [1-9]" || rc=1
+	kill "$idle"
+	wait "$idle"
+	return $rc
+}
+
+# No port is left, and what the program says.
+no_port_left() {
+	local first
+	start_switch -n 1 || return 1
+	stranger idle || return 1
+	WEFT_SWITCH=$dir/sock timeout 30 "$info" -L dpdk -d >"$dir/out" 2>&1
+	cat "$dir/out"
+	kill $stranger_pid
+	wait $stranger_pid
+	grep -q "weft-switch has 1 ports, and all have a process" "$dir/out" && end_switch
+}
+
+nobody_there() {
+	WEFT_SWITCH=$dir/nobody timeout 30 "$info" -L dpdk -d >"$dir/out" 2>&1
+	cat "$dir/out"
+	grep -q "weft-switch at $dir/nobody: no weft-switch listens there" "$dir/out"
+}
+
+second_switch() {
+	start_switch || return 1
+	"$switch" --no-huge -m 64 --no-pci --no-shconf -- -p "$dir/sock" >"$dir/out" 2>&1
+	local rc=$?
+	cat "$dir/out"
+	end_switch
+	[ $rc = 1 ] && grep -q "^weft-switch: another weft-switch has $dir/sock" "$dir/out"
+}
+
+check "two processes find it and sleep while nothing comes" finds_it
+check "a switch that is killed and started anew" switch_restarted
+check "a client that is killed gives its port back" client_killed
+check "frames with others' addresses are dropped and counted" foreign_addresses
+check "descriptors that point anywhere, and memory that may go" bad_memory
+check "one that never reads holds up nobody" never_reads
+check "no port is left" no_port_left
+check "nobody listens" nobody_there
+check "a second switch at one place" second_switch
+tap_end

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * weft-switch: where a frame goes, whether its sender may send it, and rings in memory that
+ * somebody else writes.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+
+#include "switch/forward.h"
+#include "switch/ring.h"
+
+#define NET 0x0a000000u /* 10.0.0.0 */
+#define OURS (NET + 16)
+#define BASE 9338
+
+static const uint8_t everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+static const uint8_t stranger[6] = {0x52, 0x54, 0, 1, 2, 3};
+
+/* Ports 0 to 3 of 8 have processes. */
+static struct sw_plan each_plan(void)
+{
+	struct sw_plan p = {.uplink = true,
+			    .ports = 8,
+			    .udp_port = BASE,
+			    .up = 0xf,
+			    .mac = {2, 0x57, 1, 2, 3, 0}};
+
+	for (uint32_t i = 0; i < 8; i++)
+		p.ip[i] = OURS + i;
+	return p;
+}
+
+static struct sw_plan single_plan(void)
+{
+	struct sw_plan p = each_plan();
+
+	p.single = true;
+	for (uint32_t i = 0; i < 8; i++)
+		p.ip[i] = OURS;
+	return p;
+}
+
+struct packet {
+	uint8_t b[128];
+	uint32_t len;
+};
+
+static void put16(uint8_t *at, uint16_t v)
+{
+	v = rte_cpu_to_be_16(v);
+	memcpy(at, &v, 2);
+}
+
+static void put32(uint8_t *at, uint32_t v)
+{
+	v = rte_cpu_to_be_32(v);
+	memcpy(at, &v, 4);
+}
+
+static struct packet ether(const uint8_t dst[6], const uint8_t src[6], uint16_t type)
+{
+	struct packet f = {.len = 60};
+
+	memcpy(f.b, dst, 6);
+	memcpy(f.b + 6, src, 6);
+	put16(f.b + 12, type);
+	return f;
+}
+
+static void ip_at(uint8_t *at, uint8_t protocol, uint32_t from, uint32_t to)
+{
+	at[0] = 0x45;
+	at[9] = protocol;
+	put32(at + 12, from);
+	put32(at + 16, to);
+}
+
+static struct packet udp(const uint8_t dst[6], const uint8_t src[6], uint32_t from, uint32_t to,
+			 uint16_t sport, uint16_t dport)
+{
+	struct packet f = ether(dst, src, 0x0800);
+
+	ip_at(f.b + 14, 17, from, to);
+	put16(f.b + 34, sport);
+	put16(f.b + 36, dport);
+	return f;
+}
+
+static struct packet arp(const uint8_t dst[6], const uint8_t src[6], uint16_t op, uint32_t from,
+			 uint32_t about)
+{
+	struct packet f = ether(dst, src, 0x0806);
+
+	put16(f.b + 20, op);
+	memcpy(f.b + 22, src, 6);
+	put32(f.b + 28, from);
+	put32(f.b + 38, about);
+	return f;
+}
+
+static void mac_of(const struct sw_plan *p, unsigned int port, uint8_t mac[6])
+{
+	sw_plan_mac(p, port, mac);
+}
+
+static void expect(struct sw_route r, uint64_t ports, bool uplink, enum sw_drop drop)
+{
+	assert_int_equal(r.ports, ports);
+	assert_int_equal(r.uplink, uplink);
+	assert_int_equal(r.drop, drop);
+}
+
+/* ---- a MAC for each ------------------------------------------------------------------------- */
+
+static void frames_go_by_mac(void **state)
+{
+	struct sw_plan p = each_plan();
+	uint8_t a[6], b[6], gone[6];
+	struct packet f;
+
+	mac_of(&p, 0, a);
+	mac_of(&p, 2, b);
+	mac_of(&p, 5, gone);
+	f = udp(b, a, OURS, OURS + 2, BASE, BASE);
+	expect(sw_from_port(&p, 0, f.b, f.len), 1 << 2, false, SW_PASS);
+	f = udp(stranger, a, OURS, NET + 99, BASE, BASE);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, true, SW_PASS);
+	f = udp(gone, a, OURS, OURS + 5, BASE, BASE);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
+	f = udp(b, stranger, NET + 99, OURS + 2, BASE, BASE);
+	expect(sw_from_uplink(&p, f.b, f.len), 1 << 2, false, SW_PASS);
+	f = ether(b, a, 0x88b5);
+	expect(sw_from_port(&p, 0, f.b, f.len), 1 << 2, false, SW_PASS);
+	p.uplink = false;
+	f = udp(stranger, a, OURS, NET + 99, BASE, BASE);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
+}
+
+static void nobody_sends_with_others_addresses(void **state)
+{
+	struct sw_plan p = each_plan();
+	uint8_t a[6], b[6], c[6];
+	struct packet f;
+
+	mac_of(&p, 0, a);
+	mac_of(&p, 1, b);
+	mac_of(&p, 2, c);
+	f = udp(c, b, OURS, OURS + 2, BASE, BASE); /* another's MAC */
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	f = udp(c, a, OURS + 1, OURS + 2, BASE, BASE); /* another's IP address */
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	f = arp(c, a, 2, OURS + 1, OURS + 2); /* says that it has another's */
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	f = arp(c, a, 2, OURS, OURS + 2);
+	memcpy(f.b + 22, b, 6); /* says that another has its own */
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	f = udp(c, b, OURS + 1, OURS + 2, BASE, BASE); /* from outside, by a MAC of ours */
+	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	/* behind a tag, too */
+	f = ether(c, a, 0x8100);
+	put16(f.b + 16, 0x0800);
+	ip_at(f.b + 18, 17, OURS + 1, OURS + 2);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	put32(f.b + 30, OURS);
+	expect(sw_from_port(&p, 0, f.b, f.len), 1 << 2, false, SW_PASS);
+}
+
+static void arp_goes_to_who_can_answer(void **state)
+{
+	struct sw_plan p = each_plan();
+	uint8_t a[6];
+	struct packet f;
+
+	mac_of(&p, 0, a);
+	f = arp(everybody, a, 1, OURS, OURS + 3);
+	expect(sw_from_port(&p, 0, f.b, f.len), 1 << 3, false, SW_PASS);
+	f = arp(everybody, a, 1, OURS, NET + 99);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, true, SW_PASS);
+	f = arp(everybody, a, 1, 0, OURS); /* a probe is heard by all */
+	expect(sw_from_port(&p, 0, f.b, f.len), 0xe, true, SW_PASS);
+	f = arp(everybody, stranger, 1, NET + 99, OURS + 1);
+	expect(sw_from_uplink(&p, f.b, f.len), 1 << 1, false, SW_PASS);
+	f = arp(everybody, stranger, 1, NET + 99, NET + 77);
+	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
+	f = udp(everybody, stranger, NET + 99, 0xffffffff, 67, 68);
+	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_KIND);
+}
+
+/* ---- one address for all -------------------------------------------------------------------- */
+
+static void frames_go_by_udp_port(void **state)
+{
+	struct sw_plan p = single_plan();
+	struct packet f;
+	uint8_t mac[6];
+
+	mac_of(&p, 3, mac);
+	f = udp(mac, stranger, NET + 99, OURS, BASE, BASE + 2);
+	expect(sw_from_uplink(&p, f.b, f.len), 1 << 2, false, SW_PASS);
+	/* of the ports that connections are opened from each has an eighth of a quarter */
+	f = udp(mac, stranger, NET + 99, OURS, BASE, 0xc000 + 3 * 2048 + 77);
+	expect(sw_from_uplink(&p, f.b, f.len), 1 << 3, false, SW_PASS);
+	f = udp(mac, stranger, NET + 99, OURS, BASE, BASE + 6);
+	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
+	f = udp(mac, stranger, NET + 99, OURS, BASE, 22);
+	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
+	f = udp(mac, stranger, NET + 99, OURS + 1, BASE, BASE + 2);
+	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
+	f = udp(stranger, mac, OURS, NET + 99, BASE + 1, BASE);
+	expect(sw_from_port(&p, 1, f.b, f.len), 0, true, SW_PASS);
+	f = udp(mac, mac, OURS, OURS, BASE + 1, BASE);
+	expect(sw_from_port(&p, 1, f.b, f.len), 0, false, SW_DROP_UNKNOWN);
+}
+
+static void a_udp_port_is_an_address_too(void **state)
+{
+	struct sw_plan p = single_plan();
+	struct packet f;
+	uint8_t mac[6];
+
+	mac_of(&p, 0, mac);
+	f = udp(stranger, mac, OURS, NET + 99, BASE + 1, BASE);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	f = udp(stranger, mac, OURS, NET + 99, 53, BASE);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	f = udp(stranger, mac, OURS, NET + 99, 0xc000 + 2048, BASE);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SOURCE);
+	f = ether(stranger, mac, 0x88b5); /* nobody could say whose the answer is */
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_KIND);
+	/* A fragment has no UDP header, whatever stands there. */
+	f = udp(stranger, mac, OURS, NET + 99, BASE, BASE);
+	put16(f.b + 20, 1);
+	expect(sw_from_port(&p, 0, f.b, f.len), 0, false, SW_DROP_SHORT);
+}
+
+static void arp_and_icmp_find_their_port(void **state)
+{
+	struct sw_plan p = single_plan();
+	struct packet f;
+	uint8_t mac[6];
+
+	p.up = 0xe;
+	mac_of(&p, 0, mac);
+	f = arp(everybody, stranger, 1, NET + 99, OURS); /* answered once */
+	expect(sw_from_uplink(&p, f.b, f.len), 1 << 1, false, SW_PASS);
+	f = arp(mac, stranger, 2, NET + 99, OURS); /* who has asked, knows */
+	expect(sw_from_uplink(&p, f.b, f.len), 0xe, false, SW_PASS);
+	f = ether(mac, stranger, 0x0800);
+	f.len = 14 + 20 + 8 + 28;
+	ip_at(f.b + 14, 1, NET + 99, OURS);
+	f.b[34] = 3;
+	ip_at(f.b + 42, 17, OURS, NET + 99);
+	put16(f.b + 62, BASE + 3);
+	expect(sw_from_uplink(&p, f.b, f.len), 1 << 3, false, SW_PASS);
+	f.b[34] = 8; /* a ping: of no connection */
+	expect(sw_from_uplink(&p, f.b, f.len), 0, false, SW_DROP_KIND);
+}
+
+/* No length makes it read beyond the end: the frame stands at the end of its memory. */
+static void cut_off_anywhere(void **state)
+{
+	struct sw_plan plans[] = {each_plan(), single_plan()};
+	struct packet kinds[4], f;
+	uint8_t mac[6], *exact;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		mac_of(&plans[i], 0, mac);
+		kinds[0] = udp(stranger, mac, OURS, NET + 99, BASE, BASE);
+		kinds[1] = arp(everybody, mac, 1, OURS, NET + 99);
+		kinds[2] = ether(stranger, mac, 0x8100);
+		put16(kinds[2].b + 16, 0x0800);
+		kinds[3] = kinds[0];
+		kinds[3].b[23] = 1;
+		kinds[3].b[34] = 3;
+		for (unsigned int k = 0; k < 4; k++) {
+			for (uint32_t len = 0; len <= 100; len++) {
+				f = kinds[k];
+				exact = test_malloc(len ? len : 1);
+				memcpy(exact, f.b, len);
+				sw_from_port(&plans[i], 0, exact, len);
+				memcpy(f.b, mac, 6);
+				memcpy(exact, f.b, len);
+				sw_from_uplink(&plans[i], exact, len);
+				test_free(exact);
+			}
+		}
+	}
+}
+
+/* ---- rings ---------------------------------------------------------------------------------- */
+
+#define LOG2 3
+#define REGION 8192
+
+static uint64_t region_words[REGION / 8];
+static uint8_t *const region = (uint8_t *)region_words;
+
+static struct sw_ring ring_at(uint64_t offset)
+{
+	struct sw_ring_shm *shm = (struct sw_ring_shm *)(region + offset);
+	struct sw_ring r;
+
+	memset(region, 0, REGION);
+	shm->cookie = SW_RING_COOKIE;
+	assert_int_equal(sw_ring_attach(&r, region, REGION, offset, LOG2, -1), 0);
+	return r;
+}
+
+static void a_ring_lies_within_its_region(void **state)
+{
+	struct sw_ring r = ring_at(0);
+
+	assert_int_equal(sw_ring_attach(&r, region, REGION, REGION, LOG2, -1), -EINVAL);
+	assert_int_equal(sw_ring_attach(&r, region, REGION, REGION - 128, LOG2, -1), -EINVAL);
+	assert_int_equal(sw_ring_attach(&r, region, REGION, 0, 14, -1), -EINVAL);
+	assert_int_equal(sw_ring_attach(&r, region, REGION, 0, 200, -1), -EINVAL);
+	assert_int_equal(sw_ring_attach(&r, region, REGION, 4, LOG2, -1), -EINVAL);
+	assert_int_equal(sw_ring_attach(&r, region, REGION, UINT64_MAX - 7, LOG2, -1), -EINVAL);
+	assert_int_equal(sw_ring_attach(&r, region, REGION, 1024, LOG2, -1), -EINVAL); /* cookie */
+}
+
+static void descriptors_point_into_the_region(void **state)
+{
+	struct sw_ring r = ring_at(64);
+	struct sw_ring_desc *d = r.shm->desc;
+
+	*d = (struct sw_ring_desc){.length = 100, .offset = REGION - 100};
+	assert_ptr_equal(sw_ring_at(&r, 0).at, region + REGION - 100);
+	d->offset++;
+	assert_null(sw_ring_at(&r, 0).at);
+	*d = (struct sw_ring_desc){.length = UINT32_MAX, .offset = 100};
+	assert_null(sw_ring_at(&r, 0).at);
+	*d = (struct sw_ring_desc){.length = 1, .offset = UINT32_MAX};
+	assert_null(sw_ring_at(&r, 0).at);
+	*d = (struct sw_ring_desc){.length = 1, .region = 1};
+	assert_null(sw_ring_at(&r, 0).at);
+	*d = (struct sw_ring_desc){.length = 1, .flags = SW_DESC_NEXT};
+	assert_null(sw_ring_at(&r, 0).at);
+}
+
+static void an_index_stays_within_the_ring(void **state)
+{
+	struct sw_ring r = ring_at(0);
+
+	r.shm->head = 8;
+	assert_int_equal(sw_ring_ready(&r), 8);
+	r.shm->head = 9;
+	assert_int_equal(sw_ring_ready(&r), -EPROTO);
+	r.shm->head = UINT16_MAX;
+	assert_int_equal(sw_ring_ready(&r), -EPROTO);
+	/* around the end of its 16 bits */
+	r.shm->head = r.shm->tail = UINT16_MAX - 2;
+	assert_int_equal(sw_ring_attach(&r, region, REGION, 0, LOG2, 5), 0);
+	r.shm->head = 2;
+	assert_int_equal(sw_ring_ready(&r), 5);
+	sw_ring_fill(&r, 4, 77);
+	assert_int_equal(r.shm->desc[1].length, 77);
+	sw_ring_done(&r, 5);
+	assert_int_equal(r.shm->tail, 2);
+	assert_int_equal(sw_ring_ready(&r), 0);
+	assert_true(sw_ring_sleeps(&r));
+	r.shm->flags = SW_RING_MASK_INT;
+	assert_false(sw_ring_sleeps(&r));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_go_by_mac),
+		cmocka_unit_test(nobody_sends_with_others_addresses),
+		cmocka_unit_test(arp_goes_to_who_can_answer),
+		cmocka_unit_test(frames_go_by_udp_port),
+		cmocka_unit_test(a_udp_port_is_an_address_too),
+		cmocka_unit_test(arp_and_icmp_find_their_port),
+		cmocka_unit_test(cut_off_anywhere),
+		cmocka_unit_test(a_ring_lies_within_its_region),
+		cmocka_unit_test(descriptors_point_into_the_region),
+		cmocka_unit_test(an_index_stays_within_the_ring),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
