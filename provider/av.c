@@ -105,6 +105,8 @@ static int insert_one(struct wfi_av *av, const struct wfi_addr *addr, fi_addr_t 
 	int rc;
 
 	rc = wfi_addr_check(addr, &id, &number);
+	if (rc == -FI_EOPNOTSUPP)
+		wfi_options_other_version();
 	if (rc == 0)
 		rc = grow(av, av->count + 1);
 	if (rc < 0)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "provider/provider.h"
@@ -128,6 +129,21 @@ static void find_misspelt(void)
 				 "(fi_info -e lists them)",
 				 (int)(end - *v), *v);
 	}
+}
+
+void wfi_options_other_version(void)
+{
+	static bool done;
+	const struct timespec moment = {.tv_sec = 1};
+
+	if (done)
+		return;
+	done = true;
+	if (is_first_rank())
+		complain("a rank's address comes from another version of libweft-fi.so or "
+			 "libweft.so.0: all ranks of a job must have the same one");
+	else
+		nanosleep(&moment, NULL);
 }
 
 /* @return NULL: it is not set */

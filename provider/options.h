@@ -31,6 +31,12 @@ void wfi_options_define(void);
  */
 int wfi_options_read(struct wfi_options *options);
 
+/**
+ * A rank has another version of the provider: said once in a job. Other ranks than the first wait
+ * for a moment, since the launcher ends all as soon as one has failed.
+ */
+void wfi_options_other_version(void);
+
 /** FI_WEFT_PROGRESS alone, without a word about what is wrong. */
 enum wfi_progress_choice wfi_options_progress(void);
 

@@ -10,7 +10,10 @@
 #include "provider/process.h"
 #include "provider/provider.h"
 
-#define VERSION 1
+/* Tests build another one. */
+#ifndef WFI_ADDR_VERSION
+#define WFI_ADDR_VERSION 1
+#endif
 #define BUCKETS 1024u
 #define RKEYS 256u
 
@@ -35,7 +38,7 @@ int wfi_addr_own(struct wfi_addr *addr, uint16_t number)
 	size_t length = sizeof(addr->boot);
 	int rc;
 
-	*addr = (struct wfi_addr){.version = VERSION};
+	*addr = (struct wfi_addr){.version = WFI_ADDR_VERSION};
 	rc = weft_worker_get_boot_address(wfi.worker, addr->boot, &length);
 	if (rc < 0)
 		return -wfi_errno(rc);
@@ -49,12 +52,17 @@ int wfi_addr_own(struct wfi_addr *addr, uint16_t number)
 int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number)
 {
 	struct weft_address_attr attr = {.size = sizeof(attr)};
+	int rc;
 
-	if (memcmp(addr->magic, magic, sizeof(magic)) != 0 || addr->version != VERSION ||
-	    addr->length > WFI_BOOT_MAX)
+	if (memcmp(addr->magic, magic, sizeof(magic)) != 0)
 		return -FI_EINVAL;
-	if (weft_address_query(addr->boot, addr->length, &attr) < 0)
+	if (addr->version != WFI_ADDR_VERSION)
+		return -FI_EOPNOTSUPP;
+	if (addr->length > WFI_BOOT_MAX)
 		return -FI_EINVAL;
+	rc = weft_address_query(addr->boot, addr->length, &attr);
+	if (rc < 0)
+		return rc == -EPROTONOSUPPORT ? -FI_EOPNOTSUPP : -FI_EINVAL;
 	*id = attr.worker_id;
 	*number = (uint16_t)(addr->number[0] | addr->number[1] << 8);
 	return 0;

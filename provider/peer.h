@@ -17,7 +17,7 @@
 /** An endpoint's address, in the byte order of the wire (little-endian), 64 bytes. */
 struct wfi_addr {
 	uint8_t magic[4];  /**< "Weft" */
-	uint8_t version;   /**< 1 */
+	uint8_t version;   /**< 1, since there are such addresses */
 	uint8_t length;    /**< of boot */
 	uint8_t number[2]; /**< of the endpoint in its process */
 	uint8_t boot[WFI_BOOT_MAX];
@@ -38,7 +38,10 @@ struct wfi_peer {
 
 /** The address of endpoint @p number of this process. @return 0 or a negative error */
 int wfi_addr_own(struct wfi_addr *addr, uint16_t number);
-/** Look into an address, which may be anything. @return 0 or -FI_EINVAL */
+/**
+ * Look into an address, which may be anything. @return 0; -FI_EINVAL; -FI_EOPNOTSUPP: it comes from
+ * another version
+ */
 int wfi_addr_check(const struct wfi_addr *addr, uint64_t *id, uint16_t *number);
 
 /** One more user. Locked. @return NULL without memory */

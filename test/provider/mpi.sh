@@ -64,7 +64,7 @@ thread_all_right() {
 
 # Windows on memory that peers read and write by the provider's remote memory and atomics.
 remote_memory() {
-	more=(--mca osc rdma --mca osc_rdma_btls ofi --mca btl ofi,self)
+	more=(--mca osc rdma --mca osc_rdma_btls ofi --mca btl "ofi,self")
 	all_right rma
 	local rc=$?
 	more=()
@@ -140,6 +140,32 @@ wrong_value() {
 	[ $rc = 0 ] && grep -q "^weft: FI_WEFT_PROGRESS=often is not understood" "$dir/mpi.err"
 }
 
+# other_version: rank 0 has one version of the provider, rank 1 another: one sentence.
+other_version() {
+	# It looks for Weft's library two folders up, as in the build.
+	mkdir -p "$public/other/provider"
+	cp -L "$build/test/provider/libweft-fi.so" "$public/other/provider/"
+	chmod -R a+rX "$public/other"
+	local rc=0 ranks=("$public/mpi_ranks" coll)
+	"${run[@]}" -n 2 "${weft[@]}" "${ranks[@]}" : -n 1 \
+		-x "FI_PROVIDER_PATH=$public/other/provider" "${ranks[@]}" >"$dir/mpi.out" 2>"$dir/mpi.err" || rc=$?
+	cat "$dir/mpi.err"
+	[ $rc != 0 ] && [ $rc != 124 ] && [ "$(grep -c '^weft: ' "$dir/mpi.err")" = 1 ] &&
+		grep -q "^weft: a rank's address comes from another version" "$dir/mpi.err"
+}
+
+# unfit: hints that can't be served end as with no provider, and the log says which.
+unfit() {
+	more=(-x FI_WEFT_PROGRESS=manual --mca mtl_ofi_data_progress auto -x FI_LOG_LEVEL=info
+		-x FI_LOG_PROV=weft)
+	local rc=0
+	mpi 2 "$public/mpi_ranks" coll && rc=1
+	more=()
+	grep "not offered" "$dir/mpi.err"
+	[ $rc = 0 ] && grep -q "PML cm cannot be selected" "$dir/mpi.err" &&
+		grep -q "not offered: .*FI_WEFT_PROGRESS is manual" "$dir/mpi.err"
+}
+
 # no_lane: a sentence that names what there is none of.
 no_lane() {
 	more=(-x WEFT_LANES=dpdk:nothere)
@@ -184,6 +210,8 @@ check "hpcc, verified" hpcc_verified
 check "a misspelt variable is named once" misspelt
 check "a wrong value is named" wrong_value
 check "no such lane" no_lane
+check "hints that can't be served" unfit
+check "ranks of two versions" other_version
 if [ "$(id -u)" = 0 ]; then
 	check "an ordinary user" ordinary_user
 else

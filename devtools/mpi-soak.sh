@@ -1,0 +1,167 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# MPI programs over the provider on this host, for longer than the tests do, with Open
+# MPI's own shared memory (ob1, vader) as the reference beside it: what fails there, too, is not the
+# provider's. Ends with a line for each step, and the exit code 0 when nothing failed with Weft
+# alone.
+#
+#	devtools/mpi-soak.sh [STEP...]
+#
+#	netpipe    NPopenmpi, with its integrity test
+#	hpcc       2 and 4 ranks, with its verification
+#	crowd      8 ranks, each kind of communication, which yield their core while they wait
+#	measure    latency, overlap, start and memory, in alternation; reported, not judged
+#
+# A step that lacks a program says which. What is not here: fabtests, which Debian has no package
+# of, and MPICH's test programs, which come with its sources alone. No program has more than
+# WEFT_SOAK_LIMIT (300) seconds.
+set -uo pipefail
+
+# shellcheck source=devtools/setup.sh
+. "$(dirname "$0")/setup.sh"
+
+limit=${WEFT_SOAK_LIMIT:-300}
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/weft-mpi-soak.XXXXXX")
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export FI_PROVIDER_PATH=$weft_build/provider
+
+# shellcheck disable=SC2034 # used by name, in over()
+weft=(-x FI_PROVIDER_PATH --mca pml cm --mca mtl ofi --mca opal_common_ofi_provider_include weft)
+# shellcheck disable=SC2034
+vader=(--mca pml ob1 --mca btl "self,vader")
+results=()
+failed=0
+
+usage() {
+	sed -n '4,20s/^# \{0,1\}//p' "$0"
+	exit "$1"
+}
+
+# result STEP WHAT WEFT VADER: "ok", "failed" or "-"
+result() {
+	results+=("$(printf '%-8s %-34s %-8s %s' "$1" "$2" "$3" "$4")")
+	weft_say "${results[-1]}"
+	if [ "$3" = failed ] && [ "$4" != failed ]; then
+		failed=$((failed + 1))
+		tail -n 15 "$tmp/out"
+	fi
+}
+
+lacks() {
+	result "$1" "not run: there is no $2" - -
+}
+
+# over WHAT RANKS PROGRAM...: WHAT is the name of the array above
+over() {
+	local -n how=$1
+	local n=$2
+	shift 2
+	timeout -k 10 "$limit" mpirun --oversubscribe --bind-to none -n "$n" "${how[@]}" \
+		"${more[@]}" "$@" >"$tmp/out" 2>&1 </dev/null
+}
+more=()
+
+# both STEP WHAT JUDGE RANKS PROGRAM...: JUDGE looks at its output, $tmp/out
+both() {
+	local step=$1 what=$2 judge=$3 a=failed b=failed
+	shift 3
+	over vader "$@" && $judge && b=ok
+	over weft "$@" && $judge && a=ok
+	result "$step" "$what" $a $b
+}
+
+# ------------------------------------------------------------------ steps
+
+integrity() {
+	! grep -q "Integrity check failed" "$tmp/out" &&
+		grep -q "Integrity check passed" "$tmp/out"
+}
+
+netpipe() {
+	command -v NPopenmpi >/dev/null || { lacks netpipe "NPopenmpi (netpipe-openmpi)"; return; }
+	both netpipe "NPopenmpi -i" integrity 2 NPopenmpi -i -u 1000000 -n 20 -o np
+}
+
+verified() {
+	local out=$tmp/hpccoutf.txt
+	grep -q '^Success=1' "$out" && ! grep -qE 'FAILED|^Found [1-9][0-9]* errors' "$out"
+	local rc=$?
+	rm -f "$out"
+	return $rc
+}
+
+hpcc() {
+	local ranks
+	command -v hpcc >/dev/null || { lacks hpcc hpcc; return; }
+	for ranks in 2 4; do
+		sed "s/^2  *Qs\$/$((ranks / 2))            Qs/" \
+			"$weft_root/test/provider/hpccinf.txt" >hpccinf.txt
+		both hpcc "$ranks ranks" verified $ranks "$(command -v hpcc)"
+	done
+}
+
+zero_errors() {
+	grep -q ": 8 ranks, 0 errors" "$tmp/out"
+}
+
+crowd() {
+	local what ranks=$weft_build/test/provider/mpi_ranks
+	[ -x "$ranks" ] || { lacks crowd "mpi_ranks (meson compile)"; return; }
+	more=(--mca mpi_yield_when_idle 1)
+	for what in p2p coll threads rma compute; do
+		both crowd "8 ranks, $what" zero_errors 8 "$ranks" $what
+	done
+	more=()
+}
+
+# one LABEL WHAT BYTES: rounds in alternation, medians
+one() {
+	local way
+	rm -f "$tmp"/m.*
+	for _ in 1 2 3; do
+		for way in weft thread vader; do
+			more=(--bind-to core)
+			[ $way = thread ] && more+=(--mca mtl_ofi_data_progress auto)
+			over ${way/thread/weft} 2 "$tmp/measure" "$2" "$3" &&
+				cat "$tmp/out" >>"$tmp/m.$way"
+		done
+	done
+	more=()
+	for way in weft thread vader; do
+		touch "$tmp/m.$way"
+		weft_say "$(printf '%-28s %-16s %s' "$1" "$way" \
+			"$(sort -n "$tmp/m.$way" | sed -n 2p)")"
+	done
+}
+
+measure() {
+	command -v mpicc >/dev/null || { lacks measure mpicc; return; }
+	mpicc -O2 "$weft_root/devtools/mpi_measure.c" -o "$tmp/measure" || { failed=1; return; }
+	weft_say "thread: with FI_PROGRESS_AUTO"
+	one "8 B, us" lat 8
+	one "64 KiB, us" lat 65536
+	one "4 MiB, us" lat 4194304
+	one "4 MiB, part hidden" overlap 4194304
+	one "MPI_Init, ms; memory, MB" start 0
+}
+
+# ------------------------------------------------------------------
+
+steps=("$@")
+case ${1:-} in -h | --help) usage 0 ;; esac
+[ ${#steps[@]} -gt 0 ] || steps=(netpipe hpcc crowd measure)
+[ -f "$weft_build/provider/libweft-fi.so" ] || weft_die "there is no provider in $weft_build"
+command -v mpirun >/dev/null || weft_die "there is no mpirun: devtools/setup.sh build mpi"
+for step in "${steps[@]}"; do
+	case $step in
+	netpipe | hpcc | crowd | measure) $step ;;
+	*) usage 2 ;;
+	esac
+done
+echo
+printf '%-8s %-34s %-8s %s\n' step what weft vader
+printf '%s\n' "${results[@]}"
+[ $failed = 0 ]
