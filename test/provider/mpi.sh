@@ -148,7 +148,8 @@ other_version() {
 	chmod -R a+rX "$public/other"
 	local rc=0 ranks=("$public/mpi_ranks" coll)
 	"${run[@]}" -n 2 "${weft[@]}" "${ranks[@]}" : -n 1 \
-		-x "FI_PROVIDER_PATH=$public/other/provider" "${ranks[@]}" >"$dir/mpi.out" 2>"$dir/mpi.err" || rc=$?
+		-x "FI_PROVIDER_PATH=$public/other/provider" "${ranks[@]}" \
+		>"$dir/mpi.out" 2>"$dir/mpi.err" || rc=$?
 	cat "$dir/mpi.err"
 	[ $rc != 0 ] && [ $rc != 124 ] && [ "$(grep -c '^weft: ' "$dir/mpi.err")" = 1 ] &&
 		grep -q "^weft: a rank's address comes from another version" "$dir/mpi.err"
