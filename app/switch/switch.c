@@ -393,6 +393,8 @@ static int run(struct options *o, int eal_count, char **eal_words)
 	fflush(stdout);
 	forward(s);
 	sw_unlisten(s);
+	if (s->uplink.id != SW_NO_UPLINK)
+		rte_eth_dev_stop(s->uplink.id);
 	print_counters(s);
 	return APP_OK;
 }
