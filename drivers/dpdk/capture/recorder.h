@@ -89,20 +89,14 @@ void weft_recorder_error(const char *reason);
  */
 int weft_recorder_write(const char *reason, char *name, size_t size);
 
-/** The bytes of a frame, or of the first buffer of it, that has less. */
-static inline void weft_recorder_short(uint64_t word[WEFT_RECORDER_WORDS], const struct rte_mbuf *m)
-{
-	memset(word, 0, WEFT_RECORDER_BYTES);
-	memcpy(word, rte_pktmbuf_mtod(m, void *), RTE_MIN(m->data_len, WEFT_RECORDER_BYTES));
-}
-
 /** Behind head: frames of a burst whose acceptance is not known yet. */
 static inline void weft_recorder_put(struct weft_recorder *r, struct rte_mbuf *const *pkts,
 				     unsigned int n, enum weft_pcapng_direction direction,
 				     uint64_t now)
 {
-	uint64_t word[WEFT_RECORDER_WORDS], head, have;
+	uint64_t head, have, word;
 	struct weft_recorder_slot *s;
+	const uint8_t *from;
 	unsigned int i, j;
 
 	head = atomic_load_explicit(&r->head, memory_order_relaxed); /* ours */
@@ -111,17 +105,27 @@ static inline void weft_recorder_put(struct weft_recorder *r, struct rte_mbuf *c
 	for (i = 0; i < n; i++) {
 		s = &r->slots[(head + i) & r->mask];
 		have = RTE_MIN(pkts[i]->data_len, WEFT_RECORDER_BYTES);
-		if (likely(have == WEFT_RECORDER_BYTES))
-			memcpy(word, rte_pktmbuf_mtod(pkts[i], void *), WEFT_RECORDER_BYTES);
-		else
-			weft_recorder_short(word, pkts[i]);
 		atomic_store_explicit(&s->time, now, memory_order_relaxed);
 		atomic_store_explicit(&s->about,
 				      pkts[i]->pkt_len | have << 32 | (uint64_t)direction << 48,
 				      memory_order_relaxed);
-		for (j = 0; j < WEFT_RECORDER_WORDS; j++)
-			atomic_store_explicit(&s->word[j], word[j], memory_order_relaxed);
+		from = rte_pktmbuf_mtod(pkts[i], const uint8_t *);
+		for (j = 0; j + sizeof(word) <= have; j += sizeof(word)) {
+			memcpy(&word, from + j, sizeof(word));
+			atomic_store_explicit(&s->word[j / sizeof(word)], word,
+					      memory_order_relaxed);
+		}
+		if (unlikely(j < have)) {
+			word = 0;
+			memcpy(&word, from + j, have - j);
+			atomic_store_explicit(&s->word[j / sizeof(word)], word,
+					      memory_order_relaxed);
+		}
 	}
+	/* Long out of the first-level cache by now. */
+	s = &r->slots[(head + n) & r->mask];
+	__builtin_prefetch(s, 1);
+	__builtin_prefetch((const uint8_t *)s + sizeof(*s) - 1, 1);
 }
 
 static inline void weft_recorder_commit(struct weft_recorder *r, unsigned int n)
