@@ -175,11 +175,6 @@ int weft_context_create(const struct weft_context_params *params, struct weft_co
 	return weft_context_create_in(params, NULL, NULL, ctx);
 }
 
-bool weft_context_is_ours(const struct weft_context *ctx)
-{
-	return ctx->pid == getpid();
-}
-
 int weft_context_destroy(struct weft_context *ctx)
 {
 	struct weft_mem *mem;

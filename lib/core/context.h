@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <unistd.h>
 
 #include "base/backoff.h"
 #include "base/platform.h"
@@ -89,7 +90,10 @@ struct weft_context {
  * False in a child that was forked: sockets, rings and devices are its parent's, who goes on with
  * them, so nothing of it may be closed or given back there.
  */
-bool weft_context_is_ours(const struct weft_context *ctx);
+static inline bool weft_context_is_ours(const struct weft_context *ctx)
+{
+	return ctx->pid == getpid();
+}
 
 /**
  * As weft_context_create(), with another outside world: for the simulator and tests. NULL = the

@@ -73,7 +73,7 @@ static unsigned int access_of(unsigned int rights)
 }
 
 /* No peer gets at it any more. */
-static void revoke(struct weft_mem *mem)
+static void withdraw_key(struct weft_mem *mem)
 {
 	if (!mem->slot)
 		return;
@@ -148,7 +148,7 @@ int weft_mem_deregister(struct weft_mem *mem)
 		return 0;
 	ctx = mem->ctx;
 	pthread_mutex_lock(&ctx->lock);
-	revoke(mem); /* even if the memory cannot be let go yet */
+	withdraw_key(mem); /* even if the memory cannot be let go yet */
 	if (mem->refs > 0) {
 		rc = -EBUSY;
 	} else {
