@@ -265,6 +265,36 @@ static void marks_that_cannot_be_are_bounded(struct sim_case *c)
 	assert_true(lane_counter(t.a, "path0.window") > 0);
 }
 
+/*
+ * A receiver that looks at its port each 100 us, far less often than a round trip takes: nobody
+ * knows when frames came, but a window of a few frames cannot be steered without round trips.
+ */
+static void round_trips_are_told_by_who_looks_rarely(struct sim_case *c)
+{
+	struct lane_two t = lane_two_up(c, fast, "CC=delay");
+	struct raw_conn *conn = raw_conn_of(t.e->lane_ep);
+	unsigned int told = 0;
+	uint32_t n = 4000;
+
+	*sim_port_down(t.pb) =
+		(struct sim_link){.rate = SIM_GBIT / 5, .delay_ns = 5000, .queue_bytes = 40000};
+	both_ways(&t, 1000, 10 * SIM_S);
+	for (unsigned int i = 0; i < 1000; i++) {
+		uint32_t last = conn->path[0].rtt.last;
+
+		while (lane_send(t.e, LANE_BCOPY, n, 1000) >= 0)
+			n++;
+		lane_host_pause(t.b, 100 * SIM_US);
+		sim_run(t.sim, 101 * SIM_US, NULL, NULL);
+		told += conn->path[0].rtt.last != last;
+	}
+	sim_run(t.sim, 100 * SIM_MS, NULL, NULL);
+	assert_true(lane_exactly_once(t.b, 4000, n));
+	print_message("# %u round trips told, %u frames, %u dropped\n", told, n - 4000,
+		      (unsigned int)sim_port_stats(t.pb)->tail_drops);
+	assert_true(told > 40);
+}
+
 static struct sim_case cases[] = {
 	SIM_CASE(frames_are_ecn_capable_where_marks_are_heeded),
 	SIM_CASE(marks_keep_a_queue_short),
@@ -277,6 +307,7 @@ static struct sim_case cases[] = {
 	SIM_CASE(several_paths_have_windows_of_their_own),
 	SIM_CASE(windows_of_all_paths_are_the_lanes_window_at_most),
 	SIM_CASE(counters_tell_window_target_and_losses),
+	SIM_CASE(round_trips_are_told_by_who_looks_rarely),
 };
 
 int main(int argc, char **argv)

@@ -20,6 +20,8 @@
 #include "engine/window.h"
 #include "frame/frame.h"
 
+#define STALE_ROUGH 4u /* samples that are refused until a rough one is taken */
+
 /* Left to itself gcc has it out of line: a twentieth of raw_ack_new()'s time. */
 static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *slot)
 {
@@ -39,23 +41,53 @@ static __rte_always_inline void slot_acked(struct raw_conn *c, struct raw_slot *
 	raw_slot_free(c, slot, iface->lcore);
 }
 
+/*
+ * The clock was read, frames were sent, which takes a system call on some ports, and only then the
+ * acknowledgement was there: less than the round trip would be worse than more, for a minimum is
+ * kept.
+ */
+static uint32_t arrived(const struct raw_conn *c)
+{
+	const struct raw_iface *iface = c->iface;
+
+	if (likely(!c->cc || !iface->sent_first))
+		return (uint32_t)iface->now;
+	return (uint32_t)iface->platform->now(iface->platform->arg);
+}
+
+/*
+ * Was the echoed frame sent long after the clock was read? Where that is so with nearly every one,
+ * and congestion control has a small window to steer, now and then a rough sample is better than
+ * none.
+ */
+static bool too_stale(struct raw_conn *c, uint32_t ts, uint32_t rtt)
+{
+	const struct raw_iface *iface = c->iface;
+	uint32_t s = ts / 64 % RAW_STALE;
+
+	if (iface->stale[s].ts != ts || iface->stale[s].error <= RTE_MAX(RAW_STAMP_ERROR, rtt / 4))
+		return false;
+	return !c->cc || c->path[c->next_path].ask_bytes == 0 ||
+	       ++c->stale_missed % STALE_ROUGH != 0;
+}
+
 /* @return the round trip over the path that the frame says, in ns; 0 = it tells none */
 static uint32_t take_sample(struct raw_conn *c, const struct weft_frame_hdr *hdr)
 {
 	struct raw_iface *iface = c->iface;
-	uint32_t hold = weft_get16(hdr->ts_hold), rtt, s;
+	uint32_t hold = weft_get16(hdr->ts_hold), rtt;
 	uint8_t path = hdr->echo_path;
 
 	if (iface->gap || path >= c->path_count)
 		return 0;
-	rtt = (uint32_t)iface->now - weft_get32(hdr->ts_echo);
+	rtt = arrived(c) - weft_get32(hdr->ts_echo);
 	if (rtt > INT32_MAX)
 		return 0;
 	hold *= WEFT_FRAME_HOLD_UNIT;
-	s = weft_get32(hdr->ts_echo) / 64 % RAW_STALE;
-	if (iface->stale[s].ts == weft_get32(hdr->ts_echo) &&
-	    iface->stale[s].error > RTE_MAX(RAW_STAMP_ERROR, rtt / 4))
-		return 0; /* sent long after the clock was read */
+	if (too_stale(c, weft_get32(hdr->ts_echo), rtt))
+		return 0;
+	if (hold > rtt && hold - rtt > RAW_STAMP_ERROR)
+		return 0; /* the peer's clock was read long before the frame had come */
 	rtt = rtt > hold ? rtt - hold : 1;
 	weft_rtt_sample(&c->path[path].rtt, rtt);
 	c->base.rtt_ns = c->path[path].rtt.srtt;

@@ -90,6 +90,7 @@ static unsigned int raw_progress(struct weft_lane_iface *base, uint64_t now)
 	raw_clocks(iface, now);
 	iface->slept = false;
 	iface->in_progress = true;
+	iface->sent_first = base->tx_open;
 	if (base->tx_open) {
 		raw_seal_all(iface);
 		raw_txq_flush(iface);

@@ -78,11 +78,12 @@ struct raw_iface {
 	uint64_t now, et, lt;
 	uint64_t next_et, next_lt; /* when raw_timers() has something to do */
 	bool gap;                  /* this progress call came late */
-	bool slept;                /* since the last one the owner slept, ready to be woken */
-	uint64_t sleep_max;        /* and this long at most */
-	bool rx_l4_ok;             /* the NIC has checked the UDP checksum of the frame in hand */
-	uint32_t hand_max;         /* frames in another worker's ring beyond which we add none */
-	bool rx_elsewhere;         /* the frame in hand has come to another worker's queue */
+	bool sent_first;    /* it sent, after its look at the clock and before that at the port */
+	bool slept;         /* since the last one the owner slept, ready to be woken */
+	uint64_t sleep_max; /* and this long at most */
+	bool rx_l4_ok;      /* the NIC has checked the UDP checksum of the frame in hand */
+	uint32_t hand_max;  /* frames in another worker's ring beyond which we add none */
+	bool rx_elsewhere;  /* the frame in hand has come to another worker's queue */
 	bool in_progress;
 	bool rx_far; /* frames were not written by this core, as those are that a PMD copies */
 	unsigned int lcore; /* of the thread that is in raw_rx() */

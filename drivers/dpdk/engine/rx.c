@@ -40,6 +40,7 @@
 
 #define STEP_ROUGH 20000u /* between two looks at the port: a rough time of arrival */
 #define ECHO_ROUGH 255u   /* arrivals in vain until a rough echo is better than none */
+#define ECHO_ASKED 4u     /* the same of arrivals that ask for an acknowledgement at once */
 
 static inline void ack_soon(struct raw_conn *c, enum raw_ack how)
 {
@@ -132,9 +133,10 @@ static inline void deliver(struct raw_conn *c, const struct weft_frame_view *v,
  * Do we know when the frame in hand arrived? Some time since the last look at the port; when that
  * is long ago, because the application computed, its age must not pass for the network's time. Long
  * is measured by the round trip; without an estimate of our own (we only receive) a rough echo
- * comes now and then, or the sender would never get any.
+ * comes now and then, or the sender would never get any. Who asks for acknowledgements at once has
+ * a small window to steer, and gets a rough one in any case.
  */
-static inline bool arrival_known(struct raw_conn *c)
+static inline bool arrival_known(struct raw_conn *c, uint16_t flags)
 {
 	const struct raw_iface *iface = c->iface;
 
@@ -142,6 +144,8 @@ static inline bool arrival_known(struct raw_conn *c)
 		return true;
 	if (iface->gap)
 		return false;
+	if (flags & WEFT_FRAME_F_ACK_REQ && ++c->echo_asked % ECHO_ASKED == 0)
+		return true;
 	if (c->base.rtt_ns != 0)
 		return iface->step <= c->base.rtt_ns / 4;
 	if (iface->step > STEP_ROUGH && ++c->echo_missed < ECHO_ROUGH)
@@ -160,7 +164,7 @@ static __rte_always_inline void data_input(struct raw_conn *c, const struct weft
 	/* Also of a duplicate: its sender wants to know how long the repeated frame took. */
 	c->ts_echo = weft_get32(v->hdr->ts);
 	c->ts_at = iface->now;
-	c->ts_valid = arrival_known(c);
+	c->ts_valid = arrival_known(c, v->flags);
 	c->echo_path = v->hdr->path;
 	c->heard = true;
 	if (unlikely(verdict != WEFT_RXWIN_NEW)) {
